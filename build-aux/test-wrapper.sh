@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Runs one test program; a sanitizer report of any forked worker fails it (Criterion alone does not see leaks).
+log=$PWD/$(basename "$1").san
+rm -f "$log".*
+ASAN_OPTIONS="log_path=$log:detect_stack_use_after_return=1:$ASAN_OPTIONS"
+UBSAN_OPTIONS="log_path=$log:print_stacktrace=1:$UBSAN_OPTIONS"
+export ASAN_OPTIONS UBSAN_OPTIONS
+"$@"
+rc=$?
+for f in "$log".*; do
+	[ -s "$f" ] || continue
+	cat "$f" >&2
+	rc=1
+done
+exit $rc

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes to text and back: hex, base64 (RFC 4648 section 4 with padding, section 5 without),
+ * digests. Decoders are strict: canonical alphabet, canonical padding, no white space; they return
+ * -1 and write nothing useful otherwise. Nothing here is constant-time: key material goes through
+ * base/secret.h.
+ */
+#ifndef TEC_BASE_BYTES_H
+#define TEC_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/str.h"
+
+#define SHA256_LEN     32
+#define SHA256_HEX_LEN 64
+
+void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
+
+void bytes_to_hex(
+	const uint8_t *in, size_t len, char *out); /* lower case; out has 2 * len + 1 bytes */
+int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
+	__attribute__((warn_unused_result));
+
+/* Length of the padded base64 text of `len` bytes, without NUL. */
+static inline size_t bytes_b64_len(size_t len)
+{
+	return (len + 2) / 3 * 4;
+}
+void bytes_to_b64(struct strbuf *out, const void *in, size_t len);
+void bytes_to_b64url(struct strbuf *out, const void *in, size_t len);
+/* Decoded bytes in *out (caller frees), their count in *out_len. */
+int bytes_from_b64(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
+	__attribute__((warn_unused_result));
+int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
+	__attribute__((warn_unused_result));
+
+bool bytes_valid_utf8(const void *data, size_t len); /* strict: no overlong forms, no surrogates */
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * json-c behind habits that are safe: parse only prescanned text, read with the type checked, build
+ * without leaks. A json_object is never kept across a return to the loop; extract what is needed
+ * and put it. Getters borrow: the string lives as long as the object. They answer NULL / the
+ * default when a member is missing, null or of another type. A path is "metadata.name"-like with
+ * '/' between members: "metadata/labels".
+ */
+#ifndef TEC_BASE_JSON_H
+#define TEC_BASE_JSON_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tec/base/err.h"
+#include "tec/base/jsonscan.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+static inline void json_cleanup_(struct json_object **o)
+{
+	if (*o)
+		json_object_put(*o);
+}
+#define cleanup_json __attribute__((cleanup(json_cleanup_)))
+
+/* json_scan() then json-c. NULL with ERR_INVALID. The caller puts the result. A top-level null is
+ * refused. */
+struct json_object *json_parse(
+	const char *text, size_t len, const struct json_limits *limits, struct err *err) MUST_CHECK;
+
+struct json_object *json_get(
+	struct json_object *o, const char *path); /* borrowed; NULL: missing or null */
+const char *json_get_str(
+	struct json_object *o, const char *path); /* NULL also when it holds a NUL byte */
+int64_t json_get_int(struct json_object *o, const char *path, int64_t dflt);
+bool json_get_bool(struct json_object *o, const char *path, bool dflt);
+struct json_object *json_get_obj(struct json_object *o, const char *path); /* only an object */
+struct json_object *json_get_arr(struct json_object *o, const char *path); /* only an array */
+
+/* Builders: all take ownership of `v` and return `o`, so that they can be nested. NULL strings are
+ * left out. */
+struct json_object *json_obj(void);
+struct json_object *json_arr(void);
+struct json_object *json_add(struct json_object *o, const char *name, struct json_object *v);
+struct json_object *json_add_str(struct json_object *o, const char *name, const char *v);
+struct json_object *json_add_int(struct json_object *o, const char *name, int64_t v);
+struct json_object *json_add_bool(struct json_object *o, const char *name, bool v);
+struct json_object *json_push(struct json_object *a, struct json_object *v);
+struct json_object *json_push_str(struct json_object *a, const char *v);
+/*
+ * Wipes every string value under o (NULL is fine), which stays as it is in shape. json-c (0.16 and
+ * later) keeps a string in its object or in one buffer of it and hands out that memory, so this
+ * reaches the only copy it has.
+ */
+void json_wipe(struct json_object *o);
+/* Deep copy, the caller puts it. */
+struct json_object *json_copy(struct json_object *o);
+
+/* Compact text with members in the given order; '/' is not escaped. The caller frees. */
+char *json_text(struct json_object *o);
+/* Compact text with the members of every object sorted by name: for hashes and comparison. */
+void json_canonical(struct strbuf *out, struct json_object *o);
+/* Appends s as a JSON string literal with quotes. */
+void json_quote(struct strbuf *out, const char *s, size_t len);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory: allocation that cannot fail (out of memory aborts: state lives in the API, a restart is
+ * cheap), and release by declaration. A local that owns is `cleanup_free char *p = NULL;`.
+ */
+#ifndef TEC_BASE_MEM_H
+#define TEC_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+void *xmalloc(size_t size);
+void *xcalloc(size_t n, size_t size); /* zeroed; overflow aborts */
+void *xrealloc(void *p, size_t size);
+void *xreallocarray(void *p, size_t n, size_t size);
+char *xstrdup(const char *s); /* NULL stays NULL */
+char *xstrndup(const char *s, size_t len);
+void *xmemdup(const void *p, size_t len); /* adds a NUL byte behind, not counted */
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Says which object and state is impossible, then aborts. */
+_Noreturn void die_impossible(const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+#define DIE(...) die_impossible(__FILE__, __LINE__, __VA_ARGS__)
+
+/* The only way to hand out a cleanup variable: returns it and leaves NULL behind. */
+static inline void *steal_ptr_(void *pp)
+{
+	void *p = *(void **)pp;
+	*(void **)pp = NULL;
+	return p;
+}
+#define steal_ptr(pp) ((__typeof__(*(pp)))steal_ptr_(pp))
+
+static inline void cleanup_free_(void *pp)
+{
+	free(*(void **)pp);
+}
+#define cleanup_free __attribute__((cleanup(cleanup_free_)))
+
+/* DEFINE_CLEANUP(strbuf_cleanup_, struct strbuf *, strbuf_free) makes the function for a cleanup
+ * attribute. */
+#define DEFINE_CLEANUP(name, type, func)                                                           \
+	static inline void name(type *pp)                                                          \
+	{                                                                                          \
+		if (*pp)                                                                           \
+			func(*pp);                                                                 \
+	}
+
+#define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct secret: key material. Its bytes live in one arena of pages that are locked (best effort, a
+ * refusal is logged once), left out of core dumps and wiped on free; small secrets share pages, so
+ * 10,000 of them cost about 1 MB. There is no print function; compare with secret_equal(),
+ * constant-time. One owner: secret_free() (NULL is fine).
+ */
+#ifndef TEC_BASE_SECRET_H
+#define TEC_BASE_SECRET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/mem.h"
+
+#define SECRET_MAX_LEN 65536
+
+struct secret;
+
+/* Call once, early: prepares libsodium, forbids core dumps of this process (PR_SET_DUMPABLE 0,
+ * RLIMIT_CORE 0). */
+void secret_process_init(void);
+
+struct secret *secret_new(size_t len); /* zeroed; len 1..SECRET_MAX_LEN, DIE otherwise */
+struct secret *secret_new_copy(const void *bytes, size_t len);
+struct secret *secret_new_random(size_t len);
+void secret_free(struct secret *s);
+
+size_t secret_len(const struct secret *s);
+uint8_t *secret_bytes(struct secret *s); /* borrowed until secret_free */
+const uint8_t *secret_peek(const struct secret *s);
+bool secret_equal(const struct secret *a, const struct secret *b); /* NULL equals nothing */
+void secret_sha256(const struct secret *s, uint8_t out[SHA256_LEN]);
+
+/* base64 (padded) of s as another secret, and back: NULL when the text is not canonical base64. */
+struct secret *secret_to_b64(const struct secret *s);
+struct secret *secret_from_b64(const char *text, size_t len);
+
+/* Wipes memory that held a secret outside the arena (a request body, a json-c string). */
+void secret_wipe(void *p, size_t len);
+
+/* Live secrets, for teardown checks and metrics. */
+size_t secret_count(void);
+
+DEFINE_CLEANUP(secret_cleanup_, struct secret *, secret_free)
+#define cleanup_secret __attribute__((cleanup(secret_cleanup_)))
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct strbuf: a growing byte string, always NUL-terminated behind `len`. Embedded:
+ * strbuf_init/strbuf_fini (STRBUF_INIT is the empty one, cleanup_strbuf releases by declaration).
+ * It has a hard limit (64 MiB) and aborts above it: callers bound outside input before they append
+ * it. Never holds key material (base/secret.h does).
+ */
+#ifndef TEC_BASE_STR_H
+#define TEC_BASE_STR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct strbuf {
+	char *data; /* owned; never NULL after the first append, use strbuf_str() to read */
+	size_t len;
+	size_t cap;
+};
+#define STRBUF_INIT                                                                                \
+	{                                                                                          \
+		NULL, 0, 0                                                                         \
+	}
+
+void strbuf_fini(struct strbuf *b);
+void strbuf_reset(struct strbuf *b); /* empties, keeps the memory */
+void strbuf_add(struct strbuf *b, const void *data, size_t len);
+void strbuf_adds(struct strbuf *b, const char *s);
+void strbuf_addc(struct strbuf *b, char c);
+void strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+void strbuf_drop(struct strbuf *b, size_t n); /* removes n bytes from the front */
+char *strbuf_steal(struct strbuf *b);         /* the caller frees; "" when empty, never NULL */
+static inline const char *strbuf_str(const struct strbuf *b)
+{
+	return b->data ? b->data : "";
+}
+#define cleanup_strbuf __attribute__((cleanup(strbuf_fini)))
+
+static inline bool str_eq(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+uint64_t str_hash(const void *data, size_t len); /* for hash tables; keyed per process (SipHash) */
+
+/* Decimal with no sign, blank or overflow, and nothing behind it; -1 otherwise. */
+int str_to_u64(const char *s, uint64_t max, uint64_t *out) __attribute__((warn_unused_result));
+/* Go-style duration of one or more terms ("24h", "1h30m", "90s", "250ms") or "0", in milliseconds.
+ */
+int str_to_duration_ms(const char *s, int64_t *out_ms) __attribute__((warn_unused_result));
+
+/* Percent-encodes everything but RFC 3986 unreserved characters. */
+void str_percent_encode(struct strbuf *out, const char *s, size_t len);
+
+#endif

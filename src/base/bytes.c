@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hex, base64, SHA-256, UTF-8. Each decoder takes exactly what its encoder writes: lower-case hex,
+ * base64 with full padding (or none in the URL form) and zero trailing bits, so one value has one
+ * text.
+ */
+#include "config.h"
+
+#include "tec/base/bytes.h"
+
+#include <openssl/evp.h>
+
+#include "tec/base/mem.h"
+
+static const char std_alphabet[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char url_alphabet[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
+{
+	unsigned int n = 0;
+
+	if (EVP_Digest(len ? data : "", len, out, &n, EVP_sha256(), NULL) != 1 || n != SHA256_LEN)
+		DIE("SHA-256 of %zu bytes failed", len);
+}
+
+void bytes_to_hex(const uint8_t *in, size_t len, char *out)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		out[2 * i] = hex[in[i] >> 4];
+		out[2 * i + 1] = hex[in[i] & 15];
+	}
+	out[2 * len] = '\0';
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
+{
+	if (hex_len % 2 != 0)
+		return -1;
+	for (size_t i = 0; i < hex_len / 2; i++) {
+		int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
+
+		if (hi < 0 || lo < 0)
+			return -1;
+		out[i] = (uint8_t)(hi << 4 | lo);
+	}
+	return 0;
+}
+
+static void encode(
+	struct strbuf *out, const uint8_t *in, size_t len, const char *alphabet, bool pad)
+{
+	for (size_t i = 0; i < len; i += 3) {
+		size_t n = len - i < 3 ? len - i : 3;
+		uint32_t v = (uint32_t)in[i] << 16;
+		char text[4];
+
+		if (n > 1)
+			v |= (uint32_t)in[i + 1] << 8;
+		if (n > 2)
+			v |= in[i + 2];
+		text[0] = alphabet[v >> 18];
+		text[1] = alphabet[v >> 12 & 63];
+		text[2] = n > 1 ? alphabet[v >> 6 & 63] : '=';
+		text[3] = n > 2 ? alphabet[v & 63] : '=';
+		strbuf_add(out, text, pad ? 4 : n + 1);
+	}
+}
+
+void bytes_to_b64(struct strbuf *out, const void *in, size_t len)
+{
+	encode(out, in, len, std_alphabet, true);
+}
+
+void bytes_to_b64url(struct strbuf *out, const void *in, size_t len)
+{
+	encode(out, in, len, url_alphabet, false);
+}
+
+static int b64_digit(char c, const char *alphabet)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == alphabet[62])
+		return 62;
+	return c == alphabet[63] ? 63 : -1;
+}
+
+/* `len` digits without padding; out has len * 3 / 4 bytes. */
+static int decode(const char *in, size_t len, const char *alphabet, uint8_t *out)
+{
+	uint32_t acc = 0;
+	unsigned bits = 0;
+
+	if (len % 4 == 1)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		int d = b64_digit(in[i], alphabet);
+
+		if (d < 0)
+			return -1;
+		acc = (acc << 6 | (uint32_t)d) & 0xffffff;
+		bits += 6;
+		if (bits >= 8) {
+			bits -= 8;
+			*out++ = (uint8_t)(acc >> bits);
+		}
+	}
+	return (acc & ((1u << bits) - 1)) == 0 ? 0 : -1;
+}
+
+static int decode_new(
+	const char *in, size_t len, const char *alphabet, uint8_t **out, size_t *out_len)
+{
+	size_t n = len / 4 * 3 + len % 4 * 3 / 4;
+	cleanup_free uint8_t *buf = xmalloc(n + 1);
+
+	if (decode(in, len, alphabet, buf) < 0)
+		return -1;
+	buf[n] = '\0';
+	*out = steal_ptr(&buf);
+	*out_len = n;
+	return 0;
+}
+
+int bytes_from_b64(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
+{
+	*out = NULL;
+	*out_len = 0;
+	if (in_len % 4 != 0)
+		return -1;
+	if (in_len > 0 && in[in_len - 1] == '=')
+		in_len -= in[in_len - 2] == '=' ? 2 : 1;
+	return decode_new(in, in_len, std_alphabet, out, out_len);
+}
+
+int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
+{
+	*out = NULL;
+	*out_len = 0;
+	return decode_new(in, in_len, url_alphabet, out, out_len);
+}
+
+/* Length of the sequence at p, 0 if it is none. Table 3-7 of the Unicode standard. */
+static size_t utf8_sequence(const uint8_t *p, size_t left)
+{
+	uint8_t lo = 0x80, hi = 0xbf;
+	size_t n;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] >= 0xc2 && p[0] <= 0xdf)
+		n = 2;
+	else if (p[0] >= 0xe0 && p[0] <= 0xef)
+		n = 3;
+	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+		n = 4;
+	else
+		return 0;
+	if (n > left)
+		return 0;
+	if (p[0] == 0xe0)
+		lo = 0xa0; /* overlong */
+	else if (p[0] == 0xed)
+		hi = 0x9f; /* surrogates */
+	else if (p[0] == 0xf0)
+		lo = 0x90; /* overlong */
+	else if (p[0] == 0xf4)
+		hi = 0x8f; /* above U+10FFFF */
+	if (p[1] < lo || p[1] > hi)
+		return 0;
+	for (size_t i = 2; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return n;
+}
+
+bool bytes_valid_utf8(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0, n; i < len; i += n) {
+		n = utf8_sequence(p + i, len - i);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An error is text in a fixed buffer plus numbers, so setting one cannot fail. Text that does not
+ * fit is cut at a UTF-8 border and ends in "...". Refuses (asserts) to set twice: the first cause
+ * is the one that counts.
+ */
+#include "config.h"
+
+#include "tec/base/err.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *err_kind_name(enum err_kind kind)
+{
+	switch (kind) {
+	case ERR_NONE:
+		return "none";
+	case ERR_TRANSIENT:
+		return "transient";
+	case ERR_CONFLICT:
+		return "conflict";
+	case ERR_NOT_FOUND:
+		return "not-found";
+	case ERR_GONE:
+		return "gone";
+	case ERR_DENIED:
+		return "denied";
+	case ERR_INVALID:
+		return "invalid";
+	case ERR_BUG:
+		return "bug";
+	}
+	return "unknown";
+}
+
+/* `want` is what snprintf wanted to write; marks a cut text. */
+static void mark_cut(char *text, size_t cap, int want)
+{
+	size_t end;
+
+	if (want >= 0 && (size_t)want < cap)
+		return;
+	end = cap - 4;
+	while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
+		end--;
+	memcpy(text + end, "...", 4);
+}
+
+static void set_text(struct err *err, enum err_kind kind, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+static void set_text(struct err *err, enum err_kind kind, const char *fmt, va_list ap)
+{
+	char text[sizeof(err->text)]; /* an argument may be the text itself */
+	int want;
+
+	assert(err->kind == ERR_NONE);
+	assert(kind != ERR_NONE);
+	want = vsnprintf(text, sizeof(text), fmt, ap);
+	mark_cut(text, sizeof(text), want);
+	err_clear(err);
+	err->kind = kind;
+	memcpy(err->text, text, sizeof(text));
+}
+
+int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	set_text(err, kind, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int err_set_errno(struct err *err, enum err_kind kind, int sys, const char *fmt, ...)
+{
+	size_t len;
+	va_list ap;
+	int want;
+
+	va_start(ap, fmt);
+	set_text(err, kind, fmt, ap);
+	va_end(ap);
+	err->sys = sys;
+	len = strlen(err->text);
+	want = snprintf(err->text + len, sizeof(err->text) - len, ": %s", strerror(sys));
+	mark_cut(err->text, sizeof(err->text), want < 0 ? want : (int)len + want);
+	return -1;
+}
+
+int err_set_http(struct err *err, enum err_kind kind, int http, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	set_text(err, kind, fmt, ap);
+	va_end(ap);
+	err->http = http;
+	return -1;
+}
+
+int err_wrap(struct err *err, const char *fmt, ...)
+{
+	char text[sizeof(err->text)];
+	size_t len;
+	va_list ap;
+	int want;
+
+	assert(err->kind != ERR_NONE);
+	va_start(ap, fmt);
+	want = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	mark_cut(text, sizeof(text), want);
+	len = strlen(text);
+	want = snprintf(text + len, sizeof(text) - len, ": %s", err->text);
+	mark_cut(text, sizeof(text), want < 0 ? want : (int)len + want);
+	memcpy(err->text, text, sizeof(text));
+	return -1;
+}
+
+void err_clear(struct err *err)
+{
+	memset(err, 0, sizeof(*err));
+}

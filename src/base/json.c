@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * json-c gets only text that json_scan() let pass, with its own strict flags on top; anything but
+ * "one value, all bytes used" is an error. Readers check the type first, because json-c converts
+ * silently (get_int64 of "12x" is 12).
+ */
+#include "config.h"
+
+#include "tec/base/json.h"
+
+#include <inttypes.h>
+#include <json-c/printbuf.h>
+
+#include "tec/base/secret.h"
+
+#define PLAIN (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+
+static void tokener_cleanup(struct json_tokener **tok)
+{
+	if (!*tok) /* json-c's free does not take NULL */
+		return;
+	/* The last string parsed, which may be a key. */
+	secret_wipe((*tok)->pb->buf, (size_t)(*tok)->pb->size);
+	json_tokener_free(*tok);
+}
+
+struct json_object *json_parse(
+	const char *text, size_t len, const struct json_limits *limits, struct err *err)
+{
+	__attribute__((cleanup(tokener_cleanup))) struct json_tokener *tok = NULL;
+	cleanup_json struct json_object *o = NULL;
+	enum json_tokener_error rc;
+
+	if (json_scan(text, len, limits, err) < 0)
+		return NULL;
+	while (len > 0 &&
+		strchr(" \t\r\n",
+			text[len - 1])) /* json-c takes blanks behind for a second value */
+		len--;
+	tok = json_tokener_new_ex((int)limits->depth);
+	if (!tok)
+		DIE("out of memory (JSON parser)");
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	o = json_tokener_parse_ex(tok, text, (int)len);
+	rc = json_tokener_get_error(tok);
+	if (rc == json_tokener_continue) { /* a number alone ends at the NUL */
+		o = json_tokener_parse_ex(tok, "", 1);
+		rc = json_tokener_get_error(tok);
+	} else if (rc == json_tokener_success && json_tokener_get_parse_end(tok) != len) {
+		rc = json_tokener_error_parse_unexpected;
+	}
+	if (rc != json_tokener_success) {
+		err_set(err, ERR_INVALID, "JSON: %s", json_tokener_error_desc(rc));
+		return NULL;
+	}
+	if (!o)
+		err_set(err, ERR_INVALID, "JSON: null");
+	return steal_ptr(&o);
+}
+
+struct json_object *json_get(struct json_object *o, const char *path)
+{
+	cleanup_free char *copy = NULL;
+	char *rest, *name;
+
+	if (!strchr(path, '/')) {
+		if (!json_object_is_type(o, json_type_object) ||
+			!json_object_object_get_ex(o, path, &o))
+			return NULL;
+		return o;
+	}
+	rest = copy = xstrdup(path);
+	while ((name = strsep(&rest, "/"))) {
+		if (!json_object_is_type(o, json_type_object) ||
+			!json_object_object_get_ex(o, name, &o))
+			return NULL;
+	}
+	return o;
+}
+
+static struct json_object *get_type(struct json_object *o, const char *path, enum json_type type)
+{
+	o = json_get(o, path);
+	return o && json_object_is_type(o, type) ? o : NULL;
+}
+
+const char *json_get_str(struct json_object *o, const char *path)
+{
+	const char *s;
+
+	o = get_type(o, path, json_type_string);
+	if (!o)
+		return NULL;
+	s = json_object_get_string(o);
+	return strlen(s) == (size_t)json_object_get_string_len(o) ? s : NULL;
+}
+
+int64_t json_get_int(struct json_object *o, const char *path, int64_t dflt)
+{
+	o = get_type(o, path, json_type_int);
+	if (!o || json_object_get_uint64(o) > INT64_MAX) /* json-c clamps what is larger */
+		return dflt;
+	return json_object_get_int64(o);
+}
+
+bool json_get_bool(struct json_object *o, const char *path, bool dflt)
+{
+	o = get_type(o, path, json_type_boolean);
+	return o ? json_object_get_boolean(o) : dflt;
+}
+
+struct json_object *json_get_obj(struct json_object *o, const char *path)
+{
+	return get_type(o, path, json_type_object);
+}
+
+struct json_object *json_get_arr(struct json_object *o, const char *path)
+{
+	return get_type(o, path, json_type_array);
+}
+
+static struct json_object *must(struct json_object *o)
+{
+	if (!o)
+		DIE("out of memory (JSON value)");
+	return o;
+}
+
+struct json_object *json_obj(void)
+{
+	return must(json_object_new_object());
+}
+
+struct json_object *json_arr(void)
+{
+	return must(json_object_new_array());
+}
+
+struct json_object *json_add(struct json_object *o, const char *name, struct json_object *v)
+{
+	if (json_object_object_add(o, name, v) < 0)
+		DIE("out of memory (JSON member)");
+	return o;
+}
+
+struct json_object *json_add_str(struct json_object *o, const char *name, const char *v)
+{
+	return v ? json_add(o, name, must(json_object_new_string(v))) : o;
+}
+
+struct json_object *json_add_int(struct json_object *o, const char *name, int64_t v)
+{
+	return json_add(o, name, must(json_object_new_int64(v)));
+}
+
+struct json_object *json_add_bool(struct json_object *o, const char *name, bool v)
+{
+	return json_add(o, name, must(json_object_new_boolean(v)));
+}
+
+struct json_object *json_push(struct json_object *a, struct json_object *v)
+{
+	if (json_object_array_add(a, v) < 0)
+		DIE("out of memory (JSON array)");
+	return a;
+}
+
+struct json_object *json_push_str(struct json_object *a, const char *v)
+{
+	return v ? json_push(a, must(json_object_new_string(v))) : a;
+}
+
+struct json_object *json_copy(struct json_object *o)
+{
+	struct json_object *copy = NULL;
+
+	if (o && json_object_deep_copy(o, &copy, NULL) < 0)
+		DIE("JSON value cannot be copied");
+	return copy;
+}
+
+char *json_text(struct json_object *o)
+{
+	return xstrdup(json_object_to_json_string_ext(o, PLAIN));
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void canonical_object(struct strbuf *out, struct json_object *o)
+{
+	size_t n = 0, len = (size_t)json_object_object_length(o);
+	cleanup_free const char **names = xcalloc(len, sizeof(*names));
+
+	json_object_object_foreach (o, name, value) {
+		(void)value;
+		names[n++] = name;
+	}
+	if (n > 0)
+		qsort(names, n, sizeof(*names), by_bytes);
+	strbuf_addc(out, '{');
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			strbuf_addc(out, ',');
+		json_quote(out, names[i], strlen(names[i]));
+		strbuf_addc(out, ':');
+		json_canonical(out, json_object_object_get(o, names[i]));
+	}
+	strbuf_addc(out, '}');
+}
+
+void json_canonical(struct strbuf *out, struct json_object *o)
+{
+	switch (json_object_get_type(o)) {
+	case json_type_object:
+		canonical_object(out, o);
+		return;
+	case json_type_array:
+		strbuf_addc(out, '[');
+		for (size_t i = 0; i < json_object_array_length(o); i++) {
+			if (i > 0)
+				strbuf_addc(out, ',');
+			json_canonical(out, json_object_array_get_idx(o, i));
+		}
+		strbuf_addc(out, ']');
+		return;
+	case json_type_string:
+		json_quote(out, json_object_get_string(o), (size_t)json_object_get_string_len(o));
+		return;
+	case json_type_null:
+	case json_type_boolean:
+	case json_type_int:
+	case json_type_double:
+		strbuf_adds(out, json_object_to_json_string_ext(o, PLAIN));
+		return;
+	}
+	DIE("JSON value of unknown type");
+}
+
+void json_quote(struct strbuf *out, const char *s, size_t len)
+{
+	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+	size_t start = 0;
+
+	strbuf_addc(out, '"');
+	for (size_t i = 0; i < len; i++) {
+		const char *p = s[i] ? strchr(from, s[i]) : NULL;
+
+		if (!p && (unsigned char)s[i] >= 0x20)
+			continue;
+		strbuf_add(out, s + start, i - start);
+		if (p)
+			strbuf_addf(out, "\\%c", to[p - from]);
+		else
+			strbuf_addf(out, "\\u%04x", (unsigned)(unsigned char)s[i]);
+		start = i + 1;
+	}
+	strbuf_add(out, s + start, len - start);
+	strbuf_addc(out, '"');
+}
+
+void json_wipe(struct json_object *o)
+{
+	switch (json_object_get_type(o)) {
+	case json_type_string:
+		secret_wipe((char *)(uintptr_t)json_object_get_string(o),
+			(size_t)json_object_get_string_len(o));
+		break;
+	case json_type_array:
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			json_wipe(json_object_array_get_idx(o, i));
+		break;
+	case json_type_object: {
+		json_object_object_foreach (o, name, value) {
+			(void)name;
+			json_wipe(value);
+		}
+		break;
+	}
+	default:
+		break;
+	}
+}

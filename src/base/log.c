@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Builds one line in memory and writes it with one write(2). The fields text is always taken apart
+ * into its pairs and put together again, so a forgotten log_esc() cannot forge a line or a field:
+ * what is no list of pairs is printed quoted, as the one field "fields". Quoted values use JSON's
+ * escapes, in both formats.
+ */
+#include "config.h"
+
+#include "tec/base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#define ESC_SLOTS 8
+#define ESC_LEN   512
+
+/* Every key a line may have: one spelling per thing, so that logs can be searched. */
+static const char *const known_keys[] = {"kind", "ns", "name", "uid", "addr", "age_ms", "ak",
+	"attempt", "backlog", "bytes", "cache", "cert", "cluster", "code", "count", "depth", "err",
+	"err_kind", "errkind", "errno", "event", "expires", "far", "field", "file", "fields",
+	"from", "group", "holder", "host", "http", "id", "image", "items", "key", "leader", "lib",
+	"limit", "line", "machine", "max", "method", "node", "not_after", "objects", "op", "option",
+	"path", "peer", "pid", "policy", "port", "queue", "reason", "resource", "retry_ms", "role",
+	"route", "rule", "rv", "secret", "server", "signal", "size", "spki", "state", "status",
+	"stream", "subject", "text", "timeout_ms", "tls", "to", "took_ms", "trustee", "type", "url",
+	"user", "verb", "version", "wait_ms", "watch"};
+
+static struct {
+	enum log_level level;
+	enum log_format format;
+	void (*capture)(enum log_level level, const char *line, void *arg);
+	void *capture_arg;
+} conf = {.level = LOG_INFO};
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+void log_setup(enum log_level level, enum log_format format)
+{
+	conf.level = level;
+	conf.format = format;
+}
+
+int log_level_parse(const char *s, enum log_level *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(level_names); i++) {
+		if (str_eq(s, level_names[i])) {
+			*out = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+int log_format_parse(const char *s, enum log_format *out)
+{
+	if (!str_eq(s, "text") && !str_eq(s, "json"))
+		return -1;
+	*out = str_eq(s, "json") ? LOG_JSON : LOG_TEXT;
+	return 0;
+}
+
+bool log_enabled(enum log_level level)
+{
+	return level >= conf.level;
+}
+
+void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), void *arg)
+{
+	conf.capture = fn;
+	conf.capture_arg = arg;
+}
+
+/* Takes the character at p; its bytes in *n. U+FFFD for a byte that is no UTF-8. */
+static uint32_t next_char(const uint8_t *p, size_t left, size_t *n)
+{
+	uint32_t c = p[0];
+
+	*n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+	if (*n > left || !bytes_valid_utf8(p, *n)) {
+		*n = 1;
+		return 0xfffd;
+	}
+	if (*n == 1)
+		return c;
+	c &= 0x3fu >> (*n - 1);
+	for (size_t i = 1; i < *n; i++)
+		c = c << 6 | (p[i] & 0x3f);
+	return c;
+}
+
+/* Control characters, line ends and what turns the direction of text around: never printed raw. */
+static bool must_escape(uint32_t c)
+{
+	return c < 0x20 || c == '"' || c == '\\' || (c >= 0x7f && c < 0xa0) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
+	       c == 0xfffd;
+}
+
+/* The character at p, its bytes in *n, as it stands between quotes; returns its length. `out` has 8
+ * bytes. */
+static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
+{
+	static const char short_escapes[] = "\"\"\\\\\nn\rr\tt";
+	uint32_t c = next_char(p, left, n);
+
+	if (!must_escape(c)) {
+		memcpy(out, p, *n);
+		return *n;
+	}
+	for (const char *e = short_escapes; *e; e += 2) {
+		if ((uint32_t)*e == c) {
+			out[0] = '\\';
+			out[1] = e[1];
+			return 2;
+		}
+	}
+	return (size_t)snprintf(out, 8, "\\u%04x", (unsigned)(c & 0xffff));
+}
+
+/* Quotes s into out, cut with "..." so that it fits cap bytes with its NUL. */
+static void quote_into(char *out, size_t cap, const char *s, size_t len)
+{
+	const uint8_t *p = (const uint8_t *)s;
+	size_t used = 0;
+
+	out[used++] = '"';
+	for (size_t i = 0, n = 0; i < len; i += n) {
+		char one[8];
+		size_t k = quote_char(p + i, len - i, &n, one);
+
+		if (used + k + sizeof("...\"") > cap) {
+			memcpy(out + used, "...", 3);
+			used += 3;
+			break;
+		}
+		memcpy(out + used, one, k);
+		used += k;
+	}
+	out[used++] = '"';
+	out[used] = '\0';
+}
+
+const char *log_escn(const char *s, size_t len)
+{
+	static char ring[ESC_SLOTS][ESC_LEN];
+	static unsigned next;
+	char *out = ring[next++ % ESC_SLOTS];
+
+	quote_into(out, ESC_LEN, s ? s : "", s ? len : 0);
+	return out;
+}
+
+const char *log_esc(const char *s)
+{
+	return log_escn(s, s ? strlen(s) : 0);
+}
+
+static void add_quoted(struct strbuf *line, const char *s, size_t len)
+{
+	const uint8_t *p = (const uint8_t *)s;
+
+	strbuf_addc(line, '"');
+	for (size_t i = 0, n = 0; i < len; i += n) {
+		char one[8];
+		size_t k = quote_char(p + i, len - i, &n, one);
+
+		strbuf_add(line, one, k);
+	}
+	strbuf_addc(line, '"');
+}
+
+static bool is_bare(char c)
+{
+	return c > 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* Length of the quoted value at s as quote_char() writes it, 0 if it is none. */
+static size_t quoted_len(const char *s)
+{
+	size_t i = 1;
+
+	if (s[0] != '"')
+		return 0;
+	for (; s[i] != '"'; i++) {
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+			return 0;
+		if (s[i] != '\\')
+			continue;
+		i++;
+		if (s[i] == 'u' && strspn(s + i + 1, "0123456789abcdefABCDEF") >= 4)
+			i += 4;
+		else if (s[i] == '\0' || !strchr("\"\\nrt", s[i]))
+			return 0;
+	}
+	return bytes_valid_utf8(s, i + 1) ? i + 1 : 0;
+}
+
+static size_t bare_len(const char *s)
+{
+	size_t n = 0;
+
+	while (is_bare(s[n]))
+		n++;
+	return n;
+}
+
+static size_t key_len(const char *s)
+{
+	return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
+}
+
+/* Length of the value at s (may be 0: empty) when it is followed by a blank or the end, -1
+ * otherwise. */
+static long value_len(const char *s)
+{
+	size_t n = s[0] == '"' ? quoted_len(s) : bare_len(s);
+
+	if (s[0] == '"' && n == 0)
+		return -1;
+	return s[n] == ' ' || s[n] == '\0' ? (long)n : -1;
+}
+
+static bool fields_are_pairs(const char *s)
+{
+	while (*s == ' ')
+		s++;
+	while (*s) {
+		size_t k = key_len(s);
+		long v;
+
+		if (k == 0 || s[k] != '=')
+			return false;
+		v = value_len(s + k + 1);
+		if (v < 0)
+			return false;
+		s += k + 1 + v;
+		while (*s == ' ')
+			s++;
+	}
+	return true;
+}
+
+/* A number as JSON spells it; longer ones stay strings, readers would round them. */
+static bool is_json_number(const char *s, size_t len)
+{
+	size_t i = 0, start;
+
+	if (len > 15)
+		return false;
+	if (i < len && s[i] == '-')
+		i++;
+	start = i;
+	while (i < len && s[i] >= '0' && s[i] <= '9')
+		i++;
+	if (i == start || (s[start] == '0' && i - start > 1))
+		return false;
+	if (i < len && s[i] == '.') {
+		start = ++i;
+		while (i < len && s[i] >= '0' && s[i] <= '9')
+			i++;
+		if (i == start)
+			return false;
+	}
+	return i == len;
+}
+
+static void add_key(struct strbuf *line, const char *key, size_t len)
+{
+	if (conf.format == LOG_JSON)
+		strbuf_addf(line, ",\"%.*s\":", (int)len, key);
+	else
+		strbuf_addf(line, " %.*s=", (int)len, key);
+}
+
+/* A value from fields: bare or already quoted. */
+static void add_value(struct strbuf *line, const char *v, size_t len)
+{
+	bool plain = conf.format == LOG_TEXT || (len > 0 && v[0] == '"') ||
+		     is_json_number(v, len) || (len == 4 && memcmp(v, "true", 4) == 0) ||
+		     (len == 5 && memcmp(v, "false", 5) == 0);
+
+	if (plain)
+		strbuf_add(line, v, len);
+	else
+		add_quoted(line, v, len);
+}
+
+/* A string member: bare in text when nothing needs quoting. */
+static void add_string(struct strbuf *line, const char *key, const char *s)
+{
+	size_t len = strlen(s);
+
+	add_key(line, key, strlen(key));
+	if (conf.format == LOG_TEXT && len > 0 && bare_len(s) == len)
+		strbuf_add(line, s, len);
+	else
+		add_quoted(line, s, len);
+}
+
+static void check_key(const char *key, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(known_keys); i++) {
+		if (strlen(known_keys[i]) == len && memcmp(known_keys[i], key, len) == 0)
+			return;
+	}
+	DIE("log key \"%.*s\" is not in the list of base/log.c", (int)len, key);
+}
+
+static void add_fields(struct strbuf *line, const char *s)
+{
+	if (!fields_are_pairs(s)) {
+		if (conf.capture)
+			DIE("log fields are no key=value pairs: %s", s);
+		add_string(line, "fields", s);
+		return;
+	}
+	while (*s) {
+		size_t k, v;
+
+		if (*s == ' ') {
+			s++;
+			continue;
+		}
+		k = key_len(s);
+		if (conf.capture)
+			check_key(s, k);
+		add_key(line, s, k);
+		v = (size_t)value_len(s + k + 1);
+		add_value(line, s + k + 1, v);
+		s += k + 1 + v;
+	}
+}
+
+static void begin_line(
+	struct strbuf *line, enum log_level level, const struct log_ctx *lc, const char *msg)
+{
+	char ts[CLOCK_RFC3339_US_LEN];
+
+	clock_format_us(clock_wall_us(), ts);
+	memcpy(ts + 23, "Z", 2); /* milliseconds are enough */
+	if (conf.format == LOG_JSON)
+		strbuf_addf(
+			line, "{\"ts\":\"%s\",\"level\":\"%s\",\"msg\":", ts, level_names[level]);
+	else
+		strbuf_addf(line, "%s %s msg=", ts, level_names[level]);
+	add_quoted(line, msg, strlen(msg));
+	if (!lc)
+		return;
+	if (lc->kind)
+		add_string(line, "kind", lc->kind);
+	if (lc->ns)
+		add_string(line, "ns", lc->ns);
+	if (lc->name)
+		add_string(line, "name", lc->name);
+	if (lc->uid)
+		add_string(line, "uid", lc->uid);
+}
+
+static void end_line(struct strbuf *line, enum log_level level)
+{
+	const char *p;
+	size_t left;
+
+	if (conf.format == LOG_JSON)
+		strbuf_addc(line, '}');
+	if (conf.capture) {
+		conf.capture(level, strbuf_str(line), conf.capture_arg);
+		return;
+	}
+	strbuf_addc(line, '\n');
+	p = line->data;
+	left = line->len;
+	while (left > 0) {
+		ssize_t n = write(STDERR_FILENO, p, left);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return; /* a log that cannot be written must not stop the work */
+		p += n;
+		left -= (size_t)n;
+	}
+}
+
+void log_at(
+	enum log_level level, const struct log_ctx *lc, const char *msg, const char *fields, ...)
+{
+	cleanup_strbuf struct strbuf line = STRBUF_INIT, text = STRBUF_INIT;
+	int saved = errno;
+	va_list ap;
+
+	if (!log_enabled(level))
+		return;
+	begin_line(&line, level, lc, msg);
+	if (fields) {
+		va_start(ap, fields);
+		strbuf_vaddf(&text, fields, ap);
+		va_end(ap);
+		add_fields(&line, strbuf_str(&text));
+	}
+	end_line(&line, level);
+	errno = saved;
+}
+
+void log_err(enum log_level level, const struct log_ctx *lc, const char *msg, const struct err *err)
+{
+	cleanup_strbuf struct strbuf line = STRBUF_INIT;
+	int saved = errno;
+
+	if (!log_enabled(level))
+		return;
+	begin_line(&line, level, lc, msg);
+	add_string(&line, "err_kind", err_kind_name(err->kind));
+	if (err->sys) {
+		add_key(&line, "errno", 5);
+		strbuf_addf(&line, "%d", err->sys);
+	}
+	if (err->http) {
+		add_key(&line, "http", 4);
+		strbuf_addf(&line, "%d", err->http);
+	}
+	add_key(&line, "err", 3);
+	add_quoted(&line, err->text, strlen(err->text));
+	end_line(&line, level);
+	errno = saved;
+}

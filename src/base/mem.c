@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocation that aborts instead of failing. What is impossible is said on stderr without
+ * allocating anything and without the logger (which allocates), then the process aborts: a restart
+ * rebuilds all state from the API.
+ */
+#include "config.h"
+
+#include "tec/base/mem.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+_Noreturn void die_impossible(const char *file, int line, const char *fmt, ...)
+{
+	char text[1024];
+	size_t len;
+	va_list ap;
+
+	len = (size_t)snprintf(text, 256, "fatal: %.200s:%d: ", file, line);
+	va_start(ap, fmt);
+	vsnprintf(text + len, sizeof(text) - len - 1, fmt, ap);
+	va_end(ap);
+	len = strlen(text);
+	text[len++] = '\n';
+	if (write(STDERR_FILENO, text, len) < 0)
+		abort(); /* nowhere left to say it */
+	abort();
+}
+
+static void *must(void *p, size_t size)
+{
+	if (!p)
+		DIE("out of memory (%zu bytes)", size);
+	return p;
+}
+
+void *xmalloc(size_t size)
+{
+	return must(malloc(size ? size : 1), size);
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	size_t total;
+
+	if (__builtin_mul_overflow(n, size, &total))
+		DIE("size overflow (%zu x %zu)", n, size);
+	return must(calloc(1, total ? total : 1), total);
+}
+
+void *xrealloc(void *p, size_t size)
+{
+	return must(realloc(p, size ? size : 1), size);
+}
+
+void *xreallocarray(void *p, size_t n, size_t size)
+{
+	size_t total;
+
+	if (__builtin_mul_overflow(n, size, &total))
+		DIE("size overflow (%zu x %zu)", n, size);
+	return xrealloc(p, total);
+}
+
+char *xstrdup(const char *s)
+{
+	return s ? xmemdup(s, strlen(s)) : NULL;
+}
+
+char *xstrndup(const char *s, size_t len)
+{
+	return xmemdup(s, strnlen(s, len));
+}
+
+void *xmemdup(const void *p, size_t len)
+{
+	char *copy;
+
+	if (len == SIZE_MAX)
+		DIE("size overflow (%zu + 1)", len);
+	copy = xmalloc(len + 1);
+	if (len > 0)
+		memcpy(copy, p, len);
+	copy[len] = '\0';
+	return copy;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	char *s = NULL;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (len < 0)
+		DIE("out of memory (asprintf)");
+	return s;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Growing strings, number and duration parsers, the keyed hash. The parsers take exactly one
+ * spelling: no signs, no blanks, no overflow. A duration that is not a whole number of milliseconds
+ * is refused, so nothing rounds to 0 ("off").
+ */
+#include "config.h"
+
+#include "tec/base/str.h"
+
+#include <sodium.h>
+#include <stdio.h>
+
+#include "tec/base/mem.h"
+
+#define STRBUF_MAX ((size_t)64 << 20)
+
+void strbuf_fini(struct strbuf *b)
+{
+	free(b->data);
+	memset(b, 0, sizeof(*b));
+}
+
+void strbuf_reset(struct strbuf *b)
+{
+	b->len = 0;
+	if (b->data)
+		b->data[0] = '\0';
+}
+
+/* Room for `more` bytes and the NUL. */
+static void reserve(struct strbuf *b, size_t more)
+{
+	size_t cap;
+
+	if (more > STRBUF_MAX || b->len + more > STRBUF_MAX)
+		DIE("strbuf of %zu bytes would grow by %zu", b->len, more);
+	if (b->len + more < b->cap)
+		return;
+	cap = b->cap ? b->cap : 64;
+	while (cap <= b->len + more)
+		cap *= 2;
+	b->data = xrealloc(b->data, cap);
+	b->cap = cap;
+}
+
+void strbuf_add(struct strbuf *b, const void *data, size_t len)
+{
+	reserve(b, len);
+	if (len > 0)
+		memcpy(b->data + b->len, data, len);
+	b->len += len;
+	b->data[b->len] = '\0';
+}
+
+void strbuf_adds(struct strbuf *b, const char *s)
+{
+	strbuf_add(b, s, strlen(s));
+}
+
+void strbuf_addc(struct strbuf *b, char c)
+{
+	strbuf_add(b, &c, 1);
+}
+
+void strbuf_addf(struct strbuf *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(b, fmt, ap);
+	va_end(ap);
+}
+
+void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
+{
+	va_list again;
+	int len;
+
+	va_copy(again, ap);
+	reserve(b, 32);
+	len = vsnprintf(b->data + b->len, b->cap - b->len, fmt, ap);
+	if (len < 0)
+		DIE("cannot format \"%s\"", fmt);
+	if ((size_t)len >= b->cap - b->len) {
+		reserve(b, (size_t)len);
+		vsnprintf(b->data + b->len, b->cap - b->len, fmt, again);
+	}
+	va_end(again);
+	b->len += (size_t)len;
+}
+
+void strbuf_drop(struct strbuf *b, size_t n)
+{
+	if (n > b->len)
+		DIE("dropping %zu of %zu bytes", n, b->len);
+	if (n == 0)
+		return;
+	b->len -= n;
+	memmove(b->data, b->data + n, b->len + 1);
+}
+
+char *strbuf_steal(struct strbuf *b)
+{
+	char *s = b->data ? b->data : xstrdup("");
+
+	memset(b, 0, sizeof(*b));
+	return s;
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *s, const char *suffix)
+{
+	size_t len = strlen(s), n = strlen(suffix);
+
+	return len >= n && memcmp(s + len - n, suffix, n) == 0;
+}
+
+uint64_t str_hash(const void *data, size_t len)
+{
+	static unsigned char key[crypto_shorthash_KEYBYTES];
+	static bool have_key;
+	uint64_t hash;
+
+	_Static_assert(crypto_shorthash_BYTES == sizeof(hash), "SipHash-2-4 is 64 bits");
+	if (!have_key) {
+		if (sodium_init() < 0)
+			DIE("libsodium has no random numbers");
+		randombytes_buf(key, sizeof(key));
+		have_key = true;
+	}
+	crypto_shorthash((unsigned char *)&hash, data, len, key);
+	return hash;
+}
+
+int str_to_u64(const char *s, uint64_t max, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	if (!s || !*s)
+		return -1;
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9')
+			return -1;
+		if (__builtin_mul_overflow(v, 10, &v) ||
+			__builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+			return -1;
+	}
+	if (v > max)
+		return -1;
+	*out = v;
+	return 0;
+}
+
+/* Nanoseconds of the unit at *s, which is moved behind it; 0: no unit of ours. */
+static uint64_t duration_unit(const char **s)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"ms", 1000000}, {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000}};
+
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (str_starts(*s, units[i].name)) {
+			*s += strlen(units[i].name);
+			return units[i].ns;
+		}
+	}
+	return 0;
+}
+
+/* One term, "1.5h"; adds its nanoseconds to *total. */
+static int duration_term(const char **s, uint64_t *total)
+{
+	uint64_t whole = 0, frac = 0, scale = 1, unit;
+	const char *p = *s;
+
+	if (*p < '0' || *p > '9')
+		return -1;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+			__builtin_add_overflow(whole, (uint64_t)(*p - '0'), &whole))
+			return -1;
+	}
+	if (*p == '.') {
+		if (p[1] < '0' || p[1] > '9')
+			return -1;
+		for (p++; *p >= '0' && *p <= '9'; p++) {
+			if (scale >= 1000000) /* with an hour as unit, frac * unit still fits */
+				return -1;
+			frac = frac * 10 + (uint64_t)(*p - '0');
+			scale *= 10;
+		}
+	}
+	unit = duration_unit(&p);
+	if (unit == 0 || __builtin_mul_overflow(whole, unit, &whole))
+		return -1;
+	if (frac * unit % (scale * 1000000) != 0) /* a fraction of a millisecond */
+		return -1;
+	if (__builtin_add_overflow(whole, frac * unit / scale, &whole) ||
+		__builtin_add_overflow(*total, whole, total))
+		return -1;
+	*s = p;
+	return 0;
+}
+
+int str_to_duration_ms(const char *s, int64_t *out_ms)
+{
+	uint64_t ns = 0;
+
+	if (!s || !*s)
+		return -1;
+	if (strcmp(s, "0") == 0) {
+		*out_ms = 0;
+		return 0;
+	}
+	while (*s) {
+		if (duration_term(&s, &ns) < 0)
+			return -1;
+	}
+	if (ns > INT64_MAX) /* Go's limit */
+		return -1;
+	*out_ms = (int64_t)(ns / 1000000);
+	return 0;
+}
+
+void str_percent_encode(struct strbuf *out, const char *s, size_t len)
+{
+	static const char hex[] = "0123456789ABCDEF";
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			c == '-' || c == '.' || c == '_' || c == '~') {
+			strbuf_addc(out, (char)c);
+		} else {
+			char enc[3] = {'%', hex[c >> 4], hex[c & 15]};
+
+			strbuf_add(out, enc, sizeof(enc));
+		}
+	}
+}

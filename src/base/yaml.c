@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libyaml's events, built into json-c values by recursion of at most 32 levels. Refuses every
+ * alias: what a kubeconfig needs has none, and one is enough to make a small file big. Errors name
+ * line and column, never the text (it may be a token). Text that starts with '{' is tried as JSON
+ * first: libyaml knows no surrogate pairs.
+ */
+#include "config.h"
+
+#include "tec/base/yaml.h"
+
+#include <yaml.h>
+
+#define YAML_MAX_BYTES 1048576
+#define YAML_MAX_DEPTH 32
+#define YAML_MAX_NODES 50000 /* json-c takes up to 264 bytes per byte of text */
+
+static const struct json_limits json_file = {YAML_MAX_BYTES, YAML_MAX_DEPTH, YAML_MAX_NODES};
+
+struct reader {
+	yaml_parser_t parser;
+	yaml_event_t ev; /* the current one */
+	bool have_ev;
+	unsigned depth, nodes;
+	struct err *err;
+};
+
+static int refuse(struct reader *r, const char *what)
+{
+	const yaml_mark_t *m = r->have_ev ? &r->ev.start_mark : &r->parser.problem_mark;
+
+	return err_set(r->err, ERR_INVALID, "YAML: %s at line %zu column %zu", what, m->line + 1,
+		m->column + 1);
+}
+
+static void drop_event(struct reader *r)
+{
+	if (r->have_ev)
+		yaml_event_delete(&r->ev);
+	r->have_ev = false;
+}
+
+static int next_event(struct reader *r)
+{
+	drop_event(r);
+	if (!yaml_parser_parse(&r->parser, &r->ev))
+		return refuse(r, r->parser.problem ? r->parser.problem : "no text");
+	r->have_ev = true;
+	return 0;
+}
+
+static bool tag_is(const yaml_char_t *tag, const char *name)
+{
+	return tag && str_eq((const char *)tag, name);
+}
+
+static bool is_one_of(const char *s, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(s, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A decimal integer in its only spelling: no '+', no leading zeros (YAML 1.1 and 1.2 read them
+ * differently). */
+static bool is_int(const char *s, int64_t *out)
+{
+	bool negative = *s == '-';
+	uint64_t v;
+
+	s += negative;
+	if ((s[0] == '0' && (s[1] || negative)) || str_to_u64(s, INT64_MAX, &v) < 0)
+		return false;
+	*out = negative ? -(int64_t)v : (int64_t)v;
+	return true;
+}
+
+/* The value of the current scalar event; NULL is the null value. */
+static struct json_object *scalar_value(const yaml_event_t *ev)
+{
+	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+	static const char *const trues[] = {"true", "True", "TRUE"};
+	static const char *const falses[] = {"false", "False", "FALSE"};
+	const char *s = (const char *)ev->data.scalar.value;
+	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !ev->data.scalar.tag;
+	struct json_object *o;
+	int64_t v;
+
+	if (plain && is_one_of(s, nulls, ARRAY_LEN(nulls)))
+		return NULL;
+	if (plain && is_one_of(s, trues, ARRAY_LEN(trues)))
+		o = json_object_new_boolean(true);
+	else if (plain && is_one_of(s, falses, ARRAY_LEN(falses)))
+		o = json_object_new_boolean(false);
+	else if (plain && is_int(s, &v))
+		o = json_object_new_int64(v);
+	else
+		o = json_object_new_string_len(s, (int)ev->data.scalar.length);
+	if (!o)
+		DIE("out of memory (JSON value)");
+	return o;
+}
+
+static int check_scalar(struct reader *r)
+{
+	const yaml_char_t *tag = r->ev.data.scalar.tag;
+
+	if (memchr(r->ev.data.scalar.value, '\0', r->ev.data.scalar.length))
+		return refuse(r, "NUL in a string");
+	if (tag && !tag_is(tag, "!") && !tag_is(tag, YAML_STR_TAG))
+		return refuse(r, "unknown tag");
+	return 0;
+}
+
+static int read_value(struct reader *r, struct json_object **out);
+
+static int read_sequence(struct reader *r, struct json_object *arr)
+{
+	for (;;) {
+		struct json_object *v = NULL;
+
+		if (next_event(r) < 0)
+			return -1;
+		if (r->ev.type == YAML_SEQUENCE_END_EVENT)
+			return 0;
+		if (read_value(r, &v) < 0)
+			return -1;
+		json_push(arr, v);
+	}
+}
+
+static int read_mapping(struct reader *r, struct json_object *obj)
+{
+	for (;;) {
+		cleanup_free char *name = NULL;
+		struct json_object *v = NULL;
+
+		if (next_event(r) < 0)
+			return -1;
+		if (r->ev.type == YAML_MAPPING_END_EVENT)
+			return 0;
+		if (r->ev.type != YAML_SCALAR_EVENT)
+			return refuse(r, "a key that is no scalar");
+		if (check_scalar(r) < 0)
+			return -1;
+		name = xstrdup((const char *)r->ev.data.scalar.value);
+		if (json_object_object_get_ex(obj, name, NULL))
+			return refuse(r, "duplicate key");
+		if (next_event(r) < 0 || read_value(r, &v) < 0)
+			return -1;
+		json_add(obj, name, v);
+	}
+}
+
+static int read_container(struct reader *r, bool mapping, struct json_object **out)
+{
+	cleanup_json struct json_object *o = mapping ? json_obj() : json_arr();
+	const yaml_char_t *tag =
+		mapping ? r->ev.data.mapping_start.tag : r->ev.data.sequence_start.tag;
+
+	if (tag && !tag_is(tag, "!") && !tag_is(tag, mapping ? YAML_MAP_TAG : YAML_SEQ_TAG))
+		return refuse(r, "unknown tag");
+	if (++r->depth >= YAML_MAX_DEPTH)
+		return refuse(r, "nested too deep");
+	if ((mapping ? read_mapping(r, o) : read_sequence(r, o)) < 0)
+		return -1;
+	r->depth--;
+	*out = steal_ptr(&o);
+	return 0;
+}
+
+/* The value that begins with the current event. */
+static int read_value(struct reader *r, struct json_object **out)
+{
+	if (++r->nodes > YAML_MAX_NODES)
+		return refuse(r, "too many values");
+	switch ((int)r->ev.type) {
+	case YAML_SCALAR_EVENT:
+		if (check_scalar(r) < 0)
+			return -1;
+		*out = scalar_value(&r->ev);
+		return 0;
+	case YAML_SEQUENCE_START_EVENT:
+		return read_container(r, false, out);
+	case YAML_MAPPING_START_EVENT:
+		return read_container(r, true, out);
+	case YAML_ALIAS_EVENT:
+		return refuse(r, "an alias");
+	}
+	return refuse(r, "no value");
+}
+
+static int expect(struct reader *r, yaml_event_type_t type, const char *otherwise)
+{
+	if (next_event(r) < 0)
+		return -1;
+	return r->ev.type == type ? 0 : refuse(r, otherwise);
+}
+
+static int read_stream(struct reader *r, struct json_object **out)
+{
+	if (expect(r, YAML_STREAM_START_EVENT, "no stream") < 0 ||
+		expect(r, YAML_DOCUMENT_START_EVENT, "no document") < 0)
+		return -1;
+	if (next_event(r) < 0 || read_value(r, out) < 0)
+		return -1;
+	if (!*out)
+		return refuse(r, "an empty document");
+	if (expect(r, YAML_DOCUMENT_END_EVENT, "no end of the document") < 0)
+		return -1;
+	return expect(r, YAML_STREAM_END_EVENT, "a second document");
+}
+
+static struct json_object *try_json(const char *text, size_t len)
+{
+	struct err ignored = ERR_INIT; /* the YAML reader says what is wrong */
+	size_t i = 0;
+
+	while (i < len && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n'))
+		i++;
+	return i < len && text[i] == '{' ? json_parse(text, len, &json_file, &ignored) : NULL;
+}
+
+struct json_object *yaml_parse(const char *text, size_t len, struct err *err)
+{
+	cleanup_json struct json_object *o = NULL;
+	struct reader r = {.err = err};
+	int rc;
+
+	if (len > YAML_MAX_BYTES) {
+		err_set(err, ERR_INVALID, "YAML: %zu bytes, more than %d", len, YAML_MAX_BYTES);
+		return NULL;
+	}
+	o = try_json(text, len);
+	if (o)
+		return steal_ptr(&o);
+	if (!yaml_parser_initialize(&r.parser))
+		DIE("out of memory (YAML parser)");
+	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
+	rc = read_stream(&r, &o);
+	drop_event(&r);
+	yaml_parser_delete(&r.parser);
+	return rc < 0 ? NULL : steal_ptr(&o);
+}

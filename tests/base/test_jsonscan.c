@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/jsonscan.h"
+
+static const struct json_limits roomy = {.bytes = 1 << 20, .depth = 5, .tokens = 1000};
+
+static int scan(const char *s, size_t len, const struct json_limits *limits)
+{
+	/* A copy without NUL behind it: ASan sees every byte read too many. */
+	char *exact = malloc(len ? len : 1);
+	struct err err = ERR_INIT;
+	int rc;
+
+	if (len > 0)
+		memcpy(exact, s, len);
+	rc = json_scan(exact, len, limits, &err);
+	cr_expect_eq(err_is_set(&err), rc < 0);
+	cr_expect(rc == 0 || err.kind == ERR_INVALID);
+	free(exact);
+	return rc;
+}
+
+Test(base_jsonscan, accepts_json)
+{
+	static const char *const t[] = {"0", "-0", "1", "-12", "1.5", "1e5", "1E+5", "1.25e-7",
+		"\"\"", "\"a\"", "true", "false", "null", "[]", "{}", " [ ] ", "\t\r\n{ }\n",
+		"[1,2]", "[ 1 , 2 ]", "{\"a\":1}",
+		"{ \"a\" : 1 , \"b\" : [ { } , { \"a\" : 2 } ] }",
+		"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"", "\"\\ud83d\\ude00\"",
+		"\"\xf0\x9f\x98\x80\"", "\"\x7f\"", "[[],[],{},\"\"]", "{\"\":0}",
+		"{\"a\":{\"a\":{\"a\":1}}}", "[{\"a\":1},{\"a\":1}]", "{\"a\":1,\"A\":1}",
+		"{\"a\":[{\"b\":1}],\"b\":2}", "123456789012345678901234567890", "1e400", "\"'\""};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		cr_expect_eq(scan(t[i], strlen(t[i]), &roomy), 0, "%s", t[i]);
+}
+
+Test(base_jsonscan, refuses_what_is_no_json)
+{
+	static const char *const t[] = {"", " ", "nul", "nulll", "True", "tru", "NaN", "Infinity",
+		"-Infinity", "-", "+1", "01", "-01", "00", "1.", ".5", "1e", "1e+", "1.e5", "0x1",
+		"1_0", "1 2", "[1 2]", "[1,]", "[,1]", "[,]", "[", "]", "{", "}", "[}", "{]", "[1",
+		"{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "{\"a\":1,}", "{a:1}", "{'a':1}",
+		"'a'", "{1:1}", "{null:1}", "{\"a\" 1}", "{\"a\"::1}", "{,}", "{\"a\",\"b\"}", "\"",
+		"\"a", "\"\\\"", "\"\\", "\"\\x\"", "\"\\'\"", "\"\\u\"", "\"\\u12\"",
+		"\"\\u123g\"", "\"\\u 123\"", "\"\\u0000\"", "\"\\ud800\"", "\"\\udc00\"",
+		"\"\\ud800\\ud800\"", "\"\\ud800x\"", "\"\\ud800\\n\"", "\"\\ud800\\u\"",
+		"\"\\ud800\\udc0", "\"a\nb\"", "\"a\tb\"", "\"\x01\"", "\"\x1f\"", "[1]]", "{}{}",
+		"1,", "\xef\xbb\xbf{}", "// c\n1", "/* c */1", "1 // c", "[1]x", "\v1", "\f1",
+		"\xc2\xa0"
+		"1",
+		"\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf5\x80\x80\x80\"",
+		"\"\xe2\x82\"", "undefined", "[1,2", "--1", "{\"a\":1 \"b\":2}", "[\"a\" \"b\"]",
+		"{\"a\":}", "[:]", "-a", "1.-5", "\\u0031"};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		cr_expect_eq(scan(t[i], strlen(t[i]), &roomy), -1, "%s", t[i]);
+}
+
+Test(base_jsonscan, refuses_nul_bytes)
+{
+	static const struct {
+		const char *s;
+		size_t len;
+	} t[] = {{"\0", 1}, {"1\0", 2}, {"\"a\0b\"", 5}, {"{\0}", 3}, {"[1]\0", 4}, {"\0[1]", 4},
+		{"\"\\\0\"", 4}};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		cr_expect_eq(scan(t[i].s, t[i].len, &roomy), -1, "case %zu", i);
+}
+
+Test(base_jsonscan, duplicate_names_are_compared_unescaped)
+{
+	static const char *const t[] = {"{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}",
+		"{\"\\u0061\":1,\"\\u0061\":2}", "{\"\":1,\"\":2}", "{\"\\/\":1,\"/\":2}",
+		"{\"\\ud83d\\ude00\":1,\"\xf0\x9f\x98\x80\":2}", "{\"\\u00E9\":1,\"\xc3\xa9\":2}",
+		"{\"\\u20AC\":1,\"\xe2\x82\xac\":2}", "{\"a\":{\"b\":1},\"a\":2}",
+		"[{\"x\":{\"a\":1,\"b\":2,\"a\":3}}]", "{\"a\":[],\"b\":{\"c\":1},\"b\":1}",
+		"{\"\\n\":1,\"\\u000a\":2}", "{\"\\\"\":1,\"\\u0022\":2}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		cr_expect_eq(scan(t[i], strlen(t[i]), &roomy), -1, "%s", t[i]);
+}
+
+Test(base_jsonscan, depth_counts_like_json_c)
+{
+	for (unsigned depth = 1; depth <= 20; depth++) {
+		struct json_limits limits = {.bytes = 1000, .depth = depth, .tokens = 1000};
+
+		for (unsigned n = 1; n <= 20; n++) {
+			cleanup_strbuf struct strbuf s = STRBUF_INIT;
+			struct json_tokener *tok = json_tokener_new_ex((int)depth);
+			struct json_object *o;
+
+			for (unsigned i = 0; i < n; i++)
+				strbuf_adds(&s, i % 2 ? "[" : "{\"a\":");
+			strbuf_adds(&s, "1");
+			for (unsigned i = n; i-- > 0;)
+				strbuf_addc(&s, i % 2 ? ']' : '}');
+			o = json_tokener_parse_ex(tok, strbuf_str(&s), (int)s.len);
+			cr_expect_eq(scan(strbuf_str(&s), s.len, &limits) == 0, o != NULL,
+				"depth %u of %u", n, depth);
+			cr_expect_eq(o != NULL, n < depth);
+			json_object_put(o);
+			json_tokener_free(tok);
+		}
+	}
+}
+
+Test(base_jsonscan, an_empty_container_is_one_level)
+{
+	struct json_limits one = {.bytes = 100, .depth = 1, .tokens = 10};
+
+	cr_assert_eq(scan("[]", 2, &one), 0);
+	cr_assert_eq(scan("{}", 2, &one), 0);
+	cr_assert_eq(scan("1", 1, &one), 0);
+	cr_assert_eq(scan("[1]", 3, &one), -1);
+	cr_assert_eq(scan("[[]]", 4, &one), -1);
+}
+
+Test(base_jsonscan, a_million_brackets_stop_at_once)
+{
+	size_t len = 1 << 20;
+	char *s = malloc(len);
+	struct err err = ERR_INIT;
+
+	memset(s, '[', len);
+	cr_assert_eq(json_scan(s, len, &json_limits_object, &err), -1);
+	cr_assert_not_null(strstr(err.text, "deep"));
+	free(s);
+}
+
+Test(base_jsonscan, tokens_are_values_and_names)
+{
+	struct json_limits limits = {.bytes = 100, .depth = 5, .tokens = 4};
+
+	cr_assert_eq(scan("[1,2,3]", 7, &limits), 0);
+	cr_assert_eq(scan("[1,2,3,4]", 9, &limits), -1);
+	cr_assert_eq(scan("{\"a\":1}", 7, &limits), 0);
+	cr_assert_eq(scan("{\"a\":1,\"b\":2}", 13, &limits), -1);
+	cr_assert_eq(scan("[[],[],[]]", 10, &limits), 0);
+	cr_assert_eq(scan("[[],[],[[]]]", 12, &limits), -1);
+}
+
+Test(base_jsonscan, bytes_are_bounded)
+{
+	struct json_limits limits = {.bytes = 4, .depth = 5, .tokens = 4};
+
+	cr_assert_eq(scan("[1] ", 4, &limits), 0);
+	cr_assert_eq(scan("[1]  ", 5, &limits), -1);
+}
+
+/* {"n0":0,"n1":0,...}: `objects` of them in an array with `names` each. */
+static void many_names(struct strbuf *s, unsigned objects, unsigned names)
+{
+	strbuf_addc(s, '[');
+	for (unsigned o = 0; o < objects; o++) {
+		strbuf_adds(s, o ? ",{" : "{");
+		for (unsigned n = 0; n < names; n++)
+			strbuf_addf(s, "%s\"n%u\":0", n ? "," : "", n);
+		strbuf_addc(s, '}');
+	}
+	strbuf_addc(s, ']');
+}
+
+Test(base_jsonscan, a_hundred_thousand_names_are_no_problem)
+{
+	static const unsigned t[][2] = {{1, 99000}, {990, 100}, {49000, 1}};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_strbuf struct strbuf s = STRBUF_INIT;
+		size_t last;
+
+		many_names(&s, t[i][0], t[i][1]);
+		cr_assert_eq(scan(strbuf_str(&s), s.len, &json_limits_object), 0);
+		/* The very last name again: found, in whatever size the table has by then. */
+		last = s.len - 2;
+		strbuf_drop(&s, 0);
+		s.len = last;
+		strbuf_addf(&s, ",\"n%u\":0}]", t[i][1] - 1);
+		cr_assert_eq(scan(strbuf_str(&s), s.len, &json_limits_object), -1);
+	}
+}
+
+Test(base_jsonscan, amplification_is_bounded_by_tokens)
+{
+	cleanup_strbuf struct strbuf s = STRBUF_INIT;
+
+	strbuf_addc(&s, '[');
+	for (unsigned i = 0; i < 300; i++)
+		strbuf_adds(&s, i ? ",{}" : "{}");
+	strbuf_addc(&s, ']');
+	cr_assert_eq(scan(strbuf_str(&s), s.len, &json_limits_public), -1);
+}
+
+Test(base_jsonscan, errors_name_the_byte_not_the_text)
+{
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(json_scan("{\"key\":hunter2}", 15, &json_limits_public, &err), -1);
+	cr_assert_null(strstr(err.text, "hunter2"));
+	cr_assert_not_null(strstr(err.text, "byte 7"));
+}
+
+Test(base_jsonscan, every_prefix_of_a_document_is_refused)
+{
+	static const char doc[] = "{\"a\":[1,-2.5e3,true,null,\"x\\u00e9\\ud83d\\ude00\"],"
+				  "\"b\":{\"c\":\"\xe2\x82\xac\"}}";
+
+	for (size_t len = 0; len < sizeof(doc) - 1; len++)
+		cr_expect_eq(scan(doc, len, &roomy), -1, "prefix %zu", len);
+	cr_assert_eq(scan(doc, sizeof(doc) - 1, &roomy), 0);
+}
+
+/* Whatever passes must pass json-c too: flips every byte of a document to every value. */
+Test(base_jsonscan, what_passes_json_c_takes)
+{
+	static const char doc[] =
+		"{\"a\":[1,-2.5e3,true,null,\"x\\u00e9\"],\"b\":{\"\":\"\xe2\x82\xac\"}}";
+	unsigned accepted = 0;
+
+	for (size_t i = 0; i < sizeof(doc) - 1; i++) {
+		for (unsigned b = 0; b < 256; b++) {
+			char text[sizeof(doc)];
+			struct err err = ERR_INIT;
+			struct json_object *o;
+
+			memcpy(text, doc, sizeof(doc));
+			text[i] = (char)b;
+			if (json_scan(text, sizeof(doc) - 1, &roomy, &err) < 0)
+				continue;
+			accepted++;
+			o = json_parse(text, sizeof(doc) - 1, &roomy, &err);
+			cr_expect_not_null(o, "byte %zu = %u: %s", i, b, err.text);
+			cr_expect_eq(json_object_put(o), 1);
+		}
+	}
+	cr_assert_gt(accepted, sizeof(doc));
+}
+
+Test(base_jsonscan, depth_limit_above_the_stack_aborts, .signal = SIGABRT)
+{
+	struct json_limits limits = {.bytes = 10, .depth = 1000, .tokens = 10};
+	struct err err = ERR_INIT;
+
+	if (json_scan("1", 1, &limits, &err) < 0)
+		return;
+}
