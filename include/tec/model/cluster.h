@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* TrustedExecutionCluster: spec (with documented defaults filled in) and what of its status decides
+ * a write. */
+#ifndef TEC_MODEL_CLUSTER_H
+#define TEC_MODEL_CLUSTER_H
+
+#include <json-c/json.h>
+
+#include "tec/kobj/condition.h"
+#include "tec/kobj/meta.h"
+
+#define MODEL_CLUSTER_SERVERS_MAX 8
+
+enum model_deploy { MODEL_DEPLOY_MANAGED, MODEL_DEPLOY_EXTERNAL };
+enum model_delivery { MODEL_DELIVERY_ADMIN_API, MODEL_DELIVERY_VOLUMES };
+enum model_isolation { MODEL_ISOLATION_PER_MACHINE, MODEL_ISOLATION_SHARED };
+enum model_plaintext { MODEL_PLAINTEXT_ALLOW, MODEL_PLAINTEXT_REFUSE };
+enum model_reg_mode { MODEL_REG_OPEN, MODEL_REG_TOKEN, MODEL_REG_MANUAL };
+enum model_approval { MODEL_APPROVAL_AUTOMATIC, MODEL_APPROVAL_MANUAL };
+enum model_endorsement {
+	MODEL_ENDORSEMENT_NONE,
+	MODEL_ENDORSEMENT_OPTIONAL,
+	MODEL_ENDORSEMENT_REQUIRED
+};
+
+/* Condition types in the order of model_cluster.cond; reasons are enums with names from the
+ * contract. */
+enum model_cluster_cond {
+	CLUSTER_INSTALLED,
+	CLUSTER_KNOWN_ADDRESS,
+	CLUSTER_TRUSTEE_SYNCED,
+	CLUSTER_N_CONDS
+};
+extern const char *const model_cluster_cond_types[CLUSTER_N_CONDS];
+enum model_cluster_reason {
+	CLUSTER_INSTALLATION_COMPLETED,
+	CLUSTER_INSTALLING,
+	CLUSTER_UNINSTALLING,
+	CLUSTER_NON_UNIQUE,
+	CLUSTER_CONFLICT,
+	CLUSTER_ADDRESS_FOUND,
+	CLUSTER_NO_ADDRESS_FOUND,
+	CLUSTER_SYNCED,
+	CLUSTER_NOT_AVAILABLE,
+	CLUSTER_REFUSED,
+	CLUSTER_POPULATING,
+	CLUSTER_N_REASONS,
+};
+const char *model_cluster_reason(enum model_cluster_reason r);
+
+struct model_cluster {
+	struct kobj obj;
+	const char *public_trustee_addr, *public_ak_addr; /* NULL when unset */
+	const char *trustee_secret, *register_secret, *ak_secret;
+	int trustee_port, register_port, ak_port; /* defaults filled in: 8080, 8000, 8001 */
+	unsigned n_servers;
+	const char *server_addr[MODEL_CLUSTER_SERVERS_MAX], *server_ca[MODEL_CLUSTER_SERVERS_MAX],
+		*server_admin[MODEL_CLUSTER_SERVERS_MAX];
+	enum model_deploy deploy;
+	enum model_delivery delivery;
+	enum model_isolation isolation;
+	enum model_plaintext plaintext;
+	enum model_reg_mode reg_mode;
+	const char *token_secret;
+	enum model_approval approval;
+	int64_t pending_ttl_ms; /* 0: never */
+	int pending_limit, machine_limit, waiting_keys;
+	enum model_endorsement endorsement;
+	const char *endorsement_ca;
+	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration), NULL when
+	 * none is set; and the annotation that mirrors it. */
+	const char *extended_spec, *extended_mirror;
+	/*
+	 * The first member that the annotation has and spec lost, as a path: a swap through the
+	 * Rust operator's CRD pruned it. NULL: none. While set, the cluster is not acted on.
+	 */
+	const char *extended_lost;
+	struct kobj_cond cond[CLUSTER_N_CONDS];
+};
+#define MODEL_EXTENDED_ANNOTATION "trusted-execution-clusters.io/extended-spec"
+
+/* k8s_extract_fn: ERR_INVALID names the member. */
+struct kobj *model_cluster_extract(struct json_object *o, struct err *err);
+static inline const struct model_cluster *model_cluster(const struct kobj *o)
+{
+	return (const struct model_cluster *)o;
+}
+/* Cache index 0: "" unless it is being deleted, so that k8s_cache_first(clusters, 0, "") is the one
+ * served (oldest, then by name). */
+const char *model_cluster_index(const struct kobj *o, unsigned i);
+/* Fields that are set and have no effect in this version, as "a, b" (empty: none). */
+void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out);
+
+#endif

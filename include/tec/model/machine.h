@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Machine: one node. Index 0 of its cache is spec.id. */
+#ifndef TEC_MODEL_MACHINE_H
+#define TEC_MODEL_MACHINE_H
+
+#include <json-c/json.h>
+
+#include "tec/kobj/condition.h"
+#include "tec/kobj/meta.h"
+
+#define MODEL_MACHINE_FINALIZER     "finalizer.machine.trusted-execution-clusters.io"
+#define MODEL_KEY_SHA256_ANNOTATION "trusted-execution-clusters.io/luks-key-sha256"
+#define MODEL_BOUND_AT_ANNOTATION   "trusted-execution-clusters.io/bound-at"
+#define MODEL_CREATED_BY_ANNOTATION "trusted-execution-clusters.io/created-by"
+#define MODEL_CREATED_BY_LISTENER   "listener"
+
+enum model_machine_cond {
+	MACHINE_KEY_READY,
+	MACHINE_AK_BOUND,
+	MACHINE_DELIVERED,
+	MACHINE_READY,
+	MACHINE_N_CONDS
+};
+extern const char *const model_machine_cond_types[MACHINE_N_CONDS]; /* KeyReady AttestationKeyBound
+								       Delivered Ready */
+enum model_machine_reason {
+	MACHINE_KEY_MADE,
+	MACHINE_KEY_LOST,
+	MACHINE_KEY_MALFORMED,
+	MACHINE_DUPLICATE_ID,
+	MACHINE_INVALID_ID,
+	MACHINE_KEY_PENDING,
+	MACHINE_BOUND,
+	MACHINE_NO_KEY_APPROVED,
+	MACHINE_DELIVERED_OK,
+	MACHINE_NOT_AVAILABLE,
+	MACHINE_REVOKING,
+	MACHINE_WAITING,
+	MACHINE_ALL_READY,
+	MACHINE_NOT_READY,
+	MACHINE_N_REASONS,
+};
+const char *model_machine_reason(enum model_machine_reason r);
+
+struct model_machine {
+	struct kobj obj;
+	const char *id; /* spec.id, may be any text that passed the API */
+	bool id_valid;
+	bool has_finalizer;
+	bool by_listener;
+	const char *key_sha256; /* annotation, NULL: no key was ever made */
+	const char *bound_at;   /* annotation, NULL: never bound */
+	const char *owner_uid;  /* controller, NULL: none */
+	unsigned n_owners;
+	struct kobj_cond cond[MACHINE_N_CONDS];
+};
+
+struct kobj *model_machine_extract(struct json_object *o, struct err *err);
+const char *model_machine_index(const struct kobj *o, unsigned i);
+static inline const struct model_machine *model_machine(const struct kobj *o)
+{
+	return (const struct model_machine *)o;
+}
+/* What the listener creates; the caller puts it. owner_uid NULL: no owner. */
+struct json_object *model_machine_new_json(
+	const char *uuid, const char *cluster_name, const char *cluster_uid);
+
+#endif

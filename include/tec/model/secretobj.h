@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Secrets of our namespace as the controllers see them. Of data only two things are kept: a LUKS
+ * key (member `root`, in the locked arena) and the identity of an attestation key (member
+ * `public_key`, as SPKI hash and Trustee name). Everything else of a Secret is dropped at once.
+ */
+#ifndef TEC_MODEL_SECRETOBJ_H
+#define TEC_MODEL_SECRETOBJ_H
+
+#include <json-c/json.h>
+
+#include "tec/base/secret.h"
+#include "tec/kobj/meta.h"
+
+enum model_secret_shape {
+	MODEL_SECRET_OTHER,    /* not ours */
+	MODEL_SECRET_LUKS,     /* type Opaque, exactly {root}, a well-formed key */
+	MODEL_SECRET_LUKS_BAD, /* has root and nothing else, but not the form of section 2 */
+	MODEL_SECRET_AK,       /* type Opaque, exactly {public_key} */
+};
+
+struct model_secret {
+	struct kobj obj;
+	enum model_secret_shape shape;
+	const char *owner_uid; /* controller */
+	unsigned n_owners;
+	bool has_ak_finalizer;
+	const char *key_sha256;    /* LUKS: hex SHA-256 of `root` */
+	const char *public_sha256; /* AK: hex SHA-256 of public_key's bytes */
+	const char *identity;      /* AK: name in Trustee, NULL when public_key is no usable key */
+	struct secret *root;       /* LUKS: the bytes of `root`, owned; released with the object */
+};
+
+/* Overwrites every string of o's data (and of kubectl's copy of it) with zeros, on failure too: o
+ * is good for nothing but json_object_put. */
+struct kobj *model_secret_extract(struct json_object *o, struct err *err);
+static inline const struct model_secret *model_secret(const struct kobj *o)
+{
+	return (const struct model_secret *)o;
+}
+
+/* A fresh `root` value: {"key_type":"oct","key":"<32 base64 characters of 24 random bytes>"}. */
+struct secret *model_luks_root_new(void);
+/* The Secret's JSON text to POST, made without json-c strings of the key; immutable: true. Itself a
+ * secret. */
+struct secret *model_luks_secret_text(const char *name, const char *machine_name,
+	const char *machine_uid, const struct secret *root);
+/* Secret <AttestationKey name>; the caller puts it. */
+struct json_object *model_ak_secret_json(
+	const char *ak_name, const char *ak_uid, const char *public_key);
+
+#endif

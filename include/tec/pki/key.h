@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Key pairs this system makes: Ed25519 for Trustee's admin API, P-256 for its token signer. Private
+ * halves leave only as struct secret. */
+#ifndef TEC_PKI_KEY_H
+#define TEC_PKI_KEY_H
+
+#include "tec/base/err.h"
+#include "tec/base/secret.h"
+#include "tec/base/str.h"
+
+struct pki_key; /* a private key; pki_key_free wipes it */
+
+struct pki_key *pki_key_new_ed25519(void);
+struct pki_key *pki_key_new_p256(void);
+struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err) MUST_CHECK;
+void pki_key_free(struct pki_key *k);
+struct secret *pki_key_private_pem(const struct pki_key *k);          /* PKCS#8 "PRIVATE KEY" */
+void pki_key_public_pem(const struct pki_key *k, struct strbuf *out); /* SPKI "PUBLIC KEY" */
+void *pki_key_evp(const struct pki_key *k); /* EVP_PKEY *, borrowed: pki, jose and net only */
+
+DEFINE_CLEANUP(pki_key_cleanup_, struct pki_key *, pki_key_free)
+#define cleanup_pki_key __attribute__((cleanup(pki_key_cleanup_)))
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Public keys as SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7, PEM by RFC 7468): what a node
+ * registers as its attestation key. Accepts exactly one "PUBLIC KEY" block with nothing but white
+ * space around it, DER without trailing bytes, rsaEncryption with NULL parameters, 2048-4096 bits,
+ * exponent 65537 (Trustee's TPM verifier takes no other, trustee-protocol.md section 2).
+ */
+#ifndef TEC_PKI_SPKI_H
+#define TEC_PKI_SPKI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/err.h"
+
+#define PKI_SPKI_MAX_DER 800
+
+struct pki_spki {
+	uint8_t der[PKI_SPKI_MAX_DER];
+	size_t der_len;
+	unsigned bits;
+	uint8_t sha256[SHA256_LEN]; /* of der */
+};
+
+/* ERR_INVALID with a sentence that a client may be shown (never the input). */
+int pki_spki_parse_pem(
+	const char *pem, size_t len, struct pki_spki *out, struct err *err) MUST_CHECK;
+/* Canonical PEM: 64 columns, \n, one trailing newline. */
+void pki_spki_to_pem(const struct pki_spki *k, struct strbuf *out);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names and values of what Trustee holds for us (trustee-protocol.md section 6.1, design A): pure
+ * text. Identity: name "ak." + characters 44..283 of the key's base64 DER with '+' -> '-', '/' ->
+ * '_'; value {"ak":"<base64>","machine":"<uuid>"}. Resource: path "default/<uuid>/root".
+ */
+#ifndef TEC_RATS_NAMES_H
+#define TEC_RATS_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/str.h"
+
+#define RATS_IDENTITY_NAME_LEN 243
+#define RATS_RESOURCE_PATH_MAX 64
+
+/* Needs a DER SPKI of an RSA key of at least 2048 bits (pki/spki.h); shorter input gives -1. */
+int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NAME_LEN + 1])
+	__attribute__((warn_unused_result));
+/* The same from the PEM of a key that pki_spki_parse_pem() has accepted: the name is a piece of its
+ * text, so nothing has to be decoded. */
+int rats_identity_name_pem(const char *pem, char out[RATS_IDENTITY_NAME_LEN + 1])
+	__attribute__((warn_unused_result));
+void rats_identity_value(
+	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out);
+/* "" for a text that is no UUID: it may hold '/' or "..". */
+void rats_resource_path(const char *machine_uuid, char out[RATS_RESOURCE_PATH_MAX]);
+
+#endif

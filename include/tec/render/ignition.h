@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The Ignition answer of operator.md section 5 and the choice of its version (Ignition
+ * specification 3.x). */
+#ifndef TEC_RENDER_IGNITION_H
+#define TEC_RENDER_IGNITION_H
+
+#include "tec/base/err.h"
+#include "tec/base/str.h"
+#include "tec/model/cluster.h"
+
+/*
+ * Minor version for an Accept header: the lower of what it names (highest acceptable if several,
+ * "application/vnd.coreos.ignition+json;version=3.3.0", q-values of 0 are not acceptable) and 6, if
+ * at least 2; 6 when none is named or any type is accepted; -1: nothing acceptable (406).
+ */
+int render_ignition_version(const char *accept);
+
+struct render_ignition_ca {
+	const char *trustee; /* PEM or NULL: plain http */
+	const char *ak;
+	const char *server[MODEL_CLUSTER_SERVERS_MAX]; /* by index of trusteeServers */
+};
+/* Appends the document. c needs public_trustee_addr (asserted). */
+void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
+	const struct render_ignition_ca *ca, struct strbuf *out);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Conditions, compared without keeping their text: a message is its keyed hash (per process, never
+ * stored). A message is made valid UTF-8 before it is compared or sent, as the API would otherwise
+ * store another text and the comparison would never settle.
+ */
+#include "config.h"
+
+#include "tec/kobj/condition.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+
+static const char *const status_names[] = {
+	[KOBJ_COND_ABSENT] = NULL,
+	[KOBJ_COND_TRUE] = "True",
+	[KOBJ_COND_FALSE] = "False",
+	[KOBJ_COND_UNKNOWN] = "Unknown",
+};
+
+uint64_t kobj_message_hash(const char *message)
+{
+	return str_hash(message, strlen(message));
+}
+
+/* Cuts an UTF-8 sequence that the buffer's end broke off; whatever else is invalid becomes '?'. */
+static void make_utf8(char *s)
+{
+	size_t len = strlen(s), tail = 0;
+
+	if (bytes_valid_utf8(s, len))
+		return;
+	while (tail < 3 && tail < len && ((unsigned char)s[len - 1 - tail] & 0xc0) == 0x80)
+		tail++;
+	if (tail < len && (unsigned char)s[len - 1 - tail] >= 0xc0 &&
+		bytes_valid_utf8(s, len - 1 - tail)) {
+		s[len - 1 - tail] = '\0';
+		return;
+	}
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)s[i] >= 0x80)
+			s[i] = '?';
+}
+
+void kobj_cond_want(struct kobj_cond_want *w, const char *type, enum kobj_cond_status status,
+	const char *reason, const char *message_fmt, ...)
+{
+	va_list ap;
+
+	w->type = type;
+	w->status = status;
+	w->reason = reason;
+	va_start(ap, message_fmt);
+	vsnprintf(w->message, sizeof(w->message), message_fmt, ap);
+	va_end(ap);
+	make_utf8(w->message);
+}
+
+static enum kobj_cond_status parse_status(const char *s)
+{
+	for (size_t i = KOBJ_COND_TRUE; i < ARRAY_LEN(status_names); i++)
+		if (str_eq(s, status_names[i]))
+			return (enum kobj_cond_status)i;
+	return KOBJ_COND_ABSENT;
+}
+
+/* The first of its type counts; a status that is none of the three is no condition. */
+static struct json_object *find(struct json_object *conditions, const char *type)
+{
+	for (size_t i = 0; i < json_object_array_length(conditions); i++) {
+		struct json_object *c = json_object_array_get_idx(conditions, i);
+
+		if (json_object_is_type(c, json_type_object) &&
+			str_eq(json_get_str(c, "type"), type))
+			return c;
+	}
+	return NULL;
+}
+
+void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *const *types, size_t n,
+	struct kobj_cond *fixed, size_t field_offset)
+{
+	struct json_object *conditions = json_get_arr(o, "status/conditions");
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *c = conditions ? find(conditions, types[i]) : NULL;
+		const char *message = c ? json_get_str(c, "message") : NULL;
+		const char *time = c ? json_get_str(c, "lastTransitionTime") : NULL;
+		int64_t us = 0;
+
+		memset(&fixed[i], 0, sizeof(fixed[i]));
+		if (!c || (fixed[i].status = parse_status(json_get_str(c, "status"))) ==
+				  KOBJ_COND_ABSENT)
+			continue;
+		if (time && clock_parse(time, &us) < 0)
+			us = 0;
+		fixed[i].transition_s = us / 1000000;
+		fixed[i].message_hash = kobj_message_hash(message ? message : "");
+		fixed[i].observed_generation = json_get_int(c, "observedGeneration", 0);
+		kobj_pack_str(p,
+			field_offset + i * sizeof(fixed[0]) + offsetof(struct kobj_cond, reason),
+			json_get_str(c, "reason"));
+	}
+}
+
+bool kobj_cond_same(const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n,
+	int64_t generation)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (have[i].status != want[i].status)
+			return false;
+		if (want[i].status == KOBJ_COND_ABSENT)
+			continue;
+		if (!str_eq(have[i].reason, want[i].reason) ||
+			have[i].observed_generation != generation ||
+			have[i].message_hash != kobj_message_hash(want[i].message))
+			return false;
+	}
+	return true;
+}
+
+struct json_object *kobj_cond_json(const struct kobj_cond *have, const struct kobj_cond_want *want,
+	size_t n, int64_t generation, int64_t now_s)
+{
+	struct json_object *a = json_arr();
+
+	for (size_t i = 0; i < n; i++) {
+		bool stays = have && have[i].status == want[i].status && have[i].transition_s != 0;
+		char time[CLOCK_RFC3339_LEN];
+		struct json_object *c;
+
+		if (want[i].status == KOBJ_COND_ABSENT)
+			continue;
+		clock_format(stays ? have[i].transition_s : now_s, time);
+		c = json_obj();
+		json_add_str(c, "type", want[i].type);
+		json_add_str(c, "status", status_names[want[i].status]);
+		json_add_int(c, "observedGeneration", generation);
+		json_add_str(c, "lastTransitionTime", time);
+		json_add_str(c, "reason", want[i].reason);
+		json_add_str(c, "message", want[i].message);
+		json_push(a, c);
+	}
+	return a;
+}

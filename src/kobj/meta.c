@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packing: the fixed struct and every string go into one allocation, pointers of the fixed part
+ * then point into it. A packed object is never changed; the reference count is the one member
+ * written later. References are not atomic: one thread.
+ */
+#include "config.h"
+
+#include "tec/kobj/meta.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/kobj/key.h"
+
+#define ID_MAX                                                                                     \
+	128 /* a uid is 36 bytes, a resourceVersion at most 20; both are opaque, so some slack */
+
+struct kobj *kobj_ref(const struct kobj *o)
+{
+	struct kobj *k = (struct kobj *)(uintptr_t)o;
+
+	assert(k->refs > 0 && k->refs < UINT32_MAX);
+	k->refs++;
+	return k;
+}
+
+void kobj_unref(const struct kobj *o)
+{
+	struct kobj *k = (struct kobj *)(uintptr_t)o;
+
+	if (!k)
+		return;
+	assert(k->refs > 0);
+	if (--k->refs > 0)
+		return;
+	if (k->fini)
+		k->fini(k);
+	free(k);
+}
+
+void kobj_pack_fini(struct kobj_pack *p)
+{
+	strbuf_fini(&p->blob);
+	p->n = 0;
+}
+
+void kobj_pack_str(struct kobj_pack *p, size_t field_offset, const char *text)
+{
+	const char *same;
+	size_t len;
+
+	if (!text)
+		return;
+	if (p->n == KOBJ_PACK_MAX)
+		DIE("kobj pack: more than %d strings", KOBJ_PACK_MAX);
+	len = strlen(text) + 1;
+	/* Many repeat: an id at the end of a name, one reason in two conditions, a hash and what
+	 * was approved. */
+	same = p->blob.len ? memmem(p->blob.data, p->blob.len, text, len) : NULL;
+	p->slot[p->n].field = field_offset;
+	p->slot[p->n].blob = same ? (size_t)(same - p->blob.data) : p->blob.len;
+	p->n++;
+	if (!same)
+		strbuf_add(&p->blob, text, len);
+}
+
+struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fixed_size)
+{
+	char *mem = xmalloc(fixed_size + p->blob.len);
+	char *blob = mem + fixed_size;
+	struct kobj *o = (struct kobj *)(void *)mem;
+
+	assert(fixed_size >= sizeof(struct kobj));
+	memcpy(mem, fixed, fixed_size);
+	if (p->blob.len)
+		memcpy(blob, p->blob.data, p->blob.len);
+	for (size_t i = 0; i < p->n; i++) {
+		const char *s = blob + p->slot[i].blob;
+
+		assert(p->slot[i].field + sizeof(s) <= fixed_size);
+		memcpy(mem + p->slot[i].field, &s, sizeof(s));
+	}
+	o->refs = 1;
+	kobj_pack_fini(p);
+	return o;
+}
+
+/* Opaque, but short and printable: it goes into URLs, logs and hash tables. */
+static bool id_sane(const char *s)
+{
+	size_t len = s ? strlen(s) : 0;
+
+	if (len == 0 || len > ID_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (s[i] <= ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\')
+			return false;
+	return true;
+}
+
+int kobj_meta_read(struct kobj_pack *p, struct json_object *o, struct kobj *fixed, struct err *err)
+{
+	struct json_object *m = json_get_obj(o, "metadata");
+	const char *name = json_get_str(m, "name");
+	const char *uid = json_get_str(m, "uid");
+	const char *rv = json_get_str(m, "resourceVersion");
+	const char *created = json_get_str(m, "creationTimestamp");
+	int64_t us = 0;
+
+	if (!m || !name || !kobj_name_valid(name, strlen(name)))
+		return err_set(err, ERR_INVALID, "metadata.name is missing or no DNS subdomain");
+	if (!id_sane(uid))
+		return err_set(
+			err, ERR_INVALID, "metadata.uid of %s is missing or malformed", name);
+	if (!id_sane(rv))
+		return err_set(err, ERR_INVALID,
+			"metadata.resourceVersion of %s is missing or malformed", name);
+	if (created && clock_parse(created, &us) < 0)
+		return err_set(err, ERR_INVALID,
+			"metadata.creationTimestamp of %s is no RFC 3339 time", name);
+	fixed->created_s = us / 1000000;
+	fixed->generation = json_get_int(m, "generation", 0);
+	fixed->deleting = json_get(m, "deletionTimestamp") != NULL;
+	kobj_pack_str(p, offsetof(struct kobj, name), name);
+	kobj_pack_str(p, offsetof(struct kobj, uid), uid);
+	kobj_pack_str(p, offsetof(struct kobj, rv), rv);
+	return 0;
+}
+
+bool kobj_has_finalizer(struct json_object *o, const char *finalizer)
+{
+	struct json_object *a = json_get_arr(o, "metadata/finalizers");
+
+	if (!a)
+		return false;
+	for (size_t i = 0; i < json_object_array_length(a); i++) {
+		struct json_object *e = json_object_array_get_idx(a, i);
+
+		if (json_object_is_type(e, json_type_string) &&
+			str_eq(json_object_get_string(e), finalizer))
+			return true;
+	}
+	return false;
+}
+
+/* Annotation names hold '/', so this cannot be a json_get path. */
+const char *kobj_annotation(struct json_object *o, const char *name)
+{
+	struct json_object *a = json_get_obj(o, "metadata/annotations");
+	struct json_object *v = NULL;
+
+	if (!a || !json_object_object_get_ex(a, name, &v) ||
+		!json_object_is_type(v, json_type_string))
+		return NULL;
+	if (strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
+		return NULL;
+	return json_object_get_string(v);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* ownerReferences, read and made. Owners are told apart by uid only: a name can come back with
+ * another object behind it. */
+#include "config.h"
+
+#include "tec/kobj/owner.h"
+
+#include "tec/base/json.h"
+
+static struct json_object *refs(struct json_object *o)
+{
+	return json_get_arr(o, "metadata/ownerReferences");
+}
+
+struct json_object *kobj_owner_json(const struct kobj_gvk *gvk, const char *name, const char *uid)
+{
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *r = json_obj();
+
+	kobj_api_version(gvk, &version);
+	json_add_str(r, "apiVersion", strbuf_str(&version));
+	json_add_str(r, "kind", gvk->kind);
+	json_add_str(r, "name", name);
+	json_add_str(r, "uid", uid);
+	json_add_bool(r, "controller", true);
+	json_add_bool(r, "blockOwnerDeletion", true);
+	return r;
+}
+
+size_t kobj_owner_count(struct json_object *o)
+{
+	struct json_object *a = refs(o);
+
+	return a ? json_object_array_length(a) : 0;
+}
+
+const char *kobj_owner_controller(struct json_object *o)
+{
+	size_t n = kobj_owner_count(o);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *r = json_object_array_get_idx(refs(o), i);
+
+		if (json_get_bool(r, "controller", false))
+			return json_get_str(r, "uid");
+	}
+	return NULL;
+}
+
+bool kobj_owner_is_exactly(struct json_object *o, const char *uid)
+{
+	const char *controller = kobj_owner_controller(o);
+
+	return uid && controller && kobj_owner_count(o) == 1 && str_eq(controller, uid);
+}

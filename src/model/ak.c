@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AttestationKey as a compact struct. The key is parsed once, here: whoever sees spki_sha256 knows
+ * that it is usable. A publicKey that is no usable key is legal (keys made through the API are
+ * matched by uuid alone) and is kept as stored.
+ */
+#include "config.h"
+
+#include "tec/model/ak.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/kobj/gvk.h"
+#include "tec/kobj/owner.h"
+#include "tec/model/machine.h"
+#include "tec/pki/spki.h"
+
+const char *const model_ak_cond_types[AK_N_CONDS] = {
+	[AK_APPROVED] = "Approved",
+	[AK_DELIVERED] = "Delivered",
+};
+
+const char *model_ak_reason(enum model_ak_reason r)
+{
+	static const char *const names[AK_N_REASONS] = {
+		[AK_MACHINE_CREATED] = "MachineCreated",
+		[AK_APPROVED_MANUALLY] = "ApprovedManually",
+		[AK_REGISTRATION] = "Registration",
+		[AK_MACHINE_HAS_KEY] = "MachineHasKey",
+		[AK_MANUAL_APPROVAL] = "ManualApproval",
+		[AK_ENDORSEMENT_FAILED] = "EndorsementFailed",
+		[AK_DELIVERED_OK] = "Delivered",
+		[AK_NOT_APPROVED] = "NotApproved",
+		[AK_NOT_AVAILABLE] = "NotAvailable",
+		[AK_INVALID_KEY] = "InvalidKey",
+		[AK_NAME_TAKEN] = "NameTaken",
+	};
+
+	return names[r];
+}
+
+static void pack_spki(struct kobj_pack *pack, const char *pem)
+{
+	struct err ignored = ERR_INIT;
+	char hex[SHA256_HEX_LEN + 1];
+	struct pki_spki spki;
+
+	if (pki_spki_parse_pem(pem, strlen(pem), &spki, &ignored) < 0)
+		return;
+	bytes_to_hex(spki.sha256, SHA256_LEN, hex);
+	kobj_pack_str(pack, offsetof(struct model_ak, spki_sha256), hex);
+}
+
+static void pack_approval(struct kobj_pack *pack, struct json_object *o, struct model_ak *a)
+{
+	a->approve_wanted = str_eq(kobj_annotation(o, MODEL_APPROVED_ANNOTATION), "true");
+	a->approved_by_admin = str_eq(kobj_annotation(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
+	kobj_pack_str(pack, offsetof(struct model_ak, approved_at),
+		kobj_annotation(o, MODEL_APPROVED_AT_ANNOTATION));
+	kobj_pack_str(pack, offsetof(struct model_ak, approved_spki),
+		kobj_annotation(o, MODEL_APPROVED_SPKI_ANNOTATION));
+}
+
+struct kobj *model_ak_extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
+	struct model_ak a = {0};
+	const char *pem = json_get_str(o, "spec/publicKey");
+	const char *uuid = json_get_str(o, "spec/uuid");
+
+	if (kobj_meta_read(&pack, o, &a.obj, err) < 0)
+		return NULL;
+	if (!pem) {
+		err_set(err, ERR_INVALID, "spec/publicKey of %s is missing or not a text",
+			json_get_str(o, "metadata/name"));
+		return NULL;
+	}
+	a.by_listener =
+		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
+	a.n_owners = (unsigned)kobj_owner_count(o);
+	kobj_pack_str(&pack, offsetof(struct model_ak, public_key), pem);
+	kobj_pack_str(&pack, offsetof(struct model_ak, uuid), uuid && uuid[0] ? uuid : NULL);
+	kobj_pack_str(&pack, offsetof(struct model_ak, owner_uid), kobj_owner_controller(o));
+	pack_spki(&pack, pem);
+	pack_approval(&pack, o, &a);
+	kobj_cond_read(
+		&pack, o, model_ak_cond_types, AK_N_CONDS, a.cond, offsetof(struct model_ak, cond));
+	return kobj_pack_finish(&pack, &a, sizeof(a));
+}
+
+const char *model_ak_index(const struct kobj *o, unsigned i)
+{
+	const struct model_ak *a = model_ak(o);
+
+	switch (i) {
+	case 0:
+		return a->uuid;
+	case 1:
+		return a->spki_sha256;
+	case 2:
+		return a->owner_uid;
+	default:
+		return NULL;
+	}
+}
+
+void model_ak_name(const uint8_t sha256[32], char out[MODEL_AK_NAME_LEN + 1])
+{
+	memcpy(out, "ak-", 3);
+	bytes_to_hex(sha256, 16, out + 3);
+}
+
+struct json_object *model_ak_new_json(const char *name, const char *pem, const char *uuid)
+{
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *o = json_obj(), *meta = json_obj(), *spec = json_obj();
+
+	kobj_api_version(&kobj_ak, &version);
+	json_add_str(meta, "name", name);
+	json_add(meta, "annotations",
+		json_add_str(json_obj(), MODEL_CREATED_BY_ANNOTATION, MODEL_CREATED_BY_LISTENER));
+	json_add_str(spec, "publicKey", pem);
+	json_add_str(spec, "uuid", uuid);
+	json_add_str(o, "apiVersion", strbuf_str(&version));
+	json_add_str(o, "kind", kobj_ak.kind);
+	json_add(o, "metadata", meta);
+	return json_add(o, "spec", spec);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TrustedExecutionCluster, read strictly: a member of the wrong type or with an unknown value is an
+ * error that names it, never a default (an unknown registration.mode must not become Open). An
+ * empty address counts as none, an empty Secret name does not: that would silently mean plain HTTP.
+ */
+#include "config.h"
+
+#include "tec/model/cluster.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/kobj/key.h"
+
+#define ADDR_MAX 260
+
+const char *const model_cluster_cond_types[CLUSTER_N_CONDS] = {
+	[CLUSTER_INSTALLED] = "Installed",
+	[CLUSTER_KNOWN_ADDRESS] = "KnownTrusteeAddress",
+	[CLUSTER_TRUSTEE_SYNCED] = "TrusteeSynced",
+};
+
+const char *model_cluster_reason(enum model_cluster_reason r)
+{
+	static const char *const names[CLUSTER_N_REASONS] = {
+		[CLUSTER_INSTALLATION_COMPLETED] = "InstallationCompleted",
+		[CLUSTER_INSTALLING] = "Installing",
+		[CLUSTER_UNINSTALLING] = "Uninstalling",
+		[CLUSTER_NON_UNIQUE] = "NonUnique",
+		[CLUSTER_CONFLICT] = "Conflict",
+		[CLUSTER_ADDRESS_FOUND] = "AddressFound",
+		[CLUSTER_NO_ADDRESS_FOUND] = "NoAddressFound",
+		[CLUSTER_SYNCED] = "Synced",
+		[CLUSTER_NOT_AVAILABLE] = "NotAvailable",
+		[CLUSTER_REFUSED] = "Refused",
+		[CLUSTER_POPULATING] = "Populating",
+	};
+
+	return names[r];
+}
+
+/* One extraction: where strings go and where the first error goes. */
+struct reader {
+	struct kobj_pack *pack;
+	struct err *err;
+	struct json_object *spec;
+};
+
+/* A string member; NULL with *ok when it is absent or null. */
+static const char *read_string(struct json_object *o, const char *path, struct err *err, bool *ok)
+{
+	struct json_object *v = json_get(o, path);
+	const char *s = json_get_str(o, path);
+
+	*ok = !v || s;
+	if (!*ok)
+		err_set(err, ERR_INVALID, "spec/%s is not a text", path);
+	return s;
+}
+
+static int read_addr(struct reader *r, struct json_object *o, const char *path, size_t field)
+{
+	bool ok;
+	const char *s = read_string(o, path, r->err, &ok);
+
+	if (!ok)
+		return -1;
+	if (s && strlen(s) > ADDR_MAX)
+		return err_set(r->err, ERR_INVALID, "spec/%s is longer than an address", path);
+	if (s && s[0])
+		kobj_pack_str(r->pack, field, s);
+	return 0;
+}
+
+/* The name of a Secret or ConfigMap. */
+static int read_name(struct reader *r, struct json_object *o, const char *path, size_t field)
+{
+	bool ok;
+	const char *s = read_string(o, path, r->err, &ok);
+
+	if (!ok)
+		return -1;
+	if (s && !kobj_name_valid(s, strlen(s)))
+		return err_set(r->err, ERR_INVALID, "spec/%s is no object name", path);
+	kobj_pack_str(r->pack, field, s);
+	return 0;
+}
+
+static int read_int(struct reader *r, const char *path, int max, int dflt, int *out)
+{
+	struct json_object *v = json_get(r->spec, path);
+	int64_t n = dflt;
+
+	if (v && !json_object_is_type(v, json_type_int))
+		return err_set(r->err, ERR_INVALID, "spec/%s is not a number", path);
+	if (v)
+		n = json_object_get_int64(v);
+	if (n < 1 || n > max)
+		return err_set(r->err, ERR_INVALID, "spec/%s is not between 1 and %d", path, max);
+	*out = (int)n;
+	return 0;
+}
+
+/* Index into names (NULL-terminated), 0 when absent: the first name is the default. */
+static int read_enum(struct reader *r, const char *path, const char *const *names, int *out)
+{
+	bool ok;
+	const char *s = read_string(r->spec, path, r->err, &ok);
+
+	if (!ok)
+		return -1;
+	*out = 0;
+	if (!s)
+		return 0;
+	for (int i = 0; names[i]; i++) {
+		if (str_eq(names[i], s)) {
+			*out = i;
+			return 0;
+		}
+	}
+	return err_set(r->err, ERR_INVALID, "spec/%s has a value this version does not know", path);
+}
+
+static int read_enums(struct reader *r, struct model_cluster *c)
+{
+	static const char *const deploy[] = {"Managed", "External", NULL};
+	static const char *const delivery[] = {"AdminAPI", "Volumes", NULL};
+	static const char *const isolation[] = {"PerMachine", "Shared", NULL};
+	static const char *const plaintext[] = {"Allow", "Refuse", NULL};
+	static const char *const mode[] = {"Open", "Token", "Manual", NULL};
+	static const char *const approval[] = {"Automatic", "Manual", NULL};
+	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
+	int v[7];
+
+	if (read_enum(r, "trustee/deploy", deploy, &v[0]) < 0 ||
+		read_enum(r, "trustee/delivery", delivery, &v[1]) < 0 ||
+		read_enum(r, "trustee/keyIsolation", isolation, &v[2]) < 0 ||
+		read_enum(r, "trustee/plaintext", plaintext, &v[3]) < 0 ||
+		read_enum(r, "registration/mode", mode, &v[4]) < 0 ||
+		read_enum(r, "registration/approval", approval, &v[5]) < 0 ||
+		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0)
+		return -1;
+	c->deploy = (enum model_deploy)v[0];
+	c->delivery = (enum model_delivery)v[1];
+	c->isolation = (enum model_isolation)v[2];
+	c->plaintext = (enum model_plaintext)v[3];
+	c->reg_mode = (enum model_reg_mode)v[4];
+	c->approval = (enum model_approval)v[5];
+	c->endorsement = (enum model_endorsement)v[6];
+	return 0;
+}
+
+static int read_numbers(struct reader *r, struct model_cluster *c)
+{
+	bool ok;
+	const char *ttl = read_string(r->spec, "registration/pendingTTL", r->err, &ok);
+
+	if (!ok)
+		return -1;
+	if (str_to_duration_ms(ttl ? ttl : "24h", &c->pending_ttl_ms) < 0)
+		return err_set(r->err, ERR_INVALID,
+			"spec/registration/pendingTTL is no duration such as 24h");
+	if (read_int(r, "trusteeKbsPort", 65535, 8080, &c->trustee_port) < 0 ||
+		read_int(r, "registerServerPort", 65535, 8000, &c->register_port) < 0 ||
+		read_int(r, "attestationKeyRegisterPort", 65535, 8001, &c->ak_port) < 0 ||
+		read_int(r, "registration/pendingLimit", INT_MAX, 10000, &c->pending_limit) < 0 ||
+		read_int(r, "registration/machineLimit", INT_MAX, 50000, &c->machine_limit) < 0)
+		return -1;
+	return read_int(r, "registration/waitingKeysPerMachine", INT_MAX, 4, &c->waiting_keys);
+}
+
+static int read_servers(struct reader *r, struct model_cluster *c)
+{
+	struct json_object *v = json_get(r->spec, "trusteeServers");
+	size_t n;
+
+	if (!v)
+		return 0;
+	if (!json_object_is_type(v, json_type_array))
+		return err_set(r->err, ERR_INVALID, "spec/trusteeServers is not a list");
+	n = json_object_array_length(v);
+	if (n > MODEL_CLUSTER_SERVERS_MAX)
+		return err_set(r->err, ERR_INVALID, "spec/trusteeServers has more than %d entries",
+			MODEL_CLUSTER_SERVERS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *e = json_object_array_get_idx(v, i);
+		size_t at = i * sizeof(c->server_addr[0]);
+		const char *addr = json_get_str(e, "address");
+
+		if (!addr || !addr[0])
+			return err_set(r->err, ERR_INVALID,
+				"spec/trusteeServers holds an entry without address");
+		if (read_addr(r, e, "address", offsetof(struct model_cluster, server_addr) + at) <
+				0 ||
+			read_name(r, e, "caSecret",
+				offsetof(struct model_cluster, server_ca) + at) < 0 ||
+			read_name(r, e, "adminSecret",
+				offsetof(struct model_cluster, server_admin) + at) < 0)
+			return -1;
+	}
+	c->n_servers = (unsigned)n;
+	return 0;
+}
+
+static int read_texts(struct reader *r)
+{
+#define FIELD(m) offsetof(struct model_cluster, m)
+	if (read_addr(r, r->spec, "publicTrusteeAddr", FIELD(public_trustee_addr)) < 0 ||
+		read_addr(r, r->spec, "publicAttestationKeyRegisterAddr", FIELD(public_ak_addr)) <
+			0 ||
+		read_name(r, r->spec, "trusteeSecret", FIELD(trustee_secret)) < 0 ||
+		read_name(r, r->spec, "registerServerSecret", FIELD(register_secret)) < 0 ||
+		read_name(r, r->spec, "attestationKeyRegisterSecret", FIELD(ak_secret)) < 0 ||
+		read_name(r, r->spec, "registration/tokenSecret", FIELD(token_secret)) < 0)
+		return -1;
+	return read_name(r, r->spec, "registration/endorsementCAConfigMap", FIELD(endorsement_ca));
+#undef FIELD
+}
+
+/* The first member of `was` (in its order, which is sorted) that `now` lacks, as a path. Lists
+ * count as a whole. */
+static bool lost_member(struct json_object *was, struct json_object *now, struct strbuf *path)
+{
+	json_object_object_foreach (was, name, value) {
+		struct json_object *have = NULL;
+		size_t len = path->len;
+
+		if (!value)
+			continue;
+		strbuf_addf(path, "%s%s", len ? "." : "", name);
+		if (!now || !json_object_object_get_ex(now, name, &have) || !have)
+			return true;
+		if (json_object_is_type(value, json_type_object) &&
+			lost_member(value,
+				json_object_is_type(have, json_type_object) ? have : NULL, path))
+			return true;
+		path->len = len;
+		path->data[len] = '\0';
+	}
+	return false;
+}
+
+/* What the annotation has and spec lacks, as a path; nothing is appended when nothing is lost. */
+static void find_lost(const char *mirror, struct json_object *now, struct strbuf *path)
+{
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *was =
+		json_parse(mirror, strlen(mirror), &json_limits_object, &err);
+
+	if (!was || !json_object_is_type(was, json_type_object))
+		strbuf_adds(path, "(the annotation " MODEL_EXTENDED_ANNOTATION " is unreadable)");
+	else
+		lost_member(was, now, path);
+}
+
+/* The (+) members as they stand in spec, canonical. */
+static int read_extended(struct reader *r, struct json_object *o)
+{
+	static const char *const members[] = {"registration", "trustee", "trusteeServers"};
+	cleanup_json struct json_object *ext = json_obj();
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, lost = STRBUF_INIT;
+	const char *mirror;
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		struct json_object *v = json_get(r->spec, members[i]);
+
+		if (v && i < 2 && !json_object_is_type(v, json_type_object))
+			return err_set(r->err, ERR_INVALID, "spec/%s is not an object", members[i]);
+		if (v)
+			json_add(ext, members[i], json_object_get(v));
+	}
+	if (json_object_object_length(ext) > 0) {
+		json_canonical(&text, ext);
+		kobj_pack_str(
+			r->pack, offsetof(struct model_cluster, extended_spec), strbuf_str(&text));
+	}
+	mirror = kobj_annotation(o, MODEL_EXTENDED_ANNOTATION);
+	kobj_pack_str(r->pack, offsetof(struct model_cluster, extended_mirror), mirror);
+	if (mirror)
+		find_lost(mirror, ext, &lost);
+	if (lost.len)
+		kobj_pack_str(
+			r->pack, offsetof(struct model_cluster, extended_lost), strbuf_str(&lost));
+	return 0;
+}
+
+struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
+	cleanup_json struct json_object *none = json_obj();
+	struct json_object *spec = json_get(o, "spec");
+	struct reader r = {&pack, err, spec ? spec : none};
+	struct model_cluster c = {0};
+
+	if (kobj_meta_read(&pack, o, &c.obj, err) < 0)
+		return NULL;
+	if (!json_object_is_type(r.spec, json_type_object)) {
+		err_set(err, ERR_INVALID, "spec is not an object");
+		return NULL;
+	}
+	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
+		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0)
+		return NULL;
+	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
+		offsetof(struct model_cluster, cond));
+	return kobj_pack_finish(&pack, &c, sizeof(c));
+}
+
+void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out)
+{
+	bool admin = false;
+
+	for (unsigned i = 0; i < c->n_servers; i++)
+		admin |= c->server_admin[i] != NULL;
+
+	const struct {
+		bool set;
+		const char *name;
+	} fields[] = {
+		{admin, "trusteeServers.adminSecret"},
+		{c->delivery != MODEL_DELIVERY_ADMIN_API, "trustee.delivery"},
+		{c->isolation != MODEL_ISOLATION_PER_MACHINE, "trustee.keyIsolation"},
+		{c->reg_mode == MODEL_REG_TOKEN, "registration.mode Token"},
+		{c->token_secret != NULL, "registration.tokenSecret"},
+		{c->endorsement != MODEL_ENDORSEMENT_NONE, "registration.endorsement"},
+		{c->endorsement_ca != NULL, "registration.endorsementCAConfigMap"},
+	};
+
+	for (size_t i = 0, n = 0; i < ARRAY_LEN(fields); i++) {
+		if (fields[i].set)
+			strbuf_addf(out, "%s%s", n++ ? ", " : "", fields[i].name);
+	}
+}
+
+const char *model_cluster_index(const struct kobj *o, unsigned i)
+{
+	return i == 0 && !o->deleting ? "" : NULL;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Machine as a compact struct. An id that is no lower-case UUID is kept and marked: the API may
+ * have let it through (the Rust operator's CRD has no pattern), and the controller has to say so.
+ */
+#include "config.h"
+
+#include "tec/model/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/uuid.h"
+#include "tec/kobj/gvk.h"
+#include "tec/kobj/owner.h"
+
+const char *const model_machine_cond_types[MACHINE_N_CONDS] = {
+	[MACHINE_KEY_READY] = "KeyReady",
+	[MACHINE_AK_BOUND] = "AttestationKeyBound",
+	[MACHINE_DELIVERED] = "Delivered",
+	[MACHINE_READY] = "Ready",
+};
+
+const char *model_machine_reason(enum model_machine_reason r)
+{
+	static const char *const names[MACHINE_N_REASONS] = {
+		[MACHINE_KEY_MADE] = "KeyMade",
+		[MACHINE_KEY_LOST] = "KeyLost",
+		[MACHINE_KEY_MALFORMED] = "KeyMalformed",
+		[MACHINE_DUPLICATE_ID] = "DuplicateID",
+		[MACHINE_INVALID_ID] = "InvalidID",
+		[MACHINE_KEY_PENDING] = "KeyPending",
+		[MACHINE_BOUND] = "Bound",
+		[MACHINE_NO_KEY_APPROVED] = "NoApprovedKey",
+		[MACHINE_DELIVERED_OK] = "Delivered",
+		[MACHINE_NOT_AVAILABLE] = "NotAvailable",
+		[MACHINE_REVOKING] = "Revoking",
+		[MACHINE_WAITING] = "Waiting",
+		[MACHINE_ALL_READY] = "AllReady",
+		[MACHINE_NOT_READY] = "NotReady",
+	};
+
+	return names[r];
+}
+
+struct kobj *model_machine_extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
+	struct model_machine m = {0};
+	const char *id = json_get_str(o, "spec/id");
+
+	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
+		return NULL;
+	if (!id) {
+		err_set(err, ERR_INVALID, "spec/id of %s is missing or not a text",
+			json_get_str(o, "metadata/name"));
+		return NULL;
+	}
+	m.id_valid = uuid_valid(id, strlen(id));
+	m.has_finalizer = kobj_has_finalizer(o, MODEL_MACHINE_FINALIZER);
+	m.by_listener =
+		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
+	m.n_owners = (unsigned)kobj_owner_count(o);
+	kobj_pack_str(&pack, offsetof(struct model_machine, id), id);
+	kobj_pack_str(&pack, offsetof(struct model_machine, key_sha256),
+		kobj_annotation(o, MODEL_KEY_SHA256_ANNOTATION));
+	kobj_pack_str(&pack, offsetof(struct model_machine, bound_at),
+		kobj_annotation(o, MODEL_BOUND_AT_ANNOTATION));
+	kobj_pack_str(&pack, offsetof(struct model_machine, owner_uid), kobj_owner_controller(o));
+	kobj_cond_read(&pack, o, model_machine_cond_types, MACHINE_N_CONDS, m.cond,
+		offsetof(struct model_machine, cond));
+	return kobj_pack_finish(&pack, &m, sizeof(m));
+}
+
+const char *model_machine_index(const struct kobj *o, unsigned i)
+{
+	return i == 0 ? model_machine(o)->id : NULL;
+}
+
+struct json_object *model_machine_new_json(
+	const char *uuid, const char *cluster_name, const char *cluster_uid)
+{
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *o = json_obj(), *meta = json_obj();
+	char name[64];
+
+	kobj_api_version(&kobj_machine, &version);
+	snprintf(name, sizeof(name), "machine-%s", uuid);
+	json_add_str(meta, "name", name);
+	json_add(meta, "annotations",
+		json_add_str(json_obj(), MODEL_CREATED_BY_ANNOTATION, MODEL_CREATED_BY_LISTENER));
+	if (cluster_uid)
+		json_add(meta, "ownerReferences",
+			json_push(json_arr(),
+				kobj_owner_json(&kobj_cluster, cluster_name, cluster_uid)));
+	json_add_str(o, "apiVersion", strbuf_str(&version));
+	json_add_str(o, "kind", kobj_machine.kind);
+	json_add(o, "metadata", meta);
+	return json_add(o, "spec", json_add_str(json_obj(), "id", uuid));
+}

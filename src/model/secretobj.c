@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Secrets. A key's base64 goes from json-c's string straight into the arena (base/secret.h), is
+ * checked there by a reader that copies nothing, and every string of the Secret's data is wiped
+ * before the caller puts the object. Text with a key in it is composed inside the arena too. What a
+ * Secret is follows from its type and the names in data, never from its name.
+ */
+#include "config.h"
+
+#include "tec/model/secretobj.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/kobj/gvk.h"
+#include "tec/kobj/owner.h"
+#include "tec/model/ak.h"
+#include "tec/pki/spki.h"
+#include "tec/rats/names.h"
+
+#define LUKS_RAW     24
+#define LUKS_KEY_LEN 32 /* its base64 */
+#define LUKS_HEAD    "{\"key_type\":\"oct\",\"key\":\""
+#define LUKS_TAIL    "\"}"
+#define ROOT_B64_MAX                                                                               \
+	2048 /* a well-formed root is 59 bytes, 80 in base64; the rest is white space */
+
+/* ---- the form of `root`, read inside the arena */
+
+struct text {
+	const uint8_t *p, *end;
+};
+
+static void skip_space(struct text *t)
+{
+	while (t->p < t->end && (*t->p == ' ' || *t->p == '\t' || *t->p == '\r' || *t->p == '\n'))
+		t->p++;
+}
+
+static bool take(struct text *t, char c)
+{
+	skip_space(t);
+	if (t->p == t->end || *t->p != (uint8_t)c)
+		return false;
+	t->p++;
+	return true;
+}
+
+/* The character behind a backslash, -1 if it is none that our two members can hold. */
+static int take_escape(struct text *t)
+{
+	uint8_t c;
+	int v = 0;
+
+	if (t->p == t->end)
+		return -1;
+	c = *t->p++;
+	if (c == '/')
+		return c;
+	if (c != 'u' || t->end - t->p < 4)
+		return -1;
+	for (int i = 0; i < 4; i++) {
+		c = *t->p++;
+		if (c >= '0' && c <= '9')
+			v = v * 16 + (c - '0');
+		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+			v = v * 16 + ((c | 0x20) - 'a' + 10);
+		else
+			return -1;
+	}
+	return v > ' ' && v < 0x7f ? v : -1;
+}
+
+/* A JSON string of at most max characters, all of them printable ASCII; its length, or -1. */
+static int take_string(struct text *t, char *out, int max)
+{
+	int n = 0;
+
+	if (!take(t, '"'))
+		return -1;
+	while (t->p < t->end && *t->p != '"') {
+		int c = *t->p++;
+
+		if (c == '\\')
+			c = take_escape(t);
+		if (c < ' ' || c > '~' || n == max)
+			return -1;
+		out[n++] = (char)c;
+	}
+	return take(t, '"') ? n : -1;
+}
+
+/* 32 characters of the base64 alphabet without padding always are 24 bytes. */
+static bool is_key(const char *s, int len)
+{
+	if (len != LUKS_KEY_LEN)
+		return false;
+	for (int i = 0; i < len; i++) {
+		char c = s[i];
+
+		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			    c == '+' || c == '/'))
+			return false;
+	}
+	return true;
+}
+
+/* {"key_type":"oct","key":"..."} in any order and spelling, nothing more. */
+static bool luks_well_formed(const struct secret *root)
+{
+	struct text t = {secret_peek(root), secret_peek(root) + secret_len(root)};
+	bool type_ok = false, key_ok = false, ok = take(&t, '{');
+	char name[8], value[LUKS_KEY_LEN];
+
+	for (int i = 0; ok && i < 2; i++) {
+		int n = take_string(&t, name, sizeof(name));
+		bool is_type = n == 8 && memcmp(name, "key_type", 8) == 0;
+		bool is_value = n == 3 && memcmp(name, "key", 3) == 0;
+		int len;
+
+		ok = (is_type || is_value) && take(&t, ':');
+		len = ok ? take_string(&t, value, sizeof(value)) : -1;
+		if (is_type)
+			type_ok = len == 3 && memcmp(value, "oct", 3) == 0;
+		if (is_value)
+			key_ok = is_key(value, len);
+		ok = ok && len >= 0 && take(&t, i == 0 ? ',' : '}');
+	}
+	secret_wipe(value, sizeof(value));
+	skip_space(&t);
+	return ok && type_ok && key_ok && t.p == t.end;
+}
+
+/* ---- extraction */
+
+static void wipe_secret(struct json_object *o)
+{
+	struct json_object *a = json_get_obj(o, "metadata/annotations"), *last = NULL;
+
+	json_wipe(json_get_obj(o, "data"));
+	json_wipe(json_get_obj(o, "stringData"));
+	if (a && json_object_object_get_ex(
+			 a, "kubectl.kubernetes.io/last-applied-configuration", &last))
+		json_wipe(last);
+}
+
+static void pack_sha256(struct kobj_pack *pack, size_t field, const uint8_t digest[SHA256_LEN])
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	kobj_pack_str(pack, field, hex);
+}
+
+static void read_luks(struct kobj_pack *pack, struct json_object *v, struct model_secret *s)
+{
+	size_t len = (size_t)json_object_get_string_len(v);
+	cleanup_secret struct secret *root = NULL;
+	uint8_t digest[SHA256_LEN];
+
+	s->shape = MODEL_SECRET_LUKS_BAD;
+	if (len == 0 || len > ROOT_B64_MAX)
+		return;
+	root = secret_from_b64(json_object_get_string(v), len);
+	if (!root || !luks_well_formed(root))
+		return;
+	secret_sha256(root, digest);
+	pack_sha256(pack, offsetof(struct model_secret, key_sha256), digest);
+	s->root = steal_ptr(&root);
+	s->shape = MODEL_SECRET_LUKS;
+}
+
+static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_secret *s)
+{
+	cleanup_free uint8_t *pem = NULL;
+	char name[RATS_IDENTITY_NAME_LEN + 1];
+	struct err ignored = ERR_INIT;
+	uint8_t digest[SHA256_LEN];
+	struct pki_spki spki;
+	size_t len = 0;
+
+	if (bytes_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v), &pem,
+		    &len) < 0)
+		return;
+	s->shape = MODEL_SECRET_AK;
+	bytes_sha256(pem, len, digest);
+	pack_sha256(pack, offsetof(struct model_secret, public_sha256), digest);
+	if (pki_spki_parse_pem((const char *)pem, len, &spki, &ignored) == 0 &&
+		rats_identity_name(spki.der, spki.der_len, name) == 0)
+		kobj_pack_str(pack, offsetof(struct model_secret, identity), name);
+}
+
+/* The fini of struct kobj. */
+static void release(struct kobj *o)
+{
+	secret_free(((struct model_secret *)o)->root);
+}
+
+static void read_data(struct kobj_pack *pack, struct json_object *o, struct model_secret *s)
+{
+	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+
+	s->shape = MODEL_SECRET_OTHER;
+	if (!data || json_object_object_length(data) != 1 ||
+		!str_eq(json_get_str(o, "type"), "Opaque"))
+		return;
+	if (json_object_object_get_ex(data, "root", &v) && json_object_is_type(v, json_type_string))
+		read_luks(pack, v, s);
+	else if (json_object_object_get_ex(data, "public_key", &v) &&
+		 json_object_is_type(v, json_type_string))
+		read_ak(pack, v, s);
+}
+
+struct kobj *model_secret_extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
+	struct model_secret s = {0};
+	int ok = kobj_meta_read(&pack, o, &s.obj, err);
+
+	if (ok == 0)
+		read_data(&pack, o, &s);
+	wipe_secret(o);
+	if (ok < 0)
+		return NULL;
+	s.has_ak_finalizer = kobj_has_finalizer(o, MODEL_AK_SECRET_FINALIZER);
+	s.n_owners = (unsigned)kobj_owner_count(o);
+	kobj_pack_str(&pack, offsetof(struct model_secret, owner_uid), kobj_owner_controller(o));
+	s.obj.fini = release;
+	return kobj_pack_finish(&pack, &s, sizeof(s));
+}
+
+/* ---- making */
+
+/* head, body, tail as one secret. */
+static struct secret *concat(const char *head, const struct secret *body, const char *tail)
+{
+	size_t a = strlen(head), b = secret_len(body), c = strlen(tail);
+	struct secret *s = secret_new(a + b + c);
+	uint8_t *p = secret_bytes(s);
+
+	memcpy(p, head, a);
+	memcpy(p + a, secret_peek(body), b);
+	memcpy(p + a + b, tail, c);
+	return s;
+}
+
+struct secret *model_luks_root_new(void)
+{
+	cleanup_secret struct secret *raw = secret_new_random(LUKS_RAW);
+	cleanup_secret struct secret *key = secret_to_b64(raw);
+
+	return concat(LUKS_HEAD, key, LUKS_TAIL);
+}
+
+/* A Secret without its data; finalizer may be NULL. */
+static struct json_object *frame(const char *name, const struct kobj_gvk *owner,
+	const char *owner_name, const char *owner_uid, const char *finalizer)
+{
+	struct json_object *o = json_obj(), *meta = json_obj();
+
+	json_add_str(meta, "name", name);
+	json_add(meta, "labels",
+		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
+	json_add(meta, "ownerReferences",
+		json_push(json_arr(), kobj_owner_json(owner, owner_name, owner_uid)));
+	if (finalizer)
+		json_add(meta, "finalizers", json_push_str(json_arr(), finalizer));
+	json_add_str(o, "apiVersion", "v1");
+	json_add_str(o, "kind", "Secret");
+	json_add(o, "metadata", meta);
+	return json_add_str(o, "type", "Opaque");
+}
+
+struct secret *model_luks_secret_text(const char *name, const char *machine_name,
+	const char *machine_uid, const struct secret *root)
+{
+	cleanup_json struct json_object *o =
+		frame(name, &kobj_machine, machine_name, machine_uid, NULL);
+	cleanup_secret struct secret *b64 = secret_to_b64(root);
+	cleanup_strbuf struct strbuf head = STRBUF_INIT;
+	cleanup_free char *text = NULL;
+
+	json_add_bool(o, "immutable", true);
+	text = json_text(o);
+	strbuf_add(&head, text, strlen(text) - 1); /* all but the last brace */
+	strbuf_adds(&head, ",\"data\":{\"root\":\"");
+	return concat(strbuf_str(&head), b64, "\"}}");
+}
+
+struct json_object *model_ak_secret_json(
+	const char *ak_name, const char *ak_uid, const char *public_key)
+{
+	struct json_object *o =
+		frame(ak_name, &kobj_ak, ak_name, ak_uid, MODEL_AK_SECRET_FINALIZER);
+	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+
+	bytes_to_b64(&b64, public_key, strlen(public_key));
+	return json_add(o, "data", json_add_str(json_obj(), "public_key", strbuf_str(&b64)));
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * X.509 over OpenSSL. The certificate we make has a subject key identifier and no basicConstraints:
+ * it is leaf and anchor at once, and OpenSSL (Trustee's verifier) takes a leaf that stands in the
+ * trust store. Bundles are refused for any block that is not a certificate, so that a private key
+ * pasted into ca.crt never travels to a node.
+ */
+#include "config.h"
+
+#include "tec/pki/cert.h"
+
+#include <limits.h>
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <time.h>
+
+#include "tec/base/mem.h"
+
+#define SKEW_S     300
+#define BUNDLE_MAX ((size_t)1 << 20)
+
+static inline void bio_cleanup_(BIO **b)
+{
+	BIO_free_all(*b);
+}
+#define cleanup_bio __attribute__((cleanup(bio_cleanup_)))
+
+static inline void x509_cleanup_(X509 **x)
+{
+	X509_free(*x);
+}
+#define cleanup_x509 __attribute__((cleanup(x509_cleanup_)))
+
+/* 126 random bits: positive and never zero (RFC 5280 section 4.1.2.2). */
+static int set_serial(X509 *x)
+{
+	uint8_t bytes[16];
+	BIGNUM *bn;
+	int ok;
+
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return 0;
+	bytes[0] = (bytes[0] & 0x7f) | 0x40;
+	bn = BN_bin2bn(bytes, sizeof(bytes), NULL);
+	ok = bn && BN_to_ASN1_INTEGER(bn, X509_get_serialNumber(x));
+	BN_free(bn);
+	return ok;
+}
+
+static int set_times(X509 *x, int64_t now_s, unsigned days)
+{
+	return X509_set_version(x, X509_VERSION_3) == 1 &&
+	       ASN1_TIME_adj(X509_getm_notBefore(x), (time_t)now_s, 0, -SKEW_S) &&
+	       ASN1_TIME_adj(X509_getm_notAfter(x), (time_t)now_s, (int)days, 0);
+}
+
+static int set_names(X509 *x, const char *common_name)
+{
+	X509_NAME *name = X509_get_subject_name(x);
+
+	return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
+		       (const unsigned char *)common_name, -1, -1, 0) == 1 &&
+	       X509_set_issuer_name(x, name) == 1;
+}
+
+static int add_key_identifier(X509 *x)
+{
+	X509_EXTENSION *ext;
+	X509V3_CTX ctx;
+	int ok;
+
+	X509V3_set_ctx(&ctx, x, x, NULL, NULL, 0);
+	ext = X509V3_EXT_conf_nid(NULL, &ctx, NID_subject_key_identifier, "hash");
+	ok = ext && X509_add_ext(x, ext, -1) == 1;
+	X509_EXTENSION_free(ext);
+	return ok;
+}
+
+int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int64_t now_s,
+	unsigned days, struct strbuf *out, struct err *err)
+{
+	EVP_PKEY *evp = pki_key_evp(key);
+	const EVP_MD *md = EVP_PKEY_is_a(evp, "ED25519") ? NULL : EVP_sha256();
+	cleanup_x509 X509 *x = X509_new();
+	cleanup_bio BIO *bio = BIO_new(BIO_s_mem());
+	char *data = NULL;
+	long len;
+	int ok;
+
+	if (!x || !bio)
+		DIE("no memory for a certificate");
+	ERR_set_mark();
+	ok = days > 0 && days <= INT_MAX && set_times(x, now_s, days) && set_serial(x) &&
+	     set_names(x, common_name) && X509_set_pubkey(x, evp) == 1 && add_key_identifier(x) &&
+	     X509_sign(x, evp, md) > 0 && PEM_write_bio_X509(bio, x) == 1;
+	ERR_pop_to_mark();
+	if (!ok)
+		return err_set(err, ERR_INVALID,
+			"no certificate for this name (1 to 64 characters) and time");
+	len = BIO_get_mem_data(bio, &data);
+	strbuf_add(out, data, (size_t)len);
+	return 0;
+}
+
+/* One PEM block as a certificate; NULL at the end (*end) or with err set. Text between blocks is
+ * skipped. */
+static X509 *next_cert(BIO *bio, bool *end, struct err *err)
+{
+	char *name = NULL, *header = NULL;
+	unsigned char *data = NULL;
+	const unsigned char *p;
+	X509 *x = NULL;
+	long len = 0;
+
+	*end = false;
+	if (PEM_read_bio(bio, &name, &header, &data, &len) != 1) {
+		*end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+		if (!*end)
+			err_set(err, ERR_INVALID, "a PEM block is malformed or cut off");
+		return NULL;
+	}
+	p = data;
+	if (!str_eq(name, PEM_STRING_X509))
+		err_set(err, ERR_INVALID, "a PEM block is not a CERTIFICATE");
+	else if (header[0] || !(x = d2i_X509(NULL, &p, len)) || p != data + len)
+		err_set(err, ERR_INVALID, "a certificate does not parse");
+	if (err_is_set(err)) {
+		X509_free(x);
+		x = NULL;
+	}
+	OPENSSL_free(name);
+	OPENSSL_free(header);
+	OPENSSL_clear_free(data, (size_t)len); /* may have been a private key */
+	return x;
+}
+
+static BIO *open_bundle(const char *pem, size_t len, struct err *err)
+{
+	BIO *bio;
+
+	if (len > BUNDLE_MAX || (len > 0 && memchr(pem, '\0', len))) {
+		err_set(err, ERR_INVALID,
+			"the certificates are longer than 1 MiB or hold a NUL byte");
+		return NULL;
+	}
+	bio = BIO_new_mem_buf(len ? pem : "", (int)len);
+	if (!bio)
+		DIE("no memory for a BIO");
+	return bio;
+}
+
+int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *err)
+{
+	cleanup_bio BIO *bio = open_bundle(pem, len, err);
+	cleanup_x509 X509 *x = NULL;
+	struct tm tm;
+	bool end;
+
+	if (!bio)
+		return -1;
+	ERR_set_mark();
+	x = next_cert(bio, &end, err);
+	ERR_pop_to_mark();
+	if (!x)
+		return end ? err_set(err, ERR_INVALID, "no certificate in PEM") : -1;
+	if (ASN1_TIME_to_tm(X509_get0_notAfter(x), &tm) != 1)
+		return err_set(err, ERR_INVALID, "the certificate's end date is malformed");
+	*out_s = (int64_t)timegm(&tm);
+	return 0;
+}
+
+int pki_cert_check_bundle(const char *pem, size_t len, struct err *err)
+{
+	cleanup_bio BIO *bio = open_bundle(pem, len, err);
+	bool end = false;
+	size_t n = 0;
+
+	if (!bio)
+		return -1;
+	ERR_set_mark();
+	while (!end && !err_is_set(err)) {
+		cleanup_x509 X509 *x = next_cert(bio, &end, err);
+
+		n += x != NULL;
+	}
+	ERR_pop_to_mark();
+	if (err_is_set(err))
+		return -1;
+	if (n == 0)
+		return err_set(err, ERR_INVALID, "no certificate in PEM");
+	return 0;
+}

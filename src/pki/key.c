@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Key pairs over OpenSSL 3 EVP. Private PEM passes through OpenSSL's secure BIO (wiped on free) and
+ * then lives in struct secret only. Reading refuses encrypted keys (nobody is asked for a pass
+ * phrase), other algorithms than the two we make, and anything behind the key. OpenSSL's error
+ * queue is left as it was found: a stale entry would end up in somebody's TLS session.
+ */
+#include "config.h"
+
+#include "tec/pki/key.h"
+
+#include <openssl/bio.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+
+#include "tec/base/mem.h"
+
+struct pki_key {
+	EVP_PKEY *evp; /* owned; OpenSSL wipes the private part on free */
+};
+
+static inline void bio_cleanup_(BIO **b)
+{
+	BIO_free_all(*b);
+}
+#define cleanup_bio __attribute__((cleanup(bio_cleanup_)))
+
+/* take_evp is never NULL here: key generation fails only without memory or random numbers. */
+static struct pki_key *wrap_new(EVP_PKEY *take_evp, const char *what)
+{
+	struct pki_key *k;
+
+	if (!take_evp)
+		DIE("cannot make a %s key", what);
+	k = xcalloc(1, sizeof(*k));
+	k->evp = take_evp;
+	return k;
+}
+
+struct pki_key *pki_key_new_ed25519(void)
+{
+	return wrap_new(EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"), "Ed25519");
+}
+
+struct pki_key *pki_key_new_p256(void)
+{
+	return wrap_new(EVP_EC_gen("P-256"), "P-256");
+}
+
+void pki_key_free(struct pki_key *k)
+{
+	if (!k)
+		return;
+	EVP_PKEY_free(k->evp);
+	free(k);
+}
+
+void *pki_key_evp(const struct pki_key *k)
+{
+	return k->evp;
+}
+
+/* Encrypted keys are refused instead of asking the terminal. */
+static int no_passphrase(char *buf, int size, int rwflag, void *arg)
+{
+	(void)buf, (void)size, (void)rwflag, (void)arg;
+	return -1;
+}
+
+static bool is_ours(EVP_PKEY *evp)
+{
+	char group[32] = "";
+
+	if (EVP_PKEY_is_a(evp, "ED25519"))
+		return true;
+	return EVP_PKEY_is_a(evp, "EC") &&
+	       EVP_PKEY_get_group_name(evp, group, sizeof(group), NULL) == 1 &&
+	       str_eq(group, "prime256v1");
+}
+
+/* Nothing but white space is left in the BIO. */
+static bool only_space_left(BIO *bio)
+{
+	char c;
+
+	while (BIO_read(bio, &c, 1) == 1) {
+		if (c != ' ' && c != '\t' && c != '\r' && c != '\n')
+			return false;
+	}
+	return true;
+}
+
+struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err)
+{
+	cleanup_bio BIO *bio = BIO_new_mem_buf(secret_peek(pem), (int)secret_len(pem));
+	EVP_PKEY *evp;
+
+	if (!bio)
+		DIE("no memory for a BIO");
+	ERR_set_mark();
+	evp = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
+	ERR_pop_to_mark();
+	if (!evp) {
+		err_set(err, ERR_INVALID, "no unencrypted private key in PEM");
+		return NULL;
+	}
+	if (!is_ours(evp) || !only_space_left(bio)) {
+		EVP_PKEY_free(evp);
+		err_set(err, ERR_INVALID,
+			"the private key must be one Ed25519 or P-256 key with nothing behind it");
+		return NULL;
+	}
+	return wrap_new(evp, "parsed");
+}
+
+struct secret *pki_key_private_pem(const struct pki_key *k)
+{
+	cleanup_bio BIO *bio = BIO_new(BIO_s_secmem());
+	char *data = NULL;
+	long len;
+
+	if (!bio || PEM_write_bio_PKCS8PrivateKey(bio, k->evp, NULL, NULL, 0, NULL, NULL) != 1)
+		DIE("cannot write a private key as PEM");
+	len = BIO_get_mem_data(bio, &data);
+	return secret_new_copy(data, (size_t)len);
+}
+
+void pki_key_public_pem(const struct pki_key *k, struct strbuf *out)
+{
+	cleanup_bio BIO *bio = BIO_new(BIO_s_mem());
+	char *data = NULL;
+	long len;
+
+	if (!bio || PEM_write_bio_PUBKEY(bio, k->evp) != 1)
+		DIE("cannot write a public key as PEM");
+	len = BIO_get_mem_data(bio, &data);
+	strbuf_add(out, data, (size_t)len);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The identity's name is cut out of the base64 text at fixed places, as the policy does it
+ * (etc/tpm.rego): the first 44 characters are the same for every key, the next 240 are the top
+ * 1,440 bits of the modulus. It can collide on purpose; who writes it must compare the value, not
+ * the name.
+ */
+#include "config.h"
+
+#include "tec/rats/names.h"
+
+#include <stdio.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/uuid.h"
+
+#define NAME_PREFIX "ak."
+#define CUT_FROM    44
+#define CUT_LEN     240
+#define B64_MIN     392 /* an RSA-2048 key; the policy looks at nothing shorter */
+
+_Static_assert(sizeof(NAME_PREFIX) - 1 + CUT_LEN == RATS_IDENTITY_NAME_LEN, "name length");
+
+int rats_identity_name_pem(const char *pem, char out[RATS_IDENTITY_NAME_LEN + 1])
+{
+	static const char begin[] = "-----BEGIN PUBLIC KEY-----";
+	const char *p = strstr(pem, begin);
+	size_t n = sizeof(NAME_PREFIX) - 1, at = 0;
+
+	if (!p)
+		return -1;
+	memcpy(out, NAME_PREFIX, n);
+	for (p += sizeof(begin) - 1; at < CUT_FROM + CUT_LEN; p++) {
+		if (*p == '\0' || *p == '-')
+			return -1;
+		if (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')
+			continue;
+		if (at++ >= CUT_FROM)
+			out[n++] = *p == '+' ? '-' : *p == '/' ? '_' : *p;
+	}
+	out[n] = '\0';
+	return 0;
+}
+
+int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NAME_LEN + 1])
+{
+	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+	size_t n = sizeof(NAME_PREFIX) - 1;
+
+	if (bytes_b64_len(len) < B64_MIN)
+		return -1;
+	bytes_to_b64(&b64, der, len);
+	memcpy(out, NAME_PREFIX, n);
+	for (size_t i = CUT_FROM; i < CUT_FROM + CUT_LEN; i++) {
+		char c = b64.data[i];
+
+		out[n++] = c == '+' ? '-' : c == '/' ? '_' : c;
+	}
+	out[n] = '\0';
+	return 0;
+}
+
+void rats_identity_value(
+	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out)
+{
+	strbuf_adds(out, "{\"ak\":\"");
+	bytes_to_b64(out, der, len);
+	strbuf_adds(out, "\",\"machine\":");
+	json_quote(out, machine_uuid, strlen(machine_uuid));
+	strbuf_addc(out, '}');
+}
+
+void rats_resource_path(const char *machine_uuid, char out[RATS_RESOURCE_PATH_MAX])
+{
+	out[0] = '\0';
+	if (uuid_valid(machine_uuid, strlen(machine_uuid)))
+		snprintf(out, RATS_RESOURCE_PATH_MAX, "default/%s/root", machine_uuid);
+}

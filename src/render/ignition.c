@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Ignition answer: members in a fixed order, so that equal input gives equal bytes. An address
+ * whose Secret is named is never handed out as http, whatever certificate is at hand. The Accept
+ * header is read by hand (RFC 9110 section 12.5.1); what cannot be read is no wish.
+ */
+#include "config.h"
+
+#include "tec/render/ignition.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tec/base/json.h"
+
+#define MINOR_MIN 2
+#define MINOR_MAX 6
+
+/* ---- Accept */
+
+struct span {
+	const char *p;
+	size_t len;
+};
+
+static struct span trim(struct span s)
+{
+	while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
+		s.p++, s.len--;
+	while (s.len > 0 && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
+		s.len--;
+	return s;
+}
+
+/* The text up to `sep` outside of quotes, without blanks around it; s continues behind it. */
+static struct span cut(struct span *s, char sep)
+{
+	struct span part = {s->p, 0};
+	bool quoted = false;
+	size_t i = 0;
+
+	for (; i < s->len && (quoted || s->p[i] != sep); i++) {
+		if (s->p[i] == '"')
+			quoted = !quoted;
+	}
+	part.len = i;
+	if (i < s->len)
+		i++;
+	s->p += i;
+	s->len -= i;
+	return trim(part);
+}
+
+static bool is(struct span s, const char *text)
+{
+	return s.len == strlen(text) && strncasecmp(s.p, text, s.len) == 0;
+}
+
+/* "0", "0.", "0.000": refused. */
+static bool is_zero(struct span s)
+{
+	if (s.len == 0 || s.p[0] != '0' || (s.len > 1 && s.p[1] != '.'))
+		return false;
+	for (size_t i = 2; i < s.len; i++)
+		if (s.p[i] != '0')
+			return false;
+	return true;
+}
+
+/* Decimal digits up to a dot or the end; -1 if there are none or too many. */
+static int take_number(struct span *s)
+{
+	int n = 0, digits = 0;
+
+	while (s->len > 0 && s->p[0] >= '0' && s->p[0] <= '9') {
+		if (++digits > 6)
+			return -1;
+		n = n * 10 + (s->p[0] - '0');
+		s->p++, s->len--;
+	}
+	if (digits == 0)
+		return -1;
+	if (s->len > 0 && s->p[0] == '.')
+		s->p++, s->len--;
+	return n;
+}
+
+/*
+ * The highest minor version of 3.x that somebody reads who names this version; -1: none. A reader
+ * of "3.N.0-experimental" reads 3.(N-1).0, but not yet 3.N.0.
+ */
+static int readable_minor(struct span v)
+{
+	int major, minor;
+
+	if (v.len >= 2 && v.p[0] == '"' && v.p[v.len - 1] == '"')
+		v.p++, v.len -= 2;
+	major = take_number(&v);
+	minor = take_number(&v);
+	if (major != 3 || minor < 0 || take_number(&v) < 0)
+		return -1;
+	if (v.len == 0)
+		return minor;
+	return is(v, "-experimental") ? minor - 1 : -1;
+}
+
+struct wish {
+	bool acceptable; /* q is not 0 */
+	bool any;        /* a type that includes ours, and no version */
+	bool versioned;  /* ours, with a version */
+	int minor;
+};
+
+static struct wish read_range(struct span range)
+{
+	struct span type = cut(&range, ';');
+	bool ours = is(type, "application/vnd.coreos.ignition+json");
+	struct wish w = {.acceptable = true, .minor = -1};
+
+	w.any = ours || is(type, "*/*") || is(type, "application/*");
+	while (range.len > 0) {
+		struct span value = cut(&range, ';');
+		struct span name = cut(&value, '=');
+
+		if (is(name, "q") && is_zero(trim(value)))
+			w.acceptable = false;
+		if (ours && is(name, "version")) {
+			w.versioned = true;
+			w.any = false;
+			w.minor = readable_minor(trim(value));
+		}
+	}
+	return w;
+}
+
+int render_ignition_version(const char *accept)
+{
+	struct span all = {accept, accept ? strlen(accept) : 0};
+	bool named = false, any = false;
+	int best = -1;
+
+	all = trim(all);
+	if (all.len == 0)
+		return MINOR_MAX;
+	while (all.len > 0) {
+		struct wish w = read_range(cut(&all, ','));
+
+		named |= w.versioned;
+		any |= w.any && w.acceptable;
+		if (w.versioned && w.acceptable && w.minor > best)
+			best = w.minor;
+	}
+	if (!named)
+		return any ? MINOR_MAX : -1;
+	if (best < MINOR_MIN)
+		return -1;
+	return best < MINOR_MAX ? best : MINOR_MAX;
+}
+
+/* ---- the document */
+
+static struct json_object *url(bool tls, const char *addr, const char *path)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+	strbuf_addf(&b, "%s://%s%s", tls ? "https" : "http", addr, path);
+	return json_object_new_string_len(strbuf_str(&b), (int)b.len);
+}
+
+static void add_server(
+	struct json_object *servers, const char *addr, const char *secret, const char *ca)
+{
+	struct json_object *s = json_obj();
+
+	json_add(s, "url", url(secret || ca, addr, ""));
+	json_push(servers, json_add_str(s, "cert", ca ? ca : ""));
+}
+
+/* The clevis pin's configuration. */
+static struct json_object *pin_config(
+	const struct model_cluster *c, const char *uuid, const struct render_ignition_ca *ca)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	struct json_object *o = json_obj(), *servers = json_arr();
+
+	add_server(servers, c->public_trustee_addr, c->trustee_secret, ca->trustee);
+	for (unsigned i = 0; i < c->n_servers; i++)
+		add_server(servers, c->server_addr[i], c->server_ca[i], ca->server[i]);
+	strbuf_addf(&path, "default/%s/root", uuid);
+	json_add(o, "servers", servers);
+	json_add_str(o, "path", strbuf_str(&path));
+	if (c->public_ak_addr) {
+		struct json_object *r = json_obj();
+
+		json_add(r, "url", url(c->ak_secret || ca->ak, c->public_ak_addr, "/register-ak"));
+		json_add_str(r, "uuid", uuid);
+		json_add_str(r, "cert", ca->ak ? ca->ak : "");
+		json_add(o, "attestation_key", json_add(json_obj(), "registration", r));
+	}
+	return o;
+}
+
+static struct json_object *filesystem(void)
+{
+	struct json_object *f = json_obj();
+
+	json_add_str(f, "device", "/dev/mapper/root");
+	json_add_str(f, "format", "ext4");
+	json_add_str(f, "label", "root");
+	return json_add_bool(f, "wipeFilesystem", true);
+}
+
+static struct json_object *luks(const char *config)
+{
+	struct json_object *l = json_obj(), *custom = json_obj();
+
+	json_add_str(custom, "pin", "trustee");
+	json_add_bool(custom, "needsNetwork", true);
+	json_add_str(custom, "config", config);
+	json_add_str(l, "name", "root");
+	json_add_str(l, "label", "root");
+	json_add_str(l, "device", "/dev/disk/by-partlabel/root");
+	json_add_bool(l, "wipeVolume", true);
+	return json_add(l, "clevis", json_add(json_obj(), "custom", custom));
+}
+
+void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
+	const struct render_ignition_ca *ca, struct strbuf *out)
+{
+	cleanup_json struct json_object *o = json_obj(), *pin = NULL;
+	cleanup_free char *config = NULL, *text = NULL;
+	struct json_object *storage = json_obj();
+	char version[16];
+
+	assert(c->public_trustee_addr);
+	assert(minor >= MINOR_MIN && minor <= MINOR_MAX);
+	pin = pin_config(c, uuid, ca);
+	config = json_text(pin);
+	snprintf(version, sizeof(version), "3.%d.0", minor);
+	json_add(storage, "filesystems", json_push(json_arr(), filesystem()));
+	json_add(storage, "luks", json_push(json_arr(), luks(config)));
+	json_add(o, "ignition", json_add_str(json_obj(), "version", version));
+	json_add(o, "storage", storage);
+	text = json_text(o);
+	strbuf_adds(out, text);
+}

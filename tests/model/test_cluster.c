@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "tec/base/json.h"
+#include "tec/model/cluster.h"
+
+#define META                                                                                       \
+	"\"metadata\":{\"name\":\"tec\",\"uid\":\"u-1\",\"resourceVersion\":\"7\",\"generation\":3}"
+
+static struct kobj *extract_text(const char *text, struct err *err)
+{
+	cleanup_json struct json_object *o =
+		json_parse(text, strlen(text), &json_limits_object, err);
+
+	cr_assert(o, "%s: %s", text, err->text);
+	return model_cluster_extract(o, err);
+}
+
+/* spec is JSON. */
+static struct kobj *extract(const char *spec)
+{
+	cleanup_free char *text = xasprintf("{" META ",\"spec\":%s}", spec);
+	struct err err = ERR_INIT;
+	struct kobj *o = extract_text(text, &err);
+
+	cr_assert(o, "%s: %s", spec, err.text);
+	return o;
+}
+
+Test(model_cluster, defaults_are_those_of_the_contract)
+{
+	static const char *const specs[] = {"{}",
+		"{\"publicTrusteeAddr\":null,\"trustee\":{},\"registration\":{\"mode\":null}}",
+		"{\"publicTrusteeAddr\":\"\",\"unknown\":{\"a\":1}}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+		cleanup_kobj const struct kobj *o = extract(specs[i]);
+		const struct model_cluster *c = model_cluster(o);
+
+		cr_assert_str_eq(o->name, "tec");
+		cr_assert_eq(o->generation, 3);
+		cr_assert_null(c->public_trustee_addr);
+		cr_assert_null(c->public_ak_addr);
+		cr_assert_null(c->trustee_secret);
+		cr_assert_eq(c->trustee_port, 8080);
+		cr_assert_eq(c->register_port, 8000);
+		cr_assert_eq(c->ak_port, 8001);
+		cr_assert_eq(c->n_servers, 0);
+		cr_assert_eq(c->deploy, MODEL_DEPLOY_MANAGED);
+		cr_assert_eq(c->delivery, MODEL_DELIVERY_ADMIN_API);
+		cr_assert_eq(c->isolation, MODEL_ISOLATION_PER_MACHINE);
+		cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_ALLOW);
+		cr_assert_eq(c->reg_mode, MODEL_REG_OPEN);
+		cr_assert_eq(c->approval, MODEL_APPROVAL_AUTOMATIC);
+		cr_assert_eq(c->endorsement, MODEL_ENDORSEMENT_NONE);
+		cr_assert_eq(c->pending_ttl_ms, 24 * 3600 * 1000);
+		cr_assert_eq(c->pending_limit, 10000);
+		cr_assert_eq(c->machine_limit, 50000);
+		cr_assert_eq(c->waiting_keys, 4);
+	}
+}
+
+Test(model_cluster, an_object_without_spec_has_defaults)
+{
+	struct err err = ERR_INIT;
+	cleanup_kobj const struct kobj *o = extract_text("{" META "}", &err);
+
+	cr_assert(o, "%s", err.text);
+	cr_assert_eq(model_cluster(o)->trustee_port, 8080);
+	cr_assert_null(model_cluster(o)->extended_spec);
+}
+
+Test(model_cluster, reads_every_field)
+{
+	cleanup_kobj const struct kobj *o = extract(
+		"{\"publicTrusteeAddr\":\"t:1\",\"publicAttestationKeyRegisterAddr\":\"a:2\","
+		"\"trusteeKbsPort\":1,\"registerServerPort\":2,\"attestationKeyRegisterPort\":65535,"
+		"\"trusteeSecret\":\"ts\",\"registerServerSecret\":\"rs\",\"attestationKeyRegisterSecret\":\"as\","
+		"\"trusteeServers\":[{\"address\":\"x\",\"caSecret\":\"xc\",\"adminSecret\":\"xa\"},{\"address\":\"y:5\"}],"
+		"\"trustee\":{\"deploy\":\"External\",\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\",\"plaintext\":\"Refuse\"},"
+		"\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"tok\",\"approval\":\"Manual\",\"pendingTTL\":\"1h30m\","
+		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"endorsement\":\"Required\","
+		"\"endorsementCAConfigMap\":\"roots\"}}");
+	const struct model_cluster *c = model_cluster(o);
+
+	cr_assert_str_eq(c->public_trustee_addr, "t:1");
+	cr_assert_str_eq(c->public_ak_addr, "a:2");
+	cr_assert_eq(c->trustee_port, 1);
+	cr_assert_eq(c->register_port, 2);
+	cr_assert_eq(c->ak_port, 65535);
+	cr_assert_str_eq(c->trustee_secret, "ts");
+	cr_assert_str_eq(c->register_secret, "rs");
+	cr_assert_str_eq(c->ak_secret, "as");
+	cr_assert_eq(c->n_servers, 2);
+	cr_assert_str_eq(c->server_addr[0], "x");
+	cr_assert_str_eq(c->server_ca[0], "xc");
+	cr_assert_str_eq(c->server_admin[0], "xa");
+	cr_assert_str_eq(c->server_addr[1], "y:5");
+	cr_assert_null(c->server_ca[1]);
+	cr_assert_null(c->server_admin[1]);
+	cr_assert_eq(c->deploy, MODEL_DEPLOY_EXTERNAL);
+	cr_assert_eq(c->delivery, MODEL_DELIVERY_VOLUMES);
+	cr_assert_eq(c->isolation, MODEL_ISOLATION_SHARED);
+	cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_REFUSE);
+	cr_assert_eq(c->reg_mode, MODEL_REG_TOKEN);
+	cr_assert_str_eq(c->token_secret, "tok");
+	cr_assert_eq(c->approval, MODEL_APPROVAL_MANUAL);
+	cr_assert_eq(c->pending_ttl_ms, 90 * 60 * 1000);
+	cr_assert_eq(c->pending_limit, 5);
+	cr_assert_eq(c->machine_limit, 6);
+	cr_assert_eq(c->waiting_keys, 7);
+	cr_assert_eq(c->endorsement, MODEL_ENDORSEMENT_REQUIRED);
+	cr_assert_str_eq(c->endorsement_ca, "roots");
+}
+
+Test(model_cluster, pending_ttl_of_0_means_never)
+{
+	cleanup_kobj const struct kobj *o = extract("{\"registration\":{\"pendingTTL\":\"0\"}}");
+
+	cr_assert_eq(model_cluster(o)->pending_ttl_ms, 0);
+}
+
+Test(model_cluster, conditions_are_read_by_type)
+{
+	struct err err = ERR_INIT;
+	cleanup_kobj const struct kobj *o = extract_text(
+		"{" META ",\"status\":{\"conditions\":[{\"type\":\"Other\",\"status\":\"True\"},"
+		"{\"type\":\"TrusteeSynced\",\"status\":\"False\",\"reason\":\"Populating\",\"message\":\"m\","
+		"\"observedGeneration\":3,\"lastTransitionTime\":\"2026-01-02T03:04:05Z\"}]}}",
+		&err);
+	const struct model_cluster *c = model_cluster(o);
+
+	cr_assert(o, "%s", err.text);
+	cr_assert_eq(c->cond[CLUSTER_INSTALLED].status, KOBJ_COND_ABSENT);
+	cr_assert_eq(c->cond[CLUSTER_TRUSTEE_SYNCED].status, KOBJ_COND_FALSE);
+	cr_assert_str_eq(
+		c->cond[CLUSTER_TRUSTEE_SYNCED].reason, model_cluster_reason(CLUSTER_POPULATING));
+}
+
+Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
+{
+	static const struct {
+		const char *spec, *member;
+	} cases[] = {
+		{"[]", "spec"},
+		{"{\"publicTrusteeAddr\":5}", "publicTrusteeAddr"},
+		{"{\"trusteeSecret\":\"\"}", "trusteeSecret"},
+		{"{\"trusteeSecret\":\"../x\"}", "trusteeSecret"},
+		{"{\"registerServerSecret\":\"A\"}", "registerServerSecret"},
+		{"{\"trusteeKbsPort\":0}", "trusteeKbsPort"},
+		{"{\"trusteeKbsPort\":65536}", "trusteeKbsPort"},
+		{"{\"registerServerPort\":\"8000\"}", "registerServerPort"},
+		{"{\"attestationKeyRegisterPort\":8000.5}", "attestationKeyRegisterPort"},
+		{"{\"trustee\":[]}", "trustee"},
+		{"{\"trustee\":\"External\"}", "trustee"},
+		{"{\"registration\":1}", "registration"},
+		{"{\"trustee\":{\"deploy\":\"managed\"}}", "trustee/deploy"},
+		{"{\"trustee\":{\"plaintext\":\"\"}}", "trustee/plaintext"},
+		{"{\"registration\":{\"mode\":\"Closed\"}}", "registration/mode"},
+		{"{\"registration\":{\"mode\":true}}", "registration/mode"},
+		{"{\"registration\":{\"pendingTTL\":24}}", "pendingTTL"},
+		{"{\"registration\":{\"pendingTTL\":\"1d\"}}", "pendingTTL"},
+		{"{\"registration\":{\"pendingTTL\":\"\"}}", "pendingTTL"},
+		{"{\"registration\":{\"pendingTTL\":\"-1h\"}}", "pendingTTL"},
+		{"{\"registration\":{\"pendingLimit\":0}}", "pendingLimit"},
+		{"{\"registration\":{\"machineLimit\":99999999999}}", "machineLimit"},
+		{"{\"registration\":{\"waitingKeysPerMachine\":-1}}", "waitingKeysPerMachine"},
+		{"{\"trusteeServers\":{}}", "trusteeServers"},
+		{"{\"trusteeServers\":[{}]}", "address"},
+		{"{\"trusteeServers\":[{\"address\":\"\"}]}", "address"},
+		{"{\"trusteeServers\":[null]}", "address"},
+		{"{\"trusteeServers\":[\"x\"]}", "address"},
+		{"{\"trusteeServers\":[{\"address\":\"a\",\"caSecret\":\"\"}]}", "caSecret"},
+		{"{\"trusteeServers\":[{},{},{},{},{},{},{},{},{}]}", "more than 8"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *text = xasprintf("{" META ",\"spec\":%s}", cases[i].spec);
+		struct err err = ERR_INIT;
+
+		cr_assert_null(extract_text(text, &err), "%s", cases[i].spec);
+		cr_assert_eq(err.kind, ERR_INVALID);
+		cr_assert(strstr(err.text, cases[i].member), "%s: %s", cases[i].spec, err.text);
+	}
+}
+
+Test(model_cluster, most_servers_and_conditions_fit_into_the_pack)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct kobj *o;
+
+	strbuf_adds(&b,
+		"{\"metadata\":{\"name\":\"tec\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"annotations\":{\"" //
+		MODEL_EXTENDED_ANNOTATION "\":\"{}\"}},\"spec\":{\"publicTrusteeAddr\":\"a\","
+		"\"publicAttestationKeyRegisterAddr\":\"a\",\"trusteeSecret\":\"a\",\"registerServerSecret\":\"a\","
+		"\"attestationKeyRegisterSecret\":\"a\",\"registration\":{\"tokenSecret\":\"a\","
+		"\"endorsementCAConfigMap\":\"a\"},\"trusteeServers\":[");
+	for (int i = 0; i < MODEL_CLUSTER_SERVERS_MAX; i++)
+		strbuf_addf(&b, "%s{\"address\":\"h%d\",\"caSecret\":\"c\",\"adminSecret\":\"a\"}",
+			i ? "," : "", i);
+	strbuf_adds(&b, "]},\"status\":{\"conditions\":[");
+	for (int i = 0; i < CLUSTER_N_CONDS; i++)
+		strbuf_addf(&b, "%s{\"type\":\"%s\",\"status\":\"True\",\"reason\":\"R\"}",
+			i ? "," : "", model_cluster_cond_types[i]);
+	strbuf_adds(&b, "]}}");
+	o = extract_text(b.data, &err);
+	cr_assert(o, "%s", err.text);
+	cr_assert_str_eq(model_cluster(o)->server_addr[7], "h7");
+	kobj_unref(o);
+}
+
+Test(model_cluster, extended_spec_is_the_plus_part_in_canonical_form)
+{
+	cleanup_kobj const struct kobj *o = extract(
+		"{\"trusteeServers\":[{\"caSecret\":\"c\",\"address\":\"a\"}],\"publicTrusteeAddr\":\"x\","
+		"\"trustee\":{\"plaintext\":\"Refuse\",\"deploy\":\"External\"},\"registration\":null}");
+	cleanup_kobj const struct kobj *none = extract("{\"publicTrusteeAddr\":\"x\"}");
+
+	cr_assert_str_eq(model_cluster(o)->extended_spec,
+		"{\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"},"
+		"\"trusteeServers\":[{\"address\":\"a\",\"caSecret\":\"c\"}]}");
+	cr_assert_null(model_cluster(none)->extended_spec);
+}
+
+Test(model_cluster, what_the_mirror_has_and_spec_lacks_is_lost)
+{
+	static const struct {
+		const char *mirror, *spec, *lost; /* lost NULL: nothing */
+	} cases[] = {
+		{NULL, "{}", NULL},
+		{"{}", "{}", NULL},
+		{"{}", "{\"trustee\":{}}", NULL},
+		{"{\"registration\":{\"mode\":\"Token\"}}",
+			"{\"registration\":{\"mode\":\"Token\"}}", NULL},
+		{"{\"registration\":{\"mode\":\"Token\"}}",
+			"{\"registration\":{\"mode\":\"Open\"}}", NULL},
+		{"{\"registration\":{\"mode\":\"Token\"}}", "{}", "registration"},
+		{"{\"registration\":{\"mode\":\"Token\"}}", "{\"registration\":{}}",
+			"registration.mode"},
+		{"{\"registration\":{\"mode\":\"Token\"}}",
+			"{\"registration\":{\"approval\":\"Manual\"}}", "registration.mode"},
+		{"{\"trustee\":{\"deploy\":\"External\"},\"trusteeServers\":[]}",
+			"{\"trustee\":{\"deploy\":\"External\"}}", "trusteeServers"},
+		{"{\"trusteeServers\":[{\"address\":\"a\"}]}", "{\"trusteeServers\":[]}", NULL},
+		{"{\"trusteeServers\":null}", "{}", NULL},
+		{"{\"future\":1}", "{}", "future"},
+		{"not json", "{}", "(the annotation"},
+		{"[]", "{}", "(the annotation"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_json struct json_object *o = json_tokener_parse("{" META "}");
+		struct err err = ERR_INIT;
+		cleanup_kobj const struct kobj *k = NULL;
+		const char *what;
+
+		json_add(o, "spec", json_tokener_parse(cases[i].spec));
+		json_add(json_get_obj(o, "metadata"), "annotations",
+			json_add_str(json_obj(), MODEL_EXTENDED_ANNOTATION, cases[i].mirror));
+		k = model_cluster_extract(o, &err);
+		cr_assert(k, "%s", err.text);
+		what = model_cluster(k)->extended_lost;
+		cr_assert_eq(what != NULL, cases[i].lost != NULL, "%zu: %s", i, what);
+		if (cases[i].lost)
+			cr_assert_eq(strncmp(what, cases[i].lost, strlen(cases[i].lost)), 0,
+				"%s, not %s", what, cases[i].lost);
+	}
+}
+
+Test(model_cluster, unused_fields_are_named)
+{
+	static const struct {
+		const char *spec, *unused;
+	} cases[] = {
+		{"{}", ""},
+		{"{\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"},\"registration\":{\"mode\":\"Manual\"}}",
+			""},
+		{"{\"trustee\":{\"delivery\":\"AdminAPI\",\"keyIsolation\":\"PerMachine\"}}", ""},
+		{"{\"trustee\":{\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\"}}",
+			"trustee.delivery, trustee.keyIsolation"},
+		{"{\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"a\",\"endorsement\":\"Optional\","
+		 "\"endorsementCAConfigMap\":\"b\"}}",
+			"registration.mode Token, registration.tokenSecret, registration.endorsement, "
+			"registration.endorsementCAConfigMap"},
+		{"{\"trusteeServers\":[{\"address\":\"a\"},{\"address\":\"b\",\"adminSecret\":\"c\"}]}",
+			"trusteeServers.adminSecret"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_kobj const struct kobj *o = extract(cases[i].spec);
+		cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+		model_cluster_unused_fields(model_cluster(o), &b);
+		cr_assert_str_eq(strbuf_str(&b), cases[i].unused);
+	}
+}
