@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork, exec, three pipes and a pidfd. The end of a child is the readable pidfd, never the end of
+ * its output: what it left in the pipe is read then, and grandchildren that keep the pipe open are
+ * not waited for. Exec failures come back as an errno through a close-on-exec pipe. A child that
+ * failed us is killed with its group and reported at once; its remains wait in loop->dying until
+ * the kernel lets go. Output buffers are wiped, because credential plugins print tokens.
+ */
+#include "config.h"
+
+#include "tec/loop/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loop_internal.h"
+#include "tec/base/bytes.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/base/str.h"
+#include "tec/loop/timer.h"
+
+#define STDERR_KEEP 512
+
+extern char **environ;
+
+/* One end of a pipe, watched. */
+struct end {
+	int fd;                /* owned; -1: closed */
+	struct loop_fd *watch; /* owned */
+};
+
+struct child {
+	struct op op; /* first */
+	struct loop *loop;
+	child_done_fn done;
+	void *arg;
+	char *name; /* owned: argv[0], for error texts */
+	pid_t pid;  /* 0: none */
+	struct end pidfd, in, out, errs;
+	int exec_fd; /* owned; the errno of a failed exec, -1: closed */
+	struct timer deadline;
+	struct defer failed; /* a failure before there was a child */
+	struct err err;      /* of that failure */
+	char *input;         /* owned, wiped */
+	size_t input_len, input_done;
+	char *text; /* owned, wiped: stdout */
+	size_t text_len, text_cap, max_out;
+	char tail[STDERR_KEEP]; /* of stderr */
+	size_t tail_len;
+	struct child *next_dying, **prev_dying;
+};
+
+/* ---- release */
+
+static void end_close(struct end *e)
+{
+	loop_fd_free(e->watch);
+	e->watch = NULL;
+	if (e->fd >= 0)
+		close(e->fd);
+	e->fd = -1;
+}
+
+static void wipe_free(char *p, size_t len)
+{
+	if (p)
+		secret_wipe(p, len);
+	free(p);
+}
+
+/* Everything but the pidfd and the pid. */
+static void child_release(struct child *c)
+{
+	end_close(&c->in);
+	end_close(&c->out);
+	end_close(&c->errs);
+	if (c->exec_fd >= 0)
+		close(c->exec_fd);
+	c->exec_fd = -1;
+	timer_fini(&c->deadline);
+	defer_cancel(&c->failed);
+	wipe_free(c->input, c->input_len);
+	wipe_free(c->text, c->text_cap);
+	c->input = c->text = NULL;
+	free(c->name);
+	c->name = NULL;
+}
+
+static void child_free(struct child *c)
+{
+	child_release(c);
+	end_close(&c->pidfd);
+	c->loop->n_children--;
+	free(c);
+}
+
+static void child_kill(const struct child *c)
+{
+	kill(-c->pid, SIGKILL); /* its group; the second call is for the time before it has one */
+	kill(c->pid, SIGKILL);
+}
+
+static void on_dead(int fd, bool readable, bool writable, void *arg)
+{
+	struct child *c = arg;
+
+	if (waitpid(c->pid, NULL, WNOHANG) == 0)
+		return;
+	*c->prev_dying = c->next_dying;
+	if (c->next_dying)
+		c->next_dying->prev_dying = c->prev_dying;
+	child_free(c);
+}
+
+/* Kills the child and keeps what is left of it until it can be reaped. */
+static void child_abandon(struct child *c)
+{
+	if (c->pid == 0) {
+		child_free(c);
+		return;
+	}
+	child_kill(c);
+	child_release(c);
+	loop_fd_free(c->pidfd.watch);
+	c->next_dying = c->loop->dying;
+	c->prev_dying = &c->loop->dying;
+	if (c->next_dying)
+		c->next_dying->prev_dying = &c->next_dying;
+	c->loop->dying = c;
+	c->pidfd.watch = loop_fd_new(c->loop, c->pidfd.fd, true, false, on_dead, c);
+}
+
+void child_reap_dying(struct loop *l)
+{
+	while (l->dying) {
+		struct child *c = l->dying;
+
+		l->dying = c->next_dying;
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		child_free(c);
+	}
+}
+
+static void on_abort(struct op *op)
+{
+	child_abandon(container_of(op, struct child, op));
+}
+
+/* Reports a failure of a child that may still run. */
+static void child_fail(struct child *c, const struct err *err)
+{
+	op_finish(&c->op);
+	c->done(c->arg, err, "", 0);
+	child_abandon(c);
+}
+
+/* ---- output */
+
+static void text_grow(struct child *c)
+{
+	size_t cap = c->text_cap ? c->text_cap * 2 : 4096;
+	char *text;
+
+	if (cap > c->max_out + 2)
+		cap = c->max_out + 2; /* one byte too many is how we see it, one is for the NUL */
+	text = xmalloc(cap);
+	if (c->text_len > 0)
+		memcpy(text, c->text, c->text_len);
+	wipe_free(c->text, c->text_cap); /* realloc would leave a copy */
+	c->text = text;
+	c->text_cap = cap;
+}
+
+/* Reads what is there. -1: more than max_out. */
+static int read_out(struct child *c)
+{
+	while (c->out.fd >= 0) {
+		ssize_t n;
+
+		if (c->text_len + 1 >= c->text_cap)
+			text_grow(c);
+		n = read(c->out.fd, c->text + c->text_len, c->text_cap - 1 - c->text_len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n <= 0) {
+			end_close(&c->out);
+			return 0;
+		}
+		c->text_len += (size_t)n;
+		if (c->text_len > c->max_out)
+			return -1;
+	}
+	return 0;
+}
+
+static void on_out(int fd, bool readable, bool writable, void *arg)
+{
+	struct child *c = arg;
+	struct err err = ERR_INIT;
+
+	if (read_out(c) == 0)
+		return;
+	err_set(&err, ERR_INVALID, "%.64s wrote more than %zu bytes", c->name, c->max_out);
+	child_fail(c, &err);
+}
+
+static void tail_add(struct child *c, const char *p, size_t n)
+{
+	if (n > STDERR_KEEP) {
+		p += n - STDERR_KEEP;
+		n = STDERR_KEEP;
+	}
+	if (c->tail_len + n > STDERR_KEEP) {
+		size_t cut = c->tail_len + n - STDERR_KEEP;
+
+		memmove(c->tail, c->tail + cut, c->tail_len - cut);
+		c->tail_len -= cut;
+	}
+	memcpy(c->tail + c->tail_len, p, n);
+	c->tail_len += n;
+}
+
+static void read_errs(struct child *c)
+{
+	char buf[1024];
+
+	/* Bounded: a child that floods stderr must not hold the loop. */
+	for (unsigned i = 0; i < 64 && c->errs.fd >= 0; i++) {
+		ssize_t n = read(c->errs.fd, buf, sizeof(buf));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0)
+			end_close(&c->errs);
+		else
+			tail_add(c, buf, (size_t)n);
+	}
+}
+
+static void on_errs(int fd, bool readable, bool writable, void *arg)
+{
+	read_errs(arg);
+}
+
+static void on_in(int fd, bool readable, bool writable, void *arg)
+{
+	struct child *c = arg;
+	ssize_t n = write(fd, c->input + c->input_done, c->input_len - c->input_done);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n > 0)
+		c->input_done += (size_t)n;
+	/* A child that does not read its input (EPIPE) may still succeed. */
+	if (n < 0 || c->input_done == c->input_len)
+		end_close(&c->in);
+}
+
+/* ---- the end */
+
+/* stderr's tail as one line of printable text. */
+static void tail_text(struct child *c, char out[STDERR_KEEP + 1])
+{
+	size_t n = c->tail_len;
+	bool utf8;
+
+	while (n > 0 && (unsigned char)c->tail[n - 1] <= ' ')
+		n--;
+	utf8 = bytes_valid_utf8(c->tail, n);
+	for (size_t i = 0; i < n; i++) {
+		unsigned char b = (unsigned char)c->tail[i];
+
+		out[i] = b < ' ' || b == 0x7f ? ' ' : b >= 0x80 && !utf8 ? '?' : (char)b;
+	}
+	out[n] = '\0';
+}
+
+static int exec_errno(struct child *c)
+{
+	int e = 0;
+
+	return read(c->exec_fd, &e, sizeof(e)) == (ssize_t)sizeof(e) ? e : 0;
+}
+
+static enum err_kind kind_of_errno(int e)
+{
+	return e == ENOENT ? ERR_NOT_FOUND : e == EACCES || e == EPERM ? ERR_DENIED : ERR_TRANSIENT;
+}
+
+/* What the status means; the error stays unset for exit status 0. */
+static void judge(struct child *c, int status, struct err *err)
+{
+	char tail[STDERR_KEEP + 1];
+	int e = exec_errno(c);
+
+	if (e) {
+		err_set_errno(err, kind_of_errno(e), e, "%.64s cannot be started", c->name);
+		return;
+	}
+	tail_text(c, tail);
+	if (WIFSIGNALED(status))
+		err_set(err, ERR_TRANSIENT, "%.64s was killed by signal %d%s%s", c->name,
+			WTERMSIG(status), *tail ? ": " : "", tail);
+	else if (WEXITSTATUS(status) != 0)
+		err_set(err, ERR_TRANSIENT, "%.64s failed with status %d%s%s", c->name,
+			WEXITSTATUS(status), *tail ? ": " : "", tail);
+}
+
+static void on_exit_seen(int fd, bool readable, bool writable, void *arg)
+{
+	struct child *c = arg;
+	struct err err = ERR_INIT;
+	int status = 0;
+	pid_t pid = waitpid(c->pid, &status, WNOHANG);
+
+	if (pid == 0)
+		return;
+	if (read_out(c) < 0)
+		err_set(&err, ERR_INVALID, "%.64s wrote more than %zu bytes", c->name, c->max_out);
+	read_errs(c);
+	if (!err_is_set(&err) && pid < 0)
+		err_set_errno(&err, ERR_BUG, errno, "waiting for %.64s", c->name);
+	else if (!err_is_set(&err))
+		judge(c, status, &err);
+	c->pid = 0; /* reaped: the number may be somebody else's now */
+	op_finish(&c->op);
+	if (!c->text)
+		text_grow(c);
+	c->text[c->text_len] = '\0';
+	if (err_is_set(&err))
+		c->done(c->arg, &err, "", 0);
+	else
+		c->done(c->arg, &err, c->text, c->text_len);
+	child_free(c);
+}
+
+static void on_deadline(void *arg)
+{
+	struct child *c = arg;
+	struct err err = ERR_INIT;
+
+	err_set(&err, ERR_TRANSIENT, "%.64s did not end in time", c->name);
+	child_fail(c, &err);
+}
+
+static void on_failed(void *arg)
+{
+	struct child *c = arg;
+
+	child_fail(c, &c->err);
+}
+
+/* ---- the start */
+
+struct pipes {
+	int in[2], out[2], errs[2], exec[2]; /* read end, write end; -1: closed */
+};
+
+static void pipes_close(struct pipes *p)
+{
+	int *fds = p->in;
+
+	_Static_assert(sizeof(*p) == 8 * sizeof(int), "eight descriptors");
+	for (unsigned i = 0; i < 8; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static int pipes_open(struct pipes *p, bool with_input)
+{
+	if (with_input ? pipe2(p->in, O_CLOEXEC) < 0
+		       : (p->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+		return -1;
+	if (pipe2(p->out, O_CLOEXEC) < 0 || pipe2(p->errs, O_CLOEXEC) < 0 ||
+		pipe2(p->exec, O_CLOEXEC) < 0)
+		return -1;
+	return 0;
+}
+
+/* Runs in the child: only async-signal-safe calls. */
+static _Noreturn void child_exec(const struct pipes *p, char *const *argv, char **env, pid_t parent)
+{
+	/* First away from 0-2, so that no dup2 below closes what a later one needs. */
+	int in = fcntl(p->in[0], F_DUPFD, 3), out = fcntl(p->out[1], F_DUPFD, 3);
+	int errs = fcntl(p->errs[1], F_DUPFD, 3), report = fcntl(p->exec[1], F_DUPFD, 3), e;
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	setpgid(0, 0);
+	for (int signo = 1; signo < NSIG; signo++)
+		sigaction(signo, &dfl, NULL); /* also undoes our SIG_IGN of SIGPIPE */
+	sigemptyset(&none);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+		sigprocmask(SIG_SETMASK, &none, NULL) == 0 && dup2(in, 0) == 0 &&
+		dup2(out, 1) == 1 && dup2(errs, 2) == 2 &&
+		close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
+		environ = env;
+		execvp(argv[0], argv);
+	}
+	e = errno;
+	if (write(report, &e, sizeof(e)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+/* Ours, then theirs; a name of theirs replaces ours. The caller frees the array; it borrows the
+ * strings. */
+static char **merge_env(const char *const *extra)
+{
+	size_t n = 0, m = 0, k = 0;
+	char **env;
+
+	while (environ && environ[n])
+		n++;
+	while (extra && extra[m])
+		m++;
+	env = xcalloc(n + m + 1, sizeof(*env));
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strcspn(environ[i], "=") + 1;
+		bool replaced = false;
+
+		for (size_t j = 0; j < m && !replaced; j++)
+			replaced = strncmp(environ[i], extra[j], len) == 0;
+		if (!replaced)
+			env[k++] = environ[i];
+	}
+	for (size_t j = 0; j < m; j++)
+		env[k++] = (char *)(uintptr_t)extra[j];
+	return env;
+}
+
+static pid_t child_fork(const struct pipes *p, const struct child_spec *spec)
+{
+	cleanup_free char **env = merge_env(spec->env);
+	sigset_t all, old;
+	pid_t parent = getpid(), pid;
+
+	/* No handler of ours may run in the child: it would write to the loop's descriptors. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	pid = fork();
+	if (pid == 0)
+		child_exec(p, (char *const *)(uintptr_t)spec->argv, env, parent);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+static int steal_fd(int *fd)
+{
+	int v = *fd;
+
+	*fd = -1;
+	fcntl(v, F_SETFL, O_NONBLOCK);
+	return v;
+}
+
+/* Forks and watches. -1 with errno: nothing runs. */
+static int child_spawn(struct child *c, const struct child_spec *spec, struct pipes *p)
+{
+	if (pipes_open(p, spec->input_len > 0) < 0)
+		return -1;
+	c->pid = child_fork(p, spec);
+	if (c->pid < 0) {
+		c->pid = 0;
+		return -1;
+	}
+	setpgid(c->pid, c->pid); /* both sides do it: whoever comes first */
+	c->pidfd.fd = pidfd_open(c->pid, 0);
+	if (c->pidfd.fd < 0) {
+		int e = errno;
+
+		child_kill(c);
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		c->pid = 0;
+		errno = e;
+		return -1;
+	}
+	c->exec_fd = steal_fd(&p->exec[0]);
+	c->out.fd = steal_fd(&p->out[0]);
+	c->errs.fd = steal_fd(&p->errs[0]);
+	c->pidfd.watch = loop_fd_new(c->loop, c->pidfd.fd, true, false, on_exit_seen, c);
+	c->out.watch = loop_fd_new(c->loop, c->out.fd, true, false, on_out, c);
+	c->errs.watch = loop_fd_new(c->loop, c->errs.fd, true, false, on_errs, c);
+	if (spec->input_len > 0) {
+		c->in.fd = steal_fd(&p->in[1]);
+		c->in.watch = loop_fd_new(c->loop, c->in.fd, false, true, on_in, c);
+	}
+	return 0;
+}
+
+struct op *child_start(struct loop *l, struct op_scope *scope, const struct child_spec *spec,
+	child_done_fn done, void *arg)
+{
+	struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	struct child *c = xcalloc(1, sizeof(*c));
+
+	c->loop = l;
+	l->n_children++;
+	c->done = done;
+	c->arg = arg;
+	c->name = xstrdup(spec->argv[0]);
+	c->max_out = spec->max_out;
+	c->pidfd.fd = c->in.fd = c->out.fd = c->errs.fd = c->exec_fd = -1;
+	if (spec->input_len > 0) {
+		c->input = xmemdup(spec->input, spec->input_len);
+		c->input_len = spec->input_len;
+	}
+	timer_init(&c->deadline, l, on_deadline, c);
+	op_begin(&c->op, scope, on_abort);
+	if (child_spawn(c, spec, &p) < 0) {
+		err_set_errno(&c->err, ERR_TRANSIENT, errno, "%.64s cannot be started", c->name);
+		defer_call(&c->failed, l, on_failed, c);
+	} else if (spec->deadline_ms > 0) {
+		timer_set(&c->deadline, spec->deadline_ms);
+	}
+	pipes_close(&p);
+	return &c->op;
+}

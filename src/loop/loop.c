@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A turn: deferred calls of the turn before, due timers, then libevent once. libevent waits for our
+ * earliest deadline with one timer of its own; on a fake clock it waits only for descriptors. What
+ * a callback defers or sets for "now" runs in the next turn, so no callback can starve the others.
+ * Refuses to be entered from its own callbacks.
+ */
+#include "config.h"
+
+#include "tec/loop/loop.h"
+
+#include <event2/event.h>
+#include <event2/util.h>
+#include <time.h>
+
+#include "loop_internal.h"
+#include "tec/base/clock.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+
+#define REST_TURNS_MAX 1000000 /* a loop that is still busy then never comes to rest */
+#define WAIT_MAX_MS    3600000
+
+static struct metric turn_seconds = METRIC_SECONDS_INIT("tec_loop_turn_seconds",
+	"Time one turn of the event loop worked (descriptors: processor time).", NULL, NULL);
+
+struct loop_fd {
+	struct loop *loop;
+	struct event *ev; /* NULL: wants nothing */
+	loop_fd_fn fn;
+	void *arg;
+};
+
+static void on_libevent_log(int severity, const char *msg)
+{
+	enum log_level level = severity == EVENT_LOG_ERR    ? LOG_ERROR
+			       : severity == EVENT_LOG_WARN ? LOG_WARN
+							    : LOG_DEBUG;
+
+	log_at(level, NULL, "libevent", "lib=libevent text=%s", log_esc(msg));
+}
+
+static void on_libevent_fatal(int code)
+{
+	DIE("libevent failed (%d)", code);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	/* waking up was the point */
+}
+
+struct loop *loop_new(void)
+{
+	struct loop *l = xcalloc(1, sizeof(*l));
+	struct event_config *cfg;
+
+	event_set_log_callback(on_libevent_log);
+	event_set_fatal_callback(on_libevent_fatal);
+	cfg = event_config_new();
+	if (!cfg)
+		DIE("out of memory (event_config)");
+	event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK);
+	l->base = event_base_new_with_config(cfg);
+	event_config_free(cfg);
+	if (!l->base)
+		DIE("no event base");
+	l->wake = evtimer_new(l->base, on_wake, NULL);
+	if (!l->wake)
+		DIE("out of memory (event)");
+	l->pending_tail = &l->pending;
+	return l;
+}
+
+void loop_free(struct loop *l)
+{
+	if (!l)
+		return;
+	child_reap_dying(l);
+	if (l->in_turn || l->n_timers || l->pending || l->running || l->n_fds || l->n_signals ||
+		l->n_children)
+		DIE("freeing a loop with %zu timers, %d deferred calls, %zu descriptors, %zu "
+		    "signals, %zu children",
+			l->n_timers, l->pending || l->running, l->n_fds, l->n_signals,
+			l->n_children);
+	event_free(l->wake);
+	event_base_free(l->base);
+	free(l->heap);
+	free(l);
+}
+
+struct event_base *loop_base(struct loop *l)
+{
+	return l->base;
+}
+
+void loop_stop(struct loop *l)
+{
+	l->stop = true;
+}
+
+static unsigned run_deferred(struct loop *l)
+{
+	unsigned n = 0;
+
+	l->running = l->pending;
+	if (l->running)
+		l->running->prevp = &l->running;
+	l->pending = NULL;
+	l->pending_tail = &l->pending;
+	while (l->running) {
+		struct defer *d = l->running;
+		loop_fn fn = d->fn;
+		void *arg = d->arg;
+
+		defer_cancel(d); /* before the call: it may free d */
+		fn(arg);
+		n++;
+	}
+	return n;
+}
+
+/* How long libevent may wait, in ms. */
+static uint64_t wait_ms(const struct loop *l, uint32_t max_wait_ms)
+{
+	uint64_t now, next;
+
+	if (l->pending || l->stop || max_wait_ms == 0)
+		return 0;
+	if (clock_is_fake()) {
+		/* Fake time does not pass by waiting; with no descriptor nothing can happen. */
+		if (timer_next_ms(l) <= clock_boot_ms())
+			return 0;
+		return event_base_get_num_events(l->base, EVENT_BASE_COUNT_ADDED) > 0 ? max_wait_ms
+										      : 0;
+	}
+	next = timer_next_ms(l);
+	now = clock_boot_ms();
+	if (next <= now)
+		return 0;
+	return next - now < max_wait_ms ? next - now : max_wait_ms;
+}
+
+static uint64_t cpu_us(void)
+{
+	struct timespec ts = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* Lets libevent run once; returns the processor time it took. */
+static uint64_t run_events(struct loop *l, uint32_t max_wait_ms)
+{
+	uint64_t wait = wait_ms(l, max_wait_ms), start = cpu_us();
+	int flags =
+		EVLOOP_ONCE | EVLOOP_NONBLOCK; /* without ONCE it goes on until nothing is active */
+
+	if (wait > 0) {
+		struct timeval tv;
+
+		if (wait > WAIT_MAX_MS)
+			wait = WAIT_MAX_MS;
+		tv.tv_sec = (time_t)(wait / 1000);
+		tv.tv_usec = (suseconds_t)(wait % 1000 * 1000);
+		event_add(l->wake, &tv);
+		flags = EVLOOP_ONCE;
+	}
+	if (event_base_loop(l->base, flags) < 0)
+		DIE("the event loop failed");
+	event_del(l->wake);
+	/* The most that were active at a time: not 0 if any callback ran. */
+	l->n_ran += (unsigned)event_base_get_max_events(l->base, EVENT_BASE_COUNT_ACTIVE, 1);
+	return cpu_us() - start;
+}
+
+void loop_turn(struct loop *l, uint32_t max_wait_ms)
+{
+	uint64_t start = clock_boot_us(), took;
+
+	if (l->in_turn)
+		DIE("the loop was entered from one of its callbacks");
+	l->in_turn = true;
+	l->n_ran = run_deferred(l);
+	l->n_ran += timer_run_due(l);
+	took = clock_boot_us() - start;
+	took += run_events(l, max_wait_ms);
+	if (!clock_is_fake())
+		metric_observe(&turn_seconds, NULL, NULL, (double)took / 1e6);
+	l->in_turn = false;
+}
+
+void loop_run(struct loop *l)
+{
+	while (!l->stop)
+		loop_turn(l, WAIT_MAX_MS);
+	l->stop = false; /* at the end: a stop before the start counts */
+}
+
+void loop_drain(struct loop *l)
+{
+	for (unsigned i = 0; i < REST_TURNS_MAX; i++) {
+		loop_turn(l, 0);
+		if (l->n_ran == 0 && !l->pending && timer_next_ms(l) > clock_boot_ms())
+			return;
+	}
+	DIE("the loop does not come to rest");
+}
+
+void loop_advance(struct loop *l, uint64_t ms)
+{
+	uint64_t target;
+
+	if (!clock_is_fake())
+		DIE("advancing a loop on the real clock");
+	target = clock_boot_ms() + ms;
+	for (;;) {
+		uint64_t now, next;
+
+		loop_drain(l);
+		now = clock_boot_ms();
+		if (now >= target)
+			return;
+		next = timer_next_ms(l);
+		clock_fake_advance((next < target ? next : target) - now);
+	}
+}
+
+void defer_call(struct defer *d, struct loop *l, loop_fn fn, void *arg)
+{
+	if (d->loop)
+		return;
+	d->loop = l;
+	d->fn = fn;
+	d->arg = arg;
+	d->next = NULL;
+	d->prevp = l->pending_tail;
+	*l->pending_tail = d;
+	l->pending_tail = &d->next;
+}
+
+void defer_cancel(struct defer *d)
+{
+	if (!d->loop)
+		return;
+	if (d->next)
+		d->next->prevp = d->prevp;
+	if (d->loop->pending_tail == &d->next)
+		d->loop->pending_tail = d->prevp;
+	*d->prevp = d->next;
+	d->next = NULL;
+	d->prevp = NULL;
+	d->loop = NULL;
+}
+
+static void on_fd(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop_fd *f = arg;
+
+	f->fn(fd, (what & EV_READ) != 0, (what & EV_WRITE) != 0, f->arg);
+}
+
+struct loop_fd *loop_fd_new(
+	struct loop *l, int fd, bool want_read, bool want_write, loop_fd_fn fn, void *arg)
+{
+	struct loop_fd *f = xcalloc(1, sizeof(*f));
+	short what = (short)((want_read ? EV_READ : 0) | (want_write ? EV_WRITE : 0));
+
+	f->loop = l;
+	f->fn = fn;
+	f->arg = arg;
+	l->n_fds++;
+	if (what == 0)
+		return f;
+	f->ev = event_new(l->base, fd, (short)(what | EV_PERSIST), on_fd, f);
+	if (!f->ev || event_add(f->ev, NULL) < 0)
+		DIE("descriptor %d cannot be watched", fd);
+	return f;
+}
+
+void loop_fd_free(struct loop_fd *f)
+{
+	if (!f)
+		return;
+	if (f->ev)
+		event_free(f->ev);
+	f->loop->n_fds--;
+	free(f);
+}

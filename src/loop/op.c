@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Links and unlinks; nothing is allocated here. An op without `abort` is finished: finishing or
+ * cancelling it again is a bug of its implementer and dies.
+ */
+#include "config.h"
+
+#include "tec/loop/op.h"
+
+#include "tec/base/mem.h"
+
+void op_begin(struct op *op, struct op_scope *scope, op_abort_fn abort_fn)
+{
+	if (!abort_fn)
+		DIE("an op without abort");
+	op->abort = abort_fn;
+	op->handle = NULL;
+	op->next = scope->head;
+	op->prevp = &scope->head;
+	if (op->next)
+		op->next->prevp = &op->next;
+	scope->head = op;
+}
+
+static void detach(struct op *op)
+{
+	if (!op->abort)
+		DIE("an op ends twice");
+	*op->prevp = op->next;
+	if (op->next)
+		op->next->prevp = op->prevp;
+	op->next = NULL;
+	op->prevp = NULL;
+	op->abort = NULL;
+	if (op->handle)
+		*op->handle = NULL;
+	op->handle = NULL;
+}
+
+void op_finish(struct op *op)
+{
+	detach(op);
+}
+
+struct op *op_hold(struct op **handle, struct op *op)
+{
+	if (*handle)
+		DIE("a handle already holds a call in flight");
+	if (op->handle)
+		DIE("a call already has a handle");
+	op->handle = handle;
+	*handle = op;
+	return op;
+}
+
+static void cancel(struct op *op)
+{
+	op_abort_fn abort_fn = op->abort;
+
+	detach(op);
+	abort_fn(op);
+}
+
+void op_cancel(struct op **handle)
+{
+	if (*handle)
+		cancel(*handle);
+}
+
+void op_scope_cancel(struct op_scope *scope)
+{
+	while (scope->head)
+		cancel(scope->head);
+}
