@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct httpd: one HTTP/1.1 listener, TLS or plain. libevhtp behind a framing guard (c-stack.md
+ * A3b), so a handler sees only complete, validated requests, one at a time per connection. All
+ * limits of operator.md section 4 are here.
+ *
+ * Routes are a table: exact paths, a method set per route; 404 and 405 (with Allow) follow from it.
+ * HEAD is a method of its own (not routed unless listed). Every refusal has a body made by
+ * conf.error_body.
+ *
+ * A handler either replies at once (httpd_reply) or keeps `req`, starts calls in
+ * httpd_req_ops(req), returns, and replies from their done. If the client goes away or the
+ * request's deadline passes (408), those ops are cancelled and req is gone: a handler therefore
+ * keeps req only as argument of such ops (or in memory freed by httpd_req_on_gone).
+ */
+#ifndef TEC_NET_HTTPD_H
+#define TEC_NET_HTTPD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tec/base/err.h"
+#include "tec/base/str.h"
+#include "tec/loop/loop.h"
+#include "tec/loop/op.h"
+#include "tec/net/httphead.h"
+#include "tec/net/ratelimit.h"
+#include "tec/net/tls.h"
+
+struct httpd;
+struct httpd_req;
+
+enum httpd_method {
+	HTTPD_GET = 1,
+	HTTPD_HEAD = 2,
+	HTTPD_POST = 4,
+	HTTPD_PUT = 8,
+	HTTPD_DELETE = 16,
+	HTTPD_PATCH = 32,
+};
+
+typedef void (*httpd_handler_fn)(struct httpd_req *req, void *arg);
+
+struct httpd_route {
+	const char *path;      /* exact */
+	unsigned methods;      /* of enum httpd_method */
+	bool needs_body;       /* no Content-Length: 411 */
+	const char *body_type; /* required media type ("application/json"), else 415; NULL: any; an
+				  absent type is accepted */
+	httpd_handler_fn fn;
+};
+
+struct httpd_conf {
+	const char *name; /* "register": label in logs and metrics */
+	struct httphead_limits limits;
+	uint32_t request_ms; /* from a request's first byte to its reply; for the first one from
+				accept: 15,000 */
+	uint32_t idle_ms;    /* between requests: 15,000 */
+	unsigned requests_per_conn; /* 100 */
+	unsigned max_connections;   /* 1,500 */
+	/*
+	 * Borrowed, shared between listeners; NULL: off. Accepting takes a token, which pays for
+	 * the first request too: without one the connection is closed before TLS. Each further
+	 * request takes one; without it: 429 with Retry-After.
+	 */
+	struct ratelimit *rate;
+	const struct httpd_route *routes; /* static */
+	size_t n_routes;
+	void *arg;
+	/* Appends the body of a refusal and returns its content type (static). */
+	const char *(*error_body)(struct strbuf *out, int status, const char *message);
+};
+extern const struct httpd_conf httpd_conf_default; /* limits filled in, the rest zero */
+
+struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf);
+void httpd_free(struct httpd *h); /* closes all connections at once */
+/* May be called again for another address. */
+int httpd_listen(struct httpd *h, const char *addr_text, struct err *err) MUST_CHECK;
+unsigned httpd_port(const struct httpd *h); /* of the first listening socket */
+/* Takes a reference; new connections use it, NULL = plain. Before the first call: plain. */
+void httpd_set_tls(struct httpd *h, struct tls_ctx *tls);
+/* Refuse every request with 503 + Retry-After until open again (certificate named but not there,
+ * ...). */
+void httpd_set_closed(struct httpd *h, const char *why_static);
+/* Stops accepting and closes idle connections; requests in flight go on, further ones are answered
+ * with Connection: close. */
+void httpd_drain(struct httpd *h);
+size_t httpd_in_flight(const struct httpd *h);
+size_t httpd_connections(const struct httpd *h);
+
+enum httpd_method httpd_req_method(const struct httpd_req *r);
+const char *httpd_req_path(const struct httpd_req *r);
+const char *httpd_req_header(
+	const struct httpd_req *r, const char *name); /* NULL if absent; case-insensitive */
+const char *httpd_req_body(const struct httpd_req *r, size_t *len); /* borrowed until the reply */
+const char *httpd_req_peer(const struct httpd_req *r);              /* address text */
+uint32_t httpd_req_ms_left(
+	const struct httpd_req *r); /* until its deadline: backend calls stay below it */
+struct op_scope *httpd_req_ops(struct httpd_req *r);
+/* `fn` runs once when the request ends, replied or not, after its ops were cancelled; one per
+ * request. */
+typedef void (*httpd_gone_fn)(void *arg);
+void httpd_req_on_gone(struct httpd_req *r, httpd_gone_fn fn, void *arg);
+
+/* Adds a header to the reply to come; value must hold no control bytes (asserted). */
+void httpd_reply_header(struct httpd_req *r, const char *name, const char *value);
+/* Ends the request; `r` is gone afterwards. */
+void httpd_reply(
+	struct httpd_req *r, int status, const char *content_type, const void *body, size_t len);
+/* The reply made by conf.error_body; retry_after_s 0: no header. */
+void httpd_reply_error(struct httpd_req *r, int status, uint32_t retry_after_s, const char *fmt,
+	...) PRINTF_LIKE(4, 5);
+
+#endif

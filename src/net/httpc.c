@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The glue between libcurl's multi_socket and the loop, and the life of a call (c-stack.md B). Two
+ * pools, requests and streams, each with one CURLM; a flush retires it and it goes when its last
+ * transfer does. At most HTTPC_PER_ORIGIN requests are in flight to one origin, the others wait
+ * here in line: thousands of callers cost neither connections nor easy handles.
+ *
+ * curl forbids adding and removing transfers inside its callbacks, and on_data runs in one. So what
+ * is started in there waits in line, and what is cancelled in there becomes a zombie, until
+ * curl_multi_socket_action() has returned. Everything curl allocates is wiped when it is freed: its
+ * buffers hold tokens, Secrets and keys.
+ */
+#include "config.h"
+
+#include <assert.h>
+#include <malloc.h>
+#include <string.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+#include "tec/loop/signal.h"
+
+#include "httpc_internal.h"
+
+struct fd_watch { /* owned by its multi */
+	struct loop_fd *fd;
+	struct fd_watch *next, **prevp;
+};
+
+struct httpc_pool;
+struct httpc_multi {
+	struct httpc_pool *pool; /* borrowed */
+	CURLM *m;
+	struct timer timer; /* curl's */
+	struct fd_watch *fds;
+	struct httpc_call *zombies;
+	unsigned live; /* calls RUNNING or ZOMBIE */
+	bool in_curl;  /* inside curl_multi_socket_action */
+	bool retired;  /* takes no new calls */
+	bool *gone;    /* multi_act is on the stack and wants to know when we are freed */
+	struct httpc_multi *next; /* in pool->retired */
+};
+
+struct httpc_origin { /* lives while it has calls */
+	struct httpc_pool *pool;
+	char *key;
+	unsigned running;
+	struct httpc_call *first, **lastp; /* waiting */
+	struct httpc_origin *next;
+};
+
+struct httpc_pool {
+	struct httpc *c;
+	unsigned per_origin; /* 0: no limit */
+	struct httpc_multi *multi, *retired;
+	struct httpc_origin *origins;
+};
+
+struct httpc {
+	struct loop *loop;
+	struct httpc_pool pools[2]; /* requests, streams */
+	CURL *idle[HTTPC_IDLE_HANDLES];
+	unsigned n_idle, n_calls;
+};
+
+/* ---- curl's allocator: free wipes ---- */
+
+static void wipe_free(void *p)
+{
+	if (p)
+		secret_wipe(p, malloc_usable_size(p));
+	free(p);
+}
+
+static void *wipe_realloc(void *p, size_t size)
+{
+	size_t old = p ? malloc_usable_size(p) : 0;
+	void *n;
+
+	if (p && size && size <= old)
+		return p;
+	n = malloc(size ? size : 1);
+	if (n && p) {
+		memcpy(n, p, old < size ? old : size);
+		wipe_free(p);
+	}
+	return n;
+}
+
+static unsigned n_users; /* of libcurl's globals */
+
+static void curl_use(void)
+{
+	if (n_users++ == 0 && curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wipe_free,
+				      wipe_realloc, strdup, calloc))
+		DIE("libcurl does not start");
+}
+
+static void curl_unuse(void)
+{
+	if (--n_users == 0)
+		curl_global_cleanup();
+}
+
+/* ---- easy handles ---- */
+
+static CURL *easy_take(struct httpc *c)
+{
+	CURL *e = c->n_idle ? c->idle[--c->n_idle] : curl_easy_init();
+
+	if (!e)
+		DIE("out of memory: curl_easy_init");
+	return e;
+}
+
+static void easy_give(struct httpc *c, CURL *e)
+{
+	if (c->n_idle == HTTPC_IDLE_HANDLES) {
+		curl_easy_cleanup(e);
+		return;
+	}
+	curl_easy_reset(e); /* forgets the request; connections belong to the multi */
+	c->idle[c->n_idle++] = e;
+}
+
+/* ---- multi ---- */
+
+static void multi_act(struct httpc_multi *m, curl_socket_t fd, int events);
+
+static void on_fd(int fd, bool readable, bool writable, void *arg)
+{
+	multi_act(arg, fd, (readable ? CURL_CSELECT_IN : 0) | (writable ? CURL_CSELECT_OUT : 0));
+}
+
+static void on_timer(void *arg)
+{
+	multi_act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void fd_watch_free(struct fd_watch *w)
+{
+	loop_fd_free(w->fd);
+	*w->prevp = w->next;
+	if (w->next)
+		w->next->prevp = w->prevp;
+	free(w);
+}
+
+static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch)
+{
+	struct httpc_multi *m = arg;
+	struct fd_watch *w = watch;
+
+	if (what == CURL_POLL_REMOVE) {
+		if (w)
+			fd_watch_free(w);
+		(void)curl_multi_assign(m->m, fd, NULL);
+		return 0;
+	}
+	if (w) {
+		loop_fd_free(w->fd);
+	} else {
+		w = xcalloc(1, sizeof(*w));
+		w->next = m->fds;
+		w->prevp = &m->fds;
+		if (w->next)
+			w->next->prevp = &w->next;
+		m->fds = w;
+		(void)curl_multi_assign(m->m, fd, w);
+	}
+	w->fd = loop_fd_new(
+		m->pool->c->loop, fd, what & CURL_POLL_IN, what & CURL_POLL_OUT, on_fd, m);
+	return 0;
+}
+
+/* Only arms or disarms: curl must not be called from here. */
+static int on_curl_timer(CURLM *cm, long ms, void *arg)
+{
+	struct httpc_multi *m = arg;
+
+	if (ms < 0)
+		timer_cancel(&m->timer);
+	else
+		timer_set(&m->timer, (uint64_t)ms);
+	return 0;
+}
+
+static struct httpc_multi *multi_new(struct httpc_pool *pool)
+{
+	struct httpc_multi *m = xcalloc(1, sizeof(*m));
+
+	m->pool = pool;
+	timer_init(&m->timer, pool->c->loop, on_timer, m);
+	m->m = curl_multi_init();
+	if (!m->m || curl_multi_setopt(m->m, CURLMOPT_SOCKETFUNCTION, on_curl_socket) ||
+		curl_multi_setopt(m->m, CURLMOPT_SOCKETDATA, m) ||
+		curl_multi_setopt(m->m, CURLMOPT_TIMERFUNCTION, on_curl_timer) ||
+		curl_multi_setopt(m->m, CURLMOPT_TIMERDATA, m) ||
+		curl_multi_setopt(m->m, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) ||
+		curl_multi_setopt(m->m, CURLMOPT_MAXCONNECTS, 2L * HTTPC_PER_ORIGIN))
+		DIE("out of memory: curl_multi_init");
+	return m;
+}
+
+static void multi_free(struct httpc_multi *m)
+{
+	assert(m->live == 0 && !m->in_curl);
+	if (m->gone)
+		*m->gone = true;
+	(void)curl_multi_cleanup(m->m);
+	while (m->fds)
+		fd_watch_free(m->fds);
+	timer_fini(&m->timer);
+	free(m);
+}
+
+/* A retired multi goes with its last call, but never under multi_act. */
+static void multi_try_free(struct httpc_multi *m)
+{
+	struct httpc_multi **p = &m->pool->retired;
+
+	if (!m->retired || m->live || m->gone)
+		return;
+	while (*p != m)
+		p = &(*p)->next;
+	*p = m->next;
+	multi_free(m);
+}
+
+/* ---- origins ---- */
+
+static struct httpc_origin *origin_get(struct httpc_pool *pool, const char *key)
+{
+	struct httpc_origin *o;
+
+	for (o = pool->origins; o; o = o->next)
+		if (strcmp(o->key, key) == 0)
+			return o;
+	o = xcalloc(1, sizeof(*o));
+	o->pool = pool;
+	o->key = xstrdup(key);
+	o->lastp = &o->first;
+	o->next = pool->origins;
+	pool->origins = o;
+	return o;
+}
+
+static void origin_put(struct httpc_origin *o)
+{
+	struct httpc_origin **p = &o->pool->origins;
+
+	if (o->running || o->first)
+		return;
+	while (*p != o)
+		p = &(*p)->next;
+	*p = o->next;
+	free(o->key);
+	free(o);
+}
+
+static void line_join(struct httpc_origin *o, struct httpc_call *k)
+{
+	k->state = HTTPC_CALL_WAITING;
+	k->origin = o;
+	k->next = NULL;
+	k->prevp = o->lastp;
+	*o->lastp = k;
+	o->lastp = &k->next;
+}
+
+static void line_leave(struct httpc_call *k)
+{
+	*k->prevp = k->next;
+	if (k->next)
+		k->next->prevp = k->prevp;
+	else
+		k->origin->lastp = k->prevp;
+}
+
+/* ---- calls ---- */
+
+/* Hands k's easy handle back and forgets its place; its origin may start the next call, or end. */
+static void call_leave(struct httpc_call *k);
+
+static void call_end(struct httpc_call *k)
+{
+	struct httpc_answer a = {0};
+
+	call_leave(k);
+	a.status = (int)k->status;
+	a.retry_after_ms = k->retry_after_ms;
+	a.body = k->answer.data ? k->answer.data : "";
+	a.body_len = k->answer.len;
+	a.content_type = k->content_type;
+	k->c->n_calls--;
+	op_finish(&k->op);
+	k->done(k->arg, &k->err, &a); /* may free c */
+	httpc_call_free(k);
+}
+
+static void on_fail(void *arg)
+{
+	call_end(arg);
+}
+
+static void call_fail(struct httpc_call *k)
+{
+	timer_cancel(&k->deadline);
+	k->state = HTTPC_CALL_FAILED;
+	defer_call(&k->fail, k->c->loop, on_fail, k);
+}
+
+static void on_deadline(void *arg)
+{
+	struct httpc_call *k = arg;
+
+	err_set(&k->err, ERR_TRANSIENT, "%s %s: no answer within %u ms%s", k->method, k->origin_key,
+		k->deadline_ms,
+		k->state == HTTPC_CALL_WAITING ? ", waiting for earlier requests" : "");
+	call_end(k);
+}
+
+static void on_silence(void *arg)
+{
+	struct httpc_call *k = arg;
+
+	err_set(&k->err, ERR_TRANSIENT, "%s %s: silent for %u ms", k->method, k->origin_key,
+		k->silence_ms);
+	call_end(k);
+}
+
+static void call_launch(struct httpc_call *k)
+{
+	struct httpc_multi *m = k->origin->pool->multi;
+	CURLcode rc;
+
+	line_leave(k);
+	k->easy = easy_take(k->c);
+	rc = httpc_call_setup(k);
+	if (rc || curl_multi_add_handle(m->m, k->easy)) {
+		err_set(&k->err, ERR_INVALID, "%s %s: %s", k->method, k->origin_key,
+			curl_easy_strerror(rc));
+		easy_give(k->c, steal_ptr(&k->easy));
+		k->origin = NULL; /* the pump that called us puts it */
+		call_fail(k);
+		return;
+	}
+	k->state = HTTPC_CALL_RUNNING;
+	k->multi = m;
+	m->live++;
+	k->origin->running++;
+	if (k->silence_ms)
+		timer_set(&k->silence, k->silence_ms);
+}
+
+/* Starts what may start; ends the origin when nothing is left. */
+static void origin_pump(struct httpc_origin *o)
+{
+	while (o->first && !o->pool->multi->in_curl &&
+		(!o->pool->per_origin || o->running < o->pool->per_origin))
+		call_launch(o->first);
+	origin_put(o);
+}
+
+static void pool_pump(struct httpc_pool *pool)
+{
+	struct httpc_origin *o, *next;
+
+	for (o = pool->origins; o; o = next) {
+		next = o->next;
+		origin_pump(o);
+	}
+}
+
+static void call_leave(struct httpc_call *k)
+{
+	struct httpc_multi *m = k->multi;
+	struct httpc_origin *o = k->origin;
+
+	timer_fini(&k->deadline);
+	timer_fini(&k->silence);
+	defer_cancel(&k->fail);
+	if (k->state == HTTPC_CALL_WAITING)
+		line_leave(k);
+	if (m) {
+		(void)curl_multi_remove_handle(m->m, k->easy);
+		easy_give(k->c, steal_ptr(&k->easy));
+		k->multi = NULL;
+		m->live--;
+		o->running--;
+		multi_try_free(m);
+	}
+	k->origin = NULL;
+	if (o)
+		origin_pump(o);
+}
+
+static void call_abort(struct op *op)
+{
+	struct httpc_call *k = (struct httpc_call *)op;
+
+	if (k->state == HTTPC_CALL_RUNNING && k->multi->in_curl) {
+		timer_fini(&k->deadline);
+		timer_fini(&k->silence);
+		k->state = HTTPC_CALL_ZOMBIE;
+		k->next = k->multi->zombies;
+		k->multi->zombies = k;
+		return;
+	}
+	call_leave(k);
+	k->c->n_calls--;
+	httpc_call_free(k);
+}
+
+static void multi_bury(struct httpc_multi *m)
+{
+	struct httpc_call *k;
+
+	while ((k = m->zombies) != NULL) {
+		m->zombies = k->next;
+		call_leave(k);
+		k->c->n_calls--;
+		httpc_call_free(k);
+	}
+}
+
+/* The only place where curl works. Everything that ended is told only after curl has returned. */
+static void multi_act(struct httpc_multi *m, curl_socket_t fd, int events)
+{
+	struct httpc_call *k;
+	bool gone = false;
+	CURLMsg *msg;
+	int n;
+
+	m->gone = &gone;
+	m->in_curl = true;
+	(void)curl_multi_socket_action(m->m, fd, events, &n);
+	m->in_curl = false;
+	multi_bury(m);
+	while ((msg = curl_multi_info_read(m->m, &n)) != NULL) {
+		CURLcode rc = msg->data.result;
+
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		k = NULL;
+		(void)curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &k);
+		httpc_call_result(k, rc);
+		call_end(k);
+		if (gone)
+			return;
+	}
+	m->gone = NULL;
+	pool_pump(m->pool);
+	multi_try_free(m);
+}
+
+/* ---- the interface ---- */
+
+struct httpc *httpc_new(struct loop *l)
+{
+	struct httpc *c = xcalloc(1, sizeof(*c));
+
+	curl_use();
+	loop_ignore_sigpipe(); /* OpenSSL writes to sockets the far side has closed */
+	c->loop = l;
+	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
+		c->pools[i].c = c;
+		c->pools[i].multi = multi_new(&c->pools[i]);
+	}
+	c->pools[0].per_origin = HTTPC_PER_ORIGIN;
+	return c;
+}
+
+void httpc_free(struct httpc *c)
+{
+	if (!c)
+		return;
+	assert(c->n_calls == 0);
+	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
+		struct httpc_pool *p = &c->pools[i];
+
+		assert(!p->origins);
+		multi_free(p->multi);
+		while (p->retired) {
+			struct httpc_multi *m = p->retired;
+
+			p->retired = m->next;
+			multi_free(m);
+		}
+	}
+	while (c->n_idle)
+		curl_easy_cleanup(c->idle[--c->n_idle]);
+	free(c);
+	curl_unuse();
+}
+
+struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct httpc_request *req,
+	httpc_data_fn on_data, httpc_done_fn done, void *arg)
+{
+	struct httpc_origin *o;
+	bool ok;
+	struct httpc_call *k = httpc_call_new(req, &ok);
+
+	k->c = c;
+	k->on_data = on_data;
+	k->done = done;
+	k->arg = arg;
+	c->n_calls++;
+	timer_init(&k->deadline, c->loop, on_deadline, k);
+	timer_init(&k->silence, c->loop, on_silence, k);
+	op_begin(&k->op, scope, call_abort);
+	if (!ok) {
+		call_fail(k);
+		return &k->op;
+	}
+	if (k->deadline_ms)
+		timer_set(&k->deadline, k->deadline_ms);
+	o = origin_get(&c->pools[k->stream], k->origin_key);
+	line_join(o, k);
+	origin_pump(o);
+	return &k->op;
+}
+
+void httpc_flush(struct httpc *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
+		struct httpc_pool *p = &c->pools[i];
+		struct httpc_multi *old = p->multi;
+
+		p->multi = multi_new(p);
+		old->retired = true;
+		old->next = p->retired;
+		p->retired = old;
+		multi_try_free(old);
+	}
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One transfer: the request copied and checked, the options of its easy handle, the body as it
+ * comes, and what curl's result means. Curl calls on_write and on_socket only; both do no more than
+ * they must, and user code runs in there only as on_data.
+ */
+#include "config.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#include "httpc_internal.h"
+
+void httpc_buf_fini(struct httpc_buf *b)
+{
+	if (b->data)
+		secret_wipe(b->data, b->cap);
+	free(b->data);
+	memset(b, 0, sizeof(*b));
+}
+
+/* Keeps a NUL byte behind the data. `expect`: the length that will be needed in the end, 0 if
+ * unknown. */
+void httpc_buf_add(struct httpc_buf *b, const void *data, size_t len, size_t expect)
+{
+	size_t need = b->len + len + 1;
+
+	if (need > b->cap) {
+		struct httpc_buf n = {.len = b->len, .cap = b->cap ? b->cap * 2 : 1024};
+
+		if (n.cap < need)
+			n.cap = need;
+		if (n.cap < expect + 1)
+			n.cap = expect + 1;
+		n.data = xmalloc(n.cap);
+		if (b->len)
+			memcpy(n.data, b->data, b->len);
+		httpc_buf_fini(b);
+		*b = n;
+	}
+	memcpy(b->data + b->len, data, len);
+	b->len += len;
+	b->data[b->len] = '\0';
+}
+
+/* ---- the request ---- */
+
+static bool printable(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return false;
+	return true;
+}
+
+static void add_header(struct httpc_call *k, const char *line)
+{
+	struct curl_slist *l = curl_slist_append(k->headers, line);
+
+	if (!l)
+		DIE("out of memory: http header");
+	k->headers = l;
+}
+
+static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
+{
+	struct strbuf line = STRBUF_INIT;
+	bool has_type = false;
+	int rc = 0;
+
+	for (size_t i = 0; i < req->n_headers && rc == 0; i++) {
+		const struct httpc_header *h = &req->headers[i];
+
+		if (!printable(h->name) || !printable(h->value) || !*h->name ||
+			strchr(h->name, ':'))
+			rc = err_set(
+				&k->err, ERR_INVALID, "a request header holds control characters");
+		has_type = has_type || strcasecmp(h->name, "content-type") == 0;
+		strbuf_reset(&line);
+		/* "Name;" is curl's way to send an empty value. */
+		strbuf_adds(&line, h->name);
+		strbuf_adds(&line, *h->value ? ": " : ";");
+		strbuf_adds(&line, h->value);
+		if (rc == 0)
+			add_header(k, strbuf_str(&line));
+	}
+	if (rc == 0 && req->bearer) {
+		strbuf_reset(&line);
+		strbuf_adds(&line, "Authorization: Bearer ");
+		strbuf_adds(&line, req->bearer);
+		if (!*req->bearer || strpbrk(req->bearer, " \t\r\n") || !printable(req->bearer))
+			rc = err_set(&k->err, ERR_INVALID,
+				"the bearer token holds blanks or control characters");
+		else
+			add_header(k, strbuf_str(&line));
+	}
+	if (line.data)
+		secret_wipe(line.data, line.cap);
+	strbuf_fini(&line);
+	if (k->body)
+		add_header(k, "Expect:"); /* no wait for 100-continue */
+	if (k->body && !has_type)
+		add_header(k, "Content-Type:");
+	return rc;
+}
+
+static void set_connect_to(struct httpc_call *k, const char *addr_port, int addr_len)
+{
+	cleanup_free char *s = xasprintf("::%.*s", addr_len, addr_port);
+
+	k->connect_to = curl_slist_append(NULL, s);
+	if (!k->connect_to)
+		DIE("out of memory: connect-to");
+}
+
+/*
+ * Splits the URL into scheme, authority and rest. When the TLS name differs from the URL's host,
+ * curl gets a URL with that name (it takes SNI and the name to verify from there) and connects to
+ * the old authority, which stays in the Host header.
+ */
+static int place_url(struct httpc_call *k, const struct httpc_request *req)
+{
+	const char *auth = strstr(req->url, "://"), *name = req->tls ? req->tls->server_name : NULL;
+	const char *port;
+	int auth_len, host_len;
+
+	if (!auth || !printable(req->url) || strchr(req->url, ' '))
+		return err_set(&k->err, ERR_INVALID, "not a usable URL");
+	auth += 3;
+	auth_len = (int)strcspn(auth, "/?#");
+	if (!auth_len || memchr(auth, '@', (size_t)auth_len))
+		return err_set(&k->err, ERR_INVALID,
+			"not a usable URL: no host, or user information in it");
+	k->origin_key = xstrndup(req->url, (size_t)(auth + auth_len - req->url));
+	port = auth[0] == '[' ? strchr(auth, ']') : auth;
+	port = port ? memchr(port, ':', (size_t)(auth + auth_len - port)) : NULL;
+	host_len = port ? (int)(port - auth) : auth_len;
+	if (req->connect_to)
+		set_connect_to(k, req->connect_to, (int)strlen(req->connect_to));
+	if (!name || (strlen(name) == (size_t)host_len &&
+			     strncasecmp(name, auth, (size_t)host_len) == 0)) {
+		k->url = xstrdup(req->url);
+		return 0;
+	}
+	k->url = xasprintf(strchr(name, ':') && name[0] != '[' ? "%.*s[%s]%s" : "%.*s%s%s",
+		(int)(auth - req->url), req->url, name, auth + host_len);
+	if (!req->connect_to) {
+		cleanup_free char *to = xasprintf(port ? "%.*s" : "%.*s:", auth_len, auth);
+
+		set_connect_to(k, to, (int)strlen(to));
+	}
+	cleanup_free char *host = xasprintf("Host: %.*s", auth_len, auth);
+	add_header(k, host);
+	return 0;
+}
+
+struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
+{
+	struct httpc_call *k = xcalloc(1, sizeof(*k));
+
+	k->method = xstrdup(req->method);
+	k->tls = req->tls ? httpc_tls_ref(req->tls) : NULL;
+	if (req->body) {
+		k->body = xmemdup(req->body, req->body_len);
+		k->body_len = req->body_len;
+	}
+	k->max_body = req->max_body ? req->max_body : HTTPC_RESULT_MAX;
+	k->deadline_ms = req->deadline_ms;
+	k->connect_ms = req->connect_ms ? req->connect_ms : HTTPC_CONNECT_MS;
+	k->silence_ms = req->silence_ms;
+	k->stream = req->stream;
+	*ok = place_url(k, req) == 0 && copy_headers(k, req) == 0;
+	return k;
+}
+
+void httpc_call_free(struct httpc_call *k)
+{
+	curl_slist_free_all(k->headers); /* wipes the token: see the allocator in httpc.c */
+	curl_slist_free_all(k->connect_to);
+	if (k->body)
+		secret_wipe(k->body, k->body_len);
+	free(k->body);
+	free(k->method);
+	free(k->url);
+	free(k->origin_key);
+	free(k->content_type);
+	httpc_buf_fini(&k->answer);
+	httpc_tls_unref(k->tls);
+	free(k);
+}
+
+/* ---- curl's callbacks ---- */
+
+static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+	unsigned unacked_ms = 20000;
+	int idle_s = 15, interval_s = 5, on = 1;
+
+	/* A black-holed connection ends after 20 s even when nothing is sent on it. Failing here
+	 * costs only that. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+	return CURL_SOCKOPT_OK;
+}
+
+static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t max)
+{
+	curl_off_t length = -1;
+	size_t expect = 0;
+
+	if (k->answer.len + len > max) {
+		if (k->on_data) { /* an error page: its status and first bytes are enough */
+			httpc_buf_add(&k->answer, data, max - k->answer.len, 0);
+			k->cut = true;
+			return 0;
+		}
+		err_set(&k->err, ERR_INVALID, "the answer is larger than %zu bytes", max);
+		return 0;
+	}
+	if (!k->answer.cap &&
+		!curl_easy_getinfo(k->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length))
+		expect = length > 0 && (uint64_t)length <= max ? (size_t)length : 0;
+	httpc_buf_add(&k->answer, data, len, expect);
+	return len;
+}
+
+/* A short count ends the transfer with CURLE_WRITE_ERROR; k->err or k->cut says why. */
+static size_t on_write(char *data, size_t size, size_t n, void *arg)
+{
+	struct httpc_call *k = arg;
+	size_t len = size * n;
+	int rc;
+
+	if (k->state != HTTPC_CALL_RUNNING || len == 0)
+		return 0;
+	if (!k->status)
+		(void)curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &k->status);
+	if (k->silence_ms)
+		timer_set(&k->silence, k->silence_ms);
+	if (!k->on_data)
+		return collect(k, data, len, k->max_body);
+	if (k->status < 200 || k->status > 299)
+		return collect(k, data, len, HTTPC_RESULT_MAX);
+	rc = k->on_data(k->arg, data, len, &k->err);
+	if (k->state != HTTPC_CALL_RUNNING) /* cancelled by its own on_data */
+		return 0;
+	if (rc != 0 && !err_is_set(&k->err))
+		err_set(&k->err, ERR_BUG, "on_data failed without an error");
+	return rc == 0 ? len : 0;
+}
+
+static CURLcode set_method(struct httpc_call *k)
+{
+	CURL *e = k->easy;
+	CURLcode rc;
+
+	if (strcmp(k->method, "HEAD") == 0)
+		return curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
+	if (!k->body && (strcmp(k->method, "GET") == 0 || strcmp(k->method, "DELETE") == 0)) {
+		rc = curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+	} else {
+		rc = curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)k->body_len);
+		if (!rc) /* not copied */
+			rc = curl_easy_setopt(e, CURLOPT_POSTFIELDS, k->body ? k->body : "");
+	}
+	if (!rc)
+		rc = curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, k->method);
+	return rc;
+}
+
+CURLcode httpc_call_setup(struct httpc_call *k)
+{
+	CURL *e = k->easy;
+	CURLcode rc = set_method(k);
+#define SET(opt, v)                                                                                \
+	if (!rc)                                                                                   \
+	rc = curl_easy_setopt(e, (opt), (v))
+	SET(CURLOPT_URL, k->url);
+	SET(CURLOPT_PRIVATE, k);
+	SET(CURLOPT_ERRORBUFFER, k->curl_text);
+	SET(CURLOPT_WRITEFUNCTION, on_write);
+	SET(CURLOPT_WRITEDATA, k);
+	SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
+	SET(CURLOPT_HTTPHEADER, k->headers);
+	SET(CURLOPT_CONNECT_TO, k->connect_to);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)k->connect_ms);
+	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	SET(CURLOPT_NOSIGNAL, 1L);
+	SET(CURLOPT_QUICK_EXIT, 1L); /* a lookup under way must not block the loop */
+	SET(CURLOPT_PROXY, "");      /* none, whatever the environment says */
+	SET(CURLOPT_FOLLOWLOCATION, 0L);
+	SET(CURLOPT_MAXAGE_CONN, 60L);
+	/* Freed, and therefore wiped, after each transfer: the default of 64 KiB costs more than
+	 * the request. */
+	SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
+#undef SET
+	return rc ? rc : httpc_tls_apply(k->tls, e);
+}
+
+/* ---- what a result means ---- */
+
+static enum err_kind kind_of(CURLcode rc, const char *text)
+{
+	switch ((int)rc) {
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_CIPHER:
+	case CURLE_SSL_ISSUER_ERROR:
+		return ERR_DENIED;
+	case CURLE_SSL_CONNECT_ERROR:
+		/* A server that goes away in the handshake comes back; one that refuses it does
+		 * not. */
+		return strstr(text, "error:") && !strstr(text, "unexpected eof") ? ERR_DENIED
+										 : ERR_TRANSIENT;
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+		/* TLS 1.3 refuses a client certificate only here. */
+		return strstr(text, "alert") ? ERR_DENIED : ERR_TRANSIENT;
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL: /* also an answer that is HTTP/0.9 */
+	case CURLE_WEIRD_SERVER_REPLY:
+	case CURLE_BAD_CONTENT_ENCODING:
+		return ERR_INVALID;
+	default:
+		return ERR_TRANSIENT;
+	}
+}
+
+void httpc_call_result(struct httpc_call *k, CURLcode rc)
+{
+	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc), *type = NULL;
+	curl_off_t after_s = 0;
+
+	(void)curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &k->status);
+	if (rc == CURLE_WRITE_ERROR && k->cut)
+		rc = CURLE_OK;
+	if (rc != CURLE_OK && !err_is_set(&k->err)) {
+		long sys = 0;
+
+		(void)curl_easy_getinfo(k->easy, CURLINFO_OS_ERRNO, &sys);
+		err_set(&k->err, kind_of(rc, text), "%s %s: %s", k->method, k->origin_key, text);
+		k->err.sys = (int)sys;
+	} else if (rc == CURLE_OK && !k->status) {
+		err_set(&k->err, ERR_INVALID, "%s %s: no HTTP answer", k->method, k->origin_key);
+	}
+	if (curl_easy_getinfo(k->easy, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
+		k->retry_after_ms = after_s > HTTPC_RETRY_MAX_MS / 1000 ? HTTPC_RETRY_MAX_MS
+									: (uint32_t)after_s * 1000;
+	if (curl_easy_getinfo(k->easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type)
+		k->content_type = xstrdup(type);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by httpc.c (pools, glue to the loop), httpc_call.c (one transfer) and httpc_tls.c (trust
+ * and identity). A call is in exactly one place: an origin's waiting line, a multi, the multi's
+ * zombies, or a deferred failure. The op owns it; op_abort frees it.
+ */
+#ifndef TEC_NET_HTTPC_INTERNAL_H
+#define TEC_NET_HTTPC_INTERNAL_H
+
+#include <curl/curl.h>
+
+#include "tec/base/secret.h"
+#include "tec/loop/timer.h"
+#include "tec/net/httpc.h"
+
+#define HTTPC_RESULT_MAX                                                                           \
+	(64u * 1024) /* bodies of answers to a stream that are no 2xx; and max_body 0 */
+#define HTTPC_CONNECT_MS 10000u
+#define HTTPC_PER_ORIGIN                                                                           \
+	16u /* requests in flight to one scheme://host:port; others wait in line                   \
+	     */
+#define HTTPC_IDLE_HANDLES 16u /* easy handles kept for reuse */
+#define HTTPC_RETRY_MAX_MS 3600000u
+
+struct httpc_tls {
+	unsigned refs;
+	bool insecure;
+	char *ca, *cert; /* PEM; owned; NULL: none */
+	size_t ca_len, cert_len;
+	struct secret *key;
+	char *server_name;
+};
+
+/* Everything but the URL's scheme that decides whom we talk to and as whom. t NULL: plain http. */
+CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy);
+
+/* A byte buffer whose every copy is wiped: answers may hold Secrets. */
+struct httpc_buf {
+	char *data;
+	size_t len, cap;
+};
+void httpc_buf_add(struct httpc_buf *b, const void *data, size_t len, size_t expect);
+void httpc_buf_fini(struct httpc_buf *b);
+
+enum httpc_call_state {
+	HTTPC_CALL_WAITING, /* in origin->first .. last */
+	HTTPC_CALL_RUNNING, /* in multi */
+	HTTPC_CALL_ZOMBIE,  /* cancelled inside a curl callback of its multi: in multi->zombies */
+	HTTPC_CALL_FAILED,  /* never sent; `fail` is pending */
+};
+
+struct httpc_origin;
+struct httpc_multi;
+struct httpc_call {
+	struct op op; /* first */
+	enum httpc_call_state state;
+	struct httpc *c;
+	struct httpc_origin *origin;
+	struct httpc_multi *multi;        /* RUNNING, ZOMBIE */
+	struct httpc_call *next, **prevp; /* in its line */
+	struct defer fail;
+	struct timer deadline, silence;
+
+	httpc_data_fn on_data;
+	httpc_done_fn done;
+	void *arg;
+
+	/* The request, copied. */
+	char *method, *url, *origin_key;
+	struct curl_slist *headers, *connect_to;
+	struct httpc_tls *tls;
+	char *body; /* wiped on free */
+	size_t body_len, max_body;
+	uint32_t deadline_ms, connect_ms, silence_ms;
+	bool stream;
+
+	/* The answer. */
+	CURL *easy; /* RUNNING, ZOMBIE */
+	struct err err;
+	long status;
+	bool cut; /* the body of an error answer was cut off: not a failure */
+	uint32_t retry_after_ms;
+	char *content_type;
+	struct httpc_buf answer;
+	char curl_text[CURL_ERROR_SIZE];
+};
+
+/* Copies the request; false: it is unusable and k->err says why. */
+struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok);
+void httpc_call_free(struct httpc_call *k);
+CURLcode httpc_call_setup(struct httpc_call *k); /* options of k->easy */
+void httpc_call_result(struct httpc_call *k,
+	CURLcode rc); /* sets err (if any), status, retry_after_ms, content_type */
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whom we trust and who we are, as PEM kept in memory and handed to curl as blobs (no copy: the
+ * call holds a reference). Everything is parsed once here, so that a bad file is an error with a
+ * name and not a failed handshake; an encrypted key is refused, as OpenSSL would ask on the
+ * terminal. Each object ends its CA bundle with a comment of its own: curl compares blobs before it
+ * reuses a connection, so two objects never share one, however alike they are.
+ */
+#include "config.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#include "httpc_internal.h"
+
+static int refuse_password(char *buf, int size, int rwflag, void *arg)
+{
+	return -1;
+}
+
+/* Number of certificates in a PEM text, -1 when one is broken. The first is given out if asked for.
+ */
+static int count_certs(const void *pem, size_t len, X509 **first)
+{
+	BIO *bio = BIO_new_mem_buf(pem, (int)len);
+	unsigned long e;
+	X509 *x;
+	int n = 0;
+
+	if (!bio)
+		DIE("BIO_new_mem_buf");
+	while ((x = PEM_read_bio_X509(bio, NULL, refuse_password, NULL)) != NULL) {
+		if (first && n == 0)
+			*first = x;
+		else
+			X509_free(x);
+		n++;
+	}
+	BIO_free(bio);
+	e = ERR_peek_last_error();
+	ERR_clear_error();
+	if (ERR_GET_LIB(e) == ERR_LIB_PEM && ERR_GET_REASON(e) == PEM_R_NO_START_LINE)
+		return n;
+	return -1;
+}
+
+static int check_pair(
+	const void *cert_pem, size_t cert_len, const void *key_pem, size_t key_len, struct err *err)
+{
+	X509 *cert = NULL;
+	int n = count_certs(cert_pem, cert_len, &cert), rc = 0;
+	BIO *bio = BIO_new_mem_buf(key_pem, (int)key_len);
+	EVP_PKEY *key;
+
+	if (!bio)
+		DIE("BIO_new_mem_buf");
+	key = PEM_read_bio_PrivateKey(bio, NULL, refuse_password, NULL);
+	BIO_free(bio);
+	if (n < 1)
+		rc = err_set(err, ERR_INVALID, "the client certificate is not a PEM certificate");
+	else if (!key)
+		rc = err_set(
+			err, ERR_INVALID, "the client key is not an unencrypted PEM private key");
+	else if (X509_check_private_key(cert, key) != 1)
+		rc = err_set(err, ERR_INVALID,
+			"the client key does not belong to the client certificate");
+	ERR_clear_error();
+	EVP_PKEY_free(key);
+	X509_free(cert);
+	return rc;
+}
+
+static struct httpc_tls *tls_alloc(void)
+{
+	struct httpc_tls *t = xcalloc(1, sizeof(*t));
+
+	t->refs = 1;
+	return t;
+}
+
+/* The CA text plus a comment no other object has. */
+static void keep_ca(struct httpc_tls *t, const void *pem, size_t len)
+{
+	static unsigned long serial;
+	struct strbuf b = STRBUF_INIT;
+
+	strbuf_add(&b, pem, len);
+	strbuf_addf(&b, "\n# tec %lu\n", ++serial);
+	t->ca_len = b.len;
+	t->ca = strbuf_steal(&b);
+}
+
+struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *cert_pem,
+	size_t cert_len, const void *key_pem, size_t key_len, const char *server_name,
+	struct err *err)
+{
+	struct httpc_tls *t;
+
+	if (ca_len > INT32_MAX || cert_len > INT32_MAX || key_len > SECRET_MAX_LEN) {
+		err_set(err, ERR_INVALID, "a certificate or key is too large");
+		return NULL;
+	}
+	if (ca_pem && count_certs(ca_pem, ca_len, NULL) < 1) {
+		err_set(err, ERR_INVALID,
+			"the certificate authority is not one or more PEM certificates");
+		return NULL;
+	}
+	if (!cert_pem != !key_pem) {
+		err_set(err, ERR_INVALID,
+			"a client certificate needs its key and a key its certificate");
+		return NULL;
+	}
+	if (cert_pem && check_pair(cert_pem, cert_len, key_pem, key_len, err) != 0)
+		return NULL;
+	t = tls_alloc();
+	if (ca_pem)
+		keep_ca(t, ca_pem, ca_len);
+	if (cert_pem) {
+		t->cert = xmemdup(cert_pem, cert_len);
+		t->cert_len = cert_len;
+		t->key = secret_new_copy(key_pem, key_len);
+	}
+	if (server_name && *server_name)
+		t->server_name = xstrdup(server_name);
+	return t;
+}
+
+void httpc_tls_skip_verify(struct httpc_tls *t)
+{
+	static bool warned;
+
+	if (!warned)
+		log_warn(NULL,
+			"TLS certificates of the far side are not verified: insecure-skip-tls-verify is set",
+			NULL);
+	warned = true;
+	t->insecure = true;
+}
+
+struct httpc_tls *httpc_tls_insecure(void)
+{
+	struct httpc_tls *t = tls_alloc();
+
+	httpc_tls_skip_verify(t);
+	return t;
+}
+
+struct httpc_tls *httpc_tls_ref(struct httpc_tls *t)
+{
+	t->refs++;
+	return t;
+}
+
+void httpc_tls_unref(struct httpc_tls *t)
+{
+	if (!t || --t->refs)
+		return;
+	free(t->ca);
+	free(t->cert);
+	free(t->server_name);
+	secret_free(t->key);
+	free(t);
+}
+
+/* OpenSSL wipes plaintext it has handed over; curl's own buffers are wiped by our allocator
+ * (httpc.c). */
+static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *arg)
+{
+	SSL_CTX_set_options(ctx, SSL_OP_CLEANSE_PLAINTEXT);
+	return CURLE_OK;
+}
+
+static CURLcode set_blob(CURL *easy, CURLoption opt, const void *data, size_t len)
+{
+	struct curl_blob blob = {
+		.data = (void *)(uintptr_t)data, .len = len, .flags = CURL_BLOB_NOCOPY};
+
+	return curl_easy_setopt(easy, opt, &blob);
+}
+
+CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy)
+{
+	CURLcode rc;
+
+	if (!t)
+		return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
+	rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
+	if (!rc)
+		rc = curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (!rc) /* a resumed session would outlive the check that made it */
+		rc = curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+	if (!rc)
+		rc = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_ctx);
+	if (!rc && t->insecure) {
+		rc = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+		if (!rc)
+			rc = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	if (!rc && t->ca) {
+		/* CAPATH NULL, or Debian's built-in one would still trust every public CA
+		 * (c-stack.md B). */
+		rc = set_blob(easy, CURLOPT_CAINFO_BLOB, t->ca, t->ca_len);
+		if (!rc)
+			rc = curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+		if (!rc)
+			rc = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+	}
+	if (!rc && t->cert) {
+		rc = set_blob(easy, CURLOPT_SSLCERT_BLOB, t->cert, t->cert_len);
+		if (!rc)
+			rc = set_blob(
+				easy, CURLOPT_SSLKEY_BLOB, secret_peek(t->key), secret_len(t->key));
+	}
+	return rc;
+}

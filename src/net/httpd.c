@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listeners, routes, requests and replies; one connection's bytes are httpd_guard.c's. libevhtp
+ * accepts, makes the (TLS) bufferevent and owns connection and request; replies are written here,
+ * since its own know no 429, put a body behind HEAD and take header values as they come.
+ */
+#include "config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <event2/listener.h>
+#include <evhtp/evhtp.h>
+#include <openssl/ssl.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/loop/signal.h"
+
+#include "net_internal.h"
+
+#define CLOSED_RETRY_S  5
+#define ACCEPT_PAUSE_MS 200
+#define NOISE_MS        10000
+
+const struct httpd_conf httpd_conf_default = {
+	.limits = {.head = 16 * 1024, .body = 16 * 1024, .lines = 64, .line = 8000, .target = 2048},
+	.request_ms = 15000,
+	.idle_ms = 15000,
+	.requests_per_conn = 100,
+	.max_connections = 1500,
+};
+
+static struct metric connections =
+	METRIC_GAUGE_INIT("tec_http_connections", "Open connections.", "listener", NULL);
+static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_connections_total",
+	"Connections closed before their first request.", "listener", "reason");
+
+static const struct {
+	const char *name;
+	enum httpd_method method;
+} method_names[] = {
+	{"GET", HTTPD_GET},
+	{"HEAD", HTTPD_HEAD},
+	{"POST", HTTPD_POST},
+	{"PUT", HTTPD_PUT},
+	{"DELETE", HTTPD_DELETE},
+	{"PATCH", HTTPD_PATCH},
+};
+
+/* ---- counts and logs */
+
+void httpd_count_connection(const struct httpd *h, int change)
+{
+	metric_add(&connections, h->conf.name, NULL, change);
+}
+
+void httpd_count_refused(const struct httpd *h, const char *reason)
+{
+	metric_add(&refused_total, h->conf.name, reason, 1);
+}
+
+bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out)
+{
+	struct httpd_quiet *q = &h->quiet[kind];
+	uint64_t now = clock_boot_ms();
+
+	if (now < q->until_ms) {
+		q->left_out++;
+		return false;
+	}
+	*left_out = q->left_out;
+	q->left_out = 0;
+	q->until_ms = now + NOISE_MS;
+	return true;
+}
+
+/* ---- accepting */
+
+static void accept_again(void *arg)
+{
+	struct httpd *h = arg;
+
+	for (unsigned i = 0; i < h->n_listeners; i++)
+		evconnlistener_enable(h->listeners[i]);
+}
+
+/* Mostly EMFILE: the descriptor stays readable, so without a pause this would be a busy loop. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+	struct httpd *h = ((evhtp_t *)arg)->arg; /* the listener's argument is libevhtp's */
+	int sys = errno;
+	unsigned left_out;
+
+	httpd_count_refused(h, "accept");
+	for (unsigned i = 0; i < h->n_listeners; i++)
+		evconnlistener_disable(h->listeners[i]);
+	timer_set(&h->accept_pause, ACCEPT_PAUSE_MS);
+	if (httpd_may_log(h, HTTPD_NOISE_ACCEPT, &left_out))
+		log_warn(NULL, "cannot accept connections for the moment",
+			"server=%s errno=%d reason=%s count=%u", h->conf.name, sys,
+			log_esc(strerror(sys)), left_out + 1);
+}
+
+/* Before TLS costs anything. Anything but OK makes libevhtp close the socket. */
+static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
+{
+	struct httpd *h = arg;
+	const char *reason = NULL;
+	char peer[ADDR_TEXT_LEN];
+	uint32_t retry_s;
+	unsigned left_out;
+
+	if (h->n_peers >= h->conf.max_connections)
+		reason = "limit";
+	else if (!ratelimit_take(h->conf.rate, conn->saddr, &retry_s))
+		reason = "rate";
+	if (!reason) {
+		fcntl(conn->sock, F_SETFD, FD_CLOEXEC);
+		return EVHTP_RES_OK;
+	}
+	httpd_count_refused(h, reason);
+	if (httpd_may_log(h, HTTPD_NOISE_REFUSED, &left_out)) {
+		addr_format(conn->saddr, peer);
+		log_warn(NULL, "connection refused", "server=%s peer=%s reason=%s count=%u",
+			h->conf.name, peer, reason, left_out + 1);
+	}
+	return EVHTP_RES_ERROR;
+}
+
+static evhtp_res after_accept(evhtp_connection_t *conn, void *arg)
+{
+	httpd_peer_new(arg, conn);
+	return EVHTP_RES_OK;
+}
+
+/* ---- listeners */
+
+struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
+{
+	struct httpd *h = xcalloc(1, sizeof(*h));
+
+	assert(conf->name && conf->request_ms && conf->idle_ms && conf->requests_per_conn &&
+		conf->max_connections && conf->limits.head);
+	h->loop = l;
+	h->conf = *conf;
+	h->date_s = -1;
+	h->htp = evhtp_new(loop_base(l), h);
+	if (!h->htp)
+		DIE("out of memory for listener %s", conf->name);
+	loop_ignore_sigpipe(); /* SSL_shutdown writes without MSG_NOSIGNAL */
+	evhtp_set_pre_accept_cb(h->htp, before_accept, h);
+	evhtp_set_post_accept_cb(h->htp, after_accept, h);
+	timer_init(&h->accept_pause, l, accept_again, h);
+	httpd_guard_init(h);
+	return h;
+}
+
+static void close_listeners(struct httpd *h)
+{
+	while (h->n_listeners > 0)
+		evconnlistener_free(h->listeners[--h->n_listeners]);
+	timer_cancel(&h->accept_pause);
+}
+
+void httpd_free(struct httpd *h)
+{
+	if (!h)
+		return;
+	assert(!h->dispatching); /* never from a handler: libevhtp's parser is on the stack */
+	close_listeners(h);
+	while (h->peers)
+		httpd_peer_close(h->peers);
+	assert(h->n_peers == 0);
+	timer_fini(&h->accept_pause);
+	strbuf_fini(&h->scratch);
+	evhtp_free(h->htp); /* drops its reference of the SSL_CTX */
+	free(h);
+}
+
+int httpd_listen(struct httpd *h, const char *addr_text, struct err *err)
+{
+	struct addr a;
+	char text[ADDR_TEXT_LEN];
+	int fd;
+
+	if (h->n_listeners == HTTPD_LISTENERS_MAX)
+		return err_set(err, ERR_INVALID, "more than %d addresses for one listener",
+			HTTPD_LISTENERS_MAX);
+	if (addr_parse(addr_text, &a, err) < 0)
+		return -1;
+	fd = addr_listen(&a, err);
+	if (fd < 0)
+		return -1;
+	if (evhtp_accept_socket(h->htp, fd, 0) < 0) {
+		close(fd);
+		return err_set(err, ERR_BUG, "libevhtp does not take the listening socket");
+	}
+	/* libevhtp keeps one listener: take it, so that there can be more */
+	h->listeners[h->n_listeners++] = h->htp->server;
+	evconnlistener_set_error_cb(h->htp->server, on_accept_error);
+	h->htp->server = NULL;
+	addr_format((const struct sockaddr *)&a.ss, text);
+	log_info(NULL, "listening", "server=%s addr=%s port=%u tls=%s", h->conf.name, text,
+		addr_port(fd), h->htp->ssl_ctx ? "true" : "false");
+	return 0;
+}
+
+unsigned httpd_port(const struct httpd *h)
+{
+	return h->n_listeners ? addr_port(evconnlistener_get_fd(h->listeners[0])) : 0;
+}
+
+void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
+{
+	SSL_CTX *old = h->htp->ssl_ctx;
+	SSL_CTX *ctx = tls ? tls_ctx_ssl(tls) : NULL;
+
+	if (ctx)
+		SSL_CTX_up_ref(ctx);
+	h->htp->ssl_ctx = ctx; /* open connections hold references of their own */
+	SSL_CTX_free(old);
+}
+
+void httpd_set_closed(struct httpd *h, const char *why_static)
+{
+	h->closed = why_static;
+}
+
+void httpd_drain(struct httpd *h)
+{
+	struct httpd_peer *p = h->peers;
+
+	close_listeners(h);
+	h->draining = true;
+	while (p) {
+		struct httpd_peer *next = p->next;
+
+		if (httpd_peer_is_idle(p))
+			httpd_peer_close(p);
+		p = next;
+	}
+}
+
+size_t httpd_in_flight(const struct httpd *h)
+{
+	size_t n = 0;
+
+	for (const struct httpd_peer *p = h->peers; p; p = p->next)
+		n += (p->state == HTTPD_PEER_HEAD && p->started) || p->state == HTTPD_PEER_BODY ||
+		     p->state == HTTPD_PEER_BUSY || p->state == HTTPD_PEER_FLUSH;
+	return n;
+}
+
+size_t httpd_connections(const struct httpd *h)
+{
+	return h->n_peers;
+}
+
+/* ---- requests */
+
+static enum httpd_method method_of(const char *data)
+{
+	const char *end = strchr(data, ' ');
+
+	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
+		if (strlen(method_names[i].name) == (size_t)(end - data) &&
+			memcmp(method_names[i].name, data, (size_t)(end - data)) == 0)
+			return method_names[i].method;
+	return 0;
+}
+
+/* Ends every field line at its value: blanks and CR before the LF become NUL. */
+static void split_fields(struct httpd_req *r)
+{
+	for (char *c = r->fields; c < r->fields_end; c++) {
+		if (*c != '\n')
+			continue;
+		for (char *e = c - 1; *e == '\r' || *e == ' ' || *e == '\t'; e--)
+			*e = '\0';
+	}
+}
+
+struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len)
+{
+	struct httpd_req *r = xcalloc(1, sizeof(*r) + len + 1);
+	char *path = r->data + p->head.target_off;
+
+	memcpy(r->data, data, len);
+	r->peer = p;
+	r->method = method_of(r->data);
+	r->is_head = r->method == HTTPD_HEAD;
+	r->keep_alive = p->head.keep_alive;
+	r->http10 = p->head.http10;
+	r->has_length = p->head.has_length;
+	r->start_us = clock_boot_us();
+	r->path = path;
+	path[strcspn(path, "? ")] = '\0';
+	r->fields = r->data + p->head.fields_off;
+	r->fields_end = r->data + p->head.head_len - 2;
+	split_fields(r);
+	r->body = r->data + p->head.head_len;
+	r->body_len = len - p->head.head_len;
+	return r;
+}
+
+void httpd_req_free(struct httpd_req *r)
+{
+	r->peer->req = NULL;
+	op_scope_cancel(&r->ops);
+	if (r->gone_fn)
+		r->gone_fn(r->gone_arg);
+	strbuf_fini(&r->headers);
+	free(r);
+}
+
+enum httpd_method httpd_req_method(const struct httpd_req *r)
+{
+	return r->method;
+}
+
+const char *httpd_req_path(const struct httpd_req *r)
+{
+	return r->path;
+}
+
+const char *httpd_req_header(const struct httpd_req *r, const char *name)
+{
+	size_t len = strlen(name);
+	const char *line = r->fields;
+
+	while (line < r->fields_end) {
+		if (strncasecmp(line, name, len) == 0 && line[len] == ':')
+			return line + len + 1 + strspn(line + len + 1, " \t");
+		line = memchr(line, '\n', (size_t)(r->fields_end - line));
+		if (!line)
+			break;
+		line++;
+	}
+	return NULL;
+}
+
+const char *httpd_req_body(const struct httpd_req *r, size_t *len)
+{
+	*len = r->body_len;
+	return r->body;
+}
+
+const char *httpd_req_peer(const struct httpd_req *r)
+{
+	struct httpd_peer *p = r->peer;
+
+	if (p->text[0] == '\0')
+		addr_format(httpd_peer_addr(p), p->text);
+	return p->text;
+}
+
+uint32_t httpd_req_ms_left(const struct httpd_req *r)
+{
+	uint64_t now = clock_boot_ms();
+	uint64_t at = r->peer->timer.at_ms;
+
+	return at > now ? (uint32_t)(at - now) : 0;
+}
+
+struct op_scope *httpd_req_ops(struct httpd_req *r)
+{
+	return &r->ops;
+}
+
+void httpd_req_on_gone(struct httpd_req *r, httpd_gone_fn fn, void *arg)
+{
+	assert(!r->gone_fn);
+	r->gone_fn = fn;
+	r->gone_arg = arg;
+}
+
+/* ---- routes */
+
+static void refuse_method(struct httpd_req *r, unsigned allowed)
+{
+	cleanup_strbuf struct strbuf allow = STRBUF_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
+		if (allowed & method_names[i].method)
+			strbuf_addf(&allow, "%s%s", allow.len ? ", " : "", method_names[i].name);
+	httpd_reply_header(r, "Allow", strbuf_str(&allow));
+	httpd_reply_error(r, 405, 0, "only %s is allowed here", strbuf_str(&allow));
+}
+
+static bool body_type_fits(const struct httpd_req *r, const char *wanted)
+{
+	const char *type = httpd_req_header(r, "Content-Type");
+	size_t len;
+
+	if (!wanted || !type)
+		return true;
+	len = strcspn(type, "; \t");
+	return len == strlen(wanted) && strncasecmp(type, wanted, len) == 0;
+}
+
+static void route_request(struct httpd_req *r)
+{
+	const struct httpd_conf *conf = &r->peer->httpd->conf;
+	const struct httpd_route *route = NULL;
+	unsigned allowed = 0;
+
+	for (size_t i = 0; i < conf->n_routes; i++) {
+		if (!str_eq(conf->routes[i].path, r->path))
+			continue;
+		r->route = &conf->routes[i]; /* also labels a 405 */
+		allowed |= conf->routes[i].methods;
+		if (conf->routes[i].methods & r->method)
+			route = &conf->routes[i];
+	}
+	if (!r->route) {
+		httpd_reply_error(r, 404, 0, "no such path");
+		return;
+	}
+	if (!route) {
+		refuse_method(r, allowed);
+		return;
+	}
+	r->route = route;
+	if (route->needs_body && !r->has_length)
+		httpd_reply_error(r, 411, 0, "a Content-Length is needed");
+	else if (!body_type_fits(r, route->body_type))
+		httpd_reply_error(r, 415, 0, "the body must be %s", route->body_type);
+	else
+		route->fn(r, conf->arg);
+}
+
+void httpd_serve(struct httpd_req *r)
+{
+	struct httpd_peer *p = r->peer;
+	struct httpd *h = p->httpd;
+	uint32_t retry_s;
+
+	if (h->closed) {
+		httpd_reply_error(r, 503, CLOSED_RETRY_S, "%s", h->closed);
+	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, httpd_peer_addr(p), &retry_s)) {
+		httpd_reply_error(r, 429, retry_s, "too many requests from this address");
+	} else {
+		p->prepaid = false;
+		route_request(r);
+	}
+}

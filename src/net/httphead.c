@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Line by line, refusing whatever two parsers could read differently: bare CR or LF, folded lines,
+ * blanks before a colon, control bytes, two lengths, any Transfer-Encoding. The first thing wrong,
+ * in the order of the bytes, names the status; what only the end can tell (no Host) comes last.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "tec/base/mem.h"
+#include "tec/net/httphead.h"
+
+const struct httphead_limits httphead_limits_default = {
+	.head = 16 * 1024,
+	.body = 16 * 1024,
+	.lines = 64,
+	.line = 8000,
+	.target = 2048,
+};
+
+struct span {
+	const char *p;
+	size_t len;
+};
+
+struct scan {
+	const struct httphead_limits *limits;
+	struct httphead *out;
+	unsigned hosts;
+	bool close, keep;
+};
+
+static bool span_is(struct span s, const char *lower)
+{
+	return s.len == strlen(lower) && strncasecmp(s.p, lower, s.len) == 0;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_alnum(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* tchar of RFC 9110 5.6.2 */
+static bool is_token(struct span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.p[i] == '\0' || (!is_alnum(s.p[i]) && !strchr("!#$%&'*+-.^_`|~", s.p[i])))
+			return false;
+	return s.len > 0;
+}
+
+static struct span trim(struct span s)
+{
+	while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t')) {
+		s.p++;
+		s.len--;
+	}
+	while (s.len > 0 && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
+		s.len--;
+	return s;
+}
+
+static int check_method(struct span m)
+{
+	static const char *const known[] = {
+		"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"};
+
+	if (!is_token(m))
+		return 400;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (m.len == strlen(known[i]) && memcmp(m.p, known[i], m.len) == 0)
+			return 0;
+	return 501;
+}
+
+static int check_target(struct span t, size_t max)
+{
+	if (t.len == 0 || t.p[0] != '/')
+		return 400; /* absolute-form, authority-form and "*" are for proxies */
+	if (t.len > max)
+		return 414;
+	for (size_t i = 0; i < t.len; i++)
+		if (t.p[i] <= 0x20 || t.p[i] >= 0x7f || t.p[i] == '#')
+			return 400;
+	return 0;
+}
+
+static int check_version(struct span v, bool *http10)
+{
+	if (v.len != 8 || memcmp(v.p, "HTTP/", 5) != 0 || !is_digit(v.p[5]) || v.p[6] != '.' ||
+		!is_digit(v.p[7]))
+		return 400;
+	*http10 = v.p[7] == '0';
+	return v.p[5] == '1' && (v.p[7] == '0' || v.p[7] == '1') ? 0 : 505;
+}
+
+static int check_request_line(struct scan *s, const char *data, struct span line)
+{
+	const char *sp1 = memchr(line.p, ' ', line.len);
+	const char *sp2;
+	size_t rest;
+	int status;
+
+	if (!sp1)
+		return 400;
+	rest = line.len - (size_t)(sp1 + 1 - line.p);
+	sp2 = memchr(sp1 + 1, ' ', rest);
+	if (!sp2) /* HTTP/0.9, or a target that never ends */
+		return rest > s->limits->target ? 414 : 400;
+	s->out->target_off = (size_t)(sp1 + 1 - data);
+	s->out->target_len = (size_t)(sp2 - sp1 - 1);
+	status = check_method((struct span){line.p, (size_t)(sp1 - line.p)});
+	if (status == 0)
+		status =
+			check_target((struct span){sp1 + 1, s->out->target_len}, s->limits->target);
+	if (status == 0)
+		status =
+			check_version((struct span){sp2 + 1, line.len - (size_t)(sp2 + 1 - line.p)},
+				&s->out->http10);
+	return status;
+}
+
+static int check_host(struct span v)
+{
+	for (size_t i = 0; i < v.len; i++)
+		if (v.p[i] == '\0' || (!is_alnum(v.p[i]) && !strchr("-._~:[]%!$&'()*+;=", v.p[i])))
+			return 400;
+	return 0;
+}
+
+static int take_length(struct scan *s, struct span v)
+{
+	size_t n = 0;
+
+	if (s->out->has_length || v.len == 0)
+		return 400;
+	for (size_t i = 0; i < v.len; i++)
+		if (!is_digit(v.p[i]))
+			return 400;
+	for (size_t i = 0; i < v.len; i++) {
+		n = n * 10 + (size_t)(v.p[i] - '0');
+		if (n > s->limits->body)
+			return 413;
+	}
+	s->out->has_length = true;
+	s->out->body_len = n;
+	return 0;
+}
+
+static int take_connection(struct scan *s, struct span v)
+{
+	while (v.len > 0) {
+		const char *comma = memchr(v.p, ',', v.len);
+		size_t n = comma ? (size_t)(comma - v.p) : v.len;
+		struct span token = trim((struct span){v.p, n});
+
+		if (span_is(token, "close"))
+			s->close = true;
+		else if (span_is(token, "keep-alive"))
+			s->keep = true;
+		n += comma ? 1 : 0;
+		v.p += n;
+		v.len -= n;
+	}
+	return 0;
+}
+
+static int take_type(struct span v)
+{
+	static const char form[] = "application/x-www-form-urlencoded";
+
+	return v.len >= sizeof(form) - 1 && strncasecmp(v.p, form, sizeof(form) - 1) == 0 ? 415 : 0;
+}
+
+static int take_expect(struct scan *s, struct span v)
+{
+	if (!span_is(v, "100-continue"))
+		return 417;
+	s->out->expect_continue = !s->out->http10;
+	return 0;
+}
+
+static int take_field(struct scan *s, struct span name, struct span v)
+{
+	if (span_is(name, "host")) {
+		s->hosts++;
+		return s->hosts > 1 ? 400 : check_host(v);
+	}
+	if (span_is(name, "content-length"))
+		return take_length(s, v);
+	if (span_is(name, "transfer-encoding"))
+		return 411;
+	if (span_is(name, "connection"))
+		return take_connection(s, v);
+	if (span_is(name, "content-type"))
+		return take_type(v);
+	if (span_is(name, "expect"))
+		return take_expect(s, v);
+	return span_is(name, "upgrade") ? 400 : 0;
+}
+
+static int check_field(struct scan *s, struct span line)
+{
+	const char *colon = memchr(line.p, ':', line.len);
+	struct span name, value;
+
+	if (line.len > s->limits->line)
+		return 431;
+	if (!colon)
+		return 400;
+	name = (struct span){line.p, (size_t)(colon - line.p)};
+	value = (struct span){colon + 1, line.len - name.len - 1};
+	if (!is_token(name)) /* also obs-fold and a blank before the colon */
+		return 400;
+	for (size_t i = 0; i < value.len; i++) {
+		unsigned char c = (unsigned char)value.p[i];
+
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
+			return 400;
+	}
+	return take_field(s, name, trim(value));
+}
+
+/* The line at `off` without its CRLF, which must be the first CR or LF. */
+static bool next_line(const char *data, size_t len, size_t *off, struct span *line)
+{
+	const char *lf = memchr(data + *off, '\n', len - *off);
+
+	if (!lf || lf == data + *off || lf[-1] != '\r')
+		return false;
+	*line = (struct span){data + *off, (size_t)(lf - 1 - (data + *off))};
+	*off += line->len + 2;
+	return !memchr(line->p, '\r', line->len);
+}
+
+int httphead_check(
+	const char *data, size_t len, const struct httphead_limits *limits, struct httphead *out)
+{
+	struct scan s = {.limits = limits, .out = out};
+	struct span line;
+	size_t off = 0;
+	int status;
+
+	*out = (struct httphead){.head_len = 0};
+	if (len > limits->head)
+		return 431;
+	if (!next_line(data, len, &off, &line))
+		return 400;
+	status = check_request_line(&s, data, line);
+	out->fields_off = off;
+	for (unsigned n = 0; status == 0; n++) {
+		if (!next_line(data, len, &off, &line))
+			return 400;
+		if (line.len == 0)
+			break;
+		status = n == limits->lines ? 431 : check_field(&s, line);
+	}
+	if (status != 0)
+		return status;
+	if (s.hosts == 0 && !out->http10)
+		return 400;
+	out->head_len = off;
+	out->keep_alive = !s.close && (s.keep || !out->http10);
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by httpd.c (listeners, routes, requests, replies) and httpd_guard.c (one connection:
+ * framing, states, deadlines) and nobody else.
+ */
+#ifndef TEC_NET_INTERNAL_H
+#define TEC_NET_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/str.h"
+#include "tec/loop/loop.h"
+#include "tec/loop/op.h"
+#include "tec/loop/timer.h"
+#include "tec/net/addr.h"
+#include "tec/net/httpd.h"
+
+struct bufferevent;
+struct evconnlistener;
+struct evhtp;
+struct evhtp_connection;
+struct evhtp_request;
+
+#define HTTPD_LISTENERS_MAX 4
+#define HTTPD_UNMATCHED     "unmatched" /* route label of what has none */
+
+/* What outsiders can cause at will is logged at most once per 10 s and kind, with the count of
+ * lines left out. */
+enum httpd_noise { HTTPD_NOISE_HANDSHAKE, HTTPD_NOISE_ACCEPT, HTTPD_NOISE_REFUSED, HTTPD_NOISE_N };
+struct httpd_quiet {
+	uint64_t until_ms;
+	unsigned left_out;
+};
+
+struct httpd {
+	struct loop *loop; /* borrowed */
+	struct httpd_conf conf;
+	struct evhtp *htp; /* owned; its ssl_ctx is one reference of ours */
+	struct evconnlistener *listeners[HTTPD_LISTENERS_MAX]; /* owned */
+	unsigned n_listeners;
+	struct timer accept_pause; /* out of descriptors: nothing is accepted until it fires */
+	struct httpd_peer *peers;  /* owned through libevhtp's connections */
+	size_t n_peers;
+	struct httpd_peer *dispatching; /* whose request is inside libevhtp's parser right now */
+	const char *closed;             /* static; NULL: open */
+	bool draining;
+	struct strbuf scratch; /* a reply on its way to the socket */
+	int64_t date_s;
+	char date[32];
+	struct httpd_quiet quiet[HTTPD_NOISE_N];
+};
+
+enum httpd_peer_state {
+	HTTPD_PEER_HANDSHAKE, /* TLS only */
+	HTTPD_PEER_HEAD,      /* between requests, or a head is incomplete */
+	HTTPD_PEER_BODY,      /* the head is good, the body incomplete */
+	HTTPD_PEER_BUSY,      /* a request is with its handler */
+	HTTPD_PEER_FLUSH,     /* its reply is being written */
+	HTTPD_PEER_LINGER,    /* the last reply is out, input is dropped until the peer closes */
+};
+
+struct httpd_peer {
+	struct httpd_peer *next, **prevp;
+	struct httpd *httpd;
+	struct evhtp_connection *conn; /* owns us through its fini hook */
+	struct bufferevent *bev;       /* conn's */
+	/* libevhtp's own callbacks, called when the guard says so */
+	void (*evhtp_read)(struct bufferevent *bev, void *arg);
+	void (*evhtp_write)(struct bufferevent *bev, void *arg);
+	void (*evhtp_event)(struct bufferevent *bev, short what, void *arg);
+	void *evhtp_arg;
+
+	enum httpd_peer_state state;
+	struct timer timer;   /* what its end means follows from the state */
+	struct strbuf in;     /* bytes not yet handed on; the bufferevent's own input stays empty */
+	size_t scanned;       /* of `in`: no end of head before here */
+	struct httphead head; /* from BODY on */
+	unsigned n_requests;
+	struct evhtp_request *ereq; /* libevhtp's, from BUSY to the end of FLUSH */
+	struct httpd_req *req;      /* owned, in BUSY */
+	bool *gone;                 /* set when freed inside dispatch() */
+	bool started;               /* a byte of the request to come was seen */
+	bool blank_dropped;         /* the one empty line before a request that is forgiven */
+	bool continued;             /* 100 Continue was sent for this request */
+	bool stopped;               /* not reading: too much input is waiting */
+	bool closing;               /* the reply under way is the last */
+	bool eof;                   /* the peer closed its side during FLUSH or LINGER */
+	bool half_closed;
+	bool prepaid;             /* the token taken at accept pays for the next request */
+	struct defer sent;        /* the output was written at once: goes on in the next turn */
+	char text[ADDR_TEXT_LEN]; /* the address, once somebody asked */
+};
+
+struct httpd_req {
+	struct httpd_peer *peer;
+	struct op_scope ops;
+	const struct httpd_route *route; /* NULL: unmatched */
+	enum httpd_method method;        /* 0: a method no route can have */
+	bool keep_alive, http10, has_length, is_head;
+	uint64_t start_us;
+	struct strbuf headers; /* of the reply */
+	httpd_gone_fn gone_fn;
+	void *gone_arg;
+	const char *path;          /* into data */
+	char *fields, *fields_end; /* into data: lines "Name: value\0...\n" */
+	const char *body;
+	size_t body_len;
+	char data[]; /* head and body, then NUL */
+};
+
+/* httpd_guard.c */
+void httpd_guard_init(struct httpd *h);
+void httpd_peer_new(struct httpd *h, struct evhtp_connection *conn);
+void httpd_peer_close(struct httpd_peer *p); /* at once; frees p */
+bool httpd_peer_is_idle(const struct httpd_peer *p);
+/* The reply of the request being served. `last`: close when it is written. */
+void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last);
+const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
+
+/* httpd_reply.c */
+void httpd_refusal(struct httpd *h, int status, struct strbuf *out); /* a whole reply that closes */
+
+/* httpd.c */
+struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len);
+void httpd_req_free(struct httpd_req *r); /* without a reply */
+void httpd_serve(struct httpd_req *r);
+void httpd_count_connection(const struct httpd *h, int change);
+void httpd_count_refused(const struct httpd *h, const char *reason);
+bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out);
+
+#endif

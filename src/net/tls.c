@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One SSL_CTX per certificate. Everything that libevhtp's own set-up leaves open (c-stack.md A1) is
+ * set here and checked; a context that could not be made completely is never handed out. It never
+ * asks for a pass phrase and never reads a file.
+ */
+#include "config.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include "tec/net/tls.h"
+
+#define PEM_MAX    (1024 * 1024)
+#define CHAIN_MAX  16
+#define ALPN_HTTP1 "\x08http/1.1"
+
+struct tls_ctx {
+	unsigned refs;
+	SSL_CTX *ssl; /* one reference */
+	int64_t not_after;
+};
+
+static int set_openssl_error(struct err *err, const char *what)
+{
+	unsigned long e = ERR_peek_last_error();
+	const char *reason = e ? ERR_reason_error_string(e) : NULL;
+
+	ERR_clear_error();
+	return err_set(
+		err, ERR_INVALID, "%s: %s", what, reason ? reason : "not accepted by OpenSSL");
+}
+
+static int no_pass_phrase(char *buf, int size, int rwflag, void *arg)
+{
+	return -1;
+}
+
+/* h2 alone is an error a client sees at once; without ALPN the answer is HTTP/1.1 anyway. */
+static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+	const unsigned char *in, unsigned in_len, void *arg)
+{
+	unsigned char *chosen = NULL;
+
+	if (SSL_select_next_proto(&chosen, out_len, (const unsigned char *)ALPN_HTTP1,
+		    sizeof(ALPN_HTTP1) - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static int set_policy(SSL_CTX *ssl, struct err *err)
+{
+	if (SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) != 1 ||
+		SSL_CTX_set1_groups_list(ssl, "X25519:P-256") != 1 ||
+		SSL_CTX_set_cipher_list(ssl, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1 ||
+		SSL_CTX_set_num_tickets(ssl, 0) != 1)
+		return set_openssl_error(err, "TLS settings");
+	SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+	/* A peer that closes without close_notify loses nothing here: every length is announced. */
+	SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
+					 SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+					 SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_alpn_select_cb(ssl, choose_alpn, NULL);
+	return 0;
+}
+
+static int64_t end_of(const X509 *cert)
+{
+	struct tm tm = {.tm_sec = 0};
+
+	return ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+static int use_leaf(struct tls_ctx *c, BIO *bio, struct err *err)
+{
+	X509 *leaf = PEM_read_bio_X509_AUX(bio, NULL, no_pass_phrase, NULL);
+	int rc = 0;
+
+	if (!leaf)
+		return set_openssl_error(err, "no certificate in the PEM text");
+	if (SSL_CTX_use_certificate(c->ssl, leaf) != 1)
+		rc = set_openssl_error(err, "certificate");
+	c->not_after = end_of(leaf);
+	X509_free(leaf);
+	return rc;
+}
+
+static int use_chain(struct tls_ctx *c, BIO *bio, struct err *err)
+{
+	for (unsigned n = 0;; n++) {
+		X509 *ca = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL);
+
+		if (!ca)
+			break;
+		if (n == CHAIN_MAX || SSL_CTX_add0_chain_cert(c->ssl, ca) != 1) {
+			X509_free(ca);
+			return set_openssl_error(err, "certificate chain");
+		}
+	}
+	if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+		return set_openssl_error(err, "certificate chain");
+	ERR_clear_error();
+	return 0;
+}
+
+static int use_certificates(struct tls_ctx *c, const void *pem, size_t len, struct err *err)
+{
+	BIO *bio = BIO_new_mem_buf(pem, (int)len);
+	int rc;
+
+	if (!bio)
+		return set_openssl_error(err, "certificate");
+	rc = use_leaf(c, bio, err);
+	if (rc == 0)
+		rc = use_chain(c, bio, err);
+	BIO_free(bio);
+	return rc;
+}
+
+static int use_key(struct tls_ctx *c, const void *pem, size_t len, struct err *err)
+{
+	BIO *bio = BIO_new_mem_buf(pem, (int)len);
+	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL) : NULL;
+	int rc = 0;
+
+	BIO_free(bio);
+	if (!key)
+		return set_openssl_error(err, "no usable private key in the PEM text");
+	if (SSL_CTX_use_PrivateKey(c->ssl, key) != 1 || SSL_CTX_check_private_key(c->ssl) != 1)
+		rc = set_openssl_error(err, "the private key does not fit the certificate");
+	EVP_PKEY_free(key);
+	return rc;
+}
+
+struct tls_ctx *tls_ctx_new(
+	const void *cert_pem, size_t cert_len, const void *key_pem, size_t key_len, struct err *err)
+{
+	cleanup_tls_ctx struct tls_ctx *c = NULL;
+
+	if (cert_len == 0 || cert_len > PEM_MAX || key_len == 0 || key_len > PEM_MAX) {
+		err_set(err, ERR_INVALID, "certificate or key is empty or too large");
+		return NULL;
+	}
+	ERR_clear_error();
+	c = xcalloc(1, sizeof(*c));
+	c->refs = 1;
+	c->ssl = SSL_CTX_new(TLS_server_method());
+	if (!c->ssl) {
+		set_openssl_error(err, "TLS context");
+		return NULL;
+	}
+	if (set_policy(c->ssl, err) < 0 || use_certificates(c, cert_pem, cert_len, err) < 0 ||
+		use_key(c, key_pem, key_len, err) < 0)
+		return NULL;
+	return steal_ptr(&c);
+}
+
+struct tls_ctx *tls_ctx_ref(struct tls_ctx *c)
+{
+	c->refs++;
+	return c;
+}
+
+void tls_ctx_unref(struct tls_ctx *c)
+{
+	if (!c)
+		return;
+	assert(c->refs > 0);
+	if (--c->refs > 0)
+		return;
+	SSL_CTX_free(c->ssl);
+	free(c);
+}
+
+int64_t tls_ctx_not_after(const struct tls_ctx *c)
+{
+	return c->not_after;
+}
+
+struct ssl_ctx_st *tls_ctx_ssl(struct tls_ctx *c)
+{
+	return c->ssl;
+}
