@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verbs controllers use, over the seam. Each is one request; done gets the resulting object
+ * (borrowed for the call, NULL on error or when there is none). Writing rules of operator.md
+ * section 2 are built in: apply and apply_status carry the field manager (tec-operator, force) and,
+ * when `uid` is given, metadata.uid, so that an absent object is not made; deletes carry a uid
+ * precondition; merge patches carry a resourceVersion. AlreadyExists is ERR_CONFLICT with http 409
+ * and already_exists set.
+ */
+#ifndef TEC_K8S_CALL_H
+#define TEC_K8S_CALL_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+#include "tec/k8s/transport.h"
+#include "tec/kobj/gvk.h"
+
+#define K8S_FIELD_MANAGER "tec-operator"
+
+struct k8s_result {
+	struct json_object *object; /* borrowed, may be NULL */
+	bool already_exists;        /* 409 AlreadyExists on a create */
+};
+typedef void (*k8s_result_fn)(void *arg, const struct err *err, const struct k8s_result *result);
+
+struct op *k8s_call_get(struct k8s_transport *t, struct op_scope *scope, const struct kobj_gvk *gvk,
+	const char *ns, const char *name, k8s_result_fn done, void *arg);
+/* All bodies: borrowed, serialised before the call returns. deadline_ms 0: default. */
+struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
+	uint32_t deadline_ms, k8s_result_fn done, void *arg);
+/* The same for who does not look at what was made: the answer is not parsed, result->object stays
+ * NULL. */
+struct op *k8s_call_create_blind(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
+	uint32_t deadline_ms, k8s_result_fn done, void *arg);
+/* A create whose text the caller made (Secret data never passes through json-c strings). Wiped by
+ * the transport after sending. */
+struct op *k8s_call_create_text(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, const char *text, size_t len,
+	k8s_result_fn done, void *arg);
+/* Server-side apply; the object carries apiVersion, kind, metadata.name (and metadata.uid when it
+ * must exist already). */
+struct op *k8s_call_apply(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object, k8s_result_fn done,
+	void *arg);
+struct op *k8s_call_apply_status(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object, k8s_result_fn done,
+	void *arg);
+/* RFC 7386 merge patch; the patch carries metadata.resourceVersion (asserted). */
+struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *patch,
+	k8s_result_fn done, void *arg);
+/* uid is required. NOT_FOUND and a uid that differs are both reported as NOT_FOUND. */
+struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, const char *uid,
+	k8s_result_fn done, void *arg);
+
+#endif

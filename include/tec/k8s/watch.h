@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps one k8s_cache equal to the API: LIST in pages of 500, then WATCH with bookmarks from the
+ * list's resourceVersion; resumes after a closed stream, lists anew after 410, ends a silent
+ * stream, backs off 0.8-30 s with jitter. One enum state, one door (house.md rule 20): IDLE ->
+ * LISTING -> WATCHING -> (BACKOFF -> WATCHING | LISTING) ; STOPPED tec_watch_state{resource,state}
+ * shows it. An item that extract refuses is logged once, counted, and treated as absent, so one bad
+ * object never stops the others. A missing CRD (404) is waited for.
+ */
+#ifndef TEC_K8S_WATCH_H
+#define TEC_K8S_WATCH_H
+
+#include "tec/k8s/cache.h"
+#include "tec/k8s/transport.h"
+#include "tec/kobj/gvk.h"
+#include "tec/loop/loop.h"
+
+struct k8s_watch;
+enum k8s_watch_state {
+	K8S_WATCH_IDLE,
+	K8S_WATCH_LISTING,
+	K8S_WATCH_WATCHING,
+	K8S_WATCH_BACKOFF,
+	K8S_WATCH_STOPPED,
+};
+
+/* Object JSON to compact form. NULL with err set: refuse it; NULL without: not interesting, keep it
+ * out of the cache. */
+typedef struct kobj *(*k8s_extract_fn)(struct json_object *o, struct err *err);
+
+struct k8s_watch_conf {
+	const struct kobj_gvk *gvk;
+	const char *ns;
+	const char *field_selector; /* "metadata.name=x", NULL: all */
+	const char *label_selector;
+	k8s_extract_fn extract;
+	bool secret; /* item texts are wiped after extraction */
+};
+
+struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct k8s_cache *cache,
+	const struct k8s_watch_conf *conf);
+void k8s_watch_free(struct k8s_watch *w);
+void k8s_watch_start(struct k8s_watch *w);
+void k8s_watch_stop(struct k8s_watch *w); /* the cache keeps what it has */
+enum k8s_watch_state k8s_watch_state(const struct k8s_watch *w);
+/* Called whenever the state changes (to wake readiness). */
+void k8s_watch_on_state(struct k8s_watch *w, void (*fn)(void *arg), void *arg);
+
+#endif

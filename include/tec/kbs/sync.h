@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every administered Trustee shall hold, and what each has confirmed. Controllers declare and
+ * ask; they are woken when an answer changes. Nothing here talks to a Trustee yet: targets have no
+ * connection, so nothing is ever confirmed and far states stay UNKNOWN or PENDING.
+ *
+ * A declared value is its holder (a compact object, referenced) plus a render function, so no
+ * second copy of a key is kept; the holder also is what a lost Secret is restored from. Values are
+ * compared by SHA-256.
+ */
+#ifndef TEC_KBS_SYNC_H
+#define TEC_KBS_SYNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tec/base/secret.h"
+#include "tec/kobj/meta.h"
+
+enum kbs_sort { KBS_RESOURCE, KBS_REFVALUE }; /* a resource path; a reference value name */
+
+/* The value's bytes; the caller frees. */
+typedef struct secret *(*kbs_render_fn)(const struct kobj *holder);
+
+/* The state of one name over all targets together. */
+enum kbs_far {
+	KBS_FAR_NONE,    /* no Trustee is administered: nothing can be delivered, nothing has to be
+			    revoked */
+	KBS_FAR_UNKNOWN, /* at least one has not been asked yet since start; counts as present */
+	KBS_FAR_PENDING, /* asked or waiting: at least one has not confirmed the wanted state */
+	KBS_FAR_PRESENT, /* all confirmed the declared value */
+	KBS_FAR_ABSENT,  /* all confirmed that they hold nothing under this name */
+};
+
+struct kbs_sync;
+struct kbs_sync *kbs_sync_new(void);
+void kbs_sync_free(struct kbs_sync *s);
+/* Called when the far state of a name may have changed. name NULL: of all names. Several may
+ * listen, as long as s lives. Also called from inside declare and revoke, when these changed
+ * something; a listener may forget, and must not declare or revoke. */
+void kbs_sync_listen(
+	struct kbs_sync *s, void (*fn)(void *arg, enum kbs_sort sort, const char *name), void *arg);
+
+/* Targets, by name (the address shown to people). */
+void kbs_sync_target_add(struct kbs_sync *s, const char *target);
+void kbs_sync_target_remove(struct kbs_sync *s, const char *target);
+size_t kbs_sync_targets(const struct kbs_sync *s);
+/* Everything declared, revoked and confirmed is forgotten, keys leave memory: the leadership is
+ * lost. Targets go too. */
+void kbs_sync_reset(struct kbs_sync *s);
+/* For a target's connection: the target answered that it holds this value under the name (sha256
+ * NULL: nothing). */
+void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
+	const uint8_t sha256[SHA256_LEN]);
+/* One sentence for conditions: which Trustee is missing and why. Borrowed until the next call that
+ * changes anything. */
+const char *kbs_sync_why(const struct kbs_sync *s);
+
+/* True when this changed what is wanted. holder is referenced. */
+bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
+	const struct kobj *holder, kbs_render_fn render);
+bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_sort sort, const char *name);
+/* A tombstone is there: revoked, and not forgotten yet. */
+bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+/* Confirmed absent and nobody's business any more. */
+void kbs_sync_forget(struct kbs_sync *s, enum kbs_sort sort, const char *name);
+
+enum kbs_far kbs_sync_far(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+/* The holder declared for a name, borrowed; NULL: not declared or revoked. */
+const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+bool kbs_sync_is_declared(const struct kbs_sync *s, enum kbs_sort sort, const char *name,
+	const uint8_t sha256[SHA256_LEN]);
+/* Counts for status: declared names, names confirmed everywhere, tombstones waiting. */
+void kbs_sync_counts(
+	const struct kbs_sync *s, size_t *declared, size_t *confirmed, size_t *revoking);
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which token and TLS identity the next request gets. Files are looked at once a second at most
+ * (stat), read when they changed, and an unreadable or half-written one leaves what we had in
+ * force, with one warning. An exec plugin runs as a child, one at a time whoever waits, at most
+ * once a second; its credential is renewed 60 s before it ends, and the old one serves meanwhile.
+ * Every failure is ERR_DENIED or ERR_TRANSIENT: nothing here can be taken for an answer of the API.
+ */
+#include "config.h"
+
+#include "tec/k8s/auth.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/log.h"
+#include "tec/base/str.h"
+#include "tec/loop/child.h"
+
+#include "auth_internal.h"
+
+#define LOOK_EVERY_MS    1000u
+#define EXEC_PAUSE_MS    1000u /* between two runs of a plugin */
+#define EXEC_DEADLINE_MS 30000u
+#define EXEC_MAX_OUT     (256u * 1024)
+#define EXPIRY_SLACK_S   60
+#define PEM_MAX          (1024u * 1024)
+#define TOKEN_MAX        (SECRET_MAX_LEN - 1)
+
+struct auth_file {
+	const char *path; /* borrowed from the configuration; NULL: none */
+	struct stat st;   /* of what is in force; st_ino 0: nothing */
+};
+
+struct waiter {
+	struct op op; /* first */
+	struct k8s_auth *a;
+	struct waiter *next, **prevp;
+	struct defer defer;
+	k8s_cred_fn done;
+	void *arg;
+};
+
+struct k8s_auth {
+	struct loop *loop;
+	struct k8s_kubeconfig *conf;
+	struct op_scope ops; /* the plugin */
+	struct waiter *waiters;
+
+	struct auth_file token_file, ca_file, cert_file, key_file;
+	uint64_t looked_ms;
+	bool looked, force, warned;
+
+	struct auth_exec exec; /* what the plugin gave last */
+	bool have_exec, running;
+	uint64_t ran_ms;   /* when it ended last, boot clock; 0: never */
+	struct err failed; /* why it gave nothing then */
+
+	struct secret *token; /* in force, NUL-terminated; NULL: none */
+	struct httpc_tls *tls;
+	unsigned generation;
+};
+
+/* ---- files ---- */
+
+static bool changed(const struct auth_file *f)
+{
+	struct stat st;
+
+	if (!f->path)
+		return false;
+	if (stat(f->path, &st) != 0)
+		return true; /* reading says why */
+	return st.st_ino != f->st.st_ino || st.st_dev != f->st.st_dev ||
+	       st.st_size != f->st.st_size || st.st_mtim.tv_sec != f->st.st_mtim.tv_sec ||
+	       st.st_mtim.tv_nsec != f->st.st_mtim.tv_nsec;
+}
+
+static void set_token(struct k8s_auth *a, struct secret *take)
+{
+	if (!secret_equal(a->token, take))
+		a->generation++;
+	secret_free(a->token);
+	a->token = take;
+}
+
+static int read_token(struct k8s_auth *a, struct err *err)
+{
+	struct auth_file *f = &a->token_file;
+	struct stat st;
+	size_t len, from = 0, to;
+	char *text = auth_file_read(f->path, TOKEN_MAX, &len, &st, err);
+	int rc = 0;
+
+	if (!text)
+		return -1;
+	to = len;
+	while (to && (unsigned char)text[to - 1] <= ' ')
+		to--;
+	while (from < to && (unsigned char)text[from] <= ' ')
+		from++;
+	for (size_t i = from; i < to && rc == 0; i++)
+		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
+			rc = err_set(err, ERR_DENIED, "%s does not hold one token", f->path);
+	if (rc == 0 && from == to)
+		rc = err_set(err, ERR_DENIED, "%s is empty", f->path);
+	if (rc == 0) {
+		text[to] = '\0';
+		set_token(a, secret_new_copy(text + from, to - from + 1));
+		f->st = st;
+	}
+	auth_file_free(text, len);
+	return rc;
+}
+
+struct pem { /* borrowed from a secret, or read from a file */
+	const char *text;
+	size_t len;
+	char *owned;
+	struct stat st;
+};
+
+static int pem_get(
+	struct pem *p, const struct secret *data, const struct auth_file *f, struct err *err)
+{
+	memset(p, 0, sizeof(*p));
+	if (data) {
+		p->text = (const char *)secret_peek(data);
+		p->len = secret_len(data);
+	} else if (f->path) {
+		p->owned = auth_file_read(f->path, PEM_MAX, &p->len, &p->st, err);
+		p->text = p->owned;
+		return p->owned ? 0 : -1;
+	}
+	return 0;
+}
+
+/* Key and certificate of the moment: from the plugin, the configuration or files. */
+static int build_tls(struct k8s_auth *a, struct err *err)
+{
+	const struct k8s_kubeconfig *k = a->conf;
+	struct pem ca, cert = {0}, key = {0};
+	struct httpc_tls *tls = NULL;
+
+	if (pem_get(&ca, k->ca_data, &a->ca_file, err) == 0 &&
+		pem_get(&cert, a->have_exec ? a->exec.cert : k->cert_data, &a->cert_file, err) ==
+			0 &&
+		pem_get(&key, a->have_exec ? a->exec.key : k->key_data, &a->key_file, err) == 0)
+		tls = httpc_tls_new(ca.text, ca.len, cert.text, cert.len, key.text, key.len,
+			k->tls_server_name, err);
+	if (tls) {
+		if (k->insecure)
+			httpc_tls_skip_verify(tls);
+		httpc_tls_unref(a->tls);
+		a->tls = tls;
+		a->generation++;
+		a->ca_file.st = ca.st;
+		a->cert_file.st = cert.st;
+		a->key_file.st = key.st;
+	}
+	auth_file_free(ca.owned, ca.len);
+	auth_file_free(cert.owned, cert.len);
+	auth_file_free(key.owned, key.len);
+	return tls ? 0 : -1;
+}
+
+static bool is_https(const struct k8s_auth *a)
+{
+	return str_starts(a->conf->server, "https://");
+}
+
+/* Not an error while something older is in force: one warning, and another look in a second. */
+static int tolerate(struct k8s_auth *a, bool in_force, struct err *err)
+{
+	err->kind = ERR_DENIED;
+	err_wrap(err, "credentials");
+	if (!in_force)
+		return -1;
+	if (!a->warned)
+		log_err(LOG_WARN, NULL,
+			"a credential file cannot be read, the old one stays in force", err);
+	a->warned = true;
+	err_clear(err);
+	return 0;
+}
+
+static int look_at_files(struct k8s_auth *a, struct err *err)
+{
+	uint64_t now = clock_boot_ms();
+	bool force = a->force, was_warned = a->warned;
+
+	if (a->looked && !force && now - a->looked_ms < LOOK_EVERY_MS)
+		return 0;
+	a->warned = false;
+	if (a->token_file.path && (force || changed(&a->token_file)) && read_token(a, err) != 0) {
+		a->warned = was_warned;
+		if (tolerate(a, a->token != NULL, err) != 0)
+			return -1;
+	}
+	if (is_https(a) &&
+		(!a->tls || changed(&a->ca_file) || changed(&a->cert_file) ||
+			changed(&a->key_file)) &&
+		build_tls(a, err) != 0) {
+		a->warned = was_warned;
+		if (tolerate(a, a->tls != NULL, err) != 0)
+			return -1;
+	}
+	a->looked = true;
+	a->force = false;
+	a->looked_ms = now;
+	return 0;
+}
+
+/* ---- the plugin ---- */
+
+static void wake_waiters(struct k8s_auth *a);
+
+static int take_exec(struct k8s_auth *a, const char *out, size_t len, struct err *err)
+{
+	struct auth_exec x;
+	bool tls_changed;
+
+	if (auth_exec_parse(out, len, a->conf->exec_api_version, &x, err) != 0)
+		return -1;
+	if (x.expires_s && x.expires_s <= clock_wall_s()) {
+		auth_exec_fini(&x);
+		return err_set(
+			err, ERR_DENIED, "its credential has expired already: check the clocks");
+	}
+	tls_changed =
+		!(x.cert ? secret_equal(a->exec.cert, x.cert) && secret_equal(a->exec.key, x.key)
+			 : !a->exec.cert);
+	set_token(a, x.token ? secret_new_copy(secret_peek(x.token), secret_len(x.token)) : NULL);
+	auth_exec_fini(&a->exec);
+	a->exec = x;
+	a->have_exec = true;
+	if (is_https(a) && (tls_changed || !a->tls) && build_tls(a, err) != 0) {
+		a->have_exec = false;
+		err->kind = ERR_DENIED;
+		return -1;
+	}
+	return 0;
+}
+
+static void on_exec(void *arg, const struct err *child_err, const char *out, size_t len)
+{
+	struct k8s_auth *a = arg;
+	struct err err = *child_err;
+
+	a->running = false;
+	a->ran_ms = clock_boot_ms();
+	err_clear(&a->failed);
+	if (err_is_set(&err) || take_exec(a, out, len, &err) != 0) {
+		if (err.kind != ERR_TRANSIENT)
+			err.kind = ERR_DENIED;
+		err_wrap(&err, "credential plugin %s (run it by hand to see)",
+			a->conf->exec_argv[0]);
+		a->failed = err;
+		log_err(LOG_WARN, NULL, "the credential plugin failed", &err);
+	}
+	wake_waiters(a);
+}
+
+static void start_exec(struct k8s_auth *a)
+{
+	const struct k8s_kubeconfig *k = a->conf;
+	struct err ignored = ERR_INIT;
+	cleanup_free char *info = NULL;
+	cleanup_free const char **env = NULL;
+	struct child_spec spec = {.max_out = EXEC_MAX_OUT, .deadline_ms = EXEC_DEADLINE_MS};
+	struct pem ca = {0};
+	size_t n = 0;
+
+	if (k->exec_cluster_info && pem_get(&ca, k->ca_data, &a->ca_file, &ignored) != 0)
+		log_err(LOG_WARN, NULL, "the credential plugin is told no certificate authority",
+			&ignored);
+	info = auth_exec_info(k, ca.text, ca.len);
+	auth_file_free(ca.owned, ca.len);
+	while (k->exec_env && k->exec_env[n])
+		n++;
+	env = xcalloc(n + 2, sizeof(*env));
+	for (size_t i = 0; i < n; i++)
+		env[i] = k->exec_env[i];
+	env[n] = info;
+	spec.argv = (const char *const *)k->exec_argv;
+	spec.env = env;
+	a->running = true;
+	(void)child_start(a->loop, &a->ops, &spec, on_exec, a);
+}
+
+static bool exec_may_run(const struct k8s_auth *a)
+{
+	return !a->running && (!a->ran_ms || clock_boot_ms() - a->ran_ms >= EXEC_PAUSE_MS);
+}
+
+/* Inside the slack the old one serves while the plugin runs for the next. */
+static bool exec_usable(struct k8s_auth *a)
+{
+	int64_t now = clock_wall_s();
+
+	if (!a->have_exec)
+		return false;
+	if (!a->exec.expires_s || now + EXPIRY_SLACK_S < a->exec.expires_s)
+		return true;
+	if (now >= a->exec.expires_s)
+		return false;
+	if (exec_may_run(a))
+		start_exec(a);
+	return true;
+}
+
+/* ---- the interface ---- */
+
+bool k8s_auth_ready(struct k8s_auth *a, struct k8s_cred *cred, struct err *err)
+{
+	if (a->conf->exec_argv && !exec_usable(a)) {
+		if (err_is_set(&a->failed) && !a->running && !exec_may_run(a))
+			*err = a->failed;
+		return false;
+	}
+	if (look_at_files(a, err) != 0)
+		return false;
+	cred->bearer = a->token ? (const char *)secret_peek(a->token) : NULL;
+	cred->tls = a->tls;
+	cred->generation = a->generation;
+	return true;
+}
+
+static void waiter_unlink(struct waiter *w)
+{
+	*w->prevp = w->next;
+	if (w->next)
+		w->next->prevp = w->prevp;
+	defer_cancel(&w->defer);
+}
+
+static void waiter_abort(struct op *op)
+{
+	struct waiter *w = (struct waiter *)op;
+
+	waiter_unlink(w);
+	free(w);
+}
+
+static void waiter_look(void *arg)
+{
+	struct waiter *w = arg;
+	struct k8s_cred cred = {0};
+	struct err err = ERR_INIT;
+	bool ready = k8s_auth_ready(w->a, &cred, &err);
+
+	if (!ready && !err_is_set(&err)) {
+		if (!w->a->running)
+			start_exec(w->a);
+		return;
+	}
+	waiter_unlink(w);
+	op_finish(&w->op);
+	w->done(w->arg, &err, ready ? &cred : NULL);
+	free(w);
+}
+
+static void wake_waiters(struct k8s_auth *a)
+{
+	for (struct waiter *w = a->waiters; w; w = w->next)
+		defer_call(&w->defer, a->loop, waiter_look, w);
+}
+
+struct op *k8s_auth_get(struct k8s_auth *a, struct op_scope *scope, k8s_cred_fn done, void *arg)
+{
+	struct waiter *w = xcalloc(1, sizeof(*w));
+
+	w->a = a;
+	w->done = done;
+	w->arg = arg;
+	w->next = a->waiters;
+	w->prevp = &a->waiters;
+	if (w->next)
+		w->next->prevp = &w->next;
+	a->waiters = w;
+	op_begin(&w->op, scope, waiter_abort);
+	defer_call(&w->defer, a->loop, waiter_look, w);
+	return &w->op;
+}
+
+void k8s_auth_refused(struct k8s_auth *a)
+{
+	a->force = true;
+	/* Many requests may be refused for one bad credential; what is that fresh is kept. */
+	if (a->have_exec && clock_boot_ms() - a->ran_ms >= EXEC_PAUSE_MS)
+		a->have_exec = false;
+}
+
+struct k8s_auth *k8s_auth_new(struct loop *l, struct k8s_kubeconfig *take_config)
+{
+	struct k8s_auth *a = xcalloc(1, sizeof(*a));
+	const struct k8s_kubeconfig *k = take_config;
+
+	a->loop = l;
+	a->conf = take_config;
+	a->token_file.path = k->token_file;
+	a->ca_file.path = k->ca_data ? NULL : k->ca_file;
+	a->cert_file.path = k->cert_data ? NULL : k->cert_file;
+	a->key_file.path = k->key_data ? NULL : k->key_file;
+	if (k->token) { /* with a tokenFile: until that is read */
+		a->token = secret_new(secret_len(k->token) + 1);
+		memcpy(secret_bytes(a->token), secret_peek(k->token), secret_len(k->token));
+	}
+	return a;
+}
+
+void k8s_auth_free(struct k8s_auth *a)
+{
+	if (!a)
+		return;
+	op_scope_cancel(&a->ops);
+	assert(!a->waiters);
+	auth_exec_fini(&a->exec);
+	secret_free(a->token);
+	httpc_tls_unref(a->tls);
+	k8s_kubeconfig_free(a->conf);
+	free(a);
+}

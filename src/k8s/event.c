@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Per object a token bucket and the few events it had lately; an event said again is counted in the
+ * one that is there. At most IN_FLIGHT requests run, the rest wait in one list; the first failure
+ * empties it and keeps quiet for a while, so a failing API is left alone.
+ */
+#include "config.h"
+
+#include "tec/k8s/event.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/metric.h"
+#include "tec/k8s/call.h"
+
+#define OBJECTS_MAX 1000
+#define PER_OBJECT  8 /* different events remembered */
+#define BUCKET      25
+#define REFILL_MS   12000
+#define SAME_MS     600000
+#define IN_FLIGHT   8
+#define QUIET_MS    30000
+#define NOTE_MAX    1024
+#define ID_MAX      128
+
+static struct metric posted =
+	METRIC_COUNTER_INIT("tec_events_total", "Events by what became of them.", "outcome", NULL);
+
+struct said {
+	struct k8s_events *e;
+	struct object *about;
+	uint64_t key;    /* of type, reason, action, note; 0: free */
+	char *name, *rv; /* of the Event; rv NULL: not made yet */
+	unsigned count;  /* occurrences */
+	uint64_t last_ms;
+	struct op *call;
+	struct json_object *body; /* of the Event to make; only while it waits */
+	struct said *next_waiting;
+	bool waiting;
+};
+
+struct object {
+	struct object *next; /* in its bucket of the table */
+	uint64_t uid;        /* hash */
+	uint64_t used_ms, refilled_ms;
+	unsigned tokens;
+	struct said said[PER_OBJECT];
+};
+
+struct k8s_events {
+	struct loop *loop;
+	struct k8s_transport *t; /* borrowed */
+	char *ns, *controller, *instance;
+	struct op_scope ops;
+	struct object *table[256];
+	size_t n_objects;
+	struct said *waiting, **waiting_end;
+	unsigned in_flight;
+	uint64_t quiet_until_ms, serial;
+	bool failing; /* logged */
+};
+
+struct k8s_events *k8s_events_new(struct loop *l, struct k8s_transport *t, const char *ns,
+	const char *controller, const char *instance)
+{
+	struct k8s_events *e = xcalloc(1, sizeof(*e));
+
+	e->loop = l;
+	e->t = t;
+	e->ns = xstrdup(ns);
+	e->controller = xstrndup(controller, ID_MAX);
+	e->instance = xstrndup(instance, ID_MAX);
+	e->waiting_end = &e->waiting;
+	return e;
+}
+
+static void said_forget(struct said *s)
+{
+	free(s->name);
+	free(s->rv);
+	json_object_put(s->body);
+	memset(s, 0, sizeof(*s));
+}
+
+static void object_free(struct object *o)
+{
+	for (unsigned i = 0; i < PER_OBJECT; i++)
+		said_forget(&o->said[i]);
+	free(o);
+}
+
+void k8s_events_free(struct k8s_events *e)
+{
+	if (!e)
+		return;
+	op_scope_cancel(&e->ops);
+	for (size_t i = 0; i < ARRAY_LEN(e->table); i++) {
+		for (struct object *o = e->table[i], *next; o; o = next) {
+			next = o->next;
+			object_free(o);
+		}
+	}
+	free(e->ns);
+	free(e->controller);
+	free(e->instance);
+	free(e);
+}
+
+/* ---- what is remembered */
+
+static bool is_busy(const struct object *o)
+{
+	for (unsigned i = 0; i < PER_OBJECT; i++)
+		if (o->said[i].call || o->said[i].waiting)
+			return true;
+	return false;
+}
+
+/* Makes room for one more; false when everything is in use. */
+static bool evict(struct k8s_events *e)
+{
+	struct object **oldest = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(e->table); i++)
+		for (struct object **p = &e->table[i]; *p; p = &(*p)->next)
+			if ((!oldest || (*p)->used_ms < (*oldest)->used_ms) && !is_busy(*p))
+				oldest = p;
+	if (!oldest)
+		return false;
+	struct object *o = *oldest;
+
+	*oldest = o->next;
+	object_free(o);
+	e->n_objects--;
+	return true;
+}
+
+static struct object *object_get(struct k8s_events *e, const char *uid)
+{
+	uint64_t hash = str_hash(uid, strlen(uid)), now = clock_boot_ms();
+	struct object **head = &e->table[hash % ARRAY_LEN(e->table)], *o = *head;
+
+	while (o && o->uid != hash)
+		o = o->next;
+	if (!o) {
+		if (e->n_objects >= OBJECTS_MAX && !evict(e))
+			return NULL;
+		o = xcalloc(1, sizeof(*o));
+		o->uid = hash;
+		o->tokens = BUCKET;
+		o->refilled_ms = now;
+		o->next = *head;
+		*head = o;
+		e->n_objects++;
+	}
+	o->used_ms = now;
+	return o;
+}
+
+static bool take_token(struct object *o)
+{
+	uint64_t now = clock_boot_ms(), back = (now - o->refilled_ms) / REFILL_MS;
+
+	o->refilled_ms += back * REFILL_MS;
+	o->tokens = back >= BUCKET - o->tokens ? BUCKET : o->tokens + (unsigned)back;
+	if (o->tokens == 0)
+		return false;
+	o->tokens--;
+	return true;
+}
+
+/* The place of this event: the one said before, a free one, or the least recent; NULL when all are
+ * under way. */
+static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t key)
+{
+	struct said *best = NULL;
+	uint64_t now = clock_boot_ms();
+
+	for (unsigned i = 0; i < PER_OBJECT; i++) {
+		struct said *s = &o->said[i];
+		bool busy = s->call || s->waiting;
+
+		if (s->key && !busy && now - s->last_ms >= SAME_MS)
+			said_forget(s);
+		if (s->key == key)
+			return s;
+		if (!busy && (!best || s->last_ms < best->last_ms))
+			best = s;
+	}
+	if (best) {
+		said_forget(best);
+		best->e = e;
+		best->about = o;
+		best->key = key;
+	}
+	return best;
+}
+
+/* ---- requests */
+
+static void pump(struct k8s_events *e);
+
+static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct said *s = arg;
+	struct k8s_events *e = s->e;
+	const char *rv =
+		r && r->object ? json_get_str(r->object, "metadata/resourceVersion") : NULL;
+
+	e->in_flight--;
+	if (err_is_set(err) || !rv) {
+		metric_add(&posted, "failed", NULL, 1);
+		if (!e->failing)
+			log_err(LOG_WARN, NULL, "event not written", err);
+		/* a 404 or 409 on the patch is one Event that is gone, not a failing API */
+		if (err->kind != ERR_CONFLICT && err->kind != ERR_NOT_FOUND) {
+			e->failing = true;
+			e->quiet_until_ms = clock_boot_ms() + QUIET_MS;
+		}
+		said_forget(s);
+	} else {
+		metric_add(&posted, s->rv ? "counted" : "made", NULL, 1);
+		e->failing = false;
+		free(s->rv);
+		s->rv = xstrdup(rv);
+	}
+	pump(e);
+}
+
+static void start(struct said *s)
+{
+	struct k8s_events *e = s->e;
+
+	e->in_flight++;
+	if (s->rv) {
+		cleanup_json struct json_object *patch = json_obj();
+		char now[CLOCK_RFC3339_US_LEN];
+		struct json_object *series = json_obj();
+
+		clock_format_us(clock_wall_us(), now);
+		json_add_str(json_add_int(series, "count", s->count), "lastObservedTime", now);
+		json_add(patch, "metadata", json_add_str(json_obj(), "resourceVersion", s->rv));
+		json_add(patch, "series", series);
+		op_hold(&s->call, k8s_call_merge_patch(e->t, &e->ops, &kobj_event, e->ns, s->name,
+					  patch, on_done, s));
+		return;
+	}
+	op_hold(&s->call,
+		k8s_call_create(e->t, &e->ops, &kobj_event, e->ns, s->body, 0, on_done, s));
+	json_object_put(s->body);
+	s->body = NULL;
+}
+
+static void pump(struct k8s_events *e)
+{
+	bool quiet = clock_boot_ms() < e->quiet_until_ms;
+
+	while (e->waiting && (quiet || e->in_flight < IN_FLIGHT)) {
+		struct said *s = e->waiting;
+
+		e->waiting = s->next_waiting;
+		if (!e->waiting)
+			e->waiting_end = &e->waiting;
+		s->waiting = false;
+		s->next_waiting = NULL;
+		if (quiet) {
+			metric_add(&posted, "dropped", NULL, 1);
+			said_forget(s);
+		} else {
+			start(s);
+		}
+	}
+}
+
+static void enqueue(struct said *s)
+{
+	s->waiting = true;
+	*s->e->waiting_end = s;
+	s->e->waiting_end = &s->next_waiting;
+	pump(s->e);
+}
+
+/* <about>.<16 hex digits>, a DNS subdomain again. */
+static char *event_name(struct k8s_events *e, const char *about)
+{
+	uint64_t seed[3] = {(uint64_t)clock_wall_us(), ++e->serial, (uintptr_t)e};
+	size_t len = strlen(about);
+
+	if (len > 253 - 17)
+		len = 253 - 17;
+	while (len && (about[len - 1] == '.' || about[len - 1] == '-'))
+		len--;
+	return xasprintf("%.*s.%016" PRIx64, (int)len, about, str_hash(seed, sizeof(seed)));
+}
+
+static struct json_object *event_json(struct k8s_events *e, const struct kobj_gvk *gvk,
+	const struct kobj *about, enum k8s_event_type type, const char *reason, const char *action,
+	const char *note, const char *name)
+{
+	cleanup_strbuf struct strbuf version = STRBUF_INIT, about_version = STRBUF_INIT;
+	struct json_object *o = json_obj(), *meta = json_obj(), *regarding = json_obj();
+	char now[CLOCK_RFC3339_US_LEN];
+
+	clock_format_us(clock_wall_us(), now);
+	kobj_api_version(&kobj_event, &version);
+	kobj_api_version(gvk, &about_version);
+	json_add_str(json_add_str(meta, "name", name), "namespace", e->ns);
+	json_add_str(regarding, "apiVersion", strbuf_str(&about_version));
+	json_add_str(regarding, "kind", gvk->kind);
+	json_add_str(regarding, "namespace", e->ns);
+	json_add_str(regarding, "name", about->name);
+	json_add_str(regarding, "uid", about->uid);
+	json_add_str(o, "apiVersion", strbuf_str(&version));
+	json_add_str(o, "kind", kobj_event.kind);
+	json_add(o, "metadata", meta);
+	json_add_str(o, "eventTime", now);
+	json_add_str(o, "type", type == K8S_EVENT_WARNING ? "Warning" : "Normal");
+	json_add_str(o, "reason", reason);
+	json_add_str(o, "action", action);
+	json_add_str(o, "reportingController", e->controller);
+	json_add_str(o, "reportingInstance", e->instance);
+	json_add(o, "regarding", regarding);
+	json_add_str(o, "note", note);
+	return o;
+}
+
+/* At most NOTE_MAX bytes, whole characters, valid UTF-8. */
+static void PRINTF_LIKE(2, 0) make_note(struct strbuf *note, const char *fmt, va_list ap)
+{
+	strbuf_vaddf(note, fmt, ap);
+	if (!bytes_valid_utf8(strbuf_str(note), note->len))
+		for (size_t i = 0; i < note->len; i++)
+			if ((unsigned char)note->data[i] >= 0x80)
+				note->data[i] = '?';
+	if (note->len <= NOTE_MAX)
+		return;
+	note->len = NOTE_MAX;
+	while (note->len && ((unsigned char)note->data[note->len] & 0xc0) == 0x80)
+		note->len--;
+	note->data[note->len] = '\0';
+}
+
+static uint64_t said_key(
+	enum k8s_event_type type, const char *reason, const char *action, const struct strbuf *note)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+	uint64_t h;
+
+	strbuf_addf(&b, "%d %s %s ", (int)type, reason, action);
+	strbuf_add(&b, strbuf_str(note), note->len);
+	h = str_hash(strbuf_str(&b), b.len);
+	return h ? h : 1;
+}
+
+void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
+	enum k8s_event_type type, const char *reason, const char *action, const char *note_fmt, ...)
+{
+	cleanup_strbuf struct strbuf note = STRBUF_INIT;
+	struct object *o;
+	struct said *s;
+	va_list ap;
+
+	if (clock_boot_ms() < e->quiet_until_ms) {
+		metric_add(&posted, "dropped", NULL, 1);
+		return;
+	}
+	va_start(ap, note_fmt);
+	make_note(&note, note_fmt, ap);
+	va_end(ap);
+	o = object_get(e, about->uid);
+	s = o ? said_get(e, o, said_key(type, reason, action, &note)) : NULL;
+	if (s) {
+		s->count++;
+		s->last_ms = clock_boot_ms();
+	}
+	/* without a token, and behind a request under way, it is only counted: the next one tells
+	 * the sum */
+	if (!s || s->call || s->waiting || !take_token(o)) {
+		metric_add(&posted, "dropped", NULL, 1);
+		if (s && !s->rv && !s->call && !s->waiting)
+			said_forget(s);
+		return;
+	}
+	if (!s->rv) {
+		s->name = event_name(e, about->name);
+		s->body =
+			event_json(e, gvk, about, type, reason, action, strbuf_str(&note), s->name);
+	}
+	enqueue(s);
+}

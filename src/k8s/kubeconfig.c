@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * YAML to JSON (base/yaml), then by name: context -> cluster and user. Everything is checked here
+ * once, so that a later failure to connect is about the network. What we cannot do is refused by
+ * its name, never skipped: an ignored proxy or impersonation would talk to the wrong place or as
+ * the wrong person. The parsed tree and the file's text hold keys and are wiped.
+ */
+#include "config.h"
+
+#include "tec/k8s/kubeconfig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tec/base/json.h"
+#include "tec/base/str.h"
+#include "tec/base/yaml.h"
+
+#include "auth_internal.h"
+
+#define KUBECONFIG_MAX (1024u * 1024)
+
+void k8s_kubeconfig_free(struct k8s_kubeconfig *k)
+{
+	if (!k)
+		return;
+	free(k->server);
+	free(k->tls_server_name);
+	free(k->namespace_);
+	free(k->ca_file);
+	secret_free(k->ca_data);
+	free(k->cert_file);
+	free(k->key_file);
+	secret_free(k->cert_data);
+	secret_free(k->key_data);
+	free(k->token_file);
+	secret_free(k->token);
+	for (char **p = k->exec_argv; p && *p; p++)
+		free(*p);
+	free(k->exec_argv);
+	for (char **p = k->exec_env; p && *p; p++) {
+		secret_wipe(*p, strlen(*p));
+		free(*p);
+	}
+	free(k->exec_env);
+	free(k->exec_api_version);
+	free(k);
+}
+
+/* ---- members ---- */
+
+/* A string member. Absent, null and "" are 0 with *out NULL; another type is an error. */
+static int get_str(struct json_object *o, const char *what, const char *name, const char **out,
+	struct err *err)
+{
+	struct json_object *v = NULL;
+
+	*out = NULL;
+	if (!json_object_object_get_ex(o, name, &v) || !v)
+		return 0;
+	*out = json_get_str(o, name);
+	if (!*out)
+		return err_set(err, ERR_INVALID, "%s: %s is not a string", what, name);
+	if (!**out)
+		*out = NULL;
+	return 0;
+}
+
+static int get_bool(
+	struct json_object *o, const char *what, const char *name, bool *out, struct err *err)
+{
+	struct json_object *v = NULL;
+
+	*out = false;
+	if (!json_object_object_get_ex(o, name, &v) || !v)
+		return 0;
+	if (!json_object_is_type(v, json_type_boolean))
+		return err_set(err, ERR_INVALID, "%s: %s is not true or false", what, name);
+	*out = json_object_get_boolean(v);
+	return 0;
+}
+
+static char *in_dir(const char *dir, const char *path)
+{
+	return path[0] == '/' || !dir || !*dir ? xstrdup(path) : xasprintf("%s/%s", dir, path);
+}
+
+static int get_file(struct json_object *o, const char *what, const char *name, const char *dir,
+	char **out, struct err *err)
+{
+	const char *s;
+
+	if (get_str(o, what, name, &s, err) != 0)
+		return -1;
+	*out = s ? in_dir(dir, s) : NULL;
+	return 0;
+}
+
+/* base64, line breaks allowed as Go's decoder allows them. */
+static int get_data(struct json_object *o, const char *what, const char *name, struct secret **out,
+	struct err *err)
+{
+	const char *s;
+	struct secret *flat;
+	size_t len, n = 0;
+	char *p;
+
+	if (get_str(o, what, name, &s, err) != 0)
+		return -1;
+	if (!s)
+		return 0;
+	len = strlen(s);
+	if (len > SECRET_MAX_LEN)
+		return err_set(err, ERR_INVALID, "%s: %s is larger than 64 KiB", what, name);
+	flat = secret_new(len);
+	p = (char *)secret_bytes(flat);
+	for (size_t i = 0; i < len; i++)
+		if (s[i] != '\n' && s[i] != '\r')
+			p[n++] = s[i];
+	*out = n ? secret_from_b64(p, n) : NULL;
+	secret_free(flat);
+	if (!*out)
+		return err_set(err, ERR_INVALID, "%s: %s is not base64", what, name);
+	return 0;
+}
+
+/* The element of an array of {name, <member>: {...}}; its inner object. */
+static struct json_object *find_named(struct json_object *root, const char *list,
+	const char *member, const char *name, struct err *err)
+{
+	struct json_object *arr = json_get_arr(root, list);
+
+	for (size_t i = 0; arr && i < json_object_array_length(arr); i++) {
+		struct json_object *e = json_object_array_get_idx(arr, i), *inner;
+
+		if (!json_object_is_type(e, json_type_object) ||
+			!str_eq(json_get_str(e, "name"), name))
+			continue;
+		inner = json_get_obj(e, member);
+		if (!inner)
+			err_set(err, ERR_INVALID, "%s \"%s\" has no %s", list, name, member);
+		return inner;
+	}
+	err_set(err, ERR_NOT_FOUND, "there is no \"%s\" in %s", name, list);
+	return NULL;
+}
+
+/* ---- cluster ---- */
+
+static bool has_credentials(const struct k8s_kubeconfig *k)
+{
+	return k->token || k->token_file || k->cert_data || k->cert_file || k->exec_argv;
+}
+
+static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
+{
+	bool tls = s && str_starts(s, "https://");
+	const char *host = s ? s + (tls ? 8 : 7) : NULL;
+	size_t len;
+
+	if (!s || (!tls && !str_starts(s, "http://")))
+		return err_set(err, ERR_INVALID, "server is not an https:// address");
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p <= 0x20 || *p == 0x7f || *p == '?' || *p == '#')
+			return err_set(
+				err, ERR_INVALID, "server holds a blank, a query or a fragment");
+	if (strchr(host, '@'))
+		return err_set(err, ERR_INVALID,
+			"server holds user information: put a token in users instead");
+	if (!*host || *host == '/' || *host == ':')
+		return err_set(err, ERR_INVALID, "server has no host");
+	if (!tls && has_credentials(k))
+		return err_set(
+			err, ERR_INVALID, "server is plain http: credentials are not sent over it");
+	len = strlen(s);
+	while (len && s[len - 1] == '/')
+		len--;
+	k->server = xstrndup(s, len);
+	return 0;
+}
+
+static int read_cluster(
+	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
+{
+	const char *server, *proxy, *name;
+
+	if (get_str(o, "cluster", "server", &server, err) != 0 ||
+		get_str(o, "cluster", "proxy-url", &proxy, err) != 0 ||
+		get_str(o, "cluster", "tls-server-name", &name, err) != 0 ||
+		get_bool(o, "cluster", "insecure-skip-tls-verify", &k->insecure, err) != 0 ||
+		get_file(o, "cluster", "certificate-authority", dir, &k->ca_file, err) != 0 ||
+		get_data(o, "cluster", "certificate-authority-data", &k->ca_data, err) != 0)
+		return -1;
+	if (proxy)
+		return err_set(err, ERR_INVALID,
+			"proxy-url is not supported: the API server must be reachable directly");
+	if (k->insecure && (k->ca_file || k->ca_data))
+		return err_set(err, ERR_INVALID,
+			"insecure-skip-tls-verify and certificate-authority exclude each other: remove one");
+	k->tls_server_name = name ? xstrdup(name) : NULL;
+	return set_server(k, server, err);
+}
+
+/* ---- user ---- */
+
+static const struct {
+	const char *name, *instead;
+} refused[] = {
+	{"auth-provider", "use an exec plugin"},
+	{"username", "use a token or a client certificate"},
+	{"password", "use a token or a client certificate"},
+	{"as", "impersonation: use the account's own credentials"},
+	{"as-uid", "impersonation: use the account's own credentials"},
+	{"as-groups", "impersonation: use the account's own credentials"},
+	{"as-user-extra", "impersonation: use the account's own credentials"},
+};
+
+static bool is_empty(struct json_object *v)
+{
+	switch (json_object_get_type(v)) {
+	case json_type_null:
+		return true;
+	case json_type_string:
+		return json_object_get_string_len(v) == 0;
+	case json_type_array:
+		return json_object_array_length(v) == 0;
+	case json_type_object:
+		return json_object_object_length(v) == 0;
+	default:
+		return false;
+	}
+}
+
+static int read_exec_env(struct k8s_kubeconfig *k, struct json_object *o, struct err *err)
+{
+	struct json_object *arr = json_get(o, "env");
+	size_t n = 0;
+
+	if (arr && !json_object_is_type(arr, json_type_array))
+		return err_set(err, ERR_INVALID, "exec: env is not a list");
+	n = arr ? json_object_array_length(arr) : 0;
+	k->exec_env = xcalloc(n + 1, sizeof(*k->exec_env));
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *e = json_object_array_get_idx(arr, i);
+		const char *name = json_get_str(e, "name"), *value = json_get_str(e, "value");
+
+		if (!name || !*name || strchr(name, '=') || !value)
+			return err_set(
+				err, ERR_INVALID, "exec: env[%zu] needs a name and a value", i);
+		k->exec_env[i] = xasprintf("%s=%s", name, value);
+	}
+	return 0;
+}
+
+static int read_exec_argv(struct k8s_kubeconfig *k, struct json_object *o, const char *command,
+	const char *dir, struct err *err)
+{
+	struct json_object *arr = json_get(o, "args");
+	size_t n;
+
+	if (arr && !json_object_is_type(arr, json_type_array))
+		return err_set(err, ERR_INVALID, "exec: args is not a list");
+	n = arr ? json_object_array_length(arr) : 0;
+	k->exec_argv = xcalloc(n + 2, sizeof(*k->exec_argv));
+	/* A bare name is looked up in PATH, a relative path belongs to the file's folder (as
+	 * client-go does). */
+	k->exec_argv[0] = strchr(command, '/') ? in_dir(dir, command) : xstrdup(command);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *e = json_object_array_get_idx(arr, i);
+		const char *s =
+			json_object_is_type(e, json_type_string) ? json_object_get_string(e) : NULL;
+
+		if (!s || strlen(s) != (size_t)json_object_get_string_len(e))
+			return err_set(
+				err, ERR_INVALID, "exec: args[%zu] is not a string: quote it", i);
+		k->exec_argv[i + 1] = xstrdup(s);
+	}
+	return 0;
+}
+
+static int read_exec(
+	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
+{
+	const char *version, *command, *mode;
+
+	if (get_str(o, "exec", "apiVersion", &version, err) != 0 ||
+		get_str(o, "exec", "command", &command, err) != 0 ||
+		get_str(o, "exec", "interactiveMode", &mode, err) != 0 ||
+		get_bool(o, "exec", "provideClusterInfo", &k->exec_cluster_info, err) != 0)
+		return -1;
+	if (!str_eq(version, "client.authentication.k8s.io/v1") &&
+		!str_eq(version, "client.authentication.k8s.io/v1beta1"))
+		return err_set(err, ERR_INVALID,
+			"exec: apiVersion must be client.authentication.k8s.io/v1 or v1beta1: update the plugin's entry");
+	if (!command)
+		return err_set(err, ERR_INVALID, "exec: command is missing");
+	if (str_eq(mode, "Always"))
+		return err_set(err, ERR_INVALID,
+			"exec: interactiveMode Always needs a terminal, and an operator has none: use a token or certificate");
+	if (mode && !str_eq(mode, "Never") && !str_eq(mode, "IfAvailable"))
+		return err_set(
+			err, ERR_INVALID, "exec: interactiveMode must be Never or IfAvailable");
+	k->exec_api_version = xstrdup(version);
+	if (read_exec_argv(k, o, command, dir, err) != 0)
+		return -1;
+	return read_exec_env(k, o, err);
+}
+
+static int check_user(const struct k8s_kubeconfig *k, struct err *err)
+{
+	bool cert = k->cert_file || k->cert_data, key = k->key_file || k->key_data;
+
+	if (cert != key)
+		return err_set(err, ERR_INVALID,
+			"user: client-certificate and client-key need each other");
+	if (k->exec_argv && (k->token || k->token_file || cert))
+		return err_set(err, ERR_INVALID,
+			"user: exec and a token or client certificate exclude each other: remove one");
+	if (k->token)
+		for (size_t i = 0; i < secret_len(k->token); i++)
+			if (secret_peek(k->token)[i] <= 0x20 || secret_peek(k->token)[i] >= 0x7f)
+				return err_set(err, ERR_INVALID,
+					"user: token holds blanks or bytes that are no ASCII");
+	return 0;
+}
+
+static int read_user(
+	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
+{
+	struct json_object *exec = NULL, *v = NULL;
+	const char *token;
+
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+		if (json_object_object_get_ex(o, refused[i].name, &v) && !is_empty(v))
+			return err_set(err, ERR_INVALID, "user: %s is not supported: %s",
+				refused[i].name, refused[i].instead);
+	if (get_str(o, "user", "token", &token, err) != 0 ||
+		get_file(o, "user", "tokenFile", dir, &k->token_file, err) != 0 ||
+		get_file(o, "user", "client-certificate", dir, &k->cert_file, err) != 0 ||
+		get_file(o, "user", "client-key", dir, &k->key_file, err) != 0 ||
+		get_data(o, "user", "client-certificate-data", &k->cert_data, err) != 0 ||
+		get_data(o, "user", "client-key-data", &k->key_data, err) != 0)
+		return -1;
+	if (token && strlen(token) >= SECRET_MAX_LEN)
+		return err_set(err, ERR_INVALID, "user: token is larger than 64 KiB");
+	k->token = token ? secret_new_copy(token, strlen(token)) : NULL;
+	if (json_object_object_get_ex(o, "exec", &exec) && exec) {
+		if (!json_object_is_type(exec, json_type_object))
+			return err_set(err, ERR_INVALID, "user: exec is not a map");
+		if (read_exec(k, exec, dir, err) != 0)
+			return -1;
+	}
+	return check_user(k, err);
+}
+
+/* ---- the whole ---- */
+
+static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const char *dir,
+	const char *context, struct err *err)
+{
+	const char *kind, *current, *cluster, *user, *ns;
+	struct json_object *ctx, *o;
+
+	if (!json_object_is_type(root, json_type_object))
+		return err_set(err, ERR_INVALID, "not a kubeconfig: no map");
+	if (get_str(root, "kubeconfig", "kind", &kind, err) != 0 ||
+		get_str(root, "kubeconfig", "current-context", &current, err) != 0)
+		return -1;
+	if (kind && !str_eq(kind, "Config"))
+		return err_set(err, ERR_INVALID, "not a kubeconfig: kind is not Config");
+	context = context && *context ? context : current;
+	if (!context)
+		return err_set(err, ERR_NOT_FOUND,
+			"current-context is not set: kubectl config use-context NAME");
+	ctx = find_named(root, "contexts", "context", context, err);
+	if (!ctx)
+		return -1;
+	if (get_str(ctx, "context", "cluster", &cluster, err) != 0 ||
+		get_str(ctx, "context", "user", &user, err) != 0 ||
+		get_str(ctx, "context", "namespace", &ns, err) != 0)
+		return err_wrap(err, "context \"%s\"", context);
+	if (!cluster)
+		return err_set(err, ERR_INVALID, "context \"%s\" names no cluster", context);
+	k->namespace_ = ns ? xstrdup(ns) : NULL;
+	o = user ? find_named(root, "users", "user", user, err) : NULL;
+	if (user && (!o || read_user(k, o, dir, err) != 0))
+		return err_wrap(err, "context \"%s\"", context);
+	o = find_named(root, "clusters", "cluster", cluster, err);
+	if (!o || read_cluster(k, o, dir, err) != 0)
+		return err_wrap(err, "context \"%s\"", context);
+	return 0;
+}
+
+struct k8s_kubeconfig *k8s_kubeconfig_parse(
+	const char *text, size_t len, const char *dir, const char *context, struct err *err)
+{
+	struct json_object *root = yaml_parse(text, len, err);
+	struct k8s_kubeconfig *k;
+
+	if (!root) {
+		if (!err_is_set(err))
+			err_set(err, ERR_INVALID, "not a kubeconfig: empty");
+		return NULL;
+	}
+	k = xcalloc(1, sizeof(*k));
+	if (read_config(k, root, dir, context, err) != 0) {
+		k8s_kubeconfig_free(k);
+		k = NULL;
+	}
+	json_wipe(root);
+	json_object_put(root);
+	return k;
+}
+
+char *auth_file_read(const char *path, size_t max, size_t *len, struct stat *st, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), e = errno;
+	struct stat own;
+	char *buf;
+	ssize_t n = 0;
+
+	*len = 0;
+	if (fd < 0) {
+		err_set_errno(err, e == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, e, "%s", path);
+		return NULL;
+	}
+	buf = xcalloc(1, max + 1);
+	if (fstat(fd, st ? st : &own) != 0)
+		n = -1;
+	while (n >= 0 && *len <= max && (n = read(fd, buf + *len, max + 1 - *len)) > 0)
+		*len += (size_t)n;
+	e = errno;
+	(void)close(fd);
+	if (n < 0)
+		err_set_errno(err, ERR_INVALID, e, "%s", path);
+	else if (*len > max)
+		err_set(err, ERR_INVALID, "%s: larger than %zu bytes", path, max);
+	if (err_is_set(err)) {
+		auth_file_free(buf, max + 1);
+		return NULL;
+	}
+	buf[*len] = '\0';
+	return buf;
+}
+
+void auth_file_free(char *text, size_t len)
+{
+	if (text)
+		secret_wipe(text, len);
+	free(text);
+}
+
+struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context, struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	cleanup_free char *dir =
+		slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+	struct k8s_kubeconfig *k;
+	size_t len;
+	char *text = auth_file_read(path, KUBECONFIG_MAX, &len, NULL, err);
+
+	if (!text) {
+		if (err->kind == ERR_NOT_FOUND && strchr(path, ':'))
+			err_wrap(err, "kubeconfig: name one file (lists of files are not merged)");
+		else
+			err_wrap(err,
+				"kubeconfig: give a readable file with --kubeconfig or KUBECONFIG");
+		return NULL;
+	}
+	k = k8s_kubeconfig_parse(text, len, dir, context, err);
+	auth_file_free(text, len);
+	if (!k)
+		err_wrap(err, "kubeconfig %s", path);
+	return k;
+}
+
+struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
+	const char *host, const char *port, const char *root, struct err *err)
+{
+	struct k8s_kubeconfig *k;
+	uint64_t number;
+
+	if (!host || !*host || !port || str_to_u64(port, 65535, &number) != 0 || number == 0) {
+		err_set(err, ERR_NOT_FOUND,
+			"not in a cluster (KUBERNETES_SERVICE_HOST and _PORT): use --kubeconfig FILE");
+		return NULL;
+	}
+	k = xcalloc(1, sizeof(*k));
+	k->server = xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
+	k->token_file = xasprintf("%s/token", root);
+	k->ca_file = xasprintf("%s/ca.crt", root);
+	if (access(k->token_file, R_OK) != 0 || access(k->ca_file, R_OK) != 0) {
+		err_set_errno(err, ERR_NOT_FOUND, errno,
+			"no service account in %s: set automountServiceAccountToken", root);
+		k8s_kubeconfig_free(k);
+		return NULL;
+	}
+	cleanup_free char *ns_file = xasprintf("%s/namespace", root);
+	struct err ignored = ERR_INIT;
+	size_t len;
+	char *ns = auth_file_read(ns_file, 255, &len, NULL, &ignored);
+
+	if (ns)
+		ns[strcspn(ns, " \t\r\n")] = '\0';
+	if (ns && *ns)
+		k->namespace_ = xstrdup(ns);
+	free(ns);
+	return k;
+}

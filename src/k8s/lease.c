@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * As client-go's leader election: a holder's lease has run out when its record has not changed for
+ * the record's duration by our own boot clock, whatever times it holds. The holder counts its
+ * deadline from before a renewal was sent, so it stops before anybody else can start. Every write
+ * is a merge patch with the resourceVersion last seen; a conflict means look again.
+ */
+#include "config.h"
+
+#include "tec/k8s/lease.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/k8s/call.h"
+#include "tec/loop/timer.h"
+
+#define RELEASE_MS    2000
+#define FOREIGN_MAX_S 3600 /* nobody else's record keeps us waiting for longer */
+
+static struct metric leader_gauge = METRIC_GAUGE_INIT(
+	"tec_lease_state", "1 for the state of the leader election.", "state", NULL);
+
+static const char *const state_names[] = {
+	[K8S_LEASE_IDLE] = "idle",
+	[K8S_LEASE_STANDBY] = "standby",
+	[K8S_LEASE_LEADER] = "leader",
+	[K8S_LEASE_RELEASED] = "released",
+};
+
+struct k8s_lease {
+	struct loop *loop;
+	struct k8s_transport *t; /* borrowed */
+	char *ns, *name, *identity;
+	uint32_t duration_ms, deadline_ms, retry_ms;
+	void (*on_change)(void *arg, bool leader);
+	void *arg;
+	enum k8s_lease_state state;
+	struct op_scope ops;
+	struct op *call;
+	struct timer next;   /* to step() */
+	struct timer limit;  /* of the call in flight */
+	struct timer lose;   /* the renew deadline */
+	uint64_t sent_ms;    /* when the call in flight was started */
+	uint64_t renewed_ms; /* when the last successful renewal was started */
+	/* the record as last seen */
+	char *rv;                    /* NULL: unknown, read it first */
+	uint64_t seen_hash, seen_ms; /* its text, and since when it has not changed */
+	char *holder;
+	int64_t transitions, holder_duration_s;
+	bool failing; /* logged */
+	uint64_t random;
+	/* release */
+	struct timer release_end;
+	bool releasing;
+	void (*released)(void *arg);
+	void *released_arg;
+};
+
+static void step(void *arg);
+
+static struct log_ctx context(const struct k8s_lease *s)
+{
+	return (struct log_ctx){.kind = "Lease", .ns = s->ns, .name = s->name};
+}
+
+static void set_state(struct k8s_lease *s, enum k8s_lease_state to, const char *reason)
+{
+	enum k8s_lease_state from = s->state;
+	struct log_ctx lc = context(s);
+	bool ok = false;
+
+	if (from == to)
+		return;
+	switch (from) {
+	case K8S_LEASE_IDLE:
+		ok = to == K8S_LEASE_STANDBY || to == K8S_LEASE_RELEASED;
+		break;
+	case K8S_LEASE_STANDBY:
+	case K8S_LEASE_LEADER:
+		ok = to != K8S_LEASE_IDLE;
+		break;
+	case K8S_LEASE_RELEASED:
+		break;
+	}
+	if (!ok)
+		DIE("lease %s: %s -> %s", s->name, state_names[from], state_names[to]);
+	s->state = to;
+	metric_set(&leader_gauge, state_names[from], NULL, 0);
+	metric_set(&leader_gauge, state_names[to], NULL, 1);
+	log_info(&lc,
+		to == K8S_LEASE_LEADER     ? "became leader"
+		: from == K8S_LEASE_LEADER ? "no longer leader"
+					   : "leader election",
+		"state=%s reason=%s holder=%s", state_names[to], log_esc(reason),
+		log_esc(s->holder ? s->holder : ""));
+	if (s->on_change && (from == K8S_LEASE_LEADER || to == K8S_LEASE_LEADER))
+		s->on_change(s->arg, to == K8S_LEASE_LEADER);
+}
+
+static uint32_t with_jitter(struct k8s_lease *s, uint32_t ms)
+{
+	uint64_t seed[3] = {++s->random, clock_boot_us(), (uintptr_t)s};
+
+	return ms + (uint32_t)(str_hash(seed, sizeof(seed)) % (ms / 5 + 1));
+}
+
+static void step_after(struct k8s_lease *s, uint32_t ms)
+{
+	if (s->state != K8S_LEASE_RELEASED || s->releasing)
+		timer_set(&s->next, ms);
+}
+
+static void lose(struct k8s_lease *s, const char *reason)
+{
+	timer_cancel(&s->lose);
+	set_state(s, K8S_LEASE_STANDBY, reason);
+}
+
+static void on_deadline(void *arg)
+{
+	struct k8s_lease *s = arg;
+
+	lose(s, "not renewed in time");
+}
+
+static void forget_record(struct k8s_lease *s)
+{
+	free(s->rv);
+	s->rv = NULL;
+}
+
+static void observe(struct k8s_lease *s, struct json_object *o)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct json_object *spec = json_get_obj(o, "spec");
+	const char *rv = json_get_str(o, "metadata/resourceVersion"),
+		   *holder = json_get_str(spec, "holderIdentity");
+	uint64_t hash;
+
+	if (spec)
+		json_canonical(&text, spec);
+	hash = str_hash(strbuf_str(&text), text.len);
+	if (s->seen_ms == 0 || hash != s->seen_hash)
+		s->seen_ms = clock_boot_ms();
+	s->seen_hash = hash;
+	free(s->rv);
+	s->rv = xstrdup(rv);
+	free(s->holder);
+	s->holder = xstrdup(holder ? holder : "");
+	s->transitions = json_get_int(spec, "leaseTransitions", 0);
+	s->holder_duration_s = json_get_int(spec, "leaseDurationSeconds", s->duration_ms / 1000);
+	if (s->holder_duration_s < 1)
+		s->holder_duration_s = 1;
+	if (s->holder_duration_s > FOREIGN_MAX_S)
+		s->holder_duration_s = FOREIGN_MAX_S;
+}
+
+static bool is_ours(const struct k8s_lease *s)
+{
+	return str_eq(s->holder, s->identity);
+}
+
+static bool is_free(const struct k8s_lease *s)
+{
+	return !*s->holder || clock_boot_ms() >= s->seen_ms + (uint64_t)s->holder_duration_s * 1000;
+}
+
+/* ---- calls */
+
+static void call_ended(struct k8s_lease *s, const struct err *err)
+{
+	struct log_ctx lc = context(s);
+	bool failed = err_is_set(err) && err->kind != ERR_CONFLICT && err->kind != ERR_NOT_FOUND;
+
+	timer_cancel(&s->limit);
+	if (failed && !s->failing)
+		log_err(LOG_WARN, &lc, "lease request failed", err);
+	s->failing = failed;
+}
+
+/* No answer for half of the renew deadline: give it up while there is time for another try. What it
+ * did, the next look tells. */
+static void on_limit(void *arg)
+{
+	struct k8s_lease *s = arg;
+	struct err err = ERR_INIT;
+
+	op_cancel(&s->call);
+	err_set(&err, ERR_TRANSIENT, "no answer in time");
+	call_ended(s, &err);
+	forget_record(s);
+	step_after(
+		s, with_jitter(s, s->state == K8S_LEASE_LEADER ? s->retry_ms / 10 : s->retry_ms));
+}
+
+static void start_call(struct k8s_lease *s, struct op *call)
+{
+	op_hold(&s->call, call);
+	timer_set(&s->limit, s->deadline_ms / 2);
+}
+
+static void finish_release(struct k8s_lease *s)
+{
+	void (*done)(void *) = s->released;
+	void *arg = s->released_arg;
+
+	op_cancel(&s->call);
+	timer_cancel(&s->limit);
+	timer_cancel(&s->next);
+	timer_cancel(&s->release_end);
+	s->releasing = false;
+	s->released = NULL;
+	if (done)
+		done(arg); /* may free s */
+}
+
+static void on_release_end(void *arg)
+{
+	finish_release(arg);
+}
+
+/* The record says we hold it, written by a request started at sent_ms. */
+static void renewed(struct k8s_lease *s, struct json_object *o)
+{
+	uint64_t end = s->sent_ms + s->deadline_ms, now = clock_boot_ms();
+
+	observe(s, o);
+	if (!is_ours(s) || now >= end) { /* an answer too late is no lease */
+		step_after(s, s->retry_ms / 10);
+		return;
+	}
+	s->renewed_ms = s->sent_ms;
+	timer_set(&s->lose, end - now);
+	set_state(s, K8S_LEASE_LEADER, "acquired");
+	if (s->state == K8S_LEASE_LEADER)
+		step_after(s, s->retry_ms);
+}
+
+static void on_written(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct k8s_lease *s = arg;
+
+	call_ended(s, err);
+	if (s->state == K8S_LEASE_RELEASED && (!err_is_set(err) || err->kind != ERR_CONFLICT)) {
+		finish_release(s);
+		return;
+	}
+	if (!err_is_set(err) && r->object) {
+		renewed(s, r->object);
+		return;
+	}
+	forget_record(s);
+	if (err->kind == ERR_NOT_FOUND && s->state == K8S_LEASE_LEADER)
+		lose(s, "the Lease was deleted"); /* the next one may be somebody else's */
+	/* soon, but never without a pause: a server that always says so must not be asked in a loop
+	 */
+	step_after(s, with_jitter(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND
+					     ? s->retry_ms / 10
+					     : s->retry_ms / 2));
+}
+
+static void add_times(struct k8s_lease *s, struct json_object *spec, const char *holder, bool taken)
+{
+	char now[CLOCK_RFC3339_US_LEN];
+
+	clock_format_us(clock_wall_us(), now);
+	json_add_str(spec, "holderIdentity", holder);
+	json_add_int(spec, "leaseDurationSeconds", *holder ? s->duration_ms / 1000 : 1);
+	json_add_str(spec, "renewTime", now);
+	if (taken)
+		json_add_str(spec, "acquireTime", now);
+}
+
+static void create(struct k8s_lease *s)
+{
+	cleanup_json struct json_object *o = json_obj();
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *spec = json_obj();
+
+	kobj_api_version(&kobj_lease, &version);
+	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", kobj_lease.kind);
+	json_add(o, "metadata", json_add_str(json_obj(), "name", s->name));
+	json_add(o, "spec", spec);
+	add_times(s, spec, s->identity, true);
+	json_add_int(spec, "leaseTransitions", 0);
+	s->sent_ms = clock_boot_ms();
+	start_call(s, k8s_call_create(s->t, &s->ops, &kobj_lease, s->ns, o, s->deadline_ms / 2,
+			      on_written, s));
+}
+
+static void patch(struct k8s_lease *s, const char *holder)
+{
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *spec = json_obj();
+	bool taken = *holder && !is_ours(s);
+
+	json_add(o, "metadata", json_add_str(json_obj(), "resourceVersion", s->rv));
+	json_add(o, "spec", spec);
+	add_times(s, spec, holder, taken);
+	if (taken)
+		json_add_int(spec, "leaseTransitions", s->transitions + 1);
+	s->sent_ms = clock_boot_ms();
+	start_call(s,
+		k8s_call_merge_patch(s->t, &s->ops, &kobj_lease, s->ns, s->name, o, on_written, s));
+}
+
+static void on_read(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct k8s_lease *s = arg;
+	bool absent = err->kind == ERR_NOT_FOUND;
+
+	call_ended(s, err);
+	if (s->state == K8S_LEASE_RELEASED) {
+		if (err_is_set(err) || !r->object) {
+			finish_release(s);
+			return;
+		}
+		observe(s, r->object);
+		if (is_ours(s))
+			patch(s, "");
+		else
+			finish_release(s);
+		return;
+	}
+	if (!err_is_set(err) && r->object)
+		observe(s, r->object);
+	else
+		forget_record(s);
+	if (s->state == K8S_LEASE_LEADER && (absent || (s->rv && !is_ours(s))))
+		lose(s, absent ? "the Lease was deleted" : "somebody else holds it");
+	if (s->state == K8S_LEASE_RELEASED)
+		return;
+	if (absent)
+		create(s);
+	else if (s->rv && (is_ours(s) || is_free(s)))
+		patch(s, s->identity);
+	else
+		step_after(s, with_jitter(s, s->retry_ms));
+}
+
+static void step(void *arg)
+{
+	struct k8s_lease *s = arg;
+
+	op_cancel(&s->call);
+	if (s->rv && (s->state == K8S_LEASE_LEADER || s->state == K8S_LEASE_RELEASED))
+		patch(s, s->state == K8S_LEASE_LEADER ? s->identity : "");
+	else
+		start_call(s, k8s_call_get(s->t, &s->ops, &kobj_lease, s->ns, s->name, on_read, s));
+}
+
+/* ---- owner's side */
+
+struct k8s_lease *k8s_lease_new(
+	struct loop *l, struct k8s_transport *t, const struct k8s_lease_conf *conf)
+{
+	struct k8s_lease *s = xcalloc(1, sizeof(*s));
+
+	s->loop = l;
+	s->t = t;
+	s->ns = xstrdup(conf->ns);
+	s->name = xstrdup(conf->name);
+	s->identity = xstrdup(conf->identity);
+	s->duration_ms = conf->duration_ms ? conf->duration_ms : 15000;
+	s->deadline_ms = conf->deadline_ms ? conf->deadline_ms : 10000;
+	s->retry_ms = conf->retry_ms ? conf->retry_ms : 2000;
+	s->on_change = conf->on_change;
+	s->arg = conf->arg;
+	assert(s->duration_ms > s->deadline_ms && s->deadline_ms > s->retry_ms && s->identity[0]);
+	timer_init(&s->next, l, step, s);
+	timer_init(&s->limit, l, on_limit, s);
+	timer_init(&s->lose, l, on_deadline, s);
+	timer_init(&s->release_end, l, on_release_end, s);
+	return s;
+}
+
+void k8s_lease_free(struct k8s_lease *s)
+{
+	if (!s)
+		return;
+	op_scope_cancel(&s->ops);
+	timer_fini(&s->next);
+	timer_fini(&s->limit);
+	timer_fini(&s->lose);
+	timer_fini(&s->release_end);
+	free(s->ns);
+	free(s->name);
+	free(s->identity);
+	free(s->rv);
+	free(s->holder);
+	free(s);
+}
+
+void k8s_lease_start(struct k8s_lease *s)
+{
+	if (s->state != K8S_LEASE_IDLE)
+		return;
+	set_state(s, K8S_LEASE_STANDBY, "start");
+	timer_set(&s->next, 0);
+}
+
+bool k8s_lease_may_write(void *arg)
+{
+	const struct k8s_lease *s = arg;
+
+	return s->state == K8S_LEASE_LEADER && clock_boot_ms() < s->renewed_ms + s->deadline_ms;
+}
+
+enum k8s_lease_state k8s_lease_state(const struct k8s_lease *s)
+{
+	return s->state;
+}
+
+void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg)
+{
+	bool held = s->state == K8S_LEASE_LEADER, unsure = s->call != NULL;
+
+	assert(s->state != K8S_LEASE_RELEASED);
+	s->releasing = true;
+	s->released = done;
+	s->released_arg = arg;
+	timer_cancel(&s->lose);
+	timer_cancel(&s->next);
+	timer_cancel(&s->limit);
+	/* A renewal in flight may still be written, with a resourceVersion that is then not ours:
+	 * look first. */
+	op_cancel(&s->call);
+	if (unsure)
+		forget_record(s);
+	set_state(s, K8S_LEASE_RELEASED, "released");
+	if (held || unsure)
+		step(s);
+	timer_set(&s->release_end, held || unsure ? RELEASE_MS : 0);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One call in flight at most, one timer for all waiting. A call's end only notes what happened and
+ * sets the state with the time to wait; step() starts the next call. Backoff is forgotten when a
+ * stream has lived for a second, not when a list succeeds: otherwise a server that lists well and
+ * refuses every watch would be asked without a pause.
+ */
+#include "config.h"
+
+#include "tec/k8s/watch.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/metric.h"
+#include "tec/base/secret.h"
+#include "tec/k8s/split.h"
+#include "tec/loop/timer.h"
+
+#define PAGE             "500"
+#define SILENCE_LIST_MS  30000
+#define SILENCE_WATCH_MS 120000 /* bookmarks come about every minute */
+#define BACKOFF_MIN_MS   800
+#define BACKOFF_MAX_MS   30000
+#define LIVED_MS         1000 /* a stream that lived so long was a success */
+#define GIVE_UP_RESUME                                                                             \
+	3              /* failed watches in a row before the resourceVersion itself is doubted     \
+			*/
+#define REFUSED_MAX 32 /* bad objects remembered as logged */
+
+static struct metric states = METRIC_GAUGE_INIT(
+	"tec_watch_state", "1 for the state each watch is in.", "resource", "state");
+static struct metric events = METRIC_COUNTER_INIT(
+	"tec_watch_events_total", "Objects and events taken in by watches.", "resource", "type");
+static struct metric restarts = METRIC_COUNTER_INIT("tec_watch_restarts_total",
+	"Lists and streams begun anew, by reason.", "resource", "reason");
+
+static const char *const state_names[] = {
+	[K8S_WATCH_IDLE] = "idle",
+	[K8S_WATCH_LISTING] = "listing",
+	[K8S_WATCH_WATCHING] = "watching",
+	[K8S_WATCH_BACKOFF] = "backoff",
+	[K8S_WATCH_STOPPED] = "stopped",
+};
+
+struct k8s_watch {
+	struct loop *loop;
+	struct k8s_transport *t; /* borrowed */
+	struct k8s_cache *cache; /* borrowed */
+	const struct kobj_gvk *gvk;
+	char *ns, *field_selector, *label_selector;
+	k8s_extract_fn extract;
+	bool secret;
+	enum k8s_watch_state state;
+	void (*on_state)(void *arg);
+	void *on_state_arg;
+	struct op_scope ops;
+	struct op *call;
+	struct timer next;       /* to step() */
+	struct k8s_split *split; /* of the call in flight */
+	char *rv;                /* where to resume; NULL: list */
+	char *list_rv, *cont;    /* between pages */
+	uint64_t started_ms;
+	unsigned fails;                    /* in a row */
+	bool in_data;                      /* our own on_data is running */
+	bool gone, malformed, error_event; /* what the stream said before it ended */
+	struct err event_err;
+	uint64_t refused[REFUSED_MAX]; /* hashes of uid or text, a ring */
+	unsigned n_refused;
+	uint64_t random;         /* counter */
+	const char *last_reason; /* static; logged once until it changes */
+};
+
+static void step(void *arg);
+
+static void set_state(struct k8s_watch *w, enum k8s_watch_state to, const char *reason)
+{
+	enum k8s_watch_state from = w->state;
+	bool ok = false;
+
+	if (from == to)
+		return;
+	switch (from) {
+	case K8S_WATCH_IDLE:
+	case K8S_WATCH_STOPPED:
+		ok = to == K8S_WATCH_LISTING || to == K8S_WATCH_STOPPED;
+		break;
+	case K8S_WATCH_LISTING:
+		ok = to != K8S_WATCH_IDLE;
+		break;
+	case K8S_WATCH_WATCHING:
+		ok = to != K8S_WATCH_IDLE;
+		break;
+	case K8S_WATCH_BACKOFF:
+		ok = to != K8S_WATCH_IDLE;
+		break;
+	}
+	if (!ok)
+		DIE("watch of %s: %s -> %s", w->gvk->plural, state_names[from], state_names[to]);
+	w->state = to;
+	metric_set(&states, w->gvk->plural, state_names[from], 0);
+	metric_set(&states, w->gvk->plural, state_names[to], 1);
+	log_debug(NULL, "watch", "resource=%s from=%s to=%s reason=%s", w->gvk->plural,
+		state_names[from], state_names[to], log_esc(reason));
+	if (w->on_state)
+		w->on_state(w->on_state_arg);
+}
+
+/* 0..n-1, keyed per process: for jitter only. */
+static uint32_t jitter(struct k8s_watch *w, uint32_t n)
+{
+	uint64_t seed[3] = {++w->random, clock_boot_us(), (uintptr_t)w};
+
+	return (uint32_t)(str_hash(seed, sizeof(seed)) % n);
+}
+
+static uint32_t backoff_ms(struct k8s_watch *w, uint32_t at_least)
+{
+	uint32_t base = BACKOFF_MIN_MS << (w->fails < 6 ? w->fails : 6);
+
+	base += jitter(w, base / 2);
+	if (base > BACKOFF_MAX_MS)
+		base = BACKOFF_MAX_MS - jitter(w, BACKOFF_MAX_MS / 10);
+	w->fails++;
+	return base > at_least ? base : at_least;
+}
+
+/* Where all that goes wrong ends: one line per change of reason, then wait and go on (from rv, or
+ * with a list when it is NULL). */
+static void back_off(
+	struct k8s_watch *w, const char *reason, const struct err *err, uint32_t at_least)
+{
+	bool first = w->fails == 0;
+	uint32_t ms =
+		backoff_ms(w, at_least > err->retry_after_ms ? at_least : err->retry_after_ms);
+
+	metric_add(&restarts, w->gvk->plural, reason, 1);
+	if ((first || !str_eq(w->last_reason, reason)) && err_is_set(err))
+		log_warn(NULL, w->rv ? "watch interrupted" : "list failed",
+			"resource=%s reason=%s retry_ms=%" PRIu32 " http=%d err=%s", w->gvk->plural,
+			reason, ms, err->http, log_esc(err->text));
+	w->last_reason = reason;
+	set_state(w, K8S_WATCH_BACKOFF, reason);
+	if (w->state == K8S_WATCH_BACKOFF) /* on_state may have stopped it */
+		timer_set(&w->next, ms);
+}
+
+static void go_on(struct k8s_watch *w, enum k8s_watch_state to, const char *reason)
+{
+	set_state(w, to, reason);
+	if (w->state == to)
+		timer_set(&w->next, 0);
+}
+
+static void forget_rv(struct k8s_watch *w)
+{
+	free(w->rv);
+	w->rv = NULL;
+}
+
+/* ---- one object */
+
+static bool refused_before(struct k8s_watch *w, uint64_t hash)
+{
+	for (unsigned i = 0; i < REFUSED_MAX && i < w->n_refused; i++)
+		if (w->refused[i] == hash)
+			return true;
+	w->refused[w->n_refused++ % REFUSED_MAX] = hash;
+	return false;
+}
+
+/* Logged once per object (or per text, when it is no object), counted always. */
+static void refuse(struct k8s_watch *w, const char *name, const char *uid, const char *text,
+	size_t len, const struct err *err)
+{
+	struct log_ctx lc = {.kind = w->gvk->kind, .ns = w->ns, .name = name, .uid = uid};
+
+	metric_add(&events, w->gvk->plural, "refused", 1);
+	if (!refused_before(w, uid ? str_hash(uid, strlen(uid)) : str_hash(text, len)))
+		log_err(LOG_WARN, &lc, "object refused: treated as absent", err);
+}
+
+/* Puts o into the cache, or out of it when it is not for us. */
+static void take_object(struct k8s_watch *w, struct json_object *o, const char *text, size_t len)
+{
+	struct err err = ERR_INIT;
+	struct kobj *k = w->extract(o, &err);
+	const char *name = json_get_str(o, "metadata/name");
+
+	if (k) {
+		k8s_cache_put_event(w->cache, k);
+		return;
+	}
+	if (err_is_set(&err))
+		refuse(w, name, json_get_str(o, "metadata/uid"), text, len, &err);
+	if (name)
+		k8s_cache_remove(w->cache, name, NULL);
+}
+
+static void drop_json(struct k8s_watch *w, struct json_object *o, struct json_object *object)
+{
+	if (w->secret) {
+		json_wipe(json_get_obj(object, "data"));
+		json_wipe(json_get_obj(object, "stringData"));
+	}
+	json_object_put(o);
+}
+
+static int stopped(struct k8s_watch *w, struct err *err)
+{
+	return w->state == K8S_WATCH_STOPPED ? err_set(err, ERR_TRANSIENT, "stopped") : 0;
+}
+
+static int on_item(void *arg, const char *text, size_t len, struct err *err)
+{
+	struct k8s_watch *w = arg;
+	struct err bad = ERR_INIT;
+	struct json_object *o = json_parse(text, len, &json_limits_object, &bad);
+
+	if (!o) {
+		refuse(w, NULL, NULL, text, len, &bad);
+		return 0;
+	}
+	metric_add(&events, w->gvk->plural, "listed", 1);
+	take_object(w, o, text, len);
+	drop_json(w, o, o);
+	return stopped(w, err);
+}
+
+static void error_event(struct k8s_watch *w, struct json_object *status)
+{
+	const char *message = json_get_str(status, "message");
+	int code = (int)json_get_int(status, "code", 0);
+
+	w->error_event = true;
+	w->gone = code == 410;
+	err_set_http(&w->event_err, w->gone ? ERR_GONE : ERR_TRANSIENT, code,
+		"watch ended by the server: %s", message ? message : "no message");
+}
+
+static void note_rv(struct k8s_watch *w, const char *rv)
+{
+	if (!rv || !*rv || str_eq(rv, w->rv))
+		return;
+	free(w->rv);
+	w->rv = xstrdup(rv);
+}
+
+static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct err *err)
+{
+	struct err bad = ERR_INIT;
+	struct json_object *o = json_parse(text, len, &json_limits_object, &bad);
+	struct json_object *object = o ? json_get_obj(o, "object") : NULL;
+	const char *type = o ? json_get_str(o, "type") : NULL;
+	const char *rv = json_get_str(object, "metadata/resourceVersion");
+	const char *name = json_get_str(object, "metadata/name");
+
+	if (!object || !type) { /* what it would have said is lost: only a list can tell */
+		if (!err_is_set(&bad))
+			err_set(&bad, ERR_INVALID, "an event without type or object");
+		refuse(w, NULL, NULL, text, len, &bad);
+		w->malformed = true;
+		drop_json(w, o, object);
+		return err_set(err, ERR_INVALID, "the stream cannot be used any more");
+	}
+	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0) {
+		metric_add(&events, w->gvk->plural, type, 1);
+		take_object(w, object, text, len);
+	} else if (strcmp(type, "DELETED") == 0 && name) {
+		metric_add(&events, w->gvk->plural, type, 1);
+		k8s_cache_remove(w->cache, name, json_get_str(object, "metadata/uid"));
+	} else if (strcmp(type, "ERROR") == 0) {
+		error_event(w, object);
+		rv = NULL;
+	} else { /* BOOKMARK, and what a later API may add */
+		metric_add(&events, w->gvk->plural,
+			strcmp(type, "BOOKMARK") == 0 ? type : "unknown", 1);
+	}
+	note_rv(w, rv);
+	drop_json(w, o, object);
+	if (w->error_event) /* nothing follows it; do not wait for the server to close */
+		return err_set(err, ERR_TRANSIENT, "ended by the server");
+	return stopped(w, err);
+}
+
+/* Most events are echoes of our own writes, whose answers the cache has taken in already: those are
+ * not parsed. */
+static bool is_echo(const struct k8s_watch *w)
+{
+	const char *type = k8s_split_type(w->split), *rv = k8s_split_item_rv(w->split);
+	const struct kobj *o;
+
+	if (!*rv || (strcmp(type, "MODIFIED") != 0 && strcmp(type, "ADDED") != 0))
+		return false;
+	o = k8s_cache_find(w->cache, k8s_split_item_name(w->split));
+	return o && strcmp(o->rv, rv) == 0;
+}
+
+static int on_event(void *arg, const char *text, size_t len, struct err *err)
+{
+	struct k8s_watch *w = arg;
+
+	if (!is_echo(w))
+		return parse_event(w, text, len, err);
+	metric_add(&events, w->gvk->plural, "echo", 1);
+	note_rv(w, k8s_split_item_rv(w->split));
+	return stopped(w, err);
+}
+
+static int on_data(void *arg, const char *data, size_t len, struct err *err)
+{
+	struct k8s_watch *w = arg;
+	int rc;
+
+	w->in_data = true;
+	rc = k8s_split_feed(w->split, data, len, err);
+	w->in_data = false;
+	return rc;
+}
+
+/* ---- ends of calls */
+
+static void list_failed(struct k8s_watch *w, const struct err *err)
+{
+	k8s_cache_relist_abandon(w->cache);
+	free(w->cont);
+	w->cont = NULL;
+	/* a continue token that ran out is no failure: the next list may be faster */
+	if (err->kind == ERR_GONE && w->fails == 0) {
+		w->fails++;
+		metric_add(&restarts, w->gvk->plural, "expired", 1);
+		timer_set(&w->next, 0);
+		return;
+	}
+	back_off(w, err->kind == ERR_NOT_FOUND ? "not_served" : err_kind_name(err->kind), err, 0);
+}
+
+static void on_list_done(
+	void *arg, const struct err *transport_err, const struct k8s_answer *answer)
+{
+	struct k8s_watch *w = arg;
+	struct err err = ERR_INIT;
+	int rc = k8s_answer_check(transport_err, answer, &err);
+
+	if (w->state == K8S_WATCH_STOPPED)
+		return;
+	if (rc == 0)
+		rc = k8s_split_end(w->split, &err);
+	if (rc < 0) {
+		list_failed(w, &err);
+		return;
+	}
+	if (!w->list_rv)
+		w->list_rv = xstrdup(k8s_split_rv(w->split));
+	free(w->cont);
+	w->cont = *k8s_split_continue(w->split) ? xstrdup(k8s_split_continue(w->split)) : NULL;
+	if (w->cont) {
+		timer_set(&w->next, 0);
+		return;
+	}
+	/* all pages show the first one's moment; a watch from there misses nothing */
+	free(w->rv);
+	w->rv = steal_ptr(&w->list_rv);
+	k8s_cache_relist_end(w->cache);
+	if (w->state != K8S_WATCH_STOPPED)
+		go_on(w, K8S_WATCH_WATCHING, "listed");
+}
+
+static void on_watch_done(
+	void *arg, const struct err *transport_err, const struct k8s_answer *answer)
+{
+	struct k8s_watch *w = arg;
+	struct err err = ERR_INIT;
+	int rc = k8s_answer_check(transport_err, answer, &err);
+	bool lived = clock_boot_ms() - w->started_ms >= LIVED_MS;
+
+	if (w->state == K8S_WATCH_STOPPED)
+		return;
+	if (lived)
+		w->fails = 0;
+
+	if (w->error_event) {
+		err = w->event_err;
+		rc = -1;
+	}
+	if (rc == 0 && lived) { /* timeoutSeconds is over, or the server restarts: the usual case */
+		metric_add(&restarts, w->gvk->plural, "closed", 1);
+		timer_set(&w->next, 0);
+		return;
+	}
+	if (w->malformed || err.kind == ERR_GONE || err.kind == ERR_INVALID ||
+		err.kind == ERR_NOT_FOUND || w->fails >= GIVE_UP_RESUME)
+		forget_rv(w);
+	if (err.kind == ERR_GONE && w->fails == 0) {
+		w->fails++;
+		metric_add(&restarts, w->gvk->plural, "gone", 1);
+		go_on(w, K8S_WATCH_LISTING, "gone");
+		return;
+	}
+	back_off(w,
+		rc == 0        ? "short"
+		: w->malformed ? "malformed"
+			       : err_kind_name(err.kind),
+		&err, rc == 0 ? LIVED_MS : 0);
+}
+
+/* ---- starts of calls */
+
+static void add_query(struct strbuf *path, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	strbuf_addf(path, "%s=", name);
+	str_percent_encode(path, value, strlen(value));
+	strbuf_addc(path, '&');
+}
+
+static void start_call(struct k8s_watch *w, bool list)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct k8s_request req = {.method = "GET", .resource = w->gvk->plural};
+
+	kobj_path(w->gvk, w->ns, NULL, NULL, &path);
+	strbuf_addc(&path, '?');
+	add_query(&path, "fieldSelector", w->field_selector);
+	add_query(&path, "labelSelector", w->label_selector);
+	if (list) {
+		add_query(&path, "continue", w->cont);
+		strbuf_adds(&path, "limit=" PAGE);
+	} else {
+		add_query(&path, "resourceVersion", w->rv);
+		strbuf_addf(&path, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu32,
+			300 + jitter(w, 300));
+	}
+	req.path = strbuf_str(&path);
+	req.verb = list ? "list" : "watch";
+	req.silence_ms = list ? SILENCE_LIST_MS : SILENCE_WATCH_MS;
+	k8s_split_free(w->split);
+	w->split = list ? k8s_split_list_new(on_item, w) : k8s_split_watch_new(on_event, w);
+	if (w->secret)
+		k8s_split_set_secret(w->split);
+	w->started_ms = clock_boot_ms();
+	op_hold(&w->call, k8s_transport_start(w->t, &w->ops, &req, on_data,
+				  list ? on_list_done : on_watch_done, w));
+	strbuf_fini(&path);
+}
+
+static void step(void *arg)
+{
+	struct k8s_watch *w = arg;
+
+	assert(w->state != K8S_WATCH_STOPPED);
+	op_cancel(&w->call); /* only after a stop and start from within on_data */
+	if (w->rv) {
+		w->gone = w->malformed = w->error_event = false;
+		err_clear(&w->event_err);
+		set_state(w, K8S_WATCH_WATCHING, "resume");
+	} else {
+		set_state(w, K8S_WATCH_LISTING, "list");
+	}
+	if (w->state == K8S_WATCH_STOPPED)
+		return;
+	if (!w->rv && !w->cont) { /* the first page */
+		free(w->list_rv);
+		w->list_rv = NULL;
+		k8s_cache_relist_begin(w->cache);
+	}
+	start_call(w, w->rv == NULL);
+}
+
+/* ---- owner's side */
+
+struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct k8s_cache *cache,
+	const struct k8s_watch_conf *conf)
+{
+	struct k8s_watch *w = xcalloc(1, sizeof(*w));
+
+	w->loop = l;
+	w->t = t;
+	w->cache = cache;
+	w->gvk = conf->gvk;
+	w->ns = xstrdup(conf->ns);
+	w->field_selector = xstrdup(conf->field_selector);
+	w->label_selector = xstrdup(conf->label_selector);
+	w->extract = conf->extract;
+	w->secret = conf->secret;
+	timer_init(&w->next, l, step, w);
+	return w;
+}
+
+void k8s_watch_free(struct k8s_watch *w)
+{
+	if (!w)
+		return;
+	assert(!w->in_data); /* stop it there, free it later */
+	op_scope_cancel(&w->ops);
+	timer_fini(&w->next);
+	k8s_split_free(w->split);
+	free(w->ns);
+	free(w->field_selector);
+	free(w->label_selector);
+	free(w->rv);
+	free(w->list_rv);
+	free(w->cont);
+	free(w);
+}
+
+void k8s_watch_start(struct k8s_watch *w)
+{
+	if (w->state == K8S_WATCH_IDLE || w->state == K8S_WATCH_STOPPED)
+		go_on(w, K8S_WATCH_LISTING, "start");
+}
+
+void k8s_watch_stop(struct k8s_watch *w)
+{
+	timer_cancel(&w->next);
+	if (!w->in_data) /* else on_data ends the call */
+		op_cancel(&w->call);
+	k8s_cache_relist_abandon(w->cache);
+	free(w->cont);
+	w->cont = NULL;
+	forget_rv(w);
+	set_state(w, K8S_WATCH_STOPPED, "stop");
+}
+
+enum k8s_watch_state k8s_watch_state(const struct k8s_watch *w)
+{
+	return w->state;
+}
+
+void k8s_watch_on_state(struct k8s_watch *w, void (*fn)(void *arg), void *arg)
+{
+	w->on_state = fn;
+	w->on_state_arg = arg;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "fake/transport.h"
+#include "tec/base/json.h"
+#include "tec/base/metric.h"
+#include "tec/k8s/call.h"
+
+#define MACHINES "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/ns/machines"
+#define SECRETS  "/api/v1/namespaces/ns/secrets"
+
+static struct loop *l;
+static struct fake_transport *f;
+static struct k8s_transport *t;
+static struct op_scope ops;
+
+static struct {
+	unsigned n;
+	struct err err;
+	bool object, already_exists;
+	char name[64];
+} got;
+
+static void on_result(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	const char *name = r->object ? json_get_str(r->object, "metadata/name") : NULL;
+
+	got.n++;
+	got.err = *err;
+	got.object = r->object != NULL;
+	got.already_exists = r->already_exists;
+	snprintf(got.name, sizeof(got.name), "%s", name ? name : "");
+}
+
+static void setup(void)
+{
+	l = loop_new();
+	f = fake_transport_new(l);
+	t = fake_transport_seam(f);
+	memset(&got, 0, sizeof(got));
+}
+
+static void teardown(void)
+{
+	op_scope_cancel(&ops);
+	fake_transport_free(f);
+	loop_free(l);
+	metric_reset_all();
+}
+
+TestSuite(k8s_call, .init = setup, .fini = teardown);
+
+static struct json_object *obj(const char *text)
+{
+	struct err err = ERR_INIT;
+	struct json_object *o = json_parse(text, strlen(text), &json_limits_object, &err);
+
+	cr_assert(o, "%s", err.text);
+	return o;
+}
+
+static void expect(const char *method, const char *path, int status, const char *body)
+{
+	fake_expect_answer(fake_transport_expect(f, method, path), status, body);
+}
+
+/* The one request was sent with this content type and body, and came back. */
+static void sent(const char *verb, const char *type, const char *body)
+{
+	const struct fake_request *r = fake_transport_last(f);
+
+	cr_assert_str_eq(r->verb, verb);
+	if (type)
+		cr_assert_str_eq(r->content_type, type);
+	else
+		cr_assert_null(r->content_type);
+	if (body)
+		cr_assert_str_eq(r->body, body);
+	else
+		cr_assert_null(r->body);
+	cr_assert_eq(got.n, 0, "done before the call returned");
+	loop_drain(l);
+	cr_assert_eq(got.n, 1);
+}
+
+Test(k8s_call, get)
+{
+	expect("GET", SECRETS "/x", 200,
+		"{\"metadata\":{\"name\":\"x\"},\"data\":{\"k\":\"c2VjcmV0\"}}");
+	(void)k8s_call_get(t, &ops, &kobj_secret, "ns", "x", on_result, NULL);
+	sent("get", NULL, NULL);
+	cr_assert_eq(got.err.kind, ERR_NONE, "%s", got.err.text);
+	cr_assert_str_eq(got.name, "x");
+	cr_assert_str_eq(fake_transport_last(f)->resource, "secrets");
+}
+
+Test(k8s_call, create_posts_to_the_collection)
+{
+	cleanup_json struct json_object *o =
+		obj("{\"kind\":\"Machine\",\"metadata\":{\"name\":\"m\"}}");
+
+	expect("POST", MACHINES, 201, "{\"metadata\":{\"name\":\"m\"}}");
+	(void)k8s_call_create(t, &ops, &kobj_machine, "ns", o, 4321, on_result, NULL);
+	cr_assert_eq(fake_transport_last(f)->deadline_ms, 4321);
+	sent("create", "application/json", "{\"kind\":\"Machine\",\"metadata\":{\"name\":\"m\"}}");
+	cr_assert(got.object);
+}
+
+Test(k8s_call, create_text_goes_out_as_it_is)
+{
+	expect("POST", SECRETS, 201,
+		"{\"metadata\":{\"name\":\"s\"},\"stringData\":{\"a\":\"b\"}}");
+	(void)k8s_call_create_text(
+		t, &ops, &kobj_secret, "ns", "{ \"a\":1}tail", 8, on_result, NULL);
+	sent("create", "application/json", "{ \"a\":1}");
+	cr_assert_str_eq(got.name, "s");
+}
+
+Test(k8s_call, already_exists_is_an_answer)
+{
+	static const struct {
+		const char *reason;
+		bool exists;
+	} rows[] = {{"AlreadyExists", true}, {"Conflict", false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *body =
+			xasprintf("{\"kind\":\"Status\",\"reason\":\"%s\"}", rows[i].reason);
+		cleanup_json struct json_object *o = obj("{}");
+
+		got.n = 0;
+		expect("POST", MACHINES, 409, body);
+		(void)k8s_call_create(t, &ops, &kobj_machine, "ns", o, 0, on_result, NULL);
+		sent("create", "application/json", "{}");
+		cr_assert_eq(got.err.kind, ERR_CONFLICT);
+		cr_assert_eq(got.err.http, 409);
+		cr_assert_eq(got.already_exists, rows[i].exists);
+		cr_assert_not(got.object);
+	}
+}
+
+#define APPLY_BODY                                                                                 \
+	"{\"apiVersion\":\"trusted-execution-clusters.io/v1alpha1\",\"kind\":\"Machine\","         \
+	"\"metadata\":{\"name\":\"m\",\"uid\":\"u\"}}"
+
+Test(k8s_call, apply_carries_the_field_manager_and_force)
+{
+	cleanup_json struct json_object *o = obj(APPLY_BODY);
+
+	expect("PATCH", MACHINES "/m?fieldManager=tec-operator&force=true", 200, APPLY_BODY);
+	(void)k8s_call_apply(t, &ops, &kobj_machine, "ns", o, on_result, NULL);
+	sent("apply", "application/apply-patch+yaml", APPLY_BODY);
+	cr_assert_str_eq(got.name, "m");
+}
+
+Test(k8s_call, apply_status_goes_to_the_subresource)
+{
+	cleanup_json struct json_object *o = obj(APPLY_BODY);
+
+	expect("PATCH", MACHINES "/m/status?fieldManager=tec-operator&force=true", 200, APPLY_BODY);
+	(void)k8s_call_apply_status(t, &ops, &kobj_machine, "ns", o, on_result, NULL);
+	sent("apply", "application/apply-patch+yaml", APPLY_BODY);
+}
+
+Test(k8s_call, merge_patch)
+{
+	static const char body[] = "{\"metadata\":{\"resourceVersion\":\"7\",\"finalizers\":null}}";
+	cleanup_json struct json_object *o = obj(body);
+
+	expect("PATCH", MACHINES "/m", 200, "{}");
+	(void)k8s_call_merge_patch(t, &ops, &kobj_machine, "ns", "m", o, on_result, NULL);
+	sent("patch", "application/merge-patch+json", body);
+	cr_assert_eq(got.err.kind, ERR_NONE);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+Test(k8s_call, merge_patch_without_resource_version_is_a_bug, .signal = SIGABRT)
+{
+	cleanup_json struct json_object *o = obj("{\"metadata\":{}}");
+
+	(void)k8s_call_merge_patch(t, &ops, &kobj_machine, "ns", "m", o, on_result, NULL);
+}
+#endif
+
+#define DELETE_BODY                                                                                \
+	"{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":\"u-1\"},"   \
+	"\"propagationPolicy\":\"Background\"}"
+
+static const struct {
+	int status;
+	const char *body;
+	enum err_kind kind;
+} deletes[] = {
+	{200, "{\"kind\":\"Status\",\"status\":\"Success\"}", ERR_NONE},
+	{404, "{\"kind\":\"Status\",\"reason\":\"NotFound\"}", ERR_NOT_FOUND},
+	{409,
+		"{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"Operation cannot be fulfilled on machines \\\"m\\\": "
+		"Precondition failed: UID in precondition: u-1, UID in object meta: u-2\"}",
+		ERR_NOT_FOUND},
+	{409,
+		"{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"Operation cannot be fulfilled on Secret \\\"m\\\": the "
+		"UID in the precondition (u-1) does not match the UID in record (u-2). The object might have been deleted and "
+		"then recreated\"}",
+		ERR_NOT_FOUND},
+	{409, "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"other\"}", ERR_CONFLICT},
+	{409, "junk", ERR_CONFLICT},
+	{409, "", ERR_CONFLICT},
+};
+
+Test(k8s_call, delete_has_a_uid_precondition)
+{
+	for (size_t i = 0; i < ARRAY_LEN(deletes); i++) {
+		got.n = 0;
+		expect("DELETE", MACHINES "/m", deletes[i].status, deletes[i].body);
+		(void)k8s_call_delete(t, &ops, &kobj_machine, "ns", "m", "u-1", on_result, NULL);
+		sent("delete", "application/json", DELETE_BODY);
+		cr_assert_eq(got.err.kind, deletes[i].kind, "%zu: %s", i, got.err.text);
+	}
+}
+
+Test(k8s_call, a_blind_create_looks_at_the_status_only)
+{
+	cleanup_json struct json_object *o = json_tokener_parse("{\"metadata\":{\"name\":\"m\"}}");
+
+	expect("POST", MACHINES, 201, "not even JSON");
+	(void)k8s_call_create_blind(t, &ops, &kobj_machine, "ns", o, 0, on_result, NULL);
+	sent("create", "application/json", "{\"metadata\":{\"name\":\"m\"}}");
+	cr_assert_eq(got.err.kind, ERR_NONE);
+	cr_assert_not(got.object);
+}
+
+Test(k8s_call, answers_that_are_no_object_are_invalid)
+{
+	static const char *const bodies[] = {"[]", "5", "null", "{", "<html>", "{\"a\":1}{}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+		got.n = 0;
+		expect("GET", SECRETS "/x", 200, bodies[i]);
+		(void)k8s_call_get(t, &ops, &kobj_secret, "ns", "x", on_result, NULL);
+		sent("get", NULL, NULL);
+		cr_assert_eq(got.err.kind, ERR_INVALID, "%s", bodies[i]);
+		cr_assert_not(got.object);
+	}
+	got.n = 0;
+	expect("GET", SECRETS "/x", 200, "");
+	(void)k8s_call_get(t, &ops, &kobj_secret, "ns", "x", on_result, NULL);
+	sent("get", NULL, NULL);
+	cr_assert_eq(got.err.kind, ERR_NONE);
+	cr_assert_not(got.object);
+}
+
+Test(k8s_call, errors_pass_and_cancelled_calls_are_silent)
+{
+	struct op *op = NULL;
+
+	fake_expect_fail(fake_transport_expect(f, "GET", SECRETS "/x"), ERR_TRANSIENT, "no route");
+	(void)k8s_call_get(t, &ops, &kobj_secret, "ns", "x", on_result, NULL);
+	sent("get", NULL, NULL);
+	cr_assert_eq(got.err.kind, ERR_TRANSIENT);
+	got.n = 0;
+	(void)fake_transport_expect(f, "GET", SECRETS "/x");
+	(void)op_hold(&op, k8s_call_get(t, &ops, &kobj_secret, "ns", "x", on_result, NULL));
+	loop_drain(l);
+	op_cancel(&op);
+	loop_drain(l);
+	cr_assert_eq(got.n, 0);
+}
+
+Test(k8s_call, names_are_encoded_in_the_path)
+{
+	expect("GET", SECRETS "/a%2F..%3Fx", 404, "");
+	(void)k8s_call_get(t, &ops, &kobj_secret, "ns", "a/..?x", on_result, NULL);
+	sent("get", NULL, NULL);
+	cr_assert_eq(got.err.kind, ERR_NOT_FOUND);
+}

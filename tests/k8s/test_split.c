@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/k8s/split.h"
+
+#include <criterion/criterion.h>
+
+#include "tec/base/json.h"
+
+struct taken {
+	struct strbuf text; /* items, one a line */
+	size_t n, stop_at;
+};
+
+static int take(void *arg, const char *item, size_t len, struct err *err)
+{
+	struct taken *t = arg;
+
+	strbuf_add(&t->text, item, len);
+	strbuf_addc(&t->text, '\n');
+	if (++t->n == t->stop_at)
+		return err_set(err, ERR_TRANSIENT, "enough");
+	return 0;
+}
+
+/* Every piece in its own allocation, so that ASan sees a read beyond it. */
+static int feed(struct k8s_split *s, const char *text, size_t len, size_t piece, struct err *err)
+{
+	for (size_t off = 0; off < len; off += piece) {
+		size_t n = piece < len - off ? piece : len - off;
+		cleanup_free char *copy = xmalloc(n);
+
+		memcpy(copy, text + off, n);
+		if (k8s_split_feed(s, copy, n, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static const size_t pieces[] = {1, 2, 3, 7, 64, 100000};
+
+static void expect_items(
+	const char *text, bool watch, const char *items, const char *rv, const char *cont)
+{
+	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+		struct taken t = {.text = STRBUF_INIT};
+		struct k8s_split *s =
+			watch ? k8s_split_watch_new(take, &t) : k8s_split_list_new(take, &t);
+		struct err err = ERR_INIT;
+
+		if (i & 1)
+			k8s_split_set_secret(s);
+		cr_expect_eq(feed(s, text, strlen(text), pieces[i], &err), 0, "%zu: %s", pieces[i],
+			err.text);
+		cr_expect_eq(k8s_split_end(s, &err), 0, "%zu: %s", pieces[i], err.text);
+		cr_expect_str_eq(strbuf_str(&t.text), items, "pieces of %zu", pieces[i]);
+		if (!watch) {
+			cr_expect_str_eq(k8s_split_rv(s), rv);
+			cr_expect_str_eq(k8s_split_continue(s), cont);
+		}
+		k8s_split_free(s);
+		strbuf_fini(&t.text);
+	}
+}
+
+Test(k8s_split, items_of_a_list_are_cut_out)
+{
+	expect_items(
+		"{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"12\",\"continue\":\"tok/en=\"},"
+		"\"items\":[{\"a\":[1,{\"items\":[{}]}]} , {\"b\":\"]}{[\\\"\\\\\"}\n,{}]}",
+		false, "{\"a\":[1,{\"items\":[{}]}]}\n{\"b\":\"]}{[\\\"\\\\\"}\n{}\n", "12",
+		"tok/en=");
+	expect_items(" { \"items\" : [ ] , \"metadata\" : { \"resourceVersion\" : \"7\" } } \n",
+		false, "", "7", "");
+	expect_items(
+		"{\"items\":null,\"metadata\":{\"resourceVersion\":\"7\"}}", false, "", "7", "");
+	/* metadata behind items, and a metadata that is not the list's */
+	expect_items(
+		"{\"x\":{\"metadata\":{\"resourceVersion\":\"1\"}},\"items\":[{\"metadata\":{\"resourceVersion\":\"2\"}}],"
+		"\"metadata\":{\"selfLink\":\"\",\"resourceVersion\":\"3\"}}",
+		false, "{\"metadata\":{\"resourceVersion\":\"2\"}}\n", "3", "");
+}
+
+Test(k8s_split, managed_fields_become_null)
+{
+	static const char meta[] = "\"metadata\":{\"resourceVersion\":\"1\"}";
+	static const struct {
+		const char *in, *out;
+	} table[] = {
+		{"{\"metadata\":{\"managedFields\":[{\"f:a\":{\"]\":\"}\\\"\"}}],\"name\":\"x\"}}",
+			"{\"metadata\":{\"managedFields\":null,\"name\":\"x\"}}"},
+		{"{\"metadata\":{\"name\":\"x\",\"managedFields\":[]}}",
+			"{\"metadata\":{\"name\":\"x\",\"managedFields\":null}}"},
+		{"{\"metadata\":{\"managedFields\" : null , \"a\":1}}",
+			"{\"metadata\":{\"managedFields\" :null, \"a\":1}}"},
+		{"{\"metadata\":{\"managedFields\":\"x,}\",\"a\":1}}",
+			"{\"metadata\":{\"managedFields\":null,\"a\":1}}"},
+		{"{\"metadata\":{\"managedFields\":17}}",
+			"{\"metadata\":{\"managedFields\":null}}"},
+		/* elsewhere it stays */
+		{"{\"spec\":{\"managedFields\":[1]}}", "{\"spec\":{\"managedFields\":[1]}}"},
+		{"{\"spec\":{\"metadata\":{\"managedFields\":[1]}}}",
+			"{\"spec\":{\"metadata\":{\"managedFields\":[1]}}}"},
+		{"{\"metadata\":{\"x\":{\"managedFields\":[1]}}}",
+			"{\"metadata\":{\"x\":{\"managedFields\":[1]}}}"},
+		{"{\"metadata\":{\"a\":\"managedFields\",\"b\":[\"managedFields\"]}}",
+			"{\"metadata\":{\"a\":\"managedFields\",\"b\":[\"managedFields\"]}}"},
+		{"{\"metadata\":{\"managedFields2\":[1]}}",
+			"{\"metadata\":{\"managedFields2\":[1]}}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		cleanup_free char *list =
+			xasprintf("{%s,\"items\":[%s,%s]}", meta, table[i].in, table[i].in);
+		cleanup_free char *items = xasprintf("%s\n%s\n", table[i].out, table[i].out);
+		cleanup_free char *lines =
+			xasprintf("{\"type\":\"ADDED\",\"object\":%s}\n{\"object\":%s}\n",
+				table[i].in, table[i].in);
+		cleanup_free char *events =
+			xasprintf("{\"type\":\"ADDED\",\"object\":%s}\n{\"object\":%s}\n",
+				table[i].out, table[i].out);
+
+		expect_items(list, false, items, "1", "");
+		expect_items(lines, true, events, NULL, NULL);
+	}
+}
+
+Test(k8s_split, watch_events_need_no_newline_to_be_complete)
+{
+	struct taken t = {.text = STRBUF_INIT};
+	struct k8s_split *s = k8s_split_watch_new(take, &t);
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(k8s_split_feed(s, "{\"type\":\"BOOKMARK\"}", 19, &err), 0);
+	cr_expect_eq(t.n, 1);
+	cr_assert_eq(k8s_split_feed(s, "\r\n\n{\"half\":", 11, &err), 0);
+	cr_expect_eq(k8s_split_end(s, &err), -1);
+	cr_expect_eq(err.kind, ERR_TRANSIENT);
+	k8s_split_free(s);
+	strbuf_fini(&t.text);
+}
+
+Test(k8s_split, malformed_text_is_refused_at_every_read_boundary)
+{
+	static const struct {
+		const char *text;
+		bool watch;
+		enum err_kind kind;
+	} table[] = {
+		{"", false, ERR_TRANSIENT},
+		{"{", false, ERR_TRANSIENT},
+		{"{\"items\":[{}", false, ERR_TRANSIENT},
+		{"{\"items\":[{\"a\":\"", false, ERR_TRANSIENT},
+		{"{}", false, ERR_INVALID},
+		{"{\"metadata\":{\"resourceVersion\":\"1\"}}", false, ERR_INVALID},
+		{"{\"items\":[]}", false, ERR_INVALID},
+		{"{\"items\":[],\"metadata\":{\"resourceVersion\":\"\"}}", false, ERR_INVALID},
+		{"{\"items\":[],\"metadata\":{\"resourceVersion\":5}}", false, ERR_INVALID},
+		{"{\"items\":[],\"metadata\":{\"resourceVersion\":\"a\\\"b\"}}", false,
+			ERR_INVALID},
+		{"{\"items\":[],\"metadata\":{\"resourceVersion\":\"1 2\"}}", false, ERR_INVALID},
+		{"{\"items\":{},\"metadata\":{\"resourceVersion\":\"1\"}}", false, ERR_INVALID},
+		{"{\"items\":\"x\",\"metadata\":{\"resourceVersion\":\"1\"}}", false, ERR_INVALID},
+		{"{\"items\":7,\"metadata\":{\"resourceVersion\":\"1\"}}", false, ERR_INVALID},
+		{"{\"items\":[1],\"metadata\":{\"resourceVersion\":\"1\"}}", false, ERR_INVALID},
+		{"{\"items\":[\"x\"],\"metadata\":{\"resourceVersion\":\"1\"}}", false,
+			ERR_INVALID},
+		{"{\"items\":[[]],\"metadata\":{\"resourceVersion\":\"1\"}}", false, ERR_INVALID},
+		{"{\"items\":[],\"items\":[],\"metadata\":{\"resourceVersion\":\"1\"}}", false,
+			ERR_INVALID},
+		{"{\"items\":[{]}", false, ERR_INVALID},
+		{"[]", false, ERR_INVALID},
+		{"\"x\"", false, ERR_INVALID},
+		{"null", false, ERR_INVALID},
+		{"<html>", false, ERR_INVALID},
+		{"}", false, ERR_INVALID},
+		{",", false, ERR_INVALID},
+		{"{\"items\":[],\"metadata\":{\"resourceVersion\":\"1\"}}{}", false, ERR_INVALID},
+		{"[1]", true, ERR_INVALID},
+		{"x", true, ERR_INVALID},
+		{"{\"a\":1}]", true, ERR_INVALID},
+		{"{\"a\":[}", true, ERR_INVALID},
+		{"{\"a\":\"", true, ERR_TRANSIENT},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		for (size_t p = 0; p < ARRAY_LEN(pieces); p++) {
+			struct taken t = {.text = STRBUF_INIT};
+			struct k8s_split *s = table[i].watch ? k8s_split_watch_new(take, &t)
+							     : k8s_split_list_new(take, &t);
+			struct err err = ERR_INIT;
+			int rc = feed(s, table[i].text, strlen(table[i].text), pieces[p], &err);
+
+			if (rc == 0)
+				rc = k8s_split_end(s, &err);
+			cr_expect_eq(rc, -1, "%s", table[i].text);
+			cr_expect_eq(err.kind, table[i].kind, "%s: %s", table[i].text, err.text);
+			k8s_split_free(s);
+			strbuf_fini(&t.text);
+		}
+	}
+}
+
+Test(k8s_split, depth_and_size_are_bounded)
+{
+	struct taken t = {.text = STRBUF_INIT};
+	struct k8s_split *s = k8s_split_watch_new(take, &t);
+	struct err err = ERR_INIT;
+	cleanup_free char *mib = xmalloc(1 << 20);
+	size_t fed = 0;
+
+	memset(mib, '[', 1 << 20);
+	cr_assert_eq(k8s_split_feed(s, "{\"a\":", 5, &err), 0);
+	cr_expect_eq(k8s_split_feed(s, mib, 1 << 20, &err), -1);
+	cr_expect_eq(err.kind, ERR_INVALID);
+	err_clear(&err);
+	cr_expect_eq(k8s_split_feed(s, "{", 1, &err), -1, "an error stays");
+	k8s_split_free(s);
+
+	memset(mib, 'a', 1 << 20);
+	for (int cut_out = 0; cut_out < 2; cut_out++) {
+		err_clear(&err);
+		s = k8s_split_list_new(take, &t);
+		fed = 0;
+		cr_assert_eq(feed(s,
+				     cut_out ? "{\"items\":[{\"metadata\":{\"managedFields\":\""
+					     : "{\"items\":[{\"a\":\"",
+				     cut_out ? 40 : 16, 100, &err),
+			0);
+		while (fed < 16 && k8s_split_feed(s, mib, 1 << 20, &err) == 0)
+			fed++;
+		cr_expect_leq(fed, 2, "%zu MiB taken", fed);
+		cr_expect_eq(err.kind, ERR_INVALID);
+		k8s_split_free(s);
+	}
+	strbuf_fini(&t.text);
+}
+
+Test(k8s_split, an_item_may_be_large)
+{
+	struct taken t = {.text = STRBUF_INIT};
+	struct k8s_split *s = k8s_split_list_new(take, &t);
+	struct err err = ERR_INIT;
+	struct strbuf list = STRBUF_INIT;
+
+	strbuf_adds(&list, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"a\":\"");
+	for (int i = 0; i < 150; i++)
+		strbuf_addf(&list, "%010000d", i);
+	strbuf_adds(&list, "\"}]}");
+	cr_expect_eq(feed(s, list.data, list.len, 16384, &err), 0, "%s", err.text);
+	cr_expect_eq(k8s_split_end(s, &err), 0);
+	cr_expect_eq(t.text.len, 1500000 + 9);
+	k8s_split_free(s);
+	strbuf_fini(&list);
+	strbuf_fini(&t.text);
+}
+
+Test(k8s_split, the_callback_can_stop_it)
+{
+	struct taken t = {.text = STRBUF_INIT, .stop_at = 2};
+	struct k8s_split *s = k8s_split_list_new(take, &t);
+	struct err err = ERR_INIT;
+
+	cr_expect_eq(k8s_split_feed(s, "{\"items\":[{},{},{},{}]", 22, &err), -1);
+	cr_expect_eq(t.n, 2);
+	cr_expect_str_eq(err.text, "enough");
+	k8s_split_free(s);
+	strbuf_fini(&t.text);
+}

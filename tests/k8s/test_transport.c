@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "fake/transport.h"
+#include "tec/base/bytes.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/base/str.h"
+#include "tec/k8s/transport.h"
+
+static struct loop *l;
+static struct fake_transport *f;
+static struct k8s_transport *t;
+static struct op_scope ops;
+static struct err got;
+static int status;
+static unsigned n_done, n_data;
+
+static void on_answer(void *arg, const struct err *err, const struct k8s_answer *a)
+{
+	got = *err;
+	status = a ? a->status : 0;
+	n_done++;
+}
+
+static struct op **kill_on_data;
+static int on_data(void *arg, const char *data, size_t len, struct err *err)
+{
+	n_data++;
+	if (kill_on_data)
+		op_cancel(kill_on_data);
+	return 0;
+}
+
+static void setup(void)
+{
+	l = loop_new();
+	f = fake_transport_new(l);
+	t = fake_transport_seam(f);
+}
+
+static void teardown(void)
+{
+	op_scope_cancel(&ops);
+	fake_transport_free(f);
+	loop_free(l);
+	metric_reset_all();
+}
+
+TestSuite(k8s_transport, .init = setup, .fini = teardown);
+
+static double counted(const char *verb, const char *code)
+{
+	struct strbuf b = STRBUF_INIT;
+	cleanup_free char *want =
+		xasprintf("tec_api_requests_total{verb=\"%s\",code=\"%s\"} ", verb, code);
+	double v = 0;
+	char *at;
+
+	metric_render(&b);
+	at = strstr(strbuf_str(&b), want);
+	if (at)
+		v = strtod(at + strlen(want), NULL);
+	strbuf_fini(&b);
+	return v;
+}
+
+static struct op *send(const char *method, const char *verb, k8s_data_fn data)
+{
+	struct k8s_request req = {
+		.method = method, .path = "/api/v1/x", .verb = verb, .resource = "x"};
+
+	return k8s_transport_start(t, &ops, &req, data, on_answer, NULL);
+}
+
+static bool lease(void *arg)
+{
+	return *(bool *)arg;
+}
+
+Test(k8s_transport, answers_are_counted_by_verb_and_code)
+{
+	fake_expect_answer(fake_transport_expect(f, "GET", "/api/v1/x"), 200, "{}");
+	fake_expect_answer(fake_transport_expect(f, "GET", "/api/v1/x"), 404, "{}");
+	fake_expect_fail(fake_transport_expect(f, "GET", "/api/v1/x"), ERR_TRANSIENT, "no route");
+	for (int i = 0; i < 3; i++) {
+		(void)send("GET", "get", NULL);
+		cr_assert_eq(n_done, (unsigned)i);
+		loop_drain(l);
+	}
+	cr_assert_eq(n_done, 3);
+	cr_assert_eq(got.kind, ERR_TRANSIENT);
+	cr_assert_eq(counted("get", "200"), 1);
+	cr_assert_eq(counted("get", "404"), 1);
+	cr_assert_eq(counted("get", "error"), 1);
+}
+
+Test(k8s_transport, without_the_lease_writes_are_not_sent_and_reads_are)
+{
+	static const char *const methods[] = {"POST", "PUT", "PATCH", "DELETE"};
+	bool have = false;
+
+	t->may_write = lease;
+	t->may_write_arg = &have;
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+		status = -1;
+		(void)send(methods[i], "create", NULL);
+		cr_assert_eq(n_done, (unsigned)i, "done before the call returned");
+		loop_drain(l);
+		cr_assert_eq(n_done, (unsigned)i + 1);
+		cr_assert_eq(got.kind, ERR_DENIED);
+		cr_assert_eq(status, 0);
+	}
+	cr_assert_eq(fake_transport_requests(f), 0);
+	cr_assert_eq(counted("create", "denied"), 4);
+	fake_expect_answer(fake_transport_expect(f, "GET", "/api/v1/x"), 200, "{}");
+	(void)send("GET", "list", NULL);
+	loop_drain(l);
+	cr_assert_eq(got.kind, ERR_NONE);
+	have = true;
+	fake_expect_answer(fake_transport_expect(f, "POST", "/api/v1/x"), 201, "{}");
+	(void)send("POST", "create", NULL);
+	loop_drain(l);
+	cr_assert_eq(status, 201);
+}
+
+Test(k8s_transport, cancelled_calls_never_answer)
+{
+	struct op *op = NULL;
+	bool have = false;
+
+	(void)fake_transport_expect(f, "GET", "/api/v1/x");
+	(void)op_hold(&op, send("GET", "get", NULL));
+	loop_drain(l);
+	cr_assert_eq(fake_transport_in_flight(f), 1);
+	op_cancel(&op);
+	cr_assert_eq(fake_transport_in_flight(f), 0);
+	t->may_write = lease;
+	t->may_write_arg = &have;
+	(void)op_hold(&op, send("POST", "create", NULL));
+	op_cancel(&op);
+	loop_drain(l);
+	cr_assert_eq(n_done, 0);
+}
+
+Test(k8s_transport, on_data_may_cancel_its_stream)
+{
+	struct fake_expect *e = fake_transport_expect(f, "GET", "/api/v1/x");
+	struct op *op = NULL;
+
+	(void)op_hold(&op, send("GET", "watch", on_data));
+	kill_on_data = &op;
+	fake_stream_send(e, "{}\n");
+	loop_drain(l);
+	cr_assert_eq(n_data, 1);
+	cr_assert_eq(n_done, 0);
+	kill_on_data = NULL;
+}
+
+Test(k8s_transport, free_takes_null)
+{
+	k8s_transport_free(NULL);
+}
+
+Test(k8s_answer, kinds_by_status)
+{
+	static const struct {
+		int status;
+		enum err_kind kind;
+	} rows[] = {{404, ERR_NOT_FOUND}, {409, ERR_CONFLICT}, {410, ERR_GONE}, {401, ERR_DENIED},
+		{403, ERR_DENIED}, {400, ERR_INVALID}, {405, ERR_INVALID}, {406, ERR_INVALID},
+		{413, ERR_INVALID}, {415, ERR_INVALID}, {422, ERR_INVALID}, {302, ERR_INVALID},
+		{408, ERR_TRANSIENT}, {429, ERR_TRANSIENT}, {500, ERR_TRANSIENT},
+		{503, ERR_TRANSIENT}, {504, ERR_TRANSIENT}, {0, ERR_BUG}, {100, ERR_BUG},
+		{999, ERR_BUG}};
+	struct err none = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct k8s_answer a = {.status = rows[i].status, .body = "", .retry_after_ms = 5};
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(k8s_answer_check(&none, &a, &err), -1);
+		cr_assert_eq(err.kind, rows[i].kind, "%d", rows[i].status);
+		cr_assert_eq(err.http, rows[i].status);
+		cr_assert_eq(err.retry_after_ms, 5);
+	}
+}
+
+Test(k8s_answer, good_answers_and_transport_errors)
+{
+	struct err none = ERR_INIT, bad = ERR_INIT, err = ERR_INIT;
+	struct k8s_answer a = {.status = 201, .body = ""};
+
+	cr_assert_eq(k8s_answer_check(&none, &a, &err), 0);
+	cr_assert_eq(k8s_answer_check(NULL, &a, &err), 0);
+	err_set(&bad, ERR_TRANSIENT, "no route");
+	cr_assert_eq(k8s_answer_check(&bad, &a, &err), -1);
+	cr_assert_str_eq(err.text, "no route");
+	err_clear(&err);
+	cr_assert_eq(k8s_answer_check(&none, NULL, &err), -1);
+	cr_assert_eq(err.kind, ERR_BUG);
+}
+
+Test(k8s_answer, the_status_object_is_told_but_bounded)
+{
+	static const struct {
+		const char *body, *want;
+	} rows[] = {
+		{"{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"secrets \\\"a\\\" exists\"}",
+			"HTTP 409 AlreadyExists: secrets \"a\" exists"},
+		{"{\"kind\":\"Status\",\"reason\":5,\"message\":\"a\\nb\\u001b[1m\"}",
+			"HTTP 409: a b [1m"},
+		{"{\"kind\":\"Pod\",\"message\":\"x\"}", "HTTP 409"},
+		{"<html>", "HTTP 409"},
+		{"{\"kind\":", "HTTP 409"},
+		{"{}", "HTTP 409"},
+		{"[]", "HTTP 409"},
+	};
+	struct err none = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct k8s_answer a = {
+			.status = 409, .body = rows[i].body, .body_len = strlen(rows[i].body)};
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(k8s_answer_check(&none, &a, &err), -1);
+		cr_assert_str_eq(err.text, rows[i].want);
+	}
+	struct strbuf b = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	strbuf_adds(
+		&b, "{\"kind\":\"Status\",\"details\":{\"retryAfterSeconds\":7},\"message\":\"");
+	for (int i = 0; i < 1000; i++)
+		strbuf_adds(&b, "\xc3\xa4");
+	strbuf_adds(&b, "\"}");
+	struct k8s_answer a = {.status = 503, .body = strbuf_str(&b), .body_len = b.len};
+
+	cr_assert_eq(k8s_answer_check(&none, &a, &err), -1);
+	cr_assert_eq(err.retry_after_ms, 7000);
+	cr_assert(bytes_valid_utf8(err.text, strlen(err.text)));
+	strbuf_fini(&b);
+}

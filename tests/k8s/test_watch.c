@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/k8s/watch.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "fake/transport.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/metric.h"
+
+#define LIST_PATH "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/ns/machines?"
+
+static struct loop *loop;
+static struct fake_transport *fake;
+static struct fake_api *api;
+static struct k8s_cache *cache;
+static struct k8s_watch *watch;
+static unsigned warnings, changes;
+static struct kobj *(*extract_hook)(struct json_object *o, struct err *err);
+
+static struct kobj *extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack p = KOBJ_PACK_INIT;
+	struct kobj k = {0};
+
+	if (extract_hook)
+		return extract_hook(o, err);
+	if (json_get_bool(o, "spec/bad", false)) {
+		err_set(err, ERR_INVALID, "spec.bad");
+		return NULL;
+	}
+	if (json_get_bool(o, "spec/boring", false) || kobj_meta_read(&p, o, &k, err) < 0)
+		return NULL;
+	return kobj_pack_finish(&p, &k, sizeof(k));
+}
+
+static void on_log(enum log_level level, const char *line, void *arg)
+{
+	(void)arg;
+	(void)line;
+	warnings += level >= LOG_WARN;
+}
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	(void)arg;
+	(void)was;
+	(void)now;
+	changes++;
+}
+
+static void setup(void)
+{
+	clock_fake_start(1000000, 1767323045);
+	log_capture(on_log, NULL);
+	loop = loop_new();
+	fake = fake_transport_new(loop);
+	cache = k8s_cache_new(0, NULL);
+	k8s_cache_listen(cache, on_change, NULL);
+	watch = k8s_watch_new(loop, fake_transport_seam(fake), cache,
+		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns", .extract = extract});
+}
+
+static void setup_api(void)
+{
+	setup();
+	api = fake_api_new(loop);
+	fake_transport_set_api(fake, api);
+}
+
+static void teardown(void)
+{
+	k8s_watch_free(watch);
+	k8s_cache_free(cache);
+	fake_transport_free(fake);
+	if (api)
+		fake_api_free(api);
+	loop_free(loop);
+	metric_reset_all();
+	log_capture(NULL, NULL);
+	clock_fake_stop();
+}
+
+TestSuite(k8s_watch, .init = setup, .fini = teardown);
+TestSuite(k8s_watch_api, .init = setup_api, .fini = teardown);
+
+#define ITEM(name, rv)                                                                             \
+	"{\"metadata\":{\"name\":\"" name "\",\"uid\":\"u-" name "\",\"resourceVersion\":\"" rv    \
+	"\"}}"
+#define LIST(rv, items)     "{\"metadata\":{\"resourceVersion\":\"" rv "\"},\"items\":[" items "]}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define ERROR_EVENT(code)                                                                          \
+	EVENT("ERROR", "{\"kind\":\"Status\",\"code\":" code ",\"message\":\"no\"}")
+#define BOOKMARK(rv) EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" rv "\"}}")
+
+/* Up to the open stream of a list with one item at rv 10. */
+static struct fake_expect *start_watching(void)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500"), *w;
+
+	fake_expect_answer(e, 200, LIST("10", ITEM("a", "5")));
+	w = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&watch=true*");
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	cr_assert(fake_expect_open(w));
+	cr_assert_eq(k8s_watch_state(watch), K8S_WATCH_WATCHING);
+	return w;
+}
+
+Test(k8s_watch, a_list_fills_the_cache_and_a_watch_goes_on_from_it)
+{
+	struct fake_expect *w = start_watching();
+	const struct fake_request *r = fake_expect_request(w);
+
+	cr_expect(k8s_cache_filled(cache));
+	cr_expect_str_eq(k8s_cache_find(cache, "a")->rv, "5");
+	cr_expect(strstr(r->path, "allowWatchBookmarks=true"));
+	cr_expect(strstr(r->path, "timeoutSeconds="));
+	cr_expect_str_eq(r->verb, "watch");
+	cr_expect_eq(r->silence_ms, 120000);
+	cr_expect_eq(r->deadline_ms, 0);
+	fake_stream_send(w, EVENT("ADDED", ITEM("b", "11")) EVENT("MODIFIED", ITEM("a", "12")));
+	fake_stream_send(w, EVENT("DELETED", ITEM("b", "13")));
+	loop_drain(loop);
+	cr_expect_null(k8s_cache_find(cache, "b"));
+	cr_expect_str_eq(k8s_cache_find(cache, "a")->rv, "12");
+	cr_expect_eq(changes, 4);
+	cr_expect_eq(fake_transport_requests(fake), 2);
+	cr_expect_eq(warnings, 0);
+}
+
+Test(k8s_watch, metrics_show_state_and_events)
+{
+	struct fake_expect *w = start_watching();
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	fake_stream_send(w, EVENT("ADDED", ITEM("b", "11")) BOOKMARK("12"));
+	loop_drain(loop);
+	metric_render(&out);
+	cr_expect(strstr(
+		strbuf_str(&out), "tec_watch_state{resource=\"machines\",state=\"watching\"} 1"));
+	cr_expect(strstr(
+		strbuf_str(&out), "tec_watch_state{resource=\"machines\",state=\"listing\"} 0"));
+	cr_expect(strstr(strbuf_str(&out),
+		"tec_watch_events_total{resource=\"machines\",type=\"ADDED\"} 1"));
+	cr_expect(strstr(strbuf_str(&out),
+		"tec_watch_events_total{resource=\"machines\",type=\"BOOKMARK\"} 1"));
+}
+
+Test(k8s_watch, pages_are_followed_and_the_token_is_encoded)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+
+	fake_expect_answer(e, 200,
+		"{\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"a+b/c=\"},\"items\":[" ITEM(
+			"a", "1") "]}");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "continue=a%2Bb%2Fc%3D&limit=500");
+	fake_expect_answer(e, 200,
+		"{\"items\":[" ITEM("b", "2") "],\"metadata\":{\"resourceVersion\":\"10\"}}");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&*");
+	fake_transport_pieces(fake, 1);
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	cr_expect_eq(k8s_cache_count(cache), 2);
+	cr_expect(fake_expect_open(e));
+}
+
+Test(k8s_watch, old_objects_stay_until_the_new_list_is_complete)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	fake_stream_send(w, ERROR_EVENT("410"));
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	loop_drain(loop);
+	cr_assert(fake_expect_open(e), "410 lists anew at once");
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_LISTING);
+	fake_stream_send(
+		e, "{\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[" ITEM("b", "29"));
+	loop_drain(loop);
+	cr_expect_not_null(k8s_cache_find(cache, "a"));
+	cr_expect_not_null(k8s_cache_find(cache, "b"));
+	fake_stream_send(e, "]}");
+	fake_stream_end(e);
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=30&*");
+	loop_drain(loop);
+	cr_expect(fake_expect_open(e));
+	cr_expect_null(k8s_cache_find(cache, "a"));
+}
+
+Test(k8s_watch, http_410_lists_anew_too_and_410_again_waits)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	loop_advance(loop, 5000);
+	fake_stream_end(w);
+	for (int i = 0; i < 2; i++) {
+		e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=1*");
+		fake_expect_answer(e, 410, "{\"kind\":\"Status\",\"code\":410}");
+		e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+		fake_expect_answer(e, 200, LIST("11", ""));
+	}
+	loop_drain(loop);
+	cr_expect_eq(fake_transport_count(fake, "list", NULL), 2, "at once the first time");
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_BACKOFF, "not in a loop");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=11*");
+	loop_advance(loop, 5000);
+	cr_expect(fake_expect_open(e));
+}
+
+Test(k8s_watch, a_closed_stream_resumes_at_once_from_the_last_version)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	loop_advance(loop, 1000);
+	fake_stream_send(w, EVENT("ADDED", ITEM("b", "11")) BOOKMARK("25"));
+	fake_stream_end(w);
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=25&*");
+	loop_drain(loop);
+	cr_expect(fake_expect_open(e));
+	cr_expect_eq(fake_transport_count(fake, "list", NULL), 1);
+	cr_expect_eq(warnings, 0, "the usual case is no warning");
+}
+
+Test(k8s_watch, short_streams_never_become_a_busy_loop)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	e = fake_transport_expect(fake, "GET", LIST_PATH "*");
+	fake_expect_times(e, 0);
+	fake_expect_answer(
+		e, 200, LIST("10", "")); /* as a watch: an event without type, as a list: fine */
+	fake_stream_end(w);
+	loop_drain(loop);
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_BACKOFF);
+	loop_advance(loop, 990);
+	cr_expect_eq(fake_transport_requests(fake), 2, "a second at least");
+	fake_transport_forget(fake);
+	loop_advance(loop, 3600000);
+	cr_expect_lt(fake_transport_requests(fake), 2 * 3600 / 25);
+}
+
+Test(k8s_watch, a_dead_server_is_asked_ever_more_rarely)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", "*");
+	size_t last = 0;
+
+	fake_expect_times(e, 0);
+	fake_expect_fail(e, ERR_TRANSIENT, "refused");
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	cr_expect_eq(fake_transport_requests(fake), 1);
+	loop_advance(loop, 790);
+	cr_expect_eq(fake_transport_requests(fake), 1);
+	loop_advance(loop, 410);
+	cr_expect_eq(fake_transport_requests(fake), 2);
+	loop_advance(loop, 600000);
+	last = fake_transport_requests(fake);
+	loop_advance(loop, 600000);
+	cr_expect_geq(fake_transport_requests(fake) - last, 20);
+	cr_expect_leq(fake_transport_requests(fake) - last, 23);
+	cr_expect_eq(warnings, 1, "one line, not one a try");
+	cr_expect_not(k8s_cache_filled(cache));
+}
+
+Test(k8s_watch, backoff_is_forgotten_once_a_stream_has_lived)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500"), *w;
+
+	fake_expect_times(e, 5);
+	fake_expect_answer(e, 500, "");
+	k8s_watch_start(watch);
+	loop_advance(loop, 20000);
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	fake_expect_answer(e, 200, LIST("10", ""));
+	w = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&*");
+	loop_advance(loop, 60000);
+	cr_assert(fake_expect_open(w));
+	fake_stream_error(w, ERR_TRANSIENT, "reset");
+	w = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&*");
+	loop_advance(loop, 1300);
+	cr_expect(fake_expect_open(w), "the first step of the backoff again");
+}
+
+Test(k8s_watch, retry_after_is_honoured)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+
+	fake_expect_retry_after(e, 17000);
+	fake_expect_answer(e, 429, "");
+	k8s_watch_start(watch);
+	loop_advance(loop, 16900);
+	cr_expect_eq(fake_transport_requests(fake), 1);
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	loop_advance(loop, 200);
+	cr_expect(fake_expect_open(e));
+}
+
+Test(k8s_watch, a_silent_stream_is_given_up_and_resumed)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	for (int i = 0; i < 3; i++) {
+		loop_advance(loop, 119000);
+		fake_stream_send(w, BOOKMARK("12"));
+		loop_drain(loop);
+	}
+	cr_expect(fake_expect_open(w), "bookmarks keep it");
+	fake_stream_send(w, "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"half\"");
+	loop_advance(loop, 120010);
+	cr_expect_not(fake_expect_open(w));
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=12&*");
+	loop_advance(loop, 1300);
+	cr_expect(fake_expect_open(e));
+	cr_expect_null(k8s_cache_find(cache, "half"));
+}
+
+Test(k8s_watch, other_errors_in_the_stream_wait_and_resume)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	loop_advance(loop, 2000);
+	fake_stream_send(w, ERROR_EVENT("500"));
+	loop_drain(loop);
+
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_BACKOFF);
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&*");
+	loop_advance(loop, 1300);
+	cr_expect(fake_expect_open(e));
+	cr_expect_eq(warnings, 1);
+}
+
+Test(k8s_watch, a_version_nobody_takes_ends_in_a_list)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	fake_stream_error(w, ERR_TRANSIENT, "reset");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&*");
+	fake_expect_times(e, 3);
+	fake_expect_answer(
+		e, 504, "{\"reason\":\"Timeout\",\"message\":\"Too large resource version\"}");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	loop_advance(loop, 20000);
+	cr_expect(fake_expect_open(e));
+}
+
+Test(k8s_watch, a_bad_object_is_absent_and_logged_once)
+{
+	struct fake_expect *w = start_watching();
+	static const char bad[] = EVENT("MODIFIED",
+		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u-a\",\"resourceVersion\":\"20\"},\"spec\":{\"bad\":true}}");
+
+	fake_stream_send(w, bad);
+	fake_stream_send(w, EVENT("ADDED", ITEM("b", "21")));
+	loop_drain(loop);
+	cr_expect_null(k8s_cache_find(cache, "a"));
+	cr_expect_not_null(k8s_cache_find(cache, "b"), "it does not stop the others");
+	cr_expect_eq(warnings, 1);
+	fake_stream_send(w, bad);
+	loop_drain(loop);
+	cr_expect_eq(warnings, 1);
+	fake_stream_send(w, EVENT("MODIFIED", ITEM("a", "22")));
+	loop_drain(loop);
+	cr_expect_not_null(k8s_cache_find(cache, "a"), "once repaired it is back");
+}
+
+Test(k8s_watch, an_uninteresting_object_stays_out_without_a_word)
+{
+	struct fake_expect *w = start_watching();
+
+	fake_stream_send(w,
+		EVENT("MODIFIED",
+			"{\"metadata\":{\"name\":\"a\",\"uid\":\"u-a\",\"resourceVersion\":\"20\"},\"spec\":{\"boring\":true}}"));
+	loop_drain(loop);
+	cr_expect_null(k8s_cache_find(cache, "a"));
+	cr_expect_eq(warnings, 0);
+}
+
+Test(k8s_watch, bad_items_of_a_list_do_not_stop_it)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+
+	fake_expect_answer(e, 200,
+		LIST("10",
+			ITEM("a", "1") ",{\"metadata\":{\"name\":\"x\\u0000\"}},{\"metadata\":{\"name\":\"y\"}},{\"a\":1,\"a\":2}," ITEM(
+				"b", "2")));
+	fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10*");
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	cr_expect_eq(k8s_cache_count(cache), 2);
+	cr_expect_eq(warnings, 3);
+}
+
+Test(k8s_watch, a_malformed_event_leads_to_a_list)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	loop_advance(loop, 2000);
+	fake_stream_send(w, "{\"type\":\"ADDED\",\"type\":\"X\",\"object\":{}}\n");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	loop_advance(loop, 1300);
+	cr_expect(fake_expect_open(e));
+	cr_expect_not_null(k8s_cache_find(cache, "a"));
+}
+
+Test(k8s_watch, a_cut_list_is_begun_anew_and_removes_nothing)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	fake_stream_send(w, ERROR_EVENT("410"));
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	loop_drain(loop);
+	fake_stream_send(e, "{\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[");
+	fake_stream_end(e);
+	loop_drain(loop);
+	cr_expect_not_null(k8s_cache_find(cache, "a"));
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_BACKOFF);
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	fake_expect_answer(e, 200, LIST("31", ITEM("c", "31")));
+	fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=31*");
+	loop_advance(loop, 3000);
+	cr_expect_null(k8s_cache_find(cache, "a"));
+	cr_expect_eq(k8s_cache_count(cache), 1);
+}
+
+Test(k8s_watch, a_missing_kind_is_waited_for)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+
+	fake_expect_times(e, 0);
+	fake_expect_answer(e, 404, "404 page not found\n");
+	k8s_watch_start(watch);
+	loop_advance(loop, 600000);
+	cr_expect_leq(fake_transport_requests(fake), 30);
+	cr_expect_eq(warnings, 1);
+	cr_expect_not(k8s_cache_filled(cache));
+}
+
+static void stop_it(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	(void)arg;
+	(void)was;
+	if (now && str_eq(now->name, "stop"))
+		k8s_watch_stop(watch);
+}
+
+Test(k8s_watch, it_can_be_stopped_and_started_anytime)
+{
+	struct fake_expect *w = start_watching(), *e;
+
+	k8s_watch_stop(watch);
+	cr_expect_eq(fake_transport_in_flight(fake), 0);
+	cr_expect_not(fake_expect_open(w));
+	cr_expect_not_null(k8s_cache_find(cache, "a"), "the cache keeps what it has");
+	k8s_watch_stop(watch);
+	loop_advance(loop, 100000);
+	k8s_cache_listen(cache, stop_it, NULL);
+	k8s_watch_start(watch);
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	fake_expect_answer(e, 200, LIST("40", ITEM("stop", "39") "," ITEM("after", "40")));
+	loop_drain(loop);
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_STOPPED, "even by a listener");
+	cr_expect_null(k8s_cache_find(cache, "after"));
+	cr_expect_eq(fake_transport_in_flight(fake), 0);
+	loop_advance(loop, 100000);
+	cr_expect_eq(fake_transport_requests(fake), 3);
+}
+
+static unsigned states_seen;
+
+static void on_state(void *arg)
+{
+	states_seen |= 1u << k8s_watch_state(arg);
+}
+
+Test(k8s_watch, state_changes_are_told)
+{
+	k8s_watch_on_state(watch, on_state, watch);
+	start_watching();
+	cr_expect_eq(states_seen, 1u << K8S_WATCH_LISTING | 1u << K8S_WATCH_WATCHING);
+	k8s_watch_stop(watch);
+	cr_expect(states_seen & 1u << K8S_WATCH_STOPPED);
+}
+
+static const char *secret_text;
+
+static struct kobj *extract_secret(struct json_object *o, struct err *err)
+{
+	(void)err;
+	/* json-c's own copy, to be looked at after it was put would be a use after free: only its
+	 * content now */
+	secret_text = json_get_str(o, "data/root");
+	return NULL;
+}
+
+Test(k8s_watch, selectors_and_secrets)
+{
+	struct k8s_watch *w = k8s_watch_new(loop, fake_transport_seam(fake), cache,
+		&(struct k8s_watch_conf){.gvk = &kobj_secret,
+			.ns = "ns",
+			.field_selector = "metadata.name=a",
+			.label_selector = "x=y",
+			.extract = extract_secret,
+			.secret = true});
+	struct fake_expect *e = fake_transport_expect(fake, "GET",
+		"/api/v1/namespaces/ns/secrets?fieldSelector=metadata.name%3Da&labelSelector=x%3Dy&limit=500");
+
+	fake_expect_answer(e, 200,
+		LIST("1", "{\"metadata\":{\"name\":\"a\"},\"data\":{\"root\":\"c2VjcmV0\"}}"));
+	fake_transport_expect(fake, "GET",
+		"/api/v1/namespaces/ns/secrets?fieldSelector=metadata.name%3Da&labelSelector=x%3Dy&resourceVersion=1*");
+	k8s_watch_start(w);
+	loop_drain(loop);
+	cr_expect_not_null(secret_text);
+	k8s_watch_free(w);
+}
+
+/* ---- against the in-memory API */
+
+static void put(const char *name, int n)
+{
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"n\":%d}}", name, n);
+
+	fake_api_put(api, &kobj_machine, "ns", text);
+}
+
+static unsigned wrong;
+
+static void compare(void *arg, const struct kobj *o)
+{
+	struct json_object *there = fake_api_get(api, &kobj_machine, "ns", o->name);
+
+	(void)arg;
+	wrong += !there || !str_eq(json_get_str(there, "metadata/resourceVersion"), o->rv);
+}
+
+static bool equal(void)
+{
+	wrong = 0;
+	k8s_cache_each(cache, compare, NULL);
+	return wrong == 0 && k8s_cache_count(cache) == fake_api_count(api, &kobj_machine, "ns");
+}
+
+Test(k8s_watch_api, the_cache_follows_and_an_idle_watch_asks_nothing)
+{
+	char name[16];
+
+	for (int i = 0; i < 1200; i++) {
+		snprintf(name, sizeof(name), "m-%d", i);
+		put(name, i);
+	}
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	cr_expect(k8s_cache_filled(cache));
+	cr_expect_eq(fake_transport_count(fake, "list", "machines"), 3, "pages of 500");
+	cr_expect(equal());
+	fake_transport_forget(fake);
+	put("m-7", 99);
+	put("m-8", 8);
+	fake_api_delete(api, &kobj_machine, "ns", "m-9");
+	loop_drain(loop);
+	cr_expect(equal());
+	cr_expect_eq(fake_transport_requests(fake), 0);
+	loop_advance(loop, 3600000);
+	cr_expect_leq(fake_transport_requests(fake), 12, "only the renewal of streams");
+	cr_expect_geq(fake_transport_requests(fake), 6);
+	cr_expect_eq(fake_transport_count(fake, "list", NULL), 0);
+	cr_expect_eq(warnings, 0);
+}
+
+static void churn(unsigned rounds, unsigned seed)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < rounds; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		snprintf(name, sizeof(name), "m-%u", (seed >> 10) % 40);
+		if ((seed >> 20) % 4 == 0 && fake_api_get(api, &kobj_machine, "ns", name))
+			fake_api_delete(api, &kobj_machine, "ns", name);
+		else
+			put(name, (int)i);
+		if ((seed >> 24) % 64 == 0)
+			fake_api_forget_history(api);
+		if ((seed >> 16) % 32 == 0)
+			fake_api_drop_watches(api);
+		loop_advance(loop, (seed >> 8) % 700);
+	}
+}
+
+Test(k8s_watch_api, every_fault_leaves_the_cache_equal_in_the_end)
+{
+	fake_transport_pieces(fake, 7);
+	k8s_watch_start(watch);
+	for (int fault = FAKE_FAULT_410; fault <= FAKE_FAULT_SILENCE; fault++) {
+		for (unsigned n = 1; n < 4; n++) {
+			fake_transport_fault(fake, (enum fake_fault)fault, n + 1);
+			churn(150, (unsigned)fault * 10 + n);
+			fake_transport_fault(fake, (enum fake_fault)fault, 0);
+			loop_advance(loop, 400000);
+			cr_expect(equal(), "fault %d every %u", fault, n + 1);
+		}
+	}
+}
+
+Test(k8s_watch_api, a_missing_crd_is_found_when_it_comes)
+{
+	fake_api_hide(api, &kobj_machine, true);
+	k8s_watch_start(watch);
+	loop_advance(loop, 200000);
+	cr_expect_not(k8s_cache_filled(cache));
+	fake_api_hide(api, &kobj_machine, false);
+	put("a", 1);
+	loop_advance(loop, 31000);
+	cr_expect(equal());
+}
+
+Test(k8s_watch_api, a_wall_clock_jump_means_nothing)
+{
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	fake_transport_forget(fake);
+	clock_fake_set_wall(1);
+	loop_advance(loop, 1000);
+	clock_fake_set_wall(4000000000);
+	put("a", 1);
+	loop_advance(loop, 1000);
+	cr_expect_eq(fake_transport_requests(fake), 0);
+	cr_expect(equal());
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/mem.h"
+#include "tec/kbs/sync.h"
+
+struct thing {
+	struct kobj obj;
+	const char *value;
+};
+
+static struct kobj *thing(const char *name, const char *value)
+{
+	struct kobj_pack p = KOBJ_PACK_INIT;
+	struct thing t = {0};
+
+	kobj_pack_str(&p, offsetof(struct kobj, name), name);
+	kobj_pack_str(&p, offsetof(struct thing, value), value);
+	return kobj_pack_finish(&p, &t, sizeof(t));
+}
+
+static struct secret *render(const struct kobj *o)
+{
+	const char *v = ((const struct thing *)o)->value;
+
+	return secret_new_copy(v, strlen(v));
+}
+
+static void sha(const char *value, uint8_t out[SHA256_LEN])
+{
+	bytes_sha256(value, strlen(value), out);
+}
+
+static unsigned told;
+static char last[64];
+
+static void on_tell(void *arg, enum kbs_sort sort, const char *name)
+{
+	told++;
+	snprintf(last, sizeof(last), "%s", name ? name : "(all)");
+}
+
+static struct kbs_sync *s;
+
+static void up(void)
+{
+	told = 0;
+	s = kbs_sync_new();
+	kbs_sync_listen(s, on_tell, NULL);
+}
+
+static void down(void)
+{
+	kbs_sync_free(s);
+	cr_assert_eq(secret_count(), 0);
+}
+
+TestSuite(kbs_sync, .init = up, .fini = down);
+
+static bool declare(const char *name, const char *value)
+{
+	struct kobj *o = thing(name, value);
+	bool changed = kbs_sync_declare(s, KBS_RESOURCE, name, o, render);
+
+	kobj_unref(o); /* it keeps its own reference */
+	return changed;
+}
+
+static void confirm(const char *target, const char *name, const char *value)
+{
+	uint8_t digest[SHA256_LEN];
+
+	if (value)
+		sha(value, digest);
+	kbs_sync_confirm(s, target, KBS_RESOURCE, name, value ? digest : NULL);
+}
+
+static enum kbs_far far(const char *name)
+{
+	return kbs_sync_far(s, KBS_RESOURCE, name);
+}
+
+Test(kbs_sync, without_a_target_nothing_can_be_there)
+{
+	cr_assert_eq(far("a"), KBS_FAR_NONE);
+	declare("a", "1");
+	cr_assert_eq(far("a"), KBS_FAR_NONE);
+	cr_assert(kbs_sync_revoke(s, KBS_RESOURCE, "a"));
+	cr_assert(kbs_sync_is_revoked(s, KBS_RESOURCE, "a")); /* a Trustee may be named later */
+	kbs_sync_target_add(s, "x");
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	kbs_sync_target_remove(s, "x"); /* the last one is gone, and with it what it held */
+	cr_assert(!kbs_sync_is_revoked(s, KBS_RESOURCE, "a"));
+}
+
+Test(kbs_sync, unknown_until_every_target_was_asked)
+{
+	kbs_sync_target_add(s, "x");
+	kbs_sync_target_add(s, "y");
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert(declare("a", "1"));
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	confirm("x", "a", "1");
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	confirm("y", "a", NULL);
+	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	confirm("y", "a", "2");
+	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	confirm("y", "a", "1");
+	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	confirm("z", "a", NULL); /* not one of ours */
+	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+}
+
+Test(kbs_sync, another_value_has_to_be_confirmed_anew)
+{
+	kbs_sync_target_add(s, "x");
+	declare("a", "1");
+	confirm("x", "a", "1");
+	cr_assert(!declare("a", "1"));
+	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	cr_assert(declare("a", "2"));
+	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	confirm("x", "a", "1"); /* an answer that was under way */
+	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	confirm("x", "a", "2");
+	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+}
+
+Test(kbs_sync, a_revoked_name_is_absent_only_when_confirmed)
+{
+	kbs_sync_target_add(s, "x");
+	declare("a", "1");
+	confirm("x", "a", "1");
+	cr_assert(kbs_sync_revoke(s, KBS_RESOURCE, "a"));
+	cr_assert(!kbs_sync_revoke(s, KBS_RESOURCE, "a"));
+	cr_assert_null(kbs_sync_holder(s, KBS_RESOURCE, "a"));
+	cr_assert_eq(secret_count(), 0);
+	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	confirm("x", "a", "1");
+	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	confirm("x", "a", NULL);
+	cr_assert_eq(far("a"), KBS_FAR_ABSENT);
+	cr_assert(kbs_sync_is_revoked(s, KBS_RESOURCE, "a"));
+	kbs_sync_forget(s, KBS_RESOURCE, "a");
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN); /* nobody asked since */
+}
+
+Test(kbs_sync, a_name_never_declared_can_be_revoked)
+{
+	kbs_sync_target_add(s, "x");
+	cr_assert(kbs_sync_revoke(s, KBS_RESOURCE, "a"));
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	confirm("x", "a", NULL);
+	cr_assert_eq(far("a"), KBS_FAR_ABSENT);
+}
+
+Test(kbs_sync, sorts_do_not_mix)
+{
+	kbs_sync_target_add(s, "x");
+	declare("a", "1");
+	cr_assert_null(kbs_sync_holder(s, KBS_REFVALUE, "a"));
+	cr_assert(kbs_sync_holder(s, KBS_RESOURCE, "a"));
+}
+
+Test(kbs_sync, a_new_target_makes_all_unknown_an_old_one_takes_its_answers_along)
+{
+	kbs_sync_target_add(s, "x");
+	declare("a", "1");
+	confirm("x", "a", "1");
+	kbs_sync_target_add(s, "y");
+	cr_assert_str_eq(last, "(all)");
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	kbs_sync_target_remove(s, "x");
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	confirm("y", "a", "1");
+	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	kbs_sync_target_remove(s, "y");
+	cr_assert_eq(far("a"), KBS_FAR_NONE);
+	kbs_sync_target_add(s, "y"); /* the same name, perhaps another server */
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	kbs_sync_target_add(s, "y");
+	cr_assert_eq(kbs_sync_targets(s), 1);
+}
+
+Test(kbs_sync, removing_the_first_of_two_keeps_the_others_answers)
+{
+	kbs_sync_target_add(s, "x");
+	kbs_sync_target_add(s, "y");
+	declare("a", "1");
+	confirm("y", "a", "1");
+	kbs_sync_target_remove(s, "x");
+	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+}
+
+Test(kbs_sync, is_declared_compares_the_value)
+{
+	uint8_t one[SHA256_LEN], two[SHA256_LEN];
+
+	sha("1", one);
+	sha("2", two);
+	cr_assert(!kbs_sync_is_declared(s, KBS_RESOURCE, "a", one));
+	declare("a", "1");
+	cr_assert(kbs_sync_is_declared(s, KBS_RESOURCE, "a", one));
+	cr_assert(!kbs_sync_is_declared(s, KBS_RESOURCE, "a", two));
+}
+
+static void counts(size_t declared, size_t confirmed, size_t revoking)
+{
+	size_t d, c, r;
+
+	kbs_sync_counts(s, &d, &c, &r);
+	cr_assert(d == declared && c == confirmed && r == revoking, "%zu %zu %zu", d, c, r);
+}
+
+Test(kbs_sync, counts_follow_every_change)
+{
+	counts(0, 0, 0);
+	kbs_sync_target_add(s, "x");
+	declare("a", "1");
+	declare("b", "1");
+	counts(2, 0, 0);
+	confirm("x", "a", "1");
+	counts(2, 1, 0);
+	kbs_sync_revoke(s, KBS_RESOURCE, "a");
+	counts(1, 0, 1);
+	confirm("x", "a", NULL);
+	counts(1, 0, 0);
+	kbs_sync_forget(s, KBS_RESOURCE, "a");
+	declare("b", "2");
+	confirm("x", "b", "2");
+	counts(1, 1, 0);
+	kbs_sync_target_add(s, "y");
+	counts(1, 0, 0);
+	kbs_sync_target_remove(s, "y");
+	counts(1, 1, 0);
+	kbs_sync_reset(s);
+	counts(0, 0, 0);
+	cr_assert_eq(kbs_sync_targets(s), 0);
+}
+
+Test(kbs_sync, thousands_of_names_and_only_changes_are_told)
+{
+	char name[32];
+
+	kbs_sync_target_add(s, "x");
+	told = 0;
+	for (int i = 0; i < 5000; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		declare(name, "1");
+		declare(name, "1");
+	}
+	cr_assert_eq(told, 5000);
+	counts(5000, 0, 0);
+	confirm("x", "n4711", "1");
+	confirm("x", "n4711", "1");
+	cr_assert_eq(told, 5001);
+	cr_assert_str_eq(last, "n4711");
+	cr_assert_eq(far("n4711"), KBS_FAR_PRESENT);
+	cr_assert_eq(far("n0"), KBS_FAR_UNKNOWN);
+}
+
+Test(kbs_sync, says_which_trustee_is_missing)
+{
+	cr_assert(strstr(kbs_sync_why(s), "No Trustee"));
+	kbs_sync_target_add(s, "kbs.example");
+	cr_assert(strstr(kbs_sync_why(s), "kbs.example"));
+}
