@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TrustedExecutionCluster: installs and repairs what operator.md section 2 lists, one act per step,
+ * and is the only writer of its status. Objects are looked at again when their resourceVersion
+ * differs from the one last verified (one GET), so a settled cluster makes no request.
+ */
+#ifndef TEC_CTL_CLUSTER_H
+#define TEC_CTL_CLUSTER_H
+
+#include "tec/ctl/env.h"
+#include "tec/kobj/key.h"
+#include "tec/loop/queue.h"
+
+/* All that decide looks at. */
+struct ctl_cluster_view {
+	bool found, deleting;
+	bool served; /* the oldest of its namespace */
+	bool lost;   /* the annotation has what spec lost: nothing is changed until a person says so
+		      */
+	bool mirrored; /* the annotation says what spec says */
+	int todo; /* enum ctl_cluster_do of the first object that is not as it should be; 0: none */
+	bool status_ok; /* or not due yet */
+};
+
+enum ctl_cluster_do {
+	CTL_CLUSTER_NOTHING,
+	CTL_CLUSTER_MIRROR,
+	CTL_CLUSTER_READ,   /* GET an object that changed since it was last found right */
+	CTL_CLUSTER_CREATE, /* what is never repaired */
+	CTL_CLUSTER_APPLY,
+	CTL_CLUSTER_MAKE_SECRET,
+	CTL_CLUSTER_DELETE, /* the Rust operator's listener Deployments */
+	CTL_CLUSTER_APPLY_STATUS,
+	CTL_CLUSTER_N_DO,
+};
+enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v);
+
+struct ctl_cluster;
+struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env);
+void ctl_cluster_free(struct ctl_cluster *c);
+void ctl_cluster_on(struct ctl_cluster *c);  /* caches filled and leader */
+void ctl_cluster_off(struct ctl_cluster *c); /* cancels what is in flight */
+struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key *key);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What all controllers share: the caches they read, the seam they write through, what Trustee shall
+ * hold, Events. All members are borrowed from cmd/operator.c and outlive every controller.
+ */
+#ifndef TEC_CTL_ENV_H
+#define TEC_CTL_ENV_H
+
+#include "tec/k8s/cache.h"
+#include "tec/k8s/event.h"
+#include "tec/k8s/transport.h"
+#include "tec/kbs/sync.h"
+#include "tec/loop/loop.h"
+#include "tec/model/cluster.h"
+#include "tec/render/trustee.h"
+
+struct ctl_env {
+	struct loop *loop;
+	struct k8s_transport *api;
+	const char *ns;
+	struct k8s_cache *clusters, *machines, *aks, *images, *secrets;
+	struct k8s_cache *configmaps, *services,
+		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract */
+	struct kbs_sync *sync;
+	struct k8s_events *events;
+	struct render_images images_ref;
+};
+
+/* The cluster served: the oldest that is not being deleted (creationTimestamp, then name); NULL if
+ * none. Borrowed for the turn. */
+const struct model_cluster *ctl_env_cluster(const struct ctl_env *env);
+
+/* k8s_extract_fn for objects of which only presence, version and owner matter. */
+struct ctl_plain {
+	struct kobj obj;
+	const char *owner_uid;   /* controller */
+	const char *render_hash; /* annotation */
+};
+struct kobj *ctl_plain_extract(struct json_object *o, struct err *err);
+
+#endif

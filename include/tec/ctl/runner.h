@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One controller's engine: object changes -> keys -> queue -> step. Steps run only while the runner
+ * is on (caches filled, leader). A change of any watched cache maps to keys in O(affected), never
+ * by a scan.
+ */
+#ifndef TEC_CTL_RUNNER_H
+#define TEC_CTL_RUNNER_H
+
+#include "tec/k8s/cache.h"
+#include "tec/kobj/key.h"
+#include "tec/loop/loop.h"
+#include "tec/loop/queue.h"
+
+struct ctl_runner;
+typedef struct queue_next (*ctl_step_fn)(void *self, const struct kobj_key *key);
+/* Calls ctl_runner_wake for every key that the change may concern. was/now as in k8s/cache.h. */
+typedef void (*ctl_map_fn)(void *self, const struct kobj *was, const struct kobj *now);
+
+struct ctl_runner *ctl_runner_new(
+	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self);
+void ctl_runner_free(struct ctl_runner *r);
+void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
+void ctl_runner_wake(struct ctl_runner *r, const char *name);
+void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms);
+void ctl_runner_progress(struct ctl_runner *r, const char *name); /* its backoff is forgotten */
+void ctl_runner_forget(struct ctl_runner *r, const char *name);
+void ctl_runner_on(struct ctl_runner *r);
+void ctl_runner_off(struct ctl_runner *r);
+
+#endif

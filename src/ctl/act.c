@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The acts of one controller in a hash table by key name, and what their answers are made of. An
+ * act that succeeds and changes nothing that anyone can see is not repeated at once.
+ */
+#include "config.h"
+
+#include "ctl_internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+#define CALM_MS 150
+
+void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
+{
+	memset(t, 0, sizeof(*t));
+	t->self = self;
+	t->runner = runner;
+	t->n_buckets = 64;
+	t->buckets = xcalloc(t->n_buckets, sizeof(struct ctl_act *));
+}
+
+static void act_free(struct ctl_act *a)
+{
+	assert(!a->op);
+	ctl_live_clear(&a->self);
+	ctl_live_clear(&a->secret);
+	free(a->want);
+	free(a);
+}
+
+void ctl_acts_clear(struct ctl_acts *t)
+{
+	op_scope_cancel(&t->ops);
+	for (size_t i = 0; i < t->n_buckets; i++) {
+		while (t->buckets[i]) {
+			struct ctl_act *a = t->buckets[i];
+
+			t->buckets[i] = a->next;
+			act_free(a);
+		}
+	}
+	t->n = t->n_waiting = 0;
+}
+
+void ctl_acts_fini(struct ctl_acts *t)
+{
+	ctl_acts_clear(t);
+	free(t->buckets);
+	t->buckets = NULL;
+}
+
+static struct ctl_act **bucket(const struct ctl_acts *t, const char *name)
+{
+	return &t->buckets[str_hash(name, strlen(name)) & (t->n_buckets - 1)];
+}
+
+struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name)
+{
+	for (struct ctl_act *a = *bucket(t, name); a; a = a->next)
+		if (strcmp(a->name, name) == 0)
+			return a;
+	return NULL;
+}
+
+static void grow(struct ctl_acts *t)
+{
+	struct ctl_act **old = t->buckets;
+	size_t n_old = t->n_buckets;
+
+	t->n_buckets *= 2;
+	t->buckets = xcalloc(t->n_buckets, sizeof(struct ctl_act *));
+	for (size_t i = 0; i < n_old; i++) {
+		while (old[i]) {
+			struct ctl_act *a = old[i], **b = bucket(t, a->name);
+
+			old[i] = a->next;
+			a->next = *b;
+			*b = a;
+		}
+	}
+	free(old);
+}
+
+struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name)
+{
+	struct ctl_act *a = ctl_act_find(t, name), **b;
+	size_t len = strlen(name);
+
+	if (a)
+		return a;
+	if (t->n >= t->n_buckets)
+		grow(t);
+	a = xcalloc(1, sizeof(*a) + len + 1);
+	memcpy(a->name, name, len);
+	a->table = t;
+	b = bucket(t, name);
+	a->next = *b;
+	*b = a;
+	t->n++;
+	return a;
+}
+
+void ctl_act_drop(struct ctl_act *a)
+{
+	struct ctl_act **pp;
+
+	if (!a)
+		return;
+	op_cancel(&a->op);
+	ctl_act_wait_none(a);
+	for (pp = bucket(a->table, a->name); *pp != a; pp = &(*pp)->next)
+		;
+	*pp = a->next;
+	a->table->n--;
+	act_free(a);
+}
+
+bool ctl_act_begin(struct ctl_act *a, int doing)
+{
+	assert(!a->op);
+	if (a->last_ok == doing || a->n_acts >= CTL_ACTS_MAX) {
+		a->last_ok = 0;
+		a->n_acts = 0;
+		return false;
+	}
+	if (a->last_ok &&
+		a->failed) { /* something worked since: the failure before it counts no more */
+		a->failed = false;
+		ctl_runner_progress(a->table->runner, a->name);
+	}
+	a->n_acts++;
+	a->doing = doing;
+	a->calm_ms = 0;
+	return true;
+}
+
+bool ctl_act_calm(struct ctl_act *a, struct queue_next *out)
+{
+	uint64_t now = clock_boot_ms();
+
+	if (!a->calm_ms)
+		a->calm_ms = now + CALM_MS;
+	if (now >= a->calm_ms)
+		return true;
+	*out = ctl_retry((uint32_t)(a->calm_ms - now), "the status may change again");
+	return false;
+}
+
+void ctl_act_end(struct ctl_act *a, const struct err *err)
+{
+	a->last_ok = err_is_set(err) ? 0 : a->doing;
+	a->err = *err;
+	/*
+	 * What was live is no proof any more; but a failure on the way says nothing about the
+	 * object, and would make every act that needs a proof start over with it.
+	 */
+	if (err_is_set(err) && err->kind != ERR_TRANSIENT) {
+		ctl_live_clear(&a->self);
+		ctl_live_clear(&a->secret);
+	}
+	ctl_runner_wake(a->table->runner, a->name);
+}
+
+bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
+{
+	if (!a)
+		return false;
+	if (a->op) {
+		*out = ctl_in_flight();
+		return true;
+	}
+	if (!err_is_set(&a->err))
+		return false;
+	a->failed = true;
+	*out = ctl_retry(a->err.retry_after_ms, err_kind_name(a->err.kind));
+	err_clear(&a->err);
+	return true;
+}
+
+void ctl_act_rest(struct ctl_act *a)
+{
+	if (a && a->n_wait) {
+		a->last_ok = 0;
+		a->n_acts = 0;
+	} else {
+		ctl_act_drop(a);
+	}
+}
+
+/* ---- waiting for Trustee */
+
+static uint64_t wait_hash(enum kbs_sort sort, const char *name)
+{
+	return str_hash(name, strlen(name)) + (uint64_t)sort;
+}
+
+void ctl_act_wait_none(struct ctl_act *a)
+{
+	if (!a || a->n_wait == 0)
+		return;
+	a->n_wait = 0;
+	a->table->n_waiting--;
+}
+
+void ctl_act_wait(struct ctl_act *a, enum kbs_sort sort, const char *name)
+{
+	if (a->n_wait == 0)
+		a->table->n_waiting++;
+	if (a->n_wait < CTL_WAIT_MAX)
+		a->wait[a->n_wait] = wait_hash(sort, name);
+	if (a->n_wait <= CTL_WAIT_MAX) /* MAX + 1: waits for more than can be told apart, is woken
+					  by everything */
+		a->n_wait++;
+}
+
+void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_sort sort, const char *name)
+{
+	uint64_t hash = name ? wait_hash(sort, name) : 0;
+
+	for (size_t b = 0; t->n_waiting && b < t->n_buckets; b++) {
+		for (struct ctl_act *a = t->buckets[b]; a; a = a->next) {
+			bool hit = a->n_wait && (!name || a->n_wait > CTL_WAIT_MAX);
+
+			for (unsigned i = 0; !hit && i < a->n_wait && i < CTL_WAIT_MAX; i++)
+				hit = a->wait[i] == hash;
+			if (hit)
+				ctl_runner_wake(t->runner, a->name);
+		}
+	}
+}
+
+struct queue_next ctl_settled(void)
+{
+	return (struct queue_next){.verdict = QUEUE_SETTLED};
+}
+
+struct queue_next ctl_in_flight(void)
+{
+	return (struct queue_next){.verdict = QUEUE_IN_FLIGHT, .reason = "a call is in flight"};
+}
+
+struct queue_next ctl_retry(uint32_t after_ms, const char *static_reason)
+{
+	return (struct queue_next){
+		.verdict = QUEUE_RETRY, .after_ms = after_ms, .reason = static_reason};
+}
+
+/* ---- objects in answers */
+
+void ctl_live_clear(struct ctl_live *l)
+{
+	free(l->rv);
+	free(l->finalizers);
+	l->rv = l->finalizers = NULL;
+}
+
+void ctl_live_set(struct ctl_live *l, struct json_object *o)
+{
+	struct json_object *f = json_get_arr(o, "metadata/finalizers");
+
+	ctl_live_clear(l);
+	l->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
+	l->finalizers = f ? json_text(f) : xstrdup("[]");
+}
+
+bool ctl_live_is(const struct ctl_live *l, const struct kobj *o)
+{
+	return l->rv && o && str_eq(l->rv, o->rv);
+}
+
+struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *finalizer, bool add)
+{
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *have =
+		json_parse(l->finalizers, strlen(l->finalizers), &json_limits_object, &err);
+	struct json_object *out = json_arr();
+
+	for (size_t i = 0; have && i < json_object_array_length(have); i++) {
+		const char *s = json_object_get_string(json_object_array_get_idx(have, i));
+
+		if (!str_eq(s, finalizer))
+			json_push_str(out, s);
+	}
+	return add ? json_push_str(out, finalizer) : out;
+}
+
+void ctl_take_answer(
+	struct k8s_cache *cache, k8s_extract_fn extract, struct json_object *o, bool created)
+{
+	const char *name = json_get_str(o, "metadata/name"), *uid = json_get_str(o, "metadata/uid");
+	const struct kobj *have = name ? k8s_cache_find(cache, name) : NULL;
+	struct err ignored = ERR_INIT; /* the watch logs what cannot be taken in */
+	struct kobj *k;
+
+	if (!name || (have ? !str_eq(have->uid, uid) : !created))
+		return;
+	k = extract(o, &ignored);
+	if (k)
+		k8s_cache_put(cache, k);
+}
+
+struct json_object *ctl_patch_new(const char *rv, struct json_object **meta)
+{
+	*meta = json_add_str(json_obj(), "resourceVersion", rv);
+	return json_add(json_obj(), "metadata", *meta);
+}
+
+struct json_object *ctl_apply_new(
+	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta)
+{
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *out = json_obj();
+
+	kobj_api_version(gvk, &version);
+	*meta = json_add_str(json_add_str(json_obj(), "name", o->name), "uid", o->uid);
+	json_add_str(json_add_str(out, "apiVersion", strbuf_str(&version)), "kind", gvk->kind);
+	return json_add(out, "metadata", *meta);
+}
+
+struct json_object *ctl_status_json(const struct kobj_gvk *gvk, const struct kobj *o,
+	const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n)
+{
+	struct json_object *meta, *out = ctl_apply_new(gvk, o, &meta);
+	struct json_object *conditions =
+		kobj_cond_json(have, want, n, o->generation, clock_wall_s());
+
+	return json_add(out, "status", json_add(json_obj(), "conditions", conditions));
+}
+
+unsigned ctl_cond_changes(const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n)
+{
+	unsigned mask = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (have[i].status != want[i].status || !str_eq(have[i].reason, want[i].reason))
+			mask |= 1u << i;
+	return mask;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to src/ctl/ak*.c: what a look at one AttestationKey and its Secret finds, and the acts on
+ * them. */
+#ifndef TEC_CTL_AK_INTERNAL_H
+#define TEC_CTL_AK_INTERNAL_H
+
+#include "ctl_internal.h"
+#include "tec/ctl/ak.h"
+
+struct ctl_ak {
+	const struct ctl_env *env; /* borrowed */
+	struct ctl_runner *runner; /* owned */
+	struct ctl_acts acts;
+	bool on;
+};
+
+/* Why a key is not approved by itself. */
+enum ak_why {
+	AK_WHY_NOT, /* it is */
+	AK_WHY_NO_MACHINE,
+	AK_WHY_NO_CLUSTER,
+	AK_WHY_OTHER_OWNER,
+	AK_WHY_MANUAL,
+	AK_WHY_YOUNG_MACHINE,
+	AK_WHY_HAS_KEY,
+	AK_WHY_IN_FLIGHT, /* another key of this Machine is being approved right now */
+};
+
+/* Borrowed from the caches, valid for one step. */
+struct ak_look {
+	struct ctl_ak_view v;
+	const struct model_ak *ak;           /* NULL: gone */
+	const struct model_machine *machine; /* live holder of the id; NULL: none */
+	const struct model_ak *current;      /* the Machine's key that counts */
+	const struct model_secret *secret;
+	const struct kobj *taken_by; /* holds the identity's name */
+	char identity[RATS_IDENTITY_NAME_LEN +
+		      1]; /* what is declared, or has to be revoked; "": nothing */
+	enum ak_why why;
+	bool waits; /* for Trustee: an act has to remember for which names */
+	uint32_t recheck_ms;
+	struct kobj_cond_want want[AK_N_CONDS];
+};
+
+/* act may be NULL. Notes in act what the key waits for. */
+void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, struct ak_look *out);
+void ak_wants(const struct ctl_env *env, struct ak_look *l);
+bool ak_do_memory(struct ctl_ak *c, const struct ak_look *l, enum ctl_ak_do d);
+void ak_start(struct ctl_ak *c, struct ctl_act *act, const struct ak_look *l, enum ctl_ak_do d);
+
+#endif

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AttestationKey: what is so (ak_look, from the caches alone), what follows (decide, pure) and what
+ * people are told (ak_wants). An identity is declared for a live approved key only, and only behind
+ * a Secret with our finalizer, so that whatever Trustee may hold has an object that remembers it.
+ */
+#include "config.h"
+
+#include "ak_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+
+#define RECHECK_MAX_MS (60 * 60 * 1000)
+
+/* ---- decide */
+
+static enum ctl_ak_do status_of(const struct ctl_ak_view *v)
+{
+	return !v->found || v->deleting || v->status_ok ? CTL_AK_NOTHING : CTL_AK_APPLY_STATUS;
+}
+
+/* The Secret has to go: revoked, confirmed, deleted, and only then let go. */
+static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
+{
+	if (!v->revoked)
+		return CTL_AK_REVOKE;
+	if (!ctl_far_gone(v->far))
+		return status_of(v); /* unknown counts as present */
+	if (!v->secret_deleting)
+		return CTL_AK_DELETE_SECRET; /* before the finalizer, so that no kill in between
+						leaves an orphan */
+	if (!v->secret_held)
+		return status_of(v);
+	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
+}
+
+static enum ctl_ak_do decide_approval(const struct ctl_ak_view *v)
+{
+	if (v->machine && v->asked)
+		return CTL_AK_APPROVE; /* consumes the annotation, also of a key that is approved
+					  already */
+	if (v->approved && v->superseded)
+		return CTL_AK_UNAPPROVE;
+	if (v->approved ? !v->stamped : v->machine && v->allowed)
+		return CTL_AK_APPROVE;
+	if (!v->approved && !v->asked && v->overdue)
+		return v->confirmed ? CTL_AK_EXPIRE : CTL_AK_CONFIRM;
+	return CTL_AK_NOTHING;
+}
+
+/* Of a key that is approved. */
+static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
+{
+	switch (v->secret) {
+	case CTL_AK_SECRET_ABSENT:
+		return v->must_read ? CTL_AK_READ_SECRET : CTL_AK_CREATE_SECRET;
+	case CTL_AK_SECRET_OURS:
+		if (v->secret_deleting)
+			return decide_release(
+				v); /* somebody deleted it: made anew once it is gone */
+		if (!v->secret_held)
+			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
+		if (v->declared && !v->usable)
+			return CTL_AK_REVOKE;
+		if (!v->fresh && v->usable && v->bound && !v->name_taken &&
+			(v->declared || v->others_clear))
+			return CTL_AK_DECLARE;
+		break;
+	case CTL_AK_SECRET_STALE:
+		return decide_release(v);
+	case CTL_AK_SECRET_FOREIGN:
+	case CTL_AK_SECRET_N:
+		break;
+	}
+	return status_of(v);
+}
+
+enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
+{
+	bool alive = v->found && !v->deleting;
+	enum ctl_ak_do d;
+
+	if (alive) {
+		d = decide_approval(v);
+		if (d != CTL_AK_NOTHING)
+			return d;
+		if (v->approved)
+			return decide_delivery(v);
+	}
+	if (v->secret == CTL_AK_SECRET_STALE || (v->found && v->secret == CTL_AK_SECRET_OURS))
+		return decide_release(v);
+	if (v->declared)
+		return CTL_AK_REVOKE; /* its Secret is gone or somebody else's */
+	return status_of(v);
+}
+
+const char *ctl_ak_do_name(enum ctl_ak_do d)
+{
+	static const char *const names[CTL_AK_N_DO] = {
+		[CTL_AK_NOTHING] = "nothing",
+		[CTL_AK_CONFIRM] = "read the AttestationKey",
+		[CTL_AK_APPROVE] = "approve",
+		[CTL_AK_UNAPPROVE] = "withdraw the approval",
+		[CTL_AK_READ_SECRET] = "read the Secret",
+		[CTL_AK_CREATE_SECRET] = "create the Secret",
+		[CTL_AK_ADD_SECRET_FINALIZER] = "add the Secret's finalizer",
+		[CTL_AK_DECLARE] = "declare the identity",
+		[CTL_AK_REVOKE] = "revoke the identity",
+		[CTL_AK_DELETE_SECRET] = "delete the Secret",
+		[CTL_AK_DROP_SECRET_FINALIZER] = "drop the Secret's finalizer",
+		[CTL_AK_EXPIRE] = "delete what was not approved",
+		[CTL_AK_APPLY_STATUS] = "write the status",
+	};
+
+	return d < CTL_AK_N_DO ? names[d] : "?";
+}
+
+/* ---- look: approval */
+
+struct uid_search {
+	const char *uid;
+	bool found;
+};
+
+static void match_uid(void *arg, const struct kobj *o)
+{
+	struct uid_search *s = arg;
+
+	s->found |= str_eq(o->uid, s->uid);
+}
+
+/* Owned by nobody, or by a cluster: what belongs to another Machine goes with it and is not taken
+ * away from it. */
+static bool is_free(const struct ctl_env *env, const struct model_ak *ak)
+{
+	struct uid_search s = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
+
+	if (ak->owner_uid)
+		k8s_cache_each(env->clusters, match_uid, &s);
+	return s.found;
+}
+
+static bool sibling_in_flight(const struct ctl_ak *c, const struct model_ak *ak)
+{
+	for (const struct kobj *o = k8s_cache_first(c->env->aks, 0, ak->uuid); o;
+		o = k8s_cache_next(c->env->aks, 0, o)) {
+		const struct ctl_act *a = o == &ak->obj ? NULL : ctl_act_find(&c->acts, o->name);
+
+		if (a && a->op && a->doing == CTL_AK_APPROVE)
+			return true;
+	}
+	return false;
+}
+
+static enum ak_why why_not(const struct ctl_ak *c, const struct ak_look *l)
+{
+	const struct model_cluster *policy = ctl_policy(c->env);
+
+	if (!l->machine)
+		return AK_WHY_NO_MACHINE;
+	if (!is_free(c->env, l->ak))
+		return AK_WHY_OTHER_OWNER;
+	if (!policy)
+		return AK_WHY_NO_CLUSTER;
+	if (l->v.usable && l->current && l->current != l->ak)
+		return AK_WHY_HAS_KEY;
+	if (policy->approval != MODEL_APPROVAL_AUTOMATIC)
+		return AK_WHY_MANUAL;
+	/* Somebody could wait for ids that can be foreseen: the Machine has to be there first. */
+	if (l->ak->by_listener && l->machine->obj.created_s > l->ak->obj.created_s)
+		return AK_WHY_YOUNG_MACHINE;
+	return l->v.usable && sibling_in_flight(c, l->ak) ? AK_WHY_IN_FLIGHT : AK_WHY_NOT;
+}
+
+static void look_age(const struct ctl_env *env, struct ak_look *l)
+{
+	const struct model_cluster *policy = ctl_policy(env);
+	int64_t left_ms;
+
+	if (!l->ak->by_listener || l->v.approved || l->v.asked || !policy ||
+		policy->pending_ttl_ms <= 0)
+		return;
+	left_ms = l->ak->obj.created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
+	l->v.overdue = left_ms <= 0;
+	if (left_ms > 0)
+		l->recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
+}
+
+static void look_approval(const struct ctl_ak *c, struct ak_look *l)
+{
+	const struct model_ak *ak = l->ak;
+	const struct model_machine *m = ak->uuid ? ctl_holder(c->env, ak->uuid) : NULL;
+
+	if (m && m->id_valid && !m->obj.deleting)
+		l->machine = m;
+	l->v.machine = l->machine != NULL;
+	l->v.usable = ctl_ak_usable(ak);
+	l->v.approved = m && l->machine && ctl_ak_is_of(ak, m->obj.uid);
+	l->v.stamped = ak->approved_at && (ak->approved_spki || !ak->spki_sha256);
+	l->v.asked = ak->approve_wanted;
+	l->current = m ? ctl_ak_of_machine(c->env, m->obj.uid) : NULL;
+	l->v.superseded = l->v.approved && l->v.usable && l->current && l->current != ak;
+	l->v.bound = m && m->bound_at;
+	l->why = why_not(c, l);
+	l->v.allowed = l->why == AK_WHY_NOT;
+	look_age(c->env, l);
+}
+
+/* ---- look: Secret and Trustee */
+
+static bool same_public_key(const struct model_ak *ak, const struct model_secret *s)
+{
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_sha256(ak->public_key, strlen(ak->public_key), digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	return str_eq(hex, s->public_sha256);
+}
+
+static void look_secret(struct ak_look *l, const struct ctl_act *act)
+{
+	const struct model_secret *s = l->secret;
+	bool mine;
+
+	l->v.secret = CTL_AK_SECRET_ABSENT;
+	if (!s) {
+		l->v.must_read = act && act->must_read;
+		return;
+	}
+	l->v.secret_held = s->has_ak_finalizer;
+	l->v.secret_deleting = s->obj.deleting;
+	l->v.secret_live = act && ctl_live_is(&act->secret, &s->obj);
+	mine = l->ak && s->n_owners == 1 && str_eq(s->owner_uid, l->ak->obj.uid);
+	if (s->shape == MODEL_SECRET_AK && mine)
+		l->v.secret =
+			same_public_key(l->ak, s) ? CTL_AK_SECRET_OURS : CTL_AK_SECRET_FOREIGN;
+	else if (s->has_ak_finalizer && (s->shape == MODEL_SECRET_AK || s->obj.deleting))
+		/* Of another shape: only let go when somebody deletes it, as it cannot be one that
+		 * we made. */
+		l->v.secret = CTL_AK_SECRET_STALE;
+	else
+		l->v.secret = CTL_AK_SECRET_FOREIGN;
+}
+
+static void wait_for(struct ak_look *l, struct ctl_act *act, const char *identity)
+{
+	l->waits = true;
+	if (act)
+		ctl_act_wait(act, KBS_REFVALUE, identity);
+}
+
+/* Trustee may still know this name, on behalf of the object with this uid. */
+static bool may_hold(const struct ctl_env *env, struct ak_look *l, const char *identity,
+	const char *uid, struct ctl_act *act)
+{
+	const struct kobj *holder = kbs_sync_holder(env->sync, KBS_REFVALUE, identity);
+
+	if ((holder && !str_eq(holder->uid, uid)) ||
+		ctl_far_gone(ctl_far(env, KBS_REFVALUE, identity)))
+		return false;
+	wait_for(l, act, identity);
+	return true;
+}
+
+/* The identities of the Machine's other keys are gone, as far as anything remembers them: what is
+ * declared, and Secrets that are held. */
+static bool others_clear(const struct ctl_env *env, struct ak_look *l, struct ctl_act *act)
+{
+	char name[RATS_IDENTITY_NAME_LEN + 1];
+	bool clear = true;
+
+	for (const struct kobj *o = k8s_cache_first(env->aks, 0, l->ak->uuid); o;
+		o = k8s_cache_next(env->aks, 0, o)) {
+		const struct model_secret *s = ctl_secret(env, o->name);
+		const struct kobj *holder;
+
+		if (o == &l->ak->obj)
+			continue;
+		if (s && s->shape == MODEL_SECRET_AK && s->has_ak_finalizer && s->identity &&
+			!str_eq(s->identity, l->identity) &&
+			may_hold(env, l, s->identity, s->owner_uid, act))
+			clear = false;
+		if (!ctl_ak_identity(model_ak(o), name) || str_eq(name, l->identity))
+			continue;
+		holder = kbs_sync_holder(env->sync, KBS_REFVALUE, name);
+		if (holder && may_hold(env, l, name, o->uid, act))
+			clear = false;
+	}
+	return clear;
+}
+
+/* A live key that was approved earlier has the name; equal bits of two keys are no accident. */
+static bool is_taken(const struct ctl_env *env, const struct ak_look *l, const struct kobj *holder)
+{
+	const struct kobj *o = k8s_cache_find(env->aks, holder->name);
+	int64_t theirs, mine = ctl_ak_approved_us(l->ak);
+
+	if (!o || !str_eq(o->uid, holder->uid) || o->deleting || !model_ak(o)->approved_at)
+		return false;
+	theirs = ctl_ak_approved_us(model_ak(o));
+	return theirs < mine || (theirs == mine && strcmp(o->name, l->ak->obj.name) < 0);
+}
+
+static void look_far(
+	const struct ctl_env *env, const char *key, struct ak_look *l, struct ctl_act *act)
+{
+	bool stale = l->v.secret == CTL_AK_SECRET_STALE;
+	const struct kobj *holder;
+
+	l->v.revoked = true;
+	l->v.far = KBS_FAR_NONE;
+	l->v.others_clear = true;
+	if (stale && l->secret->identity)
+		memcpy(l->identity, l->secret->identity, strlen(l->secret->identity) + 1);
+	else if (stale || !l->ak || !ctl_ak_identity(l->ak, l->identity))
+		return;
+	holder = kbs_sync_holder(env->sync, KBS_REFVALUE, l->identity);
+	if (holder && !str_eq(holder->name, key)) {
+		/* Declared for a key of another name, which has a Secret of its own: nothing of
+		 * this one is there. */
+		l->taken_by = holder;
+		l->v.name_taken = l->ak && is_taken(env, l, holder);
+		return;
+	}
+	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);
+	l->v.fresh = l->v.declared && holder == &l->ak->obj;
+	l->v.far = ctl_far(env, KBS_REFVALUE, l->identity);
+	l->v.revoked = !holder && (l->v.far == KBS_FAR_NONE || kbs_sync_is_revoked(env->sync,
+								       KBS_REFVALUE, l->identity));
+	/* While it is declared, the holder leads back to this key. */
+	if (!holder && (stale || l->v.secret == CTL_AK_SECRET_OURS))
+		wait_for(l, act, l->identity);
+}
+
+void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, struct ak_look *l)
+{
+	const struct ctl_env *env = c->env;
+	const struct kobj *o = k8s_cache_find(env->aks, name);
+
+	memset(l, 0, sizeof(*l));
+	ctl_act_wait_none(act);
+	l->secret = ctl_secret(env, name);
+	l->v.found = o != NULL;
+	if (o) {
+		l->ak = model_ak(o);
+		l->v.deleting = o->deleting;
+		l->v.confirmed = act && ctl_live_is(&act->self, o);
+		look_approval(c, l);
+	}
+	look_secret(l, act);
+	look_far(env, name, l, act);
+	if (!o)
+		return;
+	if (l->v.approved && !l->v.declared && l->v.usable)
+		l->v.others_clear = others_clear(env, l, act);
+	ak_wants(env, l);
+	l->v.status_ok = kobj_cond_same(l->ak->cond, l->want, AK_N_CONDS, o->generation);
+}
+
+/* ---- what people are told */
+
+static void want(
+	struct ak_look *l, enum model_ak_cond c, enum model_ak_reason r, const char *message)
+{
+	bool good = r == AK_MACHINE_CREATED || r == AK_APPROVED_MANUALLY || r == AK_DELIVERED_OK;
+
+	kobj_cond_want(&l->want[c], model_ak_cond_types[c], good ? KOBJ_COND_TRUE : KOBJ_COND_FALSE,
+		model_ak_reason(r), "%s", message);
+}
+
+#define HOW_TO_APPROVE "To approve it, set the annotation " MODEL_APPROVED_ANNOTATION "=true."
+
+static void want_approved(struct ak_look *l)
+{
+	const char *current = l->current ? l->current->obj.name : "";
+	char text[512];
+
+	if (l->v.approved && !l->v.superseded) {
+		if (l->ak->approved_by_admin)
+			want(l, AK_APPROVED, AK_APPROVED_MANUALLY,
+				"An administrator approved this key for its Machine.");
+		else
+			want(l, AK_APPROVED, AK_MACHINE_CREATED,
+				"The Machine with this id exists and has no other key.");
+		return;
+	}
+	switch (l->v.superseded ? AK_WHY_HAS_KEY : l->why) {
+	case AK_WHY_NO_MACHINE:
+		want(l, AK_APPROVED, AK_REGISTRATION,
+			l->ak->uuid ? "Waits for the Machine whose id is spec.uuid."
+				    : "Names no Machine: spec.uuid is not set.");
+		break;
+	case AK_WHY_NO_CLUSTER:
+		want(l, AK_APPROVED, AK_REGISTRATION,
+			"No TrustedExecutionCluster is served, so nothing is approved by itself. " HOW_TO_APPROVE);
+		break;
+	case AK_WHY_OTHER_OWNER:
+		want(l, AK_APPROVED, AK_REGISTRATION,
+			"The key belongs to another object. " HOW_TO_APPROVE);
+		break;
+	case AK_WHY_MANUAL:
+		want(l, AK_APPROVED, AK_MANUAL_APPROVAL,
+			"Keys are approved by an administrator here. " HOW_TO_APPROVE);
+		break;
+	case AK_WHY_YOUNG_MACHINE:
+		want(l, AK_APPROVED, AK_MANUAL_APPROVAL,
+			"The key was registered before its Machine existed, so it may be somebody's who waited for the id. " HOW_TO_APPROVE);
+		break;
+	case AK_WHY_HAS_KEY:
+		snprintf(text, sizeof(text),
+			"The Machine has another key, %.253s. Delete that one, or replace it: %s",
+			current, HOW_TO_APPROVE);
+		want(l, AK_APPROVED, AK_MACHINE_HAS_KEY, text);
+		break;
+	case AK_WHY_NOT:
+	case AK_WHY_IN_FLIGHT:
+		want(l, AK_APPROVED, AK_REGISTRATION, "The key is about to be approved.");
+		break;
+	}
+}
+
+static void want_delivered(const struct ctl_env *env, struct ak_look *l)
+{
+	const struct ctl_ak_view *v = &l->v;
+	char text[640];
+
+	if (!v->approved || v->superseded) {
+		want(l, AK_DELIVERED, AK_NOT_APPROVED,
+			"The key is not approved, so Trustee does not know it.");
+	} else if (!v->usable) {
+		want(l, AK_DELIVERED, AK_INVALID_KEY,
+			l->ak->spki_sha256
+				? "The key is not the one that was approved."
+				: "spec.publicKey is no RSA public key of 2048 to 4096 bits that Trustee can verify.");
+	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
+		snprintf(text, sizeof(text),
+			"Secret %.253s exists and is not this key's. It is not touched. Delete it if nobody needs it, or register "
+			"the key under another name.",
+			l->ak->obj.name);
+		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
+	} else if (v->name_taken) {
+		snprintf(text, sizeof(text),
+			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the one that is wrong.",
+			l->taken_by->name);
+		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
+	} else if (v->declared && v->far == KBS_FAR_PRESENT) {
+		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
+	} else {
+		snprintf(text, sizeof(text), "%s%.500s",
+			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
+				? "Waits until Trustee has confirmed that an earlier key is gone. "
+				: "",
+			kbs_sync_why(env->sync));
+		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
+	}
+}
+
+void ak_wants(const struct ctl_env *env, struct ak_look *l)
+{
+	want_approved(l);
+	want_delivered(env, l);
+}

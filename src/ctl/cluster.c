@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TrustedExecutionCluster: look, decide one thing, do it, return. Beside it, which Trustee is
+ * administered is kept here: as long as a cluster is served, and after that for as long as its
+ * Deployment may still run, so that nothing it holds is believed gone too early.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define DO(code)     ((enum ctl_cluster_do)((code)&0xff))
+#define OBJECT(code) ((unsigned)(code) >> 8)
+
+/* ---- which Trustee */
+
+static void target_drop(struct ctl_cluster *c)
+{
+	if (c->target.name)
+		kbs_sync_target_remove(c->env->sync, c->target.name);
+	free(steal_ptr(&c->target.name));
+	free(steal_ptr(&c->target.uid));
+}
+
+static void target_set(struct ctl_cluster *c, const char *uid, const char *name, bool external)
+{
+	c->target.external = external;
+	if (str_eq(c->target.name, name) && str_eq(c->target.uid, uid))
+		return;
+	target_drop(c); /* another cluster's Trustee of the same name holds nothing of what was
+			   confirmed */
+	c->target.name = xstrdup(name);
+	c->target.uid = xstrdup(uid);
+	kbs_sync_target_add(c->env->sync, name);
+	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(name));
+}
+
+static void retarget(void *arg)
+{
+	struct ctl_cluster *c = arg;
+	const struct model_cluster *served = ctl_env_cluster(c->env);
+	size_t declared, confirmed, revoking;
+
+	if (!c->on)
+		return;
+	if (served) {
+		target_set(c, served->obj.uid,
+			served->public_trustee_addr ? served->public_trustee_addr : "kbs-service",
+			served->deploy == MODEL_DEPLOY_EXTERNAL);
+		return;
+	}
+	if (ctl_administered(c->env)) { /* a Deployment is left, of a cluster that went before we
+					   started, perhaps */
+		if (!c->target.name)
+			target_set(c, NULL, "kbs-service", false);
+		return;
+	}
+	kbs_sync_counts(c->env->sync, &declared, &confirmed, &revoking);
+	if (c->target.name && !(c->target.external && (declared || revoking))) {
+		log_info(NULL, "Trustee is gone", "trustee=%s", log_esc(c->target.name));
+		target_drop(c);
+	}
+}
+
+/* ---- the step */
+
+static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct kobj *o)
+{
+	const struct kobj_cond_want *w = &a->want[CLUSTER_INSTALLED];
+	bool good = w->status == KOBJ_COND_TRUE;
+
+	if (!(a->event_mask & 1u << CLUSTER_INSTALLED) ||
+		str_eq(w->reason, model_cluster_reason(CLUSTER_INSTALLING)))
+		return;
+	k8s_events_post(c->env->events, &kobj_cluster, o,
+		good ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING, w->reason, "Install", "%s",
+		w->message);
+}
+
+static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_act *a = arg;
+	struct ctl_cluster *c = a->table->self;
+	const struct kobj *cluster = k8s_cache_find(c->env->clusters, a->name);
+	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
+	enum ctl_cluster_do d = DO(a->doing);
+	struct err none = ERR_INIT;
+	bool fine = !err_is_set(err);
+
+	if (d != CTL_CLUSTER_APPLY_STATUS && d != CTL_CLUSTER_MIRROR) {
+		fine = cluster_object_done(c, cluster, d, OBJECT(a->doing), err, r);
+	} else if (fine) {
+		ctl_take_answer(c->env->clusters, model_cluster_extract, r->object, false);
+		if (d == CTL_CLUSTER_APPLY_STATUS)
+			c->status_ms = clock_boot_ms();
+		cluster = k8s_cache_find(c->env->clusters, a->name);
+		if (d == CTL_CLUSTER_APPLY_STATUS && cluster)
+			post_events(c, a, cluster);
+	}
+	if (!fine) {
+		struct err told = *err;
+
+		err_wrap(&told, "%s",
+			d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR
+				? "TrustedExecutionCluster"
+				: cluster_objects[OBJECT(a->doing)].name);
+		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
+	}
+	free(steal_ptr(&a->want));
+	ctl_act_end(a, fine ? &none : err);
+}
+
+static struct op *start_own(
+	struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l, bool mirror)
+{
+	const struct ctl_env *env = c->env;
+	cleanup_json struct json_object *o = NULL;
+	struct json_object *meta, *v;
+
+	if (mirror) {
+		o = ctl_patch_new(l->c->obj.rv, &meta);
+		v = l->c->extended_spec ? json_object_new_string(l->c->extended_spec) : NULL;
+		json_add(meta, "annotations", json_add(json_obj(), MODEL_EXTENDED_ANNOTATION, v));
+		return k8s_call_merge_patch(
+			env->api, &c->acts.ops, &kobj_cluster, env->ns, a->name, o, on_done, a);
+	}
+	o = ctl_status_json(&kobj_cluster, &l->c->obj, l->c->cond, l->want, CLUSTER_N_CONDS);
+	a->event_mask = ctl_cond_changes(l->c->cond, l->want, CLUSTER_N_CONDS);
+	free(a->want);
+	a->want = xmemdup(l->want, sizeof(l->want));
+	return k8s_call_apply_status(env->api, &c->acts.ops, &kobj_cluster, env->ns, o, on_done, a);
+}
+
+static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
+	const struct cluster_look *l, enum ctl_cluster_do d)
+{
+	bool own = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
+	struct err err = ERR_INIT;
+	struct op *op;
+
+	if (!ctl_act_begin(a, (int)d | (own ? 0 : (int)(l->object << 8))))
+		return ctl_retry(0, "an act had no visible effect yet");
+	op = own ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
+		 : cluster_start_object(c, a, l, d, on_done, &err);
+	if (!op) {
+		log_err(LOG_ERROR, NULL, "a key pair cannot be made", &err);
+		return ctl_retry(0, err_kind_name(err.kind));
+	}
+	op_hold(&a->op, op);
+	return ctl_in_flight();
+}
+
+struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key *key)
+{
+	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
+	bool failed = a && !a->op && err_is_set(&a->err);
+	struct queue_next next;
+	struct cluster_look l;
+	enum ctl_cluster_do d;
+
+	if (!failed && ctl_act_busy(a, &next))
+		return next;
+	cluster_look(c, key->name, &l);
+	d = ctl_cluster_decide(&l.v);
+	if (failed) {
+		/* Why it failed is told before it is tried again. */
+		if (!l.v.found || l.v.status_ok || !c->problem[0] ||
+			DO(a->doing) == CTL_CLUSTER_APPLY_STATUS) {
+			ctl_act_busy(a, &next);
+			return next;
+		}
+		err_clear(&a->err);
+		d = CTL_CLUSTER_APPLY_STATUS;
+	}
+	if (d != CTL_CLUSTER_NOTHING)
+		return start(c, a ? a : ctl_act_get(&c->acts, key->name), &l, d);
+	ctl_act_drop(a);
+	if (!l.v.found)
+		ctl_runner_forget(c->runner, key->name);
+	return l.recheck_ms ? ctl_retry(l.recheck_ms, "counts are written later") : ctl_settled();
+}
+
+static struct queue_next step(void *self, const struct kobj_key *key)
+{
+	return ctl_cluster_step(self, key);
+}
+
+/* ---- which clusters a change concerns */
+
+static void wake_one(void *arg, const struct kobj *o)
+{
+	struct ctl_cluster *c = arg;
+
+	ctl_runner_wake(c->runner, o->name);
+}
+
+static void wake_served(struct ctl_cluster *c)
+{
+	const struct model_cluster *served = ctl_env_cluster(c->env);
+
+	if (served)
+		ctl_runner_wake(c->runner, served->obj.name);
+}
+
+static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_cluster *c = self;
+
+	ctl_runner_wake(c->runner, was ? was->name : now->name);
+	if (!was || !now || !str_eq(was->uid, now->uid) ||
+		was->deleting != now->deleting) /* another one may be served */
+		k8s_cache_each(c->env->clusters, wake_one, c);
+	if (c->on)
+		retarget(c);
+}
+
+static void map_object(struct ctl_cluster *c, const struct kobj_gvk *gvk, const struct kobj *o)
+{
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
+		if (cluster_objects[i].gvk == gvk && str_eq(cluster_objects[i].name, o->name))
+			wake_served(c);
+}
+
+static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
+{
+	map_object(self, &kobj_configmap, was ? was : now);
+}
+
+static void map_service(void *self, const struct kobj *was, const struct kobj *now)
+{
+	map_object(self, &kobj_service, was ? was : now);
+}
+
+static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_cluster *c = self;
+
+	map_object(c, &kobj_deployment, was ? was : now);
+	if (c->on && !now)
+		retarget(c);
+}
+
+/* Ours, or one that spec names: its absence is told. */
+static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_cluster *c = self;
+	const struct kobj *o = was ? was : now;
+	const struct model_cluster *s;
+
+	map_object(c, &kobj_secret, o);
+	if ((was && now) || !(s = ctl_env_cluster(c->env)))
+		return;
+	for (unsigned i = 0; i < s->n_servers; i++)
+		if (str_eq(s->server_ca[i], o->name))
+			wake_served(c);
+	if (str_eq(s->trustee_secret, o->name) || str_eq(s->register_secret, o->name) ||
+		str_eq(s->ak_secret, o->name))
+		wake_served(c);
+}
+
+/* Counts may wait a second; whether a Trustee is still needed is looked at outside of the call that
+ * told us. */
+static void on_sync(void *arg, enum kbs_sort sort, const char *name)
+{
+	struct ctl_cluster *c = arg;
+	const struct model_cluster *served;
+
+	if (!c->on)
+		return;
+	served = ctl_env_cluster(c->env);
+	if (served)
+		ctl_runner_wake_after(c->runner, served->obj.name, 1000);
+	else
+		defer_call(&c->retarget, c->env->loop, retarget, c);
+}
+
+/* ---- life */
+
+struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
+{
+	struct ctl_cluster *c = xcalloc(1, sizeof(*c));
+
+	c->env = env;
+	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
+	ctl_acts_init(&c->acts, c, c->runner);
+	ctl_runner_watch(c->runner, env->clusters, map_cluster);
+	ctl_runner_watch(c->runner, env->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->services, map_service);
+	ctl_runner_watch(c->runner, env->deployments, map_deployment);
+	ctl_runner_watch(c->runner, env->secrets, map_secret);
+	kbs_sync_listen(env->sync, on_sync, c);
+	return c;
+}
+
+static void forget_all(struct ctl_cluster *c)
+{
+	defer_cancel(&c->retarget);
+	ctl_acts_clear(&c->acts);
+	cluster_known_reset(c, NULL);
+	free(steal_ptr(&c->target.name));
+	free(steal_ptr(&c->target.uid));
+}
+
+void ctl_cluster_free(struct ctl_cluster *c)
+{
+	if (!c)
+		return;
+	c->on = false;
+	forget_all(c);
+	ctl_acts_fini(&c->acts);
+	ctl_runner_free(c->runner);
+	free(c);
+}
+
+void ctl_cluster_on(struct ctl_cluster *c)
+{
+	if (c->on)
+		return;
+	c->on = true;
+	c->status_ms = clock_boot_ms();
+	retarget(c); /* before any controller asks what Trustee may hold */
+	ctl_runner_on(c->runner);
+}
+
+void ctl_cluster_off(struct ctl_cluster *c)
+{
+	c->on = false;
+	ctl_runner_off(c->runner);
+	forget_all(c);
+	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
+	kbs_sync_reset(c->env->sync);
+}

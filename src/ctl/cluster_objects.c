@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The installation as one table. An object is read once per resourceVersion and compared with what
+ * is rendered now; what was found right is not read again until it changes. Never written: what
+ * another owner controls, the data of a Secret, what the image controller and its Jobs keep.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/subset.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/key.h"
+#include "tec/render/listener.h"
+
+#define TOKEN_CERT_DAYS 3650
+
+static struct json_object *data(const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_trustee_data(c, env->ns);
+}
+
+static struct json_object *policies(const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_trustee_policies(c, env->ns);
+}
+
+static struct json_object *rv_data(const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_rv_data(c, env->ns);
+}
+
+static struct json_object *image_pcrs(const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_image_pcrs(env->ns);
+}
+
+static struct json_object *kbs_service(const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_trustee_service(c, env->ns);
+}
+
+static struct json_object *deployment(const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_trustee_deployment(c, env->ns, &env->images_ref);
+}
+
+static struct json_object *register_service(
+	const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_register_service(c, env->ns);
+}
+
+static struct json_object *ak_service(const struct ctl_env *env, const struct model_cluster *c)
+{
+	return render_ak_service(c, env->ns);
+}
+
+static struct secret *make_auth(
+	const struct ctl_env *env, const struct model_cluster *c, struct err *err)
+{
+	cleanup_pki_key struct pki_key *key = pki_key_new_ed25519();
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+	cleanup_strbuf struct strbuf public = STRBUF_INIT;
+
+	pki_key_public_pem(key, &public);
+	return render_auth_secret(c, env->ns, pem, strbuf_str(&public));
+}
+
+static struct secret *make_token(
+	const struct ctl_env *env, const struct model_cluster *c, struct err *err)
+{
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
+
+	if (pki_cert_self_signed(
+		    key, "trustee-token", clock_wall_s(), TOKEN_CERT_DAYS, &cert, err) < 0)
+		return NULL;
+	return render_token_secret(c, env->ns, pem, strbuf_str(&cert));
+}
+
+/* In the order of installation: what the Deployment mounts comes before it. */
+const struct cluster_object cluster_objects[CLUSTER_N_OBJECTS] = {
+	{&kobj_configmap, "trustee-data", CLUSTER_OBJECT_APPLY, true, data, NULL, {NULL, NULL}},
+	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, policies, NULL,
+		{NULL, NULL}},
+	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, rv_data, NULL,
+		{NULL, NULL}},
+	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, image_pcrs, NULL,
+		{NULL, NULL}},
+	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, NULL, make_auth,
+		{"private.key", "public.pub"}},
+	{&kobj_secret, "trustee-token", CLUSTER_OBJECT_SECRET, true, NULL, make_token,
+		{"key.pem", "cert.pem"}},
+	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, kbs_service, NULL, {NULL, NULL}},
+	{&kobj_deployment, "trustee-deployment", CLUSTER_OBJECT_APPLY, true, deployment, NULL,
+		{NULL, NULL}},
+	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, register_service, NULL,
+		{NULL, NULL}},
+	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, ak_service, NULL,
+		{NULL, NULL}},
+	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
+		{NULL, NULL}},
+	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
+		{NULL, NULL}},
+};
+
+/* ---- what is known */
+
+static void forget(struct cluster_known *k)
+{
+	free(k->ok_rv);
+	free(k->drift_rv);
+	free(k->conflict_rv);
+	memset(k, 0, sizeof(*k));
+}
+
+void cluster_known_reset(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
+		forget(&c->known[i]);
+	free(c->known_uid);
+	c->known_uid = xstrdup(served ? served->obj.uid : NULL);
+	c->known_generation = served ? served->obj.generation : 0;
+	c->problem[0] = '\0';
+}
+
+static struct k8s_cache *cache_of(const struct ctl_env *env, unsigned i)
+{
+	const struct kobj_gvk *gvk = cluster_objects[i].gvk;
+
+	return gvk == &kobj_configmap ? env->configmaps
+	       : gvk == &kobj_service ? env->services
+	       : gvk == &kobj_secret  ? env->secrets
+				      : env->deployments;
+}
+
+const struct kobj *cluster_object_find(const struct ctl_env *env, unsigned i)
+{
+	return k8s_cache_find(cache_of(env, i), cluster_objects[i].name);
+}
+
+static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_look *l, unsigned i)
+{
+	const struct cluster_object *t = &cluster_objects[i];
+	const struct kobj *o = cluster_object_find(c->env, i);
+	const struct ctl_plain *plain = t->gvk == &kobj_secret ? NULL : (const struct ctl_plain *)o;
+	const struct cluster_known *k = &c->known[i];
+
+	if (t->kind == CLUSTER_OBJECT_UNWANTED)
+		return plain && !o->deleting && !plain->render_hash &&
+				       str_eq(plain->owner_uid, l->c->obj.uid)
+			       ? CTL_CLUSTER_DELETE
+			       : CTL_CLUSTER_NOTHING;
+	if (!o && k->must_read)
+		return CTL_CLUSTER_READ;
+	if (!o)
+		return t->kind == CLUSTER_OBJECT_SECRET        ? CTL_CLUSTER_MAKE_SECRET
+		       : t->kind == CLUSTER_OBJECT_CREATE_ONLY ? CTL_CLUSTER_CREATE
+							       : CTL_CLUSTER_APPLY;
+	if (o->deleting) {
+		l->waits = t->name;
+		return CTL_CLUSTER_NOTHING;
+	}
+	if (t->kind == CLUSTER_OBJECT_CREATE_ONLY || str_eq(k->ok_rv, o->rv))
+		return CTL_CLUSTER_NOTHING;
+	if (str_eq(k->conflict_rv, o->rv) ||
+		(plain && plain->owner_uid && !str_eq(plain->owner_uid, l->c->obj.uid))) {
+		if (!l->conflict)
+			l->conflict = t->name;
+		return CTL_CLUSTER_NOTHING;
+	}
+	return str_eq(k->drift_rv, o->rv) ? CTL_CLUSTER_APPLY : CTL_CLUSTER_READ;
+}
+
+void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l)
+{
+	bool external = l->c->deploy == MODEL_DEPLOY_EXTERNAL;
+
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++) {
+		enum ctl_cluster_do d;
+
+		if (external && cluster_objects[i].of_trustee)
+			continue;
+		d = look_object(c, l, i);
+		if (d != CTL_CLUSTER_NOTHING && !l->v.todo) {
+			l->v.todo = (int)d;
+			l->object = i;
+		}
+	}
+}
+
+/* ---- acts */
+
+struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
+	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err)
+{
+	const struct ctl_env *env = c->env;
+	const struct cluster_object *t = &cluster_objects[l->object];
+	cleanup_json struct json_object *o = t->render ? t->render(env, l->c) : NULL;
+	cleanup_secret struct secret *text = NULL;
+
+	switch (d) {
+	case CTL_CLUSTER_READ:
+		return k8s_call_get(env->api, &c->acts.ops, t->gvk, env->ns, t->name, done, a);
+	case CTL_CLUSTER_CREATE:
+		return k8s_call_create(env->api, &c->acts.ops, t->gvk, env->ns, o, 0, done, a);
+	case CTL_CLUSTER_APPLY:
+		return k8s_call_apply(env->api, &c->acts.ops, t->gvk, env->ns, o, done, a);
+	case CTL_CLUSTER_MAKE_SECRET:
+		text = t->make(env, l->c, err);
+		return text ? k8s_call_create_text(env->api, &c->acts.ops, t->gvk, env->ns,
+				      (const char *)secret_peek(text), secret_len(text), done, a)
+			    : NULL;
+	case CTL_CLUSTER_DELETE:
+		return k8s_call_delete(env->api, &c->acts.ops, t->gvk, env->ns, t->name,
+			cluster_object_find(env, l->object)->uid, done, a);
+	default:
+		DIE("cluster %s: act %d is no object's", a->name, (int)d);
+	}
+}
+
+/* A Secret that was there before: type, members and owner as we would have made them. */
+static bool secret_fits(
+	const struct cluster_object *t, struct json_object *o, const char *cluster_uid)
+{
+	struct json_object *d = json_get_obj(o, "data");
+
+	if (!d || json_object_object_length(d) != 2 || !str_eq(json_get_str(o, "type"), "Opaque") ||
+		!kobj_owner_is_exactly(o, cluster_uid))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		struct json_object *v = NULL;
+
+		if (!json_object_object_get_ex(d, t->data[i], &v) ||
+			!json_object_is_type(v, json_type_string) ||
+			json_object_get_string_len(v) == 0)
+			return false;
+	}
+	return true;
+}
+
+static void set_rv(char **slot, struct json_object *o)
+{
+	free(*slot);
+	*slot = xstrdup(json_get_str(o, "metadata/resourceVersion"));
+}
+
+/* Is what was read what we would render? */
+static void judge(
+	struct ctl_cluster *c, const struct kobj *cluster, unsigned i, struct json_object *o)
+{
+	const struct cluster_object *t = &cluster_objects[i];
+	struct cluster_known *k = &c->known[i];
+	cleanup_json struct json_object *want = NULL;
+
+	if (t->kind == CLUSTER_OBJECT_SECRET) {
+		set_rv(secret_fits(t, o, cluster->uid) ? &k->ok_rv : &k->conflict_rv, o);
+		return;
+	}
+	want = t->render(c->env, model_cluster(cluster));
+	set_rv(kobj_subset(want, o) ? &k->ok_rv : &k->drift_rv, o);
+}
+
+static void told_repaired(
+	struct ctl_cluster *c, const struct kobj *cluster, const struct cluster_object *t)
+{
+	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
+
+	if (model_cluster(cluster)->cond[CLUSTER_INSTALLED].status != KOBJ_COND_TRUE) {
+		log_info(&lc, "installed", NULL);
+		return;
+	}
+	log_warn(&lc, "repaired, it was changed or deleted", NULL);
+	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "Repaired",
+		"Repair", "%s %s had been changed or deleted and is as it should be again.",
+		t->gvk->kind, t->name);
+}
+
+/* The cluster the act was for may have been replaced meanwhile: then what is known was reset, and
+ * only the cache learns. */
+bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
+	unsigned i, const struct err *err, const struct k8s_result *r)
+{
+	const struct cluster_object *t = &cluster_objects[i];
+	struct cluster_known *k = &c->known[i];
+	bool ours = cluster && str_eq(cluster->uid, c->known_uid);
+	bool gone = err->kind == ERR_NOT_FOUND;
+
+	if (err_is_set(err)) {
+		k->must_read = (r && r->already_exists) || (k->must_read && !gone);
+		if ((r && r->already_exists) ||
+			(gone && (d == CTL_CLUSTER_READ || d == CTL_CLUSTER_DELETE)))
+			return true;
+		/* What time does not heal is told. */
+		if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
+			snprintf(c->problem, sizeof(c->problem), "%s %s cannot be written: %s",
+				t->gvk->kind, t->name, err->text);
+		return false;
+	}
+	c->problem[0] = '\0';
+	k->must_read = false;
+	if (d == CTL_CLUSTER_DELETE)
+		return true;
+	if (ours && d == CTL_CLUSTER_READ && t->kind != CLUSTER_OBJECT_CREATE_ONLY)
+		judge(c, cluster, i, r->object);
+	else if (ours)
+		set_rv(&k->ok_rv, r->object);
+	if (ours && d != CTL_CLUSTER_READ)
+		told_repaired(c, cluster, t);
+	ctl_take_answer(cache_of(c->env, i),
+		t->gvk == &kobj_secret ? model_secret_extract : ctl_plain_extract, r->object, true);
+	return true;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TrustedExecutionCluster: what is so, what follows (decide, pure), what people are told. A count
+ * that changes is no reason to write at once: counts are written at most every ten seconds, and not
+ * within ten seconds of a start, while they are still being counted.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+
+#define COUNTS_MS 10000
+
+enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
+{
+	if (!v->found)
+		return CTL_CLUSTER_NOTHING;
+	if (!v->deleting && v->served && !v->lost) {
+		if (!v->mirrored)
+			return CTL_CLUSTER_MIRROR;
+		if (v->todo)
+			return (enum ctl_cluster_do)v->todo;
+	}
+	return v->status_ok ? CTL_CLUSTER_NOTHING : CTL_CLUSTER_APPLY_STATUS;
+}
+
+/* ---- what people are told */
+
+static void want(struct cluster_look *l, enum model_cluster_cond c, bool status,
+	enum model_cluster_reason r, const char *message)
+{
+	kobj_cond_want(&l->want[c], model_cluster_cond_types[c],
+		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
+}
+
+static void note_secret(
+	const struct ctl_env *env, struct strbuf *out, const char *field, const char *name)
+{
+	if (name && !ctl_secret(env, name))
+		strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
+}
+
+/* What a person should know although everything is in place. */
+static void notes(const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
+{
+	cleanup_strbuf struct strbuf unused = STRBUF_INIT;
+
+	note_secret(env, out, "trusteeSecret", c->trustee_secret);
+	note_secret(env, out, "registerServerSecret", c->register_secret);
+	note_secret(env, out, "attestationKeyRegisterSecret", c->ak_secret);
+	for (unsigned i = 0; i < c->n_servers; i++)
+		note_secret(env, out, "trusteeServers.caSecret", c->server_ca[i]);
+	if (c->plaintext == MODEL_PLAINTEXT_ALLOW && c->public_trustee_addr && !c->trustee_secret)
+		strbuf_adds(out,
+			" Warning: no trusteeSecret is named, so nodes speak to Trustee in plain text.");
+	model_cluster_unused_fields(c, &unused);
+	if (unused.len)
+		strbuf_addf(
+			out, " Set, but without effect in this version: %s.", strbuf_str(&unused));
+}
+
+static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r = CLUSTER_CONFLICT;
+
+	if (l->v.deleting) {
+		r = CLUSTER_UNINSTALLING;
+		strbuf_adds(&text, "The cluster is being deleted.");
+	} else if (!l->v.served) {
+		r = CLUSTER_NON_UNIQUE;
+		strbuf_addf(&text,
+			"TrustedExecutionCluster %s is older and is the one served in this namespace. This one is taken up "
+			"when that one is gone.",
+			l->served ? l->served->obj.name : "");
+	} else if (l->v.lost) {
+		strbuf_addf(&text,
+			"spec no longer has %s, which the annotation %s still has: a custom resource definition without this "
+			"field may have removed it. Nothing is changed until you set it again or confirm with: kubectl annotate "
+			"trustedexecutioncluster %s %s-",
+			l->c->extended_lost, MODEL_EXTENDED_ANNOTATION, l->c->obj.name,
+			MODEL_EXTENDED_ANNOTATION);
+	} else if (l->conflict) {
+		strbuf_addf(&text,
+			"%s exists and belongs to somebody else (another owner or another content). It is not touched. Delete it, "
+			"and it is made as it should be.",
+			l->conflict);
+	} else if (c->problem[0] || l->waits || l->v.todo) {
+		r = CLUSTER_INSTALLING;
+		if (c->problem[0])
+			strbuf_adds(&text, c->problem);
+		else
+			strbuf_addf(&text,
+				l->waits ? "%s is being deleted and is made anew when it is gone."
+					 : "Objects are being written%s.",
+				l->waits ? l->waits : "");
+	} else {
+		r = CLUSTER_INSTALLATION_COMPLETED;
+		strbuf_adds(&text, "Everything is in place.");
+		notes(c->env, l->c, &text);
+	}
+	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
+}
+
+static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
+{
+	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
+	size_t declared, confirmed, revoking;
+	enum model_cluster_reason r;
+	bool synced;
+
+	if (l->v.deleting || !l->v.served) {
+		want(l, t, false, CLUSTER_NOT_AVAILABLE, "This cluster is not served.");
+		return;
+	}
+	kbs_sync_counts(c->env->sync, &declared, &confirmed, &revoking);
+	synced = confirmed > 0 && confirmed == declared && revoking == 0;
+	r = synced ? CLUSTER_SYNCED : confirmed ? CLUSTER_POPULATING : CLUSTER_NOT_AVAILABLE;
+	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
+		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
+		"%s%s%zu of %zu values are confirmed, %zu wait to be revoked.",
+		synced ? "" : kbs_sync_why(c->env->sync), synced ? "" : " ", confirmed, declared,
+		revoking);
+}
+
+/* Status that may be written now. Sets recheck_ms when only a count differs and it is too early. */
+static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
+{
+	const struct kobj_cond *have = l->c->cond;
+	int64_t generation = l->c->obj.generation;
+	uint64_t now = clock_boot_ms(), due = c->status_ms + COUNTS_MS;
+	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
+
+	if (kobj_cond_same(have, l->want, CLUSTER_N_CONDS, generation))
+		return true;
+	for (int i = 0; i < CLUSTER_N_CONDS; i++)
+		if (i != (int)t && !kobj_cond_same(&have[i], &l->want[i], 1, generation))
+			return false;
+	if (have[t].status != l->want[t].status || !str_eq(have[t].reason, l->want[t].reason) ||
+		have[t].observed_generation != generation || now >= due)
+		return false;
+	l->recheck_ms = (uint32_t)(due - now);
+	return true;
+}
+
+void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *l)
+{
+	const struct kobj *o = k8s_cache_find(c->env->clusters, name);
+
+	memset(l, 0, sizeof(*l));
+	if (!o)
+		return;
+	l->c = model_cluster(o);
+	l->served = ctl_env_cluster(c->env);
+	l->v.found = true;
+	l->v.deleting = o->deleting;
+	l->v.served = l->served == l->c;
+	l->v.lost = l->c->extended_lost != NULL;
+	l->v.mirrored = str_eq(l->c->extended_spec, l->c->extended_mirror);
+	if (l->v.served) {
+		if (!str_eq(c->known_uid, o->uid) || c->known_generation != o->generation)
+			cluster_known_reset(c, l->c);
+		cluster_look_objects(c, l);
+	}
+	want_installed(c, l);
+	if (l->c->public_trustee_addr)
+		want(l, CLUSTER_KNOWN_ADDRESS, true, CLUSTER_ADDRESS_FOUND,
+			"spec.publicTrusteeAddr is set.");
+	else
+		want(l, CLUSTER_KNOWN_ADDRESS, false, CLUSTER_NO_ADDRESS_FOUND,
+			"spec.publicTrusteeAddr is not set, so no node is served yet.");
+	want_synced(c, l);
+	l->v.status_ok = status_ok(c, l);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the controllers, private to src/ctl: the acts in flight (one per key at most), and
+ * questions about the caches that more than one controller asks, so that they cannot get two
+ * answers.
+ *
+ * An act exists while a call is in flight, while its end has not been looked at, and while its key
+ * waits for Trustee; a settled key has none. Its owner is the table. `done` runs with the act as
+ * argument, stores what came, and wakes the key.
+ */
+#ifndef TEC_CTL_INTERNAL_H
+#define TEC_CTL_INTERNAL_H
+
+#include "tec/ctl/env.h"
+#include "tec/ctl/runner.h"
+#include "tec/k8s/call.h"
+#include "tec/k8s/watch.h"
+#include "tec/kobj/condition.h"
+#include "tec/kobj/owner.h"
+#include "tec/loop/op.h"
+#include "tec/model/ak.h"
+#include "tec/model/machine.h"
+#include "tec/model/secretobj.h"
+#include "tec/rats/names.h"
+
+#define CTL_WAIT_MAX 4
+
+/* What a live answer showed of one object: proof that the cached version with this rv is current.
+ * Owned strings. */
+struct ctl_live {
+	char *rv;
+	char *finalizers; /* JSON array, as it stands there */
+};
+
+struct ctl_acts;
+struct ctl_act {
+	struct ctl_acts *table;
+	struct ctl_act *next;
+	struct op *op;      /* in flight */
+	int doing, last_ok; /* the kind's enum; 0: none. last_ok: to see an act that succeeds
+			       without effect */
+	unsigned n_acts;    /* since the key last came to rest */
+	uint64_t calm_ms; /* boot clock: when a wish to write the status may be followed; 0: none */
+	struct err err;   /* how the last call ended */
+	bool failed;      /* the key's backoff comes from a call that failed */
+	bool must_read;   /* a create met an object that the cache does not show */
+	unsigned event_mask;         /* conditions whose reason changes with the status in flight */
+	struct kobj_cond_want *want; /* owned: the status in flight */
+	struct ctl_live self, secret;
+	uint64_t wait[CTL_WAIT_MAX]; /* hashes of the names in Trustee that this key waits for */
+	unsigned n_wait;
+	char name[];
+};
+
+struct ctl_acts {
+	void *self; /* the controller */
+	struct ctl_runner *runner;
+	struct op_scope ops;
+	struct ctl_act **buckets; /* owned; a power of two */
+	size_t n_buckets, n, n_waiting;
+};
+
+void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner);
+void ctl_acts_clear(struct ctl_acts *t); /* cancels and frees every act */
+void ctl_acts_fini(struct ctl_acts *t);
+struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name);
+struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or made */
+void ctl_act_drop(struct ctl_act *a);                              /* NULL is fine */
+/* Notes the act about to be started. False: the same act has just succeeded without a visible
+ * effect, or so many that they lead nowhere; wait instead. */
+#define CTL_ACTS_MAX 32
+bool ctl_act_begin(struct ctl_act *a, int doing);
+/*
+ * Status is written when nothing else has happened for a moment, so that what is true only for
+ * milliseconds is never written. False: *out is the answer of the step.
+ */
+bool ctl_act_calm(struct ctl_act *a, struct queue_next *out);
+/* First line of every done. */
+void ctl_act_end(struct ctl_act *a, const struct err *err);
+/* True: *out is the answer of the step (in flight, or waiting after an error). */
+bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
+/* The key came to rest: freed, unless it waits for Trustee. */
+void ctl_act_rest(struct ctl_act *a);
+/* The key waits until something changes under this name in Trustee. */
+void ctl_act_wait_none(struct ctl_act *a);
+void ctl_act_wait(struct ctl_act *a, enum kbs_sort sort, const char *name);
+void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_sort sort, const char *name);
+
+/* The answers of a step. */
+struct queue_next ctl_settled(void);
+struct queue_next ctl_in_flight(void);
+struct queue_next ctl_retry(uint32_t after_ms, const char *static_reason);
+
+/* ---- objects in answers */
+void ctl_live_set(struct ctl_live *l, struct json_object *o);
+void ctl_live_clear(struct ctl_live *l);
+bool ctl_live_is(const struct ctl_live *l, const struct kobj *o);
+/* The array with `finalizer` added or taken out; the caller puts it. */
+struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *finalizer, bool add);
+/*
+ * Puts the object of an answer into the cache, so that the next look sees it. Not in the place of
+ * an object with another uid; one that the cache does not know only as the answer of a create or of
+ * a read that looked for it (`created`).
+ */
+void ctl_take_answer(
+	struct k8s_cache *cache, k8s_extract_fn extract, struct json_object *o, bool created);
+/* {"metadata":{"resourceVersion":rv}}; the caller adds and puts. */
+struct json_object *ctl_patch_new(const char *rv, struct json_object **meta);
+/* {"apiVersion","kind","metadata":{"name","uid"}}; the caller adds and puts. */
+struct json_object *ctl_apply_new(
+	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta);
+/* The status to apply, conditions as wanted. */
+struct json_object *ctl_status_json(const struct kobj_gvk *gvk, const struct kobj *o,
+	const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n);
+/* Bit i: status or reason of condition i changes. */
+unsigned ctl_cond_changes(
+	const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n);
+
+/* ---- questions */
+
+/* True while a Trustee is administered, seen from the API: what kbs_sync does not know of yet right
+ * after a start. */
+bool ctl_administered(const struct ctl_env *env);
+/* kbs_sync_far, but NONE only when no Trustee is administered indeed. */
+enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name);
+static inline bool ctl_far_gone(enum kbs_far far)
+{
+	return far == KBS_FAR_ABSENT || far == KBS_FAR_NONE;
+}
+/* The cluster whose policy holds now: served, and nothing of its extended spec lost. NULL: nothing
+ * happens by itself (fail closed). */
+const struct model_cluster *ctl_policy(const struct ctl_env *env);
+/*
+ * The Machine that holds an id: the one that owns the Secret of this name, else the oldest for
+ * which a key was made, else the oldest. Age alone does not do: an older one may show up late (two
+ * API servers' clocks, one second's resolution), after the key was born.
+ */
+const struct model_machine *ctl_holder(const struct ctl_env *env, const char *id);
+const struct model_secret *ctl_secret(const struct ctl_env *env, const char *name);
+/* When an approved key was approved, microseconds since the epoch; made before we marked approvals:
+ * when it was created. */
+int64_t ctl_ak_approved_us(const struct model_ak *ak);
+/* Owned by exactly this Machine. */
+bool ctl_ak_is_of(const struct model_ak *ak, const char *machine_uid);
+/* Usable, and the key that was approved. */
+bool ctl_ak_usable(const struct model_ak *ak);
+/* Of the Machine's approved usable keys the one that counts; NULL: none. */
+const struct model_ak *ctl_ak_of_machine(const struct ctl_env *env, const char *machine_uid);
+/* The identity's name in Trustee; false: no usable key. */
+bool ctl_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1]);
+
+#endif

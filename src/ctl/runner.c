@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cache changes run the controller's map at all times, so that it can follow what went away, but
+ * keys are taken only while the runner is on. Turning it on maps every object there is as if it had
+ * just been added, which makes up for everything missed.
+ */
+#include "config.h"
+
+#include "tec/ctl/runner.h"
+
+#include <assert.h>
+
+#include "tec/base/mem.h"
+
+#define CACHES_MAX 8
+#define RESYNC_MS  (60 * 60 * 1000)
+
+struct watched {
+	struct ctl_runner *runner;
+	struct k8s_cache *cache;
+	ctl_map_fn map;
+};
+
+struct ctl_runner {
+	char *ns;
+	ctl_step_fn step;
+	void *self;
+	struct queue *queue; /* owned */
+	struct watched watched[CACHES_MAX];
+	size_t n_watched;
+	bool on;
+};
+
+static struct queue_next work(void *arg, const char *key)
+{
+	struct ctl_runner *r = arg;
+	const struct kobj_key k = {.ns = r->ns, .name = key};
+
+	return r->step(r->self, &k);
+}
+
+struct ctl_runner *ctl_runner_new(
+	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self)
+{
+	const struct queue_conf conf = {.name = name, .resync_ms = RESYNC_MS};
+	struct ctl_runner *r = xcalloc(1, sizeof(*r));
+
+	r->ns = xstrdup(ns);
+	r->step = step;
+	r->self = self;
+	r->queue = queue_new(l, &conf, work, r);
+	queue_pause(r->queue);
+	return r;
+}
+
+void ctl_runner_free(struct ctl_runner *r)
+{
+	if (!r)
+		return;
+	queue_free(r->queue);
+	free(r->ns);
+	free(r);
+}
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	const struct watched *w = arg;
+
+	w->map(w->runner->self, was, now);
+}
+
+void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map)
+{
+	struct watched *w = &r->watched[r->n_watched];
+
+	assert(r->n_watched < CACHES_MAX);
+	r->n_watched++;
+	*w = (struct watched){.runner = r, .cache = cache, .map = map};
+	k8s_cache_listen(cache, on_change, w);
+}
+
+void ctl_runner_wake(struct ctl_runner *r, const char *name)
+{
+	if (r->on)
+		queue_add(r->queue, name);
+}
+
+void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms)
+{
+	if (r->on)
+		queue_add_after(r->queue, name, after_ms);
+}
+
+void ctl_runner_progress(struct ctl_runner *r, const char *name)
+{
+	queue_forget_backoff(r->queue, name);
+}
+
+void ctl_runner_forget(struct ctl_runner *r, const char *name)
+{
+	queue_forget(r->queue, name);
+}
+
+static void map_one(void *arg, const struct kobj *o)
+{
+	on_change(arg, NULL, o);
+}
+
+void ctl_runner_on(struct ctl_runner *r)
+{
+	if (r->on)
+		return;
+	r->on = true;
+	for (size_t i = 0; i < r->n_watched; i++)
+		k8s_cache_each(r->watched[i].cache, map_one, &r->watched[i]);
+	queue_resume(r->queue);
+}
+
+void ctl_runner_off(struct ctl_runner *r)
+{
+	r->on = false;
+	queue_pause(r->queue);
+}

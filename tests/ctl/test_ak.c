@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "ctl/keys.h"
+#include "ctl/world.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/model/ak.h"
+#include "tec/model/machine.h"
+
+/* ---- decide: every view there is */
+
+static bool gone(enum kbs_far far)
+{
+	return far == KBS_FAR_ABSENT || far == KBS_FAR_NONE;
+}
+
+static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
+{
+	bool alive = v->found && !v->deleting;
+
+	switch (d) {
+	case CTL_AK_APPROVE:
+		cr_assert(alive && (v->machine || v->approved) &&
+			  (v->asked || v->approved || v->allowed));
+		break;
+	case CTL_AK_UNAPPROVE:
+		cr_assert(alive && v->approved && v->superseded && !(v->machine && v->asked));
+		break;
+	case CTL_AK_DECLARE:
+		/* Behind a Secret that remembers it, of a live approved key, and only when the
+		 * earlier key is gone. */
+		cr_assert(alive && v->approved && v->stamped && v->usable && v->bound &&
+			  !v->superseded && !v->name_taken);
+		cr_assert(v->secret == CTL_AK_SECRET_OURS && v->secret_held && !v->secret_deleting);
+		cr_assert(v->others_clear || v->declared);
+		break;
+	case CTL_AK_CREATE_SECRET:
+		cr_assert(
+			alive && v->approved && v->secret == CTL_AK_SECRET_ABSENT && !v->must_read);
+		break;
+	case CTL_AK_ADD_SECRET_FINALIZER:
+		cr_assert(
+			alive && v->approved && v->secret == CTL_AK_SECRET_OURS && v->secret_live);
+		break;
+	case CTL_AK_DROP_SECRET_FINALIZER:
+		cr_assert(v->secret_held && v->secret_deleting && v->secret_live && v->revoked &&
+			  gone(v->far));
+		cr_assert(v->secret == CTL_AK_SECRET_OURS || v->secret == CTL_AK_SECRET_STALE);
+		break;
+	case CTL_AK_DELETE_SECRET:
+		cr_assert(!v->secret_deleting && v->revoked && gone(v->far));
+		cr_assert(v->secret == CTL_AK_SECRET_STALE ||
+			  (v->secret == CTL_AK_SECRET_OURS && (!alive || !v->approved)));
+		break;
+	case CTL_AK_EXPIRE:
+		cr_assert(alive && v->overdue && !v->approved && !v->asked && v->confirmed);
+		break;
+	case CTL_AK_REVOKE:
+		cr_assert(v->secret == CTL_AK_SECRET_STALE || v->secret == CTL_AK_SECRET_OURS ||
+			  v->declared);
+		cr_assert(!alive || !v->approved || !v->usable ||
+			  v->secret == CTL_AK_SECRET_STALE || v->secret_deleting);
+		break;
+	default:
+		break;
+	}
+	if (!alive)
+		cr_assert(d != CTL_AK_APPLY_STATUS && d != CTL_AK_APPROVE && d != CTL_AK_DECLARE);
+}
+
+static void effect_on_secret(struct ctl_ak_view *v, enum ctl_ak_do d)
+{
+	switch (d) {
+	case CTL_AK_READ_SECRET:
+		if (v->secret == CTL_AK_SECRET_ABSENT)
+			v->secret = CTL_AK_SECRET_FOREIGN;
+		v->must_read = false;
+		v->secret_live = true;
+		break;
+	case CTL_AK_CREATE_SECRET:
+		v->secret = CTL_AK_SECRET_OURS;
+		v->secret_held = true;
+		v->secret_deleting = false;
+		break;
+	case CTL_AK_ADD_SECRET_FINALIZER:
+		v->secret_held = true;
+		break;
+	case CTL_AK_DELETE_SECRET:
+		v->secret_deleting = v->secret_held;
+		if (!v->secret_held)
+			v->secret = CTL_AK_SECRET_ABSENT;
+		break;
+	case CTL_AK_DROP_SECRET_FINALIZER:
+		v->secret = CTL_AK_SECRET_ABSENT;
+		v->secret_held = v->secret_deleting = v->secret_live = false;
+		break;
+	default:
+		break;
+	}
+}
+
+static void effect(struct ctl_ak_view *v, enum ctl_ak_do d)
+{
+	v->status_ok = d == CTL_AK_APPLY_STATUS;
+	effect_on_secret(v, d);
+	switch (d) {
+	case CTL_AK_CONFIRM:
+		v->confirmed = true;
+		break;
+	case CTL_AK_APPROVE:
+		v->approved = v->stamped = v->machine = true;
+		v->superseded = v->superseded && !v->asked;
+		v->asked = false;
+		break;
+	case CTL_AK_UNAPPROVE:
+		v->approved = v->stamped = v->superseded = v->allowed = false;
+		break;
+	case CTL_AK_DECLARE:
+		v->declared = v->fresh = true;
+		v->revoked = false;
+		break;
+	case CTL_AK_REVOKE:
+		v->declared = v->fresh = false;
+		v->revoked = true;
+		break;
+	case CTL_AK_EXPIRE:
+		v->found = false;
+		v->declared = v->fresh = false; /* withdrawn when it is seen to go */
+		if (v->secret == CTL_AK_SECRET_OURS)
+			v->secret = v->secret_held ? CTL_AK_SECRET_STALE : CTL_AK_SECRET_FOREIGN;
+		break;
+	default:
+		break;
+	}
+}
+
+static void settle(struct ctl_ak_view *v)
+{
+	for (int i = 0; i < 20; i++) {
+		enum ctl_ak_do d = ctl_ak_decide(v);
+
+		check(v, d);
+		if (d == CTL_AK_NOTHING)
+			return;
+		effect(v, d);
+	}
+	cr_assert(false, "does not settle");
+}
+
+#define BITS 21
+
+static bool view_of(uint32_t bits, int secret, enum kbs_far far, struct ctl_ak_view *v)
+{
+	*v = (struct ctl_ak_view){
+		.found = true,
+		.deleting = bits & 1,
+		.usable = bits >> 1 & 1,
+		.machine = bits >> 2 & 1,
+		.approved = bits >> 3 & 1,
+		.stamped = bits >> 4 & 1,
+		.asked = bits >> 5 & 1,
+		.allowed = bits >> 6 & 1,
+		.superseded = bits >> 7 & 1,
+		.bound = bits >> 8 & 1,
+		.secret_held = bits >> 9 & 1,
+		.secret_deleting = bits >> 10 & 1,
+		.secret_live = bits >> 11 & 1,
+		.must_read = bits >> 12 & 1,
+		.name_taken = bits >> 13 & 1,
+		.others_clear = bits >> 14 & 1,
+		.declared = bits >> 15 & 1,
+		.fresh = bits >> 16 & 1,
+		.revoked = bits >> 17 & 1,
+		.confirmed = bits >> 18 & 1,
+		.overdue = bits >> 19 & 1,
+		.status_ok = bits >> 20 & 1,
+		.secret = (enum ctl_ak_secret)secret,
+		.far = far,
+	};
+	/* What a look cannot find together. */
+	return (!v->approved || v->machine) && (!v->allowed || v->machine) &&
+	       (!v->superseded || v->approved) && (!v->fresh || v->declared) &&
+	       !(v->declared && v->revoked) && !(v->declared && secret == CTL_AK_SECRET_STALE) &&
+	       !(v->allowed && v->superseded) &&
+	       (secret != CTL_AK_SECRET_ABSENT ||
+		       (!v->secret_held && !v->secret_deleting && !v->secret_live)) &&
+	       (secret != CTL_AK_SECRET_STALE || v->secret_held) &&
+	       (secret != CTL_AK_SECRET_OURS || !v->secret_deleting || v->secret_held);
+}
+
+Test(ctl_ak_decide, every_view_settles)
+{
+	static const enum kbs_far fars[] = {KBS_FAR_UNKNOWN, KBS_FAR_ABSENT};
+	struct ctl_ak_view v;
+
+	for (uint32_t bits = 0; bits < 1u << BITS; bits++) {
+		for (int secret = 0; secret < CTL_AK_SECRET_N; secret++) {
+			for (size_t f = 0; f < ARRAY_LEN(fars); f++) {
+				if (view_of(bits, secret, fars[f], &v))
+					settle(&v);
+			}
+		}
+	}
+}
+
+Test(ctl_ak_decide, every_far_state_is_either_gone_or_not)
+{
+	struct ctl_ak_view v = {.secret = CTL_AK_SECRET_STALE,
+		.secret_held = true,
+		.secret_deleting = true,
+		.secret_live = true,
+		.revoked = true};
+
+	for (int far = KBS_FAR_NONE; far <= KBS_FAR_ABSENT; far++) {
+		v.far = (enum kbs_far)far;
+		cr_assert_eq(ctl_ak_decide(&v) == CTL_AK_DROP_SECRET_FINALIZER, gone(v.far));
+	}
+}
+
+Test(ctl_ak_decide, a_secret_without_a_key_never_outlives_the_confirmation)
+{
+	for (uint32_t bits = 0; bits < 1u << BITS; bits++) {
+		struct ctl_ak_view v,
+			keyless = {.secret = CTL_AK_SECRET_STALE, .secret_held = true};
+
+		if (!view_of(bits, CTL_AK_SECRET_STALE, KBS_FAR_UNKNOWN, &v) || (bits & 1))
+			continue;
+		keyless.secret_deleting = v.secret_deleting;
+		keyless.secret_live = v.secret_live;
+		keyless.revoked = v.revoked;
+		keyless.far = KBS_FAR_UNKNOWN;
+		settle(&keyless);
+		cr_assert_eq(keyless.secret, CTL_AK_SECRET_STALE);
+		cr_assert(keyless.secret_held && keyless.revoked);
+		keyless.far = KBS_FAR_ABSENT;
+		settle(&keyless);
+		cr_assert_eq(keyless.secret, CTL_AK_SECRET_ABSENT);
+	}
+}
+
+/* ---- on an API */
+
+#define SPEC                                                                                       \
+	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"}"
+
+static struct world w;
+
+static void up(void)
+{
+	world_start(&w);
+	world_cluster(&w, "tec", SPEC);
+}
+
+static void down(void)
+{
+	world_stop(&w);
+}
+
+TestSuite(ctl_ak, .init = up, .fini = down);
+
+static const char *owner_of(const char *name)
+{
+	struct json_object *a =
+		json_get_arr(world_get(&w, &kobj_ak, name), "metadata/ownerReferences");
+
+	return a && json_object_array_length(a) == 1
+		       ? json_get_str(json_object_array_get_idx(a, 0), "name")
+		       : NULL;
+}
+
+static bool secret_held(const char *name)
+{
+	struct json_object *o = world_get(&w, &kobj_secret, name);
+
+	return o && kobj_has_finalizer(o, MODEL_AK_SECRET_FINALIZER);
+}
+
+static void ask_approval(const char *name)
+{
+	fake_api_merge(w.api, &kobj_ak, NS, name,
+		"{\"metadata\":{\"annotations\":{\"" MODEL_APPROVED_ANNOTATION "\":\"true\"}}}");
+	world_run(&w, 5000);
+}
+
+static void register_a(void)
+{
+	world_machine(&w, "a", ID_A, "listener");
+	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+}
+
+Test(ctl_ak, is_approved_owned_kept_in_a_secret_and_declared)
+{
+	register_a();
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "MachineCreated");
+	cr_assert_str_eq(owner_of("k0"), "a");
+	cr_assert(world_annotation(&w, &kobj_ak, "k0", MODEL_APPROVED_AT_ANNOTATION));
+	cr_assert(world_annotation(&w, &kobj_ak, "k0", MODEL_APPROVED_SPKI_ANNOTATION));
+	cr_assert_str_eq(
+		world_annotation(&w, &kobj_ak, "k0", MODEL_APPROVED_BY_ANNOTATION), "operator");
+	cr_assert(world_annotation(&w, &kobj_machine, "a", MODEL_BOUND_AT_ANNOTATION));
+	cr_assert(secret_held("k0"));
+	cr_assert(identity_declared(&w, test_pem[0]));
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Delivered"), "NotAvailable");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "AttestationKeyBound"), "True");
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "Ready"), "NotAvailable");
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	trustee_has_key(&w, ID_A, true);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Delivered"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");
+}
+
+Test(ctl_ak, settled_makes_no_request)
+{
+	uint64_t rv;
+
+	register_a();
+	world_ak(&w, "k1", test_pem[1], ID_A, NULL);
+	world_ak(&w, "k2", "no key at all", ID_A, NULL);
+	world_ak(&w, "k3", test_pem[2], NULL, NULL);
+	world_run(&w, 30000);
+	rv = fake_api_rv(w.api);
+	fake_transport_forget(w.life->f);
+	world_run(&w, 3 * 3600 * 1000);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", NULL), 0);
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 30000);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	cr_assert_eq(fake_api_rv(w.api), rv);
+	cr_assert(identity_declared(&w, test_pem[0]));
+	cr_assert(!identity_declared(&w, test_pem[1]));
+}
+
+Test(ctl_ak, machine_first_or_key_first)
+{
+	world_boot(&w, NULL);
+	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "Registration");
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+	world_machine(&w, "a", ID_A, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Approved"), "True");
+}
+
+Test(ctl_ak, a_listeners_key_that_was_there_before_its_machine_waits_for_a_person)
+{
+	world_boot(&w, NULL);
+	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
+	world_run(&w, 5000);
+	world_machine(&w, "a", ID_A, "listener");
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "ManualApproval");
+	ask_approval("k0");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "ApprovedManually");
+	cr_assert_null(
+		world_annotation(&w, &kobj_ak, "k0", MODEL_APPROVED_ANNOTATION)); /* consumed */
+	cr_assert_str_eq(owner_of("k0"), "a");
+}
+
+Test(ctl_ak, manual_approval_waits)
+{
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"registration\":{\"approval\":\"Manual\"}}}");
+	register_a();
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "ManualApproval");
+	cr_assert_null(owner_of("k0"));
+}
+
+Test(ctl_ak, a_spec_that_lost_manual_approval_approves_nothing)
+{
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"registration\":{\"approval\":\"Manual\"}}}");
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	world_kill(&w);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"registration\":null}}");
+	register_a();
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	cr_assert_null(owner_of("k0"));
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Approved"), "False");
+}
+
+Test(ctl_ak, a_second_key_is_held_until_the_first_is_gone)
+{
+	register_a();
+	world_ak(&w, "k1", test_pem[1], ID_A, "listener");
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k1", "Approved"), "MachineHasKey");
+	cr_assert_null(owner_of("k1"));
+	cr_assert_null(world_get(&w, &kobj_secret, "k1"));
+	cr_assert(!identity_declared(&w, test_pem[1]));
+	fake_api_delete(w.api, &kobj_ak, NS, "k0");
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k1", "Approved"), "True");
+	cr_assert(!identity_declared(&w, test_pem[0]));
+}
+
+Test(ctl_ak, two_that_register_at_once_one_wins)
+{
+	world_machine(&w, "a", ID_A, "listener");
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	fake_api_put_json(w.api, &kobj_ak, NS, model_ak_new_json("k0", test_pem[0], ID_A));
+	fake_api_put_json(w.api, &kobj_ak, NS, model_ak_new_json("k1", test_pem[1], ID_A));
+	world_run(&w, 60000);
+	cr_assert_neq(owner_of("k0") != NULL, owner_of("k1") != NULL);
+	cr_assert_neq(identity_declared(&w, test_pem[0]), identity_declared(&w, test_pem[1]));
+}
+
+Test(ctl_ak, an_admin_replaces_a_key_old_identity_first)
+{
+	register_a();
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	world_ak(&w, "k1", test_pem[1], ID_A, NULL);
+	world_run(&w, 5000);
+	ask_approval("k1");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k1", "Approved"), "ApprovedManually");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "MachineHasKey");
+	cr_assert_null(owner_of("k0"));
+	cr_assert(!identity_declared(&w, test_pem[0]));
+	cr_assert(!identity_declared(&w, test_pem[1])); /* the old one is not confirmed gone */
+	cr_assert(secret_held("k0"));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert(identity_declared(&w, test_pem[1]));
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+	cr_assert(world_get(&w, &kobj_ak, "k0")); /* held, not deleted */
+}
+
+Test(ctl_ak, a_restart_in_the_middle_of_a_replacement_still_waits)
+{
+	register_a();
+	world_ak(&w, "k1", test_pem[1], ID_A, NULL);
+	world_run(&w, 5000);
+	ask_approval("k1");
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert(!identity_declared(&w, test_pem[1]));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert(identity_declared(&w, test_pem[1]));
+}
+
+Test(ctl_ak, a_deleted_keys_secret_stays_until_trustee_confirms)
+{
+	char name[300];
+
+	register_a();
+	fake_api_delete(w.api, &kobj_ak, NS, "k0");
+	world_run(&w, 60000);
+	fake_api_collect(w.api);
+	cr_assert(secret_held("k0"));
+	cr_assert(!identity_declared(&w, test_pem[0]));
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert(secret_held("k0"));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+	identity_of(test_pem[0], name);
+	cr_assert(!kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, name)); /* and forgotten */
+}
+
+Test(ctl_ak, an_orphaned_secret_is_revoked_and_deleted)
+{
+	register_a();
+	/* kubectl delete --cascade=orphan */
+	fake_api_merge(w.api, &kobj_secret, NS, "k0", "{\"metadata\":{\"ownerReferences\":null}}");
+	fake_api_delete(w.api, &kobj_ak, NS, "k0");
+	world_run(&w, 5000);
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+}
+
+Test(ctl_ak, the_same_key_registered_again_waits_for_the_first_to_be_revoked)
+{
+	register_a();
+	fake_api_delete(w.api, &kobj_ak, NS, "k0");
+	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Approved"), "True");
+	cr_assert(!identity_declared(&w, test_pem[0]));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert(identity_declared(&w, test_pem[0]));
+	cr_assert(secret_held("k0"));
+}
+
+Test(ctl_ak, a_deleted_machine_takes_its_identity_along)
+{
+	register_a();
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	cr_assert(world_get(&w, &kobj_machine, "a"));
+	cr_assert(!identity_declared(&w, test_pem[0]));
+	trustee_has_key(&w, ID_A, false);
+	world_run(&w, 5000);
+	cr_assert(world_get(&w, &kobj_machine, "a")); /* the identity is still there */
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	fake_api_collect(w.api);
+	world_run(&w, 60000);
+	cr_assert_null(world_get(&w, &kobj_ak, "k0"));
+	/* whoever looks last may have to hear it once more */
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	fake_api_collect(w.api);
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+}
+
+Test(ctl_ak, a_secret_of_another_is_never_touched)
+{
+	world_machine(&w, "a", ID_A, NULL);
+	world_machine(&w, "b", ID_B, NULL);
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	/* a key named like another Machine's disk key */
+	world_ak(&w, ID_B, test_pem[0], ID_A, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, ID_B, "Delivered"), "NameTaken");
+	cr_assert(world_str(&w, &kobj_secret, ID_B, "data/root"));
+	cr_assert(!secret_held(ID_B));
+	cr_assert(!identity_declared(&w, test_pem[0]));
+	fake_api_delete(w.api, &kobj_ak, NS, ID_B);
+	world_run(&w, 60000);
+	cr_assert(world_str(&w, &kobj_secret, ID_B, "data/root"));
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "b", "KeyReady"), "True");
+}
+
+Test(ctl_ak, what_is_no_key_is_approved_and_never_sent)
+{
+	world_machine(&w, "a", ID_A, NULL);
+	world_ak(&w, "text", "my public key", ID_A, NULL);
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "text", "Approved"), "True");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "text", "Delivered"), "InvalidKey");
+	cr_assert(secret_held("text"));
+	/* and does not hold the Machine */
+	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Approved"), "True");
+	cr_assert(identity_declared(&w, test_pem[0]));
+	fake_api_delete(w.api, &kobj_ak, NS, "text");
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_secret, "text"));
+}
+
+Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
+{
+	register_a();
+	world_machine(&w, "b", ID_B, NULL);
+	world_run(&w, 1000);
+	world_ak(&w, "other", test_pem[0], ID_B, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Delivered"), "NotAvailable");
+	/* whatever order a new life looks in */
+	for (int i = 0; i < 4; i++) {
+		world_kill(&w);
+		world_boot(&w, NULL);
+		world_run(&w, 5000);
+		cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
+	}
+	fake_api_delete(w.api, &kobj_ak, NS, "other");
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_secret, "other"));
+	cr_assert(identity_declared(&w, test_pem[0]));
+}
+
+Test(ctl_ak, a_deleted_secret_is_made_again_after_revocation)
+{
+	register_a();
+	fake_api_delete(w.api, &kobj_secret, NS, "k0");
+	world_run(&w, 5000);
+	cr_assert(secret_held("k0"));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert(secret_held("k0"));
+	cr_assert_null(world_str(&w, &kobj_secret, "k0", "metadata/deletionTimestamp"));
+	cr_assert(identity_declared(&w, test_pem[0]));
+}
+
+Test(ctl_ak, a_finalizer_that_was_taken_off_is_put_back)
+{
+	register_a();
+	fake_api_merge(
+		w.api, &kobj_secret, NS, "k0", "{\"metadata\":{\"finalizers\":[\"other/x\"]}}");
+	world_run(&w, 5000);
+	cr_assert(secret_held("k0"));
+	cr_assert(kobj_has_finalizer(world_get(&w, &kobj_secret, "k0"), "other/x"));
+}
+
+Test(ctl_ak, what_was_not_approved_expires_an_admins_never)
+{
+	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
+	world_ak(&w, "k1", test_pem[1], ID_B, NULL);
+	world_boot(&w, NULL);
+	world_run(&w, 23 * 3600 * 1000);
+	cr_assert(world_get(&w, &kobj_ak, "k0"));
+	world_run(&w, 2 * 3600 * 1000);
+	cr_assert_null(world_get(&w, &kobj_ak, "k0"));
+	cr_assert(world_get(&w, &kobj_ak, "k1"));
+}
+
+Test(ctl_ak, an_approved_one_and_its_machine_never_expire)
+{
+	register_a();
+	world_run(&w, 80 * 3600ull * 1000);
+	cr_assert_str_eq(owner_of("k0"), "a");
+	cr_assert(!json_get(world_get(&w, &kobj_machine, "a"), "metadata/deletionTimestamp"));
+	/* not even when the key is deleted */
+	fake_api_delete(w.api, &kobj_ak, NS, "k0");
+	world_run(&w, 80 * 3600ull * 1000);
+	cr_assert(!json_get(world_get(&w, &kobj_machine, "a"), "metadata/deletionTimestamp"));
+}
+
+/* Owned by the Machine, without our marks. */
+static void rust_approved(const char *name, const char *pem, const char *created)
+{
+	cleanup_free char *patch = xasprintf(
+		"{\"metadata\":{\"creationTimestamp\":\"%s\",\"ownerReferences\":[{\"apiVersion\":"
+		"\"trusted-execution-clusters.io/v1alpha1\",\"kind\":\"Machine\",\"name\":\"a\",\"uid\":\"%s\","
+		"\"controller\":true,\"blockOwnerDeletion\":true}]}}",
+		created, world_str(&w, &kobj_machine, "a", "metadata/uid"));
+
+	world_ak(&w, name, pem, ID_A, NULL);
+	fake_api_merge(w.api, &kobj_ak, NS, name, patch);
+}
+
+/* Two leaders, one after the other, both approved a key by themselves: the first one counts. An
+ * administrator's counts more. */
+static void approved_at(const char *name, const char *pem, const char *at, const char *by)
+{
+	cleanup_free char *patch = NULL;
+
+	rust_approved(name, pem, "2024-01-01T00:00:00Z");
+	patch = xasprintf("{\"metadata\":{\"annotations\":{\"" MODEL_APPROVED_AT_ANNOTATION
+			  "\":\"%s\",\"" MODEL_APPROVED_BY_ANNOTATION "\":\"%s\"}}}",
+		at, by);
+	fake_api_merge(w.api, &kobj_ak, NS, name, patch);
+}
+
+Test(ctl_ak, of_two_approved_by_themselves_the_first_counts)
+{
+	world_machine(&w, "a", ID_A, NULL);
+	approved_at("k0", test_pem[0], "2025-01-01T00:00:00.000002Z", "operator");
+	approved_at("k1", test_pem[1], "2025-01-01T00:00:00.000001Z", "operator");
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	cr_assert_null(owner_of("k0"));
+	cr_assert_str_eq(owner_of("k1"), "a");
+}
+
+Test(ctl_ak, of_two_approved_by_admins_the_last_counts)
+{
+	world_machine(&w, "a", ID_A, NULL);
+	approved_at("k0", test_pem[0], "2025-01-01T00:00:00.000002Z", "admin");
+	approved_at("k1", test_pem[1], "2025-01-01T00:00:00.000001Z", "admin");
+	approved_at("k2", test_pem[2], "2024-01-01T00:00:00.000000Z", "operator");
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(owner_of("k0"), "a");
+	cr_assert_null(owner_of("k1"));
+	cr_assert_null(owner_of("k2"));
+}
+
+Test(ctl_ak, a_secret_that_lost_its_owner_is_not_let_go_unconfirmed)
+{
+	register_a();
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	fake_api_merge(w.api, &kobj_secret, NS, "k0", "{\"metadata\":{\"ownerReferences\":null}}");
+	world_run(&w, 60000);
+	cr_assert(secret_held("k0"));
+	cr_assert_null(world_str(&w, &kobj_secret, "k0", "metadata/deletionTimestamp"));
+	cr_assert(!identity_declared(&w, test_pem[0]));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert(identity_declared(&w, test_pem[0])); /* made anew, and ours */
+	cr_assert(json_get_arr(world_get(&w, &kobj_secret, "k0"), "metadata/ownerReferences"));
+}
+
+Test(ctl_ak, keys_the_rust_operator_approved_are_taken_over_the_youngest_counts)
+{
+	world_machine(&w, "a", ID_A, NULL);
+	rust_approved("old", test_pem[0], "2024-01-01T00:00:00Z");
+	rust_approved("new", test_pem[1], "2025-01-01T00:00:00Z");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(owner_of("new"), "a");
+	cr_assert_null(owner_of("old"));
+	cr_assert(world_annotation(&w, &kobj_ak, "new", MODEL_APPROVED_AT_ANNOTATION));
+	cr_assert(identity_declared(&w, test_pem[1]));
+	cr_assert(!identity_declared(&w, test_pem[0]));
+}
+
+/* A key goes with its Machine; the next Machine of this id does not inherit it. */
+Test(ctl_ak, a_key_of_a_gone_machine_is_not_taken_over_by_itself)
+{
+	world_machine(&w, "a", ID_A, NULL);
+	rust_approved("k0", test_pem[0], "2024-01-01T00:00:00Z");
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_machine(&w, "b", ID_A, NULL);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "Registration");
+	cr_assert_str_eq(owner_of("k0"), "a");
+	cr_assert(!identity_declared(&w, test_pem[0]));
+}
+
+/* What one node costs the API: finalizer, disk key, its mark, two or three statuses; approval,
+ * mark, Secret, one status; Events. */
+Test(ctl_ak, a_registration_costs_few_requests)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 30000);
+	fake_transport_forget(w.life->f);
+	world_machine(&w, "a", ID_A, "listener");
+	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
+	world_run(&w, 5000);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", NULL), 0);
+	cr_assert_leq(fake_transport_writes(w.life->f) -
+			      fake_transport_count(w.life->f, "create", "events"),
+		11, "%zu writes", fake_transport_writes(w.life->f));
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/ctl/env.h"
+#include "tec/ctl/runner.h"
+
+static struct {
+	struct loop *loop;
+	struct ctl_runner *r;
+	struct k8s_cache *cache;
+	unsigned steps, maps;
+	char last[64];
+} t;
+
+static struct queue_next step(void *self, const struct kobj_key *key)
+{
+	t.steps++;
+	cr_assert_str_eq(key->ns, "ns");
+	snprintf(t.last, sizeof(t.last), "%s", key->name);
+	return (struct queue_next){.verdict = QUEUE_SETTLED};
+}
+
+static void map(void *self, const struct kobj *was, const struct kobj *now)
+{
+	t.maps++;
+	ctl_runner_wake(t.r, was ? was->name : now->name);
+}
+
+static void put(const char *name, const char *rv)
+{
+	struct err err = ERR_INIT;
+	struct json_object *o = json_obj(), *m = json_obj();
+
+	json_add_str(
+		json_add_str(json_add_str(m, "name", name), "uid", name), "resourceVersion", rv);
+	json_add(o, "metadata", m);
+	k8s_cache_put(t.cache, ctl_plain_extract(o, &err));
+	json_object_put(o);
+}
+
+static void up(void)
+{
+	clock_fake_start(1000, 1800000000);
+	memset(&t, 0, sizeof(t));
+	t.loop = loop_new();
+	t.cache = k8s_cache_new(0, NULL);
+	t.r = ctl_runner_new(t.loop, "test", "ns", step, &t);
+	ctl_runner_watch(t.r, t.cache, map);
+}
+
+static void down(void)
+{
+	ctl_runner_free(t.r);
+	k8s_cache_free(t.cache);
+	loop_free(t.loop);
+	clock_fake_stop();
+}
+
+TestSuite(ctl_runner, .init = up, .fini = down);
+
+Test(ctl_runner, is_off_at_first_and_on_makes_up_for_what_was_missed)
+{
+	put("a", "1");
+	put("b", "2");
+	loop_advance(t.loop, 5000);
+	cr_assert_eq(t.steps, 0);
+	ctl_runner_on(t.r);
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 2);
+}
+
+Test(ctl_runner, a_change_is_one_step_however_often_it_is_told)
+{
+	ctl_runner_on(t.r);
+	put("a", "1");
+	put("a", "2");
+	ctl_runner_wake(t.r, "a");
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 1);
+	cr_assert_str_eq(t.last, "a");
+	k8s_cache_remove(t.cache, "a", NULL);
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 2);
+}
+
+Test(ctl_runner, off_runs_nothing_but_still_maps)
+{
+	ctl_runner_on(t.r);
+	ctl_runner_off(t.r);
+	put("a", "1");
+	loop_advance(t.loop, 5000);
+	cr_assert_eq(t.steps, 0);
+	cr_assert_eq(t.maps, 1);
+	ctl_runner_on(t.r);
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 1);
+}
+
+Test(ctl_runner, looks_again_within_about_an_hour_unless_forgotten)
+{
+	ctl_runner_on(t.r);
+	put("a", "1");
+	loop_drain(t.loop);
+	loop_advance(t.loop, 67 * 60 * 1000);
+	cr_assert_eq(t.steps, 2);
+	ctl_runner_forget(t.r, "a");
+	loop_advance(t.loop, 3 * 3600 * 1000);
+	cr_assert_eq(t.steps, 2);
+	ctl_runner_wake_after(t.r, "a", 1000);
+	loop_advance(t.loop, 999);
+	cr_assert_eq(t.steps, 2);
+	loop_advance(t.loop, 1);
+	cr_assert_eq(t.steps, 3);
+}

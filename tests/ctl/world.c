@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "ctl/world.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/model/ak.h"
+#include "tec/model/image.h"
+#include "tec/model/machine.h"
+#include "tec/model/secretobj.h"
+#include "tec/pki/spki.h"
+#include "tec/rats/names.h"
+
+static const struct {
+	const struct kobj_gvk *gvk;
+	k8s_extract_fn extract;
+	k8s_cache_index_fn index;
+	unsigned n;
+} kinds[W_N] = {
+	[W_CLUSTERS] = {&kobj_cluster, model_cluster_extract, model_cluster_index, 1},
+	[W_MACHINES] = {&kobj_machine, model_machine_extract, model_machine_index, 1},
+	[W_AKS] = {&kobj_ak, model_ak_extract, model_ak_index, 3},
+	[W_IMAGES] = {&kobj_image, model_image_extract, NULL, 0},
+	[W_SECRETS] = {&kobj_secret, model_secret_extract, NULL, 0},
+	[W_CONFIGMAPS] = {&kobj_configmap, ctl_plain_extract, NULL, 0},
+	[W_SERVICES] = {&kobj_service, ctl_plain_extract, NULL, 0},
+	[W_DEPLOYMENTS] = {&kobj_deployment, ctl_plain_extract, NULL, 0},
+};
+
+static void quiet(enum log_level level, const char *line, void *arg)
+{
+	if (getenv("TEST_LOG"))
+		fprintf(stderr, "%s\n", line);
+}
+
+void world_start(struct world *w)
+{
+	memset(w, 0, sizeof(*w));
+	clock_fake_start(1000000, 1800000000);
+	log_setup(getenv("TEST_LOG") ? LOG_DEBUG : LOG_INFO, LOG_TEXT);
+	log_capture(quiet, NULL);
+	w->loop = loop_new();
+	w->api = fake_api_new(w->loop);
+}
+
+void world_stop(struct world *w)
+{
+	world_kill(w);
+	fake_api_free(w->api);
+	loop_free(w->loop);
+	cr_assert_eq(secret_count(), 0, "%zu secrets are left", secret_count());
+	log_capture(NULL, NULL);
+	clock_fake_stop();
+}
+
+static bool filled(const struct life *l)
+{
+	for (int i = 0; i < W_N; i++)
+		if (!k8s_cache_filled(l->cache[i]))
+			return false;
+	return true;
+}
+
+void world_boot(struct world *w, const char *controllers)
+{
+	struct life *l = xcalloc(1, sizeof(*l));
+
+	cr_assert_null(w->life);
+	w->life = l;
+	l->f = fake_transport_new(w->loop);
+	fake_transport_set_api(l->f, w->api);
+	l->api = fake_transport_seam(l->f);
+	for (int i = 0; i < W_N; i++) {
+		const struct k8s_watch_conf conf = {.gvk = kinds[i].gvk,
+			.ns = NS,
+			.extract = kinds[i].extract,
+			.secret = i == W_SECRETS};
+
+		l->cache[i] = k8s_cache_new(kinds[i].n, kinds[i].index);
+		l->watch[i] = k8s_watch_new(w->loop, l->api, l->cache[i], &conf);
+	}
+	l->sync = kbs_sync_new();
+	l->events = k8s_events_new(w->loop, l->api, NS, "tec-operator", "test");
+	l->env = (struct ctl_env){.loop = w->loop,
+		.api = l->api,
+		.ns = NS,
+		.clusters = l->cache[W_CLUSTERS],
+		.machines = l->cache[W_MACHINES],
+		.aks = l->cache[W_AKS],
+		.images = l->cache[W_IMAGES],
+		.secrets = l->cache[W_SECRETS],
+		.configmaps = l->cache[W_CONFIGMAPS],
+		.services = l->cache[W_SERVICES],
+		.deployments = l->cache[W_DEPLOYMENTS],
+		.sync = l->sync,
+		.events = l->events,
+		.images_ref = render_images_default};
+	l->cluster = ctl_cluster_new(&l->env);
+	l->machine = ctl_machine_new(&l->env);
+	l->ak = ctl_ak_new(&l->env);
+	for (int i = 0; i < W_N; i++)
+		k8s_watch_start(l->watch[i]);
+	for (int i = 0; i < 100 && !filled(l); i++)
+		loop_advance(w->loop, 100);
+	cr_assert(filled(l));
+	if (w->arm)
+		w->arm();
+	if (!controllers || strchr(controllers, 'c'))
+		ctl_cluster_on(l->cluster);
+	if (!controllers || strchr(controllers, 'm'))
+		ctl_machine_on(l->machine);
+	if (!controllers || strchr(controllers, 'a'))
+		ctl_ak_on(l->ak);
+	loop_drain(w->loop);
+}
+
+void world_kill(struct world *w)
+{
+	struct life *l = w->life;
+
+	if (!l)
+		return;
+	ctl_ak_free(l->ak);
+	ctl_machine_free(l->machine);
+	ctl_cluster_free(l->cluster);
+	for (int i = 0; i < W_N; i++)
+		k8s_watch_free(l->watch[i]);
+	kbs_sync_free(l->sync);
+	k8s_events_free(l->events);
+	for (int i = 0; i < W_N; i++)
+		k8s_cache_free(l->cache[i]);
+	k8s_transport_free(l->api);
+	free(l);
+	w->life = NULL;
+}
+
+void world_run(struct world *w, uint64_t ms)
+{
+	loop_advance(w->loop, ms);
+}
+
+/* ---- objects */
+
+void world_cluster(struct world *w, const char *name, const char *spec)
+{
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"spec\":%s}", name, spec);
+
+	fake_api_put(w->api, &kobj_cluster, NS, text);
+	if (w->life)
+		loop_drain(w->loop);
+}
+
+void world_machine(struct world *w, const char *name, const char *id, const char *by)
+{
+	struct json_object *cluster = world_get(w, &kobj_cluster, "tec");
+	struct json_object *o = model_machine_new_json(
+		id, cluster ? "tec" : NULL, cluster ? json_get_str(cluster, "metadata/uid") : NULL);
+
+	json_add_str(json_get_obj(o, "metadata"), "name", name);
+	if (!by) {
+		json_object_object_del(json_get_obj(o, "metadata"), "annotations");
+		json_object_object_del(json_get_obj(o, "metadata"), "ownerReferences");
+	}
+	fake_api_put_json(w->api, &kobj_machine, NS, o);
+	if (w->life)
+		loop_drain(w->loop);
+}
+
+void world_ak(struct world *w, const char *name, const char *pem, const char *uuid, const char *by)
+{
+	struct json_object *o = model_ak_new_json(name, pem, uuid);
+
+	if (!by)
+		json_object_object_del(json_get_obj(o, "metadata"), "annotations");
+	fake_api_put_json(w->api, &kobj_ak, NS, o);
+	if (w->life)
+		loop_drain(w->loop);
+}
+
+struct json_object *world_get(struct world *w, const struct kobj_gvk *gvk, const char *name)
+{
+	return fake_api_get(w->api, gvk, NS, name);
+}
+
+const char *world_str(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *path)
+{
+	struct json_object *o = world_get(w, gvk, name);
+
+	return o ? json_get_str(o, path) : NULL;
+}
+
+const char *world_annotation(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *annotation)
+{
+	struct json_object *o = world_get(w, gvk, name);
+
+	return o ? kobj_annotation(o, annotation) : NULL;
+}
+
+const char *world_cond(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type)
+{
+	const char *s = fake_api_condition(w->api, gvk, NS, name, type, "status");
+
+	return s ? s : "";
+}
+
+const char *world_reason(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type)
+{
+	const char *s = fake_api_condition(w->api, gvk, NS, name, type, "reason");
+
+	return s ? s : "";
+}
+
+/* ---- Trustee */
+
+static void parse(const char *pem, struct pki_spki *out)
+{
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(pki_spki_parse_pem(pem, strlen(pem), out, &err), 0, "%s", err.text);
+}
+
+void identity_of(const char *pem, char out[300])
+{
+	struct pki_spki k;
+
+	parse(pem, &k);
+	cr_assert_eq(rats_identity_name(k.der, k.der_len, out), 0);
+}
+
+static const char *first_target(struct world *w)
+{
+	return "kbs-service";
+}
+
+void trustee_has_key(struct world *w, const char *id, bool has)
+{
+	const char *b64 = world_str(w, &kobj_secret, id, "data/root");
+	char path[RATS_RESOURCE_PATH_MAX];
+	uint8_t digest[SHA256_LEN];
+	cleanup_free uint8_t *root = NULL;
+	size_t len;
+
+	rats_resource_path(id, path);
+	if (has) {
+		cr_assert_eq(bytes_from_b64(b64, strlen(b64), &root, &len), 0);
+		bytes_sha256(root, len, digest);
+	}
+	kbs_sync_confirm(w->life->sync, first_target(w), KBS_RESOURCE, path, has ? digest : NULL);
+	loop_drain(w->loop);
+}
+
+void trustee_has_identity(struct world *w, const char *pem, const char *id, bool has)
+{
+	cleanup_strbuf struct strbuf value = STRBUF_INIT;
+	uint8_t digest[SHA256_LEN];
+	struct pki_spki k;
+	char name[300];
+
+	parse(pem, &k);
+	identity_of(pem, name);
+	rats_identity_value(k.der, k.der_len, id, &value);
+	bytes_sha256(strbuf_str(&value), value.len, digest);
+	kbs_sync_confirm(w->life->sync, first_target(w), KBS_REFVALUE, name, has ? digest : NULL);
+	loop_drain(w->loop);
+}
+
+enum kbs_far far_key(struct world *w, const char *id)
+{
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	rats_resource_path(id, path);
+	return kbs_sync_far(w->life->sync, KBS_RESOURCE, path);
+}
+
+bool key_declared(struct world *w, const char *id)
+{
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	rats_resource_path(id, path);
+	return kbs_sync_holder(w->life->sync, KBS_RESOURCE, path) != NULL;
+}
+
+bool identity_declared(struct world *w, const char *pem)
+{
+	char name[300];
+
+	identity_of(pem, name);
+	return kbs_sync_holder(w->life->sync, KBS_REFVALUE, name) != NULL;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A world for controllers: one in-memory API, and lives of an operator on it, one after the other.
+ * A life has its own transport, caches, watches, kbs_sync and controllers, as a process has; ending
+ * it leaves the API. The clock is the fake one.
+ */
+#ifndef TEC_TESTS_CTL_WORLD_H
+#define TEC_TESTS_CTL_WORLD_H
+
+#include "fake/transport.h"
+#include "tec/ctl/ak.h"
+#include "tec/ctl/cluster.h"
+#include "tec/ctl/machine.h"
+#include "tec/k8s/watch.h"
+
+#define NS   "tec"
+#define ID_A "00000000-0000-4000-8000-00000000000a"
+#define ID_B "00000000-0000-4000-8000-00000000000b"
+
+enum world_kind {
+	W_CLUSTERS,
+	W_MACHINES,
+	W_AKS,
+	W_IMAGES,
+	W_SECRETS,
+	W_CONFIGMAPS,
+	W_SERVICES,
+	W_DEPLOYMENTS,
+	W_N
+};
+
+struct life {
+	struct fake_transport *f;
+	struct k8s_transport *api;
+	struct k8s_cache *cache[W_N];
+	struct k8s_watch *watch[W_N];
+	struct kbs_sync *sync;
+	struct k8s_events *events;
+	struct ctl_env env;
+	struct ctl_cluster *cluster;
+	struct ctl_machine *machine;
+	struct ctl_ak *ak;
+};
+
+struct world {
+	struct loop *loop;
+	struct fake_api *api;
+	struct life *life; /* NULL: no operator runs */
+	void (*arm)(void); /* called at each boot, before the controllers start */
+};
+
+void world_start(struct world *w);
+void world_stop(struct world *w);
+/* controllers: any of 'c', 'm', 'a', all run if NULL */
+void world_boot(struct world *w, const char *controllers);
+void world_kill(struct world *w); /* as kill -9 */
+void world_run(struct world *w, uint64_t ms);
+
+void world_cluster(struct world *w, const char *name, const char *spec);
+/* by: "listener" or NULL. The listener's Machine is owned by the cluster, if there is one. */
+void world_machine(struct world *w, const char *name, const char *id, const char *by);
+void world_ak(struct world *w, const char *name, const char *pem, const char *uuid, const char *by);
+/* Borrowed. */
+struct json_object *world_get(struct world *w, const struct kobj_gvk *gvk, const char *name);
+const char *world_str(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *path);
+const char *world_annotation(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *annotation);
+const char *world_cond(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
+const char *world_reason(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
+
+/* What Trustee answers. path_of and identity_of give the names. */
+void identity_of(const char *pem, char out[300]);
+void trustee_has_key(struct world *w, const char *id, bool has);
+void trustee_has_identity(struct world *w, const char *pem, const char *id, bool has);
+enum kbs_far far_key(struct world *w, const char *id);
+bool key_declared(struct world *w, const char *id);
+bool identity_declared(struct world *w, const char *pem);
+
+#endif
