@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The TLS Secrets (tls.crt, tls.key, ca.crt as cert-manager writes them) that the served cluster
+ * names, each watched by its name alone, so that a listener needs no other Secret. Follows the
+ * names and the contents without a restart: a member that turns to garbage leaves the last good
+ * certificate or CA in use (and is logged); a Secret that is deleted and a name that changes start
+ * anew.
+ */
+#ifndef TEC_SRV_CERT_H
+#define TEC_SRV_CERT_H
+
+#include <stddef.h>
+
+#include "tec/k8s/transport.h"
+#include "tec/loop/loop.h"
+#include "tec/net/tls.h"
+
+#define SRV_CERTS_MAX 16
+
+struct srv_certs;
+/* changed: some Secret's content, or whether it could be read, is other than before. */
+struct srv_certs *srv_certs_new(struct loop *l, struct k8s_transport *t, const char *ns,
+	void (*changed)(void *arg), void *arg);
+void srv_certs_free(struct srv_certs *c);
+/* The names wanted now; NULL entries are skipped; others are dropped. */
+void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n);
+/* All wanted Secrets have been listed once (present or not). */
+int srv_certs_filled(const struct srv_certs *c);
+/* ca.crt, borrowed for the turn; NULL: no such Secret, no ca.crt in it, or never a usable one. */
+const char *srv_certs_ca(const struct srv_certs *c, const char *name);
+/* The server identity, borrowed (take a ref to keep); NULL: absent or never usable. */
+struct tls_ctx *srv_certs_tls(const struct srv_certs *c, const char *name);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* What both registration listeners share: where they find the cluster, the certificates and the
+ * API, and when they may serve at all. */
+#ifndef TEC_SRV_LISTENER_H
+#define TEC_SRV_LISTENER_H
+
+#include "tec/k8s/cache.h"
+#include "tec/k8s/event.h"
+#include "tec/k8s/transport.h"
+#include "tec/loop/timer.h"
+#include "tec/model/cluster.h"
+#include "tec/net/httpd.h"
+#include "tec/srv/cert.h"
+#include "tec/srv/pending.h"
+
+/* Borrowed from cmd/operator.c; outlives the listeners. */
+struct srv_env {
+	struct loop *loop;
+	struct k8s_transport *api; /* not bound to leadership: every replica registers nodes */
+	const char *ns;
+	struct k8s_cache *clusters, *machines,
+		*aks; /* machines and aks may be NULL in a split role */
+	struct srv_certs *certs;
+	struct srv_pending *pending;
+	struct k8s_events *events;
+	struct ratelimit *rate;
+	unsigned max_connections;
+};
+
+const struct model_cluster *srv_cluster(const struct srv_env *env); /* NULL: none served */
+/*
+ * The cluster both listeners may serve at all, or NULL: r has been refused with 503 (caches not
+ * filled, no cluster, registration.mode Token, a spec that lost fields its annotation still has).
+ */
+const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r);
+/* Deadline for an API call on behalf of r: below the request's own, never 0. */
+uint32_t srv_api_ms(const struct httpd_req *r);
+/* Answers r for a failed API call: 503 with Retry-After, or 500. Logs it. */
+void srv_reply_api_error(struct httpd_req *r, const struct err *err);
+/* One registration listener: a route table over httpd, with the certificate that the served cluster
+ * names. */
+struct srv_listener_conf {
+	const char *name;                 /* label in logs and metrics */
+	const struct httpd_route *routes; /* static; handlers get the struct srv_listener as arg */
+	size_t n_routes;
+	const char *(*error_body)(struct strbuf *out, int status, const char *message);
+	const char *(*tls_secret)(const struct model_cluster *c); /* NULL: plain HTTP */
+};
+struct srv_listener;
+struct srv_listener *srv_listener_new(
+	const struct srv_env *env, const struct srv_listener_conf *conf);
+void srv_listener_free(struct srv_listener *s);           /* NULL is fine */
+struct httpd *srv_listener_httpd(struct srv_listener *s); /* to listen, drain, ask the port */
+const struct srv_env *srv_listener_env(const struct srv_listener *s);
+/* The cluster or a certificate changed: serve with the right certificate, in plain text, or not at
+ * all. */
+void srv_listener_refresh(struct srv_listener *s);
+
+/*
+ * A request that waits for the API; embedded as FIRST member of the handler's own job. It counts as
+ * pending from start to end. It ends by srv_job_reply() and srv_job_end(), or with the client, or
+ * by itself with a 503 when the API takes longer than srv_api_ms(); its calls are cancelled then.
+ */
+struct srv_job {
+	struct op op; /* stands for the job in the request's scope */
+	struct srv_listener *listener;
+	struct httpd_req *req; /* valid until srv_job_reply */
+	struct op_scope ops;   /* for the job's calls */
+	struct timer late;
+};
+void *srv_job_start(size_t size, struct srv_listener *s,
+	struct httpd_req *req);                     /* zeroed beyond the first member */
+struct httpd_req *srv_job_reply(struct srv_job *j); /* the request, to be answered now */
+void srv_job_end(struct srv_job *j);                /* frees it */
+
+#endif

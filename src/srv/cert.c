@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One k8s_watch with field selector metadata.name=NAME per wanted Secret, each with a cache of its
+ * own that holds at most that object. The extracted object carries ca.crt and a ready TLS context;
+ * tls.key exists outside OpenSSL only while the context is made.
+ */
+#include "config.h"
+
+#include "tec/srv/cert.h"
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/secret.h"
+#include "tec/k8s/cache.h"
+#include "tec/k8s/watch.h"
+#include "tec/kobj/key.h"
+#include "tec/pki/cert.h"
+
+struct secret_obj {
+	struct kobj obj;
+	const char *ca; /* PEM, NULL: none or unusable */
+	bool ca_bad;    /* there is one, unusable */
+	struct tls_ctx *tls;
+};
+
+struct srv_cert {
+	struct srv_certs *certs;
+	char *name;
+	struct k8s_cache *cache;
+	struct k8s_watch *watch;
+	struct tls_ctx
+		*good; /* the last usable context: outlives a Secret that turned to garbage */
+	char *ca; /* the same of ca.crt: what the listener still serves must be trusted still */
+	bool wanted;
+};
+
+struct srv_certs {
+	struct loop *loop;
+	struct k8s_transport *api; /* borrowed */
+	char *ns;
+	void (*changed)(void *arg);
+	void *arg;
+	struct srv_cert *slot[SRV_CERTS_MAX];
+};
+
+static void secret_obj_fini(struct kobj *o)
+{
+	tls_ctx_unref(((struct secret_obj *)o)->tls);
+}
+
+/* The decoded value of data[member]; the json-c text is wiped, as it may be a private key. */
+static struct secret *take_data(struct json_object *o, const char *member)
+{
+	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+	struct secret *s;
+
+	if (!data || !json_object_object_get_ex(data, member, &v) ||
+		!json_object_is_type(v, json_type_string))
+		return NULL;
+	s = secret_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v));
+	json_wipe(v);
+	return s;
+}
+
+static bool has_data(struct json_object *o, const char *member)
+{
+	struct json_object *data = json_get_obj(o, "data");
+
+	return data && json_object_object_get_ex(data, member, NULL);
+}
+
+static int undecodable(struct err *err)
+{
+	return err_set(err, ERR_INVALID, "missing, empty, no base64, or too long (64 KiB at most)");
+}
+
+/* True: ca.crt is there and is not usable, which is logged. */
+static bool read_ca(struct kobj_pack *p, struct json_object *o, const struct log_ctx *lc)
+{
+	cleanup_secret struct secret *ca = take_data(o, "ca.crt");
+	cleanup_free char *text = NULL;
+	struct err err = ERR_INIT;
+
+	if (ca)
+		text = xstrndup((const char *)secret_peek(ca), secret_len(ca));
+	else if (has_data(o, "ca.crt"))
+		undecodable(&err);
+	if (text && pki_cert_check_bundle(text, strlen(text), &err) == 0)
+		kobj_pack_str(p, offsetof(struct secret_obj, ca), text);
+	if (err_is_set(&err))
+		log_err(LOG_WARN, lc, "ca.crt is not usable, the last good one stays", &err);
+	return err_is_set(&err);
+}
+
+/* NULL: none (a Secret may hold a CA alone), or not usable, which is logged. */
+static struct tls_ctx *read_identity(struct json_object *o, const struct log_ctx *lc)
+{
+	cleanup_secret struct secret *crt = take_data(o, "tls.crt"), *key = take_data(o, "tls.key");
+	struct tls_ctx *tls = NULL;
+	struct err err = ERR_INIT;
+
+	if (crt && key)
+		tls = tls_ctx_new(
+			secret_peek(crt), secret_len(crt), secret_peek(key), secret_len(key), &err);
+	else if (has_data(o, "tls.crt") || has_data(o, "tls.key"))
+		undecodable(&err);
+	if (err_is_set(&err))
+		log_err(LOG_WARN, lc, "certificate not usable, the last good one stays", &err);
+	return tls;
+}
+
+static struct kobj *extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack p = KOBJ_PACK_INIT;
+	struct secret_obj fixed = {.obj.fini = secret_obj_fini};
+	struct log_ctx lc = {.kind = "Secret", .name = json_get_str(o, "metadata/name")};
+
+	if (kobj_meta_read(&p, o, &fixed.obj, err) < 0)
+		return NULL;
+	fixed.ca_bad = read_ca(&p, o, &lc);
+	fixed.tls = read_identity(o, &lc);
+	return kobj_pack_finish(&p, &fixed, sizeof(fixed));
+}
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct srv_cert *c = arg;
+	const struct secret_obj *o = (const struct secret_obj *)now;
+	struct log_ctx lc = {.kind = "Secret", .name = c->name};
+
+	if (!o || !o->ca_bad) {
+		free(c->ca);
+		c->ca = o ? xstrdup(o->ca) : NULL;
+	}
+	if (o && o->tls) {
+		if (c->good)
+			log_info(&lc, "certificate replaced", NULL);
+		tls_ctx_unref(c->good);
+		c->good = tls_ctx_ref(o->tls);
+	} else if (!o && c->good) {
+		log_warn(&lc, "certificate gone with its Secret", NULL);
+		tls_ctx_unref(c->good);
+		c->good = NULL;
+	}
+	c->certs->changed(c->certs->arg);
+}
+
+static void on_state(void *arg)
+{
+	struct srv_cert *c = arg;
+
+	c->certs->changed(c->certs->arg);
+}
+
+static const char *no_index(const struct kobj *o, unsigned i)
+{
+	return NULL;
+}
+
+static struct srv_cert *cert_new(struct srv_certs *certs, const char *name)
+{
+	struct srv_cert *c = xcalloc(1, sizeof(*c));
+	cleanup_free char *selector = xasprintf("metadata.name=%s", name);
+	struct k8s_watch_conf conf = {
+		.gvk = &kobj_secret,
+		.ns = certs->ns,
+		.field_selector = selector,
+		.extract = extract,
+		.secret = true,
+	};
+
+	c->certs = certs;
+	c->name = xstrdup(name);
+	c->cache = k8s_cache_new(0, no_index);
+	k8s_cache_listen(c->cache, on_change, c);
+	c->watch = k8s_watch_new(certs->loop, certs->api, c->cache, &conf);
+	k8s_watch_on_state(c->watch, on_state, c);
+	k8s_watch_start(c->watch);
+	return c;
+}
+
+static void cert_free(struct srv_cert *c)
+{
+	k8s_watch_free(c->watch);
+	k8s_cache_free(c->cache);
+	tls_ctx_unref(c->good);
+	free(c->ca);
+	free(c->name);
+	free(c);
+}
+
+struct srv_certs *srv_certs_new(struct loop *l, struct k8s_transport *t, const char *ns,
+	void (*changed)(void *arg), void *arg)
+{
+	struct srv_certs *c = xcalloc(1, sizeof(*c));
+
+	c->loop = l;
+	c->api = t;
+	c->ns = xstrdup(ns);
+	c->changed = changed;
+	c->arg = arg;
+	return c;
+}
+
+void srv_certs_free(struct srv_certs *c)
+{
+	size_t i;
+
+	if (!c)
+		return;
+	for (i = 0; i < SRV_CERTS_MAX; i++)
+		if (c->slot[i])
+			cert_free(c->slot[i]);
+	free(c->ns);
+	free(c);
+}
+
+static struct srv_cert *lookup(const struct srv_certs *c, const char *name)
+{
+	size_t i;
+
+	for (i = 0; name && i < SRV_CERTS_MAX; i++)
+		if (c->slot[i] && str_eq(c->slot[i]->name, name))
+			return c->slot[i];
+	return NULL;
+}
+
+static void want_one(struct srv_certs *c, const char *name)
+{
+	struct srv_cert *have = lookup(c, name);
+	size_t i;
+
+	if (have) {
+		have->wanted = true;
+		return;
+	}
+	/* The CRD checks names too; what reaches a selector is checked here as well. */
+	if (!kobj_name_valid(name, strlen(name)))
+		return;
+	for (i = 0; i < SRV_CERTS_MAX; i++) {
+		if (c->slot[i])
+			continue;
+		c->slot[i] = cert_new(c, name);
+		c->slot[i]->wanted = true;
+		return;
+	}
+	DIE("more than %d TLS Secrets are named", SRV_CERTS_MAX);
+}
+
+void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < SRV_CERTS_MAX; i++)
+		if (c->slot[i])
+			c->slot[i]->wanted = false;
+	for (i = 0; i < n; i++) {
+		struct srv_cert *have = lookup(c, names[i]);
+
+		if (have)
+			have->wanted = true;
+	}
+	/* Places of names no longer wanted are freed before new ones are taken. */
+	for (i = 0; i < SRV_CERTS_MAX; i++) {
+		if (!c->slot[i] || c->slot[i]->wanted)
+			continue;
+		cert_free(c->slot[i]);
+		c->slot[i] = NULL;
+	}
+	for (i = 0; i < n; i++)
+		if (names[i])
+			want_one(c, names[i]);
+}
+
+int srv_certs_filled(const struct srv_certs *c)
+{
+	size_t i;
+
+	for (i = 0; i < SRV_CERTS_MAX; i++)
+		if (c->slot[i] && !k8s_cache_filled(c->slot[i]->cache))
+			return 0;
+	return 1;
+}
+
+const char *srv_certs_ca(const struct srv_certs *c, const char *name)
+{
+	const struct srv_cert *s = lookup(c, name);
+
+	return s ? s->ca : NULL;
+}
+
+struct tls_ctx *srv_certs_tls(const struct srv_certs *c, const char *name)
+{
+	const struct srv_cert *s = lookup(c, name);
+
+	return s ? s->good : NULL;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Three small answers; nothing here touches the API, so a dead API server does not kill the Pod. */
+#include "config.h"
+
+#include "tec/srv/health.h"
+
+#include "tec/base/json.h"
+#include "tec/srv/metrics.h"
+
+struct srv_health {
+	struct httpd *httpd;
+	bool (*ready)(void *arg, const char **why);
+	void *arg;
+};
+
+static const char *error_body(struct strbuf *out, int status, const char *message)
+{
+	strbuf_addf(out, "%s\n", message);
+	return "text/plain; charset=utf-8";
+}
+
+static void get_healthz(struct httpd_req *r, void *arg)
+{
+	httpd_reply(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
+}
+
+static void get_readyz(struct httpd_req *r, void *arg)
+{
+	struct srv_health *s = arg;
+	const char *why = "not ready";
+
+	if (s->ready(s->arg, &why))
+		httpd_reply(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
+	else
+		httpd_reply_error(r, 503, 0, "not ready: %s", why);
+}
+
+static void get_metrics(struct httpd_req *r, void *arg)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	srv_metrics_render(&out);
+	httpd_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", strbuf_str(&out), out.len);
+}
+
+static const struct httpd_route routes[] = {
+	{.path = "/healthz", .methods = HTTPD_GET | HTTPD_HEAD, .fn = get_healthz},
+	{.path = "/readyz", .methods = HTTPD_GET | HTTPD_HEAD, .fn = get_readyz},
+	{.path = "/metrics", .methods = HTTPD_GET | HTTPD_HEAD, .fn = get_metrics},
+};
+
+struct srv_health *srv_health_new(
+	struct loop *l, bool (*ready)(void *arg, const char **why), void *arg)
+{
+	struct srv_health *s = xcalloc(1, sizeof(*s));
+	struct httpd_conf conf = httpd_conf_default;
+
+	s->ready = ready;
+	s->arg = arg;
+	conf.name = "health";
+	conf.max_connections = 64;
+	conf.routes = routes;
+	conf.n_routes = ARRAY_LEN(routes);
+	conf.arg = s;
+	conf.error_body = error_body;
+	s->httpd = httpd_new(l, &conf);
+	return s;
+}
+
+void srv_health_free(struct srv_health *s)
+{
+	if (!s)
+		return;
+	httpd_free(s->httpd);
+	free(s);
+}
+
+struct httpd *srv_health_httpd(struct srv_health *s)
+{
+	return s->httpd;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The served cluster is the oldest in the cache. A listener is closed (503) rather than served in
+ * plain text when a certificate is named but not there, or when the cluster refuses plain text.
+ */
+#include "config.h"
+
+#include "tec/srv/listener.h"
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define API_MS_MAX 10000
+
+const struct model_cluster *srv_cluster(const struct srv_env *env)
+{
+	return model_cluster(k8s_cache_first(env->clusters, 0, ""));
+}
+
+static bool caches_filled(const struct srv_env *env)
+{
+	/* Without machines and keys the limits of registration would count from zero. */
+	return k8s_cache_filled(env->clusters) &&
+	       (!env->machines || k8s_cache_filled(env->machines)) &&
+	       (!env->aks || k8s_cache_filled(env->aks));
+}
+
+const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r)
+{
+	const struct model_cluster *c = srv_cluster(env);
+
+	if (!caches_filled(env))
+		httpd_reply_error(r, 503, 5, "The operator is starting");
+	else if (!c)
+		httpd_reply_error(r, 503, 30, "No TrustedExecutionCluster is installed");
+	else if (c->extended_lost)
+		/* Another operator's CRD pruned it: served as it is now, Manual or Token would have
+		 * become Open. */
+		httpd_reply_error(r, 503, 60,
+			"The cluster lost settings; an administrator has to confirm them");
+	else if (c->reg_mode == MODEL_REG_TOKEN)
+		httpd_reply_error(r, 503, 60,
+			"registration.mode Token has no effect in this version and is not served");
+	else
+		return c;
+	return NULL;
+}
+
+uint32_t srv_api_ms(const struct httpd_req *r)
+{
+	uint32_t left = httpd_req_ms_left(r);
+	uint32_t ms = left > 2000 ? left - 1000 : left / 2;
+
+	if (ms > API_MS_MAX)
+		return API_MS_MAX;
+	return ms ? ms : 1; /* 0 would mean the default */
+}
+
+void srv_reply_api_error(struct httpd_req *r, const struct err *err)
+{
+	uint32_t wait_s = err->retry_after_ms ? (err->retry_after_ms + 999) / 1000 : 5;
+
+	log_err(LOG_WARN, NULL, "registration failed at the API", err);
+	if (err->kind == ERR_INVALID || err->kind == ERR_BUG)
+		httpd_reply_error(r, 500, 0, "Internal error");
+	else
+		httpd_reply_error(
+			r, 503, wait_s, "The cluster API is not available; try again later");
+}
+
+struct srv_listener {
+	struct srv_env env;
+	struct srv_listener_conf conf;
+	struct httpd *httpd;
+};
+
+struct srv_listener *srv_listener_new(
+	const struct srv_env *env, const struct srv_listener_conf *conf)
+{
+	struct srv_listener *s = xcalloc(1, sizeof(*s));
+	struct httpd_conf h = httpd_conf_default;
+
+	s->env = *env;
+	s->conf = *conf;
+	h.name = conf->name;
+	h.max_connections = env->max_connections;
+	h.rate = env->rate;
+	h.routes = conf->routes;
+	h.n_routes = conf->n_routes;
+	h.arg = s;
+	h.error_body = conf->error_body;
+	s->httpd = httpd_new(env->loop, &h);
+	return s;
+}
+
+void srv_listener_free(struct srv_listener *s)
+{
+	if (!s)
+		return;
+	httpd_free(s->httpd);
+	free(s);
+}
+
+struct httpd *srv_listener_httpd(struct srv_listener *s)
+{
+	return s->httpd;
+}
+
+const struct srv_env *srv_listener_env(const struct srv_listener *s)
+{
+	return &s->env;
+}
+
+void srv_listener_refresh(struct srv_listener *s)
+{
+	const struct model_cluster *c = srv_cluster(&s->env);
+	const char *name = c ? s->conf.tls_secret(c) : NULL;
+	struct tls_ctx *tls = name ? srv_certs_tls(s->env.certs, name) : NULL;
+
+	if (name && !tls) {
+		httpd_set_closed(s->httpd, "The listener's TLS Secret is missing or unusable");
+		return;
+	}
+	httpd_set_tls(s->httpd, tls);
+	if (!name && c && c->plaintext == MODEL_PLAINTEXT_REFUSE)
+		httpd_set_closed(s->httpd,
+			"The cluster refuses plain HTTP and names no TLS Secret for this listener");
+	else
+		httpd_set_closed(s->httpd, NULL);
+}
+
+/* ---- jobs */
+
+static void job_abort(struct op *op)
+{
+	/* What was being created may be made all the same: it is listener-made and unmatched, so
+	 * pendingTTL takes it back. */
+	srv_job_end((struct srv_job *)op);
+}
+
+static void on_late(void *arg)
+{
+	struct srv_job *j = arg;
+	struct err err = ERR_INIT;
+
+	err_set(&err, ERR_TRANSIENT, "the API took too long");
+	srv_reply_api_error(srv_job_reply(j), &err);
+	srv_job_end(j);
+}
+
+void *srv_job_start(size_t size, struct srv_listener *s, struct httpd_req *req)
+{
+	struct srv_job *j = xcalloc(1, size);
+
+	j->listener = s;
+	j->req = req;
+	srv_pending_begin(s->env.pending);
+	op_begin(&j->op, httpd_req_ops(req), job_abort);
+	timer_init(&j->late, s->env.loop, on_late, j);
+	timer_set(&j->late, srv_api_ms(req));
+	return j;
+}
+
+struct httpd_req *srv_job_reply(struct srv_job *j)
+{
+	op_finish(&j->op);
+	return j->req;
+}
+
+void srv_job_end(struct srv_job *j)
+{
+	op_scope_cancel(&j->ops);
+	timer_fini(&j->late);
+	srv_pending_end(j->listener->env.pending);
+	free(j);
+}
