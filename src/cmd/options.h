@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Command line and configuration file of tec-operator (operator.md section 9), checked and turned
+ * into values. */
+#ifndef TEC_CMD_OPTIONS_H
+#define TEC_CMD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tec/base/conf.h"
+#include "tec/base/log.h"
+
+enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK };
+
+/* Strings are borrowed from conf. */
+struct options {
+	struct conf *conf;
+	const char *kubeconfig; /* NULL: in-cluster */
+	const char *namespace_; /* NULL: from POD_NAMESPACE, the context, the service account */
+	const char *kbs_url;
+	const char *listen_register, *listen_register_ak, *listen_health;
+	bool rate_on;
+	uint32_t rate_burst, rate_per_s;
+	unsigned max_connections;
+	enum options_role role;
+	bool leader_elect;
+	enum log_level log_level;
+	enum log_format log_format;
+	const char *seed_src, *seed_dst; /* --seed */
+};
+
+enum options_result { OPTIONS_RUN, OPTIONS_EXIT, OPTIONS_BAD };
+
+/* Prints --help, --version, the sample and errors itself. EXIT: done, status 0. BAD: status 2. */
+enum options_result options_read(struct options *o, int argc, char *const argv[]);
+void options_fini(struct options *o);
+/* SIGHUP: the file again; only what is reloadable changes. Keeps everything on error. */
+int options_reload(struct options *o, struct err *err) MUST_CHECK;
+
+static inline bool options_serves_register(const struct options *o)
+{
+	return o->role == ROLE_ALL || o->role == ROLE_REGISTER;
+}
+static inline bool options_serves_register_ak(const struct options *o)
+{
+	return o->role == ROLE_ALL || o->role == ROLE_REGISTER_AK;
+}
+static inline bool options_controls(const struct options *o)
+{
+	return o->role == ROLE_ALL || o->role == ROLE_CONTROLLER;
+}
+
+#endif

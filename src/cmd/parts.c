@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Wiring only. What should run (controllers, Secret watch, which certificates) is decided in one
+ * place, consider(), from what is so now; everything that may change it only asks for another look.
+ */
+#include "config.h"
+
+#include "parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/uuid.h"
+#include "tec/model/ak.h"
+#include "tec/model/image.h"
+#include "tec/model/machine.h"
+#include "tec/model/secretobj.h"
+#include "tec/srv/metrics.h"
+
+#define DRAIN_MS            10000
+#define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
+
+/* In the order of enum parts_kind. */
+static const struct {
+	const struct kobj_gvk *gvk;
+	k8s_extract_fn extract;
+	k8s_cache_index_fn index;
+	unsigned n_indexes;
+	bool listeners; /* also needed in a role that only serves */
+	srv_metrics_state_fn state;
+} kinds[PARTS_N_KINDS] = {
+	{&kobj_cluster, model_cluster_extract, model_cluster_index, 1, true, NULL},
+	{&kobj_machine, model_machine_extract, model_machine_index, 1, true,
+		srv_metrics_machine_state},
+	{&kobj_ak, model_ak_extract, model_ak_index, 3, true, srv_metrics_ak_state},
+	{&kobj_image, model_image_extract, NULL, 0, false, NULL},
+	{&kobj_configmap, ctl_plain_extract, NULL, 0, false, NULL},
+	{&kobj_service, ctl_plain_extract, NULL, 0, false, NULL},
+	{&kobj_deployment, ctl_plain_extract, NULL, 0, false, NULL},
+	{&kobj_secret, model_secret_extract, NULL, 0, false, NULL},
+};
+
+static void consider(void *arg);
+
+static void ask(void *arg)
+{
+	struct parts *p = arg;
+
+	defer_call(&p->consider, p->loop, consider, p);
+}
+
+static void on_cluster_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	ask(arg);
+}
+
+void parts_init(struct parts *p, struct options *o, struct loop *take_loop)
+{
+	memset(p, 0, sizeof(*p));
+	p->options = o;
+	p->loop = take_loop;
+}
+
+/* ---- connect ---- */
+
+static struct k8s_kubeconfig *load_config(const struct options *o, struct err *err)
+{
+	if (o->kubeconfig)
+		return k8s_kubeconfig_load(o->kubeconfig, NULL, err);
+	return k8s_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
+		getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR, err);
+}
+
+static int choose_namespace(struct parts *p, const struct k8s_kubeconfig *k, struct err *err)
+{
+	const char *ns = p->options->namespace_;
+
+	if (!ns)
+		ns = getenv("POD_NAMESPACE");
+	if (!ns)
+		ns = k->namespace_;
+	if (!ns)
+		return err_set(err, ERR_INVALID,
+			"no namespace is known: give --namespace, or set POD_NAMESPACE or the context's namespace");
+	if (!kobj_label_valid(ns, strlen(ns)))
+		return err_set(err, ERR_INVALID, "--namespace: not a valid namespace name");
+	p->ns = xstrdup(ns);
+	return 0;
+}
+
+/* One descriptor per connection and some for ourselves; a Pod's soft limit is often lower than its
+ * hard limit. */
+static void raise_descriptor_limit(const struct options *o)
+{
+	rlim_t want = (rlim_t)o->max_connections * 2 + 256;
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= want)
+		return;
+	lim.rlim_cur = lim.rlim_max == RLIM_INFINITY || lim.rlim_max > want ? want : lim.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur < want)
+		log_warn(NULL, "fewer descriptors than connections allowed", "count=%llu",
+			(unsigned long long)lim.rlim_cur);
+}
+
+int parts_connect(struct parts *p, struct err *err)
+{
+	struct k8s_kubeconfig *k = load_config(p->options, err);
+	struct k8s_kubeconfig *again;
+
+	if (!k)
+		return -1;
+	if (choose_namespace(p, k, err) < 0 || !(again = load_config(p->options, err))) {
+		k8s_kubeconfig_free(k);
+		return -1;
+	}
+	raise_descriptor_limit(p->options);
+	p->http = httpc_new(p->loop);
+	p->api = k8s_client_new(p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION);
+	p->ctl_api = k8s_client_new(p->loop, p->http, again, PACKAGE_NAME "/" PACKAGE_VERSION);
+	return 0;
+}
+
+/* ---- watch ---- */
+
+int parts_watch(struct parts *p, struct err *err)
+{
+	int i;
+
+	for (i = 0; i < PARTS_N_KINDS; i++) {
+		struct k8s_watch_conf conf = {
+			.gvk = kinds[i].gvk,
+			.ns = p->ns,
+			.extract = kinds[i].extract,
+			.secret = i == PARTS_SECRETS,
+		};
+
+		if (!kinds[i].listeners && !options_controls(p->options))
+			continue;
+		p->cache[i] = k8s_cache_new(kinds[i].n_indexes, kinds[i].index);
+		if (kinds[i].state)
+			srv_metrics_count(p->cache[i], kinds[i].gvk->kind, kinds[i].state);
+		p->watch[i] = k8s_watch_new(p->loop, p->api, p->cache[i], &conf);
+		k8s_watch_on_state(p->watch[i], ask, p);
+	}
+	k8s_cache_listen(p->cache[PARTS_CLUSTERS], on_cluster_change, p);
+	return 0;
+}
+
+/* ---- control ---- */
+
+static const char *env_or(const char *name, const char *dflt)
+{
+	const char *v = getenv(name);
+
+	return v && *v ? v : dflt;
+}
+
+static void on_lease(void *arg, bool leader)
+{
+	ask(arg);
+}
+
+static void make_lease(struct parts *p)
+{
+	char host[256] = "tec-operator", uuid[UUID_TEXT_LEN + 1];
+	cleanup_free char *identity = NULL;
+	struct k8s_lease_conf conf = {
+		.ns = p->ns, .name = "tec-operator", .on_change = on_lease, .arg = p};
+
+	gethostname(host, sizeof(host) - 1);
+	uuid_new_v4(uuid);
+	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
+	conf.identity = identity;
+	p->lease = k8s_lease_new(p->loop, p->api, &conf);
+	p->ctl_api->may_write = k8s_lease_may_write;
+	p->ctl_api->may_write_arg = p->lease;
+}
+
+int parts_control(struct parts *p, struct err *err)
+{
+	struct render_images images = {
+		.trustee = env_or("RELATED_IMAGE_TRUSTEE", render_images_default.trustee),
+		.operator_ = env_or("RELATED_IMAGE_OPERATOR", render_images_default.operator_),
+		.compute_pcrs =
+			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
+	};
+
+	p->events = k8s_events_new(
+		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	if (!options_controls(p->options))
+		return 0;
+	p->ctl_events = k8s_events_new(
+		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	p->sync = kbs_sync_new();
+	p->env = (struct ctl_env){
+		.loop = p->loop,
+		.api = p->ctl_api,
+		.ns = p->ns,
+		.clusters = p->cache[PARTS_CLUSTERS],
+		.machines = p->cache[PARTS_MACHINES],
+		.aks = p->cache[PARTS_AKS],
+		.images = p->cache[PARTS_IMAGES],
+		.secrets = p->cache[PARTS_SECRETS],
+		.configmaps = p->cache[PARTS_CONFIGMAPS],
+		.services = p->cache[PARTS_SERVICES],
+		.deployments = p->cache[PARTS_DEPLOYMENTS],
+		.sync = p->sync,
+		.events = p->ctl_events,
+		.images_ref = images,
+	};
+	p->cluster = ctl_cluster_new(&p->env);
+	p->machine = ctl_machine_new(&p->env);
+	p->ak = ctl_ak_new(&p->env);
+	if (p->options->leader_elect)
+		make_lease(p);
+	return 0;
+}
+
+/* ---- serve ---- */
+
+static bool caches_filled(const struct parts *p, bool with_secrets)
+{
+	int i;
+
+	for (i = 0; i < PARTS_N_KINDS; i++)
+		if (p->cache[i] && (i != PARTS_SECRETS || with_secrets) &&
+			!k8s_cache_filled(p->cache[i]))
+			return false;
+	return true;
+}
+
+static bool is_ready(void *arg, const char **why)
+{
+	const struct parts *p = arg;
+
+	*why = "objects are being listed";
+	if (!caches_filled(p, false))
+		return false;
+	*why = "TLS Secrets are being read";
+	if (p->certs && !srv_certs_filled(p->certs))
+		return false;
+	*why = "shutting down";
+	return !p->drain_until_ms;
+}
+
+static int serve_registration(struct parts *p, struct err *err)
+{
+	const struct options *o = p->options;
+	struct srv_env env = {
+		.loop = p->loop,
+		.api = p->api,
+		.ns = p->ns,
+		.clusters = p->cache[PARTS_CLUSTERS],
+		.machines = p->cache[PARTS_MACHINES],
+		.aks = p->cache[PARTS_AKS],
+		.events = p->events,
+		.max_connections = o->max_connections,
+	};
+
+	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, ask, p);
+	p->pending = env.pending = srv_pending_new(env.machines, env.aks);
+	if (o->rate_on)
+		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
+	if (options_serves_register(o)) {
+		p->regignition = srv_regignition_new(&env);
+		if (httpd_listen(srv_listener_httpd(p->regignition), o->listen_register, err) < 0)
+			return err_wrap(err, "--listen-register");
+	}
+	if (options_serves_register_ak(o)) {
+		p->regak = srv_regak_new(&env);
+		if (httpd_listen(srv_listener_httpd(p->regak), o->listen_register_ak, err) < 0)
+			return err_wrap(err, "--listen-register-ak");
+	}
+	return 0;
+}
+
+int parts_serve(struct parts *p, struct err *err)
+{
+	const struct options *o = p->options;
+
+	if ((options_serves_register(o) || options_serves_register_ak(o)) &&
+		serve_registration(p, err) < 0)
+		return -1;
+	p->health = srv_health_new(p->loop, is_ready, p);
+	if (httpd_listen(srv_health_httpd(p->health), o->listen_health, err) < 0)
+		return err_wrap(err, "--listen-health");
+	return 0;
+}
+
+/* ---- what should run now ---- */
+
+/* The Secrets that this role's listeners need: their own certificate, and what nodes shall trust.
+ */
+static void want_certs(struct parts *p)
+{
+	const struct model_cluster *c =
+		model_cluster(k8s_cache_first(p->cache[PARTS_CLUSTERS], 0, ""));
+	const char *names[3 + MODEL_CLUSTER_SERVERS_MAX] = {NULL};
+	size_t n = 0;
+	unsigned i;
+
+	if (c && p->regignition) {
+		names[n++] = c->register_secret;
+		names[n++] = c->trustee_secret;
+		for (i = 0; i < c->n_servers; i++)
+			names[n++] = c->server_ca[i];
+	}
+	if (c)
+		names[n++] = c->ak_secret;
+	srv_certs_want(p->certs, names, n);
+	if (p->regignition)
+		srv_listener_refresh(p->regignition);
+	if (p->regak)
+		srv_listener_refresh(p->regak);
+}
+
+static void controllers_on(struct parts *p)
+{
+	p->controllers_on = true;
+	log_info(NULL, "controllers start", "machine=%zu ak=%zu",
+		k8s_cache_count(p->cache[PARTS_MACHINES]), k8s_cache_count(p->cache[PARTS_AKS]));
+	ctl_cluster_on(p->cluster);
+	ctl_machine_on(p->machine);
+	ctl_ak_on(p->ak);
+}
+
+static void controllers_off(struct parts *p)
+{
+	p->controllers_on = false;
+	log_info(NULL, "controllers stop", NULL);
+	ctl_cluster_off(p->cluster);
+	ctl_machine_off(p->machine);
+	ctl_ak_off(p->ak);
+}
+
+static void consider_controllers(struct parts *p)
+{
+	bool leader =
+		!p->drain_until_ms && (!p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER);
+	enum k8s_watch_state secrets = k8s_watch_state(p->watch[PARTS_SECRETS]);
+	bool run = leader && caches_filled(p, true) && secrets != K8S_WATCH_IDLE &&
+		   secrets != K8S_WATCH_STOPPED;
+
+	if (p->controllers_on && !leader)
+		controllers_off(p);
+	if (leader && (secrets == K8S_WATCH_IDLE || secrets == K8S_WATCH_STOPPED))
+		k8s_watch_start(p->watch[PARTS_SECRETS]);
+	if (!leader && secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED) {
+		/* Keys leave memory with the leadership. */
+		k8s_watch_stop(p->watch[PARTS_SECRETS]);
+		k8s_cache_clear(p->cache[PARTS_SECRETS]);
+	}
+	if (!p->controllers_on && run)
+		controllers_on(p);
+}
+
+static void consider(void *arg)
+{
+	struct parts *p = arg;
+
+	if (p->certs)
+		want_certs(p);
+	if (p->cluster)
+		consider_controllers(p);
+}
+
+/* ---- life ---- */
+
+static void on_drain(void *arg);
+
+void parts_start(struct parts *p)
+{
+	int i;
+
+	timer_init(&p->drain, p->loop, on_drain, p);
+	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
+		(int)getpid());
+	for (i = 0; i < PARTS_N_KINDS; i++)
+		if (p->watch[i] && i != PARTS_SECRETS)
+			k8s_watch_start(p->watch[i]);
+	if (p->lease)
+		k8s_lease_start(p->lease);
+	ask(p);
+}
+
+void parts_reload(struct parts *p)
+{
+	struct err err = ERR_INIT;
+
+	if (options_reload(p->options, &err) < 0) {
+		log_err(LOG_ERROR, NULL, "configuration not reread, the old one stays", &err);
+		return;
+	}
+	log_setup(p->options->log_level, p->options->log_format);
+	log_info(NULL, "configuration reread", NULL);
+}
+
+static size_t in_flight(const struct parts *p)
+{
+	size_t n = 0;
+
+	if (p->regignition)
+		n += httpd_in_flight(srv_listener_httpd(p->regignition));
+	if (p->regak)
+		n += httpd_in_flight(srv_listener_httpd(p->regak));
+	return n;
+}
+
+static void on_released(void *arg)
+{
+	struct parts *p = arg;
+
+	loop_stop(p->loop);
+}
+
+static void on_drain(void *arg)
+{
+	struct parts *p = arg;
+
+	if (in_flight(p) && clock_boot_ms() < p->drain_until_ms) {
+		timer_set(&p->drain, 50);
+		return;
+	}
+	if (p->lease)
+		k8s_lease_release(p->lease, on_released, p);
+	else
+		loop_stop(p->loop);
+}
+
+void parts_shutdown(struct parts *p, const char *why)
+{
+	if (p->drain_until_ms) {
+		log_warn(NULL, "stopped at once", "signal=%s", log_esc(why));
+		loop_stop(p->loop);
+		return;
+	}
+	log_info(NULL, "shutting down", "signal=%s", log_esc(why));
+	p->drain_until_ms = clock_boot_ms() + DRAIN_MS;
+	if (p->regignition)
+		httpd_drain(srv_listener_httpd(p->regignition));
+	if (p->regak)
+		httpd_drain(srv_listener_httpd(p->regak));
+	if (p->controllers_on)
+		controllers_off(p);
+	timer_set(&p->drain, 0);
+}
+
+void parts_fini(struct parts *p)
+{
+	int i;
+
+	if (p->drain.loop)
+		timer_fini(&p->drain);
+	defer_cancel(&p->consider);
+	srv_health_free(p->health);
+	srv_listener_free(p->regak);
+	srv_listener_free(p->regignition);
+	srv_certs_free(p->certs);
+	k8s_lease_free(p->lease);
+	ctl_ak_free(p->ak);
+	ctl_machine_free(p->machine);
+	ctl_cluster_free(p->cluster);
+	for (i = 0; i < PARTS_N_KINDS; i++)
+		k8s_watch_free(p->watch[i]);
+	kbs_sync_free(p->sync);
+	k8s_events_free(p->ctl_events);
+	k8s_events_free(p->events);
+	for (i = 0; i < PARTS_N_KINDS; i++)
+		k8s_cache_free(p->cache[i]);
+	srv_pending_free(p->pending);
+	ratelimit_free(p->rate);
+	k8s_transport_free(p->ctl_api);
+	k8s_transport_free(p->api);
+	httpc_free(p->http);
+	loop_free(p->loop);
+	free(p->ns);
+}

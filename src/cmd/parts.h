@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts of a running tec-operator and how they hang together. struct parts owns everything in
+ * it but the options; parts_fini takes it down in reverse order, from any stage of construction.
+ */
+#ifndef TEC_CMD_PARTS_H
+#define TEC_CMD_PARTS_H
+
+#include "options.h"
+
+#include "tec/base/err.h"
+#include "tec/ctl/ak.h"
+#include "tec/ctl/cluster.h"
+#include "tec/ctl/env.h"
+#include "tec/ctl/machine.h"
+#include "tec/k8s/client.h"
+#include "tec/k8s/lease.h"
+#include "tec/k8s/watch.h"
+#include "tec/loop/timer.h"
+#include "tec/net/httpc.h"
+#include "tec/srv/health.h"
+#include "tec/srv/listener.h"
+#include "tec/srv/regak.h"
+#include "tec/srv/regignition.h"
+
+enum parts_kind {
+	PARTS_CLUSTERS,
+	PARTS_MACHINES,
+	PARTS_AKS,
+	PARTS_IMAGES,
+	PARTS_CONFIGMAPS,
+	PARTS_SERVICES,
+	PARTS_DEPLOYMENTS,
+	PARTS_SECRETS, /* only while leader: no other replica holds keys */
+	PARTS_N_KINDS,
+};
+
+struct parts {
+	struct options *options; /* borrowed */
+	struct loop *loop;
+	char *ns;
+	struct httpc *http;
+	struct k8s_transport *api;     /* listeners, watches, the lease */
+	struct k8s_transport *ctl_api; /* controllers: refuses writes when not the leader */
+	struct k8s_cache *cache[PARTS_N_KINDS]; /* NULL: not needed in this role */
+	struct k8s_watch *watch[PARTS_N_KINDS];
+	struct k8s_events *events, *ctl_events;
+	struct kbs_sync *sync;
+	struct ctl_env env;
+	struct ctl_cluster *cluster;
+	struct ctl_machine *machine;
+	struct ctl_ak *ak;
+	bool controllers_on;
+	struct k8s_lease *lease;
+	struct srv_certs *certs;
+	struct srv_pending *pending;
+	struct ratelimit *rate;
+	struct srv_listener *regignition;
+	struct srv_listener *regak;
+	struct srv_health *health;
+	struct defer consider; /* something changed that decides what should run: look at all of it
+				  once */
+	struct timer drain;
+	uint64_t drain_until_ms; /* boot clock; 0: not shutting down */
+};
+
+void parts_init(struct parts *p, struct options *o, struct loop *take_loop);
+int parts_connect(struct parts *p, struct err *err) MUST_CHECK;
+int parts_watch(struct parts *p, struct err *err) MUST_CHECK;
+int parts_control(struct parts *p, struct err *err) MUST_CHECK;
+int parts_serve(struct parts *p, struct err *err) MUST_CHECK;
+void parts_start(struct parts *p);
+void parts_reload(struct parts *p);
+/* Stops accepting, finishes what is in flight (10 s at most), releases the lease, stops the loop. A
+ * second call stops at once. */
+void parts_shutdown(struct parts *p, const char *why);
+void parts_fini(struct parts *p);
+
+#endif
