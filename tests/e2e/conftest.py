@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures: cp (one control plane per session), ns (a fresh namespace with the operator's own
+rights), start_operator (a factory), tpm (a software TPM).
+
+What a machine lacks skips with the reason and the next step; with TEC_NO_SKIP=1, which CI sets, it
+fails instead: a suite that skips is not a suite that passed.
+"""
+
+import copy
+import os
+
+import pytest
+
+import softtpm
+from controlplane import TOP, ControlPlane, Unavailable
+from tecproc import Operator, operator_binary
+
+CRD_DIR = os.path.join(TOP, "crd")
+K8S_DIR = os.path.join(TOP, "k8s")
+RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
+OPERATOR_ACCOUNT = "tec-operator"
+
+
+def lacking(reason):
+    if os.environ.get("TEC_NO_SKIP"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def cp():
+    try:
+        plane = ControlPlane(crds=CRD_DIR if os.path.isdir(CRD_DIR) else None)
+    except Unavailable as e:
+        lacking(str(e))
+    with plane:
+        install = [o for o in plane_manifests(plane) if o["kind"] in ("Namespace", *RIGHTS)]
+        if install:
+            plane.apply(install)
+        yield plane
+        plane.check()
+
+
+def plane_manifests(plane):
+    """k8s/ as dicts, read once per control plane."""
+    if not hasattr(plane, "manifests"):
+        plane.manifests = plane.read_manifests(K8S_DIR) if os.path.isdir(K8S_DIR) else []
+    return plane.manifests
+
+
+def retarget(manifests, namespace):
+    """The ServiceAccounts, Roles and RoleBindings of k8s/, moved to another namespace."""
+    moved = [copy.deepcopy(o) for o in manifests if o["kind"] in RIGHTS]
+    for o in moved:
+        o["metadata"]["namespace"] = namespace
+        for subject in o.get("subjects", ()):
+            subject["namespace"] = namespace
+    return moved
+
+
+@pytest.fixture
+def ns(cp):
+    name = cp.create_namespace()
+    rights = retarget(plane_manifests(cp), name)
+    if rights:
+        cp.apply(rights)
+    yield name
+    # Not waited for: finalizers that only an operator with a Trustee may drop keep it for ever.
+    cp.api("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def start_operator(cp, tmp_path):
+    """start_operator(namespace, *args, env=None, wait_ready=True) -> Operator. It has the rights
+    of k8s/ and nothing more: a verb missing there must fail here, not at a user's."""
+    binary = operator_binary()
+    if not os.access(binary, os.X_OK):
+        lacking(f"no {binary}; next step: make, or set TEC_OPERATOR")
+    started = []
+
+    def start(namespace, *args, env=None, wait_ready=True, kubeconfig=None):
+        kubeconfig = kubeconfig or cp.service_account_kubeconfig(namespace, OPERATOR_ACCOUNT)
+        operator = Operator(kubeconfig, namespace, str(tmp_path), args, env)
+        started.append(operator)
+        return operator.start(wait_ready)
+
+    yield start
+    problems = []
+    for operator in started:
+        try:
+            operator.close()
+        except Exception as e:  # every one must be stopped before the first complaint
+            problems.append(str(e))
+    assert not problems, "\n\n".join(problems)
+
+
+@pytest.fixture
+def tpm():
+    missing = softtpm.missing()
+    if missing:
+        lacking(f"no software TPM; next step: {missing}")
+    with softtpm.SoftwareTPM() as device:
+        yield device

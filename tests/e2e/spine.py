@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""What the end-to-end tests do again and again: make a cluster object, be a node, look at objects."""
+
+import http.client
+import json
+import ssl
+import subprocess
+import uuid as uuids
+
+from teckinds import GROUP, KINDS, made, url
+
+MACHINE_FINALIZER = f"finalizer.machine.{GROUP}"
+SECRET_FINALIZER = f"{GROUP}/attestationkey-secret-finalizer"
+KEY_SHA256 = f"{GROUP}/luks-key-sha256"
+
+
+def path_of(ns, kind, name=None):
+    """KIND: a short name of teckinds, or a core or apps plural."""
+    if kind in KINDS:
+        return url(kind, ns, name)
+    group = "/apis/apps/v1" if kind == "deployments" else "/api/v1"
+    path = f"{group}/namespaces/{ns}/{kind}"
+    return f"{path}/{name}" if name else path
+
+
+def make_cluster(cp, ns, name="tec", **spec):
+    spec.setdefault("publicTrusteeAddr", "trustee.example.org:8443")
+    spec.setdefault("publicAttestationKeyRegisterAddr", "register.example.org:8001")
+    return made(cp, "tec", ns, spec, name)
+
+
+def read(cp, ns, kind, name):
+    """The object, or None when there is none."""
+    status, answer = cp.api("GET", path_of(ns, kind, name))
+    assert status in (200, 404), answer
+    return answer if status == 200 else None
+
+
+def items(cp, ns, kind):
+    return cp.get(path_of(ns, kind))["items"]
+
+
+def delete(cp, ns, kind, name):
+    status, answer = cp.api("DELETE", path_of(ns, kind, name))
+    assert status in (200, 202), answer
+
+
+def merge(cp, ns, kind, name, patch):
+    status, answer = cp.api("PATCH", path_of(ns, kind, name), patch, "application/merge-patch+json")
+    assert status == 200, answer
+    return answer
+
+
+def condition(obj, kind):
+    """{'status', 'reason', 'message', …} of one condition; {} when it is not there."""
+    found = [c for c in (obj or {}).get("status", {}).get("conditions", []) if c["type"] == kind]
+    return found[0] if found else {}
+
+
+def wait_condition(cp, ns, kind, name, type_, reason, timeout=20):
+    def there():
+        obj = read(cp, ns, kind, name)
+        return obj if condition(obj, type_).get("reason") == reason else None
+
+    try:
+        return cp.wait_for(there, timeout, f"{kind} {name} {type_}={reason}")
+    except TimeoutError as e:
+        raise AssertionError(f"{e}: {json.dumps(read(cp, ns, kind, name), indent=1)}") from e
+
+
+def request(port, method, path, body=None, headers=None, cafile=None, timeout=20):
+    """(status, headers, body bytes) of one request on a connection of its own."""
+    if cafile:
+        context = ssl.create_default_context(cafile=cafile)
+        conn = http.client.HTTPSConnection("localhost", port, timeout=timeout, context=context)
+    else:
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        conn.request(method, path, body, headers or {})
+        answer = conn.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+    finally:
+        conn.close()
+
+
+def first_boot(op, **kw):
+    """What a node does first: its uuid, from the Ignition it was given."""
+    status, _, body = request(op.register_port, "GET", "/ignition", **kw)
+    assert status == 200, body
+    config = clevis_config(json.loads(body))
+    return config["path"].split("/")[1]
+
+
+def clevis_config(ignition):
+    return json.loads(ignition["storage"]["luks"][0]["clevis"]["custom"]["config"])
+
+
+def register(op, pem, uuid=None, method="PUT", **kw):
+    """(status, answer) of a key registration."""
+    body = {"public_key": pem}
+    if uuid:
+        body["uuid"] = uuid
+    status, _, answer = request(op.register_ak_port, method, "/register-ak", json.dumps(body),
+                                {"Content-Type": "application/json"}, **kw)
+    return status, json.loads(answer)
+
+
+def new_uuid():
+    return str(uuids.uuid4())
+
+
+def rsa_key(bits=2048):
+    """PEM SubjectPublicKeyInfo of a fresh RSA key: an attestation key without a TPM."""
+    private = subprocess.run(
+        ["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", f"rsa_keygen_bits:{bits}"],
+        check=True, capture_output=True).stdout
+    return subprocess.run(["openssl", "pkey", "-pubout"], input=private, check=True,
+                          capture_output=True).stdout.decode()
+
+
+def make_certificate(directory, name="localhost", days=2):
+    """{'tls.crt', 'tls.key', 'ca.crt'} as PEM text; self-signed for localhost and 127.0.0.1."""
+    key, crt = f"{directory}/{name}.key", f"{directory}/{name}.crt"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-keyout", key, "-out", crt, "-days", str(days), "-subj", f"/CN={name}",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+        check=True, capture_output=True)
+    with open(key, encoding="ascii") as k, open(crt, encoding="ascii") as c:
+        cert = c.read()
+        return {"tls.crt": cert, "tls.key": k.read(), "ca.crt": cert, "file": crt}
+
+
+def make_tls_secret(cp, ns, name, certificate):
+    data = {k: certificate[k] for k in ("tls.crt", "tls.key", "ca.crt")}
+    cp.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": ns},
+               "type": "kubernetes.io/tls", "stringData": data}])

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""What the real API server and the real world do to the operator: no key may be lost, changed or made twice."""
+
+import base64
+import threading
+import time
+
+import pytest
+
+import spine
+from faultproxy import CUT, CUT_AFTER, Answer, FaultProxy
+from test_spine import installed, joined, luks_key, owner_uids, settled
+
+
+@pytest.fixture
+def proxied(cp, ns, tmp_path, start_operator):
+    """proxied(rule) -> (FaultProxy, Operator not started yet)."""
+    made = []
+
+    def make(rule=lambda r: None, on_cut=lambda: None):
+        proxy = FaultProxy(cp.service_account_kubeconfig(ns, "tec-operator"), str(tmp_path), rule, on_cut)
+        made.append(proxy)
+        return proxy
+
+    yield make
+    for proxy in made:
+        proxy.close()
+
+
+def node_joins(op, pem, revive, deadline=60):
+    """A node as it behaves: asks again until it is answered, whatever happens to the operator meanwhile."""
+    end = time.monotonic() + deadline
+    uuid = None
+    while time.monotonic() < end:
+        revive()
+        try:
+            if not uuid:
+                uuid = spine.first_boot(op, timeout=5)
+            status, _ = spine.register(op, pem, uuid, timeout=5)
+            if status in (201, 409):
+                return uuid
+        except (OSError, AssertionError):
+            pass
+        time.sleep(0.1)
+    raise AssertionError("the node never got through")
+
+
+def check_world(cp, ns, uuid, seen):
+    """The invariants that hold whatever was killed."""
+    machines = {m["metadata"]["uid"]: m for m in spine.items(cp, ns, "mach")}
+    aks = {a["metadata"]["uid"]: a for a in spine.items(cp, ns, "ak")}
+    for secret in spine.items(cp, ns, "secrets"):
+        name = secret["metadata"]["name"]
+        if "root" in secret.get("data", {}):
+            owners = owner_uids(secret)
+            assert len(owners) == 1 and owners[0] in machines, f"orphaned key {name}"
+            assert machines[owners[0]]["spec"]["id"] == name
+            assert seen.setdefault(name, secret["data"]["root"]) == secret["data"]["root"], "a key changed"
+        elif "public_key" in secret.get("data", {}):
+            assert owner_uids(secret)[0] in aks, f"orphaned {name}"
+    bound = [a for a in aks.values() if a["spec"].get("uuid") == uuid]
+    assert len(bound) == 1 and len(owner_uids(bound[0])) == 1
+    assert luks_key(cp, ns, uuid)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_kill_9_at_every_write(cp, ns, start_operator, proxied, when):
+    """Life after life through the whole flow: install, first boot, key, approval. The lives differ in length, so
+    that neither a write on its way nor the node's own request is cut every time."""
+    target, killed = {"n": 1, "lives": 0}, threading.Event()
+    ops = []
+
+    def rule(request):
+        if request.write and request.write == target["n"]:
+            return CUT if when == "before" else CUT_AFTER
+        return None
+
+    def kill():
+        killed.set()
+        ops[0].proc.popen.kill()
+
+    proxy = proxied(rule, kill)
+    op = start_operator(ns, "--leader-elect=false", kubeconfig=proxy.kubeconfig)
+    ops.append(op)
+    spine.make_cluster(cp, ns)
+
+    def revive():
+        if killed.is_set():
+            killed.clear()
+            op.proc.wait(5)
+            target["n"] = proxy.writes + (when == "before") + 1 + target["lives"] % 3
+            target["lives"] += 1
+            op.start(wait_ready=False)
+
+    seen = {}
+    pem = spine.rsa_key()
+    uuid = node_joins(op, pem, revive)
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if killed.is_set():
+            revive()
+        secret = spine.read(cp, ns, "secrets", uuid)
+        if secret:
+            assert seen.setdefault(uuid, secret["data"]["root"]) == secret["data"]["root"]
+        machine = spine.read(cp, ns, "mach", f"machine-{uuid}")
+        cluster = spine.read(cp, ns, "tec", "tec")
+        if spine.condition(machine, "AttestationKeyBound").get("status") == "True" and \
+                spine.condition(machine, "KeyReady").get("status") == "True" and \
+                spine.condition(cluster, "Installed").get("status") == "True" and not killed.is_set():
+            break
+        time.sleep(0.05)
+    else:
+        raise AssertionError("never settled")
+    target["n"] = -1
+    assert target["lives"] >= 5
+    if not op.alive():
+        op.proc.wait(5)
+        op.start()
+    settled(cp, ns)
+    check_world(cp, ns, uuid, seen)
+
+
+@pytest.mark.parametrize("fault", ["409", "429", "500", "cut", "cut_after"])
+def test_every_third_write_fails(cp, ns, start_operator, proxied, fault):
+    answers = {"409": Answer(409, "Conflict"),
+               "429": Answer(429, "TooManyRequests", ["Retry-After: 1"]),
+               "500": Answer(500, "InternalError"), "cut": CUT, "cut_after": CUT_AFTER}
+
+    def rule(request):
+        return answers[fault] if request.write and request.write % 3 == 0 else None
+
+    proxy = proxied(rule)
+    op = start_operator(ns, "--leader-elect=false", kubeconfig=proxy.kubeconfig)
+    spine.make_cluster(cp, ns)
+    spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted", timeout=90)
+    uuid = node_joins(op, spine.rsa_key(), lambda: None)
+    spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "AttestationKeyBound", "Bound", timeout=60)
+    spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "KeyReady", "KeyMade", timeout=60)
+    settled(cp, ns, quiet=4, timeout=60)
+    check_world(cp, ns, uuid, {})
+
+
+def test_watch_gone_410_lists_anew(cp, ns, start_operator, proxied):
+    left = {"n": 6}
+
+    def rule(request):
+        if "watch=" in request.target and left["n"] and "/leases" not in request.target:
+            left["n"] -= 1
+            return Answer(410, "Expired")
+        return None
+
+    proxy = proxied(rule)
+    op = start_operator(ns, "--leader-elect=false", kubeconfig=proxy.kubeconfig)
+    spine.make_cluster(cp, ns)
+    installed(cp, ns)
+    assert left["n"] == 0
+    joined(cp, ns, op, spine.rsa_key())
+
+
+def test_api_server_restart(cp, ns, start_operator):
+    spine.make_cluster(cp, ns)
+    op = start_operator(ns)
+    uuid, _, _ = joined(cp, ns, op, spine.rsa_key())
+    key = luks_key(cp, ns, uuid)
+    cp.kill_apiserver()
+    status, headers, _ = spine.request(op.register_port, "GET", "/ignition")
+    assert status == 503 and "Retry-After" in headers
+    assert op.health("/healthz")[0] == 200
+    cp.start_apiserver()
+    pem = spine.rsa_key()
+    second = node_joins(op, pem, lambda: None, deadline=90)
+    spine.wait_condition(cp, ns, "mach", f"machine-{second}", "AttestationKeyBound", "Bound", timeout=60)
+    assert luks_key(cp, ns, uuid) == key
+
+
+def test_token_file_is_read_again(cp, ns, start_operator, tmp_path):
+    token = tmp_path / "token"
+    config = cp.service_account_kubeconfig(ns, "tec-operator", token_file=str(token))
+    good = token.read_text()
+    spine.make_cluster(cp, ns)
+    op = start_operator(ns, kubeconfig=config)
+    joined(cp, ns, op, spine.rsa_key())
+    token.write_text("expired")
+    time.sleep(1.5)
+    assert spine.request(op.register_port, "GET", "/ignition")[0] == 503
+    token.write_text(good)
+    node_joins(op, spine.rsa_key(), lambda: None)
+
+
+def test_leader_hands_over(cp, ns, start_operator):
+    spine.make_cluster(cp, ns)
+    first = start_operator(ns)
+    installed(cp, ns)
+    second = start_operator(ns)
+    uuid, _, _ = joined(cp, ns, second, spine.rsa_key())
+    first.terminate()
+    third, _, _ = joined(cp, ns, second, spine.rsa_key())
+    assert uuid != third
+
+
+def test_leader_killed_is_replaced(cp, ns, start_operator):
+    spine.make_cluster(cp, ns)
+    first = start_operator(ns)
+    installed(cp, ns)
+    second = start_operator(ns)
+    first.kill9()
+    uuid = node_joins(second, spine.rsa_key(), lambda: None)
+    spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "KeyReady", "KeyMade", timeout=40)
+
+
+def test_foreign_secret_in_a_keys_place_is_untouched(cp, ns, start_operator):
+    spine.make_cluster(cp, ns)
+    start_operator(ns)
+    installed(cp, ns)
+    uuid = spine.new_uuid()
+    cp.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": uuid, "namespace": ns},
+               "stringData": {"root": "mine"}}])
+    spine.made(cp, "mach", ns, {"id": uuid}, "m")
+    spine.wait_condition(cp, ns, "mach", "m", "KeyReady", "KeyMalformed")
+    settled(cp, ns)
+    assert base64.b64decode(spine.read(cp, ns, "secrets", uuid)["data"]["root"]) == b"mine"
