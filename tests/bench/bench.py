@@ -1,0 +1,248 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""make bench: what the operator costs, on the real API server. Figures are CPU of the operator process.
+
+bench.py [--machines N] [--only NAME[,NAME]]   NAME: ignition, registration, coldstart, idle, inflight
+Each line ends with the limit it is held against; exit 1 when one is missed.
+"""
+
+import argparse
+import base64
+import http.client
+import json
+import os
+import secrets
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+
+import conftest  # noqa: E402
+import spine  # noqa: E402
+from controlplane import ControlPlane  # noqa: E402
+from kubeapi import describe  # noqa: E402
+from tecproc import Operator  # noqa: E402
+
+FAST = ["--rate-limit", "off", "--max-connections", "4096", "--log-level", "warn"]
+SPKI_HEAD = base64.b64decode("MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA")
+missed = []
+
+
+def report(what, figure, unit, limit):
+    ok = figure <= limit
+    print(f"{what:58} {figure:10.3f} {unit:4} (limit {limit:g}) {'ok' if ok else 'MISSED'}", flush=True)
+    if not ok:
+        missed.append(what)
+
+
+def fake_ak():
+    """An RSA-2048 SPKI with a random modulus: nobody checks that it factors into two primes."""
+    modulus = bytearray(secrets.token_bytes(256))
+    modulus[0] |= 0x80
+    modulus[-1] |= 1
+    der = SPKI_HEAD + bytes(modulus) + b"\x02\x03\x01\x00\x01"
+    text = base64.b64encode(der).decode()
+    lines = [text[i:i + 64] for i in range(0, len(text), 64)]
+    return "\n".join(["-----BEGIN PUBLIC KEY-----", *lines, "-----END PUBLIC KEY-----", ""])
+
+
+class Nodes:
+    """N first boots over kept connections, by a few threads."""
+
+    def __init__(self, op, n, with_keys=True, threads=4):
+        self.op, self.left, self.with_keys = op, n, with_keys
+        self.lock, self.failed = threading.Lock(), None
+        self.threads = [threading.Thread(target=self._work) for _ in range(threads)]
+
+    def run(self):
+        for t in self.threads:
+            t.start()
+        for t in self.threads:
+            t.join()
+        if self.failed:
+            raise RuntimeError(self.failed)
+
+    def _take(self):
+        with self.lock:
+            self.left -= 1
+            return self.left >= 0 and not self.failed
+
+    def _work(self):
+        conns = {}
+
+        def ask(port, method, path, body=None):
+            for attempt in (1, 2):  # a kept connection ends after 100 requests
+                conn = conns.get(port) or http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                conns[port] = conn
+                try:
+                    conn.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+                    answer = conn.getresponse()
+                    data = answer.read()
+                    if answer.getheader("Connection", "").lower() == "close":
+                        conns.pop(port).close()
+                    return answer.status, data
+                except (http.client.HTTPException, OSError):
+                    conns.pop(port).close()
+                    if attempt == 2:
+                        raise
+
+        try:
+            while self._take():
+                status, data = ask(self.op.register_port, "GET", "/ignition")
+                if status != 200:
+                    raise RuntimeError(f"GET /ignition: {status} {data}")
+                uuid = spine.clevis_config(json.loads(data))["path"].split("/")[1]
+                if not self.with_keys:
+                    continue
+                body = json.dumps({"public_key": fake_ak(), "uuid": uuid})
+                status, data = ask(self.op.register_ak_port, "PUT", "/register-ak", body)
+                if status != 201:
+                    raise RuntimeError(f"PUT /register-ak: {status} {data}")
+        except Exception as e:
+            self.failed = f"{type(e).__name__}: {e}"
+
+
+def count(cp, ns, kind):
+    _, answer = cp.api("GET", spine.path_of(ns, kind) + "?limit=1")
+    return len(answer["items"]) + answer["metadata"].get("remainingItemCount", 0)
+
+
+def wait_quiet(op, seconds=2.0, timeout=900):
+    """Until the operator has used no CPU to speak of for SECONDS."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        before = op.cpu_seconds()
+        time.sleep(seconds)
+        if op.cpu_seconds() - before <= 0.02:
+            return
+    raise RuntimeError("the operator does not come to rest")
+
+
+class World:
+    def __init__(self, cp, directory):
+        self.cp, self.directory = cp, directory
+
+    def namespace(self):
+        ns = self.cp.create_namespace("bench")
+        self.cp.apply(conftest.retarget(self.cp.read_manifests(conftest.K8S_DIR), ns))
+        spine.make_cluster(self.cp, ns, registration={"pendingLimit": 100000, "machineLimit": 100000})
+        return ns
+
+    def operator(self, ns, *args):
+        config = self.cp.service_account_kubeconfig(ns, "tec-operator", seconds=7200)
+        return Operator(config, ns, self.directory, [*FAST, *args]).start(timeout=120)
+
+
+def bench_ignition(world, n):
+    ns = world.namespace()
+    op = world.operator(ns, "--role", "register")
+    Nodes(op, 50, with_keys=False, threads=1).run()
+    before = op.cpu_seconds()
+    Nodes(op, 2000, with_keys=False, threads=16).run()
+    report("GET /ignition with its API write, --role register, 16 kept conns",
+           (op.cpu_seconds() - before) / 2000 * 1000, "ms", 0.25)
+    op.terminate()
+
+
+def bench_registration(world, n):
+    ns = world.namespace()
+    op = world.operator(ns)
+    spine.wait_condition(world.cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
+    have, first = 0, None
+    for size in sorted({s for s in (100, 1000, n) if s <= n}):
+        grow = size - have - 200
+        if grow > 0:
+            Nodes(op, grow).run()
+        wait_quiet(op)
+        before = op.cpu_seconds()
+        Nodes(op, min(200, size)).run()
+        wait_quiet(op)
+        have = size if grow > 0 else have + min(200, size)
+        cost = (op.cpu_seconds() - before) / min(200, size) * 1000
+        first = first or cost
+        report(f"registration with all that follows, at {have} Machines", cost, "ms", 1.0)
+    print(f"{'  flat: last / first':58} {cost / first:10.3f}")
+    time.sleep(12)  # the cluster's counts are written at most every 10 s
+    op.terminate()
+    return ns
+
+
+def bench_coldstart(world, ns):
+    cp = world.cp
+    who = f"system:serviceaccount:{ns}:tec-operator"
+    print(f"objects: {count(cp, ns, 'mach')} Machines, {count(cp, ns, 'ak')} AttestationKeys, "
+          f"{count(cp, ns, 'secrets')} Secrets")
+    mark = cp.audit.mark()
+    op = world.operator(ns)
+    wait_quiet(op, 5)
+    report("cold start: writes", len(cp.writes_by(who, mark, ignore=("leases",))), "", 0)
+    report("cold start: CPU", op.cpu_seconds(), "s", 3.0)
+    report("cold start: peak RSS", op.memory_kib()["VmHWM"] / 1024, "MiB", 48)
+    mark, before, began = cp.audit.mark(), op.cpu_seconds(), time.monotonic()
+    time.sleep(60)
+    others = [e for e in cp.requests_by(who, mark)
+              if e.get("objectRef", {}).get("resource") != "leases" and e["verb"] != "watch"]
+    report("at rest for 60 s: requests but leases and watches", len(others), "", 0)
+    if others:
+        print(describe(others))
+    report("at rest for 60 s: CPU", (op.cpu_seconds() - before) / (time.monotonic() - began) * 100, "%", 0.1)
+    op.terminate()
+
+
+def bench_idle(world, n):
+    ns = world.namespace()
+    op = world.operator(ns)
+    spine.wait_condition(world.cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
+    Nodes(op, 10, threads=1).run()
+    wait_quiet(op)
+    op.restart()
+    wait_quiet(op, 5)
+    memory = op.memory_kib()
+    report("idle with 10 Machines: RssAnon", memory["RssAnon"] / 1024, "MiB", 5)
+    report("idle with 10 Machines: RSS", memory["VmRSS"] / 1024, "MiB", 18)
+    op.terminate()
+
+
+def bench_inflight(world, n):
+    """2,000 requests at once: all complete, memory bounded by connections x 64 KiB."""
+    import socket
+    ns = world.namespace()
+    op = world.operator(ns, "--role", "register")
+    before = op.memory_kib()["VmRSS"]
+    socks = [socket.create_connection(("127.0.0.1", op.register_port), timeout=120) for _ in range(2000)]
+    for s in socks:
+        s.sendall(b"GET /ignition HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    good = 0
+    for s in socks:
+        data = b""
+        while more := s.recv(65536):
+            data += more
+        good += data.startswith(b"HTTP/1.1 200")
+        s.close()
+    report("2,000 requests in flight: not answered 200", 2000 - good, "", 0)
+    report("2,000 requests in flight: memory per connection",
+           (op.memory_kib()["VmHWM"] - before) / 2000, "KiB", 64)
+    op.terminate()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--machines", type=int, default=10000)
+    p.add_argument("--only", default="ignition,inflight,idle,registration,coldstart")
+    args = p.parse_args()
+    only = args.only.split(",")
+    with tempfile.TemporaryDirectory() as d, ControlPlane(crds=conftest.CRD_DIR) as cp:
+        world = World(cp, d)
+        for name in ("ignition", "inflight", "idle"):
+            if name in only:
+                globals()[f"bench_{name}"](world, args.machines)
+        ns = bench_registration(world, args.machines) if "registration" in only else None
+        if ns and "coldstart" in only:
+            bench_coldstart(world, ns)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
