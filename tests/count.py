@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Counts what test runners reported, and distrusts them: a run without tests, a program without a summary, and a skipped
+test are told apart from success.
+
+  count.py automake BUILDDIR [GLOB]   the .log and .trs files below BUILDDIR/tests that `make check` left
+  count.py pytest JUNIT.XML           what pytest --junitxml wrote
+  count.py --selftest                 known logs, known sums
+
+Prints one line "PASSED FAILED SKIPPED", and what is wrong on standard error.
+"""
+
+import glob
+import os
+import re
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# Criterion: a crashed test is in Failing as well; skipped tests are in none of them.
+_SYNTHESIS = re.compile(
+    r"\[====\] Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)")
+_RESULT = re.compile(r"^:test-result: (\w+)", re.M)
+
+
+def complain(text):
+    print(f"count: {text}", file=sys.stderr)
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def count_program(name, result, log):
+    """One Criterion program: its log must hold exactly one summary."""
+    found = _SYNTHESIS.findall(_ANSI.sub("", log))
+    if len(found) != 1:
+        complain(f"{name}: {len(found)} summaries in its log instead of 1 (it ended with {result})")
+        return 0, 1, 0
+    tested, passing, failing, _ = map(int, found[0])
+    if tested == 0:
+        complain(f"{name}: ran no test")
+        return 0, 1, 0
+    if tested != passing + failing:
+        complain(f"{name}: {tested} tested, but {passing} passing and {failing} failing")
+        return passing, max(failing, tested - passing), 0
+    if failing == 0 and result != "PASS":
+        complain(f"{name}: every test passed, but the program ended with {result} "
+                 "(a sanitizer's report or a leak: see its log)")
+        return passing, 1, 0
+    return passing, failing, 0
+
+
+def count_automake(builddir, pattern="*"):
+    total = [0, 0, 0]
+    results = sorted(glob.glob(os.path.join(builddir, "tests", "**", f"{pattern}.trs"),
+                               recursive=True))
+    if not results:
+        complain(f"no results below {builddir}/tests")
+        return 0, 1, 0
+    for trs in results:
+        name = os.path.relpath(trs, builddir)[:-len(".trs")]
+        verdict = _RESULT.search(read(trs))
+        verdict = verdict[1] if verdict else "no verdict"
+        log = trs[:-len(".trs")] + ".log"
+        if os.path.basename(name).startswith("test_"):
+            one = count_program(name, verdict, read(log) if os.path.exists(log) else "")
+        else:
+            one = {"PASS": (1, 0, 0), "SKIP": (0, 0, 1)}.get(verdict, (0, 1, 0))
+            if one[1] or one[2]:
+                complain(f"{name}: {verdict}")
+        total = [a + b for a, b in zip(total, one)]
+    return tuple(total)
+
+
+def count_pytest(path):
+    try:
+        root = xml.etree.ElementTree.parse(path).getroot()
+    except (OSError, xml.etree.ElementTree.ParseError) as e:
+        complain(f"pytest left no report: {e}")
+        return 0, 1, 0
+    passed = failed = skipped = 0
+    for case in root.iter("testcase"):
+        kinds = {child.tag for child in case}
+        if kinds & {"failure", "error"}:
+            failed += 1
+        elif "skipped" in kinds:
+            skipped += 1
+        else:
+            passed += 1
+    if passed + failed == 0:
+        complain(f"{path}: no test ran")
+        failed = 1
+    return passed, failed, skipped
+
+
+def selftest():
+    line = "\x1b[0;34m[====]\x1b[0m Synthesis: Tested: \x1b[0;34m{}\x1b[0m | " \
+           "Passing: \x1b[0;32m{}\x1b[0m | Failing: \x1b[0;31m{}\x1b[0m | Crashing: {} \n"
+    programs = [
+        ("good", "PASS", line.format(9, 9, 0, 0), (9, 0, 0)),
+        ("plain", "PASS", _ANSI.sub("", line.format(2, 2, 0, 0)), (2, 0, 0)),
+        ("failing", "FAIL", line.format(14, 11, 3, 1), (11, 3, 0)),
+        ("empty", "PASS", line.format(0, 0, 0, 0), (0, 1, 0)),
+        ("aborted", "FAIL", "terminated\n", (0, 1, 0)),
+        ("leaking", "FAIL", line.format(5, 5, 0, 0), (5, 1, 0)),
+        ("short", "PASS", line.format(5, 3, 1, 0), (3, 2, 0)),
+        ("twice", "PASS", line.format(5, 5, 0, 0) * 2, (0, 1, 0)),
+    ]
+    bad = [n for n, result, log, want in programs if count_program(n, result, log) != want]
+    with tempfile.TemporaryDirectory() as d:
+        if count_automake(d) != (0, 1, 0):
+            bad.append("no results")
+        os.mkdir(os.path.join(d, "tests"))
+        for name, verdict in (("check-a", "PASS"), ("check-b", "FAIL"), ("check-c", "SKIP"),
+                              ("check-d", "ERROR"), ("test_e", "PASS")):
+            with open(os.path.join(d, "tests", f"{name}.trs"), "w", encoding="ascii") as f:
+                f.write(f":test-result: {verdict}\n:global-test-result: {verdict}\n")
+            with open(os.path.join(d, "tests", f"{name}.log"), "w", encoding="ascii") as f:
+                f.write(line.format(4, 4, 0, 0) if name == "test_e" else "x\n")
+        if count_automake(d) != (5, 2, 1):
+            bad.append("automake")
+        if count_automake(d, "check-*") != (1, 2, 1):
+            bad.append("automake with a pattern")
+        report = os.path.join(d, "junit.xml")
+        if count_pytest(report) != (0, 1, 0):
+            bad.append("no report")
+        for text, want in (
+                ('<testsuites><testsuite><testcase/><testcase><failure/></testcase><testcase>'
+                 '<error/></testcase><testcase><skipped/></testcase></testsuite></testsuites>',
+                 (1, 2, 1)),
+                ("<testsuites><testsuite/></testsuites>", (0, 1, 0)),
+                ("<testsuites>", (0, 1, 0))):
+            with open(report, "w", encoding="ascii") as f:
+                f.write(text)
+            if count_pytest(report) != want:
+                bad.append(text)
+    print(f"count.py --selftest: {len(programs) + 7 - len(bad)} cases as expected"
+          + (f", wrong: {', '.join(bad)}" if bad else ""))
+    return 1 if bad else 0
+
+
+def main(args):
+    if args == ["--selftest"]:
+        return selftest()
+    if len(args) in (2, 3) and args[0] == "automake":
+        print(*count_automake(*args[1:]))
+    elif len(args) == 2 and args[0] == "pytest":
+        print(*count_pytest(args[1]))
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
