@@ -23,7 +23,7 @@ struct call {
 	struct op op; /* first */
 	struct op_scope inner;
 	const struct kobj_gvk *gvk; /* static */
-	bool is_create, is_delete, blind;
+	bool is_create, is_delete;
 	k8s_result_fn done;
 	void *arg;
 };
@@ -110,7 +110,7 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 	if (k8s_answer_check(transport_err, answer, &err) != 0) {
 		if (err.http == 409 && answer && answer->body_len)
 			look_at_conflict(k, answer, &r, &err);
-	} else if (answer->body_len && !k->blind) {
+	} else if (answer->body_len) {
 		r.object = parse_object(k, answer, &err);
 		if (!r.object)
 			err_wrap(&err, "answer for %s", k->gvk->plural);
@@ -176,33 +176,18 @@ struct op *k8s_call_get(struct k8s_transport *t, struct op_scope *scope, const s
 		call_new(scope, gvk, done, arg), t, &req, &(struct place){ns, name, NULL, NULL});
 }
 
-static struct op *create(struct k8s_transport *t, struct call *k, const char *ns,
-	struct json_object *object, uint32_t deadline_ms)
+struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
+	uint32_t deadline_ms, k8s_result_fn done, void *arg)
 {
 	struct k8s_request req = {.method = "POST",
 		.verb = "create",
 		.content_type = "application/json",
 		.deadline_ms = deadline_ms};
+	struct call *k = call_new(scope, gvk, done, arg);
 
 	k->is_create = true;
 	return send_json(k, t, &req, &(struct place){ns, NULL, NULL, NULL}, object);
-}
-
-struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
-	uint32_t deadline_ms, k8s_result_fn done, void *arg)
-{
-	return create(t, call_new(scope, gvk, done, arg), ns, object, deadline_ms);
-}
-
-struct op *k8s_call_create_blind(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
-	uint32_t deadline_ms, k8s_result_fn done, void *arg)
-{
-	struct call *k = call_new(scope, gvk, done, arg);
-
-	k->blind = true;
-	return create(t, k, ns, object, deadline_ms);
 }
 
 struct op *k8s_call_create_text(struct k8s_transport *t, struct op_scope *scope,

@@ -222,17 +222,6 @@ Test(k8s_call, delete_has_a_uid_precondition)
 	}
 }
 
-Test(k8s_call, a_blind_create_looks_at_the_status_only)
-{
-	cleanup_json struct json_object *o = json_tokener_parse("{\"metadata\":{\"name\":\"m\"}}");
-
-	expect("POST", MACHINES, 201, "not even JSON");
-	(void)k8s_call_create_blind(t, &ops, &kobj_machine, "ns", o, 0, on_result, NULL);
-	sent("create", "application/json", "{\"metadata\":{\"name\":\"m\"}}");
-	cr_assert_eq(got.err.kind, ERR_NONE);
-	cr_assert_not(got.object);
-}
-
 Test(k8s_call, answers_that_are_no_object_are_invalid)
 {
 	static const char *const bodies[] = {"[]", "5", "null", "{", "<html>", "{\"a\":1}{}"};

@@ -30,11 +30,6 @@ struct op *k8s_call_get(struct k8s_transport *t, struct op_scope *scope, const s
 struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);
-/* The same for who does not look at what was made: the answer is not parsed, result->object stays
- * NULL. */
-struct op *k8s_call_create_blind(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
-	uint32_t deadline_ms, k8s_result_fn done, void *arg);
 /* A create whose text the caller made (Secret data never passes through json-c strings). Wiped by
  * the transport after sending. */
 struct op *k8s_call_create_text(struct k8s_transport *t, struct op_scope *scope,
