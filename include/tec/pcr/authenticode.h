@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Authenticode: the digest of a PE image, and what its signatures (PKCS#7 SignedData with
+ * SpcIndirectDataContent) say of themselves. Signatures are not verified here: whose certificate a
+ * loader takes is what matters for PCR 7.
+ */
+#ifndef TEC_PCR_AUTHENTICODE_H
+#define TEC_PCR_AUTHENTICODE_H
+
+#include "tec/base/bytes.h"
+#include "tec/pcr/pe.h"
+
+/* Called as the hash moves on: bytes below `upto` are not read again. For a mapped file. */
+typedef void (*authenticode_progress_fn)(void *arg, size_t upto);
+int authenticode_sha256(const struct pe *pe, authenticode_progress_fn progress, void *arg,
+	uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
+
+#define AUTHENTICODE_CERTS_MAX 16
+/* One embedded certificate: DER Names as they stand there. Borrowed from the signature's bytes. */
+struct authenticode_cert {
+	const uint8_t *der, *subject, *issuer;
+	size_t der_len, subject_len, issuer_len;
+};
+struct authenticode_sig {
+	bool has_sha256; /* digest algorithm of the DigestInfo is SHA-256 */
+	uint8_t digest[SHA256_LEN];
+	size_t n_certs;
+	struct authenticode_cert cert[AUTHENTICODE_CERTS_MAX];
+};
+int authenticode_read(
+	const uint8_t *pkcs7, size_t len, struct authenticode_sig *out, struct err *err) MUST_CHECK;
+/* Subject and issuer of one DER certificate. */
+int authenticode_cert_read(
+	const uint8_t *der, size_t len, struct authenticode_cert *out, struct err *err) MUST_CHECK;
+/*
+ * The image's signatures agree with its bytes: every SHA-256 DigestInfo equals `digest`. 0, or -1
+ * with ERR_INVALID; *n_signatures says how many there are (0: unsigned, which is no error here).
+ */
+int authenticode_check(const struct pe *pe, const uint8_t digest[SHA256_LEN], size_t *n_signatures,
+	struct err *err) MUST_CHECK;
+
+#endif
