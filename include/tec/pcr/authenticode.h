@@ -2,7 +2,8 @@
 /*
  * Authenticode: the digest of a PE image, and what its signatures (PKCS#7 SignedData with
  * SpcIndirectDataContent) say of themselves. Signatures are not verified here: whose certificate a
- * loader takes is what matters for PCR 7.
+ * loader takes is what matters for PCR 7. Bytes in, digests and views out; ERR_INVALID names what
+ * is wrong.
  */
 #ifndef TEC_PCR_AUTHENTICODE_H
 #define TEC_PCR_AUTHENTICODE_H
@@ -12,8 +13,19 @@
 
 /* Called as the hash moves on: bytes below `upto` are not read again. For a mapped file. */
 typedef void (*authenticode_progress_fn)(void *arg, size_t upto);
+/* As signers compute it: an unsigned file is taken with zeros up to a multiple of 8. */
 int authenticode_sha256(const struct pe *pe, authenticode_progress_fn progress, void *arg,
 	uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
+/*
+ * The same in one reading, and what firmware measures into PCR 4: it adds no zeros (EDK2 Tcg2Dxe,
+ * MeasurePeImageAndExtend). They differ for unsigned files whose length is no multiple of 8, such
+ * as Debian's systemd-boot.
+ */
+struct authenticode_digests {
+	uint8_t as_signed[SHA256_LEN], as_measured[SHA256_LEN];
+};
+int authenticode_digest(const struct pe *pe, authenticode_progress_fn progress, void *arg,
+	struct authenticode_digests *out, struct err *err) MUST_CHECK;
 
 #define AUTHENTICODE_CERTS_MAX 16
 /* One embedded certificate: DER Names as they stand there. Borrowed from the signature's bytes. */
@@ -29,12 +41,13 @@ struct authenticode_sig {
 };
 int authenticode_read(
 	const uint8_t *pkcs7, size_t len, struct authenticode_sig *out, struct err *err) MUST_CHECK;
-/* Subject and issuer of one DER certificate. */
+/* Subject and issuer of one DER certificate; nothing but zeros may stand behind it. */
 int authenticode_cert_read(
 	const uint8_t *der, size_t len, struct authenticode_cert *out, struct err *err) MUST_CHECK;
 /*
- * The image's signatures agree with its bytes: every SHA-256 DigestInfo equals `digest`. 0, or -1
- * with ERR_INVALID; *n_signatures says how many there are (0: unsigned, which is no error here).
+ * The image's signatures agree with its bytes: every SHA-256 DigestInfo equals `digest`
+ * (as_signed). 0, or -1 with ERR_INVALID; *n_signatures says how many there are (0: unsigned, no
+ * error here).
  */
 int authenticode_check(const struct pe *pe, const uint8_t digest[SHA256_LEN], size_t *n_signatures,
 	struct err *err) MUST_CHECK;

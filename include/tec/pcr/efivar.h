@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * EFI variables as they are measured (UEFI 2.10 sections 8.2, 32.4; TCG PFP section 10.2.6), and
- * shim's two sections that become variables. Bytes in, digests and views out.
+ * shim's two sections that become variables. Bytes in, digests and views out; everything borrows
+ * from what was passed in. Damage is ERR_INVALID with a sentence.
  */
 #ifndef TEC_PCR_EFIVAR_H
 #define TEC_PCR_EFIVAR_H

@@ -3,7 +3,7 @@
  * PE/COFF images as UEFI loaders see them (Microsoft PE format; UEFI 2.10 section 32): headers,
  * sections (COFF long names too), the certificate table. Bytes in, views out: everything borrows
  * from `data`. Every offset, size and count is checked against the file's size and against each
- * other.
+ * other; what UEFI's own loader refuses is refused.
  */
 #ifndef TEC_PCR_PE_H
 #define TEC_PCR_PE_H
@@ -19,7 +19,7 @@
 enum pe_machine { PE_MACHINE_OTHER, PE_MACHINE_X64, PE_MACHINE_AARCH64 };
 
 struct pe_section {
-	char name[64]; /* resolved, cut there */
+	char name[64]; /* resolved, cut there; bytes from outside: escape before printing */
 	uint32_t virtual_size, raw_size, raw_off;
 };
 
@@ -30,14 +30,18 @@ struct pe {
 	bool plus;                             /* PE32+ */
 	uint32_t checksum_off, cert_entry_off; /* 0: no certificate directory entry */
 	uint32_t headers_size;
-	uint32_t cert_off, cert_len; /* certificate table; len 0: unsigned */
+	uint32_t cert_off, cert_len; /* certificate table, at the file's end; len 0: unsigned */
 	unsigned n_sections;
 	struct pe_section section[PE_SECTIONS_MAX];
+	/* Indexes of the sections that have bytes in the file, by offset. They overlap neither each
+	 * other nor headers or certificate table. */
+	unsigned n_filed;
+	uint8_t filed[PE_SECTIONS_MAX];
 };
 
 /* ERR_INVALID with a sentence that names the field. */
 int pe_parse(const void *data, size_t len, struct pe *out, struct err *err) MUST_CHECK;
-/* min(VirtualSize, SizeOfRawData) bytes; NULL: no such section. */
+/* min(VirtualSize, SizeOfRawData) bytes; NULL: no such section. Of two with one name: the first. */
 const uint8_t *pe_section_find(const struct pe *pe, const char *name, size_t *len);
 
 /* The WIN_CERTIFICATEs of type PKCS#7 in table order; start with *pos = 0. False: no more. A table
