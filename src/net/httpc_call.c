@@ -174,6 +174,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 	k->connect_ms = req->connect_ms ? req->connect_ms : HTTPC_CONNECT_MS;
 	k->silence_ms = req->silence_ms;
 	k->stream = req->stream;
+	k->max_in_flight = req->max_in_flight ? req->max_in_flight : HTTPC_PER_ORIGIN;
 	*ok = place_url(k, req) == 0 && copy_headers(k, req) == 0;
 	return k;
 }

@@ -73,6 +73,7 @@ struct httpc_call {
 	size_t body_len, max_body;
 	uint32_t deadline_ms, connect_ms, silence_ms;
 	bool stream;
+	unsigned max_in_flight;
 
 	/* The answer. */
 	CURL *easy; /* RUNNING, ZOMBIE */

@@ -47,7 +47,7 @@ struct kbs_transport_ops {
 struct kbs_transport {
 	const struct kbs_transport_ops *ops;
 	struct loop *loop;
-	/* Every request is refused (ERR_DENIED, nothing is sent) while this is set and returns
+	/* Every request is refused (ERR_CONFLICT, nothing is sent) while this is set and returns
 	 * false: the lease's renew deadline. */
 	bool (*may_send)(void *arg);
 	void *may_send_arg;
