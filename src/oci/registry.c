@@ -70,15 +70,15 @@ static void call_abort(struct op *op)
 	call_free((struct label_call *)op);
 }
 
-/* err and label are not k's. */
-static void call_end(struct label_call *k, const struct err *err, const struct oci_label *label)
+/* err and value are not k's. */
+static void call_end(struct label_call *k, const struct err *err, const char *value, size_t len)
 {
 	oci_label_fn done = k->done;
 	void *arg = k->arg;
 
 	op_finish(&k->op);
 	call_free(k);
-	done(arg, err, label);
+	done(arg, err, value, len);
 }
 
 static void on_fail(void *arg)
@@ -86,7 +86,7 @@ static void on_fail(void *arg)
 	struct label_call *k = arg;
 	struct err err = k->err;
 
-	call_end(k, &err, NULL);
+	call_end(k, &err, NULL, 0);
 }
 
 static void on_deadline(void *arg)
@@ -96,7 +96,7 @@ static void on_deadline(void *arg)
 
 	err_set(&err, ERR_TRANSIENT, "%s: the registry took longer than %u s",
 		k->sources[k->at].host, QUESTION_MS / 1000);
-	call_end(k, &err, NULL);
+	call_end(k, &err, NULL, 0);
 }
 
 /* ---- the chain ---- */
@@ -104,11 +104,13 @@ static void on_deadline(void *arg)
 static void on_config(struct label_call *k, const char *body, size_t len)
 {
 	struct err err = ERR_INIT;
-	struct oci_label label;
 	struct oci_config *c = oci_config_parse(body, len, &err);
-	bool ok = c && oci_config_label(c, k->label, &label.value, &label.len, &err) == 0;
+	const char *value = NULL;
+	size_t value_len = 0;
 
-	call_end(k, &err, ok ? &label : NULL);
+	if (c && oci_config_label(c, k->label, &value, &value_len, &err) != 0)
+		value = NULL;
+	call_end(k, &err, value, value_len);
 	oci_config_free(c);
 }
 
@@ -121,7 +123,7 @@ static void on_manifest(struct label_call *k, const char *body, size_t len)
 	if (rc == 0 && m.index && k->stage == STAGE_MANIFEST)
 		rc = err_set(&err, ERR_INVALID, "the index names another index as the image");
 	if (rc != 0) {
-		call_end(k, &err, NULL);
+		call_end(k, &err, NULL, 0);
 		return;
 	}
 	k->next = m.next;
@@ -155,7 +157,7 @@ static void on_fetched(void *arg, const struct err *err, const char *body, size_
 		fetch_next(k);
 	} else {
 		name_tried(k, &e);
-		call_end(k, &e, NULL);
+		call_end(k, &e, NULL, 0);
 	}
 }
 
@@ -232,23 +234,27 @@ static int add_sources(struct label_call *k, const struct oci_conf *conf, const 
 		configs, n_configs, err);
 }
 
-static int prepare(struct label_call *k, const struct oci_conf *conf, const struct oci_ref *ref,
+static int prepare(struct label_call *k, const struct oci_conf *conf, const char *reference,
 	const struct secret *const *configs, size_t n_configs, struct err *err)
 {
+	struct oci_ref ref;
+
+	if (oci_ref_parse(reference, &ref, err) != 0)
+		return -1;
 	k->net.insecure = xcalloc(conf->n_insecure + 1, sizeof(char *));
 	for (size_t i = 0; i < conf->n_insecure; i++)
 		k->net.insecure[k->net.n_insecure++] = xstrdup(conf->insecure[i]);
-	memcpy(k->next.digest, ref->digest, sizeof(k->next.digest));
+	memcpy(k->next.digest, ref.digest, sizeof(k->next.digest));
 	k->next.size = OCI_MANIFEST_MAX;
 	k->net.tls = conf->tls ? httpc_tls_ref(conf->tls)
 			       : httpc_tls_new(NULL, 0, NULL, 0, NULL, 0, NULL, err);
 	if (!k->net.tls)
 		return -1;
-	return add_sources(k, conf, ref, configs, n_configs, err);
+	return add_sources(k, conf, &ref, configs, n_configs, err);
 }
 
 struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *scope,
-	const struct oci_conf *conf, const struct oci_ref *ref, const char *label,
+	const struct oci_conf *conf, const char *reference, const char *label,
 	const struct secret *const *docker_configs, size_t n_configs, oci_label_fn done, void *arg)
 {
 	struct label_call *k = xcalloc(1, sizeof(*k));
@@ -262,7 +268,7 @@ struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *sc
 	k->arg = arg;
 	timer_init(&k->deadline, l, on_deadline, k);
 	op_begin(&k->op, scope, call_abort);
-	if (prepare(k, conf, ref, docker_configs, n_configs, &k->err) != 0) {
+	if (prepare(k, conf, reference, docker_configs, n_configs, &k->err) != 0) {
 		defer_call(&k->fail, l, on_fail, k);
 		return &k->op;
 	}

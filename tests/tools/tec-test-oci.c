@@ -89,22 +89,21 @@ static struct secret *read_file(const char *path)
 	return secret_new_copy(secret_peek(all), n ? n : 1);
 }
 
-static void on_label(void *arg, const struct err *err, const struct oci_label *label)
+static void on_label(void *arg, const struct err *err, const char *value, size_t len)
 {
 	struct answer *a = arg;
 
 	if (err_is_set(err)) {
 		a->rc = fail(err);
 	} else {
-		a->rc = label->value ? 0 : 3;
-		if (label->value)
-			printf("%s\n", label->value);
+		a->rc = value ? 0 : 3;
+		if (value)
+			printf("%.*s\n", (int)len, value);
 	}
 	loop_stop(a->loop);
 }
 
-static int ask(const struct args *a, const struct oci_ref *ref, struct httpc_tls *tls,
-	const struct secret *config)
+static int ask(const struct args *a, struct httpc_tls *tls, const struct secret *config)
 {
 	struct oci_conf conf = {.mirrors = a->mirrors,
 		.n_mirrors = a->n_mirrors,
@@ -117,8 +116,8 @@ static int ask(const struct args *a, const struct oci_ref *ref, struct httpc_tls
 	struct op_scope ops = OP_SCOPE_INIT;
 	struct httpc *http = httpc_new(answer.loop);
 
-	(void)oci_label_get(answer.loop, http, &ops, &conf, ref, a->label, &config, config != NULL,
-		on_label, &answer);
+	(void)oci_label_get(answer.loop, http, &ops, &conf, a->ref, a->label, &config,
+		config != NULL, on_label, &answer);
 	loop_run(answer.loop);
 	httpc_free(http);
 	loop_free(answer.loop);
@@ -131,14 +130,11 @@ int main(int argc, char **argv)
 	struct args a = {0};
 	struct err err = ERR_INIT;
 	struct httpc_tls *tls = NULL;
-	struct oci_ref ref;
 	int rc;
 
 	secret_process_init();
 	if (!read_args(&a, argc, argv))
 		return usage();
-	if (oci_ref_parse(a.ref, &ref, &err) != 0)
-		return fail(&err);
 	if ((a.config && !(config = read_file(a.config))) || (a.ca && !(ca = read_file(a.ca))))
 		return 1;
 	if (ca) {
@@ -146,7 +142,7 @@ int main(int argc, char **argv)
 		if (!tls)
 			return fail(&err);
 	}
-	rc = ask(&a, &ref, tls, config);
+	rc = ask(&a, tls, config);
 	httpc_tls_unref(tls);
 	return rc;
 }

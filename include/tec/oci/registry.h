@@ -44,21 +44,19 @@ struct oci_conf {
 	const char *platform_os, *platform_arch; /* "linux", "amd64" */
 };
 
-struct oci_label {
-	const char *value; /* borrowed for the call; NULL: the image has no such label */
-	size_t len;
-};
-typedef void (*oci_label_fn)(void *arg, const struct err *err, const struct oci_label *label);
+/* value NULL: there is no such label, or err is set. Borrowed for the call. */
+typedef void (*oci_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 /*
+ * reference: a text of oci_ref_parse(); one it refuses is told by done, as every other error.
  * docker_configs: JSON of .dockerconfigjson or .dockercfg Secrets, see oci/auth.h. Everything is
  * copied; of the credentials only those of the hosts that may be asked.
  *
  * err: NOT_FOUND (no such image), DENIED (credentials, certificates, plain http where it is not
- * allowed), INVALID (the registry lied about a digest, or what it sent is no image of the
- * platform), TRANSIENT (retry_after_ms when it was told). label is NULL with an error.
+ * allowed), INVALID (the reference, the credentials' JSON; the registry lied about a digest, or
+ * what it sent is no image of the platform), TRANSIENT (retry_after_ms when it was told).
  */
 struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *scope,
-	const struct oci_conf *conf, const struct oci_ref *ref, const char *label,
+	const struct oci_conf *conf, const char *reference, const char *label,
 	const struct secret *const *docker_configs, size_t n_configs, oci_label_fn done, void *arg);
 
 #endif
