@@ -197,6 +197,9 @@ int parts_control(struct parts *p, struct err *err)
 	p->ctl_events = k8s_events_new(
 		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->sync = kbs_sync_new();
+	p->labels = labels_new(p->loop, p->http, p->options, err);
+	if (!p->labels)
+		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
 		.api = p->ctl_api,
@@ -467,6 +470,7 @@ void parts_fini(struct parts *p)
 	ctl_cluster_free(p->cluster);
 	for (i = 0; i < PARTS_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
+	labels_free(p->labels);
 	kbs_sync_free(p->sync);
 	k8s_events_free(p->ctl_events);
 	k8s_events_free(p->events);

@@ -6,6 +6,7 @@
 #ifndef TEC_CMD_PARTS_H
 #define TEC_CMD_PARTS_H
 
+#include "labels.h"
 #include "options.h"
 
 #include "tec/base/err.h"
@@ -46,6 +47,7 @@ struct parts {
 	struct k8s_watch *watch[PARTS_N_KINDS];
 	struct k8s_events *events, *ctl_events;
 	struct kbs_sync *sync;
+	struct labels *labels; /* what registries say of images */
 	struct ctl_env env;
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;

@@ -293,6 +293,8 @@ static void call_end(struct httpc_call *k)
 	a.body = k->answer.data ? k->answer.data : "";
 	a.body_len = k->answer.len;
 	a.content_type = k->content_type;
+	a.location = k->location;
+	a.www_authenticate = k->www_authenticate;
 	k->c->n_calls--;
 	op_finish(&k->op);
 	k->done(k->arg, &k->err, &a); /* may free c */

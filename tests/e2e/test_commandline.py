@@ -58,6 +58,11 @@ def test_unusable_kubeconfigs_are_one_line(cp, tmp_path):
     (["--listen-health", "localhost:1"], "--listen-health"),
     (["--log-level", "loud"], "--log-level"), (["--log-format=xml"], "--log-format"),
     (["--leader-elect=maybe"], "--leader-elect"), (["--seed", "a"], "--seed"),
+    (["--registry-mirror", "quay.io"], "--registry-mirror"),
+    (["--registry-mirror", "a.io=b,"], "--registry-mirror"),
+    (["--registry-mirror", "a.io=b/C"], "--registry-mirror"),
+    (["--insecure-registry", "http://a.io"], "--insecure-registry"),
+    (["--insecure-registry", "a,,b"], "--insecure-registry"),
     (["--config", "/nonexistent"], "/nonexistent")])
 def test_bad_options_end_with_2_and_name_the_option(args, named):
     done = run(*args)
@@ -80,6 +85,17 @@ def test_check_config_starts_nothing(cp, tmp_path):
     assert (done.returncode, done.stderr.count("starts")) == (0, 0) and "usable" in done.stdout
     assert run(*local(cp, "--kubeconfig", str(tmp_path / "none")), "--check-config").returncode == 1
     assert run("--check-config", "--role", "x").returncode == 2
+
+
+def test_registry_options_are_read_and_checked(cp, tmp_path):
+    auth = tmp_path / "auth"
+    options = local(cp, "--registry-mirror", "docker.io=[::1]:5000/x, quay.io=b:1",
+                    "--insecure-registry", "b:1, [::1]:5000", "--registry-auth", str(auth))
+    done = run(*options, "--check-config")
+    assert done.returncode == 1 and str(auth) in done.stderr, done
+    auth.write_text('{"auths":{}}')
+    done = run(*options, "--check-config")
+    assert done.returncode == 0, done
 
 
 def test_help_version_and_the_sample_file(tmp_path):

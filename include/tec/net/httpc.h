@@ -69,6 +69,10 @@ struct httpc_answer {
 		body; /* collected bytes, NUL-terminated, borrowed for the call, wiped afterwards */
 	size_t body_len;
 	const char *content_type; /* may be NULL */
+	const char *location;     /* where a 3xx points to, made absolute: not followed, not judged;
+				     NULL: nowhere, or more than 8 KiB */
+	const char *www_authenticate; /* of a 401, all headers joined by ", "; NULL: none, or more
+					 than 8 KiB */
 };
 
 /* Return -1 with err set to end the transfer: done then gets that error. */
