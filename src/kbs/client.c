@@ -31,7 +31,7 @@ struct client {
 	struct httpc_tls *tls;  /* a reference; NULL: plain */
 	struct pki_key *key;
 	char *url, *connect_to;
-	char *token; /* wiped */
+	struct secret *token;
 	uint64_t token_until_ms;
 	unsigned n_calls;
 };
@@ -51,27 +51,28 @@ struct call {
 
 static void token_drop(struct client *c)
 {
-	if (c->token)
-		secret_wipe(c->token, strlen(c->token));
-	free(steal_ptr(&c->token));
+	secret_free(steal_ptr(&c->token));
 }
 
 static const char *token(struct client *c)
 {
 	uint64_t now = clock_boot_ms();
-	char payload[160];
 	int64_t wall = clock_wall_s();
+	struct err err = ERR_INIT;
+	char payload[160];
 	int n;
 
 	if (c->token && now < c->token_until_ms)
-		return c->token;
+		return (const char *)secret_peek(c->token);
 	token_drop(c);
 	n = snprintf(payload, sizeof(payload),
 		"{\"iss\":\"tec-operator\",\"aud\":\"kbs\",\"role\":\"admin\",\"iat\":%lld,\"exp\":%lld}",
 		(long long)wall, (long long)wall + KBS_TOKEN_LIFE_S);
-	c->token = jws_sign_eddsa(c->key, payload, (size_t)n);
+	c->token = jws_sign_eddsa(c->key, payload, (size_t)n, &err);
+	if (!c->token) /* the key was looked at when the client was made */
+		DIE("kbs client: %s", err.text);
 	c->token_until_ms = now + KBS_TOKEN_LIFE_S * 1000 / 2;
-	return c->token;
+	return (const char *)secret_peek(c->token);
 }
 
 static void call_free(struct call *k)

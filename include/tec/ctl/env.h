@@ -10,9 +10,17 @@
 #include "tec/k8s/event.h"
 #include "tec/k8s/transport.h"
 #include "tec/kbs/sync.h"
+#include "tec/kbs/transport.h"
 #include "tec/loop/loop.h"
 #include "tec/model/cluster.h"
 #include "tec/render/trustee.h"
+
+struct ctl_kbs_place {
+	const char *url;            /* "https://name:port" */
+	const char *connect_to;     /* "addr:port"; NULL: as the URL says */
+	const struct secret *ca;    /* PEM; NULL: plain http */
+	const struct secret *admin; /* Ed25519 private key, PEM */
+};
 
 struct ctl_env {
 	struct loop *loop;
@@ -20,10 +28,17 @@ struct ctl_env {
 	const char *ns;
 	struct k8s_cache *clusters, *machines, *aks, *images, *secrets;
 	struct k8s_cache *configmaps, *services,
-		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract */
+		*deployments;   /* plain struct kobj with a controller uid: ctl_plain_extract */
+	struct k8s_cache *pods; /* of Trustee and of the Jobs: ctl_pod_extract */
 	struct kbs_sync *sync;
 	struct k8s_events *events;
 	struct render_images images_ref;
+	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */
+	struct kbs_transport *(*kbs_connect)(
+		void *arg, const struct ctl_kbs_place *place, struct err *err);
+	void *kbs_connect_arg;
+	const char *kbs_url;        /* where the primary one is instead; NULL: as rendered */
+	uint32_t repeat_revoked_ms; /* kbs/push.h; 0: no lease */
 };
 
 /* The cluster served: the oldest that is not being deleted (creationTimestamp, then name); NULL if
@@ -35,7 +50,24 @@ struct ctl_plain {
 	struct kobj obj;
 	const char *owner_uid;   /* controller */
 	const char *render_hash; /* annotation */
+	const char *cluster_ip;  /* of a Service */
 };
 struct kobj *ctl_plain_extract(struct json_object *o, struct err *err);
+
+/* A Pod, as far as it says that what runs in it is another than before, or why it does not run. */
+struct ctl_pod {
+	struct kobj obj;
+	const char *app; /* label */
+	const char *job; /* label job-name */
+	const char *phase, *reason,
+		*message; /* of the container that waits or ended, else the Pod's */
+	bool ready;
+	int64_t restarts;
+};
+struct kobj *ctl_pod_extract(struct json_object *o, struct err *err);
+static inline const struct ctl_pod *ctl_pod(const struct kobj *o)
+{
+	return (const struct ctl_pod *)o;
+}
 
 #endif
