@@ -26,7 +26,7 @@ static const struct conf_option table[] = {
 		"The one namespace managed. Default: $POD_NAMESPACE, the context's, the service account's.",
 		false},
 	{"kbs-url", CONF_STRING, "URL", NULL,
-		"Where to connect to Trustee; changes nothing that is rendered. No effect in this version.",
+		"Where to connect to the cluster's Trustee instead of its Service; changes nothing that is rendered.",
 		false},
 	{"registry-mirror", CONF_STRING, "LIST", NULL,
 		"REGISTRY=HOST[:PORT][/PREFIX],...: hosts asked for a registry's images first, in this order.",

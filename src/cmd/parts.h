@@ -14,6 +14,7 @@
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/env.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/trustee.h"
 #include "tec/k8s/client.h"
 #include "tec/k8s/lease.h"
 #include "tec/k8s/watch.h"
@@ -32,6 +33,7 @@ enum parts_kind {
 	PARTS_CONFIGMAPS,
 	PARTS_SERVICES,
 	PARTS_DEPLOYMENTS,
+	PARTS_PODS,    /* of Trustee and of the Jobs */
 	PARTS_SECRETS, /* only while leader: no other replica holds keys */
 	PARTS_N_KINDS,
 };
@@ -49,6 +51,7 @@ struct parts {
 	struct kbs_sync *sync;
 	struct labels *labels; /* what registries say of images */
 	struct ctl_env env;
+	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;
 	struct ctl_ak *ak;

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
-#include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 #include "tec/jose/jws.h"
@@ -22,7 +21,6 @@
 #define DEADLINE_MS 10000u
 #define CONNECT_MS  5000u
 #define MAX_ANSWER  (256u * 1024)
-#define TYPE_MAX    48
 #define IN_FLIGHT   32u
 
 struct client {
@@ -95,33 +93,13 @@ static void call_abort(struct op *op)
 	call_free(k);
 }
 
-/* The last segment of `type`, only if it is a plain word. */
-static void read_type(const struct httpc_answer *a, char out[TYPE_MAX])
-{
-	cleanup_json struct json_object *o = NULL;
-	struct err ignored = ERR_INIT;
-	const char *type, *last;
-
-	out[0] = '\0';
-	if (a->status == 200 || !a->body_len || a->body[0] != '{')
-		return;
-	o = json_parse(a->body, a->body_len, &json_limits_object, &ignored);
-	type = o ? json_get_str(o, "type") : NULL;
-	last = type ? strrchr(type, '/') : NULL;
-	if (!last || strlen(++last) >= TYPE_MAX ||
-		strspn(last, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") !=
-			strlen(last))
-		return;
-	memcpy(out, last, strlen(last) + 1);
-}
-
 static void call_send(struct call *k);
 
 static void on_http(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	struct call *k = arg;
 	struct client *c = k->c;
-	char type[TYPE_MAX] = "";
+	char type[KBS_TYPE_MAX] = "";
 	struct kbs_answer answer = {.type = type, .body = ""};
 
 	if (!err_is_set(err)) {
@@ -129,7 +107,8 @@ static void on_http(void *arg, const struct err *err, const struct httpc_answer 
 		answer.body = a->body;
 		answer.body_len = a->body_len;
 		answer.retry_after_ms = a->retry_after_ms;
-		read_type(a, type);
+		if (a->status != 200)
+			kbs_answer_type(a->body, a->body_len, type);
 		if (str_starts(type, "AdminAuth") && !k->retried) {
 			k->retried = true;
 			token_drop(c);

@@ -33,6 +33,7 @@ static const struct {
 	[W_CONFIGMAPS] = {&kobj_configmap, ctl_plain_extract, NULL, 0},
 	[W_SERVICES] = {&kobj_service, ctl_plain_extract, NULL, 0},
 	[W_DEPLOYMENTS] = {&kobj_deployment, ctl_plain_extract, NULL, 0},
+	[W_PODS] = {&kobj_pod, ctl_pod_extract, NULL, 0},
 };
 
 static void quiet(enum log_level level, const char *line, void *arg)
@@ -69,6 +70,18 @@ static bool filled(const struct life *l)
 	return true;
 }
 
+static struct kbs_transport *connect_kbs(
+	void *arg, const struct ctl_kbs_place *place, struct err *err)
+{
+	struct world *w = arg;
+
+	if (!w->kbs) {
+		err_set(err, ERR_TRANSIENT, "there is no Trustee in this world");
+		return NULL;
+	}
+	return fake_kbs_transport(w->kbs);
+}
+
 void world_boot(struct world *w, const char *controllers)
 {
 	struct life *l = xcalloc(1, sizeof(*l));
@@ -100,9 +113,13 @@ void world_boot(struct world *w, const char *controllers)
 		.configmaps = l->cache[W_CONFIGMAPS],
 		.services = l->cache[W_SERVICES],
 		.deployments = l->cache[W_DEPLOYMENTS],
+		.pods = l->cache[W_PODS],
+		.kbs_connect = connect_kbs,
+		.kbs_connect_arg = w,
 		.sync = l->sync,
 		.events = l->events,
 		.images_ref = render_images_default};
+	l->trustee = ctl_trustee_new(&l->env);
 	l->cluster = ctl_cluster_new(&l->env);
 	l->machine = ctl_machine_new(&l->env);
 	l->ak = ctl_ak_new(&l->env);
@@ -113,6 +130,8 @@ void world_boot(struct world *w, const char *controllers)
 	cr_assert(filled(l));
 	if (w->arm)
 		w->arm();
+	if (!controllers || strchr(controllers, 'c'))
+		ctl_trustee_on(l->trustee);
 	if (!controllers || strchr(controllers, 'c'))
 		ctl_cluster_on(l->cluster);
 	if (!controllers || strchr(controllers, 'm'))
@@ -128,6 +147,7 @@ void world_kill(struct world *w)
 
 	if (!l)
 		return;
+	ctl_trustee_free(l->trustee);
 	ctl_ak_free(l->ak);
 	ctl_machine_free(l->machine);
 	ctl_cluster_free(l->cluster);

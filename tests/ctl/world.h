@@ -7,10 +7,12 @@
 #ifndef TEC_TESTS_CTL_WORLD_H
 #define TEC_TESTS_CTL_WORLD_H
 
+#include "fake/kbs.h"
 #include "fake/transport.h"
 #include "tec/ctl/ak.h"
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/trustee.h"
 #include "tec/k8s/watch.h"
 
 #define NS   "tec"
@@ -26,6 +28,7 @@ enum world_kind {
 	W_CONFIGMAPS,
 	W_SERVICES,
 	W_DEPLOYMENTS,
+	W_PODS,
 	W_N
 };
 
@@ -37,6 +40,7 @@ struct life {
 	struct kbs_sync *sync;
 	struct k8s_events *events;
 	struct ctl_env env;
+	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;
 	struct ctl_ak *ak;
@@ -45,8 +49,9 @@ struct life {
 struct world {
 	struct loop *loop;
 	struct fake_api *api;
-	struct life *life; /* NULL: no operator runs */
-	void (*arm)(void); /* called at each boot, before the controllers start */
+	struct life *life;    /* NULL: no operator runs */
+	struct fake_kbs *kbs; /* set by a test: the Trustee that is reached; NULL: none is */
+	void (*arm)(void);    /* called at each boot, before the controllers start */
 };
 
 void world_start(struct world *w);
