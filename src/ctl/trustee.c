@@ -18,6 +18,7 @@
 #include "tec/render/trustee.h"
 
 #define MEMBER_MAX 65536
+#define LEAVING_MS 2000
 
 enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 {
@@ -147,13 +148,16 @@ static bool may_still_hold(const struct ctl_env *env, const struct trustee_serve
 	return declared || revoking;
 }
 
-static void want_policies(const struct ctl_env *env, const struct model_cluster *c)
+/* The last served cluster's stay; after a start without one, the safer ones. */
+static void want_policies(struct ctl_trustee *c, const struct model_cluster *served)
 {
-	bool shared = c && c->isolation == MODEL_ISOLATION_SHARED;
+	bool shared = served && served->isolation == MODEL_ISOLATION_SHARED;
 
-	if (c)
-		kbs_sync_policies(env->sync, render_etc(shared ? "tpm-shared.rego" : "tpm.rego"),
-			render_etc(shared ? "resource-shared.rego" : "resource.rego"), shared);
+	if (!served && c->has_policies)
+		return;
+	c->has_policies = true;
+	kbs_sync_policies(c->env->sync, render_etc(shared ? "tpm-shared.rego" : "tpm.rego"),
+		render_etc(shared ? "resource-shared.rego" : "resource.rego"), shared);
 }
 
 /* The list as spec and memory want it now. */
@@ -166,7 +170,7 @@ static void look_at_all(void *arg)
 
 	if (!c->on)
 		return;
-	want_policies(c->env, served);
+	want_policies(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		s->wanted = false;
 	for (unsigned i = 0; served && trustee_desc_of_cluster(served, i, &d, &name); i++)
@@ -368,6 +372,8 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		break;
 	}
 	look_fini(&l);
+	if (d == CTL_TRUSTEE_NOTHING && !s->wanted) /* until it holds nothing of ours any more */
+		next = ctl_retry(LEAVING_MS, "it may still hold something");
 	return next;
 }
 
@@ -448,15 +454,6 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 			kbs_push_probe(s->push);
 }
 
-/* Whether a server may be dropped is looked at outside of the call that told us. */
-static void on_sync(void *arg, enum kbs_sort sort, const char *name)
-{
-	struct ctl_trustee *c = arg;
-
-	if (c->on && !ctl_env_cluster(c->env))
-		trustee_ask(c);
-}
-
 /* ---- life */
 
 struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
@@ -472,7 +469,6 @@ struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
 	ctl_runner_watch(c->runner, env->deployments, map_deployment);
 	ctl_runner_watch(c->runner, env->pods, map_pod);
 	ctl_runner_watch(c->runner, env->secrets, map_secret);
-	kbs_sync_listen(env->sync, on_sync, c);
 	return c;
 }
 
@@ -488,7 +484,7 @@ void ctl_trustee_on(struct ctl_trustee *c)
 
 void ctl_trustee_off(struct ctl_trustee *c)
 {
-	c->on = false;
+	c->on = c->has_policies = false;
 	ctl_runner_off(c->runner);
 	defer_cancel(&c->look);
 	ctl_acts_clear(&c->acts);

@@ -40,6 +40,7 @@ struct ctl_trustee {
 	struct ctl_runner *runner; /* owned */
 	struct ctl_acts acts;
 	bool on;
+	bool has_policies; /* kbs_sync knows them */
 	struct trustee_server *servers; /* owned list */
 	struct defer look;
 	char *memory_rv,

@@ -374,8 +374,10 @@ Test(ctl_cluster, losing_the_lead_forgets_all_keys)
 	ctl_cluster_off(w.life->cluster);
 	ctl_machine_off(w.life->machine);
 	ctl_ak_off(w.life->ak);
+	ctl_trustee_off(w.life->trustee);
 	cr_assert(!key_declared(&w, ID_A));
 	world_run(&w, 5000);
+	ctl_trustee_on(w.life->trustee);
 	ctl_cluster_on(w.life->cluster);
 	ctl_machine_on(w.life->machine);
 	ctl_ak_on(w.life->ak);

@@ -116,6 +116,7 @@ void world_boot(struct world *w, const char *controllers)
 		.pods = l->cache[W_PODS],
 		.kbs_connect = connect_kbs,
 		.kbs_connect_arg = w,
+		.kbs_url = w->kbs ? "http://trustee.test:8080" : NULL,
 		.sync = l->sync,
 		.events = l->events,
 		.images_ref = render_images_default};
