@@ -175,12 +175,14 @@ static void look_at_all(void *arg)
 		s->wanted = false;
 	for (unsigned i = 0; served && trustee_desc_of_cluster(served, i, &d, &name); i++)
 		server_want(c, name, &d, served->obj.uid);
-	for (unsigned i = 0; trustee_desc_of_memory(c->memory, i, &d); i++) {
+	/* Read after a start: later on the list knows more than memory. */
+	for (unsigned i = 0; c->adopt && trustee_desc_of_memory(c->memory, i, &d); i++) {
 		if (!d.address || !d.admin_secret || find(c, d.address) || served)
 			trustee_desc_fini(&d);
 		else
 			server_want(c, d.address, &d, NULL);
 	}
+	c->adopt = false;
 	if (!served && !c->servers && deployment_is_left(c->env)) {
 		/* Of a cluster that went before we started, perhaps. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
