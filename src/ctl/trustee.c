@@ -374,7 +374,8 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		break;
 	}
 	look_fini(&l);
-	if (d == CTL_TRUSTEE_NOTHING && !s->wanted) /* until it holds nothing of ours any more */
+	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
+		/* until it holds nothing of ours any more */
 		next = ctl_retry(LEAVING_MS, "it may still hold something");
 	return next;
 }

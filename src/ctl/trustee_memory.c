@@ -95,7 +95,7 @@ struct queue_next trustee_step_memory(struct ctl_trustee *c)
 	struct ctl_act *a;
 	struct op *op;
 
-	if (d == CTL_TRUSTEE_NOTHING) {
+	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
 		ctl_act_drop(ctl_act_find(&c->acts, CTL_TRUSTEE_MEMORY));
 		return ctl_settled();
 	}

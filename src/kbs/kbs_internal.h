@@ -55,7 +55,8 @@ const struct kbs_policies *kbs_sync_wanted_policies(const struct kbs_sync *s);
 /* Of everything declared and both policies: what a clean sentinel says. */
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out);
 uint64_t kbs_sync_changed_ms(const struct kbs_sync *s); /* boot clock of the last change */
-/* The far side is not known any more: everything is to be told. */
+/* The far side is not known any more: everything is to be told. Nobody is woken for it: what was
+ * delivered is so again in a moment, as a rule, and each is told when it is confirmed. */
 void kbs_sync_unknown(struct kbs_sync *s, unsigned t);
 /* The far side holds exactly what is wanted. */
 void kbs_sync_all_confirmed(struct kbs_sync *s, unsigned t);

@@ -177,7 +177,9 @@ static void on_retry(void *arg)
 		return;
 	p->probe_wanted = true;
 	p->waiting_since_ms = clock_boot_ms();
-	push_set_state(p, KBS_PUSH_PROBING, "it is being asked what it holds.");
+	/* Why it was not reached is true until it answers. */
+	cleanup_free char *why = xstrdup(*p->why ? p->why : "it is being asked what it holds.");
+	push_set_state(p, KBS_PUSH_PROBING, why);
 	push_ask(p);
 }
 

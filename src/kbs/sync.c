@@ -91,6 +91,7 @@ void kbs_sync_free(struct kbs_sync *s)
 		return;
 	kbs_sync_reset(s);
 	strbuf_fini(&s->why);
+	strbuf_fini(&s->lacking);
 	free(s->buckets);
 	free(s);
 }

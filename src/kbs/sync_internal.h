@@ -34,7 +34,7 @@ struct kbs_sync {
 	struct kbs_policies policies;
 	struct kbs_sum sum; /* of what is declared, policies left out */
 	uint64_t changed_ms;
-	struct strbuf why;
+	struct strbuf why, lacking;
 };
 
 #define EACH_TARGET(s, i)                                                                          \

@@ -317,6 +317,23 @@ const char *kbs_sync_why(const struct kbs_sync *s)
 	return strbuf_str(why);
 }
 
+const char *kbs_sync_lacking(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
+{
+	struct strbuf *text = (struct strbuf *)(uintptr_t)&s->lacking;
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	unsigned n = 0;
+
+	strbuf_reset(text);
+	EACH_TARGET(s, t)
+	if (!e || differs(e, t))
+		strbuf_addf(text, n++ ? ", %s" : "Trustee at %s", s->target[t].name);
+	if (n)
+		strbuf_adds(text, " has not confirmed it yet.");
+	else
+		strbuf_adds(text, "Trustee has not confirmed all of it yet.");
+	return strbuf_str(text);
+}
+
 void kbs_sync_policies(
 	struct kbs_sync *s, const char *attestation, const char *resource, bool shared)
 {
@@ -364,7 +381,6 @@ void kbs_sync_unknown(struct kbs_sync *s, unsigned t)
 	for (size_t b = 0; b < s->n_buckets; b++)
 		for (struct kbs_entry *e = s->buckets[b]; e; e = e->next)
 			todo_add(s, t, e);
-	tell_all(s);
 }
 
 void kbs_sync_all_confirmed(struct kbs_sync *s, unsigned t)
