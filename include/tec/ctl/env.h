@@ -14,13 +14,23 @@
 #include "tec/model/cluster.h"
 #include "tec/render/trustee.h"
 
+/* value NULL: the image has no such label. Everything is borrowed for the call. */
+typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
+
 struct ctl_env {
 	struct loop *loop;
 	struct k8s_transport *api;
 	const char *ns;
 	struct k8s_cache *clusters, *machines, *aks, *images, *secrets;
 	struct k8s_cache *configmaps, *services,
-		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract */
+		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract;
+				 ConfigMaps: ctl_configmap_extract */
+	struct k8s_cache *jobs, *pods; /* ctl_job_extract; ctl_pod_extract, indexed by Job */
+	/* A label of an image's configuration, from its registry. NULL: nothing can be asked. err:
+	 * as of oci_label_get(). */
+	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
+		const char *label, ctl_label_fn done, void *done_arg);
+	void *image_label_arg;
 	struct kbs_sync *sync;
 	struct k8s_events *events;
 	struct render_images images_ref;
