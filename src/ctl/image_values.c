@@ -132,8 +132,7 @@ static void forget_gone(struct ctl_image *c)
 	for (size_t i = 0; i < v->n_known; i++) {
 		struct known *k = &v->known[i];
 
-		if (k->wanted || !v->declared ||
-			!ctl_far_gone(ctl_far(c->env, KBS_REFVALUE, k->name))) {
+		if (k->wanted || !ctl_far_gone(ctl_far(c->env, KBS_REFVALUE, k->name))) {
 			v->known[kept++] = *k;
 			continue;
 		}

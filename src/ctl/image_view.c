@@ -330,7 +330,7 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 	if (l->v.deleting)
 		WANT(l, IMAGE_REVOKING,
 			"Waits until every Trustee has confirmed that the image's values are gone. %s",
-			kbs_sync_why(c->env->sync));
+			c->values.problem[0] ? c->values.problem : kbs_sync_why(c->env->sync));
 	else if (!l->v.digest_ok)
 		WANT(l, IMAGE_NO_DIGEST_GIVEN,
 			"spec.image does not end in a whole SHA-256 digest (@sha256: and 64 hexadecimal digits).");

@@ -69,6 +69,7 @@ Test(ctl_image_values, what_is_revoked_goes_everywhere_before_the_finalizer)
 	trustee_takes(BOOT_BA);
 	world_run(&w, 10000);
 	cr_assert(world_get(&w, &kobj_image, "coreos"), "the arrays are not confirmed yet");
+	cr_assert_str_eq(rv_data("boot-sets.json"), "[\"" BOOT_B "\"]");
 	trustee_takes_all();
 	world_run(&w, 10000);
 	cr_assert_null(world_get(&w, &kobj_image, "coreos"));
@@ -78,6 +79,63 @@ Test(ctl_image_values, what_is_revoked_goes_everywhere_before_the_finalizer)
 			"image-pcrs.json"),
 		"\"coreos\""));
 	cr_assert(committed("coreos-2"));
+}
+
+Test(ctl_image_values, arrays_alone_do_not_let_an_image_go)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	trustee_takes_all();
+	fake_api_delete(w.api, &kobj_image, NS, "coreos");
+	world_run(&w, 5000);
+	for (int i = 0; i < RENDER_N_ARRAYS; i++)
+		trustee_takes(render_array_names[i]);
+	world_run(&w, 10000);
+	cr_assert(world_get(&w, &kobj_image, "coreos"));
+	trustee_takes(BOOT_A);
+	world_run(&w, 10000);
+	cr_assert_null(world_get(&w, &kobj_image, "coreos"));
+}
+
+Test(ctl_image_values, a_name_that_appears_in_the_record_is_revoked)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	fake_api_merge(w.api, &kobj_configmap, NS, "trustee-rv-data",
+		"{\"data\":{\"boot-sets.json\":\"[\\\"boot.x.y\\\",\\\"ak.z\\\",7]\"}}");
+	world_run(&w, 10000);
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, "boot.x.y"));
+	cr_assert(!kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, "ak.z"));
+	trustee_takes("boot.x.y");
+	world_run(&w, 10000);
+	cr_assert_str_eq(rv_data("boot-sets.json"), "[\"" BOOT_A "\"]");
+}
+
+/* It could go without being revoked. */
+Test(ctl_image_values, an_image_without_our_finalizer_does_not_count)
+{
+	struct fake_expect *e;
+
+	world_boot(&w, "cma");
+	world_run(&w, 5000);
+	job_writes("coreos", entry_of(REF_A, false));
+	approve("coreos", REF_A);
+	e = fake_transport_expect(w.life->f, "PATCH",
+		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/" NS
+		"/approvedimages/coreos*");
+	fake_expect_times(e, 0);
+	fake_expect_answer(
+		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
+	ctl_image_on(w.life->image);
+	world_run(&w, 20000);
+	cr_assert_str_eq(declared("tpm_pcr4"), "[]");
+	cr_assert_null(declared(BOOT_A));
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 10000);
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
 }
 
 Test(ctl_image_values, after_the_last_one_arrays_are_empty_not_left)
