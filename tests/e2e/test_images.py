@@ -202,6 +202,21 @@ def test_an_entry_that_is_not_this_images_own_is_not_committed(cp, ns, running):
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
 
 
+def test_the_jobs_pod_is_restricted(cp, ns, running):
+    template = approve(cp, ns, "a")["spec"]["template"]
+    pod = {"metadata": {"generateName": "p-", "labels": {"app": PCRS}}, "spec": template["spec"]}
+    assert template["metadata"]["labels"]["app"] == PCRS
+    status, answer = cp.api("PATCH", f"/api/v1/namespaces/{ns}", {"metadata": {"labels": {
+        "pod-security.kubernetes.io/enforce": "restricted"}}}, "merge")
+    assert status == 200, answer
+    status, answer = cp.api("POST", f"/api/v1/namespaces/{ns}/pods?dryRun=All", pod)
+    assert status == 201, answer
+    assert answer["spec"]["volumes"][0]["image"]["reference"] == reference("a")
+    assert answer["spec"]["containers"][0]["volumeMounts"][0]["readOnly"] is True
+    del pod["spec"]["containers"][0]["securityContext"]
+    assert cp.api("POST", f"/api/v1/namespaces/{ns}/pods?dryRun=All", pod)[0] == 403
+
+
 def test_the_jobs_account_reaches_nothing_else(cp, ns, running):
     call = job_account(cp, ns)
     image_pcrs = spine.path_of(ns, "configmaps", "image-pcrs")
