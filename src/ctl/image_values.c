@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The combinations of all approved images, as one key that runs once however many images changed.
- * The order is what makes it safe to be killed anywhere: the names of boot sets are written down
- * before they are declared, and taken out after Trustee confirmed that they are gone. Refuses to
- * send an array that is longer than one value may be; the images say so then.
+ * What makes it safe to be killed anywhere: the name of a boot set is written down before it is
+ * declared, and taken out after Trustee confirmed that it is gone. Revoking waits for no write.
+ * Refuses to send an array that is longer than one value may be; the images say so then.
  */
 #include "config.h"
 
@@ -26,10 +26,6 @@ enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v)
 {
 	if (v->dirty)
 		return CTL_VALUES_COMPUTE;
-	if (v->rv_found && !v->recorded) /* before the first of them is declared */
-		return CTL_VALUES_WRITE;
-	if (v->served && !v->recorded)
-		return CTL_VALUES_NOTHING; /* the cluster controller makes the ConfigMap */
 	if (!v->declared)
 		return CTL_VALUES_DECLARE;
 	return v->rv_found && !v->file_ok ? CTL_VALUES_WRITE : CTL_VALUES_NOTHING;
@@ -112,16 +108,14 @@ static void take_record(struct values *v, const struct ctl_configmap *rv)
 	for (size_t i = 0; i < v->n_recorded; i++) {
 		struct json_object *s = json_object_array_get_idx(a, i);
 		const char *name = json_object_get_string(s);
-		size_t before = v->n_known;
 
 		if (!json_object_is_type(s, json_type_string) ||
 			strlen(name) > RENDER_BOOT_NAME_MAX ||
 			!str_starts(name, RENDER_BOOT_PREFIX))
 			continue;
 		known_get(v, name)->recorded = true;
-		if (v->n_known > before)
-			v->declared = false; /* of another life: to be revoked */
 	}
+	v->declared = false; /* some may be declared now; some are of another life */
 }
 
 static void forget_gone(struct ctl_image *c)
@@ -182,21 +176,16 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
 	struct values *v = &c->values;
 	size_t n_recorded = 0;
 
-	*out = (struct ctl_values_view){.served = ctl_env_cluster(c->env) != NULL,
-		.dirty = v->dirty,
-		.rv_found = rv && !rv->plain.obj.deleting,
-		.recorded = true};
+	*out = (struct ctl_values_view){
+		.dirty = v->dirty, .rv_found = rv && !rv->plain.obj.deleting};
 	if (v->dirty)
 		return;
 	if (rv)
 		take_record(v, rv);
 	forget_gone(c);
 	out->declared = v->declared;
-	for (size_t i = 0; i < v->n_known; i++) {
+	for (size_t i = 0; i < v->n_known; i++)
 		n_recorded += v->known[i].recorded;
-		if (v->known[i].wanted && !v->known[i].recorded)
-			out->recorded = false;
-	}
 	out->file_ok = rv && n_recorded == v->n_known && v->n_recorded == v->n_known &&
 		       file_same(v, rv) &&
 		       (is_empty(v) || rv->expires_s > clock_wall_s() + RENEW_DAYS * DAY_S);
@@ -314,17 +303,22 @@ static void revoke(struct ctl_image *c, const char *name)
 		kbs_sync_revoke(c->env->sync, KBS_REFVALUE, name);
 }
 
+/* A new boot set waits until its name is written down, where there is a place to write it to. */
 static void declare_all(struct ctl_image *c)
 {
+	bool unwritten = !ctl_env_cluster(c->env) && !image_configmap(c->env, CTL_RV_CONFIGMAP);
 	struct values *v = &c->values;
 	size_t boot = 0; /* both lists are sorted */
 
 	v->declared = true;
 	for (size_t i = 0; i < v->n_known; i++) {
-		if (v->known[i].wanted)
-			declare(c, v->known[i].name, v->want.boot[boot++].value);
-		else
-			revoke(c, v->known[i].name);
+		const struct known *k = &v->known[i];
+
+		if (!k->wanted)
+			revoke(c, k->name);
+		else if (k->recorded || unwritten)
+			declare(c, k->name, v->want.boot[boot].value);
+		boot += k->wanted;
 	}
 	for (int i = 0; i < RENDER_N_ARRAYS; i++) {
 		if (v->arrays)

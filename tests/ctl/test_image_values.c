@@ -5,31 +5,28 @@
 
 #include "ctl/images.h"
 
-Test(ctl_values_decide, a_name_is_written_before_it_is_declared)
+Test(ctl_values_decide, every_view_settles_and_revoking_waits_for_no_write)
 {
-	for (unsigned bits = 0; bits < 64; bits++) {
+	for (unsigned bits = 0; bits < 16; bits++) {
 		struct ctl_values_view v = {.dirty = bits & 1,
-			.served = bits >> 1 & 1,
-			.rv_found = bits >> 2 & 1,
-			.recorded = bits >> 3 & 1,
-			.declared = bits >> 4 & 1,
-			.file_ok = bits >> 5 & 1};
-		bool can_record = v.rv_found || v.served;
+			.rv_found = bits >> 1 & 1,
+			.declared = bits >> 2 & 1,
+			.file_ok = bits >> 3 & 1};
 		int i = 0;
 
 		for (enum ctl_values_do d; (d = ctl_values_decide(&v)) != CTL_VALUES_NOTHING; i++) {
 			cr_assert_lt(i, 5);
+			cr_assert(d != CTL_VALUES_WRITE || (v.rv_found && v.declared));
 			if (d == CTL_VALUES_COMPUTE) {
-				v.dirty = v.declared = v.recorded = v.file_ok = false;
-			} else if (d == CTL_VALUES_WRITE) {
-				cr_assert(v.rv_found);
-				v.recorded = v.file_ok = true;
-			} else {
-				cr_assert(v.recorded || !can_record);
+				v.dirty = v.declared = v.file_ok = false;
+			} else if (d == CTL_VALUES_DECLARE) {
 				v.declared = true;
+			} else {
+				v.file_ok = true;
+				v.declared = false; /* what was written may be declared */
 			}
 		}
-		cr_assert(!v.dirty);
+		cr_assert(!v.dirty && v.declared && (v.file_ok || !v.rv_found));
 	}
 }
 
@@ -81,6 +78,20 @@ Test(ctl_image_values, what_is_revoked_goes_everywhere_before_the_finalizer)
 	cr_assert(committed("coreos-2"));
 }
 
+Test(ctl_image_values, who_stays_keeps_its_own_value)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	commit("coreos-2", REF_B, true);
+	fake_api_delete(w.api, &kobj_image, NS, "coreos-2");
+	world_run(&w, 5000);
+	/* The last of the four names, the three before it are being revoked. */
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_B));
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_BA));
+}
+
 Test(ctl_image_values, arrays_alone_do_not_let_an_image_go)
 {
 	world_boot(&w, NULL);
@@ -111,6 +122,42 @@ Test(ctl_image_values, a_name_that_appears_in_the_record_is_revoked)
 	trustee_takes("boot.x.y");
 	world_run(&w, 10000);
 	cr_assert_str_eq(rv_data("boot-sets.json"), "[\"" BOOT_A "\"]");
+}
+
+/* trustee-rv-data cannot be written: nothing new is approved, but what has to go goes. */
+Test(ctl_image_values, revoking_needs_no_write)
+{
+	struct fake_expect *e;
+
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	trustee_takes_all();
+	e = fake_transport_expect(
+		w.life->f, "PATCH", "/api/v1/namespaces/" NS "/configmaps/trustee-rv-data*");
+	fake_expect_times(e, 0);
+	fake_expect_answer(
+		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
+	approve("coreos-2", REF_B);
+	world_run(&w, 5000);
+	job_writes("coreos-2", entry_of(REF_B, true));
+	world_run(&w, 10000);
+	cr_assert_null(declared(BOOT_B));
+	cr_assert_str_eq(reason("coreos-2"), "ComputationFailed");
+	cr_assert(strstr(message("coreos-2"), "trustee-rv-data cannot be written"));
+	fake_api_delete(w.api, &kobj_image, NS, "coreos");
+	world_run(&w, 10000);
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_A));
+	trustee_takes_all();
+	cr_assert(world_get(&w, &kobj_image, "coreos"));
+	cr_assert(strstr(message("coreos"), "cannot be written"), "%s", message("coreos"));
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 10000);
+	trustee_takes_all();
+	world_run(&w, 10000);
+	cr_assert_null(world_get(&w, &kobj_image, "coreos"));
+	cr_assert(committed("coreos-2"));
 }
 
 /* It could go without being revoked. */

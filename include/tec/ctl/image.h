@@ -84,18 +84,16 @@ const char *ctl_image_do_name(enum ctl_image_do d);
 
 struct ctl_values_view {
 	bool dirty;    /* an image or an entry changed since combinations were computed */
-	bool served;   /* a cluster is */
+	bool declared; /* to kbs/sync: what is wanted and may be, and what is not wanted */
 	bool rv_found; /* trustee-rv-data exists */
-	bool recorded; /* it names every boot set that is wanted */
-	bool declared; /* to kbs/sync: what is wanted, and what is not */
 	bool file_ok;  /* it holds exactly what is wanted, and will for some time */
 };
 
 enum ctl_values_do {
 	CTL_VALUES_NOTHING,
 	CTL_VALUES_COMPUTE, /* memory */
-	CTL_VALUES_WRITE,   /* trustee-rv-data */
-	CTL_VALUES_DECLARE, /* memory; and revoke */
+	CTL_VALUES_DECLARE, /* memory; and revoke, which waits for nothing */
+	CTL_VALUES_WRITE,   /* trustee-rv-data; boot sets that it names may be declared then */
 	CTL_VALUES_N_DO,
 };
 enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v);
