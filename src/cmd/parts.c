@@ -16,6 +16,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
+#include "tec/ctl/imagekinds.h"
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
 #include "tec/model/machine.h"
@@ -35,17 +36,18 @@ static const struct {
 	unsigned n_indexes;
 	bool listeners; /* also needed in a role that only serves */
 	srv_metrics_state_fn state;
-	const char *label_selector;
+	const char *labels; /* NULL: all objects */
 } kinds[PARTS_N_KINDS] = {
 	{&kobj_cluster, model_cluster_extract, model_cluster_index, 1, true, NULL, NULL},
 	{&kobj_machine, model_machine_extract, model_machine_index, 1, true,
 		srv_metrics_machine_state, NULL},
 	{&kobj_ak, model_ak_extract, model_ak_index, 3, true, srv_metrics_ak_state, NULL},
 	{&kobj_image, model_image_extract, NULL, 0, false, NULL, NULL},
-	{&kobj_configmap, ctl_plain_extract, NULL, 0, false, NULL, NULL},
+	{&kobj_configmap, ctl_configmap_extract, NULL, 0, false, NULL, NULL},
 	{&kobj_service, ctl_plain_extract, NULL, 0, false, NULL, NULL},
 	{&kobj_deployment, ctl_plain_extract, NULL, 0, false, NULL, NULL},
-	{&kobj_pod, ctl_pod_extract, NULL, 0, false, NULL, "app in (kbs,compute-pcrs)"},
+	{&kobj_job, ctl_job_extract, NULL, 0, false, NULL, "app=compute-pcrs"},
+	{&kobj_pod, ctl_pod_extract, ctl_pod_index, 1, false, NULL, "app in (kbs,compute-pcrs)"},
 	{&kobj_secret, model_secret_extract, NULL, 0, false, NULL, NULL},
 };
 
@@ -141,7 +143,7 @@ int parts_watch(struct parts *p, struct err *err)
 			.gvk = kinds[i].gvk,
 			.ns = p->ns,
 			.extract = kinds[i].extract,
-			.label_selector = kinds[i].label_selector,
+			.label_selector = kinds[i].labels,
 			.secret = i == PARTS_SECRETS,
 		};
 
@@ -242,10 +244,13 @@ int parts_control(struct parts *p, struct err *err)
 		.configmaps = p->cache[PARTS_CONFIGMAPS],
 		.services = p->cache[PARTS_SERVICES],
 		.deployments = p->cache[PARTS_DEPLOYMENTS],
+		.jobs = p->cache[PARTS_JOBS],
 		.pods = p->cache[PARTS_PODS],
 		.sync = p->sync,
 		.events = p->ctl_events,
 		.images_ref = images,
+		.image_label = labels_image,
+		.image_label_arg = p->labels,
 		.kbs_connect = connect_to_trustee,
 		.kbs_connect_arg = p,
 		.kbs_url = p->options->kbs_url,
@@ -255,6 +260,7 @@ int parts_control(struct parts *p, struct err *err)
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
+	p->image = ctl_image_new(&p->env);
 	if (p->options->leader_elect)
 		make_lease(p);
 	return 0;
@@ -367,6 +373,7 @@ static void controllers_on(struct parts *p)
 	ctl_cluster_on(p->cluster);
 	ctl_machine_on(p->machine);
 	ctl_ak_on(p->ak);
+	ctl_image_on(p->image);
 }
 
 static void controllers_off(struct parts *p)
@@ -376,6 +383,7 @@ static void controllers_off(struct parts *p)
 	ctl_cluster_off(p->cluster);
 	ctl_machine_off(p->machine);
 	ctl_ak_off(p->ak);
+	ctl_image_off(p->image);
 	ctl_trustee_off(p->trustee); /* forgets what was declared */
 }
 
@@ -504,6 +512,7 @@ void parts_fini(struct parts *p)
 	srv_certs_free(p->certs);
 	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
+	ctl_image_free(p->image);
 	ctl_ak_free(p->ak);
 	ctl_machine_free(p->machine);
 	ctl_cluster_free(p->cluster);

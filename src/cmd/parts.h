@@ -13,6 +13,7 @@
 #include "tec/ctl/ak.h"
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/env.h"
+#include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
 #include "tec/ctl/trustee.h"
 #include "tec/k8s/client.h"
@@ -33,6 +34,7 @@ enum parts_kind {
 	PARTS_CONFIGMAPS,
 	PARTS_SERVICES,
 	PARTS_DEPLOYMENTS,
+	PARTS_JOBS,
 	PARTS_PODS,    /* of Trustee and of the Jobs */
 	PARTS_SECRETS, /* only while leader: no other replica holds keys */
 	PARTS_N_KINDS,
@@ -55,6 +57,7 @@ struct parts {
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;
 	struct ctl_ak *ak;
+	struct ctl_image *image;
 	bool controllers_on;
 	struct k8s_lease *lease;
 	struct srv_certs *certs;

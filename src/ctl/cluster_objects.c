@@ -15,6 +15,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
 #include "tec/kobj/subset.h"
 #include "tec/pki/cert.h"
 #include "tec/pki/key.h"
@@ -317,6 +318,9 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 	if (ours && d != CTL_CLUSTER_READ)
 		told_repaired(c, cluster, t);
 	ctl_take_answer(cache_of(c->env, i),
-		t->gvk == &kobj_secret ? model_secret_extract : ctl_plain_extract, r->object, true);
+		t->gvk == &kobj_secret      ? model_secret_extract
+		: t->gvk == &kobj_configmap ? ctl_configmap_extract
+					    : ctl_plain_extract,
+		r->object, true);
 	return true;
 }

@@ -37,50 +37,6 @@ struct kobj *ctl_plain_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &p, sizeof(p));
 }
 
-/* The first container's state that has a reason. */
-static void pod_reason(struct kobj_pack *pack, struct json_object *o)
-{
-	static const char *const states[] = {"state/waiting", "state/terminated"};
-	struct json_object *all = json_get_arr(o, "status/containerStatuses"), *s = NULL;
-
-	for (size_t i = 0; all && !s && i < json_object_array_length(all); i++)
-		for (size_t k = 0; !s && k < ARRAY_LEN(states); k++) {
-			s = json_get_obj(json_object_array_get_idx(all, i), states[k]);
-			if (s && !json_get_str(s, "reason"))
-				s = NULL;
-		}
-	if (!s)
-		s = json_get_obj(o, "status");
-	kobj_pack_str(pack, offsetof(struct ctl_pod, reason), s ? json_get_str(s, "reason") : NULL);
-	kobj_pack_str(
-		pack, offsetof(struct ctl_pod, message), s ? json_get_str(s, "message") : NULL);
-}
-
-struct kobj *ctl_pod_extract(struct json_object *o, struct err *err)
-{
-	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
-	struct json_object *conditions = json_get_arr(o, "status/conditions"),
-			   *all = json_get_arr(o, "status/containerStatuses");
-	struct ctl_pod p = {0};
-
-	if (kobj_meta_read(&pack, o, &p.obj, err) < 0)
-		return NULL;
-	for (size_t i = 0; conditions && i < json_object_array_length(conditions); i++) {
-		struct json_object *c = json_object_array_get_idx(conditions, i);
-
-		if (str_eq(json_get_str(c, "type"), "Ready"))
-			p.ready = str_eq(json_get_str(c, "status"), "True");
-	}
-	for (size_t i = 0; all && i < json_object_array_length(all); i++)
-		p.restarts += json_get_int(json_object_array_get_idx(all, i), "restartCount", 0);
-	kobj_pack_str(&pack, offsetof(struct ctl_pod, app), json_get_str(o, "metadata/labels/app"));
-	kobj_pack_str(
-		&pack, offsetof(struct ctl_pod, job), json_get_str(o, "metadata/labels/job-name"));
-	kobj_pack_str(&pack, offsetof(struct ctl_pod, phase), json_get_str(o, "status/phase"));
-	pod_reason(&pack, o);
-	return kobj_pack_finish(&pack, &p, sizeof(p));
-}
-
 bool ctl_administered(const struct ctl_env *env)
 {
 	const struct ctl_plain *d =

@@ -15,6 +15,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
 #include "tec/render/trustee.h"
 
 #define MEMBER_MAX 65536
@@ -446,7 +447,7 @@ static void map_deployment(void *self, const struct kobj *was, const struct kobj
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
-	const struct ctl_pod *a = was ? ctl_pod(was) : NULL, *b = now ? ctl_pod(now) : NULL;
+	const struct ctl_pod *a = (const struct ctl_pod *)was, *b = (const struct ctl_pod *)now;
 
 	if (!b || !str_eq(b->app, "kbs") || !b->ready)
 		return;

@@ -40,8 +40,8 @@ struct ctl_trustee {
 	struct ctl_runner *runner; /* owned */
 	struct ctl_acts acts;
 	bool on;
-	bool has_policies; /* kbs_sync knows them */
-	bool adopt;        /* memory was read; its servers belong into the list */
+	bool has_policies;              /* kbs_sync knows them */
+	bool adopt;                     /* memory was read; its servers belong into the list */
 	struct trustee_server *servers; /* owned list */
 	struct defer look;
 	char *memory_rv,

@@ -21,6 +21,8 @@ struct ctl_kbs_place {
 	const struct secret *ca;    /* PEM; NULL: plain http */
 	const struct secret *admin; /* Ed25519 private key, PEM */
 };
+/* value NULL: the image has no such label. Everything is borrowed for the call. */
+typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
 struct ctl_env {
 	struct loop *loop;
@@ -28,8 +30,14 @@ struct ctl_env {
 	const char *ns;
 	struct k8s_cache *clusters, *machines, *aks, *images, *secrets;
 	struct k8s_cache *configmaps, *services,
-		*deployments;   /* plain struct kobj with a controller uid: ctl_plain_extract */
-	struct k8s_cache *pods; /* of Trustee and of the Jobs: ctl_pod_extract */
+		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract;
+				 ConfigMaps: ctl_configmap_extract */
+	struct k8s_cache *jobs, *pods; /* ctl_job_extract; ctl_pod_extract, indexed by Job */
+	/* A label of an image's configuration, from its registry. NULL: nothing can be asked. err:
+	 * as of oci_label_get(). */
+	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
+		const char *label, ctl_label_fn done, void *done_arg);
+	void *image_label_arg;
 	struct kbs_sync *sync;
 	struct k8s_events *events;
 	struct render_images images_ref;
@@ -53,21 +61,5 @@ struct ctl_plain {
 	const char *cluster_ip;  /* of a Service */
 };
 struct kobj *ctl_plain_extract(struct json_object *o, struct err *err);
-
-/* A Pod, as far as it says that what runs in it is another than before, or why it does not run. */
-struct ctl_pod {
-	struct kobj obj;
-	const char *app; /* label */
-	const char *job; /* label job-name */
-	const char *phase, *reason,
-		*message; /* of the container that waits or ended, else the Pod's */
-	bool ready;
-	int64_t restarts;
-};
-struct kobj *ctl_pod_extract(struct json_object *o, struct err *err);
-static inline const struct ctl_pod *ctl_pod(const struct kobj *o)
-{
-	return (const struct ctl_pod *)o;
-}
 
 #endif
