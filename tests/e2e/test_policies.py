@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What the policies of etc/ grant and refuse, evaluated by a real Rego engine that has only the
-functions Trustee's has. No control plane is needed."""
+functions Trustee's has; and that the KBS configurations beside them are TOML. No control plane is
+needed."""
 
 import copy
 import json
 import os
 import re
 import subprocess
+import tomllib
 
 import pytest
 
@@ -306,3 +308,20 @@ def test_an_undefined_extension_or_unknown_claim_fails_the_attestation(engine):
         assert text != policy
         [a] = ask(engine, text, resource, [PER_MACHINE["unregistered"]])
         assert "error" in a
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("name", ["kbs-config.toml", "kbs-config-v017.toml"])
+def test_the_configurations_are_toml(name, tls):
+    """As render/trustee_deployment.c resolves the markers, which its own tests look at."""
+    lines = [line for line in read(name).splitlines()
+             if not (line.startswith("#plain: ") if tls else line.endswith(" #tls"))]
+    config = tomllib.loads("\n".join(line.removeprefix("#plain: ") for line in lines))
+    http = config["http_server"]
+    assert http.get("insecure_http", False) is not tls
+    assert ("private_key" in http, "certificate" in http) == (tls, tls)
+    token = config["attestation_token"]
+    assert not token.get("insecure_key") and not token.get("insecure_header_jwk")
+    assert token["trusted_certs_paths"] == ["/opt/trustee/token/cert.pem"]
+    assert config["attestation_service"]["attestation_token_broker"]["duration_min"] == 1
+    assert [p["name"] for p in config["plugins"]] == ["resource"]

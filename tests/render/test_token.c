@@ -57,6 +57,7 @@ Test(render_token, plan)
 					 used = signer("trustee-token-2", DAY - 1, true),
 					 old = signer("trustee-token-2", DAY, true),
 					 late = signer("trustee-token-2", 5 * DAY, false),
+					 due2 = signer("trustee-token-2", 9 * YEAR, true),
 					 other = signer("trustee-auth", 0, true);
 	const struct {
 		const char *what;
@@ -80,6 +81,8 @@ Test(render_token, plan)
 		{"expired, alone", {over}, M, "trustee-token-2", {"trustee-token"}},
 		{"expired, a new one does not wait", {over, next}, N, "", {"trustee-token-2"}},
 		{"expired and unmounted", {over_loose, next}, D, "trustee-token",
+			{"trustee-token-2"}},
+		{"one act at a time, the new one first", {over_loose, due2}, M, "trustee-token-3",
 			{"trustee-token-2"}},
 		{"unreadable", {unread}, M, "trustee-token-2", {"trustee-token"}},
 		{"the first was deleted", {old}, N, "", {"trustee-token-2"}},

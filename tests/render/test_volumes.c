@@ -181,7 +181,7 @@ Test(render_volumes, the_same_lists_are_the_same_bytes)
 
 Test(render_volumes, a_long_name_is_a_short_file)
 {
-	char fits[252], longer[254];
+	char fits[252], longer[253];
 	const char *aks[2] = {fits, longer};
 	const struct render_volumes v = {NULL, 0, aks, 2};
 	cleanup_json struct json_object *o = NULL;
