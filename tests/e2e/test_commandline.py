@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from controlplane import TOP
 from tecproc import operator_binary
 
 
@@ -120,3 +121,23 @@ def test_seed_copies_the_policies(tmp_path):
     found = sorted(str(p.relative_to(dst)) for p in dst.rglob("*") if p.is_file())
     assert found == ["attestation_service_policy/default_cpu.rego", "kbs/resource-policy.rego"]
     assert (dst / found[1]).read_text() == "package resource-policy.rego\n"
+
+
+@pytest.mark.parametrize("attestation, resource", [
+    ("tpm.rego", "resource.rego"), ("tpm-shared.rego", "resource-shared.rego"),
+    ("tpm-v017.rego", "resource-shared.rego")])
+def test_a_fresh_storage_gets_exactly_the_two_policies(tmp_path, attestation, resource):
+    """Each pair fits what --seed takes, and whatever else the ConfigMap holds stays out."""
+    src, dst = tmp_path / "src", tmp_path / "dst"
+    src.mkdir()
+    dst.mkdir()
+    wanted = {}
+    for name, key, place in ((attestation, "default_cpu.rego", "attestation_service_policy"),
+                             (resource, "resource-policy.rego", "kbs")):
+        with open(os.path.join(TOP, "etc", name), encoding="utf-8") as f:
+            wanted[f"{place}/{key}"] = f.read()
+        (src / key).write_text(wanted[f"{place}/{key}"])
+    (src / "default_gpu.rego").write_text("")
+    done = run("--seed", str(src), str(dst))
+    assert done.returncode == 0, done
+    assert {str(p.relative_to(dst)): p.read_text() for p in dst.rglob("*") if p.is_file()} == wanted
