@@ -179,7 +179,7 @@ class Demo:
 
     def show_broker(self):
         held = self.broker.dump()
-        values = sorted(n for n in held["reference_values"] if self.broker.has_value(n))
+        values = sorted(n for n, e in held["reference_values"].items() if e["value"] is not None)
         self.out.show("\n".join(["resources:", *(f"  {path}" for path in sorted(held["resources"])),
                                 "reference values:", *(f"  {name}" for name in values)]))
         return held
@@ -280,19 +280,6 @@ class Demo:
         out.say("Its finalizer went after the broker had confirmed that key and identity are gone:")
         self.show_broker()
         self.kubectl("get", "mach,ak")
-
-        out.step("The Events tell the story once more")
-        events = f"/apis/events.k8s.io/v1/namespaces/{NS}/events"
-
-        def told():
-            found = [e for e in self.cp.get(events)["items"]
-                     if e.get("reportingController") == "tec-operator"]
-            return found if any(e["regarding"]["name"] == self.machine for e in found) else None
-
-        self.wait(told, "Event of the Machine", 20)
-        self.kubectl("get", "events", "--field-selector", "reportingComponent=tec-operator",
-                     "--sort-by=.metadata.creationTimestamp", "-o",
-                     "custom-columns=KIND:.involvedObject.kind,REASON:.reason,MESSAGE:.message")
 
     def run(self):
         self.install()
