@@ -32,9 +32,11 @@ void pcr_sets_fini(struct pcr_sets *s);
 #define cleanup_pcr_sets __attribute__((cleanup(pcr_sets_fini)))
 
 /*
- * All sets of n images, sorted by images as given, no two with the same registers and the same
- * pair of images. Two value sets with the same name are variants of one image and are not mixed.
- * conflicts counts branches that were discarded because groups contradict each other.
+ * All sets of n images, appended: first each image's own, in its own order of events, then the
+ * mixes of each two (i < k, as given). Per pair no two sets have the same registers, and none has
+ * those of one of its two images. Mixes follow the order of enum pcr_event_id; events of one id
+ * stay together. Two value sets with the same name are variants of one image and are not mixed.
+ * conflicts (may be NULL) counts branches that were discarded because groups contradict each other.
  */
 void pcr_combine(const struct pcr_image *images, size_t n, struct pcr_sets *out, size_t *conflicts);
 

@@ -99,7 +99,8 @@ void pcr_events_fini(struct pcr_events *e);
 #define cleanup_pcr_events __attribute__((cleanup(pcr_events_fini)))
 bool pcr_events_push(struct pcr_events *e, enum pcr_event_id id, enum pcr_event_type type,
 	unsigned pcr, const uint8_t digest[SHA256_LEN]);
-void pcr_events_copy(struct pcr_events *to, const struct pcr_events *from); /* appends */
+/* Appends; more than PCR_EVENTS_MAX in all is a mistake of the caller. */
+void pcr_events_copy(struct pcr_events *to, const struct pcr_events *from);
 bool pcr_event_same(const struct pcr_event *a, const struct pcr_event *b);
 
 /* SHA-256(pcr || digest); pcr starts as 32 zero bytes. */
@@ -111,12 +112,17 @@ bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA2
 struct json_object *pcr_events_json(const struct pcr_events *e);
 struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr);
 /*
- * Reads [Pcr...]: `events` counts, every `value` must be what its events lead to (ERR_INVALID
- * otherwise: the Rust tool never compares). Unknown members are ignored; unknown event names, ids,
- * PCRs above 23, a hash that is no lower-case SHA-256, an event whose pcr is not its Pcr's:
- * refused.
+ * Reads [Pcr...] and appends: `events` counts, every `value` must be what its events lead to
+ * (ERR_INVALID otherwise: the Rust tool never compares). Unknown members are ignored; unknown event
+ * names, ids, PCRs above 23, a PCR twice or without events, a hash that is no lower-case SHA-256,
+ * an event whose pcr is not its Pcr's or not its id's: refused, and `out` stays as it was.
  */
 int pcr_events_from_json(
 	struct json_object *pcrs, struct pcr_events *out, struct err *err) MUST_CHECK;
+/* The text {"pcrs":[Pcr...]}: label org.coreos.pcrs of an image, and the tool's output. At most 256
+ * KiB; from outside. */
+#define PCR_LABEL "org.coreos.pcrs"
+int pcr_label_parse(
+	const char *text, size_t len, struct pcr_events *out, struct err *err) MUST_CHECK;
 
 #endif
