@@ -454,7 +454,7 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
 				? "Waits until Trustee has confirmed that an earlier key is gone. "
 				: "",
-			kbs_sync_why(env->sync));
+			kbs_sync_lacking(env->sync, KBS_REFVALUE, l->identity));
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
 	}
 }

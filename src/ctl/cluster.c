@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: look, decide one thing, do it, return. Beside it, which Trustee is
- * administered is kept here: as long as a cluster is served, and after that for as long as its
- * Deployment may still run, so that nothing it holds is believed gone too early.
+ * TrustedExecutionCluster: look, decide one thing, do it, return.
  */
 #include "config.h"
 
@@ -17,56 +15,6 @@
 
 #define DO(code)     ((enum ctl_cluster_do)((code)&0xff))
 #define OBJECT(code) ((unsigned)(code) >> 8)
-
-/* ---- which Trustee */
-
-static void target_drop(struct ctl_cluster *c)
-{
-	if (c->target.name)
-		kbs_sync_target_remove(c->env->sync, c->target.name);
-	free(steal_ptr(&c->target.name));
-	free(steal_ptr(&c->target.uid));
-}
-
-static void target_set(struct ctl_cluster *c, const char *uid, const char *name, bool external)
-{
-	c->target.external = external;
-	if (str_eq(c->target.name, name) && str_eq(c->target.uid, uid))
-		return;
-	target_drop(c); /* another cluster's Trustee of the same name holds nothing of what was
-			   confirmed */
-	c->target.name = xstrdup(name);
-	c->target.uid = xstrdup(uid);
-	kbs_sync_target_add(c->env->sync, name);
-	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(name));
-}
-
-static void retarget(void *arg)
-{
-	struct ctl_cluster *c = arg;
-	const struct model_cluster *served = ctl_env_cluster(c->env);
-	size_t declared, confirmed, revoking;
-
-	if (!c->on)
-		return;
-	if (served) {
-		target_set(c, served->obj.uid,
-			served->public_trustee_addr ? served->public_trustee_addr : "kbs-service",
-			served->deploy == MODEL_DEPLOY_EXTERNAL);
-		return;
-	}
-	if (ctl_administered(c->env)) { /* a Deployment is left, of a cluster that went before we
-					   started, perhaps */
-		if (!c->target.name)
-			target_set(c, NULL, "kbs-service", false);
-		return;
-	}
-	kbs_sync_counts(c->env->sync, &declared, &confirmed, &revoking);
-	if (c->target.name && !(c->target.external && (declared || revoking))) {
-		log_info(NULL, "Trustee is gone", "trustee=%s", log_esc(c->target.name));
-		target_drop(c);
-	}
-}
 
 /* ---- the step */
 
@@ -216,8 +164,6 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	if (!was || !now || !str_eq(was->uid, now->uid) ||
 		was->deleting != now->deleting) /* another one may be served */
 		k8s_cache_each(c->env->clusters, wake_one, c);
-	if (c->on)
-		retarget(c);
 }
 
 static void map_object(struct ctl_cluster *c, const struct kobj_gvk *gvk, const struct kobj *o)
@@ -239,11 +185,7 @@ static void map_service(void *self, const struct kobj *was, const struct kobj *n
 
 static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
 {
-	struct ctl_cluster *c = self;
-
-	map_object(c, &kobj_deployment, was ? was : now);
-	if (c->on && !now)
-		retarget(c);
+	map_object(self, &kobj_deployment, was ? was : now);
 }
 
 /* Ours, or one that spec names: its absence is told. */
@@ -264,20 +206,14 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		wake_served(c);
 }
 
-/* Counts may wait a second; whether a Trustee is still needed is looked at outside of the call that
- * told us. */
+/* Counts may wait a second. */
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_cluster *c = arg;
-	const struct model_cluster *served;
+	const struct model_cluster *served = c->on ? ctl_env_cluster(c->env) : NULL;
 
-	if (!c->on)
-		return;
-	served = ctl_env_cluster(c->env);
 	if (served)
 		ctl_runner_wake_after(c->runner, served->obj.name, 1000);
-	else
-		defer_call(&c->retarget, c->env->loop, retarget, c);
 }
 
 /* ---- life */
@@ -300,11 +236,8 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 
 static void forget_all(struct ctl_cluster *c)
 {
-	defer_cancel(&c->retarget);
 	ctl_acts_clear(&c->acts);
 	cluster_known_reset(c, NULL);
-	free(steal_ptr(&c->target.name));
-	free(steal_ptr(&c->target.uid));
 }
 
 void ctl_cluster_free(struct ctl_cluster *c)
@@ -324,7 +257,6 @@ void ctl_cluster_on(struct ctl_cluster *c)
 		return;
 	c->on = true;
 	c->status_ms = clock_boot_ms();
-	retarget(c); /* before any controller asks what Trustee may hold */
 	ctl_runner_on(c->runner);
 }
 
@@ -333,6 +265,4 @@ void ctl_cluster_off(struct ctl_cluster *c)
 	c->on = false;
 	ctl_runner_off(c->runner);
 	forget_all(c);
-	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
-	kbs_sync_reset(c->env->sync);
 }

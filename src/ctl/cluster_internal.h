@@ -40,11 +40,6 @@ struct ctl_cluster {
 	struct ctl_acts acts;
 	bool on;
 	uint64_t status_ms; /* boot clock: when counts were written last, or the start */
-	struct {
-		char *uid, *name; /* owned; the cluster and the address */
-		bool external;
-	} target;
-	struct defer retarget;
 	/* of the served cluster: */
 	char *known_uid; /* owned */
 	int64_t known_generation;

@@ -15,16 +15,15 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
 #include "tec/kobj/subset.h"
 #include "tec/pki/cert.h"
 #include "tec/pki/key.h"
 #include "tec/render/listener.h"
 
-#define TOKEN_CERT_DAYS 3650
-
 static struct json_object *data(const struct ctl_env *env, const struct model_cluster *c)
 {
-	return render_trustee_data(c, env->ns);
+	return render_trustee_data(c, env->ns, &(struct render_trustee_inputs){0});
 }
 
 static struct json_object *policies(const struct ctl_env *env, const struct model_cluster *c)
@@ -49,7 +48,8 @@ static struct json_object *kbs_service(const struct ctl_env *env, const struct m
 
 static struct json_object *deployment(const struct ctl_env *env, const struct model_cluster *c)
 {
-	return render_trustee_deployment(c, env->ns, &env->images_ref);
+	return render_trustee_deployment(
+		c, env->ns, &env->images_ref, &(struct render_trustee_inputs){0});
 }
 
 static struct json_object *register_service(
@@ -82,9 +82,9 @@ static struct secret *make_token(
 	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
 
 	if (pki_cert_self_signed(
-		    key, "trustee-token", clock_wall_s(), TOKEN_CERT_DAYS, &cert, err) < 0)
+		    key, "trustee-token", clock_wall_s(), RENDER_TOKEN_LIFE_DAYS, &cert, err) < 0)
 		return NULL;
-	return render_token_secret(c, env->ns, pem, strbuf_str(&cert));
+	return render_token_secret(c, env->ns, "trustee-token", pem, strbuf_str(&cert));
 }
 
 /* In the order of installation: what the Deployment mounts comes before it. */
@@ -317,6 +317,9 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 	if (ours && d != CTL_CLUSTER_READ)
 		told_repaired(c, cluster, t);
 	ctl_take_answer(cache_of(c->env, i),
-		t->gvk == &kobj_secret ? model_secret_extract : ctl_plain_extract, r->object, true);
+		t->gvk == &kobj_secret      ? model_secret_extract
+		: t->gvk == &kobj_configmap ? ctl_configmap_extract
+					    : ctl_plain_extract,
+		r->object, true);
 	return true;
 }

@@ -109,6 +109,7 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
 	size_t declared, confirmed, revoking;
+	enum kbs_target_state state;
 	enum model_cluster_reason r;
 	bool synced;
 
@@ -117,8 +118,12 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 		return;
 	}
 	kbs_sync_counts(c->env->sync, &declared, &confirmed, &revoking);
-	synced = confirmed > 0 && confirmed == declared && revoking == 0;
-	r = synced ? CLUSTER_SYNCED : confirmed ? CLUSTER_POPULATING : CLUSTER_NOT_AVAILABLE;
+	state = kbs_sync_state(c->env->sync);
+	synced = state == KBS_TARGET_IN_SYNC && confirmed == declared && revoking == 0;
+	r = synced                        ? CLUSTER_SYNCED
+	    : state == KBS_TARGET_REFUSED ? CLUSTER_REFUSED
+	    : state == KBS_TARGET_WAITING ? CLUSTER_NOT_AVAILABLE
+					  : CLUSTER_POPULATING;
 	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
 		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
 		"%s%s%zu of %zu values are confirmed, %zu wait to be revoked.",

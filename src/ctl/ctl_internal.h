@@ -23,7 +23,8 @@
 #include "tec/model/secretobj.h"
 #include "tec/rats/names.h"
 
-#define CTL_WAIT_MAX 4
+#define CTL_WAIT_MAX       4
+#define CTL_TRUSTEE_MEMORY "tec-trustees" /* ConfigMap */
 
 /* What a live answer showed of one object: proof that the cached version with this rv is current.
  * Owned strings. */

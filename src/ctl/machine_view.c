@@ -312,7 +312,7 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_REVOKING),
 			"Waits until every Trustee has confirmed that key and identity are gone. %s",
-			kbs_sync_why(env->sync));
+			kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path));
 	else if (l->want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		want(l, c, false, MACHINE_WAITING,
 			"Waits for the disk key and an approved AttestationKey.");
@@ -322,7 +322,8 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 	else
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_NOT_AVAILABLE),
-			"Key and identity are not delivered yet. %s", kbs_sync_why(env->sync));
+			"Key and identity are not delivered yet. %s",
+			kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path));
 }
 
 void machine_wants(const struct ctl_env *env, struct machine_look *l)

@@ -93,7 +93,7 @@ int authenticode_sha256(const struct pe *pe, authenticode_progress_fn progress, 
 
 	if (authenticode_digest(pe, progress, arg, &both, err) < 0)
 		return -1;
-	memcpy(out, both.as_signed, SHA256_LEN);
+	memcpy(out, both.as_measured, SHA256_LEN);
 	return 0;
 }
 

@@ -161,6 +161,20 @@ Test(pcr_combine, an_event_of_one_side_does_not_lose_the_other_image)
 	cr_assert_eq(sets.n, 3);
 }
 
+/* A second stage that the other loader does not have goes with its own shim only. */
+Test(pcr_combine, an_event_of_one_side_stays_with_its_group)
+{
+	struct pcr_events *a = more("a"), *b = more("b");
+
+	add(a, PCR4_SHIM, SHIM_A);
+	add(a, PCR4_GRUB, GRUB_A);
+	add(a, PCR4_VMLINUZ, KERNEL_A);
+	add(b, PCR4_SHIM, SHIM_B);
+	add(b, PCR4_VMLINUZ, KERNEL_A);
+	combine();
+	cr_assert_eq(sets.n, 2);
+}
+
 Test(pcr_combine, a_kernel_measured_twice_is_mixed_as_such)
 {
 	struct pcr_events *a = more("a"), *b = more("b"), both = PCR_EVENTS_INIT;

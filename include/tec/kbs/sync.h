@@ -67,6 +67,10 @@ enum kbs_target_state kbs_sync_state(const struct kbs_sync *s);
  * changes anything. */
 const char *kbs_sync_why(const struct kbs_sync *s);
 
+/* The same about one name: "Trustee at a, b has not confirmed it yet." It changes only when an
+ * answer about this name comes, so that a status with it is not written again and again. */
+const char *kbs_sync_lacking(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+
 /* The policies every target shall have (static texts), and whether identities are sent one by one
  * or as the Rust operator's one array trusted_aks (operator.md section 6). A change makes every
  * push populate again. Targets start without policies: nothing is sent before the first call. */

@@ -47,7 +47,7 @@ struct kbs_transport_ops {
 struct kbs_transport {
 	const struct kbs_transport_ops *ops;
 	struct loop *loop;
-	/* Every request is refused (ERR_DENIED, nothing is sent) while this is set and returns
+	/* Every request is refused (ERR_CONFLICT, nothing is sent) while this is set and returns
 	 * false: the lease's renew deadline. */
 	bool (*may_send)(void *arg);
 	void *may_send_arg;
@@ -59,10 +59,16 @@ struct op *kbs_transport_start(struct kbs_transport *t, struct op_scope *scope,
 	const struct kbs_request *req, kbs_answer_fn done, void *arg);
 void kbs_transport_free(struct kbs_transport *t); /* NULL is fine */
 
+/* For makers: the last segment of an error body's `type`; "" when the body has none, or one that is
+ * no plain word. */
+#define KBS_TYPE_MAX 64
+void kbs_answer_type(const char *body, size_t len, char out[KBS_TYPE_MAX]);
+
 /*
  * Turns an answer that is no 200 (or err) into a struct err, by `type` first: AdminAuthAccess,
  * AdminAuthInitialization DENIED; ParsePolicyError and status 413 INVALID; RvpsError on a GET of a
- * value NOT_FOUND (the caller says so with reads_value); everything else TRANSIENT. 0 for a 200.
+ * value NOT_FOUND (the caller says so with reads_value); everything else TRANSIENT, a 200 with an
+ * HTML page too. 0 for any other 200.
  */
 int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *answer,
 	bool reads_value, struct err *err) MUST_CHECK;
