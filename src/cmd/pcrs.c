@@ -137,10 +137,10 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 
 	if (fd < 0)
 		return err_set_errno(err, ERR_NOT_FOUND, errno, "cannot open %s", log_esc(o->file));
-	rc = pcr_image_uki(fd, &events, err);
+	rc = pcr_image_uki(fd, o->file, &events, err);
 	close(fd);
 	if (rc < 0)
-		return err_wrap(err, "%s", log_esc(o->file));
+		return -1;
 	answer = pcr_events_one_json(&events, 11);
 	/* The Rust tool calls these events by their sections. */
 	list = json_get_arr(answer, "events");

@@ -195,20 +195,26 @@ static int check_options(const struct pcrs_options *o, struct err *err)
 {
 	const char *name = commands[o->command].name;
 
-	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		if (table[i].type != CONF_ACTION && conf_is_set(o->conf, table[i].name) &&
-			!allows(o->command, table[i].name))
-			return err_set(err, ERR_INVALID, "option --%s has no effect %s%s",
-				table[i].name, name ? "with " : "with --image", name ? name : "");
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		const char *option = table[i].name;
+
+		if (table[i].type == CONF_ACTION || !conf_is_set(o->conf, option))
+			continue;
+		if (!allows(o->command, option))
+			return err_set(err, ERR_INVALID, "option --%s has no effect with %s",
+				option, name ? name : "--image");
+		if (table[i].type == CONF_STRING && !*conf_str(o->conf, option))
+			return err_set(err, ERR_INVALID, "option --%s is empty", option);
+	}
 	if (o->command == PCRS_PCR7 && !o->efivars)
 		return err_set(
 			err, ERR_INVALID, "pcr7 needs --efivars DIR: it holds the firmware's keys");
 	if (o->command != PCRS_PUBLISH)
 		return 0;
-	if (!o->image || !*o->image || strlen(o->image) > REFERENCE_MAX ||
+	if (!o->image || strlen(o->image) > REFERENCE_MAX ||
 		strcspn(o->image, " \t\r\n") != strlen(o->image))
-		return err_set(err, ERR_INVALID, "--image needs a reference of at most %d bytes",
-			REFERENCE_MAX);
+		return err_set(err, ERR_INVALID,
+			"--image needs a reference: no spaces, at most %d bytes", REFERENCE_MAX);
 	if (!o->resource_name || !kobj_name_valid(o->resource_name, strlen(o->resource_name)))
 		return err_set(
 			err, ERR_INVALID, "--resource-name needs the name of an ApprovedImage");

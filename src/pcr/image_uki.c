@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "image_internal.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 
 #define STEP ((size_t)256 * 1024)
@@ -70,8 +71,8 @@ static int add_section(
 		return 0;
 	/* The loader would add zeros, which no UKI builder relies on. */
 	if (s->virtual_size > s->raw_size)
-		return err_set(err, ERR_INVALID, "%s: section %s is longer than its data", f->path,
-			sections[i].name);
+		return err_set(err, ERR_INVALID, "%s: section %s is longer than its data",
+			log_esc(f->path), sections[i].name);
 	data = pe_section_find(&f->pe, sections[i].name, &len);
 	bytes_sha256(sections[i].name, strlen(sections[i].name) + 1, digest);
 	if (!pcr_events_push(out, id, PCR_EV_IPL, 11, digest))
@@ -82,16 +83,17 @@ static int add_section(
 	return 0;
 }
 
-int pcr_image_uki(int uki_fd, struct pcr_events *out, struct err *err)
+int pcr_image_uki(int uki_fd, const char *path, struct pcr_events *out, struct err *err)
 {
 	struct image_file f = {0};
 	int rc = 0;
 
-	if (image_file_open_fd(uki_fd, "the UKI", &f, err) < 0)
+	if (image_file_open_fd(uki_fd, path, &f, err) < 0)
 		return -1;
 	if (!section_named(&f.pe, ".linux"))
 		rc = err_set(err, ERR_INVALID,
-			"no section .linux: this is a PE image, but no unified kernel image");
+			"%s has no section .linux: it is a PE image, but no unified kernel image",
+			log_esc(path));
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(sections); i++)
 		rc = add_section(&f, i, out, err);
 	image_file_fini(&f);

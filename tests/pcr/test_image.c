@@ -543,7 +543,7 @@ Test(pcr_image, register_11_of_a_uki)
 	pe_build(&s, &out);
 	rootfs_put(&root, "uki.efi", &out);
 	fd = openat(root.fd, "uki.efi", O_RDONLY);
-	cr_assert_eq(pcr_image_uki(fd, &e, &err), 0, "%s", err.text);
+	cr_assert_eq(pcr_image_uki(fd, "uki.efi", &e, &err), 0, "%s", err.text);
 	cr_assert_eq(e.n, 8);
 	for (unsigned i = 0; i < 4; i++) {
 		cr_expect_str_eq(pcr_uki_event_name(e.v[2 * i].id), names[i]);
@@ -559,7 +559,7 @@ Test(pcr_image, register_11_of_a_uki)
 	pe_build(&s, &out);
 	rootfs_put(&root, "uki.efi", &out);
 	fd = openat(root.fd, "uki.efi", O_RDONLY);
-	cr_expect_eq(pcr_image_uki(fd, &e, &err), -1);
+	cr_expect_eq(pcr_image_uki(fd, "uki.efi", &e, &err), -1);
 	cr_expect(strstr(err.text, ".linux is longer"), "%s", err.text);
 	close(fd);
 	strbuf_fini(&out);

@@ -54,9 +54,9 @@ int pcr_image_predict(
 
 /*
  * PCR 11 of one unified kernel image, as systemd-stub measures its sections: for each one its name,
- * then its contents. Appends to out.
+ * then its contents. Appends to out. path: for messages.
  */
-int pcr_image_uki(int uki_fd, struct pcr_events *out, struct err *err) MUST_CHECK;
+int pcr_image_uki(int uki_fd, const char *path, struct pcr_events *out, struct err *err) MUST_CHECK;
 /* ".linux" and ".linux_CONTENT", as the Rust tool calls these events; NULL: no such event. */
 const char *pcr_uki_event_name(enum pcr_event_id id);
 
