@@ -77,7 +77,7 @@ pcrs=${TEC_COMPUTE_PCRS:-$(dirname "$binary")/tec-compute-pcrs}
 pcrs_man=$tree/man/tec-compute-pcrs.1
 "$pcrs" --help >"$work/pcrs-help" 2>"$work/err" || fault "$pcrs --help: exit $? $(cat "$work/err")"
 sed -n 's/^  --\([a-z-]*\).*/\1/p' "$work/pcrs-help" | sort >"$work/in-help"
-sed -n 's/^\.It Fl -/-/p' "$pcrs_man" | grep -o -- '-[a-z-]\{4,\}' | sed 's/^-//' | sort >"$work/in-man"
+sed -n 's/^\.It Fl -/-/p' "$pcrs_man" | grep -o -- '-[a-z-]\{2,\}' | sed 's/^-//' | sort >"$work/in-man"
 [ -s "$work/in-help" ] || fault "$pcrs --help names no option"
 differ "$work/in-help" "$work/in-man" "is in tec-compute-pcrs --help but not in $pcrs_man"
 differ "$work/in-man" "$work/in-help" "is in $pcrs_man but not in tec-compute-pcrs --help"
