@@ -27,11 +27,11 @@
 #define LOG_MAX   (16u << 20)
 #define PRETTY    (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* A file that gets shorter while it is mapped: nothing can be said about it. */
+/* A file that gets shorter while its headers are mapped: nothing can be said about it. */
 static void on_sigbus(int signo)
 {
 	static const char text[] =
-		"tec-compute-pcrs: a file of the image became shorter, or could not be read, while it was hashed\n";
+		"tec-compute-pcrs: a file of the image became shorter, or could not be read, while it was looked at\n";
 
 	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 	_exit(1);

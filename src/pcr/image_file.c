@@ -2,8 +2,9 @@
 /*
  * Files of an image, opened so that nothing outside its root can be reached and nothing that is no
  * regular file is ever opened for reading: first as a path (O_PATH, which does not wake a device or
- * wait on a FIFO), and only what is a regular file once more to read. What was hashed goes back to
- * the page cache at once, so a kernel of any size costs little memory.
+ * wait on a FIFO), and only what is a regular file once more to read. A file is mapped for its
+ * headers and signatures, and read in steps to be hashed: mapped, the kernel may show 2 MiB of it
+ * at a touch, and a kernel image of any size shall cost little memory.
  */
 #include "config.h"
 
@@ -23,7 +24,6 @@
 
 #define FILE_MAX  (1 << 30)
 #define SMALL_MAX (1u << 20)
-#define WINDOW    ((size_t)512 * 1024) /* what a file being hashed may hold in memory */
 
 static void close_fd(const int *fd)
 {
@@ -105,6 +105,7 @@ int image_file_open_fd(int fd, const char *path, struct image_file *out, struct 
 {
 	struct stat st;
 	void *data;
+	int own;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(err, ERR_INVALID, "%s is not a regular file", log_esc(path));
@@ -113,12 +114,18 @@ int image_file_open_fd(int fd, const char *path, struct image_file *out, struct 
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (data == MAP_FAILED)
 		return err_set_errno(err, ERR_INVALID, errno, "cannot map %s", log_esc(path));
-	*out = (struct image_file){.path = xstrdup(path), .data = data, .len = (size_t)st.st_size};
-	if (pe_parse(out->data, out->len, &out->pe, err) < 0) {
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	*out = (struct image_file){
+		.path = xstrdup(path), .fd = own, .data = data, .len = (size_t)st.st_size};
+	if (own < 0)
+		err_set_errno(err, ERR_TRANSIENT, errno, "cannot keep %s open", log_esc(path));
+	else if (pe_parse(out->data, out->len, &out->pe, err) < 0)
 		err_wrap(err, "%s", log_esc(path));
+	if (err_is_set(err)) {
 		image_file_fini(out);
 		return -1;
 	}
+	image_file_rest(out);
 	return 0;
 }
 
@@ -131,32 +138,55 @@ int image_file_open(int root_fd, const char *path, struct image_file *out, struc
 
 void image_file_fini(struct image_file *f)
 {
-	if (f->data)
+	if (f->data) {
 		munmap(f->data, f->len);
+		close_fd(&f->fd);
+	}
 	free(f->path);
+	free(f->step);
 	*f = (struct image_file){0};
 }
 
-static void on_progress(void *arg, size_t upto)
+void image_file_rest(const struct image_file *f)
+{
+	(void)madvise(f->data, f->len, MADV_DONTNEED);
+}
+
+const uint8_t *image_file_source(void *arg, size_t from, size_t len, struct err *err)
 {
 	struct image_file *f = arg;
+	size_t have = 0;
 
-	upto &= ~(size_t)4095;
-	if (upto < f->returned + WINDOW)
-		return;
-	(void)madvise(f->data + f->returned, upto - f->returned, MADV_DONTNEED);
-	f->returned = upto;
+	if (!f->step)
+		f->step = xmalloc(AUTHENTICODE_STEP);
+	while (have < len) {
+		ssize_t n = pread(f->fd, f->step + have, len - have, (off_t)(from + have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			err_set_errno(err, ERR_INVALID, errno, "cannot read %s", log_esc(f->path));
+		else if (n == 0)
+			err_set(err, ERR_INVALID, "%s became shorter while it was read",
+				log_esc(f->path));
+		if (n <= 0)
+			return NULL;
+		have += (size_t)n;
+	}
+	return f->step;
 }
 
 int image_file_hash(struct image_file *f, struct err *err)
 {
 	struct authenticode_digests digests;
 
-	if (authenticode_digest(&f->pe, on_progress, f, &digests, err) < 0 ||
-		authenticode_check(&f->pe, digests.as_signed, &f->n_signatures, err) < 0)
+	if (authenticode_digest(&f->pe, image_file_source, f, &digests, err) < 0)
+		return -1;
+	free(steal_ptr(&f->step));
+	if (authenticode_check(&f->pe, digests.as_signed, &f->n_signatures, err) < 0)
 		return err_wrap(err, "%s", log_esc(f->path));
 	memcpy(f->digest, digests.as_measured, sizeof(f->digest));
-	(void)madvise(f->data, f->len, MADV_DONTNEED);
+	image_file_rest(f);
 	return 0;
 }
 

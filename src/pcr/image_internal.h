@@ -7,13 +7,14 @@
 #include "tec/pcr/image.h"
 #include "tec/pcr/pe.h"
 
-/* ---- image_file.c: one file, mapped */
+/* ---- image_file.c: one file, mapped to be parsed, read to be hashed */
 
 struct image_file {
 	char *path;    /* owned, relative to the root it was opened under; NULL: not open */
+	int fd;        /* owned */
 	uint8_t *data; /* mapped */
 	size_t len;
-	size_t returned; /* bytes at the front given back to the page cache */
+	uint8_t *step; /* owned; the bytes that are being hashed */
 	struct pe pe;
 	uint8_t digest[SHA256_LEN]; /* as the firmware measures it */
 	size_t n_signatures;
@@ -21,10 +22,15 @@ struct image_file {
 
 int image_file_open(
 	int root_fd, const char *path, struct image_file *out, struct err *err) MUST_CHECK;
+/* fd stays the caller's. */
 int image_file_open_fd(
 	int fd, const char *path, struct image_file *out, struct err *err) MUST_CHECK;
 /* The Authenticode digest; its signatures must agree with it. Once per file. */
 int image_file_hash(struct image_file *f, struct err *err) MUST_CHECK;
+/* An authenticode_source_fn whose arg is the image_file. */
+const uint8_t *image_file_source(void *arg, size_t from, size_t len, struct err *err);
+/* The page cache may map 2 MiB at a touch: to be called when a while will pass until the next. */
+void image_file_rest(const struct image_file *f);
 void image_file_fini(struct image_file *f);
 
 /* Appends a small file (1 MiB at most) without its first `skip` bytes. ERR_NOT_FOUND: there is

@@ -74,8 +74,8 @@ static int find_for_signature(const struct authenticode_sig *sig, const struct s
 	return 0;
 }
 
-/* The authority that lets f start: which store, which entry. -1 when there is none. */
-static int find_authority(const struct image_file *f, const struct store *stores, size_t n,
+/* 1: *out is the entry that vouches for a signature of f, the first one that has any; 0: none. */
+static int find_signer(const struct image_file *f, const struct store *stores, size_t n,
 	const struct store **store, struct efi_sig *out, struct err *err)
 {
 	const uint8_t *der;
@@ -86,13 +86,25 @@ static int find_authority(const struct image_file *f, const struct store *stores
 		int rc;
 
 		if (authenticode_read(der, len, &sig, err) < 0)
-			return err_wrap(err, "%s", log_esc(f->path));
+			return -1;
 		rc = find_for_signature(&sig, stores, n, store, out, err);
 		if (rc)
-			return rc < 0 ? -1 : 0;
+			return rc;
 	}
-	if (err_is_set(err))
+	return err_is_set(err) ? -1 : 0;
+}
+
+/* The authority that lets f start: which store, which entry. -1 when there is none. */
+static int find_authority(const struct image_file *f, const struct store *stores, size_t n,
+	const struct store **store, struct efi_sig *out, struct err *err)
+{
+	int rc = find_signer(f, stores, n, store, out, err);
+
+	image_file_rest(f);
+	if (rc < 0)
 		return err_wrap(err, "%s", log_esc(f->path));
+	if (rc > 0)
+		return 0;
 	return err_set(err, ERR_INVALID,
 		"%s: its signer is not in %s, so it would not start with Secure Boot on; next step: variables of the nodes' platform, or --secureboot-disabled",
 		log_esc(f->path), n == 1 ? "db" : "db, shim's vendor certificates or the MOK list");

@@ -125,6 +125,7 @@ static int open_loaders(struct image_set *set, struct err *err)
 		return err_set(err, ERR_INVALID, "%s is for another machine than %s",
 			log_esc(set->second.path), log_esc(set->shim.path));
 	set->loader = image_loader_of(&set->second.pe, set->conf->uki);
+	image_file_rest(&set->second);
 	return 0;
 }
 

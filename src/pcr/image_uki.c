@@ -2,19 +2,16 @@
 /*
  * PCR 11 of a unified kernel image: systemd-stub measures the name of each section it knows (with
  * its NUL), then the section's contents, in a fixed order. Which sections a stub knows depends on
- * its version; these are those of the Rust tool. The image is read in windows and given back, like
- * every file here.
+ * its version; these are those of the Rust tool.
  */
 #include "config.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "image_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-
-#define STEP ((size_t)256 * 1024)
+#include "tec/pcr/authenticode.h"
 
 static const struct {
 	const char *name, *content;
@@ -44,28 +41,31 @@ static const struct pe_section *section_named(const struct pe *pe, const char *n
 	return NULL;
 }
 
-static void hash_section(
-	const struct image_file *f, const uint8_t *data, size_t len, uint8_t out[SHA256_LEN])
+static int hash_section(
+	struct image_file *f, const struct pe_section *s, uint8_t out[SHA256_LEN], struct err *err)
 {
-	struct bytes_sha256_run run;
+	cleanup_sha256 struct bytes_sha256_run run = {NULL};
+	size_t at = s->raw_off, end = at + s->virtual_size;
 
 	bytes_sha256_init(&run);
-	for (size_t at = 0; at < len; at += STEP) {
-		bytes_sha256_add(&run, data + at, len - at < STEP ? len - at : STEP);
-		(void)madvise(f->data, f->len, MADV_DONTNEED);
+	while (at < end) {
+		size_t n = end - at < AUTHENTICODE_STEP ? end - at : AUTHENTICODE_STEP;
+		const uint8_t *p = image_file_source(f, at, n, err);
+
+		if (!p)
+			return -1;
+		bytes_sha256_add(&run, p, n);
+		at += n;
 	}
 	bytes_sha256_end(&run, out);
-	bytes_sha256_fini(&run);
+	return 0;
 }
 
-static int add_section(
-	const struct image_file *f, size_t i, struct pcr_events *out, struct err *err)
+static int add_section(struct image_file *f, size_t i, struct pcr_events *out, struct err *err)
 {
 	const struct pe_section *s = section_named(&f->pe, sections[i].name);
 	enum pcr_event_id id = (enum pcr_event_id)(PCR11_LINUX + 2 * i);
 	uint8_t digest[SHA256_LEN];
-	const uint8_t *data;
-	size_t len;
 
 	if (!s)
 		return 0;
@@ -73,11 +73,11 @@ static int add_section(
 	if (s->virtual_size > s->raw_size)
 		return err_set(err, ERR_INVALID, "%s: section %s is longer than its data",
 			log_esc(f->path), sections[i].name);
-	data = pe_section_find(&f->pe, sections[i].name, &len);
 	bytes_sha256(sections[i].name, strlen(sections[i].name) + 1, digest);
 	if (!pcr_events_push(out, id, PCR_EV_IPL, 11, digest))
 		DIE("more than %d events of one image", PCR_EVENTS_MAX);
-	hash_section(f, data, len, digest);
+	if (hash_section(f, s, digest, err) < 0)
+		return -1;
 	if (!pcr_events_push(out, id + 1, PCR_EV_IPL, 11, digest))
 		DIE("more than %d events of one image", PCR_EVENTS_MAX);
 	return 0;

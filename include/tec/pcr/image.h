@@ -2,8 +2,8 @@
 /*
  * From an operating system image's files to the events its boot will measure (reference-values.md
  * sections 1-4). Reads through directory descriptors and never leaves them (openat2
- * RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS); regular files only. Each file is mapped, read once and
- * given back as it is hashed. The descriptors stay the caller's; what comes out owns its memory.
+ * RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS); regular files only. Each file is read once to be
+ * hashed, in steps. The descriptors stay the caller's; what comes out owns its memory.
  * ERR_NOT_FOUND: the image lacks something; ERR_INVALID: it would not boot, or is no image; both
  * name the path and what to do.
  */
