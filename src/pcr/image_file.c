@@ -55,8 +55,7 @@ static int cannot_open(const char *path, int why, struct err *err)
 	if (why == ELOOP)
 		return err_set(err, ERR_INVALID, "%s is a loop of symbolic links", path);
 	if (why == ENOENT)
-		return err_set(err, ERR_NOT_FOUND,
-			"%s is not there, or is a link to what is not in the image", path);
+		return err_set(err, ERR_NOT_FOUND, "%s is not there", path);
 	return err_set_errno(err, ERR_INVALID, why, "cannot open %s", path);
 }
 
@@ -69,6 +68,18 @@ static const char *sort_of(mode_t mode)
 	return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
+/* What is not there may be left out, a link to it may not: somebody means a file by it. */
+static bool is_link(int root_fd, const char *path)
+{
+	cleanup_fd int at = open_in(root_fd, path, O_PATH | O_NOFOLLOW);
+	struct stat st;
+	int why = errno;
+	bool is = at >= 0 && fstat(at, &st) == 0 && S_ISLNK(st.st_mode);
+
+	errno = at >= 0 ? ENOENT : why;
+	return is;
+}
+
 /* A regular file's descriptor, or -1. */
 static int open_regular(int root_fd, const char *path, struct err *err)
 {
@@ -76,6 +87,9 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 	struct stat first, st;
 	int fd;
 
+	if (at < 0 && errno == ENOENT && is_link(root_fd, path))
+		return err_set(err, ERR_INVALID, "%s is a link that leads nowhere inside its root",
+			log_esc(path));
 	if (at < 0)
 		return cannot_open(path, errno, err);
 	if (fstat(at, &first) < 0)

@@ -521,6 +521,39 @@ Test(pcr_image, damaged_variables_are_refused)
 	strbuf_fini(&three);
 }
 
+Test(pcr_image, variables_are_regular_files_of_their_folder)
+{
+	static const char *const files[] = {"PK" VAR_GLOBAL, "KEK" VAR_GLOBAL, "db" VAR_SECURITY,
+		"dbx" VAR_SECURITY, "SecureBoot" VAR_GLOBAL};
+	struct pcr_image_conf c = conf();
+	struct strbuf x = STRBUF_INIT;
+
+	alarm(20); /* a FIFO that is opened would hang */
+	put_image(&fedora, &kernel);
+	c.efivars_fd = vars.fd;
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		cleanup_free char *full = rootfs_path(&vars, files[i]);
+
+		put_platform(&vars, firmware_db, 2);
+		unlink(full);
+		cr_assert_eq(mkfifo(full, 0644), 0);
+		refuses(&c, files[i], "a FIFO");
+		unlink(full);
+		/* Not the same as no variable. */
+		cr_assert_eq(symlink("/etc/passwd", full), 0);
+		refuses(&c, files[i], "leads nowhere inside");
+		unlink(full);
+	}
+	c.efivars_fd = -1;
+	c.mokvars_fd = moks.fd;
+	strbuf_adds(&x, "x");
+	rootfs_put(&moks, "MokListRT", &x);
+	rootfs_put(&moks, "MokListXRT", &x);
+	cr_assert_eq(symlinkat("../../../../etc/passwd", moks.fd, "MokListTrustedRT"), 0);
+	refuses(&c, "MokListTrustedRT", "leads nowhere inside");
+	strbuf_fini(&x);
+}
+
 /* ---- UKIs */
 
 Test(pcr_image, register_11_of_a_uki)

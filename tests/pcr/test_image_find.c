@@ -222,10 +222,10 @@ Test(pcr_image_find, a_link_that_leaves_the_root_leads_nowhere)
 	close(fd);
 	put_usual();
 	replace(KERNEL_1, outside);
-	refuses(KERNEL_1, "not in the image");
+	refuses(KERNEL_1, "leads nowhere inside");
 	replace(GRUB_X64, "/proc/self/exe");
 	put_kernel(KERNEL_2, 0);
-	refuses(GRUB_X64, "not in the image");
+	refuses(GRUB_X64, "leads nowhere inside");
 	unlink(outside);
 	strbuf_fini(&pe);
 }
@@ -246,6 +246,24 @@ Test(pcr_image_find, loops_fifos_and_directories_are_refused_by_name)
 	unlink(dir);
 	mkdir(dir, 0755);
 	refuses(SHIM_X64, "a directory");
+}
+
+Test(pcr_image_find, folders_that_are_none_are_refused)
+{
+	static const char *const folders[] = {
+		"usr/lib/modules", "usr/lib/efi", "usr/lib/bootupd/updates"};
+
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		cleanup_free char *from = NULL, *to = NULL, *full = rootfs_path(&root, folders[i]);
+
+		put_usual();
+		from = xasprintf("%s/%s", root.dir, folders[i]);
+		to = xasprintf("%s/was-%zu", root.dir, i);
+		(void)rename(from, to);
+		cr_assert_eq(mkfifo(full, 0644), 0);
+		refuses(folders[i], "Not a directory");
+		cr_assert_eq(unlink(full), 0);
+	}
 }
 
 Test(pcr_image_find, a_device_is_refused_and_not_opened)
