@@ -73,11 +73,8 @@ static bool is_link(int root_fd, const char *path)
 {
 	cleanup_fd int at = open_in(root_fd, path, O_PATH | O_NOFOLLOW);
 	struct stat st;
-	int why = errno;
-	bool is = at >= 0 && fstat(at, &st) == 0 && S_ISLNK(st.st_mode);
 
-	errno = at >= 0 ? ENOENT : why;
-	return is;
+	return at >= 0 && fstat(at, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* A regular file's descriptor, or -1. */
@@ -87,11 +84,14 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 	struct stat first, st;
 	int fd;
 
-	if (at < 0 && errno == ENOENT && is_link(root_fd, path))
-		return err_set(err, ERR_INVALID, "%s is a link that leads nowhere inside its root",
-			log_esc(path));
-	if (at < 0)
-		return cannot_open(path, errno, err);
+	if (at < 0) {
+		int why = errno;
+
+		if (why == ENOENT && is_link(root_fd, path))
+			return err_set(err, ERR_INVALID,
+				"%s is a link that leads nowhere inside its root", log_esc(path));
+		return cannot_open(path, why, err);
+	}
 	if (fstat(at, &first) < 0)
 		return err_set_errno(err, ERR_INVALID, errno, "cannot look at %s", log_esc(path));
 	if (!S_ISREG(first.st_mode))
