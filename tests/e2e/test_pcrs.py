@@ -2,6 +2,7 @@
 """tec-compute-pcrs on roots made of Debian's boot files: its answers against pesign, a TPM in
 software, and what two real boots measured (tests/data/boot/README)."""
 
+import glob
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import pytest
 
 import pcrstool
 from conftest import lacking
+from controlplane import TOP
 from pcrstool import GRUB, OLD_EFI, SDBOOT, make_root, run
 
 GRUB_BOOT, SDBOOT_BOOT = "debian12-shim-grub", "debian12-shim-sdboot-off"
@@ -49,6 +51,16 @@ def hashes(pcr, *ids):
 
 
 # ---- answers
+
+def test_the_layout_of_answers_is_the_published_one():
+    """What answer() compares with is how the Rust tool prints, byte for byte."""
+    published = sorted(glob.glob(os.path.join(TOP, "tests", "data", "pcr", "*.json")))
+    assert published
+    for path in published:
+        with open(path, encoding="ascii") as f:
+            text = f.read()
+        assert text == json.dumps(json.loads(text), indent=2) + "\n", path
+
 
 def test_all_is_the_registers_alone(root, efivars):
     pcrs = answer("all", "-r", root, "--efivars", efivars)["pcrs"]
