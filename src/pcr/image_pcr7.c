@@ -190,7 +190,7 @@ bool image_sbat_differs(const struct image_set *set)
 
 static int add_sbat(struct image_build *b, struct err *err)
 {
-	const char *text = SHIM_SBAT_ORIGINAL;
+	const char *text = SHIM_SBAT_ORIGINAL, *eol;
 	size_t len = sizeof(SHIM_SBAT_ORIGINAL) - 1;
 	uint8_t digest[SHA256_LEN];
 
@@ -198,8 +198,9 @@ static int add_sbat(struct image_build *b, struct err *err)
 	if (b->secure_boot && sbat_level(b->set, b->sbat_latest, &text, &len, err) < 0)
 		return -1;
 	efi_variable_digest(&efi_shim_lock, "SbatLevel", text, len, digest);
-	image_add(b, PCR7_SBAT_LEVEL, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "SBAT level %.*s",
-		(int)strcspn(text, "\n"), text);
+	eol = memchr(text, '\n', len);
+	image_add(b, PCR7_SBAT_LEVEL, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "SBAT level %s",
+		log_escn(text, eol ? (size_t)(eol - text) : len));
 	return 0;
 }
 

@@ -366,6 +366,41 @@ Test(pcr_image, published_sbat_levels_and_the_latest_as_a_variant)
 	pcr_variants_fini(&v);
 }
 
+Test(pcr_image, what_shim_says_cannot_write_to_the_terminal)
+{
+	static const char level[] = "sbat,1\033[31m\r\nshim,2\n";
+	struct strbuf vendor = STRBUF_INIT, der = STRBUF_INIT, sbat = STRBUF_INIT;
+	struct binary shim = {.fill = "shim",
+		.signer = "UEFI signer",
+		.issuer = "Firmware CA",
+		.vendor = &vendor,
+		.sbat = &sbat};
+	struct pcr_image_conf c = conf();
+	struct pcr_variants v;
+
+	der_cert(&der, "Vendor CA", "Vendor CA");
+	put_le32(&vendor, (uint32_t)der.len);
+	put_le32(&vendor, 0);
+	put_le32(&vendor, 16);
+	put_le32(&vendor, 16 + (uint32_t)der.len);
+	strbuf_add(&vendor, der.data, der.len);
+	put_le32(&sbat, 0);
+	put_le32(&sbat, 8);
+	put_le32(&sbat, 8);
+	strbuf_add(&sbat, level, sizeof(level));
+	put_image(&fedora, &kernel);
+	rootfs_put_binary(&root, SHIM_X64, &shim, NULL);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	v = predict(&c);
+	cr_expect(strstr(strbuf_str(&v.explain), "SBAT level"));
+	cr_expect_not(strpbrk(strbuf_str(&v.explain), "\033\r"), "%s", strbuf_str(&v.explain));
+	strbuf_fini(&vendor);
+	strbuf_fini(&der);
+	strbuf_fini(&sbat);
+	pcr_variants_fini(&v);
+}
+
 Test(pcr_image, setup_mode_gives_the_published_values)
 {
 	struct pcr_image_conf c = conf();
