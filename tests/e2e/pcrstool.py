@@ -41,10 +41,10 @@ def run(*args, env=None, timeout=60):
 
 # Roots of images
 
-def debian(package, pattern):
+def debian(package, pattern, arch="amd64"):
     """One file of a package; skips where it cannot be had."""
     try:
-        return debfiles.find(package, "amd64", pattern)
+        return debfiles.find(package, arch, pattern)
     except debfiles.Unavailable as e:
         return lacking(str(e))
 

@@ -95,6 +95,25 @@ def test_the_layout_since_coreos_44_gives_the_same(root, tmp_path):
     assert answer("all", "-r", tmp_path) == answer("all", "-r", root)
 
 
+def test_an_aarch64_image_and_the_kernel_decides_between_two(root, tmp_path):
+    here, lib = str(tmp_path), "usr/lib"
+    files = {f"{OLD_EFI}/shimaa64.efi": ("shim-signed", f"{lib}/shim/shimaa64.efi.signed"),
+             f"{OLD_EFI}/grubaa64.efi": ("grub-efi-arm64-signed",
+                                         f"{lib}/grub/arm64-efi-signed/grubaa64.efi.signed"),
+             f"{lib}/modules/9.9/vmlinuz": ("linux-image-cloud-arm64", "boot/vmlinuz-*")}
+    for path, source in files.items():
+        pcrstool.put(here, path, pcrstool.debian(*source, arch="arm64"))
+    pcr4 = answer("pcr4", "-r", here)
+    expected = [pcrstool.pe_digest(os.path.join(here, path)) for path in files]
+    assert hashes(pcr4, "Pcr4Shim", "Pcr4Grub", "Pcr4Vmlinuz") == [*expected, expected[-1]]
+    for name in ("shimx64.efi", "grubx64.efi"):
+        pcrstool.put(here, f"{OLD_EFI}/{name}", os.path.join(root, OLD_EFI, name))
+    assert answer("pcr4", "-r", here) == pcr4
+    shutil.rmtree(os.path.join(here, lib, "modules"))
+    pcrstool.put(here, pcrstool.kernel_path(), pcrstool.debian(*pcrstool.KERNEL))
+    assert answer("pcr4", "-r", here) == answer("pcr4", "-r", root)
+
+
 def test_every_variant_says_when(root, efivars):
     plain, full = answer("all", "-r", root), answer("all", "-r", root, "--variants")
     assert list(full) == ["pcrs", "variants"] and full["pcrs"] == plain["pcrs"]
