@@ -4,13 +4,16 @@ image's files, and the real API server. What it writes the operator commits."""
 
 import json
 import os
+import shutil
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
 
 import pcrstool
 import spine
+from conftest import lacking
 from faultproxy import CUT, CUT_AFTER, Answer, FaultProxy
 from kubeapi import describe
 from test_images import PCRS, approve, entry, job_writes, reference, values
@@ -89,6 +92,29 @@ def test_what_the_job_writes_is_committed(cp, ns, running, root, config, expecte
     assert done.returncode == 0 and "are there already" in done.stdout, done
     assert writes(cp, ns, mark) == [], describe(writes(cp, ns, mark))
     assert entries(cp, ns)["a"] == found
+
+
+def test_in_a_pod_nothing_but_the_jobs_arguments_is_needed(cp, ns, running, root, tmp_path):
+    """Token, certificate and namespace lie where Kubernetes mounts them, the server's address is in
+    the environment: the process gets a /run of its own for that."""
+    if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/run"], check=False,
+                      capture_output=True).returncode:
+        lacking("no mount namespace may be made here")
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text(cp.service_account_token(ns, PCRS))
+    (account / "namespace").write_text(ns)
+    shutil.copy(cp.ca_file, account / "ca.crt")
+    server = urllib.parse.urlsplit(cp.server)
+    env = {"PATH": os.environ["PATH"], "KUBERNETES_SERVICE_HOST": server.hostname,
+           "KUBERNETES_SERVICE_PORT": str(server.port)}
+    script = ('mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && '
+              'cp -r "$0" /run/secrets/kubernetes.io/serviceaccount && exec "$@"')
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", script, account, pcrstool.binary(),
+                           *args_of("a"), "-r", root], env=env, capture_output=True, text=True,
+                          check=False, timeout=60)
+    assert done.returncode == 0 and "wrote the values of a" in done.stdout, done
+    assert list(entries(cp, ns)) == ["a"]
 
 
 def test_other_entries_stay_and_an_old_one_is_replaced(cp, ns, running, root, config, expected):
