@@ -100,10 +100,12 @@ static bool is_mounted(const struct ctl_cluster *c, const char *name)
 	return c->inputs.mounted && strstr(c->inputs.mounted, line);
 }
 
-/* Read and found to be ours, in whatever version. */
+/* Read and found to be ours, and still owned by the cluster in the version that the cache shows. */
 static bool is_ours(const struct ctl_cluster *c, const struct cluster_signer *s)
 {
-	return s->known.ok_rv && ctl_secret(c->env, s->name);
+	const struct model_secret *o = ctl_secret(c->env, s->name);
+
+	return s->known.ok_rv && o && o->n_owners == 1 && str_eq(o->owner_uid, c->known_uid);
 }
 
 /* Another template than before: what depends on it is judged again. */
