@@ -198,8 +198,9 @@ static void look_deployment(struct ctl_cluster *c, struct cluster_look *l)
 		forget_deployment(&c->inputs);
 		return;
 	}
-	for (unsigned i = 0; !str_eq(c->inputs.deployment_rv, d->obj.rv) && i < CLUSTER_N_OBJECTS;
-		i++)
+	if (str_eq(c->inputs.deployment_rv, d->obj.rv))
+		return;
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
 		if (str_eq(cluster_objects[i].name, CLUSTER_DEPLOYMENT))
 			cluster_want(l, CTL_CLUSTER_READ, i, 0);
 }

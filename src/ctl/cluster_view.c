@@ -50,7 +50,8 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 	const struct ctl_env *env = ctl->env;
 
 	note_secret(env, out, "trusteeSecret", c->trustee_secret);
-	if (c->trustee_secret && ctl_secret(env, c->trustee_secret) && ctl->inputs.tls_unusable)
+	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
+		ctl_secret(env, c->trustee_secret))
 		strbuf_addf(out,
 			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps what it has.",
 			c->trustee_secret);
