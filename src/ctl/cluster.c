@@ -14,7 +14,8 @@
 #include "tec/base/mem.h"
 
 #define DO(code)     ((enum ctl_cluster_do)((code)&0xff))
-#define OBJECT(code) ((unsigned)(code) >> 8)
+#define OBJECT(code) ((unsigned)(code) >> 8 & 0xff)
+#define NUMBER(code) ((unsigned)(code) >> 16)
 
 /* ---- the step */
 
@@ -31,6 +32,18 @@ static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct k
 		w->message);
 }
 
+/* For people: what an act is about. */
+static const char *what_of(int doing, char out[RENDER_TOKEN_NAME_SIZE])
+{
+	enum ctl_cluster_do d = DO(doing);
+
+	if (d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR)
+		return "TrustedExecutionCluster";
+	return OBJECT(doing) < CLUSTER_N_OBJECTS
+		       ? cluster_objects[OBJECT(doing)].name
+		       : cluster_input_name(OBJECT(doing), NUMBER(doing), out);
+}
+
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_act *a = arg;
@@ -40,9 +53,13 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	enum ctl_cluster_do d = DO(a->doing);
 	struct err none = ERR_INIT;
 	bool fine = !err_is_set(err);
+	char name[RENDER_TOKEN_NAME_SIZE];
 
 	if (d != CTL_CLUSTER_APPLY_STATUS && d != CTL_CLUSTER_MIRROR) {
-		fine = cluster_object_done(c, cluster, d, OBJECT(a->doing), err, r);
+		fine = OBJECT(a->doing) < CLUSTER_N_OBJECTS
+			       ? cluster_object_done(c, cluster, d, OBJECT(a->doing), err, r)
+			       : cluster_input_done(
+					 c, cluster, d, OBJECT(a->doing), NUMBER(a->doing), err, r);
 	} else if (fine) {
 		ctl_take_answer(c->env->clusters, model_cluster_extract, r->object, false);
 		if (d == CTL_CLUSTER_APPLY_STATUS)
@@ -54,10 +71,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (!fine) {
 		struct err told = *err;
 
-		err_wrap(&told, "%s",
-			d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR
-				? "TrustedExecutionCluster"
-				: cluster_objects[OBJECT(a->doing)].name);
+		err_wrap(&told, "%s", what_of(a->doing, name));
 		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
 	}
 	free(steal_ptr(&a->want));
@@ -92,10 +106,11 @@ static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 	struct err err = ERR_INIT;
 	struct op *op;
 
-	if (!ctl_act_begin(a, (int)d | (own ? 0 : (int)(l->object << 8))))
+	if (!ctl_act_begin(a, (int)d | (own ? 0 : (int)(l->object << 8 | l->number << 16))))
 		return ctl_retry(0, "an act had no visible effect yet");
-	op = own ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
-		 : cluster_start_object(c, a, l, d, on_done, &err);
+	op = own                             ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
+	     : l->object < CLUSTER_N_OBJECTS ? cluster_start_object(c, a, l, d, on_done, &err)
+					     : cluster_start_input(c, a, l, d, on_done, &err);
 	if (!op) {
 		log_err(LOG_ERROR, NULL, "a key pair cannot be made", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
@@ -131,7 +146,8 @@ struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key 
 	ctl_act_drop(a);
 	if (!l.v.found)
 		ctl_runner_forget(c->runner, key->name);
-	return l.recheck_ms ? ctl_retry(l.recheck_ms, "counts are written later") : ctl_settled();
+	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due by time alone")
+			    : ctl_settled();
 }
 
 static struct queue_next step(void *self, const struct kobj_key *key)
@@ -196,13 +212,19 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	const struct model_cluster *s;
 
 	map_object(c, &kobj_secret, o);
-	if ((was && now) || !(s = ctl_env_cluster(c->env)))
+	if (render_token_number(o->name)) {
+		cluster_inputs_saw_secret(c, o->name);
+		wake_served(c);
+	}
+	s = ctl_env_cluster(c->env);
+	if (s && str_eq(s->trustee_secret, o->name))
+		wake_served(c); /* its content counts as well */
+	if ((was && now) || !s)
 		return;
 	for (unsigned i = 0; i < s->n_servers; i++)
 		if (str_eq(s->server_ca[i], o->name))
 			wake_served(c);
-	if (str_eq(s->trustee_secret, o->name) || str_eq(s->register_secret, o->name) ||
-		str_eq(s->ak_secret, o->name))
+	if (str_eq(s->register_secret, o->name) || str_eq(s->ak_secret, o->name))
 		wake_served(c);
 }
 
@@ -238,6 +260,7 @@ static void forget_all(struct ctl_cluster *c)
 {
 	ctl_acts_clear(&c->acts);
 	cluster_known_reset(c, NULL);
+	cluster_inputs_fini(c);
 }
 
 void ctl_cluster_free(struct ctl_cluster *c)

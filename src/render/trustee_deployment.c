@@ -19,6 +19,8 @@
 #define CONFIG_DIR      "/etc/kbs"
 #define POLICIES_DIR    "/policies"
 #define HASH_ANNOTATION "trusted-execution-clusters.io/"
+#define TLS_HASH        HASH_ANNOTATION "tls-hash"
+#define TOKEN_HASH      HASH_ANNOTATION "token-hash"
 
 /*
  * Two files of a page each per Machine: 50,000 (the default machineLimit) are 400 MiB, counted as
@@ -273,7 +275,7 @@ static void add_token_hash(const struct render_trustee_inputs *in, struct json_o
 		strbuf_addf(&text, "%s%s", i ? "." : "", in->signers[i].hash);
 	}
 	if (in->n_signers)
-		json_add_str(annotations, HASH_ANNOTATION "token-hash", strbuf_str(&text));
+		json_add_str(annotations, TOKEN_HASH, strbuf_str(&text));
 }
 
 static struct json_object *template_meta(
@@ -290,7 +292,7 @@ static struct json_object *template_meta(
 	hex[16] = '\0';
 	json_add_str(annotations, HASH_ANNOTATION "config-hash", hex);
 	if (c->trustee_secret)
-		json_add_str(annotations, HASH_ANNOTATION "tls-hash", in->tls_hash);
+		json_add_str(annotations, TLS_HASH, in->tls_hash);
 	add_token_hash(in, annotations);
 	json_add(meta, "labels", json_add_str(json_obj(), "app", "kbs"));
 	return json_add(meta, "annotations", annotations);
@@ -344,6 +346,18 @@ struct json_object *render_trustee_deployment(const struct model_cluster *c, con
 			.take_mounts = mounts,
 			.take_volumes = volumes,
 			.has_healthz = true});
+}
+
+/* ---- reading it back */
+
+const char *render_trustee_tls_hash(struct json_object *deployment)
+{
+	return kobj_annotation(json_get_obj(deployment, "spec/template"), TLS_HASH);
+}
+
+const char *render_trustee_token_hash(struct json_object *deployment)
+{
+	return kobj_annotation(json_get_obj(deployment, "spec/template"), TOKEN_HASH);
 }
 
 /* ---- taking over */
