@@ -187,31 +187,41 @@ def test_certificates_are_changed_without_a_restart(cp, ns, start_operator, star
     first = delivered(cp, ns, op, place)
     settled(cp, ns)
 
-    renewed = place.new_certificate("renewed")
-    before = len(place.proxy.seen())
+    place.proxy.wrong_certificate()
+    sent = len(place.proxy.seen())
     second = joins(cp, ns, op)
     found = synced(cp, ns, "NotAvailable", place.address)
-    assert "certificate" in found["message"].lower(), found
-    assert len(place.proxy.seen()) == before, "something was sent to somebody with another certificate"
-    make_ca(cp, ns, "far-ca", renewed)
+    assert "certificate" in found["message"], found
+    assert len(place.proxy.seen()) == sent, "something was sent to somebody with another certificate"
+    place.proxy.wrong_certificate(False)
     ready(cp, ns, second)
+
+    renewed = place.new_certificate("renewed")
+    sent = len(place.proxy.seen())
+    third = joins(cp, ns, op)
+    synced(cp, ns, "NotAvailable", place.address)
+    assert len(place.proxy.seen()) == sent, "something was sent to somebody with another certificate"
+    make_ca(cp, ns, "far-ca", renewed)
+    ready(cp, ns, third)
     synced(cp, ns)
-    assert place.holds(first) and place.holds(second)
+    assert all(place.holds(node) for node in (first, second, third))
 
 
 def test_plain_text_is_refused_where_spec_says_so(cp, ns, start_operator, start_place):
-    place = start_place(tls=True)
-    plain = start_place()
-    trustees.managed(cp, ns, plain, publicTrusteeAddr="127.0.0.1:8443", trustee={"plaintext": "Refuse"})
-    make_ca(cp, ns, "far-ca", place.proxy.ca)
-    op = start_operator(ns, "--kbs-url", plain.url)
-    node = joins(cp, ns, op)
-    synced(cp, ns, "NotAvailable", "plaintext")
+    place = start_place()
+    make_auth(cp, ns, place.kbs)
+    spine.make_cluster(cp, ns, publicTrusteeAddr=place.address,
+                       trustee={"deploy": "External", "plaintext": "Refuse"})
+    start_operator(ns)
+    uuid = spine.new_uuid()
+    made(cp, "mach", ns, {"id": uuid}, "m")
+    made(cp, "ak", ns, {"publicKey": spine.rsa_key(), "uuid": uuid}, "k")
+    spine.wait_condition(cp, ns, "ak", "k", "Approved", "MachineCreated")
+    synced(cp, ns, "NotAvailable", "nothing is sent")
     settled(cp, ns)
-    assert plain.proxy.seen() == []
-    assert not plain.kbs.requests()
-    # With a CA it is TLS that is spoken, and this one does not speak it.
-    assert spine.condition(spine.read(cp, ns, "mach", node.machine), "Delivered")["status"] == "False"
+    assert place.proxy.seen() == []
+    spine.merge(cp, ns, "tec", "tec", {"spec": {"trustee": {"plaintext": "Allow"}}})
+    spine.wait_condition(cp, ns, "mach", "m", "Ready", "AllReady")
 
 
 # One array for all

@@ -164,7 +164,7 @@ def delivered(cp, ns, op, *places):
     node = joins(cp, ns, op)
     ready(cp, ns, node)
     for place in places:
-        assert place.holds(node), place.kbs.dump()
+        assert place.holds(node), (place.kbs.dump(), spine.read(cp, ns, "mach", node.machine))
     return node
 
 
