@@ -324,6 +324,8 @@ static void look_far(
 		 * this one is there. */
 		l->taken_by = holder;
 		l->v.name_taken = l->ak && is_taken(env, l, holder);
+		if (l->v.name_taken) /* until it is free */
+			wait_for(l, act, l->identity);
 		return;
 	}
 	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);

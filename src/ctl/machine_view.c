@@ -127,21 +127,26 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 	l->v.far_ids = KBS_FAR_NONE;
 	for (const struct kobj *o = k8s_cache_first(env->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(env->aks, 2, o)) {
+		const struct kobj *holder;
 		enum kbs_far far;
+		bool taken;
 
 		if (!ctl_ak_identity(model_ak(o), name))
 			continue;
 		far = ctl_far(env, KBS_REFVALUE, name);
+		/* Held there for another key object of the same name: not ours to revoke, and what
+		 * is there is that one's as soon as it is confirmed. */
+		holder = kbs_sync_holder(env->sync, KBS_REFVALUE, name);
+		taken = holder && !str_eq(holder->uid, o->uid);
+		if (taken && far == KBS_FAR_PRESENT)
+			far = KBS_FAR_ABSENT;
 		if (model_ak(o) == l->ak)
 			l->far_identity = far;
 		if (!l->v.deleting)
 			continue;
-		/* Held there for another key object of the same name: not ours to revoke. */
-		if (kbs_sync_holder(env->sync, KBS_REFVALUE, name) &&
-			!str_eq(kbs_sync_holder(env->sync, KBS_REFVALUE, name)->uid, o->uid))
-			continue;
 		l->v.far_ids = worse(l->v.far_ids, far);
-		if (far != KBS_FAR_NONE && !kbs_sync_is_revoked(env->sync, KBS_REFVALUE, name))
+		if (!taken && far != KBS_FAR_NONE &&
+			!kbs_sync_is_revoked(env->sync, KBS_REFVALUE, name))
 			l->v.revoked = false;
 		wait_for(l, act, KBS_REFVALUE, name);
 	}

@@ -154,7 +154,9 @@ static uint32_t next_backoff(struct kbs_push *p)
 void push_fail(struct kbs_push *p, const struct err *err)
 {
 	struct err told = *err;
-	bool refused = err->kind == ERR_DENIED || err->kind == ERR_INVALID;
+	/* A handshake that failed is no answer of Trustee's: its next certificate may be the right
+	 * one, and nothing was sent. */
+	bool refused = (err->kind == ERR_DENIED && err->http) || err->kind == ERR_INVALID;
 	uint32_t after = refused ? p->conf.refused_ms : next_backoff(p);
 	char why[sizeof(p->why)];
 
