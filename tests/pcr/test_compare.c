@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* A node's log against the prediction: it matches, or the first event that differs is named with
  * both sides and a reason. */
+#include "config.h"
+
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pcr/eventlog_builder.h"
 #include "tec/base/mem.h"
 #include "tec/pcr/compare.h"
+#include "tec/pcr/eventlog.h"
 
 #define APP 0x80000003u /* EV_EFI_BOOT_SERVICES_APPLICATION */
 
@@ -162,6 +167,86 @@ Test(pcr_compare, a_damaged_log_is_an_error_at_every_length)
 		/* Cut between events it is a shorter log, which does not match. */
 		cr_expect(rc == -1 ? err_is_set(&err) : !c.matches, "%zu", len);
 	}
+	strbuf_fini(&log);
+	pcr_variants_fini(&v);
+}
+
+/* ---- a real boot: tests/data/boot/README */
+
+/* By pesign of Debian's files; MokListRT, MokListXRT and MokListTrustedRT of its shim. */
+static const struct {
+	enum pcr_event_id id;
+	unsigned pcr;
+	const char *digest;
+} boot[] = {
+	{PCR4_EFI_CALL, 4, "3d6772b4f84ed47595d72a2c4c5ffd15f5bb72c7507fe26f2aaee2c69d5633ba"},
+	{PCR4_SEPARATOR, 4, "df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119"},
+	{PCR4_SHIM, 4, "80a66d53a945d2286fcadd780fae1c225aa732079cd67b5225dc78aaab4e2ff8"},
+	{PCR4_GRUB, 4, "a68f6d71ebddaa19751ff8d729f67d11b0df8e4c49400c3e7e90de16119e1265"},
+	{PCR4_VMLINUZ, 4, "5f21ff2c0d5d899842b28a8b19901ba72cf7a7ab93c02a77fadc6ff72be85b31"},
+	{PCR4_VMLINUZ, 4, "5f21ff2c0d5d899842b28a8b19901ba72cf7a7ab93c02a77fadc6ff72be85b31"},
+	{PCR14_MOK_LIST, 14, "342c88bb9fde2c45eeaa17321262b089181e7e841ef5a4a5e8ed240920026f97"},
+	{PCR14_MOK_LIST_X, 14, "45e89b4a5f8283cd8ae7c66bda8346697120c84880537aadb49a665c7d7eec0f"},
+	{PCR14_MOK_LIST_TRUSTED, 14,
+		"4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a"},
+};
+
+static void setup_boot(struct pcr_variants *v, struct strbuf *log)
+{
+	const char *dir = getenv("TEST_DATA");
+	cleanup_free char *path =
+		xasprintf("%s/boot/debian12-shim-grub/eventlog", dir ? dir : "tests/data");
+	FILE *f = fopen(path, "r");
+	int c;
+
+	cr_assert(f, "%s cannot be read", path);
+	while ((c = fgetc(f)) != EOF)
+		strbuf_addc(log, (char)c);
+	fclose(f);
+	v->v = xcalloc(1, sizeof(*v->v));
+	v->n = 1;
+	v->v[0].when = xstrdup("as it was");
+	for (size_t i = 0; i < ARRAY_LEN(boot); i++) {
+		uint8_t digest[SHA256_LEN];
+
+		cr_assert_eq(bytes_from_hex(boot[i].digest, SHA256_HEX_LEN, digest), 0);
+		cr_assert(pcr_events_push(
+			&v->v[0].events, boot[i].id, PCR_EV_SEPARATOR, boot[i].pcr, digest));
+	}
+}
+
+Test(pcr_compare, a_real_boot_matches_and_each_changed_event_is_named)
+{
+	struct pcr_variants v = PCR_VARIANTS_INIT;
+	struct strbuf log = STRBUF_INIT;
+	unsigned number[PCR_MAX] = {0}, named = 0;
+	struct err err = ERR_INIT;
+	struct eventlog_event e;
+	struct eventlog l;
+	size_t from;
+
+	setup_boot(&v, &log);
+	cr_assert_eq(eventlog_open(log.data, log.len, &l, &err), 0);
+	for (from = l.pos; eventlog_next(&l, &e, &err) > 0; from = l.pos) {
+		cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+		bool compared = e.pcr == 4 || e.pcr == 14;
+		cleanup_free char *where = NULL;
+		char *digest = memmem(log.data + from, l.pos - from, e.sha256, SHA256_LEN);
+
+		if (e.type == EVENTLOG_NO_ACTION)
+			continue;
+		where = xasprintf("first difference: PCR %u, event %u\n", e.pcr, ++number[e.pcr]);
+		cr_assert(digest);
+		digest[SHA256_LEN - 1] ^= 1;
+		cr_assert_eq(pcr_compare_log(&v, log.data, log.len, &c, &err), 0, "%s", err.text);
+		digest[SHA256_LEN - 1] ^= 1;
+		cr_expect_eq(c.matches, !compared, "%s", where);
+		cr_expect_eq(strstr(strbuf_str(&c.report), where) != NULL, compared, "not %s:\n%s",
+			where, strbuf_str(&c.report));
+		named += compared;
+	}
+	cr_expect_not(err_is_set(&err), "%s", err.text);
+	cr_expect_eq(named, ARRAY_LEN(boot));
 	strbuf_fini(&log);
 	pcr_variants_fini(&v);
 }
