@@ -220,6 +220,10 @@ Test(ctl_cluster_inputs, a_rotated_certificate_is_one_restart)
 		json_get_int(world_get(&w, &kobj_deployment, DEPLOY), "metadata/generation", 0), 2);
 	cr_assert_eq(events_with("Restarted"), 1);
 	cr_assert_eq(events_with("Repaired"), 0);
+	/* only what depends on it is looked at again */
+	cr_assert_eq(fake_transport_count(w.life->f, "get", "deployments"), 1);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", "configmaps"), 1);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", "services"), 0);
 	/* each of the three counts, and where one ends */
 	tls("RA==", "RQ==", "RA==");
 	world_run(&w, 5000);
@@ -240,6 +244,27 @@ Test(ctl_cluster_inputs, a_certificate_rotated_while_no_operator_ran_is_one_rest
 	cr_assert_eq(applies("deployments"), 1);
 	cr_assert_eq(events_with("Restarted"), 1);
 	cr_assert_eq(events_with("Repaired"), 0);
+}
+
+/* With any request failing in any way: one new template, nothing twice. */
+Test(ctl_cluster_inputs, a_rotation_under_faults_ends_the_same)
+{
+	for (int fault = FAKE_FAULT_409; fault <= FAKE_FAULT_SILENCE; fault++) {
+		cleanup_free char *was = NULL;
+
+		world_stop(&w);
+		world_start(&w);
+		tls("QQ==", "Qg==", "Qw==");
+		install(TLS_SPEC);
+		was = xstrdup(noted("tls-hash"));
+		fake_transport_fault(w.life->f, (enum fake_fault)fault, 2);
+		tls("RA==", "RQ==", "Qw==");
+		world_run(&w, HOUR);
+		cr_assert_str_neq(noted("tls-hash"), was, "fault %d", fault);
+		cr_assert_eq(json_get_int(world_get(&w, &kobj_deployment, DEPLOY),
+				     "metadata/generation", 0),
+			2, "fault %d", fault);
+	}
 }
 
 Test(ctl_cluster_inputs, a_certificate_that_is_gone_or_half_restarts_nothing)
@@ -532,6 +557,34 @@ Test(ctl_cluster_inputs, a_rust_installation_is_taken_over_with_its_keys)
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 }
 
+Test(ctl_cluster_inputs, the_old_deployment_goes_on_while_a_new_one_could_not_start)
+{
+	rust_leaves();
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-auth");
+	fake_api_put(w.api, &kobj_secret, NS,
+		"{\"metadata\":{\"name\":\"trustee-auth\"},\"data\":{\"private.key\":\"QQ==\"}}");
+	signer("trustee-token", 3650, NULL);
+	fake_api_merge(
+		w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"trusteeSecret\":\"my-tls\"}}");
+	world_boot(&w, "c");
+	world_run(&w, HOUR);
+	cr_assert(mounts(ID_A) && strstr(installed_message(), "trustee-token"));
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token");
+	world_run(&w, HOUR);
+	cr_assert(mounts(ID_A) && strstr(installed_message(), "trustee-auth"));
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-auth");
+	world_run(&w, HOUR);
+	cr_assert(mounts(ID_A) && strstr(installed_message(), "my-tls"));
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Installing");
+	fake_transport_forget(w.life->f);
+	world_run(&w, 2 * HOUR);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	tls("QQ==", "Qg==", "Qw==");
+	world_run(&w, 60000);
+	cr_assert(!mounts(ID_A) && mounts("my-tls"));
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+}
+
 /* What the new Pod mounts is there before the old one goes: that is the whole gap. */
 Test(ctl_cluster_inputs, the_old_deployment_goes_when_all_else_is_in_place)
 {
@@ -553,6 +606,24 @@ Test(ctl_cluster_inputs, the_old_deployment_goes_when_all_else_is_in_place)
 			cr_assert(deleted == 0 || str_eq(r->method, "GET"));
 	}
 	cr_assert(deleted && applied > deleted);
+}
+
+Test(ctl_cluster_inputs, nobodys_deployment_of_that_form_is_a_conflict)
+{
+	uint64_t rv;
+
+	fake_api_put(w.api, &kobj_deployment, NS,
+		"{\"metadata\":{\"name\":\"" DEPLOY "\"}," RUST_DEPLOYMENT "}");
+	world_cluster(&w, "tec", SPEC);
+	world_boot(&w, "cma");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	cr_assert(mounts(ID_A));
+	cr_assert_eq(fake_transport_count(w.life->f, "delete", NULL), 0);
+	cr_assert_eq(applies("deployments"), 0);
+	rv = fake_api_rv(w.api);
+	reboot();
+	cr_assert_eq(fake_api_rv(w.api), rv);
 }
 
 Test(ctl_cluster_inputs, another_owners_deployment_of_that_form_stays)
