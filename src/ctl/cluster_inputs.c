@@ -21,8 +21,8 @@
 #include "tec/pki/key.h"
 
 #define MEMBER_MAX 65536
-/* Later than this the queue looks again by itself. */
-#define SOON_S 3600
+/* What is further away than this need not be armed: the queue looks again each hour by itself. */
+#define SOON_S 7200
 
 static const char *const token_data[2] = {"key.pem", "cert.pem"};
 
@@ -225,7 +225,7 @@ void cluster_look_plan(struct ctl_cluster *c, struct cluster_look *l)
 	const struct cluster_signer *s = o ? signer_find(c, render_token_number(p->name)) : NULL;
 	int64_t again_s = p->again_s - clock_wall_s();
 
-	if (again_s < SOON_S)
+	if (again_s <= SOON_S)
 		cluster_recheck(l, again_s > 1 ? (uint64_t)again_s * 1000 : 1000);
 	if (p->what == RENDER_TOKEN_MAKE && !s)
 		cluster_want(

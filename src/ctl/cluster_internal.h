@@ -91,6 +91,7 @@ struct cluster_look {
 	unsigned number;      /* ... when it is a signer */
 	const char *conflict; /* name of an object that is not ours; NULL: none */
 	const char *waits;    /* ... that is being deleted */
+	const char *missing;  /* a Secret: until it is there another operator's Trustee goes on */
 	uint32_t recheck_ms;
 	struct kobj_cond_want want[CLUSTER_N_CONDS];
 };

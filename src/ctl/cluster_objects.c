@@ -198,6 +198,23 @@ void cluster_want(struct cluster_look *l, enum ctl_cluster_do d, unsigned object
 }
 
 /*
+ * Is this not to be done to the Deployment? It is not written to mount somebody else's signer, and
+ * one that runs does not go before everything is there with which a new one starts.
+ */
+static bool held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_cluster_do d)
+{
+	const char *tls = l->c->trustee_secret;
+
+	if (d == CTL_CLUSTER_APPLY)
+		return !c->inputs.plan.n_use;
+	if (d != CTL_CLUSTER_DELETE)
+		return false;
+	if (tls && !ctl_secret(c->env, tls))
+		l->missing = tls;
+	return !c->inputs.plan.n_use || l->conflict || l->missing;
+}
+
+/*
  * First what is rendered from is read, then a signer is made if there is none at all. A further
  * signer has time: it comes behind everything that is missing or was changed.
  */
@@ -215,9 +232,8 @@ void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l)
 		if (external && cluster_objects[i].of_trustee)
 			continue;
 		d = look_object(c, l, i);
-		if (d == CTL_CLUSTER_APPLY && is_deployment(i) && !c->inputs.plan.n_use)
-			d = CTL_CLUSTER_NOTHING; /* it would mount a signer that is not ours */
-		cluster_want(l, d, i, 0);
+		if (!is_deployment(i) || !held(c, l, d))
+			cluster_want(l, d, i, 0);
 	}
 	if (planned && !bare)
 		cluster_look_plan(c, l);
@@ -301,9 +317,10 @@ static void judge(
 	}
 	if (is_deployment(i))
 		cluster_inputs_saw_deployment(c, o); /* before anything is rendered from it */
-	if (is_deployment(i) && str_eq(kobj_owner_controller(o), cluster->uid) &&
-		render_trustee_deployment_is_foreign(o)) {
-		cluster_set_rv(&k->foreign_rv, o);
+	if (is_deployment(i) && render_trustee_deployment_is_foreign(o)) {
+		/* Ours is deleted and made anew; nobody's is neither deleted nor applied over. */
+		fits = str_eq(kobj_owner_controller(o), cluster->uid);
+		cluster_set_rv(fits ? &k->foreign_rv : &k->conflict_rv, o);
 		return;
 	}
 	want = t->render(c, model_cluster(cluster));

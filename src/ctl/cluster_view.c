@@ -94,6 +94,11 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 			"%s exists and belongs to somebody else (another owner or another content). It is not touched. Delete it, "
 			"and it is made as it should be.",
 			l->conflict);
+	} else if (!c->problem[0] && l->missing) {
+		r = CLUSTER_INSTALLING;
+		strbuf_addf(&text,
+			"Secret %s (trusteeSecret) does not exist. Trustee is another operator's and goes on until it does.",
+			l->missing);
 	} else if (c->problem[0] || l->waits || l->v.todo) {
 		r = CLUSTER_INSTALLING;
 		if (c->problem[0])

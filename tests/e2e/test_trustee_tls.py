@@ -47,8 +47,7 @@ def test_a_rotated_certificate_is_one_new_generation(cp, ns, start_operator, tmp
     mark = cp.audit.mark()
     spine.delete(cp, ns, "secrets", "trustee-tls")
     settled(cp, ns)
-    op.stop()
-    start_operator(ns)
+    op.restart()
     settled(cp, ns)
     assert deployment(cp, ns)["metadata"]["generation"] == 2
     assert restarts(cp, ns, mark) == []
