@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """ApprovedImages on a real API server: approve -> Job (played here) -> Committed -> reference values
--> a second image -> four combinations -> revoke -> gone. No registry is reached, so the operator
-takes the Job's way."""
+-> a second image -> four combinations -> revoke -> gone. The registry has no such image, so the
+operator takes the Job's way at once."""
 
 import copy
+import functools
 import hashlib
+import http.server
 import json
+import threading
 
 import pytest
 
@@ -16,6 +19,22 @@ from teckinds import GROUP, made
 FINALIZER = f"finalizer.approved-image.{GROUP}"
 PCRS = "compute-pcrs"
 ZERO = bytes(32)
+
+
+class _NoImages(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_error(404)
+
+    def log_message(self, *_):
+        pass
+
+
+@functools.cache
+def registry():
+    """host:port of one that answers 404 until the tests end."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NoImages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"127.0.0.1:{server.server_port}"
 
 
 def digest(text):
@@ -50,7 +69,7 @@ PCR14 = register(14, [("Pcr14MokList", "EV_IPL", digest("mok")),
 
 
 def reference(name):
-    return f"registry.invalid/os/{name}@sha256:{digest(name)}"
+    return f"{registry()}/os/{name}@sha256:{digest(name)}"
 
 
 def entry(name):
@@ -120,7 +139,7 @@ def commit(cp, ns, name):
 @pytest.fixture(name="running")
 def _running(cp, ns, start_operator):
     spine.make_cluster(cp, ns)
-    op = start_operator(ns)
+    op = start_operator(ns, "--insecure-registry", registry())
     spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
     return op
 
