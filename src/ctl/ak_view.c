@@ -449,7 +449,9 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the one that is wrong.",
 			l->taken_by->name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
-	} else if (v->declared && v->far == KBS_FAR_PRESENT) {
+	} else if (v->declared && (v->far == KBS_FAR_PRESENT ||
+					  (ctl_asking(env) && l->ak->cond[AK_DELIVERED].status ==
+								      KOBJ_COND_TRUE))) {
 		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
 	} else {
 		snprintf(text, sizeof(text), "%s%.500s",

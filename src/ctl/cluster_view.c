@@ -131,10 +131,10 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 	kbs_sync_counts(c->env->sync, &declared, &confirmed, &revoking);
 	state = kbs_sync_state(c->env->sync);
 	synced = state == KBS_TARGET_IN_SYNC && confirmed == declared && revoking == 0;
-	r = synced                        ? CLUSTER_SYNCED
-	    : state == KBS_TARGET_REFUSED ? CLUSTER_REFUSED
-	    : state == KBS_TARGET_WAITING ? CLUSTER_NOT_AVAILABLE
-					  : CLUSTER_POPULATING;
+	r = synced                                                          ? CLUSTER_SYNCED
+	    : state == KBS_TARGET_REFUSED                                   ? CLUSTER_REFUSED
+	    : state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC ? CLUSTER_POPULATING
+									    : CLUSTER_NOT_AVAILABLE;
 	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
 		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
 		"%s%s%zu of %zu values are confirmed, %zu wait to be revoked.",
@@ -161,6 +161,9 @@ static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
 	for (int i = 0; i < CLUSTER_N_CONDS; i++)
 		if (i != (int)t && !kobj_cond_same(&have[i], &l->want[i], 1, generation))
 			return false;
+	if (ctl_asking(c->env) && have[t].status == KOBJ_COND_TRUE &&
+		have[t].observed_generation == generation)
+		return true; /* what comes of it wakes us */
 	if (have[t].status != l->want[t].status || !str_eq(have[t].reason, l->want[t].reason) ||
 		have[t].observed_generation != generation || now >= due)
 		return false;

@@ -47,6 +47,11 @@ bool ctl_administered(const struct ctl_env *env)
 	       k8s_cache_find(env->configmaps, CTL_TRUSTEE_MEMORY);
 }
 
+bool ctl_asking(const struct ctl_env *env)
+{
+	return kbs_sync_state(env->sync) == KBS_TARGET_ASKING;
+}
+
 enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name)
 {
 	enum kbs_far far = kbs_sync_far(env->sync, sort, name);

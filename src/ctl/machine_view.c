@@ -321,7 +321,8 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 	else if (l->want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		want(l, c, false, MACHINE_WAITING,
 			"Waits for the disk key and an approved AttestationKey.");
-	else if (l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT)
+	else if ((l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT) ||
+		 (ctl_asking(env) && l->m->cond[c].status == KOBJ_COND_TRUE))
 		want(l, c, true, MACHINE_DELIVERED_OK,
 			"Every administered Trustee has key and identity.");
 	else

@@ -53,8 +53,9 @@ static enum kbs_target_state told_as(enum kbs_push_state s)
 		return KBS_TARGET_POPULATING;
 	case KBS_PUSH_IN_SYNC:
 		return KBS_TARGET_IN_SYNC;
-	case KBS_PUSH_UNREACHABLE:
 	case KBS_PUSH_PROBING:
+		return KBS_TARGET_ASKING;
+	case KBS_PUSH_UNREACHABLE:
 		break;
 	}
 	return KBS_TARGET_WAITING;

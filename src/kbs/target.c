@@ -283,9 +283,10 @@ void kbs_sync_target_says(
 /* Worst first. */
 enum kbs_target_state kbs_sync_state(const struct kbs_sync *s)
 {
-	static const int badness[] = {[KBS_TARGET_REFUSED] = 3,
-		[KBS_TARGET_WAITING] = 2,
-		[KBS_TARGET_POPULATING] = 1,
+	static const int badness[] = {[KBS_TARGET_REFUSED] = 4,
+		[KBS_TARGET_WAITING] = 3,
+		[KBS_TARGET_POPULATING] = 2,
+		[KBS_TARGET_ASKING] = 1,
 		[KBS_TARGET_IN_SYNC] = 0};
 	enum kbs_target_state worst = s->targets ? KBS_TARGET_IN_SYNC : KBS_TARGET_WAITING;
 

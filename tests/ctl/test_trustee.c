@@ -147,6 +147,22 @@ Test(ctl_trustee, a_restart_sends_nothing)
 	cr_assert_eq(fake_kbs_requests(kbs), 1, "%zu", fake_kbs_requests(kbs));
 	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), 1);
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
+	/* nor does it write what it takes back a moment later */
+	cr_assert_eq(fake_transport_writes(w.life->f), 0, "%zu", fake_transport_writes(w.life->f));
+}
+
+Test(ctl_trustee, after_a_restart_without_an_answer_nobody_knows)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	world_kill(&w);
+	fake_kbs_down(kbs, true);
+	world_boot(&w, NULL);
+	world_run(&w, 20000);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "False");
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "key", "Delivered"), "False");
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
 }
 
 Test(ctl_trustee, nothing_is_revoked_while_it_is_away)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ApprovedImages on a real API server: approve -> Job (played here) -> Committed -> reference values
--> a second image -> four combinations -> revoke -> gone. The registry has no such image, so the
-operator takes the Job's way at once."""
+-> a second image -> four combinations -> revoke -> gone, on the API server and in the broker. The
+registry has no such image, so the operator takes the Job's way at once."""
 
 import copy
 import functools
@@ -13,9 +13,11 @@ import threading
 import pytest
 
 import spine
+import trustees
 from kubeapi import describe
 from teckinds import GROUP, made
 
+start_place = trustees.start_place
 FINALIZER = f"finalizer.approved-image.{GROUP}"
 PCRS = "compute-pcrs"
 ZERO = bytes(32)
@@ -144,7 +146,26 @@ def _running(cp, ns, start_operator):
     return op
 
 
-def test_from_approval_to_four_combinations_and_back(cp, ns, running):
+@pytest.fixture(name="place")
+def _place(cp, ns, start_operator, start_place):
+    """The broker of an operator that is running."""
+    place = start_place()
+    trustees.managed(cp, ns, place)
+    start_operator(ns, "--kbs-url", place.url, "--insecure-registry", registry())
+    trustees.synced(cp, ns)
+    return place
+
+
+def boots_of(place, stored=False):
+    """{name: value} of the boot sets in the broker; STORED: tombstones too."""
+    found = place.kbs.dump()["reference_values"]
+    return {name: v["value"] for name, v in found.items()
+            if name.startswith("boot.") and (stored or v["value"] is not None)}
+
+
+def test_from_approval_to_four_combinations_and_back(cp, ns, place):
+    assert place.values() == {"tpm_pcr14": [], "tpm_pcr4": [], "tpm_pcr7": [], "tpm_svn": ["1"],
+                              "trusted_aks": []}
     job = approve(cp, ns, "a")
     image = spine.wait_condition(cp, ns, "ai", "a", "Committed", "Computing")
     assert image["metadata"]["finalizers"] == [FINALIZER]
@@ -163,6 +184,8 @@ def test_from_approval_to_four_combinations_and_back(cp, ns, running):
     assert arrays == {"tpm_pcr14": [PCR14["value"]], "tpm_pcr4": [pcr4("a", "a")["value"]],
                       "tpm_svn": ["1"]}
     assert boots == [boot("a", "a")]
+    cp.wait_for(lambda: boots_of(place) == {boot("a", "a"): {"images": ["a"]}}, 20, "the boot set in the broker")
+    assert {name: place.values()[name] for name in arrays} == arrays
 
     commit(cp, ns, "b")
     pairs = [(loader, kernel) for loader in "ab" for kernel in "ab"]
@@ -170,8 +193,12 @@ def test_from_approval_to_four_combinations_and_back(cp, ns, running):
     assert arrays["tpm_pcr4"] == sorted(pcr4(*p)["value"] for p in pairs)
     assert arrays["tpm_pcr14"] == [PCR14["value"]]
     assert boots == sorted(boot(*p) for p in pairs)
-    # Trustee's side belongs here: boot(*p) is {"images": [...]} for each of the four pairs.
+    four = {boot("a", "a"): {"images": ["a"]}, boot("b", "b"): {"images": ["b"]},
+            boot("a", "b"): {"images": ["a", "b"]}, boot("b", "a"): {"images": ["a", "b"]}}
+    cp.wait_for(lambda: boots_of(place) == four, 20, "four boot sets in the broker")
+    assert {name: place.values()[name] for name in arrays} == arrays
 
+    place.proxy.refuse()
     spine.delete(cp, ns, "ai", "a")
     image = spine.wait_condition(cp, ns, "ai", "a", "Committed", "Revoking")
     assert image["metadata"]["finalizers"] == [FINALIZER]
@@ -179,10 +206,27 @@ def test_from_approval_to_four_combinations_and_back(cp, ns, running):
                 "reference values without the image")
     # Not forgotten before a Trustee has confirmed that they are gone.
     assert values(cp, ns)[1] == sorted(boot(*p) for p in pairs)
-    # Trustee's side belongs here: three boot sets become null, then the image is gone and
-    # boot-sets.json names the fourth one only. Without a Trustee that answers, it goes with it:
+    assert boots_of(place) == four
+    place.proxy.listen()
+    cp.wait_for(lambda: not spine.read(cp, ns, "ai", "a"), 30, "the end of the image")
+    assert boots_of(place) == {boot("b", "b"): {"images": ["b"]}}
+    assert set(boots_of(place, stored=True)) == set(four), "a name without a tombstone"
+    assert place.values()["tpm_pcr4"] == [pcr4("b", "b")["value"]]
+    cp.wait_for(lambda: values(cp, ns)[1] == [boot("b", "b")], 20, "the record without what is gone")
+
+    spine.delete(cp, ns, "ai", "b")
+    cp.wait_for(lambda: not spine.read(cp, ns, "ai", "b"), 30, "the end of the other image")
+    assert boots_of(place) == {}
+    assert (place.values()["tpm_pcr4"], place.values()["tpm_pcr14"]) == ([], [])
+
+
+def test_without_a_trustee_images_go_with_their_cluster(cp, ns, running):
+    commit(cp, ns, "a")
+    spine.delete(cp, ns, "ai", "a")
+    image = spine.wait_condition(cp, ns, "ai", "a", "Committed", "Revoking")
+    assert image["metadata"]["finalizers"] == [FINALIZER]
     spine.delete(cp, ns, "tec", "tec")
-    cp.wait_for(lambda: not spine.items(cp, ns, "ai"), 60, "the end of both images")
+    cp.wait_for(lambda: not spine.items(cp, ns, "ai"), 60, "the end of the image")
 
 
 def test_what_is_settled_stays_and_a_restart_writes_nothing(cp, ns, running):

@@ -54,6 +54,7 @@ void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort
 	const uint8_t sha256[SHA256_LEN]);
 /* How a target is doing, for conditions: state and one sentence (copied). */
 enum kbs_target_state {
+	KBS_TARGET_ASKING, /* what it holds; nothing stands against it */
 	KBS_TARGET_WAITING,
 	KBS_TARGET_REFUSED,
 	KBS_TARGET_POPULATING,
@@ -61,7 +62,8 @@ enum kbs_target_state {
 };
 void kbs_sync_target_says(
 	struct kbs_sync *s, const char *target, enum kbs_target_state state, const char *why);
-/* The worst over all targets; WAITING when there is none. */
+/* The worst over all targets; WAITING when there is none. ASKING: all others are in step, and what
+ * was told before a restart may still be so. */
 enum kbs_target_state kbs_sync_state(const struct kbs_sync *s);
 /* One sentence for conditions: which Trustee is missing and why. Borrowed until the next call that
  * changes anything. */
