@@ -25,6 +25,49 @@ void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
 		DIE("SHA-256 of %zu bytes failed", len);
 }
 
+static EVP_MD_CTX *new_md(void)
+{
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+
+	if (!ctx)
+		DIE("no memory for a SHA-256 state");
+	return ctx;
+}
+
+void bytes_sha256_init(struct bytes_sha256_run *run)
+{
+	run->ctx = new_md();
+	if (EVP_DigestInit_ex(run->ctx, EVP_sha256(), NULL) != 1)
+		DIE("SHA-256 cannot be started");
+}
+
+void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len)
+{
+	if (len > 0 && EVP_DigestUpdate(run->ctx, data, len) != 1)
+		DIE("SHA-256 of %zu more bytes failed", len);
+}
+
+void bytes_sha256_copy(struct bytes_sha256_run *to, const struct bytes_sha256_run *from)
+{
+	to->ctx = new_md();
+	if (EVP_MD_CTX_copy_ex(to->ctx, from->ctx) != 1)
+		DIE("a SHA-256 state cannot be copied");
+}
+
+void bytes_sha256_end(struct bytes_sha256_run *run, uint8_t out[SHA256_LEN])
+{
+	unsigned int n = 0;
+
+	if (EVP_DigestFinal_ex(run->ctx, out, &n) != 1 || n != SHA256_LEN)
+		DIE("SHA-256 cannot be ended");
+}
+
+void bytes_sha256_fini(struct bytes_sha256_run *run)
+{
+	EVP_MD_CTX_free(run->ctx);
+	run->ctx = NULL;
+}
+
 void bytes_to_hex(const uint8_t *in, size_t len, char *out)
 {
 	static const char hex[] = "0123456789abcdef";

@@ -14,6 +14,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/net/addr.h"
+#include "tec/oci/registry.h"
 
 static const struct conf_option table[] = {
 	{"config", CONF_FILE, "FILE", NULL,
@@ -25,7 +26,16 @@ static const struct conf_option table[] = {
 		"The one namespace managed. Default: $POD_NAMESPACE, the context's, the service account's.",
 		false},
 	{"kbs-url", CONF_STRING, "URL", NULL,
-		"Where to connect to Trustee; changes nothing that is rendered. No effect in this version.",
+		"Where to connect to the cluster's Trustee instead of its Service; changes nothing that is rendered.",
+		false},
+	{"registry-mirror", CONF_STRING, "LIST", NULL,
+		"REGISTRY=HOST[:PORT][/PREFIX],...: hosts asked for a registry's images first, in this order.",
+		false},
+	{"insecure-registry", CONF_STRING, "LIST", NULL,
+		"HOST[:PORT],...: registries, mirrors and token servers spoken to in plain HTTP.",
+		false},
+	{"registry-auth", CONF_STRING, "FILE", NULL,
+		"Credentials of registries as in a Secret's .dockerconfigjson; reread for each image.",
 		false},
 	{"listen-register", CONF_STRING, "ADDR:PORT", "[::]:8000",
 		"Where nodes fetch their Ignition.", false},
@@ -114,6 +124,55 @@ static int read_listen(struct options *o, const char *name, const char **out, st
 	return 0;
 }
 
+static int check_mirror(const char *text, struct err *err)
+{
+	struct oci_mirror unused;
+
+	return oci_mirror_parse(text, &unused, err);
+}
+
+static int check_host(const char *text, struct err *err)
+{
+	if (!oci_host_valid(text, strlen(text)))
+		return err_set(err, ERR_INVALID, "\"%s\" is not host[:port]", text);
+	return 0;
+}
+
+/* Blanks around an item are allowed, an empty item is not. */
+static int read_list(struct options *o, const char *name, int (*check)(const char *, struct err *),
+	struct options_list *out, struct err *err)
+{
+	const char *text = conf_str(o->conf, name);
+	char *rest, *item;
+
+	if (!text || !*text)
+		return 0;
+	rest = out->text = xstrdup(text);
+	while ((item = strsep(&rest, ","))) {
+		item += strspn(item, " ");
+		item[strcspn(item, " ")] = '\0';
+		if (check(item, err) < 0)
+			return err_wrap(err, "--%s", name);
+		out->items = xreallocarray(out->items, out->n + 1, sizeof(*out->items));
+		out->items[out->n++] = item;
+	}
+	return 0;
+}
+
+static void list_fini(struct options_list *l)
+{
+	free(l->text);
+	free(l->items);
+}
+
+static int read_registries(struct options *o, struct err *err)
+{
+	o->registry_auth = conf_str(o->conf, "registry-auth");
+	if (read_list(o, "registry-mirror", check_mirror, &o->registry_mirrors, err) < 0)
+		return -1;
+	return read_list(o, "insecure-registry", check_host, &o->insecure_registries, err);
+}
+
 static int read_values(struct options *o, struct err *err)
 {
 	uint64_t n;
@@ -134,7 +193,7 @@ static int read_values(struct options *o, struct err *err)
 		read_listen(o, "listen-health", &o->listen_health, err) < 0)
 		return -1;
 	if (read_rate(o, conf_str(o->conf, "rate-limit"), err) < 0 ||
-		read_role(o, conf_str(o->conf, "role"), err) < 0)
+		read_role(o, conf_str(o->conf, "role"), err) < 0 || read_registries(o, err) < 0)
 		return -1;
 	return read_log(o, err);
 }
@@ -179,6 +238,8 @@ enum options_result options_read(struct options *o, int argc, char *const argv[]
 
 void options_fini(struct options *o)
 {
+	list_fini(&o->registry_mirrors);
+	list_fini(&o->insecure_registries);
 	conf_free(o->conf);
 	o->conf = NULL;
 }

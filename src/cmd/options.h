@@ -12,12 +12,21 @@
 
 enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK };
 
+/* What stood between commas; owned. */
+struct options_list {
+	char *text; /* of which items are parts */
+	const char **items;
+	size_t n;
+};
+
 /* Strings are borrowed from conf. */
 struct options {
 	struct conf *conf;
 	const char *kubeconfig; /* NULL: in-cluster */
 	const char *namespace_; /* NULL: from POD_NAMESPACE, the context, the service account */
 	const char *kbs_url;
+	struct options_list registry_mirrors, insecure_registries;
+	const char *registry_auth; /* NULL: no credentials */
 	const char *listen_register, *listen_register_ak, *listen_health;
 	bool rate_on;
 	uint32_t rate_burst, rate_per_s;

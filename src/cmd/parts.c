@@ -15,13 +15,17 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/uuid.h"
+#include "tec/kbs/client.h"
+#include "tec/ctl/imagekinds.h"
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
 #include "tec/model/machine.h"
 #include "tec/model/secretobj.h"
 #include "tec/srv/metrics.h"
 
-#define DRAIN_MS            10000
+#define DRAIN_MS 10000
+/* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
+#define REPEAT_REVOKED_MS   (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /* In the order of enum parts_kind. */
@@ -32,16 +36,19 @@ static const struct {
 	unsigned n_indexes;
 	bool listeners; /* also needed in a role that only serves */
 	srv_metrics_state_fn state;
+	const char *labels; /* NULL: all objects */
 } kinds[PARTS_N_KINDS] = {
-	{&kobj_cluster, model_cluster_extract, model_cluster_index, 1, true, NULL},
+	{&kobj_cluster, model_cluster_extract, model_cluster_index, 1, true, NULL, NULL},
 	{&kobj_machine, model_machine_extract, model_machine_index, 1, true,
-		srv_metrics_machine_state},
-	{&kobj_ak, model_ak_extract, model_ak_index, 3, true, srv_metrics_ak_state},
-	{&kobj_image, model_image_extract, NULL, 0, false, NULL},
-	{&kobj_configmap, ctl_plain_extract, NULL, 0, false, NULL},
-	{&kobj_service, ctl_plain_extract, NULL, 0, false, NULL},
-	{&kobj_deployment, ctl_plain_extract, NULL, 0, false, NULL},
-	{&kobj_secret, model_secret_extract, NULL, 0, false, NULL},
+		srv_metrics_machine_state, NULL},
+	{&kobj_ak, model_ak_extract, model_ak_index, 3, true, srv_metrics_ak_state, NULL},
+	{&kobj_image, model_image_extract, NULL, 0, false, NULL, NULL},
+	{&kobj_configmap, ctl_configmap_extract, NULL, 0, false, NULL, NULL},
+	{&kobj_service, ctl_plain_extract, NULL, 0, false, NULL, NULL},
+	{&kobj_deployment, ctl_plain_extract, NULL, 0, false, NULL, NULL},
+	{&kobj_job, ctl_job_extract, NULL, 0, false, NULL, "app=compute-pcrs"},
+	{&kobj_pod, ctl_pod_extract, ctl_pod_index, 1, false, NULL, "app in (kbs,compute-pcrs)"},
+	{&kobj_secret, model_secret_extract, NULL, 0, false, NULL, NULL},
 };
 
 static void consider(void *arg);
@@ -136,6 +143,7 @@ int parts_watch(struct parts *p, struct err *err)
 			.gvk = kinds[i].gvk,
 			.ns = p->ns,
 			.extract = kinds[i].extract,
+			.label_selector = kinds[i].labels,
 			.secret = i == PARTS_SECRETS,
 		};
 
@@ -181,6 +189,30 @@ static void make_lease(struct parts *p)
 	p->ctl_api->may_write_arg = p->lease;
 }
 
+/* ctl/trustee's door to a server. */
+static struct kbs_transport *connect_to_trustee(
+	void *arg, const struct ctl_kbs_place *place, struct err *err)
+{
+	struct parts *p = arg;
+	struct kbs_client_conf conf = {
+		.url = place->url, .connect_to = place->connect_to, .admin = place->admin};
+	struct kbs_transport *t;
+
+	if (place->ca) {
+		conf.tls = httpc_tls_new(
+			secret_peek(place->ca), secret_len(place->ca), NULL, 0, NULL, 0, NULL, err);
+		if (!conf.tls)
+			return NULL;
+	}
+	t = kbs_client_new(p->loop, p->http, &conf, err);
+	httpc_tls_unref(conf.tls);
+	if (t && p->lease) {
+		t->may_send = k8s_lease_may_write;
+		t->may_send_arg = p->lease;
+	}
+	return t;
+}
+
 int parts_control(struct parts *p, struct err *err)
 {
 	struct render_images images = {
@@ -197,6 +229,9 @@ int parts_control(struct parts *p, struct err *err)
 	p->ctl_events = k8s_events_new(
 		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->sync = kbs_sync_new();
+	p->labels = labels_new(p->loop, p->http, p->options, err);
+	if (!p->labels)
+		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
 		.api = p->ctl_api,
@@ -209,13 +244,23 @@ int parts_control(struct parts *p, struct err *err)
 		.configmaps = p->cache[PARTS_CONFIGMAPS],
 		.services = p->cache[PARTS_SERVICES],
 		.deployments = p->cache[PARTS_DEPLOYMENTS],
+		.jobs = p->cache[PARTS_JOBS],
+		.pods = p->cache[PARTS_PODS],
 		.sync = p->sync,
 		.events = p->ctl_events,
 		.images_ref = images,
+		.image_label = labels_image,
+		.image_label_arg = p->labels,
+		.kbs_connect = connect_to_trustee,
+		.kbs_connect_arg = p,
+		.kbs_url = p->options->kbs_url,
+		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
+	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
+	p->image = ctl_image_new(&p->env);
 	if (p->options->leader_elect)
 		make_lease(p);
 	return 0;
@@ -324,9 +369,11 @@ static void controllers_on(struct parts *p)
 	p->controllers_on = true;
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu",
 		k8s_cache_count(p->cache[PARTS_MACHINES]), k8s_cache_count(p->cache[PARTS_AKS]));
+	ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
 	ctl_cluster_on(p->cluster);
 	ctl_machine_on(p->machine);
 	ctl_ak_on(p->ak);
+	ctl_image_on(p->image);
 }
 
 static void controllers_off(struct parts *p)
@@ -336,6 +383,8 @@ static void controllers_off(struct parts *p)
 	ctl_cluster_off(p->cluster);
 	ctl_machine_off(p->machine);
 	ctl_ak_off(p->ak);
+	ctl_image_off(p->image);
+	ctl_trustee_off(p->trustee); /* forgets what was declared */
 }
 
 static void consider_controllers(struct parts *p)
@@ -462,11 +511,14 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	k8s_lease_free(p->lease);
+	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
+	ctl_image_free(p->image);
 	ctl_ak_free(p->ak);
 	ctl_machine_free(p->machine);
 	ctl_cluster_free(p->cluster);
 	for (i = 0; i < PARTS_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
+	labels_free(p->labels);
 	kbs_sync_free(p->sync);
 	k8s_events_free(p->ctl_events);
 	k8s_events_free(p->events);

@@ -6,13 +6,16 @@
 #ifndef TEC_CMD_PARTS_H
 #define TEC_CMD_PARTS_H
 
+#include "labels.h"
 #include "options.h"
 
 #include "tec/base/err.h"
 #include "tec/ctl/ak.h"
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/env.h"
+#include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/trustee.h"
 #include "tec/k8s/client.h"
 #include "tec/k8s/lease.h"
 #include "tec/k8s/watch.h"
@@ -31,6 +34,8 @@ enum parts_kind {
 	PARTS_CONFIGMAPS,
 	PARTS_SERVICES,
 	PARTS_DEPLOYMENTS,
+	PARTS_JOBS,
+	PARTS_PODS,    /* of Trustee and of the Jobs */
 	PARTS_SECRETS, /* only while leader: no other replica holds keys */
 	PARTS_N_KINDS,
 };
@@ -46,10 +51,13 @@ struct parts {
 	struct k8s_watch *watch[PARTS_N_KINDS];
 	struct k8s_events *events, *ctl_events;
 	struct kbs_sync *sync;
+	struct labels *labels; /* what registries say of images */
 	struct ctl_env env;
+	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;
 	struct ctl_ak *ak;
+	struct ctl_image *image;
 	bool controllers_on;
 	struct k8s_lease *lease;
 	struct srv_certs *certs;

@@ -324,6 +324,8 @@ static void look_far(
 		 * this one is there. */
 		l->taken_by = holder;
 		l->v.name_taken = l->ak && is_taken(env, l, holder);
+		if (l->v.name_taken) /* until it is free */
+			wait_for(l, act, l->identity);
 		return;
 	}
 	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);
@@ -447,14 +449,16 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the one that is wrong.",
 			l->taken_by->name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
-	} else if (v->declared && v->far == KBS_FAR_PRESENT) {
+	} else if (v->declared && (v->far == KBS_FAR_PRESENT ||
+					  (ctl_asking(env) && l->ak->cond[AK_DELIVERED].status ==
+								      KOBJ_COND_TRUE))) {
 		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
 	} else {
 		snprintf(text, sizeof(text), "%s%.500s",
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
 				? "Waits until Trustee has confirmed that an earlier key is gone. "
 				: "",
-			kbs_sync_why(env->sync));
+			kbs_sync_lacking(env->sync, KBS_REFVALUE, l->identity));
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
 	}
 }

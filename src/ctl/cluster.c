@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: look, decide one thing, do it, return. Beside it, which Trustee is
- * administered is kept here: as long as a cluster is served, and after that for as long as its
- * Deployment may still run, so that nothing it holds is believed gone too early.
+ * TrustedExecutionCluster: look, decide one thing, do it, return.
  */
 #include "config.h"
 
@@ -16,57 +14,8 @@
 #include "tec/base/mem.h"
 
 #define DO(code)     ((enum ctl_cluster_do)((code)&0xff))
-#define OBJECT(code) ((unsigned)(code) >> 8)
-
-/* ---- which Trustee */
-
-static void target_drop(struct ctl_cluster *c)
-{
-	if (c->target.name)
-		kbs_sync_target_remove(c->env->sync, c->target.name);
-	free(steal_ptr(&c->target.name));
-	free(steal_ptr(&c->target.uid));
-}
-
-static void target_set(struct ctl_cluster *c, const char *uid, const char *name, bool external)
-{
-	c->target.external = external;
-	if (str_eq(c->target.name, name) && str_eq(c->target.uid, uid))
-		return;
-	target_drop(c); /* another cluster's Trustee of the same name holds nothing of what was
-			   confirmed */
-	c->target.name = xstrdup(name);
-	c->target.uid = xstrdup(uid);
-	kbs_sync_target_add(c->env->sync, name);
-	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(name));
-}
-
-static void retarget(void *arg)
-{
-	struct ctl_cluster *c = arg;
-	const struct model_cluster *served = ctl_env_cluster(c->env);
-	size_t declared, confirmed, revoking;
-
-	if (!c->on)
-		return;
-	if (served) {
-		target_set(c, served->obj.uid,
-			served->public_trustee_addr ? served->public_trustee_addr : "kbs-service",
-			served->deploy == MODEL_DEPLOY_EXTERNAL);
-		return;
-	}
-	if (ctl_administered(c->env)) { /* a Deployment is left, of a cluster that went before we
-					   started, perhaps */
-		if (!c->target.name)
-			target_set(c, NULL, "kbs-service", false);
-		return;
-	}
-	kbs_sync_counts(c->env->sync, &declared, &confirmed, &revoking);
-	if (c->target.name && !(c->target.external && (declared || revoking))) {
-		log_info(NULL, "Trustee is gone", "trustee=%s", log_esc(c->target.name));
-		target_drop(c);
-	}
-}
+#define OBJECT(code) ((unsigned)(code) >> 8 & 0xff)
+#define NUMBER(code) ((unsigned)(code) >> 16)
 
 /* ---- the step */
 
@@ -83,6 +32,18 @@ static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct k
 		w->message);
 }
 
+/* For people: what an act is about. */
+static const char *what_of(int doing, char out[RENDER_TOKEN_NAME_SIZE])
+{
+	enum ctl_cluster_do d = DO(doing);
+
+	if (d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR)
+		return "TrustedExecutionCluster";
+	return OBJECT(doing) < CLUSTER_N_OBJECTS
+		       ? cluster_objects[OBJECT(doing)].name
+		       : cluster_input_name(OBJECT(doing), NUMBER(doing), out);
+}
+
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_act *a = arg;
@@ -92,9 +53,13 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	enum ctl_cluster_do d = DO(a->doing);
 	struct err none = ERR_INIT;
 	bool fine = !err_is_set(err);
+	char name[RENDER_TOKEN_NAME_SIZE];
 
 	if (d != CTL_CLUSTER_APPLY_STATUS && d != CTL_CLUSTER_MIRROR) {
-		fine = cluster_object_done(c, cluster, d, OBJECT(a->doing), err, r);
+		fine = OBJECT(a->doing) < CLUSTER_N_OBJECTS
+			       ? cluster_object_done(c, cluster, d, OBJECT(a->doing), err, r)
+			       : cluster_input_done(
+					 c, cluster, d, OBJECT(a->doing), NUMBER(a->doing), err, r);
 	} else if (fine) {
 		ctl_take_answer(c->env->clusters, model_cluster_extract, r->object, false);
 		if (d == CTL_CLUSTER_APPLY_STATUS)
@@ -106,10 +71,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (!fine) {
 		struct err told = *err;
 
-		err_wrap(&told, "%s",
-			d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR
-				? "TrustedExecutionCluster"
-				: cluster_objects[OBJECT(a->doing)].name);
+		err_wrap(&told, "%s", what_of(a->doing, name));
 		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
 	}
 	free(steal_ptr(&a->want));
@@ -144,10 +106,11 @@ static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 	struct err err = ERR_INIT;
 	struct op *op;
 
-	if (!ctl_act_begin(a, (int)d | (own ? 0 : (int)(l->object << 8))))
+	if (!ctl_act_begin(a, (int)d | (own ? 0 : (int)(l->object << 8 | l->number << 16))))
 		return ctl_retry(0, "an act had no visible effect yet");
-	op = own ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
-		 : cluster_start_object(c, a, l, d, on_done, &err);
+	op = own                             ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
+	     : l->object < CLUSTER_N_OBJECTS ? cluster_start_object(c, a, l, d, on_done, &err)
+					     : cluster_start_input(c, a, l, d, on_done, &err);
 	if (!op) {
 		log_err(LOG_ERROR, NULL, "a key pair cannot be made", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
@@ -183,7 +146,8 @@ struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key 
 	ctl_act_drop(a);
 	if (!l.v.found)
 		ctl_runner_forget(c->runner, key->name);
-	return l.recheck_ms ? ctl_retry(l.recheck_ms, "counts are written later") : ctl_settled();
+	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due by time alone")
+			    : ctl_settled();
 }
 
 static struct queue_next step(void *self, const struct kobj_key *key)
@@ -216,8 +180,6 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	if (!was || !now || !str_eq(was->uid, now->uid) ||
 		was->deleting != now->deleting) /* another one may be served */
 		k8s_cache_each(c->env->clusters, wake_one, c);
-	if (c->on)
-		retarget(c);
 }
 
 static void map_object(struct ctl_cluster *c, const struct kobj_gvk *gvk, const struct kobj *o)
@@ -239,11 +201,7 @@ static void map_service(void *self, const struct kobj *was, const struct kobj *n
 
 static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
 {
-	struct ctl_cluster *c = self;
-
-	map_object(c, &kobj_deployment, was ? was : now);
-	if (c->on && !now)
-		retarget(c);
+	map_object(self, &kobj_deployment, was ? was : now);
 }
 
 /* Ours, or one that spec names: its absence is told. */
@@ -254,30 +212,30 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	const struct model_cluster *s;
 
 	map_object(c, &kobj_secret, o);
-	if ((was && now) || !(s = ctl_env_cluster(c->env)))
+	if (render_token_number(o->name)) {
+		cluster_inputs_saw_secret(c, o->name);
+		wake_served(c);
+	}
+	s = ctl_env_cluster(c->env);
+	if (s && str_eq(s->trustee_secret, o->name))
+		wake_served(c); /* its content counts as well */
+	if ((was && now) || !s)
 		return;
 	for (unsigned i = 0; i < s->n_servers; i++)
 		if (str_eq(s->server_ca[i], o->name))
 			wake_served(c);
-	if (str_eq(s->trustee_secret, o->name) || str_eq(s->register_secret, o->name) ||
-		str_eq(s->ak_secret, o->name))
+	if (str_eq(s->register_secret, o->name) || str_eq(s->ak_secret, o->name))
 		wake_served(c);
 }
 
-/* Counts may wait a second; whether a Trustee is still needed is looked at outside of the call that
- * told us. */
+/* Counts may wait a second. */
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_cluster *c = arg;
-	const struct model_cluster *served;
+	const struct model_cluster *served = c->on ? ctl_env_cluster(c->env) : NULL;
 
-	if (!c->on)
-		return;
-	served = ctl_env_cluster(c->env);
 	if (served)
 		ctl_runner_wake_after(c->runner, served->obj.name, 1000);
-	else
-		defer_call(&c->retarget, c->env->loop, retarget, c);
 }
 
 /* ---- life */
@@ -300,11 +258,9 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 
 static void forget_all(struct ctl_cluster *c)
 {
-	defer_cancel(&c->retarget);
 	ctl_acts_clear(&c->acts);
 	cluster_known_reset(c, NULL);
-	free(steal_ptr(&c->target.name));
-	free(steal_ptr(&c->target.uid));
+	cluster_inputs_fini(c);
 }
 
 void ctl_cluster_free(struct ctl_cluster *c)
@@ -324,7 +280,6 @@ void ctl_cluster_on(struct ctl_cluster *c)
 		return;
 	c->on = true;
 	c->status_ms = clock_boot_ms();
-	retarget(c); /* before any controller asks what Trustee may hold */
 	ctl_runner_on(c->runner);
 }
 
@@ -333,6 +288,4 @@ void ctl_cluster_off(struct ctl_cluster *c)
 	c->on = false;
 	ctl_runner_off(c->runner);
 	forget_all(c);
-	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
-	kbs_sync_reset(c->env->sync);
 }

@@ -23,7 +23,8 @@
 #include "tec/model/secretobj.h"
 #include "tec/rats/names.h"
 
-#define CTL_WAIT_MAX 4
+#define CTL_WAIT_MAX       4
+#define CTL_TRUSTEE_MEMORY "tec-trustees" /* ConfigMap */
 
 /* What a live answer showed of one object: proof that the cached version with this rv is current.
  * Owned strings. */
@@ -123,6 +124,9 @@ unsigned ctl_cond_changes(
 bool ctl_administered(const struct ctl_env *env);
 /* kbs_sync_far, but NONE only when no Trustee is administered indeed. */
 enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name);
+/* Trustee is being asked what it holds, as after every start: a condition that says that something
+ * is there is not taken back before the answer. */
+bool ctl_asking(const struct ctl_env *env);
 static inline bool ctl_far_gone(enum kbs_far far)
 {
 	return far == KBS_FAR_ABSENT || far == KBS_FAR_NONE;

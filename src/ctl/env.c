@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/json.h"
 #include "tec/kobj/subset.h"
 #include "tec/pki/spki.h"
 
@@ -31,6 +32,8 @@ struct kobj *ctl_plain_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(&pack, offsetof(struct ctl_plain, owner_uid), kobj_owner_controller(o));
 	kobj_pack_str(&pack, offsetof(struct ctl_plain, render_hash),
 		kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION));
+	kobj_pack_str(
+		&pack, offsetof(struct ctl_plain, cluster_ip), json_get_str(o, "spec/clusterIP"));
 	return kobj_pack_finish(&pack, &p, sizeof(p));
 }
 
@@ -39,7 +42,14 @@ bool ctl_administered(const struct ctl_env *env)
 	const struct ctl_plain *d =
 		(const struct ctl_plain *)k8s_cache_find(env->deployments, "trustee-deployment");
 
-	return ctl_env_cluster(env) || (d && (d->owner_uid || d->render_hash));
+	/* Memory of servers outside goes when they are clean. */
+	return ctl_env_cluster(env) || (d && (d->owner_uid || d->render_hash)) ||
+	       k8s_cache_find(env->configmaps, CTL_TRUSTEE_MEMORY);
+}
+
+bool ctl_asking(const struct ctl_env *env)
+{
+	return kbs_sync_state(env->sync) == KBS_TARGET_ASKING;
 }
 
 enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name)

@@ -168,6 +168,8 @@ static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 		return;
 	}
 	if (sort == KBS_REFVALUE) {
+		if (!rats_is_identity_name(name))
+			return;
 		holder = kbs_sync_holder(c->env->sync, sort, name);
 		wake_id(c, holder ? model_ak(holder)->uuid : NULL);
 	} else if (path_id(name, id)) {

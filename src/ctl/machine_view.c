@@ -127,21 +127,26 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 	l->v.far_ids = KBS_FAR_NONE;
 	for (const struct kobj *o = k8s_cache_first(env->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(env->aks, 2, o)) {
+		const struct kobj *holder;
 		enum kbs_far far;
+		bool taken;
 
 		if (!ctl_ak_identity(model_ak(o), name))
 			continue;
 		far = ctl_far(env, KBS_REFVALUE, name);
+		/* Held there for another key object of the same name: not ours to revoke, and what
+		 * is there is that one's as soon as it is confirmed. */
+		holder = kbs_sync_holder(env->sync, KBS_REFVALUE, name);
+		taken = holder && !str_eq(holder->uid, o->uid);
+		if (taken && far == KBS_FAR_PRESENT)
+			far = KBS_FAR_ABSENT;
 		if (model_ak(o) == l->ak)
 			l->far_identity = far;
 		if (!l->v.deleting)
 			continue;
-		/* Held there for another key object of the same name: not ours to revoke. */
-		if (kbs_sync_holder(env->sync, KBS_REFVALUE, name) &&
-			!str_eq(kbs_sync_holder(env->sync, KBS_REFVALUE, name)->uid, o->uid))
-			continue;
 		l->v.far_ids = worse(l->v.far_ids, far);
-		if (far != KBS_FAR_NONE && !kbs_sync_is_revoked(env->sync, KBS_REFVALUE, name))
+		if (!taken && far != KBS_FAR_NONE &&
+			!kbs_sync_is_revoked(env->sync, KBS_REFVALUE, name))
 			l->v.revoked = false;
 		wait_for(l, act, KBS_REFVALUE, name);
 	}
@@ -312,17 +317,19 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_REVOKING),
 			"Waits until every Trustee has confirmed that key and identity are gone. %s",
-			kbs_sync_why(env->sync));
+			kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path));
 	else if (l->want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		want(l, c, false, MACHINE_WAITING,
 			"Waits for the disk key and an approved AttestationKey.");
-	else if (l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT)
+	else if ((l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT) ||
+		 (ctl_asking(env) && l->m->cond[c].status == KOBJ_COND_TRUE))
 		want(l, c, true, MACHINE_DELIVERED_OK,
 			"Every administered Trustee has key and identity.");
 	else
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_NOT_AVAILABLE),
-			"Key and identity are not delivered yet. %s", kbs_sync_why(env->sync));
+			"Key and identity are not delivered yet. %s",
+			kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path));
 }
 
 void machine_wants(const struct ctl_env *env, struct machine_look *l)

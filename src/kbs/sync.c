@@ -3,69 +3,23 @@
  * One entry per (sort, name) in a hash table: what is wanted (a value by its holder, or nothing: a
  * tombstone) and, per target, what that target was last seen to hold. A state is derived, never
  * stored, so it cannot contradict what it stands on. What was not asked counts as present. Refuses
- * to confirm for a target it does not know.
+ * to confirm for a target it does not know. What targets still have to be told is in target.c.
  */
 #include "config.h"
 
-#include "tec/kbs/sync.h"
+#include "sync_internal.h"
 
-#include <string.h>
-
-#include "tec/base/mem.h"
-#include "tec/base/str.h"
-
-#define TARGETS_MAX   32
-#define LISTENERS_MAX 8
-
-enum seen { SEEN_UNKNOWN = 0, SEEN_ABSENT, SEEN_WANTED, SEEN_OTHER };
-
-struct entry {
-	struct entry *next;
-	uint64_t hash;
-	enum kbs_sort sort;
-	const struct kobj *holder; /* owned reference; NULL: a tombstone */
-	uint8_t sha256[SHA256_LEN];
-	uint8_t seen[TARGETS_MAX]; /* enum seen, by target */
-	char name[];
-};
-
-struct kbs_sync {
-	struct entry **buckets; /* owned; a power of two */
-	size_t n_buckets, n_entries;
-	char *target[TARGETS_MAX]; /* owned */
-	size_t n_targets;
-	struct {
-		void (*fn)(void *arg, enum kbs_sort sort, const char *name);
-		void *arg;
-	} listener[LISTENERS_MAX];
-	size_t n_listeners;
-	size_t n_declared, n_confirmed, n_revoking; /* kept by tally() */
-	struct strbuf why;
-};
-
-static enum kbs_far entry_far(const struct kbs_sync *s, const struct entry *e)
-{
-	enum seen want = e->holder ? SEEN_WANTED : SEEN_ABSENT;
-	enum kbs_far far = e->holder ? KBS_FAR_PRESENT : KBS_FAR_ABSENT;
-
-	for (size_t i = 0; i < s->n_targets; i++) {
-		if (e->seen[i] == SEEN_UNKNOWN)
-			return KBS_FAR_UNKNOWN;
-		if (e->seen[i] != want)
-			far = KBS_FAR_PENDING;
-	}
-	return far;
-}
+#include "tec/base/clock.h"
 
 /* Around every change of an entry: once with -1 before it, once with +1 after it (unsigned wrap is
  * meant). */
-static void tally(struct kbs_sync *s, const struct entry *e, size_t step)
+static void tally(struct kbs_sync *s, const struct kbs_entry *e, size_t step)
 {
-	enum kbs_far far = entry_far(s, e);
+	enum kbs_far far = kbs_entry_far(s, e);
 
 	if (e->holder)
 		s->n_declared += step;
-	if (e->holder && s->n_targets && far == KBS_FAR_PRESENT)
+	if (e->holder && s->targets && far == KBS_FAR_PRESENT)
 		s->n_confirmed += step;
 	if (!e->holder && far != KBS_FAR_ABSENT)
 		s->n_revoking += step;
@@ -73,11 +27,11 @@ static void tally(struct kbs_sync *s, const struct entry *e, size_t step)
 #define LESS ((size_t)-1)
 
 /* Targets come and go rarely: count anew. */
-static void tally_all(struct kbs_sync *s)
+void kbs_tally_all(struct kbs_sync *s)
 {
 	s->n_declared = s->n_confirmed = s->n_revoking = 0;
 	for (size_t b = 0; b < s->n_buckets; b++)
-		for (const struct entry *e = s->buckets[b]; e; e = e->next)
+		for (const struct kbs_entry *e = s->buckets[b]; e; e = e->next)
 			tally(s, e, 1);
 }
 
@@ -90,40 +44,54 @@ struct kbs_sync *kbs_sync_new(void)
 	return s;
 }
 
-static void entry_free(struct entry *e)
+static void entry_free(struct kbs_entry *e)
 {
 	kobj_unref(e->holder);
 	free(e);
 }
 
-static void drop_entries(struct kbs_sync *s, bool tombstones_only)
+/* It has left the table: freed when no queue and no flight has it. */
+void kbs_entry_unpin(struct kbs_entry *e)
+{
+	if (e->forgotten && !e->queued && !e->flying)
+		entry_free(e);
+}
+
+static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
+{
+	s->n_entries--;
+	if (e->holder)
+		kbs_sum_sub(&s->sum, e);
+	e->forgotten = true;
+	kbs_entry_unpin(e);
+}
+
+void kbs_drop_entries(struct kbs_sync *s, bool tombstones_only)
 {
 	for (size_t i = 0; i < s->n_buckets; i++) {
-		struct entry **pp = &s->buckets[i];
+		struct kbs_entry **pp = &s->buckets[i];
 
 		while (*pp) {
-			struct entry *e = *pp;
+			struct kbs_entry *e = *pp;
 
 			if (tombstones_only && e->holder) {
 				pp = &e->next;
 				continue;
 			}
 			*pp = e->next;
-			s->n_entries--;
-			entry_free(e);
+			entry_drop(s, e);
 		}
 	}
-	tally_all(s);
+	kbs_tally_all(s);
 }
 
 void kbs_sync_free(struct kbs_sync *s)
 {
 	if (!s)
 		return;
-	drop_entries(s, false);
-	for (size_t i = 0; i < s->n_targets; i++)
-		free(s->target[i]);
+	kbs_sync_reset(s);
 	strbuf_fini(&s->why);
+	strbuf_fini(&s->lacking);
 	free(s->buckets);
 	free(s);
 }
@@ -138,7 +106,7 @@ void kbs_sync_listen(
 	s->n_listeners++;
 }
 
-static void tell(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+void kbs_tell(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
 	for (size_t i = 0; i < s->n_listeners; i++)
 		s->listener[i].fn(s->listener[i].arg, sort, name);
@@ -151,11 +119,11 @@ static uint64_t hash_of(enum kbs_sort sort, const char *name)
 	return str_hash(name, strlen(name)) + (uint64_t)sort;
 }
 
-static struct entry *find(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
+struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
 	uint64_t hash = hash_of(sort, name);
 
-	for (struct entry *e = s->buckets[hash & (s->n_buckets - 1)]; e; e = e->next)
+	for (struct kbs_entry *e = s->buckets[hash & (s->n_buckets - 1)]; e; e = e->next)
 		if (e->hash == hash && e->sort == sort && strcmp(e->name, name) == 0)
 			return e;
 	return NULL;
@@ -163,14 +131,15 @@ static struct entry *find(const struct kbs_sync *s, enum kbs_sort sort, const ch
 
 static void grow(struct kbs_sync *s)
 {
-	struct entry **old = s->buckets;
+	struct kbs_entry **old = s->buckets;
 	size_t n_old = s->n_buckets;
 
 	s->n_buckets *= 2;
 	s->buckets = xcalloc(s->n_buckets, sizeof(*s->buckets));
 	for (size_t i = 0; i < n_old; i++) {
 		while (old[i]) {
-			struct entry *e = old[i], **b = &s->buckets[e->hash & (s->n_buckets - 1)];
+			struct kbs_entry *e = old[i],
+					 **b = &s->buckets[e->hash & (s->n_buckets - 1)];
 
 			old[i] = e->next;
 			e->next = *b;
@@ -180,9 +149,9 @@ static void grow(struct kbs_sync *s)
 	free(old);
 }
 
-static struct entry *find_or_add(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	struct entry *e = find(s, sort, name), **b;
+	struct kbs_entry *e = kbs_entry_find(s, sort, name), **b;
 	size_t len = strlen(name);
 
 	if (e)
@@ -202,18 +171,19 @@ static struct entry *find_or_add(struct kbs_sync *s, enum kbs_sort sort, const c
 }
 
 /* The wanted value changed: a target that was seen to hold the old one now holds another one. */
-static void wanted_changed(struct kbs_sync *s, struct entry *e)
+static void wanted_changed(struct kbs_sync *s, struct kbs_entry *e)
 {
-	for (size_t i = 0; i < s->n_targets; i++)
-		if (e->seen[i] == SEEN_WANTED)
-			e->seen[i] = SEEN_OTHER;
+	s->changed_ms = clock_boot_ms();
+	EACH_TARGET(s, i)
+	if (e->seen[i] == KBS_SEEN_WANTED)
+		e->seen[i] = KBS_SEEN_OTHER;
 }
 
 bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
 	const struct kobj *holder, kbs_render_fn render)
 {
 	cleanup_secret struct secret *value = render(holder);
-	struct entry *e = find_or_add(s, sort, name);
+	struct kbs_entry *e = find_or_add(s, sort, name);
 	const struct kobj *old = e->holder;
 	uint8_t sha256[SHA256_LEN];
 	bool changed;
@@ -222,170 +192,102 @@ bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
 		DIE("kbs sync: the value of %s cannot be rendered", holder->name);
 	secret_sha256(value, sha256);
 	changed = !old || memcmp(e->sha256, sha256, SHA256_LEN) != 0;
+	tally(s, e, LESS);
+	if (changed && old)
+		kbs_sum_sub(&s->sum, e);
 	/* A newer object with the same value takes the older one's place, so that the older is not
 	 * kept alive. */
-	tally(s, e, LESS);
 	e->holder = kobj_ref(holder);
+	e->render = render;
 	kobj_unref(old);
 	if (changed) {
 		wanted_changed(s, e);
 		memcpy(e->sha256, sha256, SHA256_LEN);
+		kbs_sum_add(&s->sum, e);
 	}
 	tally(s, e, 1);
-	if (changed)
-		tell(s, sort, name);
-	return changed;
+	if (!changed)
+		return false;
+	kbs_todo_spread(s, e);
+	kbs_tell(s, sort, name);
+	return true;
 }
 
 bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	struct entry *e = find(s, sort, name);
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
 
 	if (e && !e->holder)
 		return false;
 	if (!e)
 		e = find_or_add(s, sort, name);
 	tally(s, e, LESS);
+	if (e->holder)
+		kbs_sum_sub(&s->sum, e);
 	kobj_unref(e->holder);
 	e->holder = NULL;
 	wanted_changed(s, e);
 	tally(s, e, 1);
-	tell(s, sort, name);
+	kbs_todo_spread(s, e);
+	kbs_tell(s, sort, name);
 	return true;
 }
 
 void kbs_sync_forget(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	struct entry *e = find(s, sort, name), **pp;
+	struct kbs_entry *e = kbs_entry_find(s, sort, name), **pp;
 
 	if (!e)
 		return;
 	for (pp = &s->buckets[e->hash & (s->n_buckets - 1)]; *pp != e; pp = &(*pp)->next)
 		;
 	*pp = e->next;
-	s->n_entries--;
 	tally(s, e, LESS);
-	entry_free(e);
+	entry_drop(s, e);
 }
 
-/* ---- targets */
-
-static int target_index(const struct kbs_sync *s, const char *target)
+/* A copy of the name: a listener may forget the entry. */
+void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_seen seen)
 {
-	for (size_t i = 0; i < s->n_targets; i++)
-		if (strcmp(s->target[i], target) == 0)
-			return (int)i;
-	return -1;
-}
+	cleanup_free char *name = NULL;
 
-void kbs_sync_target_add(struct kbs_sync *s, const char *target)
-{
-	if (target_index(s, target) >= 0)
+	if (e->seen[t] == seen)
 		return;
-	if (s->n_targets == TARGETS_MAX)
-		DIE("kbs sync: more than %d targets", TARGETS_MAX);
-	for (size_t b = 0; b < s->n_buckets; b++)
-		for (struct entry *e = s->buckets[b]; e; e = e->next)
-			e->seen[s->n_targets] = SEEN_UNKNOWN;
-	s->target[s->n_targets++] = xstrdup(target);
-	tally_all(s);
-	tell(s, KBS_RESOURCE, NULL);
-	tell(s, KBS_REFVALUE, NULL);
-}
-
-void kbs_sync_target_remove(struct kbs_sync *s, const char *target)
-{
-	int i = target_index(s, target);
-	size_t last = s->n_targets - 1;
-
-	if (i < 0)
+	if (e->forgotten) {
+		e->seen[t] = (uint8_t)seen;
 		return;
-	free(s->target[i]);
-	s->target[i] = s->target[last];
-	for (size_t b = 0; b < s->n_buckets; b++) {
-		for (struct entry *e = s->buckets[b]; e; e = e->next) {
-			e->seen[i] = e->seen[last];
-			e->seen[last] = SEEN_UNKNOWN;
-		}
 	}
-	s->n_targets = last;
-	if (s->n_targets == 0)
-		drop_entries(s, true);
-	tally_all(s);
-	tell(s, KBS_RESOURCE, NULL);
-	tell(s, KBS_REFVALUE, NULL);
-}
-
-size_t kbs_sync_targets(const struct kbs_sync *s)
-{
-	return s->n_targets;
-}
-
-void kbs_sync_reset(struct kbs_sync *s)
-{
-	drop_entries(s, false);
-	for (size_t i = 0; i < s->n_targets; i++)
-		free(s->target[i]);
-	s->n_targets = 0;
-	tally_all(s);
-}
-
-void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
-	const uint8_t sha256[SHA256_LEN])
-{
-	struct entry *e = find(s, sort, name);
-	int i = target_index(s, target);
-	enum seen seen;
-
-	if (!e || i < 0)
-		return;
-	if (!sha256)
-		seen = SEEN_ABSENT;
-	else if (e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0)
-		seen = SEEN_WANTED;
-	else
-		seen = SEEN_OTHER;
-	if (e->seen[i] == seen)
-		return;
 	tally(s, e, LESS);
-	e->seen[i] = (uint8_t)seen;
+	e->seen[t] = (uint8_t)seen;
 	tally(s, e, 1);
-	/* A copy: a listener may forget the entry, and with it the name. */
-	cleanup_free char *copy = xstrdup(e->name);
-	tell(s, sort, copy);
+	name = xstrdup(e->name);
+	kbs_tell(s, e->sort, name);
 }
 
-const char *kbs_sync_why(const struct kbs_sync *s)
+void kbs_sync_each(const struct kbs_sync *s, enum kbs_sort sort,
+	void (*fn)(void *arg, const struct kbs_entry *e), void *arg)
 {
-	struct strbuf *why = (struct strbuf *)(uintptr_t)&s->why;
-
-	strbuf_reset(why);
-	if (s->n_targets == 0) {
-		strbuf_adds(why, "No Trustee is administered.");
-		return strbuf_str(why);
-	}
-	strbuf_adds(why, "No answer has come yet from Trustee at ");
-	for (size_t i = 0; i < s->n_targets; i++)
-		strbuf_addf(why, "%s%s", i ? ", " : "", s->target[i]);
-	strbuf_addc(why, '.');
-	return strbuf_str(why);
+	for (size_t b = 0; b < s->n_buckets; b++)
+		for (const struct kbs_entry *e = s->buckets[b]; e; e = e->next)
+			if (e->sort == sort && e->holder)
+				fn(arg, e);
 }
 
 /* ---- questions */
 
 enum kbs_far kbs_sync_far(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	const struct entry *e;
+	const struct kbs_entry *e;
 
-	if (s->n_targets == 0)
+	if (!s->targets)
 		return KBS_FAR_NONE;
-	e = find(s, sort, name);
-	return e ? entry_far(s, e) : KBS_FAR_UNKNOWN;
+	e = kbs_entry_find(s, sort, name);
+	return e ? kbs_entry_far(s, e) : KBS_FAR_UNKNOWN;
 }
 
 const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	const struct entry *e = find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
 
 	return e ? e->holder : NULL;
 }
@@ -393,14 +295,14 @@ const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort,
 bool kbs_sync_is_declared(const struct kbs_sync *s, enum kbs_sort sort, const char *name,
 	const uint8_t sha256[SHA256_LEN])
 {
-	const struct entry *e = find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
 
 	return e && e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0;
 }
 
 bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	const struct entry *e = find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
 
 	return e && !e->holder;
 }

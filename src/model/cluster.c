@@ -311,18 +311,11 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out)
 {
-	bool admin = false;
-
-	for (unsigned i = 0; i < c->n_servers; i++)
-		admin |= c->server_admin[i] != NULL;
-
 	const struct {
 		bool set;
 		const char *name;
 	} fields[] = {
-		{admin, "trusteeServers.adminSecret"},
 		{c->delivery != MODEL_DELIVERY_ADMIN_API, "trustee.delivery"},
-		{c->isolation != MODEL_ISOLATION_PER_MACHINE, "trustee.keyIsolation"},
 		{c->reg_mode == MODEL_REG_TOKEN, "registration.mode Token"},
 		{c->token_secret != NULL, "registration.tokenSecret"},
 		{c->endorsement != MODEL_ENDORSEMENT_NONE, "registration.endorsement"},

@@ -1,11 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* ApprovedImage as a compact struct: the reference as written. It is not parsed here; oci/ref does
- * that. */
+/* ApprovedImage as a compact struct. A reference without a whole digest is kept and marked: the
+ * API's pattern lets ":sha256:" and anything behind it through, and the controller has to say so.
+ */
 #include "config.h"
 
 #include "tec/model/image.h"
 
+#include <string.h>
+
+#include "tec/base/bytes.h"
 #include "tec/base/json.h"
+#include "tec/kobj/owner.h"
+
+const char *const model_image_cond_types[IMAGE_N_CONDS] = {
+	[IMAGE_COMMITTED] = "Committed",
+};
+
+const char *model_image_reason(enum model_image_reason r)
+{
+	static const char *const names[IMAGE_N_REASONS] = {
+		[IMAGE_IMAGE_COMMITTED] = "ImageCommitted",
+		[IMAGE_COMPUTING] = "Computing",
+		[IMAGE_NO_DIGEST_GIVEN] = "NoDigestGiven",
+		[IMAGE_COMPUTATION_FAILED] = "ComputationFailed",
+		[IMAGE_POD_PENDING] = "PodPending",
+		[IMAGE_REVOKING] = "Revoking",
+	};
+
+	return names[r];
+}
+
+static bool ends_in_digest(const char *image)
+{
+	static const char mark[] = "@sha256:";
+	size_t len = strlen(image), tail = sizeof(mark) - 1 + SHA256_HEX_LEN;
+	uint8_t digest[SHA256_LEN];
+
+	return len > tail && strncmp(image + len - tail, mark, sizeof(mark) - 1) == 0 &&
+	       bytes_from_hex(image + len - SHA256_HEX_LEN, SHA256_HEX_LEN, digest) == 0;
+}
 
 struct kobj *model_image_extract(struct json_object *o, struct err *err)
 {
@@ -20,6 +53,12 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 			json_get_str(o, "metadata/name"));
 		return NULL;
 	}
+	m.digest_ok = ends_in_digest(image);
+	m.has_finalizer = kobj_has_finalizer(o, MODEL_IMAGE_FINALIZER);
+	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_image, image), image);
+	kobj_pack_str(&pack, offsetof(struct model_image, owner_uid), kobj_owner_controller(o));
+	kobj_cond_read(&pack, o, model_image_cond_types, IMAGE_N_CONDS, m.cond,
+		offsetof(struct model_image, cond));
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }

@@ -198,7 +198,7 @@ static struct httpc_multi *multi_new(struct httpc_pool *pool)
 		curl_multi_setopt(m->m, CURLMOPT_TIMERFUNCTION, on_curl_timer) ||
 		curl_multi_setopt(m->m, CURLMOPT_TIMERDATA, m) ||
 		curl_multi_setopt(m->m, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) ||
-		curl_multi_setopt(m->m, CURLMOPT_MAXCONNECTS, 2L * HTTPC_PER_ORIGIN))
+		curl_multi_setopt(m->m, CURLMOPT_MAXCONNECTS, 4L * HTTPC_PER_ORIGIN))
 		DIE("out of memory: curl_multi_init");
 	return m;
 }
@@ -293,6 +293,8 @@ static void call_end(struct httpc_call *k)
 	a.body = k->answer.data ? k->answer.data : "";
 	a.body_len = k->answer.len;
 	a.content_type = k->content_type;
+	a.location = k->location;
+	a.www_authenticate = k->www_authenticate;
 	k->c->n_calls--;
 	op_finish(&k->op);
 	k->done(k->arg, &k->err, &a); /* may free c */
@@ -358,7 +360,7 @@ static void call_launch(struct httpc_call *k)
 static void origin_pump(struct httpc_origin *o)
 {
 	while (o->first && !o->pool->multi->in_curl &&
-		(!o->pool->per_origin || o->running < o->pool->per_origin))
+		(!o->pool->per_origin || o->running < o->first->max_in_flight))
 		call_launch(o->first);
 	origin_put(o);
 }

@@ -174,6 +174,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 	k->connect_ms = req->connect_ms ? req->connect_ms : HTTPC_CONNECT_MS;
 	k->silence_ms = req->silence_ms;
 	k->stream = req->stream;
+	k->max_in_flight = req->max_in_flight ? req->max_in_flight : HTTPC_PER_ORIGIN;
 	*ok = place_url(k, req) == 0 && copy_headers(k, req) == 0;
 	return k;
 }
@@ -189,6 +190,8 @@ void httpc_call_free(struct httpc_call *k)
 	free(k->url);
 	free(k->origin_key);
 	free(k->content_type);
+	free(k->location);
+	free(k->www_authenticate);
 	httpc_buf_fini(&k->answer);
 	httpc_tls_unref(k->tls);
 	free(k);
@@ -334,9 +337,31 @@ static enum err_kind kind_of(CURLcode rc, const char *text)
 	}
 }
 
+/* A challenge may be one header or several; both mean the same. */
+static void take_challenges(struct httpc_call *k)
+{
+	struct strbuf all = STRBUF_INIT;
+	struct curl_header *h;
+
+	for (size_t i = 0;
+		curl_easy_header(k->easy, "WWW-Authenticate", i, CURLH_HEADER, -1, &h) == CURLHE_OK;
+		i++) {
+		if (all.len + strlen(h->value) > HTTPC_HEADER_MAX) {
+			strbuf_fini(&all);
+			return;
+		}
+		if (i)
+			strbuf_adds(&all, ", ");
+		strbuf_adds(&all, h->value);
+	}
+	k->www_authenticate = all.len ? strbuf_steal(&all) : NULL;
+	strbuf_fini(&all);
+}
+
 void httpc_call_result(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc), *type = NULL;
+	const char *to = NULL;
 	curl_off_t after_s = 0;
 
 	(void)curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &k->status);
@@ -356,4 +381,9 @@ void httpc_call_result(struct httpc_call *k, CURLcode rc)
 									: (uint32_t)after_s * 1000;
 	if (curl_easy_getinfo(k->easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type)
 		k->content_type = xstrdup(type);
+	if (curl_easy_getinfo(k->easy, CURLINFO_REDIRECT_URL, &to) == CURLE_OK && to &&
+		strlen(to) <= HTTPC_HEADER_MAX)
+		k->location = xstrdup(to);
+	if (k->status == 401)
+		take_challenges(k);
 }

@@ -21,6 +21,7 @@
 	     */
 #define HTTPC_IDLE_HANDLES 16u /* easy handles kept for reuse */
 #define HTTPC_RETRY_MAX_MS 3600000u
+#define HTTPC_HEADER_MAX   8192u /* of an answer's header that is handed out */
 
 struct httpc_tls {
 	unsigned refs;
@@ -73,6 +74,7 @@ struct httpc_call {
 	size_t body_len, max_body;
 	uint32_t deadline_ms, connect_ms, silence_ms;
 	bool stream;
+	unsigned max_in_flight;
 
 	/* The answer. */
 	CURL *easy; /* RUNNING, ZOMBIE */
@@ -80,7 +82,7 @@ struct httpc_call {
 	long status;
 	bool cut; /* the body of an error answer was cut off: not a failure */
 	uint32_t retry_after_ms;
-	char *content_type;
+	char *content_type, *location, *www_authenticate;
 	struct httpc_buf answer;
 	char curl_text[CURL_ERROR_SIZE];
 };
@@ -90,6 +92,6 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok);
 void httpc_call_free(struct httpc_call *k);
 CURLcode httpc_call_setup(struct httpc_call *k); /* options of k->easy */
 void httpc_call_result(struct httpc_call *k,
-	CURLcode rc); /* sets err (if any), status, retry_after_ms, content_type */
+	CURLcode rc); /* sets err (if any), status and what else of the head is told */
 
 #endif

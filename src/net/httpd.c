@@ -20,6 +20,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
+#include "tec/base/secret.h"
 #include "tec/loop/signal.h"
 
 #include "net_internal.h"
@@ -288,10 +289,12 @@ static void split_fields(struct httpd_req *r)
 
 struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len)
 {
-	struct httpd_req *r = xcalloc(1, sizeof(*r) + len + 1);
-	char *path = r->data + p->head.target_off;
+	size_t path_len = strcspn(data + p->head.target_off, "? ");
+	struct httpd_req *r = xcalloc(1, sizeof(*r) + len + 1 + path_len + 1);
 
 	memcpy(r->data, data, len);
+	memcpy(r->data + len + 1, data + p->head.target_off, path_len);
+	r->data_len = len;
 	r->peer = p;
 	r->method = method_of(r->data);
 	r->is_head = r->method == HTTPD_HEAD;
@@ -299,8 +302,9 @@ struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t l
 	r->http10 = p->head.http10;
 	r->has_length = p->head.has_length;
 	r->start_us = clock_boot_us();
-	r->path = path;
-	path[strcspn(path, "? ")] = '\0';
+	r->target = r->data + p->head.target_off;
+	r->path = r->data + len + 1;
+	r->data[p->head.target_off + p->head.target_len] = '\0';
 	r->fields = r->data + p->head.fields_off;
 	r->fields_end = r->data + p->head.head_len - 2;
 	split_fields(r);
@@ -311,11 +315,15 @@ struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t l
 
 void httpd_req_free(struct httpd_req *r)
 {
+	bool wipe = r->peer->httpd->conf.wipe;
+
 	r->peer->req = NULL;
 	op_scope_cancel(&r->ops);
 	if (r->gone_fn)
 		r->gone_fn(r->gone_arg);
 	strbuf_fini(&r->headers);
+	if (wipe)
+		secret_wipe(r->data, r->data_len);
 	free(r);
 }
 
@@ -327,6 +335,11 @@ enum httpd_method httpd_req_method(const struct httpd_req *r)
 const char *httpd_req_path(const struct httpd_req *r)
 {
 	return r->path;
+}
+
+const char *httpd_req_target(const struct httpd_req *r)
+{
+	return r->target;
 }
 
 const char *httpd_req_header(const struct httpd_req *r, const char *name)
@@ -404,15 +417,36 @@ static bool body_type_fits(const struct httpd_req *r, const char *wanted)
 	return len == strlen(wanted) && strncasecmp(type, wanted, len) == 0;
 }
 
+/* How closely a route fits the path: 0 not at all, SIZE_MAX exactly, else the length of its prefix.
+ */
+static size_t route_fit(const char *route, const char *path)
+{
+	size_t len = strlen(route);
+
+	if (strcmp(route, path) == 0)
+		return SIZE_MAX;
+	if (len < 2 || strcmp(route + len - 2, "/*") != 0)
+		return 0;
+	return strncmp(route, path, len - 1) == 0 ? len - 1 : 0;
+}
+
 static void route_request(struct httpd_req *r)
 {
 	const struct httpd_conf *conf = &r->peer->httpd->conf;
 	const struct httpd_route *route = NULL;
 	unsigned allowed = 0;
+	size_t best = 0;
 
 	for (size_t i = 0; i < conf->n_routes; i++) {
-		if (!str_eq(conf->routes[i].path, r->path))
+		size_t fit = route_fit(conf->routes[i].path, r->path);
+
+		if (fit == 0 || fit < best)
 			continue;
+		if (fit > best) {
+			allowed = 0;
+			route = NULL;
+		}
+		best = fit;
 		r->route = &conf->routes[i]; /* also labels a 405 */
 		allowed |= conf->routes[i].methods;
 		if (conf->routes[i].methods & r->method)

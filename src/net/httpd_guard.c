@@ -23,6 +23,7 @@
 
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
 
 #include "net_internal.h"
 
@@ -127,6 +128,16 @@ static void write_out(struct httpd_peer *p, const char *data, size_t len)
 
 /* ---- input */
 
+/* The first n bytes of the input have been dealt with. */
+static void drop_input(struct httpd_peer *p, size_t n)
+{
+	if (p->httpd->conf.wipe && n > 0)
+		secret_wipe(p->in.data, n);
+	strbuf_drop(&p->in, n);
+	if (p->in.len == 0)
+		strbuf_fini(&p->in);
+}
+
 static void go_on_reading(struct httpd_peer *p)
 {
 	if (p->stopped) {
@@ -166,7 +177,7 @@ static void refuse(struct httpd_peer *p, int status)
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
 	httpd_refusal(p->httpd, status, &out);
-	strbuf_fini(&p->in);
+	drop_input(p, p->in.len);
 	set_state(p, HTTPD_PEER_LINGER);
 	timer_set(&p->timer, LINGER_MS);
 	go_on_reading(p); /* what still comes is dropped: closing on unread bytes would reset the
@@ -248,9 +259,7 @@ static void dispatch(struct httpd_peer *p)
 	absorb(p);
 	set_state(p, HTTPD_PEER_BUSY);
 	p->req = httpd_req_new(p, p->in.data, need);
-	strbuf_drop(&p->in, need);
-	if (p->in.len == 0)
-		strbuf_fini(&p->in);
+	drop_input(p, need);
 	p->n_requests++;
 	evbuffer_prepend(bufferevent_get_input(p->bev), canonical, sizeof(canonical) - 1);
 	h->dispatching = p;
@@ -342,7 +351,7 @@ static void end_connection(struct httpd_peer *p)
 		httpd_peer_close(p);
 		return;
 	}
-	strbuf_fini(&p->in);
+	drop_input(p, p->in.len);
 	set_state(p, HTTPD_PEER_LINGER);
 	timer_set(&p->timer, LINGER_MS);
 	go_on_reading(p);
@@ -499,7 +508,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 		httpd_req_free(p->req);
 	defer_cancel(&p->sent);
 	timer_fini(&p->timer);
-	strbuf_fini(&p->in);
+	drop_input(p, p->in.len);
 	*p->prevp = p->next;
 	if (p->next)
 		p->next->prevp = p->prevp;

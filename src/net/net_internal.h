@@ -103,11 +103,13 @@ struct httpd_req {
 	struct strbuf headers; /* of the reply */
 	httpd_gone_fn gone_fn;
 	void *gone_arg;
-	const char *path;          /* into data */
+	size_t data_len;
+	const char *target;        /* into data */
+	const char *path;          /* owned by data, behind the body */
 	char *fields, *fields_end; /* into data: lines "Name: value\0...\n" */
 	const char *body;
 	size_t body_len;
-	char data[]; /* head and body, then NUL */
+	char data[]; /* head and body, NUL, the path with its NUL */
 };
 
 /* httpd_guard.c */

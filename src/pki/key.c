@@ -49,6 +49,11 @@ struct pki_key *pki_key_new_p256(void)
 	return wrap_new(EVP_EC_gen("P-256"), "P-256");
 }
 
+bool pki_key_is_ed25519(const struct pki_key *k)
+{
+	return EVP_PKEY_is_a(k->evp, "ED25519") == 1;
+}
+
 void pki_key_free(struct pki_key *k)
 {
 	if (!k)

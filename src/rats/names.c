@@ -61,6 +61,11 @@ int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NA
 	return 0;
 }
 
+bool rats_is_identity_name(const char *name)
+{
+	return str_starts(name, NAME_PREFIX);
+}
+
 void rats_identity_value(
 	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out)
 {

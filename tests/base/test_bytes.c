@@ -26,6 +26,25 @@ Test(base_bytes, sha256_of_known_texts)
 	bytes_sha256(NULL, 0, (uint8_t[SHA256_LEN]){0});
 }
 
+Test(base_bytes, sha256_in_pieces)
+{
+	cleanup_sha256 struct bytes_sha256_run run = {NULL}, copy = {NULL};
+	uint8_t whole[SHA256_LEN], pieces[SHA256_LEN], other[SHA256_LEN];
+
+	bytes_sha256_init(&run);
+	bytes_sha256_add(&run, "a", 1);
+	bytes_sha256_add(&run, NULL, 0);
+	bytes_sha256_copy(&copy, &run);
+	bytes_sha256_add(&run, "bc", 2);
+	bytes_sha256_add(&copy, "x", 1);
+	bytes_sha256_end(&run, pieces);
+	bytes_sha256_end(&copy, other);
+	bytes_sha256("abc", 3, whole);
+	cr_assert_arr_eq(pieces, whole, SHA256_LEN);
+	bytes_sha256("ax", 2, whole);
+	cr_assert_arr_eq(other, whole, SHA256_LEN, "a copy has an end of its own");
+}
+
 Test(base_bytes, hex_round_trip)
 {
 	uint8_t in[256], out[256];

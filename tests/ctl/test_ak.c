@@ -570,6 +570,13 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
 	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Delivered"), "NotAvailable");
+	/* and what Trustee has of the first is not taken for the other Machine's */
+	trustee_has_key(&w, ID_A, true);
+	trustee_has_key(&w, ID_B, true);
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "b", "Delivered"), "False");
 	/* whatever order a new life looks in */
 	for (int i = 0; i < 4; i++) {
 		world_kill(&w);
@@ -581,6 +588,29 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_secret, "other"));
 	cr_assert(identity_declared(&w, test_pem[0]));
+}
+
+Test(ctl_ak, a_taken_name_is_taken_over_when_it_is_free)
+{
+	cleanup_free char *pem = xstrdup(test_pem[0]);
+	char *tail = strstr(pem, "IDAQAB");
+
+	/* The same name: only the last bits of the modulus differ. */
+	cr_assert(tail);
+	tail -= tail[-8] == '\n' ? 9 : 8;
+	*tail = *tail == 'A' ? 'B' : 'A';
+	register_a();
+	world_machine(&w, "b", ID_B, NULL);
+	world_run(&w, 1000);
+	world_ak(&w, "other", pem, ID_B, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
+	fake_api_delete(w.api, &kobj_ak, NS, "k0");
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NotAvailable");
+	trustee_has_identity(&w, pem, ID_B, true);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "other", "Delivered"), "True");
 }
 
 Test(ctl_ak, a_deleted_secret_is_made_again_after_revocation)

@@ -84,7 +84,7 @@ static const char *message(const char *cluster, const char *type)
 static void install(const char *spec)
 {
 	world_cluster(&w, "tec", spec);
-	world_boot(&w, NULL);
+	world_boot(&w, "cma");
 	world_run(&w, 5000);
 }
 
@@ -117,7 +117,7 @@ Test(ctl_cluster, settled_makes_no_request)
 	cr_assert_eq(fake_transport_count(w.life->f, "get", NULL), 0);
 	/* a new life reads each object once, and writes nothing */
 	world_kill(&w);
-	world_boot(&w, NULL);
+	world_boot(&w, "cma");
 	world_run(&w, 3 * 3600 * 1000);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 	cr_assert_leq(fake_transport_count(w.life->f, "get", NULL), 10);
@@ -177,7 +177,7 @@ Test(ctl_cluster, only_the_oldest_is_served_and_the_next_is_taken_up)
 	world_cluster(&w, "first", SPEC);
 	clock_fake_advance(2000);
 	world_cluster(&w, "second", SPEC);
-	world_boot(&w, NULL);
+	world_boot(&w, "cma");
 	world_run(&w, 30000);
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "first", "Installed"), "True");
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "second", "Installed"), "NonUnique");
@@ -241,7 +241,7 @@ Test(ctl_cluster, our_own_secrets_are_adopted_by_a_new_life)
 	key = xstrdup(json_get_str(
 		json_get_obj(world_get(&w, &kobj_secret, "trustee-auth"), "data"), "private.key"));
 	world_kill(&w);
-	world_boot(&w, NULL);
+	world_boot(&w, "cma");
 	world_run(&w, 5000);
 	cr_assert_str_eq(
 		json_get_str(json_get_obj(world_get(&w, &kobj_secret, "trustee-auth"), "data"),
@@ -262,7 +262,7 @@ Test(ctl_cluster, the_rust_operators_listener_deployments_go_others_stay)
 	fake_api_put(w.api, &kobj_deployment, NS, text);
 	fake_api_put(w.api, &kobj_deployment, NS,
 		"{\"metadata\":{\"name\":\"attestation-key-register\"}}");
-	world_boot(&w, NULL);
+	world_boot(&w, "cma");
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_deployment, "register-server"));
 	cr_assert(world_get(&w, &kobj_deployment, "attestation-key-register"));
@@ -289,7 +289,7 @@ Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)
 	/* swapped to the Rust operator and back */
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"registration\":null}}");
 	fake_api_delete(w.api, &kobj_service, NS, "register-server");
-	world_boot(&w, NULL);
+	world_boot(&w, "cma");
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
 	cr_assert(strstr(message("tec", "Installed"), "kubectl annotate"));
@@ -312,6 +312,12 @@ Test(ctl_cluster, missing_tls_secrets_are_told_and_untold)
 		message("tec", "Installed"), "Secret my-tls (trusteeSecret) does not exist"));
 	fake_api_put(w.api, &kobj_secret, NS,
 		"{\"metadata\":{\"name\":\"my-tls\"},\"type\":\"kubernetes.io/tls\"}");
+	world_run(&w, 5000);
+	cr_assert_null(strstr(message("tec", "Installed"), "does not exist"));
+	cr_assert(strstr(message("tec", "Installed"),
+		"Secret my-tls (trusteeSecret) has no tls.crt and tls.key"));
+	fake_api_merge(w.api, &kobj_secret, NS, "my-tls",
+		"{\"data\":{\"tls.crt\":\"QQ==\",\"tls.key\":\"Qg==\"}}");
 	world_run(&w, 5000);
 	cr_assert_null(strstr(message("tec", "Installed"), "my-tls"));
 }
@@ -339,7 +345,7 @@ Test(ctl_cluster, uninstalling_shows_in_the_foreground)
 	fake_api_put(w.api, &kobj_cluster, NS,
 		"{\"metadata\":{\"name\":\"tec\",\"finalizers\":[\"foregroundDeletion\"]},\"spec\":" SPEC
 		"}");
-	world_boot(&w, NULL);
+	world_boot(&w, "cma");
 	world_run(&w, 5000);
 	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
 	world_run(&w, 5000);
@@ -374,8 +380,10 @@ Test(ctl_cluster, losing_the_lead_forgets_all_keys)
 	ctl_cluster_off(w.life->cluster);
 	ctl_machine_off(w.life->machine);
 	ctl_ak_off(w.life->ak);
+	ctl_trustee_off(w.life->trustee);
 	cr_assert(!key_declared(&w, ID_A));
 	world_run(&w, 5000);
+	ctl_trustee_on(w.life->trustee);
 	ctl_cluster_on(w.life->cluster);
 	ctl_machine_on(w.life->machine);
 	ctl_ak_on(w.life->ak);

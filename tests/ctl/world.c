@@ -12,6 +12,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
 #include "tec/model/machine.h"
@@ -30,9 +31,11 @@ static const struct {
 	[W_AKS] = {&kobj_ak, model_ak_extract, model_ak_index, 3},
 	[W_IMAGES] = {&kobj_image, model_image_extract, NULL, 0},
 	[W_SECRETS] = {&kobj_secret, model_secret_extract, NULL, 0},
-	[W_CONFIGMAPS] = {&kobj_configmap, ctl_plain_extract, NULL, 0},
+	[W_CONFIGMAPS] = {&kobj_configmap, ctl_configmap_extract, NULL, 0},
 	[W_SERVICES] = {&kobj_service, ctl_plain_extract, NULL, 0},
 	[W_DEPLOYMENTS] = {&kobj_deployment, ctl_plain_extract, NULL, 0},
+	[W_JOBS] = {&kobj_job, ctl_job_extract, NULL, 0},
+	[W_PODS] = {&kobj_pod, ctl_pod_extract, ctl_pod_index, 1},
 };
 
 static void quiet(enum log_level level, const char *line, void *arg)
@@ -69,6 +72,18 @@ static bool filled(const struct life *l)
 	return true;
 }
 
+static struct kbs_transport *connect_kbs(
+	void *arg, const struct ctl_kbs_place *place, struct err *err)
+{
+	struct world *w = arg;
+
+	if (!w->kbs) {
+		err_set(err, ERR_TRANSIENT, "there is no Trustee in this world");
+		return NULL;
+	}
+	return fake_kbs_transport(w->kbs);
+}
+
 void world_boot(struct world *w, const char *controllers)
 {
 	struct life *l = xcalloc(1, sizeof(*l));
@@ -100,12 +115,20 @@ void world_boot(struct world *w, const char *controllers)
 		.configmaps = l->cache[W_CONFIGMAPS],
 		.services = l->cache[W_SERVICES],
 		.deployments = l->cache[W_DEPLOYMENTS],
+		.kbs_connect = connect_kbs,
+		.kbs_connect_arg = w,
+		.kbs_url = w->kbs ? "http://trustee.test:8080" : NULL,
+		.jobs = l->cache[W_JOBS],
+		.pods = l->cache[W_PODS],
+		.image_label = w->image_label,
 		.sync = l->sync,
 		.events = l->events,
 		.images_ref = render_images_default};
+	l->trustee = ctl_trustee_new(&l->env);
 	l->cluster = ctl_cluster_new(&l->env);
 	l->machine = ctl_machine_new(&l->env);
 	l->ak = ctl_ak_new(&l->env);
+	l->image = ctl_image_new(&l->env);
 	for (int i = 0; i < W_N; i++)
 		k8s_watch_start(l->watch[i]);
 	for (int i = 0; i < 100 && !filled(l); i++)
@@ -114,11 +137,15 @@ void world_boot(struct world *w, const char *controllers)
 	if (w->arm)
 		w->arm();
 	if (!controllers || strchr(controllers, 'c'))
+		ctl_trustee_on(l->trustee);
+	if (!controllers || strchr(controllers, 'c'))
 		ctl_cluster_on(l->cluster);
 	if (!controllers || strchr(controllers, 'm'))
 		ctl_machine_on(l->machine);
 	if (!controllers || strchr(controllers, 'a'))
 		ctl_ak_on(l->ak);
+	if (!controllers || strchr(controllers, 'i'))
+		ctl_image_on(l->image);
 	loop_drain(w->loop);
 }
 
@@ -128,6 +155,8 @@ void world_kill(struct world *w)
 
 	if (!l)
 		return;
+	ctl_trustee_free(l->trustee);
+	ctl_image_free(l->image);
 	ctl_ak_free(l->ak);
 	ctl_machine_free(l->machine);
 	ctl_cluster_free(l->cluster);

@@ -7,10 +7,13 @@
 #ifndef TEC_TESTS_CTL_WORLD_H
 #define TEC_TESTS_CTL_WORLD_H
 
+#include "fake/kbs.h"
 #include "fake/transport.h"
 #include "tec/ctl/ak.h"
 #include "tec/ctl/cluster.h"
+#include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/trustee.h"
 #include "tec/k8s/watch.h"
 
 #define NS   "tec"
@@ -26,6 +29,8 @@ enum world_kind {
 	W_CONFIGMAPS,
 	W_SERVICES,
 	W_DEPLOYMENTS,
+	W_JOBS,
+	W_PODS,
 	W_N
 };
 
@@ -37,21 +42,27 @@ struct life {
 	struct kbs_sync *sync;
 	struct k8s_events *events;
 	struct ctl_env env;
+	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;
 	struct ctl_ak *ak;
+	struct ctl_image *image;
 };
 
 struct world {
 	struct loop *loop;
 	struct fake_api *api;
-	struct life *life; /* NULL: no operator runs */
+	struct life *life;    /* NULL: no operator runs */
+	struct fake_kbs *kbs; /* set by a test: the Trustee that is reached; NULL: none is */
+	/* Becomes env.image_label; NULL: no registry. */
+	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
+		const char *label, ctl_label_fn done, void *done_arg);
 	void (*arm)(void); /* called at each boot, before the controllers start */
 };
 
 void world_start(struct world *w);
 void world_stop(struct world *w);
-/* controllers: any of 'c', 'm', 'a', all run if NULL */
+/* controllers: any of 'c', 'm', 'a', 'i', all run if NULL */
 void world_boot(struct world *w, const char *controllers);
 void world_kill(struct world *w); /* as kill -9 */
 void world_run(struct world *w, uint64_t ms);

@@ -13,6 +13,7 @@ import pytest
 
 import softtpm
 from controlplane import TOP, ControlPlane, Unavailable
+from kbs import TestKbs, kbs_binary
 from tecproc import Operator, operator_binary
 
 CRD_DIR = os.path.join(TOP, "crd")
@@ -101,3 +102,25 @@ def tpm():
         lacking(f"no software TPM; next step: {missing}")
     with softtpm.SoftwareTPM() as device:
         yield device
+
+
+@pytest.fixture
+def start_kbs(tmp_path):
+    """start_kbs(**options) -> a running TestKbs; see kbs.py."""
+    if not os.access(kbs_binary(), os.X_OK):
+        lacking(f"no {kbs_binary()}; next step: make")
+    started = []
+
+    def start(**options):
+        kbs = TestKbs(str(tmp_path), **options)
+        started.append(kbs)
+        return kbs.start()
+
+    yield start
+    problems = []
+    for kbs in started:
+        try:
+            kbs.stop()
+        except Exception as e:  # every one must be stopped before the first complaint
+            problems.append(str(e))
+    assert not problems, "\n\n".join(problems)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A proxy between the operator and the API server that sees every request and can interfere with one.
+"""A proxy that sees every request and can interfere with one: between the operator and the API server
+here, between it and a key broker in kbsproxy.py.
 
 It terminates TLS on both sides, forwards each request on a connection of its own pair, and asks a rule
 what to do with it. Answers are relayed as they come, so watches work.
@@ -28,87 +29,136 @@ class Request:
         return "/leases" in self.target
 
 
-class Answer:
-    """What a rule returns to answer in the API server's place."""
+class Reply:
+    """What a rule returns to answer in the server's place."""
+
+    def __init__(self, status, body, content_type=None, headers=()):
+        if isinstance(body, str):
+            body = body.encode()
+        lines = [f"HTTP/1.1 {status} Injected", f"Content-Length: {len(body)}", *headers]
+        if content_type:
+            lines.append(f"Content-Type: {content_type}")
+        self.data = ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+class Answer(Reply):
+    """A refusal of the API server's."""
 
     def __init__(self, status, reason, headers=()):
         body = ('{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"%s","code":%d,'
                 '"message":"injected"}' % (reason, status))
-        lines = [f"HTTP/1.1 {status} Injected", "Content-Type: application/json",
-                 f"Content-Length: {len(body)}", *headers]
-        self.data = ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
+        super().__init__(status, body, "application/json", headers)
+
+
+class Delay:
+    """Forward, but only after so many seconds."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
 
 
 CUT = object()      # close the connection without forwarding
 CUT_AFTER = object()  # forward, wait for the answer's first bytes, close without relaying them
+CUT_HALF = object()   # forward, relay half of the answer's body, close
 
 
-class FaultProxy:
-    """rule(Request) -> None (forward), CUT, CUT_AFTER or Answer. It runs on the connection's thread;
-    on_cut() runs when a CUT or CUT_AFTER takes effect, before the connection is closed."""
+class Relay:
+    """Takes connections on a loopback port and forwards each request on a connection of its own
+    pair, as judge(method, target) says: None (forward), Delay, CUT, CUT_AFTER, CUT_HALF or a Reply.
+    It runs on the connection's thread; on_cut() runs when a CUT takes effect, before the connection
+    is closed."""
 
-    def __init__(self, cp_kubeconfig, directory, rule=lambda r: None, on_cut=lambda: None):
-        self.rule, self.on_cut = rule, on_cut
+    def __init__(self, on_cut=lambda: None):
+        self.on_cut = on_cut
         self.lock = threading.Lock()
-        self.writes = 0
-        self.log = []
-        with open(cp_kubeconfig, encoding="utf-8") as f:
-            config = f.read()
-        self.upstream = urllib.parse.urlsplit(re.search(r"server: (\S+)", config)[1])
-        ca = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", config)[1])
-        self.upstream_tls = ssl.create_default_context(cadata=ca.decode())
-        certificate = self._make_identity(directory)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        port = self.listener.getsockname()[1]
-        config = re.sub(r"server: \S+", f"server: https://127.0.0.1:{port}", config)
-        config = re.sub(r"certificate-authority-data: \S+", f"certificate-authority: {certificate}", config)
-        self.kubeconfig = os.path.join(directory, "proxied.kubeconfig")
-        with open(self.kubeconfig, "w", encoding="utf-8") as f:
-            f.write(config)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.port = 0
+        self.clients = set()
+        self.closing = threading.Event()
+        self.listener = None
+        self.listen()
+
+    # For subclasses
+
+    def judge(self, method, target):
+        raise NotImplementedError
+
+    def wrap_client(self, raw):
+        return raw
+
+    def connect(self):
+        """A connection to the server."""
+        raise NotImplementedError
+
+    # The listening socket
+
+    def listen(self):
+        """On the same port every time."""
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
+
+    def refuse(self):
+        """No connection is taken until listen(); those that are there end."""
+        self.listener.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() would not
+        self.listener.close()
+        self.drop()
+
+    def drop(self):
+        """Ends the connections that are there."""
+        with self.lock:
+            for client in self.clients:
+                try:
+                    client.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
 
     def close(self):
-        self.listener.close()
+        self.closing.set()
+        try:
+            self.refuse()
+        except OSError:
+            pass  # closed already
 
-    def _make_identity(self, directory):
-        key, crt = os.path.join(directory, "proxy.key"), os.path.join(directory, "proxy.crt")
-        if not os.path.exists(crt):
-            subprocess.run(
-                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                 "-keyout", key, "-out", crt, "-days", "2", "-subj", "/CN=proxy",
-                 "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain(crt, key)
-        return crt
-
-    def _accept(self):
+    def _accept(self, listener):
         while True:
             try:
-                conn, _ = self.listener.accept()
+                conn, _ = listener.accept()
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(conn,), daemon=True).start()
 
     def _serve(self, raw):
+        with self.lock:
+            self.clients.add(raw)
+        client = None
         try:
-            with self.tls.wrap_socket(raw, server_side=True) as client, \
-                    socket.create_connection((self.upstream.hostname, self.upstream.port)) as plain, \
-                    self.upstream_tls.wrap_socket(plain, server_hostname=self.upstream.hostname) as server:
+            client = self.wrap_client(raw)
+            with self.lock:
+                self.clients.discard(raw)  # detached by TLS
+                self.clients.add(client)
+            with client, self.connect() as server:
                 self._forward(client, server)
         except (OSError, ValueError):
             pass
+        finally:
+            with self.lock:
+                self.clients -= {raw, client}
+            raw.close()
 
     def _forward(self, client, server):
         """One thread for both directions: an SSL object must not be read and written at once."""
-        held, swallow = b"", False
+        held, fate = b"", None
         while True:
-            ready = [s for s in (client, server) if s.pending()] or select.select([client, server], [], [])[0]
+            ready = ([s for s in (client, server) if self._pending(s)]
+                     or select.select([client, server], [], [])[0])
             answer = self._read(server) if server in ready else b""
             asked = self._read(client) if client in ready else b""
             if answer is None or asked is None:
                 return
             if answer:
-                if swallow:
+                if fate is CUT_HALF:
+                    client.sendall(self._half(answer))
+                if fate in (CUT_AFTER, CUT_HALF):
                     self.on_cut()
                     return
                 client.sendall(answer)
@@ -116,15 +166,26 @@ class FaultProxy:
                 held += asked
                 while request := self._take_request(held):
                     held = held[len(request):]
-                    verdict = self._judge(request)
-                    if verdict is CUT:
+                    fate = self._judge(request)
+                    if fate is CUT:
                         self.on_cut()
                         return
-                    if isinstance(verdict, Answer):
-                        client.sendall(verdict.data)
+                    if isinstance(fate, Reply):
+                        client.sendall(fate.data)
                         continue
-                    swallow = verdict is CUT_AFTER
+                    if isinstance(fate, Delay):
+                        self.closing.wait(fate.seconds)
                     server.sendall(request)
+
+    @staticmethod
+    def _pending(sock):
+        return isinstance(sock, ssl.SSLSocket) and sock.pending()
+
+    @staticmethod
+    def _half(answer):
+        """Its head and half of its body; half of the head where there is no body."""
+        head, end, body = answer.partition(b"\r\n\r\n")
+        return head + end + body[:len(body) // 2] if body else head[:len(head) // 2]
 
     @staticmethod
     def _read(sock):
@@ -132,7 +193,7 @@ class FaultProxy:
         sock.setblocking(False)
         try:
             return sock.recv(65536) or None
-        except ssl.SSLWantReadError:
+        except (ssl.SSLWantReadError, BlockingIOError):
             return b""
         finally:
             sock.setblocking(True)
@@ -150,6 +211,50 @@ class FaultProxy:
 
     def _judge(self, head):
         method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
+        return self.judge(method, target)
+
+
+def make_identity(directory, name="proxy", address="IP:127.0.0.1"):
+    """(certificate, key, server context): self-signed, so the certificate is its own CA."""
+    key, crt = os.path.join(directory, f"{name}.key"), os.path.join(directory, f"{name}.crt")
+    if not os.path.exists(crt):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-keyout", key, "-out", crt, "-days", "2", "-subj", f"/CN={name}",
+             "-addext", f"subjectAltName={address}"], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(crt, key)
+    return crt, key, tls
+
+
+class FaultProxy(Relay):
+    """Stands before the API server of a kubeconfig. rule(Request) -> what Relay.judge may say."""
+
+    def __init__(self, cp_kubeconfig, directory, rule=lambda r: None, on_cut=lambda: None):
+        self.rule = rule
+        self.writes = 0
+        self.log = []
+        with open(cp_kubeconfig, encoding="utf-8") as f:
+            config = f.read()
+        self.upstream = urllib.parse.urlsplit(re.search(r"server: (\S+)", config)[1])
+        ca = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", config)[1])
+        self.upstream_tls = ssl.create_default_context(cadata=ca.decode())
+        certificate, _, self.tls = make_identity(directory)
+        super().__init__(on_cut)
+        config = re.sub(r"server: \S+", f"server: https://127.0.0.1:{self.port}", config)
+        config = re.sub(r"certificate-authority-data: \S+", f"certificate-authority: {certificate}", config)
+        self.kubeconfig = os.path.join(directory, "proxied.kubeconfig")
+        with open(self.kubeconfig, "w", encoding="utf-8") as f:
+            f.write(config)
+
+    def wrap_client(self, raw):
+        return self.tls.wrap_socket(raw, server_side=True)
+
+    def connect(self):
+        plain = socket.create_connection((self.upstream.hostname, self.upstream.port))
+        return self.upstream_tls.wrap_socket(plain, server_hostname=self.upstream.hostname)
+
+    def judge(self, method, target):
         with self.lock:
             write = method not in READS and "/leases" not in target and "/events" not in target
             self.writes += write

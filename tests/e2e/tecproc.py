@@ -10,7 +10,7 @@ from controlplane import TOP, wait_for
 from proc import Proc, free_port, tail
 
 # What gcc's and clang's sanitizers print. A leak shows at exit only, with a non-zero code.
-_SANITIZER = re.compile(r"ERROR: (Address|Leak|Thread)Sanitizer|runtime error:")
+SANITIZER = re.compile(r"ERROR: (Address|Leak|Thread)Sanitizer|runtime error:")
 _SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*(?:\{.*\})?)\s+(\S+)")
 
 
@@ -102,7 +102,7 @@ class Operator:
             self.proc.stop(1)
 
     def check_log(self):
-        found = _SANITIZER.search(self.log_text())
+        found = SANITIZER.search(self.log_text())
         if found:
             text = self.log_text()[found.start():]
             raise AssertionError(f"sanitizer report in {self.log}:\n{text[:6000]}")

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from controlplane import TOP
 from tecproc import operator_binary
 
 
@@ -58,6 +59,11 @@ def test_unusable_kubeconfigs_are_one_line(cp, tmp_path):
     (["--listen-health", "localhost:1"], "--listen-health"),
     (["--log-level", "loud"], "--log-level"), (["--log-format=xml"], "--log-format"),
     (["--leader-elect=maybe"], "--leader-elect"), (["--seed", "a"], "--seed"),
+    (["--registry-mirror", "quay.io"], "--registry-mirror"),
+    (["--registry-mirror", "a.io=b,"], "--registry-mirror"),
+    (["--registry-mirror", "a.io=b/C"], "--registry-mirror"),
+    (["--insecure-registry", "http://a.io"], "--insecure-registry"),
+    (["--insecure-registry", "a,,b"], "--insecure-registry"),
     (["--config", "/nonexistent"], "/nonexistent")])
 def test_bad_options_end_with_2_and_name_the_option(args, named):
     done = run(*args)
@@ -82,6 +88,17 @@ def test_check_config_starts_nothing(cp, tmp_path):
     assert run("--check-config", "--role", "x").returncode == 2
 
 
+def test_registry_options_are_read_and_checked(cp, tmp_path):
+    auth = tmp_path / "auth"
+    options = local(cp, "--registry-mirror", "docker.io=[::1]:5000/x, quay.io=b:1",
+                    "--insecure-registry", "b:1, [::1]:5000", "--registry-auth", str(auth))
+    done = run(*options, "--check-config")
+    assert done.returncode == 1 and str(auth) in done.stderr, done
+    auth.write_text('{"auths":{}}')
+    done = run(*options, "--check-config")
+    assert done.returncode == 0, done
+
+
 def test_help_version_and_the_sample_file(tmp_path):
     assert "--listen-register" in run("--help").stdout
     assert run("--version").stdout.startswith("tec-operator ")
@@ -104,3 +121,23 @@ def test_seed_copies_the_policies(tmp_path):
     found = sorted(str(p.relative_to(dst)) for p in dst.rglob("*") if p.is_file())
     assert found == ["attestation_service_policy/default_cpu.rego", "kbs/resource-policy.rego"]
     assert (dst / found[1]).read_text() == "package resource-policy.rego\n"
+
+
+@pytest.mark.parametrize("attestation, resource", [
+    ("tpm.rego", "resource.rego"), ("tpm-shared.rego", "resource-shared.rego"),
+    ("tpm-v017.rego", "resource-shared.rego")])
+def test_a_fresh_storage_gets_exactly_the_two_policies(tmp_path, attestation, resource):
+    """Each pair fits what --seed takes, and whatever else the ConfigMap holds stays out."""
+    src, dst = tmp_path / "src", tmp_path / "dst"
+    src.mkdir()
+    dst.mkdir()
+    wanted = {}
+    for name, key, place in ((attestation, "default_cpu.rego", "attestation_service_policy"),
+                             (resource, "resource-policy.rego", "kbs")):
+        with open(os.path.join(TOP, "etc", name), encoding="utf-8") as f:
+            wanted[f"{place}/{key}"] = f.read()
+        (src / key).write_text(wanted[f"{place}/{key}"])
+    (src / "default_gpu.rego").write_text("")
+    done = run("--seed", str(src), str(dst))
+    assert done.returncode == 0, done
+    assert {str(p.relative_to(dst)): p.read_text() for p in dst.rglob("*") if p.is_file()} == wanted

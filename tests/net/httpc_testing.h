@@ -264,7 +264,21 @@ static inline bool answer(struct io *io, const char *path, const char *body)
 	}
 	if (strcmp(path, "/redirect") == 0)
 		reply(io, "302 Found\r\nLocation: /ok", "elsewhere");
-	else if (strcmp(path, "/echo") == 0)
+	else if (strcmp(path, "/elsewhere") == 0)
+		reply(io, "307 Found\r\nLocation: HTTPS://other.test:444/a?b=c#d", "");
+	else if (strcmp(path, "/nowhere") == 0)
+		reply(io, "302 Found\r\nX: y", "");
+	else if (strcmp(path, "/challenge") == 0)
+		reply(io,
+			"401 No\r\nWWW-Authenticate: Basic realm=\"a\"\r\nwww-authenticate: Bearer b",
+			"no");
+	else if (strcmp(path, "/big-challenge") == 0) {
+		io_puts(io, "HTTP/1.1 401 No\r\nContent-Length: 0\r\nLocation: /");
+		fill(io, 9000);
+		io_puts(io, "\r\nWWW-Authenticate: ");
+		fill(io, 9000);
+		io_puts(io, "\r\n\r\n");
+	} else if (strcmp(path, "/echo") == 0)
 		reply(io, "201 Created\r\nContent-Type: application/json", body);
 	else
 		reply(io, "200 OK\r\nContent-Type: text/plain; charset=utf-8", "ok");
@@ -421,7 +435,7 @@ struct res {
 	struct err err;
 	int status;
 	uint32_t retry_after_ms;
-	char body[512], type[64];
+	char body[512], type[64], location[256], challenge[256];
 	size_t body_len, data_len;
 	size_t fail_at;   /* on_data fails with at least so many bytes; 0: never */
 	struct op **kill; /* on_data cancels it */
@@ -444,6 +458,9 @@ static inline void on_done(void *arg, const struct err *err, const struct httpc_
 	cr_assert_eq(strlen(a->body), a->body_len);
 	snprintf(r->body, sizeof(r->body), "%s", a->body);
 	snprintf(r->type, sizeof(r->type), "%s", a->content_type ? a->content_type : "");
+	snprintf(r->location, sizeof(r->location), "%s", a->location ? a->location : "(none)");
+	snprintf(r->challenge, sizeof(r->challenge), "%s",
+		a->www_authenticate ? a->www_authenticate : "(none)");
 }
 
 static inline struct op *start_req(struct httpc_request *req, bool stream, struct res *r)

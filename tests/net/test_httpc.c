@@ -220,7 +220,36 @@ Test(httpc, a_redirect_is_an_answer)
 	fetch("/redirect", NULL, &r);
 	cr_assert_eq(r.err.kind, ERR_NONE);
 	cr_assert_eq(r.status, 302);
+	cr_assert_str_eq(r.location, url_of("/ok"));
 	cr_assert_eq(srv.sh->reqs, 1);
+	fetch("/elsewhere", NULL, &r);
+	cr_assert(str_starts(r.location, "https://other.test:444/a?b=c"), "%s", r.location);
+	fetch("/nowhere", NULL, &r);
+	cr_assert_str_eq(r.location, "(none)");
+	fetch("/ok", NULL, &r);
+	cr_assert_str_eq(r.location, "(none)");
+}
+
+Test(httpc, the_challenges_of_a_401_are_joined)
+{
+	struct res r;
+
+	fetch("/challenge", NULL, &r);
+	cr_assert_eq(r.status, 401);
+	cr_assert_str_eq(r.challenge, "Basic realm=\"a\", Bearer b");
+	fetch("/ok", NULL, &r);
+	cr_assert_str_eq(r.challenge, "(none)");
+}
+
+Test(httpc, headers_that_are_too_long_are_left_out)
+{
+	struct res r;
+
+	fetch("/big-challenge", NULL, &r);
+	cr_assert_eq(r.err.kind, ERR_NONE, "%s", r.err.text);
+	cr_assert_eq(r.status, 401);
+	cr_assert_str_eq(r.challenge, "(none)");
+	cr_assert_str_eq(r.location, "(none)");
 }
 
 Test(httpc, proxies_of_the_environment_are_ignored)

@@ -172,6 +172,84 @@ Test(net_httpd, method_not_allowed_names_the_methods)
 	srv_stop(&s);
 }
 
+static void on_target(struct httpd_req *req, void *arg)
+{
+	struct srv *s = arg;
+
+	snprintf(s->seen, sizeof(s->seen), "%s|%s", httpd_req_path(req), httpd_req_target(req));
+	httpd_reply(req, 200, NULL, NULL, 0);
+}
+
+static void on_other_target(struct httpd_req *req, void *arg)
+{
+	struct srv *s = arg;
+
+	snprintf(s->seen, sizeof(s->seen), "other|%s", httpd_req_target(req));
+	httpd_reply(req, 200, NULL, NULL, 0);
+}
+
+Test(net_httpd, the_most_specific_route_alone_counts)
+{
+	static const struct httpd_route table[] = {
+		{"/a/*", HTTPD_GET, false, NULL, on_target},
+		{"/a/b/*", HTTPD_POST, false, NULL, on_target},
+		{"/a/b/*", HTTPD_DELETE, false, NULL, on_other_target},
+		{"/a/b/c", HTTPD_PUT, false, NULL, on_other_target},
+		{"/star*", HTTPD_GET, false, NULL, on_target},
+	};
+	static const struct {
+		const char *method, *target;
+		int status;
+		const char *seen, *allow;
+	} rows[] = {
+		{"GET", "/a/x", 200, "/a/x|/a/x", NULL},
+		{"GET", "/a/", 200, "/a/|/a/", NULL},
+		{"GET", "/a/x//y/..?q=/a/b/c&%20", 200, "/a/x//y/..|/a/x//y/..?q=/a/b/c&%20", NULL},
+		{"GET", "/a?/b", 404, "", NULL},
+		{"GET", "/a", 404, "", NULL},
+		{"GET", "/ab/x", 404, "", NULL},
+		{"GET", "/A/x", 404, "", NULL},
+		{"POST", "/a/x", 405, "", "GET"},
+		{"POST", "/a/b/x", 200, "/a/b/x|/a/b/x", NULL},
+		{"DELETE", "/a/b/x?", 200, "other|/a/b/x?", NULL},
+		{"GET", "/a/b/x", 405, "", "POST, DELETE"}, /* not the shorter prefix */
+		{"GET", "/a/b", 200, "/a/b|/a/b", NULL},
+		{"PUT", "/a/b/c", 200, "other|/a/b/c", NULL},
+		{"PUT", "/a/b/c?x", 200, "other|/a/b/c?x", NULL},
+		{"POST", "/a/b/c", 405, "", "PUT"}, /* nor a prefix of an exact one */
+		{"PUT", "/a/b/c/", 405, "", "POST, DELETE"},
+		{"GET", "/starry", 404, "", NULL}, /* only behind a slash */
+		{"GET", "/star*", 200, "/star*|/star*", NULL},
+	};
+	struct srv s;
+
+	srv_prepare(&s);
+	s.conf.routes = table;
+	s.conf.n_routes = ARRAY_LEN(table);
+	s.conf.wipe = true;
+	srv_listen(&s, false);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct cli c = srv_cli(&s);
+		struct cli_reply r;
+		char request[200];
+		const char *allow;
+
+		s.seen[0] = '\0';
+		snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\n" HOST "\r\n", rows[i].method,
+			rows[i].target);
+		cli_send(&c, request);
+		cr_assert(cli_reply(&c, &r, false));
+		allow = cli_header(&r, "Allow");
+		cr_expect_eq(r.status, rows[i].status, "%d: %s", r.status, request);
+		cr_expect_str_eq(s.seen, rows[i].seen, "%s: %s", s.seen, request);
+		cr_expect(str_eq(allow, rows[i].allow), "%s: %s", allow ? allow : "-", request);
+		cli_reply_fini(&r);
+		cli_close(&c);
+	}
+	cr_expect_eq(sample("tec_http_requests_total{route=\"/a/b/*\",code=\"405\"} "), 2);
+	srv_stop(&s);
+}
+
 Test(net_httpd, headers_and_bodies_reach_the_handler_unchanged)
 {
 	struct srv s;

@@ -15,11 +15,38 @@ static struct model_cluster cluster(const char *trustee_secret)
 		.trustee_secret = trustee_secret};
 }
 
-static struct json_object *deployment(const char *trustee_secret)
+static const struct render_trustee_inputs nothing_known;
+
+static struct json_object *deployment_of(
+	const char *trustee_secret, const struct render_trustee_inputs *in)
 {
 	struct model_cluster c = cluster(trustee_secret);
 
-	return render_trustee_deployment(&c, "ns", &render_images_default);
+	return render_trustee_deployment(&c, "ns", &render_images_default, in);
+}
+
+static struct json_object *deployment(const char *trustee_secret)
+{
+	return deployment_of(trustee_secret, &nothing_known);
+}
+
+/* The text of the one file of trustee-data, borrowed from o. */
+static const char *config_of(struct json_object *o)
+{
+	struct json_object *v = NULL;
+
+	cr_assert(json_object_object_get_ex(json_get_obj(o, "data"), "kbs-config.toml", &v));
+	return json_object_get_string(v);
+}
+
+/* An annotation of the Pod template, NULL when it has none. */
+static const char *annotation(struct json_object *o, const char *name)
+{
+	cleanup_free char *full = xasprintf("trusted-execution-clusters.io/%s", name);
+	struct json_object *v = NULL;
+
+	json_object_object_get_ex(json_get_obj(o, "spec/template/metadata/annotations"), full, &v);
+	return json_object_get_string(v);
 }
 
 static struct json_object *pod(struct json_object *o)
@@ -68,13 +95,14 @@ Test(render_trustee, every_object_has_name_owner_and_hash)
 		struct json_object *o;
 		const char *version, *kind, *name, *owner;
 	} cases[] = {
-		{render_trustee_data(&c, "ns"), "v1", "ConfigMap", "trustee-data", "c-1"},
+		{render_trustee_data(&c, "ns", &nothing_known), "v1", "ConfigMap", "trustee-data",
+			"c-1"},
 		{render_trustee_policies(&c, "ns"), "v1", "ConfigMap", "trustee-policies", "c-1"},
 		{render_rv_data(&c, "ns"), "v1", "ConfigMap", "trustee-rv-data", "c-1"},
 		{render_image_pcrs("ns"), "v1", "ConfigMap", "image-pcrs", NULL},
 		{render_trustee_service(&c, "ns"), "v1", "Service", "kbs-service", "c-1"},
-		{render_trustee_deployment(&c, "ns", &render_images_default), "apps/v1",
-			"Deployment", "trustee-deployment", "c-1"},
+		{render_trustee_deployment(&c, "ns", &render_images_default, &nothing_known),
+			"apps/v1", "Deployment", "trustee-deployment", "c-1"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -113,13 +141,9 @@ Test(render_trustee, config_speaks_tls_exactly_when_a_secret_is_named)
 
 	for (size_t i = 0; i < ARRAY_LEN(secrets); i++) {
 		struct model_cluster c = cluster(secrets[i]);
-		cleanup_json struct json_object *o = render_trustee_data(&c, "ns");
-		struct json_object *v = NULL;
-		const char *toml;
+		cleanup_json struct json_object *o = render_trustee_data(&c, "ns", &nothing_known);
+		const char *toml = config_of(o);
 
-		cr_assert(
-			json_object_object_get_ex(json_get_obj(o, "data"), "kbs-config.toml", &v));
-		toml = json_object_get_string(v);
 		cr_assert_eq(
 			strstr(toml, "\nprivate_key = \"/etc/tls/tls.key\"\n") != NULL, i == 0);
 		cr_assert_eq(
@@ -127,6 +151,8 @@ Test(render_trustee, config_speaks_tls_exactly_when_a_secret_is_named)
 		cr_assert_eq(strstr(toml, "\ninsecure_http = true\n") != NULL, i == 1);
 		cr_assert_null(strstr(toml, "\n#plain:"), "no marker is left");
 		cr_assert_null(strstr(toml, " #tls\n"));
+		cr_assert(strstr(
+			toml, "\ntrusted_certs_paths = [\"/opt/trustee/token/cert.pem\"]\n"));
 		cr_assert(str_ends(toml, "dir_path = \"/opt/trustee/storage\"\n"));
 	}
 }
@@ -148,13 +174,29 @@ Test(render_trustee, config_has_what_the_contract_asks_for)
 
 Test(render_trustee, policies_are_where_seed_looks_for_them)
 {
-	struct model_cluster c = cluster(NULL);
-	cleanup_json struct json_object *o = render_trustee_policies(&c, "ns");
-	struct json_object *data = json_get_obj(o, "data");
+	static const struct {
+		enum model_isolation isolation;
+		const char *attestation, *resource;
+	} modes[] = {{MODEL_ISOLATION_PER_MACHINE, "tpm.rego", "resource.rego"},
+		{MODEL_ISOLATION_SHARED, "tpm-shared.rego", "resource-shared.rego"}};
 
-	cr_assert_eq(json_object_object_length(data), 2);
-	cr_assert_str_eq(json_get_str(data, "default_cpu.rego"), render_etc("tpm.rego"));
-	cr_assert_str_eq(json_get_str(data, "resource-policy.rego"), render_etc("resource.rego"));
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		struct model_cluster c = cluster(NULL);
+		cleanup_json struct json_object *o = NULL;
+		struct json_object *data;
+
+		c.isolation = modes[i].isolation;
+		o = render_trustee_policies(&c, "ns");
+		data = json_get_obj(o, "data");
+		cr_assert_eq(json_object_object_length(data), 2);
+		cr_assert_str_eq(
+			json_get_str(data, "default_cpu.rego"), render_etc(modes[i].attestation));
+		cr_assert_str_eq(
+			json_get_str(data, "resource-policy.rego"), render_etc(modes[i].resource));
+		cr_assert_str_eq(
+			render_trustee_attestation_policy(&c), render_etc(modes[i].attestation));
+		cr_assert_str_eq(render_trustee_resource_policy(&c), render_etc(modes[i].resource));
+	}
 }
 
 Test(render_trustee, reference_data_starts_empty)
@@ -296,6 +338,134 @@ Test(render_trustee, seed_writes_the_policies_into_the_storage)
 	cr_assert_str_eq(json_get_str(pick(mounts, "mountPath", dst), "name"), "trustee-storage");
 }
 
+static const struct render_token_signer renewed[] = {{.name = "trustee-token-3", .hash = "h3"},
+	{.name = "trustee-token", .hash = "h1"}, {.name = "trustee-token-2", .hash = "h2"}};
+
+Test(render_trustee, what_a_running_trustee_does_not_notice_restarts_it)
+{
+	const struct render_trustee_inputs base = {"t1", renewed, 2}, tls = {"t2", renewed, 2},
+					   signer = {"t1", &renewed[1], 1};
+	cleanup_json struct json_object *a = deployment_of("tls", &base),
+					*same = deployment_of("tls", &base),
+					*b = deployment_of("tls", &tls),
+					*c = deployment_of("tls", &signer),
+					*plain = deployment_of(NULL, &base);
+	const char *config = annotation(a, "config-hash");
+
+	cr_assert(json_object_equal(json_get_obj(a, "spec"), json_get_obj(same, "spec")));
+	cr_assert_eq(strlen(config), 16);
+	cr_assert_str_eq(annotation(a, "tls-hash"), "t1");
+	cr_assert_str_eq(annotation(a, "token-hash"), "h3.h1");
+	cr_assert_str_eq(annotation(b, "tls-hash"), "t2");
+	cr_assert_str_eq(annotation(b, "config-hash"), config);
+	cr_assert_str_eq(annotation(c, "token-hash"), "h1");
+	cr_assert_str_neq(annotation(c, "config-hash"), config, "the list of trusted ones");
+	cr_assert_str_eq(render_trustee_tls_hash(b), "t2"); /* as it is read back */
+	cr_assert_str_eq(render_trustee_token_hash(a), "h3.h1");
+	cr_assert_null(render_trustee_tls_hash(plain));
+	cr_assert_null(render_trustee_tls_hash(NULL));
+	cr_assert_null(annotation(plain, "tls-hash"), "nothing is mounted");
+	cr_assert_str_neq(annotation(plain, "config-hash"), config);
+}
+
+Test(render_trustee, the_clusters_other_fields_restart_nothing)
+{
+	struct model_cluster c = cluster("tls"), other = cluster("tls");
+	cleanup_json struct json_object *a = NULL, *b = NULL;
+
+	other.trustee_port = 1;
+	other.public_trustee_addr = "trustee.example";
+	other.isolation = MODEL_ISOLATION_SHARED;
+	other.machine_limit = 7;
+	other.n_servers = 1;
+	other.server_addr[0] = "a";
+	a = render_trustee_deployment(&c, "ns", &render_images_default, &nothing_known);
+	b = render_trustee_deployment(&other, "ns", &render_images_default, &nothing_known);
+	cr_assert(json_object_equal(json_get_obj(a, "spec"), json_get_obj(b, "spec")));
+}
+
+Test(render_trustee, a_hash_that_is_not_known_is_left_out)
+{
+	const struct render_token_signer half[] = {renewed[0], {.name = "trustee-token"}};
+	const struct render_trustee_inputs in = {NULL, half, 2};
+	cleanup_json struct json_object *o = deployment_of("tls", &in), *none = deployment("tls");
+
+	cr_assert_null(annotation(o, "tls-hash"));
+	cr_assert_null(annotation(o, "token-hash"));
+	cr_assert_null(annotation(none, "token-hash"));
+}
+
+Test(render_trustee, former_signers_are_trusted_without_their_keys)
+{
+	const struct render_trustee_inputs in = {NULL, renewed, 3};
+	struct model_cluster c = cluster(NULL);
+	cleanup_json struct json_object *data = render_trustee_data(&c, "ns", &in),
+					*o = deployment_of(NULL, &in);
+	struct json_object *volumes = json_get_arr(pod(o), "volumes");
+	struct json_object *mounts = json_get_arr(container(o), "volumeMounts"), *old, *items;
+
+	cr_assert(strstr(config_of(data),
+		"\ntrusted_certs_paths = [\"/opt/trustee/token/cert.pem\", "
+		"\"/opt/trustee/token-old/1/cert.pem\", \"/opt/trustee/token-old/2/cert.pem\"]\n"));
+	cr_assert(strstr(config_of(data), "\nkey_path = \"/opt/trustee/token/key.pem\"\n"));
+	cr_assert_str_eq(json_get_str(pick(volumes, "name", "trustee-token"), "secret/secretName"),
+		"trustee-token-3");
+	cr_assert_str_eq(json_get_str(pick(mounts, "mountPath", "/opt/trustee/token"), "name"),
+		"trustee-token");
+	cr_assert_str_eq(
+		json_get_str(pick(mounts, "mountPath", "/opt/trustee/token-old/1"), "name"),
+		"trustee-token-old-1");
+	cr_assert(pick(mounts, "mountPath", "/opt/trustee/token-old/2"));
+	old = pick(volumes, "name", "trustee-token-old-1");
+	items = json_get_arr(old, "secret/items");
+	cr_assert_str_eq(json_get_str(old, "secret/secretName"), "trustee-token");
+	cr_assert_eq(json_object_array_length(items), 1);
+	cr_assert(pick(items, "key", "cert.pem"));
+}
+
+/* What the Rust operator's Deployment looks like, after ours was applied over it or before. */
+Test(render_trustee, the_rust_operators_deployment_is_foreign)
+{
+	static const struct {
+		const char *path;
+		bool foreign;
+	} cases[] = {{"/opt/trustee", true}, {"/opt/trustee/policies/opa", true},
+		{"/opt/trustee/kbs-repository/default", true},
+		{"/opt/trustee/kbs-repository/default/11111111-2222-4333-8444-555555555555", true},
+		{"/key", true}, {"/etc/tpm/trusted_ak_keys", false}, {"/etc/tls", false},
+		{"/opt/trustee/keys", false}, {"/opt/trustee/kbs-repository/default2", false},
+		{"/var/run/sidecar", false}, {"", false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_json struct json_object *o = deployment("tls");
+
+		cr_assert_not(render_trustee_deployment_is_foreign(o), "ours");
+		json_push(json_get_arr(container(o), "volumeMounts"),
+			json_add_str(
+				json_add_str(json_obj(), "name", "v"), "mountPath", cases[i].path));
+		cr_assert_eq(render_trustee_deployment_is_foreign(o), cases[i].foreign, "%s",
+			cases[i].path);
+	}
+}
+
+Test(render_trustee, a_deployment_of_any_shape_can_be_judged)
+{
+	static const char *const texts[] = {"{}", "{\"spec\":1}",
+		"{\"spec\":{\"template\":{\"spec\":{\"containers\":{}}}}}",
+		"{\"spec\":{\"template\":{\"spec\":{\"containers\":[1,null,{}]}}}}",
+		"{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"volumeMounts\":[null,{"
+		"\"mountPath\":7}]}]}}}}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct err err = ERR_INIT;
+		cleanup_json struct json_object *o =
+			json_parse(texts[i], strlen(texts[i]), &json_limits_object, &err);
+
+		cr_assert(o, "%s", err.text);
+		cr_assert_not(render_trustee_deployment_is_foreign(o));
+	}
+}
+
 /* The Secret's text as JSON, with its data decoded for comparison. */
 static void assert_secret(struct secret *take_text, const char *name, const char *key_name,
 	const char *key, const char *text_name, const char *text)
@@ -325,7 +495,7 @@ Test(render_trustee, secrets_hold_both_halves)
 
 	assert_secret(render_auth_secret(&c, "ns", key, "PUBLIC"), "trustee-auth", "private.key",
 		"PRIVATE", "public.pub", "PUBLIC");
-	assert_secret(render_token_secret(&c, "ns", key, "CERT"), "trustee-token", "key.pem",
-		"PRIVATE", "cert.pem", "CERT");
+	assert_secret(render_token_secret(&c, "ns", "trustee-token-2", key, "CERT"),
+		"trustee-token-2", "key.pem", "PRIVATE", "cert.pem", "CERT");
 	cr_assert_eq(secret_count(), 1, "only the test's own is left");
 }

@@ -18,6 +18,16 @@
 #define SHA256_HEX_LEN 64
 
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
+/* The same in pieces. A copy goes its own way: the digest of a common beginning with two ends. */
+struct bytes_sha256_run {
+	void *ctx; /* owned; bytes_sha256_fini */
+};
+void bytes_sha256_init(struct bytes_sha256_run *run);
+void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len);
+void bytes_sha256_copy(struct bytes_sha256_run *to, const struct bytes_sha256_run *from);
+void bytes_sha256_end(struct bytes_sha256_run *run, uint8_t out[SHA256_LEN]); /* once */
+void bytes_sha256_fini(struct bytes_sha256_run *run);
+#define cleanup_sha256 __attribute__((cleanup(bytes_sha256_fini)))
 
 void bytes_to_hex(
 	const uint8_t *in, size_t len, char *out); /* lower case; out has 2 * len + 1 bytes */

@@ -10,9 +10,19 @@
 #include "tec/k8s/event.h"
 #include "tec/k8s/transport.h"
 #include "tec/kbs/sync.h"
+#include "tec/kbs/transport.h"
 #include "tec/loop/loop.h"
 #include "tec/model/cluster.h"
 #include "tec/render/trustee.h"
+
+struct ctl_kbs_place {
+	const char *url;            /* "https://name:port" */
+	const char *connect_to;     /* "addr:port"; NULL: as the URL says */
+	const struct secret *ca;    /* PEM; NULL: plain http */
+	const struct secret *admin; /* Ed25519 private key, PEM */
+};
+/* value NULL: the image has no such label. Everything is borrowed for the call. */
+typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
 struct ctl_env {
 	struct loop *loop;
@@ -20,10 +30,23 @@ struct ctl_env {
 	const char *ns;
 	struct k8s_cache *clusters, *machines, *aks, *images, *secrets;
 	struct k8s_cache *configmaps, *services,
-		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract */
+		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract;
+				 ConfigMaps: ctl_configmap_extract */
+	struct k8s_cache *jobs, *pods; /* ctl_job_extract; ctl_pod_extract, indexed by Job */
+	/* A label of an image's configuration, from its registry. NULL: nothing can be asked. err:
+	 * as of oci_label_get(). */
+	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
+		const char *label, ctl_label_fn done, void *done_arg);
+	void *image_label_arg;
 	struct kbs_sync *sync;
 	struct k8s_events *events;
 	struct render_images images_ref;
+	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */
+	struct kbs_transport *(*kbs_connect)(
+		void *arg, const struct ctl_kbs_place *place, struct err *err);
+	void *kbs_connect_arg;
+	const char *kbs_url;        /* where the primary one is instead; NULL: as rendered */
+	uint32_t repeat_revoked_ms; /* kbs/push.h; 0: no lease */
 };
 
 /* The cluster served: the oldest that is not being deleted (creationTimestamp, then name); NULL if
@@ -35,6 +58,7 @@ struct ctl_plain {
 	struct kobj obj;
 	const char *owner_uid;   /* controller */
 	const char *render_hash; /* annotation */
+	const char *cluster_ip;  /* of a Service */
 };
 struct kobj *ctl_plain_extract(struct json_object *o, struct err *err);
 

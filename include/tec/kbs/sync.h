@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What every administered Trustee shall hold, and what each has confirmed. Controllers declare and
- * ask; they are woken when an answer changes. Nothing here talks to a Trustee yet: targets have no
- * connection, so nothing is ever confirmed and far states stay UNKNOWN or PENDING.
+ * ask; they are woken when an answer changes. Nothing here talks to a Trustee: kbs/push does for
+ * each target (or, with delivery by volumes, ctl/trustee), and confirms what it was answered.
  *
  * A declared value is its holder (a compact object, referenced) plus a render function, so no
  * second copy of a key is kept; the holder also is what a lost Secret is restored from. Values are
@@ -52,9 +52,32 @@ void kbs_sync_reset(struct kbs_sync *s);
  * NULL: nothing). */
 void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
 	const uint8_t sha256[SHA256_LEN]);
+/* How a target is doing, for conditions: state and one sentence (copied). */
+enum kbs_target_state {
+	KBS_TARGET_ASKING, /* what it holds; nothing stands against it */
+	KBS_TARGET_WAITING,
+	KBS_TARGET_REFUSED,
+	KBS_TARGET_POPULATING,
+	KBS_TARGET_IN_SYNC
+};
+void kbs_sync_target_says(
+	struct kbs_sync *s, const char *target, enum kbs_target_state state, const char *why);
+/* The worst over all targets; WAITING when there is none. ASKING: all others are in step, and what
+ * was told before a restart may still be so. */
+enum kbs_target_state kbs_sync_state(const struct kbs_sync *s);
 /* One sentence for conditions: which Trustee is missing and why. Borrowed until the next call that
  * changes anything. */
 const char *kbs_sync_why(const struct kbs_sync *s);
+
+/* The same about one name: "Trustee at a, b has not confirmed it yet." It changes only when an
+ * answer about this name comes, so that a status with it is not written again and again. */
+const char *kbs_sync_lacking(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+
+/* The policies every target shall have (static texts), and whether identities are sent one by one
+ * or as the Rust operator's one array trusted_aks (operator.md section 6). A change makes every
+ * push populate again. Targets start without policies: nothing is sent before the first call. */
+void kbs_sync_policies(
+	struct kbs_sync *s, const char *attestation, const char *resource, bool shared);
 
 /* True when this changed what is wanted. holder is referenced. */
 bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,

@@ -3,8 +3,8 @@
  * HTTPS client: libcurl multi_socket on our loop, HTTP/1.1, exactly as c-stack.md B says (CA
  * pinned, no environment proxies, no redirects, own deadlines, black-holed connections are closed).
  * Two pools: short requests, and streams (watches), so a slow stream never stands in a request's
- * way. At most 16 requests to one scheme://host:port are in flight; others wait in line, their
- * deadline running.
+ * way. At most 16 requests (max_in_flight) to one scheme://host:port are in flight; others wait in
+ * line, their deadline running.
  *
  * Who owns what: the request is copied. `on_data` gets body bytes as they come, and only when the
  * status is 2xx; other bodies are collected (64 KiB at most) for `done`. Without on_data every body
@@ -59,6 +59,7 @@ struct httpc_request {
 	uint32_t connect_ms;  /* 0: 10,000 */
 	uint32_t silence_ms;  /* streams: no byte for so long ends it with ERR_TRANSIENT; 0: none */
 	bool stream;          /* use the stream pool */
+	unsigned max_in_flight; /* to this origin, this one included; 0: 16 */
 };
 
 struct httpc_answer {
@@ -68,6 +69,10 @@ struct httpc_answer {
 		body; /* collected bytes, NUL-terminated, borrowed for the call, wiped afterwards */
 	size_t body_len;
 	const char *content_type; /* may be NULL */
+	const char *location;     /* where a 3xx points to, made absolute: not followed, not judged;
+				     NULL: nowhere, or more than 8 KiB */
+	const char *www_authenticate; /* of a 401, all headers joined by ", "; NULL: none, or more
+					 than 8 KiB */
 };
 
 /* Return -1 with err set to end the transfer: done then gets that error. */

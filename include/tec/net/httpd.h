@@ -4,8 +4,9 @@
  * A3b), so a handler sees only complete, validated requests, one at a time per connection. All
  * limits of operator.md section 4 are here.
  *
- * Routes are a table: exact paths, a method set per route; 404 and 405 (with Allow) follow from it.
- * HEAD is a method of its own (not routed unless listed). Every refusal has a body made by
+ * Routes are a table: paths, a method set per route; 404 and 405 (with Allow) follow from it. Of
+ * several that match a path the most specific one alone counts: an exact one, else the longest
+ * prefix. HEAD is a method of its own (not routed unless listed). Every refusal has a body made by
  * conf.error_body.
  *
  * A handler either replies at once (httpd_reply) or keeps `req`, starts calls in
@@ -44,9 +45,10 @@ enum httpd_method {
 typedef void (*httpd_handler_fn)(struct httpd_req *req, void *arg);
 
 struct httpd_route {
-	const char *path;      /* exact */
-	unsigned methods;      /* of enum httpd_method */
-	bool needs_body;       /* no Content-Length: 411 */
+	const char *path; /* exact; ending in a slash and a star: whatever starts with all of it
+			     but the star */
+	unsigned methods; /* of enum httpd_method */
+	bool needs_body;  /* no Content-Length: 411 */
 	const char *body_type; /* required media type ("application/json"), else 415; NULL: any; an
 				  absent type is accepted */
 	httpd_handler_fn fn;
@@ -69,6 +71,9 @@ struct httpd_conf {
 	const struct httpd_route *routes; /* static */
 	size_t n_routes;
 	void *arg;
+	/* Requests may hold key material: their bytes are wiped where they were kept (not in the
+	 * buffers of libevent and OpenSSL, which live for one turn). */
+	bool wipe;
 	/* Appends the body of a refusal and returns its content type (static). */
 	const char *(*error_body)(struct strbuf *out, int status, const char *message);
 };
@@ -91,7 +96,8 @@ size_t httpd_in_flight(const struct httpd *h);
 size_t httpd_connections(const struct httpd *h);
 
 enum httpd_method httpd_req_method(const struct httpd_req *r);
-const char *httpd_req_path(const struct httpd_req *r);
+const char *httpd_req_path(const struct httpd_req *r);   /* without the query, as it came */
+const char *httpd_req_target(const struct httpd_req *r); /* with it */
 const char *httpd_req_header(
 	const struct httpd_req *r, const char *name); /* NULL if absent; case-insensitive */
 const char *httpd_req_body(const struct httpd_req *r, size_t *len); /* borrowed until the reply */

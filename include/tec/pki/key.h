@@ -4,6 +4,8 @@
 #ifndef TEC_PKI_KEY_H
 #define TEC_PKI_KEY_H
 
+#include <stdbool.h>
+
 #include "tec/base/err.h"
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
@@ -13,6 +15,7 @@ struct pki_key; /* a private key; pki_key_free wipes it */
 struct pki_key *pki_key_new_ed25519(void);
 struct pki_key *pki_key_new_p256(void);
 struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err) MUST_CHECK;
+bool pki_key_is_ed25519(const struct pki_key *k); /* otherwise P-256 */
 void pki_key_free(struct pki_key *k);
 struct secret *pki_key_private_pem(const struct pki_key *k);          /* PKCS#8 "PRIVATE KEY" */
 void pki_key_public_pem(const struct pki_key *k, struct strbuf *out); /* SPKI "PUBLIC KEY" */

@@ -7,6 +7,7 @@
 #ifndef TEC_RATS_NAMES_H
 #define TEC_RATS_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NA
  * text, so nothing has to be decoded. */
 int rats_identity_name_pem(const char *pem, char out[RATS_IDENTITY_NAME_LEN + 1])
 	__attribute__((warn_unused_result));
+/* An identity's name, and not another reference value's. */
+bool rats_is_identity_name(const char *name);
 void rats_identity_value(
 	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out);
 /* "" for a text that is no UUID: it may hold '/' or "..". */

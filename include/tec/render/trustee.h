@@ -11,6 +11,7 @@
 
 #include "tec/base/secret.h"
 #include "tec/model/cluster.h"
+#include "tec/render/token.h"
 
 struct render_images {
 	const char *trustee, *operator_,
@@ -18,25 +19,49 @@ struct render_images {
 };
 extern const struct render_images render_images_default;
 
+/*
+ * What restarts Trustee besides its image and its config: it reads its certificates at its start
+ * only. Each becomes an annotation of the Pod template, or none when the hash is NULL. So a hash
+ * that was known and cannot be had any more is passed on as it was: leaving it out is a restart.
+ */
+struct render_trustee_inputs {
+	const char *tls_hash; /* of the content of trusteeSecret */
+	/* render_token_plan.use; none: trustee-token, of which no hash is known. */
+	const struct render_token_signer *signers;
+	unsigned n_signers;
+};
+
+/* ConfigMap: kbs-config.toml */
 struct json_object *render_trustee_data(
-	const struct model_cluster *c, const char *ns); /* ConfigMap: kbs-config.toml */
-struct json_object *render_trustee_policies(
-	const struct model_cluster *c, const char *ns); /* ConfigMap: the two policies */
+	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
+/* ConfigMap: the two policies, by keyIsolation; and their texts */
+struct json_object *render_trustee_policies(const struct model_cluster *c, const char *ns);
+const char *render_trustee_attestation_policy(const struct model_cluster *c);
+const char *render_trustee_resource_policy(const struct model_cluster *c);
 struct json_object *render_trustee_service(const struct model_cluster *c, const char *ns);
-struct json_object *render_trustee_deployment(
-	const struct model_cluster *c, const char *ns, const struct render_images *images);
+struct json_object *render_trustee_deployment(const struct model_cluster *c, const char *ns,
+	const struct render_images *images, const struct render_trustee_inputs *in);
+/* The two as they stand in a Deployment: what was known when it was written. Borrowed; NULL: not
+ * there. */
+const char *render_trustee_tls_hash(struct json_object *deployment);
+const char *render_trustee_token_hash(struct json_object *deployment);
+/*
+ * Has the Deployment the mounts of the Rust operator? Applying ours over it would keep them (they
+ * have another manager), and with them volumes whose Secrets go away: it is deleted and made anew.
+ * Judged by paths that ours never has, so that what people or webhooks add is left alone.
+ */
+bool render_trustee_deployment_is_foreign(struct json_object *deployment);
 /* Created once and never repaired: `[]` and `{}`; image-pcrs has no owner. */
 struct json_object *render_rv_data(const struct model_cluster *c, const char *ns);
 struct json_object *render_image_pcrs(const char *ns);
-/* POST bodies of the two Secrets, as secrets: trustee-auth from an Ed25519 key, trustee-token from
- * a P-256 key and its certificate. */
+/* POST bodies of the two Secrets, as secrets: trustee-auth from an Ed25519 key, and a token signer
+ * (called as render_token_plan says) from a P-256 key and its certificate. */
 struct secret *render_auth_secret(const struct model_cluster *c, const char *ns,
 	const struct secret *private_pem, const char *public_pem);
-struct secret *render_token_secret(const struct model_cluster *c, const char *ns,
+struct secret *render_token_secret(const struct model_cluster *c, const char *ns, const char *name,
 	const struct secret *key_pem, const char *cert_pem);
 
 /* Texts compiled in from etc/. */
-const char *render_etc(const char
-		*file_name); /* "tpm.rego", "resource.rego", "kbs-config.toml"; NULL if unknown */
+const char *render_etc(const char *file_name); /* "tpm.rego", ...; NULL if unknown */
 
 #endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ApprovedImage: from the reference to values in Trustee, and back. Per image (keys are names): its
+ * values come from the label org.coreos.pcrs, otherwise from a Job; either way they end as an entry
+ * of ConfigMap image-pcrs, and count when the entry's reference is the image's and its values
+ * replay. Over all images (key "*"): their combinations go into trustee-rv-data and to Trustee,
+ * and what is no combination any more is revoked. A finalizer goes after that was confirmed.
+ */
+#ifndef TEC_CTL_IMAGE_H
+#define TEC_CTL_IMAGE_H
+
+#include "tec/ctl/env.h"
+#include "tec/kobj/key.h"
+#include "tec/loop/queue.h"
+
+/* ---- one image */
+
+/* Its entry in image-pcrs. */
+enum ctl_image_entry {
+	CTL_IMAGE_ENTRY_ABSENT,
+	CTL_IMAGE_ENTRY_GOOD,
+	CTL_IMAGE_ENTRY_STALE, /* of another reference */
+	CTL_IMAGE_ENTRY_BAD,   /* does not replay, or is not enough */
+	CTL_IMAGE_ENTRY_N,
+};
+/* Its label. What was seen is kept in memory. */
+enum ctl_image_label {
+	CTL_IMAGE_LABEL_ASK,
+	CTL_IMAGE_LABEL_WAIT,    /* the registry does not answer: asked again later */
+	CTL_IMAGE_LABEL_REFUSED, /* what the registry sent is wrong: asked again much later */
+	CTL_IMAGE_LABEL_GOT,     /* with values that replay */
+	CTL_IMAGE_LABEL_NONE,    /* or none that can be used: the Job's turn */
+	CTL_IMAGE_LABEL_N,
+};
+enum ctl_image_job {
+	CTL_IMAGE_JOB_ABSENT,
+	CTL_IMAGE_JOB_RUNNING,
+	CTL_IMAGE_JOB_ENDED, /* failed, or without a good entry */
+	CTL_IMAGE_JOB_DELETING,
+	CTL_IMAGE_JOB_FOREIGN, /* of its name, and not its own */
+	CTL_IMAGE_JOB_N,
+};
+
+/* All that decide looks at. */
+struct ctl_image_view {
+	bool found, deleting, has_finalizer;
+	bool confirmed; /* a live answer showed that the cached version is current */
+	bool adopt;     /* owned by nobody, and a cluster is served */
+	bool digest_ok;
+	bool served; /* a cluster is, and image-pcrs exists */
+	enum ctl_image_entry entry;
+	enum ctl_image_label label;
+	enum ctl_image_job job;
+	bool pcrs_read; /* the live text of image-pcrs is at hand, and current */
+	bool due;       /* a Job that ended has been there long enough */
+	bool problem;   /* what time does not heal has to be told before it is tried again */
+	bool settled;   /* every combination is written and declared */
+	bool gone;      /* of images that are gone nothing is left anywhere */
+	bool status_ok;
+};
+
+enum ctl_image_do {
+	CTL_IMAGE_NOTHING,
+	CTL_IMAGE_CONFIRM,
+	CTL_IMAGE_ADOPT,
+	CTL_IMAGE_ADD_FINALIZER,
+	CTL_IMAGE_ASK_LABEL,
+	CTL_IMAGE_READ_PCRS,
+	CTL_IMAGE_WRITE_ENTRY,
+	CTL_IMAGE_REMOVE_ENTRY,
+	CTL_IMAGE_CREATE_JOB,
+	CTL_IMAGE_DELETE_JOB,
+	CTL_IMAGE_DROP_FINALIZER,
+	CTL_IMAGE_APPLY_STATUS,
+	CTL_IMAGE_WRITE_VALUES, /* of key "*" */
+	CTL_IMAGE_N_DO,
+};
+enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v);
+const char *ctl_image_do_name(enum ctl_image_do d);
+
+/* ---- all images: key "*" */
+
+#define CTL_IMAGE_ALL "*"
+
+struct ctl_values_view {
+	bool dirty;    /* an image or an entry changed since combinations were computed */
+	bool declared; /* to kbs/sync: what is wanted and may be, and what is not wanted */
+	bool rv_found; /* trustee-rv-data exists */
+	bool file_ok;  /* it holds exactly what is wanted, and will for some time */
+};
+
+enum ctl_values_do {
+	CTL_VALUES_NOTHING,
+	CTL_VALUES_COMPUTE, /* memory */
+	CTL_VALUES_DECLARE, /* memory; and revoke, which waits for nothing */
+	CTL_VALUES_WRITE,   /* trustee-rv-data; boot sets that it names may be declared then */
+	CTL_VALUES_N_DO,
+};
+enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v);
+
+struct ctl_image;
+struct ctl_image *ctl_image_new(const struct ctl_env *env);
+void ctl_image_free(struct ctl_image *c);
+void ctl_image_on(struct ctl_image *c);  /* caches filled and leader */
+void ctl_image_off(struct ctl_image *c); /* cancels what is in flight */
+struct queue_next ctl_image_step(struct ctl_image *c, const struct kobj_key *key);
+
+#endif

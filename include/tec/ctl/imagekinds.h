@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the image controller reads beside ApprovedImages, compact: Jobs, Pods (Trustee's too), and
+ * the two ConfigMaps that hold values. ConfigMaps of other names keep what struct ctl_plain keeps,
+ * so the one cache serves the cluster controller too.
+ */
+#ifndef TEC_CTL_IMAGEKINDS_H
+#define TEC_CTL_IMAGEKINDS_H
+
+#include "tec/ctl/env.h"
+#include "tec/model/pcrs.h"
+
+#define CTL_RV_CONFIGMAP "trustee-rv-data"
+#define CTL_RV_FILE      "reference-values.json"
+/* (+) A JSON array of the names of boot sets that a Trustee may hold: written before the first of
+ * them is declared and taken out when it is confirmed gone, so that no restart forgets one. */
+#define CTL_RV_NAMES "boot-sets.json"
+
+struct ctl_configmap {
+	struct ctl_plain plain;
+	struct model_pcrs *pcrs; /* of image-pcrs, owned by the object; NULL: no text */
+	const char *file_sha256; /* of trustee-rv-data's file, hex; NULL: no text */
+	int64_t expires_s;       /* its first expiration; 0: none */
+	const char *names;       /* its CTL_RV_NAMES as it stands there; NULL: none */
+};
+struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err);
+
+enum ctl_job_state { CTL_JOB_RUNNING, CTL_JOB_COMPLETE, CTL_JOB_FAILED };
+struct ctl_job {
+	struct kobj obj;
+	const char *owner_uid; /* controller */
+	const char *image;     /* the ApprovedImage's name; NULL: no Job of ours */
+	enum ctl_job_state state;
+	unsigned attempt;
+	const char *why;    /* of a failed one: "reason: message" */
+	int64_t finished_s; /* 0: not yet */
+};
+struct kobj *ctl_job_extract(struct json_object *o, struct err *err);
+
+/* Index 0: the Job. */
+struct ctl_pod {
+	struct kobj obj;
+	const char *job; /* its name; NULL: no Job's */
+	const char *app; /* label */
+	bool ready;
+	int64_t restarts;
+	bool failed;
+	const char *why; /* what it waits for, or how it failed; NULL: nothing to tell */
+};
+struct kobj *ctl_pod_extract(struct json_object *o, struct err *err);
+const char *ctl_pod_index(const struct kobj *o, unsigned i);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which Trustee servers are administered, how each is reached, and one kbs_push for each
+ * (operator.md section 6). Keys are the names of targets in kbs_sync: the addresses shown to
+ * people. The primary one is the cluster's own (Managed) or the one at publicTrusteeAddr
+ * (External); every trusteeServers entry with an adminSecret is another.
+ *
+ * Servers that the cluster object does not own are remembered in ConfigMap tec-trustees before
+ * anything is sent to them, so that neither a deleted cluster object nor a restart makes us believe
+ * that they hold nothing.
+ */
+#ifndef TEC_CTL_TRUSTEE_H
+#define TEC_CTL_TRUSTEE_H
+
+#include "tec/ctl/env.h"
+#include "tec/kobj/key.h"
+#include "tec/loop/queue.h"
+
+/* All that decide looks at, of one server. */
+struct ctl_trustee_view {
+	bool known;    /* it is in the list */
+	bool wanted;   /* by the cluster served, or it may still hold something of ours */
+	bool recorded; /* the cluster object's own, or in memory as it is wanted now */
+	bool refused;  /* nothing may be sent to it, by spec */
+	bool admin_there, admin_read; /* the Secret with its key; the version there was read */
+	bool needs_ca, ca_there, ca_read;
+	bool address;   /* where to connect is known */
+	bool usable;    /* what was read is a key and a certificate */
+	bool connected; /* the push has a transport made from all this */
+	bool told;      /* it has none, and why was told */
+};
+struct ctl_trustee_memory_view {
+	bool read;      /* since it last changed */
+	bool as_wanted; /* it says what the list says */
+	bool empty;     /* there is nothing to remember */
+};
+
+enum ctl_trustee_do {
+	CTL_TRUSTEE_NOTHING,
+	CTL_TRUSTEE_READ_ADMIN,
+	CTL_TRUSTEE_READ_CA,
+	CTL_TRUSTEE_CONNECT,
+	CTL_TRUSTEE_DISCONNECT, /* something is missing: nothing is sent, and why is told */
+	CTL_TRUSTEE_DROP,
+	CTL_TRUSTEE_READ_MEMORY,
+	CTL_TRUSTEE_APPLY_MEMORY,
+	CTL_TRUSTEE_DELETE_MEMORY,
+	CTL_TRUSTEE_N_DO,
+};
+enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v);
+enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_view *v);
+
+struct ctl_trustee;
+struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env);
+void ctl_trustee_free(struct ctl_trustee *c);
+/* On before the other controllers: they ask what Trustee may hold. Off after them: everything
+ * declared is forgotten, keys leave memory. */
+void ctl_trustee_on(struct ctl_trustee *c);
+void ctl_trustee_off(struct ctl_trustee *c);
+struct queue_next ctl_trustee_step(struct ctl_trustee *c, const struct kobj_key *key);
+
+#endif

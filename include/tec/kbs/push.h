@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps one administered Trustee equal to what kbs_sync wants (operator.md section 6). One enum
+ * state, one door:
+ *
+ *   UNREACHABLE -> PROBING -> IN_SYNC | POPULATING -> IN_SYNC;  any -> UNREACHABLE | REFUSED ->
+ * PROBING
+ *
+ * PROBING reads the sentinel. Equal to what is wanted: everything is confirmed, nothing is sent.
+ * Missing: the store was lost; policies go first, then values, identities, keys, the sentinel.
+ * Different: values and identities, then policies (nobody is refused by a new policy before its
+ * values are there), keys, the sentinel. IN_SYNC: one request per change, bounded window, order
+ * kept per name, tombstones before declarations, the clean sentinel last and debounced, a probe
+ * per interval. A message of reference values carries the dirty sentinel as long as anything is
+ * outstanding, and nothing is revoked while the clean one stands, so a kill between two requests
+ * is always seen by the next probe.
+ *
+ * Backoff (0.8-30 s with jitter) is per Trustee, not per name: after an error everything that was
+ * in flight is pending again. Answers confirm into kbs_sync, which tells the controllers.
+ */
+#ifndef TEC_KBS_PUSH_H
+#define TEC_KBS_PUSH_H
+
+#include "tec/kbs/sync.h"
+#include "tec/kbs/transport.h"
+#include "tec/loop/loop.h"
+
+#define KBS_SENTINEL "0.operator.generation" /* sorts before every other name of a message */
+
+enum kbs_push_state {
+	KBS_PUSH_UNREACHABLE,
+	KBS_PUSH_PROBING,
+	KBS_PUSH_POPULATING,
+	KBS_PUSH_IN_SYNC, /* changes may be under way */
+	KBS_PUSH_REFUSED, /* it does not take our key, or what we send: slow retry, a person is
+			     needed */
+};
+
+struct kbs_push_conf {
+	const char *target;      /* name in kbs_sync, which is told of it; copied */
+	const char *cluster_uid; /* part of the sentinel; copied */
+	unsigned window;         /* 0: 32 */
+	size_t max_body;         /* of a message of reference values; 0: 1.9 MiB */
+	uint32_t probe_ms;       /* 0: 180,000 */
+	uint32_t settle_ms;      /* before a first judgement of a sentinel what is wanted must have
+				    rested this long; 0: 500 */
+	uint32_t sentinel_ms;    /* debounce; 0: 3,000 */
+	uint32_t refused_ms;     /* 0: 300,000 */
+	/* After this long since start, what was revoked meanwhile is revoked once more: an old
+	 * leader's last requests may have come late, and Trustee has no fencing. 0: never (no
+	 * lease). */
+	uint32_t repeat_revoked_ms;
+	void (*on_state)(void *arg); /* may be NULL; from the loop, when state or text changed */
+	void *arg;
+};
+
+struct kbs_push;
+/* Adds the target to sync. take_t may be NULL (not reachable yet): set_transport later. */
+struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
+	const struct kbs_push_conf *conf, struct kbs_transport *take_t);
+/* Cancels what is in flight. Removes the target from sync. */
+void kbs_push_free(struct kbs_push *p);
+/* Address, certificate or key changed: what is in flight is cancelled and pending again, next is a
+ * probe. why: told to people while take_t is NULL (copied). */
+void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, const char *why);
+/* Look now: its Pod was replaced, or it became ready. */
+void kbs_push_probe(struct kbs_push *p);
+enum kbs_push_state kbs_push_state(const struct kbs_push *p);
+const char *kbs_push_state_name(enum kbs_push_state s);
+/* One sentence for people: what it waits for. Borrowed until the next turn. */
+const char *kbs_push_why(const struct kbs_push *p);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The TCG2 binary event log (TCG PFP section 10: a TCG_PCR_EVENT header with Spec ID, then
+ * TCG_PCR_EVENT2), as found in /sys/kernel/security/tpm0/binary_bios_measurements.
+ */
+#ifndef TEC_PCR_EVENTLOG_H
+#define TEC_PCR_EVENTLOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/err.h"
+
+struct eventlog {
+	const uint8_t *data; /* borrowed */
+	size_t len, pos;
+	unsigned n_algs;
+	struct {
+		uint16_t id, size;
+	} alg[8];
+};
+#define EVENTLOG_NO_ACTION 3u /* EV_NO_ACTION: for people, nothing was extended */
+struct eventlog_event {
+	uint32_t pcr;  /* below 24; of EV_NO_ACTION: anything */
+	uint32_t type; /* EV_* number */
+	uint8_t sha256[SHA256_LEN];
+	const uint8_t *data;
+	uint32_t len;
+};
+/* Reads the header. A log without a sha256 bank, or of the SHA-1 format, is refused with a sentence
+ * that says so. */
+int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err *err) MUST_CHECK;
+/* 1: *out is the next event; 0: the end; -1: damaged, and the log is not to be asked again. The
+ * header itself is not among the events. */
+int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err) MUST_CHECK;
+const char *eventlog_type_name(uint32_t type); /* "EV_SEPARATOR"; "EV_?" */
+
+#endif

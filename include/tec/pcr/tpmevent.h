@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events that firmware and loaders measure, in the sha256 bank, and the registers they lead to
+ * (TCG PC Client Platform Firmware Profile; reference-values.md sections 1 and 5). JSON shapes are
+ * those of the Rust tool: TPMEvent {"name","pcr","hash","id"}, Pcr {"id","value","events"}.
+ */
+#ifndef TEC_PCR_TPMEVENT_H
+#define TEC_PCR_TPMEVENT_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/err.h"
+
+#define PCR_MAX        24
+#define PCR_EVENTS_MAX 256
+
+/* TPMEventID of the Rust tool; the order matters for combining (section 5.2). */
+enum pcr_event_id {
+	PCR_ROOT_NODE_EVENT,
+	PCR4_EFI_CALL,
+	PCR4_SEPARATOR,
+	PCR4_SHIM,
+	PCR4_GRUB,
+	PCR4_VMLINUZ,
+	PCR7_SECURE_BOOT,
+	PCR7_PK,
+	PCR7_KEK,
+	PCR7_DB,
+	PCR7_DBX,
+	PCR7_SEPARATOR,
+	PCR7_SHIM_CERT,
+	PCR7_SBAT_LEVEL,
+	PCR7_GRUB_DB_CERT,
+	PCR7_GRUB_VENDOR_DB_CERT,
+	PCR7_GRUB_MOK_LIST_CERT,
+	PCR11_LINUX,
+	PCR11_LINUX_CONTENT,
+	PCR11_OSREL,
+	PCR11_OSREL_CONTENT,
+	PCR11_CMDLINE,
+	PCR11_CMDLINE_CONTENT,
+	PCR11_INITRD,
+	PCR11_INITRD_CONTENT,
+	PCR11_UNAME,
+	PCR11_UNAME_CONTENT,
+	PCR11_SBAT,
+	PCR11_SBAT_CONTENT,
+	PCR14_MOK_LIST,
+	PCR14_MOK_LIST_X,
+	PCR14_MOK_LIST_TRUSTED,
+	PCR_LAST_NODE_EVENT,
+	PCR_N_EVENT_IDS,
+};
+/* Groups: what is updated together. */
+#define PCR_GROUP_LINUX      2u
+#define PCR_GROUP_BOOTLOADER 4u
+#define PCR_GROUP_SECUREBOOT 8u
+#define PCR_GROUP_MOKVARS    16u
+#define PCR_GROUP_UKI        32u
+unsigned pcr_event_groups(enum pcr_event_id id);
+const char *pcr_event_id_name(enum pcr_event_id id); /* "Pcr4Shim" */
+/* PCR_N_EVENT_IDS when there is none. */
+enum pcr_event_id pcr_event_id_parse(const char *name);
+
+/* TCG event types that are used; the JSON text is "EV_EFI_ACTION" and so on. */
+enum pcr_event_type {
+	PCR_EV_EFI_ACTION,
+	PCR_EV_SEPARATOR,
+	PCR_EV_EFI_BOOT_SERVICES_APPLICATION,
+	PCR_EV_EFI_VARIABLE_DRIVER_CONFIG,
+	PCR_EV_EFI_VARIABLE_AUTHORITY,
+	PCR_EV_IPL,
+	PCR_N_EVENT_TYPES,
+};
+const char *pcr_event_type_name(enum pcr_event_type t);
+
+struct pcr_event {
+	enum pcr_event_id id;
+	enum pcr_event_type type;
+	unsigned pcr;
+	uint8_t digest[SHA256_LEN];
+};
+
+/* In the order of measurement. Embedded; pcr_events_fini. More than PCR_EVENTS_MAX: push answers
+ * false. */
+struct pcr_events {
+	struct pcr_event *v; /* owned */
+	size_t n, cap;
+};
+#define PCR_EVENTS_INIT                                                                            \
+	{                                                                                          \
+		NULL, 0, 0                                                                         \
+	}
+void pcr_events_fini(struct pcr_events *e);
+#define cleanup_pcr_events __attribute__((cleanup(pcr_events_fini)))
+bool pcr_events_push(struct pcr_events *e, enum pcr_event_id id, enum pcr_event_type type,
+	unsigned pcr, const uint8_t digest[SHA256_LEN]);
+/* Appends; more than PCR_EVENTS_MAX in all is a mistake of the caller. */
+void pcr_events_copy(struct pcr_events *to, const struct pcr_events *from);
+bool pcr_event_same(const struct pcr_event *a, const struct pcr_event *b);
+
+/* SHA-256(pcr || digest); pcr starts as 32 zero bytes. */
+void pcr_extend(uint8_t pcr[SHA256_LEN], const uint8_t digest[SHA256_LEN]);
+/* The register after all events of that PCR. False: there is none of it. */
+bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA256_LEN]);
+
+/* [Pcr...] in the order of first appearance, or one Pcr; the caller puts it. */
+struct json_object *pcr_events_json(const struct pcr_events *e);
+struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr);
+/*
+ * Reads [Pcr...] and appends: `events` counts, every `value` must be what its events lead to
+ * (ERR_INVALID otherwise: the Rust tool never compares). Unknown members are ignored; unknown event
+ * names, ids, PCRs above 23, a PCR twice or without events, a hash that is no lower-case SHA-256,
+ * an event whose pcr is not its Pcr's or not its id's: refused, and `out` stays as it was.
+ */
+int pcr_events_from_json(
+	struct json_object *pcrs, struct pcr_events *out, struct err *err) MUST_CHECK;
+/* The text {"pcrs":[Pcr...]}: label org.coreos.pcrs of an image, and the tool's output. At most 256
+ * KiB; from outside. */
+#define PCR_LABEL "org.coreos.pcrs"
+int pcr_label_parse(
+	const char *text, size_t len, struct pcr_events *out, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Job that computes one image's PCR values: the image is mounted read-only, the result goes
+ * into ConfigMap image-pcrs under a ServiceAccount that may touch nothing else. Its Pods keep the
+ * restricted Pod security profile. A Job never changes after it was made: create, or delete.
+ */
+#ifndef TEC_RENDER_PCRJOB_H
+#define TEC_RENDER_PCRJOB_H
+
+#include <json-c/json.h>
+
+#include "tec/model/image.h"
+
+#define RENDER_PCRJOB_APP             "compute-pcrs"
+#define RENDER_PCRJOB_SERVICE_ACCOUNT "compute-pcrs"
+#define RENDER_PCRJOB_NAME_LEN        29 /* compute-pcrs-<16 hex> */
+/* Annotations: the ApprovedImage's name; how many Jobs it has had, this one included. */
+#define RENDER_PCRJOB_IMAGE_ANNOTATION   "trusted-execution-clusters.io/approved-image"
+#define RENDER_PCRJOB_ATTEMPT_ANNOTATION "trusted-execution-clusters.io/attempt"
+
+/* Another ApprovedImage object, even of the same name and reference, has another Job. */
+void render_pcrjob_name(const struct model_image *i, char out[RENDER_PCRJOB_NAME_LEN + 1]);
+/* The body of a create; the caller puts it. tool: the image with the program compute-pcrs. */
+struct json_object *render_pcrjob(
+	const struct model_image *i, const char *ns, const char *tool, unsigned attempt);
+
+#endif

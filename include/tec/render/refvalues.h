@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reference values out of approved images (reference-values.md section 5.1; trustee-protocol.md
+ * section 6.1, boot sets). Two forms of the same: arrays per register (Shared mode, people's own
+ * policies, the file reference-values.json), and one value per state that a node may be in, named
+ * by its registers, which says whose parts it consists of.
+ */
+#ifndef TEC_RENDER_REFVALUES_H
+#define TEC_RENDER_REFVALUES_H
+
+#include "tec/base/str.h"
+#include "tec/pcr/combine.h"
+
+enum render_array { RENDER_PCR14, RENDER_PCR4, RENDER_PCR7, RENDER_SVN, RENDER_N_ARRAYS };
+/* tpm_pcr14, tpm_pcr4, tpm_pcr7, tpm_svn: the order of the file. */
+extern const char *const render_array_names[RENDER_N_ARRAYS];
+
+#define RENDER_BOOT_PREFIX   "boot."
+#define RENDER_BOOT_NAME_MAX 199
+struct render_boot {
+	char name[RENDER_BOOT_NAME_MAX + 1];
+	char *value; /* owned: {"images":[names, sorted]} */
+};
+
+struct render_refvalues {
+	char *array[RENDER_N_ARRAYS]; /* owned: sorted unique ["hex",...], "[]" when there is none
+				       */
+	struct render_boot *boot;     /* owned; sorted by name */
+	size_t n_boot;
+};
+#define RENDER_REFVALUES_INIT                                                                      \
+	{                                                                                          \
+		.n_boot = 0                                                                        \
+	}
+void render_refvalues_fini(struct render_refvalues *r);
+#define cleanup_refvalues __attribute__((cleanup(render_refvalues_fini)))
+
+/* pcr7 NULL: boot.<4>.<14>, otherwise boot.<4>.<7>.<14>. */
+void render_boot_name(const uint8_t pcr4[SHA256_LEN], const uint8_t *pcr7,
+	const uint8_t pcr14[SHA256_LEN], char out[RENDER_BOOT_NAME_MAX + 1]);
+/*
+ * A state that an image shows by itself names the images that do; a mix names both. A set that
+ * lacks a register of the name makes no boot value. out is new.
+ */
+void render_refvalues(const struct pcr_image *images, const struct pcr_sets *sets, bool with_pcr7,
+	struct render_refvalues *out);
+/* The file: [{"version","name","expiration","value"},...]; tpm_pcr7 only when there is one. */
+void render_refvalues_file(const struct render_refvalues *r, int64_t expires_s, struct strbuf *out);
+
+#endif

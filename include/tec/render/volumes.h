@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trustee v0.17 and older (operator.md section 7): everything it serves is a file in its Pod, so
+ * the Pod template lists every Machine and every approved key, and each change is a restart. The
+ * same names of objects as for delivery by the admin API, in place of what render/trustee.h makes.
+ * Same input, same bytes. The caller puts every result.
+ */
+#ifndef TEC_RENDER_VOLUMES_H
+#define TEC_RENDER_VOLUMES_H
+
+#include "tec/base/err.h"
+#include "tec/render/trustee.h"
+
+#define RENDER_VOLUMES_REPOSITORY "/opt/trustee/storage/kbs-repository"
+#define RENDER_VOLUMES_AK_DIR     "/etc/tpm/trusted_ak_keys"
+/*
+ * What the API server stores at most. It counts its notes on who owns each volume and mount as
+ * well: 317 bytes per Machine on 1.34, where 2,103 Machines with keys and 2,700 without were taken,
+ * 2,600 and 3,050 were not.
+ */
+#define RENDER_VOLUMES_MAX_BYTES   (1536 * 1024)
+#define RENDER_VOLUMES_OWNED_BYTES 320
+
+struct render_volumes {
+	const char *const *machines; /* ids; the Secret with the key is called so */
+	size_t n_machines;
+	const char *const *aks; /* names of approved AttestationKeys; their Secret is called so */
+	size_t n_aks;
+};
+
+struct json_object *render_trustee_data_volumes(
+	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
+struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns);
+/*
+ * Both lists are sorted (strcmp) without duplicates, else ERR_BUG; an id that is no UUID is
+ * ERR_INVALID, as is one that would be stored in more than RENDER_VOLUMES_MAX_BYTES: that text says
+ * how many Machines fit and names AdminAPI. A Secret that is gone by the time the Pod starts does
+ * not hold it up.
+ */
+struct json_object *render_trustee_deployment_volumes(const struct model_cluster *c, const char *ns,
+	const struct render_images *images, const struct render_trustee_inputs *in,
+	const struct render_volumes *v, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Credentials come from a mounted file and not from the API: reading the pull Secrets of our own
+ * ServiceAccount would need the right to read ServiceAccounts, and the kubelet refreshes the file
+ * as it is.
+ */
+#include "config.h"
+
+#include "labels.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#if defined(__x86_64__)
+#define ARCH "amd64"
+#elif defined(__aarch64__)
+#define ARCH "arm64"
+#elif defined(__s390x__)
+#define ARCH "s390x"
+#else
+#error "name this architecture as GOARCH does"
+#endif
+
+struct labels {
+	struct loop *loop;
+	struct httpc *http;
+	const struct options *options;
+	struct httpc_tls *tls;
+	struct secret *auth; /* NULL: no credentials */
+};
+
+/* At most SECRET_MAX_LEN bytes. */
+static struct secret *read_auth(const char *path, struct err *err)
+{
+	cleanup_secret struct secret *all = secret_new(SECRET_MAX_LEN);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = 0;
+
+	if (fd < 0) {
+		err_set_errno(err, ERR_INVALID, errno, "--registry-auth %s", path);
+		return NULL;
+	}
+	while (len < SECRET_MAX_LEN) {
+		n = read(fd, secret_bytes(all) + len, SECRET_MAX_LEN - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	if (n < 0)
+		err_set_errno(err, ERR_INVALID, errno, "--registry-auth %s", path);
+	else if (len == 0 || len == SECRET_MAX_LEN)
+		err_set(err, ERR_INVALID, "--registry-auth %s: empty, or 64 KiB and more", path);
+	close(fd);
+	return err_is_set(err) ? NULL : secret_new_copy(secret_peek(all), len);
+}
+
+struct labels *labels_new(
+	struct loop *l, struct httpc *http, const struct options *o, struct err *err)
+{
+	struct labels *s = xcalloc(1, sizeof(*s));
+
+	s->loop = l;
+	s->http = http;
+	s->options = o;
+	s->tls = httpc_tls_new(NULL, 0, NULL, 0, NULL, 0, NULL, err);
+	if (s->tls && o->registry_auth)
+		s->auth = read_auth(o->registry_auth, err);
+	if (!err_is_set(err))
+		return s;
+	labels_free(s);
+	return NULL;
+}
+
+void labels_free(struct labels *s)
+{
+	if (!s)
+		return;
+	secret_free(s->auth);
+	httpc_tls_unref(s->tls);
+	free(s);
+}
+
+static void refresh(struct labels *s)
+{
+	struct err err = ERR_INIT;
+	struct secret *now;
+
+	if (!s->options->registry_auth)
+		return;
+	now = read_auth(s->options->registry_auth, &err);
+	if (!now) {
+		log_err(LOG_WARN, NULL, "registry credentials not reread, the old ones stay", &err);
+		return;
+	}
+	secret_free(s->auth);
+	s->auth = now;
+}
+
+struct op *labels_image(void *arg, struct op_scope *scope, const char *reference, const char *label,
+	oci_label_fn done, void *done_arg)
+{
+	struct labels *s = arg;
+	const struct options *o = s->options;
+	const struct secret *configs[] = {NULL};
+	const struct oci_conf conf = {
+		.mirrors = o->registry_mirrors.items,
+		.n_mirrors = o->registry_mirrors.n,
+		.insecure = o->insecure_registries.items,
+		.n_insecure = o->insecure_registries.n,
+		.tls = s->tls,
+		.platform_os = "linux",
+		.platform_arch = ARCH,
+	};
+
+	refresh(s);
+	configs[0] = s->auth;
+	return oci_label_get(s->loop, s->http, scope, &conf, reference, label, configs,
+		s->auth != NULL, done, done_arg);
+}

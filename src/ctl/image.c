@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ApprovedImage: look, decide one thing, do it, return; and which images a change concerns. What
+ * touches the combinations of all images only marks them, and wakes the one key that computes them.
+ */
+#include "config.h"
+
+#include "image_internal.h"
+
+#include <string.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+const struct ctl_configmap *image_configmap(const struct ctl_env *env, const char *name)
+{
+	return (const struct ctl_configmap *)k8s_cache_find(env->configmaps, name);
+}
+
+/* ---- what is remembered of an image without values */
+
+static void info_drop(struct ctl_image *c, const char *name)
+{
+	for (struct image_info **pp = &c->infos, *i; (i = *pp); pp = &i->next) {
+		if (!str_eq(i->name, name))
+			continue;
+		*pp = i->next;
+		pcr_events_fini(&i->events);
+		free(i->name);
+		free(i->uid);
+		free(i);
+		return;
+	}
+}
+
+struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
+{
+	struct image_info *i = c->infos;
+
+	while (i && !str_eq(i->name, o->name))
+		i = i->next;
+	if (i && str_eq(i->uid, o->uid))
+		return i;
+	info_drop(c, o->name);
+	i = xcalloc(1, sizeof(*i));
+	i->name = xstrdup(o->name);
+	i->uid = xstrdup(o->uid);
+	i->label = c->env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
+	i->next = c->infos;
+	c->infos = i;
+	return i;
+}
+
+/* ---- the step */
+
+static struct queue_next step_image(struct ctl_image *c, const char *name)
+{
+	struct ctl_act *a = ctl_act_find(&c->acts, name);
+	const struct kobj *o = k8s_cache_find(c->env->images, name);
+	struct queue_next next;
+	struct image_look l;
+	enum ctl_image_do d;
+
+	if (ctl_act_busy(a, &next))
+		return next;
+	if (!o) {
+		ctl_act_drop(a);
+		info_drop(c, name);
+		ctl_runner_forget(c->runner, name);
+		return ctl_settled();
+	}
+	image_info_get(c, o);
+	image_look(c, name, a, &l);
+	d = ctl_image_decide(&l.v);
+	if (d == CTL_IMAGE_NOTHING) {
+		ctl_act_rest(a);
+		if (l.v.entry == CTL_IMAGE_ENTRY_GOOD)
+			info_drop(c, name);
+		return l.recheck_ms ? ctl_retry(l.recheck_ms, "the label or the Job is tried again")
+				    : ctl_settled();
+	}
+	a = a ? a : ctl_act_get(&c->acts, name);
+	if (d == CTL_IMAGE_APPLY_STATUS && !ctl_act_calm(a, &next))
+		return next;
+	if (!ctl_act_begin(a, (int)d))
+		return ctl_retry(0, "an act had no visible effect yet");
+	if (!image_start(c, a, &l, d))
+		return ctl_retry(0, "image-pcrs is no JSON object");
+	return ctl_in_flight();
+}
+
+struct queue_next ctl_image_step(struct ctl_image *c, const struct kobj_key *key)
+{
+	return str_eq(key->name, CTL_IMAGE_ALL) ? values_step(c) : step_image(c, key->name);
+}
+
+static struct queue_next step(void *self, const struct kobj_key *key)
+{
+	return ctl_image_step(self, key);
+}
+
+/* ---- which keys a change concerns */
+
+static void wake_one(void *arg, const struct kobj *o)
+{
+	struct ctl_image *c = arg;
+
+	ctl_runner_wake(c->runner, o->name);
+}
+
+static void map_image(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_image *c = self;
+
+	ctl_runner_wake(c->runner, was ? was->name : now->name);
+	if (!was || !now || !str_eq(was->uid, now->uid) || was->deleting != now->deleting ||
+		was->generation != now->generation ||
+		model_image(was)->has_finalizer != model_image(now)->has_finalizer)
+		values_changed(c);
+}
+
+static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_image *c = self;
+	const char *name = was ? was->name : now->name;
+
+	if (str_eq(name, CTL_RV_CONFIGMAP)) {
+		ctl_runner_wake(c->runner, CTL_IMAGE_ALL);
+	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP)) {
+		values_changed(c);
+		k8s_cache_each(c->env->images, wake_one, c);
+	}
+}
+
+static void wake_job(struct ctl_image *c, const struct kobj *o)
+{
+	const struct ctl_job *j = (const struct ctl_job *)o;
+
+	if (j && j->image)
+		ctl_runner_wake(c->runner, j->image);
+}
+
+static void map_job(void *self, const struct kobj *was, const struct kobj *now)
+{
+	wake_job(self, was);
+	wake_job(self, now);
+}
+
+static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_image *c = self;
+	const struct ctl_pod *p = (const struct ctl_pod *)(now ? now : was);
+
+	if (p->job)
+		wake_job(c, k8s_cache_find(c->env->jobs, p->job));
+}
+
+static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_image *c = self;
+
+	if (was && now && str_eq(was->uid, now->uid) && was->generation == now->generation &&
+		was->deleting == now->deleting &&
+		str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror))
+		return; /* its status only */
+	values_changed(c);
+	k8s_cache_each(c->env->images, wake_one, c);
+}
+
+static void on_sync(void *arg, enum kbs_sort sort, const char *name)
+{
+	struct ctl_image *c = arg;
+
+	if (!c->on || sort != KBS_REFVALUE)
+		return;
+	if (!name) /* another Trustee: what it holds is not known yet */
+		c->values.was_gone = false;
+	else if (!str_starts(name, RENDER_BOOT_PREFIX) && !str_starts(name, "tpm_"))
+		return;
+	ctl_runner_wake(c->runner, CTL_IMAGE_ALL);
+}
+
+/* ---- life */
+
+struct ctl_image *ctl_image_new(const struct ctl_env *env)
+{
+	struct ctl_image *c = xcalloc(1, sizeof(*c));
+
+	c->env = env;
+	c->runner = ctl_runner_new(env->loop, "image", env->ns, step, c);
+	ctl_acts_init(&c->acts, c, c->runner);
+	ctl_runner_watch(c->runner, env->images, map_image);
+	ctl_runner_watch(c->runner, env->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->jobs, map_job);
+	ctl_runner_watch(c->runner, env->pods, map_pod);
+	ctl_runner_watch(c->runner, env->clusters, map_cluster);
+	kbs_sync_listen(env->sync, on_sync, c);
+	return c;
+}
+
+static void forget_all(struct ctl_image *c)
+{
+	ctl_acts_clear(&c->acts);
+	while (c->infos)
+		info_drop(c, c->infos->name);
+	image_pcrs_forget(c);
+	values_fini(&c->values);
+}
+
+void ctl_image_free(struct ctl_image *c)
+{
+	if (!c)
+		return;
+	c->on = false;
+	forget_all(c);
+	ctl_acts_fini(&c->acts);
+	ctl_runner_free(c->runner);
+	free(c);
+}
+
+void ctl_image_on(struct ctl_image *c)
+{
+	if (c->on)
+		return;
+	c->on = true;
+	ctl_runner_on(c->runner);
+	values_changed(c);
+}
+
+void ctl_image_off(struct ctl_image *c)
+{
+	c->on = false;
+	ctl_runner_off(c->runner);
+	forget_all(c);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to src/ctl/image*.c: what a look at one image finds, what is remembered of it, and the
+ * combinations of all. */
+#ifndef TEC_CTL_IMAGE_INTERNAL_H
+#define TEC_CTL_IMAGE_INTERNAL_H
+
+#include "ctl_internal.h"
+#include "tec/ctl/image.h"
+#include "tec/ctl/imagekinds.h"
+#include "tec/model/image.h"
+#include "tec/render/pcrjob.h"
+#include "tec/render/refvalues.h"
+
+/* Of one image object, for as long as it has no good entry. Owned by the controller's list. */
+struct image_info {
+	struct image_info *next;
+	char *name, *uid; /* owned */
+	enum ctl_image_label label;
+	unsigned tries;           /* of the label */
+	uint64_t label_ms;        /* boot clock: when it is asked for again */
+	struct pcr_events events; /* of a label that was got */
+	unsigned attempts;        /* Jobs there have been */
+	char note[320];           /* why the label is not used; "": no reason */
+	char problem[400];        /* why a write is refused; "": it is not */
+};
+
+/* A boot set that a Trustee may hold. */
+struct known {
+	char *name;    /* owned */
+	bool wanted;   /* is a combination; else it is being revoked */
+	bool recorded; /* stands in trustee-rv-data */
+};
+
+struct values {
+	bool dirty, declared;
+	bool arrays;                  /* are declared; else revoked */
+	bool too_long;                /* more states than one value can name */
+	struct render_refvalues want; /* owned */
+	struct known *known;          /* owned; sorted by name */
+	size_t n_known, cap_known;
+	size_t n_recorded; /* names in trustee-rv-data */
+	char *rv_seen;     /* owned: the version of trustee-rv-data that the record was read from */
+	char *file_rv;     /* owned: the version whose file was compared; NULL: compare */
+	bool file_same;
+	bool was_settled, was_gone; /* as images were told last */
+	char problem[320];
+};
+
+struct ctl_image {
+	const struct ctl_env *env; /* borrowed */
+	struct ctl_runner *runner; /* owned */
+	struct ctl_acts acts;
+	struct image_info *infos; /* owned */
+	/* The text of image-pcrs as last read, until the write that it is for. Owned. */
+	char *pcrs_rv, *pcrs_text;
+	struct values values;
+	bool on;
+};
+
+/* Borrowed from the caches, valid for one step. */
+struct image_look {
+	struct ctl_image_view v;
+	const struct model_image *m;
+	const struct image_info *info;
+	const struct model_pcrs_entry *entry;
+	const struct ctl_job *job;
+	const struct ctl_pod *pod;
+	char job_name[RENDER_PCRJOB_NAME_LEN + 1];
+	uint32_t recheck_ms;
+	struct kobj_cond_want want[IMAGE_N_CONDS];
+};
+
+/* image.c */
+struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o);
+const struct ctl_configmap *image_configmap(const struct ctl_env *env, const char *name);
+
+/* image_view.c */
+void image_look(
+	struct ctl_image *c, const char *name, const struct ctl_act *act, struct image_look *l);
+enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
+	const struct model_pcrs_entry **entry);
+
+/* image_act.c */
+/* False: it cannot be done; the reason is in info->problem. l NULL: of key "*". */
+bool image_start(struct ctl_image *c, struct ctl_act *act, const struct image_look *l,
+	enum ctl_image_do d) MUST_CHECK;
+void image_pcrs_forget(struct ctl_image *c);
+
+/* image_values.c */
+struct queue_next values_step(struct ctl_image *c);
+void values_changed(struct ctl_image *c); /* an image or an entry */
+void values_fini(struct values *v);
+bool values_settled(const struct ctl_image *c);
+bool values_gone(const struct ctl_image *c);
+struct op *values_start(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done);
+void values_done(struct ctl_image *c, const struct err *err, const struct k8s_result *r);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ApprovedImage: what is so (image_look, from the caches and what was seen of its label), what
+ * follows (decide, pure), what people are told. An entry that is good is used as it is; the label
+ * and the Job are only ways to get one.
+ */
+#include "config.h"
+
+#include "image_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+
+#define JOB_RETRY_S        60
+#define JOB_RETRY_MAX_S    3600
+#define RECHECK_MAX_MS     (60 * 60 * 1000)
+#define FOREIGN_RECHECK_MS 30000
+
+/* ---- decide */
+
+static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
+{
+	if (!v->has_finalizer)
+		return CTL_IMAGE_NOTHING; /* ours is done; others still hold it */
+	if (!v->gone)
+		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
+	if (v->job == CTL_IMAGE_JOB_RUNNING) /* or it writes its entry once more */
+		return CTL_IMAGE_DELETE_JOB;
+	if (v->entry != CTL_IMAGE_ENTRY_ABSENT)
+		return v->pcrs_read ? CTL_IMAGE_REMOVE_ENTRY : CTL_IMAGE_READ_PCRS;
+	/* The live list of finalizers is needed to take one out of it. */
+	return v->confirmed ? CTL_IMAGE_DROP_FINALIZER : CTL_IMAGE_CONFIRM;
+}
+
+static enum ctl_image_do decide_job(const struct ctl_image_view *v)
+{
+	switch (v->job) {
+	case CTL_IMAGE_JOB_ABSENT:
+		return CTL_IMAGE_CREATE_JOB;
+	case CTL_IMAGE_JOB_ENDED:
+		return v->due ? CTL_IMAGE_DELETE_JOB : CTL_IMAGE_NOTHING;
+	case CTL_IMAGE_JOB_RUNNING:
+	case CTL_IMAGE_JOB_DELETING:
+	case CTL_IMAGE_JOB_FOREIGN:
+	case CTL_IMAGE_JOB_N:
+		break;
+	}
+	return CTL_IMAGE_NOTHING;
+}
+
+static enum ctl_image_do decide_values(const struct ctl_image_view *v)
+{
+	switch (v->label) {
+	case CTL_IMAGE_LABEL_ASK:
+		return CTL_IMAGE_ASK_LABEL;
+	case CTL_IMAGE_LABEL_GOT:
+		return v->pcrs_read ? CTL_IMAGE_WRITE_ENTRY : CTL_IMAGE_READ_PCRS;
+	case CTL_IMAGE_LABEL_NONE:
+		return decide_job(v);
+	case CTL_IMAGE_LABEL_WAIT:
+	case CTL_IMAGE_LABEL_REFUSED:
+	case CTL_IMAGE_LABEL_N:
+		break;
+	}
+	return CTL_IMAGE_NOTHING;
+}
+
+enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
+{
+	enum ctl_image_do d = CTL_IMAGE_NOTHING;
+
+	if (!v->found)
+		return CTL_IMAGE_NOTHING;
+	if (v->deleting)
+		return decide_deleting(v);
+	if (v->problem && !v->status_ok)
+		return CTL_IMAGE_APPLY_STATUS;
+	if (v->adopt)
+		return CTL_IMAGE_ADOPT;
+	if (!v->has_finalizer)
+		return CTL_IMAGE_ADD_FINALIZER; /* before any effect in Trustee */
+	if (v->entry == CTL_IMAGE_ENTRY_GOOD) {
+		if (v->served && v->digest_ok && !v->settled && !v->problem)
+			return CTL_IMAGE_NOTHING; /* is woken when it is */
+	} else if (v->served && v->digest_ok) {
+		d = decide_values(v);
+	}
+	if (d == CTL_IMAGE_NOTHING && !v->status_ok)
+		return CTL_IMAGE_APPLY_STATUS;
+	return d;
+}
+
+const char *ctl_image_do_name(enum ctl_image_do d)
+{
+	static const char *const names[CTL_IMAGE_N_DO] = {
+		[CTL_IMAGE_NOTHING] = "nothing",
+		[CTL_IMAGE_CONFIRM] = "read the ApprovedImage",
+		[CTL_IMAGE_ADOPT] = "set the cluster as owner",
+		[CTL_IMAGE_ADD_FINALIZER] = "add the finalizer",
+		[CTL_IMAGE_ASK_LABEL] = "read the label",
+		[CTL_IMAGE_READ_PCRS] = "read ConfigMap image-pcrs",
+		[CTL_IMAGE_WRITE_ENTRY] = "write the label's values",
+		[CTL_IMAGE_REMOVE_ENTRY] = "remove the values",
+		[CTL_IMAGE_CREATE_JOB] = "start a Job",
+		[CTL_IMAGE_DELETE_JOB] = "delete the Job",
+		[CTL_IMAGE_DROP_FINALIZER] = "drop the finalizer",
+		[CTL_IMAGE_APPLY_STATUS] = "write the status",
+		[CTL_IMAGE_WRITE_VALUES] = "write the reference values",
+	};
+
+	return d < CTL_IMAGE_N_DO ? names[d] : "?";
+}
+
+/* ---- look */
+
+enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
+	const struct model_pcrs_entry **entry)
+{
+	const struct ctl_configmap *map = image_configmap(env, MODEL_PCRS_CONFIGMAP);
+
+	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
+	if (!*entry)
+		return CTL_IMAGE_ENTRY_ABSENT;
+	if (!str_eq((*entry)->reference, m->image))
+		return CTL_IMAGE_ENTRY_STALE;
+	return (*entry)->why ? CTL_IMAGE_ENTRY_BAD : CTL_IMAGE_ENTRY_GOOD;
+}
+
+static void recheck_in(struct image_look *l, int64_t ms)
+{
+	uint32_t in = ms < 1 ? 1 : ms < RECHECK_MAX_MS ? (uint32_t)ms : RECHECK_MAX_MS;
+
+	if (!l->recheck_ms || in < l->recheck_ms)
+		l->recheck_ms = in;
+}
+
+static void look_job(const struct ctl_env *env, struct image_look *l)
+{
+	unsigned attempt;
+	int64_t delay_s = JOB_RETRY_S, left_s;
+
+	render_pcrjob_name(l->m, l->job_name);
+	l->job = (const struct ctl_job *)k8s_cache_find(env->jobs, l->job_name);
+	if (!l->job)
+		return;
+	/* The last Pod is the one that counts: oldest first. */
+	for (const struct kobj *o = k8s_cache_first(env->pods, 0, l->job_name); o;
+		o = k8s_cache_next(env->pods, 0, o))
+		l->pod = (const struct ctl_pod *)o;
+	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
+		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
+		recheck_in(l, FOREIGN_RECHECK_MS);
+	} else if (l->job->obj.deleting) {
+		l->v.job = CTL_IMAGE_JOB_DELETING;
+	} else if (l->job->state == CTL_JOB_RUNNING) {
+		l->v.job = CTL_IMAGE_JOB_RUNNING;
+	} else {
+		l->v.job = CTL_IMAGE_JOB_ENDED;
+		for (attempt = l->job->attempt; attempt > 1 && delay_s < JOB_RETRY_MAX_S; attempt--)
+			delay_s *= 2;
+		if (delay_s > JOB_RETRY_MAX_S)
+			delay_s = JOB_RETRY_MAX_S;
+		left_s = l->job->finished_s + delay_s - clock_wall_s();
+		l->v.due = left_s <= 0;
+		if (left_s > 0)
+			recheck_in(l, left_s * 1000);
+	}
+}
+
+/* What was seen of the label; what is over is asked for again. */
+static void look_label(struct image_look *l)
+{
+	uint64_t now = clock_boot_ms();
+
+	l->v.label = l->info ? l->info->label : CTL_IMAGE_LABEL_ASK;
+	if (l->v.label != CTL_IMAGE_LABEL_WAIT && l->v.label != CTL_IMAGE_LABEL_REFUSED)
+		return;
+	if (now >= l->info->label_ms)
+		l->v.label = CTL_IMAGE_LABEL_ASK;
+	else
+		recheck_in(l, (int64_t)(l->info->label_ms - now));
+}
+
+/* What a write of this image, or of all values, met. */
+static const char *problem_of(const struct ctl_image *c, const struct image_look *l)
+{
+	return l->info && l->v.entry != CTL_IMAGE_ENTRY_GOOD && l->info->problem[0]
+		       ? l->info->problem
+		       : c->values.problem;
+}
+
+static void image_wants(struct ctl_image *c, struct image_look *l);
+
+void image_look(
+	struct ctl_image *c, const char *name, const struct ctl_act *act, struct image_look *l)
+{
+	const struct ctl_env *env = c->env;
+	const struct kobj *o = k8s_cache_find(env->images, name);
+	const struct ctl_configmap *map = image_configmap(env, MODEL_PCRS_CONFIGMAP);
+
+	memset(l, 0, sizeof(*l));
+	l->v.found = o != NULL;
+	if (!o)
+		return;
+	l->m = model_image(o);
+	l->v.deleting = o->deleting;
+	l->v.has_finalizer = l->m->has_finalizer;
+	l->v.confirmed = act && ctl_live_is(&act->self, o);
+	l->v.adopt = l->m->n_owners == 0 && ctl_policy(env);
+	l->v.digest_ok = l->m->digest_ok;
+	l->v.served = map && !map->plain.obj.deleting && ctl_env_cluster(env);
+	l->v.entry = image_entry(env, l->m, &l->entry);
+	for (struct image_info *i = c->infos; i && !l->info; i = i->next)
+		if (str_eq(i->name, o->name) && str_eq(i->uid, o->uid))
+			l->info = i;
+	l->v.pcrs_read = map && str_eq(c->pcrs_rv, map->plain.obj.rv);
+	l->v.settled = values_settled(c);
+	l->v.gone = values_gone(c);
+	l->v.problem = problem_of(c, l)[0] || c->values.too_long;
+	look_job(env, l);
+	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD)
+		look_label(l);
+	image_wants(c, l);
+	l->v.status_ok = kobj_cond_same(l->m->cond, l->want, IMAGE_N_CONDS, o->generation);
+}
+
+/* ---- what people are told */
+
+#define WANT(l, r, ...)                                                                            \
+	kobj_cond_want(&(l)->want[IMAGE_COMMITTED], model_image_cond_types[IMAGE_COMMITTED],       \
+		(r) == IMAGE_IMAGE_COMMITTED ? KOBJ_COND_TRUE : KOBJ_COND_FALSE,                   \
+		model_image_reason(r), __VA_ARGS__)
+
+static const char *note(const struct image_look *l)
+{
+	return l->info ? l->info->note : "";
+}
+
+static void want_good(struct ctl_image *c, struct image_look *l)
+{
+	char hex[2][SHA256_HEX_LEN + 1];
+	uint8_t value[SHA256_LEN];
+
+	for (int i = 0; i < 2; i++) {
+		pcr_events_value(&l->entry->events, i ? 14 : 4, value);
+		bytes_to_hex(value, SHA256_LEN, hex[i]);
+	}
+	if (l->v.settled)
+		WANT(l, IMAGE_IMAGE_COMMITTED,
+			"A node that boots this image shows PCR 4 %s and PCR 14 %s.", hex[0],
+			hex[1]);
+	else if (c->values.too_long)
+		WANT(l, IMAGE_COMPUTATION_FAILED,
+			"The approved images have more states than one reference value takes. Delete ApprovedImages that no "
+			"node boots any more.");
+	else
+		WANT(l, IMAGE_COMPUTING, "Its values are being written.");
+}
+
+static void want_job(struct image_look *l)
+{
+	const char *pod = l->pod ? l->pod->why : NULL;
+
+	switch (l->v.job) {
+	case CTL_IMAGE_JOB_RUNNING:
+		if (pod && !l->pod->failed)
+			WANT(l, IMAGE_POD_PENDING, "The Pod of Job %s does not start. %s",
+				l->job_name, pod);
+		else
+			WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->job_name,
+				note(l));
+		break;
+	case CTL_IMAGE_JOB_ENDED:
+		if (l->job->state == CTL_JOB_FAILED)
+			WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s failed and is tried again later. %s%s%s", l->job_name,
+				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "");
+		else if (l->entry)
+			WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s ended, but its entry in ConfigMap image-pcrs is not used: %s.",
+				l->job_name,
+				l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it is of another image"
+								    : l->entry->why);
+		else
+			WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s ended without an entry in ConfigMap image-pcrs.",
+				l->job_name);
+		break;
+	case CTL_IMAGE_JOB_FOREIGN:
+		WANT(l, IMAGE_COMPUTATION_FAILED,
+			"Job %s exists and is not of this image. It is not touched. If nobody needs it, delete it.",
+			l->job_name);
+		break;
+	case CTL_IMAGE_JOB_ABSENT:
+	case CTL_IMAGE_JOB_DELETING:
+	case CTL_IMAGE_JOB_N:
+		WANT(l, IMAGE_COMPUTING, "A Job is being made that computes the values.%s",
+			note(l));
+	}
+}
+
+static void want_label(struct image_look *l)
+{
+	switch (l->v.label) {
+	case CTL_IMAGE_LABEL_WAIT:
+		WANT(l, IMAGE_COMPUTING, "The registry is asked again for the image's label.%s",
+			note(l));
+		break;
+	case CTL_IMAGE_LABEL_REFUSED:
+		WANT(l, IMAGE_COMPUTATION_FAILED, "The image's label cannot be read.%s", note(l));
+		break;
+	case CTL_IMAGE_LABEL_NONE:
+		want_job(l);
+		break;
+	case CTL_IMAGE_LABEL_ASK:
+	case CTL_IMAGE_LABEL_GOT:
+	case CTL_IMAGE_LABEL_N:
+		/* What was told while it waited is still so until the answer is there. */
+		if (l->info && l->info->tries)
+			WANT(l, IMAGE_COMPUTING,
+				"The registry is asked again for the image's label.%s", note(l));
+		else
+			WANT(l, IMAGE_COMPUTING, "The image's label is being read.");
+	}
+}
+
+static void image_wants(struct ctl_image *c, struct image_look *l)
+{
+	if (l->v.deleting)
+		WANT(l, IMAGE_REVOKING,
+			"Waits until every Trustee has confirmed that the image's values are gone. %s",
+			c->values.problem[0] ? c->values.problem : kbs_sync_why(c->env->sync));
+	else if (!l->v.digest_ok)
+		WANT(l, IMAGE_NO_DIGEST_GIVEN,
+			"spec.image does not end in a whole SHA-256 digest (@sha256: and 64 hexadecimal digits).");
+	else if (!l->v.served)
+		WANT(l, IMAGE_COMPUTING,
+			"Waits for a TrustedExecutionCluster and its ConfigMap image-pcrs.");
+	else if (problem_of(c, l)[0])
+		WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));
+	else if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+		want_good(c, l);
+	else
+		want_label(l);
+}

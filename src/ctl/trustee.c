@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The servers are a short list, made anew from spec and memory when one of them changes; what is
+ * written about a server by a step is its push's transport, never the list. A server that is not
+ * the cluster object's own is written into memory before it gets a transport, and leaves memory
+ * after it has left the list. Refuses to believe a server gone while its Deployment, or something
+ * it may hold, is left.
+ */
+#include "config.h"
+
+#include "trustee_internal.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
+#include "tec/render/trustee.h"
+
+#define MEMBER_MAX 65536
+#define LEAVING_MS 2000
+
+enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
+{
+	bool whole = !v->refused && v->admin_there && (!v->needs_ca || v->ca_there) && v->address;
+
+	if (!v->known)
+		return CTL_TRUSTEE_NOTHING;
+	if (!v->wanted)
+		return CTL_TRUSTEE_DROP;
+	if (!v->recorded)
+		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
+	if (!whole)
+		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	if (!v->admin_read)
+		return CTL_TRUSTEE_READ_ADMIN;
+	if (v->needs_ca && !v->ca_read)
+		return CTL_TRUSTEE_READ_CA;
+	if (!v->usable)
+		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	return v->connected ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_CONNECT;
+}
+
+/* ---- the list */
+
+static struct trustee_server *find(const struct ctl_trustee *c, const char *name)
+{
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		if (str_eq(s->name, name))
+			return s;
+	return NULL;
+}
+
+static void bytes_fini(struct trustee_bytes *b)
+{
+	free(b->rv);
+	secret_free(b->value);
+	memset(b, 0, sizeof(*b));
+}
+
+/* What it was told and made from; its place in the list stays. */
+static void server_close(struct trustee_server *s)
+{
+	kbs_push_free(steal_ptr(&s->push));
+	bytes_fini(&s->admin);
+	bytes_fini(&s->ca);
+	free(steal_ptr(&s->connected_as));
+	free(steal_ptr(&s->told));
+}
+
+static void server_drop(struct ctl_trustee *c, struct trustee_server *s)
+{
+	struct trustee_server **pp = &c->servers;
+
+	while (*pp != s)
+		pp = &(*pp)->next;
+	*pp = s->next;
+	log_info(NULL, "Trustee is no longer administered", "trustee=%s", log_esc(s->name));
+	server_close(s);
+	trustee_desc_fini(&s->desc);
+	free(s->cluster_uid);
+	free(s);
+}
+
+static void server_open(struct ctl_trustee *c, struct trustee_server *s, const char *cluster_uid)
+{
+	const struct kbs_push_conf conf = {.target = s->name,
+		.cluster_uid = cluster_uid,
+		.repeat_revoked_ms = c->env->repeat_revoked_ms};
+
+	free(s->cluster_uid);
+	s->cluster_uid = xstrdup(cluster_uid);
+	s->push = kbs_push_new(c->env->loop, c->env->sync, &conf, NULL);
+	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
+}
+
+/* desc is taken. cluster_uid NULL: only kept, as it was. */
+static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
+	const char *cluster_uid)
+{
+	struct trustee_server *s = find(c, name);
+	unsigned n = 0;
+
+	for (const struct trustee_server *x = c->servers; x; x = x->next)
+		n++;
+	if (!s && n >= TRUSTEE_SERVERS_MAX) {
+		log_warn(NULL, "too many Trustee servers are administered", "trustee=%s",
+			log_esc(name));
+		trustee_desc_fini(take_desc);
+		return;
+	}
+	if (!s) {
+		s = xcalloc(1, sizeof(*s) + strlen(name) + 1);
+		memcpy(s->name, name, strlen(name));
+		s->next = c->servers;
+		c->servers = s;
+	} else if (!trustee_desc_same(&s->desc, take_desc) ||
+		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
+		/* Another server, or another cluster's, of the same name: nothing of what was
+		 * confirmed holds. */
+		server_close(s);
+	}
+	trustee_desc_fini(&s->desc);
+	s->desc = *take_desc;
+	s->wanted = cluster_uid != NULL;
+	if (!s->push)
+		server_open(c, s, cluster_uid ? cluster_uid : "");
+}
+
+static bool deployment_is_left(const struct ctl_env *env)
+{
+	const struct ctl_plain *d =
+		(const struct ctl_plain *)k8s_cache_find(env->deployments, "trustee-deployment");
+
+	return d && (d->owner_uid || d->render_hash);
+}
+
+/* A server that no cluster names any more. */
+static bool may_still_hold(const struct ctl_env *env, const struct trustee_server *s)
+{
+	size_t declared, confirmed, revoking;
+
+	if (s->desc.owned)
+		return deployment_is_left(env);
+	if (ctl_env_cluster(env)) /* taken out of spec by a person */
+		return false;
+	kbs_sync_counts(env->sync, &declared, &confirmed, &revoking);
+	return declared || revoking;
+}
+
+/* The last served cluster's stay; after a start without one, the safer ones. */
+static void want_policies(struct ctl_trustee *c, const struct model_cluster *served)
+{
+	bool shared = served && served->isolation == MODEL_ISOLATION_SHARED;
+
+	if (!served && c->has_policies)
+		return;
+	c->has_policies = true;
+	kbs_sync_policies(c->env->sync, render_etc(shared ? "tpm-shared.rego" : "tpm.rego"),
+		render_etc(shared ? "resource-shared.rego" : "resource.rego"), shared);
+}
+
+/* The list as spec and memory want it now. */
+static void look_at_all(void *arg)
+{
+	struct ctl_trustee *c = arg;
+	const struct model_cluster *served = ctl_env_cluster(c->env);
+	struct trustee_desc d;
+	const char *name;
+
+	if (!c->on)
+		return;
+	want_policies(c, served);
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		s->wanted = false;
+	for (unsigned i = 0; served && trustee_desc_of_cluster(served, i, &d, &name); i++)
+		server_want(c, name, &d, served->obj.uid);
+	/* Read after a start: later on the list knows more than memory. */
+	for (unsigned i = 0; c->adopt && trustee_desc_of_memory(c->memory, i, &d); i++) {
+		if (!d.address || !d.admin_secret || find(c, d.address) || served)
+			trustee_desc_fini(&d);
+		else
+			server_want(c, d.address, &d, NULL);
+	}
+	c->adopt = false;
+	if (!served && !c->servers && deployment_is_left(c->env)) {
+		/* Of a cluster that went before we started, perhaps. */
+		d = (struct trustee_desc){.primary = true, .owned = true};
+		server_want(c, "kbs-service", &d, NULL);
+	}
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		ctl_runner_wake(c->runner, s->name);
+	ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+}
+
+void trustee_ask(struct ctl_trustee *c)
+{
+	if (c->on)
+		defer_call(&c->look, c->env->loop, look_at_all, c);
+}
+
+/* ---- one server */
+
+static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
+{
+	const struct kobj *o = name ? k8s_cache_find(env->secrets, name) : NULL;
+
+	return o && !o->deleting ? o : NULL;
+}
+
+/* Why it is not connected, in the order of decide; "" when nothing stands against it. */
+static void say_why(const struct ctl_env *env, const struct trustee_server *s,
+	const struct ctl_trustee_view *v, struct strbuf *out)
+{
+	const struct model_cluster *c = ctl_env_cluster(env);
+
+	if (v->refused && c && c->delivery == MODEL_DELIVERY_VOLUMES)
+		strbuf_adds(out, "delivery Volumes has no effect in this version; set AdminAPI.");
+	else if (v->refused)
+		strbuf_adds(out,
+			"spec.trustee.plaintext is Refuse and no trusteeSecret is named: nothing is sent.");
+	else if (!v->admin_there)
+		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.admin_secret);
+	else if (v->needs_ca && !v->ca_there)
+		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.ca_secret);
+	else if (!v->address)
+		strbuf_adds(out, "Service kbs-service has no cluster IP yet.");
+	else if (!s->admin.value)
+		strbuf_addf(out, "Secret %s has no usable private.key.", s->desc.admin_secret);
+	else if (v->needs_ca && !s->ca.value)
+		strbuf_addf(out, "Secret %s has no usable ca.crt.", s->desc.ca_secret);
+}
+
+struct trustee_look {
+	struct ctl_trustee_view v;
+	char *url, *connect_to, *as; /* owned */
+	struct strbuf why;
+};
+
+static void look_fini(struct trustee_look *l)
+{
+	free(l->url);
+	free(l->connect_to);
+	free(l->as);
+	strbuf_fini(&l->why);
+}
+
+static void look(
+	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
+{
+	const struct ctl_env *env = c->env;
+	const struct model_cluster *served = ctl_env_cluster(env);
+	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
+			  *ca = secret_there(env, s->desc.ca_secret);
+	struct ctl_trustee_view *v = &l->v;
+
+	v->known = true;
+	v->wanted = s->wanted || may_still_hold(env, s);
+	v->recorded = s->desc.owned || (trustee_memory_is_read(c) && trustee_memory_is_right(c));
+	v->refused = s->desc.primary && served &&
+		     ((served->plaintext == MODEL_PLAINTEXT_REFUSE && !s->desc.ca_secret) ||
+			     served->delivery == MODEL_DELIVERY_VOLUMES);
+	v->admin_there = admin != NULL;
+	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
+	v->needs_ca = s->desc.ca_secret != NULL;
+	v->ca_there = ca != NULL;
+	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
+	v->address = trustee_place(env, served, s, &l->url, &l->connect_to);
+	v->usable = s->admin.value && (!v->needs_ca || s->ca.value);
+	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
+		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
+	v->connected = str_eq(s->connected_as, l->as);
+	say_why(env, s, v, &l->why);
+	v->told = str_eq(s->told, strbuf_str(&l->why)) && !s->connected_as;
+}
+
+static void tell(struct trustee_server *s, const char *why)
+{
+	free(steal_ptr(&s->connected_as));
+	free(s->told);
+	s->told = xstrdup(why);
+	kbs_push_set_transport(s->push, NULL, why);
+}
+
+static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct trustee_look *l)
+{
+	const struct ctl_kbs_place place = {.url = l->url,
+		.connect_to = l->connect_to,
+		.ca = s->ca.value,
+		.admin = s->admin.value};
+	struct err err = ERR_INIT;
+	struct kbs_transport *t = c->env->kbs_connect(c->env->kbs_connect_arg, &place, &err);
+
+	if (t) {
+		free(steal_ptr(&s->told));
+		kbs_push_set_transport(s->push, t, NULL);
+	} else {
+		log_err(LOG_WARN, NULL, "Trustee cannot be administered", &err);
+		tell(s, err.text);
+	}
+	/* Not tried again before something changes. */
+	s->connected_as = steal_ptr(&l->as);
+}
+
+/* ---- acts */
+
+/* Takes a member out of a Secret's answer and wipes the answer. */
+static void take_member(struct trustee_bytes *b, struct json_object *o, const char *member)
+{
+	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+
+	bytes_fini(b);
+	b->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
+	if (data && json_object_object_get_ex(data, member, &v) &&
+		json_object_is_type(v, json_type_string) &&
+		json_object_get_string_len(v) <= MEMBER_MAX)
+		b->value = secret_from_b64(
+			json_object_get_string(v), (size_t)json_object_get_string_len(v));
+	json_wipe(data);
+}
+
+static void on_read(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_act *a = arg;
+	struct ctl_trustee *c = a->table->self;
+	struct trustee_server *s = find(c, a->name);
+	bool admin = a->doing == CTL_TRUSTEE_READ_ADMIN;
+
+	if (s && !err_is_set(err))
+		take_member(
+			admin ? &s->admin : &s->ca, r->object, admin ? "private.key" : "ca.crt");
+	/* Gone meanwhile: the cache will say so. */
+	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
+}
+
+static struct queue_next start_read(
+	struct ctl_trustee *c, const struct trustee_server *s, enum ctl_trustee_do d)
+{
+	struct ctl_act *a = ctl_act_get(&c->acts, s->name);
+	const char *secret = d == CTL_TRUSTEE_READ_ADMIN ? s->desc.admin_secret : s->desc.ca_secret;
+
+	if (!ctl_act_begin(a, (int)d))
+		return ctl_retry(0, "an act had no visible effect yet");
+	op_hold(&a->op, k8s_call_get(c->env->api, &c->acts.ops, &kobj_secret, c->env->ns, secret,
+				on_read, a));
+	return ctl_in_flight();
+}
+
+static struct queue_next step_server(struct ctl_trustee *c, struct trustee_server *s)
+{
+	struct trustee_look l = {.why = STRBUF_INIT};
+	struct queue_next next = ctl_settled();
+	enum ctl_trustee_do d;
+
+	look(c, s, &l);
+	d = ctl_trustee_decide(&l.v);
+	switch (d) {
+	case CTL_TRUSTEE_READ_ADMIN:
+	case CTL_TRUSTEE_READ_CA:
+		next = start_read(c, s, d);
+		break;
+	case CTL_TRUSTEE_CONNECT:
+		connect_to(c, s, &l);
+		break;
+	case CTL_TRUSTEE_DISCONNECT:
+		tell(s, strbuf_str(&l.why));
+		break;
+	case CTL_TRUSTEE_DROP:
+		ctl_runner_forget(c->runner, s->name);
+		server_drop(c, s);
+		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+		break;
+	default:
+		break;
+	}
+	look_fini(&l);
+	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
+		/* until it holds nothing of ours any more */
+		next = ctl_retry(LEAVING_MS, "it may still hold something");
+	return next;
+}
+
+struct queue_next ctl_trustee_step(struct ctl_trustee *c, const struct kobj_key *key)
+{
+	struct trustee_server *s = find(c, key->name);
+	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
+	struct queue_next next;
+
+	if (ctl_act_busy(a, &next))
+		return next;
+	if (str_eq(key->name, CTL_TRUSTEE_MEMORY))
+		return trustee_step_memory(c);
+	if (s)
+		next = step_server(c, s);
+	else
+		next = ctl_settled();
+	if (next.verdict == QUEUE_SETTLED)
+		ctl_act_drop(ctl_act_find(&c->acts, key->name));
+	return next;
+}
+
+static struct queue_next step(void *self, const struct kobj_key *key)
+{
+	return ctl_trustee_step(self, key);
+}
+
+/* ---- what a change concerns */
+
+static void map_any(void *self, const struct kobj *was, const struct kobj *now)
+{
+	trustee_ask(self);
+}
+
+/* Of Secrets only those that a server is reached with. */
+static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_trustee *c = self;
+	const char *name = was ? was->name : now->name;
+
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		if (str_eq(s->desc.admin_secret, name) || str_eq(s->desc.ca_secret, name))
+			ctl_runner_wake(c->runner, s->name);
+}
+
+static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_trustee *c = self;
+
+	if (str_eq(was ? was->name : now->name, CTL_TRUSTEE_MEMORY))
+		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+}
+
+static void map_service(void *self, const struct kobj *was, const struct kobj *now)
+{
+	if (str_eq(was ? was->name : now->name, "kbs-service"))
+		trustee_ask(self);
+}
+
+static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
+{
+	if (!was || !now)
+		trustee_ask(self);
+}
+
+/* Another process serves from here on: it may have lost everything. */
+static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_trustee *c = self;
+	const struct ctl_pod *a = (const struct ctl_pod *)was, *b = (const struct ctl_pod *)now;
+
+	if (!b || !str_eq(b->app, "kbs") || !b->ready)
+		return;
+	if (a && str_eq(was->uid, now->uid) && a->ready && a->restarts == b->restarts)
+		return;
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		if (s->desc.primary && s->desc.owned)
+			kbs_push_probe(s->push);
+}
+
+/* ---- life */
+
+struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
+{
+	struct ctl_trustee *c = xcalloc(1, sizeof(*c));
+
+	c->env = env;
+	c->runner = ctl_runner_new(env->loop, "trustee", env->ns, step, c);
+	ctl_acts_init(&c->acts, c, c->runner);
+	ctl_runner_watch(c->runner, env->clusters, map_any);
+	ctl_runner_watch(c->runner, env->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->services, map_service);
+	ctl_runner_watch(c->runner, env->deployments, map_deployment);
+	ctl_runner_watch(c->runner, env->pods, map_pod);
+	ctl_runner_watch(c->runner, env->secrets, map_secret);
+	return c;
+}
+
+void ctl_trustee_on(struct ctl_trustee *c)
+{
+	if (c->on)
+		return;
+	c->on = true;
+	look_at_all(c); /* before any controller asks what Trustee may hold */
+	ctl_runner_on(c->runner);
+	look_at_all(c); /* again, with keys taken */
+}
+
+void ctl_trustee_off(struct ctl_trustee *c)
+{
+	c->on = c->has_policies = false;
+	ctl_runner_off(c->runner);
+	defer_cancel(&c->look);
+	ctl_acts_clear(&c->acts);
+	while (c->servers)
+		server_drop(c, c->servers);
+	trustee_memory_set(c, NULL, NULL);
+	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
+	kbs_sync_reset(c->env->sync);
+}
+
+void ctl_trustee_free(struct ctl_trustee *c)
+{
+	if (!c)
+		return;
+	ctl_trustee_off(c);
+	ctl_acts_fini(&c->acts);
+	ctl_runner_free(c->runner);
+	free(c);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to src/ctl/trustee*.c: the servers and what is known of each. */
+#ifndef TEC_CTL_TRUSTEE_INTERNAL_H
+#define TEC_CTL_TRUSTEE_INTERNAL_H
+
+#include "ctl_internal.h"
+#include "tec/ctl/trustee.h"
+#include "tec/kbs/push.h"
+
+#define TRUSTEE_SERVERS_MAX 24
+
+/* How a server is described, by spec or by memory. Strings are owned. */
+struct trustee_desc {
+	char *address;      /* host[:port]; NULL in the primary of a cluster without an address */
+	char *ca_secret;    /* NULL: plain http */
+	char *admin_secret; /* with private.key */
+	bool primary, owned;
+};
+
+/* A Secret's member, as of one resourceVersion. */
+struct trustee_bytes {
+	char *rv;             /* owned; NULL: never read */
+	struct secret *value; /* owned; NULL: the Secret has no such member */
+};
+
+struct trustee_server {
+	struct trustee_server *next;
+	struct trustee_desc desc;
+	char *cluster_uid; /* owned */
+	bool wanted;       /* by the cluster served */
+	struct trustee_bytes admin, ca;
+	struct kbs_push *push; /* owned */
+	char *connected_as;    /* owned: what the transport was made from; NULL: there is none */
+	char *told;            /* owned: why it is not connected */
+	char name[];           /* of the target */
+};
+
+struct ctl_trustee {
+	const struct ctl_env *env; /* borrowed */
+	struct ctl_runner *runner; /* owned */
+	struct ctl_acts acts;
+	bool on;
+	bool has_policies;              /* kbs_sync knows them */
+	bool adopt;                     /* memory was read; its servers belong into the list */
+	struct trustee_server *servers; /* owned list */
+	struct defer look;
+	char *memory_rv,
+		*memory; /* owned: tec-trustees as last read or written; memory NULL: none */
+};
+
+/* trustee_desc.c: what is wanted, pure */
+void trustee_desc_fini(struct trustee_desc *d);
+bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *b);
+/* The i-th server that a cluster wants; false: no more. *name: of its target, borrowed from c. */
+bool trustee_desc_of_cluster(
+	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name);
+/* The i-th of a memory text; false: no more, or no such text. */
+bool trustee_desc_of_memory(const char *json, unsigned i, struct trustee_desc *out);
+/* The text for all servers that are not owned, sorted; "[]" for none. The caller frees. */
+char *trustee_memory_text(const struct trustee_server *servers);
+/* URL and connect-to of a server; false: not known yet. The caller frees both. */
+bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
+	const struct trustee_server *s, char **url, char **connect_to);
+
+/* trustee_memory.c */
+bool trustee_memory_is_right(const struct ctl_trustee *c);
+bool trustee_memory_is_read(const struct ctl_trustee *c);
+void trustee_memory_set(struct ctl_trustee *c, const char *rv, const char *text);
+struct queue_next trustee_step_memory(struct ctl_trustee *c);
+
+/* trustee.c */
+void trustee_ask(struct ctl_trustee *c); /* another look at the list, in the next turn */
+
+#endif

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The states of one Trustee, its probe and its retries. Nothing here knows what is sent; a probe is
+ * judged against the sentinel we last wrote (then what was seen still stands) or against the sum of
+ * what is wanted (then all of it is there). In every other case the far side is unknown and is told
+ * everything. An error never drops anything: what was in flight is unknown and pending again.
+ */
+#include "config.h"
+
+#include "push_internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/base/uuid.h"
+
+#define BACKOFF_MIN_MS 800u
+#define BACKOFF_MAX_MS 30000u
+#define SETTLE_MAX_MS  10000u
+
+static struct metric states = METRIC_GAUGE_INIT(
+	"tec_trustee_state", "1 for the state that a Trustee is in.", "trustee", "state");
+
+const char *kbs_push_state_name(enum kbs_push_state s)
+{
+	switch (s) {
+	case KBS_PUSH_UNREACHABLE:
+		return "Unreachable";
+	case KBS_PUSH_PROBING:
+		return "Probing";
+	case KBS_PUSH_POPULATING:
+		return "Populating";
+	case KBS_PUSH_IN_SYNC:
+		return "InSync";
+	case KBS_PUSH_REFUSED:
+		return "Refused";
+	}
+	return "?";
+}
+
+static enum kbs_target_state told_as(enum kbs_push_state s)
+{
+	switch (s) {
+	case KBS_PUSH_REFUSED:
+		return KBS_TARGET_REFUSED;
+	case KBS_PUSH_POPULATING:
+		return KBS_TARGET_POPULATING;
+	case KBS_PUSH_IN_SYNC:
+		return KBS_TARGET_IN_SYNC;
+	case KBS_PUSH_PROBING:
+		return KBS_TARGET_ASKING;
+	case KBS_PUSH_UNREACHABLE:
+		break;
+	}
+	return KBS_TARGET_WAITING;
+}
+
+/* Which moves make sense; a move to where it is changes the text only. */
+static bool may_move(enum kbs_push_state from, enum kbs_push_state to)
+{
+	switch (from) {
+	case KBS_PUSH_UNREACHABLE:
+	case KBS_PUSH_REFUSED:
+		return to == KBS_PUSH_PROBING || to == KBS_PUSH_UNREACHABLE;
+	case KBS_PUSH_PROBING:
+		return true;
+	case KBS_PUSH_POPULATING:
+		return true;
+	case KBS_PUSH_IN_SYNC:
+		return true;
+	}
+	return false;
+}
+
+void push_set_state(struct kbs_push *p, enum kbs_push_state state, const char *why)
+{
+	bool moved = p->state != state;
+
+	if (!moved && strcmp(p->why, why) == 0)
+		return;
+	assert(!moved || may_move(p->state, state));
+	if (moved) {
+		metric_drop(&states, p->target, kbs_push_state_name(p->state));
+		metric_set(&states, p->target, kbs_push_state_name(state), 1);
+		log_at(state == KBS_PUSH_UNREACHABLE || state == KBS_PUSH_REFUSED ? LOG_WARN
+										  : LOG_INFO,
+			NULL, "Trustee state", "trustee=%s state=%s reason=%s", log_esc(p->target),
+			kbs_push_state_name(state), log_esc(why));
+	}
+	p->state = state;
+	(void)snprintf(p->why, sizeof(p->why), "%s", why);
+	kbs_sync_target_says(p->sync, p->target, told_as(state), p->why);
+	if (p->conf.on_state)
+		p->conf.on_state(p->conf.arg);
+}
+
+/* ---- flights */
+
+void push_flight_free(struct push_flight *f)
+{
+	*f->prevp = f->next;
+	if (f->next)
+		f->next->prevp = f->prevp;
+	free(f->item);
+	free(f);
+}
+
+/* Nothing of it will be answered: what it carried is unknown. */
+static void ground(struct kbs_push *p)
+{
+	op_scope_cancel(&p->ops);
+	while (p->flights) {
+		struct push_flight *f = p->flights;
+
+		for (size_t i = 0; i < f->n; i++)
+			if (f->item[i].e)
+				kbs_sync_landed(p->sync, p->t, f->item[i].e, false, NULL);
+		push_flight_free(f);
+	}
+	p->n_resources = 0;
+	p->serial = p->probing = false;
+}
+
+void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
+{
+	size_t len = strlen(name);
+	struct push_again *a;
+
+	if (!timer_is_set(&p->again_timer))
+		return;
+	a = xcalloc(1, sizeof(*a) + len + 1);
+	memcpy(a->name, name, len);
+	a->sort = sort;
+	a->next = p->again;
+	p->again = a;
+}
+
+/* ---- errors */
+
+static uint32_t next_backoff(struct kbs_push *p)
+{
+	uint64_t seed[2] = {++p->jitter_seq, (uintptr_t)p};
+	uint32_t ms = p->backoff_ms ? p->backoff_ms : BACKOFF_MIN_MS;
+
+	p->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
+	return ms - (uint32_t)(str_hash(seed, sizeof(seed)) % (ms / 5 + 1));
+}
+
+void push_fail(struct kbs_push *p, const struct err *err)
+{
+	struct err told = *err;
+	/* A handshake that failed is no answer of Trustee's: its next certificate may be the right
+	 * one, and nothing was sent. */
+	bool refused = (err->kind == ERR_DENIED && err->http) || err->kind == ERR_INVALID;
+	uint32_t after = refused ? p->conf.refused_ms : next_backoff(p);
+	char why[sizeof(p->why)];
+
+	ground(p);
+	timer_cancel(&p->probe);
+	timer_cancel(&p->sentinel);
+	if (!refused && told.retry_after_ms > after)
+		after = told.retry_after_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : told.retry_after_ms;
+	(void)snprintf(
+		why, sizeof(why), refused ? "it refuses what is sent: %s." : "%s.", told.text);
+	push_set_state(p, refused ? KBS_PUSH_REFUSED : KBS_PUSH_UNREACHABLE, why);
+	timer_set(&p->retry, after);
+}
+
+static void on_retry(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	if (!p->transport)
+		return;
+	p->probe_wanted = true;
+	p->waiting_since_ms = clock_boot_ms();
+	/* Why it was not reached is true until it answers. */
+	cleanup_free char *why = xstrdup(*p->why ? p->why : "it is being asked what it holds.");
+	push_set_state(p, KBS_PUSH_PROBING, why);
+	push_ask(p);
+}
+
+/* ---- probe */
+
+static bool says(struct json_object *o, const struct kbs_sum *sum)
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	kbs_sum_hex(sum, hex);
+	return str_eq(json_get_str(o, "sum"), hex);
+}
+
+/* Nobody has written there since we did: what was seen still stands. */
+static bool is_ours(struct kbs_push *p, struct json_object *o)
+{
+	if (!p->known)
+		return false;
+	if (str_eq(json_get_str(o, "session"), p->session)) {
+		p->clean = p->sent = false;
+		return true;
+	}
+	if (p->sent && says(o, &p->sent_sum)) {
+		p->far_sum = p->sent_sum;
+		p->clean = true;
+		p->sent = false;
+		return true;
+	}
+	p->sent = false;
+	return p->clean && says(o, &p->far_sum);
+}
+
+/* What a sentinel that is there says. */
+static void judge(struct kbs_push *p, struct json_object *o)
+{
+	const struct kbs_policies *policies = kbs_sync_wanted_policies(p->sync);
+	struct kbs_sum want;
+
+	p->order = PUSH_VALUES_FIRST;
+	if (!str_eq(json_get_str(o, "cluster"), p->cluster_uid)) {
+		p->known = false;
+		return;
+	}
+	if (is_ours(p, o))
+		return;
+	kbs_sync_sum(p->sync, &want);
+	p->known = says(o, &want);
+	if (!p->known)
+		return;
+	p->clean = p->shared_emptied = true;
+	p->far_sum = want;
+	p->policy_attestation = policies->attestation;
+	p->policy_resource = policies->resource;
+	p->shared_mode = policies->shared;
+	kbs_sync_all_confirmed(p->sync, p->t);
+}
+
+static void on_probe(void *arg, const struct err *err, const char *json, size_t len)
+{
+	struct kbs_push *p = arg;
+	cleanup_json struct json_object *o = NULL;
+	struct err bad = ERR_INIT;
+	bool was_known = p->known;
+
+	p->serial = p->probing = false;
+	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
+		push_fail(p, err);
+		return;
+	}
+	p->backoff_ms = 0;
+	if (!err_is_set(err))
+		o = json_parse(json, len, &json_limits_object, &bad);
+	if (o) {
+		judge(p, o);
+	} else { /* no sentinel, or no sentence of ours: the store was lost */
+		p->order = PUSH_POLICIES_FIRST;
+		p->known = false;
+	}
+	if (!p->known) {
+		if (was_known)
+			log_warn(NULL, "Trustee holds something else than we left there",
+				"trustee=%s", log_esc(p->target));
+		p->clean = o != NULL; /* whatever it says, a kill now must not leave it standing */
+		memset(&p->far_sum, 0, sizeof(p->far_sum));
+		p->sent = p->shared_emptied = false;
+		p->shared_mode = kbs_sync_wanted_policies(p->sync)->shared;
+		p->policy_attestation = p->policy_resource = NULL;
+		p->known = true; /* unknown is what is noted of each from here on */
+		kbs_sync_unknown(p->sync, p->t);
+		push_set_state(p, KBS_PUSH_POPULATING, "it is being filled.");
+	}
+	timer_set(&p->probe, p->conf.probe_ms);
+	push_ask(p);
+}
+
+static void start_probe(struct kbs_push *p)
+{
+	uint64_t now = clock_boot_ms(), rest = now - kbs_sync_changed_ms(p->sync);
+
+	/* What is wanted is still being collected: a judgement now would find a difference. */
+	if (!p->known && rest < p->conf.settle_ms && now - p->waiting_since_ms < SETTLE_MAX_MS) {
+		timer_set(&p->probe, p->conf.settle_ms - rest);
+		return;
+	}
+	p->probe_wanted = false;
+	p->serial = p->probing = true;
+	(void)kbs_refvalue_get(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
+}
+
+static void on_probe_timer(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	p->probe_wanted = true;
+	push_ask(p);
+}
+
+/* ---- what to do now */
+
+static void work(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	if (!p->transport || p->state == KBS_PUSH_UNREACHABLE || p->state == KBS_PUSH_REFUSED)
+		return;
+	if (!kbs_sync_wanted_policies(p->sync)->attestation || p->probing)
+		return;
+	if (p->probe_wanted && !p->serial && !p->flights)
+		start_probe(p);
+	else if (p->known && !p->probe_wanted)
+		push_work(p);
+}
+
+void push_ask(struct kbs_push *p)
+{
+	defer_call(&p->work, p->loop, work, p);
+}
+
+static void on_wake(void *arg)
+{
+	push_ask(arg);
+}
+
+static void on_sentinel(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	p->sentinel_due = true;
+	push_ask(p);
+}
+
+static void on_again(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	p->again_due = p->again != NULL;
+	push_ask(p);
+}
+
+/* ---- the interface */
+
+static void defaults(struct kbs_push_conf *c)
+{
+	c->window = c->window ? c->window : 32;
+	c->max_body = c->max_body ? c->max_body : 1900u * 1024;
+	c->probe_ms = c->probe_ms ? c->probe_ms : 180000;
+	c->settle_ms = c->settle_ms ? c->settle_ms : 500;
+	c->sentinel_ms = c->sentinel_ms ? c->sentinel_ms : 3000;
+	c->refused_ms = c->refused_ms ? c->refused_ms : 300000;
+}
+
+struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
+	const struct kbs_push_conf *conf, struct kbs_transport *take_t)
+{
+	struct kbs_push *p = xcalloc(1, sizeof(*p));
+	char session[UUID_TEXT_LEN + 1];
+
+	p->loop = l;
+	p->sync = sync;
+	p->conf = *conf;
+	defaults(&p->conf);
+	p->target = xstrdup(conf->target);
+	p->cluster_uid = xstrdup(conf->cluster_uid);
+	uuid_new_v4(session);
+	p->session = xstrdup(session);
+	p->batch_max = SIZE_MAX;
+	timer_init(&p->retry, l, on_retry, p);
+	timer_init(&p->probe, l, on_probe_timer, p);
+	timer_init(&p->sentinel, l, on_sentinel, p);
+	timer_init(&p->again_timer, l, on_again, p);
+	p->t = kbs_sync_attach(sync, p->target, on_wake, p);
+	metric_set(&states, p->target, kbs_push_state_name(p->state), 1);
+	if (conf->repeat_revoked_ms)
+		timer_set(&p->again_timer, conf->repeat_revoked_ms);
+	if (take_t)
+		kbs_push_set_transport(p, take_t, NULL);
+	return p;
+}
+
+void kbs_push_free(struct kbs_push *p)
+{
+	if (!p)
+		return;
+	ground(p);
+	defer_cancel(&p->work);
+	timer_fini(&p->retry);
+	timer_fini(&p->probe);
+	timer_fini(&p->sentinel);
+	timer_fini(&p->again_timer);
+	while (p->again) {
+		struct push_again *a = p->again;
+
+		p->again = a->next;
+		free(a);
+	}
+	metric_drop(&states, p->target, kbs_push_state_name(p->state));
+	kbs_sync_detach(p->sync, p->t);
+	kbs_sync_target_remove(p->sync, p->target);
+	kbs_transport_free(p->transport);
+	free(p->target);
+	free(p->cluster_uid);
+	free(p->session);
+	free(p);
+}
+
+void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, const char *why)
+{
+	ground(p);
+	kbs_transport_free(p->transport);
+	p->transport = take_t;
+	p->backoff_ms = 0;
+	timer_cancel(&p->retry);
+	timer_cancel(&p->probe);
+	timer_cancel(&p->sentinel);
+	if (take_t)
+		on_retry(p);
+	else
+		push_set_state(p, KBS_PUSH_UNREACHABLE, why ? why : "it cannot be reached yet.");
+}
+
+void kbs_push_probe(struct kbs_push *p)
+{
+	if (!p->transport)
+		return;
+	if (p->state == KBS_PUSH_UNREACHABLE || p->state == KBS_PUSH_REFUSED) {
+		timer_set(&p->retry, 0);
+		return;
+	}
+	p->probe_wanted = true;
+	push_ask(p);
+}
+
+enum kbs_push_state kbs_push_state(const struct kbs_push *p)
+{
+	return p->state;
+}
+
+const char *kbs_push_why(const struct kbs_push *p)
+{
+	return p->why;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by push.c (states, probe, retries) and push_work.c (what is sent in which order) only. */
+#ifndef TEC_KBS_PUSH_INTERNAL_H
+#define TEC_KBS_PUSH_INTERNAL_H
+
+#include "kbs_internal.h"
+#include "tec/kbs/policy.h"
+#include "tec/kbs/push.h"
+#include "tec/kbs/refvalue.h"
+#include "tec/loop/timer.h"
+
+#define KBS_IDENTITY_PREFIX "ak."
+
+/* A name revoked early in our term: revoked once more when an old leader's last requests must have
+ * arrived. */
+struct push_again {
+	struct push_again *next;
+	enum kbs_sort sort;
+	char name[];
+};
+
+/* One request about a resource, or one message of values; owns what it was made from. */
+struct push_flight {
+	struct push_flight *next, **prevp; /* in kbs_push.flights */
+	struct kbs_push *p;
+	struct push_item {
+		struct kbs_entry *e; /* in flight; NULL: a name that nobody declares any more */
+		bool revoke;
+		uint8_t sha256[SHA256_LEN];
+	} * item; /* owned */
+	size_t n, cap;
+	bool clean; /* a message that is a clean sentinel with this sum */
+	struct kbs_sum sum;
+	bool empties_shared;      /* trusted_aks is emptied */
+	struct push_again *again; /* it repeats this one; borrowed */
+	bool all_again;           /* it repeats all values of the list */
+};
+
+enum push_order {
+	PUSH_POLICIES_FIRST, /* the store was lost: nothing may be readable under its own policies
+			      */
+	PUSH_VALUES_FIRST, /* ours are there: nobody is refused by a new one before its values came
+			    */
+};
+
+struct kbs_push {
+	struct loop *loop; /* borrowed */
+	struct kbs_sync *sync;
+	struct kbs_push_conf conf;
+	char *target, *cluster_uid, *session; /* owned */
+	unsigned t;                           /* index in sync */
+	struct kbs_transport *transport;      /* owned; NULL: not reachable yet */
+	enum kbs_push_state state;
+	struct op_scope ops;
+	struct push_flight *flights;
+	unsigned n_resources; /* of them, requests about resources */
+	bool serial;          /* a probe, policy or message of values is in flight: one at a time */
+	bool probing;         /* it is the probe */
+	bool probe_wanted;
+	bool known; /* what was seen of the far side stands, but for what differs: since a judged
+		       probe */
+	enum push_order order;
+	const char *policy_attestation, *policy_resource; /* confirmed there; NULL: none */
+	bool shared_emptied;                              /* trusted_aks is empty there */
+	bool shared_mode; /* how identities are sent since the far side was last unknown */
+	/* The sentinel there is dirty, or may be a clean one: */
+	bool clean; /* one with far_sum */
+	bool sent;  /* one with sent_sum, whose answer was lost */
+	struct kbs_sum far_sum, sent_sum;
+	size_t batch_max; /* names per message; halved when one is too large */
+	uint32_t backoff_ms;
+	uint64_t jitter_seq;
+	uint64_t waiting_since_ms; /* for a first judgement */
+	struct timer retry, probe, sentinel, again_timer;
+	bool sentinel_due;
+	struct push_again *again; /* owned list */
+	bool again_due;
+	struct defer work;
+	char why[320];
+};
+
+/* push.c */
+void push_set_state(struct kbs_push *p, enum kbs_push_state state, const char *why);
+/* A request failed: everything in flight is pending again. */
+void push_fail(struct kbs_push *p, const struct err *err);
+void push_ask(struct kbs_push *p); /* look for work in the next turn */
+void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name);
+void push_flight_free(struct push_flight *f); /* what it holds must have landed */
+
+/* push_work.c */
+void push_work(struct kbs_push *p); /* starts what may be started now */
+/* {"cluster":...,"sum":"..."}; sum NULL: dirty. */
+void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out);
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is sent, in which order. One request at a time about policies and values (a message carries
+ * as many values as fit), a window of requests about resources. A message of values always carries
+ * the dirty sentinel, whose name sorts first, so that what follows it is never hidden behind a
+ * clean one; what takes something away and cannot carry it waits for a message that did.
+ */
+#include "config.h"
+
+#include "push_internal.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+#define SHARED_NAME "trusted_aks"
+#define SHARED_MAX  (7u * 1024 * 1024) /* of a body; our Trustee takes 8 MiB */
+
+void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out)
+{
+	char hex[SHA256_HEX_LEN + 1] = "";
+
+	if (sum)
+		kbs_sum_hex(sum, hex);
+	strbuf_adds(out, "{\"cluster\":");
+	json_quote(out, p->cluster_uid, strlen(p->cluster_uid));
+	strbuf_addf(out, ",\"session\":\"%s\",\"sum\":\"%s\"}", sum ? "" : p->session, hex);
+}
+
+/* ---- flights */
+
+static struct push_flight *flight_new(struct kbs_push *p)
+{
+	struct push_flight *f = xcalloc(1, sizeof(*f));
+
+	f->p = p;
+	f->next = p->flights;
+	f->prevp = &p->flights;
+	if (f->next)
+		f->next->prevp = &f->next;
+	p->flights = f;
+	return f;
+}
+
+static void flight_add(struct push_flight *f, struct kbs_entry *e)
+{
+	struct push_item *i;
+
+	if (f->n == f->cap) {
+		f->cap = f->cap ? f->cap * 2 : 1;
+		f->item = xreallocarray(f->item, f->cap, sizeof(*f->item));
+	}
+	i = &f->item[f->n++];
+	*i = (struct push_item){.e = e, .revoke = !e->holder};
+	memcpy(i->sha256, e->sha256, SHA256_LEN);
+}
+
+/* All it carried is there. */
+static void land(struct push_flight *f)
+{
+	struct kbs_push *p = f->p;
+
+	for (size_t i = 0; i < f->n; i++) {
+		struct push_item *x = &f->item[i];
+
+		if (x->revoke)
+			push_note_revoked(p, x->e->sort, x->e->name);
+		kbs_sync_landed(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
+	}
+	push_flight_free(f);
+}
+
+/* ---- values */
+
+static bool is_identity(const struct kbs_entry *e)
+{
+	return strncmp(e->name, KBS_IDENTITY_PREFIX, strlen(KBS_IDENTITY_PREFIX)) == 0;
+}
+
+static void drop_again(struct kbs_push *p, enum kbs_sort sort, const struct push_again *only)
+{
+	struct push_again **pp = &p->again;
+
+	while (*pp) {
+		struct push_again *a = *pp;
+
+		if (a->sort != sort || (only && a != only)) {
+			pp = &a->next;
+			continue;
+		}
+		*pp = a->next;
+		free(a);
+	}
+	p->again_due = p->again_due && p->again;
+}
+
+/* The far side did not take so much at once. */
+static bool shrink(struct push_flight *f, const struct err *err)
+{
+	struct kbs_push *p = f->p;
+
+	if (err->http != 413 || f->n < 2)
+		return false;
+	p->batch_max = f->n / 2;
+	for (size_t i = 0; i < f->n; i++)
+		kbs_sync_landed(p->sync, p->t, f->item[i].e, false, NULL);
+	push_flight_free(f);
+	return true;
+}
+
+static void on_values(void *arg, const struct err *err)
+{
+	struct push_flight *f = arg;
+	struct kbs_push *p = f->p;
+
+	p->serial = false;
+	if (err_is_set(err) && !shrink(f, err)) {
+		push_fail(p, err);
+		return;
+	}
+	if (!err_is_set(err)) {
+		p->backoff_ms = 0;
+		p->sent = false;
+		p->clean = f->clean;
+		p->far_sum = f->sum;
+		p->shared_emptied = p->shared_emptied || f->empties_shared;
+		if (f->all_again)
+			drop_again(p, KBS_REFVALUE, NULL);
+		land(f);
+	}
+	push_ask(p);
+}
+
+static void send_values(struct push_flight *f, const struct kbs_refvalues *m)
+{
+	f->p->serial = true;
+	(void)kbs_refvalues_put(f->p->transport, &f->p->ops, m, on_values, f);
+}
+
+/* The base64 keys of all identities, for the Rust operator's policy. */
+struct keys {
+	const char **v;
+	struct json_object **o; /* they are in here */
+	size_t n, cap;
+};
+
+static void add_key(void *arg, const struct kbs_entry *e)
+{
+	struct keys *k = arg;
+	cleanup_secret struct secret *value = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (!is_identity(e))
+		return;
+	if (k->n == k->cap) {
+		k->cap = k->cap ? k->cap * 2 : 64;
+		k->v = xreallocarray(k->v, k->cap, sizeof(*k->v));
+		k->o = xreallocarray(k->o, k->cap, sizeof(*k->o));
+	}
+	value = e->render(e->holder);
+	k->o[k->n] = json_parse(
+		(const char *)secret_peek(value), secret_len(value), &json_limits_object, &ignored);
+	k->v[k->n] = k->o[k->n] ? json_get_str(k->o[k->n], "ak") : NULL;
+	if (!k->v[k->n])
+		DIE("kbs push: the identity %s has no key", e->name);
+	k->n++;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void shared_json(const struct kbs_push *p, struct strbuf *out)
+{
+	struct keys k = {0};
+
+	kbs_sync_each(p->sync, KBS_REFVALUE, add_key, &k);
+	if (k.n)
+		qsort(k.v, k.n, sizeof(*k.v), by_text);
+	strbuf_addc(out, '[');
+	for (size_t i = 0; i < k.n; i++) {
+		if (i)
+			strbuf_addc(out, ',');
+		json_quote(out, k.v[i], strlen(k.v[i]));
+	}
+	strbuf_addc(out, ']');
+	for (size_t i = 0; i < k.n; i++)
+		json_object_put(k.o[i]);
+	free(k.o);
+	free(k.v);
+}
+
+/* One entry into the message; false: it does not fit any more. */
+static bool add_value(struct push_flight *f, struct kbs_refvalues *m, struct kbs_entry *e)
+{
+	struct kbs_push *p = f->p;
+	bool in_array = p->shared_mode && is_identity(e) && e->holder;
+	cleanup_secret struct secret *value = NULL;
+	size_t len;
+
+	if (e->holder && !in_array)
+		value = e->render(e->holder);
+	len = value ? secret_len(value) : 4;
+	if (f->n && kbs_refvalues_body_len(m, strlen(e->name), len) > p->conf.max_body)
+		return false;
+	if (!in_array)
+		kbs_refvalues_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
+	flight_add(f, kbs_sync_take(p->sync, p->t, KBS_REFVALUE));
+	return true;
+}
+
+static void add_again(struct push_flight *f, struct kbs_refvalues *m)
+{
+	struct kbs_push *p = f->p;
+
+	for (const struct push_again *a = p->again; a; a = a->next)
+		if (a->sort == KBS_REFVALUE && !kbs_sync_holder(p->sync, a->sort, a->name) &&
+			!kbs_sync_is_revoked(p->sync, a->sort, a->name))
+			kbs_refvalues_add(m, a->name, NULL, 0);
+	f->all_again = true;
+}
+
+static void start_values(struct kbs_push *p, bool empties_shared)
+{
+	cleanup_refvalues struct kbs_refvalues m = KBS_REFVALUES_INIT;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct push_flight *f = flight_new(p);
+	bool identities = false;
+	struct kbs_entry *e;
+
+	push_sentinel_json(p, NULL, &text);
+	kbs_refvalues_add(&m, KBS_SENTINEL, strbuf_str(&text), text.len);
+	while (f->n < p->batch_max && (e = kbs_sync_peek(p->sync, p->t, KBS_REFVALUE)) != NULL) {
+		identities = identities || is_identity(e);
+		if (!add_value(f, &m, e))
+			break;
+	}
+	if (p->again_due)
+		add_again(f, &m);
+	f->empties_shared = empties_shared && !p->shared_mode;
+	if (f->empties_shared)
+		kbs_refvalues_add(&m, SHARED_NAME, "[]", 2);
+	if (identities && p->shared_mode) {
+		struct err err = ERR_INIT;
+
+		strbuf_reset(&text);
+		shared_json(p, &text);
+		if (kbs_refvalues_body_len(&m, strlen(SHARED_NAME), text.len) > SHARED_MAX) {
+			err_set(&err, ERR_INVALID,
+				"all identities in one value are more than it takes at once; "
+				"keyIsolation PerMachine has no such limit");
+			push_fail(p, &err);
+			return;
+		}
+		kbs_refvalues_add(&m, SHARED_NAME, strbuf_str(&text), text.len);
+	}
+	send_values(f, &m);
+}
+
+static void start_clean(struct kbs_push *p)
+{
+	cleanup_refvalues struct kbs_refvalues m = KBS_REFVALUES_INIT;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct push_flight *f = flight_new(p);
+
+	f->clean = p->sent = true;
+	kbs_sync_sum(p->sync, &f->sum);
+	p->sent_sum = f->sum;
+	push_sentinel_json(p, &f->sum, &text);
+	kbs_refvalues_add(&m, KBS_SENTINEL, strbuf_str(&text), text.len);
+	p->sentinel_due = false;
+	send_values(f, &m);
+}
+
+/* ---- policies */
+
+static void on_resource_policy(void *arg, const struct err *err)
+{
+	struct kbs_push *p = arg;
+
+	p->serial = false;
+	if (err_is_set(err)) {
+		push_fail(p, err);
+		return;
+	}
+	p->policy_resource = kbs_sync_wanted_policies(p->sync)->resource;
+	push_ask(p);
+}
+
+static void on_attestation_policy(void *arg, const struct err *err)
+{
+	struct kbs_push *p = arg;
+
+	p->serial = false;
+	if (err_is_set(err)) {
+		push_fail(p, err);
+		return;
+	}
+	p->policy_attestation = kbs_sync_wanted_policies(p->sync)->attestation;
+	push_ask(p);
+}
+
+static bool policies_are_there(const struct kbs_push *p)
+{
+	const struct kbs_policies *want = kbs_sync_wanted_policies(p->sync);
+
+	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
+}
+
+static void start_policy(struct kbs_push *p)
+{
+	const struct kbs_policies *want = kbs_sync_wanted_policies(p->sync);
+
+	p->serial = true;
+	if (p->policy_resource != want->resource)
+		(void)kbs_policy_put_resource(
+			p->transport, &p->ops, want->resource, on_resource_policy, p);
+	else
+		(void)kbs_policy_put_attestation(
+			p->transport, &p->ops, want->attestation, on_attestation_policy, p);
+}
+
+/* ---- resources */
+
+static void on_resource(void *arg, const struct err *err)
+{
+	struct push_flight *f = arg;
+	struct kbs_push *p = f->p;
+
+	p->n_resources--;
+	if (err_is_set(err)) {
+		push_fail(p, err);
+		return;
+	}
+	p->backoff_ms = 0;
+	if (f->again)
+		drop_again(p, KBS_RESOURCE, f->again);
+	land(f);
+	push_ask(p);
+}
+
+static void start_resource(struct kbs_push *p)
+{
+	struct kbs_entry *e = kbs_sync_take(p->sync, p->t, KBS_RESOURCE);
+	struct push_flight *f = flight_new(p);
+	cleanup_secret struct secret *value = NULL;
+
+	flight_add(f, e);
+	p->n_resources++;
+	if (!e->holder) {
+		(void)kbs_resource_delete(p->transport, &p->ops, e->name, on_resource, f);
+		return;
+	}
+	value = e->render(e->holder);
+	(void)kbs_resource_put(p->transport, &p->ops, e->name, value, on_resource, f);
+}
+
+/* One at a time, when nothing else is left: they are few. */
+static bool start_again(struct kbs_push *p)
+{
+	struct push_flight *f;
+
+	if (!p->again_due || p->flights)
+		return false;
+	for (struct push_again *a = p->again; a; a = a->next) {
+		if (a->sort != KBS_RESOURCE || kbs_sync_holder(p->sync, a->sort, a->name) ||
+			kbs_sync_is_revoked(p->sync, a->sort, a->name))
+			continue;
+		f = flight_new(p);
+		f->again = a;
+		p->n_resources++;
+		(void)kbs_resource_delete(p->transport, &p->ops, a->name, on_resource, f);
+		return true;
+	}
+	drop_again(p, KBS_RESOURCE, NULL);
+	return false;
+}
+
+/* What replaces or removes must not happen behind a clean sentinel. */
+static bool takes_away(const struct kbs_push *p, const struct kbs_entry *e)
+{
+	return !e->holder || e->seen[p->t] == KBS_SEEN_OTHER;
+}
+
+/* True: it waits for the sentinel to be dirty. */
+static bool start_resources(struct kbs_push *p)
+{
+	struct kbs_entry *e;
+
+	while (p->n_resources < p->conf.window &&
+		(e = kbs_sync_peek(p->sync, p->t, KBS_RESOURCE)) != NULL) {
+		if (takes_away(p, e) && (p->clean || p->sent))
+			return true;
+		start_resource(p);
+	}
+	return false;
+}
+
+/* ---- all of it */
+
+static bool values_are_left(struct kbs_push *p, bool *empties_shared)
+{
+	bool again = false;
+
+	*empties_shared = !p->shared_mode && !p->shared_emptied && policies_are_there(p);
+	for (const struct push_again *a = p->again_due ? p->again : NULL; a; a = a->next)
+		again = again || a->sort == KBS_REFVALUE;
+	return *empties_shared || again || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
+}
+
+static bool sentinel_is_right(const struct kbs_push *p)
+{
+	struct kbs_sum want;
+
+	kbs_sync_sum(p->sync, &want);
+	return p->clean && memcmp(&want, &p->far_sum, sizeof(want)) == 0;
+}
+
+static void at_rest(struct kbs_push *p)
+{
+	push_set_state(p, KBS_PUSH_IN_SYNC, "in step.");
+	if (!timer_is_set(&p->probe))
+		timer_set(&p->probe, p->conf.probe_ms);
+	if (sentinel_is_right(p)) {
+		timer_cancel(&p->sentinel);
+		p->sentinel_due = false;
+	} else if (p->sentinel_due) {
+		start_clean(p);
+	} else if (!timer_is_set(&p->sentinel)) {
+		timer_set(&p->sentinel, p->conf.sentinel_ms);
+	}
+}
+
+/* Identities are sent in another form from here on: all of them anew, then the policies. */
+static bool change_mode(struct kbs_push *p)
+{
+	if (p->shared_mode == kbs_sync_wanted_policies(p->sync)->shared)
+		return false;
+	if (p->flights || p->serial)
+		return true;
+	p->shared_mode = !p->shared_mode;
+	p->shared_emptied = false;
+	p->order = PUSH_VALUES_FIRST;
+	kbs_sync_unknown(p->sync, p->t);
+	return false;
+}
+
+void push_work(struct kbs_push *p)
+{
+	bool filled = p->state == KBS_PUSH_IN_SYNC, values, policies, empties = false,
+	     must_dirty = false;
+
+	if (change_mode(p))
+		return;
+	policies = policies_are_there(p);
+	values = values_are_left(p, &empties);
+	/* Keys come after everything that says who may read them. */
+	if (policies && (filled || (!values && !p->serial)))
+		must_dirty = start_resources(p);
+	must_dirty = must_dirty || (!policies && (p->clean || p->sent));
+	if (p->serial)
+		return;
+	if (must_dirty && !values)
+		start_values(p, false);
+	else if (!policies && p->order == PUSH_POLICIES_FIRST && !must_dirty)
+		start_policy(p);
+	else if (values)
+		start_values(p, empties);
+	else if (!policies)
+		start_policy(p);
+	else if (!p->flights && !kbs_sync_peek(p->sync, p->t, KBS_RESOURCE) && !start_again(p))
+		at_rest(p);
+	else if (!filled)
+		push_set_state(p, KBS_PUSH_POPULATING, "it is being filled.");
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The whole text is parsed at once and put again: what stays is some kilobytes of events per image.
+ * Refuses names that no ApprovedImage can have, so that one of them never reaches a Trustee.
+ */
+#include "config.h"
+
+#include "tec/model/pcrs.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/kobj/key.h"
+
+/* A ConfigMap holds 1 MiB. */
+static const struct json_limits limits = {.bytes = 1536 * 1024, .depth = 8, .tokens = 200000};
+#define ENTRIES_MAX 4096
+
+static int by_name(const void *a, const void *b)
+{
+	const struct model_pcrs_entry *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+int model_pcrs_check(const struct pcr_events *e, struct err *err)
+{
+	uint8_t value[SHA256_LEN];
+
+	if (!pcr_events_value(e, 4, value))
+		return err_set(err, ERR_INVALID, "there is no value of PCR 4");
+	if (!pcr_events_value(e, 14, value))
+		return err_set(err, ERR_INVALID, "there is no value of PCR 14");
+	return 0;
+}
+
+static void read_entry(struct model_pcrs_entry *e, const char *name, struct json_object *o)
+{
+	const char *reference = json_get_str(o, "reference"), *seen = json_get_str(o, "first_seen");
+	struct err err = ERR_INIT;
+	int64_t us;
+
+	e->name = xstrdup(name);
+	e->reference = xstrdup(reference ? reference : "");
+	if (!reference)
+		err_set(&err, ERR_INVALID, "reference is missing or not a text");
+	else if (!seen || clock_parse(seen, &us) < 0)
+		err_set(&err, ERR_INVALID, "first_seen is missing or not a time");
+	else if (pcr_events_from_json(json_get_arr(o, "pcrs"), &e->events, &err) == 0 &&
+		 model_pcrs_check(&e->events, &err) == 0)
+		return;
+	pcr_events_fini(&e->events);
+	e->why = xstrdup(err.text);
+}
+
+static struct json_object *parse(const char *text, size_t len, struct err *err)
+{
+	struct json_object *o = json_parse(text, len, &limits, err);
+
+	if (o && !json_object_is_type(o, json_type_object)) {
+		json_object_put(o);
+		err_set(err, ERR_INVALID, "it is no JSON object");
+		return NULL;
+	}
+	if (o && json_object_object_length(o) > ENTRIES_MAX) {
+		json_object_put(o);
+		err_set(err, ERR_INVALID, "it has more than %d entries", ENTRIES_MAX);
+		return NULL;
+	}
+	return o;
+}
+
+struct model_pcrs *model_pcrs_parse(const char *text, size_t len)
+{
+	struct model_pcrs *m = xcalloc(1, sizeof(*m));
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *o = parse(text, len, &err);
+
+	if (!o) {
+		m->why = xstrdup(err.text);
+		return m;
+	}
+	m->v = xcalloc((size_t)json_object_object_length(o) + 1, sizeof(*m->v));
+	json_object_object_foreach (o, name, entry) {
+		if (kobj_name_valid(name, strlen(name)))
+			read_entry(&m->v[m->n++], name, entry);
+	}
+	qsort(m->v, m->n, sizeof(*m->v), by_name);
+	return m;
+}
+
+void model_pcrs_free(struct model_pcrs *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->n; i++) {
+		free(m->v[i].name);
+		free(m->v[i].reference);
+		free(m->v[i].why);
+		pcr_events_fini(&m->v[i].events);
+	}
+	free(m->v);
+	free(m->why);
+	free(m);
+}
+
+const struct model_pcrs_entry *model_pcrs_find(const struct model_pcrs *m, const char *name)
+{
+	const struct model_pcrs_entry key = {.name = (char *)(uintptr_t)name};
+
+	return m->n ? bsearch(&key, m->v, m->n, sizeof(*m->v), by_name) : NULL;
+}
+
+struct json_object *model_pcrs_entry_json(
+	const char *reference, int64_t first_seen_s, const struct pcr_events *events)
+{
+	struct json_object *o = json_obj();
+	char seen[CLOCK_RFC3339_LEN];
+
+	clock_format(first_seen_s, seen);
+	json_add_str(o, "first_seen", seen);
+	json_add(o, "pcrs", pcr_events_json(events));
+	return json_add_str(o, "reference", reference);
+}
+
+char *model_pcrs_edit(const char *text, size_t len, const char *name,
+	struct json_object *take_entry, struct err *err)
+{
+	cleanup_json struct json_object *entry = take_entry;
+	cleanup_json struct json_object *o = parse(text, len, err);
+
+	if (!o)
+		return NULL;
+	if (entry)
+		json_add(o, name, steal_ptr(&entry));
+	else
+		json_object_object_del(o, name);
+	return json_text(o);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Credentials are copied from json-c's strings into secrets at once, and the whole tree is wiped
+ * before it goes. A key of the configuration is compared as text: host exactly, path at the border
+ * of a component. Refuses an entry it cannot read when that entry is the one that counts: sending
+ * nothing instead would be told as a wrong password.
+ */
+#include "config.h"
+
+#include "tec/oci/auth.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "tec/base/json.h"
+#include "tec/base/str.h"
+
+#define TOKEN_MIN_S 60u /* shorter ones are not made, says the specification */
+#define TOKEN_MAX_S 3600u
+
+static const struct json_limits config_limits = {SECRET_MAX_LEN, 8, 8192};
+static const struct json_limits token_limits = {SECRET_MAX_LEN, 8, 1024};
+
+static void wiped_json_cleanup(struct json_object **o)
+{
+	json_wipe(*o);
+	json_object_put(*o);
+}
+#define cleanup_wiped_json __attribute__((cleanup(wiped_json_cleanup)))
+
+void oci_cred_free(struct oci_cred *c)
+{
+	if (!c)
+		return;
+	secret_free(c->basic);
+	secret_free(c->identity);
+	free(c);
+}
+
+/* ---- which entry ---- */
+
+static bool is_hub(const char *host, size_t len)
+{
+	static const char *const names[] = {"docker.io", "index.docker.io", "registry-1.docker.io"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (len == strlen(names[i]) && strncasecmp(host, names[i], len) == 0)
+			return true;
+	return false;
+}
+
+/* Length of the key's path when it covers host and repository, -1 when it does not. */
+static int key_match(const char *key, const char *host, const char *repository)
+{
+	size_t host_len, path_len;
+	const char *path;
+
+	if (strncasecmp(key, "https://", 8) == 0)
+		key += 8;
+	else if (strncasecmp(key, "http://", 7) == 0)
+		key += 7;
+	host_len = strcspn(key, "/");
+	if (!(host_len == strlen(host) && strncasecmp(key, host, host_len) == 0) &&
+		!(is_hub(key, host_len) && is_hub(host, strlen(host))))
+		return -1;
+	path = key + host_len;
+	path += *path == '/';
+	path_len = strlen(path);
+	while (path_len && path[path_len - 1] == '/')
+		path_len--;
+	/* What docker login wrote for a whole registry. */
+	if (path_len == 2 && path[0] == 'v' && (path[1] == '1' || path[1] == '2'))
+		path_len = 0;
+	if (!path_len)
+		return 0;
+	if (strncmp(path, repository, path_len) != 0 ||
+		(repository[path_len] != '\0' && repository[path_len] != '/'))
+		return -1;
+	return (int)path_len;
+}
+
+/* ---- its credentials ---- */
+
+/* "user:password" as a header's value. */
+static struct secret *basic_value(const struct secret *pair)
+{
+	static const char prefix[] = "Basic ";
+	cleanup_secret struct secret *b64 = secret_to_b64(pair);
+	struct secret *out = secret_new(sizeof(prefix) + secret_len(b64));
+
+	memcpy(secret_bytes(out), prefix, sizeof(prefix) - 1);
+	memcpy(secret_bytes(out) + sizeof(prefix) - 1, secret_peek(b64), secret_len(b64));
+	return out;
+}
+
+/* base64 with or without padding, as docker and podman write it; NUL bytes behind are docker's. */
+static struct secret *decode_pair(const char *auth)
+{
+	size_t len = strlen(auth), pad = (4 - len % 4) % 4;
+	cleanup_secret struct secret *text = secret_new(len + 3), *raw = NULL;
+
+	memcpy(secret_bytes(text), auth, len);
+	memset(secret_bytes(text) + len, '=', pad);
+	raw = secret_from_b64((const char *)secret_peek(text), len + pad);
+	if (!raw)
+		return NULL;
+	len = secret_len(raw);
+	while (len && secret_peek(raw)[len - 1] == '\0')
+		len--;
+	return len ? secret_new_copy(secret_peek(raw), len) : NULL;
+}
+
+static int take_pair(struct json_object *entry, struct oci_cred *c, struct err *err)
+{
+	const char *auth = json_get_str(entry, "auth"), *user = json_get_str(entry, "username");
+	const char *password = json_get_str(entry, "password");
+	cleanup_secret struct secret *pair = NULL;
+	const uint8_t *colon;
+	size_t n;
+
+	if (auth && *auth) {
+		pair = decode_pair(auth);
+		if (!pair)
+			return err_set(err, ERR_INVALID, "auth is not base64 of user:password");
+	} else if (user && *user) {
+		n = strlen(user);
+		if (strchr(user, ':'))
+			return err_set(err, ERR_INVALID, "the username holds a colon");
+		pair = secret_new(n + 1 + (password ? strlen(password) : 0));
+		memcpy(secret_bytes(pair), user, n);
+		secret_bytes(pair)[n] = ':';
+		if (password)
+			memcpy(secret_bytes(pair) + n + 1, password, strlen(password));
+	} else {
+		return 0;
+	}
+	colon = memchr(secret_peek(pair), ':', secret_len(pair));
+	if (!colon || colon == secret_peek(pair))
+		return err_set(err, ERR_INVALID, "auth is not base64 of user:password");
+	if (secret_len(pair) > SECRET_MAX_LEN / 2) /* it grows by a third */
+		return err_set(err, ERR_INVALID, "the credentials are too large");
+	c->basic = basic_value(pair);
+	return 0;
+}
+
+static int take_entry(struct json_object *entry, struct oci_cred **out, struct err *err)
+{
+	cleanup_oci_cred struct oci_cred *c = xcalloc(1, sizeof(*c));
+	const char *identity;
+
+	if (!json_object_is_type(entry, json_type_object))
+		return err_set(err, ERR_INVALID, "it is not an object");
+	identity = json_get_str(entry, "identitytoken");
+	if (identity && *identity)
+		c->identity = secret_new_copy(identity, strlen(identity) + 1);
+	else if (take_pair(entry, c, err) != 0)
+		return -1;
+	/* {} stands where a credential helper keeps them: we have none. */
+	*out = c->basic || c->identity ? steal_ptr(&c) : NULL;
+	return 0;
+}
+
+/* Replaces *out when an entry of o beats *best. */
+static int search(struct json_object *o, const char *host, const char *repository, int *best,
+	struct oci_cred **out, struct err *err)
+{
+	struct json_object *auths = json_get_obj(o, "auths"), *found = NULL;
+	struct oci_cred *c = NULL;
+	bool better = false;
+
+	if (!json_object_is_type(o, json_type_object))
+		return err_set(err, ERR_INVALID, "it is not an object");
+	json_object_object_foreach (auths ? auths : o, key, entry) {
+		int n = key_match(key, host, repository);
+
+		if (n <= *best)
+			continue;
+		*best = n;
+		found = entry;
+		better = true;
+	}
+	if (!better)
+		return 0;
+	if (take_entry(found, &c, err) != 0)
+		return err_wrap(err, "the entry of %s", host);
+	oci_cred_free(*out);
+	*out = c;
+	return 0;
+}
+
+int oci_cred_find(const struct secret *const *configs, size_t n, const char *host,
+	const char *repository, struct oci_cred **out, struct err *err)
+{
+	cleanup_oci_cred struct oci_cred *found = NULL;
+	int best = -1;
+
+	*out = NULL;
+	for (size_t i = 0; i < n; i++) {
+		cleanup_wiped_json struct json_object *o =
+			json_parse((const char *)secret_peek(configs[i]), secret_len(configs[i]),
+				&config_limits, err);
+
+		if (!o || search(o, host, repository, &best, &found, err) != 0)
+			return err_wrap(err, "registry credentials");
+	}
+	*out = steal_ptr(&found);
+	return 0;
+}
+
+/* ---- the token server's answer ---- */
+
+int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct err *err)
+{
+	cleanup_wiped_json struct json_object *o = json_parse(text, len, &token_limits, err);
+	const char *token;
+	int64_t s;
+
+	memset(out, 0, sizeof(*out));
+	if (!o)
+		return err_wrap(err, "the token server's answer");
+	token = json_get_str(o, "token");
+	if (!token || !*token)
+		token = json_get_str(o, "access_token");
+	if (!token || !*token)
+		return err_set(err, ERR_INVALID, "the token server's answer holds no token");
+	for (const char *p = token; *p; p++)
+		if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f)
+			return err_set(err, ERR_INVALID,
+				"the token server's token holds blanks or control characters");
+	s = json_get_int(o, "expires_in", TOKEN_MIN_S);
+	out->valid_s = s < TOKEN_MIN_S ? TOKEN_MIN_S : s > TOKEN_MAX_S ? TOKEN_MAX_S : (uint32_t)s;
+	out->token = secret_new_copy(token, strlen(token) + 1);
+	return 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * WWW-Authenticate is a list of challenges and each challenge a list of parameters, with the same
+ * comma between both: a word with '=' behind it is a parameter, any other word is the next scheme.
+ * Refuses what it cannot place, since a realm read wrongly would be sent a password.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "tec/base/str.h"
+#include "tec/oci/auth.h"
+
+struct reader {
+	const char *p, *end;
+};
+
+static bool is_token(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool is_token68(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-._~+/=", c));
+}
+
+static void skip_blanks(struct reader *r)
+{
+	while (r->p < r->end && (*r->p == ' ' || *r->p == '\t'))
+		r->p++;
+}
+
+static size_t word(struct reader *r, bool (*in)(char c))
+{
+	const char *start = r->p;
+
+	while (r->p < r->end && in(*r->p))
+		r->p++;
+	return (size_t)(r->p - start);
+}
+
+static bool at(const struct reader *r, char c)
+{
+	return r->p < r->end && *r->p == c;
+}
+
+/* A token or a quoted string; what does not fit or print is refused. out NULL: read over it. */
+static int value(struct reader *r, char *out, size_t cap, struct err *err)
+{
+	bool quoted = at(r, '"');
+	size_t n = 0;
+
+	r->p += quoted;
+	for (; r->p < r->end; r->p++) {
+		char c = *r->p;
+
+		if (quoted ? c == '"' : !is_token(c))
+			break;
+		if (quoted && c == '\\') {
+			if (++r->p == r->end)
+				break;
+			c = *r->p;
+		}
+		if ((unsigned char)c < 0x20 || c == 0x7f)
+			return err_set(err, ERR_INVALID, "control characters in a challenge");
+		if (out && n + 1 >= cap)
+			return err_set(err, ERR_INVALID, "a challenge that is too long");
+		if (out)
+			out[n] = c;
+		n++;
+	}
+	if (quoted && !at(r, '"'))
+		return err_set(err, ERR_INVALID, "a challenge without its closing quote");
+	r->p += quoted;
+	if (!quoted && n == 0)
+		return err_set(err, ERR_INVALID, "a challenge's parameter without a value");
+	if (out)
+		out[n] = '\0';
+	return 0;
+}
+
+/* Where the value of this parameter of a Bearer challenge goes. */
+static char *place(struct oci_challenge *c, const char *name, size_t len, size_t *cap)
+{
+	static const char *const names[] = {"realm", "service", "scope"};
+	char *const to[] = {c->realm, c->service, c->scope};
+	const size_t caps[] = {sizeof(c->realm), sizeof(c->service), sizeof(c->scope)};
+
+	for (size_t i = 0; i < 3; i++)
+		if (len == strlen(names[i]) && strncasecmp(name, names[i], len) == 0) {
+			*cap = caps[i];
+			return to[i];
+		}
+	return NULL;
+}
+
+/* name=value; `name` has been read and r stands before the '='. c NULL: of a challenge not kept. */
+static int parameter(
+	struct reader *r, struct oci_challenge *c, const char *name, size_t len, struct err *err)
+{
+	size_t cap = 0;
+	char *to = c ? place(c, name, len, &cap) : NULL;
+
+	r->p++;
+	skip_blanks(r);
+	if (to && *to)
+		return err_set(err, ERR_INVALID, "a challenge names a parameter twice");
+	return value(r, to, cap, err);
+}
+
+/* "abc==" of "Negotiate abc==": is read over. Only the end of it may be '='. */
+static void skip_token68(struct reader *r)
+{
+	struct reader ahead = *r;
+	const char *start, *stop;
+
+	skip_blanks(&ahead);
+	start = ahead.p;
+	stop = start + word(&ahead, is_token68);
+	while (stop > start && stop[-1] == '=')
+		stop--;
+	skip_blanks(&ahead);
+	if ((ahead.p == ahead.end || *ahead.p == ',') &&
+		!memchr(start, '=', (size_t)(stop - start)))
+		*r = ahead;
+}
+
+/* Whether the word just read is a parameter's name. */
+static bool is_parameter(const struct reader *r)
+{
+	struct reader ahead = *r;
+
+	skip_blanks(&ahead);
+	return at(&ahead, '=');
+}
+
+int oci_challenge_parse(const char *text, size_t len, struct oci_challenge *out, struct err *err)
+{
+	struct reader r = {text, text + len};
+	struct oci_challenge *kept = NULL; /* out while the first Bearer is read */
+	bool scheme = false;
+
+	memset(out, 0, sizeof(*out));
+	for (;;) {
+		const char *name;
+		size_t n;
+
+		while (at(&r, ',') || at(&r, ' ') || at(&r, '\t'))
+			r.p++;
+		if (r.p == r.end)
+			break;
+		name = r.p;
+		n = word(&r, is_token);
+		if (n && scheme && is_parameter(&r)) {
+			skip_blanks(&r);
+			if (parameter(&r, kept, name, n, err) != 0)
+				return -1;
+			skip_blanks(&r);
+		} else if (n) {
+			scheme = true;
+			out->basic = out->basic || (n == 5 && strncasecmp(name, "Basic", 5) == 0);
+			kept = n == 6 && strncasecmp(name, "Bearer", 6) == 0 && !out->bearer ? out
+											     : NULL;
+			out->bearer = out->bearer || kept;
+			skip_token68(&r);
+			if (at(&r, ' ') || at(&r, '\t'))
+				continue; /* its first parameter */
+		}
+		if (!n || (r.p < r.end && *r.p != ','))
+			return err_set(err, ERR_INVALID, "a challenge that cannot be read");
+	}
+	if (out->bearer && !*out->realm)
+		return err_set(err, ERR_INVALID, "a Bearer challenge without a realm");
+	return 0;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GET; on 401 once to the token server and GET again; on 3xx at the place named, with credentials
+ * only while scheme, host and port stay the registry's. Once away, always away: a host we were sent
+ * to cannot send us back with a credential to an address of its choice. A body leaves here only
+ * when its length and SHA-256 are the descriptor's.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/str.h"
+
+#include "oci_internal.h"
+
+#define REQUEST_MS    30000u
+#define MAX_REDIRECTS 3u
+#define CLIENT_ID     "tec-operator"
+#define SMALL_BODY    65536u /* an error page may be larger than the document */
+
+struct fetch {
+	struct op op; /* first */
+	const struct oci_net *net;
+	struct oci_source *source;
+	struct oci_want want;
+	struct op_scope ops;
+	char *url;
+	unsigned redirects;
+	bool away;      /* url is not the source's any more */
+	bool sent_auth; /* with the request in flight */
+	oci_fetch_fn done;
+	void *arg;
+};
+
+static void send_get(struct fetch *f);
+
+static void fetch_free(struct fetch *f)
+{
+	op_scope_cancel(&f->ops);
+	free(f->url);
+	free(f);
+}
+
+static void fetch_abort(struct op *op)
+{
+	fetch_free((struct fetch *)op);
+}
+
+static void fetch_end(struct fetch *f, const struct err *err, const char *body, size_t len)
+{
+	oci_fetch_fn done = f->done;
+	void *arg = f->arg;
+
+	op_finish(&f->op);
+	fetch_free(f);
+	done(arg, err, body, len);
+}
+
+static void fetch_fail(struct fetch *f, struct err *err)
+{
+	err_wrap(err, "%s of %s", f->want.blob ? "blob" : "manifest", f->source->host);
+	fetch_end(f, err, NULL, 0);
+}
+
+#define FAIL(f, kind, ...)                                                                         \
+	do {                                                                                       \
+		struct err fail_err = ERR_INIT;                                                    \
+		err_set(&fail_err, (kind), __VA_ARGS__);                                           \
+		fetch_fail((f), &fail_err);                                                        \
+	} while (0)
+
+/* What a status without a meaning of its own says. */
+static void fail_status(struct fetch *f, const char *who, const struct httpc_answer *a)
+{
+	struct err err = ERR_INIT;
+	enum err_kind kind = ERR_INVALID;
+
+	if (a->status == 404)
+		kind = ERR_NOT_FOUND;
+	else if (a->status == 401 || a->status == 403)
+		kind = ERR_DENIED;
+	else if (a->status == 408 || a->status == 429 || a->status >= 500)
+		kind = ERR_TRANSIENT;
+	err_set_http(&err, kind, a->status, "%s answered %d", who, a->status);
+	err.retry_after_ms = a->retry_after_ms;
+	fetch_fail(f, &err);
+}
+
+/* ---- URLs ---- */
+
+/* Length of "scheme://host:port". */
+static size_t origin_len(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	return host ? (size_t)(host + 3 - url) + strcspn(host + 3, "/?#") : 0;
+}
+
+static bool same_origin(const char *a, const char *b)
+{
+	size_t n = origin_len(a);
+
+	return n && n == origin_len(b) && strncasecmp(a, b, n) == 0;
+}
+
+static bool is_https(const char *url)
+{
+	return strncasecmp(url, "https://", 8) == 0;
+}
+
+bool oci_net_insecure(const struct oci_net *net, const char *host, size_t len)
+{
+	for (size_t i = 0; i < net->n_insecure; i++)
+		if (strlen(net->insecure[i]) == len &&
+			strncasecmp(net->insecure[i], host, len) == 0)
+			return true;
+	return false;
+}
+
+/* ---- token ---- */
+
+static void on_token(void *arg, const struct err *err, const struct httpc_answer *a)
+{
+	struct fetch *f = arg;
+	struct oci_token t = {0};
+	struct err e = *err;
+
+	if (err_is_set(&e)) {
+		err_wrap(&e, "token server");
+		fetch_fail(f, &e);
+		return;
+	}
+	if (a->status == 400 ||
+		a->status == 404) /* what docker's and others' say to a wrong login */
+		FAIL(f, ERR_DENIED, "the token server answered %d", a->status);
+	else if (a->status != 200)
+		fail_status(f, "the token server", a);
+	else if (oci_token_parse(a->body, a->body_len, &t, &e) != 0)
+		fetch_fail(f, &e);
+	else {
+		secret_free(f->source->token);
+		f->source->token = t.token;
+		f->source->token_until_ms = clock_boot_ms() + t.valid_s * 1000ull;
+		send_get(f);
+	}
+}
+
+/* A credential follows a realm; so may it be spoken to at all? */
+static int check_realm(const struct fetch *f, const char *realm, struct err *err)
+{
+	const char *host;
+	size_t len;
+
+	if (is_https(realm))
+		return 0;
+	if (strncasecmp(realm, "http://", 7) != 0)
+		return err_set(err, ERR_INVALID, "the token server is no http address");
+	host = realm + 7;
+	len = strcspn(host, "/?#");
+	if (!f->source->plain ||
+		!(same_origin(realm, f->source->base) || oci_net_insecure(f->net, host, len)))
+		return err_set(err, ERR_DENIED,
+			"the token server is plain http, and not listed as insecure");
+	return 0;
+}
+
+static void add_param(struct strbuf *b, const char *name, const char *s, size_t len)
+{
+	if (b->len && b->data[b->len - 1] != '?')
+		strbuf_addc(b, '&');
+	strbuf_adds(b, name);
+	strbuf_addc(b, '=');
+	str_percent_encode(b, s, len);
+}
+
+/* service and scope; in a URL each scope is a parameter of its own, in a form they stay one. */
+static void add_params(
+	const struct fetch *f, const struct oci_challenge *c, bool form, struct strbuf *b)
+{
+	cleanup_free char *own = xasprintf("repository:%s:pull", f->source->repository);
+	const char *scope = *c->scope ? c->scope : own;
+
+	if (*c->service)
+		add_param(b, "service", c->service, strlen(c->service));
+	while (*scope) {
+		size_t n = form ? strlen(scope) : strcspn(scope, " ");
+
+		if (n)
+			add_param(b, "scope", scope, n);
+		scope += n;
+		scope += *scope == ' ';
+	}
+}
+
+/* The form of an OAuth2 refresh, in locked memory: the refresh token is as good as a password. */
+static struct secret *refresh_form(const struct fetch *f, const struct oci_challenge *c)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	const struct secret *identity = f->source->cred->identity;
+	cleanup_strbuf struct strbuf head = STRBUF_INIT;
+	struct secret *out;
+	uint8_t *p;
+
+	strbuf_adds(&head, "grant_type=refresh_token&client_id=" CLIENT_ID);
+	add_params(f, c, true, &head);
+	strbuf_adds(&head, "&refresh_token=");
+	out = secret_new(head.len + 3 * (secret_len(identity) - 1));
+	p = secret_bytes(out);
+	memcpy(p, head.data, head.len);
+	p += head.len;
+	for (size_t i = 0; i + 1 < secret_len(identity); i++) {
+		*p++ = '%';
+		*p++ = (uint8_t)hex[secret_peek(identity)[i] >> 4];
+		*p++ = (uint8_t)hex[secret_peek(identity)[i] & 15];
+	}
+	return out;
+}
+
+static void ask_token(struct fetch *f, const struct oci_challenge *c)
+{
+	const struct oci_cred *cred = f->source->cred;
+	cleanup_strbuf struct strbuf url = STRBUF_INIT;
+	cleanup_secret struct secret *form = NULL;
+	struct httpc_header h = {0};
+	struct httpc_request req = {.method = "GET",
+		.tls = is_https(c->realm) ? f->net->tls : NULL,
+		.deadline_ms = REQUEST_MS,
+		.headers = &h};
+	struct err err = ERR_INIT;
+
+	if (check_realm(f, c->realm, &err) != 0) {
+		fetch_fail(f, &err);
+		return;
+	}
+	strbuf_add(&url, c->realm, strcspn(c->realm, "#"));
+	if (cred && cred->identity) {
+		form = refresh_form(f, c);
+		req.method = "POST";
+		req.body = secret_peek(form);
+		req.body_len = secret_len(form);
+		h = (struct httpc_header){"Content-Type", "application/x-www-form-urlencoded"};
+		req.n_headers = 1;
+	} else {
+		if (!strchr(strbuf_str(&url), '?'))
+			strbuf_addc(&url, '?');
+		add_params(f, c, false, &url);
+		if (cred) {
+			h = (struct httpc_header){
+				"Authorization", (const char *)secret_peek(cred->basic)};
+			req.n_headers = 1;
+		}
+	}
+	req.url = strbuf_str(&url);
+	(void)httpc_start(f->net->http, &f->ops, &req, NULL, on_token, f);
+}
+
+static void on_challenge(struct fetch *f, const struct httpc_answer *a)
+{
+	const struct oci_cred *cred = f->source->cred;
+	struct oci_challenge c;
+	struct err err = ERR_INIT;
+
+	if (f->away)
+		FAIL(f, ERR_DENIED, "the host it redirects to wants credentials, and gets none");
+	else if (f->sent_auth)
+		FAIL(f, ERR_DENIED, "it refuses the credentials it was given");
+	else if (!a->www_authenticate)
+		FAIL(f, ERR_DENIED, "it wants credentials and does not say which");
+	else if (oci_challenge_parse(a->www_authenticate, strlen(a->www_authenticate), &c, &err) !=
+		 0)
+		fetch_fail(f, &err);
+	else if (c.bearer)
+		ask_token(f, &c);
+	else if (!c.basic)
+		FAIL(f, ERR_DENIED, "it wants neither a token nor a password");
+	else if (!cred || !cred->basic)
+		FAIL(f, ERR_DENIED, "it wants a password, and none is configured for it");
+	else {
+		f->source->basic = true;
+		send_get(f);
+	}
+}
+
+/* ---- the document ---- */
+
+static void on_redirect(struct fetch *f, const char *to)
+{
+	if (!to)
+		FAIL(f, ERR_INVALID, "it redirects to nowhere");
+	else if (++f->redirects > MAX_REDIRECTS)
+		FAIL(f, ERR_INVALID, "more than %u redirects", MAX_REDIRECTS);
+	else if (!is_https(to) && (is_https(f->url) || strncasecmp(to, "http://", 7) != 0))
+		FAIL(f, ERR_DENIED, "it redirects from https to something else");
+	else {
+		f->away = f->away || !same_origin(to, f->source->base);
+		free(f->url);
+		f->url = xstrdup(to);
+		send_get(f);
+	}
+}
+
+static void on_document(struct fetch *f, const struct httpc_answer *a)
+{
+	const struct oci_descriptor *d = &f->want.what;
+	struct err err = ERR_INIT;
+
+	if (f->want.any_size ? a->body_len > d->size : a->body_len != d->size)
+		FAIL(f, ERR_INVALID, "it sent %zu bytes, not %zu", a->body_len, d->size);
+	else if (oci_digest_check(d->digest, a->body, a->body_len, &err) != 0)
+		fetch_fail(f, &err);
+	else
+		fetch_end(f, &err, a->body, a->body_len);
+}
+
+static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
+{
+	struct fetch *f = arg;
+	struct err e = *err;
+
+	if (err_is_set(&e)) {
+		fetch_fail(f, &e);
+		return;
+	}
+	switch (a->status) {
+	case 200:
+		on_document(f, a);
+		return;
+	case 301:
+	case 302:
+	case 303:
+	case 307:
+	case 308:
+		on_redirect(f, a->location);
+		return;
+	case 401:
+		on_challenge(f, a);
+		return;
+	default:
+		fail_status(f, "it", a);
+	}
+}
+
+static void send_get(struct fetch *f)
+{
+	struct oci_source *s = f->source;
+	struct httpc_header h[2];
+	struct httpc_request req = {
+		.method = "GET",
+		.url = f->url,
+		.tls = is_https(f->url) ? f->net->tls : NULL,
+		.headers = h,
+		.deadline_ms = REQUEST_MS,
+		.max_body = f->want.what.size < SMALL_BODY ? SMALL_BODY : f->want.what.size,
+	};
+
+	if (s->token && clock_boot_ms() >= s->token_until_ms) {
+		secret_free(s->token);
+		s->token = NULL;
+	}
+	h[req.n_headers++] =
+		(struct httpc_header){"Accept", f->want.blob ? "*/*" : OCI_ACCEPT_MANIFEST};
+	f->sent_auth = !f->away && (s->token || s->basic);
+	if (f->sent_auth && s->token)
+		req.bearer = (const char *)secret_peek(s->token);
+	else if (f->sent_auth) /* the last header: httpc's buffer is not moved with it inside */
+		h[req.n_headers++] = (struct httpc_header){
+			"Authorization", (const char *)secret_peek(s->cred->basic)};
+	(void)httpc_start(f->net->http, &f->ops, &req, NULL, on_answer, f);
+}
+
+struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
+	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg)
+{
+	struct fetch *f = xcalloc(1, sizeof(*f));
+
+	f->net = net;
+	f->source = source;
+	f->want = *want;
+	f->done = done;
+	f->arg = arg;
+	f->url = xasprintf(
+		"%s/%s/%s", source->base, want->blob ? "blobs" : "manifests", want->what.digest);
+	op_begin(&f->op, scope, fetch_abort);
+	send_get(f);
+	return &f->op;
+}

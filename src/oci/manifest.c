@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Documents are told apart by their own mediaType, never by the Content-Type of the answer: only
+ * the former is covered by the digest. A document that could be read as index and as manifest
+ * (CVE-2021-41190) is refused, as is an index in an index. Descriptors are bounded here, before
+ * anything is fetched by them.
+ */
+#include "config.h"
+
+#include "tec/oci/manifest.h"
+
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+
+#define OCI    "application/vnd.oci.image."
+#define DOCKER "application/vnd.docker."
+
+static const struct json_limits manifest_limits = {OCI_MANIFEST_MAX, 16, 50000};
+static const struct json_limits config_limits = {OCI_CONFIG_MAX, 32, 50000};
+
+static bool is_index_type(const char *type)
+{
+	return str_eq(type, OCI "index.v1+json") ||
+	       str_eq(type, DOCKER "distribution.manifest.list.v2+json");
+}
+
+static bool is_manifest_type(const char *type)
+{
+	return str_eq(type, OCI "manifest.v1+json") ||
+	       str_eq(type, DOCKER "distribution.manifest.v2+json");
+}
+
+static bool is_config_type(const char *type)
+{
+	return str_eq(type, OCI "config.v1+json") || str_eq(type, DOCKER "container.image.v1+json");
+}
+
+int oci_digest_check(const char *digest, const void *body, size_t len, struct err *err)
+{
+	char hex[SHA256_HEX_LEN + 1];
+	uint8_t sum[SHA256_LEN];
+
+	bytes_sha256(body, len, sum);
+	bytes_to_hex(sum, sizeof(sum), hex);
+	if (!str_starts(digest, "sha256:") || strcmp(digest + 7, hex) != 0)
+		return err_set(err, ERR_INVALID,
+			"it sent bytes of digest sha256:%.12s..., not of %.19s...", hex, digest);
+	return 0;
+}
+
+static int take_descriptor(
+	struct json_object *o, size_t max, struct oci_descriptor *out, struct err *err)
+{
+	const char *digest = json_get_str(o, "digest");
+	int64_t size = json_get_int(o, "size", -1);
+
+	if (!digest || !oci_digest_valid(digest, strlen(digest)))
+		return err_set(err, ERR_INVALID, "a descriptor without a sha256 digest");
+	if (size < 1 || (uint64_t)size > max)
+		return err_set(
+			err, ERR_INVALID, "a descriptor whose size is not 1 to %zu bytes", max);
+	memcpy(out->digest, digest, OCI_DIGEST_LEN + 1);
+	out->size = (size_t)size;
+	return 0;
+}
+
+/* ---- index ---- */
+
+/* 0: another platform; 1: a variant of it; 2: what is meant when no variant is named. */
+static int fits(struct json_object *entry, const char *os, const char *arch)
+{
+	const char *variant = json_get_str(entry, "platform/variant");
+	const char *type = json_get_str(entry, "mediaType");
+
+	if (!str_eq(json_get_str(entry, "platform/os"), os) ||
+		!str_eq(json_get_str(entry, "platform/architecture"), arch) ||
+		(type && !is_manifest_type(type)))
+		return 0;
+	if (!variant || !*variant || (str_eq(arch, "arm64") && str_eq(variant, "v8")) ||
+		(str_eq(arch, "amd64") && str_eq(variant, "v1")))
+		return 2;
+	return 1;
+}
+
+static int choose(struct json_object *list, const char *os, const char *arch,
+	struct oci_descriptor *out, struct err *err)
+{
+	struct json_object *chosen = NULL;
+	bool ambiguous = false;
+	int best = 0;
+
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *e = json_object_array_get_idx(list, i);
+		int n = fits(e, os, arch);
+
+		if (n > best) {
+			chosen = e;
+			ambiguous = false;
+			best = n;
+		} else if (n && n == best &&
+			   !str_eq(json_get_str(e, "digest"), json_get_str(chosen, "digest"))) {
+			ambiguous = true; /* the same manifest listed twice is one */
+		}
+	}
+	if (!chosen)
+		return err_set(err, ERR_INVALID, "the index has no image for %s/%s", os, arch);
+	if (ambiguous)
+		return err_set(err, ERR_INVALID,
+			"the index has several images for %s/%s: approve the digest of one", os,
+			arch);
+	if (take_descriptor(chosen, OCI_MANIFEST_MAX, out, err) != 0)
+		return err_wrap(err, "the index, %s/%s", os, arch);
+	return 0;
+}
+
+/* ---- manifest ---- */
+
+static int take_config(struct json_object *o, struct oci_descriptor *out, struct err *err)
+{
+	struct json_object *config = json_get_obj(o, "config");
+
+	if (!is_config_type(json_get_str(config, "mediaType")))
+		return err_set(err, ERR_INVALID,
+			"the manifest is not of a container image: its configuration is of another type");
+	if (take_descriptor(config, OCI_CONFIG_MAX, out, err) != 0)
+		return err_wrap(err, "the manifest's configuration");
+	return 0;
+}
+
+int oci_manifest_parse(const char *text, size_t len, const char *os, const char *arch,
+	struct oci_manifest *out, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(text, len, &manifest_limits, err);
+	const char *type;
+	bool index, manifest;
+
+	memset(out, 0, sizeof(*out));
+	if (!o)
+		return err_wrap(err, "the manifest");
+	type = json_get_str(o, "mediaType");
+	index = json_get_arr(o, "manifests") != NULL;
+	manifest = json_get_obj(o, "config") != NULL;
+	if (json_get_int(o, "schemaVersion", 0) != 2)
+		return err_set(err, ERR_INVALID, "the manifest's schemaVersion is not 2");
+	if (index == manifest || (json_get(o, "layers") && index))
+		return err_set(err, ERR_INVALID, "neither a manifest nor an index, or both");
+	if (json_get(o, "mediaType") && !(index ? is_index_type(type) : is_manifest_type(type)))
+		return err_set(err, ERR_INVALID,
+			"the manifest's mediaType %s is not of what it holds",
+			type ? log_esc(type) : "(no string)");
+	out->index = index;
+	if (index)
+		return choose(json_get_arr(o, "manifests"), os, arch, &out->next, err);
+	return take_config(o, &out->next, err);
+}
+
+/* ---- configuration ---- */
+
+struct oci_config {
+	struct json_object *root;
+};
+
+struct oci_config *oci_config_parse(const char *text, size_t len, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(text, len, &config_limits, err);
+	struct oci_config *c;
+
+	if (!o) {
+		err_wrap(err, "the image's configuration");
+		return NULL;
+	}
+	if (!json_object_is_type(o, json_type_object)) {
+		err_set(err, ERR_INVALID, "the image's configuration is not an object");
+		return NULL;
+	}
+	c = xcalloc(1, sizeof(*c));
+	c->root = steal_ptr(&o);
+	return c;
+}
+
+void oci_config_free(struct oci_config *c)
+{
+	if (!c)
+		return;
+	json_object_put(c->root);
+	free(c);
+}
+
+int oci_config_label(const struct oci_config *c, const char *label, const char **value, size_t *len,
+	struct err *err)
+{
+	struct json_object *config = json_get(c->root, "config"), *labels, *v = NULL;
+
+	*value = NULL;
+	*len = 0;
+	if (config && !json_object_is_type(config, json_type_object))
+		return err_set(err, ERR_INVALID, "the image's config is not an object");
+	labels = json_get(config, "Labels");
+	if (labels && !json_object_is_type(labels, json_type_object))
+		return err_set(err, ERR_INVALID, "the image's Labels are not an object");
+	/* A label's name may hold what is a path to json_get. */
+	if (!labels || !json_object_object_get_ex(labels, label, &v))
+		return 0;
+	if (!json_object_is_type(v, json_type_string))
+		return err_set(
+			err, ERR_INVALID, "the image's label %s is not a string", log_esc(label));
+	*value = json_object_get_string(v);
+	*len = (size_t)json_object_get_string_len(v);
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by registry.c (which document, from which host) and fetch.c (one document from one host:
+ * authentication, redirects, verification).
+ */
+#ifndef TEC_OCI_INTERNAL_H
+#define TEC_OCI_INTERNAL_H
+
+#include "tec/oci/auth.h"
+#include "tec/oci/manifest.h"
+#include "tec/oci/registry.h"
+
+/* What all fetches of one question share; outlives them. */
+struct oci_net {
+	struct httpc *http;
+	struct httpc_tls *tls;
+	char **insecure; /* host[:port] */
+	size_t n_insecure;
+};
+bool oci_net_insecure(const struct oci_net *net, const char *host, size_t len);
+
+/* One host that has the repository, and what it lets us in with. */
+struct oci_source {
+	char *host;       /* host[:port]: what messages name */
+	char *base;       /* "https://host/v2/<repository>" */
+	char *repository; /* there */
+	bool plain;       /* http */
+	struct oci_cred *cred;
+	bool basic;           /* it asked for Basic */
+	struct secret *token; /* NULL: none yet */
+	uint64_t token_until_ms;
+};
+
+struct oci_want {
+	bool blob; /* else a manifest */
+	struct oci_descriptor what;
+	bool any_size; /* what.size is a bound only: nobody told the size yet */
+};
+
+/* body: verified, borrowed for the call. net and source outlive the op. */
+typedef void (*oci_fetch_fn)(void *arg, const struct err *err, const char *body, size_t len);
+struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
+	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg);
+
+#endif

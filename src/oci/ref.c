@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Splits at the last '@', then at a ':' behind the last '/', then at the first '/' when what stands
+ * before it can only be a host: it has a dot, a colon or a capital letter, or is "localhost".
+ * Everything that reaches a URL later is checked here, character by character. Refuses digests of
+ * other algorithms: one algorithm is verified, so one is accepted.
+ */
+#include "config.h"
+
+#include "tec/oci/ref.h"
+
+#include <string.h>
+
+#include "tec/base/str.h"
+
+#define REF_MAX  1024
+#define TAG_MAX  128
+#define HEX_LEN  64
+#define HUB      "docker.io"
+#define HUB_OLD  "index.docker.io"
+#define HUB_OURS "library/"
+
+static bool is_lower(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_alnum(char c)
+{
+	return is_lower(c) || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+bool oci_digest_valid(const char *text, size_t len)
+{
+	if (len != OCI_DIGEST_LEN || memcmp(text, "sha256:", 7) != 0)
+		return false;
+	for (size_t i = 7; i < len; i++)
+		if (!is_hex(text[i]))
+			return false;
+	return true;
+}
+
+/* Digits only, 1 to 65535. */
+static bool port_valid(const char *s, size_t len)
+{
+	unsigned n = 0;
+
+	if (len < 1 || len > 5 || s[0] == '0')
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] < '0' || s[i] > '9')
+			return false;
+		n = n * 10 + (unsigned)(s[i] - '0');
+	}
+	return n <= 65535;
+}
+
+/* Of an IPv6 address only the alphabet is checked: a wrong one is never connected to. */
+static bool ipv6_valid(const char *s, size_t len)
+{
+	bool colon = false;
+
+	for (size_t i = 0; i < len; i++) {
+		colon = colon || s[i] == ':';
+		if (!is_hex(s[i]) && !(s[i] >= 'A' && s[i] <= 'F') && s[i] != ':' && s[i] != '.')
+			return false;
+	}
+	return colon && len <= 45;
+}
+
+/* Labels of letters, digits and inner hyphens, joined by single dots. */
+static bool name_valid(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		bool edge = i == 0 || i + 1 == len || s[i - 1] == '.' || s[i + 1] == '.';
+
+		if (is_alnum(s[i]) || (s[i] == '-' && !edge) ||
+			(s[i] == '.' && i > 0 && i + 1 < len && s[i - 1] != '.'))
+			continue;
+		return false;
+	}
+	return len > 0;
+}
+
+bool oci_host_valid(const char *text, size_t len)
+{
+	const char *end, *port;
+
+	if (len == 0 || len > OCI_NAME_MAX)
+		return false;
+	if (text[0] == '[') {
+		end = memchr(text, ']', len);
+		if (!end || !ipv6_valid(text + 1, (size_t)(end - text - 1)))
+			return false;
+		port = end + 1;
+		if (port == text + len)
+			return true;
+		return *port == ':' && port_valid(port + 1, (size_t)(text + len - port - 1));
+	}
+	port = memchr(text, ':', len);
+	if (!port)
+		return name_valid(text, len);
+	return name_valid(text, (size_t)(port - text)) &&
+	       port_valid(port + 1, (size_t)(text + len - port - 1));
+}
+
+/* Length of the separator at s ('.', '_', "__", hyphens), 0 when there is none. */
+static size_t separator_len(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	if (s[0] == '.')
+		return 1;
+	if (s[0] == '_')
+		return len > 1 && s[1] == '_' ? 2 : 1;
+	while (n < len && s[n] == '-')
+		n++;
+	return n;
+}
+
+bool oci_repository_valid(const char *text, size_t len)
+{
+	bool inside = false; /* the last character was a letter or digit */
+
+	if (len == 0 || len > OCI_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < len;) {
+		size_t n = 1;
+
+		if (is_lower(text[i])) {
+			inside = true;
+			i++;
+			continue;
+		}
+		if (text[i] != '/')
+			n = separator_len(text + i, len - i);
+		if (!inside || n == 0)
+			return false;
+		inside = false;
+		i += n;
+	}
+	return inside;
+}
+
+static bool tag_valid(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!is_alnum(s[i]) && s[i] != '_' && (i == 0 || (s[i] != '.' && s[i] != '-')))
+			return false;
+	return len > 0 && len <= TAG_MAX;
+}
+
+static bool is_host(const char *s, size_t len)
+{
+	if (len == 9 && memcmp(s, "localhost", 9) == 0)
+		return true;
+	for (size_t i = 0; i < len; i++)
+		if (s[i] == '.' || s[i] == ':' || (s[i] >= 'A' && s[i] <= 'Z'))
+			return true;
+	return false;
+}
+
+static void copy_lower(char *out, const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		out[i] = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] - 'A' + 'a') : s[i];
+	out[len] = '\0';
+}
+
+/* What stands before the tag and the digest. */
+static int take_name(const char *s, size_t len, struct oci_ref *out, struct err *err)
+{
+	const char *slash = memchr(s, '/', len);
+	size_t host = slash ? (size_t)(slash - s) : 0, add = 0;
+
+	strcpy(out->registry, HUB);
+	if (host && is_host(s, host)) {
+		if (!oci_host_valid(s, host))
+			return err_set(err, ERR_INVALID,
+				"image reference: the registry is not host[:port]");
+		copy_lower(out->registry, s, host);
+		if (str_eq(out->registry, HUB_OLD))
+			strcpy(out->registry, HUB);
+		s += host + 1;
+		len -= host + 1;
+	}
+	if (str_eq(out->registry, HUB) && !memchr(s, '/', len))
+		add = sizeof(HUB_OURS) - 1;
+	if (len + add > OCI_NAME_MAX || !oci_repository_valid(s, len))
+		return err_set(err, ERR_INVALID,
+			"image reference: the repository is not lower-case names of at most %d characters",
+			OCI_NAME_MAX);
+	memcpy(out->repository, HUB_OURS, add);
+	memcpy(out->repository + add, s, len);
+	out->repository[add + len] = '\0';
+	return 0;
+}
+
+int oci_ref_parse(const char *text, struct oci_ref *out, struct err *err)
+{
+	size_t len = strnlen(text, REF_MAX + 1), name, digest;
+	const char *at = len ? memrchr(text, '@', len) : NULL, *colon, *slash;
+
+	memset(out, 0, sizeof(*out));
+	if (len > REF_MAX)
+		return err_set(
+			err, ERR_INVALID, "image reference: longer than %d characters", REF_MAX);
+	if (!at)
+		return err_set(err, ERR_INVALID,
+			"image reference: no digest; approve an image as name@sha256:...");
+	digest = len - (size_t)(at + 1 - text);
+	if (!oci_digest_valid(at + 1, digest))
+		return err_set(err, ERR_INVALID,
+			"image reference: the digest is not sha256: and %d lower-case hex digits",
+			HEX_LEN);
+	memcpy(out->digest, at + 1, digest);
+	name = (size_t)(at - text);
+	colon = memrchr(text, ':', name);
+	slash = memrchr(text, '/', name);
+	if (colon && (!slash || colon > slash)) {
+		if (!tag_valid(colon + 1, (size_t)(at - colon - 1)))
+			return err_set(err, ERR_INVALID, "image reference: the tag is not usable");
+		name = (size_t)(colon - text);
+	}
+	return take_name(text, name, out, err);
+}

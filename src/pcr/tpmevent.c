@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events as values and as JSON. Reading is strict where the Rust tool trusts: every value is
+ * replayed from its events, an id belongs to one register, a register stands there once, and
+ * whatever is not known by name is refused, so that nobody approves what he cannot read.
+ */
+#include "config.h"
+
+#include "tec/pcr/tpmevent.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+/* Of a label, or of one image's entry: 24 registers of a few events each are 40 KiB. */
+static const struct json_limits label_limits = {.bytes = 256 * 1024, .depth = 8, .tokens = 16384};
+
+static const struct {
+	const char *name;
+	unsigned pcr, groups;
+} ids[PCR_N_EVENT_IDS] = {
+	[PCR_ROOT_NODE_EVENT] = {"PcrRootNodeEvent", PCR_MAX, 0},
+	[PCR4_EFI_CALL] = {"Pcr4EfiCall", 4, 0},
+	[PCR4_SEPARATOR] = {"Pcr4Separator", 4, 0},
+	[PCR4_SHIM] = {"Pcr4Shim", 4, PCR_GROUP_BOOTLOADER},
+	[PCR4_GRUB] = {"Pcr4Grub", 4, PCR_GROUP_BOOTLOADER},
+	[PCR4_VMLINUZ] = {"Pcr4Vmlinuz", 4, PCR_GROUP_LINUX},
+	[PCR7_SECURE_BOOT] = {"Pcr7SecureBoot", 7, PCR_GROUP_SECUREBOOT},
+	[PCR7_PK] = {"Pcr7Pk", 7, PCR_GROUP_SECUREBOOT},
+	[PCR7_KEK] = {"Pcr7Kek", 7, PCR_GROUP_SECUREBOOT},
+	[PCR7_DB] = {"Pcr7Db", 7, PCR_GROUP_SECUREBOOT},
+	[PCR7_DBX] = {"Pcr7Dbx", 7, PCR_GROUP_SECUREBOOT},
+	[PCR7_SEPARATOR] = {"Pcr7Separator", 7, 0},
+	[PCR7_SHIM_CERT] = {"Pcr7ShimCert", 7, PCR_GROUP_SECUREBOOT | PCR_GROUP_BOOTLOADER},
+	[PCR7_SBAT_LEVEL] = {"Pcr7SbatLevel", 7, PCR_GROUP_SECUREBOOT | PCR_GROUP_BOOTLOADER},
+	[PCR7_GRUB_DB_CERT] = {"Pcr7GrubDbCert", 7, PCR_GROUP_SECUREBOOT | PCR_GROUP_BOOTLOADER},
+	[PCR7_GRUB_VENDOR_DB_CERT] = {"Pcr7GrubVendorDbCert", 7,
+		PCR_GROUP_SECUREBOOT | PCR_GROUP_BOOTLOADER},
+	[PCR7_GRUB_MOK_LIST_CERT] = {"Pcr7GrubMokListCert", 7,
+		PCR_GROUP_SECUREBOOT | PCR_GROUP_BOOTLOADER | PCR_GROUP_MOKVARS},
+	[PCR11_LINUX] = {"Pcr11Linux", 11, PCR_GROUP_UKI},
+	[PCR11_LINUX_CONTENT] = {"Pcr11LinuxContent", 11, PCR_GROUP_UKI},
+	[PCR11_OSREL] = {"Pcr11Osrel", 11, PCR_GROUP_UKI},
+	[PCR11_OSREL_CONTENT] = {"Pcr11OsrelContent", 11, PCR_GROUP_UKI},
+	[PCR11_CMDLINE] = {"Pcr11Cmdline", 11, PCR_GROUP_UKI},
+	[PCR11_CMDLINE_CONTENT] = {"Pcr11CmdlineContent", 11, PCR_GROUP_UKI},
+	[PCR11_INITRD] = {"Pcr11Initrd", 11, PCR_GROUP_UKI},
+	[PCR11_INITRD_CONTENT] = {"Pcr11InitrdContent", 11, PCR_GROUP_UKI},
+	[PCR11_UNAME] = {"Pcr11Uname", 11, PCR_GROUP_UKI},
+	[PCR11_UNAME_CONTENT] = {"Pcr11UnameContent", 11, PCR_GROUP_UKI},
+	[PCR11_SBAT] = {"Pcr11Sbat", 11, PCR_GROUP_UKI},
+	[PCR11_SBAT_CONTENT] = {"Pcr11SbatContent", 11, PCR_GROUP_UKI},
+	[PCR14_MOK_LIST] = {"Pcr14MokList", 14, PCR_GROUP_MOKVARS},
+	[PCR14_MOK_LIST_X] = {"Pcr14MokListX", 14, PCR_GROUP_MOKVARS},
+	[PCR14_MOK_LIST_TRUSTED] = {"Pcr14MokListTrusted", 14, PCR_GROUP_MOKVARS},
+	[PCR_LAST_NODE_EVENT] = {"PcrLastNodeEvent", PCR_MAX, 0},
+};
+
+static const char *const types[PCR_N_EVENT_TYPES] = {
+	[PCR_EV_EFI_ACTION] = "EV_EFI_ACTION",
+	[PCR_EV_SEPARATOR] = "EV_SEPARATOR",
+	[PCR_EV_EFI_BOOT_SERVICES_APPLICATION] = "EV_EFI_BOOT_SERVICES_APPLICATION",
+	[PCR_EV_EFI_VARIABLE_DRIVER_CONFIG] = "EV_EFI_VARIABLE_DRIVER_CONFIG",
+	[PCR_EV_EFI_VARIABLE_AUTHORITY] = "EV_EFI_VARIABLE_AUTHORITY",
+	[PCR_EV_IPL] = "EV_IPL",
+};
+
+unsigned pcr_event_groups(enum pcr_event_id id)
+{
+	return ids[id].groups;
+}
+
+const char *pcr_event_id_name(enum pcr_event_id id)
+{
+	return ids[id].name;
+}
+
+enum pcr_event_id pcr_event_id_parse(const char *name)
+{
+	int id = 0;
+
+	while (id < PCR_N_EVENT_IDS && strcmp(ids[id].name, name) != 0)
+		id++;
+	return (enum pcr_event_id)id;
+}
+
+const char *pcr_event_type_name(enum pcr_event_type t)
+{
+	return types[t];
+}
+
+static enum pcr_event_type type_parse(const char *name)
+{
+	int t = 0;
+
+	while (t < PCR_N_EVENT_TYPES && strcmp(types[t], name) != 0)
+		t++;
+	return (enum pcr_event_type)t;
+}
+
+/* ---- lists */
+
+void pcr_events_fini(struct pcr_events *e)
+{
+	free(e->v);
+	*e = (struct pcr_events)PCR_EVENTS_INIT;
+}
+
+bool pcr_events_push(struct pcr_events *e, enum pcr_event_id id, enum pcr_event_type type,
+	unsigned pcr, const uint8_t digest[SHA256_LEN])
+{
+	struct pcr_event *v;
+
+	if (e->n == PCR_EVENTS_MAX)
+		return false;
+	if (e->n == e->cap) {
+		e->cap = e->cap ? 2 * e->cap : 16;
+		e->v = xreallocarray(e->v, e->cap, sizeof(*e->v));
+	}
+	v = &e->v[e->n++];
+	*v = (struct pcr_event){.id = id, .type = type, .pcr = pcr};
+	memcpy(v->digest, digest, SHA256_LEN);
+	return true;
+}
+
+void pcr_events_copy(struct pcr_events *to, const struct pcr_events *from)
+{
+	for (size_t i = 0; i < from->n; i++)
+		if (!pcr_events_push(
+			    to, from->v[i].id, from->v[i].type, from->v[i].pcr, from->v[i].digest))
+			DIE("more than %d events", PCR_EVENTS_MAX);
+}
+
+bool pcr_event_same(const struct pcr_event *a, const struct pcr_event *b)
+{
+	return a->id == b->id && a->type == b->type && a->pcr == b->pcr &&
+	       memcmp(a->digest, b->digest, SHA256_LEN) == 0;
+}
+
+void pcr_extend(uint8_t pcr[SHA256_LEN], const uint8_t digest[SHA256_LEN])
+{
+	uint8_t both[2 * SHA256_LEN];
+
+	memcpy(both, pcr, SHA256_LEN);
+	memcpy(both + SHA256_LEN, digest, SHA256_LEN);
+	bytes_sha256(both, sizeof(both), pcr);
+}
+
+bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA256_LEN])
+{
+	bool any = false;
+
+	memset(out, 0, SHA256_LEN);
+	for (size_t i = 0; i < e->n; i++) {
+		if (e->v[i].pcr != pcr)
+			continue;
+		pcr_extend(out, e->v[i].digest);
+		any = true;
+	}
+	return any;
+}
+
+/* ---- JSON out */
+
+static void add_hex(struct json_object *o, const char *name, const uint8_t digest[SHA256_LEN])
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	json_add_str(o, name, hex);
+}
+
+struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr)
+{
+	struct json_object *o = json_obj(), *events = json_arr();
+	uint8_t value[SHA256_LEN];
+
+	pcr_events_value(e, pcr, value);
+	json_add_int(o, "id", (int64_t)pcr);
+	add_hex(o, "value", value);
+	for (size_t i = 0; i < e->n; i++) {
+		struct json_object *ev;
+
+		if (e->v[i].pcr != pcr)
+			continue;
+		ev = json_add_str(json_obj(), "name", types[e->v[i].type]);
+		json_add_int(ev, "pcr", (int64_t)pcr);
+		add_hex(ev, "hash", e->v[i].digest);
+		json_push(events, json_add_str(ev, "id", ids[e->v[i].id].name));
+	}
+	return json_add(o, "events", events);
+}
+
+struct json_object *pcr_events_json(const struct pcr_events *e)
+{
+	struct json_object *a = json_arr();
+	bool seen[PCR_MAX] = {false};
+
+	for (size_t i = 0; i < e->n; i++) {
+		if (seen[e->v[i].pcr])
+			continue;
+		seen[e->v[i].pcr] = true;
+		json_push(a, pcr_events_one_json(e, e->v[i].pcr));
+	}
+	return a;
+}
+
+/* ---- JSON in */
+
+static int read_digest(struct json_object *o, const char *member, uint8_t out[SHA256_LEN])
+{
+	const char *hex = json_get_str(o, member);
+
+	return hex && strlen(hex) == SHA256_HEX_LEN ? bytes_from_hex(hex, SHA256_HEX_LEN, out) : -1;
+}
+
+static int read_event(struct json_object *o, unsigned pcr, struct pcr_events *out, struct err *err)
+{
+	const char *id = json_get_str(o, "id"), *name = json_get_str(o, "name");
+	enum pcr_event_id event_id = id ? pcr_event_id_parse(id) : PCR_N_EVENT_IDS;
+	enum pcr_event_type type = name ? type_parse(name) : PCR_N_EVENT_TYPES;
+	uint8_t digest[SHA256_LEN];
+
+	if (event_id == PCR_N_EVENT_IDS || ids[event_id].pcr == PCR_MAX)
+		return err_set(
+			err, ERR_INVALID, "an event of PCR %u has an id that is not known", pcr);
+	if (type == PCR_N_EVENT_TYPES)
+		return err_set(err, ERR_INVALID, "event %s has a name that is not known",
+			ids[event_id].name);
+	if (json_get_int(o, "pcr", -1) != (int64_t)pcr || ids[event_id].pcr != pcr)
+		return err_set(
+			err, ERR_INVALID, "event %s stands under PCR %u", ids[event_id].name, pcr);
+	if (read_digest(o, "hash", digest) < 0)
+		return err_set(err, ERR_INVALID, "the hash of event %s is no SHA-256 in lower case",
+			ids[event_id].name);
+	if (!pcr_events_push(out, event_id, type, pcr, digest))
+		return err_set(err, ERR_INVALID, "more than %d events", PCR_EVENTS_MAX);
+	return 0;
+}
+
+static int read_pcr(struct json_object *o, struct pcr_events *out, struct err *err)
+{
+	struct json_object *events = json_get_arr(o, "events");
+	int64_t pcr = json_get_int(o, "id", -1);
+	uint8_t value[SHA256_LEN], replayed[SHA256_LEN];
+
+	if (pcr < 0 || pcr >= PCR_MAX)
+		return err_set(err, ERR_INVALID, "a PCR's id is missing or not 0 to 23");
+	if (pcr_events_value(out, (unsigned)pcr, replayed))
+		return err_set(err, ERR_INVALID, "PCR %d stands there twice", (int)pcr);
+	if (!events || json_object_array_length(events) == 0)
+		return err_set(err, ERR_INVALID, "PCR %d has no events", (int)pcr);
+	for (size_t i = 0; i < json_object_array_length(events); i++)
+		if (read_event(json_object_array_get_idx(events, i), (unsigned)pcr, out, err) < 0)
+			return -1;
+	if (read_digest(o, "value", value) < 0)
+		return err_set(err, ERR_INVALID, "the value of PCR %d is no SHA-256 in lower case",
+			(int)pcr);
+	pcr_events_value(out, (unsigned)pcr, replayed);
+	if (memcmp(value, replayed, SHA256_LEN) != 0)
+		return err_set(err, ERR_INVALID,
+			"the value of PCR %d is not what its events lead to", (int)pcr);
+	return 0;
+}
+
+int pcr_events_from_json(struct json_object *pcrs, struct pcr_events *out, struct err *err)
+{
+	cleanup_pcr_events struct pcr_events read = PCR_EVENTS_INIT;
+
+	if (!pcrs || !json_object_is_type(pcrs, json_type_array) ||
+		json_object_array_length(pcrs) == 0)
+		return err_set(err, ERR_INVALID, "there is no list of PCRs");
+	for (size_t i = 0; i < json_object_array_length(pcrs); i++)
+		if (read_pcr(json_object_array_get_idx(pcrs, i), &read, err) < 0)
+			return -1;
+	if (out->n + read.n > PCR_EVENTS_MAX)
+		return err_set(err, ERR_INVALID, "more than %d events", PCR_EVENTS_MAX);
+	pcr_events_copy(out, &read);
+	return 0;
+}
+
+int pcr_label_parse(const char *text, size_t len, struct pcr_events *out, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(text, len, &label_limits, err);
+
+	return o ? pcr_events_from_json(json_get_arr(o, "pcrs"), out, err) : -1;
+}

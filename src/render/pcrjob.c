@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One Pod that fails once is tried once more by the Job itself (a node may go away); what fails
+ * again is the operator's to retry, later. The Pod's last words are kept as its termination
+ * message, so that a person reads them in the ApprovedImage's condition.
+ */
+#include "config.h"
+
+#include "tec/render/pcrjob.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/kobj/gvk.h"
+#include "tec/kobj/owner.h"
+
+#define JOB_USER   65532
+#define DEADLINE_S 900  /* pulling a bootable image of some gigabytes included */
+#define TTL_S      3600 /* how long a Job that ended can be looked at */
+
+void render_pcrjob_name(const struct model_image *i, char out[RENDER_PCRJOB_NAME_LEN + 1])
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	uint8_t digest[SHA256_LEN];
+	char hex[17];
+
+	strbuf_addf(&text, "%s %s", i->obj.uid, i->image);
+	bytes_sha256(strbuf_str(&text), text.len, digest);
+	bytes_to_hex(digest, 8, hex);
+	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, RENDER_PCRJOB_APP "-%s", hex);
+}
+
+static struct json_object *labels(void)
+{
+	struct json_object *l = json_add_str(json_obj(), "app", RENDER_PCRJOB_APP);
+
+	return json_add_str(l, "app.kubernetes.io/managed-by", "tec-operator");
+}
+
+static struct json_object *metadata(const struct model_image *i, const char *ns, unsigned attempt)
+{
+	struct json_object *meta = json_obj(), *annotations = json_obj();
+	char name[RENDER_PCRJOB_NAME_LEN + 1], number[16];
+
+	render_pcrjob_name(i, name);
+	snprintf(number, sizeof(number), "%u", attempt);
+	json_add_str(annotations, RENDER_PCRJOB_IMAGE_ANNOTATION, i->obj.name);
+	json_add_str(annotations, RENDER_PCRJOB_ATTEMPT_ANNOTATION, number);
+	json_add_str(meta, "name", name);
+	json_add_str(meta, "namespace", ns);
+	json_add(meta, "labels", labels());
+	json_add(meta, "annotations", annotations);
+	return json_add(meta, "ownerReferences",
+		json_push(json_arr(), kobj_owner_json(&kobj_image, i->obj.name, i->obj.uid)));
+}
+
+static struct json_object *resources(void)
+{
+	struct json_object *requests = json_obj(), *limits = json_obj();
+
+	json_add_str(requests, "cpu", "100m");
+	json_add_str(requests, "memory", "32Mi");
+	json_add_str(limits, "cpu", "1");
+	json_add_str(limits, "memory", "128Mi");
+	return json_add(json_add(json_obj(), "requests", requests), "limits", limits);
+}
+
+static struct json_object *container(const struct model_image *i, const char *tool)
+{
+	struct json_object *c = json_obj(), *args = json_arr(), *mount = json_obj(),
+			   *security = json_obj();
+
+	json_push_str(json_push_str(args, "--image"), i->image);
+	json_push_str(json_push_str(args, "--resource-name"), i->obj.name);
+	json_add_str(mount, "name", "image");
+	json_add_str(mount, "mountPath", "/image");
+	json_add_bool(mount, "readOnly", true);
+	json_add_bool(security, "allowPrivilegeEscalation", false);
+	json_add_bool(security, "readOnlyRootFilesystem", true);
+	json_add(security, "capabilities",
+		json_add(json_obj(), "drop", json_push_str(json_arr(), "ALL")));
+	json_add_str(c, "name", RENDER_PCRJOB_APP);
+	json_add_str(c, "image", tool);
+	json_add(c, "command", json_push_str(json_arr(), "compute-pcrs"));
+	json_add(c, "args", args);
+	json_add(c, "volumeMounts", json_push(json_arr(), mount));
+	json_add(c, "resources", resources());
+	json_add_str(c, "terminationMessagePolicy", "FallbackToLogsOnError");
+	return json_add(c, "securityContext", security);
+}
+
+static struct json_object *pod(const struct model_image *i, const char *tool)
+{
+	struct json_object *p = json_obj(), *security = json_obj(), *volume = json_obj(),
+			   *source = json_obj();
+
+	json_add_bool(security, "runAsNonRoot", true);
+	json_add_int(security, "runAsUser", JOB_USER);
+	json_add_int(security, "runAsGroup", JOB_USER);
+	json_add(security, "seccompProfile", json_add_str(json_obj(), "type", "RuntimeDefault"));
+	json_add_str(source, "reference", i->image);
+	json_add_str(source, "pullPolicy", "IfNotPresent"); /* a digest never changes */
+	json_add_str(volume, "name", "image");
+	json_add(volume, "image", source);
+	json_add_str(p, "restartPolicy", "Never"); /* a failed Pod stays to be looked at */
+	json_add_str(p, "serviceAccountName", RENDER_PCRJOB_SERVICE_ACCOUNT);
+	json_add_bool(p, "enableServiceLinks", false);
+	json_add(p, "securityContext", security);
+	json_add(p, "containers", json_push(json_arr(), container(i, tool)));
+	return json_add(p, "volumes", json_push(json_arr(), volume));
+}
+
+struct json_object *render_pcrjob(
+	const struct model_image *i, const char *ns, const char *tool, unsigned attempt)
+{
+	struct json_object *o = json_obj(), *spec = json_obj(), *template = json_obj();
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+
+	kobj_api_version(&kobj_job, &version);
+	json_add(template, "metadata", json_add(json_obj(), "labels", labels()));
+	json_add(template, "spec", pod(i, tool));
+	json_add_int(spec, "activeDeadlineSeconds", DEADLINE_S);
+	json_add_int(spec, "backoffLimit", 1);
+	json_add_int(spec, "ttlSecondsAfterFinished", TTL_S);
+	json_add(spec, "template", template);
+	json_add_str(o, "apiVersion", strbuf_str(&version));
+	json_add_str(o, "kind", kobj_job.kind);
+	json_add(o, "metadata", metadata(i, ns, attempt));
+	return json_add(o, "spec", spec);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names are compared as text, so the order is that of the registers in hex. Values are written by
+ * hand: hundreds of them are made after each change, and their members are hex and names.
+ */
+#include "config.h"
+
+#include "tec/render/refvalues.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+const char *const render_array_names[RENDER_N_ARRAYS] = {
+	[RENDER_PCR14] = "tpm_pcr14",
+	[RENDER_PCR4] = "tpm_pcr4",
+	[RENDER_PCR7] = "tpm_pcr7",
+	[RENDER_SVN] = "tpm_svn",
+};
+
+/* A set under its name. */
+struct named {
+	char name[RENDER_BOOT_NAME_MAX + 1];
+	const struct pcr_set *set;
+};
+
+void render_refvalues_fini(struct render_refvalues *r)
+{
+	for (int i = 0; i < RENDER_N_ARRAYS; i++)
+		free(r->array[i]);
+	for (size_t i = 0; i < r->n_boot; i++)
+		free(r->boot[i].value);
+	free(r->boot);
+	*r = (struct render_refvalues)RENDER_REFVALUES_INIT;
+}
+
+void render_boot_name(const uint8_t pcr4[SHA256_LEN], const uint8_t *pcr7,
+	const uint8_t pcr14[SHA256_LEN], char out[RENDER_BOOT_NAME_MAX + 1])
+{
+	const uint8_t *const registers[] = {pcr4, pcr7, pcr14};
+	char *p = stpcpy(out, "boot");
+
+	for (size_t i = 0; i < ARRAY_LEN(registers); i++) {
+		if (!registers[i])
+			continue;
+		*p++ = '.';
+		bytes_to_hex(registers[i], SHA256_LEN, p);
+		p += SHA256_HEX_LEN;
+	}
+}
+
+/* ---- arrays */
+
+static int by_bytes(const void *a, const void *b)
+{
+	return memcmp(a, b, SHA256_LEN);
+}
+
+static char *array_of(const struct pcr_sets *sets, unsigned pcr)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	cleanup_free uint8_t *v = xcalloc(sets->n + 1, SHA256_LEN);
+	char hex[SHA256_HEX_LEN + 1];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sets->n; i++)
+		if (sets->v[i].has[pcr])
+			memcpy(v + SHA256_LEN * n++, sets->v[i].value[pcr], SHA256_LEN);
+	qsort(v, n, SHA256_LEN, by_bytes);
+	strbuf_addc(&out, '[');
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *at = v + SHA256_LEN * i;
+
+		if (i && memcmp(at, at - SHA256_LEN, SHA256_LEN) == 0)
+			continue;
+		bytes_to_hex(at, SHA256_LEN, hex);
+		strbuf_addf(&out, "%s\"%s\"", i ? "," : "", hex);
+	}
+	strbuf_addc(&out, ']');
+	return strbuf_steal(&out);
+}
+
+/* ---- boot sets */
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* n sets with the same registers. */
+static char *boot_value(const struct pcr_image *images, const struct named *v, size_t n)
+{
+	cleanup_free const char **names = xcalloc(2 * n, sizeof(*names));
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	size_t k = 0, shown = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i].set->image[0] == v[i].set->image[1])
+			names[k++] = images[v[i].set->image[0]].name;
+	for (size_t i = 0, own = k; i < n && !own; i++) {
+		names[k++] = images[v[i].set->image[0]].name;
+		names[k++] = images[v[i].set->image[1]].name;
+	}
+	qsort(names, k, sizeof(*names), by_text);
+	strbuf_adds(&out, "{\"images\":[");
+	for (size_t i = 0; i < k; i++) {
+		if (i && strcmp(names[i], names[i - 1]) == 0)
+			continue;
+		if (shown++)
+			strbuf_addc(&out, ',');
+		json_quote(&out, names[i], strlen(names[i]));
+	}
+	strbuf_adds(&out, "]}");
+	return strbuf_steal(&out);
+}
+
+static void add_boots(const struct pcr_image *images, const struct pcr_sets *sets, bool with_pcr7,
+	struct render_refvalues *out)
+{
+	cleanup_free struct named *v = xcalloc(sets->n + 1, sizeof(*v));
+	size_t n = 0, end;
+
+	for (size_t i = 0; i < sets->n; i++) {
+		const struct pcr_set *s = &sets->v[i];
+
+		if (!s->has[4] || !s->has[14] || (with_pcr7 && !s->has[7]))
+			continue;
+		render_boot_name(
+			s->value[4], with_pcr7 ? s->value[7] : NULL, s->value[14], v[n].name);
+		v[n++].set = s;
+	}
+	qsort(v, n, sizeof(*v), by_name);
+	out->boot = xcalloc(n + 1, sizeof(*out->boot));
+	for (size_t i = 0; i < n; i = end) {
+		struct render_boot *b = &out->boot[out->n_boot++];
+
+		for (end = i + 1; end < n && strcmp(v[end].name, v[i].name) == 0; end++)
+			;
+		memcpy(b->name, v[i].name, sizeof(b->name));
+		b->value = boot_value(images, &v[i], end - i);
+	}
+}
+
+void render_refvalues(const struct pcr_image *images, const struct pcr_sets *sets, bool with_pcr7,
+	struct render_refvalues *out)
+{
+	*out = (struct render_refvalues)RENDER_REFVALUES_INIT;
+	out->array[RENDER_PCR14] = array_of(sets, 14);
+	out->array[RENDER_PCR4] = array_of(sets, 4);
+	out->array[RENDER_PCR7] = array_of(sets, 7);
+	out->array[RENDER_SVN] = xstrdup("[\"1\"]");
+	add_boots(images, sets, with_pcr7, out);
+}
+
+void render_refvalues_file(const struct render_refvalues *r, int64_t expires_s, struct strbuf *out)
+{
+	char expires[CLOCK_RFC3339_LEN];
+	bool first = true;
+
+	clock_format(expires_s, expires);
+	strbuf_addc(out, '[');
+	for (int i = 0; i < RENDER_N_ARRAYS; i++) {
+		if (i == RENDER_PCR7 && str_eq(r->array[i], "[]"))
+			continue;
+		strbuf_addf(out,
+			"%s{\"version\":\"0.1.0\",\"name\":\"%s\",\"expiration\":\"%s\",\"value\":",
+			first ? "" : ",", render_array_names[i], expires);
+		strbuf_adds(out, r->array[i]);
+		strbuf_addc(out, '}');
+		first = false;
+	}
+	strbuf_addc(out, ']');
+}

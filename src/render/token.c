@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which signer signs, which ones are trusted, what is made or dropped. A Secret is dropped only
+ * when neither the plan nor the Deployment uses it: a Pod that mounts an absent Secret does not
+ * start. Refuses to make more than RENDER_TOKEN_SIGNERS_MAX, whatever the clock says.
+ */
+#include "config.h"
+
+#include "tec/render/token.h"
+
+#include <stdio.h>
+
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#define FIRST      "trustee-token"
+#define NUMBER_MAX 9999
+
+unsigned render_token_number(const char *name)
+{
+	uint64_t n = 0;
+
+	if (str_eq(name, FIRST))
+		return 1;
+	if (!name || !str_starts(name, FIRST "-"))
+		return 0;
+	name += sizeof(FIRST);
+	/* One name per number: no leading zero. */
+	return *name != '0' && str_to_u64(name, NUMBER_MAX, &n) == 0 && n > 1 ? (unsigned)n : 0;
+}
+
+void render_token_name(unsigned number, char out[RENDER_TOKEN_NAME_SIZE])
+{
+	snprintf(out, RENDER_TOKEN_NAME_SIZE, number > 1 ? FIRST "-%u" : FIRST, number);
+}
+
+/* NULL is older than any. */
+static bool newer(const struct render_token_signer *a, const struct render_token_signer *b)
+{
+	if (!b || a->not_after_s != b->not_after_s)
+		return !b || a->not_after_s > b->not_after_s;
+	return render_token_number(a->name) > render_token_number(b->name);
+}
+
+static bool ripe(const struct render_token_signer *s, int64_t now_s)
+{
+	return now_s - s->created_s >= RENDER_TOKEN_RIPE_S;
+}
+
+/* The newest usable one that is ripe; else the newest usable one; else, as none is usable, the
+ * newest: Trustee does not start without. */
+static const struct render_token_signer *choose(
+	int64_t now_s, const struct render_token_signer *signers, unsigned n)
+{
+	const struct render_token_signer *best = NULL;
+	int best_rank = -1;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct render_token_signer *s = &signers[i];
+		int rank = s->not_after_s <= now_s ? 0 : ripe(s, now_s) ? 2 : 1;
+
+		if (render_token_number(s->name) == 0)
+			continue;
+		if (rank > best_rank || (rank == best_rank && newer(s, best))) {
+			best = s;
+			best_rank = rank;
+		}
+	}
+	return best;
+}
+
+static void again(struct render_token_plan *out, int64_t now_s, int64_t at_s)
+{
+	if (at_s > now_s && at_s < out->again_s)
+		out->again_s = at_s;
+}
+
+/* Is the certificate of s trusted beside that of the signer? One newer than the signer is not ripe
+ * yet. */
+static bool trusted(int64_t now_s, const struct render_token_signer *s,
+	const struct render_token_signer *signer)
+{
+	if (s->not_after_s <= now_s || newer(s, signer))
+		return false;
+	return !signer->mounted || now_s - signer->created_s < RENDER_TOKEN_RETIRE_S;
+}
+
+/* In the order of their numbers, so that a render does not depend on the order of a list. */
+static void trust(struct render_token_plan *out, const struct render_token_signer *s)
+{
+	unsigned i = out->n_use++;
+
+	for (; i > 1 && render_token_number(out->use[i - 1].name) > render_token_number(s->name);
+		i--)
+		out->use[i] = out->use[i - 1];
+	out->use[i] = *s;
+}
+
+static void drop(struct render_token_plan *out, const struct render_token_signer *s)
+{
+	if (out->what != RENDER_TOKEN_NOTHING)
+		return;
+	out->what = RENDER_TOKEN_DROP;
+	snprintf(out->name, sizeof(out->name), "%s", s->name);
+}
+
+void render_token_plan(int64_t now_s, const struct render_token_signer *signers, unsigned n_signers,
+	struct render_token_plan *out)
+{
+	const struct render_token_signer *signer = choose(now_s, signers, n_signers);
+	const struct render_token_signer *newest = NULL;
+	unsigned ours = 0, number = 0;
+
+	*out = (struct render_token_plan){.again_s = INT64_MAX};
+	for (unsigned i = 0; i < n_signers; i++) {
+		const struct render_token_signer *s = &signers[i];
+		unsigned its = render_token_number(s->name);
+
+		if (its == 0)
+			continue;
+		ours++;
+		number = its > number ? its : number;
+		newest = newer(s, newest) ? s : newest;
+		again(out, now_s, s->not_after_s);
+		again(out, now_s, s->created_s + RENDER_TOKEN_RIPE_S);
+		again(out, now_s, s->created_s + RENDER_TOKEN_RETIRE_S);
+	}
+	if (newest)
+		again(out, now_s, newest->not_after_s - RENDER_TOKEN_RENEW_S);
+	if ((!newest || newest->not_after_s - now_s <= RENDER_TOKEN_RENEW_S) &&
+		ours < RENDER_TOKEN_SIGNERS_MAX && number < NUMBER_MAX) {
+		out->what = RENDER_TOKEN_MAKE;
+		render_token_name(number + 1, out->name);
+	}
+	if (!signer)
+		return;
+	out->use[out->n_use++] = *signer;
+	for (unsigned i = 0; i < n_signers; i++) {
+		const struct render_token_signer *s = &signers[i];
+
+		if (s == signer || render_token_number(s->name) == 0)
+			continue;
+		if (trusted(now_s, s, signer) && out->n_use < RENDER_TOKEN_SIGNERS_MAX)
+			trust(out, s);
+		else if (!s->mounted && !(newer(s, signer) && s->not_after_s > now_s))
+			drop(out, s);
+	}
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Pod template of an old Trustee: per Machine a Secret volume in its repository, all keys in
+ * one projected volume, policies and reference values from ConfigMaps. Its mounts are none of the
+ * Rust operator's, so that theirs can be told from ours. Refuses what the API would not store,
+ * before it is asked to.
+ */
+#include "config.h"
+
+#include "tec/render/volumes.h"
+
+#include "tec/base/bytes.h"
+#include "tec/base/uuid.h"
+
+#include "render_internal.h"
+
+#define CONFIG        "kbs-config-v017.toml"
+#define POLICIES_DIR  RENDER_STORAGE_DIR "/policies/opa"
+#define RESOURCE_DIR  "/opt/trustee/resource-policy"
+#define VALUES_DIR    "/opt/trustee/reference-values"
+#define FILE_NAME_MAX 255
+
+struct json_object *render_trustee_data_volumes(
+	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in)
+{
+	return render_kbs_data(CONFIG, c, ns, in);
+}
+
+struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns)
+{
+	struct json_object *o = render_frame(&kobj_configmap, "trustee-policies", ns, c, NULL);
+	struct json_object *data = json_obj();
+
+	json_add_str(data, "default_cpu.rego", render_etc("tpm-v017.rego"));
+	/* Where it finds none it writes one, and its folder is read-only. */
+	json_add_str(data, "default_gpu.rego", "");
+	json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));
+	return render_hashed(json_add(o, "data", data));
+}
+
+/* ---- volumes */
+
+static void add_config_map(struct json_object *volumes, struct json_object *mounts,
+	const char *name, const char *config_map, const char *path, const char *const *files)
+{
+	struct json_object *source = render_config_map_source(config_map), *items = json_arr();
+
+	for (; *files; files++)
+		json_push(items, render_item(*files, *files));
+	json_add(source, "items", items);
+	json_push(volumes, render_named(name, "configMap", source));
+	json_push(mounts, render_mount(name, path, true));
+}
+
+static void add_machine(struct json_object *volumes, struct json_object *mounts, const char *id)
+{
+	struct json_object *source = render_secret_source(id, "root");
+	cleanup_free char *path = xasprintf(RENDER_VOLUMES_REPOSITORY "/default/%s", id);
+
+	json_add_bool(source, "optional", true);
+	json_push(volumes, render_named(id, "secret", source));
+	json_push(mounts, render_mount(id, path, true));
+}
+
+/* The verifier reads every *.pub. A name may be longer than a file's, which would keep the Pod from
+ * starting. */
+static char *key_file(const char *ak)
+{
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (strlen(ak) + strlen(".pub") <= FILE_NAME_MAX)
+		return xasprintf("%s.pub", ak);
+	bytes_sha256(ak, strlen(ak), digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	return xasprintf("%s.pub", hex);
+}
+
+static void add_keys(
+	struct json_object *volumes, struct json_object *mounts, const struct render_volumes *v)
+{
+	struct json_object *projected = json_obj(), *sources = json_arr();
+
+	for (size_t i = 0; i < v->n_aks; i++) {
+		cleanup_free char *file = key_file(v->aks[i]);
+		struct json_object *secret = json_obj();
+
+		json_add_str(secret, "name", v->aks[i]);
+		json_add(secret, "items", json_push(json_arr(), render_item("public_key", file)));
+		json_add_bool(secret, "optional", true);
+		json_push(sources, json_add(json_obj(), "secret", secret));
+	}
+	json_add_int(projected, "defaultMode", 0444);
+	json_add(projected, "sources", sources);
+	json_push(volumes, render_named("trusted-ak-keys", "projected", projected));
+	json_push(mounts, render_mount("trusted-ak-keys", RENDER_VOLUMES_AK_DIR, true));
+}
+
+static struct json_object *render(const struct model_cluster *c, const char *ns,
+	const struct render_images *images, const struct render_trustee_inputs *in,
+	const struct render_volumes *v)
+{
+	static const char *const cpu[] = {"default_cpu.rego", "default_gpu.rego", NULL},
+				 *const resource[] = {"resource-policy.rego", NULL},
+				 *const values[] = {"reference-values.json", NULL};
+	struct json_object *volumes = json_arr(), *mounts = json_arr();
+
+	add_config_map(volumes, mounts, "trustee-policies", "trustee-policies", POLICIES_DIR, cpu);
+	add_config_map(volumes, mounts, "trustee-resource-policy", "trustee-policies", RESOURCE_DIR,
+		resource);
+	add_config_map(volumes, mounts, "trustee-rv-data", "trustee-rv-data", VALUES_DIR, values);
+	add_keys(volumes, mounts, v);
+	for (size_t i = 0; i < v->n_machines; i++)
+		add_machine(volumes, mounts, v->machines[i]);
+	return render_kbs_deployment(c, ns, images->trustee, in,
+		&(struct render_pod){
+			.config = CONFIG, .take_mounts = mounts, .take_volumes = volumes});
+}
+
+/* ---- limits */
+
+static int check_list(const char *const *list, size_t n, const char *what, struct err *err)
+{
+	for (size_t i = 1; i < n; i++) {
+		if (strcmp(list[i - 1], list[i]) >= 0)
+			return err_set(err, ERR_BUG, "%s %s and %s are not in order", what,
+				list[i - 1], list[i]);
+	}
+	return 0;
+}
+
+static size_t stored_len(struct json_object *o, const struct render_volumes *v)
+{
+	cleanup_free char *text = json_text(o);
+
+	return strlen(text) + v->n_machines * RENDER_VOLUMES_OWNED_BYTES;
+}
+
+/* With as many keys per Machine as there are now. */
+static int refuse_size(
+	size_t len, size_t empty_len, const struct render_volumes *v, struct err *err)
+{
+	size_t n = v->n_machines ? v->n_machines : 1;
+	size_t fit = (RENDER_VOLUMES_MAX_BYTES - empty_len) * n / (len - empty_len);
+
+	return err_set(err, ERR_INVALID,
+		"Trustee's Deployment would need %zu bytes with %zu Machines; the API takes %d, "
+		"about %zu Machines. Set spec.trustee.delivery to AdminAPI (Trustee v0.20 or later).",
+		len, v->n_machines, RENDER_VOLUMES_MAX_BYTES, fit);
+}
+
+struct json_object *render_trustee_deployment_volumes(const struct model_cluster *c, const char *ns,
+	const struct render_images *images, const struct render_trustee_inputs *in,
+	const struct render_volumes *v, struct err *err)
+{
+	const struct render_volumes nothing = {0};
+	cleanup_json struct json_object *o = NULL, *empty = NULL;
+	size_t len;
+
+	if (check_list(v->machines, v->n_machines, "Machines", err) < 0 ||
+		check_list(v->aks, v->n_aks, "AttestationKeys", err) < 0)
+		return NULL;
+	for (size_t i = 0; i < v->n_machines; i++) {
+		if (!uuid_valid(v->machines[i], strlen(v->machines[i]))) {
+			err_set(err, ERR_INVALID, "Machine id %.40s is no UUID", v->machines[i]);
+			return NULL;
+		}
+	}
+	o = render(c, ns, images, in, v);
+	len = stored_len(o, v);
+	if (len <= RENDER_VOLUMES_MAX_BYTES)
+		return steal_ptr(&o);
+	empty = render(c, ns, images, in, &nothing);
+	refuse_size(len, stored_len(empty, &nothing), v, err);
+	return NULL;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
+#include "tec/render/pcrjob.h"
+
+#define META(name) "\"metadata\":{\"name\":\"" name "\",\"uid\":\"u\",\"resourceVersion\":\"1\""
+
+static const struct kobj *read_as(
+	struct kobj *(*extract)(struct json_object *o, struct err *err), const char *text)
+{
+	cleanup_json struct json_object *o = json_tokener_parse(text);
+	struct err err = ERR_INIT;
+	const struct kobj *k;
+
+	cr_assert(o, "%s", text);
+	k = extract(o, &err);
+	cr_assert(k, "%s", err.text);
+	return k;
+}
+
+Test(ctl_imagekinds, a_configmap_with_anything_in_it_is_taken_in)
+{
+	static const struct {
+		const char *text;
+		bool pcrs, file, names;
+	} cases[] = {
+		{"{" META("image-pcrs") "}}", false, false, false},
+		{"{" META("image-pcrs") "},\"data\":null}", false, false, false},
+		{"{" META("image-pcrs") "},\"data\":{\"image-pcrs.json\":7}}", false, false, false},
+		{"{" META("image-pcrs") "},\"data\":{\"image-pcrs.json\":\"[\"}}", true, false,
+			false},
+		{"{" META("image-pcrs") "},\"data\":{\"image-pcrs.json\":\"{}\"}}", true, false,
+			false},
+		{"{" META("trustee-rv-data") "},\"data\":{\"image-pcrs.json\":\"{}\"}}", false,
+			false, false},
+		{"{" META("trustee-rv-data") "},\"data\":{\"reference-values.json\":\"\"}}", false,
+			true, false},
+		{"{" META("trustee-rv-data") "},\"data\":{\"reference-values.json\":\"[{}]\","
+					     "\"boot-sets.json\":\"x\"}}",
+			false, true, true},
+		{"{" META("other") "},\"data\":{\"image-pcrs.json\":\"{}\","
+				   "\"reference-values.json\":\"[]\"}}",
+			false, false, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_kobj const struct kobj *o = read_as(ctl_configmap_extract, cases[i].text);
+		const struct ctl_configmap *m = (const struct ctl_configmap *)o;
+
+		cr_assert_eq(m->pcrs != NULL, cases[i].pcrs, "%s", cases[i].text);
+		cr_assert_eq(m->file_sha256 != NULL, cases[i].file, "%s", cases[i].text);
+		cr_assert_eq(m->names != NULL, cases[i].names, "%s", cases[i].text);
+		cr_assert_eq(m->expires_s, 0);
+	}
+}
+
+Test(ctl_imagekinds, the_files_expiration_and_owner_are_kept)
+{
+	cleanup_kobj const struct kobj *o = read_as(ctl_configmap_extract,
+		"{" META(
+			"trustee-rv-data") ",\"ownerReferences\":[{\"uid\":\"c\",\"controller\":true}]},"
+					   "\"data\":{\"reference-values.json\":"
+					   "\"[{\\\"expiration\\\":\\\"2027-01-15T08:00:00Z\\\"}]\"}}");
+	const struct ctl_configmap *m = (const struct ctl_configmap *)o;
+
+	cr_assert_eq(m->expires_s, 1800000000);
+	cr_assert_str_eq(m->plain.owner_uid, "c");
+}
+
+#define COND(type, status, rest)                                                                   \
+	"{" META("j") "},\"status\":{\"conditions\":[{\"type\":\"" type "\",\"status\":\"" status  \
+		      "\"" rest "}]}}"
+
+Test(ctl_imagekinds, jobs_run_until_they_say_otherwise)
+{
+	static const struct {
+		const char *text;
+		enum ctl_job_state state;
+		const char *why;
+	} cases[] = {
+		{"{" META("j") "}}", CTL_JOB_RUNNING, NULL},
+		{"{" META("j") "},\"status\":{\"conditions\":[7,null]}}", CTL_JOB_RUNNING, NULL},
+		{COND("Complete", "False", ""), CTL_JOB_RUNNING, NULL},
+		{COND("FailureTarget", "True", ""), CTL_JOB_RUNNING, NULL},
+		{COND("Complete", "True", ""), CTL_JOB_COMPLETE, NULL},
+		{COND("Failed", "True", ""), CTL_JOB_FAILED, NULL},
+		{COND("Failed", "True", ",\"reason\":\"R\",\"message\":\"m\""), CTL_JOB_FAILED,
+			"R: m"},
+		{COND("Failed", "True", ",\"reason\":\"R\",\"message\":\"\""), CTL_JOB_FAILED, "R"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_kobj const struct kobj *o = read_as(ctl_job_extract, cases[i].text);
+		const struct ctl_job *j = (const struct ctl_job *)o;
+
+		cr_assert_eq(j->state, cases[i].state, "%s", cases[i].text);
+		cr_assert(str_eq(j->why, cases[i].why), "%s: %s", cases[i].text, j->why);
+		cr_assert_eq(j->attempt, 0);
+		cr_assert_null(j->image);
+	}
+}
+
+Test(ctl_imagekinds, a_pods_last_words_are_cut)
+{
+	char words[3000];
+	cleanup_free char *text = NULL;
+
+	memset(words, 'x', sizeof(words) - 1);
+	words[sizeof(words) - 1] = '\0';
+	text = xasprintf("{" META("p") ",\"labels\":{\"batch.kubernetes.io/job-name\":\"j\"}},"
+				       "\"status\":{\"containerStatuses\":[{},{\"state\":"
+				       "{\"terminated\":{\"exitCode\":1,\"reason\":\"Error\","
+				       "\"message\":\"%s\"}}}]}}",
+		words);
+	cleanup_kobj const struct kobj *o = read_as(ctl_pod_extract, text);
+	const struct ctl_pod *p = (const struct ctl_pod *)o;
+	cr_assert(p->failed);
+	cr_assert_eq(strlen(p->why), strlen("Error: ") + 400);
+	cr_assert_str_eq(ctl_pod_index(o, 0), "j");
+	cr_assert_null(ctl_pod_index(o, 1));
+}
+
+Test(ctl_imagekinds, a_pod_without_trouble_has_nothing_to_tell)
+{
+	static const char *const quiet[] = {
+		"{" META("p") "}}",
+		"{" META(
+			"p") ",\"labels\":{\"job-name\":7}},\"status\":{\"phase\":\"Pending\","
+			     "\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+			     "\"ContainerCreating\"}}}],\"conditions\":[{\"type\":\"PodScheduled\","
+			     "\"status\":\"True\"}]}}",
+		"{" META("p") "},\"status\":{\"containerStatuses\":[{\"state\":{\"terminated\":"
+			      "{\"exitCode\":0,\"reason\":\"Completed\"}}}]}}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(quiet); i++) {
+		cleanup_kobj const struct kobj *o = read_as(ctl_pod_extract, quiet[i]);
+		const struct ctl_pod *p = (const struct ctl_pod *)o;
+
+		cr_assert(!p->why && !p->failed && !p->job, "%s", quiet[i]);
+	}
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From what the controllers decided to what a Trustee holds, on an in-memory API and an in-memory
+ * Trustee, and back again.
+ */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/keys.h"
+#include "ctl/world.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/kbs/push.h"
+#include "tec/model/ak.h"
+#include "tec/rats/names.h"
+
+#define SPEC                                                                                       \
+	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"}"
+#define EXTERNAL                                                                                   \
+	"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\"}}"
+
+static struct world w;
+static struct fake_kbs *kbs;
+
+static void up(void)
+{
+	world_start(&w);
+	w.kbs = kbs = fake_kbs_new(w.loop);
+	fake_kbs_serve(kbs);
+}
+
+static void down(void)
+{
+	world_kill(&w);
+	fake_kbs_free(kbs);
+	world_stop(&w);
+}
+
+TestSuite(ctl_trustee, .init = up, .fini = down, .timeout = 120);
+
+static const char *resource(const char *id)
+{
+	static char path[RATS_RESOURCE_PATH_MAX];
+
+	rats_resource_path(id, path);
+	return fake_kbs_resource(kbs, path);
+}
+
+static const char *identity(const char *pem)
+{
+	static char name[300];
+
+	identity_of(pem, name);
+	return fake_kbs_value(kbs, name);
+}
+
+static void join(void)
+{
+	world_machine(&w, "a", ID_A, "listener");
+	world_run(&w, 2000);
+	world_ak(&w, "key", test_pem[0], ID_A, "listener");
+}
+
+static void install(const char *spec)
+{
+	world_cluster(&w, "tec", spec);
+	world_boot(&w, NULL);
+	world_run(&w, 20000);
+}
+
+static void admin_key(const char *name)
+{
+	cleanup_free char *text = xasprintf(
+		"{\"metadata\":{\"name\":\"%s\"},\"type\":\"Opaque\",\"data\":{\"private.key\":\"a2V5\"}}",
+		name);
+
+	fake_api_put(w.api, &kobj_secret, NS, text);
+}
+
+Test(ctl_trustee, a_node_is_delivered_and_taken_back)
+{
+	install(SPEC);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+	join();
+	world_run(&w, 20000);
+	cr_assert(resource(ID_A));
+	cr_assert(strstr(identity(test_pem[0]), ID_A));
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "key", "Delivered"), "True");
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 20000);
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	cr_assert_null(resource(ID_A));
+	cr_assert_str_eq(identity(test_pem[0]), "null");
+}
+
+Test(ctl_trustee, one_node_costs_three_requests_and_rest_costs_none)
+{
+	install(SPEC);
+	fake_kbs_forget(kbs);
+	join();
+	world_run(&w, 20000);
+	cr_assert_leq(fake_kbs_requests(kbs), 4, "%zu", fake_kbs_requests(kbs));
+	fake_kbs_forget(kbs);
+	world_run(&w, 170000);
+	cr_assert_leq(fake_kbs_requests(kbs), 1);
+}
+
+Test(ctl_trustee, what_was_lost_is_put_back)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	fake_kbs_lose_store(kbs);
+	world_run(&w, 200000);
+	cr_assert(resource(ID_A));
+	cr_assert(strstr(identity(test_pem[0]), ID_A));
+	cr_assert(fake_kbs_policy(kbs, true) && fake_kbs_policy(kbs, false));
+}
+
+Test(ctl_trustee, a_new_pod_is_asked_at_once)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	fake_kbs_lose_store(kbs);
+	fake_api_put(w.api, &kobj_pod, NS,
+		"{\"metadata\":{\"name\":\"p\",\"labels\":{\"app\":\"kbs\"}},\"status\":{\"conditions\":"
+		"[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+	world_run(&w, 3000);
+	cr_assert(resource(ID_A));
+}
+
+Test(ctl_trustee, a_restart_sends_nothing)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	world_kill(&w);
+	fake_kbs_forget(kbs);
+	world_boot(&w, NULL);
+	world_run(&w, 20000);
+	cr_assert_eq(fake_kbs_requests(kbs), 1, "%zu", fake_kbs_requests(kbs));
+	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), 1);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
+	/* nor does it write what it takes back a moment later */
+	cr_assert_eq(fake_transport_writes(w.life->f), 0, "%zu", fake_transport_writes(w.life->f));
+}
+
+Test(ctl_trustee, after_a_restart_without_an_answer_nobody_knows)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	world_kill(&w);
+	fake_kbs_down(kbs, true);
+	world_boot(&w, NULL);
+	world_run(&w, 20000);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "False");
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "key", "Delivered"), "False");
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
+}
+
+Test(ctl_trustee, nothing_is_revoked_while_it_is_away)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	fake_kbs_down(kbs, true);
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 3600000);
+	cr_assert(world_get(&w, &kobj_machine, "a"));
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
+	fake_kbs_down(kbs, false);
+	world_run(&w, 60000);
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	cr_assert_null(resource(ID_A));
+}
+
+Test(ctl_trustee, refused_is_told)
+{
+	world_cluster(&w, "tec", SPEC);
+	for (unsigned i = 1; i < 40; i++)
+		fake_kbs_fault(kbs, i, NULL, FAKE_KBS_REFUSE, 401, "AdminAuthAccess", NULL);
+	world_boot(&w, NULL);
+	world_run(&w, 30000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Refused");
+	cr_assert_leq(fake_kbs_requests(kbs), 3);
+}
+
+Test(ctl_trustee, an_external_one_is_remembered_over_a_deleted_cluster_and_a_restart)
+{
+	admin_key("trustee-auth");
+	install(EXTERNAL);
+	cr_assert(world_get(&w, &kobj_configmap, "tec-trustees"));
+	world_machine(&w, "a", ID_A, NULL);
+	world_run(&w, 20000);
+	cr_assert(resource(ID_A));
+	fake_kbs_down(kbs, true);
+	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	world_run(&w, 5000);
+	world_kill(&w);
+	world_boot(&w, NULL);
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	cr_assert(world_get(&w, &kobj_machine, "a"), "a finalizer went although keys are there");
+	fake_kbs_down(kbs, false);
+	world_run(&w, 60000);
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	cr_assert_null(resource(ID_A));
+	cr_assert_null(world_get(&w, &kobj_configmap, "tec-trustees"));
+}
+
+Test(ctl_trustee, a_missing_secret_is_named)
+{
+	install(EXTERNAL);
+	cr_assert(strstr(
+		fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message"),
+		"trustee-auth"));
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	admin_key("trustee-auth");
+	world_run(&w, 20000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+}
+
+Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
+{
+	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}");
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	cr_assert(strstr(
+		fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message"),
+		"plaintext"));
+}
+
+Test(ctl_trustee, lost_leadership_sends_nothing_more)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 2500);
+	ctl_cluster_off(w.life->cluster);
+	ctl_machine_off(w.life->machine);
+	ctl_ak_off(w.life->ak);
+	ctl_trustee_off(w.life->trustee);
+	fake_kbs_forget(kbs);
+	world_run(&w, 600000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+}
+
+Test(ctl_trustee, a_new_key_comes_after_the_old_one_is_gone)
+{
+	size_t n;
+
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	fake_kbs_forget(kbs);
+	world_ak(&w, "second", test_pem[1], ID_A, NULL);
+	world_run(&w, 5000);
+	fake_api_merge(w.api, &kobj_ak, NS, "second",
+		"{\"metadata\":{\"annotations\":{\"" MODEL_APPROVED_ANNOTATION "\":\"true\"}}}");
+	world_run(&w, 30000);
+	cr_assert_str_eq(identity(test_pem[0]), "null");
+	cr_assert(strstr(identity(test_pem[1]), ID_A));
+	n = fake_kbs_count(kbs, "POST", "reference-value");
+	cr_assert_geq(n, 3, "the old one and the new one went in one message");
+}

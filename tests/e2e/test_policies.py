@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: MIT
+"""What the policies of etc/ grant and refuse, evaluated by a real Rego engine that has only the
+functions Trustee's has; and that the KBS configurations beside them are TOML. No control plane is
+needed.
+
+The engine is not Trustee's own, which only Rust links. By hand, regorus 0.11.0 and 0.5.0 (Trustee
+v0.17) were given the tables: every claim, extension and verdict was the same.
+"""
+
+import copy
+import json
+import os
+import re
+import subprocess
+import tomllib
+
+import pytest
+
+from conftest import lacking
+from controlplane import TOP
+
+OWN, OTHER = "11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"
+HEAD = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"  # of every RSA-2048 key
+AK = HEAD + "q+/" * 80 + "A" * 104 + "AQAB"
+TWIN = AK[:284] + "B" * 104 + "AQAB"  # the same name, another key
+STRANGER = HEAD + "zzz" * 80 + "A" * 104 + "AQAB"
+PCR4, PCR14, OTHER4, OTHER14 = ("%064x" % n for n in (4, 14, 104, 114))
+
+GETS = {
+    "own": f"resource/default/{OWN}/root",
+    "query": f"resource/default/{OWN}/root?version=1&allow=true",
+    "escaped": f"resource/%64efault/{OWN}/ro%6ft",
+    "other": f"resource/default/{OTHER}/root",
+    "extra": f"resource/default/{OWN}/root/x",
+    "short": f"resource/default/{OWN}",
+    "double": f"resource//default/{OWN}/root",
+    "type": f"resource/default/{OWN}/toor",
+    "repository": f"resource/other/{OWN}/root",
+    "nothing": "resource/",
+    "no plugin": f"/default/{OWN}/root",
+    "plugin": f"pkcs11/default/{OWN}/root",
+}
+NONE, MINE, ALL = set(), {"own", "query", "escaped"}, set(GETS) - {"plugin"}
+SETS = {"per-machine": ("tpm.rego", "resource.rego"),
+        "shared": ("tpm-shared.rego", "resource-shared.rego"),
+        "v017": ("tpm-v017.rego", "resource-shared.rego")}
+
+
+def name_of(ak):
+    return "ak." + ak[44:284].replace("+", "-").replace("/", "_")
+
+
+def boot(pcr4, pcr14):
+    return f"boot.{pcr4}.{pcr14}"
+
+
+VALUES = {
+    name_of(AK): {"ak": AK, "machine": OWN},
+    boot(PCR4, PCR14): {"images": ["coreos"]}, boot(OTHER4, OTHER14): {"images": ["fedora"]},
+    "trusted_aks": [STRANGER[:-1], AK], "tpm_pcr4": [PCR4, OTHER4], "tpm_pcr14": [OTHER14, PCR14],
+}
+TPM = {"ak_public": AK, "pcr04": PCR4, "pcr14": PCR14, "pcr08": "%064x" % 8}
+SAMPLE = {"sample": {"svn": "1", "launch_digest": "abcde"}}
+GONE = object()
+
+
+def changed(base, **changes):
+    made = copy.deepcopy(base)
+    for k, v in changes.items():
+        made.pop(k, None)
+        if v is not GONE:
+            made[k] = v
+    return made
+
+
+def tpm(**changes):
+    return {"tpm": changed(TPM, **changes)}
+
+
+def case(identity, executables, granted=NONE, values=None, evidence=None):
+    """VALUES: changes to the reference values. Claims of the primary evidence, None for a failed
+    attestation; EVIDENCE: one or a list."""
+    evidence = tpm() if evidence is None else evidence
+    return {"values": changed(VALUES, **(values or {})),
+            "evidence": evidence if isinstance(evidence, list) else [evidence],
+            "want": (identity, executables), "granted": granted}
+
+
+def entry(value):
+    return {name_of(AK): value}
+
+
+def approved(value):
+    return {boot(PCR4, PCR14): value}
+
+
+PER_MACHINE = {
+    "registered, approved": case(2, 3, MINE),
+    "unregistered": case(97, 3, evidence=tpm(ak_public=STRANGER)),
+    "entry missing": case(97, 3, values=entry(GONE)),
+    "entry null": case(97, 3, values=entry(None)),
+    "entry {}": case(97, 3, values=entry({})),
+    "entry a string": case(97, 3, values=entry(AK)),
+    "entry a list": case(97, 3, values=entry([{"ak": AK, "machine": OWN}])),
+    "entry a number": case(97, 3, values=entry(1)),
+    "entry true": case(97, 3, values=entry(True)),
+    "entry of another key": case(97, 3, values=entry({"ak": STRANGER, "machine": OWN})),
+    "entry without key": case(97, 3, values=entry({"machine": OWN})),
+    "entry without machine": case(97, 3, values=entry({"ak": AK})),
+    "machine null": case(97, 3, values=entry({"ak": AK, "machine": None})),
+    "machine a list of 36": case(97, 3, values=entry({"ak": AK, "machine": list(OWN)})),
+    "machine of 35": case(97, 3, values=entry({"ak": AK, "machine": OWN[:-1]})),
+    "machine of 37": case(97, 3, values=entry({"ak": AK, "machine": OWN + "0"})),
+    "another machine's key": case(2, 3, {"other"}, values=entry({"ak": AK, "machine": OTHER})),
+    "colliding name": case(97, 3, evidence=tpm(ak_public=TWIN)),
+    "trailing bytes": case(97, 3, evidence=tpm(ak_public=AK + "AAAA")),
+    "key null": case(97, 3, evidence=tpm(ak_public=None)),
+    "key a number": case(97, 3, evidence=tpm(ak_public=7)),
+    "key a list of 392": case(97, 3, evidence=tpm(ak_public=[AK] * 392)),
+    "key missing": case(97, 3, evidence=tpm(ak_public=GONE)),
+    "key empty": case(97, 3, evidence=tpm(ak_public="")),
+    "key short": case(97, 3, evidence=tpm(ak_public=AK[:391]),
+                      values={name_of(AK): {"ak": AK[:391], "machine": OWN}}),
+    "boot set missing": case(2, 33, values=approved(GONE)),
+    "boot set null": case(2, 33, values=approved(None)),
+    "boot set {}": case(2, 33, values=approved({})),
+    "boot set a string": case(2, 33, values=approved("coreos")),
+    "boot set a list": case(2, 33, values=approved(["coreos"])),
+    "boot set emptied": case(2, 33, values=approved({"images": []})),
+    "boot set's images null": case(2, 33, values=approved({"images": None})),
+    "boot set's images a string": case(2, 33, values=approved({"images": "coreos"})),
+    "boot set's images an object": case(2, 33, values=approved({"images": {"coreos": 1}})),
+    "mix of two images": case(2, 33, evidence=tpm(pcr14=OTHER14)),
+    "the other mix": case(2, 33, evidence=tpm(pcr04=OTHER4)),
+    "other image": case(2, 3, MINE, evidence=tpm(pcr04=OTHER4, pcr14=OTHER14)),
+    "PCR 4 missing": case(2, 33, evidence=tpm(pcr04=GONE)),
+    "PCR 14 missing": case(2, 33, evidence=tpm(pcr14=GONE)),
+    "PCR 4 a number": case(2, 33, evidence=tpm(pcr04=4)),
+    "PCR 14 null": case(2, 33, evidence=tpm(pcr14=None)),
+    "PCR 4 with a dot": case(2, 33, evidence=tpm(pcr04=f"a.{PCR4}"),
+                             values={boot("a." + PCR4, PCR14): {"images": ["x"]}}),
+    "PCR 14 with a dot": case(2, 33, evidence=tpm(pcr14=f"{PCR14}.c"),
+                              values={boot(PCR4, PCR14 + ".c"): {"images": ["x"]}}),
+    "sample": case(97, 33, evidence=SAMPLE),
+    "nothing": case(97, 33, evidence={}),
+    "tpm null": case(97, 33, evidence={"tpm": None}),
+    "tpm a list": case(97, 33, evidence={"tpm": [TPM]}),
+    "Azure SNP vTPM": case(97, 33, evidence={"az-snp-vtpm": tpm()}),
+    "Azure TDX vTPM": case(97, 33, evidence={"az-tdx-vtpm": tpm()}),
+    "sample, and a TPM beside it": case(97, 33, evidence=[SAMPLE, tpm()]),
+    "stranger, and a TPM beside it": case(97, 3, evidence=[tpm(ak_public=STRANGER), tpm()]),
+    "TPM, and a sample beside it": case(2, 3, MINE, evidence=[tpm(), SAMPLE]),
+}
+
+LISTS = {
+    "registered, approved": case(2, 3, ALL),
+    "PCR 4 not approved": case(2, 33, evidence=tpm(pcr04="%064x" % 5)),
+    "PCR 14 not approved": case(2, 33, evidence=tpm(pcr14="%064x" % 5)),
+    "mix of two images": case(2, 3, ALL, evidence=tpm(pcr14=OTHER14)),  # why PerMachine has sets
+    "PCR 4 missing": case(2, 33, evidence=tpm(pcr04=GONE)),
+    "PCR 14 missing": case(2, 33, evidence=tpm(pcr14=GONE)),
+    "PCR 4 null in a list of null": case(2, 33, evidence=tpm(pcr04=None),
+                                         values={"tpm_pcr4": [None]}),
+    "no tpm_pcr4": case(2, 33, values={"tpm_pcr4": GONE}),
+    "tpm_pcr14 null": case(2, 33, values={"tpm_pcr14": None}),
+    "tpm_pcr14 emptied": case(2, 33, values={"tpm_pcr14": []}),
+    "tpm_pcr4 a string": case(2, 33, values={"tpm_pcr4": PCR4}),
+    "tpm_pcr4 an object": case(2, 33, values={"tpm_pcr4": {"a": PCR4}}),
+    "sample": case(97, 33, evidence=SAMPLE),
+    "nothing": case(97, 33, evidence={}),
+    "tpm null": case(97, 33, evidence={"tpm": None}),
+    "Azure SNP vTPM": case(97, 33, evidence={"az-snp-vtpm": tpm()}),
+    "Azure TDX vTPM": case(97, 33, evidence={"az-tdx-vtpm": tpm()}),
+    "sample, and a TPM beside it": case(97, 33, evidence=[SAMPLE, tpm()]),
+}
+SHARED = {
+    **LISTS,
+    "unregistered": case(97, 3, evidence=tpm(ak_public=STRANGER)),
+    "no trusted_aks": case(97, 3, values={"trusted_aks": GONE}),
+    "trusted_aks null": case(97, 3, values={"trusted_aks": None}),
+    "trusted_aks emptied": case(97, 3, values={"trusted_aks": []}),
+    "trusted_aks a string": case(97, 3, values={"trusted_aks": AK}),
+    "trusted_aks an object": case(97, 3, values={"trusted_aks": {"a": AK}}),
+    "part of a key": case(97, 3, evidence=tpm(ak_public=AK[:391])),
+    "colliding name": case(97, 3, evidence=tpm(ak_public=TWIN)),
+    "key missing": case(97, 3, evidence=tpm(ak_public=GONE)),
+    "key null in a list of null": case(97, 3, evidence=tpm(ak_public=None),
+                                       values={"trusted_aks": [None]}),
+}
+# The verifier of v0.17 has checked the key and does not report it.
+V017 = {k: {**v, "evidence": [
+    {"tpm": changed(e["tpm"], ak_public=GONE)} if isinstance(e.get("tpm"), dict) else e
+    for e in v["evidence"]]} for k, v in LISTS.items()}
+V017["PCR 4 missing"] = {**V017["PCR 4 missing"], "want": (97, 33)}
+V017["PCR 4 null in a list of null"] = {**V017["PCR 4 null in a list of null"], "want": (97, 33)}
+V017["a verifier that reports the key"] = case(97, 3)
+V017["a verifier that reports null"] = case(97, 3, evidence=tpm(ak_public=None))
+V017["a verifier that reports false"] = case(97, 3, evidence=tpm(ak_public=False))
+
+TABLES = {"per-machine": PER_MACHINE, "shared": SHARED, "v017": V017}
+
+
+def token(status="affirming", name="cpu0", identifiers=GONE):
+    """Submods of a token that no attestation policy of ours makes."""
+    identifiers = {"validated": {"machine": OWN}} if identifiers is GONE else identifiers
+    return {name: {"ear.status": status, "ear.trustee.identifiers": identifiers}}
+
+
+TOKENS = {
+    "affirming": (token(), MINE, ALL),
+    "warning": (token("warning"), NONE, NONE),
+    "contraindicated": (token("contraindicated"), NONE, NONE),
+    "none": (token("none"), NONE, NONE),
+    "no status": ({"cpu0": {"ear.trustee.identifiers": {"validated": {"machine": OWN}}}},
+                  NONE, NONE),
+    "additional evidence only": (token(name="cpu1"), NONE, NONE),
+    "the additional one is affirming": ({**token("warning"), **token(name="cpu1")}, NONE, NONE),
+    "a GPU": (token(name="gpu0"), NONE, NONE),
+    "no submods": ({}, NONE, NONE),
+    "no identifiers": (token(identifiers=None), NONE, ALL),
+    "not validated": (token(identifiers={"machine": OWN}), NONE, ALL),
+    "a list of machines": (token(identifiers={"validated": {"machine": [OWN]}}), NONE, ALL),
+    "empty machine": (token(identifiers={"validated": {"machine": ""}}), NONE, ALL),
+}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    build = subprocess.run([os.path.join(TOP, "tests", "rego", "build.sh")], check=False,
+                           stdout=subprocess.PIPE, text=True)
+    if build.returncode:
+        lacking("tests/rego/build.sh failed; its last line says what to do")
+    return build.stdout.strip()
+
+
+def read(name):
+    with open(os.path.join(os.environ.get("TEC_TEST_POLICIES", os.path.join(TOP, "etc")), name),
+              encoding="utf-8") as f:
+        return f.read()
+
+
+def ask(engine, attestation, resource, cases):
+    asked = [{k: v for k, v in c.items() if k in ("values", "evidence", "submods")} |
+             {"gets": list(GETS.values())} for c in cases]
+    done = subprocess.run([engine], check=True, stdout=subprocess.PIPE, text=True, input=json.dumps(
+        {"attestation": attestation, "resource": resource, "cases": asked}))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(cases)
+    return answers
+
+
+def granted(answer):
+    assert all(isinstance(a, bool) for a in answer["allow"]), answer["allow"]
+    return {name for name, allow in zip(GETS, answer["allow"]) if allow}
+
+
+@pytest.mark.parametrize("policies", SETS)
+def test_what_is_granted_and_what_is_refused(engine, policies):
+    attestation, resource = (read(name) for name in SETS[policies])
+    table = TABLES[policies]
+    for name, c, a in zip(table, table.values(),
+                          ask(engine, attestation, resource, table.values())):
+        assert "error" not in a, (name, a)
+        claims = a["claims"][0]
+        assert (claims["instance-identity"], claims["executables"]) == c["want"], (name, a)
+        assert len(claims) == 8 and sorted(claims.values()) == sorted([*c["want"], *[0] * 6]), name
+        assert (a["status"][0] == "affirming") == (c["want"] == (2, 3)), (name, a)
+        assert granted(a) == c["granted"], (name, a)
+
+
+def test_the_token_says_which_machine_and_image(engine):
+    attestation, resource = (read(name) for name in SETS["per-machine"])
+    table = [PER_MACHINE[name] for name in ("registered, approved", "other image",
+                                            "unregistered", "boot set emptied")]
+    own, image, *refused = ask(engine, attestation, resource, table)
+    assert own["extensions"][0] == [{"name": "ear.trustee.identifiers", "key": -18, "value": {
+        "validated": {"machine": OWN, "images": ["coreos"]}}}]
+    assert image["extensions"][0][0]["value"]["validated"]["images"] == ["fedora"]
+    assert [a["extensions"][0] for a in refused] == [[], []]
+
+
+@pytest.mark.parametrize("policies", SETS)
+def test_finished_tokens(engine, policies):
+    attestation, resource = (read(name) for name in SETS[policies])
+    answers = ask(engine, attestation, resource, [{"submods": t[0]} for t in TOKENS.values()])
+    for (name, (_, mine, everything)), a in zip(TOKENS.items(), answers):
+        assert granted(a) == (mine if policies == "per-machine" else everything), (name, a)
+
+
+def test_shared_uses_the_names_of_the_rust_operator():
+    for name, wanted in (("tpm-shared.rego", {"trusted_aks", "tpm_pcr4", "tpm_pcr14"}),
+                         ("tpm-v017.rego", {"tpm_pcr4", "tpm_pcr14"})):
+        assert set(re.findall(r'listed\(.*, "(\w+)"\)', read(name))) == wanted
+
+
+def test_the_engine_lacks_what_trustee_lacks(engine):
+    """A policy that uses a function which only OPA has must not pass here."""
+    resource = read("resource.rego")
+    for expression in ('crypto.sha256("a")', 'base64url.encode("a")', 'glob.match("a", [], "a")',
+                       'hex.encode("a")', 'semver.is_valid("1.0.0")', 'io.jwt.decode("a")',
+                       "http.send({})", "opa.runtime()", 'uuid.rfc4122("a")'):
+        policy = f"package policy\nimport rego.v1\ntrust_claims := {expression}\n"
+        [a] = ask(engine, policy, resource, [case(0, 0)])
+        assert "undefined function" in a.get("error", ""), (expression, a)
+
+
+def test_an_undefined_extension_or_unknown_claim_fails_the_attestation(engine):
+    resource, policy = read("resource.rego"), read("tpm.rego")
+    for text in (policy.replace("default extensions := []\n", ""),
+                 policy.replace('"hardware"', '"hard-ware"'),
+                 policy.replace('"hardware": 0', '"hardware": "0"')):
+        assert text != policy
+        [a] = ask(engine, text, resource, [PER_MACHINE["unregistered"]])
+        assert "error" in a
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("name", ["kbs-config.toml", "kbs-config-v017.toml"])
+def test_the_configurations_are_toml(name, tls):
+    """As render/trustee_deployment.c resolves the markers, which its own tests look at."""
+    lines = [line for line in read(name).splitlines()
+             if not (line.startswith("#plain: ") if tls else line.endswith(" #tls"))]
+    config = tomllib.loads("\n".join(line.removeprefix("#plain: ") for line in lines))
+    http = config["http_server"]
+    assert http.get("insecure_http", False) is not tls
+    assert ("private_key" in http, "certificate" in http) == (tls, tls)
+    token = config["attestation_token"]
+    assert not token.get("insecure_key") and not token.get("insecure_header_jwk")
+    assert token["trusted_certs_paths"] == ["/opt/trustee/token/cert.pem"]
+    assert config["attestation_service"]["attestation_token_broker"]["duration_min"] == 1
+    assert [p["name"] for p in config["plugins"]] == ["resource"]

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "tec/base/json.h"
+#include "tec/kobj/key.h"
+#include "tec/kobj/owner.h"
+#include "tec/render/pcrjob.h"
+
+static const struct kobj *image(const char *name, const char *uid, const char *reference)
+{
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\","
+			  "\"resourceVersion\":\"1\"},\"spec\":{\"image\":\"%s\"}}",
+			name, uid, reference);
+	cleanup_json struct json_object *o = json_tokener_parse(text);
+	struct err err = ERR_INIT;
+	const struct kobj *k = model_image_extract(o, &err);
+
+	cr_assert(k, "%s", err.text);
+	return k;
+}
+
+static struct json_object *at(struct json_object *o, const char *path)
+{
+	return json_object_array_get_idx(json_get_arr(o, path), 0);
+}
+
+Test(render_pcrjob, mounts_the_image_read_only_and_names_it)
+{
+	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), "ns", "tool:1", 3);
+	struct json_object *pod = json_get_obj(o, "spec/template/spec");
+	struct json_object *c = at(pod, "containers"), *args = json_get_arr(c, "args");
+
+	cr_assert_str_eq(json_get_str(at(pod, "volumes"), "image/reference"), "q.io/x@sha256:00");
+	cr_assert_str_eq(json_get_str(at(c, "volumeMounts"), "mountPath"), "/image");
+	cr_assert(json_get_bool(at(c, "volumeMounts"), "readOnly", false));
+	cr_assert_str_eq(json_get_str(c, "image"), "tool:1");
+	cr_assert_str_eq(json_object_get_string(at(c, "command")), "compute-pcrs");
+	cr_assert_eq(json_object_array_length(args), 4);
+	cr_assert_str_eq(
+		json_object_get_string(json_object_array_get_idx(args, 1)), "q.io/x@sha256:00");
+	cr_assert_str_eq(json_object_get_string(json_object_array_get_idx(args, 3)), "coreos");
+}
+
+Test(render_pcrjob, belongs_to_the_image_and_ends)
+{
+	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), "ns", "tool:1", 3);
+
+	cr_assert(kobj_owner_is_exactly(o, "u1"));
+	cr_assert_str_eq(json_get_str(at(o, "metadata/ownerReferences"), "kind"), "ApprovedImage");
+	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_IMAGE_ANNOTATION), "coreos");
+	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_ATTEMPT_ANNOTATION), "3");
+	cr_assert_str_eq(json_get_str(o, "spec/template/metadata/labels/app"), "compute-pcrs");
+	cr_assert_gt(json_get_int(o, "spec/activeDeadlineSeconds", 0), 0);
+	cr_assert_eq(json_get_int(o, "spec/backoffLimit", -1), 1);
+	cr_assert_gt(json_get_int(o, "spec/ttlSecondsAfterFinished", 0), 0);
+}
+
+Test(render_pcrjob, keeps_the_restricted_profile)
+{
+	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), "ns", "tool:1", 1);
+	struct json_object *pod = json_get_obj(o, "spec/template/spec"), *c = at(pod, "containers");
+
+	cr_assert(json_get_bool(pod, "securityContext/runAsNonRoot", false));
+	cr_assert_gt(json_get_int(pod, "securityContext/runAsUser", 0), 0);
+	cr_assert_str_eq(
+		json_get_str(pod, "securityContext/seccompProfile/type"), "RuntimeDefault");
+	cr_assert(!json_get_bool(c, "securityContext/allowPrivilegeEscalation", true));
+	cr_assert(json_get_bool(c, "securityContext/readOnlyRootFilesystem", false));
+	cr_assert_str_eq(json_object_get_string(at(c, "securityContext/capabilities/drop")), "ALL");
+	cr_assert_str_eq(json_get_str(pod, "serviceAccountName"), RENDER_PCRJOB_SERVICE_ACCOUNT);
+	cr_assert(json_get_str(c, "resources/limits/memory"));
+}
+
+Test(render_pcrjob, its_name_is_the_objects_own)
+{
+	cleanup_kobj const struct kobj *a = image("coreos", "u1", "q.io/x@sha256:00");
+	cleanup_kobj const struct kobj *again = image("coreos", "u2", "q.io/x@sha256:00");
+	cleanup_kobj const struct kobj *other = image("coreos", "u1", "q.io/x@sha256:01");
+	char n[3][RENDER_PCRJOB_NAME_LEN + 1];
+
+	render_pcrjob_name(model_image(a), n[0]);
+	render_pcrjob_name(model_image(again), n[1]);
+	render_pcrjob_name(model_image(other), n[2]);
+	cr_assert(kobj_label_valid(n[0], strlen(n[0])));
+	cr_assert_str_neq(n[0], n[1]);
+	cr_assert_str_neq(n[0], n[2]);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tec-test-kbs: the embedded broker as a process of its own, for the end-to-end tests where no
+ * Trustee can be had. What it stores is gone when it ends. It prints one line with its ports when
+ * it is ready; SIGTERM ends it. Not installed, and no substitute for a real broker: nothing in it
+ * attests.
+ */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/conf.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/base/secret.h"
+#include "tec/loop/signal.h"
+#include "tec/net/tls.h"
+
+#include "kbs-tool.h"
+
+#define MIB ((size_t)1 << 20)
+
+static const struct conf_option options[] = {
+	{"listen", CONF_STRING, "ADDR:PORT", "127.0.0.1:0", "Where the API is served.", false},
+	{"admin-key", CONF_STRING, "FILE", NULL, "Public key of the admin's tokens, Ed25519, PEM.",
+		false},
+	{"tls-cert", CONF_STRING, "FILE", NULL, "Certificate chain, PEM; none: plain HTTP.", false},
+	{"tls-key", CONF_STRING, "FILE", NULL, "Its private key, PEM.", false},
+	{"issuer", CONF_STRING, "NAME", NULL, "What a token must name as iss.", false},
+	{"audience", CONF_STRING, "NAME", NULL, "What a token must name as aud.", false},
+	{"trustee-quirks", CONF_BOOL, NULL, "false", "Refuse as the real one does: mostly 401.",
+		false},
+	{"from-dir", CONF_STRING, "DIR", NULL,
+		"Serve what the files below DIR say, as delivered by volumes; read again for each dump.",
+		false},
+	{"listen-debug", CONF_STRING, "ADDR:PORT", NULL, "Loopback: /dump, /counts, /lose.", false},
+	{"payload-mib", CONF_STRING, "N", "8", "Largest body.", false},
+	{"help", CONF_ACTION, NULL, NULL, "Print this text.", false},
+};
+
+static int load_tls(struct tool *t, const struct conf *conf, struct err *err)
+{
+	const char *cert_file = conf_str(conf, "tls-cert"), *key_file = conf_str(conf, "tls-key");
+	cleanup_free char *cert = NULL, *key = NULL;
+	cleanup_tls_ctx struct tls_ctx *tls = NULL;
+	size_t cert_len = 0, key_len = 0;
+
+	if (!cert_file && !key_file)
+		return 0;
+	if (!cert_file || !key_file)
+		return err_set(err, ERR_INVALID, "--tls-cert and --tls-key go together");
+	cert = tool_read_file(cert_file, &cert_len, err);
+	if (!cert)
+		return -1;
+	key = tool_read_file(key_file, &key_len, err);
+	if (!key)
+		return -1;
+	tls = tls_ctx_new(cert, cert_len, key, key_len, err);
+	secret_wipe(key, key_len);
+	if (!tls)
+		return -1;
+	httpd_set_tls(kbsd_httpd(t->kbsd), tls);
+	return 0;
+}
+
+static int start(struct tool *t, const struct conf *conf, struct err *err)
+{
+	const char *debug = conf_str(conf, "listen-debug"), *key = conf_str(conf, "admin-key");
+	struct kbsd_conf k = {.name = "kbs", .on_request = tool_note, .arg = t};
+	cleanup_free char *pem = NULL;
+	uint64_t mib;
+
+	if (str_to_u64(conf_str(conf, "payload-mib"), KBSD_MAX_BODY_MOST / MIB, &mib) < 0 || !mib)
+		return err_set(err, ERR_INVALID, "--payload-mib is no number from 1 to %zu",
+			KBSD_MAX_BODY_MOST / MIB);
+	if (!key)
+		return err_set(err, ERR_INVALID, "--admin-key is missing");
+	pem = tool_read_file(key, &k.public_len, err);
+	if (!pem || tool_new_store(t, err) < 0)
+		return -1;
+	k.public_pem = pem;
+	k.issuer = conf_str(conf, "issuer");
+	k.audience = conf_str(conf, "audience");
+	k.quirks = conf_bool(conf, "trustee-quirks");
+	k.max_body = mib * MIB;
+	k.store = t->store;
+	t->kbsd = kbsd_new(t->loop, &k);
+	if (load_tls(t, conf, err) < 0 ||
+		httpd_listen(kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)
+		return -1;
+	return debug ? tool_debug_listen(t, debug, err) : 0;
+}
+
+static void on_term(int signo, void *arg)
+{
+	loop_stop(arg);
+}
+
+static int run(const struct conf *conf)
+{
+	struct tool *t = xcalloc(1, sizeof(*t));
+	struct loop_signal *term, *intr;
+	struct err err = ERR_INIT;
+	int status = 0;
+
+	t->loop = loop_new();
+	t->from_dir = conf_str(conf, "from-dir");
+	t->start_ms = clock_boot_ms();
+	term = loop_signal_new(t->loop, SIGTERM, on_term, t->loop);
+	intr = loop_signal_new(t->loop, SIGINT, on_term, t->loop);
+	if (start(t, conf, &err) < 0) {
+		fprintf(stderr, "tec-test-kbs: %s\n", err.text);
+		status = 2;
+	} else {
+		printf("listening on port %u, debug port %u\n", httpd_port(kbsd_httpd(t->kbsd)),
+			t->debug ? httpd_port(t->debug) : 0);
+		fflush(stdout);
+		loop_run(t->loop);
+	}
+	httpd_free(t->debug);
+	kbsd_free(t->kbsd);
+	kbsstore_free(t->store);
+	tool_log_free(t);
+	loop_signal_free(term);
+	loop_signal_free(intr);
+	loop_free(t->loop);
+	free(t);
+	return status;
+}
+
+int main(int argc, char *argv[])
+{
+	struct conf *conf = conf_new(options, ARRAY_LEN(options));
+	struct err err = ERR_INIT;
+	int status = 0;
+
+	secret_process_init();
+	log_setup(LOG_WARN, LOG_TEXT);
+	if (conf_parse_argv(conf, argc, argv, &err) < 0) {
+		fprintf(stderr, "tec-test-kbs: %s\n", err.text);
+		status = 2;
+	} else if (conf_bool(conf, "help")) {
+		conf_print_help(options, ARRAY_LEN(options), stdout);
+	} else {
+		status = run(conf);
+	}
+	conf_free(conf);
+	metric_reset_all();
+	return status;
+}
