@@ -21,46 +21,54 @@
 #include "tec/pki/key.h"
 #include "tec/render/listener.h"
 
-static struct json_object *data(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *data(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_data(c, env->ns, &(struct render_trustee_inputs){0});
+	const struct render_trustee_inputs none = {0};
+
+	return c->delivery == MODEL_DELIVERY_VOLUMES
+		       ? render_trustee_data_volumes(c, ctl->env->ns, &none)
+		       : render_trustee_data(c, ctl->env->ns, &none);
 }
 
-static struct json_object *policies(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *policies(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_policies(c, env->ns);
+	return c->delivery == MODEL_DELIVERY_VOLUMES
+		       ? render_trustee_policies_volumes(c, ctl->env->ns)
+		       : render_trustee_policies(c, ctl->env->ns);
 }
 
-static struct json_object *rv_data(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *rv_data(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_rv_data(c, env->ns);
+	return render_rv_data(c, ctl->env->ns);
 }
 
-static struct json_object *image_pcrs(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *image_pcrs(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_image_pcrs(env->ns);
+	return render_image_pcrs(ctl->env->ns);
 }
 
-static struct json_object *kbs_service(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *kbs_service(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_service(c, env->ns);
+	return render_trustee_service(c, ctl->env->ns);
 }
 
-static struct json_object *deployment(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *deployment(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
+	if (c->delivery == MODEL_DELIVERY_VOLUMES)
+		return cluster_volumes_render(ctl, c);
 	return render_trustee_deployment(
-		c, env->ns, &env->images_ref, &(struct render_trustee_inputs){0});
+		c, ctl->env->ns, &ctl->env->images_ref, &(struct render_trustee_inputs){0});
 }
 
 static struct json_object *register_service(
-	const struct ctl_env *env, const struct model_cluster *c)
+	const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_register_service(c, env->ns);
+	return render_register_service(c, ctl->env->ns);
 }
 
-static struct json_object *ak_service(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *ak_service(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_ak_service(c, env->ns);
+	return render_ak_service(c, ctl->env->ns);
 }
 
 static struct secret *make_auth(
@@ -89,28 +97,30 @@ static struct secret *make_token(
 
 /* In the order of installation: what the Deployment mounts comes before it. */
 const struct cluster_object cluster_objects[CLUSTER_N_OBJECTS] = {
-	{&kobj_configmap, "trustee-data", CLUSTER_OBJECT_APPLY, true, data, NULL, {NULL, NULL}},
-	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, policies, NULL,
+	{&kobj_configmap, "trustee-data", CLUSTER_OBJECT_APPLY, true, true, data, NULL,
 		{NULL, NULL}},
-	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, rv_data, NULL,
+	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, true, policies, NULL,
 		{NULL, NULL}},
-	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, image_pcrs, NULL,
+	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, false, rv_data,
+		NULL, {NULL, NULL}},
+	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, false, image_pcrs, NULL,
 		{NULL, NULL}},
-	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, NULL, make_auth,
+	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, false, NULL, make_auth,
 		{"private.key", "public.pub"}},
-	{&kobj_secret, "trustee-token", CLUSTER_OBJECT_SECRET, true, NULL, make_token,
+	{&kobj_secret, "trustee-token", CLUSTER_OBJECT_SECRET, true, false, NULL, make_token,
 		{"key.pem", "cert.pem"}},
-	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, kbs_service, NULL, {NULL, NULL}},
-	{&kobj_deployment, "trustee-deployment", CLUSTER_OBJECT_APPLY, true, deployment, NULL,
+	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, false, kbs_service, NULL,
 		{NULL, NULL}},
-	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, register_service, NULL,
+	{&kobj_deployment, CLUSTER_DEPLOYMENT, CLUSTER_OBJECT_APPLY, true, true, deployment, NULL,
 		{NULL, NULL}},
-	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, ak_service, NULL,
+	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, false, register_service,
+		NULL, {NULL, NULL}},
+	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, false, ak_service,
+		NULL, {NULL, NULL}},
+	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, false, NULL, NULL,
 		{NULL, NULL}},
-	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
-		{NULL, NULL}},
-	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
-		{NULL, NULL}},
+	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, false, NULL,
+		NULL, {NULL, NULL}},
 };
 
 /* ---- what is known */
@@ -133,6 +143,13 @@ void cluster_known_reset(struct ctl_cluster *c, const struct model_cluster *serv
 	c->problem[0] = '\0';
 }
 
+void cluster_known_forget(struct ctl_cluster *c, const struct kobj_gvk *gvk, const char *name)
+{
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
+		if (cluster_objects[i].gvk == gvk && str_eq(cluster_objects[i].name, name))
+			forget(&c->known[i]);
+}
+
 static struct k8s_cache *cache_of(const struct ctl_env *env, unsigned i)
 {
 	const struct kobj_gvk *gvk = cluster_objects[i].gvk;
@@ -146,6 +163,11 @@ static struct k8s_cache *cache_of(const struct ctl_env *env, unsigned i)
 const struct kobj *cluster_object_find(const struct ctl_env *env, unsigned i)
 {
 	return k8s_cache_find(cache_of(env, i), cluster_objects[i].name);
+}
+
+static bool is_deployment(unsigned i)
+{
+	return str_eq(cluster_objects[i].name, CLUSTER_DEPLOYMENT);
 }
 
 static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_look *l, unsigned i)
@@ -162,6 +184,10 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 			       : CTL_CLUSTER_NOTHING;
 	if (!o && k->must_read)
 		return CTL_CLUSTER_READ;
+	if (t->of_delivery && cluster_volumes_hold(c))
+		return is_deployment(i) && o && !o->deleting && !str_eq(k->ok_rv, o->rv)
+			       ? CTL_CLUSTER_READ
+			       : CTL_CLUSTER_NOTHING;
 	if (!o)
 		return t->kind == CLUSTER_OBJECT_SECRET        ? CTL_CLUSTER_MAKE_SECRET
 		       : t->kind == CLUSTER_OBJECT_CREATE_ONLY ? CTL_CLUSTER_CREATE
@@ -205,7 +231,7 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 {
 	const struct ctl_env *env = c->env;
 	const struct cluster_object *t = &cluster_objects[l->object];
-	cleanup_json struct json_object *o = t->render ? t->render(env, l->c) : NULL;
+	cleanup_json struct json_object *o = t->render ? t->render(c, l->c) : NULL;
 	cleanup_secret struct secret *text = NULL;
 
 	switch (d) {
@@ -214,6 +240,8 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 	case CTL_CLUSTER_CREATE:
 		return k8s_call_create(env->api, &c->acts.ops, t->gvk, env->ns, o, 0, done, a);
 	case CTL_CLUSTER_APPLY:
+		if (is_deployment(l->object))
+			cluster_volumes_writes(c);
 		return k8s_call_apply(env->api, &c->acts.ops, t->gvk, env->ns, o, done, a);
 	case CTL_CLUSTER_MAKE_SECRET:
 		text = t->make(env, l->c, err);
@@ -261,22 +289,38 @@ static void judge(
 	const struct cluster_object *t = &cluster_objects[i];
 	struct cluster_known *k = &c->known[i];
 	cleanup_json struct json_object *want = NULL;
+	bool fine;
 
 	if (t->kind == CLUSTER_OBJECT_SECRET) {
 		set_rv(secret_fits(t, o, cluster->uid) ? &k->ok_rv : &k->conflict_rv, o);
 		return;
 	}
-	want = t->render(c->env, model_cluster(cluster));
-	set_rv(kobj_subset(want, o) ? &k->ok_rv : &k->drift_rv, o);
+	if (is_deployment(i))
+		cluster_volumes_saw(c, model_cluster(cluster), o);
+	want = t->render(c, model_cluster(cluster));
+	/* Nothing to compare with: it holds, and waits for something else to change. */
+	fine = !want || kobj_subset(want, o);
+	if (fine && is_deployment(i))
+		c->volumes.announced = false;
+	set_rv(fine ? &k->ok_rv : &k->drift_rv, o);
 }
 
 static void told_repaired(
 	struct ctl_cluster *c, const struct kobj *cluster, const struct cluster_object *t)
 {
 	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
+	bool announced = c->volumes.announced && str_eq(t->name, CLUSTER_DEPLOYMENT);
+
+	if (announced)
+		c->volumes.announced = false;
 
 	if (model_cluster(cluster)->cond[CLUSTER_INSTALLED].status != KOBJ_COND_TRUE) {
 		log_info(&lc, "installed", NULL);
+		return;
+	}
+	if (announced) {
+		log_info(&lc, "Trustee restarts with other files", "machine=%zu ak=%zu",
+			c->volumes.wanted.n_machines, c->volumes.wanted.n_aks);
 		return;
 	}
 	log_warn(&lc, "repaired, it was changed or deleted", NULL);
@@ -314,6 +358,8 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 		judge(c, cluster, i, r->object);
 	else if (ours)
 		set_rv(&k->ok_rv, r->object);
+	if (ours && d != CTL_CLUSTER_READ && is_deployment(i))
+		cluster_volumes_saw(c, model_cluster(cluster), r->object);
 	if (ours && d != CTL_CLUSTER_READ)
 		told_repaired(c, cluster, t);
 	ctl_take_answer(cache_of(c->env, i),

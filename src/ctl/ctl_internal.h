@@ -125,6 +125,8 @@ unsigned ctl_cond_changes(
 bool ctl_administered(const struct ctl_env *env);
 /* The id in "default/<id>/root". */
 bool ctl_path_id(const char *path, char id[UUID_TEXT_LEN + 1]);
+/* The name in kbs_sync of the cluster's own Trustee; borrowed from c. */
+const char *ctl_primary_target(const struct model_cluster *c);
 /* kbs_sync_far, but NONE only when no Trustee is administered indeed. */
 enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name);
 static inline bool ctl_far_gone(enum kbs_far far)
