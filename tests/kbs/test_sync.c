@@ -217,6 +217,22 @@ static void counts(size_t declared, size_t confirmed, size_t revoking)
 	cr_assert(d == declared && c == confirmed && r == revoking, "%zu %zu %zu", d, c, r);
 }
 
+Test(kbs_sync, a_doubted_name_has_to_be_confirmed_again)
+{
+	cleanup_kobj const struct kobj *o = thing("o", "v");
+
+	kbs_sync_target_add(s, "t");
+	kbs_sync_declare(s, KBS_RESOURCE, "n", o, render);
+	kbs_sync_confirm(s, "t", KBS_RESOURCE, "n", NULL);
+	kbs_sync_doubt(s, "t", KBS_RESOURCE, "n");
+	kbs_sync_doubt(s, "t", KBS_RESOURCE, "unknown");
+	kbs_sync_doubt(s, "elsewhere", KBS_RESOURCE, "n");
+	kbs_sync_revoke(s, KBS_RESOURCE, "n");
+	cr_assert_eq(kbs_sync_far(s, KBS_RESOURCE, "n"), KBS_FAR_UNKNOWN);
+	kbs_sync_confirm(s, "t", KBS_RESOURCE, "n", NULL);
+	cr_assert_eq(kbs_sync_far(s, KBS_RESOURCE, "n"), KBS_FAR_ABSENT);
+}
+
 struct named {
 	unsigned n, declared;
 };

@@ -52,6 +52,9 @@ void kbs_sync_reset(struct kbs_sync *s);
  * NULL: nothing). */
 void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
 	const uint8_t sha256[SHA256_LEN]);
+/* What the target holds under this name is about to change, and not known before the next
+ * confirmation. */
+void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name);
 /* How a target is doing, for conditions: state and one sentence (copied). */
 enum kbs_target_state {
 	KBS_TARGET_WAITING,
