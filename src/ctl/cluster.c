@@ -99,7 +99,7 @@ static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 	op = own ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
 		 : cluster_start_object(c, a, l, d, on_done, &err);
 	if (!op) {
-		log_err(LOG_ERROR, NULL, "a key pair cannot be made", &err);
+		log_err(LOG_ERROR, NULL, "an object cannot be made", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
 	}
 	op_hold(&a->op, op);

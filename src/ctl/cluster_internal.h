@@ -43,7 +43,8 @@ struct cluster_known {
  * one resourceVersion.
  */
 struct cluster_volumes {
-	char *uid; /* owned: of the cluster it is about; NULL: delivery is another */
+	char *uid;          /* owned: of the cluster it is about; NULL: delivery is another */
+	int64_t generation; /* that `wanted` was found to fit with */
 	struct render_volumes_list wanted, live;
 	bool has_wanted; /* else nothing that depends on the delivery is written */
 	bool live_known; /* nothing was written since */
@@ -53,7 +54,7 @@ struct cluster_volumes {
 	bool dirty;      /* something changed that it has not looked at */
 	bool pending;    /* `wanted` is to be replaced, but not yet */
 	bool confirming; /* what kbs_sync tells now is our own doing */
-	bool announced;  /* the next write of the Deployment is no repair */
+	bool announced;  /* it was not written yet; the next write of the Deployment is no repair */
 	/* Boot clock: nothing is added before, nothing taken back before. */
 	uint64_t add_ms, take_back_ms;
 	struct err refused; /* why `wanted` is not what is declared */
@@ -106,7 +107,7 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 /* The Deployment as it was read or answered; a write of it begins. */
 void cluster_volumes_saw(
 	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment);
-void cluster_volumes_writes(struct ctl_cluster *c);
+void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served);
 /* What is to be mounted is not known yet, or more than the API takes: nothing of it is written. */
 bool cluster_volumes_hold(const struct ctl_cluster *c);
 /* NULL when it holds. */

@@ -240,8 +240,12 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 	case CTL_CLUSTER_CREATE:
 		return k8s_call_create(env->api, &c->acts.ops, t->gvk, env->ns, o, 0, done, a);
 	case CTL_CLUSTER_APPLY:
+		if (!o) { /* it grew over the limit by something else than Machines */
+			err_set(err, ERR_INVALID, "%s would be too large", t->name);
+			return NULL;
+		}
 		if (is_deployment(l->object))
-			cluster_volumes_writes(c);
+			cluster_volumes_writes(c, l->c);
 		return k8s_call_apply(env->api, &c->acts.ops, t->gvk, env->ns, o, done, a);
 	case CTL_CLUSTER_MAKE_SECRET:
 		text = t->make(env, l->c, err);

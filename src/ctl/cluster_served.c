@@ -2,7 +2,7 @@
 /*
  * Delivery by volumes, the confirming half: what Trustee serves is read from its Deployment and
  * its Pods, never remembered from what was written. A Pod carries a hash of the contents it was
- * started with; as long as one with another hash is left, also one that is going, nothing is
+ * started with; as long as one with another hash is left, even one that is going, nothing is
  * confirmed. Refuses to confirm a file whose content is not known to be the one of now.
  */
 #include "config.h"
@@ -45,9 +45,31 @@ void cluster_volumes_saw(
 		cluster_volumes_step(c, served);
 }
 
-void cluster_volumes_writes(struct ctl_cluster *c)
+/* What it adds counts as there from now on: it may be taken back before there is an answer. */
+void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
 {
-	c->volumes.live_known = false; /* until there is an answer, or it is read again */
+	struct cluster_volumes *v = &c->volumes;
+	struct kbs_sync *sync = c->env->sync;
+	const char *target = ctl_primary_target(served);
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	if (!v->uid)
+		return;
+	v->live_known = false; /* until it was answered, or read again */
+	v->confirming = true;
+	for (size_t i = 0; i < v->wanted.n_machines; i++) {
+		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))
+			continue;
+		rats_resource_path(v->wanted.machines[i], path);
+		kbs_sync_doubt(sync, target, KBS_RESOURCE, path);
+	}
+	for (size_t i = 0; i < v->wanted.n_aks; i++) {
+		const struct model_secret *s = ctl_secret(c->env, v->wanted.aks[i]);
+
+		if (s && s->identity && !render_volumes_has_ak(&v->live, v->wanted.aks[i]))
+			kbs_sync_doubt(sync, target, KBS_REFVALUE, s->identity);
+	}
+	v->confirming = false;
 }
 
 /* ---- the Pods */
@@ -64,7 +86,7 @@ static void count_pod(void *arg, const struct kobj *o)
 
 	if (!str_eq(p->app, "kbs") || p->ended)
 		return;
-	if (o->deleting || !str_eq(p->contents, in->contents))
+	if (!str_eq(p->contents, in->contents))
 		in->n_others++;
 	else
 		in->n_ready += p->ready;
@@ -89,7 +111,6 @@ struct confirm {
 	const struct ctl_configmap *rv; /* NULL: there is none */
 	const char *target;
 	bool keys, values; /* the files' contents are those of now */
-	bool blind;        /* a mounted key whose identity is not known */
 	/* Names of the identities that are mounted, borrowed from their Secrets; sorted. */
 	const char **ids;
 	size_t n_ids;
@@ -139,8 +160,7 @@ static void confirm_identity(const struct confirm *in, const char *name)
 		if (s && str_eq(s->identity, name) &&
 			kbs_sync_wanted(in->env->sync, KBS_REFVALUE, name, sha256))
 			confirm(in, KBS_REFVALUE, name, sha256);
-	} else if (!in->blind &&
-		   (!in->n_ids || !bsearch(&name, in->ids, in->n_ids, sizeof(*in->ids), by_text))) {
+	} else if (!in->n_ids || !bsearch(&name, in->ids, in->n_ids, sizeof(*in->ids), by_text)) {
 		confirm(in, KBS_REFVALUE, name, NULL);
 	}
 }
@@ -190,6 +210,7 @@ static void confirm_value(void *arg, const char *name)
 		confirm(in, KBS_REFVALUE, name, NULL);
 }
 
+/* A Secret that is gone has another content than it had: then `keys` does not hold. */
 static void collect_ids(struct confirm *in)
 {
 	for (size_t i = 0; i < in->live->n_aks; i++) {
@@ -197,8 +218,6 @@ static void collect_ids(struct confirm *in)
 
 		if (s && s->identity)
 			in->ids[in->n_ids++] = s->identity;
-		else if (!s) /* with a Secret that is no usable key nothing is trusted */
-			in->blind = true;
 	}
 	if (in->n_ids)
 		qsort(in->ids, in->n_ids, sizeof(*in->ids), by_text);

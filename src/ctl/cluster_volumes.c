@@ -228,28 +228,33 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	cleanup_volumes_list struct render_volumes_list desired = RENDER_VOLUMES_LIST_INIT;
 	struct collect in = {.env = c->env, .out = &desired};
 	uint64_t now = clock_boot_ms(), due;
+	struct err ignored = ERR_INIT;
 
 	kbs_sync_names(c->env->sync, KBS_RESOURCE, collect_key, &in);
 	kbs_sync_names(c->env->sync, KBS_REFVALUE, collect_value, &in);
 	collect_mounted(&in, &v->live);
 	finish(c->env, &desired);
 	v->pending = false;
-	if (v->has_wanted && same(&v->wanted, &desired)) {
-		err_clear(&v->refused);
-		return 0;
-	}
 	err_clear(&v->refused);
+	if (v->has_wanted && v->generation == served->obj.generation && same(&v->wanted, &desired))
+		return 0;
+	v->generation = served->obj.generation;
 	if (!fits(c, served, &desired, &v->refused)) {
 		if (!v->has_wanted && !v->live_ours)
 			return 0; /* nothing is applied */
 		shrink(c, &desired);
+		if (!fits(c, served, &desired, &ignored)) {
+			v->has_wanted = false; /* spec itself has grown */
+			return 0;
+		}
 	}
 	if (v->has_wanted && same(&v->wanted, &desired))
 		return 0;
-	due = takes_back(v, &desired, in.revoking_values) ? v->take_back_ms : v->add_ms;
-	if (v->has_wanted && now < due) {
-		v->pending = true;
-		return (uint32_t)(due - now);
+	if (v->has_wanted && !v->announced) { /* what was not written is replaced for nothing */
+		due = takes_back(v, &desired, in.revoking_values) ? v->take_back_ms : v->add_ms;
+		v->pending = now < due;
+		if (v->pending)
+			return (uint32_t)(due - now);
 	}
 	replace(&v->wanted, &desired);
 	v->has_wanted = v->announced = true;
@@ -306,7 +311,7 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 		v->live_ours = v->live_known = false;
 		v->dirty = true;
 	}
-	if (!v->dirty && !v->pending)
+	if (!v->dirty && !v->pending && v->generation == served->obj.generation)
 		return 0;
 	v->dirty = false;
 	v->confirming = true;

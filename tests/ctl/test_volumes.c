@@ -109,6 +109,12 @@ static void pod(const char *name, const char *contents, bool ready)
 		w.api, &kobj_pod, NS, json_add(json_add(o, "metadata", meta), "status", st));
 }
 
+static void pod_gone(const char *name)
+{
+	fake_api_merge(w.api, &kobj_pod, NS, name, "{\"metadata\":{\"finalizers\":null}}");
+	fake_api_delete(w.api, &kobj_pod, NS, name);
+}
+
 static void pod_of_now(const char *name)
 {
 	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
@@ -233,8 +239,81 @@ Test(ctl_volumes, an_old_generation_confirms_nothing)
 	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 0);
 	world_run(&w, 3000);
 	cr_assert_not(delivered(), "not available");
+	status(json_get_int(deployment(), "metadata/generation", 0), 1, 0, 1);
+	world_run(&w, 3000);
+	cr_assert_not(delivered(), "not updated");
 	roll_out();
 	cr_assert(delivered());
+}
+
+Test(ctl_volumes, without_a_pod_nothing_is_confirmed)
+{
+	install(VOLUMES);
+	join();
+	pod_gone(POD);
+	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 1);
+	world_run(&w, 5000);
+	cr_assert_not(delivered());
+	pod_of_now("trustee-2");
+	world_run(&w, 5000);
+	cr_assert(delivered());
+}
+
+static struct secret *any_value(const struct kobj *holder)
+{
+	return secret_new_copy(holder->name, strlen(holder->name));
+}
+
+Test(ctl_volumes, a_write_without_an_answer_may_have_been_done)
+{
+	static const char made[] = "{\"metadata\":{\"name\":\"" ID_B "\"},\"type\":\"Opaque\"}";
+	char path[RATS_RESOURCE_PATH_MAX];
+	const struct kobj *secret;
+
+	rats_resource_path(ID_B, path);
+	install(VOLUMES);
+	world_run(&w, 20000);
+	world_kill(&w);
+	world_boot(&w, "c"); /* declared and revoked by hand */
+	fake_api_put(w.api, &kobj_secret, NS, made);
+	world_run(&w, 20000);
+	fake_transport_forget(w.life->f);
+	secret = k8s_cache_find(w.life->cache[W_SECRETS], ID_B);
+	kbs_sync_declare(w.life->sync, KBS_RESOURCE, path, secret, any_value);
+	fake_api_hold_watches(w.api, true);
+	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 2); /* it is read, then written */
+	world_run(&w, 1100);
+	cr_assert(mounts(ID_B));
+	cr_assert_eq(writes_of_deployments(), 1);
+	kbs_sync_revoke(w.life->sync, KBS_RESOURCE, path);
+	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	world_run(&w, 300);
+	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 0);
+	fake_api_hold_watches(w.api, false);
+	world_run(&w, 30000);
+	cr_assert_not(mounts(ID_B));
+	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	roll_out();
+	cr_assert_eq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+}
+
+Test(ctl_volumes, what_is_taken_back_before_it_was_written_is_never_written)
+{
+	install(VOLUMES);
+	world_run(&w, 20000);
+	fake_transport_forget(w.life->f);
+	fake_transport_latency(w.life->f, 400);
+	world_machine(&w, "b", ID_B, "listener");
+	while (!fake_transport_count(w.life->f, "get", "deployments"))
+		world_run(&w, 50);
+	fake_api_delete(w.api, &kobj_machine, NS, "b");
+	for (unsigned i = 0; i < 100; i++) {
+		world_run(&w, 100);
+		cr_assert_not(mounts(ID_B));
+	}
+	cr_assert_null(world_get(&w, &kobj_machine, "b"));
+	cr_assert_eq(writes_of_deployments(), 0);
 }
 
 Test(ctl_volumes, a_hundred_nodes_cost_a_handful_of_restarts)
@@ -269,25 +348,28 @@ Test(ctl_volumes, what_goes_is_unmounted_at_once_and_let_go_when_the_pod_is_gone
 {
 	install(VOLUMES);
 	join();
-	roll_out();
-	cr_assert(delivered());
-	world_machine(&w, "b", ID_B, "listener"); /* a restart is due in less than ten seconds */
+	world_machine(&w, "b", ID_B, "listener");
 	world_run(&w, 15000);
 	roll_out();
-	machines(1, 1);
-	world_run(&w, 1500);
+	cr_assert(delivered());
 	fake_transport_forget(w.life->f);
 	fake_api_delete(w.api, &kobj_machine, NS, "a");
-	world_run(&w, 2500);
+	world_run(&w, 500);
 	cr_assert_not(mounts(ID_A));
 	cr_assert_not(mounts_ak("key"));
 	cr_assert(mounts(ID_B));
+	fake_api_delete(w.api, &kobj_machine, NS, "b"); /* soon after a restart, and yet */
+	world_run(&w, 2000);
+	cr_assert_not(mounts(ID_B));
+	cr_assert_eq(writes_of_deployments(), 2);
 	world_run(&w, 60000);
 	cr_assert(world_get(&w, &kobj_machine, "a"), "the old Pod may still serve it");
 	cr_assert(world_get(&w, &kobj_secret, ID_A));
+	cr_assert(world_get(&w, &kobj_secret, "key"), "... and trust its key");
 	roll_out();
 	world_run(&w, 3000);
 	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	cr_assert_null(world_get(&w, &kobj_machine, "b"));
 }
 
 Test(ctl_volumes, a_hundred_that_go_are_a_handful_of_restarts)
@@ -379,20 +461,61 @@ Test(ctl_volumes, another_content_of_the_same_file_is_a_restart)
 	cr_assert(render_volumes_read(deployment(), &l));
 	contents = xstrdup(l.contents);
 	root = xstrdup(world_str(&w, &kobj_secret, ID_A, "data/root"));
-	/* The Machine is forced away and comes back with another key. */
+	/* While nobody looks the Machine is forced away and comes back; it gets another key. */
+	world_kill(&w);
 	fake_api_merge(w.api, &kobj_machine, NS, "a", "{\"metadata\":{\"finalizers\":null}}");
 	fake_api_delete(w.api, &kobj_machine, NS, "a");
 	fake_api_collect(w.api);
+	world_boot(&w, "m");
 	world_machine(&w, "a2", ID_A, "listener");
-	world_run(&w, 20000);
-	cr_assert(mounts(ID_A));
+	world_run(&w, 5000);
 	cr_assert_str_neq(world_str(&w, &kobj_secret, ID_A, "data/root"), root);
+	ctl_trustee_on(w.life->trustee);
+	ctl_cluster_on(w.life->cluster);
+	for (unsigned i = 0; i < 100; i++) {
+		world_run(&w, 200);
+		cr_assert_neq(far_key(&w, ID_A), KBS_FAR_PRESENT, "the old Pod has the old key");
+	}
+	cr_assert(mounts(ID_A));
 	render_volumes_list_fini(&l);
 	cr_assert(render_volumes_read(deployment(), &l));
 	cr_assert_str_neq(l.contents, contents);
-	cr_assert_neq(far_key(&w, ID_A), KBS_FAR_PRESENT, "the old Pod has the old key");
 	roll_out();
 	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_PRESENT);
+}
+
+Test(ctl_volumes, a_key_whose_secret_is_torn_away_is_not_gone_before_the_pod_is)
+{
+	char name[300];
+
+	install(VOLUMES);
+	join();
+	roll_out();
+	identity_of(test_pem[0], name);
+	fake_api_delete(w.api, &kobj_ak, NS, "key");
+	fake_api_merge(w.api, &kobj_secret, NS, "key", "{\"metadata\":{\"finalizers\":null}}");
+	fake_api_delete(w.api, &kobj_secret, NS, "key");
+	for (unsigned i = 0; i < 50; i++) {
+		world_run(&w, 200);
+		cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, name), "%u", i);
+		cr_assert_neq(kbs_sync_far(w.life->sync, KBS_REFVALUE, name), KBS_FAR_ABSENT);
+	}
+	cr_assert_not(mounts_ak("key"));
+	roll_out();
+	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_REFVALUE, name), KBS_FAR_PENDING);
+}
+
+Test(ctl_volumes, a_secret_that_is_restored_is_no_restart)
+{
+	install(VOLUMES);
+	join();
+	roll_out();
+	fake_transport_forget(w.life->f);
+	fake_api_delete(w.api, &kobj_secret, NS, ID_A);
+	world_run(&w, 20000);
+	cr_assert(world_get(&w, &kobj_secret, ID_A));
+	cr_assert_eq(writes_of_deployments(), 0);
+	cr_assert(delivered());
 }
 
 Test(ctl_volumes, the_deployment_is_repaired)
@@ -492,6 +615,37 @@ Test(ctl_volumes, when_it_is_full_what_goes_still_goes)
 	roll_out();
 	world_run(&w, 3000);
 	cr_assert_null(world_get(&w, &kobj_machine, "m-7"));
+}
+
+Test(ctl_volumes, a_spec_that_takes_the_last_room_stops_at_what_is_there)
+{
+	static char longer[4096];
+	cleanup_free char *spec = NULL;
+
+	w.arm = little_room;
+	install(VOLUMES);
+	machines(0, TOO_MANY);
+	world_run(&w, 60000);
+	roll_out();
+	cr_assert_str_eq(synced(), "Refused");
+	fake_transport_forget(w.life->f);
+	w.life->env.images_ref.trustee = "small";
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"trusteeKbsPort\":8081}}");
+	world_run(&w, 20000);
+	cr_assert_eq(n_mounted(), TOO_MANY, "there is room again");
+	cr_assert_str_neq(synced(), "Refused");
+	little_room();
+	memset(longer, 'y', sizeof(longer) - 1);
+	spec = xasprintf("{\"spec\":{\"trusteeSecret\":\"%.200s\"}}", longer);
+	fake_transport_forget(w.life->f);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", spec);
+	world_run(&w, 20000);
+	cr_assert_str_eq(synced(), "Refused");
+	cr_assert_eq(writes_of_deployments(), 0);
+	cr_assert_eq(n_mounted(), TOO_MANY);
+	fake_api_delete(w.api, &kobj_deployment, NS, "trustee-deployment");
+	world_run(&w, 60000);
+	cr_assert_null(deployment(), "not one that is too large");
 }
 
 /* ---- switching */
