@@ -34,8 +34,10 @@ static void read_array(struct ctl_configmap *m, struct json_object *entry)
 	for (unsigned i = 0; text && i < RENDER_N_ARRAYS; i++) {
 		if (!str_eq(name, render_array_names[i]))
 			continue;
-		m->arrays |= 1u << i;
 		bytes_sha256(text, strlen(text), m->array_sha256[i]);
+		if (m->arrays & 1u << i) /* twice: who knows which one counts */
+			memset(m->array_sha256[i], 0, SHA256_LEN);
+		m->arrays |= 1u << i;
 	}
 }
 

@@ -23,7 +23,8 @@ struct ctl_configmap {
 	const char *file_sha256; /* of trustee-rv-data's file, hex; NULL: no text */
 	int64_t expires_s;       /* its first expiration; 0: none */
 	const char *names;       /* its CTL_RV_NAMES as it stands there; NULL: none */
-	/* The file's arrays, as text: SHA-256, and bit i set when there is one. */
+	/* The file's arrays, as text: SHA-256 (zeros for one that is there twice), and bit i set
+	 * when there is one. */
 	uint8_t array_sha256[RENDER_N_ARRAYS][SHA256_LEN];
 	unsigned arrays;
 };
