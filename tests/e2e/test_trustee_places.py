@@ -125,6 +125,26 @@ def test_server_taken_out_of_spec_holds_nothing_back(cp, ns, two):
     synced(cp, ns)
 
 
+def test_cluster_that_is_gone_is_waited_for_by_the_further_server_only(cp, ns, two):
+    """Its own Trustee went with it, and what that held."""
+    op, own, far = two
+    node = delivered(cp, ns, op, own, far)
+    own.proxy.refuse()
+    far.proxy.refuse()
+    spine.delete(cp, ns, "tec", "tec")
+    spine.delete(cp, ns, "mach", node.machine)
+    cp.wait_for(lambda: not spine.read(cp, ns, "deployments", "trustee-deployment"), 60,
+                "the garbage collector's end of Trustee")
+    settled(cp, ns)
+    message = spine.condition(waits(cp, ns, node, far.address), "Delivered")["message"]
+    assert "trustee.example.org" not in message, message
+    assert far.holds(node)
+    far.proxy.listen()
+    ends(cp, ns, node, 40)
+    assert far.clean(node)
+    cp.wait_for(lambda: not memory(cp, ns), 30, "the end of what is remembered")
+
+
 def test_server_that_is_added_is_filled(cp, ns, start_operator, start_place):
     own = start_place()
     trustees.managed(cp, ns, own)
