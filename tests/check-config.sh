@@ -72,13 +72,29 @@ if [ $rc -ne 2 ] || ! grep -q -e --no-such-option "$work/err"; then
 	fault "an unknown option ends with $rc: $(cat "$work/err")"
 fi
 
-# The manual formats without a complaint.
+# tec-compute-pcrs: options of --help and its manual, and the same refusal.
+pcrs=${TEC_COMPUTE_PCRS:-$(dirname "$binary")/tec-compute-pcrs}
+pcrs_man=$tree/man/tec-compute-pcrs.1
+"$pcrs" --help >"$work/pcrs-help" 2>"$work/err" || fault "$pcrs --help: exit $? $(cat "$work/err")"
+sed -n 's/^  --\([a-z-]*\).*/\1/p' "$work/pcrs-help" | sort >"$work/in-help"
+sed -n 's/^\.It Fl -/-/p' "$pcrs_man" | grep -o -- '-[a-z-]\{2,\}' | sed 's/^-//' | sort >"$work/in-man"
+[ -s "$work/in-help" ] || fault "$pcrs --help names no option"
+differ "$work/in-help" "$work/in-man" "is in tec-compute-pcrs --help but not in $pcrs_man"
+differ "$work/in-man" "$work/in-help" "is in $pcrs_man but not in tec-compute-pcrs --help"
+checks=$((checks + 1))
+rc=0
+"$pcrs" all --no-such-option >/dev/null 2>"$work/err" || rc=$?
+if [ $rc -ne 2 ] || ! grep -q -e --no-such-option "$work/err"; then
+	fault "tec-compute-pcrs: an unknown option ends with $rc: $(cat "$work/err")"
+fi
+
+# The manuals format without a complaint.
 if command -v mandoc >/dev/null; then
 	checks=$((checks + 1))
-	mandoc -Tlint -W warning "$man" >"$work/lint" || { cat "$work/lint"; fault "$man: see above"; }
+	mandoc -Tlint -W warning "$man" "$pcrs_man" >"$work/lint" || { cat "$work/lint"; fault "$man: see above"; }
 elif command -v groff >/dev/null; then
 	checks=$((checks + 1))
-	groff -mandoc -ww -z -Tascii "$man" >"$work/lint" 2>&1 || echo "groff: exit $?" >>"$work/lint"
+	groff -mandoc -ww -z -Tascii "$man" "$pcrs_man" >"$work/lint" 2>&1 || echo "groff: exit $?" >>"$work/lint"
 	! [ -s "$work/lint" ] || { cat "$work/lint"; fault "$man: see above"; }
 fi
 

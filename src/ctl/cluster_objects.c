@@ -21,46 +21,57 @@
 #include "tec/pki/key.h"
 #include "tec/render/listener.h"
 
-static struct json_object *data(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *data(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_data(c, env->ns, &(struct render_trustee_inputs){0});
+	struct render_trustee_inputs in;
+
+	cluster_inputs(ctl, &in);
+	return c->delivery == MODEL_DELIVERY_VOLUMES
+		       ? render_trustee_data_volumes(c, ctl->env->ns, &in)
+		       : render_trustee_data(c, ctl->env->ns, &in);
 }
 
-static struct json_object *policies(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *policies(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_policies(c, env->ns);
+	return c->delivery == MODEL_DELIVERY_VOLUMES
+		       ? render_trustee_policies_volumes(c, ctl->env->ns)
+		       : render_trustee_policies(c, ctl->env->ns);
 }
 
-static struct json_object *rv_data(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *rv_data(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_rv_data(c, env->ns);
+	return render_rv_data(c, ctl->env->ns);
 }
 
-static struct json_object *image_pcrs(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *image_pcrs(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_image_pcrs(env->ns);
+	return render_image_pcrs(ctl->env->ns);
 }
 
-static struct json_object *kbs_service(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *kbs_service(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_service(c, env->ns);
+	return render_trustee_service(c, ctl->env->ns);
 }
 
-static struct json_object *deployment(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *deployment(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_deployment(
-		c, env->ns, &env->images_ref, &(struct render_trustee_inputs){0});
+	struct render_trustee_inputs in;
+
+	if (c->delivery == MODEL_DELIVERY_VOLUMES)
+		return cluster_volumes_render(ctl, c);
+	cluster_inputs(ctl, &in);
+	return render_trustee_deployment(c, ctl->env->ns, &ctl->env->images_ref, &in);
 }
 
 static struct json_object *register_service(
-	const struct ctl_env *env, const struct model_cluster *c)
+	const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_register_service(c, env->ns);
+	return render_register_service(c, ctl->env->ns);
 }
 
-static struct json_object *ak_service(const struct ctl_env *env, const struct model_cluster *c)
+static struct json_object *ak_service(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_ak_service(c, env->ns);
+	return render_ak_service(c, ctl->env->ns);
 }
 
 static struct secret *make_auth(
@@ -74,63 +85,59 @@ static struct secret *make_auth(
 	return render_auth_secret(c, env->ns, pem, strbuf_str(&public));
 }
 
-static struct secret *make_token(
-	const struct ctl_env *env, const struct model_cluster *c, struct err *err)
-{
-	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
-	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
-
-	if (pki_cert_self_signed(
-		    key, "trustee-token", clock_wall_s(), RENDER_TOKEN_LIFE_DAYS, &cert, err) < 0)
-		return NULL;
-	return render_token_secret(c, env->ns, "trustee-token", pem, strbuf_str(&cert));
-}
-
 /* In the order of installation: what the Deployment mounts comes before it. */
 const struct cluster_object cluster_objects[CLUSTER_N_OBJECTS] = {
-	{&kobj_configmap, "trustee-data", CLUSTER_OBJECT_APPLY, true, data, NULL, {NULL, NULL}},
-	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, policies, NULL,
+	{&kobj_configmap, CLUSTER_DATA, CLUSTER_OBJECT_APPLY, true, true, data, NULL, {NULL, NULL}},
+	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, true, policies, NULL,
 		{NULL, NULL}},
-	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, rv_data, NULL,
+	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, false, rv_data,
+		NULL, {NULL, NULL}},
+	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, false, image_pcrs, NULL,
 		{NULL, NULL}},
-	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, image_pcrs, NULL,
-		{NULL, NULL}},
-	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, NULL, make_auth,
+	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, false, NULL, make_auth,
 		{"private.key", "public.pub"}},
-	{&kobj_secret, "trustee-token", CLUSTER_OBJECT_SECRET, true, NULL, make_token,
-		{"key.pem", "cert.pem"}},
-	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, kbs_service, NULL, {NULL, NULL}},
-	{&kobj_deployment, "trustee-deployment", CLUSTER_OBJECT_APPLY, true, deployment, NULL,
+	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, false, kbs_service, NULL,
 		{NULL, NULL}},
-	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, register_service, NULL,
+	{&kobj_deployment, CLUSTER_DEPLOYMENT, CLUSTER_OBJECT_APPLY, true, true, deployment, NULL,
 		{NULL, NULL}},
-	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, ak_service, NULL,
+	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, false, register_service,
+		NULL, {NULL, NULL}},
+	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, false, ak_service,
+		NULL, {NULL, NULL}},
+	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, false, NULL, NULL,
 		{NULL, NULL}},
-	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
-		{NULL, NULL}},
-	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
-		{NULL, NULL}},
+	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, false, NULL,
+		NULL, {NULL, NULL}},
 };
 
 /* ---- what is known */
 
-static void forget(struct cluster_known *k)
+void cluster_known_fini(struct cluster_known *k)
 {
 	free(k->ok_rv);
 	free(k->drift_rv);
 	free(k->conflict_rv);
+	free(k->foreign_rv);
 	memset(k, 0, sizeof(*k));
 }
 
 void cluster_known_reset(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
-		forget(&c->known[i]);
+		cluster_known_fini(&c->known[i]);
+	if (!served || !str_eq(c->known_uid, served->obj.uid))
+		cluster_inputs_reset(c);
 	free(c->known_uid);
 	c->known_uid = xstrdup(served ? served->obj.uid : NULL);
 	c->known_generation = served ? served->obj.generation : 0;
 	c->problem[0] = '\0';
+}
+
+void cluster_known_forget(struct ctl_cluster *c, const struct kobj_gvk *gvk, const char *name)
+{
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
+		if (cluster_objects[i].gvk == gvk && str_eq(cluster_objects[i].name, name))
+			cluster_known_fini(&c->known[i]);
 }
 
 static struct k8s_cache *cache_of(const struct ctl_env *env, unsigned i)
@@ -148,12 +155,18 @@ const struct kobj *cluster_object_find(const struct ctl_env *env, unsigned i)
 	return k8s_cache_find(cache_of(env, i), cluster_objects[i].name);
 }
 
+static bool is_deployment(unsigned i)
+{
+	return str_eq(cluster_objects[i].name, CLUSTER_DEPLOYMENT);
+}
+
 static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_look *l, unsigned i)
 {
 	const struct cluster_object *t = &cluster_objects[i];
 	const struct kobj *o = cluster_object_find(c->env, i);
 	const struct ctl_plain *plain = t->gvk == &kobj_secret ? NULL : (const struct ctl_plain *)o;
 	const struct cluster_known *k = &c->known[i];
+	bool held = t->of_delivery && cluster_volumes_hold(c);
 
 	if (t->kind == CLUSTER_OBJECT_UNWANTED)
 		return plain && !o->deleting && !plain->render_hash &&
@@ -163,7 +176,8 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 	if (!o && k->must_read)
 		return CTL_CLUSTER_READ;
 	if (!o)
-		return t->kind == CLUSTER_OBJECT_SECRET        ? CTL_CLUSTER_MAKE_SECRET
+		return held                                    ? CTL_CLUSTER_NOTHING
+		       : t->kind == CLUSTER_OBJECT_SECRET      ? CTL_CLUSTER_MAKE_SECRET
 		       : t->kind == CLUSTER_OBJECT_CREATE_ONLY ? CTL_CLUSTER_CREATE
 							       : CTL_CLUSTER_APPLY;
 	if (o->deleting) {
@@ -178,24 +192,62 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 			l->conflict = t->name;
 		return CTL_CLUSTER_NOTHING;
 	}
-	return str_eq(k->drift_rv, o->rv) ? CTL_CLUSTER_APPLY : CTL_CLUSTER_READ;
+	if (str_eq(k->foreign_rv, o->rv))
+		return CTL_CLUSTER_DELETE;
+	return !str_eq(k->drift_rv, o->rv) ? CTL_CLUSTER_READ
+	       : held                      ? CTL_CLUSTER_NOTHING
+					   : CTL_CLUSTER_APPLY;
 }
 
+void cluster_want(struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number)
+{
+	if (d == CTL_CLUSTER_NOTHING || l->v.todo)
+		return;
+	l->v.todo = (int)d;
+	l->object = object;
+	l->number = number;
+}
+
+/*
+ * Is this not to be done to the Deployment? It is not written to mount somebody else's signer, and
+ * one that runs does not go before everything is there with which a new one starts.
+ */
+static bool held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_cluster_do d)
+{
+	const char *tls = l->c->trustee_secret;
+
+	if (d == CTL_CLUSTER_APPLY)
+		return !c->inputs.plan.n_use;
+	if (d != CTL_CLUSTER_DELETE)
+		return false;
+	if (tls && !ctl_secret(c->env, tls))
+		l->missing = tls;
+	return !c->inputs.plan.n_use || l->conflict || l->missing;
+}
+
+/*
+ * First what is rendered from is read, then a signer is made if there is none at all. A further
+ * signer has time: it comes behind everything that is missing or was changed.
+ */
 void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l)
 {
 	bool external = l->c->deploy == MODEL_DEPLOY_EXTERNAL;
+	bool planned = !external && cluster_look_inputs(c, l);
+	bool bare = planned && !c->inputs.plan.n_use;
 
+	if (bare)
+		cluster_look_plan(c, l);
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++) {
 		enum ctl_cluster_do d;
 
 		if (external && cluster_objects[i].of_trustee)
 			continue;
 		d = look_object(c, l, i);
-		if (d != CTL_CLUSTER_NOTHING && !l->v.todo) {
-			l->v.todo = (int)d;
-			l->object = i;
-		}
+		if (!is_deployment(i) || !held(c, l, d))
+			cluster_want(l, d, i, 0);
 	}
+	if (planned && !bare)
+		cluster_look_plan(c, l);
 }
 
 /* ---- acts */
@@ -205,7 +257,7 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 {
 	const struct ctl_env *env = c->env;
 	const struct cluster_object *t = &cluster_objects[l->object];
-	cleanup_json struct json_object *o = t->render ? t->render(env, l->c) : NULL;
+	cleanup_json struct json_object *o = t->render ? t->render(c, l->c) : NULL;
 	cleanup_secret struct secret *text = NULL;
 
 	switch (d) {
@@ -214,6 +266,12 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 	case CTL_CLUSTER_CREATE:
 		return k8s_call_create(env->api, &c->acts.ops, t->gvk, env->ns, o, 0, done, a);
 	case CTL_CLUSTER_APPLY:
+		if (!o) { /* it grew over the limit by something else than Machines */
+			err_set(err, ERR_INVALID, "%s would be too large", t->name);
+			return NULL;
+		}
+		if (is_deployment(l->object))
+			cluster_volumes_writes(c, l->c);
 		return k8s_call_apply(env->api, &c->acts.ops, t->gvk, env->ns, o, done, a);
 	case CTL_CLUSTER_MAKE_SECRET:
 		text = t->make(env, l->c, err);
@@ -228,9 +286,7 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 	}
 }
 
-/* A Secret that was there before: type, members and owner as we would have made them. */
-static bool secret_fits(
-	const struct cluster_object *t, struct json_object *o, const char *cluster_uid)
+bool cluster_secret_fits(struct json_object *o, const char *cluster_uid, const char *const data[2])
 {
 	struct json_object *d = json_get_obj(o, "data");
 
@@ -240,7 +296,7 @@ static bool secret_fits(
 	for (int i = 0; i < 2; i++) {
 		struct json_object *v = NULL;
 
-		if (!json_object_object_get_ex(d, t->data[i], &v) ||
+		if (!json_object_object_get_ex(d, data[i], &v) ||
 			!json_object_is_type(v, json_type_string) ||
 			json_object_get_string_len(v) == 0)
 			return false;
@@ -248,10 +304,18 @@ static bool secret_fits(
 	return true;
 }
 
-static void set_rv(char **slot, struct json_object *o)
+void cluster_set_rv(char **slot, struct json_object *o)
 {
 	free(*slot);
 	*slot = xstrdup(json_get_str(o, "metadata/resourceVersion"));
+}
+
+/* Does what is rendered differ in what a certificate or a signer leaves in the Pod template? Then
+ * it is written because they changed, not because somebody changed it. */
+static bool follows(struct json_object *want, struct json_object *have)
+{
+	return !str_eq(render_trustee_tls_hash(want), render_trustee_tls_hash(have)) ||
+	       !str_eq(render_trustee_token_hash(want), render_trustee_token_hash(have));
 }
 
 /* Is what was read what we would render? */
@@ -261,28 +325,127 @@ static void judge(
 	const struct cluster_object *t = &cluster_objects[i];
 	struct cluster_known *k = &c->known[i];
 	cleanup_json struct json_object *want = NULL;
+	bool fits;
 
 	if (t->kind == CLUSTER_OBJECT_SECRET) {
-		set_rv(secret_fits(t, o, cluster->uid) ? &k->ok_rv : &k->conflict_rv, o);
+		fits = cluster_secret_fits(o, cluster->uid, t->data);
+		cluster_set_rv(fits ? &k->ok_rv : &k->conflict_rv, o);
 		return;
 	}
-	want = t->render(c->env, model_cluster(cluster));
-	set_rv(kobj_subset(want, o) ? &k->ok_rv : &k->drift_rv, o);
+	if (is_deployment(i))
+		cluster_inputs_saw_deployment(c, o); /* before anything is rendered from it */
+	if (is_deployment(i) && render_trustee_deployment_is_foreign(o)) {
+		/* Ours is deleted and made anew; nobody's is neither deleted nor applied over. */
+		fits = str_eq(kobj_owner_controller(o), cluster->uid);
+		cluster_set_rv(fits ? &k->foreign_rv : &k->conflict_rv, o);
+		return;
+	}
+	if (is_deployment(i))
+		cluster_volumes_saw(c, model_cluster(cluster), o);
+	want = t->render(c, model_cluster(cluster));
+	/* Nothing to compare with: it holds, and waits for something else to change. */
+	fits = !want || kobj_subset(want, o);
+	if (fits && is_deployment(i))
+		c->volumes.announced = false;
+	cluster_set_rv(fits ? &k->ok_rv : &k->drift_rv, o);
+	if (is_deployment(i))
+		c->inputs.moved = !fits && (c->inputs.moved || follows(want, o));
 }
 
-static void told_repaired(
-	struct ctl_cluster *c, const struct kobj *cluster, const struct cluster_object *t)
-{
-	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
+/* ---- what people are told */
 
-	if (model_cluster(cluster)->cond[CLUSTER_INSTALLED].status != KOBJ_COND_TRUE) {
+static bool is_installed(const struct kobj *cluster)
+{
+	return model_cluster(cluster)->cond[CLUSTER_INSTALLED].status == KOBJ_COND_TRUE;
+}
+
+void cluster_told_repaired(struct ctl_cluster *c, const struct kobj *cluster,
+	const struct kobj_gvk *gvk, const char *name)
+{
+	struct log_ctx lc = {gvk->kind, c->env->ns, name, NULL};
+
+	if (!is_installed(cluster)) {
 		log_info(&lc, "installed", NULL);
 		return;
 	}
 	log_warn(&lc, "repaired, it was changed or deleted", NULL);
 	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "Repaired",
 		"Repair", "%s %s had been changed or deleted and is as it should be again.",
-		t->gvk->kind, t->name);
+		gvk->kind, name);
+}
+
+/* Written because what it is rendered from changed. */
+static void told_moved(struct ctl_cluster *c, const struct kobj *cluster, unsigned i)
+{
+	struct log_ctx lc = {
+		cluster_objects[i].gvk->kind, c->env->ns, cluster_objects[i].name, NULL};
+
+	log_info(&lc, "follows a certificate or token signer", NULL);
+	if (is_deployment(i))
+		k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL,
+			"Restarted", "Restart",
+			"Trustee is restarted once, as its certificate or token signer is another one.");
+}
+
+/*
+ * The gap: Trustee serves no key from when the old Pod is told to end until the new one is ready
+ * and filled, as every restart of Trustee has it; nodes that boot just then try again. It is as
+ * short as one Pod can make it, since all that the new one mounts was put in place before (the
+ * order of the table). No key is touched: they lie in the Machines' Secrets, and the new Trustee is
+ * filled from there. Two Trustees at once would be no help: both would be behind the one Service,
+ * and the new one is empty at first.
+ */
+static void told_taken_over(struct ctl_cluster *c, const struct kobj *cluster)
+{
+	struct log_ctx lc = {"Deployment", c->env->ns, CLUSTER_DEPLOYMENT, NULL};
+
+	log_info(&lc, "deleted, it was another operator's of this cluster", NULL);
+	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "TakenOver",
+		"TakeOver",
+		"Deployment " CLUSTER_DEPLOYMENT
+		" had the form of another operator and is made anew. Keys stay as they are; Trustee serves them again when "
+		"its new Pod is ready.");
+}
+
+/* ---- answers */
+
+bool cluster_object_failed(struct ctl_cluster *c, struct cluster_known *k,
+	const struct kobj_gvk *gvk, const char *name, enum ctl_cluster_do d, const struct err *err,
+	const struct k8s_result *r)
+{
+	bool gone = err->kind == ERR_NOT_FOUND;
+
+	k->must_read = (r && r->already_exists) || (k->must_read && !gone);
+	if ((r && r->already_exists) ||
+		(gone && (d == CTL_CLUSTER_READ || d == CTL_CLUSTER_DELETE)))
+		return true;
+	/* What time does not heal is told. */
+	if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
+		snprintf(c->problem, sizeof(c->problem), "%s %s cannot be %s: %s", gvk->kind, name,
+			d == CTL_CLUSTER_READ ? "read" : "written", err->text);
+	return false;
+}
+
+static void told(
+	struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d, unsigned i)
+{
+	const struct cluster_object *t = &cluster_objects[i];
+	bool announced = d == CTL_CLUSTER_APPLY && is_deployment(i) && c->volumes.announced;
+
+	if (announced)
+		c->volumes.announced = false;
+	if (d == CTL_CLUSTER_DELETE && is_deployment(i))
+		told_taken_over(c, cluster);
+	else if (d == CTL_CLUSTER_DELETE || d == CTL_CLUSTER_READ)
+		return;
+	else if (is_installed(cluster) && c->inputs.moved &&
+		 (is_deployment(i) || str_eq(t->name, CLUSTER_DATA)))
+		told_moved(c, cluster, i);
+	else if (announced && is_installed(cluster))
+		log_info(NULL, "Trustee restarts with other files", "machine=%zu ak=%zu",
+			c->volumes.wanted.n_machines, c->volumes.wanted.n_aks);
+	else
+		cluster_told_repaired(c, cluster, t->gvk, t->name);
 }
 
 /* The cluster the act was for may have been replaced meanwhile: then what is known was reset, and
@@ -293,29 +456,24 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 	const struct cluster_object *t = &cluster_objects[i];
 	struct cluster_known *k = &c->known[i];
 	bool ours = cluster && str_eq(cluster->uid, c->known_uid);
-	bool gone = err->kind == ERR_NOT_FOUND;
 
-	if (err_is_set(err)) {
-		k->must_read = (r && r->already_exists) || (k->must_read && !gone);
-		if ((r && r->already_exists) ||
-			(gone && (d == CTL_CLUSTER_READ || d == CTL_CLUSTER_DELETE)))
-			return true;
-		/* What time does not heal is told. */
-		if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
-			snprintf(c->problem, sizeof(c->problem), "%s %s cannot be written: %s",
-				t->gvk->kind, t->name, err->text);
-		return false;
-	}
+	if (err_is_set(err))
+		return cluster_object_failed(c, k, t->gvk, t->name, d, err, r);
 	c->problem[0] = '\0';
 	k->must_read = false;
+	if (ours)
+		told(c, cluster, d, i);
 	if (d == CTL_CLUSTER_DELETE)
 		return true;
 	if (ours && d == CTL_CLUSTER_READ && t->kind != CLUSTER_OBJECT_CREATE_ONLY)
 		judge(c, cluster, i, r->object);
 	else if (ours)
-		set_rv(&k->ok_rv, r->object);
-	if (ours && d != CTL_CLUSTER_READ)
-		told_repaired(c, cluster, t);
+		cluster_set_rv(&k->ok_rv, r->object);
+	if (ours && d == CTL_CLUSTER_APPLY && is_deployment(i)) {
+		c->inputs.moved = false;
+		cluster_inputs_saw_deployment(c, r->object);
+		cluster_volumes_saw(c, model_cluster(cluster), r->object);
+	}
 	ctl_take_answer(cache_of(c->env, i),
 		t->gvk == &kobj_secret      ? model_secret_extract
 		: t->gvk == &kobj_configmap ? ctl_configmap_extract

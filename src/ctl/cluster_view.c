@@ -44,11 +44,17 @@ static void note_secret(
 }
 
 /* What a person should know although everything is in place. */
-static void notes(const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
+static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf unused = STRBUF_INIT;
+	const struct ctl_env *env = ctl->env;
 
 	note_secret(env, out, "trusteeSecret", c->trustee_secret);
+	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
+		ctl_secret(env, c->trustee_secret))
+		strbuf_addf(out,
+			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps what it has.",
+			c->trustee_secret);
 	note_secret(env, out, "registerServerSecret", c->register_secret);
 	note_secret(env, out, "attestationKeyRegisterSecret", c->ak_secret);
 	for (unsigned i = 0; i < c->n_servers; i++)
@@ -88,6 +94,11 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 			"%s exists and belongs to somebody else (another owner or another content). It is not touched. Delete it, "
 			"and it is made as it should be.",
 			l->conflict);
+	} else if (!c->problem[0] && l->missing) {
+		r = CLUSTER_INSTALLING;
+		strbuf_addf(&text,
+			"Secret %s (trusteeSecret) does not exist. Trustee is another operator's and goes on until it does.",
+			l->missing);
 	} else if (c->problem[0] || l->waits || l->v.todo) {
 		r = CLUSTER_INSTALLING;
 		if (c->problem[0])
@@ -100,7 +111,7 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 	} else {
 		r = CLUSTER_INSTALLATION_COMPLETED;
 		strbuf_adds(&text, "Everything is in place.");
-		notes(c->env, l->c, &text);
+		notes(c, l->c, &text);
 	}
 	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
 }
@@ -131,6 +142,12 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 		revoking);
 }
 
+void cluster_recheck(struct cluster_look *l, uint64_t ms)
+{
+	if (!l->recheck_ms || ms < l->recheck_ms)
+		l->recheck_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
 /* Status that may be written now. Sets recheck_ms when only a count differs and it is too early. */
 static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
 {
@@ -150,7 +167,7 @@ static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
 	if (have[t].status != l->want[t].status || !str_eq(have[t].reason, l->want[t].reason) ||
 		have[t].observed_generation != generation || now >= due)
 		return false;
-	l->recheck_ms = (uint32_t)(due - now);
+	cluster_recheck(l, due - now);
 	return true;
 }
 

@@ -252,7 +252,7 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 		push_fail(p, err);
 		return;
 	}
-	p->backoff_ms = 0;
+	/* Not the end of a backoff: a far side that answers may still take no write. */
 	if (!err_is_set(err))
 		o = json_parse(json, len, &json_limits_object, &bad);
 	if (o) {

@@ -120,7 +120,8 @@ static void on_values(void *arg, const struct err *err)
 		return;
 	}
 	if (!err_is_set(err)) {
-		p->backoff_ms = 0;
+		if (f->n) /* a message with the sentinel alone brings nothing forward */
+			p->backoff_ms = 0;
 		p->sent = false;
 		p->clean = f->clean;
 		p->far_sum = f->sum;
@@ -424,6 +425,7 @@ static void at_rest(struct kbs_push *p)
 	if (!timer_is_set(&p->probe))
 		timer_set(&p->probe, p->conf.probe_ms);
 	if (sentinel_is_right(p)) {
+		p->backoff_ms = 0;
 		timer_cancel(&p->sentinel);
 		p->sentinel_due = false;
 	} else if (p->sentinel_due) {

@@ -267,6 +267,15 @@ void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort
 									  : KBS_SEEN_OTHER);
 }
 
+void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name)
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	int t = find(s, target);
+
+	if (e && t >= 0)
+		kbs_set_seen(s, e, (unsigned)t, KBS_SEEN_UNKNOWN);
+}
+
 void kbs_sync_target_says(
 	struct kbs_sync *s, const char *name, enum kbs_target_state state, const char *why)
 {

@@ -13,71 +13,76 @@
 
 #include "tec/base/mem.h"
 
-#define STEP ((size_t)1 << 20) /* progress is told every MiB */
-
 /* ---- the digest */
 
 struct digesting {
 	const struct pe *pe;
 	struct bytes_sha256_run *run;
-	size_t trailing; /* bytes from here on are hashed at the end, again if there are gaps */
-	authenticode_progress_fn progress;
+	authenticode_source_fn source;
 	void *arg;
+	struct err *err;
 };
 
-static void hash_range(struct digesting *d, size_t from, size_t to)
+static int hash_range(struct digesting *d, size_t from, size_t to)
 {
 	while (from < to) {
-		size_t n = to - from < STEP ? to - from : STEP;
+		size_t n = to - from < AUTHENTICODE_STEP ? to - from : AUTHENTICODE_STEP;
+		const uint8_t *p =
+			d->source ? d->source(d->arg, from, n, d->err) : d->pe->data + from;
 
-		bytes_sha256_add(d->run, d->pe->data + from, n);
+		if (!p)
+			return -1;
+		bytes_sha256_add(d->run, p, n);
 		from += n;
-		if (d->progress)
-			d->progress(d->arg, from < d->trailing ? from : d->trailing);
 	}
+	return 0;
 }
 
 /* Headers without the checksum and the certificate table's directory entry: a signer writes both.
  */
-static void hash_headers(struct digesting *d)
+static int hash_headers(struct digesting *d)
 {
 	const struct pe *pe = d->pe;
 	size_t after_checksum = (size_t)pe->checksum_off + 4;
 
-	hash_range(d, 0, pe->checksum_off);
-	if (pe->cert_entry_off == 0) {
-		hash_range(d, after_checksum, pe->headers_size);
-		return;
-	}
-	hash_range(d, after_checksum, pe->cert_entry_off);
-	hash_range(d, (size_t)pe->cert_entry_off + 8, pe->headers_size);
+	if (hash_range(d, 0, pe->checksum_off) < 0)
+		return -1;
+	if (pe->cert_entry_off == 0)
+		return hash_range(d, after_checksum, pe->headers_size);
+	if (hash_range(d, after_checksum, pe->cert_entry_off) < 0)
+		return -1;
+	return hash_range(d, (size_t)pe->cert_entry_off + 8, pe->headers_size);
 }
 
-int authenticode_digest(const struct pe *pe, authenticode_progress_fn progress, void *arg,
+static int hash_sections(struct digesting *d)
+{
+	for (unsigned i = 0; i < d->pe->n_filed; i++) {
+		const struct pe_section *s = &d->pe->section[d->pe->filed[i]];
+
+		if (hash_range(d, s->raw_off, (size_t)s->raw_off + s->raw_size) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int authenticode_digest(const struct pe *pe, authenticode_source_fn source, void *arg,
 	struct authenticode_digests *out, struct err *err)
 {
 	static const uint8_t zeros[8];
 	cleanup_sha256 struct bytes_sha256_run run = {NULL}, padded = {NULL};
-	struct digesting d = {pe, &run, pe->headers_size, progress, arg};
-	size_t end = pe->len - pe->cert_len, counted;
+	struct digesting d = {pe, &run, source, arg, err};
+	size_t end = pe->len - pe->cert_len, counted = pe->headers_size;
 
 	for (unsigned i = 0; i < pe->n_filed; i++)
-		d.trailing += pe->section[pe->filed[i]].raw_size;
-	counted = d.trailing;
+		counted += pe->section[pe->filed[i]].raw_size;
 	/* Sections lie apart, so this cannot be: pe was not made by pe_parse. */
 	if (counted > end)
 		return err_set(err, ERR_BUG, "PE sections are larger than their file");
 
 	bytes_sha256_init(&run);
-	hash_headers(&d);
-	for (unsigned i = 0; i < pe->n_filed; i++) {
-		const struct pe_section *s = &pe->section[pe->filed[i]];
-
-		hash_range(&d, s->raw_off, (size_t)s->raw_off + s->raw_size);
-	}
 	/* Loaders go on from the sum of what they hashed, even where sections leave gaps. */
-	d.trailing = end;
-	hash_range(&d, counted, end);
+	if (hash_headers(&d) < 0 || hash_sections(&d) < 0 || hash_range(&d, counted, end) < 0)
+		return -1;
 	bytes_sha256_copy(&padded, &run);
 	if (pe->cert_len == 0)
 		bytes_sha256_add(&padded, zeros, (8 - pe->len % 8) % 8);
@@ -86,12 +91,12 @@ int authenticode_digest(const struct pe *pe, authenticode_progress_fn progress, 
 	return 0;
 }
 
-int authenticode_sha256(const struct pe *pe, authenticode_progress_fn progress, void *arg,
+int authenticode_sha256(const struct pe *pe, authenticode_source_fn source, void *arg,
 	uint8_t out[SHA256_LEN], struct err *err)
 {
 	struct authenticode_digests both;
 
-	if (authenticode_digest(pe, progress, arg, &both, err) < 0)
+	if (authenticode_digest(pe, source, arg, &both, err) < 0)
 		return -1;
 	memcpy(out, both.as_measured, SHA256_LEN);
 	return 0;

@@ -132,7 +132,7 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 {
 	uint64_t table = pcr_le32(pe->data + h->coff + 12);
 	uint32_t at, size;
-	const uint8_t *text;
+	size_t room, n;
 
 	if (table == 0 || !long_name_offset(name, &at)) {
 		set_name(s, name, strnlen((const char *)name, 8));
@@ -144,11 +144,15 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 	size = pcr_le32(pe->data + table);
 	if (size > pe->len - table)
 		return err_set(err, ERR_INVALID, "PE string table reaches behind the file");
-	text = pe->data + table + at;
-	if (at < 4 || at >= size || !memchr(text, '\0', size - at))
+	/* No further than what is kept: 96 names into one endless string would cost seconds. */
+	room = at < 4 || at >= size ? 0 : size - at;
+	if (room > sizeof(s->name))
+		room = sizeof(s->name);
+	n = room == 0 ? 0 : strnlen((const char *)pe->data + table + at, room);
+	if (n == room && room < sizeof(s->name))
 		return err_set(
 			err, ERR_INVALID, "PE section name /%u is outside the string table", at);
-	set_name(s, text, strnlen((const char *)text, size - at));
+	set_name(s, pe->data + table + at, n);
 	return 0;
 }
 

@@ -29,6 +29,11 @@ unsigned render_token_number(const char *name)
 	return *name != '0' && str_to_u64(name, NUMBER_MAX, &n) == 0 && n > 1 ? (unsigned)n : 0;
 }
 
+void render_token_name(unsigned number, char out[RENDER_TOKEN_NAME_SIZE])
+{
+	snprintf(out, RENDER_TOKEN_NAME_SIZE, number > 1 ? FIRST "-%u" : FIRST, number);
+}
+
 /* NULL is older than any. */
 static bool newer(const struct render_token_signer *a, const struct render_token_signer *b)
 {
@@ -125,7 +130,7 @@ void render_token_plan(int64_t now_s, const struct render_token_signer *signers,
 	if ((!newest || newest->not_after_s - now_s <= RENDER_TOKEN_RENEW_S) &&
 		ours < RENDER_TOKEN_SIGNERS_MAX && number < NUMBER_MAX) {
 		out->what = RENDER_TOKEN_MAKE;
-		snprintf(out->name, sizeof(out->name), number ? FIRST "-%u" : FIRST, number + 1);
+		render_token_name(number + 1, out->name);
 	}
 	if (!signer)
 		return;

@@ -313,6 +313,12 @@ Test(ctl_cluster, missing_tls_secrets_are_told_and_untold)
 	fake_api_put(w.api, &kobj_secret, NS,
 		"{\"metadata\":{\"name\":\"my-tls\"},\"type\":\"kubernetes.io/tls\"}");
 	world_run(&w, 5000);
+	cr_assert_null(strstr(message("tec", "Installed"), "does not exist"));
+	cr_assert(strstr(message("tec", "Installed"),
+		"Secret my-tls (trusteeSecret) has no tls.crt and tls.key"));
+	fake_api_merge(w.api, &kobj_secret, NS, "my-tls",
+		"{\"data\":{\"tls.crt\":\"QQ==\",\"tls.key\":\"Qg==\"}}");
+	world_run(&w, 5000);
 	cr_assert_null(strstr(message("tec", "Installed"), "my-tls"));
 }
 

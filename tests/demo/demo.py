@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The main job, shown on a real Kubernetes API server: a node asks for its configuration, registers the attestation key of
-its TPM, is approved, and is removed again. Nothing is mocked but the node itself and the Pods: there is no kubelet, so the
-operator runs as a process of this machine, with its own ServiceAccount's token.
+its TPM, is approved, its disk key and identity reach a key broker, and both are taken back when it is removed. Nothing is
+mocked but the node itself and the Pods: there is no kubelet, so the operator and the broker run as processes of this machine,
+the operator with its own ServiceAccount's token. The broker is the one of the tests, with the admin API of Trustee.
 
 Started by ./bootstrap demo. --keep leaves everything running until Ctrl-C. Key material is never printed.
 """
 
 import argparse
+import base64
 import hashlib
 import http.client
 import json
@@ -22,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 
 import softtpm  # noqa: E402
+from kbs import TestKbs, kbs_binary  # noqa: E402
 from controlplane import TOP, ControlPlane, Unavailable, find_binaries, wait_for  # noqa: E402
 from proc import tail  # noqa: E402
 from tecproc import Operator, operator_binary  # noqa: E402
@@ -82,7 +85,7 @@ class Demo:
         self.cp = cp
         self.tpm = tpm
         self.out = Narrator()
-        self.operator = None
+        self.operator = self.broker = None
         self.machine = None
         self.ak = None
 
@@ -136,7 +139,9 @@ class Demo:
     def start_operator(self):
         out = self.out
         kubeconfig = self.cp.service_account_kubeconfig(NS, "tec-operator")
-        self.operator = Operator(kubeconfig, NS, self.cp.dir)
+        self.admin_key = os.path.join(self.cp.dir, "trustee-auth.pub")
+        self.broker = TestKbs(self.cp.dir, public=self.admin_key)
+        self.operator = Operator(kubeconfig, NS, self.cp.dir, ["--kbs-url", self.broker.url])
 
         out.step("An administrator describes the cluster")
         manifest = CLUSTER.format(register_ak=f"127.0.0.1:{self.operator.register_ak_port}")
@@ -153,6 +158,31 @@ class Demo:
                   "installed TrustedExecutionCluster")
         out.say("It is ready, and has made what the key broker Trustee needs:")
         self.kubectl("get", "deployments,services,configmaps,secrets", "-o", "name")
+
+    def start_broker(self):
+        out = self.out
+        out.step("Trustee's place is taken by a key broker of this machine, as no Pod can run here")
+        secret = self.cp.get(f"/api/v1/namespaces/{NS}/secrets/trustee-auth")
+        with open(self.admin_key, "wb") as f:
+            f.write(base64.b64decode(secret["data"]["public.pub"]))
+        self.broker.start()
+        out.say(f"It listens at {self.broker.url} and takes orders from who has the private half of Secret trustee-auth.")
+        self.wait(lambda: self.synced("Synced"), "operator that has filled the broker")
+        self.show_synced()
+
+    def synced(self, reason):
+        return condition(self.get("tec", "demo"), "TrusteeSynced")["reason"] == reason
+
+    def show_synced(self):
+        c = condition(self.get("tec", "demo"), "TrusteeSynced")
+        self.out.show(f"TrusteeSynced={c['status']} ({c['reason']})\n{c['message']}")
+
+    def show_broker(self):
+        held = self.broker.dump()
+        values = sorted(n for n, e in held["reference_values"].items() if e["value"] is not None)
+        self.out.show("\n".join(["resources:", *(f"  {path}" for path in sorted(held["resources"])),
+                                "reference values:", *(f"  {name}" for name in values)]))
+        return held
 
     def fetch_ignition(self):
         out = self.out
@@ -205,8 +235,17 @@ class Demo:
                   "Machine with an attestation key")
         secret = f"/api/v1/namespaces/{NS}/secrets/{self.ak}"
         self.wait(lambda: self.cp.get(secret), "Secret of the AttestationKey")
+        self.wait(lambda: condition(self.get("mach", self.machine), "Ready")["status"] == "True",
+                  "Machine whose key the broker has confirmed")
         self.kubectl("get", "tec,mach,ak,ai")
-        out.say("READY is False because Trustee must confirm both keys, and this version does not connect to it yet.")
+
+        out.step("The broker has what it needs to hand the disk key to this node, and to no other")
+        held = self.show_broker()
+        path = f"default/{self.machine.removeprefix('machine-')}/root"
+        secret = self.cp.get(f"/api/v1/namespaces/{NS}/secrets/{path.split('/')[1]}")
+        if held["resources"].get(path) != secret["data"]["root"]:
+            raise Problem("the broker does not hold the Machine's key", "report this")
+        out.say(f"{path} is the key in the Machine's Secret, byte for byte. ak.* is the identity of the TPM, and names its Machine.")
 
         out.step("Each Secret belongs to the object it serves, and goes with it")
         rows = [("SECRET", "HOLDS", "OWNER")]
@@ -233,40 +272,19 @@ class Demo:
         out = self.out
         out.step("The administrator deletes the Machine")
         self.kubectl("delete", "machine", self.machine, "--wait=false")
-
-        def waits():
-            m = self.get("mach", self.machine)
-            c = condition(m, "Delivered")
-            return m and m["metadata"].get("deletionTimestamp") and c["status"] == "False" and c["reason"] == "Revoking" and c
-
-        try:
-            c = wait_for(waits, 20, "Machine that waits")
-        except TimeoutError:
-            c = condition(self.get("mach", self.machine), "Delivered")
-        left = self.get("mach", self.machine)
-        if not left:
-            raise Problem("the Machine went although nobody confirmed that its key is revoked", "report this")
-        self.kubectl("get", "machines")
-        out.say("It stays until Trustee has confirmed that the disk key is gone; the Machine says so:")
-        out.show(f"{c['type']}={c['status']} ({c['reason']})\n{c['message']}")
-        out.say(f"Finalizer: {', '.join(left['metadata'].get('finalizers', []))}")
-
-        out.step("The Events tell the story once more")
-        events = f"/apis/events.k8s.io/v1/namespaces/{NS}/events"
-
-        def told():
-            found = [e for e in self.cp.get(events)["items"]
-                     if e.get("reportingController") == "tec-operator"]
-            return found if any(e["regarding"]["name"] == self.machine for e in found) else None
-
-        self.wait(told, "Event of the Machine", 20)
-        self.kubectl("get", "events", "--field-selector", "reportingComponent=tec-operator",
-                     "--sort-by=.metadata.creationTimestamp", "-o",
-                     "custom-columns=KIND:.involvedObject.kind,REASON:.reason,MESSAGE:.message")
+        path = f"default/{self.machine.removeprefix('machine-')}/root"
+        self.wait(lambda: self.cp.api("GET", url("mach", NS, self.machine))[0] == 404, "Machine that is gone")
+        held = self.broker.dump()
+        if path in held["resources"]:
+            raise Problem("the Machine went although its key is still in the broker", "report this")
+        out.say("Its finalizer went after the broker had confirmed that key and identity are gone:")
+        self.show_broker()
+        self.kubectl("get", "mach,ak")
 
     def run(self):
         self.install()
         self.start_operator()
+        self.start_broker()
         uuid = self.fetch_ignition()
         self.register_key(uuid)
         self.approve()
@@ -289,6 +307,7 @@ Ctrl-C stops it and removes all of it.""", flush=True)
             time.sleep(1)
             self.cp.check()
             self.operator.proc.check()
+            self.broker.proc.check()
 
 
 class DemoPlane(ControlPlane):
@@ -317,10 +336,12 @@ def main():
     try:
         if not os.access(operator_binary(), os.X_OK):
             raise Problem(f"there is no {operator_binary()}", "./bootstrap demo")
+        if not os.access(kbs_binary(), os.X_OK):
+            raise Problem(f"there is no {kbs_binary()}", "./bootstrap demo")
         if softtpm.missing():
             raise Problem("there is no TPM in software", softtpm.missing())
         find_binaries()
-        print(f"{BOLD}tec-operator: a node registers, is approved, and is removed again.{PLAIN}")
+        print(f"{BOLD}tec-operator: a node registers, is approved, can get its key, and is removed again.{PLAIN}")
         cp = DemoPlane(audit=False)
         tpm = softtpm.SoftwareTPM()
         demo = Demo(cp, tpm)
@@ -345,6 +366,8 @@ def main():
     finally:
         if demo and demo.operator:
             demo.operator.proc.stop()
+        if demo and demo.broker:
+            demo.broker.proc.stop()
         if tpm:
             tpm.stop()
         if cp:
@@ -353,7 +376,7 @@ def main():
         return 1
     print(f"""
 {BOLD}Done.{PLAIN} Shown: configuration fetched, Machine made, attestation key made in a TPM and registered, approved, Secrets
-owned by what they serve, and a deleted Machine that waits for the confirmation of Trustee.
+owned by what they serve, key and identity delivered to a key broker, and all of it taken back with the Machine.
 Everything has been stopped and removed; ./bootstrap demo --keep leaves it running. What was built is in ./build and
 tests/kubernetes: "git clean -xfd" removes it.""")
     return 0

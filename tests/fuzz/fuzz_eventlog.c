@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A TCG2 event log: every event moves forward and lies inside the log, registers that are extended
- * exist, and the end is the log's end.
+ * exist, and the end is the log's end. Held against a prediction it is damaged or it differs, and
+ * what is said of it cannot write to a terminal.
  */
 #include "config.h"
 
@@ -10,9 +11,33 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
+#include "tec/pcr/compare.h"
 #include "tec/pcr/eventlog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void compare(const uint8_t *data, size_t size, bool good)
+{
+	static const enum pcr_event_id ids[] = {PCR4_SEPARATOR, PCR4_SHIM, PCR4_GRUB};
+	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
+	cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+	const uint8_t digest[SHA256_LEN] = {0};
+	struct err err = ERR_INIT;
+
+	v.v = xcalloc(1, sizeof(*v.v));
+	v.n = 1;
+	v.v[0].when = xstrdup("always");
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+		if (!pcr_events_push(&v.v[0].events, ids[i], PCR_EV_SEPARATOR, 4, digest))
+			assert(!"three events are too many");
+	if (pcr_compare_log(&v, data, size, &c, &err) < 0) {
+		assert(!good || strstr(err.text, "more than"));
+		return;
+	}
+	assert(good && c.variant == 0);
+	for (const char *p = strbuf_str(&c.report); *p; p++)
+		assert(*p == '\n' || ((unsigned char)*p >= 0x20 && *p != 0x7f));
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -26,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	if (eventlog_open(copy, size, &log, &err) < 0) {
 		assert(err.kind == ERR_INVALID);
+		compare(copy, size, false);
 		return 0;
 	}
 	assert(log.n_algs >= 1 && log.n_algs <= ARRAY_LEN(log.alg) && log.pos <= size);
@@ -36,5 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(strncmp(eventlog_type_name(e.type), "EV_", 3) == 0);
 	}
 	assert(rc == 0 ? last == size : err.kind == ERR_INVALID);
+	compare(copy, size, rc == 0);
 	return 0;
 }

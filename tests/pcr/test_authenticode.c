@@ -221,26 +221,37 @@ Test(pcr_authenticode, sections_by_offset_and_gaps_as_loaders_do)
 	cr_assert_arr_eq(d.as_signed, want, SHA256_LEN);
 }
 
-struct watch {
-	size_t calls, last;
+/* Hands out a copy that is overwritten by the next call, as a file that is read does. */
+struct source {
+	const struct strbuf *file;
+	size_t calls, bytes, end, fail_at; /* fail_at: number of the call; 0: none */
+	uint8_t copy[AUTHENTICODE_STEP];
 };
 
-static void watch_progress(void *arg, size_t upto)
+static const uint8_t *read_step(void *arg, size_t from, size_t len, struct err *err)
 {
-	struct watch *w = arg;
+	struct source *s = arg;
 
-	cr_assert_geq(upto, w->last, "never backwards");
-	w->last = upto;
-	w->calls++;
+	cr_assert_leq(len, AUTHENTICODE_STEP);
+	cr_assert_geq(from, s->end, "never backwards");
+	if (++s->calls == s->fail_at) {
+		err_set(err, ERR_INVALID, "it became shorter");
+		return NULL;
+	}
+	s->end = from + len;
+	s->bytes += len;
+	memset(s->copy, 0xaa, sizeof(s->copy));
+	memcpy(s->copy, s->file->data + from, len);
+	return s->copy;
 }
 
-Test(pcr_authenticode, progress_moves_to_the_certificate_table)
+Test(pcr_authenticode, an_image_may_be_read_in_steps_each_byte_once)
 {
+	static struct source source;
 	struct pe_build s = two_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
 	cleanup_free char *big = xcalloc(1, BIG);
-	uint8_t digest[SHA256_LEN];
-	struct watch w = {0, 0};
+	uint8_t mapped[SHA256_LEN], digest[SHA256_LEN];
 	struct err err = ERR_INIT;
 	struct pe pe;
 
@@ -250,9 +261,39 @@ Test(pcr_authenticode, progress_moves_to_the_certificate_table)
 	pe_build(&s, &f);
 	pe_build_sign(&s, &f, 2, "x", 1);
 	pe = parse(&f);
-	cr_assert_eq(authenticode_sha256(&pe, watch_progress, &w, digest, &err), 0);
-	cr_assert_eq(w.last, pe.cert_off);
-	cr_assert_geq(w.calls, 5, "at least every MiB: %zu", w.calls);
+	source.file = &f;
+	cr_assert_eq(authenticode_sha256(&pe, NULL, NULL, mapped, &err), 0);
+	cr_assert_eq(authenticode_sha256(&pe, read_step, &source, digest, &err), 0);
+	cr_assert_arr_eq(digest, mapped, SHA256_LEN);
+	cr_assert_eq(source.end, pe.cert_off);
+	cr_assert_eq(source.bytes, pe.cert_off - 4 - 8, "all but checksum and directory entry");
+	cr_assert_geq(source.calls, BIG / AUTHENTICODE_STEP);
+}
+
+Test(pcr_authenticode, a_read_that_fails_gives_no_digest)
+{
+	static struct source source;
+	struct pe_build s = two_sections();
+	cleanup_strbuf struct strbuf f = STRBUF_INIT;
+	uint8_t digest[SHA256_LEN];
+	struct pe pe;
+	size_t calls;
+
+	s.trailing = 2000;
+	pe_build(&s, &f);
+	pe = parse(&f);
+	source.file = &f;
+	for (calls = 1;; calls++) {
+		struct err err = ERR_INIT;
+
+		source.calls = source.end = 0;
+		source.fail_at = calls;
+		if (authenticode_sha256(&pe, read_step, &source, digest, &err) == 0)
+			break;
+		cr_expect_str_eq(err.text, "it became shorter");
+		cr_expect_eq(source.calls, calls, "asked again after a failure");
+	}
+	cr_expect_eq(calls, 7, "three of the headers, two sections, the rest: %zu", calls);
 }
 
 /* ---- signatures */

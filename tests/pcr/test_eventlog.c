@@ -5,6 +5,7 @@
 
 #include "pcr/eventlog_builder.h"
 #include "tec/base/mem.h"
+#include "tec/pcr/efivar.h"
 #include "tec/pcr/eventlog.h"
 
 /* Reads all of a copy of exactly this size: -1, or how many events. */
@@ -194,4 +195,110 @@ Test(pcr_eventlog, types_have_names)
 	cr_assert_str_eq(eventlog_type_name(0x80000007), "EV_EFI_ACTION");
 	cr_assert_str_eq(eventlog_type_name(0x800000e0), "EV_EFI_VARIABLE_AUTHORITY");
 	cr_assert_str_eq(eventlog_type_name(0x12345678), "EV_?");
+}
+
+/* ---- real boots: tests/data/boot/README */
+
+static const char *const boots[] = {"debian12-shim-grub", "debian12-shim-sdboot-off"};
+
+static void read_data(const char *boot, const char *name, struct strbuf *out)
+{
+	const char *dir = getenv("TEST_DATA");
+	cleanup_free char *path = xasprintf("%s/boot/%s/%s", dir ? dir : "tests/data", boot, name);
+	FILE *f = fopen(path, "r");
+	int c;
+
+	cr_assert(f, "%s cannot be read", path);
+	while ((c = fgetc(f)) != EOF)
+		strbuf_addc(out, (char)c);
+	fclose(f);
+}
+
+static void replay(const char *boot)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT, registers = STRBUF_INIT;
+	uint8_t pcr[24][2 * SHA256_LEN] = {{0}};
+	struct err err = ERR_INIT;
+	struct eventlog_event e;
+	struct eventlog log;
+	int rc;
+
+	read_data(boot, "eventlog", &b);
+	read_data(boot, "registers", &registers);
+	cr_assert_eq(eventlog_open(b.data, b.len, &log, &err), 0, "%s", err.text);
+	while ((rc = eventlog_next(&log, &e, &err)) > 0) {
+		if (e.type == EVENTLOG_NO_ACTION)
+			continue;
+		memcpy(pcr[e.pcr] + SHA256_LEN, e.sha256, SHA256_LEN);
+		bytes_sha256(pcr[e.pcr], sizeof(pcr[e.pcr]), pcr[e.pcr]);
+	}
+	cr_assert_eq(rc, 0, "%s", err.text);
+	for (unsigned i = 0; i < 16; i++) {
+		char hex[SHA256_HEX_LEN + 1];
+		cleanup_free char *line = NULL;
+
+		if (i == 10)
+			continue; /* Linux IMA extends it, with a log of its own */
+		bytes_to_hex(pcr[i], SHA256_LEN, hex);
+		line = xasprintf("%u %s\n", i, hex);
+		cr_assert(strstr(registers.data, line), "%s: register %u is not %s", boot, i, hex);
+	}
+}
+
+Test(pcr_eventlog, real_logs_lead_to_the_registers)
+{
+	for (size_t i = 0; i < ARRAY_LEN(boots); i++)
+		replay(boots[i]);
+}
+
+/* Firmware logs UEFI_VARIABLE_DATA whole: hashing it again from its parts gives the digest. The
+ * X.509 certificates that are in it, or 0. */
+static unsigned check_variable(const struct eventlog_event *e)
+{
+	uint8_t digest[SHA256_LEN];
+	struct efi_sig_pos pos = {0};
+	struct err err = ERR_INIT;
+	unsigned certificates = 0;
+	struct efi_guid guid;
+	struct efi_sig sig;
+	const uint8_t *data;
+	char name[32] = "";
+	size_t len;
+
+	memcpy(guid.b, e->data, sizeof(guid.b));
+	cr_assert_lt(e->data[16], sizeof(name));
+	for (size_t i = 0; i < e->data[16]; i++)
+		name[i] = (char)e->data[32 + 2 * i];
+	data = e->data + 32 + 2 * strlen(name);
+	len = e->len - (size_t)(data - e->data);
+	efi_variable_digest(&guid, name, data, len, digest);
+	cr_assert_arr_eq(digest, e->sha256, SHA256_LEN, "%s", name);
+	if (strcmp(name, "SecureBoot") == 0)
+		return 0;
+	while (efi_sig_next(data, len, &pos, &sig, &err))
+		certificates += memcmp(sig.type.b, efi_cert_x509.b, 16) == 0;
+	cr_assert_not(err_is_set(&err), "%s: %s", name, err.text);
+	return certificates;
+}
+
+Test(pcr_eventlog, variables_of_real_logs)
+{
+	for (size_t i = 0; i < ARRAY_LEN(boots); i++) {
+		cleanup_strbuf struct strbuf b = STRBUF_INIT;
+		unsigned n = 0, certificates = 0;
+		struct err err = ERR_INIT;
+		struct eventlog_event e;
+		struct eventlog log;
+
+		read_data(boots[i], "eventlog", &b);
+		cr_assert_eq(eventlog_open(b.data, b.len, &log, &err), 0, "%s", err.text);
+		while (eventlog_next(&log, &e, &err) > 0) {
+			if (e.pcr != 7 || e.type != 0x80000001)
+				continue;
+			certificates += check_variable(&e);
+			n++;
+		}
+		cr_assert_eq(n, 5, "SecureBoot, PK, KEK, db, dbx");
+		cr_assert_eq(certificates, i == 0 ? 1 + 2 + 2 : 0);
+	}
 }

@@ -34,9 +34,16 @@ Test(render_token, names_have_one_number_each)
 		{"trustee-token2", 0}, {"trustee-toke", 0}, {"trustee-auth", 0}, {"", 0},
 		{NULL, 0}};
 
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char name[RENDER_TOKEN_NAME_SIZE];
+
 		cr_assert_eq(
 			render_token_number(cases[i].name), cases[i].number, "%s", cases[i].name);
+		if (!cases[i].number)
+			continue;
+		render_token_name(cases[i].number, name);
+		cr_assert_str_eq(name, cases[i].name);
+	}
 }
 
 Test(render_token, plan)

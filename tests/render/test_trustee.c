@@ -360,6 +360,10 @@ Test(render_trustee, what_a_running_trustee_does_not_notice_restarts_it)
 	cr_assert_str_eq(annotation(b, "config-hash"), config);
 	cr_assert_str_eq(annotation(c, "token-hash"), "h1");
 	cr_assert_str_neq(annotation(c, "config-hash"), config, "the list of trusted ones");
+	cr_assert_str_eq(render_trustee_tls_hash(b), "t2"); /* as it is read back */
+	cr_assert_str_eq(render_trustee_token_hash(a), "h3.h1");
+	cr_assert_null(render_trustee_tls_hash(plain));
+	cr_assert_null(render_trustee_tls_hash(NULL));
 	cr_assert_null(annotation(plain, "tls-hash"), "nothing is mounted");
 	cr_assert_str_neq(annotation(plain, "config-hash"), config);
 }

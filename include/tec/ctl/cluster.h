@@ -2,7 +2,9 @@
 /*
  * TrustedExecutionCluster: installs and repairs what operator.md section 2 lists, one act per step,
  * and is the only writer of its status. Objects are looked at again when their resourceVersion
- * differs from the one last verified (one GET), so a settled cluster makes no request.
+ * differs from the one last verified (one GET), so a settled cluster makes no request. What Trustee
+ * reads at its start only (certificate, token signers) is followed with one restart of it for each
+ * change, and with none that only looks like one.
  */
 #ifndef TEC_CTL_CLUSTER_H
 #define TEC_CTL_CLUSTER_H
@@ -29,7 +31,7 @@ enum ctl_cluster_do {
 	CTL_CLUSTER_CREATE, /* what is never repaired */
 	CTL_CLUSTER_APPLY,
 	CTL_CLUSTER_MAKE_SECRET,
-	CTL_CLUSTER_DELETE, /* the Rust operator's listener Deployments */
+	CTL_CLUSTER_DELETE, /* Deployments as the Rust operator made them, a former token signer */
 	CTL_CLUSTER_APPLY_STATUS,
 	CTL_CLUSTER_N_DO,
 };

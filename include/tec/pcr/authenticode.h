@@ -11,10 +11,16 @@
 #include "tec/base/bytes.h"
 #include "tec/pcr/pe.h"
 
-/* Called as the hash moves on: bytes below `upto` are not read again. For a mapped file. */
-typedef void (*authenticode_progress_fn)(void *arg, size_t upto);
+#define AUTHENTICODE_STEP ((size_t)128 * 1024)
+/*
+ * len bytes of the image, AUTHENTICODE_STEP at most, from offset `from` on; valid until the next
+ * call. NULL: err is set, and it was the last call. For an image that is better read than mapped;
+ * where a NULL source is passed the bytes are pe->data.
+ */
+typedef const uint8_t *(*authenticode_source_fn)(
+	void *arg, size_t from, size_t len, struct err *err);
 /* What firmware measures into PCR 4 (as_measured, below). */
-int authenticode_sha256(const struct pe *pe, authenticode_progress_fn progress, void *arg,
+int authenticode_sha256(const struct pe *pe, authenticode_source_fn source, void *arg,
 	uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
 /*
  * Both digests in one reading. Signers fill an unsigned file up with zeros to a multiple of 8,
@@ -24,7 +30,7 @@ int authenticode_sha256(const struct pe *pe, authenticode_progress_fn progress, 
 struct authenticode_digests {
 	uint8_t as_signed[SHA256_LEN], as_measured[SHA256_LEN];
 };
-int authenticode_digest(const struct pe *pe, authenticode_progress_fn progress, void *arg,
+int authenticode_digest(const struct pe *pe, authenticode_source_fn source, void *arg,
 	struct authenticode_digests *out, struct err *err) MUST_CHECK;
 
 #define AUTHENTICODE_CERTS_MAX 16

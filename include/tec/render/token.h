@@ -19,6 +19,8 @@
 #define RENDER_TOKEN_RETIRE_S    86400 /* the old one is trusted until the new one is this old */
 #define RENDER_TOKEN_SIGNERS_MAX 4
 
+#define RENDER_TOKEN_NAME_SIZE 32 /* with the NUL */
+
 struct render_token_signer {
 	const char *name;               /* of the Secret */
 	int64_t created_s, not_after_s; /* not_after_s: 0 when its certificate cannot be read */
@@ -34,7 +36,7 @@ enum render_token_do {
 
 struct render_token_plan {
 	enum render_token_do what;
-	char name[32];
+	char name[RENDER_TOKEN_NAME_SIZE];
 	/* What the config and the Pod template are rendered with: use[0] signs, the certificates of
 	 * the others are trusted. Empty only when there is no signer. */
 	struct render_token_signer use[RENDER_TOKEN_SIGNERS_MAX];
@@ -44,6 +46,7 @@ struct render_token_plan {
 
 /* The number of a signer's Secret (1, 2, ...), 0 when the name is not one of them. */
 unsigned render_token_number(const char *name);
+void render_token_name(unsigned number, char out[RENDER_TOKEN_NAME_SIZE]);
 /* signers in any order; others than ours are ignored. */
 void render_token_plan(int64_t now_s, const struct render_token_signer *signers, unsigned n_signers,
 	struct render_token_plan *out);

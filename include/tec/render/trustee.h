@@ -41,6 +41,10 @@ const char *render_trustee_resource_policy(const struct model_cluster *c);
 struct json_object *render_trustee_service(const struct model_cluster *c, const char *ns);
 struct json_object *render_trustee_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in);
+/* The two as they stand in a Deployment: what was known when it was written. Borrowed; NULL: not
+ * there. */
+const char *render_trustee_tls_hash(struct json_object *deployment);
+const char *render_trustee_token_hash(struct json_object *deployment);
 /*
  * Has the Deployment the mounts of the Rust operator? Applying ours over it would keep them (they
  * have another manager), and with them volumes whose Secrets go away: it is deleted and made anew.

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Command line of tec-compute-pcrs: that of the Rust tool and more (reference-values.md section 8),
+ * checked and turned into values. */
+#ifndef TEC_CMD_PCRS_OPTIONS_H
+#define TEC_CMD_PCRS_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "tec/base/conf.h"
+#include "tec/pcr/image.h"
+
+enum pcrs_command {
+	PCRS_ALL,
+	PCRS_PCR4,
+	PCRS_PCR7,
+	PCRS_PCR11,
+	PCRS_PCR14,
+	PCRS_VERIFY,
+	PCRS_PUBLISH, /* without a command: the Job's form */
+	PCRS_N_COMMANDS,
+};
+
+/* Strings are borrowed from conf and argv. */
+struct pcrs_options {
+	struct conf *conf;
+	enum pcrs_command command;
+	const char *file; /* of pcr11 and verify */
+	const char *rootfs, *efivars, *mok_variables;
+	enum pcr_secure_boot secure_boot;
+	bool uki, all_kernels, variants, explain;
+	const char *image, *resource_name, *kubeconfig, *namespace_;
+};
+
+enum pcrs_result { PCRS_RUN, PCRS_EXIT, PCRS_BAD };
+
+/* Prints --help, --version and errors itself. EXIT: done, status 0. BAD: status 2. */
+enum pcrs_result pcrs_options_read(struct pcrs_options *o, int argc, char *const argv[]);
+void pcrs_options_fini(struct pcrs_options *o);
+
+#endif

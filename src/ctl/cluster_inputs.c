@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What Trustee's Deployment and config are rendered from besides spec: the content of trusteeSecret
+ * and the token signers. Each Secret is read once per resourceVersion, and of its data only hashes
+ * and an end date stay. All of it is known before anything is judged, and what cannot be had any
+ * more stays as it was: neither a restart of ours nor a Secret that is gone for a moment restarts
+ * Trustee.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/key.h"
+
+#define MEMBER_MAX 65536
+/* What is further away than this need not be armed: the queue looks again each hour by itself. */
+#define SOON_S 7200
+
+static const char *const token_data[2] = {"key.pem", "cert.pem"};
+
+void cluster_inputs(const struct ctl_cluster *c, struct render_trustee_inputs *out)
+{
+	*out = (struct render_trustee_inputs){.tls_hash = c->inputs.tls_hash,
+		.signers = c->inputs.plan.use,
+		.n_signers = c->inputs.plan.n_use};
+}
+
+const char *cluster_input_name(unsigned object, unsigned number, char out[RENDER_TOKEN_NAME_SIZE])
+{
+	if (object == CLUSTER_TLS)
+		return "trusteeSecret";
+	render_token_name(number, out);
+	return out;
+}
+
+static void hash_text(const uint8_t digest[SHA256_LEN], char out[CLUSTER_HASH_SIZE])
+{
+	bytes_to_hex(digest, (CLUSTER_HASH_SIZE - 1) / 2, out);
+}
+
+/* ---- which signers there are */
+
+static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned number)
+{
+	for (struct cluster_signer *s = c->inputs.signers; s; s = s->next)
+		if (s->number == number)
+			return s;
+	return NULL;
+}
+
+static struct cluster_signer *signer_get(struct ctl_cluster *c, unsigned number)
+{
+	struct cluster_signer *s = signer_find(c, number);
+
+	if (s)
+		return s;
+	s = xcalloc(1, sizeof(*s));
+	s->number = number;
+	render_token_name(number, s->name);
+	s->next = c->inputs.signers;
+	return c->inputs.signers = s;
+}
+
+void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
+{
+	if (k8s_cache_find(c->env->secrets, name))
+		signer_get(c, render_token_number(name));
+}
+
+/* Whose Secret is gone. The plan borrows from them, so it is made anew right after. */
+static void prune(struct ctl_cluster *c)
+{
+	struct cluster_signer **pp = &c->inputs.signers, *s;
+
+	while ((s = *pp)) {
+		if (s->known.must_read || ctl_secret(c->env, s->name)) {
+			pp = &s->next;
+			continue;
+		}
+		*pp = s->next;
+		cluster_known_fini(&s->known);
+		free(s);
+	}
+}
+
+/* ---- the plan */
+
+static bool is_mounted(const struct ctl_cluster *c, const char *name)
+{
+	cleanup_free char *line = xasprintf("\n%s\n", name);
+
+	return c->inputs.mounted && strstr(c->inputs.mounted, line);
+}
+
+/* Read and found to be ours, and still owned by the cluster in the version that the cache shows. */
+static bool is_ours(const struct ctl_cluster *c, const struct cluster_signer *s)
+{
+	const struct model_secret *o = ctl_secret(c->env, s->name);
+
+	return s->known.ok_rv && o && o->n_owners == 1 && str_eq(o->owner_uid, c->known_uid);
+}
+
+/* Another template than before: what depends on it is judged again. */
+static void note_change(struct ctl_cluster *c)
+{
+	struct cluster_inputs *in = &c->inputs;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	strbuf_adds(&text, in->tls_hash ? in->tls_hash : "-");
+	for (unsigned i = 0; i < in->plan.n_use; i++)
+		strbuf_addf(&text, " %s:%s", in->plan.use[i].name,
+			in->plan.use[i].hash ? in->plan.use[i].hash : "-");
+	if (str_eq(in->rendered_as, strbuf_str(&text)))
+		return;
+	in->moved = in->moved || in->rendered_as;
+	free(in->rendered_as);
+	in->rendered_as = strbuf_steal(&text);
+	cluster_known_forget(c, &kobj_configmap, CLUSTER_DATA);
+	cluster_known_forget(c, &kobj_deployment, CLUSTER_DEPLOYMENT);
+}
+
+static void replan(struct ctl_cluster *c)
+{
+	cleanup_free struct render_token_signer *list = NULL;
+	unsigned n = 0, max = 0;
+
+	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
+		max++;
+	list = xcalloc(max + 1, sizeof(*list));
+	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next) {
+		if (!is_ours(c, s))
+			continue;
+		list[n++] = (struct render_token_signer){.name = s->name,
+			.created_s = ctl_secret(c->env, s->name)->obj.created_s,
+			.not_after_s = s->not_after_s,
+			.hash = s->hash[0] ? s->hash : NULL,
+			.mounted = is_mounted(c, s->name)};
+	}
+	render_token_plan(clock_wall_s(), list, n, &c->inputs.plan);
+	note_change(c);
+}
+
+/* ---- what is to be read */
+
+static char *version(const char *name, const char *rv)
+{
+	return xasprintf("%s %s", name, rv);
+}
+
+static void look_tls(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	const char *name = l->c->trustee_secret;
+	const struct model_secret *o = name ? ctl_secret(c->env, name) : NULL;
+	cleanup_free char *now = o ? version(name, o->obj.rv) : NULL;
+
+	if (now && !str_eq(now, c->inputs.tls_read))
+		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TLS, 0);
+}
+
+/* Of one that the cluster does not own nothing is read: it is somebody else's. */
+static bool signer_is_known(
+	const struct cluster_signer *s, const struct model_secret *o, const char *cluster_uid)
+{
+	if (!o)
+		return !s->known.must_read;
+	return o->n_owners != 1 || !str_eq(o->owner_uid, cluster_uid) ||
+	       str_eq(s->known.ok_rv, o->obj.rv) || str_eq(s->known.conflict_rv, o->obj.rv);
+}
+
+static void look_signers(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
+		if (!signer_is_known(s, ctl_secret(c->env, s->name), l->c->obj.uid))
+			cluster_want(l, CTL_CLUSTER_READ, CLUSTER_SIGNER, s->number);
+}
+
+static void forget_deployment(struct cluster_inputs *in)
+{
+	free(steal_ptr(&in->deployment_rv));
+	free(steal_ptr(&in->mounted));
+}
+
+/* One that is not there, or somebody else's, mounts nothing of ours. */
+static void look_deployment(struct ctl_cluster *c, struct cluster_look *l)
+{
+	const struct ctl_plain *d =
+		(const struct ctl_plain *)k8s_cache_find(c->env->deployments, CLUSTER_DEPLOYMENT);
+
+	if (!d || (d->owner_uid && !str_eq(d->owner_uid, l->c->obj.uid))) {
+		forget_deployment(&c->inputs);
+		return;
+	}
+	if (str_eq(c->inputs.deployment_rv, d->obj.rv))
+		return;
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
+		if (str_eq(cluster_objects[i].name, CLUSTER_DEPLOYMENT))
+			cluster_want(l, CTL_CLUSTER_READ, i, 0);
+}
+
+bool cluster_look_inputs(struct ctl_cluster *c, struct cluster_look *l)
+{
+	look_tls(c, l);
+	look_signers(c, l);
+	/* The last one: it is judged with the answer, by what the others say. */
+	look_deployment(c, l);
+	if (l->v.todo)
+		return false;
+	prune(c);
+	replan(c);
+	return true;
+}
+
+void cluster_look_plan(struct ctl_cluster *c, struct cluster_look *l)
+{
+	const struct render_token_plan *p = &c->inputs.plan;
+	const struct model_secret *o = ctl_secret(c->env, p->name);
+	const struct cluster_signer *s = o ? signer_find(c, render_token_number(p->name)) : NULL;
+	int64_t again_s = p->again_s - clock_wall_s();
+
+	if (again_s <= SOON_S)
+		cluster_recheck(l, again_s > 1 ? (uint64_t)again_s * 1000 : 1000);
+	if (p->what == RENDER_TOKEN_MAKE && !s)
+		cluster_want(
+			l, CTL_CLUSTER_MAKE_SECRET, CLUSTER_SIGNER, render_token_number(p->name));
+	else if (p->what == RENDER_TOKEN_MAKE && !l->conflict)
+		l->conflict = s->name;
+	else if (p->what == RENDER_TOKEN_DROP && o && !o->obj.deleting)
+		cluster_want(l, CTL_CLUSTER_DELETE, CLUSTER_SIGNER, render_token_number(p->name));
+}
+
+/* ---- acts */
+
+static struct secret *make_signer(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	const char *name, struct err *err)
+{
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
+
+	if (pki_cert_self_signed(
+		    key, "trustee-token", clock_wall_s(), RENDER_TOKEN_LIFE_DAYS, &cert, err) < 0)
+		return NULL;
+	return render_token_secret(cluster, c->env->ns, name, pem, strbuf_str(&cert));
+}
+
+struct op *cluster_start_input(struct ctl_cluster *c, struct ctl_act *a,
+	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err)
+{
+	const struct ctl_env *env = c->env;
+	cleanup_secret struct secret *text = NULL;
+	char name[RENDER_TOKEN_NAME_SIZE];
+
+	if (l->object == CLUSTER_TLS) {
+		const char *tls = l->c->trustee_secret;
+
+		free(c->inputs.tls_asked);
+		c->inputs.tls_asked = version(tls, ctl_secret(env, tls)->obj.rv);
+		return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, a);
+	}
+	render_token_name(l->number, name);
+	switch (d) {
+	case CTL_CLUSTER_READ:
+		return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, name, done, a);
+	case CTL_CLUSTER_MAKE_SECRET:
+		text = make_signer(c, l->c, name, err);
+		return text ? k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
+				      (const char *)secret_peek(text), secret_len(text), done, a)
+			    : NULL;
+	case CTL_CLUSTER_DELETE:
+		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, name,
+			ctl_secret(env, name)->obj.uid, done, a);
+	default:
+		DIE("cluster %s: act %d is no signer's", a->name, (int)d);
+	}
+}
+
+/* ---- answers */
+
+/* Adds a member as it stands there, base64; false: it is not there or empty. */
+static bool add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
+{
+	struct json_object *v = NULL;
+	uint64_t len = 0;
+
+	if (data && json_object_object_get_ex(data, member, &v) &&
+		json_object_is_type(v, json_type_string))
+		len = (uint64_t)json_object_get_string_len(v);
+	bytes_sha256_add(run, &len, sizeof(len)); /* so that nothing moves between members */
+	if (len)
+		bytes_sha256_add(run, json_object_get_string(v), (size_t)len);
+	return len != 0;
+}
+
+/* A Secret that is being filled (cert-manager writes the key first) is not served by Trustee; the
+ * last one stays until there is a whole one. */
+static void take_tls(struct cluster_inputs *in, struct json_object *o)
+{
+	cleanup_sha256 struct bytes_sha256_run run;
+	struct json_object *data = json_get_obj(o, "data");
+	char hash[CLUSTER_HASH_SIZE];
+	uint8_t digest[SHA256_LEN];
+	bool has_cert, has_key;
+
+	bytes_sha256_init(&run);
+	has_cert = add_member(&run, data, "tls.crt");
+	has_key = add_member(&run, data, "tls.key");
+	add_member(&run, data, "ca.crt");
+	json_wipe(data);
+	bytes_sha256_end(&run, digest);
+	free(in->tls_read);
+	in->tls_read = version(
+		json_get_str(o, "metadata/name"), json_get_str(o, "metadata/resourceVersion"));
+	in->tls_unusable = !has_cert || !has_key;
+	if (in->tls_unusable)
+		return;
+	hash_text(digest, hash);
+	free(in->tls_hash);
+	in->tls_hash = xstrdup(hash);
+}
+
+static void take_signer(struct cluster_signer *s, const char *cluster_uid, struct json_object *o)
+{
+	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+	cleanup_free uint8_t *pem = NULL;
+	struct err ignored = ERR_INIT; /* one that cannot be read is replaced, the plan says */
+	uint8_t digest[SHA256_LEN];
+	size_t len = 0;
+
+	cluster_known_fini(&s->known);
+	s->hash[0] = '\0';
+	s->not_after_s = 0;
+	if (!cluster_secret_fits(o, cluster_uid, token_data)) {
+		cluster_set_rv(&s->known.conflict_rv, o);
+	} else {
+		cluster_set_rv(&s->known.ok_rv, o);
+		json_object_object_get_ex(data, token_data[1], &v);
+		if (json_object_get_string_len(v) <= MEMBER_MAX &&
+			bytes_from_b64(json_object_get_string(v),
+				(size_t)json_object_get_string_len(v), &pem, &len) == 0) {
+			bytes_sha256(pem, len, digest);
+			hash_text(digest, s->hash);
+			if (pki_cert_not_after((const char *)pem, len, &s->not_after_s, &ignored) <
+				0)
+				s->not_after_s = 0;
+		}
+	}
+	json_wipe(data);
+}
+
+void cluster_inputs_saw_deployment(struct ctl_cluster *c, struct json_object *o)
+{
+	struct json_object *volumes = json_get_arr(o, "spec/template/spec/volumes");
+	struct cluster_inputs *in = &c->inputs;
+	cleanup_strbuf struct strbuf names = STRBUF_INIT;
+
+	strbuf_addc(&names, '\n');
+	for (size_t i = 0; volumes && i < json_object_array_length(volumes); i++) {
+		const char *name =
+			json_get_str(json_object_array_get_idx(volumes, i), "secret/secretName");
+
+		if (render_token_number(name))
+			strbuf_addf(&names, "%s\n", name);
+	}
+	free(in->mounted);
+	in->mounted = strbuf_steal(&names);
+	cluster_set_rv(&in->deployment_rv, o);
+	if (!in->tls_hash) /* known by a life before this one */
+		in->tls_hash = xstrdup(render_trustee_tls_hash(o));
+	replan(c);
+}
+
+/* A Secret that may not be read is like one that is not there. */
+static bool tls_failed(struct ctl_cluster *c, const struct err *err)
+{
+	if (err->kind == ERR_NOT_FOUND)
+		return true;
+	if (err->kind != ERR_DENIED && err->kind != ERR_INVALID)
+		return false;
+	log_err(LOG_WARN, NULL, "the certificate of Trustee cannot be read", err);
+	free(c->inputs.tls_read);
+	c->inputs.tls_read = steal_ptr(&c->inputs.tls_asked);
+	c->inputs.tls_unusable = true;
+	return true;
+}
+
+static void told_signer(
+	struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d, const char *name)
+{
+	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
+
+	if (d == CTL_CLUSTER_DELETE) {
+		log_info(&lc, "deleted, this token signer is not used any more", NULL);
+	} else if (!c->inputs.plan.n_use) {
+		cluster_told_repaired(c, cluster, &kobj_secret, name);
+	} else {
+		log_info(&lc, "the next token signer was made", NULL);
+		k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL,
+			"SignerMade", "MakeSigner",
+			"Secret %s takes over signing Trustee's tokens, as the certificate before it nears its end. Trustee restarts "
+			"twice for it within a day and trusts both in between.",
+			name);
+	}
+}
+
+bool cluster_input_done(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
+	unsigned object, unsigned number, const struct err *err, const struct k8s_result *r)
+{
+	bool ours = cluster && str_eq(cluster->uid, c->known_uid);
+	struct cluster_signer *s;
+	char name[RENDER_TOKEN_NAME_SIZE];
+
+	if (object == CLUSTER_TLS && err_is_set(err))
+		return tls_failed(c, err);
+	render_token_name(number, name);
+	if (object == CLUSTER_SIGNER && err_is_set(err))
+		return cluster_object_failed(
+			c, &signer_get(c, number)->known, &kobj_secret, name, d, err, r);
+	c->problem[0] = '\0';
+	if (d == CTL_CLUSTER_DELETE || !ours) {
+		json_wipe(json_get_obj(r->object, "data"));
+		if (ours)
+			told_signer(c, cluster, d, name);
+		return true;
+	}
+	if (object == CLUSTER_TLS) {
+		take_tls(&c->inputs, r->object);
+	} else {
+		s = signer_get(c, number);
+		take_signer(s, cluster->uid, r->object);
+		if (d == CTL_CLUSTER_MAKE_SECRET)
+			told_signer(c, cluster, d, name);
+	}
+	ctl_take_answer(c->env->secrets, model_secret_extract, r->object, true);
+	return true;
+}
+
+/* ---- life */
+
+void cluster_inputs_reset(struct ctl_cluster *c)
+{
+	struct cluster_inputs *in = &c->inputs;
+
+	for (struct cluster_signer *s = in->signers; s; s = s->next) {
+		cluster_known_fini(&s->known);
+		s->hash[0] = '\0';
+	}
+	forget_deployment(in);
+	free(steal_ptr(&in->tls_hash));
+	free(steal_ptr(&in->tls_read));
+	free(steal_ptr(&in->tls_asked));
+	free(steal_ptr(&in->rendered_as));
+	in->tls_unusable = in->moved = false;
+	in->plan = (struct render_token_plan){.n_use = 0};
+}
+
+void cluster_inputs_fini(struct ctl_cluster *c)
+{
+	cluster_inputs_reset(c);
+	while (c->inputs.signers) {
+		struct cluster_signer *s = c->inputs.signers;
+
+		c->inputs.signers = s->next;
+		free(s);
+	}
+}

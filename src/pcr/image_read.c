@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads all that a prediction needs, each file once: kernels, shim, second stage, firmware
+ * variables, MOK lists. Refuses what would not boot: parts for different machines, and with Secure
+ * Boot on what nobody signed.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "image_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define GLOBAL   "-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+#define SECURITY "-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
+
+/* ---- firmware variables */
+
+/* In an efivarfs file four bytes of attributes come first. One that is not there is empty. */
+static int read_var(int fd, const char *file, struct strbuf *out, struct err *err)
+{
+	if (image_read_small(fd, file, 4, out, err) == 0)
+		return 0;
+	if (err->kind != ERR_NOT_FOUND)
+		return err_wrap(err, "firmware variables");
+	err_clear(err);
+	return 0;
+}
+
+static int read_efivars(struct image_set *set, struct err *err)
+{
+	cleanup_strbuf struct strbuf state = STRBUF_INIT;
+	int fd = set->conf->efivars_fd;
+
+	set->secure_boot = set->conf->secure_boot;
+	if (fd < 0)
+		return 0;
+	if (read_var(fd, "PK" GLOBAL, &set->pk, err) < 0 ||
+		read_var(fd, "KEK" GLOBAL, &set->kek, err) < 0 ||
+		read_var(fd, "db" SECURITY, &set->db, err) < 0 ||
+		read_var(fd, "dbx" SECURITY, &set->dbx, err) < 0 ||
+		read_var(fd, "SecureBoot" GLOBAL, &state, err) < 0)
+		return -1;
+	if (set->secure_boot != PCR_SB_FROM_EFIVARS)
+		return 0;
+	/* A capture without the state itself: without a platform key it is setup mode, and off. */
+	if (state.len)
+		set->secure_boot = state.data[0] == 1 ? PCR_SB_ON : PCR_SB_OFF;
+	else
+		set->secure_boot = set->pk.len ? PCR_SB_ON : PCR_SB_OFF;
+	return 0;
+}
+
+/* ---- MOK lists */
+
+static int read_mok_files(struct image_set *set, struct err *err)
+{
+	const struct {
+		const char *file;
+		struct strbuf *to;
+	} files[] = {{"MokListRT", &set->mok}, {"MokListXRT", &set->mok_x},
+		{"MokListTrustedRT", &set->mok_t}};
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		if (image_read_small(set->conf->mokvars_fd, files[i].file, 0, files[i].to, err) ==
+			0)
+			continue;
+		if (err->kind == ERR_NOT_FOUND) {
+			err_clear(err);
+			return err_set(err, ERR_NOT_FOUND,
+				"the MOK variables have no %s; next step: copy all of /sys/firmware/efi/mok-variables of a running node, or leave --mok-variables out",
+				files[i].file);
+		}
+		return err_wrap(err, "MOK variables");
+	}
+	return 0;
+}
+
+/* What shim mirrors while nobody enrolled a key. */
+static int derive_mok(struct image_set *set, struct err *err)
+{
+	if (!set->vendor.auth_len)
+		return err_set(err, ERR_INVALID,
+			"%s: shim has no vendor certificate, so its MOK lists are not known; next step: give --mok-variables",
+			log_esc(set->shim.path));
+	shim_mok_list(&set->vendor, &set->mok);
+	shim_mok_list_x(&set->vendor, &set->mok_x);
+	strbuf_addc(&set->mok_t, 1);
+	return 0;
+}
+
+/* ---- files */
+
+static int open_kernels(struct image_set *set, struct err *err)
+{
+	size_t n = set->paths.n_kernels;
+
+	if (!set->conf->all_kernels && n > 1)
+		n = 1;
+	set->kernel = xcalloc(n ? n : 1, sizeof(*set->kernel));
+	for (; set->n_kernels < n; set->n_kernels++)
+		if (image_file_open(set->conf->rootfs_fd, set->paths.kernel[set->n_kernels],
+			    &set->kernel[set->n_kernels], err) < 0)
+			return -1;
+	return 0;
+}
+
+static void drop_kernels(struct image_set *set)
+{
+	for (size_t i = 0; i < set->n_kernels; i++)
+		image_file_fini(&set->kernel[i]);
+	set->n_kernels = 0;
+}
+
+static int open_loaders(struct image_set *set, struct err *err)
+{
+	int root = set->conf->rootfs_fd;
+
+	if (image_file_open(root, set->paths.shim, &set->shim, err) < 0 ||
+		image_file_open(root, set->paths.second, &set->second, err) < 0)
+		return -1;
+	if (set->shim.pe.machine != set->second.pe.machine)
+		return err_set(err, ERR_INVALID, "%s is for another machine than %s",
+			log_esc(set->second.path), log_esc(set->shim.path));
+	set->loader = image_loader_of(&set->second.pe, set->conf->uki);
+	image_file_rest(&set->second);
+	return 0;
+}
+
+/* The kernel decides which machine's loaders count; without one whatever is there does. */
+static int open_all(struct image_set *set, struct err *err)
+{
+	struct err kernel_err = ERR_INIT;
+	int root = set->conf->rootfs_fd;
+	enum pe_machine machine = PE_MACHINE_OTHER;
+
+	if (image_find_kernels(root, &set->paths, err) < 0)
+		return -1;
+	/* Whether a kernel that cannot be used matters is known when the second stage is. */
+	if (open_kernels(set, &kernel_err) < 0)
+		drop_kernels(set);
+	else if (set->n_kernels)
+		machine = set->kernel[0].pe.machine;
+	if (image_find_loaders(root, machine, &set->paths, err) < 0 || open_loaders(set, err) < 0)
+		return -1;
+	if (set->loader->uki) {
+		drop_kernels(set);
+		return 0;
+	}
+	if (err_is_set(&kernel_err)) {
+		*err = kernel_err;
+		return -1;
+	}
+	if (!set->n_kernels)
+		return err_set(err, ERR_NOT_FOUND,
+			"no kernel (usr/lib/modules/VERSION/vmlinuz), and %s is no UKI; next step: give the root of a bootable image",
+			log_esc(set->second.path));
+	for (size_t i = 0; i < set->n_kernels; i++)
+		if (set->kernel[i].pe.machine != set->shim.pe.machine)
+			return err_set(err, ERR_INVALID, "%s is for another machine than %s",
+				log_esc(set->kernel[i].path), log_esc(set->shim.path));
+	return 0;
+}
+
+static int must_be_signed(const struct image_file *f, const char *who, struct err *err)
+{
+	if (f->n_signatures)
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"%s is not signed: with Secure Boot on %s will not start it; next step: sign it, or give --secureboot-disabled if the nodes run without",
+		log_esc(f->path), who);
+}
+
+static int hash_all(struct image_set *set, struct err *err)
+{
+	bool on = set->secure_boot != PCR_SB_OFF;
+
+	if (image_file_hash(&set->shim, err) < 0 || image_file_hash(&set->second, err) < 0)
+		return -1;
+	if (on && (must_be_signed(&set->shim, "the firmware", err) < 0 ||
+			  must_be_signed(&set->second, "shim", err) < 0))
+		return -1;
+	for (size_t i = 0; i < set->n_kernels; i++)
+		if (image_file_hash(&set->kernel[i], err) < 0 ||
+			(on && must_be_signed(&set->kernel[i], "shim", err) < 0))
+			return -1;
+	return 0;
+}
+
+static int read_vendor(struct image_set *set, struct err *err)
+{
+	size_t len;
+	const uint8_t *section = pe_section_find(&set->shim.pe, ".vendor_cert", &len);
+
+	if (!section)
+		return err_set(err, ERR_INVALID, "%s has no .vendor_cert section: it is not shim",
+			log_esc(set->shim.path));
+	if (shim_vendor_read(section, len, &set->vendor, err) < 0)
+		return err_wrap(err, "%s", log_esc(set->shim.path));
+	return 0;
+}
+
+int image_read(const struct pcr_image_conf *conf, struct image_set *set, struct err *err)
+{
+	bool files = conf->rootfs_fd >= 0;
+
+	set->conf = conf;
+	set->measures_7 = (conf->registers & PCR_IMAGE_PCR7) && conf->efivars_fd >= 0;
+	if (!files && ((conf->registers & ~PCR_IMAGE_PCR14) || conf->mokvars_fd < 0))
+		return err_set(err, ERR_INVALID, "this needs the image's files");
+	if (read_efivars(set, err) < 0)
+		return -1;
+	if (files && (open_all(set, err) < 0 || hash_all(set, err) < 0))
+		return -1;
+	if (!(conf->registers & PCR_IMAGE_PCR14) && !set->measures_7)
+		return 0;
+	if (files && read_vendor(set, err) < 0)
+		return -1;
+	return conf->mokvars_fd >= 0 ? read_mok_files(set, err) : derive_mok(set, err);
+}
+
+void image_set_fini(struct image_set *set)
+{
+	struct strbuf *texts[] = {
+		&set->pk, &set->kek, &set->db, &set->dbx, &set->mok, &set->mok_x, &set->mok_t};
+
+	drop_kernels(set);
+	free(set->kernel);
+	image_file_fini(&set->shim);
+	image_file_fini(&set->second);
+	image_paths_fini(&set->paths);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		strbuf_fini(texts[i]);
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/* What restarts Trustee and what does not: its certificate and its token signers. */
+#include "config.h"
+
+#include "ctl/inputs.h"
+
+TestSuite(ctl_cluster_inputs, .init = inputs_up, .fini = inputs_down);
+
+/* ---- from nothing, and again */
+
+Test(ctl_cluster_inputs, the_first_template_knows_certificate_and_signer)
+{
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	cr_assert_eq(strlen(noted("tls-hash")), 16);
+	cr_assert_eq(strlen(noted("token-hash")), 16);
+	cr_assert(mounts("trustee-token"));
+	cr_assert_eq(
+		json_get_int(world_get(&w, &kobj_deployment, DEPLOY), "metadata/generation", 0), 1);
+}
+
+Test(ctl_cluster_inputs, a_restart_of_the_operator_writes_nothing)
+{
+	uint64_t rv;
+
+	world_cluster(&w, "tec", TLS_SPEC);
+	tls("QQ==", "Qg==", "Qw==");
+	signer("trustee-token", 300, "tec");
+	world_boot(&w, "cma");
+	world_run(&w, 2 * HOUR); /* two signers in the template */
+	cr_assert(mounts("trustee-token") && mounts("trustee-token-2"));
+	rv = fake_api_rv(w.api);
+	reboot();
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	cr_assert_leq(fake_transport_count(w.life->f, "get", NULL), 11);
+	/* nor does one without the certificate's Secret */
+	fake_api_delete(w.api, &kobj_secret, NS, "my-tls");
+	reboot();
+	world_run(&w, 2 * HOUR);
+	cr_assert_eq(applies("deployments"), 0);
+	cr_assert_eq(applies("configmaps"), 0);
+	cr_assert_eq(strlen(noted("tls-hash")), 16);
+	cr_assert_gt(fake_api_rv(w.api), rv); /* its absence is told */
+}
+
+Test(ctl_cluster_inputs, a_changed_status_or_label_costs_one_read)
+{
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	fake_api_merge(w.api, &kobj_deployment, NS, DEPLOY, "{\"status\":{\"readyReplicas\":1}}");
+	world_run(&w, 5000);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", NULL), 1);
+	fake_api_merge(w.api, &kobj_secret, NS, "trustee-token",
+		"{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+	world_run(&w, 5000);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", NULL), 2);
+	fake_api_merge(
+		w.api, &kobj_secret, NS, "my-tls", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+	world_run(&w, 2 * HOUR);
+	/* read for the Deployment, and by who connects to Trustee (its ca.crt) */
+	cr_assert_leq(fake_transport_count(w.life->f, "get", NULL), 4);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
+/* ---- the certificate */
+
+Test(ctl_cluster_inputs, a_rotated_certificate_is_one_restart)
+{
+	cleanup_free char *was = NULL;
+
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	was = xstrdup(noted("tls-hash"));
+	tls("RA==", "RQ==", "Qw==");
+	world_run(&w, 2 * HOUR);
+	cr_assert_eq(applies("deployments"), 1);
+	cr_assert_eq(applies("configmaps"), 0);
+	cr_assert_str_neq(noted("tls-hash"), was);
+	cr_assert_eq(
+		json_get_int(world_get(&w, &kobj_deployment, DEPLOY), "metadata/generation", 0), 2);
+	cr_assert_eq(events_with("Restarted"), 1);
+	cr_assert_eq(events_with("Repaired"), 0);
+	/* only what depends on it is looked at again */
+	cr_assert_eq(fake_transport_count(w.life->f, "get", "deployments"), 1);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", "configmaps"), 1);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", "services"), 0);
+}
+
+Test(ctl_cluster_inputs, each_member_of_a_certificate_counts_and_where_it_ends)
+{
+	static const char *const next[][3] = {{"QQ==", "Qg==", "RA=="}, {"QQ==", "RA==", "RA=="},
+		{"RA==", "RA==", "RA=="}, {"QUFB", "QUFBQUFB", "RA=="},
+		{"QUFBQUFB", "QUFB", "RA=="}, {"QUFBQUFB", "QUFBRA==", ""}};
+
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	for (size_t i = 0; i < ARRAY_LEN(next); i++) {
+		tls(next[i][0], next[i][1], next[i][2]);
+		world_run(&w, 5000);
+		cr_assert_eq(applies("deployments"), i + 1, "%zu", i);
+	}
+}
+
+Test(ctl_cluster_inputs, a_certificate_rotated_while_no_operator_ran_is_one_restart)
+{
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	world_kill(&w);
+	tls("RA==", "RQ==", "Qw==");
+	world_boot(&w, "cma");
+	world_run(&w, 2 * HOUR);
+	cr_assert_eq(applies("deployments"), 1);
+	cr_assert_eq(events_with("Restarted"), 1);
+	cr_assert_eq(events_with("Repaired"), 0);
+}
+
+/* With any request failing in any way: one new template, nothing twice. */
+Test(ctl_cluster_inputs, a_rotation_under_faults_ends_the_same)
+{
+	for (int fault = FAKE_FAULT_409; fault <= FAKE_FAULT_SILENCE; fault++) {
+		cleanup_free char *was = NULL;
+
+		world_stop(&w);
+		world_start(&w);
+		tls("QQ==", "Qg==", "Qw==");
+		install(TLS_SPEC);
+		was = xstrdup(noted("tls-hash"));
+		fake_transport_fault(w.life->f, (enum fake_fault)fault, 2);
+		tls("RA==", "RQ==", "Qw==");
+		world_run(&w, HOUR);
+		cr_assert_str_neq(noted("tls-hash"), was, "fault %d", fault);
+		cr_assert_eq(json_get_int(world_get(&w, &kobj_deployment, DEPLOY),
+				     "metadata/generation", 0),
+			2, "fault %d", fault);
+	}
+}
+
+Test(ctl_cluster_inputs, a_certificate_that_is_gone_or_half_restarts_nothing)
+{
+	cleanup_free char *was = NULL;
+
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	was = xstrdup(noted("tls-hash"));
+	fake_api_delete(w.api, &kobj_secret, NS, "my-tls");
+	world_run(&w, 60000);
+	cr_assert(strstr(installed_message(), "does not exist"));
+	tls("QQ==", "", "Qw==");
+	world_run(&w, 60000);
+	cr_assert(strstr(installed_message(), "has no tls.crt and tls.key"));
+	tls("", "Qg==", "Qw=="); /* as cert-manager begins */
+	world_run(&w, 60000);
+	cr_assert(strstr(installed_message(), "has no tls.crt and tls.key"));
+	tls("QQ==", "Qg==", "Qw==");
+	world_run(&w, 2 * HOUR);
+	cr_assert_str_eq(installed_message(), "Everything is in place.");
+	cr_assert_eq(applies("deployments"), 0);
+	cr_assert_str_eq(noted("tls-hash"), was);
+}
+
+Test(ctl_cluster_inputs, a_certificate_that_may_not_be_read_stops_nothing_else)
+{
+	struct fake_expect *e;
+
+	tls("QQ==", "Qg==", "Qw==");
+	world_cluster(&w, "tec", TLS_SPEC);
+	world_boot(&w, "");
+	e = fake_transport_expect(w.life->f, "GET", "/api/v1/namespaces/" NS "/secrets/my-tls*");
+	fake_expect_times(e, 0);
+	fake_expect_answer(
+		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
+	ctl_cluster_on(w.life->cluster);
+	world_run(&w, 2 * HOUR);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert(strstr(installed_message(), "can be read"));
+	cr_assert_str_eq(noted("tls-hash"), "");
+	cr_assert_leq(fake_transport_count(w.life->f, "get", "secrets"), 3);
+}
+
+Test(ctl_cluster_inputs, another_trustee_secret_is_one_restart)
+{
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	fake_api_put(w.api, &kobj_secret, NS,
+		"{\"metadata\":{\"name\":\"new-tls\"},\"data\":{\"tls.crt\":\"RA==\",\"tls.key\":\"RQ==\"}}");
+	fake_api_merge(
+		w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"trusteeSecret\":\"new-tls\"}}");
+	world_run(&w, 2 * HOUR);
+	cr_assert(mounts("new-tls") && !mounts("my-tls"));
+	cr_assert_eq(applies("deployments"), 1);
+	fake_api_delete(w.api, &kobj_secret, NS, "my-tls"); /* nobody's any more */
+	world_run(&w, 2 * HOUR);
+	cr_assert_eq(applies("deployments"), 1);
+}
+
+/* ---- signers */
+
+Test(ctl_cluster_inputs, a_signer_near_its_end_is_replaced_in_two_restarts)
+{
+	cleanup_free char *first = NULL;
+
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 366, "tec");
+	install(SPEC);
+	first = xstrdup(noted("token-hash"));
+	world_run(&w, DAY + 2 * HOUR); /* less than a year now, and the new one is young */
+	cr_assert(world_get(&w, &kobj_secret, "trustee-token-2"));
+	cr_assert_eq(events_with("SignerMade"), 1);
+	world_run(&w, 2 * HOUR);
+	cr_assert_eq(applies("deployments"), 1);
+	cr_assert_eq(applies("configmaps"), 1);
+	cr_assert(mounts("trustee-token") && mounts("trustee-token-2"));
+	cr_assert(strstr(config(), "/opt/trustee/token-old/1/cert.pem"));
+	cr_assert(strstr(noted("token-hash"), first));
+	world_run(&w, DAY);
+	cr_assert_eq(applies("deployments"), 2);
+	cr_assert_eq(applies("configmaps"), 2);
+	cr_assert(!mounts("trustee-token") && mounts("trustee-token-2"));
+	cr_assert_null(strstr(config(), "token-old"));
+	cr_assert_null(world_get(&w, &kobj_secret, "trustee-token"));
+	cr_assert_eq(events_with("Restarted"), 2);
+	cr_assert_eq(events_with("Repaired"), 0);
+	fake_transport_forget(w.life->f);
+	world_run(&w, DAY);
+	reboot();
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
+Test(ctl_cluster_inputs, a_new_signer_signs_after_an_hour)
+{
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 300, "tec");
+	clock_fake_advance(2 * HOUR); /* it is no new one itself */
+	world_boot(&w, "c");
+	world_run(&w, HOUR - 60000);
+	cr_assert(!mounts("trustee-token-2"));
+	world_run(&w, 70000);
+	cr_assert(mounts("trustee-token-2"));
+}
+
+/* What Trustee mounts is known before a plan is made of it. */
+Test(ctl_cluster_inputs, a_restart_beside_a_signer_that_somebody_holds_writes_nothing)
+{
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 300, "tec");
+	fake_api_merge(w.api, &kobj_secret, NS, "trustee-token",
+		"{\"metadata\":{\"finalizers\":[\"x/held\"]}}");
+	install(SPEC);
+	world_run(&w, 2 * DAY);
+	cr_assert(world_str(&w, &kobj_secret, "trustee-token", "metadata/deletionTimestamp"));
+	cr_assert_eq(fake_transport_count(w.life->f, "delete", "secrets"), 1);
+	reboot();
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
+Test(ctl_cluster_inputs, a_signer_that_cannot_be_made_stops_no_repair)
+{
+	struct fake_expect *e;
+
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 366, "tec");
+	install(SPEC);
+	e = fake_transport_expect(w.life->f, "POST", "/api/v1/namespaces/" NS "/secrets*");
+	fake_expect_times(e, 0);
+	fake_expect_answer(
+		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"quota\"}");
+	world_run(&w, 2 * DAY);
+	cr_assert(strstr(installed_message(), "trustee-token-2 cannot be written"));
+	cr_assert_leq(fake_transport_count(w.life->f, "create", "secrets"), 2 * 24 * 3600 / 25);
+	fake_api_delete(w.api, &kobj_service, NS, "kbs-service");
+	world_run(&w, 60000);
+	cr_assert(world_get(&w, &kobj_service, "kbs-service"));
+}
+
+Test(ctl_cluster_inputs, another_cluster_knows_nothing_of_the_one_before)
+{
+	tls("QQ==", "Qg==", "Qw==");
+	install(TLS_SPEC);
+	fake_api_delete(w.api, &kobj_secret, NS, "my-tls");
+	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	fake_api_collect(w.api);
+	world_run(&w, 60000);
+	world_cluster(&w, "tec", TLS_SPEC);
+	world_run(&w, 60000);
+	cr_assert(world_get(&w, &kobj_deployment, DEPLOY));
+	cr_assert_str_eq(noted("tls-hash"), "");
+	cr_assert_eq(strlen(noted("token-hash")), 16);
+}
+
+Test(ctl_cluster_inputs, a_kill_at_any_write_of_a_renewal_ends_the_same)
+{
+	for (unsigned n = 1; n <= 6; n++) {
+		world_stop(&w);
+		world_start(&w);
+		world_cluster(&w, "tec", SPEC);
+		signer("trustee-token", 300, "tec");
+		world_boot(&w, "c");
+		for (unsigned i = 0; i < 40; i++) {
+			if (i % n == 0)
+				fake_transport_die_after(w.life->f, n);
+			world_run(&w, HOUR);
+			if (fake_transport_is_dead(w.life->f)) {
+				world_kill(&w);
+				world_boot(&w, "c");
+			}
+		}
+		world_kill(&w);
+		world_boot(&w, "c");
+		world_run(&w, DAY);
+		cr_assert_null(world_get(&w, &kobj_secret, "trustee-token"), "%u", n);
+		cr_assert(world_get(&w, &kobj_secret, "trustee-token-2"), "%u", n);
+		cr_assert_null(world_get(&w, &kobj_secret, "trustee-token-3"), "%u", n);
+		cr_assert(mounts("trustee-token-2") && !mounts("trustee-token"));
+	}
+}
+
+Test(ctl_cluster_inputs, somebody_elses_next_signer_is_told_and_not_touched)
+{
+	uint64_t rv;
+
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 366, "tec");
+	signer("trustee-token-2", 3650, NULL);
+	install(SPEC); /* it is in nobody's way yet */
+	world_run(&w, 3 * DAY);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	cr_assert(strstr(installed_message(), "trustee-token-2"));
+	cr_assert(mounts("trustee-token") && !mounts("trustee-token-2"));
+	cr_assert_eq(applies("deployments"), 0);
+	rv = fake_api_rv(w.api);
+	world_run(&w, DAY);
+	cr_assert_eq(fake_api_rv(w.api), rv);
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token-2");
+	world_run(&w, 3 * DAY);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert(mounts("trustee-token-2"));
+}
+
+Test(ctl_cluster_inputs, somebody_elses_first_signer_is_not_mounted)
+{
+	signer("trustee-token", 3650, NULL);
+	world_cluster(&w, "tec", SPEC);
+	world_boot(&w, "cma");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	cr_assert(strstr(installed_message(), "trustee-token"));
+	cr_assert_null(world_get(&w, &kobj_deployment, DEPLOY));
+	cr_assert(world_get(&w, &kobj_service, "kbs-service")); /* the rest is */
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert(world_get(&w, &kobj_deployment, DEPLOY));
+	/* ... and one that takes the place of ours later is not either */
+	fake_transport_forget(w.life->f);
+	signer("trustee-token", 3650, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	fake_api_merge(w.api, &kobj_deployment, NS, DEPLOY, "{\"status\":{\"readyReplicas\":1}}");
+	world_run(&w, 60000);
+	cr_assert_eq(applies("deployments"), 0);
+}
+
+Test(ctl_cluster_inputs, a_signer_of_ours_that_the_cache_does_not_show_is_adopted)
+{
+	const char *cert;
+
+	world_cluster(&w, "tec", SPEC);
+	world_boot(&w, "");
+	fake_api_hold_watches(w.api, true);
+	signer("trustee-token", 3650, "tec");
+	cert = json_get_str(
+		json_get_obj(world_get(&w, &kobj_secret, "trustee-token"), "data"), "cert.pem");
+	ctl_cluster_on(w.life->cluster);
+	world_run(&w, 60000);
+	cr_assert(world_get(&w, &kobj_deployment, DEPLOY));
+	cr_assert_eq(strlen(noted("token-hash")), 16);
+	cr_assert_str_eq(
+		json_get_str(json_get_obj(world_get(&w, &kobj_secret, "trustee-token"), "data"),
+			"cert.pem"),
+		cert);
+	fake_api_hold_watches(w.api, false);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+}
+
+Test(ctl_cluster_inputs, a_deleted_signer_is_made_anew_with_one_restart)
+{
+	cleanup_free char *was = NULL;
+
+	install(SPEC);
+	was = xstrdup(noted("token-hash"));
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token");
+	world_run(&w, 2 * HOUR);
+	cr_assert(world_get(&w, &kobj_secret, "trustee-token"));
+	cr_assert_str_neq(noted("token-hash"), was);
+	cr_assert_eq(applies("deployments"), 1);
+}
+
+Test(ctl_cluster_inputs, a_signer_whose_certificate_is_none_is_replaced)
+{
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 3650, "tec");
+	fake_api_merge(
+		w.api, &kobj_secret, NS, "trustee-token", "{\"data\":{\"cert.pem\":\"eA==\"}}");
+	install(SPEC);
+	world_run(&w, 3 * DAY);
+	cr_assert(mounts("trustee-token-2") && !mounts("trustee-token"));
+	cr_assert_null(world_get(&w, &kobj_secret, "trustee-token"));
+}
