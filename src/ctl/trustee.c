@@ -305,6 +305,7 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 		tell(s, err.text);
 	}
 	/* Not tried again before something changes. */
+	free(s->connected_as);
 	s->connected_as = steal_ptr(&l->as);
 }
 
