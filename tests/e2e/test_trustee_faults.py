@@ -189,9 +189,10 @@ def test_wrong_certificate(make_world):
     mark = world.mark()
     uuid, _ = world.join()
     world.poke()
-    world.condition("tec", "tec", "TrusteeSynced", "Refused")
+    told = world.condition("tec", "tec", "TrusteeSynced", "NotAvailable")
     time.sleep(LOOK_S)
     assert world.sent(mark) == [], "sent to somebody else"
+    assert "certificate" in spine.condition(told or world.read("tec", "tec"), "TrusteeSynced")["message"]
     assert spine.condition(world.read("mach", f"machine-{uuid}"), "Delivered")["reason"] == "NotAvailable"
     world.proxy.wrong_certificate(False)
     world.poke()
