@@ -255,6 +255,12 @@ def test_trustees_own_deployment(cp, ns, start_operator, place, left):
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["command"][-1] == "/etc/kbs/kbs-config.toml"
     assert "--config-file" in container["command"]
-    assert {"/etc/kbs", "/opt/trustee/keys"} <= {m["mountPath"] for m in container["volumeMounts"]}
     assert "debug" not in [e.get("value") for e in container["env"]], "it would log evidence"
+    paths = [m["mountPath"] for m in container["volumeMounts"]]
+    assert {"/etc/kbs", "/opt/trustee/keys"} <= set(paths)
+    # Of another manager, so applying ours over it would keep them, and the keys as files with them.
+    assert not [p for p in paths if p in ("/opt/trustee", "/opt/trustee/policies/opa") or
+                p.startswith("/opt/trustee/kbs-repository")], paths
+    volumes = {v["name"] for v in deployment["spec"]["template"]["spec"]["volumes"]}
+    assert not volumes & {"attestation-policy", "resource-dir", *(n.uuid for n in left.nodes)}, volumes
     assert all(luks_key(cp, ns, node.uuid) == node.key for node in left.nodes)
