@@ -50,6 +50,11 @@ class Kubelet:
         if self._error:
             raise self._error
 
+    def forget(self):
+        """Nothing is served until a Pod is started anew."""
+        os.symlink(os.path.join(self.pods, "none"), self.served + ".none")
+        os.rename(self.served + ".none", self.served)
+
     def _run(self):
         try:
             while not self._stop.is_set():
