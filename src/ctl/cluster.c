@@ -12,10 +12,12 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
 
 #define DO(code)     ((enum ctl_cluster_do)((code)&0xff))
 #define OBJECT(code) ((unsigned)(code) >> 8 & 0xff)
 #define NUMBER(code) ((unsigned)(code) >> 16)
+#define CALM_MS      1000
 
 /* ---- the step */
 
@@ -112,7 +114,7 @@ static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 	     : l->object < CLUSTER_N_OBJECTS ? cluster_start_object(c, a, l, d, on_done, &err)
 					     : cluster_start_input(c, a, l, d, on_done, &err);
 	if (!op) {
-		log_err(LOG_ERROR, NULL, "a key pair cannot be made", &err);
+		log_err(LOG_ERROR, NULL, "an object cannot be made", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
 	}
 	op_hold(&a->op, op);
@@ -122,13 +124,17 @@ static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key *key)
 {
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
+	const struct model_cluster *served = ctl_env_cluster(c->env);
 	bool failed = a && !a->op && err_is_set(&a->err);
+	uint32_t wait_ms = 0;
 	struct queue_next next;
 	struct cluster_look l;
 	enum ctl_cluster_do d;
 
 	if (!failed && ctl_act_busy(a, &next))
 		return next;
+	if (!served || str_eq(served->obj.name, key->name))
+		wait_ms = cluster_volumes_step(c, served);
 	cluster_look(c, key->name, &l);
 	d = ctl_cluster_decide(&l.v);
 	if (failed) {
@@ -146,6 +152,8 @@ struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key 
 	ctl_act_drop(a);
 	if (!l.v.found)
 		ctl_runner_forget(c->runner, key->name);
+	if (wait_ms)
+		cluster_recheck(&l, wait_ms);
 	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due by time alone")
 			    : ctl_settled();
 }
@@ -191,6 +199,10 @@ static void map_object(struct ctl_cluster *c, const struct kobj_gvk *gvk, const 
 
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
+	struct ctl_cluster *c = self;
+
+	if (str_eq((was ? was : now)->name, CTL_RV_CONFIGMAP))
+		c->volumes.dirty = true;
 	map_object(self, &kobj_configmap, was ? was : now);
 }
 
@@ -204,6 +216,28 @@ static void map_deployment(void *self, const struct kobj *was, const struct kobj
 	map_object(self, &kobj_deployment, was ? was : now);
 }
 
+/* Which of Trustee's Pods are left, and what they were started with. */
+static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_cluster *c = self;
+
+	if (!c->volumes.uid || !str_eq(((const struct ctl_pod *)(was ? was : now))->app, "kbs"))
+		return;
+	c->volumes.dirty = true;
+	wake_served(c);
+}
+
+/* A file of Trustee's. */
+static void map_file(struct ctl_cluster *c, const struct model_secret *s)
+{
+	const struct model_cluster *served = ctl_env_cluster(c->env);
+
+	if (!c->volumes.uid || !served || s->shape == MODEL_SECRET_OTHER)
+		return;
+	c->volumes.dirty = true;
+	ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
+}
+
 /* Ours, or one that spec names: its absence is told. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
@@ -212,6 +246,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	const struct model_cluster *s;
 
 	map_object(c, &kobj_secret, o);
+	map_file(c, model_secret(now ? now : was));
 	if (render_token_number(o->name)) {
 		cluster_inputs_saw_secret(c, o->name);
 		wake_served(c);
@@ -228,14 +263,17 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		wake_served(c);
 }
 
-/* Counts may wait a second. */
+/* Counts may wait a second, and what is declared: more comes along with it. */
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_cluster *c = arg;
 	const struct model_cluster *served = c->on ? ctl_env_cluster(c->env) : NULL;
 
-	if (served)
-		ctl_runner_wake_after(c->runner, served->obj.name, 1000);
+	if (!served)
+		return;
+	ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
+	if (cluster_volumes_on_sync(c, sort, name))
+		ctl_runner_wake(c->runner, served->obj.name);
 }
 
 /* ---- life */
@@ -252,6 +290,7 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	ctl_runner_watch(c->runner, env->services, map_service);
 	ctl_runner_watch(c->runner, env->deployments, map_deployment);
 	ctl_runner_watch(c->runner, env->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->pods, map_pod);
 	kbs_sync_listen(env->sync, on_sync, c);
 	return c;
 }
@@ -261,6 +300,7 @@ static void forget_all(struct ctl_cluster *c)
 	ctl_acts_clear(&c->acts);
 	cluster_known_reset(c, NULL);
 	cluster_inputs_fini(c);
+	cluster_volumes_fini(c);
 }
 
 void ctl_cluster_free(struct ctl_cluster *c)

@@ -5,6 +5,7 @@
 
 #include "ctl_internal.h"
 #include "tec/ctl/cluster.h"
+#include "tec/render/volumes.h"
 
 #define CLUSTER_N_OBJECTS 11
 /* Beside the table, where an act names its object by number: a token signer's Secret, and the one
@@ -24,11 +25,13 @@ enum cluster_object_kind {
 	CLUSTER_OBJECT_UNWANTED,    /* deleted if this cluster owns it and we did not render it */
 };
 
+struct ctl_cluster;
 struct cluster_object {
 	const struct kobj_gvk *gvk;
 	const char *name;
 	enum cluster_object_kind kind;
-	bool of_trustee; /* not with deploy: External */
+	bool of_trustee;  /* not with deploy: External */
+	bool of_delivery; /* rendered another way with delivery by volumes */
 	struct json_object *(*render)(const struct ctl_cluster *ctl, const struct model_cluster *c);
 	struct secret *(*make)(
 		const struct ctl_env *env, const struct model_cluster *c, struct err *err);
@@ -69,6 +72,29 @@ struct cluster_inputs {
 	bool moved;          /* the next write of the Deployment is no repair */
 };
 
+/*
+ * Delivery by volumes. `wanted` is what trustee-deployment is rendered with: a copy of what is
+ * declared, replaced rarely. `live` is what the Deployment was seen to mount, with its status, at
+ * one resourceVersion.
+ */
+struct cluster_volumes {
+	char *uid;          /* owned: of the cluster it is about; NULL: delivery is another */
+	int64_t generation; /* that `wanted` was found to fit with */
+	struct render_volumes_list wanted, live;
+	bool has_wanted; /* else nothing that depends on the delivery is written */
+	bool live_known; /* nothing was written since */
+	bool live_ours;  /* it is one of delivery by volumes */
+	bool live_done;  /* by its status all Pods are of its template, and available */
+	char *live_rv;   /* owned */
+	bool dirty;      /* something changed that it has not looked at */
+	bool pending;    /* `wanted` is to be replaced, but not yet */
+	bool confirming; /* what kbs_sync tells now is our own doing */
+	bool announced;  /* it was not written yet; the next write of the Deployment is no repair */
+	/* Boot clock: nothing is added before, nothing taken back before. */
+	uint64_t add_ms, take_back_ms;
+	struct err refused; /* why `wanted` is not what is declared */
+};
+
 struct ctl_cluster {
 	const struct ctl_env *env; /* borrowed */
 	struct ctl_runner *runner; /* owned */
@@ -81,6 +107,7 @@ struct ctl_cluster {
 	struct cluster_known known[CLUSTER_N_OBJECTS];
 	struct cluster_inputs inputs;
 	char problem[512]; /* why an object cannot be written; "": no reason */
+	struct cluster_volumes volumes;
 };
 
 /* Borrowed from the caches, valid for one step. */
@@ -143,6 +170,33 @@ const char *cluster_input_name(unsigned object, unsigned number, char out[RENDER
 /* Everything is forgotten but which Secrets there are; fini forgets that as well. */
 void cluster_inputs_reset(struct ctl_cluster *c);
 void cluster_inputs_fini(struct ctl_cluster *c);
+
+/* cluster_volumes.c */
+/* Each step of the served cluster (NULL: there is none): confirms what Trustee serves, and replaces
+ * what is rendered. When to be asked again, in ms; 0: when something changes. */
+uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served);
+/* The Deployment as it was read or answered; a write of it begins. */
+void cluster_volumes_saw(
+	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment);
+void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served);
+/* What is to be mounted is not known yet, or more than the API takes: nothing of it is written. */
+bool cluster_volumes_hold(const struct ctl_cluster *c);
+/* NULL when it holds. */
+struct json_object *cluster_volumes_render(
+	const struct ctl_cluster *c, const struct model_cluster *cluster);
+/* Something that counts changed. True: it has to be looked at now. */
+bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_sort sort, const char *name);
+void cluster_volumes_fini(struct ctl_cluster *c);
+/* What the files of a list say at this moment: "<keys>.<reference values>". */
+#define CLUSTER_CONTENTS_LEN (2 * 16 + 1)
+void cluster_volumes_contents(const struct ctl_env *env, const struct render_volumes_list *l,
+	char out[CLUSTER_CONTENTS_LEN + 1]);
+
+/* cluster_served.c */
+/* `live` is what all of Trustee serves: by the Deployment's status and by every Pod. */
+bool cluster_served(const struct ctl_cluster *c);
+/* Tells kbs_sync what that is, name by name. */
+void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
 
 /* cluster_view.c */
 /* Looks again in that time, unless it does so sooner. */

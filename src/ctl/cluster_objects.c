@@ -26,12 +26,16 @@ static struct json_object *data(const struct ctl_cluster *ctl, const struct mode
 	struct render_trustee_inputs in;
 
 	cluster_inputs(ctl, &in);
-	return render_trustee_data(c, ctl->env->ns, &in);
+	return c->delivery == MODEL_DELIVERY_VOLUMES
+		       ? render_trustee_data_volumes(c, ctl->env->ns, &in)
+		       : render_trustee_data(c, ctl->env->ns, &in);
 }
 
 static struct json_object *policies(const struct ctl_cluster *ctl, const struct model_cluster *c)
 {
-	return render_trustee_policies(c, ctl->env->ns);
+	return c->delivery == MODEL_DELIVERY_VOLUMES
+		       ? render_trustee_policies_volumes(c, ctl->env->ns)
+		       : render_trustee_policies(c, ctl->env->ns);
 }
 
 static struct json_object *rv_data(const struct ctl_cluster *ctl, const struct model_cluster *c)
@@ -53,6 +57,8 @@ static struct json_object *deployment(const struct ctl_cluster *ctl, const struc
 {
 	struct render_trustee_inputs in;
 
+	if (c->delivery == MODEL_DELIVERY_VOLUMES)
+		return cluster_volumes_render(ctl, c);
 	cluster_inputs(ctl, &in);
 	return render_trustee_deployment(c, ctl->env->ns, &ctl->env->images_ref, &in);
 }
@@ -81,26 +87,27 @@ static struct secret *make_auth(
 
 /* In the order of installation: what the Deployment mounts comes before it. */
 const struct cluster_object cluster_objects[CLUSTER_N_OBJECTS] = {
-	{&kobj_configmap, CLUSTER_DATA, CLUSTER_OBJECT_APPLY, true, data, NULL, {NULL, NULL}},
-	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, policies, NULL,
+	{&kobj_configmap, CLUSTER_DATA, CLUSTER_OBJECT_APPLY, true, true, data, NULL, {NULL, NULL}},
+	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, true, policies, NULL,
 		{NULL, NULL}},
-	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, rv_data, NULL,
+	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, false, rv_data,
+		NULL, {NULL, NULL}},
+	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, false, image_pcrs, NULL,
 		{NULL, NULL}},
-	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, image_pcrs, NULL,
-		{NULL, NULL}},
-	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, NULL, make_auth,
+	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, false, NULL, make_auth,
 		{"private.key", "public.pub"}},
-	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, kbs_service, NULL, {NULL, NULL}},
-	{&kobj_deployment, CLUSTER_DEPLOYMENT, CLUSTER_OBJECT_APPLY, true, deployment, NULL,
+	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, false, kbs_service, NULL,
 		{NULL, NULL}},
-	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, register_service, NULL,
+	{&kobj_deployment, CLUSTER_DEPLOYMENT, CLUSTER_OBJECT_APPLY, true, true, deployment, NULL,
 		{NULL, NULL}},
-	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, ak_service, NULL,
+	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, false, register_service,
+		NULL, {NULL, NULL}},
+	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, false, ak_service,
+		NULL, {NULL, NULL}},
+	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, false, NULL, NULL,
 		{NULL, NULL}},
-	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
-		{NULL, NULL}},
-	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, NULL, NULL,
-		{NULL, NULL}},
+	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, false, NULL,
+		NULL, {NULL, NULL}},
 };
 
 /* ---- what is known */
@@ -159,6 +166,7 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 	const struct kobj *o = cluster_object_find(c->env, i);
 	const struct ctl_plain *plain = t->gvk == &kobj_secret ? NULL : (const struct ctl_plain *)o;
 	const struct cluster_known *k = &c->known[i];
+	bool held = t->of_delivery && cluster_volumes_hold(c);
 
 	if (t->kind == CLUSTER_OBJECT_UNWANTED)
 		return plain && !o->deleting && !plain->render_hash &&
@@ -168,7 +176,8 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 	if (!o && k->must_read)
 		return CTL_CLUSTER_READ;
 	if (!o)
-		return t->kind == CLUSTER_OBJECT_SECRET        ? CTL_CLUSTER_MAKE_SECRET
+		return held                                    ? CTL_CLUSTER_NOTHING
+		       : t->kind == CLUSTER_OBJECT_SECRET      ? CTL_CLUSTER_MAKE_SECRET
 		       : t->kind == CLUSTER_OBJECT_CREATE_ONLY ? CTL_CLUSTER_CREATE
 							       : CTL_CLUSTER_APPLY;
 	if (o->deleting) {
@@ -185,7 +194,9 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 	}
 	if (str_eq(k->foreign_rv, o->rv))
 		return CTL_CLUSTER_DELETE;
-	return str_eq(k->drift_rv, o->rv) ? CTL_CLUSTER_APPLY : CTL_CLUSTER_READ;
+	return !str_eq(k->drift_rv, o->rv) ? CTL_CLUSTER_READ
+	       : held                      ? CTL_CLUSTER_NOTHING
+					   : CTL_CLUSTER_APPLY;
 }
 
 void cluster_want(struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number)
@@ -255,6 +266,12 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 	case CTL_CLUSTER_CREATE:
 		return k8s_call_create(env->api, &c->acts.ops, t->gvk, env->ns, o, 0, done, a);
 	case CTL_CLUSTER_APPLY:
+		if (!o) { /* it grew over the limit by something else than Machines */
+			err_set(err, ERR_INVALID, "%s would be too large", t->name);
+			return NULL;
+		}
+		if (is_deployment(l->object))
+			cluster_volumes_writes(c, l->c);
 		return k8s_call_apply(env->api, &c->acts.ops, t->gvk, env->ns, o, done, a);
 	case CTL_CLUSTER_MAKE_SECRET:
 		text = t->make(env, l->c, err);
@@ -323,8 +340,13 @@ static void judge(
 		cluster_set_rv(fits ? &k->foreign_rv : &k->conflict_rv, o);
 		return;
 	}
+	if (is_deployment(i))
+		cluster_volumes_saw(c, model_cluster(cluster), o);
 	want = t->render(c, model_cluster(cluster));
-	fits = kobj_subset(want, o);
+	/* Nothing to compare with: it holds, and waits for something else to change. */
+	fits = !want || kobj_subset(want, o);
+	if (fits && is_deployment(i))
+		c->volumes.announced = false;
 	cluster_set_rv(fits ? &k->ok_rv : &k->drift_rv, o);
 	if (is_deployment(i))
 		c->inputs.moved = !fits && (c->inputs.moved || follows(want, o));
@@ -408,7 +430,10 @@ static void told(
 	struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d, unsigned i)
 {
 	const struct cluster_object *t = &cluster_objects[i];
+	bool announced = d == CTL_CLUSTER_APPLY && is_deployment(i) && c->volumes.announced;
 
+	if (announced)
+		c->volumes.announced = false;
 	if (d == CTL_CLUSTER_DELETE && is_deployment(i))
 		told_taken_over(c, cluster);
 	else if (d == CTL_CLUSTER_DELETE || d == CTL_CLUSTER_READ)
@@ -416,6 +441,9 @@ static void told(
 	else if (is_installed(cluster) && c->inputs.moved &&
 		 (is_deployment(i) || str_eq(t->name, CLUSTER_DATA)))
 		told_moved(c, cluster, i);
+	else if (announced && is_installed(cluster))
+		log_info(NULL, "Trustee restarts with other files", "machine=%zu ak=%zu",
+			c->volumes.wanted.n_machines, c->volumes.wanted.n_aks);
 	else
 		cluster_told_repaired(c, cluster, t->gvk, t->name);
 }
@@ -444,6 +472,7 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 	if (ours && d == CTL_CLUSTER_APPLY && is_deployment(i)) {
 		c->inputs.moved = false;
 		cluster_inputs_saw_deployment(c, r->object);
+		cluster_volumes_saw(c, model_cluster(cluster), r->object);
 	}
 	ctl_take_answer(cache_of(c->env, i),
 		t->gvk == &kobj_secret      ? model_secret_extract

@@ -11,6 +11,7 @@
 #ifndef TEC_CTL_INTERNAL_H
 #define TEC_CTL_INTERNAL_H
 
+#include "tec/base/uuid.h"
 #include "tec/ctl/env.h"
 #include "tec/ctl/runner.h"
 #include "tec/k8s/call.h"
@@ -122,6 +123,10 @@ unsigned ctl_cond_changes(
 /* True while a Trustee is administered, seen from the API: what kbs_sync does not know of yet right
  * after a start. */
 bool ctl_administered(const struct ctl_env *env);
+/* The id in "default/<id>/root". */
+bool ctl_path_id(const char *path, char id[UUID_TEXT_LEN + 1]);
+/* The name in kbs_sync of the cluster's own Trustee; borrowed from c. */
+const char *ctl_primary_target(const struct model_cluster *c);
 /* kbs_sync_far, but NONE only when no Trustee is administered indeed. */
 enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name);
 /* Trustee is being asked what it holds, as after every start: a condition that says that something

@@ -37,6 +37,17 @@ struct kobj *ctl_plain_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &p, sizeof(p));
 }
 
+bool ctl_path_id(const char *path, char id[UUID_TEXT_LEN + 1])
+{
+	const char *p = strchr(path, '/');
+
+	if (!p || strlen(p + 1) < UUID_TEXT_LEN || !uuid_valid(p + 1, UUID_TEXT_LEN))
+		return false;
+	memcpy(id, p + 1, UUID_TEXT_LEN);
+	id[UUID_TEXT_LEN] = '\0';
+	return true;
+}
+
 bool ctl_administered(const struct ctl_env *env)
 {
 	const struct ctl_plain *d =

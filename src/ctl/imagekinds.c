@@ -14,6 +14,7 @@
 #include "tec/kobj/owner.h"
 #include "tec/kobj/subset.h"
 #include "tec/render/pcrjob.h"
+#include "tec/render/volumes.h"
 
 #define WHY_MAX 400
 
@@ -22,6 +23,22 @@
 static void configmap_fini(struct kobj *o)
 {
 	model_pcrs_free(((struct ctl_configmap *)o)->pcrs);
+}
+
+static void read_array(struct ctl_configmap *m, struct json_object *entry)
+{
+	struct json_object *value = json_get_arr(entry, "value");
+	const char *name = json_get_str(entry, "name");
+	cleanup_free char *text = value ? json_text(value) : NULL;
+
+	for (unsigned i = 0; text && i < RENDER_N_ARRAYS; i++) {
+		if (!str_eq(name, render_array_names[i]))
+			continue;
+		bytes_sha256(text, strlen(text), m->array_sha256[i]);
+		if (m->arrays & 1u << i) /* twice: who knows which one counts */
+			memset(m->array_sha256[i], 0, SHA256_LEN);
+		m->arrays |= 1u << i;
+	}
 }
 
 static void read_file(struct kobj_pack *pack, struct ctl_configmap *m, const char *file)
@@ -37,7 +54,11 @@ static void read_file(struct kobj_pack *pack, struct ctl_configmap *m, const cha
 	bytes_sha256(file, len, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
 	kobj_pack_str(pack, offsetof(struct ctl_configmap, file_sha256), hex);
-	if (a && json_object_is_type(a, json_type_array) && json_object_array_length(a))
+	if (a && !json_object_is_type(a, json_type_array))
+		return;
+	for (size_t i = 0; a && i < json_object_array_length(a); i++)
+		read_array(m, json_object_array_get_idx(a, i));
+	if (a && json_object_array_length(a))
 		expires = json_get_str(json_object_array_get_idx(a, 0), "expiration");
 	if (expires && clock_parse(expires, &us) == 0)
 		m->expires_s = us / 1000000;
@@ -191,7 +212,10 @@ struct kobj *ctl_pod_extract(struct json_object *o, struct err *err)
 		kobj_pack_str(&pack, offsetof(struct ctl_pod, job), json_object_get_string(job));
 	kobj_pack_str(&pack, offsetof(struct ctl_pod, app), json_get_str(o, "metadata/labels/app"));
 	pod_life(o, &p);
+	kobj_pack_str(&pack, offsetof(struct ctl_pod, contents),
+		kobj_annotation(o, RENDER_VOLUMES_CONTENTS_ANNOTATION));
 	p.failed = str_eq(json_get_str(o, "status/phase"), "Failed");
+	p.ended = p.failed || str_eq(json_get_str(o, "status/phase"), "Succeeded");
 	why = container_why(json_get_arr(o, "status/containerStatuses"), &p.failed);
 	if (!why)
 		why = schedule_why(json_get_arr(o, "status/conditions"));

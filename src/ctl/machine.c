@@ -142,18 +142,6 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	k8s_cache_each(c->env->machines, wake_one, c);
 }
 
-/* The id in "default/<id>/root". */
-static bool path_id(const char *path, char id[UUID_TEXT_LEN + 1])
-{
-	const char *p = strchr(path, '/');
-
-	if (!p || strlen(p + 1) < UUID_TEXT_LEN || !uuid_valid(p + 1, UUID_TEXT_LEN))
-		return false;
-	memcpy(id, p + 1, UUID_TEXT_LEN);
-	id[UUID_TEXT_LEN] = '\0';
-	return true;
-}
-
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_machine *c = arg;
@@ -172,7 +160,7 @@ static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 			return;
 		holder = kbs_sync_holder(c->env->sync, sort, name);
 		wake_id(c, holder ? model_ak(holder)->uuid : NULL);
-	} else if (path_id(name, id)) {
+	} else if (ctl_path_id(name, id)) {
 		wake_id(c, id);
 		if (!k8s_cache_first(c->env->machines, 0, id) &&
 			ctl_far_gone(ctl_far(c->env, sort, name)))

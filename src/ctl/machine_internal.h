@@ -5,6 +5,7 @@
 
 #include "ctl_internal.h"
 #include "tec/ctl/machine.h"
+#include "tec/rats/names.h"
 
 struct ctl_machine {
 	const struct ctl_env *env; /* borrowed */
@@ -23,8 +24,10 @@ struct machine_look {
 	char path[RATS_RESOURCE_PATH_MAX]; /* "": the id is no UUID */
 	bool owns_path;                    /* what stands there in Trustee is this Machine's */
 	enum kbs_far far_identity;         /* of ak */
-	bool waits;                        /* for Trustee: an act has to remember for which names */
-	uint32_t recheck_ms;               /* pendingTTL ends then; 0: no reason to look again */
+	char lacking[RATS_IDENTITY_NAME_LEN +
+		     1];     /* an identity that is not as it is wanted; "": none */
+	bool waits;          /* for Trustee: an act has to remember for which names */
+	uint32_t recheck_ms; /* pendingTTL ends then; 0: no reason to look again */
 	struct kobj_cond_want want[MACHINE_N_CONDS];
 };
 

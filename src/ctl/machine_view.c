@@ -142,9 +142,14 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 			far = KBS_FAR_ABSENT;
 		if (model_ak(o) == l->ak)
 			l->far_identity = far;
-		if (!l->v.deleting)
+		if (!l->v.deleting) {
+			if (model_ak(o) == l->ak && far != KBS_FAR_PRESENT)
+				memcpy(l->lacking, name, sizeof(name));
 			continue;
+		}
 		l->v.far_ids = worse(l->v.far_ids, far);
+		if (!ctl_far_gone(far))
+			memcpy(l->lacking, name, sizeof(name));
 		if (!taken && far != KBS_FAR_NONE &&
 			!kbs_sync_is_revoked(env->sync, KBS_REFVALUE, name))
 			l->v.revoked = false;
@@ -309,6 +314,14 @@ static void want_bound(struct machine_look *l)
 			"No AttestationKey is approved for this Machine.");
 }
 
+/* Who has not confirmed it: the key, or with a key that is as wanted, the identity. */
+static const char *lacking(
+	const struct ctl_env *env, const struct machine_look *l, bool key_is_right)
+{
+	return key_is_right && l->lacking[0] ? kbs_sync_lacking(env->sync, KBS_REFVALUE, l->lacking)
+					     : kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path);
+}
+
 static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
@@ -317,7 +330,7 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_REVOKING),
 			"Waits until every Trustee has confirmed that key and identity are gone. %s",
-			kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path));
+			lacking(env, l, !l->owns_path || ctl_far_gone(l->v.far_key)));
 	else if (l->want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		want(l, c, false, MACHINE_WAITING,
 			"Waits for the disk key and an approved AttestationKey.");
@@ -329,7 +342,7 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_NOT_AVAILABLE),
 			"Key and identity are not delivered yet. %s",
-			kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path));
+			lacking(env, l, l->v.far_key == KBS_FAR_PRESENT));
 }
 
 void machine_wants(const struct ctl_env *env, struct machine_look *l)

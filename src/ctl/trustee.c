@@ -29,6 +29,8 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 		return CTL_TRUSTEE_NOTHING;
 	if (!v->wanted)
 		return CTL_TRUSTEE_DROP;
+	if (v->volumes)
+		return CTL_TRUSTEE_NOTHING; /* its files are ctl/cluster's */
 	if (!v->recorded)
 		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
 	if (!whole)
@@ -60,9 +62,12 @@ static void bytes_fini(struct trustee_bytes *b)
 }
 
 /* What it was told and made from; its place in the list stays. */
-static void server_close(struct trustee_server *s)
+static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 {
 	kbs_push_free(steal_ptr(&s->push));
+	if (s->is_target)
+		kbs_sync_target_remove(c->env->sync, s->name);
+	s->is_target = false;
 	bytes_fini(&s->admin);
 	bytes_fini(&s->ca);
 	free(steal_ptr(&s->connected_as));
@@ -77,7 +82,7 @@ static void server_drop(struct ctl_trustee *c, struct trustee_server *s)
 		pp = &(*pp)->next;
 	*pp = s->next;
 	log_info(NULL, "Trustee is no longer administered", "trustee=%s", log_esc(s->name));
-	server_close(s);
+	server_close(c, s);
 	trustee_desc_fini(&s->desc);
 	free(s->cluster_uid);
 	free(s);
@@ -91,7 +96,11 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 
 	free(s->cluster_uid);
 	s->cluster_uid = xstrdup(cluster_uid);
-	s->push = kbs_push_new(c->env->loop, c->env->sync, &conf, NULL);
+	s->is_target = s->desc.volumes;
+	if (s->is_target)
+		kbs_sync_target_add(c->env->sync, s->name);
+	else
+		s->push = kbs_push_new(c->env->loop, c->env->sync, &conf, NULL);
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
@@ -119,12 +128,12 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
 		/* Another server, or another cluster's, of the same name: nothing of what was
 		 * confirmed holds. */
-		server_close(s);
+		server_close(c, s);
 	}
 	trustee_desc_fini(&s->desc);
 	s->desc = *take_desc;
 	s->wanted = cluster_uid != NULL;
-	if (!s->push)
+	if (!s->push && !s->is_target)
 		server_open(c, s, cluster_uid ? cluster_uid : "");
 }
 
@@ -213,11 +222,7 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 	const struct ctl_trustee_view *v, struct strbuf *out)
 {
-	const struct model_cluster *c = ctl_env_cluster(env);
-
-	if (v->refused && c && c->delivery == MODEL_DELIVERY_VOLUMES)
-		strbuf_adds(out, "delivery Volumes has no effect in this version; set AdminAPI.");
-	else if (v->refused)
+	if (v->refused)
 		strbuf_adds(out,
 			"spec.trustee.plaintext is Refuse and no trusteeSecret is named: nothing is sent.");
 	else if (!v->admin_there)
@@ -258,9 +263,9 @@ static void look(
 	v->known = true;
 	v->wanted = s->wanted || may_still_hold(env, s);
 	v->recorded = s->desc.owned || (trustee_memory_is_read(c) && trustee_memory_is_right(c));
-	v->refused = s->desc.primary && served &&
-		     ((served->plaintext == MODEL_PLAINTEXT_REFUSE && !s->desc.ca_secret) ||
-			     served->delivery == MODEL_DELIVERY_VOLUMES);
+	v->volumes = s->desc.volumes;
+	v->refused = s->desc.primary && served && served->plaintext == MODEL_PLAINTEXT_REFUSE &&
+		     !s->desc.ca_secret;
 	v->admin_there = admin != NULL;
 	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
 	v->needs_ca = s->desc.ca_secret != NULL;
@@ -300,6 +305,7 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 		tell(s, err.text);
 	}
 	/* Not tried again before something changes. */
+	free(s->connected_as);
 	s->connected_as = steal_ptr(&l->as);
 }
 
@@ -454,7 +460,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 	if (a && str_eq(was->uid, now->uid) && a->ready && a->restarts == b->restarts)
 		return;
 	for (struct trustee_server *s = c->servers; s; s = s->next)
-		if (s->desc.primary && s->desc.owned)
+		if (s->desc.primary && s->desc.owned && s->push)
 			kbs_push_probe(s->push);
 }
 

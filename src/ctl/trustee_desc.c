@@ -28,7 +28,12 @@ bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *
 {
 	return str_eq(a->address, b->address) && str_eq(a->ca_secret, b->ca_secret) &&
 	       str_eq(a->admin_secret, b->admin_secret) && a->primary == b->primary &&
-	       a->owned == b->owned;
+	       a->owned == b->owned && a->volumes == b->volumes;
+}
+
+const char *ctl_primary_target(const struct model_cluster *c)
+{
+	return c->public_trustee_addr ? c->public_trustee_addr : KBS_SERVICE;
 }
 
 bool trustee_desc_of_cluster(
@@ -40,10 +45,11 @@ bool trustee_desc_of_cluster(
 	if (i == 0) {
 		out->primary = true;
 		out->owned = c->deploy == MODEL_DEPLOY_MANAGED;
+		out->volumes = out->owned && c->delivery == MODEL_DELIVERY_VOLUMES;
 		out->address = xstrdup(c->public_trustee_addr);
 		out->ca_secret = xstrdup(c->trustee_secret);
 		out->admin_secret = xstrdup(AUTH_SECRET);
-		*name = c->public_trustee_addr ? c->public_trustee_addr : KBS_SERVICE;
+		*name = ctl_primary_target(c);
 		return true;
 	}
 	for (unsigned s = 0; s < c->n_servers; s++) {

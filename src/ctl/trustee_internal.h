@@ -15,6 +15,7 @@ struct trustee_desc {
 	char *ca_secret;    /* NULL: plain http */
 	char *admin_secret; /* with private.key */
 	bool primary, owned;
+	bool volumes; /* it is told nothing: ctl/cluster mounts files and confirms */
 };
 
 /* A Secret's member, as of one resourceVersion. */
@@ -29,7 +30,8 @@ struct trustee_server {
 	char *cluster_uid; /* owned */
 	bool wanted;       /* by the cluster served */
 	struct trustee_bytes admin, ca;
-	struct kbs_push *push; /* owned */
+	struct kbs_push *push; /* owned; NULL with delivery by volumes */
+	bool is_target;        /* kbs_sync knows it without a push */
 	char *connected_as;    /* owned: what the transport was made from; NULL: there is none */
 	char *told;            /* owned: why it is not connected */
 	char name[];           /* of the target */

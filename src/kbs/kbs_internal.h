@@ -58,7 +58,9 @@ uint64_t kbs_sync_changed_ms(const struct kbs_sync *s); /* boot clock of the las
 /* The far side is not known any more: everything is to be told. Nobody is woken for it: what was
  * delivered is so again in a moment, as a rule, and each is told when it is confirmed. */
 void kbs_sync_unknown(struct kbs_sync *s, unsigned t);
-/* The far side holds exactly what is wanted. */
+/* The far side holds all that is declared. A tombstone is never confirmed by this: the sum is of
+ * what was wanted, and whoever wrote it may have delivered the name since, or not have known of it.
+ */
 void kbs_sync_all_confirmed(struct kbs_sync *s, unsigned t);
 size_t kbs_sync_waiting(const struct kbs_sync *s, unsigned t, enum kbs_sort sort);
 /* The next entry that differs at t: its `flying` bit is set now. NULL: none is left. */

@@ -124,7 +124,7 @@ static void ground(struct kbs_push *p)
 		push_flight_free(f);
 	}
 	p->n_resources = 0;
-	p->serial = p->probing = false;
+	p->serial = p->probing = p->again_flying = false;
 }
 
 void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
@@ -136,9 +136,48 @@ void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
 		return;
 	a = xcalloc(1, sizeof(*a) + len + 1);
 	memcpy(a->name, name, len);
-	a->sort = sort;
-	a->next = p->again;
-	p->again = a;
+	a->next = p->again[sort];
+	p->again[sort] = a;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(
+		(*(struct push_again *const *)a)->name, (*(struct push_again *const *)b)->name);
+}
+
+/* What was revoked several times is repeated once: no message may name it twice. */
+static void again_sort(struct push_again **list)
+{
+	cleanup_free struct push_again **v = NULL;
+	size_t n = 0;
+
+	for (const struct push_again *a = *list; a; a = a->next)
+		n++;
+	v = xcalloc(n + 1, sizeof(struct push_again *));
+	n = 0;
+	for (struct push_again *a = *list; a; a = a->next)
+		v[n++] = a;
+	qsort(v, n, sizeof(struct push_again *), by_name);
+	for (size_t i = 0; i < n; i++) {
+		if (i + 1 < n && strcmp(v[i]->name, v[i + 1]->name) == 0) {
+			free(v[i]);
+			continue;
+		}
+		*list = v[i];
+		list = &v[i]->next;
+	}
+	*list = NULL;
+}
+
+void push_drop_again(struct kbs_push *p, enum kbs_sort sort, size_t n)
+{
+	while (n-- && p->again[sort]) {
+		struct push_again *a = p->again[sort];
+
+		p->again[sort] = a->next;
+		free(a);
+	}
 }
 
 /* ---- errors */
@@ -252,7 +291,7 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 		push_fail(p, err);
 		return;
 	}
-	p->backoff_ms = 0;
+	/* Not the end of a backoff: a far side that answers may still take no write. */
 	if (!err_is_set(err))
 		o = json_parse(json, len, &json_limits_object, &bad);
 	if (o) {
@@ -338,7 +377,9 @@ static void on_again(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	p->again_due = p->again != NULL;
+	p->again_due = true;
+	again_sort(&p->again[KBS_RESOURCE]);
+	again_sort(&p->again[KBS_REFVALUE]);
 	push_ask(p);
 }
 
@@ -392,12 +433,8 @@ void kbs_push_free(struct kbs_push *p)
 	timer_fini(&p->probe);
 	timer_fini(&p->sentinel);
 	timer_fini(&p->again_timer);
-	while (p->again) {
-		struct push_again *a = p->again;
-
-		p->again = a->next;
-		free(a);
-	}
+	push_drop_again(p, KBS_RESOURCE, SIZE_MAX);
+	push_drop_again(p, KBS_REFVALUE, SIZE_MAX);
 	metric_drop(&states, p->target, kbs_push_state_name(p->state));
 	kbs_sync_detach(p->sync, p->t);
 	kbs_sync_target_remove(p->sync, p->target);
@@ -414,6 +451,7 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 	kbs_transport_free(p->transport);
 	p->transport = take_t;
 	p->backoff_ms = 0;
+	p->batch_max = SIZE_MAX;
 	timer_cancel(&p->retry);
 	timer_cancel(&p->probe);
 	timer_cancel(&p->sentinel);

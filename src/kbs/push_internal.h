@@ -15,7 +15,6 @@
  * arrived. */
 struct push_again {
 	struct push_again *next;
-	enum kbs_sort sort;
 	char name[];
 };
 
@@ -31,9 +30,8 @@ struct push_flight {
 	size_t n, cap;
 	bool clean; /* a message that is a clean sentinel with this sum */
 	struct kbs_sum sum;
-	bool empties_shared;      /* trusted_aks is emptied */
-	struct push_again *again; /* it repeats this one; borrowed */
-	bool all_again;           /* it repeats all values of the list */
+	bool empties_shared; /* trusted_aks is emptied */
+	size_t again;        /* it repeats so many of the list, from its head */
 };
 
 enum push_order {
@@ -60,7 +58,8 @@ struct kbs_push {
 	bool known; /* what was seen of the far side stands, but for what differs: since a judged
 		       probe */
 	enum push_order order;
-	const char *policy_attestation, *policy_resource; /* confirmed there; NULL: none */
+	const char *policy_attestation, *policy_resource; /* confirmed there; NULL: unknown */
+	const char *policy_sent;                          /* the one in flight */
 	bool shared_emptied;                              /* trusted_aks is empty there */
 	bool shared_mode; /* how identities are sent since the far side was last unknown */
 	/* The sentinel there is dirty, or may be a clean one: */
@@ -73,8 +72,10 @@ struct kbs_push {
 	uint64_t waiting_since_ms; /* for a first judgement */
 	struct timer retry, probe, sentinel, again_timer;
 	bool sentinel_due;
-	struct push_again *again; /* owned list */
+	/* By sort, owned; from again_due on sorted, each name once, and only taken from. */
+	struct push_again *again[2];
 	bool again_due;
+	bool again_flying; /* a resource is deleted once more: none may be delivered beside it */
 	struct defer work;
 	char why[320];
 };
@@ -85,6 +86,7 @@ void push_set_state(struct kbs_push *p, enum kbs_push_state state, const char *w
 void push_fail(struct kbs_push *p, const struct err *err);
 void push_ask(struct kbs_push *p); /* look for work in the next turn */
 void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name);
+void push_drop_again(struct kbs_push *p, enum kbs_sort sort, size_t n); /* the first n */
 void push_flight_free(struct push_flight *f); /* what it holds must have landed */
 
 /* push_work.c */

@@ -78,31 +78,14 @@ static bool is_identity(const struct kbs_entry *e)
 	return strncmp(e->name, KBS_IDENTITY_PREFIX, strlen(KBS_IDENTITY_PREFIX)) == 0;
 }
 
-static void drop_again(struct kbs_push *p, enum kbs_sort sort, const struct push_again *only)
-{
-	struct push_again **pp = &p->again;
-
-	while (*pp) {
-		struct push_again *a = *pp;
-
-		if (a->sort != sort || (only && a != only)) {
-			pp = &a->next;
-			continue;
-		}
-		*pp = a->next;
-		free(a);
-	}
-	p->again_due = p->again_due && p->again;
-}
-
 /* The far side did not take so much at once. */
 static bool shrink(struct push_flight *f, const struct err *err)
 {
 	struct kbs_push *p = f->p;
 
-	if (err->http != 413 || f->n < 2)
+	if (err->http != 413 || f->n + f->again < 2)
 		return false;
-	p->batch_max = f->n / 2;
+	p->batch_max = (f->n + f->again) / 2;
 	for (size_t i = 0; i < f->n; i++)
 		kbs_sync_landed(p->sync, p->t, f->item[i].e, false, NULL);
 	push_flight_free(f);
@@ -120,13 +103,13 @@ static void on_values(void *arg, const struct err *err)
 		return;
 	}
 	if (!err_is_set(err)) {
-		p->backoff_ms = 0;
+		if (f->n) /* a message with the sentinel alone brings nothing forward */
+			p->backoff_ms = 0;
 		p->sent = false;
 		p->clean = f->clean;
 		p->far_sum = f->sum;
 		p->shared_emptied = p->shared_emptied || f->empties_shared;
-		if (f->all_again)
-			drop_again(p, KBS_REFVALUE, NULL);
+		push_drop_again(p, KBS_REFVALUE, f->again);
 		land(f);
 	}
 	push_ask(p);
@@ -211,15 +194,12 @@ static bool add_value(struct push_flight *f, struct kbs_refvalues *m, struct kbs
 	return true;
 }
 
-static void add_again(struct push_flight *f, struct kbs_refvalues *m)
+static void add_dirty(const struct kbs_push *p, struct kbs_refvalues *m)
 {
-	struct kbs_push *p = f->p;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
-	for (const struct push_again *a = p->again; a; a = a->next)
-		if (a->sort == KBS_REFVALUE && !kbs_sync_holder(p->sync, a->sort, a->name) &&
-			!kbs_sync_is_revoked(p->sync, a->sort, a->name))
-			kbs_refvalues_add(m, a->name, NULL, 0);
-	f->all_again = true;
+	push_sentinel_json(p, NULL, &text);
+	kbs_refvalues_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
 }
 
 static void start_values(struct kbs_push *p, bool empties_shared)
@@ -230,15 +210,12 @@ static void start_values(struct kbs_push *p, bool empties_shared)
 	bool identities = false;
 	struct kbs_entry *e;
 
-	push_sentinel_json(p, NULL, &text);
-	kbs_refvalues_add(&m, KBS_SENTINEL, strbuf_str(&text), text.len);
+	add_dirty(p, &m);
 	while (f->n < p->batch_max && (e = kbs_sync_peek(p->sync, p->t, KBS_REFVALUE)) != NULL) {
 		identities = identities || is_identity(e);
 		if (!add_value(f, &m, e))
 			break;
 	}
-	if (p->again_due)
-		add_again(f, &m);
 	f->empties_shared = empties_shared && !p->shared_mode;
 	if (f->empties_shared)
 		kbs_refvalues_add(&m, SHARED_NAME, "[]", 2);
@@ -285,7 +262,7 @@ static void on_resource_policy(void *arg, const struct err *err)
 		push_fail(p, err);
 		return;
 	}
-	p->policy_resource = kbs_sync_wanted_policies(p->sync)->resource;
+	p->policy_resource = p->policy_sent;
 	push_ask(p);
 }
 
@@ -298,7 +275,7 @@ static void on_attestation_policy(void *arg, const struct err *err)
 		push_fail(p, err);
 		return;
 	}
-	p->policy_attestation = kbs_sync_wanted_policies(p->sync)->attestation;
+	p->policy_attestation = p->policy_sent;
 	push_ask(p);
 }
 
@@ -314,12 +291,18 @@ static void start_policy(struct kbs_push *p)
 	const struct kbs_policies *want = kbs_sync_wanted_policies(p->sync);
 
 	p->serial = true;
-	if (p->policy_resource != want->resource)
+	/* Unknown until answered: the wanted one may change meanwhile, or change back. */
+	if (p->policy_resource != want->resource) {
+		p->policy_resource = NULL;
+		p->policy_sent = want->resource;
 		(void)kbs_policy_put_resource(
 			p->transport, &p->ops, want->resource, on_resource_policy, p);
-	else
+	} else {
+		p->policy_attestation = NULL;
+		p->policy_sent = want->attestation;
 		(void)kbs_policy_put_attestation(
 			p->transport, &p->ops, want->attestation, on_attestation_policy, p);
+	}
 }
 
 /* ---- resources */
@@ -330,13 +313,13 @@ static void on_resource(void *arg, const struct err *err)
 	struct kbs_push *p = f->p;
 
 	p->n_resources--;
+	p->again_flying = false;
 	if (err_is_set(err)) {
 		push_fail(p, err);
 		return;
 	}
 	p->backoff_ms = 0;
-	if (f->again)
-		drop_again(p, KBS_RESOURCE, f->again);
+	push_drop_again(p, KBS_RESOURCE, f->again);
 	land(f);
 	push_ask(p);
 }
@@ -357,27 +340,6 @@ static void start_resource(struct kbs_push *p)
 	(void)kbs_resource_put(p->transport, &p->ops, e->name, value, on_resource, f);
 }
 
-/* One at a time, when nothing else is left: they are few. */
-static bool start_again(struct kbs_push *p)
-{
-	struct push_flight *f;
-
-	if (!p->again_due || p->flights)
-		return false;
-	for (struct push_again *a = p->again; a; a = a->next) {
-		if (a->sort != KBS_RESOURCE || kbs_sync_holder(p->sync, a->sort, a->name) ||
-			kbs_sync_is_revoked(p->sync, a->sort, a->name))
-			continue;
-		f = flight_new(p);
-		f->again = a;
-		p->n_resources++;
-		(void)kbs_resource_delete(p->transport, &p->ops, a->name, on_resource, f);
-		return true;
-	}
-	drop_again(p, KBS_RESOURCE, NULL);
-	return false;
-}
-
 /* What replaces or removes must not happen behind a clean sentinel. */
 static bool takes_away(const struct kbs_push *p, const struct kbs_entry *e)
 {
@@ -389,7 +351,7 @@ static bool start_resources(struct kbs_push *p)
 {
 	struct kbs_entry *e;
 
-	while (p->n_resources < p->conf.window &&
+	while (p->n_resources < p->conf.window && !p->again_flying &&
 		(e = kbs_sync_peek(p->sync, p->t, KBS_RESOURCE)) != NULL) {
 		if (takes_away(p, e) && (p->clean || p->sent))
 			return true;
@@ -398,16 +360,69 @@ static bool start_resources(struct kbs_push *p)
 	return false;
 }
 
+/* ---- once more */
+
+/* The first of the list that nobody declared again since. */
+static const struct push_again *next_again(struct kbs_push *p, enum kbs_sort sort)
+{
+	while (p->again[sort] && kbs_sync_holder(p->sync, sort, p->again[sort]->name))
+		push_drop_again(p, sort, 1);
+	return p->again[sort];
+}
+
+static void again_values(struct kbs_push *p)
+{
+	cleanup_refvalues struct kbs_refvalues m = KBS_REFVALUES_INIT;
+	struct push_flight *f = flight_new(p);
+
+	add_dirty(p, &m);
+	for (const struct push_again *a = p->again[KBS_REFVALUE]; a && f->again < p->batch_max;
+		a = a->next, f->again++) {
+		if (kbs_sync_holder(p->sync, KBS_REFVALUE, a->name))
+			continue;
+		if (f->again && kbs_refvalues_body_len(&m, strlen(a->name), 4) > p->conf.max_body)
+			break;
+		kbs_refvalues_add(&m, a->name, NULL, 0);
+	}
+	send_values(f, &m);
+}
+
+/* When nothing else is left, so that every tombstone is confirmed; keys one at a time: they are
+ * few. */
+static bool start_again(struct kbs_push *p)
+{
+	const struct push_again *a;
+	struct push_flight *f;
+
+	if (!p->again_due)
+		return false;
+	if (next_again(p, KBS_REFVALUE)) {
+		again_values(p);
+		return true;
+	}
+	a = next_again(p, KBS_RESOURCE);
+	if (!a) {
+		p->again_due = false;
+		return false;
+	}
+	if (p->clean || p->sent) {
+		start_values(p, false);
+		return true;
+	}
+	f = flight_new(p);
+	f->again = 1;
+	p->n_resources++;
+	p->again_flying = true;
+	(void)kbs_resource_delete(p->transport, &p->ops, a->name, on_resource, f);
+	return true;
+}
+
 /* ---- all of it */
 
 static bool values_are_left(struct kbs_push *p, bool *empties_shared)
 {
-	bool again = false;
-
 	*empties_shared = !p->shared_mode && !p->shared_emptied && policies_are_there(p);
-	for (const struct push_again *a = p->again_due ? p->again : NULL; a; a = a->next)
-		again = again || a->sort == KBS_REFVALUE;
-	return *empties_shared || again || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
+	return *empties_shared || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
 }
 
 static bool sentinel_is_right(const struct kbs_push *p)
@@ -420,10 +435,12 @@ static bool sentinel_is_right(const struct kbs_push *p)
 
 static void at_rest(struct kbs_push *p)
 {
+	p->backoff_ms = 0;
 	push_set_state(p, KBS_PUSH_IN_SYNC, "in step.");
 	if (!timer_is_set(&p->probe))
 		timer_set(&p->probe, p->conf.probe_ms);
 	if (sentinel_is_right(p)) {
+		p->backoff_ms = 0;
 		timer_cancel(&p->sentinel);
 		p->sentinel_due = false;
 	} else if (p->sentinel_due) {

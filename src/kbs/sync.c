@@ -300,11 +300,35 @@ bool kbs_sync_is_declared(const struct kbs_sync *s, enum kbs_sort sort, const ch
 	return e && e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0;
 }
 
+bool kbs_sync_wanted(
+	const struct kbs_sync *s, enum kbs_sort sort, const char *name, uint8_t sha256[SHA256_LEN])
+{
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	if (!e || !e->holder)
+		return false;
+	memcpy(sha256, e->sha256, SHA256_LEN);
+	return true;
+}
+
 bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
 	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
 
 	return e && !e->holder;
+}
+
+void kbs_sync_names(const struct kbs_sync *s, enum kbs_sort sort,
+	void (*fn)(void *arg, const char *name), void *arg)
+{
+	cleanup_strbuf struct strbuf names = STRBUF_INIT;
+
+	for (size_t b = 0; b < s->n_buckets; b++)
+		for (const struct kbs_entry *e = s->buckets[b]; e; e = e->next)
+			if (e->sort == sort)
+				strbuf_add(&names, e->name, strlen(e->name) + 1);
+	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
+		fn(arg, names.data + at);
 }
 
 void kbs_sync_counts(

@@ -197,9 +197,7 @@ static void all_seen(struct kbs_sync *s, unsigned t, bool confirmed)
 {
 	for (size_t b = 0; b < s->n_buckets; b++)
 		for (struct kbs_entry *e = s->buckets[b]; e; e = e->next)
-			e->seen[t] = !confirmed  ? KBS_SEEN_UNKNOWN
-				     : e->holder ? KBS_SEEN_WANTED
-						 : KBS_SEEN_ABSENT;
+			e->seen[t] = confirmed && e->holder ? KBS_SEEN_WANTED : KBS_SEEN_UNKNOWN;
 	kbs_tally_all(s);
 }
 
@@ -265,6 +263,15 @@ void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort
 		!sha256                                                   ? KBS_SEEN_ABSENT
 		: e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_WANTED
 									  : KBS_SEEN_OTHER);
+}
+
+void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name)
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	int t = find(s, target);
+
+	if (e && t >= 0)
+		kbs_set_seen(s, e, (unsigned)t, KBS_SEEN_UNKNOWN);
 }
 
 void kbs_sync_target_says(
@@ -376,18 +383,24 @@ uint64_t kbs_sync_changed_ms(const struct kbs_sync *s)
 	return s->changed_ms;
 }
 
-void kbs_sync_unknown(struct kbs_sync *s, unsigned t)
+static void todo_add_all(struct kbs_sync *s, unsigned t)
 {
-	all_seen(s, t, false);
 	for (size_t b = 0; b < s->n_buckets; b++)
 		for (struct kbs_entry *e = s->buckets[b]; e; e = e->next)
 			todo_add(s, t, e);
+}
+
+void kbs_sync_unknown(struct kbs_sync *s, unsigned t)
+{
+	all_seen(s, t, false);
+	todo_add_all(s, t);
 }
 
 void kbs_sync_all_confirmed(struct kbs_sync *s, unsigned t)
 {
 	todo_clear(s, t);
 	all_seen(s, t, true);
+	todo_add_all(s, t);
 	tell_all(s);
 }
 
@@ -421,6 +434,9 @@ struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort so
 	(void)todo_pop(&s->target[t].todo[sort]);
 	e->queued &= ~(1u << t);
 	e->flying |= 1u << t;
+	/* Revoked while this is under way, it would count as gone. (Pending before and after.) */
+	if (e->seen[t] == KBS_SEEN_ABSENT)
+		e->seen[t] = KBS_SEEN_OTHER;
 	return e;
 }
 

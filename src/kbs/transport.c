@@ -134,6 +134,9 @@ int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *a
 
 	if (transport_err && err_is_set(transport_err)) {
 		*err = *transport_err;
+		/* What came was no answer: it does not say that what was sent is wrong. */
+		if (err->kind == ERR_INVALID)
+			err->kind = ERR_TRANSIENT;
 		return -1;
 	}
 	if (!answer)

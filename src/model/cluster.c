@@ -315,7 +315,6 @@ void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *o
 		bool set;
 		const char *name;
 	} fields[] = {
-		{c->delivery != MODEL_DELIVERY_ADMIN_API, "trustee.delivery"},
 		{c->reg_mode == MODEL_REG_TOKEN, "registration.mode Token"},
 		{c->token_secret != NULL, "registration.tokenSecret"},
 		{c->endorsement != MODEL_ENDORSEMENT_NONE, "registration.endorsement"},

@@ -39,6 +39,7 @@ struct render_pod {
 	const char *config;                                         /* file of etc/ */
 	struct json_object *take_init, *take_mounts, *take_volumes; /* init: NULL for none */
 	bool has_healthz;
+	const char *contents; /* render/volumes.h; NULL: none */
 };
 /* The Deployment: what both have in common (config, storage, signers, TLS), and `p`. */
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,

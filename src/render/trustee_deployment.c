@@ -7,6 +7,8 @@
  */
 #include "config.h"
 
+#include "tec/render/volumes.h"
+
 #include "render_internal.h"
 
 #include <stdio.h>
@@ -278,15 +280,15 @@ static void add_token_hash(const struct render_trustee_inputs *in, struct json_o
 		json_add_str(annotations, TOKEN_HASH, strbuf_str(&text));
 }
 
-static struct json_object *template_meta(
-	const char *config, const struct model_cluster *c, const struct render_trustee_inputs *in)
+static struct json_object *template_meta(const struct render_pod *p, const struct model_cluster *c,
+	const struct render_trustee_inputs *in)
 {
 	cleanup_strbuf struct strbuf toml = STRBUF_INIT;
 	struct json_object *annotations = json_obj(), *meta = json_obj();
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
-	render_kbs_config(config, c, in, &toml);
+	render_kbs_config(p->config, c, in, &toml);
 	bytes_sha256(strbuf_str(&toml), toml.len, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
 	hex[16] = '\0';
@@ -294,6 +296,7 @@ static struct json_object *template_meta(
 	if (c->trustee_secret)
 		json_add_str(annotations, TLS_HASH, in->tls_hash);
 	add_token_hash(in, annotations);
+	json_add_str(annotations, RENDER_VOLUMES_CONTENTS_ANNOTATION, p->contents);
 	json_add(meta, "labels", json_add_str(json_obj(), "app", "kbs"));
 	return json_add(meta, "annotations", annotations);
 }
@@ -319,7 +322,7 @@ struct json_object *render_kbs_deployment(const struct model_cluster *c, const c
 	json_add(pod, "containers",
 		json_push(json_arr(), kbs_container(c, image, p->has_healthz, p->take_mounts)));
 	json_add(pod, "volumes", p->take_volumes);
-	json_add(template, "metadata", template_meta(p->config, c, in));
+	json_add(template, "metadata", template_meta(p, c, in));
 	json_add(template, "spec", pod);
 	json_add_int(spec, "replicas", 1);
 	json_add(spec, "selector",

@@ -92,8 +92,8 @@ static void add_keys(
 	}
 	json_add_int(projected, "defaultMode", 0444);
 	json_add(projected, "sources", sources);
-	json_push(volumes, render_named("trusted-ak-keys", "projected", projected));
-	json_push(mounts, render_mount("trusted-ak-keys", RENDER_VOLUMES_AK_DIR, true));
+	json_push(volumes, render_named(RENDER_VOLUMES_AK_VOLUME, "projected", projected));
+	json_push(mounts, render_mount(RENDER_VOLUMES_AK_VOLUME, RENDER_VOLUMES_AK_DIR, true));
 }
 
 static struct json_object *render(const struct model_cluster *c, const char *ns,
@@ -113,8 +113,10 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 	for (size_t i = 0; i < v->n_machines; i++)
 		add_machine(volumes, mounts, v->machines[i]);
 	return render_kbs_deployment(c, ns, images->trustee, in,
-		&(struct render_pod){
-			.config = CONFIG, .take_mounts = mounts, .take_volumes = volumes});
+		&(struct render_pod){.config = CONFIG,
+			.take_mounts = mounts,
+			.take_volumes = volumes,
+			.contents = v->contents});
 }
 
 /* ---- limits */

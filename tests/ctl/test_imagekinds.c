@@ -73,6 +73,55 @@ Test(ctl_imagekinds, the_files_expiration_and_owner_are_kept)
 	cr_assert_str_eq(m->plain.owner_uid, "c");
 }
 
+#define RV(file)    "{" META("trustee-rv-data") "},\"data\":{\"reference-values.json\":\"" file "\"}}"
+#define PCR4(value) "{\\\"name\\\":\\\"tpm_pcr4\\\",\\\"value\\\":" value "}"
+
+Test(ctl_imagekinds, the_files_arrays_are_told_by_their_text)
+{
+	static const struct {
+		const char *text, *pcr4; /* NULL: there is none; "": it matches nothing */
+	} cases[] = {
+		{RV("[]"), NULL},
+		{RV("{}"), NULL},
+		{RV("[7,null,[],{}]"), NULL},
+		{RV("[" PCR4("7") "]"), NULL},
+		{RV("[" PCR4("{}") "]"), NULL},
+		{RV("[" PCR4("[]") "]"), "[]"},
+		{RV("[{}," PCR4("[ \\\"aa\\\", \\\"bb\\\" ]") "]"), "[\"aa\",\"bb\"]"},
+		{RV("[" PCR4("[]") "," PCR4("[]") "]"), ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_kobj const struct kobj *o = read_as(ctl_configmap_extract, cases[i].text);
+		const struct ctl_configmap *m = (const struct ctl_configmap *)o;
+		uint8_t want[SHA256_LEN] = {0};
+
+		cr_assert_eq(m->arrays, cases[i].pcr4 ? 1u << RENDER_PCR4 : 0, "%s", cases[i].text);
+		if (cases[i].pcr4 && cases[i].pcr4[0])
+			bytes_sha256(cases[i].pcr4, strlen(cases[i].pcr4), want);
+		cr_assert_arr_eq(
+			m->array_sha256[RENDER_PCR4], want, SHA256_LEN, "%s", cases[i].text);
+	}
+}
+
+Test(ctl_imagekinds, a_pod_says_what_it_was_started_with)
+{
+	cleanup_kobj const struct kobj
+		*a = read_as(ctl_pod_extract,
+			"{" META("p") ",\"labels\":{\"app\":\"kbs\"},\"annotations\":"
+				      "{\"trusted-execution-clusters.io/contents-hash\":\"a.b\"}},"
+				      "\"status\":{\"phase\":\"Running\"}}"),
+		*b = read_as(ctl_pod_extract, "{" META("p") "},\"status\":{\"phase\":\"Failed\"}}"),
+		*c = read_as(
+			ctl_pod_extract, "{" META("p") "},\"status\":{\"phase\":\"Succeeded\"}}");
+
+	cr_assert_str_eq(((const struct ctl_pod *)a)->contents, "a.b");
+	cr_assert_not(((const struct ctl_pod *)a)->ended);
+	cr_assert_null(((const struct ctl_pod *)b)->contents);
+	cr_assert(((const struct ctl_pod *)b)->ended);
+	cr_assert(((const struct ctl_pod *)c)->ended);
+}
+
 #define COND(type, status, rest)                                                                   \
 	"{" META("j") "},\"status\":{\"conditions\":[{\"type\":\"" type "\",\"status\":\"" status  \
 		      "\"" rest "}]}}"

@@ -165,6 +165,20 @@ Test(ctl_trustee, after_a_restart_without_an_answer_nobody_knows)
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
 }
 
+Test(ctl_trustee, another_admin_key_is_used_at_once)
+{
+	install(SPEC);
+	fake_kbs_forget(kbs);
+	for (int i = 0; i < 3; i++) {
+		fake_api_merge(w.api, &kobj_secret, NS, "trustee-auth",
+			i % 2 ? "{\"data\":{\"private.key\":\"a2V5\"}}"
+			      : "{\"data\":{\"private.key\":\"a2V6\"}}");
+		world_run(&w, 3000);
+		cr_assert_eq(fake_kbs_requests(kbs), (size_t)i + 1, "%zu", fake_kbs_requests(kbs));
+	}
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+}
+
 Test(ctl_trustee, nothing_is_revoked_while_it_is_away)
 {
 	install(SPEC);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: cp (one control plane per session), ns (a fresh namespace with the operator's own
-rights), start_operator (a factory), tpm (a software TPM).
+rights), start_operator (a factory), tpm (a software TPM), start_kbs and make_world (a broker, and one
+with the operator that administers it).
 
 What a machine lacks skips with the reason and the next step; with TEC_NO_SKIP=1, which CI sets, it
 fails instead: a suite that skips is not a suite that passed.
@@ -15,6 +16,7 @@ import softtpm
 from controlplane import TOP, ControlPlane, Unavailable
 from kbs import TestKbs, kbs_binary
 from tecproc import Operator, operator_binary
+from trustee import World
 
 CRD_DIR = os.path.join(TOP, "crd")
 K8S_DIR = os.path.join(TOP, "k8s")
@@ -124,3 +126,19 @@ def start_kbs(tmp_path):
         except Exception as e:  # every one must be stopped before the first complaint
             problems.append(str(e))
     assert not problems, "\n\n".join(problems)
+
+
+@pytest.fixture
+def make_world(cp, ns, tmp_path, start_operator):
+    """make_world(tls=False, quirks=False) -> a World that is not started yet; see trustee.py."""
+    if not os.access(kbs_binary(), os.X_OK):
+        lacking(f"no {kbs_binary()}; next step: make")
+    made = []
+
+    def make(**options):
+        made.append(World(cp, ns, tmp_path, start_operator, **options))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()

@@ -5,6 +5,8 @@ It serves the scheme of the broker's URL with a certificate of its own (ca), so 
 url and trusts ca. Rules say what happens to which request; the first that matches is taken.
 """
 
+import base64
+import json
 import re
 import socket
 import ssl
@@ -56,11 +58,16 @@ def nothing(status=200):
 class Seen:
     """One request: when it came and what was done with it."""
 
-    def __init__(self, n, method, target):
-        self.n, self.method, self.target = n, method, target
+    def __init__(self, n, method, target, body):
+        self.n, self.method, self.target, self.body = n, method, target, body
         self.verb = verb_of(method, target)
         self.at = time.monotonic()
         self.fate = None
+
+    def values(self):
+        """{name: value} of a message of reference values; {} of anything else."""
+        return (json.loads(base64.b64decode(json.loads(self.body)["payload"])) if self.verb == "refvalue-put"
+                else {})
 
     def __repr__(self):
         return f"{self.n} {self.verb} {self.target} {self.fate}"
@@ -138,9 +145,11 @@ class KbsProxy(Relay):
             return plain
         return self.upstream_tls.wrap_socket(plain, server_hostname=self.upstream[0])
 
-    def judge(self, method, target):
+    def _judge(self, request):
+        head, _, body = request.partition(b"\r\n\r\n")
+        method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
         with self.lock:
-            seen = Seen(len(self.log) + 1, method, target)
+            seen = Seen(len(self.log) + 1, method, target, body)
             self.log.append(seen)
             rule = next((r for r in self.rules if r.takes(seen)), None)
             seen.fate = rule and rule.fate

@@ -136,7 +136,7 @@ class Left:
 
 
 def secrets_of(cp, ns):
-    """Everything but their version's metadata of the Secrets that were there."""
+    """What would show that one was written."""
     return {s["metadata"]["name"]: (s["data"], s["metadata"]["resourceVersion"], owner_uids(s))
             for s in spine.items(cp, ns, "secrets")}
 
@@ -231,9 +231,7 @@ def test_what_was_taken_over_can_be_taken_back(cp, ns, start_operator, place, le
     assert [name for name in place.values() if name.startswith("boot.")] == [boot("b", "b")]
 
 
-def test_key_of_a_lost_secret_is_not_made_anew(cp, ns, start_operator, place, left):
-    """Between the two operators somebody deleted a Secret: nothing says that there was a key, except
-    that its Trustee may hold one; a Secret without a key is told and left alone."""
+def test_secret_that_holds_no_key_is_told_and_left_alone(cp, ns, start_operator, place, left):
     broken, _ = left.machine()
     uuid = broken["spec"]["id"]
     spine.merge(cp, ns, "secrets", uuid, {"data": {"root": left.b64("no key")}})
@@ -257,6 +255,12 @@ def test_trustees_own_deployment(cp, ns, start_operator, place, left):
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["command"][-1] == "/etc/kbs/kbs-config.toml"
     assert "--config-file" in container["command"]
-    assert {"/etc/kbs", "/opt/trustee/keys"} <= {m["mountPath"] for m in container["volumeMounts"]}
     assert "debug" not in [e.get("value") for e in container["env"]], "it would log evidence"
+    paths = [m["mountPath"] for m in container["volumeMounts"]]
+    assert {"/etc/kbs", "/opt/trustee/keys"} <= set(paths)
+    # Of another manager, so applying ours over it would keep them, and the keys as files with them.
+    assert not [p for p in paths if p in ("/opt/trustee", "/opt/trustee/policies/opa") or
+                p.startswith("/opt/trustee/kbs-repository")], paths
+    volumes = {v["name"] for v in deployment["spec"]["template"]["spec"]["volumes"]}
+    assert not volumes & {"attestation-policy", "resource-dir", *(n.uuid for n in left.nodes)}, volumes
     assert all(luks_key(cp, ns, node.uuid) == node.key for node in left.nodes)

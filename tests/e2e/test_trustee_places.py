@@ -12,7 +12,7 @@ import spine
 import trustees
 from controlplane import TOP
 from teckinds import made
-from test_spine import installed, settled
+from test_spine import installed, luks_key, settled
 from trustees import delivered, ends, joins, make_auth, make_ca, memory, ready, synced, waits
 
 start_place = trustees.start_place
@@ -125,6 +125,26 @@ def test_server_taken_out_of_spec_holds_nothing_back(cp, ns, two):
     synced(cp, ns)
 
 
+def test_cluster_that_is_gone_is_waited_for_by_the_further_server_only(cp, ns, two):
+    """Its own Trustee went with it, and what that held."""
+    op, own, far = two
+    node = delivered(cp, ns, op, own, far)
+    own.proxy.refuse()
+    far.proxy.refuse()
+    spine.delete(cp, ns, "tec", "tec")
+    spine.delete(cp, ns, "mach", node.machine)
+    cp.wait_for(lambda: not spine.read(cp, ns, "deployments", "trustee-deployment"), 60,
+                "the garbage collector's end of Trustee")
+    settled(cp, ns)
+    message = spine.condition(waits(cp, ns, node, far.address), "Delivered")["message"]
+    assert "trustee.example.org" not in message, message
+    assert far.holds(node)
+    far.proxy.listen()
+    ends(cp, ns, node, 40)
+    assert far.clean(node)
+    cp.wait_for(lambda: not memory(cp, ns), 30, "the end of what is remembered")
+
+
 def test_server_that_is_added_is_filled(cp, ns, start_operator, start_place):
     own = start_place()
     trustees.managed(cp, ns, own)
@@ -140,11 +160,17 @@ def test_server_that_is_added_is_filled(cp, ns, start_operator, start_place):
 
 # Who may write
 
-def test_admin_secret_is_wrong_and_then_right(cp, ns, start_operator, start_place):
+@pytest.mark.parametrize("field", ["trustee-auth", "adminSecret"])
+def test_admin_secret_is_late_and_wrong_and_then_right(cp, ns, start_operator, start_place, field):
     place, other = start_place(), start_place()
-    make_auth(cp, ns, other.kbs)  # another one's key
-    external(cp, ns, place)
-    op = start_operator(ns)
+    if field == "trustee-auth":
+        external(cp, ns, place)
+        op = start_operator(ns)
+    else:
+        trustees.managed(cp, ns, other, trusteeServers=[{"address": place.address, "adminSecret": field.lower()}])
+        op = start_operator(ns, "--kbs-url", other.url)
+    synced(cp, ns, "NotAvailable", f"Secret {field.lower()} does not exist yet")
+    make_auth(cp, ns, other.kbs, field.lower())  # another one's key
     found = synced(cp, ns, "Refused", place.address)
     assert "AdminAuth" in found["message"], found
     node = joins(cp, ns, op)
@@ -152,7 +178,9 @@ def test_admin_secret_is_wrong_and_then_right(cp, ns, start_operator, start_plac
     # A token is made anew once; then it waits long, whatever else changes.
     assert len(place.proxy.seen()) <= 2, place.proxy.seen()
     assert place.kbs.dump()["resources"] == {}
-    make_auth(cp, ns, place.kbs)
+    if field == "adminSecret":
+        assert other.holds(node)
+    make_auth(cp, ns, place.kbs, field.lower())
     ready(cp, ns, node)
     synced(cp, ns)
     assert place.holds(node)
@@ -307,21 +335,32 @@ def test_somebody_elses_secret_in_a_keys_place(cp, ns, start_operator, start_pla
 
 # Two operators
 
+def lease(cp, ns):
+    return cp.get(f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/tec-operator")["spec"]
+
+
 def test_old_leader_that_wakes_up_sends_nothing(cp, ns, start_operator, start_place):
     """It was stopped with a delivery to try again, and is continued after another one has revoked it."""
     old = start_place()
     new = trustees.Place(old.kbs, old.dir)
+    uuid, pem = spine.new_uuid(), spine.rsa_key()
+    node = trustees.Node(uuid, pem, "k", None)
+    trustees.managed(cp, ns, old)
+    first = start_operator(ns, "--kbs-url", old.url)
     try:
-        trustees.managed(cp, ns, old)
-        first = start_operator(ns, "--kbs-url", old.url)
         synced(cp, ns)
         second = start_operator(ns, "--kbs-url", new.url)
         old.proxy.on(kbsproxy.refusal("Internal", 500), "resource-put", times=None)
-        node = joins(cp, ns, first)
-        cp.wait_for(lambda: len(old.proxy.seen("resource-put")) > 1, 20, "a delivery that is tried again")
+        # Right after a renewal, so that its next try is due before it looks at its lease again.
+        renewed = lease(cp, ns)["renewTime"]
+        cp.wait_for(lambda: lease(cp, ns)["renewTime"] != renewed, 10, "a renewal", interval=0.01)
+        made(cp, "mach", ns, {"id": uuid}, node.machine)
+        cp.wait_for(lambda: old.proxy.seen("resource-put"), 20, "a delivery", interval=0.01)
         first.proc.signal(signal.SIGSTOP)
         old.proxy.clear()
+        made(cp, "ak", ns, {"publicKey": pem, "uuid": uuid}, "k")
         ready(cp, ns, node, 40)
+        node.key = luks_key(cp, ns, uuid)
         assert new.holds(node)
         spine.delete(cp, ns, "mach", node.machine)
         ends(cp, ns, node)
@@ -329,8 +368,8 @@ def test_old_leader_that_wakes_up_sends_nothing(cp, ns, start_operator, start_pl
 
         sent = len(old.proxy.seen())
         first.proc.signal(signal.SIGCONT)
-        cp.wait_for(lambda: first.log_text().count("kind=Lease") > 1, 20, "word of the lost lease")
-        settled(cp, ns, 3)
+        cp.wait_for(lambda: "no longer leader" in first.log_text(), 20, "word of the lost lease")
+        settled(cp, ns, 2)
         assert old.proxy.seen()[sent:] == []
         assert new.clean(node)
         # Leader once more, it knows what happened meanwhile.
@@ -339,6 +378,5 @@ def test_old_leader_that_wakes_up_sends_nothing(cp, ns, start_operator, start_pl
         synced(cp, ns)
         assert new.clean(node)
     finally:
-        if first.alive():
-            first.proc.signal(signal.SIGCONT)
+        first.proc.signal(signal.SIGCONT)
         new.proxy.close()

@@ -69,12 +69,15 @@ struct fake_kbs {
 struct transport {
 	struct kbs_transport t; /* first */
 	struct fake_kbs *k;
+	struct call *calls; /* in flight */
 	size_t n_calls;
 };
 
 struct call {
 	struct op op; /* first */
 	struct transport *t;
+	struct call *next, **prevp; /* in its transport; prevp NULL: it has left */
+	char *path;                 /* owned; NULL: a question */
 	struct timer timer;
 	struct err err;
 	int status;
@@ -328,10 +331,42 @@ static bool serve(struct fake_kbs *k, struct call *c, const struct kbs_request *
 
 /* ---- calls */
 
+/* One connection never has two requests under way that could overtake each other. */
+static void enter(struct call *c, const struct kbs_request *req)
+{
+	struct transport *t = c->t;
+
+	if (!str_eq(req->method, "GET")) {
+		for (const struct call *o = t->calls; o; o = o->next)
+			cr_assert(!str_eq(o->path, req->path), "two requests at once: %s %s",
+				req->method, req->path);
+		c->path = xstrdup(req->path);
+	}
+	c->next = t->calls;
+	c->prevp = &t->calls;
+	if (c->next)
+		c->next->prevp = &c->next;
+	t->calls = c;
+	if (++t->k->in_flight > t->k->most_in_flight)
+		t->k->most_in_flight = t->k->in_flight;
+}
+
+static void leave(struct call *c)
+{
+	if (!c->prevp)
+		return;
+	*c->prevp = c->next;
+	if (c->next)
+		c->next->prevp = c->prevp;
+	c->prevp = NULL;
+	c->t->k->in_flight--;
+}
+
 static void call_free(struct call *c)
 {
 	timer_fini(&c->timer);
-	c->t->k->in_flight--;
+	leave(c);
+	free(c->path);
 	c->t->n_calls--;
 	strbuf_fini(&c->body);
 	free(c);
@@ -351,6 +386,7 @@ static void on_timer(void *arg)
 		.body_len = c->body.len};
 
 	op_finish(&c->op);
+	leave(c);
 	c->done(c->arg, &c->err, &a);
 	call_free(c);
 }
@@ -473,8 +509,7 @@ static struct op *start(struct kbs_transport *t, struct op_scope *scope,
 	c->done = done;
 	c->arg = arg;
 	tr->n_calls++;
-	if (++k->in_flight > k->most_in_flight)
-		k->most_in_flight = k->in_flight;
+	enter(c, req);
 	timer_init(&c->timer, k->loop, on_timer, c);
 	op_begin(&c->op, scope, call_abort);
 	after_ms = respond(k, c, req);

@@ -217,6 +217,59 @@ static void counts(size_t declared, size_t confirmed, size_t revoking)
 	cr_assert(d == declared && c == confirmed && r == revoking, "%zu %zu %zu", d, c, r);
 }
 
+Test(kbs_sync, a_doubted_name_has_to_be_confirmed_again)
+{
+	cleanup_kobj const struct kobj *o = thing("o", "v");
+
+	kbs_sync_target_add(s, "t");
+	kbs_sync_declare(s, KBS_RESOURCE, "n", o, render);
+	kbs_sync_confirm(s, "t", KBS_RESOURCE, "n", NULL);
+	kbs_sync_doubt(s, "t", KBS_RESOURCE, "n");
+	kbs_sync_doubt(s, "t", KBS_RESOURCE, "unknown");
+	kbs_sync_doubt(s, "elsewhere", KBS_RESOURCE, "n");
+	kbs_sync_revoke(s, KBS_RESOURCE, "n");
+	cr_assert_eq(kbs_sync_far(s, KBS_RESOURCE, "n"), KBS_FAR_UNKNOWN);
+	kbs_sync_confirm(s, "t", KBS_RESOURCE, "n", NULL);
+	cr_assert_eq(kbs_sync_far(s, KBS_RESOURCE, "n"), KBS_FAR_ABSENT);
+}
+
+struct named {
+	unsigned n, declared;
+};
+
+static void count_and_forget(void *arg, const char *name)
+{
+	struct named *in = arg;
+	uint8_t digest[SHA256_LEN], want[SHA256_LEN];
+
+	in->n++;
+	if (kbs_sync_wanted(s, KBS_RESOURCE, name, digest)) {
+		sha("v", want);
+		cr_assert_arr_eq(digest, want, SHA256_LEN);
+		in->declared++;
+	}
+	kbs_sync_forget(s, KBS_RESOURCE, name); /* it is a copy: the walk goes on */
+}
+
+Test(kbs_sync, names_are_those_declared_and_revoked)
+{
+	cleanup_kobj const struct kobj *o = thing("o", "v");
+	struct named in = {0};
+	char name[16];
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		kbs_sync_declare(s, KBS_RESOURCE, name, o, render);
+	}
+	kbs_sync_revoke(s, KBS_RESOURCE, "n7");
+	kbs_sync_revoke(s, KBS_REFVALUE, "other");
+	kbs_sync_names(s, KBS_RESOURCE, count_and_forget, &in);
+	cr_assert_eq(in.n, 100);
+	cr_assert_eq(in.declared, 99);
+	kbs_sync_names(s, KBS_RESOURCE, count_and_forget, &in);
+	cr_assert_eq(in.n, 100);
+}
+
 Test(kbs_sync, counts_follow_every_change)
 {
 	counts(0, 0, 0);

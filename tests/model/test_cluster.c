@@ -279,8 +279,7 @@ Test(model_cluster, unused_fields_are_named)
 		{"{\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"},\"registration\":{\"mode\":\"Manual\"}}",
 			""},
 		{"{\"trustee\":{\"delivery\":\"AdminAPI\",\"keyIsolation\":\"PerMachine\"}}", ""},
-		{"{\"trustee\":{\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\"}}",
-			"trustee.delivery"},
+		{"{\"trustee\":{\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\"}}", ""},
 		{"{\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"a\",\"endorsement\":\"Optional\","
 		 "\"endorsementCAConfigMap\":\"b\"}}",
 			"registration.mode Token, registration.tokenSecret, registration.endorsement, "

@@ -215,9 +215,14 @@ static const struct {
 	{"/retry/none", "503 No\r\nX: y", 0},
 };
 
+/* What a test answers itself, set before server_start(); false: it does not know the path. */
+static bool (*answer_first)(struct io *io, const char *path, const char *body);
+
 /* false: close the connection. */
 static inline bool answer(struct io *io, const char *path, const char *body)
 {
+	if (answer_first && answer_first(io, path, body))
+		return true;
 	for (size_t i = 0; i < ARRAY_LEN(raw_answers); i++)
 		if (strcmp(path, raw_answers[i].path) == 0) {
 			io_puts(io, raw_answers[i].text);

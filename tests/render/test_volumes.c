@@ -16,7 +16,7 @@ static const struct model_cluster cluster = {.obj = {.name = "tec", .uid = "c-1"
 	.delivery = MODEL_DELIVERY_VOLUMES,
 	.isolation = MODEL_ISOLATION_SHARED};
 static const char *const two_ids[] = {ID_A, ID_B}, *const two_aks[] = {"ak-1", "ak-2"};
-static const struct render_volumes two = {two_ids, 2, two_aks, 2};
+static const struct render_volumes two = {two_ids, 2, two_aks, 2, NULL};
 
 static struct json_object *render(const struct render_volumes *v, struct err *err)
 {
@@ -169,7 +169,7 @@ Test(render_volumes, no_volume_of_one_delivery_has_another_source_in_the_other)
 
 Test(render_volumes, the_same_lists_are_the_same_bytes)
 {
-	const struct render_volumes one = {two_ids, 1, two_aks, 2}, none = {0};
+	const struct render_volumes one = {two_ids, 1, two_aks, 2, NULL}, none = {0};
 	cleanup_json struct json_object *a = rendered(&two), *b = rendered(&two),
 					*c = rendered(&one), *d = rendered(&none);
 	cleanup_free char *ta = json_text(a), *tb = json_text(b);
@@ -183,7 +183,7 @@ Test(render_volumes, a_long_name_is_a_short_file)
 {
 	char fits[252], longer[253];
 	const char *aks[2] = {fits, longer};
-	const struct render_volumes v = {NULL, 0, aks, 2};
+	const struct render_volumes v = {NULL, 0, aks, 2, NULL};
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *sources;
 
@@ -210,11 +210,11 @@ Test(render_volumes, lists_out_of_order_are_refused)
 	const struct {
 		struct render_volumes v;
 		enum err_kind kind;
-	} cases[] = {{{wrong, 2, NULL, 0}, ERR_BUG}, {{twice, 2, NULL, 0}, ERR_BUG},
-		{{NULL, 0, wrong, 2}, ERR_BUG}, {{NULL, 0, twice, 2}, ERR_BUG},
-		{{(const char *const[]){"trustee-data"}, 1, NULL, 0}, ERR_INVALID},
-		{{(const char *const[]){""}, 1, NULL, 0}, ERR_INVALID},
-		{{(const char *const[]){"../../etc"}, 1, NULL, 0}, ERR_INVALID}};
+	} cases[] = {{{wrong, 2, NULL, 0, NULL}, ERR_BUG}, {{twice, 2, NULL, 0, NULL}, ERR_BUG},
+		{{NULL, 0, wrong, 2, NULL}, ERR_BUG}, {{NULL, 0, twice, 2, NULL}, ERR_BUG},
+		{{(const char *const[]){"trustee-data"}, 1, NULL, 0, NULL}, ERR_INVALID},
+		{{(const char *const[]){""}, 1, NULL, 0, NULL}, ERR_INVALID},
+		{{(const char *const[]){"../../etc"}, 1, NULL, 0, NULL}, ERR_INVALID}};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct err err = ERR_INIT;
@@ -230,7 +230,7 @@ static struct json_object *many(size_t n, bool keys, struct err *err)
 	cleanup_free char *text = xcalloc(n, 100);
 	cleanup_free const char **ids = xcalloc(n, sizeof(*ids));
 	cleanup_free const char **aks = xcalloc(n, sizeof(*aks));
-	const struct render_volumes v = {ids, n, aks, keys ? n : 0};
+	const struct render_volumes v = {ids, n, aks, keys ? n : 0, NULL};
 
 	for (size_t i = 0; i < n; i++) {
 		char *id = text + i * 100, *ak = id + 50;
@@ -265,5 +265,89 @@ Test(render_volumes, the_limit_says_how_many_fit_and_where_to_go)
 		fits = many(n, cases[i].keys, &again);
 		cr_assert(fits, "%s", again.text);
 		cr_assert_null(many(n + 2, cases[i].keys, &again));
+	}
+}
+
+/* ---- read back */
+
+static struct json_object *parsed(const char *text)
+{
+	struct err err = ERR_INIT;
+	struct json_object *o = json_parse(text, strlen(text), &json_limits_object, &err);
+
+	cr_assert(o, "%s", err.text);
+	return o;
+}
+
+Test(render_volumes, what_is_rendered_is_read_back)
+{
+	const struct render_volumes v = {two_ids, 2, two_aks, 2, "abc.def"};
+	cleanup_json struct json_object *o = rendered(&v);
+	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	struct render_volumes again;
+
+	cr_assert(render_volumes_read(o, &l));
+	again = render_volumes_of(&l);
+	cr_assert_eq(again.n_machines, 2);
+	cr_assert_eq(again.n_aks, 2);
+	cr_assert_str_eq(again.machines[0], ID_A);
+	cr_assert_str_eq(again.machines[1], ID_B);
+	cr_assert_str_eq(again.aks[1], "ak-2");
+	cr_assert_str_eq(again.contents, "abc.def");
+	cr_assert(render_volumes_has_machine(&l, ID_B));
+	cr_assert(render_volumes_has_ak(&l, "ak-1"));
+	cr_assert_not(render_volumes_has_machine(&l, "ak-1"));
+	cr_assert_not(render_volumes_has_ak(&l, "ak-3"));
+}
+
+Test(render_volumes, the_other_delivery_is_told_apart)
+{
+	cleanup_json struct json_object *o = render_trustee_deployment(
+		&cluster, "ns", &render_images_default, &(struct render_trustee_inputs){0});
+	struct render_volumes_list l;
+
+	cr_assert_not(render_volumes_read(o, &l));
+	cr_assert_eq(l.n_machines, 0);
+}
+
+Test(render_volumes, what_others_put_there_is_read_without_harm)
+{
+	static const struct {
+		const char *volumes;
+		bool ours;
+		size_t machines, aks;
+	} cases[] = {
+		{"null", false, 0, 0},
+		{"{}", false, 0, 0},
+		{"[]", false, 0, 0},
+		{"[null,1,\"x\",[],{}]", false, 0, 0},
+		{"[{\"name\":\"" ID_A "\",\"secret\":{\"secretName\":\"" ID_A "\"}}]", false, 0, 0},
+		{"[{\"name\":\"trusted-ak-keys\",\"secret\":{}}]", false, 0, 0},
+		{"[{\"name\":\"trusted-ak-keys\",\"projected\":{}}]", true, 0, 0},
+		{"[{\"name\":\"trusted-ak-keys\",\"projected\":{\"sources\":[null,{\"secret\":1},"
+		 "{\"secret\":{\"name\":2}},{\"configMap\":{\"name\":\"a\"}},"
+		 "{\"secret\":{\"name\":\"b\"}},{\"secret\":{\"name\":\"a\"}},{\"secret\":{\"name\":\"b\"}}]}},"
+		 "{\"name\":\"" ID_B "\",\"secret\":{\"secretName\":\"" ID_B "\"}},"
+		 "{\"name\":\"" ID_A "\",\"secret\":{\"secretName\":\"" ID_A "\"}},"
+		 "{\"name\":\"" ID_B "\",\"secret\":{\"secretName\":\"" ID_B "\"}},"
+		 "{\"name\":\"" ID_B "\",\"secret\":{\"secretName\":\"other\"}},"
+		 "{\"name\":\"mine\",\"secret\":{\"secretName\":\"mine\"}}]",
+			true, 2, 2},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *text = xasprintf(
+			"{\"spec\":{\"template\":{\"spec\":{\"volumes\":%s}}}}", cases[i].volumes);
+		cleanup_json struct json_object *o = parsed(text);
+		cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+
+		cr_assert_eq(render_volumes_read(o, &l), cases[i].ours, "%s", text);
+		cr_assert_eq(l.n_machines, cases[i].machines, "%s", text);
+		cr_assert_eq(l.n_aks, cases[i].aks, "%s", text);
+		cr_assert_null(l.contents);
+		for (size_t k = 1; k < l.n_machines; k++)
+			cr_assert_lt(strcmp(l.machines[k - 1], l.machines[k]), 0);
+		for (size_t k = 1; k < l.n_aks; k++)
+			cr_assert_lt(strcmp(l.aks[k - 1], l.aks[k]), 0);
 	}
 }

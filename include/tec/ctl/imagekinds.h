@@ -9,6 +9,7 @@
 
 #include "tec/ctl/env.h"
 #include "tec/model/pcrs.h"
+#include "tec/render/refvalues.h"
 
 #define CTL_RV_CONFIGMAP "trustee-rv-data"
 #define CTL_RV_FILE      "reference-values.json"
@@ -22,6 +23,10 @@ struct ctl_configmap {
 	const char *file_sha256; /* of trustee-rv-data's file, hex; NULL: no text */
 	int64_t expires_s;       /* its first expiration; 0: none */
 	const char *names;       /* its CTL_RV_NAMES as it stands there; NULL: none */
+	/* The file's arrays, as text: SHA-256 (zeros for one that is there twice), and bit i set
+	 * when there is one. */
+	uint8_t array_sha256[RENDER_N_ARRAYS][SHA256_LEN];
+	unsigned arrays;
 };
 struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err);
 
@@ -40,9 +45,10 @@ struct kobj *ctl_job_extract(struct json_object *o, struct err *err);
 /* Index 0: the Job. */
 struct ctl_pod {
 	struct kobj obj;
-	const char *job; /* its name; NULL: no Job's */
-	const char *app; /* label */
-	bool ready;
+	const char *job;      /* its name; NULL: no Job's */
+	const char *app;      /* label */
+	bool ready, ended;    /* ended: no process is left */
+	const char *contents; /* annotation, render/volumes.h */
 	int64_t restarts;
 	bool failed;
 	const char *why; /* what it waits for, or how it failed; NULL: nothing to tell */

@@ -3,7 +3,8 @@
  * Which Trustee servers are administered, how each is reached, and one kbs_push for each
  * (operator.md section 6). Keys are the names of targets in kbs_sync: the addresses shown to
  * people. The primary one is the cluster's own (Managed) or the one at publicTrusteeAddr
- * (External); every trusteeServers entry with an adminSecret is another.
+ * (External); every trusteeServers entry with an adminSecret is another. With delivery by volumes
+ * the primary one has no push: it is a target that ctl/cluster confirms for.
  *
  * Servers that the cluster object does not own are remembered in ConfigMap tec-trustees before
  * anything is sent to them, so that neither a deleted cluster object nor a restart makes us believe
@@ -21,6 +22,7 @@ struct ctl_trustee_view {
 	bool known;    /* it is in the list */
 	bool wanted;   /* by the cluster served, or it may still hold something of ours */
 	bool recorded; /* the cluster object's own, or in memory as it is wanted now */
+	bool volumes;  /* nothing is sent: it reads files, which ctl/cluster mounts and confirms */
 	bool refused;  /* nothing may be sent to it, by spec */
 	bool admin_there, admin_read; /* the Secret with its key; the version there was read */
 	bool needs_ca, ca_there, ca_read;

@@ -6,7 +6,8 @@
  *   UNREACHABLE -> PROBING -> IN_SYNC | POPULATING -> IN_SYNC;  any -> UNREACHABLE | REFUSED ->
  * PROBING
  *
- * PROBING reads the sentinel. Equal to what is wanted: everything is confirmed, nothing is sent.
+ * PROBING reads the sentinel. Equal to what is wanted: all that is declared is confirmed and not
+ * sent (what is revoked is revoked, once in a life: a sum says nothing about other names).
  * Missing: the store was lost; policies go first, then values, identities, keys, the sentinel.
  * Different: values and identities, then policies (nobody is refused by a new policy before its
  * values are there), keys, the sentinel. IN_SYNC: one request per change, bounded window, order

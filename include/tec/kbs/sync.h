@@ -2,7 +2,7 @@
 /*
  * What every administered Trustee shall hold, and what each has confirmed. Controllers declare and
  * ask; they are woken when an answer changes. Nothing here talks to a Trustee: kbs/push does for
- * each target (or, with delivery by volumes, ctl/trustee), and confirms what it was answered.
+ * each target (or, with delivery by volumes, ctl/cluster), and confirms what it was answered.
  *
  * A declared value is its holder (a compact object, referenced) plus a render function, so no
  * second copy of a key is kept; the holder also is what a lost Secret is restored from. Values are
@@ -52,6 +52,9 @@ void kbs_sync_reset(struct kbs_sync *s);
  * NULL: nothing). */
 void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
 	const uint8_t sha256[SHA256_LEN]);
+/* What the target holds under this name is about to change, and not known before the next
+ * confirmation. */
+void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name);
 /* How a target is doing, for conditions: state and one sentence (copied). */
 enum kbs_target_state {
 	KBS_TARGET_ASKING, /* what it holds; nothing stands against it */
@@ -93,6 +96,13 @@ enum kbs_far kbs_sync_far(const struct kbs_sync *s, enum kbs_sort sort, const ch
 const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
 bool kbs_sync_is_declared(const struct kbs_sync *s, enum kbs_sort sort, const char *name,
 	const uint8_t sha256[SHA256_LEN]);
+/* SHA-256 of the value declared for a name; false: not declared or revoked. */
+bool kbs_sync_wanted(
+	const struct kbs_sync *s, enum kbs_sort sort, const char *name, uint8_t sha256[SHA256_LEN]);
+/* Every name of a sort, declared or revoked, in no order. Names are copied first: fn may confirm,
+ * and who is told of that may forget. */
+void kbs_sync_names(const struct kbs_sync *s, enum kbs_sort sort,
+	void (*fn)(void *arg, const char *name), void *arg);
 /* Counts for status: declared names, names confirmed everywhere, tombstones waiting. */
 void kbs_sync_counts(
 	const struct kbs_sync *s, size_t *declared, size_t *confirmed, size_t *revoking);

@@ -68,7 +68,7 @@ void kbs_answer_type(const char *body, size_t len, char out[KBS_TYPE_MAX]);
  * Turns an answer that is no 200 (or err) into a struct err, by `type` first: AdminAuthAccess,
  * AdminAuthInitialization DENIED; ParsePolicyError and status 413 INVALID; RvpsError on a GET of a
  * value NOT_FOUND (the caller says so with reads_value); everything else TRANSIENT, a 200 with an
- * HTML page too. 0 for any other 200.
+ * HTML page and what was no HTTP at all too. 0 for any other 200.
  */
 int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *answer,
 	bool reads_value, struct err *err) MUST_CHECK;

@@ -13,6 +13,7 @@
 
 #define RENDER_VOLUMES_REPOSITORY "/opt/trustee/storage/kbs-repository"
 #define RENDER_VOLUMES_AK_DIR     "/etc/tpm/trusted_ak_keys"
+#define RENDER_VOLUMES_AK_VOLUME  "trusted-ak-keys"
 /*
  * What the API server stores at most. It counts its notes on who owns each volume and mount as
  * well: 317 bytes per Machine on 1.34, where 2,103 Machines with keys and 2,700 without were taken,
@@ -26,7 +27,12 @@ struct render_volumes {
 	size_t n_machines;
 	const char *const *aks; /* names of approved AttestationKeys; their Secret is called so */
 	size_t n_aks;
+	/* Of what these files say; NULL: not known. Becomes an annotation of the Pod template, so
+	 * that another content of the same files is a restart, and every Pod tells what it was
+	 * started with. */
+	const char *contents;
 };
+#define RENDER_VOLUMES_CONTENTS_ANNOTATION "trusted-execution-clusters.io/contents-hash"
 
 struct json_object *render_trustee_data_volumes(
 	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
@@ -40,5 +46,27 @@ struct json_object *render_trustee_policies_volumes(const struct model_cluster *
 struct json_object *render_trustee_deployment_volumes(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_volumes *v, struct err *err) MUST_CHECK;
+
+/* The inverse: what a Deployment mounts. Sorted, without duplicates. Owned strings. */
+struct render_volumes_list {
+	char **machines, **aks;
+	size_t n_machines, n_aks;
+	char *contents; /* NULL: none is noted */
+};
+#define RENDER_VOLUMES_LIST_INIT                                                                   \
+	{                                                                                          \
+		.n_machines = 0                                                                    \
+	}
+void render_volumes_list_fini(struct render_volumes_list *l);
+#define cleanup_volumes_list __attribute__((cleanup(render_volumes_list_fini)))
+void render_volumes_list_add_machine(struct render_volumes_list *l, const char *id);
+void render_volumes_list_add_ak(struct render_volumes_list *l, const char *name);
+void render_volumes_list_sort(struct render_volumes_list *l); /* after the last add */
+bool render_volumes_has_machine(const struct render_volumes_list *l, const char *id);
+bool render_volumes_has_ak(const struct render_volumes_list *l, const char *name);
+/* Borrows from l. */
+struct render_volumes render_volumes_of(const struct render_volumes_list *l);
+/* False: the Deployment is not one of delivery by volumes, and *out is empty. */
+bool render_volumes_read(struct json_object *deployment, struct render_volumes_list *out);
 
 #endif

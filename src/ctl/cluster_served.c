@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Delivery by volumes, the confirming half: what Trustee serves is read from its Deployment and
+ * its Pods, never remembered from what was written. A Pod carries a hash of the contents it was
+ * started with; as long as one with another hash is left, even one that is going, nothing is
+ * confirmed. Refuses to confirm a file whose content is not known to be the one of now.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
+
+/* ---- the Deployment */
+
+static bool rolled_out(struct json_object *d)
+{
+	int64_t replicas = json_get_int(d, "status/replicas", 0);
+
+	return replicas > 0 && replicas == json_get_int(d, "spec/replicas", 1) &&
+	       json_get_int(d, "status/updatedReplicas", 0) == replicas &&
+	       json_get_int(d, "status/availableReplicas", 0) == replicas &&
+	       json_get_int(d, "status/observedGeneration", -1) >=
+		       json_get_int(d, "metadata/generation", 0);
+}
+
+void cluster_volumes_saw(
+	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment)
+{
+	struct cluster_volumes *v = &c->volumes;
+
+	if (!v->uid)
+		return;
+	render_volumes_list_fini(&v->live);
+	v->live_ours = render_volumes_read(deployment, &v->live);
+	v->live_done = rolled_out(deployment);
+	v->live_known = v->dirty = true;
+	free(v->live_rv);
+	v->live_rv = xstrdup(json_get_str(deployment, "metadata/resourceVersion"));
+	if (!v->has_wanted) /* it waited for this */
+		cluster_volumes_step(c, served);
+}
+
+/* What it adds counts as there from now on: it may be taken back before there is an answer. */
+void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	struct cluster_volumes *v = &c->volumes;
+	struct kbs_sync *sync = c->env->sync;
+	const char *target = ctl_primary_target(served);
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	if (!v->uid)
+		return;
+	v->live_known = false; /* until it was answered, or read again */
+	v->confirming = true;
+	for (size_t i = 0; i < v->wanted.n_machines; i++) {
+		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))
+			continue;
+		rats_resource_path(v->wanted.machines[i], path);
+		kbs_sync_doubt(sync, target, KBS_RESOURCE, path);
+	}
+	for (size_t i = 0; i < v->wanted.n_aks; i++) {
+		const struct model_secret *s = ctl_secret(c->env, v->wanted.aks[i]);
+
+		if (s && s->identity && !render_volumes_has_ak(&v->live, v->wanted.aks[i]))
+			kbs_sync_doubt(sync, target, KBS_REFVALUE, s->identity);
+	}
+	v->confirming = false;
+}
+
+/* ---- the Pods */
+
+struct pods {
+	const char *contents;
+	size_t n_ready, n_others;
+};
+
+static void count_pod(void *arg, const struct kobj *o)
+{
+	const struct ctl_pod *p = (const struct ctl_pod *)o;
+	struct pods *in = arg;
+
+	if (!str_eq(p->app, "kbs") || p->ended)
+		return;
+	if (!str_eq(p->contents, in->contents))
+		in->n_others++;
+	else
+		in->n_ready += p->ready;
+}
+
+bool cluster_served(const struct ctl_cluster *c)
+{
+	const struct cluster_volumes *v = &c->volumes;
+	struct pods in = {.contents = v->live.contents};
+
+	if (!v->live_known || !v->live_ours || !v->live_done || !in.contents)
+		return false;
+	k8s_cache_each(c->env->pods, count_pod, &in);
+	return in.n_ready > 0 && in.n_others == 0;
+}
+
+/* ---- names */
+
+struct confirm {
+	const struct ctl_env *env;
+	const struct render_volumes_list *live;
+	const struct ctl_configmap *rv; /* NULL: there is none */
+	const char *target;
+	bool keys, values; /* the files' contents are those of now */
+	/* Names of the identities that are mounted, borrowed from their Secrets; sorted. */
+	const char **ids;
+	size_t n_ids;
+};
+
+static void confirm(
+	const struct confirm *in, enum kbs_sort sort, const char *name, const uint8_t *sha256)
+{
+	kbs_sync_confirm(in->env->sync, in->target, sort, name, sha256);
+}
+
+static void confirm_key(void *arg, const char *path)
+{
+	const struct confirm *in = arg;
+	const struct model_secret *s;
+	uint8_t sha256[SHA256_LEN];
+	char id[UUID_TEXT_LEN + 1];
+
+	if (!ctl_path_id(path, id))
+		return;
+	if (!render_volumes_has_machine(in->live, id)) {
+		confirm(in, KBS_RESOURCE, path, NULL);
+		return;
+	}
+	s = ctl_secret(in->env, id);
+	if (in->keys && s && s->key_sha256 &&
+		bytes_from_hex(s->key_sha256, SHA256_HEX_LEN, sha256) == 0)
+		confirm(in, KBS_RESOURCE, path, sha256);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+static void confirm_identity(const struct confirm *in, const char *name)
+{
+	const struct kobj *holder = kbs_sync_holder(in->env->sync, KBS_REFVALUE, name);
+	const struct model_secret *s = holder ? ctl_secret(in->env, holder->name) : NULL;
+	uint8_t sha256[SHA256_LEN];
+
+	if (!in->keys)
+		return;
+	if (holder && render_volumes_has_ak(in->live, holder->name)) {
+		if (s && str_eq(s->identity, name) &&
+			kbs_sync_wanted(in->env->sync, KBS_REFVALUE, name, sha256))
+			confirm(in, KBS_REFVALUE, name, sha256);
+	} else if (!in->n_ids || !bsearch(&name, in->ids, in->n_ids, sizeof(*in->ids), by_text)) {
+		confirm(in, KBS_REFVALUE, name, NULL);
+	}
+}
+
+/* An array that the file does not have and an empty one are the same to who reads it. */
+static void confirm_array(const struct confirm *in, unsigned i)
+{
+	const char *name = render_array_names[i];
+	uint8_t wanted[SHA256_LEN], empty[SHA256_LEN];
+	bool there = in->rv && in->rv->arrays & 1u << i;
+	bool declared = kbs_sync_wanted(in->env->sync, KBS_REFVALUE, name, wanted);
+	bool nothing;
+
+	bytes_sha256("[]", 2, empty);
+	nothing = !there || memcmp(in->rv->array_sha256[i], empty, SHA256_LEN) == 0;
+	if (nothing)
+		confirm(in, KBS_REFVALUE, name, declared ? empty : NULL);
+	else
+		confirm(in, KBS_REFVALUE, name, in->rv->array_sha256[i]);
+}
+
+/*
+ * Boot sets are no files: that Trustee's policy asks for the arrays, and an array without an image
+ * is what takes it back. tpm_svn is the same for all images, and not in the file as installed. With
+ * the file of now they are as they should be.
+ */
+static void confirm_value(void *arg, const char *name)
+{
+	const struct confirm *in = arg;
+	uint8_t sha256[SHA256_LEN];
+
+	if (rats_is_identity_name(name)) {
+		confirm_identity(in, name);
+		return;
+	}
+	if (!in->values)
+		return;
+	for (unsigned i = 0; i < RENDER_N_ARRAYS; i++) {
+		if (i != RENDER_SVN && str_eq(name, render_array_names[i])) {
+			confirm_array(in, i);
+			return;
+		}
+	}
+	if (kbs_sync_wanted(in->env->sync, KBS_REFVALUE, name, sha256))
+		confirm(in, KBS_REFVALUE, name, sha256);
+	else
+		confirm(in, KBS_REFVALUE, name, NULL);
+}
+
+/* A Secret that is gone has another content than it had: then `keys` does not hold. */
+static void collect_ids(struct confirm *in)
+{
+	for (size_t i = 0; i < in->live->n_aks; i++) {
+		const struct model_secret *s = ctl_secret(in->env, in->live->aks[i]);
+
+		if (s && s->identity)
+			in->ids[in->n_ids++] = s->identity;
+	}
+	if (in->n_ids)
+		qsort(in->ids, in->n_ids, sizeof(*in->ids), by_text);
+}
+
+void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	const struct cluster_volumes *v = &c->volumes;
+	cleanup_free const char **ids = NULL;
+	struct confirm in = {.env = c->env, .live = &v->live, .target = ctl_primary_target(served)};
+	char now[CLUSTER_CONTENTS_LEN + 1];
+	const char *point, *now_point;
+
+	if (!cluster_served(c))
+		return;
+	cluster_volumes_contents(c->env, &v->live, now);
+	now_point = strchr(now, '.');
+	point = strchr(v->live.contents, '.');
+	if (!point)
+		return; /* not written by us */
+	in.keys = point - v->live.contents == now_point - now &&
+		  strncmp(v->live.contents, now, (size_t)(now_point - now)) == 0;
+	in.values = str_eq(point, now_point);
+	in.rv = (const struct ctl_configmap *)k8s_cache_find(c->env->configmaps, CTL_RV_CONFIGMAP);
+	in.ids = ids = xcalloc(v->live.n_aks + 1, sizeof(*ids));
+	collect_ids(&in);
+	kbs_sync_names(c->env->sync, KBS_RESOURCE, confirm_key, &in);
+	kbs_sync_names(c->env->sync, KBS_REFVALUE, confirm_value, &in);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Delivery by volumes, the deciding half: which files Trustee's Pod shall have. Each change of
+ * that list is a restart, so it is a copy of what is declared, replaced at most every ten seconds,
+ * and at once for what is taken back. What the live Deployment mounts and nobody has spoken of yet
+ * stays: after a start of the operator nothing is unmounted because its turn has not come. Refuses
+ * what the API would not store; what is taken back goes all the same.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/ctl/imagekinds.h"
+
+#define ADD_MS       10000
+#define TAKE_BACK_MS 2000 /* many that go at once are a handful of restarts too */
+
+void cluster_volumes_fini(struct ctl_cluster *c)
+{
+	struct cluster_volumes *v = &c->volumes;
+
+	render_volumes_list_fini(&v->wanted);
+	render_volumes_list_fini(&v->live);
+	free(v->live_rv);
+	free(v->uid);
+	memset(v, 0, sizeof(*v));
+}
+
+static void replace(struct render_volumes_list *to, struct render_volumes_list *from)
+{
+	render_volumes_list_fini(to);
+	*to = *from;
+	memset(from, 0, sizeof(*from));
+}
+
+/* ---- contents */
+
+static void add_content(
+	struct bytes_sha256_run *run, const char *sort, const char *name, const char *sha256)
+{
+	cleanup_free char *line = xasprintf("%s %s %s\n", sort, name, sha256 ? sha256 : "-");
+
+	bytes_sha256_add(run, line, strlen(line));
+}
+
+void cluster_volumes_contents(const struct ctl_env *env, const struct render_volumes_list *l,
+	char out[CLUSTER_CONTENTS_LEN + 1])
+{
+	const struct ctl_configmap *rv =
+		(const struct ctl_configmap *)k8s_cache_find(env->configmaps, CTL_RV_CONFIGMAP);
+	cleanup_sha256 struct bytes_sha256_run run;
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_sha256_init(&run);
+	for (size_t i = 0; i < l->n_machines; i++) {
+		const struct model_secret *s = ctl_secret(env, l->machines[i]);
+
+		add_content(&run, "machine", l->machines[i], s ? s->key_sha256 : NULL);
+	}
+	for (size_t i = 0; i < l->n_aks; i++) {
+		const struct model_secret *s = ctl_secret(env, l->aks[i]);
+
+		add_content(&run, "key", l->aks[i], s ? s->public_sha256 : NULL);
+	}
+	bytes_sha256_end(&run, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	snprintf(out, CLUSTER_CONTENTS_LEN + 1, "%.16s.%.16s", hex,
+		rv && rv->file_sha256 ? rv->file_sha256 : "none");
+}
+
+/* ---- what is declared */
+
+struct collect {
+	const struct ctl_env *env;
+	struct render_volumes_list *out;
+	bool revoking_values;
+};
+
+static void collect_key(void *arg, const char *path)
+{
+	struct collect *in = arg;
+	char id[UUID_TEXT_LEN + 1];
+
+	if (ctl_path_id(path, id) && kbs_sync_holder(in->env->sync, KBS_RESOURCE, path) &&
+		ctl_secret(in->env, id))
+		render_volumes_list_add_machine(in->out, id);
+}
+
+static void collect_value(void *arg, const char *name)
+{
+	struct collect *in = arg;
+	const struct kobj *holder = kbs_sync_holder(in->env->sync, KBS_REFVALUE, name);
+
+	if (!rats_is_identity_name(name))
+		in->revoking_values |= !holder;
+	else if (holder && ctl_secret(in->env, holder->name))
+		render_volumes_list_add_ak(in->out, holder->name);
+}
+
+/* Mounted, and neither declared nor revoked: its turn has not come, as long as there is a Secret.
+ */
+static void collect_mounted(struct collect *in, const struct render_volumes_list *live)
+{
+	const struct kbs_sync *sync = in->env->sync;
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	for (size_t i = 0; i < live->n_machines; i++) {
+		rats_resource_path(live->machines[i], path);
+		if (ctl_secret(in->env, live->machines[i]) &&
+			!kbs_sync_is_revoked(sync, KBS_RESOURCE, path))
+			render_volumes_list_add_machine(in->out, live->machines[i]);
+	}
+	for (size_t i = 0; i < live->n_aks; i++) {
+		const struct model_secret *s = ctl_secret(in->env, live->aks[i]);
+
+		/* Declared: it is in the list already, or another object with this key is. */
+		if (s && s->has_ak_finalizer && s->identity &&
+			!kbs_sync_holder(sync, KBS_REFVALUE, s->identity) &&
+			!kbs_sync_is_revoked(sync, KBS_REFVALUE, s->identity))
+			render_volumes_list_add_ak(in->out, live->aks[i]);
+	}
+}
+
+static void finish(const struct ctl_env *env, struct render_volumes_list *l)
+{
+	char contents[CLUSTER_CONTENTS_LEN + 1];
+
+	render_volumes_list_sort(l);
+	cluster_volumes_contents(env, l, contents);
+	free(l->contents);
+	l->contents = xstrdup(contents);
+}
+
+/* ---- what is rendered */
+
+static struct json_object *render(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	const struct render_volumes_list *l, struct err *err)
+{
+	const struct render_volumes v = render_volumes_of(l);
+	struct render_trustee_inputs in;
+
+	cluster_inputs(c, &in);
+	return render_trustee_deployment_volumes(
+		cluster, c->env->ns, &c->env->images_ref, &in, &v, err);
+}
+
+static bool fits(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	const struct render_volumes_list *l, struct err *err)
+{
+	cleanup_json struct json_object *o = render(c, cluster, l, err);
+
+	return o != NULL;
+}
+
+struct json_object *cluster_volumes_render(
+	const struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	struct err ignored = ERR_INIT;
+
+	return c->volumes.has_wanted ? render(c, cluster, &c->volumes.wanted, &ignored) : NULL;
+}
+
+bool cluster_volumes_hold(const struct ctl_cluster *c)
+{
+	return c->volumes.uid && !c->volumes.has_wanted;
+}
+
+/* In both. */
+static void intersect(const struct ctl_env *env, const struct render_volumes_list *a,
+	const struct render_volumes_list *b, struct render_volumes_list *out)
+{
+	for (size_t i = 0; i < a->n_machines; i++)
+		if (render_volumes_has_machine(b, a->machines[i]))
+			render_volumes_list_add_machine(out, a->machines[i]);
+	for (size_t i = 0; i < a->n_aks; i++)
+		if (render_volumes_has_ak(b, a->aks[i]))
+			render_volumes_list_add_ak(out, a->aks[i]);
+	finish(env, out);
+}
+
+/* Too large: what is mounted now, less what is taken back. */
+static void shrink(struct ctl_cluster *c, struct render_volumes_list *desired)
+{
+	struct cluster_volumes *v = &c->volumes;
+	cleanup_volumes_list struct render_volumes_list less = RENDER_VOLUMES_LIST_INIT;
+
+	intersect(c->env, v->has_wanted ? &v->wanted : &v->live, desired, &less);
+	replace(desired, &less);
+}
+
+static bool list_same(char *const *a, size_t n, char *const *b, size_t m)
+{
+	for (size_t i = 0; n == m && i < n; i++)
+		if (strcmp(a[i], b[i]) != 0)
+			return false;
+	return n == m;
+}
+
+static bool same(const struct render_volumes_list *a, const struct render_volumes_list *b)
+{
+	return str_eq(a->contents, b->contents) &&
+	       list_same(a->machines, a->n_machines, b->machines, b->n_machines) &&
+	       list_same(a->aks, a->n_aks, b->aks, b->n_aks);
+}
+
+/* Something that is mounted has to go. */
+static bool takes_back(
+	const struct cluster_volumes *v, const struct render_volumes_list *desired, bool values)
+{
+	for (size_t i = 0; i < v->wanted.n_machines; i++)
+		if (!render_volumes_has_machine(desired, v->wanted.machines[i]))
+			return true;
+	for (size_t i = 0; i < v->wanted.n_aks; i++)
+		if (!render_volumes_has_ak(desired, v->wanted.aks[i]))
+			return true;
+	return values && !str_eq(strchr(v->wanted.contents, '.'), strchr(desired->contents, '.'));
+}
+
+/* Sets pending; ms until the change may go in, 0 when there is none. */
+static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	struct cluster_volumes *v = &c->volumes;
+	cleanup_volumes_list struct render_volumes_list desired = RENDER_VOLUMES_LIST_INIT;
+	struct collect in = {.env = c->env, .out = &desired};
+	uint64_t now = clock_boot_ms(), due;
+	struct err ignored = ERR_INIT;
+
+	kbs_sync_names(c->env->sync, KBS_RESOURCE, collect_key, &in);
+	kbs_sync_names(c->env->sync, KBS_REFVALUE, collect_value, &in);
+	collect_mounted(&in, &v->live);
+	finish(c->env, &desired);
+	v->pending = false;
+	err_clear(&v->refused);
+	if (v->has_wanted && v->generation == served->obj.generation && same(&v->wanted, &desired))
+		return 0;
+	v->generation = served->obj.generation;
+	if (!fits(c, served, &desired, &v->refused)) {
+		if (!v->has_wanted && !v->live_ours)
+			return 0; /* nothing is applied */
+		shrink(c, &desired);
+		if (!fits(c, served, &desired, &ignored)) {
+			v->has_wanted = false; /* spec itself has grown */
+			return 0;
+		}
+	}
+	if (v->has_wanted && same(&v->wanted, &desired))
+		return 0;
+	if (v->has_wanted && !v->announced) { /* what was not written is replaced for nothing */
+		due = takes_back(v, &desired, in.revoking_values) ? v->take_back_ms : v->add_ms;
+		v->pending = now < due;
+		if (v->pending)
+			return (uint32_t)(due - now);
+	}
+	replace(&v->wanted, &desired);
+	v->has_wanted = v->announced = true;
+	v->add_ms = now + ADD_MS;
+	v->take_back_ms = now + TAKE_BACK_MS;
+	cluster_known_forget(c, &kobj_deployment, CLUSTER_DEPLOYMENT);
+	return 0;
+}
+
+/* ---- what people are told */
+
+static void say(struct ctl_cluster *c, const struct model_cluster *served, bool there)
+{
+	const struct cluster_volumes *v = &c->volumes;
+	enum kbs_target_state state = KBS_TARGET_POPULATING;
+	const char *why = NULL;
+
+	if (err_is_set(&v->refused)) {
+		state = KBS_TARGET_REFUSED;
+		why = v->refused.text;
+	} else if (!there) {
+		state = KBS_TARGET_WAITING;
+		why = "Deployment " CLUSTER_DEPLOYMENT " does not exist yet.";
+	} else if (v->pending || !v->has_wanted || !v->live_ours || !same(&v->wanted, &v->live)) {
+		why = "It is restarted with other files in a moment.";
+	} else if (!cluster_served(c)) {
+		why = "A Pod with the files of now is not ready yet, or an older one is left.";
+	} else {
+		state = KBS_TARGET_IN_SYNC;
+	}
+	kbs_sync_target_says(c->env->sync, ctl_primary_target(served), state, why);
+}
+
+/* ---- step */
+
+uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	struct cluster_volumes *v = &c->volumes;
+	const struct kobj *o = k8s_cache_find(c->env->deployments, CLUSTER_DEPLOYMENT);
+	uint32_t wait_ms = 0;
+
+	if (!served || served->delivery != MODEL_DELIVERY_VOLUMES) {
+		cluster_volumes_fini(c);
+		return 0;
+	}
+	if (!str_eq(v->uid, served->obj.uid)) {
+		cluster_volumes_fini(c);
+		v->uid = xstrdup(served->obj.uid);
+		v->dirty = true;
+	}
+	if (!o && v->live_rv) {
+		render_volumes_list_fini(&v->live);
+		free(steal_ptr(&v->live_rv));
+		v->live_ours = v->live_known = false;
+		v->dirty = true;
+	}
+	if (!v->dirty && !v->pending && v->generation == served->obj.generation)
+		return 0;
+	v->dirty = false;
+	v->confirming = true;
+	if (!o || v->live_rv) /* what is mounted is read first */
+		wait_ms = renew(c, served);
+	if (o && v->live_known && str_eq(o->rv, v->live_rv))
+		cluster_served_confirm(c, served);
+	say(c, served, o != NULL);
+	v->confirming = false;
+	return wait_ms;
+}
+
+bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_sort sort, const char *name)
+{
+	struct cluster_volumes *v = &c->volumes;
+
+	if (!v->uid || v->confirming)
+		return false;
+	v->dirty = true;
+	return name && kbs_sync_is_revoked(c->env->sync, sort, name);
+}

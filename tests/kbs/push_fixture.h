@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For the tests of kbs/push: a Trustee (fake/kbs) and one operator's life (sync and push), which
+ * ends at once with life_end(), as by a kill, and starts anew with what is wanted. Two judges watch
+ * every test: whatever is confirmed is so in the store at that moment, and a clean sentinel with
+ * the wanted sum never stands in a store that differs. The sum is computed here a second time.
+ */
+#ifndef TESTS_KBS_PUSH_FIXTURE_H
+#define TESTS_KBS_PUSH_FIXTURE_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fake/kbs.h"
+#include "kbs/thing.h"
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/base/str.h"
+#include "tec/kbs/push.h"
+
+#define WISHES_MAX 16
+
+/* What the cluster wants, independent of any life. */
+struct wish {
+	enum kbs_sort sort;
+	char name[64];
+	const char *value; /* NULL: to be gone; static */
+	bool forgotten;    /* confirmed gone: the controllers do not know of it any more */
+};
+
+static struct loop *loop;
+static struct fake_kbs *kbs;
+static struct kbs_sync *sync;
+static struct kbs_push *push;
+static struct kbs_push_conf conf;
+static struct wish wishes[WISHES_MAX];
+static size_t n_wishes;
+static const char *attestation, *resource_policy;
+static bool shared;
+static bool watched;    /* the judges look */
+static bool store_lost; /* what was confirmed need not be true until the next probe */
+
+/* ---- the sum, by the words of operator.md section 3 */
+
+static inline void sum_one(uint8_t sum[32], const char *name, const char *value)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	uint8_t digest[SHA256_LEN];
+	unsigned carry = 0;
+
+	bytes_sha256(value, strlen(value), digest);
+	strbuf_add(&text, name, strlen(name) + 1);
+	strbuf_add(&text, digest, sizeof(digest));
+	bytes_sha256(text.data, text.len, digest);
+	for (int i = 0; i < 32; i++) {
+		carry += (unsigned)sum[i] + digest[i];
+		sum[i] = (uint8_t)carry;
+		carry >>= 8;
+	}
+}
+
+static inline void wanted_sum(char out[SHA256_HEX_LEN + 1])
+{
+	uint8_t sum[32] = {0}, big[32];
+
+	for (size_t i = 0; i < n_wishes; i++)
+		if (wishes[i].value)
+			sum_one(sum, wishes[i].name, wishes[i].value);
+	sum_one(sum, shared ? "policy/shared" : "policy/attestation", attestation);
+	sum_one(sum, "policy/resource", resource_policy);
+	for (int i = 0; i < 32; i++)
+		big[i] = sum[31 - i];
+	bytes_to_hex(big, sizeof(big), out);
+}
+
+/* The sum that the sentinel in the store says; false: none, or dirty. */
+static inline bool stored_sum(char out[SHA256_HEX_LEN + 1])
+{
+	const char *text = fake_kbs_value(kbs, KBS_SENTINEL);
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *o =
+		text ? json_parse(text, strlen(text), &json_limits_object, &err) : NULL;
+	const char *sum = o ? json_get_str(o, "sum") : NULL;
+
+	if (!sum || !*sum)
+		return false;
+	snprintf(out, SHA256_HEX_LEN + 1, "%s", sum);
+	return true;
+}
+
+/* ---- the judges */
+
+static inline bool is_identity(const char *name)
+{
+	return strncmp(name, "ak.", 3) == 0;
+}
+
+static inline bool holds(const struct wish *w, const char *value)
+{
+	const char *far = w->sort == KBS_RESOURCE ? fake_kbs_resource(kbs, w->name)
+						  : fake_kbs_value(kbs, w->name);
+	const char *all = fake_kbs_value(kbs, "trusted_aks");
+	cleanup_free char *key = NULL;
+
+	if (shared && is_identity(w->name)) { /* {"ak":"KEY","machine":... */
+		key = value ? xasprintf("\"%.*s\"", (int)strcspn(value + 7, "\""), value + 7)
+			    : NULL;
+		return value ? all && strstr(all, key) : !far || str_eq(far, "null");
+	}
+	return value ? str_eq(far, value) : !far || str_eq(far, "null");
+}
+
+static inline const char *store_differs(void)
+{
+	size_t resources = 0;
+
+	for (size_t i = 0; i < n_wishes; i++) {
+		if (!holds(&wishes[i], wishes[i].value))
+			return wishes[i].name;
+		resources += wishes[i].sort == KBS_RESOURCE && wishes[i].value;
+	}
+	if (fake_kbs_resources(kbs) != resources)
+		return "a resource that nobody wants";
+	if (!str_eq(fake_kbs_policy(kbs, false), attestation))
+		return "attestation policy";
+	if (!str_eq(fake_kbs_policy(kbs, true), resource_policy))
+		return "resource policy";
+	if (!shared && !str_eq(fake_kbs_value(kbs, "trusted_aks"), "[]"))
+		return "trusted_aks";
+	return NULL;
+}
+
+static inline void judge_sentinel(void *arg)
+{
+	char is[SHA256_HEX_LEN + 1], want[SHA256_HEX_LEN + 1];
+	const char *differs;
+
+	(void)arg;
+	if (!watched || !stored_sum(is))
+		return;
+	wanted_sum(want);
+	differs = strcmp(is, want) == 0 ? store_differs() : NULL;
+	cr_assert_null(differs, "a clean sentinel stands, but: %s", differs);
+}
+
+static inline void judge_confirmed(void *arg, enum kbs_sort sort, const char *name)
+{
+	(void)arg;
+	if (!watched || store_lost)
+		return;
+	for (size_t i = 0; i < n_wishes; i++) {
+		const struct wish *w = &wishes[i];
+		enum kbs_far far;
+
+		if (w->sort != sort || (name && strcmp(name, w->name) != 0) || w->forgotten)
+			continue;
+		far = kbs_sync_far(sync, sort, w->name);
+		if (far == KBS_FAR_PRESENT && kbs_sync_holder(sync, sort, w->name))
+			cr_assert(holds(w, w->value), "%s is confirmed, and is not there", w->name);
+		if (far == KBS_FAR_ABSENT && kbs_sync_is_revoked(sync, sort, w->name))
+			cr_assert(holds(w, NULL), "%s is confirmed gone, and is there", w->name);
+	}
+}
+
+/* ---- what is wanted */
+
+static inline struct wish *wish(enum kbs_sort sort, const char *name)
+{
+	for (size_t i = 0; i < n_wishes; i++)
+		if (wishes[i].sort == sort && strcmp(wishes[i].name, name) == 0)
+			return &wishes[i];
+	cr_assert_lt(n_wishes, (size_t)WISHES_MAX);
+	wishes[n_wishes].sort = sort;
+	snprintf(wishes[n_wishes].name, sizeof(wishes->name), "%s", name);
+	return &wishes[n_wishes++];
+}
+
+static inline void declare_in(
+	struct kbs_sync *s, enum kbs_sort sort, const char *name, const char *value)
+{
+	struct kobj *o = thing_new(name, value);
+
+	kbs_sync_declare(s, sort, name, o, thing_render);
+	kobj_unref(o);
+}
+
+static inline void declare(enum kbs_sort sort, const char *name, const char *value)
+{
+	struct wish *w = wish(sort, name);
+
+	w->value = value;
+	w->forgotten = false;
+	if (sync)
+		declare_in(sync, sort, name, value);
+}
+
+static inline void revoke(enum kbs_sort sort, const char *name)
+{
+	struct wish *w = wish(sort, name);
+
+	w->value = NULL;
+	w->forgotten = false;
+	if (sync)
+		kbs_sync_revoke(sync, sort, name);
+}
+
+static inline enum kbs_far far(enum kbs_sort sort, const char *name)
+{
+	return kbs_sync_far(sync, sort, name);
+}
+
+/* As a controller does when the far side confirmed. */
+static inline void forget_gone(void)
+{
+	for (size_t i = 0; i < n_wishes; i++) {
+		struct wish *w = &wishes[i];
+
+		if (w->value || w->forgotten || far(w->sort, w->name) != KBS_FAR_ABSENT)
+			continue;
+		kbs_sync_forget(sync, w->sort, w->name);
+		w->forgotten = true;
+	}
+}
+
+#define KEY(n)      "default/" n "/root"
+#define IDENTITY(n) "{\"ak\":\"" n "\",\"machine\":\"m\"}"
+
+/* Two machines and a boot set. */
+static inline void declare_some(void)
+{
+	declare(KBS_REFVALUE, "boot.4.14", "{\"images\":[\"coreos\"]}");
+	declare(KBS_REFVALUE, "ak.one", IDENTITY("one"));
+	declare(KBS_REFVALUE, "ak.two", IDENTITY("two"));
+	declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
+	declare(KBS_RESOURCE, KEY("two"), "{\"key\":\"2\"}");
+}
+
+/* ---- lives */
+
+static inline void life_begin(void)
+{
+	sync = kbs_sync_new();
+	kbs_sync_listen(sync, judge_confirmed, NULL);
+	kbs_sync_policies(sync, attestation, resource_policy, shared);
+	push = kbs_push_new(loop, sync, &conf, fake_kbs_transport(kbs));
+	for (size_t i = 0; i < n_wishes; i++) {
+		const struct wish *w = &wishes[i];
+
+		if (w->value)
+			declare_in(sync, w->sort, w->name, w->value);
+		else if (!w->forgotten)
+			kbs_sync_revoke(sync, w->sort, w->name);
+	}
+}
+
+static inline void life_end(void)
+{
+	kbs_push_free(push);
+	kbs_sync_free(sync);
+	push = NULL;
+	sync = NULL;
+}
+
+static inline void run(uint64_t ms)
+{
+	loop_advance(loop, ms);
+}
+
+/* All is there, and a restart now would cost one question. */
+static inline void assert_in_step(const char *when)
+{
+	char is[SHA256_HEX_LEN + 1] = "", want[SHA256_HEX_LEN + 1];
+	const char *differs = store_differs();
+
+	cr_assert_null(differs, "%s: %s", when, differs);
+	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC, "%s: %s", when, kbs_push_why(push));
+	for (size_t i = 0; i < n_wishes; i++)
+		if (!wishes[i].forgotten)
+			cr_assert_eq(far(wishes[i].sort, wishes[i].name),
+				wishes[i].value ? KBS_FAR_PRESENT : KBS_FAR_ABSENT, "%s: %s", when,
+				wishes[i].name);
+	wanted_sum(want);
+	cr_assert(stored_sum(is), "%s: the sentinel is dirty", when);
+	cr_assert_str_eq(is, want, "%s", when);
+}
+
+static inline void world_begin(void)
+{
+	clock_fake_start(1000, 1700000000);
+	log_setup(LOG_ERROR + 1, LOG_TEXT);
+	loop = loop_new();
+	kbs = fake_kbs_new(loop);
+	fake_kbs_serve(kbs);
+	fake_kbs_on_change(kbs, judge_sentinel, NULL);
+	conf = (struct kbs_push_conf){.target = "kbs.test", .cluster_uid = "c-1"};
+	attestation = "package policy # attestation";
+	resource_policy = "package policy # resource";
+	n_wishes = 0;
+	memset(wishes, 0, sizeof(wishes));
+	shared = store_lost = false;
+	watched = true;
+}
+
+static inline void world_end(void)
+{
+	life_end();
+	fake_kbs_free(kbs);
+	loop_free(loop);
+	metric_reset_all();
+	clock_fake_stop();
+	cr_assert_eq(secret_count(), 0);
+}
+
+/* A Trustee that has it all, and a life that has nothing to do. */
+static inline void in_step(void)
+{
+	declare_some();
+	life_begin();
+	run(10000);
+	assert_in_step("at first");
+	fake_kbs_forget(kbs);
+}
+
+#endif

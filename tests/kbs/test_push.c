@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/* States, order and number of requests of one Trustee that behaves. */
+#include "config.h"
+
+#include "kbs/push_fixture.h"
+
+TestSuite(kbs_push, .init = world_begin, .fini = world_end);
+
+static bool nobody(void *arg)
+{
+	return *(bool *)arg;
+}
+
+static void assert_asked(size_t i, const char *method, const char *path)
+{
+	const struct fake_kbs_request *r = fake_kbs_request(kbs, i);
+
+	cr_assert(str_eq(r->method, method) && strstr(r->path, path), "request %zu: %s %s", i,
+		r->method, r->path);
+}
+
+Test(kbs_push, an_empty_trustee_is_filled_in_the_order_that_is_always_closed)
+{
+	declare_some();
+	life_begin();
+	run(1000);
+	cr_assert_eq(fake_kbs_requests(kbs), 6);
+	assert_asked(0, "GET", "/reference-value/" KBS_SENTINEL);
+	assert_asked(1, "POST", "/resource-policy");
+	assert_asked(2, "POST", "/attestation-policy");
+	assert_asked(3, "POST", "/reference-value");
+	assert_asked(4, "POST", "/resource/default/");
+	assert_asked(5, "POST", "/resource/default/");
+	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+	run(5000); /* the sentinel comes last, when nothing has changed for a while */
+	cr_assert_eq(fake_kbs_requests(kbs), 7);
+	assert_asked(6, "POST", "/reference-value");
+	assert_in_step("filled");
+}
+
+Test(kbs_push, a_trustee_with_another_content_gets_values_before_policies)
+{
+	fake_kbs_put_value(
+		kbs, KBS_SENTINEL, "{\"cluster\":\"c-1\",\"session\":\"\",\"sum\":\"00\"}");
+	declare_some();
+	life_begin();
+	run(1000);
+	assert_asked(1, "POST", "/reference-value");
+	assert_asked(2, "POST", "/resource-policy");
+	assert_asked(3, "POST", "/attestation-policy");
+	run(5000);
+	assert_in_step("filled");
+}
+
+Test(kbs_push, of_another_cluster_the_same_sum_means_nothing)
+{
+	in_step();
+	life_end();
+	conf.cluster_uid = "c-2";
+	life_begin();
+	run(1000);
+	cr_assert_gt(fake_kbs_requests(kbs), 1);
+}
+
+Test(kbs_push, an_equal_sentinel_costs_one_request_in_all)
+{
+	in_step();
+	life_end();
+	life_begin();
+	run(100000);
+	cr_assert_eq(fake_kbs_requests(kbs), 1);
+	assert_in_step("after a restart");
+}
+
+Test(kbs_push, nothing_is_asked_while_what_is_wanted_still_grows_but_not_forever)
+{
+	char name[64];
+
+	watched = false;
+	life_begin();
+	for (int i = 0; i < 55; i++) {
+		snprintf(name, sizeof(name), KEY("%d"), i);
+		declare_in(sync, KBS_RESOURCE, name, "x");
+		run(200);
+		cr_assert_eq(fake_kbs_count(kbs, "GET", NULL), i < 50 ? 0 : 1, "after %d", i);
+	}
+	life_end();
+	fake_kbs_forget(kbs);
+	life_begin();
+	declare_in(sync, KBS_RESOURCE, KEY("0"), "x");
+	run(499);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	run(1);
+	cr_assert_gt(fake_kbs_requests(kbs), 0);
+}
+
+Test(kbs_push, without_policies_nothing_is_asked)
+{
+	attestation = resource_policy = NULL;
+	declare_some();
+	life_begin();
+	run(60000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	attestation = "a";
+	resource_policy = "r";
+	kbs_sync_policies(sync, attestation, resource_policy, false);
+	run(10000);
+	assert_in_step("with policies");
+}
+
+Test(kbs_push, at_rest_one_question_per_interval)
+{
+	in_step();
+	run(10 * 180000);
+	cr_assert_eq(fake_kbs_requests(kbs), 10);
+	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), 10);
+}
+
+Test(kbs_push, a_lost_store_is_noticed_by_the_probe_and_filled)
+{
+	in_step();
+	store_lost = true;
+	fake_kbs_lose_store(kbs);
+	run(190000);
+	assert_in_step("filled again");
+	assert_asked(1, "POST", "/resource-policy");
+	assert_asked(2, "POST", "/attestation-policy");
+	/* Told to look at once, nobody waits for the interval. */
+	fake_kbs_lose_store(kbs);
+	kbs_push_probe(push);
+	run(10000);
+	assert_in_step("filled once more");
+}
+
+Test(kbs_push, what_somebody_else_wrote_over_the_sentinel_is_looked_behind)
+{
+	static const char *const texts[] = {"null", "{}", "[]", "\"x\"", "1", "not JSON", "",
+		"{\"sum\":1}", "{\"cluster\":\"c-1\",\"sum\":\"\"}",
+		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["};
+
+	in_step();
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		fake_kbs_put_resource(kbs, KEY("one"), "stolen");
+		store_lost = true;
+		fake_kbs_put_value(kbs, KBS_SENTINEL, texts[i]);
+		kbs_push_probe(push);
+		run(10000);
+		store_lost = false;
+		assert_in_step(texts[i]);
+	}
+}
+
+Test(kbs_push, a_machine_costs_three_requests_and_a_change_one_at_once)
+{
+	in_step();
+	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
+	declare(KBS_REFVALUE, "ak.new", IDENTITY("new"));
+	run(100);
+	cr_assert_eq(fake_kbs_requests(kbs), 2);
+	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_PRESENT);
+	cr_assert_eq(far(KBS_REFVALUE, "ak.new"), KBS_FAR_PRESENT);
+	run(10000);
+	cr_assert_eq(fake_kbs_requests(kbs), 3);
+	assert_in_step("delivered");
+}
+
+Test(kbs_push, what_is_taken_back_before_the_first_word_costs_no_request)
+{
+	in_step();
+	declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
+	run(10000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+}
+
+Test(kbs_push, without_the_lease_nothing_is_sent)
+{
+	struct kbs_transport *t = fake_kbs_transport(kbs);
+	bool may = false;
+
+	in_step();
+	t->may_send = nobody;
+	t->may_send_arg = &may;
+	kbs_push_set_transport(push, t, NULL);
+	revoke(KBS_RESOURCE, KEY("one"));
+	run(120000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_PENDING);
+	cr_assert_eq(kbs_push_state(push), KBS_PUSH_UNREACHABLE);
+	may = true;
+	run(40000);
+	assert_in_step("with the lease");
+}
+
+Test(kbs_push, a_transport_taken_away_and_back)
+{
+	in_step();
+	fake_kbs_latency(kbs, 100);
+	revoke(KBS_RESOURCE, KEY("one"));
+	declare(KBS_RESOURCE, KEY("two"), "{\"key\":\"2b\"}");
+	run(150); /* in the middle of it */
+	kbs_push_set_transport(push, NULL, "it has no address.");
+	cr_assert_eq(kbs_push_state(push), KBS_PUSH_UNREACHABLE);
+	cr_assert_str_eq(kbs_push_why(push), "it has no address.");
+	cr_assert_eq(fake_kbs_in_flight(kbs), 0);
+	cr_assert_neq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT);
+	fake_kbs_forget(kbs);
+	kbs_push_probe(push);
+	run(3600000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	kbs_push_set_transport(push, fake_kbs_transport(kbs), NULL);
+	run(20000);
+	assert_in_step("back");
+}
+
+Test(kbs_push, another_policy_goes_alone_and_behind_a_dirty_sentinel)
+{
+	in_step();
+	attestation = "package policy # newer";
+	kbs_sync_policies(sync, attestation, resource_policy, false);
+	run(10000);
+	assert_in_step("with the new policy");
+	cr_assert_eq(fake_kbs_requests(kbs), 3);
+	assert_asked(0, "POST", "/reference-value");
+	assert_asked(1, "POST", "/attestation-policy");
+}
+
+Test(kbs_push, a_policy_that_changes_while_one_is_under_way_is_sent_after_it)
+{
+	in_step();
+	fake_kbs_latency(kbs, 1000);
+	attestation = "package policy # newer";
+	kbs_sync_policies(sync, attestation, resource_policy, false);
+	run(1500);
+	cr_assert_eq(fake_kbs_count(kbs, "POST", "/attestation-policy"), 1);
+	attestation = "package policy # newest";
+	kbs_sync_policies(sync, attestation, resource_policy, false);
+	run(20000);
+	assert_in_step("with the newest policy");
+}
+
+Test(kbs_push, a_policy_taken_back_after_its_answer_was_lost_is_sent_again)
+{
+	const char *first;
+
+	in_step();
+	first = attestation;
+	fake_kbs_fault(kbs, 2, "POST", FAKE_KBS_ANSWER_LOST, 0, NULL, NULL);
+	attestation = "package policy # newer";
+	kbs_sync_policies(sync, attestation, resource_policy, false);
+	run(100);
+	cr_assert_str_eq(fake_kbs_policy(kbs, false), attestation);
+	attestation = first;
+	kbs_sync_policies(sync, attestation, resource_policy, false);
+	run(20000);
+	assert_in_step("with the first policy");
+}
+
+Test(kbs_push, shared_and_back)
+{
+	in_step();
+	for (int i = 0; i < 2; i++) {
+		shared = true;
+		attestation = "package policy # shared";
+		kbs_sync_policies(sync, attestation, resource_policy, shared);
+		run(10000);
+		assert_in_step("shared");
+		cr_assert_str_eq(fake_kbs_value(kbs, "trusted_aks"), "[\"one\",\"two\"]");
+		revoke(KBS_REFVALUE, "ak.two");
+		run(10000);
+		assert_in_step("shared, one revoked");
+		cr_assert_str_eq(fake_kbs_value(kbs, "trusted_aks"), "[\"one\"]");
+		fake_kbs_forget(kbs);
+		shared = false;
+		attestation = "package policy # attestation";
+		kbs_sync_policies(sync, attestation, resource_policy, shared);
+		run(10000);
+		assert_in_step("per machine");
+		assert_asked(
+			0, "POST", "/reference-value"); /* the identities, then who reads them */
+		assert_asked(1, "POST", "/attestation-policy");
+		declare(KBS_REFVALUE, "ak.two", IDENTITY("two"));
+		run(10000);
+		assert_in_step("two again");
+	}
+}
+
+Test(kbs_push, shared_from_the_start_survives_a_restart)
+{
+	shared = true;
+	in_step();
+	cr_assert_str_eq(fake_kbs_value(kbs, "trusted_aks"), "[\"one\",\"two\"]");
+	life_end();
+	life_begin();
+	run(20000);
+	cr_assert_eq(fake_kbs_requests(kbs), 1);
+	declare(KBS_REFVALUE, "ak.three", IDENTITY("three"));
+	run(20000);
+	assert_in_step("one more");
+	cr_assert_eq(fake_kbs_requests(kbs), 3);
+}
+
+static unsigned n_told;
+static void count_tell(void *arg)
+{
+	(void)arg;
+	n_told++;
+}
+
+Test(kbs_push, of_two_trustees_one_is_down)
+{
+	struct fake_kbs *other = fake_kbs_new(loop);
+	struct kbs_push_conf second = {
+		.target = "other.test", .cluster_uid = "c-1", .on_state = count_tell};
+	struct kbs_push *p;
+
+	fake_kbs_serve(other);
+	fake_kbs_down(other, true);
+	in_step();
+	p = kbs_push_new(loop, sync, &second, fake_kbs_transport(other));
+	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
+	run(60000);
+	cr_assert_str_eq(fake_kbs_resource(kbs, KEY("new")), "{\"key\":\"n\"}");
+	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_UNKNOWN);
+	revoke(KBS_RESOURCE, KEY("one"));
+	run(60000);
+	cr_assert_null(fake_kbs_resource(kbs, KEY("one")));
+	cr_assert_neq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT); /* one has not said so */
+	cr_assert(strstr(kbs_sync_lacking(sync, KBS_RESOURCE, KEY("one")), "other.test"));
+	cr_assert_null(strstr(kbs_sync_lacking(sync, KBS_RESOURCE, KEY("one")), "kbs.test"));
+	cr_assert_eq(kbs_sync_state(sync), KBS_TARGET_WAITING);
+	cr_assert(strstr(kbs_sync_why(sync), "other.test: connection refused"), "%s",
+		kbs_sync_why(sync));
+	fake_kbs_down(other, false);
+	run(40000);
+	assert_in_step("both");
+	cr_assert_eq(kbs_sync_state(sync), KBS_TARGET_IN_SYNC);
+	cr_assert_str_eq(fake_kbs_resource(other, KEY("new")), "{\"key\":\"n\"}");
+	cr_assert_gt(n_told, 0);
+	kbs_push_free(p);
+	fake_kbs_free(other);
+}
+
+Test(kbs_push, a_removed_trustee_takes_its_answers_along)
+{
+	in_step();
+	kbs_push_free(push);
+	push = NULL;
+	cr_assert_eq(kbs_sync_targets(sync), 0);
+	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_NONE);
+	push = kbs_push_new(loop, sync, &conf, fake_kbs_transport(kbs));
+	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_UNKNOWN);
+	run(10000);
+	assert_in_step("named again");
+}
+
+Test(kbs_push, leadership_lost_in_the_middle_forgets_everything)
+{
+	in_step();
+	fake_kbs_latency(kbs, 1000);
+	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
+	declare(KBS_REFVALUE, "ak.new", IDENTITY("new"));
+	run(100);
+	cr_assert_eq(fake_kbs_in_flight(kbs), 2);
+	kbs_push_free(push);
+	push = NULL;
+	kbs_sync_reset(sync);
+	cr_assert_eq(secret_count(), 0);
+	cr_assert_eq(fake_kbs_in_flight(kbs), 0);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* One name: the last word wins, never two requests at once (fake/kbs.c asserts that), and what was
+ * revoked early in a term is revoked once more. */
+#include "config.h"
+
+#include "kbs/push_fixture.h"
+
+TestSuite(kbs_push_order, .init = world_begin, .fini = world_end, .timeout = 60);
+
+/* Bits of `moves`, lowest first: a pause, then a word about the one name. */
+static void say(unsigned moves, unsigned n, const char *a, const char *b, enum kbs_sort sort,
+	const char *name)
+{
+	static const uint32_t pauses[] = {0, 30, 60, 110};
+
+	for (unsigned i = 0; i < n; i++, moves /= 12) {
+		run(pauses[moves % 4]);
+		switch (moves / 4 % 3) {
+		case 0:
+			declare(sort, name, a);
+			break;
+		case 1:
+			declare(sort, name, b);
+			break;
+		case 2:
+			revoke(sort, name);
+			break;
+		}
+		/* Gone means gone: what is under way may still put it there. */
+		if (far(sort, name) == KBS_FAR_ABSENT)
+			forget_gone();
+	}
+}
+
+Test(kbs_push_order, of_a_key_the_last_word_wins)
+{
+	in_step();
+	fake_kbs_latency(kbs, 50);
+	for (unsigned moves = 0; moves < 12 * 12 * 12 * 12; moves += 7) {
+		say(moves, 4, "{\"key\":\"a\"}", "{\"key\":\"b\"}", KBS_RESOURCE, KEY("x"));
+		run(moves % 3 ? 6000 : 400);
+		if (moves % 3)
+			assert_in_step("said");
+	}
+	run(10000);
+	assert_in_step("all said");
+}
+
+Test(kbs_push_order, of_an_identity_the_last_word_wins)
+{
+	in_step();
+	fake_kbs_latency(kbs, 50);
+	for (unsigned moves = 0; moves < 12 * 12 * 12 * 12; moves += 7) {
+		say(moves, 4, IDENTITY("a"), IDENTITY("b"), KBS_REFVALUE, "ak.x");
+		run(moves % 3 ? 6000 : 400);
+		if (moves % 3)
+			assert_in_step("said");
+	}
+	run(10000);
+	assert_in_step("all said");
+}
+
+/* Confirmed gone, delivered again, and revoked while that is under way. */
+Test(kbs_push_order, what_is_under_way_is_not_gone)
+{
+	in_step();
+	revoke(KBS_RESOURCE, KEY("one"));
+	run(5000);
+	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT);
+	fake_kbs_latency(kbs, 1000);
+	declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
+	run(500);
+	cr_assert_str_eq(fake_kbs_resource(kbs, KEY("one")), "{\"key\":\"1\"}");
+	revoke(KBS_RESOURCE, KEY("one"));
+	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_PENDING);
+	run(30000);
+	assert_in_step("revoked");
+}
+
+/* An old leader's last request comes late: Trustee has no fencing. */
+static void old_leader_writes(void)
+{
+	watched = false;
+	fake_kbs_put_resource(kbs, KEY("one"), "{\"key\":\"1\"}");
+	fake_kbs_put_value(kbs, "ak.one", IDENTITY("one"));
+}
+
+static void revoke_one(void)
+{
+	conf.repeat_revoked_ms = 100000;
+	in_step();
+	revoke(KBS_RESOURCE, KEY("one"));
+	revoke(KBS_REFVALUE, "ak.one");
+	run(5000);
+	assert_in_step("revoked");
+}
+
+static void assert_one_is_gone(void)
+{
+	cr_assert_null(fake_kbs_resource(kbs, KEY("one")));
+	cr_assert_str_eq(fake_kbs_value(kbs, "ak.one"), "null");
+}
+
+Test(kbs_push_order, what_was_revoked_early_is_revoked_once_more)
+{
+	revoke_one();
+	forget_gone();
+	old_leader_writes();
+	run(80000);
+	cr_assert_str_eq(fake_kbs_resource(kbs, KEY("one")), "{\"key\":\"1\"}");
+	run(20000);
+	assert_one_is_gone();
+	watched = true;
+	run(5000);
+	assert_in_step("repeated");
+	fake_kbs_forget(kbs);
+	old_leader_writes(); /* once */
+	run(170000);
+	cr_assert_leq(fake_kbs_requests(kbs), (size_t)1);
+}
+
+Test(kbs_push_order, also_when_its_tombstone_still_stands)
+{
+	revoke_one();
+	old_leader_writes();
+	run(100000);
+	assert_one_is_gone();
+}
+
+Test(kbs_push_order, also_when_it_was_revoked_twice)
+{
+	revoke_one();
+	declare(KBS_REFVALUE, "ak.one", IDENTITY("one"));
+	declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
+	run(5000);
+	revoke(KBS_REFVALUE, "ak.one");
+	revoke(KBS_RESOURCE, KEY("one"));
+	run(5000);
+	forget_gone();
+	fake_kbs_forget(kbs);
+	old_leader_writes();
+	run(100000);
+	assert_one_is_gone();
+	cr_assert_eq(fake_kbs_count(kbs, "DELETE", KEY("one")), 1);
+}
+
+Test(kbs_push_order, what_was_declared_again_is_not_revoked_once_more)
+{
+	revoke_one();
+	declare(KBS_REFVALUE, "ak.one", IDENTITY("one"));
+	declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
+	run(5000);
+	fake_kbs_forget(kbs);
+	run(100000);
+	assert_in_step("declared again");
+	cr_assert_eq(fake_kbs_count(kbs, "DELETE", NULL), 0);
+}
+
+/* The repetition is under way when the machine comes back. */
+Test(kbs_push_order, a_repetition_never_overtakes_a_delivery)
+{
+	for (uint32_t ms = 0; ms < 1200; ms += 50) {
+		revoke_one();
+		forget_gone();
+		fake_kbs_latency(kbs, 100);
+		run(84990 - 50 + ms); /* 15 s have passed; the repetition starts at 100 s */
+		declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
+		declare(KBS_REFVALUE, "ak.one", IDENTITY("one"));
+		run(20000);
+		assert_in_step("came back");
+		world_end();
+		world_begin();
+	}
+}
+
+Test(kbs_push_order, repetitions_survive_errors_and_fit_into_messages)
+{
+	char name[300];
+
+	watched = false;
+	conf.repeat_revoked_ms = 100000;
+	conf.max_body = 20000;
+	fake_kbs_max_body(kbs, 20001);
+	life_begin();
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "ak.%0240d", i);
+		kbs_sync_revoke(sync, KBS_REFVALUE, name);
+	}
+	run(20000);
+	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "ak.%0240d", i);
+		fake_kbs_put_value(kbs, name, "1");
+	}
+	run(70000);
+	fake_kbs_forget(kbs);
+	fake_kbs_fault(kbs, 3, "POST", FAKE_KBS_REFUSE, 500, "", NULL);
+	run(30000);
+	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC, "%s", kbs_push_why(push));
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "ak.%0240d", i);
+		cr_assert_str_eq(fake_kbs_value(kbs, name), "null");
+	}
+}
