@@ -388,7 +388,7 @@ static void on_again(void *arg)
 static void defaults(struct kbs_push_conf *c)
 {
 	c->window = c->window ? c->window : 32;
-	c->max_body = c->max_body ? c->max_body : 1900u * 1024;
+	c->max_body = c->max_body ? c->max_body : 512u * 1024;
 	c->probe_ms = c->probe_ms ? c->probe_ms : 180000;
 	c->settle_ms = c->settle_ms ? c->settle_ms : 500;
 	c->sentinel_ms = c->sentinel_ms ? c->sentinel_ms : 3000;
