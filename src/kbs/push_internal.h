@@ -56,8 +56,8 @@ struct kbs_push {
 	bool probing;         /* it is the probe */
 	bool probe_wanted;
 	bool failed; /* and has not answered since */
-	bool known; /* what was seen of the far side stands, but for what differs: since a judged
-		       probe */
+	bool known;  /* what was seen of the far side stands, but for what differs: since a judged
+			probe */
 	enum push_order order;
 	const char *policy_attestation, *policy_resource; /* confirmed there; NULL: unknown */
 	const char *policy_sent;                          /* the one in flight */
