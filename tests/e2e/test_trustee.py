@@ -33,7 +33,8 @@ def delivered(world, uuid, pem):
     assert spine.condition(machine, "Delivered")["status"] == "True"
     assert spine.MACHINE_FINALIZER in finalizers(machine)
     name = world.key_of(pem)["metadata"]["name"]
-    assert spine.condition(world.condition("ak", name, "Delivered", "Delivered"), "Delivered")["status"] == "True"
+    key = world.condition("ak", name, "Delivered", "Delivered")
+    assert spine.condition(key, "Delivered")["status"] == "True"
     assert SECRET_FINALIZER in finalizers(world.read("secrets", name))
     assert spine.condition(world.synced(), "TrusteeSynced")["status"] == "True"
     world.check()
@@ -180,7 +181,7 @@ def test_replaced_key(world):
     said = [(n, v is not None) for s in world.sent(mark, "refvalue-put") for n, v in s.values().items()
             if n.startswith("ak.")]
     assert said == [(identity_name(old), False), (identity_name(new), True)], said
-    first, second = (next(i for i, s in enumerate(world.sent(mark, "refvalue-put")) if identity_name(p) in s.values())
+    first, second = (next(s.n for s in world.sent(mark, "refvalue-put") if identity_name(p) in s.values())
                      for p in (old, new))
     assert first < second, "both in one message: the old one is not confirmed gone before the new one is there"
     assert not world.sent(mark, "resource-put", "resource-delete"), "the disk key is the same"
