@@ -31,10 +31,10 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 		return CTL_TRUSTEE_DROP;
 	if (v->volumes)
 		return CTL_TRUSTEE_NOTHING; /* its files are ctl/cluster's */
-	if (!v->recorded)
-		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
 	if (!whole)
 		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	if (!v->recorded)
+		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
 	if (!v->admin_read)
 		return CTL_TRUSTEE_READ_ADMIN;
 	if (v->needs_ca && !v->ca_read)
@@ -218,13 +218,33 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 	return o && !o->deleting ? o : NULL;
 }
 
+static void say_refused(
+	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
+{
+	const struct model_cluster *served = ctl_env_cluster(env);
+
+	if (served && served->extended_lost)
+		strbuf_adds(out, "spec lost fields, spec.trustee.plaintext perhaps");
+	else
+		strbuf_adds(out, "spec.trustee.plaintext is Refuse");
+	if (s->desc.primary && env->kbs_url)
+		strbuf_adds(out,
+			" and --kbs-url is a http:// URL: nothing is sent. Start the operator with an https:// URL");
+	else if (s->desc.primary)
+		strbuf_adds(out,
+			" and no trusteeSecret is named: nothing is sent. Name a Secret with tls.crt, tls.key and ca.crt");
+	else
+		strbuf_adds(out,
+			" and its trusteeServers entry has no caSecret: nothing is sent. Name a Secret with ca.crt");
+	strbuf_adds(out, ", or set spec.trustee.plaintext to Allow.");
+}
+
 /* Why it is not connected, in the order of decide; "" when nothing stands against it. */
 static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 	const struct ctl_trustee_view *v, struct strbuf *out)
 {
 	if (v->refused)
-		strbuf_adds(out,
-			"spec.trustee.plaintext is Refuse and no trusteeSecret is named: nothing is sent.");
+		say_refused(env, s, out);
 	else if (!v->admin_there)
 		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.admin_secret);
 	else if (v->needs_ca && !v->ca_there)
@@ -264,8 +284,7 @@ static void look(
 	v->wanted = s->wanted || may_still_hold(env, s);
 	v->recorded = s->desc.owned || (trustee_memory_is_read(c) && trustee_memory_is_right(c));
 	v->volumes = s->desc.volumes;
-	v->refused = s->desc.primary && served && served->plaintext == MODEL_PLAINTEXT_REFUSE &&
-		     !s->desc.ca_secret;
+	v->refused = s->desc.https_only && trustee_is_plain(env, &s->desc);
 	v->admin_there = admin != NULL;
 	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
 	v->needs_ca = s->desc.ca_secret != NULL;

@@ -241,13 +241,75 @@ Test(ctl_trustee, a_missing_secret_is_named)
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
 }
 
+static const char *synced_message(void)
+{
+	return fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message");
+}
+
+static const char *armed_url;
+
+static void arm_url(void)
+{
+	w.life->env.kbs_url = armed_url;
+}
+
 Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
 {
-	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}");
+	static const struct {
+		const char *spec, *url, *says;
+	} cases[] = {
+		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
+			NULL, "no trusteeSecret is named"},
+		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
+			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trustee\":"
+		 "{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",
+			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trusteeServers\":"
+		 "[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}],"
+		 "\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",
+			NULL, "has no caSecret"},
+	};
+
+	admin_key("trustee-auth");
+	fake_api_put(w.api, &kobj_secret, NS,
+		"{\"metadata\":{\"name\":\"tls\"},\"data\":{\"ca.crt\":\"Y2E=\"}}");
+	world_machine(&w, "a", ID_A, NULL);
+	w.arm = arm_url;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		armed_url = cases[i].url;
+		install(cases[i].spec);
+		cr_assert_eq(w.n_plain, 0, "case %zu", i);
+		cr_assert(strstr(synced_message(), cases[i].says), "%s", synced_message());
+		cr_assert(strstr(synced_message(), "plaintext to Allow"), "%s", synced_message());
+		/* Not by a deleted cluster either, nor by what memory says of its servers. */
+		fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+		world_run(&w, 20000);
+		world_kill(&w);
+		world_boot(&w, NULL);
+		world_run(&w, 20000);
+		cr_assert_eq(w.n_plain, 0, "case %zu", i);
+		world_kill(&w);
+	}
+}
+
+Test(ctl_trustee, plain_text_is_stopped_when_spec_begins_to_refuse_it)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	cr_assert_gt(w.n_plain, 0);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"plaintext\":\"Refuse\"}}}");
+	world_run(&w, 1000);
+	fake_kbs_forget(kbs);
+	world_machine(&w, "b", ID_B, NULL);
+	world_run(&w, 60000);
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
-	cr_assert(strstr(
-		fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message"),
-		"plaintext"));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"plaintext\":\"Allow\"}}}");
+	world_run(&w, 20000);
+	cr_assert(resource(ID_B));
 }
 
 Test(ctl_trustee, lost_leadership_sends_nothing_more)
