@@ -188,6 +188,9 @@ class World:
         """Its Machine, once it is told that everything is delivered."""
         return self.condition("mach", f"machine-{uuid}", "Ready", "AllReady", timeout)
 
+    def gone(self, uuid, timeout=20):
+        self.until(lambda: not self.read("mach", f"machine-{uuid}"), "the Machine gone", timeout)
+
     def joined(self, pem=None):
         """-> (uuid, pem, Machine)"""
         uuid, pem = self.join(pem)
