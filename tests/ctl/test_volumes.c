@@ -372,6 +372,33 @@ Test(ctl_volumes, what_goes_is_unmounted_at_once_and_let_go_when_the_pod_is_gone
 	cr_assert_null(world_get(&w, &kobj_machine, "b"));
 }
 
+Test(ctl_volumes, a_pod_that_stays_is_named)
+{
+	install(VOLUMES);
+	join();
+	pod("stuck", "of.before", true);
+	fake_api_delete(w.api, &kobj_pod, NS, "stuck"); /* its node does not answer */
+	roll_out();
+	world_run(&w, 15000);
+	cr_assert_not(delivered());
+	cr_assert_str_eq(synced(), "Populating");
+	cr_assert(strstr(synced_text(), "kubectl delete pod stuck --force"), "%s", synced_text());
+	pod("a-foreign-one", NULL, true);
+	world_run(&w, 15000);
+	cr_assert(strstr(synced_text(), "Pod a-foreign-one (label app=kbs)"), "%s", synced_text());
+	cr_assert(strstr(synced_text(), "first of 2"), "%s", synced_text());
+	pod_gone("a-foreign-one");
+	fake_api_merge(w.api, &kobj_pod, NS, "stuck", "{\"metadata\":{\"finalizers\":null}}");
+	world_run(&w, 15000);
+	cr_assert_str_eq(synced(), "Synced", "%s", synced_text());
+	cr_assert(delivered());
+	pod_of_now(POD);
+	fake_api_merge(w.api, &kobj_pod, NS, POD, "{\"status\":{\"conditions\":null}}");
+	fake_api_merge(w.api, &kobj_machine, NS, "a", "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}");
+	world_run(&w, 15000);
+	cr_assert(strstr(synced_text(), "Pod " POD " with the files of now"), "%s", synced_text());
+}
+
 Test(ctl_volumes, a_hundred_that_go_are_a_handful_of_restarts)
 {
 	install(VOLUMES);
@@ -588,6 +615,7 @@ Test(ctl_volumes, too_many_are_refused_before_anything_is_written)
 	world_run(&w, 60000);
 	cr_assert_str_eq(synced(), "Refused");
 	cr_assert(strstr(synced_text(), "AdminAPI"), "%s", synced_text());
+	cr_assert(strstr(synced_text(), " 400 Machines are not delivered"), "%s", synced_text());
 	cr_assert_null(deployment());
 	cr_assert_null(world_get(&w, &kobj_configmap, "trustee-data"));
 	cr_assert(world_get(&w, &kobj_service, "register-server"), "the rest is installed");
@@ -598,6 +626,8 @@ Test(ctl_volumes, too_many_are_refused_before_anything_is_written)
 
 Test(ctl_volumes, when_it_is_full_what_goes_still_goes)
 {
+	cleanup_free char *told = NULL;
+
 	w.arm = little_room;
 	install(VOLUMES);
 	machines(0, 100);
@@ -612,6 +642,9 @@ Test(ctl_volumes, when_it_is_full_what_goes_still_goes)
 	world_run(&w, 5000);
 	cr_assert_not(mounts("00000000-0000-4000-9000-000000000007"));
 	cr_assert_str_eq(synced(), "Refused");
+	told = xasprintf(" %zu Machines are not delivered", TOO_MANY - 1 - n_mounted());
+	world_run(&w, 15000); /* counts are written a little later */
+	cr_assert(strstr(synced_text(), told), "%s: %s", told, synced_text());
 	roll_out();
 	world_run(&w, 3000);
 	cr_assert_null(world_get(&w, &kobj_machine, "m-7"));
@@ -641,6 +674,7 @@ Test(ctl_volumes, a_spec_that_takes_the_last_room_stops_at_what_is_there)
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec", spec);
 	world_run(&w, 20000);
 	cr_assert_str_eq(synced(), "Refused");
+	cr_assert(strstr(synced_text(), "nothing is written"), "%s", synced_text());
 	cr_assert_eq(writes_of_deployments(), 0);
 	cr_assert_eq(n_mounted(), TOO_MANY);
 	fake_api_delete(w.api, &kobj_deployment, NS, "trustee-deployment");
