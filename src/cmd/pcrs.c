@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "pcrs_options.h"
+#include "pcrs_platforms.h"
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -233,14 +234,17 @@ static int hand_over(const char *text, struct err *err)
 static int run_publish(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
+	cleanup_model_platforms struct model_platforms platforms = {.n = 0};
 	cleanup_json struct json_object *answer = NULL;
 	cleanup_free char *text = NULL, *path = publisher_path();
 	char *argv[10];
 	size_t n = 0;
 
-	if (predict(o, &v, err) < 0)
+	if (predict(o, &v, err) < 0 || pcrs_platforms_predict(o, &platforms, err) < 0)
 		return -1;
 	answer = json_add(json_obj(), "pcrs", pcr_events_json(&v.v[0].events));
+	if (platforms.n)
+		json_add(answer, "platforms", model_platforms_json(&platforms));
 	text = json_text(answer);
 	if (hand_over(text, err) < 0)
 		return -1;

@@ -54,11 +54,14 @@ void cluster_volumes_contents(const struct ctl_env *env, const struct render_vol
 {
 	const struct ctl_configmap *rv =
 		(const struct ctl_configmap *)k8s_cache_find(env->configmaps, CTL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = ctl_env_cluster(env);
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
 	bytes_sha256_init(&run);
+	if (cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE)
+		add_content(&run, "policy", "pcr7", "required");
 	for (size_t i = 0; i < l->n_machines; i++) {
 		const struct model_secret *s = ctl_secret(env, l->machines[i]);
 

@@ -183,13 +183,14 @@ static bool may_still_hold(const struct ctl_trustee *c, const struct trustee_ser
 /* The last served cluster's stay; after a start without one, the safer ones. */
 static void want_policies(struct ctl_trustee *c, const struct model_cluster *served)
 {
-	bool shared = served && served->isolation == MODEL_ISOLATION_SHARED;
+	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
+	const struct model_cluster *of = served ? served : &none;
 
 	if (!served && c->has_policies)
 		return;
 	c->has_policies = true;
-	kbs_sync_policies(c->env->sync, render_etc(shared ? "tpm-shared.rego" : "tpm.rego"),
-		render_etc(shared ? "resource-shared.rego" : "resource.rego"), shared);
+	kbs_sync_policies(c->env->sync, render_trustee_attestation_policy(of),
+		render_trustee_resource_policy(of), of->isolation == MODEL_ISOLATION_SHARED);
 }
 
 static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)

@@ -17,6 +17,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
 #include "tec/rats/names.h"
+#include "tec/render/trustee.h"
 #include "tec/render/volumes.h"
 
 #define ADDRESS                                                                                    \
@@ -601,6 +602,25 @@ static void little_room(void)
 
 	memset(image, 'x', sizeof(image) - 1);
 	w.life->env.images_ref.trustee = image;
+}
+
+/* Nobody has to know whether that Trustee reads its policy once or each time. */
+Test(ctl_volumes, another_policy_is_a_restart)
+{
+	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT, again = l;
+	struct json_object *policy = NULL;
+
+	install(VOLUMES);
+	render_volumes_read(deployment(), &l);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"attestation\":{\"platformConfigMaps\":[\"p\"],\"pcr7\":\"Require\"}}}");
+	world_run(&w, 15000);
+	render_volumes_read(deployment(), &again);
+	cr_assert_str_neq(l.contents, again.contents);
+	cr_assert(json_object_object_get_ex(
+		json_get_obj(world_get(&w, &kobj_configmap, "trustee-policies"), "data"),
+		"default_cpu.rego", &policy));
+	cr_assert_str_eq(json_object_get_string(policy), render_etc("tpm-v017-pcr7.rego"));
 }
 
 Test(ctl_volumes, too_many_are_refused_before_anything_is_written)

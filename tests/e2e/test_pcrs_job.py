@@ -132,6 +132,40 @@ def test_other_entries_stay_and_an_old_one_is_replaced(cp, ns, running, root, co
     assert entries(cp, ns)["a"]["first_seen"] > entry("a")["first_seen"]
 
 
+def test_platforms_are_told_one_by_one(cp, ns, running, root, config, expected, tmp_path):
+    """PCR 7 where it can be had, else why; and what is wrong with one costs the others nothing."""
+    good = pcrstool.files_of(pcrstool.write_efivars("debian12-shim-grub", tmp_path / "vars"))
+    off = pcrstool.files_of(pcrstool.write_efivars("debian12-shim-sdboot-off", tmp_path / "off"))
+    unsigned = {k: v for k, v in good.items() if not k.startswith("db-")}
+    broken = dict(good, **{pcrstool.PLATFORM[4]: b"abc"})
+    platforms = {"good": good, "off.example": off, "unsigned": unsigned, "broken": broken, "empty": {}}
+    args = args_of("a") + ["--platform", f"none={tmp_path}/none"]
+    for name, files in platforms.items():
+        args += ["--platform", f"{name}={pcrstool.mount_configmap(files, tmp_path / name)}"]
+    done = run(root, config, args)
+    assert done.returncode == 0 and "platform none: cannot open" in done.stderr, done
+    found = entries(cp, ns)["a"]
+    assert list(found) == ["first_seen", "pcrs", "platforms", "reference"]
+    assert found["pcrs"] == expected
+    assert [(p["name"], p["variables"]) for p in found["platforms"]] == [
+        (name, pcrstool.platform_digest(files)) for name, files in platforms.items()]
+    told = {p.pop("name"): p for p in found["platforms"]}
+    alone = pcrstool.run("pcr7", "-r", root, "--efivars", tmp_path / "vars")
+    assert told["good"]["pcrs"] == [json.loads(alone.stdout)]
+    assert told["good"]["pcrs"][0]["value"] == pcrstool.boot_registers("debian12-shim-grub")[7]
+    for name, words in (("off.example", "Secure Boot is off"), ("unsigned", "signer is not in db"),
+                        ("broken", "shorter than its 4 bytes"), ("empty", "Secure Boot is off")):
+        assert set(told[name]) == {"variables", "why"} and words in told[name]["why"], told[name]
+
+    mark = cp.audit.mark()
+    done = run(root, config, args)
+    assert done.returncode == 0 and "are there already" in done.stdout, done
+    assert writes(cp, ns, mark) == []
+    # Without platforms the entry is what it was before there were any.
+    assert run(root, config, args_of("a")).returncode == 0
+    assert "platforms" not in entries(cp, ns)["a"]
+
+
 def test_many_jobs_at_once_lose_nothing(cp, ns, running, root, config, expected):
     names = [f"image-{i}" for i in range(12)]
     for name in names:
