@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tec-publish-pcrs: the second half of the compute-pcrs Job. Reads {"pcrs":[...]}, and "platforms"
- * when there are any, from standard input and puts it as one entry into ConfigMap image-pcrs, which
- * many Jobs share: get, merge patch under the resourceVersion that was seen, and once more when
- * somebody else was faster. It never creates the ConfigMap, leaves every other entry as it is, and
- * writes nothing when its entry is there already.
+ * tec-publish-pcrs: the second half of the compute-pcrs Job. Reads {"pcrs":[...]}, "platforms" and
+ * "variants" when there are any, from standard input and puts it as one entry into ConfigMap
+ * image-pcrs, which many Jobs share: get, merge patch under the resourceVersion that was seen, and
+ * once more when somebody else was faster. It never creates the ConfigMap, leaves every other entry
+ * as it is, and writes nothing when its entry is there already.
  */
 #include "config.h"
 
@@ -26,6 +26,7 @@
 #include "tec/loop/signal.h"
 #include "tec/loop/timer.h"
 #include "tec/model/platforms.h"
+#include "tec/model/variants.h"
 
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define MAP_NAME            "image-pcrs"
@@ -55,6 +56,7 @@ struct publish {
 	const char *image, *name; /* borrowed from conf */
 	struct pcr_events events;
 	struct model_platforms platforms;
+	struct model_variants variants;
 	int status;
 };
 
@@ -124,6 +126,7 @@ static struct json_object *make_entry(const struct publish *p, struct json_objec
 {
 	struct json_object *was = NULL, *pcrs = pcr_events_json(&p->events), *entry;
 	struct json_object *platforms = p->platforms.n ? model_platforms_json(&p->platforms) : NULL;
+	struct json_object *variants = p->variants.n ? model_variants_json(&p->variants) : NULL;
 	const char *first_seen = NULL;
 	char now[CLOCK_RFC3339_US_LEN];
 
@@ -132,9 +135,11 @@ static struct json_object *make_entry(const struct publish *p, struct json_objec
 		str_eq(json_get_str(was, "reference"), p->image)) {
 		first_seen = json_get_str(was, "first_seen");
 		if (first_seen && json_object_equal(json_get_arr(was, "pcrs"), pcrs) &&
-			json_object_equal(json_get(was, "platforms"), platforms)) {
+			json_object_equal(json_get(was, "platforms"), platforms) &&
+			json_object_equal(json_get(was, "variants"), variants)) {
 			json_object_put(pcrs);
 			json_object_put(platforms);
+			json_object_put(variants);
 			return NULL;
 		}
 	}
@@ -143,7 +148,8 @@ static struct json_object *make_entry(const struct publish *p, struct json_objec
 	json_add(entry, "pcrs", pcrs);
 	if (platforms)
 		json_add(entry, "platforms", platforms);
-	return json_add_str(entry, "reference", p->image);
+	json_add_str(entry, "reference", p->image);
+	return variants ? json_add(entry, "variants", variants) : entry;
 }
 
 static void on_patched(void *arg, const struct err *err, const struct k8s_result *result)
@@ -221,6 +227,7 @@ static int read_values(struct publish *p, const char *text, size_t len, struct e
 	if (!o || pcr_events_from_json(json_get_arr(o, "pcrs"), &p->events, err) < 0)
 		return -1;
 	model_platforms_read(json_get_arr(o, "platforms"), &p->platforms);
+	model_variants_read(json_get_arr(o, "variants"), &p->variants);
 	return 0;
 }
 
@@ -319,6 +326,7 @@ int main(int argc, char *argv[])
 	loop_free(p.loop);
 	pcr_events_fini(&p.events);
 	model_platforms_fini(&p.platforms);
+	model_variants_fini(&p.variants);
 	free(p.ns);
 	conf_free(c);
 	metric_reset_all();

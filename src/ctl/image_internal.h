@@ -112,12 +112,13 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out);
 /* Whether a ConfigMap is a platform's, and the same one for us. */
 bool image_platform_named(const struct ctl_env *env, const char *name);
 bool image_platform_same(const struct ctl_configmap *was, const struct ctl_configmap *now);
-/*
- * Appends what the platforms add to the combinations of n images with good entries; indexes are
- * those of images. Where PCR 7 is required these are all that count, with PCR 4, 7 and 14; else
- * they have PCR 7 alone, which people look at first. Adds to conflicts.
- */
-void image_platforms_combine(const struct ctl_env *env, const struct model_image *const *images,
+/* PCR 7 as a good entry has it for a platform; NULL: it has none that counts. Borrowed. */
+const struct pcr_events *image_platform_value(
+	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name);
+
+/* image_sets.c: all states that nodes may be in which boot these n images, with good entries. The
+ * sets' indexes are those of images. Adds to conflicts. */
+void image_sets_combine(const struct ctl_env *env, const struct model_image *const *images,
 	size_t n, struct pcr_sets *out, size_t *conflicts);
 
 /* image_act.c */

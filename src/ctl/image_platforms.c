@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The platforms of spec.attestation as one image sees them, and what they add to the combinations.
- * A value counts only while its entry names the very variables that the platform's ConfigMap has
- * now. Platforms never mix: each one's PCR 7 is combined with that of no other. Refuses an image
- * whose events would be too many together, for that platform alone.
+ * The platforms of spec.attestation as one image sees them. A value counts only while its entry
+ * names the very variables that the platform's ConfigMap has now.
  */
 #include "config.h"
 
@@ -11,7 +9,6 @@
 
 #include <string.h>
 
-#include "tec/base/log.h"
 #include "tec/base/mem.h"
 
 /* ---- look */
@@ -129,75 +126,10 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 	}
 }
 
-/* ---- combinations */
-
-static bool add_register(struct pcr_events *to, const struct pcr_events *from, unsigned pcr)
+const struct pcr_events *image_platform_value(
+	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name)
 {
-	for (size_t i = 0; i < from->n; i++) {
-		const struct pcr_event *e = &from->v[i];
+	const struct model_platform *value;
 
-		if (e->pcr == pcr && !pcr_events_push(to, e->id, e->type, e->pcr, e->digest))
-			return false;
-	}
-	return true;
-}
-
-/* The images that have a value on one platform, and where each stands among all. */
-struct part {
-	struct pcr_image *v; /* owned, events too */
-	size_t *index;       /* owned */
-	size_t n;
-};
-
-static void part_add(struct part *part, const struct model_pcrs_entry *entry,
-	const struct model_platform *value, size_t index, bool required)
-{
-	struct pcr_image *to = &part->v[part->n];
-
-	*to = (struct pcr_image){.name = entry->name, .events = PCR_EVENTS_INIT};
-	if ((!required || add_register(&to->events, &entry->events, 4)) &&
-		add_register(&to->events, &value->events, 7) &&
-		(!required || add_register(&to->events, &entry->events, 14))) {
-		part->index[part->n++] = index;
-		return;
-	}
-	pcr_events_fini(&to->events);
-	log_warn(NULL, "an image has too many events for a platform and is left out",
-		"name=%s op=%s", entry->name, value->name);
-}
-
-static void combine_one(const struct ctl_env *env, const struct model_image *const *images,
-	size_t n, const char *platform, bool required, struct pcr_sets *out, size_t *conflicts)
-{
-	struct part part = {
-		xcalloc(n + 1, sizeof(*part.v)), xcalloc(n + 1, sizeof(*part.index)), 0};
-	size_t first = out->n, lost = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct model_pcrs_entry *entry;
-		const struct model_platform *value;
-
-		if (image_entry(env, images[i], &entry) == CTL_IMAGE_ENTRY_GOOD &&
-			state_of(env, entry, platform, &value) == IMAGE_PLATFORM_HAVE)
-			part_add(&part, entry, value, i, required);
-	}
-	pcr_combine(part.v, part.n, out, &lost);
-	for (size_t i = first; i < out->n; i++)
-		for (int side = 0; side < 2; side++)
-			out->v[i].image[side] = part.index[out->v[i].image[side]];
-	*conflicts += lost;
-	for (size_t i = 0; i < part.n; i++)
-		pcr_events_fini(&part.v[i].events);
-	free(part.v);
-	free(part.index);
-}
-
-void image_platforms_combine(const struct ctl_env *env, const struct model_image *const *images,
-	size_t n, struct pcr_sets *out, size_t *conflicts)
-{
-	const struct model_cluster *c = ctl_env_cluster(env);
-
-	for (unsigned i = 0; c && i < c->n_platforms; i++)
-		combine_one(env, images, n, c->platform[i], c->pcr7 == MODEL_PCR7_REQUIRE, out,
-			conflicts);
+	return state_of(env, entry, name, &value) == IMAGE_PLATFORM_HAVE ? &value->events : NULL;
 }

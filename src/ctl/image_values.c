@@ -16,7 +16,6 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/combine.h"
 
 #define DAY_S        (24 * 60 * 60)
 #define EXPIRES_DAYS 365
@@ -244,16 +243,9 @@ static void compute(struct ctl_image *c)
 	k8s_cache_each(c->env->images, count_in, &in);
 	qsort(v, in.n, sizeof(*v), by_name);
 	images = xcalloc(in.n + 1, sizeof(*images));
-	for (size_t i = 0; i < in.n; i++) {
-		const struct model_pcrs_entry *entry;
-
-		image_entry(c->env, v[i], &entry);
+	for (size_t i = 0; i < in.n; i++)
 		images[i].name = v[i]->obj.name;
-		images[i].events = entry->events; /* borrowed */
-	}
-	if (!required)
-		pcr_combine(images, in.n, &sets, &conflicts);
-	image_platforms_combine(c->env, v, in.n, &sets, &conflicts);
+	image_sets_combine(c->env, v, in.n, &sets, &conflicts);
 	render_refvalues_fini(&to->want);
 	render_refvalues(images, &sets, required, &to->want);
 	mark_wanted(to);

@@ -16,6 +16,7 @@
 #define JOB_RETRY_MAX_S    3600
 #define RECHECK_MAX_MS     (60 * 60 * 1000)
 #define FOREIGN_RECHECK_MS 30000
+#define VARIANTS_SHOWN     2
 
 /* ---- decide */
 
@@ -274,6 +275,26 @@ static const char *note(const struct image_look *l)
 	return l->info ? l->info->note : "";
 }
 
+static void note_variants(const struct image_look *l, struct strbuf *out)
+{
+	const struct model_variants *s = &l->entry->variants;
+
+	for (size_t i = 0, shown = 0; i < s->n; i++) {
+		uint8_t value[SHA256_LEN];
+		char hex[SHA256_HEX_LEN + 1];
+
+		if (!s->v[i].secure_boot && !l->m->any_secure_boot)
+			continue;
+		if (shown++ == VARIANTS_SHOWN) {
+			strbuf_adds(out, " There are more.");
+			return;
+		}
+		pcr_events_value(&s->v[i].events, 4, value);
+		bytes_to_hex(value, SHA256_LEN, hex);
+		strbuf_addf(out, " Or PCR 4 %s (%s).", hex, s->v[i].when);
+	}
+}
+
 static void want_good(struct ctl_image *c, struct image_look *l)
 {
 	cleanup_strbuf struct strbuf more = STRBUF_INIT;
@@ -284,6 +305,7 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		pcr_events_value(&l->entry->events, i ? 14 : 4, value);
 		bytes_to_hex(value, SHA256_LEN, hex[i]);
 	}
+	note_variants(l, &more);
 	image_platforms_note(&l->platforms, &more);
 	if (problem_of(c, l)[0])
 		strbuf_addf(&more, " %s", problem_of(c, l));

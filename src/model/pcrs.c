@@ -50,6 +50,7 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 	else if (pcr_events_from_json(json_get_arr(o, "pcrs"), &e->events, &err) == 0 &&
 		 model_pcrs_check(&e->events, &err) == 0) {
 		model_platforms_read(json_get_arr(o, "platforms"), &e->platforms);
+		model_variants_read(json_get_arr(o, "variants"), &e->variants);
 		return;
 	}
 	pcr_events_fini(&e->events);
@@ -102,6 +103,7 @@ void model_pcrs_free(struct model_pcrs *m)
 		free(m->v[i].why);
 		pcr_events_fini(&m->v[i].events);
 		model_platforms_fini(&m->v[i].platforms);
+		model_variants_fini(&m->v[i].variants);
 	}
 	free(m->v);
 	free(m->why);

@@ -19,6 +19,7 @@ GRUB = ("grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.sig
 SDBOOT = ("systemd-boot-efi", "usr/lib/systemd/boot/efi/systemd-bootx64.efi")
 STUB = ("systemd-boot-efi", "usr/lib/systemd/boot/efi/linuxx64.efi.stub")
 SHIM = ("shim-signed", "usr/lib/shim/shimx64.efi.signed")
+FALLBACK = ("shim-helpers-amd64-signed", "usr/lib/shim/fbx64.efi.signed")  # signed, and no loader we know
 KERNEL = ("linux-image-cloud-amd64", "boot/vmlinuz-*")
 OLD_EFI = "usr/lib/bootupd/updates/EFI/debian"
 VARIABLE, NO_ACTION, SHA256 = 0x80000001, 3, 0x000b

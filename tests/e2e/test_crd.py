@@ -141,6 +141,8 @@ CREATE = [
     ("ai", {"image": IMAGE}, None),
     ("ai", {"image": "quay.io/x/fedora-coreos:42@sha256:abc"}, None),
     ("ai", {}, "image: Required value"),
+    ("ai", {"image": IMAGE, "secureBoot": "Any"}, None),
+    ("ai", {"image": IMAGE, "secureBoot": "Off"}, "Unsupported value"),
     *[("ai", {"image": bad}, "Image must be provided with a digest")
       for bad in ("", "quay.io/x/y", "quay.io/x/y:42", "quay.io/x/y@sha512:00", "x@sha256")],
     ("ai", {"image": "a" * 1000 + IMAGE}, "Too long"),
@@ -185,6 +187,7 @@ UPDATE = [
     ("ak", {"publicKey": "k", "uuid": ID}, {"publicKey": "k", "uuid": OTHER_ID}, IMMUTABLE),
     ("ak", {"publicKey": "k", "uuid": ID}, {"publicKey": "k"}, ONCE_SET),
     ("ai", {"image": IMAGE}, {"image": IMAGE + "1"}, IMMUTABLE),
+    ("ai", {"image": IMAGE}, {"image": IMAGE, "secureBoot": "Any"}, None),
 ]
 
 

@@ -2,7 +2,8 @@
 /*
  * The text of ConfigMap image-pcrs, which Jobs write. Every entry is good with events that are
  * enough, or bad with a reason and without events; each is found by its name; taking one out leaves
- * the others as they were. A platform is bad with a reason, or has PCR 7 alone, or a reason.
+ * the others as they were. A platform is bad with a reason, or has PCR 7 alone, or a reason; a
+ * variant is as good as an entry.
  */
 #include "config.h"
 
@@ -43,6 +44,16 @@ static void check_platforms(const struct model_platforms *p)
 	}
 }
 
+static void check_variants(const struct model_variants *s)
+{
+	assert(s->n <= MODEL_VARIANTS_MAX);
+	for (size_t i = 0; i < s->n; i++) {
+		struct err err = ERR_INIT;
+
+		assert(s->v[i].when && model_pcrs_check(&s->v[i].events, &err) == 0);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	cleanup_model_pcrs struct model_pcrs *m = model_pcrs_parse((const char *)data, size);
@@ -56,6 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(e->why ? e->events.n == 0 : model_pcrs_check(&e->events, &err) == 0);
 		assert(!e->why || e->platforms.n == 0);
 		check_platforms(&e->platforms);
+		assert(!e->why || e->variants.n == 0);
+		check_variants(&e->variants);
 	}
 	if (m->n)
 		check_edit((const char *)data, size, m);

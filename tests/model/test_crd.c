@@ -64,7 +64,7 @@ static void assert_fields(const char *file, const char *const *names, size_t n)
 Test(model_crd, small_kinds_have_the_fields_the_model_reads)
 {
 	static const char *const machine[] = {"id"}, *const ak[] = {"publicKey", "uuid"},
-				 *const image[] = {"image"};
+				 *const image[] = {"image", "secureBoot"};
 
 	assert_fields("machines.yaml", machine, ARRAY_LEN(machine));
 	assert_fields("attestationkeys.yaml", ak, ARRAY_LEN(ak));
