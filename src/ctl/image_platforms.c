@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The platforms of spec.attestation as one image sees them. A value counts only while its entry
- * names the very variables that the platform's ConfigMap has now.
+ * The platforms of spec.attestation as one image sees them. A value is current while its entry
+ * names the very variables that the platform's ConfigMap has now. One that is not counts until a
+ * current one takes its place: a ConfigMap that is edited or lost locks no node out. What counts no
+ * more is taken out of spec.
  */
 #include "config.h"
 
@@ -35,6 +37,11 @@ static enum image_platform_state state_of(const struct ctl_env *env,
 	return m->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
 }
 
+static bool has_value(const struct model_platform *m)
+{
+	return m && !m->bad && !m->why;
+}
+
 /* By name, so that another order in spec is no other Job. */
 static void add_mount(struct render_pcrjob_platforms *job, const char *name, const uint8_t *digest)
 {
@@ -58,7 +65,7 @@ void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_ent
 
 		p->name = c->platform[i];
 		p->state = state_of(env, entry, p->name, &p->value);
-		out->have += p->state == IMAGE_PLATFORM_HAVE;
+		out->have += has_value(p->value);
 		out->unmounted |= !map;
 		out->incomplete |= !map || p->state == IMAGE_PLATFORM_WANTED;
 		if (map)
@@ -121,8 +128,10 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 				v->value->why);
 			break;
 		case IMAGE_PLATFORM_HAVE:
-			break;
+			continue;
 		}
+		if (has_value(v->value))
+			strbuf_adds(out, " Until then, what was computed before counts.");
 	}
 }
 
@@ -131,5 +140,6 @@ const struct pcr_events *image_platform_value(
 {
 	const struct model_platform *value;
 
-	return state_of(env, entry, name, &value) == IMAGE_PLATFORM_HAVE ? &value->events : NULL;
+	(void)state_of(env, entry, name, &value);
+	return has_value(value) ? &value->events : NULL;
 }
