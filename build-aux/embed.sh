@@ -1,20 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Prints C source that holds the given files as one table: the only copy of what etc/ ships.
+# Prints C source that holds the given files as one table: the only copy of what etc/ ships. A policy with the line
+# `pcr7_required := false` is there twice: BASE.rego as it is, BASE-pcr7.rego with the line set to true.
 set -eu
+switch='^pcr7_required := false$'
+n=0
+table=
+
+# Standard input becomes one entry.
+embed() {
+	printf 'static const char file_%d[] = {\n' $n
+	od -An -v -tx1 | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g'
+	printf '0x00};\n'
+}
+
 echo '/* Made by build-aux/embed.sh from etc/; do not edit. */'
 echo '#include "tec/render/etc.h"'
-n=0
 for f in "$@"; do
-	printf 'static const char file_%d[] = {\n' $n
-	od -An -v -tx1 "$f" | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g'
-	printf '0x00};\n'
+	embed <"$f"
+	table="$table$(printf '\n\t{"%s", file_%d},' "${f##*/}" $n)"
+	n=$((n + 1))
+	grep -q "$switch" "$f" || continue
+	sed 's/'"$switch"'/pcr7_required := true/' "$f" | embed
+	base=${f##*/}
+	table="$table$(printf '\n\t{"%s-pcr7.rego", file_%d},' "${base%.rego}" $n)"
 	n=$((n + 1))
 done
-echo 'const struct render_etc_file render_etc_files[] = {'
-n=0
-for f in "$@"; do
-	printf '\t{"%s", file_%d},\n' "${f##*/}" $n
-	n=$((n + 1))
-done
-printf '\t{0, 0},\n};\n'
+printf 'const struct render_etc_file render_etc_files[] = {%s\n\t{0, 0},\n};\n' "$table"

@@ -2,7 +2,7 @@
 # Attestation policy of Trustee (policy id default_cpu) for keyIsolation Shared: the reference values of the Rust
 # operator, so that a cluster can go back and forth. A node is trusted when both hold:
 # - its attestation key is one of reference value "trusted_aks";
-# - PCR 4 is one of "tpm_pcr4" and PCR 14 is one of "tpm_pcr14".
+# - PCR 4 is one of "tpm_pcr4" and PCR 14 is one of "tpm_pcr14"; where it is required, PCR 7 is one of "tpm_pcr7".
 # Only tee "tpm" counts: a confidential VM's vTPM key is registered nowhere, so those branches would let in any guest
 # that boots an approved image.
 package policy
@@ -17,6 +17,18 @@ listed(value, name) if {
 	value in values
 }
 
+# spec.attestation.pcr7: true is the variant for Require, made of this file when the operator is built.
+pcr7_required := false
+
+# Whether PCR 7 is one of "tpm_pcr7", where that is required.
+pcr7_fits if not pcr7_required
+
+pcr7_fits if {
+	is_string(input.tpm.pcr07)
+	regex.match(`^[0-9a-f]{64}$`, input.tpm.pcr07)
+	listed(input.tpm.pcr07, "tpm_pcr7")
+}
+
 # 2 and 3 affirm; 33 warns; 97 contraindicates (draft-ietf-rats-ar4si section 2.3).
 default instance_identity := 97
 
@@ -27,6 +39,7 @@ default executables := 33
 executables := 3 if {
 	listed(input.tpm.pcr04, "tpm_pcr4")
 	listed(input.tpm.pcr14, "tpm_pcr14")
+	pcr7_fits
 }
 
 trust_claims := {

@@ -13,6 +13,18 @@ listed(value, name) if {
 	value in values
 }
 
+# spec.attestation.pcr7: true is the variant for Require, made of this file when the operator is built.
+pcr7_required := false
+
+# Whether PCR 7 is one of "tpm_pcr7", where that is required.
+pcr7_fits if not pcr7_required
+
+pcr7_fits if {
+	is_string(input.tpm.pcr07)
+	regex.match(`^[0-9a-f]{64}$`, input.tpm.pcr07)
+	listed(input.tpm.pcr07, "tpm_pcr7")
+}
+
 verifier_reports_key if {
 	some name, _ in input.tpm
 	name == "ak_public"
@@ -30,6 +42,7 @@ default executables := 33
 executables := 3 if {
 	listed(input.tpm.pcr04, "tpm_pcr4")
 	listed(input.tpm.pcr14, "tpm_pcr14")
+	pcr7_fits
 }
 
 trust_claims := {

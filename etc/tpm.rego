@@ -3,7 +3,8 @@
 # - its attestation key is the one registered for a Machine: reference value "ak." + 240 characters of the key
 #   (the name may collide on purpose, so the whole key is compared);
 # - what it booted was approved as a whole: reference value "boot.<PCR 4>.<PCR 14>", so that parts of two images
-#   do not mix. A missing, null or emptied value means revoked.
+#   do not mix. A missing, null or emptied value means revoked. Where PCR 7 is required, the name is
+#   "boot.<PCR 4>.<PCR 7>.<PCR 14>", and a value without PCR 7 approves nothing.
 # The token then carries the Machine and the images, for the resource policy and for people.
 package policy
 
@@ -25,11 +26,25 @@ machine := entry.machine if {
 	count(entry.machine) == 36
 }
 
+# spec.attestation.pcr7: true is the variant for Require, made of this file when the operator is built.
+pcr7_required := false
+
+is_register(value) if {
+	is_string(value)
+	regex.match(`^[0-9a-f]{64}$`, value)
+}
+
 boot_name := concat(".", ["boot", input.tpm.pcr04, input.tpm.pcr14]) if {
-	is_string(input.tpm.pcr04)
-	is_string(input.tpm.pcr14)
-	regex.match(`^[0-9a-f]{64}$`, input.tpm.pcr04)
-	regex.match(`^[0-9a-f]{64}$`, input.tpm.pcr14)
+	not pcr7_required
+	is_register(input.tpm.pcr04)
+	is_register(input.tpm.pcr14)
+}
+
+boot_name := concat(".", ["boot", input.tpm.pcr04, input.tpm.pcr07, input.tpm.pcr14]) if {
+	pcr7_required
+	is_register(input.tpm.pcr04)
+	is_register(input.tpm.pcr07)
+	is_register(input.tpm.pcr14)
 }
 
 boot := query_reference_value(boot_name)

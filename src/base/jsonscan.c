@@ -22,6 +22,8 @@
 
 const struct json_limits json_limits_public = {.bytes = 16384, .depth = 8, .tokens = 256};
 const struct json_limits json_limits_object = {.bytes = 2097152, .depth = 64, .tokens = 200000};
+const struct json_limits json_limits_api = {
+	.bytes = 2097152, .depth = 64, .tokens = 200000, .nul = true};
 
 struct name_hash {
 	uint64_t a, b; /* both 0: free */
@@ -91,7 +93,7 @@ static long hex4(const struct scan *s, size_t pos)
 }
 
 /* The escape at pos: its character, or -1 with the error set. Moves behind it. */
-static long scan_escape(struct scan *s)
+static long scan_escape(struct scan *s, bool nul)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *p;
@@ -107,7 +109,7 @@ static long scan_escape(struct scan *s)
 	c = hex4(s, s->pos);
 	if (c < 0)
 		return refuse(s, "unknown escape");
-	if (c == 0)
+	if (c == 0 && !nul)
 		return refuse(s, "\\u0000");
 	if (c >= 0xdc00 && c <= 0xdfff)
 		return refuse(s, "lone surrogate");
@@ -122,8 +124,9 @@ static long scan_escape(struct scan *s)
 	return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 }
 
-/* A string with its quotes; *escaped says whether it holds escapes. */
-static int scan_string(struct scan *s, bool *escaped)
+/* A string with its quotes; *escaped says whether it holds escapes, nul whether \u0000 may be one.
+ */
+static int scan_string(struct scan *s, bool nul, bool *escaped)
 {
 	*escaped = false;
 	s->pos++;
@@ -138,7 +141,7 @@ static int scan_string(struct scan *s, bool *escaped)
 			return refuse(s, "raw control byte in a string");
 		if (c == '\\') {
 			*escaped = true;
-			if (scan_escape(s) < 0)
+			if (scan_escape(s, nul) < 0)
 				return -1;
 		} else {
 			s->pos++;
@@ -230,7 +233,7 @@ static int scan_name(struct scan *s, uint32_t object)
 
 	if (peek(s) != '"')
 		return refuse(s, "no member name");
-	if (count_token(s) < 0 || scan_string(s, &escaped) < 0)
+	if (count_token(s) < 0 || scan_string(s, false, &escaped) < 0)
 		return -1;
 	end = s->pos - 1;
 	if (!escaped) {
@@ -239,7 +242,7 @@ static int scan_name(struct scan *s, uint32_t object)
 		plain = xmalloc(end - start); /* an escape is never shorter than its character */
 		for (s->pos = start; s->pos < end;) {
 			if (s->text[s->pos] == '\\')
-				n += put_utf8(plain + n, scan_escape(s));
+				n += put_utf8(plain + n, scan_escape(s, false));
 			else
 				plain[n++] = (uint8_t)s->text[s->pos++];
 		}
@@ -336,7 +339,7 @@ static int scan_value(struct scan *s)
 	if (c == '{' || c == '[')
 		return open_container(s, c == '{');
 	if (c == '"')
-		return scan_string(s, &escaped);
+		return scan_string(s, s->limits->nul, &escaped);
 	if (c == '-' || (c >= '0' && c <= '9'))
 		return scan_number(s);
 	return scan_word(s);

@@ -15,7 +15,8 @@
 #define YAML_MAX_DEPTH 32
 #define YAML_MAX_NODES 50000 /* json-c takes up to 264 bytes per byte of text */
 
-static const struct json_limits json_file = {YAML_MAX_BYTES, YAML_MAX_DEPTH, YAML_MAX_NODES};
+static const struct json_limits json_file = {
+	.bytes = YAML_MAX_BYTES, .depth = YAML_MAX_DEPTH, .tokens = YAML_MAX_NODES};
 
 struct reader {
 	yaml_parser_t parser;

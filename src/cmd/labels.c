@@ -33,7 +33,8 @@ struct labels {
 	struct secret *auth; /* NULL: no credentials */
 };
 
-/* At most SECRET_MAX_LEN bytes. */
+/* At most SECRET_MAX_LEN bytes. NULL without an error: there is no such file, as of an optional
+ * Secret that nobody made. */
 static struct secret *read_auth(const char *path, struct err *err)
 {
 	cleanup_secret struct secret *all = secret_new(SECRET_MAX_LEN);
@@ -41,6 +42,8 @@ static struct secret *read_auth(const char *path, struct err *err)
 	size_t len = 0;
 	ssize_t n = 0;
 
+	if (fd < 0 && errno == ENOENT)
+		return NULL;
 	if (fd < 0) {
 		err_set_errno(err, ERR_INVALID, errno, "--registry-auth %s", path);
 		return NULL;
@@ -61,17 +64,32 @@ static struct secret *read_auth(const char *path, struct err *err)
 	return err_is_set(err) ? NULL : secret_new_copy(secret_peek(all), len);
 }
 
+static void take_auth(struct labels *s, struct secret *take_auth, bool first)
+{
+	if (first || !take_auth != !s->auth)
+		log_info(NULL,
+			take_auth ? "registries are asked with credentials"
+				  : "registries are asked anonymously, there are no credentials",
+			"file=%s", log_esc(s->options->registry_auth));
+	secret_free(s->auth);
+	s->auth = take_auth;
+}
+
 struct labels *labels_new(
 	struct loop *l, struct httpc *http, const struct options *o, struct err *err)
 {
 	struct labels *s = xcalloc(1, sizeof(*s));
+	cleanup_secret struct secret *auth = NULL;
 
 	s->loop = l;
 	s->http = http;
 	s->options = o;
 	s->tls = httpc_tls_new(NULL, 0, NULL, 0, NULL, 0, NULL, err);
-	if (s->tls && o->registry_auth)
-		s->auth = read_auth(o->registry_auth, err);
+	if (s->tls && o->registry_auth) {
+		auth = read_auth(o->registry_auth, err);
+		if (!err_is_set(err))
+			take_auth(s, steal_ptr(&auth), true);
+	}
 	if (!err_is_set(err))
 		return s;
 	labels_free(s);
@@ -95,12 +113,10 @@ static void refresh(struct labels *s)
 	if (!s->options->registry_auth)
 		return;
 	now = read_auth(s->options->registry_auth, &err);
-	if (!now) {
+	if (err_is_set(&err))
 		log_err(LOG_WARN, NULL, "registry credentials not reread, the old ones stay", &err);
-		return;
-	}
-	secret_free(s->auth);
-	s->auth = now;
+	else
+		take_auth(s, now, false);
 }
 
 struct op *labels_image(void *arg, struct op_scope *scope, const char *reference, const char *label,

@@ -46,7 +46,7 @@ static const struct {
 	{&kobj_configmap, ctl_configmap_extract, NULL, 0, false, NULL, NULL},
 	{&kobj_service, ctl_plain_extract, NULL, 0, false, NULL, NULL},
 	{&kobj_deployment, ctl_plain_extract, NULL, 0, false, NULL, NULL},
-	{&kobj_job, ctl_job_extract, NULL, 0, false, NULL, "app=compute-pcrs"},
+	{&kobj_job, ctl_job_extract, ctl_job_index, 1, false, NULL, "app=compute-pcrs"},
 	{&kobj_pod, ctl_pod_extract, ctl_pod_index, 1, false, NULL, "app in (kbs,compute-pcrs)"},
 	{&kobj_secret, model_secret_extract, NULL, 0, false, NULL, NULL},
 };

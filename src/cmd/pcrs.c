@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #include "pcrs_options.h"
+#include "pcrs_platforms.h"
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/model/variants.h"
 #include "tec/pcr/compare.h"
 #include "tec/pcr/image.h"
 
@@ -105,6 +107,12 @@ static int print_json(struct json_object *o, struct err *err)
 	return 0;
 }
 
+static struct json_object *variant_json(const struct pcr_variant *v)
+{
+	return json_add(
+		json_add_str(json_obj(), "when", v->when), "pcrs", pcr_events_json(&v->events));
+}
+
 /* "all" prints {"pcrs":[Pcr...]}, the others their Pcr alone. */
 static int print_variants(
 	const struct pcrs_options *o, const struct pcr_variants *v, struct err *err)
@@ -118,11 +126,8 @@ static int print_variants(
 		answer = pcr_events_one_json(&v->v[0].events, v->v[0].events.v[0].pcr);
 	if (o->variants) {
 		list = json_arr();
-		for (size_t i = 0; i < v->n; i++) {
-			struct json_object *one = json_add_str(json_obj(), "when", v->v[i].when);
-
-			json_push(list, json_add(one, "pcrs", pcr_events_json(&v->v[i].events)));
-		}
+		for (size_t i = 0; i < v->n; i++)
+			json_push(list, variant_json(&v->v[i]));
 		json_add(answer, "variants", list);
 	}
 	return print_json(answer, err);
@@ -230,17 +235,33 @@ static int hand_over(const char *text, struct err *err)
 	return 0;
 }
 
+/* What the image may show beside the first, in the form of the entry. */
+static struct json_object *others_json(const struct pcr_variants *v)
+{
+	struct json_object *list = json_arr();
+
+	for (size_t i = 1; i < v->n && i <= MODEL_VARIANTS_MAX; i++)
+		json_push(list,
+			json_add_bool(variant_json(&v->v[i]), "secure_boot", v->v[i].secure_boot));
+	return list;
+}
+
 static int run_publish(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
+	cleanup_model_platforms struct model_platforms platforms = {.n = 0};
 	cleanup_json struct json_object *answer = NULL;
 	cleanup_free char *text = NULL, *path = publisher_path();
 	char *argv[10];
 	size_t n = 0;
 
-	if (predict(o, &v, err) < 0)
+	if (predict(o, &v, err) < 0 || pcrs_platforms_predict(o, &platforms, err) < 0)
 		return -1;
 	answer = json_add(json_obj(), "pcrs", pcr_events_json(&v.v[0].events));
+	if (platforms.n)
+		json_add(answer, "platforms", model_platforms_json(&platforms));
+	if (v.n > 1)
+		json_add(answer, "variants", others_json(&v));
 	text = json_text(answer);
 	if (hand_over(text, err) < 0)
 		return -1;

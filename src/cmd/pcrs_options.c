@@ -17,6 +17,7 @@
 #include "tec/kobj/key.h"
 
 #define REFERENCE_MAX 1024
+#define PLATFORM      "platform" /* the one option that may stand there more than once */
 
 static const struct conf_option table[] = {
 	{"rootfs", CONF_STRING, "DIR", NULL,
@@ -43,6 +44,9 @@ static const struct conf_option table[] = {
 		"As the operator's Job, without a command: compute PCR 4 and 14 of the image with this reference and write them into ConfigMap image-pcrs.",
 		false},
 	{"resource-name", CONF_STRING, "NAME", NULL, "With --image: the ApprovedImage's name.",
+		false},
+	{PLATFORM, CONF_STRING, "NAME=DIR", NULL,
+		"With --image: also compute PCR 7 on the platform NAME, whose firmware variables are in DIR as for --efivars; up to eight times.",
 		false},
 	{"kubeconfig", CONF_STRING, "FILE", NULL,
 		"With --image: Kubernetes configuration. Default: $KUBECONFIG, else the Pod's service account.",
@@ -119,7 +123,30 @@ static int take_short(struct words *w, int argc, char *const argv[], int *i, str
 	return 0;
 }
 
-static int split_words(struct words *w, int argc, char *const argv[], struct err *err)
+static int take_platform(struct pcrs_options *o, const char *text, struct err *err)
+{
+	const char *dir = strchr(text, '=');
+	size_t len = dir ? (size_t)(dir - text) : 0;
+
+	if (!dir || !dir[1] || !kobj_name_valid(text, len))
+		return err_set(err, ERR_INVALID,
+			"--" PLATFORM " needs NAME=DIR, the name being one of an object: %s",
+			log_esc(text));
+	for (size_t i = 0; i < o->n_platforms; i++)
+		if (strlen(o->platform[i].name) == len &&
+			memcmp(o->platform[i].name, text, len) == 0)
+			return err_set(err, ERR_INVALID, "--" PLATFORM " %s is there twice",
+				o->platform[i].name);
+	if (o->n_platforms == PCRS_PLATFORMS_MAX)
+		return err_set(err, ERR_INVALID, "--" PLATFORM " is there more than %d times",
+			PCRS_PLATFORMS_MAX);
+	o->platform[o->n_platforms++] =
+		(struct pcrs_platform){xasprintf("%.*s", (int)len, text), dir + 1};
+	return 0;
+}
+
+static int split_words(
+	struct pcrs_options *o, struct words *w, int argc, char *const argv[], struct err *err)
 {
 	/* A short option becomes two words at most per letter. */
 	size_t room = 2;
@@ -135,6 +162,12 @@ static int split_words(struct words *w, int argc, char *const argv[], struct err
 				return -1;
 		} else if (str_eq(argv[i], "--verbose")) {
 			w->verbose = true;
+		} else if (str_eq(argv[i], "--" PLATFORM) && i + 1 < argc) {
+			if (take_platform(o, argv[++i], err) < 0)
+				return -1;
+		} else if (str_starts(argv[i], "--" PLATFORM "=")) {
+			if (take_platform(o, argv[i] + strlen("--" PLATFORM "="), err) < 0)
+				return -1;
 		} else if (str_starts(argv[i], "--")) {
 			w->v[w->n++] = argv[i];
 			if (takes_value(argv[i]) && i + 1 < argc)
@@ -206,6 +239,9 @@ static int check_options(const struct pcrs_options *o, struct err *err)
 		if (table[i].type == CONF_STRING && !*conf_str(o->conf, option))
 			return err_set(err, ERR_INVALID, "option --%s is empty", option);
 	}
+	if (o->n_platforms && o->command != PCRS_PUBLISH)
+		return err_set(
+			err, ERR_INVALID, "option --" PLATFORM " has no effect with %s", name);
 	if (o->command == PCRS_PCR7 && !o->efivars)
 		return err_set(
 			err, ERR_INVALID, "pcr7 needs --efivars DIR: it holds the firmware's keys");
@@ -286,7 +322,7 @@ enum pcrs_result pcrs_options_read(struct pcrs_options *o, int argc, char *const
 	enum pcrs_result result;
 
 	*o = (struct pcrs_options){.conf = conf_new(table, ARRAY_LEN(table))};
-	if (split_words(&w, argc, argv, &err) < 0)
+	if (split_words(o, &w, argc, argv, &err) < 0)
 		result = bad(&err);
 	else
 		result = read_all(o, &w, &err);
@@ -297,4 +333,6 @@ enum pcrs_result pcrs_options_read(struct pcrs_options *o, int argc, char *const
 void pcrs_options_fini(struct pcrs_options *o)
 {
 	conf_free(o->conf);
+	for (size_t i = 0; i < o->n_platforms; i++)
+		free(o->platform[i].name);
 }

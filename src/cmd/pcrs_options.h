@@ -20,6 +20,12 @@ enum pcrs_command {
 	PCRS_N_COMMANDS,
 };
 
+#define PCRS_PLATFORMS_MAX 8
+struct pcrs_platform {
+	char *name;      /* owned */
+	const char *dir; /* borrowed from argv */
+};
+
 /* Strings are borrowed from conf and argv. */
 struct pcrs_options {
 	struct conf *conf;
@@ -29,6 +35,8 @@ struct pcrs_options {
 	enum pcr_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain;
 	const char *image, *resource_name, *kubeconfig, *namespace_;
+	struct pcrs_platform platform[PCRS_PLATFORMS_MAX];
+	size_t n_platforms;
 };
 
 enum pcrs_result { PCRS_RUN, PCRS_EXIT, PCRS_BAD };

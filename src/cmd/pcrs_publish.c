@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tec-publish-pcrs: the second half of the compute-pcrs Job. Reads {"pcrs":[...]} from standard
- * input and puts it as one entry into ConfigMap image-pcrs, which many Jobs share: get, merge patch
- * under the resourceVersion that was seen, and once more when somebody else was faster. It never
- * creates the ConfigMap, leaves every other entry as it is, and writes nothing when its entry is
- * there already.
+ * tec-publish-pcrs: the second half of the compute-pcrs Job. Reads {"pcrs":[...]}, "platforms" and
+ * "variants" when there are any, from standard input and puts it as one entry into ConfigMap
+ * image-pcrs, which many Jobs share: get, merge patch under the resourceVersion that was seen, and
+ * once more when somebody else was faster. It never creates the ConfigMap, leaves every other entry
+ * as it is, and writes nothing when its entry is there already.
  */
 #include "config.h"
 
@@ -25,7 +25,8 @@
 #include "tec/kobj/key.h"
 #include "tec/loop/signal.h"
 #include "tec/loop/timer.h"
-#include "tec/pcr/tpmevent.h"
+#include "tec/model/platforms.h"
+#include "tec/model/variants.h"
 
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define MAP_NAME            "image-pcrs"
@@ -54,6 +55,8 @@ struct publish {
 	char *ns;                 /* owned */
 	const char *image, *name; /* borrowed from conf */
 	struct pcr_events events;
+	struct model_platforms platforms;
+	struct model_variants variants;
 	int status;
 };
 
@@ -122,6 +125,8 @@ static struct json_object *read_entries(struct json_object *map, struct err *err
 static struct json_object *make_entry(const struct publish *p, struct json_object *entries)
 {
 	struct json_object *was = NULL, *pcrs = pcr_events_json(&p->events), *entry;
+	struct json_object *platforms = p->platforms.n ? model_platforms_json(&p->platforms) : NULL;
+	struct json_object *variants = p->variants.n ? model_variants_json(&p->variants) : NULL;
 	const char *first_seen = NULL;
 	char now[CLOCK_RFC3339_US_LEN];
 
@@ -129,15 +134,22 @@ static struct json_object *make_entry(const struct publish *p, struct json_objec
 	if (json_object_is_type(was, json_type_object) &&
 		str_eq(json_get_str(was, "reference"), p->image)) {
 		first_seen = json_get_str(was, "first_seen");
-		if (first_seen && json_object_equal(json_get_arr(was, "pcrs"), pcrs)) {
+		if (first_seen && json_object_equal(json_get_arr(was, "pcrs"), pcrs) &&
+			json_object_equal(json_get(was, "platforms"), platforms) &&
+			json_object_equal(json_get(was, "variants"), variants)) {
 			json_object_put(pcrs);
+			json_object_put(platforms);
+			json_object_put(variants);
 			return NULL;
 		}
 	}
 	clock_format_us(clock_wall_us(), now);
 	entry = json_add_str(json_obj(), "first_seen", first_seen ? first_seen : now);
 	json_add(entry, "pcrs", pcrs);
-	return json_add_str(entry, "reference", p->image);
+	if (platforms)
+		json_add(entry, "platforms", platforms);
+	json_add_str(entry, "reference", p->image);
+	return variants ? json_add(entry, "variants", variants) : entry;
 }
 
 static void on_patched(void *arg, const struct err *err, const struct k8s_result *result)
@@ -206,7 +218,20 @@ static void start(void *arg)
 
 /* ---- life */
 
-static int read_input(struct pcr_events *out, struct err *err)
+/* What the other half says was made of an image's files: it is read as if it came from outside. */
+static int read_values(struct publish *p, const char *text, size_t len, struct err *err)
+{
+	static const struct json_limits limits = {.bytes = INPUT_MAX, .depth = 9, .tokens = 65536};
+	cleanup_json struct json_object *o = json_parse(text, len, &limits, err);
+
+	if (!o || pcr_events_from_json(json_get_arr(o, "pcrs"), &p->events, err) < 0)
+		return -1;
+	model_platforms_read(json_get_arr(o, "platforms"), &p->platforms);
+	model_variants_read(json_get_arr(o, "variants"), &p->variants);
+	return 0;
+}
+
+static int read_input(struct publish *p, struct err *err)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	char chunk[4096];
@@ -216,7 +241,7 @@ static int read_input(struct pcr_events *out, struct err *err)
 		((n = read(STDIN_FILENO, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR)))
 		if (n > 0)
 			strbuf_add(&text, chunk, (size_t)n);
-	if (pcr_label_parse(strbuf_str(&text), text.len, out, err) < 0)
+	if (read_values(p, strbuf_str(&text), text.len, err) < 0)
 		return err_wrap(err, "standard input");
 	return 0;
 }
@@ -288,7 +313,7 @@ int main(int argc, char *argv[])
 	p.http = httpc_new(p.loop);
 	if (read_options(&p, c, argc, argv, &err) < 0) {
 		p.status = 2;
-	} else if (read_input(&p.events, &err) < 0 || connect_api(&p, c, &err) < 0) {
+	} else if (read_input(&p, &err) < 0 || connect_api(&p, c, &err) < 0) {
 		p.status = 1;
 	} else {
 		run(&p);
@@ -300,6 +325,8 @@ int main(int argc, char *argv[])
 	httpc_free(p.http);
 	loop_free(p.loop);
 	pcr_events_fini(&p.events);
+	model_platforms_fini(&p.platforms);
+	model_variants_fini(&p.variants);
 	free(p.ns);
 	conf_free(c);
 	metric_reset_all();

@@ -23,6 +23,7 @@ void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
 	t->runner = runner;
 	t->n_buckets = 64;
 	t->buckets = xcalloc(t->n_buckets, sizeof(struct ctl_act *));
+	ctl_runner_bound(runner, &t->ops);
 }
 
 static void act_free(struct ctl_act *a)
@@ -113,6 +114,7 @@ void ctl_act_drop(struct ctl_act *a)
 	if (!a)
 		return;
 	op_cancel(&a->op);
+	ctl_runner_room(a->table->runner);
 	ctl_act_wait_none(a);
 	for (pp = bucket(a->table, a->name); *pp != a; pp = &(*pp)->next)
 		;
@@ -155,7 +157,8 @@ bool ctl_act_calm(struct ctl_act *a, struct queue_next *out)
 void ctl_act_end(struct ctl_act *a, const struct err *err)
 {
 	a->last_ok = err_is_set(err) ? 0 : a->doing;
-	a->err = *err;
+	a->err = err->kind;
+	a->retry_after_ms = err->retry_after_ms;
 	/*
 	 * What was live is no proof any more; but a failure on the way says nothing about the
 	 * object, and would make every act that needs a proof start over with it.
@@ -175,11 +178,11 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 		*out = ctl_in_flight();
 		return true;
 	}
-	if (!err_is_set(&a->err))
+	if (a->err == ERR_NONE)
 		return false;
 	a->failed = true;
-	*out = ctl_retry(a->err.retry_after_ms, err_kind_name(a->err.kind));
-	err_clear(&a->err);
+	*out = ctl_retry(a->retry_after_ms, err_kind_name(a->err));
+	a->err = ERR_NONE;
 	return true;
 }
 

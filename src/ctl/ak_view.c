@@ -267,12 +267,17 @@ static bool may_hold(const struct ctl_env *env, struct ak_look *l, const char *i
 }
 
 /* The identities of the Machine's other keys are gone, as far as anything remembers them: what is
- * declared, and Secrets that are held. */
+ * declared, and Secrets that are held. So is what any Machine's key had under the same name. */
 static bool others_clear(const struct ctl_env *env, struct ak_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 	bool clear = true;
 
+	if (l->identity[0] && kbs_sync_is_revoked(env->sync, KBS_REFVALUE, l->identity) &&
+		!ctl_far_gone(ctl_far(env, KBS_REFVALUE, l->identity))) {
+		wait_for(l, act, l->identity);
+		clear = false;
+	}
 	for (const struct kobj *o = k8s_cache_first(env->aks, 0, l->ak->uuid); o;
 		o = k8s_cache_next(env->aks, 0, o)) {
 		const struct model_secret *s = ctl_secret(env, o->name);
@@ -305,6 +310,24 @@ static bool is_taken(const struct ctl_env *env, const struct ak_look *l, const s
 	return theirs < mine || (theirs == mine && strcmp(o->name, l->ak->obj.name) < 0);
 }
 
+/* Declared for a key of another name, which has a Secret of its own. What is there is that one's as
+ * soon as it is confirmed; before, it may still be what this one left. */
+static void look_taken(const struct ctl_env *env, struct ak_look *l, struct ctl_act *act,
+	const struct kobj *holder)
+{
+	bool held = l->v.secret == CTL_AK_SECRET_STALE || l->v.secret == CTL_AK_SECRET_OURS;
+
+	l->taken_by = holder;
+	l->v.name_taken = l->ak && is_taken(env, l, holder);
+	if (held)
+		l->v.far = ctl_far(env, KBS_REFVALUE, l->identity);
+	if (l->v.far == KBS_FAR_PRESENT)
+		l->v.far = KBS_FAR_ABSENT;
+	if (l->v.name_taken ||
+		!ctl_far_gone(l->v.far)) /* until it is free; until it is confirmed */
+		wait_for(l, act, l->identity);
+}
+
 static void look_far(
 	const struct ctl_env *env, const char *key, struct ak_look *l, struct ctl_act *act)
 {
@@ -320,12 +343,7 @@ static void look_far(
 		return;
 	holder = kbs_sync_holder(env->sync, KBS_REFVALUE, l->identity);
 	if (holder && !str_eq(holder->name, key)) {
-		/* Declared for a key of another name, which has a Secret of its own: nothing of
-		 * this one is there. */
-		l->taken_by = holder;
-		l->v.name_taken = l->ak && is_taken(env, l, holder);
-		if (l->v.name_taken) /* until it is free */
-			wait_for(l, act, l->identity);
+		look_taken(env, l, act, holder);
 		return;
 	}
 	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);

@@ -125,7 +125,7 @@ struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key 
 {
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
 	const struct model_cluster *served = ctl_env_cluster(c->env);
-	bool failed = a && !a->op && err_is_set(&a->err);
+	bool failed = a && !a->op && a->err != ERR_NONE;
 	uint32_t wait_ms = 0;
 	struct queue_next next;
 	struct cluster_look l;
@@ -144,7 +144,7 @@ struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key 
 			ctl_act_busy(a, &next);
 			return next;
 		}
-		err_clear(&a->err);
+		a->err = ERR_NONE;
 		d = CTL_CLUSTER_APPLY_STATUS;
 	}
 	if (d != CTL_CLUSTER_NOTHING)

@@ -93,6 +93,7 @@ struct cluster_volumes {
 	/* Boot clock: nothing is added before, nothing taken back before. */
 	uint64_t add_ms, take_back_ms;
 	struct err refused; /* why `wanted` is not what is declared */
+	size_t n_left_out;  /* Machines that are not in `wanted` for it */
 };
 
 struct ctl_cluster {
@@ -195,6 +196,8 @@ void cluster_volumes_contents(const struct ctl_env *env, const struct render_vol
 /* cluster_served.c */
 /* `live` is what all of Trustee serves: by the Deployment's status and by every Pod. */
 bool cluster_served(const struct ctl_cluster *c);
+/* Which Pod it is not, and what to do. */
+void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out);
 /* Tells kbs_sync what that is, name by name. */
 void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
 

@@ -77,7 +77,13 @@ void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *s
 struct pods {
 	const char *contents;
 	size_t n_ready, n_others;
+	const struct ctl_pod *other, *waits; /* the first by name: with other files; not ready */
 };
+
+static const struct ctl_pod *first_of(const struct ctl_pod *a, const struct ctl_pod *b)
+{
+	return a && strcmp(a->obj.name, b->obj.name) < 0 ? a : b;
+}
 
 static void count_pod(void *arg, const struct kobj *o)
 {
@@ -86,10 +92,14 @@ static void count_pod(void *arg, const struct kobj *o)
 
 	if (!str_eq(p->app, "kbs") || p->ended)
 		return;
-	if (!str_eq(p->contents, in->contents))
+	if (!str_eq(p->contents, in->contents)) {
 		in->n_others++;
-	else
-		in->n_ready += p->ready;
+		in->other = first_of(in->other, p);
+	} else if (p->ready) {
+		in->n_ready++;
+	} else {
+		in->waits = first_of(in->waits, p);
+	}
 }
 
 bool cluster_served(const struct ctl_cluster *c)
@@ -101,6 +111,34 @@ bool cluster_served(const struct ctl_cluster *c)
 		return false;
 	k8s_cache_each(c->env->pods, count_pod, &in);
 	return in.n_ready > 0 && in.n_others == 0;
+}
+
+/* One that no Deployment replaces, or whose node is gone, stays until somebody does something. */
+void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
+{
+	struct pods in = {.contents = c->volumes.live.contents};
+	const char *name;
+
+	k8s_cache_each(c->env->pods, count_pod, &in);
+	if (in.other) {
+		name = in.other->obj.name;
+		strbuf_addf(out,
+			in.other->obj.deleting
+				? "Pod %s is being deleted, and may still serve what was taken back. If its node is gone for good: "
+				  "kubectl delete pod %s --force"
+				: "Pod %s (label app=kbs) does not have the files of now, and may serve what was taken back. If it stays: "
+				  "kubectl delete pod %s",
+			name, name);
+		if (in.n_others > 1)
+			strbuf_addf(out, " (the first of %zu such Pods)", in.n_others);
+		strbuf_addc(out, '.');
+	} else if (in.waits) {
+		strbuf_addf(out, "Pod %s with the files of now is not ready yet%s%.300s.",
+			in.waits->obj.name, in.waits->why ? ": " : "",
+			in.waits->why ? in.waits->why : "");
+	} else {
+		strbuf_adds(out, "A Pod with the files of now is not there yet.");
+	}
 }
 
 /* ---- names */

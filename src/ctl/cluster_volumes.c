@@ -54,11 +54,14 @@ void cluster_volumes_contents(const struct ctl_env *env, const struct render_vol
 {
 	const struct ctl_configmap *rv =
 		(const struct ctl_configmap *)k8s_cache_find(env->configmaps, CTL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = ctl_env_cluster(env);
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
 	bytes_sha256_init(&run);
+	if (cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE)
+		add_content(&run, "policy", "pcr7", "required");
 	for (size_t i = 0; i < l->n_machines; i++) {
 		const struct model_secret *s = ctl_secret(env, l->machines[i]);
 
@@ -237,14 +240,17 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	collect_mounted(&in, &v->live);
 	finish(c->env, &desired);
 	v->pending = false;
+	v->n_left_out = 0;
 	err_clear(&v->refused);
 	if (v->has_wanted && v->generation == served->obj.generation && same(&v->wanted, &desired))
 		return 0;
 	v->generation = served->obj.generation;
 	if (!fits(c, served, &desired, &v->refused)) {
+		v->n_left_out = desired.n_machines;
 		if (!v->has_wanted && !v->live_ours)
 			return 0; /* nothing is applied */
 		shrink(c, &desired);
+		v->n_left_out -= desired.n_machines;
 		if (!fits(c, served, &desired, &ignored)) {
 			v->has_wanted = false; /* spec itself has grown */
 			return 0;
@@ -268,22 +274,37 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 
 /* ---- what people are told */
 
+static void say_refused(const struct cluster_volumes *v, struct strbuf *out)
+{
+	strbuf_adds(out, v->refused.text);
+	if (v->live_ours && !v->has_wanted)
+		strbuf_adds(out,
+			" Even with what is mounted now it is too large: nothing is written, and what is to be taken back stays.");
+	else if (v->n_left_out)
+		strbuf_addf(out,
+			" %zu Machines are not delivered until then, and nothing else is added; what is taken back goes.",
+			v->n_left_out);
+}
+
 static void say(struct ctl_cluster *c, const struct model_cluster *served, bool there)
 {
 	const struct cluster_volumes *v = &c->volumes;
 	enum kbs_target_state state = KBS_TARGET_POPULATING;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	const char *why = NULL;
 
 	if (err_is_set(&v->refused)) {
 		state = KBS_TARGET_REFUSED;
-		why = v->refused.text;
+		say_refused(v, &text);
+		why = strbuf_str(&text);
 	} else if (!there) {
 		state = KBS_TARGET_WAITING;
 		why = "Deployment " CLUSTER_DEPLOYMENT " does not exist yet.";
 	} else if (v->pending || !v->has_wanted || !v->live_ours || !same(&v->wanted, &v->live)) {
 		why = "It is restarted with other files in a moment.";
 	} else if (!cluster_served(c)) {
-		why = "A Pod with the files of now is not ready yet, or an older one is left.";
+		cluster_served_why(c, &text);
+		why = strbuf_str(&text);
 	} else {
 		state = KBS_TARGET_IN_SYNC;
 	}

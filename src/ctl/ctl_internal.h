@@ -43,9 +43,10 @@ struct ctl_act {
 			       without effect */
 	unsigned n_acts;    /* since the key last came to rest */
 	uint64_t calm_ms; /* boot clock: when a wish to write the status may be followed; 0: none */
-	struct err err;   /* how the last call ended */
-	bool failed;      /* the key's backoff comes from a call that failed */
-	bool must_read;   /* a create met an object that the cache does not show */
+	enum err_kind err; /* how the last call ended; there are many acts, and few have failed */
+	uint32_t retry_after_ms;
+	bool failed;                 /* the key's backoff comes from a call that failed */
+	bool must_read;              /* a create met an object that the cache does not show */
 	unsigned event_mask;         /* conditions whose reason changes with the status in flight */
 	struct kobj_cond_want *want; /* owned: the status in flight */
 	struct ctl_live self, secret;

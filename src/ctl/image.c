@@ -74,7 +74,7 @@ static struct queue_next step_image(struct ctl_image *c, const char *name)
 	d = ctl_image_decide(&l.v);
 	if (d == CTL_IMAGE_NOTHING) {
 		ctl_act_rest(a);
-		if (l.v.entry == CTL_IMAGE_ENTRY_GOOD)
+		if (l.v.entry == CTL_IMAGE_ENTRY_GOOD && !l.v.incomplete)
 			info_drop(c, name);
 		return l.recheck_ms ? ctl_retry(l.recheck_ms, "the label or the Job is tried again")
 				    : ctl_settled();
@@ -127,6 +127,11 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 	if (str_eq(name, CTL_RV_CONFIGMAP)) {
 		ctl_runner_wake(c->runner, CTL_IMAGE_ALL);
 	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP)) {
+		values_changed(c);
+		k8s_cache_each(c->env->images, wake_one, c);
+	} else if (image_platform_named(c->env, name) &&
+		   !image_platform_same(
+			   (const struct ctl_configmap *)was, (const struct ctl_configmap *)now)) {
 		values_changed(c);
 		k8s_cache_each(c->env->images, wake_one, c);
 	}

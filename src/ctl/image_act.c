@@ -138,6 +138,8 @@ static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_obje
 		if (i) /* the label may be there by now */
 			i->label = CTL_IMAGE_LABEL_ASK;
 		break;
+	case CTL_IMAGE_DELETE_OLD_JOB:
+		break;
 	default:
 		ctl_live_set(&a->self, o);
 		ctl_take_answer(c->env->images, model_image_extract, o, false);
@@ -161,6 +163,7 @@ static bool is_fine(
 		break;
 	case CTL_IMAGE_READ_PCRS:
 	case CTL_IMAGE_DELETE_JOB:
+	case CTL_IMAGE_DELETE_OLD_JOB:
 	case CTL_IMAGE_DROP_FINALIZER:
 		return err->kind == ERR_NOT_FOUND;
 	case CTL_IMAGE_WRITE_ENTRY:
@@ -187,6 +190,7 @@ static void log_done(const struct log_ctx *lc, enum ctl_image_do d)
 		log_info(lc, "Job started", NULL);
 		break;
 	case CTL_IMAGE_DELETE_JOB:
+	case CTL_IMAGE_DELETE_OLD_JOB:
 		log_info(lc, "Job deleted", NULL);
 		break;
 	case CTL_IMAGE_DROP_FINALIZER:
@@ -283,17 +287,16 @@ static struct op *start_entry(
 static struct op *create_job(struct ctl_image *c, struct ctl_act *a, const struct image_look *l)
 {
 	unsigned attempt = l->info ? l->info->attempts + 1 : 1;
-	cleanup_json struct json_object *o =
-		render_pcrjob(l->m, c->env->ns, c->env->images_ref.compute_pcrs, attempt);
+	cleanup_json struct json_object *o = render_pcrjob(
+		l->m, &l->platforms.job, c->env->ns, c->env->images_ref.compute_pcrs, attempt);
 
 	return k8s_call_create(c->env->api, &c->acts.ops, &kobj_job, c->env->ns, o, 0, on_done, a);
 }
 
-static struct op *delete_job(struct ctl_image *c, struct ctl_act *a, const struct image_look *l)
+static struct op *delete_job(struct ctl_image *c, struct ctl_act *a, const struct ctl_job *job)
 {
-	image_info_get(c, &l->m->obj)->attempts = l->job->attempt;
-	return k8s_call_delete(c->env->api, &c->acts.ops, &kobj_job, c->env->ns, l->job_name,
-		l->job->obj.uid, on_done, a);
+	return k8s_call_delete(c->env->api, &c->acts.ops, &kobj_job, c->env->ns, job->obj.name,
+		job->obj.uid, on_done, a);
 }
 
 static struct op *start_status(struct ctl_image *c, struct ctl_act *a, const struct image_look *l)
@@ -341,7 +344,11 @@ bool image_start(
 		op = create_job(c, a, l);
 		break;
 	case CTL_IMAGE_DELETE_JOB:
-		op = delete_job(c, a, l);
+		image_info_get(c, &l->m->obj)->attempts = l->job->attempt;
+		op = delete_job(c, a, l->job);
+		break;
+	case CTL_IMAGE_DELETE_OLD_JOB:
+		op = delete_job(c, a, l->old_job);
 		break;
 	case CTL_IMAGE_APPLY_STATUS:
 		op = start_status(c, a, l);

@@ -11,6 +11,28 @@
 #include "tec/render/pcrjob.h"
 #include "tec/render/refvalues.h"
 
+/* One of spec.attestation.platformConfigMaps, as an image's entry has it. */
+enum image_platform_state {
+	IMAGE_PLATFORM_MISSING, /* there is no such ConfigMap */
+	IMAGE_PLATFORM_EMPTY,   /* or it holds no firmware variables */
+	IMAGE_PLATFORM_WANTED,  /* the entry says nothing of the variables as they are now */
+	IMAGE_PLATFORM_NONE,    /* it says why there is no value */
+	IMAGE_PLATFORM_HAVE,
+};
+struct image_platform {
+	const char *name; /* of the cluster */
+	enum image_platform_state state;
+	const struct model_platform *value; /* of the entry; NULL: none */
+};
+/* Borrowed from the caches. */
+struct image_platforms {
+	struct image_platform v[MODEL_PLATFORMS_MAX];
+	unsigned n, have;
+	bool required;                      /* spec.attestation.pcr7 */
+	bool incomplete, unmounted;         /* as in struct ctl_image_view */
+	struct render_pcrjob_platforms job; /* that a Job can mount */
+};
+
 /* Of one image object, for as long as it has no good entry. Owned by the controller's list. */
 struct image_info {
 	struct image_info *next;
@@ -63,8 +85,9 @@ struct image_look {
 	const struct model_image *m;
 	const struct image_info *info;
 	const struct model_pcrs_entry *entry;
-	const struct ctl_job *job;
+	const struct ctl_job *job, *old_job; /* old: running, and of other platforms */
 	const struct ctl_pod *pod;
+	struct image_platforms platforms;
 	char job_name[RENDER_PCRJOB_NAME_LEN + 1];
 	uint32_t recheck_ms;
 	struct kobj_cond_want want[IMAGE_N_CONDS];
@@ -79,6 +102,24 @@ void image_look(
 	struct ctl_image *c, const char *name, const struct ctl_act *act, struct image_look *l);
 enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
 	const struct model_pcrs_entry **entry);
+
+/* image_platforms.c. entry: a good one, or NULL. */
+void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_entry *entry,
+	struct image_platforms *out);
+/* Sentences with a space before each: what is not as it should be, and, where PCR 7 is required,
+ * what is. */
+void image_platforms_note(const struct image_platforms *p, struct strbuf *out);
+/* Whether a ConfigMap is a platform's, and the same one for us. */
+bool image_platform_named(const struct ctl_env *env, const char *name);
+bool image_platform_same(const struct ctl_configmap *was, const struct ctl_configmap *now);
+/* PCR 7 as a good entry has it for a platform; NULL: it has none that counts. Borrowed. */
+const struct pcr_events *image_platform_value(
+	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name);
+
+/* image_sets.c: all states that nodes may be in which boot these n images, with good entries. The
+ * sets' indexes are those of images. Adds to conflicts. */
+void image_sets_combine(const struct ctl_env *env, const struct model_image *const *images,
+	size_t n, struct pcr_sets *out, size_t *conflicts);
 
 /* image_act.c */
 /* False: it cannot be done; the reason is in info->problem. l NULL: of key "*". */

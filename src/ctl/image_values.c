@@ -16,7 +16,6 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/combine.h"
 
 #define DAY_S        (24 * 60 * 60)
 #define EXPIRES_DAYS 365
@@ -235,25 +234,22 @@ static void compute(struct ctl_image *c)
 	cleanup_pcr_sets struct pcr_sets sets = PCR_SETS_INIT;
 	cleanup_free struct pcr_image *images = NULL;
 	cleanup_free const struct model_image **v = NULL;
+	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	bool required = cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE;
 	struct values *to = &c->values;
-	size_t conflicts;
+	size_t conflicts = 0;
 
 	in.v = v = xcalloc(k8s_cache_count(c->env->images) + 1, sizeof(*v));
 	k8s_cache_each(c->env->images, count_in, &in);
 	qsort(v, in.n, sizeof(*v), by_name);
 	images = xcalloc(in.n + 1, sizeof(*images));
-	for (size_t i = 0; i < in.n; i++) {
-		const struct model_pcrs_entry *entry;
-
-		image_entry(c->env, v[i], &entry);
+	for (size_t i = 0; i < in.n; i++)
 		images[i].name = v[i]->obj.name;
-		images[i].events = entry->events; /* borrowed */
-	}
-	pcr_combine(images, in.n, &sets, &conflicts);
+	image_sets_combine(c->env, v, in.n, &sets, &conflicts);
 	render_refvalues_fini(&to->want);
-	render_refvalues(images, &sets, false, &to->want);
+	render_refvalues(images, &sets, required, &to->want);
 	mark_wanted(to);
-	to->arrays = in.n > 0 || ctl_env_cluster(c->env);
+	to->arrays = in.n > 0 || cluster;
 	to->dirty = to->declared = false;
 	free(steal_ptr(&to->file_rv));
 	log_info(NULL, "reference values computed", "image=%zu count=%zu", in.n, to->want.n_boot);

@@ -16,6 +16,7 @@
 #define JOB_RETRY_MAX_S    3600
 #define RECHECK_MAX_MS     (60 * 60 * 1000)
 #define FOREIGN_RECHECK_MS 30000
+#define VARIANTS_SHOWN     2
 
 /* ---- decide */
 
@@ -25,7 +26,9 @@ static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 		return CTL_IMAGE_NOTHING; /* ours is done; others still hold it */
 	if (!v->gone)
 		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
-	if (v->job == CTL_IMAGE_JOB_RUNNING) /* or it writes its entry once more */
+	if (v->old_job) /* or it writes its entry once more */
+		return CTL_IMAGE_DELETE_OLD_JOB;
+	if (v->job == CTL_IMAGE_JOB_RUNNING)
 		return CTL_IMAGE_DELETE_JOB;
 	if (v->entry != CTL_IMAGE_ENTRY_ABSENT)
 		return v->pcrs_read ? CTL_IMAGE_REMOVE_ENTRY : CTL_IMAGE_READ_PCRS;
@@ -51,6 +54,8 @@ static enum ctl_image_do decide_job(const struct ctl_image_view *v)
 
 static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 {
+	if (v->platforms)
+		return v->unmounted ? CTL_IMAGE_NOTHING : decide_job(v);
 	switch (v->label) {
 	case CTL_IMAGE_LABEL_ASK:
 		return CTL_IMAGE_ASK_LABEL;
@@ -68,6 +73,7 @@ static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 
 enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 {
+	bool works = v->served && v->digest_ok, good = v->entry == CTL_IMAGE_ENTRY_GOOD;
 	enum ctl_image_do d = CTL_IMAGE_NOTHING;
 
 	if (!v->found)
@@ -80,15 +86,15 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 		return CTL_IMAGE_ADOPT;
 	if (!v->has_finalizer)
 		return CTL_IMAGE_ADD_FINALIZER; /* before any effect in Trustee */
-	if (v->entry == CTL_IMAGE_ENTRY_GOOD) {
-		if (v->served && v->digest_ok && !v->settled && !v->problem)
-			return CTL_IMAGE_NOTHING; /* is woken when it is */
-	} else if (v->served && v->digest_ok) {
+	if (works && v->old_job)
+		return CTL_IMAGE_DELETE_OLD_JOB;
+	if (works && (!good || (v->platforms && v->incomplete)))
 		d = decide_values(v);
-	}
-	if (d == CTL_IMAGE_NOTHING && !v->status_ok)
-		return CTL_IMAGE_APPLY_STATUS;
-	return d;
+	if (d != CTL_IMAGE_NOTHING)
+		return d;
+	if (works && good && !v->withheld && !v->settled && !v->problem)
+		return CTL_IMAGE_NOTHING; /* is woken when it is */
+	return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 }
 
 const char *ctl_image_do_name(enum ctl_image_do d)
@@ -104,6 +110,7 @@ const char *ctl_image_do_name(enum ctl_image_do d)
 		[CTL_IMAGE_REMOVE_ENTRY] = "remove the values",
 		[CTL_IMAGE_CREATE_JOB] = "start a Job",
 		[CTL_IMAGE_DELETE_JOB] = "delete the Job",
+		[CTL_IMAGE_DELETE_OLD_JOB] = "delete the Job of other platforms",
 		[CTL_IMAGE_DROP_FINALIZER] = "drop the finalizer",
 		[CTL_IMAGE_APPLY_STATUS] = "write the status",
 		[CTL_IMAGE_WRITE_VALUES] = "write the reference values",
@@ -135,12 +142,38 @@ static void recheck_in(struct image_look *l, int64_t ms)
 		l->recheck_ms = in;
 }
 
+/* One that was made for platforms, or variables, that are no longer those of the cluster. */
+static void look_old_job(const struct ctl_env *env, struct image_look *l)
+{
+	for (const struct kobj *o = k8s_cache_first(env->jobs, 0, l->m->obj.name); o && !l->old_job;
+		o = k8s_cache_next(env->jobs, 0, o)) {
+		const struct ctl_job *j = (const struct ctl_job *)o;
+
+		if (j->state == CTL_JOB_RUNNING && !o->deleting && !str_eq(o->name, l->job_name) &&
+			str_eq(j->owner_uid, l->m->obj.uid))
+			l->old_job = j;
+	}
+	l->v.old_job = l->old_job != NULL;
+}
+
+static void look_platforms(const struct ctl_env *env, struct image_look *l)
+{
+	struct image_platforms *p = &l->platforms;
+
+	image_platforms_look(env, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : NULL, p);
+	l->v.platforms = p->n > 0;
+	l->v.incomplete = p->incomplete;
+	l->v.unmounted = p->unmounted;
+	l->v.withheld = p->required && !p->have;
+}
+
 static void look_job(const struct ctl_env *env, struct image_look *l)
 {
 	unsigned attempt;
 	int64_t delay_s = JOB_RETRY_S, left_s;
 
-	render_pcrjob_name(l->m, l->job_name);
+	render_pcrjob_name(l->m, &l->platforms.job, l->job_name);
+	look_old_job(env, l);
 	l->job = (const struct ctl_job *)k8s_cache_find(env->jobs, l->job_name);
 	if (!l->job)
 		return;
@@ -182,12 +215,16 @@ static void look_label(struct image_look *l)
 		recheck_in(l, (int64_t)(l->info->label_ms - now));
 }
 
+/* Something is still to be had. */
+static bool is_open(const struct image_look *l)
+{
+	return l->v.entry != CTL_IMAGE_ENTRY_GOOD || l->v.incomplete;
+}
+
 /* What a write of this image, or of all values, met. */
 static const char *problem_of(const struct ctl_image *c, const struct image_look *l)
 {
-	return l->info && l->v.entry != CTL_IMAGE_ENTRY_GOOD && l->info->problem[0]
-		       ? l->info->problem
-		       : c->values.problem;
+	return l->info && is_open(l) && l->info->problem[0] ? l->info->problem : c->values.problem;
 }
 
 static void image_wants(struct ctl_image *c, struct image_look *l);
@@ -217,9 +254,10 @@ void image_look(
 	l->v.pcrs_read = map && str_eq(c->pcrs_rv, map->plain.obj.rv);
 	l->v.settled = values_settled(c);
 	l->v.gone = values_gone(c);
+	look_platforms(env, l);
 	l->v.problem = problem_of(c, l)[0] || c->values.too_long;
 	look_job(env, l);
-	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD)
+	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD && !l->v.platforms)
 		look_label(l);
 	image_wants(c, l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->want, IMAGE_N_CONDS, o->generation);
@@ -237,8 +275,29 @@ static const char *note(const struct image_look *l)
 	return l->info ? l->info->note : "";
 }
 
+static void note_variants(const struct image_look *l, struct strbuf *out)
+{
+	const struct model_variants *s = &l->entry->variants;
+
+	for (size_t i = 0, shown = 0; i < s->n; i++) {
+		uint8_t value[SHA256_LEN];
+		char hex[SHA256_HEX_LEN + 1];
+
+		if (!s->v[i].secure_boot && !l->m->any_secure_boot)
+			continue;
+		if (shown++ == VARIANTS_SHOWN) {
+			strbuf_adds(out, " There are more.");
+			return;
+		}
+		pcr_events_value(&s->v[i].events, 4, value);
+		bytes_to_hex(value, SHA256_LEN, hex);
+		strbuf_addf(out, " Or PCR 4 %s (%s).", hex, s->v[i].when);
+	}
+}
+
 static void want_good(struct ctl_image *c, struct image_look *l)
 {
+	cleanup_strbuf struct strbuf more = STRBUF_INIT;
 	char hex[2][SHA256_HEX_LEN + 1];
 	uint8_t value[SHA256_LEN];
 
@@ -246,10 +305,14 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		pcr_events_value(&l->entry->events, i ? 14 : 4, value);
 		bytes_to_hex(value, SHA256_LEN, hex[i]);
 	}
+	note_variants(l, &more);
+	image_platforms_note(&l->platforms, &more);
+	if (problem_of(c, l)[0])
+		strbuf_addf(&more, " %s", problem_of(c, l));
 	if (l->v.settled)
 		WANT(l, IMAGE_IMAGE_COMMITTED,
-			"A node that boots this image shows PCR 4 %s and PCR 14 %s.", hex[0],
-			hex[1]);
+			"A node that boots this image shows PCR 4 %s and PCR 14 %s.%s", hex[0],
+			hex[1], strbuf_str(&more));
 	else if (c->values.too_long)
 		WANT(l, IMAGE_COMPUTATION_FAILED,
 			"The approved images have more states than one reference value takes. Delete ApprovedImages that no "
@@ -276,6 +339,10 @@ static void want_job(struct image_look *l)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s failed and is tried again later. %s%s%s", l->job_name,
 				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "");
+		else if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+			WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s ended, but its entry in ConfigMap image-pcrs does not have every platform as it is now. It is tried again later.",
+				l->job_name);
 		else if (l->entry)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s ended, but its entry in ConfigMap image-pcrs is not used: %s.",
@@ -325,8 +392,24 @@ static void want_label(struct image_look *l)
 	}
 }
 
+/* With platforms there is the Job, and what it cannot be made for, or cannot tell. */
+static void want_platforms(struct image_look *l)
+{
+	cleanup_strbuf struct strbuf note = STRBUF_INIT;
+
+	if (l->v.platforms && !l->v.unmounted && is_open(l)) {
+		want_job(l);
+		return;
+	}
+	image_platforms_note(&l->platforms, &note);
+	WANT(l, IMAGE_COMPUTATION_FAILED, "%s",
+		note.len ? note.data + 1 : "No platform has a value of PCR 7.");
+}
+
 static void image_wants(struct ctl_image *c, struct image_look *l)
 {
+	bool good = l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.withheld;
+
 	if (l->v.deleting)
 		WANT(l, IMAGE_REVOKING,
 			"Waits until every Trustee has confirmed that the image's values are gone. %s",
@@ -337,10 +420,12 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 	else if (!l->v.served)
 		WANT(l, IMAGE_COMPUTING,
 			"Waits for a TrustedExecutionCluster and its ConfigMap image-pcrs.");
-	else if (problem_of(c, l)[0])
+	else if (c->values.problem[0] || (!good && problem_of(c, l)[0]))
 		WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));
-	else if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+	else if (good)
 		want_good(c, l);
+	else if (l->v.platforms || l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+		want_platforms(l);
 	else
 		want_label(l);
 }

@@ -13,6 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/kobj/owner.h"
 #include "tec/kobj/subset.h"
+#include "tec/pcr/platform.h"
 #include "tec/render/pcrjob.h"
 #include "tec/render/volumes.h"
 
@@ -64,6 +65,42 @@ static void read_file(struct kobj_pack *pack, struct ctl_configmap *m, const cha
 		m->expires_s = us / 1000000;
 }
 
+static struct json_object *text_of(struct json_object *o, const char *member, const char *key)
+{
+	struct json_object *in = json_get_obj(o, member), *v = NULL;
+
+	/* Such a key may hold what json_get_str() takes for a path or for no text. */
+	if (in)
+		json_object_object_get_ex(in, key, &v);
+	return json_object_is_type(v, json_type_string) ? v : NULL;
+}
+
+/* As the kubelet mounts them. What is no base64, which the API would not store, is not there. */
+static void read_platform(struct ctl_configmap *m, struct json_object *o)
+{
+	struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	uint8_t *binary[PCR_PLATFORM_N_VARS] = {NULL};
+
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
+		struct json_object *v = text_of(o, "data", pcr_platform_files[i]);
+		size_t len = v ? (size_t)json_object_get_string_len(v) : 0;
+
+		if (v) {
+			files[i] = (struct pcr_platform_file){json_object_get_string(v), len};
+		} else if ((v = text_of(o, "binaryData", pcr_platform_files[i])) &&
+			   bytes_from_b64(json_object_get_string(v),
+				   (size_t)json_object_get_string_len(v), &binary[i], &len) == 0) {
+			files[i] =
+				(struct pcr_platform_file){binary[i] ? binary[i] : (void *)"", len};
+		}
+		m->is_platform |= v != NULL;
+	}
+	if (m->is_platform)
+		pcr_platform_digest(files, m->variables);
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
+		free(binary[i]);
+}
+
 struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -87,6 +124,8 @@ struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err)
 			read_file(&pack, &m, text);
 		kobj_pack_str(&pack, offsetof(struct ctl_configmap, names),
 			json_get_str(data, CTL_RV_NAMES));
+	} else {
+		read_platform(&m, o);
 	}
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
@@ -143,6 +182,11 @@ struct kobj *ctl_job_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(&pack, offsetof(struct ctl_job, image),
 		kobj_annotation(o, RENDER_PCRJOB_IMAGE_ANNOTATION));
 	return kobj_pack_finish(&pack, &j, sizeof(j));
+}
+
+const char *ctl_job_index(const struct kobj *o, unsigned i)
+{
+	return i == 0 ? ((const struct ctl_job *)o)->image : NULL;
 }
 
 /* ---- Pods */

@@ -28,15 +28,21 @@ struct ctl_runner {
 	struct queue *queue; /* owned */
 	struct watched watched[CACHES_MAX];
 	size_t n_watched;
-	bool on;
+	const struct op_scope *ops; /* borrowed; NULL: without bound */
+	bool on, full;
 };
 
 static struct queue_next work(void *arg, const char *key)
 {
 	struct ctl_runner *r = arg;
 	const struct kobj_key k = {.ns = r->ns, .name = key};
+	struct queue_next next = r->step(r->self, &k);
 
-	return r->step(r->self, &k);
+	if (r->on && r->ops && r->ops->n >= CTL_RUNNER_IN_FLIGHT) {
+		r->full = true;
+		queue_pause(r->queue);
+	}
+	return next;
 }
 
 struct ctl_runner *ctl_runner_new(
@@ -79,10 +85,25 @@ void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn 
 	k8s_cache_listen(cache, on_change, w);
 }
 
+void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops)
+{
+	r->ops = ops;
+}
+
+void ctl_runner_room(struct ctl_runner *r)
+{
+	if (!r->full || r->ops->n >= CTL_RUNNER_IN_FLIGHT)
+		return;
+	r->full = false;
+	queue_resume(r->queue);
+}
+
 void ctl_runner_wake(struct ctl_runner *r, const char *name)
 {
-	if (r->on)
-		queue_add(r->queue, name);
+	if (!r->on)
+		return;
+	queue_add(r->queue, name);
+	ctl_runner_room(r);
 }
 
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms)
@@ -118,6 +139,6 @@ void ctl_runner_on(struct ctl_runner *r)
 
 void ctl_runner_off(struct ctl_runner *r)
 {
-	r->on = false;
+	r->on = r->full = false;
 	queue_pause(r->queue);
 }

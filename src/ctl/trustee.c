@@ -31,10 +31,10 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 		return CTL_TRUSTEE_DROP;
 	if (v->volumes)
 		return CTL_TRUSTEE_NOTHING; /* its files are ctl/cluster's */
-	if (!v->recorded)
-		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
 	if (!whole)
 		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	if (!v->recorded)
+		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
 	if (!v->admin_read)
 		return CTL_TRUSTEE_READ_ADMIN;
 	if (v->needs_ca && !v->ca_read)
@@ -104,6 +104,22 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
+/* A person's decision, so nothing waits for it; but nothing speaks of it afterwards either. */
+static void tell_left(const struct ctl_trustee *c, const char *name)
+{
+	const struct model_cluster *served = ctl_env_cluster(c->env);
+
+	if (!served)
+		return;
+	log_warn(NULL, "Trustee left spec and may still hold keys", "trustee=%s", log_esc(name));
+	k8s_events_post(c->env->events, &kobj_cluster, &served->obj, K8S_EVENT_WARNING,
+		"TrusteeLeft", "Administer",
+		"Trustee at %s is no longer administered by spec. It keeps every key it has, and what is deleted from now on "
+		"stays valid there. Delete its data or stop it; or put it back into spec, with its adminSecret, before anything is "
+		"deleted.",
+		name);
+}
+
 /* desc is taken. cluster_uid NULL: only kept, as it was. */
 static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
 	const char *cluster_uid)
@@ -128,6 +144,8 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
 		/* Another server, or another cluster's, of the same name: nothing of what was
 		 * confirmed holds. */
+		if (!s->desc.owned && take_desc->owned)
+			tell_left(c, name);
 		server_close(c, s);
 	}
 	trustee_desc_fini(&s->desc);
@@ -146,10 +164,14 @@ static bool deployment_is_left(const struct ctl_env *env)
 }
 
 /* A server that no cluster names any more. */
-static bool may_still_hold(const struct ctl_env *env, const struct trustee_server *s)
+static bool may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s)
 {
+	const struct ctl_env *env = c->env;
 	size_t declared, confirmed, revoking;
 
+	for (const struct trustee_server *x = c->servers; x && s->desc.owned; x = x->next)
+		if (x->wanted && x->desc.owned)
+			return false; /* the same one, under a new address */
 	if (s->desc.owned)
 		return deployment_is_left(env);
 	if (ctl_env_cluster(env)) /* taken out of spec by a person */
@@ -161,38 +183,67 @@ static bool may_still_hold(const struct ctl_env *env, const struct trustee_serve
 /* The last served cluster's stay; after a start without one, the safer ones. */
 static void want_policies(struct ctl_trustee *c, const struct model_cluster *served)
 {
-	bool shared = served && served->isolation == MODEL_ISOLATION_SHARED;
+	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
+	const struct model_cluster *of = served ? served : &none;
 
 	if (!served && c->has_policies)
 		return;
 	c->has_policies = true;
-	kbs_sync_policies(c->env->sync, render_etc(shared ? "tpm-shared.rego" : "tpm.rego"),
-		render_etc(shared ? "resource-shared.rego" : "resource.rego"), shared);
+	kbs_sync_policies(c->env->sync, render_trustee_attestation_policy(of),
+		render_trustee_resource_policy(of), of->isolation == MODEL_ISOLATION_SHARED);
 }
 
-/* The list as spec and memory want it now. */
+static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)
+{
+	struct trustee_desc d;
+	const char *name;
+
+	for (unsigned i = 0; trustee_desc_of_cluster(served, i, &d, &name); i++)
+		server_want(c, name, &d, served->obj.uid);
+}
+
+/* Read after a start: later on the list knows more than memory. */
+static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *served)
+{
+	struct trustee_desc d;
+
+	for (unsigned i = 0; trustee_desc_of_memory(c->memory, i, &d); i++) {
+		if (!d.address || !d.admin_secret || find(c, d.address))
+			trustee_desc_fini(&d);
+		else
+			server_want(c, d.address, &d, served ? served->obj.uid : NULL);
+	}
+}
+
+static bool has_primary(const struct ctl_trustee *c)
+{
+	for (const struct trustee_server *s = c->servers; s; s = s->next)
+		if (s->desc.primary)
+			return true;
+	return false;
+}
+
+/* The list as spec and memory want it now. A spec that lost fields may have lost servers, and what
+ * the primary one is: the list stays until a person has spoken. */
 static void look_at_all(void *arg)
 {
 	struct ctl_trustee *c = arg;
 	const struct model_cluster *served = ctl_env_cluster(c->env);
+	bool lost = served && served->extended_lost;
 	struct trustee_desc d;
-	const char *name;
 
 	if (!c->on)
 		return;
 	want_policies(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
-		s->wanted = false;
-	for (unsigned i = 0; served && trustee_desc_of_cluster(served, i, &d, &name); i++)
-		server_want(c, name, &d, served->obj.uid);
-	/* Read after a start: later on the list knows more than memory. */
-	for (unsigned i = 0; c->adopt && trustee_desc_of_memory(c->memory, i, &d); i++) {
-		if (!d.address || !d.admin_secret || find(c, d.address) || served)
-			trustee_desc_fini(&d);
-		else
-			server_want(c, d.address, &d, NULL);
-	}
+		s->wanted = s->wanted && lost;
+	if (served && !lost)
+		want_by_spec(c, served);
+	if (c->adopt && (!served || lost))
+		want_by_memory(c, served);
 	c->adopt = false;
+	if (lost && !has_primary(c) && trustee_memory_is_read(c))
+		want_by_spec(c, served);
 	if (!served && !c->servers && deployment_is_left(c->env)) {
 		/* Of a cluster that went before we started, perhaps. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
@@ -218,13 +269,33 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 	return o && !o->deleting ? o : NULL;
 }
 
+static void say_refused(
+	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
+{
+	const struct model_cluster *served = ctl_env_cluster(env);
+
+	if (served && served->extended_lost)
+		strbuf_adds(out, "spec lost fields, spec.trustee.plaintext perhaps");
+	else
+		strbuf_adds(out, "spec.trustee.plaintext is Refuse");
+	if (s->desc.primary && env->kbs_url)
+		strbuf_adds(out,
+			" and --kbs-url is a http:// URL: nothing is sent. Start the operator with an https:// URL");
+	else if (s->desc.primary)
+		strbuf_adds(out,
+			" and no trusteeSecret is named: nothing is sent. Name a Secret with tls.crt, tls.key and ca.crt");
+	else
+		strbuf_adds(out,
+			" and its trusteeServers entry has no caSecret: nothing is sent. Name a Secret with ca.crt");
+	strbuf_adds(out, ", or set spec.trustee.plaintext to Allow.");
+}
+
 /* Why it is not connected, in the order of decide; "" when nothing stands against it. */
 static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 	const struct ctl_trustee_view *v, struct strbuf *out)
 {
 	if (v->refused)
-		strbuf_adds(out,
-			"spec.trustee.plaintext is Refuse and no trusteeSecret is named: nothing is sent.");
+		say_refused(env, s, out);
 	else if (!v->admin_there)
 		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.admin_secret);
 	else if (v->needs_ca && !v->ca_there)
@@ -261,11 +332,10 @@ static void look(
 	struct ctl_trustee_view *v = &l->v;
 
 	v->known = true;
-	v->wanted = s->wanted || may_still_hold(env, s);
+	v->wanted = s->wanted || may_still_hold(c, s);
 	v->recorded = s->desc.owned || (trustee_memory_is_read(c) && trustee_memory_is_right(c));
 	v->volumes = s->desc.volumes;
-	v->refused = s->desc.primary && served && served->plaintext == MODEL_PLAINTEXT_REFUSE &&
-		     !s->desc.ca_secret;
+	v->refused = s->desc.https_only && trustee_is_plain(env, &s->desc);
 	v->admin_there = admin != NULL;
 	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
 	v->needs_ca = s->desc.ca_secret != NULL;
@@ -373,6 +443,8 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		tell(s, strbuf_str(&l.why));
 		break;
 	case CTL_TRUSTEE_DROP:
+		if (!s->desc.owned)
+			tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
 		server_drop(c, s);
 		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which servers there are, by the cluster's spec and by memory, and where each is. Pure: the
- * memory is an array of {"address","adminSecret","caSecret","primary"}, sorted by address, so that
- * equal memories are equal texts.
+ * memory is an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by
+ * address, so that equal memories are equal texts.
  */
 #include "config.h"
 
@@ -42,6 +42,8 @@ bool trustee_desc_of_cluster(
 	unsigned n = 0;
 
 	memset(out, 0, sizeof(*out));
+	/* A spec that lost something may have lost this. */
+	out->https_only = c->plaintext == MODEL_PLAINTEXT_REFUSE || c->extended_lost;
 	if (i == 0) {
 		out->primary = true;
 		out->owned = c->deploy == MODEL_DEPLOY_MANAGED;
@@ -84,6 +86,7 @@ bool trustee_desc_of_memory(const char *json, unsigned i, struct trustee_desc *o
 	out->ca_secret = xstrdup(json_get_str(o, "caSecret"));
 	out->admin_secret = xstrdup(json_get_str(o, "adminSecret"));
 	out->primary = json_get_bool(o, "primary", false);
+	out->https_only = json_get_bool(o, "httpsOnly", false);
 	return true;
 }
 
@@ -111,7 +114,10 @@ char *trustee_memory_text(const struct trustee_server *servers)
 		json_add_str(o, "address", v[i]->desc.address);
 		json_add_str(o, "adminSecret", v[i]->desc.admin_secret);
 		json_add_str(o, "caSecret", v[i]->desc.ca_secret);
-		json_push(a, json_add_bool(o, "primary", v[i]->desc.primary));
+		json_add_bool(o, "primary", v[i]->desc.primary);
+		if (v[i]->desc.https_only)
+			json_add_bool(o, "httpsOnly", true);
+		json_push(a, o);
 	}
 	return json_text(a);
 }
@@ -136,6 +142,13 @@ static const char *after_scheme(const char *url, const char **scheme)
 
 	*scheme = tls ? "https" : "http";
 	return url + strlen(*scheme) + 3;
+}
+
+bool trustee_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
+{
+	if (d->primary && env->kbs_url)
+		return !str_starts(env->kbs_url, "https://");
+	return !d->ca_secret;
 }
 
 static char *host_of_primary(const struct ctl_env *env, const struct trustee_server *s)

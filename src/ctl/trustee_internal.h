@@ -15,7 +15,8 @@ struct trustee_desc {
 	char *ca_secret;    /* NULL: plain http */
 	char *admin_secret; /* with private.key */
 	bool primary, owned;
-	bool volumes; /* it is told nothing: ctl/cluster mounts files and confirms */
+	bool https_only; /* spec.trustee.plaintext is Refuse, or may have been */
+	bool volumes;    /* it is told nothing: ctl/cluster mounts files and confirms */
 };
 
 /* A Secret's member, as of one resourceVersion. */
@@ -63,6 +64,9 @@ char *trustee_memory_text(const struct trustee_server *servers);
 /* URL and connect-to of a server; false: not known yet. The caller frees both. */
 bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, char **url, char **connect_to);
+
+/* It would be spoken to in plain text. */
+bool trustee_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
 
 /* trustee_memory.c */
 bool trustee_memory_is_right(const struct ctl_trustee *c);

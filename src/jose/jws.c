@@ -78,10 +78,23 @@ struct secret *jws_sign_eddsa(
 	return secret_new_copy(token.data, token.len + 1);
 }
 
-static EVP_PKEY *public_key(const char *pem, size_t len, struct err *err)
+struct jws_public {
+	EVP_PKEY *evp; /* owned */
+};
+
+void jws_public_free(struct jws_public *k)
+{
+	if (!k)
+		return;
+	EVP_PKEY_free(k->evp);
+	free(k);
+}
+
+struct jws_public *jws_public_from_pem(const char *pem, size_t len, struct err *err)
 {
 	cleanup_bio BIO *bio = NULL;
 	cleanup_evp EVP_PKEY *evp = NULL;
+	struct jws_public *k;
 	char c;
 
 	if (len == 0 || len > PEM_MAX_LEN) {
@@ -104,7 +117,9 @@ static EVP_PKEY *public_key(const char *pem, size_t len, struct err *err)
 			return NULL;
 		}
 	}
-	return steal_ptr(&evp);
+	k = xcalloc(1, sizeof(*k));
+	k->evp = steal_ptr(&evp);
+	return k;
 }
 
 static int check_header(const char *b64, size_t len, struct err *err)
@@ -149,10 +164,9 @@ static int check_signature(EVP_PKEY *evp, const char *signed_text, size_t signed
 	return 0;
 }
 
-int jws_verify_eddsa(const char *public_pem, size_t pem_len, const char *token, size_t token_len,
+int jws_verify_eddsa(const struct jws_public *key, const char *token, size_t token_len,
 	char **payload, size_t *payload_len, struct err *err)
 {
-	cleanup_evp EVP_PKEY *evp = NULL;
 	const char *first, *second, *end = token + token_len;
 	uint8_t *bytes;
 
@@ -164,11 +178,9 @@ int jws_verify_eddsa(const char *public_pem, size_t pem_len, const char *token, 
 	second = first ? memchr(first + 1, '.', (size_t)(end - first - 1)) : NULL;
 	if (!second) /* a third dot is no base64url */
 		return err_set(err, ERR_INVALID, "The token has no three parts.");
-	if (check_header(token, (size_t)(first - token), err) < 0)
-		return -1;
-	evp = public_key(public_pem, pem_len, err);
-	if (!evp || check_signature(evp, token, (size_t)(second - token), second + 1,
-			    (size_t)(end - second - 1), err) < 0)
+	if (check_header(token, (size_t)(first - token), err) < 0 ||
+		check_signature(key->evp, token, (size_t)(second - token), second + 1,
+			(size_t)(end - second - 1), err) < 0)
 		return -1;
 	if (bytes_from_b64url(first + 1, (size_t)(second - first - 1), &bytes, payload_len) < 0)
 		return err_set(err, ERR_INVALID, "The token's payload is no base64url.");

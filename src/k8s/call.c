@@ -75,7 +75,7 @@ static int parse_item(void *arg, const char *item, size_t len, struct err *err)
 {
 	struct json_object **o = arg;
 
-	*o = json_parse(item, len, &json_limits_object, err);
+	*o = json_parse(item, len, &json_limits_api, err);
 	return *o ? 0 : -1;
 }
 

@@ -219,7 +219,7 @@ static int on_item(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
 	struct err bad = ERR_INIT;
-	struct json_object *o = json_parse(text, len, &json_limits_object, &bad);
+	struct json_object *o = json_parse(text, len, &json_limits_api, &bad);
 
 	if (!o) {
 		refuse(w, NULL, NULL, text, len, &bad);
@@ -253,7 +253,7 @@ static void note_rv(struct k8s_watch *w, const char *rv)
 static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct err *err)
 {
 	struct err bad = ERR_INIT;
-	struct json_object *o = json_parse(text, len, &json_limits_object, &bad);
+	struct json_object *o = json_parse(text, len, &json_limits_api, &bad);
 	struct json_object *object = o ? json_get_obj(o, "object") : NULL;
 	const char *type = o ? json_get_str(o, "type") : NULL;
 	const char *rv = json_get_str(object, "metadata/resourceVersion");

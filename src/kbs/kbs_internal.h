@@ -12,19 +12,20 @@
 #include "tec/kbs/resource.h"
 #include "tec/kbs/sync.h"
 
-#define KBS_TARGETS_MAX 32
+#define KBS_TARGETS_MAX 24
 
 enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_WANTED, KBS_SEEN_OTHER };
 
+/* Small: there are two for every Machine. */
 struct kbs_entry {
 	struct kbs_entry *next;
-	uint64_t hash;
-	enum kbs_sort sort;
 	const struct kobj *holder; /* owned reference; NULL: a tombstone */
 	kbs_render_fn render;
 	uint8_t sha256[SHA256_LEN];
-	uint8_t seen[KBS_TARGETS_MAX]; /* enum kbs_seen, by target */
+	uint32_t hash;
 	uint32_t queued, flying;       /* bit by target */
+	uint8_t seen[KBS_TARGETS_MAX]; /* enum kbs_seen, by target */
+	uint8_t sort;                  /* enum kbs_sort */
 	bool forgotten;                /* not in the table; freed with its last bit */
 	char name[];
 };

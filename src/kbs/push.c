@@ -95,7 +95,9 @@ void push_set_state(struct kbs_push *p, enum kbs_push_state state, const char *w
 	}
 	p->state = state;
 	(void)snprintf(p->why, sizeof(p->why), "%s", why);
-	kbs_sync_target_says(p->sync, p->target, told_as(state), p->why);
+	/* After a failure, what was told is so until it answers: every object would look again. */
+	if (state != KBS_PUSH_PROBING || !p->failed)
+		kbs_sync_target_says(p->sync, p->target, told_as(state), p->why);
 	if (p->conf.on_state)
 		p->conf.on_state(p->conf.arg);
 }
@@ -200,6 +202,7 @@ void push_fail(struct kbs_push *p, const struct err *err)
 	uint32_t after = refused ? p->conf.refused_ms : next_backoff(p);
 	char why[sizeof(p->why)];
 
+	p->failed = true;
 	ground(p);
 	timer_cancel(&p->probe);
 	timer_cancel(&p->sentinel);
@@ -291,6 +294,7 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 		push_fail(p, err);
 		return;
 	}
+	p->failed = false;
 	/* Not the end of a backoff: a far side that answers may still take no write. */
 	if (!err_is_set(err))
 		o = json_parse(json, len, &json_limits_object, &bad);
@@ -388,7 +392,7 @@ static void on_again(void *arg)
 static void defaults(struct kbs_push_conf *c)
 {
 	c->window = c->window ? c->window : 32;
-	c->max_body = c->max_body ? c->max_body : 1900u * 1024;
+	c->max_body = c->max_body ? c->max_body : 512u * 1024;
 	c->probe_ms = c->probe_ms ? c->probe_ms : 180000;
 	c->settle_ms = c->settle_ms ? c->settle_ms : 500;
 	c->sentinel_ms = c->sentinel_ms ? c->sentinel_ms : 3000;

@@ -55,8 +55,9 @@ struct kbs_push {
 	bool serial;          /* a probe, policy or message of values is in flight: one at a time */
 	bool probing;         /* it is the probe */
 	bool probe_wanted;
-	bool known; /* what was seen of the far side stands, but for what differs: since a judged
-		       probe */
+	bool failed; /* and has not answered since */
+	bool known;  /* what was seen of the far side stands, but for what differs: since a judged
+			probe */
 	enum push_order order;
 	const char *policy_attestation, *policy_resource; /* confirmed there; NULL: unknown */
 	const char *policy_sent;                          /* the one in flight */

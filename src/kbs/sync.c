@@ -114,14 +114,14 @@ void kbs_tell(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 
 /* ---- entries */
 
-static uint64_t hash_of(enum kbs_sort sort, const char *name)
+static uint32_t hash_of(enum kbs_sort sort, const char *name)
 {
-	return str_hash(name, strlen(name)) + (uint64_t)sort;
+	return (uint32_t)str_hash(name, strlen(name)) + (uint32_t)sort;
 }
 
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	uint64_t hash = hash_of(sort, name);
+	uint32_t hash = hash_of(sort, name);
 
 	for (struct kbs_entry *e = s->buckets[hash & (s->n_buckets - 1)]; e; e = e->next)
 		if (e->hash == hash && e->sort == sort && strcmp(e->name, name) == 0)
@@ -158,7 +158,7 @@ static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_sort sort, con
 		return e;
 	if (s->n_entries >= s->n_buckets)
 		grow(s);
-	e = xcalloc(1, sizeof(*e) + len + 1);
+	e = xcalloc(1, offsetof(struct kbs_entry, name) + len + 1);
 	memcpy(e->name, name, len);
 	e->sort = sort;
 	e->hash = hash_of(sort, name);

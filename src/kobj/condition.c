@@ -82,6 +82,13 @@ static struct json_object *find(struct json_object *conditions, const char *type
 	return NULL;
 }
 
+static int32_t generation_of(struct json_object *condition)
+{
+	int64_t n = json_get_int(condition, "observedGeneration", 0);
+
+	return n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
+}
+
 void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *const *types, size_t n,
 	struct kobj_cond *fixed, size_t field_offset)
 {
@@ -101,7 +108,7 @@ void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *cons
 			us = 0;
 		fixed[i].transition_s = us / 1000000;
 		fixed[i].message_hash = kobj_message_hash(message ? message : "");
-		fixed[i].observed_generation = json_get_int(c, "observedGeneration", 0);
+		fixed[i].observed_generation = generation_of(c);
 		kobj_pack_str(p,
 			field_offset + i * sizeof(fixed[0]) + offsetof(struct kobj_cond, reason),
 			json_get_str(c, "reason"));

@@ -15,6 +15,8 @@ void op_begin(struct op *op, struct op_scope *scope, op_abort_fn abort_fn)
 		DIE("an op without abort");
 	op->abort = abort_fn;
 	op->handle = NULL;
+	op->scope = scope;
+	scope->n++;
 	op->next = scope->head;
 	op->prevp = &scope->head;
 	if (op->next)
@@ -29,6 +31,8 @@ static void detach(struct op *op)
 	*op->prevp = op->next;
 	if (op->next)
 		op->next->prevp = op->prevp;
+	op->scope->n--;
+	op->scope = NULL;
 	op->next = NULL;
 	op->prevp = NULL;
 	op->abort = NULL;

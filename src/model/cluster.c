@@ -47,6 +47,8 @@ struct reader {
 	struct kobj_pack *pack;
 	struct err *err;
 	struct json_object *spec;
+	struct json_object *mirror; /* of the (+) part; NULL: none that can be read */
+	bool lost;                  /* something that the mirror has */
 };
 
 /* A string member; NULL with *ok when it is absent or null. */
@@ -243,23 +245,35 @@ static bool lost_member(struct json_object *was, struct json_object *now, struct
 	return false;
 }
 
-/* What the annotation has and spec lacks, as a path; nothing is appended when nothing is lost. */
-static void find_lost(const char *mirror, struct json_object *now, struct strbuf *path)
+/* NULL: there is none, or none that can be read. */
+static struct json_object *parse_mirror(struct json_object *o)
 {
 	struct err err = ERR_INIT;
-	cleanup_json struct json_object *was =
-		json_parse(mirror, strlen(mirror), &json_limits_object, &err);
+	const char *text = kobj_annotation(o, MODEL_EXTENDED_ANNOTATION);
+	struct json_object *mirror =
+		text ? json_parse(text, strlen(text), &json_limits_object, &err) : NULL;
 
-	if (!was || !json_object_is_type(was, json_type_object))
-		strbuf_adds(path, "(the annotation " MODEL_EXTENDED_ANNOTATION " is unreadable)");
+	if (mirror && !json_object_is_type(mirror, json_type_object)) {
+		json_object_put(mirror);
+		return NULL;
+	}
+	return mirror;
+}
+
+/* What the annotation has and spec lacks, as a path; nothing is appended when nothing is lost. */
+static void find_lost(struct json_object *mirror, struct json_object *now, struct strbuf *path)
+{
+	if (mirror)
+		lost_member(mirror, now, path);
 	else
-		lost_member(was, now, path);
+		strbuf_adds(path, "(the annotation " MODEL_EXTENDED_ANNOTATION " is unreadable)");
 }
 
 /* The (+) members as they stand in spec, canonical. */
 static int read_extended(struct reader *r, struct json_object *o)
 {
-	static const char *const members[] = {"registration", "trustee", "trusteeServers"};
+	static const char *const members[] = {
+		"attestation", "registration", "trustee", "trusteeServers"};
 	cleanup_json struct json_object *ext = json_obj();
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, lost = STRBUF_INIT;
 	const char *mirror;
@@ -267,7 +281,7 @@ static int read_extended(struct reader *r, struct json_object *o)
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		struct json_object *v = json_get(r->spec, members[i]);
 
-		if (v && i < 2 && !json_object_is_type(v, json_type_object))
+		if (v && i < 3 && !json_object_is_type(v, json_type_object))
 			return err_set(r->err, ERR_INVALID, "spec/%s is not an object", members[i]);
 		if (v)
 			json_add(ext, members[i], json_object_get(v));
@@ -280,19 +294,68 @@ static int read_extended(struct reader *r, struct json_object *o)
 	mirror = kobj_annotation(o, MODEL_EXTENDED_ANNOTATION);
 	kobj_pack_str(r->pack, offsetof(struct model_cluster, extended_mirror), mirror);
 	if (mirror)
-		find_lost(mirror, ext, &lost);
-	if (lost.len)
+		find_lost(r->mirror, ext, &lost);
+	r->lost = lost.len > 0;
+	if (r->lost)
 		kobj_pack_str(
 			r->pack, offsetof(struct model_cluster, extended_lost), strbuf_str(&lost));
+	return 0;
+}
+
+static int read_platforms(struct reader *r, struct json_object *names, struct model_cluster *c)
+{
+	size_t n = names ? json_object_array_length(names) : 0;
+
+	if (n > MODEL_PLATFORMS_MAX)
+		return err_set(r->err, ERR_INVALID,
+			"spec/attestation/platformConfigMaps has more than %d entries",
+			MODEL_PLATFORMS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *e = json_object_array_get_idx(names, i);
+		const char *name =
+			json_object_is_type(e, json_type_string) ? json_object_get_string(e) : "";
+
+		if (!kobj_name_valid(name, *name ? (size_t)json_object_get_string_len(e) : 0))
+			return err_set(r->err, ERR_INVALID,
+				"spec/attestation/platformConfigMaps holds what is no object name");
+		for (size_t k = 0; k < i; k++)
+			if (json_object_equal(e, json_object_array_get_idx(names, k)))
+				return err_set(r->err, ERR_INVALID,
+					"spec/attestation/platformConfigMaps has %s twice", name);
+		kobj_pack_str(r->pack,
+			offsetof(struct model_cluster, platform) + i * sizeof(c->platform[0]),
+			name);
+	}
+	c->n_platforms = (unsigned)n;
+	return 0;
+}
+
+static int read_attestation(const struct reader *r, struct model_cluster *c)
+{
+	static const char *const pcr7[] = {"Ignore", "Require", NULL};
+	struct reader from = *r;
+	struct json_object *names;
+	int v;
+
+	if (r->lost && json_get_obj(r->mirror, "attestation"))
+		from.spec = r->mirror;
+	names = json_get(from.spec, "attestation/platformConfigMaps");
+	if (names && !json_object_is_type(names, json_type_array))
+		return err_set(
+			r->err, ERR_INVALID, "spec/attestation/platformConfigMaps is not a list");
+	if (read_platforms(&from, names, c) < 0 ||
+		read_enum(&from, "attestation/pcr7", pcr7, &v) < 0)
+		return -1;
+	c->pcr7 = (enum model_pcr7)v;
 	return 0;
 }
 
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
-	cleanup_json struct json_object *none = json_obj();
+	cleanup_json struct json_object *none = json_obj(), *mirror = parse_mirror(o);
 	struct json_object *spec = json_get(o, "spec");
-	struct reader r = {&pack, err, spec ? spec : none};
+	struct reader r = {&pack, err, spec ? spec : none, mirror, false};
 	struct model_cluster c = {0};
 
 	if (kobj_meta_read(&pack, o, &c.obj, err) < 0)
@@ -302,7 +365,7 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 		return NULL;
 	}
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
-		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0)
+		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 || read_attestation(&r, &c) < 0)
 		return NULL;
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));

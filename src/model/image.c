@@ -54,6 +54,7 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 		return NULL;
 	}
 	m.digest_ok = ends_in_digest(image);
+	m.any_secure_boot = str_eq(json_get_str(o, "spec/secureBoot"), "Any");
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_IMAGE_FINALIZER);
 	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_image, image), image);

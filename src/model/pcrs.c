@@ -14,7 +14,7 @@
 #include "tec/kobj/key.h"
 
 /* A ConfigMap holds 1 MiB. */
-static const struct json_limits limits = {.bytes = 1536 * 1024, .depth = 8, .tokens = 200000};
+static const struct json_limits limits = {.bytes = 1536 * 1024, .depth = 9, .tokens = 200000};
 #define ENTRIES_MAX 4096
 
 static int by_name(const void *a, const void *b)
@@ -48,8 +48,11 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 	else if (!seen || clock_parse(seen, &us) < 0)
 		err_set(&err, ERR_INVALID, "first_seen is missing or not a time");
 	else if (pcr_events_from_json(json_get_arr(o, "pcrs"), &e->events, &err) == 0 &&
-		 model_pcrs_check(&e->events, &err) == 0)
+		 model_pcrs_check(&e->events, &err) == 0) {
+		model_platforms_read(json_get_arr(o, "platforms"), &e->platforms);
+		model_variants_read(json_get_arr(o, "variants"), &e->variants);
 		return;
+	}
 	pcr_events_fini(&e->events);
 	e->why = xstrdup(err.text);
 }
@@ -99,6 +102,8 @@ void model_pcrs_free(struct model_pcrs *m)
 		free(m->v[i].reference);
 		free(m->v[i].why);
 		pcr_events_fini(&m->v[i].events);
+		model_platforms_fini(&m->v[i].platforms);
+		model_variants_fini(&m->v[i].variants);
 	}
 	free(m->v);
 	free(m->why);

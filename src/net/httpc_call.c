@@ -358,6 +358,19 @@ static void take_challenges(struct httpc_call *k)
 	strbuf_fini(&all);
 }
 
+/*
+ * curl says how many milliseconds it took. Such a text ends in conditions, and one that is another
+ * each time is written each time.
+ */
+static const char *untimed(CURLcode rc, long sys, const char *text)
+{
+	if (rc == CURLE_OPERATION_TIMEDOUT)
+		return "no answer in time";
+	if (rc == CURLE_COULDNT_CONNECT)
+		return sys ? strerror((int)sys) : "cannot connect";
+	return text;
+}
+
 void httpc_call_result(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc), *type = NULL;
@@ -371,6 +384,7 @@ void httpc_call_result(struct httpc_call *k, CURLcode rc)
 		long sys = 0;
 
 		(void)curl_easy_getinfo(k->easy, CURLINFO_OS_ERRNO, &sys);
+		text = untimed(rc, sys, text);
 		err_set(&k->err, kind_of(rc, text), "%s %s: %s", k->method, k->origin_key, text);
 		k->err.sys = (int)sys;
 	} else if (rc == CURLE_OK && !k->status) {

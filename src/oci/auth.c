@@ -18,8 +18,10 @@
 #define TOKEN_MIN_S 60u /* shorter ones are not made, says the specification */
 #define TOKEN_MAX_S 3600u
 
-static const struct json_limits config_limits = {SECRET_MAX_LEN, 8, 8192};
-static const struct json_limits token_limits = {SECRET_MAX_LEN, 8, 1024};
+static const struct json_limits config_limits = {
+	.bytes = SECRET_MAX_LEN, .depth = 8, .tokens = 8192};
+static const struct json_limits token_limits = {
+	.bytes = SECRET_MAX_LEN, .depth = 8, .tokens = 1024};
 
 static void wiped_json_cleanup(struct json_object **o)
 {

@@ -18,8 +18,10 @@
 #define OCI    "application/vnd.oci.image."
 #define DOCKER "application/vnd.docker."
 
-static const struct json_limits manifest_limits = {OCI_MANIFEST_MAX, 16, 50000};
-static const struct json_limits config_limits = {OCI_CONFIG_MAX, 32, 50000};
+static const struct json_limits manifest_limits = {
+	.bytes = OCI_MANIFEST_MAX, .depth = 16, .tokens = 50000};
+static const struct json_limits config_limits = {
+	.bytes = OCI_CONFIG_MAX, .depth = 32, .tokens = 50000};
 
 static bool is_index_type(const char *type)
 {

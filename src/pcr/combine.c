@@ -110,6 +110,36 @@ static void take(struct combine *c, struct walk *w, const struct indexed *x, int
 		extend(c, &w->set, x->v[i]);
 }
 
+/* How often one kernel is measured is its loader's doing, and that may be the other side's. */
+static void take_kernel(struct combine *c, struct walk *w, int side)
+{
+	const struct indexed *x = c->side[side], *loader = x;
+	const struct pcr_event *first = x->v[x->at[PCR4_VMLINUZ]];
+	size_t n = count(x, PCR4_VMLINUZ);
+
+	for (int i = 0; i < 2; i++)
+		if (w->groups[i] & PCR_GROUP_BOOTLOADER)
+			loader = c->side[i];
+	for (size_t i = 1; i < n; i++)
+		if (!pcr_event_same(first, x->v[x->at[PCR4_VMLINUZ] + i]))
+			loader = x; /* several kernels, or something behind them */
+	if (loader == x) {
+		take(c, w, x, PCR4_VMLINUZ);
+		return;
+	}
+	for (n = count(loader, PCR4_VMLINUZ); n > 0; n--)
+		extend(c, &w->set, first);
+}
+
+static void take_side(struct combine *c, struct walk *w, int side, int id)
+{
+	w->groups[side] |= pcr_event_groups((enum pcr_event_id)id);
+	if (id == PCR4_VMLINUZ && count(c->side[!side], id))
+		take_kernel(c, w, side);
+	else
+		take(c, w, c->side[side], id);
+}
+
 static void finish(struct combine *c, struct walk *w)
 {
 	if (same_values(&w->set, &c->side[0]->own) || same_values(&w->set, &c->side[1]->own))
@@ -135,22 +165,19 @@ static void step(struct combine *c, struct walk w, int id)
 			struct walk other = w;
 
 			if (free_a && free_b) {
-				other.groups[0] |= g;
-				take(c, &other, c->side[0], id);
+				take_side(c, &other, 0, id);
 				step(c, other, id + 1);
 			} else if (!free_a && !free_b) {
 				c->conflicts++;
 				return;
 			}
-			w.groups[free_b] |= g;
-			take(c, &w, c->side[free_b], id);
+			take_side(c, &w, free_b, id);
 		} else if (na || nb) {
 			int x = nb > 0;
 
 			if (x ? !free_b : !free_a)
 				continue;
-			w.groups[x] |= g;
-			take(c, &w, c->side[x], id);
+			take_side(c, &w, x, id);
 		}
 	}
 	finish(c, &w);

@@ -204,7 +204,7 @@ int image_file_hash(struct image_file *f, struct err *err)
 	return 0;
 }
 
-int image_read_small(int dir_fd, const char *path, size_t skip, struct strbuf *out, struct err *err)
+int image_read_small(int dir_fd, const char *path, struct strbuf *out, struct err *err)
 {
 	cleanup_fd int fd = open_regular(dir_fd, path, err);
 	cleanup_strbuf struct strbuf all = STRBUF_INIT;
@@ -222,9 +222,6 @@ int image_read_small(int dir_fd, const char *path, size_t skip, struct strbuf *o
 	}
 	if (all.len > SMALL_MAX)
 		return err_set(err, ERR_INVALID, "%s is larger than 1 MiB", log_esc(path));
-	if (all.len < skip)
-		return err_set(err, ERR_INVALID, "%s is shorter than its %zu bytes of attributes",
-			log_esc(path), skip);
-	strbuf_add(out, strbuf_str(&all) + skip, all.len - skip);
+	strbuf_add(out, strbuf_str(&all), all.len);
 	return 0;
 }

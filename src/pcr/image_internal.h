@@ -33,10 +33,8 @@ const uint8_t *image_file_source(void *arg, size_t from, size_t len, struct err 
 void image_file_rest(const struct image_file *f);
 void image_file_fini(struct image_file *f);
 
-/* Appends a small file (1 MiB at most) without its first `skip` bytes. ERR_NOT_FOUND: there is
- * none. */
-int image_read_small(
-	int dir_fd, const char *path, size_t skip, struct strbuf *out, struct err *err) MUST_CHECK;
+/* Appends a small file (1 MiB at most). ERR_NOT_FOUND: there is none. */
+int image_read_small(int dir_fd, const char *path, struct strbuf *out, struct err *err) MUST_CHECK;
 /* A directory under root_fd; *out is -1 when there is none. */
 int image_open_dir(int root_fd, const char *path, int *out, struct err *err) MUST_CHECK;
 

@@ -12,36 +12,78 @@
 #include "image_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/pcr/platform.h"
 
-#define GLOBAL   "-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-#define SECURITY "-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
+#define ATTRIBUTES 4 /* bytes that come first in an efivarfs file */
 
 /* ---- firmware variables */
 
-/* In an efivarfs file four bytes of attributes come first. One that is not there is empty. */
-static int read_var(int fd, const char *file, struct strbuf *out, struct err *err)
+/* Whole files. */
+struct platform {
+	struct strbuf text[PCR_PLATFORM_N_VARS];
+	bool found[PCR_PLATFORM_N_VARS];
+};
+
+static void platform_fini(struct platform *p)
 {
-	if (image_read_small(fd, file, 4, out, err) == 0)
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
+		strbuf_fini(&p->text[i]);
+}
+
+static int platform_read(int fd, struct platform *p, struct err *err)
+{
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
+		p->found[i] = image_read_small(fd, pcr_platform_files[i], &p->text[i], err) == 0;
+		if (!p->found[i] && err->kind != ERR_NOT_FOUND)
+			return err_wrap(err, "firmware variables");
+		err_clear(err);
+	}
+	return 0;
+}
+
+static void platform_digest(const struct platform *p, uint8_t out[SHA256_LEN])
+{
+	struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
+		if (p->found[i])
+			files[i] =
+				(struct pcr_platform_file){strbuf_str(&p->text[i]), p->text[i].len};
+	pcr_platform_digest(files, out);
+}
+
+/* One that is not there is empty. */
+static int take_variable(
+	const struct platform *p, enum pcr_platform_var i, struct strbuf *out, struct err *err)
+{
+	if (!p->found[i])
 		return 0;
-	if (err->kind != ERR_NOT_FOUND)
-		return err_wrap(err, "firmware variables");
-	err_clear(err);
+	if (p->text[i].len < ATTRIBUTES)
+		return err_set(err, ERR_INVALID,
+			"firmware variables: %s is shorter than its %d bytes of attributes",
+			pcr_platform_files[i], ATTRIBUTES);
+	strbuf_add(out, p->text[i].data + ATTRIBUTES, p->text[i].len - ATTRIBUTES);
 	return 0;
 }
 
 static int read_efivars(struct image_set *set, struct err *err)
 {
 	cleanup_strbuf struct strbuf state = STRBUF_INIT;
-	int fd = set->conf->efivars_fd;
+	__attribute__((cleanup(platform_fini))) struct platform p = {{STRBUF_INIT}, {false}};
 
 	set->secure_boot = set->conf->secure_boot;
-	if (fd < 0)
+	if (set->conf->efivars_fd < 0)
 		return 0;
-	if (read_var(fd, "PK" GLOBAL, &set->pk, err) < 0 ||
-		read_var(fd, "KEK" GLOBAL, &set->kek, err) < 0 ||
-		read_var(fd, "db" SECURITY, &set->db, err) < 0 ||
-		read_var(fd, "dbx" SECURITY, &set->dbx, err) < 0 ||
-		read_var(fd, "SecureBoot" GLOBAL, &state, err) < 0)
+	if (platform_read(set->conf->efivars_fd, &p, err) < 0)
+		return -1;
+	/* Of the very bytes that are predicted from: the directory may change meanwhile. */
+	if (set->conf->variables_sha256)
+		platform_digest(&p, set->conf->variables_sha256);
+	if (take_variable(&p, PCR_PLATFORM_PK, &set->pk, err) < 0 ||
+		take_variable(&p, PCR_PLATFORM_KEK, &set->kek, err) < 0 ||
+		take_variable(&p, PCR_PLATFORM_DB, &set->db, err) < 0 ||
+		take_variable(&p, PCR_PLATFORM_DBX, &set->dbx, err) < 0 ||
+		take_variable(&p, PCR_PLATFORM_SECURE_BOOT, &state, err) < 0)
 		return -1;
 	if (set->secure_boot != PCR_SB_FROM_EFIVARS)
 		return 0;
@@ -64,8 +106,7 @@ static int read_mok_files(struct image_set *set, struct err *err)
 		{"MokListTrustedRT", &set->mok_t}};
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		if (image_read_small(set->conf->mokvars_fd, files[i].file, 0, files[i].to, err) ==
-			0)
+		if (image_read_small(set->conf->mokvars_fd, files[i].file, files[i].to, err) == 0)
 			continue;
 		if (err->kind == ERR_NOT_FOUND) {
 			err_clear(err);

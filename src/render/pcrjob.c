@@ -16,20 +16,29 @@
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
 
-#define JOB_USER   65532
-#define DEADLINE_S 900  /* pulling a bootable image of some gigabytes included */
-#define TTL_S      3600 /* how long a Job that ended can be looked at */
+#define JOB_USER    65532
+#define DEADLINE_S  900  /* pulling a bootable image of some gigabytes included */
+#define TTL_S       3600 /* how long a Job that ended can be looked at */
+#define PLATFORMS   "/platforms/"
+#define VOLUME_SIZE 32 /* of its name */
 
-void render_pcrjob_name(const struct model_image *i, char out[RENDER_PCRJOB_NAME_LEN + 1])
+static const struct render_pcrjob_platforms no_platforms;
+
+void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_platforms *p,
+	char out[RENDER_PCRJOB_NAME_LEN + 1])
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	uint8_t digest[SHA256_LEN];
-	char hex[17];
+	char hex[SHA256_HEX_LEN + 1];
 
 	strbuf_addf(&text, "%s %s", i->obj.uid, i->image);
+	for (size_t k = 0; p && k < p->n; k++) {
+		bytes_to_hex(p->v[k].variables, SHA256_LEN, hex);
+		strbuf_addf(&text, " %s %s", p->v[k].name, hex);
+	}
 	bytes_sha256(strbuf_str(&text), text.len, digest);
 	bytes_to_hex(digest, 8, hex);
-	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, RENDER_PCRJOB_APP "-%s", hex);
+	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, RENDER_PCRJOB_APP "-%.16s", hex);
 }
 
 static struct json_object *labels(void)
@@ -39,12 +48,13 @@ static struct json_object *labels(void)
 	return json_add_str(l, "app.kubernetes.io/managed-by", "tec-operator");
 }
 
-static struct json_object *metadata(const struct model_image *i, const char *ns, unsigned attempt)
+static struct json_object *metadata(const struct model_image *i,
+	const struct render_pcrjob_platforms *p, const char *ns, unsigned attempt)
 {
 	struct json_object *meta = json_obj(), *annotations = json_obj();
 	char name[RENDER_PCRJOB_NAME_LEN + 1], number[16];
 
-	render_pcrjob_name(i, name);
+	render_pcrjob_name(i, p, name);
 	snprintf(number, sizeof(number), "%u", attempt);
 	json_add_str(annotations, RENDER_PCRJOB_IMAGE_ANNOTATION, i->obj.name);
 	json_add_str(annotations, RENDER_PCRJOB_ATTEMPT_ANNOTATION, number);
@@ -67,16 +77,55 @@ static struct json_object *resources(void)
 	return json_add(json_add(json_obj(), "requests", requests), "limits", limits);
 }
 
-static struct json_object *container(const struct model_image *i, const char *tool)
+static struct json_object *mount(const char *name, const char *path)
 {
-	struct json_object *c = json_obj(), *args = json_arr(), *mount = json_obj(),
-			   *security = json_obj();
+	struct json_object *m = json_add_str(json_obj(), "name", name);
+
+	json_add_str(m, "mountPath", path);
+	return json_add_bool(m, "readOnly", true);
+}
+
+/* A platform's name may be longer than a volume's. */
+static void platform_volume(char out[VOLUME_SIZE], size_t k)
+{
+	snprintf(out, VOLUME_SIZE, "platform-%zu", k);
+}
+
+static struct json_object *mounts(const struct render_pcrjob_platforms *p)
+{
+	struct json_object *list = json_push(json_arr(), mount("image", "/image"));
+	char volume[VOLUME_SIZE];
+
+	for (size_t k = 0; k < p->n; k++) {
+		cleanup_free char *path = xasprintf(PLATFORMS "%s", p->v[k].name);
+
+		platform_volume(volume, k);
+		json_push(list, mount(volume, path));
+	}
+	return list;
+}
+
+static struct json_object *arguments(
+	const struct model_image *i, const struct render_pcrjob_platforms *p)
+{
+	struct json_object *args = json_arr();
 
 	json_push_str(json_push_str(args, "--image"), i->image);
 	json_push_str(json_push_str(args, "--resource-name"), i->obj.name);
-	json_add_str(mount, "name", "image");
-	json_add_str(mount, "mountPath", "/image");
-	json_add_bool(mount, "readOnly", true);
+	for (size_t k = 0; k < p->n; k++) {
+		cleanup_free char *value =
+			xasprintf("%s=" PLATFORMS "%s", p->v[k].name, p->v[k].name);
+
+		json_push_str(json_push_str(args, "--platform"), value);
+	}
+	return args;
+}
+
+static struct json_object *container(
+	const struct model_image *i, const struct render_pcrjob_platforms *p, const char *tool)
+{
+	struct json_object *c = json_obj(), *security = json_obj();
+
 	json_add_bool(security, "allowPrivilegeEscalation", false);
 	json_add_bool(security, "readOnlyRootFilesystem", true);
 	json_add(security, "capabilities",
@@ -84,49 +133,66 @@ static struct json_object *container(const struct model_image *i, const char *to
 	json_add_str(c, "name", RENDER_PCRJOB_APP);
 	json_add_str(c, "image", tool);
 	json_add(c, "command", json_push_str(json_arr(), "compute-pcrs"));
-	json_add(c, "args", args);
-	json_add(c, "volumeMounts", json_push(json_arr(), mount));
+	json_add(c, "args", arguments(i, p));
+	json_add(c, "volumeMounts", mounts(p));
 	json_add(c, "resources", resources());
 	json_add_str(c, "terminationMessagePolicy", "FallbackToLogsOnError");
 	return json_add(c, "securityContext", security);
 }
 
-static struct json_object *pod(const struct model_image *i, const char *tool)
+static struct json_object *volumes(
+	const struct model_image *i, const struct render_pcrjob_platforms *p)
 {
-	struct json_object *p = json_obj(), *security = json_obj(), *volume = json_obj(),
-			   *source = json_obj();
+	struct json_object *list = json_arr(), *volume = json_obj(), *source = json_obj();
+	char name[VOLUME_SIZE];
+
+	json_add_str(source, "reference", i->image);
+	json_add_str(source, "pullPolicy", "IfNotPresent"); /* a digest never changes */
+	json_add_str(volume, "name", "image");
+	json_push(list, json_add(volume, "image", source));
+	for (size_t k = 0; k < p->n; k++) {
+		platform_volume(name, k);
+		volume = json_add_str(json_obj(), "name", name);
+		source = json_add_str(json_obj(), "name", p->v[k].name);
+		json_push(list, json_add(volume, "configMap", source));
+	}
+	return list;
+}
+
+static struct json_object *pod(
+	const struct model_image *i, const struct render_pcrjob_platforms *p, const char *tool)
+{
+	struct json_object *o = json_obj(), *security = json_obj();
 
 	json_add_bool(security, "runAsNonRoot", true);
 	json_add_int(security, "runAsUser", JOB_USER);
 	json_add_int(security, "runAsGroup", JOB_USER);
 	json_add(security, "seccompProfile", json_add_str(json_obj(), "type", "RuntimeDefault"));
-	json_add_str(source, "reference", i->image);
-	json_add_str(source, "pullPolicy", "IfNotPresent"); /* a digest never changes */
-	json_add_str(volume, "name", "image");
-	json_add(volume, "image", source);
-	json_add_str(p, "restartPolicy", "Never"); /* a failed Pod stays to be looked at */
-	json_add_str(p, "serviceAccountName", RENDER_PCRJOB_SERVICE_ACCOUNT);
-	json_add_bool(p, "enableServiceLinks", false);
-	json_add(p, "securityContext", security);
-	json_add(p, "containers", json_push(json_arr(), container(i, tool)));
-	return json_add(p, "volumes", json_push(json_arr(), volume));
+	json_add_str(o, "restartPolicy", "Never"); /* a failed Pod stays to be looked at */
+	json_add_str(o, "serviceAccountName", RENDER_PCRJOB_SERVICE_ACCOUNT);
+	json_add_bool(o, "enableServiceLinks", false);
+	json_add(o, "securityContext", security);
+	json_add(o, "containers", json_push(json_arr(), container(i, p, tool)));
+	return json_add(o, "volumes", volumes(i, p));
 }
 
-struct json_object *render_pcrjob(
-	const struct model_image *i, const char *ns, const char *tool, unsigned attempt)
+struct json_object *render_pcrjob(const struct model_image *i,
+	const struct render_pcrjob_platforms *platforms, const char *ns, const char *tool,
+	unsigned attempt)
 {
+	const struct render_pcrjob_platforms *p = platforms ? platforms : &no_platforms;
 	struct json_object *o = json_obj(), *spec = json_obj(), *template = json_obj();
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
 
 	kobj_api_version(&kobj_job, &version);
 	json_add(template, "metadata", json_add(json_obj(), "labels", labels()));
-	json_add(template, "spec", pod(i, tool));
+	json_add(template, "spec", pod(i, p, tool));
 	json_add_int(spec, "activeDeadlineSeconds", DEADLINE_S);
 	json_add_int(spec, "backoffLimit", 1);
 	json_add_int(spec, "ttlSecondsAfterFinished", TTL_S);
 	json_add(spec, "template", template);
 	json_add_str(o, "apiVersion", strbuf_str(&version));
 	json_add_str(o, "kind", kobj_job.kind);
-	json_add(o, "metadata", metadata(i, ns, attempt));
+	json_add(o, "metadata", metadata(i, p, ns, attempt));
 	return json_add(o, "spec", spec);
 }

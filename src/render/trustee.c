@@ -68,7 +68,11 @@ struct json_object *render_trustee_data(
 
 const char *render_trustee_attestation_policy(const struct model_cluster *c)
 {
-	return render_etc(c->isolation == MODEL_ISOLATION_SHARED ? "tpm-shared.rego" : "tpm.rego");
+	bool pcr7 = c->pcr7 == MODEL_PCR7_REQUIRE;
+
+	if (c->isolation == MODEL_ISOLATION_SHARED)
+		return render_etc(pcr7 ? "tpm-shared-pcr7.rego" : "tpm-shared.rego");
+	return render_etc(pcr7 ? "tpm-pcr7.rego" : "tpm.rego");
 }
 
 const char *render_trustee_resource_policy(const struct model_cluster *c)

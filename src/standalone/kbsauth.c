@@ -10,7 +10,6 @@
 #include <strings.h>
 
 #include "tec/base/json.h"
-#include "tec/jose/jws.h"
 
 #define HTTP_UNAUTHORIZED 401
 #define HTTP_FORBIDDEN    403
@@ -93,8 +92,7 @@ int kbsauth_check(const struct kbsauth *a, const char *authorization, const char
 
 	if (!token)
 		return unauthorized(err, "a bearer token is needed");
-	if (jws_verify_eddsa(
-		    a->public_pem, a->public_len, token, strlen(token), &payload, &len, &why) < 0)
+	if (jws_verify_eddsa(a->key, token, strlen(token), &payload, &len, &why) < 0)
 		return unauthorized(err, "the token is malformed or not signed by the admin key");
 	claims = json_parse(payload, len, &json_limits_public, &why);
 	if (!json_object_is_type(claims, json_type_object))

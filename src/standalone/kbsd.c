@@ -189,12 +189,10 @@ struct kbsd *kbsd_new(struct loop *l, const struct kbsd_conf *conf)
 	struct kbsd *k = xcalloc(1, sizeof(*k));
 	struct httpd_conf h = httpd_conf_default;
 
-	k->public_pem = xstrndup(conf->public_pem, conf->public_len);
 	k->issuer = xstrdup(conf->issuer);
 	k->audience = xstrdup(conf->audience);
 	k->auth = (struct kbsauth){
-		.public_pem = k->public_pem,
-		.public_len = conf->public_len,
+		.key = conf->admin_key,
 		.issuer = k->issuer,
 		.audience = k->audience,
 		.acls = acls,
@@ -221,7 +219,6 @@ void kbsd_free(struct kbsd *k)
 	if (!k)
 		return;
 	httpd_free(k->httpd);
-	free(k->public_pem);
 	free(k->issuer);
 	free(k->audience);
 	free(k);

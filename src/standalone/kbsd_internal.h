@@ -15,7 +15,7 @@
 struct kbsd {
 	struct httpd *httpd;
 	struct kbsauth auth; /* its strings are the copies below */
-	char *public_pem, *issuer, *audience;
+	char *issuer, *audience;
 	bool quirks;
 	struct kbsstore *store; /* borrowed */
 	void (*on_request)(void *arg, const struct kbsd_event *e);

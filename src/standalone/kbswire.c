@@ -18,10 +18,11 @@
 #define MESSAGE_VERSION "0.1.0"
 #define BODY_MAX        ((size_t)64 << 20) /* the listener's limit is far below */
 
-static const struct json_limits small_limits = {BODY_MAX, 8, 64};
+static const struct json_limits small_limits = {.bytes = BODY_MAX, .depth = 8, .tokens = 64};
 /* 8 MiB of the identities of section 6 are about 12,000 names with 7 tokens each. */
-static const struct json_limits values_limits = {BODY_MAX, 64, 400000};
-static const struct json_limits entry_limits = {BODY_MAX, 64, 400016}; /* one value and its frame */
+static const struct json_limits values_limits = {.bytes = BODY_MAX, .depth = 64, .tokens = 400000};
+static const struct json_limits entry_limits = {
+	.bytes = BODY_MAX, .depth = 64, .tokens = 400016}; /* one value and its frame */
 
 static bool is_word(char c)
 {

@@ -75,6 +75,23 @@ Test(base_jsonscan, refuses_nul_bytes)
 		cr_expect_eq(scan(t[i].s, t[i].len, &roomy), -1, "case %zu", i);
 }
 
+Test(base_jsonscan, an_escaped_nul_passes_in_the_texts_of_the_api_alone)
+{
+	static const char value[] = "{\"a\":[\"\\u0006\\u0000\",\"\\u0000\"]}";
+	static const char *const bad[] = {
+		"{\"a\\u0000\":1}", "{\"\\u0000\":1,\"\\u0000\":2}", "\"\\u000\""};
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *o =
+		json_parse(value, strlen(value), &json_limits_api, &err);
+	struct json_object *text = json_object_array_get_idx(json_get_arr(o, "a"), 0);
+
+	cr_expect_eq(scan(value, strlen(value), &json_limits_object), -1);
+	cr_assert_eq(json_object_get_string_len(text), 2);
+	cr_expect_arr_eq(json_object_get_string(text), "\6\0", 2);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		cr_expect_eq(scan(bad[i], strlen(bad[i]), &json_limits_api), -1, "%s", bad[i]);
+}
+
 Test(base_jsonscan, duplicate_names_are_compared_unescaped)
 {
 	static const char *const t[] = {"{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}",

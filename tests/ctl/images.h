@@ -114,6 +114,9 @@ static inline void job_writes(const char *name, struct json_object *take_entry)
 	fake_api_merge(w.api, &kobj_configmap, NS, "image-pcrs", patch_text);
 }
 
+/* Of the Jobs that are to be: NULL: none. */
+static const struct render_pcrjob_platforms *job_platforms;
+
 static inline const char *job_name(const char *image)
 {
 	static char name[RENDER_PCRJOB_NAME_LEN + 1];
@@ -121,7 +124,7 @@ static inline const char *job_name(const char *image)
 	cleanup_kobj const struct kobj *o =
 		model_image_extract(world_get(&w, &kobj_image, image), &err);
 
-	render_pcrjob_name(model_image(o), name);
+	render_pcrjob_name(model_image(o), job_platforms, name);
 	return name;
 }
 

@@ -584,33 +584,80 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 		world_run(&w, 5000);
 		cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
 	}
+	/* It goes when what is there is confirmed to be the first one's: this life does not know.
+	 */
 	fake_api_delete(w.api, &kobj_ak, NS, "other");
+	world_run(&w, 60000);
+	cr_assert(secret_held("other"));
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_secret, "other"));
 	cr_assert(identity_declared(&w, test_pem[0]));
 }
 
-Test(ctl_ak, a_taken_name_is_taken_over_when_it_is_free)
+/* Another key with the name of the first: only the last bits of the modulus differ. */
+static char *same_name_as_first(void)
 {
 	cleanup_free char *pem = xstrdup(test_pem[0]);
 	char *tail = strstr(pem, "IDAQAB");
 
-	/* The same name: only the last bits of the modulus differ. */
 	cr_assert(tail);
 	tail -= tail[-8] == '\n' ? 9 : 8;
 	*tail = *tail == 'A' ? 'B' : 'A';
+	return steal_ptr(&pem);
+}
+
+/* k0 is Machine a's and there; other is Machine b's and waits for its name. */
+static void two_of_one_name(const char *pem)
+{
 	register_a();
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
 	world_machine(&w, "b", ID_B, NULL);
 	world_run(&w, 1000);
 	world_ak(&w, "other", pem, ID_B, NULL);
 	world_run(&w, 5000);
 	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
+}
+
+Test(ctl_ak, a_taken_name_is_taken_over_when_it_is_confirmed_free)
+{
+	cleanup_free char *pem = same_name_as_first();
+
+	two_of_one_name(pem);
 	fake_api_delete(w.api, &kobj_ak, NS, "k0");
-	world_run(&w, 5000);
+	world_run(&w, 60000);
+	fake_api_collect(w.api);
 	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NotAvailable");
+	cr_assert(!identity_declared(&w, pem), "the first one's is not confirmed gone");
+	cr_assert(secret_held("k0"));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	world_run(&w, 5000);
+	cr_assert(identity_declared(&w, pem));
 	trustee_has_identity(&w, pem, ID_B, true);
 	world_run(&w, 5000);
+	fake_api_collect(w.api);
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
 	cr_assert_str_eq(world_cond(&w, &kobj_ak, "other", "Delivered"), "True");
+}
+
+Test(ctl_ak, an_overwritten_identity_is_let_go_when_the_new_one_is_confirmed)
+{
+	cleanup_free char *pem = same_name_as_first();
+
+	two_of_one_name(pem);
+	fake_api_delete(w.api, &kobj_ak, NS, "k0");
+	/* A new life may see the second before what is left of the first. */
+	world_kill(&w);
+	fake_api_collect(w.api);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert(identity_declared(&w, pem));
+	cr_assert(secret_held("k0"), "any Trustee may still hold what it left");
+	trustee_has_identity(&w, pem, ID_B, true);
+	world_run(&w, 5000);
+	fake_api_collect(w.api);
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+	cr_assert(identity_declared(&w, pem));
 }
 
 Test(ctl_ak, a_deleted_secret_is_made_again_after_revocation)

@@ -11,37 +11,42 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 {
 	bool alive = v->found && !v->deleting;
 	bool works = alive && v->has_finalizer && v->served && v->digest_ok &&
-		     v->entry != CTL_IMAGE_ENTRY_GOOD;
+		     (v->entry != CTL_IMAGE_ENTRY_GOOD || (v->platforms && v->incomplete));
+	bool asks = works && !v->platforms; /* the label */
 
 	switch (d) {
 	case CTL_IMAGE_DROP_FINALIZER:
 		cr_assert(v->deleting && v->has_finalizer && v->gone && v->confirmed &&
-			  v->entry == CTL_IMAGE_ENTRY_ABSENT && v->job != CTL_IMAGE_JOB_RUNNING);
+			  v->entry == CTL_IMAGE_ENTRY_ABSENT && v->job != CTL_IMAGE_JOB_RUNNING &&
+			  !v->old_job);
 		break;
 	case CTL_IMAGE_REMOVE_ENTRY:
 		cr_assert(v->deleting && v->has_finalizer && v->gone && v->pcrs_read);
 		break;
 	case CTL_IMAGE_ASK_LABEL:
-		cr_assert(works && v->label == CTL_IMAGE_LABEL_ASK);
+		cr_assert(asks && v->label == CTL_IMAGE_LABEL_ASK);
 		break;
 	case CTL_IMAGE_WRITE_ENTRY:
-		cr_assert(works && v->label == CTL_IMAGE_LABEL_GOT && v->pcrs_read);
+		cr_assert(asks && v->label == CTL_IMAGE_LABEL_GOT && v->pcrs_read);
 		break;
 	case CTL_IMAGE_CREATE_JOB:
-		cr_assert(works && v->label == CTL_IMAGE_LABEL_NONE &&
-			  v->job == CTL_IMAGE_JOB_ABSENT);
+		cr_assert(works && v->job == CTL_IMAGE_JOB_ABSENT && !v->old_job);
+		cr_assert(v->platforms ? !v->unmounted : v->label == CTL_IMAGE_LABEL_NONE);
 		break;
 	case CTL_IMAGE_DELETE_JOB:
 		cr_assert(v->job == CTL_IMAGE_JOB_ENDED
 				  ? works && v->due
 				  : v->job == CTL_IMAGE_JOB_RUNNING && v->deleting);
 		break;
+	case CTL_IMAGE_DELETE_OLD_JOB:
+		cr_assert(v->old_job && v->has_finalizer && (v->deleting ? v->gone : v->served));
+		break;
 	case CTL_IMAGE_ADOPT:
 	case CTL_IMAGE_ADD_FINALIZER:
 		cr_assert(alive);
 		break;
 	case CTL_IMAGE_READ_PCRS:
-		cr_assert(v->deleting ? v->gone : works && v->label == CTL_IMAGE_LABEL_GOT);
+		cr_assert(v->deleting ? v->gone : asks && v->label == CTL_IMAGE_LABEL_GOT);
 		break;
 	case CTL_IMAGE_CONFIRM:
 		cr_assert(v->deleting && v->gone);
@@ -90,6 +95,9 @@ static void effect(struct ctl_image_view *v, enum ctl_image_do d)
 	case CTL_IMAGE_DELETE_JOB:
 		v->job = CTL_IMAGE_JOB_ABSENT;
 		break;
+	case CTL_IMAGE_DELETE_OLD_JOB:
+		v->old_job = false;
+		break;
 	case CTL_IMAGE_DROP_FINALIZER:
 		v->found = v->has_finalizer = false;
 		break;
@@ -102,7 +110,7 @@ static unsigned settle(struct ctl_image_view *v)
 {
 	unsigned jobs = 0;
 
-	for (int i = 0; i < 12; i++) {
+	for (int i = 0; i < 16; i++) {
 		enum ctl_image_do d = ctl_image_decide(v);
 
 		check(v, d);
@@ -131,6 +139,11 @@ static struct ctl_image_view view_of(uint32_t bits, int entry, int label, int jo
 		.settled = bits >> 9 & 1,
 		.gone = bits >> 10 & 1,
 		.status_ok = bits >> 11 & 1,
+		.old_job = bits >> 12 & 1,
+		.platforms = bits >> 13 & 1,
+		.incomplete = bits >> 14 & 1,
+		.unmounted = bits >> 15 & 1,
+		.withheld = bits >> 16 & 1,
 		.entry = (enum ctl_image_entry)entry,
 		.label = (enum ctl_image_label)label,
 		.job = (enum ctl_image_job)job,
@@ -139,7 +152,7 @@ static struct ctl_image_view view_of(uint32_t bits, int entry, int label, int jo
 
 Test(ctl_image_decide, every_view_settles)
 {
-	for (uint32_t bits = 0; bits < 1u << 12; bits++)
+	for (uint32_t bits = 0; bits < 1u << 17; bits++)
 		for (int entry = 0; entry < CTL_IMAGE_ENTRY_N; entry++)
 			for (int label = 0; label < CTL_IMAGE_LABEL_N; label++)
 				for (int job = 0; job < CTL_IMAGE_JOB_N; job++) {
@@ -151,7 +164,7 @@ Test(ctl_image_decide, every_view_settles)
 
 Test(ctl_image_decide, a_deletion_ends_when_and_only_when_all_is_gone)
 {
-	for (uint32_t bits = 1; bits < 1u << 12; bits += 2)
+	for (uint32_t bits = 1; bits < 1u << 17; bits += 2)
 		for (int entry = 0; entry < CTL_IMAGE_ENTRY_N; entry++)
 			for (int job = 0; job < CTL_IMAGE_JOB_N; job++) {
 				struct ctl_image_view v = view_of(bits, entry, 0, job);

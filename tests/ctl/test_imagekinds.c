@@ -7,6 +7,7 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/ctl/imagekinds.h"
+#include "tec/pcr/platform.h"
 #include "tec/render/pcrjob.h"
 
 #define META(name) "\"metadata\":{\"name\":\"" name "\",\"uid\":\"u\",\"resourceVersion\":\"1\""
@@ -57,6 +58,58 @@ Test(ctl_imagekinds, a_configmap_with_anything_in_it_is_taken_in)
 		cr_assert_eq(m->file_sha256 != NULL, cases[i].file, "%s", cases[i].text);
 		cr_assert_eq(m->names != NULL, cases[i].names, "%s", cases[i].text);
 		cr_assert_eq(m->expires_s, 0);
+	}
+}
+
+#define SB  "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+#define DBX "dbx-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
+
+/* kubectl puts a file into data or binaryData as it pleases: both are mounted as the same bytes. */
+Test(ctl_imagekinds, a_platform_is_known_by_the_bytes_that_are_mounted)
+{
+	static const struct pcr_platform_file none[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	struct pcr_platform_file both[PCR_PLATFORM_N_VARS] = {{NULL, 0}},
+				 empty[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	const struct {
+		const char *members;
+		const struct pcr_platform_file *files; /* NULL: it is no platform */
+	} cases[] = {
+		{"\"data\":null", NULL},
+		{"\"data\":{\"PK\":\"x\"}", NULL},
+		{"\"data\":{\"" DBX "\":7}", NULL},
+		{"\"data\":7,\"binaryData\":[]", NULL},
+		{"\"data\":{\"" SB "\":\"\\u0006\\u0000\\u0000\\u0000\\u0001\",\"" DBX
+		 "\":\"\\u0027\\u0000x\"}",
+			both},
+		{"\"data\":{\"other\":\"x\"},\"binaryData\":{\"" SB "\":\"BgAAAAE=\",\"" DBX
+		 "\":\"JwB4\"}",
+			both},
+		{"\"data\":{\"" SB
+		 "\":\"\\u0006\\u0000\\u0000\\u0000\\u0001\"},\"binaryData\":{\"" DBX
+		 "\":\"JwB4\"}",
+			both},
+		{"\"data\":{\"" DBX "\":\"\"}", empty},
+		{"\"binaryData\":{\"" DBX "\":\"\"}", empty},
+		{"\"binaryData\":{\"" DBX "\":\"no base64\"}", none},
+	};
+
+	both[PCR_PLATFORM_SECURE_BOOT] = (struct pcr_platform_file){"\6\0\0\0\1", 5};
+	both[PCR_PLATFORM_DBX] = (struct pcr_platform_file){"\47\0x", 3};
+	empty[PCR_PLATFORM_DBX] = (struct pcr_platform_file){"", 0};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *text = xasprintf("{" META("ovmf") "},%s}", cases[i].members);
+		struct err err = ERR_INIT;
+		cleanup_json struct json_object *o =
+			json_parse(text, strlen(text), &json_limits_api, &err);
+		cleanup_kobj const struct kobj *k = ctl_configmap_extract(o, &err);
+		const struct ctl_configmap *m = (const struct ctl_configmap *)k;
+		uint8_t digest[SHA256_LEN] = {0};
+
+		cr_assert(m, "%s: %s", text, err.text);
+		if (cases[i].files)
+			pcr_platform_digest(cases[i].files, digest);
+		cr_assert_eq(m->is_platform, cases[i].files != NULL, "%s", text);
+		cr_assert_arr_eq(m->variables, digest, SHA256_LEN, "%s", text);
 	}
 }
 

@@ -16,13 +16,21 @@ static struct {
 	struct k8s_cache *cache;
 	unsigned steps, maps;
 	char last[64];
+	struct op_scope ops;
+	struct op *call; /* every step starts the next of these; NULL: none does */
 } t;
+
+static void no_abort(struct op *op)
+{
+}
 
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	t.steps++;
 	cr_assert_str_eq(key->ns, "ns");
 	snprintf(t.last, sizeof(t.last), "%s", key->name);
+	if (t.call)
+		op_begin(t.call++, &t.ops, no_abort);
 	return (struct queue_next){.verdict = QUEUE_SETTLED};
 }
 
@@ -117,4 +125,55 @@ Test(ctl_runner, looks_again_within_about_an_hour_unless_forgotten)
 	cr_assert_eq(t.steps, 2);
 	loop_advance(t.loop, 1);
 	cr_assert_eq(t.steps, 3);
+}
+
+/* 100 keys, whose steps start a call each. */
+static void fill(struct op calls[100])
+{
+	char name[16];
+
+	t.call = calls;
+	ctl_runner_bound(t.r, &t.ops);
+	ctl_runner_on(t.r);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "k%d", i);
+		ctl_runner_wake(t.r, name);
+	}
+	loop_drain(t.loop);
+}
+
+Test(ctl_runner, keys_wait_while_many_calls_are_in_flight)
+{
+	struct op calls[110];
+
+	fill(calls);
+	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT);
+	ctl_runner_wake(t.r, "k0"); /* nothing has ended */
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT);
+	op_finish(&calls[0]);
+	ctl_runner_room(t.r);
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT + 1);
+	op_scope_cancel(&t.ops);
+	t.call = NULL;
+	ctl_runner_wake(t.r, "k0");
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 101); /* k0 twice */
+}
+
+Test(ctl_runner, on_again_starts_with_room)
+{
+	struct op calls[110];
+
+	fill(calls);
+	ctl_runner_off(t.r);
+	op_scope_cancel(&t.ops);
+	t.call = NULL;
+	ctl_runner_room(t.r);
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT);
+	ctl_runner_on(t.r);
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 100);
 }

@@ -15,6 +15,7 @@
 #include "tec/base/mem.h"
 #include "tec/kbs/push.h"
 #include "tec/model/ak.h"
+#include "tec/model/cluster.h"
 #include "tec/rats/names.h"
 
 #define SPEC                                                                                       \
@@ -241,13 +242,75 @@ Test(ctl_trustee, a_missing_secret_is_named)
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
 }
 
+static const char *synced_message(void)
+{
+	return fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message");
+}
+
+static const char *armed_url;
+
+static void arm_url(void)
+{
+	w.life->env.kbs_url = armed_url;
+}
+
 Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
 {
-	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}");
+	static const struct {
+		const char *spec, *url, *says;
+	} cases[] = {
+		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
+			NULL, "no trusteeSecret is named"},
+		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
+			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trustee\":"
+		 "{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",
+			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trusteeServers\":"
+		 "[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}],"
+		 "\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",
+			NULL, "has no caSecret"},
+	};
+
+	admin_key("trustee-auth");
+	fake_api_put(w.api, &kobj_secret, NS,
+		"{\"metadata\":{\"name\":\"tls\"},\"data\":{\"ca.crt\":\"Y2E=\"}}");
+	world_machine(&w, "a", ID_A, NULL);
+	w.arm = arm_url;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		armed_url = cases[i].url;
+		install(cases[i].spec);
+		cr_assert_eq(w.n_plain, 0, "case %zu", i);
+		cr_assert(strstr(synced_message(), cases[i].says), "%s", synced_message());
+		cr_assert(strstr(synced_message(), "plaintext to Allow"), "%s", synced_message());
+		/* Not by a deleted cluster either, nor by what memory says of its servers. */
+		fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+		world_run(&w, 20000);
+		world_kill(&w);
+		world_boot(&w, NULL);
+		world_run(&w, 20000);
+		cr_assert_eq(w.n_plain, 0, "case %zu", i);
+		world_kill(&w);
+	}
+}
+
+Test(ctl_trustee, plain_text_is_stopped_when_spec_begins_to_refuse_it)
+{
+	install(SPEC);
+	join();
+	world_run(&w, 20000);
+	cr_assert_gt(w.n_plain, 0);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"plaintext\":\"Refuse\"}}}");
+	world_run(&w, 1000);
+	fake_kbs_forget(kbs);
+	world_machine(&w, "b", ID_B, NULL);
+	world_run(&w, 60000);
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
-	cr_assert(strstr(
-		fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message"),
-		"plaintext"));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"plaintext\":\"Allow\"}}}");
+	world_run(&w, 20000);
+	cr_assert(resource(ID_B));
 }
 
 Test(ctl_trustee, lost_leadership_sends_nothing_more)
@@ -281,4 +344,81 @@ Test(ctl_trustee, a_new_key_comes_after_the_old_one_is_gone)
 	cr_assert(strstr(identity(test_pem[1]), ID_A));
 	n = fake_kbs_count(kbs, "POST", "reference-value");
 	cr_assert_geq(n, 3, "the old one and the new one went in one message");
+}
+
+/* ---- servers that leave */
+
+#define OTHER                                                                                      \
+	"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\"},"       \
+	"\"trusteeServers\":[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}]}"
+
+static size_t events_with(const char *part)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < fake_transport_requests(w.life->f); i++) {
+		const struct fake_request *r = fake_transport_request(w.life->f, i);
+
+		n += str_eq(r->resource, "events") && r->body && strstr(r->body, part);
+	}
+	return n;
+}
+
+Test(ctl_trustee, one_that_leaves_spec_is_told_of_once)
+{
+	admin_key("trustee-auth");
+	install(OTHER);
+	cr_assert_eq(kbs_sync_targets(w.life->sync), 2);
+	cr_assert_eq(events_with("TrusteeLeft"), 0);
+	/* Without the mirror: an administrator's word that nothing was lost. */
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"metadata\":{\"annotations\":{\"" MODEL_EXTENDED_ANNOTATION
+		"\":null}},\"spec\":{\"trusteeServers\":null}}");
+	world_run(&w, 60000);
+	cr_assert_eq(kbs_sync_targets(w.life->sync), 1);
+	cr_assert_eq(events_with("TrusteeLeft"), 1);
+	cr_assert_eq(events_with("other:1"), 1);
+	cr_assert_null(strstr(
+		world_str(&w, &kobj_configmap, "tec-trustees", "data/trustees.json"), "other:1"));
+}
+
+Test(ctl_trustee, a_spec_that_lost_its_servers_takes_none_of_them_away)
+{
+	admin_key("trustee-auth");
+	install(OTHER);
+	world_machine(&w, "a", ID_A, NULL);
+	world_run(&w, 20000);
+	cr_assert(resource(ID_A));
+	/* As another operator's CRD prunes it. */
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trusteeServers\":null,\"trustee\":null}}");
+	for (int i = 0; i < 2; i++) {
+		world_run(&w, 60000);
+		cr_assert_eq(kbs_sync_targets(w.life->sync), 2, "life %d", i);
+		cr_assert_eq(events_with("TrusteeLeft"), 0);
+		cr_assert(
+			strstr(world_str(&w, &kobj_configmap, "tec-trustees", "data/trustees.json"),
+				"other:1"));
+		if (i)
+			break;
+		world_kill(&w);
+		world_boot(&w, NULL);
+	}
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	cr_assert_null(resource(ID_A), "what has to be revoked is");
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+}
+
+Test(ctl_trustee, its_own_one_under_a_new_address_is_one)
+{
+	install("{}");
+	join();
+	world_run(&w, 20000);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"publicTrusteeAddr\":\"trustee.example:443\"}}");
+	world_run(&w, 20000);
+	cr_assert_eq(kbs_sync_targets(w.life->sync), 1);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+	cr_assert_eq(events_with("TrusteeLeft"), 0);
 }

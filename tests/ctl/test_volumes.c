@@ -17,6 +17,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
 #include "tec/rats/names.h"
+#include "tec/render/trustee.h"
 #include "tec/render/volumes.h"
 
 #define ADDRESS                                                                                    \
@@ -372,6 +373,33 @@ Test(ctl_volumes, what_goes_is_unmounted_at_once_and_let_go_when_the_pod_is_gone
 	cr_assert_null(world_get(&w, &kobj_machine, "b"));
 }
 
+Test(ctl_volumes, a_pod_that_stays_is_named)
+{
+	install(VOLUMES);
+	join();
+	pod("stuck", "of.before", true);
+	fake_api_delete(w.api, &kobj_pod, NS, "stuck"); /* its node does not answer */
+	roll_out();
+	world_run(&w, 15000);
+	cr_assert_not(delivered());
+	cr_assert_str_eq(synced(), "Populating");
+	cr_assert(strstr(synced_text(), "kubectl delete pod stuck --force"), "%s", synced_text());
+	pod("a-foreign-one", NULL, true);
+	world_run(&w, 15000);
+	cr_assert(strstr(synced_text(), "Pod a-foreign-one (label app=kbs)"), "%s", synced_text());
+	cr_assert(strstr(synced_text(), "first of 2"), "%s", synced_text());
+	pod_gone("a-foreign-one");
+	fake_api_merge(w.api, &kobj_pod, NS, "stuck", "{\"metadata\":{\"finalizers\":null}}");
+	world_run(&w, 15000);
+	cr_assert_str_eq(synced(), "Synced", "%s", synced_text());
+	cr_assert(delivered());
+	pod_of_now(POD);
+	fake_api_merge(w.api, &kobj_pod, NS, POD, "{\"status\":{\"conditions\":null}}");
+	fake_api_merge(w.api, &kobj_machine, NS, "a", "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}");
+	world_run(&w, 15000);
+	cr_assert(strstr(synced_text(), "Pod " POD " with the files of now"), "%s", synced_text());
+}
+
 Test(ctl_volumes, a_hundred_that_go_are_a_handful_of_restarts)
 {
 	install(VOLUMES);
@@ -576,6 +604,25 @@ static void little_room(void)
 	w.life->env.images_ref.trustee = image;
 }
 
+/* Nobody has to know whether that Trustee reads its policy once or each time. */
+Test(ctl_volumes, another_policy_is_a_restart)
+{
+	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT, again = l;
+	struct json_object *policy = NULL;
+
+	install(VOLUMES);
+	render_volumes_read(deployment(), &l);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"attestation\":{\"platformConfigMaps\":[\"p\"],\"pcr7\":\"Require\"}}}");
+	world_run(&w, 15000);
+	render_volumes_read(deployment(), &again);
+	cr_assert_str_neq(l.contents, again.contents);
+	cr_assert(json_object_object_get_ex(
+		json_get_obj(world_get(&w, &kobj_configmap, "trustee-policies"), "data"),
+		"default_cpu.rego", &policy));
+	cr_assert_str_eq(json_object_get_string(policy), render_etc("tpm-v017-pcr7.rego"));
+}
+
 Test(ctl_volumes, too_many_are_refused_before_anything_is_written)
 {
 	world_cluster(&w, "tec", VOLUMES);
@@ -588,6 +635,7 @@ Test(ctl_volumes, too_many_are_refused_before_anything_is_written)
 	world_run(&w, 60000);
 	cr_assert_str_eq(synced(), "Refused");
 	cr_assert(strstr(synced_text(), "AdminAPI"), "%s", synced_text());
+	cr_assert(strstr(synced_text(), " 400 Machines are not delivered"), "%s", synced_text());
 	cr_assert_null(deployment());
 	cr_assert_null(world_get(&w, &kobj_configmap, "trustee-data"));
 	cr_assert(world_get(&w, &kobj_service, "register-server"), "the rest is installed");
@@ -598,6 +646,8 @@ Test(ctl_volumes, too_many_are_refused_before_anything_is_written)
 
 Test(ctl_volumes, when_it_is_full_what_goes_still_goes)
 {
+	cleanup_free char *told = NULL;
+
 	w.arm = little_room;
 	install(VOLUMES);
 	machines(0, 100);
@@ -612,6 +662,9 @@ Test(ctl_volumes, when_it_is_full_what_goes_still_goes)
 	world_run(&w, 5000);
 	cr_assert_not(mounts("00000000-0000-4000-9000-000000000007"));
 	cr_assert_str_eq(synced(), "Refused");
+	told = xasprintf(" %zu Machines are not delivered", TOO_MANY - 1 - n_mounted());
+	world_run(&w, 15000); /* counts are written a little later */
+	cr_assert(strstr(synced_text(), told), "%s: %s", told, synced_text());
 	roll_out();
 	world_run(&w, 3000);
 	cr_assert_null(world_get(&w, &kobj_machine, "m-7"));
@@ -641,6 +694,7 @@ Test(ctl_volumes, a_spec_that_takes_the_last_room_stops_at_what_is_there)
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec", spec);
 	world_run(&w, 20000);
 	cr_assert_str_eq(synced(), "Refused");
+	cr_assert(strstr(synced_text(), "nothing is written"), "%s", synced_text());
 	cr_assert_eq(writes_of_deployments(), 0);
 	cr_assert_eq(n_mounted(), TOO_MANY);
 	fake_api_delete(w.api, &kobj_deployment, NS, "trustee-deployment");

@@ -34,7 +34,7 @@ static const struct {
 	[W_CONFIGMAPS] = {&kobj_configmap, ctl_configmap_extract, NULL, 0},
 	[W_SERVICES] = {&kobj_service, ctl_plain_extract, NULL, 0},
 	[W_DEPLOYMENTS] = {&kobj_deployment, ctl_plain_extract, NULL, 0},
-	[W_JOBS] = {&kobj_job, ctl_job_extract, NULL, 0},
+	[W_JOBS] = {&kobj_job, ctl_job_extract, ctl_job_index, 1},
 	[W_PODS] = {&kobj_pod, ctl_pod_extract, ctl_pod_index, 1},
 };
 
@@ -77,6 +77,7 @@ static struct kbs_transport *connect_kbs(
 {
 	struct world *w = arg;
 
+	w->n_plain += !str_starts(place->url, "https://");
 	if (!w->kbs) {
 		err_set(err, ERR_TRANSIENT, "there is no Trustee in this world");
 		return NULL;

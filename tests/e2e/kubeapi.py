@@ -77,7 +77,10 @@ class AuditLog:
     def mark(self):
         try:
             with open(self.path, "rb") as f:
-                return f.seek(0, 2)
+                end = f.seek(0, 2)
+                # A line that is being written shows in parts: it comes after the mark.
+                start = f.seek(max(0, end - 65536))
+                return start + f.read(end - start).rfind(b"\n") + 1
         except FileNotFoundError:
             return 0
 

@@ -3,6 +3,7 @@
 and the real boots of tests/data/boot, read by a parser of our own."""
 
 import glob
+import hashlib
 import os
 import shutil
 import struct
@@ -18,6 +19,7 @@ GRUB = ("grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.sig
 SDBOOT = ("systemd-boot-efi", "usr/lib/systemd/boot/efi/systemd-bootx64.efi")
 STUB = ("systemd-boot-efi", "usr/lib/systemd/boot/efi/linuxx64.efi.stub")
 SHIM = ("shim-signed", "usr/lib/shim/shimx64.efi.signed")
+FALLBACK = ("shim-helpers-amd64-signed", "usr/lib/shim/fbx64.efi.signed")  # signed, and no loader we know
 KERNEL = ("linux-image-cloud-amd64", "boot/vmlinuz-*")
 OLD_EFI = "usr/lib/bootupd/updates/EFI/debian"
 VARIABLE, NO_ACTION, SHA256 = 0x80000001, 3, 0x000b
@@ -137,6 +139,40 @@ def write_efivars(boot, directory):
         if value:  # an empty variable is one that does not exist
             with open(os.path.join(directory, f"{name}-{guid}"), "wb") as f:
                 f.write(b"\x06\0\0\0" + value)
+    return str(directory)
+
+
+PLATFORM = ([f"{v}-8be4df61-93ca-11d2-aa0d-00e098032b8c" for v in ("SecureBoot", "PK", "KEK")]
+            + [f"{v}-d719b2cb-3d3a-4596-a3bc-dad00e67656f" for v in ("db", "dbx")])
+
+
+def platform_digest(files):
+    """Of {name: bytes}, as an entry of image-pcrs names the variables it was computed from."""
+    digest = hashlib.sha256()
+    for name in PLATFORM:
+        data = files.get(name)
+        digest.update(name.encode() + b"\0" + bytes([data is not None])
+                      + struct.pack("<Q", len(data or b"")) + (data or b""))
+    return digest.hexdigest()
+
+
+def files_of(directory):
+    found = {}
+    for name in os.listdir(directory):
+        with open(os.path.join(directory, name), "rb") as f:
+            found[name] = f.read()
+    return found
+
+
+def mount_configmap(files, directory):
+    """As the kubelet does it: links to a link to what can be swapped at once."""
+    version = os.path.join(directory, "..2026_01_02")
+    os.makedirs(version)
+    os.symlink("..2026_01_02", os.path.join(directory, "..data"))
+    for name, data in files.items():
+        with open(os.path.join(version, name), "wb") as f:
+            f.write(data)
+        os.symlink(f"..data/{name}", os.path.join(directory, name))
     return str(directory)
 
 

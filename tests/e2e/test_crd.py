@@ -30,6 +30,10 @@ def reg(**kw):
     return {"registration": kw}
 
 
+def att(**kw):
+    return {"attestation": kw}
+
+
 def server(*addresses, **kw):
     return {"trusteeServers": [{"address": a, **kw} for a in addresses]}
 
@@ -105,6 +109,21 @@ CREATE = [
       for f in ("pendingLimit", "machineLimit", "waitingKeysPerMachine")],
     *[("tec", reg(**{f: bad}), "Invalid value") for bad in (0, -1, 1000001, 2**31)
       for f in ("pendingLimit", "machineLimit", "waitingKeysPerMachine")],
+    # attestation.
+    ("tec", att(), None),
+    ("tec", att(pcr7="Ignore"), None),
+    ("tec", att(platformConfigMaps=[]), None),
+    ("tec", att(platformConfigMaps=["b", "a.box-1"]), None),
+    ("tec", att(platformConfigMaps=["a"], pcr7="Require"), None),
+    ("tec", att(pcr7="Require"), "Require needs platformConfigMaps"),
+    ("tec", att(pcr7="Require", platformConfigMaps=[]), "Require needs platformConfigMaps"),
+    ("tec", att(pcr7="Other"), UNSUPPORTED),
+    ("tec", att(platformConfigMaps="a"), "Invalid value"),
+    ("tec", att(platformConfigMaps=["a", "b", "a"]), "Duplicate value"),
+    ("tec", att(platformConfigMaps=[f"p{i}" for i in range(8)]), None),
+    ("tec", att(platformConfigMaps=[f"p{i}" for i in range(9)]), "Too many"),
+    *[("tec", att(platformConfigMaps=[bad]), "Invalid value" if len(bad) < 254 else "Too long")
+      for bad in ("", "Upper", "a/b", "a" * 254)],
     # Machine.
     ("mach", {"id": ID}, None),
     ("mach", {}, "id: Required value"),
@@ -122,6 +141,8 @@ CREATE = [
     ("ai", {"image": IMAGE}, None),
     ("ai", {"image": "quay.io/x/fedora-coreos:42@sha256:abc"}, None),
     ("ai", {}, "image: Required value"),
+    ("ai", {"image": IMAGE, "secureBoot": "Any"}, None),
+    ("ai", {"image": IMAGE, "secureBoot": "Off"}, "Unsupported value"),
     *[("ai", {"image": bad}, "Image must be provided with a digest")
       for bad in ("", "quay.io/x/y", "quay.io/x/y:42", "quay.io/x/y@sha512:00", "x@sha256")],
     ("ai", {"image": "a" * 1000 + IMAGE}, "Too long"),
@@ -154,6 +175,11 @@ UPDATE = [
     ("tec", trustee(keyIsolation="Shared"), trustee(**VOLUMES, keyIsolation="Shared"), None),
     ("tec", reg(mode="Open"), reg(mode="Manual", pendingTTL="0"), None),
     ("tec", reg(mode="Token", tokenSecret="t"), reg(mode="Token"), "Token requires tokenSecret"),
+    ("tec", {}, att(platformConfigMaps=["a"]), None),
+    ("tec", att(platformConfigMaps=["a"]), att(platformConfigMaps=["b", "a"], pcr7="Require"), None),
+    ("tec", att(platformConfigMaps=["a"], pcr7="Require"), {}, None),
+    ("tec", att(platformConfigMaps=["a"], pcr7="Require"), att(pcr7="Require"),
+     "Require needs platformConfigMaps"),
     ("mach", {"id": ID}, {"id": OTHER_ID}, IMMUTABLE),
     ("mach", {"id": ID}, {}, "id: Required value"),
     ("ak", {"publicKey": "k"}, {"publicKey": "l"}, IMMUTABLE),
@@ -161,6 +187,7 @@ UPDATE = [
     ("ak", {"publicKey": "k", "uuid": ID}, {"publicKey": "k", "uuid": OTHER_ID}, IMMUTABLE),
     ("ak", {"publicKey": "k", "uuid": ID}, {"publicKey": "k"}, ONCE_SET),
     ("ai", {"image": IMAGE}, {"image": IMAGE + "1"}, IMMUTABLE),
+    ("ai", {"image": IMAGE}, {"image": IMAGE, "secureBoot": "Any"}, None),
 ]
 
 

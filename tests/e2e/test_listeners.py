@@ -130,11 +130,14 @@ def refused(op, reason):
     return op.metrics()[f"tec_http_refused_connections_total{label}"]
 
 
+def sanitized():
+    with open(operator_binary(), "rb") as f:
+        return b"__asan_init" in f.read()
+
+
 def memory_grew(op, before_kib, limit_mib):
     """A sanitizer keeps freed memory on purpose, so there nothing can be said."""
-    with open(operator_binary(), "rb") as f:
-        sanitized = b"__asan_init" in f.read()
-    return not sanitized and op.memory_kib()["VmRSS"] - before_kib > limit_mib * 1024
+    return not sanitized() and op.memory_kib()["VmRSS"] - before_kib > limit_mib * 1024
 
 
 def wait_idle(op, timeout=10):

@@ -4,6 +4,9 @@ Pod template is restricted, the samples are accepted."""
 
 import json
 import os
+import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -278,13 +281,50 @@ def test_the_pod_template_is_restricted(installed):
     own = {e["name"]: e.get("value") for e in container["env"]}
     assert own["RELATED_IMAGE_OPERATOR"] == container["image"]
     # The compute-pcrs Job mounts the image it reads.
-    pod["spec"]["volumes"] = [{"name": "image", "image": {"reference": IMAGE}}]
-    container["volumeMounts"] = [{"name": "image", "mountPath": "/image", "readOnly": True}]
+    pod["spec"]["volumes"] += [{"name": "image", "image": {"reference": IMAGE}}]
+    container["volumeMounts"] += [{"name": "image", "mountPath": "/image", "readOnly": True}]
     status, body = installed.api("POST", pods, pod)
-    assert status == 201 and body["spec"]["volumes"][0].get("image"), body
+    assert status == 201 and any(v.get("image") for v in body["spec"]["volumes"]), body
     del container["securityContext"]["capabilities"]
     status, body = installed.api("POST", pods, pod)
     assert status == 403 and "restricted" in body["message"], body
+
+
+def test_registry_credentials_may_be_missing(installed):
+    """The file of --registry-auth is where the Secret is mounted, and no Pod waits for the Secret."""
+    deployment = installed.get(f"/apis/apps/v1/namespaces/{OUR_NS}/deployments/tec-operator")
+    spec = deployment["spec"]["template"]["spec"]
+    container = spec["containers"][0]
+    auth = next(a.split("=")[1] for a in container["args"] if a.startswith("--registry-auth="))
+    mount = next(m for m in container["volumeMounts"] if auth.startswith(m["mountPath"] + "/"))
+    volume = next(v for v in spec["volumes"] if v["name"] == mount["name"])
+    assert mount["readOnly"] and volume["secret"]["optional"]
+    assert auth == f"{mount['mountPath']}/{volume['secret']['items'][0]['path']}"
+    assert volume["secret"]["items"][0]["key"] == ".dockerconfigjson"  # kubernetes.io/dockerconfigjson
+
+
+def test_every_image_can_be_another(tmp_path):
+    """`images:` reaches what the operator renders with, which kustomize does not know by itself."""
+    for folder in ("k8s", "crd"):
+        shutil.copytree(os.path.join(TOP, folder), tmp_path / folder)
+    operator, pcrs, trustee = (f"{registry}/trusted-execution-clusters/{name}" for registry, name in (
+        ("ghcr.io", "tec-operator"), ("ghcr.io", "tec-compute-pcrs"),
+        ("quay.io", "key-broker-service")))
+    digest = "sha256:" + "0" * 64
+    with open(tmp_path / "k8s" / "kustomization.yaml", "a", encoding="utf-8") as f:
+        f.write("images: " + json.dumps([
+            {"name": operator, "newName": "r.example:5000/op"},
+            {"name": pcrs, "newName": "r.example/pcrs", "newTag": "9"},
+            {"name": trustee, "digest": digest}]) + "\n")
+    text = subprocess.run(["kubectl", "kustomize", str(tmp_path / "k8s")], check=True,
+                          capture_output=True, text=True, timeout=60).stdout
+    images = dict(re.findall(r"- name: (RELATED_IMAGE_\w+)\n *value: (\S+)", text))
+    tag = re.search(r"image: r.example:5000/op:(\S+)", text).group(1)
+    assert images == {
+        "RELATED_IMAGE_TRUSTEE": f"{trustee}@{digest}",
+        "RELATED_IMAGE_COMPUTE_PCRS": "r.example/pcrs:9",
+        **{f"RELATED_IMAGE_{n}": f"r.example:5000/op:{tag}"
+           for n in ("OPERATOR", "REGISTRATION_SERVER", "ATTESTATION_KEY_REGISTER")}}
 
 
 def test_samples_are_accepted(installed):

@@ -94,6 +94,32 @@ def test_what_the_job_writes_is_committed(cp, ns, running, root, config, expecte
     assert entries(cp, ns)["a"] == found
 
 
+def test_what_else_the_image_may_show(cp, ns, running, tmp_path, config):
+    """A loader of unknown make gives several values; those for Secure Boot off wait for spec.secureBoot."""
+    root = pcrstool.make_root(tmp_path / "image", second=pcrstool.FALLBACK)
+    tool = json.loads(pcrstool.run("all", "--variants", "-r", root).stdout)["variants"]
+    assert len(tool) == 4, tool
+    approve(cp, ns, "a")
+    assert run(root, config, args_of("a")).returncode == 0
+    spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
+    found = entries(cp, ns)["a"]
+    assert found["pcrs"] == tool[0]["pcrs"]
+    assert [{k: v[k] for k in ("when", "pcrs")} for v in found["variants"]] == tool[1:]
+    assert [v["secure_boot"] for v in found["variants"]] == [True, False, False]
+    # A loader that measures the kernel once does so in both states.
+    names = [f"boot.{v['pcrs'][0]['value']}.{v['pcrs'][1]['value']}" for v in tool]
+    assert sorted(values(cp, ns)[1]) == sorted(names[:2])
+    for setting, n in (("Any", 3), ("Required", 2)):
+        spine.merge(cp, ns, "ai", "a", {"spec": {"secureBoot": setting}})
+        cp.wait_for(lambda n=n: len(values(cp, ns)[1]) >= n and len(values(cp, ns)[0]["tpm_pcr4"]) == n, 10,
+                    f"{n} values")
+    # The Job's second Pod finds it there.
+    mark = cp.audit.mark()
+    done = run(root, config, args_of("a"))
+    assert done.returncode == 0 and "are there already" in done.stdout, done
+    assert writes(cp, ns, mark) == [], describe(writes(cp, ns, mark))
+
+
 def test_in_a_pod_nothing_but_the_jobs_arguments_is_needed(cp, ns, running, root, tmp_path):
     """Token, certificate and namespace lie where Kubernetes mounts them, the server's address is in
     the environment: the process gets a /run of its own for that."""
@@ -130,6 +156,40 @@ def test_other_entries_stay_and_an_old_one_is_replaced(cp, ns, running, root, co
     job_writes(cp, ns, "a", dict(found["a"], reference="another"))
     assert run(root, config, args_of("a")).returncode == 0
     assert entries(cp, ns)["a"]["first_seen"] > entry("a")["first_seen"]
+
+
+def test_platforms_are_told_one_by_one(cp, ns, running, root, config, expected, tmp_path):
+    """PCR 7 where it can be had, else why; and what is wrong with one costs the others nothing."""
+    good = pcrstool.files_of(pcrstool.write_efivars("debian12-shim-grub", tmp_path / "vars"))
+    off = pcrstool.files_of(pcrstool.write_efivars("debian12-shim-sdboot-off", tmp_path / "off"))
+    unsigned = {k: v for k, v in good.items() if not k.startswith("db-")}
+    broken = dict(good, **{pcrstool.PLATFORM[4]: b"abc"})
+    platforms = {"good": good, "off.example": off, "unsigned": unsigned, "broken": broken, "empty": {}}
+    args = args_of("a") + ["--platform", f"none={tmp_path}/none"]
+    for name, files in platforms.items():
+        args += ["--platform", f"{name}={pcrstool.mount_configmap(files, tmp_path / name)}"]
+    done = run(root, config, args)
+    assert done.returncode == 0 and "platform none: cannot open" in done.stderr, done
+    found = entries(cp, ns)["a"]
+    assert set(found) - {"variants"} == {"first_seen", "pcrs", "platforms", "reference"}
+    assert found["pcrs"] == expected
+    assert [(p["name"], p["variables"]) for p in found["platforms"]] == [
+        (name, pcrstool.platform_digest(files)) for name, files in platforms.items()]
+    told = {p.pop("name"): p for p in found["platforms"]}
+    alone = pcrstool.run("pcr7", "-r", root, "--efivars", tmp_path / "vars")
+    assert told["good"]["pcrs"] == [json.loads(alone.stdout)]
+    assert told["good"]["pcrs"][0]["value"] == pcrstool.boot_registers("debian12-shim-grub")[7]
+    for name, words in (("off.example", "Secure Boot is off"), ("unsigned", "signer is not in db"),
+                        ("broken", "shorter than its 4 bytes"), ("empty", "Secure Boot is off")):
+        assert set(told[name]) == {"variables", "why"} and words in told[name]["why"], told[name]
+
+    mark = cp.audit.mark()
+    done = run(root, config, args)
+    assert done.returncode == 0 and "are there already" in done.stdout, done
+    assert writes(cp, ns, mark) == []
+    # Without platforms the entry is what it was before there were any.
+    assert run(root, config, args_of("a")).returncode == 0
+    assert "platforms" not in entries(cp, ns)["a"]
 
 
 def test_many_jobs_at_once_lose_nothing(cp, ns, running, root, config, expected):

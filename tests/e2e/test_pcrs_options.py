@@ -32,7 +32,13 @@ JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--resource-name", "b"]
     (JOB[:2], "--resource-name"), (JOB[2:], "--image"), (["--image=", *JOB[2:]], "--image"),
     (["--image", "a b", *JOB[2:]], "--image"), (["--image", "a" * 1025, *JOB[2:]], "--image"),
     ([*JOB[:2], "--resource-name", "A_b"], "--resource-name"),
-    ([*JOB[:2], "--resource-name", "a" * 254], "--resource-name"), ([*JOB, "x"], '"x"')])
+    ([*JOB[:2], "--resource-name", "a" * 254], "--resource-name"), ([*JOB, "x"], '"x"'),
+    ([*JOB, "--platform"], "--platform"), ([*JOB, "--platform", "a"], "--platform"),
+    ([*JOB, "--platform=a"], "--platform"), ([*JOB, "--platform", "=/"], "--platform"),
+    ([*JOB, "--platform", "a="], "--platform"), ([*JOB, "--platform", "A=/"], "--platform"),
+    ([*JOB, "--platform", "../a=/"], "--platform"), (["all", "--platform", "a=/"], "--platform"),
+    ([*JOB, "--platform=a=/", "--platform", "a=/b"], "twice"),
+    ([*JOB, *(f"--platform=p{i}=/" for i in range(9))], "more than 8")])
 def test_bad_usage_ends_with_2_and_names_it(args, named):
     done = run(*args)
     assert done.returncode == 2 and done.stdout == "", done

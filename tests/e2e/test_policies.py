@@ -24,7 +24,7 @@ HEAD = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"  # of every RSA-2048 key
 AK = HEAD + "q+/" * 80 + "A" * 104 + "AQAB"
 TWIN = AK[:284] + "B" * 104 + "AQAB"  # the same name, another key
 STRANGER = HEAD + "zzz" * 80 + "A" * 104 + "AQAB"
-PCR4, PCR14, OTHER4, OTHER14 = ("%064x" % n for n in (4, 14, 104, 114))
+PCR4, PCR7, PCR14, OTHER4, OTHER7, OTHER14 = ("%064x" % n for n in (4, 7, 14, 104, 107, 114))
 
 GETS = {
     "own": f"resource/default/{OWN}/root",
@@ -44,14 +44,16 @@ NONE, MINE, ALL = set(), {"own", "query", "escaped"}, set(GETS) - {"plugin"}
 SETS = {"per-machine": ("tpm.rego", "resource.rego"),
         "shared": ("tpm-shared.rego", "resource-shared.rego"),
         "v017": ("tpm-v017.rego", "resource-shared.rego")}
+# The same with the line that build-aux/embed.sh changes; tests/render compares the rest.
+SWITCH = "\npcr7_required := false\n"
 
 
 def name_of(ak):
     return "ak." + ak[44:284].replace("+", "-").replace("/", "_")
 
 
-def boot(pcr4, pcr14):
-    return f"boot.{pcr4}.{pcr14}"
+def boot(*registers):
+    return ".".join(["boot", *registers])
 
 
 VALUES = {
@@ -199,6 +201,79 @@ V017["a verifier that reports false"] = case(97, 3, evidence=tpm(ak_public=False
 
 TABLES = {"per-machine": PER_MACHINE, "shared": SHARED, "v017": V017}
 
+# With PCR 7 required: a node of one platform, and image "fedora" approved on another one.
+SEVEN = {**VALUES, boot(PCR4, PCR7, PCR14): {"images": ["coreos"]},
+         boot(OTHER4, OTHER7, OTHER14): {"images": ["fedora"]}, "tpm_pcr7": [OTHER7, PCR7]}
+
+
+def tpm7(**changes):
+    return tpm(**{"pcr07": PCR7, **changes})
+
+
+def seven(executables, values=None, **changes):
+    """Only what PCR 7 decides: the key is registered."""
+    return {"values": changed(SEVEN, **(values or {})), "evidence": [tpm7(**changes)],
+            "want": (2, executables)}
+
+
+def approved7(value):
+    return {boot(PCR4, PCR7, PCR14): value}
+
+
+SEVEN_BOTH = {
+    "right": seven(3),
+    "wrong 7": seven(33, pcr07="%064x" % 8),
+    "missing 7": seven(33, pcr07=GONE),
+    "7 null": seven(33, pcr07=None),
+    "7 a number": seven(33, pcr07=7),
+    "7 a list": seven(33, pcr07=[PCR7]),
+    "7 empty": seven(33, pcr07=""),
+    "7 of upper case": seven(33, pcr07="A" * 64,
+                             values={boot(PCR4, "A" * 64, PCR14): {"images": ["x"]},
+                                     "tpm_pcr7": ["A" * 64]}),
+    "7 of 63": seven(33, pcr07=PCR7[:63], values={
+        boot(PCR4, PCR7[:63], PCR14): {"images": ["x"]}, "tpm_pcr7": [PCR7[:63]]}),
+    "wrong 4": seven(33, pcr04="%064x" % 5),
+    "wrong 14": seven(33, pcr14="%064x" % 5),
+    "missing 4": seven(33, pcr04=GONE),
+    "missing 14": seven(33, pcr14=GONE),
+}
+SEVEN_SETS = {
+    **SEVEN_BOTH,
+    "other image on its platform": seven(3, pcr04=OTHER4, pcr07=OTHER7, pcr14=OTHER14),
+    "other platform's 7 with this image": seven(33, pcr07=OTHER7),
+    "this platform's 7 with the other image": seven(33, pcr04=OTHER4, pcr14=OTHER14),
+    "set of two parts only": seven(33, values=approved7(GONE)),
+    "set of two parts, and no 7 shown": seven(33, values=approved7(GONE), pcr07=GONE),
+    "set null": seven(33, values=approved7(None)),
+    "set a list": seven(33, values=approved7(["coreos"])),
+    "set emptied": seven(33, values=approved7({"images": []})),
+    "7 with a dot": seven(33, pcr07=PCR7 + ".a",
+                          values={boot(PCR4, PCR7 + ".a", PCR14): {"images": ["x"]}}),
+    "4 with a dot and no 7": seven(33, pcr04=f"{PCR4}.{PCR7}", pcr07=GONE),
+}
+SEVEN_LISTS = {
+    **SEVEN_BOTH,
+    "other platform's 7 with this image": seven(3, pcr07=OTHER7),  # why PerMachine has sets
+    "no tpm_pcr7": seven(33, values={"tpm_pcr7": GONE}),
+    "tpm_pcr7 null": seven(33, values={"tpm_pcr7": None}),
+    "tpm_pcr7 emptied": seven(33, values={"tpm_pcr7": []}),
+    "tpm_pcr7 a string": seven(33, values={"tpm_pcr7": PCR7}),
+    "tpm_pcr7 an object": seven(33, values={"tpm_pcr7": {"a": PCR7}}),
+    "7 null in a list of null": seven(33, pcr07=None, values={"tpm_pcr7": [None]}),
+}
+
+
+def without_key(table):
+    """The verifier of v0.17, which says nothing of a node without PCR 4."""
+    made = {name: {**c, "evidence": [{"tpm": changed(c["evidence"][0]["tpm"], ak_public=GONE)}]}
+            for name, c in table.items()}
+    made["missing 4"]["want"] = (97, 33)
+    return made
+
+
+SEVEN_TABLES = {"per-machine": SEVEN_SETS, "shared": SEVEN_LISTS, "v017": without_key(SEVEN_LISTS)}
+
 
 def token(status="affirming", name="cpu0", identifiers=GONE):
     """Submods of a token that no attestation policy of ours makes."""
@@ -268,6 +343,36 @@ def test_what_is_granted_and_what_is_refused(engine, policies):
         assert granted(a) == c["granted"], (name, a)
 
 
+def requiring_7(name):
+    text = read(name)
+    assert text.count(SWITCH) == 1, name
+    return text.replace(SWITCH, SWITCH.replace("false", "true"))
+
+
+@pytest.mark.parametrize("policies", SETS)
+def test_what_is_granted_where_pcr_7_is_required(engine, policies):
+    attestation, resource = requiring_7(SETS[policies][0]), read(SETS[policies][1])
+    table = SEVEN_TABLES[policies]
+    for name, c, a in zip(table, table.values(),
+                          ask(engine, attestation, resource, table.values())):
+        assert "error" not in a, (name, a)
+        claims = a["claims"][0]
+        assert (claims["instance-identity"], claims["executables"]) == c["want"], (name, a)
+        mine = MINE if policies == "per-machine" else ALL
+        assert granted(a) == (mine if c["want"] == (2, 3) else NONE), (name, a)
+
+
+@pytest.mark.parametrize("policies", SETS)
+def test_pcr_7_decides_nothing_where_it_is_not_required(engine, policies):
+    attestation, resource = (read(name) for name in SETS[policies])
+    cases = [seven(3, pcr07=value) for value in (PCR7, OTHER7, GONE, None, 7)]
+    if policies == "v017":
+        cases = list(without_key({str(i): c for i, c in enumerate(cases)} |
+                                 {"missing 4": seven(3, pcr04=GONE)}).values())[:-1]
+    for a in ask(engine, attestation, resource, cases):
+        assert (a["claims"][0]["instance-identity"], a["claims"][0]["executables"]) == (2, 3), a
+
+
 def test_the_token_says_which_machine_and_image(engine):
     attestation, resource = (read(name) for name in SETS["per-machine"])
     table = [PER_MACHINE[name] for name in ("registered, approved", "other image",
@@ -288,8 +393,8 @@ def test_finished_tokens(engine, policies):
 
 
 def test_shared_uses_the_names_of_the_rust_operator():
-    for name, wanted in (("tpm-shared.rego", {"trusted_aks", "tpm_pcr4", "tpm_pcr14"}),
-                         ("tpm-v017.rego", {"tpm_pcr4", "tpm_pcr14"})):
+    for name, wanted in (("tpm-shared.rego", {"trusted_aks", "tpm_pcr4", "tpm_pcr7", "tpm_pcr14"}),
+                         ("tpm-v017.rego", {"tpm_pcr4", "tpm_pcr7", "tpm_pcr14"})):
         assert set(re.findall(r'listed\(.*, "(\w+)"\)', read(name))) == wanted
 
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import spine
 from controlplane import TOP, wait_for
@@ -187,6 +188,9 @@ class World:
         """Its Machine, once it is told that everything is delivered."""
         return self.condition("mach", f"machine-{uuid}", "Ready", "AllReady", timeout)
 
+    def gone(self, uuid, timeout=20):
+        self.until(lambda: not self.read("mach", f"machine-{uuid}"), "the Machine gone", timeout)
+
     def joined(self, pem=None):
         """-> (uuid, pem, Machine)"""
         uuid, pem = self.join(pem)
@@ -202,9 +206,15 @@ class World:
     def make_many(self, n):
         """Machines with a key each, as an administrator makes them. -> {uuid: pem}"""
         nodes = {spine.new_uuid(): fast_key() for _ in range(n)}
-        for uuid, pem in nodes.items():
+
+        def make(node):
+            uuid, pem = node
             made(self.cp, "mach", self.ns, {"id": uuid}, f"machine-{uuid}")
             made(self.cp, "ak", self.ns, {"publicKey": pem, "uuid": uuid}, f"ak-{uuid}")
+
+        with ThreadPoolExecutor(8) as several:
+            for _ in several.map(make, nodes.items()):
+                pass
         return nodes
 
     # What is asked for

@@ -2,7 +2,8 @@
 /*
  * The text of ConfigMap image-pcrs, which Jobs write. Every entry is good with events that are
  * enough, or bad with a reason and without events; each is found by its name; taking one out leaves
- * the others as they were.
+ * the others as they were. A platform is bad with a reason, or has PCR 7 alone, or a reason; a
+ * variant is as good as an entry.
  */
 #include "config.h"
 
@@ -29,6 +30,30 @@ static void check_edit(const char *text, size_t len, const struct model_pcrs *m)
 	}
 }
 
+static void check_platforms(const struct model_platforms *p)
+{
+	assert(p->n <= MODEL_PLATFORMS_MAX);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct model_platform *m = &p->v[i];
+
+		assert(model_platforms_find(p, m->name) == m);
+		assert(!m->bad || m->why);
+		assert(!m->why == (m->events.n > 0));
+		for (size_t k = 0; k < m->events.n; k++)
+			assert(m->events.v[k].pcr == 7);
+	}
+}
+
+static void check_variants(const struct model_variants *s)
+{
+	assert(s->n <= MODEL_VARIANTS_MAX);
+	for (size_t i = 0; i < s->n; i++) {
+		struct err err = ERR_INIT;
+
+		assert(s->v[i].when && model_pcrs_check(&s->v[i].events, &err) == 0);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	cleanup_model_pcrs struct model_pcrs *m = model_pcrs_parse((const char *)data, size);
@@ -40,6 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		assert(model_pcrs_find(m, e->name) == e);
 		assert(e->why ? e->events.n == 0 : model_pcrs_check(&e->events, &err) == 0);
+		assert(!e->why || e->platforms.n == 0);
+		check_platforms(&e->platforms);
+		assert(!e->why || e->variants.n == 0);
+		check_variants(&e->variants);
 	}
 	if (m->n)
 		check_edit((const char *)data, size, m);

@@ -16,11 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_text(struct json_object *o, const struct json_limits *limits)
 {
 	/* Escapes may become longer, never more or deeper values. */
-	struct json_limits roomy = {limits->bytes * 6 + 2, limits->depth, limits->tokens};
+	struct json_limits roomy = *limits;
 	cleanup_free char *text = json_text(o);
 	cleanup_strbuf struct strbuf canonical = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
+	roomy.bytes = limits->bytes * 6 + 2;
 	if (json_scan(text, strlen(text), &roomy, &err) < 0)
 		DIE("json-c wrote what does not scan: %s", err.text);
 	json_canonical(&canonical, o);
@@ -69,6 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	check_limits(text, size, &json_limits_public);
 	check_limits(text, size, &json_limits_object);
+	check_limits(text, size, &json_limits_api);
 	o = yaml_parse(text, size, &err);
 	if (!o != err_is_set(&err))
 		DIE("yaml_parse gave neither value nor error");

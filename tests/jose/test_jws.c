@@ -51,9 +51,12 @@ static int verify(
 {
 	char *text = NULL;
 	size_t len;
-	int rc = jws_verify_eddsa(
-		public_pem, strlen(public_pem), token, strlen(token), &text, &len, err);
+	cleanup_jws_public struct jws_public *k =
+		jws_public_from_pem(public_pem, strlen(public_pem), err);
+	int rc = -1;
 
+	if (k)
+		rc = jws_verify_eddsa(k, token, strlen(token), &text, &len, err);
 	if (rc == 0) {
 		strbuf_add(payload, text, len);
 		cr_assert_eq(text[len], '\0');
@@ -218,18 +221,18 @@ Test(jws, length_is_bounded_and_counted_not_searched)
 {
 	cleanup_free char *big = xmalloc(JWS_MAX_LEN + 1);
 	struct err err = ERR_INIT;
+	cleanup_jws_public struct jws_public *k =
+		jws_public_from_pem(rfc_public, strlen(rfc_public), &err);
 	char *payload;
 	size_t len;
 
 	memset(big, 'A', JWS_MAX_LEN + 1);
-	cr_assert_eq(jws_verify_eddsa(rfc_public, strlen(rfc_public), big, JWS_MAX_LEN + 1,
-			     &payload, &len, &err),
-		-1);
+	cr_assert(k);
+	cr_assert_eq(jws_verify_eddsa(k, big, JWS_MAX_LEN + 1, &payload, &len, &err), -1);
 	err_clear(&err);
 	/* Cut by its length: the bytes behind are not looked at. */
-	cr_assert_eq(jws_verify_eddsa(rfc_public, strlen(rfc_public), rfc_token,
-			     strlen(rfc_token) - 1, &payload, &len, &err),
-		-1);
+	cr_assert_eq(
+		jws_verify_eddsa(k, rfc_token, strlen(rfc_token) - 1, &payload, &len, &err), -1);
 }
 
 Test(jws, keys_that_are_none)

@@ -394,6 +394,19 @@ Test(k8s_watch, bad_items_of_a_list_do_not_stop_it)
 	cr_expect_eq(warnings, 3);
 }
 
+Test(k8s_watch, an_escaped_nul_in_somebodys_data_is_no_damage)
+{
+	struct fake_expect *w = start_watching();
+
+	fake_stream_send(w,
+		EVENT("ADDED",
+			"{\"metadata\":{\"name\":\"b\",\"uid\":\"u-b\",\"resourceVersion\":\"20\"},\"data\":{\"x\":\"\\u0006\\u0000\"}}"));
+	loop_drain(loop);
+	cr_expect_not_null(k8s_cache_find(cache, "b"));
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_WATCHING);
+	cr_expect_eq(warnings, 0);
+}
+
 Test(k8s_watch, a_malformed_event_leads_to_a_list)
 {
 	struct fake_expect *w = start_watching(), *e;

@@ -135,10 +135,12 @@ static struct json_object *claims_of(const char *token, const struct pki_key *ke
 {
 	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 	cleanup_free char *payload = NULL;
+	cleanup_jws_public struct jws_public *k = NULL;
 	size_t len;
 
 	pki_key_public_pem(key, &pem);
-	if (jws_verify_eddsa(pem.data, pem.len, token, strlen(token), &payload, &len, err) < 0)
+	k = jws_public_from_pem(pem.data, pem.len, err);
+	if (!k || jws_verify_eddsa(k, token, strlen(token), &payload, &len, err) < 0)
 		return NULL;
 	return json_parse(payload, len, &json_limits_public, err);
 }

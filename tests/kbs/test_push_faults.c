@@ -165,6 +165,31 @@ Test(kbs_push_faults, a_trustee_that_is_down_is_asked_between_every_second_and_e
 	cr_assert_geq(fake_kbs_requests(kbs), (size_t)4);
 }
 
+static unsigned n_told;
+
+static void count_told(void *arg, enum kbs_sort sort, const char *name)
+{
+	n_told += !name; /* every object looks again */
+}
+
+Test(kbs_push_faults, while_it_is_down_nobody_is_told_twice)
+{
+	in_step();
+	kbs_sync_listen(sync, count_told, NULL);
+	fake_kbs_down(kbs, true);
+	n_told = 0;
+	revoke(KBS_RESOURCE, KEY("one"));
+	run(10000);
+	cr_assert_leq(n_told, 2, "%u", n_told); /* once per sort */
+	n_told = 0;
+	run(3600000);
+	cr_assert_eq(n_told, 0, "%u", n_told);
+	fake_kbs_down(kbs, false);
+	run(35000);
+	assert_in_step("up again");
+	cr_assert_leq(n_told, 4, "%u", n_told);
+}
+
 Test(kbs_push_faults, a_refused_key_is_told_and_tried_slowly)
 {
 	in_step();

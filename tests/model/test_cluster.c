@@ -59,6 +59,8 @@ Test(model_cluster, defaults_are_those_of_the_contract)
 		cr_assert_eq(c->pending_limit, 10000);
 		cr_assert_eq(c->machine_limit, 50000);
 		cr_assert_eq(c->waiting_keys, 4);
+		cr_assert_eq(c->n_platforms, 0);
+		cr_assert_eq(c->pcr7, MODEL_PCR7_IGNORE);
 	}
 }
 
@@ -82,7 +84,8 @@ Test(model_cluster, reads_every_field)
 		"\"trustee\":{\"deploy\":\"External\",\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\",\"plaintext\":\"Refuse\"},"
 		"\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"tok\",\"approval\":\"Manual\",\"pendingTTL\":\"1h30m\","
 		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"endorsement\":\"Required\","
-		"\"endorsementCAConfigMap\":\"roots\"}}");
+		"\"endorsementCAConfigMap\":\"roots\"},"
+		"\"attestation\":{\"platformConfigMaps\":[\"ovmf\",\"a.box\"],\"pcr7\":\"Require\"}}");
 	const struct model_cluster *c = model_cluster(o);
 
 	cr_assert_str_eq(c->public_trustee_addr, "t:1");
@@ -113,6 +116,10 @@ Test(model_cluster, reads_every_field)
 	cr_assert_eq(c->waiting_keys, 7);
 	cr_assert_eq(c->endorsement, MODEL_ENDORSEMENT_REQUIRED);
 	cr_assert_str_eq(c->endorsement_ca, "roots");
+	cr_assert_eq(c->n_platforms, 2);
+	cr_assert_str_eq(c->platform[0], "ovmf");
+	cr_assert_str_eq(c->platform[1], "a.box");
+	cr_assert_eq(c->pcr7, MODEL_PCR7_REQUIRE);
 }
 
 Test(model_cluster, pending_ttl_of_0_means_never)
@@ -174,6 +181,16 @@ Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
 		{"{\"trusteeServers\":[\"x\"]}", "address"},
 		{"{\"trusteeServers\":[{\"address\":\"a\",\"caSecret\":\"\"}]}", "caSecret"},
 		{"{\"trusteeServers\":[{},{},{},{},{},{},{},{},{}]}", "more than 8"},
+		{"{\"attestation\":[]}", "attestation"},
+		{"{\"attestation\":{\"pcr7\":\"require\"}}", "attestation/pcr7"},
+		{"{\"attestation\":{\"pcr7\":true}}", "attestation/pcr7"},
+		{"{\"attestation\":{\"platformConfigMaps\":\"a\"}}", "platformConfigMaps"},
+		{"{\"attestation\":{\"platformConfigMaps\":[null]}}", "platformConfigMaps"},
+		{"{\"attestation\":{\"platformConfigMaps\":[7]}}", "platformConfigMaps"},
+		{"{\"attestation\":{\"platformConfigMaps\":[\"\"]}}", "platformConfigMaps"},
+		{"{\"attestation\":{\"platformConfigMaps\":[\"../a\"]}}", "platformConfigMaps"},
+		{"{\"attestation\":{\"platformConfigMaps\":[\"a\",\"b\",\"a\"]}}", "a twice"},
+		{"{\"attestation\":{\"platformConfigMaps\":[1,2,3,4,5,6,7,8,9]}}", "more than 8"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -201,7 +218,10 @@ Test(model_cluster, most_servers_and_conditions_fit_into_the_pack)
 	for (int i = 0; i < MODEL_CLUSTER_SERVERS_MAX; i++)
 		strbuf_addf(&b, "%s{\"address\":\"h%d\",\"caSecret\":\"c\",\"adminSecret\":\"a\"}",
 			i ? "," : "", i);
-	strbuf_adds(&b, "]},\"status\":{\"conditions\":[");
+	strbuf_adds(&b, "],\"attestation\":{\"platformConfigMaps\":[");
+	for (int i = 0; i < MODEL_PLATFORMS_MAX; i++)
+		strbuf_addf(&b, "%s\"p%d\"", i ? "," : "", i);
+	strbuf_adds(&b, "]}},\"status\":{\"conditions\":[");
 	for (int i = 0; i < CLUSTER_N_CONDS; i++)
 		strbuf_addf(&b, "%s{\"type\":\"%s\",\"status\":\"True\",\"reason\":\"R\"}",
 			i ? "," : "", model_cluster_cond_types[i]);
@@ -209,6 +229,7 @@ Test(model_cluster, most_servers_and_conditions_fit_into_the_pack)
 	o = extract_text(b.data, &err);
 	cr_assert(o, "%s", err.text);
 	cr_assert_str_eq(model_cluster(o)->server_addr[7], "h7");
+	cr_assert_str_eq(model_cluster(o)->platform[7], "p7");
 	kobj_unref(o);
 }
 
@@ -216,11 +237,13 @@ Test(model_cluster, extended_spec_is_the_plus_part_in_canonical_form)
 {
 	cleanup_kobj const struct kobj *o = extract(
 		"{\"trusteeServers\":[{\"caSecret\":\"c\",\"address\":\"a\"}],\"publicTrusteeAddr\":\"x\","
-		"\"trustee\":{\"plaintext\":\"Refuse\",\"deploy\":\"External\"},\"registration\":null}");
+		"\"trustee\":{\"plaintext\":\"Refuse\",\"deploy\":\"External\"},\"registration\":null,"
+		"\"attestation\":{\"platformConfigMaps\":[\"b\",\"a\"],\"pcr7\":\"Ignore\"}}");
 	cleanup_kobj const struct kobj *none = extract("{\"publicTrusteeAddr\":\"x\"}");
 
 	cr_assert_str_eq(model_cluster(o)->extended_spec,
-		"{\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"},"
+		"{\"attestation\":{\"pcr7\":\"Ignore\",\"platformConfigMaps\":[\"b\",\"a\"]},"
+		"\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"},"
 		"\"trusteeServers\":[{\"address\":\"a\",\"caSecret\":\"c\"}]}");
 	cr_assert_null(model_cluster(none)->extended_spec);
 }
@@ -247,6 +270,11 @@ Test(model_cluster, what_the_mirror_has_and_spec_lacks_is_lost)
 		{"{\"trusteeServers\":[{\"address\":\"a\"}]}", "{\"trusteeServers\":[]}", NULL},
 		{"{\"trusteeServers\":null}", "{}", NULL},
 		{"{\"future\":1}", "{}", "future"},
+		{"{\"attestation\":{\"pcr7\":\"Require\"}}", "{}", "attestation"},
+		{"{\"attestation\":{\"pcr7\":\"Require\"}}", "{\"attestation\":{}}",
+			"attestation.pcr7"},
+		{"{\"attestation\":{\"pcr7\":\"Require\"}}",
+			"{\"attestation\":{\"pcr7\":\"Ignore\"}}", NULL},
 		{"not json", "{}", "(the annotation"},
 		{"[]", "{}", "(the annotation"},
 	};
@@ -267,6 +295,47 @@ Test(model_cluster, what_the_mirror_has_and_spec_lacks_is_lost)
 		if (cases[i].lost)
 			cr_assert_eq(strncmp(what, cases[i].lost, strlen(cases[i].lost)), 0,
 				"%s, not %s", what, cases[i].lost);
+	}
+}
+
+/* A definition that prunes the field must not let nodes in with any PCR 7. */
+Test(model_cluster, a_lost_attestation_is_that_of_the_mirror)
+{
+#define MIRROR "{\"attestation\":{\"pcr7\":\"Require\",\"platformConfigMaps\":[\"ovmf\"]}}"
+	static const struct {
+		const char *mirror, *spec;
+		enum model_pcr7 pcr7;
+		const char *platform; /* NULL: none */
+	} cases[] = {
+		{MIRROR, "{}", MODEL_PCR7_REQUIRE, "ovmf"},
+		{MIRROR, "{\"attestation\":{\"platformConfigMaps\":[\"b\"]}}", MODEL_PCR7_REQUIRE,
+			"ovmf"},
+		{MIRROR, "{\"attestation\":{\"platformConfigMaps\":[\"b\"],\"pcr7\":\"Ignore\"}}",
+			MODEL_PCR7_IGNORE, "b"},
+		{"{\"registration\":{\"mode\":\"Open\"}}",
+			"{\"attestation\":{\"platformConfigMaps\":[\"b\"]}}", MODEL_PCR7_IGNORE,
+			"b"},
+		{"{\"attestation\":7}", "{}", MODEL_PCR7_IGNORE, NULL},
+		{"nonsense", "{}", MODEL_PCR7_IGNORE, NULL},
+	};
+#undef MIRROR
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_json struct json_object *o = json_tokener_parse("{" META "}");
+		struct err err = ERR_INIT;
+		cleanup_kobj const struct kobj *k = NULL;
+		const struct model_cluster *c;
+
+		json_add(o, "spec", json_tokener_parse(cases[i].spec));
+		json_add(json_get_obj(o, "metadata"), "annotations",
+			json_add_str(json_obj(), MODEL_EXTENDED_ANNOTATION, cases[i].mirror));
+		k = model_cluster_extract(o, &err);
+		cr_assert(k, "%s", err.text);
+		c = model_cluster(k);
+		cr_assert_eq(c->pcr7, cases[i].pcr7, "%zu", i);
+		cr_assert_eq(c->n_platforms, cases[i].platform ? 1 : 0, "%zu", i);
+		if (cases[i].platform)
+			cr_assert_str_eq(c->platform[0], cases[i].platform);
 	}
 }
 

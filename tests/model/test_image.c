@@ -88,3 +88,24 @@ Test(model_image, keeps_finalizer_owner_and_condition)
 	cr_assert_eq(model_image(o)->cond[IMAGE_COMMITTED].status, KOBJ_COND_FALSE);
 	cr_assert_str_eq(model_image(o)->cond[IMAGE_COMMITTED].reason, "PodPending");
 }
+
+/* Whoever wrote something else meant Secure Boot to be on. */
+Test(model_image, only_any_accepts_secure_boot_off)
+{
+	static const struct {
+		const char *member;
+		bool any;
+	} cases[] = {{"", false}, {",\"secureBoot\":\"Required\"", false},
+		{",\"secureBoot\":\"Any\"", true}, {",\"secureBoot\":\"any\"", false},
+		{",\"secureBoot\":true", false}, {",\"secureBoot\":null", false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = ERR_INIT;
+		cleanup_free char *text =
+			xasprintf("{" META "},\"spec\":{\"image\":\"a\"%s}}", cases[i].member);
+		cleanup_kobj const struct kobj *o = extract(text, &err);
+
+		cr_assert(o, "%s", err.text);
+		cr_assert_eq(model_image(o)->any_secure_boot, cases[i].any, "%s", text);
+	}
+}

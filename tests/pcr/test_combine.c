@@ -193,6 +193,50 @@ Test(pcr_combine, a_kernel_measured_twice_is_mixed_as_such)
 	cr_assert_eq(with_pcr4(PCR4_A), 0);
 }
 
+Test(pcr_combine, the_loader_decides_how_often_a_kernel_is_measured)
+{
+	struct pcr_events *a = more("a"), *b = more("b"), twice = PCR_EVENTS_INIT;
+
+	add_pcr4(a, SHIM_A, GRUB_A, KERNEL_A);
+	add(a, PCR4_VMLINUZ, KERNEL_A);
+	add_pcr4(b, SHIM_B, GRUB_B, KERNEL_B);
+	combine();
+	cr_assert_eq(sets.n, 4);
+	cr_assert_eq(with_pcr4(value_of(a, 4)), 1);
+	cr_assert_eq(with_pcr4(PCR4_B), 1);
+	cr_assert_eq(with_pcr4(PCR4_BA), 1, "the loader of b measures once");
+	add_pcr4(&twice, SHIM_A, GRUB_A, KERNEL_B);
+	add(&twice, PCR4_VMLINUZ, KERNEL_B);
+	cr_assert_eq(with_pcr4(value_of(&twice, 4)), 1, "the loader of a measures twice");
+	pcr_events_fini(&twice);
+}
+
+Test(pcr_combine, the_same_kernel_under_two_loaders_is_two_states)
+{
+	struct pcr_events *a = more("a"), *b = more("b");
+
+	add_pcr4(a, SHIM_A, GRUB_A, KERNEL_A);
+	add(a, PCR4_VMLINUZ, KERNEL_A);
+	add_pcr4(b, SHIM_B, GRUB_B, KERNEL_A);
+	combine();
+	cr_assert_eq(sets.n, 2);
+	cr_assert_eq(conflicts, 0);
+}
+
+Test(pcr_combine, several_kernels_are_taken_as_they_are)
+{
+	struct pcr_events *a = more("a"), *b = more("b"), both = PCR_EVENTS_INIT;
+
+	add_pcr4(a, SHIM_A, GRUB_A, KERNEL_A);
+	add(a, PCR4_VMLINUZ, KERNEL_C);
+	add_pcr4(b, SHIM_B, GRUB_B, KERNEL_B);
+	combine();
+	add_pcr4(&both, SHIM_B, GRUB_B, KERNEL_A);
+	add(&both, PCR4_VMLINUZ, KERNEL_C);
+	cr_assert_eq(with_pcr4(value_of(&both, 4)), 1);
+	pcr_events_fini(&both);
+}
+
 Test(pcr_combine, mixes_do_not_depend_on_the_order_of_events)
 {
 	struct pcr_events *a = more("a");

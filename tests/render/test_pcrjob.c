@@ -30,7 +30,7 @@ static struct json_object *at(struct json_object *o, const char *path)
 Test(render_pcrjob, mounts_the_image_read_only_and_names_it)
 {
 	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), "ns", "tool:1", 3);
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), NULL, "ns", "tool:1", 3);
 	struct json_object *pod = json_get_obj(o, "spec/template/spec");
 	struct json_object *c = at(pod, "containers"), *args = json_get_arr(c, "args");
 
@@ -48,7 +48,7 @@ Test(render_pcrjob, mounts_the_image_read_only_and_names_it)
 Test(render_pcrjob, belongs_to_the_image_and_ends)
 {
 	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), "ns", "tool:1", 3);
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), NULL, "ns", "tool:1", 3);
 
 	cr_assert(kobj_owner_is_exactly(o, "u1"));
 	cr_assert_str_eq(json_get_str(at(o, "metadata/ownerReferences"), "kind"), "ApprovedImage");
@@ -63,7 +63,7 @@ Test(render_pcrjob, belongs_to_the_image_and_ends)
 Test(render_pcrjob, keeps_the_restricted_profile)
 {
 	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), "ns", "tool:1", 1);
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), NULL, "ns", "tool:1", 1);
 	struct json_object *pod = json_get_obj(o, "spec/template/spec"), *c = at(pod, "containers");
 
 	cr_assert(json_get_bool(pod, "securityContext/runAsNonRoot", false));
@@ -84,10 +84,67 @@ Test(render_pcrjob, its_name_is_the_objects_own)
 	cleanup_kobj const struct kobj *other = image("coreos", "u1", "q.io/x@sha256:01");
 	char n[3][RENDER_PCRJOB_NAME_LEN + 1];
 
-	render_pcrjob_name(model_image(a), n[0]);
-	render_pcrjob_name(model_image(again), n[1]);
-	render_pcrjob_name(model_image(other), n[2]);
+	render_pcrjob_name(model_image(a), NULL, n[0]);
+	render_pcrjob_name(model_image(again), NULL, n[1]);
+	render_pcrjob_name(model_image(other), NULL, n[2]);
 	cr_assert(kobj_label_valid(n[0], strlen(n[0])));
 	cr_assert_str_neq(n[0], n[1]);
 	cr_assert_str_neq(n[0], n[2]);
+}
+
+static const struct render_pcrjob_platforms two = {.v = {{"a.box", {1}}, {"ovmf", {2, 3}}}, .n = 2};
+
+Test(render_pcrjob, mounts_each_platform_read_only_and_names_it)
+{
+	static const char *const args[] = {"--image", "q.io/x@sha256:00", "--resource-name",
+		"coreos", "--platform", "a.box=/platforms/a.box", "--platform",
+		"ovmf=/platforms/ovmf"};
+	static const char *const paths[] = {"/image", "/platforms/a.box", "/platforms/ovmf"};
+	static const char *const maps[] = {NULL, "a.box", "ovmf"};
+	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), &two, "ns", "tool:1", 3);
+	struct json_object *pod = json_get_obj(o, "spec/template/spec"), *c = at(pod, "containers");
+	struct json_object *volumes = json_get_arr(pod, "volumes"),
+			   *mounts = json_get_arr(c, "volumeMounts"),
+			   *list = json_get_arr(c, "args");
+
+	cr_assert_eq(json_object_array_length(list), ARRAY_LEN(args));
+	for (size_t k = 0; k < ARRAY_LEN(args); k++)
+		cr_assert_str_eq(
+			json_object_get_string(json_object_array_get_idx(list, k)), args[k]);
+	cr_assert_eq(json_object_array_length(volumes), ARRAY_LEN(paths));
+	cr_assert_eq(json_object_array_length(mounts), ARRAY_LEN(paths));
+	for (size_t k = 0; k < ARRAY_LEN(paths); k++) {
+		struct json_object *m = json_object_array_get_idx(mounts, k),
+				   *v = json_object_array_get_idx(volumes, k);
+		const char *map = json_get_str(v, "configMap/name");
+
+		cr_assert_str_eq(json_get_str(m, "mountPath"), paths[k]);
+		cr_assert(json_get_bool(m, "readOnly", false));
+		cr_assert_str_eq(json_get_str(m, "name"), json_get_str(v, "name"));
+		cr_assert(
+			kobj_label_valid(json_get_str(v, "name"), strlen(json_get_str(v, "name"))));
+		cr_assert(maps[k] ? str_eq(map, maps[k]) : !map, "%zu", k);
+	}
+}
+
+Test(render_pcrjob, other_platforms_or_variables_are_another_job)
+{
+	static const struct render_pcrjob_platforms none = {.n = 0},
+						    one = {.v = {{"a.box", {1}}}, .n = 1},
+						    changed = {.v = {{"a.box", {9}}}, .n = 1},
+						    renamed = {.v = {{"b.box", {1}}}, .n = 1};
+	const struct render_pcrjob_platforms *const all[] = {NULL, &one, &changed, &renamed, &two};
+	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
+	char n[ARRAY_LEN(all)][RENDER_PCRJOB_NAME_LEN + 1], same[RENDER_PCRJOB_NAME_LEN + 1];
+
+	for (size_t a = 0; a < ARRAY_LEN(all); a++) {
+		render_pcrjob_name(model_image(i), all[a], n[a]);
+		for (size_t b = 0; b < a; b++)
+			cr_assert_str_neq(n[a], n[b]);
+	}
+	render_pcrjob_name(model_image(i), &none, same);
+	cr_assert_str_eq(same, n[0]);
+	cleanup_json struct json_object *o = render_pcrjob(model_image(i), &one, "ns", "tool:1", 1);
+	cr_assert_str_eq(json_get_str(o, "metadata/name"), n[1]);
 }

@@ -172,13 +172,43 @@ Test(render_trustee, config_has_what_the_contract_asks_for)
 	cr_assert_null(strstr(toml, "\ninsecure_header_jwk"));
 }
 
+/* One line, and all else is the same. */
+Test(render_trustee, each_attestation_policy_has_a_variant_that_requires_pcr7)
+{
+	static const char *const names[][2] = {{"tpm.rego", "tpm-pcr7.rego"},
+		{"tpm-shared.rego", "tpm-shared-pcr7.rego"},
+		{"tpm-v017.rego", "tpm-v017-pcr7.rego"}};
+	static const char off[] = "\npcr7_required := false\n", on[] = "\npcr7_required := true\n";
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const char *base = render_etc(names[i][0]), *variant = render_etc(names[i][1]), *at;
+
+		cr_assert(base && variant, "%s", names[i][1]);
+		at = strstr(base, off);
+		cr_assert(at && !strstr(at + 1, off) && !strstr(base, on), "%s", names[i][0]);
+		cr_assert_eq(strncmp(base, variant, (size_t)(at - base)), 0, "%s", names[i][1]);
+		variant += at - base;
+		cr_assert_eq(strncmp(variant, on, strlen(on)), 0, "%s", names[i][1]);
+		cr_assert_str_eq(variant + strlen(on), at + strlen(off));
+	}
+	cr_assert_null(render_etc("resource-pcr7.rego"));
+	cr_assert_null(render_etc("kbs-config-pcr7.rego"));
+}
+
 Test(render_trustee, policies_are_where_seed_looks_for_them)
 {
 	static const struct {
 		enum model_isolation isolation;
+		enum model_pcr7 pcr7;
 		const char *attestation, *resource;
-	} modes[] = {{MODEL_ISOLATION_PER_MACHINE, "tpm.rego", "resource.rego"},
-		{MODEL_ISOLATION_SHARED, "tpm-shared.rego", "resource-shared.rego"}};
+	} modes[] = {
+		{MODEL_ISOLATION_PER_MACHINE, MODEL_PCR7_IGNORE, "tpm.rego", "resource.rego"},
+		{MODEL_ISOLATION_SHARED, MODEL_PCR7_IGNORE, "tpm-shared.rego",
+			"resource-shared.rego"},
+		{MODEL_ISOLATION_PER_MACHINE, MODEL_PCR7_REQUIRE, "tpm-pcr7.rego", "resource.rego"},
+		{MODEL_ISOLATION_SHARED, MODEL_PCR7_REQUIRE, "tpm-shared-pcr7.rego",
+			"resource-shared.rego"},
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
 		struct model_cluster c = cluster(NULL);
@@ -186,6 +216,7 @@ Test(render_trustee, policies_are_where_seed_looks_for_them)
 		struct json_object *data;
 
 		c.isolation = modes[i].isolation;
+		c.pcr7 = modes[i].pcr7;
 		o = render_trustee_policies(&c, "ns");
 		data = json_get_obj(o, "data");
 		cr_assert_eq(json_object_object_length(data), 2);

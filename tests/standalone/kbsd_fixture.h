@@ -29,6 +29,7 @@ struct broker {
 	struct kbsstore *store;
 	struct kbsd *kbsd;
 	struct pki_key *key;
+	struct jws_public *admin;
 	char *bearer;       /* good for ever */
 	struct strbuf seen; /* "verb status type;" of every request */
 };
@@ -52,8 +53,9 @@ static inline void broker_start(struct broker *b, const struct kbsd_conf *wanted
 	b->bearer = fixture_bearer(b->key, FIXTURE_FOREVER);
 	pki_key_public_pem(b->key, &pem);
 	conf.name = "kbs";
-	conf.public_pem = pem.data;
-	conf.public_len = pem.len;
+	b->admin = jws_public_from_pem(pem.data, pem.len, &err);
+	cr_assert(b->admin);
+	conf.admin_key = b->admin;
 	conf.store = b->store;
 	conf.on_request = fixture_note;
 	conf.arg = b;
@@ -67,6 +69,7 @@ static inline void broker_stop(struct broker *b)
 	kbsd_free(b->kbsd);
 	kbsstore_free(b->store);
 	loop_free(b->loop);
+	jws_public_free(b->admin);
 	pki_key_free(b->key);
 	free(b->bearer);
 	strbuf_fini(&b->seen);

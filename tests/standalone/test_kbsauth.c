@@ -17,22 +17,27 @@ static const struct kbsauth_acl acls[] = {{"admin", paths}, {"reader", few}};
 
 struct rig {
 	struct pki_key *key, *other;
-	struct strbuf pem;
+	struct jws_public *admin;
 	struct kbsauth auth;
 };
 
 static void rig_init(struct rig *g)
 {
-	*g = (struct rig){pki_key_new_ed25519(), pki_key_new_ed25519(), STRBUF_INIT, {0}};
-	pki_key_public_pem(g->key, &g->pem);
-	g->auth = (struct kbsauth){g->pem.data, g->pem.len, NULL, NULL, acls, ARRAY_LEN(acls)};
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	*g = (struct rig){pki_key_new_ed25519(), pki_key_new_ed25519(), NULL, {0}};
+	pki_key_public_pem(g->key, &pem);
+	g->admin = jws_public_from_pem(pem.data, pem.len, &err);
+	cr_assert(g->admin);
+	g->auth = (struct kbsauth){g->admin, NULL, NULL, acls, ARRAY_LEN(acls)};
 }
 
 static void rig_fini(struct rig *g)
 {
 	pki_key_free(g->key);
 	pki_key_free(g->other);
-	strbuf_fini(&g->pem);
+	jws_public_free(g->admin);
 }
 
 /* The status, 0 when it is allowed. */

@@ -24,7 +24,7 @@
 
 #define FILE_MAX ((size_t)16 << 20)
 
-static const struct json_limits file_limits = {FILE_MAX, 64, 400000};
+static const struct json_limits file_limits = {.bytes = FILE_MAX, .depth = 64, .tokens = 400000};
 
 static void file_close(FILE **f)
 {

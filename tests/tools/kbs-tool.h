@@ -24,7 +24,8 @@ struct tool_entry {
 
 struct tool {
 	struct loop *loop;
-	struct kbsstore *store; /* owned */
+	struct kbsstore *store;       /* owned */
+	struct jws_public *admin_key; /* owned */
 	struct kbsd *kbsd;
 	struct httpd *debug;  /* NULL: none */
 	const char *from_dir; /* NULL: none */

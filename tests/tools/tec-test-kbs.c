@@ -72,6 +72,7 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 	const char *debug = conf_str(conf, "listen-debug"), *key = conf_str(conf, "admin-key");
 	struct kbsd_conf k = {.name = "kbs", .on_request = tool_note, .arg = t};
 	cleanup_free char *pem = NULL;
+	size_t len;
 	uint64_t mib;
 
 	if (str_to_u64(conf_str(conf, "payload-mib"), KBSD_MAX_BODY_MOST / MIB, &mib) < 0 || !mib)
@@ -79,10 +80,11 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 			KBSD_MAX_BODY_MOST / MIB);
 	if (!key)
 		return err_set(err, ERR_INVALID, "--admin-key is missing");
-	pem = tool_read_file(key, &k.public_len, err);
-	if (!pem || tool_new_store(t, err) < 0)
+	pem = tool_read_file(key, &len, err);
+	t->admin_key = pem ? jws_public_from_pem(pem, len, err) : NULL;
+	if (!t->admin_key || tool_new_store(t, err) < 0)
 		return -1;
-	k.public_pem = pem;
+	k.admin_key = t->admin_key;
 	k.issuer = conf_str(conf, "issuer");
 	k.audience = conf_str(conf, "audience");
 	k.quirks = conf_bool(conf, "trustee-quirks");
@@ -123,6 +125,7 @@ static int run(const struct conf *conf)
 	}
 	httpd_free(t->debug);
 	kbsd_free(t->kbsd);
+	jws_public_free(t->admin_key);
 	kbsstore_free(t->store);
 	tool_log_free(t);
 	loop_signal_free(term);

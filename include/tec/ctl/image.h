@@ -3,8 +3,9 @@
  * ApprovedImage: from the reference to values in Trustee, and back. Per image (keys are names): its
  * values come from the label org.coreos.pcrs, otherwise from a Job; either way they end as an entry
  * of ConfigMap image-pcrs, and count when the entry's reference is the image's and its values
- * replay. Over all images (key "*"): their combinations go into trustee-rv-data and to Trustee,
- * and what is no combination any more is revoked. A finalizer goes after that was confirmed.
+ * replay. With platforms in spec.attestation only a Job can tell all that is wanted. Over all
+ * images (key "*"): their combinations go into trustee-rv-data and to Trustee, and what is no
+ * combination any more is revoked. A finalizer goes after that was confirmed.
  */
 #ifndef TEC_CTL_IMAGE_H
 #define TEC_CTL_IMAGE_H
@@ -51,11 +52,16 @@ struct ctl_image_view {
 	enum ctl_image_entry entry;
 	enum ctl_image_label label;
 	enum ctl_image_job job;
-	bool pcrs_read; /* the live text of image-pcrs is at hand, and current */
-	bool due;       /* a Job that ended has been there long enough */
-	bool problem;   /* what time does not heal has to be told before it is tried again */
-	bool settled;   /* every combination is written and declared */
-	bool gone;      /* of images that are gone nothing is left anywhere */
+	bool old_job;    /* one of other platforms still runs, and would write its entry */
+	bool platforms;  /* there are some: the label knows none of them */
+	bool incomplete; /* the entry lacks one of them as it is now */
+	bool unmounted;  /* the ConfigMap of one is missing: a Job's Pod would hang */
+	bool withheld;   /* PCR 7 is required, and the entry has it for no platform */
+	bool pcrs_read;  /* the live text of image-pcrs is at hand, and current */
+	bool due;        /* a Job that ended has been there long enough */
+	bool problem;    /* what time does not heal has to be told before it is tried again */
+	bool settled;    /* every combination is written and declared */
+	bool gone;       /* of images that are gone nothing is left anywhere */
 	bool status_ok;
 };
 
@@ -70,6 +76,7 @@ enum ctl_image_do {
 	CTL_IMAGE_REMOVE_ENTRY,
 	CTL_IMAGE_CREATE_JOB,
 	CTL_IMAGE_DELETE_JOB,
+	CTL_IMAGE_DELETE_OLD_JOB,
 	CTL_IMAGE_DROP_FINALIZER,
 	CTL_IMAGE_APPLY_STATUS,
 	CTL_IMAGE_WRITE_VALUES, /* of key "*" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the image controller reads beside ApprovedImages, compact: Jobs, Pods (Trustee's too), and
- * the two ConfigMaps that hold values. ConfigMaps of other names keep what struct ctl_plain keeps,
- * so the one cache serves the cluster controller too.
+ * What the image controller reads beside ApprovedImages, compact: Jobs, Pods (Trustee's too), the
+ * two ConfigMaps that hold values, and of those with a platform's firmware variables their digest.
+ * Others keep what struct ctl_plain keeps, so the one cache serves the cluster controller too.
  */
 #ifndef TEC_CTL_IMAGEKINDS_H
 #define TEC_CTL_IMAGEKINDS_H
@@ -27,9 +27,12 @@ struct ctl_configmap {
 	 * when there is one. */
 	uint8_t array_sha256[RENDER_N_ARRAYS][SHA256_LEN];
 	unsigned arrays;
+	bool is_platform;              /* it has a firmware variable that PCR 7 depends on */
+	uint8_t variables[SHA256_LEN]; /* of a platform: pcr/platform.h */
 };
 struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err);
 
+/* Index 0: the ApprovedImage's name. */
 enum ctl_job_state { CTL_JOB_RUNNING, CTL_JOB_COMPLETE, CTL_JOB_FAILED };
 struct ctl_job {
 	struct kobj obj;
@@ -41,6 +44,7 @@ struct ctl_job {
 	int64_t finished_s; /* 0: not yet */
 };
 struct kobj *ctl_job_extract(struct json_object *o, struct err *err);
+const char *ctl_job_index(const struct kobj *o, unsigned i);
 
 /* Index 0: the Job. */
 struct ctl_pod {

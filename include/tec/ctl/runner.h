@@ -2,7 +2,9 @@
 /*
  * One controller's engine: object changes -> keys -> queue -> step. Steps run only while the runner
  * is on (caches filled, leader). A change of any watched cache maps to keys in O(affected), never
- * by a scan.
+ * by a scan. While as many calls are in flight as the API is worth (CTL_RUNNER_IN_FLIGHT), keys
+ * wait in the queue: a key costs far less memory than a call, and its step will decide from newer
+ * state.
  */
 #ifndef TEC_CTL_RUNNER_H
 #define TEC_CTL_RUNNER_H
@@ -10,7 +12,10 @@
 #include "tec/k8s/cache.h"
 #include "tec/kobj/key.h"
 #include "tec/loop/loop.h"
+#include "tec/loop/op.h"
 #include "tec/loop/queue.h"
+
+#define CTL_RUNNER_IN_FLIGHT 64
 
 struct ctl_runner;
 typedef struct queue_next (*ctl_step_fn)(void *self, const struct kobj_key *key);
@@ -20,6 +25,9 @@ typedef void (*ctl_map_fn)(void *self, const struct kobj *was, const struct kobj
 struct ctl_runner *ctl_runner_new(
 	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self);
 void ctl_runner_free(struct ctl_runner *r);
+/* The calls that count, borrowed for good. Whoever ends one calls ctl_runner_wake or _room. */
+void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops);
+void ctl_runner_room(struct ctl_runner *r);
 void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
 void ctl_runner_wake(struct ctl_runner *r, const char *name);
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms);

@@ -21,9 +21,17 @@
 struct secret *jws_sign_eddsa(
 	const struct pki_key *key, const char *payload, size_t len, struct err *err) MUST_CHECK;
 
-/* public_pem: one Ed25519 SPKI ("PUBLIC KEY"), nothing behind it. payload: the claims' bytes as
- * they were signed, NUL-terminated behind payload_len (no JSON was parsed); the caller frees. */
-int jws_verify_eddsa(const char *public_pem, size_t pem_len, const char *token, size_t token_len,
+/* A key to verify with. Reading one takes longer than verifying a token: it is read once. */
+struct jws_public;
+/* pem: one Ed25519 SPKI ("PUBLIC KEY"), nothing behind it. */
+struct jws_public *jws_public_from_pem(const char *pem, size_t len, struct err *err) MUST_CHECK;
+void jws_public_free(struct jws_public *k);
+DEFINE_CLEANUP(jws_public_cleanup_, struct jws_public *, jws_public_free)
+#define cleanup_jws_public __attribute__((cleanup(jws_public_cleanup_)))
+
+/* payload: the claims' bytes as they were signed, NUL-terminated behind payload_len (no JSON was
+ * parsed); the caller frees. */
+int jws_verify_eddsa(const struct jws_public *key, const char *token, size_t token_len,
 	char **payload, size_t *payload_len, struct err *err) MUST_CHECK;
 
 #endif

@@ -13,13 +13,13 @@
 
 enum kobj_cond_status { KOBJ_COND_ABSENT = 0, KOBJ_COND_TRUE, KOBJ_COND_FALSE, KOBJ_COND_UNKNOWN };
 
-/* What is there. */
+/* What is there. Small: every object has some. */
 struct kobj_cond {
-	enum kobj_cond_status status;
 	const char *reason; /* in the blob; NULL when absent */
 	uint64_t message_hash;
 	int64_t transition_s;
-	int64_t observed_generation;
+	int32_t observed_generation; /* -1: a number that no generation reaches */
+	enum kobj_cond_status status;
 };
 
 /* What should be there. Embedded value; message is cut at its size. */

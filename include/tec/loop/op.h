@@ -26,13 +26,15 @@ typedef void (*op_abort_fn)(struct op *op);
 
 struct op_scope {
 	struct op *head; /* the scope does not own the calls' memory; abort frees it */
+	size_t n;
 };
 #define OP_SCOPE_INIT                                                                              \
 	{                                                                                          \
-		NULL                                                                               \
+		NULL, 0                                                                            \
 	}
 
 struct op {
+	struct op_scope *scope;
 	struct op *next, **prevp; /* in its scope */
 	struct op **handle;       /* the owner's copy, or NULL */
 	op_abort_fn abort;

@@ -8,6 +8,7 @@
 
 #include "tec/kobj/condition.h"
 #include "tec/kobj/meta.h"
+#include "tec/model/platforms.h"
 
 #define MODEL_CLUSTER_SERVERS_MAX 8
 
@@ -22,6 +23,7 @@ enum model_endorsement {
 	MODEL_ENDORSEMENT_OPTIONAL,
 	MODEL_ENDORSEMENT_REQUIRED
 };
+enum model_pcr7 { MODEL_PCR7_IGNORE, MODEL_PCR7_REQUIRE };
 
 /* Condition types in the order of model_cluster.cond; reasons are enums with names from the
  * contract. */
@@ -67,8 +69,13 @@ struct model_cluster {
 	int pending_limit, machine_limit, waiting_keys;
 	enum model_endorsement endorsement;
 	const char *endorsement_ca;
-	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration), NULL when
-	 * none is set; and the annotation that mirrors it. */
+	/* Of spec.attestation; while something is lost (below) that of the mirror: what nodes have
+	 * to show does not become less because a definition dropped it. */
+	unsigned n_platforms;
+	const char *platform[MODEL_PLATFORMS_MAX]; /* ConfigMaps, in the order given */
+	enum model_pcr7 pcr7;
+	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration,
+	 * attestation), NULL when none is set; and the annotation that mirrors it. */
 	const char *extended_spec, *extended_mirror;
 	/*
 	 * The first member that the annotation has and spec lost, as a path: a swap through the

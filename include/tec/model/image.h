@@ -25,8 +25,9 @@ const char *model_image_reason(enum model_image_reason r);
 
 struct model_image {
 	struct kobj obj;
-	const char *image; /* spec.image as written; oci/ref parses it */
-	bool digest_ok;    /* it ends in a whole SHA-256 digest */
+	const char *image;    /* spec.image as written; oci/ref parses it */
+	bool digest_ok;       /* it ends in a whole SHA-256 digest */
+	bool any_secure_boot; /* values with Secure Boot off are approved too */
 	bool has_finalizer;
 	const char *owner_uid; /* controller, NULL: none */
 	unsigned n_owners;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The text image-pcrs.json of ConfigMap image-pcrs: one entry per ApprovedImage, by resource name:
- * {"<name>":{"first_seen":time,"pcrs":[Pcr...],"reference":image}}. Written by the compute-pcrs
- * Jobs and by the operator (from labels). Jobs read images that others built, so the text is
- * hostile: an entry is good only when its reference is a text, its values replay from its events,
- * and PCR 4 and PCR 14 are among them. A bad one keeps its reason and does not spoil the others.
+ * {"<name>":{"first_seen":time,"pcrs":[Pcr...],"platforms":[...],"reference":image,"variants":[...]
+ * }}, of which platforms (model/platforms.h) and variants (model/variants.h) need not be there.
+ * Written by the compute-pcrs Jobs and by the operator (from labels). Jobs read images that others
+ * built, so the text is hostile: an entry is good only when its reference is a text, its values
+ * replay from its events, and PCR 4 and PCR 14 are among them. A bad one keeps its reason and does
+ * not spoil the others.
  */
 #ifndef TEC_MODEL_PCRS_H
 #define TEC_MODEL_PCRS_H
@@ -12,15 +14,19 @@
 #include <json-c/json.h>
 
 #include "tec/base/mem.h"
+#include "tec/model/platforms.h"
+#include "tec/model/variants.h"
 #include "tec/pcr/tpmevent.h"
 
 #define MODEL_PCRS_CONFIGMAP "image-pcrs"
 #define MODEL_PCRS_FILE      "image-pcrs.json"
 
 struct model_pcrs_entry {
-	char *name, *reference;   /* owned; reference "" when there is none */
-	char *why;                /* owned; NULL: the entry is good */
-	struct pcr_events events; /* of a good entry */
+	char *name, *reference;           /* owned; reference "" when there is none */
+	char *why;                        /* owned; NULL: the entry is good */
+	struct pcr_events events;         /* of a good entry */
+	struct model_platforms platforms; /* of a good entry */
+	struct model_variants variants;   /* of a good entry */
 };
 
 struct model_pcrs {

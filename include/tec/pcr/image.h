@@ -28,6 +28,9 @@ struct pcr_image_conf {
 	enum pcr_secure_boot secure_boot; /* FROM_EFIVARS without efivars: on comes first */
 	bool uki;         /* the second stage is a UKI by the caller's word; it is also found out */
 	bool all_kernels; /* offer every kernel; otherwise the newest by version */
+	/* NULL, or where the digest of the variables in efivars_fd goes (pcr/platform.h) as soon as
+	 * they are read, whether the prediction succeeds or not. */
+	uint8_t *variables_sha256;
 };
 
 /* One value set that the image can legitimately show. */

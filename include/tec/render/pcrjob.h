@@ -2,7 +2,8 @@
 /*
  * The Job that computes one image's PCR values: the image is mounted read-only, the result goes
  * into ConfigMap image-pcrs under a ServiceAccount that may touch nothing else. Its Pods keep the
- * restricted Pod security profile. A Job never changes after it was made: create, or delete.
+ * restricted Pod security profile. A Job never changes after it was made: create, or delete; other
+ * firmware variables of a platform are another Job.
  */
 #ifndef TEC_RENDER_PCRJOB_H
 #define TEC_RENDER_PCRJOB_H
@@ -10,6 +11,7 @@
 #include <json-c/json.h>
 
 #include "tec/model/image.h"
+#include "tec/model/platforms.h"
 
 #define RENDER_PCRJOB_APP             "compute-pcrs"
 #define RENDER_PCRJOB_SERVICE_ACCOUNT "compute-pcrs"
@@ -18,10 +20,21 @@
 #define RENDER_PCRJOB_IMAGE_ANNOTATION   "trusted-execution-clusters.io/approved-image"
 #define RENDER_PCRJOB_ATTEMPT_ANNOTATION "trusted-execution-clusters.io/attempt"
 
-/* Another ApprovedImage object, even of the same name and reference, has another Job. */
-void render_pcrjob_name(const struct model_image *i, char out[RENDER_PCRJOB_NAME_LEN + 1]);
+/* The ConfigMaps to mount, each with the digest of its variables (pcr/platform.h). */
+struct render_pcrjob_platforms {
+	struct {
+		const char *name; /* borrowed */
+		uint8_t variables[SHA256_LEN];
+	} v[MODEL_PLATFORMS_MAX];
+	size_t n;
+};
+/* Another ApprovedImage object, even of the same name and reference, has another Job, and so have
+ * other platforms. p NULL: none. */
+void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_platforms *p,
+	char out[RENDER_PCRJOB_NAME_LEN + 1]);
 /* The body of a create; the caller puts it. tool: the image with the program compute-pcrs. */
-struct json_object *render_pcrjob(
-	const struct model_image *i, const char *ns, const char *tool, unsigned attempt);
+struct json_object *render_pcrjob(const struct model_image *i,
+	const struct render_pcrjob_platforms *p, const char *ns, const char *tool,
+	unsigned attempt);
 
 #endif

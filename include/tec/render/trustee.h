@@ -34,7 +34,7 @@ struct render_trustee_inputs {
 /* ConfigMap: kbs-config.toml */
 struct json_object *render_trustee_data(
 	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
-/* ConfigMap: the two policies, by keyIsolation; and their texts */
+/* ConfigMap: the two policies, by keyIsolation and pcr7; and their texts */
 struct json_object *render_trustee_policies(const struct model_cluster *c, const char *ns);
 const char *render_trustee_attestation_policy(const struct model_cluster *c);
 const char *render_trustee_resource_policy(const struct model_cluster *c);
@@ -62,6 +62,7 @@ struct secret *render_token_secret(const struct model_cluster *c, const char *ns
 	const struct secret *key_pem, const char *cert_pem);
 
 /* Texts compiled in from etc/. */
-const char *render_etc(const char *file_name); /* "tpm.rego", ...; NULL if unknown */
+/* "tpm.rego", "tpm-pcr7.rego" (render/etc.h), ...; NULL if unknown. */
+const char *render_etc(const char *file_name);
 
 #endif

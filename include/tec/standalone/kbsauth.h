@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "tec/base/err.h"
+#include "tec/jose/jws.h"
 
 #define KBSAUTH_LEEWAY_S 60
 
@@ -25,8 +26,7 @@ struct kbsauth_acl {
 };
 
 struct kbsauth {
-	const char *public_pem; /* Ed25519 SPKI */
-	size_t public_len;
+	const struct jws_public *key;
 	const char *issuer, *audience; /* NULL: not looked at */
 	const struct kbsauth_acl *acls;
 	size_t n_acls;

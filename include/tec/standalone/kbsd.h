@@ -4,9 +4,10 @@
  * admin side: resources, reference values, policies (trustee-protocol.md section 4), /healthz.
  * Policies are kept and listed, not evaluated.
  *
- * Who owns what: the store is borrowed and may be exchanged between two requests; everything else
- * of the configuration is copied. on_request runs from the loop before each reply that a handler
- * makes (what the listener itself refuses, 405, 411, 413..., it does not see).
+ * Who owns what: store and admin key are borrowed, and the store may be exchanged between two
+ * requests; everything else of the configuration is copied. on_request runs from the loop before
+ * each reply that a handler makes (what the listener itself refuses, 405, 411, 413..., it does not
+ * see).
  *
  * Every refusal is JSON of `type` and `detail`. Statuses say what happened, unless `quirks` asks
  * for those of the real one: 404 for a path that does not exist, 401 for everything else, and no
@@ -19,6 +20,7 @@
 #include <stddef.h>
 
 #include "tec/base/err.h"
+#include "tec/jose/jws.h"
 #include "tec/loop/loop.h"
 #include "tec/net/httpd.h"
 #include "tec/standalone/kbsstore.h"
@@ -36,11 +38,10 @@ struct kbsd_event {
 };
 
 struct kbsd_conf {
-	const char *name;       /* static; label in logs and metrics */
-	const char *public_pem; /* the admin key: one Ed25519 SPKI */
-	size_t public_len;
-	const char *issuer, *audience; /* what a token must name; NULL: anything */
-	size_t max_body;               /* 0: KBSD_MAX_BODY */
+	const char *name;                   /* static; label in logs and metrics */
+	const struct jws_public *admin_key; /* borrowed */
+	const char *issuer, *audience;      /* what a token must name; NULL: anything */
+	size_t max_body;                    /* 0: KBSD_MAX_BODY */
 	bool quirks;
 	struct kbsstore *store;
 	void (*on_request)(void *arg, const struct kbsd_event *e); /* NULL: nobody looks */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The platforms of spec.attestation as one image sees them. A value is current while its entry
+ * names the very variables that the platform's ConfigMap has now. One that is not counts until a
+ * current one takes its place: a ConfigMap that is edited or lost locks no node out. What counts no
+ * more is taken out of spec.
+ */
+#include "config.h"
+
+#include "image_internal.h"
+
+#include <string.h>
+
+#include "tec/base/mem.h"
+
+/* ---- look */
+
+static const struct ctl_configmap *platform_map(const struct ctl_env *env, const char *name)
+{
+	const struct ctl_configmap *map = image_configmap(env, name);
+
+	return map && map->is_platform ? map : NULL;
+}
+
+static enum image_platform_state state_of(const struct ctl_env *env,
+	const struct model_pcrs_entry *entry, const char *name, const struct model_platform **value)
+{
+	const struct ctl_configmap *map = platform_map(env, name);
+	const struct model_platform *m =
+		entry ? model_platforms_find(&entry->platforms, name) : NULL;
+
+	*value = m;
+	if (!map)
+		return image_configmap(env, name) ? IMAGE_PLATFORM_EMPTY : IMAGE_PLATFORM_MISSING;
+	if (!m || m->bad || memcmp(m->variables, map->variables, SHA256_LEN) != 0)
+		return IMAGE_PLATFORM_WANTED;
+	return m->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
+}
+
+static bool has_value(const struct model_platform *m)
+{
+	return m && !m->bad && !m->why;
+}
+
+/* By name, so that another order in spec is no other Job. */
+static void add_mount(struct render_pcrjob_platforms *job, const char *name, const uint8_t *digest)
+{
+	size_t at = job->n++;
+
+	for (; at > 0 && strcmp(job->v[at - 1].name, name) > 0; at--)
+		job->v[at] = job->v[at - 1];
+	job->v[at].name = name;
+	memcpy(job->v[at].variables, digest, SHA256_LEN);
+}
+
+void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_entry *entry,
+	struct image_platforms *out)
+{
+	const struct model_cluster *c = ctl_env_cluster(env);
+
+	*out = (struct image_platforms){.required = c && c->pcr7 == MODEL_PCR7_REQUIRE};
+	for (unsigned i = 0; c && i < c->n_platforms; i++) {
+		const struct ctl_configmap *map = platform_map(env, c->platform[i]);
+		struct image_platform *p = &out->v[out->n++];
+
+		p->name = c->platform[i];
+		p->state = state_of(env, entry, p->name, &p->value);
+		out->have += has_value(p->value);
+		out->unmounted |= !map;
+		out->incomplete |= !map || p->state == IMAGE_PLATFORM_WANTED;
+		if (map)
+			add_mount(&out->job, p->name, map->variables);
+	}
+}
+
+bool image_platform_named(const struct ctl_env *env, const char *name)
+{
+	const struct model_cluster *c = ctl_env_cluster(env);
+
+	for (unsigned i = 0; c && i < c->n_platforms; i++)
+		if (str_eq(c->platform[i], name))
+			return true;
+	return false;
+}
+
+bool image_platform_same(const struct ctl_configmap *was, const struct ctl_configmap *now)
+{
+	return was && now && was->is_platform == now->is_platform &&
+	       memcmp(was->variables, now->variables, SHA256_LEN) == 0;
+}
+
+/* ---- what people are told */
+
+void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
+{
+	unsigned shown = 0;
+
+	if (p->required && !p->n)
+		strbuf_adds(out,
+			" spec.attestation.pcr7 is Require, and platformConfigMaps names no platform.");
+	for (unsigned i = 0; p->required && i < p->n; i++)
+		if (p->v[i].state == IMAGE_PLATFORM_HAVE)
+			strbuf_addf(out, "%s%s",
+				shown++ ? ", " : " Its PCR 7 is known for platform ", p->v[i].name);
+	if (shown)
+		strbuf_addc(out, '.');
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct image_platform *v = &p->v[i];
+
+		switch (v->state) {
+		case IMAGE_PLATFORM_MISSING:
+			strbuf_addf(out,
+				" ConfigMap %s does not exist: create it, or take it out of spec.attestation.platformConfigMaps.",
+				v->name);
+			break;
+		case IMAGE_PLATFORM_EMPTY:
+			strbuf_addf(out,
+				" ConfigMap %s has no firmware variables: its keys have to be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx).",
+				v->name);
+			break;
+		case IMAGE_PLATFORM_WANTED:
+			strbuf_addf(out, " PCR 7 on platform %s is not computed yet%s%s.", v->name,
+				v->value && v->value->bad ? ": " : "",
+				v->value && v->value->bad ? v->value->why : "");
+			break;
+		case IMAGE_PLATFORM_NONE:
+			strbuf_addf(out, " There is no PCR 7 on platform %s: %s.", v->name,
+				v->value->why);
+			break;
+		case IMAGE_PLATFORM_HAVE:
+			continue;
+		}
+		if (has_value(v->value))
+			strbuf_adds(out, " Until then, what was computed before counts.");
+	}
+}
+
+const struct pcr_events *image_platform_value(
+	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name)
+{
+	const struct model_platform *value;
+
+	(void)state_of(env, entry, name, &value);
+	return has_value(value) ? &value->events : NULL;
+}

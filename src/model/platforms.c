@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads element by element into a place of its own. Refuses values of another register, which would
+ * slip into combinations beside the image's own PCR 4 and 14, and a name that stands there twice:
+ * nobody knows which one counts.
+ */
+#include "config.h"
+
+#include "tec/model/platforms.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/kobj/key.h"
+
+#define WHY_MAX 300
+
+void model_platforms_fini(struct model_platforms *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		free(p->v[i].name);
+		free(p->v[i].why);
+		pcr_events_fini(&p->v[i].events);
+	}
+	p->n = 0;
+}
+
+const struct model_platform *model_platforms_find(const struct model_platforms *p, const char *name)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (str_eq(p->v[i].name, name))
+			return &p->v[i];
+	return NULL;
+}
+
+static void spoil(struct model_platform *m, const char *why)
+{
+	pcr_events_fini(&m->events);
+	free(m->why);
+	m->why = xstrdup(why);
+	m->bad = true;
+}
+
+static int check_register(const struct pcr_events *e, struct err *err)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].pcr != 7)
+			return err_set(err, ERR_INVALID,
+				"it has a value of PCR %u, which is none of a platform",
+				e->v[i].pcr);
+	return 0;
+}
+
+static int read_values(struct model_platform *m, struct json_object *o, struct err *err)
+{
+	const char *hex = json_get_str(o, "variables"), *why = json_get_str(o, "why");
+	struct json_object *pcrs = json_get(o, "pcrs");
+
+	if (!hex || strlen(hex) != SHA256_HEX_LEN ||
+		bytes_from_hex(hex, SHA256_HEX_LEN, m->variables) < 0)
+		return err_set(err, ERR_INVALID, "variables is missing or no SHA-256 digest");
+	if (!pcrs == !why)
+		return err_set(err, ERR_INVALID, "it has %s",
+			pcrs ? "values and a reason for having none"
+			     : "neither values nor a reason for having none");
+	if (pcrs)
+		return pcr_events_from_json(pcrs, &m->events, err) < 0
+			       ? -1
+			       : check_register(&m->events, err);
+	m->why = xasprintf("%.*s", WHY_MAX, why);
+	return 0;
+}
+
+static void read_one(struct json_object *o, struct model_platforms *out)
+{
+	const char *name = json_get_str(o, "name");
+	struct err err = ERR_INIT;
+	struct model_platform *m;
+
+	if (!name || !kobj_name_valid(name, strlen(name)))
+		return;
+	for (size_t i = 0; i < out->n; i++) {
+		if (str_eq(out->v[i].name, name)) {
+			spoil(&out->v[i], "it is there twice");
+			return;
+		}
+	}
+	m = &out->v[out->n++];
+	*m = (struct model_platform){.name = xstrdup(name), .events = PCR_EVENTS_INIT};
+	if (read_values(m, o, &err) < 0)
+		spoil(m, err.text);
+}
+
+void model_platforms_read(struct json_object *list, struct model_platforms *out)
+{
+	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+	out->n = 0;
+	for (size_t i = 0; i < n && i < MODEL_PLATFORMS_MAX; i++)
+		read_one(json_object_array_get_idx(list, i), out);
+}
+
+struct json_object *model_platforms_json(const struct model_platforms *p)
+{
+	struct json_object *list = json_arr();
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct model_platform *m = &p->v[i];
+		struct json_object *o;
+		char hex[SHA256_HEX_LEN + 1];
+
+		if (m->bad)
+			continue;
+		o = json_obj();
+		bytes_to_hex(m->variables, SHA256_LEN, hex);
+		json_add_str(o, "name", m->name);
+		json_add_str(o, "variables", hex);
+		json_add_str(o, "why", m->why);
+		if (!m->why)
+			json_add(o, "pcrs", pcr_events_json(&m->events));
+		json_push(list, o);
+	}
+	return list;
+}

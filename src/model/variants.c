@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads element by element. Refuses values of other registers than 4 and 14: PCR 7 belongs to a
+ * platform, and what this operator does not know would slip into combinations.
+ */
+#include "config.h"
+
+#include "tec/model/variants.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+
+#define WHEN_MAX 200
+
+void model_variants_fini(struct model_variants *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->v[i].when);
+		pcr_events_fini(&s->v[i].events);
+	}
+	free(s->v);
+	*s = (struct model_variants){NULL, 0};
+}
+
+static bool has_its_registers(const struct pcr_events *e)
+{
+	uint8_t value[SHA256_LEN];
+
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].pcr != 4 && e->v[i].pcr != 14)
+			return false;
+	return pcr_events_value(e, 4, value) && pcr_events_value(e, 14, value);
+}
+
+static bool read_one(struct json_object *o, struct model_variant *v)
+{
+	const char *when = json_get_str(o, "when");
+	struct json_object *secure_boot = json_get(o, "secure_boot");
+	struct err ignored = ERR_INIT;
+
+	*v = (struct model_variant){.events = PCR_EVENTS_INIT};
+	if (!when || !json_object_is_type(secure_boot, json_type_boolean) ||
+		pcr_events_from_json(json_get_arr(o, "pcrs"), &v->events, &ignored) < 0)
+		return false;
+	if (!has_its_registers(&v->events)) {
+		pcr_events_fini(&v->events);
+		return false;
+	}
+	v->secure_boot = json_object_get_boolean(secure_boot);
+	v->when = xasprintf("%.*s", WHEN_MAX, when);
+	return true;
+}
+
+void model_variants_read(struct json_object *list, struct model_variants *out)
+{
+	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+	*out = (struct model_variants){NULL, 0};
+	n = n < MODEL_VARIANTS_MAX ? n : MODEL_VARIANTS_MAX;
+	if (!n)
+		return;
+	out->v = xcalloc(n, sizeof(*out->v));
+	for (size_t i = 0; i < n; i++)
+		out->n += read_one(json_object_array_get_idx(list, i), &out->v[out->n]);
+}
+
+struct json_object *model_variants_json(const struct model_variants *s)
+{
+	struct json_object *list = json_arr();
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct json_object *o = json_add_str(json_obj(), "when", s->v[i].when);
+
+		json_add_bool(o, "secure_boot", s->v[i].secure_boot);
+		json_push(list, json_add(o, "pcrs", pcr_events_json(&s->v[i].events)));
+	}
+	return list;
+}

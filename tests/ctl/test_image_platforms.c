@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/* Approved images while spec.attestation names platforms: two of them, of which "ovmf" has the PCR
+ * 7 of published values and "old" another one. */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "ctl/images.h"
+#include "tec/pcr/platform.h"
+
+#define BOOT7_A "boot." PCR4_A "." PCR7_A "." PCR14
+#define ATTESTATION(names, pcr7)                                                                   \
+	"{\"publicTrusteeAddr\":\"kbs-service\",\"attestation\":{\"platformConfigMaps\":[" names   \
+	"],\"pcr7\":\"" pcr7 "\"}}"
+
+static struct render_pcrjob_platforms mounted;
+
+/* A ConfigMap with a db of this content, and its digest. */
+static void variables(const char *name, const char *db, uint8_t digest[SHA256_LEN])
+{
+	struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"data\":{\"%s\":\"%s\"}}", name,
+			pcr_platform_files[PCR_PLATFORM_DB], db);
+
+	files[PCR_PLATFORM_DB] = (struct pcr_platform_file){db, strlen(db)};
+	pcr_platform_digest(files, digest);
+	fake_api_put(w.api, &kobj_configmap, NS, text);
+	if (w.life)
+		loop_drain(w.loop);
+}
+
+/* The Job's platforms from here on: sorted by name, as it has them. */
+static void mount(const char *name, const char *db)
+{
+	struct render_pcrjob_platforms *p = &mounted;
+	size_t i = 0;
+
+	while (i < p->n && strcmp(p->v[i].name, name) != 0)
+		i++;
+	p->n += i == p->n;
+	p->v[i].name = name;
+	variables(name, db, p->v[i].variables);
+	job_platforms = p;
+}
+
+static void up(void)
+{
+	images_up();
+	mounted = (struct render_pcrjob_platforms){.n = 0};
+	job_platforms = NULL;
+}
+
+TestSuite(ctl_image_platforms, .init = up, .fini = images_down);
+
+/* One of the Job's platforms; sbat NULL: why instead of a value. */
+static struct json_object *with_platform(struct json_object *entry, const char *name,
+	const uint8_t digest[SHA256_LEN], const char *sbat)
+{
+	cleanup_model_platforms struct model_platforms p = {.n = 1};
+	cleanup_json struct json_object *list = NULL;
+	struct json_object *all = json_get_arr(entry, "platforms");
+
+	p.v[0] = (struct model_platform){.name = xstrdup(name)};
+	memcpy(p.v[0].variables, digest, SHA256_LEN);
+	if (sbat)
+		add_pcr7(&p.v[0].events, sbat);
+	else
+		p.v[0].why = xstrdup("Secure Boot is off there");
+	list = model_platforms_json(&p);
+	if (!all) {
+		json_add(entry, "platforms", json_arr());
+		all = json_get_arr(entry, "platforms");
+	}
+	json_push(all, json_object_get(json_object_array_get_idx(list, 0)));
+	return entry;
+}
+
+static struct json_object *entry7(const char *reference, bool b)
+{
+	struct json_object *o = entry_of(reference, b);
+
+	for (size_t i = 0; i < mounted.n; i++)
+		with_platform(o, mounted.v[i].name, mounted.v[i].variables,
+			strcmp(mounted.v[i].name, "old") == 0 ? SBAT_44 : SBAT_42);
+	return o;
+}
+
+static const char *boot7(const char *pcr4, const char *sbat)
+{
+	static char ring[4][RENDER_BOOT_NAME_MAX + 1];
+	static unsigned next;
+	char *name = ring[next++ % 4];
+	struct pcr_events e = PCR_EVENTS_INIT;
+
+	add_pcr7(&e, sbat);
+	snprintf(name, sizeof(ring[0]), "boot.%s.%s." PCR14, pcr4, value_of(&e, 7));
+	pcr_events_fini(&e);
+	return name;
+}
+
+static unsigned jobs(void)
+{
+	return fake_api_count(w.api, &kobj_job, NS);
+}
+
+Test(ctl_image_platforms, ignored_they_are_computed_and_published_and_decide_nothing)
+{
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	label.value = "not asked";
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	cr_assert_eq(label.asked, 0, "a label knows no platform");
+	cr_assert(has_job("coreos"), "%s", message("coreos"));
+	job_writes("coreos", entry7(REF_A, false));
+	job_ends("coreos", "Complete", "CompletionsReached");
+	world_run(&w, 5000);
+	cr_assert(committed("coreos"), "%s", message("coreos"));
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+	cr_assert_str_eq(rv_data("boot-sets.json"), "[\"" BOOT_A "\"]");
+	cr_assert_str_eq(declared("tpm_pcr7"), "[\"" PCR7_A "\"]");
+	cr_assert(in_file("tpm_pcr7") && in_file(PCR7_A));
+}
+
+Test(ctl_image_platforms, a_settled_image_makes_no_request)
+{
+	mount("old", "keys");
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\",\"old\"", "Require"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	job_writes("coreos", with_platform(with_platform(entry_of(REF_A, false), "ovmf",
+						   mounted.v[1].variables, SBAT_42),
+				     "old", mounted.v[0].variables, NULL));
+	job_ends("coreos", "Complete", "CompletionsReached");
+	world_run(&w, 20000);
+	cr_assert(committed("coreos"), "%s", message("coreos"));
+	cr_assert(strstr(message("coreos"), "known for platform ovmf."), "%s", message("coreos"));
+	cr_assert(strstr(message("coreos"), "no PCR 7 on platform old: Secure Boot is off there."));
+	fake_transport_forget(w.life->f);
+	world_run(&w, 3 * 60 * 60 * 1000); /* resync included */
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	cr_assert_eq(fake_transport_count(w.life->f, "get", NULL), 0);
+}
+
+Test(ctl_image_platforms, an_unrelated_configmap_wakes_nobody)
+{
+	uint8_t digest[SHA256_LEN];
+
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	job_writes("coreos", entry7(REF_A, false));
+	world_run(&w, 5000);
+	cr_assert(committed("coreos"), "%s", message("coreos"));
+	fake_transport_forget(w.life->f);
+	variables("other", "keys", digest);
+	fake_api_merge(
+		w.api, &kobj_configmap, NS, "ovmf", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+	world_run(&w, 5000);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
+Test(ctl_image_platforms, required_only_sets_of_three_count_and_platforms_do_not_mix)
+{
+	mount("old", "keys");
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"old\",\"ovmf\"", "Require"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	approve("coreos-2", REF_B);
+	world_run(&w, 5000);
+	job_writes("coreos", entry7(REF_A, false));
+	job_writes("coreos-2", entry7(REF_B, true));
+	world_run(&w, 20000);
+	cr_assert(committed("coreos") && committed("coreos-2"), "%s", message("coreos"));
+	cr_assert_null(declared(BOOT_A));
+	cr_assert_null(declared(BOOT_AB));
+	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
+	cr_assert_str_eq(declared(boot7(PCR4_A, SBAT_44)), "{\"images\":[\"coreos\"]}");
+	cr_assert_str_eq(declared(boot7(PCR4_B, SBAT_44)), "{\"images\":[\"coreos-2\"]}");
+	cr_assert_str_eq(
+		declared(boot7(PCR4_AB, SBAT_42)), "{\"images\":[\"coreos\",\"coreos-2\"]}");
+	cr_assert_eq(w.life ? strlen(rv_data("boot-sets.json")) : 0,
+		8 * (RENDER_BOOT_NAME_MAX + 3) + 1, "four sets on each of two platforms: %s",
+		rv_data("boot-sets.json"));
+}
+
+Test(ctl_image_platforms, an_image_that_lacks_a_platform_is_left_out_of_it_alone)
+{
+	mount("old", "keys");
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"old\",\"ovmf\"", "Require"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	approve("coreos-2", REF_B);
+	world_run(&w, 5000);
+	job_writes("coreos",
+		with_platform(entry_of(REF_A, false), "ovmf", mounted.v[1].variables, SBAT_42));
+	job_writes("coreos-2", entry7(REF_B, true));
+	world_run(&w, 20000);
+	cr_assert(committed("coreos") && committed("coreos-2"));
+	cr_assert(strstr(message("coreos"), "PCR 7 on platform old is not computed yet"), "%s",
+		message("coreos"));
+	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
+	cr_assert_null(declared(boot7(PCR4_A, SBAT_44)));
+	cr_assert_null(declared(boot7(PCR4_AB, SBAT_44)));
+	/* The index is that of all images, not of the part that has the platform. */
+	cr_assert_str_eq(declared(boot7(PCR4_B, SBAT_44)), "{\"images\":[\"coreos-2\"]}");
+	cr_assert_str_eq(
+		declared(boot7(PCR4_AB, SBAT_42)), "{\"images\":[\"coreos\",\"coreos-2\"]}");
+}
+
+Test(ctl_image_platforms, requiring_revokes_sets_of_two_and_ignoring_brings_them_back)
+{
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	job_writes("coreos", entry7(REF_A, false));
+	world_run(&w, 5000);
+	trustee_takes_all();
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"attestation\":{\"pcr7\":\"Require\"}}}");
+	world_run(&w, 5000);
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_A));
+	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
+	cr_assert(committed("coreos"));
+	trustee_takes(BOOT7_A);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"attestation\":{\"pcr7\":\"Ignore\"}}}");
+	world_run(&w, 5000);
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT7_A));
+}
+
+Test(ctl_image_platforms, a_committed_image_stays_so_while_a_job_adds_platforms)
+{
+	uint8_t digest[SHA256_LEN];
+
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	variables("ovmf", "keys", digest);
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	mount("ovmf", "keys");
+	world_run(&w, 5000);
+	cr_assert(has_job("coreos"), "a Job of its own");
+	cr_assert_eq(jobs(), 2);
+	cr_assert(committed("coreos"));
+	cr_assert(strstr(message("coreos"), "PCR 7 on platform ovmf is not computed yet."), "%s",
+		message("coreos"));
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+}
+
+Test(ctl_image_platforms, required_an_image_without_any_is_not_committed)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
+	world_run(&w, 5000);
+	cr_assert_str_eq(reason("coreos"), "Computing");
+	cr_assert_null(declared(BOOT_A));
+	job_writes("coreos",
+		with_platform(entry_of(REF_A, false), "ovmf", mounted.v[0].variables, NULL));
+	job_ends("coreos", "Complete", "CompletionsReached");
+	world_run(&w, 5000);
+	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
+	cr_assert(strstr(message("coreos"), "no PCR 7 on platform ovmf: Secure Boot is off there"));
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_A));
+}
+
+Test(ctl_image_platforms, a_missing_configmap_is_told_and_no_job_is_made)
+{
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 60000);
+	cr_assert_eq(jobs(), 0);
+	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
+	cr_assert(strstr(message("coreos"), "ConfigMap ovmf does not exist: create it"), "%s",
+		message("coreos"));
+	fake_api_put(w.api, &kobj_configmap, NS,
+		"{\"metadata\":{\"name\":\"ovmf\"},\"data\":{\"db\":\"x\"}}");
+	world_run(&w, 5000);
+	cr_assert_eq(jobs(), 0);
+	cr_assert(strstr(message("coreos"), "ConfigMap ovmf has no firmware variables"), "%s",
+		message("coreos"));
+	mount("ovmf", "keys");
+	world_run(&w, 5000);
+	cr_assert(has_job("coreos"));
+	cr_assert_str_eq(reason("coreos"), "Computing");
+}
+
+Test(ctl_image_platforms, with_values_a_missing_configmap_is_told_and_the_image_stays)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	world_run(&w, 5000);
+	cr_assert(committed("coreos"));
+	cr_assert(strstr(message("coreos"), "ConfigMap ovmf does not exist"), "%s",
+		message("coreos"));
+	cr_assert_eq(jobs(), 1, "the one that was");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
+	world_run(&w, 5000);
+	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
+	cr_assert(strstr(message("coreos"), "ConfigMap ovmf does not exist"));
+	cr_assert_eq(jobs(), 1);
+}
+
+Test(ctl_image_platforms, new_variables_are_a_new_job_and_the_old_value_counts_until_then)
+{
+	cleanup_free char *first = NULL;
+
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	first = xstrdup(job_name("coreos"));
+	job_writes("coreos", entry7(REF_A, false));
+	job_ends("coreos", "Complete", "CompletionsReached");
+	world_run(&w, 5000);
+	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
+	trustee_takes(BOOT7_A);
+	mount("ovmf", "other keys");
+	world_run(&w, 5000);
+	cr_assert_str_neq(job_name("coreos"), first);
+	cr_assert(has_job("coreos"));
+	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
+	cr_assert(committed("coreos"));
+	cr_assert(strstr(message("coreos"), "Until then, what was computed before counts."), "%s",
+		message("coreos"));
+	fake_api_delete(w.api, &kobj_configmap, NS, "ovmf");
+	world_run(&w, 5000);
+	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
+	cr_assert(strstr(message("coreos"), "ConfigMap ovmf does not exist"));
+	mount("ovmf", "other keys");
+	world_run(&w, 5000);
+	job_writes("coreos",
+		with_platform(entry_of(REF_A, false), "ovmf", mounted.v[0].variables, SBAT_44));
+	world_run(&w, 5000);
+	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT7_A));
+	cr_assert(committed("coreos"));
+	cr_assert(declared(boot7(PCR4_A, SBAT_44)));
+	cr_assert_eq(jobs(), 2, "one that ended is left to its time");
+}
+
+Test(ctl_image_platforms, a_running_job_of_other_variables_is_deleted)
+{
+	cleanup_free char *first = NULL;
+
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	first = xstrdup(job_name("coreos"));
+	mount("ovmf", "other keys");
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_job, first));
+	cr_assert(has_job("coreos"));
+	/* What it wrote at its end is not taken for that of the new variables. */
+	job_writes("coreos", with_platform(entry_of(REF_A, false), "ovmf",
+				     (const uint8_t[SHA256_LEN]){1}, SBAT_42));
+	world_run(&w, 5000);
+	cr_assert(committed("coreos"));
+	cr_assert(has_job("coreos"));
+	cr_assert(strstr(message("coreos"), "not computed yet"));
+}
+
+Test(ctl_image_platforms, a_job_that_left_one_out_is_tried_again_later_and_later)
+{
+	cleanup_free char *uid = NULL;
+
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	for (int i = 0; i < 3; i++) {
+		free(uid);
+		uid = xstrdup(world_str(&w, &kobj_job, job_name("coreos"), "metadata/uid"));
+		job_writes("coreos", entry_of(REF_A, false));
+		job_ends("coreos", "Complete", "CompletionsReached");
+		world_run(&w, (50000 << i));
+		cr_assert_str_eq(world_str(&w, &kobj_job, job_name("coreos"), "metadata/uid"), uid,
+			"round %d", i);
+		world_run(&w, (30000 << i));
+		cr_assert_str_neq(
+			world_str(&w, &kobj_job, job_name("coreos"), "metadata/uid"), uid);
+		cr_assert(committed("coreos"));
+	}
+}
+
+Test(ctl_image_platforms, a_deleted_image_leaves_no_running_job)
+{
+	cleanup_free char *first = NULL;
+
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	first = xstrdup(job_name("coreos"));
+	fake_api_delete(w.api, &kobj_image, NS, "coreos");
+	mount("ovmf", "other keys");
+	trustee_takes_all();
+	world_run(&w, 30000);
+	cr_assert_null(world_get(&w, &kobj_image, "coreos"));
+	cr_assert_null(world_get(&w, &kobj_job, first));
+	cr_assert_eq(jobs(), 0);
+}
+
+Test(ctl_image_platforms, events_beyond_what_fits_are_left_out_and_nothing_falls)
+{
+	struct pcr_events e = PCR_EVENTS_INIT;
+	struct json_object *entry;
+
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	add_pcr4(&e, SHIM_A, GRUB_A, KERNEL_A);
+	add_pcr14(&e);
+	while (e.n < PCR_EVENTS_MAX)
+		add(&e, PCR14_MOK_LIST_TRUSTED, MOK_TRUSTED);
+	entry = model_pcrs_entry_json(REF_A, 1800000000, &e);
+	pcr_events_fini(&e);
+	job_writes("coreos", with_platform(entry, "ovmf", mounted.v[0].variables, SBAT_42));
+	world_run(&w, 5000);
+	cr_assert_str_eq(rv_data("boot-sets.json"), "");
+	cr_assert_str_eq(declared("tpm_pcr4"), "[]");
+}

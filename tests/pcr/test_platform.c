@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The digest of a platform's variables: what Python's hashlib gives for the same text, and that the
+ * tool takes it of the very files it predicts from. */
+#include "config.h"
+
+#include "pcr/image_fixture.h"
+#include "tec/pcr/platform.h"
+
+TestSuite(pcr_platform, .init = setup, .fini = teardown);
+
+static void expect_digest(const struct pcr_platform_file *files, const char *hex)
+{
+	uint8_t digest[SHA256_LEN];
+	char is[SHA256_HEX_LEN + 1];
+
+	pcr_platform_digest(files, digest);
+	bytes_to_hex(digest, SHA256_LEN, is);
+	cr_expect_str_eq(is, hex);
+}
+
+Test(pcr_platform, the_digest_is_over_names_presence_lengths_and_bytes)
+{
+	static const struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {
+		{"\6\0\0\0\1", 5}, {"pk", 2}, {"kek", 3}, {"", 0}, {NULL, 0}};
+	static const struct pcr_platform_file none[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+
+	expect_digest(files, "cea4e1f7a2ac738f8588bb4c01acb3f9ace35a6f8d28fe469d18a6ed3e74ba71");
+	expect_digest(none, "5f357300d1b372d4dfc45ca7171f52eaf62648d5ed63e6686dd6742ccb287eee");
+}
+
+Test(pcr_platform, every_change_changes_it)
+{
+	const struct pcr_platform_file base[PCR_PLATFORM_N_VARS] = {
+		{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"d", 1}};
+	const struct pcr_platform_file other[][PCR_PLATFORM_N_VARS] = {
+		{{"ab", 2}, {"c", 1}, {"", 0}, {NULL, 0}, {"d", 1}},
+		{{"a", 1}, {"bc", 2}, {NULL, 0}, {NULL, 0}, {"d", 1}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {"", 0}, {"d", 1}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {"d", 1}, {NULL, 0}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"e", 1}},
+	};
+	uint8_t was[SHA256_LEN], is[SHA256_LEN];
+
+	pcr_platform_digest(base, was);
+	for (size_t i = 0; i < ARRAY_LEN(other); i++) {
+		pcr_platform_digest(other[i], is);
+		cr_expect(memcmp(was, is, SHA256_LEN) != 0, "case %zu", i);
+	}
+}
+
+Test(pcr_platform, a_prediction_tells_what_it_is_of)
+{
+	static const struct pcr_platform_file none[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	struct pcr_image_conf c = conf();
+	uint8_t is[SHA256_LEN] = {0}, again[SHA256_LEN] = {0}, empty[SHA256_LEN];
+	struct strbuf cut = STRBUF_INIT;
+	struct pcr_variants v;
+
+	put_image(&fedora, &kernel);
+	c.efivars_fd = vars.fd;
+	c.variables_sha256 = is;
+	pcr_platform_digest(none, empty);
+	v = predict(&c);
+	cr_expect_arr_eq(is, empty, SHA256_LEN);
+	pcr_variants_fini(&v);
+
+	put_platform(&vars, firmware_db, 2);
+	v = predict(&c);
+	cr_expect(memcmp(is, empty, SHA256_LEN) != 0);
+	pcr_variants_fini(&v);
+
+	/* Also when it fails: nobody signs shim on this platform. */
+	put_platform(&vars, firmware_db, 1);
+	c.variables_sha256 = again;
+	refuses(&c, SHIM_X64, "its signer is not in db");
+	cr_expect(memcmp(is, again, SHA256_LEN) != 0 && memcmp(again, empty, SHA256_LEN) != 0);
+	strbuf_adds(&cut, "abc");
+	rootfs_put(&vars, pcr_platform_files[PCR_PLATFORM_DBX], &cut);
+	refuses(&c, pcr_platform_files[PCR_PLATFORM_DBX], "shorter than its 4 bytes");
+	strbuf_fini(&cut);
+}
