@@ -184,6 +184,8 @@ static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 		k8s_cache_each(c->env->aks, wake_one, c);
 		return;
 	}
+	if (ctl_filling(c->env, sort, name))
+		return;
 	holder = rats_is_identity_name(name) ? kbs_sync_holder(c->env->sync, sort, name) : NULL;
 	if (holder)
 		ctl_runner_wake(c->runner, holder->name);

@@ -133,6 +133,11 @@ enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *
 /* Trustee is being asked what it holds, as after every start: a condition that says that something
  * is there is not taken back before the answer. */
 bool ctl_asking(const struct ctl_env *env);
+/*
+ * Trustee is being filled, and this is on its way or there: every object looks when that is over,
+ * and writing statuses one by one would take the time that keys need. What goes is not waited for.
+ */
+bool ctl_filling(const struct ctl_env *env, enum kbs_sort sort, const char *name);
 static inline bool ctl_far_gone(enum kbs_far far)
 {
 	return far == KBS_FAR_ABSENT || far == KBS_FAR_NONE;

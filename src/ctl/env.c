@@ -63,6 +63,12 @@ bool ctl_asking(const struct ctl_env *env)
 	return kbs_sync_state(env->sync) == KBS_TARGET_ASKING;
 }
 
+bool ctl_filling(const struct ctl_env *env, enum kbs_sort sort, const char *name)
+{
+	return kbs_sync_state(env->sync) == KBS_TARGET_POPULATING &&
+	       kbs_sync_holder(env->sync, sort, name);
+}
+
 enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name)
 {
 	enum kbs_far far = kbs_sync_far(env->sync, sort, name);

@@ -155,6 +155,8 @@ static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 		k8s_cache_each(c->env->machines, wake_one, c);
 		return;
 	}
+	if (ctl_filling(c->env, sort, name))
+		return;
 	if (sort == KBS_REFVALUE) {
 		if (!rats_is_identity_name(name))
 			return;

@@ -317,6 +317,42 @@ Test(ctl_ak, is_approved_owned_kept_in_a_secret_and_declared)
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");
 }
 
+static void trustee_is(enum kbs_target_state state)
+{
+	kbs_sync_target_says(w.life->sync, "kbs-service", state, "told by the test.");
+	world_run(&w, 5000);
+}
+
+Test(ctl_ak, while_trustee_is_filled_arrivals_are_told_at_the_end)
+{
+	register_a();
+	trustee_is(KBS_TARGET_POPULATING);
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	trustee_has_key(&w, ID_A, true);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Delivered"), "False");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "False");
+	trustee_is(KBS_TARGET_IN_SYNC);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Delivered"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");
+}
+
+Test(ctl_ak, while_trustee_is_filled_what_goes_is_let_go)
+{
+	register_a();
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	trustee_has_key(&w, ID_A, true);
+	world_run(&w, 5000);
+	trustee_is(KBS_TARGET_POPULATING);
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 5000);
+	cr_assert(world_get(&w, &kobj_machine, "a"));
+	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	trustee_has_key(&w, ID_A, false);
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+}
+
 Test(ctl_ak, settled_makes_no_request)
 {
 	uint64_t rv;
