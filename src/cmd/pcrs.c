@@ -107,12 +107,6 @@ static int print_json(struct json_object *o, struct err *err)
 	return 0;
 }
 
-static struct json_object *variant_json(const struct pcr_variant *v)
-{
-	return json_add(
-		json_add_str(json_obj(), "when", v->when), "pcrs", pcr_events_json(&v->events));
-}
-
 /* "all" prints {"pcrs":[Pcr...]}, the others their Pcr alone. */
 static int print_variants(
 	const struct pcrs_options *o, const struct pcr_variants *v, struct err *err)
@@ -126,8 +120,11 @@ static int print_variants(
 		answer = pcr_events_one_json(&v->v[0].events, v->v[0].events.v[0].pcr);
 	if (o->variants) {
 		list = json_arr();
-		for (size_t i = 0; i < v->n; i++)
-			json_push(list, variant_json(&v->v[i]));
+		for (size_t i = 0; i < v->n; i++) {
+			struct json_object *one = json_add_str(json_obj(), "when", v->v[i].when);
+
+			json_push(list, json_add(one, "pcrs", pcr_events_json(&v->v[i].events)));
+		}
 		json_add(answer, "variants", list);
 	}
 	return print_json(answer, err);
@@ -238,12 +235,13 @@ static int hand_over(const char *text, struct err *err)
 /* What the image may show beside the first, in the form of the entry. */
 static struct json_object *others_json(const struct pcr_variants *v)
 {
-	struct json_object *list = json_arr();
+	struct model_variant other[MODEL_VARIANTS_MAX]; /* borrows from v */
+	struct model_variants others = {other, 0};
 
-	for (size_t i = 1; i < v->n && i <= MODEL_VARIANTS_MAX; i++)
-		json_push(list,
-			json_add_bool(variant_json(&v->v[i]), "secure_boot", v->v[i].secure_boot));
-	return list;
+	for (size_t i = 1; i < v->n && others.n < MODEL_VARIANTS_MAX; i++)
+		other[others.n++] =
+			(struct model_variant){v->v[i].when, v->v[i].secure_boot, v->v[i].events};
+	return model_variants_json(&others);
 }
 
 static int run_publish(const struct pcrs_options *o, struct err *err)

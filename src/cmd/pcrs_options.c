@@ -137,9 +137,9 @@ static int take_platform(struct pcrs_options *o, const char *text, struct err *e
 			memcmp(o->platform[i].name, text, len) == 0)
 			return err_set(err, ERR_INVALID, "--" PLATFORM " %s is there twice",
 				o->platform[i].name);
-	if (o->n_platforms == PCRS_PLATFORMS_MAX)
+	if (o->n_platforms == MODEL_PLATFORMS_MAX)
 		return err_set(err, ERR_INVALID, "--" PLATFORM " is there more than %d times",
-			PCRS_PLATFORMS_MAX);
+			MODEL_PLATFORMS_MAX);
 	o->platform[o->n_platforms++] =
 		(struct pcrs_platform){xasprintf("%.*s", (int)len, text), dir + 1};
 	return 0;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "tec/base/conf.h"
+#include "tec/model/platforms.h"
 #include "tec/pcr/image.h"
 
 enum pcrs_command {
@@ -20,7 +21,6 @@ enum pcrs_command {
 	PCRS_N_COMMANDS,
 };
 
-#define PCRS_PLATFORMS_MAX 8
 struct pcrs_platform {
 	char *name;      /* owned */
 	const char *dir; /* borrowed from argv */
@@ -35,7 +35,7 @@ struct pcrs_options {
 	enum pcr_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain;
 	const char *image, *resource_name, *kubeconfig, *namespace_;
-	struct pcrs_platform platform[PCRS_PLATFORMS_MAX];
+	struct pcrs_platform platform[MODEL_PLATFORMS_MAX];
 	size_t n_platforms;
 };
 

@@ -440,7 +440,6 @@ static void at_rest(struct kbs_push *p)
 	if (!timer_is_set(&p->probe))
 		timer_set(&p->probe, p->conf.probe_ms);
 	if (sentinel_is_right(p)) {
-		p->backoff_ms = 0;
 		timer_cancel(&p->sentinel);
 		p->sentinel_due = false;
 	} else if (p->sentinel_due) {

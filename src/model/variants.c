@@ -7,9 +7,8 @@
 
 #include "tec/model/variants.h"
 
-#include <string.h>
-
 #include "tec/base/json.h"
+#include "tec/model/pcrs.h"
 
 #define WHEN_MAX 200
 
@@ -23,14 +22,12 @@ void model_variants_fini(struct model_variants *s)
 	*s = (struct model_variants){NULL, 0};
 }
 
-static bool has_its_registers(const struct pcr_events *e)
+static bool has_no_other_register(const struct pcr_events *e)
 {
-	uint8_t value[SHA256_LEN];
-
 	for (size_t i = 0; i < e->n; i++)
 		if (e->v[i].pcr != 4 && e->v[i].pcr != 14)
 			return false;
-	return pcr_events_value(e, 4, value) && pcr_events_value(e, 14, value);
+	return true;
 }
 
 static bool read_one(struct json_object *o, struct model_variant *v)
@@ -43,7 +40,7 @@ static bool read_one(struct json_object *o, struct model_variant *v)
 	if (!when || !json_object_is_type(secure_boot, json_type_boolean) ||
 		pcr_events_from_json(json_get_arr(o, "pcrs"), &v->events, &ignored) < 0)
 		return false;
-	if (!has_its_registers(&v->events)) {
+	if (!has_no_other_register(&v->events) || model_pcrs_check(&v->events, &ignored) < 0) {
 		pcr_events_fini(&v->events);
 		return false;
 	}
