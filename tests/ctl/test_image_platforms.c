@@ -54,6 +54,16 @@ static void up(void)
 
 TestSuite(ctl_image_platforms, .init = up, .fini = images_down);
 
+/* One platform, one image, and its Job is there. */
+static void approved_on_ovmf(const char *spec)
+{
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", spec);
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+}
+
 /* One of the Job's platforms; sbat NULL: why instead of a value. */
 static struct json_object *with_platform(struct json_object *entry, const char *name,
 	const uint8_t digest[SHA256_LEN], const char *sbat)
@@ -151,11 +161,7 @@ Test(ctl_image_platforms, an_unrelated_configmap_wakes_nobody)
 {
 	uint8_t digest[SHA256_LEN];
 
-	mount("ovmf", "keys");
-	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
-	world_boot(&w, NULL);
-	approve("coreos", REF_A);
-	world_run(&w, 5000);
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Require"));
 	job_writes("coreos", entry7(REF_A, false));
 	world_run(&w, 5000);
 	cr_assert(committed("coreos"), "%s", message("coreos"));
@@ -219,11 +225,7 @@ Test(ctl_image_platforms, an_image_that_lacks_a_platform_is_left_out_of_it_alone
 
 Test(ctl_image_platforms, requiring_revokes_sets_of_two_and_ignoring_brings_them_back)
 {
-	mount("ovmf", "keys");
-	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
-	world_boot(&w, NULL);
-	approve("coreos", REF_A);
-	world_run(&w, 5000);
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
 	job_writes("coreos", entry7(REF_A, false));
 	world_run(&w, 5000);
 	trustee_takes_all();
@@ -323,11 +325,7 @@ Test(ctl_image_platforms, new_variables_are_a_new_job_and_the_old_value_counts_u
 {
 	cleanup_free char *first = NULL;
 
-	mount("ovmf", "keys");
-	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
-	world_boot(&w, NULL);
-	approve("coreos", REF_A);
-	world_run(&w, 5000);
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Require"));
 	first = xstrdup(job_name("coreos"));
 	job_writes("coreos", entry7(REF_A, false));
 	job_ends("coreos", "Complete", "CompletionsReached");
@@ -361,11 +359,7 @@ Test(ctl_image_platforms, a_running_job_of_other_variables_is_deleted)
 {
 	cleanup_free char *first = NULL;
 
-	mount("ovmf", "keys");
-	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
-	world_boot(&w, NULL);
-	approve("coreos", REF_A);
-	world_run(&w, 5000);
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
 	first = xstrdup(job_name("coreos"));
 	mount("ovmf", "other keys");
 	world_run(&w, 5000);
@@ -384,11 +378,7 @@ Test(ctl_image_platforms, a_job_that_left_one_out_is_tried_again_later_and_later
 {
 	cleanup_free char *uid = NULL;
 
-	mount("ovmf", "keys");
-	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
-	world_boot(&w, NULL);
-	approve("coreos", REF_A);
-	world_run(&w, 5000);
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
 	for (int i = 0; i < 3; i++) {
 		free(uid);
 		uid = xstrdup(world_str(&w, &kobj_job, job_name("coreos"), "metadata/uid"));
@@ -408,11 +398,7 @@ Test(ctl_image_platforms, a_deleted_image_leaves_no_running_job)
 {
 	cleanup_free char *first = NULL;
 
-	mount("ovmf", "keys");
-	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
-	world_boot(&w, NULL);
-	approve("coreos", REF_A);
-	world_run(&w, 5000);
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
 	first = xstrdup(job_name("coreos"));
 	fake_api_delete(w.api, &kobj_image, NS, "coreos");
 	mount("ovmf", "other keys");
@@ -428,11 +414,7 @@ Test(ctl_image_platforms, events_beyond_what_fits_are_left_out_and_nothing_falls
 	struct pcr_events e = PCR_EVENTS_INIT;
 	struct json_object *entry;
 
-	mount("ovmf", "keys");
-	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Require"));
-	world_boot(&w, NULL);
-	approve("coreos", REF_A);
-	world_run(&w, 5000);
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Require"));
 	add_pcr4(&e, SHIM_A, GRUB_A, KERNEL_A);
 	add_pcr14(&e);
 	while (e.n < PCR_EVENTS_MAX)
