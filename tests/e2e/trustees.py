@@ -32,10 +32,11 @@ def identity_name(pem):
     return "ak." + der_of(pem)[44:284].replace("+", "-").replace("/", "_")
 
 
-def colliding(pem):
-    """Another key whose identity has the same name: it differs in the modulus's last bits only."""
+def colliding(pem, bits=2):
+    """Another key whose identity has the same name: it differs in the modulus's last bits only.
+    BITS: which; an even number below 256."""
     der = bytearray(base64.b64decode(der_of(pem)))
-    der[-7] ^= 2  # behind the modulus there are the five bytes of the exponent; it stays odd
+    der[-7] ^= bits  # behind the modulus there are the five bytes of the exponent; it stays odd
     b64 = base64.b64encode(der).decode()
     lines = [b64[i:i + 64] for i in range(0, len(b64), 64)]
     return "\n".join(["-----BEGIN PUBLIC KEY-----", *lines, "-----END PUBLIC KEY-----", ""])
