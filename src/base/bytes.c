@@ -17,11 +17,24 @@ static const char std_alphabet[] =
 static const char url_alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/* Fetched once: EVP_sha256() is looked up anew by each call that gets it, which costs more than a
+ * short text's digest. */
+static const EVP_MD *sha256(void)
+{
+	static EVP_MD *md;
+
+	if (!md)
+		md = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (!md)
+		DIE("no SHA-256 in OpenSSL");
+	return md;
+}
+
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
 {
 	unsigned int n = 0;
 
-	if (EVP_Digest(len ? data : "", len, out, &n, EVP_sha256(), NULL) != 1 || n != SHA256_LEN)
+	if (EVP_Digest(len ? data : "", len, out, &n, sha256(), NULL) != 1 || n != SHA256_LEN)
 		DIE("SHA-256 of %zu bytes failed", len);
 }
 
@@ -37,7 +50,7 @@ static EVP_MD_CTX *new_md(void)
 void bytes_sha256_init(struct bytes_sha256_run *run)
 {
 	run->ctx = new_md();
-	if (EVP_DigestInit_ex(run->ctx, EVP_sha256(), NULL) != 1)
+	if (EVP_DigestInit_ex(run->ctx, sha256(), NULL) != 1)
 		DIE("SHA-256 cannot be started");
 }
 

@@ -24,6 +24,7 @@ struct call {
 	struct op_scope inner;
 	const struct kobj_gvk *gvk; /* static */
 	bool is_create, is_delete;
+	bool unread; /* nobody wants the object in the answer, but it has to be one */
 	k8s_result_fn done;
 	void *arg;
 };
@@ -79,26 +80,58 @@ static int parse_item(void *arg, const char *item, size_t len, struct err *err)
 	return *o ? 0 : -1;
 }
 
+/* Enough for who only has to know that it is there: any other 2xx is somebody else's answer. */
+static int see_item(void *arg, const char *item, size_t len, struct err *err)
+{
+	struct k8s_split *const *s = arg;
+
+	return *k8s_split_item_rv(*s) ? 0
+				      : err_set(err, ERR_INVALID, "no metadata.resourceVersion");
+}
+
+static int split_answer(
+	const struct call *k, struct k8s_split *s, const struct k8s_answer *answer, struct err *err)
+{
+	int rc;
+
+	if (is_secret(k))
+		k8s_split_set_secret(s);
+	rc = k8s_split_feed(s, answer->body, answer->body_len, err);
+	if (rc == 0)
+		rc = k8s_split_end(s, err);
+	if (rc < 0)
+		err->kind = ERR_INVALID; /* also when cut short: the length was right */
+	k8s_split_free(s);
+	return rc;
+}
+
 /* The object in an answer without metadata.managedFields, which is the larger part of most and
  * nobody reads. */
 static struct json_object *parse_object(
 	const struct call *k, const struct k8s_answer *answer, struct err *err)
 {
 	struct json_object *o = NULL;
-	struct k8s_split *s = k8s_split_object_new(parse_item, &o);
 
-	if (is_secret(k))
-		k8s_split_set_secret(s);
-	if ((k8s_split_feed(s, answer->body, answer->body_len, err) < 0 ||
-		    k8s_split_end(s, err) < 0) &&
-		o) {
+	if (split_answer(k, k8s_split_object_new(parse_item, &o), answer, err) < 0) {
 		put_object(k, o);
-		o = NULL;
+		return NULL;
+	}
+	return o;
+}
+
+static void look_at_object(const struct call *k, const struct k8s_answer *answer,
+	struct k8s_result *r, struct err *err)
+{
+	struct k8s_split *s = NULL;
+
+	if (!k->unread) {
+		r->object = parse_object(k, answer, err);
+	} else {
+		s = k8s_split_object_new(see_item, &s);
+		(void)split_answer(k, s, answer, err);
 	}
 	if (err_is_set(err))
-		err->kind = ERR_INVALID; /* also when cut short: the length was right */
-	k8s_split_free(s);
-	return o;
+		err_wrap(err, "answer for %s", k->gvk->plural);
 }
 
 static void on_answer(void *arg, const struct err *transport_err, const struct k8s_answer *answer)
@@ -110,10 +143,8 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 	if (k8s_answer_check(transport_err, answer, &err) != 0) {
 		if (err.http == 409 && answer && answer->body_len)
 			look_at_conflict(k, answer, &r, &err);
-	} else if (answer->body_len) {
-		r.object = parse_object(k, answer, &err);
-		if (!r.object)
-			err_wrap(&err, "answer for %s", k->gvk->plural);
+	} else if (answer->body_len || k->unread) {
+		look_at_object(k, answer, &r, &err);
 	}
 	op_finish(&k->op);
 	k->done(k->arg, &err, &r);
@@ -176,18 +207,33 @@ struct op *k8s_call_get(struct k8s_transport *t, struct op_scope *scope, const s
 		call_new(scope, gvk, done, arg), t, &req, &(struct place){ns, name, NULL, NULL});
 }
 
-struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
-	uint32_t deadline_ms, k8s_result_fn done, void *arg)
+static struct op *create(struct k8s_transport *t, struct call *k, const char *ns,
+	struct json_object *object, uint32_t deadline_ms)
 {
 	struct k8s_request req = {.method = "POST",
 		.verb = "create",
 		.content_type = "application/json",
 		.deadline_ms = deadline_ms};
-	struct call *k = call_new(scope, gvk, done, arg);
 
 	k->is_create = true;
 	return send_json(k, t, &req, &(struct place){ns, NULL, NULL, NULL}, object);
+}
+
+struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
+	uint32_t deadline_ms, k8s_result_fn done, void *arg)
+{
+	return create(t, call_new(scope, gvk, done, arg), ns, object, deadline_ms);
+}
+
+struct op *k8s_call_create_only(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
+	uint32_t deadline_ms, k8s_result_fn done, void *arg)
+{
+	struct call *k = call_new(scope, gvk, done, arg);
+
+	k->unread = true;
+	return create(t, k, ns, object, deadline_ms);
 }
 
 struct op *k8s_call_create_text(struct k8s_transport *t, struct op_scope *scope,

@@ -152,7 +152,7 @@ static void start_create(
 	memcpy(j->uuid, uuid, sizeof(j->uuid));
 	pki_spki_to_pem(spki, &pem);
 	ak = model_ak_new_json(j->name, strbuf_str(&pem), *uuid ? uuid : NULL);
-	k8s_call_create(
+	k8s_call_create_only(
 		env->api, &j->base.ops, &kobj_ak, env->ns, ak, srv_api_ms(r), on_created, j);
 }
 

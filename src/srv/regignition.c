@@ -162,7 +162,7 @@ static void get_ignition(struct httpd_req *r, void *arg)
 	j->minor = minor;
 	uuid_new_v4(j->uuid);
 	machine = model_machine_new_json(j->uuid, c->obj.name, c->obj.uid);
-	k8s_call_create(env->api, &j->base.ops, &kobj_machine, env->ns, machine, srv_api_ms(r),
+	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine, srv_api_ms(r),
 		on_created, j);
 }
 

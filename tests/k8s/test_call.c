@@ -110,6 +110,37 @@ Test(k8s_call, create_posts_to_the_collection)
 	cr_assert(got.object);
 }
 
+Test(k8s_call, create_only_takes_an_object_and_keeps_none)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum err_kind kind;
+		bool exists;
+	} rows[] = {
+		{201, "{\"metadata\":{\"name\":\"m\",\"resourceVersion\":\"7\"}}", ERR_NONE, false},
+		{201, "{\"metadata\":{\"name\":\"m\"}}", ERR_INVALID, false},
+		{201, "{\"resourceVersion\":\"7\"}", ERR_INVALID, false},
+		{201, "{\"metadata\":{\"resourceVersion\":\"7\"", ERR_INVALID, false},
+		{200, "<html>", ERR_INVALID, false},
+		{201, "", ERR_INVALID, false},
+		{409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}", ERR_CONFLICT, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_json struct json_object *o = obj("{}");
+
+		got.n = 0;
+		expect("POST", MACHINES, rows[i].status, rows[i].body);
+		(void)k8s_call_create_only(t, &ops, &kobj_machine, "ns", o, 4321, on_result, NULL);
+		cr_assert_eq(fake_transport_last(f)->deadline_ms, 4321);
+		sent("create", "application/json", "{}");
+		cr_assert_eq(got.err.kind, rows[i].kind, "row %zu: %s", i, got.err.text);
+		cr_assert_eq(got.already_exists, rows[i].exists);
+		cr_assert_not(got.object);
+	}
+}
+
 Test(k8s_call, create_text_goes_out_as_it_is)
 {
 	expect("POST", SECRETS, 201,

@@ -520,7 +520,7 @@ Test(srv_regignition, a_cluster_that_goes_meanwhile_is_not_answered_for)
 	c = rig_begin(&r, r.port, GET_IGNITION, e);
 	fake_api_delete(r.api, &kobj_cluster, NS, "tec");
 	loop_drain(r.loop);
-	fake_expect_answer(e, 201, "{}");
+	fake_expect_answer(e, 201, "{\"metadata\":{\"resourceVersion\":\"7\"}}");
 	cr_assert(cli_reply(&c, &a, false));
 	rig_expect(&a, 503, 30,
 		"{\"code\":503,\"message\":\"No TrustedExecutionCluster is installed\"}", "gone");

@@ -30,6 +30,11 @@ struct op *k8s_call_get(struct k8s_transport *t, struct op_scope *scope, const s
 struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);
+/* The same for who only has to know that it is made: the answer must be an object with a
+ * resourceVersion, but result->object is NULL. */
+struct op *k8s_call_create_only(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
+	uint32_t deadline_ms, k8s_result_fn done, void *arg);
 /* A create whose text the caller made (Secret data never passes through json-c strings). Wiped by
  * the transport after sending. */
 struct op *k8s_call_create_text(struct k8s_transport *t, struct op_scope *scope,
