@@ -13,10 +13,12 @@ import http.client
 import json
 import os
 import secrets
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+import uuid as uuids
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
@@ -149,6 +151,55 @@ def bench_ignition(world, n):
     op.terminate()
 
 
+JSON, MERGE, APPLY = (f"application/{t}" for t in ("json", "merge-patch+json", "apply-patch+yaml"))
+AS_US = "?fieldManager=tec-operator&force=true"
+
+
+def requests_like(cp, ns, there):
+    """What the operator asked the API for when the newest node of NS joined, as a function from n to
+    the lines of bench_api for n nodes more in THERE. Owners are left out: they would need uids."""
+    ak = max(spine.items(cp, ns, "ak"), key=lambda o: o["metadata"]["creationTimestamp"])
+    uuid, name = ak["spec"]["uuid"], ak["metadata"]["name"]
+    mach = spine.read(cp, ns, "mach", f"machine-{uuid}")
+    made = {"mach": mach, "ak": ak}
+    secrets_of = [spine.read(cp, ns, "secrets", n) for n in (uuid, name)]
+
+    def body(o, *fields, meta=()):
+        part = {f: o[f] for f in ("apiVersion", "kind", *fields)}
+        return json.dumps({**part, "metadata": {m: o["metadata"][m] for m in ("name", *meta)}})
+
+    def line(method, path, content_type, text):
+        return "\t".join((method, path, content_type, text)) + "\n"
+
+    one = ""
+    for kind, o in made.items():
+        at = spine.path_of(there, kind, o["metadata"]["name"])
+        one += line("POST", spine.path_of(there, kind), JSON, body(o, "spec"))
+        one += line("PATCH", at, MERGE, body(o, meta=["annotations"]))
+        one += line("PATCH", at + "/status" + AS_US, APPLY, body(o, "status"))
+    one += line("PATCH", spine.path_of(there, "mach", mach["metadata"]["name"]) + AS_US, APPLY,
+                body(mach, meta=["finalizers"]))
+    for o in secrets_of:
+        one += line("POST", spine.path_of(there, "secrets"), JSON, body(o, "data", "type"))
+
+    def lines(n):
+        return "".join(one.replace(uuid, str(uuids.uuid4())).replace(name, f"ak-{secrets.token_hex(16)}")
+                       for _ in range(n))
+    return lines, one.count("\n")
+
+
+def bare_libcurl(world, ns, n=200, warm_up=20):
+    """ms of processor time for the requests of one registration, sent by libcurl and nothing else."""
+    cp, there = world.cp, world.namespace()
+    lines, per_node = requests_like(cp, ns, there)
+    token = os.path.join(world.directory, "token")
+    cp.service_account_kubeconfig(there, "tec-operator", token_file=token)
+    us = subprocess.run(
+        [os.path.join(os.environ["TEC_BUILDDIR"], "tests", "bench", "bench_api"), cp.server, cp.ca_file, token,
+         str(warm_up * per_node)], input=lines(n + warm_up), check=True, capture_output=True, text=True).stdout
+    return float(us) * per_node / 1000, per_node
+
+
 def bench_registration(world, n):
     ns = world.namespace()
     op = world.operator(ns)
@@ -167,6 +218,9 @@ def bench_registration(world, n):
         first = first or cost
         report(f"registration with all that follows, at {have} Machines", cost, "ms", 1.0)
     print(f"{'  flat: last / first':58} {cost / first:10.3f}")
+    bare, per_node = bare_libcurl(world, ns)
+    print(f"{f'  its {per_node} API requests by bare libcurl, no watch, no JSON':58} {bare:10.3f} ms   "
+          f"(ours {cost / bare:.2f} x)")
     time.sleep(12)  # the cluster's counts are written at most every 10 s
     op.terminate()
     return ns
