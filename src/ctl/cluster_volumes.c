@@ -60,8 +60,11 @@ void cluster_volumes_contents(const struct ctl_env *env, const struct render_vol
 	char hex[SHA256_HEX_LEN + 1];
 
 	bytes_sha256_init(&run);
-	if (cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE)
-		add_content(&run, "policy", "pcr7", "required");
+	if (cluster) {
+		const char *policy = render_volumes_attestation_policy(cluster);
+
+		bytes_sha256_add(&run, policy, strlen(policy));
+	}
 	for (size_t i = 0; i < l->n_machines; i++) {
 		const struct model_secret *s = ctl_secret(env, l->machines[i]);
 

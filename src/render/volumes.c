@@ -26,13 +26,17 @@ struct json_object *render_trustee_data_volumes(
 	return render_kbs_data(CONFIG, c, ns, in);
 }
 
+const char *render_volumes_attestation_policy(const struct model_cluster *c)
+{
+	return render_etc(c->pcr7 == MODEL_PCR7_REQUIRE ? "tpm-v017-pcr7.rego" : "tpm-v017.rego");
+}
+
 struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns)
 {
 	struct json_object *o = render_frame(&kobj_configmap, "trustee-policies", ns, c, NULL);
 	struct json_object *data = json_obj();
 
-	json_add_str(data, "default_cpu.rego",
-		render_etc(c->pcr7 == MODEL_PCR7_REQUIRE ? "tpm-v017-pcr7.rego" : "tpm-v017.rego"));
+	json_add_str(data, "default_cpu.rego", render_volumes_attestation_policy(c));
 	/* Where it finds none it writes one, and its folder is read-only. */
 	json_add_str(data, "default_gpu.rego", "");
 	json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));

@@ -37,6 +37,7 @@ struct render_volumes {
 struct json_object *render_trustee_data_volumes(
 	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
 struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns);
+const char *render_volumes_attestation_policy(const struct model_cluster *c); /* its text */
 /*
  * Both lists are sorted (strcmp) without duplicates, else ERR_BUG; an id that is no UUID is
  * ERR_INVALID, as is one that would be stored in more than RENDER_VOLUMES_MAX_BYTES: that text says
