@@ -257,10 +257,7 @@ static void wait_for(struct ak_look *l, struct ctl_act *act, const char *identit
 static bool may_hold(const struct ctl_env *env, struct ak_look *l, const char *identity,
 	const char *uid, struct ctl_act *act)
 {
-	const struct kobj *holder = kbs_sync_holder(env->sync, KBS_REFVALUE, identity);
-
-	if ((holder && !str_eq(holder->uid, uid)) ||
-		ctl_far_gone(ctl_far(env, KBS_REFVALUE, identity)))
+	if (ctl_taken_by(env, identity, uid) || ctl_far_gone(ctl_far(env, KBS_REFVALUE, identity)))
 		return false;
 	wait_for(l, act, identity);
 	return true;

@@ -130,6 +130,9 @@ bool ctl_path_id(const char *path, char id[UUID_TEXT_LEN + 1]);
 const char *ctl_primary_target(const struct model_cluster *c);
 /* kbs_sync_far, but NONE only when no Trustee is administered indeed. */
 enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *name);
+/* The AttestationKey that this identity is declared for, when that is not the one with this uid;
+ * else NULL. */
+const struct kobj *ctl_taken_by(const struct ctl_env *env, const char *identity, const char *uid);
 /* Trustee is being asked what it holds, as after every start: a condition that says that something
  * is there is not taken back before the answer. */
 bool ctl_asking(const struct ctl_env *env);

@@ -76,6 +76,13 @@ enum kbs_far ctl_far(const struct ctl_env *env, enum kbs_sort sort, const char *
 	return far == KBS_FAR_NONE && ctl_administered(env) ? KBS_FAR_UNKNOWN : far;
 }
 
+const struct kobj *ctl_taken_by(const struct ctl_env *env, const char *identity, const char *uid)
+{
+	const struct kobj *holder = kbs_sync_holder(env->sync, KBS_REFVALUE, identity);
+
+	return holder && !str_eq(holder->uid, uid) ? holder : NULL;
+}
+
 const struct model_cluster *ctl_policy(const struct ctl_env *env)
 {
 	const struct model_cluster *c = ctl_env_cluster(env);

@@ -31,12 +31,7 @@ static void revoke_all(const struct ctl_env *env, const struct machine_look *l)
 		kbs_sync_revoke(env->sync, KBS_RESOURCE, l->path);
 	for (const struct kobj *o = k8s_cache_first(env->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(env->aks, 2, o)) {
-		const struct kobj *holder;
-
-		if (!ctl_ak_identity(model_ak(o), name))
-			continue;
-		holder = kbs_sync_holder(env->sync, KBS_REFVALUE, name);
-		if (!holder || str_eq(holder->uid, o->uid))
+		if (ctl_ak_identity(model_ak(o), name) && !ctl_taken_by(env, name, o->uid))
 			kbs_sync_revoke(env->sync, KBS_REFVALUE, name);
 	}
 }

@@ -127,7 +127,6 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 	l->v.far_ids = KBS_FAR_NONE;
 	for (const struct kobj *o = k8s_cache_first(env->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(env->aks, 2, o)) {
-		const struct kobj *holder;
 		enum kbs_far far;
 		bool taken;
 
@@ -136,8 +135,7 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 		far = ctl_far(env, KBS_REFVALUE, name);
 		/* Held there for another key object of the same name: not ours to revoke, and what
 		 * is there is that one's as soon as it is confirmed. */
-		holder = kbs_sync_holder(env->sync, KBS_REFVALUE, name);
-		taken = holder && !str_eq(holder->uid, o->uid);
+		taken = ctl_taken_by(env, name, o->uid) != NULL;
 		if (taken && far == KBS_FAR_PRESENT)
 			far = KBS_FAR_ABSENT;
 		if (model_ak(o) == l->ak)
