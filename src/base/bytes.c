@@ -253,6 +253,11 @@ bool bytes_valid_utf8(const void *data, size_t len)
 	const uint8_t *p = data;
 
 	for (size_t i = 0, n; i < len; i += n) {
+		uint64_t v;
+
+		n = sizeof(v);
+		if (len - i >= n && (memcpy(&v, p + i, n), !(v & 0x8080808080808080u)))
+			continue; /* all of them ASCII */
 		n = utf8_sequence(p + i, len - i);
 		if (n == 0)
 			return false;

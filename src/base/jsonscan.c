@@ -59,7 +59,7 @@ static int peek(const struct scan *s)
 
 static void skip_blanks(struct scan *s)
 {
-	while (s->pos < s->len && strchr(" \t\r\n", s->text[s->pos]) && s->text[s->pos])
+	for (int c = peek(s); c == ' ' || c == '\t' || c == '\r' || c == '\n'; c = peek(s))
 		s->pos++;
 }
 
@@ -124,6 +124,29 @@ static long scan_escape(struct scan *s, bool nul)
 	return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 }
 
+/* Eight bytes at a time: (x - n) & ~x has a top bit where a byte of x is below n, up to 128; a byte
+ * xored with what is looked for is below 1. */
+const char *json_plain_run(const char *p, const char *end)
+{
+	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+
+	while (end - p >= 8) {
+		uint64_t v, quote, back;
+
+		memcpy(&v, p, 8);
+		quote = v ^ (ones * '"');
+		back = v ^ (ones * '\\');
+		if ((((quote - ones) & ~quote) | ((back - ones) & ~back) |
+			    ((v - ones * 0x20) & ~v)) &
+			tops)
+			break;
+		p += 8;
+	}
+	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+		p++;
+	return p;
+}
+
 /* A string with its quotes; *escaped says whether it holds escapes, nul whether \u0000 may be one.
  */
 static int scan_string(struct scan *s, bool nul, bool *escaped)
@@ -131,21 +154,16 @@ static int scan_string(struct scan *s, bool nul, bool *escaped)
 	*escaped = false;
 	s->pos++;
 	for (;;) {
-		int c = peek(s);
-
-		if (c < 0)
+		s->pos = (size_t)(json_plain_run(s->text + s->pos, s->text + s->len) - s->text);
+		if (s->pos == s->len)
 			return refuse(s, "unfinished string");
-		if (c == '"')
+		if (s->text[s->pos] == '"')
 			break;
-		if (c < 0x20)
+		if (s->text[s->pos] != '\\')
 			return refuse(s, "raw control byte in a string");
-		if (c == '\\') {
-			*escaped = true;
-			if (scan_escape(s, nul) < 0)
-				return -1;
-		} else {
-			s->pos++;
-		}
+		*escaped = true;
+		if (scan_escape(s, nul) < 0)
+			return -1;
 	}
 	s->pos++;
 	return 0;

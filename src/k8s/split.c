@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tec/base/jsonscan.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
@@ -313,27 +314,6 @@ static int plain(struct k8s_split *s, char c, struct err *err)
 	return 0;
 }
 
-/* The first quote or backslash, eight bytes at a time (a zero byte of x makes the top bit of (x -
- * 0x01..) & ~x). */
-static const char *plain_run(const char *p, const char *end)
-{
-	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
-
-	while (end - p >= 8) {
-		uint64_t v, q, b;
-
-		memcpy(&v, p, 8);
-		q = v ^ (ones * '"');
-		b = v ^ (ones * '\\');
-		if ((((q - ones) & ~q) | ((b - ones) & ~b)) & tops)
-			break;
-		p += 8;
-	}
-	while (p < end && *p != '"' && *p != '\\')
-		p++;
-	return p;
-}
-
 /* Feeds the inside of a string; returns where it stopped: behind the closing quote or at the end.
  */
 static const char *string_bytes(struct k8s_split *s, const char *p, const char *end)
@@ -346,18 +326,18 @@ static const char *string_bytes(struct k8s_split *s, const char *p, const char *
 			p++;
 			continue;
 		}
-		p = plain_run(p, end);
+		p = json_plain_run(p, end);
 		if (s->noting)
 			note_add(s->noting, from, (size_t)(p - from));
 		if (p == end)
 			break;
-		if (*p++ == '"') {
+		if (*p == '"') {
 			s->in_string = false;
 			s->noting = NULL;
-			break;
+			return p + 1;
 		}
-		s->escape = true;
-		if (s->noting)
+		s->escape = *p++ == '\\';
+		if (s->noting) /* a control byte is left to who parses the item */
 			s->noting->bad = true;
 	}
 	return p;

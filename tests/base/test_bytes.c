@@ -194,3 +194,17 @@ Test(base_bytes, utf8_is_strict)
 	cr_assert(
 		!bytes_valid_utf8("\xe2\x82\xac", 2)); /* the length counts, not what lies behind */
 }
+
+Test(base_bytes, utf8_is_looked_at_wherever_it_stands_in_ascii)
+{
+	char text[24];
+
+	for (size_t at = 0; at + 2 <= sizeof(text); at++) {
+		memset(text, 'a', sizeof(text));
+		memcpy(text + at, "\xc3\xa9", 2);
+		cr_assert(bytes_valid_utf8(text, sizeof(text)));
+		cr_assert_not(bytes_valid_utf8(text, at + 1), "cut at %zu", at);
+		text[at + 1] = 'a';
+		cr_assert_not(bytes_valid_utf8(text, sizeof(text)), "%zu", at);
+	}
+}

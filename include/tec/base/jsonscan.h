@@ -31,4 +31,7 @@ extern const struct json_limits json_limits_api;
 int json_scan(
 	const char *text, size_t len, const struct json_limits *limits, struct err *err) MUST_CHECK;
 
+/* Inside of a string: the first quote, backslash or control byte between p and end, or end. */
+const char *json_plain_run(const char *p, const char *end);
+
 #endif
