@@ -140,64 +140,76 @@ class World:
         return Operator(config, ns, self.directory, [*FAST, *args]).start(timeout=120)
 
 
+JSON, MERGE, APPLY = (f"application/{t}" for t in ("json", "merge-patch+json", "apply-patch+yaml"))
+AS_US = "?fieldManager=tec-operator&force=true"
+
+
+def line(method, path, content_type, text):
+    return "\t".join((method, path, content_type, text)) + "\n"
+
+
+def part(o, *fields, meta=()):
+    """Some of an object, as text. Owners are never in it: bench_api does not learn their uids."""
+    return json.dumps({**{f: o[f] for f in ("apiVersion", "kind", *fields)},
+                       "metadata": {m: o["metadata"][m] for m in ("name", *meta)}})
+
+
+def newest(cp, ns, kind):
+    return max(spine.items(cp, ns, kind), key=lambda o: o["metadata"]["creationTimestamp"])
+
+
+def first_boot_requests(cp, ns, there):
+    """What the register listener asked the API for when the newest Machine of NS was made."""
+    mach = newest(cp, ns, "mach")
+    return line("POST", spine.path_of(there, "mach"), JSON, part(mach, "spec")), mach["spec"]["id"], None
+
+
+def registration_requests(cp, ns, there):
+    """What the operator asked the API for when the node of NS with the newest key joined."""
+    ak = newest(cp, ns, "ak")
+    uuid, name = ak["spec"]["uuid"], ak["metadata"]["name"]
+    mach = spine.read(cp, ns, "mach", f"machine-{uuid}")
+    lines = ""
+    for kind, o in (("mach", mach), ("ak", ak)):
+        at = spine.path_of(there, kind, o["metadata"]["name"])
+        lines += line("POST", spine.path_of(there, kind), JSON, part(o, "spec"))
+        lines += line("PATCH", at, MERGE, part(o, meta=["annotations"]))
+        lines += line("PATCH", at + "/status" + AS_US, APPLY, part(o, "status"))
+    lines += line("PATCH", spine.path_of(there, "mach", mach["metadata"]["name"]) + AS_US, APPLY,
+                  part(mach, meta=["finalizers"]))
+    for secret in (uuid, name):
+        lines += line("POST", spine.path_of(there, "secrets"), JSON,
+                      part(spine.read(cp, ns, "secrets", secret), "data", "type"))
+    return lines, uuid, name
+
+
+def compare_with_libcurl(world, ns, requests, cost, n=200, warm_up=20):
+    """Says what libcurl alone needs to send for other nodes what was sent for one of NS."""
+    cp, there = world.cp, world.namespace()
+    lines, uuid, name = requests(cp, ns, there)
+    per_node = lines.count("\n")
+    token = os.path.join(world.directory, "token")
+    cp.service_account_kubeconfig(there, "tec-operator", token_file=token)
+    nodes = "".join(lines.replace(uuid, str(uuids.uuid4())).replace(name or uuid, f"ak-{secrets.token_hex(16)}")
+                    for _ in range(n + warm_up))
+    us = subprocess.run(
+        [os.path.join(os.environ["TEC_BUILDDIR"], "tests", "bench", "bench_api"), cp.server, cp.ca_file, token,
+         str(warm_up * per_node)], input=nodes, check=True, capture_output=True, text=True).stdout
+    bare = float(us) * per_node / 1000
+    what = f"  of it {per_node} API request{'s' * (per_node > 1)} by bare libcurl, unread, no watch"
+    print(f"{what:58} {bare:10.3f} ms   (all: {cost / bare:.2f} x)")
+
+
 def bench_ignition(world, n):
     ns = world.namespace()
     op = world.operator(ns, "--role", "register")
     Nodes(op, 50, with_keys=False, threads=1).run()
     before = op.cpu_seconds()
     Nodes(op, 2000, with_keys=False, threads=16).run()
-    report("GET /ignition with its API write, --role register, 16 kept conns",
-           (op.cpu_seconds() - before) / 2000 * 1000, "ms", 0.25)
+    cost = (op.cpu_seconds() - before) / 2000 * 1000
+    report("GET /ignition with its API write, --role register", cost, "ms", 0.25)
     op.terminate()
-
-
-JSON, MERGE, APPLY = (f"application/{t}" for t in ("json", "merge-patch+json", "apply-patch+yaml"))
-AS_US = "?fieldManager=tec-operator&force=true"
-
-
-def requests_like(cp, ns, there):
-    """What the operator asked the API for when the newest node of NS joined, as a function from n to
-    the lines of bench_api for n nodes more in THERE. Owners are left out: they would need uids."""
-    ak = max(spine.items(cp, ns, "ak"), key=lambda o: o["metadata"]["creationTimestamp"])
-    uuid, name = ak["spec"]["uuid"], ak["metadata"]["name"]
-    mach = spine.read(cp, ns, "mach", f"machine-{uuid}")
-    made = {"mach": mach, "ak": ak}
-    secrets_of = [spine.read(cp, ns, "secrets", n) for n in (uuid, name)]
-
-    def body(o, *fields, meta=()):
-        part = {f: o[f] for f in ("apiVersion", "kind", *fields)}
-        return json.dumps({**part, "metadata": {m: o["metadata"][m] for m in ("name", *meta)}})
-
-    def line(method, path, content_type, text):
-        return "\t".join((method, path, content_type, text)) + "\n"
-
-    one = ""
-    for kind, o in made.items():
-        at = spine.path_of(there, kind, o["metadata"]["name"])
-        one += line("POST", spine.path_of(there, kind), JSON, body(o, "spec"))
-        one += line("PATCH", at, MERGE, body(o, meta=["annotations"]))
-        one += line("PATCH", at + "/status" + AS_US, APPLY, body(o, "status"))
-    one += line("PATCH", spine.path_of(there, "mach", mach["metadata"]["name"]) + AS_US, APPLY,
-                body(mach, meta=["finalizers"]))
-    for o in secrets_of:
-        one += line("POST", spine.path_of(there, "secrets"), JSON, body(o, "data", "type"))
-
-    def lines(n):
-        return "".join(one.replace(uuid, str(uuids.uuid4())).replace(name, f"ak-{secrets.token_hex(16)}")
-                       for _ in range(n))
-    return lines, one.count("\n")
-
-
-def bare_libcurl(world, ns, n=200, warm_up=20):
-    """ms of processor time for the requests of one registration, sent by libcurl and nothing else."""
-    cp, there = world.cp, world.namespace()
-    lines, per_node = requests_like(cp, ns, there)
-    token = os.path.join(world.directory, "token")
-    cp.service_account_kubeconfig(there, "tec-operator", token_file=token)
-    us = subprocess.run(
-        [os.path.join(os.environ["TEC_BUILDDIR"], "tests", "bench", "bench_api"), cp.server, cp.ca_file, token,
-         str(warm_up * per_node)], input=lines(n + warm_up), check=True, capture_output=True, text=True).stdout
-    return float(us) * per_node / 1000, per_node
+    compare_with_libcurl(world, ns, first_boot_requests, cost)
 
 
 def bench_registration(world, n):
@@ -218,9 +230,7 @@ def bench_registration(world, n):
         first = first or cost
         report(f"registration with all that follows, at {have} Machines", cost, "ms", 1.0)
     print(f"{'  flat: last / first':58} {cost / first:10.3f}")
-    bare, per_node = bare_libcurl(world, ns)
-    print(f"{f'  its {per_node} API requests by bare libcurl, no watch, no JSON':58} {bare:10.3f} ms   "
-          f"(ours {cost / bare:.2f} x)")
+    compare_with_libcurl(world, ns, registration_requests, cost)
     time.sleep(12)  # the cluster's counts are written at most every 10 s
     op.terminate()
     return ns
