@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The servers are a short list, made anew from spec and memory when one of them changes; what is
- * written about a server by a step is its push's transport, never the list. A server that is not
- * the cluster object's own is written into memory before it gets a transport, and leaves memory
- * after it has left the list. Refuses to believe a server gone while its Deployment, or something
- * it may hold, is left.
+ * One server: what is so, what follows, and the one thing that is done about it. What a step writes
+ * is the server's transport, never the list (trustee_list.c), out of which it only takes what is no
+ * longer wanted. A server that is not the cluster object's own is written into memory before it
+ * gets a transport, and leaves memory after it has left the list.
  */
 #include "config.h"
 
@@ -16,7 +15,6 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/ctl/imagekinds.h"
-#include "tec/render/trustee.h"
 
 #define MEMBER_MAX 65536
 #define LEAVING_MS 2000
@@ -42,222 +40,6 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 	if (!v->usable)
 		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
 	return v->connected ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_CONNECT;
-}
-
-/* ---- the list */
-
-static struct trustee_server *find(const struct ctl_trustee *c, const char *name)
-{
-	for (struct trustee_server *s = c->servers; s; s = s->next)
-		if (str_eq(s->name, name))
-			return s;
-	return NULL;
-}
-
-static void bytes_fini(struct trustee_bytes *b)
-{
-	free(b->rv);
-	secret_free(b->value);
-	memset(b, 0, sizeof(*b));
-}
-
-/* What it was told and made from; its place in the list stays. */
-static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
-{
-	kbs_push_free(steal_ptr(&s->push));
-	if (s->is_target)
-		kbs_sync_target_remove(c->env->sync, s->name);
-	s->is_target = false;
-	bytes_fini(&s->admin);
-	bytes_fini(&s->ca);
-	free(steal_ptr(&s->connected_as));
-	free(steal_ptr(&s->told));
-}
-
-static void server_drop(struct ctl_trustee *c, struct trustee_server *s)
-{
-	struct trustee_server **pp = &c->servers;
-
-	while (*pp != s)
-		pp = &(*pp)->next;
-	*pp = s->next;
-	log_info(NULL, "Trustee is no longer administered", "trustee=%s", log_esc(s->name));
-	server_close(c, s);
-	trustee_desc_fini(&s->desc);
-	free(s->cluster_uid);
-	free(s);
-}
-
-static void server_open(struct ctl_trustee *c, struct trustee_server *s, const char *cluster_uid)
-{
-	const struct kbs_push_conf conf = {.target = s->name,
-		.cluster_uid = cluster_uid,
-		.repeat_revoked_ms = c->env->repeat_revoked_ms};
-
-	free(s->cluster_uid);
-	s->cluster_uid = xstrdup(cluster_uid);
-	s->is_target = s->desc.volumes;
-	if (s->is_target)
-		kbs_sync_target_add(c->env->sync, s->name);
-	else
-		s->push = kbs_push_new(c->env->loop, c->env->sync, &conf, NULL);
-	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
-}
-
-/* A person's decision, so nothing waits for it; but nothing speaks of it afterwards either. */
-static void tell_left(const struct ctl_trustee *c, const char *name)
-{
-	const struct model_cluster *served = ctl_env_cluster(c->env);
-
-	if (!served)
-		return;
-	log_warn(NULL, "Trustee left spec and may still hold keys", "trustee=%s", log_esc(name));
-	k8s_events_post(c->env->events, &kobj_cluster, &served->obj, K8S_EVENT_WARNING,
-		"TrusteeLeft", "Administer",
-		"Trustee at %s is no longer administered by spec. It keeps every key it has, and what is deleted from now on "
-		"stays valid there. Delete its data or stop it; or put it back into spec, with its adminSecret, before anything is "
-		"deleted.",
-		name);
-}
-
-/* desc is taken. cluster_uid NULL: only kept, as it was. */
-static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
-	const char *cluster_uid)
-{
-	struct trustee_server *s = find(c, name);
-	unsigned n = 0;
-
-	for (const struct trustee_server *x = c->servers; x; x = x->next)
-		n++;
-	if (!s && n >= TRUSTEE_SERVERS_MAX) {
-		log_warn(NULL, "too many Trustee servers are administered", "trustee=%s",
-			log_esc(name));
-		trustee_desc_fini(take_desc);
-		return;
-	}
-	if (!s) {
-		s = xcalloc(1, sizeof(*s) + strlen(name) + 1);
-		memcpy(s->name, name, strlen(name));
-		s->next = c->servers;
-		c->servers = s;
-	} else if (!trustee_desc_same(&s->desc, take_desc) ||
-		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
-		/* Another server, or another cluster's, of the same name: nothing of what was
-		 * confirmed holds. */
-		if (!s->desc.owned && take_desc->owned)
-			tell_left(c, name);
-		server_close(c, s);
-	}
-	trustee_desc_fini(&s->desc);
-	s->desc = *take_desc;
-	s->wanted = cluster_uid != NULL;
-	if (!s->push && !s->is_target)
-		server_open(c, s, cluster_uid ? cluster_uid : "");
-}
-
-static bool deployment_is_left(const struct ctl_env *env)
-{
-	const struct ctl_plain *d =
-		(const struct ctl_plain *)k8s_cache_find(env->deployments, "trustee-deployment");
-
-	return d && (d->owner_uid || d->render_hash);
-}
-
-/* A server that no cluster names any more. */
-static bool may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s)
-{
-	const struct ctl_env *env = c->env;
-	size_t declared, confirmed, revoking;
-
-	for (const struct trustee_server *x = c->servers; x && s->desc.owned; x = x->next)
-		if (x->wanted && x->desc.owned)
-			return false; /* the same one, under a new address */
-	if (s->desc.owned)
-		return deployment_is_left(env);
-	if (ctl_env_cluster(env)) /* taken out of spec by a person */
-		return false;
-	kbs_sync_counts(env->sync, &declared, &confirmed, &revoking);
-	return declared || revoking;
-}
-
-/* The last served cluster's stay; after a start without one, the safer ones. */
-static void want_policies(struct ctl_trustee *c, const struct model_cluster *served)
-{
-	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
-	const struct model_cluster *of = served ? served : &none;
-
-	if (!served && c->has_policies)
-		return;
-	c->has_policies = true;
-	kbs_sync_policies(c->env->sync, render_trustee_attestation_policy(of),
-		render_trustee_resource_policy(of), of->isolation == MODEL_ISOLATION_SHARED);
-}
-
-static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)
-{
-	struct trustee_desc d;
-	const char *name;
-
-	for (unsigned i = 0; trustee_desc_of_cluster(served, i, &d, &name); i++)
-		server_want(c, name, &d, served->obj.uid);
-}
-
-/* Read after a start: later on the list knows more than memory. */
-static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *served)
-{
-	struct trustee_desc d;
-
-	for (unsigned i = 0; trustee_desc_of_memory(c->memory, i, &d); i++) {
-		if (!d.address || !d.admin_secret || find(c, d.address))
-			trustee_desc_fini(&d);
-		else
-			server_want(c, d.address, &d, served ? served->obj.uid : NULL);
-	}
-}
-
-static bool has_primary(const struct ctl_trustee *c)
-{
-	for (const struct trustee_server *s = c->servers; s; s = s->next)
-		if (s->desc.primary)
-			return true;
-	return false;
-}
-
-/* The list as spec and memory want it now. A spec that lost fields may have lost servers, and what
- * the primary one is: the list stays until a person has spoken. */
-static void look_at_all(void *arg)
-{
-	struct ctl_trustee *c = arg;
-	const struct model_cluster *served = ctl_env_cluster(c->env);
-	bool lost = served && served->extended_lost;
-	struct trustee_desc d;
-
-	if (!c->on)
-		return;
-	want_policies(c, served);
-	for (struct trustee_server *s = c->servers; s; s = s->next)
-		s->wanted = s->wanted && lost;
-	if (served && !lost)
-		want_by_spec(c, served);
-	if (c->adopt && (!served || lost))
-		want_by_memory(c, served);
-	c->adopt = false;
-	if (lost && !has_primary(c) && trustee_memory_is_read(c))
-		want_by_spec(c, served);
-	if (!served && !c->servers && deployment_is_left(c->env)) {
-		/* Of a cluster that went before we started, perhaps. */
-		d = (struct trustee_desc){.primary = true, .owned = true};
-		server_want(c, "kbs-service", &d, NULL);
-	}
-	for (struct trustee_server *s = c->servers; s; s = s->next)
-		ctl_runner_wake(c->runner, s->name);
-	ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
-}
-
-void trustee_ask(struct ctl_trustee *c)
-{
-	if (c->on)
-		defer_call(&c->look, c->env->loop, look_at_all, c);
 }
 
 /* ---- one server */
@@ -332,7 +114,7 @@ static void look(
 	struct ctl_trustee_view *v = &l->v;
 
 	v->known = true;
-	v->wanted = s->wanted || may_still_hold(c, s);
+	v->wanted = s->wanted || trustee_may_still_hold(c, s);
 	v->recorded = s->desc.owned || (trustee_memory_is_read(c) && trustee_memory_is_right(c));
 	v->volumes = s->desc.volumes;
 	v->refused = s->desc.https_only && trustee_is_plain(env, &s->desc);
@@ -386,7 +168,7 @@ static void take_member(struct trustee_bytes *b, struct json_object *o, const ch
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
 
-	bytes_fini(b);
+	trustee_bytes_fini(b);
 	b->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
 	if (data && json_object_object_get_ex(data, member, &v) &&
 		json_object_is_type(v, json_type_string) &&
@@ -400,7 +182,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_act *a = arg;
 	struct ctl_trustee *c = a->table->self;
-	struct trustee_server *s = find(c, a->name);
+	struct trustee_server *s = trustee_find(c, a->name);
 	bool admin = a->doing == CTL_TRUSTEE_READ_ADMIN;
 
 	if (s && !err_is_set(err))
@@ -444,9 +226,9 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		break;
 	case CTL_TRUSTEE_DROP:
 		if (!s->desc.owned)
-			tell_left(c, s->name);
+			trustee_tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
-		server_drop(c, s);
+		trustee_drop(c, s);
 		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
 		break;
 	default:
@@ -461,7 +243,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 
 struct queue_next ctl_trustee_step(struct ctl_trustee *c, const struct kobj_key *key)
 {
-	struct trustee_server *s = find(c, key->name);
+	struct trustee_server *s = trustee_find(c, key->name);
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
 	struct queue_next next;
 
@@ -559,9 +341,9 @@ void ctl_trustee_on(struct ctl_trustee *c)
 	if (c->on)
 		return;
 	c->on = true;
-	look_at_all(c); /* before any controller asks what Trustee may hold */
+	trustee_look_at_all(c); /* before any controller asks what Trustee may hold */
 	ctl_runner_on(c->runner);
-	look_at_all(c); /* again, with keys taken */
+	trustee_look_at_all(c); /* again, with keys taken */
 }
 
 void ctl_trustee_off(struct ctl_trustee *c)
@@ -571,7 +353,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	defer_cancel(&c->look);
 	ctl_acts_clear(&c->acts);
 	while (c->servers)
-		server_drop(c, c->servers);
+		trustee_drop(c, c->servers);
 	trustee_memory_set(c, NULL, NULL);
 	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
 	kbs_sync_reset(c->env->sync);

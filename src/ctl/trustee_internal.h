@@ -74,7 +74,14 @@ bool trustee_memory_is_read(const struct ctl_trustee *c);
 void trustee_memory_set(struct ctl_trustee *c, const char *rv, const char *text);
 struct queue_next trustee_step_memory(struct ctl_trustee *c);
 
-/* trustee.c */
-void trustee_ask(struct ctl_trustee *c); /* another look at the list, in the next turn */
+/* trustee_list.c */
+struct trustee_server *trustee_find(const struct ctl_trustee *c, const char *name);
+void trustee_drop(struct ctl_trustee *c, struct trustee_server *s); /* frees s */
+void trustee_bytes_fini(struct trustee_bytes *b);
+/* A server that no cluster names any more may hold something of ours all the same. */
+bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s);
+void trustee_tell_left(const struct ctl_trustee *c, const char *name); /* a warning, to people */
+void trustee_look_at_all(struct ctl_trustee *c); /* the list as spec and memory want it now */
+void trustee_ask(struct ctl_trustee *c);         /* the same, in the next turn */
 
 #endif
