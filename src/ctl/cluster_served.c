@@ -279,7 +279,7 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 	in.keys = point - v->live.contents == now_point - now &&
 		  strncmp(v->live.contents, now, (size_t)(now_point - now)) == 0;
 	in.values = str_eq(point, now_point);
-	in.rv = (const struct ctl_configmap *)k8s_cache_find(c->env->configmaps, CTL_RV_CONFIGMAP);
+	in.rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
 	in.ids = ids = xcalloc(v->live.n_aks + 1, sizeof(*ids));
 	collect_ids(&in);
 	kbs_sync_names(c->env->sync, KBS_RESOURCE, confirm_key, &in);

@@ -52,8 +52,7 @@ static void add_content(
 void cluster_volumes_contents(const struct ctl_env *env, const struct render_volumes_list *l,
 	char out[CLUSTER_CONTENTS_LEN + 1])
 {
-	const struct ctl_configmap *rv =
-		(const struct ctl_configmap *)k8s_cache_find(env->configmaps, CTL_RV_CONFIGMAP);
+	const struct ctl_configmap *rv = ctl_configmap_find(env, CTL_RV_CONFIGMAP);
 	const struct model_cluster *cluster = ctl_env_cluster(env);
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t digest[SHA256_LEN];

@@ -12,11 +12,6 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-const struct ctl_configmap *image_configmap(const struct ctl_env *env, const char *name)
-{
-	return (const struct ctl_configmap *)k8s_cache_find(env->configmaps, name);
-}
-
 /* ---- what is remembered of an image without values */
 
 static void info_drop(struct ctl_image *c, const char *name)

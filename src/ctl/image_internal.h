@@ -95,7 +95,6 @@ struct image_look {
 
 /* image.c */
 struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o);
-const struct ctl_configmap *image_configmap(const struct ctl_env *env, const char *name);
 
 /* image_view.c */
 void image_look(

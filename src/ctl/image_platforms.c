@@ -17,7 +17,7 @@
 
 static const struct ctl_configmap *platform_map(const struct ctl_env *env, const char *name)
 {
-	const struct ctl_configmap *map = image_configmap(env, name);
+	const struct ctl_configmap *map = ctl_configmap_find(env, name);
 
 	return map && map->is_platform ? map : NULL;
 }
@@ -31,7 +31,8 @@ static enum image_platform_state state_of(const struct ctl_env *env,
 
 	*value = m;
 	if (!map)
-		return image_configmap(env, name) ? IMAGE_PLATFORM_EMPTY : IMAGE_PLATFORM_MISSING;
+		return ctl_configmap_find(env, name) ? IMAGE_PLATFORM_EMPTY
+						     : IMAGE_PLATFORM_MISSING;
 	if (!m || m->bad || memcmp(m->variables, map->variables, SHA256_LEN) != 0)
 		return IMAGE_PLATFORM_WANTED;
 	return m->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;

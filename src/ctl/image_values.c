@@ -171,7 +171,7 @@ static bool file_same(struct values *v, const struct ctl_configmap *rv)
 
 static void look(struct ctl_image *c, struct ctl_values_view *out)
 {
-	const struct ctl_configmap *rv = image_configmap(c->env, CTL_RV_CONFIGMAP);
+	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
 	struct values *v = &c->values;
 	size_t n_recorded = 0;
 
@@ -302,7 +302,7 @@ static void revoke(struct ctl_image *c, const char *name)
 /* A new boot set waits until its name is written down, where there is a place to write it to. */
 static void declare_all(struct ctl_image *c)
 {
-	bool unwritten = !ctl_env_cluster(c->env) && !image_configmap(c->env, CTL_RV_CONFIGMAP);
+	bool unwritten = !ctl_env_cluster(c->env) && !ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
 	struct values *v = &c->values;
 	size_t boot = 0; /* both lists are sorted */
 
@@ -340,7 +340,7 @@ static char *names_text(const struct values *v)
 
 struct op *values_start(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done)
 {
-	const struct ctl_configmap *rv = image_configmap(c->env, CTL_RV_CONFIGMAP);
+	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
 	int64_t now = clock_wall_s(), expires = rv->expires_s;
 	cleanup_strbuf struct strbuf file = STRBUF_INIT;
 	cleanup_free char *names = names_text(&c->values);

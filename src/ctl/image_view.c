@@ -124,7 +124,7 @@ const char *ctl_image_do_name(enum ctl_image_do d)
 enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
 	const struct model_pcrs_entry **entry)
 {
-	const struct ctl_configmap *map = image_configmap(env, MODEL_PCRS_CONFIGMAP);
+	const struct ctl_configmap *map = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP);
 
 	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
 	if (!*entry)
@@ -234,7 +234,7 @@ void image_look(
 {
 	const struct ctl_env *env = c->env;
 	const struct kobj *o = k8s_cache_find(env->images, name);
-	const struct ctl_configmap *map = image_configmap(env, MODEL_PCRS_CONFIGMAP);
+	const struct ctl_configmap *map = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP);
 
 	memset(l, 0, sizeof(*l));
 	l->v.found = o != NULL;

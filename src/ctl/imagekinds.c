@@ -130,6 +130,11 @@ struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
 
+const struct ctl_configmap *ctl_configmap_find(const struct ctl_env *env, const char *name)
+{
+	return (const struct ctl_configmap *)k8s_cache_find(env->configmaps, name);
+}
+
 /* ---- Jobs */
 
 /* "reason: message", cut; NULL when there is no reason. */

@@ -31,6 +31,8 @@ struct ctl_configmap {
 	uint8_t variables[SHA256_LEN]; /* of a platform: pcr/platform.h */
 };
 struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err);
+/* Of env's cache; NULL: it is not there. Borrowed for the turn. */
+const struct ctl_configmap *ctl_configmap_find(const struct ctl_env *env, const char *name);
 
 /* Index 0: the ApprovedImage's name. */
 enum ctl_job_state { CTL_JOB_RUNNING, CTL_JOB_COMPLETE, CTL_JOB_FAILED };
