@@ -552,7 +552,7 @@ def test_sigterm_finishes_what_is_in_flight(cp, ns, start_operator, tmp_path):
             waiting.sendall(NONE.replace(b"/none", b"/ignition"))
             half.sendall(NONE[:20])
             assert held.wait(10)
-            wait_for(lambda: connections(op) == 3, 5, "three connections")
+            wait_for(lambda: connections(op) == 3, 20, "three connections")
             op.proc.signal(signal.SIGTERM)
             assert Reader(idle).at_end()
             with pytest.raises(OSError):
@@ -587,7 +587,7 @@ def test_sighup_rereads_the_log_level(serve, tmp_path):
                        ("log-level = loud\n", "configuration not reread")):
         conf.write_text(text)
         op.proc.signal(signal.SIGHUP)
-        wait_for(lambda said=said: said in op.log_text(), 5, said)
+        wait_for(lambda said=said: said in op.log_text(), 20, said)
         count = op.log_text().count("machine registered")
         spine.first_boot(op)
         assert op.log_text().count("machine registered") == count + 1

@@ -126,7 +126,7 @@ def test_server_taken_out_of_spec_holds_nothing_back(cp, ns, two):
     waits(cp, ns, node, far.address)
     assert far.address in str(memory(cp, ns))
     spine.merge(cp, ns, "tec", "tec", {"metadata": {"annotations": {EXTENDED: None}}})
-    ends(cp, ns, node, 5)
+    ends(cp, ns, node)
     assert own.clean(node) and far.holds(node)
     cp.wait_for(lambda: not memory(cp, ns), 10, "the end of what is remembered")
     synced(cp, ns)

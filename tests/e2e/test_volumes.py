@@ -92,7 +92,7 @@ def test_a_node_is_served_and_taken_back(cp, ns, start_operator, kubelet, held):
     # Taken back: at once out of the template, let go when the new Pod is the only one.
     kubelet.held = True
     spine.delete(cp, ns, "mach", f"machine-{uuid}")
-    cp.wait_for(lambda: generation(cp, ns) > before, 5, "a template without it")
+    cp.wait_for(lambda: generation(cp, ns) > before, 9, "a template without it")
     settled(cp, ns)
     assert machine_of(cp, ns, uuid) and luks_key(cp, ns, uuid)
     kubelet.held = False
