@@ -55,15 +55,15 @@ class KubeAPI:
             conn.request(method, path, body, headers)
             answer = conn.getresponse()
             return answer.status, answer.read()
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
             self.close()
             if not reused:
                 raise
         except BaseException:  # half an answer must not be read as the next one's
             self.close()
             raise
-        # The kept connection died while idle (an API server restart): the request was not
-        # answered, so it is sent once more on a fresh one.
+        # The kept connection died while idle (an API server restart, or its limit of idle time):
+        # the request was not answered, so it is sent once more on a fresh one.
         return self._exchange(method, path, body, headers, timeout)
 
 
