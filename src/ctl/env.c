@@ -48,13 +48,18 @@ bool ctl_path_id(const char *path, char id[UUID_TEXT_LEN + 1])
 	return true;
 }
 
-bool ctl_administered(const struct ctl_env *env)
+bool ctl_deployment_is_left(const struct ctl_env *env)
 {
 	const struct ctl_plain *d =
 		(const struct ctl_plain *)k8s_cache_find(env->deployments, "trustee-deployment");
 
+	return d && (d->owner_uid || d->render_hash);
+}
+
+bool ctl_administered(const struct ctl_env *env)
+{
 	/* Memory of servers outside goes when they are clean. */
-	return ctl_env_cluster(env) || (d && (d->owner_uid || d->render_hash)) ||
+	return ctl_env_cluster(env) || ctl_deployment_is_left(env) ||
 	       k8s_cache_find(env->configmaps, CTL_TRUSTEE_MEMORY);
 }
 

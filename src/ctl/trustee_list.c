@@ -123,14 +123,6 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		server_open(c, s, cluster_uid ? cluster_uid : "");
 }
 
-static bool deployment_is_left(const struct ctl_env *env)
-{
-	const struct ctl_plain *d =
-		(const struct ctl_plain *)k8s_cache_find(env->deployments, "trustee-deployment");
-
-	return d && (d->owner_uid || d->render_hash);
-}
-
 /* A server that no cluster names any more. */
 bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s)
 {
@@ -141,7 +133,7 @@ bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_se
 		if (x->wanted && x->desc.owned)
 			return false; /* the same one, under a new address */
 	if (s->desc.owned)
-		return deployment_is_left(env);
+		return ctl_deployment_is_left(env);
 	if (ctl_env_cluster(env)) /* taken out of spec by a person */
 		return false;
 	kbs_sync_counts(env->sync, &declared, &confirmed, &revoking);
@@ -211,7 +203,7 @@ void trustee_look_at_all(struct ctl_trustee *c)
 	c->adopt = false;
 	if (lost && !has_primary(c) && trustee_memory_is_read(c))
 		want_by_spec(c, served);
-	if (!served && !c->servers && deployment_is_left(c->env)) {
+	if (!served && !c->servers && ctl_deployment_is_left(c->env)) {
 		/* Of a cluster that went before we started, perhaps. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
 		server_want(c, "kbs-service", &d, NULL);
