@@ -248,17 +248,20 @@ static size_t utf8_sequence(const uint8_t *p, size_t left)
 	return n;
 }
 
+static bool eight_are_ascii(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return !(v & 0x8080808080808080u);
+}
+
 bool bytes_valid_utf8(const void *data, size_t len)
 {
 	const uint8_t *p = data;
 
 	for (size_t i = 0, n; i < len; i += n) {
-		uint64_t v;
-
-		n = sizeof(v);
-		if (len - i >= n && (memcpy(&v, p + i, n), !(v & 0x8080808080808080u)))
-			continue; /* all of them ASCII */
-		n = utf8_sequence(p + i, len - i);
+		n = len - i >= 8 && eight_are_ascii(p + i) ? 8 : utf8_sequence(p + i, len - i);
 		if (n == 0)
 			return false;
 	}
