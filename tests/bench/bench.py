@@ -154,19 +154,19 @@ def part(o, *fields, meta=()):
                        "metadata": {m: o["metadata"][m] for m in ("name", *meta)}})
 
 
-def newest(cp, ns, kind):
-    return max(spine.items(cp, ns, kind), key=lambda o: o["metadata"]["creationTimestamp"])
+def one_of(cp, ns, kind):
+    return cp.get(spine.path_of(ns, kind) + "?limit=1")["items"][0]
 
 
 def first_boot_requests(cp, ns, there):
-    """What the register listener asked the API for when the newest Machine of NS was made."""
-    mach = newest(cp, ns, "mach")
+    """What the register listener asked the API for when a Machine of NS was made."""
+    mach = one_of(cp, ns, "mach")
     return line("POST", spine.path_of(there, "mach"), JSON, part(mach, "spec")), mach["spec"]["id"], None
 
 
 def registration_requests(cp, ns, there):
-    """What the operator asked the API for when the node of NS with the newest key joined."""
-    ak = newest(cp, ns, "ak")
+    """What the operator asked the API for when a node of NS joined."""
+    ak = one_of(cp, ns, "ak")
     uuid, name = ak["spec"]["uuid"], ak["metadata"]["name"]
     mach = spine.read(cp, ns, "mach", f"machine-{uuid}")
     lines = ""
