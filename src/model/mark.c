@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Marks are short texts with single spaces. What is not exactly of that form counts for nothing: an
+ * announcement with a malformed hash announces none of its hashes.
+ */
+#include "config.h"
+
+#include "tec/model/mark.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/meta.h"
+
+const char *model_mark(struct json_object *o, const char *annotation)
+{
+	const char *text = kobj_annotation(o, annotation);
+	const char *uid = json_get_str(o, "metadata/uid");
+	size_t len = uid ? strlen(uid) : 0;
+
+	if (!text || len == 0 || strncmp(text, uid, len) != 0 || text[len] != ' ' ||
+		text[len + 1] == '\0')
+		return NULL;
+	return text + len + 1;
+}
+
+char *model_mark_text(const char *uid, const char *payload)
+{
+	return xasprintf("%s %s", uid, payload);
+}
+
+/* How many hashes; 0: it is no list of them. */
+static size_t count(const char *hashes)
+{
+	size_t len = hashes ? strlen(hashes) : 0, n = (len + 1) / (SHA256_HEX_LEN + 1);
+
+	if (len == 0 || (len + 1) % (SHA256_HEX_LEN + 1) != 0 || n > MODEL_MARK_HASHES_MAX)
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		bool between = i % (SHA256_HEX_LEN + 1) == SHA256_HEX_LEN;
+
+		if (between ? hashes[i] != ' ' : !strchr("0123456789abcdef", hashes[i]))
+			return 0;
+	}
+	return n;
+}
+
+bool model_mark_announces(const char *hashes, const char *hex)
+{
+	size_t n = hex && strlen(hex) == SHA256_HEX_LEN ? count(hashes) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (memcmp(hashes + i * (SHA256_HEX_LEN + 1), hex, SHA256_HEX_LEN) == 0)
+			return true;
+	return false;
+}
+
+char *model_mark_announce(const char *hashes, const char *hex)
+{
+	size_t n = count(hashes);
+
+	if (n == MODEL_MARK_HASHES_MAX)
+		hashes += SHA256_HEX_LEN + 1;
+	return n ? xasprintf("%s %s", hashes, hex) : xstrdup(hex);
+}
