@@ -31,6 +31,7 @@ static void act_free(struct ctl_act *a)
 	assert(!a->op);
 	ctl_live_clear(&a->self);
 	ctl_live_clear(&a->secret);
+	secret_free(a->made);
 	free(a->want);
 	free(a);
 }
@@ -312,6 +313,14 @@ struct json_object *ctl_patch_new(const char *rv, struct json_object **meta)
 {
 	*meta = json_add_str(json_obj(), "resourceVersion", rv);
 	return json_add(json_obj(), "metadata", *meta);
+}
+
+struct json_object *ctl_patch_of(const struct kobj *o, struct json_object **meta)
+{
+	struct json_object *patch = ctl_patch_new(o->rv, meta);
+
+	json_add_str(*meta, "uid", o->uid);
+	return patch;
 }
 
 struct json_object *ctl_apply_new(

@@ -117,8 +117,8 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 	/* What the Machine's other keys see of this one. */
 	if (a && b && str_eq(was->uid, now->uid) && str_eq(a->owner_uid, b->owner_uid) &&
 		a->n_owners == b->n_owners && str_eq(a->approved_at, b->approved_at) &&
-		str_eq(a->approved_spki, b->approved_spki) && str_eq(a->uuid, b->uuid) &&
-		was->deleting == now->deleting)
+		a->cond[AK_APPROVED].status == b->cond[AK_APPROVED].status &&
+		str_eq(a->uuid, b->uuid) && was->deleting == now->deleting)
 		return;
 	wake_uuid(c, a ? a->uuid : NULL);
 	wake_uuid(c, b ? b->uuid : NULL);
@@ -136,6 +136,8 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 
 	if (ak || held)
 		ctl_runner_wake(c->runner, name);
+	if (!was || !now || was->deleting != now->deleting)
+		wake_uuid(c, name); /* a disk key, which a Machine is bound for */
 	if (ak && !now)
 		wake_uuid(c, model_ak(ak)->uuid); /* an earlier key's Secret may be what a later one
 						     waits for */
@@ -153,8 +155,10 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 				   *b = now ? model_machine(now) : NULL;
 
 	if (a && b && str_eq(was->uid, now->uid) && was->deleting == now->deleting &&
-		str_eq(a->id, b->id) && str_eq(a->key_sha256, b->key_sha256) &&
-		str_eq(a->bound_at, b->bound_at))
+		str_eq(a->id, b->id) && str_eq(a->announced, b->announced) &&
+		str_eq(a->bound_at, b->bound_at) && str_eq(a->bound_key, b->bound_key) &&
+		str_eq(a->bound_spki, b->bound_spki) &&
+		model_machine_delivered(a) == model_machine_delivered(b))
 		return;
 	wake_uuid(c, a ? a->id : NULL);
 	wake_uuid(c, b ? b->id : NULL);

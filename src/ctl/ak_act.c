@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: the acts. Approval is one merge patch that sets owner, marks and consumes the
- * administrator's annotation together, under the resourceVersion that was decided on. Secrets are
- * created and deleted, and their finalizer taken off; their data is never written.
+ * AttestationKey: the acts. Binding is one merge patch of the Machine under the resourceVersion
+ * that was decided on, so that of two keys only one gets it; owner and marks of the key, and the
+ * administrator's annotation consumed, are a second one. Secrets are created and deleted, and their
+ * finalizer taken off; their data is never written.
  */
 #include "config.h"
 
@@ -14,6 +15,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/model/mark.h"
 
 /*
  * The DER of a key that was parsed when it was taken into the cache: the base64 lines of its PEM,
@@ -105,15 +107,21 @@ static void post_events(struct ctl_ak *c, struct ctl_act *a, const struct kobj *
 static void log_done(const struct log_ctx *lc, enum ctl_ak_do d)
 {
 	switch (d) {
+	case CTL_AK_BIND:
+		log_info(lc, "Machine bound to this key", NULL);
+		break;
 	case CTL_AK_APPROVE:
 		log_info(lc, "attestation key approved", NULL);
+		break;
+	case CTL_AK_IGNORE:
+		log_warn(lc, "approval ignored, it was set when the key was created", NULL);
 		break;
 	case CTL_AK_UNAPPROVE:
 		log_info(
 			lc, "attestation key no longer approved, another one took its place", NULL);
 		break;
 	case CTL_AK_DROP_SECRET_FINALIZER:
-		log_info(lc, "attestation key let go, Trustee holds nothing of it", NULL);
+		log_info(lc, "attestation key released, Trustee holds nothing of it", NULL);
 		break;
 	case CTL_AK_EXPIRE:
 		log_info(lc, "attestation key deleted, it was not approved in time", NULL);
@@ -131,6 +139,9 @@ static void take_result(struct ctl_ak *c, struct ctl_act *a, struct json_object 
 	switch ((enum ctl_ak_do)a->doing) {
 	case CTL_AK_EXPIRE:
 		return; /* the answer may be a Status; the watch tells */
+	case CTL_AK_BIND:
+		ctl_take_answer(env->machines, model_machine_extract, o, false);
+		return;
 	case CTL_AK_DELETE_SECRET:
 		if (!json_get(o, "metadata/deletionTimestamp"))
 			return; /* a Status: it is gone */
@@ -148,6 +159,9 @@ static void take_result(struct ctl_ak *c, struct ctl_act *a, struct json_object 
 		ctl_live_set(&a->self, o);
 		ctl_take_answer(env->aks, model_ak_extract, o, false);
 	}
+	if (a->doing == CTL_AK_IGNORE && (k = k8s_cache_find(env->aks, a->name)))
+		k8s_events_post(env->events, &kobj_ak, k, K8S_EVENT_WARNING, "ApprovalIgnored",
+			"Approve", AK_APPROVAL_IGNORED ".", a->name, env->ns);
 	k = k8s_cache_find(env->aks, a->name);
 	if (a->doing == CTL_AK_APPLY_STATUS && k)
 		post_events(c, a, k);
@@ -213,18 +227,51 @@ static int64_t next_approval_us(const struct ctl_ak *c, const struct ak_look *l)
 	return at;
 }
 
+static void add_mark(struct json_object *marks, const struct kobj *o, const char *annotation,
+	const char *payload)
+{
+	cleanup_free char *text = model_mark_text(o->uid, payload);
+
+	json_add_str(marks, annotation, text);
+}
+
+/*
+ * Every key delivered later is for the node that has this AttestationKey: the mark of that, and
+ * with the first one the disk key's hash is fixed.
+ */
+static struct op *bind(struct ctl_ak *c, struct ctl_act *a, const struct ak_look *l)
+{
+	const struct model_machine *m = l->machine;
+	const struct model_secret *s = ctl_secret(c->env, m->id);
+	struct json_object *meta, *marks = json_obj();
+	cleanup_json struct json_object *patch = ctl_patch_of(&m->obj, &meta);
+	cleanup_free char *key = xasprintf("%s %s", l->ak->obj.uid, l->ak->spki_sha256);
+	char now[CLOCK_RFC3339_LEN];
+
+	clock_format(clock_wall_s(), now);
+	add_mark(marks, &m->obj, MODEL_BOUND_KEY_ANNOTATION, key);
+	if (!m->bound_at)
+		add_mark(marks, &m->obj, MODEL_BOUND_AT_ANNOTATION, now);
+	if (!model_machine_delivered(m) && ctl_luks_is_announced(m, s))
+		add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION, s->key_sha256);
+	json_add(meta, "annotations", marks);
+	return k8s_call_merge_patch(c->env->api, &c->acts.ops, &kobj_machine, c->env->ns,
+		m->obj.name, patch, on_done, a);
+}
+
 static void add_approval(const struct ctl_ak *c, const struct ak_look *l, struct json_object *meta)
 {
+	const struct model_ak *ak = l->ak;
 	struct json_object *marks = json_obj();
+	bool by_admin = l->v.asked || ak->approved_by_admin;
 	char at[CLOCK_RFC3339_US_LEN];
-	/* What the Rust operator approved was approved when it was made, as far as we know. */
-	bool old = l->v.approved && !l->v.asked;
 
-	clock_format_us(old ? l->ak->obj.created_s * 1000000 : next_approval_us(c, l), at);
-	json_add_str(marks, MODEL_APPROVED_AT_ANNOTATION, at);
-	json_add_str(marks, MODEL_APPROVED_BY_ANNOTATION, l->v.asked ? "admin" : "operator");
-	json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION,
-		l->ak->spki_sha256 ? json_object_new_string(l->ak->spki_sha256) : NULL);
+	clock_format_us(next_approval_us(c, l), at);
+	if (!ak->approved_at || l->v.asked)
+		add_mark(marks, &ak->obj, MODEL_APPROVED_AT_ANNOTATION, at);
+	add_mark(marks, &ak->obj, MODEL_APPROVED_BY_ANNOTATION, by_admin ? "admin" : "operator");
+	json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
+	json_add(marks, MODEL_APPROVAL_IGNORED_ANNOTATION, NULL);
 	if (l->v.asked)
 		json_add(marks, MODEL_APPROVED_ANNOTATION, NULL); /* null: taken out */
 	json_add(meta, "annotations", marks);
@@ -233,22 +280,41 @@ static void add_approval(const struct ctl_ak *c, const struct ak_look *l, struct
 			kobj_owner_json(&kobj_machine, l->machine->obj.name, l->machine->obj.uid)));
 }
 
-static struct op *patch_ak(
-	struct ctl_ak *c, struct ctl_act *a, const struct ak_look *l, bool approve)
+/* What is not approved any more: a mark with null is taken out. */
+static void add_unapproval(struct json_object *meta)
 {
-	struct json_object *meta, *marks;
-	cleanup_json struct json_object *patch = ctl_patch_new(l->ak->obj.rv, &meta);
+	struct json_object *marks = json_obj();
 
-	if (approve) {
+	json_add(marks, MODEL_APPROVED_AT_ANNOTATION, NULL);
+	json_add(marks, MODEL_APPROVED_BY_ANNOTATION, NULL);
+	json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
+	json_add(meta, "annotations", marks);
+	json_add(meta, "ownerReferences", json_arr());
+}
+
+static void add_ignored(const struct ak_look *l, struct json_object *meta)
+{
+	struct json_object *marks = json_obj();
+	char now[CLOCK_RFC3339_LEN];
+
+	clock_format(clock_wall_s(), now);
+	json_add(marks, MODEL_APPROVED_ANNOTATION, NULL);
+	add_mark(marks, &l->ak->obj, MODEL_APPROVAL_IGNORED_ANNOTATION, now);
+	json_add(meta, "annotations", marks);
+}
+
+static struct op *patch_ak(
+	struct ctl_ak *c, struct ctl_act *a, const struct ak_look *l, enum ctl_ak_do d)
+{
+	struct json_object *meta;
+	cleanup_json struct json_object *patch = ctl_patch_of(&l->ak->obj, &meta);
+
+	if (d == CTL_AK_APPROVE)
 		add_approval(c, l, meta);
-	} else {
-		marks = json_obj();
-		json_add(marks, MODEL_APPROVED_AT_ANNOTATION, NULL);
-		json_add(marks, MODEL_APPROVED_BY_ANNOTATION, NULL);
-		json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
-		json_add(meta, "annotations", marks);
-		json_add(meta, "ownerReferences", json_arr());
-	}
+	else if (d == CTL_AK_UNAPPROVE)
+		add_unapproval(meta);
+	else
+		add_ignored(l, meta);
 	return k8s_call_merge_patch(
 		c->env->api, &c->acts.ops, &kobj_ak, c->env->ns, a->name, patch, on_done, a);
 }
@@ -274,12 +340,27 @@ static struct op *create_secret(struct ctl_ak *c, struct ctl_act *a, const struc
 		c->env->api, &c->acts.ops, &kobj_secret, c->env->ns, o, 0, on_done, a);
 }
 
+/* Bound to another key than before is worth an Event although the reason is the same. */
+static unsigned other_key(const struct ak_look *l)
+{
+	const struct kobj_cond_want *w = &l->want[AK_APPROVED];
+
+	return str_eq(w->reason, model_ak_reason(AK_MACHINE_HAS_KEY)) &&
+			       l->ak->cond[AK_APPROVED].message_hash !=
+				       kobj_message_hash(w->message)
+		       ? 1u << AK_APPROVED
+		       : 0;
+}
+
 static struct op *apply_status(struct ctl_ak *c, struct ctl_act *a, const struct ak_look *l)
 {
 	cleanup_json struct json_object *o =
 		ctl_status_json(&kobj_ak, &l->ak->obj, l->ak->cond, l->want, AK_N_CONDS);
 
-	a->event_mask = ctl_cond_changes(l->ak->cond, l->want, AK_N_CONDS);
+	/* The first condition makes an annotation count: only of a version without one. */
+	if (l->ak->cond[AK_APPROVED].status == KOBJ_COND_ABSENT)
+		json_add_str(json_get_obj(o, "metadata"), "resourceVersion", l->ak->obj.rv);
+	a->event_mask = ctl_cond_changes(l->ak->cond, l->want, AK_N_CONDS) | other_key(l);
 	free(a->want);
 	a->want = xmemdup(l->want, sizeof(l->want));
 	return k8s_call_apply_status(
@@ -296,9 +377,13 @@ void ak_start(struct ctl_ak *c, struct ctl_act *a, const struct ak_look *l, enum
 	case CTL_AK_CONFIRM:
 		op = k8s_call_get(env->api, ops, &kobj_ak, env->ns, a->name, on_done, a);
 		break;
+	case CTL_AK_BIND:
+		op = bind(c, a, l);
+		break;
+	case CTL_AK_IGNORE:
 	case CTL_AK_APPROVE:
 	case CTL_AK_UNAPPROVE:
-		op = patch_ak(c, a, l, d == CTL_AK_APPROVE);
+		op = patch_ak(c, a, l, d);
 		break;
 	case CTL_AK_READ_SECRET:
 		op = k8s_call_get(env->api, ops, &kobj_secret, env->ns, a->name, on_done, a);

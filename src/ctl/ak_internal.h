@@ -7,6 +7,11 @@
 #include "ctl_internal.h"
 #include "tec/ctl/ak.h"
 
+/* printf: the key's name, the namespace. */
+#define AK_APPROVAL_IGNORED                                                                         \
+	"approved=true was set when the key was created and does not count. Set it again: kubectl " \
+	"annotate attestationkey %s -n %s " MODEL_APPROVED_ANNOTATION "=true"
+
 struct ctl_ak {
 	const struct ctl_env *env; /* borrowed */
 	struct ctl_runner *runner; /* owned */
@@ -23,7 +28,9 @@ enum ak_why {
 	AK_WHY_MANUAL,
 	AK_WHY_YOUNG_MACHINE,
 	AK_WHY_HAS_KEY,
-	AK_WHY_IN_FLIGHT, /* another key of this Machine is being approved right now */
+	AK_WHY_HAD_KEY,     /* the Machine was bound to another one, which is gone */
+	AK_WHY_WAS_THERE,   /* ... or may have been, before this operator */
+	AK_WHY_NO_DISK_KEY, /* the Machine has none yet that could be delivered */
 };
 
 /* Borrowed from the caches, valid for one step. */

@@ -37,16 +37,29 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
+/* A key that Trustee cannot verify is approved without being bound: nothing is ever delivered for
+ * it, and it holds its Machine against no other. */
+static enum ctl_ak_do decide_grant(const struct ctl_ak_view *v)
+{
+	if (!v->verifiable || (v->approved && v->usable))
+		return CTL_AK_APPROVE;
+	return v->bindable ? CTL_AK_BIND : CTL_AK_NOTHING;
+}
+
 static enum ctl_ak_do decide_approval(const struct ctl_ak_view *v)
 {
+	if (v->ignored)
+		return CTL_AK_IGNORE; /* before a condition of ours makes it look like an
+					 administrator's */
 	if (v->machine && v->asked)
-		return CTL_AK_APPROVE; /* consumes the annotation, also of a key that is approved
-					  already */
-	if (v->approved && v->superseded)
+		return decide_grant(v);
+	if (v->left_over)
 		return CTL_AK_UNAPPROVE;
-	if (v->approved ? !v->stamped : v->machine && v->allowed)
-		return CTL_AK_APPROVE;
-	if (!v->approved && !v->asked && v->overdue)
+	if (v->approved)
+		return v->stamped ? CTL_AK_NOTHING : CTL_AK_APPROVE;
+	if (v->machine && v->allowed)
+		return decide_grant(v);
+	if (!v->asked && v->overdue)
 		return v->confirmed ? CTL_AK_EXPIRE : CTL_AK_CONFIRM;
 	return CTL_AK_NOTHING;
 }
@@ -65,8 +78,7 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 		if (v->declared && !v->usable)
 			return CTL_AK_REVOKE;
-		if (!v->fresh && v->usable && v->bound && !v->name_taken &&
-			(v->declared || v->others_clear))
+		if (!v->fresh && v->usable && !v->name_taken && (v->declared || v->others_clear))
 			return CTL_AK_DECLARE;
 		break;
 	case CTL_AK_SECRET_STALE:
@@ -89,6 +101,8 @@ enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
 			return d;
 		if (v->approved)
 			return decide_delivery(v);
+		if (v->inherited)
+			return status_of(v);
 	}
 	if (v->secret == CTL_AK_SECRET_STALE || (v->found && v->secret == CTL_AK_SECRET_OURS))
 		return decide_release(v);
@@ -102,6 +116,8 @@ const char *ctl_ak_do_name(enum ctl_ak_do d)
 	static const char *const names[CTL_AK_N_DO] = {
 		[CTL_AK_NOTHING] = "nothing",
 		[CTL_AK_CONFIRM] = "read the AttestationKey",
+		[CTL_AK_IGNORE] = "take off an approval that came with the key",
+		[CTL_AK_BIND] = "bind the Machine",
 		[CTL_AK_APPROVE] = "approve",
 		[CTL_AK_UNAPPROVE] = "withdraw the approval",
 		[CTL_AK_READ_SECRET] = "read the Secret",
@@ -143,36 +159,51 @@ static bool is_free(const struct ctl_env *env, const struct model_ak *ak)
 	return s.found;
 }
 
-static bool sibling_in_flight(const struct ctl_ak *c, const struct model_ak *ak)
+/* Binding marks the Machine's disk key as delivered, and that only while the key stands there: else
+ * the next one to look would take it for lost. */
+static bool is_bindable(const struct ctl_env *env, const struct model_machine *m)
 {
-	for (const struct kobj *o = k8s_cache_first(c->env->aks, 0, ak->uuid); o;
-		o = k8s_cache_next(c->env->aks, 0, o)) {
-		const struct ctl_act *a = o == &ak->obj ? NULL : ctl_act_find(&c->acts, o->name);
+	return model_machine_delivered(m) ||
+	       (ctl_luks(env, m) == CTL_LUKS_OK &&
+		       ctl_luks_is_announced(m, ctl_secret(env, m->id))) ||
+	       (ctl_luks(env, m) == CTL_LUKS_ABSENT && ctl_luks_was_lost(env, m));
+}
 
-		if (a && a->op && a->doing == CTL_AK_APPROVE)
-			return true;
-	}
-	return false;
+/* Against a usable key only: the Machine was anybody's before. */
+static enum ak_why why_bound(const struct ctl_ak *c, const struct ak_look *l)
+{
+	const struct model_machine *m = l->machine;
+
+	if (l->current && l->current != l->ak)
+		return AK_WHY_HAS_KEY;
+	if (m->bound_at && !str_eq(m->bound_key, l->ak->obj.uid))
+		return AK_WHY_HAD_KEY;
+	if (!m->bound_at && !l->v.inherited && ctl_is_older(c->env, &m->obj))
+		return AK_WHY_WAS_THERE;
+	return AK_WHY_NOT;
 }
 
 static enum ak_why why_not(const struct ctl_ak *c, const struct ak_look *l)
 {
 	const struct model_cluster *policy = ctl_policy(c->env);
+	enum ak_why why;
 
 	if (!l->machine)
 		return AK_WHY_NO_MACHINE;
-	if (!is_free(c->env, l->ak))
+	if (!is_free(c->env, l->ak) && !ctl_ak_is_of(l->ak, l->machine->obj.uid))
 		return AK_WHY_OTHER_OWNER;
 	if (!policy)
 		return AK_WHY_NO_CLUSTER;
-	if (l->v.usable && l->current && l->current != l->ak)
-		return AK_WHY_HAS_KEY;
+	if (l->v.usable && (why = why_bound(c, l)) != AK_WHY_NOT)
+		return why;
+	if (l->v.inherited)
+		return l->v.bindable ? AK_WHY_NOT : AK_WHY_NO_DISK_KEY;
 	if (policy->approval != MODEL_APPROVAL_AUTOMATIC)
 		return AK_WHY_MANUAL;
 	/* Somebody could wait for ids that can be foreseen: the Machine has to be there first. */
 	if (l->ak->by_listener && l->machine->obj.created_s > l->ak->obj.created_s)
 		return AK_WHY_YOUNG_MACHINE;
-	return l->v.usable && sibling_in_flight(c, l->ak) ? AK_WHY_IN_FLIGHT : AK_WHY_NOT;
+	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
 
 static void look_age(const struct ctl_env *env, struct ak_look *l)
@@ -189,21 +220,37 @@ static void look_age(const struct ctl_env *env, struct ak_look *l)
 		l->recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
 }
 
+/* Whom the Machine is bound to decides; the key's owner and marks only follow. */
+static void look_bound(const struct ctl_env *env, struct ak_look *l, const struct model_machine *m)
+{
+	const struct model_ak *ak = l->ak;
+	bool named = str_eq(m->bound_key, ak->obj.uid);
+	bool owned = ctl_ak_is_of(ak, m->obj.uid);
+
+	l->v.usable = l->v.verifiable && (!named || str_eq(m->bound_spki, ak->spki_sha256));
+	l->v.approved = named || (!l->v.verifiable && owned);
+	l->v.stamped = owned && ak->approved_at;
+	l->v.bindable = is_bindable(env, m);
+	l->v.inherited = !named && ctl_ak_is_inherited(env, ak, m) && l->current == ak;
+	l->v.left_over =
+		!l->v.approved && !l->v.inherited && (ak->approved_at || (m->bound_at && owned));
+}
+
 static void look_approval(const struct ctl_ak *c, struct ak_look *l)
 {
 	const struct model_ak *ak = l->ak;
 	const struct model_machine *m = ak->uuid ? ctl_holder(c->env, ak->uuid) : NULL;
+	bool judged = ak->cond[AK_APPROVED].status != KOBJ_COND_ABSENT;
 
-	if (m && m->id_valid && !m->obj.deleting)
+	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
+	l->v.asked = ak->approve_wanted && judged;
+	l->v.ignored = ak->approve_wanted && !judged;
+	if (m && m->id_valid && !m->obj.deleting) {
 		l->machine = m;
+		l->current = ctl_ak_of_machine(c->env, m);
+		look_bound(c->env, l, m);
+	}
 	l->v.machine = l->machine != NULL;
-	l->v.usable = ctl_ak_usable(ak);
-	l->v.approved = m && l->machine && ctl_ak_is_of(ak, m->obj.uid);
-	l->v.stamped = ak->approved_at && (ak->approved_spki || !ak->spki_sha256);
-	l->v.asked = ak->approve_wanted;
-	l->current = m ? ctl_ak_of_machine(c->env, m->obj.uid) : NULL;
-	l->v.superseded = l->v.approved && l->v.usable && l->current && l->current != ak;
-	l->v.bound = m && m->bound_at;
 	l->why = why_not(c, l);
 	l->v.allowed = l->why == AK_WHY_NOT;
 	look_age(c->env, l);
@@ -391,12 +438,70 @@ static void want(
 
 #define HOW_TO_APPROVE "To approve it, set the annotation " MODEL_APPROVED_ANNOTATION "=true."
 
-static void want_approved(struct ak_look *l)
+static void add_bound_text(const struct ak_look *l, struct strbuf *s)
 {
-	const char *current = l->current ? l->current->obj.name : "";
-	char text[512];
+	const struct model_machine *m = l->machine;
 
-	if (l->v.approved && !l->v.superseded) {
+	if (l->why == AK_WHY_HAS_KEY)
+		strbuf_addf(s,
+			"Machine %s is bound to another key, %s. Only an administrator can approve this key in its place. ",
+			m->obj.name, l->current->obj.name);
+	else if (l->why == AK_WHY_HAD_KEY)
+		strbuf_addf(s,
+			"Machine %s was bound to another key, with the SPKI SHA-256 %s, that is gone. Only an administrator can approve "
+			"this key, %s, in its place. ",
+			m->obj.name, m->bound_spki ? m->bound_spki : "unknown", l->ak->obj.name);
+	else
+		strbuf_addf(s,
+			"Machine %s was there before this operator and may have had a key. Only an administrator can approve one. ",
+			m->obj.name);
+	strbuf_adds(s, HOW_TO_APPROVE);
+}
+
+static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
+{
+	switch (l->why) {
+	case AK_WHY_NO_MACHINE:
+		strbuf_adds(s, l->ak->uuid ? "Waits for the Machine whose id is spec.uuid."
+					   : "Names no Machine: spec.uuid is not set.");
+		return AK_REGISTRATION;
+	case AK_WHY_NO_CLUSTER:
+		strbuf_adds(s,
+			"No TrustedExecutionCluster is served, so nothing is approved automatically. " HOW_TO_APPROVE);
+		return AK_REGISTRATION;
+	case AK_WHY_OTHER_OWNER:
+		strbuf_adds(s, "The key belongs to another object. " HOW_TO_APPROVE);
+		return AK_REGISTRATION;
+	case AK_WHY_MANUAL:
+		strbuf_adds(s, "Keys are approved by an administrator here. " HOW_TO_APPROVE);
+		return AK_MANUAL_APPROVAL;
+	case AK_WHY_YOUNG_MACHINE:
+		strbuf_adds(s,
+			"The key was registered before its Machine existed, so it may come from somebody who waited for the id. " HOW_TO_APPROVE);
+		return AK_MANUAL_APPROVAL;
+	case AK_WHY_HAS_KEY:
+	case AK_WHY_HAD_KEY:
+	case AK_WHY_WAS_THERE:
+		add_bound_text(l, s);
+		return AK_MACHINE_HAS_KEY;
+	case AK_WHY_NO_DISK_KEY:
+		strbuf_addf(s,
+			"Waits for the disk key of Machine %s; its condition KeyReady says more.",
+			l->machine->obj.name);
+		return AK_REGISTRATION;
+	case AK_WHY_NOT:
+		break;
+	}
+	strbuf_adds(s, "The key is about to be approved.");
+	return AK_REGISTRATION;
+}
+
+static void want_approved(const struct ctl_env *env, struct ak_look *l)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_ak_reason r;
+
+	if (l->v.approved) {
 		if (l->ak->approved_by_admin)
 			want(l, AK_APPROVED, AK_APPROVED_MANUALLY,
 				"An administrator approved this key for its Machine.");
@@ -405,39 +510,15 @@ static void want_approved(struct ak_look *l)
 				"The Machine with this id exists and has no other key.");
 		return;
 	}
-	switch (l->v.superseded ? AK_WHY_HAS_KEY : l->why) {
-	case AK_WHY_NO_MACHINE:
-		want(l, AK_APPROVED, AK_REGISTRATION,
-			l->ak->uuid ? "Waits for the Machine whose id is spec.uuid."
-				    : "Names no Machine: spec.uuid is not set.");
-		break;
-	case AK_WHY_NO_CLUSTER:
-		want(l, AK_APPROVED, AK_REGISTRATION,
-			"No TrustedExecutionCluster is served, so nothing is approved by itself. " HOW_TO_APPROVE);
-		break;
-	case AK_WHY_OTHER_OWNER:
-		want(l, AK_APPROVED, AK_REGISTRATION,
-			"The key belongs to another object. " HOW_TO_APPROVE);
-		break;
-	case AK_WHY_MANUAL:
-		want(l, AK_APPROVED, AK_MANUAL_APPROVAL,
-			"Keys are approved by an administrator here. " HOW_TO_APPROVE);
-		break;
-	case AK_WHY_YOUNG_MACHINE:
-		want(l, AK_APPROVED, AK_MANUAL_APPROVAL,
-			"The key was registered before its Machine existed, so it may be somebody's who waited for the id. " HOW_TO_APPROVE);
-		break;
-	case AK_WHY_HAS_KEY:
-		snprintf(text, sizeof(text),
-			"The Machine has another key, %.253s. Delete that one, or replace it: %s",
-			current, HOW_TO_APPROVE);
-		want(l, AK_APPROVED, AK_MACHINE_HAS_KEY, text);
-		break;
-	case AK_WHY_NOT:
-	case AK_WHY_IN_FLIGHT:
-		want(l, AK_APPROVED, AK_REGISTRATION, "The key is about to be approved.");
-		break;
+	if (l->v.inherited) { /* as the other operator left it, until it is bound */
+		want(l, AK_APPROVED, AK_MACHINE_CREATED,
+			"The key was approved before this operator took over.");
+		return;
 	}
+	r = why_text(l, &text);
+	if (l->ak->approval_ignored)
+		strbuf_addf(&text, " " AK_APPROVAL_IGNORED, l->ak->obj.name, env->ns);
+	want(l, AK_APPROVED, r, strbuf_str(&text));
 }
 
 static void want_delivered(const struct ctl_env *env, struct ak_look *l)
@@ -445,13 +526,13 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 	const struct ctl_ak_view *v = &l->v;
 	char text[640];
 
-	if (!v->approved || v->superseded) {
+	if (!v->approved && !v->inherited) {
 		want(l, AK_DELIVERED, AK_NOT_APPROVED,
 			"The key is not approved, so Trustee does not know it.");
 	} else if (!v->usable) {
 		want(l, AK_DELIVERED, AK_INVALID_KEY,
 			l->ak->spki_sha256
-				? "The key is not the one that was approved."
+				? "spec.publicKey is not the key that was approved."
 				: "spec.publicKey is no RSA public key of 2048 to 4096 bits that Trustee can verify.");
 	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
 		snprintf(text, sizeof(text),
@@ -480,6 +561,6 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 
 void ak_wants(const struct ctl_env *env, struct ak_look *l)
 {
-	want_approved(l);
+	want_approved(env, l);
 	want_delivered(env, l);
 }

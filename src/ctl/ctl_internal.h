@@ -13,6 +13,7 @@
 
 #include "tec/base/uuid.h"
 #include "tec/ctl/env.h"
+#include "tec/ctl/machine.h"
 #include "tec/ctl/runner.h"
 #include "tec/k8s/call.h"
 #include "tec/k8s/watch.h"
@@ -26,6 +27,8 @@
 
 #define CTL_WAIT_MAX       4
 #define CTL_TRUSTEE_MEMORY "tec-trustees" /* ConfigMap */
+/* On the TrustedExecutionCluster, an RFC 3339 time: what is older is taken over without marks. */
+#define CTL_ADOPT_BEFORE "trusted-execution-clusters.io/adopt-before"
 
 /* What a live answer showed of one object: proof that the cached version with this rv is current.
  * Owned strings. */
@@ -50,6 +53,9 @@ struct ctl_act {
 	unsigned event_mask;         /* conditions whose reason changes with the status in flight */
 	struct kobj_cond_want *want; /* owned: the status in flight */
 	struct ctl_live self, secret;
+	/* owned: a disk key, from before it is announced until its create is answered */
+	struct secret *made;
+	char made_sha256[SHA256_HEX_LEN + 1];
 	uint64_t wait[CTL_WAIT_MAX]; /* hashes of the names in Trustee that this key waits for */
 	unsigned n_wait;
 	char name[];
@@ -109,6 +115,9 @@ void ctl_take_answer(
 	struct k8s_cache *cache, k8s_extract_fn extract, struct json_object *o, bool created);
 /* {"metadata":{"resourceVersion":rv}}; the caller adds and puts. */
 struct json_object *ctl_patch_new(const char *rv, struct json_object **meta);
+/* The same with the uid: of an object that others make and delete, so that marks never reach the
+ * next one of its name. */
+struct json_object *ctl_patch_of(const struct kobj *o, struct json_object **meta);
 /* {"apiVersion","kind","metadata":{"name","uid"}}; the caller adds and puts. */
 struct json_object *ctl_apply_new(
 	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta);
@@ -151,21 +160,43 @@ static inline bool ctl_far_gone(enum kbs_far far)
  * happens by itself (fail closed). */
 const struct model_cluster *ctl_policy(const struct ctl_env *env);
 /*
- * The Machine that holds an id: the one that owns the Secret of this name, else the oldest for
- * which a key was made, else the oldest. Age alone does not do: an older one may show up late (two
- * API servers' clocks, one second's resolution), after the key was born.
+ * The Machine that holds an id: one whose key may have been delivered, else one that announces a
+ * key, else the oldest. Age alone does not do: an older one may show up late (two API servers'
+ * clocks, one second's resolution), after the key was born. The owner of a Secret counts for
+ * nothing: anybody who may create one writes it.
  */
 const struct model_machine *ctl_holder(const struct ctl_env *env, const char *id);
+int64_t ctl_since_s(const struct ctl_env *env);
+/* Made before this operator was first started here, or before a later time that an administrator
+ * set: may be taken over without our marks. */
+bool ctl_is_older(const struct ctl_env *env, const struct kobj *o);
+/* Disk keys are for every attested node (Shared, and delivery by volumes) and not only for the one
+ * their Machine is bound to. */
+bool ctl_keys_are_shared(const struct ctl_env *env);
+/* What the Secret named like the Machine's id is to it. */
+enum ctl_luks ctl_luks(const struct ctl_env *env, const struct model_machine *m);
+/* Its content is a key that the Machine announces. */
+bool ctl_luks_is_announced(const struct model_machine *m, const struct model_secret *s);
+/* Made by another operator, or version 0.1.0, and now to be this operator's: Secret and Machine are
+ * older, and none of our marks stands against it. */
+bool ctl_luks_is_inherited(
+	const struct ctl_env *env, const struct model_machine *m, const struct model_secret *s);
+/* Another operator's Machine whose Secret is gone: its disk may be encrypted. */
+bool ctl_luks_was_lost(const struct ctl_env *env, const struct model_machine *m);
 const struct model_secret *ctl_secret(const struct ctl_env *env, const char *name);
 /* When an approved key was approved, microseconds since the epoch; made before we marked approvals:
  * when it was created. */
 int64_t ctl_ak_approved_us(const struct model_ak *ak);
-/* Owned by exactly this Machine. */
+/* Owned by exactly this Machine. Anybody who may create a key can write that. */
 bool ctl_ak_is_of(const struct model_ak *ak, const char *machine_uid);
-/* Usable, and the key that was approved. */
-bool ctl_ak_usable(const struct model_ak *ak);
-/* Of the Machine's approved usable keys the one that counts; NULL: none. */
-const struct model_ak *ctl_ak_of_machine(const struct ctl_env *env, const char *machine_uid);
+/* Its Machine may have had it declared to Trustee: with our mark, or approved by another operator.
+ */
+bool ctl_ak_was_approved(const struct model_ak *ak);
+/* Another operator approved it for this Machine, and both are older: to be bound as it is. */
+bool ctl_ak_is_inherited(
+	const struct ctl_env *env, const struct model_ak *ak, const struct model_machine *m);
+/* The live key that the Machine is bound to, else the one to be inherited; NULL: none. */
+const struct model_ak *ctl_ak_of_machine(const struct ctl_env *env, const struct model_machine *m);
 /* The identity's name in Trustee; false: no usable key. */
 bool ctl_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1]);
 

@@ -15,6 +15,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/kobj/subset.h"
+#include "tec/model/mark.h"
 #include "tec/pki/spki.h"
 
 const struct model_cluster *ctl_env_cluster(const struct ctl_env *env)
@@ -102,21 +103,70 @@ const struct model_secret *ctl_secret(const struct ctl_env *env, const char *nam
 	return o ? model_secret(o) : NULL;
 }
 
+bool ctl_is_older(const struct ctl_env *env, const struct kobj *o)
+{
+	return o->created_s < ctl_since_s(env);
+}
+
+bool ctl_keys_are_shared(const struct ctl_env *env)
+{
+	const struct model_cluster *c = ctl_policy(env);
+
+	return c &&
+	       (c->isolation == MODEL_ISOLATION_SHARED || c->delivery == MODEL_DELIVERY_VOLUMES);
+}
+
+/* ---- Machines and their Secrets */
+
 const struct model_machine *ctl_holder(const struct ctl_env *env, const char *id)
 {
-	const struct kobj *first = k8s_cache_first(env->machines, 0, id), *made = NULL;
-	const struct model_secret *s;
+	const struct model_machine *best = NULL;
+	int best_rank = -1;
 
-	if (!first)
-		return NULL;
-	s = ctl_secret(env, id);
-	for (const struct kobj *o = first; o; o = k8s_cache_next(env->machines, 0, o)) {
-		if (s && s->root && s->n_owners == 1 && str_eq(s->owner_uid, o->uid))
-			return model_machine(o);
-		if (!made && model_machine(o)->key_sha256)
-			made = o;
+	for (const struct kobj *o = k8s_cache_first(env->machines, 0, id); o;
+		o = k8s_cache_next(env->machines, 0, o)) {
+		const struct model_machine *m = model_machine(o);
+		int rank = model_machine_delivered(m) ? 2 : m->announced ? 1 : 0;
+
+		if (rank > best_rank) {
+			best = m;
+			best_rank = rank;
+		}
 	}
-	return model_machine(made ? made : first);
+	return best;
+}
+
+enum ctl_luks ctl_luks(const struct ctl_env *env, const struct model_machine *m)
+{
+	const struct model_secret *s = m->id_valid ? ctl_secret(env, m->id) : NULL;
+
+	if (!s)
+		return CTL_LUKS_ABSENT;
+	if (s->n_owners != 1 || !str_eq(s->owner_uid, m->obj.uid) ||
+		(s->shape != MODEL_SECRET_LUKS && s->shape != MODEL_SECRET_LUKS_BAD))
+		return CTL_LUKS_FOREIGN;
+	if (s->shape == MODEL_SECRET_LUKS_BAD)
+		return CTL_LUKS_MALFORMED;
+	return s->obj.deleting ? CTL_LUKS_DELETING : CTL_LUKS_OK;
+}
+
+bool ctl_luks_is_announced(const struct model_machine *m, const struct model_secret *s)
+{
+	return s && model_mark_announces(m->announced, s->key_sha256);
+}
+
+bool ctl_luks_is_inherited(
+	const struct ctl_env *env, const struct model_machine *m, const struct model_secret *s)
+{
+	return s && !m->announced && !model_machine_delivered(m) && ctl_is_older(env, &m->obj) &&
+	       ctl_is_older(env, &s->obj) &&
+	       (!m->old_key_sha256 || str_eq(m->old_key_sha256, s->key_sha256));
+}
+
+bool ctl_luks_was_lost(const struct ctl_env *env, const struct model_machine *m)
+{
+	return m->has_finalizer && !m->announced && !model_machine_delivered(m) &&
+	       ctl_is_older(env, &m->obj);
 }
 
 /* ---- attestation keys */
@@ -135,42 +185,37 @@ bool ctl_ak_is_of(const struct model_ak *ak, const char *machine_uid)
 	return ak->n_owners == 1 && str_eq(ak->owner_uid, machine_uid);
 }
 
-bool ctl_ak_usable(const struct model_ak *ak)
+bool ctl_ak_was_approved(const struct model_ak *ak)
 {
-	return ak->spki_sha256 &&
-	       (!ak->approved_spki || str_eq(ak->approved_spki, ak->spki_sha256));
+	return ak->approved_at || ak->cond[AK_APPROVED].status == KOBJ_COND_TRUE;
 }
 
-/*
- * Whether a counts rather than b, both approved for one Machine. What an administrator approved
- * beats what was approved by itself, the later beats the earlier; by itself, the earlier stays (two
- * that register at once must not push each other out); what the Rust operator left without a mark
- * comes last, the youngest first.
- */
-static bool beats(const struct model_ak *a, const struct model_ak *b)
+bool ctl_ak_is_inherited(
+	const struct ctl_env *env, const struct model_ak *ak, const struct model_machine *m)
 {
-	int rank_a = !a->approved_at ? 0 : a->approved_by_admin ? 2 : 1;
-	int rank_b = !b->approved_at ? 0 : b->approved_by_admin ? 2 : 1;
-	int64_t at_a = ctl_ak_approved_us(a), at_b = ctl_ak_approved_us(b);
-
-	if (rank_a != rank_b)
-		return rank_a > rank_b;
-	if (at_a != at_b)
-		return rank_a == 1 ? at_a < at_b : at_a > at_b;
-	return strcmp(a->obj.name, b->obj.name) < 0;
+	return !m->bound_at && !ak->obj.deleting && ak->spki_sha256 &&
+	       ak->cond[AK_APPROVED].status == KOBJ_COND_TRUE && ctl_ak_is_of(ak, m->obj.uid) &&
+	       ctl_is_older(env, &ak->obj) && ctl_is_older(env, &m->obj);
 }
 
-const struct model_ak *ctl_ak_of_machine(const struct ctl_env *env, const char *machine_uid)
+/* Of several to be inherited the youngest counts, as it was approved last. */
+static bool is_younger(const struct model_ak *a, const struct model_ak *b)
+{
+	return a->obj.created_s > b->obj.created_s ||
+	       (a->obj.created_s == b->obj.created_s && strcmp(a->obj.name, b->obj.name) < 0);
+}
+
+const struct model_ak *ctl_ak_of_machine(const struct ctl_env *env, const struct model_machine *m)
 {
 	const struct model_ak *best = NULL;
 
-	for (const struct kobj *o = k8s_cache_first(env->aks, 2, machine_uid); o;
-		o = k8s_cache_next(env->aks, 2, o)) {
+	for (const struct kobj *o = k8s_cache_first(env->aks, 0, m->id); o;
+		o = k8s_cache_next(env->aks, 0, o)) {
 		const struct model_ak *ak = model_ak(o);
 
-		if (o->deleting || !ctl_ak_is_of(ak, machine_uid) || !ctl_ak_usable(ak))
-			continue;
-		if (!best || beats(ak, best))
+		if (m->bound_key && str_eq(m->bound_key, o->uid))
+			return o->deleting || !str_eq(m->bound_spki, ak->spki_sha256) ? NULL : ak;
+		if (ctl_ak_is_inherited(env, ak, m) && (!best || is_younger(ak, best)))
 			best = ak;
 	}
 	return best;
@@ -180,4 +225,11 @@ const struct model_ak *ctl_ak_of_machine(const struct ctl_env *env, const char *
 bool ctl_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1])
 {
 	return ak->spki_sha256 && rats_identity_name_pem(ak->public_key, out) == 0;
+}
+
+int64_t ctl_since_s(const struct ctl_env *env)
+{
+	const struct kobj *o = k8s_cache_find(env->configmaps, "tec-operator-since");
+
+	return o ? o->created_s : INT64_MIN;
 }

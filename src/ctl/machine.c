@@ -105,7 +105,8 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	if (a && (!b || !str_eq(was->uid, now->uid)))
 		on_gone(c, a);
 	/* Who holds the id may have changed for others. */
-	if (!a || !b || !str_eq(was->uid, now->uid) || !str_eq(a->key_sha256, b->key_sha256)) {
+	if (!a || !b || !str_eq(was->uid, now->uid) || !str_eq(a->announced, b->announced) ||
+		model_machine_delivered(a) != model_machine_delivered(b)) {
 		wake_id(c, a ? a->id : NULL);
 		wake_id(c, b ? b->id : NULL);
 	}
@@ -118,8 +119,9 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 
 	if (a && b && str_eq(a->owner_uid, b->owner_uid) && a->n_owners == b->n_owners &&
 		str_eq(a->approved_at, b->approved_at) &&
-		str_eq(a->approved_spki, b->approved_spki) && str_eq(a->uuid, b->uuid) &&
-		str_eq(was->uid, now->uid) && was->deleting == now->deleting)
+		a->cond[AK_APPROVED].status == b->cond[AK_APPROVED].status &&
+		str_eq(a->uuid, b->uuid) && str_eq(was->uid, now->uid) &&
+		was->deleting == now->deleting)
 		return;
 	wake_id(c, a ? a->uuid : NULL);
 	if (b && (!a || !str_eq(a->uuid, b->uuid)))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: the acts. Each is one request, or a change of memory only. The key's bytes go from the
- * arena into the request's text (an arena buffer too) and are in no other place; what is written to
- * the Machine always carries the resourceVersion that decide has seen.
+ * Machine: the acts. Each is one request, or a change of memory only. The key's bytes stay in the
+ * arena from before they are announced until their create is answered, and go from there into the
+ * request's text (an arena buffer too). What is written to the Machine is a merge patch with the
+ * uid and the resourceVersion that decide has seen: an apply would take off what another operator
+ * wrote meanwhile.
  */
 #include "config.h"
 
@@ -15,6 +17,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
+#include "tec/model/mark.h"
 
 static struct secret *render_root(const struct kobj *holder)
 {
@@ -29,9 +32,11 @@ static void revoke_all(const struct ctl_env *env, const struct machine_look *l)
 
 	if (l->path[0] && l->owns_path)
 		kbs_sync_revoke(env->sync, KBS_RESOURCE, l->path);
+	/* The same keys as look_identities(). */
 	for (const struct kobj *o = k8s_cache_first(env->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(env->aks, 2, o)) {
-		if (ctl_ak_identity(model_ak(o), name) && !ctl_taken_by(env, name, o->uid))
+		if (ctl_ak_was_approved(model_ak(o)) && ctl_ak_identity(model_ak(o), name) &&
+			!ctl_taken_by(env, name, o->uid))
 			kbs_sync_revoke(env->sync, KBS_REFVALUE, name);
 	}
 }
@@ -46,6 +51,11 @@ bool machine_do_memory(
 		if (kbs_sync_declare(
 			    env->sync, KBS_RESOURCE, l->path, &l->secret->obj, render_root))
 			log_debug(&lc, "key declared", "resource=%s", log_esc(l->path));
+		return true;
+	}
+	if (d == CTL_MACHINE_RECALL) {
+		kbs_sync_revoke(env->sync, KBS_RESOURCE, l->path);
+		log_info(&lc, "key is being revoked", "reason=\"no key is bound\"");
 		return true;
 	}
 	if (d == CTL_MACHINE_REVOKE) {
@@ -83,11 +93,17 @@ static void log_done(const struct log_ctx *lc, enum ctl_machine_do d)
 	case CTL_MACHINE_CREATE_SECRET:
 		log_info(lc, "key made", NULL);
 		break;
+	case CTL_MACHINE_INHERIT:
+		log_info(lc, "key of another operator taken over", NULL);
+		break;
+	case CTL_MACHINE_NOTE_RECALL:
+		log_info(lc, "key revoked until a key is bound", NULL);
+		break;
 	case CTL_MACHINE_RESTORE_SECRET:
 		log_warn(lc, "key restored, its Secret was gone", NULL);
 		break;
 	case CTL_MACHINE_DROP_FINALIZER:
-		log_info(lc, "Machine let go, Trustee holds nothing of it", NULL);
+		log_info(lc, "Machine released, Trustee holds nothing of it", NULL);
 		break;
 	case CTL_MACHINE_EXPIRE:
 		log_info(lc, "Machine deleted, no key was approved for it in time", NULL);
@@ -107,6 +123,7 @@ static void take_result(struct ctl_machine *c, struct ctl_act *a, struct json_ob
 	case CTL_MACHINE_CREATE_SECRET:
 	case CTL_MACHINE_RESTORE_SECRET:
 		a->must_read = false;
+		secret_free(steal_ptr(&a->made));
 		ctl_take_answer(c->env->secrets, model_secret_extract, o, true);
 		break;
 	case CTL_MACHINE_EXPIRE:
@@ -173,59 +190,97 @@ static struct op *start_secret(
 	cleanup_secret struct secret *root = NULL;
 	cleanup_secret struct secret *text = NULL;
 
-	root = restore ? render_root(kbs_sync_holder(env->sync, KBS_RESOURCE, l->path))
-		       : model_luks_root_new();
-	text = model_luks_secret_text(l->m->id, l->m->obj.name, l->m->obj.uid, root);
+	if (restore)
+		root = render_root(kbs_sync_holder(env->sync, KBS_RESOURCE, l->path));
+	text = model_luks_secret_text(
+		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
 	return k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
 		(const char *)secret_peek(text), secret_len(text), on_done, a);
 }
 
-/* The annotations that are due; both marks in one patch when a key was approved in time. */
-static struct json_object *marks(const struct machine_look *l, enum ctl_machine_do d)
+static void add_mark(struct json_object *marks, const struct machine_look *l,
+	const char *annotation, const char *payload)
 {
-	struct json_object *o = json_obj();
+	cleanup_free char *text = model_mark_text(l->m->obj.uid, payload);
+
+	json_add_str(marks, annotation, text);
+}
+
+/* A key that was made and not announced yet is announced again, not made again. */
+static void announce(struct ctl_act *a, const struct machine_look *l, struct json_object *marks)
+{
+	cleanup_free char *hashes = NULL;
+	uint8_t digest[SHA256_LEN];
+
+	if (!a->made) {
+		a->made = model_luks_root_new();
+		secret_sha256(a->made, digest);
+		bytes_to_hex(digest, SHA256_LEN, a->made_sha256);
+	}
+	hashes = model_mark_announce(l->m->announced, a->made_sha256);
+	add_mark(marks, l, MODEL_KEY_SHA256_ANNOTATION, hashes);
+}
+
+/* The hash is fixed with it: what else was announced was never delivered. */
+static void mark_delivered(
+	const struct machine_look *l, struct json_object *marks, const char *suffix)
+{
+	cleanup_free char *text = NULL;
 	char now[CLOCK_RFC3339_LEN];
 
-	if (d == CTL_MACHINE_NOTE_KEY)
-		json_add_str(o, MODEL_KEY_SHA256_ANNOTATION, l->secret->key_sha256);
 	clock_format(clock_wall_s(), now);
-	if (l->v.must_bind)
-		json_add_str(o, MODEL_BOUND_AT_ANNOTATION, now);
-	return o;
+	text = xasprintf("%s%s", l->m->delivered_at ? l->m->delivered_at : now, suffix);
+	add_mark(marks, l, MODEL_DELIVERED_AT_ANNOTATION, text);
+	if (l->v.key_ours || l->v.inherits)
+		add_mark(marks, l, MODEL_KEY_SHA256_ANNOTATION, l->secret->key_sha256);
+}
+
+/* True: the finalizer goes on. */
+static bool add_marks(struct ctl_act *a, const struct machine_look *l, enum ctl_machine_do d,
+	struct json_object *marks)
+{
+	switch (d) {
+	case CTL_MACHINE_ANNOUNCE:
+		announce(a, l, marks);
+		return true;
+	case CTL_MACHINE_INHERIT:
+		mark_delivered(l, marks, "");
+		return true;
+	case CTL_MACHINE_MARK_DELIVERED:
+		mark_delivered(l, marks, "");
+		return false;
+	case CTL_MACHINE_NOTE_RECALL:
+		mark_delivered(l, marks, MODEL_DELIVERED_REVOKED);
+		return false;
+	default:
+		return d == CTL_MACHINE_ADD_FINALIZER;
+	}
 }
 
 static struct op *start_patch(struct ctl_machine *c, struct ctl_act *a,
 	const struct machine_look *l, enum ctl_machine_do d)
 {
 	const struct ctl_env *env = c->env;
+	struct json_object *meta, *marks = json_obj();
+	cleanup_json struct json_object *patch = ctl_patch_of(&l->m->obj, &meta);
+	bool held = add_marks(a, l, d, marks);
 	const struct model_cluster *cluster;
-	struct json_object *meta;
-	cleanup_json struct json_object *patch = ctl_patch_new(l->m->obj.rv, &meta);
 
-	if (d == CTL_MACHINE_NOTE_KEY || d == CTL_MACHINE_BIND) {
-		json_add(meta, "annotations", marks(l, d));
-	} else if (d == CTL_MACHINE_ADOPT) {
+	if (json_object_object_length(marks) > 0)
+		json_add(meta, "annotations", marks);
+	else
+		json_object_put(marks);
+	if (d == CTL_MACHINE_ADOPT) {
 		cluster = ctl_env_cluster(env);
 		json_add(meta, "ownerReferences",
 			json_push(json_arr(), kobj_owner_json(&kobj_cluster, cluster->obj.name,
 						      cluster->obj.uid)));
-	} else {
+	} else if (held || d == CTL_MACHINE_DROP_FINALIZER) {
 		json_add(meta, "finalizers",
-			ctl_live_finalizers(&a->self, MODEL_MACHINE_FINALIZER, false));
+			kobj_finalizers(l->m->finalizers, held ? MODEL_MACHINE_FINALIZER : NULL));
 	}
 	return k8s_call_merge_patch(
 		env->api, &c->acts.ops, &kobj_machine, env->ns, a->name, patch, on_done, a);
-}
-
-static struct op *start_finalizer(
-	struct ctl_machine *c, struct ctl_act *a, const struct machine_look *l)
-{
-	struct json_object *meta;
-	cleanup_json struct json_object *o = ctl_apply_new(&kobj_machine, &l->m->obj, &meta);
-
-	/* A set for server-side apply: those of others stay. */
-	json_add(meta, "finalizers", json_push_str(json_arr(), MODEL_MACHINE_FINALIZER));
-	return k8s_call_apply(c->env->api, &c->acts.ops, &kobj_machine, c->env->ns, o, on_done, a);
 }
 
 static struct op *start_status(
@@ -256,16 +311,16 @@ void machine_start(struct ctl_machine *c, struct ctl_act *a, const struct machin
 		op = k8s_call_get(
 			env->api, &c->acts.ops, &kobj_secret, env->ns, l->m->id, on_done, a);
 		break;
-	case CTL_MACHINE_ADD_FINALIZER:
-		op = start_finalizer(c, a, l);
-		break;
 	case CTL_MACHINE_CREATE_SECRET:
 	case CTL_MACHINE_RESTORE_SECRET:
 		op = start_secret(c, a, l, d == CTL_MACHINE_RESTORE_SECRET);
 		break;
+	case CTL_MACHINE_ADD_FINALIZER:
 	case CTL_MACHINE_ADOPT:
-	case CTL_MACHINE_NOTE_KEY:
-	case CTL_MACHINE_BIND:
+	case CTL_MACHINE_ANNOUNCE:
+	case CTL_MACHINE_INHERIT:
+	case CTL_MACHINE_MARK_DELIVERED:
+	case CTL_MACHINE_NOTE_RECALL:
 	case CTL_MACHINE_DROP_FINALIZER:
 		op = start_patch(c, a, l, d);
 		break;
@@ -278,6 +333,7 @@ void machine_start(struct ctl_machine *c, struct ctl_act *a, const struct machin
 		break;
 	case CTL_MACHINE_NOTHING:
 	case CTL_MACHINE_DECLARE:
+	case CTL_MACHINE_RECALL:
 	case CTL_MACHINE_REVOKE:
 	case CTL_MACHINE_N_DO:
 		DIE("Machine %s: act %d needs no request", a->name, (int)d);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Machine: what is so (machine_look, from the caches alone), what follows (decide, pure) and what
- * people are told (machine_wants). decide holds the one promise that matters: a key is born only
- * where none was ever made, and nothing that Trustee may still hold is let go.
+ * the conditions say (machine_wants). decide holds the one promise that matters: a key is announced
+ * only where none was ever delivered, nothing is delivered that was not announced, and nothing that
+ * Trustee may still hold is released.
  */
 #include "config.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/model/mark.h"
 
 #define RECHECK_MAX_MS (60 * 60 * 1000)
 
@@ -27,8 +29,7 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 	if ((has_path && !ctl_far_gone(v->far_key)) ||
 		!ctl_far_gone(v->far_ids)) /* unknown counts as present */
 		return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
-	/* The live list of finalizers is needed to take one out of it. */
-	return v->confirmed ? CTL_MACHINE_DROP_FINALIZER : CTL_MACHINE_CONFIRM;
+	return CTL_MACHINE_DROP_FINALIZER;
 }
 
 static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
@@ -37,17 +38,21 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 	case CTL_LUKS_ABSENT:
 		if (v->must_read) /* the API has one: never a second one on top of it */
 			return CTL_MACHINE_READ_SECRET;
-		if (!v->key_made)
-			return v->confirmed ? CTL_MACHINE_CREATE_SECRET : CTL_MACHINE_CONFIRM;
-		return v->can_restore ? CTL_MACHINE_RESTORE_SECRET
-				      : CTL_MACHINE_NOTHING; /* else KeyLost */
+		if (v->delivered)
+			return v->can_restore ? CTL_MACHINE_RESTORE_SECRET
+					      : CTL_MACHINE_NOTHING; /* else KeyLost */
+		if (v->lost)
+			return CTL_MACHINE_NOTHING;
+		return v->in_hand ? CTL_MACHINE_CREATE_SECRET : CTL_MACHINE_ANNOUNCE;
 	case CTL_LUKS_OK:
-		if (!v->key_made)
-			return CTL_MACHINE_NOTE_KEY; /* before the first delivery */
-		return v->key_matches && !v->declared ? CTL_MACHINE_DECLARE : CTL_MACHINE_NOTHING;
+		if (!v->key_ours)
+			return v->inherits ? CTL_MACHINE_INHERIT : CTL_MACHINE_NOTHING;
+		if (v->must_mark)
+			return CTL_MACHINE_MARK_DELIVERED;
+		return v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE : CTL_MACHINE_NOTHING;
 	case CTL_LUKS_DELETING:
 		/* Declared, it stays in memory, from which it is restored once it is gone. */
-		return v->key_made && v->key_matches && !v->declared ? CTL_MACHINE_DECLARE
+		return v->key_ours && v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE
 								     : CTL_MACHINE_NOTHING;
 	case CTL_LUKS_MALFORMED:
 	case CTL_LUKS_FOREIGN:
@@ -55,6 +60,16 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 		break;
 	}
 	return CTL_MACHINE_NOTHING; /* never written; the status says so */
+}
+
+/* Nobody attests for it, so no Trustee need have it. */
+static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
+{
+	if (!v->recall)
+		return CTL_MACHINE_NOTHING;
+	if (!v->path_revoked)
+		return CTL_MACHINE_RECALL;
+	return ctl_far_gone(v->far_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
 }
 
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
@@ -70,11 +85,11 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 	if (v->id_ok && v->is_holder) { /* else InvalidID, DuplicateID: no effect */
 		if (v->adopt)
 			return CTL_MACHINE_ADOPT;
-		if (!v->has_finalizer)
-			return CTL_MACHINE_ADD_FINALIZER; /* before any effect in Trustee */
+		if (!v->has_finalizer && (v->announced || v->delivered))
+			return CTL_MACHINE_ADD_FINALIZER; /* somebody took it off */
 		d = decide_key(v);
-		if (d == CTL_MACHINE_NOTHING && v->must_bind)
-			d = CTL_MACHINE_BIND;
+		if (d == CTL_MACHINE_NOTHING)
+			d = decide_recall(v);
 	}
 	if (d == CTL_MACHINE_NOTHING && !v->status_ok)
 		return CTL_MACHINE_APPLY_STATUS;
@@ -89,11 +104,14 @@ const char *ctl_machine_do_name(enum ctl_machine_do d)
 		[CTL_MACHINE_ADD_FINALIZER] = "add the finalizer",
 		[CTL_MACHINE_ADOPT] = "set the cluster as owner",
 		[CTL_MACHINE_READ_SECRET] = "read the Secret",
+		[CTL_MACHINE_ANNOUNCE] = "announce the key",
 		[CTL_MACHINE_CREATE_SECRET] = "make the key",
 		[CTL_MACHINE_RESTORE_SECRET] = "restore the key",
-		[CTL_MACHINE_NOTE_KEY] = "note the key",
-		[CTL_MACHINE_BIND] = "mark it as bound",
+		[CTL_MACHINE_INHERIT] = "take the key over",
+		[CTL_MACHINE_MARK_DELIVERED] = "mark the key as delivered",
 		[CTL_MACHINE_DECLARE] = "declare the key",
+		[CTL_MACHINE_RECALL] = "take the key back",
+		[CTL_MACHINE_NOTE_RECALL] = "mark the key as taken back",
 		[CTL_MACHINE_REVOKE] = "revoke",
 		[CTL_MACHINE_DROP_FINALIZER] = "drop the finalizer",
 		[CTL_MACHINE_EXPIRE] = "delete what nobody claimed",
@@ -119,7 +137,7 @@ static void wait_for(
 		ctl_act_wait(act, sort, name);
 }
 
-/* Identities of all keys this Machine owns. */
+/* Identities of all keys that were approved for this Machine. */
 static void look_identities(const struct ctl_env *env, struct machine_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
@@ -130,7 +148,7 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 		enum kbs_far far;
 		bool taken;
 
-		if (!ctl_ak_identity(model_ak(o), name))
+		if (!ctl_ak_was_approved(model_ak(o)) || !ctl_ak_identity(model_ak(o), name))
 			continue;
 		far = ctl_far(env, KBS_REFVALUE, name);
 		/* Held there for another key object of the same name: not ours to revoke, and what
@@ -169,14 +187,14 @@ static void look_far(const struct ctl_env *env, struct machine_look *l, struct c
 		       (holder && str_eq(model_secret(holder)->owner_uid, l->m->obj.uid));
 	l->v.far_key = ctl_far(env, KBS_RESOURCE, l->path);
 	l->v.declared = holder && holder == (const struct kobj *)l->secret;
-	l->v.can_restore = l->v.key_made && holder && model_secret(holder)->root &&
-			   str_eq(model_secret(holder)->key_sha256, l->m->key_sha256) &&
+	l->v.path_revoked = kbs_sync_is_revoked(env->sync, KBS_RESOURCE, l->path);
+	l->v.can_restore = holder && model_secret(holder)->root &&
+			   ctl_luks_is_announced(l->m, model_secret(holder)) &&
 			   str_eq(model_secret(holder)->owner_uid, l->m->obj.uid);
 	if (!l->v.deleting || !l->owns_path)
 		return;
 	l->v.is_holder = true;
-	if (holder || (l->v.far_key != KBS_FAR_NONE &&
-			      !kbs_sync_is_revoked(env->sync, KBS_RESOURCE, l->path)))
+	if (holder || (l->v.far_key != KBS_FAR_NONE && !l->v.path_revoked))
 		l->v.revoked = false;
 	wait_for(l, act, KBS_RESOURCE, l->path);
 }
@@ -184,21 +202,37 @@ static void look_far(const struct ctl_env *env, struct machine_look *l, struct c
 static void look_secret(
 	const struct ctl_env *env, struct machine_look *l, const struct ctl_act *act)
 {
-	const struct model_secret *s = l->m->id_valid ? ctl_secret(env, l->m->id) : NULL;
+	l->secret = l->m->id_valid ? ctl_secret(env, l->m->id) : NULL;
+	l->v.luks = ctl_luks(env, l->m);
+	l->v.must_read = !l->secret && act && act->must_read;
+	l->v.in_hand = act && act->made && model_mark_announces(l->m->announced, act->made_sha256);
+	l->v.key_ours = ctl_luks_is_announced(l->m, l->secret);
+	l->v.inherits = ctl_luks_is_inherited(env, l->m, l->secret);
+	l->v.lost = ctl_luks_was_lost(env, l->m);
+}
 
-	l->secret = s;
-	if (!s) {
-		l->v.luks = CTL_LUKS_ABSENT;
-		l->v.must_read = act && act->must_read;
-	} else if (s->n_owners != 1 || !str_eq(s->owner_uid, l->m->obj.uid) ||
-		   (s->shape != MODEL_SECRET_LUKS && s->shape != MODEL_SECRET_LUKS_BAD)) {
-		l->v.luks = CTL_LUKS_FOREIGN;
-	} else if (s->shape == MODEL_SECRET_LUKS_BAD) {
-		l->v.luks = CTL_LUKS_MALFORMED;
-	} else {
-		l->v.luks = s->obj.deleting ? CTL_LUKS_DELETING : CTL_LUKS_OK;
-		l->v.key_matches = l->v.key_made && str_eq(s->key_sha256, l->m->key_sha256);
-	}
+/*
+ * Where each Machine's key is only for its node, nobody gets it before a key of that node is bound:
+ * then it is delivered, and not before. The marks say what was so; what they say beyond that (the
+ * keys were shared, or another operator delivered all) is taken back.
+ */
+static void look_marks(const struct ctl_env *env, struct machine_look *l)
+{
+	bool shared = ctl_keys_are_shared(env);
+
+	l->v.announced = l->m->announced != NULL;
+	l->v.delivered = model_machine_delivered(l->m);
+	l->v.must_mark = shared && (!l->v.delivered || (!l->m->bound_at && l->m->recalled));
+	l->v.may_deliver = l->m->bound_at || (shared && !l->v.must_mark);
+}
+
+static void look_recall(const struct ctl_env *env, struct machine_look *l, struct ctl_act *act)
+{
+	if (l->v.deleting || !l->m->delivered_at || l->m->recalled || l->v.may_deliver || l->ak ||
+		!ctl_policy(env) || l->v.far_key == KBS_FAR_NONE)
+		return;
+	l->v.recall = true;
+	wait_for(l, act, KBS_RESOURCE, l->path);
 }
 
 /* pendingTTL: only what a listener made, and only where keys can be registered at all. */
@@ -207,7 +241,7 @@ static void look_age(const struct ctl_env *env, struct machine_look *l)
 	const struct model_cluster *policy = ctl_policy(env);
 	int64_t left_ms;
 
-	l->v.bound = l->m->bound_at || k8s_cache_first(env->aks, 2, l->m->obj.uid);
+	l->v.bound = l->m->bound_at || l->ak;
 	if (!l->m->by_listener || l->v.bound || !policy || !policy->public_ak_addr ||
 		policy->pending_ttl_ms <= 0)
 		return;
@@ -232,17 +266,17 @@ void machine_look(
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.id_ok = l->m->id_valid;
 	l->v.confirmed = act && ctl_live_is(&act->self, o);
-	l->v.key_made = l->m->key_sha256 != NULL;
 	l->holder = ctl_holder(env, l->m->id);
 	l->v.is_holder = l->holder == l->m;
 	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && ctl_policy(env);
 	if (l->m->id_valid)
 		rats_resource_path(l->m->id, l->path);
-	l->ak = ctl_ak_of_machine(env, o->uid);
-	l->v.must_bind = l->ak && ctl_ak_usable(l->ak) && !l->m->bound_at;
+	l->ak = ctl_ak_of_machine(env, l->m);
 	look_age(env, l);
 	look_secret(env, l, act);
+	look_marks(env, l);
 	look_far(env, l, act);
+	look_recall(env, l, act);
 	machine_wants(env, l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->want, MACHINE_N_CONDS, o->generation);
 }
@@ -256,7 +290,45 @@ static void want(struct machine_look *l, enum model_machine_cond c, bool status,
 		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_machine_reason(r), "%s", message);
 }
 
-static void want_key(struct machine_look *l)
+static void want_key_absent(struct machine_look *l)
+{
+	enum model_machine_cond c = MACHINE_KEY_READY;
+
+	if (!l->v.delivered && !l->v.lost)
+		want(l, c, false, MACHINE_KEY_PENDING, "The disk key is being made.");
+	else
+		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
+			model_machine_reason(MACHINE_KEY_LOST),
+			"Secret %s is gone and its key is no longer in memory. No new key is made, as the disk may be encrypted "
+			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node again.",
+			l->m->id);
+}
+
+/* A Secret of the right name with a content that this operator did not announce. */
+static void want_key_other(const struct ctl_env *env, struct machine_look *l)
+{
+	enum model_machine_cond c = MACHINE_KEY_READY;
+	bool whole = l->v.luks == CTL_LUKS_OK || l->v.luks == CTL_LUKS_DELETING;
+
+	if (l->v.delivered)
+		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
+			model_machine_reason(MACHINE_KEY_MALFORMED),
+			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "
+			"Put back the Secret with the key that the disk was encrypted with, or delete the Machine and install "
+			"the node again.",
+			l->m->id);
+	else
+		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
+			model_machine_reason(MACHINE_CONFLICT),
+			"Secret %s exists and this operator did not make it for this Machine. It is not used and not changed. "
+			"If no disk is encrypted with it, delete it, and a new key is made: kubectl delete secret %s -n %s.%s",
+			l->m->id, l->m->id, env->ns,
+			whole ? " If another operator made it, take over what it left with the annotation " CTL_ADOPT_BEFORE
+				" on the TrustedExecutionCluster."
+			      : "");
+}
+
+static void want_key(const struct ctl_env *env, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
 	const struct model_machine *m = l->m;
@@ -269,37 +341,17 @@ static void want_key(struct machine_look *l)
 			model_machine_reason(MACHINE_DUPLICATE_ID),
 			"Machine %s has the same id and holds it, so this one has no effect. Delete the one that is wrong.",
 			l->holder->obj.name);
-	else if (l->v.luks == CTL_LUKS_FOREIGN)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_KEY_MALFORMED),
-			"Secret %s exists and is not this Machine's disk key (another owner or another content). It is not "
-			"touched. If nobody needs it, delete it.",
-			m->id);
-	else if (l->v.luks == CTL_LUKS_MALFORMED)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_KEY_MALFORMED),
-			"Secret %s does not hold a disk key of the known form. It is not touched. Put back the key that the disk "
-			"was encrypted with, or delete the Machine and install the node anew.",
-			m->id);
-	else if (l->v.luks == CTL_LUKS_ABSENT && l->v.key_made)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_KEY_LOST),
-			"Secret %s is gone and its key is no longer in memory. No new key is made, as the disk may be encrypted "
-			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node anew.",
-			m->id);
-	else if (l->v.luks == CTL_LUKS_ABSENT || !l->v.key_made)
-		want(l, c, false, MACHINE_KEY_PENDING, "The disk key is being made.");
-	else if (!l->v.key_matches)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_KEY_MALFORMED),
-			"Secret %s holds another key than the one that was made for this Machine. It is not handed out. Put back "
-			"the key that the disk was encrypted with.",
-			m->id);
-	else
+	else if (l->v.luks == CTL_LUKS_ABSENT)
+		want_key_absent(l);
+	else if (l->v.key_ours)
 		want(l, c, true, MACHINE_KEY_MADE, "The disk key is made.");
+	else if (l->v.inherits)
+		want(l, c, false, MACHINE_KEY_PENDING, "The disk key is being taken over.");
+	else
+		want_key_other(env, l);
 }
 
-static void want_bound(struct machine_look *l)
+static void want_bound(const struct ctl_env *env, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_AK_BOUND;
 
@@ -307,6 +359,13 @@ static void want_bound(struct machine_look *l)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_TRUE,
 			model_machine_reason(MACHINE_BOUND), "AttestationKey %s is approved.",
 			l->ak->obj.name);
+	else if (l->m->bound_at)
+		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
+			model_machine_reason(MACHINE_NO_KEY_APPROVED),
+			"The AttestationKey of this Machine is gone (SPKI SHA-256 %.64s). Another key takes its place only when an "
+			"administrator approves it: kubectl annotate attestationkey NAME -n %s " MODEL_APPROVED_ANNOTATION
+			"=true.",
+			l->m->bound_spki ? l->m->bound_spki : "unknown", env->ns);
 	else
 		want(l, c, false, MACHINE_NO_KEY_APPROVED,
 			"No AttestationKey is approved for this Machine.");
@@ -345,8 +404,8 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 
 void machine_wants(const struct ctl_env *env, struct machine_look *l)
 {
-	want_key(l);
-	want_bound(l);
+	want_key(env, l);
+	want_bound(env, l);
 	want_delivered(env, l);
 	for (int i = 0; i < MACHINE_READY; i++) {
 		if (l->want[i].status == KOBJ_COND_TRUE)

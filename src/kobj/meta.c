@@ -146,6 +146,36 @@ bool kobj_has_finalizer(struct json_object *o, const char *finalizer)
 	return false;
 }
 
+void kobj_pack_other_finalizers(
+	struct kobj_pack *p, size_t field_offset, struct json_object *o, const char *ours)
+{
+	struct json_object *a = json_get_arr(o, "metadata/finalizers");
+	cleanup_json struct json_object *others = json_arr();
+	cleanup_free char *text = NULL;
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		const char *s = json_object_get_string(json_object_array_get_idx(a, i));
+
+		if (s && !str_eq(s, ours))
+			json_push_str(others, s);
+	}
+	if (json_object_array_length(others) == 0)
+		return;
+	text = json_text(others);
+	kobj_pack_str(p, field_offset, text);
+}
+
+struct json_object *kobj_finalizers(const char *others, const char *ours)
+{
+	struct err ignored = ERR_INIT; /* it is our own text */
+	struct json_object *a =
+		others ? json_parse(others, strlen(others), &json_limits_object, &ignored) : NULL;
+
+	if (!a)
+		a = json_arr();
+	return ours ? json_push_str(a, ours) : a;
+}
+
 /* Annotation names hold '/', so this cannot be a json_get path. */
 const char *kobj_annotation(struct json_object *o, const char *name)
 {

@@ -14,6 +14,7 @@
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
 #include "tec/model/machine.h"
+#include "tec/model/mark.h"
 #include "tec/pki/spki.h"
 
 const char *const model_ak_cond_types[AK_N_CONDS] = {
@@ -55,11 +56,10 @@ static void pack_spki(struct kobj_pack *pack, const char *pem)
 static void pack_approval(struct kobj_pack *pack, struct json_object *o, struct model_ak *a)
 {
 	a->approve_wanted = str_eq(kobj_annotation(o, MODEL_APPROVED_ANNOTATION), "true");
-	a->approved_by_admin = str_eq(kobj_annotation(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
+	a->approval_ignored = model_mark(o, MODEL_APPROVAL_IGNORED_ANNOTATION) != NULL;
+	a->approved_by_admin = str_eq(model_mark(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
 	kobj_pack_str(pack, offsetof(struct model_ak, approved_at),
-		kobj_annotation(o, MODEL_APPROVED_AT_ANNOTATION));
-	kobj_pack_str(pack, offsetof(struct model_ak, approved_spki),
-		kobj_annotation(o, MODEL_APPROVED_SPKI_ANNOTATION));
+		model_mark(o, MODEL_APPROVED_AT_ANNOTATION));
 }
 
 struct kobj *model_ak_extract(struct json_object *o, struct err *err)

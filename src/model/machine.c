@@ -14,6 +14,7 @@
 #include "tec/base/uuid.h"
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
+#include "tec/model/mark.h"
 
 const char *const model_machine_cond_types[MACHINE_N_CONDS] = {
 	[MACHINE_KEY_READY] = "KeyReady",
@@ -28,6 +29,7 @@ const char *model_machine_reason(enum model_machine_reason r)
 		[MACHINE_KEY_MADE] = "KeyMade",
 		[MACHINE_KEY_LOST] = "KeyLost",
 		[MACHINE_KEY_MALFORMED] = "KeyMalformed",
+		[MACHINE_CONFLICT] = "Conflict",
 		[MACHINE_DUPLICATE_ID] = "DuplicateID",
 		[MACHINE_INVALID_ID] = "InvalidID",
 		[MACHINE_KEY_PENDING] = "KeyPending",
@@ -42,6 +44,41 @@ const char *model_machine_reason(enum model_machine_reason r)
 	};
 
 	return names[r];
+}
+
+static bool is_hash(const char *s)
+{
+	return s && model_mark_announces(s, s);
+}
+
+static void pack_part(struct kobj_pack *pack, size_t field, const char *text, size_t len)
+{
+	cleanup_free char *part = text ? xstrndup(text, len) : NULL;
+
+	kobj_pack_str(pack, field, part);
+}
+
+static void pack_marks(struct kobj_pack *pack, struct json_object *o, struct model_machine *m)
+{
+	const char *key = model_mark(o, MODEL_BOUND_KEY_ANNOTATION);
+	const char *sent = model_mark(o, MODEL_DELIVERED_AT_ANNOTATION);
+	const char *old = kobj_annotation(o, MODEL_KEY_SHA256_ANNOTATION);
+	const char *spki = key ? strchr(key, ' ') : NULL;
+
+	m->recalled = sent && str_ends(sent, MODEL_DELIVERED_REVOKED);
+	kobj_pack_str(pack, offsetof(struct model_machine, announced),
+		model_mark(o, MODEL_KEY_SHA256_ANNOTATION));
+	kobj_pack_str(pack, offsetof(struct model_machine, bound_at),
+		model_mark(o, MODEL_BOUND_AT_ANNOTATION));
+	if (spki && is_hash(spki + 1)) {
+		pack_part(
+			pack, offsetof(struct model_machine, bound_key), key, (size_t)(spki - key));
+		kobj_pack_str(pack, offsetof(struct model_machine, bound_spki), spki + 1);
+	}
+	pack_part(pack, offsetof(struct model_machine, delivered_at), sent,
+		sent ? strlen(sent) - (m->recalled ? strlen(MODEL_DELIVERED_REVOKED) : 0) : 0);
+	kobj_pack_str(
+		pack, offsetof(struct model_machine, old_key_sha256), is_hash(old) ? old : NULL);
 }
 
 struct kobj *model_machine_extract(struct json_object *o, struct err *err)
@@ -63,10 +100,9 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
 	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_machine, id), id);
-	kobj_pack_str(&pack, offsetof(struct model_machine, key_sha256),
-		kobj_annotation(o, MODEL_KEY_SHA256_ANNOTATION));
-	kobj_pack_str(&pack, offsetof(struct model_machine, bound_at),
-		kobj_annotation(o, MODEL_BOUND_AT_ANNOTATION));
+	pack_marks(&pack, o, &m);
+	kobj_pack_other_finalizers(
+		&pack, offsetof(struct model_machine, finalizers), o, MODEL_MACHINE_FINALIZER);
 	kobj_pack_str(&pack, offsetof(struct model_machine, owner_uid), kobj_owner_controller(o));
 	kobj_cond_read(&pack, o, model_machine_cond_types, MACHINE_N_CONDS, m.cond,
 		offsetof(struct model_machine, cond));

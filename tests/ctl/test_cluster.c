@@ -45,6 +45,9 @@ Test(ctl_cluster_decide, every_view)
 
 #define SPEC                                                                                       \
 	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"}"
+#define SHARED                                                                                      \
+	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"," \
+	"\"trustee\":{\"keyIsolation\":\"Shared\"}}"
 
 static struct world w;
 
@@ -324,7 +327,7 @@ Test(ctl_cluster, missing_tls_secrets_are_told_and_untold)
 
 Test(ctl_cluster, counts_are_written_at_most_every_ten_seconds)
 {
-	install(SPEC);
+	install(SHARED);
 	world_run(&w, 60000);
 	fake_transport_forget(w.life->f);
 	for (int i = 0; i < 30; i++) {
@@ -362,11 +365,11 @@ Test(ctl_cluster, uninstalling_shows_in_the_foreground)
 Test(ctl_cluster, another_cluster_s_trustee_has_confirmed_nothing)
 {
 	world_machine(&w, "a", ID_A, NULL);
-	install(SPEC);
+	install(SHARED);
 	trustee_has_key(&w, ID_A, true);
 	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_PRESENT);
 	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
-	world_cluster(&w, "tec", SPEC);
+	world_cluster(&w, "tec", SHARED);
 	world_run(&w, 5000);
 	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_UNKNOWN);
 	cr_assert(key_declared(&w, ID_A));
@@ -375,7 +378,7 @@ Test(ctl_cluster, another_cluster_s_trustee_has_confirmed_nothing)
 Test(ctl_cluster, losing_the_lead_forgets_all_keys)
 {
 	world_machine(&w, "a", ID_A, NULL);
-	install(SPEC);
+	install(SHARED);
 	cr_assert(key_declared(&w, ID_A));
 	ctl_cluster_off(w.life->cluster);
 	ctl_machine_off(w.life->machine);
@@ -414,7 +417,7 @@ Test(ctl_cluster, what_cannot_be_written_is_told)
 Test(ctl_cluster, an_external_trustee_is_not_forgotten_while_it_may_hold_something)
 {
 	world_machine(&w, "a", ID_A, NULL);
-	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"deploy\":\"External\"}}");
+	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"deploy\":\"External\",\"keyIsolation\":\"Shared\"}}");
 	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
 	world_run(&w, 5000);
 	cr_assert_eq(kbs_sync_targets(w.life->sync), 1);

@@ -2,6 +2,8 @@
 /* A namespace that the Rust operator installed: its Machines, keys and Trustee. */
 #include "config.h"
 
+#include <stdio.h>
+
 #include "ctl/inputs.h"
 #include "ctl/keys.h"
 #include "tec/model/ak.h"
@@ -32,6 +34,19 @@ static void owned(const struct kobj_gvk *gvk, const char *name, const struct kob
 	"{\"name\":\"" ID_A "\",\"secret\":{\"secretName\":\"" ID_A "\"}}]}}}"
 #define RUST_ROOT "eyJrZXlfdHlwZSI6Im9jdCIsImtleSI6IkFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBIn0="
 
+static const char *approved_by_rust(void)
+{
+	static char text[512];
+
+	snprintf(text, sizeof(text),
+		"{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"trusted-execution-clusters.io/v1alpha1\","
+		"\"kind\":\"Machine\",\"name\":\"machine-a\",\"uid\":\"%s\",\"controller\":true}]},"
+		"\"status\":{\"conditions\":[{\"type\":\"Approved\",\"status\":\"True\",\"reason\":"
+		"\"MachineCreated\",\"message\":\"\",\"lastTransitionTime\":\"2024-01-01T00:00:00Z\"}]}}",
+		world_str(&w, &kobj_machine, "machine-a", "metadata/uid"));
+	return text;
+}
+
 /* As the Rust operator leaves a namespace with one node. */
 static void rust_leaves(void)
 {
@@ -51,11 +66,13 @@ static void rust_leaves(void)
 	owned(&kobj_secret, ID_A, &kobj_machine, "machine-a",
 		"\"type\":\"Opaque\",\"data\":{\"root\":\"" RUST_ROOT "\"}");
 	world_ak(&w, "ak-a", test_pem[0], ID_A, NULL);
+	fake_api_merge(w.api, &kobj_ak, NS, "ak-a", approved_by_rust());
 	bytes_to_b64(&pem, test_pem[0], strlen(test_pem[0]));
 	ak = xasprintf("\"type\":\"Opaque\",\"data\":{\"public_key\":\"%s\"}", strbuf_str(&pem));
 	owned(&kobj_secret, "ak-a", &kobj_ak, "ak-a", ak);
 	fake_api_merge(w.api, &kobj_secret, NS, "ak-a",
 		"{\"metadata\":{\"finalizers\":[\"" MODEL_AK_SECRET_FINALIZER "\"]}}");
+	world_since(&w);
 }
 
 Test(ctl_cluster_takeover, a_rust_installation_is_taken_over_with_its_keys)
@@ -75,7 +92,8 @@ Test(ctl_cluster_takeover, a_rust_installation_is_taken_over_with_its_keys)
 	cr_assert_null(world_get(&w, &kobj_deployment, "register-server"));
 	/* no key is another one, and it waits for Trustee */
 	cr_assert_str_eq(world_str(&w, &kobj_secret, ID_A, "data/root"), RUST_ROOT);
-	cr_assert(world_annotation(&w, &kobj_machine, "machine-a", MODEL_KEY_SHA256_ANNOTATION));
+	cr_assert(world_marked(&w, &kobj_machine, "machine-a", MODEL_KEY_SHA256_ANNOTATION));
+	cr_assert(world_marked(&w, &kobj_machine, "machine-a", MODEL_BOUND_KEY_ANNOTATION));
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "machine-a", "KeyReady"), "True");
 	cr_assert_str_eq(world_cond(&w, &kobj_ak, "ak-a", "Approved"), "True");
 	cr_assert(key_declared(&w, ID_A));

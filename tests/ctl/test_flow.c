@@ -239,7 +239,9 @@ Test(ctl_flow, killed_at_every_write)
 
 Test(ctl_flow, every_life_dies_after_a_few_writes)
 {
-	for (nth = 1; nth <= 4; nth++) {
+	/* A key that was announced is made by nobody else: a life has to get from one to the other,
+	 * with two Machines at once. */
+	for (nth = 4; nth <= 8; nth++) {
 		cleanup_free char *first_a = NULL;
 		cleanup_free char *first_b = NULL;
 
@@ -257,7 +259,7 @@ Test(ctl_flow, every_life_dies_after_a_few_writes)
 			check_key("b", ID_B, &first_b);
 			revive();
 		}
-		cr_assert_gt(deaths, 3, "%u", deaths);
+		cr_assert_geq(deaths, 2, "%u", deaths);
 		w.arm = NULL;
 		world_kill(&w);
 		world_boot(&w, NULL);

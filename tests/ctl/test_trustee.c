@@ -22,6 +22,7 @@
 	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"}"
 #define EXTERNAL                                                                                   \
 	"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\"}}"
+#define SHARED(more) "{\"spec\":{\"trustee\":{\"keyIsolation\":\"Shared\"" more "}}}"
 
 static struct world w;
 static struct fake_kbs *kbs;
@@ -212,6 +213,7 @@ Test(ctl_trustee, an_external_one_is_remembered_over_a_deleted_cluster_and_a_res
 	admin_key("trustee-auth");
 	install(EXTERNAL);
 	cr_assert(world_get(&w, &kobj_configmap, "tec-trustees"));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", SHARED(""));
 	world_machine(&w, "a", ID_A, NULL);
 	world_run(&w, 20000);
 	cr_assert(resource(ID_A));
@@ -307,8 +309,7 @@ Test(ctl_trustee, plain_text_is_stopped_when_spec_begins_to_refuse_it)
 	world_machine(&w, "b", ID_B, NULL);
 	world_run(&w, 60000);
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
-	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
-		"{\"spec\":{\"trustee\":{\"plaintext\":\"Allow\"}}}");
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", SHARED(",\"plaintext\":\"Allow\""));
 	world_run(&w, 20000);
 	cr_assert(resource(ID_B));
 }
@@ -386,6 +387,7 @@ Test(ctl_trustee, a_spec_that_lost_its_servers_takes_none_of_them_away)
 {
 	admin_key("trustee-auth");
 	install(OTHER);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", SHARED(""));
 	world_machine(&w, "a", ID_A, NULL);
 	world_run(&w, 20000);
 	cr_assert(resource(ID_A));

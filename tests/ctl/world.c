@@ -16,6 +16,7 @@
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
 #include "tec/model/machine.h"
+#include "tec/model/mark.h"
 #include "tec/model/secretobj.h"
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
@@ -235,6 +236,33 @@ const char *world_annotation(
 	struct json_object *o = world_get(w, gvk, name);
 
 	return o ? kobj_annotation(o, annotation) : NULL;
+}
+
+void world_mark(struct world *w, const struct kobj_gvk *gvk, const char *name,
+	const char *annotation, const char *payload)
+{
+	cleanup_free char *patch = xasprintf("{\"metadata\":{\"annotations\":{\"%s\":\"%s %s\"}}}",
+		annotation, world_str(w, gvk, name, "metadata/uid"), payload);
+
+	fake_api_merge(w->api, gvk, NS, name, patch);
+	if (w->life)
+		loop_drain(w->loop);
+}
+
+const char *world_marked(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *annotation)
+{
+	struct json_object *o = world_get(w, gvk, name);
+
+	return o ? model_mark(o, annotation) : NULL;
+}
+
+void world_since(struct world *w)
+{
+	clock_fake_advance(2000);
+	fake_api_put(
+		w->api, &kobj_configmap, NS, "{\"metadata\":{\"name\":\"tec-operator-since\"}}");
+	clock_fake_advance(2000);
 }
 
 const char *world_cond(

@@ -78,6 +78,14 @@ const char *world_str(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *path);
 const char *world_annotation(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *annotation);
+/* Writes a mark of ours, as an operator before this life did. */
+void world_mark(struct world *w, const struct kobj_gvk *gvk, const char *name,
+	const char *annotation, const char *payload);
+/* The payload of a mark that is this object's; NULL: there is none. Borrowed. */
+const char *world_marked(
+	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *annotation);
+/* ConfigMap tec-operator-since: what is older than now was there before this operator. */
+void world_since(struct world *w);
 const char *world_cond(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
 const char *world_reason(

@@ -100,7 +100,8 @@ def test_main_job_with_a_real_tpm_key(cp, ns, start_operator, tpm):
     assert secret["immutable"] is True and secret["type"] == "Opaque"
     assert owner_uids(secret) == [machine["metadata"]["uid"]]
     machine = spine.read(cp, ns, "mach", f"machine-{uuid}")
-    assert machine["metadata"]["annotations"][spine.KEY_SHA256] == hashlib.sha256(key).hexdigest()
+    assert machine["metadata"]["annotations"][spine.KEY_SHA256] == \
+        f"{machine['metadata']['uid']} {hashlib.sha256(key).hexdigest()}"
     ak_secret = cp.wait_for(lambda: spine.read(cp, ns, "secrets", ak["metadata"]["name"]), 10,
                             "Secret of the attestation key")
     assert owner_uids(ak_secret) == [ak["metadata"]["uid"]]

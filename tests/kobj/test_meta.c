@@ -67,6 +67,40 @@ Test(kobj_meta, strings_that_repeat_are_kept_once)
 	kobj_unref(o);
 }
 
+Test(kobj_meta, finalizers_of_others_stay)
+{
+	static const struct {
+		const char *have, *with, *without;
+	} t[] = {
+		{"{}", "[\"our\"]", "[]"},
+		{"{\"metadata\":{\"finalizers\":[]}}", "[\"our\"]", "[]"},
+		{"{\"metadata\":{\"finalizers\":[\"our\"]}}", "[\"our\"]", "[]"},
+		{"{\"metadata\":{\"finalizers\":[\"a\",\"our\",\"b\"]}}", "[\"a\",\"b\",\"our\"]",
+			"[\"a\",\"b\"]"},
+		{"{\"metadata\":{\"finalizers\":\"our\"}}", "[\"our\"]", "[]"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct err err = ERR_INIT;
+		cleanup_json struct json_object *o =
+			json_parse(t[i].have, strlen(t[i].have), &json_limits_object, &err);
+		struct kobj fixed = {0};
+		struct kobj_pack p = KOBJ_PACK_INIT;
+		struct kobj *k;
+
+		kobj_pack_other_finalizers(&p, offsetof(struct kobj, name), o, "our");
+		k = kobj_pack_finish(&p, &fixed, sizeof(fixed));
+		for (int with = 0; with < 2; with++) {
+			cleanup_json struct json_object *a =
+				kobj_finalizers(k->name, with ? "our" : NULL);
+			cleanup_free char *text = json_text(a);
+
+			cr_assert_str_eq(text, with ? t[i].with : t[i].without);
+		}
+		kobj_unref(k);
+	}
+}
+
 Test(kobj_meta, an_object_is_one_packed_allocation)
 {
 	struct err err = ERR_INIT;

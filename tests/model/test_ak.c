@@ -6,6 +6,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/model/ak.h"
+#include "tec/model/mark.h"
 #include "tec/pki/spki.h"
 
 #define UUID "11111111-2222-3333-4444-555555555555"
@@ -75,12 +76,36 @@ Test(model_ak, the_listeners_json_is_read_back)
 	cr_assert_not(a->approve_wanted);
 	cr_assert_not(a->approved_by_admin);
 	cr_assert_null(a->approved_at);
-	cr_assert_null(a->approved_spki);
+	cr_assert_not(a->approval_ignored);
 	cr_assert_null(a->owner_uid);
 	cr_assert_str_eq(model_ak_index(k, 0), UUID);
 	cr_assert_str_eq(model_ak_index(k, 1), hex);
 	cr_assert_null(model_ak_index(k, 2));
 	cr_assert_null(model_ak_index(k, 3));
+}
+
+static void annotate_mark(struct json_object *o, const char *name, const char *payload)
+{
+	cleanup_free char *text = model_mark_text(json_get_str(o, "metadata/uid"), payload);
+
+	annotate(o, name, text);
+}
+
+Test(model_ak, marks_without_its_uid_count_for_nothing)
+{
+	struct pki_spki spki;
+	cleanup_free char *pem = make_pem(0, &spki);
+	cleanup_json struct json_object *o = server_copy(model_ak_new_json("ak-1", pem, NULL));
+	cleanup_kobj const struct kobj *k = NULL;
+	struct err err = ERR_INIT;
+
+	annotate(o, MODEL_APPROVED_AT_ANNOTATION, "2026-01-01T00:00:00.000000Z");
+	annotate(o, MODEL_APPROVED_BY_ANNOTATION, "admin");
+	annotate(o, MODEL_APPROVAL_IGNORED_ANNOTATION, "x y");
+	k = model_ak_extract(o, &err);
+	cr_assert(k, "%s", err.text);
+	cr_assert(!model_ak(k)->approved_at && !model_ak(k)->approved_by_admin);
+	cr_assert_not(model_ak(k)->approval_ignored);
 }
 
 Test(model_ak, reads_the_approval)
@@ -93,9 +118,9 @@ Test(model_ak, reads_the_approval)
 	struct err err = ERR_INIT;
 
 	annotate(o, MODEL_APPROVED_ANNOTATION, "true");
-	annotate(o, MODEL_APPROVED_AT_ANNOTATION, "2026-01-01T00:00:00.000000Z");
-	annotate(o, MODEL_APPROVED_SPKI_ANNOTATION, "abcd");
-	annotate(o, MODEL_APPROVED_BY_ANNOTATION, "admin");
+	annotate_mark(o, MODEL_APPROVED_AT_ANNOTATION, "2026-01-01T00:00:00.000000Z");
+	annotate_mark(o, MODEL_APPROVED_BY_ANNOTATION, "admin");
+	annotate_mark(o, MODEL_APPROVAL_IGNORED_ANNOTATION, "2026-01-01T00:00:00Z");
 	json_add(json_get_obj(o, "metadata"), "ownerReferences",
 		json_tokener_parse("[{\"uid\":\"m-1\",\"controller\":true}]"));
 	k = model_ak_extract(o, &err);
@@ -103,7 +128,7 @@ Test(model_ak, reads_the_approval)
 	a = model_ak(k);
 	cr_assert(a->approve_wanted);
 	cr_assert_str_eq(a->approved_at, "2026-01-01T00:00:00.000000Z");
-	cr_assert_str_eq(a->approved_spki, "abcd");
+	cr_assert(a->approval_ignored);
 	cr_assert(a->approved_by_admin);
 	cr_assert_null(a->uuid);
 	cr_assert_str_eq(model_ak_index(k, 2), "m-1");

@@ -97,9 +97,8 @@ Test(mark, announces_whole_hashes_of_a_well_formed_list)
 Test(mark, announcing_again_appends_and_lets_the_oldest_go)
 {
 	static const char *const hex[] = {A64, B64, C64, D64, E64};
-	static const char *const want[] = {
-		A64, A64 " " B64, A64 " " B64 " " C64, A64 " " B64 " " C64 " " D64,
-		B64 " " C64 " " D64 " " E64};
+	static const char *const want[] = {A64, A64 " " B64, A64 " " B64 " " C64,
+		A64 " " B64 " " C64 " " D64, B64 " " C64 " " D64 " " E64};
 	char *have = NULL;
 
 	for (size_t i = 0; i < 5; i++) {

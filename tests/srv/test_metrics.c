@@ -179,7 +179,7 @@ Test(srv_metrics, the_process_describes_itself)
 static void put_machine(struct rig *r, const char *more)
 {
 	cleanup_free char *text = xasprintf(
-		"{\"metadata\":{\"name\":\"m\",\"finalizers\":[\"x/y\"]%s,\"spec\":{\"id\":\"u\"}}",
+		"{\"metadata\":{\"name\":\"m\",\"uid\":\"m-1\",\"finalizers\":[\"x/y\"]%s,\"spec\":{\"id\":\"u\"}}",
 		more);
 
 	fake_api_put(r->api, &kobj_machine, NS, text);
@@ -203,9 +203,9 @@ Test(srv_metrics, machines_are_counted_in_one_state_each)
 	put_machine(&r, "},\"status\":{\"conditions\":[" COND("KeyReady") "]}");
 	cr_assert_eq(MACHINE_IN("keyless"), 0);
 	cr_assert_eq(MACHINE_IN("unbound"), 1);
-	put_machine(&r,
-		",\"annotations\":{\"" MODEL_BOUND_AT_ANNOTATION
-		"\":\"2026-01-02T03:04:05Z\"}},\"status\":{\"conditions\":[" COND("KeyReady") "]}");
+	put_machine(&r, ",\"annotations\":{\"" MODEL_BOUND_AT_ANNOTATION
+			"\":\"m-1 2026-01-02T03:04:05Z\"}},\"status\":{\"conditions\":[" COND(
+				"KeyReady") "]}");
 	cr_assert_eq(MACHINE_IN("undelivered"), 1);
 	put_machine(&r, "},\"status\":{\"conditions\":[" COND("KeyReady") "," COND("Ready") "]}");
 	cr_assert_eq(MACHINE_IN("ready"), 1);

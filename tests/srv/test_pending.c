@@ -13,7 +13,8 @@
 #include "tec/srv/pending.h"
 
 #define LISTENER "\"trusted-execution-clusters.io/created-by\":\"listener\""
-#define BOUND    "\"trusted-execution-clusters.io/bound-at\":\"2026-01-02T03:04:05Z\""
+#define BOUND(name)                                                                                \
+	"\"trusted-execution-clusters.io/bound-at\":\"uid-" name " 2026-01-02T03:04:05Z\""
 #define OWNER                                                                                      \
 	"[{\"apiVersion\":\"trusted-execution-clusters.io/v1alpha1\",\"kind\":\"Machine\","        \
 	"\"name\":\"m\",\"uid\":\"owner\",\"controller\":true}]"
@@ -79,7 +80,7 @@ Test(srv_pending, counts_what_a_listener_made_and_nothing_matched)
 	counts_open(&t);
 	machine(&t, "a", LISTENER);
 	machine(&t, "b", "");
-	machine(&t, "c", LISTENER "," BOUND);
+	machine(&t, "c", LISTENER "," BOUND("c"));
 	cr_assert_eq(srv_pending_count(t.p), 1);
 	key(&t, "d", LISTENER, NULL, "u");
 	key(&t, "e", "", NULL, "u");
@@ -96,7 +97,7 @@ Test(srv_pending, follows_changes_and_deletes)
 	machine(&t, "a", LISTENER);
 	machine(&t, "a", LISTENER);
 	cr_assert_eq(srv_pending_count(t.p), 1, "the same one again");
-	machine(&t, "a", LISTENER "," BOUND);
+	machine(&t, "a", LISTENER "," BOUND("a"));
 	cr_assert_eq(srv_pending_count(t.p), 0);
 	machine(&t, "a", LISTENER);
 	key(&t, "k", LISTENER, NULL, "u");
@@ -120,7 +121,7 @@ Test(srv_pending, a_relist_and_a_clear_leave_no_residue)
 	k8s_cache_relist_begin(t.machines);
 	machine(&t, "b", LISTENER);
 	machine(&t, "c", LISTENER);
-	machine(&t, "d", LISTENER "," BOUND);
+	machine(&t, "d", LISTENER "," BOUND("d"));
 	k8s_cache_relist_end(t.machines);
 	cr_assert_eq(srv_pending_count(t.p), 3, "b, c and k");
 	k8s_cache_relist_begin(t.machines);
@@ -161,7 +162,7 @@ Test(srv_pending, machine_limit_counts_all_machines_and_creates_under_way)
 	counts_open(&t);
 	t.limits.machine_limit = 3;
 	machine(&t, "a", "");
-	machine(&t, "b", LISTENER "," BOUND);
+	machine(&t, "b", LISTENER "," BOUND("b"));
 	cr_assert(srv_pending_machine_allowed(t.p, &t.limits, &why));
 	srv_pending_begin(t.p);
 	cr_assert_not(srv_pending_machine_allowed(t.p, &t.limits, &why));

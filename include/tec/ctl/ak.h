@@ -2,7 +2,8 @@
 /*
  * AttestationKey: matching, one key per Machine, approval, ownership, Secret with finalizer,
  * identity to Trustee; revocation is keyed on the Secret (a deleted AttestationKey is gone at
- * once). Keys are AttestationKey names, which are also the names of their Secrets.
+ * once). Which key a Machine is bound to is one mark on the Machine; everything else follows from
+ * it. Keys are AttestationKey names, which are also the names of their Secrets.
  */
 #ifndef TEC_CTL_AK_H
 #define TEC_CTL_AK_H
@@ -23,14 +24,19 @@ enum ctl_ak_secret {
 /* All that decide looks at. */
 struct ctl_ak_view {
 	bool found, deleting;
-	bool usable;  /* a public key that Trustee can verify, and the one that was approved */
-	bool machine; /* a live Machine holds the id that this key names */
-	bool approved, stamped; /* owned by exactly that Machine; with our marks of when and what
-				   was approved */
-	bool asked;             /* an administrator's annotation, not consumed yet */
-	bool allowed;           /* nothing stands against approving it by itself */
-	bool superseded;        /* another usable key of this Machine is the one that counts */
-	bool bound; /* the Machine carries the mark that it had a key: before the first delivery */
+	bool verifiable, usable; /* a public key that Trustee can verify; and, when bound, the one
+				    that was bound */
+	bool machine;            /* a live Machine holds the id that this key names */
+	bool approved, stamped;  /* that Machine is bound to it (what is no public key: is its
+				    owner); the key carries owner and marks that follow from it */
+	bool asked;              /* an administrator's annotation, not consumed yet */
+	bool ignored;   /* the annotation, but our Approved condition was never written: it came
+			   with the key */
+	bool allowed;   /* nothing stands against approving it by itself */
+	bool bindable;  /* binding it marks the Machine's disk key as delivered: that key is there,
+			   or the mark is */
+	bool left_over; /* owner or marks of an approval that holds no more */
+	bool inherited; /* another operator approved it: kept as it is until it is bound */
 	enum ctl_ak_secret secret;
 	bool secret_held, secret_deleting; /* our finalizer is on it; deletionTimestamp */
 	bool secret_live;  /* a live answer showed that the cached version of the Secret is current
@@ -50,7 +56,9 @@ struct ctl_ak_view {
 enum ctl_ak_do {
 	CTL_AK_NOTHING,
 	CTL_AK_CONFIRM, /* GET the AttestationKey before it is deleted for its age */
-	CTL_AK_APPROVE,
+	CTL_AK_IGNORE,  /* takes the annotation off that came with the key */
+	CTL_AK_BIND,    /* the mark on the Machine: the one record of which key holds it */
+	CTL_AK_APPROVE, /* owner and marks of the key; consumes the annotation */
 	CTL_AK_UNAPPROVE,
 	CTL_AK_READ_SECRET,
 	CTL_AK_CREATE_SECRET,

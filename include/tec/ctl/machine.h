@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: finalizer, LUKS key (born once, never again), annotation, declaration to Trustee,
- * status; and the way back on delete. decide is pure: see enum ctl_machine_do. Keys are Machine
- * names.
+ * Machine: the LUKS key, announced on the Machine before its Secret is made (born once, never
+ * again), declaration to Trustee, status; and the way back on delete. Which AttestationKey the
+ * Machine is bound to is written by the controller of these. decide is pure: see enum
+ * ctl_machine_do. Keys are Machine names.
  */
 #ifndef TEC_CTL_MACHINE_H
 #define TEC_CTL_MACHINE_H
@@ -28,30 +29,41 @@ struct ctl_machine_view {
 	bool confirmed;      /* a live answer showed that the cached version of this Machine is the
 				current one */
 	bool adopt;          /* made by a listener, owned by nobody, and a cluster is served */
-	bool overdue, bound; /* past pendingTTL (only what a listener made); a key was approved for
-				it, ever */
-	bool must_bind; /* a usable key is approved for it, and the Machine does not say so yet */
+	bool overdue, bound; /* past pendingTTL (only what a listener made); a key holds it or held
+				it */
 	enum ctl_luks luks;
-	bool must_read;             /* the API has a Secret that the cache does not show */
-	bool key_made, key_matches; /* the annotation; the Secret's key is the one it names */
-	bool can_restore;           /* the key that the annotation names is still in memory */
-	bool declared,
-		revoked; /* to kbs/sync: this Secret's value; nothing of this Machine any more */
+	bool must_read; /* the API has a Secret that the cache does not show */
+	/* Marks on the Machine: it announces keys; its key may have been delivered. */
+	bool announced, delivered;
+	bool in_hand;     /* a key that it announces is in memory, its Secret not made yet */
+	bool key_ours;    /* the Secret's content is announced */
+	bool inherits;    /* ... is not, but both were there before this operator */
+	bool lost;        /* another operator's Machine whose Secret is gone */
+	bool must_mark;   /* the key is to be delivered, and the mark for that is missing */
+	bool may_deliver; /* the marks for delivering it are there */
+	bool recall;      /* delivered earlier, and not to be now; not confirmed yet */
+	bool can_restore; /* the announced key is still in memory */
+	/* In kbs/sync: this Secret's value; nothing of this Machine any more; a tombstone for its
+	 * path. */
+	bool declared, revoked, path_revoked;
 	enum kbs_far far_key, far_ids;
 	bool status_ok;
 };
 
 enum ctl_machine_do {
 	CTL_MACHINE_NOTHING,
-	CTL_MACHINE_CONFIRM, /* GET the Machine: a stale cache must not lead to a second key */
+	CTL_MACHINE_CONFIRM, /* GET the Machine before it is deleted for its age */
 	CTL_MACHINE_ADD_FINALIZER,
 	CTL_MACHINE_ADOPT,
 	CTL_MACHINE_READ_SECRET,
-	CTL_MACHINE_CREATE_SECRET,  /* POST; the only place a key is born */
-	CTL_MACHINE_RESTORE_SECRET, /* POST the key that was made before */
-	CTL_MACHINE_NOTE_KEY,       /* the annotation: from here on no key is ever made again */
-	CTL_MACHINE_BIND,           /* the mark that it had a key: from here on it never expires */
+	CTL_MACHINE_ANNOUNCE,       /* finalizer and hash; the only place a key is born */
+	CTL_MACHINE_CREATE_SECRET,  /* POST the key that was announced */
+	CTL_MACHINE_RESTORE_SECRET, /* POST the key that was delivered */
+	CTL_MACHINE_INHERIT, /* finalizer, hash and delivered mark for what another operator made */
+	CTL_MACHINE_MARK_DELIVERED, /* before the first delivery: no key is ever made again */
 	CTL_MACHINE_DECLARE,
+	CTL_MACHINE_RECALL,      /* the key only; the Machine stays */
+	CTL_MACHINE_NOTE_RECALL, /* every Trustee confirmed that */
 	CTL_MACHINE_REVOKE,
 	CTL_MACHINE_DROP_FINALIZER,
 	CTL_MACHINE_EXPIRE,

@@ -57,6 +57,13 @@ int kobj_meta_read(
 	struct kobj_pack *p, struct json_object *o, struct kobj *fixed, struct err *err) MUST_CHECK;
 
 bool kobj_has_finalizer(struct json_object *o, const char *finalizer);
+/* The finalizers but `ours` as the text of a JSON array, for kobj_finalizers(); NULL when there are
+ * none. */
+void kobj_pack_other_finalizers(
+	struct kobj_pack *p, size_t field_offset, struct json_object *o, const char *ours);
+/* The array that metadata.finalizers becomes: the others, and ours behind them (NULL: without). The
+ * caller puts it. */
+struct json_object *kobj_finalizers(const char *others, const char *ours);
 const char *kobj_annotation(struct json_object *o, const char *name); /* borrowed */
 
 DEFINE_CLEANUP(kobj_cleanup_, const struct kobj *, kobj_unref)

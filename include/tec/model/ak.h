@@ -11,12 +11,14 @@
 
 #define MODEL_AK_SECRET_FINALIZER "trusted-execution-clusters.io/attestationkey-secret-finalizer"
 #define MODEL_APPROVED_ANNOTATION "trusted-execution-clusters.io/approved"
-/* Written by the approving patch: RFC 3339 time with microseconds, and the SPKI hash that was
- * approved. */
-#define MODEL_APPROVED_AT_ANNOTATION   "trusted-execution-clusters.io/approved-at"
+/* Marks (mark.h), written once the Machine's bound-key names this key: RFC 3339 time with
+ * microseconds; "admin" or "operator". */
+#define MODEL_APPROVED_AT_ANNOTATION "trusted-execution-clusters.io/approved-at"
+#define MODEL_APPROVED_BY_ANNOTATION "trusted-execution-clusters.io/approved-by"
+/* Mark: the annotation above was there when the key was made, and was taken off. */
+#define MODEL_APPROVAL_IGNORED_ANNOTATION "trusted-execution-clusters.io/approval-ignored"
+/* Of version 0.1.0; bound-key says it now. */
 #define MODEL_APPROVED_SPKI_ANNOTATION "trusted-execution-clusters.io/approved-spki-sha256"
-#define MODEL_APPROVED_BY_ANNOTATION                                                               \
-	"trusted-execution-clusters.io/approved-by" /* "admin" or "operator" */
 
 enum model_ak_cond { AK_APPROVED, AK_DELIVERED, AK_N_CONDS };
 extern const char *const model_ak_cond_types[AK_N_CONDS];
@@ -43,10 +45,10 @@ struct model_ak {
 	const char *spki_sha256; /* hex of the DER, NULL: not a usable public key (pki/spki.h) */
 	bool by_listener;
 	bool approve_wanted;     /* annotation approved: "true" */
-	const char *approved_at; /* annotation */
-	const char *approved_spki;
-	bool approved_by_admin;
-	const char *owner_uid; /* controller */
+	bool approval_ignored;   /* mark */
+	const char *approved_at; /* mark */
+	bool approved_by_admin;  /* mark */
+	const char *owner_uid;   /* controller */
 	unsigned n_owners;
 	struct kobj_cond cond[AK_N_CONDS];
 };

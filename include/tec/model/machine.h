@@ -10,9 +10,18 @@
 
 #define MODEL_MACHINE_FINALIZER     "finalizer.machine.trusted-execution-clusters.io"
 #define MODEL_KEY_SHA256_ANNOTATION "trusted-execution-clusters.io/luks-key-sha256"
-#define MODEL_BOUND_AT_ANNOTATION   "trusted-execution-clusters.io/bound-at"
+/* Marks (mark.h). luks-key-sha256: the announced disk keys; the one that counts once one of the
+ * next two stands beside it. */
+#define MODEL_BOUND_AT_ANNOTATION  "trusted-execution-clusters.io/bound-at"  /* RFC 3339 time */
+#define MODEL_BOUND_KEY_ANNOTATION "trusted-execution-clusters.io/bound-key" /* "uid spki-sha256"  \
+									      */
+#define MODEL_DELIVERED_AT_ANNOTATION                                                              \
+	"trusted-execution-clusters.io/delivered-at" /* RFC 3339 time, then " revoked" once all of \
+							Trustee confirmed that */
 #define MODEL_CREATED_BY_ANNOTATION "trusted-execution-clusters.io/created-by"
 #define MODEL_CREATED_BY_LISTENER   "listener"
+
+#define MODEL_DELIVERED_REVOKED " revoked"
 
 enum model_machine_cond {
 	MACHINE_KEY_READY,
@@ -27,6 +36,7 @@ enum model_machine_reason {
 	MACHINE_KEY_MADE,
 	MACHINE_KEY_LOST,
 	MACHINE_KEY_MALFORMED,
+	MACHINE_CONFLICT,
 	MACHINE_DUPLICATE_ID,
 	MACHINE_INVALID_ID,
 	MACHINE_KEY_PENDING,
@@ -48,8 +58,15 @@ struct model_machine {
 	bool id_valid;
 	bool has_finalizer;
 	bool by_listener;
-	const char *key_sha256; /* annotation, NULL: no key was ever made */
-	const char *bound_at;   /* annotation, NULL: never bound */
+	/* Of marks that are this object's; NULL: there is none. */
+	const char *announced;              /* hashes of disk keys, model_mark_announces() */
+	const char *bound_at;               /* a key was bound to it, ever */
+	const char *bound_key, *bound_spki; /* uid of the AttestationKey, SHA-256 of its SPKI */
+	const char *delivered_at;           /* its disk key may have been delivered without that */
+	bool recalled;                      /* ... and was taken back everywhere */
+	/* What version 0.1.0 noted, a hash without a uid: no proof of anything. */
+	const char *old_key_sha256;
+	const char *finalizers; /* JSON array of those that are not ours; NULL: none */
 	const char *owner_uid;  /* controller, NULL: none */
 	unsigned n_owners;
 	struct kobj_cond cond[MACHINE_N_CONDS];
@@ -60,6 +77,11 @@ const char *model_machine_index(const struct kobj *o, unsigned i);
 static inline const struct model_machine *model_machine(const struct kobj *o)
 {
 	return (const struct model_machine *)o;
+}
+/* The disk key may have left this operator: it is never made again, and no other one counts. */
+static inline bool model_machine_delivered(const struct model_machine *m)
+{
+	return m->bound_at || m->delivered_at;
 }
 /* What the listener creates; the caller puts it. owner_uid NULL: no owner. */
 struct json_object *model_machine_new_json(
