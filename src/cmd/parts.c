@@ -16,11 +16,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
-#include "tec/ctl/imagekinds.h"
-#include "tec/model/ak.h"
-#include "tec/model/image.h"
-#include "tec/model/machine.h"
-#include "tec/model/secretobj.h"
+#include "tec/ctl/kinds.h"
 #include "tec/srv/metrics.h"
 
 #define DRAIN_MS 10000
@@ -30,25 +26,21 @@
 
 /* In the order of enum parts_kind. */
 static const struct {
-	const struct kobj_gvk *gvk;
-	k8s_extract_fn extract;
-	k8s_cache_index_fn index;
-	unsigned n_indexes;
+	const struct ctl_kind *kind;
 	bool listeners; /* also needed in a role that only serves */
 	srv_metrics_state_fn state;
 	const char *labels; /* NULL: all objects */
 } kinds[PARTS_N_KINDS] = {
-	{&kobj_cluster, model_cluster_extract, model_cluster_index, 1, true, NULL, NULL},
-	{&kobj_machine, model_machine_extract, model_machine_index, 1, true,
-		srv_metrics_machine_state, NULL},
-	{&kobj_ak, model_ak_extract, model_ak_index, 3, true, srv_metrics_ak_state, NULL},
-	{&kobj_image, model_image_extract, NULL, 0, false, NULL, NULL},
-	{&kobj_configmap, ctl_configmap_extract, NULL, 0, false, NULL, NULL},
-	{&kobj_service, ctl_plain_extract, NULL, 0, false, NULL, NULL},
-	{&kobj_deployment, ctl_plain_extract, NULL, 0, false, NULL, NULL},
-	{&kobj_job, ctl_job_extract, ctl_job_index, 1, false, NULL, "app=compute-pcrs"},
-	{&kobj_pod, ctl_pod_extract, ctl_pod_index, 1, false, NULL, "app in (kbs,compute-pcrs)"},
-	{&kobj_secret, model_secret_extract, NULL, 0, false, NULL, NULL},
+	{&ctl_kind_cluster, true, NULL, NULL},
+	{&ctl_kind_machine, true, srv_metrics_machine_state, NULL},
+	{&ctl_kind_ak, true, srv_metrics_ak_state, NULL},
+	{&ctl_kind_image, false, NULL, NULL},
+	{&ctl_kind_configmap, false, NULL, NULL},
+	{&ctl_kind_service, false, NULL, NULL},
+	{&ctl_kind_deployment, false, NULL, NULL},
+	{&ctl_kind_job, false, NULL, "app=compute-pcrs"},
+	{&ctl_kind_pod, false, NULL, "app in (kbs,compute-pcrs)"},
+	{&ctl_kind_secret, false, NULL, NULL},
 };
 
 static void consider(void *arg);
@@ -140,18 +132,17 @@ int parts_watch(struct parts *p, struct err *err)
 
 	for (i = 0; i < PARTS_N_KINDS; i++) {
 		struct k8s_watch_conf conf = {
-			.gvk = kinds[i].gvk,
+			.gvk = kinds[i].kind->gvk,
 			.ns = p->ns,
-			.extract = kinds[i].extract,
 			.label_selector = kinds[i].labels,
 			.secret = i == PARTS_SECRETS,
 		};
 
 		if (!kinds[i].listeners && !options_controls(p->options))
 			continue;
-		p->cache[i] = k8s_cache_new(kinds[i].n_indexes, kinds[i].index);
+		p->cache[i] = k8s_cache_new(&kinds[i].kind->cache);
 		if (kinds[i].state)
-			srv_metrics_count(p->cache[i], kinds[i].gvk->kind, kinds[i].state);
+			srv_metrics_count(p->cache[i], kinds[i].kind->gvk->kind, kinds[i].state);
 		p->watch[i] = k8s_watch_new(p->loop, p->api, p->cache[i], &conf);
 		k8s_watch_on_state(p->watch[i], ask, p);
 	}

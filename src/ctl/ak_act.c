@@ -141,12 +141,12 @@ static void take_result(struct ctl_ak *c, struct ctl_act *a, struct json_object 
 	case CTL_AK_DROP_SECRET_FINALIZER:
 		a->must_read = false;
 		ctl_live_set(&a->secret, o);
-		ctl_take_answer(env->secrets, model_secret_extract, o,
+		ctl_take_answer(env->secrets, o,
 			a->doing == CTL_AK_READ_SECRET || a->doing == CTL_AK_CREATE_SECRET);
 		return;
 	default:
 		ctl_live_set(&a->self, o);
-		ctl_take_answer(env->aks, model_ak_extract, o, false);
+		ctl_take_answer(env->aks, o, false);
 	}
 	k = k8s_cache_find(env->aks, a->name);
 	if (a->doing == CTL_AK_APPLY_STATUS && k)

@@ -438,7 +438,7 @@ bool cluster_input_done(struct ctl_cluster *c, const struct kobj *cluster, enum 
 		if (d == CTL_CLUSTER_MAKE_SECRET)
 			told_signer(c, cluster, d, name);
 	}
-	ctl_take_answer(c->env->secrets, model_secret_extract, r->object, true);
+	ctl_take_answer(c->env->secrets, r->object, true);
 	return true;
 }
 

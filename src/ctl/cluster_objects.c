@@ -474,10 +474,6 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 		cluster_inputs_saw_deployment(c, r->object);
 		cluster_volumes_saw(c, model_cluster(cluster), r->object);
 	}
-	ctl_take_answer(cache_of(c->env, i),
-		t->gvk == &kobj_secret      ? model_secret_extract
-		: t->gvk == &kobj_configmap ? ctl_configmap_extract
-					    : ctl_plain_extract,
-		r->object, true);
+	ctl_take_answer(cache_of(c->env, i), r->object, true);
 	return true;
 }

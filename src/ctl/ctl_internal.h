@@ -105,8 +105,7 @@ struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *fi
  * an object with another uid; one that the cache does not know only as the answer of a create or of
  * a read that looked for it (`created`).
  */
-void ctl_take_answer(
-	struct k8s_cache *cache, k8s_extract_fn extract, struct json_object *o, bool created);
+void ctl_take_answer(struct k8s_cache *cache, struct json_object *o, bool created);
 /* {"metadata":{"resourceVersion":rv}}; the caller adds and puts. */
 struct json_object *ctl_patch_new(const char *rv, struct json_object **meta);
 /* {"apiVersion","kind","metadata":{"name","uid"}}; the caller adds and puts. */

@@ -370,7 +370,7 @@ void values_done(struct ctl_image *c, const struct err *err, const struct k8s_re
 
 	v->problem[0] = '\0';
 	if (!err_is_set(err))
-		ctl_take_answer(c->env->configmaps, ctl_configmap_extract, r->object, false);
+		ctl_take_answer(c->env->configmaps, r->object, false);
 	else if (err->kind == ERR_DENIED || err->kind == ERR_INVALID)
 		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be written: %s.",
 			CTL_RV_CONFIGMAP, err->text);

@@ -59,7 +59,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 		trustee_memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
 			json_get_str(r->object, "data/" MEMORY_FILE));
 		c->adopt = a->doing == CTL_TRUSTEE_READ_MEMORY;
-		ctl_take_answer(c->env->configmaps, ctl_plain_extract, r->object, true);
+		ctl_take_answer(c->env->configmaps, r->object, true);
 	} else {
 		log_err(LOG_WARN, NULL, "what is known of other Trustee servers cannot be kept",
 			err);

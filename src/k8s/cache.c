@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
@@ -53,6 +54,7 @@ struct listener {
 };
 
 struct k8s_cache {
+	const struct k8s_cache_type *type; /* static */
 	k8s_cache_index_fn value;
 	unsigned n_indexes;
 	struct index index[K8S_CACHE_INDEXES];
@@ -79,15 +81,16 @@ static uint32_t grown(uint32_t n)
 	return n < 16 ? 16 : n + n / 2;
 }
 
-struct k8s_cache *k8s_cache_new(unsigned n_indexes, k8s_cache_index_fn index)
+struct k8s_cache *k8s_cache_new(const struct k8s_cache_type *type)
 {
 	struct k8s_cache *c = xcalloc(1, sizeof(*c));
 
-	assert(n_indexes <= K8S_CACHE_INDEXES && (n_indexes == 0 || index));
-	c->n_indexes = n_indexes;
-	c->value = index;
+	assert(type->n_indexes <= K8S_CACHE_INDEXES && (type->n_indexes == 0 || type->index));
+	c->type = type;
+	c->n_indexes = type->n_indexes;
+	c->value = type->index;
 	c->free_entry = NO_LINK;
-	for (unsigned i = 0; i < n_indexes; i++)
+	for (unsigned i = 0; i < c->n_indexes; i++)
 		c->index[i].free_group = NONE;
 	return c;
 }
@@ -420,7 +423,7 @@ static bool is_stale(const struct k8s_cache *c, const struct kobj *have, const s
 	       str_to_u64(o->rv, UINT64_MAX, &b) == 0 && b < a;
 }
 
-void k8s_cache_put_event(struct k8s_cache *c, struct kobj *take_o)
+static void put(struct k8s_cache *c, struct kobj *take_o)
 {
 	uint32_t hash = text_hash(take_o->name);
 	uint32_t e = entry_of(c, take_o->name, hash);
@@ -444,17 +447,31 @@ void k8s_cache_put_event(struct k8s_cache *c, struct kobj *take_o)
 	tell(c, was, kobj_ref(take_o));
 }
 
-void k8s_cache_put(struct k8s_cache *c, struct kobj *take_o)
+static struct kobj *extract(const struct k8s_cache *c, struct json_object *o, struct err *err)
 {
-	uint64_t uid = str_hash(take_o->uid, strlen(take_o->uid));
+	struct kobj *k = c->type->extract(o, err);
 
+	if (k && k->size != c->type->size)
+		DIE("object %s: its extractor makes %u bytes, its cache holds %zu", k->name,
+			(unsigned)k->size, c->type->size);
+	return k;
+}
+
+void k8s_cache_put(struct k8s_cache *c, struct json_object *o)
+{
+	struct err ignored = ERR_INIT; /* the watch logs what cannot be taken in */
+	struct kobj *k = extract(c, o, &ignored);
+	uint64_t uid = k ? str_hash(k->uid, strlen(k->uid)) : 0;
+
+	if (!k)
+		return;
 	for (unsigned i = 0; i < TOMBSTONES; i++) {
 		if (c->tombstones[i] == uid) {
-			kobj_unref(take_o);
+			kobj_unref(k);
 			return;
 		}
 	}
-	k8s_cache_put_event(c, take_o);
+	put(c, k);
 }
 
 static void remove_entry(struct k8s_cache *c, uint32_t e)
@@ -474,6 +491,18 @@ void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid)
 
 	if (e != NO_LINK && (!uid || strcmp(c->entries[e].o->uid, uid) == 0))
 		remove_entry(c, e);
+}
+
+int k8s_cache_put_event(struct k8s_cache *c, struct json_object *o, struct err *err)
+{
+	struct kobj *k = extract(c, o, err);
+	const char *name = json_get_str(o, "metadata/name");
+
+	if (k)
+		put(c, k);
+	else if (name)
+		k8s_cache_remove(c, name, NULL);
+	return err_is_set(err) ? -1 : 0;
 }
 
 void k8s_cache_relist_begin(struct k8s_cache *c)

@@ -53,7 +53,6 @@ struct k8s_watch {
 	struct k8s_cache *cache; /* borrowed */
 	const struct kobj_gvk *gvk;
 	char *ns, *field_selector, *label_selector;
-	k8s_extract_fn extract;
 	bool secret;
 	enum k8s_watch_state state;
 	void (*on_state)(void *arg);
@@ -188,17 +187,10 @@ static void refuse(struct k8s_watch *w, const char *name, const char *uid, const
 static void take_object(struct k8s_watch *w, struct json_object *o, const char *text, size_t len)
 {
 	struct err err = ERR_INIT;
-	struct kobj *k = w->extract(o, &err);
-	const char *name = json_get_str(o, "metadata/name");
 
-	if (k) {
-		k8s_cache_put_event(w->cache, k);
-		return;
-	}
-	if (err_is_set(&err))
-		refuse(w, name, json_get_str(o, "metadata/uid"), text, len, &err);
-	if (name)
-		k8s_cache_remove(w->cache, name, NULL);
+	if (k8s_cache_put_event(w->cache, o, &err) < 0)
+		refuse(w, json_get_str(o, "metadata/name"), json_get_str(o, "metadata/uid"), text,
+			len, &err);
 }
 
 static void drop_json(struct k8s_watch *w, struct json_object *o, struct json_object *object)
@@ -486,7 +478,6 @@ struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct 
 	w->ns = xstrdup(conf->ns);
 	w->field_selector = xstrdup(conf->field_selector);
 	w->label_selector = xstrdup(conf->label_selector);
-	w->extract = conf->extract;
 	w->secret = conf->secret;
 	timer_init(&w->next, l, step, w);
 	return w;

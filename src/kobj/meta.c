@@ -73,7 +73,7 @@ struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fix
 	char *blob = mem + fixed_size;
 	struct kobj *o = (struct kobj *)(void *)mem;
 
-	assert(fixed_size >= sizeof(struct kobj));
+	assert(fixed_size >= sizeof(struct kobj) && fixed_size <= UINT16_MAX);
 	memcpy(mem, fixed, fixed_size);
 	if (p->blob.len)
 		memcpy(blob, p->blob.data, p->blob.len);
@@ -84,6 +84,7 @@ struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fix
 		memcpy(mem + p->slot[i].field, &s, sizeof(s));
 	}
 	o->refs = 1;
+	o->size = (uint16_t)fixed_size;
 	kobj_pack_fini(p);
 	return o;
 }

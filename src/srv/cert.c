@@ -152,10 +152,7 @@ static void on_state(void *arg)
 	c->certs->changed(c->certs->arg);
 }
 
-static const char *no_index(const struct kobj *o, unsigned i)
-{
-	return NULL;
-}
+static const struct k8s_cache_type cache_type = {extract, sizeof(struct secret_obj), NULL, 0};
 
 static struct srv_cert *cert_new(struct srv_certs *certs, const char *name)
 {
@@ -165,13 +162,12 @@ static struct srv_cert *cert_new(struct srv_certs *certs, const char *name)
 		.gvk = &kobj_secret,
 		.ns = certs->ns,
 		.field_selector = selector,
-		.extract = extract,
 		.secret = true,
 	};
 
 	c->certs = certs;
 	c->name = xstrdup(name);
-	c->cache = k8s_cache_new(0, no_index);
+	c->cache = k8s_cache_new(&cache_type);
 	k8s_cache_listen(c->cache, on_change, c);
 	c->watch = k8s_watch_new(certs->loop, certs->api, c->cache, &conf);
 	k8s_watch_on_state(c->watch, on_state, c);

@@ -53,16 +53,18 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	changes++;
 }
 
+static const struct k8s_cache_type type = {extract, sizeof(struct kobj), NULL, 0};
+
 static void setup(void)
 {
 	clock_fake_start(1000000, 1767323045);
 	log_capture(on_log, NULL);
 	loop = loop_new();
 	fake = fake_transport_new(loop);
-	cache = k8s_cache_new(0, NULL);
+	cache = k8s_cache_new(&type);
 	k8s_cache_listen(cache, on_change, NULL);
 	watch = k8s_watch_new(loop, fake_transport_seam(fake), cache,
-		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns", .extract = extract});
+		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns"});
 }
 
 static void setup_api(void)
@@ -511,12 +513,13 @@ static struct kobj *extract_secret(struct json_object *o, struct err *err)
 
 Test(k8s_watch, selectors_and_secrets)
 {
-	struct k8s_watch *w = k8s_watch_new(loop, fake_transport_seam(fake), cache,
+	static const struct k8s_cache_type secrets = {extract_secret, sizeof(struct kobj), NULL, 0};
+	struct k8s_cache *c = k8s_cache_new(&secrets);
+	struct k8s_watch *w = k8s_watch_new(loop, fake_transport_seam(fake), c,
 		&(struct k8s_watch_conf){.gvk = &kobj_secret,
 			.ns = "ns",
 			.field_selector = "metadata.name=a",
 			.label_selector = "x=y",
-			.extract = extract_secret,
 			.secret = true});
 	struct fake_expect *e = fake_transport_expect(fake, "GET",
 		"/api/v1/namespaces/ns/secrets?fieldSelector=metadata.name%3Da&labelSelector=x%3Dy&limit=500");
@@ -529,6 +532,7 @@ Test(k8s_watch, selectors_and_secrets)
 	loop_drain(loop);
 	cr_expect_not_null(secret_text);
 	k8s_watch_free(w);
+	k8s_cache_free(c);
 }
 
 /* ---- against the in-memory API */

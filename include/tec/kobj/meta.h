@@ -18,6 +18,7 @@
 
 struct kobj {
 	uint32_t refs;
+	uint16_t size;      /* of the fixed part: the struct that embeds this one */
 	bool deleting;      /* deletionTimestamp is set */
 	int64_t generation; /* 0 for kinds that have none */
 	int64_t created_s;  /* wall clock seconds */
