@@ -60,6 +60,7 @@ struct k8s_cache {
 	struct index index[K8S_CACHE_INDEXES];
 	struct entry *entries; /* owned */
 	uint32_t n_entries, cap_entries, free_entry, count;
+	size_t n_unreadable;
 	struct buckets by_name;
 	struct listener *listeners; /* owned */
 	size_t n_listeners;
@@ -289,11 +290,17 @@ static void group_free(struct index *x, uint32_t g)
 	x->used--;
 }
 
+/* What cannot be read has no value. */
+static const char *index_value(const struct k8s_cache *c, const struct kobj *o, unsigned i)
+{
+	return o->unreadable ? NULL : c->value(o, i);
+}
+
 static void index_add(struct k8s_cache *c, unsigned i, uint32_t e)
 {
 	struct index *x = &c->index[i];
 	const struct kobj *o = c->entries[e].o;
-	const char *value = c->value(o, i);
+	const char *value = index_value(c, o, i);
 	uint32_t hash, g, at;
 	struct group *group;
 
@@ -324,7 +331,7 @@ static void index_add(struct k8s_cache *c, unsigned i, uint32_t e)
 static void index_remove(struct k8s_cache *c, unsigned i, uint32_t e)
 {
 	struct index *x = &c->index[i];
-	const char *value = c->value(c->entries[e].o, i);
+	const char *value = index_value(c, c->entries[e].o, i);
 	struct group *group;
 	uint32_t g, at;
 
@@ -364,7 +371,7 @@ const struct kobj *k8s_cache_first(const struct k8s_cache *c, unsigned i, const 
 
 const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
-	const char *value = c->value(o, i);
+	const char *value = index_value(c, o, i);
 	uint32_t g = value ? group_of(c, i, value, text_hash(value)) : NONE, at;
 	const struct group *group;
 
@@ -375,6 +382,11 @@ const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const s
 	if (at < group->n && age_order(c->entries[members(group)[at]].o, o) == 0)
 		at++;
 	return at < group->n ? c->entries[members(group)[at]].o : NULL;
+}
+
+size_t k8s_cache_unreadable(const struct k8s_cache *c)
+{
+	return c->n_unreadable;
 }
 
 size_t k8s_cache_count(const struct k8s_cache *c)
@@ -400,6 +412,8 @@ bool k8s_cache_filled(const struct k8s_cache *c)
 /* Takes both references; the cache is in its new state already, so a listener may read it. */
 static void tell(struct k8s_cache *c, const struct kobj *take_was, const struct kobj *take_now)
 {
+	c->n_unreadable += take_now && take_now->unreadable;
+	c->n_unreadable -= take_was && take_was->unreadable;
 	for (size_t i = 0; i < c->n_listeners; i++)
 		c->listeners[i].fn(c->listeners[i].arg, take_was, take_now);
 	kobj_unref(take_was);
@@ -503,6 +517,24 @@ int k8s_cache_put_event(struct k8s_cache *c, struct json_object *o, struct err *
 	else if (name)
 		k8s_cache_remove(c, name, NULL);
 	return err_is_set(err) ? -1 : 0;
+}
+
+int k8s_cache_put_unreadable(struct k8s_cache *c, const char *name, const char *uid, const char *rv,
+	bool deleting, struct err *err)
+{
+	struct kobj *k = kobj_unreadable(c->type->size, name, uid, rv, deleting, err);
+	uint32_t e = k ? entry_of(c, name, text_hash(name)) : NO_LINK;
+	const struct kobj *was = e == NO_LINK ? NULL : c->entries[e].o;
+
+	if (!k)
+		return -1;
+	if (was && was->immutable && strcmp(was->uid, uid) == 0 && was->deleting == deleting) {
+		c->entries[e].mark = c->mark & 1;
+		kobj_unref(k);
+		return 0;
+	}
+	put(c, k);
+	return 0;
 }
 
 void k8s_cache_relist_begin(struct k8s_cache *c)

@@ -242,6 +242,78 @@ Test(k8s_cache, a_relist_may_go_back_in_time)
 	k8s_cache_free(c);
 }
 
+static void put_unreadable(
+	struct k8s_cache *c, const char *name, const char *uid, const char *rv, bool deleting)
+{
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(k8s_cache_put_unreadable(c, name, uid, rv, deleting, &err), 0, "%s", err.text);
+}
+
+Test(k8s_cache, what_cannot_be_read_is_there_and_in_no_index)
+{
+	struct k8s_cache *c = k8s_cache_new(&type);
+	struct seen seen = {.c = c};
+	struct err err = ERR_INIT;
+	const struct thing *t;
+
+	k8s_cache_listen(c, on_change, &seen);
+	put_event(c, make("a", "u1", 5, 1, "g", "i"));
+	put_unreadable(c, "a", "u1", "6", false);
+	t = (const struct thing *)k8s_cache_find(c, "a");
+	cr_assert(t && t->k.unreadable && !t->k.deleting);
+	cr_expect(!t->group && !t->id, "as large as readers take it to be, and empty");
+	cr_expect_eq(t->k.size, sizeof(*t));
+	cr_expect_null(k8s_cache_first(c, 0, "g"));
+	cr_expect_null(k8s_cache_next(c, 0, &t->k));
+	cr_expect_eq(k8s_cache_unreadable(c), 1);
+	put_unreadable(c, "a", "u1", "6", false);
+	put_unreadable(c, "a", "u1", "3", false);
+	cr_expect_eq(seen.changed, 1, "the same and an older version say nothing new");
+	put_event(c, make("a", "u1", 7, 1, "g", "i"));
+	cr_expect_eq(k8s_cache_unreadable(c), 0);
+	cr_expect_not_null(k8s_cache_first(c, 0, "g"));
+	put_unreadable(c, "b", "u2", "8", true);
+	cr_expect(k8s_cache_find(c, "b")->deleting);
+	k8s_cache_relist_begin(c);
+	put_unreadable(c, "b", "u2", "8", true);
+	k8s_cache_relist_end(c);
+	cr_expect_str_eq(k8s_cache_find(c, "b")->name, "b");
+	cr_expect_null(k8s_cache_find(c, "a"), "absent from a list is absent");
+	k8s_cache_remove(c, "b", "u2");
+	cr_expect_null(k8s_cache_find(c, "b"));
+	cr_expect_eq(k8s_cache_unreadable(c), 0);
+	cr_expect_eq(k8s_cache_put_unreadable(c, "", "u", "1", false, &err), -1);
+	k8s_cache_free(c);
+}
+
+Test(k8s_cache, the_last_good_version_stays_while_it_cannot_have_changed)
+{
+	static const struct {
+		const char *uid;
+		bool immutable, deleting, stays;
+	} table[] = {
+		{"u1", true, false, true},
+		{"u1", false, false, false},
+		{"u2", true, false, false},
+		{"u1", true, true, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		struct k8s_cache *c = k8s_cache_new(&type);
+		struct kobj *k = make("a", "u1", 5, 1, "g", "i");
+
+		k->immutable = table[i].immutable;
+		put_event(c, k);
+		k8s_cache_relist_begin(c);
+		put_unreadable(c, "a", table[i].uid, "6", table[i].deleting);
+		k8s_cache_relist_end(c);
+		cr_assert_not_null(k8s_cache_find(c, "a"), "%zu", i);
+		cr_expect_eq(k8s_cache_find(c, "a")->unreadable, !table[i].stays, "%zu", i);
+		k8s_cache_free(c);
+	}
+}
+
 static unsigned pseudo(unsigned *state)
 {
 	*state = *state * 1664525u + 1013904223u;

@@ -5,7 +5,9 @@
  * it returns to the loop; k-ref what must live longer.
  *
  * A cache is made for one type: it extracts what is put into it itself, so that every reader may
- * cast an entry to the struct of that type. There is no other way in.
+ * cast an entry to the struct of that type. The one other way in is an entry of the same size for
+ * an object that is there and cannot be read (kobj->unreadable): it is found by name, is in no
+ * index, and says nothing about the object; it is not the same as one that is absent.
  */
 #ifndef TEC_K8S_CACHE_H
 #define TEC_K8S_CACHE_H
@@ -44,6 +46,7 @@ const struct kobj *k8s_cache_find(const struct k8s_cache *c, const char *name);
 const struct kobj *k8s_cache_first(const struct k8s_cache *c, unsigned i, const char *value);
 const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const struct kobj *o);
 size_t k8s_cache_count(const struct k8s_cache *c);
+size_t k8s_cache_unreadable(const struct k8s_cache *c); /* how many of them cannot be read */
 /* Every object, in no order; fn must not change the cache. */
 void k8s_cache_each(
 	const struct k8s_cache *c, void (*fn)(void *arg, const struct kobj *o), void *arg);
@@ -58,6 +61,13 @@ bool k8s_cache_filled(const struct k8s_cache *c); /* one complete list has been 
  */
 void k8s_cache_put(struct k8s_cache *c, struct json_object *o);
 int k8s_cache_put_event(struct k8s_cache *c, struct json_object *o, struct err *err) MUST_CHECK;
+/*
+ * k8s/watch only: this version of an object cannot be read. The version before it stays when it
+ * says the same still: an immutable object with this uid, not deleted since. -1 with err set:
+ * refused.
+ */
+int k8s_cache_put_unreadable(struct k8s_cache *c, const char *name, const char *uid, const char *rv,
+	bool deleting, struct err *err) MUST_CHECK;
 void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid); /* uid NULL: any */
 /* A relist: begin, put everything, end removes what was not put. abandon forgets the marks. */
 void k8s_cache_relist_begin(struct k8s_cache *c);
