@@ -294,19 +294,14 @@ struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *fi
 	return add ? json_push_str(out, finalizer) : out;
 }
 
-void ctl_take_answer(
-	struct k8s_cache *cache, k8s_extract_fn extract, struct json_object *o, bool created)
+void ctl_take_answer(struct k8s_cache *cache, struct json_object *o, bool created)
 {
 	const char *name = json_get_str(o, "metadata/name"), *uid = json_get_str(o, "metadata/uid");
 	const struct kobj *have = name ? k8s_cache_find(cache, name) : NULL;
-	struct err ignored = ERR_INIT; /* the watch logs what cannot be taken in */
-	struct kobj *k;
 
 	if (!name || (have ? !str_eq(have->uid, uid) : !created))
 		return;
-	k = extract(o, &ignored);
-	if (k)
-		k8s_cache_put(cache, k);
+	k8s_cache_put(cache, o);
 }
 
 struct json_object *ctl_patch_new(const char *rv, struct json_object **meta)

@@ -140,7 +140,7 @@ static void take_result(struct ctl_ak *c, struct ctl_act *a, struct json_object 
 	case CTL_AK_EXPIRE:
 		return; /* the answer may be a Status; the watch tells */
 	case CTL_AK_BIND:
-		ctl_take_answer(env->machines, model_machine_extract, o, false);
+		ctl_take_answer(env->machines, o, false);
 		return;
 	case CTL_AK_DELETE_SECRET:
 		if (!json_get(o, "metadata/deletionTimestamp"))
@@ -152,12 +152,12 @@ static void take_result(struct ctl_ak *c, struct ctl_act *a, struct json_object 
 	case CTL_AK_DROP_SECRET_FINALIZER:
 		a->must_read = false;
 		ctl_live_set(&a->secret, o);
-		ctl_take_answer(env->secrets, model_secret_extract, o,
+		ctl_take_answer(env->secrets, o,
 			a->doing == CTL_AK_READ_SECRET || a->doing == CTL_AK_CREATE_SECRET);
 		return;
 	default:
 		ctl_live_set(&a->self, o);
-		ctl_take_answer(env->aks, model_ak_extract, o, false);
+		ctl_take_answer(env->aks, o, false);
 	}
 	if (a->doing == CTL_AK_IGNORE && (k = k8s_cache_find(env->aks, a->name)))
 		k8s_events_post(env->events, &kobj_ak, k, K8S_EVENT_WARNING, "ApprovalIgnored",

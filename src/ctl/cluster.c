@@ -63,7 +63,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 			       : cluster_input_done(
 					 c, cluster, d, OBJECT(a->doing), NUMBER(a->doing), err, r);
 	} else if (fine) {
-		ctl_take_answer(c->env->clusters, model_cluster_extract, r->object, false);
+		ctl_take_answer(c->env->clusters, r->object, false);
 		if (d == CTL_CLUSTER_APPLY_STATUS)
 			c->status_ms = clock_boot_ms();
 		cluster = k8s_cache_find(c->env->clusters, a->name);

@@ -111,8 +111,7 @@ struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *fi
  * an object with another uid; one that the cache does not know only as the answer of a create or of
  * a read that looked for it (`created`).
  */
-void ctl_take_answer(
-	struct k8s_cache *cache, k8s_extract_fn extract, struct json_object *o, bool created);
+void ctl_take_answer(struct k8s_cache *cache, struct json_object *o, bool created);
 /* {"metadata":{"resourceVersion":rv}}; the caller adds and puts. */
 struct json_object *ctl_patch_new(const char *rv, struct json_object **meta);
 /* The same with the uid: of an object that others make and delete, so that marks never reach the
@@ -130,7 +129,7 @@ unsigned ctl_cond_changes(
 
 /* ---- questions */
 
-/* trustee-deployment is there, and owned by somebody or rendered by us. */
+/* trustee-deployment is there, and owned by somebody or rendered by us; or it is not known. */
 bool ctl_deployment_is_left(const struct ctl_env *env);
 /* True while a Trustee is administered, seen from the API: what kbs_sync does not know of yet right
  * after a start. */

@@ -115,7 +115,7 @@ static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object
 		c->pcrs_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
 		c->pcrs_text = xstrdup(text ? text : "{}");
 	}
-	ctl_take_answer(c->env->configmaps, ctl_configmap_extract, o, false);
+	ctl_take_answer(c->env->configmaps, o, false);
 }
 
 static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_object *o)
@@ -132,7 +132,7 @@ static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_obje
 		took_pcrs(c, a, o);
 		break;
 	case CTL_IMAGE_CREATE_JOB:
-		ctl_take_answer(c->env->jobs, ctl_job_extract, o, true);
+		ctl_take_answer(c->env->jobs, o, true);
 		break;
 	case CTL_IMAGE_DELETE_JOB:
 		if (i) /* the label may be there by now */
@@ -142,7 +142,7 @@ static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_obje
 		break;
 	default:
 		ctl_live_set(&a->self, o);
-		ctl_take_answer(c->env->images, model_image_extract, o, false);
+		ctl_take_answer(c->env->images, o, false);
 	}
 	m = k8s_cache_find(c->env->images, a->name);
 	if (a->doing == CTL_IMAGE_APPLY_STATUS && m)

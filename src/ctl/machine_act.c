@@ -124,13 +124,13 @@ static void take_result(struct ctl_machine *c, struct ctl_act *a, struct json_ob
 	case CTL_MACHINE_RESTORE_SECRET:
 		a->must_read = false;
 		secret_free(steal_ptr(&a->made));
-		ctl_take_answer(c->env->secrets, model_secret_extract, o, true);
+		ctl_take_answer(c->env->secrets, o, true);
 		break;
 	case CTL_MACHINE_EXPIRE:
 		break; /* the answer may be a Status; the watch tells */
 	default:
 		ctl_live_set(&a->self, o);
-		ctl_take_answer(c->env->machines, model_machine_extract, o, false);
+		ctl_take_answer(c->env->machines, o, false);
 	}
 	m = k8s_cache_find(c->env->machines, a->name);
 	if (a->doing == CTL_MACHINE_APPLY_STATUS && m)

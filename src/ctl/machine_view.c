@@ -56,6 +56,7 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 								     : CTL_MACHINE_NOTHING;
 	case CTL_LUKS_MALFORMED:
 	case CTL_LUKS_FOREIGN:
+	case CTL_LUKS_UNREADABLE:
 	case CTL_LUKS_N:
 		break;
 	}
@@ -258,8 +259,8 @@ void machine_look(
 
 	memset(l, 0, sizeof(*l));
 	ctl_act_wait_none(act);
-	l->v.found = o != NULL;
-	if (!o)
+	l->v.found = o && !o->unreadable; /* else nothing follows */
+	if (!l->v.found)
 		return;
 	l->m = model_machine(o);
 	l->v.deleting = o->deleting;
@@ -343,6 +344,11 @@ static void want_key(const struct ctl_env *env, struct machine_look *l)
 			l->holder->obj.name);
 	else if (l->v.luks == CTL_LUKS_ABSENT)
 		want_key_absent(l);
+	else if (l->v.luks == CTL_LUKS_UNREADABLE)
+		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
+			model_machine_reason(MACHINE_KEY_MALFORMED),
+			"Secret %s is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.",
+			m->id);
 	else if (l->v.key_ours)
 		want(l, c, true, MACHINE_KEY_MADE, "The disk key is made.");
 	else if (l->v.inherits)

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
@@ -53,11 +54,13 @@ struct listener {
 };
 
 struct k8s_cache {
+	const struct k8s_cache_type *type; /* static */
 	k8s_cache_index_fn value;
 	unsigned n_indexes;
 	struct index index[K8S_CACHE_INDEXES];
 	struct entry *entries; /* owned */
 	uint32_t n_entries, cap_entries, free_entry, count;
+	size_t n_unreadable;
 	struct buckets by_name;
 	struct listener *listeners; /* owned */
 	size_t n_listeners;
@@ -79,15 +82,16 @@ static uint32_t grown(uint32_t n)
 	return n < 16 ? 16 : n + n / 2;
 }
 
-struct k8s_cache *k8s_cache_new(unsigned n_indexes, k8s_cache_index_fn index)
+struct k8s_cache *k8s_cache_new(const struct k8s_cache_type *type)
 {
 	struct k8s_cache *c = xcalloc(1, sizeof(*c));
 
-	assert(n_indexes <= K8S_CACHE_INDEXES && (n_indexes == 0 || index));
-	c->n_indexes = n_indexes;
-	c->value = index;
+	assert(type->n_indexes <= K8S_CACHE_INDEXES && (type->n_indexes == 0 || type->index));
+	c->type = type;
+	c->n_indexes = type->n_indexes;
+	c->value = type->index;
 	c->free_entry = NO_LINK;
-	for (unsigned i = 0; i < n_indexes; i++)
+	for (unsigned i = 0; i < c->n_indexes; i++)
 		c->index[i].free_group = NONE;
 	return c;
 }
@@ -286,11 +290,17 @@ static void group_free(struct index *x, uint32_t g)
 	x->used--;
 }
 
+/* What cannot be read has no value. */
+static const char *index_value(const struct k8s_cache *c, const struct kobj *o, unsigned i)
+{
+	return o->unreadable ? NULL : c->value(o, i);
+}
+
 static void index_add(struct k8s_cache *c, unsigned i, uint32_t e)
 {
 	struct index *x = &c->index[i];
 	const struct kobj *o = c->entries[e].o;
-	const char *value = c->value(o, i);
+	const char *value = index_value(c, o, i);
 	uint32_t hash, g, at;
 	struct group *group;
 
@@ -321,7 +331,7 @@ static void index_add(struct k8s_cache *c, unsigned i, uint32_t e)
 static void index_remove(struct k8s_cache *c, unsigned i, uint32_t e)
 {
 	struct index *x = &c->index[i];
-	const char *value = c->value(c->entries[e].o, i);
+	const char *value = index_value(c, c->entries[e].o, i);
 	struct group *group;
 	uint32_t g, at;
 
@@ -361,7 +371,7 @@ const struct kobj *k8s_cache_first(const struct k8s_cache *c, unsigned i, const 
 
 const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
-	const char *value = c->value(o, i);
+	const char *value = index_value(c, o, i);
 	uint32_t g = value ? group_of(c, i, value, text_hash(value)) : NONE, at;
 	const struct group *group;
 
@@ -372,6 +382,11 @@ const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const s
 	if (at < group->n && age_order(c->entries[members(group)[at]].o, o) == 0)
 		at++;
 	return at < group->n ? c->entries[members(group)[at]].o : NULL;
+}
+
+size_t k8s_cache_unreadable(const struct k8s_cache *c)
+{
+	return c->n_unreadable;
 }
 
 size_t k8s_cache_count(const struct k8s_cache *c)
@@ -397,6 +412,8 @@ bool k8s_cache_filled(const struct k8s_cache *c)
 /* Takes both references; the cache is in its new state already, so a listener may read it. */
 static void tell(struct k8s_cache *c, const struct kobj *take_was, const struct kobj *take_now)
 {
+	c->n_unreadable += take_now && take_now->unreadable;
+	c->n_unreadable -= take_was && take_was->unreadable;
 	for (size_t i = 0; i < c->n_listeners; i++)
 		c->listeners[i].fn(c->listeners[i].arg, take_was, take_now);
 	kobj_unref(take_was);
@@ -420,7 +437,7 @@ static bool is_stale(const struct k8s_cache *c, const struct kobj *have, const s
 	       str_to_u64(o->rv, UINT64_MAX, &b) == 0 && b < a;
 }
 
-void k8s_cache_put_event(struct k8s_cache *c, struct kobj *take_o)
+static void put(struct k8s_cache *c, struct kobj *take_o)
 {
 	uint32_t hash = text_hash(take_o->name);
 	uint32_t e = entry_of(c, take_o->name, hash);
@@ -444,17 +461,31 @@ void k8s_cache_put_event(struct k8s_cache *c, struct kobj *take_o)
 	tell(c, was, kobj_ref(take_o));
 }
 
-void k8s_cache_put(struct k8s_cache *c, struct kobj *take_o)
+static struct kobj *extract(const struct k8s_cache *c, struct json_object *o, struct err *err)
 {
-	uint64_t uid = str_hash(take_o->uid, strlen(take_o->uid));
+	struct kobj *k = c->type->extract(o, err);
 
+	if (k && k->size != c->type->size)
+		DIE("object %s: its extractor makes %u bytes, its cache holds %zu", k->name,
+			(unsigned)k->size, c->type->size);
+	return k;
+}
+
+void k8s_cache_put(struct k8s_cache *c, struct json_object *o)
+{
+	struct err ignored = ERR_INIT; /* the watch logs what cannot be taken in */
+	struct kobj *k = extract(c, o, &ignored);
+	uint64_t uid = k ? str_hash(k->uid, strlen(k->uid)) : 0;
+
+	if (!k)
+		return;
 	for (unsigned i = 0; i < TOMBSTONES; i++) {
 		if (c->tombstones[i] == uid) {
-			kobj_unref(take_o);
+			kobj_unref(k);
 			return;
 		}
 	}
-	k8s_cache_put_event(c, take_o);
+	put(c, k);
 }
 
 static void remove_entry(struct k8s_cache *c, uint32_t e)
@@ -474,6 +505,36 @@ void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid)
 
 	if (e != NO_LINK && (!uid || strcmp(c->entries[e].o->uid, uid) == 0))
 		remove_entry(c, e);
+}
+
+int k8s_cache_put_event(struct k8s_cache *c, struct json_object *o, struct err *err)
+{
+	struct kobj *k = extract(c, o, err);
+	const char *name = json_get_str(o, "metadata/name");
+
+	if (k)
+		put(c, k);
+	else if (name)
+		k8s_cache_remove(c, name, NULL);
+	return err_is_set(err) ? -1 : 0;
+}
+
+int k8s_cache_put_unreadable(struct k8s_cache *c, const char *name, const char *uid, const char *rv,
+	bool deleting, struct err *err)
+{
+	struct kobj *k = kobj_unreadable(c->type->size, name, uid, rv, deleting, err);
+	uint32_t e = k ? entry_of(c, name, text_hash(name)) : NO_LINK;
+	const struct kobj *was = e == NO_LINK ? NULL : c->entries[e].o;
+
+	if (!k)
+		return -1;
+	if (was && was->immutable && strcmp(was->uid, uid) == 0 && was->deleting == deleting) {
+		c->entries[e].mark = c->mark & 1;
+		kobj_unref(k);
+		return 0;
+	}
+	put(c, k);
+	return 0;
 }
 
 void k8s_cache_relist_begin(struct k8s_cache *c)

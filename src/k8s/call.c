@@ -17,6 +17,7 @@
 #include "tec/base/str.h"
 #include "tec/k8s/split.h"
 
+#define DEADLINE_MS 15000
 #define APPLY_QUERY "?fieldManager=" K8S_FIELD_MANAGER "&force=true"
 
 struct call {
@@ -24,18 +25,13 @@ struct call {
 	struct op_scope inner;
 	const struct kobj_gvk *gvk; /* static */
 	bool is_create, is_delete;
-	bool unread; /* nobody wants the object in the answer, but it has to be one */
+	bool unread;             /* nobody wants the object in the answer, but it has to be one */
+	struct k8s_split *split; /* owned; NULL: no byte has come */
+	struct json_object *object; /* owned */
+	struct err bad;             /* what is wrong with what came */
 	k8s_result_fn done;
 	void *arg;
 };
-
-static void call_abort(struct op *op)
-{
-	struct call *k = (struct call *)op;
-
-	op_scope_cancel(&k->inner);
-	free(k);
-}
 
 static bool is_secret(const struct call *k)
 {
@@ -49,6 +45,19 @@ static void put_object(const struct call *k, struct json_object *o)
 		json_wipe(json_get_obj(o, "stringData"));
 	}
 	json_object_put(o);
+}
+
+static void call_free(struct call *k)
+{
+	op_scope_cancel(&k->inner);
+	k8s_split_free(k->split);
+	put_object(k, k->object);
+	free(k);
+}
+
+static void call_abort(struct op *op)
+{
+	call_free((struct call *)op);
 }
 
 /* The API says both with 409: an object of this name exists, or it is not the one we mean. */
@@ -72,66 +81,52 @@ static void look_at_conflict(
 	json_object_put(status);
 }
 
-static int parse_item(void *arg, const char *item, size_t len, struct err *err)
+static int on_item(void *arg, const char *item, size_t len, struct err *err)
 {
-	struct json_object **o = arg;
+	struct call *k = arg;
 
-	*o = json_parse(item, len, &json_limits_api, err);
-	return *o ? 0 : -1;
+	if (k->unread) /* enough to know that it is there: any other 2xx is somebody else's answer
+			*/
+		return *k8s_split_item_rv(k->split)
+			       ? 0
+			       : err_set(err, ERR_INVALID, "no metadata.resourceVersion");
+	if (!item)
+		return err_set(err, ERR_INVALID, "%s is larger than 2 MiB and cannot be read",
+			k8s_split_item_name(k->split));
+	k->object = json_parse(item, len, &json_limits_api, err);
+	return k->object ? 0 : -1;
 }
 
-/* Enough for who only has to know that it is there: any other 2xx is somebody else's answer. */
-static int see_item(void *arg, const char *item, size_t len, struct err *err)
+/* The bytes of a 2xx are read as they come, so that an answer costs what is kept of it. What is
+ * wrong with them is told at the end: the server has done its part. */
+static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
-	struct k8s_split *const *s = arg;
+	struct call *k = arg;
 
-	return *k8s_split_item_rv(*s) ? 0
-				      : err_set(err, ERR_INVALID, "no metadata.resourceVersion");
-}
-
-static int split_answer(
-	const struct call *k, struct k8s_split *s, const struct k8s_answer *answer, struct err *err)
-{
-	int rc;
-
-	if (is_secret(k))
-		k8s_split_set_secret(s);
-	rc = k8s_split_feed(s, answer->body, answer->body_len, err);
-	if (rc == 0)
-		rc = k8s_split_end(s, err);
-	if (rc < 0)
-		err->kind = ERR_INVALID; /* also when cut short: the length was right */
-	k8s_split_free(s);
-	return rc;
-}
-
-/* The object in an answer without metadata.managedFields, which is the larger part of most and
- * nobody reads. */
-static struct json_object *parse_object(
-	const struct call *k, const struct k8s_answer *answer, struct err *err)
-{
-	struct json_object *o = NULL;
-
-	if (split_answer(k, k8s_split_object_new(parse_item, &o), answer, err) < 0) {
-		put_object(k, o);
-		return NULL;
+	if (!k->split) {
+		k->split = k8s_split_object_new(on_item, k);
+		k8s_split_set_keep(k->split, k->gvk->keep);
+		if (is_secret(k))
+			k8s_split_set_secret(k->split);
 	}
-	return o;
+	if (!err_is_set(&k->bad))
+		(void)!k8s_split_feed(k->split, data, len, &k->bad);
+	return 0;
 }
 
-static void look_at_object(const struct call *k, const struct k8s_answer *answer,
-	struct k8s_result *r, struct err *err)
+static void look_at_object(struct call *k, struct k8s_result *r, struct err *err)
 {
-	struct k8s_split *s = NULL;
-
-	if (!k->unread) {
-		r->object = parse_object(k, answer, err);
-	} else {
-		s = k8s_split_object_new(see_item, &s);
-		(void)split_answer(k, s, answer, err);
+	if (!k->split && k->unread)
+		err_set(&k->bad, ERR_INVALID, "it is empty");
+	if (k->split && !err_is_set(&k->bad))
+		(void)!k8s_split_end(k->split, &k->bad);
+	if (!err_is_set(&k->bad)) {
+		r->object = k->object;
+		return;
 	}
-	if (err_is_set(err))
-		err_wrap(err, "answer for %s", k->gvk->plural);
+	*err = k->bad;
+	err->kind = ERR_INVALID; /* also when cut short: the length was right */
+	err_wrap(err, "answer for %s", k->gvk->plural);
 }
 
 static void on_answer(void *arg, const struct err *transport_err, const struct k8s_answer *answer)
@@ -143,13 +138,12 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 	if (k8s_answer_check(transport_err, answer, &err) != 0) {
 		if (err.http == 409 && answer && answer->body_len)
 			look_at_conflict(k, answer, &r, &err);
-	} else if (answer->body_len || k->unread) {
-		look_at_object(k, answer, &r, &err);
+	} else {
+		look_at_object(k, &r, &err);
 	}
 	op_finish(&k->op);
 	k->done(k->arg, &err, &r);
-	put_object(k, r.object);
-	free(k);
+	call_free(k);
 }
 
 static struct call *call_new(
@@ -178,7 +172,9 @@ static struct op *send(
 		strbuf_adds(&path, at->query);
 	req->path = strbuf_str(&path);
 	req->resource = k->gvk->plural;
-	(void)k8s_transport_start(t, &k->inner, req, NULL, on_answer, k);
+	if (!req->deadline_ms)
+		req->deadline_ms = DEADLINE_MS;
+	(void)k8s_transport_start(t, &k->inner, req, on_data, on_answer, k);
 	strbuf_fini(&path);
 	return &k->op;
 }

@@ -20,7 +20,7 @@
 
 #define DEADLINE_MS 15000u
 #define CONNECT_MS  10000u
-#define MAX_BODY    (4u * 1024 * 1024) /* one object is at most about 1.5 MiB; lists are streams */
+#define MAX_BODY    (4u * 1024 * 1024) /* objects and lists come to on_data */
 
 struct client {
 	struct k8s_transport t; /* first */
@@ -145,7 +145,7 @@ static void call_send(struct call *k, const struct k8s_cred *cred)
 		.max_body = MAX_BODY,
 		.connect_ms = CONNECT_MS,
 		.silence_ms = k->silence_ms,
-		.stream = k->on_data != NULL,
+		.stream = k->end_ms == 0,
 	};
 	uint64_t now = clock_boot_ms();
 
@@ -206,7 +206,7 @@ static struct op *client_start(struct k8s_transport *t, struct op_scope *scope,
 		k->body = xmemdup(req->body, req->body_len);
 		k->body_len = req->body_len;
 	}
-	if (!data)
+	if (!data || req->deadline_ms)
 		k->end_ms = clock_boot_ms() + (req->deadline_ms ? req->deadline_ms : DEADLINE_MS);
 	k->silence_ms = data ? req->silence_ms : 0;
 	k->on_data = data;

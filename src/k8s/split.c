@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One pass over the bytes: a string flag, a bracket stack, and for the few objects that matter the
- * name of the current member. It only finds where an item begins and ends and cuts out
- * managedFields; whether the item is valid JSON is json_parse()'s business. Bytes of an item are
- * copied in runs. Member names are compared as written: a name with escapes is no name we look for.
+ * name of the current member. It only finds where an item begins and ends and cuts out what nobody
+ * reads; whether the item is valid JSON is json_parse()'s business. Bytes of an item are copied in
+ * runs. Member names are compared as written: a name with escapes is no name we look for.
  */
 #include "config.h"
 
@@ -18,11 +18,12 @@
 #include "tec/base/secret.h"
 
 #define DEPTH_MAX  64
-#define ITEM_MAX   (2u << 20)
-#define STREAM_MAX (4u << 20)
+#define ITEM_MAX   (2u << 20)  /* what is kept; not more than json_limits_api parses */
+#define RAW_MAX    (64u << 20) /* as it comes: an end to what never ends */
 #define KEEP_MAX   (32u << 10) /* a larger item buffer is given back */
 #define RV_MAX     128
 #define NAME_LIMIT 256
+#define KEY_LIMIT  328 /* prefix of 253, slash, name of 63 */
 #define CONT_MAX   8192
 
 enum node {
@@ -32,7 +33,10 @@ enum node {
 	NODE_ITEMS,
 	NODE_LINE,
 	NODE_ITEM,
-	NODE_ITEM_META
+	NODE_ITEM_META,
+	NODE_LABELS, /* this and what follows: maps that are cut */
+	NODE_ANNOTATIONS,
+	NODE_DATA
 };
 
 /* A short string being noted while it passes. */
@@ -49,13 +53,18 @@ struct k8s_split {
 	bool secret, failed;
 	bool in_string, escape, expect_key, done, items_seen, items_value;
 	bool capture, skip;
+	bool over;        /* the item is too large: nothing of it is stored any more */
+	bool one_cut;     /* of the map being read one member was left as null already */
+	size_t member_at; /* where in item the member being read begins, with its comma */
+	const struct kobj_keep *keep; /* static; NULL: everything */
 	unsigned depth, skip_depth;
 	uint8_t node[DEPTH_MAX + 1];
 	bool is_object[DEPTH_MAX + 1];
 	char *item; /* owned */
 	size_t item_len, item_cap, raw_len;
-	struct note key, rv, cont, *noting;   /* data owned */
-	struct note type, item_name, item_rv; /* of the item being read */
+	struct note key, rv, cont, *noting;             /* data owned */
+	struct note type, item_name, item_uid, item_rv; /* of the item being read */
+	bool deleting;                                  /* the same */
 };
 
 enum { C_PLAIN, C_SPACE, C_QUOTE, C_OPEN, C_CLOSE, C_COLON, C_COMMA };
@@ -80,11 +89,12 @@ static struct k8s_split *split_new(k8s_split_fn fn, void *arg, int mode)
 	s->fn = fn;
 	s->arg = arg;
 	s->mode = mode;
-	s->key.cap = 32;
+	s->key.cap = KEY_LIMIT;
 	s->rv.cap = RV_MAX;
 	s->cont.cap = CONT_MAX;
 	s->type.cap = 32;
 	s->item_name.cap = NAME_LIMIT;
+	s->item_uid.cap = RV_MAX;
 	s->item_rv.cap = RV_MAX;
 	s->key.data = xmalloc(s->key.cap);
 	return s;
@@ -103,6 +113,11 @@ struct k8s_split *k8s_split_watch_new(k8s_split_fn fn, void *arg)
 struct k8s_split *k8s_split_object_new(k8s_split_fn fn, void *arg)
 {
 	return split_new(fn, arg, SPLIT_OBJECT);
+}
+
+void k8s_split_set_keep(struct k8s_split *s, const struct kobj_keep *keep)
+{
+	s->keep = keep;
 }
 
 void k8s_split_set_secret(struct k8s_split *s)
@@ -129,6 +144,7 @@ void k8s_split_free(struct k8s_split *s)
 	free(s->cont.data);
 	free(s->type.data);
 	free(s->item_name.data);
+	free(s->item_uid.data);
 	free(s->item_rv.data);
 	free(s);
 }
@@ -136,6 +152,13 @@ void k8s_split_free(struct k8s_split *s)
 /* realloc would leave the old bytes behind in freed memory. */
 static void item_add(struct k8s_split *s, const char *data, size_t len)
 {
+	if (s->over)
+		return;
+	if (len > ITEM_MAX - s->item_len) {
+		item_release(s);
+		s->over = true;
+		return;
+	}
 	if (s->item_cap - s->item_len < len + 1) {
 		size_t cap = s->item_cap ? s->item_cap : 4096, used = s->item_len;
 		char *grown;
@@ -165,14 +188,16 @@ static int emit(struct k8s_split *s, struct err *err)
 
 	s->capture = false;
 	s->raw_len = 0;
-	s->item[s->item_len] = '\0';
+	if (!s->over)
+		s->item[s->item_len] = '\0';
 	rc = s->fn(s->arg, s->item, s->item_len, err);
 	if (s->item_cap > KEEP_MAX)
 		item_release(s);
-	else if (s->secret)
-		secret_wipe(s->item, s->item_len);
+	else if (s->secret && s->item)
+		secret_wipe(s->item, s->item_cap);
 	s->item_len = 0;
-	s->type.len = s->item_name.len = s->item_rv.len = 0;
+	s->type.len = s->item_name.len = s->item_uid.len = s->item_rv.len = 0;
+	s->deleting = s->over = false;
 	return rc;
 }
 
@@ -224,9 +249,28 @@ static int string_start(struct k8s_split *s, struct err *err)
 		note_start(s, &s->type);
 	else if (node == NODE_ITEM_META && key_is(s, "name"))
 		note_start(s, &s->item_name);
+	else if (node == NODE_ITEM_META && key_is(s, "uid"))
+		note_start(s, &s->item_uid);
 	else if (node == NODE_ITEM_META && key_is(s, "resourceVersion"))
 		note_start(s, &s->item_rv);
+	else if (node == NODE_ITEM_META && key_is(s, "deletionTimestamp"))
+		s->deleting = true;
 	return 0;
+}
+
+/* Of an item or of its metadata: is the object about to open a map that is cut? */
+static enum node map_node(const struct k8s_split *s, bool in_metadata)
+{
+	if (!s->keep)
+		return NODE_OTHER;
+	if (in_metadata && s->keep->labels && key_is(s, "labels"))
+		return NODE_LABELS;
+	if (in_metadata && s->keep->annotations && key_is(s, "annotations"))
+		return NODE_ANNOTATIONS;
+	if (!in_metadata && s->keep->data &&
+		(key_is(s, "data") || key_is(s, "binaryData") || key_is(s, "stringData")))
+		return NODE_DATA;
+	return NODE_OTHER;
 }
 
 /* What the container about to open is, by where it stands. */
@@ -242,10 +286,16 @@ static enum node child_node(const struct k8s_split *s, bool object)
 	case NODE_LINE:
 		return object && key_is(s, "object") ? NODE_ITEM : NODE_OTHER;
 	case NODE_ITEM:
-		return object && key_is(s, "metadata") ? NODE_ITEM_META : NODE_OTHER;
+		if (object && key_is(s, "metadata"))
+			return NODE_ITEM_META;
+		return object ? map_node(s, false) : NODE_OTHER;
+	case NODE_ITEM_META:
+		return object ? map_node(s, true) : NODE_OTHER;
 	case NODE_OTHER:
 	case NODE_LIST_META:
-	case NODE_ITEM_META:
+	case NODE_LABELS:
+	case NODE_ANNOTATIONS:
+	case NODE_DATA:
 		break;
 	}
 	return NODE_OTHER;
@@ -278,6 +328,8 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	s->node[s->depth] = (uint8_t)node;
 	s->is_object[s->depth] = object;
 	s->expect_key = object;
+	if (node >= NODE_LABELS)
+		s->one_cut = false;
 	if (s->mode == SPLIT_LIST ? node == NODE_ITEM : s->depth == 1)
 		s->capture = true;
 	return 0;
@@ -353,9 +405,51 @@ static int colon(struct k8s_split *s, struct err *err)
 	return 0;
 }
 
-static bool at_managed_fields(const struct k8s_split *s)
+/* The list of what is kept of the map being read; NULL: it is no such map. */
+static const char *const *kept_here(const struct k8s_split *s)
 {
-	return s->node[s->depth] == NODE_ITEM_META && !s->skip && key_is(s, "managedFields");
+	switch ((enum node)s->node[s->depth]) {
+	case NODE_LABELS:
+		return s->keep->labels;
+	case NODE_ANNOTATIONS:
+		return s->keep->annotations;
+	case NODE_DATA:
+		return s->keep->data;
+	default:
+		return NULL;
+	}
+}
+
+/* The value behind this colon is not stored: afterwards run is NULL. Always through item_add, so
+ * that what is too large does not depend on where the reads end. */
+static void cut_value(struct k8s_split *s, const char *p, const char **run)
+{
+	const char *const *kept = s->skip ? NULL : kept_here(s);
+	bool fields = s->node[s->depth] == NODE_ITEM_META && key_is(s, "managedFields");
+
+	if (s->skip || !s->capture)
+		return;
+	if (!fields && (!kept || (!s->key.bad && kobj_keeps(kept, s->key.data, s->key.len))))
+		return;
+	item_add(s, *run, (size_t)(p + 1 - *run));
+	*run = NULL;
+	s->skip = true;
+	s->skip_depth = s->depth;
+	if (fields || !s->one_cut)
+		item_add(s, "null", 4);
+	else if (!s->over)
+		s->item_len = s->member_at;
+	s->one_cut |= !fields;
+}
+
+/* A member begins in a map that is cut: it can be taken back from here. */
+static void member_begins(struct k8s_split *s, const char *p, const char **run)
+{
+	if (s->skip || !s->capture || !kept_here(s))
+		return;
+	item_add(s, *run, (size_t)(p - *run));
+	*run = p;
+	s->member_at = s->item_len;
 }
 
 /* The value cut out has ended: what follows belongs to the object around it. */
@@ -402,19 +496,14 @@ static inline int structural(struct k8s_split *s, const char *p, const char **ru
 	case C_COLON:
 		if (colon(s, err) < 0)
 			return -1;
-		if (at_managed_fields(s)) {
-			item_add(s, *run, (size_t)(p + 1 - *run));
-			item_add(s, "null", 4);
-			*run = NULL;
-			s->skip = true;
-			s->skip_depth = s->depth;
-		}
+		cut_value(s, p, run);
 		return 0;
 	default: /* C_COMMA */
 		if (s->depth == 0)
 			return broken(err, "text outside of an object");
 		if (skip_ends(s))
 			*run = p;
+		member_begins(s, p, run);
 		s->expect_key = s->is_object[s->depth];
 		s->items_value = false;
 		return 0;
@@ -439,17 +528,15 @@ static int feed(struct k8s_split *s, const char *data, size_t len, struct err *e
 
 int k8s_split_feed(struct k8s_split *s, const char *data, size_t len, struct err *err)
 {
-	size_t max = s->mode == SPLIT_WATCH ? STREAM_MAX : ITEM_MAX;
-
 	if (s->failed)
 		return err_set(err, ERR_BUG, "fed after an error");
-	/* in steps, so that the cap is kept whatever the size of a read; bytes cut out count too */
+	/* in steps, so that the cap is kept whatever the size of a read */
 	while (len) {
 		size_t n = len < 65536 ? len : 65536;
 
-		if (s->capture && (s->raw_len += n) > max + 65536) {
+		if (s->capture && (s->raw_len += n) > RAW_MAX + 65536) {
 			s->failed = true;
-			return err_set(err, ERR_INVALID, "an item of more than %zu bytes", max);
+			return err_set(err, ERR_INVALID, "an item of more than %u bytes", RAW_MAX);
 		}
 		if (feed(s, data, n, err) < 0) {
 			s->failed = true;
@@ -510,6 +597,16 @@ const char *k8s_split_type(const struct k8s_split *s)
 const char *k8s_split_item_name(const struct k8s_split *s)
 {
 	return noted(&s->item_name);
+}
+
+const char *k8s_split_item_uid(const struct k8s_split *s)
+{
+	return noted(&s->item_uid);
+}
+
+bool k8s_split_item_deleting(const struct k8s_split *s)
+{
+	return s->deleting;
 }
 
 const char *k8s_split_item_rv(const struct k8s_split *s)

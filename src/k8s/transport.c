@@ -91,7 +91,7 @@ struct op *k8s_transport_start(struct k8s_transport *t, struct op_scope *scope,
 
 	k->verb = req->verb ? req->verb : "other";
 	k->start_us = clock_boot_us();
-	k->stream = data != NULL;
+	k->stream = data && !req->deadline_ms;
 	k->on_data = data;
 	k->done = done;
 	k->arg = arg;

@@ -30,7 +30,7 @@
 #define GIVE_UP_RESUME                                                                             \
 	3              /* failed watches in a row before the resourceVersion itself is doubted     \
 			*/
-#define REFUSED_MAX 32 /* bad objects remembered as logged */
+#define REFUSED_MAX 32 /* bad objects and versions remembered as logged */
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_watch_state", "1 for the state each watch is in.", "resource", "state");
@@ -38,6 +38,9 @@ static struct metric events = METRIC_COUNTER_INIT(
 	"tec_watch_events_total", "Objects and events taken in by watches.", "resource", "type");
 static struct metric restarts = METRIC_COUNTER_INIT("tec_watch_restarts_total",
 	"Lists and streams begun anew, by reason.", "resource", "reason");
+
+static struct metric unreadable = METRIC_GAUGE_INIT(
+	"tec_watch_unreadable", "Objects that are there and cannot be read.", "resource", NULL);
 
 static const char *const state_names[] = {
 	[K8S_WATCH_IDLE] = "idle",
@@ -53,7 +56,6 @@ struct k8s_watch {
 	struct k8s_cache *cache; /* borrowed */
 	const struct kobj_gvk *gvk;
 	char *ns, *field_selector, *label_selector;
-	k8s_extract_fn extract;
 	bool secret;
 	enum k8s_watch_state state;
 	void (*on_state)(void *arg);
@@ -71,6 +73,7 @@ struct k8s_watch {
 	struct err event_err;
 	uint64_t refused[REFUSED_MAX]; /* hashes of uid or text, a ring */
 	unsigned n_refused;
+	size_t n_unreadable;     /* in the cache, as counted */
 	uint64_t random;         /* counter */
 	const char *last_reason; /* static; logged once until it changes */
 };
@@ -180,7 +183,7 @@ static void refuse(struct k8s_watch *w, const char *name, const char *uid, const
 	struct log_ctx lc = {.kind = w->gvk->kind, .ns = w->ns, .name = name, .uid = uid};
 
 	metric_add(&events, w->gvk->plural, "refused", 1);
-	if (!refused_before(w, uid ? str_hash(uid, strlen(uid)) : str_hash(text, len)))
+	if (!refused_before(w, uid ? str_hash(uid, strlen(uid)) : str_hash(text ? text : "", len)))
 		log_err(LOG_WARN, &lc, "object refused: treated as absent", err);
 }
 
@@ -188,17 +191,31 @@ static void refuse(struct k8s_watch *w, const char *name, const char *uid, const
 static void take_object(struct k8s_watch *w, struct json_object *o, const char *text, size_t len)
 {
 	struct err err = ERR_INIT;
-	struct kobj *k = w->extract(o, &err);
-	const char *name = json_get_str(o, "metadata/name");
 
-	if (k) {
-		k8s_cache_put_event(w->cache, k);
-		return;
-	}
-	if (err_is_set(&err))
-		refuse(w, name, json_get_str(o, "metadata/uid"), text, len, &err);
-	if (name)
-		k8s_cache_remove(w->cache, name, NULL);
+	if (k8s_cache_put_event(w->cache, o, &err) < 0)
+		refuse(w, json_get_str(o, "metadata/name"), json_get_str(o, "metadata/uid"), text,
+			len, &err);
+}
+
+/*
+ * What passed by of an object that is too large, or that is more than is parsed, is enough to know
+ * that it is there. Logged once per version. False: not even that is known.
+ */
+static bool take_unreadable(struct k8s_watch *w, const struct err *why)
+{
+	const char *name = k8s_split_item_name(w->split), *uid = k8s_split_item_uid(w->split);
+	const char *rv = k8s_split_item_rv(w->split);
+	struct log_ctx lc = {.kind = w->gvk->kind, .ns = w->ns, .name = name, .uid = uid};
+	cleanup_free char *version = xasprintf("%s %s", uid, rv);
+	struct err ignored = ERR_INIT;
+
+	if (k8s_cache_put_unreadable(
+		    w->cache, name, uid, rv, k8s_split_item_deleting(w->split), &ignored) < 0)
+		return false;
+	metric_add(&events, w->gvk->plural, "unreadable", 1);
+	if (!refused_before(w, str_hash(version, strlen(version))))
+		log_err(LOG_WARN, &lc, "object cannot be read, what depends on it waits", why);
+	return true;
 }
 
 static void drop_json(struct k8s_watch *w, struct json_object *o, struct json_object *object)
@@ -215,15 +232,25 @@ static int stopped(struct k8s_watch *w, struct err *err)
 	return w->state == K8S_WATCH_STOPPED ? err_set(err, ERR_TRANSIENT, "stopped") : 0;
 }
 
+/* text NULL: too large. */
+static struct json_object *read_text(const char *text, size_t len, struct err *err)
+{
+	if (text)
+		return json_parse(text, len, &json_limits_api, err);
+	err_set(err, ERR_INVALID, "it is larger than 2 MiB");
+	return NULL;
+}
+
 static int on_item(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
 	struct err bad = ERR_INIT;
-	struct json_object *o = json_parse(text, len, &json_limits_api, &bad);
+	struct json_object *o = read_text(text, len, &bad);
 
 	if (!o) {
-		refuse(w, NULL, NULL, text, len, &bad);
-		return 0;
+		if (!take_unreadable(w, &bad))
+			refuse(w, NULL, NULL, text, len, &bad);
+		return stopped(w, err);
 	}
 	metric_add(&events, w->gvk->plural, "listed", 1);
 	take_object(w, o, text, len);
@@ -250,15 +277,33 @@ static void note_rv(struct k8s_watch *w, const char *rv)
 	w->rv = xstrdup(rv);
 }
 
+/* False: it is not known what the event says. */
+static bool unreadable_event(struct k8s_watch *w, const struct err *why)
+{
+	const char *type = k8s_split_type(w->split), *uid = k8s_split_item_uid(w->split);
+
+	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
+		return take_unreadable(w, why);
+	if (strcmp(type, "DELETED") != 0 || !*uid || !*k8s_split_item_rv(w->split))
+		return false;
+	metric_add(&events, w->gvk->plural, type, 1);
+	k8s_cache_remove(w->cache, k8s_split_item_name(w->split), uid);
+	return true;
+}
+
 static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct err *err)
 {
 	struct err bad = ERR_INIT;
-	struct json_object *o = json_parse(text, len, &json_limits_api, &bad);
+	struct json_object *o = read_text(text, len, &bad);
 	struct json_object *object = o ? json_get_obj(o, "object") : NULL;
 	const char *type = o ? json_get_str(o, "type") : NULL;
 	const char *rv = json_get_str(object, "metadata/resourceVersion");
 	const char *name = json_get_str(object, "metadata/name");
 
+	if (!o && unreadable_event(w, &bad)) {
+		note_rv(w, k8s_split_item_rv(w->split));
+		return stopped(w, err);
+	}
 	if (!object || !type) { /* what it would have said is lost: only a list can tell */
 		if (!err_is_set(&bad))
 			err_set(&bad, ERR_INVALID, "an event without type or object");
@@ -311,6 +356,16 @@ static int on_event(void *arg, const char *text, size_t len, struct err *err)
 	return stopped(w, err);
 }
 
+/* Several watches of one kind share the figure. */
+static void count_unreadable(struct k8s_watch *w)
+{
+	size_t n = k8s_cache_unreadable(w->cache);
+
+	if (n != w->n_unreadable)
+		metric_add(&unreadable, w->gvk->plural, NULL, (double)n - (double)w->n_unreadable);
+	w->n_unreadable = n;
+}
+
 static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
@@ -319,6 +374,7 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 	w->in_data = true;
 	rc = k8s_split_feed(w->split, data, len, err);
 	w->in_data = false;
+	count_unreadable(w);
 	return rc;
 }
 
@@ -366,6 +422,7 @@ static void on_list_done(
 	free(w->rv);
 	w->rv = steal_ptr(&w->list_rv);
 	k8s_cache_relist_end(w->cache);
+	count_unreadable(w);
 	if (w->state != K8S_WATCH_STOPPED)
 		go_on(w, K8S_WATCH_WATCHING, "listed");
 }
@@ -441,6 +498,7 @@ static void start_call(struct k8s_watch *w, bool list)
 	req.silence_ms = list ? SILENCE_LIST_MS : SILENCE_WATCH_MS;
 	k8s_split_free(w->split);
 	w->split = list ? k8s_split_list_new(on_item, w) : k8s_split_watch_new(on_event, w);
+	k8s_split_set_keep(w->split, w->gvk->keep);
 	if (w->secret)
 		k8s_split_set_secret(w->split);
 	w->started_ms = clock_boot_ms();
@@ -486,7 +544,6 @@ struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct 
 	w->ns = xstrdup(conf->ns);
 	w->field_selector = xstrdup(conf->field_selector);
 	w->label_selector = xstrdup(conf->label_selector);
-	w->extract = conf->extract;
 	w->secret = conf->secret;
 	timer_init(&w->next, l, step, w);
 	return w;

@@ -5,21 +5,60 @@
 
 #include "tec/kobj/gvk.h"
 
+#include <string.h>
+
 #define OURS "trusted-execution-clusters.io"
 
+/* ---- what is read of the maps that everybody may add to */
+
+static const char *const labels[] = {"app", "app.kubernetes.io/managed-by", "job-name",
+	"batch.kubernetes.io/job-name", OURS "/*", NULL};
+static const char *const annotations[] = {OURS "/*", NULL};
+static const char *const none[] = {NULL};
+static const char *const secret_data[] = {"root", "public_key", /* a Machine's, a key's */
+	"private.key", "public.pub", "key.pem", "cert.pem",     /* Trustee's */
+	"tls.crt", "tls.key", "ca.crt",                         /* certificates */
+	"current", "previous", "key",                           /* registration */
+	NULL};
+static const char *const configmap_data[] = {"kbs-config.toml", "default_cpu.rego",
+	"default_gpu.rego", "resource-policy.rego", "image-pcrs.json", "reference-values.json",
+	"boot-sets.json", "trustees.json",
+	/* a platform's firmware variables, as in /sys/firmware/efi/efivars */
+	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", NULL};
+
+static const struct kobj_keep keep_meta = {labels, annotations, NULL};
+/* of a Secret neither labels nor annotations are read */
+static const struct kobj_keep keep_secret = {none, none, secret_data};
+static const struct kobj_keep keep_configmap = {labels, annotations, configmap_data};
+
+bool kobj_keeps(const char *const *list, const char *name, size_t len)
+{
+	for (; *list; list++) {
+		size_t n = strlen(*list);
+
+		if ((*list)[n - 1] == '*' ? len >= n - 1 && memcmp(*list, name, n - 1) == 0
+					  : len == n && memcmp(*list, name, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- the kinds */
+
 const struct kobj_gvk kobj_cluster = {
-	OURS, "v1alpha1", "TrustedExecutionCluster", "trustedexecutionclusters"};
-const struct kobj_gvk kobj_machine = {OURS, "v1alpha1", "Machine", "machines"};
-const struct kobj_gvk kobj_ak = {OURS, "v1alpha1", "AttestationKey", "attestationkeys"};
-const struct kobj_gvk kobj_image = {OURS, "v1alpha1", "ApprovedImage", "approvedimages"};
-const struct kobj_gvk kobj_secret = {"", "v1", "Secret", "secrets"};
-const struct kobj_gvk kobj_configmap = {"", "v1", "ConfigMap", "configmaps"};
-const struct kobj_gvk kobj_service = {"", "v1", "Service", "services"};
-const struct kobj_gvk kobj_pod = {"", "v1", "Pod", "pods"};
-const struct kobj_gvk kobj_deployment = {"apps", "v1", "Deployment", "deployments"};
-const struct kobj_gvk kobj_job = {"batch", "v1", "Job", "jobs"};
-const struct kobj_gvk kobj_lease = {"coordination.k8s.io", "v1", "Lease", "leases"};
-const struct kobj_gvk kobj_event = {"events.k8s.io", "v1", "Event", "events"};
+	OURS, "v1alpha1", "TrustedExecutionCluster", "trustedexecutionclusters", &keep_meta};
+const struct kobj_gvk kobj_machine = {OURS, "v1alpha1", "Machine", "machines", &keep_meta};
+const struct kobj_gvk kobj_ak = {OURS, "v1alpha1", "AttestationKey", "attestationkeys", &keep_meta};
+const struct kobj_gvk kobj_image = {
+	OURS, "v1alpha1", "ApprovedImage", "approvedimages", &keep_meta};
+const struct kobj_gvk kobj_secret = {"", "v1", "Secret", "secrets", &keep_secret};
+const struct kobj_gvk kobj_configmap = {"", "v1", "ConfigMap", "configmaps", &keep_configmap};
+const struct kobj_gvk kobj_service = {"", "v1", "Service", "services", &keep_meta};
+const struct kobj_gvk kobj_pod = {"", "v1", "Pod", "pods", &keep_meta};
+const struct kobj_gvk kobj_deployment = {"apps", "v1", "Deployment", "deployments", &keep_meta};
+const struct kobj_gvk kobj_job = {"batch", "v1", "Job", "jobs", &keep_meta};
+const struct kobj_gvk kobj_lease = {"coordination.k8s.io", "v1", "Lease", "leases", &keep_meta};
+const struct kobj_gvk kobj_event = {"events.k8s.io", "v1", "Event", "events", &keep_meta};
 
 void kobj_api_version(const struct kobj_gvk *gvk, struct strbuf *out)
 {

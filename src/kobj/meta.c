@@ -73,7 +73,7 @@ struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fix
 	char *blob = mem + fixed_size;
 	struct kobj *o = (struct kobj *)(void *)mem;
 
-	assert(fixed_size >= sizeof(struct kobj));
+	assert(fixed_size >= sizeof(struct kobj) && fixed_size <= UINT16_MAX);
 	memcpy(mem, fixed, fixed_size);
 	if (p->blob.len)
 		memcpy(blob, p->blob.data, p->blob.len);
@@ -84,6 +84,7 @@ struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fix
 		memcpy(mem + p->slot[i].field, &s, sizeof(s));
 	}
 	o->refs = 1;
+	o->size = (uint16_t)fixed_size;
 	kobj_pack_fini(p);
 	return o;
 }
@@ -101,6 +102,23 @@ static bool id_sane(const char *s)
 	return true;
 }
 
+static int pack_ids(
+	struct kobj_pack *p, const char *name, const char *uid, const char *rv, struct err *err)
+{
+	if (!name || !kobj_name_valid(name, strlen(name)))
+		return err_set(err, ERR_INVALID, "metadata.name is missing or no DNS subdomain");
+	if (!id_sane(uid))
+		return err_set(
+			err, ERR_INVALID, "metadata.uid of %s is missing or malformed", name);
+	if (!id_sane(rv))
+		return err_set(err, ERR_INVALID,
+			"metadata.resourceVersion of %s is missing or malformed", name);
+	kobj_pack_str(p, offsetof(struct kobj, name), name);
+	kobj_pack_str(p, offsetof(struct kobj, uid), uid);
+	kobj_pack_str(p, offsetof(struct kobj, rv), rv);
+	return 0;
+}
+
 int kobj_meta_read(struct kobj_pack *p, struct json_object *o, struct kobj *fixed, struct err *err)
 {
 	struct json_object *m = json_get_obj(o, "metadata");
@@ -110,24 +128,30 @@ int kobj_meta_read(struct kobj_pack *p, struct json_object *o, struct kobj *fixe
 	const char *created = json_get_str(m, "creationTimestamp");
 	int64_t us = 0;
 
-	if (!m || !name || !kobj_name_valid(name, strlen(name)))
-		return err_set(err, ERR_INVALID, "metadata.name is missing or no DNS subdomain");
-	if (!id_sane(uid))
-		return err_set(
-			err, ERR_INVALID, "metadata.uid of %s is missing or malformed", name);
-	if (!id_sane(rv))
-		return err_set(err, ERR_INVALID,
-			"metadata.resourceVersion of %s is missing or malformed", name);
+	if (pack_ids(p, name, uid, rv, err) < 0)
+		return -1;
 	if (created && clock_parse(created, &us) < 0)
 		return err_set(err, ERR_INVALID,
 			"metadata.creationTimestamp of %s is no RFC 3339 time", name);
 	fixed->created_s = us / 1000000;
 	fixed->generation = json_get_int(m, "generation", 0);
 	fixed->deleting = json_get(m, "deletionTimestamp") != NULL;
-	kobj_pack_str(p, offsetof(struct kobj, name), name);
-	kobj_pack_str(p, offsetof(struct kobj, uid), uid);
-	kobj_pack_str(p, offsetof(struct kobj, rv), rv);
+	fixed->immutable = json_get_bool(o, "immutable", false);
 	return 0;
+}
+
+struct kobj *kobj_unreadable(size_t size, const char *name, const char *uid, const char *rv,
+	bool deleting, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
+	cleanup_free struct kobj *fixed = NULL;
+
+	if (pack_ids(&pack, name, uid, rv, err) < 0)
+		return NULL;
+	fixed = xcalloc(1, size);
+	fixed->deleting = deleting;
+	fixed->unreadable = true;
+	return kobj_pack_finish(&pack, fixed, size);
 }
 
 bool kobj_has_finalizer(struct json_object *o, const char *finalizer)

@@ -128,6 +128,8 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	const struct secret_obj *o = (const struct secret_obj *)now;
 	struct log_ctx lc = {.kind = "Secret", .name = c->name};
 
+	if (now && now->unreadable) /* the watch tells of it; what is served stays */
+		return;
 	if (!o || !o->ca_bad) {
 		free(c->ca);
 		c->ca = o ? xstrdup(o->ca) : NULL;
@@ -152,10 +154,7 @@ static void on_state(void *arg)
 	c->certs->changed(c->certs->arg);
 }
 
-static const char *no_index(const struct kobj *o, unsigned i)
-{
-	return NULL;
-}
+static const struct k8s_cache_type cache_type = {extract, sizeof(struct secret_obj), NULL, 0};
 
 static struct srv_cert *cert_new(struct srv_certs *certs, const char *name)
 {
@@ -165,13 +164,12 @@ static struct srv_cert *cert_new(struct srv_certs *certs, const char *name)
 		.gvk = &kobj_secret,
 		.ns = certs->ns,
 		.field_selector = selector,
-		.extract = extract,
 		.secret = true,
 	};
 
 	c->certs = certs;
 	c->name = xstrdup(name);
-	c->cache = k8s_cache_new(0, no_index);
+	c->cache = k8s_cache_new(&cache_type);
 	k8s_cache_listen(c->cache, on_change, c);
 	c->watch = k8s_watch_new(certs->loop, certs->api, c->cache, &conf);
 	k8s_watch_on_state(c->watch, on_state, c);

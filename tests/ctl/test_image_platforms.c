@@ -426,3 +426,27 @@ Test(ctl_image_platforms, events_beyond_what_fits_are_left_out_and_nothing_falls
 	cr_assert_str_eq(rv_data("boot-sets.json"), "");
 	cr_assert_str_eq(declared("tpm_pcr4"), "[]");
 }
+
+static void hold_watches(void)
+{
+	fake_api_hold_watches(w.api, true);
+}
+
+/* The operator itself writes this one; its answer goes into the cache that platforms are read from.
+ * Under ASan with a large redzone a smaller struct in there is seen. */
+Test(ctl_image_platforms, a_map_of_the_operator_named_as_platform_has_no_variables)
+{
+	world_cluster(&w, "tec",
+		"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\"},"
+		"\"attestation\":{\"platformConfigMaps\":[\"tec-trustees\"]}}");
+	w.arm = hold_watches; /* the answer of the write is what the cache has */
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	cr_assert(world_get(&w, &kobj_configmap, "tec-trustees"));
+	fake_api_hold_watches(w.api, false);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	cr_assert(
+		strstr(fake_api_condition(w.api, &kobj_image, NS, "coreos", "Committed", "message"),
+			"ConfigMap tec-trustees has no firmware variables"));
+}

@@ -248,3 +248,16 @@ Test(ctl_imagekinds, a_pod_without_trouble_has_nothing_to_tell)
 		cr_assert(!p->why && !p->failed && !p->job, "%s", quiet[i]);
 	}
 }
+
+/* What is not kept does not arrive here at all. */
+Test(ctl_imagekinds, what_is_read_of_configmaps_is_kept_of_them)
+{
+	static const char *const others[] = {MODEL_PCRS_FILE, CTL_RV_FILE, CTL_RV_NAMES};
+	const char *const *list = kobj_configmap.keep->data;
+
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
+		cr_expect(kobj_keeps(list, pcr_platform_files[i], strlen(pcr_platform_files[i])));
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		cr_expect(kobj_keeps(list, others[i], strlen(others[i])), "%s", others[i]);
+	cr_expect_not(kobj_keeps(list, "notes.txt", 9));
+}

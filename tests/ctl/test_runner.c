@@ -7,7 +7,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
-#include "tec/ctl/env.h"
+#include "tec/ctl/kinds.h"
 #include "tec/ctl/runner.h"
 
 static struct {
@@ -42,13 +42,12 @@ static void map(void *self, const struct kobj *was, const struct kobj *now)
 
 static void put(const char *name, const char *rv)
 {
-	struct err err = ERR_INIT;
 	struct json_object *o = json_obj(), *m = json_obj();
 
 	json_add_str(
 		json_add_str(json_add_str(m, "name", name), "uid", name), "resourceVersion", rv);
 	json_add(o, "metadata", m);
-	k8s_cache_put(t.cache, ctl_plain_extract(o, &err));
+	k8s_cache_put(t.cache, o);
 	json_object_put(o);
 }
 
@@ -57,7 +56,7 @@ static void up(void)
 	clock_fake_start(1000, 1800000000);
 	memset(&t, 0, sizeof(t));
 	t.loop = loop_new();
-	t.cache = k8s_cache_new(0, NULL);
+	t.cache = k8s_cache_new(&ctl_kind_service.cache);
 	t.r = ctl_runner_new(t.loop, "test", "ns", step, &t);
 	ctl_runner_watch(t.r, t.cache, map);
 }

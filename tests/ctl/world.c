@@ -12,7 +12,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/ctl/kinds.h"
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
 #include "tec/model/machine.h"
@@ -21,22 +21,17 @@
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
 
-static const struct {
-	const struct kobj_gvk *gvk;
-	k8s_extract_fn extract;
-	k8s_cache_index_fn index;
-	unsigned n;
-} kinds[W_N] = {
-	[W_CLUSTERS] = {&kobj_cluster, model_cluster_extract, model_cluster_index, 1},
-	[W_MACHINES] = {&kobj_machine, model_machine_extract, model_machine_index, 1},
-	[W_AKS] = {&kobj_ak, model_ak_extract, model_ak_index, 3},
-	[W_IMAGES] = {&kobj_image, model_image_extract, NULL, 0},
-	[W_SECRETS] = {&kobj_secret, model_secret_extract, NULL, 0},
-	[W_CONFIGMAPS] = {&kobj_configmap, ctl_configmap_extract, NULL, 0},
-	[W_SERVICES] = {&kobj_service, ctl_plain_extract, NULL, 0},
-	[W_DEPLOYMENTS] = {&kobj_deployment, ctl_plain_extract, NULL, 0},
-	[W_JOBS] = {&kobj_job, ctl_job_extract, ctl_job_index, 1},
-	[W_PODS] = {&kobj_pod, ctl_pod_extract, ctl_pod_index, 1},
+static const struct ctl_kind *const kinds[W_N] = {
+	[W_CLUSTERS] = &ctl_kind_cluster,
+	[W_MACHINES] = &ctl_kind_machine,
+	[W_AKS] = &ctl_kind_ak,
+	[W_IMAGES] = &ctl_kind_image,
+	[W_SECRETS] = &ctl_kind_secret,
+	[W_CONFIGMAPS] = &ctl_kind_configmap,
+	[W_SERVICES] = &ctl_kind_service,
+	[W_DEPLOYMENTS] = &ctl_kind_deployment,
+	[W_JOBS] = &ctl_kind_job,
+	[W_PODS] = &ctl_kind_pod,
 };
 
 static void quiet(enum log_level level, const char *line, void *arg)
@@ -96,12 +91,10 @@ void world_boot(struct world *w, const char *controllers)
 	fake_transport_set_api(l->f, w->api);
 	l->api = fake_transport_seam(l->f);
 	for (int i = 0; i < W_N; i++) {
-		const struct k8s_watch_conf conf = {.gvk = kinds[i].gvk,
-			.ns = NS,
-			.extract = kinds[i].extract,
-			.secret = i == W_SECRETS};
+		const struct k8s_watch_conf conf = {
+			.gvk = kinds[i]->gvk, .ns = NS, .secret = i == W_SECRETS};
 
-		l->cache[i] = k8s_cache_new(kinds[i].n, kinds[i].index);
+		l->cache[i] = k8s_cache_new(&kinds[i]->cache);
 		l->watch[i] = k8s_watch_new(w->loop, l->api, l->cache[i], &conf);
 	}
 	l->sync = kbs_sync_new();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Byte 0 chooses list or watch and secret or not, byte 1 the pieces. Any way to cut the text gives
- * the same items and the same verdict, an item is one braced text, and one that parses holds no
- * managedFields any more.
+ * Byte 0 chooses list or watch, secret or not, and whether members are cut out, byte 1 the pieces.
+ * Any way to cut the text gives the same items and the same verdict, an item is one braced text,
+ * and one that parses holds no managedFields any more, and of a map that is cut at most one member
+ * beside those that are kept, without its value.
  */
 #include "config.h"
 
@@ -17,8 +18,40 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct taken {
 	struct strbuf text;
 	size_t n;
-	bool watch;
+	bool watch, cut;
 };
+
+static const char *const keep_meta[] = {"a/*", "b", NULL};
+static const char *const keep_data[] = {"root", NULL};
+static const struct kobj_keep keep = {keep_meta, keep_meta, keep_data};
+
+static void check_map(struct json_object *o, const char *path, const char *const *list)
+{
+	struct json_object *map = json_get_obj(o, path);
+	unsigned n = 0;
+
+	if (!map)
+		return;
+	json_object_object_foreach (map, name, value) {
+		if (kobj_keeps(list, name, strlen(name)))
+			continue;
+		assert(!value && ++n == 1);
+	}
+}
+
+static void check(const struct taken *t, struct json_object *o)
+{
+	struct json_object *item = t->watch ? json_get_obj(o, "object") : o;
+
+	assert(!json_get(item, "metadata/managedFields"));
+	if (!t->cut)
+		return;
+	check_map(item, "metadata/labels", keep_meta);
+	check_map(item, "metadata/annotations", keep_meta);
+	check_map(item, "data", keep_data);
+	check_map(item, "binaryData", keep_data);
+	check_map(item, "stringData", keep_data);
+}
 
 static int take(void *arg, const char *item, size_t len, struct err *err)
 {
@@ -35,8 +68,7 @@ static int take(void *arg, const char *item, size_t len, struct err *err)
 		return 0;
 	o = json_parse(item, len, &json_limits_object, &bad);
 	if (o)
-		assert(!json_get(
-			o, t->watch ? "object/metadata/managedFields" : "metadata/managedFields"));
+		check(t, o);
 	json_object_put(o);
 	return 0;
 }
@@ -47,6 +79,8 @@ static int run(struct taken *t, const uint8_t *data, size_t size, size_t piece, 
 	struct k8s_split *s = t->watch ? k8s_split_watch_new(take, t) : k8s_split_list_new(take, t);
 	int rc = 0;
 
+	if (t->cut)
+		k8s_split_set_keep(s, &keep);
 	if (secret)
 		k8s_split_set_secret(s);
 	for (size_t off = 0; off < size && rc == 0; off += piece) {
@@ -75,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	whole.watch = cut.watch = data[0] & 1;
+	whole.cut = cut.cut = data[0] & 4;
 	a = run(&whole, data + 2, size - 2, size, data[0] & 2, &whole_err);
 	b = run(&cut, data + 2, size - 2, 1 + data[1] % 64, !(data[0] & 2), &cut_err);
 	assert(a == b && whole_err.kind == cut_err.kind &&

@@ -123,9 +123,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"5\"}}]}";
 	static const struct k8s_transport_ops ops = {.start = call_start, .free = transport_free};
 	struct k8s_transport t = {.ops = &ops};
-	struct k8s_watch_conf conf = {
-		.gvk = &kobj_secret, .ns = "ns", .extract = extract, .secret = true};
-	struct k8s_cache *cache = k8s_cache_new(1, by_uid);
+	static const struct k8s_cache_type type = {extract, sizeof(struct kobj), by_uid, 1};
+	struct k8s_watch_conf conf = {.gvk = &kobj_secret, .ns = "ns", .secret = true};
+	struct k8s_cache *cache = k8s_cache_new(&type);
 	struct k8s_watch *w;
 
 	if (size == 0) {

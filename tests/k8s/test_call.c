@@ -98,6 +98,40 @@ Test(k8s_call, get)
 	cr_assert_str_eq(fake_transport_last(f)->resource, "secrets");
 }
 
+static void answer_with(const char *head, size_t n, const char *tail)
+{
+	cleanup_strbuf struct strbuf s = STRBUF_INIT;
+
+	strbuf_adds(&s, head);
+	for (size_t i = 0; i < n; i++)
+		strbuf_adds(&s, "\\u0001");
+	strbuf_adds(&s, tail);
+	fake_expect_answer(fake_transport_expect(f, "GET", SECRETS "/a"), 200, strbuf_str(&s));
+	fake_transport_pieces(f, 16384);
+	k8s_call_get(t, &ops, &kobj_secret, "ns", "a", on_result, NULL);
+	loop_drain(l);
+}
+
+Test(k8s_call, an_object_grown_by_what_nobody_reads_is_read)
+{
+	answer_with("{\"metadata\":{\"name\":\"a\",\"annotations\":{\"x\":\"", 420000,
+		"\"}},\"data\":{\"root\":\"eA==\"}}");
+	cr_expect_eq(got.n, 1);
+	cr_expect(!err_is_set(&got.err), "%s", got.err.text);
+	cr_expect(got.object);
+	cr_expect_str_eq(got.name, "a");
+}
+
+Test(k8s_call, an_object_too_large_is_named)
+{
+	answer_with("{\"metadata\":{\"name\":\"a\"},\"data\":{\"root\":\"", 420000, "\"}}");
+	cr_expect_eq(got.n, 1);
+	cr_expect_eq(got.err.kind, ERR_INVALID);
+	cr_expect(strstr(got.err.text, "a is larger than 2 MiB and cannot be read"), "%s",
+		got.err.text);
+	cr_expect_not(got.object);
+}
+
 Test(k8s_call, create_posts_to_the_collection)
 {
 	cleanup_json struct json_object *o =

@@ -76,6 +76,8 @@ static struct kobj *extract(struct json_object *o, struct err *err)
 	return kobj_meta_read(&p, o, &k, err) < 0 ? NULL : kobj_pack_finish(&p, &k, sizeof(k));
 }
 
+static const struct k8s_cache_type type = {extract, sizeof(struct kobj), NULL, 0};
+
 static void setup(void)
 {
 	clock_fake_start(1000000, 1767323045);
@@ -84,9 +86,9 @@ static void setup(void)
 	api = fake_api_new(loop);
 	fake = fake_transport_new(loop);
 	fake_transport_set_api(fake, api);
-	cache = k8s_cache_new(0, NULL);
+	cache = k8s_cache_new(&type);
 	watch = k8s_watch_new(loop, fake_transport_seam(fake), cache,
-		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns", .extract = extract});
+		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns"});
 }
 
 static void teardown(void)

@@ -227,13 +227,187 @@ Test(k8s_split, depth_and_size_are_bounded)
 					     : "{\"items\":[{\"a\":\"",
 				     cut_out ? 40 : 16, 100, &err),
 			0);
-		while (fed < 16 && k8s_split_feed(s, mib, 1 << 20, &err) == 0)
+		while (fed < 100 && k8s_split_feed(s, mib, 1 << 20, &err) == 0)
 			fed++;
-		cr_expect_leq(fed, 2, "%zu MiB taken", fed);
+		cr_expect_leq(fed, 65, "%zu MiB taken", fed);
 		cr_expect_eq(err.kind, ERR_INVALID);
 		k8s_split_free(s);
 	}
 	strbuf_fini(&t.text);
+}
+
+/* ---- what nobody reads is cut out */
+
+static const char *const keep_labels[] = {"app", NULL};
+static const char *const keep_ours[] = {"ours/*", "app", NULL};
+static const char *const keep_data[] = {"root", NULL};
+static const struct kobj_keep keep = {keep_labels, keep_ours, keep_data};
+
+Test(k8s_split, members_that_nobody_reads_are_cut_out)
+{
+	static const struct {
+		const char *in, *out;
+	} table[] = {
+		{"{\"data\":{\"root\":\"x\"}}", "{\"data\":{\"root\":\"x\"}}"},
+		/* the first stays without its value: one can see that there is one */
+		{"{\"data\":{\"a\":\"x\",\"b\":\"y\",\"root\":\"x\",\"c\":\"z\"}}",
+			"{\"data\":{\"a\":null,\"root\":\"x\"}}"},
+		{"{\"data\":{\"root\":\"x\",\"c\":\"z\"}}",
+			"{\"data\":{\"root\":\"x\",\"c\":null}}"},
+		{"{\"data\":{ \"a\" : \"x\" , \"b\" : \"y\" , \"root\" : \"x\" } }",
+			"{\"data\":{ \"a\" :null, \"root\" : \"x\" } }"},
+		{"{\"binaryData\":{\"a\":\"\\u0001\"},\"stringData\":{\"b\":\"}{\",\"d\":{\"e\":[{},1]},\"f\":1}}",
+			"{\"binaryData\":{\"a\":null},\"stringData\":{\"b\":null}}"},
+		{"{\"metadata\":{\"labels\":{\"x\":\"y\",\"app\":\"kbs\",\"z\":\"y\"},\"annotations\":"
+		 "{\"ours/a\":\"1\",\"other/a\":\"2\",\"other/b\":\"3\",\"app\":\"4\",\"ours\":\"5\"},\"name\":\"n\"}}",
+			"{\"metadata\":{\"labels\":{\"x\":null,\"app\":\"kbs\"},\"annotations\":"
+			"{\"ours/a\":\"1\",\"other/a\":null,\"app\":\"4\"},\"name\":\"n\"}}"},
+		/* a name written with escapes is none that we know */
+		{"{\"data\":{\"r\\u006fot\":\"x\",\"b\":1}}", "{\"data\":{\"r\\u006fot\":null}}"},
+		/* elsewhere they stay */
+		{"{\"spec\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}",
+			"{\"spec\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}"},
+		{"{\"data\":{\"root\":{\"a\":1,\"b\":2}},\"labels\":{\"x\":1}}",
+			"{\"data\":{\"root\":{\"a\":1,\"b\":2}},\"labels\":{\"x\":1}}"},
+		{"{\"data\":[\"a\",\"b\"],\"metadata\":{\"labels\":null,\"annotations\":{}}}",
+			"{\"data\":[\"a\",\"b\"],\"metadata\":{\"labels\":null,\"annotations\":{}}}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		cleanup_free char *line = xasprintf("{\"object\":%s}\n", table[i].out);
+		cleanup_free char *wrapped = xasprintf("{\"object\":%s}", table[i].in);
+
+		for (size_t k = 0; k < 2 * ARRAY_LEN(pieces); k++) {
+			bool watch = k & 1;
+			const char *in = watch ? wrapped : table[i].in;
+			struct taken t = {.text = STRBUF_INIT};
+			struct k8s_split *s = watch ? k8s_split_watch_new(take, &t)
+						    : k8s_split_object_new(take, &t);
+			struct err err = ERR_INIT;
+
+			k8s_split_set_keep(s, &keep);
+			cr_assert_eq(feed(s, in, strlen(in), pieces[k / 2], &err), 0);
+			cr_assert_eq(k8s_split_end(s, &err), 0);
+			if (!watch)
+				strbuf_addc(&t.text, '\n');
+			cr_expect(watch ? str_eq(strbuf_str(&t.text), line)
+					: strncmp(strbuf_str(&t.text), table[i].out,
+						  strlen(table[i].out)) == 0,
+				"%zu: %s", i, strbuf_str(&t.text));
+			k8s_split_free(s);
+			strbuf_fini(&t.text);
+		}
+	}
+}
+
+/* ---- what is too large */
+
+struct told {
+	struct k8s_split *s;
+	struct strbuf text; /* "type name uid rv deleting" of what is too large, a line each */
+	size_t n_items;
+};
+
+static int tell(void *arg, const char *item, size_t len, struct err *err)
+{
+	struct told *t = arg;
+
+	t->n_items += item != NULL;
+	if (!item)
+		strbuf_addf(&t->text, "%s %s %s %s %d\n", k8s_split_type(t->s),
+			k8s_split_item_name(t->s), k8s_split_item_uid(t->s),
+			k8s_split_item_rv(t->s), k8s_split_item_deleting(t->s));
+	return 0;
+}
+
+#define META(more) "\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"7\"" more "}"
+
+Test(k8s_split, an_item_too_large_is_read_to_its_end)
+{
+	static const struct {
+		const char *head, *tail, *says;
+		bool watch;
+	} table[] = {
+		{"{\"items\":[{\"s\":\"",
+			"\"," META("") "},{}],\"metadata\":{\"resourceVersion\":\"9\"}}",
+			" a u 7 0\n", false},
+		{"{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[{" META(
+			 ",\"x\":{\"name\":\"b\"}") ",\"s\":[{\"uid\":\"",
+			"\"}]},{}]}", " a u 7 0\n", false},
+		{"{\"type\":\"MODIFIED\",\"object\":{\"data\":{\"root\":\"",
+			"\"}," META(",\"deletionTimestamp\":\"now\"") "}}\n{}",
+			"MODIFIED a u 7 1\n", true},
+		{"{\"object\":{" META("") ",\"s\":\"", "\"},\"type\":\"DELETED\"}\n{}",
+			"DELETED a u 7 0\n", true},
+		{"{\"object\":{\"s\":\"", "\"},\"type\":\"ADDED\"}{}", "ADDED    0\n", true},
+	};
+	static const char *const filling[] = {"x", "\\u0001", "\\\"", "}]"};
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(table) * ARRAY_LEN(filling); i++) {
+		const char *fill = filling[i / ARRAY_LEN(table)];
+		struct told t = {.text = STRBUF_INIT};
+		cleanup_strbuf struct strbuf text = STRBUF_INIT;
+		size_t k = i % ARRAY_LEN(table);
+
+		t.s = table[k].watch ? k8s_split_watch_new(tell, &t) : k8s_split_list_new(tell, &t);
+		k8s_split_set_keep(t.s, &keep);
+		k8s_split_set_secret(t.s);
+		strbuf_adds(&text, table[k].head);
+		while (text.len < (3u << 20))
+			strbuf_adds(&text, fill);
+		strbuf_adds(&text, table[k].tail);
+		cr_assert_eq(feed(t.s, text.data, text.len, 60000 + i, &err), 0, "%s", err.text);
+		cr_assert_eq(k8s_split_end(t.s, &err), 0, "%zu: %s", i, err.text);
+		cr_expect_str_eq(strbuf_str(&t.text), table[k].says, "%zu", i);
+		cr_expect_eq(t.n_items, 1, "what follows is read again");
+		k8s_split_free(t.s);
+		strbuf_fini(&t.text);
+	}
+}
+
+Test(k8s_split, what_is_cut_out_does_not_count)
+{
+	struct err err = ERR_INIT;
+	struct told t = {.text = STRBUF_INIT};
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	strbuf_adds(&text, "{\"data\":{\"root\":\"x\"");
+	for (int i = 0; i < 20; i++) {
+		strbuf_addf(&text, ",\"m%d\":\"", i);
+		for (int n = 0; n < 50000; n++)
+			strbuf_adds(&text, "\\u0001");
+		strbuf_adds(&text, "\"");
+	}
+	strbuf_adds(&text, "}," META("") "}");
+	t.s = k8s_split_object_new(tell, &t);
+	k8s_split_set_keep(t.s, &keep);
+	cr_assert_eq(feed(t.s, text.data, text.len, 4096, &err), 0, "%s", err.text);
+	cr_assert_eq(k8s_split_end(t.s, &err), 0);
+	cr_expect_eq(t.n_items, 1);
+	k8s_split_free(t.s);
+	strbuf_fini(&t.text);
+}
+
+/* Cut short at every byte: an error, never an item. */
+Test(k8s_split, a_truncated_text_is_never_whole)
+{
+	static const char text[] =
+		"{\"type\":\"ADDED\",\"object\":{\"data\":{\"a\":\"\\u0001\",\"b\":\"y\",\"root\":"
+		"\"x\"},\"metadata\":{\"labels\":{\"c\":\"d\",\"app\":\"e\"},\"name\":\"n\"}}}";
+
+	for (size_t len = 1; len < strlen(text); len++) {
+		struct told t = {.text = STRBUF_INIT};
+		struct err err = ERR_INIT;
+
+		t.s = k8s_split_watch_new(tell, &t);
+		k8s_split_set_keep(t.s, &keep);
+		cr_assert_eq(feed(t.s, text, len, 5, &err), 0);
+		cr_expect_eq(k8s_split_end(t.s, &err), -1, "%zu", len);
+		cr_expect_eq(t.n_items, 0);
+		k8s_split_free(t.s);
+		strbuf_fini(&t.text);
+	}
 }
 
 Test(k8s_split, an_item_may_be_large)

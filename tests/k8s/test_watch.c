@@ -53,16 +53,18 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	changes++;
 }
 
+static const struct k8s_cache_type type = {extract, sizeof(struct kobj), NULL, 0};
+
 static void setup(void)
 {
 	clock_fake_start(1000000, 1767323045);
 	log_capture(on_log, NULL);
 	loop = loop_new();
 	fake = fake_transport_new(loop);
-	cache = k8s_cache_new(0, NULL);
+	cache = k8s_cache_new(&type);
 	k8s_cache_listen(cache, on_change, NULL);
 	watch = k8s_watch_new(loop, fake_transport_seam(fake), cache,
-		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns", .extract = extract});
+		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns"});
 }
 
 static void setup_api(void)
@@ -511,12 +513,13 @@ static struct kobj *extract_secret(struct json_object *o, struct err *err)
 
 Test(k8s_watch, selectors_and_secrets)
 {
-	struct k8s_watch *w = k8s_watch_new(loop, fake_transport_seam(fake), cache,
+	static const struct k8s_cache_type secrets = {extract_secret, sizeof(struct kobj), NULL, 0};
+	struct k8s_cache *c = k8s_cache_new(&secrets);
+	struct k8s_watch *w = k8s_watch_new(loop, fake_transport_seam(fake), c,
 		&(struct k8s_watch_conf){.gvk = &kobj_secret,
 			.ns = "ns",
 			.field_selector = "metadata.name=a",
 			.label_selector = "x=y",
-			.extract = extract_secret,
 			.secret = true});
 	struct fake_expect *e = fake_transport_expect(fake, "GET",
 		"/api/v1/namespaces/ns/secrets?fieldSelector=metadata.name%3Da&labelSelector=x%3Dy&limit=500");
@@ -529,6 +532,133 @@ Test(k8s_watch, selectors_and_secrets)
 	loop_drain(loop);
 	cr_expect_not_null(secret_text);
 	k8s_watch_free(w);
+	k8s_cache_free(c);
+}
+
+/* ---- objects that cannot be read */
+
+/* An item of more than 2 MiB, its metadata behind what makes it so large. */
+static char *large(const char *name, const char *rv, const char *more)
+{
+	cleanup_strbuf struct strbuf s = STRBUF_INIT;
+
+	strbuf_adds(&s, "{\"spec\":\"");
+	for (int i = 0; i < 420000; i++)
+		strbuf_adds(&s, "\\u0001");
+	strbuf_addf(&s,
+		"\",\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"%s\"%s}}",
+		name, name, rv, more);
+	return xstrdup(strbuf_str(&s));
+}
+
+static void send_large(struct fake_expect *w, const char *type, const char *name, const char *rv)
+{
+	cleanup_free char *item = large(name, rv, "");
+	cleanup_free char *event = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, item);
+
+	fake_stream_send(w, event);
+	loop_drain(loop);
+}
+
+Test(k8s_watch, an_object_too_large_is_there_and_unreadable_in_a_list)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	cleanup_free char *item = large("b", "6", "");
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	cleanup_strbuf struct strbuf metrics = STRBUF_INIT;
+	const struct kobj *b;
+
+	strbuf_addf(&text, "{\"items\":[%s,%s,%s],\"metadata\":{\"resourceVersion\":\"10\"}}",
+		ITEM("a", "5"), item, ITEM("c", "7"));
+	fake_expect_answer(e, 200, strbuf_str(&text));
+	fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&watch=true*");
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	cr_expect(k8s_cache_filled(cache), "one object does not stop the others");
+	cr_expect_eq(k8s_cache_count(cache), 3);
+	b = k8s_cache_find(cache, "b");
+	cr_assert_not_null(b);
+	cr_expect(b->unreadable && !b->deleting);
+	cr_expect_str_eq(b->uid, "u-b");
+	cr_expect_str_eq(b->rv, "6");
+	cr_expect_not(k8s_cache_find(cache, "c")->unreadable);
+	cr_expect_eq(k8s_cache_unreadable(cache), 1);
+	cr_expect_eq(warnings, 1);
+	metric_render(&metrics);
+	cr_expect(strstr(strbuf_str(&metrics), "tec_watch_unreadable{resource=\"machines\"} 1"));
+}
+
+Test(k8s_watch, an_object_that_grows_turns_unreadable_and_back)
+{
+	struct fake_expect *w = start_watching();
+
+	send_large(w, "MODIFIED", "a", "11");
+	cr_assert(k8s_cache_find(cache, "a")->unreadable);
+	cr_expect_str_eq(k8s_cache_find(cache, "a")->rv, "11");
+	send_large(w, "MODIFIED", "a", "11");
+	cr_expect_eq(warnings, 1, "logged once per version");
+	send_large(w, "MODIFIED", "a", "12");
+	cr_expect_eq(warnings, 2);
+	fake_stream_send(w, EVENT("MODIFIED", ITEM("a", "13")));
+	loop_drain(loop);
+	cr_expect_not(k8s_cache_find(cache, "a")->unreadable);
+	cr_expect_eq(k8s_cache_unreadable(cache), 0);
+	send_large(w, "ADDED", "b", "14");
+	cr_assert_not_null(k8s_cache_find(cache, "b"));
+	send_large(w, "DELETED", "b", "15");
+	cr_expect_null(k8s_cache_find(cache, "b"));
+	cr_expect_eq(fake_transport_requests(fake), 2, "the stream went on");
+}
+
+/* What has more tokens than are parsed is there too. */
+Test(k8s_watch, an_object_that_is_not_parsed_is_unreadable)
+{
+	struct fake_expect *w = start_watching();
+	cleanup_strbuf struct strbuf s = STRBUF_INIT;
+
+	strbuf_adds(&s,
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"b\",\"uid\":\"u-b\","
+		"\"resourceVersion\":\"11\"},\"spec\":[0");
+	for (int i = 0; i < 250000; i++)
+		strbuf_adds(&s, ",0");
+	strbuf_adds(&s, "]}}\n");
+	fake_stream_send(w, strbuf_str(&s));
+	loop_drain(loop);
+	cr_assert_not_null(k8s_cache_find(cache, "b"));
+	cr_expect(k8s_cache_find(cache, "b")->unreadable);
+	cr_expect(fake_expect_open(w));
+}
+
+Test(k8s_watch, a_large_event_of_nothing_known_leads_to_a_list)
+{
+	struct fake_expect *w = start_watching();
+
+	fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	send_large(w, "BOOKMARK", "a", "11");
+	loop_advance(loop, 2000);
+	cr_expect_not(fake_expect_open(w));
+	cr_expect_eq(fake_transport_requests(fake), 3);
+	cr_expect_not(k8s_cache_find(cache, "a")->unreadable);
+}
+
+/* Metadata that is not ours does not count: this one stays readable. */
+Test(k8s_watch, an_object_grown_by_foreign_annotations_is_read)
+{
+	struct fake_expect *w = start_watching();
+	cleanup_strbuf struct strbuf s = STRBUF_INIT;
+
+	strbuf_adds(&s, "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"annotations\":{");
+	for (int i = 0; i < 50; i++) {
+		strbuf_addf(&s, "%s\"x/%d\":\"", i ? "," : "", i);
+		for (int k = 0; k < 10000; k++)
+			strbuf_adds(&s, "\\u003c");
+		strbuf_addc(&s, '"');
+	}
+	strbuf_adds(&s, "},\"name\":\"b\",\"uid\":\"u-b\",\"resourceVersion\":\"11\"}}}\n");
+	fake_stream_send(w, strbuf_str(&s));
+	loop_drain(loop);
+	cr_assert_not_null(k8s_cache_find(cache, "b"));
+	cr_expect_not(k8s_cache_find(cache, "b")->unreadable);
 }
 
 /* ---- against the in-memory API */

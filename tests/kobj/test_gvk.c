@@ -5,6 +5,8 @@
 
 #include <criterion/criterion.h>
 
+#include "tec/base/mem.h"
+
 static void expect_path(
 	const struct kobj_gvk *gvk, const char *name, const char *sub, const char *want)
 {
@@ -42,4 +44,32 @@ Test(kobj_gvk, api_version_has_a_group_unless_core)
 	strbuf_addc(&b, ' ');
 	kobj_api_version(&kobj_job, &b);
 	cr_expect_str_eq(strbuf_str(&b), "v1 batch/v1");
+}
+
+Test(kobj_gvk, members_are_kept_by_name_or_by_its_beginning)
+{
+	static const char *const list[] = {"root", "ours/*", NULL};
+	static const char *const none[] = {NULL};
+	static const struct {
+		const char *name;
+		bool kept;
+	} table[] = {
+		{"root", true},
+		{"roo", false},
+		{"root2", false},
+		{"", false},
+		{"ours/", true},
+		{"ours/a", true},
+		{"ours", false},
+		{"yours/a", false},
+		{"*", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		const char *name = table[i].name;
+
+		cr_expect_eq(kobj_keeps(list, name, strlen(name)), table[i].kept, "%s", name);
+		cr_expect_not(kobj_keeps(none, name, strlen(name)));
+	}
+	cr_expect(kobj_keeps(list, "rootxyz", 4), "the length counts, not a terminator");
 }

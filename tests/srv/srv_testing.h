@@ -98,11 +98,10 @@ static inline void rig_log(enum log_level level, const char *line, void *arg)
 static inline void rig_init(struct rig *r)
 {
 	static const struct kobj_gvk *const gvk[RIG_N] = {&kobj_cluster, &kobj_machine, &kobj_ak};
-	static const k8s_extract_fn extract[RIG_N] = {
-		model_cluster_extract, model_machine_extract, model_ak_extract};
-	static const k8s_cache_index_fn index[RIG_N] = {
-		model_cluster_index, model_machine_index, model_ak_index};
-	static const unsigned n_index[RIG_N] = {1, 1, 3};
+	static const struct k8s_cache_type type[RIG_N] = {
+		{model_cluster_extract, sizeof(struct model_cluster), model_cluster_index, 1},
+		{model_machine_extract, sizeof(struct model_machine), model_machine_index, 1},
+		{model_ak_extract, sizeof(struct model_ak), model_ak_index, 3}};
 	struct err err = ERR_INIT;
 
 	memset(r, 0, sizeof(*r));
@@ -113,9 +112,9 @@ static inline void rig_init(struct rig *r)
 	r->ft = fake_transport_new(r->loop);
 	fake_transport_set_api(r->ft, r->api);
 	for (int i = 0; i < RIG_N; i++) {
-		struct k8s_watch_conf conf = {.gvk = gvk[i], .ns = NS, .extract = extract[i]};
+		struct k8s_watch_conf conf = {.gvk = gvk[i], .ns = NS};
 
-		r->cache[i] = k8s_cache_new(n_index[i], index[i]);
+		r->cache[i] = k8s_cache_new(&type[i]);
 		r->watch[i] =
 			k8s_watch_new(r->loop, fake_transport_seam(r->ft), r->cache[i], &conf);
 	}

@@ -26,11 +26,16 @@ struct counts {
 	unsigned rv;
 };
 
+static const struct k8s_cache_type machine_type = {
+	model_machine_extract, sizeof(struct model_machine), model_machine_index, 1};
+static const struct k8s_cache_type ak_type = {
+	model_ak_extract, sizeof(struct model_ak), model_ak_index, 3};
+
 static void counts_open(struct counts *t)
 {
 	memset(t, 0, sizeof(*t));
-	t->machines = k8s_cache_new(1, model_machine_index);
-	t->aks = k8s_cache_new(3, model_ak_index);
+	t->machines = k8s_cache_new(&machine_type);
+	t->aks = k8s_cache_new(&ak_type);
 	t->p = srv_pending_new(t->machines, t->aks);
 	t->limits.pending_limit = 10000;
 	t->limits.machine_limit = 50000;
@@ -44,33 +49,32 @@ static void counts_close(struct counts *t)
 	srv_pending_free(t->p);
 }
 
-static struct kobj *object(struct counts *t, bool key, const char *name, const char *annotations,
-	const char *owners, const char *uuid)
+static void object(struct counts *t, struct k8s_cache *cache, const char *name,
+	const char *annotations, const char *owners, const char *uuid)
 {
 	cleanup_free char *text = xasprintf(
 		"{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\",\"resourceVersion\":\"%u\","
 		"\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"annotations\":{%s},"
 		"\"ownerReferences\":%s},\"spec\":{\"%s\":\"%s\",\"publicKey\":\"k\"}}",
-		name, name, ++t->rv, annotations, owners ? owners : "[]", key ? "uuid" : "id",
-		uuid ? uuid : name);
+		name, name, ++t->rv, annotations, owners ? owners : "[]",
+		cache == t->aks ? "uuid" : "id", uuid ? uuid : name);
 	struct err err = ERR_INIT;
 	cleanup_json struct json_object *o =
 		json_parse(text, strlen(text), &json_limits_object, &err);
-	struct kobj *k = key ? model_ak_extract(o, &err) : model_machine_extract(o, &err);
 
-	cr_assert_not_null(k, "%s", err.text);
-	return k;
+	cr_assert_not_null(o, "%s", err.text);
+	k8s_cache_put(cache, o);
 }
 
 static void machine(struct counts *t, const char *name, const char *annotations)
 {
-	k8s_cache_put(t->machines, object(t, false, name, annotations, NULL, NULL));
+	object(t, t->machines, name, annotations, NULL, NULL);
 }
 
 static void key(struct counts *t, const char *name, const char *annotations, const char *owners,
 	const char *uuid)
 {
-	k8s_cache_put(t->aks, object(t, true, name, annotations, owners, uuid));
+	object(t, t->aks, name, annotations, owners, uuid);
 }
 
 Test(srv_pending, counts_what_a_listener_made_and_nothing_matched)

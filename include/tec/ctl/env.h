@@ -29,10 +29,7 @@ struct ctl_env {
 	struct k8s_transport *api;
 	const char *ns;
 	struct k8s_cache *clusters, *machines, *aks, *images, *secrets;
-	struct k8s_cache *configmaps, *services,
-		*deployments; /* plain struct kobj with a controller uid: ctl_plain_extract;
-				 ConfigMaps: ctl_configmap_extract */
-	struct k8s_cache *jobs, *pods; /* ctl_job_extract; ctl_pod_extract, indexed by Job */
+	struct k8s_cache *configmaps, *services, *deployments, *jobs, *pods; /* ctl/kinds.h */
 	/* A label of an image's configuration, from its registry. NULL: nothing can be asked. err:
 	 * as of oci_label_get(). */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
@@ -50,10 +47,12 @@ struct ctl_env {
 };
 
 /* The cluster served: the oldest that is not being deleted (creationTimestamp, then name); NULL if
- * none. Borrowed for the turn. */
+ * none, and while it is unknown. Borrowed for the turn. */
 const struct model_cluster *ctl_env_cluster(const struct ctl_env *env);
+/* One of them cannot be read, so nobody knows which one is served and what it says. */
+bool ctl_env_cluster_unknown(const struct ctl_env *env);
 
-/* k8s_extract_fn for objects of which only presence, version and owner matter. */
+/* Objects of which only presence, version and owner matter. */
 struct ctl_plain {
 	struct kobj obj;
 	const char *owner_uid;   /* controller */

@@ -19,7 +19,7 @@ struct k8s_request {
 	const char *content_type; /* NULL without body */
 	const char *body;
 	size_t body_len;
-	uint32_t deadline_ms; /* 0: 15,000; streams: none */
+	uint32_t deadline_ms; /* 0: 15,000; with on_data: none */
 	uint32_t silence_ms;  /* streams only */
 	/* For metrics; static strings. verb: get list watch create apply patch delete. */
 	const char *verb, *resource;
@@ -38,8 +38,8 @@ typedef int (*k8s_data_fn)(void *arg, const char *data, size_t len, struct err *
 
 struct k8s_transport;
 struct k8s_transport_ops {
-	/* on_data NULL: the answer's body is collected. Otherwise a stream: 2xx bytes go to
-	 * on_data, other bodies to done. */
+	/* on_data NULL: the answer's body is collected. Otherwise 2xx bytes go to on_data as they
+	 * come, other bodies to done. */
 	struct op *(*start)(struct k8s_transport *t, struct op_scope *scope,
 		const struct k8s_request *req, k8s_data_fn on_data, k8s_answer_fn done, void *arg);
 	void (*free)(struct k8s_transport *t);

@@ -4,8 +4,8 @@
  * list's resourceVersion; resumes after a closed stream, lists anew after 410, ends a silent
  * stream, backs off 0.8-30 s with jitter. One enum state, one door (house.md rule 20): IDLE ->
  * LISTING -> WATCHING -> (BACKOFF -> WATCHING | LISTING) ; STOPPED tec_watch_state{resource,state}
- * shows it. An item that extract refuses is logged once, counted, and treated as absent, so one bad
- * object never stops the others. A missing CRD (404) is waited for.
+ * shows it. An item that the cache refuses is logged once, counted, and treated as absent, so one
+ * bad object never stops the others. A missing CRD (404) is waited for.
  */
 #ifndef TEC_K8S_WATCH_H
 #define TEC_K8S_WATCH_H
@@ -24,16 +24,11 @@ enum k8s_watch_state {
 	K8S_WATCH_STOPPED,
 };
 
-/* Object JSON to compact form. NULL with err set: refuse it; NULL without: not interesting, keep it
- * out of the cache. */
-typedef struct kobj *(*k8s_extract_fn)(struct json_object *o, struct err *err);
-
 struct k8s_watch_conf {
 	const struct kobj_gvk *gvk;
 	const char *ns;
 	const char *field_selector; /* "metadata.name=x", NULL: all */
 	const char *label_selector;
-	k8s_extract_fn extract;
 	bool secret; /* item texts are wiped after extraction */
 };
 

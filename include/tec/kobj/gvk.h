@@ -8,11 +8,23 @@
 
 #include "tec/base/str.h"
 
+/*
+ * The members that are read of maps whose names anybody chooses. The others are cut out of what the
+ * API sends (k8s/split) before it is measured and parsed, so that nobody makes an object of ours
+ * too large to be read by adding to them. A list ends with NULL; an entry that ends with '*' stands
+ * for every name that begins so. A list that is NULL: all members are kept.
+ */
+struct kobj_keep {
+	const char *const *labels, *const *annotations;
+	const char *const *data; /* of data, binaryData and stringData */
+};
+
 struct kobj_gvk {
 	const char *group; /* "" for core */
 	const char *version;
 	const char *kind;
 	const char *plural;
+	const struct kobj_keep *keep;
 };
 
 extern const struct kobj_gvk kobj_cluster; /* TrustedExecutionCluster */
@@ -22,6 +34,8 @@ extern const struct kobj_gvk kobj_image; /* ApprovedImage */
 extern const struct kobj_gvk kobj_secret, kobj_configmap, kobj_service, kobj_pod;
 extern const struct kobj_gvk kobj_deployment, kobj_job, kobj_lease, kobj_event;
 
+/* Is a member of this name kept? name need not be terminated. */
+bool kobj_keeps(const char *const *list, const char *name, size_t len);
 /* "group/version" or "version" into out. */
 void kobj_api_version(const struct kobj_gvk *gvk, struct strbuf *out);
 /* /apis/G/V/namespaces/NS/PLURAL[/NAME[/SUB]]; name and sub may be NULL. Segments are

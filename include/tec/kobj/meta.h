@@ -18,7 +18,12 @@
 
 struct kobj {
 	uint32_t refs;
-	bool deleting;      /* deletionTimestamp is set */
+	uint16_t size;  /* of the fixed part: the struct that embeds this one */
+	bool deleting;  /* deletionTimestamp is set */
+	bool immutable; /* of a Secret or ConfigMap: its data cannot change any more */
+	/* It is there and cannot be read (kobj_unreadable): everything behind this struct is zero.
+	 */
+	bool unreadable;
 	int64_t generation; /* 0 for kinds that have none */
 	int64_t created_s;  /* wall clock seconds */
 	const char *name, *uid, *rv;
@@ -55,6 +60,14 @@ struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fix
  * absurd. */
 int kobj_meta_read(
 	struct kobj_pack *p, struct json_object *o, struct kobj *fixed, struct err *err) MUST_CHECK;
+
+/*
+ * Stands for an object that is there and cannot be read, in the place of a struct of this size; all
+ * of it behind struct kobj is zero, and its age is unknown. NULL with ERR_INVALID: the three are
+ * not such as kobj_meta_read() takes.
+ */
+struct kobj *kobj_unreadable(size_t size, const char *name, const char *uid, const char *rv,
+	bool deleting, struct err *err) MUST_CHECK;
 
 bool kobj_has_finalizer(struct json_object *o, const char *finalizer);
 /* The finalizers but `ours` as the text of a JSON array, for kobj_finalizers(); NULL when there are
