@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
 
@@ -350,6 +351,16 @@ static int read_attestation(const struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+/* Any later than the time of reading is for the controllers to refuse: here is no clock. */
+static void read_adopt_before(struct json_object *o, struct model_cluster *c)
+{
+	const char *text = kobj_annotation(o, MODEL_ADOPT_BEFORE_ANNOTATION);
+	int64_t us = 0;
+
+	c->adopt_before_bad = text && clock_parse(text, &us) < 0;
+	c->adopt_before_s = text && !c->adopt_before_bad ? us / 1000000 : INT64_MIN;
+}
+
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -367,6 +378,7 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
 		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 || read_attestation(&r, &c) < 0)
 		return NULL;
+	read_adopt_before(o, &c);
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));
 	return kobj_pack_finish(&pack, &c, sizeof(c));

@@ -24,6 +24,7 @@ struct ctl_kbs_place {
 /* value NULL: the image has no such label. Everything is borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
+struct ctl_since;
 struct ctl_env {
 	struct loop *loop;
 	struct k8s_transport *api;
@@ -40,6 +41,7 @@ struct ctl_env {
 	void *image_label_arg;
 	struct kbs_sync *sync;
 	struct k8s_events *events;
+	const struct ctl_since *since; /* ctl/since.h; NULL: nothing is older than anything */
 	struct render_images images_ref;
 	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */
 	struct kbs_transport *(*kbs_connect)(
@@ -52,6 +54,12 @@ struct ctl_env {
 /* The cluster served: the oldest that is not being deleted (creationTimestamp, then name); NULL if
  * none. Borrowed for the turn. */
 const struct model_cluster *ctl_env_cluster(const struct ctl_env *env);
+/*
+ * What was created before this wall clock time may be taken over (created_s < ctl_since_s): the
+ * marker's, or a later one that an administrator set on the cluster served (annotation
+ * adopt-before), once it has passed. INT64_MIN: not known, nothing may.
+ */
+int64_t ctl_since_s(const struct ctl_env *env);
 
 /* k8s_extract_fn for objects of which only presence, version and owner matter. */
 struct ctl_plain {

@@ -82,9 +82,12 @@ struct model_cluster {
 	 * Rust operator's CRD pruned it. NULL: none. While set, the cluster is not acted on.
 	 */
 	const char *extended_lost;
+	int64_t adopt_before_s; /* annotation, wall clock; INT64_MIN: none, or no RFC 3339 time */
+	bool adopt_before_bad;  /* it is there and no time */
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
-#define MODEL_EXTENDED_ANNOTATION "trusted-execution-clusters.io/extended-spec"
+#define MODEL_EXTENDED_ANNOTATION     "trusted-execution-clusters.io/extended-spec"
+#define MODEL_ADOPT_BEFORE_ANNOTATION "trusted-execution-clusters.io/adopt-before"
 
 /* k8s_extract_fn: ERR_INVALID names the member. */
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err);
