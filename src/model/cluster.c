@@ -15,6 +15,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
+#include "tec/model/mark.h"
 
 #define ADDR_MAX 260
 
@@ -351,6 +352,41 @@ static int read_attestation(const struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+static void read_announced(struct reader *r, struct json_object *o, struct model_cluster *c)
+{
+	struct json_object *all = json_get_obj(o, "metadata/annotations");
+	size_t field = offsetof(struct model_cluster, announced);
+
+	if (!all)
+		return;
+	json_object_object_foreach (all, name, value) {
+		const char *secret = name + sizeof(MODEL_ANNOUNCED_PREFIX) - 1;
+
+		(void)value;
+		if (!str_starts(name, MODEL_ANNOUNCED_PREFIX) ||
+			!kobj_name_valid(secret, strlen(secret)) ||
+			c->n_announced == MODEL_ANNOUNCED_MAX)
+			continue;
+		kobj_pack_str(r->pack, field, secret);
+		kobj_pack_str(r->pack, field + sizeof(const char *), model_mark(o, name));
+		field += sizeof(c->announced[0]);
+		c->n_announced++;
+	}
+}
+
+const char *model_cluster_announced(const struct model_cluster *c, const char *secret)
+{
+	for (unsigned i = 0; i < c->n_announced; i++)
+		if (str_eq(c->announced[i].secret, secret))
+			return c->announced[i].hashes;
+	return NULL;
+}
+
+bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex)
+{
+	return model_mark_announces(model_cluster_announced(c, secret), hex);
+}
+
 /* Any later than the time of reading is for the controllers to refuse: here is no clock. */
 static void read_adopt_before(struct json_object *o, struct model_cluster *c)
 {
@@ -378,6 +414,7 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
 		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 || read_attestation(&r, &c) < 0)
 		return NULL;
+	read_announced(&r, o, &c);
 	read_adopt_before(o, &c);
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));

@@ -11,6 +11,11 @@
 #include "tec/model/platforms.h"
 
 #define MODEL_CLUSTER_SERVERS_MAX 8
+/* Announcements (model/mark.h) of what Secrets hold that the operator makes for the cluster: one
+ * annotation for each, its name is the prefix and the Secret's. More than that are not looked at.
+ */
+#define MODEL_ANNOUNCED_PREFIX "trusted-execution-clusters.io/sha256-"
+#define MODEL_ANNOUNCED_MAX    12
 
 enum model_deploy { MODEL_DEPLOY_MANAGED, MODEL_DEPLOY_EXTERNAL };
 enum model_delivery { MODEL_DELIVERY_ADMIN_API, MODEL_DELIVERY_VOLUMES };
@@ -82,6 +87,11 @@ struct model_cluster {
 	 * Rust operator's CRD pruned it. NULL: none. While set, the cluster is not acted on.
 	 */
 	const char *extended_lost;
+	struct {
+		const char *secret; /* its name */
+		const char *hashes; /* NULL: the mark is another object's, and counts for nothing */
+	} announced[MODEL_ANNOUNCED_MAX];
+	unsigned n_announced;
 	int64_t adopt_before_s; /* annotation, wall clock; INT64_MIN: none, or no RFC 3339 time */
 	bool adopt_before_bad;  /* it is there and no time */
 	struct kobj_cond cond[CLUSTER_N_CONDS];
@@ -98,6 +108,10 @@ static inline const struct model_cluster *model_cluster(const struct kobj *o)
 /* Cache index 0: "" unless it is being deleted, so that k8s_cache_first(clusters, 0, "") is the one
  * served (oldest, then by name). */
 const char *model_cluster_index(const struct kobj *o, unsigned i);
+/* The hashes announced for a Secret, for model_mark_announce(); NULL: none. Borrowed from c. */
+const char *model_cluster_announced(const struct model_cluster *c, const char *secret);
+/* Whether a Secret of this name with this content (model/content.h) is the operator's own. */
+bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex);
 /* Fields that are set and have no effect in this version, as "a, b" (empty: none). */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out);
 
