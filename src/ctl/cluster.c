@@ -34,16 +34,36 @@ static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct k
 		w->message);
 }
 
-/* For people: what an act is about. */
-static const char *what_of(int doing, char out[RENDER_TOKEN_NAME_SIZE])
+/* Of the cluster object itself. */
+static bool is_own(enum ctl_cluster_do d)
 {
-	enum ctl_cluster_do d = DO(doing);
+	return d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR ||
+	       d == CTL_CLUSTER_ANNOUNCE || d == CTL_CLUSTER_TIDY;
+}
 
-	if (d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR)
+/* For people: what an act is about. */
+static const char *what_of(struct ctl_cluster *c, int doing)
+{
+	const struct cluster_own *secret;
+
+	if (is_own(DO(doing)))
 		return "TrustedExecutionCluster";
-	return OBJECT(doing) < CLUSTER_N_OBJECTS
-		       ? cluster_objects[OBJECT(doing)].name
-		       : cluster_input_name(OBJECT(doing), NUMBER(doing), out);
+	if (OBJECT(doing) == CLUSTER_TLS)
+		return "trusteeSecret";
+	secret = cluster_own_of(c, OBJECT(doing), NUMBER(doing));
+	return secret ? secret->name : cluster_objects[OBJECT(doing)].name;
+}
+
+static bool object_done(struct ctl_cluster *c, const struct kobj *cluster, int doing,
+	const struct err *err, const struct k8s_result *r)
+{
+	unsigned object = OBJECT(doing), number = NUMBER(doing);
+
+	if (object == CLUSTER_TLS)
+		return cluster_tls_done(c, cluster, err, r);
+	if (cluster_own_of(c, object, number))
+		return cluster_own_done(c, cluster, DO(doing), object, number, err, r);
+	return cluster_object_done(c, cluster, DO(doing), object, err, r);
 }
 
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
@@ -55,13 +75,9 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	enum ctl_cluster_do d = DO(a->doing);
 	struct err none = ERR_INIT;
 	bool fine = !err_is_set(err);
-	char name[RENDER_TOKEN_NAME_SIZE];
 
-	if (d != CTL_CLUSTER_APPLY_STATUS && d != CTL_CLUSTER_MIRROR) {
-		fine = OBJECT(a->doing) < CLUSTER_N_OBJECTS
-			       ? cluster_object_done(c, cluster, d, OBJECT(a->doing), err, r)
-			       : cluster_input_done(
-					 c, cluster, d, OBJECT(a->doing), NUMBER(a->doing), err, r);
+	if (!is_own(d)) {
+		fine = object_done(c, cluster, a->doing, err, r);
 	} else if (fine) {
 		ctl_take_answer(c->env->clusters, model_cluster_extract, r->object, false);
 		if (d == CTL_CLUSTER_APPLY_STATUS)
@@ -73,14 +89,14 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (!fine) {
 		struct err told = *err;
 
-		err_wrap(&told, "%s", what_of(a->doing, name));
+		err_wrap(&told, "%s", what_of(c, a->doing));
 		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
 	}
 	free(steal_ptr(&a->want));
 	ctl_act_end(a, fine ? &none : err);
 }
 
-static struct op *start_own(
+static struct op *start_cluster(
 	struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l, bool mirror)
 {
 	const struct ctl_env *env = c->env;
@@ -104,15 +120,22 @@ static struct op *start_own(
 static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d)
 {
-	bool own = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
+	bool whole = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
 	struct err err = ERR_INIT;
 	struct op *op;
 
-	if (!ctl_act_begin(a, (int)d | (own ? 0 : (int)(l->object << 8 | l->number << 16))))
+	if (!ctl_act_begin(a, (int)d | (whole ? 0 : (int)(l->object << 8 | l->number << 16))))
 		return ctl_retry(0, "an act had no visible effect yet");
-	op = own                             ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
-	     : l->object < CLUSTER_N_OBJECTS ? cluster_start_object(c, a, l, d, on_done, &err)
-					     : cluster_start_input(c, a, l, d, on_done, &err);
+	if (whole)
+		op = start_cluster(c, a, l, d == CTL_CLUSTER_MIRROR);
+	else if (is_own(d))
+		op = cluster_start_marks(c, a, l, d, on_done, &err);
+	else if (l->object == CLUSTER_TLS)
+		op = cluster_start_tls(c, a, l, on_done);
+	else if (cluster_own_of(c, l->object, l->number))
+		op = cluster_start_own(c, a, l, d, on_done);
+	else
+		op = cluster_start_object(c, a, l, d, on_done, &err);
 	if (!op) {
 		log_err(LOG_ERROR, NULL, "an object cannot be made", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
@@ -283,6 +306,7 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	struct ctl_cluster *c = xcalloc(1, sizeof(*c));
 
 	c->env = env;
+	cluster_own_init(&c->auth, CLUSTER_AUTH, "private.key", "public.pub");
 	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
 	ctl_runner_watch(c->runner, env->clusters, map_cluster);

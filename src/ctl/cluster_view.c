@@ -49,6 +49,10 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 	cleanup_strbuf struct strbuf unused = STRBUF_INIT;
 	const struct ctl_env *env = ctl->env;
 
+	if (c->adopt_before_bad)
+		strbuf_adds(out,
+			" Annotation " MODEL_ADOPT_BEFORE_ANNOTATION
+			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and does not count.");
 	note_secret(env, out, "trusteeSecret", c->trustee_secret);
 	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
 		ctl_secret(env, c->trustee_secret))
@@ -89,6 +93,12 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 			"trustedexecutioncluster %s %s-",
 			l->c->extended_lost, MODEL_EXTENDED_ANNOTATION, l->c->obj.name,
 			MODEL_EXTENDED_ANNOTATION);
+	} else if (l->conflict_own) {
+		strbuf_addf(&text,
+			"Secret %s exists, and this operator did not announce what it holds: somebody else made it or replaced it. "
+			"It is neither used nor touched. Delete it, and it is made again if it is needed: kubectl delete secret %s "
+			"-n %s",
+			l->conflict, l->conflict, c->env->ns);
 	} else if (l->conflict) {
 		strbuf_addf(&text,
 			"%s exists and belongs to somebody else (another owner or another content). It is not touched. Delete it, "
