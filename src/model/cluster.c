@@ -128,24 +128,32 @@ static int read_enum(struct reader *r, const char *path, const char *const *name
 	return err_set(r->err, ERR_INVALID, "spec/%s has a value this version does not know", path);
 }
 
+static const char *const reg_modes[] = {"Open", "Token", "Manual", NULL};
+
+const char *model_reg_mode_name(enum model_reg_mode m)
+{
+	return reg_modes[m];
+}
+
 static int read_enums(struct reader *r, struct model_cluster *c)
 {
 	static const char *const deploy[] = {"Managed", "External", NULL};
 	static const char *const delivery[] = {"AdminAPI", "Volumes", NULL};
 	static const char *const isolation[] = {"PerMachine", "Shared", NULL};
 	static const char *const plaintext[] = {"Allow", "Refuse", NULL};
-	static const char *const mode[] = {"Open", "Token", "Manual", NULL};
 	static const char *const approval[] = {"Automatic", "Manual", NULL};
 	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
-	int v[7];
+	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
+	int v[8];
 
 	if (read_enum(r, "trustee/deploy", deploy, &v[0]) < 0 ||
 		read_enum(r, "trustee/delivery", delivery, &v[1]) < 0 ||
 		read_enum(r, "trustee/keyIsolation", isolation, &v[2]) < 0 ||
 		read_enum(r, "trustee/plaintext", plaintext, &v[3]) < 0 ||
-		read_enum(r, "registration/mode", mode, &v[4]) < 0 ||
+		read_enum(r, "registration/mode", reg_modes, &v[4]) < 0 ||
 		read_enum(r, "registration/approval", approval, &v[5]) < 0 ||
-		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0)
+		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0 ||
+		read_enum(r, "registration/machine", machine, &v[7]) < 0)
 		return -1;
 	c->deploy = (enum model_deploy)v[0];
 	c->delivery = (enum model_delivery)v[1];
@@ -154,6 +162,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	c->reg_mode = (enum model_reg_mode)v[4];
 	c->approval = (enum model_approval)v[5];
 	c->endorsement = (enum model_endorsement)v[6];
+	c->reg_machine = (enum model_reg_machine)v[7];
 	return 0;
 }
 

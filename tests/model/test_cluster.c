@@ -53,6 +53,7 @@ Test(model_cluster, defaults_are_those_of_the_contract)
 		cr_assert_eq(c->isolation, MODEL_ISOLATION_PER_MACHINE);
 		cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_ALLOW);
 		cr_assert_eq(c->reg_mode, MODEL_REG_OPEN);
+		cr_assert_eq(c->reg_machine, MODEL_REG_AT_REQUEST);
 		cr_assert_eq(c->approval, MODEL_APPROVAL_AUTOMATIC);
 		cr_assert_eq(c->endorsement, MODEL_ENDORSEMENT_NONE);
 		cr_assert_eq(c->pending_ttl_ms, 24 * 3600 * 1000);
@@ -83,7 +84,7 @@ Test(model_cluster, reads_every_field)
 		"\"trusteeServers\":[{\"address\":\"x\",\"caSecret\":\"xc\",\"adminSecret\":\"xa\"},{\"address\":\"y:5\"}],"
 		"\"trustee\":{\"deploy\":\"External\",\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\",\"plaintext\":\"Refuse\"},"
 		"\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"tok\",\"approval\":\"Manual\",\"pendingTTL\":\"1h30m\","
-		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"endorsement\":\"Required\","
+		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"machine\":\"AtKey\",\"endorsement\":\"Required\","
 		"\"endorsementCAConfigMap\":\"roots\"},"
 		"\"attestation\":{\"platformConfigMaps\":[\"ovmf\",\"a.box\"],\"pcr7\":\"Require\"}}");
 	const struct model_cluster *c = model_cluster(o);
@@ -109,6 +110,8 @@ Test(model_cluster, reads_every_field)
 	cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_REFUSE);
 	cr_assert_eq(c->reg_mode, MODEL_REG_TOKEN);
 	cr_assert_str_eq(c->token_secret, "tok");
+	cr_assert_eq(c->reg_machine, MODEL_REG_AT_KEY);
+	cr_assert_str_eq(model_reg_mode_name(c->reg_mode), "Token");
 	cr_assert_eq(c->approval, MODEL_APPROVAL_MANUAL);
 	cr_assert_eq(c->pending_ttl_ms, 90 * 60 * 1000);
 	cr_assert_eq(c->pending_limit, 5);
@@ -167,6 +170,7 @@ Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
 		{"{\"trustee\":{\"plaintext\":\"\"}}", "trustee/plaintext"},
 		{"{\"registration\":{\"mode\":\"Closed\"}}", "registration/mode"},
 		{"{\"registration\":{\"mode\":true}}", "registration/mode"},
+		{"{\"registration\":{\"machine\":\"Never\"}}", "registration/machine"},
 		{"{\"registration\":{\"pendingTTL\":24}}", "pendingTTL"},
 		{"{\"registration\":{\"pendingTTL\":\"1d\"}}", "pendingTTL"},
 		{"{\"registration\":{\"pendingTTL\":\"\"}}", "pendingTTL"},

@@ -22,6 +22,9 @@ enum model_delivery { MODEL_DELIVERY_ADMIN_API, MODEL_DELIVERY_VOLUMES };
 enum model_isolation { MODEL_ISOLATION_PER_MACHINE, MODEL_ISOLATION_SHARED };
 enum model_plaintext { MODEL_PLAINTEXT_ALLOW, MODEL_PLAINTEXT_REFUSE };
 enum model_reg_mode { MODEL_REG_OPEN, MODEL_REG_TOKEN, MODEL_REG_MANUAL };
+/* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or when
+ * it registers its key. */
+enum model_reg_machine { MODEL_REG_AT_REQUEST, MODEL_REG_AT_KEY };
 enum model_approval { MODEL_APPROVAL_AUTOMATIC, MODEL_APPROVAL_MANUAL };
 enum model_endorsement {
 	MODEL_ENDORSEMENT_NONE,
@@ -53,6 +56,7 @@ enum model_cluster_reason {
 	CLUSTER_POPULATING,
 	CLUSTER_N_REASONS,
 };
+const char *model_reg_mode_name(enum model_reg_mode m); /* as spec has it */
 const char *model_cluster_reason(enum model_cluster_reason r);
 
 struct model_cluster {
@@ -68,6 +72,7 @@ struct model_cluster {
 	enum model_isolation isolation;
 	enum model_plaintext plaintext;
 	enum model_reg_mode reg_mode;
+	enum model_reg_machine reg_machine;
 	const char *token_secret;
 	enum model_approval approval;
 	int64_t pending_ttl_ms; /* 0: never */
