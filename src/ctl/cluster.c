@@ -270,6 +270,8 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 
 	map_object(c, &kobj_secret, o);
 	map_file(c, model_secret(now ? now : was));
+	if (cluster_regkey_is_name(o->name))
+		wake_served(c);
 	if (render_token_number(o->name)) {
 		cluster_inputs_saw_secret(c, o->name);
 		wake_served(c);
@@ -307,6 +309,7 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 
 	c->env = env;
 	cluster_own_init(&c->auth, CLUSTER_AUTH, "private.key", "public.pub");
+	cluster_regkey_init(c);
 	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
 	ctl_runner_watch(c->runner, env->clusters, map_cluster);

@@ -86,14 +86,16 @@ bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name)
 	return is_planned(c, name) || (s && s->own.must_read);
 }
 
-/* Whose Secret is gone. The plan borrows from them, so it is made anew right after. */
-static void prune(struct ctl_cluster *c)
+/* Whose Secret is gone, and its announcement. The plan borrows from them, so it is made anew right
+ * after. */
+static void prune(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	struct cluster_signer **pp = &c->inputs.signers, *s;
 
 	while ((s = *pp)) {
 		if (s->own.must_read || ctl_secret(c->env, s->own.name) ||
-			is_planned(c, s->own.name)) {
+			is_planned(c, s->own.name) ||
+			model_cluster_announced(cluster, s->own.name)) {
 			pp = &s->next;
 			continue;
 		}
@@ -206,7 +208,7 @@ bool cluster_look_inputs(struct ctl_cluster *c, struct cluster_look *l)
 	look_deployment(c, l);
 	if (l->v.todo)
 		return false;
-	prune(c);
+	prune(c, l->c);
 	replan(c, l->c);
 	return true;
 }

@@ -12,6 +12,7 @@
  * that spec.trusteeSecret names. */
 #define CLUSTER_SIGNER     CLUSTER_N_OBJECTS
 #define CLUSTER_TLS        (CLUSTER_N_OBJECTS + 1)
+#define CLUSTER_REGKEY     (CLUSTER_N_OBJECTS + 2) /* number: enum cluster_regkey */
 #define CLUSTER_AUTH       "trustee-auth"
 #define CLUSTER_DEPLOYMENT "trustee-deployment"
 #define CLUSTER_DATA       "trustee-data"
@@ -80,6 +81,10 @@ struct cluster_signer {
 	char hash[CLUSTER_HASH_SIZE];
 };
 
+/* The registration key, and the act that reads the current one to make the previous one of it. */
+enum cluster_regkey { CLUSTER_REGKEY_CURRENT, CLUSTER_REGKEY_PREVIOUS, CLUSTER_REGKEY_TO_COPY };
+#define CLUSTER_N_REGKEYS 2
+
 /* What Deployment and config are rendered from besides spec. Owned strings. */
 struct cluster_inputs {
 	struct cluster_signer *signers;
@@ -130,6 +135,7 @@ struct ctl_cluster {
 	int64_t known_generation;
 	struct cluster_known known[CLUSTER_N_OBJECTS];
 	struct cluster_own auth; /* trustee-auth */
+	struct cluster_own regkey[CLUSTER_N_REGKEYS];
 	struct cluster_inputs inputs;
 	char problem[512]; /* why an object cannot be written; "": no reason */
 	struct cluster_volumes volumes;
@@ -174,6 +180,8 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 /* cluster_own.c */
 void cluster_own_init(struct cluster_own *own, const char *name, const char *a, const char *b);
 void cluster_own_reset(struct cluster_own *own); /* all but what it is called and consists of */
+/* Its text, which is owned from here on; NULL: there is none any more. */
+void cluster_own_set_text(struct cluster_own *own, struct secret *take_text);
 /* Which Secret an act is about; NULL: none of these. */
 struct cluster_own *cluster_own_of(struct ctl_cluster *c, unsigned object, unsigned number);
 enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
@@ -227,6 +235,22 @@ bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const s
 /* Everything is forgotten but which Secrets there are; fini forgets that as well. */
 void cluster_inputs_reset(struct ctl_cluster *c);
 void cluster_inputs_fini(struct ctl_cluster *c);
+
+/* cluster_regkey.c */
+void cluster_regkey_init(struct ctl_cluster *c);
+void cluster_regkey_reset(struct ctl_cluster *c);
+/* Sets todo or conflict. */
+void cluster_look_regkey(struct ctl_cluster *c, struct cluster_look *l);
+/* A new one's text. */
+struct secret *cluster_regkey_make(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
+/* The current one was read to be copied. */
+void cluster_regkey_copy(
+	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *current);
+bool cluster_regkey_is_name(const char *secret);
+/* It is to be made, or being made. */
+bool cluster_regkey_wanted(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
 
 /* cluster_volumes.c */
 /* Each step of the served cluster (NULL: there is none): confirms what Trustee serves, and replaces

@@ -102,6 +102,7 @@ static void forget_secrets(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);
 	cluster_own_reset(&c->auth);
+	cluster_regkey_reset(c);
 }
 
 void cluster_known_reset(struct ctl_cluster *c, const struct model_cluster *served)
@@ -234,6 +235,7 @@ void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l)
 		if (!is_deployment(i) || !held(c, l, d))
 			cluster_want(l, d, i, 0);
 	}
+	cluster_look_regkey(c, l);
 	if (planned && !bare)
 		cluster_look_plan(c, l);
 	cluster_look_tidy(c, l);

@@ -50,10 +50,20 @@ void cluster_own_reset(struct cluster_own *own)
 	own->must_read = false;
 }
 
+void cluster_own_set_text(struct cluster_own *own, struct secret *take_text)
+{
+	forget_text(own);
+	own->text = take_text;
+	if (take_text && !model_content_of_text(take_text, own->text_hash))
+		DIE("Secret %s: what was made has no content", own->name);
+}
+
 struct cluster_own *cluster_own_of(struct ctl_cluster *c, unsigned object, unsigned number)
 {
 	if (object == CLUSTER_SIGNER)
 		return cluster_signer_own(c, number);
+	if (object == CLUSTER_REGKEY)
+		return &c->regkey[number == CLUSTER_REGKEY_PREVIOUS];
 	return object < CLUSTER_N_OBJECTS && cluster_objects[object].kind == CLUSTER_OBJECT_SECRET
 		       ? &c->auth
 		       : NULL;
@@ -134,6 +144,8 @@ static bool is_needed(
 		return true;
 	if (str_eq(name, CLUSTER_AUTH))
 		return managed;
+	if (cluster_regkey_is_name(name))
+		return cluster_regkey_wanted(c, cluster, name);
 	return managed && cluster_signer_wanted(c, name);
 }
 
@@ -179,8 +191,7 @@ static void tidy(struct ctl_cluster *c, const struct cluster_look *l, struct jso
 
 /* ---- acts */
 
-static struct secret *make_auth(
-	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
+static struct secret *make_auth(const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	cleanup_pki_key struct pki_key *key = pki_key_new_ed25519();
 	cleanup_secret struct secret *pem = pki_key_private_pem(key);
@@ -188,6 +199,19 @@ static struct secret *make_auth(
 
 	pki_key_public_pem(key, &public);
 	return render_auth_secret(cluster, c->env->ns, pem, strbuf_str(&public));
+}
+
+static struct secret *make(struct ctl_cluster *c, const struct cluster_look *l,
+	const struct cluster_own *own, struct err *err)
+{
+	switch (l->object) {
+	case CLUSTER_SIGNER:
+		return cluster_signer_make(c, l->c, own->name, err);
+	case CLUSTER_REGKEY:
+		return cluster_regkey_make(c, l->c, own->name);
+	default:
+		return make_auth(c, l->c);
+	}
 }
 
 /* The hash that is to be announced: of the text that will be made, or of what is taken over. */
@@ -201,13 +225,26 @@ static const char *hash_of(struct ctl_cluster *c, const struct cluster_look *l,
 		return own->hash;
 	}
 	if (!own->text) {
-		own->text = l->object == CLUSTER_SIGNER
-				    ? cluster_signer_make(c, l->c, own->name, err)
-				    : make_auth(c, l->c, own->name);
-		if (own->text && !model_content_of_text(own->text, own->text_hash))
-			DIE("Secret %s: what was made has no content", own->name);
+		struct secret *text = make(c, l, own, err);
+
+		if (!text)
+			return NULL;
+		cluster_own_set_text(own, text);
 	}
-	return own->text ? own->text_hash : NULL;
+	return own->text_hash;
+}
+
+/*
+ * What is announced beside it: what may still be on its way. Nothing is once one of them was seen
+ * to be there: whoever deletes a Secret because somebody knows it does not want to see it again.
+ */
+static const char *announced_before(const struct ctl_cluster *c,
+	const struct model_cluster *cluster, const struct cluster_own *own)
+{
+	if (cluster_own_state(c, cluster, own) == CLUSTER_OWN_ABSENT &&
+		model_cluster_announces(cluster, own->name, own->hash))
+		return NULL;
+	return model_cluster_announced(cluster, own->name);
 }
 
 struct op *cluster_start_marks(struct ctl_cluster *c, struct ctl_act *a,
@@ -228,7 +265,7 @@ struct op *cluster_start_marks(struct ctl_cluster *c, struct ctl_act *a,
 		hash = hash_of(c, l, own, err);
 		if (!hash)
 			return NULL;
-		hashes = model_mark_announce(model_cluster_announced(l->c, own->name), hash);
+		hashes = model_mark_announce(announced_before(c, l->c, own), hash);
 		text = model_mark_text(l->c->obj.uid, hashes);
 		put_announced(annotations, own->name, text);
 	}
@@ -289,6 +326,22 @@ static void saw(struct cluster_own *own, const struct model_cluster *cluster, st
 		forget_text(own);
 }
 
+static void told(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
+	unsigned object, const char *name)
+{
+	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
+
+	if (object == CLUSTER_SIGNER)
+		cluster_signer_told(c, cluster, d, name);
+	else if (object == CLUSTER_REGKEY) /* it comes and goes without anybody's doing */
+		log_info(&lc,
+			d == CTL_CLUSTER_DELETE ? "registration key deleted"
+						: "registration key made",
+			NULL);
+	else
+		cluster_told_repaired(c, cluster, &kobj_secret, name);
+}
+
 /* The cluster the act was for may have been replaced meanwhile: then what is known was reset, and
  * only the cache learns. */
 bool cluster_own_done(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
@@ -302,10 +355,8 @@ bool cluster_own_done(struct ctl_cluster *c, const struct kobj *cluster, enum ct
 			c, &own->must_read, &kobj_secret, own->name, d, err, r);
 	c->problem[0] = '\0';
 	own->must_read = false;
-	if (ours && d != CTL_CLUSTER_READ && object == CLUSTER_SIGNER)
-		cluster_signer_told(c, cluster, d, own->name);
-	else if (ours && d == CTL_CLUSTER_MAKE_SECRET)
-		cluster_told_repaired(c, cluster, &kobj_secret, own->name);
+	if (ours && d != CTL_CLUSTER_READ)
+		told(c, cluster, d, object, own->name);
 	if (d == CTL_CLUSTER_DELETE) {
 		json_wipe(json_get_obj(r->object, "data"));
 		return true;
@@ -314,6 +365,8 @@ bool cluster_own_done(struct ctl_cluster *c, const struct kobj *cluster, enum ct
 		saw(own, model_cluster(cluster), r->object);
 	if (ours && object == CLUSTER_SIGNER)
 		cluster_signer_saw(c, number, r->object);
+	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
+		cluster_regkey_copy(c, model_cluster(cluster), r->object);
 	ctl_take_answer(c->env->secrets, model_secret_extract, r->object, true);
 	return true;
 }
