@@ -21,17 +21,46 @@
 
 /* ---- the step */
 
-static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct kobj *o)
+static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o,
+	enum model_cluster_cond t, const char *action)
 {
-	const struct kobj_cond_want *w = &a->want[CLUSTER_INSTALLED];
+	const struct kobj_cond_want *w = &a->want[t];
 	bool good = w->status == KOBJ_COND_TRUE;
 
-	if (!(a->event_mask & 1u << CLUSTER_INSTALLED) ||
-		str_eq(w->reason, model_cluster_reason(CLUSTER_INSTALLING)))
-		return;
-	k8s_events_post(c->env->events, &kobj_cluster, o,
-		good ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING, w->reason, "Install", "%s",
-		w->message);
+	if (a->event_mask & 1u << t)
+		k8s_events_post(c->env->events, &kobj_cluster, o,
+			good ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING, w->reason, action, "%s",
+			w->message);
+}
+
+static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct kobj *o)
+{
+	const struct kobj_cond_want *reg = &a->want[CLUSTER_REGISTRATION_OPEN];
+	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
+
+	if (!str_eq(a->want[CLUSTER_INSTALLED].reason, model_cluster_reason(CLUSTER_INSTALLING)))
+		post_event(c, a, o, CLUSTER_INSTALLED, "Install");
+	post_event(c, a, o, CLUSTER_REGISTRATION_OPEN, "Register");
+	if (a->event_mask & 1u << CLUSTER_REGISTRATION_OPEN)
+		log_at(reg->status == KOBJ_COND_TRUE ? LOG_INFO : LOG_WARN, &lc,
+			reg->status == KOBJ_COND_TRUE ? "registration is open"
+						      : "registration is closed",
+			"reason=%s", reg->reason);
+}
+
+/* That registration is open when a cluster is new is what everybody expects; that an administrator
+ * closed it is what he knows. */
+static unsigned events_of(const struct cluster_look *l)
+{
+	const struct kobj_cond *have = &l->c->cond[CLUSTER_REGISTRATION_OPEN];
+	const struct kobj_cond_want *want = &l->want[CLUSTER_REGISTRATION_OPEN];
+	unsigned mask = ctl_cond_changes(l->c->cond, l->want, CLUSTER_N_CONDS);
+	bool expected = have->status == KOBJ_COND_ABSENT && want->status == KOBJ_COND_TRUE;
+
+	if (expected || str_eq(want->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
+		str_eq(want->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
+		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
+	return mask;
 }
 
 /* Of the cluster object itself. */
@@ -111,7 +140,7 @@ static struct op *start_cluster(
 			env->api, &c->acts.ops, &kobj_cluster, env->ns, a->name, o, on_done, a);
 	}
 	o = ctl_status_json(&kobj_cluster, &l->c->obj, l->c->cond, l->want, CLUSTER_N_CONDS);
-	a->event_mask = ctl_cond_changes(l->c->cond, l->want, CLUSTER_N_CONDS);
+	a->event_mask = events_of(l);
 	free(a->want);
 	a->want = xmemdup(l->want, sizeof(l->want));
 	return k8s_call_apply_status(env->api, &c->acts.ops, &kobj_cluster, env->ns, o, on_done, a);
@@ -310,6 +339,7 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	c->env = env;
 	cluster_own_init(&c->auth, CLUSTER_AUTH, "private.key", "public.pub");
 	cluster_regkey_init(c);
+	cluster_registration_watch(c);
 	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
 	ctl_runner_watch(c->runner, env->clusters, map_cluster);

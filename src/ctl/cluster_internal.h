@@ -5,6 +5,7 @@
 
 #include "ctl_internal.h"
 #include "tec/ctl/cluster.h"
+#include "tec/model/pending.h"
 #include "tec/render/volumes.h"
 
 #define CLUSTER_N_OBJECTS 11
@@ -129,7 +130,8 @@ struct ctl_cluster {
 	struct ctl_runner *runner; /* owned */
 	struct ctl_acts acts;
 	bool on;
-	uint64_t status_ms; /* boot clock: when counts were written last, or the start */
+	uint64_t status_ms;           /* boot clock: when counts were written last, or the start */
+	struct model_pending pending; /* followed at all times; all_machines is not filled in */
 	/* of the served cluster: */
 	char *known_uid; /* owned */
 	int64_t known_generation;
@@ -251,6 +253,11 @@ bool cluster_regkey_is_name(const char *secret);
 /* It is to be made, or being made. */
 bool cluster_regkey_wanted(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
+
+/* cluster_registration.c */
+/* Follows what counts against the limits, from here on. */
+void cluster_registration_watch(struct ctl_cluster *c);
+void cluster_want_registration(const struct ctl_cluster *c, struct cluster_look *l);
 
 /* cluster_volumes.c */
 /* Each step of the served cluster (NULL: there is none): confirms what Trustee serves, and replaces

@@ -23,6 +23,7 @@ const char *const model_cluster_cond_types[CLUSTER_N_CONDS] = {
 	[CLUSTER_INSTALLED] = "Installed",
 	[CLUSTER_KNOWN_ADDRESS] = "KnownTrusteeAddress",
 	[CLUSTER_TRUSTEE_SYNCED] = "TrusteeSynced",
+	[CLUSTER_REGISTRATION_OPEN] = "RegistrationOpen",
 };
 
 const char *model_cluster_reason(enum model_cluster_reason r)
@@ -39,6 +40,12 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_NOT_AVAILABLE] = "NotAvailable",
 		[CLUSTER_REFUSED] = "Refused",
 		[CLUSTER_POPULATING] = "Populating",
+		[CLUSTER_OPEN] = "Open",
+		[CLUSTER_NOT_SERVED] = "NotServed",
+		[CLUSTER_MODE_MANUAL] = "ModeManual",
+		[CLUSTER_NO_REGISTRATION_KEY] = "NoRegistrationKey",
+		[CLUSTER_MACHINE_LIMIT_REACHED] = "MachineLimitReached",
+		[CLUSTER_PENDING_LIMIT_REACHED] = "PendingLimitReached",
 	};
 
 	return names[r];

@@ -299,7 +299,8 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 		uses[i].reason = model_cluster_reason((enum model_cluster_reason)i);
 		uses[i].types = i <= CLUSTER_CONFLICT           ? IN(CLUSTER_INSTALLED)
 				: i <= CLUSTER_NO_ADDRESS_FOUND ? IN(CLUSTER_KNOWN_ADDRESS)
-								: IN(CLUSTER_TRUSTEE_SYNCED);
+				: i <= CLUSTER_POPULATING       ? IN(CLUSTER_TRUSTEE_SYNCED)
+								: IN(CLUSTER_REGISTRATION_OPEN);
 	}
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);

@@ -22,8 +22,8 @@ enum model_delivery { MODEL_DELIVERY_ADMIN_API, MODEL_DELIVERY_VOLUMES };
 enum model_isolation { MODEL_ISOLATION_PER_MACHINE, MODEL_ISOLATION_SHARED };
 enum model_plaintext { MODEL_PLAINTEXT_ALLOW, MODEL_PLAINTEXT_REFUSE };
 enum model_reg_mode { MODEL_REG_OPEN, MODEL_REG_TOKEN, MODEL_REG_MANUAL };
-/* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or when
- * it registers its key. */
+/* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or
+ * when it registers its key. */
 enum model_reg_machine { MODEL_REG_AT_REQUEST, MODEL_REG_AT_KEY };
 enum model_approval { MODEL_APPROVAL_AUTOMATIC, MODEL_APPROVAL_MANUAL };
 enum model_endorsement {
@@ -39,6 +39,7 @@ enum model_cluster_cond {
 	CLUSTER_INSTALLED,
 	CLUSTER_KNOWN_ADDRESS,
 	CLUSTER_TRUSTEE_SYNCED,
+	CLUSTER_REGISTRATION_OPEN,
 	CLUSTER_N_CONDS
 };
 extern const char *const model_cluster_cond_types[CLUSTER_N_CONDS];
@@ -54,6 +55,12 @@ enum model_cluster_reason {
 	CLUSTER_NOT_AVAILABLE,
 	CLUSTER_REFUSED,
 	CLUSTER_POPULATING,
+	CLUSTER_OPEN,
+	CLUSTER_NOT_SERVED,
+	CLUSTER_MODE_MANUAL,
+	CLUSTER_NO_REGISTRATION_KEY,
+	CLUSTER_MACHINE_LIMIT_REACHED,
+	CLUSTER_PENDING_LIMIT_REACHED,
 	CLUSTER_N_REASONS,
 };
 const char *model_reg_mode_name(enum model_reg_mode m); /* as spec has it */
