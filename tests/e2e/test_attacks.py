@@ -95,6 +95,44 @@ def test_attack_03_planted_trustee_auth(cp, ns, start_operator):
     assert spine.read(cp, ns, "deployments", "trustee-deployment")
 
 
+def test_attack_03_planted_registration_key(cp, ns, start_operator):
+    """Whoever knows the registration key hands out machine ids. (0.1.0 has no such key.)"""
+    cluster = spine.make_cluster(cp, ns)
+    start_operator(ns, "--leader-elect=false")
+    spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
+    plant_for_cluster(cp, ns, cluster, "tec-registration-key", {"key": "k" * 32}, secret_maker(cp, ns))
+    spine.merge(cp, ns, "tec", "tec", {"spec": {"registration": {"machine": "AtKey"}}})
+    conflict_names(cp, ns, "tec-registration-key")
+    spine.wait_condition(cp, ns, "tec", "tec", "RegistrationOpen", "NoRegistrationKey")
+    annotations = spine.read(cp, ns, "tec", "tec")["metadata"]["annotations"]
+    assert not [name for name in annotations if name.endswith("sha256-tec-registration-key")], annotations
+    spine.delete(cp, ns, "secrets", "tec-registration-key")
+    spine.wait_condition(cp, ns, "tec", "tec", "RegistrationOpen", "Open")
+    made = spine.read(cp, ns, "secrets", "tec-registration-key")
+    assert made["immutable"] and made["data"]["key"] != "a2tr" * 10 + "a2s="
+    assert spine.read(cp, ns, "tec", "tec")["metadata"]["annotations"][
+        "trusted-execution-clusters.io/sha256-tec-registration-key"].startswith(cluster["metadata"]["uid"])
+
+
+def test_attack_03_marker_is_not_moved(cp, ns, start_operator):
+    """Who deletes the marker under a running operator, to have planted objects count as older ones."""
+    operator = start_operator(ns, "--leader-elect=false")
+    marker = cp.wait_for(lambda: spine.read(cp, ns, "configmaps", "tec-operator-since"), 10, "the marker")
+    assert "ownerReferences" not in marker["metadata"]
+    operator.restart()
+    again = spine.read(cp, ns, "configmaps", "tec-operator-since")
+    assert again["metadata"]["uid"] == marker["metadata"]["uid"]
+    time.sleep(1.1)
+    cluster = spine.make_cluster(cp, ns)
+    spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
+    spine.delete(cp, ns, "configmaps", "tec-operator-since")
+    spine.delete(cp, ns, "secrets", "trustee-auth")
+    plant_for_cluster(cp, ns, cluster, "trustee-token-2", {"key.pem": "k", "cert.pem": "c"}, secret_maker(cp, ns))
+    conflict_names(cp, ns, "trustee-token-2")
+    assert not spine.read(cp, ns, "configmaps", "tec-operator-since")
+    assert "tec-operator-since was deleted" in operator.log_text()
+
+
 # ---- 4
 
 
