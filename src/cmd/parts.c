@@ -250,6 +250,7 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_url = p->options->kbs_url,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
+	p->env.since = p->since = ctl_since_new(&p->env, ask, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
@@ -443,10 +444,13 @@ static void consider_controllers(struct parts *p)
 		k8s_cache_clear(p->cache[PARTS_SECRETS]);
 	}
 	if (!leader) {
+		ctl_since_off(p->since);
 		timer_cancel(&p->patience);
 		p->impatient = false;
 	} else if (reads) {
-		consider_start(p);
+		ctl_since_on(p->since);
+		if (ctl_since_known(p->since))
+			consider_start(p);
 	}
 }
 
@@ -561,6 +565,7 @@ void parts_fini(struct parts *p)
 	ctl_ak_free(p->ak);
 	ctl_machine_free(p->machine);
 	ctl_cluster_free(p->cluster);
+	ctl_since_free(p->since);
 	for (i = 0; i < PARTS_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
 	labels_free(p->labels);

@@ -16,6 +16,7 @@
 #include "tec/ctl/image.h"
 #include "tec/ctl/kinds.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/since.h"
 #include "tec/ctl/trustee.h"
 #include "tec/k8s/client.h"
 #include "tec/k8s/lease.h"
@@ -54,6 +55,7 @@ struct parts {
 	struct kbs_sync *sync;
 	struct labels *labels; /* what registries say of images */
 	struct ctl_env env;
+	struct ctl_since *since; /* since when this operator is here */
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;

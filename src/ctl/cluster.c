@@ -21,29 +21,78 @@
 
 /* ---- the step */
 
-static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct kobj *o)
+static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o,
+	enum model_cluster_cond t, const char *action)
 {
-	const struct kobj_cond_want *w = &a->want[CLUSTER_INSTALLED];
+	const struct kobj_cond_want *w = &a->want[t];
 	bool good = w->status == KOBJ_COND_TRUE;
 
-	if (!(a->event_mask & 1u << CLUSTER_INSTALLED) ||
-		str_eq(w->reason, model_cluster_reason(CLUSTER_INSTALLING)))
-		return;
-	k8s_events_post(c->env->events, &kobj_cluster, o,
-		good ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING, w->reason, "Install", "%s",
-		w->message);
+	if (a->event_mask & 1u << t)
+		k8s_events_post(c->env->events, &kobj_cluster, o,
+			good ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING, w->reason, action, "%s",
+			w->message);
+}
+
+static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct kobj *o)
+{
+	const struct kobj_cond_want *reg = &a->want[CLUSTER_REGISTRATION_OPEN];
+	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
+
+	if (!str_eq(a->want[CLUSTER_INSTALLED].reason, model_cluster_reason(CLUSTER_INSTALLING)))
+		post_event(c, a, o, CLUSTER_INSTALLED, "Install");
+	post_event(c, a, o, CLUSTER_REGISTRATION_OPEN, "Register");
+	if (a->event_mask & 1u << CLUSTER_REGISTRATION_OPEN)
+		log_at(reg->status == KOBJ_COND_TRUE ? LOG_INFO : LOG_WARN, &lc,
+			reg->status == KOBJ_COND_TRUE ? "registration is open"
+						      : "registration is closed",
+			"reason=%s", reg->reason);
+}
+
+/* That registration is open when a cluster is new is what everybody expects; that an administrator
+ * closed it is what he knows. */
+static unsigned events_of(const struct cluster_look *l)
+{
+	const struct kobj_cond *have = &l->c->cond[CLUSTER_REGISTRATION_OPEN];
+	const struct kobj_cond_want *want = &l->want[CLUSTER_REGISTRATION_OPEN];
+	unsigned mask = ctl_cond_changes(l->c->cond, l->want, CLUSTER_N_CONDS);
+	bool expected = have->status == KOBJ_COND_ABSENT && want->status == KOBJ_COND_TRUE;
+
+	if (expected || str_eq(want->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
+		str_eq(want->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
+		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
+	return mask;
+}
+
+/* Of the cluster object itself. */
+static bool is_own(enum ctl_cluster_do d)
+{
+	return d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR ||
+	       d == CTL_CLUSTER_ANNOUNCE || d == CTL_CLUSTER_TIDY;
 }
 
 /* For people: what an act is about. */
-static const char *what_of(int doing, char out[RENDER_TOKEN_NAME_SIZE])
+static const char *what_of(struct ctl_cluster *c, int doing)
 {
-	enum ctl_cluster_do d = DO(doing);
+	const struct cluster_own *secret;
 
-	if (d == CTL_CLUSTER_APPLY_STATUS || d == CTL_CLUSTER_MIRROR)
+	if (is_own(DO(doing)))
 		return "TrustedExecutionCluster";
-	return OBJECT(doing) < CLUSTER_N_OBJECTS
-		       ? cluster_objects[OBJECT(doing)].name
-		       : cluster_input_name(OBJECT(doing), NUMBER(doing), out);
+	if (OBJECT(doing) == CLUSTER_TLS)
+		return "trusteeSecret";
+	secret = cluster_own_of(c, OBJECT(doing), NUMBER(doing));
+	return secret ? secret->name : cluster_objects[OBJECT(doing)].name;
+}
+
+static bool object_done(struct ctl_cluster *c, const struct kobj *cluster, int doing,
+	const struct err *err, const struct k8s_result *r)
+{
+	unsigned object = OBJECT(doing), number = NUMBER(doing);
+
+	if (object == CLUSTER_TLS)
+		return cluster_tls_done(c, cluster, err, r);
+	if (cluster_own_of(c, object, number))
+		return cluster_own_done(c, cluster, DO(doing), object, number, err, r);
+	return cluster_object_done(c, cluster, DO(doing), object, err, r);
 }
 
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
@@ -55,13 +104,9 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	enum ctl_cluster_do d = DO(a->doing);
 	struct err none = ERR_INIT;
 	bool fine = !err_is_set(err);
-	char name[RENDER_TOKEN_NAME_SIZE];
 
-	if (d != CTL_CLUSTER_APPLY_STATUS && d != CTL_CLUSTER_MIRROR) {
-		fine = OBJECT(a->doing) < CLUSTER_N_OBJECTS
-			       ? cluster_object_done(c, cluster, d, OBJECT(a->doing), err, r)
-			       : cluster_input_done(
-					 c, cluster, d, OBJECT(a->doing), NUMBER(a->doing), err, r);
+	if (!is_own(d)) {
+		fine = object_done(c, cluster, a->doing, err, r);
 	} else if (fine) {
 		ctl_take_answer(c->env->clusters, r->object, false);
 		if (d == CTL_CLUSTER_APPLY_STATUS)
@@ -73,14 +118,14 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (!fine) {
 		struct err told = *err;
 
-		err_wrap(&told, "%s", what_of(a->doing, name));
+		err_wrap(&told, "%s", what_of(c, a->doing));
 		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
 	}
 	free(steal_ptr(&a->want));
 	ctl_act_end(a, fine ? &none : err);
 }
 
-static struct op *start_own(
+static struct op *start_cluster(
 	struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l, bool mirror)
 {
 	const struct ctl_env *env = c->env;
@@ -95,7 +140,7 @@ static struct op *start_own(
 			env->api, &c->acts.ops, &kobj_cluster, env->ns, a->name, o, on_done, a);
 	}
 	o = ctl_status_json(&kobj_cluster, &l->c->obj, l->c->cond, l->want, CLUSTER_N_CONDS);
-	a->event_mask = ctl_cond_changes(l->c->cond, l->want, CLUSTER_N_CONDS);
+	a->event_mask = events_of(l);
 	free(a->want);
 	a->want = xmemdup(l->want, sizeof(l->want));
 	return k8s_call_apply_status(env->api, &c->acts.ops, &kobj_cluster, env->ns, o, on_done, a);
@@ -104,15 +149,22 @@ static struct op *start_own(
 static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d)
 {
-	bool own = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
+	bool whole = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
 	struct err err = ERR_INIT;
 	struct op *op;
 
-	if (!ctl_act_begin(a, (int)d | (own ? 0 : (int)(l->object << 8 | l->number << 16))))
+	if (!ctl_act_begin(a, (int)d | (whole ? 0 : (int)(l->object << 8 | l->number << 16))))
 		return ctl_retry(0, "an act had no visible effect yet");
-	op = own                             ? start_own(c, a, l, d == CTL_CLUSTER_MIRROR)
-	     : l->object < CLUSTER_N_OBJECTS ? cluster_start_object(c, a, l, d, on_done, &err)
-					     : cluster_start_input(c, a, l, d, on_done, &err);
+	if (whole)
+		op = start_cluster(c, a, l, d == CTL_CLUSTER_MIRROR);
+	else if (is_own(d))
+		op = cluster_start_marks(c, a, l, d, on_done, &err);
+	else if (l->object == CLUSTER_TLS)
+		op = cluster_start_tls(c, a, l, on_done);
+	else if (cluster_own_of(c, l->object, l->number))
+		op = cluster_start_own(c, a, l, d, on_done);
+	else
+		op = cluster_start_object(c, a, l, d, on_done, &err);
 	if (!op) {
 		log_err(LOG_ERROR, NULL, "an object cannot be made", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
@@ -247,6 +299,8 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 
 	map_object(c, &kobj_secret, o);
 	map_file(c, model_secret(now ? now : was));
+	if (cluster_regkey_is_name(o->name))
+		wake_served(c);
 	if (render_token_number(o->name)) {
 		cluster_inputs_saw_secret(c, o->name);
 		wake_served(c);
@@ -283,6 +337,9 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	struct ctl_cluster *c = xcalloc(1, sizeof(*c));
 
 	c->env = env;
+	cluster_own_init(&c->auth, CLUSTER_AUTH, "private.key", "public.pub");
+	cluster_regkey_init(c);
+	cluster_registration_watch(c);
 	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
 	ctl_runner_watch(c->runner, env->clusters, map_cluster);

@@ -24,21 +24,13 @@
 /* What is further away than this need not be armed: the queue looks again each hour by itself. */
 #define SOON_S 7200
 
-static const char *const token_data[2] = {"key.pem", "cert.pem"};
+#define CERT "cert.pem"
 
 void cluster_inputs(const struct ctl_cluster *c, struct render_trustee_inputs *out)
 {
 	*out = (struct render_trustee_inputs){.tls_hash = c->inputs.tls_hash,
 		.signers = c->inputs.plan.use,
 		.n_signers = c->inputs.plan.n_use};
-}
-
-const char *cluster_input_name(unsigned object, unsigned number, char out[RENDER_TOKEN_NAME_SIZE])
-{
-	if (object == CLUSTER_TLS)
-		return "trusteeSecret";
-	render_token_name(number, out);
-	return out;
 }
 
 static void hash_text(const uint8_t digest[SHA256_LEN], char out[CLUSTER_HASH_SIZE])
@@ -59,12 +51,14 @@ static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned 
 static struct cluster_signer *signer_get(struct ctl_cluster *c, unsigned number)
 {
 	struct cluster_signer *s = signer_find(c, number);
+	char name[RENDER_TOKEN_NAME_SIZE];
 
 	if (s)
 		return s;
 	s = xcalloc(1, sizeof(*s));
 	s->number = number;
-	render_token_name(number, s->name);
+	render_token_name(number, name);
+	cluster_own_init(&s->own, name, "key.pem", CERT);
 	s->next = c->inputs.signers;
 	return c->inputs.signers = s;
 }
@@ -75,18 +69,38 @@ void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
 		signer_get(c, render_token_number(name));
 }
 
-/* Whose Secret is gone. The plan borrows from them, so it is made anew right after. */
-static void prune(struct ctl_cluster *c)
+struct cluster_own *cluster_signer_own(struct ctl_cluster *c, unsigned number)
+{
+	return &signer_get(c, number)->own;
+}
+
+static bool is_planned(const struct ctl_cluster *c, const char *name)
+{
+	return c->inputs.plan.what == RENDER_TOKEN_MAKE && str_eq(c->inputs.plan.name, name);
+}
+
+bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name)
+{
+	const struct cluster_signer *s = signer_find(c, render_token_number(name));
+
+	return is_planned(c, name) || (s && s->own.must_read);
+}
+
+/* Whose Secret is gone, and its announcement. The plan borrows from them, so it is made anew right
+ * after. */
+static void prune(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	struct cluster_signer **pp = &c->inputs.signers, *s;
 
 	while ((s = *pp)) {
-		if (s->known.must_read || ctl_secret(c->env, s->name)) {
+		if (s->own.must_read || ctl_secret(c->env, s->own.name) ||
+			is_planned(c, s->own.name) ||
+			model_cluster_announced(cluster, s->own.name)) {
 			pp = &s->next;
 			continue;
 		}
 		*pp = s->next;
-		cluster_known_fini(&s->known);
+		cluster_own_reset(&s->own);
 		free(s);
 	}
 }
@@ -98,14 +112,6 @@ static bool is_mounted(const struct ctl_cluster *c, const char *name)
 	cleanup_free char *line = xasprintf("\n%s\n", name);
 
 	return c->inputs.mounted && strstr(c->inputs.mounted, line);
-}
-
-/* Read and found to be ours, and still owned by the cluster in the version that the cache shows. */
-static bool is_ours(const struct ctl_cluster *c, const struct cluster_signer *s)
-{
-	const struct model_secret *o = ctl_secret(c->env, s->name);
-
-	return s->known.ok_rv && o && o->n_owners == 1 && str_eq(o->owner_uid, c->known_uid);
 }
 
 /* Another template than before: what depends on it is judged again. */
@@ -127,7 +133,7 @@ static void note_change(struct ctl_cluster *c)
 	cluster_known_forget(c, &kobj_deployment, CLUSTER_DEPLOYMENT);
 }
 
-static void replan(struct ctl_cluster *c)
+static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	cleanup_free struct render_token_signer *list = NULL;
 	unsigned n = 0, max = 0;
@@ -136,13 +142,13 @@ static void replan(struct ctl_cluster *c)
 		max++;
 	list = xcalloc(max + 1, sizeof(*list));
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next) {
-		if (!is_ours(c, s))
+		if (cluster_own_state(c, cluster, &s->own) != CLUSTER_OWN_GOOD)
 			continue;
-		list[n++] = (struct render_token_signer){.name = s->name,
-			.created_s = ctl_secret(c->env, s->name)->obj.created_s,
+		list[n++] = (struct render_token_signer){.name = s->own.name,
+			.created_s = ctl_secret(c->env, s->own.name)->obj.created_s,
 			.not_after_s = s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
-			.mounted = is_mounted(c, s->name)};
+			.mounted = is_mounted(c, s->own.name)};
 	}
 	render_token_plan(clock_wall_s(), list, n, &c->inputs.plan);
 	note_change(c);
@@ -165,21 +171,10 @@ static void look_tls(const struct ctl_cluster *c, struct cluster_look *l)
 		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TLS, 0);
 }
 
-/* Of one that the cluster does not own nothing is read: it is somebody else's. */
-static bool signer_is_known(
-	const struct cluster_signer *s, const struct model_secret *o, const char *cluster_uid)
+static void look_signers(struct ctl_cluster *c, struct cluster_look *l)
 {
-	if (!o)
-		return !s->known.must_read;
-	return o->n_owners != 1 || !str_eq(o->owner_uid, cluster_uid) ||
-	       str_eq(s->known.ok_rv, o->obj.rv) || str_eq(s->known.conflict_rv, o->obj.rv);
-}
-
-static void look_signers(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
-		if (!signer_is_known(s, ctl_secret(c->env, s->name), l->c->obj.uid))
-			cluster_want(l, CTL_CLUSTER_READ, CLUSTER_SIGNER, s->number);
+	for (struct cluster_signer *s = c->inputs.signers; s; s = s->next)
+		cluster_look_own(c, l, &s->own, CLUSTER_SIGNER, s->number, false);
 }
 
 static void forget_deployment(struct cluster_inputs *in)
@@ -214,8 +209,8 @@ static const char *unreadable_input(const struct ctl_cluster *c, const struct cl
 	if (o && o->unreadable)
 		return tls;
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
-		if ((o = k8s_cache_find(c->env->secrets, s->name)) && o->unreadable)
-			return s->name;
+		if ((o = k8s_cache_find(c->env->secrets, s->own.name)) && o->unreadable)
+			return s->own.name;
 	o = k8s_cache_find(c->env->deployments, CLUSTER_DEPLOYMENT);
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
@@ -231,8 +226,8 @@ bool cluster_look_inputs(struct ctl_cluster *c, struct cluster_look *l)
 	look_deployment(c, l);
 	if (l->v.todo)
 		return false;
-	prune(c);
-	replan(c);
+	prune(c, l->c);
+	replan(c, l->c);
 	return true;
 }
 
@@ -240,23 +235,20 @@ void cluster_look_plan(struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct render_token_plan *p = &c->inputs.plan;
 	const struct model_secret *o = ctl_secret(c->env, p->name);
-	const struct cluster_signer *s = o ? signer_find(c, render_token_number(p->name)) : NULL;
+	unsigned number = render_token_number(p->name);
 	int64_t again_s = p->again_s - clock_wall_s();
 
 	if (again_s <= SOON_S)
 		cluster_recheck(l, again_s > 1 ? (uint64_t)again_s * 1000 : 1000);
-	if (p->what == RENDER_TOKEN_MAKE && !s)
-		cluster_want(
-			l, CTL_CLUSTER_MAKE_SECRET, CLUSTER_SIGNER, render_token_number(p->name));
-	else if (p->what == RENDER_TOKEN_MAKE && !l->conflict)
-		l->conflict = s->name;
+	if (p->what == RENDER_TOKEN_MAKE)
+		cluster_look_own(c, l, cluster_signer_own(c, number), CLUSTER_SIGNER, number, true);
 	else if (p->what == RENDER_TOKEN_DROP && o && !o->obj.deleting)
-		cluster_want(l, CTL_CLUSTER_DELETE, CLUSTER_SIGNER, render_token_number(p->name));
+		cluster_want(l, CTL_CLUSTER_DELETE, CLUSTER_SIGNER, number);
 }
 
 /* ---- acts */
 
-static struct secret *make_signer(const struct ctl_cluster *c, const struct model_cluster *cluster,
+struct secret *cluster_signer_make(const struct ctl_cluster *c, const struct model_cluster *cluster,
 	const char *name, struct err *err)
 {
 	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
@@ -269,35 +261,15 @@ static struct secret *make_signer(const struct ctl_cluster *c, const struct mode
 	return render_token_secret(cluster, c->env->ns, name, pem, strbuf_str(&cert));
 }
 
-struct op *cluster_start_input(struct ctl_cluster *c, struct ctl_act *a,
-	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err)
+struct op *cluster_start_tls(
+	struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l, k8s_result_fn done)
 {
 	const struct ctl_env *env = c->env;
-	cleanup_secret struct secret *text = NULL;
-	char name[RENDER_TOKEN_NAME_SIZE];
+	const char *tls = l->c->trustee_secret;
 
-	if (l->object == CLUSTER_TLS) {
-		const char *tls = l->c->trustee_secret;
-
-		free(c->inputs.tls_asked);
-		c->inputs.tls_asked = version(tls, ctl_secret(env, tls)->obj.rv);
-		return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, a);
-	}
-	render_token_name(l->number, name);
-	switch (d) {
-	case CTL_CLUSTER_READ:
-		return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, name, done, a);
-	case CTL_CLUSTER_MAKE_SECRET:
-		text = make_signer(c, l->c, name, err);
-		return text ? k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
-				      (const char *)secret_peek(text), secret_len(text), done, a)
-			    : NULL;
-	case CTL_CLUSTER_DELETE:
-		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, name,
-			ctl_secret(env, name)->obj.uid, done, a);
-	default:
-		DIE("cluster %s: act %d is no signer's", a->name, (int)d);
-	}
+	free(c->inputs.tls_asked);
+	c->inputs.tls_asked = version(tls, ctl_secret(env, tls)->obj.rv);
+	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, a);
 }
 
 /* ---- answers */
@@ -344,36 +316,32 @@ static void take_tls(struct cluster_inputs *in, struct json_object *o)
 	in->tls_hash = xstrdup(hash);
 }
 
-static void take_signer(struct cluster_signer *s, const char *cluster_uid, struct json_object *o)
+void cluster_signer_saw(struct ctl_cluster *c, unsigned number, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+	struct cluster_signer *s = signer_get(c, number);
 	cleanup_free uint8_t *pem = NULL;
 	struct err ignored = ERR_INIT; /* one that cannot be read is replaced, the plan says */
 	uint8_t digest[SHA256_LEN];
 	size_t len = 0;
 
-	cluster_known_fini(&s->known);
 	s->hash[0] = '\0';
 	s->not_after_s = 0;
-	if (!cluster_secret_fits(o, cluster_uid, token_data)) {
-		cluster_set_rv(&s->known.conflict_rv, o);
-	} else {
-		cluster_set_rv(&s->known.ok_rv, o);
-		json_object_object_get_ex(data, token_data[1], &v);
-		if (json_object_get_string_len(v) <= MEMBER_MAX &&
-			bytes_from_b64(json_object_get_string(v),
-				(size_t)json_object_get_string_len(v), &pem, &len) == 0) {
-			bytes_sha256(pem, len, digest);
-			hash_text(digest, s->hash);
-			if (pki_cert_not_after((const char *)pem, len, &s->not_after_s, &ignored) <
-				0)
-				s->not_after_s = 0;
-		}
-	}
-	json_wipe(data);
+	if (!s->own.hash[0])
+		return; /* it has no such member, perhaps */
+	json_object_object_get_ex(data, CERT, &v);
+	if (json_object_get_string_len(v) > MEMBER_MAX ||
+		bytes_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v),
+			&pem, &len) < 0)
+		return;
+	bytes_sha256(pem, len, digest);
+	hash_text(digest, s->hash);
+	if (pki_cert_not_after((const char *)pem, len, &s->not_after_s, &ignored) < 0)
+		s->not_after_s = 0;
 }
 
-void cluster_inputs_saw_deployment(struct ctl_cluster *c, struct json_object *o)
+void cluster_inputs_saw_deployment(
+	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *o)
 {
 	struct json_object *volumes = json_get_arr(o, "spec/template/spec/volumes");
 	struct cluster_inputs *in = &c->inputs;
@@ -392,7 +360,7 @@ void cluster_inputs_saw_deployment(struct ctl_cluster *c, struct json_object *o)
 	cluster_set_rv(&in->deployment_rv, o);
 	if (!in->tls_hash) /* known by a life before this one */
 		in->tls_hash = xstrdup(render_trustee_tls_hash(o));
-	replan(c);
+	replan(c, cluster);
 }
 
 /* A Secret that may not be read is like one that is not there. */
@@ -409,7 +377,7 @@ static bool tls_failed(struct ctl_cluster *c, const struct err *err)
 	return true;
 }
 
-static void told_signer(
+void cluster_signer_told(
 	struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d, const char *name)
 {
 	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
@@ -428,34 +396,15 @@ static void told_signer(
 	}
 }
 
-bool cluster_input_done(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
-	unsigned object, unsigned number, const struct err *err, const struct k8s_result *r)
+bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const struct err *err,
+	const struct k8s_result *r)
 {
-	bool ours = cluster && str_eq(cluster->uid, c->known_uid);
-	struct cluster_signer *s;
-	char name[RENDER_TOKEN_NAME_SIZE];
-
-	if (object == CLUSTER_TLS && err_is_set(err))
+	if (err_is_set(err))
 		return tls_failed(c, err);
-	render_token_name(number, name);
-	if (object == CLUSTER_SIGNER && err_is_set(err))
-		return cluster_object_failed(
-			c, &signer_get(c, number)->known, &kobj_secret, name, d, err, r);
 	c->problem[0] = '\0';
-	if (d == CTL_CLUSTER_DELETE || !ours) {
-		json_wipe(json_get_obj(r->object, "data"));
-		if (ours)
-			told_signer(c, cluster, d, name);
-		return true;
-	}
-	if (object == CLUSTER_TLS) {
+	if (cluster && str_eq(cluster->uid, c->known_uid))
 		take_tls(&c->inputs, r->object);
-	} else {
-		s = signer_get(c, number);
-		take_signer(s, cluster->uid, r->object);
-		if (d == CTL_CLUSTER_MAKE_SECRET)
-			told_signer(c, cluster, d, name);
-	}
+	json_wipe(json_get_obj(r->object, "data"));
 	ctl_take_answer(c->env->secrets, r->object, true);
 	return true;
 }
@@ -467,7 +416,7 @@ void cluster_inputs_reset(struct ctl_cluster *c)
 	struct cluster_inputs *in = &c->inputs;
 
 	for (struct cluster_signer *s = in->signers; s; s = s->next) {
-		cluster_known_fini(&s->known);
+		cluster_own_reset(&s->own);
 		s->hash[0] = '\0';
 	}
 	forget_deployment(in);

@@ -2,7 +2,7 @@
 /*
  * The installation as one table. An object is read once per resourceVersion and compared with what
  * is rendered now; what was found right is not read again until it changes. Never written: what
- * another owner controls, the data of a Secret, what the image controller and its Jobs keep.
+ * another owner controls, what the image controller and its Jobs keep; Secrets are cluster_own.c's.
  */
 #include "config.h"
 
@@ -17,8 +17,6 @@
 #include "tec/base/mem.h"
 #include "tec/ctl/imagekinds.h"
 #include "tec/kobj/subset.h"
-#include "tec/pki/cert.h"
-#include "tec/pki/key.h"
 #include "tec/render/listener.h"
 
 static struct json_object *data(const struct ctl_cluster *ctl, const struct model_cluster *c)
@@ -74,40 +72,19 @@ static struct json_object *ak_service(const struct ctl_cluster *ctl, const struc
 	return render_ak_service(c, ctl->env->ns);
 }
 
-static struct secret *make_auth(
-	const struct ctl_env *env, const struct model_cluster *c, struct err *err)
-{
-	cleanup_pki_key struct pki_key *key = pki_key_new_ed25519();
-	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-	cleanup_strbuf struct strbuf public = STRBUF_INIT;
-
-	pki_key_public_pem(key, &public);
-	return render_auth_secret(c, env->ns, pem, strbuf_str(&public));
-}
-
 /* In the order of installation: what the Deployment mounts comes before it. */
 const struct cluster_object cluster_objects[CLUSTER_N_OBJECTS] = {
-	{&kobj_configmap, CLUSTER_DATA, CLUSTER_OBJECT_APPLY, true, true, data, NULL, {NULL, NULL}},
-	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, true, policies, NULL,
-		{NULL, NULL}},
-	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, false, rv_data,
-		NULL, {NULL, NULL}},
-	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, false, image_pcrs, NULL,
-		{NULL, NULL}},
-	{&kobj_secret, "trustee-auth", CLUSTER_OBJECT_SECRET, true, false, NULL, make_auth,
-		{"private.key", "public.pub"}},
-	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, false, kbs_service, NULL,
-		{NULL, NULL}},
-	{&kobj_deployment, CLUSTER_DEPLOYMENT, CLUSTER_OBJECT_APPLY, true, true, deployment, NULL,
-		{NULL, NULL}},
-	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, false, register_service,
-		NULL, {NULL, NULL}},
-	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, false, ak_service,
-		NULL, {NULL, NULL}},
-	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, false, NULL, NULL,
-		{NULL, NULL}},
-	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, false, NULL,
-		NULL, {NULL, NULL}},
+	{&kobj_configmap, CLUSTER_DATA, CLUSTER_OBJECT_APPLY, true, true, data},
+	{&kobj_configmap, "trustee-policies", CLUSTER_OBJECT_APPLY, true, true, policies},
+	{&kobj_configmap, "trustee-rv-data", CLUSTER_OBJECT_CREATE_ONLY, false, false, rv_data},
+	{&kobj_configmap, "image-pcrs", CLUSTER_OBJECT_CREATE_ONLY, false, false, image_pcrs},
+	{&kobj_secret, CLUSTER_AUTH, CLUSTER_OBJECT_SECRET, true, false, NULL},
+	{&kobj_service, "kbs-service", CLUSTER_OBJECT_APPLY, true, false, kbs_service},
+	{&kobj_deployment, CLUSTER_DEPLOYMENT, CLUSTER_OBJECT_APPLY, true, true, deployment},
+	{&kobj_service, "register-server", CLUSTER_OBJECT_APPLY, false, false, register_service},
+	{&kobj_service, "attestation-key-register", CLUSTER_OBJECT_APPLY, false, false, ak_service},
+	{&kobj_deployment, "register-server", CLUSTER_OBJECT_UNWANTED, false, false, NULL},
+	{&kobj_deployment, "attestation-key-register", CLUSTER_OBJECT_UNWANTED, false, false, NULL},
 };
 
 /* ---- what is known */
@@ -121,12 +98,19 @@ void cluster_known_fini(struct cluster_known *k)
 	memset(k, 0, sizeof(*k));
 }
 
+static void forget_secrets(struct ctl_cluster *c)
+{
+	cluster_inputs_reset(c);
+	cluster_own_reset(&c->auth);
+	cluster_regkey_reset(c);
+}
+
 void cluster_known_reset(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
 		cluster_known_fini(&c->known[i]);
 	if (!served || !str_eq(c->known_uid, served->obj.uid))
-		cluster_inputs_reset(c);
+		forget_secrets(c);
 	free(c->known_uid);
 	c->known_uid = xstrdup(served ? served->obj.uid : NULL);
 	c->known_generation = served ? served->obj.generation : 0;
@@ -164,7 +148,7 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 {
 	const struct cluster_object *t = &cluster_objects[i];
 	const struct kobj *o = cluster_object_find(c->env, i);
-	const struct ctl_plain *plain = t->gvk == &kobj_secret ? NULL : (const struct ctl_plain *)o;
+	const struct ctl_plain *plain = (const struct ctl_plain *)o;
 	const struct cluster_known *k = &c->known[i];
 	bool held = t->of_delivery && cluster_volumes_hold(c);
 
@@ -181,7 +165,6 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 		return CTL_CLUSTER_READ;
 	if (!o)
 		return held                                    ? CTL_CLUSTER_NOTHING
-		       : t->kind == CLUSTER_OBJECT_SECRET      ? CTL_CLUSTER_MAKE_SECRET
 		       : t->kind == CLUSTER_OBJECT_CREATE_ONLY ? CTL_CLUSTER_CREATE
 							       : CTL_CLUSTER_APPLY;
 	if (o->deleting) {
@@ -213,20 +196,22 @@ void cluster_want(struct cluster_look *l, enum ctl_cluster_do d, unsigned object
 }
 
 /*
- * Is this not to be done to the Deployment? It is not written to mount somebody else's signer, and
- * one that runs does not go before everything is there with which a new one starts.
+ * Is this not to be done to the Deployment? It is not written to mount somebody else's signer or
+ * admin key, and one that runs does not go before everything is there with which a new one starts.
  */
 static bool held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_cluster_do d)
 {
+	bool safe =
+		c->inputs.plan.n_use && cluster_own_state(c, l->c, &c->auth) == CLUSTER_OWN_GOOD;
 	const char *tls = l->c->trustee_secret;
 
 	if (d == CTL_CLUSTER_APPLY)
-		return !c->inputs.plan.n_use;
+		return !safe;
 	if (d != CTL_CLUSTER_DELETE)
 		return false;
 	if (tls && !ctl_secret(c->env, tls))
 		l->missing = tls;
-	return !c->inputs.plan.n_use || l->conflict || l->missing || l->unreadable;
+	return !safe || l->conflict || l->missing || l->unreadable;
 }
 
 /*
@@ -246,12 +231,18 @@ void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l)
 
 		if (external && cluster_objects[i].of_trustee)
 			continue;
+		if (cluster_objects[i].kind == CLUSTER_OBJECT_SECRET) {
+			cluster_look_own(c, l, &c->auth, i, 0, true);
+			continue;
+		}
 		d = look_object(c, l, i);
 		if (!is_deployment(i) || (!l->unreadable && !held(c, l, d)))
 			cluster_want(l, d, i, 0);
 	}
+	cluster_look_regkey(c, l);
 	if (planned && !bare)
 		cluster_look_plan(c, l);
+	cluster_look_tidy(c, l);
 }
 
 /* ---- acts */
@@ -262,7 +253,6 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 	const struct ctl_env *env = c->env;
 	const struct cluster_object *t = &cluster_objects[l->object];
 	cleanup_json struct json_object *o = t->render ? t->render(c, l->c) : NULL;
-	cleanup_secret struct secret *text = NULL;
 
 	switch (d) {
 	case CTL_CLUSTER_READ:
@@ -277,35 +267,12 @@ struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 		if (is_deployment(l->object))
 			cluster_volumes_writes(c, l->c);
 		return k8s_call_apply(env->api, &c->acts.ops, t->gvk, env->ns, o, done, a);
-	case CTL_CLUSTER_MAKE_SECRET:
-		text = t->make(env, l->c, err);
-		return text ? k8s_call_create_text(env->api, &c->acts.ops, t->gvk, env->ns,
-				      (const char *)secret_peek(text), secret_len(text), done, a)
-			    : NULL;
 	case CTL_CLUSTER_DELETE:
 		return k8s_call_delete(env->api, &c->acts.ops, t->gvk, env->ns, t->name,
 			cluster_object_find(env, l->object)->uid, done, a);
 	default:
 		DIE("cluster %s: act %d is no object's", a->name, (int)d);
 	}
-}
-
-bool cluster_secret_fits(struct json_object *o, const char *cluster_uid, const char *const data[2])
-{
-	struct json_object *d = json_get_obj(o, "data");
-
-	if (!d || json_object_object_length(d) != 2 || !str_eq(json_get_str(o, "type"), "Opaque") ||
-		!kobj_owner_is_exactly(o, cluster_uid))
-		return false;
-	for (int i = 0; i < 2; i++) {
-		struct json_object *v = NULL;
-
-		if (!json_object_object_get_ex(d, data[i], &v) ||
-			!json_object_is_type(v, json_type_string) ||
-			json_object_get_string_len(v) == 0)
-			return false;
-	}
-	return true;
 }
 
 void cluster_set_rv(char **slot, struct json_object *o)
@@ -331,13 +298,9 @@ static void judge(
 	cleanup_json struct json_object *want = NULL;
 	bool fits;
 
-	if (t->kind == CLUSTER_OBJECT_SECRET) {
-		fits = cluster_secret_fits(o, cluster->uid, t->data);
-		cluster_set_rv(fits ? &k->ok_rv : &k->conflict_rv, o);
-		return;
-	}
 	if (is_deployment(i))
-		cluster_inputs_saw_deployment(c, o); /* before anything is rendered from it */
+		cluster_inputs_saw_deployment(
+			c, model_cluster(cluster), o); /* before anything is rendered from it */
 	if (is_deployment(i) && render_trustee_deployment_is_foreign(o)) {
 		/* Ours is deleted and made anew; nobody's is neither deleted nor applied over. */
 		fits = str_eq(kobj_owner_controller(o), cluster->uid);
@@ -413,13 +376,12 @@ static void told_taken_over(struct ctl_cluster *c, const struct kobj *cluster)
 
 /* ---- answers */
 
-bool cluster_object_failed(struct ctl_cluster *c, struct cluster_known *k,
-	const struct kobj_gvk *gvk, const char *name, enum ctl_cluster_do d, const struct err *err,
-	const struct k8s_result *r)
+bool cluster_object_failed(struct ctl_cluster *c, bool *must_read, const struct kobj_gvk *gvk,
+	const char *name, enum ctl_cluster_do d, const struct err *err, const struct k8s_result *r)
 {
 	bool gone = err->kind == ERR_NOT_FOUND;
 
-	k->must_read = (r && r->already_exists) || (k->must_read && !gone);
+	*must_read = (r && r->already_exists) || (*must_read && !gone);
 	if ((r && r->already_exists) ||
 		(gone && (d == CTL_CLUSTER_READ || d == CTL_CLUSTER_DELETE)))
 		return true;
@@ -462,7 +424,7 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 	bool ours = cluster && str_eq(cluster->uid, c->known_uid);
 
 	if (err_is_set(err))
-		return cluster_object_failed(c, k, t->gvk, t->name, d, err, r);
+		return cluster_object_failed(c, &k->must_read, t->gvk, t->name, d, err, r);
 	c->problem[0] = '\0';
 	k->must_read = false;
 	if (ours)
@@ -475,7 +437,7 @@ bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum
 		cluster_set_rv(&k->ok_rv, r->object);
 	if (ours && d == CTL_CLUSTER_APPLY && is_deployment(i)) {
 		c->inputs.moved = false;
-		cluster_inputs_saw_deployment(c, r->object);
+		cluster_inputs_saw_deployment(c, model_cluster(cluster), r->object);
 		cluster_volumes_saw(c, model_cluster(cluster), r->object);
 	}
 	ctl_take_answer(cache_of(c->env, i), r->object, true);

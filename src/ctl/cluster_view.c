@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TrustedExecutionCluster: what is so, what follows (decide, pure), what people are told. A count
- * that changes is no reason to write at once: counts are written at most every ten seconds, and not
- * within ten seconds of a start, while they are still being counted.
+ * that changes is no reason to write at once: counts are written at most every ten seconds (those
+ * of registrations every minute), and not within ten seconds of a start, while they are still being
+ * counted.
  */
 #include "config.h"
 
@@ -12,7 +13,8 @@
 
 #include "tec/base/clock.h"
 
-#define COUNTS_MS 10000
+#define COUNTS_MS   10000
+#define REGISTER_MS 60000 /* of registrations: they come in crowds */
 
 enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 {
@@ -49,6 +51,10 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 	cleanup_strbuf struct strbuf unused = STRBUF_INIT;
 	const struct ctl_env *env = ctl->env;
 
+	if (c->adopt_before_bad)
+		strbuf_adds(out,
+			" Annotation " MODEL_ADOPT_BEFORE_ANNOTATION
+			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and does not count.");
 	note_secret(env, out, "trusteeSecret", c->trustee_secret);
 	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
 		ctl_secret(env, c->trustee_secret))
@@ -89,6 +95,12 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 			"trustedexecutioncluster %s %s-",
 			l->c->extended_lost, MODEL_EXTENDED_ANNOTATION, l->c->obj.name,
 			MODEL_EXTENDED_ANNOTATION);
+	} else if (l->conflict_own) {
+		strbuf_addf(&text,
+			"Secret %s exists, and this operator did not announce what it holds: somebody else made it or replaced it. "
+			"It is neither used nor touched. Delete it, and it is made again if it is needed: kubectl delete secret %s "
+			"-n %s",
+			l->conflict, l->conflict, c->env->ns);
 	} else if (l->conflict) {
 		strbuf_addf(&text,
 			"%s exists and belongs to somebody else (another owner or another content). It is not touched. Delete it, "
@@ -153,27 +165,58 @@ void cluster_recheck(struct cluster_look *l, uint64_t ms)
 		l->recheck_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-/* Status that may be written now. Sets recheck_ms when only a count differs and it is too early. */
-static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
+/* Nothing but the message differs, or nothing at all, and it is too early for that. */
+static bool may_wait(struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
+	bool flips_too, uint64_t ms)
 {
-	const struct kobj_cond *have = l->c->cond;
+	const struct kobj_cond *have = &l->c->cond[t];
+	const struct kobj_cond_want *want = &l->want[t];
 	int64_t generation = l->c->obj.generation;
-	uint64_t now = clock_boot_ms(), due = c->status_ms + COUNTS_MS;
-	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
+	uint64_t now = clock_boot_ms(), due = c->status_ms + ms;
 
-	if (kobj_cond_same(have, l->want, CLUSTER_N_CONDS, generation))
+	if (kobj_cond_same(have, want, 1, generation))
 		return true;
-	for (int i = 0; i < CLUSTER_N_CONDS; i++)
-		if (i != (int)t && !kobj_cond_same(&have[i], &l->want[i], 1, generation))
-			return false;
-	if (ctl_asking(c->env) && have[t].status == KOBJ_COND_TRUE &&
-		have[t].observed_generation == generation)
-		return true; /* what comes of it wakes us */
-	if (have[t].status != l->want[t].status || !str_eq(have[t].reason, l->want[t].reason) ||
-		have[t].observed_generation != generation || now >= due)
+	if (!flips_too && (have->status != want->status || !str_eq(have->reason, want->reason)))
+		return false;
+	if (have->status == KOBJ_COND_ABSENT || have->observed_generation != generation ||
+		now >= due)
 		return false;
 	cluster_recheck(l, due - now);
 	return true;
+}
+
+static bool synced_ok(struct ctl_cluster *c, struct cluster_look *l)
+{
+	const struct kobj_cond *have = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
+
+	if (ctl_asking(c->env) && have->status == KOBJ_COND_TRUE &&
+		have->observed_generation == l->c->obj.generation)
+		return true; /* what comes of it wakes us */
+	return may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
+}
+
+/* Around a limit each registration may be a change of it. */
+static bool registration_ok(struct ctl_cluster *c, struct cluster_look *l)
+{
+	enum model_cluster_cond t = CLUSTER_REGISTRATION_OPEN;
+	bool flips = !str_eq(l->c->cond[t].reason, l->want[t].reason);
+
+	return may_wait(c, l, t, true, flips ? COUNTS_MS : REGISTER_MS);
+}
+
+/* Status that need not be written now. Sets recheck_ms when only a count differs and it is too
+ * early. */
+static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
+{
+	bool synced, registration;
+
+	for (int i = 0; i < CLUSTER_N_CONDS; i++)
+		if (i != CLUSTER_TRUSTEE_SYNCED && i != CLUSTER_REGISTRATION_OPEN &&
+			!kobj_cond_same(&l->c->cond[i], &l->want[i], 1, l->c->obj.generation))
+			return false;
+	synced = synced_ok(c, l);
+	registration = registration_ok(c, l);
+	return synced && registration;
 }
 
 void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *l)
@@ -203,5 +246,6 @@ void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *
 		want(l, CLUSTER_KNOWN_ADDRESS, false, CLUSTER_NO_ADDRESS_FOUND,
 			"spec.publicTrusteeAddr is not set, so no node is served yet.");
 	want_synced(c, l);
+	cluster_want_registration(c, l);
 	l->v.status_ok = status_ok(c, l);
 }

@@ -27,8 +27,6 @@
 
 #define CTL_WAIT_MAX       4
 #define CTL_TRUSTEE_MEMORY "tec-trustees" /* ConfigMap */
-/* On the TrustedExecutionCluster, an RFC 3339 time: what is older is taken over without marks. */
-#define CTL_ADOPT_BEFORE "trusted-execution-clusters.io/adopt-before"
 
 /* What a live answer showed of one object: proof that the cached version with this rv is current.
  * Owned strings. */
@@ -165,7 +163,6 @@ const struct model_cluster *ctl_policy(const struct ctl_env *env);
  * nothing: anybody who may create one writes it.
  */
 const struct model_machine *ctl_holder(const struct ctl_env *env, const char *id);
-int64_t ctl_since_s(const struct ctl_env *env);
 /* Made before this operator was first started here, or before a later time that an administrator
  * set: may be taken over without our marks. */
 bool ctl_is_older(const struct ctl_env *env, const struct kobj *o);

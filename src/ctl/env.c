@@ -15,6 +15,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/ctl/since.h"
 #include "tec/kobj/subset.h"
 #include "tec/model/mark.h"
 #include "tec/pki/spki.h"
@@ -55,6 +56,16 @@ bool ctl_path_id(const char *path, char id[UUID_TEXT_LEN + 1])
 	memcpy(id, p + 1, UUID_TEXT_LEN);
 	id[UUID_TEXT_LEN] = '\0';
 	return true;
+}
+
+int64_t ctl_since_s(const struct ctl_env *env)
+{
+	int64_t since_s = env->since ? ctl_since_marker_s(env->since) : INT64_MIN;
+	const struct model_cluster *c = ctl_env_cluster(env);
+
+	if (since_s == INT64_MIN || !c || c->adopt_before_s > clock_wall_s())
+		return since_s;
+	return c->adopt_before_s > since_s ? c->adopt_before_s : since_s;
 }
 
 bool ctl_deployment_is_left(const struct ctl_env *env)
@@ -238,11 +249,4 @@ const struct model_ak *ctl_ak_of_machine(const struct ctl_env *env, const struct
 bool ctl_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1])
 {
 	return ak->spki_sha256 && rats_identity_name_pem(ak->public_key, out) == 0;
-}
-
-int64_t ctl_since_s(const struct ctl_env *env)
-{
-	const struct kobj *o = k8s_cache_find(env->configmaps, "tec-operator-since");
-
-	return o ? o->created_s : INT64_MIN;
 }

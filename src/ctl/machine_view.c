@@ -324,7 +324,7 @@ static void want_key_other(const struct ctl_env *env, struct machine_look *l)
 			"Secret %s exists and this operator did not make it for this Machine. It is not used and not changed. "
 			"If no disk is encrypted with it, delete it, and a new key is made: kubectl delete secret %s -n %s.%s",
 			l->m->id, l->m->id, env->ns,
-			whole ? " If another operator made it, take over what it left with the annotation " CTL_ADOPT_BEFORE
+			whole ? " If another operator made it, take over what it left with the annotation " MODEL_ADOPT_BEFORE_ANNOTATION
 				" on the TrustedExecutionCluster."
 			      : "");
 }

@@ -15,6 +15,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/ctl/imagekinds.h"
+#include "tec/model/content.h"
 
 #define MEMBER_MAX 65536
 #define LEAVING_MS 2000
@@ -84,6 +85,10 @@ static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.ca_secret);
 	else if (!v->address)
 		strbuf_adds(out, "Service kbs-service has no cluster IP yet.");
+	else if (!s->admin_ours)
+		strbuf_addf(out,
+			"Secret %s is not announced as this operator's own, so nothing is sent with it.",
+			s->desc.admin_secret);
 	else if (!s->admin.value)
 		strbuf_addf(out, "Secret %s has no usable private.key.", s->desc.admin_secret);
 	else if (v->needs_ca && !s->ca.value)
@@ -104,8 +109,18 @@ static void look_fini(struct trustee_look *l)
 	strbuf_fini(&l->why);
 }
 
-static void look(
-	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
+/* A Trustee of the cluster's own takes its orders from a Secret that the operator made. What was
+ * found stays when the cluster object goes before its Trustee. */
+static void judge_admin(const struct model_cluster *served, struct trustee_server *s)
+{
+	if (!s->desc.owned)
+		s->admin_ours = true;
+	else if (served && s->wanted)
+		s->admin_ours =
+			model_cluster_announces(served, s->desc.admin_secret, s->admin.content);
+}
+
+static void look(const struct ctl_trustee *c, struct trustee_server *s, struct trustee_look *l)
 {
 	const struct ctl_env *env = c->env;
 	const struct model_cluster *served = ctl_env_cluster(env);
@@ -113,6 +128,7 @@ static void look(
 			  *ca = secret_there(env, s->desc.ca_secret);
 	struct ctl_trustee_view *v = &l->v;
 
+	judge_admin(served, s);
 	v->known = true;
 	v->wanted = s->wanted || trustee_may_still_hold(c, s);
 	v->recorded = s->desc.owned || (trustee_memory_is_read(c) && trustee_memory_is_right(c));
@@ -124,7 +140,7 @@ static void look(
 	v->ca_there = ca != NULL;
 	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
 	v->address = trustee_place(env, served, s, &l->url, &l->connect_to);
-	v->usable = s->admin.value && (!v->needs_ca || s->ca.value);
+	v->usable = s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value);
 	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
 		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
 	v->connected = str_eq(s->connected_as, l->as);
@@ -170,6 +186,7 @@ static void take_member(struct trustee_bytes *b, struct json_object *o, const ch
 
 	trustee_bytes_fini(b);
 	b->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
+	(void)model_content_sha256(o, b->content);
 	if (data && json_object_object_get_ex(data, member, &v) &&
 		json_object_is_type(v, json_type_string) &&
 		json_object_get_string_len(v) <= MEMBER_MAX)

@@ -21,8 +21,9 @@ struct trustee_desc {
 
 /* A Secret's member, as of one resourceVersion. */
 struct trustee_bytes {
-	char *rv;             /* owned; NULL: never read */
-	struct secret *value; /* owned; NULL: the Secret has no such member */
+	char *rv;                         /* owned; NULL: never read */
+	struct secret *value;             /* owned; NULL: the Secret has no such member */
+	char content[SHA256_HEX_LEN + 1]; /* hash of all it holds (model/content.h) */
 };
 
 struct trustee_server {
@@ -31,6 +32,7 @@ struct trustee_server {
 	char *cluster_uid; /* owned */
 	bool wanted;       /* by the cluster served */
 	struct trustee_bytes admin, ca;
+	bool admin_ours;       /* the cluster's own Trustee: the admin key is the one announced */
 	struct kbs_push *push; /* owned; NULL with delivery by volumes */
 	bool is_target;        /* kbs_sync knows it without a push */
 	char *connected_as;    /* owned: what the transport was made from; NULL: there is none */

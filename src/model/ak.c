@@ -81,6 +81,8 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 	a.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_ak, public_key), pem);
 	kobj_pack_str(&pack, offsetof(struct model_ak, uuid), uuid && uuid[0] ? uuid : NULL);
+	kobj_pack_str(&pack, offsetof(struct model_ak, machine_seen),
+		kobj_annotation(o, MODEL_MACHINE_SEEN_ANNOTATION));
 	kobj_pack_str(&pack, offsetof(struct model_ak, owner_uid), kobj_owner_controller(o));
 	pack_spki(&pack, pem);
 	pack_approval(&pack, o, &a);
@@ -105,10 +107,28 @@ const char *model_ak_index(const struct kobj *o, unsigned i)
 	}
 }
 
-void model_ak_name(const uint8_t sha256[32], char out[MODEL_AK_NAME_LEN + 1])
+void model_ak_name(const uint8_t sha256[32], enum model_ak_name_kind kind,
+	char out[MODEL_AK_NAME_LEN + 1])
 {
+	static const char *const ends[] = {
+		[MODEL_AK_NAME] = "", [MODEL_AK_NAME_ANY] = "-any", [MODEL_AK_NAME_SPARE] = "-uuid"};
+
 	memcpy(out, "ak-", 3);
 	bytes_to_hex(sha256, 16, out + 3);
+	memcpy(out + 35, ends[kind], strlen(ends[kind]) + 1);
+}
+
+bool model_ak_saw(const struct model_ak *a, const struct kobj *machine)
+{
+	if (a->machine_seen)
+		return str_eq(a->machine_seen, machine->uid);
+	return machine->created_s < a->obj.created_s;
+}
+
+void model_ak_note_seen(struct json_object *ak, const char *machine_seen)
+{
+	json_add_str(json_get_obj(ak, "metadata/annotations"), MODEL_MACHINE_SEEN_ANNOTATION,
+		machine_seen);
 }
 
 struct json_object *model_ak_new_json(const char *name, const char *pem, const char *uuid)

@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
+#include "tec/model/mark.h"
 
 #define ADDR_MAX 260
 
@@ -21,6 +23,7 @@ const char *const model_cluster_cond_types[CLUSTER_N_CONDS] = {
 	[CLUSTER_INSTALLED] = "Installed",
 	[CLUSTER_KNOWN_ADDRESS] = "KnownTrusteeAddress",
 	[CLUSTER_TRUSTEE_SYNCED] = "TrusteeSynced",
+	[CLUSTER_REGISTRATION_OPEN] = "RegistrationOpen",
 };
 
 const char *model_cluster_reason(enum model_cluster_reason r)
@@ -37,6 +40,12 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_NOT_AVAILABLE] = "NotAvailable",
 		[CLUSTER_REFUSED] = "Refused",
 		[CLUSTER_POPULATING] = "Populating",
+		[CLUSTER_OPEN] = "Open",
+		[CLUSTER_NOT_SERVED] = "NotServed",
+		[CLUSTER_MODE_MANUAL] = "ModeManual",
+		[CLUSTER_NO_REGISTRATION_KEY] = "NoRegistrationKey",
+		[CLUSTER_MACHINE_LIMIT_REACHED] = "MachineLimitReached",
+		[CLUSTER_PENDING_LIMIT_REACHED] = "PendingLimitReached",
 	};
 
 	return names[r];
@@ -126,24 +135,32 @@ static int read_enum(struct reader *r, const char *path, const char *const *name
 	return err_set(r->err, ERR_INVALID, "spec/%s has a value this version does not know", path);
 }
 
+static const char *const reg_modes[] = {"Open", "Token", "Manual", NULL};
+
+const char *model_reg_mode_name(enum model_reg_mode m)
+{
+	return reg_modes[m];
+}
+
 static int read_enums(struct reader *r, struct model_cluster *c)
 {
 	static const char *const deploy[] = {"Managed", "External", NULL};
 	static const char *const delivery[] = {"AdminAPI", "Volumes", NULL};
 	static const char *const isolation[] = {"PerMachine", "Shared", NULL};
 	static const char *const plaintext[] = {"Allow", "Refuse", NULL};
-	static const char *const mode[] = {"Open", "Token", "Manual", NULL};
 	static const char *const approval[] = {"Automatic", "Manual", NULL};
 	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
-	int v[7];
+	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
+	int v[8];
 
 	if (read_enum(r, "trustee/deploy", deploy, &v[0]) < 0 ||
 		read_enum(r, "trustee/delivery", delivery, &v[1]) < 0 ||
 		read_enum(r, "trustee/keyIsolation", isolation, &v[2]) < 0 ||
 		read_enum(r, "trustee/plaintext", plaintext, &v[3]) < 0 ||
-		read_enum(r, "registration/mode", mode, &v[4]) < 0 ||
+		read_enum(r, "registration/mode", reg_modes, &v[4]) < 0 ||
 		read_enum(r, "registration/approval", approval, &v[5]) < 0 ||
-		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0)
+		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0 ||
+		read_enum(r, "registration/machine", machine, &v[7]) < 0)
 		return -1;
 	c->deploy = (enum model_deploy)v[0];
 	c->delivery = (enum model_delivery)v[1];
@@ -152,6 +169,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	c->reg_mode = (enum model_reg_mode)v[4];
 	c->approval = (enum model_approval)v[5];
 	c->endorsement = (enum model_endorsement)v[6];
+	c->reg_machine = (enum model_reg_machine)v[7];
 	return 0;
 }
 
@@ -350,6 +368,51 @@ static int read_attestation(const struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+static void read_announced(struct reader *r, struct json_object *o, struct model_cluster *c)
+{
+	struct json_object *all = json_get_obj(o, "metadata/annotations");
+	size_t field = offsetof(struct model_cluster, announced);
+
+	if (!all)
+		return;
+	json_object_object_foreach (all, name, value) {
+		const char *secret = name + sizeof(MODEL_ANNOUNCED_PREFIX) - 1;
+
+		(void)value;
+		if (!str_starts(name, MODEL_ANNOUNCED_PREFIX) ||
+			!kobj_name_valid(secret, strlen(secret)) ||
+			c->n_announced == MODEL_ANNOUNCED_MAX)
+			continue;
+		kobj_pack_str(r->pack, field, secret);
+		kobj_pack_str(r->pack, field + sizeof(const char *), model_mark(o, name));
+		field += sizeof(c->announced[0]);
+		c->n_announced++;
+	}
+}
+
+const char *model_cluster_announced(const struct model_cluster *c, const char *secret)
+{
+	for (unsigned i = 0; i < c->n_announced; i++)
+		if (str_eq(c->announced[i].secret, secret))
+			return c->announced[i].hashes;
+	return NULL;
+}
+
+bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex)
+{
+	return model_mark_announces(model_cluster_announced(c, secret), hex);
+}
+
+/* Any later than the time of reading is for the controllers to refuse: here is no clock. */
+static void read_adopt_before(struct json_object *o, struct model_cluster *c)
+{
+	const char *text = kobj_annotation(o, MODEL_ADOPT_BEFORE_ANNOTATION);
+	int64_t us = 0;
+
+	c->adopt_before_bad = text && clock_parse(text, &us) < 0;
+	c->adopt_before_s = text && !c->adopt_before_bad ? us / 1000000 : INT64_MIN;
+}
+
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -367,6 +430,8 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
 		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 || read_attestation(&r, &c) < 0)
 		return NULL;
+	read_announced(&r, o, &c);
+	read_adopt_before(o, &c);
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));
 	return kobj_pack_finish(&pack, &c, sizeof(c));

@@ -15,6 +15,9 @@
 struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
 	const struct model_cluster *c, const char *app);
 struct json_object *render_hashed(struct json_object *take_o);
+/* {...,"data":{NAME:<base64 of key>,NAME2:<base64 of text>}}; text_name NULL: the key alone. */
+struct secret *render_secret_text(struct json_object *take_o, const char *key_name,
+	const struct secret *key, const char *text_name, const char *text);
 
 /* etc/FILE with its markers resolved (see the head of etc/kbs-config.toml). */
 void render_kbs_config(const char *file, const struct model_cluster *c,

@@ -127,8 +127,7 @@ struct json_object *render_trustee_service(const struct model_cluster *c, const 
 
 /* ---- Secrets */
 
-/* {...,"data":{NAME:<base64 of key>,NAME2:<base64 of text>}} */
-static struct secret *secret_text(struct json_object *take_o, const char *key_name,
+struct secret *render_secret_text(struct json_object *take_o, const char *key_name,
 	const struct secret *key, const char *text_name, const char *text)
 {
 	cleanup_json struct json_object *o = take_o;
@@ -142,8 +141,10 @@ static struct secret *secret_text(struct json_object *take_o, const char *key_na
 	json = json_text(o);
 	strbuf_add(&head, json, strlen(json) - 1); /* all but the last brace */
 	strbuf_addf(&head, ",\"data\":{\"%s\":\"", key_name);
-	strbuf_addf(&tail, "\",\"%s\":\"", text_name);
-	bytes_to_b64(&tail, text, strlen(text));
+	if (text_name) {
+		strbuf_addf(&tail, "\",\"%s\":\"", text_name);
+		bytes_to_b64(&tail, text, strlen(text));
+	}
 	strbuf_adds(&tail, "\"}}");
 	s = secret_new(head.len + secret_len(b64) + tail.len);
 	p = secret_bytes(s);
@@ -156,13 +157,13 @@ static struct secret *secret_text(struct json_object *take_o, const char *key_na
 struct secret *render_auth_secret(const struct model_cluster *c, const char *ns,
 	const struct secret *private_pem, const char *public_pem)
 {
-	return secret_text(render_frame(&kobj_secret, "trustee-auth", ns, c, NULL), "private.key",
-		private_pem, "public.pub", public_pem);
+	return render_secret_text(render_frame(&kobj_secret, "trustee-auth", ns, c, NULL),
+		"private.key", private_pem, "public.pub", public_pem);
 }
 
 struct secret *render_token_secret(const struct model_cluster *c, const char *ns, const char *name,
 	const struct secret *key_pem, const char *cert_pem)
 {
-	return secret_text(render_frame(&kobj_secret, name, ns, c, NULL), "key.pem", key_pem,
+	return render_secret_text(render_frame(&kobj_secret, name, ns, c, NULL), "key.pem", key_pem,
 		"cert.pem", cert_pem);
 }

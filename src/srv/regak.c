@@ -148,7 +148,7 @@ static void start_create(
 	cleanup_json struct json_object *ak = NULL;
 	struct job *j = srv_job_start(sizeof(*j), s, r);
 
-	model_ak_name(spki->sha256, j->name);
+	model_ak_name(spki->sha256, MODEL_AK_NAME, j->name);
 	memcpy(j->uuid, uuid, sizeof(j->uuid));
 	pki_spki_to_pem(spki, &pem);
 	ak = model_ak_new_json(j->name, strbuf_str(&pem), *uuid ? uuid : NULL);

@@ -294,6 +294,7 @@ static unsigned nth_write;
 static void up(void)
 {
 	world_start(&w);
+	world_since(&w);
 	world_cluster(&w, "tec", SPEC);
 }
 

@@ -360,27 +360,134 @@ Test(ctl_cluster_inputs, somebody_elses_first_signer_is_not_mounted)
 	cr_assert_eq(applies("deployments"), 0);
 }
 
+/* Made by us, and the answer was lost. */
 Test(ctl_cluster_inputs, a_signer_of_ours_that_the_cache_does_not_show_is_adopted)
 {
-	const char *cert;
-
 	world_cluster(&w, "tec", SPEC);
 	world_boot(&w, "");
-	fake_api_hold_watches(w.api, true);
-	signer("trustee-token", 3650, "tec");
-	cert = json_get_str(
-		json_get_obj(world_get(&w, &kobj_secret, "trustee-token"), "data"), "cert.pem");
+	fake_transport_latency(w.life->f, 10);
 	ctl_cluster_on(w.life->cluster);
+	while (!world_annotation(&w, &kobj_cluster, "tec", MODEL_ANNOUNCED_PREFIX "trustee-token"))
+		world_run(&w, 1);
+	world_run(&w, 9);
+	fake_api_hold_watches(w.api, true);
+	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 1);
+	world_run(&w, 5);
+	cr_assert(world_get(&w, &kobj_secret, "trustee-token"));
+	world_run(&w, 20);
+	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 0);
 	world_run(&w, 60000);
 	cr_assert(world_get(&w, &kobj_deployment, DEPLOY));
 	cr_assert_eq(strlen(noted("token-hash")), 16);
-	cr_assert_str_eq(
-		json_get_str(json_get_obj(world_get(&w, &kobj_secret, "trustee-token"), "data"),
-			"cert.pem"),
-		cert);
+	cr_assert_eq(fake_api_count(w.api, &kobj_secret, NS), 2);
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+}
+
+/* Who may create Secrets and sees the cluster object: the right type, members and owner. */
+Test(ctl_cluster_inputs, a_planted_signer_is_told_and_never_used)
+{
+	cleanup_free char *was = NULL;
+
+	install(SPEC);
+	was = xstrdup(noted("token-hash"));
+	signer("trustee-token-2", 7300, "tec");
+	world_run(&w, 2 * DAY);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	cr_assert(strstr(installed_message(), "kubectl delete secret trustee-token-2 -n " NS));
+	cr_assert_eq(events_with("Conflict"), 1);
+	cr_assert(mounts("trustee-token") && !mounts("trustee-token-2"));
+	cr_assert_str_eq(noted("token-hash"), was);
+	cr_assert_eq(applies("deployments"), 0);
+	cr_assert_eq(fake_transport_count(w.life->f, "delete", NULL), 0);
+	reboot();
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token-2");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert_eq(applies("deployments"), 0);
+}
+
+Test(ctl_cluster_inputs, a_planted_signer_does_not_sign_before_ours_is_made)
+{
+	world_boot(&w, "cma");
+	world_run(&w, 2000);
+	fake_api_hold_watches(w.api, true); /* the operator is late */
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 7300, "tec");
+	fake_api_hold_watches(w.api, false);
+	world_run(&w, 60000);
+	cr_assert_null(world_get(&w, &kobj_deployment, DEPLOY));
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert(mounts("trustee-token"));
+}
+
+Test(ctl_cluster_inputs, what_a_planted_signer_grew_out_of_ours_is_not_ours)
+{
+	install(SPEC);
+	fake_api_merge(w.api, &kobj_secret, NS, "trustee-token",
+		"{\"data\":{\"key.pem\":\"QkI=\"}}"); /* who may patch */
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	cr_assert_eq(applies("deployments"), 0);
+	fake_api_merge(w.api, &kobj_deployment, NS, DEPLOY, "{\"spec\":{\"replicas\":3}}");
+	world_run(&w, 60000);
+	cr_assert_eq(applies("deployments"), 0); /* not written to mount it */
+}
+
+Test(ctl_cluster_inputs, an_administrator_adopts_what_came_later)
+{
+	char time[CLOCK_RFC3339_LEN];
+	cleanup_free char *patch = NULL;
+
+	install(SPEC);
+	world_run(&w, 2 * DAY);
+	signer("trustee-token-2", 7300, "tec");
+	world_run(&w, HOUR);
+	clock_format(clock_wall_s() + 86400, time);
+	patch = xasprintf("{\"metadata\":{\"annotations\":{\"" MODEL_ADOPT_BEFORE_ANNOTATION
+			  "\":\"%s\"}}}",
+		time);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", patch);
+	world_run(&w, 60000); /* in the future: taken off */
+	cr_assert_null(world_annotation(&w, &kobj_cluster, "tec", MODEL_ADOPT_BEFORE_ANNOTATION));
+	cr_assert_eq(events_with("AdoptBeforeIgnored"), 1);
+	cr_assert(!mounts("trustee-token-2"));
+	free(steal_ptr(&patch));
+	clock_format(clock_wall_s(), time);
+	patch = xasprintf("{\"metadata\":{\"annotations\":{\"" MODEL_ADOPT_BEFORE_ANNOTATION
+			  "\":\"%s\"}}}",
+		time);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", patch);
+	world_run(&w, 2 * HOUR);
+	cr_assert(mounts("trustee-token-2"));
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert(world_annotation(
+		&w, &kobj_cluster, "tec", MODEL_ANNOUNCED_PREFIX "trustee-token-2"));
+}
+
+Test(ctl_cluster_inputs, announcements_go_with_their_secrets)
+{
+	world_cluster(&w, "tec", SPEC);
+	signer("trustee-token", 366, "tec");
+	install(SPEC);
+	cr_assert(
+		world_annotation(&w, &kobj_cluster, "tec", MODEL_ANNOUNCED_PREFIX "trustee-token"));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"metadata\":{\"annotations\":{\"" MODEL_ANNOUNCED_PREFIX
+		"trustee-token-9\":\"other-uid 00\"}}}");
+	world_run(&w, 3 * DAY);
+	cr_assert_null(world_get(&w, &kobj_secret, "trustee-token"));
+	cr_assert_null(
+		world_annotation(&w, &kobj_cluster, "tec", MODEL_ANNOUNCED_PREFIX "trustee-token"));
+	cr_assert_null(world_annotation(
+		&w, &kobj_cluster, "tec", MODEL_ANNOUNCED_PREFIX "trustee-token-9"));
+	cr_assert(world_annotation(
+		&w, &kobj_cluster, "tec", MODEL_ANNOUNCED_PREFIX "trustee-token-2"));
 }
 
 Test(ctl_cluster_inputs, a_deleted_signer_is_made_anew_with_one_restart)

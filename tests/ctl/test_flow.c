@@ -27,6 +27,7 @@ static struct world w;
 static void up(void)
 {
 	world_start(&w);
+	world_since(&w);
 }
 
 static void down(void)

@@ -289,7 +289,7 @@ static void confirm_while_living(void)
 
 Test(ctl_image_values, killed_at_every_write_it_ends_the_same, .timeout = 120)
 {
-	for (nth = 1; nth < 6; nth++) {
+	for (nth = 2; nth < 7; nth++) { /* a life that writes but once makes no Secret */
 		deaths = 0;
 		w.arm = arm;
 		world_boot(&w, NULL);

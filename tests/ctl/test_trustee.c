@@ -30,6 +30,7 @@ static struct fake_kbs *kbs;
 static void up(void)
 {
 	world_start(&w);
+	world_since(&w);
 	w.kbs = kbs = fake_kbs_new(w.loop);
 	fake_kbs_serve(kbs);
 }
@@ -169,7 +170,8 @@ Test(ctl_trustee, after_a_restart_without_an_answer_nobody_knows)
 
 Test(ctl_trustee, another_admin_key_is_used_at_once)
 {
-	install(SPEC);
+	admin_key("trustee-auth"); /* an administrator's: this Trustee is not the operator's */
+	install(EXTERNAL);
 	fake_kbs_forget(kbs);
 	for (int i = 0; i < 3; i++) {
 		fake_api_merge(w.api, &kobj_secret, NS, "trustee-auth",
@@ -206,6 +208,28 @@ Test(ctl_trustee, refused_is_told)
 	world_run(&w, 30000);
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Refused");
 	cr_assert_leq(fake_kbs_requests(kbs), 3);
+}
+
+Test(ctl_trustee, an_admin_key_that_was_not_announced_is_never_used)
+{
+	install(SPEC);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+	world_machine(&w, "a", ID_A, NULL);
+	fake_api_merge(
+		w.api, &kobj_secret, NS, "trustee-auth", "{\"data\":{\"private.key\":\"a2V6\"}}");
+	world_run(&w, 3000);
+	fake_kbs_forget(kbs);
+	world_run(&w, 60000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-auth");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
 }
 
 Test(ctl_trustee, an_external_one_is_remembered_over_a_deleted_cluster_and_a_restart)

@@ -81,6 +81,10 @@ static struct kbs_transport *connect_kbs(
 	return fake_kbs_transport(w->kbs);
 }
 
+static void on_since(void *arg)
+{
+}
+
 void world_boot(struct world *w, const char *controllers)
 {
 	struct life *l = xcalloc(1, sizeof(*l));
@@ -119,6 +123,7 @@ void world_boot(struct world *w, const char *controllers)
 		.sync = l->sync,
 		.events = l->events,
 		.images_ref = render_images_default};
+	l->env.since = l->since = ctl_since_new(&l->env, on_since, w);
 	l->trustee = ctl_trustee_new(&l->env);
 	l->cluster = ctl_cluster_new(&l->env);
 	l->machine = ctl_machine_new(&l->env);
@@ -129,6 +134,12 @@ void world_boot(struct world *w, const char *controllers)
 	for (int i = 0; i < 100 && !filled(l); i++)
 		loop_advance(w->loop, 100);
 	cr_assert(filled(l));
+	if (!world_get(w, &kobj_configmap, CTL_SINCE_CONFIGMAP))
+		clock_fake_advance(1000); /* what was put before the first life is older */
+	ctl_since_on(l->since);
+	for (int i = 0; i < 100 && !ctl_since_known(l->since); i++)
+		loop_advance(w->loop, 100);
+	fake_transport_forget(l->f);
 	if (w->arm)
 		w->arm();
 	if (!controllers || strchr(controllers, 'c'))
@@ -155,6 +166,7 @@ void world_kill(struct world *w)
 	ctl_ak_free(l->ak);
 	ctl_machine_free(l->machine);
 	ctl_cluster_free(l->cluster);
+	ctl_since_free(l->since);
 	for (int i = 0; i < W_N; i++)
 		k8s_watch_free(l->watch[i]);
 	kbs_sync_free(l->sync);
@@ -252,6 +264,8 @@ const char *world_marked(
 
 void world_since(struct world *w)
 {
+	if (world_get(w, &kobj_configmap, CTL_SINCE_CONFIGMAP))
+		fake_api_delete(w->api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
 	clock_fake_advance(2000);
 	fake_api_put(
 		w->api, &kobj_configmap, NS, "{\"metadata\":{\"name\":\"tec-operator-since\"}}");

@@ -13,6 +13,7 @@
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/since.h"
 #include "tec/ctl/trustee.h"
 #include "tec/k8s/watch.h"
 
@@ -42,6 +43,7 @@ struct life {
 	struct kbs_sync *sync;
 	struct k8s_events *events;
 	struct ctl_env env;
+	struct ctl_since *since;
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_machine *machine;
@@ -63,7 +65,8 @@ struct world {
 
 void world_start(struct world *w);
 void world_stop(struct world *w);
-/* controllers: any of 'c', 'm', 'a', 'i', all run if NULL */
+/* controllers: any of 'c', 'm', 'a', 'i', all run if NULL. The first life makes the marker, so that
+ * what was put before it is older. */
 void world_boot(struct world *w, const char *controllers);
 void world_kill(struct world *w); /* as kill -9 */
 void world_run(struct world *w, uint64_t ms);
@@ -84,7 +87,7 @@ void world_mark(struct world *w, const struct kobj_gvk *gvk, const char *name,
 /* The payload of a mark that is this object's; NULL: there is none. Borrowed. */
 const char *world_marked(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *annotation);
-/* ConfigMap tec-operator-since: what is older than now was there before this operator. */
+/* Makes the marker now, between lives: what is there already is older than the operator. */
 void world_since(struct world *w);
 const char *world_cond(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);

@@ -152,6 +152,7 @@ def _left(cp, ns, place):
     left.node()
     left.node(by_listener=False)
     left.images("a", "b")
+    trustees.before_the_operator()
     return left
 
 

@@ -88,6 +88,7 @@ class World:
         self.cluster = spine.make_cluster(self.cp, self.ns, **spec)
         if self.kbs.external:
             self._give_admin_key()
+            time.sleep(1.1)  # it is taken over because it is older, and timestamps are whole seconds
         self.op = self._start_operator(self.ns, "--leader-elect=false", "--kbs-url", self.proxy.url, *args,
                                        kubeconfig=kubeconfig)
         if not self.kbs.external:

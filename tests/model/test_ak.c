@@ -50,9 +50,52 @@ Test(model_ak, name_is_ak_and_half_of_the_hash)
 
 	for (int i = 0; i < 32; i++)
 		digest[i] = (uint8_t)i;
-	model_ak_name(digest, name);
+	model_ak_name(digest, MODEL_AK_NAME, name);
 	cr_assert_str_eq(name, "ak-000102030405060708090a0b0c0d0e0f");
+	model_ak_name(digest, MODEL_AK_NAME_ANY, name);
+	cr_assert_str_eq(name, "ak-000102030405060708090a0b0c0d0e0f-any");
+	model_ak_name(digest, MODEL_AK_NAME_SPARE, name);
+	cr_assert_str_eq(name, "ak-000102030405060708090a0b0c0d0e0f-uuid");
 	cr_assert_eq(strlen(name), MODEL_AK_NAME_LEN);
+}
+
+Test(model_ak, a_listeners_key_counts_for_the_machine_it_saw)
+{
+	static const struct {
+		const char *seen; /* NULL: an older listener */
+		int64_t machine_s, key_s;
+		bool ok;
+	} t[] = {
+		{"m-1", 10, 10, true},
+		{"m-1", 20, 10, true},
+		{"m-2", 5, 10, false},
+		{MODEL_SEEN_NONE, 5, 10, false},
+		{"", 5, 10, false},
+		{NULL, 9, 10, true},
+		{NULL, 10, 10, false},
+		{NULL, 11, 10, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct model_ak a = {.machine_seen = t[i].seen, .obj.created_s = t[i].key_s};
+		struct kobj m = {.uid = "m-1", .created_s = t[i].machine_s};
+
+		cr_expect_eq(model_ak_saw(&a, &m), t[i].ok, "%zu", i);
+	}
+}
+
+Test(model_ak, what_a_listener_saw_is_read_back)
+{
+	struct pki_spki spki;
+	cleanup_free char *pem = make_pem(0, &spki);
+	cleanup_json struct json_object *o = server_copy(model_ak_new_json("ak-1", pem, UUID));
+	cleanup_kobj const struct kobj *k = NULL;
+	struct err err = ERR_INIT;
+
+	model_ak_note_seen(o, "m-1");
+	k = model_ak_extract(o, &err);
+	cr_assert_str_eq(model_ak(k)->machine_seen, "m-1");
+	cr_assert(model_ak(k)->by_listener, "the other note stays");
 }
 
 Test(model_ak, the_listeners_json_is_read_back)

@@ -53,6 +53,7 @@ Test(model_cluster, defaults_are_those_of_the_contract)
 		cr_assert_eq(c->isolation, MODEL_ISOLATION_PER_MACHINE);
 		cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_ALLOW);
 		cr_assert_eq(c->reg_mode, MODEL_REG_OPEN);
+		cr_assert_eq(c->reg_machine, MODEL_REG_AT_REQUEST);
 		cr_assert_eq(c->approval, MODEL_APPROVAL_AUTOMATIC);
 		cr_assert_eq(c->endorsement, MODEL_ENDORSEMENT_NONE);
 		cr_assert_eq(c->pending_ttl_ms, 24 * 3600 * 1000);
@@ -83,7 +84,7 @@ Test(model_cluster, reads_every_field)
 		"\"trusteeServers\":[{\"address\":\"x\",\"caSecret\":\"xc\",\"adminSecret\":\"xa\"},{\"address\":\"y:5\"}],"
 		"\"trustee\":{\"deploy\":\"External\",\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\",\"plaintext\":\"Refuse\"},"
 		"\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"tok\",\"approval\":\"Manual\",\"pendingTTL\":\"1h30m\","
-		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"endorsement\":\"Required\","
+		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"machine\":\"AtKey\",\"endorsement\":\"Required\","
 		"\"endorsementCAConfigMap\":\"roots\"},"
 		"\"attestation\":{\"platformConfigMaps\":[\"ovmf\",\"a.box\"],\"pcr7\":\"Require\"}}");
 	const struct model_cluster *c = model_cluster(o);
@@ -109,6 +110,8 @@ Test(model_cluster, reads_every_field)
 	cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_REFUSE);
 	cr_assert_eq(c->reg_mode, MODEL_REG_TOKEN);
 	cr_assert_str_eq(c->token_secret, "tok");
+	cr_assert_eq(c->reg_machine, MODEL_REG_AT_KEY);
+	cr_assert_str_eq(model_reg_mode_name(c->reg_mode), "Token");
 	cr_assert_eq(c->approval, MODEL_APPROVAL_MANUAL);
 	cr_assert_eq(c->pending_ttl_ms, 90 * 60 * 1000);
 	cr_assert_eq(c->pending_limit, 5);
@@ -167,6 +170,7 @@ Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
 		{"{\"trustee\":{\"plaintext\":\"\"}}", "trustee/plaintext"},
 		{"{\"registration\":{\"mode\":\"Closed\"}}", "registration/mode"},
 		{"{\"registration\":{\"mode\":true}}", "registration/mode"},
+		{"{\"registration\":{\"machine\":\"Never\"}}", "registration/machine"},
 		{"{\"registration\":{\"pendingTTL\":24}}", "pendingTTL"},
 		{"{\"registration\":{\"pendingTTL\":\"1d\"}}", "pendingTTL"},
 		{"{\"registration\":{\"pendingTTL\":\"\"}}", "pendingTTL"},
@@ -363,5 +367,81 @@ Test(model_cluster, unused_fields_are_named)
 
 		model_cluster_unused_fields(model_cluster(o), &b);
 		cr_assert_str_eq(strbuf_str(&b), cases[i].unused);
+	}
+}
+
+/* ---- annotations of the operator and of administrators */
+
+#define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static struct kobj *annotated(const char *annotations)
+{
+	cleanup_free char *text = xasprintf("{\"metadata\":{\"name\":\"tec\",\"uid\":\"u-1\","
+					    "\"resourceVersion\":\"7\",\"annotations\":{%s}}}",
+		annotations);
+	struct err err = ERR_INIT;
+	struct kobj *o = extract_text(text, &err);
+
+	cr_assert(o, "%s", err.text);
+	return o;
+}
+
+Test(model_cluster, only_what_carries_the_uid_is_announced)
+{
+	cleanup_kobj const struct kobj *o =
+		annotated("\"" MODEL_ANNOUNCED_PREFIX "trustee-auth\":\"u-1 " HEX_A " " HEX_B "\","
+			  "\"" MODEL_ANNOUNCED_PREFIX "trustee-token\":\"u-2 " HEX_A "\","
+			  "\"" MODEL_ANNOUNCED_PREFIX "Not A Name\":\"u-1 " HEX_A "\","
+			  "\"" MODEL_ANNOUNCED_PREFIX "\":\"u-1 " HEX_A "\","
+			  "\"example.org/sha256-trustee-token-2\":\"u-1 " HEX_A "\"");
+	const struct model_cluster *c = model_cluster(o);
+
+	cr_assert_eq(c->n_announced, 2); /* the other object's is seen, to be taken away */
+	cr_assert(model_cluster_announces(c, "trustee-auth", HEX_A));
+	cr_assert(model_cluster_announces(c, "trustee-auth", HEX_B));
+	cr_assert(!model_cluster_announces(c, "trustee-auth", ""));
+	cr_assert(!model_cluster_announces(c, "trustee-token", HEX_A));
+	cr_assert(!model_cluster_announces(c, "trustee-token-2", HEX_A));
+	cr_assert_null(model_cluster_announced(c, "trustee-token"));
+}
+
+Test(model_cluster, announcements_are_bounded)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	cleanup_kobj const struct kobj *o = NULL;
+
+	for (int i = 0; i < 3 * MODEL_ANNOUNCED_MAX; i++)
+		strbuf_addf(&text, "%s\"" MODEL_ANNOUNCED_PREFIX "s-%d\":\"u-1 " HEX_A "\"",
+			i ? "," : "", i);
+	o = annotated(strbuf_str(&text));
+	cr_assert_eq(model_cluster(o)->n_announced, MODEL_ANNOUNCED_MAX);
+}
+
+Test(model_cluster, adopt_before_is_a_time)
+{
+	static const struct {
+		const char *text;
+		int64_t s;
+	} t[] = {
+		{"2027-01-15T09:00:00Z", 1800003600},
+		{"2027-01-15T10:00:00.25+01:00", 1800003600},
+		{"2027-01-15T09:00:00", INT64_MIN},
+		{"2027-01-15", INT64_MIN},
+		{"now", INT64_MIN},
+		{"", INT64_MIN},
+	};
+	cleanup_kobj const struct kobj *none = annotated("");
+
+	cr_assert_eq(model_cluster(none)->adopt_before_s, INT64_MIN);
+	cr_assert(!model_cluster(none)->adopt_before_bad);
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_free char *a =
+			xasprintf("\"" MODEL_ADOPT_BEFORE_ANNOTATION "\":\"%s\"", t[i].text);
+		cleanup_kobj const struct kobj *o = annotated(a);
+
+		cr_assert_eq(model_cluster(o)->adopt_before_s, t[i].s, "%s", t[i].text);
+		cr_assert_eq(
+			model_cluster(o)->adopt_before_bad, t[i].s == INT64_MIN, "%s", t[i].text);
 	}
 }

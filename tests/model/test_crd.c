@@ -95,6 +95,7 @@ static const char *const cluster_fields[] = {
 	"registration/pendingLimit",
 	"registration/machineLimit",
 	"registration/waitingKeysPerMachine",
+	"registration/machine",
 	"registration/endorsement",
 	"registration/endorsementCAConfigMap",
 	"attestation/platformConfigMaps",
@@ -207,8 +208,8 @@ Test(model_crd, every_enum_value_is_known_and_no_other)
 		cr_assert_null(extract_with(
 			cluster_fields[i], json_object_new_string("SomethingElse"), &err));
 	}
-	cr_assert_eq(enums, 8);
-	cr_assert_eq(values, 18, "the model knows 18 values; the CRD names %zu", values);
+	cr_assert_eq(enums, 9);
+	cr_assert_eq(values, 20, "the model knows 20 values; the CRD names %zu", values);
 }
 
 Test(model_crd, lists_are_bounded_as_in_the_model)
@@ -298,7 +299,8 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 		uses[i].reason = model_cluster_reason((enum model_cluster_reason)i);
 		uses[i].types = i <= CLUSTER_CONFLICT           ? IN(CLUSTER_INSTALLED)
 				: i <= CLUSTER_NO_ADDRESS_FOUND ? IN(CLUSTER_KNOWN_ADDRESS)
-								: IN(CLUSTER_TRUSTEE_SYNCED);
+				: i <= CLUSTER_POPULATING       ? IN(CLUSTER_TRUSTEE_SYNCED)
+								: IN(CLUSTER_REGISTRATION_OPEN);
 	}
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);

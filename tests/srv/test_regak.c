@@ -23,7 +23,7 @@ static void name_of(const char *pem, char out[MODEL_AK_NAME_LEN + 1])
 	struct err err = ERR_INIT;
 
 	cr_assert_eq(pki_spki_parse_pem(pem, strlen(pem), &spki, &err), 0, "%s", err.text);
-	model_ak_name(spki.sha256, out);
+	model_ak_name(spki.sha256, MODEL_AK_NAME, out);
 }
 
 static const struct fake_request *only_post(const struct rig *r)

@@ -30,8 +30,11 @@ enum ctl_cluster_do {
 	CTL_CLUSTER_READ,   /* GET an object that changed since it was last found right */
 	CTL_CLUSTER_CREATE, /* what is never repaired */
 	CTL_CLUSTER_APPLY,
+	CTL_CLUSTER_ANNOUNCE, /* patch: the hash of a Secret that is to be made, or taken over */
 	CTL_CLUSTER_MAKE_SECRET,
 	CTL_CLUSTER_DELETE, /* Deployments as the Rust operator made them, a former token signer */
+	CTL_CLUSTER_TIDY,   /* patch: announcements of Secrets that are gone, a time that may not
+			       count */
 	CTL_CLUSTER_APPLY_STATUS,
 	CTL_CLUSTER_N_DO,
 };

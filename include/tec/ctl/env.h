@@ -24,6 +24,7 @@ struct ctl_kbs_place {
 /* value NULL: the image has no such label. Everything is borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
+struct ctl_since;
 struct ctl_env {
 	struct loop *loop;
 	struct k8s_transport *api;
@@ -37,6 +38,7 @@ struct ctl_env {
 	void *image_label_arg;
 	struct kbs_sync *sync;
 	struct k8s_events *events;
+	const struct ctl_since *since; /* ctl/since.h; NULL: nothing is older than anything */
 	struct render_images images_ref;
 	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */
 	struct kbs_transport *(*kbs_connect)(
@@ -51,6 +53,12 @@ struct ctl_env {
 const struct model_cluster *ctl_env_cluster(const struct ctl_env *env);
 /* One of them cannot be read, so nobody knows which one is served and what it says. */
 bool ctl_env_cluster_unknown(const struct ctl_env *env);
+/*
+ * What was created before this wall clock time may be taken over (created_s < ctl_since_s): the
+ * marker's, or a later one that an administrator set on the cluster served (annotation
+ * adopt-before), once it has passed. INT64_MIN: not known, nothing may.
+ */
+int64_t ctl_since_s(const struct ctl_env *env);
 
 /* Objects of which only presence, version and owner matter. */
 struct ctl_plain {

@@ -39,7 +39,7 @@ void kobj_unref(const struct kobj *o); /* NULL is fine */
  * char *` member of the fixed part; kobj_pack_finish copies the fixed part and all strings into one
  * allocation with refs = 1. NULL text leaves the member NULL.
  */
-#define KOBJ_PACK_MAX 48
+#define KOBJ_PACK_MAX 80
 struct kobj_pack {
 	struct strbuf blob;
 	size_t n;

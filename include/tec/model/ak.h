@@ -19,6 +19,10 @@
 #define MODEL_APPROVAL_IGNORED_ANNOTATION "trusted-execution-clusters.io/approval-ignored"
 /* Of version 0.1.0; bound-key says it now. */
 #define MODEL_APPROVED_SPKI_ANNOTATION "trusted-execution-clusters.io/approved-spki-sha256"
+/* Written by the listener that took the key: the uid of the Machine with its spec.uuid that it saw
+ * before it made the key, or MODEL_SEEN_NONE. Older listeners wrote nothing. */
+#define MODEL_MACHINE_SEEN_ANNOTATION "trusted-execution-clusters.io/machine-seen"
+#define MODEL_SEEN_NONE		      "none"
 
 enum model_ak_cond { AK_APPROVED, AK_DELIVERED, AK_N_CONDS };
 extern const char *const model_ak_cond_types[AK_N_CONDS];
@@ -44,6 +48,7 @@ struct model_ak {
 	const char *uuid;        /* NULL when unset */
 	const char *spki_sha256; /* hex of the DER, NULL: not a usable public key (pki/spki.h) */
 	bool by_listener;
+	const char *machine_seen; /* annotation */
 	bool approve_wanted;     /* annotation approved: "true" */
 	bool approval_ignored;   /* mark */
 	const char *approved_at; /* mark */
@@ -59,8 +64,24 @@ static inline const struct model_ak *model_ak(const struct kobj *o)
 {
 	return (const struct model_ak *)o;
 }
-#define MODEL_AK_NAME_LEN 35 /* "ak-" + 32 hex */
-void model_ak_name(const uint8_t sha256[32], char out[MODEL_AK_NAME_LEN + 1]);
+/*
+ * What a listener calls a key: "ak-" + 32 hex digits of its SPKI hash, so that the API itself
+ * refuses the second one. A key without uuid has a name of its own ("-any"): anybody can register a
+ * node's public key without uuid, which must not keep the node from registering it with one. The
+ * spare name ("-uuid") is for a key whose proper name was taken by one without uuid, as listeners of
+ * version 0.1.0 made them.
+ */
+enum model_ak_name_kind { MODEL_AK_NAME, MODEL_AK_NAME_ANY, MODEL_AK_NAME_SPARE };
+#define MODEL_AK_NAME_LEN 40
+void model_ak_name(const uint8_t sha256[32], enum model_ak_name_kind kind,
+	char out[MODEL_AK_NAME_LEN + 1]);
+/* What the listener creates; the caller puts it. */
 struct json_object *model_ak_new_json(const char *name, const char *pem, const char *uuid);
+/* Notes on it what the listener saw. */
+void model_ak_note_seen(struct json_object *ak, const char *machine_seen);
+/* A key that a listener made may be approved by itself for the Machine with this uid: the listener
+ * saw it, or (an older listener) it was there in an earlier second than the key. Otherwise somebody
+ * could wait for ids that can be foreseen. */
+bool model_ak_saw(const struct model_ak *a, const struct kobj *machine);
 
 #endif

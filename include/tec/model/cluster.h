@@ -11,12 +11,20 @@
 #include "tec/model/platforms.h"
 
 #define MODEL_CLUSTER_SERVERS_MAX 8
+/* Announcements (model/mark.h) of what Secrets hold that the operator makes for the cluster: one
+ * annotation for each, its name is the prefix and the Secret's. More than that are not looked at.
+ */
+#define MODEL_ANNOUNCED_PREFIX "trusted-execution-clusters.io/sha256-"
+#define MODEL_ANNOUNCED_MAX    12
 
 enum model_deploy { MODEL_DEPLOY_MANAGED, MODEL_DEPLOY_EXTERNAL };
 enum model_delivery { MODEL_DELIVERY_ADMIN_API, MODEL_DELIVERY_VOLUMES };
 enum model_isolation { MODEL_ISOLATION_PER_MACHINE, MODEL_ISOLATION_SHARED };
 enum model_plaintext { MODEL_PLAINTEXT_ALLOW, MODEL_PLAINTEXT_REFUSE };
 enum model_reg_mode { MODEL_REG_OPEN, MODEL_REG_TOKEN, MODEL_REG_MANUAL };
+/* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or
+ * when it registers its key. */
+enum model_reg_machine { MODEL_REG_AT_REQUEST, MODEL_REG_AT_KEY };
 enum model_approval { MODEL_APPROVAL_AUTOMATIC, MODEL_APPROVAL_MANUAL };
 enum model_endorsement {
 	MODEL_ENDORSEMENT_NONE,
@@ -31,6 +39,7 @@ enum model_cluster_cond {
 	CLUSTER_INSTALLED,
 	CLUSTER_KNOWN_ADDRESS,
 	CLUSTER_TRUSTEE_SYNCED,
+	CLUSTER_REGISTRATION_OPEN,
 	CLUSTER_N_CONDS
 };
 extern const char *const model_cluster_cond_types[CLUSTER_N_CONDS];
@@ -46,8 +55,15 @@ enum model_cluster_reason {
 	CLUSTER_NOT_AVAILABLE,
 	CLUSTER_REFUSED,
 	CLUSTER_POPULATING,
+	CLUSTER_OPEN,
+	CLUSTER_NOT_SERVED,
+	CLUSTER_MODE_MANUAL,
+	CLUSTER_NO_REGISTRATION_KEY,
+	CLUSTER_MACHINE_LIMIT_REACHED,
+	CLUSTER_PENDING_LIMIT_REACHED,
 	CLUSTER_N_REASONS,
 };
+const char *model_reg_mode_name(enum model_reg_mode m); /* as spec has it */
 const char *model_cluster_reason(enum model_cluster_reason r);
 
 struct model_cluster {
@@ -63,6 +79,7 @@ struct model_cluster {
 	enum model_isolation isolation;
 	enum model_plaintext plaintext;
 	enum model_reg_mode reg_mode;
+	enum model_reg_machine reg_machine;
 	const char *token_secret;
 	enum model_approval approval;
 	int64_t pending_ttl_ms; /* 0: never */
@@ -82,9 +99,17 @@ struct model_cluster {
 	 * Rust operator's CRD pruned it. NULL: none. While set, the cluster is not acted on.
 	 */
 	const char *extended_lost;
+	struct {
+		const char *secret; /* its name */
+		const char *hashes; /* NULL: the mark is another object's, and counts for nothing */
+	} announced[MODEL_ANNOUNCED_MAX];
+	unsigned n_announced;
+	int64_t adopt_before_s; /* annotation, wall clock; INT64_MIN: none, or no RFC 3339 time */
+	bool adopt_before_bad;  /* it is there and no time */
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
-#define MODEL_EXTENDED_ANNOTATION "trusted-execution-clusters.io/extended-spec"
+#define MODEL_EXTENDED_ANNOTATION     "trusted-execution-clusters.io/extended-spec"
+#define MODEL_ADOPT_BEFORE_ANNOTATION "trusted-execution-clusters.io/adopt-before"
 
 /* k8s_extract_fn: ERR_INVALID names the member. */
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err);
@@ -95,6 +120,10 @@ static inline const struct model_cluster *model_cluster(const struct kobj *o)
 /* Cache index 0: "" unless it is being deleted, so that k8s_cache_first(clusters, 0, "") is the one
  * served (oldest, then by name). */
 const char *model_cluster_index(const struct kobj *o, unsigned i);
+/* The hashes announced for a Secret, for model_mark_announce(); NULL: none. Borrowed from c. */
+const char *model_cluster_announced(const struct model_cluster *c, const char *secret);
+/* Whether a Secret of this name with this content (model/content.h) is the operator's own. */
+bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex);
 /* Fields that are set and have no effect in this version, as "a, b" (empty: none). */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out);
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Condition RegistrationOpen: whether a node that nobody knows can register now, and how full it
+ * is. The counts are kept by every change of the caches, so that looking costs nothing; a crowd of
+ * registrations wakes the cluster once a second.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <stdio.h>
+
+#define CALM_MS 1000
+
+/* ---- counts */
+
+static void wake(struct ctl_cluster *c)
+{
+	const struct model_cluster *served = c->on ? ctl_env_cluster(c->env) : NULL;
+
+	if (served)
+		ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
+}
+
+static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_cluster *c = arg;
+	bool before = model_pending_machine(was ? model_machine(was) : NULL);
+	bool after = model_pending_machine(now ? model_machine(now) : NULL);
+
+	c->pending.machines += after;
+	c->pending.machines -= before;
+	if (before != after || !was || !now)
+		wake(c);
+}
+
+static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_cluster *c = arg;
+	bool before = model_pending_ak(was ? model_ak(was) : NULL);
+	bool after = model_pending_ak(now ? model_ak(now) : NULL);
+
+	c->pending.keys += after;
+	c->pending.keys -= before;
+	if (before != after)
+		wake(c);
+}
+
+void cluster_registration_watch(struct ctl_cluster *c)
+{
+	k8s_cache_listen(c->env->machines, on_machine, c);
+	k8s_cache_listen(c->env->aks, on_ak, c);
+}
+
+/* ---- what people are told */
+
+static void want(
+	struct cluster_look *l, enum model_cluster_reason r, const char *why, const char *counts)
+{
+	enum model_cluster_cond t = CLUSTER_REGISTRATION_OPEN;
+
+	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
+		r == CLUSTER_OPEN ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
+		"%s%s%s", why, counts[0] ? " " : "", counts);
+}
+
+static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	struct model_pending p = c->pending;
+	char counts[256];
+
+	p.all_machines = k8s_cache_count(c->env->machines);
+	snprintf(counts, sizeof(counts),
+		"Made by a listener and not matched: %zu Machines and %zu keys (registration.pendingLimit %d each). Machines in "
+		"all: %zu (registration.machineLimit %d).",
+		p.machines, p.keys, l->c->pending_limit, p.all_machines, l->c->machine_limit);
+	switch (model_pending_reached(l->c, &p)) {
+	case MODEL_PENDING_ALL_MACHINES:
+		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
+			"No further Machine is made. Delete Machines that are not needed, or raise registration.machineLimit.",
+			counts);
+		break;
+	case MODEL_PENDING_MACHINES:
+		want(l, CLUSTER_PENDING_LIMIT_REACHED,
+			"No further Machine is made by a listener. Delete those whose AK is not True and that you do not know (kubectl "
+			"get machines), or raise registration.pendingLimit.",
+			counts);
+		break;
+	case MODEL_PENDING_KEYS:
+		want(l, CLUSTER_PENDING_LIMIT_REACHED,
+			"No further key is taken, but for the first one of a Machine without any. Delete keys that are not approved "
+			"and that you do not know (kubectl get attestationkeys), or raise registration.pendingLimit.",
+			counts);
+		break;
+	case MODEL_PENDING_NONE:
+	case MODEL_PENDING_N:
+		want(l, CLUSTER_OPEN, "Nodes can register.", counts);
+		break;
+	}
+}
+
+/* Without AtKey it is not asked for. One that was not read yet is right until it is known better.
+ */
+static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	enum cluster_own_state state =
+		cluster_own_state(c, cluster, &c->regkey[CLUSTER_REGKEY_CURRENT]);
+
+	return cluster->reg_machine == MODEL_REG_AT_KEY &&
+	       (state == CLUSTER_OWN_ABSENT || state == CLUSTER_OWN_PLANTED ||
+		       state == CLUSTER_OWN_FOREIGN);
+}
+
+void cluster_want_registration(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	if (l->v.deleting || !l->v.served)
+		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");
+	else if (l->c->reg_mode == MODEL_REG_MANUAL)
+		want(l, CLUSTER_MODE_MANUAL,
+			"registration.mode is Manual: only administrators make Machines.", "");
+	else if (lacks_key(c, l->c))
+		want(l, CLUSTER_NO_REGISTRATION_KEY,
+			"Secret tec-registration-key is not there yet, or is somebody else's (condition Installed).",
+			"");
+	else
+		want_by_counts(c, l);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One GET by name, one POST when there is nothing: independent of the ConfigMaps' cache, which need
+ * not be filled. The cache is only listened to, in every replica, so that one that becomes leader
+ * later still knows a time that somebody has deleted meanwhile. Nothing is ever written over or
+ * made again while the time is known.
+ */
+#include "config.h"
+
+#include "tec/ctl/since.h"
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/k8s/call.h"
+#include "tec/loop/timer.h"
+
+#define RETRY_MIN_MS 800
+#define RETRY_MAX_MS 30000
+
+struct ctl_since {
+	const struct ctl_env *env; /* borrowed */
+	void (*known)(void *arg);
+	void *arg;
+	struct op_scope ops;
+	struct op *call; /* in flight */
+	struct timer retry;
+	uint32_t retry_ms;
+	int64_t since_s; /* INT64_MIN: not known */
+	bool on, absent; /* absent: the API said that there is none */
+};
+
+static void look(void *arg);
+
+static void learn(struct ctl_since *s, int64_t created_s)
+{
+	bool first = s->since_s == INT64_MIN;
+
+	if (!first && created_s >= s->since_s)
+		return;
+	s->since_s = created_s;
+	if (!first)
+		return;
+	op_cancel(&s->call);
+	timer_cancel(&s->retry);
+	s->known(s->arg);
+}
+
+/* ---- the ConfigMap, by name */
+
+static void on_answer(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_since *s = arg;
+	const char *text = r->object ? json_get_str(r->object, "metadata/creationTimestamp") : NULL;
+	int64_t us;
+
+	if (text && clock_parse(text, &us) == 0) {
+		if (s->absent)
+			log_info(NULL, "first start in this namespace, the time is noted",
+				"name=%s", CTL_SINCE_CONFIGMAP);
+		learn(s, us / 1000000);
+		return;
+	}
+	if (err->kind == ERR_NOT_FOUND || r->already_exists) {
+		s->absent = !r->already_exists;
+		timer_set(&s->retry, s->absent ? 0 : RETRY_MIN_MS);
+		return;
+	}
+	if (err_is_set(err))
+		log_err(LOG_WARN, NULL,
+			"ConfigMap " CTL_SINCE_CONFIGMAP
+			" can be neither read nor made; no controller starts before",
+			err);
+	timer_set(&s->retry, s->retry_ms);
+	s->retry_ms = s->retry_ms * 2 < RETRY_MAX_MS ? s->retry_ms * 2 : RETRY_MAX_MS;
+}
+
+static struct json_object *configmap(const struct ctl_env *env)
+{
+	struct json_object *o = json_obj(), *meta = json_obj();
+
+	json_add_str(meta, "name", CTL_SINCE_CONFIGMAP);
+	json_add_str(meta, "namespace", env->ns);
+	json_add(meta, "labels",
+		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
+	json_add_str(o, "apiVersion", "v1");
+	json_add_str(o, "kind", "ConfigMap");
+	json_add(o, "metadata", meta);
+	json_add_bool(o, "immutable", true);
+	return json_add(o, "data",
+		json_add_str(json_obj(), "README",
+			"tec-operator takes over what is older than this ConfigMap. Keep it: if it is deleted, the next "
+			"start takes over everything that is there by then."));
+}
+
+static void look(void *arg)
+{
+	struct ctl_since *s = arg;
+	cleanup_json struct json_object *o = NULL;
+	struct op *op;
+
+	if (!s->on || s->call || s->since_s != INT64_MIN)
+		return;
+	if (s->absent) {
+		o = configmap(s->env);
+		op = k8s_call_create(
+			s->env->api, &s->ops, &kobj_configmap, s->env->ns, o, 0, on_answer, s);
+	} else {
+		op = k8s_call_get(s->env->api, &s->ops, &kobj_configmap, s->env->ns,
+			CTL_SINCE_CONFIGMAP, on_answer, s);
+	}
+	op_hold(&s->call, op);
+}
+
+/* ---- the cache */
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_since *s = arg;
+
+	if (!str_eq((was ? was : now)->name, CTL_SINCE_CONFIGMAP))
+		return;
+	if (now)
+		learn(s, now->created_s);
+	else if (s->on)
+		log_warn(NULL,
+			"ConfigMap " CTL_SINCE_CONFIGMAP
+			" was deleted. Its time holds until this process ends; the next start makes another one, and takes over what "
+			"is older than that",
+			NULL);
+}
+
+/* ---- life */
+
+struct ctl_since *ctl_since_new(const struct ctl_env *env, void (*known)(void *arg), void *arg)
+{
+	struct ctl_since *s = xcalloc(1, sizeof(*s));
+
+	s->env = env;
+	s->known = known;
+	s->arg = arg;
+	s->since_s = INT64_MIN;
+	s->retry_ms = RETRY_MIN_MS;
+	timer_init(&s->retry, env->loop, look, s);
+	k8s_cache_listen(env->configmaps, on_change, s);
+	return s;
+}
+
+void ctl_since_free(struct ctl_since *s)
+{
+	if (!s)
+		return;
+	op_scope_cancel(&s->ops);
+	timer_fini(&s->retry);
+	free(s);
+}
+
+void ctl_since_on(struct ctl_since *s)
+{
+	if (s->on)
+		return;
+	s->on = true;
+	s->absent = false;
+	look(s);
+}
+
+void ctl_since_off(struct ctl_since *s)
+{
+	s->on = false;
+	op_scope_cancel(&s->ops);
+	timer_cancel(&s->retry);
+}
+
+bool ctl_since_known(const struct ctl_since *s)
+{
+	return s->since_s != INT64_MIN;
+}
+
+int64_t ctl_since_marker_s(const struct ctl_since *s)
+{
+	return s->since_s;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When the registration key is replaced. Previous is kept from the moment that another current is
+ * there, for one lifetime and two epochs: of the last id, and of clocks that differ. Two Secrets of
+ * one content are a change under way.
+ */
+#include "config.h"
+
+#include "tec/render/regkey.h"
+
+#include "render_internal.h"
+#include "tec/base/str.h"
+
+#define DAY_S      86400
+#define EPOCHS_MAX 500 /* of 1,024: none of a key's ids is of an epoch that counts again */
+
+static int64_t min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* True when it is time; else the plan is looked at again then. */
+static bool due(struct render_regkey_plan *out, int64_t now_s, int64_t at_s)
+{
+	if (now_s >= at_s)
+		return true;
+	out->again_s = min(out->again_s, at_s);
+	return false;
+}
+
+/* Current is another one than previous, or there is none. */
+static enum render_regkey_do plan_previous(struct render_regkey_plan *out, int64_t now_s,
+	int64_t keep_s, const struct render_regkey *current, const struct render_regkey *previous)
+{
+	return due(out, now_s, max(current->created_s, previous->created_s) + keep_s)
+		       ? RENDER_REGKEY_DROP_PREVIOUS
+		       : RENDER_REGKEY_NOTHING;
+}
+
+void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
+	const struct render_regkey *current, const struct render_regkey *previous,
+	struct render_regkey_plan *out)
+{
+	int64_t life_s = pending_ttl_ms > 0 ? max(pending_ttl_ms / 1000, 1) : DAY_S;
+	int64_t period_s = min(max(30 * life_s, 30 * DAY_S), EPOCHS_MAX * life_s);
+	int64_t keep_s = 3 * life_s;
+	bool both = current->there && previous->there;
+	bool same = both && str_eq(current->content, previous->content);
+
+	*out = (struct render_regkey_plan){.again_s = INT64_MAX};
+	if (!current->there)
+		out->what = at_key            ? RENDER_REGKEY_MAKE
+			    : previous->there ? RENDER_REGKEY_DROP_PREVIOUS
+					      : RENDER_REGKEY_NOTHING;
+	else if (!at_key && due(out, now_s, current->created_s + period_s + keep_s))
+		out->what = RENDER_REGKEY_DROP;
+	else if (same && (!at_key || !due(out, now_s, current->created_s + period_s)))
+		out->what = RENDER_REGKEY_DROP_PREVIOUS; /* a change that is not wanted any more */
+	else if (same)
+		out->what = RENDER_REGKEY_DROP;
+	else if (both)
+		out->what = plan_previous(out, now_s, keep_s, current, previous);
+	else if (at_key && due(out, now_s, current->created_s + period_s))
+		out->what = RENDER_REGKEY_COPY;
+	else
+		out->what = RENDER_REGKEY_NOTHING;
+}
+
+struct secret *render_regkey_secret(
+	const struct model_cluster *c, const char *ns, const char *name, const struct secret *key)
+{
+	struct json_object *o = render_frame(&kobj_secret, name, ns, c, NULL);
+
+	json_add_bool(o, "immutable", true);
+	return render_secret_text(o, RENDER_REGKEY_MEMBER, key, NULL, NULL);
+}

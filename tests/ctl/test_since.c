@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "ctl/world.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+#define START 1800000000
+#define PATH  "/api/v1/namespaces/" NS "/configmaps"
+
+static struct world w;
+static unsigned n_known;
+
+static void up(void)
+{
+	world_start(&w);
+	n_known = 0;
+}
+
+static void down(void)
+{
+	world_stop(&w);
+}
+
+TestSuite(ctl_since, .init = up, .fini = down);
+
+static void on_known(void *arg)
+{
+	n_known++;
+}
+
+static struct json_object *marker(void)
+{
+	return world_get(&w, &kobj_configmap, CTL_SINCE_CONFIGMAP);
+}
+
+/* A second operator's, on the same API. */
+static struct ctl_since *another(void)
+{
+	return ctl_since_new(&w.life->env, on_known, NULL);
+}
+
+Test(ctl_since, the_first_leader_makes_it_and_it_has_no_owner)
+{
+	world_boot(&w, "");
+	cr_assert(marker());
+	cr_assert_null(json_get(marker(), "metadata/ownerReferences"));
+	cr_assert(json_get_bool(marker(), "immutable", false));
+	cr_assert(ctl_since_known(w.life->since));
+	cr_assert_eq(ctl_since_s(&w.life->env), clock_wall_s());
+}
+
+Test(ctl_since, a_later_life_takes_the_time_that_is_there_without_a_write)
+{
+	int64_t first;
+
+	world_boot(&w, "");
+	first = ctl_since_s(&w.life->env);
+	world_kill(&w);
+	clock_fake_advance(3600 * 1000);
+	world_boot(&w, "");
+	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
+Test(ctl_since, of_two_that_make_it_at_once_one_time_counts)
+{
+	struct ctl_since *a, *b;
+
+	world_boot(&w, "");
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	world_run(&w, 100);
+	fake_api_hold_watches(w.api, true);
+	a = another();
+	b = another();
+	ctl_since_on(a);
+	ctl_since_on(b);
+	world_run(&w, 1000);
+	cr_assert_eq(n_known, 2);
+	cr_assert_eq(ctl_since_marker_s(a), ctl_since_marker_s(b));
+	cr_assert_eq(fake_api_count(w.api, &kobj_configmap, NS), 1);
+	fake_api_hold_watches(w.api, false);
+	world_run(&w, 1000);
+	cr_assert_eq(n_known, 2); /* told once */
+	ctl_since_free(a);
+	ctl_since_free(b);
+}
+
+Test(ctl_since, nothing_is_known_before_it_is_turned_on)
+{
+	struct ctl_since *s;
+
+	world_boot(&w, "");
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	world_run(&w, 100);
+	s = another();
+	world_run(&w, 60000);
+	cr_assert(!ctl_since_known(s));
+	cr_assert_eq(ctl_since_marker_s(s), INT64_MIN);
+	cr_assert_null(marker());
+	ctl_since_on(s);
+	ctl_since_off(s); /* no leader any more: the call under way is cancelled */
+	world_run(&w, 60000);
+	cr_assert(!ctl_since_known(s));
+	ctl_since_on(s);
+	world_run(&w, 1000);
+	cr_assert(ctl_since_known(s));
+	ctl_since_free(s);
+}
+
+Test(ctl_since, one_deleted_while_running_is_not_made_again_and_the_time_stays)
+{
+	int64_t first;
+
+	world_boot(&w, "");
+	first = ctl_since_s(&w.life->env);
+	clock_fake_advance(5000);
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	world_run(&w, 60000);
+	cr_assert_null(marker());
+	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	/* nor does one that somebody makes later count */
+	fake_api_put(w.api, &kobj_configmap, NS,
+		"{\"metadata\":{\"name\":\"" CTL_SINCE_CONFIGMAP "\"}}");
+	world_run(&w, 1000);
+	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	ctl_since_off(w.life->since);
+	ctl_since_on(w.life->since); /* leader again */
+	world_run(&w, 1000);
+	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
+Test(ctl_since, an_api_that_refuses_is_asked_again_ever_more_rarely)
+{
+	struct fake_expect *e;
+	struct ctl_since *s;
+
+	world_boot(&w, "");
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	world_run(&w, 100);
+	fake_transport_forget(w.life->f);
+	e = fake_transport_expect(w.life->f, "POST", PATH "*");
+	fake_expect_times(e, 20);
+	fake_expect_answer(
+		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
+	s = another();
+	ctl_since_on(s);
+	world_run(&w, 5 * 60000);
+	cr_assert(!ctl_since_known(s));
+	cr_assert_leq(fake_transport_requests(w.life->f), 40);
+	world_run(&w, 20 * 60000);
+	cr_assert(ctl_since_known(s));
+	ctl_since_free(s);
+}
+
+Test(ctl_since, any_fault_ends_the_same)
+{
+	for (int fault = FAKE_FAULT_409; fault <= FAKE_FAULT_SILENCE; fault++) {
+		struct ctl_since *s;
+
+		world_stop(&w);
+		world_start(&w);
+		world_boot(&w, "");
+		fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+		world_run(&w, 100);
+		fake_transport_fault(w.life->f, (enum fake_fault)fault, 2);
+		s = another();
+		ctl_since_on(s);
+		world_run(&w, 10 * 60000);
+		cr_assert(ctl_since_known(s), "fault %d", fault);
+		ctl_since_free(s);
+	}
+}
+
+static void adopt_before(const char *text)
+{
+	cleanup_free char *patch = xasprintf(
+		"{\"metadata\":{\"annotations\":{\"" MODEL_ADOPT_BEFORE_ANNOTATION "\":%s}}}",
+		text);
+
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", patch);
+	world_run(&w, 1000);
+}
+
+Test(ctl_since, an_administrator_may_set_a_later_time_that_has_passed)
+{
+	static const struct {
+		const char *text;
+		int64_t s; /* beyond the start; 0: it does not count */
+	} t[] = {
+		{"\"2027-01-15T09:00:00Z\"", 3600},
+		{"\"2027-01-15T10:00:00+01:00\"", 3600},
+		{"\"2027-01-15T08:59:59.5Z\"", 3599},
+		{"\"2027-01-15T12:00:00Z\"", 0}, /* in the future */
+		{"\"2026-01-01T00:00:00Z\"", 0}, /* before the marker */
+		{"\"2027-01-15\"", 0},
+		{"\"9 o'clock\"", 0},
+		{"\"\"", 0},
+		{"null", 0},
+	};
+	int64_t marker_s;
+
+	world_cluster(&w, "tec", "{}");
+	world_boot(&w, "");
+	marker_s = ctl_since_s(&w.life->env);
+	clock_fake_advance(2 * 3600 * 1000);
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		adopt_before(t[i].text);
+		cr_assert_eq(ctl_since_s(&w.life->env), t[i].s ? START + t[i].s : marker_s, "%s",
+			t[i].text);
+	}
+}
+
+Test(ctl_since, without_a_marker_nothing_is_older)
+{
+	struct ctl_env env;
+
+	world_cluster(&w, "tec", "{}");
+	world_boot(&w, "");
+	clock_fake_advance(2 * 3600 * 1000);
+	adopt_before("\"2027-01-15T09:00:00Z\"");
+	env = w.life->env;
+	env.since = NULL;
+	cr_assert_eq(ctl_since_s(&env), INT64_MIN);
+}

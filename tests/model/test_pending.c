@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "tec/model/pending.h"
+
+Test(model_pending, is_what_a_listener_made_and_nothing_matched)
+{
+	struct model_machine m = {0};
+	struct model_ak a = {0};
+
+	cr_assert_not(model_pending_machine(NULL));
+	cr_assert_not(model_pending_ak(NULL));
+	cr_assert_not(model_pending_machine(&m));
+	cr_assert_not(model_pending_ak(&a));
+	m.by_listener = a.by_listener = true;
+	cr_assert(model_pending_machine(&m));
+	cr_assert(model_pending_ak(&a));
+	m.bound_at = "2026-01-02T03:04:05Z";
+	a.owner_uid = "m-1";
+	cr_assert_not(model_pending_machine(&m));
+	cr_assert_not(model_pending_ak(&a));
+}
+
+Test(model_pending, each_limit_has_its_own_room)
+{
+	static const struct {
+		struct model_pending p;
+		enum model_pending_limit first;
+		bool all, machines, keys;
+	} t[] = {
+		{{0, 0, 0}, MODEL_PENDING_NONE, false, false, false},
+		{{9, 9, 19}, MODEL_PENDING_NONE, false, false, false},
+		{{10, 0, 10}, MODEL_PENDING_MACHINES, false, true, false},
+		{{0, 10, 0}, MODEL_PENDING_KEYS, false, false, true},
+		{{11, 11, 11}, MODEL_PENDING_MACHINES, false, true, true},
+		{{0, 0, 20}, MODEL_PENDING_ALL_MACHINES, true, false, false},
+		{{10, 10, 20}, MODEL_PENDING_ALL_MACHINES, true, true, true},
+	};
+	struct model_cluster c = {.pending_limit = 10, .machine_limit = 20};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		const struct model_pending *p = &t[i].p;
+
+		cr_expect_eq(model_pending_reached(&c, p), t[i].first, "%zu", i);
+		cr_expect_eq(model_pending_is_reached(&c, p, MODEL_PENDING_ALL_MACHINES), t[i].all);
+		cr_expect_eq(
+			model_pending_is_reached(&c, p, MODEL_PENDING_MACHINES), t[i].machines);
+		cr_expect_eq(model_pending_is_reached(&c, p, MODEL_PENDING_KEYS), t[i].keys);
+	}
+	cr_assert_str_eq(
+		model_pending_field(MODEL_PENDING_ALL_MACHINES), "registration.machineLimit");
+	cr_assert_str_eq(model_pending_field(MODEL_PENDING_MACHINES), "registration.pendingLimit");
+	cr_assert_str_eq(model_pending_field(MODEL_PENDING_KEYS), "registration.pendingLimit");
+}
+
+Test(model_pending, a_source_has_a_quarter_and_16_at_least)
+{
+	static const struct {
+		int limit;
+		size_t share;
+	} t[] = {{1, 16}, {64, 16}, {68, 17}, {10000, 2500}, {1000000, 250000}};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct model_cluster c = {.pending_limit = t[i].limit};
+
+		cr_expect_eq(model_pending_share(&c), t[i].share, "%d", t[i].limit);
+	}
+}
