@@ -218,8 +218,10 @@ int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct 
 	int64_t s;
 
 	memset(out, 0, sizeof(*out));
-	if (!o)
-		return err_wrap(err, "the token server's answer");
+	if (!o) { /* without its place: that would say what an answer of somebody else holds */
+		err_clear(err);
+		return err_set(err, ERR_INVALID, "the token server's answer is not JSON");
+	}
 	token = json_get_str(o, "token");
 	if (!token || !*token)
 		token = json_get_str(o, "access_token");

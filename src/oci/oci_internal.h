@@ -8,6 +8,7 @@
 
 #include "tec/oci/auth.h"
 #include "tec/oci/manifest.h"
+#include "tec/oci/redirect.h"
 #include "tec/oci/registry.h"
 
 /* What all fetches of one question share; outlives them. */
@@ -17,7 +18,7 @@ struct oci_net {
 	char **insecure; /* host[:port] */
 	size_t n_insecure;
 };
-bool oci_net_insecure(const struct oci_net *net, const char *host, size_t len);
+bool oci_net_insecure(const struct oci_net *net, const char *host);
 
 /* One host that has the repository, and what it lets us in with. */
 struct oci_source {
@@ -25,6 +26,8 @@ struct oci_source {
 	char *base;       /* "https://host/v2/<repository>" */
 	char *repository; /* there */
 	bool plain;       /* http */
+	bool answered;    /* then `scope` is that of its address */
+	enum addr_scope scope;
 	struct oci_cred *cred;
 	bool basic;           /* it asked for Basic */
 	struct secret *token; /* NULL: none yet */

@@ -209,7 +209,7 @@ static int add_source(struct label_call *k, const char *cred_host, const char *c
 
 	s->host = xstrdup(cred_host);
 	s->repository = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", repository);
-	s->plain = oci_net_insecure(&k->net, cred_host, strlen(cred_host));
+	s->plain = oci_net_insecure(&k->net, cred_host);
 	s->base = xasprintf("%s://%s/v2/%s", s->plain ? "http" : "https", connect, s->repository);
 	return oci_cred_find(configs, n_configs, cred_host, s->repository, &s->cred, err);
 }
