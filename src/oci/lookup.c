@@ -12,8 +12,11 @@
 
 #include "tec/base/log.h"
 #include "tec/loop/child.h"
+#include "tec/loop/signal.h"
 #include "tec/loop/timer.h"
 #include "tec/oci/wire.h"
+
+#include "oci_internal.h"
 
 struct oci_lookup {
 	struct loop *loop;
@@ -157,12 +160,57 @@ static void on_pump(void *arg)
 		call_run(k->first);
 }
 
+/* ---- what the child gets ---- */
+
+/* Credentials of the hosts that will be asked, each as a configuration of its own: who takes the
+ * child over gets those, not all that are configured. */
+struct chosen {
+	const struct secret *const *configs; /* borrowed */
+	size_t n_configs;
+	struct secret **own;
+	size_t n_own;
+};
+
+static int choose(
+	void *arg, const char *name, const char *connect, const char *repository, struct err *err)
+{
+	struct chosen *c = arg;
+	cleanup_oci_cred struct oci_cred *cred = NULL;
+	struct secret *one;
+
+	if (oci_cred_find(c->configs, c->n_configs, name, repository, &cred, err) != 0)
+		return -1;
+	if (!cred)
+		return 0;
+	one = oci_cred_config(cred, name, repository, err);
+	if (!one)
+		return -1;
+	c->own = xreallocarray(c->own, c->n_own + 1, sizeof(*c->own));
+	c->own[c->n_own++] = one;
+	return 0;
+}
+
+static int call_prepare(struct call *c, const struct oci_conf *conf, const char *reference,
+	const char *label, const struct secret *const *configs, size_t n_configs, struct err *err)
+{
+	struct chosen chosen = {.configs = configs, .n_configs = n_configs};
+
+	if (oci_each_source(conf, reference, choose, &chosen, err) == 0)
+		c->question = oci_question_encode(conf, reference, label,
+			(const struct secret *const *)chosen.own, chosen.n_own, &c->len, err);
+	for (size_t i = 0; i < chosen.n_own; i++)
+		secret_free(chosen.own[i]);
+	free(chosen.own);
+	return c->question ? 0 : -1;
+}
+
 /* ---- the interface ---- */
 
 struct oci_lookup *oci_lookup_new(struct loop *l, const char *file, const char *const *argv)
 {
 	struct oci_lookup *k = xcalloc(1, sizeof(*k));
 
+	loop_ignore_sigpipe(); /* a child may end without having read its question */
 	k->loop = l;
 	k->file = file;
 	k->argv = argv;
@@ -191,9 +239,7 @@ struct op *oci_lookup_get(struct oci_lookup *k, struct op_scope *scope, const st
 	k->n_calls++;
 	timer_init(&c->wait, k->loop, on_wait, c);
 	op_begin(&c->op, scope, on_abort);
-	c->question = oci_question_encode(
-		conf, reference, label, docker_configs, n_configs, &c->len, &c->err);
-	if (!c->question) {
+	if (call_prepare(c, conf, reference, label, docker_configs, n_configs, &c->err) != 0) {
 		defer_call(&c->fail, k->loop, on_fail, c);
 		return &c->op;
 	}

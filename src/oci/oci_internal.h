@@ -34,6 +34,16 @@ struct oci_source {
 	uint64_t token_until_ms;
 };
 
+/*
+ * The hosts that have a reference's image, in the order in which they are asked: mirrors, then the
+ * registry. name: what it is called and whose credentials; connect: where it is; both live for the
+ * call. -1 from fn ends it with fn's error.
+ */
+typedef int (*oci_source_fn)(
+	void *arg, const char *name, const char *connect, const char *repository, struct err *err);
+int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
+	struct err *err) MUST_CHECK;
+
 struct oci_want {
 	bool blob; /* else a manifest */
 	struct oci_descriptor what;

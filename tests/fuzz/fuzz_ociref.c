@@ -62,6 +62,25 @@ static void try_mirror(const char *text)
 		assert_plain(m.prefix);
 }
 
+/* A credential is found again, unchanged, in the configuration that holds it alone. */
+static void try_alone(const struct oci_cred *c)
+{
+	struct err err = ERR_INIT;
+	cleanup_secret struct secret *one = oci_cred_config(c, "quay.io", "a/b", &err);
+	const struct secret *const configs[] = {one};
+	cleanup_oci_cred struct oci_cred *again = NULL;
+
+	if (!one) {
+		assert(err.kind == ERR_INVALID);
+		return;
+	}
+	if (oci_cred_find(configs, 1, "quay.io", "a/b", &again, &err) != 0)
+		assert(!"what was made is refused");
+	assert(again && !again->basic == !c->basic);
+	assert(secret_equal(
+		again->basic ? again->basic : again->identity, c->basic ? c->basic : c->identity));
+}
+
 static void try_config(const uint8_t *data, size_t size)
 {
 	struct secret *s = secret_new_copy(data, size);
@@ -73,6 +92,8 @@ static void try_config(const uint8_t *data, size_t size)
 		assert(!c && err.kind == ERR_INVALID);
 	else if (c)
 		assert(!c->basic != !c->identity);
+	if (c)
+		try_alone(c);
 	oci_cred_free(c);
 	secret_free(s);
 	assert(secret_count() == 0);

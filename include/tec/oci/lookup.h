@@ -2,10 +2,11 @@
 /*
  * oci_label_get() in a process of its own, so that the one which holds keys never reads a byte that
  * a registry sent: a program is started for each question, gets it on standard input with the
- * credentials of registries, an empty environment and no other descriptor, and prints one answer
- * (oci/wire.h), which is bounded and checked. OCI_LOOKUP_MAX of them run at once; a question that
- * waits for longer than OCI_LOOKUP_WAIT_MS is answered ERR_TRANSIENT, so that whoever can go on
- * without the label does. A child is killed at its deadline and when its op is cancelled.
+ * credentials of the hosts that may be asked, an empty environment and no other descriptor, and
+ * prints one answer (oci/wire.h), which is bounded and checked. OCI_LOOKUP_MAX of them run at once;
+ * a question that waits for longer than OCI_LOOKUP_WAIT_MS is answered ERR_TRANSIENT, so that
+ * whoever can go on without the label does. A child is killed at its deadline and when its op is
+ * cancelled.
  *
  * Owns nothing of its callers; every op must have ended before oci_lookup_free().
  */
