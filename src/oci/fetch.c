@@ -27,6 +27,7 @@ struct fetch {
 	struct oci_want want;
 	struct op_scope ops;
 	char *url;
+	char *realm; /* of the token server that was asked last */
 	unsigned redirects;
 	bool away;      /* url is not the source's any more */
 	bool sent_auth; /* with the request in flight */
@@ -40,6 +41,7 @@ static void fetch_free(struct fetch *f)
 {
 	op_scope_cancel(&f->ops);
 	free(f->url);
+	free(f->realm);
 	free(f);
 }
 
@@ -106,6 +108,26 @@ static struct oci_place place_of(const struct fetch *f)
 		.n_insecure = f->net->n_insecure};
 }
 
+/* What an address out of reach means for who wrote the reference; url: what was asked. */
+static void explain_reach(
+	const struct fetch *f, const char *url, const struct httpc_answer *a, struct err *err)
+{
+	const struct oci_place p = place_of(f);
+
+	if (err->kind != ERR_DENIED || a->status ||
+		oci_redirect_reach(&p, url) & ADDR_REACH(a->scope))
+		return;
+	err_clear(err);
+	if (p.answered)
+		err_set(err, ERR_DENIED,
+			"it sends us to a %s address, and its own is %s: nothing was sent there",
+			addr_scope_name(a->scope), addr_scope_name(p.scope));
+	else
+		err_set(err, ERR_DENIED,
+			"its name leads to a %s address: use a number or localhost in the reference, or give the registry another address",
+			addr_scope_name(a->scope));
+}
+
 /* ---- token ---- */
 
 static void on_token(void *arg, const struct err *err, const struct httpc_answer *a)
@@ -115,6 +137,7 @@ static void on_token(void *arg, const struct err *err, const struct httpc_answer
 	struct err e = *err;
 
 	if (err_is_set(&e)) {
+		explain_reach(f, f->realm, a, &e);
 		err_wrap(&e, "token server");
 		fetch_fail(f, &e);
 		return;
@@ -206,6 +229,8 @@ static void ask_token(struct fetch *f, const struct oci_challenge *c)
 		fetch_fail(f, &err);
 		return;
 	}
+	free(f->realm);
+	f->realm = xstrdup(c->realm);
 	strbuf_add(&url, c->realm, strcspn(c->realm, "#"));
 	if (cred && cred->identity) {
 		form = refresh_form(f, c);
@@ -297,6 +322,7 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	struct err e = *err;
 
 	if (err_is_set(&e)) {
+		explain_reach(f, f->url, a, &e);
 		fetch_fail(f, &e);
 		return;
 	}
