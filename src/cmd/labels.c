@@ -26,10 +26,8 @@
 #endif
 
 struct labels {
-	struct loop *loop;
-	struct httpc *http;
 	const struct options *options;
-	struct httpc_tls *tls;
+	struct oci_lookup *lookup;
 	struct secret *auth; /* NULL: no credentials */
 };
 
@@ -75,17 +73,15 @@ static void take_auth(struct labels *s, struct secret *take_auth, bool first)
 	s->auth = take_auth;
 }
 
-struct labels *labels_new(
-	struct loop *l, struct httpc *http, const struct options *o, struct err *err)
+struct labels *labels_new(struct loop *l, const struct options *o, struct err *err)
 {
+	static const char *const argv[] = {"tec-operator", "--lookup-label", NULL};
 	struct labels *s = xcalloc(1, sizeof(*s));
 	cleanup_secret struct secret *auth = NULL;
 
-	s->loop = l;
-	s->http = http;
 	s->options = o;
-	s->tls = httpc_tls_new(NULL, 0, NULL, 0, NULL, 0, NULL, err);
-	if (s->tls && o->registry_auth) {
+	s->lookup = oci_lookup_new(l, "/proc/self/exe", argv);
+	if (o->registry_auth) {
 		auth = read_auth(o->registry_auth, err);
 		if (!err_is_set(err))
 			take_auth(s, steal_ptr(&auth), true);
@@ -101,7 +97,7 @@ void labels_free(struct labels *s)
 	if (!s)
 		return;
 	secret_free(s->auth);
-	httpc_tls_unref(s->tls);
+	oci_lookup_free(s->lookup);
 	free(s);
 }
 
@@ -130,13 +126,12 @@ struct op *labels_image(void *arg, struct op_scope *scope, const char *reference
 		.n_mirrors = o->registry_mirrors.n,
 		.insecure = o->insecure_registries.items,
 		.n_insecure = o->insecure_registries.n,
-		.tls = s->tls,
 		.platform_os = "linux",
 		.platform_arch = ARCH,
 	};
 
 	refresh(s);
 	configs[0] = s->auth;
-	return oci_label_get(s->loop, s->http, scope, &conf, reference, label, configs,
-		s->auth != NULL, done, done_arg);
+	return oci_lookup_get(s->lookup, scope, &conf, reference, label, configs, s->auth != NULL,
+		done, done_arg);
 }

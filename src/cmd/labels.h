@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * struct labels: what an ApprovedImage's controller asks registries, with what the options say of
- * them. Owns its trust and a copy of the credentials; options and httpc are borrowed.
+ * them. Owns a copy of the credentials; options are borrowed. Registries are asked by processes of
+ * their own (oci/lookup.h), which are this program with --lookup-label.
  */
 #ifndef TEC_CMD_LABELS_H
 #define TEC_CMD_LABELS_H
 
 #include "options.h"
 
-#include "tec/oci/registry.h"
+#include "tec/oci/lookup.h"
 
 struct labels;
 
 /* NULL: --registry-auth names a file that cannot be read. */
-struct labels *labels_new(
-	struct loop *l, struct httpc *http, const struct options *o, struct err *err) MUST_CHECK;
+struct labels *labels_new(struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
 void labels_free(struct labels *s);
 /*
  * A label of an image's configuration, of the platform this program runs on when the reference is
- * an index. arg is the struct labels; see oci_label_get(). The credentials' file is read again
+ * an index. arg is the struct labels; see oci_lookup_get(). The credentials' file is read again
  * first (Kubernetes replaces a mounted Secret's); while it cannot be, the earlier content is used.
  */
 struct op *labels_image(void *arg, struct op_scope *scope, const char *reference, const char *label,

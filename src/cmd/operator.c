@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lookup.h"
 #include "options.h"
 #include "parts.h"
 #include "seed.h"
@@ -81,7 +82,9 @@ int main(int argc, char *argv[])
 		break;
 	case OPTIONS_RUN:
 		log_setup(o.log_level, o.log_format);
-		if (!o.seed_src) {
+		if (o.lookup_label) {
+			status = lookup_run();
+		} else if (!o.seed_src) {
 			status = run(&o);
 		} else if (seed_policies(o.seed_src, o.seed_dst, &err) < 0) {
 			fprintf(stderr, "tec-operator: %s\n", err.text);

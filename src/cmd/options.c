@@ -62,6 +62,8 @@ static const struct conf_option table[] = {
 	{"seed", CONF_PAIR, "SRC DST", NULL,
 		"Copy Trustee's policies from SRC into its storage DST and exit (init container).",
 		false},
+	{"lookup-label", CONF_ACTION, NULL, NULL,
+		"Internal: ask a registry for a label, the question on standard input.", false},
 	{"version", CONF_ACTION, NULL, NULL, "Print the version and exit.", false},
 	{"help", CONF_ACTION, NULL, NULL, "Print this help and exit.", false},
 };
@@ -231,6 +233,7 @@ enum options_result options_read(struct options *o, int argc, char *const argv[]
 		return bad(&err);
 	if (read_values(o, &err) < 0)
 		return bad(&err);
+	o->lookup_label = conf_bool(o->conf, "lookup-label");
 	o->seed_src = conf_str(o->conf, "seed");
 	o->seed_dst = conf_second(o->conf, "seed");
 	return OPTIONS_RUN;

@@ -36,6 +36,7 @@ struct options {
 	enum log_level log_level;
 	enum log_format log_format;
 	const char *seed_src, *seed_dst; /* --seed */
+	bool lookup_label;
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_EXIT, OPTIONS_BAD };

@@ -223,7 +223,7 @@ int parts_control(struct parts *p, struct err *err)
 	p->ctl_events = k8s_events_new(
 		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->sync = kbs_sync_new();
-	p->labels = labels_new(p->loop, p->http, p->options, err);
+	p->labels = labels_new(p->loop, p->options, err);
 	if (!p->labels)
 		return -1;
 	p->env = (struct ctl_env){

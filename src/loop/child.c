@@ -393,12 +393,14 @@ static int pipes_open(struct pipes *p, bool with_input)
 }
 
 /* Runs in the child: only async-signal-safe calls. */
-static _Noreturn void child_exec(const struct pipes *p, char *const *argv, char **env, pid_t parent)
+static _Noreturn void child_exec(
+	const struct pipes *p, const struct child_spec *spec, char **env, pid_t parent)
 {
 	/* First away from 0-2, so that no dup2 below closes what a later one needs. */
 	int in = fcntl(p->in[0], F_DUPFD, 3), out = fcntl(p->out[1], F_DUPFD, 3);
 	int errs = fcntl(p->errs[1], F_DUPFD, 3), report = fcntl(p->exec[1], F_DUPFD, 3), e;
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	char *const *argv = (char *const *)(uintptr_t)spec->argv;
 	sigset_t none;
 
 	setpgid(0, 0);
@@ -410,7 +412,10 @@ static _Noreturn void child_exec(const struct pipes *p, char *const *argv, char 
 		dup2(out, 1) == 1 && dup2(errs, 2) == 2 &&
 		close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
 		environ = env;
-		execvp(argv[0], argv);
+		if (spec->file)
+			execv(spec->file, argv);
+		else
+			execvp(argv[0], argv);
 	}
 	e = errno;
 	if (write(report, &e, sizeof(e)) < 0)
@@ -420,12 +425,12 @@ static _Noreturn void child_exec(const struct pipes *p, char *const *argv, char 
 
 /* Ours, then theirs; a name of theirs replaces ours. The caller frees the array; it borrows the
  * strings. */
-static char **merge_env(const char *const *extra)
+static char **merge_env(const char *const *extra, bool bare)
 {
 	size_t n = 0, m = 0, k = 0;
 	char **env;
 
-	while (environ && environ[n])
+	while (!bare && environ && environ[n])
 		n++;
 	while (extra && extra[m])
 		m++;
@@ -446,7 +451,7 @@ static char **merge_env(const char *const *extra)
 
 static pid_t child_fork(const struct pipes *p, const struct child_spec *spec)
 {
-	cleanup_free char **env = merge_env(spec->env);
+	cleanup_free char **env = merge_env(spec->env, spec->bare_env);
 	sigset_t all, old;
 	pid_t parent = getpid(), pid;
 
@@ -455,7 +460,7 @@ static pid_t child_fork(const struct pipes *p, const struct child_spec *spec)
 	sigprocmask(SIG_BLOCK, &all, &old);
 	pid = fork();
 	if (pid == 0)
-		child_exec(p, (char *const *)(uintptr_t)spec->argv, env, parent);
+		child_exec(p, spec, env, parent);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return pid;
 }

@@ -166,3 +166,99 @@ unsigned addr_port(int fd)
 		return ntohs(((struct sockaddr_in6 *)&ss)->sin6_port);
 	return ss.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&ss)->sin_port) : 0;
 }
+
+/* ---- where an address leads ---- */
+
+struct block {
+	uint8_t prefix[16];
+	uint8_t bits;
+	enum addr_scope scope;
+};
+
+/* The first that holds the address counts; what stands in none is public. */
+static const struct block v4_blocks[] = {
+	{{0}, 8, ADDR_LOOPBACK},
+	{{127}, 8, ADDR_LOOPBACK},
+	{{10}, 8, ADDR_PRIVATE},
+	{{172, 16}, 12, ADDR_PRIVATE},
+	{{192, 168}, 16, ADDR_PRIVATE},
+	{{100, 64}, 10, ADDR_PRIVATE},
+	{{169, 254}, 16, ADDR_LINK_LOCAL},
+	{{192, 0, 0}, 24, ADDR_RESERVED},
+	{{192, 0, 2}, 24, ADDR_RESERVED},
+	{{192, 88, 99}, 24, ADDR_RESERVED},
+	{{198, 18}, 15, ADDR_RESERVED},
+	{{198, 51, 100}, 24, ADDR_RESERVED},
+	{{203, 0, 113}, 24, ADDR_RESERVED},
+	{{224}, 3, ADDR_RESERVED},
+};
+
+static const struct block v6_blocks[] = {
+	{{0xfc}, 7, ADDR_PRIVATE}, {{0xfe, 0xc0}, 10, ADDR_PRIVATE},
+	{{0xfe, 0x80}, 10, ADDR_LINK_LOCAL}, {{0x20, 0x01, 0x0d, 0xb8}, 32, ADDR_RESERVED},
+	{{0x20, 0x01, 0}, 23, ADDR_RESERVED}, /* Teredo, ORCHID and their kind */
+	{{0x3f, 0xff}, 20, ADDR_RESERVED}, {{0x20}, 3, ADDR_PUBLIC},
+	{{0}, 0, ADDR_RESERVED}, /* only 2000::/3 was ever given out */
+};
+
+/* Prefixes of IPv6 that an IPv4 address follows. */
+static const struct block v6_carriers[] = {
+	{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, ADDR_PUBLIC},
+	{{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, ADDR_PUBLIC}, /* SIIT */
+	{{0}, 96, ADDR_PUBLIC},
+	{{0, 0x64, 0xff, 0x9b}, 96, ADDR_PUBLIC},
+	{{0x20, 0x02}, 16, ADDR_PUBLIC},
+};
+
+static bool in_block(const uint8_t *a, const struct block *b)
+{
+	size_t whole = b->bits / 8, rest = b->bits % 8;
+
+	return memcmp(a, b->prefix, whole) == 0 &&
+	       (!rest || (a[whole] ^ b->prefix[whole]) >> (8 - rest) == 0);
+}
+
+static enum addr_scope scope_in(const struct block *blocks, size_t n, const uint8_t *a)
+{
+	for (size_t i = 0; i < n; i++)
+		if (in_block(a, &blocks[i]))
+			return blocks[i].scope;
+	return ADDR_PUBLIC;
+}
+
+static enum addr_scope scope_v6(const uint8_t *a)
+{
+	static const uint8_t self[16] = {[15] = 1};
+
+	if (memcmp(a, self, sizeof(self)) == 0)
+		return ADDR_LOOPBACK;
+	for (size_t i = 0; i < ARRAY_LEN(v6_carriers); i++)
+		if (in_block(a, &v6_carriers[i]))
+			return scope_in(
+				v4_blocks, ARRAY_LEN(v4_blocks), a + v6_carriers[i].bits / 8);
+	return scope_in(v6_blocks, ARRAY_LEN(v6_blocks), a);
+}
+
+enum addr_scope addr_scope(const struct sockaddr *sa)
+{
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+
+	if (sa->sa_family == AF_INET) {
+		memcpy(&v4, sa, sizeof(v4)); /* what curl hands out need not be aligned */
+		return scope_in(v4_blocks, ARRAY_LEN(v4_blocks), (const uint8_t *)&v4.sin_addr);
+	}
+	if (sa->sa_family == AF_INET6) {
+		memcpy(&v6, sa, sizeof(v6));
+		return scope_v6(v6.sin6_addr.s6_addr);
+	}
+	return ADDR_RESERVED;
+}
+
+const char *addr_scope_name(enum addr_scope s)
+{
+	static const char *const names[] = {
+		"public", "private", "loopback", "link-local", "reserved"};
+
+	return (size_t)s < ARRAY_LEN(names) ? names[s] : "?";
+}

@@ -289,6 +289,7 @@ static void call_end(struct httpc_call *k)
 
 	call_leave(k);
 	a.status = (int)k->status;
+	a.scope = k->scope;
 	a.retry_after_ms = k->retry_after_ms;
 	a.body = k->answer.data ? k->answer.data : "";
 	a.body_len = k->answer.len;

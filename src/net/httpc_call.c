@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
@@ -175,6 +176,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 	k->silence_ms = req->silence_ms;
 	k->stream = req->stream;
 	k->max_in_flight = req->max_in_flight ? req->max_in_flight : HTTPC_PER_ORIGIN;
+	k->reach = req->reach;
 	*ok = place_url(k, req) == 0 && copy_headers(k, req) == 0;
 	return k;
 }
@@ -211,6 +213,39 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
 	return CURL_SOCKOPT_OK;
+}
+
+static bool may_reach(struct httpc_call *k, enum addr_scope scope)
+{
+	k->scope = scope;
+	k->refused = !(k->reach & ADDR_REACH(scope));
+	return !k->refused;
+}
+
+/* Before a connection: curl tries the next address of the name when this one is refused. */
+static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	if (!may_reach(arg, addr_scope(&to->addr)))
+		return CURL_SOCKET_BAD;
+	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+static enum addr_scope scope_of_text(const char *ip)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+
+	if (inet_pton(AF_INET, ip, &v4.sin_addr) == 1)
+		return addr_scope((const struct sockaddr *)&v4);
+	if (inet_pton(AF_INET6, ip, &v6.sin6_addr) == 1)
+		return addr_scope((const struct sockaddr *)&v6);
+	return ADDR_RESERVED;
+}
+
+/* Before the request is sent, on a new connection as on one that another call has left. */
+static int on_request(void *arg, char *ip, char *local_ip, int port, int local_port)
+{
+	return may_reach(arg, scope_of_text(ip)) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t max)
@@ -291,6 +326,12 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	SET(CURLOPT_WRITEFUNCTION, on_write);
 	SET(CURLOPT_WRITEDATA, k);
 	SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
+	if (k->reach) {
+		SET(CURLOPT_OPENSOCKETFUNCTION, on_open);
+		SET(CURLOPT_OPENSOCKETDATA, k);
+		SET(CURLOPT_PREREQFUNCTION, on_request);
+		SET(CURLOPT_PREREQDATA, k);
+	}
 	SET(CURLOPT_HTTPHEADER, k->headers);
 	SET(CURLOPT_CONNECT_TO, k->connect_to);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)k->connect_ms);
@@ -380,7 +421,10 @@ void httpc_call_result(struct httpc_call *k, CURLcode rc)
 	(void)curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &k->status);
 	if (rc == CURLE_WRITE_ERROR && k->cut)
 		rc = CURLE_OK;
-	if (rc != CURLE_OK && !err_is_set(&k->err)) {
+	if (rc != CURLE_OK && !err_is_set(&k->err) && k->refused) {
+		err_set(&k->err, ERR_DENIED, "%s %s: not asked, its address is %s", k->method,
+			k->origin_key, addr_scope_name(k->scope));
+	} else if (rc != CURLE_OK && !err_is_set(&k->err)) {
 		long sys = 0;
 
 		(void)curl_easy_getinfo(k->easy, CURLINFO_OS_ERRNO, &sys);

@@ -75,11 +75,14 @@ struct httpc_call {
 	uint32_t deadline_ms, connect_ms, silence_ms;
 	bool stream;
 	unsigned max_in_flight;
+	unsigned reach;
+	bool refused; /* the last address, which is of `scope` */
 
 	/* The answer. */
 	CURL *easy; /* RUNNING, ZOMBIE */
 	struct err err;
 	long status;
+	enum addr_scope scope;
 	bool cut; /* the body of an error answer was cut off: not a failure */
 	uint32_t retry_after_ms;
 	char *content_type, *location, *www_authenticate;

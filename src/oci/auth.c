@@ -209,6 +209,55 @@ int oci_cred_find(const struct secret *const *configs, size_t n, const char *hos
 	return 0;
 }
 
+/* ---- one credential alone ---- */
+
+static uint8_t *put(uint8_t *p, const void *bytes, size_t len)
+{
+	memcpy(p, bytes, len);
+	return p + len;
+}
+
+/* As the inside of a JSON string. */
+static uint8_t *put_escaped(uint8_t *p, const uint8_t *s, size_t len)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] >= 0x20 && s[i] != '"' && s[i] != '\\') {
+			*p++ = s[i];
+			continue;
+		}
+		p = put(p, "\\u00", 4);
+		*p++ = (uint8_t)hex[s[i] >> 4];
+		*p++ = (uint8_t)hex[s[i] & 15];
+	}
+	return p;
+}
+
+struct secret *oci_cred_config(
+	const struct oci_cred *c, const char *host, const char *repository, struct err *err)
+{
+	static const char tail[] = "\"}}}";
+	const struct secret *from = c->identity ? c->identity : c->basic;
+	size_t skip = c->identity ? 0 : strlen("Basic ");
+	size_t len = secret_len(from) - 1 - skip; /* the NUL byte stays behind */
+	cleanup_free char *head = xasprintf("{\"auths\":{\"%s/%s\":{\"%s\":\"", host, repository,
+		c->identity ? "identitytoken" : "auth");
+	size_t room = strlen(head) + 6 * len + strlen(tail);
+	cleanup_secret struct secret *all = NULL;
+	uint8_t *p;
+
+	if (room > SECRET_MAX_LEN) {
+		err_set(err, ERR_INVALID, "the credentials of %s are too large", host);
+		return NULL;
+	}
+	all = secret_new(room);
+	p = put(secret_bytes(all), head, strlen(head));
+	p = put_escaped(p, secret_peek(from) + skip, len);
+	p = put(p, tail, strlen(tail));
+	return secret_new_copy(secret_peek(all), (size_t)(p - secret_peek(all)));
+}
+
 /* ---- the token server's answer ---- */
 
 int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct err *err)
@@ -218,8 +267,10 @@ int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct 
 	int64_t s;
 
 	memset(out, 0, sizeof(*out));
-	if (!o)
-		return err_wrap(err, "the token server's answer");
+	if (!o) { /* without its place: that would say what an answer of somebody else holds */
+		err_clear(err);
+		return err_set(err, ERR_INVALID, "the token server's answer is not JSON");
+	}
 	token = json_get_str(o, "token");
 	if (!token || !*token)
 		token = json_get_str(o, "access_token");

@@ -27,6 +27,7 @@ struct fetch {
 	struct oci_want want;
 	struct op_scope ops;
 	char *url;
+	char *realm; /* of the token server that was asked last */
 	unsigned redirects;
 	bool away;      /* url is not the source's any more */
 	bool sent_auth; /* with the request in flight */
@@ -40,6 +41,7 @@ static void fetch_free(struct fetch *f)
 {
 	op_scope_cancel(&f->ops);
 	free(f->url);
+	free(f->realm);
 	free(f);
 }
 
@@ -88,35 +90,42 @@ static void fail_status(struct fetch *f, const char *who, const struct httpc_ans
 	fetch_fail(f, &err);
 }
 
-/* ---- URLs ---- */
-
-/* Length of "scheme://host:port". */
-static size_t origin_len(const char *url)
-{
-	const char *host = strstr(url, "://");
-
-	return host ? (size_t)(host + 3 - url) + strcspn(host + 3, "/?#") : 0;
-}
-
-static bool same_origin(const char *a, const char *b)
-{
-	size_t n = origin_len(a);
-
-	return n && n == origin_len(b) && strncasecmp(a, b, n) == 0;
-}
-
-static bool is_https(const char *url)
-{
-	return strncasecmp(url, "https://", 8) == 0;
-}
-
-bool oci_net_insecure(const struct oci_net *net, const char *host, size_t len)
+bool oci_net_insecure(const struct oci_net *net, const char *host)
 {
 	for (size_t i = 0; i < net->n_insecure; i++)
-		if (strlen(net->insecure[i]) == len &&
-			strncasecmp(net->insecure[i], host, len) == 0)
+		if (strcasecmp(net->insecure[i], host) == 0)
 			return true;
 	return false;
+}
+
+/* Whose word counts for where we may be sent. */
+static struct oci_place place_of(const struct fetch *f)
+{
+	return (struct oci_place){.base = f->source->base,
+		.answered = f->source->answered,
+		.scope = f->source->scope,
+		.insecure = (const char *const *)f->net->insecure,
+		.n_insecure = f->net->n_insecure};
+}
+
+/* What an address out of reach means for who wrote the reference; url: what was asked. */
+static void explain_reach(
+	const struct fetch *f, const char *url, const struct httpc_answer *a, struct err *err)
+{
+	const struct oci_place p = place_of(f);
+
+	if (err->kind != ERR_DENIED || a->status ||
+		oci_redirect_reach(&p, url) & ADDR_REACH(a->scope))
+		return;
+	err_clear(err);
+	if (p.answered)
+		err_set(err, ERR_DENIED,
+			"it sends us to a %s address, and its own is %s: nothing was sent there",
+			addr_scope_name(a->scope), addr_scope_name(p.scope));
+	else
+		err_set(err, ERR_DENIED,
+			"its name leads to a %s address: use a number or localhost in the reference, or give the registry another address",
+			addr_scope_name(a->scope));
 }
 
 /* ---- token ---- */
@@ -128,6 +137,7 @@ static void on_token(void *arg, const struct err *err, const struct httpc_answer
 	struct err e = *err;
 
 	if (err_is_set(&e)) {
+		explain_reach(f, f->realm, a, &e);
 		err_wrap(&e, "token server");
 		fetch_fail(f, &e);
 		return;
@@ -145,25 +155,6 @@ static void on_token(void *arg, const struct err *err, const struct httpc_answer
 		f->source->token_until_ms = clock_boot_ms() + t.valid_s * 1000ull;
 		send_get(f);
 	}
-}
-
-/* A credential follows a realm; so may it be spoken to at all? */
-static int check_realm(const struct fetch *f, const char *realm, struct err *err)
-{
-	const char *host;
-	size_t len;
-
-	if (is_https(realm))
-		return 0;
-	if (strncasecmp(realm, "http://", 7) != 0)
-		return err_set(err, ERR_INVALID, "the token server is no http address");
-	host = realm + 7;
-	len = strcspn(host, "/?#");
-	if (!f->source->plain ||
-		!(same_origin(realm, f->source->base) || oci_net_insecure(f->net, host, len)))
-		return err_set(err, ERR_DENIED,
-			"the token server is plain http, and not listed as insecure");
-	return 0;
 }
 
 static void add_param(struct strbuf *b, const char *name, const char *s, size_t len)
@@ -221,19 +212,25 @@ static struct secret *refresh_form(const struct fetch *f, const struct oci_chall
 static void ask_token(struct fetch *f, const struct oci_challenge *c)
 {
 	const struct oci_cred *cred = f->source->cred;
+	const struct oci_place place = place_of(f);
 	cleanup_strbuf struct strbuf url = STRBUF_INIT;
 	cleanup_secret struct secret *form = NULL;
 	struct httpc_header h = {0};
 	struct httpc_request req = {.method = "GET",
-		.tls = is_https(c->realm) ? f->net->tls : NULL,
+		.tls = oci_is_https(c->realm) ? f->net->tls : NULL,
 		.deadline_ms = REQUEST_MS,
+		.reach = oci_redirect_reach(&place, c->realm),
 		.headers = &h};
 	struct err err = ERR_INIT;
 
-	if (check_realm(f, c->realm, &err) != 0) {
+	/* A credential follows a realm; so may it be spoken to at all? */
+	if (oci_redirect_check(&place, f->source->base, c->realm, &err) != 0) {
+		err_wrap(&err, "it names a token server that is not asked");
 		fetch_fail(f, &err);
 		return;
 	}
+	free(f->realm);
+	f->realm = xstrdup(c->realm);
 	strbuf_add(&url, c->realm, strcspn(c->realm, "#"));
 	if (cred && cred->identity) {
 		form = refresh_form(f, c);
@@ -287,14 +284,18 @@ static void on_challenge(struct fetch *f, const struct httpc_answer *a)
 
 static void on_redirect(struct fetch *f, const char *to)
 {
+	const struct oci_place place = place_of(f);
+	struct err err = ERR_INIT;
+
 	if (!to)
 		FAIL(f, ERR_INVALID, "it redirects to nowhere");
 	else if (++f->redirects > MAX_REDIRECTS)
 		FAIL(f, ERR_INVALID, "more than %u redirects", MAX_REDIRECTS);
-	else if (!is_https(to) && (is_https(f->url) || strncasecmp(to, "http://", 7) != 0))
-		FAIL(f, ERR_DENIED, "it redirects from https to something else");
-	else {
-		f->away = f->away || !same_origin(to, f->source->base);
+	else if (oci_redirect_check(&place, f->url, to, &err) != 0) {
+		err_wrap(&err, "it redirects to where it is not followed");
+		fetch_fail(f, &err);
+	} else {
+		f->away = f->away || !oci_same_origin(to, f->source->base);
 		free(f->url);
 		f->url = xstrdup(to);
 		send_get(f);
@@ -306,8 +307,9 @@ static void on_document(struct fetch *f, const struct httpc_answer *a)
 	const struct oci_descriptor *d = &f->want.what;
 	struct err err = ERR_INIT;
 
+	/* Neither length nor digest of what came is told: it may be somebody else's page. */
 	if (f->want.any_size ? a->body_len > d->size : a->body_len != d->size)
-		FAIL(f, ERR_INVALID, "it sent %zu bytes, not %zu", a->body_len, d->size);
+		FAIL(f, ERR_INVALID, "it did not send the %zu bytes of the document", d->size);
 	else if (oci_digest_check(d->digest, a->body, a->body_len, &err) != 0)
 		fetch_fail(f, &err);
 	else
@@ -320,8 +322,13 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	struct err e = *err;
 
 	if (err_is_set(&e)) {
+		explain_reach(f, f->url, a, &e);
 		fetch_fail(f, &e);
 		return;
+	}
+	if (!f->source->answered && oci_same_origin(f->url, f->source->base)) {
+		f->source->answered = true;
+		f->source->scope = a->scope;
 	}
 	switch (a->status) {
 	case 200:
@@ -345,12 +352,14 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 static void send_get(struct fetch *f)
 {
 	struct oci_source *s = f->source;
+	const struct oci_place place = place_of(f);
 	struct httpc_header h[2];
 	struct httpc_request req = {
 		.method = "GET",
 		.url = f->url,
-		.tls = is_https(f->url) ? f->net->tls : NULL,
+		.tls = oci_is_https(f->url) ? f->net->tls : NULL,
 		.headers = h,
+		.reach = oci_redirect_reach(&place, f->url),
 		.deadline_ms = REQUEST_MS,
 		.max_body = f->want.what.size < SMALL_BODY ? SMALL_BODY : f->want.what.size,
 	};

@@ -8,6 +8,7 @@
 
 #include "tec/oci/auth.h"
 #include "tec/oci/manifest.h"
+#include "tec/oci/redirect.h"
 #include "tec/oci/registry.h"
 
 /* What all fetches of one question share; outlives them. */
@@ -17,7 +18,7 @@ struct oci_net {
 	char **insecure; /* host[:port] */
 	size_t n_insecure;
 };
-bool oci_net_insecure(const struct oci_net *net, const char *host, size_t len);
+bool oci_net_insecure(const struct oci_net *net, const char *host);
 
 /* One host that has the repository, and what it lets us in with. */
 struct oci_source {
@@ -25,11 +26,23 @@ struct oci_source {
 	char *base;       /* "https://host/v2/<repository>" */
 	char *repository; /* there */
 	bool plain;       /* http */
+	bool answered;    /* then `scope` is that of its address */
+	enum addr_scope scope;
 	struct oci_cred *cred;
 	bool basic;           /* it asked for Basic */
 	struct secret *token; /* NULL: none yet */
 	uint64_t token_until_ms;
 };
+
+/*
+ * The hosts that have a reference's image, in the order in which they are asked: mirrors, then the
+ * registry. name: what it is called and whose credentials; connect: where it is; both live for the
+ * call. -1 from fn ends it with fn's error.
+ */
+typedef int (*oci_source_fn)(
+	void *arg, const char *name, const char *connect, const char *repository, struct err *err);
+int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
+	struct err *err) MUST_CHECK;
 
 struct oci_want {
 	bool blob; /* else a manifest */

@@ -200,43 +200,52 @@ int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
 	return 0;
 }
 
-/* cred_host: whose credentials; connect: where it is. */
-static int add_source(struct label_call *k, const char *cred_host, const char *connect,
-	const char *prefix, const char *repository, const struct secret *const *configs,
-	size_t n_configs, struct err *err)
+int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
+	struct err *err)
 {
-	struct oci_source *s = &k->sources[k->n_sources++];
+	struct oci_ref ref;
 
-	s->host = xstrdup(cred_host);
-	s->repository = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", repository);
-	s->plain = oci_net_insecure(&k->net, cred_host, strlen(cred_host));
-	s->base = xasprintf("%s://%s/v2/%s", s->plain ? "http" : "https", connect, s->repository);
-	return oci_cred_find(configs, n_configs, cred_host, s->repository, &s->cred, err);
-}
-
-static int add_sources(struct label_call *k, const struct oci_conf *conf, const struct oci_ref *ref,
-	const struct secret *const *configs, size_t n_configs, struct err *err)
-{
-	k->sources = xcalloc(conf->n_mirrors + 1, sizeof(*k->sources));
+	if (oci_ref_parse(reference, &ref, err) != 0)
+		return -1;
 	for (size_t i = 0; i < conf->n_mirrors; i++) {
+		cleanup_free char *repository = NULL;
 		struct oci_mirror m;
 
 		if (oci_mirror_parse(conf->mirrors[i], &m, err) != 0)
 			return err_wrap(err, "registry mirror");
-		if (strcasecmp(m.registry, ref->registry) != 0)
+		if (strcasecmp(m.registry, ref.registry) != 0)
 			continue;
-		if (add_source(k, m.host, m.host, m.prefix, ref->repository, configs, n_configs,
-			    err) != 0)
+		repository = xasprintf("%s%s%s", m.prefix, *m.prefix ? "/" : "", ref.repository);
+		if (fn(arg, m.host, m.host, repository, err) != 0)
 			return -1;
 	}
-	return add_source(k, ref->registry,
-		str_eq(ref->registry, "docker.io") ? HUB_HOST : ref->registry, "", ref->repository,
-		configs, n_configs, err);
+	return fn(arg, ref.registry, str_eq(ref.registry, "docker.io") ? HUB_HOST : ref.registry,
+		ref.repository, err);
+}
+
+struct adding {
+	struct label_call *k;
+	const struct secret *const *configs;
+	size_t n_configs;
+};
+
+static int add_source(
+	void *arg, const char *name, const char *connect, const char *repository, struct err *err)
+{
+	const struct adding *a = arg;
+	struct oci_source *s = &a->k->sources[a->k->n_sources++];
+
+	s->host = xstrdup(name);
+	s->repository = xstrdup(repository);
+	s->plain = oci_net_insecure(&a->k->net, name);
+	s->base = xasprintf("%s://%s/v2/%s", s->plain ? "http" : "https", connect, repository);
+	return oci_cred_find(a->configs, a->n_configs, name, repository, &s->cred, err);
 }
 
 static int prepare(struct label_call *k, const struct oci_conf *conf, const char *reference,
 	const struct secret *const *configs, size_t n_configs, struct err *err)
 {
+	struct adding adding = {.k = k, .configs = configs, .n_configs = n_configs};
 	struct oci_ref ref;
 
 	if (oci_ref_parse(reference, &ref, err) != 0)
@@ -250,7 +259,8 @@ static int prepare(struct label_call *k, const struct oci_conf *conf, const char
 			       : httpc_tls_new(NULL, 0, NULL, 0, NULL, 0, NULL, err);
 	if (!k->net.tls)
 		return -1;
-	return add_sources(k, conf, &ref, configs, n_configs, err);
+	k->sources = xcalloc(conf->n_mirrors + 1, sizeof(*k->sources));
+	return oci_each_source(conf, reference, add_source, &adding, err);
 }
 
 struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *scope,

@@ -9,9 +9,11 @@ import subprocess
 import pytest
 
 import ociregistry
+import spine
 from conftest import lacking
 from controlplane import TOP, wait_for
 from ociregistry import PASSWORD, USER, Registry
+from teckinds import made
 
 LABEL = "org.coreos.pcrs"
 VALUE = '{"pcrs":[{"id":4,"value":"ä"}]}'
@@ -131,3 +133,19 @@ def test_mirrors_are_asked_first_and_may_fail(start_registry, ask):
     wait_for(origin.answers, 20, "the registry to answer")
     done = ask(reference, *with_mirror)
     assert (done.returncode, done.stdout) == (0, VALUE + "\n"), done
+
+
+def test_the_operator_reads_a_label_with_its_password(start_registry, cp, ns, start_operator,
+                                                      tmp_path):
+    """Through the process that asks for it: credentials and mirrors go in, the label and what was
+    worth a line of the log come out."""
+    registry = start_registry(plain=True, password=True)
+    reference = registry.reference("a/b", registry.push_image("a/b", {LABEL: '{"pcrs":[]}'}))
+    spine.make_cluster(cp, ns)
+    op = start_operator(ns, "--insecure-registry", registry.host,
+                        "--registry-mirror", f"{registry.host}=127.0.0.1:1/hub",
+                        "--registry-auth", docker_config(tmp_path / "auth", registry.host + "/a"))
+    made(cp, "ai", ns, {"image": reference}, "os")
+    cp.wait_for(lambda: "there is no list of PCRs" in op.log_text(), 20, "the label's content")
+    assert "a registry mirror failed" in op.log_text()
+    assert PASSWORD not in op.log_text()

@@ -332,3 +332,29 @@ Test(loop_child, a_failed_fork_is_reported_from_the_loop)
 	cr_assert_eq(got_err.kind, ERR_TRANSIENT);
 	cr_assert_eq(got_err.sys, EMFILE);
 }
+
+Test(loop_child, a_bare_environment_holds_what_was_given_alone)
+{
+	static const char *const argv[] = {"another name", "-c", "/usr/bin/env; echo $0", NULL};
+	static const char *const env[] = {"A=b", NULL};
+
+	setenv("TEC_TEST_SECRET", "x", 1);
+	start(&(struct child_spec){
+		.file = "/bin/bash", .argv = argv, .env = env, .bare_env = true, .max_out = 4096});
+	finish();
+	cr_assert(!err_is_set(&got_err), "%s", got_err.text);
+	cr_assert(strstr(strbuf_str(&got), "A=b\n"), "%s", strbuf_str(&got));
+	cr_assert(strstr(strbuf_str(&got), "another name\n"), "%s", strbuf_str(&got));
+	cr_assert_null(strstr(strbuf_str(&got), "TEC_TEST_SECRET"));
+	cr_assert_null(strstr(strbuf_str(&got), "HOME="));
+}
+
+Test(loop_child, a_file_that_is_not_there_is_told_by_the_name_of_argv)
+{
+	static const char *const argv[] = {"a name", NULL};
+
+	start(&(struct child_spec){.file = "/no/such/file", .argv = argv});
+	finish();
+	cr_assert_eq(got_err.kind, ERR_NOT_FOUND);
+	cr_assert(str_starts(got_err.text, "a name cannot be started"), "%s", got_err.text);
+}

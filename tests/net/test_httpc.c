@@ -584,3 +584,42 @@ Test(httpc, connect_to_changes_only_where_it_connects)
 	cr_assert_eq(r.status, 200, "%s", r.err.text);
 	cr_assert(strstr(srv.sh->head, "Host: far.example:8080\r\n"));
 }
+
+/* ---- which addresses ---- */
+
+static struct res reach(unsigned mask, const char *url)
+{
+	struct res r = {0};
+	struct httpc_request req = {.url = url, .deadline_ms = 5000, .reach = mask};
+
+	(void)start_req(&req, false, &r);
+	wait_for(&r.done);
+	return r;
+}
+
+Test(httpc, an_address_outside_of_the_reach_is_not_connected_to)
+{
+	cleanup_free char *name = xasprintf("http://localhost:%d/ok", srv.port);
+	const char *urls[] = {url_of("/ok"), name};
+
+	for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+		struct res r = reach(ADDR_REACH_ALL & ~ADDR_REACH(ADDR_LOOPBACK), urls[i]);
+
+		cr_assert_eq(r.err.kind, ERR_DENIED, "%s", r.err.text);
+		cr_assert(strstr(r.err.text, "its address is loopback"), "%s", r.err.text);
+	}
+	cr_assert_eq(srv.sh->conns, 0);
+}
+
+Test(httpc, a_connection_outside_of_the_reach_is_not_used_again)
+{
+	struct res r = reach(ADDR_REACH(ADDR_LOOPBACK), url_of("/ok"));
+
+	cr_assert_eq(r.status, 200, "%s", r.err.text);
+	r = reach(ADDR_REACH(ADDR_PUBLIC) | ADDR_REACH(ADDR_PRIVATE), url_of("/ok"));
+	cr_assert_eq(r.err.kind, ERR_DENIED, "%s", r.err.text);
+	cr_assert(strstr(r.err.text, "its address is loopback"), "%s", r.err.text);
+	cr_assert_eq(srv.sh->reqs, 1);
+	r = reach(ADDR_REACH_ALL, url_of("/ok"));
+	cr_assert_eq(r.status, 200, "%s", r.err.text);
+}

@@ -269,3 +269,30 @@ Test(oci_auth, tokens)
 		secret_free(got.token);
 	}
 }
+
+Test(oci_auth, a_credential_alone_is_found_again)
+{
+	static const char *const texts[] = {
+		"{\"auths\":{\"q.test\":{\"auth\":\"dTpwdw==\"},\"other.test\":{\"auth\":\"eDp5\"}}}",
+		"{\"auths\":{\"q.test/a\":{\"username\":\"u\",\"password\":\"p\\\"\\\\\\u0001\"}}}",
+		"{\"auths\":{\"q.test\":{\"identitytoken\":\"a\\\"b\\\\c\\u0007\xc3\xa4\"}}}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		cleanup_secret struct secret *s = secret_new_copy(texts[i], strlen(texts[i]));
+		cleanup_secret struct secret *one = NULL;
+		const struct secret *configs[] = {s};
+		cleanup_oci_cred struct oci_cred *c = NULL, *again = NULL, *none = NULL;
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(oci_cred_find(configs, 1, "q.test", "a/b", &c, &err), 0);
+		one = oci_cred_config(c, "q.test", "a/b", &err);
+		cr_assert(one, "%s", err.text);
+		configs[0] = one;
+		cr_assert_eq(oci_cred_find(configs, 1, "q.test", "a/b", &again, &err), 0, "%s",
+			err.text);
+		cr_assert(secret_equal(c->basic ? c->basic : c->identity,
+			again->basic ? again->basic : again->identity));
+		cr_assert_eq(oci_cred_find(configs, 1, "other.test", "a/b", &none, &err), 0);
+		cr_assert_null(none);
+	}
+}

@@ -3,138 +3,9 @@
  * refused. */
 #include "config.h"
 
-#include "oci/oci_testing.h"
-
-#define CHALLENGE "401 No\r\nWWW-Authenticate: Bearer realm=\"%s/token\",service=\"svc\""
-#define AUTH      "{\"auths\":{\"%s\":{\"auth\":\"dTpwdw==\"}}}"
-
-static struct pair ca, leaf;
-static struct httpc_tls *trust;
-static struct image img;
-static struct reg r1, r2, r3;
-static struct strbuf mirror, insecure;
-static size_t n_mirrors; /* how often `mirror` is listed */
-
-struct got {
-	bool done;
-	struct err err;
-	char value[128]; /* "none": no such label */
-	struct op *op;
-};
-
-static void setup(void)
-{
-	struct err err = ERR_INIT;
-
-	srv = (struct server){0};
-	ca = make_pair("test ca", NULL, NULL, 86400);
-	leaf = make_pair("registry", &ca, "IP:127.0.0.1,DNS:localhost", 86400);
-	setup_client();
-	trust = httpc_tls_new(ca.cert_pem, strlen(ca.cert_pem), NULL, 0, NULL, 0, NULL, &err);
-	cr_assert(trust, "%s", err.text);
-	img = image_of("{\"config\":{\"Labels\":{\"l\":\"the value\"}}}");
-	reg_open(&r1, &leaf);
-	reg_open(&r2, &leaf);
-	reg_open(&r3, NULL);
-}
-
-static void teardown(void)
-{
-	reg_stop(&r1);
-	reg_stop(&r2);
-	reg_stop(&r3);
-	image_fini(&img);
-	strbuf_fini(&mirror);
-	strbuf_fini(&insecure);
-	httpc_tls_unref(trust);
-	teardown_client();
-	pair_free(&ca);
-	pair_free(&leaf);
-}
+#include "oci/registry_fixture.h"
 
 TestSuite(oci_registry, .init = setup, .fini = teardown, .timeout = 60);
-
-static struct rule *serve(struct reg *r, const char *line, const struct doc *d)
-{
-	return reg_rule(r, line, "200 OK", d->text, d->len);
-}
-
-static void serve_image(struct reg *r, const struct image *i)
-{
-	serve(r, i->index.manifest_line, &i->index);
-	serve(r, i->manifest.manifest_line, &i->manifest);
-	serve(r, i->config.blob_line, &i->config);
-}
-
-static void on_label(void *arg, const struct err *err, const char *value, size_t len)
-{
-	struct got *g = arg;
-
-	cr_assert_not(g->done);
-	g->done = true;
-	g->err = *err;
-	cr_assert(!err_is_set(err) || !value);
-	cr_assert_eq(value ? strlen(value) : 0, len);
-	snprintf(g->value, sizeof(g->value), "%s", value ? value : "none");
-}
-
-static void start_ask(struct got *g, const char *host, const char *digest, const char *config)
-{
-	cleanup_free char *text = xasprintf("%s/a/b@%s", host, digest);
-	cleanup_secret struct secret *s = config ? secret_new_copy(config, strlen(config)) : NULL;
-	const struct secret *const configs[] = {s};
-	const char *mirrors[5] = {strbuf_str(&mirror), strbuf_str(&mirror), strbuf_str(&mirror),
-		strbuf_str(&mirror), strbuf_str(&mirror)},
-		   *plain[] = {strbuf_str(&insecure)};
-	struct oci_conf conf = {.mirrors = mirrors,
-		.n_mirrors = n_mirrors,
-		.insecure = plain,
-		.n_insecure = insecure.len > 0,
-		.tls = trust,
-		.platform_os = "linux",
-		.platform_arch = "amd64"};
-
-	memset(g, 0, sizeof(*g));
-	op_hold(&g->op,
-		oci_label_get(l, c, &ops, &conf, text, "l", configs, config != NULL, on_label, g));
-	cr_assert_not(g->done);
-}
-
-static struct got ask(const char *host, const char *digest, const char *config)
-{
-	struct got g;
-
-	start_ask(&g, host, digest, config);
-	wait_for(&g.done);
-	cr_assert_null(g.op);
-	return g;
-}
-
-static void expect(const struct got *g, enum err_kind kind, const char *text)
-{
-	cr_assert_eq(g->err.kind, kind, "%s: %s", err_kind_name(g->err.kind), g->err.text);
-	cr_assert(strstr(kind ? g->err.text : g->value, text), "%s%s", g->err.text, g->value);
-}
-
-static char *auth_for(const char *host)
-{
-	return xasprintf(AUTH, host);
-}
-
-static void challenge(struct reg *r, const char *realm_scheme, const struct reg *tokens)
-{
-	cleanup_free char *realm = xasprintf("%s://%s", realm_scheme, tokens->host);
-	cleanup_free char *head = xasprintf(CHALLENGE, realm);
-
-	reg_rule(r, "GET /v2/", head, "no", 2)->without = "Authorization: Bearer good";
-}
-
-static void redirect(struct reg *r, const char *line, const char *to)
-{
-	cleanup_free char *head = xasprintf("307 There\r\nLocation: %s", to);
-
-	reg_rule(r, line, head, "", 0);
-}
 
 /* ---- the chain ---- */
 
@@ -247,7 +118,7 @@ Test(oci_registry, a_body_of_another_digest_is_refused_at_each_step)
 		serve_image(&r1, &img);
 		reg_start(&r1);
 		g = ask(r1.host, img.index.digest, NULL);
-		expect(&g, ERR_INVALID, "it sent bytes of digest");
+		expect(&g, ERR_INVALID, "it sent other bytes than");
 		cr_assert_eq(r1.seen->reqs, (int)i + 1);
 	}
 }
@@ -261,7 +132,7 @@ Test(oci_registry, the_size_is_the_descriptors)
 	serve_image(&r1, &img);
 	reg_start(&r1);
 	g = ask(r1.host, img.index.digest, NULL);
-	expect(&g, ERR_INVALID, "bytes, not");
+	expect(&g, ERR_INVALID, "did not send the");
 }
 
 Test(oci_registry, endless_bodies_end_at_the_bound)
@@ -301,7 +172,7 @@ Test(oci_registry, statuses_say_what_to_do)
 		{"401 No\r\nWWW-Authenticate: Negotiate", ERR_DENIED, 0},
 		{"401 No\r\nWWW-Authenticate: Basic realm=x", ERR_DENIED, 0},
 		{"401 No\r\nWWW-Authenticate: Bearer realm", ERR_INVALID, 0},
-		{"401 No\r\nWWW-Authenticate: Bearer realm=\"ftp://x/\"", ERR_INVALID, 0},
+		{"401 No\r\nWWW-Authenticate: Bearer realm=\"ftp://x/\"", ERR_DENIED, 0},
 		{"401 No\r\nWWW-Authenticate: Bearer realm=\"https://u:p@127.0.0.1/\"", ERR_INVALID,
 			0},
 	};
@@ -495,95 +366,6 @@ Test(oci_registry, what_cannot_be_asked_is_told_later)
 	n_mirrors = 1;
 	g = ask(r1.host, img.index.digest, NULL);
 	expect(&g, ERR_INVALID, "registry mirror");
-}
-
-/* ---- redirects ---- */
-
-Test(oci_registry, a_redirect_to_another_host_gets_no_credential)
-{
-	cleanup_free char *config = auth_for(r1.host), *to = xasprintf("https://%s/x?y=z", r2.host);
-	struct got g;
-
-	challenge(&r1, "https", &r1);
-	serve(&r1, img.index.manifest_line, &img.index);
-	serve(&r1, img.manifest.manifest_line, &img.manifest);
-	redirect(&r1, img.config.blob_line, to);
-	reg_rule(&r1, "GET /token?", "200 OK", "{\"token\":\"good\"}", 16);
-	serve(&r2, "GET /x?y=z ", &img.config);
-	reg_start(&r1);
-	reg_start(&r2);
-	g = ask(r1.host, img.index.digest, config);
-	expect(&g, ERR_NONE, "the value");
-	cr_assert_eq(r2.seen->reqs, 1);
-	cr_assert_eq(reg_saw(&r2, "Authorization"), 0);
-}
-
-Test(oci_registry, a_redirect_on_the_same_host_keeps_the_credential)
-{
-	cleanup_free char *config = auth_for(r1.host);
-	struct got g;
-
-	reg_rule(&r1, "GET /x ", "200 OK", img.manifest.text, img.manifest.len)->with =
-		"Authorization: Basic dTpwdw==";
-	reg_rule(&r1, "GET", "401 No\r\nWWW-Authenticate: Basic realm=r", "", 0)->without =
-		"Authorization: Basic dTpwdw==";
-	serve(&r1, img.index.manifest_line, &img.index);
-	redirect(&r1, img.manifest.manifest_line, "/x");
-	serve(&r1, img.config.blob_line, &img.config);
-	reg_start(&r1);
-	g = ask(r1.host, img.index.digest, config);
-	expect(&g, ERR_NONE, "the value");
-}
-
-Test(oci_registry, once_away_no_credential_comes_back)
-{
-	cleanup_free char *config = auth_for(r1.host), *to = xasprintf("https://%s/x", r2.host);
-	cleanup_free char *back = xasprintf("https://%s/back", r1.host);
-	struct got g;
-
-	reg_rule(&r1, "GET /v2", "401 No\r\nWWW-Authenticate: Basic realm=r", "", 0)->without =
-		"Authorization: Basic";
-	redirect(&r1, img.index.manifest_line, to);
-	redirect(&r2, "GET /x ", back);
-	reg_rule(&r1, "GET /back ", "401 No\r\nWWW-Authenticate: Basic realm=r", "", 0);
-	reg_start(&r1);
-	reg_start(&r2);
-	g = ask(r1.host, img.index.digest, config);
-	expect(&g, ERR_DENIED, "redirects to wants credentials");
-	cr_assert_eq(reg_saw(&r1, "GET /back "), 1);
-	cr_assert_eq(reg_saw(&r1, "Authorization"), 1);
-}
-
-Test(oci_registry, redirects_that_are_refused)
-{
-	cleanup_free char *plain = xasprintf("http://%s/x", r3.host);
-	const struct {
-		const char *to;
-		enum err_kind kind;
-		const char *said;
-		int reqs;
-	} t[] = {
-		{"/v2/a/b/manifests/loop", ERR_INVALID, "more than 3 redirects", 4},
-		{plain, ERR_DENIED, "from https", 1},
-		{"file:///etc/passwd", ERR_DENIED, "from https", 1},
-		{"ftp://127.0.0.1/x", ERR_DENIED, "from https", 1},
-		{"https://u:p@127.0.0.1:1/x", ERR_INVALID, "user information", 1},
-	};
-
-	strbuf_adds(&insecure, r3.host); /* must not matter */
-	reg_start(&r3);
-	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-		struct got g;
-
-		reg_stop(&r1);
-		reg_open(&r1, &leaf);
-		redirect(&r1, "GET", t[i].to);
-		reg_start(&r1);
-		g = ask(r1.host, img.index.digest, NULL);
-		expect(&g, t[i].kind, t[i].said);
-		cr_assert_eq(r1.seen->reqs, t[i].reqs, "%s", t[i].to);
-	}
-	cr_assert_eq(r3.seen->reqs, 0);
 }
 
 /* ---- mirrors ---- */

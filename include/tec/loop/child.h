@@ -9,6 +9,7 @@
 #ifndef TEC_LOOP_CHILD_H
 #define TEC_LOOP_CHILD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,8 +18,10 @@
 #include "tec/loop/op.h"
 
 struct child_spec {
-	const char *const *argv; /* NULL-terminated; argv[0] looked up in PATH */
+	const char *file;        /* what is executed; NULL: argv[0], looked up in PATH */
+	const char *const *argv; /* NULL-terminated */
 	const char *const *env;  /* NULL-terminated "NAME=value" added to ours; may be NULL */
+	bool bare_env;           /* env is all the child gets, nothing of ours */
 	const void *input;       /* may be NULL */
 	size_t input_len;
 	size_t max_out;

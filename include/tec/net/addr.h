@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Socket addresses as text: "127.0.0.1:8000", "[::]:8001", ":8000" (all addresses, IPv6 and IPv4).
- * Numeric only: no DNS. */
+/*
+ * Socket addresses as text: "127.0.0.1:8000", "[::]:8001", ":8000" (all addresses, IPv6 and IPv4),
+ * numeric only: no DNS; and where an address leads.
+ */
 #ifndef TEC_NET_ADDR_H
 #define TEC_NET_ADDR_H
 
@@ -21,5 +23,20 @@ void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN]); /* "?" whe
  * what to do (port in use...). */
 int addr_listen(const struct addr *a, struct err *err) MUST_CHECK;
 unsigned addr_port(int fd); /* of a bound socket */
+
+/* Where an address leads, as far as the number tells. */
+enum addr_scope {
+	ADDR_PUBLIC,
+	ADDR_PRIVATE,    /* RFC 1918, RFC 6598 (100.64.0.0/10), fc00::/7, fec0::/10 */
+	ADDR_LOOPBACK,   /* 127.0.0.0/8, ::1, and 0.0.0.0/8 and ::, which lead to this host too */
+	ADDR_LINK_LOCAL, /* 169.254.0.0/16, where clouds serve their metadata; fe80::/10 */
+	ADDR_RESERVED,   /* multicast, documentation, benchmarks, and what is no IP address */
+};
+#define ADDR_REACH(scope) (1u << (scope)) /* a bit of a set of scopes */
+#define ADDR_REACH_ALL    (ADDR_REACH(ADDR_RESERVED + 1) - 1)
+/* An IPv6 address that carries an IPv4 address (mapped, compatible, NAT64, 6to4) is where that one
+ * leads. */
+enum addr_scope addr_scope(const struct sockaddr *sa);
+const char *addr_scope_name(enum addr_scope s); /* "public", "private", "loopback" ... */
 
 #endif

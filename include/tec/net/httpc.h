@@ -20,6 +20,7 @@
 #include "tec/base/err.h"
 #include "tec/loop/loop.h"
 #include "tec/loop/op.h"
+#include "tec/net/addr.h"
 
 struct httpc;
 struct httpc_tls; /* trust and identity of one far side; reference counted like every TLS context */
@@ -60,10 +61,14 @@ struct httpc_request {
 	uint32_t silence_ms;  /* streams: no byte for so long ends it with ERR_TRANSIENT; 0: none */
 	bool stream;          /* use the stream pool */
 	unsigned max_in_flight; /* to this origin, this one included; 0: 16 */
+	unsigned reach; /* ADDR_REACH() of the addresses it may go to, ADDR_REACH_ALL or fewer:
+			   another address is not connected to, and a connection that leads to one
+			   is not used again (ERR_DENIED); 0: all, and none is told */
 };
 
 struct httpc_answer {
-	int status; /* 0: no answer */
+	int status;            /* 0: no answer */
+	enum addr_scope scope; /* of the address that answered; told when `reach` was given */
 	uint32_t retry_after_ms;
 	const char *
 		body; /* collected bytes, NUL-terminated, borrowed for the call, wiped afterwards */

@@ -35,6 +35,11 @@ DEFINE_CLEANUP(oci_cred_cleanup_, struct oci_cred *, oci_cred_free)
 int oci_cred_find(const struct secret *const *configs, size_t n, const char *host,
 	const char *repository, struct oci_cred **out, struct err *err) MUST_CHECK;
 
+/* The same as a configuration of its own, of which oci_cred_find() finds this credential and no
+ * other: for a process that needs no more. ERR_INVALID: larger than a secret may be. */
+struct secret *oci_cred_config(const struct oci_cred *c, const char *host, const char *repository,
+	struct err *err) MUST_CHECK;
+
 struct oci_challenge {
 	bool basic, bearer;
 	char realm[1024], service[256], scope[1024]; /* of the first Bearer; "": not given */

@@ -12,8 +12,9 @@
  *
  * A credential goes to the host it is configured for, and to the token server that host names in
  * its challenge: over https, or in plain http when the host is insecure and the token server is the
- * same host or listed as insecure too. Redirects are followed here (3 at most, never from https to
- * http); a redirect to another scheme, host or port gets no credential, nor does what follows it.
+ * same host or listed as insecure too. Redirects are followed here (3 at most) where oci/redirect.h
+ * allows it; a redirect to another scheme, host or port gets no credential, nor does what follows
+ * it. An error's text tells nothing of a body.
  */
 #ifndef TEC_OCI_REGISTRY_H
 #define TEC_OCI_REGISTRY_H

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process gives up before it reads bytes that somebody hostile may have chosen. For short
+ * programs that hold nothing: what is given up never comes back. Call it before there are threads.
+ */
+#ifndef TEC_BASE_CONFINE_H
+#define TEC_BASE_CONFINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/err.h"
+
+struct confine_limits {
+	uint32_t cpu_s, descriptors;
+	size_t memory; /* address space in bytes; not set under AddressSanitizer, which needs it */
+};
+/* Also: no new privileges, no core dumps, no byte written to a file. */
+int confine_process(const struct confine_limits *l, struct err *err) MUST_CHECK;
+
+/*
+ * From here on only the files at and below these paths can be opened, and those only to be read;
+ * paths that are not there are skipped. False: this kernel has no Landlock (Linux 5.13), or does
+ * not let us use it, and everything stays as it was. Needs confine_process() first.
+ */
+bool confine_files(const char *const *paths, size_t n);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What goes between the operator and the process that asks registries for it (oci/lookup.h): a
+ * question on its standard input, an answer on its standard output. Records of a letter, the length
+ * in decimal, ':', the bytes and a newline, in one fixed order and nothing else; so the side that
+ * holds keys parses nothing but lengths. Bytes in, values out.
+ *
+ * question: r(eference) l(abel) o(s) a(rchitecture) m(irror)* i(nsecure)* c(redentials)* z
+ * answer:   w(arning)*, then one of: v(alue) | n(o such label) | k(ind) h(ttp) s(leep ms) t(ext)
+ */
+#ifndef TEC_OCI_WIRE_H
+#define TEC_OCI_WIRE_H
+
+#include <stddef.h>
+
+#include "tec/base/err.h"
+#include "tec/base/secret.h"
+#include "tec/base/str.h"
+#include "tec/oci/registry.h"
+
+#define OCI_QUESTION_MAX (1024u * 1024)
+#define OCI_LABEL_MAX    (256u * 1024)            /* of a label's value */
+#define OCI_ANSWER_MAX   (OCI_LABEL_MAX + 16384u) /* of all of an answer */
+#define OCI_WARNINGS_MAX 8u
+#define OCI_WARNING_LEN  511u
+
+struct oci_question { /* all owned; oci_question_fini */
+	char *reference, *label, *os, *arch;
+	char **mirrors, **insecure;
+	size_t n_mirrors, n_insecure;
+	struct secret **configs;
+	size_t n_configs;
+};
+
+/* The caller wipes and frees the *len bytes: they hold the credentials. ERR_INVALID: larger than
+ * OCI_QUESTION_MAX. */
+char *oci_question_encode(const struct oci_conf *conf, const char *reference, const char *label,
+	const struct secret *const *configs, size_t n_configs, size_t *len,
+	struct err *err) MUST_CHECK;
+int oci_question_decode(
+	const char *bytes, size_t len, struct oci_question *out, struct err *err) MUST_CHECK;
+void oci_question_fini(struct oci_question *q);
+
+struct oci_answer {
+	struct err err; /* TRANSIENT, NOT_FOUND, DENIED or INVALID: what oci_label_get() told */
+	char *value;    /* owned; NULL: there is no such label, or err is set */
+	size_t len;
+	char warnings[OCI_WARNINGS_MAX][OCI_WARNING_LEN + 1];
+	size_t n_warnings;
+};
+
+/* A line for the log; to be called before oci_answer_end(). Those after the eighth are dropped. */
+void oci_answer_warn(struct strbuf *out, size_t *n_warnings, const char *text);
+void oci_answer_end(struct strbuf *out, const struct err *err, const char *value, size_t len);
+/* ERR_INVALID: it is no such answer, and *out holds nothing. Texts are UTF-8 without control
+ * characters, or refused. */
+int oci_answer_decode(
+	const char *bytes, size_t len, struct oci_answer *out, struct err *err) MUST_CHECK;
+void oci_answer_fini(struct oci_answer *a);
+
+#endif

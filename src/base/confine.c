@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits are for a process that was taken over or runs wild; the kernel ends it, and who waits for
+ * it sees that. Landlock rules hang on files, not on names, so a rule for a link is one for what it
+ * leads to.
+ */
+#include "config.h"
+
+#include "tec/base/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tec/base/mem.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAVE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAVE_ASAN 1
+#endif
+#endif
+
+#define READ_ACCESS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+/* Of the first version of the interface: read, write, execute, make, remove. */
+#define ALL_ACCESS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
+
+int confine_process(const struct confine_limits *l, struct err *err)
+{
+	const struct {
+		int what;
+		rlim_t max;
+	} limits[] = {
+		{RLIMIT_CORE, 0},
+		{RLIMIT_FSIZE, 0},
+		{RLIMIT_CPU, l->cpu_s},
+		{RLIMIT_NOFILE, l->descriptors},
+#ifndef HAVE_ASAN
+		{RLIMIT_AS, l->memory},
+#endif
+	};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_set_errno(err, ERR_BUG, errno, "cannot give up new privileges");
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		struct rlimit lim;
+
+		/* A hard limit that is lower already cannot be raised. */
+		if (getrlimit((__rlimit_resource_t)limits[i].what, &lim) < 0)
+			return err_set_errno(err, ERR_BUG, errno, "cannot read a limit");
+		if (lim.rlim_max > limits[i].max)
+			lim.rlim_max = limits[i].max;
+		lim.rlim_cur = lim.rlim_max;
+		if (setrlimit((__rlimit_resource_t)limits[i].what, &lim) < 0)
+			return err_set_errno(err, ERR_BUG, errno, "cannot set a limit");
+	}
+	return 0;
+}
+
+static void allow(int ruleset, const char *path)
+{
+	struct landlock_path_beneath_attr rule = {.allowed_access = READ_ACCESS};
+	struct stat st;
+
+	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+	if (rule.parent_fd < 0)
+		return;
+	if (fstat(rule.parent_fd, &st) == 0) {
+		if (!S_ISDIR(st.st_mode))
+			rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;
+		/* One that cannot be added is one that cannot be read: the caller sees it there. */
+		(void)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+	}
+	close(rule.parent_fd);
+}
+
+bool confine_files(const char *const *paths, size_t n)
+{
+	struct landlock_ruleset_attr attr = {.handled_access_fs = ALL_ACCESS};
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	bool done;
+
+	if (ruleset < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		allow(ruleset, paths[i]);
+#ifdef HAVE_ASAN
+	allow(ruleset, "/proc"); /* the leak checker looks for its threads at exit */
+#endif
+	done = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+	close(ruleset);
+	return done;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process that reads what registries send. It was executed anew, so it has none of the keys of
+ * the one that asks; it gives up what it does not need before it reads its question, and ends with
+ * one answer.
+ */
+#include "config.h"
+
+#include "lookup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tec/base/confine.h"
+#include "tec/base/log.h"
+#include "tec/oci/wire.h"
+
+#define MEMORY_MAX  (384u * 1024 * 1024) /* of addresses: a resolver's thread alone takes 72 MiB */
+#define CPU_S       30u
+#define DESCRIPTORS 64u
+
+/* Trust, names and the libraries that find them. Not the token of the service account, not a client
+ * configuration, not the credentials that were not sent. */
+static const char *const readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",
+	"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/lib", "/usr/lib64",
+	"/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/resolv.conf", "/etc/hosts",
+	"/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
+	"/run/systemd/resolve", "/dev/urandom", "/dev/null"};
+
+struct answer {
+	struct loop *loop;
+	struct strbuf text;
+	size_t n_warnings;
+};
+
+static int read_question(struct oci_question *q, struct err *err)
+{
+	char *all = xmalloc(OCI_QUESTION_MAX + 1);
+	size_t len = 0;
+	ssize_t n = 0;
+	int rc;
+
+	while (len <= OCI_QUESTION_MAX) {
+		n = read(STDIN_FILENO, all + len, OCI_QUESTION_MAX + 1 - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	rc = n < 0 ? err_set_errno(err, ERR_INVALID, errno, "standard input")
+		   : oci_question_decode(all, len, q, err);
+	secret_wipe(all, len);
+	free(all);
+	return rc;
+}
+
+static int write_answer(const struct strbuf *text)
+{
+	size_t at = 0;
+
+	while (at < text->len) {
+		ssize_t n = write(STDOUT_FILENO, text->data + at, text->len - at);
+
+		if (n < 0 && errno != EINTR)
+			return 1;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static void on_line(enum log_level level, const char *line, void *arg)
+{
+	struct answer *a = arg;
+
+	if (level >= LOG_WARN)
+		oci_answer_warn(&a->text, &a->n_warnings, line);
+}
+
+static void on_label(void *arg, const struct err *err, const char *value, size_t len)
+{
+	struct answer *a = arg;
+
+	oci_answer_end(&a->text, err, value, len);
+	loop_stop(a->loop);
+}
+
+static void ask(const struct oci_question *q, struct answer *a)
+{
+	const struct oci_conf conf = {
+		.mirrors = (const char *const *)q->mirrors,
+		.n_mirrors = q->n_mirrors,
+		.insecure = (const char *const *)q->insecure,
+		.n_insecure = q->n_insecure,
+		.platform_os = q->os,
+		.platform_arch = q->arch,
+	};
+	struct op_scope ops = OP_SCOPE_INIT;
+	struct httpc *http;
+
+	a->loop = loop_new();
+	http = httpc_new(a->loop);
+	(void)oci_label_get(a->loop, http, &ops, &conf, q->reference, q->label,
+		(const struct secret *const *)q->configs, q->n_configs, on_label, a);
+	loop_run(a->loop);
+	httpc_free(http);
+	loop_free(a->loop);
+}
+
+int lookup_run(void)
+{
+	static const struct confine_limits limits = {
+		.cpu_s = CPU_S, .descriptors = DESCRIPTORS, .memory = MEMORY_MAX};
+	struct answer a = {.text = STRBUF_INIT};
+	struct oci_question q;
+	struct err err = ERR_INIT;
+	int status;
+
+	log_setup(LOG_WARN, LOG_TEXT);
+	if (confine_process(&limits, &err) < 0 || read_question(&q, &err) < 0) {
+		fprintf(stderr, "tec-operator: --lookup-label: %s\n", err.text);
+		return 1;
+	}
+	/* Best effort: without it the keys are still in another process, and the limits hold. */
+	(void)confine_files(readable, ARRAY_LEN(readable));
+	log_capture(on_line, &a);
+	ask(&q, &a);
+	log_capture(NULL, NULL);
+	status = write_answer(&a.text);
+	strbuf_fini(&a.text);
+	oci_question_fini(&q);
+	return status;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Each test gives up rights in a child of its own, as they do not come back. */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tec/base/confine.h"
+#include "tec/base/mem.h"
+
+static const struct confine_limits limits = {
+	.cpu_s = 7, .descriptors = 16, .memory = (size_t)1 << 40};
+
+static int in_child(int (*fn)(void))
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(fn());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int limits_hold(void)
+{
+	struct err err = ERR_INIT;
+	struct rlimit l;
+
+	if (confine_process(&limits, &err) < 0)
+		return 1;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return 2;
+	if (getrlimit(RLIMIT_CPU, &l) < 0 || l.rlim_cur != 7 || l.rlim_max != 7)
+		return 3;
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_max != 16)
+		return 4;
+	if (getrlimit(RLIMIT_CORE, &l) < 0 || l.rlim_max != 0)
+		return 5;
+	if (getrlimit(RLIMIT_FSIZE, &l) < 0 || l.rlim_max != 0)
+		return 6;
+	return confine_process(&limits, &err) < 0 ? 7 : 0; /* twice does no harm */
+}
+
+Test(base_confine, limits_are_set_for_good)
+{
+	cr_assert_eq(in_child(limits_hold), 0);
+}
+
+static int files_are_out_of_reach(void)
+{
+	const char *const paths[] = {"/etc/hostname", "/usr", "/no/such/path"};
+	struct err err = ERR_INIT;
+	int before = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+
+	if (confine_process(&limits, &err) < 0)
+		return 1;
+	if (!confine_files(paths, ARRAY_LEN(paths)))
+		return 77;
+	if (before < 0 || lseek(before, 0, SEEK_END) <= 0)
+		return 2;
+	if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+		return 3;
+	if (open("/etc/group", O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+		return 4;
+	if (open("/usr/../etc/shadow", O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+		return 5;
+	if (open("/etc/hostname", O_RDONLY | O_CLOEXEC) < 0 && errno != ENOENT)
+		return 6;
+	if (open("/usr/bin", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0)
+		return 7;
+	if (open("/usr/tec-test-file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600) >= 0)
+		return 8;
+	execl("/usr/bin/true", "true", (char *)NULL);
+	return errno == EACCES ? 0 : 9;
+}
+
+Test(base_confine, only_the_files_that_are_named_can_be_read)
+{
+	int rc = in_child(files_are_out_of_reach);
+
+	if (rc == 77)
+		cr_skip_test("this kernel has no Landlock");
+	cr_assert_eq(rc, 0, "%d", rc);
+}
