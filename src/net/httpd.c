@@ -117,7 +117,9 @@ static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
 	uint32_t retry_s;
 	unsigned left_out;
 
-	if (h->n_peers >= h->conf.max_connections)
+	if (h->waiting)
+		reason = "starting";
+	else if (h->n_peers >= h->conf.max_connections)
 		reason = "limit";
 	else if (!ratelimit_take(h->conf.rate, conn->saddr, &retry_s))
 		reason = "rate";
@@ -217,6 +219,20 @@ unsigned httpd_port(const struct httpd *h)
 	return h->n_listeners ? addr_port(evconnlistener_get_fd(h->listeners[0])) : 0;
 }
 
+static void close_plain(struct httpd *h)
+{
+	struct httpd_peer *p = h->peers;
+
+	assert(!h->dispatching); /* it could be the one that is closed */
+	while (p) {
+		struct httpd_peer *next = p->next;
+
+		if (!httpd_peer_is_tls(p))
+			httpd_peer_close(p);
+		p = next;
+	}
+}
+
 void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
 {
 	SSL_CTX *old = h->htp->ssl_ctx;
@@ -226,6 +242,13 @@ void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
 		SSL_CTX_up_ref(ctx);
 	h->htp->ssl_ctx = ctx; /* open connections hold references of their own */
 	SSL_CTX_free(old);
+	if (ctx && !old)
+		close_plain(h);
+}
+
+void httpd_set_waiting(struct httpd *h, bool waiting)
+{
+	h->waiting = waiting;
 }
 
 void httpd_set_closed(struct httpd *h, const char *why_static)
@@ -379,6 +402,16 @@ uint32_t httpd_req_ms_left(const struct httpd_req *r)
 	uint64_t at = r->peer->timer.at_ms;
 
 	return at > now ? (uint32_t)(at - now) : 0;
+}
+
+bool httpd_req_is_tls(const struct httpd_req *r)
+{
+	return httpd_peer_is_tls(r->peer);
+}
+
+void *httpd_req_arg(const struct httpd_req *r)
+{
+	return r->peer->httpd->conf.arg;
 }
 
 struct op_scope *httpd_req_ops(struct httpd_req *r)

@@ -65,6 +65,11 @@ bool httpd_peer_is_idle(const struct httpd_peer *p)
 	return p->state == HTTPD_PEER_HEAD && !p->started;
 }
 
+bool httpd_peer_is_tls(const struct httpd_peer *p)
+{
+	return p->conn->ssl;
+}
+
 const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p)
 {
 	return p->conn->saddr;

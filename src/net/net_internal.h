@@ -46,6 +46,7 @@ struct httpd {
 	struct httpd_peer *dispatching; /* whose request is inside libevhtp's parser right now */
 	const char *closed;             /* static; NULL: open */
 	bool draining;
+	bool waiting;          /* for its configuration: nothing is accepted */
 	struct strbuf scratch; /* a reply on its way to the socket */
 	int64_t date_s;
 	char date[32];
@@ -119,6 +120,7 @@ void httpd_peer_close(struct httpd_peer *p); /* at once; frees p */
 bool httpd_peer_is_idle(const struct httpd_peer *p);
 /* The reply of the request being served. `last`: close when it is written. */
 void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last);
+bool httpd_peer_is_tls(const struct httpd_peer *p);
 const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
 
 /* httpd_reply.c */

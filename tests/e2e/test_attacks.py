@@ -3,9 +3,14 @@
 number, test_attack_NN_what. Each was seen to fail on version 0.1.0."""
 
 import json
+import socket
+import threading
 
 import spine
-from test_listeners import ask
+from conftest import OPERATOR_ACCOUNT
+from controlplane import wait_for
+from faultproxy import FaultProxy
+from test_listeners import Reader, ask, connect
 
 
 # ---- 1
@@ -24,6 +29,80 @@ from test_listeners import ask
 
 
 # ---- 6
+
+IGNITION = b"GET /ignition HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def spoken_in_plain_text(sock):
+    """What a listener says on a connection that was opened in plain text, to its end."""
+    said = b""
+    try:
+        sock.sendall(IGNITION)
+        sock.settimeout(5)
+        while more := sock.recv(65536):
+            said += more
+    except socket.timeout:
+        pass
+    except OSError:  # closed
+        pass
+    return said
+
+
+def test_attack_06_a_connection_from_before_the_caches_is_not_served_in_plain_text(
+        cp, ns, start_operator, tmp_path):
+    """The API server is slow when the operator starts; somebody has connected to it already."""
+    go_on = threading.Event()
+
+    def rule(request):
+        if "trustedexecutionclusters" in request.target:
+            go_on.wait(30)
+
+    spine.make_tls_secret(cp, ns, "tls", spine.make_certificate(str(tmp_path)))
+    spine.make_cluster(cp, ns, registerServerSecret="tls", trusteeSecret="tls",
+                       attestationKeyRegisterSecret="tls", trustee={"plaintext": "Refuse"})
+    proxy = FaultProxy(cp.service_account_kubeconfig(ns, OPERATOR_ACCOUNT), str(tmp_path), rule)
+    op = start_operator(ns, wait_ready=False, kubeconfig=proxy.kubeconfig)
+    early = []
+    try:
+        wait_for(lambda: op.log_text().count('msg="listening"') >= 3, 20, "listening sockets")
+        for _ in range(3):
+            early.append(connect(op.register_port))
+        early[1].sendall(IGNITION[:20])
+        go_on.set()
+        op.wait_ready()
+        wait_for(lambda: ask(op.register_port, IGNITION, tls=True)[0] == 200, 20, "TLS")
+        early[1].close()
+        for sock in (early[0], early[2]):
+            said = spoken_in_plain_text(sock)
+            assert b"ignition" not in said and b" 200 " not in said, said
+    finally:
+        go_on.set()
+        proxy.close()
+        for sock in early:
+            sock.close()
+    assert len(spine.items(cp, ns, "mach")) == 1, "the one over TLS"
+
+
+def test_attack_06_a_plain_connection_ends_when_tls_is_configured(cp, ns, start_operator, tmp_path):
+    spine.make_tls_secret(cp, ns, "tls", spine.make_certificate(str(tmp_path)))
+    spine.make_cluster(cp, ns)
+    op = start_operator(ns)
+    with connect(op.register_port) as sock:
+        sock.sendall(IGNITION.replace(b"/ignition", b"/none"))
+        assert Reader(sock).response()[0] == 404
+        spine.merge(cp, ns, "tec", "tec", {"spec": {
+            "registerServerSecret": "tls", "trusteeSecret": "tls",
+            "attestationKeyRegisterSecret": "tls", "trustee": {"plaintext": "Refuse"}}})
+
+        def over_tls():
+            try:
+                return ask(op.register_port, IGNITION, tls=True)[0] == 200
+            except OSError:
+                return False
+
+        wait_for(over_tls, 20, "TLS")
+        assert spoken_in_plain_text(sock) == b""
+    assert len(spine.items(cp, ns, "mach")) == 1
 
 
 # ---- 7

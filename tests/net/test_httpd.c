@@ -91,7 +91,7 @@ Test(net_httpd, routes_and_refusals_have_their_status)
 		{400, "GET /ping HTTP/1.1\r\n" HOST "X: a\r\n b\r\n\r\n"},
 		{400, "GET /ping HTTP/1.1\r\n" HOST "X: a\x01\r\n\r\n"},
 		{400, "GET /\r\n\r\n"},
-		{400, "GET http://a/ping HTTP/1.1\r\n" HOST "\r\n"},
+		{400, "GET http://b/ping HTTP/1.1\r\n" HOST "\r\n"},
 		{400, "\x16\x03\x01\x02"},
 		{400, "SSH-2.0\n"},
 	};
