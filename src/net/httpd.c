@@ -28,6 +28,7 @@
 #define CLOSED_RETRY_S  5
 #define ACCEPT_PAUSE_MS 200
 #define NOISE_MS        10000
+#define TURN_ACCEPTS    64
 
 const struct httpd_conf httpd_conf_default = {
 	.limits = {.head = 16 * 1024, .body = 16 * 1024, .lines = 64, .line = 8000, .target = 2048},
@@ -35,12 +36,16 @@ const struct httpd_conf httpd_conf_default = {
 	.idle_ms = 15000,
 	.requests_per_conn = 100,
 	.max_connections = 1500,
+	.yield_ms = 1000,
 };
 
 static struct metric connections =
 	METRIC_GAUGE_INIT("tec_http_connections", "Open connections.", "listener", NULL);
 static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_connections_total",
 	"Connections closed before their first request.", "listener", "reason");
+static struct metric evicted_total = METRIC_COUNTER_INIT("tec_http_evicted_connections_total",
+	"Connections closed to make room for a source that holds fewer, or for a newer one.",
+	"listener", NULL);
 
 static const struct {
 	const char *name;
@@ -108,21 +113,70 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 			log_esc(strerror(sys)), left_out + 1);
 }
 
+/* In the next turn of the loop. */
+static void go_on_accepting(void *arg)
+{
+	struct httpd *h = arg;
+
+	h->n_accepted = 0;
+	if (!timer_is_set(&h->accept_pause))
+		accept_again(h);
+}
+
+/*
+ * libevent accepts until nobody waits any more, which a flood can make last for ever, and a
+ * newcomer could be evicted before its first request was looked at. So what came gets its turn
+ * after so many: a quarter of the places at most.
+ */
+static void bound_accepts(struct httpd *h)
+{
+	unsigned quarter = h->conf.max_connections / 4;
+
+	defer_call(&h->next_turn, h->loop, go_on_accepting, h);
+	if (++h->n_accepted < TURN_ACCEPTS && h->n_accepted < (quarter ? quarter : 1))
+		return;
+	for (unsigned i = 0; i < h->n_listeners; i++)
+		evconnlistener_disable(h->listeners[i]);
+}
+
+/* False: all are taken, and nobody has to give way to this source. */
+static bool make_room(struct httpd *h, const struct sockaddr *sa)
+{
+	struct share_place *place;
+	struct httpd_peer *p;
+	bool own;
+
+	if (h->n_peers < h->conf.max_connections)
+		return true;
+	place = share_victim(h->share, sa, &own);
+	p = container_of(place, struct httpd_peer, place);
+	if (own && !httpd_peer_yields(p))
+		return false;
+	metric_add(&evicted_total, h->conf.name, NULL, 1);
+	httpd_peer_close(p);
+	return true;
+}
+
+static const char *reason_to_refuse(struct httpd *h, const struct sockaddr *sa)
+{
+	uint32_t retry_s;
+
+	if (h->waiting)
+		return "starting";
+	if (!ratelimit_take(h->conf.rate, sa, &retry_s))
+		return "rate";
+	return make_room(h, sa) ? NULL : "limit";
+}
+
 /* Before TLS costs anything. Anything but OK makes libevhtp close the socket. */
 static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
 {
 	struct httpd *h = arg;
-	const char *reason = NULL;
+	const char *reason = reason_to_refuse(h, conn->saddr);
 	char peer[ADDR_TEXT_LEN];
-	uint32_t retry_s;
 	unsigned left_out;
 
-	if (h->waiting)
-		reason = "starting";
-	else if (h->n_peers >= h->conf.max_connections)
-		reason = "limit";
-	else if (!ratelimit_take(h->conf.rate, conn->saddr, &retry_s))
-		reason = "rate";
+	bound_accepts(h);
 	if (!reason) {
 		fcntl(conn->sock, F_SETFD, FD_CLOEXEC);
 		return EVHTP_RES_OK;
@@ -153,6 +207,7 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 	h->loop = l;
 	h->conf = *conf;
 	h->date_s = -1;
+	h->share = share_new(conf->max_connections);
 	h->htp = evhtp_new(loop_base(l), h);
 	if (!h->htp)
 		DIE("out of memory for listener %s", conf->name);
@@ -169,6 +224,7 @@ static void close_listeners(struct httpd *h)
 	while (h->n_listeners > 0)
 		evconnlistener_free(h->listeners[--h->n_listeners]);
 	timer_cancel(&h->accept_pause);
+	defer_cancel(&h->next_turn);
 }
 
 void httpd_free(struct httpd *h)
@@ -180,6 +236,7 @@ void httpd_free(struct httpd *h)
 	while (h->peers)
 		httpd_peer_close(h->peers);
 	assert(h->n_peers == 0);
+	share_free(h->share);
 	timer_fini(&h->accept_pause);
 	strbuf_fini(&h->scratch);
 	evhtp_free(h->htp); /* drops its reference of the SSL_CTX */
@@ -511,6 +568,7 @@ void httpd_serve(struct httpd_req *r)
 	if (h->closed) {
 		httpd_reply_error(r, 503, CLOSED_RETRY_S, "%s", h->closed);
 	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, httpd_peer_addr(p), &retry_s)) {
+		r->keep_alive = false; /* the place is for others */
 		httpd_reply_error(r, 429, retry_s, "too many requests from this address");
 	} else {
 		p->prepaid = false;

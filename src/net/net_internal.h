@@ -16,6 +16,7 @@
 #include "tec/loop/timer.h"
 #include "tec/net/addr.h"
 #include "tec/net/httpd.h"
+#include "tec/net/share.h"
 
 struct bufferevent;
 struct evconnlistener;
@@ -41,8 +42,11 @@ struct httpd {
 	struct evconnlistener *listeners[HTTPD_LISTENERS_MAX]; /* owned */
 	unsigned n_listeners;
 	struct timer accept_pause; /* out of descriptors: nothing is accepted until it fires */
+	unsigned n_accepted;       /* in this turn of the loop */
+	struct defer next_turn;    /* n_accepted starts again, and accepting goes on */
 	struct httpd_peer *peers;  /* owned through libevhtp's connections */
 	size_t n_peers;
+	struct share *share;            /* owned; who they are of */
 	struct httpd_peer *dispatching; /* whose request is inside libevhtp's parser right now */
 	const char *closed;             /* static; NULL: open */
 	bool draining;
@@ -64,6 +68,7 @@ enum httpd_peer_state {
 
 struct httpd_peer {
 	struct httpd_peer *next, **prevp;
+	struct share_place place;
 	struct httpd *httpd;
 	struct evhtp_connection *conn; /* owns us through its fini hook */
 	struct bufferevent *bev;       /* conn's */
@@ -118,6 +123,7 @@ void httpd_guard_init(struct httpd *h);
 void httpd_peer_new(struct httpd *h, struct evhtp_connection *conn);
 void httpd_peer_close(struct httpd_peer *p); /* at once; frees p */
 bool httpd_peer_is_idle(const struct httpd_peer *p);
+bool httpd_peer_yields(const struct httpd_peer *p); /* to another connection of its source */
 /* The reply of the request being served. `last`: close when it is written. */
 void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last);
 bool httpd_peer_is_tls(const struct httpd_peer *p);

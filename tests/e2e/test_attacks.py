@@ -2,9 +2,16 @@
 """What an attacker tries, each on a real API server under the rights of k8s/: one function or more per
 number, test_attack_NN_what. Each was seen to fail on version 0.1.0."""
 
+import errno
 import json
+import multiprocessing
+import resource
+import select
 import socket
 import threading
+import time
+
+import pytest
 
 import spine
 from conftest import OPERATOR_ACCOUNT
@@ -115,6 +122,79 @@ def test_attack_06_a_plain_connection_ends_when_tls_is_configured(cp, ns, start_
 
 
 # ---- 10
+
+def hold_connections(port, sources, stop, started):
+    """As many as SOURCES get, each for as long as a token of the rate limit can be stretched: a whole
+    request shortly before the first deadline, which accepting paid for, and one byte of another shortly
+    before the next. What is closed is opened again."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    poll, held = select.poll(), {}  # fd: [socket, when to say something, said]
+
+    def drop(fd):
+        poll.unregister(fd)
+        held.pop(fd)[0].close()
+
+    while not stop.is_set():
+        now = time.monotonic()
+        for source in sources:
+            for _ in range(20 if len(held) < 6000 else 0):
+                sock = socket.socket()
+                sock.setblocking(False)
+                sock.bind((source, 0))
+                if sock.connect_ex(("127.0.0.1", port)) not in (0, errno.EINPROGRESS):
+                    sock.close()
+                    continue
+                held[sock.fileno()] = [sock, now + 14, 0]
+                poll.register(sock, select.POLLIN)
+        for fd, _ in poll.poll(50):
+            try:
+                if held[fd][0].recv(65536) == b"":
+                    drop(fd)
+            except OSError:
+                drop(fd)
+        for fd in [fd for fd, (_, at, said) in held.items() if at < now and said < 2]:
+            sock, at, said = held[fd]
+            held[fd] = [sock, at + 14, said + 1]
+            try:
+                sock.send(b"G" if said else b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n")
+            except OSError:
+                drop(fd)
+        started.set()
+
+
+@pytest.mark.parametrize("greedy", [1, 8])
+def test_attack_10_greedy_addresses_keep_nobody_off_a_listener(cp, ns, start_operator, greedy):
+    """At the limits that nobody changed. One address alone needs half a minute to take every place."""
+    spine.make_cluster(cp, ns)
+    op = start_operator(ns)
+    stop, started = multiprocessing.Event(), multiprocessing.Event()
+    attacker = multiprocessing.Process(target=hold_connections, daemon=True, args=(
+        op.register_port, [f"127.0.0.{2 + i}" for i in range(greedy)], stop, started))
+    attacker.start()
+    good, asked, slowest = 0, 200, 0.0
+    try:
+        assert started.wait(10)
+        time.sleep(30 if greedy == 1 else 5)
+        held = op.metrics()['tec_http_connections{listener="register"}']
+        assert held >= 1450, f"the attack holds {held} connections only"
+        for i in range(asked):
+            begin = time.monotonic()
+            try:
+                path = b"/ignition" if i % 20 == 0 else b"/none"
+                status = ask(op.register_port, IGNITION.replace(b"/ignition", path), timeout=5)[0]
+                good += status == (200 if i % 20 == 0 else 404)
+            except (OSError, EOFError):
+                pass
+            slowest = max(slowest, time.monotonic() - begin)
+            time.sleep(0.03)  # a source of its own may not pass its rate
+    finally:
+        stop.set()
+        attacker.join(10)
+        attacker.kill()
+    print(f"{greedy} greedy: {good} of {asked}, slowest {slowest * 1000:.0f} ms, {held} held")
+    assert good >= asked * 0.99, f"{good} of {asked} requests were served"
+    assert slowest < 2, slowest
 
 
 # ---- 11

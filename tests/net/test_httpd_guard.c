@@ -131,7 +131,8 @@ Test(net_httpd_guard, a_source_over_its_rate_gets_429_and_no_new_connection)
 	cr_assert(cli_reply(&c, &r, false));
 	cr_expect_eq(r.status, 429);
 	cr_expect_str_eq(cli_header(&r, "Retry-After"), "1");
-	cr_expect_null(cli_header(&r, "Connection"));
+	cr_expect_str_eq(cli_header(&r, "Connection"), "close");
+	cr_expect(cli_wait_eof(&c) && !c.reset);
 	cli_reply_fini(&r);
 	late = srv_cli(&s);
 	cr_expect(cli_wait_eof(&late) && late.in.len == 0);

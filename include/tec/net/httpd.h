@@ -63,9 +63,16 @@ struct httpd_conf {
 	unsigned requests_per_conn; /* 100 */
 	unsigned max_connections;   /* 1,500 */
 	/*
+	 * When all connections are taken, a newcomer gets the place of the idlest connection of the
+	 * source that holds the most. Is that the newcomer's own source, only a connection that has
+	 * no request under way and did nothing for so long gives way, else the newcomer is refused:
+	 * a crowd behind one address must not end one another's. 1,000; 0: any gives way.
+	 */
+	uint32_t yield_ms;
+	/*
 	 * Borrowed, shared between listeners; NULL: off. Accepting takes a token, which pays for
 	 * the first request too: without one the connection is closed before TLS. Each further
-	 * request takes one; without it: 429 with Retry-After.
+	 * request takes one; without it: 429 with Retry-After, which ends the connection.
 	 */
 	struct ratelimit *rate;
 	const struct httpd_route *routes; /* static */
