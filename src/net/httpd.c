@@ -208,6 +208,7 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 	h->conf = *conf;
 	h->date_s = -1;
 	h->share = share_new(conf->max_connections);
+	h->in_route = xcalloc(conf->n_routes + 1, sizeof(*h->in_route));
 	h->htp = evhtp_new(loop_base(l), h);
 	if (!h->htp)
 		DIE("out of memory for listener %s", conf->name);
@@ -237,6 +238,7 @@ void httpd_free(struct httpd *h)
 		httpd_peer_close(h->peers);
 	assert(h->n_peers == 0);
 	share_free(h->share);
+	free(h->in_route);
 	timer_fini(&h->accept_pause);
 	strbuf_fini(&h->scratch);
 	evhtp_free(h->htp); /* drops its reference of the SSL_CTX */
@@ -520,6 +522,31 @@ static size_t route_fit(const char *route, const char *path)
 	return strncmp(route, path, len - 1) == 0 ? len - 1 : 0;
 }
 
+/* False: the route serves as many as it may, and r has been refused. */
+static bool enter_route(struct httpd_req *r)
+{
+	struct httpd *h = r->peer->httpd;
+	unsigned *in_route = &h->in_route[r->route - h->conf.routes];
+
+	if (r->route->at_once == 0)
+		return true;
+	if (*in_route >= r->route->at_once) {
+		r->keep_alive = false;
+		httpd_reply_error(r, 503, 1, "too many of these requests at once");
+		return false;
+	}
+	++*in_route;
+	r->peer->in_route = in_route;
+	return true;
+}
+
+void httpd_leave_route(struct httpd_peer *p)
+{
+	if (p->in_route)
+		--*p->in_route;
+	p->in_route = NULL;
+}
+
 static void route_request(struct httpd_req *r)
 {
 	const struct httpd_conf *conf = &r->peer->httpd->conf;
@@ -555,7 +582,7 @@ static void route_request(struct httpd_req *r)
 		httpd_reply_error(r, 411, 0, "a Content-Length is needed");
 	else if (!body_type_fits(r, route->body_type))
 		httpd_reply_error(r, 415, 0, "the body must be %s", route->body_type);
-	else
+	else if (enter_route(r))
 		route->fn(r, conf->arg);
 }
 

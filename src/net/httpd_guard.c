@@ -379,6 +379,7 @@ static void flushed(struct httpd_peer *p)
 {
 	evhtp_request_set_keepalive(p->ereq, 1);
 	p->ereq = NULL;
+	httpd_leave_route(p);
 	p->evhtp_write(p->bev, p->evhtp_arg);
 	if (p->closing || p->eof || (p->httpd->draining && p->in.len == 0)) {
 		end_connection(p);
@@ -531,6 +532,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 		p->next->prevp = p->prevp;
 	p->httpd->n_peers--;
 	share_leave(p->httpd->share, &p->place);
+	httpd_leave_route(p);
 	httpd_count_connection(p->httpd, -1);
 	free(p);
 	return EVHTP_RES_OK;

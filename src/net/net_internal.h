@@ -46,7 +46,8 @@ struct httpd {
 	struct defer next_turn;    /* n_accepted starts again, and accepting goes on */
 	struct httpd_peer *peers;  /* owned through libevhtp's connections */
 	size_t n_peers;
-	struct share *share;            /* owned; who they are of */
+	struct share *share; /* owned; who they are of */
+	unsigned *in_route;  /* owned; by route: requests that hold a place of its at_once */
 	struct httpd_peer *dispatching; /* whose request is inside libevhtp's parser right now */
 	const char *closed;             /* static; NULL: open */
 	bool draining;
@@ -86,6 +87,7 @@ struct httpd_peer {
 	unsigned n_requests;
 	struct evhtp_request *ereq; /* libevhtp's, from BUSY to the end of FLUSH */
 	struct httpd_req *req;      /* owned, in BUSY */
+	unsigned *in_route;         /* counts this peer's request until its reply is written */
 	bool *gone;                 /* set when freed inside dispatch() */
 	bool started;               /* a byte of the request to come was seen */
 	bool blank_dropped;         /* the one empty line before a request that is forgiven */
@@ -136,6 +138,7 @@ void httpd_refusal(struct httpd *h, int status, struct strbuf *out); /* a whole 
 struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len);
 void httpd_req_free(struct httpd_req *r); /* without a reply */
 void httpd_serve(struct httpd_req *r);
+void httpd_leave_route(struct httpd_peer *p); /* its reply is written, or never will be */
 void httpd_count_connection(const struct httpd *h, int change);
 void httpd_count_refused(const struct httpd *h, const char *reason);
 bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out);

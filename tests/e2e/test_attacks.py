@@ -202,6 +202,55 @@ def test_attack_10_greedy_addresses_keep_nobody_off_a_listener(cp, ns, start_ope
 
 # ---- 12
 
+def sit_on(port, sources, stop, started):
+    """Connections that say nothing, opened again when they are closed."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    held = []
+    while not stop.is_set():
+        for source in sources:
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.bind((source, 0))
+            sock.connect_ex(("127.0.0.1", port))
+            held.append(sock)
+        if len(held) > 1000:
+            held.pop(0).close()
+            started.set()
+
+
+@pytest.mark.parametrize("paths", [("/healthz",), ("/healthz", "/metrics")], ids=["silent", "scrapers"])
+def test_attack_12_the_kubelet_always_gets_through(cp, ns, start_operator, paths):
+    """Also when the attacker stands on the kubelet's node and has its address, and when he asks for
+    metrics that he does not read."""
+    spine.make_cluster(cp, ns)
+    op = start_operator(ns)
+    stop, started = multiprocessing.Event(), multiprocessing.Event()
+    attacker = multiprocessing.Process(target=sit_on, daemon=True, args=(
+        op.health_port, ["127.0.0.1", "127.0.0.2"], stop, started))
+    deaf, good, asked = [], 0, 200
+    attacker.start()
+    try:
+        assert started.wait(20)
+        for _ in range(64 if "/metrics" in paths else 0):
+            deaf.append(connect(op.health_port, rcvbuf=2048))
+            try:
+                deaf[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+            except OSError:
+                pass
+        for _ in range(asked):
+            try:
+                good += op.health("/healthz") == (200, "ok\n")
+            except OSError:
+                pass
+    finally:
+        stop.set()
+        attacker.join(10)
+        attacker.kill()
+        for sock in deaf:
+            sock.close()
+    assert good == asked, f"{good} of {asked} probes were answered"
+
 
 # ---- 13
 

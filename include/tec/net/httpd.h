@@ -52,6 +52,8 @@ struct httpd_route {
 	const char *body_type; /* required media type ("application/json"), else 415; NULL: any; an
 				  absent type is accepted */
 	httpd_handler_fn fn;
+	unsigned at_once; /* so many of its requests are served or being written; above: 503 that
+			     ends the connection. 0: any number */
 };
 
 struct httpd_conf {
