@@ -214,7 +214,7 @@ def sit_on(port, sources, stop, started):
             sock.bind((source, 0))
             sock.connect_ex(("127.0.0.1", port))
             held.append(sock)
-        if len(held) > 1000:
+        while len(held) > 1000:
             held.pop(0).close()
             started.set()
 
