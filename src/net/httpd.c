@@ -139,6 +139,21 @@ static void bound_accepts(struct httpd *h)
 		evconnlistener_disable(h->listeners[i]);
 }
 
+static void evict(struct httpd *h, struct httpd_peer *p)
+{
+	char peer[ADDR_TEXT_LEN];
+	unsigned left_out;
+
+	metric_add(&evicted_total, h->conf.name, NULL, 1);
+	if (httpd_may_log(h, HTTPD_NOISE_EVICTED, &left_out)) {
+		addr_format(httpd_peer_addr(p), peer);
+		log_warn(NULL,
+			"all connections are taken: closed the idlest of the source with most",
+			"server=%s peer=%s count=%u", h->conf.name, peer, left_out + 1);
+	}
+	httpd_peer_close(p);
+}
+
 /* False: all are taken, and nobody has to give way to this source. */
 static bool make_room(struct httpd *h, const struct sockaddr *sa)
 {
@@ -152,8 +167,7 @@ static bool make_room(struct httpd *h, const struct sockaddr *sa)
 	p = container_of(place, struct httpd_peer, place);
 	if (own && !httpd_peer_yields(p))
 		return false;
-	metric_add(&evicted_total, h->conf.name, NULL, 1);
-	httpd_peer_close(p);
+	evict(h, p);
 	return true;
 }
 

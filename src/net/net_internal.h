@@ -29,7 +29,13 @@ struct evhtp_request;
 
 /* What outsiders can cause at will is logged at most once per 10 s and kind, with the count of
  * lines left out. */
-enum httpd_noise { HTTPD_NOISE_HANDSHAKE, HTTPD_NOISE_ACCEPT, HTTPD_NOISE_REFUSED, HTTPD_NOISE_N };
+enum httpd_noise {
+	HTTPD_NOISE_HANDSHAKE,
+	HTTPD_NOISE_ACCEPT,
+	HTTPD_NOISE_REFUSED,
+	HTTPD_NOISE_EVICTED,
+	HTTPD_NOISE_N
+};
 struct httpd_quiet {
 	uint64_t until_ms;
 	unsigned left_out;

@@ -43,11 +43,19 @@ static int ask_from(struct srv *s, unsigned source)
 	return status;
 }
 
+static void count_lines(enum log_level level, const char *line, void *arg)
+{
+	if (strstr(line, "all connections are taken") && strstr(line, "peer=127.0.0.2:"))
+		++*(unsigned *)arg;
+}
+
 Test(net_httpd_share, the_greediest_source_makes_room_for_others)
 {
+	unsigned lines = 0;
 	struct srv s;
 	struct cli c[9];
 
+	log_capture(count_lines, &lines);
 	full_start(&s, 8);
 	open_some(&s, c, 5, 2);
 	open_some(&s, c + 5, 3, 3);
@@ -64,7 +72,9 @@ Test(net_httpd_share, the_greediest_source_makes_room_for_others)
 	cr_expect_eq(httpd_connections(s.h), 8);
 	cr_expect_eq(sample(EVICTED), 1);
 	cr_expect_eq(sample(REFUSED), -1);
+	cr_expect_eq(lines, 1, "the log names who was greedy");
 	full_stop(&s, c, 9);
+	log_capture(NULL, NULL);
 }
 
 /* Many nodes stand behind one address. */

@@ -66,9 +66,9 @@ struct httpd_conf {
 	unsigned max_connections;   /* 1,500 */
 	/*
 	 * When all connections are taken, a newcomer gets the place of the idlest connection of the
-	 * source that holds the most. Is that the newcomer's own source, only a connection that has
-	 * no request under way and did nothing for so long gives way, else the newcomer is refused:
-	 * a crowd behind one address must not end one another's. 1,000; 0: any gives way.
+	 * source that holds the most. If that is the newcomer's own source, only a connection gives
+	 * way that has no request under way and did nothing for so long, otherwise the newcomer is
+	 * refused: a crowd behind one address must not end one another's. 1,000; 0: any gives way.
 	 */
 	uint32_t yield_ms;
 	/*
