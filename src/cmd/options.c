@@ -47,7 +47,7 @@ static const struct conf_option table[] = {
 		"Requests allowed per source address: a burst, and how many come back each second.",
 		false},
 	{"max-connections", CONF_STRING, "N", "1500",
-		"Connections per listener; further ones are closed.", false},
+		"Connections per listener; when all are taken, who holds the most gives up the idlest.", false},
 	{"role", CONF_STRING, "ROLE", "all",
 		"What this process does: all, controller, register or register-ak.", false},
 	{"leader-elect", CONF_BOOL, "BOOL", "true",

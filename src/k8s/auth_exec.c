@@ -65,6 +65,18 @@ static int take_secret(struct json_object *status, const char *name, size_t nul,
 	return 0;
 }
 
+/* It becomes a header line: a line end in it would begin another one. */
+static int check_token(const struct secret *token, struct err *err)
+{
+	const unsigned char *text = token ? secret_peek(token) : NULL;
+
+	for (size_t i = 0; token && text[i]; i++)
+		if (text[i] <= ' ' || text[i] >= 0x7f)
+			return err_set(err, ERR_DENIED,
+				"its token holds a blank, a control character or a byte outside of ASCII");
+	return 0;
+}
+
 static int read_status(
 	struct json_object *o, const char *api_version, struct auth_exec *out, struct err *err)
 {
@@ -80,6 +92,7 @@ static int read_status(
 			api_version);
 	expires = json_get_str(status, "expirationTimestamp");
 	if (take_secret(status, "token", 1, &out->token, err) != 0 ||
+		check_token(out->token, err) != 0 ||
 		take_secret(status, "clientCertificateData", 0, &out->cert, err) != 0 ||
 		take_secret(status, "clientKeyData", 0, &out->key, err) != 0)
 		return -1;

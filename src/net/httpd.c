@@ -28,6 +28,7 @@
 #define CLOSED_RETRY_S  5
 #define ACCEPT_PAUSE_MS 200
 #define NOISE_MS        10000
+#define TURN_ACCEPTS    64
 
 const struct httpd_conf httpd_conf_default = {
 	.limits = {.head = 16 * 1024, .body = 16 * 1024, .lines = 64, .line = 8000, .target = 2048},
@@ -35,12 +36,16 @@ const struct httpd_conf httpd_conf_default = {
 	.idle_ms = 15000,
 	.requests_per_conn = 100,
 	.max_connections = 1500,
+	.yield_ms = 1000,
 };
 
 static struct metric connections =
 	METRIC_GAUGE_INIT("tec_http_connections", "Open connections.", "listener", NULL);
 static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_connections_total",
 	"Connections closed before their first request.", "listener", "reason");
+static struct metric evicted_total = METRIC_COUNTER_INIT("tec_http_evicted_connections_total",
+	"Connections closed to make room for a source that holds fewer, or for a newer one.",
+	"listener", NULL);
 
 static const struct {
 	const char *name;
@@ -108,19 +113,84 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 			log_esc(strerror(sys)), left_out + 1);
 }
 
+/* In the next turn of the loop. */
+static void go_on_accepting(void *arg)
+{
+	struct httpd *h = arg;
+
+	h->n_accepted = 0;
+	if (!timer_is_set(&h->accept_pause))
+		accept_again(h);
+}
+
+/*
+ * libevent accepts until nobody waits any more, which a flood can make last for ever, and a
+ * newcomer could be evicted before its first request was looked at. So what came gets its turn
+ * after so many: a quarter of the places at most.
+ */
+static void bound_accepts(struct httpd *h)
+{
+	unsigned quarter = h->conf.max_connections / 4;
+
+	defer_call(&h->next_turn, h->loop, go_on_accepting, h);
+	if (++h->n_accepted < TURN_ACCEPTS && h->n_accepted < (quarter ? quarter : 1))
+		return;
+	for (unsigned i = 0; i < h->n_listeners; i++)
+		evconnlistener_disable(h->listeners[i]);
+}
+
+static void evict(struct httpd *h, struct httpd_peer *p)
+{
+	char peer[ADDR_TEXT_LEN];
+	unsigned left_out;
+
+	metric_add(&evicted_total, h->conf.name, NULL, 1);
+	if (httpd_may_log(h, HTTPD_NOISE_EVICTED, &left_out)) {
+		addr_format(httpd_peer_addr(p), peer);
+		log_warn(NULL,
+			"all connections are taken: closed the idlest of the source with most",
+			"server=%s peer=%s count=%u", h->conf.name, peer, left_out + 1);
+	}
+	httpd_peer_close(p);
+}
+
+/* False: all are taken, and nobody has to give way to this source. */
+static bool make_room(struct httpd *h, const struct sockaddr *sa)
+{
+	struct share_place *place;
+	struct httpd_peer *p;
+	bool own;
+
+	if (h->n_peers < h->conf.max_connections)
+		return true;
+	place = share_victim(h->share, sa, &own);
+	p = container_of(place, struct httpd_peer, place);
+	if (own && !httpd_peer_yields(p))
+		return false;
+	evict(h, p);
+	return true;
+}
+
+static const char *reason_to_refuse(struct httpd *h, const struct sockaddr *sa)
+{
+	uint32_t retry_s;
+
+	if (h->waiting)
+		return "starting";
+	if (!ratelimit_take(h->conf.rate, sa, &retry_s))
+		return "rate";
+	return make_room(h, sa) ? NULL : "limit";
+}
+
 /* Before TLS costs anything. Anything but OK makes libevhtp close the socket. */
 static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
 {
 	struct httpd *h = arg;
-	const char *reason = NULL;
+	const char *reason = reason_to_refuse(h, conn->saddr);
 	char peer[ADDR_TEXT_LEN];
-	uint32_t retry_s;
 	unsigned left_out;
 
-	if (h->n_peers >= h->conf.max_connections)
-		reason = "limit";
-	else if (!ratelimit_take(h->conf.rate, conn->saddr, &retry_s))
-		reason = "rate";
+	bound_accepts(h);
 	if (!reason) {
 		fcntl(conn->sock, F_SETFD, FD_CLOEXEC);
 		return EVHTP_RES_OK;
@@ -151,6 +221,8 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 	h->loop = l;
 	h->conf = *conf;
 	h->date_s = -1;
+	h->share = share_new(conf->max_connections);
+	h->in_route = xcalloc(conf->n_routes + 1, sizeof(*h->in_route));
 	h->htp = evhtp_new(loop_base(l), h);
 	if (!h->htp)
 		DIE("out of memory for listener %s", conf->name);
@@ -167,6 +239,7 @@ static void close_listeners(struct httpd *h)
 	while (h->n_listeners > 0)
 		evconnlistener_free(h->listeners[--h->n_listeners]);
 	timer_cancel(&h->accept_pause);
+	defer_cancel(&h->next_turn);
 }
 
 void httpd_free(struct httpd *h)
@@ -178,6 +251,8 @@ void httpd_free(struct httpd *h)
 	while (h->peers)
 		httpd_peer_close(h->peers);
 	assert(h->n_peers == 0);
+	share_free(h->share);
+	free(h->in_route);
 	timer_fini(&h->accept_pause);
 	strbuf_fini(&h->scratch);
 	evhtp_free(h->htp); /* drops its reference of the SSL_CTX */
@@ -217,6 +292,20 @@ unsigned httpd_port(const struct httpd *h)
 	return h->n_listeners ? addr_port(evconnlistener_get_fd(h->listeners[0])) : 0;
 }
 
+static void close_plain(struct httpd *h)
+{
+	struct httpd_peer *p = h->peers;
+
+	assert(!h->dispatching); /* it could be the one that is closed */
+	while (p) {
+		struct httpd_peer *next = p->next;
+
+		if (!httpd_peer_is_tls(p))
+			httpd_peer_close(p);
+		p = next;
+	}
+}
+
 void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
 {
 	SSL_CTX *old = h->htp->ssl_ctx;
@@ -226,6 +315,13 @@ void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
 		SSL_CTX_up_ref(ctx);
 	h->htp->ssl_ctx = ctx; /* open connections hold references of their own */
 	SSL_CTX_free(old);
+	if (ctx && !old)
+		close_plain(h);
+}
+
+void httpd_set_waiting(struct httpd *h, bool waiting)
+{
+	h->waiting = waiting;
 }
 
 void httpd_set_closed(struct httpd *h, const char *why_static)
@@ -381,6 +477,16 @@ uint32_t httpd_req_ms_left(const struct httpd_req *r)
 	return at > now ? (uint32_t)(at - now) : 0;
 }
 
+bool httpd_req_is_tls(const struct httpd_req *r)
+{
+	return httpd_peer_is_tls(r->peer);
+}
+
+void *httpd_req_arg(const struct httpd_req *r)
+{
+	return r->peer->httpd->conf.arg;
+}
+
 struct op_scope *httpd_req_ops(struct httpd_req *r)
 {
 	return &r->ops;
@@ -430,6 +536,31 @@ static size_t route_fit(const char *route, const char *path)
 	return strncmp(route, path, len - 1) == 0 ? len - 1 : 0;
 }
 
+/* False: the route serves as many as it may, and r has been refused. */
+static bool enter_route(struct httpd_req *r)
+{
+	struct httpd *h = r->peer->httpd;
+	unsigned *in_route = &h->in_route[r->route - h->conf.routes];
+
+	if (r->route->at_once == 0)
+		return true;
+	if (*in_route >= r->route->at_once) {
+		r->keep_alive = false;
+		httpd_reply_error(r, 503, 1, "too many of these requests at once");
+		return false;
+	}
+	++*in_route;
+	r->peer->in_route = in_route;
+	return true;
+}
+
+void httpd_leave_route(struct httpd_peer *p)
+{
+	if (p->in_route)
+		--*p->in_route;
+	p->in_route = NULL;
+}
+
 static void route_request(struct httpd_req *r)
 {
 	const struct httpd_conf *conf = &r->peer->httpd->conf;
@@ -465,7 +596,7 @@ static void route_request(struct httpd_req *r)
 		httpd_reply_error(r, 411, 0, "a Content-Length is needed");
 	else if (!body_type_fits(r, route->body_type))
 		httpd_reply_error(r, 415, 0, "the body must be %s", route->body_type);
-	else
+	else if (enter_route(r))
 		route->fn(r, conf->arg);
 }
 
@@ -478,6 +609,7 @@ void httpd_serve(struct httpd_req *r)
 	if (h->closed) {
 		httpd_reply_error(r, 503, CLOSED_RETRY_S, "%s", h->closed);
 	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, httpd_peer_addr(p), &retry_s)) {
+		r->keep_alive = false; /* the place is for others */
 		httpd_reply_error(r, 429, retry_s, "too many requests from this address");
 	} else {
 		p->prepaid = false;

@@ -21,6 +21,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
@@ -63,6 +64,19 @@ static void set_state(struct httpd_peer *p, enum httpd_peer_state to)
 bool httpd_peer_is_idle(const struct httpd_peer *p)
 {
 	return p->state == HTTPD_PEER_HEAD && !p->started;
+}
+
+bool httpd_peer_yields(const struct httpd_peer *p)
+{
+	uint32_t yield_ms = p->httpd->conf.yield_ms;
+
+	return yield_ms == 0 ||
+	       (p->state != HTTPD_PEER_BUSY && clock_boot_ms() - p->place.active_ms >= yield_ms);
+}
+
+bool httpd_peer_is_tls(const struct httpd_peer *p)
+{
+	return p->conn->ssl;
 }
 
 const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p)
@@ -261,6 +275,7 @@ static void dispatch(struct httpd_peer *p)
 	p->req = httpd_req_new(p, p->in.data, need);
 	drop_input(p, need);
 	p->n_requests++;
+	share_active(h->share, &p->place);
 	evbuffer_prepend(bufferevent_get_input(p->bev), canonical, sizeof(canonical) - 1);
 	h->dispatching = p;
 	p->gone = &gone;
@@ -364,6 +379,7 @@ static void flushed(struct httpd_peer *p)
 {
 	evhtp_request_set_keepalive(p->ereq, 1);
 	p->ereq = NULL;
+	httpd_leave_route(p);
 	p->evhtp_write(p->bev, p->evhtp_arg);
 	if (p->closing || p->eof || (p->httpd->draining && p->in.len == 0)) {
 		end_connection(p);
@@ -372,6 +388,7 @@ static void flushed(struct httpd_peer *p)
 	set_state(p, HTTPD_PEER_HEAD);
 	p->started = p->blank_dropped = p->continued = false;
 	p->scanned = 0;
+	share_active(p->httpd->share, &p->place);
 	timer_set(&p->timer, p->httpd->conf.idle_ms);
 	pump(p);
 }
@@ -458,6 +475,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
 	if (what & BEV_EVENT_CONNECTED) {
 		set_state(p, HTTPD_PEER_HEAD);
+		share_active(p->httpd->share, &p->place);
 		read_now(p);
 		return;
 	}
@@ -513,6 +531,8 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 	if (p->next)
 		p->next->prevp = p->prevp;
 	p->httpd->n_peers--;
+	share_leave(p->httpd->share, &p->place);
+	httpd_leave_route(p);
 	httpd_count_connection(p->httpd, -1);
 	free(p);
 	return EVHTP_RES_OK;
@@ -533,6 +553,7 @@ void httpd_peer_new(struct httpd *h, evhtp_connection_t *conn)
 		p->next->prevp = &p->next;
 	h->peers = p;
 	h->n_peers++;
+	share_join(h->share, &p->place, conn->saddr);
 	httpd_count_connection(h, 1);
 	timer_init(&p->timer, h->loop, on_timeout, p);
 	timer_set(&p->timer, h->conf.request_ms);

@@ -47,7 +47,7 @@ static const struct {
 	{412, "Precondition Failed", ""},
 	{413, "Content Too Large", "the body is too large"},
 	{414, "URI Too Long", "the request target is too long"},
-	{415, "Unsupported Media Type", "this content type is not accepted"},
+	{415, "Unsupported Media Type", "this content type or encoding is not accepted"},
 	{417, "Expectation Failed", "unknown expectation"},
 	{422, "Unprocessable Content", ""},
 	{429, "Too Many Requests", "too many requests from this address"},

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Line by line, refusing whatever two parsers could read differently: bare CR or LF, folded lines,
- * blanks before a colon, control bytes, two lengths, any Transfer-Encoding. The first thing wrong,
- * in the order of the bytes, names the status; what only the end can tell (no Host) comes last.
+ * blanks before a colon, control bytes, two lengths, any Transfer-Encoding, a target whose host is
+ * not the one of the Host field. The first thing wrong, in the order of the bytes, names the
+ * status; what only the end can tell (no Host, another Host) comes last.
  */
 #include "config.h"
 
@@ -29,6 +30,8 @@ struct scan {
 	const struct httphead_limits *limits;
 	struct httphead *out;
 	unsigned hosts;
+	struct span host;      /* of the Host field */
+	struct span authority; /* of an absolute-form target; empty: origin-form */
 	bool close, keep;
 };
 
@@ -80,15 +83,48 @@ static int check_method(struct span m)
 	return 501;
 }
 
-static int check_target(struct span t, size_t max)
+/* Bytes that a Host field may hold; no '@', so no user information either. */
+static bool is_host(struct span v)
 {
-	if (t.len == 0 || t.p[0] != '/')
-		return 400; /* absolute-form, authority-form and "*" are for proxies */
-	if (t.len > max)
+	for (size_t i = 0; i < v.len; i++)
+		if (v.p[i] == '\0' || (!is_alnum(v.p[i]) && !strchr("-._~:[]%!$&'()*+;=", v.p[i])))
+			return false;
+	return true;
+}
+
+/*
+ * Takes "http://host:port" off an absolute-form target, which every server has to accept (RFC 9112
+ * 3.2.2). Either scheme is taken: who ends TLS for us may write either. The path must be there.
+ */
+static int take_authority(struct scan *s, struct span *t)
+{
+	size_t scheme = 0;
+	const char *slash;
+
+	if (t->len >= 7 && strncasecmp(t->p, "http://", 7) == 0)
+		scheme = 7;
+	else if (t->len >= 8 && strncasecmp(t->p, "https://", 8) == 0)
+		scheme = 8;
+	slash = scheme ? memchr(t->p + scheme, '/', t->len - scheme) : NULL;
+	if (!slash)
+		return 400; /* authority-form and "*" are for proxies and whole servers */
+	s->authority = (struct span){t->p + scheme, (size_t)(slash - t->p) - scheme};
+	t->len -= (size_t)(slash - t->p);
+	t->p = slash;
+	return s->authority.len > 0 && is_host(s->authority) ? 0 : 400;
+}
+
+static int check_target(struct scan *s, const char *data, struct span t)
+{
+	if (t.len > s->limits->target)
 		return 414;
+	if (t.len == 0 || (t.p[0] != '/' && take_authority(s, &t) != 0))
+		return 400;
 	for (size_t i = 0; i < t.len; i++)
 		if (t.p[i] <= 0x20 || t.p[i] >= 0x7f || t.p[i] == '#')
 			return 400;
+	s->out->target_off = (size_t)(t.p - data);
+	s->out->target_len = t.len;
 	return 0;
 }
 
@@ -114,12 +150,9 @@ static int check_request_line(struct scan *s, const char *data, struct span line
 	sp2 = memchr(sp1 + 1, ' ', rest);
 	if (!sp2) /* HTTP/0.9, or a target that never ends */
 		return rest > s->limits->target ? 414 : 400;
-	s->out->target_off = (size_t)(sp1 + 1 - data);
-	s->out->target_len = (size_t)(sp2 - sp1 - 1);
 	status = check_method((struct span){line.p, (size_t)(sp1 - line.p)});
 	if (status == 0)
-		status =
-			check_target((struct span){sp1 + 1, s->out->target_len}, s->limits->target);
+		status = check_target(s, data, (struct span){sp1 + 1, (size_t)(sp2 - sp1 - 1)});
 	if (status == 0)
 		status =
 			check_version((struct span){sp2 + 1, line.len - (size_t)(sp2 + 1 - line.p)},
@@ -127,12 +160,11 @@ static int check_request_line(struct scan *s, const char *data, struct span line
 	return status;
 }
 
-static int check_host(struct span v)
+static int take_host(struct scan *s, struct span v)
 {
-	for (size_t i = 0; i < v.len; i++)
-		if (v.p[i] == '\0' || (!is_alnum(v.p[i]) && !strchr("-._~:[]%!$&'()*+;=", v.p[i])))
-			return 400;
-	return 0;
+	s->hosts++;
+	s->host = v;
+	return s->hosts == 1 && is_host(v) ? 0 : 400;
 }
 
 static int take_length(struct scan *s, struct span v)
@@ -154,20 +186,40 @@ static int take_length(struct scan *s, struct span v)
 	return 0;
 }
 
+/* Takes the next member off a list of tokens; it may be empty. */
+static struct span next_token(struct span *list)
+{
+	const char *comma = memchr(list->p, ',', list->len);
+	size_t n = comma ? (size_t)(comma - list->p) : list->len;
+	struct span token = trim((struct span){list->p, n});
+
+	n += comma ? 1 : 0;
+	list->p += n;
+	list->len -= n;
+	return token;
+}
+
 static int take_connection(struct scan *s, struct span v)
 {
 	while (v.len > 0) {
-		const char *comma = memchr(v.p, ',', v.len);
-		size_t n = comma ? (size_t)(comma - v.p) : v.len;
-		struct span token = trim((struct span){v.p, n});
+		struct span token = next_token(&v);
 
 		if (span_is(token, "close"))
 			s->close = true;
 		else if (span_is(token, "keep-alive"))
 			s->keep = true;
-		n += comma ? 1 : 0;
-		v.p += n;
-		v.len -= n;
+	}
+	return 0;
+}
+
+/* Nothing is ever decoded here, so a coded body would be read as if it were plain. */
+static int take_encoding(struct span v)
+{
+	while (v.len > 0) {
+		struct span token = next_token(&v);
+
+		if (token.len > 0 && !span_is(token, "identity"))
+			return 415;
 	}
 	return 0;
 }
@@ -189,10 +241,8 @@ static int take_expect(struct scan *s, struct span v)
 
 static int take_field(struct scan *s, struct span name, struct span v)
 {
-	if (span_is(name, "host")) {
-		s->hosts++;
-		return s->hosts > 1 ? 400 : check_host(v);
-	}
+	if (span_is(name, "host"))
+		return take_host(s, v);
 	if (span_is(name, "content-length"))
 		return take_length(s, v);
 	if (span_is(name, "transfer-encoding"))
@@ -201,6 +251,8 @@ static int take_field(struct scan *s, struct span name, struct span v)
 		return take_connection(s, v);
 	if (span_is(name, "content-type"))
 		return take_type(v);
+	if (span_is(name, "content-encoding"))
+		return take_encoding(v);
 	if (span_is(name, "expect"))
 		return take_expect(s, v);
 	return span_is(name, "upgrade") ? 400 : 0;
@@ -240,6 +292,14 @@ static bool next_line(const char *data, size_t len, size_t *off, struct span *li
 	return !memchr(line->p, '\r', line->len);
 }
 
+/* An absolute-form target for somebody else was sent to a proxy: this is none. */
+static bool names_same_host(const struct scan *s)
+{
+	return s->authority.len == 0 ||
+	       (s->authority.len == s->host.len &&
+		       strncasecmp(s->authority.p, s->host.p, s->host.len) == 0);
+}
+
 int httphead_check(
 	const char *data, size_t len, const struct httphead_limits *limits, struct httphead *out)
 {
@@ -265,6 +325,8 @@ int httphead_check(
 	if (status != 0)
 		return status;
 	if (s.hosts == 0 && !out->http10)
+		return 400;
+	if (s.hosts > 0 && !names_same_host(&s))
 		return 400;
 	out->head_len = off;
 	out->keep_alive = !s.close && (s.keep || !out->http10);

@@ -16,6 +16,7 @@
 #include "tec/loop/timer.h"
 #include "tec/net/addr.h"
 #include "tec/net/httpd.h"
+#include "tec/net/share.h"
 
 struct bufferevent;
 struct evconnlistener;
@@ -28,7 +29,13 @@ struct evhtp_request;
 
 /* What outsiders can cause at will is logged at most once per 10 s and kind, with the count of
  * lines left out. */
-enum httpd_noise { HTTPD_NOISE_HANDSHAKE, HTTPD_NOISE_ACCEPT, HTTPD_NOISE_REFUSED, HTTPD_NOISE_N };
+enum httpd_noise {
+	HTTPD_NOISE_HANDSHAKE,
+	HTTPD_NOISE_ACCEPT,
+	HTTPD_NOISE_REFUSED,
+	HTTPD_NOISE_EVICTED,
+	HTTPD_NOISE_N
+};
 struct httpd_quiet {
 	uint64_t until_ms;
 	unsigned left_out;
@@ -41,11 +48,16 @@ struct httpd {
 	struct evconnlistener *listeners[HTTPD_LISTENERS_MAX]; /* owned */
 	unsigned n_listeners;
 	struct timer accept_pause; /* out of descriptors: nothing is accepted until it fires */
+	unsigned n_accepted;       /* in this turn of the loop */
+	struct defer next_turn;    /* n_accepted starts again, and accepting goes on */
 	struct httpd_peer *peers;  /* owned through libevhtp's connections */
 	size_t n_peers;
+	struct share *share; /* owned; who they are of */
+	unsigned *in_route;  /* owned; by route: requests that hold a place of its at_once */
 	struct httpd_peer *dispatching; /* whose request is inside libevhtp's parser right now */
 	const char *closed;             /* static; NULL: open */
 	bool draining;
+	bool waiting;          /* for its configuration: nothing is accepted */
 	struct strbuf scratch; /* a reply on its way to the socket */
 	int64_t date_s;
 	char date[32];
@@ -63,6 +75,7 @@ enum httpd_peer_state {
 
 struct httpd_peer {
 	struct httpd_peer *next, **prevp;
+	struct share_place place;
 	struct httpd *httpd;
 	struct evhtp_connection *conn; /* owns us through its fini hook */
 	struct bufferevent *bev;       /* conn's */
@@ -80,6 +93,7 @@ struct httpd_peer {
 	unsigned n_requests;
 	struct evhtp_request *ereq; /* libevhtp's, from BUSY to the end of FLUSH */
 	struct httpd_req *req;      /* owned, in BUSY */
+	unsigned *in_route;         /* counts this peer's request until its reply is written */
 	bool *gone;                 /* set when freed inside dispatch() */
 	bool started;               /* a byte of the request to come was seen */
 	bool blank_dropped;         /* the one empty line before a request that is forgiven */
@@ -117,8 +131,10 @@ void httpd_guard_init(struct httpd *h);
 void httpd_peer_new(struct httpd *h, struct evhtp_connection *conn);
 void httpd_peer_close(struct httpd_peer *p); /* at once; frees p */
 bool httpd_peer_is_idle(const struct httpd_peer *p);
+bool httpd_peer_yields(const struct httpd_peer *p); /* to another connection of its source */
 /* The reply of the request being served. `last`: close when it is written. */
 void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last);
+bool httpd_peer_is_tls(const struct httpd_peer *p);
 const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
 
 /* httpd_reply.c */
@@ -128,6 +144,7 @@ void httpd_refusal(struct httpd *h, int status, struct strbuf *out); /* a whole 
 struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len);
 void httpd_req_free(struct httpd_req *r); /* without a reply */
 void httpd_serve(struct httpd_req *r);
+void httpd_leave_route(struct httpd_peer *p); /* its reply is written, or never will be */
 void httpd_count_connection(const struct httpd *h, int change);
 void httpd_count_refused(const struct httpd *h, const char *reason);
 bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out);

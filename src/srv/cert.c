@@ -81,12 +81,13 @@ static bool read_ca(struct kobj_pack *p, struct json_object *o, const struct log
 	cleanup_free char *text = NULL;
 	struct err err = ERR_INIT;
 
-	if (ca)
-		text = xstrndup((const char *)secret_peek(ca), secret_len(ca));
-	else if (has_data(o, "ca.crt"))
+	if (!ca && has_data(o, "ca.crt"))
 		undecodable(&err);
-	if (text && pki_cert_check_bundle(text, strlen(text), &err) == 0)
+	/* All bytes of it: a NUL byte would hide what comes behind it. */
+	if (ca && pki_cert_check_bundle((const char *)secret_peek(ca), secret_len(ca), &err) == 0) {
+		text = xstrndup((const char *)secret_peek(ca), secret_len(ca));
 		kobj_pack_str(p, offsetof(struct secret_obj, ca), text);
+	}
 	if (err_is_set(&err))
 		log_err(LOG_WARN, lc, "ca.crt is not usable, the last good one stays", &err);
 	return err_is_set(&err);

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Three small answers; nothing here touches the API, so a dead API server does not kill the Pod. */
+/*
+ * Three small answers; nothing here touches the API, so a dead API server does not kill the Pod.
+ *
+ * Anybody who reaches the port, even from the kubelet's own address, may connect and say nothing. A
+ * probe that fails three times ends the Pod, so a newcomer always gets in: the idlest connection
+ * goes, whosever it is. A rate limit would count the kubelet with whoever shares its address.
+ */
 #include "config.h"
 
 #include "tec/srv/health.h"
 
 #include "tec/base/json.h"
 #include "tec/srv/metrics.h"
+
+#define CONNECTIONS 64
+#define TIMEOUT_MS  5000 /* a probe's own is 1 to 5 s; also to take a reply */
+#define SCRAPES     4    /* at once; one answer is some ten KiB that a slow reader leaves here */
 
 struct srv_health {
 	struct httpd *httpd;
@@ -46,7 +56,10 @@ static void get_metrics(struct httpd_req *r, void *arg)
 static const struct httpd_route routes[] = {
 	{.path = "/healthz", .methods = HTTPD_GET | HTTPD_HEAD, .fn = get_healthz},
 	{.path = "/readyz", .methods = HTTPD_GET | HTTPD_HEAD, .fn = get_readyz},
-	{.path = "/metrics", .methods = HTTPD_GET | HTTPD_HEAD, .fn = get_metrics},
+	{.path = "/metrics",
+		.methods = HTTPD_GET | HTTPD_HEAD,
+		.at_once = SCRAPES,
+		.fn = get_metrics},
 };
 
 struct srv_health *srv_health_new(
@@ -58,7 +71,11 @@ struct srv_health *srv_health_new(
 	s->ready = ready;
 	s->arg = arg;
 	conf.name = "health";
-	conf.max_connections = 64;
+	conf.max_connections = CONNECTIONS;
+	conf.yield_ms = 0;
+	conf.request_ms = TIMEOUT_MS;
+	conf.idle_ms = TIMEOUT_MS;
+	conf.limits.body = 0;
 	conf.routes = routes;
 	conf.n_routes = ARRAY_LEN(routes);
 	conf.arg = s;

@@ -2,6 +2,8 @@
 /*
  * The served cluster is the oldest in the cache. A listener is closed (503) rather than served in
  * plain text when a certificate is named but not there, or when the cluster refuses plain text.
+ * What a connection speaks was decided when it was accepted, so each request compares it with what
+ * the cluster says now.
  */
 #include "config.h"
 
@@ -11,6 +13,15 @@
 #include "tec/base/mem.h"
 
 #define API_MS_MAX 10000
+
+struct srv_listener {
+	struct srv_env env;
+	struct srv_listener_conf conf;
+	struct httpd *httpd;
+};
+
+static const char plain_refused_text[] =
+	"The cluster refuses plain HTTP and names no TLS Secret for this listener";
 
 const struct model_cluster *srv_cluster(const struct srv_env *env)
 {
@@ -25,14 +36,31 @@ static bool caches_filled(const struct srv_env *env)
 	       (!env->aks || k8s_cache_filled(env->aks));
 }
 
+/* NULL: r may be answered on its connection. */
+static const char *plain_refused(const struct model_cluster *c, const struct httpd_req *r)
+{
+	const struct srv_listener *s = httpd_req_arg(r);
+
+	if (httpd_req_is_tls(r))
+		return NULL;
+	if (s->conf.tls_secret(c))
+		return "This listener speaks TLS only; connect again";
+	if (c->plaintext == MODEL_PLAINTEXT_REFUSE)
+		return plain_refused_text;
+	return NULL;
+}
+
 const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r)
 {
 	const struct model_cluster *c = srv_cluster(env);
+	const char *why;
 
 	if (!caches_filled(env))
 		httpd_reply_error(r, 503, 5, "The operator is starting");
 	else if (!c)
 		httpd_reply_error(r, 503, 30, "No TrustedExecutionCluster is installed");
+	else if ((why = plain_refused(c, r)))
+		httpd_reply_error(r, 503, 5, "%s", why);
 	else if (c->extended_lost)
 		/* Another operator's CRD pruned it: served as it is now, Manual or Token would have
 		 * become Open. */
@@ -68,12 +96,6 @@ void srv_reply_api_error(struct httpd_req *r, const struct err *err)
 			r, 503, wait_s, "The cluster API is not available; try again later");
 }
 
-struct srv_listener {
-	struct srv_env env;
-	struct srv_listener_conf conf;
-	struct httpd *httpd;
-};
-
 struct srv_listener *srv_listener_new(
 	const struct srv_env *env, const struct srv_listener_conf *conf)
 {
@@ -90,6 +112,7 @@ struct srv_listener *srv_listener_new(
 	h.arg = s;
 	h.error_body = conf->error_body;
 	s->httpd = httpd_new(env->loop, &h);
+	httpd_set_waiting(s->httpd, true);
 	return s;
 }
 
@@ -117,14 +140,14 @@ void srv_listener_refresh(struct srv_listener *s)
 	const char *name = c ? s->conf.tls_secret(c) : NULL;
 	struct tls_ctx *tls = name ? srv_certs_tls(s->env.certs, name) : NULL;
 
+	httpd_set_waiting(s->httpd, !k8s_cache_filled(s->env.clusters));
 	if (name && !tls) {
 		httpd_set_closed(s->httpd, "The listener's TLS Secret is missing or unusable");
 		return;
 	}
 	httpd_set_tls(s->httpd, tls);
 	if (!name && c && c->plaintext == MODEL_PLAINTEXT_REFUSE)
-		httpd_set_closed(s->httpd,
-			"The cluster refuses plain HTTP and names no TLS Secret for this listener");
+		httpd_set_closed(s->httpd, plain_refused_text);
 	else
 		httpd_set_closed(s->httpd, NULL);
 }

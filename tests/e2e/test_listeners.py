@@ -307,7 +307,8 @@ REFUSALS = {
     "HTTP/0.9": (b"GET /ignition\r\n\r\n", 400),
     "HTTP/2.0": (head(first=b"GET /ignition HTTP/2.0"), 505),
     "h2 preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 501)),
-    "absolute target": (head(first=b"GET http://x/ignition HTTP/1.1"), 400),
+    "absolute target of another host": (head(first=b"GET http://y/ignition HTTP/1.1"), 400),
+    "gzip": (put(b"Content-Encoding: gzip", b"Content-Length: 2", body=b"{}"), 415),
     "CONNECT": (head(first=b"CONNECT x:443 HTTP/1.1"), (400, 501)),
     "unknown method": (head(first=b"BREW /ignition HTTP/1.1"), 501),
     "not HTTP": (b"\x00\x01\x02\x03", 400),
@@ -450,31 +451,33 @@ def test_rate_limit_is_per_source(cp, ns, serve):
         status, headers, body = reader.response()
         assert status == 429 and json.loads(body)["code"] == 429
         assert 1 <= int(headers["retry-after"]) <= 2
+        assert headers["connection"] == "close" and reader.at_end()
         assert machines(cp, ns) == []
         with pytest.raises((OSError, EOFError)):  # a new connection is not even accepted
             ask(op.register_port, NONE, source="127.0.0.9")
         assert ask(op.register_port, NONE, source="127.0.0.10")[0] == 404
 
-        def again():
-            sock.sendall(NONE)
-            return reader.response()[0] == 404
+    def again():
+        try:
+            return ask(op.register_port, NONE, source="127.0.0.9")[0] == 404
+        except (OSError, EOFError):
+            return False
 
-        wait_for(again, 10, "a new token")
+    wait_for(again, 10, "a new token")
     assert refused(op, "rate") >= 1
 
 
 def test_connections_are_capped(serve):
     op = serve("--max-connections", "5")
     wait_idle(op)
-    held = [connect(op.register_port) for _ in range(5)]
+    held = [connect(op.register_port, source="127.0.0.9") for _ in range(5)]
     wait_for(lambda: connections(op) == 5, 10, "five connections")
-    with pytest.raises((OSError, EOFError)):
-        ask(op.register_port, NONE)
-    held[2].sendall(NONE)
-    assert Reader(held[2]).response()[0] == 404, "those that are in are served"
-    held.pop(0).close()
+    assert ask(op.register_port, CLOSE)[0] == 404, "the source that holds all gives way"
+    assert Reader(held.pop(0)).at_end()
+    held[1].sendall(NONE)
+    assert Reader(held[1]).response()[0] == 404, "the others stay"
     wait_for(lambda: connections(op) == 4, 10, "a free place")
-    assert ask(op.register_port, CLOSE)[0] == 404
+    assert op.metrics()['tec_http_evicted_connections_total{listener="register"}'] == 1
     for sock in held:
         sock.close()
 

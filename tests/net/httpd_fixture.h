@@ -115,11 +115,12 @@ static inline void on_big(struct httpd_req *req, void *arg)
 }
 
 static const struct httpd_route routes[] = {
-	{"/ping", HTTPD_GET | HTTPD_HEAD, false, NULL, on_ping},
-	{"/echo", HTTPD_PUT | HTTPD_POST, true, NULL, on_echo},
-	{"/json", HTTPD_PUT, true, "application/json", on_echo},
-	{"/async", HTTPD_GET, false, NULL, on_async},
-	{"/big", HTTPD_GET, false, NULL, on_big},
+	{"/ping", HTTPD_GET | HTTPD_HEAD, .fn = on_ping},
+	{"/echo", HTTPD_PUT | HTTPD_POST, true, .fn = on_echo},
+	{"/json", HTTPD_PUT, true, "application/json", .fn = on_echo},
+	{"/async", HTTPD_GET, .fn = on_async},
+	{"/two", HTTPD_GET, .fn = on_async, .at_once = 2},
+	{"/big", HTTPD_GET, .fn = on_big},
 };
 
 static inline const char *error_body(struct strbuf *out, int status, const char *message)

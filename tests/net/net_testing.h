@@ -95,17 +95,27 @@ struct cli_reply {
 	size_t body_len;
 };
 
-static inline struct cli cli_open(struct loop *loop, unsigned port)
+/* From 127.0.0.`source`. */
+static inline struct cli cli_open_from(struct loop *loop, unsigned port, unsigned source)
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	struct sockaddr_in from = {.sin_family = AF_INET};
 	struct cli c = {.loop = loop, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 	int on = 1;
 
 	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	from.sin_addr.s_addr = htonl((INADDR_LOOPBACK & 0xffffff00) | source);
+	if (bind(c.fd, (struct sockaddr *)&from, sizeof(from)) < 0)
+		c.eof = c.reset = true;
 	setsockopt(c.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (connect(c.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) /* the backlog takes it */
 		c.eof = c.reset = true;
 	return c;
+}
+
+static inline struct cli cli_open(struct loop *loop, unsigned port)
+{
+	return cli_open_from(loop, port, 1);
 }
 
 static inline void cli_close(struct cli *c)

@@ -196,3 +196,30 @@ Test(net_addr, says_what_to_do_when_the_port_is_taken)
 	cr_assert(strstr(err.text, "choose another port"), "%s", err.text);
 	close(fd);
 }
+
+Test(net_addr, a_source_is_an_ipv4_address_or_an_ipv6_64)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} rows[] = {
+		{"10.0.0.1:1", "10.0.0.1:2", true},
+		{"10.0.0.1:1", "10.0.0.2:1", false},
+		{"10.0.0.1:1", "[::ffff:10.0.0.1]:1", true},
+		{"[2001:db8::1]:1", "[2001:db8::ffff:0:0:2]:1", true},
+		{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", false},
+		{"0.0.0.0:1", "[::]:1", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		uint8_t a[ADDR_SOURCE_LEN], b[ADDR_SOURCE_LEN];
+		struct err err = ERR_INIT;
+		struct addr addr;
+
+		cr_assert_eq(addr_parse(rows[i].a, &addr, &err), 0, "%s", err.text);
+		addr_source((const struct sockaddr *)&addr.ss, a);
+		cr_assert_eq(addr_parse(rows[i].b, &addr, &err), 0, "%s", err.text);
+		addr_source((const struct sockaddr *)&addr.ss, b);
+		cr_expect_eq(memcmp(a, b, sizeof(a)) == 0, rows[i].same, "row %zu", i);
+	}
+}

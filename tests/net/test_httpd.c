@@ -91,7 +91,7 @@ Test(net_httpd, routes_and_refusals_have_their_status)
 		{400, "GET /ping HTTP/1.1\r\n" HOST "X: a\r\n b\r\n\r\n"},
 		{400, "GET /ping HTTP/1.1\r\n" HOST "X: a\x01\r\n\r\n"},
 		{400, "GET /\r\n\r\n"},
-		{400, "GET http://a/ping HTTP/1.1\r\n" HOST "\r\n"},
+		{400, "GET http://b/ping HTTP/1.1\r\n" HOST "\r\n"},
 		{400, "\x16\x03\x01\x02"},
 		{400, "SSH-2.0\n"},
 	};
@@ -191,11 +191,11 @@ static void on_other_target(struct httpd_req *req, void *arg)
 Test(net_httpd, the_most_specific_route_alone_counts)
 {
 	static const struct httpd_route table[] = {
-		{"/a/*", HTTPD_GET, false, NULL, on_target},
-		{"/a/b/*", HTTPD_POST, false, NULL, on_target},
-		{"/a/b/*", HTTPD_DELETE, false, NULL, on_other_target},
-		{"/a/b/c", HTTPD_PUT, false, NULL, on_other_target},
-		{"/star*", HTTPD_GET, false, NULL, on_target},
+		{"/a/*", HTTPD_GET, .fn = on_target},
+		{"/a/b/*", HTTPD_POST, .fn = on_target},
+		{"/a/b/*", HTTPD_DELETE, .fn = on_other_target},
+		{"/a/b/c", HTTPD_PUT, .fn = on_other_target},
+		{"/star*", HTTPD_GET, .fn = on_target},
 	};
 	static const struct {
 		const char *method, *target;
@@ -584,4 +584,38 @@ Test(net_httpd, free_ends_connections_in_every_state)
 			cli_close(&c[i]);
 		cli_close(&shaking);
 	}
+}
+
+Test(net_httpd, a_route_serves_no_more_at_once_than_it_says)
+{
+	static const char get[] = "GET /two HTTP/1.1\r\n" HOST "\r\n";
+	struct cli_reply r;
+	struct cli c[3];
+	struct srv s;
+
+	srv_start(&s, false);
+	s.async_ms = 30;
+	for (unsigned i = 0; i < 3; i++) {
+		c[i] = srv_cli(&s);
+		cli_send(&c[i], get);
+		loop_turn(s.loop, 1);
+		loop_turn(s.loop, 1);
+	}
+	cr_assert(cli_reply(&c[2], &r, false));
+	cr_expect_eq(r.status, 503);
+	cr_expect_str_eq(cli_header(&r, "Retry-After"), "1");
+	cr_expect_str_eq(cli_header(&r, "Connection"), "close");
+	cli_reply_fini(&r);
+	cr_expect_eq(ask(&s, GET_PING), 200, "other routes go on");
+	cr_expect_eq(cli_status(&c[0]), 201);
+	cr_expect_eq(cli_status(&c[1]), 201);
+	for (unsigned i = 0; i < 2; i++)
+		cli_send(&c[i], get); /* both places are free again */
+	cli_close(&c[0]);             /* one of them by leaving */
+	cr_expect_eq(cli_status(&c[1]), 201);
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_eq(ask(&s, get), 201, "%u", i);
+	cli_close(&c[1]);
+	cli_close(&c[2]);
+	srv_stop(&s);
 }

@@ -131,7 +131,8 @@ Test(net_httpd_guard, a_source_over_its_rate_gets_429_and_no_new_connection)
 	cr_assert(cli_reply(&c, &r, false));
 	cr_expect_eq(r.status, 429);
 	cr_expect_str_eq(cli_header(&r, "Retry-After"), "1");
-	cr_expect_null(cli_header(&r, "Connection"));
+	cr_expect_str_eq(cli_header(&r, "Connection"), "close");
+	cr_expect(cli_wait_eof(&c) && !c.reset);
 	cli_reply_fini(&r);
 	late = srv_cli(&s);
 	cr_expect(cli_wait_eof(&late) && late.in.len == 0);
@@ -366,6 +367,55 @@ Test(net_httpd_guard, a_new_certificate_leaves_open_connections_alone)
 	cli_close(&old);
 	cli_close(&pending);
 	cli_close(&fresh);
+	srv_stop(&s);
+}
+
+Test(net_httpd_guard, tls_ends_plain_connections_whatever_they_wait_for)
+{
+	struct srv s;
+	struct cli c[4];
+
+	srv_start(&s, false);
+	for (unsigned i = 0; i < 4; i++)
+		c[i] = srv_cli(&s);
+	cli_send(&c[0], GET_PING);
+	cr_assert_eq(cli_status(&c[0]), 200);
+	cli_send(&c[1], "GET /ping HTTP/1.1\r\nHo");
+	cli_send(&c[2], "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nab");
+	cli_send(&c[3], GET_ASYNC);
+	while (s.served < 2)
+		loop_turn(s.loop, 1);
+	loop_drain(s.loop);
+	s.tls = srv_make_tls(&s, 1);
+	httpd_set_tls(s.h, s.tls);
+	cr_expect_eq(httpd_connections(s.h), 0);
+	cr_expect_eq(s.aborted, 1);
+	cr_expect_eq(s.gone, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_expect(cli_wait_eof(&c[i]) && c[i].in.len == 0);
+		cli_close(&c[i]);
+	}
+	cr_expect_eq(ask(&s, GET_PING), 200, "over TLS");
+	srv_stop(&s);
+}
+
+Test(net_httpd_guard, nobody_is_let_in_before_it_is_known_what_to_speak)
+{
+	struct srv s;
+	struct cli c;
+
+	srv_start(&s, false);
+	httpd_set_waiting(s.h, true);
+	c = srv_cli(&s);
+	cli_send(&c, GET_PING);
+	cr_expect(cli_wait_eof(&c) && c.in.len == 0);
+	cli_close(&c);
+	cr_expect_eq(s.served, 0);
+	cr_expect_eq(
+		sample("tec_http_refused_connections_total{listener=\"test\",reason=\"starting\"} "),
+		1);
+	httpd_set_waiting(s.h, false);
+	cr_expect_eq(ask(&s, GET_PING), 200);
 	srv_stop(&s);
 }
 

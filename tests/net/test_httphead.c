@@ -48,7 +48,29 @@ Test(net_httphead, request_lines)
 		{"empty line first", 400, "\r\nGET / HTTP/1.1\r\n" H "\r\n"},
 		{"HTTP/0.9", 400, "GET /\r\n\r\n"},
 		{"HTTP/0.9 with fields", 400, "GET /\r\n" H "\r\n"},
-		{"absolute-form", 400, "GET http://a/ HTTP/1.1\r\n" H "\r\n"},
+		{"absolute-form", 0, "GET http://a/ HTTP/1.1\r\n" H "\r\n"},
+		{"absolute-form, https", 0, "GET HTTPS://A/b?c HTTP/1.1\r\n" H "\r\n"},
+		{"absolute-form with a port", 0, "GET http://a:80/ HTTP/1.1\r\nHost: a:80\r\n\r\n"},
+		{"absolute-form of IPv6", 0,
+			"GET http://[::1]:80/ HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"},
+		{"absolute-form on 1.0", 0, "GET http://a/ HTTP/1.0\r\n\r\n"},
+		{"absolute-form on 1.0, another host", 400, "GET http://b/ HTTP/1.0\r\n" H "\r\n"},
+		{"absolute-form without Host", 400, "GET http://a/ HTTP/1.1\r\n\r\n"},
+		{"absolute-form, empty Host", 400, "GET http://a/ HTTP/1.1\r\nHost:\r\n\r\n"},
+		{"another host", 400, "GET http://b/ HTTP/1.1\r\n" H "\r\n"},
+		{"a longer host", 400, "GET http://ab/ HTTP/1.1\r\n" H "\r\n"},
+		{"another port", 400, "GET http://a:80/ HTTP/1.1\r\n" H "\r\n"},
+		{"no host", 400, "GET http:/// HTTP/1.1\r\nHost:\r\n\r\n"},
+		{"no path", 400, "GET http://a HTTP/1.1\r\n" H "\r\n"},
+		{"query without path", 400, "GET http://a?b HTTP/1.1\r\n" H "\r\n"},
+		{"query with a path", 400, "GET http://a?b/ HTTP/1.1\r\nHost: a?b\r\n\r\n"},
+		{"user information", 400, "GET http://u@a/ HTTP/1.1\r\n" H "\r\n"},
+		{"user information in both", 400, "GET http://u@a/ HTTP/1.1\r\nHost: u@a\r\n\r\n"},
+		{"another scheme", 400, "GET ftp://a/ HTTP/1.1\r\n" H "\r\n"},
+		{"no scheme", 400, "GET //a HTTP/1.1\r\nHost\r\n\r\n"},
+		{"one slash", 400, "GET http:/a/ HTTP/1.1\r\n" H "\r\n"},
+		{"fragment in absolute-form", 400, "GET http://a/#b HTTP/1.1\r\n" H "\r\n"},
+		{"control in the host", 400, "GET http://a\x01/ HTTP/1.1\r\n" H "\r\n"},
 		{"asterisk-form", 400, "OPTIONS * HTTP/1.1\r\n" H "\r\n"},
 		{"no slash", 400, "GET a HTTP/1.1\r\n" H "\r\n"},
 		{"empty target", 400, "GET  HTTP/1.1\r\n" H "\r\n"},
@@ -116,6 +138,16 @@ Test(net_httphead, fields)
 			"PUT / HTTP/1.1\r\n" H
 			"Content-Type: application/x-www-form-urlencoded; charset=a\r\n\r\n"},
 		{"JSON", 0, "PUT / HTTP/1.1\r\n" H "Content-Type: application/json\r\n\r\n"},
+		{"gzip", 415, "PUT / HTTP/1.1\r\n" H "Content-Encoding: gzip\r\n\r\n"},
+		{"identity and gzip", 415,
+			"PUT / HTTP/1.1\r\n" H "content-encoding: identity, gzip\r\n\r\n"},
+		{"gzip on a second line", 415,
+			"PUT / HTTP/1.1\r\n" H
+			"Content-Encoding: identity\r\nContent-Encoding: x-gzip\r\n\r\n"},
+		{"coding without a name", 415,
+			"PUT / HTTP/1.1\r\n" H "Content-Encoding: \"identity\"\r\n\r\n"},
+		{"identity", 0, "PUT / HTTP/1.1\r\n" H "Content-Encoding: Identity\r\n\r\n"},
+		{"no coding", 0, "PUT / HTTP/1.1\r\n" H "Content-Encoding: ,\r\n\r\n"},
 		{"Expect", 0, "PUT / HTTP/1.1\r\n" H "Expect: 100-Continue\r\n\r\n"},
 		{"other Expect", 417, "PUT / HTTP/1.1\r\n" H "Expect: 200-ok\r\n\r\n"},
 	};
@@ -258,6 +290,16 @@ Test(net_httphead, tells_what_the_request_asks_for)
 		cr_expect_arr_eq(head + out.target_off, "/p", 2);
 		cr_expect_eq(head[out.fields_off - 1], '\n');
 	}
+}
+
+Test(net_httphead, an_absolute_target_is_its_path)
+{
+	static const char head[] = "GET http://a/b?c HTTP/1.1\r\n" H "\r\n";
+	struct httphead out;
+
+	cr_assert_eq(httphead_check(head, sizeof(head) - 1, &httphead_limits_default, &out), 0);
+	cr_assert_eq(out.target_len, 4);
+	cr_assert_arr_eq(head + out.target_off, "/b?c", 4);
 }
 
 Test(net_httphead, stops_at_the_first_empty_line)

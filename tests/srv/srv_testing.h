@@ -117,6 +117,7 @@ static inline void rig_init(struct rig *r)
 		r->cache[i] = k8s_cache_new(&type[i]);
 		r->watch[i] =
 			k8s_watch_new(r->loop, fake_transport_seam(r->ft), r->cache[i], &conf);
+		k8s_watch_on_state(r->watch[i], rig_changed, r);
 	}
 	k8s_cache_listen(r->cache[RIG_CLUSTERS], rig_cluster_changed, r);
 	r->events = k8s_events_new(r->loop, fake_transport_seam(r->ft), NS, "tec-operator", "test");

@@ -144,6 +144,28 @@ Test(srv_cert, garbage_leaves_the_last_good_identity)
 	certs_close(&t);
 }
 
+/* What a NUL byte hides from one reader, another one sees. */
+Test(srv_cert, a_ca_with_a_nul_byte_is_refused_whole)
+{
+	struct certs t = {.changes = 0};
+	cleanup_strbuf struct strbuf ca = STRBUF_INIT, b64 = STRBUF_INIT;
+	cleanup_free char *patch = NULL;
+
+	certs_open(&t);
+	put(&t, "a", 0);
+	want(&t, "a", NULL);
+	loop_drain(t.rig.loop);
+	strbuf_adds(&ca, t.pem[1].cert);
+	strbuf_add(&ca, "\0more", 5);
+	bytes_to_b64(&b64, ca.data, ca.len);
+	patch = xasprintf("{\"data\":{\"ca.crt\":\"%s\"}}", strbuf_str(&b64));
+	fake_api_merge(t.rig.api, &kobj_secret, NS, "a", patch);
+	loop_drain(t.rig.loop);
+	cr_assert_str_eq(srv_certs_ca(t.c, "a"), t.pem[0].cert);
+	cr_assert(strstr(strbuf_str(&t.rig.log), "ca.crt is not usable"));
+	certs_close(&t);
+}
+
 Test(srv_cert, a_deleted_secret_is_no_identity)
 {
 	struct certs t = {.changes = 0};

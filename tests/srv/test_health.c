@@ -133,3 +133,65 @@ Test(srv_health, metrics_has_the_type_prometheus_wants)
 	cli_reply_fini(&a);
 	health_close(&t);
 }
+
+/* Another name for whoever reaches the port: more connections than there are places, all silent. */
+Test(srv_health, a_probe_gets_through_however_many_sit_there)
+{
+	enum { SITTING = 100 };
+	struct cli c[SITTING];
+	struct health t;
+
+	health_open(&t);
+	for (unsigned i = 0; i < SITTING; i++) /* the kubelet's own address is among them */
+		c[i] = cli_open_from(t.rig.loop, t.port, 1 + i % 3);
+	loop_drain(t.rig.loop);
+	for (unsigned i = 0; i < 20; i++)
+		expect(&t, "GET /healthz", 200, "ok\n");
+	for (unsigned i = 0; i < SITTING; i++)
+		cli_close(&c[i]);
+	health_close(&t);
+}
+
+Test(srv_health, silent_connections_end_soon)
+{
+	struct health t;
+	struct cli c;
+
+	health_open(&t);
+	c = cli_open(t.rig.loop, t.port);
+	loop_drain(t.rig.loop);
+	loop_advance(t.rig.loop, 5000);
+	cr_assert(cli_wait_eof(&c));
+	cli_close(&c);
+	health_close(&t);
+}
+
+/* Scrapers that read nothing: their share is taken, the probes' is not. */
+Test(srv_health, scrapers_that_do_not_read_leave_the_probes_alone)
+{
+	enum { DEAF = 60 };
+	cleanup_strbuf struct strbuf many = STRBUF_INIT;
+	struct cli c[DEAF];
+	struct health t;
+
+	health_open(&t);
+	for (unsigned i = 0; i < 100; i++)
+		strbuf_adds(&many, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+	for (unsigned i = 0; i < DEAF; i++) {
+		int small = 2048;
+
+		c[i] = cli_open_from(t.rig.loop, t.port, 2);
+		setsockopt(c[i].fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+		cli_send_some(&c[i], many.data, many.len, 5);
+	}
+	loop_drain(t.rig.loop);
+	for (unsigned i = 0; i < 20; i++) {
+		expect(&t, "GET /healthz", 200, "ok\n");
+		expect(&t, "GET /readyz", 200, "ok\n");
+	}
+	for (unsigned i = 0; i < DEAF; i++)
+		cli_close(&c[i]);
+	loop_drain(t.rig.loop);
+	expect(&t, "GET /metrics", 200, NULL);
+	health_close(&t);
+}

@@ -201,8 +201,7 @@ Test(srv_regignition, refuses_to_name_a_plain_address_when_the_cluster_refuses_t
 
 Test(srv_regignition, says_that_it_starts_until_every_cache_is_filled)
 {
-	static const char *const slow[] = {
-		API_PATH "/trustedexecutionclusters*", MACHINES "*", AKS "*"};
+	static const char *const slow[] = {MACHINES "*", AKS "*"};
 
 	for (size_t i = 0; i < ARRAY_LEN(slow); i++) {
 		struct cli_reply a;
@@ -220,6 +219,82 @@ Test(srv_regignition, says_that_it_starts_until_every_cache_is_filled)
 		rig_expect(&a, 503, 5, "{\"code\":503,\"message\":\"The operator is starting\"}",
 			slow[i]);
 		cr_assert_eq(rig_posts(&r), 0);
+		rig_close(&r);
+	}
+}
+
+/* Whether TLS is to be spoken is not known before the first list of clusters. */
+Test(srv_regignition, accepts_nobody_before_it_knows_what_to_speak)
+{
+	struct fake_expect *e;
+	struct rig r;
+	struct cli c;
+
+	rig_init(&r);
+	e = fake_transport_expect(r.ft, "GET", API_PATH "/trustedexecutionclusters*");
+	rig_start(&r);
+	cr_assert(fake_expect_open(e));
+	c = cli_open(r.loop, r.port);
+	cli_send(&c, GET_IGNITION);
+	cr_assert(cli_wait_eof(&c));
+	cr_assert_eq(c.in.len, 0, "%s", strbuf_str(&c.in));
+	cli_close(&c);
+	rig_close(&r);
+}
+
+#define TLS_REFUSE SPEC("\"registerServerSecret\":\"tls\",\"trustee\":{\"plaintext\":\"Refuse\"}")
+
+Test(srv_regignition, a_plain_connection_ends_when_tls_begins)
+{
+	struct testing_pem pem = testing_make_pem(1, 3600);
+	struct cli idle, half;
+	struct rig r;
+
+	rig_open(&r, NULL);
+	idle = cli_open(r.loop, r.port);
+	cli_send(&idle, GET_IGNITION);
+	cr_assert_eq(cli_status(&idle), 503);
+	half = cli_open(r.loop, r.port);
+	cli_send(&half, "GET /igni");
+	loop_drain(r.loop);
+	rig_secret(&r, "tls", pem.cert, pem.key, pem.cert);
+	rig_cluster(&r, TLS_REFUSE);
+	cr_assert(cli_wait_eof(&idle));
+	cr_assert(cli_wait_eof(&half));
+	cr_assert_eq(idle.in.len + half.in.len, 0);
+	cr_assert_eq(rig_posts(&r), 0);
+	cli_close(&idle);
+	cli_close(&half);
+	testing_pem_fini(&pem);
+	rig_close(&r);
+}
+
+/* The certificate is still missing, so the connection stays; what it waits for must not be sent. */
+Test(srv_regignition, an_answer_under_way_is_not_sent_in_plain_text_once_tls_is_named)
+{
+	static const char *const specs[] = {
+		TLS_REFUSE,
+		SPEC("\"registerServerSecret\":\"tls\""),
+		SPEC("\"trustee\":{\"plaintext\":\"Refuse\"}"),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+		struct fake_expect *e;
+		struct cli_reply a;
+		struct rig r;
+		struct cli c;
+
+		rig_open(&r, OPEN_SPEC);
+		e = fake_transport_expect(r.ft, "POST", MACHINES);
+		c = rig_begin(&r, r.port, GET_IGNITION, e);
+		rig_cluster(&r, specs[i]);
+		fake_expect_answer(e, 201,
+			"{\"metadata\":{\"name\":\"m\",\"uid\":\"u\",\"resourceVersion\":\"9\"}}");
+		cr_assert(cli_reply(&c, &a, false));
+		cr_assert_eq(a.status, 503, "%s: %d %s", specs[i], a.status, a.body);
+		cr_assert_null(strstr(a.body, "ignition"), "%s", a.body);
+		cli_reply_fini(&a);
+		cli_close(&c);
 		rig_close(&r);
 	}
 }

@@ -6,11 +6,13 @@
 #ifndef TEC_NET_ADDR_H
 #define TEC_NET_ADDR_H
 
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "tec/base/err.h"
 
-#define ADDR_TEXT_LEN 64
+#define ADDR_TEXT_LEN   64
+#define ADDR_SOURCE_LEN 16
 
 struct addr {
 	struct sockaddr_storage ss;
@@ -19,6 +21,9 @@ struct addr {
 
 int addr_parse(const char *text, struct addr *out, struct err *err) MUST_CHECK;
 void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN]); /* "?" when unknown */
+/* Whom limits count as one source: an IPv4 address, an IPv6 /64 (a host picks any address of its
+ * own), IPv4-mapped as IPv4; all that is neither is one source. */
+void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN]);
 /* A bound, listening, non-blocking, close-on-exec socket; [::] takes IPv4 too. -1: ERR_INVALID says
  * what to do (port in use...). */
 int addr_listen(const struct addr *a, struct err *err) MUST_CHECK;

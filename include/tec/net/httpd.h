@@ -52,6 +52,8 @@ struct httpd_route {
 	const char *body_type; /* required media type ("application/json"), else 415; NULL: any; an
 				  absent type is accepted */
 	httpd_handler_fn fn;
+	unsigned at_once; /* so many of its requests are served or being written; above: 503 that
+			     ends the connection. 0: any number */
 };
 
 struct httpd_conf {
@@ -63,9 +65,16 @@ struct httpd_conf {
 	unsigned requests_per_conn; /* 100 */
 	unsigned max_connections;   /* 1,500 */
 	/*
+	 * When all connections are taken, a newcomer gets the place of the idlest connection of the
+	 * source that holds the most. If that is the newcomer's own source, only a connection gives
+	 * way that has no request under way and did nothing for so long, otherwise the newcomer is
+	 * refused: a crowd behind one address must not end one another's. 1,000; 0: any gives way.
+	 */
+	uint32_t yield_ms;
+	/*
 	 * Borrowed, shared between listeners; NULL: off. Accepting takes a token, which pays for
 	 * the first request too: without one the connection is closed before TLS. Each further
-	 * request takes one; without it: 429 with Retry-After.
+	 * request takes one; without it: 429 with Retry-After, which ends the connection.
 	 */
 	struct ratelimit *rate;
 	const struct httpd_route *routes; /* static */
@@ -84,8 +93,14 @@ void httpd_free(struct httpd *h); /* closes all connections at once */
 /* May be called again for another address. */
 int httpd_listen(struct httpd *h, const char *addr_text, struct err *err) MUST_CHECK;
 unsigned httpd_port(const struct httpd *h); /* of the first listening socket */
-/* Takes a reference; new connections use it, NULL = plain. Before the first call: plain. */
+/*
+ * Takes a reference; new connections use it, NULL = plain. Before the first call: plain. From plain
+ * to TLS: connections that were accepted in plain text are closed at once, whatever they wait for.
+ * Not from a handler.
+ */
 void httpd_set_tls(struct httpd *h, struct tls_ctx *tls);
+/* It is not known yet what is to be spoken: connections are closed as soon as they come. */
+void httpd_set_waiting(struct httpd *h, bool waiting);
 /* Refuse every request with 503 + Retry-After until open again (certificate named but not there,
  * ...). */
 void httpd_set_closed(struct httpd *h, const char *why_static);
@@ -104,6 +119,8 @@ const char *httpd_req_body(const struct httpd_req *r, size_t *len); /* borrowed 
 const char *httpd_req_peer(const struct httpd_req *r);              /* address text */
 uint32_t httpd_req_ms_left(
 	const struct httpd_req *r); /* until its deadline: backend calls stay below it */
+bool httpd_req_is_tls(const struct httpd_req *r);
+void *httpd_req_arg(const struct httpd_req *r); /* conf.arg */
 struct op_scope *httpd_req_ops(struct httpd_req *r);
 /* `fn` runs once when the request ends, replied or not, after its ops were cancelled; one per
  * request. */

@@ -20,7 +20,7 @@ extern const struct httphead_limits httphead_limits_default;
 
 struct httphead {
 	size_t head_len;   /* with the empty line */
-	size_t target_off; /* of the request target, which starts with '/' */
+	size_t target_off; /* of the request target's path, behind scheme and host if it has them */
 	size_t target_len;
 	size_t fields_off; /* of the first field line */
 	size_t body_len;   /* Content-Length, 0 if none */
@@ -32,8 +32,8 @@ struct httphead {
 
 /*
  * `data` holds a complete head ending in CRLFCRLF. Returns 0 and fills *out, or the HTTP status to
- * refuse with: 400 (malformed), 411 (Transfer-Encoding), 413, 414, 415 (form-urlencoded), 417, 431,
- * 501 (unknown method), 505.
+ * refuse with: 400 (malformed), 411 (Transfer-Encoding), 413, 414, 415 (form-urlencoded,
+ * Content-Encoding), 417, 431, 501 (unknown method), 505.
  */
 int httphead_check(
 	const char *data, size_t len, const struct httphead_limits *limits, struct httphead *out);

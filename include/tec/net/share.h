@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct share: who holds the places of a listener, and who has to give one up when all are taken:
+ * the source (addr_source) that holds the most, of its places the one idle for longest. Nobody is
+ * limited while there is room; when there is none, no source can keep another one out.
+ *
+ * A place is embedded in what takes it. All calls but share_new and share_free are O(1).
+ */
+#ifndef TEC_NET_SHARE_H
+#define TEC_NET_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct share;
+struct share_source;
+
+struct share_place {
+	struct share_source *source; /* owned by the share */
+	struct share_place *idler, *busier;
+	uint64_t active_ms; /* boot clock */
+};
+
+struct share *share_new(size_t expected); /* so many places: a hint for the size of its table */
+void share_free(struct share *s);         /* asserts that no place is taken */
+void share_join(struct share *s, struct share_place *p, const struct sockaddr *sa);
+void share_leave(struct share *s, struct share_place *p);
+void share_active(struct share *s, struct share_place *p); /* something was done for it */
+/*
+ * The place to give up for a newcomer; NULL: none is taken. *own: it is of the newcomer's source,
+ * as no other one holds more.
+ */
+struct share_place *share_victim(const struct share *s, const struct sockaddr *newcomer, bool *own);
+
+#endif
