@@ -310,6 +310,7 @@ static int serve_registration(struct parts *p, struct err *err)
 
 	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, ask, p);
 	p->pending = env.pending = srv_pending_new(env.machines, env.aks);
+	p->regkey = env.regkey = srv_regkey_new(p->loop, p->api, p->ns);
 	if (o->rate_on)
 		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
 	if (options_serves_register(o)) {
@@ -359,6 +360,8 @@ static void want_certs(struct parts *p)
 	if (c)
 		names[n++] = c->ak_secret;
 	srv_certs_want(p->certs, names, n);
+	if (c && c->reg_machine == MODEL_REG_AT_KEY)
+		srv_regkey_want(p->regkey);
 	if (p->regignition)
 		srv_listener_refresh(p->regignition);
 	if (p->regak)
@@ -515,6 +518,7 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regak);
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
+	srv_regkey_free(p->regkey);
 	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
 	ctl_image_free(p->image);

@@ -92,6 +92,25 @@ void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN])
 	}
 }
 
+void addr_source(const struct sockaddr *sa, uint8_t key[ADDR_SOURCE_LEN])
+{
+	memset(key, 0, ADDR_SOURCE_LEN);
+	if (sa && sa->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
+
+		key[0] = 4;
+		memcpy(key + 1, &v4->sin_addr, 4);
+	} else if (sa && sa->sa_family == AF_INET6) {
+		const struct in6_addr *v6 = &((const struct sockaddr_in6 *)sa)->sin6_addr;
+
+		key[0] = IN6_IS_ADDR_V4MAPPED(v6) ? 4 : 6;
+		if (key[0] == 4)
+			memcpy(key + 1, v6->s6_addr + 12, 4);
+		else
+			memcpy(key + 1, v6->s6_addr, 8);
+	}
+}
+
 static int open_socket(struct addr *a)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a->ss;

@@ -7,20 +7,19 @@
 #include "config.h"
 
 #include <assert.h>
-#include <netinet/in.h>
 #include <string.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/net/addr.h"
 #include "tec/net/ratelimit.h"
 
 #define TOKEN   1000u
-#define KEY_LEN 16
 #define FIRST_N 64u
 
 struct bucket {
-	uint8_t key[KEY_LEN];
+	uint8_t key[ADDR_SOURCE_LEN];
 	uint64_t level;       /* thousandths of a token */
 	uint64_t at_ms;       /* when `level` was right */
 	struct bucket *chain; /* next in its hash slot */
@@ -65,29 +64,9 @@ void ratelimit_free(struct ratelimit *r)
 	free(r);
 }
 
-/* One key for each IPv4 address, one for each IPv6 /64, one for all that is neither. */
-static void make_key(const struct sockaddr *sa, uint8_t key[KEY_LEN])
+static struct bucket **slot_of(struct ratelimit *r, const uint8_t key[ADDR_SOURCE_LEN])
 {
-	memset(key, 0, KEY_LEN);
-	if (sa && sa->sa_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
-
-		key[0] = 4;
-		memcpy(key + 1, &v4->sin_addr, 4);
-	} else if (sa && sa->sa_family == AF_INET6) {
-		const struct in6_addr *v6 = &((const struct sockaddr_in6 *)sa)->sin6_addr;
-
-		key[0] = IN6_IS_ADDR_V4MAPPED(v6) ? 4 : 6;
-		if (key[0] == 4)
-			memcpy(key + 1, v6->s6_addr + 12, 4);
-		else
-			memcpy(key + 1, v6->s6_addr, 8);
-	}
-}
-
-static struct bucket **slot_of(struct ratelimit *r, const uint8_t key[KEY_LEN])
-{
-	return &r->slots[str_hash(key, KEY_LEN) & (r->n_slots - 1)];
+	return &r->slots[str_hash(key, ADDR_SOURCE_LEN) & (r->n_slots - 1)];
 }
 
 static void unlink_age(struct ratelimit *r, struct bucket *b)
@@ -116,13 +95,13 @@ static struct bucket *reuse_oldest(struct ratelimit *r)
 	return b;
 }
 
-static struct bucket *bucket_get(struct ratelimit *r, const uint8_t key[KEY_LEN], uint64_t now)
+static struct bucket *bucket_get(struct ratelimit *r, const uint8_t key[ADDR_SOURCE_LEN], uint64_t now)
 {
 	struct bucket **slot = slot_of(r, key);
 	struct bucket *b;
 
 	for (b = *slot; b; b = b->chain)
-		if (memcmp(b->key, key, KEY_LEN) == 0)
+		if (memcmp(b->key, key, ADDR_SOURCE_LEN) == 0)
 			break;
 	if (b) {
 		unlink_age(r, b);
@@ -133,7 +112,7 @@ static struct bucket *bucket_get(struct ratelimit *r, const uint8_t key[KEY_LEN]
 		} else {
 			b = reuse_oldest(r);
 		}
-		memcpy(b->key, key, KEY_LEN);
+		memcpy(b->key, key, ADDR_SOURCE_LEN);
 		b->level = r->full;
 		b->at_ms = now;
 		b->chain = *slot;
@@ -146,13 +125,13 @@ static struct bucket *bucket_get(struct ratelimit *r, const uint8_t key[KEY_LEN]
 bool ratelimit_take(struct ratelimit *r, const struct sockaddr *sa, uint32_t *retry_s)
 {
 	uint64_t now = clock_boot_ms();
-	uint8_t key[KEY_LEN];
+	uint8_t key[ADDR_SOURCE_LEN];
 	struct bucket *b;
 
 	*retry_s = 0;
 	if (!r)
 		return true;
-	make_key(sa, key);
+	addr_source(sa, key);
 	b = bucket_get(r, key, now);
 	/* per_s tokens a second are per_s thousandths a millisecond */
 	if (now - b->at_ms >= r->full / r->per_s + 1)

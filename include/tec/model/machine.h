@@ -61,6 +61,7 @@ static inline const struct model_machine *model_machine(const struct kobj *o)
 {
 	return (const struct model_machine *)o;
 }
+char *model_machine_name(const char *uuid); /* of one that a listener makes; the caller frees */
 /* What the listener creates; the caller puts it. owner_uid NULL: no owner. */
 struct json_object *model_machine_new_json(
 	const char *uuid, const char *cluster_name, const char *cluster_uid);

@@ -4,6 +4,7 @@
 #ifndef TEC_NET_ADDR_H
 #define TEC_NET_ADDR_H
 
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "tec/base/err.h"
@@ -14,6 +15,11 @@ struct addr {
 	struct sockaddr_storage ss;
 	socklen_t len;
 };
+
+/* What counts as one source: an IPv4 address, an IPv6 network of 64 bits, and one for all that is
+ * neither (NULL). */
+#define ADDR_SOURCE_LEN 16
+void addr_source(const struct sockaddr *sa, uint8_t key[ADDR_SOURCE_LEN]);
 
 int addr_parse(const char *text, struct addr *out, struct err *err) MUST_CHECK;
 void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN]); /* "?" when unknown */
