@@ -21,6 +21,7 @@
 #include "tec/model/image.h"
 #include "tec/model/machine.h"
 #include "tec/model/secretobj.h"
+#include "tec/render/regkey.h"
 #include "tec/srv/metrics.h"
 
 #define DRAIN_MS 10000
@@ -360,7 +361,9 @@ static void want_certs(struct parts *p)
 	if (c)
 		names[n++] = c->ak_secret;
 	srv_certs_want(p->certs, names, n);
-	if (c && c->reg_machine == MODEL_REG_AT_KEY)
+	/* After a change to AtRequest too, while nodes come with ids of before. */
+	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
+			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
 		srv_regkey_want(p->regkey);
 	if (p->regignition)
 		srv_listener_refresh(p->regignition);

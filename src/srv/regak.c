@@ -298,7 +298,7 @@ static int check_uuid(const struct srv_env *env, struct httpd_req *r, const stru
 	if (!*a->uuid)
 		httpd_reply_error(r, 403, 0,
 			"A key is registered here with the uuid of its Machine only (registration.machine AtKey)");
-	else if (c->reg_mode != MODEL_REG_MANUAL && !srv_regkey_settled(env->regkey))
+	else if (c->reg_mode != MODEL_REG_MANUAL && !srv_regkey_settled(env->regkey, c))
 		httpd_reply_error(r, 503, 5, "The registration key is being made");
 	else
 		httpd_reply_error(r, 403, 0,

@@ -2,7 +2,8 @@
 /*
  * One k8s_watch per Secret with a cache of its own, as srv/cert.c has them. What a watch brings is
  * taken only when it is a key of the right length; anything else is logged, and the last good one
- * stays.
+ * stays. Its announcement comes by another watch, before it or after it, so it is looked at when the
+ * key is used.
  */
 #include "config.h"
 
@@ -14,18 +15,23 @@
 #include "tec/base/secret.h"
 #include "tec/k8s/cache.h"
 #include "tec/k8s/watch.h"
+#include "tec/model/content.h"
 #include "tec/rats/ticket.h"
+#include "tec/render/regkey.h"
 
 /* How much later than this listener another one may hear of a new key. */
 #define SETTLE_MS 10000
 
+_Static_assert(RENDER_REGKEY_LEN == RATS_TICKET_KEY_LEN, "the key that is made is the key of ids");
+
 struct key_obj {
 	struct kobj obj;
 	struct secret *key; /* NULL: unusable, which was logged */
+	char sha256[SHA256_HEX_LEN + 1]; /* of the Secret's content */
 };
 
 enum which { CURRENT, PREVIOUS, N_KEYS };
-static const char *const names[N_KEYS] = {SRV_REGKEY_SECRET, SRV_REGKEY_SECRET_PREVIOUS};
+static const char *const names[N_KEYS] = {RENDER_REGKEY_CURRENT, RENDER_REGKEY_PREVIOUS};
 
 struct srv_regkey {
 	struct loop *loop;
@@ -33,8 +39,8 @@ struct srv_regkey {
 	char *ns;
 	struct k8s_cache *cache[N_KEYS]; /* NULL: not wanted yet */
 	struct k8s_watch *watch[N_KEYS];
-	struct secret *key[N_KEYS]; /* owned copies */
-	struct secret *before;      /* what CURRENT was; signs until settled_ms */
+	struct secret *key;	    /* owned: the current one, announced when it was taken */
+	struct secret *before;	    /* owned: what it was; signs until settled_ms */
 	uint64_t settled_ms;
 };
 
@@ -45,7 +51,7 @@ static void key_obj_fini(struct kobj *o)
 
 static struct secret *read_key(struct json_object *o)
 {
-	struct json_object *v = json_get(json_get_obj(o, "data"), SRV_REGKEY_MEMBER);
+	struct json_object *v = json_get(json_get_obj(o, "data"), RENDER_REGKEY_MEMBER);
 	struct secret *s;
 
 	if (!json_object_is_type(v, json_type_string))
@@ -67,10 +73,9 @@ static struct kobj *extract(struct json_object *o, struct err *err)
 
 	if (kobj_meta_read(&p, o, &fixed.obj, err) < 0)
 		return NULL;
-	fixed.key = read_key(o);
-	if (!fixed.key)
+	if (!model_content_sha256(o, fixed.sha256) || !(fixed.key = read_key(o)))
 		log_warn(&lc, "registration key not usable, the last good one stays",
-			"wanted=\"32 bytes in " SRV_REGKEY_MEMBER "\"");
+			"wanted=\"32 bytes in " RENDER_REGKEY_MEMBER "\"");
 	return kobj_pack_finish(&p, &fixed, sizeof(fixed));
 }
 
@@ -79,31 +84,29 @@ static struct secret *copy(const struct secret *s)
 	return secret_new_copy(secret_peek(s), secret_len(s));
 }
 
-static void on_current(void *arg, const struct kobj *was, const struct kobj *now)
+/* What stands in the API now, announced on the cluster; NULL: nothing that may be used. */
+static const struct secret *standing(
+	const struct srv_regkey *k, const struct model_cluster *c, enum which i)
 {
-	struct srv_regkey *k = arg;
-	const struct key_obj *o = (const struct key_obj *)now;
+	const struct kobj *o = k->cache[i] ? k8s_cache_find(k->cache[i], names[i]) : NULL;
+	const struct key_obj *key = (const struct key_obj *)o;
 
-	/* Gone: for the moment of a rotation, so the last one stays. */
-	if (!o || !o->key || secret_equal(o->key, k->key[CURRENT]))
-		return;
-	log_info(NULL, k->key[CURRENT] ? "registration key replaced" : "registration key read",
-		NULL);
-	secret_free(k->before);
-	k->before = k->key[CURRENT];
-	k->key[CURRENT] = copy(o->key);
-	k->settled_ms = clock_boot_ms() + SETTLE_MS;
+	return key && key->key && model_cluster_announces(c, names[i], key->sha256) ? key->key
+										    : NULL;
 }
 
-static void on_previous(void *arg, const struct kobj *was, const struct kobj *now)
+/* Takes a new current key over. Gone: for the moment of a rotation, so the last one stays. */
+static void follow(struct srv_regkey *k, const struct model_cluster *c)
 {
-	struct srv_regkey *k = arg;
-	const struct key_obj *o = (const struct key_obj *)now;
+	const struct secret *now = standing(k, c, CURRENT);
 
-	if (o && !o->key)
+	if (!now || secret_equal(now, k->key))
 		return;
-	secret_free(k->key[PREVIOUS]);
-	k->key[PREVIOUS] = o ? copy(o->key) : NULL;
+	log_info(NULL, k->key ? "registration key replaced" : "registration key read", NULL);
+	secret_free(k->before);
+	k->before = k->key;
+	k->key = copy(now);
+	k->settled_ms = clock_boot_ms() + SETTLE_MS;
 }
 
 struct srv_regkey *srv_regkey_new(struct loop *l, struct k8s_transport *t, const char *ns)
@@ -123,8 +126,8 @@ void srv_regkey_free(struct srv_regkey *k)
 	for (int i = 0; i < N_KEYS; i++) {
 		k8s_watch_free(k->watch[i]);
 		k8s_cache_free(k->cache[i]);
-		secret_free(k->key[i]);
 	}
+	secret_free(k->key);
 	secret_free(k->before);
 	free(k->ns);
 	free(k);
@@ -148,15 +151,18 @@ void srv_regkey_want(struct srv_regkey *k)
 		};
 
 		k->cache[i] = k8s_cache_new(0, no_index);
-		k8s_cache_listen(k->cache[i], i == CURRENT ? on_current : on_previous, k);
 		k->watch[i] = k8s_watch_new(k->loop, k->api, k->cache[i], &conf);
 		k8s_watch_start(k->watch[i]);
 	}
 }
 
-static const struct secret *before(const struct srv_regkey *k)
+/* What signs: the key before, as long as another listener may not have heard of the current one, and
+ * only while all of them count it as the previous one. */
+static const struct secret *signer(const struct srv_regkey *k, const struct model_cluster *c)
 {
-	return clock_boot_ms() < k->settled_ms ? k->before : NULL;
+	bool settling = clock_boot_ms() < k->settled_ms;
+
+	return settling && secret_equal(k->before, standing(k, c, PREVIOUS)) ? k->before : k->key;
 }
 
 static struct rats_ticket_scope scope_of(const struct model_cluster *c)
@@ -170,36 +176,33 @@ static struct rats_ticket_scope scope_of(const struct model_cluster *c)
 }
 
 bool srv_regkey_make(
-	const struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1])
+	struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1])
 {
-	const struct secret *key = before(k) ? before(k) : k->key[CURRENT];
 	struct rats_ticket_scope scope = scope_of(c);
 	uint8_t random[RATS_TICKET_RANDOM_LEN];
 
-	if (!key)
+	follow(k, c);
+	if (!k->key)
 		return false;
 	bytes_random(random, sizeof(random));
-	rats_ticket_make(key, &scope, random, rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms),
-		out);
+	rats_ticket_make(signer(k, c), &scope, random,
+		rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms), out);
 	return true;
 }
 
-bool srv_regkey_valid(
-	const struct srv_regkey *k, const struct model_cluster *c, const char *uuid)
+bool srv_regkey_valid(struct srv_regkey *k, const struct model_cluster *c, const char *uuid)
 {
-	const struct secret *const keys[] = {k->key[CURRENT], k->key[PREVIOUS], before(k)};
 	uint16_t epoch = rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms);
 	struct rats_ticket_scope scope = scope_of(c);
+	const struct secret *previous = standing(k, c, PREVIOUS);
 
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (keys[i] && rats_ticket_valid(keys[i], &scope, uuid, epoch))
-			return true;
-	return false;
+	follow(k, c);
+	return (k->key && rats_ticket_valid(k->key, &scope, uuid, epoch)) ||
+	       (previous && rats_ticket_valid(previous, &scope, uuid, epoch));
 }
 
-bool srv_regkey_settled(const struct srv_regkey *k)
+bool srv_regkey_settled(struct srv_regkey *k, const struct model_cluster *c)
 {
-	return k->cache[CURRENT] && k8s_cache_filled(k->cache[CURRENT]) &&
-	       k8s_cache_filled(k->cache[PREVIOUS]) &&
-	       k8s_cache_find(k->cache[CURRENT], SRV_REGKEY_SECRET);
+	follow(k, c);
+	return k->cache[CURRENT] && k8s_cache_filled(k->cache[PREVIOUS]) && standing(k, c, CURRENT);
 }

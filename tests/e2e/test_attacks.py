@@ -3,6 +3,7 @@
 number, test_attack_NN_what. Each was seen to fail on version 0.1.0."""
 
 import base64
+import hashlib
 import http.client
 import json
 import os
@@ -45,21 +46,23 @@ def bring_key(op, pem, uuid=None, source="127.0.0.1"):
     return ask(op.register_ak_port, "PUT", "/register-ak", body, source)
 
 
-def make_registration_key(cp, ns, name=REGISTRATION_KEY, key=None):
-    """As an operator makes it."""
-    data = {"key": base64.b64encode(key or os.urandom(32)).decode()}
+def make_registration_key(cp, ns, name=REGISTRATION_KEY, key=None, announced=True):
+    """As the leader makes it: announced, then made. KEY: its bytes."""
+    text = base64.b64encode(key or os.urandom(32)).decode()
+    if announced:
+        digest = hashlib.sha256()
+        for part in ("key", text):
+            digest.update(len(part).to_bytes(8, "little") + part.encode())
+        uid = spine.read(cp, ns, "tec", "tec")["metadata"]["uid"]
+        spine.merge(cp, ns, "tec", "tec", {"metadata": {"annotations": {
+            f"{GROUP}/sha256-{name}": f"{uid} {digest.hexdigest()}"}}})
     cp.apply([{"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "immutable": True,
-               "metadata": {"name": name, "namespace": ns}, "data": data}])
+               "metadata": {"name": name, "namespace": ns}, "data": {"key": text}}])
 
 
 def serve_at_key(cp, ns, start_operator, **registration):
     spine.make_cluster(cp, ns, registration={"machine": "AtKey", **registration})
-    op = start_operator(ns, *ALONE)
-    try:
-        wait_for(lambda: spine.read(cp, ns, "secrets", REGISTRATION_KEY), 3, "the leader's key")
-    except TimeoutError:
-        make_registration_key(cp, ns)
-    return op
+    return start_operator(ns, *ALONE)
 
 
 def fetched(op, source="127.0.0.1"):
@@ -253,6 +256,10 @@ def test_attack_11_a_rotation_between_two_listeners_loses_no_node(cp, ns, start_
     second = start_operator(ns, "--role", "register-ak", "--rate-limit", "off", kubeconfig=kubeconfig)
     assert fetch(first)[0] == 503, "no key yet"
     assert bring_key(second, fast_key(), "00000000-0000-8000-8000-000000000000")[0] == 503
+    make_registration_key(cp, ns, announced=False)
+    time.sleep(1)
+    assert fetch(first)[0] == 503, "nobody announced this one"
+    spine.delete(cp, ns, "secrets", REGISTRATION_KEY)
     key = os.urandom(32)
     make_registration_key(cp, ns, key=key)
     fetched(first)
@@ -296,10 +303,6 @@ def test_attack_11_a_switch_and_back_loses_no_node_on_its_way(cp, ns, start_oper
     op = start_operator(ns, *ALONE)
     before = fetched(op)
     spine.merge(cp, ns, "tec", "tec", {"spec": {"registration": {"machine": "AtKey"}}})
-    try:
-        wait_for(lambda: spine.read(cp, ns, "secrets", REGISTRATION_KEY), 3, "the leader's key")
-    except TimeoutError:
-        make_registration_key(cp, ns)
     during = wait_for(lambda: next((u for u in [fetch(op)[1]] if u and u[14] == "8"), None), 20, "AtKey")
     assert bring_key(op, fast_key(), before)[0] == 201
     spine.merge(cp, ns, "tec", "tec", {"spec": {"registration": {"machine": "AtRequest"}}})

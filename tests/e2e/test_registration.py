@@ -7,7 +7,7 @@ import spine
 from controlplane import wait_for
 from kubeapi import describe
 from teckinds import made
-from test_attacks import bring_key, fetch, fetched, make_registration_key, REGISTRATION_KEY
+from test_attacks import bring_key, fetch, fetched
 from trustee import fast_key
 
 NODES = 10
@@ -44,11 +44,6 @@ def test_a_registration_costs_few_requests(make_world, machine):
     """Asking alone costs one request AtRequest, and none AtKey; the whole is the same but for that."""
     world = make_world().start("--rate-limit", "off", registration={"machine": machine})
     cp, ns, op = world.cp, world.ns, world.op
-    if machine == "AtKey":
-        try:
-            wait_for(lambda: spine.read(cp, ns, "secrets", REGISTRATION_KEY), 3, "the leader's key")
-        except TimeoutError:
-            make_registration_key(cp, ns)
     fetched(op)
     world.joined()
     world.rest()

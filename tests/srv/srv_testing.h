@@ -22,7 +22,9 @@
 #include "tec/base/uuid.h"
 #include "tec/k8s/watch.h"
 #include "tec/model/ak.h"
+#include "tec/model/content.h"
 #include "tec/model/machine.h"
+#include "tec/render/regkey.h"
 #include "tec/srv/regak.h"
 #include "tec/srv/regignition.h"
 
@@ -68,7 +70,8 @@ static inline void rig_refresh(void *arg)
 			names[n++] = c->server_ca[i];
 	}
 	srv_certs_want(r->env.certs, names, n);
-	if (c && c->reg_machine == MODEL_REG_AT_KEY)
+	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
+			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
 		srv_regkey_want(r->env.regkey);
 	srv_listener_refresh(r->ign);
 	srv_listener_refresh(r->ak);

@@ -30,9 +30,18 @@ TestSuite(srv_atkey, .timeout = SUITE_LIMIT);
 static void put_key(struct rig *r, const char *b64)
 {
 	cleanup_free char *text = xasprintf(
-		"{\"metadata\":{\"name\":\"" SRV_REGKEY_SECRET "\"},\"data\":{\"key\":\"%s\"}}", b64);
+		"{\"metadata\":{\"name\":\"" RENDER_REGKEY_CURRENT "\"},\"data\":{\"key\":\"%s\"}}",
+		b64);
+	cleanup_free char *patch = NULL;
+	char hex[SHA256_HEX_LEN + 1];
 
 	fake_api_put(r->api, &kobj_secret, NS, text);
+	cr_assert(model_content_sha256(
+		fake_api_get(r->api, &kobj_secret, NS, RENDER_REGKEY_CURRENT), hex));
+	patch = xasprintf("{\"metadata\":{\"annotations\":{\"" MODEL_ANNOUNCED_PREFIX
+			  RENDER_REGKEY_CURRENT "\":\"%s %s\"}}}",
+		json_get_str(fake_api_get(r->api, &kobj_cluster, NS, "tec"), "metadata/uid"), hex);
+	fake_api_merge(r->api, &kobj_cluster, NS, "tec", patch);
 	loop_drain(r->loop);
 	fake_transport_forget(r->ft);
 }
@@ -41,6 +50,16 @@ static void open_at_key(struct rig *r, const char *spec)
 {
 	rig_open(r, spec);
 	put_key(r, "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
+}
+
+/* As an administrator edits it. */
+static void edit(struct rig *r, const char *spec)
+{
+	cleanup_free char *patch = xasprintf("{\"spec\":%s}", spec);
+
+	fake_api_merge(r->api, &kobj_cluster, NS, "tec", patch);
+	loop_drain(r->loop);
+	fake_transport_forget(r->ft);
 }
 
 static void get_uuid(struct rig *r, char uuid[UUID_TEXT_LEN + 1])
@@ -186,7 +205,7 @@ Test(srv_atkey, manual_takes_keys_of_machines_that_exist_alone)
 
 	open_at_key(&r, AT_KEY);
 	get_uuid(&r, uuid);
-	rig_cluster(&r, SPEC_WITH("\"machine\":\"AtKey\",\"mode\":\"Manual\""));
+	edit(&r, SPEC_WITH("\"machine\":\"AtKey\",\"mode\":\"Manual\""));
 	cr_assert_eq(rig_status(&r, r.port, GET_IGNITION), 403);
 	expect(&r, KEY_A, uuid, 403, 0, NOT_HERE);
 	cr_assert_eq(rig_posts(&r), 0);
@@ -201,10 +220,10 @@ Test(srv_atkey, a_switch_and_back_loses_no_node_on_its_way)
 	open_at_key(&r, AT_REQUEST);
 	get_uuid(&r, at_request);
 	cr_assert_eq(rig_posts(&r), 1);
-	rig_cluster(&r, AT_KEY);
+	edit(&r, AT_KEY);
 	get_uuid(&r, at_key);
 	expect(&r, KEY_A, at_request, 201, 0, SUCCESS);
-	rig_cluster(&r, AT_REQUEST);
+	edit(&r, AT_REQUEST);
 	expect(&r, KEY_B, at_key, 201, 0, SUCCESS);
 	cr_assert_eq(fake_api_count(r.api, &kobj_machine, NS), 2);
 	cr_assert_eq(fake_api_count(r.api, &kobj_ak, NS), 2);

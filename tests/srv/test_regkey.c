@@ -18,6 +18,7 @@ struct bare {
 	struct fake_transport *ft;
 	struct srv_regkey *k;
 	struct model_cluster c;
+	char hash[2][SHA256_HEX_LEN + 1]; /* announced, of the current one and the previous one */
 };
 
 static struct srv_regkey *listener(struct bare *b)
@@ -38,7 +39,9 @@ static void bare_open(struct bare *b)
 	b->api = fake_api_new(b->loop);
 	b->ft = fake_transport_new(b->loop);
 	fake_transport_set_api(b->ft, b->api);
-	b->c = (struct model_cluster){.obj.uid = "c-1", .pending_ttl_ms = 3600 * 1000};
+	b->c = (struct model_cluster){.obj.uid = "c-1", .pending_ttl_ms = 3600 * 1000,
+		.announced = {{RENDER_REGKEY_CURRENT, b->hash[0]}, {RENDER_REGKEY_PREVIOUS, b->hash[1]}},
+		.n_announced = 2};
 	b->k = listener(b);
 }
 
@@ -53,7 +56,7 @@ static void bare_close(struct bare *b)
 	clock_fake_stop();
 }
 
-static void put(struct bare *b, const char *name, char fill, size_t len)
+static void plant(struct bare *b, const char *name, char fill, size_t len)
 {
 	cleanup_free char *raw = xcalloc(1, len + 1);
 	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
@@ -65,6 +68,18 @@ static void put(struct bare *b, const char *name, char fill, size_t len)
 	json_add(o, "data", json_add_str(json_obj(), "key", strbuf_str(&b64)));
 	fake_api_put_json(b->api, &kobj_secret, NS, o);
 	loop_drain(b->loop);
+}
+
+static void announce(struct bare *b, const char *name)
+{
+	cr_assert(model_content_sha256(fake_api_get(b->api, &kobj_secret, NS, name),
+		b->hash[str_eq(name, RENDER_REGKEY_PREVIOUS)]));
+}
+
+static void put(struct bare *b, const char *name, char fill, size_t len)
+{
+	plant(b, name, fill, len);
+	announce(b, name);
 }
 
 static void drop(struct bare *b, const char *name)
@@ -94,9 +109,9 @@ Test(srv_regkey, without_the_key_nothing_is_handed_out_or_taken)
 	bare_open(&b);
 	cr_assert_not(srv_regkey_make(b.k, &b.c, uuid));
 	cr_assert_not(srv_regkey_valid(b.k, &b.c, "00000000-0000-8000-8000-000000000000"));
-	cr_assert_not(srv_regkey_settled(b.k));
-	put(&b, SRV_REGKEY_SECRET, 'a', 32);
-	cr_assert(srv_regkey_settled(b.k));
+	cr_assert_not(srv_regkey_settled(b.k, &b.c));
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 32);
+	cr_assert(srv_regkey_settled(b.k, &b.c));
 	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
 	cr_assert(srv_regkey_valid(b.k, &b.c, uuid));
 	b.c.reg_mode = MODEL_REG_MANUAL;
@@ -110,14 +125,53 @@ Test(srv_regkey, only_32_bytes_are_a_key)
 	struct bare b;
 
 	bare_open(&b);
-	put(&b, SRV_REGKEY_SECRET, 'a', 31);
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 31);
 	cr_assert_not(srv_regkey_make(b.k, &b.c, uuid));
-	put(&b, SRV_REGKEY_SECRET, 'a', 33);
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 33);
 	cr_assert_not(srv_regkey_make(b.k, &b.c, uuid));
-	put(&b, SRV_REGKEY_SECRET, 'a', 32);
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 32);
 	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
-	put(&b, SRV_REGKEY_SECRET, 'b', 5);
+	put(&b, RENDER_REGKEY_CURRENT, 'b', 5);
 	cr_assert(srv_regkey_valid(b.k, &b.c, uuid), "the last good one stays");
+	bare_close(&b);
+}
+
+Test(srv_regkey, a_secret_that_is_not_announced_is_no_key)
+{
+	char uuid[UUID_TEXT_LEN + 1], forged[UUID_TEXT_LEN + 1];
+	struct srv_regkey *theirs;
+	struct bare b;
+
+	bare_open(&b);
+	plant(&b, RENDER_REGKEY_CURRENT, 'x', 32);
+	cr_assert_not(srv_regkey_make(b.k, &b.c, uuid));
+	cr_assert_not(srv_regkey_settled(b.k, &b.c));
+	announce(&b, RENDER_REGKEY_CURRENT);
+	theirs = listener(&b);
+	cr_assert(srv_regkey_make(theirs, &b.c, forged), "what its maker could sign");
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 32);
+	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
+	drop(&b, RENDER_REGKEY_CURRENT);
+	plant(&b, RENDER_REGKEY_CURRENT, 'x', 32);
+	plant(&b, RENDER_REGKEY_PREVIOUS, 'x', 32);
+	cr_assert_not(srv_regkey_valid(b.k, &b.c, forged));
+	cr_assert(srv_regkey_valid(b.k, &b.c, uuid), "the last good one stays");
+	cr_assert_not(srv_regkey_settled(b.k, &b.c));
+	srv_regkey_free(theirs);
+	bare_close(&b);
+}
+
+/* The cluster and the Secret come by two watches. */
+Test(srv_regkey, the_announcement_may_come_later)
+{
+	char uuid[UUID_TEXT_LEN + 1];
+	struct bare b;
+
+	bare_open(&b);
+	plant(&b, RENDER_REGKEY_CURRENT, 'a', 32);
+	cr_assert_not(srv_regkey_make(b.k, &b.c, uuid));
+	announce(&b, RENDER_REGKEY_CURRENT);
+	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
 	bare_close(&b);
 }
 
@@ -129,24 +183,24 @@ Test(srv_regkey, a_rotation_loses_no_node_between_two_listeners)
 	struct bare b;
 
 	bare_open(&b);
-	put(&b, SRV_REGKEY_SECRET, 'a', 32);
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 32);
 	late = listener(&b);
 	loop_advance(b.loop, 20000);
 	cr_assert(srv_regkey_make(b.k, &b.c, first));
-	put(&b, SRV_REGKEY_SECRET_PREVIOUS, 'a', 32);
-	drop(&b, SRV_REGKEY_SECRET);
-	cr_assert_not(srv_regkey_settled(b.k));
+	put(&b, RENDER_REGKEY_PREVIOUS, 'a', 32);
+	drop(&b, RENDER_REGKEY_CURRENT);
+	cr_assert_not(srv_regkey_settled(b.k, &b.c));
 	cr_assert(srv_regkey_make(b.k, &b.c, uuid), "while there is none");
 	cr_assert(srv_regkey_valid(late, &b.c, uuid));
-	put(&b, SRV_REGKEY_SECRET, 'b', 32);
+	put(&b, RENDER_REGKEY_CURRENT, 'b', 32);
 	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
-	drop(&b, SRV_REGKEY_SECRET_PREVIOUS);
-	cr_assert(srv_regkey_valid(late, &b.c, uuid));
-	put(&b, SRV_REGKEY_SECRET_PREVIOUS, 'a', 32);
+	b.hash[0][0] ^= 1;
+	cr_assert(srv_regkey_valid(late, &b.c, uuid), "one that has not heard of the new one");
+	b.hash[0][0] ^= 1;
 	loop_advance(b.loop, 20000);
 	cr_assert(srv_regkey_valid(late, &b.c, first), "previous");
 	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
-	drop(&b, SRV_REGKEY_SECRET_PREVIOUS);
+	drop(&b, RENDER_REGKEY_PREVIOUS);
 	cr_assert(srv_regkey_valid(late, &b.c, uuid), "signed by the new one");
 	cr_assert_not(srv_regkey_valid(late, &b.c, first), "its key is gone");
 	srv_regkey_free(late);
@@ -159,7 +213,7 @@ Test(srv_regkey, ids_end_with_their_lifetime)
 	struct bare b;
 
 	bare_open(&b);
-	put(&b, SRV_REGKEY_SECRET, 'a', 32);
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 32);
 	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
 	clock_fake_set_wall(START_S + 3600);
 	cr_assert(srv_regkey_valid(b.k, &b.c, uuid), "one lifetime later");

@@ -2,7 +2,8 @@
 /*
  * The key under which machine ids are handed out with registration.machine AtKey (rats/ticket.h):
  * Secret tec-registration-key, and tec-registration-key-previous while its tickets live. The leader
- * makes and rotates them; a listener reads both, each watched by its name alone.
+ * makes and rotates them (render/regkey.h); a listener reads both, each watched by its name alone,
+ * and uses only what is announced on the cluster: nobody else's Secret becomes the key.
  *
  * Rotation loses no node. While the leader replaces the Secret, the last bytes read stay in use. A
  * new key signs only some seconds after it was seen, when every other listener has seen it too. A
@@ -18,10 +19,6 @@
 #include "tec/loop/loop.h"
 #include "tec/model/cluster.h"
 
-#define SRV_REGKEY_SECRET	   "tec-registration-key"
-#define SRV_REGKEY_SECRET_PREVIOUS "tec-registration-key-previous"
-#define SRV_REGKEY_MEMBER	   "key"
-
 struct srv_regkey;
 struct srv_regkey *srv_regkey_new(struct loop *l, struct k8s_transport *t, const char *ns);
 void srv_regkey_free(struct srv_regkey *k); /* NULL is fine */
@@ -30,11 +27,10 @@ void srv_regkey_free(struct srv_regkey *k); /* NULL is fine */
 void srv_regkey_want(struct srv_regkey *k);
 /* False: no key was read yet. */
 bool srv_regkey_make(
-	const struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1]);
+	struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1]);
 /* Whether a listener of this cluster handed this id out, and not too long ago. */
-bool srv_regkey_valid(
-	const struct srv_regkey *k, const struct model_cluster *c, const char *uuid);
-/* Both Secrets were listed and the current one stands: what is not valid now will not become it. */
-bool srv_regkey_settled(const struct srv_regkey *k);
+bool srv_regkey_valid(struct srv_regkey *k, const struct model_cluster *c, const char *uuid);
+/* Both Secrets were listed and the current one is in use: what is not valid now will not become it. */
+bool srv_regkey_settled(struct srv_regkey *k, const struct model_cluster *c);
 
 #endif
