@@ -291,6 +291,9 @@ static bool is_ready(void *arg, const char **why)
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
 		return false;
+	*why = "the registration key is being read";
+	if (p->regkey && !srv_regkey_filled(p->regkey))
+		return false;
 	*why = "shutting down";
 	return !p->drain_until_ms;
 }

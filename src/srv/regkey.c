@@ -156,6 +156,14 @@ void srv_regkey_want(struct srv_regkey *k)
 	}
 }
 
+bool srv_regkey_filled(const struct srv_regkey *k)
+{
+	for (int i = 0; i < N_KEYS; i++)
+		if (k->cache[i] && !k8s_cache_filled(k->cache[i]))
+			return false;
+	return true;
+}
+
 /* What signs: the key before, as long as another listener may not have heard of the current one, and
  * only while all of them count it as the previous one. */
 static const struct secret *signer(const struct srv_regkey *k, const struct model_cluster *c)
@@ -204,5 +212,5 @@ bool srv_regkey_valid(struct srv_regkey *k, const struct model_cluster *c, const
 bool srv_regkey_settled(struct srv_regkey *k, const struct model_cluster *c)
 {
 	follow(k, c);
-	return k->cache[CURRENT] && k8s_cache_filled(k->cache[PREVIOUS]) && standing(k, c, CURRENT);
+	return srv_regkey_filled(k) && standing(k, c, CURRENT);
 }

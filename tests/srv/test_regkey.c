@@ -98,6 +98,7 @@ Test(srv_regkey, reads_two_secrets_by_their_names_alone)
 				  "fieldSelector=metadata.name%3Dtec-registration-key"),
 			"%s", fake_transport_request(b.ft, i)->path);
 	cr_assert_eq(fake_transport_count(b.ft, "list", "secrets"), 2);
+	cr_assert(srv_regkey_filled(b.k), "neither is there, which is known");
 	bare_close(&b);
 }
 

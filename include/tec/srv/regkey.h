@@ -25,6 +25,8 @@ void srv_regkey_free(struct srv_regkey *k); /* NULL is fine */
 /* Reads the Secrets from now on. Called again it does nothing, and there is no way back: after a
  * change to AtRequest, nodes still come with ids that were handed out before. */
 void srv_regkey_want(struct srv_regkey *k);
+/* Not wanted, or both Secrets were listed once (present or not). */
+bool srv_regkey_filled(const struct srv_regkey *k);
 /* False: no key was read yet. */
 bool srv_regkey_make(
 	struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1]);
