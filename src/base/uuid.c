@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* UUIDs of random numbers and of given bytes. Upper case, braces and URN forms are refused: one value
- * has one text. */
+/* UUIDs of random numbers and of given bytes. Upper case, braces and URN forms are refused: one
+ * value has one text. */
 #include "config.h"
 
 #include "tec/base/uuid.h"

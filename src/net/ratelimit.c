@@ -95,7 +95,8 @@ static struct bucket *reuse_oldest(struct ratelimit *r)
 	return b;
 }
 
-static struct bucket *bucket_get(struct ratelimit *r, const uint8_t key[ADDR_SOURCE_LEN], uint64_t now)
+static struct bucket *bucket_get(
+	struct ratelimit *r, const uint8_t key[ADDR_SOURCE_LEN], uint64_t now)
 {
 	struct bucket **slot = slot_of(r, key);
 	struct bucket *b;

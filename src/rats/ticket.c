@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bits of the UUID, most significant first: 48 random, 4 version, 10 epoch, 2 MAC, 2 variant, 62 MAC.
- * What is authenticated has fixed lengths or carries its length, so no two scopes have one text.
- * 64 bits of MAC are enough as each guess costs a request to a listener that limits them, and a hit
- * is worth no more than GET /ignition.
+ * Bits of the UUID, most significant first: 48 random, 4 version, 10 epoch, 2 MAC, 2 variant, 62
+ * MAC. What is authenticated has fixed lengths or carries its length, so no two scopes have one
+ * text. 64 bits of MAC are enough as each guess costs a request to a listener that limits them, and
+ * a hit is worth no more than GET /ignition.
  */
 #include "config.h"
 

@@ -21,9 +21,9 @@
 #include "tec/net/addr.h"
 #include "tec/srv/share.h"
 
-#define KEEP_MS	    10000
-#define TELL_MS	    60000
-#define N_HEADS	    256u
+#define KEEP_MS     10000
+#define TELL_MS     60000
+#define N_HEADS     256u
 #define SOURCES_MAX 4096
 #define NAME_MAX_   64 /* machine-UUID, or MODEL_AK_NAME_LEN */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PUT/POST -> size, UTF-8 and JSON prescan -> key through OpenSSL -> known already? -> a Machine that
- * exists, or an id that was handed out here -> limits -> POST the Machine (only with such an id, and
- * when there is none) -> POST the key with a note of which Machine was there.
+ * PUT/POST -> size, UTF-8 and JSON prescan -> key through OpenSSL -> a Machine that
+ * exists, or an id that was handed out here -> known already? -> limits -> POST the Machine (only
+ * with such an id, and when there is none) -> POST the key with a note of which Machine was there.
  *
- * A key that exists already under another name (made by the Rust operator) is found by its SPKI hash
- * in the cache; one under its own name by the API's AlreadyExists. A key without uuid never stands in
- * the way of the same key with one: it has a name of its own, and it can be nobody's but the node's.
+ * A key that exists already under another name (made by the Rust operator) is found by its SPKI
+ * hash in the cache; one under its own name by the API's AlreadyExists. A key without uuid never
+ * stands in the way of the same key with one: it has a name of its own, and it can be nobody's but
+ * the node's.
  */
 #include "config.h"
 
@@ -246,7 +247,7 @@ struct ask {
 	bool handed_out;            /* none is known, and a listener handed this uuid out */
 };
 
-/* The cached key that this one repeats: any for a request without uuid, else one that has a uuid. */
+/* The cached key that this one repeats: any for a request without uuid, else one with a uuid. */
 static const struct kobj *find_known(const struct srv_env *env, const struct ask *a)
 {
 	char hex[SHA256_HEX_LEN + 1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GET -> refuse early (mode, address, certificates, version, limits) -> create the Machine ->
- * answer from the cluster as it is then. With registration.machine AtKey nothing is created, and the
- * answer is given at once. HEAD is not routed, so it can never create.
+ * answer from the cluster as it is then. With registration.machine AtKey nothing is created, and
+ * the answer is given at once. HEAD is not routed, so it can never create.
  */
 #include "config.h"
 

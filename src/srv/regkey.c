@@ -2,8 +2,8 @@
 /*
  * One k8s_watch per Secret with a cache of its own, as srv/cert.c has them. What a watch brings is
  * taken only when it is a key of the right length; anything else is logged, and the last good one
- * stays. Its announcement comes by another watch, before it or after it, so it is looked at when the
- * key is used.
+ * stays. Its announcement comes by another watch, before it or after it, so it is looked at when
+ * the key is used.
  */
 #include "config.h"
 
@@ -39,8 +39,8 @@ struct srv_regkey {
 	char *ns;
 	struct k8s_cache *cache[N_KEYS]; /* NULL: not wanted yet */
 	struct k8s_watch *watch[N_KEYS];
-	struct secret *key;	    /* owned: the current one, announced when it was taken */
-	struct secret *before;	    /* owned: what it was; signs until settled_ms */
+	struct secret *key;         /* owned: the current one, announced when it was taken */
+	struct secret *before;      /* owned: what it was; signs until settled_ms */
 	uint64_t settled_ms;
 };
 
@@ -164,8 +164,8 @@ bool srv_regkey_filled(const struct srv_regkey *k)
 	return true;
 }
 
-/* What signs: the key before, as long as another listener may not have heard of the current one, and
- * only while all of them count it as the previous one. */
+/* What signs: the key before, as long as another listener may not have heard of the current one,
+ * and only while all of them count it as the previous one. */
 static const struct secret *signer(const struct srv_regkey *k, const struct model_cluster *c)
 {
 	bool settling = clock_boot_ms() < k->settled_ms;

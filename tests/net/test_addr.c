@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tec/base/mem.h"
@@ -114,4 +115,33 @@ Test(net_addr, says_what_to_do_when_the_port_is_taken)
 	cr_assert_eq(err.kind, ERR_INVALID);
 	cr_assert(strstr(err.text, "choose another port"), "%s", err.text);
 	close(fd);
+}
+
+Test(net_addr, a_source_is_an_address_or_a_network_of_64_bits)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} t[] = {
+		{"192.0.2.1:1", "192.0.2.1:2", true},
+		{"192.0.2.1:1", "192.0.2.2:1", false},
+		{"[::ffff:192.0.2.1]:1", "192.0.2.1:1", true},
+		{"[2001:db8:0:1::1]:1", "[2001:db8:0:1:ffff::2]:1", true},
+		{"[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1", false},
+	};
+	uint8_t key[2][ADDR_SOURCE_LEN];
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct err err = ERR_INIT;
+		struct addr a, b;
+
+		cr_assert_eq(addr_parse(t[i].a, &a, &err), 0);
+		cr_assert_eq(addr_parse(t[i].b, &b, &err), 0);
+		addr_source((const struct sockaddr *)&a.ss, key[0]);
+		addr_source((const struct sockaddr *)&b.ss, key[1]);
+		cr_expect_eq(memcmp(key[0], key[1], ADDR_SOURCE_LEN) == 0, t[i].same, "%s %s",
+			t[i].a, t[i].b);
+	}
+	addr_source(NULL, key[0]);
+	cr_assert_neq(memcmp(key[0], key[1], ADDR_SOURCE_LEN), 0);
 }

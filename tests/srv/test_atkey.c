@@ -6,11 +6,11 @@
 
 TestSuite(srv_atkey, .timeout = SUITE_LIMIT);
 
-#define UUID_1	 "3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f"
-#define MADE_UP	 "00000000-0000-8000-8000-000000000001"
-#define SUCCESS	 "{\"status\":\"success\"}"
+#define UUID_1   "3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f"
+#define MADE_UP  "00000000-0000-8000-8000-000000000001"
+#define SUCCESS  "{\"status\":\"success\"}"
 #define ERROR(m) "{\"status\":\"error\",\"message\":\"" m "\"}"
-#define KNOWN	 ERROR("Public key already registered")
+#define KNOWN    ERROR("Public key already registered")
 #define MOVED                                                                                      \
 	ERROR("Public key already registered for another machine; an administrator can rebind it " \
 	      "by deleting the old AttestationKey")
@@ -24,7 +24,7 @@ TestSuite(srv_atkey, .timeout = SUITE_LIMIT);
 #define SPEC_WITH(more)                                                                            \
 	"{\"publicTrusteeAddr\":\"t.example.org\",\"publicAttestationKeyRegisterAddr\":"           \
 	"\"a.example.org\",\"registration\":{" more "}}"
-#define AT_KEY	   SPEC_WITH("\"machine\":\"AtKey\"")
+#define AT_KEY     SPEC_WITH("\"machine\":\"AtKey\"")
 #define AT_REQUEST SPEC_WITH("\"machine\":\"AtRequest\"")
 
 static void put_key(struct rig *r, const char *b64)

@@ -40,7 +40,8 @@ static void bare_open(struct bare *b)
 	b->ft = fake_transport_new(b->loop);
 	fake_transport_set_api(b->ft, b->api);
 	b->c = (struct model_cluster){.obj.uid = "c-1", .pending_ttl_ms = 3600 * 1000,
-		.announced = {{RENDER_REGKEY_CURRENT, b->hash[0]}, {RENDER_REGKEY_PREVIOUS, b->hash[1]}},
+		.announced = {{RENDER_REGKEY_CURRENT, b->hash[0]},
+			{RENDER_REGKEY_PREVIOUS, b->hash[1]}},
 		.n_announced = 2};
 	b->k = listener(b);
 }

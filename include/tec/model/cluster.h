@@ -22,8 +22,8 @@ enum model_delivery { MODEL_DELIVERY_ADMIN_API, MODEL_DELIVERY_VOLUMES };
 enum model_isolation { MODEL_ISOLATION_PER_MACHINE, MODEL_ISOLATION_SHARED };
 enum model_plaintext { MODEL_PLAINTEXT_ALLOW, MODEL_PLAINTEXT_REFUSE };
 enum model_reg_mode { MODEL_REG_OPEN, MODEL_REG_TOKEN, MODEL_REG_MANUAL };
-/* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or when
- * it registers its key. */
+/* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or
+ * when it registers its key. */
 enum model_reg_machine { MODEL_REG_AT_REQUEST, MODEL_REG_AT_KEY };
 enum model_approval { MODEL_APPROVAL_AUTOMATIC, MODEL_APPROVAL_MANUAL };
 enum model_endorsement {

@@ -5,9 +5,9 @@
  * (RFC 9562): 48 random bits, 10 bits of epoch, 64 bits of HMAC-SHA-256 over both and the scope.
  *
  * It is no secret of the node's and no right to a disk key: whoever shows one may have a Machine
- * with this id made, as whoever reaches the listener may without tickets. It is worth the same until
- * it ends with its epoch, with its key, or with a change of the scope. Pure: key, time and random
- * bytes are arguments.
+ * with this id made, as whoever reaches the listener may without tickets. It is worth the same
+ * until it ends with its epoch, with its key, or with a change of the scope. Pure: key, time and
+ * random bytes are arguments.
  */
 #ifndef TEC_RATS_TICKET_H
 #define TEC_RATS_TICKET_H

@@ -39,8 +39,8 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 uint32_t srv_api_ms(const struct httpd_req *r);
 /* Answers r for a failed API call: 503 with Retry-After, or 500. Logs it. */
 void srv_reply_api_error(struct httpd_req *r, const struct err *err);
-/* Answers r with 503 as this limit is reached, counts it, and tells it once a minute in a log line and
- * an Event of the cluster. */
+/* Answers r with 503 as this limit is reached, counts it, and tells it once a minute in a log line
+ * and an Event of the cluster. */
 void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit);
 /* One registration listener: a route table over httpd, with the certificate that the served cluster
  * names. */

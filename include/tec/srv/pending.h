@@ -20,10 +20,10 @@
 
 enum srv_limit {
 	SRV_LIMIT_NONE,
-	SRV_LIMIT_MACHINES,	/* pendingLimit, of Machines */
+	SRV_LIMIT_MACHINES,     /* pendingLimit, of Machines */
 	SRV_LIMIT_ALL_MACHINES, /* machineLimit */
-	SRV_LIMIT_SHARE,	/* one source's part of pendingLimit */
-	SRV_LIMIT_KEYS,		/* pendingLimit, of keys */
+	SRV_LIMIT_SHARE,        /* one source's part of pendingLimit */
+	SRV_LIMIT_KEYS,         /* pendingLimit, of keys */
 	SRV_LIMIT_WAITING_KEYS, /* waitingKeysPerMachine */
 	SRV_LIMIT_N,
 };
@@ -59,8 +59,8 @@ enum srv_under_way srv_pending_key_under_way(
 	struct srv_pending *p, const char *name, const char **uuid);
 
 size_t srv_pending_count(struct srv_pending *p); /* Machines and keys, places included */
-/* Whether a refusal may be logged and told in an Event: once a minute for each limit. *left_out: how
- * many were not since. */
+/* Whether a refusal may be logged and told in an Event: once a minute for each limit. *left_out:
+ * how many were not since. */
 bool srv_pending_may_tell(struct srv_pending *p, enum srv_limit l, unsigned *left_out);
 
 #endif

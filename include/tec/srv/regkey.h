@@ -32,7 +32,7 @@ bool srv_regkey_make(
 	struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1]);
 /* Whether a listener of this cluster handed this id out, and not too long ago. */
 bool srv_regkey_valid(struct srv_regkey *k, const struct model_cluster *c, const char *uuid);
-/* Both Secrets were listed and the current one is in use: what is not valid now will not become it. */
+/* Both Secrets were listed, the current one is in use: what is not valid now will not become it. */
 bool srv_regkey_settled(struct srv_regkey *k, const struct model_cluster *c);
 
 #endif
