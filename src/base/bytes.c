@@ -9,6 +9,8 @@
 #include "tec/base/bytes.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sodium.h>
 
 #include "tec/base/mem.h"
 
@@ -36,6 +38,15 @@ void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
 
 	if (EVP_Digest(len ? data : "", len, out, &n, sha256(), NULL) != 1 || n != SHA256_LEN)
 		DIE("SHA-256 of %zu bytes failed", len);
+}
+
+void bytes_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
+	uint8_t out[SHA256_LEN])
+{
+	unsigned int n = 0;
+
+	if (!HMAC(sha256(), key, (int)key_len, data, len, out, &n) || n != SHA256_LEN)
+		DIE("HMAC-SHA-256 of %zu bytes failed", len);
 }
 
 static EVP_MD_CTX *new_md(void)
@@ -266,4 +277,11 @@ bool bytes_valid_utf8(const void *data, size_t len)
 			return false;
 	}
 	return true;
+}
+
+void bytes_random(void *out, size_t len)
+{
+	if (sodium_init() < 0)
+		DIE("libsodium has no random numbers");
+	randombytes_buf(out, len);
 }

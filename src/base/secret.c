@@ -242,6 +242,17 @@ void secret_sha256(const struct secret *s, uint8_t out[SHA256_LEN])
 	bytes_sha256(s->bytes, s->len, out);
 }
 
+void secret_hmac_sha256(
+	const struct secret *s, const void *data, size_t len, uint8_t out[SHA256_LEN])
+{
+	bytes_hmac_sha256(s->bytes, s->len, data, len, out);
+}
+
+bool secret_same_bytes(const void *a, const void *b, size_t len)
+{
+	return sodium_memcmp(a, b, len) == 0;
+}
+
 struct secret *secret_to_b64(const struct secret *s)
 {
 	size_t len = bytes_b64_len(s->len);

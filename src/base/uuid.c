@@ -1,32 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* UUIDs from libsodium's random numbers. Upper case, braces and URN forms are refused: one value
- * has one text. */
+/* UUIDs of random numbers and of given bytes. Upper case, braces and URN forms are refused: one
+ * value has one text. */
 #include "config.h"
 
 #include "tec/base/uuid.h"
 
-#include <sodium.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 
+static const size_t group[] = {4, 2, 2, 2, 6};
+
 void uuid_new_v4(char out[UUID_TEXT_LEN + 1])
 {
-	static const size_t group[] = {4, 2, 2, 2, 6};
-	uint8_t raw[16], *p = raw;
+	uint8_t raw[UUID_LEN];
 
-	if (sodium_init() < 0)
-		DIE("libsodium has no random numbers");
-	randombytes_buf(raw, sizeof(raw));
+	bytes_random(raw, sizeof(raw));
 	raw[6] = (raw[6] & 0x0f) | 0x40; /* version 4 */
 	raw[8] = (raw[8] & 0x3f) | 0x80; /* RFC 9562 variant */
+	uuid_from_bytes(raw, out);
+}
+
+void uuid_from_bytes(const uint8_t raw[UUID_LEN], char out[UUID_TEXT_LEN + 1])
+{
 	for (size_t i = 0; i < ARRAY_LEN(group); i++) {
-		bytes_to_hex(p, group[i], out);
-		p += group[i];
+		bytes_to_hex(raw, group[i], out);
+		raw += group[i];
 		out += 2 * group[i];
 		*out++ = i + 1 < ARRAY_LEN(group) ? '-' : '\0';
+	}
+}
+
+void uuid_to_bytes(const char text[UUID_TEXT_LEN], uint8_t raw[UUID_LEN])
+{
+	for (size_t i = 0; i < ARRAY_LEN(group); i++) {
+		if (bytes_from_hex(text, 2 * group[i], raw) < 0)
+			DIE("%.36s is not a UUID", text);
+		text += 2 * group[i] + 1;
+		raw += group[i];
 	}
 }
 

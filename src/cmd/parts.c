@@ -17,6 +17,7 @@
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
 #include "tec/ctl/kinds.h"
+#include "tec/render/regkey.h"
 #include "tec/srv/metrics.h"
 
 #define DRAIN_MS 10000
@@ -292,6 +293,9 @@ static bool is_ready(void *arg, const char **why)
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
 		return false;
+	*why = "the registration key is being read";
+	if (p->regkey && !srv_regkey_filled(p->regkey))
+		return false;
 	*why = "shutting down";
 	return !p->drain_until_ms;
 }
@@ -312,6 +316,7 @@ static int serve_registration(struct parts *p, struct err *err)
 
 	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, ask, p);
 	p->pending = env.pending = srv_pending_new(env.machines, env.aks);
+	p->regkey = env.regkey = srv_regkey_new(p->loop, p->api, p->ns);
 	if (o->rate_on)
 		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
 	if (options_serves_register(o)) {
@@ -361,6 +366,10 @@ static void want_certs(struct parts *p)
 	if (c)
 		names[n++] = c->ak_secret;
 	srv_certs_want(p->certs, names, n);
+	/* After a change to AtRequest too, while nodes come with ids of before. */
+	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
+			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
+		srv_regkey_want(p->regkey);
 	if (p->regignition)
 		srv_listener_refresh(p->regignition);
 	if (p->regak)
@@ -559,6 +568,7 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regak);
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
+	srv_regkey_free(p->regkey);
 	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
 	ctl_image_free(p->image);

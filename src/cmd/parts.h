@@ -69,6 +69,7 @@ struct parts {
 	struct k8s_lease *lease;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
+	struct srv_regkey *regkey;
 	struct ratelimit *rate;
 	struct srv_listener *regignition;
 	struct srv_listener *regak;

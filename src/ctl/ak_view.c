@@ -200,8 +200,7 @@ static enum ak_why why_not(const struct ctl_ak *c, const struct ak_look *l)
 		return l->v.bindable ? AK_WHY_NOT : AK_WHY_NO_DISK_KEY;
 	if (policy->approval != MODEL_APPROVAL_AUTOMATIC)
 		return AK_WHY_MANUAL;
-	/* Somebody could wait for ids that can be foreseen: the Machine has to be there first. */
-	if (l->ak->by_listener && l->machine->obj.created_s > l->ak->obj.created_s)
+	if (l->ak->by_listener && !model_ak_saw(l->ak, &l->machine->obj))
 		return AK_WHY_YOUNG_MACHINE;
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }

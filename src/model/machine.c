@@ -7,10 +7,10 @@
 
 #include "tec/model/machine.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/json.h"
+#include "tec/base/mem.h"
 #include "tec/base/uuid.h"
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
@@ -114,15 +114,19 @@ const char *model_machine_index(const struct kobj *o, unsigned i)
 	return i == 0 ? model_machine(o)->id : NULL;
 }
 
+char *model_machine_name(const char *uuid)
+{
+	return xasprintf("machine-%s", uuid);
+}
+
 struct json_object *model_machine_new_json(
 	const char *uuid, const char *cluster_name, const char *cluster_uid)
 {
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
 	struct json_object *o = json_obj(), *meta = json_obj();
-	char name[64];
+	cleanup_free char *name = model_machine_name(uuid);
 
 	kobj_api_version(&kobj_machine, &version);
-	snprintf(name, sizeof(name), "machine-%s", uuid);
 	json_add_str(meta, "name", name);
 	json_add(meta, "annotations",
 		json_add_str(json_obj(), MODEL_CREATED_BY_ANNOTATION, MODEL_CREATED_BY_LISTENER));

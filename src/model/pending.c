@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machines and keys have a room each, both of the size of pendingLimit: a crowd of Machines keeps no
- * key out, and a crowd of keys no Machine.
+ * Machines and keys have a room each, both of the size of pendingLimit: a crowd of Machines keeps
+ * no key out, and a crowd of keys no Machine.
  */
 #include "config.h"
 

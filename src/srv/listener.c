@@ -11,6 +11,7 @@
 
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/metric.h"
 
 #define API_MS_MAX 10000
 
@@ -22,6 +23,8 @@ struct srv_listener {
 
 static const char plain_refused_text[] =
 	"The cluster refuses plain HTTP and names no TLS Secret for this listener";
+static struct metric refused = METRIC_COUNTER_INIT("tec_registration_refused_total",
+	"Registrations refused because a limit is reached, by limit.", "limit", NULL);
 
 const struct model_cluster *srv_cluster(const struct srv_env *env)
 {
@@ -94,6 +97,28 @@ void srv_reply_api_error(struct httpd_req *r, const struct err *err)
 	else
 		httpd_reply_error(
 			r, 503, wait_s, "The cluster API is not available; try again later");
+}
+
+void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit)
+{
+	const struct model_cluster *c = srv_cluster(env);
+	unsigned left_out;
+
+	metric_add(&refused, srv_limit_name(limit), NULL, 1);
+	if (c && srv_pending_may_tell(env->pending, limit, &left_out)) {
+		struct log_ctx lc = {.kind = "TrustedExecutionCluster", .ns = env->ns,
+			.name = c->obj.name, .uid = c->obj.uid};
+
+		log_warn(&lc, "registration refused, a limit is reached", "limit=%s peer=%s count=%u",
+			srv_limit_name(limit), log_esc(httpd_req_peer(r)), left_out + 1);
+		if (env->events)
+			k8s_events_post(env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
+				"RegistrationRefused", "Register",
+				"Nodes are refused: %s. The condition RegistrationOpen has the counts; "
+				"tec-operator(8) says how to clear what waits.",
+				srv_limit_text(limit));
+	}
+	httpd_reply_error(r, 503, 60, "%s", srv_limit_text(limit));
 }
 
 struct srv_listener *srv_listener_new(
@@ -177,7 +202,6 @@ void *srv_job_start(size_t size, struct srv_listener *s, struct httpd_req *req)
 
 	j->listener = s;
 	j->req = req;
-	srv_pending_begin(s->env.pending);
 	op_begin(&j->op, httpd_req_ops(req), job_abort);
 	timer_init(&j->late, s->env.loop, on_late, j);
 	timer_set(&j->late, srv_api_ms(req));
@@ -190,10 +214,26 @@ struct httpd_req *srv_job_reply(struct srv_job *j)
 	return j->req;
 }
 
+void srv_job_settle(struct srv_place **take, const struct err *err)
+{
+	struct srv_place *place = steal_ptr(take);
+
+	if (!place)
+		return;
+	/* Without an answer, or with one in the server's trouble, it may have been made. */
+	if (err_is_set(err) && err->http != 0 && err->http < 500)
+		srv_place_give_back(place);
+	else
+		srv_place_keep(place, !err_is_set(err));
+}
+
 void srv_job_end(struct srv_job *j)
 {
 	op_scope_cancel(&j->ops);
 	timer_fini(&j->late);
-	srv_pending_end(j->listener->env.pending);
+	if (j->machine)
+		srv_place_keep(j->machine, false);
+	if (j->key)
+		srv_place_keep(j->key, false);
 	free(j);
 }

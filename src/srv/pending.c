@@ -1,50 +1,197 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two counters moved by cache changes: what a listener made and nothing matched. The number of
- * creates under way is added, so that a burst cannot pass a limit before the watch has told about
- * the first of them.
+ * Two counters moved by cache changes, and two of the places that no cache shows yet. Places are
+ * found by the name of their object, when the cache brings it, and by uuid, to count one Machine's
+ * keys. Kept ones stand in the order of their end, so those that are over are at the head.
  */
 #include "config.h"
 
 #include "tec/srv/pending.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "tec/base/clock.h"
 #include "tec/base/mem.h"
-#include "tec/model/ak.h"
-#include "tec/model/machine.h"
+#include "tec/base/metric.h"
+#include "tec/base/str.h"
+#include "tec/base/uuid.h"
+#include "tec/model/pending.h"
+#include "tec/net/addr.h"
+#include "tec/srv/share.h"
+
+#define KEEP_MS     10000
+#define TELL_MS     60000
+#define N_HEADS     256u
+#define SOURCES_MAX 4096
+#define NAME_MAX_   64 /* machine-UUID, or MODEL_AK_NAME_LEN */
+
+static struct metric waiting = METRIC_GAUGE_INIT("tec_registration_pending",
+	"Objects made by listeners that nothing has matched yet, by kind.", "kind", NULL);
+
+struct srv_place {
+	struct srv_pending *p;
+	bool key;  /* else a Machine */
+	bool seen; /* in the cache: it counts there */
+	bool kept, made;
+	uint64_t until_ms; /* of one that is kept */
+	char name[NAME_MAX_];
+	char uuid[UUID_TEXT_LEN + 1]; /* of a key; "": none */
+	char peer[ADDR_TEXT_LEN];     /* of a Machine */
+	LIST_ENTRY(srv_place) by_name, by_uuid;
+	TAILQ_ENTRY(srv_place) link; /* in kept */
+};
+LIST_HEAD(place_list, srv_place);
 
 struct srv_pending {
 	struct k8s_cache *machines, *aks; /* borrowed */
-	size_t pending_machines, pending_aks, in_flight;
+	size_t pending_machines, pending_aks;
+	size_t machine_places, key_places; /* not seen */
+	size_t n_places;
+	struct srv_share *share;
+	struct place_list name_head[N_HEADS], uuid_head[N_HEADS];
+	TAILQ_HEAD(, srv_place) kept;
+	uint64_t told_ms[SRV_LIMIT_N]; /* 0: never */
+	unsigned left_out[SRV_LIMIT_N];
 };
 
-static bool machine_pending(const struct kobj *o)
-{
-	const struct model_machine *m = model_machine(o);
+static const struct {
+	const char *name, *text;
+} limits[SRV_LIMIT_N] = {
+	[SRV_LIMIT_NONE] = {"none", ""},
+	[SRV_LIMIT_MACHINES] = {"pendingLimit",
+		"Too many Machines wait for their key (registration.pendingLimit)"},
+	[SRV_LIMIT_ALL_MACHINES] = {"machineLimit",
+		"The cluster has all the Machines it may have (registration.machineLimit)"},
+	[SRV_LIMIT_SHARE] = {"source",
+		"Too many Machines were made for this address within an hour (registration.pendingLimit)"},
+	[SRV_LIMIT_KEYS] = {"pendingKeys",
+		"Too many keys wait for approval (registration.pendingLimit)"},
+	[SRV_LIMIT_WAITING_KEYS] = {"waitingKeysPerMachine",
+		"Too many keys wait for this Machine (registration.waitingKeysPerMachine)"},
+};
 
-	return m && m->by_listener && !m->bound_at;
+const char *srv_limit_name(enum srv_limit l)
+{
+	return limits[l].name;
 }
 
-static bool ak_pending(const struct kobj *o)
+const char *srv_limit_text(enum srv_limit l)
 {
-	const struct model_ak *a = model_ak(o);
-
-	return a && a->by_listener && !a->owner_uid;
+	return limits[l].text;
 }
+
+/* ---- places */
+
+static struct place_list *head_of(struct place_list *heads, const char *text)
+{
+	return &heads[str_hash(text, strlen(text)) % N_HEADS];
+}
+
+static size_t *counter(struct srv_place *e)
+{
+	return e->key ? &e->p->key_places : &e->p->machine_places;
+}
+
+static struct srv_place *place_new(
+	struct srv_pending *p, bool key, const char *name, const char *uuid, const char *peer)
+{
+	struct srv_place *e = xcalloc(1, sizeof(*e));
+
+	e->p = p;
+	e->key = key;
+	snprintf(e->name, sizeof(e->name), "%s", name);
+	snprintf(e->uuid, sizeof(e->uuid), "%s", uuid ? uuid : "");
+	snprintf(e->peer, sizeof(e->peer), "%s", peer ? peer : "");
+	LIST_INSERT_HEAD(head_of(p->name_head, e->name), e, by_name);
+	if (*e->uuid)
+		LIST_INSERT_HEAD(head_of(p->uuid_head, e->uuid), e, by_uuid);
+	p->n_places++;
+	++*counter(e);
+	return e;
+}
+
+static void place_free(struct srv_place *e)
+{
+	if (!e->seen)
+		--*counter(e);
+	e->p->n_places--;
+	LIST_REMOVE(e, by_name);
+	if (*e->uuid)
+		LIST_REMOVE(e, by_uuid);
+	if (e->kept)
+		TAILQ_REMOVE(&e->p->kept, e, link);
+	free(e);
+}
+
+void srv_place_keep(struct srv_place *e, bool made)
+{
+	if (e->seen || !(e->key ? e->p->aks : e->p->machines)) {
+		place_free(e);
+		return;
+	}
+	e->kept = true;
+	e->made = made;
+	e->until_ms = clock_boot_ms() + KEEP_MS;
+	TAILQ_INSERT_TAIL(&e->p->kept, e, link);
+}
+
+void srv_place_give_back(struct srv_place *e)
+{
+	if (!e->key)
+		srv_share_give_back(e->p->share, e->peer);
+	place_free(e);
+}
+
+static void drop_old(struct srv_pending *p)
+{
+	struct srv_place *e;
+
+	while ((e = TAILQ_FIRST(&p->kept)) && e->until_ms <= clock_boot_ms())
+		place_free(e);
+}
+
+/* The cache shows it. */
+static void on_shown(struct srv_pending *p, bool key, const struct kobj *o)
+{
+	struct srv_place *e, *next;
+
+	if (!o || p->n_places == 0)
+		return;
+	for (e = LIST_FIRST(head_of(p->name_head, o->name)); e; e = next) {
+		next = LIST_NEXT(e, by_name);
+		if (e->key != key || e->seen || !str_eq(e->name, o->name))
+			continue;
+		if (e->kept) {
+			place_free(e);
+		} else {
+			e->seen = true;
+			--*counter(e);
+		}
+	}
+}
+
+/* ---- caches */
 
 static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct srv_pending *p = arg;
 
-	p->pending_machines += machine_pending(now);
-	p->pending_machines -= machine_pending(was);
+	p->pending_machines += model_pending_machine(model_machine(now));
+	p->pending_machines -= model_pending_machine(model_machine(was));
+	metric_set(&waiting, "Machine", NULL, (double)p->pending_machines);
+	on_shown(p, false, now);
 }
 
 static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct srv_pending *p = arg;
 
-	p->pending_aks += ak_pending(now);
-	p->pending_aks -= ak_pending(was);
+	p->pending_aks += model_pending_ak(model_ak(now));
+	p->pending_aks -= model_pending_ak(model_ak(was));
+	metric_set(&waiting, "AttestationKey", NULL, (double)p->pending_aks);
+	on_shown(p, true, now);
 }
 
 struct srv_pending *srv_pending_new(struct k8s_cache *machines, struct k8s_cache *aks)
@@ -53,6 +200,8 @@ struct srv_pending *srv_pending_new(struct k8s_cache *machines, struct k8s_cache
 
 	p->machines = machines;
 	p->aks = aks;
+	p->share = srv_share_new(SOURCES_MAX);
+	TAILQ_INIT(&p->kept);
 	if (machines)
 		k8s_cache_listen(machines, on_machine, p);
 	if (aks)
@@ -62,55 +211,141 @@ struct srv_pending *srv_pending_new(struct k8s_cache *machines, struct k8s_cache
 
 void srv_pending_free(struct srv_pending *p)
 {
+	struct srv_place *e;
+
+	if (!p)
+		return;
+	while ((e = TAILQ_FIRST(&p->kept)))
+		place_free(e);
+	if (p->n_places > 0)
+		DIE("%zu registrations outlive their listeners", p->n_places);
+	srv_share_free(p->share);
 	free(p);
 }
 
-void srv_pending_begin(struct srv_pending *p)
+/* ---- limits */
+
+static struct model_pending counts(struct srv_pending *p)
 {
-	p->in_flight++;
+	drop_old(p);
+	return (struct model_pending){
+		.machines = p->pending_machines + p->machine_places,
+		.keys = p->pending_aks + p->key_places,
+		.all_machines = (p->machines ? k8s_cache_count(p->machines) : 0) + p->machine_places,
+	};
 }
 
-void srv_pending_end(struct srv_pending *p)
+size_t srv_pending_count(struct srv_pending *p)
 {
-	p->in_flight--;
+	struct model_pending n = counts(p);
+
+	return n.machines + n.keys;
 }
 
-size_t srv_pending_count(const struct srv_pending *p)
+enum srv_limit srv_pending_machine_limit(
+	struct srv_pending *p, const struct model_cluster *c, const char *peer)
 {
-	return p->pending_machines + p->pending_aks + p->in_flight;
+	struct model_pending n = counts(p);
+
+	if (model_pending_is_reached(c, &n, MODEL_PENDING_MACHINES))
+		return SRV_LIMIT_MACHINES;
+	if (model_pending_is_reached(c, &n, MODEL_PENDING_ALL_MACHINES))
+		return SRV_LIMIT_ALL_MACHINES;
+	if (srv_share_count(p->share, peer) >= model_pending_share(c))
+		return SRV_LIMIT_SHARE;
+	return SRV_LIMIT_NONE;
 }
 
-static bool pending_allowed(
-	const struct srv_pending *p, const struct model_cluster *c, const char **why)
+struct srv_place *srv_pending_take_machine(struct srv_pending *p, const struct model_cluster *c,
+	const char *peer, const char *name, enum srv_limit *why)
 {
-	*why = "Too many registrations wait for a match (registration.pendingLimit)";
-	return srv_pending_count(p) < (size_t)c->pending_limit;
+	*why = srv_pending_machine_limit(p, c, peer);
+	if (*why != SRV_LIMIT_NONE)
+		return NULL;
+	srv_share_add(p->share, peer);
+	return place_new(p, false, name, NULL, peer);
 }
 
-bool srv_pending_machine_allowed(
-	const struct srv_pending *p, const struct model_cluster *c, const char **why)
+/* Keys of one uuid that wait: in the cache and on their way. At most limit + 1 steps in the cache:
+ * the walk ends as soon as the limit is met. */
+static int count_waiting(struct srv_pending *p, const char *uuid, int limit)
 {
-	if (!pending_allowed(p, c, why))
+	const struct kobj *o = p->aks ? k8s_cache_first(p->aks, 0, uuid) : NULL;
+	const struct srv_place *e;
+	int n = 0;
+
+	for (; o && n < limit; o = k8s_cache_next(p->aks, 0, o))
+		n += model_pending_ak(model_ak(o));
+	LIST_FOREACH (e, head_of(p->uuid_head, uuid), by_uuid)
+		n += !e->seen && str_eq(e->uuid, uuid);
+	return n;
+}
+
+/* Tried before, and nobody knows whether it was made: this is the same object. */
+static struct srv_place *take_again(struct srv_pending *p, const char *name, const char *uuid)
+{
+	struct srv_place *e;
+
+	LIST_FOREACH (e, head_of(p->name_head, name), by_name) {
+		if (!e->key || !e->kept || !str_eq(e->name, name) ||
+			!str_eq(e->uuid, uuid ? uuid : ""))
+			continue;
+		TAILQ_REMOVE(&p->kept, e, link);
+		e->kept = e->made = false;
+		return e;
+	}
+	return NULL;
+}
+
+struct srv_place *srv_pending_take_key(struct srv_pending *p, const struct model_cluster *c,
+	const char *name, const char *uuid, bool machine, enum srv_limit *why)
+{
+	struct model_pending n = counts(p);
+	int waiting_keys = uuid ? count_waiting(p, uuid, c->waiting_keys) : 0;
+	struct srv_place *again = take_again(p, name, uuid);
+	bool first = machine && waiting_keys == 0 &&
+		     !(p->aks && k8s_cache_first(p->aks, 0, uuid));
+
+	*why = SRV_LIMIT_NONE;
+	if (again)
+		return again;
+	if (waiting_keys >= c->waiting_keys)
+		*why = SRV_LIMIT_WAITING_KEYS;
+	else if (!first && model_pending_is_reached(c, &n, MODEL_PENDING_KEYS))
+		*why = SRV_LIMIT_KEYS;
+	return *why == SRV_LIMIT_NONE ? place_new(p, true, name, uuid, NULL) : NULL;
+}
+
+enum srv_under_way srv_pending_key_under_way(
+	struct srv_pending *p, const char *name, const char **uuid)
+{
+	enum srv_under_way found = SRV_UNDER_WAY_NONE;
+	const struct srv_place *e;
+
+	drop_old(p);
+	LIST_FOREACH (e, head_of(p->name_head, name), by_name) {
+		if (!e->key || !str_eq(e->name, name))
+			continue;
+		if (e->kept && e->made) {
+			*uuid = e->uuid;
+			return SRV_UNDER_WAY_MADE;
+		}
+		if (!e->kept)
+			found = SRV_UNDER_WAY_OPEN;
+	}
+	return found;
+}
+
+bool srv_pending_may_tell(struct srv_pending *p, enum srv_limit l, unsigned *left_out)
+{
+	uint64_t now = clock_boot_ms();
+
+	if (p->told_ms[l] && now - p->told_ms[l] < TELL_MS) {
+		p->left_out[l]++;
 		return false;
-	*why = "The cluster has all the Machines it may have (registration.machineLimit)";
-	return !p->machines ||
-	       k8s_cache_count(p->machines) + p->in_flight < (size_t)c->machine_limit;
-}
-
-bool srv_pending_key_allowed(const struct srv_pending *p, const struct model_cluster *c,
-	const char *uuid, const char **why)
-{
-	const struct kobj *o;
-	int waiting = 0;
-
-	if (!pending_allowed(p, c, why))
-		return false;
-	*why = "Too many keys wait for this Machine (registration.waitingKeysPerMachine)";
-	if (!p->aks || !uuid)
-		return true;
-	/* At most waiting_keys + 1 steps: the walk ends as soon as the limit is met. */
-	for (o = k8s_cache_first(p->aks, 0, uuid); o && waiting < c->waiting_keys;
-		o = k8s_cache_next(p->aks, 0, o))
-		waiting += ak_pending(o);
-	return waiting < c->waiting_keys;
+	}
+	*left_out = p->left_out[l];
+	p->left_out[l] = 0;
+	p->told_ms[l] = now;
+	return true;
 }

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PUT/POST -> size, UTF-8 and JSON prescan -> key through OpenSSL -> limits -> create. A key that
- * exists already under another name (made by the Rust operator) is found by its SPKI hash in the
- * cache; one under its own name by the API's AlreadyExists.
+ * PUT/POST -> size, UTF-8 and JSON prescan -> key through OpenSSL -> a Machine that
+ * exists, or an id that was handed out here -> known already? -> limits -> POST the Machine (only
+ * with such an id, and when there is none) -> POST the key with a note of which Machine was there.
+ *
+ * A key that exists already under another name (made by the Rust operator) is found by its SPKI
+ * hash in the cache; one under its own name by the API's AlreadyExists. A key without uuid never
+ * stands in the way of the same key with one: it has a name of its own, and it can be nobody's but
+ * the node's.
  */
 #include "config.h"
 
 #include "tec/srv/regak.h"
+
+#include <stdio.h>
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -16,10 +23,14 @@
 #include "tec/model/machine.h"
 #include "tec/pki/spki.h"
 
+#define SEEN_LEN 128 /* uids have 36 */
+
 struct job {
 	struct srv_job base;
 	char name[MODEL_AK_NAME_LEN + 1];
 	char uuid[UUID_TEXT_LEN + 1]; /* "": none given */
+	char seen[SEEN_LEN + 1];      /* uid of the Machine; "": none was there */
+	struct pki_spki spki;
 };
 
 static const char *error_body(struct strbuf *out, int status, const char *message)
@@ -61,16 +72,27 @@ static void reply_duplicate(
 		"AttestationKey");
 }
 
+static void post_key(struct job *j);
+
 static void on_existing(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
-	struct httpd_req *r = srv_job_reply(&j->base);
+	const struct srv_env *env = srv_listener_env(j->base.listener);
+	const char *have = err_is_set(err) ? NULL : json_get_str(result->object, "spec/uuid");
+	char spare[MODEL_AK_NAME_LEN + 1];
 
+	model_ak_name(j->spki.sha256, MODEL_AK_NAME_SPARE, spare);
+	if (!err_is_set(err) && !have && *j->uuid && !str_eq(j->name, spare)) {
+		/* A listener of version 0.1.0 gave the name to a key without uuid. */
+		memcpy(j->name, spare, sizeof(spare));
+		post_key(j);
+		return;
+	}
+	srv_place_give_back(steal_ptr(&j->base.key));
 	if (err_is_set(err))
-		srv_reply_api_error(r, err);
+		srv_reply_api_error(srv_job_reply(&j->base), err);
 	else
-		reply_duplicate(srv_listener_env(j->base.listener), r,
-			json_get_str(result->object, "spec/uuid"), j->uuid);
+		reply_duplicate(env, srv_job_reply(&j->base), have, j->uuid);
 	srv_job_end(&j->base);
 }
 
@@ -85,6 +107,7 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 		k8s_call_get(env->api, &j->base.ops, &kobj_ak, env->ns, j->name, on_existing, j);
 		return;
 	}
+	srv_job_settle(&j->base.key, err);
 	r = srv_job_reply(&j->base);
 	if (err_is_set(err)) {
 		srv_reply_api_error(r, err);
@@ -96,18 +119,93 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 	srv_job_end(&j->base);
 }
 
-/* -1: the request has been refused. */
-static int check_cluster(const struct srv_env *env, struct httpd_req *r)
+static void post_key(struct job *j)
+{
+	const struct srv_env *env = srv_listener_env(j->base.listener);
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	cleanup_json struct json_object *ak = NULL;
+
+	pki_spki_to_pem(&j->spki, &pem);
+	ak = model_ak_new_json(j->name, strbuf_str(&pem), *j->uuid ? j->uuid : NULL);
+	if (*j->uuid)
+		model_ak_note_seen(ak, *j->seen ? j->seen : MODEL_SEEN_NONE);
+	k8s_call_create_only(env->api, &j->base.ops, &kobj_ak, env->ns, ak,
+		srv_api_ms(j->base.req), on_created, j);
+}
+
+static void note_seen(struct job *j, const char *uid)
+{
+	snprintf(j->seen, sizeof(j->seen), "%s", uid ? uid : "");
+}
+
+/* The Machine by its name, as the API has it. With an id that was handed out here it was just said
+ * to exist. */
+static void on_machine_read(void *arg, const struct err *err, const struct k8s_result *result)
+{
+	struct job *j = arg;
+
+	if (err_is_set(err) && (err->kind != ERR_NOT_FOUND || j->base.machine)) {
+		srv_reply_api_error(srv_job_reply(&j->base), err);
+		srv_job_end(&j->base);
+		return;
+	}
+	if (j->base.machine)
+		srv_place_give_back(steal_ptr(&j->base.machine));
+	if (!err_is_set(err) && str_eq(json_get_str(result->object, "spec/id"), j->uuid))
+		note_seen(j, json_get_str(result->object, "metadata/uid"));
+	post_key(j);
+}
+
+static void read_machine(struct job *j)
+{
+	const struct srv_env *env = srv_listener_env(j->base.listener);
+	cleanup_free char *name = model_machine_name(j->uuid);
+
+	k8s_call_get(env->api, &j->base.ops, &kobj_machine, env->ns, name, on_machine_read, j);
+}
+
+static void on_machine_created(void *arg, const struct err *err, const struct k8s_result *result)
+{
+	struct job *j = arg;
+	const struct srv_env *env = srv_listener_env(j->base.listener);
+	cleanup_free char *name = model_machine_name(j->uuid);
+	struct log_ctx lc = {.kind = "Machine", .ns = env->ns, .name = name};
+
+	if (err_is_set(err) && result && result->already_exists) {
+		read_machine(j); /* the same node's earlier try, or another listener's */
+		return;
+	}
+	srv_job_settle(&j->base.machine, err);
+	if (err_is_set(err)) {
+		srv_reply_api_error(srv_job_reply(&j->base), err);
+		srv_job_end(&j->base);
+		return;
+	}
+	log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(j->base.req)));
+	note_seen(j, json_get_str(result->object, "metadata/uid"));
+	post_key(j);
+}
+
+static void post_machine(struct job *j, const struct model_cluster *c)
+{
+	const struct srv_env *env = srv_listener_env(j->base.listener);
+	cleanup_json struct json_object *machine =
+		model_machine_new_json(j->uuid, c->obj.name, c->obj.uid);
+
+	k8s_call_create(env->api, &j->base.ops, &kobj_machine, env->ns, machine,
+		srv_api_ms(j->base.req), on_machine_created, j);
+}
+
+/* NULL: the request has been refused. */
+static const struct model_cluster *check_cluster(const struct srv_env *env, struct httpd_req *r)
 {
 	const struct model_cluster *c = srv_served_cluster(env, r);
 
-	if (!c)
-		return -1;
-	if (c->endorsement != MODEL_ENDORSEMENT_REQUIRED)
-		return 0;
+	if (!c || c->endorsement != MODEL_ENDORSEMENT_REQUIRED)
+		return c;
 	httpd_reply_error(r, 503, 60,
 		"registration.endorsement Required has no effect in this version and is not served");
-	return -1;
+	return NULL;
 }
 
 /* Reads body into spki and uuid ("" when absent). ERR_INVALID's text may be shown to the client. */
@@ -140,49 +238,134 @@ static int read_request(const char *body, size_t len, struct pki_spki *spki,
 	return pki_spki_parse_pem(pem, strlen(pem), spki, err);
 }
 
-static void start_create(
-	struct srv_listener *s, struct httpd_req *r, const struct pki_spki *spki, const char *uuid)
+/* What is known and decided of one request before anything is made. */
+struct ask {
+	struct pki_spki spki;
+	char uuid[UUID_TEXT_LEN + 1]; /* "": none */
+	char name[MODEL_AK_NAME_LEN + 1];
+	const struct kobj *machine; /* with this uuid; NULL: none is known */
+	bool handed_out;            /* none is known, and a listener handed this uuid out */
+};
+
+/* The cached key that this one repeats: any for a request without uuid, else one with a uuid. */
+static const struct kobj *find_known(const struct srv_env *env, const struct ask *a)
+{
+	char hex[SHA256_HEX_LEN + 1];
+	const struct kobj *o;
+
+	bytes_to_hex(a->spki.sha256, SHA256_LEN, hex);
+	for (o = env->aks ? k8s_cache_first(env->aks, 1, hex) : NULL; o;
+		o = k8s_cache_next(env->aks, 1, o))
+		if (!*a->uuid || model_ak(o)->uuid)
+			return o;
+	return NULL;
+}
+
+/* -1: the request has been refused, as the key is there already. */
+static int check_known(const struct srv_env *env, struct httpd_req *r, const struct ask *a)
+{
+	const struct kobj *known = find_known(env, a);
+	const char *uuid;
+
+	if (known) {
+		reply_duplicate(env, r, model_ak(known)->uuid, a->uuid);
+		return -1;
+	}
+	if (!a->handed_out)
+		return 0; /* the API says it, and nothing else would have been made */
+	switch (srv_pending_key_under_way(env->pending, a->name, &uuid)) {
+	case SRV_UNDER_WAY_MADE:
+		reply_duplicate(env, r, *uuid ? uuid : NULL, a->uuid);
+		return -1;
+	case SRV_UNDER_WAY_OPEN:
+		httpd_reply_error(r, 503, 1, "This key is being registered");
+		return -1;
+	case SRV_UNDER_WAY_NONE:
+		break;
+	}
+	return 0;
+}
+
+/* -1: the request has been refused, as its uuid is none that may come here. */
+static int check_uuid(const struct srv_env *env, struct httpd_req *r, const struct model_cluster *c,
+	struct ask *a)
+{
+	a->machine = *a->uuid && env->machines ? k8s_cache_first(env->machines, 0, a->uuid) : NULL;
+	/* Also with AtRequest: nodes come with ids that were handed out before the change. */
+	a->handed_out = *a->uuid && !a->machine && c->reg_mode != MODEL_REG_MANUAL &&
+			srv_regkey_valid(env->regkey, c, a->uuid);
+	if (a->machine || a->handed_out || c->reg_machine != MODEL_REG_AT_KEY)
+		return 0;
+	if (!*a->uuid)
+		httpd_reply_error(r, 403, 0,
+			"A key is registered here with the uuid of its Machine only (registration.machine AtKey)");
+	else if (c->reg_mode != MODEL_REG_MANUAL && !srv_regkey_settled(env->regkey, c))
+		httpd_reply_error(r, 503, 5, "The registration key is being made");
+	else
+		httpd_reply_error(r, 403, 0,
+			"No Machine has this uuid, and it was not handed out here or is too old: fetch the Ignition "
+			"configuration again");
+	return -1;
+}
+
+static void start(struct srv_listener *s, struct httpd_req *r, const struct model_cluster *c,
+	const struct ask *a)
 {
 	const struct srv_env *env = srv_listener_env(s);
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
-	cleanup_json struct json_object *ak = NULL;
-	struct job *j = srv_job_start(sizeof(*j), s, r);
+	cleanup_free char *machine_name = model_machine_name(a->uuid);
+	const char *uuid = *a->uuid ? a->uuid : NULL;
+	struct srv_place *key, *machine = NULL;
+	enum srv_limit why;
+	struct job *j;
 
-	model_ak_name(spki->sha256, MODEL_AK_NAME, j->name);
-	memcpy(j->uuid, uuid, sizeof(j->uuid));
-	pki_spki_to_pem(spki, &pem);
-	ak = model_ak_new_json(j->name, strbuf_str(&pem), *uuid ? uuid : NULL);
-	k8s_call_create_only(
-		env->api, &j->base.ops, &kobj_ak, env->ns, ak, srv_api_ms(r), on_created, j);
+	key = srv_pending_take_key(
+		env->pending, c, a->name, uuid, a->machine || a->handed_out, &why);
+	if (key && a->handed_out) {
+		machine = srv_pending_take_machine(
+			env->pending, c, httpd_req_peer(r), machine_name, &why);
+		if (!machine)
+			srv_place_give_back(steal_ptr(&key));
+	}
+	if (!key) {
+		srv_reply_limit(env, r, why);
+		return;
+	}
+	j = srv_job_start(sizeof(*j), s, r);
+	j->base.key = key;
+	j->base.machine = machine;
+	j->spki = a->spki;
+	memcpy(j->name, a->name, sizeof(j->name));
+	memcpy(j->uuid, a->uuid, sizeof(j->uuid));
+	if (a->machine)
+		note_seen(j, a->machine->uid);
+	if (a->handed_out)
+		post_machine(j, c);
+	else if (uuid && !a->machine)
+		read_machine(j); /* made a moment ago, and the cache does not have it yet */
+	else
+		post_key(j);
 }
 
 static void register_ak(struct httpd_req *r, void *arg)
 {
 	struct srv_listener *s = arg;
 	const struct srv_env *env = srv_listener_env(s);
-	char uuid[UUID_TEXT_LEN + 1], hex[SHA256_HEX_LEN + 1];
-	const struct kobj *have;
-	struct pki_spki spki;
+	const struct model_cluster *c = check_cluster(env, r);
 	struct err err = ERR_INIT;
-	const char *body, *why;
+	const char *body;
+	struct ask a;
 	size_t len;
 
-	if (check_cluster(env, r) < 0)
+	if (!c)
 		return;
 	body = httpd_req_body(r, &len);
-	if (read_request(body, len, &spki, uuid, &err) < 0) {
+	if (read_request(body, len, &a.spki, a.uuid, &err) < 0) {
 		httpd_reply_error(r, 400, 0, "%s", err.text);
 		return;
 	}
-	bytes_to_hex(spki.sha256, SHA256_LEN, hex);
-	have = env->aks ? k8s_cache_first(env->aks, 1, hex) : NULL;
-	if (have)
-		reply_duplicate(env, r, model_ak(have)->uuid, uuid);
-	else if (!srv_pending_key_allowed(
-			 env->pending, srv_cluster(env), *uuid ? uuid : NULL, &why))
-		httpd_reply_error(r, 503, 60, "%s", why);
-	else
-		start_create(s, r, &spki, uuid);
+	model_ak_name(a.spki.sha256, *a.uuid ? MODEL_AK_NAME : MODEL_AK_NAME_ANY, a.name);
+	if (check_uuid(env, r, c, &a) == 0 && check_known(env, r, &a) == 0)
+		start(s, r, c, &a);
 }
 
 static const struct httpd_route routes[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GET -> refuse early (mode, address, certificates, version, limits) -> create the Machine ->
- * answer from the cluster as it is then. HEAD is not routed, so it can never create.
+ * answer from the cluster as it is then. With registration.machine AtKey nothing is created, and
+ * the answer is given at once. HEAD is not routed, so it can never create.
  */
 #include "config.h"
 
@@ -72,6 +73,9 @@ static const struct model_cluster *usable_cluster(
 	else if (c->reg_mode == MODEL_REG_MANUAL)
 		httpd_reply_error(r, 403, 0,
 			"Machines are made by administrators only (registration.mode Manual)");
+	else if (c->reg_machine == MODEL_REG_AT_KEY && !c->public_ak_addr)
+		httpd_reply_error(r, 503, 60,
+			"registration.machine AtKey needs publicAttestationKeyRegisterAddr");
 	else if (plain_refused(c))
 		httpd_reply_error(r, 503, 60,
 			"The cluster refuses plain text and names no TLS Secret for an address");
@@ -83,17 +87,13 @@ static const struct model_cluster *usable_cluster(
 	return NULL;
 }
 
-static void reply_ignition(
-	const struct srv_env *env, struct httpd_req *r, const char *uuid, int minor)
+static void reply_ignition(struct httpd_req *r, const struct model_cluster *c,
+	const struct render_ignition_ca *ca, const char *uuid, int minor)
 {
 	cleanup_strbuf struct strbuf body = STRBUF_INIT;
-	struct render_ignition_ca ca;
 	char type[96];
-	const struct model_cluster *c = usable_cluster(env, r, &ca);
 
-	if (!c)
-		return;
-	render_ignition(c, uuid, minor, &ca, &body);
+	render_ignition(c, uuid, minor, ca, &body);
 	snprintf(type, sizeof(type), "application/vnd.coreos.ignition+json; version=3.%d.0", minor);
 	httpd_reply_header(r, "Cache-Control", "no-store");
 	httpd_reply(r, 200, type, body.data, body.len);
@@ -105,14 +105,19 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 	const struct srv_env *env = srv_listener_env(j->base.listener);
 	struct httpd_req *r = srv_job_reply(&j->base);
 
+	srv_job_settle(&j->base.machine, err);
 	if (err_is_set(err)) {
 		srv_reply_api_error(r, err);
 	} else {
-		cleanup_free char *name = xasprintf("machine-%s", j->uuid);
+		cleanup_free char *name = model_machine_name(j->uuid);
 		struct log_ctx lc = {.kind = "Machine", .ns = env->ns, .name = name};
+		struct render_ignition_ca ca;
+		const struct model_cluster *c;
 
 		log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(r)));
-		reply_ignition(env, r, j->uuid, j->minor);
+		c = usable_cluster(env, r, &ca);
+		if (c)
+			reply_ignition(r, c, &ca, j->uuid, j->minor);
 	}
 	srv_job_end(&j->base);
 }
@@ -131,15 +136,55 @@ static bool is_conditional(const struct httpd_req *r)
 	return false;
 }
 
+/* The Machine is made when its key comes, by whoever can show this id. */
+static void answer_at_key(const struct srv_env *env, struct httpd_req *r,
+	const struct model_cluster *c, const struct render_ignition_ca *ca, int minor)
+{
+	enum srv_limit limit = srv_pending_machine_limit(env->pending, c, httpd_req_peer(r));
+	char uuid[UUID_TEXT_LEN + 1];
+
+	/* Who could not register later is told now, before he encrypts his disk. */
+	if (limit != SRV_LIMIT_NONE)
+		srv_reply_limit(env, r, limit);
+	else if (srv_regkey_make(env->regkey, c, uuid))
+		reply_ignition(r, c, ca, uuid, minor);
+	else
+		httpd_reply_error(r, 503, 5, "The registration key is being made");
+}
+
+static void create_machine(
+	struct srv_listener *s, struct httpd_req *r, const struct model_cluster *c, int minor)
+{
+	const struct srv_env *env = srv_listener_env(s);
+	cleanup_json struct json_object *machine = NULL;
+	cleanup_free char *name = NULL;
+	char uuid[UUID_TEXT_LEN + 1];
+	struct srv_place *place;
+	enum srv_limit why;
+	struct job *j;
+
+	uuid_new_v4(uuid);
+	name = model_machine_name(uuid);
+	place = srv_pending_take_machine(env->pending, c, httpd_req_peer(r), name, &why);
+	if (!place) {
+		srv_reply_limit(env, r, why);
+		return;
+	}
+	j = srv_job_start(sizeof(*j), s, r);
+	j->base.machine = place;
+	j->minor = minor;
+	memcpy(j->uuid, uuid, sizeof(uuid));
+	machine = model_machine_new_json(uuid, c->obj.name, c->obj.uid);
+	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine, srv_api_ms(r),
+		on_created, j);
+}
+
 static void get_ignition(struct httpd_req *r, void *arg)
 {
 	struct srv_listener *s = arg;
 	const struct srv_env *env = srv_listener_env(s);
 	struct render_ignition_ca ca;
 	const struct model_cluster *c = usable_cluster(env, r, &ca);
-	cleanup_json struct json_object *machine = NULL;
-	const char *why;
-	struct job *j;
 	int minor;
 
 	if (!c)
@@ -154,16 +199,10 @@ static void get_ignition(struct httpd_req *r, void *arg)
 			"Ignition 3.2.0 or later is served; the Accept header names none of it");
 		return;
 	}
-	if (!srv_pending_machine_allowed(env->pending, c, &why)) {
-		httpd_reply_error(r, 503, 60, "%s", why);
-		return;
-	}
-	j = srv_job_start(sizeof(*j), s, r);
-	j->minor = minor;
-	uuid_new_v4(j->uuid);
-	machine = model_machine_new_json(j->uuid, c->obj.name, c->obj.uid);
-	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine, srv_api_ms(r),
-		on_created, j);
+	if (c->reg_machine == MODEL_REG_AT_KEY)
+		answer_at_key(env, r, c, &ca, minor);
+	else
+		create_machine(s, r, c, minor);
 }
 
 static const struct httpd_route routes[] = {

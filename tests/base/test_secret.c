@@ -73,6 +73,22 @@ Test(base_secret, sha256_is_of_the_bytes)
 	cr_assert_eq(memcmp(x, y, SHA256_LEN), 0);
 }
 
+/* RFC 4231, test case 2. */
+Test(base_secret, hmac_is_that_of_the_standard)
+{
+	static const char want[] =
+		"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+	cleanup_secret struct secret *s = secret_new_copy("Jefe", 4);
+	char hex[SHA256_HEX_LEN + 1];
+	uint8_t out[SHA256_LEN];
+
+	secret_hmac_sha256(s, "what do ya want for nothing?", 28, out);
+	bytes_to_hex(out, sizeof(out), hex);
+	cr_assert_str_eq(hex, want);
+	cr_assert(secret_same_bytes("abc", "abc", 3));
+	cr_assert_not(secret_same_bytes("abc", "abd", 3));
+}
+
 Test(base_secret, base64_round_trip)
 {
 	static const size_t lens[] = {1, 2, 3, 31, 32, 33, 48, 4096, SECRET_MAX_LEN};

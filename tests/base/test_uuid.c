@@ -48,3 +48,17 @@ Test(base_uuid, only_lower_case_text_is_valid)
 	cr_assert(!uuid_valid(NULL, 0));
 	cr_assert(!uuid_valid("01234567-89ab-cdef-0123-456789abcde\0", 36));
 }
+
+Test(base_uuid, bytes_and_text_are_one_value)
+{
+	static const char text[] = "01234567-89ab-cdef-fedc-ba9876543210";
+	char out[UUID_TEXT_LEN + 1];
+	uint8_t raw[UUID_LEN];
+
+	uuid_to_bytes(text, raw);
+	cr_assert_eq(raw[0], 0x01);
+	cr_assert_eq(raw[6], 0xcd);
+	cr_assert_eq(raw[15], 0x10);
+	uuid_from_bytes(raw, out);
+	cr_assert_str_eq(out, text);
+}

@@ -454,6 +454,33 @@ Test(ctl_ak, a_listeners_key_that_was_there_before_its_machine_waits_for_a_perso
 	cr_assert_str_eq(owner_of("k0"), "a");
 }
 
+/* Timestamps have a resolution of a second: what the listener saw decides. */
+Test(ctl_ak, a_key_of_the_same_second_counts_only_when_the_listener_saw_its_machine)
+{
+	struct json_object *old = model_ak_new_json("k0", test_pem[0], ID_A);
+
+	world_boot(&w, NULL);
+	fake_api_put_json(w.api, &kobj_ak, NS, old); /* of a listener that notes nothing */
+	world_machine(&w, "a", ID_A, "listener");
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "ManualApproval");
+	world_ak(&w, "k1", test_pem[1], ID_A, "listener");
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k1", "Approved"), "True");
+}
+
+Test(ctl_ak, a_key_for_a_machine_that_was_made_anew_waits_for_a_person)
+{
+	struct json_object *k = model_ak_new_json("k0", test_pem[0], ID_A);
+
+	world_machine(&w, "a", ID_A, "listener");
+	model_ak_note_seen(k, "00000000-0000-4000-8000-0000000000ff");
+	fake_api_put_json(w.api, &kobj_ak, NS, k);
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "ManualApproval");
+}
+
 Test(ctl_ak, manual_approval_waits)
 {
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
@@ -520,8 +547,12 @@ Test(ctl_ak, two_that_register_at_once_one_wins)
 	world_machine(&w, "a", ID_A, "listener");
 	world_boot(&w, NULL);
 	world_run(&w, 5000);
-	fake_api_put_json(w.api, &kobj_ak, NS, model_ak_new_json("k0", test_pem[0], ID_A));
-	fake_api_put_json(w.api, &kobj_ak, NS, model_ak_new_json("k1", test_pem[1], ID_A));
+	for (int i = 0; i < 2; i++) {
+		struct json_object *k = model_ak_new_json(i ? "k1" : "k0", test_pem[i], ID_A);
+
+		model_ak_note_seen(k, world_seen(&w, ID_A));
+		fake_api_put_json(w.api, &kobj_ak, NS, k);
+	}
 	world_run(&w, 60000);
 	cr_assert_neq(owner_of("k0") != NULL, owner_of("k1") != NULL);
 	cr_assert_neq(identity_declared(&w, test_pem[0]), identity_declared(&w, test_pem[1]));

@@ -195,6 +195,19 @@ void world_cluster(struct world *w, const char *name, const char *spec)
 		loop_drain(w->loop);
 }
 
+static void see_machine(struct world *w, const char *id, const char *name)
+{
+	const char *uid = world_str(w, &kobj_machine, name, "metadata/uid");
+
+	for (size_t i = 0; i < ARRAY_LEN(w->seen); i++) {
+		if (*w->seen[i].id && !str_eq(w->seen[i].id, id))
+			continue;
+		snprintf(w->seen[i].id, sizeof(w->seen[i].id), "%s", id);
+		snprintf(w->seen[i].uid, sizeof(w->seen[i].uid), "%s", uid);
+		return;
+	}
+}
+
 void world_machine(struct world *w, const char *name, const char *id, const char *by)
 {
 	struct json_object *cluster = world_get(w, &kobj_cluster, "tec");
@@ -207,8 +220,17 @@ void world_machine(struct world *w, const char *name, const char *id, const char
 		json_object_object_del(json_get_obj(o, "metadata"), "ownerReferences");
 	}
 	fake_api_put_json(w->api, &kobj_machine, NS, o);
+	see_machine(w, id, name);
 	if (w->life)
 		loop_drain(w->loop);
+}
+
+const char *world_seen(const struct world *w, const char *id)
+{
+	for (size_t i = 0; i < ARRAY_LEN(w->seen); i++)
+		if (id && str_eq(w->seen[i].id, id))
+			return w->seen[i].uid;
+	return MODEL_SEEN_NONE;
 }
 
 void world_ak(struct world *w, const char *name, const char *pem, const char *uuid, const char *by)
@@ -217,6 +239,8 @@ void world_ak(struct world *w, const char *name, const char *pem, const char *uu
 
 	if (!by)
 		json_object_object_del(json_get_obj(o, "metadata"), "annotations");
+	else
+		model_ak_note_seen(o, world_seen(w, uuid));
 	fake_api_put_json(w->api, &kobj_ak, NS, o);
 	if (w->life)
 		loop_drain(w->loop);

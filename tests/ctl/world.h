@@ -60,6 +60,10 @@ struct world {
 	/* Becomes env.image_label; NULL: no registry. */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
 		const char *label, ctl_label_fn done, void *done_arg);
+	/* By id: the Machine made last, which a listener that takes a key sees. */
+	struct {
+		char id[40], uid[40];
+	} seen[8];
 	void (*arm)(void); /* called at each boot, before the controllers start */
 };
 
@@ -75,6 +79,8 @@ void world_cluster(struct world *w, const char *name, const char *spec);
 /* by: "listener" or NULL. The listener's Machine is owned by the cluster, if there is one. */
 void world_machine(struct world *w, const char *name, const char *id, const char *by);
 void world_ak(struct world *w, const char *name, const char *pem, const char *uuid, const char *by);
+/* uid of the Machine with this id, or MODEL_SEEN_NONE: what a listener notes on a key. */
+const char *world_seen(const struct world *w, const char *id);
 /* Borrowed. */
 struct json_object *world_get(struct world *w, const struct kobj_gvk *gvk, const char *name);
 const char *world_str(

@@ -22,7 +22,9 @@
 #include "tec/base/uuid.h"
 #include "tec/k8s/watch.h"
 #include "tec/model/ak.h"
+#include "tec/model/content.h"
 #include "tec/model/machine.h"
+#include "tec/render/regkey.h"
 #include "tec/srv/regak.h"
 #include "tec/srv/regignition.h"
 
@@ -68,6 +70,9 @@ static inline void rig_refresh(void *arg)
 			names[n++] = c->server_ca[i];
 	}
 	srv_certs_want(r->env.certs, names, n);
+	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
+			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
+		srv_regkey_want(r->env.regkey);
 	srv_listener_refresh(r->ign);
 	srv_listener_refresh(r->ak);
 }
@@ -133,6 +138,7 @@ static inline void rig_init(struct rig *r)
 	};
 	r->env.certs = srv_certs_new(r->loop, r->env.api, NS, rig_changed, r);
 	r->env.pending = srv_pending_new(r->env.machines, r->env.aks);
+	r->env.regkey = srv_regkey_new(r->loop, r->env.api, NS);
 	r->ign = srv_regignition_new(&r->env);
 	r->ak = srv_regak_new(&r->env);
 	cr_assert_eq(
@@ -182,6 +188,7 @@ static inline void rig_close(struct rig *r)
 	srv_listener_free(r->ak);
 	srv_listener_free(r->ign);
 	srv_certs_free(r->env.certs);
+	srv_regkey_free(r->env.regkey);
 	for (int i = 0; i < RIG_N; i++)
 		k8s_watch_free(r->watch[i]);
 	k8s_events_free(r->events);
@@ -342,6 +349,13 @@ static inline void rig_expect(
 static inline size_t rig_posts(const struct rig *r)
 {
 	return fake_transport_count(r->ft, "POST", NULL);
+}
+
+/* Nobody knows whether what was under way was made: it counts for some seconds. */
+static inline void rig_forgets(struct rig *r)
+{
+	clock_fake_advance(10000);
+	cr_assert_eq(srv_pending_count(r->env.pending), 0);
 }
 
 /* A TLS Secret; NULL members are left out. */

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "srv/srv_keys.h"
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/kobj/gvk.h"
@@ -139,75 +140,255 @@ Test(srv_pending, a_relist_and_a_clear_leave_no_residue)
 	counts_close(&t);
 }
 
-Test(srv_pending, pending_limit_includes_creates_under_way)
+#define PEER "192.0.2.1:1000"
+
+static struct srv_place *take_machine(struct counts *t, const char *name, enum srv_limit want)
 {
+	enum srv_limit why;
+	struct srv_place *e = srv_pending_take_machine(t->p, &t->limits, PEER, name, &why);
+
+	cr_assert_eq(why, want, "%s: %s", name, srv_limit_name(why));
+	cr_assert_eq(e == NULL, want != SRV_LIMIT_NONE);
+	return e;
+}
+
+static struct srv_place *take_key(
+	struct counts *t, const char *name, const char *uuid, bool first, enum srv_limit want)
+{
+	enum srv_limit why;
+	struct srv_place *e = srv_pending_take_key(t->p, &t->limits, name, uuid, first, &why);
+
+	cr_assert_eq(why, want, "%s: %s", name, srv_limit_name(why));
+	cr_assert_eq(e == NULL, want != SRV_LIMIT_NONE);
+	return e;
+}
+
+static void machine_fits(struct counts *t, enum srv_limit want)
+{
+	cr_assert_eq(srv_pending_machine_limit(t->p, &t->limits, PEER), want);
+}
+
+Test(srv_pending, machines_and_keys_have_a_room_each)
+{
+	struct srv_place *m, *k;
 	struct counts t;
-	const char *why = NULL;
 
 	counts_open(&t);
 	t.limits.pending_limit = 2;
 	machine(&t, "a", LISTENER);
-	cr_assert(srv_pending_machine_allowed(t.p, &t.limits, &why));
-	cr_assert(srv_pending_key_allowed(t.p, &t.limits, NULL, &why));
-	srv_pending_begin(t.p);
-	cr_assert_not(srv_pending_machine_allowed(t.p, &t.limits, &why));
-	cr_assert_not(srv_pending_key_allowed(t.p, &t.limits, NULL, &why));
-	cr_assert(strstr(why, "registration.pendingLimit"));
-	srv_pending_end(t.p);
-	cr_assert(srv_pending_machine_allowed(t.p, &t.limits, &why));
+	m = take_machine(&t, "b", SRV_LIMIT_NONE);
+	take_machine(&t, "c", SRV_LIMIT_MACHINES);
+	k = take_key(&t, "k", NULL, false, SRV_LIMIT_NONE);
+	key(&t, "l", LISTENER, NULL, "u");
+	take_key(&t, "n", NULL, false, SRV_LIMIT_KEYS);
+	srv_place_give_back(m);
+	machine_fits(&t, SRV_LIMIT_NONE);
+	srv_place_give_back(k);
+	srv_place_give_back(take_key(&t, "n", NULL, false, SRV_LIMIT_NONE));
+	counts_close(&t);
+}
+
+Test(srv_pending, the_first_key_of_a_waiting_machine_is_taken_whatever_else_waits)
+{
+	struct srv_place *k;
+	struct counts t;
+
+	counts_open(&t);
+	t.limits.pending_limit = 1;
+	key(&t, "stray", LISTENER, NULL, NULL);
+	take_key(&t, "k1", "u", false, SRV_LIMIT_KEYS);
+	k = take_key(&t, "k1", "u", true, SRV_LIMIT_NONE);
+	take_key(&t, "k2", "u", true, SRV_LIMIT_KEYS);
+	srv_place_give_back(k);
+	key(&t, "bound", LISTENER, OWNER, "u");
+	take_key(&t, "k2", "u", true, SRV_LIMIT_KEYS);
 	counts_close(&t);
 }
 
 Test(srv_pending, machine_limit_counts_all_machines_and_creates_under_way)
 {
+	struct srv_place *m;
 	struct counts t;
-	const char *why = NULL;
 
 	counts_open(&t);
 	t.limits.machine_limit = 3;
 	machine(&t, "a", "");
 	machine(&t, "b", LISTENER "," BOUND("b"));
-	cr_assert(srv_pending_machine_allowed(t.p, &t.limits, &why));
-	srv_pending_begin(t.p);
-	cr_assert_not(srv_pending_machine_allowed(t.p, &t.limits, &why));
-	cr_assert(strstr(why, "registration.machineLimit"));
-	cr_assert(srv_pending_key_allowed(t.p, &t.limits, NULL, &why), "keys have their own");
-	srv_pending_end(t.p);
+	m = take_machine(&t, "c", SRV_LIMIT_NONE);
+	take_machine(&t, "d", SRV_LIMIT_ALL_MACHINES);
+	srv_place_give_back(
+		take_key(&t, "k", "u", false, SRV_LIMIT_NONE)); /* keys have their own */
+	srv_place_give_back(m);
 	counts_close(&t);
 }
 
 Test(srv_pending, keys_of_one_uuid_are_limited_whoever_holds_the_machine)
 {
 	struct counts t;
-	const char *why = NULL;
 
 	counts_open(&t);
 	t.limits.waiting_keys = 2;
 	key(&t, "approved", LISTENER, OWNER, "u");
 	key(&t, "by-hand", "", NULL, "u");
 	key(&t, "k1", LISTENER, NULL, "u");
-	cr_assert(srv_pending_key_allowed(t.p, &t.limits, "u", &why));
+	srv_place_give_back(take_key(&t, "x", "u", true, SRV_LIMIT_NONE));
 	key(&t, "k2", LISTENER, NULL, "u");
-	cr_assert_not(srv_pending_key_allowed(t.p, &t.limits, "u", &why));
-	cr_assert(strstr(why, "registration.waitingKeysPerMachine"));
-	cr_assert(srv_pending_key_allowed(t.p, &t.limits, "other", &why));
-	cr_assert(srv_pending_key_allowed(t.p, &t.limits, NULL, &why));
+	take_key(&t, "x", "u", true, SRV_LIMIT_WAITING_KEYS);
+	srv_place_give_back(take_key(&t, "x", "other", true, SRV_LIMIT_NONE));
+	srv_place_give_back(take_key(&t, "x", NULL, false, SRV_LIMIT_NONE));
 	k8s_cache_remove(t.aks, "k1", NULL);
-	cr_assert(srv_pending_key_allowed(t.p, &t.limits, "u", &why));
+	srv_place_give_back(take_key(&t, "x", "u", true, SRV_LIMIT_NONE));
 	counts_close(&t);
+}
+
+Test(srv_pending, a_crowd_at_once_does_not_pass_the_keys_of_one_machine)
+{
+	struct srv_place *e[100];
+	enum srv_limit why;
+	struct counts t;
+	int n = 0;
+
+	counts_open(&t);
+	for (int i = 0; i < 100; i++) {
+		cleanup_free char *name = xasprintf("k%d", i);
+
+		e[n] = srv_pending_take_key(t.p, &t.limits, name, "u", true, &why);
+		n += e[n] != NULL;
+	}
+	cr_assert_eq(n, 4);
+	/* The API has answered, and the watch has told of none of them. */
+	for (int i = 0; i < n; i++)
+		srv_place_keep(e[i], true);
+	take_key(&t, "late", "u", true, SRV_LIMIT_WAITING_KEYS);
+	key(&t, "k0", LISTENER, NULL, "u");
+	key(&t, "k1", LISTENER, NULL, "u");
+	cr_assert_eq(srv_pending_count(t.p), 4, "each counts once");
+	take_key(&t, "late", "u", true, SRV_LIMIT_WAITING_KEYS);
+	k8s_cache_remove(t.aks, "k1", NULL);
+	srv_place_give_back(take_key(&t, "late", "u", true, SRV_LIMIT_NONE));
+	counts_close(&t);
+}
+
+Test(srv_pending, a_place_counts_until_the_cache_shows_it_or_ten_seconds)
+{
+	struct srv_place *m;
+	struct counts t;
+
+	clock_fake_start(1000, 1790000000);
+	counts_open(&t);
+	m = take_machine(&t, "a", SRV_LIMIT_NONE);
+	cr_assert_eq(srv_pending_count(t.p), 1);
+	machine(&t, "a", LISTENER);
+	cr_assert_eq(srv_pending_count(t.p), 1, "the event overtook the answer");
+	srv_place_keep(m, true);
+	cr_assert_eq(srv_pending_count(t.p), 1);
+	srv_place_keep(take_machine(&t, "b", SRV_LIMIT_NONE), true);
+	cr_assert_eq(srv_pending_count(t.p), 2);
+	machine(&t, "b", LISTENER "," BOUND);
+	cr_assert_eq(srv_pending_count(t.p), 1, "matched already");
+	srv_place_keep(take_machine(&t, "c", SRV_LIMIT_NONE), false);
+	clock_fake_advance(9999);
+	cr_assert_eq(srv_pending_count(t.p), 2);
+	clock_fake_advance(1);
+	cr_assert_eq(srv_pending_count(t.p), 1, "it never came");
+	counts_close(&t);
+	clock_fake_stop();
+}
+
+Test(srv_pending, a_source_has_its_share_of_machines_bound_or_not)
+{
+	enum srv_limit why;
+	struct counts t;
+
+	clock_fake_start(1000, 1790000000);
+	counts_open(&t);
+	t.limits.pending_limit = 20;
+	for (int i = 0; i < 16; i++) {
+		cleanup_free char *name = xasprintf("m%d", i);
+
+		srv_place_keep(take_machine(&t, name, SRV_LIMIT_NONE), true);
+		machine(&t, name, LISTENER "," BOUND);
+	}
+	cr_assert_eq(srv_pending_count(t.p), 0);
+	take_machine(&t, "one-more", SRV_LIMIT_SHARE);
+	srv_place_give_back(srv_pending_take_machine(
+		t.p, &t.limits, "192.0.2.2:1000", "another", &why));
+	cr_assert_eq(why, SRV_LIMIT_NONE, "another source");
+	for (int i = 0; i < 16; i++) {
+		cleanup_free char *name = xasprintf("m%d", i);
+
+		k8s_cache_remove(t.machines, name, NULL);
+	}
+	take_machine(&t, "one-more", SRV_LIMIT_SHARE);
+	clock_fake_advance(70 * 60 * 1000);
+	srv_place_give_back(take_machine(&t, "one-more", SRV_LIMIT_NONE));
+	counts_close(&t);
+	clock_fake_stop();
+}
+
+Test(srv_pending, what_was_not_made_takes_nothing_of_the_share)
+{
+	struct counts t;
+
+	counts_open(&t);
+	for (int i = 0; i < 100; i++)
+		srv_place_give_back(take_machine(&t, "a", SRV_LIMIT_NONE));
+	counts_close(&t);
+}
+
+Test(srv_pending, a_key_under_way_is_known_by_its_name)
+{
+	const char *uuid = NULL;
+	struct srv_place *k;
+	struct counts t;
+
+	counts_open(&t);
+	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_NONE);
+	k = take_key(&t, "k", "u", true, SRV_LIMIT_NONE);
+	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_OPEN);
+	srv_place_keep(k, false);
+	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_NONE,
+		"nobody knows, so it is tried again");
+	cr_assert_eq(take_key(&t, "k", "u", true, SRV_LIMIT_NONE), k, "in its old place");
+	cr_assert_eq(srv_pending_count(t.p), 1);
+	srv_place_keep(k, true);
+	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_MADE);
+	cr_assert_str_eq(uuid, "u");
+	key(&t, "k", LISTENER, NULL, "u");
+	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_NONE, "shown");
+	counts_close(&t);
+}
+
+Test(srv_pending, a_limit_is_told_once_a_minute)
+{
+	unsigned left_out = 9;
+	struct counts t;
+
+	clock_fake_start(1000, 1790000000);
+	counts_open(&t);
+	cr_assert(srv_pending_may_tell(t.p, SRV_LIMIT_KEYS, &left_out));
+	cr_assert_eq(left_out, 0);
+	cr_assert_not(srv_pending_may_tell(t.p, SRV_LIMIT_KEYS, &left_out));
+	cr_assert_not(srv_pending_may_tell(t.p, SRV_LIMIT_KEYS, &left_out));
+	cr_assert(srv_pending_may_tell(t.p, SRV_LIMIT_SHARE, &left_out), "another one");
+	clock_fake_advance(60000);
+	cr_assert(srv_pending_may_tell(t.p, SRV_LIMIT_KEYS, &left_out));
+	cr_assert_eq(left_out, 2);
+	counts_close(&t);
+	clock_fake_stop();
 }
 
 Test(srv_pending, a_role_without_caches_counts_its_own_creates)
 {
 	struct srv_pending *p = srv_pending_new(NULL, NULL);
 	struct model_cluster limits = {.pending_limit = 1, .machine_limit = 1, .waiting_keys = 1};
-	const char *why = NULL;
+	struct srv_place *m;
+	enum srv_limit why;
 
-	cr_assert(srv_pending_machine_allowed(p, &limits, &why));
-	cr_assert(srv_pending_key_allowed(p, &limits, "u", &why));
-	srv_pending_begin(p);
-	cr_assert_not(srv_pending_machine_allowed(p, &limits, &why));
-	srv_pending_end(p);
+	m = srv_pending_take_machine(p, &limits, PEER, "a", &why);
+	cr_assert_not_null(m);
+	cr_assert_null(srv_pending_take_machine(p, &limits, PEER, "b", &why));
+	srv_place_keep(m, true);
 	cr_assert_eq(srv_pending_count(p), 0);
 	srv_pending_free(p);
 }

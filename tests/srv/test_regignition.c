@@ -397,8 +397,8 @@ Test(srv_regignition, accept_chooses_the_version)
 
 Test(srv_regignition, pending_limit_counts_what_is_there_and_what_is_under_way)
 {
-	static const char body[] = "{\"code\":503,\"message\":\"Too many registrations wait for a "
-				   "match (registration.pendingLimit)\"}";
+	static const char body[] = "{\"code\":503,\"message\":\"Too many Machines wait for their "
+				   "key (registration.pendingLimit)\"}";
 	struct rig r;
 	struct cli_reply a;
 	struct fake_expect *e;
@@ -410,7 +410,7 @@ Test(srv_regignition, pending_limit_counts_what_is_there_and_what_is_under_way)
 	c = rig_begin(&r, r.port, GET_IGNITION, e);
 	rig_ask(&r, r.port, GET_IGNITION, &a);
 	rig_expect(&a, 503, 60, body, "one there, one under way");
-	fake_expect_answer(e, 500, "");
+	fake_expect_answer(e, 403, "");
 	cr_assert_eq(cli_status(&c), 503);
 	cr_assert_eq(rig_status(&r, r.port, GET_IGNITION), 200, "the one under way failed");
 	rig_ask(&r, r.port, GET_IGNITION, &a);
@@ -479,7 +479,8 @@ Test(srv_regignition, api_errors_are_neutral_answers)
 			table[i].status == 500 ? INTERNAL : AWAY, what);
 	}
 	cr_assert_eq(fake_api_count(r.api, &kobj_machine, NS), 0);
-	cr_assert_eq(srv_pending_count(r.env.pending), 0);
+	cr_assert_eq(srv_pending_count(r.env.pending), 4, "no answer, and the server's errors");
+	rig_forgets(&r);
 	rig_close(&r);
 }
 
@@ -565,8 +566,8 @@ Test(srv_regignition, a_client_that_leaves_cancels_the_call)
 	cli_close(&c);
 	while (fake_expect_open(e))
 		loop_turn(r.loop, 1);
-	cr_assert_eq(srv_pending_count(r.env.pending), 0);
 	cr_assert_eq(httpd_in_flight(srv_listener_httpd(r.ign)), 0);
+	rig_forgets(&r);
 	rig_close(&r);
 }
 

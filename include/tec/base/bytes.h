@@ -18,7 +18,9 @@
 #define SHA256_HEX_LEN 64
 
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
-/* The same in pieces. A copy goes its own way: the digest of a common beginning with two ends. */
+void bytes_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
+	uint8_t out[SHA256_LEN]);
+/* SHA-256 in pieces. A copy goes its own way: the digest of a common beginning with two ends. */
 struct bytes_sha256_run {
 	void *ctx; /* owned; bytes_sha256_fini */
 };
@@ -46,6 +48,8 @@ int bytes_from_b64(const char *in, size_t in_len, uint8_t **out, size_t *out_len
 	__attribute__((warn_unused_result));
 int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
 	__attribute__((warn_unused_result));
+
+void bytes_random(void *out, size_t len); /* libsodium's: fit for keys */
 
 bool bytes_valid_utf8(const void *data, size_t len); /* strict: no overlong forms, no surrogates */
 

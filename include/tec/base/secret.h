@@ -33,6 +33,10 @@ uint8_t *secret_bytes(struct secret *s); /* borrowed until secret_free */
 const uint8_t *secret_peek(const struct secret *s);
 bool secret_equal(const struct secret *a, const struct secret *b); /* NULL equals nothing */
 void secret_sha256(const struct secret *s, uint8_t out[SHA256_LEN]);
+/* HMAC-SHA-256 of data under s as its key; compare with secret_same_bytes(). */
+void secret_hmac_sha256(
+	const struct secret *s, const void *data, size_t len, uint8_t out[SHA256_LEN]);
+bool secret_same_bytes(const void *a, const void *b, size_t len); /* constant-time */
 
 /* base64 (padded) of s as another secret, and back: NULL when the text is not canonical base64. */
 struct secret *secret_to_b64(const struct secret *s);

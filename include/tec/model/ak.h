@@ -22,7 +22,7 @@
 /* Written by the listener that took the key: the uid of the Machine with its spec.uuid that it saw
  * before it made the key, or MODEL_SEEN_NONE. Older listeners wrote nothing. */
 #define MODEL_MACHINE_SEEN_ANNOTATION "trusted-execution-clusters.io/machine-seen"
-#define MODEL_SEEN_NONE		      "none"
+#define MODEL_SEEN_NONE               "none"
 
 enum model_ak_cond { AK_APPROVED, AK_DELIVERED, AK_N_CONDS };
 extern const char *const model_ak_cond_types[AK_N_CONDS];
@@ -68,8 +68,8 @@ static inline const struct model_ak *model_ak(const struct kobj *o)
  * What a listener calls a key: "ak-" + 32 hex digits of its SPKI hash, so that the API itself
  * refuses the second one. A key without uuid has a name of its own ("-any"): anybody can register a
  * node's public key without uuid, which must not keep the node from registering it with one. The
- * spare name ("-uuid") is for a key whose proper name was taken by one without uuid, as listeners of
- * version 0.1.0 made them.
+ * spare name ("-uuid") is for a key whose proper name was taken by one without uuid, as listeners
+ * of version 0.1.0 made them.
  */
 enum model_ak_name_kind { MODEL_AK_NAME, MODEL_AK_NAME_ANY, MODEL_AK_NAME_SPARE };
 #define MODEL_AK_NAME_LEN 40

@@ -83,6 +83,7 @@ static inline bool model_machine_delivered(const struct model_machine *m)
 {
 	return m->bound_at || m->delivered_at;
 }
+char *model_machine_name(const char *uuid); /* of one that a listener makes; the caller frees */
 /* What the listener creates; the caller puts it. owner_uid NULL: no owner. */
 struct json_object *model_machine_new_json(
 	const char *uuid, const char *cluster_name, const char *cluster_uid);

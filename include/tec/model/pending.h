@@ -26,7 +26,7 @@ struct model_pending {
 enum model_pending_limit {
 	MODEL_PENDING_NONE,
 	MODEL_PENDING_ALL_MACHINES, /* machineLimit: no Machine is made */
-	MODEL_PENDING_MACHINES,	    /* pendingLimit: no Machine is made */
+	MODEL_PENDING_MACHINES,     /* pendingLimit: no Machine is made */
 	/* pendingLimit: of keys the first one for a Machine without any is taken, no other. */
 	MODEL_PENDING_KEYS,
 	MODEL_PENDING_N,

@@ -12,6 +12,7 @@
 #include "tec/net/httpd.h"
 #include "tec/srv/cert.h"
 #include "tec/srv/pending.h"
+#include "tec/srv/regkey.h"
 
 /* Borrowed from cmd/operator.c; outlives the listeners. */
 struct srv_env {
@@ -22,6 +23,7 @@ struct srv_env {
 		*aks; /* machines and aks may be NULL in a split role */
 	struct srv_certs *certs;
 	struct srv_pending *pending;
+	struct srv_regkey *regkey;
 	struct k8s_events *events;
 	struct ratelimit *rate;
 	unsigned max_connections;
@@ -37,6 +39,9 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 uint32_t srv_api_ms(const struct httpd_req *r);
 /* Answers r for a failed API call: 503 with Retry-After, or 500. Logs it. */
 void srv_reply_api_error(struct httpd_req *r, const struct err *err);
+/* Answers r with 503 as this limit is reached, counts it, and tells it once a minute in a log line
+ * and an Event of the cluster. */
+void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit);
 /* One registration listener: a route table over httpd, with the certificate that the served cluster
  * names. */
 struct srv_listener_conf {
@@ -57,9 +62,10 @@ const struct srv_env *srv_listener_env(const struct srv_listener *s);
 void srv_listener_refresh(struct srv_listener *s);
 
 /*
- * A request that waits for the API; embedded as FIRST member of the handler's own job. It counts as
- * pending from start to end. It ends by srv_job_reply() and srv_job_end(), or with the client, or
- * by itself with a 503 when the API takes longer than srv_api_ms(); its calls are cancelled then.
+ * A request that waits for the API; embedded as FIRST member of the handler's own job. It ends by
+ * srv_job_reply() and srv_job_end(), or with the client, or by itself with a 503 when the API takes
+ * longer than srv_api_ms(); its calls are cancelled then. The places it has taken count on, unless
+ * srv_place_give_back() was called and the member set to NULL.
  */
 struct srv_job {
 	struct op op; /* stands for the job in the request's scope */
@@ -67,10 +73,13 @@ struct srv_job {
 	struct httpd_req *req; /* valid until srv_job_reply */
 	struct op_scope ops;   /* for the job's calls */
 	struct timer late;
+	struct srv_place *machine, *key; /* owned; NULL: none */
 };
 void *srv_job_start(size_t size, struct srv_listener *s,
 	struct httpd_req *req);                     /* zeroed beyond the first member */
 struct httpd_req *srv_job_reply(struct srv_job *j); /* the request, to be answered now */
-void srv_job_end(struct srv_job *j);                /* frees it */
+/* The API answered the create that this place (NULL is fine) was taken for. */
+void srv_job_settle(struct srv_place **take, const struct err *err);
+void srv_job_end(struct srv_job *j); /* frees it */
 
 #endif

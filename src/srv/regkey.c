@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One k8s_watch per Secret with a cache of its own, as srv/cert.c has them. What a watch brings is
+ * taken only when it is a key of the right length; anything else is logged, and the last good one
+ * stays. Its announcement comes by another watch, before it or after it, so it is looked at when
+ * the key is used.
+ */
+#include "config.h"
+
+#include "tec/srv/regkey.h"
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/secret.h"
+#include "tec/k8s/cache.h"
+#include "tec/k8s/watch.h"
+#include "tec/model/content.h"
+#include "tec/rats/ticket.h"
+#include "tec/render/regkey.h"
+
+/* How much later than this listener another one may hear of a new key. */
+#define SETTLE_MS 10000
+
+_Static_assert(RENDER_REGKEY_LEN == RATS_TICKET_KEY_LEN, "the key that is made is the key of ids");
+
+struct key_obj {
+	struct kobj obj;
+	struct secret *key; /* NULL: unusable, which was logged */
+	char sha256[SHA256_HEX_LEN + 1]; /* of the Secret's content */
+};
+
+enum which { CURRENT, PREVIOUS, N_KEYS };
+static const char *const names[N_KEYS] = {RENDER_REGKEY_CURRENT, RENDER_REGKEY_PREVIOUS};
+
+struct srv_regkey {
+	struct loop *loop;
+	struct k8s_transport *api; /* borrowed */
+	char *ns;
+	struct k8s_cache *cache[N_KEYS]; /* NULL: not wanted yet */
+	struct k8s_watch *watch[N_KEYS];
+	struct secret *key;         /* owned: the current one, announced when it was taken */
+	struct secret *before;      /* owned: what it was; signs until settled_ms */
+	uint64_t settled_ms;
+};
+
+static void key_obj_fini(struct kobj *o)
+{
+	secret_free(((struct key_obj *)o)->key);
+}
+
+static struct secret *read_key(struct json_object *o)
+{
+	struct json_object *v = json_get(json_get_obj(o, "data"), RENDER_REGKEY_MEMBER);
+	struct secret *s;
+
+	if (!json_object_is_type(v, json_type_string))
+		return NULL;
+	s = secret_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v));
+	json_wipe(v);
+	if (s && secret_len(s) != RATS_TICKET_KEY_LEN) {
+		secret_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static struct kobj *extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack p = KOBJ_PACK_INIT;
+	struct key_obj fixed = {.obj.fini = key_obj_fini};
+	struct log_ctx lc = {.kind = "Secret", .name = json_get_str(o, "metadata/name")};
+
+	if (kobj_meta_read(&p, o, &fixed.obj, err) < 0)
+		return NULL;
+	if (!model_content_sha256(o, fixed.sha256) || !(fixed.key = read_key(o)))
+		log_warn(&lc, "registration key not usable, the last good one stays",
+			"wanted=\"32 bytes in " RENDER_REGKEY_MEMBER "\"");
+	return kobj_pack_finish(&p, &fixed, sizeof(fixed));
+}
+
+static struct secret *copy(const struct secret *s)
+{
+	return secret_new_copy(secret_peek(s), secret_len(s));
+}
+
+/* What stands in the API now, announced on the cluster; NULL: nothing that may be used. */
+static const struct secret *standing(
+	const struct srv_regkey *k, const struct model_cluster *c, enum which i)
+{
+	const struct kobj *o = k->cache[i] ? k8s_cache_find(k->cache[i], names[i]) : NULL;
+	const struct key_obj *key = (const struct key_obj *)o;
+
+	return key && key->key && model_cluster_announces(c, names[i], key->sha256) ? key->key
+										    : NULL;
+}
+
+/* Takes a new current key over. Gone: for the moment of a rotation, so the last one stays. */
+static void follow(struct srv_regkey *k, const struct model_cluster *c)
+{
+	const struct secret *now = standing(k, c, CURRENT);
+
+	if (!now || secret_equal(now, k->key))
+		return;
+	log_info(NULL, k->key ? "registration key replaced" : "registration key read", NULL);
+	secret_free(k->before);
+	k->before = k->key;
+	k->key = copy(now);
+	k->settled_ms = clock_boot_ms() + SETTLE_MS;
+}
+
+struct srv_regkey *srv_regkey_new(struct loop *l, struct k8s_transport *t, const char *ns)
+{
+	struct srv_regkey *k = xcalloc(1, sizeof(*k));
+
+	k->loop = l;
+	k->api = t;
+	k->ns = xstrdup(ns);
+	return k;
+}
+
+void srv_regkey_free(struct srv_regkey *k)
+{
+	if (!k)
+		return;
+	for (int i = 0; i < N_KEYS; i++) {
+		k8s_watch_free(k->watch[i]);
+		k8s_cache_free(k->cache[i]);
+	}
+	secret_free(k->key);
+	secret_free(k->before);
+	free(k->ns);
+	free(k);
+}
+
+static const struct k8s_cache_type cache_type = {extract, sizeof(struct key_obj), NULL, 0};
+
+void srv_regkey_want(struct srv_regkey *k)
+{
+	for (int i = 0; i < N_KEYS && !k->cache[i]; i++) {
+		cleanup_free char *selector = xasprintf("metadata.name=%s", names[i]);
+		struct k8s_watch_conf conf = {
+			.gvk = &kobj_secret,
+			.ns = k->ns,
+			.field_selector = selector,
+			.secret = true,
+		};
+
+		k->cache[i] = k8s_cache_new(&cache_type);
+		k->watch[i] = k8s_watch_new(k->loop, k->api, k->cache[i], &conf);
+		k8s_watch_start(k->watch[i]);
+	}
+}
+
+bool srv_regkey_filled(const struct srv_regkey *k)
+{
+	for (int i = 0; i < N_KEYS; i++)
+		if (k->cache[i] && !k8s_cache_filled(k->cache[i]))
+			return false;
+	return true;
+}
+
+/* What signs: the key before, as long as another listener may not have heard of the current one,
+ * and only while all of them count it as the previous one. */
+static const struct secret *signer(const struct srv_regkey *k, const struct model_cluster *c)
+{
+	bool settling = clock_boot_ms() < k->settled_ms;
+
+	return settling && secret_equal(k->before, standing(k, c, PREVIOUS)) ? k->before : k->key;
+}
+
+static struct rats_ticket_scope scope_of(const struct model_cluster *c)
+{
+	return (struct rats_ticket_scope){
+		.cluster_uid = c->obj.uid,
+		.mode = model_reg_mode_name(c->reg_mode),
+		/* Mode Token is not served, so there is no token whose hash could stand here. */
+		.token_sha256 = NULL,
+	};
+}
+
+bool srv_regkey_make(
+	struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1])
+{
+	struct rats_ticket_scope scope = scope_of(c);
+	uint8_t random[RATS_TICKET_RANDOM_LEN];
+
+	follow(k, c);
+	if (!k->key)
+		return false;
+	bytes_random(random, sizeof(random));
+	rats_ticket_make(signer(k, c), &scope, random,
+		rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms), out);
+	return true;
+}
+
+bool srv_regkey_valid(struct srv_regkey *k, const struct model_cluster *c, const char *uuid)
+{
+	uint16_t epoch = rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms);
+	struct rats_ticket_scope scope = scope_of(c);
+	const struct secret *previous = standing(k, c, PREVIOUS);
+
+	follow(k, c);
+	return (k->key && rats_ticket_valid(k->key, &scope, uuid, epoch)) ||
+	       (previous && rats_ticket_valid(previous, &scope, uuid, epoch));
+}
+
+bool srv_regkey_settled(struct srv_regkey *k, const struct model_cluster *c)
+{
+	follow(k, c);
+	return srv_regkey_filled(k) && standing(k, c, CURRENT);
+}

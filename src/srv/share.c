@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* A hash table of sources, also linked from the most to the least recently used. Each has a ring of
+ * counts, one for each ten minutes. */
+#include "config.h"
+
+#include "tec/srv/share.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+#include "tec/net/addr.h"
+
+#define SLOT_MS 600000u
+#define N_SLOTS 7 /* the current one and an hour */
+#define N_HEADS 1024u
+
+struct source {
+	uint8_t key[ADDR_SOURCE_LEN];
+	uint64_t slot; /* of boot time; n[slot % N_SLOTS] is its count */
+	uint32_t n[N_SLOTS];
+	LIST_ENTRY(source) chain;
+	TAILQ_ENTRY(source) age;
+};
+LIST_HEAD(source_list, source);
+
+struct srv_share {
+	unsigned max, n;
+	struct source_list head[N_HEADS];
+	TAILQ_HEAD(source_ages, source) ages; /* the most recently used one first; owned */
+};
+
+struct srv_share *srv_share_new(unsigned max)
+{
+	struct srv_share *s = xcalloc(1, sizeof(*s));
+
+	s->max = max;
+	TAILQ_INIT(&s->ages);
+	return s;
+}
+
+void srv_share_free(struct srv_share *s)
+{
+	struct source *o;
+
+	if (!s)
+		return;
+	while ((o = TAILQ_FIRST(&s->ages))) {
+		TAILQ_REMOVE(&s->ages, o, age);
+		free(o);
+	}
+	free(s);
+}
+
+static void make_key(const char *peer, uint8_t key[ADDR_SOURCE_LEN])
+{
+	struct err ignored = ERR_INIT;
+	struct addr a;
+
+	if (addr_parse(peer, &a, &ignored) < 0)
+		addr_source(NULL, key);
+	else
+		addr_source((const struct sockaddr *)&a.ss, key);
+}
+
+static struct source *find(const struct srv_share *s, const uint8_t key[ADDR_SOURCE_LEN])
+{
+	struct source *o;
+
+	LIST_FOREACH (o, &s->head[str_hash(key, ADDR_SOURCE_LEN) % N_HEADS], chain)
+		if (memcmp(o->key, key, ADDR_SOURCE_LEN) == 0)
+			return o;
+	return NULL;
+}
+
+static uint64_t now_slot(void)
+{
+	return clock_boot_ms() / SLOT_MS;
+}
+
+size_t srv_share_count(const struct srv_share *s, const char *peer)
+{
+	uint64_t now = now_slot();
+	uint8_t key[ADDR_SOURCE_LEN];
+	const struct source *o;
+	size_t sum = 0;
+
+	make_key(peer, key);
+	o = find(s, key);
+	for (uint64_t i = 0; o && i < N_SLOTS; i++)
+		if (o->slot >= i && o->slot - i + N_SLOTS > now)
+			sum += o->n[(o->slot - i) % N_SLOTS];
+	return sum;
+}
+
+static struct source *get(struct srv_share *s, const uint8_t key[ADDR_SOURCE_LEN])
+{
+	struct source *o = find(s, key);
+
+	if (o) {
+		TAILQ_REMOVE(&s->ages, o, age);
+	} else {
+		if (s->n < s->max) {
+			o = xmalloc(sizeof(*o));
+			s->n++;
+		} else {
+			o = TAILQ_LAST(&s->ages, source_ages);
+			TAILQ_REMOVE(&s->ages, o, age);
+			LIST_REMOVE(o, chain);
+		}
+		memset(o, 0, sizeof(*o));
+		memcpy(o->key, key, ADDR_SOURCE_LEN);
+		o->slot = now_slot();
+		LIST_INSERT_HEAD(&s->head[str_hash(key, ADDR_SOURCE_LEN) % N_HEADS], o, chain);
+	}
+	TAILQ_INSERT_HEAD(&s->ages, o, age);
+	return o;
+}
+
+void srv_share_add(struct srv_share *s, const char *peer)
+{
+	uint64_t now = now_slot();
+	uint8_t key[ADDR_SOURCE_LEN];
+	struct source *o;
+
+	make_key(peer, key);
+	o = get(s, key);
+	if (now >= o->slot + N_SLOTS)
+		memset(o->n, 0, sizeof(o->n));
+	else
+		for (uint64_t t = o->slot + 1; t <= now; t++)
+			o->n[t % N_SLOTS] = 0;
+	o->slot = now;
+	o->n[now % N_SLOTS]++;
+}
+
+void srv_share_give_back(struct srv_share *s, const char *peer)
+{
+	uint8_t key[ADDR_SOURCE_LEN];
+	struct source *o;
+
+	make_key(peer, key);
+	o = find(s, key);
+	if (o && o->n[o->slot % N_SLOTS] > 0)
+		o->n[o->slot % N_SLOTS]--;
+}
