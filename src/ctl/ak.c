@@ -136,7 +136,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 
 	if (ak || held)
 		ctl_runner_wake(c->runner, name);
-	if (ak && !now)
+	if (ak && (!now || (was && was->unreadable)))
 		wake_uuid(c, model_ak(ak)->uuid); /* an earlier key's Secret may be what a later one
 						     waits for */
 	/* The last thing that remembered it: confirmed gone, it is nobody's business any more. */

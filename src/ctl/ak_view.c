@@ -282,6 +282,7 @@ static bool others_clear(const struct ctl_env *env, struct ak_look *l, struct ct
 
 		if (o == &l->ak->obj)
 			continue;
+		clear &= !s || !s->obj.unreadable;
 		if (s && s->shape == MODEL_SECRET_AK && s->has_ak_finalizer && s->identity &&
 			!str_eq(s->identity, l->identity) &&
 			may_hold(env, l, s->identity, s->owner_uid, act))
@@ -360,6 +361,8 @@ void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, stru
 
 	memset(l, 0, sizeof(*l));
 	ctl_act_wait_none(act);
+	if (o && o->unreadable)
+		return; /* nothing follows from it, nor from its Secret */
 	l->secret = ctl_secret(env, name);
 	l->v.found = o != NULL;
 	if (o) {
@@ -367,6 +370,11 @@ void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, stru
 		l->v.deleting = o->deleting;
 		l->v.confirmed = act && ctl_live_is(&act->self, o);
 		look_approval(c, l);
+		/* Its Machine may be one that cannot be read. */
+		if (!o->deleting && !l->v.machine && k8s_cache_unreadable(env->machines)) {
+			memset(l, 0, sizeof(*l));
+			return;
+		}
 	}
 	look_secret(l, act);
 	look_far(env, name, l, act);
@@ -453,6 +461,9 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 			l->ak->spki_sha256
 				? "The key is not the one that was approved."
 				: "spec.publicKey is no RSA public key of 2048 to 4096 bits that Trustee can verify.");
+	} else if (l->secret && l->secret->obj.unreadable) {
+		want(l, AK_DELIVERED, AK_NAME_TAKEN,
+			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.");
 	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
 		snprintf(text, sizeof(text),
 			"Secret %.253s exists and is not this key's. It is not touched. Delete it if nobody needs it, or register "

@@ -205,8 +205,26 @@ static void look_deployment(struct ctl_cluster *c, struct cluster_look *l)
 			cluster_want(l, CTL_CLUSTER_READ, i, 0);
 }
 
+/* What cannot be read is neither read again nor planned around. */
+static const char *unreadable_input(const struct ctl_cluster *c, const struct cluster_look *l)
+{
+	const char *tls = l->c->trustee_secret;
+	const struct kobj *o = tls ? k8s_cache_find(c->env->secrets, tls) : NULL;
+
+	if (o && o->unreadable)
+		return tls;
+	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
+		if ((o = k8s_cache_find(c->env->secrets, s->name)) && o->unreadable)
+			return s->name;
+	o = k8s_cache_find(c->env->deployments, CLUSTER_DEPLOYMENT);
+	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
+}
+
 bool cluster_look_inputs(struct ctl_cluster *c, struct cluster_look *l)
 {
+	l->unreadable = unreadable_input(c, l);
+	if (l->unreadable)
+		return false;
 	look_tls(c, l);
 	look_signers(c, l);
 	/* The last one: it is judged with the answer, by what the others say. */

@@ -115,11 +115,12 @@ struct ctl_cluster {
 struct cluster_look {
 	struct ctl_cluster_view v;
 	const struct model_cluster *c, *served;
-	unsigned object;      /* of todo */
-	unsigned number;      /* ... when it is a signer */
-	const char *conflict; /* name of an object that is not ours; NULL: none */
-	const char *waits;    /* ... that is being deleted */
-	const char *missing;  /* a Secret: until it is there another operator's Trustee goes on */
+	unsigned object;        /* of todo */
+	unsigned number;        /* ... when it is a signer */
+	const char *conflict;   /* name of an object that is not ours; NULL: none */
+	const char *waits;      /* ... that is being deleted */
+	const char *unreadable; /* ... that cannot be read: it is left as it is */
+	const char *missing;    /* a Secret: until it is there another operator's Trustee goes on */
 	uint32_t recheck_ms;
 	struct kobj_cond_want want[CLUSTER_N_CONDS];
 };
@@ -132,7 +133,7 @@ void cluster_known_forget(struct ctl_cluster *c, const struct kobj_gvk *gvk, con
 void cluster_want(struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number);
 void cluster_known_reset(struct ctl_cluster *c, const struct model_cluster *served);
 const struct kobj *cluster_object_find(const struct ctl_env *env, unsigned i);
-/* Sets todo, object, conflict, waits. */
+/* Sets todo, object, conflict, waits, unreadable. */
 void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l);
 struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err);
@@ -182,6 +183,8 @@ void cluster_volumes_saw(
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served);
 /* What is to be mounted is not known yet, or more than the API takes: nothing of it is written. */
 bool cluster_volumes_hold(const struct ctl_cluster *c);
+/* Something that is mounted cannot be read, so its content is not known. */
+bool cluster_volumes_unknown(const struct ctl_cluster *c);
 /* NULL when it holds. */
 struct json_object *cluster_volumes_render(
 	const struct ctl_cluster *c, const struct model_cluster *cluster);

@@ -168,6 +168,10 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 	const struct cluster_known *k = &c->known[i];
 	bool held = t->of_delivery && cluster_volumes_hold(c);
 
+	if (o && o->unreadable) {
+		l->unreadable = t->name;
+		return CTL_CLUSTER_NOTHING;
+	}
 	if (t->kind == CLUSTER_OBJECT_UNWANTED)
 		return plain && !o->deleting && !plain->render_hash &&
 				       str_eq(plain->owner_uid, l->c->obj.uid)
@@ -222,7 +226,7 @@ static bool held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_c
 		return false;
 	if (tls && !ctl_secret(c->env, tls))
 		l->missing = tls;
-	return !c->inputs.plan.n_use || l->conflict || l->missing;
+	return !c->inputs.plan.n_use || l->conflict || l->missing || l->unreadable;
 }
 
 /*
@@ -243,7 +247,7 @@ void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l)
 		if (external && cluster_objects[i].of_trustee)
 			continue;
 		d = look_object(c, l, i);
-		if (!is_deployment(i) || !held(c, l, d))
+		if (!is_deployment(i) || (!l->unreadable && !held(c, l, d)))
 			cluster_want(l, d, i, 0);
 	}
 	if (planned && !bare)

@@ -90,9 +90,9 @@ static void count_pod(void *arg, const struct kobj *o)
 	const struct ctl_pod *p = (const struct ctl_pod *)o;
 	struct pods *in = arg;
 
-	if (!str_eq(p->app, "kbs") || p->ended)
+	if (!o->unreadable && (!str_eq(p->app, "kbs") || p->ended))
 		return;
-	if (!str_eq(p->contents, in->contents)) {
+	if (o->unreadable || !str_eq(p->contents, in->contents)) {
 		in->n_others++;
 		in->other = first_of(in->other, p);
 	} else if (p->ready) {
@@ -269,7 +269,7 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 	char now[CLUSTER_CONTENTS_LEN + 1];
 	const char *point, *now_point;
 
-	if (!cluster_served(c))
+	if (!cluster_served(c) || cluster_volumes_unknown(c))
 		return;
 	cluster_volumes_contents(c->env, &v->live, now);
 	now_point = strchr(now, '.');

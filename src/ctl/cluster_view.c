@@ -94,6 +94,11 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 			"%s exists and belongs to somebody else (another owner or another content). It is not touched. Delete it, "
 			"and it is made as it should be.",
 			l->conflict);
+	} else if (l->unreadable) {
+		strbuf_addf(&text,
+			"%s is larger than 2 MiB and cannot be read, so it is left as it is, and so is what depends on it. Reduce "
+			"it.",
+			l->unreadable);
 	} else if (!c->problem[0] && l->missing) {
 		r = CLUSTER_INSTALLING;
 		strbuf_addf(&text,
@@ -176,7 +181,7 @@ void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *
 	const struct kobj *o = k8s_cache_find(c->env->clusters, name);
 
 	memset(l, 0, sizeof(*l));
-	if (!o)
+	if (!o || ctl_env_cluster_unknown(c->env))
 		return;
 	l->c = model_cluster(o);
 	l->served = ctl_env_cluster(c->env);

@@ -172,6 +172,35 @@ struct json_object *cluster_volumes_render(
 	return c->volumes.has_wanted ? render(c, cluster, &c->volumes.wanted, &ignored) : NULL;
 }
 
+static bool is_unreadable(const struct k8s_cache *cache, const char *name)
+{
+	const struct kobj *o = k8s_cache_find(cache, name);
+
+	return o && o->unreadable;
+}
+
+static bool list_unknown(const struct k8s_cache *secrets, const struct render_volumes_list *l)
+{
+	for (size_t i = 0; i < l->n_machines; i++)
+		if (is_unreadable(secrets, l->machines[i]))
+			return true;
+	for (size_t i = 0; i < l->n_aks; i++)
+		if (is_unreadable(secrets, l->aks[i]))
+			return true;
+	return false;
+}
+
+bool cluster_volumes_unknown(const struct ctl_cluster *c)
+{
+	const struct cluster_volumes *v = &c->volumes;
+
+	return is_unreadable(c->env->configmaps, CTL_RV_CONFIGMAP) ||
+	       is_unreadable(c->env->deployments, CLUSTER_DEPLOYMENT) ||
+	       (k8s_cache_unreadable(c->env->secrets) &&
+		       (list_unknown(c->env->secrets, &v->live) ||
+			       list_unknown(c->env->secrets, &v->wanted)));
+}
+
 bool cluster_volumes_hold(const struct ctl_cluster *c)
 {
 	return c->volumes.uid && !c->volumes.has_wanted;
@@ -336,6 +365,8 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 		v->live_ours = v->live_known = false;
 		v->dirty = true;
 	}
+	if (cluster_volumes_unknown(c)) /* a change wakes us */
+		return 0;
 	if (!v->dirty && !v->pending && v->generation == served->obj.generation)
 		return 0;
 	v->dirty = false;

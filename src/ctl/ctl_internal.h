@@ -120,7 +120,7 @@ unsigned ctl_cond_changes(
 
 /* ---- questions */
 
-/* trustee-deployment is there, and owned by somebody or rendered by us. */
+/* trustee-deployment is there, and owned by somebody or rendered by us; or it is not known. */
 bool ctl_deployment_is_left(const struct ctl_env *env);
 /* True while a Trustee is administered, seen from the API: what kbs_sync does not know of yet right
  * after a start. */

@@ -3,7 +3,8 @@
  * Questions to the caches that several controllers ask: which cluster is served, who holds an id,
  * which key is a Machine's, whether any Trustee may hold something of ours. Nothing is remembered
  * here. Whatever is in doubt is answered so that nothing is lost: a Trustee may still be there,
- * nothing is approved.
+ * nothing is approved. A list that has not come yet, and an object that cannot be read, are in
+ * doubt.
  */
 #include "config.h"
 
@@ -19,7 +20,14 @@
 
 const struct model_cluster *ctl_env_cluster(const struct ctl_env *env)
 {
+	if (ctl_env_cluster_unknown(env))
+		return NULL;
 	return model_cluster(k8s_cache_first(env->clusters, 0, ""));
+}
+
+bool ctl_env_cluster_unknown(const struct ctl_env *env)
+{
+	return k8s_cache_unreadable(env->clusters) > 0;
 }
 
 struct kobj *ctl_plain_extract(struct json_object *o, struct err *err)
@@ -53,13 +61,16 @@ bool ctl_deployment_is_left(const struct ctl_env *env)
 	const struct ctl_plain *d =
 		(const struct ctl_plain *)k8s_cache_find(env->deployments, "trustee-deployment");
 
-	return d && (d->owner_uid || d->render_hash);
+	if (!k8s_cache_filled(env->deployments))
+		return true;
+	return d && (d->obj.unreadable || d->owner_uid || d->render_hash);
 }
 
 bool ctl_administered(const struct ctl_env *env)
 {
 	/* Memory of servers outside goes when they are clean. */
-	return ctl_env_cluster(env) || ctl_deployment_is_left(env) ||
+	return ctl_env_cluster(env) || ctl_env_cluster_unknown(env) ||
+	       ctl_deployment_is_left(env) || !k8s_cache_filled(env->configmaps) ||
 	       k8s_cache_find(env->configmaps, CTL_TRUSTEE_MEMORY);
 }
 

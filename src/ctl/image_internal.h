@@ -15,8 +15,9 @@
 enum image_platform_state {
 	IMAGE_PLATFORM_MISSING, /* there is no such ConfigMap */
 	IMAGE_PLATFORM_EMPTY,   /* or it holds no firmware variables */
-	IMAGE_PLATFORM_WANTED,  /* the entry says nothing of the variables as they are now */
-	IMAGE_PLATFORM_NONE,    /* it says why there is no value */
+	IMAGE_PLATFORM_UNREADABLE,
+	IMAGE_PLATFORM_WANTED, /* the entry says nothing of the variables as they are now */
+	IMAGE_PLATFORM_NONE,   /* it says why there is no value */
 	IMAGE_PLATFORM_HAVE,
 };
 struct image_platform {
@@ -130,6 +131,8 @@ void image_pcrs_forget(struct ctl_image *c);
 struct queue_next values_step(struct ctl_image *c);
 void values_changed(struct ctl_image *c); /* an image or an entry */
 void values_fini(struct values *v);
+/* Something that they follow from cannot be read: what is declared stays, nothing is written. */
+bool values_unknown(const struct ctl_env *env);
 bool values_settled(const struct ctl_image *c);
 bool values_gone(const struct ctl_image *c);
 struct op *values_start(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done);

@@ -22,6 +22,13 @@ static const struct ctl_configmap *platform_map(const struct ctl_env *env, const
 	return map && map->is_platform ? map : NULL;
 }
 
+static bool is_unreadable(const struct ctl_env *env, const char *name)
+{
+	const struct ctl_configmap *map = ctl_configmap_find(env, name);
+
+	return map && map->plain.obj.unreadable;
+}
+
 static enum image_platform_state state_of(const struct ctl_env *env,
 	const struct model_pcrs_entry *entry, const char *name, const struct model_platform **value)
 {
@@ -30,6 +37,8 @@ static enum image_platform_state state_of(const struct ctl_env *env,
 		entry ? model_platforms_find(&entry->platforms, name) : NULL;
 
 	*value = m;
+	if (is_unreadable(env, name))
+		return IMAGE_PLATFORM_UNREADABLE;
 	if (!map)
 		return ctl_configmap_find(env, name) ? IMAGE_PLATFORM_EMPTY
 						     : IMAGE_PLATFORM_MISSING;
@@ -117,6 +126,11 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 		case IMAGE_PLATFORM_EMPTY:
 			strbuf_addf(out,
 				" ConfigMap %s has no firmware variables: its keys have to be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx).",
+				v->name);
+			break;
+		case IMAGE_PLATFORM_UNREADABLE:
+			strbuf_addf(out,
+				" ConfigMap %s is larger than 2 MiB and cannot be read; reduce it.",
 				v->name);
 			break;
 		case IMAGE_PLATFORM_WANTED:

@@ -190,6 +190,17 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
 		       (is_empty(v) || rv->expires_s > clock_wall_s() + RENEW_DAYS * DAY_S);
 }
 
+/* Is a part of what follows from the caches not known? Then what is declared stays, and nothing is
+ * written. */
+bool values_unknown(const struct ctl_env *env)
+{
+	const struct ctl_configmap *pcrs = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP),
+				   *rv = ctl_configmap_find(env, CTL_RV_CONFIGMAP);
+
+	return ctl_env_cluster_unknown(env) || k8s_cache_unreadable(env->images) ||
+	       (pcrs && pcrs->plain.obj.unreadable) || (rv && rv->plain.obj.unreadable);
+}
+
 /* ---- compute */
 
 struct counted {
@@ -435,6 +446,8 @@ struct queue_next values_step(struct ctl_image *c)
 
 	if (ctl_act_busy(a, &next))
 		return next;
+	if (values_unknown(c->env)) /* a change wakes us */
+		return ctl_settled();
 	for (int i = 0; i < 4 && (d == CTL_VALUES_COMPUTE || d == CTL_VALUES_DECLARE); i++) {
 		look(c, &v);
 		d = ctl_values_decide(&v);

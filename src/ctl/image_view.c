@@ -237,8 +237,8 @@ void image_look(
 	const struct ctl_configmap *map = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP);
 
 	memset(l, 0, sizeof(*l));
-	l->v.found = o != NULL;
-	if (!o)
+	l->v.found = o && !o->unreadable && !values_unknown(env);
+	if (!l->v.found)
 		return;
 	l->m = model_image(o);
 	l->v.deleting = o->deleting;

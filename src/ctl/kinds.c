@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table, and nothing else. */
+/* The table, and what is told of objects that cannot be read. */
 #include "config.h"
 
 #include "tec/ctl/kinds.h"
@@ -35,3 +35,19 @@ const struct ctl_kind ctl_kind_deployment = {
 	&kobj_deployment, CACHE(ctl_plain_extract, ctl_plain, NULL, 0)};
 const struct ctl_kind ctl_kind_job = {&kobj_job, CACHE(ctl_job_extract, ctl_job, ctl_job_index, 1)};
 const struct ctl_kind ctl_kind_pod = {&kobj_pod, CACHE(ctl_pod_extract, ctl_pod, ctl_pod_index, 1)};
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	const struct ctl_unreadable *u = arg;
+
+	if (!now || !now->unreadable || (was && was->unreadable && str_eq(was->uid, now->uid)))
+		return;
+	k8s_events_post(u->events, u->kind->gvk, now, K8S_EVENT_WARNING, "Unreadable", "Read",
+		"%s %s is larger than 2 MiB and cannot be read; reduce it. Until then nothing is concluded from it.",
+		u->kind->gvk->kind, now->name);
+}
+
+void ctl_unreadable_tell(struct ctl_unreadable *u, struct k8s_cache *cache)
+{
+	k8s_cache_listen(cache, on_change, u);
+}

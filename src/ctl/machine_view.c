@@ -51,6 +51,7 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 								     : CTL_MACHINE_NOTHING;
 	case CTL_LUKS_MALFORMED:
 	case CTL_LUKS_FOREIGN:
+	case CTL_LUKS_UNREADABLE:
 	case CTL_LUKS_N:
 		break;
 	}
@@ -190,6 +191,8 @@ static void look_secret(
 	if (!s) {
 		l->v.luks = CTL_LUKS_ABSENT;
 		l->v.must_read = act && act->must_read;
+	} else if (s->obj.unreadable) {
+		l->v.luks = CTL_LUKS_UNREADABLE;
 	} else if (s->n_owners != 1 || !str_eq(s->owner_uid, l->m->obj.uid) ||
 		   (s->shape != MODEL_SECRET_LUKS && s->shape != MODEL_SECRET_LUKS_BAD)) {
 		l->v.luks = CTL_LUKS_FOREIGN;
@@ -207,7 +210,8 @@ static void look_age(const struct ctl_env *env, struct machine_look *l)
 	const struct model_cluster *policy = ctl_policy(env);
 	int64_t left_ms;
 
-	l->v.bound = l->m->bound_at || k8s_cache_first(env->aks, 2, l->m->obj.uid);
+	l->v.bound = l->m->bound_at || k8s_cache_first(env->aks, 2, l->m->obj.uid) ||
+		     k8s_cache_unreadable(env->aks); /* one of them may be its */
 	if (!l->m->by_listener || l->v.bound || !policy || !policy->public_ak_addr ||
 		policy->pending_ttl_ms <= 0)
 		return;
@@ -224,8 +228,8 @@ void machine_look(
 
 	memset(l, 0, sizeof(*l));
 	ctl_act_wait_none(act);
-	l->v.found = o != NULL;
-	if (!o)
+	l->v.found = o && !o->unreadable; /* else nothing follows */
+	if (!l->v.found)
 		return;
 	l->m = model_machine(o);
 	l->v.deleting = o->deleting;
@@ -274,6 +278,11 @@ static void want_key(struct machine_look *l)
 			model_machine_reason(MACHINE_KEY_MALFORMED),
 			"Secret %s exists and is not this Machine's disk key (another owner or another content). It is not "
 			"touched. If nobody needs it, delete it.",
+			m->id);
+	else if (l->v.luks == CTL_LUKS_UNREADABLE)
+		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
+			model_machine_reason(MACHINE_KEY_MALFORMED),
+			"Secret %s is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.",
 			m->id);
 	else if (l->v.luks == CTL_LUKS_MALFORMED)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,

@@ -355,6 +355,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	while (c->servers)
 		trustee_drop(c, c->servers);
 	trustee_memory_set(c, NULL, NULL);
+	c->memory_known = false;
 	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
 	kbs_sync_reset(c->env->sync);
 }

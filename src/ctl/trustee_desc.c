@@ -181,11 +181,13 @@ bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 		*url = xasprintf("%s://%s", scheme, s->desc.address);
 		return s->desc.address != NULL;
 	}
-	service = (const struct ctl_plain *)k8s_cache_find(env->services, KBS_SERVICE);
-	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
-		return false;
 	host = host_of_primary(env, s);
 	*url = xasprintf("%s://%s:%d", scheme, host, port);
+	service = (const struct ctl_plain *)k8s_cache_find(env->services, KBS_SERVICE);
+	if (!k8s_cache_filled(env->services) || (service && service->obj.unreadable))
+		return true; /* by its name: what is to be revoked does not wait */
+	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
+		return false;
 	*connect_to = xasprintf(
 		strchr(service->cluster_ip, ':') ? "[%s]:%d" : "%s:%d", service->cluster_ip, port);
 	return true;

@@ -134,6 +134,8 @@ bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_se
 			return false; /* the same one, under a new address */
 	if (s->desc.owned)
 		return ctl_deployment_is_left(env);
+	if (ctl_env_cluster_unknown(env))
+		return true;
 	if (ctl_env_cluster(env)) /* taken out of spec by a person */
 		return false;
 	kbs_sync_counts(env->sync, &declared, &confirmed, &revoking);
@@ -191,7 +193,7 @@ void trustee_look_at_all(struct ctl_trustee *c)
 	bool lost = served && served->extended_lost;
 	struct trustee_desc d;
 
-	if (!c->on)
+	if (!c->on || ctl_env_cluster_unknown(c->env)) /* what is administered stays so */
 		return;
 	want_policies(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)

@@ -25,15 +25,19 @@ enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_vi
 
 bool trustee_memory_is_right(const struct ctl_trustee *c)
 {
+	const struct kobj *o = k8s_cache_find(c->env->configmaps, CTL_TRUSTEE_MEMORY);
 	cleanup_free char *text = trustee_memory_text(c->servers);
 
-	return str_eq(text, c->memory ? c->memory : "[]");
+	return (!o || !o->unreadable) && str_eq(text, c->memory ? c->memory : "[]");
 }
 
 bool trustee_memory_is_read(const struct ctl_trustee *c)
 {
 	const struct kobj *o = k8s_cache_find(c->env->configmaps, CTL_TRUSTEE_MEMORY);
 
+	/* What cannot be read is ours to write again, if we know what it said. */
+	if (!k8s_cache_filled(c->env->configmaps) || (o && o->unreadable))
+		return c->memory_known;
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
 }
 
@@ -52,6 +56,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 	struct err none = ERR_INIT;
 	bool gone = err->kind == ERR_NOT_FOUND;
 
+	c->memory_known |= gone || !err_is_set(err);
 	if (gone || (!err_is_set(err) && a->doing == CTL_TRUSTEE_DELETE_MEMORY)) {
 		trustee_memory_set(c, NULL, NULL);
 		k8s_cache_remove(c->env->configmaps, CTL_TRUSTEE_MEMORY, NULL);
@@ -95,6 +100,8 @@ struct queue_next trustee_step_memory(struct ctl_trustee *c)
 	struct ctl_act *a;
 	struct op *op;
 
+	if (d == CTL_TRUSTEE_DELETE_MEMORY && !o)
+		d = CTL_TRUSTEE_NOTHING;
 	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
 		ctl_act_drop(ctl_act_find(&c->acts, CTL_TRUSTEE_MEMORY));
 		return ctl_settled();

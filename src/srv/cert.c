@@ -128,6 +128,8 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	const struct secret_obj *o = (const struct secret_obj *)now;
 	struct log_ctx lc = {.kind = "Secret", .name = c->name};
 
+	if (now && now->unreadable) /* the watch tells of it; what is served stays */
+		return;
 	if (!o || !o->ca_bad) {
 		free(c->ca);
 		c->ca = o ? xstrdup(o->ca) : NULL;

@@ -16,7 +16,7 @@ enum ctl_ak_secret {
 	CTL_AK_SECRET_ABSENT,
 	CTL_AK_SECRET_OURS,  /* this key's, as we would have made it */
 	CTL_AK_SECRET_STALE, /* a key's that is gone (our finalizer is on it): has to be revoked */
-	CTL_AK_SECRET_FOREIGN, /* anything else: never touched */
+	CTL_AK_SECRET_FOREIGN, /* anything else, and what cannot be read: never touched */
 	CTL_AK_SECRET_N,
 };
 

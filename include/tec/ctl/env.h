@@ -47,8 +47,10 @@ struct ctl_env {
 };
 
 /* The cluster served: the oldest that is not being deleted (creationTimestamp, then name); NULL if
- * none. Borrowed for the turn. */
+ * none, and while it is unknown. Borrowed for the turn. */
 const struct model_cluster *ctl_env_cluster(const struct ctl_env *env);
+/* One of them cannot be read, so nobody knows which one is served and what it says. */
+bool ctl_env_cluster_unknown(const struct ctl_env *env);
 
 /* Objects of which only presence, version and owner matter. */
 struct ctl_plain {

@@ -7,6 +7,7 @@
 #define TEC_CTL_KINDS_H
 
 #include "tec/k8s/cache.h"
+#include "tec/k8s/event.h"
 #include "tec/kobj/gvk.h"
 
 struct ctl_kind {
@@ -24,5 +25,13 @@ extern const struct ctl_kind ctl_kind_service;    /* struct ctl_plain */
 extern const struct ctl_kind ctl_kind_deployment; /* struct ctl_plain */
 extern const struct ctl_kind ctl_kind_job;        /* struct ctl_job, by ApprovedImage */
 extern const struct ctl_kind ctl_kind_pod;        /* struct ctl_pod, by Job */
+
+/* From here on an Event says of every object of this kind that cannot be read what to do. All are
+ * borrowed and outlive the cache. */
+struct ctl_unreadable {
+	const struct ctl_kind *kind;
+	struct k8s_events *events;
+};
+void ctl_unreadable_tell(struct ctl_unreadable *u, struct k8s_cache *cache);
 
 #endif

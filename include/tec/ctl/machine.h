@@ -14,10 +14,11 @@
 /* The Secret named like the Machine's id. */
 enum ctl_luks {
 	CTL_LUKS_ABSENT,
-	CTL_LUKS_OK,        /* a well-formed key, owned by exactly this Machine */
-	CTL_LUKS_MALFORMED, /* owned by this Machine, but not a key of the known form */
-	CTL_LUKS_FOREIGN,   /* somebody else's, or something else: never touched */
-	CTL_LUKS_DELETING,  /* as OK, and about to go */
+	CTL_LUKS_OK,         /* a well-formed key, owned by exactly this Machine */
+	CTL_LUKS_MALFORMED,  /* owned by this Machine, but not a key of the known form */
+	CTL_LUKS_FOREIGN,    /* somebody else's, or something else: never touched */
+	CTL_LUKS_DELETING,   /* as OK, and about to go */
+	CTL_LUKS_UNREADABLE, /* it cannot be read: nothing follows from it */
 	CTL_LUKS_N,
 };
 
