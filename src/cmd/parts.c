@@ -20,6 +20,8 @@
 #include "tec/srv/metrics.h"
 
 #define DRAIN_MS 10000
+/* How long keys are not taken back because a list is missing that only others read. */
+#define PATIENCE_MS 10000
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
 #define REPEAT_REVOKED_MS   (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -28,19 +30,20 @@
 static const struct {
 	const struct ctl_kind *kind;
 	bool listeners; /* also needed in a role that only serves */
+	bool revoking;  /* ... to take keys back */
 	srv_metrics_state_fn state;
 	const char *labels; /* NULL: all objects */
 } kinds[PARTS_N_KINDS] = {
-	{&ctl_kind_cluster, true, NULL, NULL},
-	{&ctl_kind_machine, true, srv_metrics_machine_state, NULL},
-	{&ctl_kind_ak, true, srv_metrics_ak_state, NULL},
-	{&ctl_kind_image, false, NULL, NULL},
-	{&ctl_kind_configmap, false, NULL, NULL},
-	{&ctl_kind_service, false, NULL, NULL},
-	{&ctl_kind_deployment, false, NULL, NULL},
-	{&ctl_kind_job, false, NULL, "app=compute-pcrs"},
-	{&ctl_kind_pod, false, NULL, "app in (kbs,compute-pcrs)"},
-	{&ctl_kind_secret, false, NULL, NULL},
+	{&ctl_kind_cluster, true, true, NULL, NULL},
+	{&ctl_kind_machine, true, true, srv_metrics_machine_state, NULL},
+	{&ctl_kind_ak, true, true, srv_metrics_ak_state, NULL},
+	{&ctl_kind_image, false, false, NULL, NULL},
+	{&ctl_kind_configmap, false, false, NULL, NULL},
+	{&ctl_kind_service, false, false, NULL, NULL},
+	{&ctl_kind_deployment, false, false, NULL, NULL},
+	{&ctl_kind_job, false, false, NULL, "app=compute-pcrs"},
+	{&ctl_kind_pod, false, false, NULL, "app in (kbs,compute-pcrs)"},
+	{&ctl_kind_secret, false, true, NULL, NULL},
 };
 
 static void consider(void *arg);
@@ -252,6 +255,10 @@ int parts_control(struct parts *p, struct err *err)
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
+	for (int i = 0; i < PARTS_N_KINDS; i++) {
+		p->unreadable[i] = (struct ctl_unreadable){kinds[i].kind, p->ctl_events};
+		ctl_unreadable_tell(&p->unreadable[i], p->cache[i]);
+	}
 	if (p->options->leader_elect)
 		make_lease(p);
 	return 0;
@@ -259,14 +266,18 @@ int parts_control(struct parts *p, struct err *err)
 
 /* ---- serve ---- */
 
-static bool caches_filled(const struct parts *p, bool with_secrets)
-{
-	int i;
+/* Each waits only for what it reads. */
+enum needs { FOR_LISTENERS, FOR_REVOKING, FOR_ALL };
 
-	for (i = 0; i < PARTS_N_KINDS; i++)
-		if (p->cache[i] && (i != PARTS_SECRETS || with_secrets) &&
-			!k8s_cache_filled(p->cache[i]))
+static bool caches_filled(const struct parts *p, enum needs needs)
+{
+	for (int i = 0; i < PARTS_N_KINDS; i++) {
+		bool needed = needs == FOR_ALL ||
+			      (needs == FOR_LISTENERS ? kinds[i].listeners : kinds[i].revoking);
+
+		if (needed && !k8s_cache_filled(p->cache[i]))
 			return false;
+	}
 	return true;
 }
 
@@ -275,7 +286,7 @@ static bool is_ready(void *arg, const char **why)
 	const struct parts *p = arg;
 
 	*why = "objects are being listed";
-	if (!caches_filled(p, false))
+	if (!caches_filled(p, FOR_LISTENERS))
 		return false;
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
@@ -355,27 +366,64 @@ static void want_certs(struct parts *p)
 		srv_listener_refresh(p->regak);
 }
 
-static void controllers_on(struct parts *p)
+/* What takes keys back starts with the others, or without them when their lists do not come: what
+ * it has not seen counts as there (ctl/env). */
+static void controllers_on(struct parts *p, bool all)
 {
-	p->controllers_on = true;
-	log_info(NULL, "controllers start", "machine=%zu ak=%zu",
-		k8s_cache_count(p->cache[PARTS_MACHINES]), k8s_cache_count(p->cache[PARTS_AKS]));
-	ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
-	ctl_cluster_on(p->cluster);
+	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
+		k8s_cache_count(p->cache[PARTS_MACHINES]), k8s_cache_count(p->cache[PARTS_AKS]),
+		all ? 5 : 3);
+	if (p->revoking_on) { /* they look again, with what was not known before */
+		ctl_machine_off(p->machine);
+		ctl_ak_off(p->ak);
+	} else {
+		ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
+	}
+	if (all)
+		ctl_cluster_on(p->cluster);
 	ctl_machine_on(p->machine);
 	ctl_ak_on(p->ak);
-	ctl_image_on(p->image);
+	if (all)
+		ctl_image_on(p->image);
+	p->revoking_on = true;
+	p->installing_on = all;
 }
 
 static void controllers_off(struct parts *p)
 {
-	p->controllers_on = false;
 	log_info(NULL, "controllers stop", NULL);
 	ctl_cluster_off(p->cluster);
 	ctl_machine_off(p->machine);
 	ctl_ak_off(p->ak);
 	ctl_image_off(p->image);
 	ctl_trustee_off(p->trustee); /* forgets what was declared */
+	p->revoking_on = p->installing_on = false;
+}
+
+static void on_impatient(void *arg)
+{
+	struct parts *p = arg;
+
+	p->impatient = true;
+	for (int i = 0; i < PARTS_N_KINDS; i++)
+		if (!k8s_cache_filled(p->cache[i]))
+			log_warn(NULL, "no list yet, what needs it waits", "resource=%s",
+				kinds[i].kind->gvk->plural);
+	ask(p);
+}
+
+static void consider_start(struct parts *p)
+{
+	bool all = caches_filled(p, FOR_ALL), enough = caches_filled(p, FOR_REVOKING);
+
+	if (p->installing_on || (!all && (p->revoking_on || !enough)))
+		return;
+	if (all || p->impatient) {
+		timer_cancel(&p->patience);
+		controllers_on(p, all);
+	} else if (!timer_is_set(&p->patience)) {
+		timer_set(&p->patience, PATIENCE_MS);
+	}
 }
 
 static void consider_controllers(struct parts *p)
@@ -383,20 +431,23 @@ static void consider_controllers(struct parts *p)
 	bool leader =
 		!p->drain_until_ms && (!p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER);
 	enum k8s_watch_state secrets = k8s_watch_state(p->watch[PARTS_SECRETS]);
-	bool run = leader && caches_filled(p, true) && secrets != K8S_WATCH_IDLE &&
-		   secrets != K8S_WATCH_STOPPED;
+	bool reads = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED;
 
-	if (p->controllers_on && !leader)
+	if (p->revoking_on && !leader)
 		controllers_off(p);
-	if (leader && (secrets == K8S_WATCH_IDLE || secrets == K8S_WATCH_STOPPED))
+	if (leader && !reads)
 		k8s_watch_start(p->watch[PARTS_SECRETS]);
-	if (!leader && secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED) {
+	if (!leader && reads) {
 		/* Keys leave memory with the leadership. */
 		k8s_watch_stop(p->watch[PARTS_SECRETS]);
 		k8s_cache_clear(p->cache[PARTS_SECRETS]);
 	}
-	if (!p->controllers_on && run)
-		controllers_on(p);
+	if (!leader) {
+		timer_cancel(&p->patience);
+		p->impatient = false;
+	} else if (reads) {
+		consider_start(p);
+	}
 }
 
 static void consider(void *arg)
@@ -418,6 +469,7 @@ void parts_start(struct parts *p)
 	int i;
 
 	timer_init(&p->drain, p->loop, on_drain, p);
+	timer_init(&p->patience, p->loop, on_impatient, p);
 	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
 		(int)getpid());
 	for (i = 0; i < PARTS_N_KINDS; i++)
@@ -485,7 +537,7 @@ void parts_shutdown(struct parts *p, const char *why)
 		httpd_drain(srv_listener_httpd(p->regignition));
 	if (p->regak)
 		httpd_drain(srv_listener_httpd(p->regak));
-	if (p->controllers_on)
+	if (p->revoking_on)
 		controllers_off(p);
 	timer_set(&p->drain, 0);
 }
@@ -494,8 +546,10 @@ void parts_fini(struct parts *p)
 {
 	int i;
 
-	if (p->drain.loop)
+	if (p->drain.loop) {
 		timer_fini(&p->drain);
+		timer_fini(&p->patience);
+	}
 	defer_cancel(&p->consider);
 	srv_health_free(p->health);
 	srv_listener_free(p->regak);

@@ -14,6 +14,7 @@
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/env.h"
 #include "tec/ctl/image.h"
+#include "tec/ctl/kinds.h"
 #include "tec/ctl/machine.h"
 #include "tec/ctl/trustee.h"
 #include "tec/k8s/client.h"
@@ -58,7 +59,11 @@ struct parts {
 	struct ctl_machine *machine;
 	struct ctl_ak *ak;
 	struct ctl_image *image;
-	bool controllers_on;
+	struct ctl_unreadable unreadable[PARTS_N_KINDS];
+	bool revoking_on;      /* what takes keys back: ctl/trustee, ctl/machine, ctl/ak */
+	bool installing_on;    /* the others */
+	struct timer patience; /* while caches are missing that the former do without */
+	bool impatient;
 	struct k8s_lease *lease;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
