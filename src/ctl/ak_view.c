@@ -416,6 +416,11 @@ void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, stru
 		l->v.deleting = o->deleting;
 		l->v.confirmed = act && ctl_live_is(&act->self, o);
 		look_approval(c, l);
+		/* Its Machine may be one that cannot be read. */
+		if (!o->deleting && !l->v.machine && k8s_cache_unreadable(env->machines)) {
+			memset(l, 0, sizeof(*l));
+			return;
+		}
 	}
 	look_secret(l, act);
 	look_far(env, name, l, act);

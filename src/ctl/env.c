@@ -182,8 +182,8 @@ bool ctl_luks_is_announced(const struct model_machine *m, const struct model_sec
 bool ctl_luks_is_inherited(
 	const struct ctl_env *env, const struct model_machine *m, const struct model_secret *s)
 {
-	return s && !m->announced && !model_machine_delivered(m) && ctl_is_older(env, &m->obj) &&
-	       ctl_is_older(env, &s->obj) &&
+	return ctl_luks(env, m) == CTL_LUKS_OK && !m->announced && !model_machine_delivered(m) &&
+	       ctl_is_older(env, &m->obj) && ctl_is_older(env, &s->obj) &&
 	       (!m->old_key_sha256 || str_eq(m->old_key_sha256, s->key_sha256));
 }
 

@@ -242,7 +242,8 @@ static void look_age(const struct ctl_env *env, struct machine_look *l)
 	const struct model_cluster *policy = ctl_policy(env);
 	int64_t left_ms;
 
-	l->v.bound = l->m->bound_at || l->ak;
+	l->v.bound = l->m->bound_at || l->ak ||
+		     k8s_cache_unreadable(env->aks); /* one of them may be its */
 	if (!l->m->by_listener || l->v.bound || !policy || !policy->public_ak_addr ||
 		policy->pending_ttl_ms <= 0)
 		return;
@@ -311,7 +312,13 @@ static void want_key_other(const struct ctl_env *env, struct machine_look *l)
 	enum model_machine_cond c = MACHINE_KEY_READY;
 	bool whole = l->v.luks == CTL_LUKS_OK || l->v.luks == CTL_LUKS_DELETING;
 
-	if (l->v.delivered)
+	if (l->v.delivered && l->v.can_restore)
+		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
+			model_machine_reason(MACHINE_CONFLICT),
+			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "
+			"Delete it, and the right one is restored: kubectl delete secret %s -n %s",
+			l->m->id, l->m->id, env->ns);
+	else if (l->v.delivered || (l->v.lost && !whole))
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_KEY_MALFORMED),
 			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "

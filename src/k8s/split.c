@@ -34,9 +34,11 @@ enum node {
 	NODE_LINE,
 	NODE_ITEM,
 	NODE_ITEM_META,
+	NODE_OWNERS,
 	NODE_LABELS, /* this and what follows: maps that are cut */
 	NODE_ANNOTATIONS,
-	NODE_DATA
+	NODE_DATA,
+	NODE_OWNER
 };
 
 /* A short string being noted while it passes. */
@@ -62,7 +64,9 @@ struct k8s_split {
 	bool is_object[DEPTH_MAX + 1];
 	char *item; /* owned */
 	size_t item_len, item_cap, raw_len;
-	struct note key, rv, cont, *noting;             /* data owned */
+	struct note key, rv, cont, *noting; /* data owned */
+	bool bounded; /* what is cut out is a uid of an owner, which is put back */
+	struct note owner_uid;
 	struct note type, item_name, item_uid, item_rv; /* of the item being read */
 	bool deleting;                                  /* the same */
 };
@@ -94,7 +98,7 @@ static struct k8s_split *split_new(k8s_split_fn fn, void *arg, int mode)
 	s->cont.cap = CONT_MAX;
 	s->type.cap = 32;
 	s->item_name.cap = NAME_LIMIT;
-	s->item_uid.cap = RV_MAX;
+	s->item_uid.cap = s->owner_uid.cap = RV_MAX;
 	s->item_rv.cap = RV_MAX;
 	s->key.data = xmalloc(s->key.cap);
 	return s;
@@ -145,6 +149,7 @@ void k8s_split_free(struct k8s_split *s)
 	free(s->type.data);
 	free(s->item_name.data);
 	free(s->item_uid.data);
+	free(s->owner_uid.data);
 	free(s->item_rv.data);
 	free(s);
 }
@@ -237,6 +242,8 @@ static int string_start(struct k8s_split *s, struct err *err)
 	if (s->depth == 0 || node == NODE_ITEMS || s->items_value)
 		return broken(err, s->depth ? "an element of items is no object"
 					    : "text outside of an object");
+	if (s->skip && s->bounded && s->depth == s->skip_depth)
+		note_start(s, &s->owner_uid);
 	if (s->skip || node == NODE_OTHER)
 		return 0;
 	if (s->expect_key)
@@ -290,12 +297,19 @@ static enum node child_node(const struct k8s_split *s, bool object)
 			return NODE_ITEM_META;
 		return object ? map_node(s, false) : NODE_OTHER;
 	case NODE_ITEM_META:
-		return object ? map_node(s, true) : NODE_OTHER;
+		if (!object)
+			return s->keep && s->keep->owners && key_is(s, "ownerReferences")
+				       ? NODE_OWNERS
+				       : NODE_OTHER;
+		return map_node(s, true);
+	case NODE_OWNERS:
+		return object ? NODE_OWNER : NODE_OTHER;
 	case NODE_OTHER:
 	case NODE_LIST_META:
 	case NODE_LABELS:
 	case NODE_ANNOTATIONS:
 	case NODE_DATA:
+	case NODE_OWNER:
 		break;
 	}
 	return NODE_OTHER;
@@ -415,6 +429,8 @@ static const char *const *kept_here(const struct k8s_split *s)
 		return s->keep->annotations;
 	case NODE_DATA:
 		return s->keep->data;
+	case NODE_OWNER:
+		return s->keep->owners;
 	default:
 		return NULL;
 	}
@@ -429,12 +445,17 @@ static void cut_value(struct k8s_split *s, const char *p, const char **run)
 
 	if (s->skip || !s->capture)
 		return;
-	if (!fields && (!kept || (!s->key.bad && kobj_keeps(kept, s->key.data, s->key.len))))
+	s->bounded = s->node[s->depth] == NODE_OWNER && key_is(s, "uid");
+	s->owner_uid.len = 0;
+	if (!fields && !s->bounded &&
+		(!kept || (!s->key.bad && kobj_keeps(kept, s->key.data, s->key.len))))
 		return;
 	item_add(s, *run, (size_t)(p + 1 - *run));
 	*run = NULL;
 	s->skip = true;
 	s->skip_depth = s->depth;
+	if (s->bounded) /* its bytes come when it has ended */
+		return;
 	if (fields || !s->one_cut)
 		item_add(s, "null", 4);
 	else if (!s->over)
@@ -458,6 +479,14 @@ static bool skip_ends(struct k8s_split *s)
 	if (!s->skip || s->depth != s->skip_depth)
 		return false;
 	s->skip = false;
+	if (s->bounded && (s->owner_uid.bad || !s->owner_uid.len)) {
+		item_add(s, "null", 4);
+	} else if (s->bounded) {
+		item_add(s, "\"", 1);
+		item_add(s, s->owner_uid.data, s->owner_uid.len);
+		item_add(s, "\"", 1);
+	}
+	s->bounded = false;
 	return true;
 }
 

@@ -26,10 +26,11 @@ static const char *const configmap_data[] = {"kbs-config.toml", "default_cpu.reg
 	/* a platform's firmware variables, as in /sys/firmware/efi/efivars */
 	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", NULL};
 
-static const struct kobj_keep keep_meta = {labels, annotations, NULL};
+static const struct kobj_keep keep_meta = {labels, annotations, NULL, NULL};
 /* of a Secret neither labels nor annotations are read */
-static const struct kobj_keep keep_secret = {none, none, secret_data};
-static const struct kobj_keep keep_configmap = {labels, annotations, configmap_data};
+static const char *const owner[] = {"uid", "controller", NULL};
+static const struct kobj_keep keep_secret = {none, none, secret_data, owner};
+static const struct kobj_keep keep_configmap = {labels, annotations, configmap_data, NULL};
 
 bool kobj_keeps(const char *const *list, const char *name, size_t len)
 {

@@ -256,6 +256,41 @@ Test(ctl_trustee, an_external_one_is_remembered_over_a_deleted_cluster_and_a_res
 	cr_assert_null(world_get(&w, &kobj_configmap, "tec-trustees"));
 }
 
+/* Somebody fills the memory with what cannot be read: it is written again as it was. */
+Test(ctl_trustee, memory_that_cannot_be_read_is_written_again)
+{
+	struct k8s_cache *cache;
+	struct err err = ERR_INIT;
+	char rv[24];
+
+	admin_key("trustee-auth");
+	install(EXTERNAL);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", SHARED(""));
+	world_machine(&w, "a", ID_A, NULL);
+	world_run(&w, 20000);
+	cr_assert(resource(ID_A));
+	cache = w.life->cache[W_CONFIGMAPS];
+	fake_api_hold_watches(w.api, true);
+	fake_api_merge(
+		w.api, &kobj_configmap, NS, "tec-trustees", "{\"data\":{\"trustees.json\":\"x\"}}");
+	snprintf(rv, sizeof(rv), "%llu", (unsigned long long)fake_api_rv(w.api));
+	cr_assert_eq(k8s_cache_put_unreadable(cache, "tec-trustees",
+			     world_str(&w, &kobj_configmap, "tec-trustees", "metadata/uid"), rv,
+			     false, &err),
+		0);
+	world_run(&w, 5000);
+	cr_assert_not(k8s_cache_find(cache, "tec-trustees")->unreadable);
+	fake_api_hold_watches(w.api, false);
+	world_run(&w, 5000);
+	cr_assert(strstr(
+		json_get_str(json_get_obj(world_get(&w, &kobj_configmap, "tec-trustees"), "data"),
+			"trustees.json"),
+		"far.example"));
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 20000);
+	cr_assert_null(resource(ID_A));
+}
+
 Test(ctl_trustee, a_missing_secret_is_named)
 {
 	install(EXTERNAL);

@@ -23,7 +23,8 @@ struct taken {
 
 static const char *const keep_meta[] = {"a/*", "b", NULL};
 static const char *const keep_data[] = {"root", NULL};
-static const struct kobj_keep keep = {keep_meta, keep_meta, keep_data};
+static const char *const keep_owner[] = {"uid", NULL};
+static const struct kobj_keep keep = {keep_meta, keep_meta, keep_data, keep_owner};
 
 static void check_map(struct json_object *o, const char *path, const char *const *list)
 {
@@ -39,6 +40,16 @@ static void check_map(struct json_object *o, const char *path, const char *const
 	}
 }
 
+static void check_owners(struct json_object *a)
+{
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		struct json_object *o = json_object_array_get_idx(a, i);
+		const char *uid = json_get_str(o, "uid");
+
+		assert(!uid || strlen(uid) < 128);
+	}
+}
+
 static void check(const struct taken *t, struct json_object *o)
 {
 	struct json_object *item = t->watch ? json_get_obj(o, "object") : o;
@@ -51,6 +62,7 @@ static void check(const struct taken *t, struct json_object *o)
 	check_map(item, "data", keep_data);
 	check_map(item, "binaryData", keep_data);
 	check_map(item, "stringData", keep_data);
+	check_owners(json_get_arr(item, "metadata/ownerReferences"));
 }
 
 static int take(void *arg, const char *item, size_t len, struct err *err)

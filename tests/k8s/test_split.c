@@ -241,7 +241,9 @@ Test(k8s_split, depth_and_size_are_bounded)
 static const char *const keep_labels[] = {"app", NULL};
 static const char *const keep_ours[] = {"ours/*", "app", NULL};
 static const char *const keep_data[] = {"root", NULL};
-static const struct kobj_keep keep = {keep_labels, keep_ours, keep_data};
+static const char *const keep_owner[] = {"uid", "controller", NULL};
+static const struct kobj_keep keep = {keep_labels, keep_ours, keep_data, keep_owner};
+#define U64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 Test(k8s_split, members_that_nobody_reads_are_cut_out)
 {
@@ -264,6 +266,11 @@ Test(k8s_split, members_that_nobody_reads_are_cut_out)
 			"{\"ours/a\":\"1\",\"other/a\":null,\"app\":\"4\"},\"name\":\"n\"}}"},
 		/* a name written with escapes is none that we know */
 		{"{\"data\":{\"r\\u006fot\":\"x\",\"b\":1}}", "{\"data\":{\"r\\u006fot\":null}}"},
+		{"{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v\",\"kind\":\"k\",\"name\":\"n\",\"uid\":\"u\",\"controller\":true},"
+		 "{\"uid\" : \"\",\"kind\":\"k\"},{\"uid\":\"" U64 U64
+		 "\"},{\"uid\":\"\\u0001\"},{\"uid\":{\"uid\":\"x\"}},{\"uid\":7},[\"uid\"]]}}",
+			"{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":null,\"uid\":\"u\",\"controller\":true},"
+			"{\"uid\" :null,\"kind\":null},{\"uid\":null},{\"uid\":null},{\"uid\":null},{\"uid\":null},[\"uid\"]]}}"},
 		/* elsewhere they stay */
 		{"{\"spec\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}",
 			"{\"spec\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}"},

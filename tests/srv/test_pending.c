@@ -284,7 +284,7 @@ Test(srv_pending, a_place_counts_until_the_cache_shows_it_or_ten_seconds)
 	cr_assert_eq(srv_pending_count(t.p), 1);
 	srv_place_keep(take_machine(&t, "b", SRV_LIMIT_NONE), true);
 	cr_assert_eq(srv_pending_count(t.p), 2);
-	machine(&t, "b", LISTENER "," BOUND);
+	machine(&t, "b", LISTENER "," BOUND("b"));
 	cr_assert_eq(srv_pending_count(t.p), 1, "matched already");
 	srv_place_keep(take_machine(&t, "c", SRV_LIMIT_NONE), false);
 	clock_fake_advance(9999);
@@ -305,9 +305,10 @@ Test(srv_pending, a_source_has_its_share_of_machines_bound_or_not)
 	t.limits.pending_limit = 20;
 	for (int i = 0; i < 16; i++) {
 		cleanup_free char *name = xasprintf("m%d", i);
+		cleanup_free char *bound = xasprintf(LISTENER "," BOUND("%s"), name);
 
 		srv_place_keep(take_machine(&t, name, SRV_LIMIT_NONE), true);
-		machine(&t, name, LISTENER "," BOUND);
+		machine(&t, name, bound);
 	}
 	cr_assert_eq(srv_pending_count(t.p), 0);
 	take_machine(&t, "one-more", SRV_LIMIT_SHARE);

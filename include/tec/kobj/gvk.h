@@ -17,6 +17,8 @@
 struct kobj_keep {
 	const char *const *labels, *const *annotations;
 	const char *const *data; /* of data, binaryData and stringData */
+	const char *const
+		*owners; /* of each of ownerReferences; a uid of more than 127 bytes goes */
 };
 
 struct kobj_gvk {
