@@ -48,6 +48,13 @@ static void post_events(struct ctl_cluster *c, struct ctl_act *a, const struct k
 			"reason=%s", reg->reason);
 }
 
+/* Another object is in the way than before. */
+static bool is_another_conflict(const struct kobj_cond *have, const struct kobj_cond_want *want)
+{
+	return str_eq(want->reason, model_cluster_reason(CLUSTER_CONFLICT)) &&
+	       have->message_hash != kobj_message_hash(want->message);
+}
+
 /* That registration is open when a cluster is new is what everybody expects; that an administrator
  * closed it is what he knows. */
 static unsigned events_of(const struct cluster_look *l)
@@ -57,6 +64,8 @@ static unsigned events_of(const struct cluster_look *l)
 	unsigned mask = ctl_cond_changes(l->c->cond, l->want, CLUSTER_N_CONDS);
 	bool expected = have->status == KOBJ_COND_ABSENT && want->status == KOBJ_COND_TRUE;
 
+	if (is_another_conflict(&l->c->cond[CLUSTER_INSTALLED], &l->want[CLUSTER_INSTALLED]))
+		mask |= 1u << CLUSTER_INSTALLED;
 	if (expected || str_eq(want->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
 		str_eq(want->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
 		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);

@@ -403,7 +403,12 @@ Test(ctl_cluster_inputs, a_planted_signer_is_told_and_never_used)
 	cr_assert_eq(fake_transport_count(w.life->f, "delete", NULL), 0);
 	reboot();
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	signer("trustee-token-3", 7300, "tec");
 	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token-2");
+	world_run(&w, 60000);
+	cr_assert(strstr(installed_message(), "kubectl delete secret trustee-token-3 "));
+	cr_assert_eq(events_with("Conflict"), 1); /* each is named once */
+	fake_api_delete(w.api, &kobj_secret, NS, "trustee-token-3");
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
 	cr_assert_eq(applies("deployments"), 0);

@@ -12,6 +12,11 @@
 #define AT_KEY                                                                                      \
 	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"," \
 	"\"registration\":{\"machine\":\"AtKey\"}}"
+/* Ids live for a minute, a key for 500 of them. */
+#define AT_KEY_SHORT                                                                                \
+	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"," \
+	"\"registration\":{\"machine\":\"AtKey\",\"pendingTTL\":\"1m\"}}"
+#define MINUTE   60000ull
 #define CURRENT  RENDER_REGKEY_CURRENT
 #define PREVIOUS RENDER_REGKEY_PREVIOUS
 
@@ -105,12 +110,12 @@ Test(ctl_cluster_registration, a_kill_at_any_write_of_a_change_ends_the_same)
 
 		world_stop(&w);
 		world_start(&w);
-		install(AT_KEY);
+		install(AT_KEY_SHORT);
 		was = xstrdup(key(CURRENT));
-		world_run(&w, 30 * DAY - HOUR);
+		world_run(&w, 498 * MINUTE);
 		fake_transport_die_after(w.life->f, n);
-		for (unsigned i = 0; i < 24; i++) {
-			world_run(&w, HOUR / 4);
+		for (unsigned i = 0; i < 15; i++) {
+			world_run(&w, 10000);
 			cr_assert(str_eq(key(CURRENT), was) || str_eq(key(PREVIOUS), was), "%u", n);
 			if (!fake_transport_is_dead(w.life->f))
 				continue;
@@ -121,12 +126,12 @@ Test(ctl_cluster_registration, a_kill_at_any_write_of_a_change_ends_the_same)
 		}
 		world_kill(&w);
 		world_boot(&w, "c");
-		world_run(&w, HOUR);
+		world_run(&w, MINUTE);
 		cr_assert(deaths > 0 || n > 5);
 		cr_assert_str_neq(key(CURRENT), was, "%u", n);
 		cr_assert_str_neq(key(CURRENT), "", "%u", n);
 		cr_assert_str_eq(key(PREVIOUS), was, "%u", n);
-		world_run(&w, 4 * DAY);
+		world_run(&w, 5 * MINUTE);
 		cr_assert_str_eq(key(PREVIOUS), "", "%u", n);
 		cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
 	}
@@ -137,7 +142,7 @@ Test(ctl_cluster_registration, a_planted_key_is_told_and_not_copied)
 	world_boot(&w, "c");
 	world_run(&w, 2000);
 	fake_api_hold_watches(w.api, true);
-	world_cluster(&w, "tec", AT_KEY);
+	world_cluster(&w, "tec", AT_KEY_SHORT);
 	plant(CURRENT);
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 60000);
@@ -145,7 +150,7 @@ Test(ctl_cluster_registration, a_planted_key_is_told_and_not_copied)
 	cr_assert(strstr(installed_message(), "kubectl delete secret " CURRENT " -n " NS));
 	cr_assert_str_eq(
 		world_reason(&w, &kobj_cluster, "tec", "RegistrationOpen"), "NoRegistrationKey");
-	world_run(&w, 40 * DAY);
+	world_run(&w, 600 * MINUTE);
 	cr_assert_null(world_get(&w, &kobj_secret, PREVIOUS));
 	cr_assert_str_eq(key(CURRENT), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
 	cr_assert_null(announced(CURRENT));
@@ -160,17 +165,17 @@ Test(ctl_cluster_registration, a_planted_previous_key_stops_the_change_only)
 {
 	cleanup_free char *was = NULL;
 
-	install(AT_KEY);
+	install(AT_KEY_SHORT);
 	was = xstrdup(key(CURRENT));
 	plant(PREVIOUS);
-	world_run(&w, 32 * DAY);
+	world_run(&w, 510 * MINUTE);
 	cr_assert_str_eq(key(CURRENT), was);
 	cr_assert_str_eq(key(PREVIOUS), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
 	cr_assert_null(announced(PREVIOUS));
 	cr_assert(strstr(installed_message(), "kubectl delete secret " PREVIOUS));
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "RegistrationOpen"), "Open");
 	fake_api_delete(w.api, &kobj_secret, NS, PREVIOUS);
-	world_run(&w, HOUR);
+	world_run(&w, MINUTE);
 	cr_assert_str_eq(key(PREVIOUS), was);
 	cr_assert_str_neq(key(CURRENT), was);
 }
@@ -195,13 +200,13 @@ Test(ctl_cluster_registration, back_to_AtRequest_the_key_stays_for_nodes_on_thei
 {
 	cleanup_free char *was = NULL;
 
-	install(AT_KEY);
+	install(AT_KEY_SHORT);
 	was = xstrdup(key(CURRENT));
-	world_run(&w, 20 * DAY);
+	world_run(&w, 300 * MINUTE);
 	set_machine("AtRequest");
-	world_run(&w, 12 * DAY);
+	world_run(&w, 200 * MINUTE);
 	cr_assert_str_eq(key(CURRENT), was);
-	world_run(&w, 2 * DAY);
+	world_run(&w, 5 * MINUTE);
 	cr_assert_str_eq(key(CURRENT), "");
 	cr_assert_null(announced(CURRENT));
 	set_machine("AtKey");

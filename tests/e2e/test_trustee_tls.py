@@ -5,6 +5,7 @@ Deployment, once each; a restart of the operator and a Secret that is gone, neve
 import spine
 from teckinds import GROUP
 from test_spine import account, installed, settled
+from trustees import before_the_operator
 
 DEPLOYMENT = "trustee-deployment"
 
@@ -86,6 +87,7 @@ def test_another_operators_deployment_is_made_anew(cp, ns, start_operator):
             "data": {"private.key": "QQ==", "public.pub": "Qg=="}}
     status, auth = cp.api("POST", spine.path_of(ns, "secrets"), auth)
     assert status == 201, auth
+    before_the_operator()
     start_operator(ns)
     installed(cp, ns)
     settled(cp, ns)
