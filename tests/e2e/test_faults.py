@@ -216,6 +216,6 @@ def test_foreign_secret_in_a_keys_place_is_untouched(cp, ns, start_operator):
     cp.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": uuid, "namespace": ns},
                "stringData": {"root": "mine"}}])
     spine.made(cp, "mach", ns, {"id": uuid}, "m")
-    spine.wait_condition(cp, ns, "mach", "m", "KeyReady", "KeyMalformed")
+    spine.wait_condition(cp, ns, "mach", "m", "KeyReady", "Conflict")
     settled(cp, ns)
     assert base64.b64decode(spine.read(cp, ns, "secrets", uuid)["data"]["root"]) == b"mine"

@@ -11,9 +11,10 @@ import pytest
 import spine
 from kbsproxy import CUT
 from kubeapi import describe
+from marks import Account
 from teckinds import made
-from test_spine import owner_uids
-from trustee import APPROVED, PUTS, fast_key, identity_name, resource_path
+from test_spine import owner_uids, settled
+from trustee import APPROVED, PUTS, Held, fast_key, identity_name, resource_path
 
 REAL = "TEC_TEST_KBS_URL" in os.environ
 SECRET_FINALIZER = spine.SECRET_FINALIZER
@@ -201,3 +202,26 @@ def test_two_machines_never_share(world):
         assert world.kbs.value(identity_name(pem))["machine"] == uuid
     assert len({base64.b64encode(world.secret_root(uuid)) for uuid in nodes}) == 2
     world.check()
+
+
+def test_a_secret_in_place_of_a_delivered_key(make_world):
+    """The disk's Secret is deleted while the operator is down, and somebody else's is there when it comes back:
+    neither is that one delivered, nor is a key made when it is gone again."""
+    world = make_world().start()
+    planter = Account(world.cp, world.ns, "planter", "create")
+    uuid, _, machine = world.joined()
+    world.op.terminate()
+    spine.delete(world.cp, world.ns, "secrets", uuid)
+    root = '{"key_type":"oct","key":"%s"}' % ("A" * 32)
+    planted = planter.plant(machine, root)
+    world.op.start()
+    machine = world.until(lambda: (m := world.read("mach", f"machine-{uuid}")) and
+                          spine.condition(m, "KeyReady")["status"] == "False" and m, "word of it")
+    assert spine.condition(machine, "KeyReady")["reason"] in ("Conflict", "KeyMalformed")
+    settled(world.cp, world.ns)
+    assert root.encode() not in Held(world.kbs.dump()).resources.values()
+    assert world.read("secrets", uuid)["metadata"]["resourceVersion"] == planted["metadata"]["resourceVersion"]
+    spine.delete(world.cp, world.ns, "secrets", uuid)
+    world.condition("mach", f"machine-{uuid}", "KeyReady", "KeyLost")
+    settled(world.cp, world.ns)
+    assert not world.secret_root(uuid), "a key was made for a disk that has one"

@@ -18,6 +18,7 @@ import spine
 from controlplane import TOP, wait_for
 from kbs import TestKbs
 from kbsproxy import KbsProxy
+from marks import BOUND_KEY, is_delivered, mark
 from teckinds import GROUP, made
 
 SENTINEL = "0.operator.generation"
@@ -32,7 +33,11 @@ def base64_of(pem):
 
 def identity_name(pem):
     """trustee-protocol.md section 6.1."""
-    return "ak." + base64_of(pem)[44:284].replace("+", "-").replace("/", "_")
+    return identity_name_of(base64_of(pem))
+
+
+def identity_name_of(spki):
+    return "ak." + spki[44:284].replace("+", "-").replace("/", "_")
 
 
 def fast_key():
@@ -97,7 +102,8 @@ class World:
         self.poke()
         self.synced()
         if not self.kbs.external:
-            self.watcher = Watcher(self)
+            # Shared has the Rust operator's policies.
+            self.watcher = Watcher(self, spec.get("trustee", {}).get("keyIsolation") != "Shared")
         return self
 
     def close(self):
@@ -189,6 +195,10 @@ class World:
         """Its Machine, once it is told that everything is delivered."""
         return self.condition("mach", f"machine-{uuid}", "Ready", "AllReady", timeout)
 
+    def ready_named(self, name, timeout=20):
+        """A Machine whose name is not a listener's."""
+        return self.condition("mach", name, "Ready", "AllReady", timeout)
+
     def gone(self, uuid, timeout=20):
         self.until(lambda: not self.read("mach", f"machine-{uuid}"), "the Machine gone", timeout)
 
@@ -225,16 +235,17 @@ class World:
         return base64.b64decode(secret["data"]["root"]) if secret else None
 
     def wanted(self):
-        """({path: bytes}, {name: value}) by what the API holds."""
-        machines = {m["metadata"]["uid"]: m["spec"]["id"] for m in spine.items(self.cp, self.ns, "mach")
-                    if "deletionTimestamp" not in m["metadata"]}
-        resources = {resource_path(uuid): self.secret_root(uuid) for uuid in machines.values()}
-        identities = {}
-        for ak in spine.items(self.cp, self.ns, "ak"):
-            if spine.condition(ak, "Approved").get("status") == "True":
-                owners = [o["uid"] for o in ak["metadata"]["ownerReferences"]]
-                pem = ak["spec"]["publicKey"]
-                identities[identity_name(pem)] = {"ak": base64_of(pem), "machine": machines[owners[0]]}
+        """({path: bytes}, {name: value}) by what the Machines are marked with."""
+        live = [m for m in spine.items(self.cp, self.ns, "mach") if "deletionTimestamp" not in m["metadata"]]
+        keys = {a["metadata"]["uid"]: a["spec"]["publicKey"] for a in spine.items(self.cp, self.ns, "ak")}
+        resources, identities = {}, {}
+        for machine in live:
+            uuid = machine["spec"]["id"]
+            if is_delivered(machine):
+                resources[resource_path(uuid)] = self.secret_root(uuid)
+            pem = keys.get((mark(machine, BOUND_KEY) or "").split(" ")[0])
+            if pem:
+                identities[identity_name(pem)] = {"ak": base64_of(pem), "machine": uuid}
         return resources, identities
 
     def check(self, gone=()):
@@ -293,9 +304,9 @@ class Watcher(threading.Thread):
     """Looks into the broker again and again: no key is there without our policies, no key changes, no
     identity is of another Machine than the first time, none is back that is named in revoked."""
 
-    def __init__(self, world):
+    def __init__(self, world, our_policies=True):
         super().__init__(daemon=True)
-        self.kbs = world.kbs
+        self.kbs, self.our_policies = world.kbs, our_policies
         self.keys, self.machine_of, self.revoked = {}, {}, set()
         self.problem = None
         self.ending = threading.Event()
@@ -310,9 +321,13 @@ class Watcher(threading.Thread):
                 continue  # it is being killed
             self.problem = self._look(held, revoked)
 
+    def seen_identities(self):
+        """The names of all that were there at any time."""
+        return {identity_name_of(ak) for ak in self.machine_of}
+
     def _look(self, held, revoked):
         keys = {p: k for p, k in held.resources.items() if k != b"{}"}
-        if keys and not held.has_our_policies():
+        if keys and self.our_policies and not held.has_our_policies():
             return f"keys under policies that are not ours: {sorted(keys)}"
         for path, key in keys.items():
             if self.keys.setdefault(path, key) != key:
