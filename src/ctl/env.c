@@ -22,6 +22,13 @@ const struct model_cluster *ctl_env_cluster(const struct ctl_env *env)
 	return model_cluster(k8s_cache_first(env->clusters, 0, ""));
 }
 
+int64_t ctl_since_s(const struct ctl_env *env)
+{
+	const struct kobj *o = k8s_cache_find(env->configmaps, CTL_SINCE_CONFIGMAP);
+
+	return o ? o->created_s : INT64_MIN;
+}
+
 struct kobj *ctl_plain_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;

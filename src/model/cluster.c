@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tec/base/json.h"
+#include "tec/model/mark.h"
 #include "tec/kobj/key.h"
 
 #define ADDR_MAX 260
@@ -367,6 +368,8 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
 		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 || read_attestation(&r, &c) < 0)
 		return NULL;
+	kobj_pack_str(&pack, offsetof(struct model_cluster, values_sha256),
+		model_mark(o, MODEL_CLUSTER_VALUES_MARK));
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));
 	return kobj_pack_finish(&pack, &c, sizeof(c));

@@ -53,6 +53,11 @@ struct ctl_env {
  * none. Borrowed for the turn. */
 const struct model_cluster *ctl_env_cluster(const struct ctl_env *env);
 
+/* When this operator was first started here: creationTimestamp of ConfigMap tec-operator-since.
+ * INT64_MIN: that is not there yet. */
+#define CTL_SINCE_CONFIGMAP "tec-operator-since"
+int64_t ctl_since_s(const struct ctl_env *env);
+
 /* k8s_extract_fn for objects of which only presence, version and owner matter. */
 struct ctl_plain {
 	struct kobj obj;

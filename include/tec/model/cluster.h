@@ -82,8 +82,12 @@ struct model_cluster {
 	 * Rust operator's CRD pruned it. NULL: none. While set, the cluster is not acted on.
 	 */
 	const char *extended_lost;
+	/* Payload of a mark (model/mark.h): hashes of what the operator wrote, or is about to
+	 * write, into trustee-rv-data; NULL: none that counts. */
+	const char *values_sha256;
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
+#define MODEL_CLUSTER_VALUES_MARK "trusted-execution-clusters.io/reference-values-sha256"
 #define MODEL_EXTENDED_ANNOTATION "trusted-execution-clusters.io/extended-spec"
 
 /* k8s_extract_fn: ERR_INVALID names the member. */
