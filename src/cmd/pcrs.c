@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tec-compute-pcrs: options, one prediction, one printed answer. It knows no network: in the Job's
- * form what was computed is handed to tec-publish-pcrs, which this process becomes. So whatever an
- * image's files do to the part that parses them, that part holds no token, and it stays small.
+ * form what was computed is the container's termination message. So whatever an image's files do to
+ * this process, it holds no token and can only be wrong about that image.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "pcrs_options.h"
@@ -21,13 +19,12 @@
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
-#include "tec/model/variants.h"
+#include "tec/model/pcrmsg.h"
 #include "tec/pcr/compare.h"
 #include "tec/pcr/image.h"
 
-#define PUBLISHER "tec-publish-pcrs"
-#define LOG_MAX   (16u << 20)
-#define PRETTY    (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+#define LOG_MAX (16u << 20)
+#define PRETTY  (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 /* A file that gets shorter while its headers are mapped: nothing can be said about it. */
 static void on_sigbus(int signo)
@@ -66,7 +63,7 @@ static unsigned registers_of(enum pcrs_command c)
 		return PCR_IMAGE_PCR7;
 	case PCRS_PCR14:
 		return PCR_IMAGE_PCR14;
-	case PCRS_PUBLISH:
+	case PCRS_JOB:
 		return PCR_IMAGE_PCR4 | PCR_IMAGE_PCR14;
 	default:
 		return PCR_IMAGE_ALL;
@@ -198,87 +195,45 @@ static int run_verify(const struct pcrs_options *o, struct err *err)
 
 /* ---- the Job's form */
 
-/* Beside this program as it was built, or where it is installed. */
-static char *publisher_path(void)
+/* What the image may show beside the first; borrows from v. */
+static void others_of(const struct pcr_variants *v, struct model_variant other[MODEL_VARIANTS_MAX],
+	struct model_variants *out)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash, *beside;
-
-	if (n > 0) {
-		self[n] = '\0';
-		slash = strrchr(self, '/');
-		beside = xasprintf("%.*s/" PUBLISHER, (int)(slash ? slash - self : 0), self);
-		if (access(beside, X_OK) == 0)
-			return beside;
-		free(beside);
-	}
-	return xstrdup(PKGLIBEXECDIR "/" PUBLISHER);
+	*out = (struct model_variants){other, 0};
+	for (size_t i = 1; i < v->n && out->n < MODEL_VARIANTS_MAX; i++)
+		other[out->n++] =
+			(struct model_variant){v->v[i].when, v->v[i].secure_boot, v->v[i].events};
 }
 
-/* The answer becomes the standard input of what this process becomes. */
-static int hand_over(const char *text, struct err *err)
+static int write_result(const char *path, const struct strbuf *text, struct err *err)
 {
-	int fd = memfd_create("pcrs", MFD_CLOEXEC);
-	size_t len = strlen(text);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
 
-	if (fd < 0 || write(fd, text, len) != (ssize_t)len || lseek(fd, 0, SEEK_SET) < 0 ||
-		dup2(fd, STDIN_FILENO) < 0) {
-		err_set_errno(err, ERR_TRANSIENT, errno, "cannot hand the values over");
-		close_dir(fd);
-		return -1;
-	}
-	close(fd);
+	if (fd < 0 || write(fd, text->data, text->len) != (ssize_t)text->len || close(fd) < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "cannot write %s", log_esc(path));
 	return 0;
 }
 
-/* What the image may show beside the first, in the form of the entry. */
-static struct json_object *others_json(const struct pcr_variants *v)
-{
-	struct model_variant other[MODEL_VARIANTS_MAX]; /* borrows from v */
-	struct model_variants others = {other, 0};
-
-	for (size_t i = 1; i < v->n && others.n < MODEL_VARIANTS_MAX; i++)
-		other[others.n++] =
-			(struct model_variant){v->v[i].when, v->v[i].secure_boot, v->v[i].events};
-	return model_variants_json(&others);
-}
-
-static int run_publish(const struct pcrs_options *o, struct err *err)
+static int run_job(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
-	cleanup_model_platforms struct model_platforms platforms = {.n = 0};
-	cleanup_json struct json_object *answer = NULL;
-	cleanup_free char *text = NULL, *path = publisher_path();
-	char *argv[10];
-	size_t n = 0;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct model_variant other[MODEL_VARIANTS_MAX];
+	struct model_pcrmsg m = MODEL_PCRMSG_INIT;
+	int status = -1;
 
-	if (predict(o, &v, err) < 0 || pcrs_platforms_predict(o, &platforms, err) < 0)
+	if (predict(o, &v, err) < 0 || pcrs_platforms_predict(o, &m.platforms, err) < 0)
 		return -1;
-	answer = json_add(json_obj(), "pcrs", pcr_events_json(&v.v[0].events));
-	if (platforms.n)
-		json_add(answer, "platforms", model_platforms_json(&platforms));
-	if (v.n > 1)
-		json_add(answer, "variants", others_json(&v));
-	text = json_text(answer);
-	if (hand_over(text, err) < 0)
-		return -1;
-	argv[n++] = path;
-	argv[n++] = (char *)"--image";
-	argv[n++] = (char *)o->image;
-	argv[n++] = (char *)"--resource-name";
-	argv[n++] = (char *)o->resource_name;
-	if (o->kubeconfig) {
-		argv[n++] = (char *)"--kubeconfig";
-		argv[n++] = (char *)o->kubeconfig;
+	m.events = v.v[0].events; /* v owns them, and those of the variants */
+	others_of(&v, other, &m.variants);
+	if (model_pcrmsg_write(o->nonce, o->digest, &m, &text, err) < 0) {
+		fprintf(stderr, "tec-compute-pcrs: too many events: %s\n", err->text);
+		status = MODEL_PCRMSG_TOO_MANY;
+	} else if (write_result(o->result, &text, err) == 0) {
+		status = 0;
 	}
-	if (o->namespace_) {
-		argv[n++] = (char *)"--namespace";
-		argv[n++] = (char *)o->namespace_;
-	}
-	argv[n] = NULL;
-	execv(path, argv);
-	return err_set_errno(err, ERR_INVALID, errno, "cannot start %s", log_esc(path));
+	model_platforms_fini(&m.platforms);
+	return status;
 }
 
 static int run(const struct pcrs_options *o, struct err *err)
@@ -290,8 +245,8 @@ static int run(const struct pcrs_options *o, struct err *err)
 		return run_pcr11(o, err);
 	case PCRS_VERIFY:
 		return run_verify(o, err);
-	case PCRS_PUBLISH:
-		return run_publish(o, err);
+	case PCRS_JOB:
+		return run_job(o, err);
 	default:
 		return predict(o, &v, err) < 0 ? -1 : print_variants(o, &v, err);
 	}

@@ -15,6 +15,8 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/kobj/key.h"
+#include "tec/model/image.h"
+#include "tec/model/pcrmsg.h"
 
 #define REFERENCE_MAX 1024
 #define PLATFORM      "platform" /* the one option that may stand there more than once */
@@ -41,18 +43,14 @@ static const struct conf_option table[] = {
 	{"explain", CONF_BOOL, "BOOL", "false",
 		"Say on standard error which file made which event; also -v.", false},
 	{"image", CONF_STRING, "REF", NULL,
-		"As the operator's Job, without a command: compute PCR 4 and 14 of the image with this reference and write them into ConfigMap image-pcrs.",
+		"As the operator's Job, without a command: compute PCR 4 and 14 of the image with this reference, which ends in its digest, and write them as the container's termination message.",
 		false},
-	{"resource-name", CONF_STRING, "NAME", NULL, "With --image: the ApprovedImage's name.",
+	{"nonce", CONF_STRING, "HEX", NULL, "With --image: 32 hexadecimal digits for the message.",
 		false},
+	{"result", CONF_STRING, "FILE", "/dev/termination-log",
+		"With --image: where the message goes.", false},
 	{PLATFORM, CONF_STRING, "NAME=DIR", NULL,
 		"With --image: also compute PCR 7 on the platform NAME, whose firmware variables are in DIR as for --efivars; up to eight times.",
-		false},
-	{"kubeconfig", CONF_STRING, "FILE", NULL,
-		"With --image: Kubernetes configuration. Default: $KUBECONFIG, else the Pod's service account.",
-		false},
-	{"namespace", CONF_STRING, "NS", NULL,
-		"With --image: where the ConfigMap is. Default: $POD_NAMESPACE, the context's, the service account's.",
 		false},
 	{"verbose", CONF_ACTION, NULL, NULL, "The same as --explain.", false},
 	{"version", CONF_ACTION, NULL, NULL, "Print the version and exit; also -V.", false},
@@ -76,8 +74,7 @@ static const struct {
 	[PCRS_VERIFY] = {"verify", "EVENTLOG",
 		"rootfs efivars mok-variables uki secureboot-disabled all-kernels explain",
 		"hold a node's event log against the prediction: the first event that differs, or that it matches"},
-	[PCRS_PUBLISH] = {NULL, NULL, "rootfs explain image resource-name kubeconfig namespace",
-		NULL},
+	[PCRS_JOB] = {NULL, NULL, "rootfs explain image nonce result", NULL},
 };
 
 /* ---- first pass */
@@ -190,16 +187,16 @@ static int find_command(struct pcrs_options *o, const struct words *w, struct er
 {
 	int i;
 
-	o->command = PCRS_PUBLISH;
+	o->command = PCRS_JOB;
 	if (!w->command) {
-		if (conf_is_set(o->conf, "image") || conf_is_set(o->conf, "resource-name"))
+		if (conf_is_set(o->conf, "image") || conf_is_set(o->conf, "nonce"))
 			return 0;
 		return err_set(err, ERR_INVALID,
-			"no command: all, pcr4, pcr7, pcr11, pcr14 or verify, or --image and --resource-name");
+			"no command: all, pcr4, pcr7, pcr11, pcr14 or verify, or --image and --nonce");
 	}
-	for (i = 0; i < PCRS_PUBLISH && !str_eq(w->command, commands[i].name); i++)
+	for (i = 0; i < PCRS_JOB && !str_eq(w->command, commands[i].name); i++)
 		;
-	if (i == PCRS_PUBLISH)
+	if (i == PCRS_JOB)
 		return err_set(err, ERR_INVALID, "unknown command %s", log_esc(w->command));
 	o->command = (enum pcrs_command)i;
 	o->file = w->file;
@@ -239,21 +236,21 @@ static int check_options(const struct pcrs_options *o, struct err *err)
 		if (table[i].type == CONF_STRING && !*conf_str(o->conf, option))
 			return err_set(err, ERR_INVALID, "option --%s is empty", option);
 	}
-	if (o->n_platforms && o->command != PCRS_PUBLISH)
+	if (o->n_platforms && o->command != PCRS_JOB)
 		return err_set(
 			err, ERR_INVALID, "option --" PLATFORM " has no effect with %s", name);
 	if (o->command == PCRS_PCR7 && !o->efivars)
 		return err_set(
 			err, ERR_INVALID, "pcr7 needs --efivars DIR: it holds the firmware's keys");
-	if (o->command != PCRS_PUBLISH)
+	if (o->command != PCRS_JOB)
 		return 0;
-	if (!o->image || strlen(o->image) > REFERENCE_MAX ||
-		strcspn(o->image, " \t\r\n") != strlen(o->image))
+	if (!o->image || strlen(o->image) > REFERENCE_MAX || !o->digest)
 		return err_set(err, ERR_INVALID,
-			"--image needs a reference: no spaces, at most %d bytes", REFERENCE_MAX);
-	if (!o->resource_name || !kobj_name_valid(o->resource_name, strlen(o->resource_name)))
-		return err_set(
-			err, ERR_INVALID, "--resource-name needs the name of an ApprovedImage");
+			"--image needs a reference that ends in @sha256: and 64 hexadecimal digits, at most %d bytes",
+			REFERENCE_MAX);
+	if (!model_pcrmsg_nonce_valid(o->nonce))
+		return err_set(err, ERR_INVALID, "--nonce needs %d hexadecimal digits, lower case",
+			MODEL_PCRMSG_NONCE_LEN);
 	return 0;
 }
 
@@ -261,7 +258,7 @@ static void read_values(struct pcrs_options *o)
 {
 	o->rootfs = conf_str(o->conf, "rootfs");
 	if (!o->rootfs)
-		o->rootfs = o->command == PCRS_PUBLISH ? "/image" : "/";
+		o->rootfs = o->command == PCRS_JOB ? "/image" : "/";
 	o->efivars = conf_str(o->conf, "efivars");
 	o->mok_variables = conf_str(o->conf, "mok-variables");
 	o->uki = conf_bool(o->conf, "uki");
@@ -271,23 +268,23 @@ static void read_values(struct pcrs_options *o)
 	if (conf_is_set(o->conf, "secureboot-disabled"))
 		o->secure_boot = conf_bool(o->conf, "secureboot-disabled") ? PCR_SB_OFF : PCR_SB_ON;
 	o->image = conf_str(o->conf, "image");
-	o->resource_name = conf_str(o->conf, "resource-name");
-	o->kubeconfig = conf_str(o->conf, "kubeconfig");
-	o->namespace_ = conf_str(o->conf, "namespace");
+	o->digest = o->image ? model_image_digest(o->image) : NULL;
+	o->nonce = conf_str(o->conf, "nonce");
+	o->result = conf_str(o->conf, "result");
 }
 
 static void print_help(void)
 {
 	printf("Usage: tec-compute-pcrs COMMAND [OPTION]...\n"
-	       "       tec-compute-pcrs --image=REF --resource-name=NAME [OPTION]...\n"
+	       "       tec-compute-pcrs --image=REF --nonce=HEX [OPTION]...\n"
 	       "Computes from an operating system image's files which PCR values its nodes will show.\n\n"
 	       "Commands:\n");
-	for (int i = 0; i < PCRS_PUBLISH; i++)
+	for (int i = 0; i < PCRS_JOB; i++)
 		printf("  %s%s%s\n        %s\n", commands[i].name, commands[i].file ? " " : "",
 			commands[i].file ? commands[i].file : "", commands[i].help);
 	printf("\nOptions:\n");
 	conf_print_help(table, ARRAY_LEN(table), stdout);
-	printf("\nExit status: 0 done (verify: it matches), 1 it failed (verify: it differs), 2 usage.\n");
+	printf("\nExit status: 0 done (verify: it matches), 1 it failed (verify: it differs), 2 usage,\n3 the values do not fit into the Job's message.\n");
 }
 
 static enum pcrs_result bad(const struct err *err)

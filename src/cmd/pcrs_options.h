@@ -17,7 +17,7 @@ enum pcrs_command {
 	PCRS_PCR11,
 	PCRS_PCR14,
 	PCRS_VERIFY,
-	PCRS_PUBLISH, /* without a command: the Job's form */
+	PCRS_JOB, /* without a command: the Job's form */
 	PCRS_N_COMMANDS,
 };
 
@@ -34,7 +34,7 @@ struct pcrs_options {
 	const char *rootfs, *efivars, *mok_variables;
 	enum pcr_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain;
-	const char *image, *resource_name, *kubeconfig, *namespace_;
+	const char *image, *digest, *nonce, *result;
 	struct pcrs_platform platform[MODEL_PLATFORMS_MAX];
 	size_t n_platforms;
 };

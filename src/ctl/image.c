@@ -7,12 +7,14 @@
 
 #include "image_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/since.h"
 
-/* ---- what is remembered of an image without values */
+/* ---- what is remembered of an image */
 
 static void info_drop(struct ctl_image *c, const char *name)
 {
@@ -20,12 +22,20 @@ static void info_drop(struct ctl_image *c, const char *name)
 		if (!str_eq(i->name, name))
 			continue;
 		*pp = i->next;
-		pcr_events_fini(&i->events);
+		model_pcrs_free(i->kept);
 		free(i->name);
 		free(i->uid);
 		free(i);
 		return;
 	}
+}
+
+/* Nothing is left to be had: what was tried for it counts no more. */
+static void info_rest(const struct ctl_image *c, struct image_info *i)
+{
+	i->label = c->env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
+	i->tries = i->attempts = 0;
+	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = '\0';
 }
 
 struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
@@ -40,13 +50,31 @@ struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
 	i = xcalloc(1, sizeof(*i));
 	i->name = xstrdup(o->name);
 	i->uid = xstrdup(o->uid);
-	i->label = c->env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
+	info_rest(c, i);
 	i->next = c->infos;
 	c->infos = i;
 	return i;
 }
 
 /* ---- the step */
+
+/* A look, after which what a Job said is at hand. */
+static void look(struct ctl_image *c, const struct kobj *o, struct ctl_act *a, struct image_look *l)
+{
+	struct log_ctx lc = {"ApprovedImage", c->env->ns, o->name, o->uid};
+	struct image_info *i = image_info_get(c, o);
+	struct err err = ERR_INIT;
+
+	image_look(c, o->name, a, l);
+	if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+		image_keep_good(i, l->entry);
+	if (!l->result || l->v.made)
+		return;
+	if (image_take_result(i, l, &err))
+		log_info(&lc, "values taken from the Job's message", NULL);
+	snprintf(i->result_why, sizeof(i->result_why), "%s", err.text);
+	image_look(c, o->name, a, l);
+}
 
 static struct queue_next step_image(struct ctl_image *c, const char *name)
 {
@@ -64,13 +92,12 @@ static struct queue_next step_image(struct ctl_image *c, const char *name)
 		ctl_runner_forget(c->runner, name);
 		return ctl_settled();
 	}
-	image_info_get(c, o);
-	image_look(c, name, a, &l);
+	look(c, o, a, &l);
 	d = ctl_image_decide(&l.v);
 	if (d == CTL_IMAGE_NOTHING) {
 		ctl_act_rest(a);
 		if (l.v.entry == CTL_IMAGE_ENTRY_GOOD && !l.v.incomplete)
-			info_drop(c, name);
+			info_rest(c, image_info_get(c, o));
 		return l.recheck_ms ? ctl_retry(l.recheck_ms, "the label or the Job is tried again")
 				    : ctl_settled();
 	}
@@ -110,7 +137,8 @@ static void map_image(void *self, const struct kobj *was, const struct kobj *now
 	ctl_runner_wake(c->runner, was ? was->name : now->name);
 	if (!was || !now || !str_eq(was->uid, now->uid) || was->deleting != now->deleting ||
 		was->generation != now->generation ||
-		model_image(was)->has_finalizer != model_image(now)->has_finalizer)
+		model_image(was)->has_finalizer != model_image(now)->has_finalizer ||
+		!str_eq(model_image(was)->pcrs_sha256, model_image(now)->pcrs_sha256))
 		values_changed(c);
 }
 
@@ -121,7 +149,7 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 
 	if (str_eq(name, CTL_RV_CONFIGMAP)) {
 		ctl_runner_wake(c->runner, CTL_IMAGE_ALL);
-	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP)) {
+	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) || str_eq(name, CTL_SINCE_CONFIGMAP)) {
 		values_changed(c);
 		k8s_cache_each(c->env->images, wake_one, c);
 	} else if (image_platform_named(c->env, name) &&

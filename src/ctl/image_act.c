@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: the acts, each one request. ConfigMap image-pcrs is shared with the Jobs: it is
- * read, and written under the version that was read, entry by entry. Jobs are created and deleted,
- * never changed.
+ * ApprovedImage: the acts, each one request. ConfigMap image-pcrs is written under the version that
+ * was read, entry by entry, and never before the entry's hash stands on the image. Jobs are created
+ * and deleted, never changed, and are announced in the same way.
  */
 #include "config.h"
 
@@ -15,8 +15,9 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/model/mark.h"
 
-#define LABEL_TRIES      5 /* then the Job's turn: the operator may have no way to the registry */
+#define LABEL_TRIES      5 /* a cluster without a way to its registry is normal */
 #define LABEL_WAIT_MS    5000
 #define LABEL_REFUSED_MS (5 * 60 * 1000)
 
@@ -47,21 +48,22 @@ static void label_failed(struct image_info *i, const struct err *err)
 	}
 }
 
-static void label_came(struct image_info *i, const char *value, size_t len)
+static void label_came(
+	struct image_info *i, const struct model_image *image, const char *value, size_t len)
 {
+	cleanup_pcrmsg struct model_pcrmsg m = MODEL_PCRMSG_INIT;
 	struct err err = ERR_INIT;
 
 	i->note[0] = '\0';
 	i->label = CTL_IMAGE_LABEL_NONE;
 	if (!value)
 		return;
-	pcr_events_fini(&i->events);
-	if (pcr_label_parse(value, len, &i->events, &err) == 0 &&
-		model_pcrs_check(&i->events, &err) == 0) {
-		i->label = CTL_IMAGE_LABEL_GOT;
+	if (pcr_label_parse(value, len, &m.events, &err) == 0 &&
+		model_pcrs_check(&m.events, &err) == 0) {
+		if (image_made(i, image_kept(i), image->image, clock_wall_us(), &m))
+			i->label = CTL_IMAGE_LABEL_GOT;
 		return;
 	}
-	pcr_events_fini(&i->events);
 	snprintf(i->note, sizeof(i->note), " The image's label is not used: %s.", err.text);
 }
 
@@ -79,7 +81,7 @@ static void on_label(void *arg, const struct err *err, const char *value, size_t
 		if (err_is_set(err))
 			label_failed(i, err);
 		else
-			label_came(i, value, len);
+			label_came(i, model_image(o), value, len);
 		if (i->note[0])
 			log_warn(&lc, "label not used", "text=%s", log_esc(i->note + 1));
 	}
@@ -97,9 +99,13 @@ static struct op *ask_label(struct ctl_image *c, struct ctl_act *a, const struct
 static void post_event(struct ctl_image *c, struct ctl_act *a, const struct kobj *o)
 {
 	const struct kobj_cond_want *w = &a->want[IMAGE_COMMITTED];
-	bool bad = str_eq(w->reason, model_image_reason(IMAGE_COMPUTATION_FAILED)) ||
-		   str_eq(w->reason, model_image_reason(IMAGE_NO_DIGEST_GIVEN));
+	static const enum model_image_reason reasons[] = {IMAGE_COMPUTATION_FAILED,
+		IMAGE_NO_DIGEST_GIVEN, IMAGE_TOO_MANY_EVENTS, IMAGE_TOO_MANY_STATES,
+		IMAGE_VALUES_CHANGED};
+	bool bad = false;
 
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		bad |= str_eq(w->reason, model_image_reason(reasons[i]));
 	if ((a->event_mask & 1u << IMAGE_COMMITTED) && (bad || w->status == KOBJ_COND_TRUE))
 		k8s_events_post(c->env->events, &kobj_image, o,
 			bad ? K8S_EVENT_WARNING : K8S_EVENT_NORMAL, w->reason, "Commit", "%s",
@@ -126,12 +132,18 @@ static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_obje
 	if (i)
 		i->problem[0] = '\0';
 	switch ((enum ctl_image_do)a->doing) {
-	case CTL_IMAGE_READ_PCRS:
 	case CTL_IMAGE_WRITE_ENTRY:
+		if (i)
+			i->to_write = false;
+		took_pcrs(c, a, o);
+		break;
+	case CTL_IMAGE_READ_PCRS:
 	case CTL_IMAGE_REMOVE_ENTRY:
 		took_pcrs(c, a, o);
 		break;
 	case CTL_IMAGE_CREATE_JOB:
+		if (i) /* each Job has one of its own */
+			i->nonce[0] = i->result_why[0] = '\0';
 		ctl_take_answer(c->env->jobs, o, true);
 		break;
 	case CTL_IMAGE_DELETE_JOB:
@@ -149,6 +161,14 @@ static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_obje
 		post_event(c, a, m);
 }
 
+/* It does not even have our labels, or the cache would show it: not ours to delete. */
+static void job_in_the_way(const struct ctl_image *c, struct image_info *i)
+{
+	snprintf(i->problem, sizeof(i->problem),
+		"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
+		i->job_name, i->job_name, c->env->ns);
+}
+
 /* Answers that look like failures and are none; what time does not heal is kept to be told. */
 static bool is_fine(
 	struct ctl_image *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
@@ -158,14 +178,19 @@ static bool is_fine(
 	image_pcrs_forget(c);
 	switch ((enum ctl_image_do)a->doing) {
 	case CTL_IMAGE_CREATE_JOB:
-		if (r && r->already_exists)
-			return true;
-		break;
+		if (!r || !r->already_exists)
+			break;
+		if (m && !k8s_cache_find(c->env->jobs, image_info_get(c, m)->job_name))
+			job_in_the_way(c, image_info_get(c, m));
+		return true;
 	case CTL_IMAGE_READ_PCRS:
 	case CTL_IMAGE_DELETE_JOB:
 	case CTL_IMAGE_DELETE_OLD_JOB:
 	case CTL_IMAGE_DROP_FINALIZER:
 		return err->kind == ERR_NOT_FOUND;
+	case CTL_IMAGE_ANNOUNCE_JOB:
+	case CTL_IMAGE_ANNOUNCE_ENTRY:
+	case CTL_IMAGE_TAKE_OVER:
 	case CTL_IMAGE_WRITE_ENTRY:
 		break;
 	default:
@@ -184,7 +209,7 @@ static void log_done(const struct log_ctx *lc, enum ctl_image_do d)
 	case CTL_IMAGE_APPLY_STATUS:
 		break;
 	case CTL_IMAGE_WRITE_ENTRY:
-		log_info(lc, "values taken from the image's label", NULL);
+		log_info(lc, "values written", NULL);
 		break;
 	case CTL_IMAGE_CREATE_JOB:
 		log_info(lc, "Job started", NULL);
@@ -194,7 +219,7 @@ static void log_done(const struct log_ctx *lc, enum ctl_image_do d)
 		log_info(lc, "Job deleted", NULL);
 		break;
 	case CTL_IMAGE_DROP_FINALIZER:
-		log_info(lc, "ApprovedImage let go, nothing holds its values", NULL);
+		log_info(lc, "ApprovedImage released, nothing holds its values", NULL);
 		break;
 	default:
 		log_debug(lc, "done", "op=%s", log_esc(ctl_image_do_name(d)));
@@ -209,11 +234,11 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	struct log_ctx lc = {.kind = "ApprovedImage", .ns = c->env->ns, .name = a->name};
 	struct err none = ERR_INIT;
 
-	if (d == CTL_IMAGE_WRITE_VALUES)
-		values_done(c, err, r);
+	if (d == CTL_IMAGE_WRITE_VALUES || d == CTL_IMAGE_ANNOUNCE_VALUES)
+		values_done(c, d, err, r);
 	if (!err_is_set(err)) {
 		log_done(&lc, d);
-		if (d != CTL_IMAGE_WRITE_VALUES)
+		if (d != CTL_IMAGE_WRITE_VALUES && d != CTL_IMAGE_ANNOUNCE_VALUES)
 			take_result(c, a, r->object);
 	} else if (is_fine(c, a, err, r)) {
 		err = &none;
@@ -259,12 +284,50 @@ static struct op *start_finalizer(
 	return k8s_call_apply(c->env->api, &c->acts.ops, &kobj_image, c->env->ns, o, on_done, a);
 }
 
+/* The image's mark: what will be made, or counts from now on. */
+static struct op *start_mark(
+	struct ctl_image *c, struct ctl_act *a, const struct image_look *l, enum ctl_image_do d)
+{
+	struct image_info *i = image_info_get(c, &l->m->obj);
+	const struct model_pcrs_entry *e = d == CTL_IMAGE_TAKE_OVER ? l->entry : image_kept(i);
+	const char *name = MODEL_IMAGE_PCRS_MARK;
+	char hash[SHA256_HEX_LEN + 1];
+	struct json_object *meta, *annotations = json_obj();
+	cleanup_json struct json_object *patch = ctl_patch_new(l->m->obj.rv, &meta);
+	cleanup_free char *payload = NULL, *text = NULL;
+
+	if (d == CTL_IMAGE_ANNOUNCE_JOB) {
+		image_nonce_make(i);
+		image_nonce_hash(i->nonce, hash);
+		payload = xstrdup(hash);
+		name = MODEL_IMAGE_JOB_MARK;
+	} else {
+		payload = model_mark_announce(l->m->pcrs_sha256, e->sha256);
+	}
+	text = model_mark_text(l->m->obj.uid, payload);
+	json_add_str(meta, "uid", l->m->obj.uid);
+	json_add(meta, "annotations", json_add_str(annotations, name, text));
+	return k8s_call_merge_patch(
+		c->env->api, &c->acts.ops, &kobj_image, c->env->ns, a->name, patch, on_done, a);
+}
+
+/* Somebody changed an entry that counts, and it is put back. */
+static void tell_changed(struct ctl_image *c, const struct image_look *l)
+{
+	struct log_ctx lc = {"ApprovedImage", c->env->ns, l->m->obj.name, l->m->obj.uid};
+
+	log_warn(&lc, "the entry in image-pcrs was changed by somebody else and is written again",
+		NULL);
+	k8s_events_post(c->env->events, &kobj_image, &l->m->obj, K8S_EVENT_WARNING,
+		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
+		"The entry of this image in ConfigMap image-pcrs was changed or removed by somebody else. It did not count and is written again. Find out who can write ConfigMaps in this namespace.");
+}
+
 static struct op *start_entry(
 	struct ctl_image *c, struct ctl_act *a, const struct image_look *l, bool remove)
 {
-	struct json_object *entry =
-		remove ? NULL
-		       : model_pcrs_entry_json(l->m->image, clock_wall_s(), &l->info->events);
+	struct image_info *i = image_info_get(c, &l->m->obj);
+	struct json_object *entry = remove ? NULL : json_tokener_parse(image_kept(i)->text);
 	struct err err = ERR_INIT;
 	cleanup_free char *text =
 		model_pcrs_edit(c->pcrs_text, strlen(c->pcrs_text), a->name, entry, &err);
@@ -272,12 +335,13 @@ static struct op *start_entry(
 	cleanup_json struct json_object *patch = NULL;
 
 	if (!text) {
-		snprintf(image_info_get(c, &l->m->obj)->problem,
-			sizeof(((struct image_info *)0)->problem),
-			"ConfigMap image-pcrs holds no JSON object (%.200s). Delete it, and it is made anew.",
+		snprintf(i->problem, sizeof(i->problem),
+			"ConfigMap image-pcrs does not hold a JSON object (%.200s). Delete it, and it is made again.",
 			err.text);
 		return NULL;
 	}
+	if (!remove && !i->to_write)
+		tell_changed(c, l);
 	patch = ctl_patch_new(c->pcrs_rv, &meta);
 	json_add(patch, "data", json_add_str(json_obj(), MODEL_PCRS_FILE, text));
 	return k8s_call_merge_patch(c->env->api, &c->acts.ops, &kobj_configmap, c->env->ns,
@@ -286,10 +350,11 @@ static struct op *start_entry(
 
 static struct op *create_job(struct ctl_image *c, struct ctl_act *a, const struct image_look *l)
 {
-	unsigned attempt = l->info ? l->info->attempts + 1 : 1;
-	cleanup_json struct json_object *o = render_pcrjob(
-		l->m, &l->platforms.job, c->env->ns, c->env->images_ref.compute_pcrs, attempt);
+	struct image_info *i = image_info_get(c, &l->m->obj);
+	cleanup_json struct json_object *o = render_pcrjob(l->m, &l->platforms.job, c->env->ns,
+		c->env->images_ref.compute_pcrs, i->nonce, i->attempts + 1);
 
+	memcpy(i->job_name, l->job_name, sizeof(i->job_name));
 	return k8s_call_create(c->env->api, &c->acts.ops, &kobj_job, c->env->ns, o, 0, on_done, a);
 }
 
@@ -336,6 +401,11 @@ bool image_start(
 	case CTL_IMAGE_ASK_LABEL:
 		op = ask_label(c, a, l);
 		break;
+	case CTL_IMAGE_ANNOUNCE_JOB:
+	case CTL_IMAGE_ANNOUNCE_ENTRY:
+	case CTL_IMAGE_TAKE_OVER:
+		op = start_mark(c, a, l, d);
+		break;
 	case CTL_IMAGE_WRITE_ENTRY:
 	case CTL_IMAGE_REMOVE_ENTRY:
 		op = start_entry(c, a, l, d == CTL_IMAGE_REMOVE_ENTRY);
@@ -353,8 +423,9 @@ bool image_start(
 	case CTL_IMAGE_APPLY_STATUS:
 		op = start_status(c, a, l);
 		break;
+	case CTL_IMAGE_ANNOUNCE_VALUES:
 	case CTL_IMAGE_WRITE_VALUES:
-		op = values_start(c, a, on_done);
+		op = values_start(c, a, d, on_done);
 		break;
 	case CTL_IMAGE_NOTHING:
 	case CTL_IMAGE_N_DO:

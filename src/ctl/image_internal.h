@@ -8,6 +8,7 @@
 #include "tec/ctl/image.h"
 #include "tec/ctl/imagekinds.h"
 #include "tec/model/image.h"
+#include "tec/model/pcrmsg.h"
 #include "tec/render/pcrjob.h"
 #include "tec/render/refvalues.h"
 
@@ -34,17 +35,23 @@ struct image_platforms {
 	struct render_pcrjob_platforms job; /* that a Job can mount */
 };
 
-/* Of one image object, for as long as it has no good entry. Owned by the controller's list. */
+/* Of one image object. Owned by the controller's list. */
 struct image_info {
 	struct image_info *next;
 	char *name, *uid; /* owned */
 	enum ctl_image_label label;
-	unsigned tries;           /* of the label */
-	uint64_t label_ms;        /* boot clock: when it is asked for again */
-	struct pcr_events events; /* of a label that was got */
-	unsigned attempts;        /* Jobs there have been */
-	char note[320];           /* why the label is not used; "": no reason */
-	char problem[400];        /* why a write is refused; "": it is not */
+	unsigned tries;    /* of the label */
+	uint64_t label_ms; /* boot clock: when it is asked for again */
+	unsigned attempts; /* Jobs there have been */
+	char nonce[33];    /* of the Job that is about to be made; "": none */
+	char job_name[RENDER_PCRJOB_NAME_LEN + 1]; /* of the last one that was to be made */
+	/* Its entry alone, as it counted last, or (to_write) as it is to be written. Owned; NULL:
+	 * none. */
+	struct model_pcrs *kept;
+	bool to_write;
+	char note[320];       /* why the label is not used; "": no reason */
+	char problem[400];    /* why a write is refused; "": it is not */
+	char result_why[256]; /* why the Job's message is not taken; "": no reason */
 };
 
 /* A boot set that a Trustee may hold. */
@@ -57,7 +64,9 @@ struct known {
 struct values {
 	bool dirty, declared;
 	bool arrays;                  /* are declared; else revoked */
-	bool too_long;                /* more states than one value can name */
+	struct image_sets *computing; /* owned; NULL: nothing is */
+	struct image_sets *computed;  /* owned; the last ones, for what was refused */
+	char *awaited;                /* owned; nothing is computed before this image's values */
 	struct render_refvalues want; /* owned */
 	struct known *known;          /* owned; sorted by name */
 	size_t n_known, cap_known;
@@ -65,6 +74,8 @@ struct values {
 	char *rv_seen;     /* owned: the version of trustee-rv-data that the record was read from */
 	char *file_rv;     /* owned: the version whose file was compared; NULL: compare */
 	bool file_same;
+	int64_t expires_s; /* of the next file; chosen once for announcing and writing it */
+	char *told_rv;     /* owned: the version of trustee-rv-data that was told of */
 	bool was_settled, was_gone; /* as images were told last */
 	char problem[320];
 };
@@ -88,6 +99,7 @@ struct image_look {
 	const struct model_pcrs_entry *entry;
 	const struct ctl_job *job, *old_job; /* old: running, and of other platforms */
 	const struct ctl_pod *pod;
+	const struct ctl_pod *result; /* the Pod with a message to take; NULL: none */
 	struct image_platforms platforms;
 	char job_name[RENDER_PCRJOB_NAME_LEN + 1];
 	uint32_t recheck_ms;
@@ -97,11 +109,34 @@ struct image_look {
 /* image.c */
 struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o);
 
+/* image_entry.c */
+enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
+	const struct model_pcrs_entry **entry);
+/* The entry whose values count; NULL: none does, or it is not known yet which. Borrowed for the
+ * turn. */
+enum image_awaited {
+	IMAGE_NOTHING_AWAITED,
+	IMAGE_VALUES_AWAITED, /* they counted, and have to be computed again */
+	IMAGE_SINCE_AWAITED,  /* the marker that says how old this operator is */
+};
+const struct model_pcrs_entry *image_values(
+	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited);
+const struct model_pcrs_entry *image_kept(const struct image_info *i); /* NULL: nothing */
+void image_keep_good(struct image_info *i, const struct model_pcrs_entry *entry);
+/* Keeps new values to be written. was: the entry of this image so far, or NULL. False: they are
+ * those that stand there, or not good enough. */
+bool image_made(struct image_info *i, const struct model_pcrs_entry *was, const char *reference,
+	int64_t now_us, const struct model_pcrmsg *m);
+void image_nonce_make(struct image_info *i);
+void image_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1]);
+/* NULL and malformed nonces are not announced. */
+bool image_job_announced(const struct model_image *m, const char *nonce);
+/* Of l->result. False: nothing new, or err says what is wrong. */
+bool image_take_result(struct image_info *i, const struct image_look *l, struct err *err);
+
 /* image_view.c */
 void image_look(
 	struct ctl_image *c, const char *name, const struct ctl_act *act, struct image_look *l);
-enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
-	const struct model_pcrs_entry **entry);
 
 /* image_platforms.c. entry: a good one, or NULL. */
 void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_entry *entry,
@@ -116,10 +151,29 @@ bool image_platform_same(const struct ctl_configmap *was, const struct ctl_confi
 const struct pcr_events *image_platform_value(
 	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name);
 
-/* image_sets.c: all states that nodes may be in which boot these n images, with good entries. The
- * sets' indexes are those of images. Adds to conflicts. */
-void image_sets_combine(const struct ctl_env *env, const struct model_image *const *images,
-	size_t n, struct pcr_sets *out, size_t *conflicts);
+/* image_sets.c: all states that nodes may be in which boot the images that count. */
+/* Each of them is a name in ConfigMap trustee-rv-data, and each register's values are one value of
+ * at most SECRET_MAX_LEN in Trustee: this many fit into both. */
+#define IMAGE_STATES_MAX 960
+struct image_counted {
+	char *name, *uid; /* owned */
+	int64_t since_us; /* when its values were first known */
+	bool refused;     /* there would be too many states */
+};
+struct image_sets {
+	struct image_counted *v; /* owned; the oldest first */
+	size_t n, n_refused;
+	struct pcr_sets sets; /* their indexes are those of v */
+	size_t conflicts;
+	char *awaited;     /* owned; an image whose values count and are not at hand; NULL: none */
+	bool since;        /* it, or another one, waits for the marker, which always comes */
+	bool revokes;      /* an image waits for being revoked */
+	struct work *work; /* owned */
+};
+struct image_sets *image_sets_new(const struct ctl_image *c);
+void image_sets_free(struct image_sets *s); /* NULL is fine */
+/* A slice; true: it was the last one. To be started anew when an image or an entry changes. */
+bool image_sets_run(struct image_sets *s) MUST_CHECK;
 
 /* image_act.c */
 /* False: it cannot be done; the reason is in info->problem. l NULL: of key "*". */
@@ -135,7 +189,11 @@ void values_fini(struct values *v);
 bool values_unknown(const struct ctl_env *env);
 bool values_settled(const struct ctl_image *c);
 bool values_gone(const struct ctl_image *c);
-struct op *values_start(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done);
-void values_done(struct ctl_image *c, const struct err *err, const struct k8s_result *r);
+/* The image with this uid was, when all were computed last. */
+bool values_refused(const struct ctl_image *c, const char *uid);
+struct op *values_start(
+	struct ctl_image *c, struct ctl_act *act, enum ctl_image_do d, k8s_result_fn done);
+void values_done(struct ctl_image *c, enum ctl_image_do d, const struct err *err,
+	const struct k8s_result *r);
 
 #endif

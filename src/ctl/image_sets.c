@@ -3,25 +3,149 @@
  * What goes into the combinations. A node has Secure Boot on or off and is one platform, so value
  * sets are combined with those of the same state and platform only: what an entry has of its own is
  * for Secure Boot on. Off counts for the images whose spec says so. Where PCR 7 is required,
- * nothing counts without it; otherwise it stands alone, for people to look at first. Refuses an
- * image whose events would be too many together, for that state and platform.
+ * nothing counts without it; otherwise it stands alone, for people to look at first.
+ *
+ * Combinations grow with the square of the images, and what an image may show is written by
+ * whoever built it. So images are added one by one, in the order in which they came into force; one
+ * with which there would be more than IMAGE_STATES_MAX states is refused as a whole, and takes
+ * nothing away from those before it. The work is done in slices: an event loop waits for each.
  */
 #include "config.h"
 
 #include "image_internal.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/pcr/combine.h"
 
-#define PCR(n) (1u << (n))
+#define PCR(n)    (1u << (n))
+#define WORK_MAX  200 /* pairs of value sets in a slice: some milliseconds */
+#define TODO_MAX  ((2 + MODEL_PLATFORMS_MAX) * (1 + MODEL_VARIANTS_MAX))
+#define PARTS_MAX (2 + MODEL_PLATFORMS_MAX)
 
-/* Value sets that are combined with each other, and which of all images each belongs to. */
+/* Value sets that are combined with each other. */
 struct part {
-	struct pcr_image *v; /* owned, events too */
-	size_t *index;       /* owned */
-	size_t n, cap;
+	struct pcr_mixer *mixer; /* owned */
+	char *platform;          /* owned; NULL: Secure Boot on or off, wherever */
+	bool secure_boot;
+	size_t before; /* value sets without those of the image that is being added */
 };
+
+struct todo {
+	struct part *part;
+	struct pcr_events events; /* owned */
+};
+
+struct work {
+	const struct ctl_image *c;
+	bool required; /* PCR 7 */
+	struct part part[PARTS_MAX];
+	size_t n_parts;
+	/* Of image `at`. */
+	size_t at, before;
+	bool collected;
+	struct todo todo[TODO_MAX];
+	size_t n_todo, next;
+};
+
+/* ---- which images, in which order */
+
+struct counted {
+	const struct ctl_image *c;
+	struct image_sets *to;
+};
+
+static void count_in(void *arg, const struct kobj *o)
+{
+	struct counted *in = arg;
+	struct image_sets *s = in->to;
+	const struct model_image *m = model_image(o);
+	const struct model_pcrs_entry *entry;
+	enum image_awaited awaited;
+
+	if (o->deleting && m->has_finalizer)
+		s->revokes = true;
+	/* Without our finalizer it could go without being revoked. */
+	if (o->deleting || !m->has_finalizer || !m->digest_ok)
+		return;
+	entry = image_values(in->c, m, &awaited);
+	s->since |= awaited == IMAGE_SINCE_AWAITED;
+	if (awaited != IMAGE_NOTHING_AWAITED && !s->awaited)
+		s->awaited = xstrdup(o->name);
+	if (!entry)
+		return;
+	s->v[s->n++] = (struct image_counted){
+		.name = xstrdup(o->name), .uid = xstrdup(o->uid), .since_us = entry->first_seen_us};
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct image_counted *x = a, *y = b;
+
+	if (x->since_us != y->since_us)
+		return x->since_us < y->since_us ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static void add_part(struct work *w, const char *platform, bool secure_boot)
+{
+	w->part[w->n_parts++] = (struct part){.mixer = pcr_mixer_new(),
+		.platform = platform ? xstrdup(platform) : NULL,
+		.secure_boot = secure_boot};
+}
+
+struct image_sets *image_sets_new(const struct ctl_image *c)
+{
+	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	struct image_sets *s = xcalloc(1, sizeof(*s));
+	struct work *w = s->work = xcalloc(1, sizeof(*w));
+	struct counted in = {c, s};
+
+	s->v = xcalloc(k8s_cache_count(c->env->images) + 1, sizeof(*s->v));
+	k8s_cache_each(c->env->images, count_in, &in);
+	qsort(s->v, s->n, sizeof(*s->v), by_age);
+	w->c = c;
+	w->required = cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE;
+	if (!w->required) {
+		add_part(w, NULL, true);
+		add_part(w, NULL, false);
+	}
+	for (unsigned i = 0; cluster && i < cluster->n_platforms; i++)
+		add_part(w, cluster->platform[i], true);
+	return s;
+}
+
+static void todo_clear(struct work *w)
+{
+	for (size_t i = 0; i < w->n_todo; i++)
+		pcr_events_fini(&w->todo[i].events);
+	w->n_todo = w->next = 0;
+}
+
+void image_sets_free(struct image_sets *s)
+{
+	if (!s)
+		return;
+	todo_clear(s->work);
+	for (size_t i = 0; i < s->work->n_parts; i++) {
+		pcr_mixer_free(s->work->part[i].mixer);
+		free(s->work->part[i].platform);
+	}
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->v[i].name);
+		free(s->v[i].uid);
+	}
+	pcr_sets_fini(&s->sets);
+	free(s->awaited);
+	free(s->work);
+	free(s->v);
+	free(s);
+}
+
+/* ---- the value sets of one image */
 
 static bool add_registers(struct pcr_events *to, const struct pcr_events *from, unsigned registers)
 {
@@ -36,8 +160,8 @@ static bool add_registers(struct pcr_events *to, const struct pcr_events *from, 
 }
 
 /* PCR 4 and 14 of base, with PCR 7 between them; either may be NULL. */
-static void part_add(struct part *p, size_t index, const char *name, const struct pcr_events *base,
-	const struct pcr_events *pcr7)
+static void add_values(struct work *w, struct part *p, const char *name,
+	const struct pcr_events *base, const struct pcr_events *pcr7)
 {
 	struct pcr_events all = PCR_EVENTS_INIT;
 
@@ -48,81 +172,99 @@ static void part_add(struct part *p, size_t index, const char *name, const struc
 			name);
 		return;
 	}
-	if (p->n == p->cap) {
-		p->cap = p->cap ? 2 * p->cap : 16;
-		p->v = xreallocarray(p->v, p->cap, sizeof(*p->v));
-		p->index = xreallocarray(p->index, p->cap, sizeof(*p->index));
-	}
-	p->v[p->n] = (struct pcr_image){.name = name, .events = all};
-	p->index[p->n++] = index;
-}
-
-static void part_combine(struct part *p, struct pcr_sets *out, size_t *conflicts)
-{
-	size_t first = out->n, lost = 0;
-
-	pcr_combine(p->v, p->n, out, &lost);
-	for (size_t i = first; i < out->n; i++)
-		for (int side = 0; side < 2; side++)
-			out->v[i].image[side] = p->index[out->v[i].image[side]];
-	*conflicts += lost;
-	for (size_t i = 0; i < p->n; i++)
-		pcr_events_fini(&p->v[i].events);
-	free(p->v);
-	free(p->index);
+	w->todo[w->n_todo++] = (struct todo){p, all};
 }
 
 /* All that an image may show in this state, with PCR 7 where there is one. */
-static void add_state(struct part *p, size_t index, const struct model_pcrs_entry *entry,
-	bool secure_boot, const struct pcr_events *pcr7)
+static void add_state(struct work *w, struct part *p, const struct model_pcrs_entry *entry,
+	const struct pcr_events *pcr7)
 {
-	if (secure_boot)
-		part_add(p, index, entry->name, &entry->events, pcr7);
+	if (p->secure_boot)
+		add_values(w, p, entry->name, &entry->events, pcr7);
 	for (size_t i = 0; i < entry->variants.n; i++)
-		if (entry->variants.v[i].secure_boot == secure_boot)
-			part_add(p, index, entry->name, &entry->variants.v[i].events, pcr7);
+		if (entry->variants.v[i].secure_boot == p->secure_boot)
+			add_values(w, p, entry->name, &entry->variants.v[i].events, pcr7);
 }
 
-static void combine_state(const struct ctl_env *env, const struct model_image *const *images,
-	size_t n, bool secure_boot, struct pcr_sets *out, size_t *conflicts)
+static void collect(struct work *w, const struct image_counted *image)
 {
-	const struct model_pcrs_entry *entry;
-	struct part p = {.n = 0};
+	const struct kobj *o = k8s_cache_find(w->c->env->images, image->name);
+	const struct model_pcrs_entry *entry = NULL;
+	enum image_awaited awaited;
 
-	for (size_t i = 0; i < n; i++)
-		if ((secure_boot || images[i]->any_secure_boot) &&
-			image_entry(env, images[i], &entry) == CTL_IMAGE_ENTRY_GOOD)
-			add_state(&p, i, entry, secure_boot, NULL);
-	part_combine(&p, out, conflicts);
-}
+	if (o && str_eq(o->uid, image->uid))
+		entry = image_values(w->c, model_image(o), &awaited);
+	for (size_t i = 0; entry && i < w->n_parts; i++) {
+		struct part *p = &w->part[i];
+		const struct pcr_events *pcr7;
 
-static void combine_platform(const struct ctl_env *env, const struct model_image *const *images,
-	size_t n, const char *platform, bool required, struct pcr_sets *out, size_t *conflicts)
-{
-	const struct model_pcrs_entry *entry;
-	const struct pcr_events *pcr7;
-	struct part p = {.n = 0};
-
-	for (size_t i = 0; i < n; i++) {
-		if (image_entry(env, images[i], &entry) != CTL_IMAGE_ENTRY_GOOD)
+		if (!p->platform) {
+			if (p->secure_boot || model_image(o)->any_secure_boot)
+				add_state(w, p, entry, NULL);
 			continue;
-		pcr7 = image_platform_value(env, entry, platform);
-		if (pcr7 && required)
-			add_state(&p, i, entry, true, pcr7);
+		}
+		pcr7 = image_platform_value(w->c->env, entry, p->platform);
+		if (pcr7 && w->required)
+			add_state(w, p, entry, pcr7);
 		else if (pcr7)
-			part_add(&p, i, entry->name, NULL, pcr7);
+			add_values(w, p, entry->name, NULL, pcr7);
 	}
-	part_combine(&p, out, conflicts);
 }
 
-void image_sets_combine(const struct ctl_env *env, const struct model_image *const *images,
-	size_t n, struct pcr_sets *out, size_t *conflicts)
-{
-	const struct model_cluster *c = ctl_env_cluster(env);
-	bool required = c && c->pcr7 == MODEL_PCR7_REQUIRE;
+/* ---- the work */
 
-	for (int off = 0; !required && off <= 1; off++)
-		combine_state(env, images, n, !off, out, conflicts);
-	for (unsigned i = 0; c && i < c->n_platforms; i++)
-		combine_platform(env, images, n, c->platform[i], required, out, conflicts);
+static void begin(struct image_sets *s)
+{
+	struct work *w = s->work;
+
+	w->collected = true;
+	w->before = s->sets.n;
+	for (size_t i = 0; i < w->n_parts; i++)
+		w->part[i].before = pcr_mixer_count(w->part[i].mixer);
+	collect(w, &s->v[w->at]);
+}
+
+static void refuse(struct image_sets *s)
+{
+	struct work *w = s->work;
+
+	s->v[w->at].refused = true;
+	s->n_refused++;
+	pcr_sets_cut(&s->sets, w->before);
+	for (size_t i = 0; i < w->n_parts; i++)
+		pcr_mixer_cut(w->part[i].mixer, w->part[i].before);
+}
+
+static void end(struct image_sets *s)
+{
+	todo_clear(s->work);
+	s->work->collected = false;
+	s->work->at++;
+}
+
+bool image_sets_run(struct image_sets *s)
+{
+	struct work *w = s->work;
+	size_t pairs = 0;
+
+	for (; w->at < s->n; end(s)) {
+		if (!w->collected)
+			begin(s);
+		for (; w->next < w->n_todo; w->next++) {
+			struct todo *t = &w->todo[w->next];
+
+			if (pairs > WORK_MAX)
+				return false;
+			pairs += 1 + pcr_mixer_count(t->part->mixer);
+			if (!pcr_mixer_add(t->part->mixer, s->v[w->at].name, w->at, &t->events,
+				    IMAGE_STATES_MAX, &s->sets)) {
+				refuse(s);
+				break;
+			}
+		}
+	}
+	s->conflicts = 0;
+	for (size_t i = 0; i < w->n_parts; i++)
+		s->conflicts += pcr_mixer_conflicts(w->part[i].mixer);
+	return true;
 }

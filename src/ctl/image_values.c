@@ -3,7 +3,8 @@
  * The combinations of all approved images, as one key that runs once however many images changed.
  * What makes it safe to be killed anywhere: the name of a boot set is written down before it is
  * declared, and taken out after Trustee confirmed that it is gone. Revoking waits for no write.
- * Refuses to send an array that is longer than one value may be; the images say so then.
+ * While values that counted are being computed again, because somebody changed them and a restart
+ * forgot them, all stays as it is; but not while an image waits for being revoked.
  */
 #include "config.h"
 
@@ -16,6 +17,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/model/mark.h"
 
 #define DAY_S        (24 * 60 * 60)
 #define EXPIRES_DAYS 365
@@ -27,6 +29,8 @@ enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v)
 		return CTL_VALUES_COMPUTE;
 	if (!v->declared)
 		return CTL_VALUES_DECLARE;
+	if (v->rv_found && !v->announced)
+		return CTL_VALUES_ANNOUNCE;
 	return v->rv_found && !v->file_ok ? CTL_VALUES_WRITE : CTL_VALUES_NOTHING;
 }
 
@@ -78,6 +82,10 @@ void values_fini(struct values *v)
 	free(v->known);
 	free(v->rv_seen);
 	free(v->file_rv);
+	free(v->awaited);
+	free(v->told_rv);
+	image_sets_free(v->computing);
+	image_sets_free(v->computed);
 	render_refvalues_fini(&v->want);
 	memset(v, 0, sizeof(*v));
 }
@@ -169,10 +177,72 @@ static bool file_same(struct values *v, const struct ctl_configmap *rv)
 	return v->file_same;
 }
 
+static char *names_text(const struct values *v)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	for (size_t i = 0; i < v->n_known; i++) {
+		strbuf_addc(&out, i ? ',' : '[');
+		json_quote(&out, v->known[i].name, strlen(v->known[i].name));
+	}
+	strbuf_adds(&out, v->n_known ? "]" : "[]");
+	return strbuf_steal(&out);
+}
+
+/* The expiration that is there, unless it is over soon. */
+static int64_t expires_of(struct values *v, const struct ctl_configmap *rv)
+{
+	int64_t now = clock_wall_s();
+
+	if (rv->expires_s > now + RENEW_DAYS * DAY_S)
+		return rv->expires_s;
+	if (v->expires_s <= now + RENEW_DAYS * DAY_S)
+		v->expires_s = now + EXPIRES_DAYS * DAY_S;
+	return v->expires_s;
+}
+
+/* What trustee-rv-data is to hold; the caller frees. */
+static void data_texts(
+	struct values *v, const struct ctl_configmap *rv, char **names, struct strbuf *file)
+{
+	*names = names_text(v);
+	render_refvalues_file(&v->want, expires_of(v, rv), file);
+}
+
+static void data_hash(
+	struct values *v, const struct ctl_configmap *rv, char hex[SHA256_HEX_LEN + 1])
+{
+	cleanup_strbuf struct strbuf file = STRBUF_INIT;
+	cleanup_free char *names = NULL;
+
+	data_texts(v, rv, &names, &file);
+	ctl_rv_sha256(names, strbuf_str(&file), hex);
+}
+
+/* Somebody else wrote it: what we write is announced. Told once for each version. */
+static void tell_changed(struct ctl_image *c, const struct ctl_configmap *rv)
+{
+	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	struct values *v = &c->values;
+
+	if (!rv || !cluster || !cluster->values_sha256 || str_eq(v->told_rv, rv->plain.obj.rv) ||
+		model_mark_announces(cluster->values_sha256, rv->data_sha256))
+		return;
+	free(v->told_rv);
+	v->told_rv = xstrdup(rv->plain.obj.rv);
+	log_warn(NULL, "trustee-rv-data was changed by somebody else", NULL);
+	k8s_events_post(c->env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
+		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
+		"ConfigMap " CTL_RV_CONFIGMAP
+		" was changed by somebody else. It is written again as soon as the values of all approved images are known. Find out who can write ConfigMaps in this namespace.");
+}
+
 static void look(struct ctl_image *c, struct ctl_values_view *out)
 {
 	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = ctl_env_cluster(c->env);
 	struct values *v = &c->values;
+	char hex[SHA256_HEX_LEN + 1];
 	size_t n_recorded = 0;
 
 	*out = (struct ctl_values_view){
@@ -188,6 +258,12 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
 	out->file_ok = rv && n_recorded == v->n_known && v->n_recorded == v->n_known &&
 		       file_same(v, rv) &&
 		       (is_empty(v) || rv->expires_s > clock_wall_s() + RENEW_DAYS * DAY_S);
+	out->announced = !rv || !cluster || (out->file_ok && is_empty(v));
+	if (out->announced)
+		return;
+	data_hash(v, rv, hex);
+	out->announced = model_mark_announces(cluster->values_sha256, hex);
+	tell_changed(c, rv);
 }
 
 /* Is a part of what follows from the caches not known? Then what is declared stays, and nothing is
@@ -203,73 +279,69 @@ bool values_unknown(const struct ctl_env *env)
 
 /* ---- compute */
 
-struct counted {
-	const struct ctl_image *c;
-	const struct model_image **v; /* owned */
-	size_t n;
-};
-
-static void count_in(void *arg, const struct kobj *o)
-{
-	struct counted *in = arg;
-	const struct model_image *m = model_image(o);
-	const struct model_pcrs_entry *entry;
-
-	/* Without our finalizer it could go without being revoked. */
-	if (!o->deleting && m->has_finalizer && m->digest_ok &&
-		image_entry(in->c->env, m, &entry) == CTL_IMAGE_ENTRY_GOOD)
-		in->v[in->n++] = m;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	const struct model_image *const *x = a, *const *y = b;
-
-	return strcmp((*x)->obj.name, (*y)->obj.name);
-}
-
 static void mark_wanted(struct values *v)
 {
 	for (size_t i = 0; i < v->n_known; i++)
 		v->known[i].wanted = false;
 	for (size_t i = 0; i < v->want.n_boot; i++)
 		known_get(v, v->want.boot[i].name)->wanted = true;
-	v->too_long = false;
-	for (int i = 0; i < RENDER_N_ARRAYS; i++)
-		v->too_long |= strlen(v->want.array[i]) > SECRET_MAX_LEN;
 }
 
-static void compute(struct ctl_image *c)
+/* Becomes what is computed. */
+static void take_computed(struct ctl_image *c)
 {
-	struct counted in = {.c = c};
-	cleanup_pcr_sets struct pcr_sets sets = PCR_SETS_INIT;
-	cleanup_free struct pcr_image *images = NULL;
-	cleanup_free const struct model_image **v = NULL;
 	const struct model_cluster *cluster = ctl_env_cluster(c->env);
-	bool required = cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE;
 	struct values *to = &c->values;
-	size_t conflicts = 0;
+	struct image_sets *s = steal_ptr(&to->computing);
+	cleanup_free const char **names = xcalloc(s->n + 1, sizeof(*names));
 
-	in.v = v = xcalloc(k8s_cache_count(c->env->images) + 1, sizeof(*v));
-	k8s_cache_each(c->env->images, count_in, &in);
-	qsort(v, in.n, sizeof(*v), by_name);
-	images = xcalloc(in.n + 1, sizeof(*images));
-	for (size_t i = 0; i < in.n; i++)
-		images[i].name = v[i]->obj.name;
-	image_sets_combine(c->env, v, in.n, &sets, &conflicts);
+	image_sets_free(to->computed);
+	to->computed = s;
+	for (size_t i = 0; i < s->n; i++)
+		names[i] = s->v[i].name;
 	render_refvalues_fini(&to->want);
-	render_refvalues(images, &sets, required, &to->want);
+	render_refvalues(
+		names, &s->sets, cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE, &to->want);
+	pcr_sets_fini(&s->sets);
 	mark_wanted(to);
-	to->arrays = in.n > 0 || cluster;
+	to->arrays = s->n > 0 || cluster;
 	to->dirty = to->declared = false;
 	free(steal_ptr(&to->file_rv));
-	log_info(NULL, "reference values computed", "image=%zu count=%zu", in.n, to->want.n_boot);
-	if (conflicts)
+	log_info(NULL, "reference values computed", "image=%zu count=%zu", s->n - s->n_refused,
+		to->want.n_boot);
+	if (s->n_refused)
+		log_warn(NULL, "images are not in force, there would be too many states",
+			"image=%zu max=%d", s->n_refused, IMAGE_STATES_MAX);
+	if (s->conflicts)
 		log_warn(NULL, "some combinations contradict themselves and are left out",
-			"count=%zu", conflicts);
-	if (to->too_long)
-		log_error(NULL, "more register values than one reference value takes", "max=%d",
-			SECRET_MAX_LEN);
+			"count=%zu", s->conflicts);
+}
+
+enum computed { COMPUTED, COMPUTING, AWAITED };
+
+static enum computed compute(struct ctl_image *c)
+{
+	struct values *to = &c->values;
+	struct image_sets *s = to->computing;
+
+	if (!s)
+		s = to->computing = image_sets_new(c);
+	if (s->awaited && (s->since || !s->revokes)) {
+		if (!str_eq(to->awaited, s->awaited))
+			log_warn(NULL,
+				"reference values stay as they are until those of an image are known again",
+				"name=%s", s->awaited);
+		tell_changed(c, ctl_configmap_find(c->env, CTL_RV_CONFIGMAP));
+		free(to->awaited);
+		to->awaited = steal_ptr(&s->awaited);
+		image_sets_free(steal_ptr(&to->computing));
+		return AWAITED;
+	}
+	free(steal_ptr(&to->awaited));
+	if (!image_sets_run(s))
+		return COMPUTING;
+	take_computed(c);
+	return COMPUTED;
 }
 
 /* ---- declare */
@@ -292,8 +364,6 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 	cleanup_kobj const struct kobj *o = NULL;
 	struct holder h = {.text = NULL};
 
-	if (strlen(text) > SECRET_MAX_LEN)
-		return;
 	kobj_pack_str(&pack, offsetof(struct holder, obj.name), name);
 	kobj_pack_str(&pack, offsetof(struct holder, obj.uid), "");
 	kobj_pack_str(&pack, offsetof(struct holder, obj.rv), "");
@@ -337,33 +407,42 @@ static void declare_all(struct ctl_image *c)
 
 /* ---- write */
 
-static char *names_text(const struct values *v)
-{
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-
-	for (size_t i = 0; i < v->n_known; i++) {
-		strbuf_addc(&out, i ? ',' : '[');
-		json_quote(&out, v->known[i].name, strlen(v->known[i].name));
-	}
-	strbuf_adds(&out, v->n_known ? "]" : "[]");
-	return strbuf_steal(&out);
-}
-
-struct op *values_start(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done)
+static struct op *announce(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done)
 {
 	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
-	int64_t now = clock_wall_s(), expires = rv->expires_s;
-	cleanup_strbuf struct strbuf file = STRBUF_INIT;
-	cleanup_free char *names = names_text(&c->values);
-	struct json_object *meta, *data = json_obj();
-	cleanup_json struct json_object *o = ctl_apply_new(&kobj_configmap, &rv->plain.obj, &meta);
+	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	struct json_object *meta;
+	cleanup_json struct json_object *patch = ctl_patch_new(cluster->obj.rv, &meta);
+	cleanup_free char *first = NULL, *payload = NULL, *text = NULL;
+	char hex[SHA256_HEX_LEN + 1];
 
-	if (expires <= now + RENEW_DAYS * DAY_S)
-		expires = now + EXPIRES_DAYS * DAY_S;
-	render_refvalues_file(&c->values.want, expires, &file);
-	json_add_str(data, CTL_RV_FILE, strbuf_str(&file));
-	json_add_str(data, CTL_RV_NAMES, names);
-	json_add(o, "data", data);
+	/* The first time, what stands there is taken over: an older version wrote it. */
+	if (!cluster->values_sha256 && rv->data_sha256)
+		first = model_mark_announce(NULL, rv->data_sha256);
+	data_hash(&c->values, rv, hex);
+	payload = model_mark_announce(first ? first : cluster->values_sha256, hex);
+	text = model_mark_text(cluster->obj.uid, payload);
+	json_add_str(meta, "uid", cluster->obj.uid);
+	json_add(meta, "annotations", json_add_str(json_obj(), MODEL_CLUSTER_VALUES_MARK, text));
+	return k8s_call_merge_patch(c->env->api, &c->acts.ops, &kobj_cluster, c->env->ns,
+		cluster->obj.name, patch, done, act);
+}
+
+struct op *values_start(
+	struct ctl_image *c, struct ctl_act *act, enum ctl_image_do d, k8s_result_fn done)
+{
+	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
+	cleanup_strbuf struct strbuf file = STRBUF_INIT;
+	cleanup_free char *names = NULL;
+	cleanup_json struct json_object *o = NULL;
+	struct json_object *meta, *data;
+
+	if (d == CTL_IMAGE_ANNOUNCE_VALUES)
+		return announce(c, act, done);
+	data_texts(&c->values, rv, &names, &file);
+	o = ctl_apply_new(&kobj_configmap, &rv->plain.obj, &meta);
+	data = json_add_str(json_obj(), CTL_RV_FILE, strbuf_str(&file));
+	json_add(o, "data", json_add_str(data, CTL_RV_NAMES, names));
 	return k8s_call_apply(c->env->api, &c->acts.ops, &kobj_configmap, c->env->ns, o, done, act);
 }
 
@@ -374,17 +453,21 @@ static void wake_image(void *arg, const struct kobj *o)
 	ctl_runner_wake(c->runner, o->name);
 }
 
-void values_done(struct ctl_image *c, const struct err *err, const struct k8s_result *r)
+void values_done(
+	struct ctl_image *c, enum ctl_image_do d, const struct err *err, const struct k8s_result *r)
 {
 	struct values *v = &c->values;
 	bool told = v->problem[0] != '\0';
 
 	v->problem[0] = '\0';
-	if (!err_is_set(err))
+	if (!err_is_set(err) && d == CTL_IMAGE_ANNOUNCE_VALUES)
+		ctl_take_answer(c->env->clusters, r->object, false);
+	else if (!err_is_set(err))
 		ctl_take_answer(c->env->configmaps, r->object, false);
 	else if (err->kind == ERR_DENIED || err->kind == ERR_INVALID)
-		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be written: %s.",
-			CTL_RV_CONFIGMAP, err->text);
+		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be %s: %s.",
+			CTL_RV_CONFIGMAP, d == CTL_IMAGE_ANNOUNCE_VALUES ? "announced" : "written",
+			err->text);
 	if (told != (v->problem[0] != '\0'))
 		k8s_cache_each(c->env->images, wake_image, c);
 }
@@ -394,6 +477,7 @@ void values_done(struct ctl_image *c, const struct err *err, const struct k8s_re
 void values_changed(struct ctl_image *c)
 {
 	c->values.dirty = true;
+	image_sets_free(steal_ptr(&c->values.computing));
 	c->values.was_settled = c->values.was_gone = false;
 	ctl_runner_wake(c->runner, CTL_IMAGE_ALL);
 }
@@ -406,6 +490,16 @@ bool values_settled(const struct ctl_image *c)
 bool values_gone(const struct ctl_image *c)
 {
 	return c->values.was_gone;
+}
+
+bool values_refused(const struct ctl_image *c, const char *uid)
+{
+	const struct image_sets *s = c->values.computed;
+
+	for (size_t i = 0; s && s->n_refused && i < s->n; i++)
+		if (s->v[i].refused && str_eq(s->v[i].uid, uid))
+			return true;
+	return false;
 }
 
 static bool arrays_confirmed(const struct ctl_image *c)
@@ -424,7 +518,7 @@ static bool arrays_confirmed(const struct ctl_image *c)
 static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 {
 	struct values *to = &c->values;
-	bool idle = !v->dirty && v->declared && !to->too_long;
+	bool idle = !v->dirty && v->declared;
 	bool settled = idle && v->rv_found && v->file_ok;
 	bool gone = idle && (!v->rv_found || v->file_ok) && arrays_confirmed(c);
 
@@ -437,33 +531,55 @@ static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 	k8s_cache_each(c->env->images, wake_image, c);
 }
 
+/* What needs no request. False: *out is the answer of the step. */
+static bool step_memory(struct ctl_image *c, struct ctl_values_view *v, enum ctl_values_do *d,
+	struct queue_next *out)
+{
+	*d = CTL_VALUES_COMPUTE;
+	for (int i = 0; i < 4 && (*d == CTL_VALUES_COMPUTE || *d == CTL_VALUES_DECLARE); i++) {
+		look(c, v);
+		*d = ctl_values_decide(v);
+		if (*d == CTL_VALUES_DECLARE)
+			declare_all(c);
+		if (*d != CTL_VALUES_COMPUTE)
+			continue;
+		switch (compute(c)) {
+		case COMPUTED:
+			break;
+		case COMPUTING:
+			*out = ctl_retry(1, "combinations are being computed");
+			return false;
+		case AWAITED:
+			*out = ctl_settled(); /* is woken by what it waits for */
+			return false;
+		}
+	}
+	return true;
+}
+
 struct queue_next values_step(struct ctl_image *c)
 {
 	struct ctl_act *a = ctl_act_find(&c->acts, CTL_IMAGE_ALL);
-	enum ctl_values_do d = CTL_VALUES_COMPUTE;
 	struct ctl_values_view v;
 	struct queue_next next;
+	enum ctl_values_do d;
+	enum ctl_image_do act;
 
 	if (ctl_act_busy(a, &next))
 		return next;
 	if (values_unknown(c->env)) /* a change wakes us */
 		return ctl_settled();
-	for (int i = 0; i < 4 && (d == CTL_VALUES_COMPUTE || d == CTL_VALUES_DECLARE); i++) {
-		look(c, &v);
-		d = ctl_values_decide(&v);
-		if (d == CTL_VALUES_COMPUTE)
-			compute(c);
-		else if (d == CTL_VALUES_DECLARE)
-			declare_all(c);
-	}
+	if (!step_memory(c, &v, &d, &next))
+		return next;
 	tell(c, &v);
 	if (d == CTL_VALUES_NOTHING) {
 		ctl_act_rest(a);
 		return ctl_settled();
 	}
 	a = a ? a : ctl_act_get(&c->acts, CTL_IMAGE_ALL);
-	if (d != CTL_VALUES_WRITE || !ctl_act_begin(a, CTL_IMAGE_WRITE_VALUES) ||
-		!image_start(c, a, NULL, CTL_IMAGE_WRITE_VALUES))
+	act = d == CTL_VALUES_ANNOUNCE ? CTL_IMAGE_ANNOUNCE_VALUES : CTL_IMAGE_WRITE_VALUES;
+	if ((d != CTL_VALUES_WRITE && d != CTL_VALUES_ANNOUNCE) || !ctl_act_begin(a, (int)act) ||
+		!image_start(c, a, NULL, act))
 		return ctl_retry(0, "an act had no visible effect yet");
 	return ctl_in_flight();
 }

@@ -11,8 +11,11 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/since.h"
+#include "tec/model/mark.h"
 
 #define JOB_RETRY_S        60
+#define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
 #define JOB_RETRY_MAX_S    3600
 #define RECHECK_MAX_MS     (60 * 60 * 1000)
 #define FOREIGN_RECHECK_MS 30000
@@ -26,7 +29,7 @@ static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 		return CTL_IMAGE_NOTHING; /* ours is done; others still hold it */
 	if (!v->gone)
 		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
-	if (v->old_job) /* or it writes its entry once more */
+	if (v->old_job)
 		return CTL_IMAGE_DELETE_OLD_JOB;
 	if (v->job == CTL_IMAGE_JOB_RUNNING)
 		return CTL_IMAGE_DELETE_JOB;
@@ -40,7 +43,9 @@ static enum ctl_image_do decide_job(const struct ctl_image_view *v)
 {
 	switch (v->job) {
 	case CTL_IMAGE_JOB_ABSENT:
-		return CTL_IMAGE_CREATE_JOB;
+		return v->job_announced ? CTL_IMAGE_CREATE_JOB : CTL_IMAGE_ANNOUNCE_JOB;
+	case CTL_IMAGE_JOB_UNANNOUNCED: /* anybody can have made it */
+		return CTL_IMAGE_DELETE_JOB;
 	case CTL_IMAGE_JOB_ENDED:
 		return v->due ? CTL_IMAGE_DELETE_JOB : CTL_IMAGE_NOTHING;
 	case CTL_IMAGE_JOB_RUNNING:
@@ -54,16 +59,19 @@ static enum ctl_image_do decide_job(const struct ctl_image_view *v)
 
 static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 {
+	if (v->made && !v->announced)
+		return CTL_IMAGE_ANNOUNCE_ENTRY;
+	if (v->made)
+		return v->pcrs_read ? CTL_IMAGE_WRITE_ENTRY : CTL_IMAGE_READ_PCRS;
 	if (v->platforms)
 		return v->unmounted ? CTL_IMAGE_NOTHING : decide_job(v);
 	switch (v->label) {
 	case CTL_IMAGE_LABEL_ASK:
 		return CTL_IMAGE_ASK_LABEL;
-	case CTL_IMAGE_LABEL_GOT:
-		return v->pcrs_read ? CTL_IMAGE_WRITE_ENTRY : CTL_IMAGE_READ_PCRS;
+	case CTL_IMAGE_LABEL_WAIT: /* whichever comes first */
 	case CTL_IMAGE_LABEL_NONE:
 		return decide_job(v);
-	case CTL_IMAGE_LABEL_WAIT:
+	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_REFUSED:
 	case CTL_IMAGE_LABEL_N:
 		break;
@@ -86,9 +94,12 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 		return CTL_IMAGE_ADOPT;
 	if (!v->has_finalizer)
 		return CTL_IMAGE_ADD_FINALIZER; /* before any effect in Trustee */
+	if (works && v->entry == CTL_IMAGE_ENTRY_UNMARKED)
+		return CTL_IMAGE_TAKE_OVER;
 	if (works && v->old_job)
 		return CTL_IMAGE_DELETE_OLD_JOB;
-	if (works && (!good || (v->platforms && v->incomplete)))
+	if (works && v->entry != CTL_IMAGE_ENTRY_UNKNOWN &&
+		(!good || v->made || (v->platforms && v->incomplete)))
 		d = decide_values(v);
 	if (d != CTL_IMAGE_NOTHING)
 		return d;
@@ -106,13 +117,17 @@ const char *ctl_image_do_name(enum ctl_image_do d)
 		[CTL_IMAGE_ADD_FINALIZER] = "add the finalizer",
 		[CTL_IMAGE_ASK_LABEL] = "read the label",
 		[CTL_IMAGE_READ_PCRS] = "read ConfigMap image-pcrs",
-		[CTL_IMAGE_WRITE_ENTRY] = "write the label's values",
+		[CTL_IMAGE_ANNOUNCE_JOB] = "announce the Job",
+		[CTL_IMAGE_ANNOUNCE_ENTRY] = "announce the values",
+		[CTL_IMAGE_TAKE_OVER] = "take over the values",
+		[CTL_IMAGE_WRITE_ENTRY] = "write the values",
 		[CTL_IMAGE_REMOVE_ENTRY] = "remove the values",
 		[CTL_IMAGE_CREATE_JOB] = "start a Job",
 		[CTL_IMAGE_DELETE_JOB] = "delete the Job",
 		[CTL_IMAGE_DELETE_OLD_JOB] = "delete the Job of other platforms",
 		[CTL_IMAGE_DROP_FINALIZER] = "drop the finalizer",
 		[CTL_IMAGE_APPLY_STATUS] = "write the status",
+		[CTL_IMAGE_ANNOUNCE_VALUES] = "announce the reference values",
 		[CTL_IMAGE_WRITE_VALUES] = "write the reference values",
 	};
 
@@ -120,19 +135,6 @@ const char *ctl_image_do_name(enum ctl_image_do d)
 }
 
 /* ---- look */
-
-enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
-	const struct model_pcrs_entry **entry)
-{
-	const struct ctl_configmap *map = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP);
-
-	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
-	if (!*entry)
-		return CTL_IMAGE_ENTRY_ABSENT;
-	if (!str_eq((*entry)->reference, m->image))
-		return CTL_IMAGE_ENTRY_STALE;
-	return (*entry)->why ? CTL_IMAGE_ENTRY_BAD : CTL_IMAGE_ENTRY_GOOD;
-}
 
 static void recheck_in(struct image_look *l, int64_t ms)
 {
@@ -167,37 +169,61 @@ static void look_platforms(const struct ctl_env *env, struct image_look *l)
 	l->v.withheld = p->required && !p->have;
 }
 
-static void look_job(const struct ctl_env *env, struct image_look *l)
+/* The last Pod is the one that counts for people: oldest first. */
+static void look_pods(const struct ctl_env *env, struct image_look *l)
 {
-	unsigned attempt;
+	for (const struct kobj *o = k8s_cache_first(env->pods, 0, l->job_name); o;
+		o = k8s_cache_next(env->pods, 0, o)) {
+		const struct ctl_pod *p = (const struct ctl_pod *)o;
+
+		l->pod = p;
+		if (p->message && str_eq(p->owner_uid, l->job->obj.uid))
+			l->result = p;
+	}
+}
+
+/* When a Job that ended may make room for another. */
+static void look_due(struct image_look *l)
+{
 	int64_t delay_s = JOB_RETRY_S, left_s;
 
+	for (unsigned i = l->job->attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
+		delay_s *= 2;
+	if (delay_s > JOB_RETRY_MAX_S)
+		delay_s = JOB_RETRY_MAX_S;
+	if (l->job->state == CTL_JOB_COMPLETE && !l->pod)
+		delay_s = JOB_LOST_S;
+	left_s = l->job->finished_s + delay_s - clock_wall_s();
+	l->v.due = left_s <= 0;
+	if (left_s > 0)
+		recheck_in(l, left_s * 1000);
+}
+
+static void look_job(const struct ctl_env *env, struct image_look *l)
+{
 	render_pcrjob_name(l->m, &l->platforms.job, l->job_name);
 	look_old_job(env, l);
 	l->job = (const struct ctl_job *)k8s_cache_find(env->jobs, l->job_name);
 	if (!l->job)
 		return;
-	/* The last Pod is the one that counts: oldest first. */
-	for (const struct kobj *o = k8s_cache_first(env->pods, 0, l->job_name); o;
-		o = k8s_cache_next(env->pods, 0, o))
-		l->pod = (const struct ctl_pod *)o;
 	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
 		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
 		recheck_in(l, FOREIGN_RECHECK_MS);
-	} else if (l->job->obj.deleting) {
+		return;
+	}
+	if (!image_job_announced(l->m, l->job->nonce)) {
+		l->v.job =
+			l->job->obj.deleting ? CTL_IMAGE_JOB_DELETING : CTL_IMAGE_JOB_UNANNOUNCED;
+		return;
+	}
+	look_pods(env, l);
+	if (l->job->obj.deleting) {
 		l->v.job = CTL_IMAGE_JOB_DELETING;
 	} else if (l->job->state == CTL_JOB_RUNNING) {
 		l->v.job = CTL_IMAGE_JOB_RUNNING;
 	} else {
 		l->v.job = CTL_IMAGE_JOB_ENDED;
-		for (attempt = l->job->attempt; attempt > 1 && delay_s < JOB_RETRY_MAX_S; attempt--)
-			delay_s *= 2;
-		if (delay_s > JOB_RETRY_MAX_S)
-			delay_s = JOB_RETRY_MAX_S;
-		left_s = l->job->finished_s + delay_s - clock_wall_s();
-		l->v.due = left_s <= 0;
-		if (left_s > 0)
-			recheck_in(l, left_s * 1000);
+		look_due(l);
 	}
 }
 
@@ -215,10 +241,23 @@ static void look_label(struct image_look *l)
 		recheck_in(l, (int64_t)(l->info->label_ms - now));
 }
 
+/* What is at hand and does not stand in image-pcrs, or stands there no more. */
+static void look_made(struct image_look *l)
+{
+	const struct image_info *i = l->info;
+
+	if (!i)
+		return;
+	l->v.job_announced = i->nonce[0] && image_job_announced(l->m, i->nonce);
+	l->v.made = i->kept && (i->to_write || l->v.entry != CTL_IMAGE_ENTRY_GOOD);
+	l->v.announced =
+		l->v.made && model_mark_announces(l->m->pcrs_sha256, image_kept(i)->sha256);
+}
+
 /* Something is still to be had. */
 static bool is_open(const struct image_look *l)
 {
-	return l->v.entry != CTL_IMAGE_ENTRY_GOOD || l->v.incomplete;
+	return l->v.entry != CTL_IMAGE_ENTRY_GOOD || l->v.incomplete || l->v.made;
 }
 
 /* What a write of this image, or of all values, met. */
@@ -251,12 +290,16 @@ void image_look(
 	for (struct image_info *i = c->infos; i && !l->info; i = i->next)
 		if (str_eq(i->name, o->name) && str_eq(i->uid, o->uid))
 			l->info = i;
+	look_made(l);
+	l->v.refused = values_refused(c, o->uid);
 	l->v.pcrs_read = map && str_eq(c->pcrs_rv, map->plain.obj.rv);
 	l->v.settled = values_settled(c);
 	l->v.gone = values_gone(c);
 	look_platforms(env, l);
-	l->v.problem = problem_of(c, l)[0] || c->values.too_long;
+	l->v.problem = problem_of(c, l)[0];
 	look_job(env, l);
+	if (o->deleting || !is_open(l))
+		l->result = NULL;
 	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD && !l->v.platforms)
 		look_label(l);
 	image_wants(c, l);
@@ -309,14 +352,14 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 	image_platforms_note(&l->platforms, &more);
 	if (problem_of(c, l)[0])
 		strbuf_addf(&more, " %s", problem_of(c, l));
-	if (l->v.settled)
+	if (l->v.settled && l->v.refused)
+		WANT(l, IMAGE_TOO_MANY_STATES,
+			"Its values are not in force: with them, the approved images would have more than %d states that a node can be in. The images before it stay in force. Delete ApprovedImages that no node boots any more.",
+			IMAGE_STATES_MAX);
+	else if (l->v.settled)
 		WANT(l, IMAGE_IMAGE_COMMITTED,
 			"A node that boots this image shows PCR 4 %s and PCR 14 %s.%s", hex[0],
 			hex[1], strbuf_str(&more));
-	else if (c->values.too_long)
-		WANT(l, IMAGE_COMPUTATION_FAILED,
-			"The approved images have more states than one reference value takes. Delete ApprovedImages that no "
-			"node boots any more.");
 	else
 		WANT(l, IMAGE_COMPUTING, "Its values are being written.");
 }
@@ -335,23 +378,26 @@ static void want_job(struct image_look *l)
 				note(l));
 		break;
 	case CTL_IMAGE_JOB_ENDED:
-		if (l->job->state == CTL_JOB_FAILED)
+		if (l->job->state == CTL_JOB_FAILED && l->pod &&
+			l->pod->exit_code == MODEL_PCRMSG_TOO_MANY)
+			WANT(l, IMAGE_TOO_MANY_EVENTS,
+				"The values of this image do not fit into the result of Job %s (%s). Remove platforms that no node has from spec.attestation.platformConfigMaps.",
+				l->job_name, pod ? pod : "");
+		else if (l->job->state == CTL_JOB_FAILED)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s failed and is tried again later. %s%s%s", l->job_name,
 				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "");
-		else if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+		else if (l->info && l->info->result_why[0])
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its entry in ConfigMap image-pcrs does not have every platform as it is now. It is tried again later.",
+				"Job %s ended, but its result is not used: %s. The Job is made again later.",
+				l->job_name, l->info->result_why);
+		else if (l->result)
+			WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s ended, but its result does not have every platform as it is now. The Job is made again later.",
 				l->job_name);
-		else if (l->entry)
-			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its entry in ConfigMap image-pcrs is not used: %s.",
-				l->job_name,
-				l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it is of another image"
-								    : l->entry->why);
 		else
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended without an entry in ConfigMap image-pcrs.",
+				"Job %s ended, but no Pod of it has a result. The Job is made again.",
 				l->job_name);
 		break;
 	case CTL_IMAGE_JOB_FOREIGN:
@@ -361,6 +407,7 @@ static void want_job(struct image_look *l)
 		break;
 	case CTL_IMAGE_JOB_ABSENT:
 	case CTL_IMAGE_JOB_DELETING:
+	case CTL_IMAGE_JOB_UNANNOUNCED:
 	case CTL_IMAGE_JOB_N:
 		WANT(l, IMAGE_COMPUTING, "A Job is being made that computes the values.%s",
 			note(l));
@@ -370,13 +417,10 @@ static void want_job(struct image_look *l)
 static void want_label(struct image_look *l)
 {
 	switch (l->v.label) {
-	case CTL_IMAGE_LABEL_WAIT:
-		WANT(l, IMAGE_COMPUTING, "The registry is asked again for the image's label.%s",
-			note(l));
-		break;
 	case CTL_IMAGE_LABEL_REFUSED:
 		WANT(l, IMAGE_COMPUTATION_FAILED, "The image's label cannot be read.%s", note(l));
 		break;
+	case CTL_IMAGE_LABEL_WAIT:
 	case CTL_IMAGE_LABEL_NONE:
 		want_job(l);
 		break;
@@ -385,8 +429,7 @@ static void want_label(struct image_look *l)
 	case CTL_IMAGE_LABEL_N:
 		/* What was told while it waited is still so until the answer is there. */
 		if (l->info && l->info->tries)
-			WANT(l, IMAGE_COMPUTING,
-				"The registry is asked again for the image's label.%s", note(l));
+			want_job(l);
 		else
 			WANT(l, IMAGE_COMPUTING, "The image's label is being read.");
 	}
@@ -406,6 +449,22 @@ static void want_platforms(struct image_look *l)
 		note.len ? note.data + 1 : "No platform has a value of PCR 7.");
 }
 
+/* After a restart: what counted before is not in memory. */
+static void want_changed(struct image_look *l)
+{
+	WANT(l, IMAGE_VALUES_CHANGED,
+		"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and does not count. It is computed again; until then Trustee keeps the values it has.",
+		l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it is of another image"
+		: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
+						    : "its hash was not announced");
+}
+
+static bool was_changed(const struct image_look *l)
+{
+	return l->v.entry == CTL_IMAGE_ENTRY_CHANGED || l->v.entry == CTL_IMAGE_ENTRY_STALE ||
+	       l->v.entry == CTL_IMAGE_ENTRY_BAD;
+}
+
 static void image_wants(struct ctl_image *c, struct image_look *l)
 {
 	bool good = l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.withheld;
@@ -417,13 +476,16 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 	else if (!l->v.digest_ok)
 		WANT(l, IMAGE_NO_DIGEST_GIVEN,
 			"spec.image does not end in a whole SHA-256 digest (@sha256: and 64 hexadecimal digits).");
-	else if (!l->v.served)
+	else if (!l->v.served || l->v.entry == CTL_IMAGE_ENTRY_UNKNOWN)
 		WANT(l, IMAGE_COMPUTING,
-			"Waits for a TrustedExecutionCluster and its ConfigMap image-pcrs.");
+			"Waits for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_SINCE_CONFIGMAP
+			".");
 	else if (c->values.problem[0] || (!good && problem_of(c, l)[0]))
 		WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));
 	else if (good)
 		want_good(c, l);
+	else if (was_changed(l) && l->v.job != CTL_IMAGE_JOB_ENDED)
+		want_changed(l);
 	else if (l->v.platforms || l->v.entry == CTL_IMAGE_ENTRY_GOOD)
 		want_platforms(l);
 	else

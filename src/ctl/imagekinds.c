@@ -13,6 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/kobj/owner.h"
 #include "tec/kobj/subset.h"
+#include "tec/model/pcrmsg.h"
 #include "tec/pcr/platform.h"
 #include "tec/render/pcrjob.h"
 #include "tec/render/volumes.h"
@@ -101,11 +102,25 @@ static void read_platform(struct ctl_configmap *m, struct json_object *o)
 		free(binary[i]);
 }
 
+void ctl_rv_sha256(const char *names, const char *file, char hex[SHA256_HEX_LEN + 1])
+{
+	cleanup_sha256 struct bytes_sha256_run run;
+	uint8_t digest[SHA256_LEN];
+
+	bytes_sha256_init(&run);
+	bytes_sha256_add(&run, names ? names : "", names ? strlen(names) : 0);
+	bytes_sha256_add(&run, "", 1); /* ends the first */
+	bytes_sha256_add(&run, file ? file : "", file ? strlen(file) : 0);
+	bytes_sha256_end(&run, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+}
+
 struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct ctl_configmap m = {.pcrs = NULL};
 	struct json_object *data = json_get_obj(o, "data");
+	char hex[SHA256_HEX_LEN + 1];
 	const char *text;
 
 	if (kobj_meta_read(&pack, o, &m.plain.obj, err) < 0)
@@ -124,6 +139,8 @@ struct kobj *ctl_configmap_extract(struct json_object *o, struct err *err)
 			read_file(&pack, &m, text);
 		kobj_pack_str(&pack, offsetof(struct ctl_configmap, names),
 			json_get_str(data, CTL_RV_NAMES));
+		ctl_rv_sha256(json_get_str(data, CTL_RV_NAMES), text, hex);
+		kobj_pack_str(&pack, offsetof(struct ctl_configmap, data_sha256), hex);
 	} else {
 		read_platform(&m, o);
 	}
@@ -186,6 +203,8 @@ struct kobj *ctl_job_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(&pack, offsetof(struct ctl_job, owner_uid), kobj_owner_controller(o));
 	kobj_pack_str(&pack, offsetof(struct ctl_job, image),
 		kobj_annotation(o, RENDER_PCRJOB_IMAGE_ANNOTATION));
+	kobj_pack_str(&pack, offsetof(struct ctl_job, nonce),
+		kobj_annotation(o, RENDER_PCRJOB_NONCE_ANNOTATION));
 	return kobj_pack_finish(&pack, &j, sizeof(j));
 }
 
@@ -245,6 +264,25 @@ static void pod_life(struct json_object *o, struct ctl_pod *p)
 		p->restarts += json_get_int(json_object_array_get_idx(all, i), "restartCount", 0);
 }
 
+/* How compute-pcrs ended. One that was started again is not what its first run said. */
+static void pod_result(struct kobj_pack *pack, struct json_object *o, struct ctl_pod *p)
+{
+	struct json_object *all = json_get_arr(o, "status/containerStatuses");
+
+	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
+		struct json_object *s = json_object_array_get_idx(all, i);
+		struct json_object *ended = json_get_obj(s, "state/terminated");
+		const char *message = json_get_str(ended, "message");
+
+		if (!ended || !str_eq(json_get_str(s, "name"), RENDER_PCRJOB_APP) ||
+			json_get_int(s, "restartCount", -1) != 0)
+			continue;
+		p->exit_code = json_get_int(ended, "exitCode", -1);
+		if (p->exit_code == 0 && message && strlen(message) <= MODEL_PCRMSG_MAX)
+			kobj_pack_str(pack, offsetof(struct ctl_pod, message), message);
+	}
+}
+
 struct kobj *ctl_pod_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -260,7 +298,9 @@ struct kobj *ctl_pod_extract(struct json_object *o, struct err *err)
 	if (json_object_is_type(job, json_type_string))
 		kobj_pack_str(&pack, offsetof(struct ctl_pod, job), json_object_get_string(job));
 	kobj_pack_str(&pack, offsetof(struct ctl_pod, app), json_get_str(o, "metadata/labels/app"));
+	kobj_pack_str(&pack, offsetof(struct ctl_pod, owner_uid), kobj_owner_controller(o));
 	pod_life(o, &p);
+	pod_result(&pack, o, &p);
 	kobj_pack_str(&pack, offsetof(struct ctl_pod, contents),
 		kobj_annotation(o, RENDER_VOLUMES_CONTENTS_ANNOTATION));
 	p.failed = str_eq(json_get_str(o, "status/phase"), "Failed");

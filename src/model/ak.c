@@ -107,11 +107,12 @@ const char *model_ak_index(const struct kobj *o, unsigned i)
 	}
 }
 
-void model_ak_name(const uint8_t sha256[32], enum model_ak_name_kind kind,
-	char out[MODEL_AK_NAME_LEN + 1])
+void model_ak_name(
+	const uint8_t sha256[32], enum model_ak_name_kind kind, char out[MODEL_AK_NAME_LEN + 1])
 {
-	static const char *const ends[] = {
-		[MODEL_AK_NAME] = "", [MODEL_AK_NAME_ANY] = "-any", [MODEL_AK_NAME_SPARE] = "-uuid"};
+	static const char *const ends[] = {[MODEL_AK_NAME] = "",
+		[MODEL_AK_NAME_ANY] = "-any",
+		[MODEL_AK_NAME_SPARE] = "-uuid"};
 
 	memcpy(out, "ak-", 3);
 	bytes_to_hex(sha256, 16, out + 3);

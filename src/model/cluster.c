@@ -432,6 +432,8 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 		return NULL;
 	read_announced(&r, o, &c);
 	read_adopt_before(o, &c);
+	kobj_pack_str(&pack, offsetof(struct model_cluster, values_sha256),
+		model_mark(o, MODEL_CLUSTER_VALUES_MARK));
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));
 	return kobj_pack_finish(&pack, &c, sizeof(c));

@@ -11,6 +11,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/kobj/owner.h"
+#include "tec/model/mark.h"
 
 const char *const model_image_cond_types[IMAGE_N_CONDS] = {
 	[IMAGE_COMMITTED] = "Committed",
@@ -25,19 +26,25 @@ const char *model_image_reason(enum model_image_reason r)
 		[IMAGE_COMPUTATION_FAILED] = "ComputationFailed",
 		[IMAGE_POD_PENDING] = "PodPending",
 		[IMAGE_REVOKING] = "Revoking",
+		[IMAGE_TOO_MANY_EVENTS] = "TooManyEvents",
+		[IMAGE_TOO_MANY_STATES] = "TooManyStates",
+		[IMAGE_VALUES_CHANGED] = "ValuesChanged",
 	};
 
 	return names[r];
 }
 
-static bool ends_in_digest(const char *image)
+const char *model_image_digest(const char *reference)
 {
-	static const char mark[] = "@sha256:";
-	size_t len = strlen(image), tail = sizeof(mark) - 1 + SHA256_HEX_LEN;
+	static const char at[] = "@sha256:";
+	size_t len = strlen(reference), tail = sizeof(at) - 1 + SHA256_HEX_LEN;
+	const char *hex = reference + len - SHA256_HEX_LEN;
 	uint8_t digest[SHA256_LEN];
 
-	return len > tail && strncmp(image + len - tail, mark, sizeof(mark) - 1) == 0 &&
-	       bytes_from_hex(image + len - SHA256_HEX_LEN, SHA256_HEX_LEN, digest) == 0;
+	if (len <= tail || strncmp(reference + len - tail, at, sizeof(at) - 1) != 0 ||
+		bytes_from_hex(hex, SHA256_HEX_LEN, digest) < 0)
+		return NULL;
+	return hex;
 }
 
 struct kobj *model_image_extract(struct json_object *o, struct err *err)
@@ -53,12 +60,16 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 			json_get_str(o, "metadata/name"));
 		return NULL;
 	}
-	m.digest_ok = ends_in_digest(image);
+	m.digest_ok = model_image_digest(image) != NULL;
 	m.any_secure_boot = str_eq(json_get_str(o, "spec/secureBoot"), "Any");
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_IMAGE_FINALIZER);
 	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_image, image), image);
 	kobj_pack_str(&pack, offsetof(struct model_image, owner_uid), kobj_owner_controller(o));
+	kobj_pack_str(&pack, offsetof(struct model_image, pcrs_sha256),
+		model_mark(o, MODEL_IMAGE_PCRS_MARK));
+	kobj_pack_str(&pack, offsetof(struct model_image, job_nonce),
+		model_mark(o, MODEL_IMAGE_JOB_MARK));
 	kobj_cond_read(&pack, o, model_image_cond_types, IMAGE_N_CONDS, m.cond,
 		offsetof(struct model_image, cond));
 	return kobj_pack_finish(&pack, &m, sizeof(m));

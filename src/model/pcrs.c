@@ -38,6 +38,7 @@ int model_pcrs_check(const struct pcr_events *e, struct err *err)
 static void read_entry(struct model_pcrs_entry *e, const char *name, struct json_object *o)
 {
 	const char *reference = json_get_str(o, "reference"), *seen = json_get_str(o, "first_seen");
+	uint8_t digest[SHA256_LEN];
 	struct err err = ERR_INIT;
 	int64_t us;
 
@@ -51,6 +52,10 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 		 model_pcrs_check(&e->events, &err) == 0) {
 		model_platforms_read(json_get_arr(o, "platforms"), &e->platforms);
 		model_variants_read(json_get_arr(o, "variants"), &e->variants);
+		e->first_seen_us = us;
+		e->text = json_text(o);
+		bytes_sha256(e->text, strlen(e->text), digest);
+		bytes_to_hex(digest, SHA256_LEN, e->sha256);
 		return;
 	}
 	pcr_events_fini(&e->events);
@@ -101,6 +106,7 @@ void model_pcrs_free(struct model_pcrs *m)
 		free(m->v[i].name);
 		free(m->v[i].reference);
 		free(m->v[i].why);
+		free(m->v[i].text);
 		pcr_events_fini(&m->v[i].events);
 		model_platforms_fini(&m->v[i].platforms);
 		model_variants_fini(&m->v[i].variants);
@@ -118,12 +124,12 @@ const struct model_pcrs_entry *model_pcrs_find(const struct model_pcrs *m, const
 }
 
 struct json_object *model_pcrs_entry_json(
-	const char *reference, int64_t first_seen_s, const struct pcr_events *events)
+	const char *reference, int64_t first_seen_us, const struct pcr_events *events)
 {
 	struct json_object *o = json_obj();
-	char seen[CLOCK_RFC3339_LEN];
+	char seen[CLOCK_RFC3339_US_LEN];
 
-	clock_format(first_seen_s, seen);
+	clock_format_us(first_seen_us, seen);
 	json_add_str(o, "first_seen", seen);
 	json_add(o, "pcrs", pcr_events_json(events));
 	return json_add_str(o, "reference", reference);

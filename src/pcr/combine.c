@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each pair of images is walked event id by event id (reference-values.md section 5.3). Where both
- * have an event and it differs, the walk forks, and the event's groups belong to the one side from
- * there on. Registers are extended on the way, so what two branches share is hashed once; what two
- * pairs share is found in a small cache. Refuses to leave out an event that one side has unless
+ * Each pair of value sets is walked event id by event id (reference-values.md section 5.3). Where
+ * both have an event and it differs, the walk forks, and the event's groups belong to the one side
+ * from there on. Registers are extended on the way, so what two branches share is hashed once; what
+ * two pairs share is found in a small cache. Refuses to leave out an event that one side has unless
  * its group is the other side's already: a boot loader's value without a kernel's would approve
  * whatever that loader starts.
  */
@@ -22,11 +22,11 @@ struct slot {
 	uint8_t pcr[SHA256_LEN], digest[SHA256_LEN], result[SHA256_LEN];
 };
 
-/* One image's events by id: at[id] .. at[id + 1] of v. */
+/* One value set's events by id: at[id] .. at[id + 1] of v. */
 struct indexed {
-	const char *name;
+	char *name; /* owned */
 	size_t image;
-	const struct pcr_event **v; /* owned; sorted by id, stable */
+	struct pcr_event *v; /* owned; sorted by id, stable */
 	size_t at[PCR_N_EVENT_IDS + 1];
 	struct pcr_set own;
 };
@@ -37,21 +37,30 @@ struct walk {
 	struct pcr_set set;
 };
 
+struct pcr_mixer {
+	struct slot *cache;     /* owned */
+	struct indexed *values; /* owned */
+	size_t n, cap;
+	size_t conflicts;
+};
+
+/* One value set against another. */
 struct combine {
-	struct slot *cache; /* owned */
+	struct pcr_mixer *mixer;
 	struct pcr_sets *out;
 	const struct indexed *side[2];
-	size_t first; /* of this pair's sets in out */
-	size_t conflicts;
+	size_t max;
+	bool full;
 };
 
 void pcr_sets_fini(struct pcr_sets *s)
 {
 	free(s->v);
+	free(s->table);
 	*s = (struct pcr_sets)PCR_SETS_INIT;
 }
 
-static void extend(struct combine *c, struct pcr_set *set, const struct pcr_event *e)
+static void extend(struct pcr_mixer *m, struct pcr_set *set, const struct pcr_event *e)
 {
 	uint8_t *pcr = set->value[e->pcr];
 	uint32_t a, b;
@@ -60,7 +69,7 @@ static void extend(struct combine *c, struct pcr_set *set, const struct pcr_even
 	set->has[e->pcr] = true;
 	memcpy(&a, pcr, sizeof(a));
 	memcpy(&b, e->digest, sizeof(b));
-	s = &c->cache[(a ^ b * 3u) % CACHE_SLOTS];
+	s = &m->cache[(a ^ b * 3u) % CACHE_SLOTS];
 	if (!s->used || memcmp(s->pcr, pcr, SHA256_LEN) != 0 ||
 		memcmp(s->digest, e->digest, SHA256_LEN) != 0) {
 		s->used = true;
@@ -78,13 +87,68 @@ static bool same_values(const struct pcr_set *a, const struct pcr_set *b)
 	       memcmp(a->value, b->value, sizeof(a->value)) == 0;
 }
 
+/* ---- sets, found by their registers */
+
+static size_t place_of(const struct pcr_set *set)
+{
+	uint64_t h = 0;
+
+	for (unsigned i = 0; i < PCR_MAX; i++) {
+		uint64_t part;
+
+		memcpy(&part, set->value[i], sizeof(part)); /* zeros where there is none */
+		h = (h << 7 | h >> 57) ^ part ^ set->has[i];
+	}
+	return (size_t)(h ^ h >> 32);
+}
+
+/* Where it is in the table, or would be. */
+static size_t *table_find(const struct pcr_sets *s, const struct pcr_set *set)
+{
+	size_t i = place_of(set) % s->n_table;
+
+	while (s->table[i] && !same_values(&s->v[s->table[i] - 1], set))
+		i = (i + 1) % s->n_table;
+	return &s->table[i];
+}
+
+static void table_fill(struct pcr_sets *s)
+{
+	memset(s->table, 0, s->n_table * sizeof(*s->table));
+	for (size_t i = 0; i < s->n; i++) {
+		size_t *at = table_find(s, &s->v[i]);
+
+		*at = *at ? *at : i + 1;
+	}
+}
+
+static bool has_set(const struct pcr_sets *s, const struct pcr_set *set)
+{
+	return s->n_table && *table_find(s, set);
+}
+
 static void push(struct pcr_sets *s, const struct pcr_set *set)
 {
+	size_t *at;
+
 	if (s->n == s->cap) {
 		s->cap = s->cap ? 2 * s->cap : 16;
 		s->v = xreallocarray(s->v, s->cap, sizeof(*s->v));
+		s->n_table = 4 * s->cap;
+		s->table = xreallocarray(s->table, s->n_table, sizeof(*s->table));
+		table_fill(s);
 	}
+	at = table_find(s, set);
 	s->v[s->n++] = *set;
+	*at = *at ? *at : s->n;
+}
+
+void pcr_sets_cut(struct pcr_sets *s, size_t n)
+{
+	if (n == s->n)
+		return;
+	s->n = n;
+	table_fill(s);
 }
 
 /* ---- one pair */
@@ -99,7 +163,7 @@ static bool same_events(const struct indexed *a, const struct indexed *b, int id
 	if (count(a, id) != count(b, id))
 		return false;
 	for (size_t i = 0; i < count(a, id); i++)
-		if (!pcr_event_same(a->v[a->at[id] + i], b->v[b->at[id] + i]))
+		if (!pcr_event_same(&a->v[a->at[id] + i], &b->v[b->at[id] + i]))
 			return false;
 	return true;
 }
@@ -107,28 +171,28 @@ static bool same_events(const struct indexed *a, const struct indexed *b, int id
 static void take(struct combine *c, struct walk *w, const struct indexed *x, int id)
 {
 	for (size_t i = x->at[id]; i < x->at[id + 1]; i++)
-		extend(c, &w->set, x->v[i]);
+		extend(c->mixer, &w->set, &x->v[i]);
 }
 
 /* How often one kernel is measured is its loader's doing, and that may be the other side's. */
 static void take_kernel(struct combine *c, struct walk *w, int side)
 {
 	const struct indexed *x = c->side[side], *loader = x;
-	const struct pcr_event *first = x->v[x->at[PCR4_VMLINUZ]];
+	const struct pcr_event *first = &x->v[x->at[PCR4_VMLINUZ]];
 	size_t n = count(x, PCR4_VMLINUZ);
 
 	for (int i = 0; i < 2; i++)
 		if (w->groups[i] & PCR_GROUP_BOOTLOADER)
 			loader = c->side[i];
 	for (size_t i = 1; i < n; i++)
-		if (!pcr_event_same(first, x->v[x->at[PCR4_VMLINUZ] + i]))
+		if (!pcr_event_same(first, &x->v[x->at[PCR4_VMLINUZ] + i]))
 			loader = x; /* several kernels, or something behind them */
 	if (loader == x) {
 		take(c, w, x, PCR4_VMLINUZ);
 		return;
 	}
 	for (n = count(loader, PCR4_VMLINUZ); n > 0; n--)
-		extend(c, &w->set, first);
+		extend(c->mixer, &w->set, first);
 }
 
 static void take_side(struct combine *c, struct walk *w, int side, int id)
@@ -142,11 +206,12 @@ static void take_side(struct combine *c, struct walk *w, int side, int id)
 
 static void finish(struct combine *c, struct walk *w)
 {
-	if (same_values(&w->set, &c->side[0]->own) || same_values(&w->set, &c->side[1]->own))
+	if (c->full || has_set(c->out, &w->set))
 		return;
-	for (size_t i = c->first; i < c->out->n; i++)
-		if (same_values(&w->set, &c->out->v[i]))
-			return;
+	if (c->out->n == c->max) {
+		c->full = true;
+		return;
+	}
 	w->set.image[0] = c->side[0]->image;
 	w->set.image[1] = c->side[1]->image;
 	push(c->out, &w->set);
@@ -154,7 +219,7 @@ static void finish(struct combine *c, struct walk *w)
 
 static void step(struct combine *c, struct walk w, int id)
 {
-	for (; id < PCR_N_EVENT_IDS; id++) {
+	for (; id < PCR_N_EVENT_IDS && !c->full; id++) {
 		unsigned g = pcr_event_groups((enum pcr_event_id)id);
 		size_t na = count(c->side[0], id), nb = count(c->side[1], id);
 		bool free_a = (g & w.groups[1]) == 0, free_b = (g & w.groups[0]) == 0;
@@ -168,7 +233,7 @@ static void step(struct combine *c, struct walk w, int id)
 				take_side(c, &other, 0, id);
 				step(c, other, id + 1);
 			} else if (!free_a && !free_b) {
-				c->conflicts++;
+				c->mixer->conflicts++;
 				return;
 			}
 			take_side(c, &w, free_b, id);
@@ -183,54 +248,88 @@ static void step(struct combine *c, struct walk w, int id)
 	finish(c, &w);
 }
 
-/* ---- all images */
+/* ---- all */
 
-static void index_image(
-	struct combine *c, const struct pcr_image *image, size_t i, struct indexed *out)
+struct pcr_mixer *pcr_mixer_new(void)
 {
-	const struct pcr_events *e = &image->events;
-	size_t n = 0;
+	struct pcr_mixer *m = xcalloc(1, sizeof(*m));
 
-	out->name = image->name;
-	out->image = i;
-	out->v = xcalloc(e->n ? e->n : 1, sizeof(*out->v));
-	for (int id = 0; id < PCR_N_EVENT_IDS; id++) {
-		out->at[id] = n;
-		for (size_t k = 0; k < e->n; k++)
-			if ((int)e->v[k].id == id)
-				out->v[n++] = &e->v[k];
-	}
-	out->at[PCR_N_EVENT_IDS] = n;
-	/* Its own values keep its own order and repetitions. */
-	out->own.image[0] = out->own.image[1] = i;
-	for (size_t k = 0; k < e->n; k++)
-		extend(c, &out->own, &e->v[k]);
-	if (e->n)
-		push(c->out, &out->own);
+	m->cache = xcalloc(CACHE_SLOTS, sizeof(*m->cache));
+	return m;
 }
 
-void pcr_combine(const struct pcr_image *images, size_t n, struct pcr_sets *out, size_t *conflicts)
+void pcr_mixer_free(struct pcr_mixer *m)
 {
-	struct indexed *x = xcalloc(n ? n : 1, sizeof(*x));
-	struct combine c = {.out = out};
+	if (!m)
+		return;
+	pcr_mixer_cut(m, 0);
+	free(m->values);
+	free(m->cache);
+	free(m);
+}
 
-	c.cache = xcalloc(CACHE_SLOTS, sizeof(*c.cache));
-	for (size_t i = 0; i < n; i++)
-		index_image(&c, &images[i], i, &x[i]);
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = i + 1; k < n; k++) {
-			if (strcmp(x[i].name, x[k].name) == 0) /* variants of one image */
-				continue;
-			c.side[0] = &x[i];
-			c.side[1] = &x[k];
-			c.first = out->n;
-			step(&c, (struct walk){.groups = {0, 0}}, 0);
-		}
+size_t pcr_mixer_count(const struct pcr_mixer *m)
+{
+	return m->n;
+}
+
+size_t pcr_mixer_conflicts(const struct pcr_mixer *m)
+{
+	return m->conflicts;
+}
+
+void pcr_mixer_cut(struct pcr_mixer *m, size_t n)
+{
+	while (m->n > n) {
+		m->n--;
+		free(m->values[m->n].name);
+		free(m->values[m->n].v);
 	}
-	for (size_t i = 0; i < n; i++)
-		free(x[i].v);
-	free(x);
-	free(c.cache);
-	if (conflicts)
-		*conflicts = c.conflicts;
+}
+
+static const struct indexed *index_values(
+	struct pcr_mixer *m, const char *name, size_t image, const struct pcr_events *e)
+{
+	struct indexed *x;
+	size_t n = 0;
+
+	if (m->n == m->cap) {
+		m->cap = m->cap ? 2 * m->cap : 16;
+		m->values = xreallocarray(m->values, m->cap, sizeof(*m->values));
+	}
+	x = &m->values[m->n++];
+	*x = (struct indexed){.name = xstrdup(name), .image = image};
+	x->v = xcalloc(e->n ? e->n : 1, sizeof(*x->v));
+	for (int id = 0; id < PCR_N_EVENT_IDS; id++) {
+		x->at[id] = n;
+		for (size_t k = 0; k < e->n; k++)
+			if ((int)e->v[k].id == id)
+				x->v[n++] = e->v[k];
+	}
+	x->at[PCR_N_EVENT_IDS] = n;
+	/* Its own values keep its own order and repetitions. */
+	x->own.image[0] = x->own.image[1] = image;
+	for (size_t k = 0; k < e->n; k++)
+		extend(m, &x->own, &e->v[k]);
+	return x;
+}
+
+bool pcr_mixer_add(struct pcr_mixer *m, const char *name, size_t image,
+	const struct pcr_events *events, size_t max, struct pcr_sets *out)
+{
+	const struct indexed *x = index_values(m, name, image, events);
+	struct combine c = {.mixer = m, .out = out, .max = max};
+
+	if (events->n && out->n == max)
+		return false;
+	if (events->n)
+		push(out, &x->own);
+	for (size_t i = 0; i + 1 < m->n && !c.full; i++) {
+		if (strcmp(m->values[i].name, name) == 0) /* variants of one image */
+			continue;
+		c.side[0] = &m->values[i];
+		c.side[1] = x;
+		step(&c, (struct walk){.groups = {0, 0}}, 0);
+	}
+	return !c.full;
 }

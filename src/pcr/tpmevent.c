@@ -71,6 +71,11 @@ unsigned pcr_event_groups(enum pcr_event_id id)
 	return ids[id].groups;
 }
 
+unsigned pcr_event_register(enum pcr_event_id id)
+{
+	return ids[id].pcr;
+}
+
 const char *pcr_event_id_name(enum pcr_event_id id)
 {
 	return ids[id].name;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One Pod that fails once is tried once more by the Job itself (a node may go away); what fails
- * again is the operator's to retry, later. The Pod's last words are kept as its termination
- * message, so that a person reads them in the ApprovedImage's condition.
+ * again is the operator's to retry, later. The result is the container's termination message; of
+ * one that failed it is the Pod's last words, for a person to read in the ApprovedImage's
+ * condition.
  */
 #include "config.h"
 
@@ -49,7 +50,8 @@ static struct json_object *labels(void)
 }
 
 static struct json_object *metadata(const struct model_image *i,
-	const struct render_pcrjob_platforms *p, const char *ns, unsigned attempt)
+	const struct render_pcrjob_platforms *p, const char *ns, const char *nonce,
+	unsigned attempt)
 {
 	struct json_object *meta = json_obj(), *annotations = json_obj();
 	char name[RENDER_PCRJOB_NAME_LEN + 1], number[16];
@@ -58,6 +60,7 @@ static struct json_object *metadata(const struct model_image *i,
 	snprintf(number, sizeof(number), "%u", attempt);
 	json_add_str(annotations, RENDER_PCRJOB_IMAGE_ANNOTATION, i->obj.name);
 	json_add_str(annotations, RENDER_PCRJOB_ATTEMPT_ANNOTATION, number);
+	json_add_str(annotations, RENDER_PCRJOB_NONCE_ANNOTATION, nonce);
 	json_add_str(meta, "name", name);
 	json_add_str(meta, "namespace", ns);
 	json_add(meta, "labels", labels());
@@ -106,12 +109,12 @@ static struct json_object *mounts(const struct render_pcrjob_platforms *p)
 }
 
 static struct json_object *arguments(
-	const struct model_image *i, const struct render_pcrjob_platforms *p)
+	const struct model_image *i, const struct render_pcrjob_platforms *p, const char *nonce)
 {
 	struct json_object *args = json_arr();
 
 	json_push_str(json_push_str(args, "--image"), i->image);
-	json_push_str(json_push_str(args, "--resource-name"), i->obj.name);
+	json_push_str(json_push_str(args, "--nonce"), nonce);
 	for (size_t k = 0; k < p->n; k++) {
 		cleanup_free char *value =
 			xasprintf("%s=" PLATFORMS "%s", p->v[k].name, p->v[k].name);
@@ -121,8 +124,8 @@ static struct json_object *arguments(
 	return args;
 }
 
-static struct json_object *container(
-	const struct model_image *i, const struct render_pcrjob_platforms *p, const char *tool)
+static struct json_object *container(const struct model_image *i,
+	const struct render_pcrjob_platforms *p, const char *tool, const char *nonce)
 {
 	struct json_object *c = json_obj(), *security = json_obj();
 
@@ -133,9 +136,10 @@ static struct json_object *container(
 	json_add_str(c, "name", RENDER_PCRJOB_APP);
 	json_add_str(c, "image", tool);
 	json_add(c, "command", json_push_str(json_arr(), "compute-pcrs"));
-	json_add(c, "args", arguments(i, p));
+	json_add(c, "args", arguments(i, p, nonce));
 	json_add(c, "volumeMounts", mounts(p));
 	json_add(c, "resources", resources());
+	json_add_str(c, "terminationMessagePath", "/dev/termination-log");
 	json_add_str(c, "terminationMessagePolicy", "FallbackToLogsOnError");
 	return json_add(c, "securityContext", security);
 }
@@ -159,8 +163,8 @@ static struct json_object *volumes(
 	return list;
 }
 
-static struct json_object *pod(
-	const struct model_image *i, const struct render_pcrjob_platforms *p, const char *tool)
+static struct json_object *pod(const struct model_image *i, const struct render_pcrjob_platforms *p,
+	const char *tool, const char *nonce)
 {
 	struct json_object *o = json_obj(), *security = json_obj();
 
@@ -170,15 +174,16 @@ static struct json_object *pod(
 	json_add(security, "seccompProfile", json_add_str(json_obj(), "type", "RuntimeDefault"));
 	json_add_str(o, "restartPolicy", "Never"); /* a failed Pod stays to be looked at */
 	json_add_str(o, "serviceAccountName", RENDER_PCRJOB_SERVICE_ACCOUNT);
+	json_add_bool(o, "automountServiceAccountToken", false);
 	json_add_bool(o, "enableServiceLinks", false);
 	json_add(o, "securityContext", security);
-	json_add(o, "containers", json_push(json_arr(), container(i, p, tool)));
+	json_add(o, "containers", json_push(json_arr(), container(i, p, tool, nonce)));
 	return json_add(o, "volumes", volumes(i, p));
 }
 
 struct json_object *render_pcrjob(const struct model_image *i,
 	const struct render_pcrjob_platforms *platforms, const char *ns, const char *tool,
-	unsigned attempt)
+	const char *nonce, unsigned attempt)
 {
 	const struct render_pcrjob_platforms *p = platforms ? platforms : &no_platforms;
 	struct json_object *o = json_obj(), *spec = json_obj(), *template = json_obj();
@@ -186,13 +191,13 @@ struct json_object *render_pcrjob(const struct model_image *i,
 
 	kobj_api_version(&kobj_job, &version);
 	json_add(template, "metadata", json_add(json_obj(), "labels", labels()));
-	json_add(template, "spec", pod(i, p, tool));
+	json_add(template, "spec", pod(i, p, tool, nonce));
 	json_add_int(spec, "activeDeadlineSeconds", DEADLINE_S);
 	json_add_int(spec, "backoffLimit", 1);
 	json_add_int(spec, "ttlSecondsAfterFinished", TTL_S);
 	json_add(spec, "template", template);
 	json_add_str(o, "apiVersion", strbuf_str(&version));
 	json_add_str(o, "kind", kobj_job.kind);
-	json_add(o, "metadata", metadata(i, p, ns, attempt));
+	json_add(o, "metadata", metadata(i, p, ns, nonce, attempt));
 	return json_add(o, "spec", spec);
 }

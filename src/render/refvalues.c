@@ -99,7 +99,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* n sets with the same registers. */
-static char *boot_value(const struct pcr_image *images, const struct named *v, size_t n)
+static char *boot_value(const char *const *images, const struct named *v, size_t n)
 {
 	cleanup_free const char **names = xcalloc(2 * n, sizeof(*names));
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -107,10 +107,10 @@ static char *boot_value(const struct pcr_image *images, const struct named *v, s
 
 	for (size_t i = 0; i < n; i++)
 		if (v[i].set->image[0] == v[i].set->image[1])
-			names[k++] = images[v[i].set->image[0]].name;
+			names[k++] = images[v[i].set->image[0]];
 	for (size_t i = 0, own = k; i < n && !own; i++) {
-		names[k++] = images[v[i].set->image[0]].name;
-		names[k++] = images[v[i].set->image[1]].name;
+		names[k++] = images[v[i].set->image[0]];
+		names[k++] = images[v[i].set->image[1]];
 	}
 	qsort(names, k, sizeof(*names), by_text);
 	strbuf_adds(&out, "{\"images\":[");
@@ -125,7 +125,7 @@ static char *boot_value(const struct pcr_image *images, const struct named *v, s
 	return strbuf_steal(&out);
 }
 
-static void add_boots(const struct pcr_image *images, const struct pcr_sets *sets, bool with_pcr7,
+static void add_boots(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out)
 {
 	cleanup_free struct named *v = xcalloc(sets->n + 1, sizeof(*v));
@@ -152,7 +152,7 @@ static void add_boots(const struct pcr_image *images, const struct pcr_sets *set
 	}
 }
 
-void render_refvalues(const struct pcr_image *images, const struct pcr_sets *sets, bool with_pcr7,
+void render_refvalues(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out)
 {
 	*out = (struct render_refvalues)RENDER_REFVALUES_INIT;

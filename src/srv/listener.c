@@ -106,11 +106,14 @@ void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_li
 
 	metric_add(&refused, srv_limit_name(limit), NULL, 1);
 	if (c && srv_pending_may_tell(env->pending, limit, &left_out)) {
-		struct log_ctx lc = {.kind = "TrustedExecutionCluster", .ns = env->ns,
-			.name = c->obj.name, .uid = c->obj.uid};
+		struct log_ctx lc = {.kind = "TrustedExecutionCluster",
+			.ns = env->ns,
+			.name = c->obj.name,
+			.uid = c->obj.uid};
 
-		log_warn(&lc, "registration refused, a limit is reached", "limit=%s peer=%s count=%u",
-			srv_limit_name(limit), log_esc(httpd_req_peer(r)), left_out + 1);
+		log_warn(&lc, "registration refused, a limit is reached",
+			"limit=%s peer=%s count=%u", srv_limit_name(limit),
+			log_esc(httpd_req_peer(r)), left_out + 1);
 		if (env->events)
 			k8s_events_post(env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
 				"RegistrationRefused", "Register",

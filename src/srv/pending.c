@@ -231,7 +231,8 @@ static struct model_pending counts(struct srv_pending *p)
 	return (struct model_pending){
 		.machines = p->pending_machines + p->machine_places,
 		.keys = p->pending_aks + p->key_places,
-		.all_machines = (p->machines ? k8s_cache_count(p->machines) : 0) + p->machine_places,
+		.all_machines =
+			(p->machines ? k8s_cache_count(p->machines) : 0) + p->machine_places,
 	};
 }
 
@@ -303,8 +304,7 @@ struct srv_place *srv_pending_take_key(struct srv_pending *p, const struct model
 	struct model_pending n = counts(p);
 	int waiting_keys = uuid ? count_waiting(p, uuid, c->waiting_keys) : 0;
 	struct srv_place *again = take_again(p, name, uuid);
-	bool first = machine && waiting_keys == 0 &&
-		     !(p->aks && k8s_cache_first(p->aks, 0, uuid));
+	bool first = machine && waiting_keys == 0 && !(p->aks && k8s_cache_first(p->aks, 0, uuid));
 
 	*why = SRV_LIMIT_NONE;
 	if (again)

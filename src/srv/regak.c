@@ -129,8 +129,8 @@ static void post_key(struct job *j)
 	ak = model_ak_new_json(j->name, strbuf_str(&pem), *j->uuid ? j->uuid : NULL);
 	if (*j->uuid)
 		model_ak_note_seen(ak, *j->seen ? j->seen : MODEL_SEEN_NONE);
-	k8s_call_create_only(env->api, &j->base.ops, &kobj_ak, env->ns, ak,
-		srv_api_ms(j->base.req), on_created, j);
+	k8s_call_create_only(env->api, &j->base.ops, &kobj_ak, env->ns, ak, srv_api_ms(j->base.req),
+		on_created, j);
 }
 
 static void note_seen(struct job *j, const char *uid)

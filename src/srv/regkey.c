@@ -26,7 +26,7 @@ _Static_assert(RENDER_REGKEY_LEN == RATS_TICKET_KEY_LEN, "the key that is made i
 
 struct key_obj {
 	struct kobj obj;
-	struct secret *key; /* NULL: unusable, which was logged */
+	struct secret *key;              /* NULL: unusable, which was logged */
 	char sha256[SHA256_HEX_LEN + 1]; /* of the Secret's content */
 };
 
@@ -39,8 +39,8 @@ struct srv_regkey {
 	char *ns;
 	struct k8s_cache *cache[N_KEYS]; /* NULL: not wanted yet */
 	struct k8s_watch *watch[N_KEYS];
-	struct secret *key;         /* owned: the current one, announced when it was taken */
-	struct secret *before;      /* owned: what it was; signs until settled_ms */
+	struct secret *key;    /* owned: the current one, announced when it was taken */
+	struct secret *before; /* owned: what it was; signs until settled_ms */
 	uint64_t settled_ms;
 };
 

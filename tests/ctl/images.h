@@ -16,6 +16,7 @@
 #include "tec/base/mem.h"
 #include "tec/ctl/imagekinds.h"
 #include "tec/model/image.h"
+#include "tec/model/pcrmsg.h"
 #include "tec/render/pcrjob.h"
 #include "tec/render/refvalues.h"
 
@@ -94,13 +95,13 @@ static inline struct json_object *entry_of(const char *reference, bool b)
 
 	add_pcr4(&e, b ? SHIM_B : SHIM_A, b ? GRUB_B : GRUB_A, b ? KERNEL_B : KERNEL_A);
 	add_pcr14(&e);
-	o = model_pcrs_entry_json(reference, 1800000000, &e);
+	o = model_pcrs_entry_json(reference, 1800000000000000, &e);
 	pcr_events_fini(&e);
 	return o;
 }
 
-/* What a Job does. */
-static inline void job_writes(const char *name, struct json_object *take_entry)
+/* What somebody does who can write ConfigMaps. take_entry NULL: takes it out. */
+static inline void stranger_writes(const char *name, struct json_object *take_entry)
 {
 	const char *old =
 		json_get_str(json_get_obj(world_get(&w, &kobj_configmap, "image-pcrs"), "data"),
@@ -126,6 +127,62 @@ static inline const char *job_name(const char *image)
 
 	render_pcrjob_name(model_image(o), job_platforms, name);
 	return name;
+}
+
+/* The Pod's container has ended, and this is its message. NULL members: what a good Pod has. */
+struct said {
+	const char *message, *pod, *controller, *container, *nonce, *reference;
+	int exit_code, restarts;
+};
+
+static inline void pod_says(const char *image, const struct said *how)
+{
+	const char *controller =
+		how->controller ? how->controller
+				: world_str(&w, &kobj_job, job_name(image), "metadata/uid");
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"%s-%s\",\"labels\":{\"app\":\"compute-pcrs\","
+			  "\"job-name\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"batch/v1\","
+			  "\"kind\":\"Job\",\"name\":\"%s\",\"uid\":\"%s\",\"controller\":true}]},"
+			  "\"status\":{\"phase\":\"%s\",\"containerStatuses\":[{\"name\":\"%s\","
+			  "\"restartCount\":%d,\"state\":{\"terminated\":{\"exitCode\":%d,"
+			  "\"reason\":\"r\",\"message\":\"%s\"}}}]}}",
+			job_name(image), how->pod ? how->pod : "p", job_name(image),
+			job_name(image), controller, how->exit_code ? "Failed" : "Succeeded",
+			how->container ? how->container : "compute-pcrs", how->restarts,
+			how->exit_code, how->message);
+
+	fake_api_put(w.api, &kobj_pod, NS, text);
+}
+
+/* The message that a Job's program writes for these values, of an entry. */
+static inline void job_says_how(
+	const char *image, struct json_object *take_entry, const struct said *how)
+{
+	cleanup_json struct json_object *entry = take_entry;
+	cleanup_pcrmsg struct model_pcrmsg m = MODEL_PCRMSG_INIT;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct json_object *job = world_get(&w, &kobj_job, job_name(image));
+	const char *nonce =
+		how->nonce ? how->nonce : kobj_annotation(job, RENDER_PCRJOB_NONCE_ANNOTATION);
+	const char *reference =
+		how->reference ? how->reference : world_str(&w, &kobj_image, image, "spec/image");
+	struct said all = *how;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(pcr_events_from_json(json_get_arr(entry, "pcrs"), &m.events, &err), 0, "%s",
+		err.text);
+	model_platforms_read(json_get_arr(entry, "platforms"), &m.platforms);
+	model_variants_read(json_get_arr(entry, "variants"), &m.variants);
+	cr_assert_eq(model_pcrmsg_write(nonce, model_image_digest(reference), &m, &text, &err), 0,
+		"%s", err.text);
+	all.message = strbuf_str(&text);
+	pod_says(image, &all);
+}
+
+static inline void job_says(const char *image, struct json_object *take_entry)
+{
+	job_says_how(image, take_entry, &(struct said){NULL});
 }
 
 static inline void job_ends(const char *image, const char *type, const char *reason)
@@ -214,7 +271,7 @@ static inline void commit(const char *name, const char *reference, bool b)
 	approve(name, reference);
 	world_run(&w, 5000);
 	cr_assert(has_job(name));
-	job_writes(name, entry_of(reference, b));
+	job_says(name, entry_of(reference, b));
 	job_ends(name, "Complete", "CompletionsReached");
 	world_run(&w, 5000);
 	cr_assert(committed(name), "%s: %s", reason(name), message(name));

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "ctl/images.h"
 
@@ -59,7 +60,7 @@ static void commit_variants(const char *name, const char *reference, bool b)
 	world_run(&w, 5000);
 	cr_assert(has_job(name));
 	with_variant(entry, b, "twice", true, 2);
-	job_writes(name, with_variant(entry, b, "Secure Boot off", false, 0));
+	job_says(name, with_variant(entry, b, "Secure Boot off", false, 0));
 	job_ends(name, "Complete", "CompletionsReached");
 	world_run(&w, 5000);
 	cr_assert(committed(name), "%s: %s", reason(name), message(name));
@@ -122,4 +123,150 @@ Test(ctl_image_sets, states_do_not_mix)
 	cr_assert_str_eq(declared(boot_of(false, KERNEL_A, 0)), "{\"images\":[\"coreos\"]}");
 	secure_boot("coreos-2", "Any");
 	cr_assert_eq(n_boots(), 10, "%zu", n_boots());
+}
+
+/* ---- the bound */
+
+static char *made_up(unsigned image, unsigned variant)
+{
+	char text[32], *hex = xcalloc(1, SHA256_HEX_LEN + 1);
+	uint8_t digest[SHA256_LEN];
+
+	snprintf(text, sizeof(text), "%u %u", image, variant);
+	bytes_sha256(text, strlen(text), digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	return hex;
+}
+
+/* An image that shows so many values, of which each has a loader and a kernel of its own. */
+static void approve_with(unsigned image, unsigned n_sets)
+{
+	cleanup_free char *name = xasprintf("image-%02u", image);
+	cleanup_free char *digest = made_up(image, 0);
+	cleanup_free char *reference = xasprintf("q.io/x@sha256:%s", digest);
+	struct json_object *entry = entry_of(reference, false), *list = json_arr();
+
+	for (unsigned i = 0; i < n_sets; i++) {
+		cleanup_free char *loader = made_up(image, 2 * i + 1),
+				  *kernel = made_up(image, 2 * i + 2);
+		cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
+
+		add_pcr4(&e, loader, loader, kernel);
+		add_pcr14(&e);
+		if (i == 0) {
+			json_add(entry, "pcrs", pcr_events_json(&e));
+			continue;
+		}
+		struct json_object *o = json_add_str(json_obj(), "when", "sometimes");
+
+		json_add_bool(o, "secure_boot", true);
+		json_push(list, json_add(o, "pcrs", pcr_events_json(&e)));
+	}
+	if (n_sets > 1)
+		json_add(entry, "variants", list);
+	else
+		json_object_put(list);
+	/* As an entry that is there already and is taken over: messages are shorter. */
+	cleanup_free char *text = xasprintf(
+		"{\"metadata\":{\"name\":\"%s\",\"creationTimestamp\":\"2019-01-01T00:00:00Z\"},"
+		"\"spec\":{\"image\":\"%s\"}}",
+		name, reference);
+	json_add_str(entry, "first_seen", "2026-01-01T00:00:00Z");
+	stranger_writes(name, entry);
+	fake_api_put(w.api, &kobj_image, NS, text);
+}
+
+static void bound_up(void)
+{
+	images_up();
+	fake_api_put(w.api, &kobj_configmap, NS,
+		"{\"metadata\":{\"name\":\"tec-operator-since\","
+		"\"creationTimestamp\":\"2020-01-01T00:00:00Z\"}}");
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+}
+
+TestSuite(ctl_image_bound, .init = bound_up, .fini = images_down);
+
+Test(ctl_image_bound, thirty_images_that_share_nothing_are_in_force)
+{
+	for (unsigned i = 0; i < 30; i++)
+		approve_with(i, 1);
+	world_run(&w, 20000);
+	cr_assert_eq(n_boots(), 900);
+	cr_assert(committed("image-29"), "%s", message("image-29"));
+}
+
+/* The one with which there would be too many is refused as a whole; who was there stays. */
+Test(ctl_image_bound, the_newest_that_passes_the_bound_is_refused)
+{
+	for (unsigned i = 0; i < 5; i++)
+		approve_with(i, 6);
+	world_run(&w, 20000);
+	cr_assert(committed("image-00") && committed("image-04"));
+	cleanup_free char *before = xstrdup(rv_data("boot-sets.json"));
+	cleanup_free char *file = xstrdup(rv_data("reference-values.json"));
+	approve_with(5, 16);
+	world_run(&w, 20000);
+	cr_assert_str_eq(reason("image-05"), "TooManyStates");
+	cr_assert(strstr(message("image-05"), "960") && strstr(message("image-05"), "Delete"), "%s",
+		message("image-05"));
+	for (unsigned i = 0; i < 5; i++) {
+		cleanup_free char *name = xasprintf("image-%02u", i);
+
+		cr_assert(committed(name), "%s: %s", name, message(name));
+	}
+	cr_assert_str_eq(rv_data("boot-sets.json"), before);
+	cr_assert_str_eq(rv_data("reference-values.json"), file);
+}
+
+/* Approved first, computed last: what came into force in between stays. */
+Test(ctl_image_bound, an_older_image_that_is_computed_later_is_the_newest)
+{
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	for (unsigned i = 0; i < 30; i++)
+		approve_with(i, 1);
+	approve_with(30, 8);
+	world_run(&w, 20000);
+	cr_assert_str_eq(reason("image-30"), "TooManyStates");
+	cr_assert(committed("image-29"));
+	job_says("coreos", entry_of(REF_A, false));
+	world_run(&w, 20000);
+	cr_assert(committed("image-29"), "%s", message("image-29"));
+}
+
+Test(ctl_image_bound, who_was_refused_comes_in_when_there_is_room)
+{
+	for (unsigned i = 0; i < 6; i++)
+		approve_with(i, i == 5 ? 16 : 6);
+	world_run(&w, 20000);
+	cr_assert_str_eq(reason("image-05"), "TooManyStates");
+	for (unsigned i = 1; i < 5; i++) {
+		cleanup_free char *name = xasprintf("image-%02u", i);
+
+		fake_api_delete(w.api, &kobj_image, NS, name);
+	}
+	world_run(&w, 20000);
+	cr_assert(committed("image-05"), "%s", message("image-05"));
+}
+
+/* 0.1.0 took 306 MB and 10 seconds for these. */
+Test(ctl_image_bound, sixteen_images_of_sixteen_values_cost_little)
+{
+	unsigned in_force = 0;
+
+	for (unsigned i = 0; i < 16; i++)
+		approve_with(i, 16);
+	world_run(&w, 60000);
+	for (unsigned i = 0; i < 16; i++) {
+		cleanup_free char *name = xasprintf("image-%02u", i);
+
+		in_force += committed(name);
+		if (!committed(name))
+			cr_assert_str_eq(
+				reason(name), "TooManyStates", "%s: %s", name, message(name));
+	}
+	cr_assert_geq(in_force, 1);
+	cr_assert_leq(n_boots(), 960);
 }

@@ -7,17 +7,21 @@
 
 Test(ctl_values_decide, every_view_settles_and_revoking_waits_for_no_write)
 {
-	for (unsigned bits = 0; bits < 16; bits++) {
+	for (unsigned bits = 0; bits < 32; bits++) {
 		struct ctl_values_view v = {.dirty = bits & 1,
+			.announced = bits >> 4 & 1,
 			.rv_found = bits >> 1 & 1,
 			.declared = bits >> 2 & 1,
 			.file_ok = bits >> 3 & 1};
 		int i = 0;
 
 		for (enum ctl_values_do d; (d = ctl_values_decide(&v)) != CTL_VALUES_NOTHING; i++) {
-			cr_assert_lt(i, 5);
-			cr_assert(d != CTL_VALUES_WRITE || (v.rv_found && v.declared));
-			if (d == CTL_VALUES_COMPUTE) {
+			cr_assert_lt(i, 6);
+			cr_assert(
+				d != CTL_VALUES_WRITE || (v.rv_found && v.declared && v.announced));
+			if (d == CTL_VALUES_ANNOUNCE) {
+				v.announced = true;
+			} else if (d == CTL_VALUES_COMPUTE) {
 				v.dirty = v.declared = v.file_ok = false;
 			} else if (d == CTL_VALUES_DECLARE) {
 				v.declared = true;
@@ -140,7 +144,7 @@ Test(ctl_image_values, revoking_needs_no_write)
 		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
 	approve("coreos-2", REF_B);
 	world_run(&w, 5000);
-	job_writes("coreos-2", entry_of(REF_B, true));
+	job_says("coreos-2", entry_of(REF_B, true));
 	world_run(&w, 10000);
 	cr_assert_null(declared(BOOT_B));
 	cr_assert_str_eq(reason("coreos-2"), "ComputationFailed");
@@ -165,10 +169,12 @@ Test(ctl_image_values, an_image_without_our_finalizer_does_not_count)
 {
 	struct fake_expect *e;
 
-	world_boot(&w, "cma");
+	world_boot(&w, NULL);
 	world_run(&w, 5000);
-	job_writes("coreos", entry_of(REF_A, false));
-	approve("coreos", REF_A);
+	commit("coreos", REF_A, false);
+	world_kill(&w);
+	fake_api_merge(w.api, &kobj_image, NS, "coreos", "{\"metadata\":{\"finalizers\":null}}");
+	world_boot(&w, "cma");
 	e = fake_transport_expect(w.life->f, "PATCH",
 		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/" NS
 		"/approvedimages/coreos*");
@@ -289,7 +295,8 @@ static void confirm_while_living(void)
 
 Test(ctl_image_values, killed_at_every_write_it_ends_the_same, .timeout = 120)
 {
-	for (nth = 2; nth < 7; nth++) { /* a life that writes but once makes no Secret */
+	/* What is announced has to be made in the same life: two announcements and one Job. */
+	for (nth = 3; nth < 8; nth++) {
 		deaths = 0;
 		w.arm = arm;
 		world_boot(&w, NULL);
@@ -297,8 +304,8 @@ Test(ctl_image_values, killed_at_every_write_it_ends_the_same, .timeout = 120)
 		approve("coreos-2", REF_B);
 		live(120000);
 		cr_assert(has_job("coreos") && has_job("coreos-2"));
-		job_writes("coreos", entry_of(REF_A, false));
-		job_writes("coreos-2", entry_of(REF_B, true));
+		job_says("coreos", entry_of(REF_A, false));
+		job_says("coreos-2", entry_of(REF_B, true));
 		live(60000);
 		cr_assert(committed("coreos") && committed("coreos-2"), "nth %u: %s", nth,
 			message("coreos"));

@@ -228,6 +228,60 @@ Test(ctl_imagekinds, a_pods_last_words_are_cut)
 	cr_assert_null(ctl_pod_index(o, 1));
 }
 
+#define ENDED(name, restarts, code, message)                                                       \
+	"{\"name\":\"" name "\",\"restartCount\":" restarts                                        \
+	",\"state\":{\"terminated\":{\"exitCode\":" code ",\"message\":" message "}}}"
+#define POD(statuses)                                                                              \
+	"{" META("p") ",\"ownerReferences\":[{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\","       \
+		      "\"name\":\"j\",\"uid\":\"job-uid\",\"controller\":true}]},\"status\":"      \
+		      "{\"containerStatuses\":[" statuses "]}}"
+
+Test(ctl_imagekinds, only_what_compute_pcrs_said_at_its_one_end_is_a_message)
+{
+	static const struct {
+		const char *text, *message;
+		int64_t exit_code;
+	} cases[] = {
+		{POD(ENDED("compute-pcrs", "0", "0", "\"m\"")), "m", 0},
+		{POD(ENDED("other", "0", "0", "\"n\"") "," ENDED(
+			 "compute-pcrs", "0", "0", "\"m\"")),
+			"m", 0},
+		{POD(ENDED("other", "0", "0", "\"m\"")), NULL, 0},
+		{POD(ENDED("compute-pcrs", "1", "0", "\"m\"")), NULL, 0},
+		{POD(ENDED("compute-pcrs", "\"0\"", "0", "\"m\"")), NULL, 0},
+		{POD(ENDED("compute-pcrs", "0", "3", "\"m\"")), NULL, 3},
+		{POD(ENDED("compute-pcrs", "0", "null", "\"m\"")), NULL, -1},
+		{POD(ENDED("compute-pcrs", "0", "0", "7")), NULL, 0},
+		{POD("{\"name\":\"compute-pcrs\",\"state\":{\"terminated\":{\"exitCode\":0,"
+		     "\"message\":\"m\"}}}"),
+			NULL, 0},
+		{POD("{\"name\":\"compute-pcrs\",\"restartCount\":0,\"state\":{\"running\":{}},"
+		     "\"lastState\":{\"terminated\":{\"exitCode\":0,\"message\":\"m\"}}}"),
+			NULL, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_kobj const struct kobj *o = read_as(ctl_pod_extract, cases[i].text);
+		const struct ctl_pod *p = (const struct ctl_pod *)o;
+
+		cr_assert(str_eq(p->message, cases[i].message), "%zu: %s", i, p->message);
+		cr_assert_eq(p->exit_code, cases[i].exit_code, "%zu: %d", i, (int)p->exit_code);
+		cr_assert_str_eq(p->owner_uid, "job-uid");
+	}
+}
+
+Test(ctl_imagekinds, a_message_longer_than_a_kubelet_keeps_is_none)
+{
+	char words[4100];
+	cleanup_free char *text = NULL;
+
+	memset(words, 'x', sizeof(words) - 1);
+	words[sizeof(words) - 1] = '\0';
+	text = xasprintf(POD(ENDED("compute-pcrs", "0", "0", "\"%s\"")), words);
+	cleanup_kobj const struct kobj *o = read_as(ctl_pod_extract, text);
+	cr_assert_null(((const struct ctl_pod *)o)->message);
+}
+
 Test(ctl_imagekinds, a_pod_without_trouble_has_nothing_to_tell)
 {
 	static const char *const quiet[] = {

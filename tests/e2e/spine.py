@@ -5,6 +5,7 @@ import http.client
 import json
 import ssl
 import subprocess
+import time
 import uuid as uuids
 
 from teckinds import GROUP, KINDS, made, url
@@ -43,6 +44,15 @@ def items(cp, ns, kind):
 def delete(cp, ns, kind, name):
     status, answer = cp.api("DELETE", path_of(ns, kind, name))
     assert status in (200, 202), answer
+
+
+def since_now(cp, ns):
+    """The operator's first start here is at the latest now: what is older has been taken over, what
+    comes is younger."""
+    time.sleep(1.1)  # a creationTimestamp has seconds
+    cp.api("POST", path_of(ns, "configmaps"), {"metadata": {"name": "tec-operator-since"}})
+    assert read(cp, ns, "configmaps", "tec-operator-since")
+    time.sleep(1.1)
 
 
 def merge(cp, ns, kind, name, patch):

@@ -8,13 +8,14 @@ import json
 
 import pytest
 
+import jobpod
 import pcrstool
 import spine
 from kubeapi import describe
 from teckinds import made
-from test_images import PCRS, approve, boots_of, entry, job_writes, jobs_of, reference, values
+from test_images import PCRS, approve, boots_of, entry, job_says, jobs_of, reference, values
 from test_images import _place, start_place  # noqa: F401  (fixtures "place" and "start_place")
-from test_pcrs_job import _config, entries, root  # noqa: F401  (fixtures "config" and "root")
+from test_pcrs_job import entries, root  # noqa: F401  (fixture "root")
 from test_policies import SWITCH, read
 
 ON, OFF = "debian12-shim-grub", "debian12-shim-sdboot-off"
@@ -53,7 +54,7 @@ def job_with(cp, ns, name, platforms):
     return cp.wait_for(there, 20, f"a Job of {name} with {platforms}")
 
 
-def play(cp, ns, job, root, config, directory):
+def play(cp, ns, job, root, directory):
     """What the kubelet and the Job do: mounts, and the real tool with the Job's own arguments."""
     pod = job["spec"]["template"]["spec"]
     container = pod["containers"][0]
@@ -69,9 +70,10 @@ def play(cp, ns, job, root, config, directory):
         at = base / mount["mountPath"].strip("/")
         pcrstool.mount_configmap(files, at)
         args = [a.replace("=" + mount["mountPath"], f"={at}") for a in args]
-    done = pcrstool.run(*args, "-r", root, "--kubeconfig", config)
+    base.mkdir(exist_ok=True)
+    done = pcrstool.run(*args, "-r", root, "--result", base / "result")
     assert done.returncode == 0, done
-    return done
+    jobpod.end(cp, ns, jobpod.pod_of(cp, ns, job), (base / "result").read_text())
 
 
 def message(cp, ns, name):
@@ -90,7 +92,7 @@ def requiring(place):
     return SWITCH.replace("false", "true") in place.policies()[0]
 
 
-def test_from_variables_to_boot_sets_of_three_and_back(cp, ns, place, root, config, variables,
+def test_from_variables_to_boot_sets_of_three_and_back(cp, ns, place, root, variables,
                                                        tmp_path):
     approve(cp, ns, "a")
     predicted = pcrstool.run("all", "-r", root, "--efivars",
@@ -115,7 +117,7 @@ def test_from_variables_to_boot_sets_of_three_and_back(cp, ns, place, root, conf
     cp.wait_for(lambda: [j["metadata"]["uid"] for j in jobs_of(cp, ns, "a")
                          if "deletionTimestamp" not in j["metadata"]] == [job["metadata"]["uid"]],
                 20, "one Job")
-    play(cp, ns, job, root, config, tmp_path)
+    play(cp, ns, job, root, tmp_path)
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
     cp.wait_for(lambda: boots_of(place) == {two: {"images": ["a"]}}, 20, "the set of two")
     assert arrays(cp, ns)["tpm_pcr7"] == [seven], "to be looked at before it is required"
@@ -138,7 +140,7 @@ def test_from_variables_to_boot_sets_of_three_and_back(cp, ns, place, root, conf
 
 
 def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
-        cp, ns, place, root, config, variables, tmp_path):
+        cp, ns, place, root, variables, tmp_path):
     """The way that the README tells: first a second ConfigMap, then the update."""
     old = variables(ON)
     dbx = pcrstool.PLATFORM[4]
@@ -148,7 +150,7 @@ def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
     made(cp, "ai", ns, {"image": reference("a")}, "a")
     first = job_with(cp, ns, "a", ["ovmf"])
     assert message(cp, ns, "a") == "" or "known" not in message(cp, ns, "a")
-    play(cp, ns, first, root, config, tmp_path)
+    play(cp, ns, first, root, tmp_path)
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
     cp.wait_for(lambda: len(boots_of(place)) == 1, 20, "a boot set")
     (before,) = boots_of(place)
@@ -158,7 +160,7 @@ def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
     wait_message(cp, ns, "a", "PCR 7 on platform ovmf-new is not computed yet")
     assert spine.condition(spine.read(cp, ns, "ai", "a"), "Committed")["status"] == "True"
     assert set(boots_of(place)) == {before}, "nobody is locked out meanwhile"
-    play(cp, ns, job_with(cp, ns, "a", ["ovmf", "ovmf-new"]), root, config, tmp_path)
+    play(cp, ns, job_with(cp, ns, "a", ["ovmf", "ovmf-new"]), root, tmp_path)
     cp.wait_for(lambda: len(boots_of(place)) == 2 and before in boots_of(place), 20, "both sets")
 
     # One that is changed in place counts as it was until it is computed.
@@ -171,16 +173,16 @@ def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
     assert set(boots_of(place)) == {before}
     job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a")
                                     if j["metadata"]["name"] not in names), None), 20, "a new Job")
-    play(cp, ns, job, root, config, tmp_path)
+    play(cp, ns, job, root, tmp_path)
     cp.wait_for(lambda: len(boots_of(place)) == 1 and before not in boots_of(place), 20,
                 "the set of the new variables")
     assert {p["variables"] for p in entries(cp, ns)["a"]["platforms"]} == {
         pcrstool.platform_digest(new)}
 
 
-def test_what_is_missing_is_told_with_what_to_do(cp, ns, place, root, config, variables, tmp_path):
+def test_what_is_missing_is_told_with_what_to_do(cp, ns, place, root, variables, tmp_path):
     approve(cp, ns, "a")
-    job_writes(cp, ns, "a", entry("a"))
+    job_says(cp, ns, "a", entry("a"))
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
     attestation(cp, ns, "Ignore", "ovmf", "off")
     wait_message(cp, ns, "a", "ConfigMap ovmf does not exist: create it")
@@ -193,7 +195,7 @@ def test_what_is_missing_is_told_with_what_to_do(cp, ns, place, root, config, va
 
     make_platform(cp, ns, "ovmf", variables(ON), tmp_path)
     make_platform(cp, ns, "off", variables(OFF), tmp_path)
-    play(cp, ns, job_with(cp, ns, "b", ["off", "ovmf"]), root, config, tmp_path)
+    play(cp, ns, job_with(cp, ns, "b", ["off", "ovmf"]), root, tmp_path)
     image = spine.wait_condition(cp, ns, "ai", "b", "Committed", "ImageCommitted")
     assert "no PCR 7 on platform off: Secure Boot is off" in spine.condition(
         image, "Committed")["message"]
@@ -204,12 +206,12 @@ def test_what_is_missing_is_told_with_what_to_do(cp, ns, place, root, config, va
 
 
 def test_settled_platforms_cost_nothing_and_a_pod_keeps_the_restricted_profile(
-        cp, ns, place, root, config, variables, tmp_path):
+        cp, ns, place, root, variables, tmp_path):
     make_platform(cp, ns, "ovmf", variables(ON), tmp_path)
     attestation(cp, ns, "Require", "ovmf")
     made(cp, "ai", ns, {"image": reference("a")}, "a")
     job = job_with(cp, ns, "a", ["ovmf"])
-    play(cp, ns, job, root, config, tmp_path)
+    play(cp, ns, job, root, tmp_path)
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
     cp.wait_for(lambda: len(boots_of(place)) == 1, 20, "a boot set")
     status, answer = cp.api("PATCH", f"/api/v1/namespaces/{ns}", {"metadata": {"labels": {

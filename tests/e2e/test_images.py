@@ -12,6 +12,7 @@ import threading
 
 import pytest
 
+import jobpod
 import spine
 import trustees
 from kubeapi import describe
@@ -79,29 +80,19 @@ def entry(name):
             "reference": reference(name)}
 
 
-def job_account(cp, ns):
-    """Calls as a compute-pcrs Pod makes them: under its own token, and no other right."""
-    headers = {"Authorization": f"Bearer {cp.service_account_token(ns, PCRS)}"}
-
-    def call(method, path, body=None, patch=None):
-        return cp.api(method, path, body, patch, headers=headers)
-    return call
-
-
-def job_writes(cp, ns, name, value):
-    """The Job's one write: its entry, under the version it has read."""
-    call, path = job_account(cp, ns), spine.path_of(ns, "configmaps", "image-pcrs")
+def stranger_writes(cp, ns, name, value):
+    """Somebody who can write ConfigMaps sets an entry."""
+    path = spine.path_of(ns, "configmaps", "image-pcrs")
 
     def written():
-        status, found = call("GET", path)
-        assert status == 200, found
+        found = spine.read(cp, ns, "configmaps", "image-pcrs")
         entries = json.loads(found["data"]["image-pcrs.json"])
         entries[name] = value
         found["data"]["image-pcrs.json"] = json.dumps(entries)
-        status, answer = call("PUT", path, found)
+        status, answer = cp.api("PUT", path, found)
         assert status in (200, 409), answer
         return status == 200
-    cp.wait_for(written, 10, "the Job's write")
+    cp.wait_for(written, 10, "the stranger's write")
 
 
 def jobs_of(cp, ns, name):
@@ -112,6 +103,10 @@ def jobs_of(cp, ns, name):
 
 def job_of(cp, ns, name):
     return cp.wait_for(lambda: (jobs_of(cp, ns, name) or [None])[0], 20, f"Job of {name}")
+
+
+def job_says(cp, ns, name, value):
+    jobpod.says(cp, ns, job_of(cp, ns, name), value)
 
 
 def values(cp, ns):
@@ -134,7 +129,7 @@ def approve(cp, ns, name):
 
 def commit(cp, ns, name):
     approve(cp, ns, name)
-    job_writes(cp, ns, name, entry(name))
+    job_says(cp, ns, name, entry(name))
     return spine.wait_condition(cp, ns, "ai", name, "Committed", "ImageCommitted")
 
 
@@ -176,9 +171,12 @@ def test_from_approval_to_four_combinations_and_back(cp, ns, place):
     pod = job["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == PCRS
     assert pod["volumes"][0]["image"]["reference"] == reference("a")
-    assert pod["containers"][0]["args"] == ["--image", reference("a"), "--resource-name", "a"]
+    assert pod["automountServiceAccountToken"] is False
+    nonce = jobpod.nonce_of(job)
+    assert pod["containers"][0]["args"] == ["--image", reference("a"), "--nonce", nonce]
+    assert jobpod.announced(cp, ns, "a", "pcrs-job") == jobpod.sha256(nonce)
 
-    job_writes(cp, ns, "a", entry("a"))
+    job_says(cp, ns, "a", entry("a"))
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
     arrays, boots = values(cp, ns)
     assert arrays == {"tpm_pcr14": [PCR14["value"]], "tpm_pcr4": [pcr4("a", "a")["value"]],
@@ -251,17 +249,17 @@ def test_what_is_settled_stays_and_a_restart_writes_nothing(cp, ns, running):
 
 def test_an_entry_that_is_not_this_images_own_is_not_committed(cp, ns, running):
     approve(cp, ns, "a")
-    job_writes(cp, ns, "a", entry("b"))  # another reference
+    stranger_writes(cp, ns, "a", entry("b"))  # another reference
     wrong = copy.deepcopy(entry("a"))
     wrong["pcrs"][0]["value"] = wrong["pcrs"][1]["value"]
-    job_writes(cp, ns, "a", wrong)
-    job_writes(cp, ns, "b", entry("b"))  # an image nobody approved
+    stranger_writes(cp, ns, "a", wrong)
+    stranger_writes(cp, ns, "b", entry("b"))  # an image nobody approved
     commit(cp, ns, "c")
     arrays, boots = values(cp, ns)
     assert arrays["tpm_pcr4"] == [pcr4("c", "c")["value"]]
     assert boots == [boot("c", "c")]
     assert spine.condition(spine.read(cp, ns, "ai", "a"), "Committed")["status"] == "False"
-    job_writes(cp, ns, "a", entry("a"))
+    job_says(cp, ns, "a", entry("a"))
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
 
 
@@ -280,12 +278,13 @@ def test_the_jobs_pod_is_restricted(cp, ns, running):
     assert cp.api("POST", f"/api/v1/namespaces/{ns}/pods?dryRun=All", pod)[0] == 403
 
 
-def test_the_jobs_account_reaches_nothing_else(cp, ns, running):
-    call = job_account(cp, ns)
+def test_the_jobs_account_reaches_nothing(cp, ns, running):
+    """Its token is not even in the Pod; the account is there for its imagePullSecrets."""
+    headers = {"Authorization": f"Bearer {cp.service_account_token(ns, PCRS)}"}
     image_pcrs = spine.path_of(ns, "configmaps", "image-pcrs")
-    assert call("GET", image_pcrs)[0] == 200
     for method, path, body, patch in (
-            ("DELETE", image_pcrs, None, None),
+            ("GET", image_pcrs, None, None),
+            ("PATCH", image_pcrs, {"data": {}}, "merge"),
             ("GET", spine.path_of(ns, "configmaps"), None, None),
             ("GET", spine.path_of(ns, "configmaps", "trustee-rv-data"), None, None),
             ("PATCH", spine.path_of(ns, "configmaps", "trustee-rv-data"), {"data": {}}, "merge"),
@@ -295,4 +294,4 @@ def test_the_jobs_account_reaches_nothing_else(cp, ns, running):
             ("POST", spine.path_of(ns, "ai"), {}, None),
             ("GET", f"/apis/batch/v1/namespaces/{ns}/jobs", None, None),
             ("POST", f"/api/v1/namespaces/{ns}/serviceaccounts/tec-operator/token", {}, None)):
-        assert call(method, path, body, patch)[0] == 403, (method, path)
+        assert cp.api(method, path, body, patch, headers=headers)[0] == 403, (method, path)

@@ -10,7 +10,7 @@ import pytest
 import pcrstool
 from pcrstool import run
 
-JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--resource-name", "b"]
+JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--nonce", "0" * 32]
 
 
 @pytest.mark.parametrize("args, named", [
@@ -27,12 +27,13 @@ JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--resource-name", "b"]
     (["pcr4", "--mok-variables", "/"], "--mok-variables"), (["pcr11", "x", "--uki"], "--uki"),
     (["pcr14", "--efivars", "/"], "--efivars"), (["pcr14", "--uki"], "--uki"),
     (["verify", "x", "--variants"], "--variants"), (["all", *JOB], "--image"),
-    (["all", "--namespace", "x"], "--namespace"), ([*JOB, "--uki"], "--uki"),
+    (["all", "--nonce", "x"], "--nonce"), ([*JOB, "--uki"], "--uki"),
     # The Job's form.
-    (JOB[:2], "--resource-name"), (JOB[2:], "--image"), (["--image=", *JOB[2:]], "--image"),
-    (["--image", "a b", *JOB[2:]], "--image"), (["--image", "a" * 1025, *JOB[2:]], "--image"),
-    ([*JOB[:2], "--resource-name", "A_b"], "--resource-name"),
-    ([*JOB[:2], "--resource-name", "a" * 254], "--resource-name"), ([*JOB, "x"], '"x"'),
+    (JOB[:2], "--nonce"), (JOB[2:], "--image"), (["--image=", *JOB[2:]], "--image"),
+    (["--image", "a b", *JOB[2:]], "--image"), (["--image", "a" * 1025 + JOB[1], *JOB[2:]], "--image"),
+    (["--image", "a.io/b:1", *JOB[2:]], "--image"), ([*JOB[:2], "--nonce", "0" * 31], "--nonce"),
+    ([*JOB[:2], "--nonce", "A" * 32], "--nonce"), (["all", "--result", "x"], "--result"),
+    ([*JOB, "x"], '"x"'),
     ([*JOB, "--platform"], "--platform"), ([*JOB, "--platform", "a"], "--platform"),
     ([*JOB, "--platform=a"], "--platform"), ([*JOB, "--platform", "=/"], "--platform"),
     ([*JOB, "--platform", "a="], "--platform"), ([*JOB, "--platform", "A=/"], "--platform"),
@@ -97,24 +98,3 @@ def test_an_answer_that_cannot_be_written_is_no_success(tmp_path):
         done = subprocess.run([pcrstool.binary(), "pcr14", "--mok-variables", tmp_path], stdout=full,
                               stderr=subprocess.PIPE, text=True, check=False, timeout=20)
     assert done.returncode == 1 and "cannot write" in done.stderr, done
-
-
-@pytest.mark.parametrize("env, args, words", [
-    ({}, [], ["KUBERNETES_SERVICE_HOST"]),
-    ({}, ["--kubeconfig", "/nonexistent"], ["/nonexistent"]),
-    ({"KUBECONFIG": "/nonexistent"}, [], ["/nonexistent"])])
-def test_a_job_without_an_api_server_says_what_is_missing(env, args, words, tmp_path):
-    """The half that writes, with values on its standard input as the other half hands them over."""
-    publisher = os.path.join(os.path.dirname(pcrstool.binary()), "tec-publish-pcrs")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("KUBE", "POD_"))}
-    register = '{"pcrs":[{"id":14,"value":"%s","events":[%s]}]}' % (
-        "d34b2b0b1c1d83a5b8e1ab5d9b4e1ee3ff04a9d6c95a3f0db3ef2a2e6d5c4d37", "")
-    done = subprocess.run([publisher, *JOB, *args], input=register, capture_output=True, text=True,
-                          check=False, timeout=20, env={**clean, **env})
-    assert done.returncode == 1 and "standard input" in done.stderr, done
-    for name in ("MokListRT", "MokListXRT", "MokListTrustedRT"):
-        (tmp_path / name).write_bytes(b"x")
-    register = '{"pcrs":[%s]}' % run("pcr14", "--mok-variables", tmp_path).stdout
-    done = subprocess.run([publisher, *JOB, *args], input=register, capture_output=True, text=True,
-                          check=False, timeout=20, env={**clean, **env})
-    assert done.returncode == 1 and all(w in done.stderr for w in words), done

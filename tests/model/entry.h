@@ -17,7 +17,7 @@ static inline struct model_pcrs *entry_with(const char *member, struct json_obje
 
 	add_pcr4(&e, SHIM_A, GRUB_A, KERNEL_A);
 	add_pcr14(&e);
-	o = model_pcrs_entry_json("r", 1800000000, &e);
+	o = model_pcrs_entry_json("r", 1800000000000000, &e);
 	text = model_pcrs_edit("{}", 2, "coreos", json_add(o, member, take_value), &err);
 	cr_assert(text, "%s", err.text);
 	return model_pcrs_parse(text, strlen(text));

@@ -109,3 +109,21 @@ Test(model_image, only_any_accepts_secure_boot_off)
 		cr_assert_eq(model_image(o)->any_secure_boot, cases[i].any, "%s", text);
 	}
 }
+
+Test(model_image, only_marks_with_its_own_uid_count)
+{
+	struct err err = ERR_INIT;
+	cleanup_kobj const struct kobj *ours =
+		extract("{" META ",\"annotations\":{\"" MODEL_IMAGE_PCRS_MARK "\":\"u " HEX
+			"\",\"" MODEL_IMAGE_JOB_MARK "\":\"u x\"}},\"spec\":{\"image\":\"a\"}}",
+			&err);
+	cleanup_kobj const struct kobj *others =
+		extract("{" META ",\"annotations\":{\"" MODEL_IMAGE_PCRS_MARK "\":\"v " HEX
+			"\",\"" MODEL_IMAGE_JOB_MARK "\":\"x\"}},\"spec\":{\"image\":\"a\"}}",
+			&err);
+
+	cr_assert_str_eq(model_image(ours)->pcrs_sha256, HEX);
+	cr_assert_str_eq(model_image(ours)->job_nonce, "x");
+	cr_assert_null(model_image(others)->pcrs_sha256);
+	cr_assert_null(model_image(others)->job_nonce);
+}

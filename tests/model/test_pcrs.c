@@ -17,7 +17,7 @@ static struct json_object *entry_of(const char *kernel)
 
 	add_pcr4(&e, SHIM_A, GRUB_A, kernel);
 	add_pcr14(&e);
-	o = model_pcrs_entry_json(REF, 1800000000, &e);
+	o = model_pcrs_entry_json(REF, 1800000000000000, &e);
 	pcr_events_fini(&e);
 	return o;
 }
@@ -43,7 +43,8 @@ Test(model_pcrs, an_entry_is_read_as_written)
 	cr_assert_str_eq(e->reference, REF);
 	cr_assert_str_eq(value_of(&e->events, 4), PCR4_A);
 	cr_assert_str_eq(value_of(&e->events, 14), PCR14);
-	cr_assert(strstr(text, "{\"coreos\":{\"first_seen\":\"2027-01-15T08:00:00Z\",\"pcrs\":["));
+	cr_assert(strstr(
+		text, "{\"coreos\":{\"first_seen\":\"2027-01-15T08:00:00.000000Z\",\"pcrs\":["));
 	cr_assert_null(model_pcrs_find(m, "coreo"));
 	cr_assert_null(model_pcrs_find(m, ""));
 }

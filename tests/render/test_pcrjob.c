@@ -8,6 +8,8 @@
 #include "tec/kobj/owner.h"
 #include "tec/render/pcrjob.h"
 
+#define NONCE "00112233445566778899aabbccddeeff"
+
 static const struct kobj *image(const char *name, const char *uid, const char *reference)
 {
 	cleanup_free char *text =
@@ -30,7 +32,8 @@ static struct json_object *at(struct json_object *o, const char *path)
 Test(render_pcrjob, mounts_the_image_read_only_and_names_it)
 {
 	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), NULL, "ns", "tool:1", 3);
+	cleanup_json struct json_object *o =
+		render_pcrjob(model_image(i), NULL, "ns", "tool:1", NONCE, 3);
 	struct json_object *pod = json_get_obj(o, "spec/template/spec");
 	struct json_object *c = at(pod, "containers"), *args = json_get_arr(c, "args");
 
@@ -42,18 +45,20 @@ Test(render_pcrjob, mounts_the_image_read_only_and_names_it)
 	cr_assert_eq(json_object_array_length(args), 4);
 	cr_assert_str_eq(
 		json_object_get_string(json_object_array_get_idx(args, 1)), "q.io/x@sha256:00");
-	cr_assert_str_eq(json_object_get_string(json_object_array_get_idx(args, 3)), "coreos");
+	cr_assert_str_eq(json_object_get_string(json_object_array_get_idx(args, 3)), NONCE);
 }
 
 Test(render_pcrjob, belongs_to_the_image_and_ends)
 {
 	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), NULL, "ns", "tool:1", 3);
+	cleanup_json struct json_object *o =
+		render_pcrjob(model_image(i), NULL, "ns", "tool:1", NONCE, 3);
 
 	cr_assert(kobj_owner_is_exactly(o, "u1"));
 	cr_assert_str_eq(json_get_str(at(o, "metadata/ownerReferences"), "kind"), "ApprovedImage");
 	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_IMAGE_ANNOTATION), "coreos");
 	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_ATTEMPT_ANNOTATION), "3");
+	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_NONCE_ANNOTATION), NONCE);
 	cr_assert_str_eq(json_get_str(o, "spec/template/metadata/labels/app"), "compute-pcrs");
 	cr_assert_gt(json_get_int(o, "spec/activeDeadlineSeconds", 0), 0);
 	cr_assert_eq(json_get_int(o, "spec/backoffLimit", -1), 1);
@@ -63,7 +68,8 @@ Test(render_pcrjob, belongs_to_the_image_and_ends)
 Test(render_pcrjob, keeps_the_restricted_profile)
 {
 	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), NULL, "ns", "tool:1", 1);
+	cleanup_json struct json_object *o =
+		render_pcrjob(model_image(i), NULL, "ns", "tool:1", NONCE, 1);
 	struct json_object *pod = json_get_obj(o, "spec/template/spec"), *c = at(pod, "containers");
 
 	cr_assert(json_get_bool(pod, "securityContext/runAsNonRoot", false));
@@ -75,6 +81,8 @@ Test(render_pcrjob, keeps_the_restricted_profile)
 	cr_assert_str_eq(json_object_get_string(at(c, "securityContext/capabilities/drop")), "ALL");
 	cr_assert_str_eq(json_get_str(pod, "serviceAccountName"), RENDER_PCRJOB_SERVICE_ACCOUNT);
 	cr_assert(json_get_str(c, "resources/limits/memory"));
+	cr_assert(!json_get_bool(pod, "automountServiceAccountToken", true));
+	cr_assert_str_eq(json_get_str(c, "terminationMessagePath"), "/dev/termination-log");
 }
 
 Test(render_pcrjob, its_name_is_the_objects_own)
@@ -96,13 +104,13 @@ static const struct render_pcrjob_platforms two = {.v = {{"a.box", {1}}, {"ovmf"
 
 Test(render_pcrjob, mounts_each_platform_read_only_and_names_it)
 {
-	static const char *const args[] = {"--image", "q.io/x@sha256:00", "--resource-name",
-		"coreos", "--platform", "a.box=/platforms/a.box", "--platform",
-		"ovmf=/platforms/ovmf"};
+	static const char *const args[] = {"--image", "q.io/x@sha256:00", "--nonce", NONCE,
+		"--platform", "a.box=/platforms/a.box", "--platform", "ovmf=/platforms/ovmf"};
 	static const char *const paths[] = {"/image", "/platforms/a.box", "/platforms/ovmf"};
 	static const char *const maps[] = {NULL, "a.box", "ovmf"};
 	cleanup_kobj const struct kobj *i = image("coreos", "u1", "q.io/x@sha256:00");
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), &two, "ns", "tool:1", 3);
+	cleanup_json struct json_object *o =
+		render_pcrjob(model_image(i), &two, "ns", "tool:1", NONCE, 3);
 	struct json_object *pod = json_get_obj(o, "spec/template/spec"), *c = at(pod, "containers");
 	struct json_object *volumes = json_get_arr(pod, "volumes"),
 			   *mounts = json_get_arr(c, "volumeMounts"),
@@ -145,6 +153,7 @@ Test(render_pcrjob, other_platforms_or_variables_are_another_job)
 	}
 	render_pcrjob_name(model_image(i), &none, same);
 	cr_assert_str_eq(same, n[0]);
-	cleanup_json struct json_object *o = render_pcrjob(model_image(i), &one, "ns", "tool:1", 1);
+	cleanup_json struct json_object *o =
+		render_pcrjob(model_image(i), &one, "ns", "tool:1", NONCE, 1);
 	cr_assert_str_eq(json_get_str(o, "metadata/name"), n[1]);
 }

@@ -8,7 +8,10 @@
 #include "tec/base/mem.h"
 #include "tec/render/refvalues.h"
 
-static struct pcr_image image[4];
+static struct {
+	const char *name;
+	struct pcr_events events;
+} image[4];
 static size_t n_images;
 static struct render_refvalues r;
 
@@ -31,9 +34,16 @@ static void render(bool with_pcr7)
 {
 	cleanup_pcr_sets struct pcr_sets sets = PCR_SETS_INIT;
 
-	pcr_combine(image, n_images, &sets, NULL);
+	struct pcr_mixer *m = pcr_mixer_new();
+	const char *names[ARRAY_LEN(image)];
+
+	for (size_t i = 0; i < n_images; i++) {
+		names[i] = image[i].name;
+		cr_assert(pcr_mixer_add(m, names[i], i, &image[i].events, 100, &sets));
+	}
+	pcr_mixer_free(m);
 	render_refvalues_fini(&r);
-	render_refvalues(image, &sets, with_pcr7, &r);
+	render_refvalues(names, &sets, with_pcr7, &r);
 }
 
 static const char *boot(const char *name)

@@ -49,11 +49,11 @@ struct model_ak {
 	const char *spki_sha256; /* hex of the DER, NULL: not a usable public key (pki/spki.h) */
 	bool by_listener;
 	const char *machine_seen; /* annotation */
-	bool approve_wanted;     /* annotation approved: "true" */
-	bool approval_ignored;   /* mark */
-	const char *approved_at; /* mark */
-	bool approved_by_admin;  /* mark */
-	const char *owner_uid;   /* controller */
+	bool approve_wanted;      /* annotation approved: "true" */
+	bool approval_ignored;    /* mark */
+	const char *approved_at;  /* mark */
+	bool approved_by_admin;   /* mark */
+	const char *owner_uid;    /* controller */
 	unsigned n_owners;
 	struct kobj_cond cond[AK_N_CONDS];
 };
@@ -73,8 +73,8 @@ static inline const struct model_ak *model_ak(const struct kobj *o)
  */
 enum model_ak_name_kind { MODEL_AK_NAME, MODEL_AK_NAME_ANY, MODEL_AK_NAME_SPARE };
 #define MODEL_AK_NAME_LEN 40
-void model_ak_name(const uint8_t sha256[32], enum model_ak_name_kind kind,
-	char out[MODEL_AK_NAME_LEN + 1]);
+void model_ak_name(
+	const uint8_t sha256[32], enum model_ak_name_kind kind, char out[MODEL_AK_NAME_LEN + 1]);
 /* What the listener creates; the caller puts it. */
 struct json_object *model_ak_new_json(const char *name, const char *pem, const char *uuid);
 /* Notes on it what the listener saw. */

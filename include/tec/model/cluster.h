@@ -106,8 +106,12 @@ struct model_cluster {
 	unsigned n_announced;
 	int64_t adopt_before_s; /* annotation, wall clock; INT64_MIN: none, or no RFC 3339 time */
 	bool adopt_before_bad;  /* it is there and no time */
+	/* Payload of a mark (model/mark.h): hashes of what the operator wrote, or is about to
+	 * write, into trustee-rv-data; NULL: none that counts. */
+	const char *values_sha256;
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
+#define MODEL_CLUSTER_VALUES_MARK     "trusted-execution-clusters.io/reference-values-sha256"
 #define MODEL_EXTENDED_ANNOTATION     "trusted-execution-clusters.io/extended-spec"
 #define MODEL_ADOPT_BEFORE_ANNOTATION "trusted-execution-clusters.io/adopt-before"
 

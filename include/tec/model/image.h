@@ -9,6 +9,10 @@
 #include "tec/kobj/meta.h"
 
 #define MODEL_IMAGE_FINALIZER "finalizer.approved-image.trusted-execution-clusters.io"
+/* Marks (model/mark.h): the hashes of the entries that the operator wrote, or is about to write,
+ * into ConfigMap image-pcrs; and of the nonce of the one Job whose result it takes. */
+#define MODEL_IMAGE_PCRS_MARK "trusted-execution-clusters.io/pcrs-sha256"
+#define MODEL_IMAGE_JOB_MARK  "trusted-execution-clusters.io/pcrs-job"
 
 enum model_image_cond { IMAGE_COMMITTED, IMAGE_N_CONDS };
 extern const char *const model_image_cond_types[IMAGE_N_CONDS]; /* Committed */
@@ -19,6 +23,9 @@ enum model_image_reason {
 	IMAGE_COMPUTATION_FAILED,
 	IMAGE_POD_PENDING,
 	IMAGE_REVOKING,
+	IMAGE_TOO_MANY_EVENTS, /* more than the Job's message holds */
+	IMAGE_TOO_MANY_STATES, /* with it, all images have more states than can be kept */
+	IMAGE_VALUES_CHANGED,  /* its entry is not what the operator wrote */
 	IMAGE_N_REASONS,
 };
 const char *model_image_reason(enum model_image_reason r);
@@ -29,11 +36,16 @@ struct model_image {
 	bool digest_ok;       /* it ends in a whole SHA-256 digest */
 	bool any_secure_boot; /* values with Secure Boot off are approved too */
 	bool has_finalizer;
-	const char *owner_uid; /* controller, NULL: none */
+	const char *owner_uid;   /* controller, NULL: none */
+	const char *pcrs_sha256; /* payloads of its marks; NULL: none that counts */
+	const char *job_nonce;
 	unsigned n_owners;
 	struct kobj_cond cond[IMAGE_N_CONDS];
 };
 
+/* The digest in a reference that ends in a whole one: 64 hex digits, borrowed; NULL: it does not.
+ */
+const char *model_image_digest(const char *reference);
 struct kobj *model_image_extract(struct json_object *o, struct err *err);
 static inline const struct model_image *model_image(const struct kobj *o)
 {

@@ -12,9 +12,10 @@
 #define MODEL_KEY_SHA256_ANNOTATION "trusted-execution-clusters.io/luks-key-sha256"
 /* Marks (mark.h). luks-key-sha256: the announced disk keys; the one that counts once one of the
  * next two stands beside it. */
-#define MODEL_BOUND_AT_ANNOTATION  "trusted-execution-clusters.io/bound-at"  /* RFC 3339 time */
-#define MODEL_BOUND_KEY_ANNOTATION "trusted-execution-clusters.io/bound-key" /* "uid spki-sha256"  \
-									      */
+#define MODEL_BOUND_AT_ANNOTATION "trusted-execution-clusters.io/bound-at" /* RFC 3339 time */
+#define MODEL_BOUND_KEY_ANNOTATION                                                                 \
+	"trusted-execution-clusters.io/bound-key" /* "uid spki-sha256"                             \
+						   */
 #define MODEL_DELIVERED_AT_ANNOTATION                                                              \
 	"trusted-execution-clusters.io/delivered-at" /* RFC 3339 time, then " revoked" once all of \
 							Trustee confirmed that */

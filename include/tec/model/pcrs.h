@@ -3,10 +3,10 @@
  * The text image-pcrs.json of ConfigMap image-pcrs: one entry per ApprovedImage, by resource name:
  * {"<name>":{"first_seen":time,"pcrs":[Pcr...],"platforms":[...],"reference":image,"variants":[...]
  * }}, of which platforms (model/platforms.h) and variants (model/variants.h) need not be there.
- * Written by the compute-pcrs Jobs and by the operator (from labels). Jobs read images that others
- * built, so the text is hostile: an entry is good only when its reference is a text, its values
- * replay from its events, and PCR 4 and PCR 14 are among them. A bad one keeps its reason and does
- * not spoil the others.
+ * Written by the operator alone, which announces each entry's hash on its ApprovedImage first; what
+ * else could write the ConfigMap is not trusted, so the text is hostile: an entry is good only when
+ * its reference is a text, its values replay from its events, and PCR 4 and PCR 14 are among them.
+ * A bad one keeps its reason and does not spoil the others.
  */
 #ifndef TEC_MODEL_PCRS_H
 #define TEC_MODEL_PCRS_H
@@ -24,6 +24,9 @@
 struct model_pcrs_entry {
 	char *name, *reference;           /* owned; reference "" when there is none */
 	char *why;                        /* owned; NULL: the entry is good */
+	char *text;                       /* owned; of a good entry, as it is written and hashed */
+	char sha256[SHA256_HEX_LEN + 1];  /* of text */
+	int64_t first_seen_us;            /* of a good entry */
 	struct pcr_events events;         /* of a good entry */
 	struct model_platforms platforms; /* of a good entry */
 	struct model_variants variants;   /* of a good entry */
@@ -47,7 +50,7 @@ const struct model_pcrs_entry *model_pcrs_find(const struct model_pcrs *m, const
 int model_pcrs_check(const struct pcr_events *e, struct err *err) MUST_CHECK;
 /* An entry; the caller puts it. */
 struct json_object *model_pcrs_entry_json(
-	const char *reference, int64_t first_seen_s, const struct pcr_events *events);
+	const char *reference, int64_t first_seen_us, const struct pcr_events *events);
 /*
  * The text with the entry of `name` replaced, added or (take_entry NULL) taken out; the others stay
  * as they are, good or bad. NULL: the text is no object of entries (ERR_INVALID). The caller frees.

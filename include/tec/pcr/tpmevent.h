@@ -62,6 +62,7 @@ enum pcr_event_id {
 #define PCR_GROUP_MOKVARS    16u
 #define PCR_GROUP_UKI        32u
 unsigned pcr_event_groups(enum pcr_event_id id);
+unsigned pcr_event_register(enum pcr_event_id id);   /* PCR_MAX: none */
 const char *pcr_event_id_name(enum pcr_event_id id); /* "Pcr4Shim" */
 /* PCR_N_EVENT_IDS when there is none. */
 enum pcr_event_id pcr_event_id_parse(const char *name);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Job that computes one image's PCR values: the image is mounted read-only, the result goes
- * into ConfigMap image-pcrs under a ServiceAccount that may touch nothing else. Its Pods keep the
- * restricted Pod security profile. A Job never changes after it was made: create, or delete; other
- * firmware variables of a platform are another Job.
+ * The Job that computes one image's PCR values: the image is mounted read-only, the result is the
+ * termination message of its container (model/pcrmsg.h). Its Pods have no token and keep the
+ * restricted Pod security profile; the ServiceAccount is there for its imagePullSecrets alone. A
+ * Job never changes after it was made: create, or delete; other firmware variables of a platform
+ * are another Job.
  */
 #ifndef TEC_RENDER_PCRJOB_H
 #define TEC_RENDER_PCRJOB_H
@@ -16,9 +17,11 @@
 #define RENDER_PCRJOB_APP             "compute-pcrs"
 #define RENDER_PCRJOB_SERVICE_ACCOUNT "compute-pcrs"
 #define RENDER_PCRJOB_NAME_LEN        29 /* compute-pcrs-<16 hex> */
-/* Annotations: the ApprovedImage's name; how many Jobs it has had, this one included. */
+/* Annotations: the ApprovedImage's name; how many Jobs it has had, this one included; the nonce
+ * that its message has to carry. */
 #define RENDER_PCRJOB_IMAGE_ANNOTATION   "trusted-execution-clusters.io/approved-image"
 #define RENDER_PCRJOB_ATTEMPT_ANNOTATION "trusted-execution-clusters.io/attempt"
+#define RENDER_PCRJOB_NONCE_ANNOTATION   "trusted-execution-clusters.io/nonce"
 
 /* The ConfigMaps to mount, each with the digest of its variables (pcr/platform.h). */
 struct render_pcrjob_platforms {
@@ -35,6 +38,6 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 /* The body of a create; the caller puts it. tool: the image with the program compute-pcrs. */
 struct json_object *render_pcrjob(const struct model_image *i,
 	const struct render_pcrjob_platforms *p, const char *ns, const char *tool,
-	unsigned attempt);
+	const char *nonce, unsigned attempt);
 
 #endif

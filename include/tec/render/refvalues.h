@@ -39,10 +39,11 @@ void render_refvalues_fini(struct render_refvalues *r);
 void render_boot_name(const uint8_t pcr4[SHA256_LEN], const uint8_t *pcr7,
 	const uint8_t pcr14[SHA256_LEN], char out[RENDER_BOOT_NAME_MAX + 1]);
 /*
- * A state that an image shows by itself names the images that do; a mix names both. A set that
- * lacks a register of the name makes no boot value. out is new.
+ * images: their names, by the sets' indexes. A state that an image shows by itself names the images
+ * that do; a mix names both. A set that lacks a register of the name makes no boot value. out is
+ * new.
  */
-void render_refvalues(const struct pcr_image *images, const struct pcr_sets *sets, bool with_pcr7,
+void render_refvalues(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out);
 /* The file: [{"version","name","expiration","value"},...]; tpm_pcr7 only when there is one. */
 void render_refvalues_file(const struct render_refvalues *r, int64_t expires_s, struct strbuf *out);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a compute-pcrs Job says at its end: the termination message of its container, which is all
+ * that the operator takes from it.
+ *
+ *   tec-pcrs/1 NONCE DIGEST BASE64
+ *
+ * NONCE is the one of the Job's template, DIGEST the image's (64 hex digits); what follows is the
+ * values, packed: a table of distinct hashes, then lists of events with one byte for an event's id
+ * and type and one for its hash (pcrmsg.c). The program that writes it has read files that others
+ * built, so the text is hostile: every length is checked, and only PCR 4 and 14 are taken from an
+ * image, only PCR 7 from a platform.
+ */
+#ifndef TEC_MODEL_PCRMSG_H
+#define TEC_MODEL_PCRMSG_H
+
+#include "tec/base/str.h"
+#include "tec/model/platforms.h"
+#include "tec/model/variants.h"
+#include "tec/pcr/tpmevent.h"
+
+#define MODEL_PCRMSG_MAX       4096 /* what a kubelet keeps of a container */
+#define MODEL_PCRMSG_NONCE_LEN 32   /* hex digits: 128 bits */
+/* The exit status of a Job's program whose values do not fit; its words are on standard error. */
+#define MODEL_PCRMSG_TOO_MANY 3
+
+/* The values of one image as a Job computes them. */
+struct model_pcrmsg {
+	struct pcr_events events; /* of PCR 4 and PCR 14 */
+	struct model_platforms platforms;
+	struct model_variants variants;
+};
+#define MODEL_PCRMSG_INIT                                                                          \
+	{                                                                                          \
+		.events = PCR_EVENTS_INIT                                                          \
+	}
+void model_pcrmsg_fini(struct model_pcrmsg *m);
+#define cleanup_pcrmsg __attribute__((cleanup(model_pcrmsg_fini)))
+
+bool model_pcrmsg_nonce_valid(const char *nonce);
+
+/* Appends the message. ERR_INVALID: it would be longer than MODEL_PCRMSG_MAX. */
+int model_pcrmsg_write(const char *nonce, const char *digest, const struct model_pcrmsg *m,
+	struct strbuf *out, struct err *err) MUST_CHECK;
+/* ERR_INVALID: it is not a message, or one with another nonce or digest; out is then empty. */
+int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const char *digest,
+	struct model_pcrmsg *out, struct err *err) MUST_CHECK;
+
+#endif

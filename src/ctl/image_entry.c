@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose an entry of image-pcrs is. The operator alone writes them, so one counts only when its hash
+ * is announced on the ApprovedImage; or, for an image older than this operator's first start, when
+ * nothing was ever announced for it. What counted once is kept in memory, and put back when
+ * somebody changes it. A Job's result is taken here; it is read nowhere else.
+ */
+#include "config.h"
+
+#include "image_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/model/mark.h"
+#include "tec/model/pcrmsg.h"
+
+/* ---- what stands in image-pcrs */
+
+enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
+	const struct model_pcrs_entry **entry)
+{
+	const struct ctl_configmap *map = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP);
+	int64_t since = ctl_since_s(env);
+
+	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
+	if (!*entry)
+		return CTL_IMAGE_ENTRY_ABSENT;
+	if (!str_eq((*entry)->reference, m->image))
+		return CTL_IMAGE_ENTRY_STALE;
+	if ((*entry)->why)
+		return CTL_IMAGE_ENTRY_BAD;
+	if (m->pcrs_sha256)
+		return model_mark_announces(m->pcrs_sha256, (*entry)->sha256)
+			       ? CTL_IMAGE_ENTRY_GOOD
+			       : CTL_IMAGE_ENTRY_CHANGED;
+	if (since == INT64_MIN)
+		return CTL_IMAGE_ENTRY_UNKNOWN;
+	/* A Job was announced: there was nothing to take over when we came. */
+	return m->obj.created_s < since && !m->job_nonce ? CTL_IMAGE_ENTRY_UNMARKED
+							 : CTL_IMAGE_ENTRY_CHANGED;
+}
+
+static const struct image_info *info_of(const struct ctl_image *c, const struct kobj *o)
+{
+	for (const struct image_info *i = c->infos; i; i = i->next)
+		if (str_eq(i->name, o->name))
+			return str_eq(i->uid, o->uid) ? i : NULL;
+	return NULL;
+}
+
+const struct model_pcrs_entry *image_values(
+	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited)
+{
+	const struct model_pcrs_entry *entry;
+	enum ctl_image_entry state = image_entry(c->env, m, &entry);
+	const struct image_info *i = info_of(c, &m->obj);
+
+	*awaited = IMAGE_NOTHING_AWAITED;
+	if (state == CTL_IMAGE_ENTRY_GOOD || state == CTL_IMAGE_ENTRY_UNMARKED)
+		return entry;
+	if (i && i->kept && !i->to_write)
+		return image_kept(i);
+	if (state == CTL_IMAGE_ENTRY_UNKNOWN)
+		*awaited = IMAGE_SINCE_AWAITED;
+	else if (m->pcrs_sha256)
+		*awaited = IMAGE_VALUES_AWAITED;
+	return NULL;
+}
+
+/* ---- what is kept of it */
+
+const struct model_pcrs_entry *image_kept(const struct image_info *i)
+{
+	return i->kept ? &i->kept->v[0] : NULL;
+}
+
+/* False: it is no good entry. */
+static bool keep(struct image_info *i, const char *text)
+{
+	cleanup_strbuf struct strbuf map = STRBUF_INIT;
+	struct model_pcrs *m;
+
+	strbuf_addf(&map, "{\"%s\":", i->name);
+	strbuf_adds(&map, text);
+	strbuf_addc(&map, '}');
+	m = model_pcrs_parse(strbuf_str(&map), map.len);
+	if (m->n != 1 || m->v[0].why) {
+		model_pcrs_free(m);
+		return false;
+	}
+	model_pcrs_free(i->kept);
+	i->kept = m;
+	return true;
+}
+
+void image_keep_good(struct image_info *i, const struct model_pcrs_entry *entry)
+{
+	if (i->to_write || (i->kept && str_eq(image_kept(i)->sha256, entry->sha256)))
+		return;
+	if (!keep(i, entry->text))
+		DIE("ApprovedImage %s: a good entry does not read again", i->name);
+}
+
+bool image_made(struct image_info *i, const struct model_pcrs_entry *was, const char *reference,
+	int64_t now_us, const struct model_pcrmsg *m)
+{
+	cleanup_json struct json_object *o = model_pcrs_entry_json(
+		reference, was && was->first_seen_us ? was->first_seen_us : now_us, &m->events);
+	cleanup_free char *text = NULL;
+
+	if (m->platforms.n)
+		json_add(o, "platforms", model_platforms_json(&m->platforms));
+	if (m->variants.n)
+		json_add(o, "variants", model_variants_json(&m->variants));
+	text = json_text(o);
+	if (!keep(i, text))
+		return false;
+	i->to_write = !was || !str_eq(was->sha256, image_kept(i)->sha256);
+	return i->to_write;
+}
+
+/* ---- the Job's result */
+
+void image_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
+{
+	uint8_t digest[SHA256_LEN];
+
+	bytes_sha256(nonce, strlen(nonce), digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+}
+
+void image_nonce_make(struct image_info *i)
+{
+	cleanup_secret struct secret *s = secret_new_random(MODEL_PCRMSG_NONCE_LEN / 2);
+
+	_Static_assert(sizeof(i->nonce) == MODEL_PCRMSG_NONCE_LEN + 1, "a nonce and its end");
+	bytes_to_hex(secret_peek(s), secret_len(s), i->nonce);
+}
+
+bool image_job_announced(const struct model_image *m, const char *nonce)
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (!model_pcrmsg_nonce_valid(nonce))
+		return false;
+	image_nonce_hash(nonce, hex);
+	return str_eq(m->job_nonce, hex);
+}
+
+bool image_take_result(struct image_info *i, const struct image_look *l, struct err *err)
+{
+	cleanup_pcrmsg struct model_pcrmsg m = MODEL_PCRMSG_INIT;
+	const char *digest = model_image_digest(l->m->image), *text = l->result->message;
+
+	if (model_pcrmsg_read(text, strlen(text), l->job->nonce, digest, &m, err) < 0)
+		return false;
+	return image_made(i, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : image_kept(i),
+		l->m->image, clock_wall_us(), &m);
+}
