@@ -7,16 +7,17 @@ url and trusts ca. Rules say what happens to which request; the first that match
 
 import base64
 import json
+import random
 import re
 import socket
 import ssl
 import time
 import urllib.parse
 
-from faultproxy import CUT, CUT_AFTER, CUT_HALF, Delay, Relay, Reply, make_identity
+from faultproxy import CUT, CUT_AFTER, CUT_HALF, RESET, Delay, Relay, Reply, make_identity
 from kbs import ERRORS
 
-__all__ = ["CUT", "CUT_AFTER", "CUT_HALF", "Delay", "KbsProxy", "Reply", "html", "nothing", "redirect",
+__all__ = ["CUT", "CUT_AFTER", "CUT_HALF", "RESET", "Delay", "KbsProxy", "Reply", "html", "nothing", "redirect",
            "refusal", "too_large", "verb_of"]
 
 _VERBS = [("POST", "resource/", "resource-put"), ("DELETE", "resource/", "resource-delete"),
@@ -99,6 +100,8 @@ class KbsProxy(Relay):
         at = urllib.parse.urlsplit(upstream_url)
         self.upstream = (at.hostname, at.port or {"http": 80, "https": 443}[at.scheme])
         self.rules, self.log = [], []
+        self.luck = self.fates = None
+        self.one_of = 0
         self.ca = self.tls = self.upstream_tls = None
         if at.scheme == "https":
             self.upstream_tls = ssl.create_default_context(cafile=upstream_ca)
@@ -117,9 +120,15 @@ class KbsProxy(Relay):
             self.rules.append(_Rule(fate, verb, path, nth, times))
         return self
 
+    def bad_network(self, one_of, *fates, seed=1):
+        """One request of so many gets one of FATES, by a seeded die, until clear()."""
+        with self.lock:
+            self.luck, self.one_of, self.fates = random.Random(seed), one_of, fates
+
     def clear(self):
         with self.lock:
             self.rules.clear()
+            self.one_of = 0
 
     def wrong_certificate(self, wrong=True):
         """For new connections; those that are there end."""
@@ -153,4 +162,6 @@ class KbsProxy(Relay):
             self.log.append(seen)
             rule = next((r for r in self.rules if r.takes(seen)), None)
             seen.fate = rule and rule.fate
+            if not rule and self.one_of and self.luck.randrange(self.one_of) == 0:
+                seen.fate = self.luck.choice(self.fates)
         return seen.fate
