@@ -307,7 +307,7 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 
 	p->serial = false;
 	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
-		if (p->hold || push_is_away(p, err, p->serial_tries)) {
+		if (p->failed || !p->known || push_is_away(p, err, p->serial_tries)) {
 			push_fail(p, err);
 			return;
 		}
@@ -315,8 +315,9 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 		push_retry_serial(p, "probe", err);
 		return;
 	}
+	if (p->failed)
+		push_is_back(p);
 	p->failed = p->hold = false;
-	push_answers(p);
 	/* Not the end of a backoff: a far side that answers may still take no write. */
 	if (!err_is_set(err))
 		o = json_parse(json, len, &json_limits_object, &bad);

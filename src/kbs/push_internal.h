@@ -115,7 +115,7 @@ bool push_is_refused(const struct err *err); /* waiting a little does not help *
 /* A request failed that failed `tries` times before. True: so many did that Trustee is away. */
 bool push_is_away(struct kbs_push *p, const struct err *err, unsigned tries);
 void push_went_well(struct kbs_push *p); /* something that was sent was taken */
-void push_answers(struct kbs_push *p);   /* a probe was answered */
+void push_is_back(struct kbs_push *p);   /* a probe was answered after it was away */
 uint32_t push_jitter(struct kbs_push *p, uint32_t ms);
 /* No policy, value or probe before a while. what: for the log. */
 void push_retry_serial(struct kbs_push *p, const char *what, const struct err *err);

@@ -42,8 +42,12 @@ bool push_is_away(struct kbs_push *p, const struct err *err, unsigned tries)
 
 	if (push_is_refused(err) || err->kind == ERR_CONFLICT)
 		return true;
-	if (is_lost(err))
+	if (is_lost(err)) {
 		p->room = p->room / 2 > least ? p->room / 2 : least;
+		/* What answers next may be another process, with an empty store and its own
+		 * policies: a key must not go there before ours. */
+		p->probe_wanted = p->hold = true;
+	}
 	if ((is_lost(err) || !tries) && p->in_row < AWAY_AFTER)
 		p->in_row++;
 	return p->in_row >= AWAY_AFTER;
@@ -57,7 +61,7 @@ void push_went_well(struct kbs_push *p)
 }
 
 /* A read says less than a write: its disk may be full. */
-void push_answers(struct kbs_push *p)
+void push_is_back(struct kbs_push *p)
 {
 	if (p->in_row > AWAY_AFTER - 2)
 		p->in_row = AWAY_AFTER - 2;

@@ -102,7 +102,7 @@ def test_a_restart_right_after_a_change_sends_nothing(make_world):
     world = make_world().start()
     world.rest()
     nodes, _ = deliver(world, 20, 30)
-    world.op.stop()
+    world.op.terminate()
     assert world.kbs.value("0.operator.generation")["sum"], "the sentinel was left dirty"
     mark = world.mark()
     world.op.start()

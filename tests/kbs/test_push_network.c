@@ -115,9 +115,40 @@ Test(kbs_push_network, an_answer_that_came_counts_and_only_what_failed_is_sent_a
 	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
 	run(200);
 	cr_assert_eq(far(KBS_RESOURCE, KEY("b")), KBS_FAR_PRESENT);
-	cr_assert_eq(fake_kbs_requests(kbs), (size_t)4);
+	/* and a probe before it: another process might have answered */
+	cr_assert_eq(fake_kbs_requests(kbs), (size_t)5);
+	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), (size_t)1);
 	run(10000);
 	assert_in_step("delivered");
+}
+
+static void judge_policies(void *arg)
+{
+	cr_assert(!fake_kbs_resources(kbs) || str_eq(fake_kbs_policy(kbs, true), resource_policy),
+		"a key in a store without our policy");
+}
+
+/* A process that was replaced comes back without anything, with policies that are open. */
+Test(kbs_push_network, after_a_loss_no_key_goes_into_another_store)
+{
+	for (unsigned ms = 10; ms < 4000; ms += ms / 2) {
+		in_step();
+		watched = false;
+		fake_kbs_latency(kbs, 10);
+		fake_kbs_down(kbs, true);
+		for (unsigned i = 0; i < 4; i++)
+			machine(i, true);
+		run(ms);
+		fake_kbs_lose_store(kbs);
+		fake_kbs_on_change(kbs, judge_policies, NULL);
+		fake_kbs_down(kbs, false);
+		machine(4, true);
+		run(20000);
+		cr_assert(all_far(KBS_FAR_PRESENT, 5));
+		cr_assert_eq(fake_kbs_resources(kbs), (size_t)7);
+		world_end();
+		world_begin();
+	}
 }
 
 Test(kbs_push_network, a_key_that_is_never_taken_delays_no_other)

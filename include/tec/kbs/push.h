@@ -18,7 +18,8 @@
  *
  * A request that fails is sent again by itself: after 0.1-2 s with jitter, doubling per key, when
  * nothing came back, and up to 30 s when Trustee answers and does not take it. The window halves
- * when an answer is lost and grows by one with each that comes. Trustee is away after five failures
+ * when an answer is lost and grows by one with each that comes, and a probe tells first whether the
+ * store is still the same. Trustee is away after five failures
  * in a row: then everything in flight is pending again and one probe is sent after 0.8-30 s with
  * jitter. Of a request whose answer was lost nothing is confirmed. Answers confirm into kbs_sync,
  * which tells the controllers.
