@@ -75,6 +75,12 @@ void kbs_sync_landed(
 	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256);
 /* A flight's answer did not come: what the far side holds is unknown. Still in flight. */
 void kbs_sync_lost(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
+/* The value that t confirmed under a name and that is still wanted; NULL: none, or a request about
+ * it is under way. The caller frees. */
+struct secret *kbs_sync_confirmed(
+	const struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name);
+/* t does not hold what it confirmed: pending again. */
+void kbs_sync_suspect(struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name);
 /* Every declared entry of a sort, in no order. */
 void kbs_sync_each(const struct kbs_sync *s, enum kbs_sort sort,
 	void (*fn)(void *arg, const struct kbs_entry *e), void *arg);

@@ -127,6 +127,8 @@ static void ground(struct kbs_push *p)
 		push_flight_free(f);
 	}
 	push_wait_drop(p);
+	p->check_due = p->check_due || p->checking;
+	push_check_stop(p);
 	p->n_resources = 0;
 	p->serial = p->again_flying = false;
 }
@@ -267,6 +269,7 @@ static void start_anew(struct kbs_push *p, bool sentinel)
 	p->shared_mode = kbs_sync_wanted_policies(p->sync)->shared;
 	p->policy_attestation = p->policy_resource = NULL;
 	p->known = true; /* unknown is what is noted of each from here on */
+	p->check_due = p->conf.read_back;
 	for (struct push_flight *f = p->flights; f; f = f->next)
 		f->stale = true;
 	kbs_sync_unknown(p->sync, p->t);
@@ -446,6 +449,7 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	timer_init(&p->sentinel, l, on_sentinel, p);
 	timer_init(&p->again_timer, l, on_again, p);
 	timer_init(&p->wait, l, on_wake, p);
+	timer_init(&p->check, l, push_check_on_timer, p);
 	timer_init(&p->serial_wait, l, on_wake, p);
 	p->t = kbs_sync_attach(sync, p->target, on_wake, p);
 	metric_set(&states, p->target, kbs_push_state_name(p->state), 1);
@@ -467,6 +471,7 @@ void kbs_push_free(struct kbs_push *p)
 	timer_fini(&p->sentinel);
 	timer_fini(&p->again_timer);
 	timer_fini(&p->wait);
+	timer_fini(&p->check);
 	timer_fini(&p->serial_wait);
 	push_drop_again(p, KBS_RESOURCE, SIZE_MAX);
 	push_drop_again(p, KBS_REFVALUE, SIZE_MAX);

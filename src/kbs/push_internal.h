@@ -92,6 +92,12 @@ struct kbs_push {
 	unsigned serial_tries;
 	struct timer retry, probe, sentinel, again_timer, wait, serial_wait;
 	bool sentinel_due;
+	/* What is read back, after all was sent to a store: */
+	bool check_due, checking;
+	struct strbuf check_names; /* of values, each with its NUL */
+	size_t check_at;           /* in them */
+	unsigned check_losses;     /* in a row */
+	struct timer check;
 	bool finishing; /* the clean sentinel is not debounced any more */
 	/* By sort, owned; from again_due on sorted, each name once, and only taken from. */
 	struct push_again *again[2];
@@ -128,6 +134,11 @@ unsigned push_wait_take(struct kbs_push *p, bool delivery);
 bool push_is_waiting(const struct kbs_push *p);
 void push_wait_drop(struct kbs_push *p); /* all of them are pending, and nothing waits */
 void push_wait_arm(struct kbs_push *p);  /* wakes us for the next one */
+
+/* push_check.c */
+void push_check_start(struct kbs_push *p);
+void push_check_stop(struct kbs_push *p);
+void push_check_on_timer(void *arg);
 
 /* push_work.c */
 bool push_is_done(struct kbs_push *p); /* all is sent, and the sentinel says so */

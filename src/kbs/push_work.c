@@ -528,6 +528,8 @@ static void at_rest(struct kbs_push *p)
 {
 	p->backoff_ms = 0;
 	push_set_state(p, KBS_PUSH_IN_SYNC, "in step.");
+	if (p->check_due && !p->checking)
+		push_check_start(p);
 	if (!timer_is_set(&p->probe))
 		timer_set(&p->probe, p->conf.probe_ms);
 	if (sentinel_is_right(p)) {

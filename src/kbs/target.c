@@ -459,6 +459,26 @@ struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort so
 	return e;
 }
 
+struct secret *kbs_sync_confirmed(
+	const struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name)
+{
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	if (!e || !e->holder || e->flying & 1u << t || e->seen[t] != KBS_SEEN_WANTED)
+		return NULL;
+	return e->render(e->holder);
+}
+
+void kbs_sync_suspect(struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name)
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	kbs_set_seen(s, e, t, KBS_SEEN_UNKNOWN);
+	e = kbs_entry_find(s, sort, name); /* who was told may have forgotten it */
+	if (e)
+		todo_add(s, t, e);
+}
+
 void kbs_sync_lost(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
 	kbs_set_seen(s, e, t, KBS_SEEN_UNKNOWN);

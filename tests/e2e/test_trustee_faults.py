@@ -53,7 +53,12 @@ class Lives:
             self.world.op.start(wait_ready=False)
         else:
             self.world.kbs.proc.wait(5)
-            self.world.kbs.start()
+            try:
+                self.world.kbs.start()
+            except RuntimeError:  # the operator found it at once, and it was killed before it said so
+                if not self.ended.is_set():
+                    raise
+                return
             self.world.poke()
 
     def end(self, at_least):

@@ -293,3 +293,35 @@ Test(kbs_push_network, a_process_that_ends_does_not_wait_for_a_trustee_that_is_a
 	fake_kbs_down(kbs, false);
 	run(60000);
 }
+
+/* Acknowledged, and not there: as of LocalJson, which several writes at once get the better of. */
+Test(kbs_push_network, what_was_confirmed_and_is_not_there_is_found_once_and_sent_again)
+{
+	conf.read_back = true;
+	fake_kbs_lists(kbs, true);
+	store_lost = true; /* what is confirmed need not be true here */
+	fake_kbs_forgets(kbs, KEY("two"));
+	fake_kbs_forgets(kbs, "ak.one");
+	fake_kbs_forgets(kbs, "boot.4.14");
+	declare_some();
+	life_begin();
+	run(10000);
+	store_lost = false;
+	assert_in_step("read back");
+	cr_assert_eq(fake_kbs_count(kbs, "GET", "/kbs/v0/resource"), (size_t)1);
+	cr_assert_eq(fake_kbs_count(kbs, "POST", KEY("two")), (size_t)2);
+	cr_assert_eq(fake_kbs_count(kbs, "POST", KEY("one")), (size_t)1);
+	fake_kbs_forget(kbs);
+	run(100000);
+	cr_assert_eq(fake_kbs_requests(kbs), (size_t)0); /* once */
+}
+
+Test(kbs_push_network, a_trustee_that_lists_nothing_is_not_filled_again)
+{
+	conf.read_back = true;
+	declare_some();
+	life_begin();
+	run(10000);
+	assert_in_step("read back");
+	cr_assert_eq(fake_kbs_count(kbs, "POST", KEY("two")), (size_t)1);
+}
