@@ -219,7 +219,8 @@ class Relay:
 
 
 def make_identity(directory, name="proxy", address="IP:127.0.0.1"):
-    """(certificate, key, server context): self-signed, so the certificate is its own CA."""
+    """(certificate, key, server context): self-signed, so the certificate is its own CA. For the operator
+    alone; what a stock attester is to accept has a CA and a leaf (spine.make_certificate)."""
     key, crt = os.path.join(directory, f"{name}.key"), os.path.join(directory, f"{name}.crt")
     if not os.path.exists(crt):
         subprocess.run(
