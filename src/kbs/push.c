@@ -21,7 +21,7 @@
 #include "tec/base/metric.h"
 #include "tec/base/uuid.h"
 
-#define BACKOFF_MIN_MS 800u
+#define BACKOFF_MIN_MS 200u
 #define BACKOFF_MAX_MS 30000u
 #define SETTLE_MAX_MS  10000u
 

@@ -16,7 +16,7 @@
 #include "tec/base/mem.h"
 
 #define FIRST_MS    100u
-#define LOST_MAX_MS 2000u  /* nothing came back: a bad connection */
+#define LOST_MAX_MS 500u   /* nothing came back: short, as many in a row count as away */
 #define SAID_MAX_MS 30000u /* it answers, and does not take this */
 #define AWAY_AFTER  5u
 #define ROOM_MIN    2u

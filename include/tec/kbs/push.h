@@ -16,11 +16,11 @@
  * outstanding, and nothing is revoked while the clean one stands, so a kill between two requests
  * is always seen by the next probe.
  *
- * A request that fails is sent again by itself: after 0.1-2 s with jitter, doubling per key, when
+ * A request that fails is sent again by itself: after 0.1-0.5 s with jitter, doubling per key, when
  * nothing came back, and up to 30 s when Trustee answers and does not take it. The window halves
  * when an answer is lost and grows by one with each that comes, and a probe tells first whether the
  * store is still the same. Trustee is away after five failures
- * in a row: then everything in flight is pending again and one probe is sent after 0.8-30 s with
+ * in a row: then everything in flight is pending again and one probe is sent after 0.2-30 s with
  * jitter. Of a request whose answer was lost nothing is confirmed. Answers confirm into kbs_sync,
  * which tells the controllers.
  */
