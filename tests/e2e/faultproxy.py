@@ -91,6 +91,10 @@ class Relay:
         """A connection to the server."""
         raise NotImplementedError
 
+    def change(self, request):
+        """As it is forwarded."""
+        return request
+
     # The listening socket
 
     def listen(self):
@@ -179,7 +183,7 @@ class Relay:
                         continue
                     if isinstance(fate, Delay):
                         self.closing.wait(fate.seconds)
-                    server.sendall(request)
+                    server.sendall(self.change(request))
 
     @staticmethod
     def _pending(sock):

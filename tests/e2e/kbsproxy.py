@@ -121,7 +121,8 @@ class KbsProxy(Relay):
         return self
 
     def bad_network(self, one_of, *fates, seed=1):
-        """One request of so many gets one of FATES, by a seeded die, until clear()."""
+        """One request of so many gets one of FATES, by a seeded die, until clear(). Each has a connection of
+        its own, so that a loss is one: what fails on a kept connection is sent again by HTTP itself."""
         with self.lock:
             self.luck, self.one_of, self.fates = random.Random(seed), one_of, fates
 
@@ -142,6 +143,9 @@ class KbsProxy(Relay):
             return [s for s in self.log if verb in (None, s.verb)]
 
     # Relay
+
+    def change(self, request):
+        return request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) if self.one_of else request
 
     def wrap_client(self, raw):
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
