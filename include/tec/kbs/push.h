@@ -53,8 +53,8 @@ struct kbs_push_conf {
 	uint32_t sentinel_ms;    /* debounce; 0: 3,000 */
 	uint32_t denied_ms;      /* it does not take our key, or not yet: 0: 20,000 */
 	uint32_t refused_ms;     /* it does not take what we send: 0: 300,000 */
-	/* Once after all was sent to a store, what can be read of it is, and what is missing is sent
-	 * again. */
+	/* Once after all was sent to a store, what can be read of it is, and what is missing is
+	 * sent again. */
 	bool read_back;
 	/* After this long since start, what was revoked meanwhile is revoked once more: an old
 	 * leader's last requests may have come late, and Trustee has no fencing. 0: never (no
