@@ -399,15 +399,22 @@ static void controllers_on(struct parts *p, bool all)
 	p->installing_on = all;
 }
 
-static void controllers_off(struct parts *p)
+/* Those that declare what Trustee shall hold. */
+static void declaring_off(struct parts *p)
 {
 	log_info(NULL, "controllers stop", NULL);
 	ctl_cluster_off(p->cluster);
 	ctl_machine_off(p->machine);
 	ctl_ak_off(p->ak);
 	ctl_image_off(p->image);
+}
+
+static void controllers_off(struct parts *p)
+{
+	if (!p->finishing)
+		declaring_off(p);
 	ctl_trustee_off(p->trustee); /* forgets what was declared */
-	p->revoking_on = p->installing_on = false;
+	p->revoking_on = p->installing_on = p->finishing = false;
 }
 
 static void on_impatient(void *arg)
@@ -438,13 +445,15 @@ static void consider_start(struct parts *p)
 
 static void consider_controllers(struct parts *p)
 {
-	bool leader =
-		!p->drain_until_ms && (!p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER);
+	bool leads = !p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER;
+	bool leader = leads && (!p->drain_until_ms || p->finishing);
 	enum k8s_watch_state secrets = k8s_watch_state(p->watch[PARTS_SECRETS]);
 	bool reads = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED;
 
 	if (p->revoking_on && !leader)
 		controllers_off(p);
+	if (p->finishing)
+		return; /* nothing is started any more */
 	if (leader && !reads)
 		k8s_watch_start(p->watch[PARTS_SECRETS]);
 	if (!leader && reads) {
@@ -527,10 +536,14 @@ static void on_drain(void *arg)
 {
 	struct parts *p = arg;
 
-	if (in_flight(p) && clock_boot_ms() < p->drain_until_ms) {
+	bool busy = in_flight(p) || (p->finishing && !ctl_trustee_is_finished(p->trustee));
+
+	if (busy && clock_boot_ms() < p->drain_until_ms) {
 		timer_set(&p->drain, 50);
 		return;
 	}
+	if (p->revoking_on)
+		controllers_off(p);
 	if (p->lease)
 		k8s_lease_release(p->lease, on_released, p);
 	else
@@ -550,8 +563,13 @@ void parts_shutdown(struct parts *p, const char *why)
 		httpd_drain(srv_listener_httpd(p->regignition));
 	if (p->regak)
 		httpd_drain(srv_listener_httpd(p->regak));
-	if (p->revoking_on)
-		controllers_off(p);
+	if (p->revoking_on) {
+		/* What Trustee was told is written there, so that the next process sends nothing
+		 * again. */
+		declaring_off(p);
+		p->finishing = true;
+		ctl_trustee_finish(p->trustee);
+	}
 	timer_set(&p->drain, 0);
 }
 

@@ -64,6 +64,7 @@ struct parts {
 	struct ctl_unreadable unreadable[PARTS_N_KINDS];
 	bool revoking_on;      /* what takes keys back: ctl/trustee, ctl/machine, ctl/ak */
 	bool installing_on;    /* the others */
+	bool finishing;        /* only ctl/trustee is still on, until its last word is said */
 	struct timer patience; /* while caches are missing that the former do without */
 	bool impatient;
 	struct k8s_lease *lease;

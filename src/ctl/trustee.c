@@ -377,6 +377,21 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	kbs_sync_reset(c->env->sync);
 }
 
+void ctl_trustee_finish(struct ctl_trustee *c)
+{
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		if (s->push)
+			kbs_push_finish(s->push);
+}
+
+bool ctl_trustee_is_finished(const struct ctl_trustee *c)
+{
+	for (const struct trustee_server *s = c->servers; s; s = s->next)
+		if (s->push && !kbs_push_is_finished(s->push))
+			return false;
+	return true;
+}
+
 void ctl_trustee_free(struct ctl_trustee *c)
 {
 	if (!c)

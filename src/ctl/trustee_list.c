@@ -60,6 +60,8 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 {
 	const struct kbs_push_conf conf = {.target = s->name,
 		.cluster_uid = cluster_uid,
+		.read_back = true,
+		.window = c->window,
 		.repeat_revoked_ms = c->env->repeat_revoked_ms};
 
 	free(s->cluster_uid);
@@ -155,6 +157,17 @@ static void want_policies(struct ctl_trustee *c, const struct model_cluster *ser
 		render_trustee_resource_policy(of), of->isolation == MODEL_ISOLATION_SHARED);
 }
 
+/* How many keys are sent at once, to every server. */
+static void want_window(struct ctl_trustee *c, const struct model_cluster *served)
+{
+	if (!served || served->extended_lost || c->window == (unsigned)served->window)
+		return;
+	c->window = (unsigned)served->window;
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		if (s->push)
+			kbs_push_set_window(s->push, c->window);
+}
+
 static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	struct trustee_desc d;
@@ -196,6 +209,7 @@ void trustee_look_at_all(struct ctl_trustee *c)
 	if (!c->on || ctl_env_cluster_unknown(c->env)) /* what is administered stays so */
 		return;
 	want_policies(c, served);
+	want_window(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		s->wanted = s->wanted && lost;
 	if (served && !lost)

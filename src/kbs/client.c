@@ -21,7 +21,7 @@
 #define DEADLINE_MS 10000u
 #define CONNECT_MS  5000u
 #define MAX_ANSWER  (256u * 1024)
-#define IN_FLIGHT   32u
+#define IN_FLIGHT   64u
 
 struct client {
 	struct kbs_transport t; /* first */
@@ -42,6 +42,7 @@ struct call {
 	uint8_t *body; /* wiped */
 	size_t body_len;
 	uint32_t deadline_ms;
+	size_t max_answer;
 	bool retried;
 	kbs_answer_fn done;
 	void *arg;
@@ -137,7 +138,7 @@ static void call_send(struct call *k)
 		.bearer = token(c),
 		.body = k->body,
 		.body_len = k->body_len,
-		.max_body = MAX_ANSWER,
+		.max_body = k->max_answer,
 		.deadline_ms = k->deadline_ms,
 		.connect_ms = CONNECT_MS,
 		.max_in_flight = IN_FLIGHT,
@@ -161,6 +162,7 @@ static struct op *client_start(struct kbs_transport *t, struct op_scope *scope,
 		k->body_len = req->body_len;
 	}
 	k->deadline_ms = req->deadline_ms ? req->deadline_ms : DEADLINE_MS;
+	k->max_answer = req->max_answer ? req->max_answer : MAX_ANSWER;
 	k->done = done;
 	k->arg = arg;
 	c->n_calls++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared inside src/kbs: entries of kbs_sync, and what a target still has to be told. A target's
- * work is two queues of entries, one per sort; whoever takes an entry out looks at it again, as it
- * may have changed since.
+ * work is four queues of entries, per sort one of revocations and one of the rest; whoever takes an
+ * entry out looks at it again, as it may have changed since.
  */
 #ifndef TEC_KBS_INTERNAL_H
 #define TEC_KBS_INTERNAL_H
@@ -24,6 +24,7 @@ struct kbs_entry {
 	uint8_t sha256[SHA256_LEN];
 	uint32_t hash;
 	uint32_t queued, flying;       /* bit by target */
+	uint32_t urgent;               /* queued before the others */
 	uint8_t seen[KBS_TARGETS_MAX]; /* enum kbs_seen, by target */
 	uint8_t sort;                  /* enum kbs_sort */
 	bool forgotten;                /* not in the table; freed with its last bit */
@@ -66,12 +67,20 @@ void kbs_sync_all_confirmed(struct kbs_sync *s, unsigned t);
 size_t kbs_sync_waiting(const struct kbs_sync *s, unsigned t, enum kbs_sort sort);
 /* The next entry that differs at t: its `flying` bit is set now. NULL: none is left. */
 struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
-/* The same without taking it. */
+/* The same without taking it. Revocations come before all others. */
 struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
 /* Ends a flight: confirmed to hold sha256 (NULL: nothing), or unknown. Queued again when it differs
  * from what is wanted now. May free e. */
 void kbs_sync_landed(
 	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256);
+/* A flight's answer did not come: what the far side holds is unknown. Still in flight. */
+void kbs_sync_lost(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
+/* The value that t confirmed under a name and that is still wanted; NULL: none, or a request about
+ * it is under way. The caller frees. */
+struct secret *kbs_sync_confirmed(
+	const struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name);
+/* t does not hold what it confirmed: pending again. */
+void kbs_sync_suspect(struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name);
 /* Every declared entry of a sort, in no order. */
 void kbs_sync_each(const struct kbs_sync *s, enum kbs_sort sort,
 	void (*fn)(void *arg, const struct kbs_entry *e), void *arg);

@@ -3,7 +3,8 @@
  * The states of one Trustee, its probe and its retries. Nothing here knows what is sent; a probe is
  * judged against the sentinel we last wrote (then what was seen still stands) or against the sum of
  * what is wanted (then all of it is there). In every other case the far side is unknown and is told
- * everything. An error never drops anything: what was in flight is unknown and pending again.
+ * everything. An error never drops anything: what failed is unknown and pending again, by itself
+ * (push_wait.c), or with all that is in flight when Trustee is away or refuses us.
  */
 #include "config.h"
 
@@ -20,7 +21,7 @@
 #include "tec/base/metric.h"
 #include "tec/base/uuid.h"
 
-#define BACKOFF_MIN_MS 800u
+#define BACKOFF_MIN_MS 200u
 #define BACKOFF_MAX_MS 30000u
 #define SETTLE_MAX_MS  10000u
 
@@ -125,8 +126,11 @@ static void ground(struct kbs_push *p)
 				kbs_sync_landed(p->sync, p->t, f->item[i].e, false, NULL);
 		push_flight_free(f);
 	}
+	push_wait_drop(p);
+	p->check_due = p->check_due || p->checking;
+	push_check_stop(p);
 	p->n_resources = 0;
-	p->serial = p->probing = p->again_flying = false;
+	p->serial = p->again_flying = false;
 }
 
 void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
@@ -186,20 +190,19 @@ void push_drop_again(struct kbs_push *p, enum kbs_sort sort, size_t n)
 
 static uint32_t next_backoff(struct kbs_push *p)
 {
-	uint64_t seed[2] = {++p->jitter_seq, (uintptr_t)p};
 	uint32_t ms = p->backoff_ms ? p->backoff_ms : BACKOFF_MIN_MS;
 
 	p->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
-	return ms - (uint32_t)(str_hash(seed, sizeof(seed)) % (ms / 5 + 1));
+	return push_jitter(p, ms);
 }
 
 void push_fail(struct kbs_push *p, const struct err *err)
 {
 	struct err told = *err;
-	/* A handshake that failed is no answer of Trustee's: its next certificate may be the right
-	 * one, and nothing was sent. */
-	bool refused = (err->kind == ERR_DENIED && err->http) || err->kind == ERR_INVALID;
-	uint32_t after = refused ? p->conf.refused_ms : next_backoff(p);
+	bool refused = push_is_refused(err);
+	uint32_t after = !refused                  ? next_backoff(p)
+			 : err->kind == ERR_DENIED ? p->conf.denied_ms
+						   : p->conf.refused_ms;
 	char why[sizeof(p->why)];
 
 	p->failed = true;
@@ -220,7 +223,7 @@ static void on_retry(void *arg)
 
 	if (!p->transport)
 		return;
-	p->probe_wanted = true;
+	p->probe_wanted = p->hold = true;
 	p->waiting_since_ms = clock_boot_ms();
 	/* Why it was not reached is true until it answers. */
 	cleanup_free char *why = xstrdup(*p->why ? p->why : "it is being asked what it holds.");
@@ -257,6 +260,22 @@ static bool is_ours(struct kbs_push *p, struct json_object *o)
 	return p->clean && says(o, &p->far_sum);
 }
 
+/* Nothing that was seen of the far side stands any more. */
+static void start_anew(struct kbs_push *p, bool sentinel)
+{
+	p->clean = sentinel; /* whatever it says, a kill now must not leave it standing */
+	memset(&p->far_sum, 0, sizeof(p->far_sum));
+	p->sent = p->shared_emptied = p->marked = false;
+	p->shared_mode = kbs_sync_wanted_policies(p->sync)->shared;
+	p->policy_attestation = p->policy_resource = NULL;
+	p->known = true; /* unknown is what is noted of each from here on */
+	p->check_due = p->conf.read_back;
+	for (struct push_flight *f = p->flights; f; f = f->next)
+		f->stale = true;
+	kbs_sync_unknown(p->sync, p->t);
+	push_set_state(p, KBS_PUSH_POPULATING, "it is being filled.");
+}
+
 /* What a sentinel that is there says. */
 static void judge(struct kbs_push *p, struct json_object *o)
 {
@@ -289,12 +308,19 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 	struct err bad = ERR_INIT;
 	bool was_known = p->known;
 
-	p->serial = p->probing = false;
+	p->serial = false;
 	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
-		push_fail(p, err);
+		if (p->failed || !p->known || push_is_away(p, err, p->serial_tries)) {
+			push_fail(p, err);
+			return;
+		}
+		p->probe_wanted = true;
+		push_retry_serial(p, "probe", err);
 		return;
 	}
-	p->failed = false;
+	if (p->failed)
+		push_is_back(p);
+	p->failed = p->hold = false;
 	/* Not the end of a backoff: a far side that answers may still take no write. */
 	if (!err_is_set(err))
 		o = json_parse(json, len, &json_limits_object, &bad);
@@ -308,14 +334,9 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 		if (was_known)
 			log_warn(NULL, "Trustee holds something else than we left there",
 				"trustee=%s", log_esc(p->target));
-		p->clean = o != NULL; /* whatever it says, a kill now must not leave it standing */
-		memset(&p->far_sum, 0, sizeof(p->far_sum));
-		p->sent = p->shared_emptied = false;
-		p->shared_mode = kbs_sync_wanted_policies(p->sync)->shared;
-		p->policy_attestation = p->policy_resource = NULL;
-		p->known = true; /* unknown is what is noted of each from here on */
-		kbs_sync_unknown(p->sync, p->t);
-		push_set_state(p, KBS_PUSH_POPULATING, "it is being filled.");
+		start_anew(p, o != NULL);
+	} else {
+		p->marked = true;
 	}
 	timer_set(&p->probe, p->conf.probe_ms);
 	push_ask(p);
@@ -331,7 +352,7 @@ static void start_probe(struct kbs_push *p)
 		return;
 	}
 	p->probe_wanted = false;
-	p->serial = p->probing = true;
+	p->serial = true;
 	(void)kbs_refvalue_get(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
 }
 
@@ -339,6 +360,11 @@ static void on_probe_timer(void *arg)
 {
 	struct kbs_push *p = arg;
 
+	/* Between a loss and the first message of values there is nothing to find. */
+	if (p->known && !p->marked) {
+		timer_set(&p->probe, p->conf.probe_ms);
+		return;
+	}
 	p->probe_wanted = true;
 	push_ask(p);
 }
@@ -351,12 +377,13 @@ static void work(void *arg)
 
 	if (!p->transport || p->state == KBS_PUSH_UNREACHABLE || p->state == KBS_PUSH_REFUSED)
 		return;
-	if (!kbs_sync_wanted_policies(p->sync)->attestation || p->probing)
+	if (!kbs_sync_wanted_policies(p->sync)->attestation)
 		return;
-	if (p->probe_wanted && !p->serial && !p->flights)
+	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
 		start_probe(p);
-	else if (p->known && !p->probe_wanted)
+	if (p->known && !p->hold)
 		push_work(p);
+	push_wait_arm(p);
 }
 
 void push_ask(struct kbs_push *p)
@@ -364,6 +391,7 @@ void push_ask(struct kbs_push *p)
 	defer_call(&p->work, p->loop, work, p);
 }
 
+/* A change, or the end of a wait. */
 static void on_wake(void *arg)
 {
 	push_ask(arg);
@@ -393,9 +421,10 @@ static void defaults(struct kbs_push_conf *c)
 {
 	c->window = c->window ? c->window : 32;
 	c->max_body = c->max_body ? c->max_body : 512u * 1024;
-	c->probe_ms = c->probe_ms ? c->probe_ms : 180000;
+	c->probe_ms = c->probe_ms ? c->probe_ms : 15000;
 	c->settle_ms = c->settle_ms ? c->settle_ms : 500;
 	c->sentinel_ms = c->sentinel_ms ? c->sentinel_ms : 3000;
+	c->denied_ms = c->denied_ms ? c->denied_ms : 20000;
 	c->refused_ms = c->refused_ms ? c->refused_ms : 300000;
 }
 
@@ -414,10 +443,14 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	uuid_new_v4(session);
 	p->session = xstrdup(session);
 	p->batch_max = SIZE_MAX;
+	p->room = p->conf.window;
 	timer_init(&p->retry, l, on_retry, p);
 	timer_init(&p->probe, l, on_probe_timer, p);
 	timer_init(&p->sentinel, l, on_sentinel, p);
 	timer_init(&p->again_timer, l, on_again, p);
+	timer_init(&p->wait, l, on_wake, p);
+	timer_init(&p->check, l, push_check_on_timer, p);
+	timer_init(&p->serial_wait, l, on_wake, p);
 	p->t = kbs_sync_attach(sync, p->target, on_wake, p);
 	metric_set(&states, p->target, kbs_push_state_name(p->state), 1);
 	if (conf->repeat_revoked_ms)
@@ -437,6 +470,9 @@ void kbs_push_free(struct kbs_push *p)
 	timer_fini(&p->probe);
 	timer_fini(&p->sentinel);
 	timer_fini(&p->again_timer);
+	timer_fini(&p->wait);
+	timer_fini(&p->check);
+	timer_fini(&p->serial_wait);
 	push_drop_again(p, KBS_RESOURCE, SIZE_MAX);
 	push_drop_again(p, KBS_REFVALUE, SIZE_MAX);
 	metric_drop(&states, p->target, kbs_push_state_name(p->state));
@@ -454,7 +490,8 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 	ground(p);
 	kbs_transport_free(p->transport);
 	p->transport = take_t;
-	p->backoff_ms = 0;
+	p->backoff_ms = p->in_row = 0;
+	p->room = p->conf.window;
 	p->batch_max = SIZE_MAX;
 	timer_cancel(&p->retry);
 	timer_cancel(&p->probe);
@@ -473,8 +510,25 @@ void kbs_push_probe(struct kbs_push *p)
 		timer_set(&p->retry, 0);
 		return;
 	}
-	p->probe_wanted = true;
+	p->probe_wanted = p->hold = true;
 	push_ask(p);
+}
+
+void kbs_push_finish(struct kbs_push *p)
+{
+	p->finishing = true;
+	push_ask(p);
+}
+
+bool kbs_push_is_finished(struct kbs_push *p)
+{
+	return !p->transport || p->state != KBS_PUSH_IN_SYNC || push_is_done(p);
+}
+
+void kbs_push_set_window(struct kbs_push *p, unsigned window)
+{
+	p->conf.window = window;
+	p->room = p->room < window ? p->room : window;
 }
 
 enum kbs_push_state kbs_push_state(const struct kbs_push *p)

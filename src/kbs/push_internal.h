@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by push.c (states, probe, retries) and push_work.c (what is sent in which order) only. */
+/* Shared by push.c (states, probe), push_work.c (what is sent in which order) and push_wait.c (what
+ * is sent again when) only. */
 #ifndef TEC_KBS_PUSH_INTERNAL_H
 #define TEC_KBS_PUSH_INTERNAL_H
 
@@ -32,6 +33,19 @@ struct push_flight {
 	struct kbs_sum sum;
 	bool empties_shared; /* trusted_aks is emptied */
 	size_t again;        /* it repeats so many of the list, from its head */
+	unsigned tries;      /* of a key: how often it failed before */
+	bool stale; /* the store was found lost meanwhile: its answer says nothing any more */
+};
+
+/* A key whose request failed. It counts as in flight in sync, so that nobody else sends it. */
+struct push_wait {
+	struct kbs_entry *e;
+	uint64_t due_ms; /* boot clock */
+	uint8_t tries;
+};
+struct push_waits {          /* a heap, earliest first; zero is empty */
+	struct push_wait *v; /* owned */
+	size_t n, cap;
 };
 
 enum push_order {
@@ -53,8 +67,9 @@ struct kbs_push {
 	struct push_flight *flights;
 	unsigned n_resources; /* of them, requests about resources */
 	bool serial;          /* a probe, policy or message of values is in flight: one at a time */
-	bool probing;         /* it is the probe */
 	bool probe_wanted;
+	bool hold;   /* nothing is sent before it is answered */
+	bool marked; /* the sentinel there is ours, so that a probe says something */
 	bool failed; /* and has not answered since */
 	bool known;  /* what was seen of the far side stands, but for what differs: since a judged
 			probe */
@@ -70,9 +85,20 @@ struct kbs_push {
 	size_t batch_max; /* names per message; halved when one is too large */
 	uint32_t backoff_ms;
 	uint64_t jitter_seq;
-	uint64_t waiting_since_ms; /* for a first judgement */
-	struct timer retry, probe, sentinel, again_timer;
+	uint64_t waiting_since_ms;  /* for a first judgement */
+	struct push_waits waits[2]; /* revocations, deliveries */
+	unsigned room;              /* requests about resources that may be in flight now */
+	unsigned in_row;            /* failures since something was taken, bounded */
+	unsigned serial_tries;
+	struct timer retry, probe, sentinel, again_timer, wait, serial_wait;
 	bool sentinel_due;
+	/* What is read back, after all was sent to a store: */
+	bool check_due, checking;
+	struct strbuf check_names; /* of values, each with its NUL */
+	size_t check_at;           /* in them */
+	unsigned check_losses;     /* in a row */
+	struct timer check;
+	bool finishing; /* the clean sentinel is not debounced any more */
 	/* By sort, owned; from again_due on sorted, each name once, and only taken from. */
 	struct push_again *again[2];
 	bool again_due;
@@ -83,15 +109,40 @@ struct kbs_push {
 
 /* push.c */
 void push_set_state(struct kbs_push *p, enum kbs_push_state state, const char *why);
-/* A request failed: everything in flight is pending again. */
+/* Trustee is away, or refuses us: everything in flight is pending again. */
 void push_fail(struct kbs_push *p, const struct err *err);
 void push_ask(struct kbs_push *p); /* look for work in the next turn */
 void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name);
 void push_drop_again(struct kbs_push *p, enum kbs_sort sort, size_t n); /* the first n */
 void push_flight_free(struct push_flight *f); /* what it holds must have landed */
 
+/* push_wait.c */
+bool push_is_refused(const struct err *err); /* waiting a little does not help */
+/* A request failed that failed `tries` times before. True: so many did that Trustee is away. */
+bool push_is_away(struct kbs_push *p, const struct err *err, unsigned tries);
+void push_went_well(struct kbs_push *p); /* something that was sent was taken */
+void push_is_back(struct kbs_push *p);   /* a probe was answered after it was away */
+uint32_t push_jitter(struct kbs_push *p, uint32_t ms);
+/* No policy, value or probe before a while. what: for the log. */
+void push_retry_serial(struct kbs_push *p, const char *what, const struct err *err);
+/* e, in flight, is unknown and waits for its own turn. */
+void push_retry_key(struct kbs_push *p, struct kbs_entry *e, unsigned tries, const struct err *err);
+/* The first key that has waited long enough, of revocations or deliveries; NULL: none. */
+struct kbs_entry *push_wait_due(struct kbs_push *p, bool delivery);
+/* Takes it out; how often it failed. */
+unsigned push_wait_take(struct kbs_push *p, bool delivery);
+bool push_is_waiting(const struct kbs_push *p);
+void push_wait_drop(struct kbs_push *p); /* all of them are pending, and nothing waits */
+void push_wait_arm(struct kbs_push *p);  /* wakes us for the next one */
+
+/* push_check.c */
+void push_check_start(struct kbs_push *p);
+void push_check_stop(struct kbs_push *p);
+void push_check_on_timer(void *arg);
+
 /* push_work.c */
-void push_work(struct kbs_push *p); /* starts what may be started now */
+bool push_is_done(struct kbs_push *p); /* all is sent, and the sentinel says so */
+void push_work(struct kbs_push *p);    /* starts what may be started now */
 /* {"cluster":...,"sum":"..."}; sum NULL: dirty. */
 void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out);
 

@@ -56,10 +56,23 @@ static void flight_add(struct push_flight *f, struct kbs_entry *e)
 	memcpy(i->sha256, e->sha256, SHA256_LEN);
 }
 
+/* Nobody knows whether what it carried is there: it is pending again. */
+static void land_unknown(struct push_flight *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		kbs_sync_landed(f->p->sync, f->p->t, f->item[i].e, false, NULL);
+	push_flight_free(f);
+}
+
 /* All it carried is there. */
 static void land(struct push_flight *f)
 {
 	struct kbs_push *p = f->p;
+
+	if (f->stale) {
+		land_unknown(f);
+		return;
+	}
 
 	for (size_t i = 0; i < f->n; i++) {
 		struct push_item *x = &f->item[i];
@@ -86,10 +99,27 @@ static bool shrink(struct push_flight *f, const struct err *err)
 	if (err->http != 413 || f->n + f->again < 2)
 		return false;
 	p->batch_max = (f->n + f->again) / 2;
-	for (size_t i = 0; i < f->n; i++)
-		kbs_sync_landed(p->sync, p->t, f->item[i].e, false, NULL);
-	push_flight_free(f);
+	land_unknown(f);
 	return true;
+}
+
+static void serial_went_well(struct kbs_push *p)
+{
+	p->serial_tries = 0;
+	push_went_well(p);
+}
+
+/* Of what is sent one at a time. */
+static void serial_failed(
+	struct kbs_push *p, struct push_flight *f, const char *what, const struct err *err)
+{
+	if (push_is_away(p, err, 0)) {
+		push_fail(p, err);
+		return;
+	}
+	if (f)
+		land_unknown(f);
+	push_retry_serial(p, what, err);
 }
 
 static void on_values(void *arg, const struct err *err)
@@ -99,12 +129,16 @@ static void on_values(void *arg, const struct err *err)
 
 	p->serial = false;
 	if (err_is_set(err) && !shrink(f, err)) {
-		push_fail(p, err);
+		serial_failed(p, f, "reference values", err);
 		return;
 	}
 	if (!err_is_set(err)) {
-		if (f->n) /* a message with the sentinel alone brings nothing forward */
+		if (f->n) { /* a message with the sentinel alone brings nothing forward */
 			p->backoff_ms = 0;
+			push_went_well(p);
+		}
+		p->serial_tries = 0;
+		p->marked = true;
 		p->sent = false;
 		p->clean = f->clean;
 		p->far_sum = f->sum;
@@ -259,9 +293,10 @@ static void on_resource_policy(void *arg, const struct err *err)
 
 	p->serial = false;
 	if (err_is_set(err)) {
-		push_fail(p, err);
+		serial_failed(p, NULL, "resource policy", err);
 		return;
 	}
+	serial_went_well(p);
 	p->policy_resource = p->policy_sent;
 	push_ask(p);
 }
@@ -272,9 +307,10 @@ static void on_attestation_policy(void *arg, const struct err *err)
 
 	p->serial = false;
 	if (err_is_set(err)) {
-		push_fail(p, err);
+		serial_failed(p, NULL, "attestation policy", err);
 		return;
 	}
+	serial_went_well(p);
 	p->policy_attestation = p->policy_sent;
 	push_ask(p);
 }
@@ -307,6 +343,24 @@ static void start_policy(struct kbs_push *p)
 
 /* ---- resources */
 
+static void resource_failed(struct push_flight *f, const struct err *err)
+{
+	struct kbs_push *p = f->p;
+
+	if (f->again) {
+		serial_failed(p, f, "repeated revocation", err);
+		return;
+	}
+	if (push_is_away(p, err, f->tries)) {
+		push_fail(p, err);
+		return;
+	}
+	for (size_t i = 0; i < f->n; i++)
+		push_retry_key(p, f->item[i].e, f->tries, err);
+	push_flight_free(f);
+	push_ask(p);
+}
+
 static void on_resource(void *arg, const struct err *err)
 {
 	struct push_flight *f = arg;
@@ -315,21 +369,22 @@ static void on_resource(void *arg, const struct err *err)
 	p->n_resources--;
 	p->again_flying = false;
 	if (err_is_set(err)) {
-		push_fail(p, err);
+		resource_failed(f, err);
 		return;
 	}
 	p->backoff_ms = 0;
+	push_went_well(p);
 	push_drop_again(p, KBS_RESOURCE, f->again);
 	land(f);
 	push_ask(p);
 }
 
-static void start_resource(struct kbs_push *p)
+static void start_resource(struct kbs_push *p, struct kbs_entry *e, unsigned tries)
 {
-	struct kbs_entry *e = kbs_sync_take(p->sync, p->t, KBS_RESOURCE);
 	struct push_flight *f = flight_new(p);
 	cleanup_secret struct secret *value = NULL;
 
+	f->tries = tries;
 	flight_add(f, e);
 	p->n_resources++;
 	if (!e->holder) {
@@ -346,16 +401,34 @@ static bool takes_away(const struct kbs_push *p, const struct kbs_entry *e)
 	return !e->holder || e->seen[p->t] == KBS_SEEN_OTHER;
 }
 
+/* What waited and is due goes before what is new, and what is revoked before what is delivered. */
+enum from { FROM_REVOKED, FROM_DELIVERED, FROM_NEW };
+static struct kbs_entry *next_key(struct kbs_push *p, enum from *from)
+{
+	struct kbs_entry *waited = push_wait_due(p, false), *fresh;
+
+	*from = FROM_REVOKED;
+	if (waited)
+		return waited;
+	fresh = kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
+	waited = fresh && !fresh->holder ? NULL : push_wait_due(p, true);
+	*from = waited ? FROM_DELIVERED : FROM_NEW;
+	return waited ? waited : fresh;
+}
+
 /* True: it waits for the sentinel to be dirty. */
 static bool start_resources(struct kbs_push *p)
 {
 	struct kbs_entry *e;
+	enum from from;
 
-	while (p->n_resources < p->conf.window && !p->again_flying &&
-		(e = kbs_sync_peek(p->sync, p->t, KBS_RESOURCE)) != NULL) {
+	while (p->n_resources < p->room && !p->again_flying && (e = next_key(p, &from)) != NULL) {
 		if (takes_away(p, e) && (p->clean || p->sent))
 			return true;
-		start_resource(p);
+		if (from == FROM_NEW)
+			start_resource(p, kbs_sync_take(p->sync, p->t, KBS_RESOURCE), 0);
+		else
+			start_resource(p, e, push_wait_take(p, from == FROM_DELIVERED));
 	}
 	return false;
 }
@@ -433,17 +506,40 @@ static bool sentinel_is_right(const struct kbs_push *p)
 	return p->clean && memcmp(&want, &p->far_sum, sizeof(want)) == 0;
 }
 
+bool push_is_done(struct kbs_push *p)
+{
+	return !p->serial && !p->flights && !push_is_waiting(p) &&
+	       !kbs_sync_peek(p->sync, p->t, KBS_RESOURCE) &&
+	       !kbs_sync_peek(p->sync, p->t, KBS_REFVALUE) && policies_are_there(p) &&
+	       sentinel_is_right(p);
+}
+
+/* A clean sentinel whose answer was lost may say another sum than the one that is due now: a probe
+ * could not tell whose it is. */
+static bool two_may_stand(const struct kbs_push *p)
+{
+	struct kbs_sum want;
+
+	kbs_sync_sum(p->sync, &want);
+	return p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0;
+}
+
 static void at_rest(struct kbs_push *p)
 {
 	p->backoff_ms = 0;
 	push_set_state(p, KBS_PUSH_IN_SYNC, "in step.");
+	if (p->check_due && !p->checking)
+		push_check_start(p);
 	if (!timer_is_set(&p->probe))
 		timer_set(&p->probe, p->conf.probe_ms);
 	if (sentinel_is_right(p)) {
 		timer_cancel(&p->sentinel);
 		p->sentinel_due = false;
-	} else if (p->sentinel_due) {
-		start_clean(p);
+	} else if (p->sentinel_due || p->finishing) {
+		if (two_may_stand(p))
+			start_values(p, false);
+		else
+			start_clean(p);
 	} else if (!timer_is_set(&p->sentinel)) {
 		timer_set(&p->sentinel, p->conf.sentinel_ms);
 	}
@@ -476,7 +572,7 @@ void push_work(struct kbs_push *p)
 	if (policies && (filled || (!values && !p->serial)))
 		must_dirty = start_resources(p);
 	must_dirty = must_dirty || (!policies && (p->clean || p->sent));
-	if (p->serial)
+	if (p->serial || timer_is_set(&p->serial_wait))
 		return;
 	if (must_dirty && !values)
 		start_values(p, false);
@@ -486,7 +582,8 @@ void push_work(struct kbs_push *p)
 		start_values(p, empties);
 	else if (!policies)
 		start_policy(p);
-	else if (!p->flights && !kbs_sync_peek(p->sync, p->t, KBS_RESOURCE) && !start_again(p))
+	else if (!p->flights && !push_is_waiting(p) &&
+		 !kbs_sync_peek(p->sync, p->t, KBS_RESOURCE) && !start_again(p))
 		at_rest(p);
 	else if (!filled)
 		push_set_state(p, KBS_PUSH_POPULATING, "it is being filled.");

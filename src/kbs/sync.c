@@ -53,7 +53,7 @@ static void entry_free(struct kbs_entry *e)
 /* It has left the table: freed when no queue and no flight has it. */
 void kbs_entry_unpin(struct kbs_entry *e)
 {
-	if (e->forgotten && !e->queued && !e->flying)
+	if (e->forgotten && !e->queued && !e->urgent && !e->flying)
 		entry_free(e);
 }
 

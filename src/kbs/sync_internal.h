@@ -17,7 +17,7 @@ struct kbs_target {
 	char *why;               /* owned */
 	void (*wake)(void *arg); /* NULL: nobody works for it */
 	void *arg;
-	struct kbs_todo todo[2]; /* by sort */
+	struct kbs_todo todo[2], urgent[2]; /* by sort; urgent: what was revoked */
 };
 
 struct kbs_sync {

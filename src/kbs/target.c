@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Targets: their words for people, and their work. An entry stands at most once in a target's
- * queue; it is put there when it begins to differ and looked at again when it is taken out, so a
- * change costs the number of targets and never a scan. A target's slot stays its own until it is
+ * Targets: their words for people, and their work. An entry stands at most once in each of a
+ * target's queues; it is put there when it begins to differ and looked at again when it is taken
+ * out, so a change costs the number of targets and never a scan. What is revoked after it was
+ * queued is in both, and found in the urgent one first. A target's slot stays its own until it is
  * removed.
  */
 #include "config.h"
@@ -142,12 +143,13 @@ static struct kbs_entry *todo_pop(struct kbs_todo *q)
 static void todo_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
 	uint32_t bit = 1u << t;
+	uint32_t *queued = e->holder ? &e->queued : &e->urgent;
 
 	/* In flight: landing looks at it. */
-	if (e->queued & bit || e->flying & bit || !s->target[t].wake || !differs(e, t))
+	if (*queued & bit || e->flying & bit || !s->target[t].wake || !differs(e, t))
 		return;
-	e->queued |= bit;
-	todo_push(&s->target[t].todo[e->sort], e);
+	*queued |= bit;
+	todo_push(e->holder ? &s->target[t].todo[e->sort] : &s->target[t].urgent[e->sort], e);
 }
 
 static void wake(struct kbs_sync *s, unsigned t)
@@ -172,6 +174,10 @@ static void todo_clear(struct kbs_sync *s, unsigned t)
 
 		while ((e = todo_pop(&s->target[t].todo[sort])) != NULL) {
 			e->queued &= ~(1u << t);
+			kbs_entry_unpin(e);
+		}
+		while ((e = todo_pop(&s->target[t].urgent[sort])) != NULL) {
+			e->urgent &= ~(1u << t);
 			kbs_entry_unpin(e);
 		}
 	}
@@ -406,23 +412,31 @@ void kbs_sync_all_confirmed(struct kbs_sync *s, unsigned t)
 
 size_t kbs_sync_waiting(const struct kbs_sync *s, unsigned t, enum kbs_sort sort)
 {
-	return s->target[t].todo[sort].n;
+	return s->target[t].todo[sort].n + s->target[t].urgent[sort].n;
 }
 
-struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort)
+/* The queue's first that has to be sent; what is in flight is looked at when it lands. */
+static struct kbs_entry *todo_first(struct kbs_todo *q, unsigned t, bool urgent)
 {
-	struct kbs_todo *q = &s->target[t].todo[sort];
+	uint32_t bit = 1u << t;
 
 	while (q->n) {
 		struct kbs_entry *e = q->v[q->head];
 
-		if (!e->forgotten && differs(e, t))
+		if (!e->forgotten && !(e->flying & bit) && differs(e, t))
 			return e;
 		(void)todo_pop(q);
-		e->queued &= ~(1u << t);
+		*(urgent ? &e->urgent : &e->queued) &= ~bit;
 		kbs_entry_unpin(e);
 	}
 	return NULL;
+}
+
+struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort)
+{
+	struct kbs_entry *e = todo_first(&s->target[t].urgent[sort], t, true);
+
+	return e ? e : todo_first(&s->target[t].todo[sort], t, false);
 }
 
 struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort)
@@ -431,13 +445,43 @@ struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort so
 
 	if (!e)
 		return NULL;
-	(void)todo_pop(&s->target[t].todo[sort]);
-	e->queued &= ~(1u << t);
+	if (s->target[t].urgent[sort].n) {
+		(void)todo_pop(&s->target[t].urgent[sort]);
+		e->urgent &= ~(1u << t);
+	} else {
+		(void)todo_pop(&s->target[t].todo[sort]);
+		e->queued &= ~(1u << t);
+	}
 	e->flying |= 1u << t;
 	/* Revoked while this is under way, it would count as gone. (Pending before and after.) */
 	if (e->seen[t] == KBS_SEEN_ABSENT)
 		e->seen[t] = KBS_SEEN_OTHER;
 	return e;
+}
+
+struct secret *kbs_sync_confirmed(
+	const struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name)
+{
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	if (!e || !e->holder || e->flying & 1u << t || e->seen[t] != KBS_SEEN_WANTED)
+		return NULL;
+	return e->render(e->holder);
+}
+
+void kbs_sync_suspect(struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name)
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	kbs_set_seen(s, e, t, KBS_SEEN_UNKNOWN);
+	e = kbs_entry_find(s, sort, name); /* who was told may have forgotten it */
+	if (e)
+		todo_add(s, t, e);
+}
+
+void kbs_sync_lost(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
+{
+	kbs_set_seen(s, e, t, KBS_SEEN_UNKNOWN);
 }
 
 void kbs_sync_landed(

@@ -184,6 +184,7 @@ static int read_numbers(struct reader *r, struct model_cluster *c)
 		return err_set(r->err, ERR_INVALID,
 			"spec/registration/pendingTTL is no duration such as 24h");
 	if (read_int(r, "trusteeKbsPort", 65535, 8080, &c->trustee_port) < 0 ||
+		read_int(r, "trustee/window", 64, 32, &c->window) < 0 ||
 		read_int(r, "registerServerPort", 65535, 8000, &c->register_port) < 0 ||
 		read_int(r, "attestationKeyRegisterPort", 65535, 8001, &c->ak_port) < 0 ||
 		read_int(r, "registration/pendingLimit", INT_MAX, 10000, &c->pending_limit) < 0 ||

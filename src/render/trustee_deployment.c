@@ -301,6 +301,35 @@ static struct json_object *template_meta(const struct render_pod *p, const struc
 	return json_add(meta, "annotations", annotations);
 }
 
+static unsigned depth(struct json_object *mount)
+{
+	unsigned n = 0;
+
+	for (const char *at = json_get_str(mount, "mountPath"); at && *at; at++)
+		n += *at == '/';
+	return n;
+}
+
+/* A folder before what is mounted inside it: a runtime that mounts in this order would hide the
+ * latter, and Trustee would write its own policies there. Otherwise the order stays, so that no Pod
+ * is replaced for it. */
+static struct json_object *parents_first(struct json_object *take_mounts)
+{
+	struct json_object *sorted = json_arr();
+	size_t n = json_object_array_length(take_mounts);
+
+	for (unsigned level = 0; json_object_array_length(sorted) < n; level++) {
+		for (size_t i = 0; i < n; i++) {
+			struct json_object *mount = json_object_array_get_idx(take_mounts, i);
+
+			if (depth(mount) == level)
+				json_push(sorted, json_object_get(mount));
+		}
+	}
+	json_object_put(take_mounts);
+	return sorted;
+}
+
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
 	const char *image, const struct render_trustee_inputs *in, const struct render_pod *p)
 {
@@ -320,7 +349,8 @@ struct json_object *render_kbs_deployment(const struct model_cluster *c, const c
 	if (p->take_init)
 		json_add(pod, "initContainers", json_push(json_arr(), p->take_init));
 	json_add(pod, "containers",
-		json_push(json_arr(), kbs_container(c, image, p->has_healthz, p->take_mounts)));
+		json_push(json_arr(),
+			kbs_container(c, image, p->has_healthz, parents_first(p->take_mounts))));
 	json_add(pod, "volumes", p->take_volumes);
 	json_add(template, "metadata", template_meta(p, c, in));
 	json_add(template, "spec", pod);

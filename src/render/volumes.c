@@ -152,7 +152,7 @@ static int refuse_size(
 
 	return err_set(err, ERR_INVALID,
 		"Trustee's Deployment would need %zu bytes with %zu Machines; the API takes %d, "
-		"about %zu Machines. Set spec.trustee.delivery to AdminAPI (Trustee v0.20 or later).",
+		"about %zu Machines. Set spec.trustee.delivery to AdminAPI (Trustee v0.21 or later).",
 		len, v->n_machines, RENDER_VOLUMES_MAX_BYTES, fit);
 }
 

@@ -12,6 +12,7 @@ import re
 import select
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import urllib.parse
@@ -60,11 +61,12 @@ class Delay:
 CUT = object()      # close the connection without forwarding
 CUT_AFTER = object()  # forward, wait for the answer's first bytes, close without relaying them
 CUT_HALF = object()   # forward, relay half of the answer's body, close
+RESET = object()    # close the connection with a reset, without forwarding
 
 
 class Relay:
     """Takes connections on a loopback port and forwards each request on a connection of its own
-    pair, as judge(method, target) says: None (forward), Delay, CUT, CUT_AFTER, CUT_HALF or a Reply.
+    pair, as judge(method, target) says: None (forward), Delay, CUT, RESET, CUT_AFTER, CUT_HALF or a Reply.
     It runs on the connection's thread; on_cut() runs when a CUT takes effect, before the connection
     is closed."""
 
@@ -88,6 +90,10 @@ class Relay:
     def connect(self):
         """A connection to the server."""
         raise NotImplementedError
+
+    def change(self, request):
+        """As it is forwarded."""
+        return request
 
     # The listening socket
 
@@ -167,7 +173,9 @@ class Relay:
                 while request := self._take_request(held):
                     held = held[len(request):]
                     fate = self._judge(request)
-                    if fate is CUT:
+                    if fate in (CUT, RESET):
+                        if fate is RESET:
+                            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                         self.on_cut()
                         return
                     if isinstance(fate, Reply):
@@ -175,7 +183,7 @@ class Relay:
                         continue
                     if isinstance(fate, Delay):
                         self.closing.wait(fate.seconds)
-                    server.sendall(request)
+                    server.sendall(self.change(request))
 
     @staticmethod
     def _pending(sock):
@@ -215,7 +223,8 @@ class Relay:
 
 
 def make_identity(directory, name="proxy", address="IP:127.0.0.1"):
-    """(certificate, key, server context): self-signed, so the certificate is its own CA."""
+    """(certificate, key, server context): self-signed, so the certificate is its own CA. For the operator
+    alone; what a stock attester is to accept has a CA and a leaf (spine.make_certificate)."""
     key, crt = os.path.join(directory, f"{name}.key"), os.path.join(directory, f"{name}.crt")
     if not os.path.exists(crt):
         subprocess.run(

@@ -7,16 +7,17 @@ url and trusts ca. Rules say what happens to which request; the first that match
 
 import base64
 import json
+import random
 import re
 import socket
 import ssl
 import time
 import urllib.parse
 
-from faultproxy import CUT, CUT_AFTER, CUT_HALF, Delay, Relay, Reply, make_identity
+from faultproxy import CUT, CUT_AFTER, CUT_HALF, RESET, Delay, Relay, Reply, make_identity
 from kbs import ERRORS
 
-__all__ = ["CUT", "CUT_AFTER", "CUT_HALF", "Delay", "KbsProxy", "Reply", "html", "nothing", "redirect",
+__all__ = ["CUT", "CUT_AFTER", "CUT_HALF", "RESET", "Delay", "KbsProxy", "Reply", "html", "nothing", "redirect",
            "refusal", "too_large", "verb_of"]
 
 _VERBS = [("POST", "resource/", "resource-put"), ("DELETE", "resource/", "resource-delete"),
@@ -99,6 +100,8 @@ class KbsProxy(Relay):
         at = urllib.parse.urlsplit(upstream_url)
         self.upstream = (at.hostname, at.port or {"http": 80, "https": 443}[at.scheme])
         self.rules, self.log = [], []
+        self.luck = self.fates = None
+        self.one_of = 0
         self.ca = self.tls = self.upstream_tls = None
         if at.scheme == "https":
             self.upstream_tls = ssl.create_default_context(cafile=upstream_ca)
@@ -117,9 +120,16 @@ class KbsProxy(Relay):
             self.rules.append(_Rule(fate, verb, path, nth, times))
         return self
 
+    def bad_network(self, one_of, *fates, seed=1):
+        """One request of so many gets one of FATES, by a seeded die, until clear(). Each has a connection of
+        its own, so that a loss is one: what fails on a kept connection is sent again by HTTP itself."""
+        with self.lock:
+            self.luck, self.one_of, self.fates = random.Random(seed), one_of, fates
+
     def clear(self):
         with self.lock:
             self.rules.clear()
+            self.one_of = 0
 
     def wrong_certificate(self, wrong=True):
         """For new connections; those that are there end."""
@@ -133,6 +143,9 @@ class KbsProxy(Relay):
             return [s for s in self.log if verb in (None, s.verb)]
 
     # Relay
+
+    def change(self, request):
+        return request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) if self.one_of else request
 
     def wrap_client(self, raw):
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -153,4 +166,6 @@ class KbsProxy(Relay):
             self.log.append(seen)
             rule = next((r for r in self.rules if r.takes(seen)), None)
             seen.fate = rule and rule.fate
+            if not rule and self.one_of and self.luck.randrange(self.one_of) == 0:
+                seen.fate = self.luck.choice(self.fates)
         return seen.fate

@@ -129,16 +129,26 @@ def rsa_key(bits=2048):
 
 
 def make_certificate(directory, name="localhost", days=2):
-    """{'tls.crt', 'tls.key', 'ca.crt'} as PEM text; self-signed for localhost and 127.0.0.1."""
-    key, crt = f"{directory}/{name}.key", f"{directory}/{name}.crt"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-keyout", key, "-out", crt, "-days", str(days), "-subj", f"/CN={name}",
-         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
-        check=True, capture_output=True)
-    with open(key, encoding="ascii") as k, open(crt, encoding="ascii") as c:
-        cert = c.read()
-        return {"tls.crt": cert, "tls.key": k.read(), "ca.crt": cert, "file": crt}
+    """{'tls.crt', 'tls.key', 'ca.crt'} as PEM text, 'file' of the CA; for localhost and 127.0.0.1. A CA
+    and a leaf: stock attesters refuse a server that shows its own CA (CaUsedAsEndEntity)."""
+    at = f"{directory}/{name}"
+    with open(f"{at}.ext", "w", encoding="ascii") as f:
+        f.write("basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
+                "extendedKeyUsage=serverAuth\nsubjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    new = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    for argv in (
+            [*new, "-x509", "-keyout", f"{at}-ca.key", "-out", f"{at}-ca.crt", "-days", str(days), "-subj",
+             f"/CN={name} CA", "-addext", "basicConstraints=critical,CA:TRUE", "-addext",
+             "keyUsage=critical,keyCertSign,cRLSign"],
+            [*new, "-keyout", f"{at}.key", "-out", f"{at}.csr", "-subj", f"/CN={name}"],
+            ["openssl", "x509", "-req", "-in", f"{at}.csr", "-CA", f"{at}-ca.crt", "-CAkey", f"{at}-ca.key",
+             "-CAcreateserial", "-out", f"{at}.crt", "-days", str(days), "-extfile", f"{at}.ext"]):
+        subprocess.run(argv, check=True, capture_output=True)
+    text = {}
+    for member, file in (("tls.crt", f"{at}.crt"), ("tls.key", f"{at}.key"), ("ca.crt", f"{at}-ca.crt")):
+        with open(file, encoding="ascii") as f:
+            text[member] = f.read()
+    return {**text, "file": f"{at}-ca.crt"}
 
 
 def make_tls_secret(cp, ns, name, certificate):

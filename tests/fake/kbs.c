@@ -57,6 +57,8 @@ struct fake_kbs {
 	struct fake_kbs_expect *expects;
 	struct fault *faults;
 	struct fake_kbs_request *log;
+	const char *forgets[4]; /* static */
+	bool lists;
 	size_t n_log, cap_log, in_flight, most_in_flight, n_transports;
 	size_t max_body;
 	uint32_t latency_ms;
@@ -175,6 +177,18 @@ void fake_kbs_put_resource(struct fake_kbs *k, const char *path, const char *tex
 
 /* ---- the server */
 
+/* What was asked for, if it is not forgotten. */
+static void keep(struct fake_kbs *k, enum kind kind, const char *name, const void *text, size_t len)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(k->forgets); i++) {
+		if (str_eq(k->forgets[i], name)) {
+			k->forgets[i] = NULL;
+			return;
+		}
+	}
+	put(k, kind, name, text, len);
+}
+
 static void answer(struct call *c, int status, const char *type, const char *body)
 {
 	c->status = status;
@@ -221,8 +235,22 @@ static void serve_resource(
 	if (deletes)
 		item_free(k, p);
 	else
-		put(k, RESOURCE, path, req->body, req->body_len);
+		keep(k, RESOURCE, path, req->body, req->body_len);
 	answer(c, 200, "", NULL);
+}
+
+static void serve_list(struct fake_kbs *k, struct call *c)
+{
+	cleanup_json struct json_object *list = json_object_new_array();
+
+	for (unsigned b = 0; b < BUCKETS; b++)
+		for (const struct item *i = k->items[b]; i; i = i->next)
+			if (i->kind == RESOURCE)
+				json_object_array_add(list, json_object_new_string(i->name));
+	if (k->lists)
+		answer(c, 200, "", json_object_to_json_string(list));
+	else
+		answer(c, 401, "PluginInternalError", NULL);
 }
 
 static struct json_object *parse(const void *text, size_t len)
@@ -256,7 +284,7 @@ static void set_values(struct fake_kbs *k, struct json_object *values, bool half
 
 		json_object_object_get_ex(values, names[i], &v);
 		json_canonical(&text, v);
-		put(k, VALUE, names[i], text.data, text.len);
+		keep(k, VALUE, names[i], text.data, text.len);
 	}
 }
 
@@ -311,6 +339,8 @@ static bool serve(struct fake_kbs *k, struct call *c, const struct kbs_request *
 		answer(c, 413, "", "payload reached size limit");
 	else if (str_starts(p, "resource/") && (posts || str_eq(req->method, "DELETE")))
 		serve_resource(k, c, req, p + strlen("resource/"));
+	else if (str_eq(p, "resource") && str_eq(req->method, "GET"))
+		serve_list(k, c);
 	else if (str_eq(p, "reference-value") && posts)
 		serve_values(k, c, req, half);
 	else if (str_starts(p, "reference-value/") && str_eq(req->method, "GET"))
@@ -654,6 +684,21 @@ void fake_kbs_serve(struct fake_kbs *k)
 void fake_kbs_max_body(struct fake_kbs *k, size_t bytes)
 {
 	k->max_body = bytes;
+}
+
+void fake_kbs_forgets(struct fake_kbs *k, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < ARRAY_LEN(k->forgets) && k->forgets[i])
+		i++;
+	cr_assert_lt(i, ARRAY_LEN(k->forgets));
+	k->forgets[i] = name;
+}
+
+void fake_kbs_lists(struct fake_kbs *k, bool lists)
+{
+	k->lists = lists;
 }
 
 void fake_kbs_latency(struct fake_kbs *k, uint32_t ms)

@@ -61,6 +61,10 @@ size_t fake_kbs_resources(const struct fake_kbs *k);
 size_t fake_kbs_values(const struct fake_kbs *k); /* null ones too */
 void fake_kbs_put_value(struct fake_kbs *k, const char *name, const char *json);
 void fake_kbs_put_resource(struct fake_kbs *k, const char *path, const char *text);
+/* The next write of this name is acknowledged and lost. Static. */
+void fake_kbs_forgets(struct fake_kbs *k, const char *name);
+/* GET of all resources answers with their paths; otherwise it is refused, as by older servers. */
+void fake_kbs_lists(struct fake_kbs *k, bool lists);
 /* Every answer comes this much later; what it asks for is done at once. 0: next turn. */
 void fake_kbs_latency(struct fake_kbs *k, uint32_t ms);
 /* Called after each request that changed something. */

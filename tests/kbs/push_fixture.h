@@ -24,6 +24,7 @@
 #include "tec/kbs/push.h"
 
 #define WISHES_MAX 16
+#define PROBE_MS   180000
 
 /* What the cluster wants, independent of any life. */
 struct wish {
@@ -297,7 +298,9 @@ static inline void world_begin(void)
 	kbs = fake_kbs_new(loop);
 	fake_kbs_serve(kbs);
 	fake_kbs_on_change(kbs, judge_sentinel, NULL);
-	conf = (struct kbs_push_conf){.target = "kbs.test", .cluster_uid = "c-1"};
+	/* A probe is told from what a test is about. */
+	conf = (struct kbs_push_conf){
+		.target = "kbs.test", .cluster_uid = "c-1", .probe_ms = PROBE_MS};
 	attestation = "package policy # attestation";
 	resource_policy = "package policy # resource";
 	n_wishes = 0;

@@ -88,6 +88,7 @@ static const char *const cluster_fields[] = {
 	"trustee/delivery",
 	"trustee/keyIsolation",
 	"trustee/plaintext",
+	"trustee/window",
 	"registration/mode",
 	"registration/tokenSecret",
 	"registration/approval",

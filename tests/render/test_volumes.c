@@ -49,6 +49,29 @@ static struct json_object *container(struct json_object *o)
 	return json_object_array_get_idx(json_get_arr(o, "spec/template/spec/containers"), 0);
 }
 
+/* A runtime may mount in the order of the list. */
+Test(render_volumes, a_folder_is_mounted_before_what_is_inside_it)
+{
+	cleanup_json struct json_object *o = rendered(&two);
+	struct json_object *mounts = json_get_arr(container(o), "volumeMounts");
+	size_t n = json_object_array_length(mounts), nested = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *first = json_get_str(json_object_array_get_idx(mounts, i), "mountPath");
+
+		for (size_t j = 0; j < n; j++) {
+			const char *p =
+				json_get_str(json_object_array_get_idx(mounts, j), "mountPath");
+
+			if (i == j || !str_starts(p, first) || p[strlen(first)] != '/')
+				continue;
+			nested++;
+			cr_assert_lt(i, j, "%s comes after %s", first, p);
+		}
+	}
+	cr_assert_geq(nested, (size_t)1);
+}
+
 /* The volume that is mounted at path. */
 static struct json_object *volume_at(struct json_object *o, const char *path)
 {

@@ -59,6 +59,11 @@ void ctl_trustee_free(struct ctl_trustee *c);
  * declared is forgotten, keys leave memory. */
 void ctl_trustee_on(struct ctl_trustee *c);
 void ctl_trustee_off(struct ctl_trustee *c);
+/* The process is about to end: what is declared is sent to the end, and each Trustee's clean
+ * sentinel is not waited for any longer. */
+void ctl_trustee_finish(struct ctl_trustee *c);
+/* Nothing more comes of waiting. */
+bool ctl_trustee_is_finished(const struct ctl_trustee *c);
 struct queue_next ctl_trustee_step(struct ctl_trustee *c, const struct kobj_key *key);
 
 #endif

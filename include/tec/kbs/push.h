@@ -16,8 +16,13 @@
  * outstanding, and nothing is revoked while the clean one stands, so a kill between two requests
  * is always seen by the next probe.
  *
- * Backoff (0.8-30 s with jitter) is per Trustee, not per name: after an error everything that was
- * in flight is pending again. Answers confirm into kbs_sync, which tells the controllers.
+ * A request that fails is sent again by itself: after 0.1-0.5 s with jitter, doubling per key, when
+ * nothing came back, and up to 30 s when Trustee answers and does not take it. The window halves
+ * when an answer is lost and grows by one with each that comes, and a probe tells first whether the
+ * store is still the same. Trustee is away after five failures
+ * in a row: then everything in flight is pending again and one probe is sent after 0.2-30 s with
+ * jitter. Of a request whose answer was lost nothing is confirmed. Answers confirm into kbs_sync,
+ * which tells the controllers.
  */
 #ifndef TEC_KBS_PUSH_H
 #define TEC_KBS_PUSH_H
@@ -42,11 +47,15 @@ struct kbs_push_conf {
 	const char *cluster_uid; /* part of the sentinel; copied */
 	unsigned window;         /* 0: 32 */
 	size_t max_body;         /* of a message of reference values; 0: 1.9 MiB */
-	uint32_t probe_ms;       /* 0: 180,000 */
+	uint32_t probe_ms;       /* 0: 15,000 */
 	uint32_t settle_ms;      /* before a first judgement of a sentinel what is wanted must have
 				    rested this long; 0: 500 */
 	uint32_t sentinel_ms;    /* debounce; 0: 3,000 */
-	uint32_t refused_ms;     /* 0: 300,000 */
+	uint32_t denied_ms;      /* it does not take our key, or not yet: 0: 20,000 */
+	uint32_t refused_ms;     /* it does not take what we send: 0: 300,000 */
+	/* Once after all was sent to a store, what can be read of it is, and what is missing is
+	 * sent again. */
+	bool read_back;
 	/* After this long since start, what was revoked meanwhile is revoked once more: an old
 	 * leader's last requests may have come late, and Trustee has no fencing. 0: never (no
 	 * lease). */
@@ -66,6 +75,13 @@ void kbs_push_free(struct kbs_push *p);
 void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, const char *why);
 /* Look now: its Pod was replaced, or it became ready. */
 void kbs_push_probe(struct kbs_push *p);
+/* The process is about to end: the clean sentinel is written as soon as all is sent, so that the
+ * next one has nothing to send. */
+void kbs_push_finish(struct kbs_push *p);
+/* It is written, or cannot be for now: nothing to wait for. */
+bool kbs_push_is_finished(struct kbs_push *p);
+/* At most so many requests about resources at once from now on. */
+void kbs_push_set_window(struct kbs_push *p, unsigned window);
 enum kbs_push_state kbs_push_state(const struct kbs_push *p);
 const char *kbs_push_state_name(enum kbs_push_state s);
 /* One sentence for people: what it waits for. Borrowed until the next turn. */

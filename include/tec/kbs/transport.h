@@ -21,6 +21,7 @@ struct kbs_request {
 	const void *body;         /* copied; the copy is wiped */
 	size_t body_len;
 	uint32_t deadline_ms; /* 0: 10,000 */
+	size_t max_answer;    /* 0: 256 KiB */
 	const char
 		*verb; /* static, for metrics: resource-put, resource-delete, refvalue-put, ... */
 };

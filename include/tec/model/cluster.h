@@ -76,6 +76,7 @@ struct model_cluster {
 		*server_admin[MODEL_CLUSTER_SERVERS_MAX];
 	enum model_deploy deploy;
 	enum model_delivery delivery;
+	int window; /* keys sent to Trustee at once */
 	enum model_isolation isolation;
 	enum model_plaintext plaintext;
 	enum model_reg_mode reg_mode;

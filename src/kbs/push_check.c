@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Once after everything was sent to a store, what it says it holds is compared with what it
+ * confirmed: LocalJson loses acknowledged writes. The list of resources where there is one, then
+ * the values one by one. What is missing or another is unknown again, and so it is sent. A key
+ * cannot be read back, and a server without the list answers with an error: nothing follows from
+ * that.
+ */
+#include "config.h"
+
+#include "push_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define LIST_PATH  "/kbs/v0/resource"
+#define LIST_MAX   (4u * 1024 * 1024) /* of 70,000 Machines */
+#define AGAIN_MS   1000u
+#define LOSSES_MAX 10u
+
+static void repair(struct kbs_push *p, enum kbs_sort sort, const char *name)
+{
+	log_warn(NULL, "Trustee does not hold what it confirmed, it is sent again",
+		"trustee=%s name=%s", log_esc(p->target), log_esc(name));
+	kbs_sync_suspect(p->sync, p->t, sort, name);
+	push_ask(p);
+}
+
+void push_check_stop(struct kbs_push *p)
+{
+	timer_cancel(&p->check);
+	strbuf_fini(&p->check_names);
+	p->checking = false;
+}
+
+static void next_value(struct kbs_push *p);
+
+static bool is_same(const struct secret *want, const char *json, size_t len)
+{
+	struct err ignored = ERR_INIT;
+	cleanup_json struct json_object *is = json_parse(json, len, &json_limits_object, &ignored);
+	cleanup_json struct json_object *ought = NULL;
+
+	ought = json_parse(
+		(const char *)secret_peek(want), secret_len(want), &json_limits_object, &ignored);
+	return is && ought && json_object_equal(is, ought);
+}
+
+static void on_value(void *arg, const struct err *err, const char *json, size_t len)
+{
+	struct kbs_push *p = arg;
+	const char *name = strbuf_str(&p->check_names) + p->check_at;
+	cleanup_secret struct secret *want = NULL;
+
+	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
+		if (++p->check_losses > LOSSES_MAX)
+			push_check_stop(p);
+		else
+			timer_set(&p->check, AGAIN_MS);
+		return;
+	}
+	/* It may have changed meanwhile, and what is on its way is nobody's loss. */
+	want = kbs_sync_confirmed(p->sync, p->t, KBS_REFVALUE, name);
+	if (want && (err_is_set(err) || !is_same(want, json, len)))
+		repair(p, KBS_REFVALUE, name);
+	p->check_at += strlen(name) + 1;
+	p->check_losses = 0;
+	next_value(p);
+}
+
+static void next_value(struct kbs_push *p)
+{
+	if (p->check_at >= p->check_names.len) {
+		push_check_stop(p);
+		return;
+	}
+	(void)kbs_refvalue_get(
+		p->transport, &p->ops, strbuf_str(&p->check_names) + p->check_at, on_value, p);
+}
+
+void push_check_on_timer(void *arg)
+{
+	next_value(arg);
+}
+
+static void add_name(void *arg, const struct kbs_entry *e)
+{
+	struct kbs_push *p = arg;
+
+	/* Those of shared mode are one array, which others may write too. */
+	if (!p->shared_mode || strncmp(e->name, KBS_IDENTITY_PREFIX, 3) != 0)
+		strbuf_add(&p->check_names, e->name, strlen(e->name) + 1);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+struct listed {
+	const char **v; /* sorted */
+	size_t n;
+	struct strbuf missing; /* names */
+};
+
+static void look_up(void *arg, const struct kbs_entry *e)
+{
+	struct listed *l = arg;
+	const char *name = e->name;
+
+	if (!bsearch(&name, l->v, l->n, sizeof(*l->v), by_text))
+		strbuf_add(&l->missing, name, strlen(name) + 1);
+}
+
+static void compare_list(struct kbs_push *p, struct json_object *list)
+{
+	struct listed l = {.n = json_object_array_length(list), .missing = STRBUF_INIT};
+
+	l.v = xcalloc(l.n + 1, sizeof(*l.v));
+	for (size_t i = 0; i < l.n; i++) {
+		l.v[i] = json_object_get_string(json_object_array_get_idx(list, i));
+		l.v[i] = l.v[i] ? l.v[i] : "";
+	}
+	qsort(l.v, l.n, sizeof(*l.v), by_text);
+	kbs_sync_each(p->sync, KBS_RESOURCE, look_up, &l);
+	for (size_t at = 0; at < l.missing.len; at += strlen(l.missing.data + at) + 1) {
+		const char *name = l.missing.data + at;
+		cleanup_secret struct secret *want =
+			kbs_sync_confirmed(p->sync, p->t, KBS_RESOURCE, name);
+
+		if (want)
+			repair(p, KBS_RESOURCE, name);
+	}
+	strbuf_fini(&l.missing);
+	free(l.v);
+}
+
+static void on_list(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	static const struct json_limits limits = {
+		.bytes = LIST_MAX, .depth = 2, .tokens = LIST_MAX / 8};
+	struct kbs_push *p = arg;
+	struct err why = ERR_INIT;
+	cleanup_json struct json_object *o = NULL;
+
+	if (kbs_answer_check(err, answer, false, &why) == 0)
+		o = json_parse(answer->body, answer->body_len, &limits, &why);
+	if (o && json_object_is_type(o, json_type_array))
+		compare_list(p, o);
+	else
+		log_debug(NULL, "Trustee does not list its resources", "trustee=%s reason=%s",
+			log_esc(p->target), log_esc(why.text));
+	next_value(p);
+}
+
+void push_check_start(struct kbs_push *p)
+{
+	const struct kbs_request req = {.method = "GET",
+		.path = LIST_PATH,
+		.max_answer = LIST_MAX,
+		.verb = "resource-list"};
+
+	push_check_stop(p);
+	p->check_due = false;
+	p->checking = true;
+	p->check_at = p->check_losses = 0;
+	kbs_sync_each(p->sync, KBS_REFVALUE, add_name, p);
+	(void)kbs_transport_start(p->transport, &p->ops, &req, on_list, p);
+}
