@@ -209,7 +209,7 @@ Test(oci_lookup, a_few_run_at_once_and_others_wait_in_line)
 
 Test(oci_lookup, one_that_waits_for_long_is_told_so)
 {
-	struct got g[OCI_LOOKUP_MAX + 1];
+	static struct got g[OCI_LOOKUP_MAX + 1]; /* some are under way until the teardown */
 
 	for (size_t i = 0; i < ARRAY_LEN(g); i++)
 		start(&g[i], "exec tail -f /dev/null");
