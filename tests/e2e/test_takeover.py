@@ -106,7 +106,6 @@ class Left:
             image = made(self.cp, "ai", self.ns, {"image": reference(name)}, name,
                          finalizers=[IMAGE_FINALIZER], ownerReferences=self.owner)
             with_status(self.cp, self.ns, "ai", image, condition_of("Committed", "ImageCommitted"))
-        spine.since_now(self.cp, self.ns)
 
     def machine(self, by_listener=True):
         """(Machine, its key)"""

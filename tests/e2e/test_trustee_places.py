@@ -366,10 +366,10 @@ def test_old_leader_that_wakes_up_sends_nothing(cp, ns, start_operator, start_pl
         renewed = lease(cp, ns)["renewTime"]
         cp.wait_for(lambda: lease(cp, ns)["renewTime"] != renewed, 10, "a renewal", interval=0.01)
         made(cp, "mach", ns, {"id": uuid}, node.machine)
+        made(cp, "ak", ns, {"publicKey": pem, "uuid": uuid}, "k")
         cp.wait_for(lambda: old.proxy.seen("resource-put"), 20, "a delivery", interval=0.01)
         first.proc.signal(signal.SIGSTOP)
         old.proxy.clear()
-        made(cp, "ak", ns, {"publicKey": pem, "uuid": uuid}, "k")
         ready(cp, ns, node, 40)
         node.key = luks_key(cp, ns, uuid)
         assert new.holds(node)
