@@ -154,7 +154,7 @@ static bool contains(struct json_object *list, const struct merge_key *k, struct
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *e = json_object_array_get_idx(list, i);
 
-		if (k ? same_key(k, want, e) && subset(NULL, want, e) : e && scalar_equal(want, e))
+		if ((!k || same_key(k, want, e)) && subset(NULL, want, e))
 			return true;
 	}
 	return false;

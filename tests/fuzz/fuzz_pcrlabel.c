@@ -13,6 +13,8 @@
 #include "tec/base/json.h"
 #include "tec/pcr/combine.h"
 
+#define SETS_MAX 64
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_accepted(const struct pcr_events *e)
@@ -20,16 +22,21 @@ static void check_accepted(const struct pcr_events *e)
 	cleanup_json struct json_object *o = pcr_events_json(e);
 	cleanup_pcr_events struct pcr_events again = PCR_EVENTS_INIT;
 	cleanup_pcr_sets struct pcr_sets sets = PCR_SETS_INIT;
-	struct pcr_image images[2] = {{.name = "a", .events = *e}, {.name = "b", .events = *e}};
+	struct pcr_mixer *m = pcr_mixer_new();
+	struct pcr_events part = *e; /* borrows */
 	struct err err = ERR_INIT;
+	bool fits;
 
 	assert(e->n > 0 && e->n <= PCR_EVENTS_MAX);
 	if (pcr_events_from_json(o, &again, &err) < 0)
 		assert(!"what was written is refused");
 	assert(again.n == e->n);
-	images[1].events.n = e->n / 2;
-	pcr_combine(images, 2, &sets, NULL);
-	assert(sets.n >= 1);
+	part.n = e->n / 2;
+	fits = pcr_mixer_add(m, "a", 0, e, SETS_MAX, &sets);
+	assert(fits && sets.n >= 1);
+	fits = pcr_mixer_add(m, "b", 1, &part, SETS_MAX, &sets);
+	assert(sets.n >= 1 && sets.n <= SETS_MAX && (fits || e->n > 1));
+	assert(pcr_mixer_count(m) >= 1);
 	for (unsigned pcr = 0; pcr < PCR_MAX; pcr++) {
 		uint8_t value[SHA256_LEN];
 		bool has = pcr_events_value(e, pcr, value);
@@ -37,6 +44,7 @@ static void check_accepted(const struct pcr_events *e)
 		assert(has == sets.v[0].has[pcr]);
 		assert(memcmp(value, sets.v[0].value[pcr], SHA256_LEN) == 0);
 	}
+	pcr_mixer_free(m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

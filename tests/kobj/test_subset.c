@@ -78,6 +78,7 @@ Test(kobj_subset, plain_lists_are_equal_element_by_element)
 		"{\"rules\":[{\"verbs\":[\"get\"],\"apiGroups\":[\"\"]}]}", true);
 	expect("{\"finalizers\":[\"a/b\"]}", "{\"finalizers\":[\"x\",\"a/b\"]}", true);
 	expect("{\"finalizers\":[\"a/b\"]}", "{\"finalizers\":[\"x\"]}", false);
+	expect("{\"finalizers\":[{\"n\":1},null]}", "{\"finalizers\":[null,{\"n\":1}]}", true);
 }
 
 Test(kobj_subset, keyed_lists_ignore_order_and_other_entries)
