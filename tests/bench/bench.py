@@ -175,8 +175,8 @@ def registration_requests(cp, ns, there):
         lines += line("POST", spine.path_of(there, kind), JSON, part(o, "spec"))
         lines += line("PATCH", at, MERGE, part(o, meta=["annotations"]))
         lines += line("PATCH", at + "/status" + AS_US, APPLY, part(o, "status"))
-    lines += line("PATCH", spine.path_of(there, "mach", mach["metadata"]["name"]) + AS_US, APPLY,
-                  part(mach, meta=["finalizers"]))
+    lines += line("PATCH", spine.path_of(there, "mach", mach["metadata"]["name"]), MERGE,
+                  part(mach, meta=["finalizers"]))  # with the first of two patches of annotations
     for secret in (uuid, name):
         lines += line("POST", spine.path_of(there, "secrets"), JSON,
                       part(spine.read(cp, ns, "secrets", secret), "data", "type"))

@@ -146,8 +146,8 @@ static void on_hold(struct httpd_req *req, void *arg)
 static void serve_httpd(struct tls_ctx *tls, int report)
 {
 	static const struct httpd_route routes[] = {
-		{"/ping", HTTPD_GET, false, NULL, on_ping},
-		{"/hold", HTTPD_GET, false, NULL, on_hold},
+		{"/ping", HTTPD_GET, .fn = on_ping},
+		{"/hold", HTTPD_GET, .fn = on_hold},
 	};
 	struct httpd_conf conf = httpd_conf_default;
 	struct loop *loop = loop_new();
