@@ -13,6 +13,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/model/mark.h"
 
 #define CALM_MS 150
 
@@ -316,6 +317,14 @@ struct json_object *ctl_patch_of(const struct kobj *o, struct json_object **meta
 
 	json_add_str(*meta, "uid", o->uid);
 	return patch;
+}
+
+void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const char *annotation,
+	const char *payload)
+{
+	cleanup_free char *text = model_mark_text(o->uid, payload);
+
+	json_add_str(annotations, annotation, text);
 }
 
 struct json_object *ctl_apply_new(

@@ -227,14 +227,6 @@ static int64_t next_approval_us(const struct ctl_ak *c, const struct ak_look *l)
 	return at;
 }
 
-static void add_mark(struct json_object *marks, const struct kobj *o, const char *annotation,
-	const char *payload)
-{
-	cleanup_free char *text = model_mark_text(o->uid, payload);
-
-	json_add_str(marks, annotation, text);
-}
-
 /*
  * Every key delivered later is for the node that has this AttestationKey: the mark of that, and
  * with the first one the disk key's hash is fixed.
@@ -249,11 +241,11 @@ static struct op *bind(struct ctl_ak *c, struct ctl_act *a, const struct ak_look
 	char now[CLOCK_RFC3339_LEN];
 
 	clock_format(clock_wall_s(), now);
-	add_mark(marks, &m->obj, MODEL_BOUND_KEY_ANNOTATION, key);
+	ctl_add_mark(marks, &m->obj, MODEL_BOUND_KEY_ANNOTATION, key);
 	if (!m->bound_at)
-		add_mark(marks, &m->obj, MODEL_BOUND_AT_ANNOTATION, now);
+		ctl_add_mark(marks, &m->obj, MODEL_BOUND_AT_ANNOTATION, now);
 	if (!model_machine_delivered(m) && ctl_luks_is_announced(m, s))
-		add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION, s->key_sha256);
+		ctl_add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION, s->key_sha256);
 	json_add(meta, "annotations", marks);
 	return k8s_call_merge_patch(c->env->api, &c->acts.ops, &kobj_machine, c->env->ns,
 		m->obj.name, patch, on_done, a);
@@ -268,8 +260,9 @@ static void add_approval(const struct ctl_ak *c, const struct ak_look *l, struct
 
 	clock_format_us(next_approval_us(c, l), at);
 	if (!ak->approved_at || l->v.asked)
-		add_mark(marks, &ak->obj, MODEL_APPROVED_AT_ANNOTATION, at);
-	add_mark(marks, &ak->obj, MODEL_APPROVED_BY_ANNOTATION, by_admin ? "admin" : "operator");
+		ctl_add_mark(marks, &ak->obj, MODEL_APPROVED_AT_ANNOTATION, at);
+	ctl_add_mark(
+		marks, &ak->obj, MODEL_APPROVED_BY_ANNOTATION, by_admin ? "admin" : "operator");
 	json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
 	json_add(marks, MODEL_APPROVAL_IGNORED_ANNOTATION, NULL);
 	if (l->v.asked)
@@ -299,7 +292,7 @@ static void add_ignored(const struct ak_look *l, struct json_object *meta)
 
 	clock_format(clock_wall_s(), now);
 	json_add(marks, MODEL_APPROVED_ANNOTATION, NULL);
-	add_mark(marks, &l->ak->obj, MODEL_APPROVAL_IGNORED_ANNOTATION, now);
+	ctl_add_mark(marks, &l->ak->obj, MODEL_APPROVAL_IGNORED_ANNOTATION, now);
 	json_add(meta, "annotations", marks);
 }
 

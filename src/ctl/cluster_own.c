@@ -75,7 +75,6 @@ enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 	const struct model_cluster *cluster, const struct cluster_own *own)
 {
 	const struct model_secret *o = ctl_secret(c->env, own->name);
-	int64_t since_s = ctl_since_s(c->env);
 
 	if (!o)
 		return own->must_read ? CLUSTER_OWN_UNREAD : CLUSTER_OWN_ABSENT;
@@ -85,7 +84,7 @@ enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 		return CLUSTER_OWN_UNREAD;
 	if (model_cluster_announces(cluster, own->name, own->hash))
 		return CLUSTER_OWN_GOOD;
-	return own->hash[0] && o->obj.created_s < since_s && cluster->obj.created_s < since_s
+	return own->hash[0] && ctl_is_older(c->env, &o->obj) && ctl_is_older(c->env, &cluster->obj)
 		       ? CLUSTER_OWN_OLDER
 		       : CLUSTER_OWN_PLANTED;
 }
@@ -251,12 +250,11 @@ struct op *cluster_start_marks(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err)
 {
 	struct json_object *meta, *annotations = json_obj();
-	cleanup_json struct json_object *o = ctl_patch_new(l->c->obj.rv, &meta);
+	cleanup_json struct json_object *o = ctl_patch_of(&l->c->obj, &meta);
 	cleanup_free char *hashes = NULL, *text = NULL;
 	struct cluster_own *own;
 	const char *hash;
 
-	json_add_str(meta, "uid", l->c->obj.uid);
 	json_add(meta, "annotations", annotations);
 	if (d == CTL_CLUSTER_TIDY) {
 		tidy(c, l, annotations);

@@ -115,6 +115,9 @@ struct json_object *ctl_patch_new(const char *rv, struct json_object **meta);
 /* The same with the uid: of an object that others make and delete, so that marks never reach the
  * next one of its name. */
 struct json_object *ctl_patch_of(const struct kobj *o, struct json_object **meta);
+/* A mark (model/mark.h) of o among the annotations of such a patch. */
+void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const char *annotation,
+	const char *payload);
 /* {"apiVersion","kind","metadata":{"name","uid"}}; the caller adds and puts. */
 struct json_object *ctl_apply_new(
 	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta);
@@ -166,6 +169,9 @@ const struct model_machine *ctl_holder(const struct ctl_env *env, const char *id
 /* Made before this operator was first started here, or before a later time that an administrator
  * set: may be taken over without our marks. */
 bool ctl_is_older(const struct ctl_env *env, const struct kobj *o);
+/* Of two versions of a TrustedExecutionCluster (NULL: none): nothing that other controllers read of
+ * it differs, only what is written about it. */
+bool ctl_cluster_means_the_same(const struct kobj *was, const struct kobj *now);
 /* Disk keys are for every attested node (Shared, and delivery by volumes) and not only for the one
  * their Machine is bound to. */
 bool ctl_keys_are_shared(const struct ctl_env *env);

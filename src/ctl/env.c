@@ -130,6 +130,14 @@ bool ctl_is_older(const struct ctl_env *env, const struct kobj *o)
 	return o->created_s < ctl_since_s(env);
 }
 
+bool ctl_cluster_means_the_same(const struct kobj *was, const struct kobj *now)
+{
+	return was && now && str_eq(was->uid, now->uid) && was->generation == now->generation &&
+	       was->deleting == now->deleting &&
+	       model_cluster(was)->adopt_before_s == model_cluster(now)->adopt_before_s &&
+	       str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror);
+}
+
 bool ctl_keys_are_shared(const struct ctl_env *env)
 {
 	const struct model_cluster *c = ctl_policy(env);

@@ -187,10 +187,8 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 {
 	struct ctl_image *c = self;
 
-	if (was && now && str_eq(was->uid, now->uid) && was->generation == now->generation &&
-		was->deleting == now->deleting &&
-		str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror))
-		return; /* its status only */
+	if (ctl_cluster_means_the_same(was, now))
+		return;
 	values_changed(c);
 	k8s_cache_each(c->env->images, wake_one, c);
 }

@@ -293,8 +293,8 @@ static struct op *start_mark(
 	const char *name = MODEL_IMAGE_PCRS_MARK;
 	char hash[SHA256_HEX_LEN + 1];
 	struct json_object *meta, *annotations = json_obj();
-	cleanup_json struct json_object *patch = ctl_patch_new(l->m->obj.rv, &meta);
-	cleanup_free char *payload = NULL, *text = NULL;
+	cleanup_json struct json_object *patch = ctl_patch_of(&l->m->obj, &meta);
+	cleanup_free char *payload = NULL;
 
 	if (d == CTL_IMAGE_ANNOUNCE_JOB) {
 		image_nonce_make(i);
@@ -304,9 +304,8 @@ static struct op *start_mark(
 	} else {
 		payload = model_mark_announce(l->m->pcrs_sha256, e->sha256);
 	}
-	text = model_mark_text(l->m->obj.uid, payload);
-	json_add_str(meta, "uid", l->m->obj.uid);
-	json_add(meta, "annotations", json_add_str(annotations, name, text));
+	ctl_add_mark(annotations, &l->m->obj, name, payload);
+	json_add(meta, "annotations", annotations);
 	return k8s_call_merge_patch(
 		c->env->api, &c->acts.ops, &kobj_image, c->env->ns, a->name, patch, on_done, a);
 }

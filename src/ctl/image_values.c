@@ -411,9 +411,9 @@ static struct op *announce(struct ctl_image *c, struct ctl_act *act, k8s_result_
 {
 	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
 	const struct model_cluster *cluster = ctl_env_cluster(c->env);
-	struct json_object *meta;
-	cleanup_json struct json_object *patch = ctl_patch_new(cluster->obj.rv, &meta);
-	cleanup_free char *first = NULL, *payload = NULL, *text = NULL;
+	struct json_object *meta, *annotations = json_obj();
+	cleanup_json struct json_object *patch = ctl_patch_of(&cluster->obj, &meta);
+	cleanup_free char *first = NULL, *payload = NULL;
 	char hex[SHA256_HEX_LEN + 1];
 
 	/* The first time, what stands there is taken over: an older version wrote it. */
@@ -421,9 +421,8 @@ static struct op *announce(struct ctl_image *c, struct ctl_act *act, k8s_result_
 		first = model_mark_announce(NULL, rv->data_sha256);
 	data_hash(&c->values, rv, hex);
 	payload = model_mark_announce(first ? first : cluster->values_sha256, hex);
-	text = model_mark_text(cluster->obj.uid, payload);
-	json_add_str(meta, "uid", cluster->obj.uid);
-	json_add(meta, "annotations", json_add_str(json_obj(), MODEL_CLUSTER_VALUES_MARK, text));
+	ctl_add_mark(annotations, &cluster->obj, MODEL_CLUSTER_VALUES_MARK, payload);
+	json_add(meta, "annotations", annotations);
 	return k8s_call_merge_patch(c->env->api, &c->acts.ops, &kobj_cluster, c->env->ns,
 		cluster->obj.name, patch, done, act);
 }

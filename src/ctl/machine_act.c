@@ -198,14 +198,6 @@ static struct op *start_secret(
 		(const char *)secret_peek(text), secret_len(text), on_done, a);
 }
 
-static void add_mark(struct json_object *marks, const struct machine_look *l,
-	const char *annotation, const char *payload)
-{
-	cleanup_free char *text = model_mark_text(l->m->obj.uid, payload);
-
-	json_add_str(marks, annotation, text);
-}
-
 /* A key that was made and not announced yet is announced again, not made again. */
 static void announce(struct ctl_act *a, const struct machine_look *l, struct json_object *marks)
 {
@@ -218,7 +210,7 @@ static void announce(struct ctl_act *a, const struct machine_look *l, struct jso
 		bytes_to_hex(digest, SHA256_LEN, a->made_sha256);
 	}
 	hashes = model_mark_announce(l->m->announced, a->made_sha256);
-	add_mark(marks, l, MODEL_KEY_SHA256_ANNOTATION, hashes);
+	ctl_add_mark(marks, &l->m->obj, MODEL_KEY_SHA256_ANNOTATION, hashes);
 }
 
 /* The hash is fixed with it: what else was announced was never delivered. */
@@ -230,9 +222,9 @@ static void mark_delivered(
 
 	clock_format(clock_wall_s(), now);
 	text = xasprintf("%s%s", l->m->delivered_at ? l->m->delivered_at : now, suffix);
-	add_mark(marks, l, MODEL_DELIVERED_AT_ANNOTATION, text);
+	ctl_add_mark(marks, &l->m->obj, MODEL_DELIVERED_AT_ANNOTATION, text);
 	if (l->v.key_ours || l->v.inherits)
-		add_mark(marks, l, MODEL_KEY_SHA256_ANNOTATION, l->secret->key_sha256);
+		ctl_add_mark(marks, &l->m->obj, MODEL_KEY_SHA256_ANNOTATION, l->secret->key_sha256);
 }
 
 /* True: the finalizer goes on. */
