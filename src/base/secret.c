@@ -21,13 +21,6 @@
 
 #include "tec/base/log.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define HAVE_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAVE_ASAN 1
-#endif
-#endif
 #ifdef HAVE_ASAN
 #include <sanitizer/asan_interface.h>
 #define POISON(p, n)   __asan_poison_memory_region(p, n)

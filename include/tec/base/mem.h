@@ -9,6 +9,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/* Built with AddressSanitizer: more memory, and a leak checker that attaches to its own process. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAVE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAVE_ASAN 1
+#endif
+#endif
+
 void *xmalloc(size_t size);
 void *xcalloc(size_t n, size_t size); /* zeroed; overflow aborts */
 void *xrealloc(void *p, size_t size);
