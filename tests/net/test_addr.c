@@ -56,82 +56,83 @@ Test(net_addr, refuses_everything_else)
 	}
 }
 
+static const struct {
+	const char *text;
+	enum addr_scope scope;
+} scopes[] = {
+	{"8.8.8.8", ADDR_PUBLIC},
+	{"1.0.0.0", ADDR_PUBLIC},
+	{"9.255.255.255", ADDR_PUBLIC},
+	{"10.0.0.0", ADDR_PRIVATE},
+	{"10.255.255.255", ADDR_PRIVATE},
+	{"11.0.0.0", ADDR_PUBLIC},
+	{"172.15.255.255", ADDR_PUBLIC},
+	{"172.16.0.0", ADDR_PRIVATE},
+	{"172.31.255.255", ADDR_PRIVATE},
+	{"172.32.0.0", ADDR_PUBLIC},
+	{"192.167.255.255", ADDR_PUBLIC},
+	{"192.168.0.1", ADDR_PRIVATE},
+	{"192.169.0.0", ADDR_PUBLIC},
+	{"100.63.255.255", ADDR_PUBLIC},
+	{"100.64.0.0", ADDR_PRIVATE},
+	{"100.127.255.255", ADDR_PRIVATE},
+	{"100.128.0.0", ADDR_PUBLIC},
+	{"127.0.0.1", ADDR_LOOPBACK},
+	{"127.255.255.255", ADDR_LOOPBACK},
+	{"0.0.0.0", ADDR_LOOPBACK},
+	{"0.1.2.3", ADDR_LOOPBACK},
+	{"169.253.255.255", ADDR_PUBLIC},
+	{"169.254.169.254", ADDR_LINK_LOCAL},
+	{"192.0.0.1", ADDR_RESERVED},
+	{"192.0.2.1", ADDR_RESERVED},
+	{"198.17.255.255", ADDR_PUBLIC},
+	{"198.19.255.255", ADDR_RESERVED},
+	{"203.0.113.9", ADDR_RESERVED},
+	{"223.255.255.255", ADDR_PUBLIC},
+	{"224.0.0.1", ADDR_RESERVED},
+	{"240.0.0.1", ADDR_RESERVED},
+	{"255.255.255.255", ADDR_RESERVED},
+	{"2600::1", ADDR_PUBLIC},
+	{"2a00:1450::200e", ADDR_PUBLIC},
+	{"::1", ADDR_LOOPBACK},
+	{"::", ADDR_LOOPBACK},
+	{"fc00::1", ADDR_PRIVATE},
+	{"fdff:ffff::1", ADDR_PRIVATE},
+	{"fec0::1", ADDR_PRIVATE},
+	{"fe7f::1", ADDR_RESERVED},
+	{"fe80::1", ADDR_LINK_LOCAL},
+	{"febf::1", ADDR_LINK_LOCAL},
+	{"ff02::1", ADDR_RESERVED},
+	{"2001:db8::1", ADDR_RESERVED},
+	{"2001::1", ADDR_RESERVED},
+	{"64:ff9b:1::a00:1", ADDR_RESERVED},
+	{"4000::1", ADDR_RESERVED},
+	/* With an IPv4 address inside. */
+	{"::ffff:8.8.8.8", ADDR_PUBLIC},
+	{"::ffff:127.0.0.1", ADDR_LOOPBACK},
+	{"::ffff:169.254.169.254", ADDR_LINK_LOCAL},
+	{"::ffff:0:10.0.0.1", ADDR_PRIVATE},
+	{"::10.0.0.1", ADDR_PRIVATE},
+	{"::127.0.0.1", ADDR_LOOPBACK},
+	{"64:ff9b::10.1.2.3", ADDR_PRIVATE},
+	{"64:ff9b::8.8.8.8", ADDR_PUBLIC},
+	{"2002:a00:1::", ADDR_PRIVATE},
+	{"2002:7f00:1::", ADDR_LOOPBACK},
+	{"2002:808:808::1", ADDR_PUBLIC},
+};
+
 Test(net_addr, an_address_says_where_it_leads)
 {
-	static const struct {
-		const char *text;
-		enum addr_scope scope;
-	} rows[] = {
-		{"8.8.8.8", ADDR_PUBLIC},
-		{"1.0.0.0", ADDR_PUBLIC},
-		{"9.255.255.255", ADDR_PUBLIC},
-		{"10.0.0.0", ADDR_PRIVATE},
-		{"10.255.255.255", ADDR_PRIVATE},
-		{"11.0.0.0", ADDR_PUBLIC},
-		{"172.15.255.255", ADDR_PUBLIC},
-		{"172.16.0.0", ADDR_PRIVATE},
-		{"172.31.255.255", ADDR_PRIVATE},
-		{"172.32.0.0", ADDR_PUBLIC},
-		{"192.167.255.255", ADDR_PUBLIC},
-		{"192.168.0.1", ADDR_PRIVATE},
-		{"192.169.0.0", ADDR_PUBLIC},
-		{"100.63.255.255", ADDR_PUBLIC},
-		{"100.64.0.0", ADDR_PRIVATE},
-		{"100.127.255.255", ADDR_PRIVATE},
-		{"100.128.0.0", ADDR_PUBLIC},
-		{"127.0.0.1", ADDR_LOOPBACK},
-		{"127.255.255.255", ADDR_LOOPBACK},
-		{"0.0.0.0", ADDR_LOOPBACK},
-		{"0.1.2.3", ADDR_LOOPBACK},
-		{"169.253.255.255", ADDR_PUBLIC},
-		{"169.254.169.254", ADDR_LINK_LOCAL},
-		{"192.0.0.1", ADDR_RESERVED},
-		{"192.0.2.1", ADDR_RESERVED},
-		{"198.17.255.255", ADDR_PUBLIC},
-		{"198.19.255.255", ADDR_RESERVED},
-		{"203.0.113.9", ADDR_RESERVED},
-		{"223.255.255.255", ADDR_PUBLIC},
-		{"224.0.0.1", ADDR_RESERVED},
-		{"240.0.0.1", ADDR_RESERVED},
-		{"255.255.255.255", ADDR_RESERVED},
-		{"2600::1", ADDR_PUBLIC},
-		{"2a00:1450::200e", ADDR_PUBLIC},
-		{"::1", ADDR_LOOPBACK},
-		{"::", ADDR_LOOPBACK},
-		{"fc00::1", ADDR_PRIVATE},
-		{"fdff:ffff::1", ADDR_PRIVATE},
-		{"fec0::1", ADDR_PRIVATE},
-		{"fe7f::1", ADDR_RESERVED},
-		{"fe80::1", ADDR_LINK_LOCAL},
-		{"febf::1", ADDR_LINK_LOCAL},
-		{"ff02::1", ADDR_RESERVED},
-		{"2001:db8::1", ADDR_RESERVED},
-		{"2001::1", ADDR_RESERVED},
-		{"64:ff9b:1::a00:1", ADDR_RESERVED},
-		{"4000::1", ADDR_RESERVED},
-		/* With an IPv4 address inside. */
-		{"::ffff:8.8.8.8", ADDR_PUBLIC},
-		{"::ffff:127.0.0.1", ADDR_LOOPBACK},
-		{"::ffff:169.254.169.254", ADDR_LINK_LOCAL},
-		{"::ffff:0:10.0.0.1", ADDR_PRIVATE},
-		{"::10.0.0.1", ADDR_PRIVATE},
-		{"::127.0.0.1", ADDR_LOOPBACK},
-		{"64:ff9b::10.1.2.3", ADDR_PRIVATE},
-		{"64:ff9b::8.8.8.8", ADDR_PUBLIC},
-		{"2002:a00:1::", ADDR_PRIVATE},
-		{"2002:7f00:1::", ADDR_LOOPBACK},
-		{"2002:808:808::1", ADDR_PUBLIC},
-	};
 	struct sockaddr unknown = {.sa_family = AF_UNIX};
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(scopes); i++) {
 		struct sockaddr_in v4 = {.sin_family = AF_INET};
 		struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-		bool is_v4 = inet_pton(AF_INET, rows[i].text, &v4.sin_addr) == 1;
+		bool is_v4 = inet_pton(AF_INET, scopes[i].text, &v4.sin_addr) == 1;
 
-		cr_assert(is_v4 || inet_pton(AF_INET6, rows[i].text, &v6.sin6_addr) == 1);
+		cr_assert(is_v4 || inet_pton(AF_INET6, scopes[i].text, &v6.sin6_addr) == 1);
 		cr_assert_eq(addr_scope(is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6),
-			rows[i].scope, "%s", rows[i].text);
+			scopes[i].scope, "%s", scopes[i].text);
 	}
 	cr_assert_eq(addr_scope(&unknown), ADDR_RESERVED);
 	cr_assert_str_eq(addr_scope_name(ADDR_LINK_LOCAL), "link-local");

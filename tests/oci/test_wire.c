@@ -154,79 +154,84 @@ Test(oci_wire, what_does_not_fit_an_answer_is_made_to_fit)
 	cr_assert_eq(strlen(a.warnings[1]), OCI_WARNING_LEN);
 }
 
+static const struct {
+	const char *text;
+	size_t len;
+} hostile[] = {
+#define BAD(s)                                                                                     \
+	{                                                                                          \
+		s, sizeof(s) - 1                                                                   \
+	}
+	BAD(""),
+	BAD("\n"),
+	BAD("v"),
+	BAD("v:"),
+	BAD("v0"),
+	BAD("v0:"),
+	BAD("v1:\n"),
+	BAD("v2:a\n"),
+	BAD("v0:a\n"),
+	BAD("v01:a\n"),
+	BAD("v+1:a\n"),
+	BAD("v-1:a\n"),
+	BAD("v 1:a\n"),
+	BAD("v1 :a\n"),
+	BAD("v0x1:a\n"),
+	BAD("v99999999:a\n"),
+	BAD("v999999999:a\n"),
+	BAD("v18446744073709551617:a\n"),
+	BAD("v1:a\nv1:a\n"),
+	BAD("v1:a\n\n"),
+	BAD("v1:a\n "),
+	BAD(" v1:a\n"),
+	BAD("V1:a\n"),
+	BAD("x1:a\n"),
+	BAD("v1:a\0"),
+	BAD("n1:a\n"),
+	BAD("n0:\nn0:\n"),
+	BAD("n0:\nv1:a\n"),
+	BAD("w1:a\n"),
+	BAD("v1:a\nw1:a\n"),
+	BAD("w1:\a\nn0:\n"),
+	BAD("w1:\xff\nn0:\n"),
+	BAD("w1:\0\nn0:\n"),
+	BAD("k7:invalid\n"),
+	BAD("k7:invalid\nh1:0\ns1:0\n"),
+	BAD("k7:invalid\nh1:0\nt1:a\n"),
+	BAD("k7:invalid\nh1:0\ns1:0\nt0:\n"),
+	BAD("k7:invalid\nh1:0\ns1:0\nt1:\n\n"),
+	BAD("k7:invalid\nh1:0\ns1:0\nt4:\x1b[2J\n"),
+	BAD("k7:invalid\nh1:0\ns1:0\nt2:\xc3\x28\n"),
+	BAD("k7:invalid\nh1:0\ns1:0\nt3:a\0b\n"),
+	BAD("k7:invalid\nh4:1000\ns1:0\nt1:a\n"),
+	BAD("k7:invalid\nh2:-1\ns1:0\nt1:a\n"),
+	BAD("k7:invalid\nh0:\ns1:0\nt1:a\n"),
+	BAD("k7:invalid\nh1:0\ns7:3600001\nt1:a\n"),
+	BAD("k7:invalid\nh1:0\ns2:0\0\nt1:a\n"),
+	BAD("k7:invalid\ns1:0\nh1:0\nt1:a\n"),
+	BAD("k3:bug\nh1:0\ns1:0\nt1:a\n"),
+	BAD("k4:none\nh1:0\ns1:0\nt1:a\n"),
+	BAD("k8:conflict\nh1:0\ns1:0\nt1:a\n"),
+	BAD("k8:invalid\0\nh1:0\ns1:0\nt1:a\n"),
+	BAD("k0:\nh1:0\ns1:0\nt1:a\n"),
+	BAD("k7:invalid\nh1:0\ns1:0\nt1:a\nv1:a\n"),
+#undef BAD
+};
+
 Test(oci_wire, hostile_answers_are_refused)
 {
-	static const struct {
-		const char *text;
-		size_t len;
-	} bad[] = {
-#define BAD(s) {s, sizeof(s) - 1}
-		BAD(""),
-		BAD("\n"),
-		BAD("v"),
-		BAD("v:"),
-		BAD("v0"),
-		BAD("v0:"),
-		BAD("v1:\n"),
-		BAD("v2:a\n"),
-		BAD("v0:a\n"),
-		BAD("v01:a\n"),
-		BAD("v+1:a\n"),
-		BAD("v-1:a\n"),
-		BAD("v 1:a\n"),
-		BAD("v1 :a\n"),
-		BAD("v0x1:a\n"),
-		BAD("v99999999:a\n"),
-		BAD("v999999999:a\n"),
-		BAD("v18446744073709551617:a\n"),
-		BAD("v1:a\nv1:a\n"),
-		BAD("v1:a\n\n"),
-		BAD("v1:a\n "),
-		BAD(" v1:a\n"),
-		BAD("V1:a\n"),
-		BAD("x1:a\n"),
-		BAD("v1:a\0"),
-		BAD("n1:a\n"),
-		BAD("n0:\nn0:\n"),
-		BAD("n0:\nv1:a\n"),
-		BAD("w1:a\n"),
-		BAD("v1:a\nw1:a\n"),
-		BAD("w1:\a\nn0:\n"),
-		BAD("w1:\xff\nn0:\n"),
-		BAD("w1:\0\nn0:\n"),
-		BAD("k7:invalid\n"),
-		BAD("k7:invalid\nh1:0\ns1:0\n"),
-		BAD("k7:invalid\nh1:0\nt1:a\n"),
-		BAD("k7:invalid\nh1:0\ns1:0\nt0:\n"),
-		BAD("k7:invalid\nh1:0\ns1:0\nt1:\n\n"),
-		BAD("k7:invalid\nh1:0\ns1:0\nt4:\x1b[2J\n"),
-		BAD("k7:invalid\nh1:0\ns1:0\nt2:\xc3\x28\n"),
-		BAD("k7:invalid\nh1:0\ns1:0\nt3:a\0b\n"),
-		BAD("k7:invalid\nh4:1000\ns1:0\nt1:a\n"),
-		BAD("k7:invalid\nh2:-1\ns1:0\nt1:a\n"),
-		BAD("k7:invalid\nh0:\ns1:0\nt1:a\n"),
-		BAD("k7:invalid\nh1:0\ns7:3600001\nt1:a\n"),
-		BAD("k7:invalid\nh1:0\ns2:0\0\nt1:a\n"),
-		BAD("k7:invalid\ns1:0\nh1:0\nt1:a\n"),
-		BAD("k3:bug\nh1:0\ns1:0\nt1:a\n"),
-		BAD("k4:none\nh1:0\ns1:0\nt1:a\n"),
-		BAD("k8:conflict\nh1:0\ns1:0\nt1:a\n"),
-		BAD("k8:invalid\0\nh1:0\ns1:0\nt1:a\n"),
-		BAD("k0:\nh1:0\ns1:0\nt1:a\n"),
-		BAD("k7:invalid\nh1:0\ns1:0\nt1:a\nv1:a\n"),
-#undef BAD
-	};
 	cleanup_strbuf struct strbuf many = STRBUF_INIT;
 	struct oci_answer a;
 	struct err err = ERR_INIT;
 
-	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		char *copy =
-			xmalloc(bad[i].len ? bad[i].len : 1); /* exactly: reads behind are seen */
+	for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
+		char *copy = xmalloc(
+			hostile[i].len ? hostile[i].len : 1); /* exactly: reads behind are seen */
 
-		memcpy(copy, bad[i].text, bad[i].len);
+		memcpy(copy, hostile[i].text, hostile[i].len);
 		err_clear(&err);
-		cr_assert_eq(oci_answer_decode(copy, bad[i].len, &a, &err), -1, "%s", bad[i].text);
+		cr_assert_eq(oci_answer_decode(copy, hostile[i].len, &a, &err), -1, "%s",
+			hostile[i].text);
 		cr_assert_eq(err.kind, ERR_INVALID);
 		cr_assert_null(a.value);
 		free(copy);
