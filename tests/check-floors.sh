@@ -72,6 +72,13 @@ function check_system(header,   r, i, n, w) {
 	}
 }
 
+# A header beside the file, or "../FOLDER_internal.h" of the folder that a file's own folder is part of.
+function is_private(header) {
+	if (header == "../" folder "_internal.h")
+		return place ~ /^src\/[^\/]+\/[^\/]+$/ && ("src/" folder "/" folder "_internal.h") in exists
+	return header !~ /\// && (place "/" header) in exists
+}
+
 function check_include(text,   header) {
 	header = text
 	sub(/^[ \t]*#[ \t]*include[ \t]*/, "", header)
@@ -89,8 +96,8 @@ function check_include(text,   header) {
 		else if (header == "config.h") {
 			if (file !~ /\.c$/)
 				fault("config.h belongs in .c files")
-		} else if (header ~ /\// || !(("src/" folder "/" header) in exists) || public)
-			fault("\"" header "\" is neither tec/FOLDER/MODULE.h nor a private header of src/" folder)
+		} else if (public || !is_private(header))
+			fault("\"" header "\" is neither tec/FOLDER/MODULE.h nor a private header of " place)
 	} else
 		fault("cannot read this #include")
 	includes++
@@ -187,6 +194,8 @@ END {
 		path = file
 		sub(/^src\/|^include\/tec\//, "", path)
 		folder = path
+		place = file
+		sub(/\/[^\/]*$/, "", place)
 		in_comment = 0
 		if (!sub(/\/.*/, "", folder) || !(folder in floor)) {
 			fault("folder " folder " has no floor")
@@ -267,6 +276,7 @@ plant src/model/zz_10.c '#include <sys/socket.h>' 'model may not include <sys/so
 plant src/kobj/zz_11.c 'x = clock_wall_s();' 'kobj may not call clock_wall_s(): only 0 2 3 4 5 6 7'
 plant src/srv/zz_12.c 'if (usleep (1))' 'srv may not call usleep(): only cmd/*'
 plant src/loop/zz_13.c '#include "../net/net_internal.h"' '"../net/net_internal.h" is neither tec/FOLDER/MODULE.h nor a private header of src/loop'
+plant src/ctl/ak/zz_14.c '#include "../image/image_internal.h"' '"../image/image_internal.h" is neither tec/FOLDER/MODULE.h nor a private header of src/ctl/ak'
 plant src/cmd/tool_zz.c '#include "tec/ctl/runner.h"' 'cmd/tool* may not include ctl (tec/ctl/runner.h)'
 plant src/net/httpd_zz.c '#include <curl/curl.h>' 'net may not include <curl/curl.h>: only net/httpc*'
 plant include/tec/k8s/zz_16.h '#include "config.h"' 'config.h belongs in .c files'

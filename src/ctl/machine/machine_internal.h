@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/machine*.c: what a look at one Machine finds, and the acts on it. */
+/* Private to src/ctl/machine: what a look at one Machine finds, and the acts on it. */
 #ifndef TEC_CTL_MACHINE_INTERNAL_H
 #define TEC_CTL_MACHINE_INTERNAL_H
 
-#include "ctl_internal.h"
+#include "../ctl_internal.h"
 #include "tec/ctl/machine.h"
 #include "tec/rats/names.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/ak*.c: what a look at one AttestationKey and its Secret finds, and the acts on
+/* Private to src/ctl/ak: what a look at one AttestationKey and its Secret finds, and the acts on
  * them. */
 #ifndef TEC_CTL_AK_INTERNAL_H
 #define TEC_CTL_AK_INTERNAL_H
 
-#include "ctl_internal.h"
+#include "../ctl_internal.h"
 #include "tec/ctl/ak.h"
 
 /* printf: the key's name, the namespace. */

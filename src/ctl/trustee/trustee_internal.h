@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/trustee*.c: the servers and what is known of each. */
+/* Private to src/ctl/trustee: the servers and what is known of each. */
 #ifndef TEC_CTL_TRUSTEE_INTERNAL_H
 #define TEC_CTL_TRUSTEE_INTERNAL_H
 
-#include "ctl_internal.h"
+#include "../ctl_internal.h"
 #include "tec/ctl/trustee.h"
 #include "tec/kbs/push.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/cluster*.c: the objects of an installation and what is known of each. */
+/* Private to src/ctl/cluster: the objects of an installation and what is known of each. */
 #ifndef TEC_CTL_CLUSTER_INTERNAL_H
 #define TEC_CTL_CLUSTER_INTERNAL_H
 
-#include "ctl_internal.h"
+#include "../ctl_internal.h"
 #include "tec/ctl/cluster.h"
 #include "tec/model/pending.h"
 #include "tec/render/volumes.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/image*.c: what a look at one image finds, what is remembered of it, and the
+/* Private to src/ctl/image: what a look at one image finds, what is remembered of it, and the
  * combinations of all. */
 #ifndef TEC_CTL_IMAGE_INTERNAL_H
 #define TEC_CTL_IMAGE_INTERNAL_H
 
-#include "ctl_internal.h"
+#include "../ctl_internal.h"
 #include "tec/ctl/image.h"
 #include "tec/ctl/imagekinds.h"
 #include "tec/model/image.h"
