@@ -240,7 +240,7 @@ static int string_start(struct k8s_split *s, struct err *err)
 	s->in_string = true;
 	s->noting = NULL;
 	if (s->depth == 0 || node == NODE_ITEMS || s->items_value)
-		return broken(err, s->depth ? "an element of items is no object"
+		return broken(err, s->depth ? "an element of items is not an object"
 					    : "text outside of an object");
 	if (s->skip && s->bounded && s->depth == s->skip_depth)
 		note_start(s, &s->owner_uid);
@@ -324,9 +324,9 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	if (s->depth == 0 && (!object || s->done))
 		return broken(err, "text outside of an object");
 	if (s->items_value && object)
-		return broken(err, "items is no array");
+		return broken(err, "items is not an array");
 	if (s->node[s->depth] == NODE_ITEMS && !object && s->depth)
-		return broken(err, "an element of items is no object");
+		return broken(err, "an element of items is not an object");
 	if (s->depth == 0)
 		node = s->mode == SPLIT_WATCH    ? NODE_LINE
 		       : s->mode == SPLIT_OBJECT ? NODE_ITEM
@@ -370,10 +370,10 @@ static int plain(struct k8s_split *s, char c, struct err *err)
 	if (s->depth == 0)
 		return broken(err, "text outside of an object");
 	if (s->node[s->depth] == NODE_ITEMS)
-		return broken(err, "an element of items is no object");
+		return broken(err, "an element of items is not an object");
 	if (s->items_value) {
 		if (c != 'n')
-			return broken(err, "items is no array");
+			return broken(err, "items is not an array");
 		s->items_value = false;
 		s->items_seen = true;
 	}
