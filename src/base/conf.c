@@ -97,7 +97,7 @@ static bool in_file(const struct conf_option *o)
 	return o->type != CONF_ACTION && o->type != CONF_PAIR && o->type != CONF_FILE;
 }
 
-/* Stores option `o`; eq is the text behind '=', or NULL. */
+/* Stores option `o`; eq is the text after '=', or NULL. */
 static int take_option(struct args *a, const struct conf_option *o, struct value *v, const char *eq)
 {
 	const char *text = eq, *second = NULL;
@@ -115,7 +115,7 @@ static int take_option(struct args *a, const struct conf_option *o, struct value
 	case CONF_BOOL:
 		if (text && !is_bool_text(text))
 			return err_set(
-				a->err, ERR_INVALID, "option --%s is true or false", o->name);
+				a->err, ERR_INVALID, "option --%s must be true or false", o->name);
 		text = text ? text : "true";
 		break;
 	case CONF_OPTIONAL:
@@ -210,7 +210,7 @@ static int take_line(const struct conf *c, struct value *values, char *line, str
 	if (!in_file(o))
 		return err_set(err, ERR_INVALID, "option %s is for the command line only", o->name);
 	if (o->type == CONF_BOOL && !is_bool_text(text))
-		return err_set(err, ERR_INVALID, "option %s is true or false", o->name);
+		return err_set(err, ERR_INVALID, "option %s must be true or false", o->name);
 	if (values[i].text)
 		return err_set(err, ERR_INVALID, "option %s is given twice", o->name);
 	values[i].text = xstrdup(text);
@@ -298,7 +298,7 @@ bool conf_is_set(const struct conf *c, const char *name)
 
 /* ---- help and sample */
 
-/* Prints text in lines of at most HELP_WIDTH, each behind `prefix`. */
+/* Prints text in lines of at most HELP_WIDTH, each after `prefix`. */
 static void print_wrapped(FILE *out, const char *prefix, const char *text)
 {
 	size_t room = HELP_WIDTH - strlen(prefix);

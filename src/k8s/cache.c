@@ -17,7 +17,7 @@
 #include "tec/base/str.h"
 #include "tec/base/table.h"
 
-#define TOMBSTONES 256 /* removals remembered: a late answer raises nobody from the dead */
+#define TOMBSTONES 256 /* removals remembered: a late answer must not bring an object back */
 
 struct entry {
 	struct table_link link; /* owner: the mark of the relist that saw it */
@@ -278,7 +278,7 @@ static void tell(struct k8s_cache *c, const struct kobj *take_was, const struct 
 /*
  * An older resourceVersion of the same object is an event that was overtaken by an answer. During a
  * relist everything counts: the list is the truth, even that of a server restored from a backup.
- * resourceVersions that are no numbers are only compared for equality.
+ * resourceVersions that are not numbers are only compared for equality.
  */
 static bool is_stale(const struct k8s_cache *c, const struct kobj *have, const struct kobj *o)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Per object a token bucket and the few events it had lately; an event said again is counted in the
- * one that is there. At most IN_FLIGHT requests run, the rest wait in one list; the first failure
+ * one that is there. At most IN_FLIGHT requests run, the others wait in one list; the first failure
  * empties it and keeps quiet for a while, so a failing API is left alone.
  */
 #include "config.h"
@@ -374,7 +374,7 @@ void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const str
 		s->count++;
 		s->last_ms = clock_boot_ms();
 	}
-	/* without a token, and behind a request under way, it is only counted: the next one tells
+	/* without a token, and while a request is in progress, it is only counted: the next one says it
 	 * the sum */
 	if (!s || s->call || s->waiting || !take_token(o)) {
 		metric_add(&posted, "dropped", NULL, 1);

@@ -163,12 +163,12 @@ static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 	for (const char *p = s; *p; p++)
 		if ((unsigned char)*p <= 0x20 || *p == 0x7f || *p == '?' || *p == '#')
 			return err_set(
-				err, ERR_INVALID, "server holds a blank, a query or a fragment");
+				err, ERR_INVALID, "server contains a blank, a query or a fragment");
 	if (strchr(host, '@'))
 		return err_set(err, ERR_INVALID,
-			"server holds user information: put a token in users instead");
+			"server contains user information: put a token in users instead");
 	if (!*host || *host == '/' || *host == ':')
-		return err_set(err, ERR_INVALID, "server has no host");
+		return err_set(err, ERR_INVALID, "server does not have a host");
 	if (!tls && has_credentials(k))
 		return err_set(
 			err, ERR_INVALID, "server is plain http: credentials are not sent over it");
@@ -320,7 +320,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 		for (size_t i = 0; i < secret_len(k->token); i++)
 			if (secret_peek(k->token)[i] <= 0x20 || secret_peek(k->token)[i] >= 0x7f)
 				return err_set(err, ERR_INVALID,
-					"user: token holds blanks or bytes that are no ASCII");
+					"user: token contains blanks or bytes that are not ASCII");
 	return 0;
 }
 
@@ -362,7 +362,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 	struct json_object *ctx, *o;
 
 	if (!json_object_is_type(root, json_type_object))
-		return err_set(err, ERR_INVALID, "not a kubeconfig: no map");
+		return err_set(err, ERR_INVALID, "not a kubeconfig: not a map");
 	if (get_str(root, "kubeconfig", "kind", &kind, err) != 0 ||
 		get_str(root, "kubeconfig", "current-context", &current, err) != 0)
 		return -1;
@@ -380,7 +380,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 		get_str(ctx, "context", "namespace", &ns, err) != 0)
 		return err_wrap(err, "context \"%s\"", context);
 	if (!cluster)
-		return err_set(err, ERR_INVALID, "context \"%s\" names no cluster", context);
+		return err_set(err, ERR_INVALID, "context \"%s\" does not name a cluster", context);
 	k->namespace_ = ns ? xstrdup(ns) : NULL;
 	o = user ? find_named(root, "users", "user", user, err) : NULL;
 	if (user && (!o || read_user(k, o, dir, err) != 0))

@@ -23,7 +23,7 @@
 #include "tec/loop/timer.h"
 
 #define RELEASE_MS    2000
-#define FOREIGN_MAX_S 3600 /* nobody else's record keeps us waiting for longer */
+#define FOREIGN_MAX_S 3600 /* another replica's record keeps us waiting no longer than this */
 
 static struct metric leader_gauge = METRIC_GAUGE_INIT(
 	"tec_lease_state", "1 for the state of the leader election.", "state", NULL);
@@ -230,7 +230,7 @@ static void renewed(struct k8s_lease *s, struct json_object *o)
 	uint64_t end = s->sent_ms + s->deadline_ms, now = clock_boot_ms();
 
 	observe(s, o);
-	if (!is_ours(s) || now >= end) { /* an answer too late is no lease */
+	if (!is_ours(s) || now >= end) { /* an answer that is too late does not hold the Lease */
 		step_after(s, s->retry_ms / 10);
 		return;
 	}
@@ -256,7 +256,7 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 	}
 	forget_record(s);
 	if (err->kind == ERR_NOT_FOUND && s->state == K8S_LEASE_LEADER)
-		lose(s, "the Lease was deleted"); /* the next one may be somebody else's */
+		lose(s, "the Lease was deleted"); /* the next one may be another replica's */
 	/* soon, but never without a pause: a server that always says so must not be asked in a loop
 	 */
 	step_about(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND ? s->retry_ms / 10
@@ -331,7 +331,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	else
 		forget_record(s);
 	if (s->state == K8S_LEASE_LEADER && (absent || (s->rv && !is_ours(s))))
-		lose(s, absent ? "the Lease was deleted" : "somebody else holds it");
+		lose(s, absent ? "the Lease was deleted" : "another replica holds it");
 	if (s->state == K8S_LEASE_RELEASED)
 		return;
 	if (absent)

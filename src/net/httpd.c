@@ -92,7 +92,7 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 		evconnlistener_disable(h->listeners[i]);
 	timer_set(&h->accept_pause, ACCEPT_PAUSE_MS);
 	if (httpd_may_log(h, HTTPD_NOISE_ACCEPT, &left_out))
-		log_warn(NULL, "cannot accept connections for the moment",
+		log_warn(NULL, "cannot accept connections at the moment",
 			"server=%s errno=%d reason=%s count=%u", h->conf.name, sys,
 			log_esc(strerror(sys)), left_out + 1);
 }
@@ -108,9 +108,9 @@ static void go_on_accepting(void *arg)
 }
 
 /*
- * libevent accepts until nobody waits any more, which a flood can make last for ever, and a
- * newcomer could be evicted before its first request was looked at. So what came gets its turn
- * after so many: a quarter of the places at most.
+ * libevent accepts as long as connections wait, which a flood can prolong for ever, and a new
+ * connection could be evicted before its first request was read. So accepting pauses after a
+ * quarter of the places at most, and the new connections get their turn.
  */
 static void bound_accepts(struct httpd *h)
 {
@@ -132,13 +132,13 @@ static void evict(struct httpd *h, struct httpd_peer *p)
 	if (httpd_may_log(h, HTTPD_NOISE_EVICTED, &left_out)) {
 		addr_format(httpd_peer_addr(p), peer);
 		log_warn(NULL,
-			"all connections are taken: closed the idlest of the source with most",
+			"all connections are in use: closed the one idle for longest of the source with the most",
 			"server=%s peer=%s count=%u", h->conf.name, peer, left_out + 1);
 	}
 	httpd_peer_close(p);
 }
 
-/* False: all are taken, and nobody has to give way to this source. */
+/* False: all are taken, and no connection has to give way to this source. */
 static bool make_room(struct httpd *h, const struct sockaddr *sa)
 {
 	struct share_place *place;

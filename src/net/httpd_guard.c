@@ -95,7 +95,7 @@ static void clear_errors(void)
 		ERR_clear_error();
 }
 
-/* SSL_shutdown on a broken connection leaves an error behind that the next connection would take
+/* SSL_shutdown on a broken connection leaves an error that the next connection would take
  * for its own. */
 void httpd_peer_close(struct httpd_peer *p)
 {
@@ -261,7 +261,7 @@ static void on_request(evhtp_request_t *ereq, void *arg)
 }
 
 /*
- * Bytes that arrived behind the request must leave the bufferevent before the canonical line enters
+ * Bytes that arrived after the request must leave the bufferevent before the canonical line enters
  * it; it is put in front because a plain socket's input is frozen at its end.
  */
 static void dispatch(struct httpd_peer *p)
@@ -282,7 +282,7 @@ static void dispatch(struct httpd_peer *p)
 	p->evhtp_read(p->bev, p->evhtp_arg);
 	h->dispatching = NULL;
 	if (gone || !p->ereq) {
-		log_error(NULL, "libevhtp refused a request it was made to take", "server=%s",
+		log_error(NULL, "libevhtp refused the request that it was given", "server=%s",
 			h->conf.name);
 		if (!gone)
 			httpd_peer_close(p);

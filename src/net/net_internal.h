@@ -104,7 +104,7 @@ struct httpd_peer {
 	bool half_closed;
 	bool prepaid;             /* the token taken at accept pays for the next request */
 	struct defer sent;        /* the output was written at once: goes on in the next turn */
-	char text[ADDR_TEXT_LEN]; /* the address, once somebody asked */
+	char text[ADDR_TEXT_LEN]; /* the address, once it was needed */
 };
 
 struct httpd_req {
@@ -119,7 +119,7 @@ struct httpd_req {
 	void *gone_arg;
 	size_t data_len;
 	const char *target;        /* into data */
-	const char *path;          /* owned by data, behind the body */
+	const char *path;          /* part of data, after the body */
 	char *fields, *fields_end; /* into data: lines "Name: value\0...\n" */
 	const char *body;
 	size_t body_len;

@@ -36,7 +36,7 @@ struct call {
 	struct call *next, **prevp; /* in k's line, while waiting */
 	struct timer wait;
 	struct defer fail;
-	struct err err; /* of a question that cannot be put */
+	struct err err; /* of a question that could not be made */
 	char *question; /* owned, wiped; NULL: there is none */
 	size_t len;
 	oci_label_fn done;
@@ -123,10 +123,11 @@ static void on_child(void *arg, const struct err *err, const char *out, size_t l
 	if (!err_is_set(&e))
 		(void)!oci_answer_decode(out, len, &a, &e);
 	for (size_t i = 0; i < a.n_warnings; i++)
-		log_warn(NULL, "while a label was looked up", "text=%s", log_esc(a.warnings[i]));
+		log_warn(NULL, "warning of a label lookup", "text=%s", log_esc(a.warnings[i]));
 	if (err_is_set(&e)) {
-		log_err(LOG_WARN, NULL, "a label lookup gave no answer", &e);
-		err_set(&a.err, ERR_TRANSIENT, "the process that asks the registry gave no answer");
+		log_err(LOG_WARN, NULL, "a label lookup failed", &e);
+		err_set(&a.err, ERR_TRANSIENT,
+			"the process that queries the registry did not answer");
 	}
 	call_end(c, &a.err, a.value, a.len);
 	oci_answer_fini(&a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Object counts move with cache changes; process figures are read from /proc when somebody asks. */
+/* Object counts move with cache changes; process figures are read from /proc on request. */
 #include "config.h"
 
 #include "tec/srv/metrics.h"
