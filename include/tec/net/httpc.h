@@ -73,6 +73,8 @@ struct httpc_answer {
 	const char *
 		body; /* collected bytes, NUL-terminated, borrowed for the call, wiped afterwards */
 	size_t body_len;
+	const void *sent; /* the request's body, borrowed for the call: to send it once more */
+	size_t sent_len;
 	const char *content_type; /* may be NULL */
 	const char *location;     /* where a 3xx points to, made absolute: not followed, not judged;
 				     NULL: nowhere, or more than 8 KiB */
