@@ -293,6 +293,7 @@ static void call_end(struct httpc_call *k)
 	a.retry_after_ms = k->retry_after_ms;
 	a.body = k->answer.data ? k->answer.data : "";
 	a.body_len = k->answer.len;
+	a.sent = &k->body;
 	a.content_type = k->content_type;
 	a.location = k->location;
 	a.www_authenticate = k->www_authenticate;

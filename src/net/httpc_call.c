@@ -17,38 +17,6 @@
 
 #include "httpc_internal.h"
 
-void httpc_buf_fini(struct httpc_buf *b)
-{
-	if (b->data)
-		secret_wipe(b->data, b->cap);
-	free(b->data);
-	memset(b, 0, sizeof(*b));
-}
-
-/* Keeps a NUL byte behind the data. `expect`: the length that will be needed in the end, 0 if
- * unknown. */
-void httpc_buf_add(struct httpc_buf *b, const void *data, size_t len, size_t expect)
-{
-	size_t need = b->len + len + 1;
-
-	if (need > b->cap) {
-		struct httpc_buf n = {.len = b->len, .cap = b->cap ? b->cap * 2 : 1024};
-
-		if (n.cap < need)
-			n.cap = need;
-		if (n.cap < expect + 1)
-			n.cap = expect + 1;
-		n.data = xmalloc(n.cap);
-		if (b->len)
-			memcpy(n.data, b->data, b->len);
-		httpc_buf_fini(b);
-		*b = n;
-	}
-	memcpy(b->data + b->len, data, len);
-	b->len += len;
-	b->data[b->len] = '\0';
-}
-
 /* ---- the request ---- */
 
 static bool printable(const char *s)
@@ -103,9 +71,9 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 	if (line.data)
 		secret_wipe(line.data, line.cap);
 	strbuf_fini(&line);
-	if (k->body)
+	if (k->body.data)
 		add_header(k, "Expect:"); /* no wait for 100-continue */
-	if (k->body && !has_type)
+	if (k->body.data && !has_type)
 		add_header(k, "Content-Type:");
 	return rc;
 }
@@ -166,10 +134,10 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 
 	k->method = xstrdup(req->method);
 	k->tls = req->tls ? httpc_tls_ref(req->tls) : NULL;
-	if (req->body) {
-		k->body = xmemdup(req->body, req->body_len);
-		k->body_len = req->body_len;
-	}
+	if (req->take_body)
+		k->body = body_move(req->take_body);
+	else if (req->body)
+		body_add(&k->body, req->body, req->body_len, req->body_len);
 	k->max_body = req->max_body ? req->max_body : HTTPC_RESULT_MAX;
 	k->deadline_ms = req->deadline_ms;
 	k->connect_ms = req->connect_ms ? req->connect_ms : HTTPC_CONNECT_MS;
@@ -185,16 +153,14 @@ void httpc_call_free(struct httpc_call *k)
 {
 	curl_slist_free_all(k->headers); /* wipes the token: see the allocator in httpc.c */
 	curl_slist_free_all(k->connect_to);
-	if (k->body)
-		secret_wipe(k->body, k->body_len);
-	free(k->body);
+	body_fini(&k->body);
 	free(k->method);
 	free(k->url);
 	free(k->origin_key);
 	free(k->content_type);
 	free(k->location);
 	free(k->www_authenticate);
-	httpc_buf_fini(&k->answer);
+	body_fini(&k->answer);
 	httpc_tls_unref(k->tls);
 	free(k);
 }
@@ -255,7 +221,7 @@ static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t
 
 	if (k->answer.len + len > max) {
 		if (k->on_data) { /* an error page: its status and first bytes are enough */
-			httpc_buf_add(&k->answer, data, max - k->answer.len, 0);
+			body_add(&k->answer, data, max - k->answer.len, 0);
 			k->cut = true;
 			return 0;
 		}
@@ -265,7 +231,7 @@ static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t
 	if (!k->answer.cap &&
 		!curl_easy_getinfo(k->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length))
 		expect = length > 0 && (uint64_t)length <= max ? (size_t)length : 0;
-	httpc_buf_add(&k->answer, data, len, expect);
+	body_add(&k->answer, data, len, expect);
 	return len;
 }
 
@@ -301,12 +267,13 @@ static CURLcode set_method(struct httpc_call *k)
 
 	if (strcmp(k->method, "HEAD") == 0)
 		return curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
-	if (!k->body && (strcmp(k->method, "GET") == 0 || strcmp(k->method, "DELETE") == 0)) {
+	if (!k->body.data && (strcmp(k->method, "GET") == 0 || strcmp(k->method, "DELETE") == 0)) {
 		rc = curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
 	} else {
-		rc = curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)k->body_len);
+		rc = curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)k->body.len);
 		if (!rc) /* not copied */
-			rc = curl_easy_setopt(e, CURLOPT_POSTFIELDS, k->body ? k->body : "");
+			rc = curl_easy_setopt(
+				e, CURLOPT_POSTFIELDS, k->body.data ? k->body.data : "");
 	}
 	if (!rc)
 		rc = curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, k->method);

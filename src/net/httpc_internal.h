@@ -35,14 +35,6 @@ struct httpc_tls {
 /* Everything but the URL's scheme that decides whom we talk to and as whom. t NULL: plain http. */
 CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy);
 
-/* A byte buffer whose every copy is wiped: answers may hold Secrets. */
-struct httpc_buf {
-	char *data;
-	size_t len, cap;
-};
-void httpc_buf_add(struct httpc_buf *b, const void *data, size_t len, size_t expect);
-void httpc_buf_fini(struct httpc_buf *b);
-
 enum httpc_call_state {
 	HTTPC_CALL_WAITING, /* in origin->first .. last */
 	HTTPC_CALL_RUNNING, /* in multi */
@@ -70,8 +62,8 @@ struct httpc_call {
 	char *method, *url, *origin_key;
 	struct curl_slist *headers, *connect_to;
 	struct httpc_tls *tls;
-	char *body; /* wiped on free */
-	size_t body_len, max_body;
+	struct body body;
+	size_t max_body;
 	uint32_t deadline_ms, connect_ms, silence_ms;
 	bool stream;
 	unsigned max_in_flight;
@@ -86,7 +78,7 @@ struct httpc_call {
 	bool cut; /* the body of an error answer was cut off: not a failure */
 	uint32_t retry_after_ms;
 	char *content_type, *location, *www_authenticate;
-	struct httpc_buf answer;
+	struct body answer;
 	char curl_text[CURL_ERROR_SIZE];
 };
 

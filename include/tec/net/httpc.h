@@ -6,9 +6,9 @@
  * way. At most 16 requests (max_in_flight) to one scheme://host:port are in flight; others wait in
  * line, their deadline running.
  *
- * Who owns what: the request is copied. `on_data` gets body bytes as they come, and only when the
- * status is 2xx; other bodies are collected (64 KiB at most) for `done`. Without on_data every body
- * is collected up to max_body (more: ERR_INVALID).
+ * Who owns what: the request is copied, but for a body that is taken. `on_data` gets body bytes as
+ * they come, and only when the status is 2xx; other bodies are collected (64 KiB at most) for
+ * `done`. Without on_data every body is collected up to max_body (more: ERR_INVALID).
  */
 #ifndef TEC_NET_HTTPC_H
 #define TEC_NET_HTTPC_H
@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tec/base/body.h"
 #include "tec/base/err.h"
 #include "tec/loop/loop.h"
 #include "tec/loop/op.h"
@@ -53,13 +54,14 @@ struct httpc_request {
 	const struct httpc_header *headers;
 	size_t n_headers;
 	const char *bearer; /* Authorization: Bearer ...; wiped from our copy; NULL: none */
-	const void *body;
+	const void *body;   /* copied, the copy is wiped */
 	size_t body_len;
-	size_t max_body;      /* of a collected answer; 0: 64 KiB */
-	uint32_t deadline_ms; /* whole transfer; 0: none (streams) */
-	uint32_t connect_ms;  /* 0: 10,000 */
-	uint32_t silence_ms;  /* streams: no byte for so long ends it with ERR_TRANSIENT; 0: none */
-	bool stream;          /* use the stream pool */
+	struct body *take_body; /* instead of body: moved, and wiped in the end; NULL: none */
+	size_t max_body;        /* of a collected answer; 0: 64 KiB */
+	uint32_t deadline_ms;   /* whole transfer; 0: none (streams) */
+	uint32_t connect_ms;    /* 0: 10,000 */
+	uint32_t silence_ms; /* streams: no byte for so long ends it with ERR_TRANSIENT; 0: none */
+	bool stream;         /* use the stream pool */
 	unsigned max_in_flight; /* to this origin, this one included; 0: 16 */
 	unsigned reach; /* ADDR_REACH() of the addresses it may go to, ADDR_REACH_ALL or fewer:
 			   another address is not connected to, and a connection that leads to one
@@ -73,6 +75,7 @@ struct httpc_answer {
 	const char *
 		body; /* collected bytes, NUL-terminated, borrowed for the call, wiped afterwards */
 	size_t body_len;
+	struct body *sent; /* the request's, for who wants to send it again: body_move() it */
 	const char *content_type; /* may be NULL */
 	const char *location;     /* where a 3xx points to, made absolute: not followed, not judged;
 				     NULL: nowhere, or more than 8 KiB */
