@@ -113,18 +113,16 @@ static void raise_descriptor_limit(const struct options *o)
 int parts_connect(struct parts *p, struct err *err)
 {
 	struct k8s_kubeconfig *k = load_config(p->options, err);
-	struct k8s_kubeconfig *again;
 
 	if (!k)
 		return -1;
-	if (choose_namespace(p, k, err) < 0 || !(again = load_config(p->options, err))) {
+	if (choose_namespace(p, k, err) < 0) {
 		k8s_kubeconfig_free(k);
 		return -1;
 	}
 	raise_descriptor_limit(p->options);
 	p->http = httpc_new(p->loop);
 	p->api = k8s_client_new(p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION);
-	p->ctl_api = k8s_client_new(p->loop, p->http, again, PACKAGE_NAME "/" PACKAGE_VERSION);
 	return 0;
 }
 
@@ -180,8 +178,7 @@ static void make_lease(struct parts *p)
 	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
 	conf.identity = identity;
 	p->lease = k8s_lease_new(p->loop, p->api, &conf);
-	p->ctl_api->may_write = k8s_lease_may_write;
-	p->ctl_api->may_write_arg = p->lease;
+	p->gate = k8s_gate_new(p->api, k8s_lease_may_write, p->lease);
 }
 
 /* ctl/trustee's door to a server. */
@@ -217,19 +214,24 @@ int parts_control(struct parts *p, struct err *err)
 			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
 	};
 
+	struct k8s_transport *api;
+
 	p->events = k8s_events_new(
 		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
-	p->ctl_events = k8s_events_new(
-		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	if (p->options->leader_elect)
+		make_lease(p);
+	api = p->gate ? p->gate : p->api;
+	p->ctl_events =
+		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->sync = kbs_sync_new();
 	p->labels = labels_new(p->loop, p->options, err);
 	if (!p->labels)
 		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
-		.api = p->ctl_api,
+		.api = api,
 		.ns = p->ns,
 		.clusters = p->cache[PARTS_CLUSTERS],
 		.machines = p->cache[PARTS_MACHINES],
@@ -261,8 +263,6 @@ int parts_control(struct parts *p, struct err *err)
 		p->unreadable[i] = (struct ctl_unreadable){kinds[i].kind, p->ctl_events};
 		ctl_unreadable_tell(&p->unreadable[i], p->cache[i]);
 	}
-	if (p->options->leader_elect)
-		make_lease(p);
 	return 0;
 }
 
@@ -587,7 +587,6 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
-	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
 	ctl_image_free(p->image);
 	ctl_ak_free(p->ak);
@@ -604,7 +603,8 @@ void parts_fini(struct parts *p)
 		k8s_cache_free(p->cache[i]);
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);
-	k8s_transport_free(p->ctl_api);
+	k8s_transport_free(p->gate);
+	k8s_lease_free(p->lease); /* the gate asked it */
 	k8s_transport_free(p->api);
 	httpc_free(p->http);
 	loop_free(p->loop);

@@ -493,7 +493,7 @@ static void start_call(struct k8s_watch *w, bool list)
 		strbuf_addf(&path, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu32,
 			300 + jitter(w, 300));
 	}
-	req.path = strbuf_str(&path);
+	req.path = strbuf_steal(&path);
 	req.verb = list ? "list" : "watch";
 	req.silence_ms = list ? SILENCE_LIST_MS : SILENCE_WATCH_MS;
 	k8s_split_free(w->split);
@@ -504,7 +504,6 @@ static void start_call(struct k8s_watch *w, bool list)
 	w->started_ms = clock_boot_ms();
 	op_hold(&w->call, k8s_transport_start(w->t, &w->ops, &req, on_data,
 				  list ? on_list_done : on_watch_done, w));
-	strbuf_fini(&path);
 }
 
 static void step(void *arg)

@@ -35,11 +35,11 @@ struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
 struct op *k8s_call_create_only(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);
-/* A create whose text the caller made (Secret data never passes through json-c strings). Wiped by
- * the transport after sending. */
-struct op *k8s_call_create_text(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, const char *text, size_t len,
-	k8s_result_fn done, void *arg);
+/* A create of a Secret whose text the caller made (Secret data never passes through json-c
+ * strings).
+ */
+struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scope, const char *ns,
+	struct secret *take_text, k8s_result_fn done, void *arg);
 /* Server-side apply; the object carries apiVersion, kind, metadata.name (and metadata.uid when it
  * must exist already). */
 struct op *k8s_call_apply(struct k8s_transport *t, struct op_scope *scope,
@@ -48,9 +48,9 @@ struct op *k8s_call_apply(struct k8s_transport *t, struct op_scope *scope,
 struct op *k8s_call_apply_status(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object, k8s_result_fn done,
 	void *arg);
-/* RFC 7386 merge patch; the patch carries metadata.resourceVersion (asserted). */
+/* RFC 7386 merge patch; it carries metadata.resourceVersion (asserted). */
 struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *patch,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *object,
 	k8s_result_fn done, void *arg);
 /* uid is required. NOT_FOUND and a uid that differs are both reported as NOT_FOUND. */
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
