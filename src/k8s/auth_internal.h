@@ -17,10 +17,10 @@ char *auth_file_read(
 	const char *path, size_t max, size_t *len, struct stat *st, struct err *err) MUST_CHECK;
 void auth_file_free(char *text, size_t len); /* NULL is fine */
 
-/* What an exec plugin answers. */
+/* The answer of an exec plugin. */
 struct auth_exec {
 	struct secret *token, *cert,
-		*key;      /* owned by who parsed; NULL: none; token ends in a NUL byte */
+		*key; /* owned by the caller of the parser; NULL: none; token ends in a NUL byte */
 	int64_t expires_s; /* wall clock; 0: never */
 };
 void auth_exec_fini(struct auth_exec *x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function per verb, all of them: path, query, body, one request, one object back. The writing
- * rules of operator.md section 2 are in the query strings and bodies made here and nowhere else.
+ * One function per verb, all of them: path, query, body, one request, one object back. The rules
+ * of writing (call.h) are in the query strings and bodies made here and nowhere else.
  * The bytes of an answer are read as they come, so that it costs what is kept of it; objects that
  * are Secrets are wiped before json-c frees them.
  */
@@ -22,7 +22,7 @@
 struct verb {
 	const char *method, *name, *content_type, *subresource, *query;
 	bool creates, deletes;
-	bool unread; /* nobody wants the object in the answer, but it has to be one */
+	bool unread; /* the caller does not need the object, but the answer has to be one */
 };
 #define APPLY                                                                                      \
 	.method = "PATCH", .name = "apply", .content_type = "application/apply-patch+yaml",        \
@@ -70,7 +70,7 @@ static void reader_fini(void *arg)
 	json_object_put(r->object);
 }
 
-/* The API says both with 409: an object of this name exists, or it is not the one we mean. */
+/* 409 means both: an object of this name exists, or it is not the one in the precondition. */
 static void read_conflict(const struct reader *r, const struct k8s_answer *answer,
 	struct k8s_result *result, struct err *err)
 {
@@ -82,8 +82,8 @@ static void read_conflict(const struct reader *r, const struct k8s_answer *answe
 
 	if (r->verb->creates && str_eq(reason, "AlreadyExists"))
 		result->already_exists = true;
-	/* Ours is gone, another has its name: the server's two ways to say so (the registry's and
-	 * the storage's). */
+	/* The object was replaced by one of the same name: the texts of the server's registry and
+	 * of its storage. */
 	if (r->verb->deletes && message &&
 		(strstr(message, "UID in precondition") ||
 			strstr(message, "UID in the precondition")))
@@ -151,7 +151,7 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 
 static const struct k8s_receiver receiver = {on_data, on_answer, reader_fini};
 
-/* Where to and for whom: what every verb is given. */
+/* What every verb is given. */
 struct target {
 	struct k8s_transport *t;
 	struct op_scope *scope;

@@ -77,7 +77,7 @@ static void on_http(void *arg, const struct err *err, const struct httpc_answer 
 		.body_len = a->body_len};
 
 	if (!err_is_set(err) && a->status == 401 && may_retry(k)) {
-		log_info(NULL, "the API refused our credentials, trying with new ones",
+		log_info(NULL, "the API refused the credentials, trying again with new ones",
 			"method=%s http=401", k->x.req.method);
 		k->retried = true;
 		k->x.req.body = body_move(a->sent);

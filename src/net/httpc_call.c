@@ -88,7 +88,7 @@ static void set_connect_to(struct httpc_call *k, const char *addr_port, int addr
 }
 
 /*
- * Splits the URL into scheme, authority and rest. When the TLS name differs from the URL's host,
+ * Splits the URL into scheme, authority and path. When the TLS name differs from the URL's host,
  * curl gets a URL with that name (it takes SNI and the name to verify from there) and connects to
  * the old authority, which stays in the Host header.
  */
@@ -235,7 +235,7 @@ static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t
 	return len;
 }
 
-/* A short count ends the transfer with CURLE_WRITE_ERROR; k->err or k->cut says why. */
+/* A short count ends the transfer with CURLE_WRITE_ERROR; k->err or k->cut holds the reason. */
 static size_t on_write(char *data, size_t size, size_t n, void *arg)
 {
 	struct httpc_call *k = arg;
@@ -305,7 +305,7 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_QUICK_EXIT, 1L); /* a lookup under way must not block the loop */
-	SET(CURLOPT_PROXY, "");      /* none, whatever the environment says */
+	SET(CURLOPT_PROXY, "");      /* none, even if the environment sets one */
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
 	SET(CURLOPT_MAXAGE_CONN, 60L);
 	/* Freed, and therefore wiped, after each transfer: the default of 64 KiB costs more than
@@ -367,8 +367,8 @@ static void take_challenges(struct httpc_call *k)
 }
 
 /*
- * curl says how many milliseconds it took. Such a text ends in conditions, and one that is another
- * each time is written each time.
+ * curl's text has the milliseconds it took. Such a text would get into conditions, and one that
+ * differs each time would be written each time.
  */
 static const char *untimed(CURLcode rc, long sys, const char *text)
 {
@@ -389,7 +389,7 @@ void httpc_call_result(struct httpc_call *k, CURLcode rc)
 	if (rc == CURLE_WRITE_ERROR && k->cut)
 		rc = CURLE_OK;
 	if (rc != CURLE_OK && !err_is_set(&k->err) && k->refused) {
-		err_set(&k->err, ERR_DENIED, "%s %s: not asked, its address is %s", k->method,
+		err_set(&k->err, ERR_DENIED, "%s %s: not sent, its address is %s", k->method,
 			k->origin_key, addr_scope_name(k->scope));
 	} else if (rc != CURLE_OK && !err_is_set(&k->err)) {
 		long sys = 0;

@@ -14,7 +14,7 @@
 #include "tec/net/httpc.h"
 
 #define HTTPC_RESULT_MAX                                                                           \
-	(64u * 1024) /* bodies of answers to a stream that are no 2xx; and max_body 0 */
+	(64u * 1024) /* of bodies of a stream's answers other than 2xx, and for max_body 0 */
 #define HTTPC_CONNECT_MS 10000u
 #define HTTPC_PER_ORIGIN                                                                           \
 	16u /* requests in flight to one scheme://host:port; others wait in line                   \
@@ -32,7 +32,8 @@ struct httpc_tls {
 	char *server_name;
 };
 
-/* Everything but the URL's scheme that decides whom we talk to and as whom. t NULL: plain http. */
+/* Everything but the URL's scheme that decides which server is trusted and which client we are. t
+ * NULL: plain http. */
 CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy);
 
 enum httpc_call_state {
@@ -82,11 +83,11 @@ struct httpc_call {
 	char curl_text[CURL_ERROR_SIZE];
 };
 
-/* Copies the request; false: it is unusable and k->err says why. */
+/* Copies the request; false: it is unusable and k->err has the reason. */
 struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok);
 void httpc_call_free(struct httpc_call *k);
 CURLcode httpc_call_setup(struct httpc_call *k); /* options of k->easy */
 void httpc_call_result(struct httpc_call *k,
-	CURLcode rc); /* sets err (if any), status and what else of the head is told */
+	CURLcode rc); /* sets err (if any), status and the header fields of the answer */
 
 #endif

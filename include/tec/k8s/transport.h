@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one seam: everything the operator says to a Kubernetes API goes through struct k8s_transport.
- * Makers: HTTPS (k8s/client), in-process, fake (tests/fake); k8s/gate stands before any of them.
- * Callers cannot tell which they have. The rules of loop/op.h hold for every maker.
+ * The one seam: every request of the operator to a Kubernetes API goes through struct
+ * k8s_transport. Makers: HTTPS (k8s/client), in-process, fake (tests/fake); k8s/gate stands before
+ * any of them. Callers cannot tell which they have. The rules of loop/op.h hold for every maker.
  *
  * A request in flight is one struct k8s_exchange: one heap object, one op, in the caller's scope.
  * It owns the request, whose body is wiped when the exchange ends; what the maker and the receiver
@@ -40,7 +40,7 @@ struct k8s_answer {
 typedef void (*k8s_answer_fn)(void *arg, const struct err *err, const struct k8s_answer *answer);
 typedef int (*k8s_data_fn)(void *arg, const char *data, size_t len, struct err *err);
 
-/* Who gets what comes. on_data NULL: the answer's body is collected. Otherwise 2xx bytes go to
+/* Who gets the answer. on_data NULL: the answer's body is collected. Otherwise 2xx bytes go to
  * on_data as they come, other bodies to done. */
 struct k8s_receiver {
 	k8s_data_fn on_data;
