@@ -312,8 +312,8 @@ Test(srv_pending, a_source_has_its_share_of_machines_bound_or_not)
 	}
 	cr_assert_eq(srv_pending_count(t.p), 0);
 	take_machine(&t, "one-more", SRV_LIMIT_SHARE);
-	srv_place_give_back(srv_pending_take_machine(
-		t.p, &t.limits, "192.0.2.2:1000", "another", &why));
+	srv_place_give_back(
+		srv_pending_take_machine(t.p, &t.limits, "192.0.2.2:1000", "another", &why));
 	cr_assert_eq(why, SRV_LIMIT_NONE, "another source");
 	for (int i = 0; i < 16; i++) {
 		cleanup_free char *name = xasprintf("m%d", i);
