@@ -7,10 +7,13 @@
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
@@ -19,7 +22,7 @@
 
 /* ---- the request ---- */
 
-static bool printable(const char *s)
+bool httpc_printable(const char *s)
 {
 	for (; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)
@@ -45,7 +48,7 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 	for (size_t i = 0; i < req->n_headers && rc == 0; i++) {
 		const struct httpc_header *h = &req->headers[i];
 
-		if (!printable(h->name) || !printable(h->value) || !*h->name ||
+		if (!httpc_printable(h->name) || !httpc_printable(h->value) || !*h->name ||
 			strchr(h->name, ':'))
 			rc = err_set(
 				&k->err, ERR_INVALID, "a request header holds control characters");
@@ -62,7 +65,8 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 		strbuf_reset(&line);
 		strbuf_adds(&line, "Authorization: Bearer ");
 		strbuf_adds(&line, req->bearer);
-		if (!*req->bearer || strpbrk(req->bearer, " \t\r\n") || !printable(req->bearer))
+		if (!*req->bearer || strpbrk(req->bearer, " \t\r\n") ||
+			!httpc_printable(req->bearer))
 			rc = err_set(&k->err, ERR_INVALID,
 				"the bearer token holds blanks or control characters");
 		else
@@ -98,7 +102,7 @@ static int place_url(struct httpc_call *k, const struct httpc_request *req)
 	const char *port;
 	int auth_len, host_len;
 
-	if (!auth || !printable(req->url) || strchr(req->url, ' '))
+	if (!auth || !httpc_printable(req->url) || strchr(req->url, ' '))
 		return err_set(&k->err, ERR_INVALID, "not a usable URL");
 	auth += 3;
 	auth_len = (int)strcspn(auth, "/?#");
@@ -132,6 +136,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 {
 	struct httpc_call *k = xcalloc(1, sizeof(*k));
 
+	k->fd = -1;
 	k->method = xstrdup(req->method);
 	k->tls = req->tls ? httpc_tls_ref(req->tls) : NULL;
 	if (req->take_body)
@@ -162,6 +167,8 @@ void httpc_call_free(struct httpc_call *k)
 	free(k->www_authenticate);
 	body_fini(&k->answer);
 	httpc_tls_unref(k->tls);
+	if (k->fd >= 0)
+		close(k->fd);
 	free(k);
 }
 
@@ -311,6 +318,8 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	/* Freed, and therefore wiped, after each transfer: the default of 64 KiB costs more than
 	 * the request. */
 	SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
+	if (k->dialled)
+		SET(CURLOPT_CONNECT_ONLY, 1L);
 #undef SET
 	return rc ? rc : httpc_tls_apply(k->tls, e);
 }
@@ -379,12 +388,35 @@ static const char *untimed(CURLcode rc, long sys, const char *text)
 	return text;
 }
 
+/* The connection was made for k alone: curl closes its descriptor, we keep ours. */
+static void take_socket(struct httpc_call *k, CURLcode rc)
+{
+	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc);
+	curl_socket_t fd = CURL_SOCKET_BAD;
+	long sys = 0;
+
+	if (rc == CURLE_OK) {
+		(void)curl_easy_getinfo(k->easy, CURLINFO_ACTIVESOCKET, &fd);
+		k->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (k->fd < 0)
+			err_set_errno(&k->err, ERR_TRANSIENT, errno, "the connection");
+		return;
+	}
+	(void)curl_easy_getinfo(k->easy, CURLINFO_OS_ERRNO, &sys);
+	err_set(&k->err, ERR_TRANSIENT, "%s", untimed(rc, sys, text));
+	k->err.sys = (int)sys;
+}
+
 void httpc_call_result(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc), *type = NULL;
 	const char *to = NULL;
 	curl_off_t after_s = 0;
 
+	if (k->dialled) {
+		take_socket(k, rc);
+		return;
+	}
 	(void)curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &k->status);
 	if (rc == CURLE_WRITE_ERROR && k->cut)
 		rc = CURLE_OK;

@@ -35,6 +35,23 @@ struct httpc_tls {
 /* Everything but the URL's scheme that decides which server is trusted and which client we are. t
  * NULL: plain http. */
 CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy);
+/* The same for a connection of our own; the caller frees it and sets the name to verify. */
+struct ssl_ctx_st *httpc_tls_ctx(const struct httpc_tls *t);
+
+/* Printable ASCII or more, for what goes into a head. */
+bool httpc_printable(const char *s);
+/* An allocator's free() and realloc() that wipe. */
+void httpc_wipe_free(void *p);
+void *httpc_wipe_realloc(void *p, size_t size);
+
+/*
+ * Connects to the host and port of origin ("https://a:1", or to connect_to) and hands out the
+ * socket, non-blocking: names are resolved and addresses tried as for every transfer. err's text is
+ * the bare reason.
+ */
+typedef void (*httpc_dial_fn)(void *arg, const struct err *err, int take_fd);
+struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origin,
+	const char *connect_to, uint32_t connect_ms, httpc_dial_fn done, void *arg);
 
 enum httpc_call_state {
 	HTTPC_CALL_WAITING, /* in origin->first .. last */
@@ -57,6 +74,7 @@ struct httpc_call {
 
 	httpc_data_fn on_data;
 	httpc_done_fn done;
+	httpc_dial_fn dialled; /* instead of done */
 	void *arg;
 
 	/* The request, copied. */
@@ -76,6 +94,7 @@ struct httpc_call {
 	struct err err;
 	long status;
 	enum addr_scope scope;
+	int fd;   /* of httpc_dial(), -1: none */
 	bool cut; /* the body of an error answer was cut off: not a failure */
 	uint32_t retry_after_ms;
 	char *content_type, *location, *www_authenticate;
