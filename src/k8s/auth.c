@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/str.h"
 #include "tec/loop/child.h"
@@ -90,7 +91,7 @@ static int read_token(struct k8s_auth *a, struct err *err)
 	struct auth_file *f = &a->token_file;
 	struct stat st;
 	size_t len, from = 0, to;
-	char *text = auth_file_read(f->path, TOKEN_MAX, &len, &st, err);
+	char *text = file_read(f->path, TOKEN_MAX, &len, &st, err);
 	int rc = 0;
 
 	if (!text)
@@ -110,7 +111,7 @@ static int read_token(struct k8s_auth *a, struct err *err)
 		set_token(a, secret_new_copy(text + from, to - from + 1));
 		f->st = st;
 	}
-	auth_file_free(text, len);
+	file_wipe(text, len);
 	return rc;
 }
 
@@ -129,7 +130,7 @@ static int pem_get(
 		p->text = (const char *)secret_peek(data);
 		p->len = secret_len(data);
 	} else if (f->path) {
-		p->owned = auth_file_read(f->path, PEM_MAX, &p->len, &p->st, err);
+		p->owned = file_read(f->path, PEM_MAX, &p->len, &p->st, err);
 		p->text = p->owned;
 		return p->owned ? 0 : -1;
 	}
@@ -159,9 +160,9 @@ static int build_tls(struct k8s_auth *a, struct err *err)
 		a->cert_file.st = cert.st;
 		a->key_file.st = key.st;
 	}
-	auth_file_free(ca.owned, ca.len);
-	auth_file_free(cert.owned, cert.len);
-	auth_file_free(key.owned, key.len);
+	file_wipe(ca.owned, ca.len);
+	file_wipe(cert.owned, cert.len);
+	file_wipe(key.owned, key.len);
 	return tls ? 0 : -1;
 }
 
@@ -276,7 +277,7 @@ static void start_exec(struct k8s_auth *a)
 		log_err(LOG_WARN, NULL, "the credential plugin is told no certificate authority",
 			&ignored);
 	info = auth_exec_info(k, ca.text, ca.len);
-	auth_file_free(ca.owned, ca.len);
+	file_wipe(ca.owned, ca.len);
 	while (k->exec_env && k->exec_env[n])
 		n++;
 	env = xcalloc(n + 2, sizeof(*env));

@@ -18,6 +18,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/metric.h"
+#include "tec/base/table.h"
 #include "tec/k8s/call.h"
 
 #define OBJECTS_MAX 1000
@@ -47,8 +48,8 @@ struct said {
 };
 
 struct object {
-	struct object *next; /* in its bucket of the table */
-	uint64_t uid;        /* hash */
+	struct table_link link;
+	uint64_t uid; /* hash */
 	uint64_t used_ms, refilled_ms;
 	unsigned tokens;
 	struct said said[PER_OBJECT];
@@ -59,8 +60,7 @@ struct k8s_events {
 	struct k8s_transport *t; /* borrowed */
 	char *ns, *controller, *instance;
 	struct op_scope ops;
-	struct object *table[256];
-	size_t n_objects;
+	struct table objects; /* owned; the objects too */
 	struct said *waiting, **waiting_end;
 	unsigned in_flight;
 	uint64_t quiet_until_ms, serial;
@@ -98,15 +98,14 @@ static void object_free(struct object *o)
 
 void k8s_events_free(struct k8s_events *e)
 {
+	struct object *o;
+
 	if (!e)
 		return;
 	op_scope_cancel(&e->ops);
-	for (size_t i = 0; i < ARRAY_LEN(e->table); i++) {
-		for (struct object *o = e->table[i], *next; o; o = next) {
-			next = o->next;
-			object_free(o);
-		}
-	}
+	TABLE_EACH (o, link, &e->objects)
+		object_free(o);
+	table_fini(&e->objects);
 	free(e->ns);
 	free(e->controller);
 	free(e->instance);
@@ -126,41 +125,36 @@ static bool is_busy(const struct object *o)
 /* Makes room for one more; false when everything is in use. */
 static bool evict(struct k8s_events *e)
 {
-	struct object **oldest = NULL;
+	struct object *o, *oldest = NULL;
 
-	for (size_t i = 0; i < ARRAY_LEN(e->table); i++)
-		for (struct object **p = &e->table[i]; *p; p = &(*p)->next)
-			if ((!oldest || (*p)->used_ms < (*oldest)->used_ms) && !is_busy(*p))
-				oldest = p;
+	TABLE_EACH (o, link, &e->objects)
+		if ((!oldest || o->used_ms < oldest->used_ms) && !is_busy(o))
+			oldest = o;
 	if (!oldest)
 		return false;
-	struct object *o = *oldest;
-
-	*oldest = o->next;
-	object_free(o);
-	e->n_objects--;
+	table_remove(&e->objects, &oldest->link);
+	object_free(oldest);
 	return true;
 }
 
 static struct object *object_get(struct k8s_events *e, const char *uid)
 {
 	uint64_t hash = str_hash(uid, strlen(uid)), now = clock_boot_ms();
-	struct object **head = &e->table[hash % ARRAY_LEN(e->table)], *o = *head;
+	struct object *o;
 
-	while (o && o->uid != hash)
-		o = o->next;
-	if (!o) {
-		if (e->n_objects >= OBJECTS_MAX && !evict(e))
-			return NULL;
-		o = xcalloc(1, sizeof(*o));
-		o->uid = hash;
-		o->tokens = BUCKET;
-		o->refilled_ms = now;
-		o->next = *head;
-		*head = o;
-		e->n_objects++;
+	TABLE_WITH_HASH (o, link, &e->objects, (uint32_t)hash) {
+		if (o->uid == hash) {
+			o->used_ms = now;
+			return o;
+		}
 	}
-	o->used_ms = now;
+	if (e->objects.n >= OBJECTS_MAX && !evict(e))
+		return NULL;
+	o = xcalloc(1, sizeof(*o));
+	o->uid = hash;
+	o->tokens = BUCKET;
+	o->refilled_ms = o->used_ms = now;
+	table_add(&e->objects, &o->link, (uint32_t)hash);
 	return o;
 }
 

@@ -10,15 +10,13 @@
 #include "tec/k8s/kubeconfig.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/str.h"
 #include "tec/base/yaml.h"
-
-#include "auth_internal.h"
 
 #define KUBECONFIG_MAX (1024u * 1024)
 
@@ -414,44 +412,6 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(
 	return k;
 }
 
-char *auth_file_read(const char *path, size_t max, size_t *len, struct stat *st, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), e = errno;
-	struct stat own;
-	char *buf;
-	ssize_t n = 0;
-
-	*len = 0;
-	if (fd < 0) {
-		err_set_errno(err, e == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, e, "%s", path);
-		return NULL;
-	}
-	buf = xcalloc(1, max + 1);
-	if (fstat(fd, st ? st : &own) != 0)
-		n = -1;
-	while (n >= 0 && *len <= max && (n = read(fd, buf + *len, max + 1 - *len)) > 0)
-		*len += (size_t)n;
-	e = errno;
-	(void)close(fd);
-	if (n < 0)
-		err_set_errno(err, ERR_INVALID, e, "%s", path);
-	else if (*len > max)
-		err_set(err, ERR_INVALID, "%s: larger than %zu bytes", path, max);
-	if (err_is_set(err)) {
-		auth_file_free(buf, max + 1);
-		return NULL;
-	}
-	buf[*len] = '\0';
-	return buf;
-}
-
-void auth_file_free(char *text, size_t len)
-{
-	if (text)
-		secret_wipe(text, len);
-	free(text);
-}
-
 struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -459,7 +419,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context
 		slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
 	struct k8s_kubeconfig *k;
 	size_t len;
-	char *text = auth_file_read(path, KUBECONFIG_MAX, &len, NULL, err);
+	char *text = file_read(path, KUBECONFIG_MAX, &len, NULL, err);
 
 	if (!text) {
 		if (err->kind == ERR_NOT_FOUND && strchr(path, ':'))
@@ -470,7 +430,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context
 		return NULL;
 	}
 	k = k8s_kubeconfig_parse(text, len, dir, context, err);
-	auth_file_free(text, len);
+	file_wipe(text, len);
 	if (!k)
 		err_wrap(err, "kubeconfig %s", path);
 	return k;
@@ -500,7 +460,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 	cleanup_free char *ns_file = xasprintf("%s/namespace", root);
 	struct err ignored = ERR_INIT;
 	size_t len;
-	char *ns = auth_file_read(ns_file, 255, &len, NULL, &ignored);
+	char *ns = file_read(ns_file, 255, &len, NULL, &ignored);
 
 	if (ns)
 		ns[strcspn(ns, " \t\r\n")] = '\0';

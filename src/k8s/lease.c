@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -55,7 +56,6 @@ struct k8s_lease {
 	char *holder;
 	int64_t transitions, holder_duration_s;
 	bool failing; /* logged */
-	uint64_t random;
 	/* release */
 	struct timer release_end;
 	bool releasing;
@@ -104,17 +104,16 @@ static void set_state(struct k8s_lease *s, enum k8s_lease_state to, const char *
 		s->on_change(s->arg, to == K8S_LEASE_LEADER);
 }
 
-static uint32_t with_jitter(struct k8s_lease *s, uint32_t ms)
-{
-	uint64_t seed[3] = {++s->random, clock_boot_us(), (uintptr_t)s};
-
-	return ms + (uint32_t)(str_hash(seed, sizeof(seed)) % (ms / 5 + 1));
-}
-
 static void step_after(struct k8s_lease *s, uint32_t ms)
 {
 	if (s->state != K8S_LEASE_RELEASED || s->releasing)
 		timer_set(&s->next, ms);
+}
+
+/* Candidates must not all ask at the same moment. */
+static void step_about(struct k8s_lease *s, uint32_t ms)
+{
+	step_after(s, (uint32_t)backoff_spread(ms, ms + ms / 5));
 }
 
 static void lose(struct k8s_lease *s, const char *reason)
@@ -196,8 +195,7 @@ static void on_limit(void *arg)
 	err_set(&err, ERR_TRANSIENT, "no answer in time");
 	call_ended(s, &err);
 	forget_record(s);
-	step_after(
-		s, with_jitter(s, s->state == K8S_LEASE_LEADER ? s->retry_ms / 10 : s->retry_ms));
+	step_about(s, s->state == K8S_LEASE_LEADER ? s->retry_ms / 10 : s->retry_ms);
 }
 
 static void start_call(struct k8s_lease *s, struct op *call)
@@ -261,9 +259,8 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 		lose(s, "the Lease was deleted"); /* the next one may be somebody else's */
 	/* soon, but never without a pause: a server that always says so must not be asked in a loop
 	 */
-	step_after(s, with_jitter(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND
-					     ? s->retry_ms / 10
-					     : s->retry_ms / 2));
+	step_about(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND ? s->retry_ms / 10
+									      : s->retry_ms / 2);
 }
 
 static void add_times(struct k8s_lease *s, struct json_object *spec, const char *holder, bool taken)
@@ -342,7 +339,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	else if (s->rv && (is_ours(s) || is_free(s)))
 		patch(s, s->identity);
 	else
-		step_after(s, with_jitter(s, s->retry_ms));
+		step_about(s, s->retry_ms);
 }
 
 static void step(void *arg)

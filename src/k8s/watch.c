@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -24,9 +25,7 @@
 #define PAGE             "500"
 #define SILENCE_LIST_MS  30000
 #define SILENCE_WATCH_MS 120000 /* bookmarks come about every minute */
-#define BACKOFF_MIN_MS   800
-#define BACKOFF_MAX_MS   30000
-#define LIVED_MS         1000 /* a stream that lived so long was a success */
+#define LIVED_MS         1000   /* a stream that lived so long was a success */
 #define GIVE_UP_RESUME                                                                             \
 	3              /* failed watches in a row before the resourceVersion itself is doubted     \
 			*/
@@ -67,14 +66,14 @@ struct k8s_watch {
 	char *rv;                /* where to resume; NULL: list */
 	char *list_rv, *cont;    /* between pages */
 	uint64_t started_ms;
-	unsigned fails;                    /* in a row */
+	unsigned fails; /* in a row */
+	struct backoff backoff;
 	bool in_data;                      /* our own on_data is running */
 	bool gone, malformed, error_event; /* what the stream said before it ended */
 	struct err event_err;
 	uint64_t refused[REFUSED_MAX]; /* hashes of uid or text, a ring */
 	unsigned n_refused;
 	size_t n_unreadable;     /* in the cache, as counted */
-	uint64_t random;         /* counter */
 	const char *last_reason; /* static; logged once until it changes */
 };
 
@@ -113,34 +112,19 @@ static void set_state(struct k8s_watch *w, enum k8s_watch_state to, const char *
 		w->on_state(w->on_state_arg);
 }
 
-/* 0..n-1, keyed per process: for jitter only. */
-static uint32_t jitter(struct k8s_watch *w, uint32_t n)
-{
-	uint64_t seed[3] = {++w->random, clock_boot_us(), (uintptr_t)w};
-
-	return (uint32_t)(str_hash(seed, sizeof(seed)) % n);
-}
-
-static uint32_t backoff_ms(struct k8s_watch *w, uint32_t at_least)
-{
-	uint32_t base = BACKOFF_MIN_MS << (w->fails < 6 ? w->fails : 6);
-
-	base += jitter(w, base / 2);
-	if (base > BACKOFF_MAX_MS)
-		base = BACKOFF_MAX_MS - jitter(w, BACKOFF_MAX_MS / 10);
-	w->fails++;
-	return base > at_least ? base : at_least;
-}
-
 /* Where all that goes wrong ends: one line per change of reason, then wait and go on (from rv, or
  * with a list when it is NULL). */
 static void back_off(
 	struct k8s_watch *w, const char *reason, const struct err *err, uint32_t at_least)
 {
 	bool first = w->fails == 0;
-	uint32_t ms =
-		backoff_ms(w, at_least > err->retry_after_ms ? at_least : err->retry_after_ms);
+	uint32_t ms = backoff_next(&w->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
 
+	if (at_least < err->retry_after_ms)
+		at_least = err->retry_after_ms;
+	if (ms < at_least)
+		ms = at_least;
+	w->fails++;
 	metric_add(&restarts, w->gvk->plural, reason, 1);
 	if ((first || !str_eq(w->last_reason, reason)) && err_is_set(err))
 		log_warn(NULL, w->rv ? "watch interrupted" : "list failed",
@@ -437,8 +421,10 @@ static void on_watch_done(
 
 	if (w->state == K8S_WATCH_STOPPED)
 		return;
-	if (lived)
+	if (lived) {
 		w->fails = 0;
+		backoff_reset(&w->backoff);
+	}
 
 	if (w->error_event) {
 		err = w->event_err;
@@ -491,7 +477,7 @@ static void start_call(struct k8s_watch *w, bool list)
 	} else {
 		add_query(&path, "resourceVersion", w->rv);
 		strbuf_addf(&path, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu32,
-			300 + jitter(w, 300));
+			(uint32_t)backoff_spread(300, 599));
 	}
 	req.path = strbuf_str(&path);
 	req.verb = list ? "list" : "watch";
