@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * YAML to JSON (base/yaml), then by name: context -> cluster and user. Everything is checked here
- * once, so that a later failure to connect is about the network. What we cannot do is refused by
- * its name, never skipped: an ignored proxy or impersonation would talk to the wrong place or as
- * the wrong person. The parsed tree and the file's text hold keys and are wiped.
+ * once, so that a later failure to connect is about the network. What is not supported is an
+ * error that names it, never skipped: an ignored proxy or impersonation would talk to the wrong
+ * server or as the wrong user. The parsed tree and the file's text hold keys and are wiped.
  */
 #include "config.h"
 
@@ -163,10 +163,10 @@ static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 	for (const char *p = s; *p; p++)
 		if ((unsigned char)*p <= 0x20 || *p == 0x7f || *p == '?' || *p == '#')
 			return err_set(
-				err, ERR_INVALID, "server holds a blank, a query or a fragment");
+				err, ERR_INVALID, "server contains a blank, a query or a fragment");
 	if (strchr(host, '@'))
 		return err_set(err, ERR_INVALID,
-			"server holds user information: put a token in users instead");
+			"server contains user information: put a token in users instead");
 	if (!*host || *host == '/' || *host == ':')
 		return err_set(err, ERR_INVALID, "server has no host");
 	if (!tls && has_credentials(k))
@@ -312,7 +312,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 
 	if (cert != key)
 		return err_set(err, ERR_INVALID,
-			"user: client-certificate and client-key need each other");
+			"user: client-certificate and client-key must be set together");
 	if (k->exec_argv && (k->token || k->token_file || cert))
 		return err_set(err, ERR_INVALID,
 			"user: exec and a token or client certificate exclude each other: remove one");
@@ -320,7 +320,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 		for (size_t i = 0; i < secret_len(k->token); i++)
 			if (secret_peek(k->token)[i] <= 0x20 || secret_peek(k->token)[i] >= 0x7f)
 				return err_set(err, ERR_INVALID,
-					"user: token holds blanks or bytes that are no ASCII");
+					"user: token contains blanks or non-ASCII bytes");
 	return 0;
 }
 
@@ -353,7 +353,7 @@ static int read_user(
 	return check_user(k, err);
 }
 
-/* ---- the whole ---- */
+/* ---- file ---- */
 
 static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const char *dir,
 	const char *context, struct err *err)
@@ -362,7 +362,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 	struct json_object *ctx, *o;
 
 	if (!json_object_is_type(root, json_type_object))
-		return err_set(err, ERR_INVALID, "not a kubeconfig: no map");
+		return err_set(err, ERR_INVALID, "not a kubeconfig: it is not a map");
 	if (get_str(root, "kubeconfig", "kind", &kind, err) != 0 ||
 		get_str(root, "kubeconfig", "current-context", &current, err) != 0)
 		return -1;
@@ -380,7 +380,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 		get_str(ctx, "context", "namespace", &ns, err) != 0)
 		return err_wrap(err, "context \"%s\"", context);
 	if (!cluster)
-		return err_set(err, ERR_INVALID, "context \"%s\" names no cluster", context);
+		return err_set(err, ERR_INVALID, "context \"%s\" does not name a cluster", context);
 	k->namespace_ = ns ? xstrdup(ns) : NULL;
 	o = user ? find_named(root, "users", "user", user, err) : NULL;
 	if (user && (!o || read_user(k, o, dir, err) != 0))
@@ -399,7 +399,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(
 
 	if (!root) {
 		if (!err_is_set(err))
-			err_set(err, ERR_INVALID, "not a kubeconfig: empty");
+			err_set(err, ERR_INVALID, "not a kubeconfig: it is empty");
 		return NULL;
 	}
 	k = xcalloc(1, sizeof(*k));

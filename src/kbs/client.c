@@ -63,8 +63,8 @@ static void on_http(void *call, const struct err *err, const struct httpc_answer
 		.body = a->body,
 		.body_len = a->body_len,
 		.retry_after_ms = a->retry_after_ms,
-		.sent = a->sent,
-		.sent_len = a->sent_len};
+		.sent = a->sent ? a->sent->data : NULL,
+		.sent_len = a->sent ? a->sent->len : 0};
 
 	kbs_call_answer(call, err, &answer);
 }
