@@ -11,8 +11,6 @@
 
 #include "tec/ctl/env.h"
 #include "tec/ctl/install.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
 
 /* All that decide looks at. */
 struct ctl_cluster_view {
@@ -48,6 +46,5 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env);
 void ctl_cluster_free(struct ctl_cluster *c);
 void ctl_cluster_on(struct ctl_cluster *c);  /* caches filled and leader */
 void ctl_cluster_off(struct ctl_cluster *c); /* cancels what is in flight */
-struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key *key);
 
 #endif

@@ -18,8 +18,9 @@
 
 /* ---- the step */
 
-struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key *key)
+static struct queue_next step(void *self, const struct kobj_key *key)
 {
+	struct ctl_cluster *c = self;
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
 	const struct model_cluster *served = ctl_env_cluster(c->env);
 	bool failed = a && !a->op && a->err != ERR_NONE;
@@ -55,11 +56,6 @@ struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key 
 		cluster_recheck(&l, wait_ms);
 	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due by time alone")
 			    : ctl_settled();
-}
-
-static struct queue_next step(void *self, const struct kobj_key *key)
-{
-	return ctl_cluster_step(self, key);
 }
 
 /* ---- which clusters a change concerns */
