@@ -60,9 +60,9 @@ static struct k8s_cache *cache_of(const struct ctl_install *in, unsigned i)
 {
 	const struct kobj_gvk *gvk = in->conf->objects[i].gvk;
 
-	return gvk == &kobj_configmap ? in->env->configmaps
-	       : gvk == &kobj_service ? in->env->services
-				      : in->env->deployments;
+	return gvk == &kobj_configmap ? in->env->state->configmaps
+	       : gvk == &kobj_service ? in->env->state->services
+				      : in->env->state->deployments;
 }
 
 const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i)
@@ -76,7 +76,7 @@ enum ctl_install_state ctl_install_state(
 	enum ctl_install_kind kind = in->conf->objects[i].kind;
 	const struct ctl_install_known *k = &in->known[i];
 	const struct kobj *o = ctl_install_find(in, i);
-	const struct ctl_plain *plain = (const struct ctl_plain *)o;
+	const struct model_plain *plain = (const struct model_plain *)o;
 	bool owned, judged;
 
 	if (!o)

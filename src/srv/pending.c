@@ -45,7 +45,7 @@ struct srv_place {
 LIST_HEAD(place_list, srv_place);
 
 struct srv_pending {
-	struct k8s_cache *machines, *aks; /* borrowed */
+	const struct state *state; /* borrowed */
 	size_t pending_machines, pending_aks;
 	size_t machine_places, key_places; /* not seen */
 	size_t n_places;
@@ -127,7 +127,7 @@ static void place_free(struct srv_place *e)
 
 void srv_place_keep(struct srv_place *e, bool made)
 {
-	if (e->seen || !(e->key ? e->p->aks : e->p->machines)) {
+	if (e->seen || !(e->key ? e->p->state->aks : e->p->state->machines)) {
 		place_free(e);
 		return;
 	}
@@ -194,18 +194,17 @@ static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 	on_shown(p, true, now);
 }
 
-struct srv_pending *srv_pending_new(struct k8s_cache *machines, struct k8s_cache *aks)
+struct srv_pending *srv_pending_new(const struct state *state)
 {
 	struct srv_pending *p = xcalloc(1, sizeof(*p));
 
-	p->machines = machines;
-	p->aks = aks;
+	p->state = state;
 	p->share = srv_share_new(SOURCES_MAX);
 	TAILQ_INIT(&p->kept);
-	if (machines)
-		k8s_cache_listen(machines, on_machine, p);
-	if (aks)
-		k8s_cache_listen(aks, on_ak, p);
+	if (state->machines)
+		k8s_cache_listen(state->machines, on_machine, p);
+	if (state->aks)
+		k8s_cache_listen(state->aks, on_ak, p);
 	return p;
 }
 
@@ -231,8 +230,8 @@ static struct model_pending counts(struct srv_pending *p)
 	return (struct model_pending){
 		.machines = p->pending_machines + p->machine_places,
 		.keys = p->pending_aks + p->key_places,
-		.all_machines =
-			(p->machines ? k8s_cache_count(p->machines) : 0) + p->machine_places,
+		.all_machines = (p->state->machines ? k8s_cache_count(p->state->machines) : 0) +
+				p->machine_places,
 	};
 }
 
@@ -271,11 +270,11 @@ struct srv_place *srv_pending_take_machine(struct srv_pending *p, const struct m
  * the walk ends as soon as the limit is met. */
 static int count_waiting(struct srv_pending *p, const char *uuid, int limit)
 {
-	const struct kobj *o = p->aks ? k8s_cache_first(p->aks, 0, uuid) : NULL;
+	const struct kobj *o = p->state->aks ? k8s_cache_first(p->state->aks, 0, uuid) : NULL;
 	const struct srv_place *e;
 	int n = 0;
 
-	for (; o && n < limit; o = k8s_cache_next(p->aks, 0, o))
+	for (; o && n < limit; o = k8s_cache_next(p->state->aks, 0, o))
 		n += model_pending_ak(model_ak(o));
 	LIST_FOREACH (e, head_of(p->uuid_head, uuid), by_uuid)
 		n += !e->seen && str_eq(e->uuid, uuid);
@@ -304,7 +303,8 @@ struct srv_place *srv_pending_take_key(struct srv_pending *p, const struct model
 	struct model_pending n = counts(p);
 	int waiting_keys = uuid ? count_waiting(p, uuid, c->waiting_keys) : 0;
 	struct srv_place *again = take_again(p, name, uuid);
-	bool first = machine && waiting_keys == 0 && !(p->aks && k8s_cache_first(p->aks, 0, uuid));
+	bool first = machine && waiting_keys == 0 &&
+		     !(p->state->aks && k8s_cache_first(p->state->aks, 0, uuid));
 
 	*why = SRV_LIMIT_NONE;
 	if (again)

@@ -162,7 +162,7 @@ static bool own_done(struct ctl_cluster *c, struct cluster_own *own, const struc
 		cluster_signer_saw(cluster_signer_get(c, number), r->object);
 	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
 		cluster_regkey_copy(c, model_cluster(cluster), r->object);
-	ctl_take_answer(c->env->secrets, r->object, true);
+	ctl_take_answer(c->env->state->secrets, r->object, true);
 	return true;
 }
 
@@ -173,8 +173,8 @@ static bool cluster_done(
 
 	if (err_is_set(err))
 		return false;
-	ctl_take_answer(c->env->clusters, r->object, false);
-	cluster = k8s_cache_find(c->env->clusters, a->name);
+	ctl_take_answer(c->env->state->clusters, r->object, false);
+	cluster = k8s_cache_find(c->env->state->clusters, a->name);
 	if (DO(a->doing) == CTL_CLUSTER_APPLY_STATUS) {
 		c->status_ms = clock_boot_ms();
 		if (cluster)
@@ -187,7 +187,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_act *a = arg;
 	struct ctl_cluster *c = a->table->self;
-	const struct kobj *cluster = k8s_cache_find(c->env->clusters, a->name);
+	const struct kobj *cluster = k8s_cache_find(c->env->state->clusters, a->name);
 	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
 	enum ctl_cluster_do d = DO(a->doing);
 	unsigned object = OBJECT(a->doing);
@@ -287,7 +287,7 @@ static struct op *start_own(struct ctl_cluster *c, struct ctl_act *a, const stru
 			(const char *)secret_peek(own->text), secret_len(own->text), on_done, a);
 	case CTL_CLUSTER_DELETE:
 		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, own->name,
-			ctl_secret(env, own->name)->obj.uid, on_done, a);
+			state_secret(env->state, own->name)->obj.uid, on_done, a);
 	default:
 		DIE("cluster %s: act %d is not a Secret's", a->name, (int)d);
 	}

@@ -12,7 +12,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/configmap.h"
 
 #define CALM_MS 1000
 
@@ -22,7 +22,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_cluster *c = self;
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 	bool failed = a && !a->op && a->err != ERR_NONE;
 	uint32_t wait_ms = 0;
 	struct queue_next next;
@@ -69,7 +69,7 @@ static void wake_one(void *arg, const struct kobj *o)
 
 static void wake_served(struct ctl_cluster *c)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 
 	if (served)
 		ctl_runner_wake(c->runner, served->obj.name);
@@ -82,7 +82,7 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	ctl_runner_wake(c->runner, was ? was->name : now->name);
 	if (!was || !now || !str_eq(was->uid, now->uid) ||
 		was->deleting != now->deleting) /* another one may be served */
-		k8s_cache_each(c->env->clusters, wake_one, c);
+		k8s_cache_each(c->env->state->clusters, wake_one, c);
 }
 
 /* A ConfigMap, Service or Deployment of the table. */
@@ -91,7 +91,7 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 	struct ctl_cluster *c = self;
 	const char *name = (was ? was : now)->name;
 
-	if (str_eq(name, CTL_RV_CONFIGMAP))
+	if (str_eq(name, MODEL_RV_CONFIGMAP))
 		c->volumes.dirty = true;
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
 		if (str_eq(cluster_objects.objects[i].name, name))
@@ -103,7 +103,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
 
-	if (!c->volumes.uid || !str_eq(((const struct ctl_pod *)(was ? was : now))->app, "kbs"))
+	if (!c->volumes.uid || !str_eq(((const struct model_pod *)(was ? was : now))->app, "kbs"))
 		return;
 	c->volumes.dirty = true;
 	wake_served(c);
@@ -112,7 +112,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 /* A file of Trustee's. */
 static void map_file(struct ctl_cluster *c, const struct model_secret *s)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 
 	if (!c->volumes.uid || !served || s->shape == MODEL_SECRET_OTHER)
 		return;
@@ -125,7 +125,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 {
 	struct ctl_cluster *c = self;
 	const char *name = (was ? was : now)->name;
-	const struct model_cluster *s = ctl_env_cluster(c->env);
+	const struct model_cluster *s = state_cluster(c->env->state);
 	bool named;
 
 	map_file(c, model_secret(now ? now : was));
@@ -147,7 +147,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_cluster *c = arg;
-	const struct model_cluster *served = c->on ? ctl_env_cluster(c->env) : NULL;
+	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;
 
 	if (!served)
 		return;
@@ -169,13 +169,13 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
 	ctl_install_init(&c->install, env, &cluster_objects, c, &c->acts.ops);
-	ctl_runner_watch(c->runner, env->clusters, map_cluster);
-	ctl_runner_watch(c->runner, env->configmaps, map_object);
-	ctl_runner_watch(c->runner, env->services, map_object);
-	ctl_runner_watch(c->runner, env->deployments, map_object);
-	ctl_runner_watch(c->runner, env->secrets, map_secret);
-	ctl_runner_watch(c->runner, env->pods, map_pod);
-	kbs_sync_listen(env->sync, on_sync, c);
+	ctl_runner_watch(c->runner, env->state->clusters, map_cluster);
+	ctl_runner_watch(c->runner, env->state->configmaps, map_object);
+	ctl_runner_watch(c->runner, env->state->services, map_object);
+	ctl_runner_watch(c->runner, env->state->deployments, map_object);
+	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->state->pods, map_pod);
+	kbs_sync_listen(env->state->sync, on_sync, c);
 	return c;
 }
 
@@ -194,7 +194,7 @@ void ctl_cluster_free(struct ctl_cluster *c)
 		return;
 	c->on = false;
 	forget_all(c);
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

@@ -47,7 +47,7 @@ void cluster_own_set_text(struct cluster_own *own, struct secret *take_text)
 enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 	const struct model_cluster *cluster, const struct cluster_own *own)
 {
-	const struct model_secret *o = ctl_secret(c->env, own->name);
+	const struct model_secret *o = state_secret(c->env->state, own->name);
 
 	if (!o)
 		return own->must_read ? CLUSTER_OWN_UNREAD : CLUSTER_OWN_ABSENT;
@@ -57,7 +57,8 @@ enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 		return CLUSTER_OWN_UNREAD;
 	if (model_cluster_announces(cluster, own->name, own->hash))
 		return CLUSTER_OWN_GOOD;
-	return own->hash[0] && ctl_is_older(c->env, &o->obj) && ctl_is_older(c->env, &cluster->obj)
+	return own->hash[0] && state_since_is_older(c->env->state, &o->obj) &&
+			       state_since_is_older(c->env->state, &cluster->obj)
 		       ? CLUSTER_OWN_OLDER
 		       : CLUSTER_OWN_PLANTED;
 }
@@ -85,7 +86,7 @@ bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
 	const struct cluster_own *own, unsigned object, unsigned number, bool wanted)
 {
 	enum cluster_own_state state = cluster_own_state(c, l->c, own);
-	const struct model_secret *o = ctl_secret(c->env, own->name);
+	const struct model_secret *o = state_secret(c->env->state, own->name);
 	bool announced = own->text && model_cluster_announces(l->c, own->name, own->text_hash);
 
 	if (o && o->obj.deleting && object != CLUSTER_SIGNER) {

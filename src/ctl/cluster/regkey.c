@@ -88,7 +88,7 @@ static struct render_regkey_plan plan_of(
 
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++) {
 		const struct cluster_own *own = &c->regkey[i];
-		const struct model_secret *o = ctl_secret(c->env, own->name);
+		const struct model_secret *o = state_secret(c->env->state, own->name);
 
 		if (o && !o->obj.deleting && is_looked_at(cluster, own) &&
 			cluster_own_state(c, cluster, own) == CLUSTER_OWN_GOOD)
@@ -131,7 +131,7 @@ void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
 		want(c, l, CLUSTER_REGKEY_CURRENT, true);
 		break;
 	case RENDER_REGKEY_COPY:
-		if (copy->text || ctl_secret(c->env, copy->name))
+		if (copy->text || state_secret(c->env->state, copy->name))
 			want(c, l, CLUSTER_REGKEY_PREVIOUS, true);
 		else
 			cluster_want(l, CTL_CLUSTER_READ, CLUSTER_REGKEY, CLUSTER_REGKEY_TO_COPY);

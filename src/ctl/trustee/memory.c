@@ -76,17 +76,17 @@ static char *text_of(const struct trustee_server *servers)
 
 bool trustee_memory_is_read(const struct ctl_trustee *c)
 {
-	const struct kobj *o = k8s_cache_find(c->env->configmaps, CTL_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
 
 	/* What cannot be read is ours to write again, if we know what it said. */
-	if (!k8s_cache_filled(c->env->configmaps) || (o && o->unreadable))
+	if (!k8s_cache_filled(c->env->state->configmaps) || (o && o->unreadable))
 		return c->memory_known;
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
 }
 
 void trustee_memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v)
 {
-	const struct kobj *o = k8s_cache_find(c->env->configmaps, CTL_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
 	cleanup_free char *text = text_of(c->servers);
 
 	v->read = trustee_memory_is_read(c);
@@ -109,7 +109,7 @@ static struct json_object *memory_json(const struct ctl_trustee *c, const char *
 {
 	struct json_object *o = json_obj(), *meta = json_obj();
 
-	json_add_str(meta, "name", CTL_TRUSTEE_MEMORY);
+	json_add_str(meta, "name", STATE_TRUSTEE_MEMORY);
 	json_add_str(meta, "namespace", c->env->ns);
 	json_add(meta, "labels",
 		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
@@ -128,11 +128,12 @@ struct op *trustee_memory_start(
 
 	if (d == CTL_TRUSTEE_READ_MEMORY)
 		return k8s_call_get(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			CTL_TRUSTEE_MEMORY, done, arg);
+			STATE_TRUSTEE_MEMORY, done, arg);
 	if (d == CTL_TRUSTEE_DELETE_MEMORY)
 		return k8s_call_delete(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			CTL_TRUSTEE_MEMORY,
-			k8s_cache_find(env->configmaps, CTL_TRUSTEE_MEMORY)->uid, done, arg);
+			STATE_TRUSTEE_MEMORY,
+			k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY)->uid, done,
+			arg);
 	text = text_of(c->servers);
 	o = memory_json(c, text);
 	return k8s_call_apply(env->api, &c->acts.ops, &kobj_configmap, env->ns, o, done, arg);
@@ -151,12 +152,12 @@ bool trustee_memory_done(struct ctl_trustee *c, enum ctl_trustee_do d, const str
 	c->memory_known = true;
 	if (gone || d == CTL_TRUSTEE_DELETE_MEMORY) {
 		trustee_memory_set(c, NULL, NULL);
-		k8s_cache_remove(c->env->configmaps, CTL_TRUSTEE_MEMORY, NULL);
+		k8s_cache_remove(c->env->state->configmaps, STATE_TRUSTEE_MEMORY, NULL);
 		return true;
 	}
 	trustee_memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
 		json_get_str(r->object, "data/" MEMORY_FILE));
 	c->adopt = d == CTL_TRUSTEE_READ_MEMORY;
-	ctl_take_answer(c->env->configmaps, r->object, true);
+	ctl_take_answer(c->env->state->configmaps, r->object, true);
 	return true;
 }

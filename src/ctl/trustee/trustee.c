@@ -14,7 +14,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/pod.h"
 #include "tec/model/content.h"
 
 #define MEMBER_MAX 65536
@@ -99,7 +99,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	enum ctl_trustee_do d;
 	struct ctl_act *a;
 
-	judge_admin(ctl_env_cluster(c->env), s);
+	judge_admin(state_cluster(c->env->state), s);
 	trustee_look(c, s, &l);
 	d = ctl_trustee_decide(&l.v);
 	switch (d) {
@@ -126,7 +126,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 			trustee_tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
 		trustee_drop(c, s);
-		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 		break;
 	default:
 		break;
@@ -158,10 +158,10 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 	trustee_memory_look(c, &v);
 	d = ctl_trustee_decide_memory(&v);
 	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
-		ctl_act_drop(ctl_act_find(&c->acts, CTL_TRUSTEE_MEMORY));
+		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
 		return ctl_settled();
 	}
-	a = ctl_act_get(&c->acts, CTL_TRUSTEE_MEMORY);
+	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
 	if (!ctl_act_begin(a, (int)d))
 		return ctl_retry(0, "an act had no visible effect yet");
 	op_hold(&a->op, trustee_memory_start(c, d, on_memory, a));
@@ -176,7 +176,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 
 	if (ctl_act_busy(ctl_act_find(&c->acts, key->name), &next))
 		return next;
-	if (str_eq(key->name, CTL_TRUSTEE_MEMORY))
+	if (str_eq(key->name, STATE_TRUSTEE_MEMORY))
 		return step_memory(c);
 	if (s)
 		next = step_server(c, s);
@@ -207,8 +207,8 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 {
 	struct ctl_trustee *c = self;
 
-	if (str_eq(was ? was->name : now->name, CTL_TRUSTEE_MEMORY))
-		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+	if (str_eq(was ? was->name : now->name, STATE_TRUSTEE_MEMORY))
+		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 }
 
 static void map_service(void *self, const struct kobj *was, const struct kobj *now)
@@ -227,7 +227,8 @@ static void map_deployment(void *self, const struct kobj *was, const struct kobj
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
-	const struct ctl_pod *a = (const struct ctl_pod *)was, *b = (const struct ctl_pod *)now;
+	const struct model_pod *a = (const struct model_pod *)was,
+			       *b = (const struct model_pod *)now;
 
 	if (!b || !str_eq(b->app, "kbs") || !b->ready)
 		return;
@@ -247,12 +248,12 @@ struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
 	c->env = env;
 	c->runner = ctl_runner_new(env->loop, "trustee", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
-	ctl_runner_watch(c->runner, env->clusters, map_any);
-	ctl_runner_watch(c->runner, env->configmaps, map_configmap);
-	ctl_runner_watch(c->runner, env->services, map_service);
-	ctl_runner_watch(c->runner, env->deployments, map_deployment);
-	ctl_runner_watch(c->runner, env->pods, map_pod);
-	ctl_runner_watch(c->runner, env->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->state->clusters, map_any);
+	ctl_runner_watch(c->runner, env->state->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->state->services, map_service);
+	ctl_runner_watch(c->runner, env->state->deployments, map_deployment);
+	ctl_runner_watch(c->runner, env->state->pods, map_pod);
+	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
 	return c;
 }
 
@@ -277,7 +278,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	trustee_memory_set(c, NULL, NULL);
 	c->memory_known = false;
 	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
-	kbs_sync_reset(c->env->sync);
+	kbs_sync_reset(c->env->state->sync);
 }
 
 void ctl_trustee_finish(struct ctl_trustee *c)
@@ -300,7 +301,7 @@ void ctl_trustee_free(struct ctl_trustee *c)
 	if (!c)
 		return;
 	ctl_trustee_off(c);
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

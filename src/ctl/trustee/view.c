@@ -44,7 +44,7 @@ enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_vi
 
 static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
 {
-	const struct kobj *o = name ? k8s_cache_find(env->secrets, name) : NULL;
+	const struct kobj *o = name ? k8s_cache_find(env->state->secrets, name) : NULL;
 
 	return o && !o->deleting ? o : NULL;
 }
@@ -52,7 +52,7 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 static void say_refused(
 	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
 {
-	const struct model_cluster *served = ctl_env_cluster(env);
+	const struct model_cluster *served = state_cluster(env->state);
 
 	if (served && served->extended_lost)
 		strbuf_adds(out, "spec lost fields, spec.trustee.plaintext perhaps");
@@ -104,7 +104,7 @@ void trustee_look(
 	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
 {
 	const struct ctl_env *env = c->env;
-	const struct model_cluster *served = ctl_env_cluster(env);
+	const struct model_cluster *served = state_cluster(env->state);
 	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
 			  *ca = secret_there(env, s->desc.ca_secret);
 	struct ctl_trustee_view *v = &l->v;
