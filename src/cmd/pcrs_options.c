@@ -264,9 +264,10 @@ static void read_values(struct pcrs_options *o)
 	o->uki = conf_bool(o->conf, "uki");
 	o->all_kernels = conf_bool(o->conf, "all-kernels");
 	o->variants = conf_bool(o->conf, "variants");
-	o->secure_boot = PCR_SB_FROM_EFIVARS;
+	o->secure_boot = BOOT_SB_FROM_EFIVARS;
 	if (conf_is_set(o->conf, "secureboot-disabled"))
-		o->secure_boot = conf_bool(o->conf, "secureboot-disabled") ? PCR_SB_OFF : PCR_SB_ON;
+		o->secure_boot =
+			conf_bool(o->conf, "secureboot-disabled") ? BOOT_SB_OFF : BOOT_SB_ON;
 	o->image = conf_str(o->conf, "image");
 	o->digest = o->image ? model_image_digest(o->image) : NULL;
 	o->nonce = conf_str(o->conf, "nonce");

@@ -8,7 +8,7 @@
 
 #include "tec/base/conf.h"
 #include "tec/model/platforms.h"
-#include "tec/pcr/image.h"
+#include "tec/boot/predict.h"
 
 enum pcrs_command {
 	PCRS_ALL,
@@ -32,7 +32,7 @@ struct pcrs_options {
 	enum pcrs_command command;
 	const char *file; /* of pcr11 and verify */
 	const char *rootfs, *efivars, *mok_variables;
-	enum pcr_secure_boot secure_boot;
+	enum boot_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain;
 	const char *image, *digest, *nonce, *result;
 	struct pcrs_platform platform[MODEL_PLATFORMS_MAX];
