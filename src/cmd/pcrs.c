@@ -260,12 +260,12 @@ int main(int argc, char *argv[])
 
 	signal(SIGBUS, on_sigbus);
 	switch (pcrs_options_read(&o, argc, argv)) {
-	case PCRS_BAD:
+	case CONF_BAD:
 		status = 2;
 		break;
-	case PCRS_EXIT:
+	case CONF_EXIT:
 		break;
-	case PCRS_RUN:
+	case CONF_RUN:
 		status = run(&o, &err);
 		if (status < 0) {
 			fprintf(stderr, "tec-compute-pcrs: %s\n", err.text);
