@@ -154,8 +154,6 @@ static int read_values(struct options *o, struct err *err)
 	read_log(o);
 	o->role = (enum options_role)conf_choice(o->conf, "role");
 	o->kubeconfig = conf_str(o->conf, "kubeconfig");
-	if (!o->kubeconfig && getenv("KUBECONFIG") && *getenv("KUBECONFIG"))
-		o->kubeconfig = getenv("KUBECONFIG");
 	o->namespace_ = conf_str(o->conf, "namespace");
 	o->kbs_url = conf_str(o->conf, "kbs-url");
 	o->leader_elect = conf_bool(o->conf, "leader-elect");
