@@ -49,25 +49,6 @@ void log_setup(enum log_level level, enum log_format format)
 	conf.format = format;
 }
 
-int log_level_parse(const char *s, enum log_level *out)
-{
-	for (size_t i = 0; i < ARRAY_LEN(level_names); i++) {
-		if (str_eq(s, level_names[i])) {
-			*out = (enum log_level)i;
-			return 0;
-		}
-	}
-	return -1;
-}
-
-int log_format_parse(const char *s, enum log_format *out)
-{
-	if (!str_eq(s, "text") && !str_eq(s, "json"))
-		return -1;
-	*out = str_eq(s, "json") ? LOG_JSON : LOG_TEXT;
-	return 0;
-}
-
 bool log_enabled(enum log_level level)
 {
 	return level >= conf.level;
