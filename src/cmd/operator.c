@@ -75,12 +75,12 @@ int main(int argc, char *argv[])
 
 	secret_process_init();
 	switch (options_read(&o, argc, argv)) {
-	case OPTIONS_BAD:
+	case CONF_BAD:
 		status = 2;
 		break;
-	case OPTIONS_EXIT:
+	case CONF_EXIT:
 		break;
-	case OPTIONS_RUN:
+	case CONF_RUN:
 		log_setup(o.log_level, o.log_format);
 		if (o.lookup_label) {
 			status = lookup_run();

@@ -5,11 +5,11 @@
  * loader takes is what matters for PCR 7. Bytes in, digests and views out; ERR_INVALID names what
  * is wrong.
  */
-#ifndef TEC_PCR_AUTHENTICODE_H
-#define TEC_PCR_AUTHENTICODE_H
+#ifndef TEC_BOOT_AUTHENTICODE_H
+#define TEC_BOOT_AUTHENTICODE_H
 
 #include "tec/base/bytes.h"
-#include "tec/pcr/pe.h"
+#include "tec/boot/pe.h"
 
 #define AUTHENTICODE_STEP ((size_t)128 * 1024)
 /*

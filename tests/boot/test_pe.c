@@ -3,9 +3,9 @@
 
 #include <criterion/criterion.h>
 
-#include "pcr/pe_builder.h"
+#include "boot/pe_builder.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/pe.h"
+#include "tec/boot/pe.h"
 
 static struct pe_build three_sections(void)
 {
@@ -40,7 +40,7 @@ static void assert_refused(const void *data, size_t len, const char *part, const
 	cr_assert(strstr(err.text, part), "%s: \"%s\" lacks \"%s\"", what, err.text, part);
 }
 
-Test(pcr_pe, reads_both_formats)
+Test(boot_pe, reads_both_formats)
 {
 	for (int plus = 0; plus < 2; plus++) {
 		cleanup_strbuf struct strbuf file = STRBUF_INIT;
@@ -72,7 +72,7 @@ Test(pcr_pe, reads_both_formats)
 	}
 }
 
-Test(pcr_pe, x64_is_known)
+Test(boot_pe, x64_is_known)
 {
 	cleanup_strbuf struct strbuf file = STRBUF_INIT;
 	struct pe_build s = PE_BUILD_INIT;
@@ -86,7 +86,7 @@ Test(pcr_pe, x64_is_known)
 }
 
 /* One field of a good image at a time. */
-Test(pcr_pe, hostile_fields_are_refused)
+Test(boot_pe, hostile_fields_are_refused)
 {
 	struct pe_build s = three_sections();
 	size_t opt = PE_B_OPTIONAL, dirs = pe_build_dirs_at(&s);
@@ -146,7 +146,7 @@ Test(pcr_pe, hostile_fields_are_refused)
 	}
 }
 
-Test(pcr_pe, string_table_is_bounded)
+Test(boot_pe, string_table_is_bounded)
 {
 	struct pe_build s = three_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -165,7 +165,7 @@ Test(pcr_pe, string_table_is_bounded)
 	assert_refused(f.data, table + 3, "string table lies", "half a size");
 }
 
-Test(pcr_pe, every_cut_is_refused_or_safe)
+Test(boot_pe, every_cut_is_refused_or_safe)
 {
 	struct pe_build s = three_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -175,7 +175,7 @@ Test(pcr_pe, every_cut_is_refused_or_safe)
 		assert_refused(f.data, n, "", "a cut file");
 }
 
-Test(pcr_pe, odd_names_stay_as_they_are)
+Test(boot_pe, odd_names_stay_as_they_are)
 {
 	static const char *const names[] = {"/", "/x", "/4x", "//AAAAA", "/9999999"};
 	struct pe_build s = PE_BUILD_INIT;
@@ -193,7 +193,7 @@ Test(pcr_pe, odd_names_stay_as_they_are)
 	}
 }
 
-Test(pcr_pe, long_names_are_cut)
+Test(boot_pe, long_names_are_cut)
 {
 	static const char name[] = ".a-name-of-more-than-sixty-three-bytes-is-cut-at-sixty-three-"
 				   "so-this-end-is-lost";
@@ -210,7 +210,7 @@ Test(pcr_pe, long_names_are_cut)
 	cr_assert_arr_eq(pe.section[0].name, name, 63);
 }
 
-Test(pcr_pe, section_without_bytes_is_there)
+Test(boot_pe, section_without_bytes_is_there)
 {
 	struct pe_build s = PE_BUILD_INIT;
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -248,7 +248,7 @@ static size_t count_signatures(const struct strbuf *f, struct err *err)
 	return n;
 }
 
-Test(pcr_pe, several_signatures_in_order)
+Test(boot_pe, several_signatures_in_order)
 {
 	struct pe_build s = three_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -273,7 +273,7 @@ Test(pcr_pe, several_signatures_in_order)
 	cr_assert_not(err_is_set(&err));
 }
 
-Test(pcr_pe, certificate_table_that_is_not_the_end_is_refused)
+Test(boot_pe, certificate_table_that_is_not_the_end_is_refused)
 {
 	struct pe_build s = three_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -295,7 +295,7 @@ Test(pcr_pe, certificate_table_that_is_not_the_end_is_refused)
 	assert_refused(f.data, f.len, "certificate table", "it covers the headers");
 }
 
-Test(pcr_pe, certificate_table_in_the_headers_is_refused)
+Test(boot_pe, certificate_table_in_the_headers_is_refused)
 {
 	struct pe_build s = PE_BUILD_INIT;
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -307,7 +307,7 @@ Test(pcr_pe, certificate_table_in_the_headers_is_refused)
 	assert_refused(f.data, f.len, "certificate table", "no sections, and the headers' end");
 }
 
-Test(pcr_pe, damaged_certificate_table)
+Test(boot_pe, damaged_certificate_table)
 {
 	struct pe_build s = three_sections();
 	size_t dir = pe_build_dirs_at(&s) + 32;
@@ -331,7 +331,7 @@ Test(pcr_pe, damaged_certificate_table)
 	}
 }
 
-Test(pcr_pe, certificate_table_with_a_rest_is_damaged)
+Test(boot_pe, certificate_table_with_a_rest_is_damaged)
 {
 	struct pe_build s = three_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -346,7 +346,7 @@ Test(pcr_pe, certificate_table_with_a_rest_is_damaged)
 	cr_assert_eq(err.kind, ERR_INVALID);
 }
 
-Test(pcr_pe, without_a_certificate_directory_nothing_is_signed)
+Test(boot_pe, without_a_certificate_directory_nothing_is_signed)
 {
 	struct pe_build s = three_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;

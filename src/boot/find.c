@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "image_internal.h"
+#include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
@@ -42,7 +42,7 @@ static bool is_alpha(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-int image_vercmp(const char *a, const char *b)
+int boot_vercmp(const char *a, const char *b)
 {
 	while (*a || *b) {
 		size_t na, nb;
@@ -106,7 +106,7 @@ static int by_name(const void *a, const void *b)
 
 static int newest_first(const void *a, const void *b)
 {
-	int order = image_vercmp(*(char *const *)b, *(char *const *)a);
+	int order = boot_vercmp(*(char *const *)b, *(char *const *)a);
 
 	return order ? order : by_name(a, b);
 }
@@ -141,7 +141,7 @@ static int read_dir(struct walk *w, const char *path, struct list *dirs, struct 
 	int fd;
 	DIR *d;
 
-	if (image_open_dir(w->root_fd, path, &fd, w->err) < 0)
+	if (boot_open_dir(w->root_fd, path, &fd, w->err) < 0)
 		return -1;
 	if (fd < 0)
 		return 1;
@@ -174,7 +174,7 @@ static bool lists(const struct list *l, const char *name)
 	return false;
 }
 
-int image_find_kernels(int root_fd, struct image_paths *p, struct err *err)
+int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
 	cleanup_list struct list versions = {NULL, 0}, ignored = {NULL, 0};
@@ -273,7 +273,7 @@ static const struct place *newest_with(const struct walk *w, size_t i, unsigned 
 
 /* shim starts what lies beside it on the ESP, so both are of one vendor. bootupd's layout has one
  * directory for both, that of usr/lib/efi one per package and version. */
-static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct image_paths *p)
+static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct boot_paths *p)
 {
 	unsigned shim_bit = 1u << 2 * k, second_bit = 2u << 2 * k;
 
@@ -297,7 +297,7 @@ static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct imag
 	return false;
 }
 
-static int find_in(const char *top, struct walk *w, enum pe_machine machine, struct image_paths *p)
+static int find_in(const char *top, struct walk *w, enum pe_machine machine, struct boot_paths *p)
 {
 	if (walk_dir(w, top, "", 0) < 0)
 		return -1;
@@ -317,12 +317,12 @@ static int find_in(const char *top, struct walk *w, enum pe_machine machine, str
 		top, machine == PE_MACHINE_OTHER ? "" : " for the kernel's machine");
 }
 
-int image_find_loaders(int root_fd, enum pe_machine machine, struct image_paths *p, struct err *err)
+int boot_find_loaders(int root_fd, enum pe_machine machine, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
 	int fd, rc;
 
-	if (image_open_dir(root_fd, "usr/lib/efi", &fd, err) < 0)
+	if (boot_open_dir(root_fd, "usr/lib/efi", &fd, err) < 0)
 		return -1;
 	if (fd >= 0)
 		close(fd);
@@ -333,7 +333,7 @@ int image_find_loaders(int root_fd, enum pe_machine machine, struct image_paths 
 	return rc;
 }
 
-void image_paths_fini(struct image_paths *p)
+void boot_paths_fini(struct boot_paths *p)
 {
 	for (size_t i = 0; i < p->n_kernels; i++)
 		free(p->kernel[i]);

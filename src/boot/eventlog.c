@@ -6,11 +6,11 @@
  */
 #include "config.h"
 
-#include "tec/pcr/eventlog.h"
+#include "tec/boot/eventlog.h"
 
 #include <string.h>
 
-#include "pcr_internal.h"
+#include "boot_internal.h"
 #include "tec/base/mem.h"
 
 #define ALG_SHA256    0x000b
@@ -61,7 +61,7 @@ static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, stru
 			"event log is of the old SHA-1 format (TPM 1.2), without SHA-256 digests");
 	if (len < SPEC_ID_FIXED)
 		return err_set(err, ERR_INVALID, "event log: its Spec ID event is cut off");
-	n = pcr_le32(p + 24);
+	n = boot_le32(p + 24);
 	if (n == 0 || n > ARRAY_LEN(log->alg))
 		return err_set(err, ERR_INVALID, "event log: %u digest algorithms", n);
 	if (len - SPEC_ID_FIXED < 4 * (size_t)n + 1)
@@ -69,7 +69,7 @@ static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, stru
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *a = p + SPEC_ID_FIXED + 4 * (size_t)i;
 
-		if (add_alg(log, pcr_le16(a), pcr_le16(a + 2), err) < 0)
+		if (add_alg(log, boot_le16(a), boot_le16(a + 2), err) < 0)
 			return -1;
 	}
 	if (p[SPEC_ID_FIXED + 4 * n] > len - SPEC_ID_FIXED - 4 * (size_t)n - 1)
@@ -87,10 +87,10 @@ int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err
 	*out = (struct eventlog){.data = data, .len = len};
 	if (len < EVENT1_HEADER)
 		return err_set(err, ERR_INVALID, "event log: %zu bytes are too few", len);
-	size = pcr_le32(p + EVENT1_HEADER - 4);
+	size = boot_le32(p + EVENT1_HEADER - 4);
 	if (size > len - EVENT1_HEADER)
 		return err_set(err, ERR_INVALID, "event log: its first event is cut off");
-	if (pcr_le32(p + 4) != EVENTLOG_NO_ACTION)
+	if (boot_le32(p + 4) != EVENTLOG_NO_ACTION)
 		return err_set(err, ERR_INVALID,
 			"event log does not begin with a Spec ID event: it is of the old SHA-1 "
 			"format, or none");
@@ -120,7 +120,7 @@ static int read_digests(
 
 		if (left < 2)
 			return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
-		size = alg_size(log, pcr_le16(p), &index);
+		size = alg_size(log, boot_le16(p), &index);
 		if (size == 0 || (seen & 1u << index))
 			return err_set(err, ERR_INVALID,
 				"event log: the event at byte %zu has a digest that the header "
@@ -150,18 +150,18 @@ int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *
 		return 0;
 	if (left < 12)
 		return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
-	out->pcr = pcr_le32(p);
-	out->type = pcr_le32(p + 4);
+	out->pcr = boot_le32(p);
+	out->type = boot_le32(p + 4);
 	if (out->pcr > PCR_LAST && out->type != EVENTLOG_NO_ACTION)
 		return err_set(err, ERR_INVALID,
 			"event log: the event at byte %zu extends register %u", start, out->pcr);
 	log->pos += 12;
-	if (read_digests(log, start, pcr_le32(p + 8), out->sha256, err) < 0)
+	if (read_digests(log, start, boot_le32(p + 8), out->sha256, err) < 0)
 		return -1;
 	left = log->len - log->pos;
-	if (left < 4 || pcr_le32(log->data + log->pos) > left - 4)
+	if (left < 4 || boot_le32(log->data + log->pos) > left - 4)
 		return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
-	out->len = pcr_le32(log->data + log->pos);
+	out->len = boot_le32(log->data + log->pos);
 	out->data = log->data + log->pos + 4;
 	log->pos += 4 + (size_t)out->len;
 	return 1;

@@ -6,13 +6,13 @@
  */
 #include "config.h"
 
-#include "tec/pcr/efivar.h"
+#include "tec/boot/efivar.h"
 
 #include <string.h>
 
-#include "pcr_internal.h"
+#include "boot_internal.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/authenticode.h"
+#include "tec/boot/authenticode.h"
 
 #define GUID_LEN      16
 #define LIST_HEADER   28 /* type, ListSize, HeaderSize, SignatureSize */
@@ -41,8 +41,8 @@ static void add_count(struct bytes_sha256_run *run, size_t n)
 {
 	uint8_t b[8];
 
-	pcr_put_le32(b, (uint32_t)n);
-	pcr_put_le32(b + 4, (uint32_t)((uint64_t)n >> 32));
+	boot_put_le32(b, (uint32_t)n);
+	boot_put_le32(b + 4, (uint32_t)((uint64_t)n >> 32));
 	bytes_sha256_add(run, b, sizeof(b));
 }
 
@@ -80,9 +80,9 @@ static int read_list(const uint8_t *p, size_t left, struct sig_list *l, struct e
 		return err_set(err, ERR_INVALID,
 			"signature list: %zu bytes are too few for a header", left);
 	l->p = p;
-	l->size = pcr_le32(p + GUID_LEN);
-	header = pcr_le32(p + GUID_LEN + 4);
-	l->each = pcr_le32(p + GUID_LEN + 8);
+	l->size = boot_le32(p + GUID_LEN);
+	header = boot_le32(p + GUID_LEN + 4);
+	l->each = boot_le32(p + GUID_LEN + 8);
 	if (l->size > left || l->size < LIST_HEADER)
 		return err_set(err, ERR_INVALID,
 			"signature list: ListSize is %zu where %zu bytes are left", l->size, left);
@@ -162,11 +162,11 @@ int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, s
 	*out = (struct shim_vendor){0};
 	if (len < VENDOR_HEADER)
 		return err_set(err, ERR_INVALID, ".vendor_cert: %zu bytes are too few", len);
-	out->auth_len = pcr_le32(p);
-	out->deauth_len = pcr_le32(p + 4);
-	if (take_part(p, len, out->auth_len, pcr_le32(p + 8), "authorized keys", &out->auth, err) <
+	out->auth_len = boot_le32(p);
+	out->deauth_len = boot_le32(p + 4);
+	if (take_part(p, len, out->auth_len, boot_le32(p + 8), "authorized keys", &out->auth, err) <
 			0 ||
-		take_part(p, len, out->deauth_len, pcr_le32(p + 12), "refused keys", &out->deauth,
+		take_part(p, len, out->deauth_len, boot_le32(p + 12), "refused keys", &out->deauth,
 			err) < 0)
 		return -1;
 	if (out->auth_len == 0 ||
@@ -186,9 +186,9 @@ int shim_sbat_level(const void *section, size_t len, bool latest, const char **t
 	*text_len = 0;
 	if (len < SBAT_HEADER)
 		return err_set(err, ERR_INVALID, ".sbatlevel: %zu bytes are too few", len);
-	if (pcr_le32(p) != 0)
-		return err_set(err, ERR_INVALID, ".sbatlevel: version %u is unknown", pcr_le32(p));
-	at = (uint64_t)SBAT_OFFSETS + pcr_le32(p + (latest ? 8 : SBAT_OFFSETS));
+	if (boot_le32(p) != 0)
+		return err_set(err, ERR_INVALID, ".sbatlevel: version %u is unknown", boot_le32(p));
+	at = (uint64_t)SBAT_OFFSETS + boot_le32(p + (latest ? 8 : SBAT_OFFSETS));
 	if (at < SBAT_HEADER || at >= len)
 		return err_set(err, ERR_INVALID,
 			".sbatlevel: the %s level is outside the section of %zu bytes",
@@ -208,9 +208,9 @@ static void add_list(
 {
 	uint8_t sizes[12];
 
-	pcr_put_le32(sizes, (uint32_t)(LIST_HEADER + GUID_LEN + len));
-	pcr_put_le32(sizes + 4, 0);
-	pcr_put_le32(sizes + 8, (uint32_t)(GUID_LEN + len));
+	boot_put_le32(sizes, (uint32_t)(LIST_HEADER + GUID_LEN + len));
+	boot_put_le32(sizes + 4, 0);
+	boot_put_le32(sizes + 8, (uint32_t)(GUID_LEN + len));
 	strbuf_add(out, type->b, GUID_LEN);
 	strbuf_add(out, sizes, sizeof(sizes));
 	strbuf_add(out, efi_shim_lock.b, GUID_LEN);

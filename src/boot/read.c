@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "image_internal.h"
+#include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/pcr/platform.h"
@@ -33,7 +33,7 @@ static void platform_fini(struct platform *p)
 static int platform_read(int fd, struct platform *p, struct err *err)
 {
 	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
-		p->found[i] = image_read_small(fd, pcr_platform_files[i], &p->text[i], err) == 0;
+		p->found[i] = boot_read_small(fd, pcr_platform_files[i], &p->text[i], err) == 0;
 		if (!p->found[i] && err->kind != ERR_NOT_FOUND)
 			return err_wrap(err, "firmware variables");
 		err_clear(err);
@@ -66,7 +66,7 @@ static int take_variable(
 	return 0;
 }
 
-static int read_efivars(struct image_set *set, struct err *err)
+static int read_efivars(struct boot_set *set, struct err *err)
 {
 	cleanup_strbuf struct strbuf state = STRBUF_INIT;
 	__attribute__((cleanup(platform_fini))) struct platform p = {{STRBUF_INIT}, {false}};
@@ -85,19 +85,19 @@ static int read_efivars(struct image_set *set, struct err *err)
 		take_variable(&p, PCR_PLATFORM_DBX, &set->dbx, err) < 0 ||
 		take_variable(&p, PCR_PLATFORM_SECURE_BOOT, &state, err) < 0)
 		return -1;
-	if (set->secure_boot != PCR_SB_FROM_EFIVARS)
+	if (set->secure_boot != BOOT_SB_FROM_EFIVARS)
 		return 0;
 	/* A capture without the state itself: without a platform key it is setup mode, and off. */
 	if (state.len)
-		set->secure_boot = state.data[0] == 1 ? PCR_SB_ON : PCR_SB_OFF;
+		set->secure_boot = state.data[0] == 1 ? BOOT_SB_ON : BOOT_SB_OFF;
 	else
-		set->secure_boot = set->pk.len ? PCR_SB_ON : PCR_SB_OFF;
+		set->secure_boot = set->pk.len ? BOOT_SB_ON : BOOT_SB_OFF;
 	return 0;
 }
 
 /* ---- MOK lists */
 
-static int read_mok_files(struct image_set *set, struct err *err)
+static int read_mok_files(struct boot_set *set, struct err *err)
 {
 	const struct {
 		const char *file;
@@ -106,7 +106,7 @@ static int read_mok_files(struct image_set *set, struct err *err)
 		{"MokListTrustedRT", &set->mok_t}};
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		if (image_read_small(set->conf->mokvars_fd, files[i].file, files[i].to, err) == 0)
+		if (boot_read_small(set->conf->mokvars_fd, files[i].file, files[i].to, err) == 0)
 			continue;
 		if (err->kind == ERR_NOT_FOUND) {
 			err_clear(err);
@@ -120,7 +120,7 @@ static int read_mok_files(struct image_set *set, struct err *err)
 }
 
 /* What shim mirrors while nobody enrolled a key. */
-static int derive_mok(struct image_set *set, struct err *err)
+static int derive_mok(struct boot_set *set, struct err *err)
 {
 	if (!set->vendor.auth_len)
 		return err_set(err, ERR_INVALID,
@@ -134,7 +134,7 @@ static int derive_mok(struct image_set *set, struct err *err)
 
 /* ---- files */
 
-static int open_kernels(struct image_set *set, struct err *err)
+static int open_kernels(struct boot_set *set, struct err *err)
 {
 	size_t n = set->paths.n_kernels;
 
@@ -142,49 +142,49 @@ static int open_kernels(struct image_set *set, struct err *err)
 		n = 1;
 	set->kernel = xcalloc(n ? n : 1, sizeof(*set->kernel));
 	for (; set->n_kernels < n; set->n_kernels++)
-		if (image_file_open(set->conf->rootfs_fd, set->paths.kernel[set->n_kernels],
+		if (boot_file_open(set->conf->rootfs_fd, set->paths.kernel[set->n_kernels],
 			    &set->kernel[set->n_kernels], err) < 0)
 			return -1;
 	return 0;
 }
 
-static void drop_kernels(struct image_set *set)
+static void drop_kernels(struct boot_set *set)
 {
 	for (size_t i = 0; i < set->n_kernels; i++)
-		image_file_fini(&set->kernel[i]);
+		boot_file_fini(&set->kernel[i]);
 	set->n_kernels = 0;
 }
 
-static int open_loaders(struct image_set *set, struct err *err)
+static int open_loaders(struct boot_set *set, struct err *err)
 {
 	int root = set->conf->rootfs_fd;
 
-	if (image_file_open(root, set->paths.shim, &set->shim, err) < 0 ||
-		image_file_open(root, set->paths.second, &set->second, err) < 0)
+	if (boot_file_open(root, set->paths.shim, &set->shim, err) < 0 ||
+		boot_file_open(root, set->paths.second, &set->second, err) < 0)
 		return -1;
 	if (set->shim.pe.machine != set->second.pe.machine)
 		return err_set(err, ERR_INVALID, "%s is for another machine than %s",
 			log_esc(set->second.path), log_esc(set->shim.path));
-	set->loader = image_loader_of(&set->second.pe, set->conf->uki);
-	image_file_rest(&set->second);
+	set->loader = boot_loader_of(&set->second.pe, set->conf->uki);
+	boot_file_rest(&set->second);
 	return 0;
 }
 
 /* The kernel decides which machine's loaders count; without one whatever is there does. */
-static int open_all(struct image_set *set, struct err *err)
+static int open_all(struct boot_set *set, struct err *err)
 {
 	struct err kernel_err = ERR_INIT;
 	int root = set->conf->rootfs_fd;
 	enum pe_machine machine = PE_MACHINE_OTHER;
 
-	if (image_find_kernels(root, &set->paths, err) < 0)
+	if (boot_find_kernels(root, &set->paths, err) < 0)
 		return -1;
 	/* Whether a kernel that cannot be used matters is known when the second stage is. */
 	if (open_kernels(set, &kernel_err) < 0)
 		drop_kernels(set);
 	else if (set->n_kernels)
 		machine = set->kernel[0].pe.machine;
-	if (image_find_loaders(root, machine, &set->paths, err) < 0 || open_loaders(set, err) < 0)
+	if (boot_find_loaders(root, machine, &set->paths, err) < 0 || open_loaders(set, err) < 0)
 		return -1;
 	if (set->loader->uki) {
 		drop_kernels(set);
@@ -205,7 +205,7 @@ static int open_all(struct image_set *set, struct err *err)
 	return 0;
 }
 
-static int must_be_signed(const struct image_file *f, const char *who, struct err *err)
+static int must_be_signed(const struct boot_file *f, const char *who, struct err *err)
 {
 	if (f->n_signatures)
 		return 0;
@@ -214,23 +214,23 @@ static int must_be_signed(const struct image_file *f, const char *who, struct er
 		log_esc(f->path), who);
 }
 
-static int hash_all(struct image_set *set, struct err *err)
+static int hash_all(struct boot_set *set, struct err *err)
 {
-	bool on = set->secure_boot != PCR_SB_OFF;
+	bool on = set->secure_boot != BOOT_SB_OFF;
 
-	if (image_file_hash(&set->shim, err) < 0 || image_file_hash(&set->second, err) < 0)
+	if (boot_file_hash(&set->shim, err) < 0 || boot_file_hash(&set->second, err) < 0)
 		return -1;
 	if (on && (must_be_signed(&set->shim, "the firmware", err) < 0 ||
 			  must_be_signed(&set->second, "shim", err) < 0))
 		return -1;
 	for (size_t i = 0; i < set->n_kernels; i++)
-		if (image_file_hash(&set->kernel[i], err) < 0 ||
+		if (boot_file_hash(&set->kernel[i], err) < 0 ||
 			(on && must_be_signed(&set->kernel[i], "shim", err) < 0))
 			return -1;
 	return 0;
 }
 
-static int read_vendor(struct image_set *set, struct err *err)
+static int read_vendor(struct boot_set *set, struct err *err)
 {
 	size_t len;
 	const uint8_t *section = pe_section_find(&set->shim.pe, ".vendor_cert", &len);
@@ -243,35 +243,35 @@ static int read_vendor(struct image_set *set, struct err *err)
 	return 0;
 }
 
-int image_read(const struct pcr_image_conf *conf, struct image_set *set, struct err *err)
+int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *err)
 {
 	bool files = conf->rootfs_fd >= 0;
 
 	set->conf = conf;
-	set->measures_7 = (conf->registers & PCR_IMAGE_PCR7) && conf->efivars_fd >= 0;
-	if (!files && ((conf->registers & ~PCR_IMAGE_PCR14) || conf->mokvars_fd < 0))
+	set->measures_7 = (conf->registers & BOOT_PCR7) && conf->efivars_fd >= 0;
+	if (!files && ((conf->registers & ~BOOT_PCR14) || conf->mokvars_fd < 0))
 		return err_set(err, ERR_INVALID, "this needs the image's files");
 	if (read_efivars(set, err) < 0)
 		return -1;
 	if (files && (open_all(set, err) < 0 || hash_all(set, err) < 0))
 		return -1;
-	if (!(conf->registers & PCR_IMAGE_PCR14) && !set->measures_7)
+	if (!(conf->registers & BOOT_PCR14) && !set->measures_7)
 		return 0;
 	if (files && read_vendor(set, err) < 0)
 		return -1;
 	return conf->mokvars_fd >= 0 ? read_mok_files(set, err) : derive_mok(set, err);
 }
 
-void image_set_fini(struct image_set *set)
+void boot_set_fini(struct boot_set *set)
 {
 	struct strbuf *texts[] = {
 		&set->pk, &set->kek, &set->db, &set->dbx, &set->mok, &set->mok_x, &set->mok_t};
 
 	drop_kernels(set);
 	free(set->kernel);
-	image_file_fini(&set->shim);
-	image_file_fini(&set->second);
-	image_paths_fini(&set->paths);
+	boot_file_fini(&set->shim);
+	boot_file_fini(&set->second);
+	boot_paths_fini(&set->paths);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		strbuf_fini(texts[i]);
 }

@@ -3,13 +3,14 @@
  * state; and what would not boot is refused with the file named. */
 #include "config.h"
 
-#include "pcr/image_fixture.h"
+#include "boot/boot_fixture.h"
+#include "tec/pcr/platform.h"
 
-TestSuite(pcr_image, .init = setup, .fini = teardown);
+TestSuite(boot_predict, .init = setup, .fini = teardown);
 
 /* ---- PCR 4 follows the loader */
 
-Test(pcr_image, each_loader_measures_the_kernel_its_own_number_of_times)
+Test(boot_predict, each_loader_measures_the_kernel_its_own_number_of_times)
 {
 	static const struct {
 		const char *what, *section, *text;
@@ -32,8 +33,8 @@ Test(pcr_image, each_loader_measures_the_kernel_its_own_number_of_times)
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct binary second = fedora;
-		struct pcr_image_conf c = conf();
-		struct pcr_variants v;
+		struct boot_conf c = conf();
+		struct boot_variants v;
 		size_t at = 0;
 
 		second.section = cases[i].section;
@@ -51,17 +52,17 @@ Test(pcr_image, each_loader_measures_the_kernel_its_own_number_of_times)
 					"%s", v.v[at].when);
 			}
 		cr_expect_eq(v.n, at, "%s: %zu variants, not %zu", cases[i].what, v.n, at);
-		pcr_variants_fini(&v);
+		boot_variants_fini(&v);
 	}
 }
 
-Test(pcr_image, registers_4_and_14_without_firmware_variables)
+Test(boot_predict, registers_4_and_14_without_firmware_variables)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct strbuf list = STRBUF_INIT;
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
-	struct pcr_variants v;
+	struct boot_variants v;
 
 	put_image(&fedora, &kernel);
 	v = predict(&c);
@@ -86,62 +87,62 @@ Test(pcr_image, registers_4_and_14_without_firmware_variables)
 	expect_hex(&v.v[0].events, PCR4_VMLINUZ, hex);
 	cr_expect(strstr(strbuf_str(&v.explain), KERNEL_1));
 	strbuf_fini(&list);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image, a_uki_needs_no_kernel_and_a_word_of_the_caller_counts)
+Test(boot_predict, a_uki_needs_no_kernel_and_a_word_of_the_caller_counts)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct binary uki = fedora;
-	struct pcr_variants v;
+	struct boot_variants v;
 
 	uki.section = ".linux";
 	put_image(&uki, NULL);
 	v = predict(&c);
 	EXPECT_IDS(&v.v[0].events, 4, "found out", PCR4_EFI_CALL, PCR4_SEPARATOR, PCR4_SHIM,
 		PCR4_GRUB);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 	put_image(&fedora, &kernel);
 	c.uki = true;
 	v = predict(&c);
 	EXPECT_IDS(
 		&v.v[0].events, 4, "by word", PCR4_EFI_CALL, PCR4_SEPARATOR, PCR4_SHIM, PCR4_GRUB);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image, only_what_was_asked_for_is_computed)
+Test(boot_predict, only_what_was_asked_for_is_computed)
 {
-	struct pcr_image_conf c = conf();
-	struct pcr_variants v;
+	struct boot_conf c = conf();
+	struct boot_variants v;
 
 	put_image(&fedora, &kernel);
-	c.registers = PCR_IMAGE_PCR14;
+	c.registers = BOOT_PCR14;
 	v = predict(&c);
 	cr_expect_eq(v.n, 1);
 	cr_expect_eq(v.v[0].events.n, 3);
-	pcr_variants_fini(&v);
-	c.registers = PCR_IMAGE_PCR4;
+	boot_variants_fini(&v);
+	c.registers = BOOT_PCR4;
 	v = predict(&c);
 	cr_expect_eq(v.v[0].events.n, 5);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
 /* ---- what would not boot */
 
-Test(pcr_image, unsigned_files_are_refused_with_secure_boot_on_only)
+Test(boot_predict, unsigned_files_are_refused_with_secure_boot_on_only)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct binary bare = kernel;
-	struct pcr_variants v;
+	struct boot_variants v;
 
 	bare.signer = NULL;
 	put_image(&fedora, &bare);
 	refuses(&c, KERNEL_1, "is not signed");
-	c.secure_boot = PCR_SB_OFF;
+	c.secure_boot = BOOT_SB_OFF;
 	v = predict(&c);
 	cr_expect_eq(v.n, 1);
-	pcr_variants_fini(&v);
-	c.secure_boot = PCR_SB_ON;
+	boot_variants_fini(&v);
+	c.secure_boot = BOOT_SB_ON;
 	bare = fedora;
 	bare.signer = NULL;
 	put_image(&bare, &kernel);
@@ -151,14 +152,14 @@ Test(pcr_image, unsigned_files_are_refused_with_secure_boot_on_only)
 	refuses(&c, SHIM_X64, "is not signed");
 }
 
-Test(pcr_image, a_digest_that_is_not_the_signatures_is_refused_in_every_state)
+Test(boot_predict, a_digest_that_is_not_the_signatures_is_refused_in_every_state)
 {
 	struct binary bad_kernel = kernel, bad_grub = fedora;
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 
 	bad_kernel.wrong_digest = bad_grub.wrong_digest = true;
-	for (int state = PCR_SB_FROM_EFIVARS; state <= PCR_SB_OFF; state++) {
-		c.secure_boot = (enum pcr_secure_boot)state;
+	for (int state = BOOT_SB_FROM_EFIVARS; state <= BOOT_SB_OFF; state++) {
+		c.secure_boot = (enum boot_secure_boot)state;
 		put_image(&fedora, &bad_kernel);
 		refuses(&c, KERNEL_1, "other bytes");
 		put_image(&bad_grub, &kernel);
@@ -166,9 +167,9 @@ Test(pcr_image, a_digest_that_is_not_the_signatures_is_refused_in_every_state)
 	}
 }
 
-Test(pcr_image, parts_for_different_machines_are_refused)
+Test(boot_predict, parts_for_different_machines_are_refused)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct binary arm = kernel;
 
 	arm.machine = 0xaa64;
@@ -180,9 +181,9 @@ Test(pcr_image, parts_for_different_machines_are_refused)
 	refuses(&c, GRUB_X64, "another machine");
 }
 
-Test(pcr_image, what_is_no_shim_is_said)
+Test(boot_predict, what_is_no_shim_is_said)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 
 	put_image(&fedora, &kernel);
 	rootfs_put_binary(&root, SHIM_X64, &fedora, NULL);
@@ -191,11 +192,11 @@ Test(pcr_image, what_is_no_shim_is_said)
 	refuses(&c, SHIM_X64, "--mok-variables");
 }
 
-Test(pcr_image, a_mok_directory_must_be_whole)
+Test(boot_predict, a_mok_directory_must_be_whole)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct strbuf x = STRBUF_INIT;
-	struct pcr_variants v;
+	struct boot_variants v;
 
 	strbuf_adds(&x, "x");
 	put_image(&fedora, &kernel);
@@ -206,19 +207,19 @@ Test(pcr_image, a_mok_directory_must_be_whole)
 	refuses(&c, "MokListTrustedRT", "next step");
 	rootfs_put(&moks, "MokListTrustedRT", &x);
 	v = predict(&c);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 	/* Nothing but these files is needed for PCR 14. */
 	c.rootfs_fd = -1;
-	c.registers = PCR_IMAGE_PCR14;
+	c.registers = BOOT_PCR14;
 	v = predict(&c);
 	cr_expect_eq(v.v[0].events.n, 3);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 	strbuf_fini(&x);
 }
 
-Test(pcr_image, damaged_variables_are_refused)
+Test(boot_predict, damaged_variables_are_refused)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct strbuf three = STRBUF_INIT;
 
 	put_image(&fedora, &kernel);
@@ -233,11 +234,11 @@ Test(pcr_image, damaged_variables_are_refused)
 	strbuf_fini(&three);
 }
 
-Test(pcr_image, variables_are_regular_files_of_their_folder)
+Test(boot_predict, variables_are_regular_files_of_their_folder)
 {
 	static const char *const files[] = {"PK" VAR_GLOBAL, "KEK" VAR_GLOBAL, "db" VAR_SECURITY,
 		"dbx" VAR_SECURITY, "SecureBoot" VAR_GLOBAL};
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct strbuf x = STRBUF_INIT;
 
 	alarm(20); /* a FIFO that is opened would hang */
@@ -268,7 +269,7 @@ Test(pcr_image, variables_are_regular_files_of_their_folder)
 
 /* ---- UKIs */
 
-Test(pcr_image, register_11_of_a_uki)
+Test(boot_predict, register_11_of_a_uki)
 {
 	static const char *const names[] = {".linux", ".osrel", ".cmdline", ".initrd"};
 	struct pe_build s = PE_BUILD_INIT;
@@ -288,24 +289,57 @@ Test(pcr_image, register_11_of_a_uki)
 	pe_build(&s, &out);
 	rootfs_put(&root, "uki.efi", &out);
 	fd = openat(root.fd, "uki.efi", O_RDONLY);
-	cr_assert_eq(pcr_image_uki(fd, "uki.efi", &e, &err), 0, "%s", err.text);
+	cr_assert_eq(boot_uki(fd, "uki.efi", &e, &err), 0, "%s", err.text);
 	cr_assert_eq(e.n, 8);
 	for (unsigned i = 0; i < 4; i++) {
-		cr_expect_str_eq(pcr_uki_event_name(e.v[2 * i].id), names[i]);
+		cr_expect_str_eq(boot_uki_event_name(e.v[2 * i].id), names[i]);
 		bytes_sha256(names[i], strlen(names[i]) + 1, digest);
 		cr_expect_arr_eq(e.v[2 * i].digest, digest, SHA256_LEN);
 		bytes_sha256(names[i] + 1, strlen(names[i]) - 1, digest);
 		cr_expect_arr_eq(e.v[2 * i + 1].digest, digest, SHA256_LEN);
 	}
-	cr_expect_str_eq(pcr_uki_event_name(PCR11_SBAT_CONTENT), ".sbat_CONTENT");
-	cr_expect_null(pcr_uki_event_name(PCR4_SHIM));
+	cr_expect_str_eq(boot_uki_event_name(PCR11_SBAT_CONTENT), ".sbat_CONTENT");
+	cr_expect_null(boot_uki_event_name(PCR4_SHIM));
 	close(fd);
 	s.section[3].virtual_size = 4096;
 	pe_build(&s, &out);
 	rootfs_put(&root, "uki.efi", &out);
 	fd = openat(root.fd, "uki.efi", O_RDONLY);
-	cr_expect_eq(pcr_image_uki(fd, "uki.efi", &e, &err), -1);
+	cr_expect_eq(boot_uki(fd, "uki.efi", &e, &err), -1);
 	cr_expect(strstr(err.text, ".linux is longer"), "%s", err.text);
 	close(fd);
 	strbuf_fini(&out);
+}
+
+/* Its digest is that of the files it predicts from. */
+Test(boot_predict, a_prediction_tells_which_variables_it_is_of)
+{
+	static const struct pcr_platform_file none[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	struct boot_conf c = conf();
+	uint8_t is[SHA256_LEN] = {0}, again[SHA256_LEN] = {0}, empty[SHA256_LEN];
+	struct strbuf cut = STRBUF_INIT;
+	struct boot_variants v;
+
+	put_image(&fedora, &kernel);
+	c.efivars_fd = vars.fd;
+	c.variables_sha256 = is;
+	pcr_platform_digest(none, empty);
+	v = predict(&c);
+	cr_expect_arr_eq(is, empty, SHA256_LEN);
+	boot_variants_fini(&v);
+
+	put_platform(&vars, firmware_db, 2);
+	v = predict(&c);
+	cr_expect(memcmp(is, empty, SHA256_LEN) != 0);
+	boot_variants_fini(&v);
+
+	/* Also when it fails: nobody signs shim on this platform. */
+	put_platform(&vars, firmware_db, 1);
+	c.variables_sha256 = again;
+	refuses(&c, SHIM_X64, "its signer is not in db");
+	cr_expect(memcmp(is, again, SHA256_LEN) != 0 && memcmp(again, empty, SHA256_LEN) != 0);
+	strbuf_adds(&cut, "abc");
+	rootfs_put(&vars, pcr_platform_files[PCR_PLATFORM_DBX], &cut);
+	refuses(&c, pcr_platform_files[PCR_PLATFORM_DBX], "shorter than its 4 bytes");
+	strbuf_fini(&cut);
 }

@@ -7,15 +7,15 @@
  */
 #include "config.h"
 
-#include "tec/pcr/compare.h"
+#include "tec/boot/compare.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/efivar.h"
-#include "tec/pcr/eventlog.h"
+#include "tec/boot/efivar.h"
+#include "tec/boot/eventlog.h"
 
 #define LOG_EVENTS_MAX 4096
 
@@ -37,7 +37,7 @@ static void replay_fini(struct replay *r)
 }
 #define cleanup_replay __attribute__((cleanup(replay_fini)))
 
-void pcr_comparison_fini(struct pcr_comparison *c)
+void boot_comparison_fini(struct boot_comparison *c)
 {
 	strbuf_fini(&c->report);
 }
@@ -251,12 +251,12 @@ static void say_difference(
 	strbuf_addf(out, "likely reason: %s\n", reason(e, d));
 }
 
-int pcr_compare_log(const struct pcr_variants *variants, const void *log, size_t len,
-	struct pcr_comparison *out, struct err *err)
+int boot_compare_log(const struct boot_variants *variants, const void *log, size_t len,
+	struct boot_comparison *out, struct err *err)
 {
 	cleanup_replay struct replay r = {NULL, 0};
 	struct difference best = {0};
-	const struct pcr_variant *v;
+	const struct boot_variant *v;
 
 	if (read_log(log, len, &r, err) < 0)
 		return -1;

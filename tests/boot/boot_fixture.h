@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of pcr/image share: a root, firmware variables and MOK lists for each test, and
+ * What the tests of boot/predict share: a root, firmware variables and MOK lists for each test, and
  * questions to a prediction. Suites name setup and teardown.
  */
-#ifndef TEC_TESTS_IMAGE_FIXTURE_H
-#define TEC_TESTS_IMAGE_FIXTURE_H
+#ifndef TEC_TESTS_BOOT_FIXTURE_H
+#define TEC_TESTS_BOOT_FIXTURE_H
 
-#include "pcr/rootfs_builder.h"
+#include "boot/rootfs_builder.h"
 
 static struct rootfs root, vars, moks;
 
@@ -41,35 +41,33 @@ __attribute__((unused)) static void put_image(
 		rootfs_put_binary(&root, KERNEL_1, linux_, NULL);
 }
 
-__attribute__((unused)) static struct pcr_image_conf conf(void)
+__attribute__((unused)) static struct boot_conf conf(void)
 {
-	return (struct pcr_image_conf){.registers = PCR_IMAGE_ALL,
-		.rootfs_fd = root.fd,
-		.efivars_fd = -1,
-		.mokvars_fd = -1};
+	return (struct boot_conf){
+		.registers = BOOT_ALL, .rootfs_fd = root.fd, .efivars_fd = -1, .mokvars_fd = -1};
 }
 
-__attribute__((unused)) static struct pcr_variants predict(const struct pcr_image_conf *c)
+__attribute__((unused)) static struct boot_variants predict(const struct boot_conf *c)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
+	struct boot_variants v = BOOT_VARIANTS_INIT;
 	struct err err = ERR_INIT;
 
-	cr_assert_eq(pcr_image_predict(c, &v, &err), 0, "%s", err.text);
+	cr_assert_eq(boot_predict(c, &v, &err), 0, "%s", err.text);
 	cr_assert_gt(v.n, 0);
 	return v;
 }
 
 __attribute__((unused)) static void refuses(
-	const struct pcr_image_conf *c, const char *named, const char *why)
+	const struct boot_conf *c, const char *named, const char *why)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
+	struct boot_variants v = BOOT_VARIANTS_INIT;
 	struct err err = ERR_INIT;
 
-	cr_assert_eq(pcr_image_predict(c, &v, &err), -1, "not refused: %s", why);
+	cr_assert_eq(boot_predict(c, &v, &err), -1, "not refused: %s", why);
 	cr_expect(strstr(err.text, named), "\"%s\" does not name %s", err.text, named);
 	cr_expect(strstr(err.text, why), "\"%s\" does not say %s", err.text, why);
 	cr_expect_eq(v.n, 0);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
 __attribute__((unused)) static size_t count_id(const struct pcr_events *e, enum pcr_event_id id)

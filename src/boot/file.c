@@ -17,10 +17,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "image_internal.h"
+#include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/authenticode.h"
+#include "tec/boot/authenticode.h"
 
 #define FILE_MAX  (1 << 30)
 #define SMALL_MAX (1u << 20)
@@ -107,7 +107,7 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 	return fd;
 }
 
-int image_open_dir(int root_fd, const char *path, int *out, struct err *err)
+int boot_open_dir(int root_fd, const char *path, int *out, struct err *err)
 {
 	*out = open_in(root_fd, path, O_RDONLY | O_DIRECTORY);
 	if (*out >= 0 || errno == ENOENT)
@@ -115,7 +115,7 @@ int image_open_dir(int root_fd, const char *path, int *out, struct err *err)
 	return cannot_open(path, errno, err);
 }
 
-int image_file_open_fd(int fd, const char *path, struct image_file *out, struct err *err)
+int boot_file_open_fd(int fd, const char *path, struct boot_file *out, struct err *err)
 {
 	struct stat st;
 	void *data;
@@ -129,28 +129,28 @@ int image_file_open_fd(int fd, const char *path, struct image_file *out, struct 
 	if (data == MAP_FAILED)
 		return err_set_errno(err, ERR_INVALID, errno, "cannot map %s", log_esc(path));
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	*out = (struct image_file){
+	*out = (struct boot_file){
 		.path = xstrdup(path), .fd = own, .data = data, .len = (size_t)st.st_size};
 	if (own < 0)
 		err_set_errno(err, ERR_TRANSIENT, errno, "cannot keep %s open", log_esc(path));
 	else if (pe_parse(out->data, out->len, &out->pe, err) < 0)
 		err_wrap(err, "%s", log_esc(path));
 	if (err_is_set(err)) {
-		image_file_fini(out);
+		boot_file_fini(out);
 		return -1;
 	}
-	image_file_rest(out);
+	boot_file_rest(out);
 	return 0;
 }
 
-int image_file_open(int root_fd, const char *path, struct image_file *out, struct err *err)
+int boot_file_open(int root_fd, const char *path, struct boot_file *out, struct err *err)
 {
 	cleanup_fd int fd = open_regular(root_fd, path, err);
 
-	return fd < 0 ? -1 : image_file_open_fd(fd, path, out, err);
+	return fd < 0 ? -1 : boot_file_open_fd(fd, path, out, err);
 }
 
-void image_file_fini(struct image_file *f)
+void boot_file_fini(struct boot_file *f)
 {
 	if (f->data) {
 		munmap(f->data, f->len);
@@ -158,17 +158,17 @@ void image_file_fini(struct image_file *f)
 	}
 	free(f->path);
 	free(f->step);
-	*f = (struct image_file){0};
+	*f = (struct boot_file){0};
 }
 
-void image_file_rest(const struct image_file *f)
+void boot_file_rest(const struct boot_file *f)
 {
 	(void)madvise(f->data, f->len, MADV_DONTNEED);
 }
 
-const uint8_t *image_file_source(void *arg, size_t from, size_t len, struct err *err)
+const uint8_t *boot_file_source(void *arg, size_t from, size_t len, struct err *err)
 {
-	struct image_file *f = arg;
+	struct boot_file *f = arg;
 	size_t have = 0;
 
 	if (!f->step)
@@ -190,21 +190,21 @@ const uint8_t *image_file_source(void *arg, size_t from, size_t len, struct err 
 	return f->step;
 }
 
-int image_file_hash(struct image_file *f, struct err *err)
+int boot_file_hash(struct boot_file *f, struct err *err)
 {
 	struct authenticode_digests digests;
 
-	if (authenticode_digest(&f->pe, image_file_source, f, &digests, err) < 0)
+	if (authenticode_digest(&f->pe, boot_file_source, f, &digests, err) < 0)
 		return -1;
 	free(steal_ptr(&f->step));
 	if (authenticode_check(&f->pe, digests.as_signed, &f->n_signatures, err) < 0)
 		return err_wrap(err, "%s", log_esc(f->path));
 	memcpy(f->digest, digests.as_measured, sizeof(f->digest));
-	image_file_rest(f);
+	boot_file_rest(f);
 	return 0;
 }
 
-int image_read_small(int dir_fd, const char *path, struct strbuf *out, struct err *err)
+int boot_read_small(int dir_fd, const char *path, struct strbuf *out, struct err *err)
 {
 	cleanup_fd int fd = open_regular(dir_fd, path, err);
 	cleanup_strbuf struct strbuf all = STRBUF_INIT;

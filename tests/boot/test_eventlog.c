@@ -3,10 +3,10 @@
 
 #include <criterion/criterion.h>
 
-#include "pcr/eventlog_builder.h"
+#include "boot/eventlog_builder.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/efivar.h"
-#include "tec/pcr/eventlog.h"
+#include "tec/boot/efivar.h"
+#include "tec/boot/eventlog.h"
 
 /* Reads all of a copy of exactly this size: -1, or how many events. */
 static int read_all(const void *data, size_t len, struct err *err)
@@ -34,7 +34,7 @@ static void assert_refused(const struct strbuf *b, const char *part, const char 
 	cr_assert(strstr(err.text, part), "%s: \"%s\" lacks \"%s\"", what, err.text, part);
 }
 
-Test(pcr_eventlog, reads_events_of_several_banks)
+Test(boot_eventlog, reads_events_of_several_banks)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 	struct eventlog_event e;
@@ -62,7 +62,7 @@ Test(pcr_eventlog, reads_events_of_several_banks)
 	cr_assert_eq(eventlog_next(&log, &e, &err), 0, "the end stays the end");
 }
 
-Test(pcr_eventlog, one_bank_and_eight)
+Test(boot_eventlog, one_bank_and_eight)
 {
 	static const struct log_alg one[] = {{0x0b, 32}};
 	static const struct log_alg eight[] = {{4, 20}, {0x0b, 32}, {0x0c, 48}, {0x0d, 64},
@@ -78,7 +78,7 @@ Test(pcr_eventlog, one_bank_and_eight)
 	cr_assert_eq(read_all(b.data, b.len, &err), 1, "%s", err.text);
 }
 
-Test(pcr_eventlog, logs_without_sha256_are_refused)
+Test(boot_eventlog, logs_without_sha256_are_refused)
 {
 	static const struct log_alg sha1[] = {{4, 20}};
 	cleanup_strbuf struct strbuf b = STRBUF_INIT, old = STRBUF_INIT;
@@ -93,7 +93,7 @@ Test(pcr_eventlog, logs_without_sha256_are_refused)
 	assert_refused(&old, "old SHA-1 format", "no Spec ID event");
 }
 
-Test(pcr_eventlog, hostile_headers_are_refused)
+Test(boot_eventlog, hostile_headers_are_refused)
 {
 	static const struct {
 		const char *what;
@@ -135,7 +135,7 @@ Test(pcr_eventlog, hostile_headers_are_refused)
 		cr_assert_eq(read_all(good.data, n, &err), -1, "cut to %zu", n);
 }
 
-Test(pcr_eventlog, hostile_events_are_refused)
+Test(boot_eventlog, hostile_events_are_refused)
 {
 	cleanup_strbuf struct strbuf good = STRBUF_INIT;
 	struct err err;
@@ -176,7 +176,7 @@ Test(pcr_eventlog, hostile_events_are_refused)
 		cr_assert_eq(read_all(good.data, n, &err), -1, "cut to %zu", n);
 }
 
-Test(pcr_eventlog, two_digests_of_one_algorithm_are_refused)
+Test(boot_eventlog, two_digests_of_one_algorithm_are_refused)
 {
 	static const struct log_alg twice[] = {{0x0b, 32}, {0x0b, 32}};
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -186,7 +186,7 @@ Test(pcr_eventlog, two_digests_of_one_algorithm_are_refused)
 	assert_refused(&b, "two of one algorithm", "SHA-256 twice");
 }
 
-Test(pcr_eventlog, types_have_names)
+Test(boot_eventlog, types_have_names)
 {
 	cr_assert_str_eq(eventlog_type_name(4), "EV_SEPARATOR");
 	cr_assert_str_eq(eventlog_type_name(0x0d), "EV_IPL");
@@ -245,7 +245,7 @@ static void replay(const char *boot)
 	}
 }
 
-Test(pcr_eventlog, real_logs_lead_to_the_registers)
+Test(boot_eventlog, real_logs_lead_to_the_registers)
 {
 	for (size_t i = 0; i < ARRAY_LEN(boots); i++)
 		replay(boots[i]);
@@ -281,7 +281,7 @@ static unsigned check_variable(const struct eventlog_event *e)
 	return certificates;
 }
 
-Test(pcr_eventlog, variables_of_real_logs)
+Test(boot_eventlog, variables_of_real_logs)
 {
 	for (size_t i = 0; i < ARRAY_LEN(boots); i++) {
 		cleanup_strbuf struct strbuf b = STRBUF_INIT;

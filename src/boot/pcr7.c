@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-#include "image_internal.h"
+#include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/authenticode.h"
+#include "tec/boot/authenticode.h"
 
 /* One list of certificates that is asked, and how a hit in it is measured. */
 struct store {
@@ -75,7 +75,7 @@ static int find_for_signature(const struct authenticode_sig *sig, const struct s
 }
 
 /* 1: *out is the entry that vouches for a signature of f, the first one that has any; 0: none. */
-static int find_signer(const struct image_file *f, const struct store *stores, size_t n,
+static int find_signer(const struct boot_file *f, const struct store *stores, size_t n,
 	const struct store **store, struct efi_sig *out, struct err *err)
 {
 	const uint8_t *der;
@@ -95,12 +95,12 @@ static int find_signer(const struct image_file *f, const struct store *stores, s
 }
 
 /* The authority that lets f start: which store, which entry. -1 when there is none. */
-static int find_authority(const struct image_file *f, const struct store *stores, size_t n,
+static int find_authority(const struct boot_file *f, const struct store *stores, size_t n,
 	const struct store **store, struct efi_sig *out, struct err *err)
 {
 	int rc = find_signer(f, stores, n, store, out, err);
 
-	image_file_rest(f);
+	boot_file_rest(f);
 	if (rc < 0)
 		return err_wrap(err, "%s", log_esc(f->path));
 	if (rc > 0)
@@ -110,13 +110,13 @@ static int find_authority(const struct image_file *f, const struct store *stores
 		log_esc(f->path), n == 1 ? "db" : "db, shim's vendor certificates or the MOK list");
 }
 
-static void add_authority(struct image_build *b, enum pcr_event_id id, const struct store *s,
-	const struct efi_sig *e, const struct image_file *f)
+static void add_authority(struct boot_build *b, enum pcr_event_id id, const struct store *s,
+	const struct efi_sig *e, const struct boot_file *f)
 {
 	uint8_t digest[SHA256_LEN];
 
 	efi_variable_digest(s->guid, s->name, e->with_owner, e->with_owner_len, digest);
-	image_add(b, id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "signer of %s, in %s",
+	boot_add(b, id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "signer of %s, in %s",
 		log_esc(f->path), s->name);
 }
 
@@ -125,7 +125,7 @@ static void add_authority(struct image_build *b, enum pcr_event_id id, const str
 /* shim keeps a list of what it measured and logs nothing twice; the firmware's entry for shim
  * itself is not on it. */
 static bool logged_by_shim(
-	const struct image_build *b, const struct store *s, const struct efi_sig *e)
+	const struct boot_build *b, const struct store *s, const struct efi_sig *e)
 {
 	uint8_t digest[SHA256_LEN];
 
@@ -141,9 +141,9 @@ static bool logged_by_shim(
 	return false;
 }
 
-static int add_loaded(struct image_build *b, const struct image_file *f, struct err *err)
+static int add_loaded(struct boot_build *b, const struct boot_file *f, struct err *err)
 {
-	const struct image_set *set = b->set;
+	const struct boot_set *set = b->set;
 	struct store stores[3] = {
 		{(const uint8_t *)strbuf_str(&set->db), set->db.len, &efi_image_security_database,
 			"db", PCR7_GRUB_DB_CERT},
@@ -165,7 +165,7 @@ static int add_loaded(struct image_build *b, const struct image_file *f, struct 
 }
 
 static int sbat_level(
-	const struct image_set *set, bool latest, const char **text, size_t *len, struct err *err)
+	const struct boot_set *set, bool latest, const char **text, size_t *len, struct err *err)
 {
 	size_t section_len;
 	const uint8_t *section = pe_section_find(&set->shim.pe, ".sbatlevel", &section_len);
@@ -177,7 +177,7 @@ static int sbat_level(
 	return 0;
 }
 
-bool image_sbat_differs(const struct image_set *set)
+bool boot_sbat_differs(const struct boot_set *set)
 {
 	const char *usual, *latest;
 	size_t usual_len, latest_len;
@@ -188,7 +188,7 @@ bool image_sbat_differs(const struct image_set *set)
 	       (usual_len != latest_len || memcmp(usual, latest, usual_len) != 0);
 }
 
-static int add_sbat(struct image_build *b, struct err *err)
+static int add_sbat(struct boot_build *b, struct err *err)
 {
 	const char *text = SHIM_SBAT_ORIGINAL, *eol;
 	size_t len = sizeof(SHIM_SBAT_ORIGINAL) - 1;
@@ -199,16 +199,16 @@ static int add_sbat(struct image_build *b, struct err *err)
 		return -1;
 	efi_variable_digest(&efi_shim_lock, "SbatLevel", text, len, digest);
 	eol = memchr(text, '\n', len);
-	image_add(b, PCR7_SBAT_LEVEL, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "SBAT level %s",
+	boot_add(b, PCR7_SBAT_LEVEL, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "SBAT level %s",
 		log_escn(text, eol ? (size_t)(eol - text) : len));
 	return 0;
 }
 
 /* ---- what the firmware logs */
 
-static void add_variables(struct image_build *b)
+static void add_variables(struct boot_build *b)
 {
-	const struct image_set *set = b->set;
+	const struct boot_set *set = b->set;
 	const uint8_t state = b->secure_boot, zero[4] = {0};
 	const struct {
 		enum pcr_event_id id;
@@ -227,16 +227,16 @@ static void add_variables(struct image_build *b)
 
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
 		efi_variable_digest(vars[i].guid, vars[i].name, vars[i].data, vars[i].len, digest);
-		image_add(b, vars[i].id, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
+		boot_add(b, vars[i].id, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
 			"firmware variable %s, %zu bytes", vars[i].name, vars[i].len);
 	}
 	bytes_sha256(zero, sizeof(zero), digest);
-	image_add(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware's part");
+	boot_add(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware's part");
 }
 
-int image_pcr7(struct image_build *b, struct err *err)
+int boot_pcr7(struct boot_build *b, struct err *err)
 {
-	const struct image_set *set = b->set;
+	const struct boot_set *set = b->set;
 	const struct store db = {(const uint8_t *)strbuf_str(&set->db), set->db.len,
 		&efi_image_security_database, "db", PCR7_SHIM_CERT};
 	const struct store *store;

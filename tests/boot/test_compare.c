@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pcr/eventlog_builder.h"
+#include "boot/eventlog_builder.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/compare.h"
-#include "tec/pcr/eventlog.h"
+#include "tec/boot/compare.h"
+#include "tec/boot/eventlog.h"
 
 #define APP 0x80000003u /* EV_EFI_BOOT_SERVICES_APPLICATION */
 
@@ -24,7 +24,7 @@ static void push(struct pcr_events *e, enum pcr_event_id id, unsigned pcr, int f
 }
 
 /* Two variants: the kernel once, the kernel twice. */
-static void setup_variants(struct pcr_variants *v)
+static void setup_variants(struct boot_variants *v)
 {
 	v->v = xcalloc(2, sizeof(*v->v));
 	v->n = 2;
@@ -50,18 +50,18 @@ static void log_put(struct strbuf *log, uint32_t pcr, uint32_t type, int fill, c
 
 static void says(const struct strbuf *log, bool matches, size_t variant, const char *const *texts)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
-	cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+	struct boot_variants v = BOOT_VARIANTS_INIT;
+	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
 	struct err err = ERR_INIT;
 
 	setup_variants(&v);
-	cr_assert_eq(pcr_compare_log(&v, log->data, log->len, &c, &err), 0, "%s", err.text);
+	cr_assert_eq(boot_compare_log(&v, log->data, log->len, &c, &err), 0, "%s", err.text);
 	cr_expect_eq(c.matches, matches, "%s", strbuf_str(&c.report));
 	cr_expect_eq(c.variant, variant, "%s", strbuf_str(&c.report));
 	for (; *texts; texts++)
 		cr_expect(strstr(strbuf_str(&c.report), *texts), "not \"%s\" in:\n%s", *texts,
 			strbuf_str(&c.report));
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 #define SAYS(log, matches, variant, ...)                                                           \
 	says((log), (matches), (variant), (const char *const[]){__VA_ARGS__, NULL})
@@ -84,7 +84,7 @@ static void play(struct strbuf *log, const struct step *steps, size_t n)
 	play((log), (const struct step[]){__VA_ARGS__},                                            \
 		sizeof((const struct step[]){__VA_ARGS__}) / sizeof(struct step))
 
-Test(pcr_compare, a_log_as_predicted_matches_whatever_the_registers_order)
+Test(boot_compare, a_log_as_predicted_matches_whatever_the_registers_order)
 {
 	struct strbuf log = STRBUF_INIT;
 
@@ -94,7 +94,7 @@ Test(pcr_compare, a_log_as_predicted_matches_whatever_the_registers_order)
 	strbuf_fini(&log);
 }
 
-Test(pcr_compare, a_less_likely_variant_matches_as_well)
+Test(boot_compare, a_less_likely_variant_matches_as_well)
 {
 	struct strbuf log = STRBUF_INIT;
 
@@ -104,7 +104,7 @@ Test(pcr_compare, a_less_likely_variant_matches_as_well)
 	strbuf_fini(&log);
 }
 
-Test(pcr_compare, the_first_difference_in_the_log_is_named_with_both_sides)
+Test(boot_compare, the_first_difference_in_the_log_is_named_with_both_sides)
 {
 	struct strbuf log = STRBUF_INIT;
 
@@ -116,7 +116,7 @@ Test(pcr_compare, the_first_difference_in_the_log_is_named_with_both_sides)
 	strbuf_fini(&log);
 }
 
-Test(pcr_compare, more_or_fewer_events_have_reasons_of_their_own)
+Test(boot_compare, more_or_fewer_events_have_reasons_of_their_own)
 {
 	struct strbuf log = STRBUF_INIT;
 
@@ -136,39 +136,39 @@ Test(pcr_compare, more_or_fewer_events_have_reasons_of_their_own)
 	strbuf_fini(&log);
 }
 
-Test(pcr_compare, what_the_log_says_cannot_write_to_the_terminal)
+Test(boot_compare, what_the_log_says_cannot_write_to_the_terminal)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
-	cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+	struct boot_variants v = BOOT_VARIANTS_INIT;
+	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
 	struct strbuf log = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
 	setup_variants(&v);
 	PLAY(&log, {4, 7, 0x11, "\033]0;evil\007\nmatches: forged\n"});
-	cr_assert_eq(pcr_compare_log(&v, log.data, log.len, &c, &err), 0);
+	cr_assert_eq(boot_compare_log(&v, log.data, log.len, &c, &err), 0);
 	cr_expect_not(strchr(strbuf_str(&c.report), '\033'));
 	cr_expect_not(strstr(strbuf_str(&c.report), "\nmatches"));
 	strbuf_fini(&log);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_compare, a_damaged_log_is_an_error_at_every_length)
+Test(boot_compare, a_damaged_log_is_an_error_at_every_length)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
+	struct boot_variants v = BOOT_VARIANTS_INIT;
 	struct strbuf log = STRBUF_INIT;
 
 	setup_variants(&v);
 	PLAY(&log, {4, 7, 0x41, "c"});
 	for (size_t len = 0; len < log.len; len++) {
-		cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+		cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
 		struct err err = ERR_INIT;
-		int rc = pcr_compare_log(&v, log.data, len, &c, &err);
+		int rc = boot_compare_log(&v, log.data, len, &c, &err);
 
 		/* Cut between events it is a shorter log, which does not match. */
 		cr_expect(rc == -1 ? err_is_set(&err) : !c.matches, "%zu", len);
 	}
 	strbuf_fini(&log);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
 /* ---- a real boot: tests/data/boot/README */
@@ -191,7 +191,7 @@ static const struct {
 		"4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a"},
 };
 
-static void setup_boot(struct pcr_variants *v, struct strbuf *log)
+static void setup_boot(struct boot_variants *v, struct strbuf *log)
 {
 	const char *dir = getenv("TEST_DATA");
 	cleanup_free char *path =
@@ -215,9 +215,9 @@ static void setup_boot(struct pcr_variants *v, struct strbuf *log)
 	}
 }
 
-Test(pcr_compare, a_real_boot_matches_and_each_changed_event_is_named)
+Test(boot_compare, a_real_boot_matches_and_each_changed_event_is_named)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
+	struct boot_variants v = BOOT_VARIANTS_INIT;
 	struct strbuf log = STRBUF_INIT;
 	unsigned number[PCR_MAX] = {0}, named = 0;
 	struct err err = ERR_INIT;
@@ -228,7 +228,7 @@ Test(pcr_compare, a_real_boot_matches_and_each_changed_event_is_named)
 	setup_boot(&v, &log);
 	cr_assert_eq(eventlog_open(log.data, log.len, &l, &err), 0);
 	for (from = l.pos; eventlog_next(&l, &e, &err) > 0; from = l.pos) {
-		cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+		cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
 		bool compared = e.pcr == 4 || e.pcr == 14;
 		cleanup_free char *where = NULL;
 		char *digest = memmem(log.data + from, l.pos - from, e.sha256, SHA256_LEN);
@@ -238,7 +238,7 @@ Test(pcr_compare, a_real_boot_matches_and_each_changed_event_is_named)
 		where = xasprintf("first difference: PCR %u, event %u\n", e.pcr, ++number[e.pcr]);
 		cr_assert(digest);
 		digest[SHA256_LEN - 1] ^= 1;
-		cr_assert_eq(pcr_compare_log(&v, log.data, log.len, &c, &err), 0, "%s", err.text);
+		cr_assert_eq(boot_compare_log(&v, log.data, log.len, &c, &err), 0, "%s", err.text);
 		digest[SHA256_LEN - 1] ^= 1;
 		cr_expect_eq(c.matches, !compared, "%s", where);
 		cr_expect_eq(strstr(strbuf_str(&c.report), where) != NULL, compared, "not %s:\n%s",
@@ -248,5 +248,5 @@ Test(pcr_compare, a_real_boot_matches_and_each_changed_event_is_named)
 	cr_expect_not(err_is_set(&err), "%s", err.text);
 	cr_expect_eq(named, ARRAY_LEN(boot));
 	strbuf_fini(&log);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }

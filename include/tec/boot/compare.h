@@ -4,25 +4,25 @@
  * a node is refused. Bytes in, an answer for people out; what the log says is escaped. A log that
  * is damaged is ERR_INVALID; one that differs is no error.
  */
-#ifndef TEC_PCR_COMPARE_H
-#define TEC_PCR_COMPARE_H
+#ifndef TEC_BOOT_COMPARE_H
+#define TEC_BOOT_COMPARE_H
 
-#include "tec/pcr/image.h"
+#include "tec/boot/predict.h"
 
-struct pcr_comparison {
+struct boot_comparison {
 	bool matches;
 	size_t variant;       /* that matches, or comes closest */
 	struct strbuf report; /* owned; lines */
 };
-#define PCR_COMPARISON_INIT                                                                        \
+#define BOOT_COMPARISON_INIT                                                                       \
 	{                                                                                          \
 		false, 0, STRBUF_INIT                                                              \
 	}
-void pcr_comparison_fini(struct pcr_comparison *c);
-#define cleanup_pcr_comparison __attribute__((cleanup(pcr_comparison_fini)))
+void boot_comparison_fini(struct boot_comparison *c);
+#define cleanup_boot_comparison __attribute__((cleanup(boot_comparison_fini)))
 
 /* Only registers that the variants have are compared; there is at least one variant. */
-int pcr_compare_log(const struct pcr_variants *variants, const void *log, size_t len,
-	struct pcr_comparison *out, struct err *err) MUST_CHECK;
+int boot_compare_log(const struct boot_variants *variants, const void *log, size_t len,
+	struct boot_comparison *out, struct err *err) MUST_CHECK;
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "tec/pcr/authenticode.h"
+#include "tec/boot/authenticode.h"
 
 #include <string.h>
 

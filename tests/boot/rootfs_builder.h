@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pcr/der_builder.h"
-#include "pcr/pe_builder.h"
+#include "boot/der_builder.h"
+#include "boot/pe_builder.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/authenticode.h"
-#include "tec/pcr/efivar.h"
-#include "tec/pcr/image.h"
+#include "tec/boot/authenticode.h"
+#include "tec/boot/efivar.h"
+#include "tec/boot/predict.h"
 
 #define OLD_EFI  "usr/lib/bootupd/updates/EFI/"
 #define NEW_EFI  "usr/lib/efi/"

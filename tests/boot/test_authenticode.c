@@ -4,10 +4,10 @@
 #include <criterion/criterion.h>
 #include <openssl/x509.h>
 
-#include "pcr/der_builder.h"
-#include "pcr/pe_builder.h"
+#include "boot/der_builder.h"
+#include "boot/pe_builder.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/authenticode.h"
+#include "tec/boot/authenticode.h"
 
 #define BIG (3 * 1024 * 1024 + 100)
 
@@ -78,7 +78,7 @@ static void expected(const struct pe_build *s, const struct strbuf *f, size_t le
 	bytes_sha256(b.data, b.len, out);
 }
 
-Test(pcr_authenticode, digest_leaves_out_checksum_and_directory_entry)
+Test(boot_authenticode, digest_leaves_out_checksum_and_directory_entry)
 {
 	static const unsigned dirs[] = {0, 4, 5, 16};
 
@@ -103,7 +103,7 @@ Test(pcr_authenticode, digest_leaves_out_checksum_and_directory_entry)
 }
 
 /* Printed by pesign 0.112 (-h, and -P -h for what is signed) of the same bytes. */
-Test(pcr_authenticode, digest_is_that_of_pesign)
+Test(boot_authenticode, digest_is_that_of_pesign)
 {
 	static const struct {
 		bool plus;
@@ -135,7 +135,7 @@ Test(pcr_authenticode, digest_is_that_of_pesign)
 	}
 }
 
-Test(pcr_authenticode, signing_keeps_the_digest)
+Test(boot_authenticode, signing_keeps_the_digest)
 {
 	for (size_t trailing = 0; trailing < 9; trailing++) {
 		struct pe_build s = two_sections();
@@ -157,7 +157,7 @@ Test(pcr_authenticode, signing_keeps_the_digest)
 }
 
 /* Signers fill the table up too; one that does not is not filled up by us. */
-Test(pcr_authenticode, odd_certificate_table_adds_no_zeros)
+Test(boot_authenticode, odd_certificate_table_adds_no_zeros)
 {
 	struct pe_build s = two_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -173,7 +173,7 @@ Test(pcr_authenticode, odd_certificate_table_adds_no_zeros)
 	cr_assert_arr_eq(after.as_signed, before.as_signed, SHA256_LEN);
 }
 
-Test(pcr_authenticode, every_byte_counts_but_two_fields)
+Test(boot_authenticode, every_byte_counts_but_two_fields)
 {
 	struct pe_build s = two_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT;
@@ -191,7 +191,7 @@ Test(pcr_authenticode, every_byte_counts_but_two_fields)
 }
 
 /* Section headers in another order than the file; a gap makes loaders hash its length again. */
-Test(pcr_authenticode, sections_by_offset_and_gaps_as_loaders_do)
+Test(boot_authenticode, sections_by_offset_and_gaps_as_loaders_do)
 {
 	struct pe_build s = two_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT, b = STRBUF_INIT;
@@ -245,7 +245,7 @@ static const uint8_t *read_step(void *arg, size_t from, size_t len, struct err *
 	return s->copy;
 }
 
-Test(pcr_authenticode, an_image_may_be_read_in_steps_each_byte_once)
+Test(boot_authenticode, an_image_may_be_read_in_steps_each_byte_once)
 {
 	static struct source source;
 	struct pe_build s = two_sections();
@@ -270,7 +270,7 @@ Test(pcr_authenticode, an_image_may_be_read_in_steps_each_byte_once)
 	cr_assert_geq(source.calls, BIG / AUTHENTICODE_STEP);
 }
 
-Test(pcr_authenticode, a_read_that_fails_gives_no_digest)
+Test(boot_authenticode, a_read_that_fails_gives_no_digest)
 {
 	static struct source source;
 	struct pe_build s = two_sections();
@@ -333,7 +333,7 @@ static void assert_name(const uint8_t *der, size_t len, const char *cn)
 	cr_assert_arr_eq(der, want.data, want.len, "%s", cn);
 }
 
-Test(pcr_authenticode, reads_digest_and_certificates)
+Test(boot_authenticode, reads_digest_and_certificates)
 {
 	struct der_signature s = plain();
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -352,7 +352,7 @@ Test(pcr_authenticode, reads_digest_and_certificates)
 	assert_name(sig.cert[1].issuer, sig.cert[1].issuer_len, "root");
 }
 
-Test(pcr_authenticode, certificates_are_those_of_openssl)
+Test(boot_authenticode, certificates_are_those_of_openssl)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 	struct authenticode_cert c;
@@ -377,7 +377,7 @@ Test(pcr_authenticode, certificates_are_those_of_openssl)
 	X509_free(x);
 }
 
-Test(pcr_authenticode, other_algorithms_have_no_sha256)
+Test(boot_authenticode, other_algorithms_have_no_sha256)
 {
 	struct der_signature s = plain();
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -391,7 +391,7 @@ Test(pcr_authenticode, other_algorithms_have_no_sha256)
 	cr_assert_eq(sig.n_certs, 2);
 }
 
-Test(pcr_authenticode, signature_without_certificates)
+Test(boot_authenticode, signature_without_certificates)
 {
 	struct der_signature s = {.digest = some_digest, .digest_len = SHA256_LEN};
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -413,7 +413,7 @@ static void assert_sig_refused(const struct strbuf *b, const char *part)
 	cr_assert(strstr(err.text, part), "\"%s\" lacks \"%s\"", err.text, part);
 }
 
-Test(pcr_authenticode, refuses_what_is_no_authenticode_signature)
+Test(boot_authenticode, refuses_what_is_no_authenticode_signature)
 {
 	struct der_signature s = plain();
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -438,7 +438,7 @@ Test(pcr_authenticode, refuses_what_is_no_authenticode_signature)
 	assert_sig_refused(&b, "more than 16");
 }
 
-Test(pcr_authenticode, every_cut_signature_is_refused)
+Test(boot_authenticode, every_cut_signature_is_refused)
 {
 	struct der_signature s = plain();
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -450,7 +450,7 @@ Test(pcr_authenticode, every_cut_signature_is_refused)
 }
 
 /* Each length byte by one more, one less, indefinite: nothing outside is read, the rest is seen. */
-Test(pcr_authenticode, wrong_lengths_are_safe)
+Test(boot_authenticode, wrong_lengths_are_safe)
 {
 	static const uint8_t values[] = {0x00, 0x7f, 0x80, 0x81, 0x84, 0x85, 0xff};
 	struct der_signature s = plain();
@@ -469,7 +469,7 @@ Test(pcr_authenticode, wrong_lengths_are_safe)
 	}
 }
 
-Test(pcr_authenticode, der_has_one_spelling)
+Test(boot_authenticode, der_has_one_spelling)
 {
 	static const struct {
 		const char *what;
@@ -497,7 +497,7 @@ Test(pcr_authenticode, der_has_one_spelling)
 	}
 }
 
-Test(pcr_authenticode, lengths_have_their_shortest_form)
+Test(boot_authenticode, lengths_have_their_shortest_form)
 {
 	for (int longer = 0; longer < 2; longer++) {
 		cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -538,7 +538,7 @@ static int check_signed(bool right_first, bool right_second, size_t *n, struct e
 	return authenticode_check(&pe, digests_of(&f).as_signed, n, err);
 }
 
-Test(pcr_authenticode, check_compares_every_signature)
+Test(boot_authenticode, check_compares_every_signature)
 {
 	struct err err;
 	size_t n;
@@ -551,7 +551,7 @@ Test(pcr_authenticode, check_compares_every_signature)
 	cr_assert(strstr(err.text, "signature 1 was made for other bytes"), "%s", err.text);
 }
 
-Test(pcr_authenticode, check_of_unsigned_sha1_and_damaged)
+Test(boot_authenticode, check_of_unsigned_sha1_and_damaged)
 {
 	struct pe_build s = two_sections();
 	cleanup_strbuf struct strbuf f = STRBUF_INIT, sha1 = STRBUF_INIT;

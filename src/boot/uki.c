@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#include "image_internal.h"
+#include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/authenticode.h"
+#include "tec/boot/authenticode.h"
 
 static const struct {
 	const char *name, *content;
@@ -24,7 +24,7 @@ static const struct {
 	{".sbat", ".sbat_CONTENT"},
 };
 
-const char *pcr_uki_event_name(enum pcr_event_id id)
+const char *boot_uki_event_name(enum pcr_event_id id)
 {
 	size_t i = ((size_t)id - PCR11_LINUX) / 2;
 
@@ -42,7 +42,7 @@ static const struct pe_section *section_named(const struct pe *pe, const char *n
 }
 
 static int hash_section(
-	struct image_file *f, const struct pe_section *s, uint8_t out[SHA256_LEN], struct err *err)
+	struct boot_file *f, const struct pe_section *s, uint8_t out[SHA256_LEN], struct err *err)
 {
 	cleanup_sha256 struct bytes_sha256_run run = {NULL};
 	size_t at = s->raw_off, end = at + s->virtual_size;
@@ -50,7 +50,7 @@ static int hash_section(
 	bytes_sha256_init(&run);
 	while (at < end) {
 		size_t n = end - at < AUTHENTICODE_STEP ? end - at : AUTHENTICODE_STEP;
-		const uint8_t *p = image_file_source(f, at, n, err);
+		const uint8_t *p = boot_file_source(f, at, n, err);
 
 		if (!p)
 			return -1;
@@ -61,7 +61,7 @@ static int hash_section(
 	return 0;
 }
 
-static int add_section(struct image_file *f, size_t i, struct pcr_events *out, struct err *err)
+static int add_section(struct boot_file *f, size_t i, struct pcr_events *out, struct err *err)
 {
 	const struct pe_section *s = section_named(&f->pe, sections[i].name);
 	enum pcr_event_id id = (enum pcr_event_id)(PCR11_LINUX + 2 * i);
@@ -83,12 +83,12 @@ static int add_section(struct image_file *f, size_t i, struct pcr_events *out, s
 	return 0;
 }
 
-int pcr_image_uki(int uki_fd, const char *path, struct pcr_events *out, struct err *err)
+int boot_uki(int uki_fd, const char *path, struct pcr_events *out, struct err *err)
 {
-	struct image_file f = {0};
+	struct boot_file f = {0};
 	int rc = 0;
 
-	if (image_file_open_fd(uki_fd, path, &f, err) < 0)
+	if (boot_file_open_fd(uki_fd, path, &f, err) < 0)
 		return -1;
 	if (!section_named(&f.pe, ".linux"))
 		rc = err_set(err, ERR_INVALID,
@@ -96,6 +96,6 @@ int pcr_image_uki(int uki_fd, const char *path, struct pcr_events *out, struct e
 			log_esc(path));
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(sections); i++)
 		rc = add_section(&f, i, out, err);
-	image_file_fini(&f);
+	boot_file_fini(&f);
 	return rc;
 }

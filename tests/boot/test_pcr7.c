@@ -2,15 +2,15 @@
 /* Secure Boot's register: its variables, and who vouches for what is loaded, in shim's order. */
 #include "config.h"
 
-#include "pcr/image_fixture.h"
+#include "boot/boot_fixture.h"
 
-TestSuite(pcr_image_pcr7, .init = setup, .fini = teardown);
+TestSuite(boot_pcr7, .init = setup, .fini = teardown);
 
 #define FIRST_PART                                                                                 \
 	PCR7_SECURE_BOOT, PCR7_PK, PCR7_KEK, PCR7_DB, PCR7_DBX, PCR7_SEPARATOR, PCR7_SHIM_CERT,    \
 		PCR7_SBAT_LEVEL
 
-Test(pcr_image_pcr7, authorities_are_asked_in_order_and_logged_once)
+Test(boot_pcr7, authorities_are_asked_in_order_and_logged_once)
 {
 	static const char *const with_vendor[] = {"Firmware CA", "Vendor CA"};
 	static const char *const with_both[] = {"Firmware CA", "Kernel CA"};
@@ -38,9 +38,9 @@ Test(pcr_image_pcr7, authorities_are_asked_in_order_and_logged_once)
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct binary second = fedora, linux_ = kernel;
-		struct pcr_image_conf c = conf();
+		struct boot_conf c = conf();
 		enum pcr_event_id ids[10];
-		struct pcr_variants v;
+		struct boot_variants v;
 
 		second.issuer = cases[i].second;
 		linux_.issuer = cases[i].linux_;
@@ -53,19 +53,19 @@ Test(pcr_image_pcr7, authorities_are_asked_in_order_and_logged_once)
 		memcpy(ids, first, sizeof(first));
 		memcpy(ids + 8, cases[i].then, sizeof(cases[i].then));
 		expect_ids(&v.v[0].events, 7, ids, 8 + cases[i].n, cases[i].what);
-		pcr_variants_fini(&v);
+		boot_variants_fini(&v);
 	}
 }
 
-Test(pcr_image_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
+Test(boot_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
 {
 	static const struct efi_guid me = {"machine-owner.."};
 	struct strbuf mok = STRBUF_INIT, one = STRBUF_INIT;
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct binary mine = fedora;
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
-	struct pcr_variants v;
+	struct boot_variants v;
 
 	mine.issuer = "My CA";
 	put_image(&mine, &kernel);
@@ -93,14 +93,14 @@ Test(pcr_image_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
 	expect_hex(&v.v[0].events, PCR14_MOK_LIST, hex);
 	strbuf_fini(&mok);
 	strbuf_fini(&one);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image_pcr7, a_second_signature_counts_when_the_first_is_unknown)
+Test(boot_pcr7, a_second_signature_counts_when_the_first_is_unknown)
 {
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 	struct binary twice = fedora;
-	struct pcr_variants v;
+	struct boot_variants v;
 
 	twice.issuer = "Nobody";
 	twice.signer2 = "Vendor CA";
@@ -109,13 +109,13 @@ Test(pcr_image_pcr7, a_second_signature_counts_when_the_first_is_unknown)
 	c.efivars_fd = vars.fd;
 	v = predict(&c);
 	EXPECT_IDS(&v.v[0].events, 7, "second", FIRST_PART, PCR7_GRUB_MOK_LIST_CERT);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image_pcr7, a_signer_that_the_firmware_does_not_know_is_said)
+Test(boot_pcr7, a_signer_that_the_firmware_does_not_know_is_said)
 {
 	static const char *const other[] = {"Other CA"};
-	struct pcr_image_conf c = conf();
+	struct boot_conf c = conf();
 
 	put_image(&fedora, &kernel);
 	put_platform(&vars, other, 1);
@@ -123,10 +123,10 @@ Test(pcr_image_pcr7, a_signer_that_the_firmware_does_not_know_is_said)
 	refuses(&c, SHIM_X64, "its signer is not in db,");
 }
 
-Test(pcr_image_pcr7, published_sbat_levels_and_the_latest_as_a_variant)
+Test(boot_pcr7, published_sbat_levels_and_the_latest_as_a_variant)
 {
-	struct pcr_image_conf c = conf();
-	struct pcr_variants v;
+	struct boot_conf c = conf();
+	struct boot_variants v;
 
 	put_image(&fedora, &kernel);
 	put_platform(&vars, firmware_db, 2);
@@ -138,10 +138,10 @@ Test(pcr_image_pcr7, published_sbat_levels_and_the_latest_as_a_variant)
 		"e8e9578f5951ef16b1c1aa18ef02944b8375ec45ed4b5d8cdb30428db4a31016");
 	cr_expect(strstr(v.v[1].when, "latest"), "%s", v.v[1].when);
 	cr_expect_not(strstr(v.v[0].when, "latest"), "%s", v.v[0].when);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image_pcr7, what_shim_says_cannot_write_to_the_terminal)
+Test(boot_pcr7, what_shim_says_cannot_write_to_the_terminal)
 {
 	static const char level[] = "sbat,1\033[31m\r\nshim,2\n";
 	struct strbuf vendor = STRBUF_INIT, der = STRBUF_INIT, sbat = STRBUF_INIT;
@@ -150,8 +150,8 @@ Test(pcr_image_pcr7, what_shim_says_cannot_write_to_the_terminal)
 		.issuer = "Firmware CA",
 		.vendor = &vendor,
 		.sbat = &sbat};
-	struct pcr_image_conf c = conf();
-	struct pcr_variants v;
+	struct boot_conf c = conf();
+	struct boot_variants v;
 
 	der_cert(&der, "Vendor CA", "Vendor CA");
 	put_le32(&vendor, (uint32_t)der.len);
@@ -173,13 +173,13 @@ Test(pcr_image_pcr7, what_shim_says_cannot_write_to_the_terminal)
 	strbuf_fini(&vendor);
 	strbuf_fini(&der);
 	strbuf_fini(&sbat);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image_pcr7, setup_mode_gives_the_published_values)
+Test(boot_pcr7, setup_mode_gives_the_published_values)
 {
-	struct pcr_image_conf c = conf();
-	struct pcr_variants v;
+	struct boot_conf c = conf();
+	struct boot_variants v;
 	uint8_t value[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
@@ -192,25 +192,25 @@ Test(pcr_image_pcr7, setup_mode_gives_the_published_values)
 	bytes_to_hex(value, SHA256_LEN, hex);
 	/* pcr7-sb-disabled.json of every fixture. */
 	cr_expect_str_eq(hex, "b926225ac488e9c50ef2fa815aa7104b385a06907093bfb1dc62eeb7abecddf1");
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image_pcr7, the_state_in_the_variables_decides_unless_the_caller_does)
+Test(boot_pcr7, the_state_in_the_variables_decides_unless_the_caller_does)
 {
 	static const struct {
 		int state; /* of the SecureBoot variable; -1: none */
-		enum pcr_secure_boot asked;
+		enum boot_secure_boot asked;
 		bool on;
-	} cases[] = {{-1, PCR_SB_FROM_EFIVARS, true}, {1, PCR_SB_FROM_EFIVARS, true},
-		{0, PCR_SB_FROM_EFIVARS, false}, {0, PCR_SB_ON, true}, {1, PCR_SB_OFF, false}};
+	} cases[] = {{-1, BOOT_SB_FROM_EFIVARS, true}, {1, BOOT_SB_FROM_EFIVARS, true},
+		{0, BOOT_SB_FROM_EFIVARS, false}, {0, BOOT_SB_ON, true}, {1, BOOT_SB_OFF, false}};
 
 	put_image(&fedora, &kernel);
 	put_platform(&vars, firmware_db, 2);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		cleanup_free char *file = rootfs_path(&vars, "SecureBoot" VAR_GLOBAL);
-		struct pcr_image_conf c = conf();
+		struct boot_conf c = conf();
 		uint8_t state = (uint8_t)cases[i].state;
-		struct pcr_variants v;
+		struct boot_variants v;
 
 		unlink(file);
 		if (cases[i].state >= 0)
@@ -220,6 +220,6 @@ Test(pcr_image_pcr7, the_state_in_the_variables_decides_unless_the_caller_does)
 		v = predict(&c);
 		for (size_t k = 0; k < v.n; k++)
 			cr_expect_eq(v.v[k].secure_boot, cases[i].on, "case %zu", i);
-		pcr_variants_fini(&v);
+		boot_variants_fini(&v);
 	}
 }

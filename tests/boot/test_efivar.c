@@ -3,10 +3,10 @@
 
 #include <criterion/criterion.h>
 
-#include "pcr/der_builder.h"
-#include "pcr/pe_builder.h"
+#include "boot/der_builder.h"
+#include "boot/pe_builder.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/efivar.h"
+#include "tec/boot/efivar.h"
 
 static void assert_hex(const uint8_t digest[SHA256_LEN], const char *hex)
 {
@@ -24,7 +24,7 @@ static void assert_sha256(const struct strbuf *b, const char *hex)
 	assert_hex(digest, hex);
 }
 
-Test(pcr_efivar, guids_are_in_memory_order)
+Test(boot_efivar, guids_are_in_memory_order)
 {
 	static const struct {
 		const struct efi_guid *guid;
@@ -49,7 +49,7 @@ Test(pcr_efivar, guids_are_in_memory_order)
 	}
 }
 
-Test(pcr_efivar, variable_digests)
+Test(boot_efivar, variable_digests)
 {
 	uint8_t digest[SHA256_LEN];
 
@@ -59,7 +59,7 @@ Test(pcr_efivar, variable_digests)
 	assert_hex(digest, "115aa827dbccfb44d216ad9ecfda56bdea620b860a94bed5b7a27bba1c4d02d8");
 }
 
-Test(pcr_efivar, variable_without_data)
+Test(boot_efivar, variable_without_data)
 {
 	static const uint8_t laid_out[] = {0x61, 0xdf, 0xe4, 0x8b, 0xca, 0x93, 0xd2, 0x11, 0xaa,
 		0x0d, 0x00, 0xe0, 0x98, 0x03, 0x2b, 0x8c, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -92,7 +92,7 @@ static void add_list(struct strbuf *b, const struct efi_guid *type, size_t heade
 static const char *const three[] = {"one", "two", "six"};
 static const char *const hashes[] = {"0123456789abcdef0123456789ABCDEF"};
 
-Test(pcr_efivar, walks_lists_and_entries)
+Test(boot_efivar, walks_lists_and_entries)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 	struct efi_sig_pos pos = {0};
@@ -119,7 +119,7 @@ Test(pcr_efivar, walks_lists_and_entries)
 	cr_assert_not(efi_sig_next(b.data, b.len, &pos, &sig, &err), "the end stays the end");
 }
 
-Test(pcr_efivar, no_lists_at_all)
+Test(boot_efivar, no_lists_at_all)
 {
 	struct efi_sig_pos pos = {0};
 	struct err err = ERR_INIT;
@@ -144,7 +144,7 @@ static size_t walk(const void *data, size_t len, struct err *err)
 	return n;
 }
 
-Test(pcr_efivar, hostile_lists_are_damage)
+Test(boot_efivar, hostile_lists_are_damage)
 {
 	static const struct {
 		const char *what;
@@ -185,7 +185,7 @@ Test(pcr_efivar, hostile_lists_are_damage)
 	}
 }
 
-Test(pcr_efivar, sha256_entries_have_one_size)
+Test(boot_efivar, sha256_entries_have_one_size)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 	struct err err;
@@ -195,7 +195,7 @@ Test(pcr_efivar, sha256_entries_have_one_size)
 	cr_assert(strstr(err.text, "SHA-256 entries"), "%s", err.text);
 }
 
-Test(pcr_efivar, damage_behind_a_good_list_is_seen)
+Test(boot_efivar, damage_behind_a_good_list_is_seen)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 	struct err err;
@@ -229,7 +229,7 @@ static int read_vendor(const struct strbuf *b, size_t len, struct err *err)
 	return shim_vendor_read(copy, len, &v, err);
 }
 
-Test(pcr_efivar, vendor_certificate)
+Test(boot_efivar, vendor_certificate)
 {
 	cleanup_strbuf struct strbuf cert = STRBUF_INIT, dbx = STRBUF_INIT, b = STRBUF_INIT;
 	cleanup_strbuf struct strbuf mok = STRBUF_INIT, mokx = STRBUF_INIT;
@@ -262,7 +262,7 @@ Test(pcr_efivar, vendor_certificate)
 	cr_assert_arr_eq(mokx.data, dbx.data, dbx.len);
 }
 
-Test(pcr_efivar, vendor_db_and_no_dbx)
+Test(boot_efivar, vendor_db_and_no_dbx)
 {
 	cleanup_strbuf struct strbuf db = STRBUF_INIT, none = STRBUF_INIT, b = STRBUF_INIT;
 	cleanup_strbuf struct strbuf mok = STRBUF_INIT, mokx = STRBUF_INIT;
@@ -283,7 +283,7 @@ Test(pcr_efivar, vendor_db_and_no_dbx)
 	assert_sha256(&mokx, "8d8a3aae50d5d25838c95c034aadce7b548c9a952eb7925e366eda537c59c3b0");
 }
 
-Test(pcr_efivar, vendor_without_keys)
+Test(boot_efivar, vendor_without_keys)
 {
 	cleanup_strbuf struct strbuf none = STRBUF_INIT, b = STRBUF_INIT, mok = STRBUF_INIT;
 	struct err err = ERR_INIT;
@@ -296,7 +296,7 @@ Test(pcr_efivar, vendor_without_keys)
 	cr_assert_eq(mok.len, 0);
 }
 
-Test(pcr_efivar, hostile_vendor_sections_are_refused)
+Test(boot_efivar, hostile_vendor_sections_are_refused)
 {
 	static const struct {
 		const char *what;
@@ -346,7 +346,7 @@ static void add_sbat(struct strbuf *b, const char *previous, const char *latest)
 	strbuf_add(b, latest, strlen(latest) + 1);
 }
 
-Test(pcr_efivar, sbat_levels)
+Test(boot_efivar, sbat_levels)
 {
 	static const char previous[] = "sbat,1,2025021800\nshim,4\ngrub,5\n";
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -363,7 +363,7 @@ Test(pcr_efivar, sbat_levels)
 	cr_assert_arr_eq(text, "sbat,1,2025051000\n", len);
 }
 
-Test(pcr_efivar, hostile_sbat_levels_are_refused)
+Test(boot_efivar, hostile_sbat_levels_are_refused)
 {
 	static const struct {
 		const char *what;

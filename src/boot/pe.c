@@ -7,11 +7,11 @@
  */
 #include "config.h"
 
-#include "tec/pcr/pe.h"
+#include "tec/boot/pe.h"
 
 #include <string.h>
 
-#include "pcr_internal.h"
+#include "boot_internal.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
@@ -37,23 +37,23 @@ static int read_coff(struct pe *pe, struct head *h, struct err *err)
 		return err_set(err, ERR_INVALID, "a PE image of %zu bytes is too large", pe->len);
 	if (pe->len < 64 || memcmp(pe->data, "MZ", 2) != 0)
 		return err_set(err, ERR_INVALID, "this is no PE image: it does not begin with MZ");
-	h->coff = pcr_le32(pe->data + 0x3c);
+	h->coff = boot_le32(pe->data + 0x3c);
 	if (h->coff > pe->len || pe->len - h->coff < COFF_HEADER)
 		return err_set(err, ERR_INVALID,
 			"this is no PE image: its header would be at %zu of %zu bytes", h->coff,
 			pe->len);
 	if (memcmp(pe->data + h->coff, "PE\0\0", 4) != 0)
 		return err_set(err, ERR_INVALID, "this is no PE image: there is no PE signature");
-	machine = pcr_le16(pe->data + h->coff + 4);
+	machine = boot_le16(pe->data + h->coff + 4);
 	pe->machine = machine == 0x8664   ? PE_MACHINE_X64
 		      : machine == 0xaa64 ? PE_MACHINE_AARCH64
 					  : PE_MACHINE_OTHER;
-	pe->n_sections = pcr_le16(pe->data + h->coff + 6);
+	pe->n_sections = boot_le16(pe->data + h->coff + 6);
 	if (pe->n_sections > PE_SECTIONS_MAX)
 		return err_set(err, ERR_INVALID, "PE NumberOfSections is %u, above %d",
 			pe->n_sections, PE_SECTIONS_MAX);
 	h->optional = h->coff + COFF_HEADER;
-	h->optional_size = pcr_le16(pe->data + h->coff + 20);
+	h->optional_size = boot_le16(pe->data + h->coff + 20);
 	if (h->optional_size > pe->len - h->optional)
 		return err_set(err, ERR_INVALID, "PE SizeOfOptionalHeader reaches behind the file");
 	h->sections = h->optional + h->optional_size;
@@ -63,7 +63,7 @@ static int read_coff(struct pe *pe, struct head *h, struct err *err)
 static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 {
 	const uint8_t *p = pe->data + h->optional;
-	unsigned magic = h->optional_size >= 2 ? pcr_le16(p) : 0, dirs_at;
+	unsigned magic = h->optional_size >= 2 ? boot_le16(p) : 0, dirs_at;
 	uint32_t dirs;
 
 	if (magic != 0x10b && magic != 0x20b)
@@ -74,13 +74,13 @@ static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 	if (h->optional_size < dirs_at)
 		return err_set(err, ERR_INVALID, "PE SizeOfOptionalHeader is %u, below %u",
 			h->optional_size, dirs_at);
-	dirs = pcr_le32(p + dirs_at - 4);
+	dirs = boot_le32(p + dirs_at - 4);
 	if (dirs > DIRECTORIES_MAX || h->optional_size != dirs_at + 8 * dirs)
 		return err_set(err, ERR_INVALID,
 			"PE NumberOfRvaAndSizes is %u, which does not fit SizeOfOptionalHeader %u",
 			dirs, h->optional_size);
 	pe->checksum_off = (uint32_t)h->optional + 64;
-	pe->headers_size = pcr_le32(p + 60);
+	pe->headers_size = boot_le32(p + 60);
 	if (pe->headers_size > pe->len ||
 		pe->headers_size < h->sections + (size_t)SECTION_HEADER * pe->n_sections)
 		return err_set(err, ERR_INVALID,
@@ -88,8 +88,8 @@ static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 			pe->headers_size, pe->n_sections);
 	if (dirs > DIR_SECURITY) {
 		pe->cert_entry_off = (uint32_t)h->optional + dirs_at + 8 * DIR_SECURITY;
-		pe->cert_off = pcr_le32(pe->data + pe->cert_entry_off);
-		pe->cert_len = pcr_le32(pe->data + pe->cert_entry_off + 4);
+		pe->cert_off = boot_le32(pe->data + pe->cert_entry_off);
+		pe->cert_len = boot_le32(pe->data + pe->cert_entry_off + 4);
 	}
 	if (pe->cert_len == 0)
 		return 0;
@@ -130,7 +130,7 @@ static void set_name(struct pe_section *s, const uint8_t *text, size_t len)
 static int read_name(const struct pe *pe, const struct head *h, const uint8_t name[8],
 	struct pe_section *s, struct err *err)
 {
-	uint64_t table = pcr_le32(pe->data + h->coff + 12);
+	uint64_t table = boot_le32(pe->data + h->coff + 12);
 	uint32_t at, size;
 	size_t room, n;
 
@@ -138,10 +138,10 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 		set_name(s, name, strnlen((const char *)name, 8));
 		return 0;
 	}
-	table += (uint64_t)SYMBOL_SIZE * pcr_le32(pe->data + h->coff + 16);
+	table += (uint64_t)SYMBOL_SIZE * boot_le32(pe->data + h->coff + 16);
 	if (table > pe->len || pe->len - table < 4)
 		return err_set(err, ERR_INVALID, "PE string table lies behind the file");
-	size = pcr_le32(pe->data + table);
+	size = boot_le32(pe->data + table);
 	if (size > pe->len - table)
 		return err_set(err, ERR_INVALID, "PE string table reaches behind the file");
 	/* No further than what is kept: 96 names into one endless string would cost seconds. */
@@ -192,9 +192,9 @@ static int read_sections(struct pe *pe, const struct head *h, struct err *err)
 
 		if (read_name(pe, h, p, s, err) < 0)
 			return -1;
-		s->virtual_size = pcr_le32(p + 8);
-		s->raw_size = pcr_le32(p + 16);
-		s->raw_off = pcr_le32(p + 20);
+		s->virtual_size = boot_le32(p + 8);
+		s->raw_size = boot_le32(p + 16);
+		s->raw_off = boot_le32(p + 20);
 		if (s->raw_size == 0)
 			continue;
 		if (s->raw_off > room || s->raw_size > room - s->raw_off)
@@ -238,7 +238,7 @@ bool pe_next_signature(
 {
 	while (*pos < pe->cert_len) {
 		const uint8_t *p = pe->data + pe->cert_off + *pos;
-		size_t left = pe->cert_len - *pos, size = left < 4 ? 0 : pcr_le32(p), step;
+		size_t left = pe->cert_len - *pos, size = left < 4 ? 0 : boot_le32(p), step;
 
 		if (size < WIN_CERTIFICATE || size > left) {
 			err_set(err, ERR_INVALID,
@@ -248,7 +248,7 @@ bool pe_next_signature(
 		}
 		step = (size + 7) & ~(size_t)7;
 		*pos += step < left ? step : left;
-		if (pcr_le16(p + 6) != WIN_CERT_PKCS7)
+		if (boot_le16(p + 6) != WIN_CERT_PKCS7)
 			continue;
 		*der = p + WIN_CERTIFICATE;
 		*len = size - WIN_CERTIFICATE;

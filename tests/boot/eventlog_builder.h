@@ -5,7 +5,7 @@
 #ifndef TEC_TESTS_EVENTLOG_BUILDER_H
 #define TEC_TESTS_EVENTLOG_BUILDER_H
 
-#include "pcr/pe_builder.h"
+#include "boot/pe_builder.h"
 
 struct log_alg {
 	uint16_t id, size;

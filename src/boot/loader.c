@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "image_internal.h"
+#include "boot_internal.h"
 
 #define SBAT_MAX 65536
 
@@ -20,7 +20,7 @@ enum sort { UKI, SYSTEMD_BOOT, GRUB_TWICE, GRUB_ONCE, GRUB_DEBIAN, GRUB_OTHER };
  * per kernel (the file open verifier, then linuxefi), Red Hat's once. Off: it is not asked. Later
  * builds let the firmware load the kernel, which measures it in both states.
  */
-static const struct image_loader loaders[] = {
+static const struct boot_loader loaders[] = {
 	[UKI] = {"a UKI, which holds its kernel", true, {0, -1}, {0, -1}},
 	[SYSTEMD_BOOT] = {"systemd-boot", false, {1, -1}, {1, -1}},
 	[GRUB_TWICE] = {"GRUB 2.06 of Debian or Ubuntu", false, {2, -1}, {0, -1}},
@@ -75,7 +75,7 @@ static enum sort grub_by_sbat(const char *sbat, size_t len)
 	return found;
 }
 
-const struct image_loader *image_loader_of(const struct pe *second, bool is_uki)
+const struct boot_loader *boot_loader_of(const struct pe *second, bool is_uki)
 {
 	const char *sbat;
 	size_t len;

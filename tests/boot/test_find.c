@@ -3,7 +3,7 @@
  * inside the root is ever read. */
 #include "config.h"
 
-#include "pcr/rootfs_builder.h"
+#include "boot/rootfs_builder.h"
 
 #include <signal.h>
 
@@ -20,7 +20,7 @@ static void teardown(void)
 	rootfs_fini(&root);
 }
 
-TestSuite(pcr_image_find, .init = setup, .fini = teardown);
+TestSuite(boot_find, .init = setup, .fini = teardown);
 
 static const struct binary grub = {.fill = "grub",
 	.section = ".sbat",
@@ -45,39 +45,39 @@ static void put_kernel(const char *path, unsigned machine)
 	rootfs_put_binary(&root, path, &b, NULL);
 }
 
-static struct pcr_image_conf conf(void)
+static struct boot_conf conf(void)
 {
-	return (struct pcr_image_conf){.registers = PCR_IMAGE_PCR4,
+	return (struct boot_conf){.registers = BOOT_PCR4,
 		.rootfs_fd = root.fd,
 		.efivars_fd = -1,
 		.mokvars_fd = -1,
-		.secure_boot = PCR_SB_ON};
+		.secure_boot = BOOT_SB_ON};
 }
 
 /* The events' origins, as far as they are files. */
 static void takes(const char *shim, const char *second, const char *kernel)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
-	struct pcr_image_conf c = conf();
+	struct boot_variants v = BOOT_VARIANTS_INIT;
+	struct boot_conf c = conf();
 	struct err err = ERR_INIT;
 	const char *events;
 
-	cr_assert_eq(pcr_image_predict(&c, &v, &err), 0, "%s", err.text);
+	cr_assert_eq(boot_predict(&c, &v, &err), 0, "%s", err.text);
 	events = strstr(strbuf_str(&v.explain), "1. ");
 	cr_assert(events);
 	cr_expect(strstr(events, shim), "not %s:\n%s", shim, events);
 	cr_expect(strstr(events, second), "not %s:\n%s", second, events);
 	cr_expect(strstr(events, kernel), "not %s:\n%s", kernel, events);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
 static void refuses(const char *named, const char *why)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
-	struct pcr_image_conf c = conf();
+	struct boot_variants v = BOOT_VARIANTS_INIT;
+	struct boot_conf c = conf();
 	struct err err = ERR_INIT;
 
-	cr_assert_eq(pcr_image_predict(&c, &v, &err), -1, "not refused: %s", why);
+	cr_assert_eq(boot_predict(&c, &v, &err), -1, "not refused: %s", why);
 	cr_expect(strstr(err.text, named), "\"%s\" does not name %s", err.text, named);
 	cr_expect(strstr(err.text, why), "\"%s\" does not say %s", err.text, why);
 }
@@ -89,10 +89,10 @@ static void put_usual(void)
 	put_kernel(KERNEL_1, 0);
 }
 
-Test(pcr_image_find, the_newest_kernel_by_version_not_by_name)
+Test(boot_find, the_newest_kernel_by_version_not_by_name)
 {
-	struct pcr_variants v = PCR_VARIANTS_INIT;
-	struct pcr_image_conf c = conf();
+	struct boot_variants v = BOOT_VARIANTS_INIT;
+	struct boot_conf c = conf();
 	struct err err = ERR_INIT;
 	cleanup_free char *left_over = rootfs_path(&root, "usr/lib/modules/7.0.0/modules.dep");
 
@@ -101,15 +101,15 @@ Test(pcr_image_find, the_newest_kernel_by_version_not_by_name)
 	put_kernel("usr/lib/modules/6.1.0-10~rc1/vmlinuz", 0);
 	takes(SHIM_X64, GRUB_X64, KERNEL_2);
 	c.all_kernels = true;
-	cr_assert_eq(pcr_image_predict(&c, &v, &err), 0, "%s", err.text);
+	cr_assert_eq(boot_predict(&c, &v, &err), 0, "%s", err.text);
 	cr_assert_eq(v.n, 3);
 	cr_expect(strstr(v.v[0].when, KERNEL_2), "%s", v.v[0].when);
 	cr_expect(strstr(v.v[1].when, "6.1.0-10~rc1"), "%s", v.v[1].when);
 	cr_expect(strstr(v.v[2].when, KERNEL_1), "%s", v.v[2].when);
-	pcr_variants_fini(&v);
+	boot_variants_fini(&v);
 }
 
-Test(pcr_image_find, versions_are_compared_as_packages_are)
+Test(boot_find, versions_are_compared_as_packages_are)
 {
 	/* Each newer than the one before. */
 	static const char *const order[] = {"5.9", "5.10.0-rc1", "5.10.0-1", "5.10.0-1.fc40",
@@ -131,7 +131,7 @@ Test(pcr_image_find, versions_are_compared_as_packages_are)
 	}
 }
 
-Test(pcr_image_find, the_new_layout_wins_and_its_newest_version_counts)
+Test(boot_find, the_new_layout_wins_and_its_newest_version_counts)
 {
 	put_usual();
 	put_shim(&root, NEW_EFI "shim/15.8-3/EFI/fedora/shimx64.efi", "Vendor CA", false, "s");
@@ -141,7 +141,7 @@ Test(pcr_image_find, the_new_layout_wins_and_its_newest_version_counts)
 	takes("efi/shim/16.1-2/EFI", "grub2/2.12-10/EFI", KERNEL_1);
 }
 
-Test(pcr_image_find, shim_and_loader_come_from_one_vendor)
+Test(boot_find, shim_and_loader_come_from_one_vendor)
 {
 	put_usual();
 	put_shim(&root, OLD_EFI "centos/shimx64.efi", "Vendor CA", false, "s");
@@ -152,7 +152,7 @@ Test(pcr_image_find, shim_and_loader_come_from_one_vendor)
 	takes("EFI/centos/shimx64.efi", "EFI/centos/grubx64.efi", KERNEL_1);
 }
 
-Test(pcr_image_find, two_vendors_without_a_pair_are_refused)
+Test(boot_find, two_vendors_without_a_pair_are_refused)
 {
 	put_shim(&root, OLD_EFI "a/shimx64.efi", "Vendor CA", false, "s");
 	put_grub(OLD_EFI "b/grubx64.efi", "x");
@@ -160,7 +160,7 @@ Test(pcr_image_find, two_vendors_without_a_pair_are_refused)
 	refuses("usr/lib/bootupd/updates", "both shim and second stage");
 }
 
-Test(pcr_image_find, the_kernels_machine_decides)
+Test(boot_find, the_kernels_machine_decides)
 {
 	put_usual();
 	put_shim(&root, OLD_EFI "fedora/shimaa64.efi", "Vendor CA", false, "s");
@@ -170,7 +170,7 @@ Test(pcr_image_find, the_kernels_machine_decides)
 	takes("shimaa64.efi", "grubaa64.efi", KERNEL_1);
 }
 
-Test(pcr_image_find, what_is_missing_is_named)
+Test(boot_find, what_is_missing_is_named)
 {
 	struct strbuf text = STRBUF_INIT;
 
@@ -199,7 +199,7 @@ static void replace(const char *path, const char *link_to)
 		cr_assert_eq(mkfifo(full, 0644), 0);
 }
 
-Test(pcr_image_find, links_inside_the_root_are_followed_as_if_it_were_the_root)
+Test(boot_find, links_inside_the_root_are_followed_as_if_it_were_the_root)
 {
 	put_usual();
 	put_kernel("boot/vmlinuz", 0);
@@ -209,7 +209,7 @@ Test(pcr_image_find, links_inside_the_root_are_followed_as_if_it_were_the_root)
 	takes(SHIM_X64, GRUB_X64, KERNEL_1);
 }
 
-Test(pcr_image_find, a_link_that_leaves_the_root_leads_nowhere)
+Test(boot_find, a_link_that_leaves_the_root_leads_nowhere)
 {
 	char outside[] = "/tmp/tec-outside-XXXXXX";
 	struct strbuf pe = STRBUF_INIT;
@@ -230,7 +230,7 @@ Test(pcr_image_find, a_link_that_leaves_the_root_leads_nowhere)
 	strbuf_fini(&pe);
 }
 
-Test(pcr_image_find, loops_fifos_and_directories_are_refused_by_name)
+Test(boot_find, loops_fifos_and_directories_are_refused_by_name)
 {
 	cleanup_free char *dir = NULL;
 
@@ -248,7 +248,7 @@ Test(pcr_image_find, loops_fifos_and_directories_are_refused_by_name)
 	refuses(SHIM_X64, "a directory");
 }
 
-Test(pcr_image_find, folders_that_are_none_are_refused)
+Test(boot_find, folders_that_are_none_are_refused)
 {
 	static const char *const folders[] = {
 		"usr/lib/modules", "usr/lib/efi", "usr/lib/bootupd/updates"};
@@ -266,7 +266,7 @@ Test(pcr_image_find, folders_that_are_none_are_refused)
 	}
 }
 
-Test(pcr_image_find, a_device_is_refused_and_not_opened)
+Test(boot_find, a_device_is_refused_and_not_opened)
 {
 	cleanup_free char *full = rootfs_path(&root, KERNEL_1);
 
@@ -277,7 +277,7 @@ Test(pcr_image_find, a_device_is_refused_and_not_opened)
 	refuses(KERNEL_1, "a device");
 }
 
-Test(pcr_image_find, depth_and_number_of_files_are_bounded)
+Test(boot_find, depth_and_number_of_files_are_bounded)
 {
 	struct strbuf path = STRBUF_INIT;
 
