@@ -13,6 +13,7 @@
 #include "tec/base/clock.h"
 #include "tec/ctl/duty.h"
 #include "tec/render/regkey.h"
+#include "tec/state/cluster.h"
 
 #define DRAIN_MS 10000
 /* How long the controllers that revoke keys wait for a list that only the others read. */
@@ -20,8 +21,7 @@
 
 static void want_certs(struct parts *p)
 {
-	const struct model_cluster *c =
-		model_cluster(k8s_cache_first(p->cache[PARTS_CLUSTERS], 0, ""));
+	const struct model_cluster *c = state_cluster_oldest(&p->state);
 	const char *names[SRV_CERTS_MAX];
 
 	srv_certs_want(p->certs, names, c ? srv_certs_of(c, p->regignition, names) : 0);
@@ -39,8 +39,7 @@ static void controllers_on(struct parts *p, bool all)
 {
 	timer_cancel(&p->wait);
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
-		k8s_cache_count(p->cache[PARTS_MACHINES]), k8s_cache_count(p->cache[PARTS_AKS]),
-		all ? 5 : 3);
+		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
 	if (p->revoking_on) { /* they start again, with what was not known before */
 		ctl_machine_off(p->machine);
 		ctl_ak_off(p->ak);
@@ -80,16 +79,16 @@ static void on_waited(void *arg)
 	struct parts *p = arg;
 
 	p->waited = true;
-	for (int i = 0; i < PARTS_N_KINDS; i++)
-		if (!k8s_cache_filled(p->cache[i]))
+	for (int i = 0; i < STATE_N_KINDS; i++)
+		if (!k8s_cache_filled(p->state.cache[i]))
 			log_warn(NULL, "no list yet, what needs it waits", "resource=%s",
-				parts_gvk(i)->plural);
+				state_kinds[i].gvk->plural);
 	parts_ask(p);
 }
 
 static struct ctl_duty_view duty_view(const struct parts *p)
 {
-	enum k8s_watch_state secrets = k8s_watch_state(p->watch[PARTS_SECRETS]);
+	enum k8s_watch_state secrets = k8s_watch_state(p->watch[STATE_SECRETS]);
 
 	return (struct ctl_duty_view){
 		.leads = !p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER,
@@ -97,8 +96,8 @@ static struct ctl_duty_view duty_view(const struct parts *p)
 		.finishing = p->finishing,
 		.reads_secrets = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED,
 		.since_known = ctl_since_known(p->since),
-		.all_filled = parts_filled(p, PARTS_FOR_ALL),
-		.revoking_filled = parts_filled(p, PARTS_FOR_REVOKING),
+		.all_filled = state_filled(&p->state, STATE_FOR_ALL),
+		.revoking_filled = state_filled(&p->state, STATE_FOR_REVOKING),
 		.all_on = p->all_on,
 		.revoking_on = p->revoking_on,
 		.waiting = timer_is_set(&p->wait),
@@ -118,14 +117,14 @@ static bool do_duty(struct parts *p)
 		controllers_off(p);
 		break;
 	case CTL_DUTY_FORGET:
-		k8s_watch_stop(p->watch[PARTS_SECRETS]);
-		k8s_cache_clear(p->cache[PARTS_SECRETS]);
+		k8s_watch_stop(p->watch[STATE_SECRETS]);
+		k8s_cache_clear(p->state.secrets);
 		ctl_since_off(p->since);
 		timer_cancel(&p->wait);
 		p->waited = false;
 		break;
 	case CTL_DUTY_READ:
-		k8s_watch_start(p->watch[PARTS_SECRETS]);
+		k8s_watch_start(p->watch[STATE_SECRETS]);
 		ctl_since_on(p->since);
 		break;
 	case CTL_DUTY_START_ALL:
@@ -216,8 +215,8 @@ void parts_start(struct parts *p)
 	timer_init(&p->wait, p->loop, on_waited, p);
 	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
 		(int)getpid());
-	for (i = 0; i < PARTS_N_KINDS; i++)
-		if (p->watch[i] && i != PARTS_SECRETS)
+	for (i = 0; i < STATE_N_KINDS; i++)
+		if (p->watch[i] && i != STATE_SECRETS)
 			k8s_watch_start(p->watch[i]);
 	if (p->lease)
 		k8s_lease_start(p->lease);

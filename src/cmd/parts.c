@@ -12,32 +12,11 @@
 #include "tec/base/confine.h"
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
-#include "tec/ctl/kinds.h"
 #include "tec/srv/metrics.h"
 
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
 #define REPEAT_REVOKED_MS   (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
-
-/* In the order of enum parts_kind. */
-static const struct {
-	const struct ctl_kind *kind;
-	bool listeners; /* also needed in a role that only serves */
-	bool revoking;  /* ... to take keys back */
-	srv_metrics_state_fn state;
-	const char *labels; /* NULL: all objects */
-} kinds[PARTS_N_KINDS] = {
-	{&ctl_kind_cluster, true, true, NULL, NULL},
-	{&ctl_kind_machine, true, true, srv_metrics_machine_state, NULL},
-	{&ctl_kind_ak, true, true, srv_metrics_ak_state, NULL},
-	{&ctl_kind_image, false, false, NULL, NULL},
-	{&ctl_kind_configmap, false, false, NULL, NULL},
-	{&ctl_kind_service, false, false, NULL, NULL},
-	{&ctl_kind_deployment, false, false, NULL, NULL},
-	{&ctl_kind_job, false, false, NULL, "app=compute-pcrs"},
-	{&ctl_kind_pod, false, false, NULL, "app in (kbs,compute-pcrs)"},
-	{&ctl_kind_secret, false, true, NULL, NULL},
-};
 
 static void on_cluster_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
@@ -74,21 +53,15 @@ int parts_connect(struct parts *p, struct err *err)
 	uint64_t want = (uint64_t)p->options->max_connections * 2 + 256;
 	uint64_t descriptors = confine_raise_descriptors(want);
 	struct k8s_kubeconfig *k = load_config(p->options, err);
-	struct k8s_kubeconfig *again;
 
 	if (!k)
 		return -1;
-	if (!(again = load_config(p->options, err))) {
-		k8s_kubeconfig_free(k);
-		return -1;
-	}
 	if (descriptors < want)
 		log_warn(NULL, "fewer descriptors than connections allowed", "count=%" PRIu64,
 			descriptors);
 	p->ns = xstrdup(k->namespace_);
 	p->http = httpc_new(p->loop);
 	p->api = k8s_client_new(p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION);
-	p->ctl_api = k8s_client_new(p->loop, p->http, again, PACKAGE_NAME "/" PACKAGE_VERSION);
 	return 0;
 }
 
@@ -96,25 +69,23 @@ int parts_connect(struct parts *p, struct err *err)
 
 int parts_watch(struct parts *p, struct err *err)
 {
-	int i;
-
-	for (i = 0; i < PARTS_N_KINDS; i++) {
+	for (int i = 0; i < STATE_N_KINDS; i++) {
+		const struct state_kind *kind = &state_kinds[i];
 		struct k8s_watch_conf conf = {
-			.gvk = kinds[i].kind->gvk,
+			.gvk = kind->gvk,
 			.ns = p->ns,
-			.label_selector = kinds[i].labels,
-			.secret = i == PARTS_SECRETS,
+			.label_selector = kind->labels,
+			.secret = i == STATE_SECRETS,
 		};
 
-		if (!kinds[i].listeners && !options_controls(p->options))
+		if (!(kind->needs & STATE_FOR_LISTENERS) && !options_controls(p->options))
 			continue;
-		p->cache[i] = k8s_cache_new(&kinds[i].kind->cache);
-		if (kinds[i].state)
-			srv_metrics_count(p->cache[i], kinds[i].kind->gvk->kind, kinds[i].state);
-		p->watch[i] = k8s_watch_new(p->loop, p->api, p->cache[i], &conf);
+		p->state.cache[i] = k8s_cache_new(&kind->cache);
+		p->watch[i] = k8s_watch_new(p->loop, p->api, p->state.cache[i], &conf);
 		k8s_watch_on_state(p->watch[i], parts_ask, p);
 	}
-	k8s_cache_listen(p->cache[PARTS_CLUSTERS], on_cluster_change, p);
+	srv_metrics_count(&p->state);
+	k8s_cache_listen(p->state.clusters, on_cluster_change, p);
 	return 0;
 }
 
@@ -144,8 +115,7 @@ static void make_lease(struct parts *p)
 	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
 	conf.identity = identity;
 	p->lease = k8s_lease_new(p->loop, p->api, &conf);
-	p->ctl_api->may_write = k8s_lease_may_write;
-	p->ctl_api->may_write_arg = p->lease;
+	p->gate = k8s_gate_new(p->api, k8s_lease_may_write, p->lease);
 }
 
 /* ctl/trustee's door to a server. */
@@ -180,32 +150,26 @@ int parts_control(struct parts *p, struct err *err)
 		.compute_pcrs =
 			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
 	};
+	struct k8s_transport *api;
 
 	p->events = k8s_events_new(
 		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
-	p->ctl_events = k8s_events_new(
-		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
-	p->sync = kbs_sync_new();
+	if (p->options->leader_elect)
+		make_lease(p);
+	api = p->gate ? p->gate : p->api;
+	p->ctl_events =
+		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	p->state.sync = kbs_sync_new();
 	p->labels = labels_new(p->loop, p->options, err);
 	if (!p->labels)
 		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
-		.api = p->ctl_api,
+		.api = api,
 		.ns = p->ns,
-		.clusters = p->cache[PARTS_CLUSTERS],
-		.machines = p->cache[PARTS_MACHINES],
-		.aks = p->cache[PARTS_AKS],
-		.images = p->cache[PARTS_IMAGES],
-		.secrets = p->cache[PARTS_SECRETS],
-		.configmaps = p->cache[PARTS_CONFIGMAPS],
-		.services = p->cache[PARTS_SERVICES],
-		.deployments = p->cache[PARTS_DEPLOYMENTS],
-		.jobs = p->cache[PARTS_JOBS],
-		.pods = p->cache[PARTS_PODS],
-		.sync = p->sync,
+		.state = &p->state,
 		.events = p->ctl_events,
 		.images_ref = images,
 		.image_label = labels_image,
@@ -215,47 +179,24 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_url = p->options->kbs_url,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
-	p->env.since = p->since = ctl_since_new(&p->env, parts_ask, p);
+	p->since = ctl_since_new(&p->env, &p->state, parts_ask, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
-	for (int i = 0; i < PARTS_N_KINDS; i++) {
-		p->unreadable[i] = (struct ctl_unreadable){kinds[i].kind, p->ctl_events};
-		ctl_unreadable_tell(&p->unreadable[i], p->cache[i]);
-	}
-	if (p->options->leader_elect)
-		make_lease(p);
+	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
 	return 0;
 }
 
 /* ---- serve ---- */
-
-const struct kobj_gvk *parts_gvk(int kind)
-{
-	return kinds[kind].kind->gvk;
-}
-
-bool parts_filled(const struct parts *p, enum parts_needs needs)
-{
-	for (int i = 0; i < PARTS_N_KINDS; i++) {
-		bool needed =
-			needs == PARTS_FOR_ALL ||
-			(needs == PARTS_FOR_LISTENERS ? kinds[i].listeners : kinds[i].revoking);
-
-		if (needed && !k8s_cache_filled(p->cache[i]))
-			return false;
-	}
-	return true;
-}
 
 static bool is_ready(void *arg, const char **why)
 {
 	const struct parts *p = arg;
 
 	*why = "objects are being listed";
-	if (!parts_filled(p, PARTS_FOR_LISTENERS))
+	if (!state_filled(&p->state, STATE_FOR_LISTENERS))
 		return false;
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
@@ -274,15 +215,13 @@ static int serve_registration(struct parts *p, struct err *err)
 		.loop = p->loop,
 		.api = p->api,
 		.ns = p->ns,
-		.clusters = p->cache[PARTS_CLUSTERS],
-		.machines = p->cache[PARTS_MACHINES],
-		.aks = p->cache[PARTS_AKS],
+		.state = &p->state,
 		.events = p->events,
 		.max_connections = o->max_connections,
 	};
 
 	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, parts_ask, p);
-	p->pending = env.pending = srv_pending_new(env.machines, env.aks);
+	p->pending = env.pending = srv_pending_new(&p->state);
 	p->regkey = env.regkey = srv_regkey_new(p->loop, p->api, p->ns);
 	if (o->rate_on)
 		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
@@ -328,24 +267,25 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
-	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
 	ctl_image_free(p->image);
 	ctl_ak_free(p->ak);
 	ctl_machine_free(p->machine);
 	ctl_cluster_free(p->cluster);
 	ctl_since_free(p->since);
-	for (i = 0; i < PARTS_N_KINDS; i++)
+	for (i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
 	labels_free(p->labels);
-	kbs_sync_free(p->sync);
+	kbs_sync_free(p->state.sync);
 	k8s_events_free(p->ctl_events);
 	k8s_events_free(p->events);
-	for (i = 0; i < PARTS_N_KINDS; i++)
-		k8s_cache_free(p->cache[i]);
+	for (i = 0; i < STATE_N_KINDS; i++)
+		k8s_cache_free(p->state.cache[i]);
+	ctl_unreadable_free(p->unreadable);
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);
-	k8s_transport_free(p->ctl_api);
+	k8s_transport_free(p->gate);
+	k8s_lease_free(p->lease); /* the gate asked it */
 	k8s_transport_free(p->api);
 	httpc_free(p->http);
 	loop_free(p->loop);

@@ -4,10 +4,9 @@
 
 #include "tec/oci/authfile.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include <stdlib.h>
 
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
@@ -16,35 +15,24 @@ struct oci_authfile {
 	struct secret *content; /* owned; NULL: no credentials */
 };
 
-/* At most SECRET_MAX_LEN bytes. NULL without an error: there is no such file, as of an optional
+/* Less than SECRET_MAX_LEN bytes. NULL without an error: there is no such file, as of an optional
  * Secret that nobody made. */
 static struct secret *read_auth(const char *path, struct err *err)
 {
-	cleanup_secret struct secret *all = secret_new(SECRET_MAX_LEN);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n = 0;
+	struct secret *auth = NULL;
+	size_t len;
+	char *text = file_read(path, SECRET_MAX_LEN - 1, &len, NULL, err);
 
-	if (fd < 0 && errno == ENOENT)
-		return NULL;
-	if (fd < 0) {
-		err_set_errno(err, ERR_INVALID, errno, "cannot read %s", path);
+	if (!text && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
 		return NULL;
 	}
-	while (len < SECRET_MAX_LEN) {
-		n = read(fd, secret_bytes(all) + len, SECRET_MAX_LEN - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	if (n < 0)
-		err_set_errno(err, ERR_INVALID, errno, "cannot read %s", path);
-	else if (len == 0 || len == SECRET_MAX_LEN)
-		err_set(err, ERR_INVALID, "%s is empty, or 64 KiB or larger", path);
-	close(fd);
-	return err_is_set(err) ? NULL : secret_new_copy(secret_peek(all), len);
+	if (text && len == 0)
+		err_set(err, ERR_INVALID, "%s is empty", path);
+	if (!err_is_set(err))
+		auth = secret_new_copy(text, len);
+	file_wipe(text, len);
+	return auth;
 }
 
 static void take(struct oci_authfile *f, struct secret *take_content, bool first)
