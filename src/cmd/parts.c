@@ -12,9 +12,7 @@
 #include "tec/base/confine.h"
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
-#include "tec/render/regkey.h"
 #include "tec/srv/metrics.h"
-#include "tec/state/cluster.h"
 
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
 #define REPEAT_REVOKED_MS   (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The process that reads what registries send. It was executed anew, so it has none of the keys of
- * the one that asks; it gives up what it does not need before it reads its question, and ends with
- * one answer.
- */
+/* Gives up what it does not need before it reads its question, and ends with one answer. */
 #include "config.h"
 
-#include "lookup.h"
+#include "tec/oci/serve.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "tec/base/confine.h"
 #include "tec/base/file.h"
 #include "tec/base/log.h"
+#include "tec/oci/registry.h"
 #include "tec/oci/wire.h"
 
 #define MEMORY_MAX  (384u * 1024 * 1024) /* of addresses: a resolver's thread alone takes 72 MiB */
@@ -35,25 +31,25 @@ struct answer {
 	size_t n_warnings;
 };
 
-static int read_question(struct oci_question *q, struct err *err)
+static int read_question(int fd, struct oci_question *q, struct err *err)
 {
 	size_t len;
-	char *all = file_read_fd(STDIN_FILENO, "standard input", OCI_QUESTION_MAX, &len, err);
+	char *all = file_read_fd(fd, "the question", OCI_QUESTION_MAX, &len, err);
 	int rc = all ? oci_question_decode(all, len, q, err) : -1;
 
 	file_wipe(all, len);
 	return rc;
 }
 
-static int write_answer(const struct strbuf *text)
+static int write_answer(int fd, const struct strbuf *text, struct err *err)
 {
 	size_t at = 0;
 
 	while (at < text->len) {
-		ssize_t n = write(STDOUT_FILENO, text->data + at, text->len - at);
+		ssize_t n = write(fd, text->data + at, text->len - at);
 
 		if (n < 0 && errno != EINTR)
-			return 1;
+			return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
 		at += n > 0 ? (size_t)n : 0;
 	}
 	return 0;
@@ -97,27 +93,24 @@ static void ask(const struct oci_question *q, struct answer *a)
 	loop_free(a->loop);
 }
 
-int lookup_run(void)
+int oci_serve(int in_fd, int out_fd, struct err *err)
 {
 	static const struct confine_limits limits = {
 		.cpu_s = CPU_S, .descriptors = DESCRIPTORS, .memory = MEMORY_MAX};
 	struct answer a = {.text = STRBUF_INIT};
 	struct oci_question q;
-	struct err err = ERR_INIT;
-	int status;
+	int rc;
 
 	log_setup(LOG_WARN, LOG_TEXT);
-	if (confine_process(&limits, &err) < 0 || read_question(&q, &err) < 0) {
-		fprintf(stderr, "tec-operator: --lookup-label: %s\n", err.text);
-		return 1;
-	}
+	if (confine_process(&limits, err) < 0 || read_question(in_fd, &q, err) < 0)
+		return -1;
 	/* Best effort: without it the keys are still in another process, and the limits hold. */
 	(void)confine_files(readable, ARRAY_LEN(readable));
 	log_capture(on_line, &a);
 	ask(&q, &a);
 	log_capture(NULL, NULL);
-	status = write_answer(&a.text);
+	rc = write_answer(out_fd, &a.text, err);
 	strbuf_fini(&a.text);
 	oci_question_fini(&q);
-	return status;
+	return rc;
 }

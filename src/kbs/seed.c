@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes the two policies into Trustee's storage before its first start, so that it never serves
- * its stock policy (which any TPM passes). Each file is written beside its place and renamed, so a
- * crash leaves the old one or the new one.
- */
+/* Each file is written beside its place and renamed, so that a crash leaves the old one or the new
+ * one. */
 #include "config.h"
 
-#include "seed.h"
+#include "tec/kbs/seed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +57,7 @@ static int write_file(
 	return 0;
 }
 
-int seed_policies(const char *src, const char *dst, struct err *err)
+int kbs_seed(const char *src, const char *dst, struct strbuf *said, struct err *err)
 {
 	size_t i;
 
@@ -78,7 +75,7 @@ int seed_policies(const char *src, const char *dst, struct err *err)
 			return err_set_errno(err, ERR_INVALID, errno, "cannot make %s", dir);
 		if (write_file(dir, places[i].file, data, len, err) < 0)
 			return -1;
-		printf("seeded %s/%s (%zu bytes)\n", dir, places[i].file, len);
+		strbuf_addf(said, "seeded %s/%s (%zu bytes)\n", dir, places[i].file, len);
 	}
 	return 0;
 }
