@@ -8,10 +8,10 @@
 
 #include "tec/k8s/kubeconfig.h"
 
-/* What an exec plugin answers. */
+/* The answer of an exec plugin. */
 struct auth_exec {
 	struct secret *token, *cert,
-		*key;      /* owned by who parsed; NULL: none; token ends in a NUL byte */
+		*key; /* owned by the caller of the parser; NULL: none; token ends in a NUL byte */
 	int64_t expires_s; /* wall clock; 0: never */
 };
 void auth_exec_fini(struct auth_exec *x);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Per object a token bucket and the few events it had lately; an event said again is counted in the
- * one that is there. At most IN_FLIGHT requests run, the others wait in one list; the first failure
- * empties it and keeps quiet for a while, so a failing API is left alone.
+ * Per object a token bucket and its most recent events; a repeated event is counted in the existing
+ * one. At most IN_FLIGHT requests run, the others wait in one list; the first failure empties it
+ * and pauses for a while, so a failing API gets no more of them.
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@
 #define ID_MAX      128
 
 static struct metric posted =
-	METRIC_COUNTER_INIT("tec_events_total", "Events by what became of them.", "outcome", NULL);
+	METRIC_COUNTER_INIT("tec_events_total", "Events by outcome.", "outcome", NULL);
 
 struct said {
 	struct k8s_events *e;
@@ -122,7 +122,7 @@ static bool is_busy(const struct object *o)
 	return false;
 }
 
-/* Makes room for one more; false when everything is in use. */
+/* Makes room for one more; false when all are in use. */
 static bool evict(struct k8s_events *e)
 {
 	struct object *o, *oldest = NULL;
@@ -170,8 +170,8 @@ static bool take_token(struct object *o)
 	return true;
 }
 
-/* The place of this event: the one said before, a free one, or the least recent; NULL when all are
- * under way. */
+/* The slot of this event: the one it has, a free one, or the least recent; NULL when all are in
+ * flight. */
 static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t key)
 {
 	struct said *best = NULL;
@@ -212,8 +212,8 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (err_is_set(err) || !rv) {
 		metric_add(&posted, "failed", NULL, 1);
 		if (!e->failing)
-			log_err(LOG_WARN, NULL, "event not written", err);
-		/* a 404 or 409 on the patch is one Event that is gone, not a failing API */
+			log_err(LOG_WARN, NULL, "Event not written", err);
+		/* a 404 or 409 on the patch means a deleted Event, not a failing API */
 		if (err->kind != ERR_CONFLICT && err->kind != ERR_NOT_FOUND) {
 			e->failing = true;
 			e->quiet_until_ms = clock_boot_ms() + QUIET_MS;
@@ -374,8 +374,8 @@ void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const str
 		s->count++;
 		s->last_ms = clock_boot_ms();
 	}
-	/* without a token, and while a request is in progress, it is only counted: the next one says it
-	 * the sum */
+	/* without a token, or while its request is in flight, it is only counted: the next patch
+	 * carries the sum */
 	if (!s || s->call || s->waiting || !take_token(o)) {
 		metric_add(&posted, "dropped", NULL, 1);
 		if (s && !s->rv && !s->call && !s->waiting)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * YAML to JSON (base/yaml), then by name: context -> cluster and user. Everything is checked here
- * once, so that a later failure to connect is about the network. What we cannot do is refused by
- * its name, never skipped: an ignored proxy or impersonation would talk to the wrong place or as
- * the wrong person. The parsed tree and the file's text hold keys and are wiped.
+ * once, so that a later failure to connect is about the network. What is not supported is an
+ * error that names it, never skipped: an ignored proxy or impersonation would talk to the wrong
+ * server or as the wrong user. The parsed tree and the file's text hold keys and are wiped.
  */
 #include "config.h"
 
@@ -15,8 +15,10 @@
 
 #include "tec/base/file.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/str.h"
 #include "tec/base/yaml.h"
+#include "tec/kobj/key.h"
 
 #define KUBECONFIG_MAX (1024u * 1024)
 
@@ -312,7 +314,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 
 	if (cert != key)
 		return err_set(err, ERR_INVALID,
-			"user: client-certificate and client-key need each other");
+			"user: client-certificate and client-key must be set together");
 	if (k->exec_argv && (k->token || k->token_file || cert))
 		return err_set(err, ERR_INVALID,
 			"user: exec and a token or client certificate exclude each other: remove one");
@@ -320,7 +322,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 		for (size_t i = 0; i < secret_len(k->token); i++)
 			if (secret_peek(k->token)[i] <= 0x20 || secret_peek(k->token)[i] >= 0x7f)
 				return err_set(err, ERR_INVALID,
-					"user: token contains blanks or bytes that are not ASCII");
+					"user: token contains blanks or non-ASCII bytes");
 	return 0;
 }
 
@@ -353,7 +355,7 @@ static int read_user(
 	return check_user(k, err);
 }
 
-/* ---- the whole ---- */
+/* ---- file ---- */
 
 static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const char *dir,
 	const char *context, struct err *err)
@@ -362,7 +364,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 	struct json_object *ctx, *o;
 
 	if (!json_object_is_type(root, json_type_object))
-		return err_set(err, ERR_INVALID, "not a kubeconfig: not a map");
+		return err_set(err, ERR_INVALID, "not a kubeconfig: it is not a map");
 	if (get_str(root, "kubeconfig", "kind", &kind, err) != 0 ||
 		get_str(root, "kubeconfig", "current-context", &current, err) != 0)
 		return -1;
@@ -399,7 +401,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(
 
 	if (!root) {
 		if (!err_is_set(err))
-			err_set(err, ERR_INVALID, "not a kubeconfig: empty");
+			err_set(err, ERR_INVALID, "not a kubeconfig: it is empty");
 		return NULL;
 	}
 	k = xcalloc(1, sizeof(*k));
@@ -468,4 +470,34 @@ struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 		k->namespace_ = xstrdup(ns);
 	free(ns);
 	return k;
+}
+
+static const char *not_empty(const char *s)
+{
+	return s && *s ? s : NULL;
+}
+
+struct k8s_kubeconfig *k8s_kubeconfig_choose(
+	const struct k8s_kubeconfig_from *from, struct err *err)
+{
+	const char *file = from->file ? from->file : not_empty(from->env_file);
+	const char *ns = from->namespace_ ? from->namespace_ : not_empty(from->env_namespace);
+	struct k8s_kubeconfig *k =
+		file ? k8s_kubeconfig_load(file, NULL, err)
+		     : k8s_kubeconfig_in_cluster(from->host, from->port, from->root, err);
+
+	if (k && ns) {
+		free(k->namespace_);
+		k->namespace_ = xstrdup(ns);
+	}
+	if (k && !k->namespace_)
+		err_set(err, ERR_INVALID,
+			"the namespace is not known: give --namespace, or set POD_NAMESPACE or the namespace of the context");
+	else if (k && !kobj_label_valid(k->namespace_, strlen(k->namespace_)))
+		err_set(err, ERR_INVALID, "%s is not a valid namespace: give another --namespace",
+			log_esc(k->namespace_));
+	if (!err_is_set(err))
+		return k;
+	k8s_kubeconfig_free(k);
+	return NULL;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * As client-go's leader election: a holder's lease has run out when its record has not changed for
- * the record's duration by our own boot clock, whatever times it holds. The holder counts its
- * deadline from before a renewal was sent, so it stops before anybody else can start. Every write
- * is a merge patch with the resourceVersion last seen; a conflict means look again.
+ * the record's duration by our own boot clock, independent of the times in it. The holder counts
+ * its deadline from before a renewal was sent, so it stops before another process can start. Every
+ * write is a merge patch with the resourceVersion last seen; after a conflict the record is read
+ * again.
  */
 #include "config.h"
 
@@ -23,7 +24,7 @@
 #include "tec/loop/timer.h"
 
 #define RELEASE_MS    2000
-#define FOREIGN_MAX_S 3600 /* another replica's record keeps us waiting no longer than this */
+#define FOREIGN_MAX_S 3600 /* a foreign record is not waited for longer than this */
 
 static struct metric leader_gauge = METRIC_GAUGE_INIT(
 	"tec_lease_state", "1 for the state of the leader election.", "state", NULL);
@@ -184,8 +185,8 @@ static void call_ended(struct k8s_lease *s, const struct err *err)
 	s->failing = failed;
 }
 
-/* No answer for half of the renew deadline: give it up while there is time for another try. What it
- * did, the next look tells. */
+/* No answer for half of the renew deadline: cancel it while there is time for another try. The next
+ * read shows whether it was written. */
 static void on_limit(void *arg)
 {
 	struct k8s_lease *s = arg;
@@ -224,13 +225,13 @@ static void on_release_end(void *arg)
 	finish_release(arg);
 }
 
-/* The record says we hold it, written by a request started at sent_ms. */
+/* The record names us as the holder, written by a request started at sent_ms. */
 static void renewed(struct k8s_lease *s, struct json_object *o)
 {
 	uint64_t end = s->sent_ms + s->deadline_ms, now = clock_boot_ms();
 
 	observe(s, o);
-	if (!is_ours(s) || now >= end) { /* an answer that is too late does not hold the Lease */
+	if (!is_ours(s) || now >= end) { /* too late: the deadline has passed */
 		step_after(s, s->retry_ms / 10);
 		return;
 	}
@@ -256,7 +257,7 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 	}
 	forget_record(s);
 	if (err->kind == ERR_NOT_FOUND && s->state == K8S_LEASE_LEADER)
-		lose(s, "the Lease was deleted"); /* the next one may be another replica's */
+		lose(s, "the Lease was deleted"); /* the next one may be another process's */
 	/* soon, but never without a pause: a server that always says so must not be asked in a loop
 	 */
 	step_about(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND ? s->retry_ms / 10
@@ -331,7 +332,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	else
 		forget_record(s);
 	if (s->state == K8S_LEASE_LEADER && (absent || (s->rv && !is_ours(s))))
-		lose(s, absent ? "the Lease was deleted" : "another replica holds it");
+		lose(s, absent ? "the Lease was deleted" : "another process holds it");
 	if (s->state == K8S_LEASE_RELEASED)
 		return;
 	if (absent)
@@ -426,8 +427,8 @@ void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg)
 	timer_cancel(&s->lose);
 	timer_cancel(&s->next);
 	timer_cancel(&s->limit);
-	/* A renewal in flight may still be written, with a resourceVersion that is then not ours:
-	 * look first. */
+	/* A renewal in flight may still be written, with a resourceVersion that we do not know:
+	 * read first. */
 	op_cancel(&s->call);
 	if (unsure)
 		forget_record(s);
