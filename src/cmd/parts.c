@@ -16,9 +16,9 @@
 #include "tec/base/clock.h"
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
-#include "tec/ctl/kinds.h"
 #include "tec/render/regkey.h"
 #include "tec/srv/metrics.h"
+#include "tec/state/cluster.h"
 
 #define DRAIN_MS 10000
 /* How long keys are not taken back because a list is missing that only others read. */
@@ -26,26 +26,6 @@
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
 #define REPEAT_REVOKED_MS   (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
-
-/* In the order of enum parts_kind. */
-static const struct {
-	const struct ctl_kind *kind;
-	bool listeners; /* also needed in a role that only serves */
-	bool revoking;  /* ... to take keys back */
-	srv_metrics_state_fn state;
-	const char *labels; /* NULL: all objects */
-} kinds[PARTS_N_KINDS] = {
-	{&ctl_kind_cluster, true, true, NULL, NULL},
-	{&ctl_kind_machine, true, true, srv_metrics_machine_state, NULL},
-	{&ctl_kind_ak, true, true, srv_metrics_ak_state, NULL},
-	{&ctl_kind_image, false, false, NULL, NULL},
-	{&ctl_kind_configmap, false, false, NULL, NULL},
-	{&ctl_kind_service, false, false, NULL, NULL},
-	{&ctl_kind_deployment, false, false, NULL, NULL},
-	{&ctl_kind_job, false, false, NULL, "app=compute-pcrs"},
-	{&ctl_kind_pod, false, false, NULL, "app in (kbs,compute-pcrs)"},
-	{&ctl_kind_secret, false, true, NULL, NULL},
-};
 
 static void consider(void *arg);
 
@@ -113,18 +93,16 @@ static void raise_descriptor_limit(const struct options *o)
 int parts_connect(struct parts *p, struct err *err)
 {
 	struct k8s_kubeconfig *k = load_config(p->options, err);
-	struct k8s_kubeconfig *again;
 
 	if (!k)
 		return -1;
-	if (choose_namespace(p, k, err) < 0 || !(again = load_config(p->options, err))) {
+	if (choose_namespace(p, k, err) < 0) {
 		k8s_kubeconfig_free(k);
 		return -1;
 	}
 	raise_descriptor_limit(p->options);
 	p->http = httpc_new(p->loop);
 	p->api = k8s_client_new(p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION);
-	p->ctl_api = k8s_client_new(p->loop, p->http, again, PACKAGE_NAME "/" PACKAGE_VERSION);
 	return 0;
 }
 
@@ -132,25 +110,23 @@ int parts_connect(struct parts *p, struct err *err)
 
 int parts_watch(struct parts *p, struct err *err)
 {
-	int i;
-
-	for (i = 0; i < PARTS_N_KINDS; i++) {
+	for (int i = 0; i < STATE_N_KINDS; i++) {
+		const struct state_kind *kind = &state_kinds[i];
 		struct k8s_watch_conf conf = {
-			.gvk = kinds[i].kind->gvk,
+			.gvk = kind->gvk,
 			.ns = p->ns,
-			.label_selector = kinds[i].labels,
-			.secret = i == PARTS_SECRETS,
+			.label_selector = kind->labels,
+			.secret = i == STATE_SECRETS,
 		};
 
-		if (!kinds[i].listeners && !options_controls(p->options))
+		if (!(kind->needs & STATE_FOR_LISTENERS) && !options_controls(p->options))
 			continue;
-		p->cache[i] = k8s_cache_new(&kinds[i].kind->cache);
-		if (kinds[i].state)
-			srv_metrics_count(p->cache[i], kinds[i].kind->gvk->kind, kinds[i].state);
-		p->watch[i] = k8s_watch_new(p->loop, p->api, p->cache[i], &conf);
+		p->state.cache[i] = k8s_cache_new(&kind->cache);
+		p->watch[i] = k8s_watch_new(p->loop, p->api, p->state.cache[i], &conf);
 		k8s_watch_on_state(p->watch[i], ask, p);
 	}
-	k8s_cache_listen(p->cache[PARTS_CLUSTERS], on_cluster_change, p);
+	srv_metrics_count(&p->state);
+	k8s_cache_listen(p->state.clusters, on_cluster_change, p);
 	return 0;
 }
 
@@ -180,8 +156,7 @@ static void make_lease(struct parts *p)
 	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
 	conf.identity = identity;
 	p->lease = k8s_lease_new(p->loop, p->api, &conf);
-	p->ctl_api->may_write = k8s_lease_may_write;
-	p->ctl_api->may_write_arg = p->lease;
+	p->gate = k8s_gate_new(p->api, k8s_lease_may_write, p->lease);
 }
 
 /* ctl/trustee's door to a server. */
@@ -216,32 +191,26 @@ int parts_control(struct parts *p, struct err *err)
 		.compute_pcrs =
 			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
 	};
+	struct k8s_transport *api;
 
 	p->events = k8s_events_new(
 		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
-	p->ctl_events = k8s_events_new(
-		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
-	p->sync = kbs_sync_new();
+	if (p->options->leader_elect)
+		make_lease(p);
+	api = p->gate ? p->gate : p->api;
+	p->ctl_events =
+		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	p->state.sync = kbs_sync_new();
 	p->labels = labels_new(p->loop, p->options, err);
 	if (!p->labels)
 		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
-		.api = p->ctl_api,
+		.api = api,
 		.ns = p->ns,
-		.clusters = p->cache[PARTS_CLUSTERS],
-		.machines = p->cache[PARTS_MACHINES],
-		.aks = p->cache[PARTS_AKS],
-		.images = p->cache[PARTS_IMAGES],
-		.secrets = p->cache[PARTS_SECRETS],
-		.configmaps = p->cache[PARTS_CONFIGMAPS],
-		.services = p->cache[PARTS_SERVICES],
-		.deployments = p->cache[PARTS_DEPLOYMENTS],
-		.jobs = p->cache[PARTS_JOBS],
-		.pods = p->cache[PARTS_PODS],
-		.sync = p->sync,
+		.state = &p->state,
 		.events = p->ctl_events,
 		.images_ref = images,
 		.image_label = labels_image,
@@ -251,44 +220,24 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_url = p->options->kbs_url,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
-	p->env.since = p->since = ctl_since_new(&p->env, ask, p);
+	p->since = ctl_since_new(&p->env, &p->state, ask, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
-	for (int i = 0; i < PARTS_N_KINDS; i++) {
-		p->unreadable[i] = (struct ctl_unreadable){kinds[i].kind, p->ctl_events};
-		ctl_unreadable_tell(&p->unreadable[i], p->cache[i]);
-	}
-	if (p->options->leader_elect)
-		make_lease(p);
+	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
 	return 0;
 }
 
 /* ---- serve ---- */
-
-/* Each waits only for what it reads. */
-enum needs { FOR_LISTENERS, FOR_REVOKING, FOR_ALL };
-
-static bool caches_filled(const struct parts *p, enum needs needs)
-{
-	for (int i = 0; i < PARTS_N_KINDS; i++) {
-		bool needed = needs == FOR_ALL ||
-			      (needs == FOR_LISTENERS ? kinds[i].listeners : kinds[i].revoking);
-
-		if (needed && !k8s_cache_filled(p->cache[i]))
-			return false;
-	}
-	return true;
-}
 
 static bool is_ready(void *arg, const char **why)
 {
 	const struct parts *p = arg;
 
 	*why = "objects are being listed";
-	if (!caches_filled(p, FOR_LISTENERS))
+	if (!state_filled(&p->state, STATE_FOR_LISTENERS))
 		return false;
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
@@ -307,15 +256,13 @@ static int serve_registration(struct parts *p, struct err *err)
 		.loop = p->loop,
 		.api = p->api,
 		.ns = p->ns,
-		.clusters = p->cache[PARTS_CLUSTERS],
-		.machines = p->cache[PARTS_MACHINES],
-		.aks = p->cache[PARTS_AKS],
+		.state = &p->state,
 		.events = p->events,
 		.max_connections = o->max_connections,
 	};
 
 	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, ask, p);
-	p->pending = env.pending = srv_pending_new(env.machines, env.aks);
+	p->pending = env.pending = srv_pending_new(&p->state);
 	p->regkey = env.regkey = srv_regkey_new(p->loop, p->api, p->ns);
 	if (o->rate_on)
 		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
@@ -351,8 +298,7 @@ int parts_serve(struct parts *p, struct err *err)
  */
 static void want_certs(struct parts *p)
 {
-	const struct model_cluster *c =
-		model_cluster(k8s_cache_first(p->cache[PARTS_CLUSTERS], 0, ""));
+	const struct model_cluster *c = state_cluster_oldest(&p->state);
 	const char *names[3 + MODEL_CLUSTER_SERVERS_MAX] = {NULL};
 	size_t n = 0;
 	unsigned i;
@@ -377,12 +323,11 @@ static void want_certs(struct parts *p)
 }
 
 /* What takes keys back starts with the others, or without them when their lists do not come: what
- * it has not seen counts as there (ctl/env). */
+ * it has not seen counts as there (state/trustee). */
 static void controllers_on(struct parts *p, bool all)
 {
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
-		k8s_cache_count(p->cache[PARTS_MACHINES]), k8s_cache_count(p->cache[PARTS_AKS]),
-		all ? 5 : 3);
+		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
 	if (p->revoking_on) { /* they look again, with what was not known before */
 		ctl_machine_off(p->machine);
 		ctl_ak_off(p->ak);
@@ -422,16 +367,17 @@ static void on_impatient(void *arg)
 	struct parts *p = arg;
 
 	p->impatient = true;
-	for (int i = 0; i < PARTS_N_KINDS; i++)
-		if (!k8s_cache_filled(p->cache[i]))
+	for (int i = 0; i < STATE_N_KINDS; i++)
+		if (!k8s_cache_filled(p->state.cache[i]))
 			log_warn(NULL, "no list yet, what needs it waits", "resource=%s",
-				kinds[i].kind->gvk->plural);
+				state_kinds[i].gvk->plural);
 	ask(p);
 }
 
 static void consider_start(struct parts *p)
 {
-	bool all = caches_filled(p, FOR_ALL), enough = caches_filled(p, FOR_REVOKING);
+	bool all = state_filled(&p->state, STATE_FOR_ALL),
+	     enough = state_filled(&p->state, STATE_FOR_REVOKING);
 
 	if (p->installing_on || (!all && (p->revoking_on || !enough)))
 		return;
@@ -447,7 +393,7 @@ static void consider_controllers(struct parts *p)
 {
 	bool leads = !p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER;
 	bool leader = leads && (!p->drain_until_ms || p->finishing);
-	enum k8s_watch_state secrets = k8s_watch_state(p->watch[PARTS_SECRETS]);
+	enum k8s_watch_state secrets = k8s_watch_state(p->watch[STATE_SECRETS]);
 	bool reads = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED;
 
 	if (p->revoking_on && !leader)
@@ -455,11 +401,11 @@ static void consider_controllers(struct parts *p)
 	if (p->finishing)
 		return; /* nothing is started any more */
 	if (leader && !reads)
-		k8s_watch_start(p->watch[PARTS_SECRETS]);
+		k8s_watch_start(p->watch[STATE_SECRETS]);
 	if (!leader && reads) {
 		/* Keys leave memory with the leadership. */
-		k8s_watch_stop(p->watch[PARTS_SECRETS]);
-		k8s_cache_clear(p->cache[PARTS_SECRETS]);
+		k8s_watch_stop(p->watch[STATE_SECRETS]);
+		k8s_cache_clear(p->state.secrets);
 	}
 	if (!leader) {
 		ctl_since_off(p->since);
@@ -494,8 +440,8 @@ void parts_start(struct parts *p)
 	timer_init(&p->patience, p->loop, on_impatient, p);
 	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
 		(int)getpid());
-	for (i = 0; i < PARTS_N_KINDS; i++)
-		if (p->watch[i] && i != PARTS_SECRETS)
+	for (i = 0; i < STATE_N_KINDS; i++)
+		if (p->watch[i] && i != STATE_SECRETS)
 			k8s_watch_start(p->watch[i]);
 	if (p->lease)
 		k8s_lease_start(p->lease);
@@ -587,24 +533,25 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
-	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
 	ctl_image_free(p->image);
 	ctl_ak_free(p->ak);
 	ctl_machine_free(p->machine);
 	ctl_cluster_free(p->cluster);
 	ctl_since_free(p->since);
-	for (i = 0; i < PARTS_N_KINDS; i++)
+	for (i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
 	labels_free(p->labels);
-	kbs_sync_free(p->sync);
+	kbs_sync_free(p->state.sync);
 	k8s_events_free(p->ctl_events);
 	k8s_events_free(p->events);
-	for (i = 0; i < PARTS_N_KINDS; i++)
-		k8s_cache_free(p->cache[i]);
+	for (i = 0; i < STATE_N_KINDS; i++)
+		k8s_cache_free(p->state.cache[i]);
+	ctl_unreadable_free(p->unreadable);
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);
-	k8s_transport_free(p->ctl_api);
+	k8s_transport_free(p->gate);
+	k8s_lease_free(p->lease); /* the gate asked it */
 	k8s_transport_free(p->api);
 	httpc_free(p->http);
 	loop_free(p->loop);

@@ -14,11 +14,12 @@
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/env.h"
 #include "tec/ctl/image.h"
-#include "tec/ctl/kinds.h"
 #include "tec/ctl/machine.h"
 #include "tec/ctl/since.h"
 #include "tec/ctl/trustee.h"
+#include "tec/ctl/unreadable.h"
 #include "tec/k8s/client.h"
+#include "tec/k8s/gate.h"
 #include "tec/k8s/lease.h"
 #include "tec/k8s/watch.h"
 #include "tec/loop/timer.h"
@@ -27,32 +28,18 @@
 #include "tec/srv/listener.h"
 #include "tec/srv/regak.h"
 #include "tec/srv/regignition.h"
-
-enum parts_kind {
-	PARTS_CLUSTERS,
-	PARTS_MACHINES,
-	PARTS_AKS,
-	PARTS_IMAGES,
-	PARTS_CONFIGMAPS,
-	PARTS_SERVICES,
-	PARTS_DEPLOYMENTS,
-	PARTS_JOBS,
-	PARTS_PODS,    /* of Trustee and of the Jobs */
-	PARTS_SECRETS, /* only while leader: no other replica holds keys */
-	PARTS_N_KINDS,
-};
+#include "tec/state/state.h"
 
 struct parts {
 	struct options *options; /* borrowed */
 	struct loop *loop;
 	char *ns;
 	struct httpc *http;
-	struct k8s_transport *api;     /* listeners, watches, the lease */
-	struct k8s_transport *ctl_api; /* controllers: refuses writes when not the leader */
-	struct k8s_cache *cache[PARTS_N_KINDS]; /* NULL: not needed in this role */
-	struct k8s_watch *watch[PARTS_N_KINDS];
+	struct k8s_transport *api;  /* listeners, watches, the lease */
+	struct k8s_transport *gate; /* the same for controllers while there is a lease */
+	struct state state;         /* owns its caches; NULL: not needed in this role */
+	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
-	struct kbs_sync *sync;
 	struct labels *labels; /* what registries say of images */
 	struct ctl_env env;
 	struct ctl_since *since; /* since when this operator is here */
@@ -61,7 +48,7 @@ struct parts {
 	struct ctl_machine *machine;
 	struct ctl_ak *ak;
 	struct ctl_image *image;
-	struct ctl_unreadable unreadable[PARTS_N_KINDS];
+	struct ctl_unreadable *unreadable;
 	bool revoking_on;      /* what takes keys back: ctl/trustee, ctl/machine, ctl/ak */
 	bool installing_on;    /* the others */
 	bool finishing;        /* only ctl/trustee is still on, until its last word is said */

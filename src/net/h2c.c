@@ -362,7 +362,7 @@ static void call_free(struct h2c_call *k)
 	free(k->text);
 	free(k->nv);
 	free(k->content_type);
-	httpc_buf_fini(&k->got);
+	body_fini(&k->got);
 	free(k);
 }
 
@@ -390,17 +390,17 @@ static void call_end(struct h2c_call *k)
 
 static void tell_stream(struct h2c_call *k)
 {
-	struct httpc_buf data = k->got;
+	struct body data = k->got;
 	struct err err = ERR_INIT;
 	bool freed = false;
 	int rc = 0;
 
 	call_untell(k);
 	if (data.len && k->status >= 200 && k->status <= 299) {
-		memset(&k->got, 0, sizeof(k->got));
+		k->got = (struct body)BODY_INIT;
 		k->freed = &freed;
 		rc = k->on_data(k->arg, data.data, data.len, &err);
-		httpc_buf_fini(&data);
+		body_fini(&data);
 		if (freed)
 			return;
 		k->freed = NULL;

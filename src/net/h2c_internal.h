@@ -71,7 +71,7 @@ struct h2c_call {
 	uint32_t retry_after_ms;
 	size_t header_len, length; /* length: announced */
 	char *content_type;
-	struct httpc_buf got; /* collected, or not yet told */
+	struct body got; /* collected, or not yet told */
 };
 TAILQ_HEAD(h2c_calls, h2c_call);
 

@@ -175,11 +175,11 @@ static void collect(struct h2c_call *k, const uint8_t *data, size_t len)
 	char text[64];
 
 	if (len <= max - k->got.len) {
-		httpc_buf_add(&k->got, data, len, k->length <= max ? k->length : 0);
+		body_add(&k->got, data, len, k->length <= max ? k->length : 0);
 		return;
 	}
 	if (k->on_data) { /* an error page: its status and first bytes are enough */
-		httpc_buf_add(&k->got, data, max - k->got.len, 0);
+		body_add(&k->got, data, max - k->got.len, 0);
 		h2c_call_over(k, ERR_NONE, NULL);
 		return;
 	}
@@ -200,7 +200,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 		collect(k, data, len);
 		return 0;
 	}
-	httpc_buf_add(&k->got, data, len, len > 4096 ? H2C_RECORD_LEN : 0);
+	body_add(&k->got, data, len, len > 4096 ? H2C_RECORD_LEN : 0);
 	h2c_call_tell(k);
 	return 0;
 }

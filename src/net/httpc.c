@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The glue between libcurl's multi_socket and the loop, and the life of a call (c-stack.md B). Two
+ * The glue between libcurl's multi_socket and the loop, and the life of a call. Two
  * pools, requests and streams, each with one CURLM; a flush retires it and it goes when its last
  * transfer does. At most HTTPC_PER_ORIGIN requests are in flight to one origin, the others wait
- * here in line: thousands of callers cost neither connections nor easy handles.
+ * here: thousands of callers cost neither connections nor easy handles.
  *
  * curl forbids adding and removing transfers inside its callbacks, and on_data runs in one. So what
  * is started in there waits in line, and what is cancelled in there becomes a zombie, until
@@ -295,6 +295,7 @@ static void call_end(struct httpc_call *k)
 	a.retry_after_ms = k->retry_after_ms;
 	a.body = k->answer.data ? k->answer.data : "";
 	a.body_len = k->answer.len;
+	a.sent = &k->body;
 	a.content_type = k->content_type;
 	a.location = k->location;
 	a.www_authenticate = k->www_authenticate;
@@ -433,7 +434,7 @@ static void multi_bury(struct httpc_multi *m)
 	}
 }
 
-/* The only place where curl works. Everything that ended is told only after curl has returned. */
+/* The only place where curl works. Ended calls are reported only after curl has returned. */
 static void multi_act(struct httpc_multi *m, curl_socket_t fd, int events)
 {
 	struct httpc_call *k;
@@ -470,7 +471,7 @@ struct httpc *httpc_new(struct loop *l)
 	struct httpc *c = xcalloc(1, sizeof(*c));
 
 	curl_use();
-	loop_ignore_sigpipe(); /* OpenSSL writes to sockets the far side has closed */
+	loop_ignore_sigpipe(); /* OpenSSL writes to sockets that the server has closed */
 	c->loop = l;
 	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
 		c->pools[i].c = c;

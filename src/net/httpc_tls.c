@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whom we trust and who we are, as PEM kept in memory and handed to curl as blobs (no copy: the
+ * Trust and client identity, as PEM kept in memory and handed to curl as blobs (no copy: the
  * call holds a reference). Everything is parsed once here, so that a bad file is an error with a
  * name and not a failed handshake; an encrypted key is refused, as OpenSSL would ask on the
  * terminal. Each object ends its CA bundle with a comment of its own: curl compares blobs before it
@@ -137,7 +137,7 @@ void httpc_tls_skip_verify(struct httpc_tls *t)
 
 	if (!warned)
 		log_warn(NULL,
-			"TLS certificates of the far side are not verified: insecure-skip-tls-verify is set",
+			"TLS certificates of the server are not verified: insecure-skip-tls-verify is set",
 			NULL);
 	warned = true;
 	t->insecure = true;
@@ -266,8 +266,7 @@ CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy)
 			rc = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
 	}
 	if (!rc && t->ca) {
-		/* CAPATH NULL, or Debian's built-in one would still trust every public CA
-		 * (c-stack.md B). */
+		/* CAPATH NULL, or Debian's built-in one would still trust every public CA. */
 		rc = set_blob(easy, CURLOPT_CAINFO_BLOB, t->ca, t->ca_len);
 		if (!rc)
 			rc = curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);

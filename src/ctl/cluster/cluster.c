@@ -12,7 +12,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/pod.h"
 
 #define DO(code)     ((enum ctl_cluster_do)((code)&0xff))
 #define OBJECT(code) ((unsigned)(code) >> 8 & 0xff)
@@ -108,7 +108,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_act *a = arg;
 	struct ctl_cluster *c = a->table->self;
-	const struct kobj *cluster = k8s_cache_find(c->env->clusters, a->name);
+	const struct kobj *cluster = k8s_cache_find(c->env->state->clusters, a->name);
 	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
 	enum ctl_cluster_do d = DO(a->doing);
 	struct err none = ERR_INIT;
@@ -117,10 +117,10 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (!is_own(d)) {
 		fine = object_done(c, cluster, a->doing, err, r);
 	} else if (fine) {
-		ctl_take_answer(c->env->clusters, r->object, false);
+		ctl_take_answer(c->env->state->clusters, r->object, false);
 		if (d == CTL_CLUSTER_APPLY_STATUS)
 			c->status_ms = clock_boot_ms();
-		cluster = k8s_cache_find(c->env->clusters, a->name);
+		cluster = k8s_cache_find(c->env->state->clusters, a->name);
 		if (d == CTL_CLUSTER_APPLY_STATUS && cluster)
 			post_events(c, a, cluster);
 	}
@@ -185,7 +185,7 @@ static struct queue_next start(struct ctl_cluster *c, struct ctl_act *a,
 struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key *key)
 {
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 	bool failed = a && !a->op && a->err != ERR_NONE;
 	uint32_t wait_ms = 0;
 	struct queue_next next;
@@ -235,7 +235,7 @@ static void wake_one(void *arg, const struct kobj *o)
 
 static void wake_served(struct ctl_cluster *c)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 
 	if (served)
 		ctl_runner_wake(c->runner, served->obj.name);
@@ -248,7 +248,7 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	ctl_runner_wake(c->runner, was ? was->name : now->name);
 	if (!was || !now || !str_eq(was->uid, now->uid) ||
 		was->deleting != now->deleting) /* another one may be served */
-		k8s_cache_each(c->env->clusters, wake_one, c);
+		k8s_cache_each(c->env->state->clusters, wake_one, c);
 }
 
 static void map_object(struct ctl_cluster *c, const struct kobj_gvk *gvk, const struct kobj *o)
@@ -262,7 +262,7 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 {
 	struct ctl_cluster *c = self;
 
-	if (str_eq((was ? was : now)->name, CTL_RV_CONFIGMAP))
+	if (str_eq((was ? was : now)->name, MODEL_RV_CONFIGMAP))
 		c->volumes.dirty = true;
 	map_object(self, &kobj_configmap, was ? was : now);
 }
@@ -282,7 +282,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
 
-	if (!c->volumes.uid || !str_eq(((const struct ctl_pod *)(was ? was : now))->app, "kbs"))
+	if (!c->volumes.uid || !str_eq(((const struct model_pod *)(was ? was : now))->app, "kbs"))
 		return;
 	c->volumes.dirty = true;
 	wake_served(c);
@@ -291,7 +291,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 /* A file of Trustee's. */
 static void map_file(struct ctl_cluster *c, const struct model_secret *s)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 
 	if (!c->volumes.uid || !served || s->shape == MODEL_SECRET_OTHER)
 		return;
@@ -314,7 +314,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		cluster_inputs_saw_secret(c, o->name);
 		wake_served(c);
 	}
-	s = ctl_env_cluster(c->env);
+	s = state_cluster(c->env->state);
 	if (s && str_eq(s->trustee_secret, o->name))
 		wake_served(c); /* its content counts as well */
 	if ((was && now) || !s)
@@ -330,7 +330,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_cluster *c = arg;
-	const struct model_cluster *served = c->on ? ctl_env_cluster(c->env) : NULL;
+	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;
 
 	if (!served)
 		return;
@@ -351,13 +351,13 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	cluster_registration_watch(c);
 	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
-	ctl_runner_watch(c->runner, env->clusters, map_cluster);
-	ctl_runner_watch(c->runner, env->configmaps, map_configmap);
-	ctl_runner_watch(c->runner, env->services, map_service);
-	ctl_runner_watch(c->runner, env->deployments, map_deployment);
-	ctl_runner_watch(c->runner, env->secrets, map_secret);
-	ctl_runner_watch(c->runner, env->pods, map_pod);
-	kbs_sync_listen(env->sync, on_sync, c);
+	ctl_runner_watch(c->runner, env->state->clusters, map_cluster);
+	ctl_runner_watch(c->runner, env->state->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->state->services, map_service);
+	ctl_runner_watch(c->runner, env->state->deployments, map_deployment);
+	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->state->pods, map_pod);
+	kbs_sync_listen(env->state->sync, on_sync, c);
 	return c;
 }
 
@@ -375,7 +375,7 @@ void ctl_cluster_free(struct ctl_cluster *c)
 		return;
 	c->on = false;
 	forget_all(c);
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

@@ -65,7 +65,7 @@ static struct cluster_signer *signer_get(struct ctl_cluster *c, unsigned number)
 
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
 {
-	if (k8s_cache_find(c->env->secrets, name))
+	if (k8s_cache_find(c->env->state->secrets, name))
 		signer_get(c, render_token_number(name));
 }
 
@@ -93,7 +93,7 @@ static void prune(struct ctl_cluster *c, const struct model_cluster *cluster)
 	struct cluster_signer **pp = &c->inputs.signers, *s;
 
 	while ((s = *pp)) {
-		if (s->own.must_read || ctl_secret(c->env, s->own.name) ||
+		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
 			is_planned(c, s->own.name) ||
 			model_cluster_announced(cluster, s->own.name)) {
 			pp = &s->next;
@@ -145,7 +145,7 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 		if (cluster_own_state(c, cluster, &s->own) != CLUSTER_OWN_GOOD)
 			continue;
 		list[n++] = (struct render_token_signer){.name = s->own.name,
-			.created_s = ctl_secret(c->env, s->own.name)->obj.created_s,
+			.created_s = state_secret(c->env->state, s->own.name)->obj.created_s,
 			.not_after_s = s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
 			.mounted = is_mounted(c, s->own.name)};
@@ -164,7 +164,7 @@ static char *version(const char *name, const char *rv)
 static void look_tls(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const char *name = l->c->trustee_secret;
-	const struct model_secret *o = name ? ctl_secret(c->env, name) : NULL;
+	const struct model_secret *o = name ? state_secret(c->env->state, name) : NULL;
 	cleanup_free char *now = o ? version(name, o->obj.rv) : NULL;
 
 	if (now && !str_eq(now, c->inputs.tls_read))
@@ -186,8 +186,8 @@ static void forget_deployment(struct cluster_inputs *in)
 /* One that is not there, or somebody else's, mounts nothing of ours. */
 static void look_deployment(struct ctl_cluster *c, struct cluster_look *l)
 {
-	const struct ctl_plain *d =
-		(const struct ctl_plain *)k8s_cache_find(c->env->deployments, CLUSTER_DEPLOYMENT);
+	const struct model_plain *d = (const struct model_plain *)k8s_cache_find(
+		c->env->state->deployments, CLUSTER_DEPLOYMENT);
 
 	if (!d || (d->owner_uid && !str_eq(d->owner_uid, l->c->obj.uid))) {
 		forget_deployment(&c->inputs);
@@ -204,14 +204,14 @@ static void look_deployment(struct ctl_cluster *c, struct cluster_look *l)
 static const char *unreadable_input(const struct ctl_cluster *c, const struct cluster_look *l)
 {
 	const char *tls = l->c->trustee_secret;
-	const struct kobj *o = tls ? k8s_cache_find(c->env->secrets, tls) : NULL;
+	const struct kobj *o = tls ? k8s_cache_find(c->env->state->secrets, tls) : NULL;
 
 	if (o && o->unreadable)
 		return tls;
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
-		if ((o = k8s_cache_find(c->env->secrets, s->own.name)) && o->unreadable)
+		if ((o = k8s_cache_find(c->env->state->secrets, s->own.name)) && o->unreadable)
 			return s->own.name;
-	o = k8s_cache_find(c->env->deployments, CLUSTER_DEPLOYMENT);
+	o = k8s_cache_find(c->env->state->deployments, CLUSTER_DEPLOYMENT);
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
 
@@ -234,7 +234,7 @@ bool cluster_look_inputs(struct ctl_cluster *c, struct cluster_look *l)
 void cluster_look_plan(struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct render_token_plan *p = &c->inputs.plan;
-	const struct model_secret *o = ctl_secret(c->env, p->name);
+	const struct model_secret *o = state_secret(c->env->state, p->name);
 	unsigned number = render_token_number(p->name);
 	int64_t again_s = p->again_s - clock_wall_s();
 
@@ -268,7 +268,7 @@ struct op *cluster_start_tls(
 	const char *tls = l->c->trustee_secret;
 
 	free(c->inputs.tls_asked);
-	c->inputs.tls_asked = version(tls, ctl_secret(env, tls)->obj.rv);
+	c->inputs.tls_asked = version(tls, state_secret(env->state, tls)->obj.rv);
 	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, a);
 }
 
@@ -405,7 +405,7 @@ bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const s
 	if (cluster && str_eq(cluster->uid, c->known_uid))
 		take_tls(&c->inputs, r->object);
 	json_wipe(json_get_obj(r->object, "data"));
-	ctl_take_answer(c->env->secrets, r->object, true);
+	ctl_take_answer(c->env->state->secrets, r->object, true);
 	return true;
 }
 

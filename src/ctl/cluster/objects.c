@@ -15,7 +15,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/configmap.h"
 #include "tec/kobj/subset.h"
 #include "tec/render/listener.h"
 
@@ -128,10 +128,10 @@ static struct k8s_cache *cache_of(const struct ctl_env *env, unsigned i)
 {
 	const struct kobj_gvk *gvk = cluster_objects[i].gvk;
 
-	return gvk == &kobj_configmap ? env->configmaps
-	       : gvk == &kobj_service ? env->services
-	       : gvk == &kobj_secret  ? env->secrets
-				      : env->deployments;
+	return gvk == &kobj_configmap ? env->state->configmaps
+	       : gvk == &kobj_service ? env->state->services
+	       : gvk == &kobj_secret  ? env->state->secrets
+				      : env->state->deployments;
 }
 
 const struct kobj *cluster_object_find(const struct ctl_env *env, unsigned i)
@@ -148,7 +148,7 @@ static enum ctl_cluster_do look_object(struct ctl_cluster *c, struct cluster_loo
 {
 	const struct cluster_object *t = &cluster_objects[i];
 	const struct kobj *o = cluster_object_find(c->env, i);
-	const struct ctl_plain *plain = (const struct ctl_plain *)o;
+	const struct model_plain *plain = (const struct model_plain *)o;
 	const struct cluster_known *k = &c->known[i];
 	bool held = t->of_delivery && cluster_volumes_hold(c);
 
@@ -209,7 +209,7 @@ static bool held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_c
 		return !safe;
 	if (d != CTL_CLUSTER_DELETE)
 		return false;
-	if (tls && !ctl_secret(c->env, tls))
+	if (tls && !state_secret(c->env->state, tls))
 		l->missing = tls;
 	return !safe || l->conflict || l->missing || l->unreadable;
 }

@@ -74,7 +74,7 @@ struct cluster_own *cluster_own_of(struct ctl_cluster *c, unsigned object, unsig
 enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 	const struct model_cluster *cluster, const struct cluster_own *own)
 {
-	const struct model_secret *o = ctl_secret(c->env, own->name);
+	const struct model_secret *o = state_secret(c->env->state, own->name);
 
 	if (!o)
 		return own->must_read ? CLUSTER_OWN_UNREAD : CLUSTER_OWN_ABSENT;
@@ -84,7 +84,8 @@ enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 		return CLUSTER_OWN_UNREAD;
 	if (model_cluster_announces(cluster, own->name, own->hash))
 		return CLUSTER_OWN_GOOD;
-	return own->hash[0] && ctl_is_older(c->env, &o->obj) && ctl_is_older(c->env, &cluster->obj)
+	return own->hash[0] && state_since_is_older(c->env->state, &o->obj) &&
+			       state_since_is_older(c->env->state, &cluster->obj)
 		       ? CLUSTER_OWN_OLDER
 		       : CLUSTER_OWN_PLANTED;
 }
@@ -113,7 +114,7 @@ bool cluster_look_own(struct ctl_cluster *c, struct cluster_look *l, struct clus
 	unsigned object, unsigned number, bool wanted)
 {
 	enum cluster_own_state state = cluster_own_state(c, l->c, own);
-	const struct model_secret *o = ctl_secret(c->env, own->name);
+	const struct model_secret *o = state_secret(c->env->state, own->name);
 
 	if (o && o->obj.deleting && object != CLUSTER_SIGNER) {
 		l->waits = own->name; /* a signer may go while it is still mounted */
@@ -139,7 +140,7 @@ static bool is_needed(
 {
 	bool managed = cluster->deploy == MODEL_DEPLOY_MANAGED;
 
-	if (ctl_secret(c->env, name))
+	if (state_secret(c->env->state, name))
 		return true;
 	if (str_eq(name, CLUSTER_AUTH))
 		return managed;
@@ -282,11 +283,11 @@ struct op *cluster_start_own(struct ctl_cluster *c, struct ctl_act *a, const str
 		return k8s_call_get(
 			env->api, &c->acts.ops, &kobj_secret, env->ns, own->name, done, a);
 	case CTL_CLUSTER_MAKE_SECRET:
-		return k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
-			(const char *)secret_peek(own->text), secret_len(own->text), done, a);
+		return k8s_call_create_secret(env->api, &c->acts.ops, env->ns,
+			secret_new_copy(secret_peek(own->text), secret_len(own->text)), done, a);
 	case CTL_CLUSTER_DELETE:
 		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, own->name,
-			ctl_secret(env, own->name)->obj.uid, done, a);
+			state_secret(env->state, own->name)->obj.uid, done, a);
 	default:
 		DIE("cluster %s: act %d is not a Secret's", a->name, (int)d);
 	}
@@ -365,6 +366,6 @@ bool cluster_own_done(struct ctl_cluster *c, const struct kobj *cluster, enum ct
 		cluster_signer_saw(c, number, r->object);
 	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
 		cluster_regkey_copy(c, model_cluster(cluster), r->object);
-	ctl_take_answer(c->env->secrets, r->object, true);
+	ctl_take_answer(c->env->state->secrets, r->object, true);
 	return true;
 }

@@ -59,7 +59,7 @@ static struct render_regkey look_one(
 {
 	struct cluster_own *own = &c->regkey[which];
 	bool looked_at = is_at_key(l->c) || model_cluster_announced(l->c, own->name);
-	const struct model_secret *o = ctl_secret(c->env, own->name);
+	const struct model_secret *o = state_secret(c->env->state, own->name);
 
 	if (!looked_at || !cluster_look_own(c, l, own, CLUSTER_REGKEY, which, false) || !o)
 		return (struct render_regkey){.there = false};
@@ -95,7 +95,7 @@ void cluster_look_regkey(struct ctl_cluster *c, struct cluster_look *l)
 		want(c, l, CLUSTER_REGKEY_CURRENT);
 		break;
 	case RENDER_REGKEY_COPY:
-		if (copy->text || ctl_secret(c->env, copy->name))
+		if (copy->text || state_secret(c->env->state, copy->name))
 			want(c, l, CLUSTER_REGKEY_PREVIOUS);
 		else
 			cluster_want(l, CTL_CLUSTER_READ, CLUSTER_REGKEY, CLUSTER_REGKEY_TO_COPY);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 
 #define COUNTS_MS   10000
 #define REGISTER_MS 60000 /* of registrations: they come in crowds */
@@ -41,7 +42,7 @@ static void want(struct cluster_look *l, enum model_cluster_cond c, bool status,
 static void note_secret(
 	const struct ctl_env *env, struct strbuf *out, const char *field, const char *name)
 {
-	if (name && !ctl_secret(env, name))
+	if (name && !state_secret(env->state, name))
 		strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
 }
 
@@ -57,7 +58,7 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and does not count.");
 	note_secret(env, out, "trusteeSecret", c->trustee_secret);
 	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
-		ctl_secret(env, c->trustee_secret))
+		state_secret(env->state, c->trustee_secret))
 		strbuf_addf(out,
 			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps what it has.",
 			c->trustee_secret);
@@ -137,6 +138,7 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
 	size_t declared, confirmed, revoking;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 	enum kbs_target_state state;
 	enum model_cluster_reason r;
 	bool synced;
@@ -145,8 +147,8 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 		want(l, t, false, CLUSTER_NOT_AVAILABLE, "This cluster is not served.");
 		return;
 	}
-	kbs_sync_counts(c->env->sync, &declared, &confirmed, &revoking);
-	state = kbs_sync_state(c->env->sync);
+	kbs_sync_counts(c->env->state->sync, &declared, &confirmed, &revoking);
+	state = kbs_sync_state(c->env->state->sync);
 	synced = state == KBS_TARGET_IN_SYNC && confirmed == declared && revoking == 0;
 	r = synced                                                          ? CLUSTER_SYNCED
 	    : state == KBS_TARGET_REFUSED                                   ? CLUSTER_REFUSED
@@ -155,8 +157,8 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
 		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
 		"%s%s%zu of %zu values are confirmed, %zu wait to be revoked.",
-		synced ? "" : kbs_sync_why(c->env->sync), synced ? "" : " ", confirmed, declared,
-		revoking);
+		synced ? "" : ctl_trustee_why(c->env->state->sync, &why), synced ? "" : " ",
+		confirmed, declared, revoking);
 }
 
 void cluster_recheck(struct cluster_look *l, uint64_t ms)
@@ -189,7 +191,7 @@ static bool synced_ok(struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct kobj_cond *have = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
 
-	if (ctl_asking(c->env) && have->status == KOBJ_COND_TRUE &&
+	if (state_trustee_is_asking(c->env->state) && have->status == KOBJ_COND_TRUE &&
 		have->observed_generation == l->c->obj.generation)
 		return true; /* what comes of it wakes us */
 	return may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
@@ -221,13 +223,13 @@ static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
 
 void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
-	const struct kobj *o = k8s_cache_find(c->env->clusters, name);
+	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);
 
 	memset(l, 0, sizeof(*l));
-	if (!o || ctl_env_cluster_unknown(c->env))
+	if (!o || state_cluster_unknown(c->env->state))
 		return;
 	l->c = model_cluster(o);
-	l->served = ctl_env_cluster(c->env);
+	l->served = state_cluster(c->env->state);
 	l->v.found = true;
 	l->v.deleting = o->deleting;
 	l->v.served = l->served == l->c;

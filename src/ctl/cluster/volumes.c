@@ -16,7 +16,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/configmap.h"
 
 #define ADD_MS       10000
 #define TAKE_BACK_MS 2000 /* many that go at once are a handful of restarts too */
@@ -52,8 +52,8 @@ static void add_content(
 void cluster_volumes_contents(const struct ctl_env *env, const struct render_volumes_list *l,
 	char out[CLUSTER_CONTENTS_LEN + 1])
 {
-	const struct ctl_configmap *rv = ctl_configmap_find(env, CTL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = ctl_env_cluster(env);
+	const struct model_configmap *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(env->state);
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
@@ -65,12 +65,12 @@ void cluster_volumes_contents(const struct ctl_env *env, const struct render_vol
 		bytes_sha256_add(&run, policy, strlen(policy));
 	}
 	for (size_t i = 0; i < l->n_machines; i++) {
-		const struct model_secret *s = ctl_secret(env, l->machines[i]);
+		const struct model_secret *s = state_secret(env->state, l->machines[i]);
 
 		add_content(&run, "machine", l->machines[i], s ? s->key_sha256 : NULL);
 	}
 	for (size_t i = 0; i < l->n_aks; i++) {
-		const struct model_secret *s = ctl_secret(env, l->aks[i]);
+		const struct model_secret *s = state_secret(env->state, l->aks[i]);
 
 		add_content(&run, "key", l->aks[i], s ? s->public_sha256 : NULL);
 	}
@@ -93,19 +93,20 @@ static void collect_key(void *arg, const char *path)
 	struct collect *in = arg;
 	char id[UUID_TEXT_LEN + 1];
 
-	if (ctl_path_id(path, id) && kbs_sync_holder(in->env->sync, KBS_RESOURCE, path) &&
-		ctl_secret(in->env, id))
+	if (rats_resource_id(path, id) &&
+		kbs_sync_holder(in->env->state->sync, KBS_RESOURCE, path) &&
+		state_secret(in->env->state, id))
 		render_volumes_list_add_machine(in->out, id);
 }
 
 static void collect_value(void *arg, const char *name)
 {
 	struct collect *in = arg;
-	const struct kobj *holder = kbs_sync_holder(in->env->sync, KBS_REFVALUE, name);
+	const struct kobj *holder = kbs_sync_holder(in->env->state->sync, KBS_REFVALUE, name);
 
 	if (!rats_is_identity_name(name))
 		in->revoking_values |= !holder;
-	else if (holder && ctl_secret(in->env, holder->name))
+	else if (holder && state_secret(in->env->state, holder->name))
 		render_volumes_list_add_ak(in->out, holder->name);
 }
 
@@ -113,17 +114,17 @@ static void collect_value(void *arg, const char *name)
  */
 static void collect_mounted(struct collect *in, const struct render_volumes_list *live)
 {
-	const struct kbs_sync *sync = in->env->sync;
+	const struct kbs_sync *sync = in->env->state->sync;
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	for (size_t i = 0; i < live->n_machines; i++) {
 		rats_resource_path(live->machines[i], path);
-		if (ctl_secret(in->env, live->machines[i]) &&
+		if (state_secret(in->env->state, live->machines[i]) &&
 			!kbs_sync_is_revoked(sync, KBS_RESOURCE, path))
 			render_volumes_list_add_machine(in->out, live->machines[i]);
 	}
 	for (size_t i = 0; i < live->n_aks; i++) {
-		const struct model_secret *s = ctl_secret(in->env, live->aks[i]);
+		const struct model_secret *s = state_secret(in->env->state, live->aks[i]);
 
 		/* Declared: it is in the list already, or another object with this key is. */
 		if (s && s->has_ak_finalizer && s->identity &&
@@ -194,11 +195,11 @@ bool cluster_volumes_unknown(const struct ctl_cluster *c)
 {
 	const struct cluster_volumes *v = &c->volumes;
 
-	return is_unreadable(c->env->configmaps, CTL_RV_CONFIGMAP) ||
-	       is_unreadable(c->env->deployments, CLUSTER_DEPLOYMENT) ||
-	       (k8s_cache_unreadable(c->env->secrets) &&
-		       (list_unknown(c->env->secrets, &v->live) ||
-			       list_unknown(c->env->secrets, &v->wanted)));
+	return is_unreadable(c->env->state->configmaps, MODEL_RV_CONFIGMAP) ||
+	       is_unreadable(c->env->state->deployments, CLUSTER_DEPLOYMENT) ||
+	       (k8s_cache_unreadable(c->env->state->secrets) &&
+		       (list_unknown(c->env->state->secrets, &v->live) ||
+			       list_unknown(c->env->state->secrets, &v->wanted)));
 }
 
 bool cluster_volumes_hold(const struct ctl_cluster *c)
@@ -266,8 +267,8 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	uint64_t now = clock_boot_ms(), due;
 	struct err ignored = ERR_INIT;
 
-	kbs_sync_names(c->env->sync, KBS_RESOURCE, collect_key, &in);
-	kbs_sync_names(c->env->sync, KBS_REFVALUE, collect_value, &in);
+	kbs_sync_names(c->env->state->sync, KBS_RESOURCE, collect_key, &in);
+	kbs_sync_names(c->env->state->sync, KBS_REFVALUE, collect_value, &in);
 	collect_mounted(&in, &v->live);
 	finish(c->env, &desired);
 	v->pending = false;
@@ -339,7 +340,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 	} else {
 		state = KBS_TARGET_IN_SYNC;
 	}
-	kbs_sync_target_says(c->env->sync, ctl_primary_target(served), state, why);
+	kbs_sync_target_says(c->env->state->sync, ctl_primary_target(served), state, NULL, why);
 }
 
 /* ---- step */
@@ -347,7 +348,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
-	const struct kobj *o = k8s_cache_find(c->env->deployments, CLUSTER_DEPLOYMENT);
+	const struct kobj *o = k8s_cache_find(c->env->state->deployments, CLUSTER_DEPLOYMENT);
 	uint32_t wait_ms = 0;
 
 	if (!served || served->delivery != MODEL_DELIVERY_VOLUMES) {
@@ -387,5 +388,5 @@ bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_sort sort, const ch
 	if (!v->uid || v->confirming)
 		return false;
 	v->dirty = true;
-	return name && kbs_sync_is_revoked(c->env->sync, sort, name);
+	return name && kbs_sync_is_revoked(c->env->state->sync, sort, name);
 }

@@ -163,7 +163,7 @@ bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 {
 	const char *scheme = s->desc.ca_secret ? "https" : "http", *rest;
 	cleanup_free char *host = NULL;
-	const struct ctl_plain *service;
+	const struct model_plain *service;
 	int port = c ? c->trustee_port : 8080, n;
 
 	*url = *connect_to = NULL;
@@ -183,8 +183,8 @@ bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 	}
 	host = host_of_primary(env, s);
 	*url = xasprintf("%s://%s:%d", scheme, host, port);
-	service = (const struct ctl_plain *)k8s_cache_find(env->services, KBS_SERVICE);
-	if (!k8s_cache_filled(env->services) || (service && service->obj.unreadable))
+	service = (const struct model_plain *)k8s_cache_find(env->state->services, KBS_SERVICE);
+	if (!k8s_cache_filled(env->state->services) || (service && service->obj.unreadable))
 		return true; /* by its name: what is to be revoked does not wait */
 	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
 		return false;

@@ -34,7 +34,7 @@ static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 {
 	kbs_push_free(steal_ptr(&s->push));
 	if (s->is_target)
-		kbs_sync_target_remove(c->env->sync, s->name);
+		kbs_sync_target_remove(c->env->state->sync, s->name);
 	s->is_target = false;
 	trustee_bytes_fini(&s->admin);
 	trustee_bytes_fini(&s->ca);
@@ -68,16 +68,16 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 	s->cluster_uid = xstrdup(cluster_uid);
 	s->is_target = s->desc.volumes;
 	if (s->is_target)
-		kbs_sync_target_add(c->env->sync, s->name);
+		kbs_sync_target_add(c->env->state->sync, s->name);
 	else
-		s->push = kbs_push_new(c->env->loop, c->env->sync, &conf, NULL);
+		s->push = kbs_push_new(c->env->loop, c->env->state->sync, &conf, NULL);
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
 /* A person's decision, so nothing waits for it; but nothing speaks of it afterwards either. */
 void trustee_tell_left(const struct ctl_trustee *c, const char *name)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 
 	if (!served)
 		return;
@@ -135,12 +135,12 @@ bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_se
 		if (x->wanted && x->desc.owned)
 			return false; /* the same one, under a new address */
 	if (s->desc.owned)
-		return ctl_deployment_is_left(env);
-	if (ctl_env_cluster_unknown(env))
+		return state_trustee_is_left(env->state);
+	if (state_cluster_unknown(env->state))
 		return true;
-	if (ctl_env_cluster(env)) /* taken out of spec by a person */
+	if (state_cluster(env->state)) /* taken out of spec by a person */
 		return false;
-	kbs_sync_counts(env->sync, &declared, &confirmed, &revoking);
+	kbs_sync_counts(env->state->sync, &declared, &confirmed, &revoking);
 	return declared || revoking;
 }
 
@@ -153,7 +153,7 @@ static void want_policies(struct ctl_trustee *c, const struct model_cluster *ser
 	if (!served && c->has_policies)
 		return;
 	c->has_policies = true;
-	kbs_sync_policies(c->env->sync, render_trustee_attestation_policy(of),
+	kbs_sync_policies(c->env->state->sync, render_trustee_attestation_policy(of),
 		render_trustee_resource_policy(of), of->isolation == MODEL_ISOLATION_SHARED);
 }
 
@@ -202,11 +202,11 @@ static bool has_primary(const struct ctl_trustee *c)
  * the primary one is: the list stays until a person has spoken. */
 void trustee_look_at_all(struct ctl_trustee *c)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 	bool lost = served && served->extended_lost;
 	struct trustee_desc d;
 
-	if (!c->on || ctl_env_cluster_unknown(c->env)) /* what is administered stays so */
+	if (!c->on || state_cluster_unknown(c->env->state)) /* what is administered stays so */
 		return;
 	want_policies(c, served);
 	want_window(c, served);
@@ -219,14 +219,14 @@ void trustee_look_at_all(struct ctl_trustee *c)
 	c->adopt = false;
 	if (lost && !has_primary(c) && trustee_memory_is_read(c))
 		want_by_spec(c, served);
-	if (!served && !c->servers && ctl_deployment_is_left(c->env)) {
+	if (!served && !c->servers && state_trustee_is_left(c->env->state)) {
 		/* Of a cluster that went before we started, perhaps. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
 		server_want(c, "kbs-service", &d, NULL);
 	}
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		ctl_runner_wake(c->runner, s->name);
-	ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+	ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 }
 
 static void on_look(void *arg)

@@ -25,7 +25,7 @@ enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_vi
 
 bool trustee_memory_is_right(const struct ctl_trustee *c)
 {
-	const struct kobj *o = k8s_cache_find(c->env->configmaps, CTL_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
 	cleanup_free char *text = trustee_memory_text(c->servers);
 
 	return (!o || !o->unreadable) && str_eq(text, c->memory ? c->memory : "[]");
@@ -33,10 +33,10 @@ bool trustee_memory_is_right(const struct ctl_trustee *c)
 
 bool trustee_memory_is_read(const struct ctl_trustee *c)
 {
-	const struct kobj *o = k8s_cache_find(c->env->configmaps, CTL_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
 
 	/* What cannot be read is ours to write again, if we know what it said. */
-	if (!k8s_cache_filled(c->env->configmaps) || (o && o->unreadable))
+	if (!k8s_cache_filled(c->env->state->configmaps) || (o && o->unreadable))
 		return c->memory_known;
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
 }
@@ -59,12 +59,12 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 	c->memory_known |= gone || !err_is_set(err);
 	if (gone || (!err_is_set(err) && a->doing == CTL_TRUSTEE_DELETE_MEMORY)) {
 		trustee_memory_set(c, NULL, NULL);
-		k8s_cache_remove(c->env->configmaps, CTL_TRUSTEE_MEMORY, NULL);
+		k8s_cache_remove(c->env->state->configmaps, STATE_TRUSTEE_MEMORY, NULL);
 	} else if (!err_is_set(err)) {
 		trustee_memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
 			json_get_str(r->object, "data/" MEMORY_FILE));
 		c->adopt = a->doing == CTL_TRUSTEE_READ_MEMORY;
-		ctl_take_answer(c->env->configmaps, r->object, true);
+		ctl_take_answer(c->env->state->configmaps, r->object, true);
 	} else {
 		log_err(LOG_WARN, NULL, "what is known of other Trustee servers cannot be kept",
 			err);
@@ -77,7 +77,7 @@ static struct json_object *memory_json(const struct ctl_trustee *c, const char *
 {
 	struct json_object *o = json_obj(), *meta = json_obj();
 
-	json_add_str(meta, "name", CTL_TRUSTEE_MEMORY);
+	json_add_str(meta, "name", STATE_TRUSTEE_MEMORY);
 	json_add_str(meta, "namespace", c->env->ns);
 	json_add(meta, "labels",
 		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
@@ -90,7 +90,7 @@ static struct json_object *memory_json(const struct ctl_trustee *c, const char *
 struct queue_next trustee_step_memory(struct ctl_trustee *c)
 {
 	const struct ctl_env *env = c->env;
-	const struct kobj *o = k8s_cache_find(env->configmaps, CTL_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY);
 	cleanup_free char *text = trustee_memory_text(c->servers);
 	const struct ctl_trustee_memory_view v = {.read = trustee_memory_is_read(c),
 		.as_wanted = trustee_memory_is_right(c),
@@ -103,18 +103,18 @@ struct queue_next trustee_step_memory(struct ctl_trustee *c)
 	if (d == CTL_TRUSTEE_DELETE_MEMORY && !o)
 		d = CTL_TRUSTEE_NOTHING;
 	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
-		ctl_act_drop(ctl_act_find(&c->acts, CTL_TRUSTEE_MEMORY));
+		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
 		return ctl_settled();
 	}
-	a = ctl_act_get(&c->acts, CTL_TRUSTEE_MEMORY);
+	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
 	if (!ctl_act_begin(a, (int)d))
 		return ctl_retry(0, "an act had no visible effect yet");
 	if (d == CTL_TRUSTEE_READ_MEMORY) {
 		op = k8s_call_get(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			CTL_TRUSTEE_MEMORY, on_memory, a);
+			STATE_TRUSTEE_MEMORY, on_memory, a);
 	} else if (d == CTL_TRUSTEE_DELETE_MEMORY) {
 		op = k8s_call_delete(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			CTL_TRUSTEE_MEMORY, o->uid, on_memory, a);
+			STATE_TRUSTEE_MEMORY, o->uid, on_memory, a);
 	} else {
 		json = memory_json(c, text);
 		op = k8s_call_apply(

@@ -14,7 +14,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/pod.h"
 #include "tec/model/content.h"
 
 #define MEMBER_MAX 65536
@@ -47,7 +47,7 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 
 static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
 {
-	const struct kobj *o = name ? k8s_cache_find(env->secrets, name) : NULL;
+	const struct kobj *o = name ? k8s_cache_find(env->state->secrets, name) : NULL;
 
 	return o && !o->deleting ? o : NULL;
 }
@@ -55,7 +55,7 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 static void say_refused(
 	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
 {
-	const struct model_cluster *served = ctl_env_cluster(env);
+	const struct model_cluster *served = state_cluster(env->state);
 
 	if (served && served->extended_lost)
 		strbuf_adds(out, "spec lost fields, spec.trustee.plaintext perhaps");
@@ -123,7 +123,7 @@ static void judge_admin(const struct model_cluster *served, struct trustee_serve
 static void look(const struct ctl_trustee *c, struct trustee_server *s, struct trustee_look *l)
 {
 	const struct ctl_env *env = c->env;
-	const struct model_cluster *served = ctl_env_cluster(env);
+	const struct model_cluster *served = state_cluster(env->state);
 	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
 			  *ca = secret_there(env, s->desc.ca_secret);
 	struct ctl_trustee_view *v = &l->v;
@@ -246,7 +246,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 			trustee_tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
 		trustee_drop(c, s);
-		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 		break;
 	default:
 		break;
@@ -266,7 +266,7 @@ struct queue_next ctl_trustee_step(struct ctl_trustee *c, const struct kobj_key 
 
 	if (ctl_act_busy(a, &next))
 		return next;
-	if (str_eq(key->name, CTL_TRUSTEE_MEMORY))
+	if (str_eq(key->name, STATE_TRUSTEE_MEMORY))
 		return trustee_step_memory(c);
 	if (s)
 		next = step_server(c, s);
@@ -304,8 +304,8 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 {
 	struct ctl_trustee *c = self;
 
-	if (str_eq(was ? was->name : now->name, CTL_TRUSTEE_MEMORY))
-		ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+	if (str_eq(was ? was->name : now->name, STATE_TRUSTEE_MEMORY))
+		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 }
 
 static void map_service(void *self, const struct kobj *was, const struct kobj *now)
@@ -324,7 +324,8 @@ static void map_deployment(void *self, const struct kobj *was, const struct kobj
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
-	const struct ctl_pod *a = (const struct ctl_pod *)was, *b = (const struct ctl_pod *)now;
+	const struct model_pod *a = (const struct model_pod *)was,
+			       *b = (const struct model_pod *)now;
 
 	if (!b || !str_eq(b->app, "kbs") || !b->ready)
 		return;
@@ -344,12 +345,12 @@ struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
 	c->env = env;
 	c->runner = ctl_runner_new(env->loop, "trustee", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
-	ctl_runner_watch(c->runner, env->clusters, map_any);
-	ctl_runner_watch(c->runner, env->configmaps, map_configmap);
-	ctl_runner_watch(c->runner, env->services, map_service);
-	ctl_runner_watch(c->runner, env->deployments, map_deployment);
-	ctl_runner_watch(c->runner, env->pods, map_pod);
-	ctl_runner_watch(c->runner, env->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->state->clusters, map_any);
+	ctl_runner_watch(c->runner, env->state->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->state->services, map_service);
+	ctl_runner_watch(c->runner, env->state->deployments, map_deployment);
+	ctl_runner_watch(c->runner, env->state->pods, map_pod);
+	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
 	return c;
 }
 
@@ -374,7 +375,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	trustee_memory_set(c, NULL, NULL);
 	c->memory_known = false;
 	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
-	kbs_sync_reset(c->env->sync);
+	kbs_sync_reset(c->env->state->sync);
 }
 
 void ctl_trustee_finish(struct ctl_trustee *c)
@@ -397,7 +398,7 @@ void ctl_trustee_free(struct ctl_trustee *c)
 	if (!c)
 		return;
 	ctl_trustee_off(c);
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }
