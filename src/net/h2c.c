@@ -319,12 +319,15 @@ void h2c_call_again(struct h2c_call *k)
 static void on_deadline(void *arg)
 {
 	struct h2c_call *k = arg;
+	const char *why = k->in_line ? ", waiting for a connection" : "";
+	struct h2c_conn *n;
 	char text[80];
 
-	snprintf(text, sizeof(text), "no answer within %u ms%s", k->deadline_ms,
-		!k->in_line                    ? ""
-		: TAILQ_FIRST(&k->site->conns) ? ", waiting for earlier requests"
-					       : ", waiting for a connection");
+	if (k->in_line)
+		TAILQ_FOREACH (n, &k->site->conns, link)
+			if (n->state == H2C_OPEN)
+				why = ", waiting for earlier requests";
+	snprintf(text, sizeof(text), "no answer within %u ms%s", k->deadline_ms, why);
 	h2c_call_over(k, ERR_TRANSIENT, text);
 }
 

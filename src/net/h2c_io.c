@@ -162,11 +162,12 @@ static size_t next_record(struct h2c_conn *n, uint8_t *out)
 		size_t part = n->frame_len < room ? n->frame_len : room;
 		ssize_t more;
 
-		if (part)
+		if (part) {
 			memcpy(out + len, n->frame, part);
-		n->frame += part;
-		n->frame_len -= part;
-		len += part;
+			n->frame += part;
+			n->frame_len -= part;
+			len += part;
+		}
 		if (len == H2C_RECORD_LEN)
 			return len;
 		more = nghttp2_session_mem_send(n->session, &n->frame);

@@ -14,7 +14,9 @@
 
 #include "h2c_internal.h"
 
-#define MAX_OWED_ACKS 1000 /* then the session fails: nobody sends so many PINGs in one read */
+/* Frames that a server can make us owe it, acknowledgements and resets; then the connection ends.
+ * Nobody asks for so many in one read. */
+#define MAX_OWED 1000
 
 /* ---- memory: headers and frames hold tokens ---- */
 
@@ -74,7 +76,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	struct h2c_call *k = call_of(session, frame->hd.stream_id);
 	uint64_t number;
 
-	if (!k)
+	if (!k || frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
 	k->header_len += name_len + len + 32;
 	if (k->header_len > H2C_HEADER_MAX) {
@@ -98,6 +100,14 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		if (parse_number(value, len, SIZE_MAX / 2, &number))
 			k->length = (size_t)number;
 	}
+	return 0;
+}
+
+/* We said that nothing may be pushed; nghttp2 would only refuse one promise after the other. */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
+{
+	if (hd->type == NGHTTP2_PUSH_PROMISE)
+		(void)nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
 	return 0;
 }
 
@@ -276,6 +286,9 @@ int h2c_session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, struct
 	if (rv < 0)
 		return err_set(err, ERR_TRANSIENT, "the server violates HTTP/2: %s",
 			nghttp2_strerror((int)rv));
+	if (nghttp2_session_get_outbound_queue_size(n->session) > n->n_streams + MAX_OWED)
+		return err_set(err, ERR_TRANSIENT,
+			"the server violates HTTP/2: it asks for too many answers");
 	return 0;
 }
 
@@ -285,11 +298,12 @@ void h2c_session_setup(struct h2c *c)
 {
 	if (nghttp2_session_callbacks_new(&c->callbacks) || nghttp2_option_new(&c->option))
 		DIE("out of memory: nghttp2");
+	nghttp2_session_callbacks_set_on_begin_frame_callback(c->callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_header_callback(c->callbacks, on_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(c->callbacks, on_frame);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c->callbacks, on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(c->callbacks, on_close);
-	nghttp2_option_set_max_outbound_ack(c->option, MAX_OWED_ACKS);
+	nghttp2_option_set_max_outbound_ack(c->option, MAX_OWED);
 	nghttp2_option_set_no_closed_streams(c->option, 1);
 }
 

@@ -12,13 +12,14 @@ from faultproxy import CUT, CUT_AFTER, Answer, FaultProxy
 from test_spine import installed, joined, luks_key, owner_uids, settled
 
 
-@pytest.fixture
-def proxied(cp, ns, tmp_path, start_operator):
+@pytest.fixture(params=["h2", "http/1.1"])
+def proxied(request, cp, ns, tmp_path, start_operator):
     """proxied(rule) -> (FaultProxy, Operator not started yet)."""
     made = []
 
     def make(rule=lambda r: None, on_cut=lambda: None):
-        proxy = FaultProxy(cp.service_account_kubeconfig(ns, "tec-operator"), str(tmp_path), rule, on_cut)
+        proxy = FaultProxy(cp.service_account_kubeconfig(ns, "tec-operator"), str(tmp_path), rule, on_cut,
+                           http2=request.param == "h2")
         made.append(proxy)
         return proxy
 

@@ -43,6 +43,7 @@ static struct h2s {
 	uint32_t max_streams, window; /* announced; 0: not */
 	struct h2s_conn *conns[H2S_CONNS];
 	unsigned n_conns, n_reqs, n_resets;
+	struct strbuf *record; /* what is said, when wanted */
 } h2s;
 
 static struct h2c *h2;
@@ -263,6 +264,8 @@ static inline void h2s_flush(struct h2s_conn *c)
 
 		if (n <= 0)
 			return;
+		if (h2s.record)
+			strbuf_add(h2s.record, c->out.data, (size_t)n);
 		strbuf_drop(&c->out, (size_t)n);
 	}
 }
