@@ -330,17 +330,17 @@ static void controllers_on(struct parts *p, bool all)
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
 		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
 	if (p->revoking_on) { /* they look again, with what was not known before */
-		ctl_machine_off(p->machine);
-		ctl_ak_off(p->ak);
+		ctl_kind_off(p->machine);
+		ctl_kind_off(p->ak);
 	} else {
 		ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
 	}
 	if (all)
 		ctl_cluster_on(p->cluster);
-	ctl_machine_on(p->machine);
-	ctl_ak_on(p->ak);
+	ctl_kind_on(p->machine);
+	ctl_kind_on(p->ak);
 	if (all)
-		ctl_image_on(p->image);
+		ctl_kind_on(p->image);
 	p->revoking_on = true;
 	p->installing_on = all;
 }
@@ -350,9 +350,9 @@ static void declaring_off(struct parts *p)
 {
 	log_info(NULL, "controllers stop", NULL);
 	ctl_cluster_off(p->cluster);
-	ctl_machine_off(p->machine);
-	ctl_ak_off(p->ak);
-	ctl_image_off(p->image);
+	ctl_kind_off(p->machine);
+	ctl_kind_off(p->ak);
+	ctl_kind_off(p->image);
 }
 
 static void controllers_off(struct parts *p)
@@ -536,9 +536,9 @@ void parts_fini(struct parts *p)
 	srv_regkey_free(p->regkey);
 	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
-	ctl_image_free(p->image);
-	ctl_ak_free(p->ak);
-	ctl_machine_free(p->machine);
+	ctl_kind_free(p->image);
+	ctl_kind_free(p->ak);
+	ctl_kind_free(p->machine);
 	ctl_cluster_free(p->cluster);
 	ctl_since_free(p->since);
 	for (i = 0; i < STATE_N_KINDS; i++)
