@@ -187,7 +187,6 @@ bool push_start_keys(struct kbs_push *p)
 	while (p->n_resources < p->room && !p->repeat_flying) {
 		struct push_flight *f = first_due(p, true);
 		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
-		cleanup_secret struct secret *value = NULL;
 
 		if (!f && (!e || e->holder) && (f = first_due(p, false)) != NULL)
 			e = f->item->e;
@@ -204,11 +203,11 @@ bool push_start_keys(struct kbs_push *p)
 		f->n = 0;
 		push_flight_add(f, e); /* what is wanted of it now */
 		p->n_resources++;
-		value = e->holder ? e->render(e->holder) : NULL;
-		(void)(value ? kbs_admin_put_resource(
-				       p->transport, &p->ops, e->name, value, on_key, f)
-			     : kbs_admin_delete_resource(
-				       p->transport, &p->ops, e->name, on_key, f));
+		if (e->holder)
+			(void)kbs_admin_put_resource(
+				p->transport, &p->ops, e->name, e->render(e->holder), on_key, f);
+		else
+			(void)kbs_admin_delete_resource(p->transport, &p->ops, e->name, on_key, f);
 	}
 	return false;
 }

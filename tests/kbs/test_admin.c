@@ -90,12 +90,12 @@ Test(kbs_admin, a_put_is_the_bytes_themselves)
 {
 	static const char value[] =
 		"{\"key_type\":\"oct\",\"key\":\"0123456789abcdef0123456789abcdef\"}";
-	cleanup_secret struct secret *s = secret_new_copy(value, sizeof(value) - 1);
-
 	expect("POST", 200, "");
-	(void)kbs_admin_put_resource(t, &ops, "default/u/root", s, on_done, NULL);
-	secret_free(steal_ptr(&s)); /* borrowed for the call only */
+	(void)kbs_admin_put_resource(t, &ops, "default/u/root",
+		secret_new_copy(value, sizeof(value) - 1), on_done, NULL);
+	cr_assert_eq(secret_count(), 1); /* one body */
 	assert_ends(ERR_NONE);
+	cr_assert_eq(secret_count(), 0);
 	assert_sent(0, "POST", RESOURCE, value);
 }
 
@@ -112,12 +112,11 @@ Test(kbs_admin, a_put_that_was_not_done_says_so)
 		{200, "", "<html>", ERR_TRANSIENT},
 		{201, "", "", ERR_TRANSIENT},
 	};
-	cleanup_secret struct secret *s = secret_new_copy("x", 1);
-
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		fake_kbs_answer(fake_kbs_expect(kbs, "POST", RESOURCE), rows[i].status,
 			rows[i].type, rows[i].body);
-		(void)kbs_admin_put_resource(t, &ops, "default/u/root", s, on_done, NULL);
+		(void)kbs_admin_put_resource(
+			t, &ops, "default/u/root", secret_new_copy("x", 1), on_done, NULL);
 		assert_ends(rows[i].kind);
 	}
 }
