@@ -2,55 +2,11 @@
 /* Every request of the admin API: what was sent, to the byte, and what an answer means. */
 #include "config.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "fake/kbs.h"
-#include "tec/base/bytes.h"
-#include "tec/base/clock.h"
-#include "tec/base/mem.h"
-#include "tec/base/metric.h"
-#include "tec/base/str.h"
+#include "kbs/fixture.h"
 #include "tec/kbs/admin.h"
 
 #define RESOURCE "/kbs/v0/resource/default/u/root"
 #define VALUES   "/kbs/v0/reference-value"
-
-static struct loop *loop;
-static struct fake_kbs *kbs;
-static struct kbs_transport *t;
-static struct op_scope ops;
-static unsigned n_done;
-static struct err last_err;
-
-static void up(void)
-{
-	clock_fake_start(1000, 1700000000);
-	loop = loop_new();
-	kbs = fake_kbs_new(loop);
-	t = fake_kbs_transport(kbs);
-	n_done = 0;
-}
-
-static void down(void)
-{
-	op_scope_cancel(&ops);
-	kbs_transport_free(t);
-	fake_kbs_free(kbs);
-	loop_free(loop);
-	metric_reset_all();
-	clock_fake_stop();
-	cr_assert_eq(secret_count(), 0);
-}
-
-static void on_done(void *arg, const struct err *err, const struct kbs_answer *answer)
-{
-	(void)arg;
-	(void)answer;
-	n_done++;
-	last_err = *err;
-}
 
 /* It ended, once, and never before the call returned. */
 static void assert_ends(enum err_kind kind)
@@ -77,7 +33,7 @@ static void assert_sent(size_t i, const char *method, const char *path, const ch
 	cr_assert_str_eq(r->body, body);
 }
 
-TestSuite(kbs_admin, .init = up, .fini = down);
+TestSuite(kbs_admin, .init = connected, .fini = disconnected);
 
 /* ---- resources */
 
