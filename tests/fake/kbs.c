@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One list of named texts is the store (kind, name, bytes); a request is looked at when it starts
- * and its answer is kept until its timer. Refuses nothing silently: an unknown request fails the
- * test with its method and path.
+ * The store is one table of named texts (kind, name, bytes). A request is handled when it starts
+ * and its answer is kept until its timer. An unknown request fails the test with its method and
+ * path.
  */
 #include "config.h"
 
@@ -78,7 +78,7 @@ struct call {
 	struct op op; /* first */
 	struct transport *t;
 	struct call *next, **prevp; /* in its transport; prevp NULL: it has left */
-	char *path;                 /* owned; NULL: a question */
+	char *path;                 /* owned; NULL: a GET */
 	struct timer timer;
 	struct err err;
 	int status;

@@ -69,7 +69,7 @@ struct kbs_transport {
 };
 
 /* Counted as tec_trustee_requests_total{verb,code}. A request whose token is refused is sent once
- * more with a new token: the far side's clock may differ from when the token was made. */
+ * more with a new token: Trustee's clock may differ from ours when the token was made. */
 struct op *kbs_transport_start(struct kbs_transport *t, struct op_scope *scope,
 	struct kbs_request *take_req, kbs_done_fn done, void *arg);
 void kbs_transport_free(struct kbs_transport *t); /* NULL is fine */
