@@ -9,6 +9,8 @@
 #ifndef TEC_CTL_INTERNAL_H
 #define TEC_CTL_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include "tec/ctl/env.h"
 #include "tec/ctl/runner.h"
 #include "tec/k8s/call.h"
@@ -38,11 +40,11 @@ struct ctl_live {
 struct ctl_acts;
 struct ctl_act {
 	struct ctl_acts *table;
-	struct ctl_act *next;
+	const char *name;   /* of the key; the queue's */
 	struct op *op;      /* in flight */
 	int doing, last_ok; /* the kind's enum; 0: none. last_ok: to see an act that succeeds
 			       without effect */
-	unsigned n_acts;    /* since the key last came to rest */
+	unsigned n_acts;    /* since the key last settled */
 	uint64_t calm_ms; /* boot clock: when a wish to write the status may be followed; 0: none */
 	enum err_kind err; /* how the last call ended; there are many acts, and few have failed */
 	uint32_t retry_after_ms;
@@ -56,20 +58,21 @@ struct ctl_act {
 	char made_sha256[SHA256_HEX_LEN + 1];
 	uint64_t wait[CTL_WAIT_MAX]; /* hashes of the names in Trustee that this key waits for */
 	unsigned n_wait;
-	char name[];
+	LIST_ENTRY(ctl_act) waiting; /* while n_wait > 0 */
 };
 
 struct ctl_acts {
 	void *self; /* the controller */
 	struct ctl_runner *runner;
 	struct op_scope ops;
-	struct ctl_act **buckets; /* owned; a power of two */
-	size_t n_buckets, n, n_waiting;
+	LIST_HEAD(, ctl_act) waiting;
 };
 
+/* The acts are records of the runner's queue: gone with it at the latest. */
 void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner);
 void ctl_acts_clear(struct ctl_acts *t); /* cancels and frees every act */
-void ctl_acts_fini(struct ctl_acts *t);
+void ctl_act_fini(void *record);         /* for the queue */
+struct queue *ctl_runner_queue(struct ctl_runner *r);
 struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name);
 struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or made */
 void ctl_act_drop(struct ctl_act *a);                              /* NULL is fine */

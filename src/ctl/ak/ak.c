@@ -216,7 +216,7 @@ void ctl_ak_free(struct ctl_ak *c)
 {
 	if (!c)
 		return;
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

@@ -239,7 +239,7 @@ void ctl_image_free(struct ctl_image *c)
 		return;
 	c->on = false;
 	forget_all(c);
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

@@ -191,7 +191,7 @@ void ctl_machine_free(struct ctl_machine *c)
 {
 	if (!c)
 		return;
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }
