@@ -8,19 +8,8 @@
 #ifndef TESTS_KBS_PUSH_FIXTURE_H
 #define TESTS_KBS_PUSH_FIXTURE_H
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "fake/kbs.h"
+#include "kbs/fixture.h"
 #include "kbs/thing.h"
-#include "tec/base/bytes.h"
-#include "tec/base/clock.h"
-#include "tec/base/json.h"
-#include "tec/base/log.h"
-#include "tec/base/mem.h"
-#include "tec/base/metric.h"
-#include "tec/base/str.h"
 #include "tec/kbs/push.h"
 
 #define WISHES_MAX 16
@@ -34,8 +23,6 @@ struct wish {
 	bool forgotten;    /* confirmed gone: the controllers do not know of it any more */
 };
 
-static struct loop *loop;
-static struct fake_kbs *kbs;
 static struct kbs_sync *sync;
 static struct kbs_push *push;
 static struct kbs_push_conf conf;
@@ -303,10 +290,7 @@ static inline void assert_in_step(const char *when)
 
 static inline void world_begin(void)
 {
-	clock_fake_start(1000, 1700000000);
-	log_setup(LOG_ERROR + 1, LOG_TEXT);
-	loop = loop_new();
-	kbs = fake_kbs_new(loop);
+	fixture_begin();
 	fake_kbs_serve(kbs);
 	fake_kbs_on_change(kbs, judge_sentinel, NULL);
 	/* A probe is told from what a test is about. */
@@ -323,11 +307,7 @@ static inline void world_begin(void)
 static inline void world_end(void)
 {
 	life_end();
-	fake_kbs_free(kbs);
-	loop_free(loop);
-	metric_reset_all();
-	clock_fake_stop();
-	cr_assert_eq(secret_count(), 0);
+	fixture_end();
 }
 
 /* A Trustee that has it all, and a life that has nothing to do. */
