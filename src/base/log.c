@@ -29,10 +29,10 @@ static const char *const known_keys[] = {"kind", "ns", "name", "uid", "addr", "a
 	"err_kind", "errkind", "errno", "event", "expires", "far", "field", "file", "fields",
 	"from", "group", "holder", "host", "http", "id", "image", "items", "key", "leader", "lib",
 	"limit", "line", "machine", "max", "method", "node", "not_after", "objects", "op", "option",
-	"path", "peer", "pid", "policy", "port", "queue", "reason", "resource", "retry_ms", "role",
-	"route", "rule", "rv", "secret", "server", "signal", "size", "spki", "state", "status",
-	"stream", "subject", "text", "timeout_ms", "tls", "to", "took_ms", "trustee", "type", "url",
-	"user", "verb", "version", "wait_ms", "watch"};
+	"path", "peer", "pid", "policy", "port", "proto", "queue", "reason", "resource", "retry_ms",
+	"role", "route", "rule", "rv", "secret", "server", "signal", "size", "spki", "state",
+	"status", "stream", "subject", "text", "timeout_ms", "tls", "to", "took_ms", "trustee",
+	"type", "url", "user", "verb", "version", "wait_ms", "watch"};
 
 static struct {
 	enum log_level level;

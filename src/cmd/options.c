@@ -29,6 +29,8 @@ static const struct conf_option table[] = {
 		.help = "Kubernetes configuration. Default: $KUBECONFIG, else the Pod's service account."},
 	{"namespace", CONF_STRING, "NS",
 		.help = "The one namespace managed. Default: $POD_NAMESPACE, the context's, the service account's."},
+	{"api-protocol", CONF_CHOICE, "PROTOCOL", "auto", .choices = "auto, http1",
+		.help = "auto: HTTP/2 with an API server that has it; http1: HTTP/1.1 always."},
 	{"leader-elect", CONF_BOOL, "BOOL", "true",
 		.help = "Reconcile only while holding the Lease tec-operator; listeners serve regardless."},
 	{"kbs-url", CONF_STRING, "URL",
@@ -153,6 +155,7 @@ static int read_values(struct options *o, struct err *err)
 
 	read_log(o);
 	o->role = (enum options_role)conf_choice(o->conf, "role");
+	o->api_http1 = str_eq(conf_str(o->conf, "api-protocol"), "http1");
 	o->kubeconfig = conf_str(o->conf, "kubeconfig");
 	o->namespace_ = conf_str(o->conf, "namespace");
 	o->kbs_url = conf_str(o->conf, "kbs-url");

@@ -24,6 +24,7 @@ struct options_list {
 struct options {
 	struct conf *conf;
 	const char *kubeconfig, *namespace_; /* NULL: not given */
+	bool api_http1;                      /* --api-protocol=http1 */
 	const char *kbs_url;
 	struct options_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */

@@ -61,7 +61,8 @@ int parts_connect(struct parts *p, struct err *err)
 			descriptors);
 	p->ns = xstrdup(k->namespace_);
 	p->http = httpc_new(p->loop);
-	p->api = k8s_client_new(p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION);
+	p->api = k8s_client_new(
+		p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION, p->options->api_http1);
 	return 0;
 }
 
