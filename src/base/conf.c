@@ -8,13 +8,10 @@
 
 #include "tec/base/conf.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tec/base/bytes.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
@@ -162,30 +159,20 @@ int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *er
 
 /* ---- file */
 
-static int read_file(const char *path, struct strbuf *out, struct err *err)
+/* The whole file as text; the caller frees. */
+static char *read_text(const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-	char buf[4096];
-	ssize_t n = 0;
+	size_t len;
+	char *text = file_read(path, CONF_FILE_MAX, &len, NULL, err);
 
-	if (fd < 0)
-		return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, errno,
-			"configuration file %s", path);
-	while (rc == 0 && (n = read(fd, buf, sizeof(buf))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			rc = err_set_errno(err, ERR_INVALID, errno, "configuration file %s", path);
-		else if (out->len + (size_t)n > CONF_FILE_MAX)
-			rc = err_set(err, ERR_INVALID, "configuration file %s is too large", path);
-		else
-			strbuf_add(out, buf, (size_t)n);
+	if (text && (!bytes_valid_utf8(text, len) || memchr(text, '\0', len))) {
+		err_set(err, ERR_INVALID, "%s: not UTF-8 text", log_esc(path));
+		free(text);
+		text = NULL;
 	}
-	close(fd);
-	if (rc == 0 && (!bytes_valid_utf8(strbuf_str(out), out->len) ||
-			       memchr(strbuf_str(out), '\0', out->len)))
-		rc = err_set(err, ERR_INVALID, "configuration file %s is no UTF-8 text", path);
-	return rc;
+	if (!text)
+		err_wrap(err, "configuration file");
+	return text;
 }
 
 /* Cuts blanks from both ends, in place. */
@@ -242,15 +229,15 @@ static void warn_fixed(const struct conf *c, const struct value *values)
 
 int conf_parse_file(struct conf *c, const char *path, struct err *err)
 {
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	cleanup_free char *text = read_text(path, err);
 	struct value *values;
 	unsigned number = 0;
 	char *rest, *line;
 
-	if (read_file(path, &text, err) < 0)
+	if (!text)
 		return -1;
 	values = xcalloc(c->n, sizeof(*values));
-	rest = text.data;
+	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
 		number++;
 		if (take_line(c, values, line, err) < 0) {

@@ -8,10 +8,7 @@
 
 #include "labels.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
@@ -31,35 +28,26 @@ struct labels {
 	struct secret *auth; /* NULL: no credentials */
 };
 
-/* At most SECRET_MAX_LEN bytes. NULL without an error: there is no such file, as of an optional
+/* Less than SECRET_MAX_LEN bytes. NULL without an error: there is no such file, as of an optional
  * Secret that nobody made. */
 static struct secret *read_auth(const char *path, struct err *err)
 {
-	cleanup_secret struct secret *all = secret_new(SECRET_MAX_LEN);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n = 0;
+	struct secret *auth = NULL;
+	size_t len;
+	char *text = file_read(path, SECRET_MAX_LEN - 1, &len, NULL, err);
 
-	if (fd < 0 && errno == ENOENT)
-		return NULL;
-	if (fd < 0) {
-		err_set_errno(err, ERR_INVALID, errno, "--registry-auth %s", path);
+	if (!text && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
 		return NULL;
 	}
-	while (len < SECRET_MAX_LEN) {
-		n = read(fd, secret_bytes(all) + len, SECRET_MAX_LEN - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	if (n < 0)
-		err_set_errno(err, ERR_INVALID, errno, "--registry-auth %s", path);
-	else if (len == 0 || len == SECRET_MAX_LEN)
-		err_set(err, ERR_INVALID, "--registry-auth %s: empty, or 64 KiB and more", path);
-	close(fd);
-	return err_is_set(err) ? NULL : secret_new_copy(secret_peek(all), len);
+	if (text && len == 0)
+		err_set(err, ERR_INVALID, "%s: empty", path);
+	if (err_is_set(err))
+		err_wrap(err, "--registry-auth");
+	else
+		auth = secret_new_copy(text, len);
+	file_wipe(text, len);
+	return auth;
 }
 
 static void take_auth(struct labels *s, struct secret *take_auth, bool first)

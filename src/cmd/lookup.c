@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tec/base/confine.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/oci/wire.h"
 
@@ -36,23 +37,11 @@ struct answer {
 
 static int read_question(struct oci_question *q, struct err *err)
 {
-	char *all = xmalloc(OCI_QUESTION_MAX + 1);
-	size_t len = 0;
-	ssize_t n = 0;
-	int rc;
+	size_t len;
+	char *all = file_read_fd(STDIN_FILENO, "standard input", OCI_QUESTION_MAX, &len, err);
+	int rc = all ? oci_question_decode(all, len, q, err) : -1;
 
-	while (len <= OCI_QUESTION_MAX) {
-		n = read(STDIN_FILENO, all + len, OCI_QUESTION_MAX + 1 - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	rc = n < 0 ? err_set_errno(err, ERR_INVALID, errno, "standard input")
-		   : oci_question_decode(all, len, q, err);
-	secret_wipe(all, len);
-	free(all);
+	file_wipe(all, len);
 	return rc;
 }
 

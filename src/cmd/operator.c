@@ -7,7 +7,7 @@
  * the object to keys -> loop/queue -> ctl_machine_step -> view -> decide -> one op -> done ->
  * queue. Path of one request: net/httpd -> route table in srv/regak -> pki/spki -> k8s_call_create
  * op -> reply. Who may write:       listeners at any time (parts.api); controllers only while
- * leader and all caches are filled (parts.ctl_api).
+ * leader and all caches are filled (parts.gate).
  */
 #include "config.h"
 

@@ -93,18 +93,16 @@ static void raise_descriptor_limit(const struct options *o)
 int parts_connect(struct parts *p, struct err *err)
 {
 	struct k8s_kubeconfig *k = load_config(p->options, err);
-	struct k8s_kubeconfig *again;
 
 	if (!k)
 		return -1;
-	if (choose_namespace(p, k, err) < 0 || !(again = load_config(p->options, err))) {
+	if (choose_namespace(p, k, err) < 0) {
 		k8s_kubeconfig_free(k);
 		return -1;
 	}
 	raise_descriptor_limit(p->options);
 	p->http = httpc_new(p->loop);
 	p->api = k8s_client_new(p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION);
-	p->ctl_api = k8s_client_new(p->loop, p->http, again, PACKAGE_NAME "/" PACKAGE_VERSION);
 	return 0;
 }
 
@@ -158,8 +156,7 @@ static void make_lease(struct parts *p)
 	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
 	conf.identity = identity;
 	p->lease = k8s_lease_new(p->loop, p->api, &conf);
-	p->ctl_api->may_write = k8s_lease_may_write;
-	p->ctl_api->may_write_arg = p->lease;
+	p->gate = k8s_gate_new(p->api, k8s_lease_may_write, p->lease);
 }
 
 /* ctl/trustee's door to a server. */
@@ -194,20 +191,24 @@ int parts_control(struct parts *p, struct err *err)
 		.compute_pcrs =
 			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
 	};
+	struct k8s_transport *api;
 
 	p->events = k8s_events_new(
 		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
-	p->ctl_events = k8s_events_new(
-		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	if (p->options->leader_elect)
+		make_lease(p);
+	api = p->gate ? p->gate : p->api;
+	p->ctl_events =
+		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->state.sync = kbs_sync_new();
 	p->labels = labels_new(p->loop, p->options, err);
 	if (!p->labels)
 		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
-		.api = p->ctl_api,
+		.api = api,
 		.ns = p->ns,
 		.state = &p->state,
 		.events = p->ctl_events,
@@ -226,8 +227,6 @@ int parts_control(struct parts *p, struct err *err)
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
 	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
-	if (p->options->leader_elect)
-		make_lease(p);
 	return 0;
 }
 
@@ -534,7 +533,6 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
-	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
 	ctl_image_free(p->image);
 	ctl_ak_free(p->ak);
@@ -552,7 +550,8 @@ void parts_fini(struct parts *p)
 	ctl_unreadable_free(p->unreadable);
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);
-	k8s_transport_free(p->ctl_api);
+	k8s_transport_free(p->gate);
+	k8s_lease_free(p->lease); /* the gate asked it */
 	k8s_transport_free(p->api);
 	httpc_free(p->http);
 	loop_free(p->loop);

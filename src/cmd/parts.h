@@ -19,6 +19,7 @@
 #include "tec/ctl/trustee.h"
 #include "tec/ctl/unreadable.h"
 #include "tec/k8s/client.h"
+#include "tec/k8s/gate.h"
 #include "tec/k8s/lease.h"
 #include "tec/k8s/watch.h"
 #include "tec/loop/timer.h"
@@ -34,9 +35,9 @@ struct parts {
 	struct loop *loop;
 	char *ns;
 	struct httpc *http;
-	struct k8s_transport *api;     /* listeners, watches, the lease */
-	struct k8s_transport *ctl_api; /* controllers: refuses writes when not the leader */
-	struct state state;            /* owns its caches; NULL: not needed in this role */
+	struct k8s_transport *api;  /* listeners, watches, the lease */
+	struct k8s_transport *gate; /* the same for controllers while there is a lease */
+	struct state state;         /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
 	struct labels *labels; /* what registries say of images */

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tec/base/file.h"
 #include "tec/base/mem.h"
-#include "tec/base/str.h"
 
 #define SEED_MAX_BYTES (1024 * 1024)
 
@@ -28,33 +28,12 @@ static const struct {
 	{"default_cpu.rego", "attestation_service_policy", "default_cpu.rego"},
 };
 
-static int read_all(const char *path, struct strbuf *out, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char chunk[4096];
-	ssize_t n;
-
-	if (fd < 0)
-		return err_set_errno(err, ERR_NOT_FOUND, errno, "cannot read %s", path);
-	while ((n = read(fd, chunk, sizeof(chunk))) > 0 && out->len <= SEED_MAX_BYTES)
-		strbuf_add(out, chunk, (size_t)n);
-	if (n < 0) {
-		err_set_errno(err, ERR_INVALID, errno, "cannot read %s", path);
-		close(fd);
-		return -1;
-	}
-	close(fd);
-	if (!out->len || out->len > SEED_MAX_BYTES)
-		return err_set(err, ERR_INVALID, "%s is empty or larger than 1 MiB", path);
-	return 0;
-}
-
-static int write_all(int fd, const struct strbuf *data)
+static int write_all(int fd, const char *data, size_t len)
 {
 	size_t done = 0;
 
-	while (done < data->len) {
-		ssize_t n = write(fd, data->data + done, data->len - done);
+	while (done < len) {
+		ssize_t n = write(fd, data + done, len - done);
 
 		if (n < 0 && errno != EINTR)
 			return -1;
@@ -63,7 +42,8 @@ static int write_all(int fd, const struct strbuf *data)
 	return fsync(fd);
 }
 
-static int write_file(const char *dir, const char *file, const struct strbuf *data, struct err *err)
+static int write_file(
+	const char *dir, const char *file, const char *data, size_t len, struct err *err)
 {
 	cleanup_free char *path = xasprintf("%s/%s", dir, file);
 	cleanup_free char *tmp = xasprintf("%s/.%s.new", dir, file);
@@ -72,7 +52,7 @@ static int write_file(const char *dir, const char *file, const struct strbuf *da
 
 	if (fd < 0)
 		return err_set_errno(err, ERR_INVALID, errno, "cannot write %s", tmp);
-	rc = write_all(fd, data);
+	rc = write_all(fd, data, len);
 	if (close(fd) < 0)
 		rc = -1;
 	if (rc < 0 || rename(tmp, path) < 0)
@@ -87,15 +67,18 @@ int seed_policies(const char *src, const char *dst, struct err *err)
 	for (i = 0; i < ARRAY_LEN(places); i++) {
 		cleanup_free char *from = xasprintf("%s/%s", src, places[i].key);
 		cleanup_free char *dir = xasprintf("%s/%s", dst, places[i].folder);
-		cleanup_strbuf struct strbuf data = STRBUF_INIT;
+		size_t len;
+		cleanup_free char *data = file_read(from, SEED_MAX_BYTES, &len, NULL, err);
 
-		if (read_all(from, &data, err) < 0)
+		if (!data)
 			return -1;
+		if (len == 0)
+			return err_set(err, ERR_INVALID, "%s is empty", from);
 		if (mkdir(dir, 0755) < 0 && errno != EEXIST)
 			return err_set_errno(err, ERR_INVALID, errno, "cannot make %s", dir);
-		if (write_file(dir, places[i].file, &data, err) < 0)
+		if (write_file(dir, places[i].file, data, len, err) < 0)
 			return -1;
-		printf("seeded %s/%s (%zu bytes)\n", dir, places[i].file, data.len);
+		printf("seeded %s/%s (%zu bytes)\n", dir, places[i].file, len);
 	}
 	return 0;
 }

@@ -9,7 +9,6 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/str.h"
-#include "tec/kbs/resource.h"
 #include "tec/kbs/sync.h"
 
 #define KBS_TARGETS_MAX 24
@@ -84,9 +83,5 @@ void kbs_sync_suspect(struct kbs_sync *s, unsigned t, enum kbs_sort sort, const 
 /* Every declared entry of a sort, in no order. */
 void kbs_sync_each(const struct kbs_sync *s, enum kbs_sort sort,
 	void (*fn)(void *arg, const struct kbs_entry *e), void *arg);
-
-/* ---- resource.c: a request whose 200 is its confirmation */
-struct op *kbs_simple(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_done_fn done, void *arg);
 
 #endif

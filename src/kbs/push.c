@@ -301,7 +301,7 @@ static void judge(struct kbs_push *p, struct json_object *o)
 	kbs_sync_all_confirmed(p->sync, p->t);
 }
 
-static void on_probe(void *arg, const struct err *err, const char *json, size_t len)
+static void on_probe(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
 	cleanup_json struct json_object *o = NULL;
@@ -323,7 +323,7 @@ static void on_probe(void *arg, const struct err *err, const char *json, size_t 
 	p->failed = p->hold = false;
 	/* Not the end of a backoff: a far side that answers may still take no write. */
 	if (!err_is_set(err))
-		o = json_parse(json, len, &json_limits_object, &bad);
+		o = json_parse(answer->body, answer->body_len, &json_limits_object, &bad);
 	if (o) {
 		judge(p, o);
 	} else { /* no sentinel, or no sentence of ours: the store was lost */
@@ -353,7 +353,7 @@ static void start_probe(struct kbs_push *p)
 	}
 	p->probe_wanted = false;
 	p->serial = true;
-	(void)kbs_refvalue_get(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
+	(void)kbs_admin_get_value(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
 }
 
 static void on_probe_timer(void *arg)

@@ -17,7 +17,6 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define LIST_PATH  "/kbs/v0/resource"
 #define LIST_MAX   (4u * 1024 * 1024) /* of 70,000 Machines */
 #define AGAIN_MS   1000u
 #define LOSSES_MAX 10u
@@ -50,7 +49,7 @@ static bool is_same(const struct secret *want, const char *json, size_t len)
 	return is && ought && json_object_equal(is, ought);
 }
 
-static void on_value(void *arg, const struct err *err, const char *json, size_t len)
+static void on_value(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
 	const char *name = strbuf_str(&p->check_names) + p->check_at;
@@ -65,7 +64,7 @@ static void on_value(void *arg, const struct err *err, const char *json, size_t 
 	}
 	/* It may have changed meanwhile, and what is on its way is nobody's loss. */
 	want = kbs_sync_confirmed(p->sync, p->t, KBS_REFVALUE, name);
-	if (want && (err_is_set(err) || !is_same(want, json, len)))
+	if (want && (err_is_set(err) || !is_same(want, answer->body, answer->body_len)))
 		repair(p, KBS_REFVALUE, name);
 	p->check_at += strlen(name) + 1;
 	p->check_losses = 0;
@@ -78,7 +77,7 @@ static void next_value(struct kbs_push *p)
 		push_check_stop(p);
 		return;
 	}
-	(void)kbs_refvalue_get(
+	(void)kbs_admin_get_value(
 		p->transport, &p->ops, strbuf_str(&p->check_names) + p->check_at, on_value, p);
 }
 
@@ -147,7 +146,8 @@ static void on_list(void *arg, const struct err *err, const struct kbs_answer *a
 	struct err why = ERR_INIT;
 	cleanup_json struct json_object *o = NULL;
 
-	if (kbs_answer_check(err, answer, false, &why) == 0)
+	why = *err;
+	if (!err_is_set(err))
 		o = json_parse(answer->body, answer->body_len, &limits, &why);
 	if (o && json_object_is_type(o, json_type_array))
 		compare_list(p, o);
@@ -159,15 +159,10 @@ static void on_list(void *arg, const struct err *err, const struct kbs_answer *a
 
 void push_check_start(struct kbs_push *p)
 {
-	const struct kbs_request req = {.method = "GET",
-		.path = LIST_PATH,
-		.max_answer = LIST_MAX,
-		.verb = "resource-list"};
-
 	push_check_stop(p);
 	p->check_due = false;
 	p->checking = true;
 	p->check_at = p->check_losses = 0;
 	kbs_sync_each(p->sync, KBS_REFVALUE, add_name, p);
-	(void)kbs_transport_start(p->transport, &p->ops, &req, on_list, p);
+	(void)kbs_admin_list_resources(p->transport, &p->ops, LIST_MAX, on_list, p);
 }

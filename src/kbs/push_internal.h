@@ -5,9 +5,8 @@
 #define TEC_KBS_PUSH_INTERNAL_H
 
 #include "kbs_internal.h"
-#include "tec/kbs/policy.h"
+#include "tec/kbs/admin.h"
 #include "tec/kbs/push.h"
-#include "tec/kbs/refvalue.h"
 #include "tec/loop/timer.h"
 
 #define KBS_IDENTITY_PREFIX "ak."

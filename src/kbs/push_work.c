@@ -122,7 +122,7 @@ static void serial_failed(
 	push_retry_serial(p, what, err);
 }
 
-static void on_values(void *arg, const struct err *err)
+static void on_values(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct push_flight *f = arg;
 	struct kbs_push *p = f->p;
@@ -149,10 +149,10 @@ static void on_values(void *arg, const struct err *err)
 	push_ask(p);
 }
 
-static void send_values(struct push_flight *f, const struct kbs_refvalues *m)
+static void send_values(struct push_flight *f, const struct kbs_values *m)
 {
 	f->p->serial = true;
-	(void)kbs_refvalues_put(f->p->transport, &f->p->ops, m, on_values, f);
+	(void)kbs_admin_put_values(f->p->transport, &f->p->ops, m, on_values, f);
 }
 
 /* The base64 keys of all identities, for the Rust operator's policy. */
@@ -210,7 +210,7 @@ static void shared_json(const struct kbs_push *p, struct strbuf *out)
 }
 
 /* One entry into the message; false: it does not fit any more. */
-static bool add_value(struct push_flight *f, struct kbs_refvalues *m, struct kbs_entry *e)
+static bool add_value(struct push_flight *f, struct kbs_values *m, struct kbs_entry *e)
 {
 	struct kbs_push *p = f->p;
 	bool in_array = p->shared_mode && is_identity(e) && e->holder;
@@ -220,25 +220,25 @@ static bool add_value(struct push_flight *f, struct kbs_refvalues *m, struct kbs
 	if (e->holder && !in_array)
 		value = e->render(e->holder);
 	len = value ? secret_len(value) : 4;
-	if (f->n && kbs_refvalues_body_len(m, strlen(e->name), len) > p->conf.max_body)
+	if (f->n && kbs_values_body_len(m, strlen(e->name), len) > p->conf.max_body)
 		return false;
 	if (!in_array)
-		kbs_refvalues_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
+		kbs_values_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
 	flight_add(f, kbs_sync_take(p->sync, p->t, KBS_REFVALUE));
 	return true;
 }
 
-static void add_dirty(const struct kbs_push *p, struct kbs_refvalues *m)
+static void add_dirty(const struct kbs_push *p, struct kbs_values *m)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
 	push_sentinel_json(p, NULL, &text);
-	kbs_refvalues_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
+	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
 }
 
 static void start_values(struct kbs_push *p, bool empties_shared)
 {
-	cleanup_refvalues struct kbs_refvalues m = KBS_REFVALUES_INIT;
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct push_flight *f = flight_new(p);
 	bool identities = false;
@@ -252,27 +252,27 @@ static void start_values(struct kbs_push *p, bool empties_shared)
 	}
 	f->empties_shared = empties_shared && !p->shared_mode;
 	if (f->empties_shared)
-		kbs_refvalues_add(&m, SHARED_NAME, "[]", 2);
+		kbs_values_add(&m, SHARED_NAME, "[]", 2);
 	if (identities && p->shared_mode) {
 		struct err err = ERR_INIT;
 
 		strbuf_reset(&text);
 		shared_json(p, &text);
-		if (kbs_refvalues_body_len(&m, strlen(SHARED_NAME), text.len) > SHARED_MAX) {
+		if (kbs_values_body_len(&m, strlen(SHARED_NAME), text.len) > SHARED_MAX) {
 			err_set(&err, ERR_INVALID,
 				"all identities in one value are more than it takes at once; "
 				"keyIsolation PerMachine has no such limit");
 			push_fail(p, &err);
 			return;
 		}
-		kbs_refvalues_add(&m, SHARED_NAME, strbuf_str(&text), text.len);
+		kbs_values_add(&m, SHARED_NAME, strbuf_str(&text), text.len);
 	}
 	send_values(f, &m);
 }
 
 static void start_clean(struct kbs_push *p)
 {
-	cleanup_refvalues struct kbs_refvalues m = KBS_REFVALUES_INIT;
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct push_flight *f = flight_new(p);
 
@@ -280,14 +280,14 @@ static void start_clean(struct kbs_push *p)
 	kbs_sync_sum(p->sync, &f->sum);
 	p->sent_sum = f->sum;
 	push_sentinel_json(p, &f->sum, &text);
-	kbs_refvalues_add(&m, KBS_SENTINEL, strbuf_str(&text), text.len);
+	kbs_values_add(&m, KBS_SENTINEL, strbuf_str(&text), text.len);
 	p->sentinel_due = false;
 	send_values(f, &m);
 }
 
 /* ---- policies */
 
-static void on_resource_policy(void *arg, const struct err *err)
+static void on_resource_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
 
@@ -301,7 +301,7 @@ static void on_resource_policy(void *arg, const struct err *err)
 	push_ask(p);
 }
 
-static void on_attestation_policy(void *arg, const struct err *err)
+static void on_attestation_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
 
@@ -331,13 +331,13 @@ static void start_policy(struct kbs_push *p)
 	if (p->policy_resource != want->resource) {
 		p->policy_resource = NULL;
 		p->policy_sent = want->resource;
-		(void)kbs_policy_put_resource(
-			p->transport, &p->ops, want->resource, on_resource_policy, p);
+		(void)kbs_admin_put_policy(
+			p->transport, &p->ops, true, want->resource, on_resource_policy, p);
 	} else {
 		p->policy_attestation = NULL;
 		p->policy_sent = want->attestation;
-		(void)kbs_policy_put_attestation(
-			p->transport, &p->ops, want->attestation, on_attestation_policy, p);
+		(void)kbs_admin_put_policy(
+			p->transport, &p->ops, false, want->attestation, on_attestation_policy, p);
 	}
 }
 
@@ -361,7 +361,7 @@ static void resource_failed(struct push_flight *f, const struct err *err)
 	push_ask(p);
 }
 
-static void on_resource(void *arg, const struct err *err)
+static void on_resource(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct push_flight *f = arg;
 	struct kbs_push *p = f->p;
@@ -388,11 +388,11 @@ static void start_resource(struct kbs_push *p, struct kbs_entry *e, unsigned tri
 	flight_add(f, e);
 	p->n_resources++;
 	if (!e->holder) {
-		(void)kbs_resource_delete(p->transport, &p->ops, e->name, on_resource, f);
+		(void)kbs_admin_delete_resource(p->transport, &p->ops, e->name, on_resource, f);
 		return;
 	}
 	value = e->render(e->holder);
-	(void)kbs_resource_put(p->transport, &p->ops, e->name, value, on_resource, f);
+	(void)kbs_admin_put_resource(p->transport, &p->ops, e->name, value, on_resource, f);
 }
 
 /* What replaces or removes must not happen behind a clean sentinel. */
@@ -445,7 +445,7 @@ static const struct push_again *next_again(struct kbs_push *p, enum kbs_sort sor
 
 static void again_values(struct kbs_push *p)
 {
-	cleanup_refvalues struct kbs_refvalues m = KBS_REFVALUES_INIT;
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
 	struct push_flight *f = flight_new(p);
 
 	add_dirty(p, &m);
@@ -453,9 +453,9 @@ static void again_values(struct kbs_push *p)
 		a = a->next, f->again++) {
 		if (kbs_sync_holder(p->sync, KBS_REFVALUE, a->name))
 			continue;
-		if (f->again && kbs_refvalues_body_len(&m, strlen(a->name), 4) > p->conf.max_body)
+		if (f->again && kbs_values_body_len(&m, strlen(a->name), 4) > p->conf.max_body)
 			break;
-		kbs_refvalues_add(&m, a->name, NULL, 0);
+		kbs_values_add(&m, a->name, NULL, 0);
 	}
 	send_values(f, &m);
 }
@@ -486,7 +486,7 @@ static bool start_again(struct kbs_push *p)
 	f->again = 1;
 	p->n_resources++;
 	p->again_flying = true;
-	(void)kbs_resource_delete(p->transport, &p->ops, a->name, on_resource, f);
+	(void)kbs_admin_delete_resource(p->transport, &p->ops, a->name, on_resource, f);
 	return true;
 }
 

@@ -221,7 +221,7 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 	h->loop = l;
 	h->conf = *conf;
 	h->date_s = -1;
-	h->share = share_new(conf->max_connections);
+	h->share = share_new();
 	h->in_route = xcalloc(conf->n_routes + 1, sizeof(*h->in_route));
 	h->htp = evhtp_new(loop_base(l), h);
 	if (!h->htp)

@@ -119,7 +119,7 @@ static const struct {
 	enum err_kind kind;
 } bad[] = {
 	{"", "", ERR_INVALID},
-	{"[]", "no map", ERR_INVALID},
+	{"[]", "not a map", ERR_INVALID},
 	{"a: [", "", ERR_INVALID},
 	{"kind: Pod", "kind is not Config", ERR_INVALID},
 	{"kind: [1]", "kind", ERR_INVALID},
@@ -130,7 +130,7 @@ static const struct {
 	{CLUSTER USER "current-context: x\ncontexts: [1, null, {name: 5}, {name: x}]",
 		"has no context", ERR_INVALID},
 	{CLUSTER USER "current-context: x\ncontexts: [{name: x, context: {user: u}}]",
-		"names no cluster", ERR_INVALID},
+		"does not name a cluster", ERR_INVALID},
 	{CTX USER, "\"k\" in clusters", ERR_NOT_FOUND},
 	{CTX CLUSTER, "\"u\" in users", ERR_NOT_FOUND},
 	{WITH_CLUSTER(""), "server is not", ERR_INVALID},
@@ -167,8 +167,8 @@ static const struct {
 	{WITH_USER("token: 'a b'"), "blanks", ERR_INVALID},
 	{WITH_USER("token: \"a\\r\\nX: y\""), "blanks", ERR_INVALID},
 	{WITH_USER("token: \"a\\0b\""), "", ERR_INVALID},
-	{WITH_USER("client-certificate-data: " B64), "need each other", ERR_INVALID},
-	{WITH_USER("client-key: k"), "need each other", ERR_INVALID},
+	{WITH_USER("client-certificate-data: " B64), "must be set together", ERR_INVALID},
+	{WITH_USER("client-key: k"), "must be set together", ERR_INVALID},
 	{WITH_USER("exec: 5"), "exec is not a map", ERR_INVALID},
 	{WITH_USER("exec: {command: x}"), "apiVersion must be", ERR_INVALID},
 	{WITH_USER("exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}"),

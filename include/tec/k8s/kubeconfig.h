@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the API server is and who we are: a kubeconfig file (YAML or JSON) or the in-cluster
+ * Address of the API server and our identity: a kubeconfig file (YAML or JSON) or the in-cluster
  * service account. Values only; k8s/auth turns them into credentials per request. Supported: token,
  * tokenFile, client certificate and CA as data or files (relative to the file's folder), exec
  * plugins, tls-server-name, insecure-skip-tls-verify, namespace. proxy-url, auth-provider,

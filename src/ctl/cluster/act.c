@@ -283,8 +283,8 @@ static struct op *start_own(struct ctl_cluster *c, struct ctl_act *a, const stru
 		return k8s_call_get(
 			env->api, &c->acts.ops, &kobj_secret, env->ns, own->name, on_done, a);
 	case CTL_CLUSTER_MAKE_SECRET:
-		return k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
-			(const char *)secret_peek(own->text), secret_len(own->text), on_done, a);
+		return k8s_call_create_secret(env->api, &c->acts.ops, env->ns,
+			secret_new_copy(secret_peek(own->text), secret_len(own->text)), on_done, a);
 	case CTL_CLUSTER_DELETE:
 		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, own->name,
 			state_secret(env->state, own->name)->obj.uid, on_done, a);

@@ -194,8 +194,8 @@ static struct op *start_secret(
 		root = render_root(kbs_sync_holder(env->state->sync, KBS_RESOURCE, l->path));
 	text = model_luks_secret_text(
 		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
-	return k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
-		(const char *)secret_peek(text), secret_len(text), on_done, a);
+	return k8s_call_create_secret(
+		env->api, &c->acts.ops, env->ns, steal_ptr(&text), on_done, a);
 }
 
 /* A key that was made and not announced yet is announced again, not made again. */
