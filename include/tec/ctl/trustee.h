@@ -64,4 +64,11 @@ void ctl_trustee_finish(struct ctl_trustee *c);
 /* Nothing more comes of waiting. */
 bool ctl_trustee_is_finished(const struct ctl_trustee *c);
 
+/* For conditions, in out: which Trustee is not in sync, and why. Returns its text. */
+const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out);
+/* The same about one name: "Trustee at a, b has not confirmed it yet." It changes only when an
+ * answer about this name comes, so that a status with it is not written again and again. */
+const char *ctl_trustee_lacking(
+	const struct kbs_sync *sync, enum kbs_sort sort, const char *name, struct strbuf *out);
+
 #endif

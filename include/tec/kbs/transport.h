@@ -62,8 +62,8 @@ struct kbs_transport {
 	const struct kbs_transport_ops *ops;
 	struct loop *loop;
 	unsigned n_calls; /* under way; 0 when it is freed */
-	/* No request is sent (err_set_lease_lost()) while this is set and returns false: the lease's
-	 * renew deadline has passed. */
+	/* No request is sent (err_set_lease_lost()) while this is set and returns false: the
+	 * lease's renew deadline has passed. */
 	bool (*may_send)(void *arg);
 	void *may_send_arg;
 };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 
 #define RECHECK_MAX_MS (60 * 60 * 1000)
 
@@ -564,11 +565,13 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
 		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
 	} else {
+		cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
 		snprintf(text, sizeof(text), "%s%.500s",
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
 				? "Waits until Trustee has confirmed that an earlier key is gone. "
 				: "",
-			kbs_sync_lacking(env->state->sync, KBS_REFVALUE, l->identity));
+			ctl_trustee_lacking(env->state->sync, KBS_REFVALUE, l->identity, &why));
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
 	}
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 
 #define COUNTS_MS   10000
 #define REGISTER_MS 60000 /* of registrations: they come in crowds */
@@ -253,6 +254,7 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
 	size_t declared, confirmed, revoking;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 	enum kbs_target_state state;
 	enum model_cluster_reason r;
 	bool synced;
@@ -271,8 +273,8 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
 		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
 		"%s%s%zu of %zu values are confirmed, %zu wait to be revoked.",
-		synced ? "" : kbs_sync_why(c->env->state->sync), synced ? "" : " ", confirmed,
-		declared, revoking);
+		synced ? "" : ctl_trustee_why(c->env->state->sync, &why), synced ? "" : " ",
+		confirmed, declared, revoking);
 }
 
 /* Nothing but the message differs, or nothing at all, and it is too early for that. */

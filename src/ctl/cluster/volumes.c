@@ -299,7 +299,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 	} else {
 		state = KBS_TARGET_IN_SYNC;
 	}
-	kbs_sync_target_says(c->env->state->sync, ctl_primary_target(served), state, why);
+	kbs_sync_target_says(c->env->state->sync, ctl_primary_target(served), state, NULL, why);
 }
 
 /* ---- step */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
 
 #define RECHECK_MAX_MS (60 * 60 * 1000)
@@ -385,23 +386,24 @@ static void want_bound(const struct ctl_env *env, struct machine_look *l)
 }
 
 /* Who has not confirmed it: the key, or with a key that is as wanted, the identity. */
-static const char *lacking(
-	const struct ctl_env *env, const struct machine_look *l, bool key_is_right)
+static const char *lacking(const struct ctl_env *env, const struct machine_look *l,
+	bool key_is_right, struct strbuf *out)
 {
 	return key_is_right && l->lacking[0]
-		       ? kbs_sync_lacking(env->state->sync, KBS_REFVALUE, l->lacking)
-		       : kbs_sync_lacking(env->state->sync, KBS_RESOURCE, l->path);
+		       ? ctl_trustee_lacking(env->state->sync, KBS_REFVALUE, l->lacking, out)
+		       : ctl_trustee_lacking(env->state->sync, KBS_RESOURCE, l->path, out);
 }
 
 static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.far_ids)))
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_REVOKING),
 			"Waits until every Trustee has confirmed that key and identity are gone. %s",
-			lacking(env, l, !l->owns_path || state_trustee_gone(l->v.far_key)));
+			lacking(env, l, !l->owns_path || state_trustee_gone(l->v.far_key), &why));
 	else if (l->want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		want(l, c, false, MACHINE_WAITING,
 			"Waits for the disk key and an approved AttestationKey.");
@@ -413,7 +415,7 @@ static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_NOT_AVAILABLE),
 			"Key and identity are not delivered yet. %s",
-			lacking(env, l, l->v.far_key == KBS_FAR_PRESENT));
+			lacking(env, l, l->v.far_key == KBS_FAR_PRESENT, &why));
 }
 
 void machine_wants(const struct ctl_env *env, struct machine_look *l)
