@@ -297,12 +297,12 @@ Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
 		const char *spec, *url, *says;
 	} cases[] = {
 		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
-			NULL, "no trusteeSecret is named"},
+			NULL, "spec.trusteeSecret is not set"},
 		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
-			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+			"http://trustee.test:8080", "--kbs-url is an http:// URL"},
 		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trustee\":"
 		 "{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",
-			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+			"http://trustee.test:8080", "--kbs-url is an http:// URL"},
 		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trusteeServers\":"
 		 "[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}],"
 		 "\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",

@@ -226,8 +226,8 @@ Test(ctl_volumes, a_pod_that_stays_is_named)
 	fake_api_merge(w.api, &kobj_pod, NS, POD, "{\"status\":{\"conditions\":null}}");
 	fake_api_merge(w.api, &kobj_machine, NS, "a", "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}");
 	world_run(&w, 15000);
-	cr_assert(strstr(synced_message(), "Pod " POD " with the files of now"), "%s",
-		synced_message());
+	cr_assert(strstr(synced_message(), "Pod " POD " has the current files but is not ready"),
+		"%s", synced_message());
 }
 
 Test(ctl_volumes, a_hundred_that_go_are_a_handful_of_restarts)
