@@ -243,7 +243,7 @@ Test(ctl_cluster_registration, counts_are_told)
 	world_ak(&w, "k", test_pem[0], ID_B, "listener");
 	world_run(&w, 120000);
 	cr_assert(strstr(open_message(), "1 Machines and 1 keys"), "%s", open_message());
-	cr_assert(strstr(open_message(), "in all: 2"));
+	cr_assert(strstr(open_message(), "in total: 2"));
 	cr_assert_eq(events_with("Open"), 0);
 }
 

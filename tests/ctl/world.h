@@ -85,6 +85,9 @@ const char *world_cond(
 const char *world_reason(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
 
+/* How many Events of this life have this in their text. */
+size_t world_events(struct world *w, const char *part);
+
 /* What Trustee answers. path_of and identity_of give the names. */
 void identity_of(const char *pem, char out[300]);
 void trustee_has_key(struct world *w, const char *id, bool has);

@@ -38,7 +38,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	cluster_look(c, key->name, &l);
 	d = ctl_cluster_decide(&l.v);
 	if (failed) {
-		/* Why it failed is told before it is tried again. */
+		/* The reason of the failure goes into the status before the retry. */
 		if (!l.v.found || l.v.status_ok || !c->install.problem[0] ||
 			cluster_act_doing(a) == CTL_CLUSTER_APPLY_STATUS) {
 			ctl_act_busy(a, &next);
@@ -54,7 +54,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		ctl_runner_forget(c->runner, key->name);
 	if (wait_ms)
 		cluster_recheck(&l, wait_ms);
-	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due by time alone")
+	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due at a certain time")
 			    : ctl_settled();
 }
 
@@ -98,7 +98,7 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 			wake_served(c);
 }
 
-/* Which of Trustee's Pods are left, and what they were started with. */
+/* A Pod of Trustee: which ones are left, and with which files they were started. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -109,7 +109,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 	wake_served(c);
 }
 
-/* A file of Trustee's. */
+/* A Secret that Trustee mounts. */
 static void map_file(struct ctl_cluster *c, const struct model_secret *s)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
@@ -120,7 +120,7 @@ static void map_file(struct ctl_cluster *c, const struct model_secret *s)
 	ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
 }
 
-/* Ours, or one that spec names: its absence is told. */
+/* A Secret of ours, or one that spec names: the status reports its absence. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -136,14 +136,14 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	named = str_eq(s->register_secret, name) || str_eq(s->ak_secret, name);
 	for (unsigned i = 0; i < s->n_servers; i++)
 		named = named || str_eq(s->server_ca[i], name);
-	/* Of these the content counts as well. */
+	/* Of these the content matters too, not only the presence. */
 	if (render_token_number(name) || cluster_regkey_is_name(name) ||
 		str_eq(name, c->auth.name) || str_eq(name, s->trustee_secret) ||
 		(named && (!was || !now)))
 		wake_served(c);
 }
 
-/* Counts may wait a second, and what is declared: more comes along with it. */
+/* Counts and new values may wait a second: more of them follow. */
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_cluster *c = arg;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What Trustee's Deployment and config are rendered from besides spec: the content of trusteeSecret
- * and the token signers. Each Secret is read once per resourceVersion, and of its data only hashes
- * and an end date stay. All of it is known before anything is judged, and what cannot be had any
- * more stays as it was: neither a restart of ours nor a Secret that is gone for a moment restarts
- * Trustee.
+ * and the token signers. Each Secret is read once per resourceVersion, and only hashes and an end
+ * date of its data are kept. All of it is known before any object is compared. What is no longer
+ * available keeps its last value: neither a restart of the operator nor a Secret that is missing
+ * for a moment restarts Trustee.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 #include "tec/pki/key.h"
 
 #define MEMBER_MAX 65536
-/* What is further away than this need not be armed: the queue looks again each hour by itself. */
+/* Needs no timer when it is later than this: every key is stepped each hour. */
 #define SOON_S 7200
 
 #define CERT "cert.pem"
@@ -93,8 +93,8 @@ bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name)
 	return is_planned(c, name) || (s && s->own.must_read);
 }
 
-/* Whose Secret is gone, and its announcement. The plan borrows from them, so it is made anew right
- * after. */
+/* Drops signers whose Secret and announcement are gone. The plan borrows from them, so it must be
+ * made again right after. */
 static void prune(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	struct cluster_signer **pp = &c->inputs.signers, *s;
@@ -121,7 +121,7 @@ static bool is_mounted(const struct ctl_cluster *c, const char *name)
 	return c->inputs.mounted && strstr(c->inputs.mounted, line);
 }
 
-/* Another template than before: what depends on it is judged again. */
+/* When the template changes, what depends on it is compared again. */
 static void note_change(struct ctl_cluster *c)
 {
 	struct cluster_inputs *in = &c->inputs;
@@ -167,7 +167,7 @@ static char *version(const char *name, const char *rv)
 	return xasprintf("%s %s", name, rv);
 }
 
-/* What cannot be read is neither read again nor planned around. */
+/* An object that cannot be read blocks the plan. */
 static const char *unreadable_input(const struct ctl_cluster *c, const char *tls)
 {
 	const struct kobj *o = tls ? k8s_cache_find(c->env->state->secrets, tls) : NULL;
@@ -181,7 +181,7 @@ static const char *unreadable_input(const struct ctl_cluster *c, const char *tls
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
 
-/* The Deployment; NULL when it is not there, or somebody else's: it mounts nothing of ours. */
+/* The Deployment; NULL when there is none, or it is somebody else's and mounts nothing of ours. */
 static const struct kobj *deployment_of(const struct ctl_cluster *c, const char *cluster_uid)
 {
 	const struct model_plain *d =
@@ -204,7 +204,7 @@ bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
 		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TLS, 0);
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
 		cluster_own_look(c, l, &s->own, CLUSTER_SIGNER, s->number, false);
-	/* The last one: it is judged with the answer, by what the others say. */
+	/* Last, because its answer is compared with what is rendered from the others. */
 	d = deployment_of(c, l->c->obj.uid);
 	if (d && !str_eq(c->inputs.deployment_rv, d->rv))
 		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TRUSTEE, 0);
@@ -259,7 +259,7 @@ struct op *cluster_tls_start(
 	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, arg);
 }
 
-/* Adds a member as it stands there, base64; false: it is not there or empty. */
+/* Adds a member as base64; false: it is missing or empty. */
 static bool add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
 {
 	struct json_object *v = NULL;
@@ -268,14 +268,15 @@ static bool add_member(struct bytes_sha256_run *run, struct json_object *data, c
 	if (data && json_object_object_get_ex(data, member, &v) &&
 		json_object_is_type(v, json_type_string))
 		len = (uint64_t)json_object_get_string_len(v);
-	bytes_sha256_add(run, &len, sizeof(len)); /* so that nothing moves between members */
+	/* So that bytes cannot move from one member to the next. */
+	bytes_sha256_add(run, &len, sizeof(len));
 	if (len)
 		bytes_sha256_add(run, json_object_get_string(v), (size_t)len);
 	return len != 0;
 }
 
-/* A Secret that is being filled (cert-manager writes the key first) is not served by Trustee; the
- * last one stays until there is a whole one. */
+/* An incomplete Secret (cert-manager writes the key first) does not reach Trustee; the last
+ * complete one stays in use. */
 static void take_tls(struct cluster_inputs *in, struct json_object *o)
 {
 	cleanup_sha256 struct bytes_sha256_run run;
@@ -305,14 +306,14 @@ void cluster_signer_saw(struct cluster_signer *s, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
 	cleanup_free uint8_t *pem = NULL;
-	struct err ignored = ERR_INIT; /* one that cannot be read is replaced, the plan says */
+	struct err ignored = ERR_INIT; /* the plan replaces an unreadable one */
 	uint8_t digest[SHA256_LEN];
 	size_t len = 0;
 
 	s->hash[0] = '\0';
 	s->not_after_s = 0;
 	if (!s->own.hash[0])
-		return; /* it has no such member, perhaps */
+		return; /* it may lack the member */
 	json_object_object_get_ex(data, CERT, &v);
 	if (json_object_get_string_len(v) > MEMBER_MAX ||
 		bytes_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v),
@@ -343,7 +344,7 @@ void cluster_inputs_saw_deployment(
 	in->mounted = strbuf_steal(&names);
 	free(in->deployment_rv);
 	in->deployment_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
-	if (!in->tls_hash) /* known by a life before this one */
+	if (!in->tls_hash) /* as noted by an earlier run of the operator */
 		in->tls_hash = xstrdup(render_trustee_tls_hash(o));
 	replan(c, cluster);
 }
@@ -352,10 +353,10 @@ bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const s
 	const struct k8s_result *r)
 {
 	if (err_is_set(err)) {
-		/* One that may not be read is like one that is not there. */
+		/* A Secret that we may not read counts as missing. */
 		if (err->kind != ERR_DENIED && err->kind != ERR_INVALID)
 			return err->kind == ERR_NOT_FOUND;
-		log_err(LOG_WARN, NULL, "the certificate of Trustee cannot be read", err);
+		log_err(LOG_WARN, NULL, "Trustee's certificate cannot be read", err);
 		free(c->inputs.tls_read);
 		c->inputs.tls_read = steal_ptr(&c->inputs.tls_asked);
 		c->inputs.tls_unusable = true;

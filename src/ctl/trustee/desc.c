@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which servers a cluster's spec names, and where each is. Pure. */
+/* Which servers a cluster's spec names, and the address of each. Pure. */
 #include "config.h"
 
 #include "trustee_internal.h"
@@ -117,7 +117,7 @@ bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 	*url = xasprintf("%s://%s:%d", scheme, host, port);
 	service = (const struct model_plain *)k8s_cache_find(env->state->services, KBS_SERVICE);
 	if (!k8s_cache_filled(env->state->services) || (service && service->obj.unreadable))
-		return true; /* by its name: what is to be revoked does not wait */
+		return true; /* by its name, so that revocation need not wait */
 	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
 		return false;
 	*connect_to = xasprintf(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One server: what is so, what follows, and the one thing that is done about it. What a step writes
- * is the server's transport, never the list (trustee_list.c), out of which it only takes what is no
- * longer wanted. A server that is not the cluster object's own is written into memory before it
- * gets a transport, and leaves memory after it has left the list.
+ * The step of one server, and of the memory. It changes the server's transport, never the list
+ * (list.c), except to drop a server that is no longer wanted. A server that the cluster object does
+ * not own is written into memory before it gets a transport, and removed from memory after it left
+ * the list.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 #define MEMBER_MAX 65536
 #define LEAVING_MS 2000
 
-/* A Trustee of the cluster's own takes its orders from a Secret that the operator made. What was
- * found stays when the cluster object goes before its Trustee. */
+/* The cluster's own Trustee is administered with a Secret that the operator created. The last
+ * verdict stays when the cluster object is deleted before its Trustee. */
 static void judge_admin(const struct model_cluster *served, struct trustee_server *s)
 {
 	if (!s->desc.owned)
@@ -34,8 +34,8 @@ static void judge_admin(const struct model_cluster *served, struct trustee_serve
 static void tell(struct trustee_server *s, const char *why)
 {
 	free(steal_ptr(&s->connected_as));
-	free(s->told);
-	s->told = xstrdup(why);
+	free(s->reason);
+	s->reason = xstrdup(why);
 	kbs_push_set_transport(s->push, NULL, why);
 }
 
@@ -49,13 +49,13 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 	struct kbs_transport *t = c->env->kbs_connect(c->env->kbs_connect_arg, &place, &err);
 
 	if (t) {
-		free(steal_ptr(&s->told));
+		free(steal_ptr(&s->reason));
 		kbs_push_set_transport(s->push, t, NULL);
 	} else {
 		log_err(LOG_WARN, NULL, "Trustee cannot be administered", &err);
 		tell(s, err.text);
 	}
-	/* Not tried again before something changes. */
+	/* Not tried again until something changes. */
 	free(s->connected_as);
 	s->connected_as = steal_ptr(&l->as);
 }
@@ -88,7 +88,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	if (s && !err_is_set(err))
 		take_member(
 			admin ? &s->admin : &s->ca, r->object, admin ? "private.key" : "ca.crt");
-	/* Gone meanwhile: the cache will say so. */
+	/* Deleted in the meantime: the cache will show it. */
 	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
 }
 
@@ -133,8 +133,8 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	}
 	trustee_look_fini(&l);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
-		/* until it holds nothing of ours any more */
-		next = ctl_retry(LEAVING_MS, "it may still hold something");
+		/* until it holds none of our keys */
+		next = ctl_retry(LEAVING_MS, "it may still hold keys");
 	return next;
 }
 
@@ -157,7 +157,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 
 	trustee_memory_look(c, &v);
 	d = ctl_trustee_decide_memory(&v);
-	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
+	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the update of the list wakes us */
 		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
 		return ctl_settled();
 	}
@@ -192,7 +192,7 @@ static void map_any(void *self, const struct kobj *was, const struct kobj *now)
 	trustee_ask(self);
 }
 
-/* Of Secrets only those that a server is reached with. */
+/* Only Secrets that a server is reached with. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
@@ -223,7 +223,7 @@ static void map_deployment(void *self, const struct kobj *was, const struct kobj
 		trustee_ask(self);
 }
 
-/* Another process serves from here on: it may have lost everything. */
+/* Another process serves now, and may have lost everything. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
@@ -262,9 +262,9 @@ void ctl_trustee_on(struct ctl_trustee *c)
 	if (c->on)
 		return;
 	c->on = true;
-	trustee_look_at_all(c); /* before any controller asks what Trustee may hold */
+	trustee_look_at_all(c); /* before any controller needs to know what Trustee may hold */
 	ctl_runner_on(c->runner);
-	trustee_look_at_all(c); /* again, with keys taken */
+	trustee_look_at_all(c); /* again, now that the runner accepts keys */
 }
 
 void ctl_trustee_off(struct ctl_trustee *c)
@@ -277,7 +277,8 @@ void ctl_trustee_off(struct ctl_trustee *c)
 		trustee_drop(c, c->servers);
 	trustee_memory_set(c, NULL, NULL);
 	c->memory_known = false;
-	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
+	/* Keys leave memory together with the leadership, and what Trustee holds is unknown from
+	 * now on. */
 	kbs_sync_reset(c->env->state->sync);
 }
 
