@@ -156,7 +156,8 @@ static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_e
 		return false;
 	if (!in_array)
 		kbs_values_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
-	push_request_add(f, kbs_sync_take(p->sync, p->t, KBS_REFVALUE));
+	kbs_sync_take(p->sync, p->t, e);
+	push_request_add(f, e);
 	return true;
 }
 
