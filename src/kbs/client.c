@@ -86,6 +86,7 @@ static void client_start(struct kbs_transport *t, struct op_scope *scope, struct
 		.max_body = req->max_answer ? req->max_answer : MAX_ANSWER,
 		.deadline_ms = req->deadline_ms ? req->deadline_ms : DEADLINE_MS,
 		.connect_ms = CONNECT_MS,
+		.once = strcmp(req->method, "GET") != 0,
 		.max_in_flight = IN_FLIGHT,
 	};
 

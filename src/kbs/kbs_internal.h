@@ -109,8 +109,8 @@ void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
 void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed);
 /* The next entry that has to be sent; revocations come before all others. NULL: none is left. */
 struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
-/* The same, and its `flying` bit is set now. */
-struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
+/* Takes e, which kbs_sync_peek() just returned, out of its queue: it is in flight from here on. */
+void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
 /* Ends a request: t is confirmed to hold sha256 (NULL: nothing), or it is unknown. Queued again
  * when that differs from what is wanted now. May free e. */
 void kbs_sync_finish(

@@ -193,19 +193,11 @@ static bool change_mode(struct kbs_push *p)
 	return false;
 }
 
-/* A clean sentinel whose answer was lost may be stored, with another sum than the one that is due
- * now: a probe could not distinguish the two. */
-static bool sentinel_is_ambiguous(const struct kbs_push *p)
-{
-	struct kbs_sum want;
-
-	kbs_sync_sum(p->sync, &want);
-	return p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0;
-}
-
 /* Everything is sent: read back, and write the clean sentinel. */
 static void all_sent(struct kbs_push *p)
 {
+	struct kbs_sum want;
+
 	backoff_reset(&p->backoff);
 	push_set_state(p, KBS_TARGET_IN_SYNC);
 	if (p->check_due && !p->checking)
@@ -216,7 +208,10 @@ static void all_sent(struct kbs_push *p)
 		timer_cancel(&p->sentinel);
 		p->sentinel_due = false;
 	} else if (p->sentinel_due || p->finishing) {
-		if (sentinel_is_ambiguous(p))
+		/* A clean sentinel whose answer was lost may be stored, with another sum than the
+		 * one that is due now: a probe could not distinguish the two. */
+		kbs_sync_sum(p->sync, &want);
+		if (p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0)
 			push_start_values(p, false);
 		else
 			push_start_clean(p);

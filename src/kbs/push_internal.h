@@ -89,6 +89,7 @@ struct kbs_push {
 	struct timer serial_wait;
 	const char *policy_attestation, *policy_resource; /* confirmed; NULL: unknown */
 	const char *policy_sent;                          /* the one in flight */
+	bool sends_resource_policy;                       /* or the attestation policy */
 	bool shared_emptied;                              /* trusted_aks is empty */
 	bool shared_mode;                                 /* identities are sent as one array */
 	size_t batch_max; /* names per message; halved when one is too large */

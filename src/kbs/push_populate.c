@@ -156,7 +156,8 @@ static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_e
 		return false;
 	if (!in_array)
 		kbs_values_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
-	push_request_add(f, kbs_sync_take(p->sync, p->t, KBS_REFVALUE));
+	kbs_sync_take(p->sync, p->t, e);
+	push_request_add(f, e);
 	return true;
 }
 
@@ -237,30 +238,21 @@ bool push_policies_are_there(const struct kbs_push *p)
 	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
 }
 
-static void policy_done(struct kbs_push *p, const struct err *err, bool resource)
+static void on_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
+	struct kbs_push *p = arg;
+
+	(void)answer;
 	p->serial = false;
 	if (err_is_set(err)) {
-		push_serial_failed(
-			p, NULL, resource ? "resource policy" : "attestation policy", err);
+		push_serial_failed(p, NULL,
+			p->sends_resource_policy ? "resource policy" : "attestation policy", err);
 		return;
 	}
 	backoff_reset(&p->serial_backoff);
 	push_succeeded(p);
-	*(resource ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
+	*(p->sends_resource_policy ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
 	push_wake(p);
-}
-
-static void on_resource_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
-{
-	(void)answer;
-	policy_done(arg, err, true);
-}
-
-static void on_attestation_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
-{
-	(void)answer;
-	policy_done(arg, err, false);
 }
 
 void push_start_policy(struct kbs_push *p)
@@ -269,9 +261,9 @@ void push_start_policy(struct kbs_push *p)
 	bool resource = p->policy_resource != want->resource;
 
 	p->serial = true;
+	p->sends_resource_policy = resource;
 	/* Unknown until it is answered: the wanted one may change meanwhile, or change back. */
 	*(resource ? &p->policy_resource : &p->policy_attestation) = NULL;
 	p->policy_sent = resource ? want->resource : want->attestation;
-	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent,
-		resource ? on_resource_policy : on_attestation_policy, p);
+	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent, on_policy, p);
 }

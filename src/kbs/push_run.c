@@ -198,9 +198,10 @@ bool push_start_keys(struct kbs_push *p)
 		if (f)
 			move(f, &p->in_flight);
 		else
-			(void)kbs_sync_take(p->sync, p->t, KBS_RESOURCE);
+			kbs_sync_take(p->sync, p->t, e);
 		f = f ? f : push_request_new(p);
 		f->n = 0;
+		f->stale = false;
 		push_request_add(f, e); /* what is wanted of it now */
 		p->n_resources++;
 		if (e->holder)

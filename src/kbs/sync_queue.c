@@ -157,19 +157,14 @@ struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort so
 	return NULL;
 }
 
-struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort)
+void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
-	struct kbs_entry *e = kbs_sync_peek(s, t, sort);
-
-	if (!e)
-		return NULL;
 	e->in_flight |= 1u << t;
-	queue_pop(s, t, sort, s->target[t].queue[sort][1].n > 0);
+	queue_pop(s, t, e->sort, s->target[t].queue[e->sort][1].n > 0);
 	/* If it were revoked during this request, it would count as absent. (It is pending before and
 	 * after.) */
 	if (e->seen[t] == KBS_SEEN_ABSENT)
 		e->seen[t] = KBS_SEEN_OTHER;
-	return e;
 }
 
 void kbs_sync_finish(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For the tests of kbs/push: a Trustee (fake/kbs) and one operator's life (sync and push), which
- * ends at once with life_end(), as by a kill, and starts anew with what is wanted. Two judges watch
+ * ends at once with life_end(), as by a kill, and starts again with what is wanted. Two judges watch
  * every test: whatever is confirmed is so in the store at that moment, and a clean sentinel with
  * the wanted sum never stands in a store that differs. The sum is computed here a second time.
  */
@@ -113,7 +113,7 @@ static inline const char *store_differs(void)
 		resources += wishes[i].sort == KBS_RESOURCE && wishes[i].value;
 	}
 	if (fake_kbs_resources(kbs) != resources)
-		return "a resource that nobody wants";
+		return "a resource that is not wanted";
 	if (!str_eq(fake_kbs_policy(kbs, false), attestation))
 		return "attestation policy";
 	if (!str_eq(fake_kbs_policy(kbs, true), resource_policy))
@@ -202,7 +202,7 @@ static inline enum kbs_far far(enum kbs_sort sort, const char *name)
 	return kbs_sync_far(sync, sort, name);
 }
 
-/* As a controller does when the far side confirmed. */
+/* As a controller does when Trustee confirmed. */
 static inline void forget_gone(void)
 {
 	for (size_t i = 0; i < n_wishes; i++) {
@@ -254,7 +254,7 @@ static inline void life_end(void)
 	sync = NULL;
 }
 
-/* What is told of the Trustee. */
+/* The reported status of the Trustee. */
 static inline struct kbs_target_status push_status(void)
 {
 	struct kbs_target_status s = {0};
@@ -293,7 +293,7 @@ static inline void world_begin(void)
 	fixture_begin();
 	fake_kbs_serve(kbs);
 	fake_kbs_on_change(kbs, judge_sentinel, NULL);
-	/* A probe is told from what a test is about. */
+	/* No probe comes between what a test does. */
 	conf = (struct kbs_push_conf){
 		.target = "kbs.test", .cluster_uid = "c-1", .probe_ms = PROBE_MS};
 	attestation = "package policy # attestation";

@@ -299,13 +299,13 @@ Test(kbs_admin, body_len_is_the_length_of_the_body_with_one_more)
 	for (size_t i = 0; i < 40; i++) {
 		size_t n = 1 + i % 9, len = i % 4 == 3 ? 4 : strlen(value) - i % 3;
 		char json[16] = "", key[16] = "";
-		size_t told = kbs_values_body_len(&m, n, len);
+		size_t expected = kbs_values_body_len(&m, n, len);
 
 		snprintf(key, sizeof(key), "%.*s", (int)n, name);
 		snprintf(json, sizeof(json), "\"%.*s\"", (int)len - 2, value + 1);
 		kbs_values_add(&m, key, i % 4 == 3 ? NULL : json, len);
 		put(&m);
-		cr_assert_eq(fake_kbs_request(kbs, i)->body_len, told, "%zu", i);
+		cr_assert_eq(fake_kbs_request(kbs, i)->body_len, expected, "%zu", i);
 	}
 }
 
@@ -374,7 +374,7 @@ Test(kbs_admin, reads_a_value_and_that_there_is_none)
 	cr_assert_str_eq(value, "null");
 }
 
-/* What is no answer of Trustee must not look like "there is none": everything would be sent anew.
+/* What is not an answer of Trustee must not look like "there is none": everything would be sent again.
  */
 Test(kbs_admin, what_is_no_answer_is_neither_a_value_nor_none)
 {

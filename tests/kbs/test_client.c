@@ -322,6 +322,27 @@ Test(kbs_client, an_answer_that_is_cut_or_no_http_is_an_error)
 	cr_assert_eq(got.status, 503);
 }
 
+/* What answers next may be another process with an empty store: a key must not go there by itself.
+ */
+Test(kbs_client, a_write_is_not_sent_again_on_another_connection)
+{
+	struct kbs_request req = {.method = "POST",
+		.path = "/close",
+		.content_type = "application/octet-stream",
+		.body = body_of_text(xstrdup("x"))};
+	int before;
+
+	ask("/ok", 0); /* a connection that is kept */
+	before = srv.sh->reqs;
+	memset(&got, 0, sizeof(got));
+	(void)kbs_transport_start(t, &ops, &req, on_got, NULL);
+	wait_for(&got.done);
+	cr_assert_eq(got.err.kind, ERR_TRANSIENT);
+	cr_assert_eq(srv.sh->reqs, before + 1);
+	ask("/ok", 0);
+	cr_assert_eq(got.status, 200);
+}
+
 Test(kbs_client, a_deadline_ends_it)
 {
 	static const char *const paths[] = {"/hang", "/head-hang", "/body-hang"};
