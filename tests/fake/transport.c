@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One call = text for on_data plus an ending; both are only ever delivered from a deferred call. A
- * write reaches the in-memory API when it is started; objects of the store are replaced, never
- * changed, so the history that watches read can share them.
+ * request of the in-memory API is a call of its transport inside of ours, whose text and ending
+ * become ours.
  */
 #include "config.h"
 
 #include "fake/transport.h"
 
 #include <criterion/criterion.h>
-#include <inttypes.h>
-#include <stdio.h>
 
-#include "tec/base/bytes.h"
-#include "tec/base/clock.h"
+#include "fake/api.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/base/uuid.h"
-#include "tec/kobj/key.h"
 #include "tec/loop/timer.h"
 
-#define N_FAULTS    6
-#define BOOKMARK_MS 60000
+#define N_FAULTS 6
 
 struct record {
 	struct fake_request req;
@@ -56,17 +50,15 @@ struct call {
 	k8s_data_fn on_data;
 	k8s_answer_fn done;
 	void *arg;
-	struct timer limit, delay, tick; /* deadline or silence; latency; a watch's bookmarks */
+	struct timer limit, delay; /* deadline or silence; latency */
 	struct defer defer;
 	struct strbuf out;
 	struct ending end;
 	struct fake_expect *expect;
 	bool cut, *gone;
-	/* a watch of the in-memory API */
-	struct fake_api *api;
-	uint64_t from_rv;
-	size_t history; /* next entry to look at */
-	uint64_t end_ms;
+	/* a request of the in-memory API */
+	struct op_scope inner; /* its transport's call */
+	struct strbuf held;    /* of a watch: what fake_api_hold_watches() keeps back */
 };
 
 struct fake_transport {
@@ -80,11 +72,8 @@ struct fake_transport {
 	unsigned writes_left; /* before it dies, with dying set */
 	bool dying, dead;
 	struct fake_api *api;
+	struct fake_transport *next_of_api;
 };
-
-static void api_request(struct fake_api *api, struct call *c);
-static void api_watch_end(struct call *c);
-static void api_tick(void *arg);
 
 /* ---- records and calls */
 
@@ -126,10 +115,6 @@ static void end_with(struct call *c, int status, uint32_t retry_after_ms, const 
 static void end_status(struct call *c, int status, const char *reason, const char *message);
 static void wake(struct call *c);
 
-#include "fake/merge.h"
-#include "fake/store.h"
-#include "fake/api.h"
-
 static void call_unlink(struct call *c)
 {
 	*c->prevp = c->next;
@@ -139,10 +124,9 @@ static void call_unlink(struct call *c)
 		c->expect->call = NULL;
 	if (c->gone)
 		*c->gone = true;
-	api_watch_end(c);
+	op_scope_cancel(&c->inner);
 	timer_fini(&c->limit);
 	timer_fini(&c->delay);
-	timer_fini(&c->tick);
 	defer_cancel(&c->defer);
 }
 
@@ -151,6 +135,7 @@ static void call_free(struct call *c)
 	rec_unref(c->rec);
 	ending_fini(&c->end);
 	strbuf_fini(&c->out);
+	strbuf_fini(&c->held);
 	free(c);
 }
 
@@ -241,6 +226,7 @@ static void on_limit(void *arg)
 
 	if (c->f->dead)
 		return;
+	op_scope_cancel(&c->inner);
 	timer_cancel(&c->delay);
 	strbuf_reset(&c->out);
 	end_err(c, ERR_TRANSIENT, "no answer in time (fake)");
@@ -390,6 +376,60 @@ static struct call *call_new(struct fake_transport *f, const struct k8s_request 
 	return c;
 }
 
+/* ---- the in-memory API */
+
+static int api_data(void *arg, const char *data, size_t len, struct err *err)
+{
+	struct call *c = arg;
+
+	if (is_watch(c->rec) && c->f->api->held) {
+		strbuf_add(&c->held, data, len);
+		return 0;
+	}
+	if (c->rec->req.deadline_ms == 0 && c->rec->req.silence_ms)
+		timer_set(&c->limit,
+			c->rec->req.silence_ms); /* it came before the turn it is given in */
+	strbuf_add(&c->out, data, len);
+	wake(c);
+	return 0;
+}
+
+static void api_done(void *arg, const struct err *err, const struct k8s_answer *a)
+{
+	struct call *c = arg;
+
+	if (!timer_is_set(&c->delay))
+		timer_cancel(&c->limit);
+	end_with(c, a->status, a->retry_after_ms, a->body);
+}
+
+/* Starts c's request there; the write is done when this returns. */
+static void api_ask(struct call *c, const struct k8s_request *req)
+{
+	struct fake_transport *f = c->f;
+	uint64_t rv = fake_api_rv(f->api);
+
+	if (fake_api_hides(f->api, req->path)) {
+		end_with(c, 404, 0, "404 page not found\n");
+		return;
+	}
+	f->api->inner->ops->start(
+		f->api->inner, &c->inner, req, c->on_data ? api_data : NULL, api_done, c);
+	if (f->dying && !c->cut && fake_api_rv(f->api) != rv && --f->writes_left == 0)
+		f->dead = true;
+}
+
+void fake_transport_release(struct fake_api *api)
+{
+	for (struct fake_transport *f = api->transports; f; f = f->next_of_api) {
+		for (struct call *c = f->calls; c; c = c->next) {
+			strbuf_add(&c->out, strbuf_str(&c->held), c->held.len);
+			strbuf_reset(&c->held);
+			wake(c);
+		}
+	}
+}
+
 static void on_delay(void *arg)
 {
 	wake(arg);
@@ -407,7 +447,6 @@ static struct op *fake_start(struct k8s_transport *t, struct op_scope *scope,
 	c->arg = arg;
 	timer_init(&c->limit, t->loop, on_limit, c);
 	timer_init(&c->delay, t->loop, on_delay, c);
-	timer_init(&c->tick, t->loop, api_tick, c);
 	op_begin(&c->op, scope, call_abort);
 	if (limit)
 		timer_set(&c->limit, limit);
@@ -419,13 +458,13 @@ static struct op *fake_start(struct k8s_transport *t, struct op_scope *scope,
 		if (!f->api)
 			cr_assert_fail("unexpected request: %s %s %s", req->method, req->path,
 				req->body ? req->body : "");
-		api_request(f->api, c);
+		api_ask(c, req);
 	}
-	if (c->cut && (is_write(c->rec) || !on_data))
+	if (c->cut && (is_write(c->rec) || !on_data)) {
+		op_scope_cancel(&c->inner);
 		end_err(c, ERR_TRANSIENT, "connection cut after the request (fake)");
-	if (f->dying && is_write(c->rec) && c->end.set && c->end.status / 100 == 2 &&
-		--f->writes_left == 0)
-		f->dead = true;
+		wake(c);
+	}
 	return &c->op;
 }
 
@@ -447,6 +486,7 @@ static void fake_free(struct k8s_transport *t)
 		free(e);
 	}
 	fake_transport_forget(f);
+	fake_transport_set_api(f, NULL);
 	free(f);
 }
 
@@ -660,5 +700,16 @@ void fake_stream_error(struct fake_expect *e, enum err_kind kind, const char *te
 
 void fake_transport_set_api(struct fake_transport *f, struct fake_api *api)
 {
+	if (f->api) {
+		struct fake_transport **p = &f->api->transports;
+
+		while (*p != f)
+			p = &(*p)->next_of_api;
+		*p = f->next_of_api;
+	}
 	f->api = api;
+	if (api) {
+		f->next_of_api = api->transports;
+		api->transports = f;
+	}
 }
