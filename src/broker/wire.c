@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "tec/standalone/kbswire.h"
+#include "tec/broker/wire.h"
 
 #include <time.h>
 
@@ -40,7 +40,7 @@ static size_t segment(const char *s)
 	return n;
 }
 
-int kbswire_resource_check(const char *path, struct err *err)
+int broker_wire_resource_check(const char *path, struct err *err)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		size_t n = segment(path);
@@ -55,11 +55,11 @@ int kbswire_resource_check(const char *path, struct err *err)
 
 /* ---- policies */
 
-void kbswire_policy_fini(struct kbswire_policy *p)
+void broker_wire_policy_fini(struct broker_wire_policy *p)
 {
 	free(p->id);
 	free(p->text);
-	*p = (struct kbswire_policy){NULL, NULL, 0};
+	*p = (struct broker_wire_policy){NULL, NULL, 0};
 }
 
 static struct json_object *parse_object(
@@ -76,8 +76,8 @@ static struct json_object *parse_object(
 	return steal_ptr(&o);
 }
 
-int kbswire_policy_parse(
-	const char *body, size_t len, bool with_id, struct kbswire_policy *out, struct err *err)
+int broker_wire_policy_parse(
+	const char *body, size_t len, bool with_id, struct broker_wire_policy *out, struct err *err)
 {
 	cleanup_json struct json_object *o = parse_object(body, len, &small_limits, err);
 	cleanup_free uint8_t *text = NULL;
@@ -96,7 +96,7 @@ int kbswire_policy_parse(
 		return err_set(err, ERR_INVALID, "policy is no base64url without padding");
 	if (text_len == 0 || !bytes_valid_utf8(text, text_len) || memchr(text, '\0', text_len))
 		return err_set(err, ERR_INVALID, "policy is no text");
-	*out = (struct kbswire_policy){with_id ? xstrdup(id) : NULL, NULL, text_len};
+	*out = (struct broker_wire_policy){with_id ? xstrdup(id) : NULL, NULL, text_len};
 	out->text = (char *)steal_ptr(&text);
 	return 0;
 }
@@ -153,8 +153,8 @@ static struct json_object *open_message(const char *body, size_t len, struct err
 	return NULL;
 }
 
-int kbswire_values(const char *body, size_t len, int64_t now_s, kbswire_value_fn fn, void *arg,
-	struct err *err)
+int broker_wire_values(const char *body, size_t len, int64_t now_s, broker_wire_value_fn fn,
+	void *arg, struct err *err)
 {
 	cleanup_json struct json_object *o = open_message(body, len, err);
 	cleanup_strbuf struct strbuf entry = STRBUF_INIT;
@@ -171,7 +171,7 @@ int kbswire_values(const char *body, size_t len, int64_t now_s, kbswire_value_fn
 	return 0;
 }
 
-int kbswire_entry_value(const char *entry, size_t len, struct strbuf *out, struct err *err)
+int broker_wire_entry_value(const char *entry, size_t len, struct strbuf *out, struct err *err)
 {
 	cleanup_json struct json_object *o = parse_object(entry, len, &entry_limits, err);
 	struct json_object *value = NULL;

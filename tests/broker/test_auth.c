@@ -4,21 +4,21 @@
 
 #include <criterion/criterion.h>
 
-#include "kbsd_fixture.h"
+#include "broker_fixture.h"
 
-#include "tec/standalone/kbsauth.h"
+#include "tec/broker/auth.h"
 
 #define PATH   "/kbs/v0/resource/a/b/c"
 #define CLAIMS "\"role\":\"admin\",\"exp\":1000"
 
 static const char *const paths[] = {"/kbs/v0/resource", "/kbs/v0/reference-value", NULL};
 static const char *const few[] = {"/kbs/v0/resource-policy", NULL};
-static const struct kbsauth_acl acls[] = {{"admin", paths}, {"reader", few}};
+static const struct broker_auth_acl acls[] = {{"admin", paths}, {"reader", few}};
 
 struct rig {
 	struct pki_key *key, *other;
 	struct jws_public *admin;
-	struct kbsauth auth;
+	struct broker_auth auth;
 };
 
 static void rig_init(struct rig *g)
@@ -30,7 +30,7 @@ static void rig_init(struct rig *g)
 	pki_key_public_pem(g->key, &pem);
 	g->admin = jws_public_from_pem(pem.data, pem.len, &err);
 	cr_assert(g->admin);
-	g->auth = (struct kbsauth){g->admin, NULL, NULL, acls, ARRAY_LEN(acls)};
+	g->auth = (struct broker_auth){g->admin, NULL, NULL, acls, ARRAY_LEN(acls)};
 }
 
 static void rig_fini(struct rig *g)
@@ -45,7 +45,7 @@ static int check(struct rig *g, const char *authorization, const char *target, i
 {
 	struct err err = ERR_INIT;
 
-	if (kbsauth_check(&g->auth, authorization, target, now_s, &err) == 0)
+	if (broker_auth_check(&g->auth, authorization, target, now_s, &err) == 0)
 		return 0;
 	cr_expect_eq(err.kind, ERR_DENIED);
 	return err.http;
@@ -58,7 +58,7 @@ static int check_claims(struct rig *g, const char *claims, const char *target, i
 	return check(g, header, target, now_s);
 }
 
-Test(kbsauth, claims_decide)
+Test(broker_auth, claims_decide)
 {
 	static const struct {
 		const char *claims;
@@ -102,7 +102,7 @@ Test(kbsauth, claims_decide)
 	rig_fini(&g);
 }
 
-Test(kbsauth, issuer_and_audience_count_when_they_are_configured)
+Test(broker_auth, issuer_and_audience_count_when_they_are_configured)
 {
 	static const struct {
 		const char *more;
@@ -136,7 +136,7 @@ Test(kbsauth, issuer_and_audience_count_when_they_are_configured)
 	rig_fini(&g);
 }
 
-Test(kbsauth, roles_have_their_paths)
+Test(broker_auth, roles_have_their_paths)
 {
 	static const struct {
 		const char *target;
@@ -169,7 +169,7 @@ Test(kbsauth, roles_have_their_paths)
 	rig_fini(&g);
 }
 
-Test(kbsauth, only_the_admin_key_signs)
+Test(broker_auth, only_the_admin_key_signs)
 {
 	struct rig g;
 	char *good, *other, *cut;

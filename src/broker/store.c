@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "tec/standalone/kbsstore.h"
+#include "tec/broker/store.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -18,25 +18,25 @@
 #define BUCKETS_MIN 64
 #define SLASH_COST  4 /* LocalFs writes "\x2F" */
 
-static const char *const ns_names[KBSSTORE_N] = {
-	[KBSSTORE_KBS] = "kbs",
-	[KBSSTORE_REPOSITORY] = "repository",
-	[KBSSTORE_REFERENCE_VALUE] = "reference_value",
-	[KBSSTORE_ATTESTATION_POLICY] = "attestation_service_policy",
+static const char *const ns_names[BROKER_STORE_N] = {
+	[BROKER_STORE_KBS] = "kbs",
+	[BROKER_STORE_REPOSITORY] = "repository",
+	[BROKER_STORE_REFERENCE_VALUE] = "reference_value",
+	[BROKER_STORE_ATTESTATION_POLICY] = "attestation_service_policy",
 };
 
-const char *kbsstore_ns_name(enum kbsstore_ns ns)
+const char *broker_store_ns_name(enum broker_store_ns ns)
 {
 	return ns_names[ns];
 }
 
-int kbsstore_key_check(const char *key, struct err *err)
+int broker_store_key_check(const char *key, struct err *err)
 {
 	size_t cost = 0;
 
 	if (*key == '\0')
 		return err_set(err, ERR_INVALID, "an empty key");
-	for (const char *c = key; *c && cost <= KBSSTORE_KEY_MAX; c++) {
+	for (const char *c = key; *c && cost <= BROKER_STORE_KEY_MAX; c++) {
 		bool alnum = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
 			     (*c >= '0' && *c <= '9');
 
@@ -45,41 +45,42 @@ int kbsstore_key_check(const char *key, struct err *err)
 				"a key may hold letters, digits, '.', '_', '/' and '-' only");
 		cost += *c == '/' ? SLASH_COST : 1;
 	}
-	if (cost > KBSSTORE_KEY_MAX)
+	if (cost > BROKER_STORE_KEY_MAX)
 		return err_set(err, ERR_INVALID, "a key longer than %d bytes as a file name",
-			KBSSTORE_KEY_MAX);
+			BROKER_STORE_KEY_MAX);
 	return 0;
 }
 
-int kbsstore_set(struct kbsstore *s, enum kbsstore_ns ns, const char *key, const void *data,
-	size_t len, struct err *err)
+int broker_store_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	const void *data, size_t len, struct err *err)
 {
-	if (kbsstore_key_check(key, err) < 0)
+	if (broker_store_key_check(key, err) < 0)
 		return -1;
-	if (ns == KBSSTORE_REPOSITORY && len > SECRET_MAX_LEN)
+	if (ns == BROKER_STORE_REPOSITORY && len > SECRET_MAX_LEN)
 		return err_set_http(
 			err, ERR_INVALID, 413, "a resource larger than %d bytes", SECRET_MAX_LEN);
 	return s->ops->set(s, ns, key, data, len, err);
 }
 
-int kbsstore_get(struct kbsstore *s, enum kbsstore_ns ns, const char *key,
-	struct kbsstore_value *out, struct err *err)
+int broker_store_get(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	struct broker_store_value *out, struct err *err)
 {
 	return s->ops->get(s, ns, key, out, err);
 }
 
-int kbsstore_remove(struct kbsstore *s, enum kbsstore_ns ns, const char *key, struct err *err)
+int broker_store_remove(
+	struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err)
 {
 	return s->ops->remove(s, ns, key, err);
 }
 
-int kbsstore_list(
-	struct kbsstore *s, enum kbsstore_ns ns, kbsstore_key_fn fn, void *arg, struct err *err)
+int broker_store_list(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
+	void *arg, struct err *err)
 {
 	return s->ops->list(s, ns, fn, arg, err);
 }
 
-void kbsstore_free(struct kbsstore *s)
+void broker_store_free(struct broker_store *s)
 {
 	if (s)
 		s->ops->free(s);
@@ -102,8 +103,8 @@ struct table {
 };
 
 struct memory {
-	struct kbsstore base;
-	struct table tables[KBSSTORE_N];
+	struct broker_store base;
+	struct table tables[BROKER_STORE_N];
 };
 
 static void entry_forget(struct entry *e)
@@ -146,8 +147,8 @@ static void grow(struct table *t)
 	t->n_buckets = n;
 }
 
-static int memory_set(struct kbsstore *s, enum kbsstore_ns ns, const char *key, const void *data,
-	size_t len, struct err *err)
+static int memory_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	const void *data, size_t len, struct err *err)
 {
 	struct table *t = &((struct memory *)s)->tables[ns];
 	uint64_t hash = str_hash(key, strlen(key));
@@ -165,7 +166,7 @@ static int memory_set(struct kbsstore *s, enum kbsstore_ns ns, const char *key, 
 		t->n++;
 	}
 	entry_forget(e);
-	if (ns != KBSSTORE_REPOSITORY)
+	if (ns != BROKER_STORE_REPOSITORY)
 		e->data = xmemdup(data, len);
 	else if (len > 0)
 		e->secret = secret_new_copy(data, len);
@@ -173,13 +174,13 @@ static int memory_set(struct kbsstore *s, enum kbsstore_ns ns, const char *key, 
 	return 0;
 }
 
-static int no_such_key(enum kbsstore_ns ns, struct err *err)
+static int no_such_key(enum broker_store_ns ns, struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND, "no such key in %s", ns_names[ns]);
 }
 
-static int memory_get(struct kbsstore *s, enum kbsstore_ns ns, const char *key,
-	struct kbsstore_value *out, struct err *err)
+static int memory_get(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	struct broker_store_value *out, struct err *err)
 {
 	const struct table *t = &((struct memory *)s)->tables[ns];
 	const struct entry *e = t->n ? *find(t, str_hash(key, strlen(key)), key) : NULL;
@@ -191,7 +192,8 @@ static int memory_get(struct kbsstore *s, enum kbsstore_ns ns, const char *key,
 	return 0;
 }
 
-static int memory_remove(struct kbsstore *s, enum kbsstore_ns ns, const char *key, struct err *err)
+static int memory_remove(
+	struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err)
 {
 	struct table *t = &((struct memory *)s)->tables[ns];
 	struct entry **pp = t->n ? find(t, str_hash(key, strlen(key)), key) : NULL;
@@ -206,8 +208,8 @@ static int memory_remove(struct kbsstore *s, enum kbsstore_ns ns, const char *ke
 	return 0;
 }
 
-static int memory_list(
-	struct kbsstore *s, enum kbsstore_ns ns, kbsstore_key_fn fn, void *arg, struct err *err)
+static int memory_list(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
+	void *arg, struct err *err)
 {
 	const struct table *t = &((struct memory *)s)->tables[ns];
 
@@ -217,11 +219,11 @@ static int memory_list(
 	return 0;
 }
 
-static void memory_free(struct kbsstore *s)
+static void memory_free(struct broker_store *s)
 {
 	struct memory *m = (struct memory *)s;
 
-	for (size_t ns = 0; ns < KBSSTORE_N; ns++) {
+	for (size_t ns = 0; ns < BROKER_STORE_N; ns++) {
 		struct table *t = &m->tables[ns];
 
 		for (size_t i = 0; i < t->n_buckets; i++) {
@@ -240,9 +242,9 @@ static void memory_free(struct kbsstore *s)
 	free(m);
 }
 
-struct kbsstore *kbsstore_memory_new(void)
+struct broker_store *broker_store_memory_new(void)
 {
-	static const struct kbsstore_ops ops = {
+	static const struct broker_store_ops ops = {
 		memory_set, memory_get, memory_remove, memory_list, memory_free};
 	struct memory *m = xcalloc(1, sizeof(*m));
 

@@ -6,11 +6,11 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
-#include "tec/standalone/kbswire.h"
+#include "tec/broker/wire.h"
 
 #define NOW 1772323199 /* 2026-02-28T23:59:59Z */
 
-Test(kbswire, a_resource_path_has_three_plain_segments)
+Test(broker_wire, a_resource_path_has_three_plain_segments)
 {
 	static const struct {
 		const char *path;
@@ -45,13 +45,13 @@ Test(kbswire, a_resource_path_has_three_plain_segments)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct err err = ERR_INIT;
 
-		cr_expect_eq(kbswire_resource_check(rows[i].path, &err) == 0, rows[i].ok, "%s",
+		cr_expect_eq(broker_wire_resource_check(rows[i].path, &err) == 0, rows[i].ok, "%s",
 			rows[i].path);
 		cr_expect_eq(err.kind, rows[i].ok ? ERR_NONE : ERR_INVALID, "%s", rows[i].path);
 	}
 }
 
-Test(kbswire, policies_are_base64url_without_padding)
+Test(broker_wire, policies_are_base64url_without_padding)
 {
 	static const struct {
 		const char *body;
@@ -88,9 +88,9 @@ Test(kbswire, policies_are_base64url_without_padding)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct kbswire_policy p = {NULL, NULL, 0};
+		struct broker_wire_policy p = {NULL, NULL, 0};
 		struct err err = ERR_INIT;
-		int rc = kbswire_policy_parse(
+		int rc = broker_wire_policy_parse(
 			rows[i].body, strlen(rows[i].body), rows[i].with_id, &p, &err);
 
 		cr_expect_eq(rc == 0, rows[i].text != NULL, "%s: %s", rows[i].body, err.text);
@@ -101,7 +101,7 @@ Test(kbswire, policies_are_base64url_without_padding)
 		} else {
 			cr_expect_eq(err.kind, ERR_INVALID, "%s", rows[i].body);
 		}
-		kbswire_policy_fini(&p);
+		broker_wire_policy_fini(&p);
 	}
 }
 
@@ -134,7 +134,7 @@ static void message(struct strbuf *out, const char *payload)
 	name "={\"version\":\"0.1.0\",\"name\":\"" name                                            \
 	     "\",\"expiration\":\"2027-02-28T23:59:59Z\",\"value\":" value "};"
 
-Test(kbswire, values_of_every_json_type_come_one_by_one)
+Test(broker_wire, values_of_every_json_type_come_one_by_one)
 {
 	static const struct {
 		const char *payload, *entries;
@@ -156,26 +156,26 @@ Test(kbswire, values_of_every_json_type_come_one_by_one)
 		struct err err = ERR_INIT;
 
 		message(&body, rows[i].payload);
-		cr_expect_eq(kbswire_values(body.data, body.len, NOW, see, &s, &err), 0, "%s: %s",
-			rows[i].payload, err.text);
+		cr_expect_eq(broker_wire_values(body.data, body.len, NOW, see, &s, &err), 0,
+			"%s: %s", rows[i].payload, err.text);
 		cr_expect_str_eq(strbuf_str(&s.text), rows[i].entries);
 		strbuf_fini(&s.text);
 	}
 }
 
-Test(kbswire, a_refused_name_leaves_those_before_it)
+Test(broker_wire, a_refused_name_leaves_those_before_it)
 {
 	cleanup_strbuf struct strbuf body = STRBUF_INIT;
 	struct seen s = {STRBUF_INIT, "b"};
 	struct err err = ERR_INIT;
 
 	message(&body, "{\"a\":1,\"b\":2,\"c\":3}");
-	cr_expect_eq(kbswire_values(body.data, body.len, NOW, see, &s, &err), -1);
+	cr_expect_eq(broker_wire_values(body.data, body.len, NOW, see, &s, &err), -1);
 	cr_expect_str_eq(strbuf_str(&s.text), ENTRY("a", "1"));
 	strbuf_fini(&s.text);
 }
 
-Test(kbswire, expiration_is_twelve_months_on)
+Test(broker_wire, expiration_is_twelve_months_on)
 {
 	static const struct {
 		int64_t now;
@@ -194,14 +194,15 @@ Test(kbswire, expiration_is_twelve_months_on)
 		struct seen s = {STRBUF_INIT, NULL};
 		struct err err = ERR_INIT;
 
-		cr_assert_eq(kbswire_values(body.data, body.len, rows[i].now, see, &s, &err), 0);
+		cr_assert_eq(
+			broker_wire_values(body.data, body.len, rows[i].now, see, &s, &err), 0);
 		cr_expect_not_null(
 			strstr(strbuf_str(&s.text), rows[i].expires), "%s", strbuf_str(&s.text));
 		strbuf_fini(&s.text);
 	}
 }
 
-Test(kbswire, hostile_messages_are_refused)
+Test(broker_wire, hostile_messages_are_refused)
 {
 	static const char *const bodies[] = {"", "{}", "[]", "null", "\"sample\"",
 		"{\"version\":", "{\"version\":\"0.1.0\",\"type\":\"sample\"}",
@@ -227,38 +228,39 @@ Test(kbswire, hostile_messages_are_refused)
 	for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
 		struct err err = ERR_INIT;
 
-		cr_expect_eq(kbswire_values(bodies[i], strlen(bodies[i]), NOW, see, &s, &err), -1,
-			"%s", bodies[i]);
+		cr_expect_eq(broker_wire_values(bodies[i], strlen(bodies[i]), NOW, see, &s, &err),
+			-1, "%s", bodies[i]);
 		cr_expect_eq(err.kind, ERR_INVALID, "%s", bodies[i]);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(payloads); i++) {
 		struct err err = ERR_INIT;
 
 		message(&body, payloads[i]);
-		cr_expect_eq(kbswire_values(body.data, body.len, NOW, see, &s, &err), -1, "%s",
+		cr_expect_eq(broker_wire_values(body.data, body.len, NOW, see, &s, &err), -1, "%s",
 			payloads[i]);
 	}
 	strbuf_adds(&deep, "{\"a\":");
 	for (unsigned i = 0; i < 100; i++)
 		strbuf_addc(&deep, '[');
 	message(&body, deep.data);
-	cr_expect_eq(kbswire_values(body.data, body.len, NOW, see, &s, &(struct err)ERR_INIT), -1);
+	cr_expect_eq(
+		broker_wire_values(body.data, body.len, NOW, see, &s, &(struct err)ERR_INIT), -1);
 	cr_expect_eq(s.text.len, 0);
 	strbuf_fini(&s.text);
 }
 
-Test(kbswire, an_absent_version_is_the_current_one)
+Test(broker_wire, an_absent_version_is_the_current_one)
 {
 	static const char body[] = "{\"type\":\"sample\",\"payload\":\"eyJhIjoxfQ==\"}";
 	struct seen s = {STRBUF_INIT, NULL};
 	struct err err = ERR_INIT;
 
-	cr_expect_eq(kbswire_values(body, strlen(body), NOW, see, &s, &err), 0, "%s", err.text);
+	cr_expect_eq(broker_wire_values(body, strlen(body), NOW, see, &s, &err), 0, "%s", err.text);
 	cr_expect_str_eq(strbuf_str(&s.text), ENTRY("a", "1"));
 	strbuf_fini(&s.text);
 }
 
-Test(kbswire, the_value_is_read_back_from_its_entry)
+Test(broker_wire, the_value_is_read_back_from_its_entry)
 {
 	static const struct {
 		const char *entry, *value; /* NULL: refused */
@@ -274,7 +276,7 @@ Test(kbswire, the_value_is_read_back_from_its_entry)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cleanup_strbuf struct strbuf out = STRBUF_INIT;
 		struct err err = ERR_INIT;
-		int rc = kbswire_entry_value(rows[i].entry, strlen(rows[i].entry), &out, &err);
+		int rc = broker_wire_entry_value(rows[i].entry, strlen(rows[i].entry), &out, &err);
 
 		cr_expect_eq(rc == 0, rows[i].value != NULL, "%s", rows[i].entry);
 		if (rows[i].value)

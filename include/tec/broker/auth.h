@@ -7,8 +7,8 @@
  * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a good one, but not for this);
  * the text may be shown to the client.
  */
-#ifndef TEC_STANDALONE_KBSAUTH_H
-#define TEC_STANDALONE_KBSAUTH_H
+#ifndef TEC_BROKER_AUTH_H
+#define TEC_BROKER_AUTH_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,24 +16,24 @@
 #include "tec/base/err.h"
 #include "tec/jose/jws.h"
 
-#define KBSAUTH_LEEWAY_S 60
+#define BROKER_AUTH_LEEWAY_S 60
 
 /* The target is one of the paths, or below one: "/kbs/v0/resource" also stands for
  * "/kbs/v0/resource/a?b", not for "/kbs/v0/resource?b" (the reference's regular expression). */
-struct kbsauth_acl {
+struct broker_auth_acl {
 	const char *role;
 	const char *const *paths; /* NULL-terminated */
 };
 
-struct kbsauth {
+struct broker_auth {
 	const struct jws_public *key;
 	const char *issuer, *audience; /* NULL: not looked at */
-	const struct kbsauth_acl *acls;
+	const struct broker_auth_acl *acls;
 	size_t n_acls;
 };
 
 /* authorization: the header's value, NULL when there is none. */
-int kbsauth_check(const struct kbsauth *a, const char *authorization, const char *target,
+int broker_auth_check(const struct broker_auth *a, const char *authorization, const char *target,
 	int64_t now_s, struct err *err) MUST_CHECK;
 
 #endif

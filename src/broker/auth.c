@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "tec/standalone/kbsauth.h"
+#include "tec/broker/auth.h"
 
 #include <strings.h>
 
@@ -35,13 +35,13 @@ static bool has_audience(struct json_object *claims, const char *wanted)
 }
 
 static int check_claims(
-	const struct kbsauth *a, struct json_object *claims, int64_t now_s, struct err *err)
+	const struct broker_auth *a, struct json_object *claims, int64_t now_s, struct err *err)
 {
 	int64_t exp = json_get_int(claims, "exp", -1);
 
 	if (exp < 0)
 		return unauthorized(err, "the token has no exp");
-	if (exp < now_s - KBSAUTH_LEEWAY_S)
+	if (exp < now_s - BROKER_AUTH_LEEWAY_S)
 		return unauthorized(err, "the token has expired");
 	if (a->issuer && !str_eq(json_get_str(claims, "iss"), a->issuer))
 		return unauthorized(err, "the token is of another issuer");
@@ -59,7 +59,8 @@ static bool path_fits(const char *path, const char *target)
 	return strncmp(path, target, len) == 0 && (target[len] == '\0' || target[len] == '/');
 }
 
-static int check_acl(const struct kbsauth *a, const char *role, const char *target, struct err *err)
+static int check_acl(
+	const struct broker_auth *a, const char *role, const char *target, struct err *err)
 {
 	for (size_t i = 0; i < a->n_acls; i++) {
 		if (!str_eq(a->acls[i].role, role))
@@ -81,7 +82,7 @@ static const char *bearer_token(const char *authorization)
 	return authorization + sizeof(scheme) - 1;
 }
 
-int kbsauth_check(const struct kbsauth *a, const char *authorization, const char *target,
+int broker_auth_check(const struct broker_auth *a, const char *authorization, const char *target,
 	int64_t now_s, struct err *err)
 {
 	const char *token = bearer_token(authorization);
