@@ -266,7 +266,8 @@ class FaultProxy(Relay):
         ca = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", config)[1])
         self.upstream_tls = ssl.create_default_context(cadata=ca.decode())
         certificate, _, self.tls = make_identity(directory)
-        self.tls.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
+        self.protocol = "h2" if http2 else "http/1.1"
+        self.tls.set_alpn_protocols([self.protocol])
         super().__init__(on_cut)
         config = re.sub(r"server: \S+", f"server: https://127.0.0.1:{self.port}", config)
         config = re.sub(r"certificate-authority-data: \S+", f"certificate-authority: {certificate}", config)

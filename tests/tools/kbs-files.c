@@ -79,8 +79,8 @@ static const char *last_parts(const char *path, unsigned n)
 	return p + 1;
 }
 
-static int load_file(struct kbsstore *store, enum kbsstore_ns ns, const char *key, const char *path,
-	struct err *err)
+static int load_file(struct broker_store *store, enum broker_store_ns ns, const char *key,
+	const char *path, struct err *err)
 {
 	size_t len = 0;
 	char *data = tool_read_file(path, &len, err);
@@ -88,7 +88,7 @@ static int load_file(struct kbsstore *store, enum kbsstore_ns ns, const char *ke
 
 	if (!data)
 		return -1;
-	rc = kbsstore_set(store, ns, key, data, len, err);
+	rc = broker_store_set(store, ns, key, data, len, err);
 	secret_wipe(data, len);
 	free(data);
 	return rc;
@@ -96,17 +96,17 @@ static int load_file(struct kbsstore *store, enum kbsstore_ns ns, const char *ke
 
 static int load_resource(void *arg, const char *path, struct err *err)
 {
-	return load_file(arg, KBSSTORE_REPOSITORY, last_parts(path, 3), path, err);
+	return load_file(arg, BROKER_STORE_REPOSITORY, last_parts(path, 3), path, err);
 }
 
 static int load_attestation_policy(void *arg, const char *path, struct err *err)
 {
-	return load_file(arg, KBSSTORE_ATTESTATION_POLICY, last_parts(path, 1), path, err);
+	return load_file(arg, BROKER_STORE_ATTESTATION_POLICY, last_parts(path, 1), path, err);
 }
 
 static int load_resource_policy(void *arg, const char *path, struct err *err)
 {
-	return load_file(arg, KBSSTORE_KBS, last_parts(path, 1), path, err);
+	return load_file(arg, BROKER_STORE_KBS, last_parts(path, 1), path, err);
 }
 
 static int load_values(void *arg, const char *path, struct err *err)
@@ -128,14 +128,14 @@ static int load_values(void *arg, const char *path, struct err *err)
 		if (!name || !json_object_object_get_ex(entry, "value", NULL))
 			return err_set(
 				err, ERR_INVALID, "%s: entry %zu has no name or value", path, i);
-		if (kbsstore_set(arg, KBSSTORE_REFERENCE_VALUE, name, entry_text,
+		if (broker_store_set(arg, BROKER_STORE_REFERENCE_VALUE, name, entry_text,
 			    strlen(entry_text), err) < 0)
 			return err_wrap(err, "%s", path);
 	}
 	return 0;
 }
 
-int tool_load_files(struct kbsstore *store, const char *dir, struct err *err)
+int tool_load_files(struct broker_store *store, const char *dir, struct err *err)
 {
 	static const struct {
 		const char *pattern;

@@ -20,6 +20,7 @@
 #include "tec/loop/signal.h"
 #include "tec/net/tls.h"
 
+#include "kbs-quirks.h"
 #include "kbs-tool.h"
 
 #define MIB ((size_t)1 << 20)
@@ -68,19 +69,19 @@ static int load_tls(struct tool *t, const struct conf *conf, struct err *err)
 	secret_wipe(key, key_len);
 	if (!tls)
 		return -1;
-	httpd_set_tls(kbsd_httpd(t->kbsd), tls);
+	httpd_set_tls(broker_kbsd_httpd(t->kbsd), tls);
 	return 0;
 }
 
 static int start(struct tool *t, const struct conf *conf, struct err *err)
 {
 	const char *debug = conf_str(conf, "listen-debug"), *key = conf_str(conf, "admin-key");
-	struct kbsd_conf k = {.name = "kbs", .on_request = tool_note, .arg = t};
+	struct broker_kbsd_conf k = {.name = "kbs", .on_answer = tool_answer, .arg = t};
 	cleanup_free char *pem = NULL;
 	size_t len;
 	uint64_t mib;
 
-	if (conf_number(conf, "payload-mib", 1, KBSD_MAX_BODY_MOST / MIB, &mib, err) < 0)
+	if (conf_number(conf, "payload-mib", 1, BROKER_KBSD_MAX_BODY_MOST / MIB, &mib, err) < 0)
 		return -1;
 	if (!key)
 		return err_set(err, ERR_INVALID, "--admin-key is missing");
@@ -91,12 +92,13 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 	k.admin_key = t->admin_key;
 	k.issuer = conf_str(conf, "issuer");
 	k.audience = conf_str(conf, "audience");
-	k.quirks = conf_bool(conf, "trustee-quirks");
+	t->quirks = conf_bool(conf, "trustee-quirks");
+	k.error_body = t->quirks ? quirks_error_body : NULL;
 	k.max_body = mib * MIB;
 	k.store = t->store;
-	t->kbsd = kbsd_new(t->loop, &k);
+	t->kbsd = broker_kbsd_new(t->loop, &k);
 	if (load_tls(t, conf, err) < 0 ||
-		httpd_listen(kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)
+		httpd_listen(broker_kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)
 		return -1;
 	return debug ? tool_debug_listen(t, debug, err) : 0;
 }
@@ -122,15 +124,16 @@ static int run(const struct conf *conf)
 		fprintf(stderr, "tec-test-kbs: %s\n", err.text);
 		status = 2;
 	} else {
-		printf("listening on port %u, debug port %u\n", httpd_port(kbsd_httpd(t->kbsd)),
+		printf("listening on port %u, debug port %u\n",
+			httpd_port(broker_kbsd_httpd(t->kbsd)),
 			t->debug ? httpd_port(t->debug) : 0);
 		fflush(stdout);
 		loop_run(t->loop);
 	}
 	httpd_free(t->debug);
-	kbsd_free(t->kbsd);
+	broker_kbsd_free(t->kbsd);
 	jws_public_free(t->admin_key);
-	kbsstore_free(t->store);
+	broker_store_free(t->store);
 	tool_log_free(t);
 	loop_signal_free(term);
 	loop_signal_free(intr);
