@@ -49,8 +49,8 @@ void h2c_conn_free(struct h2c_conn *n)
 	if (n->ssl) {
 		if (n->state >= H2C_OPEN && !n->wire.len)
 			(void)SSL_shutdown(n->ssl); /* says goodbye, waits for nothing */
-		ERR_clear_error();
 		SSL_free(n->ssl);
+		ERR_clear_error();
 	}
 	loop_fd_free(n->reads);
 	loop_fd_free(n->writes);
@@ -107,6 +107,13 @@ static void on_timer(void *arg)
 	} else {
 		timer_set(&n->timer, H2C_SILENCE_MS - silent);
 	}
+}
+
+/* Looking costs less than clearing, and there hardly ever is one. */
+static void clear_errors(void)
+{
+	if (ERR_peek_error() != 0)
+		ERR_clear_error();
 }
 
 /* ---- writing ---- */
@@ -185,10 +192,9 @@ static void write_record(struct h2c_conn *n)
 	size_t len = next_record(n, plain);
 
 	if (len && n->ssl) {
-		ERR_clear_error();
+		clear_errors();
 		if (SSL_write(n->ssl, plain, (int)len) != (int)len)
 			n->unwritable = true;
-		ERR_clear_error();
 	} else if (len) {
 		wire_send(n, plain, len);
 	}
@@ -304,7 +310,7 @@ static int tls_check(struct h2c_conn *n, int rc, struct err *err)
 	bool alert = ERR_GET_LIB(e) == ERR_LIB_SSL && ERR_GET_REASON(e) >= SSL_AD_REASON_OFFSET;
 	enum err_kind kind = alert || !SSL_is_init_finished(n->ssl) ? ERR_DENIED : ERR_TRANSIENT;
 
-	ERR_clear_error();
+	clear_errors();
 	if (why == SSL_ERROR_WANT_READ)
 		return 0;
 	if (why == SSL_ERROR_ZERO_RETURN)
@@ -322,7 +328,7 @@ static int handshake(struct h2c_conn *n, struct err *err)
 	unsigned len = 0;
 	int rc;
 
-	ERR_clear_error();
+	clear_errors();
 	rc = SSL_do_handshake(n->ssl);
 	if (rc != 1)
 		return tls_check(n, rc, err);
@@ -346,10 +352,11 @@ static int feed_tls(struct h2c_conn *n, struct err *err)
 
 	if (!n->session && handshake(n, err) < 0)
 		return -1;
-	while (n->session) {
+	/* One call more would say that nothing is left: only part of a record makes it necessary. */
+	while (n->session && (n->in_len || SSL_has_pending(n->ssl))) {
 		int len, rc;
 
-		ERR_clear_error();
+		clear_errors();
 		len = SSL_read(n->ssl, plain, H2C_RECORD_LEN);
 		if (len <= 0)
 			return tls_check(n, len, err);

@@ -560,6 +560,30 @@ Test(h2c, unusable_requests_are_invalid)
 	cr_assert_eq(h2s.n_reqs, 0);
 }
 
+Test(h2c, a_control_character_is_found_wherever_it_is)
+{
+	static const char bad[] = {1, 0x1f, '\n', 0x7f};
+	char value[21] = "~!~!~!~!~\xff\x80~!~!~!~!~";
+	struct httpc_header header = {"a", value};
+	struct httpc_request req = {.url = "http://test/", .headers = &header, .n_headers = 1};
+	struct res good = {0};
+
+	h2s_plain(false);
+	h2_send(&req, false, &good);
+	h2s_until(&good.done);
+	cr_assert_eq(good.status, 200, "%s", good.err.text);
+	for (size_t i = 0; i < (sizeof(value) - 1) * ARRAY_LEN(bad); i++) {
+		char *at = &value[i / ARRAY_LEN(bad)], was = *at;
+		struct res r = {0};
+
+		*at = bad[i % ARRAY_LEN(bad)];
+		h2_send(&req, false, &r);
+		h2s_until(&r.done);
+		cr_assert_eq(r.err.kind, ERR_INVALID, "%zu", i);
+		*at = was;
+	}
+}
+
 Test(h2c, plain_http_without_a_connection_is_for_httpc)
 {
 	struct res r = {0}, r2 = {0};
