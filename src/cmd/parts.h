@@ -49,11 +49,11 @@ struct parts {
 	struct ctl_ak *ak;
 	struct ctl_image *image;
 	struct ctl_unreadable *unreadable;
-	bool revoking_on;      /* what takes keys back: ctl/trustee, ctl/machine, ctl/ak */
-	bool installing_on;    /* the others */
-	bool finishing;        /* only ctl/trustee is still on, until its last word is said */
-	struct timer patience; /* while caches are missing that the former do without */
-	bool impatient;
+	bool revoking_on; /* ctl/trustee, ctl/machine, ctl/ak: what revokes keys */
+	bool all_on;      /* ... and the others */
+	bool finishing;   /* see ctl/duty.h, as of all of these */
+	struct timer wait;
+	bool waited;
 	struct k8s_lease *lease;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
@@ -62,8 +62,7 @@ struct parts {
 	struct srv_listener *regignition;
 	struct srv_listener *regak;
 	struct srv_health *health;
-	struct defer consider; /* something changed that decides what should run: look at all of it
-				  once */
+	struct defer consider; /* parts_ask() */
 	struct timer drain;
 	uint64_t drain_until_ms; /* boot clock; 0: not shutting down */
 };
@@ -73,6 +72,11 @@ int parts_connect(struct parts *p, struct err *err) MUST_CHECK;
 int parts_watch(struct parts *p, struct err *err) MUST_CHECK;
 int parts_control(struct parts *p, struct err *err) MUST_CHECK;
 int parts_serve(struct parts *p, struct err *err) MUST_CHECK;
+
+/* ---- life.c */
+
+/* Something changed that decides what should run; arg is the struct parts. */
+void parts_ask(void *arg);
 void parts_start(struct parts *p);
 void parts_reload(struct parts *p);
 /* Stops accepting, finishes what is in flight (10 s at most), releases the lease, stops the loop. A

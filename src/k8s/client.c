@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One op = credentials, a request, and after a 401 once more with other credentials if there are
- * any. All of it shares one deadline. Does not follow redirects, does not retry anything else.
+ * One exchange = credentials, a request, and after a 401 once more with other credentials if there
+ * are any. All of it shares one deadline. Does not follow redirects, does not retry anything else.
+ * HTTP/2 is tried first for each request; net/h2c knows whether the server speaks it and sends
+ * nothing of a request that httpc has to send then.
  */
 #include "config.h"
 
@@ -13,19 +15,27 @@
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/metric.h"
 #include "tec/base/str.h"
 #include "tec/k8s/auth.h"
 #include "tec/loop/timer.h"
+#include "tec/net/h2c.h"
 
 #define DEADLINE_MS 15000u
 #define CONNECT_MS  10000u
 #define MAX_BODY    (4u * 1024 * 1024) /* objects and lists come to on_data */
 
+static struct metric connection = METRIC_GAUGE_INIT("tec_api_connection_info",
+	"1 for the protocol of the latest answer of the Kubernetes API: h2 or http/1.1.",
+	"protocol", NULL);
+
 struct client {
 	struct k8s_transport t; /* first */
 	struct httpc *http;     /* borrowed */
+	struct h2c *h2;         /* owned; NULL: HTTP/1.1 only */
 	struct k8s_auth *auth;
 	char *server, *user_agent;
+	const char *protocol; /* of the latest answer; NULL: none yet */
 	unsigned n_calls;
 };
 
@@ -36,6 +46,7 @@ struct call {
 	uint64_t end_ms;       /* boot clock; 0: a stream */
 	unsigned generation;   /* of the credential last used */
 	bool retried;
+	bool http1; /* the server has no HTTP/2 */
 };
 
 static struct client *client_of(const struct call *k)
@@ -68,19 +79,41 @@ static bool may_retry(struct call *k)
 	return !err_is_set(&err);
 }
 
+static void note_protocol(struct client *c, const char *protocol)
+{
+	if (c->protocol == protocol)
+		return;
+	log_info(NULL, "connected to the Kubernetes API", "url=%s proto=%s", log_esc(c->server),
+		protocol);
+	if (c->protocol)
+		metric_set(&connection, c->protocol, NULL, 0);
+	metric_set(&connection, protocol, NULL, 1);
+	c->protocol = protocol;
+}
+
 static void on_http(void *arg, const struct err *err, const struct httpc_answer *a)
 {
+	static const char h2[] = "h2", http1[] = "http/1.1";
 	struct call *k = arg;
+	struct client *c = client_of(k);
 	struct k8s_answer answer = {.status = a->status,
 		.retry_after_ms = a->retry_after_ms,
 		.body = a->body,
 		.body_len = a->body_len};
 
+	if (a->status == H2C_NO_H2) {
+		k->http1 = true;
+		call_proceed(k);
+		return;
+	}
+	if (!err_is_set(err))
+		note_protocol(c, c->h2 && !k->http1 ? h2 : http1);
 	if (!err_is_set(err) && a->status == 401 && may_retry(k)) {
 		log_info(NULL, "the API refused the credentials, trying again with new ones",
 			"method=%s http=401", k->x.req.method);
 		k->retried = true;
-		k->x.req.body = body_move(a->sent);
+		if (a->sent)
+			k->x.req.body = body_move(a->sent);
 		call_proceed(k);
 		return;
 	}
@@ -94,6 +127,7 @@ static void call_send(struct call *k, const struct k8s_cred *cred)
 	cleanup_free char *url = xasprintf("%s%s", c->server, r->path);
 	struct httpc_header headers[3] = {{"Accept", "application/json"},
 		{"User-Agent", c->user_agent}, {"Content-Type", r->content_type}};
+	httpc_data_fn data_fn = k->x.to.on_data ? on_data : NULL;
 	uint64_t now = clock_boot_ms();
 	struct httpc_request req = {
 		.method = r->method,
@@ -102,7 +136,6 @@ static void call_send(struct call *k, const struct k8s_cred *cred)
 		.headers = headers,
 		.n_headers = r->content_type ? 3 : 2,
 		.bearer = cred->bearer,
-		.take_body = &k->x.req.body,
 		.max_body = MAX_BODY,
 		.connect_ms = CONNECT_MS,
 		.silence_ms = k->x.to.on_data ? r->silence_ms : 0,
@@ -113,7 +146,14 @@ static void call_send(struct call *k, const struct k8s_cred *cred)
 		req.deadline_ms = k->end_ms > now ? (uint32_t)(k->end_ms - now) : 1;
 	timer_cancel(&k->deadline);
 	k->generation = cred->generation;
-	(void)httpc_start(c->http, &k->wire, &req, k->x.to.on_data ? on_data : NULL, on_http, k);
+	if (c->h2 && !k->http1) {
+		req.body = r->body.data;
+		req.body_len = r->body.len;
+		(void)h2c_start(c->h2, &k->wire, &req, data_fn, on_http, k);
+	} else {
+		req.take_body = &k->x.req.body;
+		(void)httpc_start(c->http, &k->wire, &req, data_fn, on_http, k);
+	}
 }
 
 static void on_cred(void *arg, const struct err *err, const struct k8s_cred *cred)
@@ -178,7 +218,10 @@ static void client_free(struct k8s_transport *t)
 	struct client *c = (struct client *)t;
 
 	assert(c->n_calls == 0);
+	h2c_free(c->h2);
 	k8s_auth_free(c->auth);
+	if (c->protocol)
+		metric_set(&connection, c->protocol, NULL, 0);
 	free(c->server);
 	free(c->user_agent);
 	free(c);
@@ -187,12 +230,14 @@ static void client_free(struct k8s_transport *t)
 static const struct k8s_transport_ops client_ops = {client_start, client_stop, client_free};
 
 struct k8s_transport *k8s_client_new(struct loop *l, struct httpc *http,
-	struct k8s_kubeconfig *take_config, const char *user_agent)
+	struct k8s_kubeconfig *take_config, const char *user_agent, bool http1_only)
 {
 	struct client *c = xcalloc(1, sizeof(*c));
 
 	c->t = (struct k8s_transport){&client_ops, l, sizeof(struct call)};
 	c->http = http;
+	if (!http1_only && str_starts(take_config->server, "https://"))
+		c->h2 = h2c_new(l, http);
 	c->server = xstrdup(take_config->server);
 	c->user_agent = xstrdup(user_agent);
 	c->auth = k8s_auth_new(l, take_config);

@@ -15,8 +15,10 @@
 
 #include "tec/base/file.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/str.h"
 #include "tec/base/yaml.h"
+#include "tec/kobj/key.h"
 
 #define KUBECONFIG_MAX (1024u * 1024)
 
@@ -468,4 +470,34 @@ struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 		k->namespace_ = xstrdup(ns);
 	free(ns);
 	return k;
+}
+
+static const char *not_empty(const char *s)
+{
+	return s && *s ? s : NULL;
+}
+
+struct k8s_kubeconfig *k8s_kubeconfig_choose(
+	const struct k8s_kubeconfig_from *from, struct err *err)
+{
+	const char *file = from->file ? from->file : not_empty(from->env_file);
+	const char *ns = from->namespace_ ? from->namespace_ : not_empty(from->env_namespace);
+	struct k8s_kubeconfig *k =
+		file ? k8s_kubeconfig_load(file, NULL, err)
+		     : k8s_kubeconfig_in_cluster(from->host, from->port, from->root, err);
+
+	if (k && ns) {
+		free(k->namespace_);
+		k->namespace_ = xstrdup(ns);
+	}
+	if (k && !k->namespace_)
+		err_set(err, ERR_INVALID,
+			"the namespace is not known: give --namespace, or set POD_NAMESPACE or the namespace of the context");
+	else if (k && !kobj_label_valid(k->namespace_, strlen(k->namespace_)))
+		err_set(err, ERR_INVALID, "%s is not a valid namespace: give another --namespace",
+			log_esc(k->namespace_));
+	if (!err_is_set(err))
+		return k;
+	k8s_kubeconfig_free(k);
+	return NULL;
 }

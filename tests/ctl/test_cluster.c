@@ -16,7 +16,7 @@
 Test(ctl_cluster_decide, every_view)
 {
 	for (int bits = 0; bits < 1 << 6; bits++) {
-		for (int todo = 0; todo <= CTL_CLUSTER_DELETE; todo++) {
+		for (int todo = 0; todo <= CTL_CLUSTER_TIDY; todo++) {
 			struct ctl_cluster_view v = {.found = bits & 1,
 				.deleting = bits >> 1 & 1,
 				.served = bits >> 2 & 1,

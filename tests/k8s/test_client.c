@@ -190,7 +190,7 @@ static void client_with_token_file(void)
 	struct k8s_kubeconfig *k = conf_new();
 
 	k->token_file = xstrdup(token_path);
-	t = k8s_client_new(l, http, k, "tec-operator/test");
+	t = k8s_client_new(l, http, k, "tec-operator/test", false);
 }
 
 static void client_with_plugin(const char *script)
@@ -207,7 +207,7 @@ static void client_with_plugin(const char *script)
 	k->exec_argv = xcalloc(2, sizeof(char *));
 	k->exec_argv[0] = xstrdup(path);
 	k->exec_api_version = xstrdup("client.authentication.k8s.io/v1");
-	t = k8s_client_new(l, http, k, "tec-operator/test");
+	t = k8s_client_new(l, http, k, "tec-operator/test", false);
 }
 
 static void teardown(void)
