@@ -118,12 +118,12 @@ static void on_work(void *arg)
 	}
 	while ((k = TAILQ_FIRST(&s->line)) != NULL && (n = find_place(s)) != NULL)
 		h2c_session_send(n, k);
-	if (!TAILQ_EMPTY(&s->line) && needs_connection(s))
-		h2c_conn_dial(s);
 	for (n = TAILQ_FIRST(&s->conns); n; n = next) {
 		next = TAILQ_NEXT(n, link);
 		h2c_conn_write(n);
 	}
+	if (!TAILQ_EMPTY(&s->line) && needs_connection(s))
+		h2c_conn_dial(s);
 	if (s->n_calls == 0 && s->n_conns == 0 && !s->no_h2)
 		site_free(s);
 }

@@ -97,6 +97,7 @@ struct h2c_conn {
 	struct timer timer;
 	uint64_t heard_ms, idle_ms; /* boot clock: last byte, last request ended */
 	bool pinged;
+	bool used;         /* a request was sent on it */
 	bool unwritable;   /* the socket failed; reading says why */
 	const uint8_t *in; /* of c->raw: not yet decrypted */
 	size_t in_len;
@@ -164,7 +165,8 @@ void h2c_conn_begin(struct h2c_conn *n, int take_fd); /* it is connected */
 void h2c_conn_set_state(struct h2c_conn *n, enum h2c_conn_state state, const char *reason);
 void h2c_conn_write(struct h2c_conn *n); /* once per turn; may free n */
 void h2c_conn_free(struct h2c_conn *n);  /* asserts that it has no calls */
-/* Frees n; its calls end with err, and those in line too if it never was open. */
+/* Frees n; its calls end with err, and those in line too if it was of no use to any: another
+ * connection would be no better. */
 void h2c_conn_lose(struct h2c_conn *n, const struct err *err);
 
 #endif

@@ -66,10 +66,10 @@ void h2c_conn_free(struct h2c_conn *n)
 void h2c_conn_lose(struct h2c_conn *n, const struct err *err)
 {
 	struct h2c_site *s = n->site;
-	bool was_open = n->state >= H2C_OPEN;
+	bool used = n->used;
 	struct h2c_call *k;
 
-	log_at(was_open ? LOG_INFO : LOG_DEBUG, NULL, "HTTP/2 connection lost",
+	log_at(used ? LOG_INFO : LOG_DEBUG, NULL, "HTTP/2 connection lost",
 		"server=%s state=%s reason=%s", log_esc(s->origin), state_names[n->state],
 		log_esc(err->text));
 	while ((k = TAILQ_FIRST(&n->calls)) != NULL) {
@@ -77,7 +77,7 @@ void h2c_conn_lose(struct h2c_conn *n, const struct err *err)
 		h2c_call_over(k, err->kind, err->text);
 	}
 	h2c_conn_free(n);
-	if (!was_open)
+	if (!used)
 		h2c_site_fail(s, err);
 }
 
@@ -211,8 +211,11 @@ void h2c_conn_write(struct h2c_conn *n)
 		return;
 	if (!n->wire.len && !n->unwritable)
 		write_record(n);
-	if (n->state == H2C_DRAINING && n->n_calls == 0) {
+	if (n->state == H2C_DRAINING && n->n_calls == 0 && n->used) {
 		h2c_conn_free(n);
+	} else if (n->state == H2C_DRAINING && n->n_calls == 0) {
+		err_set(&err, ERR_TRANSIENT, "the server ended the connection");
+		h2c_conn_lose(n, &err);
 	} else if (!nghttp2_session_want_read(n->session) &&
 		   !nghttp2_session_want_write(n->session)) {
 		err_set(&err, ERR_TRANSIENT, "the server violates HTTP/2");

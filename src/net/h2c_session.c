@@ -269,6 +269,7 @@ void h2c_session_send(struct h2c_conn *n, struct h2c_call *k)
 	if (k->stream < 0)
 		DIE("nghttp2_submit_request: %s", nghttp2_strerror(k->stream));
 	k->conn = n;
+	n->used = true;
 	TAILQ_INSERT_TAIL(&n->calls, k, link);
 	n->n_calls++;
 	n->n_streams++;

@@ -374,3 +374,19 @@ Test(h2c_tls, watches_that_take_every_place_do_not_stop_requests)
 	cr_assert_eq(h2s.n_reqs, 5);
 	cr_assert_eq(h2s.n_conns, 4);
 }
+
+Test(h2c_tls, a_server_that_turns_everybody_away_is_not_asked_without_end)
+{
+	struct res r = {0}, r2 = {0};
+
+	h2s.turns_away = true;
+	h2s_listen(&leaf, NULL);
+	h2_get("/ok", trust, false, &r);
+	h2_get("/stream", trust, true, &r2);
+	h2s_until(&r.done);
+	h2s_until(&r2.done);
+	cr_assert_eq(r.err.kind, ERR_TRANSIENT);
+	cr_assert(str_ends(r.err.text, ": the server ended the connection"), "%s", r.err.text);
+	h2s_turns(20);
+	cr_assert_eq(h2s.n_conns, 1);
+}
