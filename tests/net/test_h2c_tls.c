@@ -255,6 +255,36 @@ Test(h2c_tls, a_closed_port_is_transient)
 	cr_assert(str_starts(r.err.text, "GET https://127.0.0.1:"), "%s", r.err.text);
 }
 
+Test(h2c_tls, a_name_is_resolved_and_each_of_its_addresses_tried)
+{
+	struct pair named = make_pair("server", &ca, "DNS:localhost", 86400);
+	char url[64];
+	struct httpc_request req = {.url = url, .tls = trust};
+	struct res r = {0};
+
+	h2s_listen(&named, NULL); /* on 127.0.0.1, not on ::1 */
+	snprintf(url, sizeof(url), "https://localhost:%d/ok", h2s.port);
+	h2_send(&req, false, &r);
+	while (!r.done) {
+		loop_turn(l, 10); /* the name is looked up by a thread */
+		h2s_turn();
+	}
+	cr_assert_eq(r.status, 200, "%s", r.err.text);
+	pair_free(&named);
+}
+
+Test(h2c_tls, an_unknown_name_is_transient)
+{
+	struct httpc_request req = {.url = "https://nowhere.invalid/ok", .tls = trust};
+	struct res r = {0};
+
+	h2_send(&req, false, &r);
+	while (!r.done)
+		loop_turn(l, 10);
+	cr_assert_eq(r.err.kind, ERR_TRANSIENT);
+	cr_assert(str_starts(r.err.text, "GET https://nowhere.invalid: "), "%s", r.err.text);
+}
+
 Test(h2c_tls, a_silent_listener_is_given_up)
 {
 	struct res r = {0}, r2 = {0};
