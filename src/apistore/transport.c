@@ -25,11 +25,7 @@ struct transport {
 };
 
 struct call {
-	struct op op; /* first */
-	struct transport *t;
-	k8s_data_fn on_data;
-	k8s_answer_fn done;
-	void *arg;
+	struct k8s_exchange x; /* first */
 	struct defer defer;
 	struct timer tick;            /* of a watch: the next bookmark or its end */
 	uint64_t end_ms;              /* 0: none */
@@ -40,41 +36,32 @@ struct call {
 	bool *gone;                    /* set while on_data runs */
 };
 
-static void call_unlink(struct call *c)
+static void stop(struct k8s_exchange *x)
 {
+	struct call *c = (struct call *)x;
+
 	if (c->gone)
 		*c->gone = true;
 	apistore_watch_free(c->watch);
 	timer_fini(&c->tick);
 	defer_cancel(&c->defer);
-	c->t->in_flight--;
-}
-
-static void call_free(struct call *c)
-{
 	if (c->out.data)
 		secret_wipe(c->out.data, c->out.cap);
 	strbuf_fini(&c->out);
 	apistore_answer_fini(&c->answer);
-	free(c);
-}
-
-static void call_abort(struct op *op)
-{
-	call_unlink((struct call *)op);
-	call_free((struct call *)op);
+	((struct transport *)x->t)->in_flight--;
 }
 
 static void call_done(struct call *c, const struct err *err)
 {
-	struct k8s_answer a = {.status = c->answer.code,
-		.body = c->answer.body ? c->answer.body : "",
-		.body_len = c->answer.len};
+	struct apistore_answer answer = c->answer;
+	struct k8s_answer a = {.status = answer.code,
+		.body = answer.body ? answer.body : "",
+		.body_len = answer.len};
 
-	call_unlink(c);
-	op_finish(&c->op);
-	c->done(c->arg, err, &a);
-	call_free(c);
+	c->answer = (struct apistore_answer){0};
+	k8s_transport_end(&c->x, err, &a);
+	apistore_answer_fini(&answer);
 }
 
 static void deliver(void *arg)
@@ -88,7 +75,7 @@ static void deliver(void *arg)
 	c->out = (struct strbuf)STRBUF_INIT;
 	if (out.len) {
 		c->gone = &gone;
-		rc = c->on_data(c->arg, out.data, out.len, &err);
+		rc = c->x.to.on_data(c->x.arg, out.data, out.len, &err);
 		secret_wipe(out.data, out.cap);
 	}
 	strbuf_fini(&out);
@@ -101,14 +88,14 @@ static void deliver(void *arg)
 
 static void wake(struct call *c)
 {
-	defer_call(&c->defer, c->t->base.loop, deliver, c);
+	defer_call(&c->defer, c->x.t->loop, deliver, c);
 }
 
 static void end(struct call *c, struct apistore_answer take_answer)
 {
 	c->ended = true;
 	c->answer = take_answer;
-	if (c->on_data && take_answer.code / 100 == 2 && take_answer.body) {
+	if (c->x.to.on_data && take_answer.code / 100 == 2 && take_answer.body) {
 		strbuf_add(&c->out, take_answer.body, take_answer.len);
 		apistore_answer_fini(&c->answer);
 		c->answer.code = take_answer.code;
@@ -147,6 +134,11 @@ static void on_tick(void *arg)
 	timer_set(&c->tick, c->end_ms && left < BOOKMARK_MS ? left : BOOKMARK_MS);
 }
 
+static struct apistore_objects *objects_of(const struct call *c)
+{
+	return ((const struct transport *)c->x.t)->objects;
+}
+
 static void start_watch(struct call *c, struct apistore_target *take_t)
 {
 	static const struct apistore_watch_ops ops = {on_line, on_end};
@@ -154,7 +146,7 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 			  *seconds = apistore_target_param(take_t, "timeoutSeconds");
 	uint64_t from = 0, s = 0;
 
-	if (!c->on_data || (rv && str_to_u64(rv, UINT64_MAX, &from) < 0) ||
+	if (!c->x.to.on_data || (rv && str_to_u64(rv, UINT64_MAX, &from) < 0) ||
 		(seconds && str_to_u64(seconds, UINT32_MAX, &s) < 0)) {
 		end(c, apistore_status_refusal(400, "BadRequest",
 			       "a watch needs a stream, a resourceVersion and timeoutSeconds that are numbers"));
@@ -162,7 +154,7 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 	}
 	c->end_ms = s ? clock_boot_ms() + s * 1000 : 0;
 	timer_set(&c->tick, s && s * 1000 < BOOKMARK_MS ? s * 1000 : BOOKMARK_MS);
-	c->watch = apistore_watch_new(c->t->objects, take_t, from, &ops, c);
+	c->watch = apistore_watch_new(objects_of(c), take_t, from, &ops, c);
 }
 
 static bool is_watch(const struct k8s_request *req, const struct apistore_target *t)
@@ -173,12 +165,15 @@ static bool is_watch(const struct k8s_request *req, const struct apistore_target
 	       (str_eq(watch, "true") || str_eq(watch, "1"));
 }
 
-/* The one place that reads a k8s_request. */
-static void ask(struct call *c, const struct k8s_request *req)
+static void start(struct k8s_exchange *x)
 {
+	struct call *c = (struct call *)x;
+	const struct k8s_request *req = &x->req;
 	cleanup_apistore_target struct apistore_target t;
 	struct err err = ERR_INIT;
 
+	((struct transport *)x->t)->in_flight++;
+	timer_init(&c->tick, x->t->loop, on_tick, c);
 	if (apistore_target_parse(req->path, &t, &err) < 0) {
 		if (err.kind == ERR_NOT_FOUND)
 			end(c, (struct apistore_answer){404, xstrdup(err.text), strlen(err.text)});
@@ -187,26 +182,10 @@ static void ask(struct call *c, const struct k8s_request *req)
 	} else if (is_watch(req, &t)) {
 		start_watch(c, &t);
 	} else {
-		end(c, apistore_request(c->t->objects, &t,
-			       &(const struct apistore_request){
-				       req->method, req->content_type, req->body, req->body_len}));
+		end(c, apistore_request(objects_of(c), &t,
+			       &(const struct apistore_request){req->method, req->content_type,
+				       req->body.data, req->body.len}));
 	}
-}
-
-static struct op *start(struct k8s_transport *base, struct op_scope *scope,
-	const struct k8s_request *req, k8s_data_fn on_data, k8s_answer_fn done, void *arg)
-{
-	struct call *c = xcalloc(1, sizeof(*c));
-
-	c->t = (struct transport *)base;
-	c->on_data = on_data;
-	c->done = done;
-	c->arg = arg;
-	c->t->in_flight++;
-	timer_init(&c->tick, base->loop, on_tick, c);
-	op_begin(&c->op, scope, call_abort);
-	ask(c, req);
-	return &c->op;
 }
 
 static void transport_free(struct k8s_transport *base)
@@ -219,11 +198,10 @@ static void transport_free(struct k8s_transport *base)
 
 struct k8s_transport *apistore_transport_new(struct loop *l, struct apistore_objects *objects)
 {
-	static const struct k8s_transport_ops ops = {.start = start, .free = transport_free};
+	static const struct k8s_transport_ops ops = {start, stop, transport_free};
 	struct transport *t = xcalloc(1, sizeof(*t));
 
-	t->base.ops = &ops;
-	t->base.loop = l;
+	t->base = (struct k8s_transport){&ops, l, sizeof(struct call)};
 	t->objects = objects;
 	return &t->base;
 }

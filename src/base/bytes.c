@@ -40,8 +40,8 @@ void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
 		DIE("SHA-256 of %zu bytes failed", len);
 }
 
-void bytes_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
-	uint8_t out[SHA256_LEN])
+void bytes_hmac_sha256(
+	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN])
 {
 	unsigned int n = 0;
 

@@ -1,64 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Wiring only. What should run (controllers, Secret watch, which certificates) is decided in one
- * place, consider(), from what is so now; everything that may change it only asks for another look.
- */
+/* Wiring only: how the parts are made and hang together. What runs when is in cmd/life.c. */
 #include "config.h"
 
 #include "parts.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "tec/base/clock.h"
+#include "tec/base/confine.h"
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
-#include "tec/ctl/kinds.h"
-#include "tec/render/regkey.h"
 #include "tec/srv/metrics.h"
 
-#define DRAIN_MS 10000
-/* How long keys are not taken back because a list is missing that only others read. */
-#define PATIENCE_MS 10000
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
 #define REPEAT_REVOKED_MS   (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/* In the order of enum parts_kind. */
-static const struct {
-	const struct ctl_kind *kind;
-	bool listeners; /* also needed in a role that only serves */
-	bool revoking;  /* ... to take keys back */
-	srv_metrics_state_fn state;
-	const char *labels; /* NULL: all objects */
-} kinds[PARTS_N_KINDS] = {
-	{&ctl_kind_cluster, true, true, NULL, NULL},
-	{&ctl_kind_machine, true, true, srv_metrics_machine_state, NULL},
-	{&ctl_kind_ak, true, true, srv_metrics_ak_state, NULL},
-	{&ctl_kind_image, false, false, NULL, NULL},
-	{&ctl_kind_configmap, false, false, NULL, NULL},
-	{&ctl_kind_service, false, false, NULL, NULL},
-	{&ctl_kind_deployment, false, false, NULL, NULL},
-	{&ctl_kind_job, false, false, NULL, "app=compute-pcrs"},
-	{&ctl_kind_pod, false, false, NULL, "app in (kbs,compute-pcrs)"},
-	{&ctl_kind_secret, false, true, NULL, NULL},
-};
-
-static void consider(void *arg);
-
-static void ask(void *arg)
-{
-	struct parts *p = arg;
-
-	defer_call(&p->consider, p->loop, consider, p);
-}
-
 static void on_cluster_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	ask(arg);
+	parts_ask(arg);
 }
 
 void parts_init(struct parts *p, struct options *o, struct loop *take_loop)
@@ -72,59 +34,35 @@ void parts_init(struct parts *p, struct options *o, struct loop *take_loop)
 
 static struct k8s_kubeconfig *load_config(const struct options *o, struct err *err)
 {
-	if (o->kubeconfig)
-		return k8s_kubeconfig_load(o->kubeconfig, NULL, err);
-	return k8s_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
-		getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR, err);
-}
+	const struct k8s_kubeconfig_from from = {
+		.file = o->kubeconfig,
+		.env_file = getenv("KUBECONFIG"),
+		.namespace_ = o->namespace_,
+		.env_namespace = getenv("POD_NAMESPACE"),
+		.host = getenv("KUBERNETES_SERVICE_HOST"),
+		.port = getenv("KUBERNETES_SERVICE_PORT"),
+		.root = SERVICE_ACCOUNT_DIR,
+	};
 
-static int choose_namespace(struct parts *p, const struct k8s_kubeconfig *k, struct err *err)
-{
-	const char *ns = p->options->namespace_;
-
-	if (!ns)
-		ns = getenv("POD_NAMESPACE");
-	if (!ns)
-		ns = k->namespace_;
-	if (!ns)
-		return err_set(err, ERR_INVALID,
-			"no namespace is known: give --namespace, or set POD_NAMESPACE or the context's namespace");
-	if (!kobj_label_valid(ns, strlen(ns)))
-		return err_set(err, ERR_INVALID, "--namespace: not a valid namespace name");
-	p->ns = xstrdup(ns);
-	return 0;
-}
-
-/* One descriptor per connection and some for ourselves; a Pod's soft limit is often lower than its
- * hard limit. */
-static void raise_descriptor_limit(const struct options *o)
-{
-	rlim_t want = (rlim_t)o->max_connections * 2 + 256;
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= want)
-		return;
-	lim.rlim_cur = lim.rlim_max == RLIM_INFINITY || lim.rlim_max > want ? want : lim.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur < want)
-		log_warn(NULL, "fewer descriptors than connections allowed", "count=%llu",
-			(unsigned long long)lim.rlim_cur);
+	return k8s_kubeconfig_choose(&from, err);
 }
 
 int parts_connect(struct parts *p, struct err *err)
 {
+	/* One per connection, and some for ourselves; a Pod's soft limit is often lower. */
+	uint64_t want = (uint64_t)p->options->max_connections * 2 + 256;
+	uint64_t descriptors = confine_raise_descriptors(want);
 	struct k8s_kubeconfig *k = load_config(p->options, err);
-	struct k8s_kubeconfig *again;
 
 	if (!k)
 		return -1;
-	if (choose_namespace(p, k, err) < 0 || !(again = load_config(p->options, err))) {
-		k8s_kubeconfig_free(k);
-		return -1;
-	}
-	raise_descriptor_limit(p->options);
+	if (descriptors < want)
+		log_warn(NULL, "fewer descriptors than connections allowed", "count=%" PRIu64,
+			descriptors);
+	p->ns = xstrdup(k->namespace_);
 	p->http = httpc_new(p->loop);
-	p->api = k8s_client_new(p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION);
-	p->ctl_api = k8s_client_new(p->loop, p->http, again, PACKAGE_NAME "/" PACKAGE_VERSION);
+	p->api = k8s_client_new(
+		p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION, p->options->api_http1);
 	return 0;
 }
 
@@ -132,25 +70,23 @@ int parts_connect(struct parts *p, struct err *err)
 
 int parts_watch(struct parts *p, struct err *err)
 {
-	int i;
-
-	for (i = 0; i < PARTS_N_KINDS; i++) {
+	for (int i = 0; i < STATE_N_KINDS; i++) {
+		const struct state_kind *kind = &state_kinds[i];
 		struct k8s_watch_conf conf = {
-			.gvk = kinds[i].kind->gvk,
+			.gvk = kind->gvk,
 			.ns = p->ns,
-			.label_selector = kinds[i].labels,
-			.secret = i == PARTS_SECRETS,
+			.label_selector = kind->labels,
+			.secret = i == STATE_SECRETS,
 		};
 
-		if (!kinds[i].listeners && !options_controls(p->options))
+		if (!(kind->needs & STATE_FOR_LISTENERS) && !options_controls(p->options))
 			continue;
-		p->cache[i] = k8s_cache_new(&kinds[i].kind->cache);
-		if (kinds[i].state)
-			srv_metrics_count(p->cache[i], kinds[i].kind->gvk->kind, kinds[i].state);
-		p->watch[i] = k8s_watch_new(p->loop, p->api, p->cache[i], &conf);
-		k8s_watch_on_state(p->watch[i], ask, p);
+		p->state.cache[i] = k8s_cache_new(&kind->cache);
+		p->watch[i] = k8s_watch_new(p->loop, p->api, p->state.cache[i], &conf);
+		k8s_watch_on_state(p->watch[i], parts_ask, p);
 	}
-	k8s_cache_listen(p->cache[PARTS_CLUSTERS], on_cluster_change, p);
+	srv_metrics_count(&p->state);
+	k8s_cache_listen(p->state.clusters, on_cluster_change, p);
 	return 0;
 }
 
@@ -165,7 +101,7 @@ static const char *env_or(const char *name, const char *dflt)
 
 static void on_lease(void *arg, bool leader)
 {
-	ask(arg);
+	parts_ask(arg);
 }
 
 static void make_lease(struct parts *p)
@@ -180,8 +116,7 @@ static void make_lease(struct parts *p)
 	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
 	conf.identity = identity;
 	p->lease = k8s_lease_new(p->loop, p->api, &conf);
-	p->ctl_api->may_write = k8s_lease_may_write;
-	p->ctl_api->may_write_arg = p->lease;
+	p->gate = k8s_gate_new(p->api, k8s_lease_may_write, p->lease);
 }
 
 /* ctl/trustee's door to a server. */
@@ -216,32 +151,26 @@ int parts_control(struct parts *p, struct err *err)
 		.compute_pcrs =
 			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
 	};
+	struct k8s_transport *api;
 
 	p->events = k8s_events_new(
 		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
-	p->ctl_events = k8s_events_new(
-		p->loop, p->ctl_api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
-	p->sync = kbs_sync_new();
+	if (p->options->leader_elect)
+		make_lease(p);
+	api = p->gate ? p->gate : p->api;
+	p->ctl_events =
+		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	p->state.sync = kbs_sync_new();
 	p->labels = labels_new(p->loop, p->options, err);
 	if (!p->labels)
 		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
-		.api = p->ctl_api,
+		.api = api,
 		.ns = p->ns,
-		.clusters = p->cache[PARTS_CLUSTERS],
-		.machines = p->cache[PARTS_MACHINES],
-		.aks = p->cache[PARTS_AKS],
-		.images = p->cache[PARTS_IMAGES],
-		.secrets = p->cache[PARTS_SECRETS],
-		.configmaps = p->cache[PARTS_CONFIGMAPS],
-		.services = p->cache[PARTS_SERVICES],
-		.deployments = p->cache[PARTS_DEPLOYMENTS],
-		.jobs = p->cache[PARTS_JOBS],
-		.pods = p->cache[PARTS_PODS],
-		.sync = p->sync,
+		.state = &p->state,
 		.events = p->ctl_events,
 		.images_ref = images,
 		.image_label = labels_image,
@@ -251,44 +180,24 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_url = p->options->kbs_url,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
-	p->env.since = p->since = ctl_since_new(&p->env, ask, p);
+	p->since = ctl_since_new(&p->env, &p->state, parts_ask, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
-	for (int i = 0; i < PARTS_N_KINDS; i++) {
-		p->unreadable[i] = (struct ctl_unreadable){kinds[i].kind, p->ctl_events};
-		ctl_unreadable_tell(&p->unreadable[i], p->cache[i]);
-	}
-	if (p->options->leader_elect)
-		make_lease(p);
+	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
 	return 0;
 }
 
 /* ---- serve ---- */
-
-/* Each waits only for what it reads. */
-enum needs { FOR_LISTENERS, FOR_REVOKING, FOR_ALL };
-
-static bool caches_filled(const struct parts *p, enum needs needs)
-{
-	for (int i = 0; i < PARTS_N_KINDS; i++) {
-		bool needed = needs == FOR_ALL ||
-			      (needs == FOR_LISTENERS ? kinds[i].listeners : kinds[i].revoking);
-
-		if (needed && !k8s_cache_filled(p->cache[i]))
-			return false;
-	}
-	return true;
-}
 
 static bool is_ready(void *arg, const char **why)
 {
 	const struct parts *p = arg;
 
 	*why = "objects are being listed";
-	if (!caches_filled(p, FOR_LISTENERS))
+	if (!state_filled(&p->state, STATE_FOR_LISTENERS))
 		return false;
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
@@ -307,15 +216,13 @@ static int serve_registration(struct parts *p, struct err *err)
 		.loop = p->loop,
 		.api = p->api,
 		.ns = p->ns,
-		.clusters = p->cache[PARTS_CLUSTERS],
-		.machines = p->cache[PARTS_MACHINES],
-		.aks = p->cache[PARTS_AKS],
+		.state = &p->state,
 		.events = p->events,
 		.max_connections = o->max_connections,
 	};
 
-	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, ask, p);
-	p->pending = env.pending = srv_pending_new(env.machines, env.aks);
+	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, parts_ask, p);
+	p->pending = env.pending = srv_pending_new(&p->state);
 	p->regkey = env.regkey = srv_regkey_new(p->loop, p->api, p->ns);
 	if (o->rate_on)
 		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
@@ -345,233 +252,7 @@ int parts_serve(struct parts *p, struct err *err)
 	return 0;
 }
 
-/* ---- what should run now ---- */
-
-/* The Secrets that this role's listeners need: their own certificate, and what nodes shall trust.
- */
-static void want_certs(struct parts *p)
-{
-	const struct model_cluster *c =
-		model_cluster(k8s_cache_first(p->cache[PARTS_CLUSTERS], 0, ""));
-	const char *names[3 + MODEL_CLUSTER_SERVERS_MAX] = {NULL};
-	size_t n = 0;
-	unsigned i;
-
-	if (c && p->regignition) {
-		names[n++] = c->register_secret;
-		names[n++] = c->trustee_secret;
-		for (i = 0; i < c->n_servers; i++)
-			names[n++] = c->server_ca[i];
-	}
-	if (c)
-		names[n++] = c->ak_secret;
-	srv_certs_want(p->certs, names, n);
-	/* After a change to AtRequest too, while nodes come with ids of before. */
-	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
-			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
-		srv_regkey_want(p->regkey);
-	if (p->regignition)
-		srv_listener_refresh(p->regignition);
-	if (p->regak)
-		srv_listener_refresh(p->regak);
-}
-
-/* What takes keys back starts with the others, or without them when their lists do not come: what
- * it has not seen counts as there (ctl/env). */
-static void controllers_on(struct parts *p, bool all)
-{
-	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
-		k8s_cache_count(p->cache[PARTS_MACHINES]), k8s_cache_count(p->cache[PARTS_AKS]),
-		all ? 5 : 3);
-	if (p->revoking_on) { /* they look again, with what was not known before */
-		ctl_machine_off(p->machine);
-		ctl_ak_off(p->ak);
-	} else {
-		ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
-	}
-	if (all)
-		ctl_cluster_on(p->cluster);
-	ctl_machine_on(p->machine);
-	ctl_ak_on(p->ak);
-	if (all)
-		ctl_image_on(p->image);
-	p->revoking_on = true;
-	p->installing_on = all;
-}
-
-/* Those that declare what Trustee shall hold. */
-static void declaring_off(struct parts *p)
-{
-	log_info(NULL, "controllers stop", NULL);
-	ctl_cluster_off(p->cluster);
-	ctl_machine_off(p->machine);
-	ctl_ak_off(p->ak);
-	ctl_image_off(p->image);
-}
-
-static void controllers_off(struct parts *p)
-{
-	if (!p->finishing)
-		declaring_off(p);
-	ctl_trustee_off(p->trustee); /* forgets what was declared */
-	p->revoking_on = p->installing_on = p->finishing = false;
-}
-
-static void on_impatient(void *arg)
-{
-	struct parts *p = arg;
-
-	p->impatient = true;
-	for (int i = 0; i < PARTS_N_KINDS; i++)
-		if (!k8s_cache_filled(p->cache[i]))
-			log_warn(NULL, "no list yet, what needs it waits", "resource=%s",
-				kinds[i].kind->gvk->plural);
-	ask(p);
-}
-
-static void consider_start(struct parts *p)
-{
-	bool all = caches_filled(p, FOR_ALL), enough = caches_filled(p, FOR_REVOKING);
-
-	if (p->installing_on || (!all && (p->revoking_on || !enough)))
-		return;
-	if (all || p->impatient) {
-		timer_cancel(&p->patience);
-		controllers_on(p, all);
-	} else if (!timer_is_set(&p->patience)) {
-		timer_set(&p->patience, PATIENCE_MS);
-	}
-}
-
-static void consider_controllers(struct parts *p)
-{
-	bool leads = !p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER;
-	bool leader = leads && (!p->drain_until_ms || p->finishing);
-	enum k8s_watch_state secrets = k8s_watch_state(p->watch[PARTS_SECRETS]);
-	bool reads = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED;
-
-	if (p->revoking_on && !leader)
-		controllers_off(p);
-	if (p->finishing)
-		return; /* nothing is started any more */
-	if (leader && !reads)
-		k8s_watch_start(p->watch[PARTS_SECRETS]);
-	if (!leader && reads) {
-		/* Keys leave memory with the leadership. */
-		k8s_watch_stop(p->watch[PARTS_SECRETS]);
-		k8s_cache_clear(p->cache[PARTS_SECRETS]);
-	}
-	if (!leader) {
-		ctl_since_off(p->since);
-		timer_cancel(&p->patience);
-		p->impatient = false;
-	} else if (reads) {
-		ctl_since_on(p->since);
-		if (ctl_since_known(p->since))
-			consider_start(p);
-	}
-}
-
-static void consider(void *arg)
-{
-	struct parts *p = arg;
-
-	if (p->certs)
-		want_certs(p);
-	if (p->cluster)
-		consider_controllers(p);
-}
-
-/* ---- life ---- */
-
-static void on_drain(void *arg);
-
-void parts_start(struct parts *p)
-{
-	int i;
-
-	timer_init(&p->drain, p->loop, on_drain, p);
-	timer_init(&p->patience, p->loop, on_impatient, p);
-	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
-		(int)getpid());
-	for (i = 0; i < PARTS_N_KINDS; i++)
-		if (p->watch[i] && i != PARTS_SECRETS)
-			k8s_watch_start(p->watch[i]);
-	if (p->lease)
-		k8s_lease_start(p->lease);
-	ask(p);
-}
-
-void parts_reload(struct parts *p)
-{
-	struct err err = ERR_INIT;
-
-	if (options_reload(p->options, &err) < 0) {
-		log_err(LOG_ERROR, NULL, "configuration not reread, the old one stays", &err);
-		return;
-	}
-	log_setup(p->options->log_level, p->options->log_format);
-	log_info(NULL, "configuration reread", NULL);
-}
-
-static size_t in_flight(const struct parts *p)
-{
-	size_t n = 0;
-
-	if (p->regignition)
-		n += httpd_in_flight(srv_listener_httpd(p->regignition));
-	if (p->regak)
-		n += httpd_in_flight(srv_listener_httpd(p->regak));
-	return n;
-}
-
-static void on_released(void *arg)
-{
-	struct parts *p = arg;
-
-	loop_stop(p->loop);
-}
-
-static void on_drain(void *arg)
-{
-	struct parts *p = arg;
-
-	bool busy = in_flight(p) || (p->finishing && !ctl_trustee_is_finished(p->trustee));
-
-	if (busy && clock_boot_ms() < p->drain_until_ms) {
-		timer_set(&p->drain, 50);
-		return;
-	}
-	if (p->revoking_on)
-		controllers_off(p);
-	if (p->lease)
-		k8s_lease_release(p->lease, on_released, p);
-	else
-		loop_stop(p->loop);
-}
-
-void parts_shutdown(struct parts *p, const char *why)
-{
-	if (p->drain_until_ms) {
-		log_warn(NULL, "stopped at once", "signal=%s", log_esc(why));
-		loop_stop(p->loop);
-		return;
-	}
-	log_info(NULL, "shutting down", "signal=%s", log_esc(why));
-	p->drain_until_ms = clock_boot_ms() + DRAIN_MS;
-	if (p->regignition)
-		httpd_drain(srv_listener_httpd(p->regignition));
-	if (p->regak)
-		httpd_drain(srv_listener_httpd(p->regak));
-	if (p->revoking_on) {
-		/* What Trustee was told is written there, so that the next process sends nothing
-		 * again. */
-		declaring_off(p);
-		p->finishing = true;
-		ctl_trustee_finish(p->trustee);
-	}
-	timer_set(&p->drain, 0);
-}
+/* ---- end ---- */
 
 void parts_fini(struct parts *p)
 {
@@ -579,7 +260,7 @@ void parts_fini(struct parts *p)
 
 	if (p->drain.loop) {
 		timer_fini(&p->drain);
-		timer_fini(&p->patience);
+		timer_fini(&p->wait);
 	}
 	defer_cancel(&p->consider);
 	srv_health_free(p->health);
@@ -587,24 +268,25 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
-	k8s_lease_free(p->lease);
 	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
 	ctl_image_free(p->image);
 	ctl_ak_free(p->ak);
 	ctl_machine_free(p->machine);
 	ctl_cluster_free(p->cluster);
 	ctl_since_free(p->since);
-	for (i = 0; i < PARTS_N_KINDS; i++)
+	for (i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
 	labels_free(p->labels);
-	kbs_sync_free(p->sync);
+	kbs_sync_free(p->state.sync);
 	k8s_events_free(p->ctl_events);
 	k8s_events_free(p->events);
-	for (i = 0; i < PARTS_N_KINDS; i++)
-		k8s_cache_free(p->cache[i]);
+	for (i = 0; i < STATE_N_KINDS; i++)
+		k8s_cache_free(p->state.cache[i]);
+	ctl_unreadable_free(p->unreadable);
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);
-	k8s_transport_free(p->ctl_api);
+	k8s_transport_free(p->gate);
+	k8s_lease_free(p->lease); /* the gate asked it */
 	k8s_transport_free(p->api);
 	httpc_free(p->http);
 	loop_free(p->loop);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The acts of one controller in a hash table by key name, and what their answers are made of. An
- * act that succeeds and changes nothing that anyone can see is not repeated at once.
+ * The acts of one controller, each the record of its key in the queue, and what their requests and
+ * answers are made of. An act that succeeds and changes nothing that anyone can see is not repeated
+ * at once.
  */
 #include "config.h"
 
@@ -22,107 +23,50 @@ void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
 	memset(t, 0, sizeof(*t));
 	t->self = self;
 	t->runner = runner;
-	t->n_buckets = 64;
-	t->buckets = xcalloc(t->n_buckets, sizeof(struct ctl_act *));
+	LIST_INIT(&t->waiting);
 	ctl_runner_bound(runner, &t->ops);
 }
 
-static void act_free(struct ctl_act *a)
+void ctl_act_fini(void *record)
 {
+	struct ctl_act *a = record;
+
 	assert(!a->op);
+	ctl_act_wait_none(a);
 	ctl_live_clear(&a->self);
 	ctl_live_clear(&a->secret);
 	secret_free(a->made);
 	free(a->want);
-	free(a);
 }
 
 void ctl_acts_clear(struct ctl_acts *t)
 {
 	op_scope_cancel(&t->ops);
-	for (size_t i = 0; i < t->n_buckets; i++) {
-		while (t->buckets[i]) {
-			struct ctl_act *a = t->buckets[i];
-
-			t->buckets[i] = a->next;
-			act_free(a);
-		}
-	}
-	t->n = t->n_waiting = 0;
-}
-
-void ctl_acts_fini(struct ctl_acts *t)
-{
-	ctl_acts_clear(t);
-	free(t->buckets);
-	t->buckets = NULL;
-}
-
-static struct ctl_act **bucket(const struct ctl_acts *t, const char *name)
-{
-	return &t->buckets[str_hash(name, strlen(name)) & (t->n_buckets - 1)];
+	queue_records_drop(ctl_runner_queue(t->runner));
 }
 
 struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name)
 {
-	for (struct ctl_act *a = *bucket(t, name); a; a = a->next)
-		if (strcmp(a->name, name) == 0)
-			return a;
-	return NULL;
-}
-
-static void grow(struct ctl_acts *t)
-{
-	struct ctl_act **old = t->buckets;
-	size_t n_old = t->n_buckets;
-
-	t->n_buckets *= 2;
-	t->buckets = xcalloc(t->n_buckets, sizeof(struct ctl_act *));
-	for (size_t i = 0; i < n_old; i++) {
-		while (old[i]) {
-			struct ctl_act *a = old[i], **b = bucket(t, a->name);
-
-			old[i] = a->next;
-			a->next = *b;
-			*b = a;
-		}
-	}
-	free(old);
+	return queue_record_find(ctl_runner_queue(t->runner), name);
 }
 
 struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name)
 {
-	struct ctl_act *a = ctl_act_find(t, name), **b;
-	size_t len = strlen(name);
+	const char *own;
+	struct ctl_act *a = queue_record(ctl_runner_queue(t->runner), name, &own);
 
-	if (a)
-		return a;
-	if (t->n >= t->n_buckets)
-		grow(t);
-	a = xcalloc(1, sizeof(*a) + len + 1);
-	memcpy(a->name, name, len);
 	a->table = t;
-	b = bucket(t, name);
-	a->next = *b;
-	*b = a;
-	t->n++;
+	a->name = own;
 	return a;
 }
 
 void ctl_act_drop(struct ctl_act *a)
 {
-	struct ctl_act **pp;
-
 	if (!a)
 		return;
 	op_cancel(&a->op);
 	ctl_runner_room(a->table->runner);
-	ctl_act_wait_none(a);
-	for (pp = bucket(a->table, a->name); *pp != a; pp = &(*pp)->next)
-		;
-	*pp = a->next;
-	a->table->n--;
-	act_free(a);
+	queue_record_drop(ctl_runner_queue(a->table->runner), a->name);
 }
 
 bool ctl_act_begin(struct ctl_act *a, int doing)
@@ -210,13 +154,13 @@ void ctl_act_wait_none(struct ctl_act *a)
 	if (!a || a->n_wait == 0)
 		return;
 	a->n_wait = 0;
-	a->table->n_waiting--;
+	LIST_REMOVE(a, waiting);
 }
 
 void ctl_act_wait(struct ctl_act *a, enum kbs_sort sort, const char *name)
 {
 	if (a->n_wait == 0)
-		a->table->n_waiting++;
+		LIST_INSERT_HEAD(&a->table->waiting, a, waiting);
 	if (a->n_wait < CTL_WAIT_MAX)
 		a->wait[a->n_wait] = wait_hash(sort, name);
 	if (a->n_wait <= CTL_WAIT_MAX) /* MAX + 1: waits for more than can be told apart, is woken
@@ -227,16 +171,15 @@ void ctl_act_wait(struct ctl_act *a, enum kbs_sort sort, const char *name)
 void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_sort sort, const char *name)
 {
 	uint64_t hash = name ? wait_hash(sort, name) : 0;
+	struct ctl_act *a;
 
-	for (size_t b = 0; t->n_waiting && b < t->n_buckets; b++) {
-		for (struct ctl_act *a = t->buckets[b]; a; a = a->next) {
-			bool hit = a->n_wait && (!name || a->n_wait > CTL_WAIT_MAX);
+	LIST_FOREACH (a, &t->waiting, waiting) {
+		bool hit = !name || a->n_wait > CTL_WAIT_MAX;
 
-			for (unsigned i = 0; !hit && i < a->n_wait && i < CTL_WAIT_MAX; i++)
-				hit = a->wait[i] == hash;
-			if (hit)
-				ctl_runner_wake(t->runner, a->name);
-		}
+		for (unsigned i = 0; !hit && i < a->n_wait; i++)
+			hit = a->wait[i] == hash;
+		if (hit)
+			ctl_runner_wake(t->runner, a->name);
 	}
 }
 

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "tec/ctl/runner.h"
+#include "ctl_internal.h"
 
 #include <assert.h>
 
@@ -48,7 +48,10 @@ static struct queue_next work(void *arg, const char *key)
 struct ctl_runner *ctl_runner_new(
 	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self)
 {
-	const struct queue_conf conf = {.name = name, .resync_ms = RESYNC_MS};
+	const struct queue_conf conf = {.name = name,
+		.resync_ms = RESYNC_MS,
+		.record_size = sizeof(struct ctl_act),
+		.record_fini = ctl_act_fini};
 	struct ctl_runner *r = xcalloc(1, sizeof(*r));
 
 	r->ns = xstrdup(ns);
@@ -88,6 +91,11 @@ void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn 
 void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops)
 {
 	r->ops = ops;
+}
+
+struct queue *ctl_runner_queue(struct ctl_runner *r)
+{
+	return r->queue;
 }
 
 void ctl_runner_room(struct ctl_runner *r)

@@ -27,19 +27,19 @@ struct ctl_since {
 	struct op *call; /* in flight */
 	struct timer retry;
 	uint32_t retry_ms;
-	int64_t since_s; /* INT64_MIN: not known */
-	bool on, absent; /* absent: the API said that there is none */
+	struct state *state; /* borrowed; its marker_s is written here only */
+	bool on, absent;     /* absent: the API said that there is none */
 };
 
 static void look(void *arg);
 
 static void learn(struct ctl_since *s, int64_t created_s)
 {
-	bool first = s->since_s == INT64_MIN;
+	bool first = s->state->marker_s == INT64_MIN;
 
-	if (!first && created_s >= s->since_s)
+	if (!first && created_s >= s->state->marker_s)
 		return;
-	s->since_s = created_s;
+	s->state->marker_s = created_s;
 	if (!first)
 		return;
 	op_cancel(&s->call);
@@ -100,7 +100,7 @@ static void look(void *arg)
 	cleanup_json struct json_object *o = NULL;
 	struct op *op;
 
-	if (!s->on || s->call || s->since_s != INT64_MIN)
+	if (!s->on || s->call || s->state->marker_s != INT64_MIN)
 		return;
 	if (s->absent) {
 		o = configmap(s->env);
@@ -133,17 +133,19 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 
 /* ---- life */
 
-struct ctl_since *ctl_since_new(const struct ctl_env *env, void (*known)(void *arg), void *arg)
+struct ctl_since *ctl_since_new(
+	const struct ctl_env *env, struct state *state, void (*known)(void *arg), void *arg)
 {
 	struct ctl_since *s = xcalloc(1, sizeof(*s));
 
 	s->env = env;
 	s->known = known;
 	s->arg = arg;
-	s->since_s = INT64_MIN;
+	s->state = state;
+	state->marker_s = INT64_MIN;
 	s->retry_ms = RETRY_MIN_MS;
 	timer_init(&s->retry, env->loop, look, s);
-	k8s_cache_listen(env->configmaps, on_change, s);
+	k8s_cache_listen(env->state->configmaps, on_change, s);
 	return s;
 }
 
@@ -174,10 +176,5 @@ void ctl_since_off(struct ctl_since *s)
 
 bool ctl_since_known(const struct ctl_since *s)
 {
-	return s->since_s != INT64_MIN;
-}
-
-int64_t ctl_since_marker_s(const struct ctl_since *s)
-{
-	return s->since_s;
+	return s->state->marker_s != INT64_MIN;
 }

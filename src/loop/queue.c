@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One entry per key, found by hash. An entry is in one place: the list of due keys (first come,
- * first worked), the heap of later deadlines, or neither (its act is in flight, only the backoff is
- * remembered). One timer serves the whole queue. An entry that knows nothing is freed. Refuses to
- * be freed from inside `work`.
+ * One entry per key, in a table. An entry is in one place: the list of due keys (first come, first
+ * worked), waiting for its deadline in a timer of its own, or neither (its act is in flight, and
+ * only the backoff or a record is remembered). An entry that knows nothing is freed. Refuses to be
+ * freed from inside `work`.
  */
 #include "config.h"
 
@@ -17,6 +17,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/loop/timer.h"
 
 static struct metric depth_gauge =
@@ -28,12 +29,13 @@ static struct metric wait_seconds = METRIC_SECONDS_INIT(
 	"tec_queue_wait_seconds", "Age of a key when its turn came.", "queue", NULL);
 
 struct entry {
-	struct entry *hash_next;
-	TAILQ_ENTRY(entry) link; /* in `due` */
+	struct table_link link;
+	TAILQ_ENTRY(entry) due_link; /* in `due` */
+	struct timer later;
+	struct queue *queue;
 	uint64_t due_ms;
+	void *record;        /* owned; NULL: none. Apart: most keys are settled and have none */
 	uint32_t backoff_ms; /* of the last retry, 0: none */
-	uint32_t slot;       /* in the heap + 1, 0: not there */
-	uint32_t hash;
 	bool is_due, forgotten;
 	char key[];
 };
@@ -44,208 +46,116 @@ struct queue {
 	struct queue_conf conf;
 	queue_work_fn work;
 	void *arg;
-	struct entry **buckets; /* owned; a power of two */
-	size_t n_buckets, n_entries;
-	struct entry **heap; /* owned array of borrowed entries */
-	size_t n_heap, heap_cap;
+	struct table entries; /* owned */
 	struct entry_list due;
 	size_t n_due;
 	struct entry *current; /* being worked on */
-	struct timer timer;
+	struct defer run;
 	uint64_t jitter_seq;
 	bool paused;
 };
 
-/* ---- hash table */
+/* ---- entries */
 
-static uint32_t hash_of(const char *key)
-{
-	return (uint32_t)str_hash(key, strlen(key));
-}
+static void on_deadline(void *arg);
 
-static struct entry **bucket_of(struct queue *q, uint32_t hash)
+static struct entry *find(const struct queue *q, const char *key)
 {
-	return &q->buckets[hash & (q->n_buckets - 1)];
-}
+	struct entry *e;
 
-static struct entry *find(struct queue *q, const char *key, uint32_t hash)
-{
-	for (struct entry *e = *bucket_of(q, hash); e; e = e->hash_next) {
-		if (e->hash == hash && strcmp(e->key, key) == 0)
+	TABLE_WITH_HASH (e, link, &q->entries, table_hash_str(key))
+		if (strcmp(e->key, key) == 0)
 			return e;
-	}
 	return NULL;
-}
-
-static void grow_buckets(struct queue *q)
-{
-	struct entry **old = q->buckets;
-	size_t n_old = q->n_buckets;
-
-	q->n_buckets *= 2;
-	q->buckets = xcalloc(q->n_buckets, sizeof(*q->buckets));
-	for (size_t i = 0; i < n_old; i++) {
-		while (old[i]) {
-			struct entry *e = old[i], **b = bucket_of(q, e->hash);
-
-			old[i] = e->hash_next;
-			e->hash_next = *b;
-			*b = e;
-		}
-	}
-	free(old);
 }
 
 static struct entry *find_or_add(struct queue *q, const char *key)
 {
-	uint32_t hash = hash_of(key);
-	struct entry *e = find(q, key, hash), **b;
-	size_t len;
+	struct entry *e = find(q, key);
+	size_t len = strlen(key);
 
 	if (e)
 		return e;
-	if (q->n_entries >= q->n_buckets)
-		grow_buckets(q);
-	len = strlen(key);
-	e = xcalloc(1, sizeof(*e) + len + 1);
+	e = xcalloc(1, offsetof(struct entry, key) + len + 1);
 	memcpy(e->key, key, len);
-	e->hash = hash;
-	b = bucket_of(q, hash);
-	e->hash_next = *b;
-	*b = e;
-	q->n_entries++;
+	e->queue = q;
+	timer_init(&e->later, q->loop, on_deadline, e);
+	table_add(&q->entries, &e->link, table_hash_str(key));
 	return e;
 }
 
-/* ---- heap of later deadlines */
-
-static void place(struct queue *q, size_t i, struct entry *e)
-{
-	q->heap[i] = e;
-	e->slot = (uint32_t)(i + 1);
-}
-
-static void sift_up(struct queue *q, size_t i, struct entry *e)
-{
-	while (i > 0 && e->due_ms < q->heap[(i - 1) / 2]->due_ms) {
-		place(q, i, q->heap[(i - 1) / 2]);
-		i = (i - 1) / 2;
-	}
-	place(q, i, e);
-}
-
-static void sift_down(struct queue *q, size_t i, struct entry *e)
-{
-	for (;;) {
-		size_t child = 2 * i + 1;
-
-		if (child >= q->n_heap)
-			break;
-		if (child + 1 < q->n_heap && q->heap[child + 1]->due_ms < q->heap[child]->due_ms)
-			child++;
-		if (q->heap[child]->due_ms >= e->due_ms)
-			break;
-		place(q, i, q->heap[child]);
-		i = child;
-	}
-	place(q, i, e);
-}
-
-static void heap_add(struct queue *q, struct entry *e)
-{
-	if (q->n_heap == q->heap_cap) {
-		q->heap_cap = q->heap_cap ? q->heap_cap * 2 : 16;
-		q->heap = xreallocarray(q->heap, q->heap_cap, sizeof(*q->heap));
-	}
-	q->n_heap++;
-	sift_up(q, q->n_heap - 1, e);
-}
-
-static void heap_remove(struct queue *q, struct entry *e)
-{
-	size_t i = e->slot - 1;
-	struct entry *last = q->heap[--q->n_heap];
-
-	e->slot = 0;
-	if (i == q->n_heap)
-		return;
-	if (i > 0 && last->due_ms < q->heap[(i - 1) / 2]->due_ms)
-		sift_up(q, i, last);
-	else
-		sift_down(q, i, last);
-}
-
-/* ---- places */
-
 static void unschedule(struct queue *q, struct entry *e)
 {
-	if (e->slot)
-		heap_remove(q, e);
+	timer_cancel(&e->later);
 	if (e->is_due) {
-		TAILQ_REMOVE(&q->due, e, link);
+		TAILQ_REMOVE(&q->due, e, due_link);
 		e->is_due = false;
 		q->n_due--;
 	}
 }
 
-/* Frees e when it is nowhere and remembers nothing. */
-static void maybe_free(struct queue *q, struct entry *e)
+static void drop_record(struct queue *q, struct entry *e)
 {
-	struct entry **pp;
+	void *record = steal_ptr(&e->record);
 
-	if (e->slot || e->is_due || e->backoff_ms || e == q->current)
-		return;
-	for (pp = bucket_of(q, e->hash); *pp != e; pp = &(*pp)->hash_next)
-		;
-	*pp = e->hash_next;
-	q->n_entries--;
+	if (record && q->conf.record_fini)
+		q->conf.record_fini(record);
+	free(record);
+}
+
+static void entry_free(struct queue *q, struct entry *e)
+{
+	unschedule(q, e);
+	drop_record(q, e);
+	timer_fini(&e->later);
+	table_remove(&q->entries, &e->link);
 	free(e);
 }
 
-static void make_due(struct queue *q, struct entry *e, uint64_t due_ms)
+/* Frees e when it is nowhere and remembers nothing. */
+static void maybe_free(struct queue *q, struct entry *e)
+{
+	if (!timer_is_set(&e->later) && !e->is_due && !e->backoff_ms && !e->record &&
+		e != q->current)
+		entry_free(q, e);
+}
+
+static void work_due(void *arg);
+
+/* A run arms at its end. */
+static void arm(struct queue *q)
+{
+	metric_set(&depth_gauge, q->conf.name, NULL, (double)q->n_due);
+	if (!q->paused && !q->current && q->n_due > 0)
+		defer_call(&q->run, q->loop, work_due, q);
+}
+
+static void make_due(struct queue *q, struct entry *e)
 {
 	unschedule(q, e);
-	e->due_ms = due_ms;
+	e->due_ms = clock_boot_ms();
 	e->is_due = true;
-	TAILQ_INSERT_TAIL(&q->due, e, link);
+	TAILQ_INSERT_TAIL(&q->due, e, due_link);
 	q->n_due++;
+	arm(q);
+}
+
+static void on_deadline(void *arg)
+{
+	struct entry *e = arg;
+
+	make_due(e->queue, e);
 }
 
 /* Keeps an earlier deadline. */
 static void schedule(struct queue *q, struct entry *e, uint64_t after_ms)
 {
-	uint64_t now = clock_boot_ms(), at = now + after_ms;
-
-	if (e->is_due || (e->slot && e->due_ms <= at))
+	if (e->is_due)
 		return;
-	if (after_ms == 0) {
-		make_due(q, e, now);
-		return;
-	}
-	if (e->slot)
-		heap_remove(q, e);
-	e->due_ms = at;
-	heap_add(q, e);
-}
-
-/* Wakes for what is due or comes first. */
-static void arm(struct queue *q)
-{
-	uint64_t now;
-
-	metric_set(&depth_gauge, q->conf.name, NULL, (double)q->n_due);
-	if (q->paused || q->current) /* a run arms at its end */
-		return;
-	if (q->n_due > 0) {
-		timer_set_earlier(&q->timer, 0);
-		return;
-	}
-	if (q->n_heap == 0) {
-		timer_cancel(&q->timer);
-		return;
-	}
-	now = clock_boot_ms();
-	timer_set(&q->timer, q->heap[0]->due_ms > now ? q->heap[0]->due_ms - now : 0);
+	if (after_ms == 0)
+		make_due(q, e);
+	else
+		timer_set_earlier(&e->later, after_ms);
 }
 
 /* ---- work */
@@ -319,18 +229,12 @@ static void work_one(struct queue *q)
 	maybe_free(q, e);
 }
 
-static void on_timer(void *arg)
+static void work_due(void *arg)
 {
 	struct queue *q = arg;
-	uint64_t now = clock_boot_ms();
-	unsigned n = 0;
 
-	while (q->n_heap > 0 && q->heap[0]->due_ms <= now)
-		make_due(q, q->heap[0], q->heap[0]->due_ms);
-	while (q->n_due > 0 && n < q->conf.burst && !q->paused) {
+	for (unsigned n = 0; q->n_due > 0 && n < q->conf.burst && !q->paused; n++)
 		work_one(q);
-		n++;
-	}
 	arm(q);
 }
 
@@ -352,31 +256,23 @@ struct queue *queue_new(
 			q->conf.backoff_max_ms);
 	q->work = work;
 	q->arg = arg;
-	q->n_buckets = 64;
-	q->buckets = xcalloc(q->n_buckets, sizeof(*q->buckets));
 	TAILQ_INIT(&q->due);
-	timer_init(&q->timer, l, on_timer, q);
 	return q;
 }
 
 void queue_free(struct queue *q)
 {
+	struct entry *e;
+
 	if (!q)
 		return;
 	if (q->current)
 		DIE("queue %s freed by its own work", q->conf.name);
-	timer_fini(&q->timer);
-	for (size_t i = 0; i < q->n_buckets; i++) {
-		while (q->buckets[i]) {
-			struct entry *e = q->buckets[i];
-
-			q->buckets[i] = e->hash_next;
-			free(e);
-		}
-	}
+	defer_cancel(&q->run);
+	TABLE_EACH (e, link, &q->entries)
+		entry_free(q, e);
+	table_fini(&q->entries);
 	metric_drop(&depth_gauge, q->conf.name, NULL);
-	free(q->buckets);
-	free(q->heap);
 	free(q);
 }
 
@@ -388,12 +284,11 @@ void queue_add(struct queue *q, const char *key)
 void queue_add_after(struct queue *q, const char *key, uint32_t after_ms)
 {
 	schedule(q, find_or_add(q, key), after_ms);
-	arm(q);
 }
 
 void queue_forget(struct queue *q, const char *key)
 {
-	struct entry *e = find(q, key, hash_of(key));
+	struct entry *e = find(q, key);
 
 	if (!e)
 		return;
@@ -406,7 +301,7 @@ void queue_forget(struct queue *q, const char *key)
 
 void queue_forget_backoff(struct queue *q, const char *key)
 {
-	struct entry *e = find(q, key, hash_of(key));
+	struct entry *e = find(q, key);
 
 	if (!e)
 		return;
@@ -417,7 +312,7 @@ void queue_forget_backoff(struct queue *q, const char *key)
 void queue_pause(struct queue *q)
 {
 	q->paused = true;
-	timer_cancel(&q->timer);
+	defer_cancel(&q->run);
 }
 
 void queue_resume(struct queue *q)
@@ -426,35 +321,46 @@ void queue_resume(struct queue *q)
 	arm(q);
 }
 
-/* Due entries of the subtree at i that the timer has not moved yet. */
-static size_t count_overdue(const struct queue *q, size_t i, uint64_t now, uint64_t *oldest)
-{
-	if (i >= q->n_heap || q->heap[i]->due_ms > now)
-		return 0;
-	if (q->heap[i]->due_ms < *oldest)
-		*oldest = q->heap[i]->due_ms;
-	return 1 + count_overdue(q, 2 * i + 1, now, oldest) +
-	       count_overdue(q, 2 * i + 2, now, oldest);
-}
-
 size_t queue_depth(const struct queue *q)
 {
-	uint64_t oldest = UINT64_MAX;
-
-	return q->n_due + count_overdue(q, 0, clock_boot_ms(), &oldest);
+	return q->n_due;
 }
 
-uint64_t queue_oldest_ms(const struct queue *q)
-{
-	uint64_t now = clock_boot_ms(), oldest = now;
+/* ---- records */
 
-	/* Not always the first: after a pause, overdue deadlines line up behind what was added
-	 * meanwhile. */
-	for (const struct entry *e = TAILQ_FIRST(&q->due); e; e = TAILQ_NEXT(e, link)) {
-		if (e->due_ms < oldest)
-			oldest = e->due_ms;
+void *queue_record_find(const struct queue *q, const char *key)
+{
+	const struct entry *e = find(q, key);
+
+	return e ? e->record : NULL;
+}
+
+void *queue_record(struct queue *q, const char *key, const char **own_key)
+{
+	struct entry *e = find_or_add(q, key);
+
+	if (!e->record)
+		e->record = xcalloc(1, q->conf.record_size);
+	*own_key = e->key;
+	return e->record;
+}
+
+void queue_record_drop(struct queue *q, const char *key)
+{
+	struct entry *e = find(q, key);
+
+	if (!e)
+		return;
+	drop_record(q, e);
+	maybe_free(q, e);
+}
+
+void queue_records_drop(struct queue *q)
+{
+	struct entry *e;
+
+	TABLE_EACH (e, link, &q->entries) {
+		drop_record(q, e);
+		maybe_free(q, e);
 	}
-	if (q->n_heap > 0 && q->heap[0]->due_ms < oldest)
-		oldest = q->heap[0]->due_ms;
-	return now - oldest;
 }

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
@@ -147,4 +148,29 @@ struct json_object *model_ak_new_json(const char *name, const char *pem, const c
 	json_add_str(o, "kind", kobj_ak.kind);
 	json_add(o, "metadata", meta);
 	return json_add(o, "spec", spec);
+}
+
+int64_t model_ak_approved_us(const struct model_ak *ak)
+{
+	int64_t us;
+
+	if (!ak->approved_at)
+		return ak->obj.created_s * 1000000;
+	return clock_parse(ak->approved_at, &us) == 0 ? us : 0;
+}
+
+bool model_ak_is_of(const struct model_ak *ak, const char *machine_uid)
+{
+	return ak->n_owners == 1 && str_eq(ak->owner_uid, machine_uid);
+}
+
+bool model_ak_was_approved(const struct model_ak *ak)
+{
+	return ak->approved_at || ak->cond[AK_APPROVED].status == KOBJ_COND_TRUE;
+}
+
+/* The Secret knows the name already, which saves parsing the key again. */
+bool model_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1])
+{
+	return ak->spki_sha256 && rats_identity_name_pem(ak->public_key, out) == 0;
 }

@@ -82,3 +82,14 @@ void rats_resource_path(const char *machine_uuid, char out[RATS_RESOURCE_PATH_MA
 	if (uuid_valid(machine_uuid, strlen(machine_uuid)))
 		snprintf(out, RATS_RESOURCE_PATH_MAX, "default/%s/root", machine_uuid);
 }
+
+bool rats_resource_id(const char *path, char id[UUID_TEXT_LEN + 1])
+{
+	const char *p = strchr(path, '/');
+
+	if (!p || strlen(p + 1) < UUID_TEXT_LEN || !uuid_valid(p + 1, UUID_TEXT_LEN))
+		return false;
+	memcpy(id, p + 1, UUID_TEXT_LEN);
+	id[UUID_TEXT_LEN] = '\0';
+	return true;
+}

@@ -39,12 +39,12 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 	}
 	bytes_sha256(strbuf_str(&text), text.len, digest);
 	bytes_to_hex(digest, 8, hex);
-	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, RENDER_PCRJOB_APP "-%.16s", hex);
+	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, MODEL_JOB_APP "-%.16s", hex);
 }
 
 static struct json_object *labels(void)
 {
-	struct json_object *l = json_add_str(json_obj(), "app", RENDER_PCRJOB_APP);
+	struct json_object *l = json_add_str(json_obj(), "app", MODEL_JOB_APP);
 
 	return json_add_str(l, "app.kubernetes.io/managed-by", "tec-operator");
 }
@@ -58,9 +58,9 @@ static struct json_object *metadata(const struct model_image *i,
 
 	render_pcrjob_name(i, p, name);
 	snprintf(number, sizeof(number), "%u", attempt);
-	json_add_str(annotations, RENDER_PCRJOB_IMAGE_ANNOTATION, i->obj.name);
-	json_add_str(annotations, RENDER_PCRJOB_ATTEMPT_ANNOTATION, number);
-	json_add_str(annotations, RENDER_PCRJOB_NONCE_ANNOTATION, nonce);
+	json_add_str(annotations, MODEL_JOB_IMAGE_ANNOTATION, i->obj.name);
+	json_add_str(annotations, MODEL_JOB_ATTEMPT_ANNOTATION, number);
+	json_add_str(annotations, MODEL_JOB_NONCE_ANNOTATION, nonce);
 	json_add_str(meta, "name", name);
 	json_add_str(meta, "namespace", ns);
 	json_add(meta, "labels", labels());
@@ -133,7 +133,7 @@ static struct json_object *container(const struct model_image *i,
 	json_add_bool(security, "readOnlyRootFilesystem", true);
 	json_add(security, "capabilities",
 		json_add(json_obj(), "drop", json_push_str(json_arr(), "ALL")));
-	json_add_str(c, "name", RENDER_PCRJOB_APP);
+	json_add_str(c, "name", MODEL_JOB_APP);
 	json_add_str(c, "image", tool);
 	json_add(c, "command", json_push_str(json_arr(), "compute-pcrs"));
 	json_add(c, "args", arguments(i, p, nonce));

@@ -15,13 +15,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-const char *const render_array_names[RENDER_N_ARRAYS] = {
-	[RENDER_PCR14] = "tpm_pcr14",
-	[RENDER_PCR4] = "tpm_pcr4",
-	[RENDER_PCR7] = "tpm_pcr7",
-	[RENDER_SVN] = "tpm_svn",
-};
-
 /* A set under its name. */
 struct named {
 	char name[RENDER_BOOT_NAME_MAX + 1];
@@ -30,7 +23,7 @@ struct named {
 
 void render_refvalues_fini(struct render_refvalues *r)
 {
-	for (int i = 0; i < RENDER_N_ARRAYS; i++)
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++)
 		free(r->array[i]);
 	for (size_t i = 0; i < r->n_boot; i++)
 		free(r->boot[i].value);
@@ -156,10 +149,10 @@ void render_refvalues(const char *const *images, const struct pcr_sets *sets, bo
 	struct render_refvalues *out)
 {
 	*out = (struct render_refvalues)RENDER_REFVALUES_INIT;
-	out->array[RENDER_PCR14] = array_of(sets, 14);
-	out->array[RENDER_PCR4] = array_of(sets, 4);
-	out->array[RENDER_PCR7] = array_of(sets, 7);
-	out->array[RENDER_SVN] = xstrdup("[\"1\"]");
+	out->array[MODEL_RV_PCR14] = array_of(sets, 14);
+	out->array[MODEL_RV_PCR4] = array_of(sets, 4);
+	out->array[MODEL_RV_PCR7] = array_of(sets, 7);
+	out->array[MODEL_RV_SVN] = xstrdup("[\"1\"]");
 	add_boots(images, sets, with_pcr7, out);
 }
 
@@ -170,12 +163,12 @@ void render_refvalues_file(const struct render_refvalues *r, int64_t expires_s, 
 
 	clock_format(expires_s, expires);
 	strbuf_addc(out, '[');
-	for (int i = 0; i < RENDER_N_ARRAYS; i++) {
-		if (i == RENDER_PCR7 && str_eq(r->array[i], "[]"))
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
+		if (i == MODEL_RV_PCR7 && str_eq(r->array[i], "[]"))
 			continue;
 		strbuf_addf(out,
 			"%s{\"version\":\"0.1.0\",\"name\":\"%s\",\"expiration\":\"%s\",\"value\":",
-			first ? "" : ",", render_array_names[i], expires);
+			first ? "" : ",", model_rv_array_names[i], expires);
 		strbuf_adds(out, r->array[i]);
 		strbuf_addc(out, '}');
 		first = false;

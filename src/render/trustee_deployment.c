@@ -296,7 +296,7 @@ static struct json_object *template_meta(const struct render_pod *p, const struc
 	if (c->trustee_secret)
 		json_add_str(annotations, TLS_HASH, in->tls_hash);
 	add_token_hash(in, annotations);
-	json_add_str(annotations, RENDER_VOLUMES_CONTENTS_ANNOTATION, p->contents);
+	json_add_str(annotations, MODEL_POD_CONTENTS_ANNOTATION, p->contents);
 	json_add(meta, "labels", json_add_str(json_obj(), "app", "kbs"));
 	return json_add(meta, "annotations", annotations);
 }

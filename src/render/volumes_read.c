@@ -115,7 +115,7 @@ static void read_contents(struct json_object *deployment, struct render_volumes_
 	struct json_object *marks = json_get_obj(deployment, "spec/template/metadata/annotations");
 	struct json_object *v = NULL;
 
-	if (marks && json_object_object_get_ex(marks, RENDER_VOLUMES_CONTENTS_ANNOTATION, &v) &&
+	if (marks && json_object_object_get_ex(marks, MODEL_POD_CONTENTS_ANNOTATION, &v) &&
 		json_object_is_type(v, json_type_string))
 		out->contents = xstrdup(json_object_get_string(v));
 }

@@ -26,19 +26,6 @@ static const char plain_refused_text[] =
 static struct metric refused = METRIC_COUNTER_INIT("tec_registration_refused_total",
 	"Registrations refused because a limit is reached, by limit.", "limit", NULL);
 
-const struct model_cluster *srv_cluster(const struct srv_env *env)
-{
-	return model_cluster(k8s_cache_first(env->clusters, 0, ""));
-}
-
-static bool caches_filled(const struct srv_env *env)
-{
-	/* Without machines and keys the limits of registration would count from zero. */
-	return k8s_cache_filled(env->clusters) &&
-	       (!env->machines || k8s_cache_filled(env->machines)) &&
-	       (!env->aks || k8s_cache_filled(env->aks));
-}
-
 /* NULL: r may be answered on its connection. */
 static const char *plain_refused(const struct model_cluster *c, const struct httpd_req *r)
 {
@@ -55,10 +42,11 @@ static const char *plain_refused(const struct model_cluster *c, const struct htt
 
 const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r)
 {
-	const struct model_cluster *c = srv_cluster(env);
+	const struct model_cluster *c = state_cluster_oldest(env->state);
 	const char *why;
 
-	if (!caches_filled(env))
+	/* Without Machines and keys the limits of registration would count from zero. */
+	if (!state_filled(env->state, STATE_FOR_LISTENERS))
 		httpd_reply_error(r, 503, 5, "The operator is starting");
 	else if (!c)
 		httpd_reply_error(r, 503, 30, "No TrustedExecutionCluster is installed");
@@ -101,7 +89,7 @@ void srv_reply_api_error(struct httpd_req *r, const struct err *err)
 
 void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit)
 {
-	const struct model_cluster *c = srv_cluster(env);
+	const struct model_cluster *c = state_cluster_oldest(env->state);
 	unsigned left_out;
 
 	metric_add(&refused, srv_limit_name(limit), NULL, 1);
@@ -164,11 +152,11 @@ const struct srv_env *srv_listener_env(const struct srv_listener *s)
 
 void srv_listener_refresh(struct srv_listener *s)
 {
-	const struct model_cluster *c = srv_cluster(&s->env);
+	const struct model_cluster *c = state_cluster_oldest(s->env.state);
 	const char *name = c ? s->conf.tls_secret(c) : NULL;
 	struct tls_ctx *tls = name ? srv_certs_tls(s->env.certs, name) : NULL;
 
-	httpd_set_waiting(s->httpd, !k8s_cache_filled(s->env.clusters));
+	httpd_set_waiting(s->httpd, !k8s_cache_filled(s->env.state->clusters));
 	if (name && !tls) {
 		httpd_set_closed(s->httpd, "The listener's TLS Secret is missing or unusable");
 		return;

@@ -31,13 +31,6 @@ static struct metric started = METRIC_GAUGE_INIT("process_start_time_seconds",
 static struct metric secrets =
 	METRIC_GAUGE_INIT("tec_secrets_in_memory", "Secrets held in locked memory.", NULL, NULL);
 
-/* One per counted cache; lives as long as the process, like the caches. */
-static struct counted {
-	const char *kind;
-	srv_metrics_state_fn state;
-} counted[12];
-static size_t n_counted;
-
 static double read_rss(void)
 {
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -103,32 +96,9 @@ void srv_metrics_render(struct strbuf *out)
 	metric_render(out);
 }
 
-static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
-{
-	const struct counted *c = arg;
-	const char *a = was ? c->state(was) : NULL, *b = now ? c->state(now) : NULL;
+/* ---- objects */
 
-	if (a == b)
-		return;
-	if (a)
-		metric_add(&objects, c->kind, a, -1);
-	if (b)
-		metric_add(&objects, c->kind, b, 1);
-}
-
-void srv_metrics_count(struct k8s_cache *cache, const char *kind, srv_metrics_state_fn state)
-{
-	struct counted *c;
-
-	if (n_counted == ARRAY_LEN(counted))
-		DIE("more than %zu caches are counted", ARRAY_LEN(counted));
-	c = &counted[n_counted++];
-	c->kind = kind;
-	c->state = state;
-	k8s_cache_listen(cache, on_change, c);
-}
-
-const char *srv_metrics_machine_state(const struct kobj *o)
+static const char *machine_state(const struct kobj *o)
 {
 	const struct model_machine *m = model_machine(o);
 
@@ -141,7 +111,7 @@ const char *srv_metrics_machine_state(const struct kobj *o)
 	return m->bound_at ? "undelivered" : "unbound";
 }
 
-const char *srv_metrics_ak_state(const struct kobj *o)
+static const char *ak_state(const struct kobj *o)
 {
 	const struct model_ak *a = model_ak(o);
 
@@ -150,4 +120,31 @@ const char *srv_metrics_ak_state(const struct kobj *o)
 	if (a->cond[AK_DELIVERED].status == KOBJ_COND_TRUE)
 		return "delivered";
 	return a->owner_uid ? "approved" : "waiting";
+}
+
+static const struct counted {
+	enum state_of of;
+	const char *(*state)(const struct kobj *o);
+} counted[] = {
+	{STATE_MACHINES, machine_state},
+	{STATE_AKS, ak_state},
+};
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	const struct counted *c = arg;
+	const char *a = was ? c->state(was) : NULL, *b = now ? c->state(now) : NULL;
+
+	if (a == b)
+		return;
+	if (a)
+		metric_add(&objects, state_kinds[c->of].gvk->kind, a, -1);
+	if (b)
+		metric_add(&objects, state_kinds[c->of].gvk->kind, b, 1);
+}
+
+void srv_metrics_count(const struct state *state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(counted); i++)
+		k8s_cache_listen(state->cache[counted[i].of], on_change, (void *)&counted[i]);
 }

@@ -59,7 +59,7 @@ static void reply_duplicate(
 		httpd_reply_error(r, 409, 0, "Public key already registered");
 		return;
 	}
-	machine = env->machines ? k8s_cache_first(env->machines, 0, have_uuid) : NULL;
+	machine = env->state->machines ? k8s_cache_first(env->state->machines, 0, have_uuid) : NULL;
 	if (machine && env->events)
 		k8s_events_post(env->events, &kobj_machine, machine, K8S_EVENT_WARNING,
 			"KeyReregistered", "Register",
@@ -254,8 +254,8 @@ static const struct kobj *find_known(const struct srv_env *env, const struct ask
 	const struct kobj *o;
 
 	bytes_to_hex(a->spki.sha256, SHA256_LEN, hex);
-	for (o = env->aks ? k8s_cache_first(env->aks, 1, hex) : NULL; o;
-		o = k8s_cache_next(env->aks, 1, o))
+	for (o = env->state->aks ? k8s_cache_first(env->state->aks, 1, hex) : NULL; o;
+		o = k8s_cache_next(env->state->aks, 1, o))
 		if (!*a->uuid || model_ak(o)->uuid)
 			return o;
 	return NULL;
@@ -290,7 +290,9 @@ static int check_known(const struct srv_env *env, struct httpd_req *r, const str
 static int check_uuid(const struct srv_env *env, struct httpd_req *r, const struct model_cluster *c,
 	struct ask *a)
 {
-	a->machine = *a->uuid && env->machines ? k8s_cache_first(env->machines, 0, a->uuid) : NULL;
+	a->machine = *a->uuid && env->state->machines
+			     ? k8s_cache_first(env->state->machines, 0, a->uuid)
+			     : NULL;
 	/* Also with AtRequest: nodes come with ids that were handed out before the change. */
 	a->handed_out = *a->uuid && !a->machine && c->reg_mode != MODEL_REG_MANUAL &&
 			srv_regkey_valid(env->regkey, c, a->uuid);

@@ -14,7 +14,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/configmap.h"
 #include "tec/model/image.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/render/pcrjob.h"
@@ -164,7 +164,7 @@ static inline void job_says_how(
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct json_object *job = world_get(&w, &kobj_job, job_name(image));
 	const char *nonce =
-		how->nonce ? how->nonce : kobj_annotation(job, RENDER_PCRJOB_NONCE_ANNOTATION);
+		how->nonce ? how->nonce : kobj_annotation(job, MODEL_JOB_NONCE_ANNOTATION);
 	const char *reference =
 		how->reference ? how->reference : world_str(&w, &kobj_image, image, "spec/image");
 	struct said all = *how;
@@ -238,7 +238,7 @@ static inline const char *declared(const char *name)
 	const struct {
 		struct kobj obj;
 		const char *text;
-	} *h = (const void *)kbs_sync_holder(w.life->sync, KBS_REFVALUE, name);
+	} *h = (const void *)kbs_sync_holder(w.life->state.sync, KBS_REFVALUE, name);
 
 	return h ? h->text : NULL;
 }
@@ -251,15 +251,16 @@ static inline void trustee_takes(const char *name)
 
 	if (text)
 		bytes_sha256(text, strlen(text), digest);
-	kbs_sync_confirm(w.life->sync, "kbs-service", KBS_REFVALUE, name, text ? digest : NULL);
+	kbs_sync_confirm(
+		w.life->state.sync, "kbs-service", KBS_REFVALUE, name, text ? digest : NULL);
 }
 
 static inline void trustee_takes_all(void)
 {
 	static const char *const names[] = {BOOT_A, BOOT_B, BOOT_AB, BOOT_BA};
 
-	for (int i = 0; i < RENDER_N_ARRAYS; i++)
-		trustee_takes(render_array_names[i]);
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++)
+		trustee_takes(model_rv_array_names[i]);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		trustee_takes(names[i]);
 	world_run(&w, 5000);

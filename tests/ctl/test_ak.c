@@ -370,7 +370,7 @@ Test(ctl_ak, is_approved_owned_kept_in_a_secret_and_declared)
 
 static void trustee_is(enum kbs_target_state state)
 {
-	kbs_sync_target_says(w.life->sync, "kbs-service", state, "told by the test.");
+	kbs_sync_target_says(w.life->state.sync, "kbs-service", state, NULL, "told by the test.");
 	world_run(&w, 5000);
 }
 
@@ -612,7 +612,7 @@ Test(ctl_ak, a_deleted_keys_secret_stays_until_trustee_confirms)
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
 	identity_of(test_pem[0], name);
-	cr_assert(!kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, name)); /* and forgotten */
+	cr_assert(!kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, name)); /* and forgotten */
 }
 
 Test(ctl_ak, an_orphaned_secret_is_revoked_and_deleted)
@@ -923,7 +923,8 @@ Test(ctl_ak, what_waits_to_be_taken_over_is_not_revoked)
 	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Approved"), "True");
 	cr_assert_null(world_marked(&w, &kobj_machine, "a", MODEL_BOUND_KEY_ANNOTATION));
 	cr_assert_eq(
-		kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, identity_name(test_pem[0])), false);
+		kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, identity_name(test_pem[0])),
+		false);
 }
 
 Test(ctl_ak, approval_by_another_operator_after_the_marker_is_none)

@@ -16,7 +16,7 @@
 Test(ctl_cluster_decide, every_view)
 {
 	for (int bits = 0; bits < 1 << 6; bits++) {
-		for (int todo = 0; todo <= CTL_CLUSTER_DELETE; todo++) {
+		for (int todo = 0; todo <= CTL_CLUSTER_TIDY; todo++) {
 			struct ctl_cluster_view v = {.found = bits & 1,
 				.deleting = bits >> 1 & 1,
 				.served = bits >> 2 & 1,
@@ -104,7 +104,7 @@ Test(ctl_cluster, installs_everything_and_says_so)
 	cr_assert(strstr(message("tec", "Installed"), "plain text"));
 	cr_assert_null(
 		json_get(world_get(&w, &kobj_configmap, "image-pcrs"), "metadata/ownerReferences"));
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
 }
 
 Test(ctl_cluster, settled_makes_no_request)
@@ -274,13 +274,16 @@ Test(ctl_cluster, the_rust_operators_listener_deployments_go_others_stay)
 
 Test(ctl_cluster, external_renders_nothing_of_trustee)
 {
+	struct kbs_target_status trustee;
+
 	install("{\"publicTrusteeAddr\":\"kbs.example:443\",\"trustee\":{\"deploy\":\"External\"}}");
 	cr_assert_null(world_get(&w, &kobj_deployment, "trustee-deployment"));
 	cr_assert_null(world_get(&w, &kobj_service, "kbs-service"));
 	cr_assert_null(world_get(&w, &kobj_secret, "trustee-auth"));
 	cr_assert(world_get(&w, &kobj_service, "register-server"));
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
-	cr_assert(strstr(kbs_sync_why(w.life->sync), "kbs.example:443"));
+	cr_assert(kbs_sync_target(w.life->state.sync, 0, &trustee));
+	cr_assert_str_eq(trustee.name, "kbs.example:443");
 }
 
 Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)
@@ -356,10 +359,10 @@ Test(ctl_cluster, uninstalling_shows_in_the_foreground)
 	fake_api_delete(w.api, &kobj_service, NS, "register-server");
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_service, "register-server"));
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 1); /* its Trustee still runs */
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1); /* its Trustee still runs */
 	fake_api_delete(w.api, &kobj_deployment, NS, "trustee-deployment");
 	world_run(&w, 5000);
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 0);
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 0);
 }
 
 Test(ctl_cluster, another_cluster_s_trustee_has_confirmed_nothing)
@@ -420,7 +423,7 @@ Test(ctl_cluster, an_external_trustee_is_not_forgotten_while_it_may_hold_somethi
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"deploy\":\"External\",\"keyIsolation\":\"Shared\"}}");
 	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
 	world_run(&w, 5000);
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
 	fake_api_delete(w.api, &kobj_machine, NS, "a");
 	world_run(&w, 60000);
 	cr_assert(world_get(&w, &kobj_machine, "a"));
@@ -428,5 +431,5 @@ Test(ctl_cluster, an_external_trustee_is_not_forgotten_while_it_may_hold_somethi
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_machine, "a"));
 	world_run(&w, 5000);
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 0);
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 0);
 }

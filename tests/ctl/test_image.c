@@ -230,7 +230,7 @@ Test(ctl_image, a_job_is_made_and_its_entry_committed)
 	cr_assert_str_eq(reason("coreos"), "Computing");
 	job = world_get(&w, &kobj_job, job_name("coreos"));
 	cr_assert(job);
-	cr_assert_str_eq(kobj_annotation(job, RENDER_PCRJOB_IMAGE_ANNOTATION), "coreos");
+	cr_assert_str_eq(kobj_annotation(job, MODEL_JOB_IMAGE_ANNOTATION), "coreos");
 	cr_assert(kobj_has_finalizer(world_get(&w, &kobj_image, "coreos"), MODEL_IMAGE_FINALIZER));
 	cr_assert_str_eq(json_get_str(json_object_array_get_idx(
 					      json_get_arr(world_get(&w, &kobj_image, "coreos"),
@@ -416,7 +416,7 @@ Test(ctl_image, a_failed_job_is_told_and_retried_later_and_later)
 	first = world_str(&w, &kobj_job, job_name("coreos"), "metadata/uid");
 	cr_assert(first && strcmp(first, uid) != 0, "a new Job is made after a minute");
 	cr_assert_str_eq(kobj_annotation(world_get(&w, &kobj_job, job_name("coreos")),
-				 RENDER_PCRJOB_ATTEMPT_ANNOTATION),
+				 MODEL_JOB_ATTEMPT_ANNOTATION),
 		"2");
 	free(steal_ptr(&uid));
 	uid = xstrdup(first);

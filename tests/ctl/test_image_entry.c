@@ -63,7 +63,7 @@ Test(ctl_image_entry, the_job_and_the_entry_are_announced_before_they_are_made)
 
 	approved();
 	nonce = kobj_annotation(
-		world_get(&w, &kobj_job, job_name("coreos")), RENDER_PCRJOB_NONCE_ANNOTATION);
+		world_get(&w, &kobj_job, job_name("coreos")), MODEL_JOB_NONCE_ANNOTATION);
 	bytes_sha256(nonce, strlen(nonce), digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
 	cr_assert_str_eq(mark(MODEL_IMAGE_JOB_MARK), hex);
@@ -134,7 +134,7 @@ Test(ctl_image_entry, a_job_that_was_not_announced_is_deleted)
 	cr_assert_str_eq(entries(), "{}");
 	cr_assert(has_job("coreos"));
 	cr_assert_str_neq(kobj_annotation(world_get(&w, &kobj_job, job_name("coreos")),
-				  RENDER_PCRJOB_NONCE_ANNOTATION),
+				  MODEL_JOB_NONCE_ANNOTATION),
 		nonce);
 }
 
@@ -205,7 +205,7 @@ Test(ctl_image_entry, after_a_restart_a_changed_entry_is_computed_again)
 	cr_assert_str_eq(reason("coreos"), "ValuesChanged", "%s", message("coreos"));
 	cr_assert_str_eq(rv_data("reference-values.json"), before);
 	cr_assert_eq(events_with("ValuesChanged"), 1, "of the image alone");
-	cr_assert(!kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(!kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
 	cr_assert_null(declared(BOOT_B));
 	cr_assert(has_job("coreos"));
 	job_says("coreos", entry_of(REF_A, false));
@@ -244,8 +244,8 @@ Test(ctl_image_entry, revoking_does_not_wait_for_a_changed_entry)
 	fake_api_delete(w.api, &kobj_image, NS, "coreos-2");
 	world_boot(&w, NULL);
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_B));
-	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_AB));
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_B));
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_AB));
 }
 
 /* ---- taking over */

@@ -232,7 +232,7 @@ Test(ctl_image_platforms, requiring_revokes_sets_of_two_and_ignoring_brings_them
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"spec\":{\"attestation\":{\"pcr7\":\"Require\"}}}");
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
 	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
 	cr_assert(committed("coreos"));
 	trustee_takes(BOOT7_A);
@@ -240,7 +240,7 @@ Test(ctl_image_platforms, requiring_revokes_sets_of_two_and_ignoring_brings_them
 		"{\"spec\":{\"attestation\":{\"pcr7\":\"Ignore\"}}}");
 	world_run(&w, 5000);
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
-	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT7_A));
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT7_A));
 }
 
 Test(ctl_image_platforms, a_committed_image_stays_so_while_a_job_adds_platforms)
@@ -278,7 +278,7 @@ Test(ctl_image_platforms, required_an_image_without_any_is_not_committed)
 	world_run(&w, 5000);
 	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
 	cr_assert(strstr(message("coreos"), "no PCR 7 on platform ovmf: Secure Boot is off there"));
-	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
 }
 
 Test(ctl_image_platforms, a_missing_configmap_is_told_and_no_job_is_made)
@@ -349,7 +349,7 @@ Test(ctl_image_platforms, new_variables_are_a_new_job_and_the_old_value_counts_u
 	job_says("coreos",
 		with_platform(entry_of(REF_A, false), "ovmf", mounted.v[0].variables, SBAT_44));
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, BOOT7_A));
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT7_A));
 	cr_assert(committed("coreos"));
 	cr_assert(declared(boot7(PCR4_A, SBAT_44)));
 	cr_assert_eq(jobs(), 2, "one that ended is left to its time");

@@ -31,7 +31,7 @@ struct operator_ {
 	unsigned declared : 3; /* in memory */
 };
 
-struct state {
+struct situation {
 	struct machine m;
 	unsigned secret : 3;
 	unsigned late : 3; /* creates of killed operators, on their way: bit per key */
@@ -71,7 +71,7 @@ static struct ctl_machine_view view_of(const struct operator_ *o)
 		.is_holder = true,
 		.has_finalizer = m->finalizer,
 		.status_ok = true,
-		.luks = o->secret == NONE ? CTL_LUKS_ABSENT : CTL_LUKS_OK,
+		.luks = o->secret == NONE ? STATE_LUKS_ABSENT : STATE_LUKS_OK,
 		.announced = m->announced || m->inherited,
 		.delivered = delivered,
 		.in_hand = o->made && announces(m, o->made),
@@ -88,14 +88,14 @@ static struct ctl_machine_view view_of(const struct operator_ *o)
 }
 
 /* The answer of a create: AlreadyExists is followed by a read. */
-static void create(struct state *s, struct operator_ *o, unsigned content)
+static void create(struct situation *s, struct operator_ *o, unsigned content)
 {
 	if (s->secret == NONE)
 		s->secret = content;
 	o->secret = s->secret;
 }
 
-static void write_machine(struct state *s, struct operator_ *o, struct machine m)
+static void write_machine(struct situation *s, struct operator_ *o, struct machine m)
 {
 	if (same(&s->m, &o->m))
 		s->m = m;
@@ -109,7 +109,7 @@ static void fix_hash(struct machine *m, unsigned content)
 }
 
 /* False: the search goes no further, all keys that it allows were made. */
-static bool act(struct state *s, struct operator_ *o, enum ctl_machine_do d)
+static bool act(struct situation *s, struct operator_ *o, enum ctl_machine_do d)
 {
 	struct machine m = o->m;
 
@@ -152,7 +152,7 @@ static bool act(struct state *s, struct operator_ *o, enum ctl_machine_do d)
 }
 
 /* What the controller of AttestationKeys does: only while the key stands there, or is marked. */
-static void bind(struct state *s, struct operator_ *o)
+static void bind(struct situation *s, struct operator_ *o)
 {
 	struct machine m = o->m;
 
@@ -164,7 +164,7 @@ static void bind(struct state *s, struct operator_ *o)
 	write_machine(s, o, m);
 }
 
-static void check(const struct state *s)
+static void check(const struct situation *s)
 {
 	unsigned n = 0;
 
@@ -177,7 +177,7 @@ static void check(const struct state *s)
 }
 
 /* With nobody else about, one operator comes to rest, and a key that can be used is used. */
-static void check_settles(struct state s)
+static void check_settles(struct situation s)
 {
 	struct operator_ *o = &s.op[0];
 
@@ -203,7 +203,7 @@ static void check_settles(struct state s)
 
 /* ---- the search */
 
-static struct state *states;
+static struct situation *states;
 static size_t n_states, n_room;
 static uint32_t *table; /* index + 1 */
 static size_t table_size;
@@ -214,7 +214,7 @@ static uint64_t pack_machine(const struct machine *m)
 	       m->inherited << 6;
 }
 
-static uint64_t pack(const struct state *s)
+static uint64_t pack(const struct situation *s)
 {
 	uint64_t k = pack_machine(&s->m);
 
@@ -231,7 +231,7 @@ static uint64_t pack(const struct state *s)
 	return k;
 }
 
-static size_t slot_of(const struct state *s)
+static size_t slot_of(const struct situation *s)
 {
 	uint64_t k = pack(s);
 	size_t i = (size_t)((k * 0x9e3779b97f4a7c15u) >> 20) & (table_size - 1);
@@ -241,7 +241,7 @@ static size_t slot_of(const struct state *s)
 	return i;
 }
 
-static void add(const struct state *s)
+static void add(const struct situation *s)
 {
 	size_t i = slot_of(s);
 
@@ -258,7 +258,7 @@ static void add(const struct state *s)
 	table[i] = (uint32_t)n_states;
 }
 
-static void kill_and_start(struct state *s, struct operator_ *o)
+static void kill_and_start(struct situation *s, struct operator_ *o)
 {
 	o->made = o->declared = NONE;
 	o->m = s->m;
@@ -266,11 +266,11 @@ static void kill_and_start(struct state *s, struct operator_ *o)
 }
 
 /* Everything that one operator may do next, or have done to it. */
-static void expand_operator(const struct state *from, int i)
+static void expand_operator(const struct situation *from, int i)
 {
 	struct ctl_machine_view v = view_of(&from->op[i]);
 	enum ctl_machine_do d = ctl_machine_decide(&v);
-	struct state s = *from;
+	struct situation s = *from;
 
 	if (d != CTL_MACHINE_NOTHING && act(&s, &s.op[i], d)) {
 		add(&s);
@@ -297,9 +297,9 @@ static void expand_operator(const struct state *from, int i)
 	add(&s);
 }
 
-static void expand_world(const struct state *from)
+static void expand_world(const struct situation *from)
 {
-	struct state s = *from;
+	struct situation s = *from;
 
 	if (s.secret == NONE) {
 		s.secret = PLANTED;
@@ -319,7 +319,7 @@ static void expand_world(const struct state *from)
 	}
 }
 
-static void search(struct state start, size_t at_least)
+static void search(struct situation start, size_t at_least)
 {
 	table_size = 1u << 25;
 	table = calloc(table_size, sizeof(*table));
@@ -329,7 +329,7 @@ static void search(struct state start, size_t at_least)
 		kill_and_start(&start, &start.op[i]);
 	add(&start);
 	for (size_t i = 0; i < n_states; i++) {
-		struct state s = states[i];
+		struct situation s = states[i];
 
 		expand_operator(&s, 0);
 		expand_operator(&s, 1);
@@ -348,14 +348,14 @@ TestSuite(ctl_machine_states, .timeout = 600);
 Test(ctl_machine_states, a_new_machine_per_machine)
 {
 	shared = older = false;
-	search((struct state){.secret = NONE}, 50000);
+	search((struct situation){.secret = NONE}, 50000);
 }
 
 Test(ctl_machine_states, a_new_machine_shared)
 {
 	shared = true;
 	older = false;
-	search((struct state){.secret = NONE}, 50000);
+	search((struct situation){.secret = NONE}, 50000);
 }
 
 Test(ctl_machine_states, one_taken_over_with_its_secret)
@@ -363,7 +363,7 @@ Test(ctl_machine_states, one_taken_over_with_its_secret)
 	older = true;
 	for (int i = 0; i < 2; i++) {
 		shared = i;
-		search((struct state){.m.finalizer = 1, .secret = LEGACY}, 200);
+		search((struct situation){.m.finalizer = 1, .secret = LEGACY}, 200);
 	}
 }
 
@@ -372,6 +372,6 @@ Test(ctl_machine_states, one_taken_over_without_its_secret_gets_no_other_key)
 	older = true;
 	for (int i = 0; i < 2; i++) {
 		shared = i;
-		search((struct state){.m.finalizer = 1, .secret = NONE}, 4);
+		search((struct situation){.m.finalizer = 1, .secret = NONE}, 4);
 	}
 }

@@ -7,7 +7,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
-#include "tec/ctl/kinds.h"
+#include "tec/state/kinds.h"
 #include "tec/ctl/runner.h"
 
 static struct {
@@ -56,7 +56,7 @@ static void up(void)
 	clock_fake_start(1000, 1800000000);
 	memset(&t, 0, sizeof(t));
 	t.loop = loop_new();
-	t.cache = k8s_cache_new(&ctl_kind_service.cache);
+	t.cache = k8s_cache_new(&state_kinds[STATE_SERVICES].cache);
 	t.r = ctl_runner_new(t.loop, "test", "ns", step, &t);
 	ctl_runner_watch(t.r, t.cache, map);
 }

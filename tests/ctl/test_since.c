@@ -6,6 +6,7 @@
 #include "ctl/world.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/state/since.h"
 #include "tec/base/mem.h"
 
 #define START 1800000000
@@ -37,10 +38,12 @@ static struct json_object *marker(void)
 	return world_get(&w, &kobj_configmap, CTL_SINCE_CONFIGMAP);
 }
 
+static struct state own[2];
+
 /* A second operator's, on the same API. */
-static struct ctl_since *another(void)
+static struct ctl_since *another(struct state *state)
 {
-	return ctl_since_new(&w.life->env, on_known, NULL);
+	return ctl_since_new(&w.life->env, state, on_known, NULL);
 }
 
 Test(ctl_since, the_first_leader_makes_it_and_it_has_no_owner)
@@ -50,7 +53,7 @@ Test(ctl_since, the_first_leader_makes_it_and_it_has_no_owner)
 	cr_assert_null(json_get(marker(), "metadata/ownerReferences"));
 	cr_assert(json_get_bool(marker(), "immutable", false));
 	cr_assert(ctl_since_known(w.life->since));
-	cr_assert_eq(ctl_since_s(&w.life->env), clock_wall_s());
+	cr_assert_eq(state_since_s(w.life->env.state), clock_wall_s());
 }
 
 Test(ctl_since, a_later_life_takes_the_time_that_is_there_without_a_write)
@@ -58,11 +61,11 @@ Test(ctl_since, a_later_life_takes_the_time_that_is_there_without_a_write)
 	int64_t first;
 
 	world_boot(&w, "");
-	first = ctl_since_s(&w.life->env);
+	first = state_since_s(w.life->env.state);
 	world_kill(&w);
 	clock_fake_advance(3600 * 1000);
 	world_boot(&w, "");
-	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	cr_assert_eq(state_since_s(w.life->env.state), first);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 }
 
@@ -74,13 +77,13 @@ Test(ctl_since, of_two_that_make_it_at_once_one_time_counts)
 	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
 	world_run(&w, 100);
 	fake_api_hold_watches(w.api, true);
-	a = another();
-	b = another();
+	a = another(&own[0]);
+	b = another(&own[1]);
 	ctl_since_on(a);
 	ctl_since_on(b);
 	world_run(&w, 1000);
 	cr_assert_eq(n_known, 2);
-	cr_assert_eq(ctl_since_marker_s(a), ctl_since_marker_s(b));
+	cr_assert_eq(own[0].marker_s, own[1].marker_s);
 	cr_assert_eq(fake_api_count(w.api, &kobj_configmap, NS), 1);
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 1000);
@@ -96,10 +99,10 @@ Test(ctl_since, nothing_is_known_before_it_is_turned_on)
 	world_boot(&w, "");
 	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
 	world_run(&w, 100);
-	s = another();
+	s = another(&own[0]);
 	world_run(&w, 60000);
 	cr_assert(!ctl_since_known(s));
-	cr_assert_eq(ctl_since_marker_s(s), INT64_MIN);
+	cr_assert_eq(own[0].marker_s, INT64_MIN);
 	cr_assert_null(marker());
 	ctl_since_on(s);
 	ctl_since_off(s); /* no leader any more: the call under way is cancelled */
@@ -116,21 +119,21 @@ Test(ctl_since, one_deleted_while_running_is_not_made_again_and_the_time_stays)
 	int64_t first;
 
 	world_boot(&w, "");
-	first = ctl_since_s(&w.life->env);
+	first = state_since_s(w.life->env.state);
 	clock_fake_advance(5000);
 	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
 	world_run(&w, 60000);
 	cr_assert_null(marker());
-	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	cr_assert_eq(state_since_s(w.life->env.state), first);
 	/* nor does one that somebody makes later count */
 	fake_api_put(w.api, &kobj_configmap, NS,
 		"{\"metadata\":{\"name\":\"" CTL_SINCE_CONFIGMAP "\"}}");
 	world_run(&w, 1000);
-	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	cr_assert_eq(state_since_s(w.life->env.state), first);
 	ctl_since_off(w.life->since);
 	ctl_since_on(w.life->since); /* leader again */
 	world_run(&w, 1000);
-	cr_assert_eq(ctl_since_s(&w.life->env), first);
+	cr_assert_eq(state_since_s(w.life->env.state), first);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 }
 
@@ -147,7 +150,7 @@ Test(ctl_since, an_api_that_refuses_is_asked_again_ever_more_rarely)
 	fake_expect_times(e, 20);
 	fake_expect_answer(
 		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
-	s = another();
+	s = another(&own[0]);
 	ctl_since_on(s);
 	world_run(&w, 5 * 60000);
 	cr_assert(!ctl_since_known(s));
@@ -168,7 +171,7 @@ Test(ctl_since, any_fault_ends_the_same)
 		fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
 		world_run(&w, 100);
 		fake_transport_fault(w.life->f, (enum fake_fault)fault, 2);
-		s = another();
+		s = another(&own[0]);
 		ctl_since_on(s);
 		world_run(&w, 10 * 60000);
 		cr_assert(ctl_since_known(s), "fault %d", fault);
@@ -206,24 +209,24 @@ Test(ctl_since, an_administrator_may_set_a_later_time_that_has_passed)
 
 	world_cluster(&w, "tec", "{}");
 	world_boot(&w, "");
-	marker_s = ctl_since_s(&w.life->env);
+	marker_s = state_since_s(w.life->env.state);
 	clock_fake_advance(2 * 3600 * 1000);
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		adopt_before(t[i].text);
-		cr_assert_eq(ctl_since_s(&w.life->env), t[i].s ? START + t[i].s : marker_s, "%s",
-			t[i].text);
+		cr_assert_eq(state_since_s(w.life->env.state), t[i].s ? START + t[i].s : marker_s,
+			"%s", t[i].text);
 	}
 }
 
 Test(ctl_since, without_a_marker_nothing_is_older)
 {
-	struct ctl_env env;
+	struct state state;
 
 	world_cluster(&w, "tec", "{}");
 	world_boot(&w, "");
 	clock_fake_advance(2 * 3600 * 1000);
 	adopt_before("\"2027-01-15T09:00:00Z\"");
-	env = w.life->env;
-	env.since = NULL;
-	cr_assert_eq(ctl_since_s(&env), INT64_MIN);
+	state = w.life->state;
+	state.marker_s = INT64_MIN;
+	cr_assert_eq(state_since_s(&state), INT64_MIN);
 }

@@ -13,6 +13,7 @@
 #include "ctl/world.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/trustee.h"
 #include "tec/kbs/push.h"
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
@@ -303,7 +304,7 @@ Test(ctl_trustee, memory_that_cannot_be_read_is_written_again)
 	world_machine(&w, "a", ID_A, NULL);
 	world_run(&w, 20000);
 	cr_assert(resource(ID_A));
-	cache = w.life->cache[W_CONFIGMAPS];
+	cache = w.life->state.cache[STATE_CONFIGMAPS];
 	fake_api_hold_watches(w.api, true);
 	fake_api_merge(
 		w.api, &kobj_configmap, NS, "tec-trustees", "{\"data\":{\"trustees.json\":\"x\"}}");
@@ -462,14 +463,14 @@ Test(ctl_trustee, one_that_leaves_spec_is_told_of_once)
 {
 	admin_key("trustee-auth");
 	install(OTHER);
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 2);
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 2);
 	cr_assert_eq(events_with("TrusteeLeft"), 0);
 	/* Without the mirror: an administrator's word that nothing was lost. */
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"metadata\":{\"annotations\":{\"" MODEL_EXTENDED_ANNOTATION
 		"\":null}},\"spec\":{\"trusteeServers\":null}}");
 	world_run(&w, 60000);
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
 	cr_assert_eq(events_with("TrusteeLeft"), 1);
 	cr_assert_eq(events_with("other:1"), 1);
 	cr_assert_null(strstr(
@@ -489,7 +490,7 @@ Test(ctl_trustee, a_spec_that_lost_its_servers_takes_none_of_them_away)
 		"{\"spec\":{\"trusteeServers\":null,\"trustee\":null}}");
 	for (int i = 0; i < 2; i++) {
 		world_run(&w, 60000);
-		cr_assert_eq(kbs_sync_targets(w.life->sync), 2, "life %d", i);
+		cr_assert_eq(kbs_sync_targets(w.life->state.sync), 2, "life %d", i);
 		cr_assert_eq(events_with("TrusteeLeft"), 0);
 		cr_assert(
 			strstr(world_str(&w, &kobj_configmap, "tec-trustees", "data/trustees.json"),
@@ -513,7 +514,44 @@ Test(ctl_trustee, its_own_one_under_a_new_address_is_one)
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"spec\":{\"publicTrusteeAddr\":\"trustee.example:443\"}}");
 	world_run(&w, 20000);
-	cr_assert_eq(kbs_sync_targets(w.life->sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
 	cr_assert_eq(events_with("TrusteeLeft"), 0);
+}
+
+/* ---- what is said of them */
+
+Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
+{
+	static const struct {
+		enum kbs_target_state state;
+		const char *error, *text, *said;
+	} rows[] = {
+		{KBS_TARGET_WAITING, NULL, NULL, "Trustee at x: it cannot be reached yet."},
+		{KBS_TARGET_WAITING, "no route", NULL, "Trustee at x: no route."},
+		{KBS_TARGET_WAITING, NULL, "Secret a does not exist yet.",
+			"Trustee at x: Secret a does not exist yet."},
+		{KBS_TARGET_ASKING, NULL, NULL, "Trustee at x: it has not answered yet."},
+		{KBS_TARGET_POPULATING, NULL, NULL,
+			"Trustee at x: policies, values and keys are being sent."},
+		{KBS_TARGET_REFUSED, "HTTP 401 AdminAuthAccess", NULL,
+			"Trustee at x: it refuses what is sent: HTTP 401 AdminAuthAccess."},
+		{KBS_TARGET_IN_SYNC, NULL, NULL, "Changes are being sent to Trustee."},
+	};
+	struct kbs_sync *s = kbs_sync_new();
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	cr_assert_str_eq(ctl_trustee_why(s, &out), "No Trustee is administered.");
+	kbs_sync_target_add(s, "x");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		kbs_sync_target_says(s, "x", rows[i].state, rows[i].error, rows[i].text);
+		cr_assert_str_eq(ctl_trustee_why(s, &out), rows[i].said);
+	}
+	kbs_sync_target_says(s, "x", KBS_TARGET_WAITING, "a", NULL);
+	kbs_sync_target_add(s, "y");
+	cr_assert_str_eq(ctl_trustee_why(s, &out),
+		"Trustee at x: a. Trustee at y: it has not answered yet.");
+	cr_assert_str_eq(ctl_trustee_lacking(s, KBS_RESOURCE, "n", &out),
+		"Trustee at x, y has not confirmed it yet.");
+	kbs_sync_free(s);
 }

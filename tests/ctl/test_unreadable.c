@@ -10,30 +10,30 @@
 
 #include "ctl/images.h"
 #include "ctl/keys.h"
-#include "tec/ctl/kinds.h"
+#include "tec/ctl/unreadable.h"
 #include "tec/rats/names.h"
 
 static struct fake_kbs *kbs;
 
 static const struct {
-	enum world_kind kind;
+	enum state_of kind;
 	const struct kobj_gvk *gvk;
 	const char *name;
 } objects[] = {
-	{W_CLUSTERS, &kobj_cluster, "tec"},
-	{W_MACHINES, &kobj_machine, "a"},
-	{W_AKS, &kobj_ak, "key"},
-	{W_IMAGES, &kobj_image, "coreos"},
-	{W_SECRETS, &kobj_secret, ID_A},
-	{W_SECRETS, &kobj_secret, "key"},
-	{W_SECRETS, &kobj_secret, "trustee-auth"},
-	{W_SECRETS, &kobj_secret, "trustee-token"},
-	{W_CONFIGMAPS, &kobj_configmap, "image-pcrs"},
-	{W_CONFIGMAPS, &kobj_configmap, "trustee-rv-data"},
-	{W_CONFIGMAPS, &kobj_configmap, "trustee-data"},
-	{W_CONFIGMAPS, &kobj_configmap, "trustee-policies"},
-	{W_SERVICES, &kobj_service, "kbs-service"},
-	{W_DEPLOYMENTS, &kobj_deployment, "trustee-deployment"},
+	{STATE_CLUSTERS, &kobj_cluster, "tec"},
+	{STATE_MACHINES, &kobj_machine, "a"},
+	{STATE_AKS, &kobj_ak, "key"},
+	{STATE_IMAGES, &kobj_image, "coreos"},
+	{STATE_SECRETS, &kobj_secret, ID_A},
+	{STATE_SECRETS, &kobj_secret, "key"},
+	{STATE_SECRETS, &kobj_secret, "trustee-auth"},
+	{STATE_SECRETS, &kobj_secret, "trustee-token"},
+	{STATE_CONFIGMAPS, &kobj_configmap, "image-pcrs"},
+	{STATE_CONFIGMAPS, &kobj_configmap, "trustee-rv-data"},
+	{STATE_CONFIGMAPS, &kobj_configmap, "trustee-data"},
+	{STATE_CONFIGMAPS, &kobj_configmap, "trustee-policies"},
+	{STATE_SERVICES, &kobj_service, "kbs-service"},
+	{STATE_DEPLOYMENTS, &kobj_deployment, "trustee-deployment"},
 };
 
 static size_t at; /* of objects: the one that cannot be read */
@@ -44,7 +44,7 @@ static void spoil(void)
 	struct err err = ERR_INIT;
 	const char *name = objects[at].name;
 	const char *uid = world_str(&w, objects[at].gvk, name, "metadata/uid");
-	struct k8s_cache *cache = w.life->cache[objects[at].kind];
+	struct k8s_cache *cache = w.life->state.cache[objects[at].kind];
 
 	cr_assert(uid, "%s %s", objects[at].gvk->kind, name);
 	snprintf(rv, sizeof(rv), "%llu", (unsigned long long)fake_api_rv(w.api) + 1);
@@ -57,9 +57,10 @@ static void spoil(void)
 /* There is no version before it. */
 static void spoil_first(void)
 {
-	k8s_cache_remove(w.life->cache[objects[at].kind], objects[at].name, NULL);
+	k8s_cache_remove(w.life->state.cache[objects[at].kind], objects[at].name, NULL);
 	spoil();
-	cr_assert(k8s_cache_find(w.life->cache[objects[at].kind], objects[at].name)->unreadable);
+	cr_assert(k8s_cache_find(w.life->state.cache[objects[at].kind], objects[at].name)
+			  ->unreadable);
 }
 
 /* It is small again. */
@@ -70,7 +71,8 @@ static void mend(void)
 	fake_api_merge(w.api, objects[at].gvk, NS, objects[at].name,
 		"{\"metadata\":{\"annotations\":{\"x/y\":\"zz\"}}}");
 	world_run(&w, 5000);
-	cr_assert_not(k8s_cache_find(w.life->cache[objects[at].kind], objects[at].name)->unreadable,
+	cr_assert_not(
+		k8s_cache_find(w.life->state.cache[objects[at].kind], objects[at].name)->unreadable,
 		"%s", objects[at].name);
 }
 
@@ -113,8 +115,8 @@ static char *state(void)
 	rats_resource_path(ID_A, path);
 	identity_of(test_pem[0], name);
 	strbuf_addf(&s, "%s\n%s\n", fake_kbs_resource(kbs, path), fake_kbs_value(kbs, name));
-	for (int i = 0; i < RENDER_N_ARRAYS; i++)
-		strbuf_addf(&s, "%s\n", fake_kbs_value(kbs, render_array_names[i]));
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++)
+		strbuf_addf(&s, "%s\n", fake_kbs_value(kbs, model_rv_array_names[i]));
 	strbuf_addf(&s, "%s\n", fake_kbs_value(kbs, BOOT_A));
 	strbuf_addf(&s, "%s\n%s\n", rv_data("reference-values.json"), rv_data("boot-sets.json"));
 	return strbuf_steal(&s);
@@ -167,7 +169,8 @@ Test(ctl_unreadable, keys_are_taken_back_all_the_same)
 	rats_resource_path(ID_A, path);
 	identity_of(test_pem[0], name);
 	for (at = 0; at < ARRAY_LEN(objects); at++) {
-		bool needed = objects[at].kind == W_MACHINES || objects[at].kind == W_CLUSTERS ||
+		bool needed = objects[at].kind == STATE_MACHINES ||
+			      objects[at].kind == STATE_CLUSTERS ||
 			      strcmp(objects[at].name, "trustee-auth") == 0;
 
 		if (needed)
@@ -179,7 +182,7 @@ Test(ctl_unreadable, keys_are_taken_back_all_the_same)
 		world_run(&w, 60000);
 		cr_expect_null(world_get(&w, &kobj_machine, "a"), "%s", objects[at].name);
 		cr_expect_null(fake_kbs_resource(kbs, path), "%s", objects[at].name);
-		if (objects[at].kind != W_AKS)
+		if (objects[at].kind != STATE_AKS)
 			cr_expect_str_eq(fake_kbs_value(kbs, name), "null", "%s", objects[at].name);
 		if (at + 1 < ARRAY_LEN(objects))
 			down();
@@ -203,15 +206,16 @@ Test(ctl_unreadable, the_cluster_says_which_one_it_is)
 
 Test(ctl_unreadable, an_event_says_so_once)
 {
-	struct ctl_unreadable u;
+	struct ctl_unreadable *u;
 	size_t n;
 
 	at = 5;
 	up();
-	u = (struct ctl_unreadable){&ctl_kind_secret, w.life->events};
-	ctl_unreadable_tell(&u, w.life->cache[W_SECRETS]);
+	u = ctl_unreadable_new(&w.life->state, w.life->events);
 	n = fake_api_count(w.api, &kobj_event, NS);
 	spoil();
 	world_run(&w, 20000);
 	cr_expect_geq(fake_api_count(w.api, &kobj_event, NS), n + 1);
+	world_kill(&w);
+	ctl_unreadable_free(u);
 }

@@ -101,7 +101,7 @@ static void pod(const char *name, const char *contents, bool ready)
 	json_add_str(meta, "name", name);
 	json_add(meta, "labels", json_add_str(json_obj(), "app", "kbs"));
 	json_add(meta, "annotations",
-		json_add_str(json_obj(), RENDER_VOLUMES_CONTENTS_ANNOTATION, contents));
+		json_add_str(json_obj(), MODEL_POD_CONTENTS_ANNOTATION, contents));
 	json_add(meta, "finalizers", json_push_str(json_arr(), "test/kubelet"));
 	json_add_str(json_add_str(c, "type", "Ready"), "status", ready_text);
 	json_add(st, "conditions", json_push(json_arr(), c));
@@ -279,24 +279,24 @@ Test(ctl_volumes, a_write_without_an_answer_may_have_been_done)
 	fake_api_put(w.api, &kobj_secret, NS, made);
 	world_run(&w, 20000);
 	fake_transport_forget(w.life->f);
-	secret = k8s_cache_find(w.life->cache[W_SECRETS], ID_B);
-	kbs_sync_declare(w.life->sync, KBS_RESOURCE, path, secret, any_value);
+	secret = k8s_cache_find(w.life->state.cache[STATE_SECRETS], ID_B);
+	kbs_sync_declare(w.life->state.sync, KBS_RESOURCE, path, secret, any_value);
 	fake_api_hold_watches(w.api, true);
 	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 2); /* it is read, then written */
 	world_run(&w, 1100);
 	cr_assert(mounts(ID_B));
 	cr_assert_eq(writes_of_deployments(), 1);
-	kbs_sync_revoke(w.life->sync, KBS_RESOURCE, path);
-	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	kbs_sync_revoke(w.life->state.sync, KBS_RESOURCE, path);
+	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
 	world_run(&w, 300);
-	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
 	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 0);
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 30000);
 	cr_assert_not(mounts(ID_B));
-	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
 	roll_out();
-	cr_assert_eq(kbs_sync_far(w.life->sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	cr_assert_eq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
 }
 
 Test(ctl_volumes, what_is_taken_back_before_it_was_written_is_never_written)
@@ -525,12 +525,12 @@ Test(ctl_volumes, a_key_whose_secret_is_torn_away_is_not_gone_before_the_pod_is)
 	fake_api_delete(w.api, &kobj_secret, NS, "key");
 	for (unsigned i = 0; i < 50; i++) {
 		world_run(&w, 200);
-		cr_assert(kbs_sync_is_revoked(w.life->sync, KBS_REFVALUE, name), "%u", i);
-		cr_assert_neq(kbs_sync_far(w.life->sync, KBS_REFVALUE, name), KBS_FAR_ABSENT);
+		cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, name), "%u", i);
+		cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_REFVALUE, name), KBS_FAR_ABSENT);
 	}
 	cr_assert_not(mounts_ak("key"));
 	roll_out();
-	cr_assert_neq(kbs_sync_far(w.life->sync, KBS_REFVALUE, name), KBS_FAR_PENDING);
+	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_REFVALUE, name), KBS_FAR_PENDING);
 }
 
 Test(ctl_volumes, a_secret_that_is_restored_is_no_restart)

@@ -12,7 +12,6 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/kinds.h"
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
 #include "tec/model/machine.h"
@@ -20,19 +19,6 @@
 #include "tec/model/secretobj.h"
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
-
-static const struct ctl_kind *const kinds[W_N] = {
-	[W_CLUSTERS] = &ctl_kind_cluster,
-	[W_MACHINES] = &ctl_kind_machine,
-	[W_AKS] = &ctl_kind_ak,
-	[W_IMAGES] = &ctl_kind_image,
-	[W_SECRETS] = &ctl_kind_secret,
-	[W_CONFIGMAPS] = &ctl_kind_configmap,
-	[W_SERVICES] = &ctl_kind_service,
-	[W_DEPLOYMENTS] = &ctl_kind_deployment,
-	[W_JOBS] = &ctl_kind_job,
-	[W_PODS] = &ctl_kind_pod,
-};
 
 static void quiet(enum log_level level, const char *line, void *arg)
 {
@@ -58,14 +44,6 @@ void world_stop(struct world *w)
 	cr_assert_eq(secret_count(), 0, "%zu secrets are left", secret_count());
 	log_capture(NULL, NULL);
 	clock_fake_stop();
-}
-
-static bool filled(const struct life *l)
-{
-	for (int i = 0; i < W_N; i++)
-		if (!k8s_cache_filled(l->cache[i]))
-			return false;
-	return true;
 }
 
 static struct kbs_transport *connect_kbs(
@@ -94,46 +72,36 @@ void world_boot(struct world *w, const char *controllers)
 	l->f = fake_transport_new(w->loop);
 	fake_transport_set_api(l->f, w->api);
 	l->api = fake_transport_seam(l->f);
-	for (int i = 0; i < W_N; i++) {
+	for (int i = 0; i < STATE_N_KINDS; i++) {
 		const struct k8s_watch_conf conf = {
-			.gvk = kinds[i]->gvk, .ns = NS, .secret = i == W_SECRETS};
+			.gvk = state_kinds[i].gvk, .ns = NS, .secret = i == STATE_SECRETS};
 
-		l->cache[i] = k8s_cache_new(&kinds[i]->cache);
-		l->watch[i] = k8s_watch_new(w->loop, l->api, l->cache[i], &conf);
+		l->state.cache[i] = k8s_cache_new(&state_kinds[i].cache);
+		l->watch[i] = k8s_watch_new(w->loop, l->api, l->state.cache[i], &conf);
 	}
-	l->sync = kbs_sync_new();
+	l->state.sync = kbs_sync_new();
 	l->events = k8s_events_new(w->loop, l->api, NS, "tec-operator", "test");
 	l->env = (struct ctl_env){.loop = w->loop,
 		.api = l->api,
 		.ns = NS,
-		.clusters = l->cache[W_CLUSTERS],
-		.machines = l->cache[W_MACHINES],
-		.aks = l->cache[W_AKS],
-		.images = l->cache[W_IMAGES],
-		.secrets = l->cache[W_SECRETS],
-		.configmaps = l->cache[W_CONFIGMAPS],
-		.services = l->cache[W_SERVICES],
-		.deployments = l->cache[W_DEPLOYMENTS],
+		.state = &l->state,
 		.kbs_connect = connect_kbs,
 		.kbs_connect_arg = w,
 		.kbs_url = w->kbs ? "http://trustee.test:8080" : NULL,
-		.jobs = l->cache[W_JOBS],
-		.pods = l->cache[W_PODS],
 		.image_label = w->image_label,
-		.sync = l->sync,
 		.events = l->events,
 		.images_ref = render_images_default};
-	l->env.since = l->since = ctl_since_new(&l->env, on_since, w);
+	l->since = ctl_since_new(&l->env, &l->state, on_since, w);
 	l->trustee = ctl_trustee_new(&l->env);
 	l->cluster = ctl_cluster_new(&l->env);
 	l->machine = ctl_machine_new(&l->env);
 	l->ak = ctl_ak_new(&l->env);
 	l->image = ctl_image_new(&l->env);
-	for (int i = 0; i < W_N; i++)
+	for (int i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_start(l->watch[i]);
-	for (int i = 0; i < 100 && !filled(l); i++)
+	for (int i = 0; i < 100 && !state_filled(&l->state, STATE_FOR_ALL); i++)
 		loop_advance(w->loop, 100);
-	cr_assert(filled(l));
+	cr_assert(state_filled(&l->state, STATE_FOR_ALL));
 	if (!world_get(w, &kobj_configmap, CTL_SINCE_CONFIGMAP))
 		clock_fake_advance(1000); /* what was put before the first life is older */
 	ctl_since_on(l->since);
@@ -167,12 +135,12 @@ void world_kill(struct world *w)
 	ctl_machine_free(l->machine);
 	ctl_cluster_free(l->cluster);
 	ctl_since_free(l->since);
-	for (int i = 0; i < W_N; i++)
+	for (int i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_free(l->watch[i]);
-	kbs_sync_free(l->sync);
+	kbs_sync_free(l->state.sync);
 	k8s_events_free(l->events);
-	for (int i = 0; i < W_N; i++)
-		k8s_cache_free(l->cache[i]);
+	for (int i = 0; i < STATE_N_KINDS; i++)
+		k8s_cache_free(l->state.cache[i]);
 	k8s_transport_free(l->api);
 	free(l);
 	w->life = NULL;
@@ -347,7 +315,8 @@ void trustee_has_key(struct world *w, const char *id, bool has)
 		cr_assert_eq(bytes_from_b64(b64, strlen(b64), &root, &len), 0);
 		bytes_sha256(root, len, digest);
 	}
-	kbs_sync_confirm(w->life->sync, first_target(w), KBS_RESOURCE, path, has ? digest : NULL);
+	kbs_sync_confirm(
+		w->life->state.sync, first_target(w), KBS_RESOURCE, path, has ? digest : NULL);
 	loop_drain(w->loop);
 }
 
@@ -362,7 +331,8 @@ void trustee_has_identity(struct world *w, const char *pem, const char *id, bool
 	identity_of(pem, name);
 	rats_identity_value(k.der, k.der_len, id, &value);
 	bytes_sha256(strbuf_str(&value), value.len, digest);
-	kbs_sync_confirm(w->life->sync, first_target(w), KBS_REFVALUE, name, has ? digest : NULL);
+	kbs_sync_confirm(
+		w->life->state.sync, first_target(w), KBS_REFVALUE, name, has ? digest : NULL);
 	loop_drain(w->loop);
 }
 
@@ -371,7 +341,7 @@ enum kbs_far far_key(struct world *w, const char *id)
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	rats_resource_path(id, path);
-	return kbs_sync_far(w->life->sync, KBS_RESOURCE, path);
+	return kbs_sync_far(w->life->state.sync, KBS_RESOURCE, path);
 }
 
 bool key_declared(struct world *w, const char *id)
@@ -379,7 +349,7 @@ bool key_declared(struct world *w, const char *id)
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	rats_resource_path(id, path);
-	return kbs_sync_holder(w->life->sync, KBS_RESOURCE, path) != NULL;
+	return kbs_sync_holder(w->life->state.sync, KBS_RESOURCE, path) != NULL;
 }
 
 bool identity_declared(struct world *w, const char *pem)
@@ -387,5 +357,5 @@ bool identity_declared(struct world *w, const char *pem)
 	char name[300];
 
 	identity_of(pem, name);
-	return kbs_sync_holder(w->life->sync, KBS_REFVALUE, name) != NULL;
+	return kbs_sync_holder(w->life->state.sync, KBS_REFVALUE, name) != NULL;
 }

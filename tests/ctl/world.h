@@ -21,26 +21,11 @@
 #define ID_A "00000000-0000-4000-8000-00000000000a"
 #define ID_B "00000000-0000-4000-8000-00000000000b"
 
-enum world_kind {
-	W_CLUSTERS,
-	W_MACHINES,
-	W_AKS,
-	W_IMAGES,
-	W_SECRETS,
-	W_CONFIGMAPS,
-	W_SERVICES,
-	W_DEPLOYMENTS,
-	W_JOBS,
-	W_PODS,
-	W_N
-};
-
 struct life {
 	struct fake_transport *f;
 	struct k8s_transport *api;
-	struct k8s_cache *cache[W_N];
-	struct k8s_watch *watch[W_N];
-	struct kbs_sync *sync;
+	struct state state;
+	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events;
 	struct ctl_env env;
 	struct ctl_since *since;

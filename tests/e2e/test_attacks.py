@@ -1428,7 +1428,7 @@ def test_attack_11_a_source_has_a_share_bound_or_not(cp, ns, start_operator):
 
 
 def test_attack_11_a_rotation_between_two_listeners_loses_no_node(cp, ns, start_operator):
-    spine.make_cluster(cp, ns, registration={"machine": "AtKey"})
+    spine.make_cluster(cp, ns, registration={"machine": "AtKey", "pendingLimit": 40000})
     kubeconfig = cp.service_account_kubeconfig(ns, "tec-listener")
     first = start_operator(ns, "--role", "register", "--rate-limit", "off", kubeconfig=kubeconfig)
     second = start_operator(ns, "--role", "register-ak", "--rate-limit", "off", kubeconfig=kubeconfig)
@@ -1450,17 +1450,18 @@ def test_attack_11_a_rotation_between_two_listeners_loses_no_node(cp, ns, start_
                 continue
             pem = fast_key()
             answer = bring_key(second, pem, uuid)
-            while answer[0] == 503:
+            while answer[0] == 503 and not ending.is_set():
                 time.sleep(0.05)
                 answer = bring_key(second, pem, uuid)
             (done if answer[0] == 201 else bad).append(answer)
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     nodes = [threading.Thread(target=node) for _ in range(4)]
     for n in nodes:
         n.start()
-    for _ in range(3):
+    for _ in range(2):
         time.sleep(0.5)
+        # The previous key goes when nothing that it signed is on its way: as the operator waits.
         if spine.read(cp, ns, "secrets", f"{REGISTRATION_KEY}-previous"):
             spine.delete(cp, ns, "secrets", f"{REGISTRATION_KEY}-previous")
         make_registration_key(cp, ns, f"{REGISTRATION_KEY}-previous", key)
@@ -1468,7 +1469,7 @@ def test_attack_11_a_rotation_between_two_listeners_loses_no_node(cp, ns, start_
         time.sleep(0.2)
         key = os.urandom(32)
         make_registration_key(cp, ns, key=key)
-    time.sleep(11)  # both sign with the new one by now
+        time.sleep(15)  # the listener signs with the new key 10 s after it saw it
     ending.set()
     for n in nodes:
         n.join()
@@ -1545,8 +1546,8 @@ def test_attack_12_the_kubelet_always_gets_through(cp, ns, start_operator, paths
         attacker.kill()
         for sock in deaf:
             sock.close()
-    # A sanitized process is slow enough for a probe to run into its own time limit.
-    assert good >= asked - 2 * sanitized(), f"{good} of {asked} probes were answered"
+    # On a busy machine a probe may run into its own time limit; a kubelet acts on three in a row.
+    assert good >= asked - 2, f"{good} of {asked} probes were answered"
 
 
 # ---- 13

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One call = text for on_data plus an ending; both are only ever delivered from a deferred call. A
- * request of the in-memory API is a call of its transport inside of ours, whose text and ending
- * become ours.
+ * request of the in-memory API is an exchange with its transport inside of ours, whose text and
+ * ending become ours.
  */
 #include "config.h"
 
 #include "fake/transport.h"
 
 #include <criterion/criterion.h>
-
 #include "fake/api.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -43,13 +42,10 @@ struct fake_expect {
 };
 
 struct call {
-	struct op op;
+	struct k8s_exchange x; /* first */
 	struct fake_transport *f;
 	struct call *next, **prevp;
-	struct record *rec; /* ref */
-	k8s_data_fn on_data;
-	k8s_answer_fn done;
-	void *arg;
+	struct record *rec;        /* ref */
 	struct timer limit, delay; /* deadline or silence; latency */
 	struct defer defer;
 	struct strbuf out;
@@ -57,7 +53,7 @@ struct call {
 	struct fake_expect *expect;
 	bool cut, *gone;
 	/* a request of the in-memory API */
-	struct op_scope inner; /* its transport's call */
+	struct op_scope inner; /* the exchange with its transport */
 	struct strbuf held;    /* of a watch: what fake_api_hold_watches() keeps back */
 };
 
@@ -115,8 +111,10 @@ static void end_with(struct call *c, int status, uint32_t retry_after_ms, const 
 static void end_status(struct call *c, int status, const char *reason, const char *message);
 static void wake(struct call *c);
 
-static void call_unlink(struct call *c)
+static void fake_stop(struct k8s_exchange *x)
 {
+	struct call *c = (struct call *)x;
+
 	*c->prevp = c->next;
 	if (c->next)
 		c->next->prevp = c->prevp;
@@ -128,33 +126,20 @@ static void call_unlink(struct call *c)
 	timer_fini(&c->limit);
 	timer_fini(&c->delay);
 	defer_cancel(&c->defer);
-}
-
-static void call_free(struct call *c)
-{
 	rec_unref(c->rec);
 	ending_fini(&c->end);
 	strbuf_fini(&c->out);
 	strbuf_fini(&c->held);
-	free(c);
-}
-
-static void call_abort(struct op *op)
-{
-	call_unlink((struct call *)op);
-	call_free((struct call *)op);
 }
 
 static void call_done(struct call *c)
 {
-	struct k8s_answer a = {
-		c->end.status, c->end.retry_after_ms, c->end.body ? c->end.body : "", 0};
+	cleanup_free char *body = steal_ptr(&c->end.body);
+	struct err err = c->end.err;
+	struct k8s_answer a = {c->end.status, c->end.retry_after_ms, body ? body : "", 0};
 
 	a.body_len = strlen(a.body);
-	call_unlink(c);
-	op_finish(&c->op);
-	c->done(c->arg, &c->end.err, &a);
-	call_free(c);
+	k8s_transport_end(&c->x, &err, &a);
 }
 
 static void end_err(struct call *c, enum err_kind kind, const char *text)
@@ -181,7 +166,7 @@ static bool give(struct call *c)
 		char *copy = xmalloc(piece);
 
 		memcpy(copy, text.data + off, piece);
-		rc = c->on_data(c->arg, copy, piece, &err);
+		rc = c->x.to.on_data(c->x.arg, copy, piece, &err);
 		free(copy);
 		off += piece;
 	}
@@ -205,7 +190,7 @@ static void deliver(void *arg)
 
 	if (c->f->dead || timer_is_set(&c->delay))
 		return;
-	if (c->out.len && c->on_data) {
+	if (c->out.len && c->x.to.on_data) {
 		if (c->rec->req.deadline_ms == 0 && c->rec->req.silence_ms)
 			timer_set(&c->limit, c->rec->req.silence_ms);
 		if (!give(c))
@@ -239,7 +224,7 @@ static void end_with(struct call *c, int status, uint32_t retry_after_ms, const 
 	c->end.set = true;
 	c->end.status = status;
 	c->end.retry_after_ms = retry_after_ms;
-	if (c->on_data && status < 300)
+	if (c->x.to.on_data && status < 300)
 		strbuf_adds(&c->out, body);
 	else
 		c->end.body = xstrdup(body);
@@ -349,17 +334,19 @@ static bool scripted(struct fake_transport *f, struct call *c)
 	return true;
 }
 
-static struct call *call_new(struct fake_transport *f, const struct k8s_request *req)
+static void call_init(struct call *c, struct fake_transport *f)
 {
-	struct call *c = xcalloc(1, sizeof(*c));
+	const struct k8s_request *req = &c->x.req;
 	struct record *r = xcalloc(1, sizeof(*r));
 
 	r->refs = 2;
 	r->req.method = xstrdup(req->method);
 	r->req.path = xstrdup(req->path);
 	r->req.content_type = xstrdup(req->content_type);
-	r->req.body = req->body ? xmemdup(req->body, req->body_len) : NULL;
-	r->req.body_len = req->body_len;
+	if (req->body.data) {
+		r->req.body = xstrndup(req->body.data, req->body.len);
+		r->req.body_len = req->body.len;
+	}
 	r->req.verb = req->verb;
 	r->req.resource = req->resource;
 	r->req.deadline_ms = req->deadline_ms;
@@ -373,7 +360,6 @@ static struct call *call_new(struct fake_transport *f, const struct k8s_request 
 	if (c->next)
 		c->next->prevp = &c->next;
 	f->calls = c;
-	return c;
 }
 
 /* ---- the in-memory API */
@@ -387,8 +373,7 @@ static int api_data(void *arg, const char *data, size_t len, struct err *err)
 		return 0;
 	}
 	if (c->rec->req.deadline_ms == 0 && c->rec->req.silence_ms)
-		timer_set(&c->limit,
-			c->rec->req.silence_ms); /* it came before the turn it is given in */
+		timer_set(&c->limit, c->rec->req.silence_ms); /* now, not when it is delivered */
 	strbuf_add(&c->out, data, len);
 	wake(c);
 	return 0;
@@ -403,18 +388,26 @@ static void api_done(void *arg, const struct err *err, const struct k8s_answer *
 	end_with(c, a->status, a->retry_after_ms, a->body);
 }
 
-/* Starts c's request there; the write is done when this returns. */
-static void api_ask(struct call *c, const struct k8s_request *req)
+/* Starts c's request there; a write is done when this returns. */
+static void api_ask(struct call *c)
 {
 	struct fake_transport *f = c->f;
+	const struct fake_request *r = &c->rec->req;
+	struct k8s_request req = {.method = r->method,
+		.content_type = r->content_type,
+		.verb = "fake", /* in metrics it is counted by its own */
+		.path = xstrdup(r->path)};
 	uint64_t rv = fake_api_rv(f->api);
 
-	if (fake_api_hides(f->api, req->path)) {
+	if (fake_api_hides(f->api, r->path)) {
+		free(req.path);
 		end_with(c, 404, 0, "404 page not found\n");
 		return;
 	}
-	f->api->inner->ops->start(
-		f->api->inner, &c->inner, req, c->on_data ? api_data : NULL, api_done, c);
+	if (r->body)
+		body_add(&req.body, r->body, r->body_len, 0);
+	k8s_transport_start(
+		f->api->inner, &c->inner, &req, c->x.to.on_data ? api_data : NULL, api_done, c);
 	if (f->dying && !c->cut && fake_api_rv(f->api) != rv && --f->writes_left == 0)
 		f->dead = true;
 }
@@ -435,37 +428,34 @@ static void on_delay(void *arg)
 	wake(arg);
 }
 
-static struct op *fake_start(struct k8s_transport *t, struct op_scope *scope,
-	const struct k8s_request *req, k8s_data_fn on_data, k8s_answer_fn done, void *arg)
+static void fake_start(struct k8s_exchange *x)
 {
-	struct fake_transport *f = (struct fake_transport *)t;
-	struct call *c = call_new(f, req);
+	struct fake_transport *f = (struct fake_transport *)x->t;
+	struct call *c = (struct call *)x;
+	const struct k8s_request *req = &x->req;
+	bool on_data = x->to.on_data;
 	uint32_t limit = req->deadline_ms ? req->deadline_ms : on_data ? req->silence_ms : 15000;
 
-	c->on_data = on_data;
-	c->done = done;
-	c->arg = arg;
-	timer_init(&c->limit, t->loop, on_limit, c);
-	timer_init(&c->delay, t->loop, on_delay, c);
-	op_begin(&c->op, scope, call_abort);
+	call_init(c, f);
+	timer_init(&c->limit, x->t->loop, on_limit, c);
+	timer_init(&c->delay, x->t->loop, on_delay, c);
 	if (limit)
 		timer_set(&c->limit, limit);
 	if (f->dead)
-		return &c->op;
+		return;
 	if (f->latency_ms)
 		timer_set(&c->delay, f->latency_ms);
 	if (!inject(f, c) && !scripted(f, c)) {
 		if (!f->api)
 			cr_assert_fail("unexpected request: %s %s %s", req->method, req->path,
-				req->body ? req->body : "");
-		api_ask(c, req);
+				c->rec->req.body ? c->rec->req.body : "");
+		api_ask(c);
 	}
 	if (c->cut && (is_write(c->rec) || !on_data)) {
 		op_scope_cancel(&c->inner);
 		end_err(c, ERR_TRANSIENT, "connection cut after the request (fake)");
 		wake(c);
 	}
-	return &c->op;
 }
 
 static void fake_free(struct k8s_transport *t)
@@ -490,14 +480,13 @@ static void fake_free(struct k8s_transport *t)
 	free(f);
 }
 
-static const struct k8s_transport_ops fake_ops = {.start = fake_start, .free = fake_free};
+static const struct k8s_transport_ops fake_ops = {fake_start, fake_stop, fake_free};
 
 struct fake_transport *fake_transport_new(struct loop *l)
 {
 	struct fake_transport *f = xcalloc(1, sizeof(*f));
 
-	f->base.ops = &fake_ops;
-	f->base.loop = l;
+	f->base = (struct k8s_transport){&fake_ops, l, sizeof(struct call)};
 	return f;
 }
 
@@ -677,7 +666,7 @@ const struct fake_request *fake_expect_request(const struct fake_expect *e)
 
 static struct call *stream_of(struct fake_expect *e)
 {
-	cr_assert(e->call && e->call->on_data, "no open stream: %s %s", e->method, e->path);
+	cr_assert(e->call && e->call->x.to.on_data, "no open stream: %s %s", e->method, e->path);
 	return e->call;
 }
 

@@ -12,13 +12,14 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/secret.h"
-#include "tec/ctl/env.h"
-#include "tec/ctl/imagekinds.h"
 #include "tec/k8s/watch.h"
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
+#include "tec/model/configmap.h"
 #include "tec/model/image.h"
+#include "tec/model/job.h"
 #include "tec/model/machine.h"
+#include "tec/model/pod.h"
 #include "tec/model/secretobj.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,10 +35,10 @@ static const struct {
 	{'a', model_ak_extract, model_ak_index, 3},
 	{'i', model_image_extract, NULL, 0},
 	{'s', model_secret_extract, NULL, 0},
-	{'C', ctl_configmap_extract, NULL, 0},
-	{'J', ctl_job_extract, ctl_job_index, 1},
-	{'P', ctl_pod_extract, ctl_pod_index, 1},
-	{'p', ctl_plain_extract, NULL, 0},
+	{'C', model_configmap_extract, NULL, 0},
+	{'J', model_job_extract, model_job_index, 1},
+	{'P', model_pod_extract, model_pod_index, 1},
+	{'p', model_plain_extract, NULL, 0},
 };
 
 static void ignore(enum log_level level, const char *line, void *arg)

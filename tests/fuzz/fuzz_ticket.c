@@ -29,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	key = secret_new(RATS_TICKET_KEY_LEN);
 	if (rats_ticket_valid(key, &scope, text, epoch)) {
 		uuid_to_bytes(text, raw);
-		rats_ticket_make(key, &scope, raw,
-			(uint16_t)((raw[6] & 0x0f) << 6 | raw[7] >> 2), again);
+		rats_ticket_make(
+			key, &scope, raw, (uint16_t)((raw[6] & 0x0f) << 6 | raw[7] >> 2), again);
 		assert(strcmp(again, text) == 0);
 	}
 	return 0;

@@ -348,11 +348,9 @@ Test(loop_queue, a_paused_queue_keeps_its_keys)
 	loop_advance(loop, 100);
 	cr_assert_eq(n_work, 0);
 	cr_assert_eq(queue_depth(queue), 2);
-	cr_assert_eq(queue_oldest_ms(queue), 190);
 	queue_resume(queue);
 	loop_drain(loop);
 	cr_assert_eq(n_work, 2);
-	cr_assert_eq(queue_oldest_ms(queue), 0);
 }
 
 static void pause_inside(const char *key)
@@ -407,6 +405,56 @@ Test(loop_queue, free_drops_pending_keys_and_takes_null)
 static void free_inside(const char *key)
 {
 	queue_free(queue);
+}
+
+static unsigned n_records;
+
+static void record_fini(void *record)
+{
+	n_records -= *(unsigned *)record;
+}
+
+static void drop_own(const char *key)
+{
+	queue_record_drop(queue, key);
+}
+
+Test(loop_queue, a_record_stays_with_its_key_until_it_is_dropped)
+{
+	const struct queue_conf conf = {
+		.name = "test", .record_size = sizeof(unsigned), .record_fini = record_fini};
+	static const char *const keys[] = {"a", "b", "c"};
+	const char *own;
+
+	queue = queue_new(loop, &conf, work, &trace);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		unsigned *record = queue_record(queue, keys[i], &own);
+
+		cr_assert_eq(*record, 0);
+		cr_assert_str_eq(own, keys[i]);
+		*record = 1;
+		n_records++;
+	}
+	queue_add(queue, "a");
+	loop_drain(loop); /* settled, without a resync */
+	queue_forget(queue, "a");
+	cr_assert_eq(*(unsigned *)queue_record_find(queue, "a"), 1);
+	inside = drop_own;
+	queue_add(queue, "a");
+	loop_drain(loop);
+	cr_assert_null(queue_record_find(queue, "a"));
+	cr_assert_eq(n_records, 2);
+	queue_record_drop(queue, "unknown");
+	queue_add_after(queue, "b", 1000);
+	queue_records_drop(queue);
+	cr_assert_eq(n_records, 0);
+	inside = NULL;
+	loop_advance(loop, 1000);
+	cr_assert_eq(n_work, 3, "a key does not go with its record");
+	*(unsigned *)queue_record(queue, "d", &own) = 1;
+	n_records++;
+	queue_free(steal_ptr(&queue));
+	cr_assert_eq(n_records, 0);
 }
 
 Test(loop_queue, freeing_from_work_aborts, .signal = SIGABRT)

@@ -132,8 +132,7 @@ Test(rats_ticket, takes_nothing_that_is_no_uuid_of_version_8)
 	cr_assert_not(rats_ticket_valid(key, &open_scope, NULL, 0));
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		for (uint16_t e = 0; e < 4; e++)
-			cr_expect_not(
-				rats_ticket_valid(key, &open_scope, bad[i], e), "%s", bad[i]);
+			cr_expect_not(rats_ticket_valid(key, &open_scope, bad[i], e), "%s", bad[i]);
 }
 
 Test(rats_ticket, the_epoch_counts_lifetimes)

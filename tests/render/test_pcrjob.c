@@ -56,9 +56,9 @@ Test(render_pcrjob, belongs_to_the_image_and_ends)
 
 	cr_assert(kobj_owner_is_exactly(o, "u1"));
 	cr_assert_str_eq(json_get_str(at(o, "metadata/ownerReferences"), "kind"), "ApprovedImage");
-	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_IMAGE_ANNOTATION), "coreos");
-	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_ATTEMPT_ANNOTATION), "3");
-	cr_assert_str_eq(kobj_annotation(o, RENDER_PCRJOB_NONCE_ANNOTATION), NONCE);
+	cr_assert_str_eq(kobj_annotation(o, MODEL_JOB_IMAGE_ANNOTATION), "coreos");
+	cr_assert_str_eq(kobj_annotation(o, MODEL_JOB_ATTEMPT_ANNOTATION), "3");
+	cr_assert_str_eq(kobj_annotation(o, MODEL_JOB_NONCE_ANNOTATION), NONCE);
 	cr_assert_str_eq(json_get_str(o, "spec/template/metadata/labels/app"), "compute-pcrs");
 	cr_assert_gt(json_get_int(o, "spec/activeDeadlineSeconds", 0), 0);
 	cr_assert_eq(json_get_int(o, "spec/backoffLimit", -1), 1);

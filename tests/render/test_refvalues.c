@@ -63,11 +63,11 @@ Test(render_refvalues, two_images_that_differ)
 	add_pcr4(b, SHIM_B, GRUB_B, KERNEL_B);
 	add_pcr14(b);
 	render(false);
-	cr_assert_str_eq(r.array[RENDER_PCR4],
+	cr_assert_str_eq(r.array[MODEL_RV_PCR4],
 		"[\"" PCR4_B "\",\"" PCR4_AB "\",\"" PCR4_BA "\",\"" PCR4_A "\"]");
-	cr_assert_str_eq(r.array[RENDER_PCR14], "[\"" PCR14 "\"]");
-	cr_assert_str_eq(r.array[RENDER_PCR7], "[]");
-	cr_assert_str_eq(r.array[RENDER_SVN], "[\"1\"]");
+	cr_assert_str_eq(r.array[MODEL_RV_PCR14], "[\"" PCR14 "\"]");
+	cr_assert_str_eq(r.array[MODEL_RV_PCR7], "[]");
+	cr_assert_str_eq(r.array[MODEL_RV_SVN], "[\"1\"]");
 	cr_assert_eq(r.n_boot, 4);
 	cr_assert_str_eq(boot("boot." PCR4_A "." PCR14), "{\"images\":[\"cos1\"]}");
 	cr_assert_str_eq(boot("boot." PCR4_B "." PCR14), "{\"images\":[\"cos2\"]}");
@@ -109,7 +109,7 @@ Test(render_refvalues, with_pcr_7_the_name_has_it)
 	cr_assert_eq(r.n_boot, 1); /* the other one has no PCR 7 */
 	cr_assert_str_eq(boot("boot." PCR4_A "." PCR7_A "." PCR14), "{\"images\":[\"a\"]}");
 	cr_assert_eq(strlen(r.boot[0].name), RENDER_BOOT_NAME_MAX);
-	cr_assert_str_eq(r.array[RENDER_PCR7], "[\"" PCR7_A "\"]");
+	cr_assert_str_eq(r.array[MODEL_RV_PCR7], "[\"" PCR7_A "\"]");
 }
 
 Test(render_refvalues, the_file_has_the_shape_of_the_rust_operator)
@@ -135,8 +135,8 @@ Test(render_refvalues, no_image_gives_empty_arrays)
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
 	render(false);
-	cr_assert_str_eq(r.array[RENDER_PCR4], "[]");
-	cr_assert_str_eq(r.array[RENDER_PCR14], "[]");
+	cr_assert_str_eq(r.array[MODEL_RV_PCR4], "[]");
+	cr_assert_str_eq(r.array[MODEL_RV_PCR14], "[]");
 	cr_assert_eq(r.n_boot, 0);
 	render_refvalues_file(&r, 0, &text);
 	cleanup_json struct json_object *o = json_tokener_parse(text.data);

@@ -36,13 +36,13 @@
 #define START_S     1790000000
 #define SUITE_LIMIT 60
 
-enum { RIG_CLUSTERS, RIG_MACHINES, RIG_AKS, RIG_N };
+#define RIG_N (STATE_AKS + 1) /* what listeners need */
 
 struct rig {
 	struct loop *loop;
 	struct fake_api *api;
 	struct fake_transport *ft;
-	struct k8s_cache *cache[RIG_N];
+	struct state state;
 	struct k8s_watch *watch[RIG_N];
 	struct k8s_events *events;
 	struct srv_env env;
@@ -58,7 +58,7 @@ struct rig {
 static inline void rig_refresh(void *arg)
 {
 	struct rig *r = arg;
-	const struct model_cluster *c = srv_cluster(&r->env);
+	const struct model_cluster *c = state_cluster_oldest(&r->state);
 	const char *names[3 + MODEL_CLUSTER_SERVERS_MAX] = {NULL};
 	size_t n = 0;
 
@@ -102,11 +102,6 @@ static inline void rig_log(enum log_level level, const char *line, void *arg)
 /* Everything but the watches' start, so that a test can put faults before the first list. */
 static inline void rig_init(struct rig *r)
 {
-	static const struct kobj_gvk *const gvk[RIG_N] = {&kobj_cluster, &kobj_machine, &kobj_ak};
-	static const struct k8s_cache_type type[RIG_N] = {
-		{model_cluster_extract, sizeof(struct model_cluster), model_cluster_index, 1},
-		{model_machine_extract, sizeof(struct model_machine), model_machine_index, 1},
-		{model_ak_extract, sizeof(struct model_ak), model_ak_index, 3}};
 	struct err err = ERR_INIT;
 
 	memset(r, 0, sizeof(*r));
@@ -117,27 +112,25 @@ static inline void rig_init(struct rig *r)
 	r->ft = fake_transport_new(r->loop);
 	fake_transport_set_api(r->ft, r->api);
 	for (int i = 0; i < RIG_N; i++) {
-		struct k8s_watch_conf conf = {.gvk = gvk[i], .ns = NS};
+		struct k8s_watch_conf conf = {.gvk = state_kinds[i].gvk, .ns = NS};
 
-		r->cache[i] = k8s_cache_new(&type[i]);
-		r->watch[i] =
-			k8s_watch_new(r->loop, fake_transport_seam(r->ft), r->cache[i], &conf);
+		r->state.cache[i] = k8s_cache_new(&state_kinds[i].cache);
+		r->watch[i] = k8s_watch_new(
+			r->loop, fake_transport_seam(r->ft), r->state.cache[i], &conf);
 		k8s_watch_on_state(r->watch[i], rig_changed, r);
 	}
-	k8s_cache_listen(r->cache[RIG_CLUSTERS], rig_cluster_changed, r);
+	k8s_cache_listen(r->state.cache[STATE_CLUSTERS], rig_cluster_changed, r);
 	r->events = k8s_events_new(r->loop, fake_transport_seam(r->ft), NS, "tec-operator", "test");
 	r->env = (struct srv_env){
 		.loop = r->loop,
 		.api = fake_transport_seam(r->ft),
 		.ns = NS,
-		.clusters = r->cache[RIG_CLUSTERS],
-		.machines = r->cache[RIG_MACHINES],
-		.aks = r->cache[RIG_AKS],
+		.state = &r->state,
 		.events = r->events,
 		.max_connections = 100,
 	};
 	r->env.certs = srv_certs_new(r->loop, r->env.api, NS, rig_changed, r);
-	r->env.pending = srv_pending_new(r->env.machines, r->env.aks);
+	r->env.pending = srv_pending_new(&r->state);
 	r->env.regkey = srv_regkey_new(r->loop, r->env.api, NS);
 	r->ign = srv_regignition_new(&r->env);
 	r->ak = srv_regak_new(&r->env);
@@ -193,7 +186,7 @@ static inline void rig_close(struct rig *r)
 		k8s_watch_free(r->watch[i]);
 	k8s_events_free(r->events);
 	for (int i = 0; i < RIG_N; i++)
-		k8s_cache_free(r->cache[i]);
+		k8s_cache_free(r->state.cache[i]);
 	srv_pending_free(r->env.pending);
 	ratelimit_free(r->env.rate);
 	cr_assert_eq(fake_transport_in_flight(r->ft), 0, "a call outlived its owner");

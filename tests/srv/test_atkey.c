@@ -29,8 +29,8 @@ TestSuite(srv_atkey, .timeout = SUITE_LIMIT);
 
 static void put_key(struct rig *r, const char *b64)
 {
-	cleanup_free char *text = xasprintf(
-		"{\"metadata\":{\"name\":\"" RENDER_REGKEY_CURRENT "\"},\"data\":{\"key\":\"%s\"}}",
+	cleanup_free char *text = xasprintf("{\"metadata\":{\"name\":\"" RENDER_REGKEY_CURRENT
+					    "\"},\"data\":{\"key\":\"%s\"}}",
 		b64);
 	cleanup_free char *patch = NULL;
 	char hex[SHA256_HEX_LEN + 1];
@@ -38,8 +38,9 @@ static void put_key(struct rig *r, const char *b64)
 	fake_api_put(r->api, &kobj_secret, NS, text);
 	cr_assert(model_content_sha256(
 		fake_api_get(r->api, &kobj_secret, NS, RENDER_REGKEY_CURRENT), hex));
-	patch = xasprintf("{\"metadata\":{\"annotations\":{\"" MODEL_ANNOUNCED_PREFIX
-			  RENDER_REGKEY_CURRENT "\":\"%s %s\"}}}",
+	patch = xasprintf(
+		"{\"metadata\":{\"annotations\":{\"" MODEL_ANNOUNCED_PREFIX RENDER_REGKEY_CURRENT
+		"\":\"%s %s\"}}}",
 		json_get_str(fake_api_get(r->api, &kobj_cluster, NS, "tec"), "metadata/uid"), hex);
 	fake_api_merge(r->api, &kobj_cluster, NS, "tec", patch);
 	loop_drain(r->loop);

@@ -110,8 +110,7 @@ Test(srv_metrics, has_the_families_an_operator_looks_at)
 	struct rig r;
 
 	rig_init(&r);
-	srv_metrics_count(r.cache[RIG_MACHINES], "Machine", srv_metrics_machine_state);
-	srv_metrics_count(r.cache[RIG_AKS], "AttestationKey", srv_metrics_ak_state);
+	srv_metrics_count(&r.state);
 	rig_start(&r);
 	fake_api_put(r.api, &kobj_cluster, NS,
 		"{\"metadata\":{\"name\":\"tec\"},\"spec\":" OPEN_SPEC "}");
@@ -196,7 +195,7 @@ Test(srv_metrics, machines_are_counted_in_one_state_each)
 	struct rig r;
 
 	rig_init(&r);
-	srv_metrics_count(r.cache[RIG_MACHINES], "Machine", srv_metrics_machine_state);
+	srv_metrics_count(&r.state);
 	rig_start(&r);
 	put_machine(&r, "}");
 	cr_assert_eq(MACHINE_IN("keyless"), 1);
@@ -224,7 +223,7 @@ Test(srv_metrics, counts_survive_a_relist)
 	struct rig r;
 
 	rig_init(&r);
-	srv_metrics_count(r.cache[RIG_MACHINES], "Machine", srv_metrics_machine_state);
+	srv_metrics_count(&r.state);
 	rig_start(&r);
 	put_machine(&r, "}");
 	fake_api_put(r.api, &kobj_machine, NS,

@@ -121,8 +121,8 @@ static const struct bad {
 	{"{\"public_key\":\"%K\"} x", NULL},
 	{"{\"public_key\":\"%K\",}", NULL},
 	{"{'public_key':'a'}", NULL},
-	{"{\"public_key\":\"\xff\xfe\"}", JSON_BAD("no valid UTF-8")},
-	{"{\"public_key\":\"\xed\xa0\x80\"}", JSON_BAD("no valid UTF-8")},
+	{"{\"public_key\":\"\xff\xfe\"}", JSON_BAD("invalid UTF-8")},
+	{"{\"public_key\":\"\xed\xa0\x80\"}", JSON_BAD("invalid UTF-8")},
 	{"{\"public_key\":\"a\\u0000b\"}", NULL},
 	{"{\"public_key\":\"a\nb\"}", NULL},
 	{"{\"public_key\":\"%K\",\"public_key\":\"%K\"}", NULL},
@@ -437,8 +437,7 @@ Test(srv_regak, a_name_that_a_key_without_uuid_took_has_a_spare)
 	for (int lag = 0; lag < 2; lag++) {
 		rig_open(&r, OPEN_SPEC);
 		fake_api_hold_watches(r.api, lag);
-		fake_api_put_json(
-			r.api, &kobj_ak, NS, model_ak_new_json(name, KEY_A, NULL));
+		fake_api_put_json(r.api, &kobj_ak, NS, model_ak_new_json(name, KEY_A, NULL));
 		loop_drain(r.loop);
 		cr_assert_eq(rig_register_status(&r, KEY_A, UUID_1), 201);
 		cr_assert_str_eq(
@@ -482,7 +481,8 @@ Test(srv_regak, notes_the_machine_that_it_saw)
 	cr_assert_eq(fake_transport_requests(r.ft), 1, "from the cache");
 	fake_api_hold_watches(r.api, true);
 	fake_api_put(r.api, &kobj_machine, NS,
-		"{\"metadata\":{\"name\":\"machine-" UUID_2 "\"},\"spec\":{\"id\":\"" UUID_2 "\"}}");
+		"{\"metadata\":{\"name\":\"machine-" UUID_2 "\"},\"spec\":{\"id\":\"" UUID_2
+		"\"}}");
 	cr_assert_eq(rig_register_status(&r, KEY_B, UUID_2), 201);
 	cr_assert_str_eq(seen_on(&r, KEY_B), uid_of(&r, "machine-" UUID_2), "made a moment ago");
 	cr_assert_eq(rig_register_status(&r, KEY_C, NULL), 201);
@@ -497,7 +497,8 @@ Test(srv_regak, a_machine_with_the_name_and_another_id_was_not_seen)
 
 	rig_open(&r, OPEN_SPEC);
 	fake_api_put(r.api, &kobj_machine, NS,
-		"{\"metadata\":{\"name\":\"machine-" UUID_1 "\"},\"spec\":{\"id\":\"" UUID_2 "\"}}");
+		"{\"metadata\":{\"name\":\"machine-" UUID_1 "\"},\"spec\":{\"id\":\"" UUID_2
+		"\"}}");
 	cr_assert_eq(rig_register_status(&r, KEY_A, UUID_1), 201);
 	cr_assert_str_eq(seen_on(&r, KEY_A), MODEL_SEEN_NONE);
 	rig_close(&r);

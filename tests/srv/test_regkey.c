@@ -7,7 +7,7 @@
 
 TestSuite(srv_regkey, .timeout = SUITE_LIMIT);
 
-#define AT_KEY                                                                                     \
+#define AT_KEY                                                                                             \
 	"{\"publicTrusteeAddr\":\"t.example.org\",\"publicAttestationKeyRegisterAddr\":\"a.example.org\"," \
 	"\"registration\":{\"machine\":\"AtKey\"}}"
 
@@ -39,7 +39,8 @@ static void bare_open(struct bare *b)
 	b->api = fake_api_new(b->loop);
 	b->ft = fake_transport_new(b->loop);
 	fake_transport_set_api(b->ft, b->api);
-	b->c = (struct model_cluster){.obj.uid = "c-1", .pending_ttl_ms = 3600 * 1000,
+	b->c = (struct model_cluster){.obj.uid = "c-1",
+		.pending_ttl_ms = 3600 * 1000,
 		.announced = {{RENDER_REGKEY_CURRENT, b->hash[0]},
 			{RENDER_REGKEY_PREVIOUS, b->hash[1]}},
 		.n_announced = 2};

@@ -18,8 +18,8 @@
 #define SHA256_HEX_LEN 64
 
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
-void bytes_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
-	uint8_t out[SHA256_LEN]);
+void bytes_hmac_sha256(
+	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN]);
 /* SHA-256 in pieces. A copy goes its own way: the digest of a common beginning with two ends. */
 struct bytes_sha256_run {
 	void *ctx; /* owned; bytes_sha256_fini */

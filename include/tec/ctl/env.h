@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all controllers share: the caches they read, the seam they write through, what Trustee shall
- * hold, Events. All members are borrowed from cmd/operator.c and outlive every controller.
+ * What all controllers share: the state they read, the seam they write through, Events. All members are borrowed from cmd/operator.c and outlive every controller.
  */
 #ifndef TEC_CTL_ENV_H
 #define TEC_CTL_ENV_H
 
-#include "tec/k8s/cache.h"
 #include "tec/k8s/event.h"
 #include "tec/k8s/transport.h"
-#include "tec/kbs/sync.h"
 #include "tec/kbs/transport.h"
 #include "tec/loop/loop.h"
-#include "tec/model/cluster.h"
 #include "tec/render/trustee.h"
+#include "tec/state/state.h"
 
 struct ctl_kbs_place {
 	const char *url;            /* "https://name:port" */
@@ -24,21 +21,17 @@ struct ctl_kbs_place {
 /* value NULL: the image has no such label. Everything is borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
-struct ctl_since;
 struct ctl_env {
 	struct loop *loop;
 	struct k8s_transport *api;
 	const char *ns;
-	struct k8s_cache *clusters, *machines, *aks, *images, *secrets;
-	struct k8s_cache *configmaps, *services, *deployments, *jobs, *pods; /* ctl/kinds.h */
+	const struct state *state;
 	/* A label of an image's configuration, from its registry. NULL: nothing can be asked. err:
 	 * as of oci_label_get(). */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
 		const char *label, ctl_label_fn done, void *done_arg);
 	void *image_label_arg;
-	struct kbs_sync *sync;
 	struct k8s_events *events;
-	const struct ctl_since *since; /* ctl/since.h; NULL: nothing is older than anything */
 	struct render_images images_ref;
 	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */
 	struct kbs_transport *(*kbs_connect)(
@@ -47,26 +40,5 @@ struct ctl_env {
 	const char *kbs_url;        /* where the primary one is instead; NULL: as rendered */
 	uint32_t repeat_revoked_ms; /* kbs/push.h; 0: no lease */
 };
-
-/* The cluster served: the oldest that is not being deleted (creationTimestamp, then name); NULL if
- * none, and while it is unknown. Borrowed for the turn. */
-const struct model_cluster *ctl_env_cluster(const struct ctl_env *env);
-/* One of them cannot be read, so nobody knows which one is served and what it says. */
-bool ctl_env_cluster_unknown(const struct ctl_env *env);
-/*
- * What was created before this wall clock time may be taken over (created_s < ctl_since_s): the
- * marker's, or a later one that an administrator set on the cluster served (annotation
- * adopt-before), once it has passed. INT64_MIN: not known, nothing may.
- */
-int64_t ctl_since_s(const struct ctl_env *env);
-
-/* Objects of which only presence, version and owner matter. */
-struct ctl_plain {
-	struct kobj obj;
-	const char *owner_uid;   /* controller */
-	const char *render_hash; /* annotation */
-	const char *cluster_ip;  /* of a Service */
-};
-struct kobj *ctl_plain_extract(struct json_object *o, struct err *err);
 
 #endif

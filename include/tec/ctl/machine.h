@@ -11,17 +11,7 @@
 #include "tec/ctl/env.h"
 #include "tec/kobj/key.h"
 #include "tec/loop/queue.h"
-
-/* The Secret named like the Machine's id. */
-enum ctl_luks {
-	CTL_LUKS_ABSENT,
-	CTL_LUKS_OK,         /* a well-formed key, owned by exactly this Machine */
-	CTL_LUKS_MALFORMED,  /* owned by this Machine, but not a key of the known form */
-	CTL_LUKS_FOREIGN,    /* somebody else's, or something else: never touched */
-	CTL_LUKS_DELETING,   /* as OK, and about to go */
-	CTL_LUKS_UNREADABLE, /* it cannot be read: nothing follows from it */
-	CTL_LUKS_N,
-};
+#include "tec/state/machine.h"
 
 /* All that decide looks at. "Far" of several names is the worst of them. */
 struct ctl_machine_view {
@@ -32,7 +22,7 @@ struct ctl_machine_view {
 	bool adopt;          /* made by a listener, owned by nobody, and a cluster is served */
 	bool overdue, bound; /* past pendingTTL (only what a listener made); a key holds it or held
 				it */
-	enum ctl_luks luks;
+	enum state_luks luks;
 	bool must_read; /* the API has a Secret that the cache does not show */
 	/* Marks on the Machine: it announces keys; its key may have been delivered. */
 	bool announced, delivered;

@@ -5,7 +5,7 @@
  * what is younger counts only when this operator announced it. Controllers start when the time is
  * known.
  *
- * The time is kept in memory and never becomes later while the process runs, whatever happens to
+ * The time is kept in struct state and never becomes later while the process runs, whatever happens to
  * the ConfigMap. `known` is called once, from the loop.
  */
 #ifndef TEC_CTL_SINCE_H
@@ -18,13 +18,14 @@
 
 #define CTL_SINCE_CONFIGMAP "tec-operator-since"
 
-struct ctl_since *ctl_since_new(const struct ctl_env *env, void (*known)(void *arg), void *arg);
+struct ctl_since;
+/* state->marker_s is written from here on. */
+struct ctl_since *ctl_since_new(
+	const struct ctl_env *env, struct state *state, void (*known)(void *arg), void *arg);
 void ctl_since_free(struct ctl_since *s);
 /* On: leader. Reads the ConfigMap, and makes it when there is none. */
 void ctl_since_on(struct ctl_since *s);
 void ctl_since_off(struct ctl_since *s); /* cancels what is in flight; the time stays */
 bool ctl_since_known(const struct ctl_since *s);
-/* Its creationTimestamp, wall clock; INT64_MIN: not known. */
-int64_t ctl_since_marker_s(const struct ctl_since *s);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "tec/kobj/condition.h"
 #include "tec/kobj/meta.h"
+#include "tec/rats/names.h"
 
 #define MODEL_AK_SECRET_FINALIZER "trusted-execution-clusters.io/attestationkey-secret-finalizer"
 #define MODEL_APPROVED_ANNOTATION "trusted-execution-clusters.io/approved"
@@ -83,5 +84,16 @@ void model_ak_note_seen(struct json_object *ak, const char *machine_seen);
  * saw it, or (an older listener) it was there in an earlier second than the key. Otherwise somebody
  * could wait for ids that can be foreseen. */
 bool model_ak_saw(const struct model_ak *a, const struct kobj *machine);
+
+/* When an approved key was approved, microseconds since the epoch; approved before we marked
+ * approvals: when it was created. */
+int64_t model_ak_approved_us(const struct model_ak *ak);
+/* Owned by exactly this Machine. Anybody who may create a key can write that. */
+bool model_ak_is_of(const struct model_ak *ak, const char *machine_uid);
+/* Its Machine may have had it declared to Trustee: with our mark, or approved by another operator.
+ */
+bool model_ak_was_approved(const struct model_ak *ak);
+/* The identity's name in Trustee; false: no usable key. */
+bool model_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1]);
 
 #endif

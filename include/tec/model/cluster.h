@@ -132,4 +132,8 @@ bool model_cluster_announces(const struct model_cluster *c, const char *secret, 
 /* Fields that are set and have no effect in this version, as "a, b" (empty: none). */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out);
 
+/* Of two versions of a TrustedExecutionCluster (NULL: none): nothing that other controllers read of
+ * it differs, only what is written about it. */
+bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now);
+
 #endif

@@ -19,7 +19,6 @@ struct addr {
 	socklen_t len;
 };
 
-
 int addr_parse(const char *text, struct addr *out, struct err *err) MUST_CHECK;
 void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN]); /* "?" when unknown */
 /* Whom limits count as one source: an IPv4 address, an IPv6 /64 (a host picks any address of its

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "tec/base/str.h"
+#include "tec/base/uuid.h"
 
 #define RATS_IDENTITY_NAME_LEN 243
 #define RATS_RESOURCE_PATH_MAX 64
@@ -29,5 +30,7 @@ void rats_identity_value(
 	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out);
 /* "" for a text that is no UUID: it may hold '/' or "..". */
 void rats_resource_path(const char *machine_uuid, char out[RATS_RESOURCE_PATH_MAX]);
+/* The id in "default/<id>/root"; false: there is none. */
+bool rats_resource_id(const char *path, char id[UUID_TEXT_LEN + 1]);
 
 #endif

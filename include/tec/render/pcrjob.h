@@ -12,16 +12,11 @@
 #include <json-c/json.h>
 
 #include "tec/model/image.h"
+#include "tec/model/job.h"
 #include "tec/model/platforms.h"
 
-#define RENDER_PCRJOB_APP             "compute-pcrs"
 #define RENDER_PCRJOB_SERVICE_ACCOUNT "compute-pcrs"
 #define RENDER_PCRJOB_NAME_LEN        29 /* compute-pcrs-<16 hex> */
-/* Annotations: the ApprovedImage's name; how many Jobs it has had, this one included; the nonce
- * that its message has to carry. */
-#define RENDER_PCRJOB_IMAGE_ANNOTATION   "trusted-execution-clusters.io/approved-image"
-#define RENDER_PCRJOB_ATTEMPT_ANNOTATION "trusted-execution-clusters.io/attempt"
-#define RENDER_PCRJOB_NONCE_ANNOTATION   "trusted-execution-clusters.io/nonce"
 
 /* The ConfigMaps to mount, each with the digest of its variables (pcr/platform.h). */
 struct render_pcrjob_platforms {

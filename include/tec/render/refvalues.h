@@ -9,11 +9,8 @@
 #define TEC_RENDER_REFVALUES_H
 
 #include "tec/base/str.h"
+#include "tec/model/configmap.h"
 #include "tec/pcr/combine.h"
-
-enum render_array { RENDER_PCR14, RENDER_PCR4, RENDER_PCR7, RENDER_SVN, RENDER_N_ARRAYS };
-/* tpm_pcr14, tpm_pcr4, tpm_pcr7, tpm_svn: the order of the file. */
-extern const char *const render_array_names[RENDER_N_ARRAYS];
 
 #define RENDER_BOOT_PREFIX   "boot."
 #define RENDER_BOOT_NAME_MAX 199
@@ -23,9 +20,9 @@ struct render_boot {
 };
 
 struct render_refvalues {
-	char *array[RENDER_N_ARRAYS]; /* owned: sorted unique ["hex",...], "[]" when there is none
+	char *array[MODEL_RV_N_ARRAYS]; /* owned: sorted unique ["hex",...], "[]" when there is none
 				       */
-	struct render_boot *boot;     /* owned; sorted by name */
+	struct render_boot *boot;       /* owned; sorted by name */
 	size_t n_boot;
 };
 #define RENDER_REFVALUES_INIT                                                                      \

@@ -8,6 +8,7 @@
 #ifndef TEC_RENDER_VOLUMES_H
 #define TEC_RENDER_VOLUMES_H
 
+#include "tec/model/pod.h"
 #include "tec/base/err.h"
 #include "tec/render/trustee.h"
 
@@ -32,7 +33,6 @@ struct render_volumes {
 	 * started with. */
 	const char *contents;
 };
-#define RENDER_VOLUMES_CONTENTS_ANNOTATION "trusted-execution-clusters.io/contents-hash"
 
 struct json_object *render_trustee_data_volumes(
 	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);

@@ -4,23 +4,21 @@
 #ifndef TEC_SRV_LISTENER_H
 #define TEC_SRV_LISTENER_H
 
-#include "tec/k8s/cache.h"
 #include "tec/k8s/event.h"
 #include "tec/k8s/transport.h"
 #include "tec/loop/timer.h"
-#include "tec/model/cluster.h"
 #include "tec/net/httpd.h"
 #include "tec/srv/cert.h"
 #include "tec/srv/pending.h"
 #include "tec/srv/regkey.h"
+#include "tec/state/cluster.h"
 
 /* Borrowed from cmd/operator.c; outlives the listeners. */
 struct srv_env {
 	struct loop *loop;
 	struct k8s_transport *api; /* not bound to leadership: every replica registers nodes */
 	const char *ns;
-	struct k8s_cache *clusters, *machines,
-		*aks; /* machines and aks may be NULL in a split role */
+	const struct state *state;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
 	struct srv_regkey *regkey;
@@ -29,7 +27,6 @@ struct srv_env {
 	unsigned max_connections;
 };
 
-const struct model_cluster *srv_cluster(const struct srv_env *env); /* NULL: none served */
 /*
  * The cluster both listeners may serve at all, or NULL: r has been refused with 503 (caches not
  * filled, no cluster, registration.mode Token, a spec that lost fields its annotation still has).

@@ -7,17 +7,12 @@
 #define TEC_SRV_METRICS_H
 
 #include "tec/base/str.h"
-#include "tec/k8s/cache.h"
+#include "tec/state/state.h"
 
 void srv_metrics_render(struct strbuf *out);
 
-/* The state label of an object (static strings). */
-typedef const char *(*srv_metrics_state_fn)(const struct kobj *o);
-/* Counts the cache's objects from now on; kind is static. */
-void srv_metrics_count(struct k8s_cache *cache, const char *kind, srv_metrics_state_fn state);
-
-const char *srv_metrics_machine_state(
-	const struct kobj *o); /* ready, keyless, waiting, deleting ... */
-const char *srv_metrics_ak_state(const struct kobj *o);
+/* Counts the Machines (ready, keyless, unbound, undelivered, deleting) and AttestationKeys
+ * (delivered, approved, waiting, deleting) from now on. */
+void srv_metrics_count(const struct state *state);
 
 #endif

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tec/k8s/cache.h"
 #include "tec/model/cluster.h"
+#include "tec/state/state.h"
 
 enum srv_limit {
 	SRV_LIMIT_NONE,
@@ -32,8 +32,7 @@ const char *srv_limit_text(enum srv_limit l); /* for the client */
 
 struct srv_pending;
 struct srv_place;
-/* Either cache may be NULL in a role that does not have it. */
-struct srv_pending *srv_pending_new(struct k8s_cache *machines, struct k8s_cache *aks);
+struct srv_pending *srv_pending_new(const struct state *state);
 void srv_pending_free(struct srv_pending *p); /* after the caches' last change */
 
 /* The limit that keeps peer (httpd_req_peer) from having a Machine made now. */

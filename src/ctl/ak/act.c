@@ -68,13 +68,13 @@ bool ak_do_memory(struct ctl_ak *c, const struct ak_look *l, enum ctl_ak_do d)
 	if (d == CTL_AK_DECLARE) {
 		if (l->taken_by) /* approved later than this one: it has to look again */
 			ctl_runner_wake(c->runner, l->taken_by->name);
-		if (kbs_sync_declare(
-			    env->sync, KBS_REFVALUE, l->identity, &l->ak->obj, render_identity))
+		if (kbs_sync_declare(env->state->sync, KBS_REFVALUE, l->identity, &l->ak->obj,
+			    render_identity))
 			log_debug(&lc, "identity declared", "machine=%s", log_esc(l->ak->uuid));
 		return true;
 	}
 	if (d == CTL_AK_REVOKE) {
-		if (kbs_sync_revoke(env->sync, KBS_REFVALUE, l->identity))
+		if (kbs_sync_revoke(env->state->sync, KBS_REFVALUE, l->identity))
 			log_info(&lc, "identity is being revoked", NULL);
 		return true;
 	}
@@ -140,7 +140,7 @@ static void take_result(struct ctl_ak *c, struct ctl_act *a, struct json_object 
 	case CTL_AK_EXPIRE:
 		return; /* the answer may be a Status; the watch tells */
 	case CTL_AK_BIND:
-		ctl_take_answer(env->machines, o, false);
+		ctl_take_answer(env->state->machines, o, false);
 		return;
 	case CTL_AK_DELETE_SECRET:
 		if (!json_get(o, "metadata/deletionTimestamp"))
@@ -152,17 +152,17 @@ static void take_result(struct ctl_ak *c, struct ctl_act *a, struct json_object 
 	case CTL_AK_DROP_SECRET_FINALIZER:
 		a->must_read = false;
 		ctl_live_set(&a->secret, o);
-		ctl_take_answer(env->secrets, o,
+		ctl_take_answer(env->state->secrets, o,
 			a->doing == CTL_AK_READ_SECRET || a->doing == CTL_AK_CREATE_SECRET);
 		return;
 	default:
 		ctl_live_set(&a->self, o);
-		ctl_take_answer(env->aks, o, false);
+		ctl_take_answer(env->state->aks, o, false);
 	}
-	if (a->doing == CTL_AK_IGNORE && (k = k8s_cache_find(env->aks, a->name)))
+	if (a->doing == CTL_AK_IGNORE && (k = k8s_cache_find(env->state->aks, a->name)))
 		k8s_events_post(env->events, &kobj_ak, k, K8S_EVENT_WARNING, "ApprovalIgnored",
 			"Approve", AK_APPROVAL_IGNORED ".", a->name, env->ns);
-	k = k8s_cache_find(env->aks, a->name);
+	k = k8s_cache_find(env->state->aks, a->name);
 	if (a->doing == CTL_AK_APPLY_STATUS && k)
 		post_events(c, a, k);
 }
@@ -218,11 +218,11 @@ static int64_t next_approval_us(const struct ctl_ak *c, const struct ak_look *l)
 {
 	int64_t at = clock_wall_us();
 
-	for (const struct kobj *o = k8s_cache_first(c->env->aks, 2, l->machine->obj.uid); o;
-		o = k8s_cache_next(c->env->aks, 2, o)) {
+	for (const struct kobj *o = k8s_cache_first(c->env->state->aks, 2, l->machine->obj.uid); o;
+		o = k8s_cache_next(c->env->state->aks, 2, o)) {
 		if (o != &l->ak->obj && model_ak(o)->approved_at &&
-			ctl_ak_approved_us(model_ak(o)) >= at)
-			at = ctl_ak_approved_us(model_ak(o)) + 1;
+			model_ak_approved_us(model_ak(o)) >= at)
+			at = model_ak_approved_us(model_ak(o)) + 1;
 	}
 	return at;
 }
@@ -234,7 +234,7 @@ static int64_t next_approval_us(const struct ctl_ak *c, const struct ak_look *l)
 static struct op *bind(struct ctl_ak *c, struct ctl_act *a, const struct ak_look *l)
 {
 	const struct model_machine *m = l->machine;
-	const struct model_secret *s = ctl_secret(c->env, m->id);
+	const struct model_secret *s = state_secret(c->env->state, m->id);
 	struct json_object *meta, *marks = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(&m->obj, &meta);
 	cleanup_free char *key = xasprintf("%s %s", l->ak->obj.uid, l->ak->spki_sha256);
@@ -244,7 +244,7 @@ static struct op *bind(struct ctl_ak *c, struct ctl_act *a, const struct ak_look
 	ctl_add_mark(marks, &m->obj, MODEL_BOUND_KEY_ANNOTATION, key);
 	if (!m->bound_at)
 		ctl_add_mark(marks, &m->obj, MODEL_BOUND_AT_ANNOTATION, now);
-	if (!model_machine_delivered(m) && ctl_luks_is_announced(m, s))
+	if (!model_machine_delivered(m) && state_machine_announces(m, s))
 		ctl_add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION, s->key_sha256);
 	json_add(meta, "annotations", marks);
 	return k8s_call_merge_patch(c->env->api, &c->acts.ops, &kobj_machine, c->env->ns,

@@ -65,22 +65,22 @@ struct queue_next ctl_ak_step(struct ctl_ak *c, const struct kobj_key *key)
 
 static void wake_uuid(struct ctl_ak *c, const char *uuid)
 {
-	for (const struct kobj *o = uuid ? k8s_cache_first(c->env->aks, 0, uuid) : NULL; o;
-		o = k8s_cache_next(c->env->aks, 0, o))
+	for (const struct kobj *o = uuid ? k8s_cache_first(c->env->state->aks, 0, uuid) : NULL; o;
+		o = k8s_cache_next(c->env->state->aks, 0, o))
 		ctl_runner_wake(c->runner, o->name);
 }
 
 static void wake_owned(struct ctl_ak *c, const char *machine_uid)
 {
-	for (const struct kobj *o = k8s_cache_first(c->env->aks, 2, machine_uid); o;
-		o = k8s_cache_next(c->env->aks, 2, o))
+	for (const struct kobj *o = k8s_cache_first(c->env->state->aks, 2, machine_uid); o;
+		o = k8s_cache_next(c->env->state->aks, 2, o))
 		ctl_runner_wake(c->runner, o->name);
 }
 
 static void wake_same_key(struct ctl_ak *c, const char *spki)
 {
-	for (const struct kobj *o = spki ? k8s_cache_first(c->env->aks, 1, spki) : NULL; o;
-		o = k8s_cache_next(c->env->aks, 1, o))
+	for (const struct kobj *o = spki ? k8s_cache_first(c->env->state->aks, 1, spki) : NULL; o;
+		o = k8s_cache_next(c->env->state->aks, 1, o))
 		ctl_runner_wake(c->runner, o->name);
 }
 
@@ -97,13 +97,14 @@ static void on_gone(struct ctl_ak *c, const struct model_ak *was)
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 	const struct kobj *holder;
 
-	if (!c->on || !ctl_ak_identity(was, name))
+	if (!c->on || !model_ak_identity(was, name))
 		return;
-	holder = kbs_sync_holder(c->env->sync, KBS_REFVALUE, name);
+	holder = kbs_sync_holder(c->env->state->sync, KBS_REFVALUE, name);
 	if (holder && str_eq(holder->uid, was->obj.uid))
-		kbs_sync_revoke(c->env->sync, KBS_REFVALUE, name);
-	else if (!holder && ctl_far_gone(ctl_far(c->env, KBS_REFVALUE, name)))
-		kbs_sync_forget(c->env->sync, KBS_REFVALUE, name);
+		kbs_sync_revoke(c->env->state->sync, KBS_REFVALUE, name);
+	else if (!holder &&
+		 state_trustee_gone(state_trustee_far(c->env->state, KBS_REFVALUE, name)))
+		kbs_sync_forget(c->env->state->sync, KBS_REFVALUE, name);
 }
 
 static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
@@ -129,7 +130,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 {
 	struct ctl_ak *c = self;
 	const char *name = was ? was->name : now->name;
-	const struct kobj *ak = k8s_cache_find(c->env->aks, name);
+	const struct kobj *ak = k8s_cache_find(c->env->state->aks, name);
 	const char *identity;
 	bool held = (was && model_secret(was)->has_ak_finalizer) ||
 		    (now && model_secret(now)->has_ak_finalizer);
@@ -143,9 +144,9 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 						     waits for */
 	/* The last thing that remembered it: confirmed gone, it is nobody's business any more. */
 	if (c->on && !ak && !now && (identity = model_secret(was)->identity) &&
-		kbs_sync_is_revoked(c->env->sync, KBS_REFVALUE, identity) &&
-		ctl_far_gone(ctl_far(c->env, KBS_REFVALUE, identity)))
-		kbs_sync_forget(c->env->sync, KBS_REFVALUE, identity);
+		kbs_sync_is_revoked(c->env->state->sync, KBS_REFVALUE, identity) &&
+		state_trustee_gone(state_trustee_far(c->env->state, KBS_REFVALUE, identity)))
+		kbs_sync_forget(c->env->state->sync, KBS_REFVALUE, identity);
 }
 
 static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
@@ -169,9 +170,9 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 {
 	struct ctl_ak *c = self;
 
-	if (ctl_cluster_means_the_same(was, now))
+	if (model_cluster_means_the_same(was, now))
 		return;
-	k8s_cache_each(c->env->aks, wake_one, c);
+	k8s_cache_each(c->env->state->aks, wake_one, c);
 }
 
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
@@ -183,12 +184,13 @@ static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 		return;
 	ctl_acts_wake_waiting(&c->acts, sort, name);
 	if (!name) {
-		k8s_cache_each(c->env->aks, wake_one, c);
+		k8s_cache_each(c->env->state->aks, wake_one, c);
 		return;
 	}
-	if (ctl_filling(c->env, sort, name))
+	if (state_trustee_is_filling(c->env->state, sort, name))
 		return;
-	holder = rats_is_identity_name(name) ? kbs_sync_holder(c->env->sync, sort, name) : NULL;
+	holder = rats_is_identity_name(name) ? kbs_sync_holder(c->env->state->sync, sort, name)
+					     : NULL;
 	if (holder)
 		ctl_runner_wake(c->runner, holder->name);
 }
@@ -202,11 +204,11 @@ struct ctl_ak *ctl_ak_new(const struct ctl_env *env)
 	c->env = env;
 	c->runner = ctl_runner_new(env->loop, "ak", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
-	ctl_runner_watch(c->runner, env->aks, map_ak);
-	ctl_runner_watch(c->runner, env->secrets, map_secret);
-	ctl_runner_watch(c->runner, env->machines, map_machine);
-	ctl_runner_watch(c->runner, env->clusters, map_cluster);
-	kbs_sync_listen(env->sync, on_sync, c);
+	ctl_runner_watch(c->runner, env->state->aks, map_ak);
+	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->state->machines, map_machine);
+	ctl_runner_watch(c->runner, env->state->clusters, map_cluster);
+	kbs_sync_listen(env->state->sync, on_sync, c);
 	return c;
 }
 
@@ -214,7 +216,7 @@ void ctl_ak_free(struct ctl_ak *c)
 {
 	if (!c)
 		return;
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

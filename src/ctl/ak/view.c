@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 
 #define RECHECK_MAX_MS (60 * 60 * 1000)
 
@@ -27,7 +28,7 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
 		return CTL_AK_REVOKE;
-	if (!ctl_far_gone(v->far))
+	if (!state_trustee_gone(v->far))
 		return status_of(v); /* unknown counts as present */
 	if (!v->secret_deleting)
 		return CTL_AK_DELETE_SECRET; /* before the finalizer, so that no kill in between
@@ -155,7 +156,7 @@ static bool is_free(const struct ctl_env *env, const struct model_ak *ak)
 	struct uid_search s = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
 
 	if (ak->owner_uid)
-		k8s_cache_each(env->clusters, match_uid, &s);
+		k8s_cache_each(env->state->clusters, match_uid, &s);
 	return s.found;
 }
 
@@ -164,9 +165,10 @@ static bool is_free(const struct ctl_env *env, const struct model_ak *ak)
 static bool is_bindable(const struct ctl_env *env, const struct model_machine *m)
 {
 	return model_machine_delivered(m) ||
-	       (ctl_luks(env, m) == CTL_LUKS_OK &&
-		       ctl_luks_is_announced(m, ctl_secret(env, m->id))) ||
-	       (ctl_luks(env, m) == CTL_LUKS_ABSENT && ctl_luks_was_lost(env, m));
+	       (state_machine_luks(env->state, m) == STATE_LUKS_OK &&
+		       state_machine_announces(m, state_secret(env->state, m->id))) ||
+	       (state_machine_luks(env->state, m) == STATE_LUKS_ABSENT &&
+		       state_machine_lost_key(env->state, m));
 }
 
 /* Against a usable key only: the Machine was anybody's before. */
@@ -178,19 +180,19 @@ static enum ak_why why_bound(const struct ctl_ak *c, const struct ak_look *l)
 		return AK_WHY_HAS_KEY;
 	if (m->bound_at && !str_eq(m->bound_key, l->ak->obj.uid))
 		return AK_WHY_HAD_KEY;
-	if (!m->bound_at && !l->v.inherited && ctl_is_older(c->env, &m->obj))
+	if (!m->bound_at && !l->v.inherited && state_since_is_older(c->env->state, &m->obj))
 		return AK_WHY_WAS_THERE;
 	return AK_WHY_NOT;
 }
 
 static enum ak_why why_not(const struct ctl_ak *c, const struct ak_look *l)
 {
-	const struct model_cluster *policy = ctl_policy(c->env);
+	const struct model_cluster *policy = state_cluster_policy(c->env->state);
 	enum ak_why why;
 
 	if (!l->machine)
 		return AK_WHY_NO_MACHINE;
-	if (!is_free(c->env, l->ak) && !ctl_ak_is_of(l->ak, l->machine->obj.uid))
+	if (!is_free(c->env, l->ak) && !model_ak_is_of(l->ak, l->machine->obj.uid))
 		return AK_WHY_OTHER_OWNER;
 	if (!policy)
 		return AK_WHY_NO_CLUSTER;
@@ -207,7 +209,7 @@ static enum ak_why why_not(const struct ctl_ak *c, const struct ak_look *l)
 
 static void look_age(const struct ctl_env *env, struct ak_look *l)
 {
-	const struct model_cluster *policy = ctl_policy(env);
+	const struct model_cluster *policy = state_cluster_policy(env->state);
 	int64_t left_ms;
 
 	if (!l->ak->by_listener || l->v.approved || l->v.asked || !policy ||
@@ -224,13 +226,13 @@ static void look_bound(const struct ctl_env *env, struct ak_look *l, const struc
 {
 	const struct model_ak *ak = l->ak;
 	bool named = str_eq(m->bound_key, ak->obj.uid);
-	bool owned = ctl_ak_is_of(ak, m->obj.uid);
+	bool owned = model_ak_is_of(ak, m->obj.uid);
 
 	l->v.usable = l->v.verifiable && (!named || str_eq(m->bound_spki, ak->spki_sha256));
 	l->v.approved = named || (!l->v.verifiable && owned);
 	l->v.stamped = owned && ak->approved_at;
 	l->v.bindable = is_bindable(env, m);
-	l->v.inherited = !named && ctl_ak_is_inherited(env, ak, m) && l->current == ak;
+	l->v.inherited = !named && state_ak_is_inherited(env->state, ak, m) && l->current == ak;
 	l->v.left_over =
 		!l->v.approved && !l->v.inherited && (ak->approved_at || (m->bound_at && owned));
 }
@@ -238,7 +240,8 @@ static void look_bound(const struct ctl_env *env, struct ak_look *l, const struc
 static void look_approval(const struct ctl_ak *c, struct ak_look *l)
 {
 	const struct model_ak *ak = l->ak;
-	const struct model_machine *m = ak->uuid ? ctl_holder(c->env, ak->uuid) : NULL;
+	const struct model_machine *m =
+		ak->uuid ? state_machine_of_id(c->env->state, ak->uuid) : NULL;
 	bool judged = ak->cond[AK_APPROVED].status != KOBJ_COND_ABSENT;
 
 	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
@@ -246,7 +249,7 @@ static void look_approval(const struct ctl_ak *c, struct ak_look *l)
 	l->v.ignored = ak->approve_wanted && !judged;
 	if (m && m->id_valid && !m->obj.deleting) {
 		l->machine = m;
-		l->current = ctl_ak_of_machine(c->env, m);
+		l->current = state_ak_of_machine(c->env->state, m);
 		look_bound(c->env, l, m);
 	}
 	l->v.machine = l->machine != NULL;
@@ -303,7 +306,8 @@ static void wait_for(struct ak_look *l, struct ctl_act *act, const char *identit
 static bool may_hold(const struct ctl_env *env, struct ak_look *l, const char *identity,
 	const char *uid, struct ctl_act *act)
 {
-	if (ctl_taken_by(env, identity, uid) || ctl_far_gone(ctl_far(env, KBS_REFVALUE, identity)))
+	if (state_trustee_taken_by(env->state, identity, uid) ||
+		state_trustee_gone(state_trustee_far(env->state, KBS_REFVALUE, identity)))
 		return false;
 	wait_for(l, act, identity);
 	return true;
@@ -316,14 +320,14 @@ static bool others_clear(const struct ctl_env *env, struct ak_look *l, struct ct
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 	bool clear = true;
 
-	if (l->identity[0] && kbs_sync_is_revoked(env->sync, KBS_REFVALUE, l->identity) &&
-		!ctl_far_gone(ctl_far(env, KBS_REFVALUE, l->identity))) {
+	if (l->identity[0] && kbs_sync_is_revoked(env->state->sync, KBS_REFVALUE, l->identity) &&
+		!state_trustee_gone(state_trustee_far(env->state, KBS_REFVALUE, l->identity))) {
 		wait_for(l, act, l->identity);
 		clear = false;
 	}
-	for (const struct kobj *o = k8s_cache_first(env->aks, 0, l->ak->uuid); o;
-		o = k8s_cache_next(env->aks, 0, o)) {
-		const struct model_secret *s = ctl_secret(env, o->name);
+	for (const struct kobj *o = k8s_cache_first(env->state->aks, 0, l->ak->uuid); o;
+		o = k8s_cache_next(env->state->aks, 0, o)) {
+		const struct model_secret *s = state_secret(env->state, o->name);
 		const struct kobj *holder;
 
 		if (o == &l->ak->obj)
@@ -333,9 +337,9 @@ static bool others_clear(const struct ctl_env *env, struct ak_look *l, struct ct
 			!str_eq(s->identity, l->identity) &&
 			may_hold(env, l, s->identity, s->owner_uid, act))
 			clear = false;
-		if (!ctl_ak_identity(model_ak(o), name) || str_eq(name, l->identity))
+		if (!model_ak_identity(model_ak(o), name) || str_eq(name, l->identity))
 			continue;
-		holder = kbs_sync_holder(env->sync, KBS_REFVALUE, name);
+		holder = kbs_sync_holder(env->state->sync, KBS_REFVALUE, name);
 		if (holder && may_hold(env, l, name, o->uid, act))
 			clear = false;
 	}
@@ -345,12 +349,12 @@ static bool others_clear(const struct ctl_env *env, struct ak_look *l, struct ct
 /* A live key that was approved earlier has the name; equal bits of two keys are no accident. */
 static bool is_taken(const struct ctl_env *env, const struct ak_look *l, const struct kobj *holder)
 {
-	const struct kobj *o = k8s_cache_find(env->aks, holder->name);
-	int64_t theirs, mine = ctl_ak_approved_us(l->ak);
+	const struct kobj *o = k8s_cache_find(env->state->aks, holder->name);
+	int64_t theirs, mine = model_ak_approved_us(l->ak);
 
 	if (!o || !str_eq(o->uid, holder->uid) || o->deleting || !model_ak(o)->approved_at)
 		return false;
-	theirs = ctl_ak_approved_us(model_ak(o));
+	theirs = model_ak_approved_us(model_ak(o));
 	return theirs < mine || (theirs == mine && strcmp(o->name, l->ak->obj.name) < 0);
 }
 
@@ -364,11 +368,11 @@ static void look_taken(const struct ctl_env *env, struct ak_look *l, struct ctl_
 	l->taken_by = holder;
 	l->v.name_taken = l->ak && is_taken(env, l, holder);
 	if (held)
-		l->v.far = ctl_far(env, KBS_REFVALUE, l->identity);
+		l->v.far = state_trustee_far(env->state, KBS_REFVALUE, l->identity);
 	if (l->v.far == KBS_FAR_PRESENT)
 		l->v.far = KBS_FAR_ABSENT;
 	if (l->v.name_taken ||
-		!ctl_far_gone(l->v.far)) /* until it is free; until it is confirmed */
+		!state_trustee_gone(l->v.far)) /* until it is free; until it is confirmed */
 		wait_for(l, act, l->identity);
 }
 
@@ -383,17 +387,17 @@ static void look_far(
 	l->v.others_clear = true;
 	if (stale && l->secret->identity)
 		memcpy(l->identity, l->secret->identity, strlen(l->secret->identity) + 1);
-	else if (stale || !l->ak || !ctl_ak_identity(l->ak, l->identity))
+	else if (stale || !l->ak || !model_ak_identity(l->ak, l->identity))
 		return;
-	holder = kbs_sync_holder(env->sync, KBS_REFVALUE, l->identity);
+	holder = kbs_sync_holder(env->state->sync, KBS_REFVALUE, l->identity);
 	if (holder && !str_eq(holder->name, key)) {
 		look_taken(env, l, act, holder);
 		return;
 	}
 	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);
 	l->v.fresh = l->v.declared && holder == &l->ak->obj;
-	l->v.far = ctl_far(env, KBS_REFVALUE, l->identity);
-	l->v.revoked = !holder && (l->v.far == KBS_FAR_NONE || kbs_sync_is_revoked(env->sync,
+	l->v.far = state_trustee_far(env->state, KBS_REFVALUE, l->identity);
+	l->v.revoked = !holder && (l->v.far == KBS_FAR_NONE || kbs_sync_is_revoked(env->state->sync,
 								       KBS_REFVALUE, l->identity));
 	/* While it is declared, the holder leads back to this key. */
 	if (!holder && (stale || l->v.secret == CTL_AK_SECRET_OURS))
@@ -403,13 +407,13 @@ static void look_far(
 void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, struct ak_look *l)
 {
 	const struct ctl_env *env = c->env;
-	const struct kobj *o = k8s_cache_find(env->aks, name);
+	const struct kobj *o = k8s_cache_find(env->state->aks, name);
 
 	memset(l, 0, sizeof(*l));
 	ctl_act_wait_none(act);
 	if (o && o->unreadable)
 		return; /* not absent: nothing of it is revoked */
-	l->secret = ctl_secret(env, name);
+	l->secret = state_secret(env->state, name);
 	l->v.found = o != NULL;
 	if (o) {
 		l->ak = model_ak(o);
@@ -417,7 +421,7 @@ void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, stru
 		l->v.confirmed = act && ctl_live_is(&act->self, o);
 		look_approval(c, l);
 		/* Its Machine may be one that cannot be read. */
-		if (!o->deleting && !l->v.machine && k8s_cache_unreadable(env->machines)) {
+		if (!o->deleting && !l->v.machine && k8s_cache_unreadable(env->state->machines)) {
 			memset(l, 0, sizeof(*l));
 			return;
 		}
@@ -555,16 +559,19 @@ static void want_delivered(const struct ctl_env *env, struct ak_look *l)
 			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the one that is wrong.",
 			l->taken_by->name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
-	} else if (v->declared && (v->far == KBS_FAR_PRESENT ||
-					  (ctl_asking(env) && l->ak->cond[AK_DELIVERED].status ==
-								      KOBJ_COND_TRUE))) {
+	} else if (v->declared &&
+		   (v->far == KBS_FAR_PRESENT ||
+			   (state_trustee_is_asking(env->state) &&
+				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
 		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
 	} else {
+		cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
 		snprintf(text, sizeof(text), "%s%.500s",
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
 				? "Waits until Trustee has confirmed that an earlier key is gone. "
 				: "",
-			kbs_sync_lacking(env->sync, KBS_REFVALUE, l->identity));
+			ctl_trustee_lacking(env->state->sync, KBS_REFVALUE, l->identity, &why));
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
 	}
 }

@@ -16,7 +16,7 @@
 
 static void wake(struct ctl_cluster *c)
 {
-	const struct model_cluster *served = c->on ? ctl_env_cluster(c->env) : NULL;
+	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;
 
 	if (served)
 		ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
@@ -48,8 +48,8 @@ static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 
 void cluster_registration_watch(struct ctl_cluster *c)
 {
-	k8s_cache_listen(c->env->machines, on_machine, c);
-	k8s_cache_listen(c->env->aks, on_ak, c);
+	k8s_cache_listen(c->env->state->machines, on_machine, c);
+	k8s_cache_listen(c->env->state->aks, on_ak, c);
 }
 
 /* ---- what people are told */
@@ -69,7 +69,7 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 	struct model_pending p = c->pending;
 	char counts[256];
 
-	p.all_machines = k8s_cache_count(c->env->machines);
+	p.all_machines = k8s_cache_count(c->env->state->machines);
 	snprintf(counts, sizeof(counts),
 		"Made by a listener and not matched: %zu Machines and %zu keys (registration.pendingLimit %d each). Machines in "
 		"all: %zu (registration.machineLimit %d).",
@@ -111,7 +111,7 @@ static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *c
 		       state == CLUSTER_OWN_FOREIGN);
 }
 
-void cluster_want_registration(const struct ctl_cluster *c, struct cluster_look *l)
+void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	if (l->v.deleting || !l->v.served)
 		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");

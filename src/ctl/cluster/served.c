@@ -9,11 +9,53 @@
 
 #include "cluster_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/configmap.h"
+
+/* ---- contents */
+
+static void add_content(
+	struct bytes_sha256_run *run, const char *sort, const char *name, const char *sha256)
+{
+	cleanup_free char *line = xasprintf("%s %s %s\n", sort, name, sha256 ? sha256 : "-");
+
+	bytes_sha256_add(run, line, strlen(line));
+}
+
+void cluster_served_contents(const struct ctl_env *env, const struct render_volumes_list *l,
+	char out[CLUSTER_CONTENTS_LEN + 1])
+{
+	const struct model_configmap *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(env->state);
+	cleanup_sha256 struct bytes_sha256_run run;
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_sha256_init(&run);
+	if (cluster) {
+		const char *policy = render_volumes_attestation_policy(cluster);
+
+		bytes_sha256_add(&run, policy, strlen(policy));
+	}
+	for (size_t i = 0; i < l->n_machines; i++) {
+		const struct model_secret *s = state_secret(env->state, l->machines[i]);
+
+		add_content(&run, "machine", l->machines[i], s ? s->key_sha256 : NULL);
+	}
+	for (size_t i = 0; i < l->n_aks; i++) {
+		const struct model_secret *s = state_secret(env->state, l->aks[i]);
+
+		add_content(&run, "key", l->aks[i], s ? s->public_sha256 : NULL);
+	}
+	bytes_sha256_end(&run, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	snprintf(out, CLUSTER_CONTENTS_LEN + 1, "%.16s.%.16s", hex,
+		rv && rv->file_sha256 ? rv->file_sha256 : "none");
+}
 
 /* ---- the Deployment */
 
@@ -28,48 +70,14 @@ static bool rolled_out(struct json_object *d)
 		       json_get_int(d, "metadata/generation", 0);
 }
 
-void cluster_volumes_saw(
-	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment)
+void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment)
 {
-	struct cluster_volumes *v = &c->volumes;
-
-	if (!v->uid)
-		return;
 	render_volumes_list_fini(&v->live);
 	v->live_ours = render_volumes_read(deployment, &v->live);
 	v->live_done = rolled_out(deployment);
 	v->live_known = v->dirty = true;
 	free(v->live_rv);
 	v->live_rv = xstrdup(json_get_str(deployment, "metadata/resourceVersion"));
-	if (!v->has_wanted) /* it waited for this */
-		cluster_volumes_step(c, served);
-}
-
-/* What it adds counts as there from now on: it may be taken back before there is an answer. */
-void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
-{
-	struct cluster_volumes *v = &c->volumes;
-	struct kbs_sync *sync = c->env->sync;
-	const char *target = ctl_primary_target(served);
-	char path[RATS_RESOURCE_PATH_MAX];
-
-	if (!v->uid)
-		return;
-	v->live_known = false; /* until it was answered, or read again */
-	v->confirming = true;
-	for (size_t i = 0; i < v->wanted.n_machines; i++) {
-		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))
-			continue;
-		rats_resource_path(v->wanted.machines[i], path);
-		kbs_sync_doubt(sync, target, KBS_RESOURCE, path);
-	}
-	for (size_t i = 0; i < v->wanted.n_aks; i++) {
-		const struct model_secret *s = ctl_secret(c->env, v->wanted.aks[i]);
-
-		if (s && s->identity && !render_volumes_has_ak(&v->live, v->wanted.aks[i]))
-			kbs_sync_doubt(sync, target, KBS_REFVALUE, s->identity);
-	}
-	v->confirming = false;
 }
 
 /* ---- the Pods */
@@ -77,17 +85,17 @@ void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *s
 struct pods {
 	const char *contents;
 	size_t n_ready, n_others;
-	const struct ctl_pod *other, *waits; /* the first by name: with other files; not ready */
+	const struct model_pod *other, *waits; /* the first by name: with other files; not ready */
 };
 
-static const struct ctl_pod *first_of(const struct ctl_pod *a, const struct ctl_pod *b)
+static const struct model_pod *first_of(const struct model_pod *a, const struct model_pod *b)
 {
 	return a && strcmp(a->obj.name, b->obj.name) < 0 ? a : b;
 }
 
 static void count_pod(void *arg, const struct kobj *o)
 {
-	const struct ctl_pod *p = (const struct ctl_pod *)o;
+	const struct model_pod *p = (const struct model_pod *)o;
 	struct pods *in = arg;
 
 	if (!o->unreadable && (!str_eq(p->app, "kbs") || p->ended))
@@ -109,7 +117,7 @@ bool cluster_served(const struct ctl_cluster *c)
 
 	if (!v->live_known || !v->live_ours || !v->live_done || !in.contents)
 		return false;
-	k8s_cache_each(c->env->pods, count_pod, &in);
+	k8s_cache_each(c->env->state->pods, count_pod, &in);
 	return in.n_ready > 0 && in.n_others == 0;
 }
 
@@ -119,7 +127,7 @@ void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 	struct pods in = {.contents = c->volumes.live.contents};
 	const char *name;
 
-	k8s_cache_each(c->env->pods, count_pod, &in);
+	k8s_cache_each(c->env->state->pods, count_pod, &in);
 	if (in.other) {
 		name = in.other->obj.name;
 		strbuf_addf(out,
@@ -146,7 +154,7 @@ void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 struct confirm {
 	const struct ctl_env *env;
 	const struct render_volumes_list *live;
-	const struct ctl_configmap *rv; /* NULL: there is none */
+	const struct model_configmap *rv; /* NULL: there is none */
 	const char *target;
 	bool keys, values; /* the files' contents are those of now */
 	/* Names of the identities that are mounted, borrowed from their Secrets; sorted. */
@@ -157,7 +165,7 @@ struct confirm {
 static void confirm(
 	const struct confirm *in, enum kbs_sort sort, const char *name, const uint8_t *sha256)
 {
-	kbs_sync_confirm(in->env->sync, in->target, sort, name, sha256);
+	kbs_sync_confirm(in->env->state->sync, in->target, sort, name, sha256);
 }
 
 static void confirm_key(void *arg, const char *path)
@@ -167,13 +175,13 @@ static void confirm_key(void *arg, const char *path)
 	uint8_t sha256[SHA256_LEN];
 	char id[UUID_TEXT_LEN + 1];
 
-	if (!ctl_path_id(path, id))
+	if (!rats_resource_id(path, id))
 		return;
 	if (!render_volumes_has_machine(in->live, id)) {
 		confirm(in, KBS_RESOURCE, path, NULL);
 		return;
 	}
-	s = ctl_secret(in->env, id);
+	s = state_secret(in->env->state, id);
 	if (in->keys && s && s->key_sha256 &&
 		bytes_from_hex(s->key_sha256, SHA256_HEX_LEN, sha256) == 0)
 		confirm(in, KBS_RESOURCE, path, sha256);
@@ -188,15 +196,15 @@ static int by_text(const void *a, const void *b)
 
 static void confirm_identity(const struct confirm *in, const char *name)
 {
-	const struct kobj *holder = kbs_sync_holder(in->env->sync, KBS_REFVALUE, name);
-	const struct model_secret *s = holder ? ctl_secret(in->env, holder->name) : NULL;
+	const struct kobj *holder = kbs_sync_holder(in->env->state->sync, KBS_REFVALUE, name);
+	const struct model_secret *s = holder ? state_secret(in->env->state, holder->name) : NULL;
 	uint8_t sha256[SHA256_LEN];
 
 	if (!in->keys)
 		return;
 	if (holder && render_volumes_has_ak(in->live, holder->name)) {
 		if (s && str_eq(s->identity, name) &&
-			kbs_sync_wanted(in->env->sync, KBS_REFVALUE, name, sha256))
+			kbs_sync_wanted(in->env->state->sync, KBS_REFVALUE, name, sha256))
 			confirm(in, KBS_REFVALUE, name, sha256);
 	} else if (!in->n_ids || !bsearch(&name, in->ids, in->n_ids, sizeof(*in->ids), by_text)) {
 		confirm(in, KBS_REFVALUE, name, NULL);
@@ -206,10 +214,10 @@ static void confirm_identity(const struct confirm *in, const char *name)
 /* An array that the file does not have and an empty one are the same to who reads it. */
 static void confirm_array(const struct confirm *in, unsigned i)
 {
-	const char *name = render_array_names[i];
+	const char *name = model_rv_array_names[i];
 	uint8_t wanted[SHA256_LEN], empty[SHA256_LEN];
 	bool there = in->rv && in->rv->arrays & 1u << i;
-	bool declared = kbs_sync_wanted(in->env->sync, KBS_REFVALUE, name, wanted);
+	bool declared = kbs_sync_wanted(in->env->state->sync, KBS_REFVALUE, name, wanted);
 	bool nothing;
 
 	bytes_sha256("[]", 2, empty);
@@ -236,13 +244,13 @@ static void confirm_value(void *arg, const char *name)
 	}
 	if (!in->values)
 		return;
-	for (unsigned i = 0; i < RENDER_N_ARRAYS; i++) {
-		if (i != RENDER_SVN && str_eq(name, render_array_names[i])) {
+	for (unsigned i = 0; i < MODEL_RV_N_ARRAYS; i++) {
+		if (i != MODEL_RV_SVN && str_eq(name, model_rv_array_names[i])) {
 			confirm_array(in, i);
 			return;
 		}
 	}
-	if (kbs_sync_wanted(in->env->sync, KBS_REFVALUE, name, sha256))
+	if (kbs_sync_wanted(in->env->state->sync, KBS_REFVALUE, name, sha256))
 		confirm(in, KBS_REFVALUE, name, sha256);
 	else
 		confirm(in, KBS_REFVALUE, name, NULL);
@@ -252,7 +260,7 @@ static void confirm_value(void *arg, const char *name)
 static void collect_ids(struct confirm *in)
 {
 	for (size_t i = 0; i < in->live->n_aks; i++) {
-		const struct model_secret *s = ctl_secret(in->env, in->live->aks[i]);
+		const struct model_secret *s = state_secret(in->env->state, in->live->aks[i]);
 
 		if (s && s->identity)
 			in->ids[in->n_ids++] = s->identity;
@@ -269,9 +277,9 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 	char now[CLUSTER_CONTENTS_LEN + 1];
 	const char *point, *now_point;
 
-	if (!cluster_served(c) || cluster_volumes_unknown(c))
+	if (!cluster_served(c))
 		return;
-	cluster_volumes_contents(c->env, &v->live, now);
+	cluster_served_contents(c->env, &v->live, now);
 	now_point = strchr(now, '.');
 	point = strchr(v->live.contents, '.');
 	if (!point)
@@ -279,9 +287,9 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 	in.keys = point - v->live.contents == now_point - now &&
 		  strncmp(v->live.contents, now, (size_t)(now_point - now)) == 0;
 	in.values = str_eq(point, now_point);
-	in.rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
+	in.rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
 	in.ids = ids = xcalloc(v->live.n_aks + 1, sizeof(*ids));
 	collect_ids(&in);
-	kbs_sync_names(c->env->sync, KBS_RESOURCE, confirm_key, &in);
-	kbs_sync_names(c->env->sync, KBS_REFVALUE, confirm_value, &in);
+	kbs_sync_names(c->env->state->sync, KBS_RESOURCE, confirm_key, &in);
+	kbs_sync_names(c->env->state->sync, KBS_REFVALUE, confirm_value, &in);
 }

@@ -71,7 +71,7 @@ static void on_label(void *arg, const struct err *err, const char *value, size_t
 {
 	struct ctl_act *a = arg;
 	struct ctl_image *c = a->table->self;
-	const struct kobj *o = k8s_cache_find(c->env->images, a->name);
+	const struct kobj *o = k8s_cache_find(c->env->state->images, a->name);
 	struct log_ctx lc = {"ApprovedImage", c->env->ns, a->name, o ? o->uid : NULL};
 	struct err none = ERR_INIT;
 	struct image_info *i;
@@ -121,12 +121,12 @@ static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object
 		c->pcrs_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
 		c->pcrs_text = xstrdup(text ? text : "{}");
 	}
-	ctl_take_answer(c->env->configmaps, o, false);
+	ctl_take_answer(c->env->state->configmaps, o, false);
 }
 
 static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_object *o)
 {
-	const struct kobj *m = k8s_cache_find(c->env->images, a->name);
+	const struct kobj *m = k8s_cache_find(c->env->state->images, a->name);
 	struct image_info *i = m ? image_info_get(c, m) : NULL;
 
 	if (i)
@@ -144,7 +144,7 @@ static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_obje
 	case CTL_IMAGE_CREATE_JOB:
 		if (i) /* each Job has one of its own */
 			i->nonce[0] = i->result_why[0] = '\0';
-		ctl_take_answer(c->env->jobs, o, true);
+		ctl_take_answer(c->env->state->jobs, o, true);
 		break;
 	case CTL_IMAGE_DELETE_JOB:
 		if (i) /* the label may be there by now */
@@ -154,9 +154,9 @@ static void take_result(struct ctl_image *c, struct ctl_act *a, struct json_obje
 		break;
 	default:
 		ctl_live_set(&a->self, o);
-		ctl_take_answer(c->env->images, o, false);
+		ctl_take_answer(c->env->state->images, o, false);
 	}
-	m = k8s_cache_find(c->env->images, a->name);
+	m = k8s_cache_find(c->env->state->images, a->name);
 	if (a->doing == CTL_IMAGE_APPLY_STATUS && m)
 		post_event(c, a, m);
 }
@@ -173,14 +173,14 @@ static void job_in_the_way(const struct ctl_image *c, struct image_info *i)
 static bool is_fine(
 	struct ctl_image *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
-	const struct kobj *m = k8s_cache_find(c->env->images, a->name);
+	const struct kobj *m = k8s_cache_find(c->env->state->images, a->name);
 
 	image_pcrs_forget(c);
 	switch ((enum ctl_image_do)a->doing) {
 	case CTL_IMAGE_CREATE_JOB:
 		if (!r || !r->already_exists)
 			break;
-		if (m && !k8s_cache_find(c->env->jobs, image_info_get(c, m)->job_name))
+		if (m && !k8s_cache_find(c->env->state->jobs, image_info_get(c, m)->job_name))
 			job_in_the_way(c, image_info_get(c, m));
 		return true;
 	case CTL_IMAGE_READ_PCRS:
@@ -258,7 +258,7 @@ static struct op *start_patch(
 	struct ctl_image *c, struct ctl_act *a, const struct image_look *l, enum ctl_image_do d)
 {
 	const struct ctl_env *env = c->env;
-	const struct model_cluster *cluster = ctl_env_cluster(env);
+	const struct model_cluster *cluster = state_cluster(env->state);
 	struct json_object *meta;
 	cleanup_json struct json_object *patch = ctl_patch_new(l->m->obj.rv, &meta);
 
@@ -357,7 +357,7 @@ static struct op *create_job(struct ctl_image *c, struct ctl_act *a, const struc
 	return k8s_call_create(c->env->api, &c->acts.ops, &kobj_job, c->env->ns, o, 0, on_done, a);
 }
 
-static struct op *delete_job(struct ctl_image *c, struct ctl_act *a, const struct ctl_job *job)
+static struct op *delete_job(struct ctl_image *c, struct ctl_act *a, const struct model_job *job)
 {
 	return k8s_call_delete(c->env->api, &c->acts.ops, &kobj_job, c->env->ns, job->obj.name,
 		job->obj.uid, on_done, a);

@@ -25,8 +25,8 @@
 enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
 	const struct model_pcrs_entry **entry)
 {
-	const struct ctl_configmap *map = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP);
-	int64_t since = ctl_since_s(env);
+	const struct model_configmap *map = state_configmap(env->state, MODEL_PCRS_CONFIGMAP);
+	int64_t since = state_since_s(env->state);
 
 	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
 	if (!*entry)

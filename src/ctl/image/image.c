@@ -79,7 +79,7 @@ static void look(struct ctl_image *c, const struct kobj *o, struct ctl_act *a, s
 static struct queue_next step_image(struct ctl_image *c, const char *name)
 {
 	struct ctl_act *a = ctl_act_find(&c->acts, name);
-	const struct kobj *o = k8s_cache_find(c->env->images, name);
+	const struct kobj *o = k8s_cache_find(c->env->state->images, name);
 	struct queue_next next;
 	struct image_look l;
 	enum ctl_image_do d;
@@ -147,22 +147,22 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 	struct ctl_image *c = self;
 	const char *name = was ? was->name : now->name;
 
-	if (str_eq(name, CTL_RV_CONFIGMAP)) {
+	if (str_eq(name, MODEL_RV_CONFIGMAP)) {
 		ctl_runner_wake(c->runner, CTL_IMAGE_ALL);
 	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) || str_eq(name, CTL_SINCE_CONFIGMAP)) {
 		values_changed(c);
-		k8s_cache_each(c->env->images, wake_one, c);
+		k8s_cache_each(c->env->state->images, wake_one, c);
 	} else if (image_platform_named(c->env, name) &&
-		   !image_platform_same(
-			   (const struct ctl_configmap *)was, (const struct ctl_configmap *)now)) {
+		   !image_platform_same((const struct model_configmap *)was,
+			   (const struct model_configmap *)now)) {
 		values_changed(c);
-		k8s_cache_each(c->env->images, wake_one, c);
+		k8s_cache_each(c->env->state->images, wake_one, c);
 	}
 }
 
 static void wake_job(struct ctl_image *c, const struct kobj *o)
 {
-	const struct ctl_job *j = (const struct ctl_job *)o;
+	const struct model_job *j = (const struct model_job *)o;
 
 	if (j && j->image)
 		ctl_runner_wake(c->runner, j->image);
@@ -177,20 +177,20 @@ static void map_job(void *self, const struct kobj *was, const struct kobj *now)
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
-	const struct ctl_pod *p = (const struct ctl_pod *)(now ? now : was);
+	const struct model_pod *p = (const struct model_pod *)(now ? now : was);
 
 	if (p->job)
-		wake_job(c, k8s_cache_find(c->env->jobs, p->job));
+		wake_job(c, k8s_cache_find(c->env->state->jobs, p->job));
 }
 
 static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
 
-	if (ctl_cluster_means_the_same(was, now))
+	if (model_cluster_means_the_same(was, now))
 		return;
 	values_changed(c);
-	k8s_cache_each(c->env->images, wake_one, c);
+	k8s_cache_each(c->env->state->images, wake_one, c);
 }
 
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
@@ -215,12 +215,12 @@ struct ctl_image *ctl_image_new(const struct ctl_env *env)
 	c->env = env;
 	c->runner = ctl_runner_new(env->loop, "image", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
-	ctl_runner_watch(c->runner, env->images, map_image);
-	ctl_runner_watch(c->runner, env->configmaps, map_configmap);
-	ctl_runner_watch(c->runner, env->jobs, map_job);
-	ctl_runner_watch(c->runner, env->pods, map_pod);
-	ctl_runner_watch(c->runner, env->clusters, map_cluster);
-	kbs_sync_listen(env->sync, on_sync, c);
+	ctl_runner_watch(c->runner, env->state->images, map_image);
+	ctl_runner_watch(c->runner, env->state->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->state->jobs, map_job);
+	ctl_runner_watch(c->runner, env->state->pods, map_pod);
+	ctl_runner_watch(c->runner, env->state->clusters, map_cluster);
+	kbs_sync_listen(env->state->sync, on_sync, c);
 	return c;
 }
 
@@ -239,7 +239,7 @@ void ctl_image_free(struct ctl_image *c)
 		return;
 	c->on = false;
 	forget_all(c);
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

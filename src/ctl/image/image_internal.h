@@ -6,7 +6,9 @@
 
 #include "../ctl_internal.h"
 #include "tec/ctl/image.h"
-#include "tec/ctl/imagekinds.h"
+#include "tec/model/configmap.h"
+#include "tec/model/job.h"
+#include "tec/model/pod.h"
 #include "tec/model/image.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/render/pcrjob.h"
@@ -97,9 +99,9 @@ struct image_look {
 	const struct model_image *m;
 	const struct image_info *info;
 	const struct model_pcrs_entry *entry;
-	const struct ctl_job *job, *old_job; /* old: running, and of other platforms */
-	const struct ctl_pod *pod;
-	const struct ctl_pod *result; /* the Pod with a message to take; NULL: none */
+	const struct model_job *job, *old_job; /* old: running, and of other platforms */
+	const struct model_pod *pod;
+	const struct model_pod *result; /* the Pod with a message to take; NULL: none */
 	struct image_platforms platforms;
 	char job_name[RENDER_PCRJOB_NAME_LEN + 1];
 	uint32_t recheck_ms;
@@ -146,7 +148,7 @@ void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_ent
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out);
 /* Whether a ConfigMap is a platform's, and the same one for us. */
 bool image_platform_named(const struct ctl_env *env, const char *name);
-bool image_platform_same(const struct ctl_configmap *was, const struct ctl_configmap *now);
+bool image_platform_same(const struct model_configmap *was, const struct model_configmap *now);
 /* PCR 7 as a good entry has it for a platform; NULL: it has none that counts. Borrowed. */
 const struct pcr_events *image_platform_value(
 	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name);

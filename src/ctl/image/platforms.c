@@ -15,16 +15,16 @@
 
 /* ---- look */
 
-static const struct ctl_configmap *platform_map(const struct ctl_env *env, const char *name)
+static const struct model_configmap *platform_map(const struct ctl_env *env, const char *name)
 {
-	const struct ctl_configmap *map = ctl_configmap_find(env, name);
+	const struct model_configmap *map = state_configmap(env->state, name);
 
 	return map && map->is_platform ? map : NULL;
 }
 
 static bool is_unreadable(const struct ctl_env *env, const char *name)
 {
-	const struct ctl_configmap *map = ctl_configmap_find(env, name);
+	const struct model_configmap *map = state_configmap(env->state, name);
 
 	return map && map->plain.obj.unreadable;
 }
@@ -32,7 +32,7 @@ static bool is_unreadable(const struct ctl_env *env, const char *name)
 static enum image_platform_state state_of(const struct ctl_env *env,
 	const struct model_pcrs_entry *entry, const char *name, const struct model_platform **value)
 {
-	const struct ctl_configmap *map = platform_map(env, name);
+	const struct model_configmap *map = platform_map(env, name);
 	const struct model_platform *m =
 		entry ? model_platforms_find(&entry->platforms, name) : NULL;
 
@@ -40,8 +40,8 @@ static enum image_platform_state state_of(const struct ctl_env *env,
 	if (is_unreadable(env, name))
 		return IMAGE_PLATFORM_UNREADABLE;
 	if (!map)
-		return ctl_configmap_find(env, name) ? IMAGE_PLATFORM_EMPTY
-						     : IMAGE_PLATFORM_MISSING;
+		return state_configmap(env->state, name) ? IMAGE_PLATFORM_EMPTY
+							 : IMAGE_PLATFORM_MISSING;
 	if (!m || m->bad || memcmp(m->variables, map->variables, SHA256_LEN) != 0)
 		return IMAGE_PLATFORM_WANTED;
 	return m->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
@@ -66,11 +66,11 @@ static void add_mount(struct render_pcrjob_platforms *job, const char *name, con
 void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_entry *entry,
 	struct image_platforms *out)
 {
-	const struct model_cluster *c = ctl_env_cluster(env);
+	const struct model_cluster *c = state_cluster(env->state);
 
 	*out = (struct image_platforms){.required = c && c->pcr7 == MODEL_PCR7_REQUIRE};
 	for (unsigned i = 0; c && i < c->n_platforms; i++) {
-		const struct ctl_configmap *map = platform_map(env, c->platform[i]);
+		const struct model_configmap *map = platform_map(env, c->platform[i]);
 		struct image_platform *p = &out->v[out->n++];
 
 		p->name = c->platform[i];
@@ -85,7 +85,7 @@ void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_ent
 
 bool image_platform_named(const struct ctl_env *env, const char *name)
 {
-	const struct model_cluster *c = ctl_env_cluster(env);
+	const struct model_cluster *c = state_cluster(env->state);
 
 	for (unsigned i = 0; c && i < c->n_platforms; i++)
 		if (str_eq(c->platform[i], name))
@@ -93,7 +93,7 @@ bool image_platform_named(const struct ctl_env *env, const char *name)
 	return false;
 }
 
-bool image_platform_same(const struct ctl_configmap *was, const struct ctl_configmap *now)
+bool image_platform_same(const struct model_configmap *was, const struct model_configmap *now)
 {
 	return was && now && was->is_platform == now->is_platform &&
 	       memcmp(was->variables, now->variables, SHA256_LEN) == 0;

@@ -99,13 +99,13 @@ static void add_part(struct work *w, const char *platform, bool secure_boot)
 
 struct image_sets *image_sets_new(const struct ctl_image *c)
 {
-	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	const struct model_cluster *cluster = state_cluster(c->env->state);
 	struct image_sets *s = xcalloc(1, sizeof(*s));
 	struct work *w = s->work = xcalloc(1, sizeof(*w));
 	struct counted in = {c, s};
 
-	s->v = xcalloc(k8s_cache_count(c->env->images) + 1, sizeof(*s->v));
-	k8s_cache_each(c->env->images, count_in, &in);
+	s->v = xcalloc(k8s_cache_count(c->env->state->images) + 1, sizeof(*s->v));
+	k8s_cache_each(c->env->state->images, count_in, &in);
 	qsort(s->v, s->n, sizeof(*s->v), by_age);
 	w->c = c;
 	w->required = cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE;
@@ -188,7 +188,7 @@ static void add_state(struct work *w, struct part *p, const struct model_pcrs_en
 
 static void collect(struct work *w, const struct image_counted *image)
 {
-	const struct kobj *o = k8s_cache_find(w->c->env->images, image->name);
+	const struct kobj *o = k8s_cache_find(w->c->env->state->images, image->name);
 	const struct model_pcrs_entry *entry = NULL;
 	enum image_awaited awaited;
 

@@ -92,7 +92,7 @@ void values_fini(struct values *v)
 
 /* ---- look */
 
-static void take_record(struct values *v, const struct ctl_configmap *rv)
+static void take_record(struct values *v, const struct model_configmap *rv)
 {
 	struct err ignored = ERR_INIT;
 	cleanup_json struct json_object *a = NULL;
@@ -133,11 +133,12 @@ static void forget_gone(struct ctl_image *c)
 	for (size_t i = 0; i < v->n_known; i++) {
 		struct known *k = &v->known[i];
 
-		if (k->wanted || !ctl_far_gone(ctl_far(c->env, KBS_REFVALUE, k->name))) {
+		if (k->wanted || !state_trustee_gone(
+					 state_trustee_far(c->env->state, KBS_REFVALUE, k->name))) {
 			v->known[kept++] = *k;
 			continue;
 		}
-		kbs_sync_forget(c->env->sync, KBS_REFVALUE, k->name);
+		kbs_sync_forget(c->env->state->sync, KBS_REFVALUE, k->name);
 		free(k->name);
 	}
 	v->n_known = kept;
@@ -145,8 +146,8 @@ static void forget_gone(struct ctl_image *c)
 
 static bool is_empty(const struct values *v)
 {
-	return v->want.n_boot == 0 && str_eq(v->want.array[RENDER_PCR4], "[]") &&
-	       str_eq(v->want.array[RENDER_PCR14], "[]");
+	return v->want.n_boot == 0 && str_eq(v->want.array[MODEL_RV_PCR4], "[]") &&
+	       str_eq(v->want.array[MODEL_RV_PCR14], "[]");
 }
 
 static void sha256_hex(const char *text, size_t len, char hex[SHA256_HEX_LEN + 1])
@@ -158,7 +159,7 @@ static void sha256_hex(const char *text, size_t len, char hex[SHA256_HEX_LEN + 1
 }
 
 /* The file as it would be with the expiration it has. */
-static bool file_same(struct values *v, const struct ctl_configmap *rv)
+static bool file_same(struct values *v, const struct model_configmap *rv)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	char hex[SHA256_HEX_LEN + 1];
@@ -190,7 +191,7 @@ static char *names_text(const struct values *v)
 }
 
 /* The expiration that is there, unless it is over soon. */
-static int64_t expires_of(struct values *v, const struct ctl_configmap *rv)
+static int64_t expires_of(struct values *v, const struct model_configmap *rv)
 {
 	int64_t now = clock_wall_s();
 
@@ -203,26 +204,26 @@ static int64_t expires_of(struct values *v, const struct ctl_configmap *rv)
 
 /* What trustee-rv-data is to hold; the caller frees. */
 static void data_texts(
-	struct values *v, const struct ctl_configmap *rv, char **names, struct strbuf *file)
+	struct values *v, const struct model_configmap *rv, char **names, struct strbuf *file)
 {
 	*names = names_text(v);
 	render_refvalues_file(&v->want, expires_of(v, rv), file);
 }
 
 static void data_hash(
-	struct values *v, const struct ctl_configmap *rv, char hex[SHA256_HEX_LEN + 1])
+	struct values *v, const struct model_configmap *rv, char hex[SHA256_HEX_LEN + 1])
 {
 	cleanup_strbuf struct strbuf file = STRBUF_INIT;
 	cleanup_free char *names = NULL;
 
 	data_texts(v, rv, &names, &file);
-	ctl_rv_sha256(names, strbuf_str(&file), hex);
+	model_configmap_rv_sha256(names, strbuf_str(&file), hex);
 }
 
 /* Somebody else wrote it: what we write is announced. Told once for each version. */
-static void tell_changed(struct ctl_image *c, const struct ctl_configmap *rv)
+static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 {
-	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	const struct model_cluster *cluster = state_cluster(c->env->state);
 	struct values *v = &c->values;
 
 	if (!rv || !cluster || !cluster->values_sha256 || str_eq(v->told_rv, rv->plain.obj.rv) ||
@@ -233,14 +234,14 @@ static void tell_changed(struct ctl_image *c, const struct ctl_configmap *rv)
 	log_warn(NULL, "trustee-rv-data was changed by somebody else", NULL);
 	k8s_events_post(c->env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
-		"ConfigMap " CTL_RV_CONFIGMAP
+		"ConfigMap " MODEL_RV_CONFIGMAP
 		" was changed by somebody else. It is written again as soon as the values of all approved images are known. Find out who can write ConfigMaps in this namespace.");
 }
 
 static void look(struct ctl_image *c, struct ctl_values_view *out)
 {
-	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	const struct model_configmap *rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(c->env->state);
 	struct values *v = &c->values;
 	char hex[SHA256_HEX_LEN + 1];
 	size_t n_recorded = 0;
@@ -270,10 +271,10 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
  * written. */
 bool values_unknown(const struct ctl_env *env)
 {
-	const struct ctl_configmap *pcrs = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP),
-				   *rv = ctl_configmap_find(env, CTL_RV_CONFIGMAP);
+	const struct model_configmap *pcrs = state_configmap(env->state, MODEL_PCRS_CONFIGMAP),
+				     *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
 
-	return ctl_env_cluster_unknown(env) || k8s_cache_unreadable(env->images) ||
+	return state_cluster_unknown(env->state) || k8s_cache_unreadable(env->state->images) ||
 	       (pcrs && pcrs->plain.obj.unreadable) || (rv && rv->plain.obj.unreadable);
 }
 
@@ -290,7 +291,7 @@ static void mark_wanted(struct values *v)
 /* Becomes what is computed. */
 static void take_computed(struct ctl_image *c)
 {
-	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	const struct model_cluster *cluster = state_cluster(c->env->state);
 	struct values *to = &c->values;
 	struct image_sets *s = steal_ptr(&to->computing);
 	cleanup_free const char **names = xcalloc(s->n + 1, sizeof(*names));
@@ -331,7 +332,7 @@ static enum computed compute(struct ctl_image *c)
 			log_warn(NULL,
 				"reference values stay as they are until those of an image are known again",
 				"name=%s", s->awaited);
-		tell_changed(c, ctl_configmap_find(c->env, CTL_RV_CONFIGMAP));
+		tell_changed(c, state_configmap(c->env->state, MODEL_RV_CONFIGMAP));
 		free(to->awaited);
 		to->awaited = steal_ptr(&s->awaited);
 		image_sets_free(steal_ptr(&to->computing));
@@ -369,21 +370,22 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 	kobj_pack_str(&pack, offsetof(struct holder, obj.rv), "");
 	kobj_pack_str(&pack, offsetof(struct holder, text), text);
 	o = kobj_pack_finish(&pack, &h, sizeof(h));
-	kbs_sync_declare(c->env->sync, KBS_REFVALUE, name, o, render_text);
+	kbs_sync_declare(c->env->state->sync, KBS_REFVALUE, name, o, render_text);
 }
 
 static void revoke(struct ctl_image *c, const char *name)
 {
-	if (ctl_far_gone(ctl_far(c->env, KBS_REFVALUE, name)))
-		kbs_sync_forget(c->env->sync, KBS_REFVALUE, name);
+	if (state_trustee_gone(state_trustee_far(c->env->state, KBS_REFVALUE, name)))
+		kbs_sync_forget(c->env->state->sync, KBS_REFVALUE, name);
 	else
-		kbs_sync_revoke(c->env->sync, KBS_REFVALUE, name);
+		kbs_sync_revoke(c->env->state->sync, KBS_REFVALUE, name);
 }
 
 /* A new boot set waits until its name is written down, where there is a place to write it to. */
 static void declare_all(struct ctl_image *c)
 {
-	bool unwritten = !ctl_env_cluster(c->env) && !ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
+	bool unwritten = !state_cluster(c->env->state) &&
+			 !state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
 	struct values *v = &c->values;
 	size_t boot = 0; /* both lists are sorted */
 
@@ -397,11 +399,11 @@ static void declare_all(struct ctl_image *c)
 			declare(c, k->name, v->want.boot[boot].value);
 		boot += k->wanted;
 	}
-	for (int i = 0; i < RENDER_N_ARRAYS; i++) {
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
 		if (v->arrays)
-			declare(c, render_array_names[i], v->want.array[i]);
+			declare(c, model_rv_array_names[i], v->want.array[i]);
 		else
-			revoke(c, render_array_names[i]);
+			revoke(c, model_rv_array_names[i]);
 	}
 }
 
@@ -409,8 +411,8 @@ static void declare_all(struct ctl_image *c)
 
 static struct op *announce(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done)
 {
-	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = ctl_env_cluster(c->env);
+	const struct model_configmap *rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(c->env->state);
 	struct json_object *meta, *annotations = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(&cluster->obj, &meta);
 	cleanup_free char *first = NULL, *payload = NULL;
@@ -430,7 +432,7 @@ static struct op *announce(struct ctl_image *c, struct ctl_act *act, k8s_result_
 struct op *values_start(
 	struct ctl_image *c, struct ctl_act *act, enum ctl_image_do d, k8s_result_fn done)
 {
-	const struct ctl_configmap *rv = ctl_configmap_find(c->env, CTL_RV_CONFIGMAP);
+	const struct model_configmap *rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
 	cleanup_strbuf struct strbuf file = STRBUF_INIT;
 	cleanup_free char *names = NULL;
 	cleanup_json struct json_object *o = NULL;
@@ -440,8 +442,8 @@ struct op *values_start(
 		return announce(c, act, done);
 	data_texts(&c->values, rv, &names, &file);
 	o = ctl_apply_new(&kobj_configmap, &rv->plain.obj, &meta);
-	data = json_add_str(json_obj(), CTL_RV_FILE, strbuf_str(&file));
-	json_add(o, "data", json_add_str(data, CTL_RV_NAMES, names));
+	data = json_add_str(json_obj(), MODEL_RV_FILE, strbuf_str(&file));
+	json_add(o, "data", json_add_str(data, MODEL_RV_NAMES, names));
 	return k8s_call_apply(c->env->api, &c->acts.ops, &kobj_configmap, c->env->ns, o, done, act);
 }
 
@@ -460,15 +462,15 @@ void values_done(
 
 	v->problem[0] = '\0';
 	if (!err_is_set(err) && d == CTL_IMAGE_ANNOUNCE_VALUES)
-		ctl_take_answer(c->env->clusters, r->object, false);
+		ctl_take_answer(c->env->state->clusters, r->object, false);
 	else if (!err_is_set(err))
-		ctl_take_answer(c->env->configmaps, r->object, false);
+		ctl_take_answer(c->env->state->configmaps, r->object, false);
 	else if (err->kind == ERR_DENIED || err->kind == ERR_INVALID)
 		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be %s: %s.",
-			CTL_RV_CONFIGMAP, d == CTL_IMAGE_ANNOUNCE_VALUES ? "announced" : "written",
-			err->text);
+			MODEL_RV_CONFIGMAP,
+			d == CTL_IMAGE_ANNOUNCE_VALUES ? "announced" : "written", err->text);
 	if (told != (v->problem[0] != '\0'))
-		k8s_cache_each(c->env->images, wake_image, c);
+		k8s_cache_each(c->env->state->images, wake_image, c);
 }
 
 /* ---- step */
@@ -503,8 +505,9 @@ bool values_refused(const struct ctl_image *c, const char *uid)
 
 static bool arrays_confirmed(const struct ctl_image *c)
 {
-	for (int i = 0; i < RENDER_N_ARRAYS; i++) {
-		enum kbs_far far = ctl_far(c->env, KBS_REFVALUE, render_array_names[i]);
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
+		enum kbs_far far =
+			state_trustee_far(c->env->state, KBS_REFVALUE, model_rv_array_names[i]);
 
 		if (far != KBS_FAR_NONE &&
 			far != (c->values.arrays ? KBS_FAR_PRESENT : KBS_FAR_ABSENT))
@@ -527,7 +530,7 @@ static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 		return;
 	to->was_settled = settled;
 	to->was_gone = gone;
-	k8s_cache_each(c->env->images, wake_image, c);
+	k8s_cache_each(c->env->state->images, wake_image, c);
 }
 
 /* What needs no request. False: *out is the answer of the step. */

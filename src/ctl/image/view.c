@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 #include "tec/ctl/since.h"
 #include "tec/model/mark.h"
 
@@ -147,12 +148,12 @@ static void recheck_in(struct image_look *l, int64_t ms)
 /* One that was made for platforms, or variables, that are no longer those of the cluster. */
 static void look_old_job(const struct ctl_env *env, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(env->jobs, 0, l->m->obj.name); o && !l->old_job;
-		o = k8s_cache_next(env->jobs, 0, o)) {
-		const struct ctl_job *j = (const struct ctl_job *)o;
+	for (const struct kobj *o = k8s_cache_first(env->state->jobs, 0, l->m->obj.name);
+		o && !l->old_job; o = k8s_cache_next(env->state->jobs, 0, o)) {
+		const struct model_job *j = (const struct model_job *)o;
 
-		if (j->state == CTL_JOB_RUNNING && !o->deleting && !str_eq(o->name, l->job_name) &&
-			str_eq(j->owner_uid, l->m->obj.uid))
+		if (j->state == MODEL_JOB_RUNNING && !o->deleting &&
+			!str_eq(o->name, l->job_name) && str_eq(j->owner_uid, l->m->obj.uid))
 			l->old_job = j;
 	}
 	l->v.old_job = l->old_job != NULL;
@@ -172,9 +173,9 @@ static void look_platforms(const struct ctl_env *env, struct image_look *l)
 /* The last Pod is the one that counts for people: oldest first. */
 static void look_pods(const struct ctl_env *env, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(env->pods, 0, l->job_name); o;
-		o = k8s_cache_next(env->pods, 0, o)) {
-		const struct ctl_pod *p = (const struct ctl_pod *)o;
+	for (const struct kobj *o = k8s_cache_first(env->state->pods, 0, l->job_name); o;
+		o = k8s_cache_next(env->state->pods, 0, o)) {
+		const struct model_pod *p = (const struct model_pod *)o;
 
 		l->pod = p;
 		if (p->message && str_eq(p->owner_uid, l->job->obj.uid))
@@ -191,7 +192,7 @@ static void look_due(struct image_look *l)
 		delay_s *= 2;
 	if (delay_s > JOB_RETRY_MAX_S)
 		delay_s = JOB_RETRY_MAX_S;
-	if (l->job->state == CTL_JOB_COMPLETE && !l->pod)
+	if (l->job->state == MODEL_JOB_COMPLETE && !l->pod)
 		delay_s = JOB_LOST_S;
 	left_s = l->job->finished_s + delay_s - clock_wall_s();
 	l->v.due = left_s <= 0;
@@ -203,7 +204,7 @@ static void look_job(const struct ctl_env *env, struct image_look *l)
 {
 	render_pcrjob_name(l->m, &l->platforms.job, l->job_name);
 	look_old_job(env, l);
-	l->job = (const struct ctl_job *)k8s_cache_find(env->jobs, l->job_name);
+	l->job = (const struct model_job *)k8s_cache_find(env->state->jobs, l->job_name);
 	if (!l->job)
 		return;
 	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
@@ -219,7 +220,7 @@ static void look_job(const struct ctl_env *env, struct image_look *l)
 	look_pods(env, l);
 	if (l->job->obj.deleting) {
 		l->v.job = CTL_IMAGE_JOB_DELETING;
-	} else if (l->job->state == CTL_JOB_RUNNING) {
+	} else if (l->job->state == MODEL_JOB_RUNNING) {
 		l->v.job = CTL_IMAGE_JOB_RUNNING;
 	} else {
 		l->v.job = CTL_IMAGE_JOB_ENDED;
@@ -272,8 +273,8 @@ void image_look(
 	struct ctl_image *c, const char *name, const struct ctl_act *act, struct image_look *l)
 {
 	const struct ctl_env *env = c->env;
-	const struct kobj *o = k8s_cache_find(env->images, name);
-	const struct ctl_configmap *map = ctl_configmap_find(env, MODEL_PCRS_CONFIGMAP);
+	const struct kobj *o = k8s_cache_find(env->state->images, name);
+	const struct model_configmap *map = state_configmap(env->state, MODEL_PCRS_CONFIGMAP);
 
 	memset(l, 0, sizeof(*l));
 	l->v.found = o && !o->unreadable && !values_unknown(env);
@@ -283,9 +284,9 @@ void image_look(
 	l->v.deleting = o->deleting;
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.confirmed = act && ctl_live_is(&act->self, o);
-	l->v.adopt = l->m->n_owners == 0 && ctl_policy(env);
+	l->v.adopt = l->m->n_owners == 0 && state_cluster_policy(env->state);
 	l->v.digest_ok = l->m->digest_ok;
-	l->v.served = map && !map->plain.obj.deleting && ctl_env_cluster(env);
+	l->v.served = map && !map->plain.obj.deleting && state_cluster(env->state);
 	l->v.entry = image_entry(env, l->m, &l->entry);
 	for (struct image_info *i = c->infos; i && !l->info; i = i->next)
 		if (str_eq(i->name, o->name) && str_eq(i->uid, o->uid))
@@ -378,12 +379,12 @@ static void want_job(struct image_look *l)
 				note(l));
 		break;
 	case CTL_IMAGE_JOB_ENDED:
-		if (l->job->state == CTL_JOB_FAILED && l->pod &&
+		if (l->job->state == MODEL_JOB_FAILED && l->pod &&
 			l->pod->exit_code == MODEL_PCRMSG_TOO_MANY)
 			WANT(l, IMAGE_TOO_MANY_EVENTS,
 				"The values of this image do not fit into the result of Job %s (%s). Remove platforms that no node has from spec.attestation.platformConfigMaps.",
 				l->job_name, pod ? pod : "");
-		else if (l->job->state == CTL_JOB_FAILED)
+		else if (l->job->state == MODEL_JOB_FAILED)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s failed and is tried again later. %s%s%s", l->job_name,
 				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "");
@@ -468,11 +469,13 @@ static bool was_changed(const struct image_look *l)
 static void image_wants(struct ctl_image *c, struct image_look *l)
 {
 	bool good = l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.withheld;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	if (l->v.deleting)
 		WANT(l, IMAGE_REVOKING,
 			"Waits until every Trustee has confirmed that the image's values are gone. %s",
-			c->values.problem[0] ? c->values.problem : kbs_sync_why(c->env->sync));
+			c->values.problem[0] ? c->values.problem
+					     : ctl_trustee_why(c->env->state->sync, &why));
 	else if (!l->v.digest_ok)
 		WANT(l, IMAGE_NO_DIGEST_GIVEN,
 			"spec.image does not end in a whole SHA-256 digest (@sha256: and 64 hexadecimal digits).");

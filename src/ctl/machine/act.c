@@ -31,13 +31,13 @@ static void revoke_all(const struct ctl_env *env, const struct machine_look *l)
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
 	if (l->path[0] && l->owns_path)
-		kbs_sync_revoke(env->sync, KBS_RESOURCE, l->path);
+		kbs_sync_revoke(env->state->sync, KBS_RESOURCE, l->path);
 	/* The same keys as look_identities(). */
-	for (const struct kobj *o = k8s_cache_first(env->aks, 2, l->m->obj.uid); o;
-		o = k8s_cache_next(env->aks, 2, o)) {
-		if (ctl_ak_was_approved(model_ak(o)) && ctl_ak_identity(model_ak(o), name) &&
-			!ctl_taken_by(env, name, o->uid))
-			kbs_sync_revoke(env->sync, KBS_REFVALUE, name);
+	for (const struct kobj *o = k8s_cache_first(env->state->aks, 2, l->m->obj.uid); o;
+		o = k8s_cache_next(env->state->aks, 2, o)) {
+		if (model_ak_was_approved(model_ak(o)) && model_ak_identity(model_ak(o), name) &&
+			!state_trustee_taken_by(env->state, name, o->uid))
+			kbs_sync_revoke(env->state->sync, KBS_REFVALUE, name);
 	}
 }
 
@@ -49,12 +49,12 @@ bool machine_do_memory(
 
 	if (d == CTL_MACHINE_DECLARE) {
 		if (kbs_sync_declare(
-			    env->sync, KBS_RESOURCE, l->path, &l->secret->obj, render_root))
+			    env->state->sync, KBS_RESOURCE, l->path, &l->secret->obj, render_root))
 			log_debug(&lc, "key declared", "resource=%s", log_esc(l->path));
 		return true;
 	}
 	if (d == CTL_MACHINE_RECALL) {
-		kbs_sync_revoke(env->sync, KBS_RESOURCE, l->path);
+		kbs_sync_revoke(env->state->sync, KBS_RESOURCE, l->path);
 		log_info(&lc, "key is being revoked", "reason=\"no key is bound\"");
 		return true;
 	}
@@ -124,15 +124,15 @@ static void take_result(struct ctl_machine *c, struct ctl_act *a, struct json_ob
 	case CTL_MACHINE_RESTORE_SECRET:
 		a->must_read = false;
 		secret_free(steal_ptr(&a->made));
-		ctl_take_answer(c->env->secrets, o, true);
+		ctl_take_answer(c->env->state->secrets, o, true);
 		break;
 	case CTL_MACHINE_EXPIRE:
 		break; /* the answer may be a Status; the watch tells */
 	default:
 		ctl_live_set(&a->self, o);
-		ctl_take_answer(c->env->machines, o, false);
+		ctl_take_answer(c->env->state->machines, o, false);
 	}
-	m = k8s_cache_find(c->env->machines, a->name);
+	m = k8s_cache_find(c->env->state->machines, a->name);
 	if (a->doing == CTL_MACHINE_APPLY_STATUS && m)
 		post_events(c, a, m);
 }
@@ -191,11 +191,11 @@ static struct op *start_secret(
 	cleanup_secret struct secret *text = NULL;
 
 	if (restore)
-		root = render_root(kbs_sync_holder(env->sync, KBS_RESOURCE, l->path));
+		root = render_root(kbs_sync_holder(env->state->sync, KBS_RESOURCE, l->path));
 	text = model_luks_secret_text(
 		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
-	return k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
-		(const char *)secret_peek(text), secret_len(text), on_done, a);
+	return k8s_call_create_secret(
+		env->api, &c->acts.ops, env->ns, steal_ptr(&text), on_done, a);
 }
 
 /* A key that was made and not announced yet is announced again, not made again. */
@@ -263,7 +263,7 @@ static struct op *start_patch(struct ctl_machine *c, struct ctl_act *a,
 	else
 		json_object_put(marks);
 	if (d == CTL_MACHINE_ADOPT) {
-		cluster = ctl_env_cluster(env);
+		cluster = state_cluster(env->state);
 		json_add(meta, "ownerReferences",
 			json_push(json_arr(), kobj_owner_json(&kobj_cluster, cluster->obj.name,
 						      cluster->obj.uid)));

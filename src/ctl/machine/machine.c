@@ -61,8 +61,8 @@ struct queue_next ctl_machine_step(struct ctl_machine *c, const struct kobj_key 
 
 static void wake_id(struct ctl_machine *c, const char *id)
 {
-	for (const struct kobj *o = id ? k8s_cache_first(c->env->machines, 0, id) : NULL; o;
-		o = k8s_cache_next(c->env->machines, 0, o))
+	for (const struct kobj *o = id ? k8s_cache_first(c->env->state->machines, 0, id) : NULL; o;
+		o = k8s_cache_next(c->env->state->machines, 0, o))
 		ctl_runner_wake(c->runner, o->name);
 }
 
@@ -77,7 +77,7 @@ static void wake_one(void *arg, const struct kobj *o)
  * away. */
 static void on_gone(struct ctl_machine *c, const struct model_machine *was)
 {
-	struct kbs_sync *sync = c->env->sync;
+	struct kbs_sync *sync = c->env->state->sync;
 	char path[RATS_RESOURCE_PATH_MAX];
 	const struct kobj *holder;
 
@@ -87,9 +87,9 @@ static void on_gone(struct ctl_machine *c, const struct model_machine *was)
 	holder = kbs_sync_holder(sync, KBS_RESOURCE, path);
 	if (holder && str_eq(model_secret(holder)->owner_uid, was->obj.uid))
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
-	if (k8s_cache_first(c->env->machines, 0, was->id))
+	if (k8s_cache_first(c->env->state->machines, 0, was->id))
 		return; /* the next one with this id decides */
-	if (ctl_far_gone(ctl_far(c->env, KBS_RESOURCE, path)))
+	if (state_trustee_gone(state_trustee_far(c->env->state, KBS_RESOURCE, path)))
 		kbs_sync_forget(sync, KBS_RESOURCE, path);
 	else if (was->has_finalizer)
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
@@ -137,9 +137,9 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 {
 	struct ctl_machine *c = self;
 
-	if (ctl_cluster_means_the_same(was, now))
+	if (model_cluster_means_the_same(was, now))
 		return;
-	k8s_cache_each(c->env->machines, wake_one, c);
+	k8s_cache_each(c->env->state->machines, wake_one, c);
 }
 
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
@@ -152,21 +152,21 @@ static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 		return;
 	ctl_acts_wake_waiting(&c->acts, sort, name);
 	if (!name) {
-		k8s_cache_each(c->env->machines, wake_one, c);
+		k8s_cache_each(c->env->state->machines, wake_one, c);
 		return;
 	}
-	if (ctl_filling(c->env, sort, name))
+	if (state_trustee_is_filling(c->env->state, sort, name))
 		return;
 	if (sort == KBS_REFVALUE) {
 		if (!rats_is_identity_name(name))
 			return;
-		holder = kbs_sync_holder(c->env->sync, sort, name);
+		holder = kbs_sync_holder(c->env->state->sync, sort, name);
 		wake_id(c, holder ? model_ak(holder)->uuid : NULL);
-	} else if (ctl_path_id(name, id)) {
+	} else if (rats_resource_id(name, id)) {
 		wake_id(c, id);
-		if (!k8s_cache_first(c->env->machines, 0, id) &&
-			ctl_far_gone(ctl_far(c->env, sort, name)))
-			kbs_sync_forget(c->env->sync, sort, name);
+		if (!k8s_cache_first(c->env->state->machines, 0, id) &&
+			state_trustee_gone(state_trustee_far(c->env->state, sort, name)))
+			kbs_sync_forget(c->env->state->sync, sort, name);
 	}
 }
 
@@ -179,11 +179,11 @@ struct ctl_machine *ctl_machine_new(const struct ctl_env *env)
 	c->env = env;
 	c->runner = ctl_runner_new(env->loop, "machine", env->ns, step, c);
 	ctl_acts_init(&c->acts, c, c->runner);
-	ctl_runner_watch(c->runner, env->machines, map_machine);
-	ctl_runner_watch(c->runner, env->aks, map_ak);
-	ctl_runner_watch(c->runner, env->secrets, map_secret);
-	ctl_runner_watch(c->runner, env->clusters, map_cluster);
-	kbs_sync_listen(env->sync, on_sync, c);
+	ctl_runner_watch(c->runner, env->state->machines, map_machine);
+	ctl_runner_watch(c->runner, env->state->aks, map_ak);
+	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->state->clusters, map_cluster);
+	kbs_sync_listen(env->state->sync, on_sync, c);
 	return c;
 }
 
@@ -191,7 +191,7 @@ void ctl_machine_free(struct ctl_machine *c)
 {
 	if (!c)
 		return;
-	ctl_acts_fini(&c->acts);
+	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
 
 #define RECHECK_MAX_MS (60 * 60 * 1000)
@@ -26,8 +27,8 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING; /* ours is done; others still hold it */
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
-	if ((has_path && !ctl_far_gone(v->far_key)) ||
-		!ctl_far_gone(v->far_ids)) /* unknown counts as present */
+	if ((has_path && !state_trustee_gone(v->far_key)) ||
+		!state_trustee_gone(v->far_ids)) /* unknown counts as present */
 		return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
 	return CTL_MACHINE_DROP_FINALIZER;
 }
@@ -35,7 +36,7 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 {
 	switch (v->luks) {
-	case CTL_LUKS_ABSENT:
+	case STATE_LUKS_ABSENT:
 		if (v->must_read) /* the API has one: never a second one on top of it */
 			return CTL_MACHINE_READ_SECRET;
 		if (v->delivered)
@@ -44,20 +45,20 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 		if (v->lost)
 			return CTL_MACHINE_NOTHING;
 		return v->in_hand ? CTL_MACHINE_CREATE_SECRET : CTL_MACHINE_ANNOUNCE;
-	case CTL_LUKS_OK:
+	case STATE_LUKS_OK:
 		if (!v->key_ours)
 			return v->inherits ? CTL_MACHINE_INHERIT : CTL_MACHINE_NOTHING;
 		if (v->must_mark)
 			return CTL_MACHINE_MARK_DELIVERED;
 		return v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE : CTL_MACHINE_NOTHING;
-	case CTL_LUKS_DELETING:
+	case STATE_LUKS_DELETING:
 		/* Declared, it stays in memory, from which it is restored once it is gone. */
 		return v->key_ours && v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE
 								     : CTL_MACHINE_NOTHING;
-	case CTL_LUKS_MALFORMED:
-	case CTL_LUKS_FOREIGN:
-	case CTL_LUKS_UNREADABLE:
-	case CTL_LUKS_N:
+	case STATE_LUKS_MALFORMED:
+	case STATE_LUKS_FOREIGN:
+	case STATE_LUKS_UNREADABLE:
+	case STATE_LUKS_N:
 		break;
 	}
 	return CTL_MACHINE_NOTHING; /* never written; the status says so */
@@ -70,7 +71,7 @@ static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING;
 	if (!v->path_revoked)
 		return CTL_MACHINE_RECALL;
-	return ctl_far_gone(v->far_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
+	return state_trustee_gone(v->far_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
 }
 
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
@@ -127,7 +128,7 @@ const char *ctl_machine_do_name(enum ctl_machine_do d)
 /* The worse of two: anything but gone wins, as unknown counts as present. */
 static enum kbs_far worse(enum kbs_far a, enum kbs_far b)
 {
-	return ctl_far_gone(a) ? b : a;
+	return state_trustee_gone(a) ? b : a;
 }
 
 static void wait_for(
@@ -144,17 +145,17 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
 	l->v.far_ids = KBS_FAR_NONE;
-	for (const struct kobj *o = k8s_cache_first(env->aks, 2, l->m->obj.uid); o;
-		o = k8s_cache_next(env->aks, 2, o)) {
+	for (const struct kobj *o = k8s_cache_first(env->state->aks, 2, l->m->obj.uid); o;
+		o = k8s_cache_next(env->state->aks, 2, o)) {
 		enum kbs_far far;
 		bool taken;
 
-		if (!ctl_ak_was_approved(model_ak(o)) || !ctl_ak_identity(model_ak(o), name))
+		if (!model_ak_was_approved(model_ak(o)) || !model_ak_identity(model_ak(o), name))
 			continue;
-		far = ctl_far(env, KBS_REFVALUE, name);
+		far = state_trustee_far(env->state, KBS_REFVALUE, name);
 		/* Held there for another key object of the same name: not ours to revoke, and what
 		 * is there is that one's as soon as it is confirmed. */
-		taken = ctl_taken_by(env, name, o->uid) != NULL;
+		taken = state_trustee_taken_by(env->state, name, o->uid) != NULL;
 		if (taken && far == KBS_FAR_PRESENT)
 			far = KBS_FAR_ABSENT;
 		if (model_ak(o) == l->ak)
@@ -165,10 +166,10 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 			continue;
 		}
 		l->v.far_ids = worse(l->v.far_ids, far);
-		if (!ctl_far_gone(far))
+		if (!state_trustee_gone(far))
 			memcpy(l->lacking, name, sizeof(name));
 		if (!taken && far != KBS_FAR_NONE &&
-			!kbs_sync_is_revoked(env->sync, KBS_REFVALUE, name))
+			!kbs_sync_is_revoked(env->state->sync, KBS_REFVALUE, name))
 			l->v.revoked = false;
 		wait_for(l, act, KBS_REFVALUE, name);
 	}
@@ -182,15 +183,15 @@ static void look_far(const struct ctl_env *env, struct machine_look *l, struct c
 	look_identities(env, l, act);
 	if (!l->path[0])
 		return;
-	holder = kbs_sync_holder(env->sync, KBS_RESOURCE, l->path);
+	holder = kbs_sync_holder(env->state->sync, KBS_RESOURCE, l->path);
 	/* What this Machine declared is its own to withdraw, whoever holds the id by now. */
 	l->owns_path = l->holder == l->m ||
 		       (holder && str_eq(model_secret(holder)->owner_uid, l->m->obj.uid));
-	l->v.far_key = ctl_far(env, KBS_RESOURCE, l->path);
+	l->v.far_key = state_trustee_far(env->state, KBS_RESOURCE, l->path);
 	l->v.declared = holder && holder == (const struct kobj *)l->secret;
-	l->v.path_revoked = kbs_sync_is_revoked(env->sync, KBS_RESOURCE, l->path);
+	l->v.path_revoked = kbs_sync_is_revoked(env->state->sync, KBS_RESOURCE, l->path);
 	l->v.can_restore = holder && model_secret(holder)->root &&
-			   ctl_luks_is_announced(l->m, model_secret(holder)) &&
+			   state_machine_announces(l->m, model_secret(holder)) &&
 			   str_eq(model_secret(holder)->owner_uid, l->m->obj.uid);
 	if (!l->v.deleting || !l->owns_path)
 		return;
@@ -203,13 +204,13 @@ static void look_far(const struct ctl_env *env, struct machine_look *l, struct c
 static void look_secret(
 	const struct ctl_env *env, struct machine_look *l, const struct ctl_act *act)
 {
-	l->secret = l->m->id_valid ? ctl_secret(env, l->m->id) : NULL;
-	l->v.luks = ctl_luks(env, l->m);
+	l->secret = l->m->id_valid ? state_secret(env->state, l->m->id) : NULL;
+	l->v.luks = state_machine_luks(env->state, l->m);
 	l->v.must_read = !l->secret && act && act->must_read;
 	l->v.in_hand = act && act->made && model_mark_announces(l->m->announced, act->made_sha256);
-	l->v.key_ours = ctl_luks_is_announced(l->m, l->secret);
-	l->v.inherits = ctl_luks_is_inherited(env, l->m, l->secret);
-	l->v.lost = ctl_luks_was_lost(env, l->m);
+	l->v.key_ours = state_machine_announces(l->m, l->secret);
+	l->v.inherits = state_machine_inherits(env->state, l->m, l->secret);
+	l->v.lost = state_machine_lost_key(env->state, l->m);
 }
 
 /*
@@ -219,7 +220,7 @@ static void look_secret(
  */
 static void look_marks(const struct ctl_env *env, struct machine_look *l)
 {
-	bool shared = ctl_keys_are_shared(env);
+	bool shared = state_cluster_shares_keys(env->state);
 
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
@@ -230,7 +231,7 @@ static void look_marks(const struct ctl_env *env, struct machine_look *l)
 static void look_recall(const struct ctl_env *env, struct machine_look *l, struct ctl_act *act)
 {
 	if (l->v.deleting || !l->m->delivered_at || l->m->recalled || l->v.may_deliver || l->ak ||
-		!ctl_policy(env) || l->v.far_key == KBS_FAR_NONE)
+		!state_cluster_policy(env->state) || l->v.far_key == KBS_FAR_NONE)
 		return;
 	l->v.recall = true;
 	wait_for(l, act, KBS_RESOURCE, l->path);
@@ -239,11 +240,11 @@ static void look_recall(const struct ctl_env *env, struct machine_look *l, struc
 /* pendingTTL: only what a listener made, and only where keys can be registered at all. */
 static void look_age(const struct ctl_env *env, struct machine_look *l)
 {
-	const struct model_cluster *policy = ctl_policy(env);
+	const struct model_cluster *policy = state_cluster_policy(env->state);
 	int64_t left_ms;
 
 	l->v.bound = l->m->bound_at || l->ak ||
-		     k8s_cache_unreadable(env->aks); /* one of them may be its */
+		     k8s_cache_unreadable(env->state->aks); /* one of them may be its */
 	if (!l->m->by_listener || l->v.bound || !policy || !policy->public_ak_addr ||
 		policy->pending_ttl_ms <= 0)
 		return;
@@ -256,7 +257,7 @@ static void look_age(const struct ctl_env *env, struct machine_look *l)
 void machine_look(
 	const struct ctl_env *env, const char *name, struct ctl_act *act, struct machine_look *l)
 {
-	const struct kobj *o = k8s_cache_find(env->machines, name);
+	const struct kobj *o = k8s_cache_find(env->state->machines, name);
 
 	memset(l, 0, sizeof(*l));
 	ctl_act_wait_none(act);
@@ -268,12 +269,12 @@ void machine_look(
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.id_ok = l->m->id_valid;
 	l->v.confirmed = act && ctl_live_is(&act->self, o);
-	l->holder = ctl_holder(env, l->m->id);
+	l->holder = state_machine_of_id(env->state, l->m->id);
 	l->v.is_holder = l->holder == l->m;
-	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && ctl_policy(env);
+	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && state_cluster_policy(env->state);
 	if (l->m->id_valid)
 		rats_resource_path(l->m->id, l->path);
-	l->ak = ctl_ak_of_machine(env, l->m);
+	l->ak = state_ak_of_machine(env->state, l->m);
 	look_age(env, l);
 	look_secret(env, l, act);
 	look_marks(env, l);
@@ -310,7 +311,7 @@ static void want_key_absent(struct machine_look *l)
 static void want_key_other(const struct ctl_env *env, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
-	bool whole = l->v.luks == CTL_LUKS_OK || l->v.luks == CTL_LUKS_DELETING;
+	bool whole = l->v.luks == STATE_LUKS_OK || l->v.luks == STATE_LUKS_DELETING;
 
 	if (l->v.delivered && l->v.can_restore)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
@@ -349,9 +350,9 @@ static void want_key(const struct ctl_env *env, struct machine_look *l)
 			model_machine_reason(MACHINE_DUPLICATE_ID),
 			"Machine %s has the same id and holds it, so this one has no effect. Delete the one that is wrong.",
 			l->holder->obj.name);
-	else if (l->v.luks == CTL_LUKS_ABSENT)
+	else if (l->v.luks == STATE_LUKS_ABSENT)
 		want_key_absent(l);
-	else if (l->v.luks == CTL_LUKS_UNREADABLE)
+	else if (l->v.luks == STATE_LUKS_UNREADABLE)
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_KEY_MALFORMED),
 			"Secret %s is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.",
@@ -385,34 +386,36 @@ static void want_bound(const struct ctl_env *env, struct machine_look *l)
 }
 
 /* Who has not confirmed it: the key, or with a key that is as wanted, the identity. */
-static const char *lacking(
-	const struct ctl_env *env, const struct machine_look *l, bool key_is_right)
+static const char *lacking(const struct ctl_env *env, const struct machine_look *l,
+	bool key_is_right, struct strbuf *out)
 {
-	return key_is_right && l->lacking[0] ? kbs_sync_lacking(env->sync, KBS_REFVALUE, l->lacking)
-					     : kbs_sync_lacking(env->sync, KBS_RESOURCE, l->path);
+	return key_is_right && l->lacking[0]
+		       ? ctl_trustee_lacking(env->state->sync, KBS_REFVALUE, l->lacking, out)
+		       : ctl_trustee_lacking(env->state->sync, KBS_RESOURCE, l->path, out);
 }
 
 static void want_delivered(const struct ctl_env *env, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
-	if (l->v.deleting && (l->owns_path || !ctl_far_gone(l->v.far_ids)))
+	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.far_ids)))
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_REVOKING),
 			"Waits until every Trustee has confirmed that key and identity are gone. %s",
-			lacking(env, l, !l->owns_path || ctl_far_gone(l->v.far_key)));
+			lacking(env, l, !l->owns_path || state_trustee_gone(l->v.far_key), &why));
 	else if (l->want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		want(l, c, false, MACHINE_WAITING,
 			"Waits for the disk key and an approved AttestationKey.");
 	else if ((l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT) ||
-		 (ctl_asking(env) && l->m->cond[c].status == KOBJ_COND_TRUE))
+		 (state_trustee_is_asking(env->state) && l->m->cond[c].status == KOBJ_COND_TRUE))
 		want(l, c, true, MACHINE_DELIVERED_OK,
 			"Every administered Trustee has key and identity.");
 	else
 		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
 			model_machine_reason(MACHINE_NOT_AVAILABLE),
 			"Key and identity are not delivered yet. %s",
-			lacking(env, l, l->v.far_key == KBS_FAR_PRESENT));
+			lacking(env, l, l->v.far_key == KBS_FAR_PRESENT, &why));
 }
 
 void machine_wants(const struct ctl_env *env, struct machine_look *l)

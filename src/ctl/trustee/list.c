@@ -34,7 +34,7 @@ static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 {
 	kbs_push_free(steal_ptr(&s->push));
 	if (s->is_target)
-		kbs_sync_target_remove(c->env->sync, s->name);
+		kbs_sync_target_remove(c->env->state->sync, s->name);
 	s->is_target = false;
 	trustee_bytes_fini(&s->admin);
 	trustee_bytes_fini(&s->ca);
@@ -68,16 +68,16 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 	s->cluster_uid = xstrdup(cluster_uid);
 	s->is_target = s->desc.volumes;
 	if (s->is_target)
-		kbs_sync_target_add(c->env->sync, s->name);
+		kbs_sync_target_add(c->env->state->sync, s->name);
 	else
-		s->push = kbs_push_new(c->env->loop, c->env->sync, &conf, NULL);
+		s->push = kbs_push_new(c->env->loop, c->env->state->sync, &conf, NULL);
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
 /* A person's decision, so nothing waits for it; but nothing speaks of it afterwards either. */
 void trustee_tell_left(const struct ctl_trustee *c, const char *name)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
+	const struct model_cluster *served = state_cluster(c->env->state);
 
 	if (!served)
 		return;
@@ -135,31 +135,27 @@ bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_se
 		if (x->wanted && x->desc.owned)
 			return false; /* the same one, under a new address */
 	if (s->desc.owned)
-		return ctl_deployment_is_left(env);
-	if (ctl_env_cluster_unknown(env))
+		return state_trustee_is_left(env->state);
+	if (state_cluster_unknown(env->state))
 		return true;
-	if (ctl_env_cluster(env)) /* taken out of spec by a person */
+	if (state_cluster(env->state)) /* taken out of spec by a person */
 		return false;
-	kbs_sync_counts(env->sync, &declared, &confirmed, &revoking);
+	kbs_sync_counts(env->state->sync, &declared, &confirmed, &revoking);
 	return declared || revoking;
 }
 
-/* The last served cluster's stay; after a start without one, the safer ones. */
-static void want_policies(struct ctl_trustee *c, const struct model_cluster *served)
+/* What all servers have in common: the policies, of which the last served cluster's stay (after a
+ * start without one, the safer ones), and how many keys are sent at once. */
+static void want_settings(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
 	const struct model_cluster *of = served ? served : &none;
 
-	if (!served && c->has_policies)
-		return;
+	if (served || !c->has_policies)
+		kbs_sync_policies(c->env->state->sync, render_trustee_attestation_policy(of),
+			render_trustee_resource_policy(of),
+			of->isolation == MODEL_ISOLATION_SHARED);
 	c->has_policies = true;
-	kbs_sync_policies(c->env->sync, render_trustee_attestation_policy(of),
-		render_trustee_resource_policy(of), of->isolation == MODEL_ISOLATION_SHARED);
-}
-
-/* How many keys are sent at once, to every server. */
-static void want_window(struct ctl_trustee *c, const struct model_cluster *served)
-{
 	if (!served || served->extended_lost || c->window == (unsigned)served->window)
 		return;
 	c->window = (unsigned)served->window;
@@ -182,7 +178,7 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 {
 	struct trustee_desc d;
 
-	for (unsigned i = 0; trustee_desc_of_memory(c->memory, i, &d); i++) {
+	for (unsigned i = 0; trustee_memory_desc(c->memory, i, &d); i++) {
 		if (!d.address || !d.admin_secret || trustee_find(c, d.address))
 			trustee_desc_fini(&d);
 		else
@@ -190,26 +186,17 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 	}
 }
 
-static bool has_primary(const struct ctl_trustee *c)
-{
-	for (const struct trustee_server *s = c->servers; s; s = s->next)
-		if (s->desc.primary)
-			return true;
-	return false;
-}
-
 /* The list as spec and memory want it now. A spec that lost fields may have lost servers, and what
  * the primary one is: the list stays until a person has spoken. */
 void trustee_look_at_all(struct ctl_trustee *c)
 {
-	const struct model_cluster *served = ctl_env_cluster(c->env);
-	bool lost = served && served->extended_lost;
+	const struct model_cluster *served = state_cluster(c->env->state);
+	bool lost = served && served->extended_lost, has_primary = false;
 	struct trustee_desc d;
 
-	if (!c->on || ctl_env_cluster_unknown(c->env)) /* what is administered stays so */
+	if (!c->on || state_cluster_unknown(c->env->state)) /* what is administered stays so */
 		return;
-	want_policies(c, served);
-	want_window(c, served);
+	want_settings(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		s->wanted = s->wanted && lost;
 	if (served && !lost)
@@ -217,16 +204,18 @@ void trustee_look_at_all(struct ctl_trustee *c)
 	if (c->adopt && (!served || lost))
 		want_by_memory(c, served);
 	c->adopt = false;
-	if (lost && !has_primary(c) && trustee_memory_is_read(c))
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		has_primary |= s->desc.primary;
+	if (lost && !has_primary && trustee_memory_is_read(c))
 		want_by_spec(c, served);
-	if (!served && !c->servers && ctl_deployment_is_left(c->env)) {
+	if (!served && !c->servers && state_trustee_is_left(c->env->state)) {
 		/* Of a cluster that went before we started, perhaps. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
 		server_want(c, "kbs-service", &d, NULL);
 	}
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		ctl_runner_wake(c->runner, s->name);
-	ctl_runner_wake(c->runner, CTL_TRUSTEE_MEMORY);
+	ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 }
 
 static void on_look(void *arg)

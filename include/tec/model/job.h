@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Job compute-pcrs of an ApprovedImage, compact. */
+#ifndef TEC_MODEL_JOB_H
+#define TEC_MODEL_JOB_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+#include "tec/kobj/meta.h"
+
+/* What render/pcrjob.h writes: the ApprovedImage's name; how many Jobs it has had, this one
+ * included; the nonce that its message has to carry. */
+#define MODEL_JOB_APP                "compute-pcrs" /* label app, and the container's name */
+#define MODEL_JOB_IMAGE_ANNOTATION   "trusted-execution-clusters.io/approved-image"
+#define MODEL_JOB_ATTEMPT_ANNOTATION "trusted-execution-clusters.io/attempt"
+#define MODEL_JOB_NONCE_ANNOTATION   "trusted-execution-clusters.io/nonce"
+
+/* Index 0: the ApprovedImage's name. */
+enum model_job_state { MODEL_JOB_RUNNING, MODEL_JOB_COMPLETE, MODEL_JOB_FAILED };
+struct model_job {
+	struct kobj obj;
+	const char *owner_uid; /* controller */
+	const char *image;     /* the ApprovedImage's name; NULL: no Job of ours */
+	const char *nonce;     /* that its result has to carry; NULL: none */
+	enum model_job_state state;
+	unsigned attempt;
+	const char *why;    /* of a failed one: "reason: message" */
+	int64_t finished_s; /* 0: not yet */
+};
+struct kobj *model_job_extract(struct json_object *o, struct err *err);
+const char *model_job_index(const struct kobj *o, unsigned i);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects of which only presence, version and owner matter: Services and Deployments. */
+#ifndef TEC_MODEL_PLAIN_H
+#define TEC_MODEL_PLAIN_H
+
+#include <json-c/json.h>
+
+#include "tec/kobj/meta.h"
+
+struct model_plain {
+	struct kobj obj;
+	const char *owner_uid;   /* controller */
+	const char *render_hash; /* annotation */
+	const char *cluster_ip;  /* of a Service */
+};
+struct kobj *model_plain_extract(struct json_object *o, struct err *err);
+/* "reason: message" of a condition or of a container's state, cut: the text comes from outside.
+ * NULL: there is no reason. The caller frees it. */
+char *model_plain_why(struct json_object *o);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* A Pod of Trustee or of a Job, compact: whether it runs, what it was started with, what it said. */
+#ifndef TEC_MODEL_POD_H
+#define TEC_MODEL_POD_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+#include "tec/kobj/meta.h"
+
+/* Of Trustee's Pods: the hash of the files they were started with (render/volumes.h). */
+#define MODEL_POD_CONTENTS_ANNOTATION "trusted-execution-clusters.io/contents-hash"
+
+/* Index 0: the Job. */
+struct model_pod {
+	struct kobj obj;
+	const char *job;       /* its name, by label; NULL: no Job's */
+	const char *owner_uid; /* controller */
+	const char *app;       /* label */
+	bool ready, ended;     /* ended: no process is left */
+	const char *contents;  /* annotation */
+	int64_t restarts;
+	/* Of container compute-pcrs, once it has ended and was never started again: its termination
+	 * message when it ended well (NULL: none, or longer than a kubelet keeps), and its exit
+	 * status. */
+	const char *message;
+	int64_t exit_code;
+	bool failed;
+	const char *why; /* what it waits for, or how it failed; NULL: nothing to tell */
+};
+struct kobj *model_pod_extract(struct json_object *o, struct err *err);
+const char *model_pod_index(const struct kobj *o, unsigned i);
+
+#endif

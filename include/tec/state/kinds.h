@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kinds that are kept in caches: which objects, what is kept of one, and who cannot work
+ * without them. One table for all who make caches, so that a reader's cast and what was put in
+ * cannot differ.
+ */
+#ifndef TEC_STATE_KINDS_H
+#define TEC_STATE_KINDS_H
+
+#include "tec/k8s/cache.h"
+#include "tec/kobj/gvk.h"
+
+enum state_of {
+	STATE_CLUSTERS,    /* struct model_cluster */
+	STATE_MACHINES,    /* struct model_machine */
+	STATE_AKS,         /* struct model_ak */
+	STATE_IMAGES,      /* struct model_image */
+	STATE_CONFIGMAPS,  /* struct model_configmap */
+	STATE_SERVICES,    /* struct model_plain */
+	STATE_DEPLOYMENTS, /* struct model_plain */
+	STATE_JOBS,        /* struct model_job, by ApprovedImage */
+	STATE_PODS,        /* struct model_pod, by Job: of Trustee and of the Jobs */
+	STATE_SECRETS,     /* struct model_secret; only while leader: no other replica holds keys */
+	STATE_N_KINDS,
+};
+enum state_need { STATE_FOR_LISTENERS = 1, STATE_FOR_REVOKING = 2, STATE_FOR_ALL = 4 };
+
+struct state_kind {
+	const struct kobj_gvk *gvk;
+	struct k8s_cache_type cache;
+	const char *labels; /* selector; NULL: all objects */
+	unsigned needs;     /* enum state_need, or-ed */
+};
+extern const struct state_kind state_kinds[STATE_N_KINDS]; /* by enum state_of */
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the process knows of the cluster it runs in: the caches, what Trustee holds as far as it
+ * confirmed that, and since when this operator is here. Controllers and listeners borrow one struct
+ * state for life. What more than one of them asks of it is answered in this folder, so that nobody
+ * gets two answers; nothing here writes or decides.
+ *
+ * Whatever is in doubt is answered so that nothing is lost: a Trustee may still be there, nothing
+ * is approved. A list that has not come yet, and an object that cannot be read, are in doubt.
+ */
+#ifndef TEC_STATE_STATE_H
+#define TEC_STATE_STATE_H
+
+#include "tec/k8s/cache.h"
+#include "tec/kbs/sync.h"
+#include "tec/model/configmap.h"
+#include "tec/model/secretobj.h"
+#include "tec/state/kinds.h"
+
+struct state {
+	/* Borrowed; NULL: this role does not have it. */
+	union {
+		struct k8s_cache *cache[STATE_N_KINDS];
+		struct { /* in the order of enum state_of */
+			struct k8s_cache *clusters, *machines, *aks, *images, *configmaps;
+			struct k8s_cache *services, *deployments, *jobs, *pods, *secrets;
+		};
+	};
+	struct kbs_sync *sync; /* borrowed; NULL: in a role without controllers */
+	/* When this operator was first started here, wall clock, by ctl/since; INT64_MIN: not
+	 * known. */
+	int64_t marker_s;
+};
+#define STATE_INIT                                                                                 \
+	{                                                                                          \
+		.marker_s = INT64_MIN                                                              \
+	}
+
+/* All caches are filled that are needed for this, of those that the role has. */
+bool state_filled(const struct state *s, enum state_need need);
+
+/* Borrowed for the turn; NULL: it is not there. */
+static inline const struct model_secret *state_secret(const struct state *s, const char *name)
+{
+	return (const struct model_secret *)k8s_cache_find(s->secrets, name);
+}
+static inline const struct model_configmap *state_configmap(const struct state *s, const char *name)
+{
+	return (const struct model_configmap *)k8s_cache_find(s->configmaps, name);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chained buckets. uthash was considered and left: 56 bytes in each entry are more than the caches
+ * of ten thousand objects may cost (tests/k8s/test_cache.c), and its hash functions are not keyed.
+ */
+#include "config.h"
+
+#include "tec/base/table.h"
+
+#define FIRST_N 16u
+
+static struct table_link **bucket_of(const struct table *t, uint32_t hash)
+{
+	return &t->buckets[hash & (t->n_buckets - 1)];
+}
+
+static void grow(struct table *t)
+{
+	struct table old = *t;
+
+	if (old.n_buckets > UINT32_MAX / 2)
+		DIE("table of %u entries", (unsigned)old.n);
+	t->n_buckets = old.n_buckets ? old.n_buckets * 2 : FIRST_N;
+	t->buckets = xcalloc(t->n_buckets, sizeof(struct table_link *));
+	for (uint32_t i = 0; i < old.n_buckets; i++) {
+		while (old.buckets[i]) {
+			struct table_link *l = old.buckets[i], **b = bucket_of(t, l->hash);
+
+			old.buckets[i] = l->next;
+			l->next = *b;
+			*b = l;
+		}
+	}
+	free(old.buckets);
+}
+
+void table_fini(struct table *t)
+{
+	free(t->buckets);
+	*t = (struct table){0};
+}
+
+void table_add(struct table *t, struct table_link *l, uint32_t hash)
+{
+	struct table_link **b;
+
+	if (t->n == t->n_buckets)
+		grow(t);
+	b = bucket_of(t, hash);
+	l->hash = hash;
+	l->next = *b;
+	*b = l;
+	t->n++;
+}
+
+void table_remove(struct table *t, struct table_link *l)
+{
+	struct table_link **pp = bucket_of(t, l->hash);
+
+	while (*pp != l)
+		pp = &(*pp)->next;
+	*pp = l->next;
+	t->n--;
+}
+
+static struct table_link *with_hash(struct table_link *l, uint32_t hash)
+{
+	while (l && l->hash != hash)
+		l = l->next;
+	return l;
+}
+
+struct table_link *table_first(const struct table *t, uint32_t hash)
+{
+	return t->n ? with_hash(*bucket_of(t, hash), hash) : NULL;
+}
+
+struct table_link *table_same(const struct table_link *l)
+{
+	return with_hash(l->next, l->hash);
+}
+
+struct table_link *table_next(const struct table *t, const struct table_link *l)
+{
+	uint32_t i = 0;
+
+	if (l && l->next)
+		return l->next;
+	if (l)
+		i = (l->hash & (t->n_buckets - 1)) + 1;
+	while (i < t->n_buckets && !t->buckets[i])
+		i++;
+	return i < t->n_buckets ? t->buckets[i] : NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/state/ak.h"
+
+#include <string.h>
+
+#include "tec/state/since.h"
+
+bool state_ak_is_inherited(
+	const struct state *s, const struct model_ak *ak, const struct model_machine *m)
+{
+	return !m->bound_at && !ak->obj.deleting && ak->spki_sha256 &&
+	       ak->cond[AK_APPROVED].status == KOBJ_COND_TRUE && model_ak_is_of(ak, m->obj.uid) &&
+	       state_since_is_older(s, &ak->obj) && state_since_is_older(s, &m->obj);
+}
+
+/* Of several to be inherited the youngest counts, as it was approved last. */
+static bool is_younger(const struct model_ak *a, const struct model_ak *b)
+{
+	return a->obj.created_s > b->obj.created_s ||
+	       (a->obj.created_s == b->obj.created_s && strcmp(a->obj.name, b->obj.name) < 0);
+}
+
+const struct model_ak *state_ak_of_machine(const struct state *s, const struct model_machine *m)
+{
+	const struct model_ak *best = NULL;
+
+	for (const struct kobj *o = k8s_cache_first(s->aks, 0, m->id); o;
+		o = k8s_cache_next(s->aks, 0, o)) {
+		const struct model_ak *ak = model_ak(o);
+
+		if (m->bound_key && str_eq(m->bound_key, o->uid))
+			return o->deleting || !str_eq(m->bound_spki, ak->spki_sha256) ? NULL : ak;
+		if (state_ak_is_inherited(s, ak, m) && (!best || is_younger(ak, best)))
+			best = ak;
+	}
+	return best;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/state/kinds.h"
+
+#include "tec/model/ak.h"
+#include "tec/model/cluster.h"
+#include "tec/model/image.h"
+#include "tec/model/job.h"
+#include "tec/model/machine.h"
+#include "tec/model/pod.h"
+#include "tec/state/state.h"
+
+#define KIND(gvk, type, index, n, labels, needs)                                                   \
+	{                                                                                          \
+		&gvk, {type##_extract, sizeof(struct type), index, n}, labels,                     \
+			STATE_FOR_ALL | (needs)                                                    \
+	}
+
+const struct state_kind state_kinds[STATE_N_KINDS] = {
+	[STATE_CLUSTERS] = KIND(kobj_cluster, model_cluster, model_cluster_index, 1, NULL,
+		STATE_FOR_LISTENERS | STATE_FOR_REVOKING),
+	[STATE_MACHINES] = KIND(kobj_machine, model_machine, model_machine_index, 1, NULL,
+		STATE_FOR_LISTENERS | STATE_FOR_REVOKING),
+	[STATE_AKS] = KIND(kobj_ak, model_ak, model_ak_index, 3, NULL,
+		STATE_FOR_LISTENERS | STATE_FOR_REVOKING),
+	[STATE_IMAGES] = KIND(kobj_image, model_image, NULL, 0, NULL, 0),
+	[STATE_CONFIGMAPS] = KIND(kobj_configmap, model_configmap, NULL, 0, NULL, 0),
+	[STATE_SERVICES] = KIND(kobj_service, model_plain, NULL, 0, NULL, 0),
+	[STATE_DEPLOYMENTS] = KIND(kobj_deployment, model_plain, NULL, 0, NULL, 0),
+	[STATE_JOBS] = KIND(kobj_job, model_job, model_job_index, 1, "app=" MODEL_JOB_APP, 0),
+	[STATE_PODS] =
+		KIND(kobj_pod, model_pod, model_pod_index, 1, "app in (kbs," MODEL_JOB_APP ")", 0),
+	[STATE_SECRETS] = KIND(kobj_secret, model_secret, NULL, 0, NULL, STATE_FOR_REVOKING),
+};
+
+_Static_assert(offsetof(struct state, secrets) ==
+		       offsetof(struct state, cache) + STATE_SECRETS * sizeof(struct k8s_cache *),
+	"the members of struct state are in the order of enum state_of");
+
+bool state_filled(const struct state *s, enum state_need need)
+{
+	for (int i = 0; i < STATE_N_KINDS; i++)
+		if (s->cache[i] && (state_kinds[i].needs & need) && !k8s_cache_filled(s->cache[i]))
+			return false;
+	return true;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/state/machine.h"
+
+#include "tec/model/mark.h"
+#include "tec/state/since.h"
+
+const struct model_machine *state_machine_of_id(const struct state *s, const char *id)
+{
+	const struct model_machine *best = NULL;
+	int best_rank = -1;
+
+	for (const struct kobj *o = k8s_cache_first(s->machines, 0, id); o;
+		o = k8s_cache_next(s->machines, 0, o)) {
+		const struct model_machine *m = model_machine(o);
+		int rank = model_machine_delivered(m) ? 2 : m->announced ? 1 : 0;
+
+		if (rank > best_rank) {
+			best = m;
+			best_rank = rank;
+		}
+	}
+	return best;
+}
+
+enum state_luks state_machine_luks(const struct state *s, const struct model_machine *m)
+{
+	const struct model_secret *secret = m->id_valid ? state_secret(s, m->id) : NULL;
+
+	if (!secret)
+		return STATE_LUKS_ABSENT;
+	if (secret->obj.unreadable)
+		return STATE_LUKS_UNREADABLE;
+	if (secret->n_owners != 1 || !str_eq(secret->owner_uid, m->obj.uid) ||
+		(secret->shape != MODEL_SECRET_LUKS && secret->shape != MODEL_SECRET_LUKS_BAD))
+		return STATE_LUKS_FOREIGN;
+	if (secret->shape == MODEL_SECRET_LUKS_BAD)
+		return STATE_LUKS_MALFORMED;
+	return secret->obj.deleting ? STATE_LUKS_DELETING : STATE_LUKS_OK;
+}
+
+bool state_machine_announces(const struct model_machine *m, const struct model_secret *s)
+{
+	return s && model_mark_announces(m->announced, s->key_sha256);
+}
+
+bool state_machine_inherits(
+	const struct state *s, const struct model_machine *m, const struct model_secret *secret)
+{
+	return state_machine_luks(s, m) == STATE_LUKS_OK && !m->announced &&
+	       !model_machine_delivered(m) && state_since_is_older(s, &m->obj) &&
+	       state_since_is_older(s, &secret->obj) &&
+	       (!m->old_key_sha256 || str_eq(m->old_key_sha256, secret->key_sha256));
+}
+
+bool state_machine_lost_key(const struct state *s, const struct model_machine *m)
+{
+	return m->has_finalizer && !m->announced && !model_machine_delivered(m) &&
+	       state_since_is_older(s, &m->obj);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/state/since.h"
+
+#include "tec/base/clock.h"
+#include "tec/state/cluster.h"
+
+int64_t state_since_s(const struct state *s)
+{
+	int64_t since_s = s->marker_s;
+	const struct model_cluster *c = state_cluster(s);
+
+	if (since_s == INT64_MIN || !c || c->adopt_before_s > clock_wall_s())
+		return since_s;
+	return c->adopt_before_s > since_s ? c->adopt_before_s : since_s;
+}
+
+bool state_since_is_older(const struct state *s, const struct kobj *o)
+{
+	return o->created_s < state_since_s(s);
+}

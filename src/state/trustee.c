@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/state/trustee.h"
+
+#include "tec/state/cluster.h"
+
+bool state_trustee_is_left(const struct state *s)
+{
+	const struct model_plain *d =
+		(const struct model_plain *)k8s_cache_find(s->deployments, "trustee-deployment");
+
+	if (!k8s_cache_filled(s->deployments))
+		return true;
+	return d && (d->obj.unreadable || d->owner_uid || d->render_hash);
+}
+
+bool state_trustee_is_administered(const struct state *s)
+{
+	/* Memory of servers outside goes when they are clean. */
+	return state_cluster(s) || state_cluster_unknown(s) || state_trustee_is_left(s) ||
+	       !k8s_cache_filled(s->configmaps) ||
+	       k8s_cache_find(s->configmaps, STATE_TRUSTEE_MEMORY);
+}
+
+enum kbs_far state_trustee_far(const struct state *s, enum kbs_sort sort, const char *name)
+{
+	enum kbs_far far = kbs_sync_far(s->sync, sort, name);
+
+	return far == KBS_FAR_NONE && state_trustee_is_administered(s) ? KBS_FAR_UNKNOWN : far;
+}
+
+const struct kobj *state_trustee_taken_by(
+	const struct state *s, const char *identity, const char *uid)
+{
+	const struct kobj *holder = kbs_sync_holder(s->sync, KBS_REFVALUE, identity);
+
+	return holder && !str_eq(holder->uid, uid) ? holder : NULL;
+}
+
+bool state_trustee_is_asking(const struct state *s)
+{
+	return kbs_sync_state(s->sync) == KBS_TARGET_ASKING;
+}
+
+bool state_trustee_is_filling(const struct state *s, enum kbs_sort sort, const char *name)
+{
+	return kbs_sync_state(s->sync) == KBS_TARGET_POPULATING &&
+	       kbs_sync_holder(s->sync, sort, name);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/state/cluster.h"
+
+static struct state s;
+
+static void up(void)
+{
+	s = (struct state)STATE_INIT;
+	s.clusters = k8s_cache_new(&state_kinds[STATE_CLUSTERS].cache);
+}
+
+static void down(void)
+{
+	k8s_cache_free(s.clusters);
+}
+
+static void put(const char *name, const char *created, const char *more)
+{
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\","
+			  "\"creationTimestamp\":\"%s\"%s},\"spec\":{}}",
+			name, name, created, more);
+	cleanup_json struct json_object *o = json_tokener_parse(text);
+
+	k8s_cache_put(s.clusters, o);
+}
+
+TestSuite(state_cluster, .init = up, .fini = down);
+
+Test(state_cluster, the_oldest_is_served_then_by_name)
+{
+	put("0", "2026-01-02T03:04:06Z", "");
+	put("b", "2026-01-02T03:04:05Z", "");
+	put("a", "2026-01-02T03:04:05Z", "");
+	cr_assert_str_eq(state_cluster(&s)->obj.name, "a");
+	k8s_cache_remove(s.clusters, "a", NULL);
+	cr_assert_str_eq(state_cluster(&s)->obj.name, "b");
+}
+
+Test(state_cluster, one_being_deleted_is_not_served)
+{
+	put("a", "2026-01-02T03:04:05Z", ",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"");
+	cr_assert_null(state_cluster(&s));
+}
+
+Test(state_cluster, none_is_served_while_one_cannot_be_read)
+{
+	struct err err = ERR_INIT;
+
+	put("a", "2026-01-02T03:04:05Z", "");
+	cr_assert_eq(k8s_cache_put_unreadable(s.clusters, "b", "b", "1", false, &err), 0);
+	cr_assert(state_cluster_unknown(&s));
+	cr_assert_null(state_cluster(&s));
+	cr_assert_str_eq(state_cluster_oldest(&s)->obj.name, "a");
+}
