@@ -88,15 +88,6 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	ctl_kind_wake_index(k, STATE_AKS, 2, was ? was->uid : now->uid);
 }
 
-static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_kind *k = self;
-
-	if (model_cluster_means_the_same(was, now))
-		return;
-	ctl_kind_wake_all(k);
-}
-
 static void on_sync(struct ctl_kind *k, enum kbs_sort sort, const char *name)
 {
 	const struct kobj *holder;
@@ -121,7 +112,7 @@ struct ctl_kind *ctl_ak_new(const struct ctl_env *env)
 		{STATE_AKS, map_ak},
 		{STATE_SECRETS, map_secret},
 		{STATE_MACHINES, map_machine},
-		{STATE_CLUSTERS, map_cluster},
+		{STATE_CLUSTERS, ctl_kind_map_cluster},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {

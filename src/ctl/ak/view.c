@@ -11,10 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/base/clock.h"
-
-#define RECHECK_MAX_MS (60 * 60 * 1000)
-
 /* ---- decide */
 
 static enum ctl_ak_do status_of(const struct ctl_ak_view *v)
@@ -182,21 +178,6 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
 
-static void look_age(const struct state *s, struct ak_look *l)
-{
-	const struct model_cluster *policy = state_cluster_policy(s);
-	int64_t left_ms;
-
-	if (!l->ak->by_listener || l->v.approved || l->v.asked || !policy ||
-		policy->pending_ttl_ms <= 0)
-		return;
-	left_ms = l->ak->obj.created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
-	l->v.overdue = left_ms <= 0;
-	l->base.recheck_why = "pendingTTL";
-	if (left_ms > 0)
-		l->base.recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
-}
-
 /* Whom the Machine is bound to decides; the key's owner and marks only follow. */
 static void look_bound(const struct state *s, struct ak_look *l, const struct model_machine *m)
 {
@@ -230,7 +211,8 @@ static void look_approval(const struct state *s, struct ak_look *l)
 	l->v.machine = l->machine != NULL;
 	l->why = why_not(s, l);
 	l->v.allowed = l->why == AK_WHY_NOT;
-	look_age(s, l);
+	l->v.overdue = ak->by_listener && !l->v.approved && !l->v.asked &&
+		       ctl_look_is_overdue(&l->base, state_cluster_policy(s));
 }
 
 /* ---- look: Secret and Trustee */

@@ -119,46 +119,28 @@ static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object
 	ctl_take_answer(c->kind.state->configmaps, o, false);
 }
 
-/* It does not even have our labels, or the cache would show it: not ours to delete. */
-static void job_in_the_way(const struct ctl_image *c, struct image_info *i)
-{
-	snprintf(i->problem, sizeof(i->problem),
-		"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
-		i->job_name, i->job_name, c->kind.env->ns);
-}
-
 /* What time does not heal is kept, to be written to the status. */
-static void note_problem(struct ctl_act *a, const struct err *err, struct image_info *i)
-{
-	if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
-		snprintf(i->problem, sizeof(i->problem), "The operator cannot %s: %s.",
-			image_acts[a->doing].name, err->text);
-}
-
 static bool failed(
 	struct ctl_image *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
+	bool exists = a->doing == CTL_IMAGE_CREATE_JOB && r && r->already_exists;
+	bool writes = a->doing == CTL_IMAGE_CREATE_JOB || a->doing == CTL_IMAGE_ANNOUNCE_JOB ||
+		      a->doing == CTL_IMAGE_ANNOUNCE_ENTRY || a->doing == CTL_IMAGE_TAKE_OVER ||
+		      a->doing == CTL_IMAGE_WRITE_ENTRY;
 	const struct kobj *o = k8s_cache_find(c->kind.state->images, a->name);
 	struct image_info *i = o ? image_info_get(c, o) : NULL;
-	bool exists = a->doing == CTL_IMAGE_CREATE_JOB && r && r->already_exists;
 
 	image_info_forget_pcrs(c);
-	if (!i)
+	if (!i || !writes)
 		return exists;
+	if (!exists && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
+		snprintf(i->problem, sizeof(i->problem), "The operator cannot %s: %s.",
+			image_acts[a->doing].name, err->text);
+	/* It does not even have our labels, or the cache would show it: not ours to delete. */
 	if (exists && !k8s_cache_find(c->kind.state->jobs, i->job_name))
-		job_in_the_way(c, i);
-	switch ((enum ctl_image_do)a->doing) {
-	case CTL_IMAGE_CREATE_JOB:
-	case CTL_IMAGE_ANNOUNCE_JOB:
-	case CTL_IMAGE_ANNOUNCE_ENTRY:
-	case CTL_IMAGE_TAKE_OVER:
-	case CTL_IMAGE_WRITE_ENTRY:
-		if (!exists)
-			note_problem(a, err, i);
-		break;
-	default:
-		break;
-	}
+		snprintf(i->problem, sizeof(i->problem),
+			"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
+			i->job_name, i->job_name, c->kind.env->ns);
 	return exists;
 }
 

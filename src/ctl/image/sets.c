@@ -203,7 +203,7 @@ static void collect(struct work *w, const struct image_counted *image)
 				add_state(w, p, entry, NULL);
 			continue;
 		}
-		pcr7 = image_platforms_value(w->c->kind.state, entry, p->platform);
+		pcr7 = image_platforms_value(entry, p->platform);
 		if (pcr7 && w->required)
 			add_state(w, p, entry, pcr7);
 		else if (pcr7)

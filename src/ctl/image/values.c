@@ -477,16 +477,6 @@ void image_values_changed(struct ctl_image *c)
 	ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
 }
 
-bool image_values_settled(const struct ctl_image *c)
-{
-	return c->values.was_settled;
-}
-
-bool image_values_gone(const struct ctl_image *c)
-{
-	return c->values.was_gone;
-}
-
 bool image_values_refused(const struct ctl_image *c, const char *uid)
 {
 	const struct image_sets *s = c->values.computed;
@@ -545,8 +535,7 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 		case COMPUTED:
 			break;
 		case COMPUTING:
-			out->recheck_ms = 1;
-			out->recheck_why = "combinations are being computed";
+			ctl_look_again(out, 1, "combinations are being computed");
 			return CTL_IMAGE_NOTHING;
 		case AWAITED: /* is woken by what it waits for */
 			return CTL_IMAGE_NOTHING;

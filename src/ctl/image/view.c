@@ -19,7 +19,7 @@
 #define JOB_RETRY_S        60
 #define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
 #define JOB_RETRY_MAX_S    3600
-#define RECHECK_MAX_MS     (60 * 60 * 1000)
+#define AGAIN              "the label or the Job is tried again"
 #define FOREIGN_RECHECK_MS 30000
 #define VARIANTS_SHOWN     2
 
@@ -112,15 +112,6 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 
 /* ---- look */
 
-static void recheck_in(struct image_look *l, int64_t ms)
-{
-	uint32_t in = ms < 1 ? 1 : ms < RECHECK_MAX_MS ? (uint32_t)ms : RECHECK_MAX_MS;
-
-	if (!l->base.recheck_ms || in < l->base.recheck_ms)
-		l->base.recheck_ms = in;
-	l->base.recheck_why = "the label or the Job is tried again";
-}
-
 /* One that was made for platforms, or variables, that are no longer those of the cluster. */
 static void look_old_job(const struct state *s, struct image_look *l)
 {
@@ -133,17 +124,6 @@ static void look_old_job(const struct state *s, struct image_look *l)
 			l->old_job = j;
 	}
 	l->v.old_job = l->old_job != NULL;
-}
-
-static void look_platforms(const struct state *s, struct image_look *l)
-{
-	struct image_platforms *p = &l->platforms;
-
-	image_platforms_look(s, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : NULL, p);
-	l->v.platforms = p->n > 0;
-	l->v.incomplete = p->incomplete;
-	l->v.unmounted = p->unmounted;
-	l->v.withheld = p->required && !p->have;
 }
 
 /* The last Pod is the one that counts for people: oldest first. */
@@ -173,7 +153,7 @@ static void look_due(struct image_look *l)
 	left_s = l->job->finished_s + delay_s - clock_wall_s();
 	l->v.due = left_s <= 0;
 	if (left_s > 0)
-		recheck_in(l, left_s * 1000);
+		ctl_look_again(&l->base, left_s * 1000, AGAIN);
 }
 
 static void look_job(const struct state *s, struct image_look *l)
@@ -185,7 +165,7 @@ static void look_job(const struct state *s, struct image_look *l)
 		return;
 	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
 		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
-		recheck_in(l, FOREIGN_RECHECK_MS);
+		ctl_look_again(&l->base, FOREIGN_RECHECK_MS, AGAIN);
 		return;
 	}
 	if (!image_entry_announces_job(l->m, l->job->nonce)) {
@@ -215,7 +195,7 @@ static void look_label(struct image_look *l)
 	if (now >= l->info->label_ms)
 		l->v.label = CTL_IMAGE_LABEL_ASK;
 	else
-		recheck_in(l, (int64_t)(l->info->label_ms - now));
+		ctl_look_again(&l->base, (int64_t)(l->info->label_ms - now), AGAIN);
 }
 
 /* What is at hand and does not stand in image-pcrs, or stands there no more. */
@@ -248,6 +228,7 @@ static void look_at(
 {
 	const struct state *s = c->kind.state;
 	const struct model_configmap *map = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	struct image_platforms *p = &l->platforms;
 
 	memset(l, 0, sizeof(*l));
 	l->info = image_info_get(c, o);
@@ -267,9 +248,13 @@ static void look_at(
 	look_made(l);
 	l->v.refused = image_values_refused(c, o->uid);
 	l->v.pcrs_read = map && str_eq(c->pcrs_rv, map->plain.obj.rv);
-	l->v.settled = image_values_settled(c);
-	l->v.gone = image_values_gone(c);
-	look_platforms(s, l);
+	l->v.settled = c->values.was_settled;
+	l->v.gone = c->values.was_gone;
+	image_platforms_look(s, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : NULL, p);
+	l->v.platforms = p->n > 0;
+	l->v.incomplete = p->incomplete;
+	l->v.unmounted = p->unmounted;
+	l->v.withheld = p->required && !p->have;
 	l->v.problem = problem_of(c, l)[0];
 	look_job(s, l);
 	if (o->deleting || !is_open(l))

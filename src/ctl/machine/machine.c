@@ -76,15 +76,6 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	wake_id(self, was ? was->name : now->name);
 }
 
-static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_kind *k = self;
-
-	if (model_cluster_means_the_same(was, now))
-		return;
-	ctl_kind_wake_all(k);
-}
-
 static void on_sync(struct ctl_kind *k, enum kbs_sort sort, const char *name)
 {
 	char id[UUID_TEXT_LEN + 1];
@@ -116,7 +107,7 @@ struct ctl_kind *ctl_machine_new(const struct ctl_env *env)
 		{STATE_MACHINES, map_machine},
 		{STATE_AKS, map_ak},
 		{STATE_SECRETS, map_secret},
-		{STATE_CLUSTERS, map_cluster},
+		{STATE_CLUSTERS, ctl_kind_map_cluster},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {

@@ -11,10 +11,7 @@
 
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/model/mark.h"
-
-#define RECHECK_MAX_MS (60 * 60 * 1000)
 
 /* ---- decide */
 
@@ -206,18 +203,11 @@ static void look_recall(const struct state *s, struct machine_look *l, struct ct
 static void look_age(const struct state *s, struct machine_look *l)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
-	int64_t left_ms;
 
 	l->v.bound = l->m->bound_at || l->ak ||
 		     k8s_cache_unreadable(s->aks); /* one of them may be its */
-	if (!l->m->by_listener || l->v.bound || !policy || !policy->public_ak_addr ||
-		policy->pending_ttl_ms <= 0)
-		return;
-	left_ms = l->m->obj.created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
-	l->v.overdue = left_ms <= 0;
-	l->base.recheck_why = "pendingTTL";
-	if (left_ms > 0)
-		l->base.recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
+	l->v.overdue = l->m->by_listener && !l->v.bound && policy && policy->public_ak_addr &&
+		       ctl_look_is_overdue(&l->base, policy);
 }
 
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l);
