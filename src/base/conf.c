@@ -2,54 +2,64 @@
 /*
  * Two sets of values beside the table: the command line's and the file's. A file is read into a set
  * of its own and replaces the old one only when all of it is good. Refuses abbreviations, an option
- * given twice, and asking for a name the table does not have (that is a bug).
+ * given twice, and a request for a name that the table does not have (that is a bug).
  */
 #include "config.h"
 
 #include "tec/base/conf.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tec/base/bytes.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
 #define CONF_FILE_MAX 1048576
-#define HELP_WIDTH    80
 
 struct value {
-	char *text, *second; /* owned; text NULL: not given */
+	char **text; /* owned; a CONF_PAIR has two, a CONF_LIST any number */
+	size_t n;    /* 0: not given */
 };
 
 struct conf {
-	const struct conf_option *table; /* borrowed, static */
-	size_t n;
-	struct value *argv, *file; /* owned arrays of n */
+	const struct conf_program *program; /* borrowed, static */
+	struct value *argv, *file;          /* owned arrays, one element per option */
 	bool file_read;
+	const struct conf_command *command;
+	const char *operand; /* borrowed from argv */
 };
+
+static void value_add(struct value *v, const char *text)
+{
+	v->text = xreallocarray(v->text, v->n + 1, sizeof(*v->text));
+	v->text[v->n++] = xstrdup(text);
+}
+
+static const char *value_first(const struct value *v)
+{
+	return v->n ? v->text[0] : NULL;
+}
 
 static void values_free(struct value *v, size_t n)
 {
 	for (size_t i = 0; v && i < n; i++) {
+		while (v[i].n)
+			free(v[i].text[--v[i].n]);
 		free(v[i].text);
-		free(v[i].second);
 	}
 	free(v);
 }
 
-struct conf *conf_new(const struct conf_option *table, size_t n)
+struct conf *conf_new(const struct conf_program *program)
 {
 	struct conf *c = xcalloc(1, sizeof(*c));
 
-	c->table = table;
-	c->n = n;
-	c->argv = xcalloc(n, sizeof(*c->argv));
-	c->file = xcalloc(n, sizeof(*c->file));
+	c->program = program;
+	c->argv = xcalloc(program->n_options, sizeof(*c->argv));
+	c->file = xcalloc(program->n_options, sizeof(*c->file));
 	return c;
 }
 
@@ -57,26 +67,62 @@ void conf_free(struct conf *c)
 {
 	if (!c)
 		return;
-	values_free(c->argv, c->n);
-	values_free(c->file, c->n);
+	values_free(c->argv, c->program->n_options);
+	values_free(c->file, c->program->n_options);
 	free(c);
 }
 
-/* Index of the option, n when there is none. */
+/* Index of the option, n_options when there is none. */
 static size_t lookup(const struct conf *c, const char *name, size_t len)
 {
 	size_t i;
 
-	for (i = 0; i < c->n; i++) {
-		if (strlen(c->table[i].name) == len && memcmp(c->table[i].name, name, len) == 0)
+	for (i = 0; i < c->program->n_options; i++) {
+		const char *have = c->program->options[i].name;
+
+		if (strlen(have) == len && memcmp(have, name, len) == 0)
 			break;
 	}
 	return i;
 }
 
-static bool is_bool_text(const char *s)
+/* The next of the texts between commas; NULL: there is none. *rest starts as the list. */
+static const char *next_choice(const char **rest, size_t *len)
 {
-	return strcmp(s, "true") == 0 || strcmp(s, "false") == 0;
+	const char *at = *rest;
+
+	if (!*at)
+		return NULL;
+	*len = strcspn(at, ",");
+	*rest = at + *len;
+	*rest += strspn(*rest, ", ");
+	return at;
+}
+
+/* Index in the list, -1 when it is not there. */
+static int choice_index(const char *choices, const char *text)
+{
+	const char *at;
+	size_t len;
+
+	for (int i = 0; (at = next_choice(&choices, &len)); i++)
+		if (strlen(text) == len && memcmp(at, text, len) == 0)
+			return i;
+	return -1;
+}
+
+/* dashes: how the option is written where it stands. */
+static int check_value(
+	const struct conf_option *o, const char *dashes, const char *text, struct err *err)
+{
+	const char *choices = o->type == CONF_BOOL     ? "true, false"
+			      : o->type == CONF_CHOICE ? o->choices
+						       : NULL;
+
+	if (!choices || choice_index(choices, text) >= 0)
+		return 0;
+	return err_set(err, ERR_INVALID, "option %s%s: %s is not one of %s", dashes, o->name,
+		log_esc(text), choices);
 }
 
 /* ---- command line */
@@ -87,54 +133,119 @@ struct args {
 	struct err *err;
 };
 
-static const char *next_arg(struct args *a, const char *name)
+/* Stores option number i. text: what was joined to its name, or NULL. */
+static int take_option(struct conf *c, struct args *a, size_t i, const char *text)
 {
-	if (a->i + 1 < a->argc)
-		return a->argv[++a->i];
-	err_set(a->err, ERR_INVALID, "option --%s needs a value", name);
-	return NULL;
-}
+	const struct conf_option *o = &c->program->options[i];
+	struct value *v = &c->argv[i];
 
-static bool in_file(const struct conf_option *o)
-{
-	return o->type != CONF_ACTION && o->type != CONF_PAIR && o->type != CONF_FILE;
-}
-
-/* Stores option `o`; eq is the text behind '=', or NULL. */
-static int take_option(struct args *a, const struct conf_option *o, struct value *v, const char *eq)
-{
-	const char *text = eq, *second = NULL;
-
-	if (v->text)
+	if (v->n && o->type != CONF_LIST && o->type != CONF_ACTION)
 		return err_set(a->err, ERR_INVALID, "option --%s is given twice", o->name);
-	if (eq && (o->type == CONF_ACTION || o->type == CONF_PAIR))
-		return err_set(a->err, ERR_INVALID, "option --%s takes no '='", o->name);
-	switch (o->type) {
-	case CONF_STRING:
-	case CONF_FILE:
-		if (!text && !(text = next_arg(a, o->name)))
-			return -1;
-		break;
-	case CONF_BOOL:
-		if (text && !is_bool_text(text))
-			return err_set(
-				a->err, ERR_INVALID, "option --%s is true or false", o->name);
-		text = text ? text : "true";
-		break;
-	case CONF_OPTIONAL:
-		text = text ? text : "";
-		break;
-	case CONF_ACTION:
+	if (text && (o->type == CONF_ACTION || o->type == CONF_PAIR))
+		return err_set(a->err, ERR_INVALID, "option --%s does not take a value after '='",
+			o->name);
+	if (!text && (o->type == CONF_ACTION || o->type == CONF_BOOL))
 		text = "true";
-		break;
-	case CONF_PAIR:
-		if (!(text = next_arg(a, o->name)) || !(second = next_arg(a, o->name)))
-			return -1;
-		break;
+	for (int n = o->type == CONF_PAIR ? 2 : 1; n > 0; n--, text = NULL) {
+		if (!text && a->i + 1 < a->argc)
+			text = a->argv[++a->i];
+		if (!text)
+			return err_set(a->err, ERR_INVALID, "option --%s needs %s", o->name,
+				o->type == CONF_PAIR ? "two values" : "a value");
+		value_add(v, text);
 	}
-	v->text = xstrdup(text);
-	v->second = xstrdup(second);
+	return check_value(o, "--", v->text[0], a->err);
+}
+
+static int take_long(struct conf *c, struct args *a, const char *word)
+{
+	size_t len = strcspn(word, "="), i = lookup(c, word + 2, len - 2);
+
+	if (i == c->program->n_options)
+		return err_set(a->err, ERR_INVALID, "unknown option %s", log_escn(word, len));
+	return take_option(c, a, i, word[len] ? word + len + 1 : NULL);
+}
+
+/* -v, -vh, and the value after a letter that takes one. */
+static int take_letters(struct conf *c, struct args *a, const char *word)
+{
+	const struct conf_option *table = c->program->options;
+	size_t n = c->program->n_options, i;
+
+	for (const char *p = word + 1; *p; p++) {
+		for (i = 0; i < n && table[i].letter != *p; i++)
+			;
+		if (i == n)
+			return err_set(a->err, ERR_INVALID, "unknown option %s", log_esc(word));
+		if (table[i].type != CONF_ACTION && table[i].type != CONF_BOOL)
+			return take_option(c, a, i, p[1] ? p + 1 + (p[1] == '=') : NULL);
+		if (take_option(c, a, i, NULL) < 0)
+			return -1;
+	}
 	return 0;
+}
+
+static int take_word(struct conf *c, const char *word, struct err *err)
+{
+	const struct conf_program *p = c->program;
+
+	if (c->command && c->command->operand && !c->operand) {
+		c->operand = word;
+		return 0;
+	}
+	if (!p->n_commands || c->command)
+		return err_set(err, ERR_INVALID, "unexpected argument %s", log_esc(word));
+	for (size_t i = 0; i < p->n_commands && !c->command; i++)
+		if (str_eq(p->commands[i].name, word))
+			c->command = &p->commands[i];
+	return c->command ? 0 : err_set(err, ERR_INVALID, "unknown command %s", log_esc(word));
+}
+
+static bool allows(const struct conf_command *command, const char *option)
+{
+	size_t len = strlen(option);
+
+	for (const char *p = command->options; p && *p; p += strspn(p, " ")) {
+		size_t n = strcspn(p, " ");
+
+		if (n == len && memcmp(p, option, n) == 0)
+			return true;
+		p += n;
+	}
+	return false;
+}
+
+/* That there is a command, with what it needs, and nothing that would have no effect. */
+static int check_command(struct conf *c, struct err *err)
+{
+	const struct conf_program *p = c->program;
+
+	for (size_t i = 0; i < p->n_commands && !c->command; i++)
+		if (!p->commands[i].name)
+			c->command = &p->commands[i];
+	if (!c->command)
+		return p->n_commands ? err_set(err, ERR_INVALID, "no command") : 0;
+	if (c->command->operand && !c->operand)
+		return err_set(err, ERR_INVALID, "command %s needs %s", c->command->name,
+			c->command->operand);
+	for (size_t i = 0; i < p->n_options; i++) {
+		const struct conf_option *o = &p->options[i];
+
+		if (!c->argv[i].n || o->type == CONF_ACTION || allows(c->command, o->name))
+			continue;
+		return err_set(err, ERR_INVALID, "option --%s has no effect %s %s", o->name,
+			c->command->name ? "with" : "without",
+			c->command->name ? c->command->name : "a command");
+	}
+	return 0;
+}
+
+/* Whether an option that a program need not have is given. */
+static bool given(const struct conf *c, const char *name)
+{
+	size_t i = lookup(c, name, strlen(name));
+
+	return i < c->program->n_options && c->argv[i].n;
 }
 
 int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *err)
@@ -142,50 +253,39 @@ int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *er
 	struct args a = {.argc = argc, .i = 1, .argv = argv, .err = err};
 
 	for (; a.i < argc; a.i++) {
-		const char *arg = argv[a.i], *eq;
-		size_t len, i;
+		const char *word = argv[a.i];
+		int rc;
 
-		if (!str_starts(arg, "--") || !arg[2])
-			return err_set(err, ERR_INVALID, "unexpected argument %s", log_esc(arg));
-		arg += 2;
-		eq = strchr(arg, '=');
-		len = eq ? (size_t)(eq - arg) : strlen(arg);
-		i = lookup(c, arg, len);
-		if (i == c->n)
-			return err_set(
-				err, ERR_INVALID, "unknown option %s", log_escn(arg - 2, len + 2));
-		if (take_option(&a, &c->table[i], &c->argv[i], eq ? eq + 1 : NULL) < 0)
+		if (str_starts(word, "--"))
+			rc = word[2] ? take_long(c, &a, word)
+				     : err_set(err, ERR_INVALID, "unexpected argument --");
+		else if (word[0] == '-' && word[1])
+			rc = take_letters(c, &a, word);
+		else
+			rc = take_word(c, word, err);
+		if (rc < 0)
 			return -1;
 	}
-	return 0;
+	/* Who asks for help need not know yet what is missing. */
+	return given(c, "help") || given(c, "version") ? 0 : check_command(c, err);
 }
 
 /* ---- file */
 
-static int read_file(const char *path, struct strbuf *out, struct err *err)
+/* The whole file as text; the caller frees. */
+static char *read_text(const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-	char buf[4096];
-	ssize_t n = 0;
+	size_t len;
+	char *text = file_read(path, CONF_FILE_MAX, &len, NULL, err);
 
-	if (fd < 0)
-		return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, errno,
-			"configuration file %s", path);
-	while (rc == 0 && (n = read(fd, buf, sizeof(buf))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			rc = err_set_errno(err, ERR_INVALID, errno, "configuration file %s", path);
-		else if (out->len + (size_t)n > CONF_FILE_MAX)
-			rc = err_set(err, ERR_INVALID, "configuration file %s is too large", path);
-		else
-			strbuf_add(out, buf, (size_t)n);
+	if (text && (!bytes_valid_utf8(text, len) || memchr(text, '\0', len))) {
+		err_set(err, ERR_INVALID, "%s: not UTF-8 text", log_esc(path));
+		free(text);
+		text = NULL;
 	}
-	close(fd);
-	if (rc == 0 && (!bytes_valid_utf8(strbuf_str(out), out->len) ||
-			       memchr(strbuf_str(out), '\0', out->len)))
-		rc = err_set(err, ERR_INVALID, "configuration file %s is no UTF-8 text", path);
-	return rc;
+	if (!text)
+		err_wrap(err, "configuration file");
+	return text;
 }
 
 /* Cuts blanks from both ends, in place. */
@@ -212,55 +312,55 @@ static int take_line(const struct conf *c, struct value *values, char *line, str
 		return 0;
 	eq = strchr(line, '=');
 	if (!eq)
-		return err_set(err, ERR_INVALID, "no '='");
+		return err_set(err, ERR_INVALID, "there is no '='");
 	*eq = '\0';
 	name = trim(line);
 	text = trim(eq + 1);
 	i = lookup(c, name, strlen(name));
-	if (i == c->n)
+	if (i == c->program->n_options)
 		return err_set(err, ERR_INVALID, "unknown option %s", log_esc(name));
-	o = &c->table[i];
-	if (!in_file(o))
+	o = &c->program->options[i];
+	if (!conf_in_file(o))
 		return err_set(err, ERR_INVALID, "option %s is for the command line only", o->name);
-	if (o->type == CONF_BOOL && !is_bool_text(text))
-		return err_set(err, ERR_INVALID, "option %s is true or false", o->name);
-	if (values[i].text)
+	if (values[i].n)
 		return err_set(err, ERR_INVALID, "option %s is given twice", o->name);
-	values[i].text = xstrdup(text);
-	return 0;
+	value_add(&values[i], text);
+	return check_value(o, "", text, err);
 }
 
 static void warn_fixed(const struct conf *c, const struct value *values)
 {
-	for (size_t i = 0; i < c->n; i++) {
-		if (!c->table[i].reloadable && !c->argv[i].text &&
-			!str_eq(c->file[i].text, values[i].text))
+	const struct conf_option *table = c->program->options;
+
+	for (size_t i = 0; i < c->program->n_options; i++) {
+		if (!table[i].reloadable && !c->argv[i].n &&
+			!str_eq(value_first(&c->file[i]), value_first(&values[i])))
 			log_warn(NULL, "a changed option needs a restart", "option=%s",
-				log_esc(c->table[i].name));
+				log_esc(table[i].name));
 	}
 }
 
 int conf_parse_file(struct conf *c, const char *path, struct err *err)
 {
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	cleanup_free char *text = read_text(path, err);
 	struct value *values;
 	unsigned number = 0;
 	char *rest, *line;
 
-	if (read_file(path, &text, err) < 0)
+	if (!text)
 		return -1;
-	values = xcalloc(c->n, sizeof(*values));
-	rest = text.data;
+	values = xcalloc(c->program->n_options, sizeof(*values));
+	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
 		number++;
 		if (take_line(c, values, line, err) < 0) {
-			values_free(values, c->n);
+			values_free(values, c->program->n_options);
 			return err_wrap(err, "%s line %u", path, number);
 		}
 	}
 	if (c->file_read)
 		warn_fixed(c, values);
-	values_free(c->file, c->n);
+	values_free(c->file, c->program->n_options);
 	c->file = values;
 	c->file_read = true;
 	return 0;
@@ -272,95 +372,98 @@ static size_t must_lookup(const struct conf *c, const char *name)
 {
 	size_t i = lookup(c, name, strlen(name));
 
-	if (i == c->n)
+	if (i == c->program->n_options)
 		DIE("no option is called %s", name);
 	return i;
+}
+
+size_t conf_command(const struct conf *c)
+{
+	return (size_t)(c->command - c->program->commands);
+}
+
+const char *conf_operand(const struct conf *c)
+{
+	return c->operand;
 }
 
 const char *conf_str(const struct conf *c, const char *name)
 {
 	size_t i = must_lookup(c, name);
 
-	if (c->argv[i].text)
-		return c->argv[i].text;
-	return c->file[i].text ? c->file[i].text : c->table[i].dflt;
+	if (c->argv[i].n)
+		return c->argv[i].text[0];
+	return c->file[i].n ? c->file[i].text[0] : c->program->options[i].dflt;
 }
 
-const char *conf_second(const struct conf *c, const char *name)
+const char *conf_nth(const struct conf *c, const char *name, size_t i)
 {
-	return c->argv[must_lookup(c, name)].second;
+	const struct value *v = &c->argv[must_lookup(c, name)];
+
+	return i < v->n ? v->text[i] : NULL;
 }
 
-/* CONF_OPTIONAL and CONF_PAIR: whether it is there. */
 bool conf_bool(const struct conf *c, const char *name)
 {
-	enum conf_type type = c->table[must_lookup(c, name)].type;
 	const char *text = conf_str(c, name);
 
-	if (type == CONF_BOOL || type == CONF_ACTION)
-		return str_eq(text, "true");
-	return text != NULL;
+	if (c->program->options[must_lookup(c, name)].type != CONF_BOOL)
+		return text != NULL;
+	return str_eq(text, "true");
+}
+
+unsigned conf_choice(const struct conf *c, const char *name)
+{
+	int i = choice_index(c->program->options[must_lookup(c, name)].choices, conf_str(c, name));
+
+	if (i < 0) /* what was given is checked */
+		DIE("the default of --%s is not one of its choices", name);
+	return (unsigned)i;
+}
+
+int conf_number(const struct conf *c, const char *name, uint64_t min, uint64_t max, uint64_t *out,
+	struct err *err)
+{
+	const char *text = conf_str(c, name);
+
+	if (text && str_to_u64(text, max, out) == 0 && *out >= min)
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"option --%s: %s is not a number from %" PRIu64 " to %" PRIu64, name, log_esc(text),
+		min, max);
 }
 
 bool conf_is_set(const struct conf *c, const char *name)
 {
 	size_t i = must_lookup(c, name);
 
-	return c->argv[i].text || c->file[i].text;
+	return c->argv[i].n || c->file[i].n;
 }
 
-/* ---- help and sample */
+/* ---- a program's start */
 
-/* Prints text in lines of at most HELP_WIDTH, each behind `prefix`. */
-static void print_wrapped(FILE *out, const char *prefix, const char *text)
+enum conf_result conf_refuse(const struct conf *c, const struct err *err)
 {
-	size_t room = HELP_WIDTH - strlen(prefix);
-
-	while (*text) {
-		size_t n = strlen(text);
-
-		if (n > room) {
-			for (n = room; n > 0 && text[n] != ' '; n--)
-				;
-			if (n == 0) /* a word longer than a line */
-				n = strcspn(text, " ");
-		}
-		fprintf(out, "%s%.*s\n", prefix, (int)n, text);
-		text += n;
-		text += strspn(text, " ");
-	}
+	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", c->program->name, err->text,
+		c->program->name);
+	return CONF_BAD;
 }
 
-void conf_print_help(const struct conf_option *table, size_t n, FILE *out)
+enum conf_result conf_start(struct conf *c, int argc, char *const argv[])
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct conf_option *o = &table[i];
-		const char *arg = o->arg ? o->arg : "VALUE";
+	struct err err = ERR_INIT;
 
-		fprintf(out, "  --%s", o->name);
-		if (o->type == CONF_STRING || o->type == CONF_FILE)
-			fprintf(out, "=%s", arg);
-		else if (o->type == CONF_BOOL)
-			fputs("[=true|false]", out);
-		else if (o->type == CONF_OPTIONAL)
-			fprintf(out, "[=%s]", arg);
-		else if (o->type == CONF_PAIR)
-			fprintf(out, " %s", arg);
-		fputc('\n', out);
-		print_wrapped(out, "        ", o->help);
-		if (o->dflt)
-			fprintf(out, "        Default: %s\n", *o->dflt ? o->dflt : "\"\"");
-	}
-}
-
-void conf_print_sample(const struct conf_option *table, size_t n, FILE *out)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct conf_option *o = &table[i];
-
-		if (!in_file(o))
-			continue;
-		print_wrapped(out, "# ", o->help);
-		fprintf(out, "#%s =%s%s\n\n", o->name, o->dflt ? " " : "", o->dflt ? o->dflt : "");
-	}
+	if (conf_parse_argv(c, argc, argv, &err) < 0)
+		return conf_refuse(c, &err);
+	if (given(c, "help"))
+		conf_print_help(c->program, stdout);
+	else if (given(c, "version"))
+		printf("%s %s\n", c->program->name, PACKAGE_VERSION);
+	else if (given(c, "print-config"))
+		conf_print_sample(c->program, stdout);
+	else if (given(c, "config") && conf_parse_file(c, conf_str(c, "config"), &err) < 0)
+		return conf_refuse(c, &err);
+	else
+		return CONF_RUN;
+	return CONF_EXIT;
 }

@@ -89,3 +89,15 @@ bool confine_files(const char *const *paths, size_t n)
 	close(ruleset);
 	return done;
 }
+
+uint64_t confine_raise_descriptors(uint64_t want)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return 0;
+	if (lim.rlim_cur >= want)
+		return lim.rlim_cur;
+	lim.rlim_cur = lim.rlim_max > want ? want : lim.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &lim) == 0 ? lim.rlim_cur : 0;
+}

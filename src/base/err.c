@@ -102,6 +102,12 @@ int err_set_http(struct err *err, enum err_kind kind, int http, const char *fmt,
 	return -1;
 }
 
+int err_set_lease_lost(struct err *err)
+{
+	/* CONFLICT: another process may act now, nobody has to mend anything. */
+	return err_set(err, ERR_CONFLICT, "not sent: this process no longer holds the lease");
+}
+
 int err_wrap(struct err *err, const char *fmt, ...)
 {
 	char text[sizeof(err->text)];

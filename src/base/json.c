@@ -1,62 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * json-c gets only text that json_scan() let pass, with its own strict flags on top; anything but
- * "one value, all bytes used" is an error. Readers check the type first, because json-c converts
- * silently (get_int64 of "12x" is 12).
- */
+/* Readers check the type first, because json-c converts silently (get_int64 of "12x" is 12). */
 #include "config.h"
 
 #include "tec/base/json.h"
 
 #include <inttypes.h>
-#include <json-c/printbuf.h>
 
 #include "tec/base/secret.h"
 
 #define PLAIN (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
-
-static void tokener_cleanup(struct json_tokener **tok)
-{
-	if (!*tok) /* json-c's free does not take NULL */
-		return;
-	/* The last string parsed, which may be a key. */
-	secret_wipe((*tok)->pb->buf, (size_t)(*tok)->pb->size);
-	json_tokener_free(*tok);
-}
-
-struct json_object *json_parse(
-	const char *text, size_t len, const struct json_limits *limits, struct err *err)
-{
-	__attribute__((cleanup(tokener_cleanup))) struct json_tokener *tok = NULL;
-	cleanup_json struct json_object *o = NULL;
-	enum json_tokener_error rc;
-
-	if (json_scan(text, len, limits, err) < 0)
-		return NULL;
-	while (len > 0 &&
-		strchr(" \t\r\n",
-			text[len - 1])) /* json-c takes blanks behind for a second value */
-		len--;
-	tok = json_tokener_new_ex((int)limits->depth);
-	if (!tok)
-		DIE("out of memory (JSON parser)");
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	o = json_tokener_parse_ex(tok, text, (int)len);
-	rc = json_tokener_get_error(tok);
-	if (rc == json_tokener_continue) { /* a number alone ends at the NUL */
-		o = json_tokener_parse_ex(tok, "", 1);
-		rc = json_tokener_get_error(tok);
-	} else if (rc == json_tokener_success && json_tokener_get_parse_end(tok) != len) {
-		rc = json_tokener_error_parse_unexpected;
-	}
-	if (rc != json_tokener_success) {
-		err_set(err, ERR_INVALID, "JSON: %s", json_tokener_error_desc(rc));
-		return NULL;
-	}
-	if (!o)
-		err_set(err, ERR_INVALID, "JSON: null");
-	return steal_ptr(&o);
-}
 
 struct json_object *json_get(struct json_object *o, const char *path)
 {

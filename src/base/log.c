@@ -29,10 +29,10 @@ static const char *const known_keys[] = {"kind", "ns", "name", "uid", "addr", "a
 	"err_kind", "errkind", "errno", "event", "expires", "far", "field", "file", "fields",
 	"from", "group", "holder", "host", "http", "id", "image", "items", "key", "leader", "lib",
 	"limit", "line", "machine", "max", "method", "node", "not_after", "objects", "op", "option",
-	"path", "peer", "pid", "policy", "port", "queue", "reason", "resource", "retry_ms", "role",
-	"route", "rule", "rv", "secret", "server", "signal", "size", "spki", "state", "status",
-	"stream", "subject", "text", "timeout_ms", "tls", "to", "took_ms", "trustee", "type", "url",
-	"user", "verb", "version", "wait_ms", "watch"};
+	"path", "peer", "pid", "policy", "port", "proto", "queue", "reason", "resource", "retry_ms",
+	"role", "route", "rule", "rv", "secret", "server", "signal", "size", "spki", "state",
+	"status", "stream", "subject", "text", "timeout_ms", "tls", "to", "took_ms", "trustee",
+	"type", "url", "user", "verb", "version", "wait_ms", "watch"};
 
 static struct {
 	enum log_level level;
@@ -47,25 +47,6 @@ void log_setup(enum log_level level, enum log_format format)
 {
 	conf.level = level;
 	conf.format = format;
-}
-
-int log_level_parse(const char *s, enum log_level *out)
-{
-	for (size_t i = 0; i < ARRAY_LEN(level_names); i++) {
-		if (str_eq(s, level_names[i])) {
-			*out = (enum log_level)i;
-			return 0;
-		}
-	}
-	return -1;
-}
-
-int log_format_parse(const char *s, enum log_format *out)
-{
-	if (!str_eq(s, "text") && !str_eq(s, "json"))
-		return -1;
-	*out = str_eq(s, "json") ? LOG_JSON : LOG_TEXT;
-	return 0;
 }
 
 bool log_enabled(enum log_level level)

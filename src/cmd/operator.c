@@ -7,22 +7,23 @@
  * the object to keys -> loop/queue -> ctl/kind: look (machine/view) -> decide -> one op -> done ->
  * queue. Path of one request: net/httpd -> route table in srv/regak -> pki/spki -> k8s_call_create
  * op -> reply. Who may write:       listeners at any time (parts.api); controllers only while
- * leader and all caches are filled (parts.ctl_api).
+ * leader and all caches are filled (parts.gate).
  */
 #include "config.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "lookup.h"
 #include "options.h"
 #include "parts.h"
-#include "seed.h"
 
 #include "tec/base/metric.h"
 #include "tec/base/secret.h"
+#include "tec/kbs/seed.h"
 #include "tec/loop/signal.h"
+#include "tec/oci/serve.h"
 
 static void on_terminate(int signo, void *arg)
 {
@@ -34,10 +35,9 @@ static void on_hangup(int signo, void *arg)
 	parts_reload(arg);
 }
 
-static int run(struct options *o)
+static int run(struct options *o, struct err *err)
 {
 	struct parts p;
-	struct err err = ERR_INIT;
 	struct loop_signal *term, *intr, *hup;
 	int status = 0;
 
@@ -47,12 +47,11 @@ static int run(struct options *o)
 	intr = loop_signal_new(p.loop, SIGINT, on_terminate, &p);
 	hup = loop_signal_new(p.loop, SIGHUP, on_hangup, &p);
 
-	if (parts_connect(&p, &err) < 0 ||     /* kubeconfig, credentials, transports */
-		parts_watch(&p, &err) < 0 ||   /* caches and the watches that fill them */
-		parts_control(&p, &err) < 0 || /* controllers, the lease that lets them act */
-		parts_serve(&p, &err) < 0) {   /* listeners, health and metrics */
-		fprintf(stderr, "tec-operator: %s\n", err.text);
-		status = 1;
+	if (parts_connect(&p, err) < 0 ||     /* kubeconfig, credentials, transports */
+		parts_watch(&p, err) < 0 ||   /* caches and the watches that fill them */
+		parts_control(&p, err) < 0 || /* controllers, the lease that lets them act */
+		parts_serve(&p, err) < 0) {   /* listeners, health and metrics */
+		status = -1;
 	} else if (!conf_bool(o->conf, "check-config")) {
 		parts_start(&p);
 		loop_run(p.loop);
@@ -67,6 +66,16 @@ static int run(struct options *o)
 	return status;
 }
 
+/* In an init container of Trustee's Pod. */
+static int seed(const struct options *o, struct err *err)
+{
+	cleanup_strbuf struct strbuf said = STRBUF_INIT;
+	int rc = kbs_seed(o->seed_src, o->seed_dst, &said, err);
+
+	fputs(strbuf_str(&said), stdout);
+	return rc;
+}
+
 int main(int argc, char *argv[])
 {
 	struct options o;
@@ -75,22 +84,24 @@ int main(int argc, char *argv[])
 
 	secret_process_init();
 	switch (options_read(&o, argc, argv)) {
-	case OPTIONS_BAD:
+	case CONF_BAD:
 		status = 2;
 		break;
-	case OPTIONS_EXIT:
+	case CONF_EXIT:
 		break;
-	case OPTIONS_RUN:
+	case CONF_RUN:
 		log_setup(o.log_level, o.log_format);
-		if (o.lookup_label) {
-			status = lookup_run();
-		} else if (!o.seed_src) {
-			status = run(&o);
-		} else if (seed_policies(o.seed_src, o.seed_dst, &err) < 0) {
-			fprintf(stderr, "tec-operator: %s\n", err.text);
-			status = 1;
-		}
+		if (o.lookup_label)
+			status = oci_serve(STDIN_FILENO, STDOUT_FILENO, &err);
+		else if (o.seed_src)
+			status = seed(&o, &err);
+		else
+			status = run(&o, &err);
 		break;
+	}
+	if (status < 0) {
+		fprintf(stderr, "tec-operator: %s\n", err.text);
+		status = 1;
 	}
 	options_fini(&o);
 	metric_reset_all();

@@ -17,62 +17,63 @@
 #include "tec/oci/registry.h"
 
 static const struct conf_option table[] = {
-	{"config", CONF_FILE, "FILE", NULL,
-		"Read options from FILE; the command line wins over it.", false},
-	{"kubeconfig", CONF_STRING, "FILE", NULL,
-		"Kubernetes configuration. Default: $KUBECONFIG, else the Pod's service account.",
-		false},
-	{"namespace", CONF_STRING, "NS", NULL,
-		"The one namespace managed. Default: $POD_NAMESPACE, the context's, the service account's.",
-		false},
-	{"kbs-url", CONF_STRING, "URL", NULL,
-		"Where to connect to the cluster's Trustee instead of its Service; changes nothing that is rendered.",
-		false},
-	{"registry-mirror", CONF_STRING, "LIST", NULL,
-		"REGISTRY=HOST[:PORT][/PREFIX],...: hosts asked for a registry's images first, in this order.",
-		false},
-	{"insecure-registry", CONF_STRING, "LIST", NULL,
-		"HOST[:PORT],...: registries, mirrors and token servers spoken to in plain HTTP.",
-		false},
-	{"registry-auth", CONF_STRING, "FILE", NULL,
-		"Credentials of registries as in a Secret's .dockerconfigjson; reread for each image.",
-		false},
-	{"listen-register", CONF_STRING, "ADDR:PORT", "[::]:8000",
-		"Where nodes fetch their Ignition.", false},
-	{"listen-register-ak", CONF_STRING, "ADDR:PORT", "[::]:8001",
-		"Where nodes register attestation keys.", false},
-	{"listen-health", CONF_STRING, "ADDR:PORT", "[::]:8081",
-		"Serves /healthz, /readyz and /metrics.", false},
-	{"rate-limit", CONF_STRING, "BURST,PER_S|off", "200,50",
-		"Requests allowed per source address: a burst, and how many come back each second.",
-		false},
-	{"max-connections", CONF_STRING, "N", "1500",
-		"Connections per listener; when all are taken, who holds the most gives up the idlest.",
-		false},
-	{"role", CONF_STRING, "ROLE", "all",
-		"What this process does: all, controller, register or register-ak.", false},
+	{"config", CONF_FILE, "FILE", .group = "General",
+		.help = "Read options from FILE; the command line wins over it."},
+	{"role", CONF_CHOICE, "ROLE", "all", .choices = "all, controller, register, register-ak",
+		.help = "What this process does: all, controller, register or register-ak."},
+	{"log-level", CONF_CHOICE, "LEVEL", "info", .choices = "debug, info, warn, error",
+		.help = "debug, info, warn or error.", .reloadable = true},
+	{"log-format", CONF_CHOICE, "FORMAT", "text", .choices = "text, json",
+		.help = "text (key=value) or json.", .reloadable = true},
+	{"kubeconfig", CONF_STRING, "FILE", .group = "Kubernetes and Trustee",
+		.help = "Kubernetes configuration. Default: $KUBECONFIG, else the Pod's service account."},
+	{"namespace", CONF_STRING, "NS",
+		.help = "The one namespace managed. Default: $POD_NAMESPACE, the context's, the service account's."},
+	{"api-protocol", CONF_CHOICE, "PROTOCOL", "auto", .choices = "auto, http1",
+		.help = "auto: HTTP/2 with an API server that has it; http1: HTTP/1.1 always."},
 	{"leader-elect", CONF_BOOL, "BOOL", "true",
-		"Reconcile only while holding the Lease tec-operator; listeners serve regardless.",
-		false},
-	{"log-level", CONF_STRING, "LEVEL", "info", "debug, info, warn or error.", true},
-	{"log-format", CONF_STRING, "FORMAT", "text", "text (key=value) or json.", true},
-	{"check-config", CONF_ACTION, NULL, NULL,
-		"Check options and files, say what is wrong, start nothing.", false},
-	{"print-config", CONF_ACTION, NULL, NULL, "Print a commented sample configuration file.",
-		false},
-	{"seed", CONF_PAIR, "SRC DST", NULL,
-		"Copy Trustee's policies from SRC into its storage DST and exit (init container).",
-		false},
-	{"lookup-label", CONF_ACTION, NULL, NULL,
-		"Internal: ask a registry for a label, the question on standard input.", false},
-	{"version", CONF_ACTION, NULL, NULL, "Print the version and exit.", false},
-	{"help", CONF_ACTION, NULL, NULL, "Print this help and exit.", false},
+		.help = "Reconcile only while holding the Lease tec-operator; listeners serve regardless."},
+	{"kbs-url", CONF_STRING, "URL",
+		.help = "Where to connect to the cluster's Trustee instead of its Service; changes nothing that is rendered."},
+	{"listen-register", CONF_STRING, "ADDR:PORT", "[::]:8000", .group = "Listeners",
+		.help = "Where nodes fetch their Ignition."},
+	{"listen-register-ak", CONF_STRING, "ADDR:PORT", "[::]:8001",
+		.help = "Where nodes register attestation keys."},
+	{"listen-health", CONF_STRING, "ADDR:PORT", "[::]:8081",
+		.help = "Serves /healthz, /readyz and /metrics."},
+	{"rate-limit", CONF_STRING, "BURST,PER_S|off", "200,50",
+		.help = "Requests allowed per source address: a burst, and how many more each second."},
+	{"max-connections", CONF_STRING, "N", "1500",
+		.help = "Connections per listener. When all are in use, the address with the most connections loses the one that was idle longest."},
+	{"registry-mirror", CONF_STRING, "LIST", .group = "Registries of images",
+		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
+	{"insecure-registry", CONF_STRING, "LIST",
+		.help = "HOST[:PORT],...: registries, mirrors and token servers to reach over plain HTTP."},
+	{"registry-auth", CONF_STRING, "FILE",
+		.help = "Credentials of registries as in a Secret's .dockerconfigjson; read again for each image."},
+	{"check-config", CONF_ACTION, .group = "Other actions",
+		.help = "Check options and files, say what is wrong, start nothing."},
+	{"print-config", CONF_ACTION, .help = "Print a commented sample configuration file."},
+	{"seed", CONF_PAIR, "SRC DST",
+		.help = "Copy Trustee's policies from SRC into its storage DST and exit (init container)."},
+	{"lookup-label", CONF_ACTION,
+		.help = "Internal: look up an image's label in a registry; the request is read from standard input."},
+	{"version", CONF_ACTION, .letter = 'V', .help = "Print the version and exit."},
+	{"help", CONF_ACTION, .letter = 'h', .help = "Print this help and exit."},
 };
 
-static const char *const role_names[] = {"all", "controller", "register", "register-ak"};
+static const struct conf_program program = {
+	.name = "tec-operator",
+	.usage = "[OPTION]...",
+	.about =
+		"Operator for Trusted Execution Clusters: registers nodes, keeps their disk keys and attestation keys.",
+	.options = table,
+	.n_options = ARRAY_LEN(table),
+};
 
-static int read_rate(struct options *o, const char *text, struct err *err)
+static int read_rate(struct options *o, struct err *err)
 {
+	const char *text = conf_str(o->conf, "rate-limit");
 	cleanup_free char *copy = xstrdup(text);
 	char *comma = strchr(copy, ',');
 	uint64_t burst, per_s;
@@ -84,36 +85,10 @@ static int read_rate(struct options *o, const char *text, struct err *err)
 		*comma = '\0';
 	if (!comma || str_to_u64(copy, 1000000, &burst) < 0 ||
 		str_to_u64(comma + 1, 1000000, &per_s) < 0 || !burst || !per_s)
-		return err_set(
-			err, ERR_INVALID, "--rate-limit: \"%s\" is not BURST,PER_S or off", text);
+		return err_set(err, ERR_INVALID,
+			"option --rate-limit: %s is not BURST,PER_S or off", log_esc(text));
 	o->rate_burst = (uint32_t)burst;
 	o->rate_per_s = (uint32_t)per_s;
-	return 0;
-}
-
-static int read_role(struct options *o, const char *text, struct err *err)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(role_names); i++) {
-		if (!str_eq(text, role_names[i]))
-			continue;
-		o->role = (enum options_role)i;
-		return 0;
-	}
-	return err_set(err, ERR_INVALID,
-		"--role: \"%s\" is none of all, controller, register, register-ak", text);
-}
-
-static int read_log(struct options *o, struct err *err)
-{
-	if (log_level_parse(conf_str(o->conf, "log-level"), &o->log_level) < 0)
-		return err_set(err, ERR_INVALID,
-			"--log-level: \"%s\" is none of debug, info, warn, error",
-			conf_str(o->conf, "log-level"));
-	if (log_format_parse(conf_str(o->conf, "log-format"), &o->log_format) < 0)
-		return err_set(err, ERR_INVALID, "--log-format: \"%s\" is neither text nor json",
-			conf_str(o->conf, "log-format"));
 	return 0;
 }
 
@@ -123,7 +98,7 @@ static int read_listen(struct options *o, const char *name, const char **out, st
 
 	*out = conf_str(o->conf, name);
 	if (addr_parse(*out, &unused, err) < 0)
-		return err_wrap(err, "--%s", name);
+		return err_wrap(err, "option --%s", name);
 	return 0;
 }
 
@@ -137,7 +112,7 @@ static int check_mirror(const char *text, struct err *err)
 static int check_host(const char *text, struct err *err)
 {
 	if (!oci_host_valid(text, strlen(text)))
-		return err_set(err, ERR_INVALID, "\"%s\" is not host[:port]", text);
+		return err_set(err, ERR_INVALID, "%s is not HOST[:PORT]", log_esc(text));
 	return 0;
 }
 
@@ -155,7 +130,7 @@ static int read_list(struct options *o, const char *name, int (*check)(const cha
 		item += strspn(item, " ");
 		item[strcspn(item, " ")] = '\0';
 		if (check(item, err) < 0)
-			return err_wrap(err, "--%s", name);
+			return err_wrap(err, "option --%s", name);
 		out->items = xreallocarray(out->items, out->n + 1, sizeof(*out->items));
 		out->items[out->n++] = item;
 	}
@@ -168,76 +143,50 @@ static void list_fini(struct options_list *l)
 	free(l->items);
 }
 
-static int read_registries(struct options *o, struct err *err)
+static void read_log(struct options *o)
 {
-	o->registry_auth = conf_str(o->conf, "registry-auth");
-	if (read_list(o, "registry-mirror", check_mirror, &o->registry_mirrors, err) < 0)
-		return -1;
-	return read_list(o, "insecure-registry", check_host, &o->insecure_registries, err);
+	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
+	o->log_format = (enum log_format)conf_choice(o->conf, "log-format");
 }
 
 static int read_values(struct options *o, struct err *err)
 {
 	uint64_t n;
 
+	read_log(o);
+	o->role = (enum options_role)conf_choice(o->conf, "role");
+	o->api_http1 = str_eq(conf_str(o->conf, "api-protocol"), "http1");
 	o->kubeconfig = conf_str(o->conf, "kubeconfig");
-	if (!o->kubeconfig && getenv("KUBECONFIG") && *getenv("KUBECONFIG"))
-		o->kubeconfig = getenv("KUBECONFIG");
 	o->namespace_ = conf_str(o->conf, "namespace");
 	o->kbs_url = conf_str(o->conf, "kbs-url");
 	o->leader_elect = conf_bool(o->conf, "leader-elect");
-	if (str_to_u64(conf_str(o->conf, "max-connections"), 1000000, &n) < 0 || !n)
-		return err_set(err, ERR_INVALID,
-			"--max-connections: \"%s\" is not a number from 1 to 1000000",
-			conf_str(o->conf, "max-connections"));
+	o->registry_auth = conf_str(o->conf, "registry-auth");
+	o->lookup_label = conf_bool(o->conf, "lookup-label");
+	o->seed_src = conf_nth(o->conf, "seed", 0);
+	o->seed_dst = conf_nth(o->conf, "seed", 1);
+	if (conf_number(o->conf, "max-connections", 1, 1000000, &n, err) < 0)
+		return -1;
 	o->max_connections = (unsigned)n;
 	if (read_listen(o, "listen-register", &o->listen_register, err) < 0 ||
 		read_listen(o, "listen-register-ak", &o->listen_register_ak, err) < 0 ||
-		read_listen(o, "listen-health", &o->listen_health, err) < 0)
+		read_listen(o, "listen-health", &o->listen_health, err) < 0 ||
+		read_rate(o, err) < 0 ||
+		read_list(o, "registry-mirror", check_mirror, &o->registry_mirrors, err) < 0)
 		return -1;
-	if (read_rate(o, conf_str(o->conf, "rate-limit"), err) < 0 ||
-		read_role(o, conf_str(o->conf, "role"), err) < 0 || read_registries(o, err) < 0)
-		return -1;
-	return read_log(o, err);
+	return read_list(o, "insecure-registry", check_host, &o->insecure_registries, err);
 }
 
-static enum options_result bad(const struct err *err)
-{
-	fprintf(stderr, "tec-operator: %s\nTry 'tec-operator --help'.\n", err->text);
-	return OPTIONS_BAD;
-}
-
-enum options_result options_read(struct options *o, int argc, char *const argv[])
+enum conf_result options_read(struct options *o, int argc, char *const argv[])
 {
 	struct err err = ERR_INIT;
+	enum conf_result result;
 
 	memset(o, 0, sizeof(*o));
-	o->conf = conf_new(table, ARRAY_LEN(table));
-	if (conf_parse_argv(o->conf, argc, argv, &err) < 0)
-		return bad(&err);
-	if (conf_bool(o->conf, "help")) {
-		printf("Usage: tec-operator [OPTION]...\n"
-		       "Operator for Trusted Execution Clusters: registers nodes, keeps their disk keys and attestation keys.\n\n");
-		conf_print_help(table, ARRAY_LEN(table), stdout);
-		return OPTIONS_EXIT;
-	}
-	if (conf_bool(o->conf, "version")) {
-		printf("tec-operator %s\n", PACKAGE_VERSION);
-		return OPTIONS_EXIT;
-	}
-	if (conf_bool(o->conf, "print-config")) {
-		conf_print_sample(table, ARRAY_LEN(table), stdout);
-		return OPTIONS_EXIT;
-	}
-	if (conf_str(o->conf, "config") &&
-		conf_parse_file(o->conf, conf_str(o->conf, "config"), &err) < 0)
-		return bad(&err);
-	if (read_values(o, &err) < 0)
-		return bad(&err);
-	o->lookup_label = conf_bool(o->conf, "lookup-label");
-	o->seed_src = conf_str(o->conf, "seed");
-	o->seed_dst = conf_second(o->conf, "seed");
-	return OPTIONS_RUN;
+	o->conf = conf_new(&program);
+	result = conf_start(o->conf, argc, argv);
+	if (result == CONF_RUN && read_values(o, &err) < 0)
+		return conf_refuse(o->conf, &err);
+	return result;
 }
 
 void options_fini(struct options *o)
@@ -254,9 +203,9 @@ int options_reload(struct options *o, struct err *err)
 
 	if (!path)
 		return 0;
-	/* The other values are read at start only; what the file says of them now counts at the
-	 * next start. */
+	/* The other values are read at the start only: a change of them needs a restart. */
 	if (conf_parse_file(o->conf, path, err) < 0)
 		return -1;
-	return read_log(o, err);
+	read_log(o);
+	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line and configuration file of tec-operator (operator.md section 9), checked and turned
+/* Command line and configuration file of tec-operator, checked and turned
  * into values. */
 #ifndef TEC_CMD_OPTIONS_H
 #define TEC_CMD_OPTIONS_H
@@ -10,9 +10,10 @@
 #include "tec/base/conf.h"
 #include "tec/base/log.h"
 
+/* In the order of --role's choices. */
 enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK };
 
-/* What stood between commas; owned. */
+/* The texts between commas; owned. */
 struct options_list {
 	char *text; /* of which items are parts */
 	const char **items;
@@ -22,8 +23,8 @@ struct options_list {
 /* Strings are borrowed from conf. */
 struct options {
 	struct conf *conf;
-	const char *kubeconfig; /* NULL: in-cluster */
-	const char *namespace_; /* NULL: from POD_NAMESPACE, the context, the service account */
+	const char *kubeconfig, *namespace_; /* NULL: not given */
+	bool api_http1;                      /* --api-protocol=http1 */
 	const char *kbs_url;
 	struct options_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */
@@ -39,10 +40,8 @@ struct options {
 	bool lookup_label;
 };
 
-enum options_result { OPTIONS_RUN, OPTIONS_EXIT, OPTIONS_BAD };
-
-/* Prints --help, --version, the sample and errors itself. EXIT: done, status 0. BAD: status 2. */
-enum options_result options_read(struct options *o, int argc, char *const argv[]);
+/* As conf_start(). */
+enum conf_result options_read(struct options *o, int argc, char *const argv[]);
 void options_fini(struct options *o);
 /* SIGHUP: the file again; only what is reloadable changes. Keeps everything on error. */
 int options_reload(struct options *o, struct err *err) MUST_CHECK;

@@ -19,6 +19,7 @@
 #include "tec/ctl/trustee.h"
 #include "tec/ctl/unreadable.h"
 #include "tec/k8s/client.h"
+#include "tec/k8s/gate.h"
 #include "tec/k8s/lease.h"
 #include "tec/k8s/watch.h"
 #include "tec/loop/timer.h"
@@ -34,9 +35,9 @@ struct parts {
 	struct loop *loop;
 	char *ns;
 	struct httpc *http;
-	struct k8s_transport *api;     /* listeners, watches, the lease */
-	struct k8s_transport *ctl_api; /* controllers: refuses writes when not the leader */
-	struct state state;            /* owns its caches; NULL: not needed in this role */
+	struct k8s_transport *api;  /* listeners, watches, the lease */
+	struct k8s_transport *gate; /* the same for controllers while there is a lease */
+	struct state state;         /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
 	struct labels *labels; /* what registries say of images */
@@ -48,11 +49,11 @@ struct parts {
 	struct ctl_kind *ak;
 	struct ctl_kind *image;
 	struct ctl_unreadable *unreadable;
-	bool revoking_on;      /* what takes keys back: ctl/trustee, ctl/machine, ctl/ak */
-	bool installing_on;    /* the others */
-	bool finishing;        /* only ctl/trustee is still on, until its last word is said */
-	struct timer patience; /* while caches are missing that the former do without */
-	bool impatient;
+	bool revoking_on; /* ctl/trustee, ctl/machine, ctl/ak: what revokes keys */
+	bool all_on;      /* ... and the others */
+	bool finishing;   /* see ctl/duty.h, as of all of these */
+	struct timer wait;
+	bool waited;
 	struct k8s_lease *lease;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
@@ -61,8 +62,7 @@ struct parts {
 	struct srv_listener *regignition;
 	struct srv_listener *regak;
 	struct srv_health *health;
-	struct defer consider; /* something changed that decides what should run: look at all of it
-				  once */
+	struct defer consider; /* parts_ask() */
 	struct timer drain;
 	uint64_t drain_until_ms; /* boot clock; 0: not shutting down */
 };
@@ -72,6 +72,11 @@ int parts_connect(struct parts *p, struct err *err) MUST_CHECK;
 int parts_watch(struct parts *p, struct err *err) MUST_CHECK;
 int parts_control(struct parts *p, struct err *err) MUST_CHECK;
 int parts_serve(struct parts *p, struct err *err) MUST_CHECK;
+
+/* ---- life.c */
+
+/* Something changed that decides what should run; arg is the struct parts. */
+void parts_ask(void *arg);
 void parts_start(struct parts *p);
 void parts_reload(struct parts *p);
 /* Stops accepting, finishes what is in flight (10 s at most), releases the lease, stops the loop. A

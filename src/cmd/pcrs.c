@@ -20,8 +20,8 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/model/pcrmsg.h"
-#include "tec/pcr/compare.h"
-#include "tec/pcr/image.h"
+#include "tec/boot/compare.h"
+#include "tec/boot/predict.h"
 
 #define LOG_MAX (16u << 20)
 #define PRETTY  (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
@@ -58,21 +58,21 @@ static unsigned registers_of(enum pcrs_command c)
 {
 	switch (c) {
 	case PCRS_PCR4:
-		return PCR_IMAGE_PCR4;
+		return BOOT_PCR4;
 	case PCRS_PCR7:
-		return PCR_IMAGE_PCR7;
+		return BOOT_PCR7;
 	case PCRS_PCR14:
-		return PCR_IMAGE_PCR14;
+		return BOOT_PCR14;
 	case PCRS_JOB:
-		return PCR_IMAGE_PCR4 | PCR_IMAGE_PCR14;
+		return BOOT_PCR4 | BOOT_PCR14;
 	default:
-		return PCR_IMAGE_ALL;
+		return BOOT_ALL;
 	}
 }
 
-static int predict(const struct pcrs_options *o, struct pcr_variants *out, struct err *err)
+static int predict(const struct pcrs_options *o, struct boot_variants *out, struct err *err)
 {
-	struct pcr_image_conf conf = {.registers = registers_of(o->command),
+	struct boot_conf conf = {.registers = registers_of(o->command),
 		.rootfs_fd = -1,
 		.efivars_fd = -1,
 		.mokvars_fd = -1,
@@ -85,7 +85,7 @@ static int predict(const struct pcrs_options *o, struct pcr_variants *out, struc
 	if (open_dir(files ? o->rootfs : NULL, "rootfs", &conf.rootfs_fd, err) == 0 &&
 		open_dir(o->efivars, "efivars", &conf.efivars_fd, err) == 0 &&
 		open_dir(o->mok_variables, "mok-variables", &conf.mokvars_fd, err) == 0)
-		rc = pcr_image_predict(&conf, out, err);
+		rc = boot_predict(&conf, out, err);
 	close_dir(conf.rootfs_fd);
 	close_dir(conf.efivars_fd);
 	close_dir(conf.mokvars_fd);
@@ -106,7 +106,7 @@ static int print_json(struct json_object *o, struct err *err)
 
 /* "all" prints {"pcrs":[Pcr...]}, the others their Pcr alone. */
 static int print_variants(
-	const struct pcrs_options *o, const struct pcr_variants *v, struct err *err)
+	const struct pcrs_options *o, const struct boot_variants *v, struct err *err)
 {
 	cleanup_json struct json_object *answer = NULL;
 	struct json_object *list;
@@ -136,7 +136,7 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 
 	if (fd < 0)
 		return err_set_errno(err, ERR_NOT_FOUND, errno, "cannot open %s", log_esc(o->file));
-	rc = pcr_image_uki(fd, o->file, &events, err);
+	rc = boot_uki(fd, o->file, &events, err);
 	close(fd);
 	if (rc < 0)
 		return -1;
@@ -144,7 +144,7 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 	/* The Rust tool calls these events by their sections. */
 	list = json_get_arr(answer, "events");
 	for (size_t i = 0; i < events.n; i++) {
-		const char *name = pcr_uki_event_name(events.v[i].id);
+		const char *name = boot_uki_event_name(events.v[i].id);
 
 		json_add_str(json_object_array_get_idx(list, i), "name", name);
 		if (o->explain)
@@ -177,13 +177,13 @@ static int read_log(const char *path, struct strbuf *out, struct err *err)
 
 static int run_verify(const struct pcrs_options *o, struct err *err)
 {
-	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
-	cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
+	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
 	cleanup_strbuf struct strbuf log = STRBUF_INIT;
 
 	if (predict(o, &v, err) < 0 || read_log(o->file, &log, err) < 0)
 		return -1;
-	if (pcr_compare_log(&v, strbuf_str(&log), log.len, &c, err) < 0)
+	if (boot_compare_log(&v, strbuf_str(&log), log.len, &c, err) < 0)
 		return err_wrap(err, "%s", log_esc(o->file));
 	fputs(strbuf_str(&c.report), stdout);
 	if (!o->efivars)
@@ -196,7 +196,7 @@ static int run_verify(const struct pcrs_options *o, struct err *err)
 /* ---- the Job's form */
 
 /* What the image may show beside the first; borrows from v. */
-static void others_of(const struct pcr_variants *v, struct model_variant other[MODEL_VARIANTS_MAX],
+static void others_of(const struct boot_variants *v, struct model_variant other[MODEL_VARIANTS_MAX],
 	struct model_variants *out)
 {
 	*out = (struct model_variants){other, 0};
@@ -216,7 +216,7 @@ static int write_result(const char *path, const struct strbuf *text, struct err 
 
 static int run_job(const struct pcrs_options *o, struct err *err)
 {
-	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
+	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct model_variant other[MODEL_VARIANTS_MAX];
 	struct model_pcrmsg m = MODEL_PCRMSG_INIT;
@@ -238,7 +238,7 @@ static int run_job(const struct pcrs_options *o, struct err *err)
 
 static int run(const struct pcrs_options *o, struct err *err)
 {
-	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
+	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
 
 	switch (o->command) {
 	case PCRS_PCR11:
@@ -260,12 +260,12 @@ int main(int argc, char *argv[])
 
 	signal(SIGBUS, on_sigbus);
 	switch (pcrs_options_read(&o, argc, argv)) {
-	case PCRS_BAD:
+	case CONF_BAD:
 		status = 2;
 		break;
-	case PCRS_EXIT:
+	case CONF_EXIT:
 		break;
-	case PCRS_RUN:
+	case CONF_RUN:
 		status = run(&o, &err);
 		if (status < 0) {
 			fprintf(stderr, "tec-compute-pcrs: %s\n", err.text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line of tec-compute-pcrs: that of the Rust tool and more (reference-values.md section 8),
- * checked and turned into values. */
+/* Command line of tec-compute-pcrs: that of the Rust tool and more, checked and turned into values.
+ */
 #ifndef TEC_CMD_PCRS_OPTIONS_H
 #define TEC_CMD_PCRS_OPTIONS_H
 
@@ -8,7 +8,7 @@
 
 #include "tec/base/conf.h"
 #include "tec/model/platforms.h"
-#include "tec/pcr/image.h"
+#include "tec/boot/predict.h"
 
 enum pcrs_command {
 	PCRS_ALL,
@@ -18,12 +18,11 @@ enum pcrs_command {
 	PCRS_PCR14,
 	PCRS_VERIFY,
 	PCRS_JOB, /* without a command: the Job's form */
-	PCRS_N_COMMANDS,
 };
 
 struct pcrs_platform {
 	char *name;      /* owned */
-	const char *dir; /* borrowed from argv */
+	const char *dir; /* borrowed from conf */
 };
 
 /* Strings are borrowed from conf and argv. */
@@ -32,17 +31,15 @@ struct pcrs_options {
 	enum pcrs_command command;
 	const char *file; /* of pcr11 and verify */
 	const char *rootfs, *efivars, *mok_variables;
-	enum pcr_secure_boot secure_boot;
+	enum boot_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain;
 	const char *image, *digest, *nonce, *result;
 	struct pcrs_platform platform[MODEL_PLATFORMS_MAX];
 	size_t n_platforms;
 };
 
-enum pcrs_result { PCRS_RUN, PCRS_EXIT, PCRS_BAD };
-
-/* Prints --help, --version and errors itself. EXIT: done, status 0. BAD: status 2. */
-enum pcrs_result pcrs_options_read(struct pcrs_options *o, int argc, char *const argv[]);
+/* As conf_start(). */
+enum conf_result pcrs_options_read(struct pcrs_options *o, int argc, char *const argv[]);
 void pcrs_options_fini(struct pcrs_options *o);
 
 #endif

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tec/base/log.h"
-#include "tec/pcr/image.h"
+#include "tec/boot/predict.h"
 
 static int open_dir(const char *path, struct err *err)
 {
@@ -29,15 +29,15 @@ static int open_dir(const char *path, struct err *err)
 /* PCR 7 into m, or why there is none; and the digest of the variables as soon as they are read. */
 static int predict(int rootfs, int efivars, bool explain, struct model_platform *m, struct err *err)
 {
-	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
-	const struct pcr_image_conf conf = {.registers = PCR_IMAGE_PCR7,
+	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
+	const struct boot_conf conf = {.registers = BOOT_PCR7,
 		.rootfs_fd = rootfs,
 		.efivars_fd = efivars,
 		.mokvars_fd = -1,
-		.secure_boot = PCR_SB_FROM_EFIVARS,
+		.secure_boot = BOOT_SB_FROM_EFIVARS,
 		.variables_sha256 = m->variables};
 
-	if (pcr_image_predict(&conf, &v, err) < 0)
+	if (boot_predict(&conf, &v, err) < 0)
 		return -1;
 	if (explain)
 		fprintf(stderr, "platform %s\n%s", m->name, strbuf_str(&v.explain));

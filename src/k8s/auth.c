@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which token and TLS identity the next request gets. Files are looked at once a second at most
- * (stat), read when they changed, and an unreadable or half-written one leaves what we had in
- * force, with one warning. An exec plugin runs as a child, one at a time whoever waits, at most
- * once a second; its credential is renewed 60 s before it ends, and the old one serves meanwhile.
- * Every failure is ERR_DENIED or ERR_TRANSIENT: nothing here can be taken for an answer of the API.
+ * (stat), read when they changed, and an unreadable or half-written one leaves the previous
+ * content in use, with one warning. An exec plugin runs as a child, one at a time, at most once a
+ * second; its credential is renewed 60 s before it expires, and the old one is used until then.
+ * Every failure is ERR_DENIED or ERR_TRANSIENT, so none is mistaken for an answer of the API.
  */
 #include "config.h"
 
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/str.h"
 #include "tec/loop/child.h"
@@ -30,7 +31,7 @@
 
 struct auth_file {
 	const char *path; /* borrowed from the configuration; NULL: none */
-	struct stat st;   /* of what is in force; st_ino 0: nothing */
+	struct stat st;   /* of what is in use; st_ino 0: nothing */
 };
 
 struct waiter {
@@ -52,12 +53,12 @@ struct k8s_auth {
 	uint64_t looked_ms;
 	bool looked, force, warned;
 
-	struct auth_exec exec; /* what the plugin gave last */
+	struct auth_exec exec; /* what the plugin returned last */
 	bool have_exec, running;
-	uint64_t ran_ms;   /* when it ended last, boot clock; 0: never */
-	struct err failed; /* why it gave nothing then */
+	uint64_t ran_ms;   /* when its last run ended, boot clock; 0: never */
+	struct err failed; /* why that run returned nothing */
 
-	struct secret *token; /* in force, NUL-terminated; NULL: none */
+	struct secret *token; /* in use, NUL-terminated; NULL: none */
 	struct httpc_tls *tls;
 	unsigned generation;
 };
@@ -71,7 +72,7 @@ static bool changed(const struct auth_file *f)
 	if (!f->path)
 		return false;
 	if (stat(f->path, &st) != 0)
-		return true; /* reading says why */
+		return true; /* reading it reports why */
 	return st.st_ino != f->st.st_ino || st.st_dev != f->st.st_dev ||
 	       st.st_size != f->st.st_size || st.st_mtim.tv_sec != f->st.st_mtim.tv_sec ||
 	       st.st_mtim.tv_nsec != f->st.st_mtim.tv_nsec;
@@ -90,7 +91,7 @@ static int read_token(struct k8s_auth *a, struct err *err)
 	struct auth_file *f = &a->token_file;
 	struct stat st;
 	size_t len, from = 0, to;
-	char *text = auth_file_read(f->path, TOKEN_MAX, &len, &st, err);
+	char *text = file_read(f->path, TOKEN_MAX, &len, &st, err);
 	int rc = 0;
 
 	if (!text)
@@ -110,7 +111,7 @@ static int read_token(struct k8s_auth *a, struct err *err)
 		set_token(a, secret_new_copy(text + from, to - from + 1));
 		f->st = st;
 	}
-	auth_file_free(text, len);
+	file_wipe(text, len);
 	return rc;
 }
 
@@ -129,14 +130,14 @@ static int pem_get(
 		p->text = (const char *)secret_peek(data);
 		p->len = secret_len(data);
 	} else if (f->path) {
-		p->owned = auth_file_read(f->path, PEM_MAX, &p->len, &p->st, err);
+		p->owned = file_read(f->path, PEM_MAX, &p->len, &p->st, err);
 		p->text = p->owned;
 		return p->owned ? 0 : -1;
 	}
 	return 0;
 }
 
-/* Key and certificate of the moment: from the plugin, the configuration or files. */
+/* The current key and certificate: from the plugin, the configuration or files. */
 static int build_tls(struct k8s_auth *a, struct err *err)
 {
 	const struct k8s_kubeconfig *k = a->conf;
@@ -159,9 +160,9 @@ static int build_tls(struct k8s_auth *a, struct err *err)
 		a->cert_file.st = cert.st;
 		a->key_file.st = key.st;
 	}
-	auth_file_free(ca.owned, ca.len);
-	auth_file_free(cert.owned, cert.len);
-	auth_file_free(key.owned, key.len);
+	file_wipe(ca.owned, ca.len);
+	file_wipe(cert.owned, cert.len);
+	file_wipe(key.owned, key.len);
 	return tls ? 0 : -1;
 }
 
@@ -170,7 +171,7 @@ static bool is_https(const struct k8s_auth *a)
 	return str_starts(a->conf->server, "https://");
 }
 
-/* Not an error while something older is in force: one warning, and another look in a second. */
+/* Not an error while an older credential is in use: one warning, and another try in a second. */
 static int tolerate(struct k8s_auth *a, bool in_force, struct err *err)
 {
 	err->kind = ERR_DENIED;
@@ -179,7 +180,7 @@ static int tolerate(struct k8s_auth *a, bool in_force, struct err *err)
 		return -1;
 	if (!a->warned)
 		log_err(LOG_WARN, NULL,
-			"a credential file cannot be read, the old one stays in force", err);
+			"a credential file cannot be read, its previous content stays in use", err);
 	a->warned = true;
 	err_clear(err);
 	return 0;
@@ -273,10 +274,10 @@ static void start_exec(struct k8s_auth *a)
 	size_t n = 0;
 
 	if (k->exec_cluster_info && pem_get(&ca, k->ca_data, &a->ca_file, &ignored) != 0)
-		log_err(LOG_WARN, NULL, "the credential plugin is told no certificate authority",
+		log_err(LOG_WARN, NULL, "the credential plugin gets no certificate authority",
 			&ignored);
 	info = auth_exec_info(k, ca.text, ca.len);
-	auth_file_free(ca.owned, ca.len);
+	file_wipe(ca.owned, ca.len);
 	while (k->exec_env && k->exec_env[n])
 		n++;
 	env = xcalloc(n + 2, sizeof(*env));
@@ -294,7 +295,7 @@ static bool exec_may_run(const struct k8s_auth *a)
 	return !a->running && (!a->ran_ms || clock_boot_ms() - a->ran_ms >= EXEC_PAUSE_MS);
 }
 
-/* Inside the slack the old one serves while the plugin runs for the next. */
+/* In its last minute a credential is still used while the plugin gets the next one. */
 static bool exec_usable(struct k8s_auth *a)
 {
 	int64_t now = clock_wall_s();
@@ -387,7 +388,7 @@ struct op *k8s_auth_get(struct k8s_auth *a, struct op_scope *scope, k8s_cred_fn 
 void k8s_auth_refused(struct k8s_auth *a)
 {
 	a->force = true;
-	/* Many requests may be refused for one bad credential; what is that fresh is kept. */
+	/* Many requests may be refused for one bad credential; a newer one is kept. */
 	if (a->have_exec && clock_boot_ms() - a->ran_ms >= EXEC_PAUSE_MS)
 		a->have_exec = false;
 }

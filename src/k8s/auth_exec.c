@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* client.authentication.k8s.io: what we tell an exec plugin, and its ExecCredential. Text in,
- * values out; no process here. */
+/* client.authentication.k8s.io: the input of an exec plugin and its ExecCredential. Text in, values
+ * out; no process here. */
 #include "config.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static int check_token(const struct secret *token, struct err *err)
 	for (size_t i = 0; token && text[i]; i++)
 		if (text[i] <= ' ' || text[i] >= 0x7f)
 			return err_set(err, ERR_DENIED,
-				"its token holds a blank, a control character or a byte outside of ASCII");
+				"its token contains a blank, a control character or a non-ASCII byte");
 	return 0;
 }
 
@@ -85,10 +85,10 @@ static int read_status(
 	int64_t us;
 
 	if (!str_eq(json_get_str(o, "kind"), "ExecCredential") || !status)
-		return err_set(err, ERR_DENIED, "it printed no ExecCredential with a status");
+		return err_set(err, ERR_DENIED, "it did not print an ExecCredential with a status");
 	if (!str_eq(json_get_str(o, "apiVersion"), api_version))
 		return err_set(err, ERR_DENIED,
-			"it answered with another apiVersion than %s: set the one it speaks",
+			"its answer does not have apiVersion %s: set the version that the plugin supports",
 			api_version);
 	expires = json_get_str(status, "expirationTimestamp");
 	if (take_secret(status, "token", 1, &out->token, err) != 0 ||
@@ -97,15 +97,15 @@ static int read_status(
 		take_secret(status, "clientKeyData", 0, &out->key, err) != 0)
 		return -1;
 	if (!out->cert != !out->key)
-		return err_set(
-			err, ERR_DENIED, "clientCertificateData and clientKeyData need each other");
+		return err_set(err, ERR_DENIED,
+			"clientCertificateData and clientKeyData must be set together");
 	if (!out->token && !out->cert)
 		return err_set(err, ERR_DENIED,
 			"its status holds neither a token nor a client certificate");
 	if (!expires)
 		return 0;
 	if (clock_parse(expires, &us) != 0)
-		return err_set(err, ERR_DENIED, "its expirationTimestamp is no RFC 3339 time");
+		return err_set(err, ERR_DENIED, "its expirationTimestamp is not an RFC 3339 time");
 	out->expires_s = us / 1000000;
 	return 0;
 }
@@ -123,7 +123,7 @@ int auth_exec_parse(const char *text, size_t len, const char *api_version, struc
 	}
 	rc = json_object_is_type(o, json_type_object)
 		     ? read_status(o, api_version, out, err)
-		     : err_set(err, ERR_DENIED, "it printed no ExecCredential");
+		     : err_set(err, ERR_DENIED, "it did not print an ExecCredential");
 	json_object_put(o);
 	if (rc != 0)
 		auth_exec_fini(out);

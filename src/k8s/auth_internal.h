@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by kubeconfig.c, auth.c and auth_exec.c. */
+/* Shared by auth.c and auth_exec.c. */
 #ifndef TEC_K8S_AUTH_INTERNAL_H
 #define TEC_K8S_AUTH_INTERNAL_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "tec/k8s/kubeconfig.h"
 
-/*
- * A whole file of at most max bytes, NUL-terminated; st (may be NULL) is of what was read. Release
- * with auth_file_free: it may hold a key. NULL: ERR_NOT_FOUND when there is none, else ERR_INVALID.
- */
-char *auth_file_read(
-	const char *path, size_t max, size_t *len, struct stat *st, struct err *err) MUST_CHECK;
-void auth_file_free(char *text, size_t len); /* NULL is fine */
-
-/* What an exec plugin answers. */
+/* The answer of an exec plugin. */
 struct auth_exec {
 	struct secret *token, *cert,
-		*key;      /* owned by who parsed; NULL: none; token ends in a NUL byte */
+		*key; /* owned by the caller of the parser; NULL: none; token ends in a NUL byte */
 	int64_t expires_s; /* wall clock; 0: never */
 };
 void auth_exec_fini(struct auth_exec *x);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two kinds of chained hash tables over dense arrays, linked by 32-bit numbers: entries by name,
- * and per index groups of entries with one value. A group of one holds its entry itself, a larger
- * one a sorted array, so that 10,000 objects with one value stay cheap. Keys are not copied: they
- * are read from the object. About 24 bytes per object and 28 per object and index
+ * Entries in a table by name, and per index groups of entries with one value in a table by that
+ * value. A group of one holds its object itself, a larger one a sorted array, so that 10,000
+ * objects with one value stay cheap. Keys are not copied: they are read from the object. About 45
+ * bytes per object, and 60 per object and index of which no two objects share a value
  * (tests/k8s/test_cache.c).
  */
 #include "config.h"
@@ -15,37 +15,22 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/base/table.h"
 
 #define TOMBSTONES 256 /* removals remembered: a late answer raises nobody from the dead */
-#define NONE       UINT32_MAX
-#define NO_LINK    0x7fffffffu
 
 struct entry {
-	const struct kobj *o; /* a reference; NULL: on the free list */
-	uint32_t hash;
-	uint32_t next : 31; /* in its bucket, or in the free list */
-	uint32_t mark : 1;  /* the relist that saw it */
+	struct table_link link; /* owner: the mark of the relist that saw it */
+	const struct kobj *o;   /* a reference */
 };
 
 struct group {
-	uint32_t hash, next;
-	uint32_t n; /* 0: on the free list */
-	uint32_t cap;
+	struct table_link link;
+	uint32_t n, cap; /* cap 0: n is 1 */
 	union {
-		uint32_t one;
-		uint32_t *many; /* owned while cap > 0; oldest first */
-	};
-};
-
-struct buckets {
-	uint32_t *head; /* owned */
-	uint32_t n;     /* a power of two, or 0 */
-};
-
-struct index {
-	struct group *groups; /* owned */
-	uint32_t n_groups, cap_groups, free_group, used;
-	struct buckets by_value;
+		const struct kobj *one;
+		const struct kobj **many; /* owned; oldest first */
+	};                                /* the objects are borrowed from their entries */
 };
 
 struct listener {
@@ -57,11 +42,9 @@ struct k8s_cache {
 	const struct k8s_cache_type *type; /* static */
 	k8s_cache_index_fn value;
 	unsigned n_indexes;
-	struct index index[K8S_CACHE_INDEXES];
-	struct entry *entries; /* owned */
-	uint32_t n_entries, cap_entries, free_entry, count;
+	struct table groups[K8S_CACHE_INDEXES]; /* owned; the groups too */
+	struct table entries;                   /* owned; the entries too */
 	size_t n_unreadable;
-	struct buckets by_name;
 	struct listener *listeners; /* owned */
 	size_t n_listeners;
 	bool filled, relisting;
@@ -69,18 +52,6 @@ struct k8s_cache {
 	uint64_t tombstones[TOMBSTONES]; /* hashes of uids, a ring */
 	unsigned next_tombstone;
 };
-
-static uint32_t text_hash(const char *s)
-{
-	return (uint32_t)str_hash(s, strlen(s));
-}
-
-static uint32_t grown(uint32_t n)
-{
-	if (n >= NO_LINK / 2)
-		DIE("cache of more than %u objects", n);
-	return n < 16 ? 16 : n + n / 2;
-}
 
 struct k8s_cache *k8s_cache_new(const struct k8s_cache_type *type)
 {
@@ -90,27 +61,33 @@ struct k8s_cache *k8s_cache_new(const struct k8s_cache_type *type)
 	c->type = type;
 	c->n_indexes = type->n_indexes;
 	c->value = type->index;
-	c->free_entry = NO_LINK;
-	for (unsigned i = 0; i < c->n_indexes; i++)
-		c->index[i].free_group = NONE;
 	return c;
+}
+
+static void group_free(struct group *g)
+{
+	if (g->cap)
+		free(g->many);
+	free(g);
 }
 
 void k8s_cache_free(struct k8s_cache *c)
 {
+	struct entry *e;
+	struct group *g;
+
 	if (!c)
 		return;
-	for (uint32_t e = 0; e < c->n_entries; e++)
-		kobj_unref(c->entries[e].o);
-	for (unsigned i = 0; i < c->n_indexes; i++) {
-		for (uint32_t g = 0; g < c->index[i].n_groups; g++)
-			if (c->index[i].groups[g].cap)
-				free(c->index[i].groups[g].many);
-		free(c->index[i].groups);
-		free(c->index[i].by_value.head);
+	TABLE_EACH (e, link, &c->entries) {
+		kobj_unref(e->o);
+		free(e);
 	}
-	free(c->entries);
-	free(c->by_name.head);
+	table_fini(&c->entries);
+	for (unsigned i = 0; i < c->n_indexes; i++) {
+		TABLE_EACH (g, link, &c->groups[i])
+			group_free(g);
+		table_fini(&c->groups[i]);
+	}
 	free(c->listeners);
 	free(c);
 }
@@ -121,82 +98,19 @@ void k8s_cache_listen(struct k8s_cache *c, k8s_cache_change_fn fn, void *arg)
 	c->listeners[c->n_listeners++] = (struct listener){fn, arg};
 }
 
-/* ---- entries by name */
-
-static uint32_t entry_of(const struct k8s_cache *c, const char *name, uint32_t hash)
+static struct entry *entry_of(const struct k8s_cache *c, const char *name)
 {
-	uint32_t e = c->by_name.n ? c->by_name.head[hash & (c->by_name.n - 1)] : NO_LINK;
+	struct entry *e;
 
-	while (e != NO_LINK &&
-		(c->entries[e].hash != hash || strcmp(c->entries[e].o->name, name) != 0))
-		e = c->entries[e].next;
-	return e;
-}
-
-static void entries_rehash(struct k8s_cache *c)
-{
-	struct buckets *b = &c->by_name;
-
-	if (c->count < b->n)
-		return;
-	b->n = b->n ? b->n * 2 : 16;
-	b->head = xreallocarray(b->head, b->n, sizeof(*b->head));
-	for (uint32_t i = 0; i < b->n; i++)
-		b->head[i] = NO_LINK;
-	for (uint32_t e = 0; e < c->n_entries; e++) {
-		uint32_t *head = &b->head[c->entries[e].hash & (b->n - 1)];
-
-		if (!c->entries[e].o)
-			continue;
-		c->entries[e].next = *head & NO_LINK;
-		*head = e;
-	}
-}
-
-static uint32_t entry_add(struct k8s_cache *c, const struct kobj *take_o, uint32_t hash)
-{
-	uint32_t e = c->free_entry, *head;
-
-	entries_rehash(c);
-	if (e != NO_LINK) {
-		c->free_entry = c->entries[e].next;
-	} else {
-		if (c->n_entries == c->cap_entries) {
-			c->cap_entries = grown(c->cap_entries);
-			c->entries = xreallocarray(c->entries, c->cap_entries, sizeof(*c->entries));
-		}
-		e = c->n_entries++;
-	}
-	head = &c->by_name.head[hash & (c->by_name.n - 1)];
-	c->entries[e] = (struct entry){
-		.o = take_o, .hash = hash, .next = *head & NO_LINK, .mark = c->mark & 1};
-	*head = e;
-	c->count++;
-	return e;
-}
-
-static void entry_remove(struct k8s_cache *c, uint32_t e)
-{
-	uint32_t *head = &c->by_name.head[c->entries[e].hash & (c->by_name.n - 1)];
-
-	if (*head == e) {
-		*head = c->entries[e].next;
-	} else {
-		uint32_t p = *head;
-
-		while (c->entries[p].next != e)
-			p = c->entries[p].next;
-		c->entries[p].next = c->entries[e].next;
-	}
-	c->entries[e].o = NULL;
-	c->entries[e].next = c->free_entry & NO_LINK;
-	c->free_entry = e;
-	c->count--;
+	TABLE_WITH_HASH (e, link, &c->entries, table_hash_str(name))
+		if (strcmp(e->o->name, name) == 0)
+			return e;
+	return NULL;
 }
 
 /* ---- groups by value */
 
-static const uint32_t *members(const struct group *g)
+static const struct kobj *const *members(const struct group *g)
 {
 	return g->cap ? g->many : &g->one;
 }
@@ -209,14 +123,14 @@ static int age_order(const struct kobj *a, const struct kobj *b)
 }
 
 /* First place in g whose object is not older than o. */
-static uint32_t place_of(const struct k8s_cache *c, const struct group *g, const struct kobj *o)
+static uint32_t place_of(const struct group *g, const struct kobj *o)
 {
 	uint32_t lo = 0, hi = g->n;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (age_order(c->entries[members(g)[mid]].o, o) < 0)
+		if (age_order(members(g)[mid], o) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -224,70 +138,17 @@ static uint32_t place_of(const struct k8s_cache *c, const struct group *g, const
 	return lo;
 }
 
-static uint32_t group_of(const struct k8s_cache *c, unsigned i, const char *value, uint32_t hash)
+static struct group *group_of(const struct k8s_cache *c, unsigned i, const char *value)
 {
-	const struct index *x = &c->index[i];
-	uint32_t g = x->by_value.n ? x->by_value.head[hash & (x->by_value.n - 1)] : NONE;
+	struct group *g;
 
-	while (g != NONE &&
-		(x->groups[g].hash != hash ||
-			strcmp(c->value(c->entries[members(&x->groups[g])[0]].o, i), value) != 0))
-		g = x->groups[g].next;
-	return g;
-}
-
-static void groups_rehash(struct index *x)
-{
-	struct buckets *b = &x->by_value;
-
-	if (x->used < b->n)
-		return;
-	b->n = b->n ? b->n * 2 : 16;
-	b->head = xreallocarray(b->head, b->n, sizeof(*b->head));
-	for (uint32_t i = 0; i < b->n; i++)
-		b->head[i] = NONE;
-	for (uint32_t g = 0; g < x->n_groups; g++) {
-		uint32_t *head = &b->head[x->groups[g].hash & (b->n - 1)];
-
-		if (x->groups[g].n == 0)
-			continue;
-		x->groups[g].next = *head;
-		*head = g;
-	}
-}
-
-static void group_new(struct index *x, uint32_t e, uint32_t hash)
-{
-	uint32_t g = x->free_group, *head;
-
-	groups_rehash(x);
-	if (g != NONE) {
-		x->free_group = x->groups[g].next;
-	} else {
-		if (x->n_groups == x->cap_groups) {
-			x->cap_groups = grown(x->cap_groups);
-			x->groups = xreallocarray(x->groups, x->cap_groups, sizeof(*x->groups));
-		}
-		g = x->n_groups++;
-	}
-	head = &x->by_value.head[hash & (x->by_value.n - 1)];
-	x->groups[g] = (struct group){.hash = hash, .next = *head, .n = 1, .one = e};
-	*head = g;
-	x->used++;
-}
-
-static void group_free(struct index *x, uint32_t g)
-{
-	uint32_t *p = &x->by_value.head[x->groups[g].hash & (x->by_value.n - 1)];
-
-	while (*p != g)
-		p = &x->groups[*p].next;
-	*p = x->groups[g].next;
-	if (x->groups[g].cap)
-		free(x->groups[g].many);
-	x->groups[g] = (struct group){.next = x->free_group};
-	x->free_group = g;
-	x->used--;
+	assert(i < c->n_indexes);
+	if (!value)
+		return NULL;
+	TABLE_WITH_HASH (g, link, &c->groups[i], table_hash_str(value))
+		if (strcmp(c->value(members(g)[0], i), value) == 0)
+			return g;
+	return NULL;
 }
 
 /* What cannot be read has no value. */
@@ -296,92 +157,85 @@ static const char *index_value(const struct k8s_cache *c, const struct kobj *o, 
 	return o->unreadable ? NULL : c->value(o, i);
 }
 
-static void index_add(struct k8s_cache *c, unsigned i, uint32_t e)
+static void index_add(struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
-	struct index *x = &c->index[i];
-	const struct kobj *o = c->entries[e].o;
 	const char *value = index_value(c, o, i);
-	uint32_t hash, g, at;
-	struct group *group;
+	struct group *g = group_of(c, i, value);
+	uint32_t at;
 
 	if (!value)
 		return;
-	hash = text_hash(value);
-	g = group_of(c, i, value, hash);
-	if (g == NONE) {
-		group_new(x, e, hash);
+	if (!g) {
+		g = xcalloc(1, sizeof(*g));
+		g->n = 1;
+		g->one = o;
+		table_add(&c->groups[i], &g->link, table_hash_str(value));
 		return;
 	}
-	group = &x->groups[g];
-	at = place_of(c, group, o);
-	if (group->n + 1 > group->cap) {
-		uint32_t cap = group->cap ? grown(group->cap) : 4, one = group->one;
+	at = place_of(g, o);
+	if (g->cap == 0) {
+		const struct kobj *one = g->one;
 
-		group->many =
-			xreallocarray(group->cap ? group->many : NULL, cap, sizeof(*group->many));
-		if (group->cap == 0)
-			group->many[0] = one;
-		group->cap = cap;
+		g->many = xmalloc(4 * sizeof(*g->many));
+		g->many[0] = one;
+		g->cap = 4;
+	} else if (g->n == g->cap) { /* by half: one group may hold every object */
+		g->cap += g->cap / 2;
+		g->many = xreallocarray(g->many, g->cap, sizeof(*g->many));
 	}
-	memmove(group->many + at + 1, group->many + at, (group->n - at) * sizeof(*group->many));
-	group->many[at] = e;
-	group->n++;
+	memmove(g->many + at + 1, g->many + at, (g->n - at) * sizeof(*g->many));
+	g->many[at] = o;
+	g->n++;
 }
 
-static void index_remove(struct k8s_cache *c, unsigned i, uint32_t e)
+static void index_remove(struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
-	struct index *x = &c->index[i];
-	const char *value = index_value(c, c->entries[e].o, i);
-	struct group *group;
-	uint32_t g, at;
+	const char *value = index_value(c, o, i);
+	struct group *g = group_of(c, i, value);
+	uint32_t at;
 
 	if (!value)
 		return;
-	g = group_of(c, i, value, text_hash(value));
-	if (g == NONE)
-		DIE("index %u lost %s", i, c->entries[e].o->name);
-	group = &x->groups[g];
-	if (group->n == 1) {
-		group_free(x, g);
+	if (!g)
+		DIE("index %u lost %s", i, o->name);
+	if (g->n == 1) {
+		table_remove(&c->groups[i], &g->link);
+		group_free(g);
 		return;
 	}
-	at = place_of(c, group, c->entries[e].o);
-	assert(group->many[at] == e);
-	group->n--;
-	memmove(group->many + at, group->many + at + 1, (group->n - at) * sizeof(*group->many));
+	at = place_of(g, o);
+	assert(g->many[at] == o);
+	g->n--;
+	memmove(g->many + at, g->many + at + 1, (g->n - at) * sizeof(*g->many));
 }
 
 /* ---- readers */
 
 const struct kobj *k8s_cache_find(const struct k8s_cache *c, const char *name)
 {
-	uint32_t e = name ? entry_of(c, name, text_hash(name)) : NO_LINK;
+	const struct entry *e = name ? entry_of(c, name) : NULL;
 
-	return e == NO_LINK ? NULL : c->entries[e].o;
+	return e ? e->o : NULL;
 }
 
 const struct kobj *k8s_cache_first(const struct k8s_cache *c, unsigned i, const char *value)
 {
-	uint32_t g;
+	const struct group *g = group_of(c, i, value);
 
-	assert(i < c->n_indexes);
-	g = value ? group_of(c, i, value, text_hash(value)) : NONE;
-	return g == NONE ? NULL : c->entries[members(&c->index[i].groups[g])[0]].o;
+	return g ? members(g)[0] : NULL;
 }
 
 const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
-	const char *value = index_value(c, o, i);
-	uint32_t g = value ? group_of(c, i, value, text_hash(value)) : NONE, at;
-	const struct group *group;
+	const struct group *g = group_of(c, i, index_value(c, o, i));
+	uint32_t at;
 
-	if (g == NONE)
+	if (!g)
 		return NULL;
-	group = &c->index[i].groups[g];
-	at = place_of(c, group, o);
-	if (at < group->n && age_order(c->entries[members(group)[at]].o, o) == 0)
+	at = place_of(g, o);
+	if (at < g->n && age_order(members(g)[at], o) == 0)
 		at++;
-	return at < group->n ? c->entries[members(group)[at]].o : NULL;
+	return at < g->n ? members(g)[at] : NULL;
 }
 
 size_t k8s_cache_unreadable(const struct k8s_cache *c)
@@ -391,15 +245,16 @@ size_t k8s_cache_unreadable(const struct k8s_cache *c)
 
 size_t k8s_cache_count(const struct k8s_cache *c)
 {
-	return c->count;
+	return c->entries.n;
 }
 
 void k8s_cache_each(
 	const struct k8s_cache *c, void (*fn)(void *arg, const struct kobj *o), void *arg)
 {
-	for (uint32_t e = 0; e < c->n_entries; e++)
-		if (c->entries[e].o)
-			fn(arg, c->entries[e].o);
+	const struct entry *e;
+
+	TABLE_EACH (e, link, &c->entries)
+		fn(arg, e->o);
 }
 
 bool k8s_cache_filled(const struct k8s_cache *c)
@@ -439,25 +294,25 @@ static bool is_stale(const struct k8s_cache *c, const struct kobj *have, const s
 
 static void put(struct k8s_cache *c, struct kobj *take_o)
 {
-	uint32_t hash = text_hash(take_o->name);
-	uint32_t e = entry_of(c, take_o->name, hash);
-	const struct kobj *was = NULL;
+	struct entry *e = entry_of(c, take_o->name);
+	const struct kobj *was = e ? e->o : NULL;
 
-	if (e == NO_LINK) {
-		e = entry_add(c, take_o, hash);
-	} else {
-		c->entries[e].mark = c->mark & 1;
-		was = c->entries[e].o;
+	if (e) {
+		e->link.owner = c->mark;
 		if (is_stale(c, was, take_o)) {
 			kobj_unref(take_o);
 			return;
 		}
 		for (unsigned i = 0; i < c->n_indexes; i++)
-			index_remove(c, i, e);
-		c->entries[e].o = take_o;
+			index_remove(c, i, was);
+	} else {
+		e = xmalloc(sizeof(*e));
+		e->link.owner = c->mark;
+		table_add(&c->entries, &e->link, table_hash_str(take_o->name));
 	}
+	e->o = take_o;
 	for (unsigned i = 0; i < c->n_indexes; i++)
-		index_add(c, i, e);
+		index_add(c, i, take_o);
 	tell(c, was, kobj_ref(take_o));
 }
 
@@ -488,22 +343,23 @@ void k8s_cache_put(struct k8s_cache *c, struct json_object *o)
 	put(c, k);
 }
 
-static void remove_entry(struct k8s_cache *c, uint32_t e)
+static void remove_entry(struct k8s_cache *c, struct entry *e)
 {
-	const struct kobj *was = c->entries[e].o;
+	const struct kobj *was = e->o;
 
 	for (unsigned i = 0; i < c->n_indexes; i++)
-		index_remove(c, i, e);
-	entry_remove(c, e);
+		index_remove(c, i, was);
+	table_remove(&c->entries, &e->link);
+	free(e);
 	c->tombstones[c->next_tombstone++ % TOMBSTONES] = str_hash(was->uid, strlen(was->uid));
 	tell(c, was, NULL);
 }
 
 void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid)
 {
-	uint32_t e = entry_of(c, name, text_hash(name));
+	struct entry *e = entry_of(c, name);
 
-	if (e != NO_LINK && (!uid || strcmp(c->entries[e].o->uid, uid) == 0))
+	if (e && (!uid || strcmp(e->o->uid, uid) == 0))
 		remove_entry(c, e);
 }
 
@@ -523,13 +379,13 @@ int k8s_cache_put_unreadable(struct k8s_cache *c, const char *name, const char *
 	bool deleting, struct err *err)
 {
 	struct kobj *k = kobj_unreadable(c->type->size, name, uid, rv, deleting, err);
-	uint32_t e = k ? entry_of(c, name, text_hash(name)) : NO_LINK;
-	const struct kobj *was = e == NO_LINK ? NULL : c->entries[e].o;
+	struct entry *e = k ? entry_of(c, name) : NULL;
+	const struct kobj *was = e ? e->o : NULL;
 
 	if (!k)
 		return -1;
 	if (was && was->immutable && strcmp(was->uid, uid) == 0 && was->deleting == deleting) {
-		c->entries[e].mark = c->mark & 1;
+		e->link.owner = c->mark;
 		kobj_unref(k);
 		return 0;
 	}
@@ -546,30 +402,35 @@ void k8s_cache_relist_begin(struct k8s_cache *c)
 
 void k8s_cache_relist_end(struct k8s_cache *c)
 {
+	struct entry *e;
+
 	assert(c->relisting);
 	c->relisting = false;
 	c->filled = true;
-	for (uint32_t e = 0; e < c->n_entries; e++)
-		if (c->entries[e].o && c->entries[e].mark != c->mark)
+	TABLE_EACH (e, link, &c->entries)
+		if (e->link.owner != c->mark)
 			remove_entry(c, e);
 }
 
 void k8s_cache_relist_abandon(struct k8s_cache *c)
 {
+	struct entry *e;
+
 	if (!c->relisting)
 		return;
 	c->relisting = false;
-	for (uint32_t e = 0; e < c->n_entries; e++)
-		c->entries[e].mark = c->mark & 1;
+	TABLE_EACH (e, link, &c->entries)
+		e->link.owner = c->mark;
 }
 
 void k8s_cache_clear(struct k8s_cache *c)
 {
+	struct entry *e;
+
 	k8s_cache_relist_abandon(c);
 	c->filled = false;
-	for (uint32_t e = 0; e < c->n_entries; e++)
-		if (c->entries[e].o)
-			remove_entry(c, e);
+	TABLE_EACH (e, link, &c->entries)
+		remove_entry(c, e);
 	/* Nothing was deleted: the same objects may come back. */
 	memset(c->tombstones, 0, sizeof(c->tombstones));
 }

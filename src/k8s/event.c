@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Per object a token bucket and the few events it had lately; an event said again is counted in the
- * one that is there. At most IN_FLIGHT requests run, the rest wait in one list; the first failure
- * empties it and keeps quiet for a while, so a failing API is left alone.
+ * Per object a token bucket and its most recent events; a repeated event is counted in the existing
+ * one. At most IN_FLIGHT requests run, the others wait in one list; the first failure empties it
+ * and pauses for a while, so a failing API gets no more of them.
  */
 #include "config.h"
 
@@ -18,6 +18,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/metric.h"
+#include "tec/base/table.h"
 #include "tec/k8s/call.h"
 
 #define OBJECTS_MAX 1000
@@ -31,7 +32,7 @@
 #define ID_MAX      128
 
 static struct metric posted =
-	METRIC_COUNTER_INIT("tec_events_total", "Events by what became of them.", "outcome", NULL);
+	METRIC_COUNTER_INIT("tec_events_total", "Events by outcome.", "outcome", NULL);
 
 struct said {
 	struct k8s_events *e;
@@ -47,8 +48,8 @@ struct said {
 };
 
 struct object {
-	struct object *next; /* in its bucket of the table */
-	uint64_t uid;        /* hash */
+	struct table_link link;
+	uint64_t uid; /* hash */
 	uint64_t used_ms, refilled_ms;
 	unsigned tokens;
 	struct said said[PER_OBJECT];
@@ -59,8 +60,7 @@ struct k8s_events {
 	struct k8s_transport *t; /* borrowed */
 	char *ns, *controller, *instance;
 	struct op_scope ops;
-	struct object *table[256];
-	size_t n_objects;
+	struct table objects; /* owned; the objects too */
 	struct said *waiting, **waiting_end;
 	unsigned in_flight;
 	uint64_t quiet_until_ms, serial;
@@ -98,15 +98,14 @@ static void object_free(struct object *o)
 
 void k8s_events_free(struct k8s_events *e)
 {
+	struct object *o;
+
 	if (!e)
 		return;
 	op_scope_cancel(&e->ops);
-	for (size_t i = 0; i < ARRAY_LEN(e->table); i++) {
-		for (struct object *o = e->table[i], *next; o; o = next) {
-			next = o->next;
-			object_free(o);
-		}
-	}
+	TABLE_EACH (o, link, &e->objects)
+		object_free(o);
+	table_fini(&e->objects);
 	free(e->ns);
 	free(e->controller);
 	free(e->instance);
@@ -123,44 +122,39 @@ static bool is_busy(const struct object *o)
 	return false;
 }
 
-/* Makes room for one more; false when everything is in use. */
+/* Makes room for one more; false when all are in use. */
 static bool evict(struct k8s_events *e)
 {
-	struct object **oldest = NULL;
+	struct object *o, *oldest = NULL;
 
-	for (size_t i = 0; i < ARRAY_LEN(e->table); i++)
-		for (struct object **p = &e->table[i]; *p; p = &(*p)->next)
-			if ((!oldest || (*p)->used_ms < (*oldest)->used_ms) && !is_busy(*p))
-				oldest = p;
+	TABLE_EACH (o, link, &e->objects)
+		if ((!oldest || o->used_ms < oldest->used_ms) && !is_busy(o))
+			oldest = o;
 	if (!oldest)
 		return false;
-	struct object *o = *oldest;
-
-	*oldest = o->next;
-	object_free(o);
-	e->n_objects--;
+	table_remove(&e->objects, &oldest->link);
+	object_free(oldest);
 	return true;
 }
 
 static struct object *object_get(struct k8s_events *e, const char *uid)
 {
 	uint64_t hash = str_hash(uid, strlen(uid)), now = clock_boot_ms();
-	struct object **head = &e->table[hash % ARRAY_LEN(e->table)], *o = *head;
+	struct object *o;
 
-	while (o && o->uid != hash)
-		o = o->next;
-	if (!o) {
-		if (e->n_objects >= OBJECTS_MAX && !evict(e))
-			return NULL;
-		o = xcalloc(1, sizeof(*o));
-		o->uid = hash;
-		o->tokens = BUCKET;
-		o->refilled_ms = now;
-		o->next = *head;
-		*head = o;
-		e->n_objects++;
+	TABLE_WITH_HASH (o, link, &e->objects, (uint32_t)hash) {
+		if (o->uid == hash) {
+			o->used_ms = now;
+			return o;
+		}
 	}
-	o->used_ms = now;
+	if (e->objects.n >= OBJECTS_MAX && !evict(e))
+		return NULL;
+	o = xcalloc(1, sizeof(*o));
+	o->uid = hash;
+	o->tokens = BUCKET;
+	o->refilled_ms = o->used_ms = now;
+	table_add(&e->objects, &o->link, (uint32_t)hash);
 	return o;
 }
 
@@ -176,8 +170,8 @@ static bool take_token(struct object *o)
 	return true;
 }
 
-/* The place of this event: the one said before, a free one, or the least recent; NULL when all are
- * under way. */
+/* The slot of this event: the one it has, a free one, or the least recent; NULL when all are in
+ * flight. */
 static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t key)
 {
 	struct said *best = NULL;
@@ -218,8 +212,8 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (err_is_set(err) || !rv) {
 		metric_add(&posted, "failed", NULL, 1);
 		if (!e->failing)
-			log_err(LOG_WARN, NULL, "event not written", err);
-		/* a 404 or 409 on the patch is one Event that is gone, not a failing API */
+			log_err(LOG_WARN, NULL, "Event not written", err);
+		/* a 404 or 409 on the patch means a deleted Event, not a failing API */
 		if (err->kind != ERR_CONFLICT && err->kind != ERR_NOT_FOUND) {
 			e->failing = true;
 			e->quiet_until_ms = clock_boot_ms() + QUIET_MS;
@@ -380,8 +374,8 @@ void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const str
 		s->count++;
 		s->last_ms = clock_boot_ms();
 	}
-	/* without a token, and behind a request under way, it is only counted: the next one tells
-	 * the sum */
+	/* without a token, or while its request is in flight, it is only counted: the next patch
+	 * carries the sum */
 	if (!s || s->call || s->waiting || !take_token(o)) {
 		metric_add(&posted, "dropped", NULL, 1);
 		if (s && !s->rv && !s->call && !s->waiting)

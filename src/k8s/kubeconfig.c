@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * YAML to JSON (base/yaml), then by name: context -> cluster and user. Everything is checked here
- * once, so that a later failure to connect is about the network. What we cannot do is refused by
- * its name, never skipped: an ignored proxy or impersonation would talk to the wrong place or as
- * the wrong person. The parsed tree and the file's text hold keys and are wiped.
+ * once, so that a later failure to connect is about the network. What is not supported is an
+ * error that names it, never skipped: an ignored proxy or impersonation would talk to the wrong
+ * server or as the wrong user. The parsed tree and the file's text hold keys and are wiped.
  */
 #include "config.h"
 
 #include "tec/k8s/kubeconfig.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "tec/base/file.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/str.h"
 #include "tec/base/yaml.h"
-
-#include "auth_internal.h"
+#include "tec/kobj/key.h"
 
 #define KUBECONFIG_MAX (1024u * 1024)
 
@@ -165,10 +165,10 @@ static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 	for (const char *p = s; *p; p++)
 		if ((unsigned char)*p <= 0x20 || *p == 0x7f || *p == '?' || *p == '#')
 			return err_set(
-				err, ERR_INVALID, "server holds a blank, a query or a fragment");
+				err, ERR_INVALID, "server contains a blank, a query or a fragment");
 	if (strchr(host, '@'))
 		return err_set(err, ERR_INVALID,
-			"server holds user information: put a token in users instead");
+			"server contains user information: put a token in users instead");
 	if (!*host || *host == '/' || *host == ':')
 		return err_set(err, ERR_INVALID, "server has no host");
 	if (!tls && has_credentials(k))
@@ -314,7 +314,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 
 	if (cert != key)
 		return err_set(err, ERR_INVALID,
-			"user: client-certificate and client-key need each other");
+			"user: client-certificate and client-key must be set together");
 	if (k->exec_argv && (k->token || k->token_file || cert))
 		return err_set(err, ERR_INVALID,
 			"user: exec and a token or client certificate exclude each other: remove one");
@@ -322,7 +322,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 		for (size_t i = 0; i < secret_len(k->token); i++)
 			if (secret_peek(k->token)[i] <= 0x20 || secret_peek(k->token)[i] >= 0x7f)
 				return err_set(err, ERR_INVALID,
-					"user: token holds blanks or bytes that are no ASCII");
+					"user: token contains blanks or non-ASCII bytes");
 	return 0;
 }
 
@@ -355,7 +355,7 @@ static int read_user(
 	return check_user(k, err);
 }
 
-/* ---- the whole ---- */
+/* ---- file ---- */
 
 static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const char *dir,
 	const char *context, struct err *err)
@@ -364,7 +364,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 	struct json_object *ctx, *o;
 
 	if (!json_object_is_type(root, json_type_object))
-		return err_set(err, ERR_INVALID, "not a kubeconfig: no map");
+		return err_set(err, ERR_INVALID, "not a kubeconfig: it is not a map");
 	if (get_str(root, "kubeconfig", "kind", &kind, err) != 0 ||
 		get_str(root, "kubeconfig", "current-context", &current, err) != 0)
 		return -1;
@@ -382,7 +382,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 		get_str(ctx, "context", "namespace", &ns, err) != 0)
 		return err_wrap(err, "context \"%s\"", context);
 	if (!cluster)
-		return err_set(err, ERR_INVALID, "context \"%s\" names no cluster", context);
+		return err_set(err, ERR_INVALID, "context \"%s\" does not name a cluster", context);
 	k->namespace_ = ns ? xstrdup(ns) : NULL;
 	o = user ? find_named(root, "users", "user", user, err) : NULL;
 	if (user && (!o || read_user(k, o, dir, err) != 0))
@@ -401,7 +401,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(
 
 	if (!root) {
 		if (!err_is_set(err))
-			err_set(err, ERR_INVALID, "not a kubeconfig: empty");
+			err_set(err, ERR_INVALID, "not a kubeconfig: it is empty");
 		return NULL;
 	}
 	k = xcalloc(1, sizeof(*k));
@@ -414,44 +414,6 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(
 	return k;
 }
 
-char *auth_file_read(const char *path, size_t max, size_t *len, struct stat *st, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), e = errno;
-	struct stat own;
-	char *buf;
-	ssize_t n = 0;
-
-	*len = 0;
-	if (fd < 0) {
-		err_set_errno(err, e == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, e, "%s", path);
-		return NULL;
-	}
-	buf = xcalloc(1, max + 1);
-	if (fstat(fd, st ? st : &own) != 0)
-		n = -1;
-	while (n >= 0 && *len <= max && (n = read(fd, buf + *len, max + 1 - *len)) > 0)
-		*len += (size_t)n;
-	e = errno;
-	(void)close(fd);
-	if (n < 0)
-		err_set_errno(err, ERR_INVALID, e, "%s", path);
-	else if (*len > max)
-		err_set(err, ERR_INVALID, "%s: larger than %zu bytes", path, max);
-	if (err_is_set(err)) {
-		auth_file_free(buf, max + 1);
-		return NULL;
-	}
-	buf[*len] = '\0';
-	return buf;
-}
-
-void auth_file_free(char *text, size_t len)
-{
-	if (text)
-		secret_wipe(text, len);
-	free(text);
-}
-
 struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -459,7 +421,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context
 		slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
 	struct k8s_kubeconfig *k;
 	size_t len;
-	char *text = auth_file_read(path, KUBECONFIG_MAX, &len, NULL, err);
+	char *text = file_read(path, KUBECONFIG_MAX, &len, NULL, err);
 
 	if (!text) {
 		if (err->kind == ERR_NOT_FOUND && strchr(path, ':'))
@@ -470,7 +432,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context
 		return NULL;
 	}
 	k = k8s_kubeconfig_parse(text, len, dir, context, err);
-	auth_file_free(text, len);
+	file_wipe(text, len);
 	if (!k)
 		err_wrap(err, "kubeconfig %s", path);
 	return k;
@@ -500,7 +462,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 	cleanup_free char *ns_file = xasprintf("%s/namespace", root);
 	struct err ignored = ERR_INIT;
 	size_t len;
-	char *ns = auth_file_read(ns_file, 255, &len, NULL, &ignored);
+	char *ns = file_read(ns_file, 255, &len, NULL, &ignored);
 
 	if (ns)
 		ns[strcspn(ns, " \t\r\n")] = '\0';
@@ -508,4 +470,34 @@ struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 		k->namespace_ = xstrdup(ns);
 	free(ns);
 	return k;
+}
+
+static const char *not_empty(const char *s)
+{
+	return s && *s ? s : NULL;
+}
+
+struct k8s_kubeconfig *k8s_kubeconfig_choose(
+	const struct k8s_kubeconfig_from *from, struct err *err)
+{
+	const char *file = from->file ? from->file : not_empty(from->env_file);
+	const char *ns = from->namespace_ ? from->namespace_ : not_empty(from->env_namespace);
+	struct k8s_kubeconfig *k =
+		file ? k8s_kubeconfig_load(file, NULL, err)
+		     : k8s_kubeconfig_in_cluster(from->host, from->port, from->root, err);
+
+	if (k && ns) {
+		free(k->namespace_);
+		k->namespace_ = xstrdup(ns);
+	}
+	if (k && !k->namespace_)
+		err_set(err, ERR_INVALID,
+			"the namespace is not known: give --namespace, or set POD_NAMESPACE or the namespace of the context");
+	else if (k && !kobj_label_valid(k->namespace_, strlen(k->namespace_)))
+		err_set(err, ERR_INVALID, "%s is not a valid namespace: give another --namespace",
+			log_esc(k->namespace_));
+	if (!err_is_set(err))
+		return k;
+	k8s_kubeconfig_free(k);
+	return NULL;
 }

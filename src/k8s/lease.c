@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * As client-go's leader election: a holder's lease has run out when its record has not changed for
- * the record's duration by our own boot clock, whatever times it holds. The holder counts its
- * deadline from before a renewal was sent, so it stops before anybody else can start. Every write
- * is a merge patch with the resourceVersion last seen; a conflict means look again.
+ * the record's duration by our own boot clock, independent of the times in it. The holder counts
+ * its deadline from before a renewal was sent, so it stops before another process can start. Every
+ * write is a merge patch with the resourceVersion last seen; after a conflict the record is read
+ * again.
  */
 #include "config.h"
 
@@ -13,6 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -22,7 +24,7 @@
 #include "tec/loop/timer.h"
 
 #define RELEASE_MS    2000
-#define FOREIGN_MAX_S 3600 /* nobody else's record keeps us waiting for longer */
+#define FOREIGN_MAX_S 3600 /* a foreign record is not waited for longer than this */
 
 static struct metric leader_gauge = METRIC_GAUGE_INIT(
 	"tec_lease_state", "1 for the state of the leader election.", "state", NULL);
@@ -55,7 +57,6 @@ struct k8s_lease {
 	char *holder;
 	int64_t transitions, holder_duration_s;
 	bool failing; /* logged */
-	uint64_t random;
 	/* release */
 	struct timer release_end;
 	bool releasing;
@@ -104,17 +105,16 @@ static void set_state(struct k8s_lease *s, enum k8s_lease_state to, const char *
 		s->on_change(s->arg, to == K8S_LEASE_LEADER);
 }
 
-static uint32_t with_jitter(struct k8s_lease *s, uint32_t ms)
-{
-	uint64_t seed[3] = {++s->random, clock_boot_us(), (uintptr_t)s};
-
-	return ms + (uint32_t)(str_hash(seed, sizeof(seed)) % (ms / 5 + 1));
-}
-
 static void step_after(struct k8s_lease *s, uint32_t ms)
 {
 	if (s->state != K8S_LEASE_RELEASED || s->releasing)
 		timer_set(&s->next, ms);
+}
+
+/* Candidates must not all ask at the same moment. */
+static void step_about(struct k8s_lease *s, uint32_t ms)
+{
+	step_after(s, (uint32_t)backoff_spread(ms, ms + ms / 5));
 }
 
 static void lose(struct k8s_lease *s, const char *reason)
@@ -185,8 +185,8 @@ static void call_ended(struct k8s_lease *s, const struct err *err)
 	s->failing = failed;
 }
 
-/* No answer for half of the renew deadline: give it up while there is time for another try. What it
- * did, the next look tells. */
+/* No answer for half of the renew deadline: cancel it while there is time for another try. The next
+ * read shows whether it was written. */
 static void on_limit(void *arg)
 {
 	struct k8s_lease *s = arg;
@@ -196,8 +196,7 @@ static void on_limit(void *arg)
 	err_set(&err, ERR_TRANSIENT, "no answer in time");
 	call_ended(s, &err);
 	forget_record(s);
-	step_after(
-		s, with_jitter(s, s->state == K8S_LEASE_LEADER ? s->retry_ms / 10 : s->retry_ms));
+	step_about(s, s->state == K8S_LEASE_LEADER ? s->retry_ms / 10 : s->retry_ms);
 }
 
 static void start_call(struct k8s_lease *s, struct op *call)
@@ -226,13 +225,13 @@ static void on_release_end(void *arg)
 	finish_release(arg);
 }
 
-/* The record says we hold it, written by a request started at sent_ms. */
+/* The record names us as the holder, written by a request started at sent_ms. */
 static void renewed(struct k8s_lease *s, struct json_object *o)
 {
 	uint64_t end = s->sent_ms + s->deadline_ms, now = clock_boot_ms();
 
 	observe(s, o);
-	if (!is_ours(s) || now >= end) { /* an answer too late is no lease */
+	if (!is_ours(s) || now >= end) { /* too late: the deadline has passed */
 		step_after(s, s->retry_ms / 10);
 		return;
 	}
@@ -258,12 +257,11 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 	}
 	forget_record(s);
 	if (err->kind == ERR_NOT_FOUND && s->state == K8S_LEASE_LEADER)
-		lose(s, "the Lease was deleted"); /* the next one may be somebody else's */
+		lose(s, "the Lease was deleted"); /* the next one may be another process's */
 	/* soon, but never without a pause: a server that always says so must not be asked in a loop
 	 */
-	step_after(s, with_jitter(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND
-					     ? s->retry_ms / 10
-					     : s->retry_ms / 2));
+	step_about(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND ? s->retry_ms / 10
+									      : s->retry_ms / 2);
 }
 
 static void add_times(struct k8s_lease *s, struct json_object *spec, const char *holder, bool taken)
@@ -334,7 +332,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	else
 		forget_record(s);
 	if (s->state == K8S_LEASE_LEADER && (absent || (s->rv && !is_ours(s))))
-		lose(s, absent ? "the Lease was deleted" : "somebody else holds it");
+		lose(s, absent ? "the Lease was deleted" : "another process holds it");
 	if (s->state == K8S_LEASE_RELEASED)
 		return;
 	if (absent)
@@ -342,7 +340,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	else if (s->rv && (is_ours(s) || is_free(s)))
 		patch(s, s->identity);
 	else
-		step_after(s, with_jitter(s, s->retry_ms));
+		step_about(s, s->retry_ms);
 }
 
 static void step(void *arg)
@@ -429,8 +427,8 @@ void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg)
 	timer_cancel(&s->lose);
 	timer_cancel(&s->next);
 	timer_cancel(&s->limit);
-	/* A renewal in flight may still be written, with a resourceVersion that is then not ours:
-	 * look first. */
+	/* A renewal in flight may still be written, with a resourceVersion that we do not know:
+	 * read first. */
 	op_cancel(&s->call);
 	if (unsure)
 		forget_record(s);

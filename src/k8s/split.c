@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tec/base/jsonscan.h"
+#include "tec/base/jsonread.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every maker of the seam has in common: the write gate, the counters, and what an answer
- * means. A call here is an op of its own around the maker's, so that a refused write and a counted
- * one look alike to the caller.
+ * What every maker of the seam has in common: the life of an exchange, the counters, and what an
+ * answer means. The memory of an exchange is the maker's struct, whose size the transport knows,
+ * and behind it what the receiver keeps.
  */
 #include "config.h"
 
@@ -13,9 +13,9 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/str.h"
-#include "tec/loop/loop.h"
 
 #define STATUS_MAX 65536 /* a Status larger than this is not looked into */
 
@@ -25,82 +25,93 @@ static struct metric requests = METRIC_COUNTER_INIT("tec_api_requests_total",
 static struct metric seconds = METRIC_SECONDS_INIT("tec_api_request_seconds",
 	"Time to the complete answer of the Kubernetes API, streams left out.", "verb", NULL);
 
-struct call {
-	struct op op;          /* first */
-	struct op_scope inner; /* the maker's op */
-	struct defer denied;
-	const char *verb; /* static */
-	uint64_t start_us;
-	bool stream;
-	k8s_data_fn on_data;
-	k8s_answer_fn done;
-	void *arg;
-};
-
-static void call_abort(struct op *op)
+static void exchange_free(struct k8s_exchange *x)
 {
-	struct call *k = (struct call *)op;
-
-	op_scope_cancel(&k->inner);
-	defer_cancel(&k->denied);
-	free(k);
+	if (x->to.fini)
+		x->to.fini(x->arg);
+	defer_cancel(&x->failed);
+	free(x->req.path);
+	body_fini(&x->req.body);
+	free(x);
 }
 
-static void call_end(
-	struct call *k, const struct err *err, const struct k8s_answer *answer, const char *code)
+static void exchange_abort(struct op *op)
 {
-	metric_add(&requests, k->verb, code, 1);
-	op_finish(&k->op);
-	k->done(k->arg, err, answer);
-	free(k);
+	struct k8s_exchange *x = (struct k8s_exchange *)op;
+
+	x->t->ops->stop(x);
+	exchange_free(x);
 }
 
-static void on_denied(void *arg)
+void k8s_transport_end(
+	struct k8s_exchange *x, const struct err *err, const struct k8s_answer *answer)
 {
-	struct err err = ERR_INIT;
+	static const struct k8s_answer none = {.body = ""};
+	const char *verb = x->req.verb ? x->req.verb : "other", *code = x->code;
+	char status[12] = "error";
 
-	err_set(&err, ERR_DENIED, "not sent: this process no longer holds the lease");
-	call_end(arg, &err, &(const struct k8s_answer){.body = ""}, "denied");
-}
-
-static int on_data(void *arg, const char *data, size_t len, struct err *err)
-{
-	struct call *k = arg;
-
-	return k->on_data(k->arg, data, len, err); /* may free k */
-}
-
-static void on_answer(void *arg, const struct err *err, const struct k8s_answer *answer)
-{
-	struct call *k = arg;
-	char code[12] = "error";
-
+	x->t->ops->stop(x);
 	if (!err_is_set(err) && answer)
-		(void)snprintf(code, sizeof(code), "%d", answer->status);
-	if (!k->stream)
-		metric_observe(
-			&seconds, k->verb, NULL, (double)(clock_boot_us() - k->start_us) / 1e6);
-	call_end(k, err, answer, code);
+		(void)snprintf(status, sizeof(status), "%d", answer->status);
+	metric_add(&requests, verb, code ? code : status, 1);
+	if (!code && (!x->to.on_data || x->req.deadline_ms))
+		metric_observe(&seconds, verb, NULL, (double)(clock_boot_us() - x->start_us) / 1e6);
+	op_finish(&x->op);
+	x->to.done(x->arg, err, answer ? answer : &none); /* may free the transport */
+	exchange_free(x);
+}
+
+static void on_failed(void *arg)
+{
+	struct k8s_exchange *x = arg;
+
+	k8s_transport_end(x, &x->err, NULL);
+}
+
+void k8s_transport_fail(struct k8s_exchange *x)
+{
+	defer_call(&x->failed, x->t->loop, on_failed, x);
+}
+
+static struct k8s_exchange *exchange_new(
+	struct k8s_transport *t, size_t size, struct k8s_request *take_req)
+{
+	struct k8s_exchange *x = xcalloc(1, t->exchange_size + size);
+
+	x->t = t;
+	x->req = *take_req;
+	take_req->path = NULL;
+	take_req->body = (struct body)BODY_INIT;
+	x->start_us = clock_boot_us();
+	return x;
+}
+
+static struct op *start(struct k8s_exchange *x, struct op_scope *scope)
+{
+	op_begin(&x->op, scope, exchange_abort);
+	x->t->ops->start(x);
+	return &x->op;
 }
 
 struct op *k8s_transport_start(struct k8s_transport *t, struct op_scope *scope,
-	const struct k8s_request *req, k8s_data_fn data, k8s_answer_fn done, void *arg)
+	struct k8s_request *take_req, k8s_data_fn on_data, k8s_answer_fn done, void *arg)
 {
-	struct call *k = xcalloc(1, sizeof(*k));
-	bool writes = strcmp(req->method, "GET") != 0;
+	struct k8s_exchange *x = exchange_new(t, 0, take_req);
 
-	k->verb = req->verb ? req->verb : "other";
-	k->start_us = clock_boot_us();
-	k->stream = data && !req->deadline_ms;
-	k->on_data = data;
-	k->done = done;
-	k->arg = arg;
-	op_begin(&k->op, scope, call_abort);
-	if (writes && t->may_write && !t->may_write(t->may_write_arg))
-		defer_call(&k->denied, t->loop, on_denied, k);
-	else
-		(void)t->ops->start(t, &k->inner, req, data ? on_data : NULL, on_answer, k);
-	return &k->op;
+	x->to = (struct k8s_receiver){.on_data = on_data, .done = done};
+	x->arg = arg;
+	return start(x, scope);
+}
+
+struct op *k8s_transport_start_own(struct k8s_transport *t, struct op_scope *scope,
+	struct k8s_request *take_req, const struct k8s_receiver *to, const void *own, size_t size)
+{
+	struct k8s_exchange *x = exchange_new(t, size, take_req);
+
+	x->to = *to;
+	x->arg = (char *)x + t->exchange_size;
+	memcpy(x->arg, own, size);
+	return start(x, scope);
 }
 
 void k8s_transport_free(struct k8s_transport *t)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One call in flight at most, one timer for all waiting. A call's end only notes what happened and
- * sets the state with the time to wait; step() starts the next call. Backoff is forgotten when a
- * stream has lived for a second, not when a list succeeds: otherwise a server that lists well and
- * refuses every watch would be asked without a pause.
+ * At most one call in flight, one timer for every wait. The end of a call only records what
+ * happened and sets the state and the time to wait; step() starts the next call. Backoff is reset
+ * when a stream has lasted for a second, not when a list succeeds: otherwise a server that answers
+ * lists and refuses watches would get requests without a pause.
  */
 #include "config.h"
 
@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -24,23 +25,21 @@
 #define PAGE             "500"
 #define SILENCE_LIST_MS  30000
 #define SILENCE_WATCH_MS 120000 /* bookmarks come about every minute */
-#define BACKOFF_MIN_MS   800
-#define BACKOFF_MAX_MS   30000
-#define LIVED_MS         1000 /* a stream that lived so long was a success */
+#define LIVED_MS         1000   /* a stream that lasted this long was a success */
 #define GIVE_UP_RESUME                                                                             \
-	3              /* failed watches in a row before the resourceVersion itself is doubted     \
+	3              /* failed watches in a row before the resourceVersion is dropped            \
 			*/
 #define REFUSED_MAX 32 /* bad objects and versions remembered as logged */
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_watch_state", "1 for the state each watch is in.", "resource", "state");
 static struct metric events = METRIC_COUNTER_INIT(
-	"tec_watch_events_total", "Objects and events taken in by watches.", "resource", "type");
+	"tec_watch_events_total", "Objects and events received by watches.", "resource", "type");
 static struct metric restarts = METRIC_COUNTER_INIT("tec_watch_restarts_total",
-	"Lists and streams begun anew, by reason.", "resource", "reason");
+	"Lists and streams started again, by reason.", "resource", "reason");
 
 static struct metric unreadable = METRIC_GAUGE_INIT(
-	"tec_watch_unreadable", "Objects that are there and cannot be read.", "resource", NULL);
+	"tec_watch_unreadable", "Objects that exist and cannot be read.", "resource", NULL);
 
 static const char *const state_names[] = {
 	[K8S_WATCH_IDLE] = "idle",
@@ -67,14 +66,14 @@ struct k8s_watch {
 	char *rv;                /* where to resume; NULL: list */
 	char *list_rv, *cont;    /* between pages */
 	uint64_t started_ms;
-	unsigned fails;                    /* in a row */
+	unsigned fails; /* in a row */
+	struct backoff backoff;
 	bool in_data;                      /* our own on_data is running */
-	bool gone, malformed, error_event; /* what the stream said before it ended */
+	bool gone, malformed, error_event; /* how the stream ended */
 	struct err event_err;
 	uint64_t refused[REFUSED_MAX]; /* hashes of uid or text, a ring */
 	unsigned n_refused;
 	size_t n_unreadable;     /* in the cache, as counted */
-	uint64_t random;         /* counter */
 	const char *last_reason; /* static; logged once until it changes */
 };
 
@@ -93,11 +92,7 @@ static void set_state(struct k8s_watch *w, enum k8s_watch_state to, const char *
 		ok = to == K8S_WATCH_LISTING || to == K8S_WATCH_STOPPED;
 		break;
 	case K8S_WATCH_LISTING:
-		ok = to != K8S_WATCH_IDLE;
-		break;
 	case K8S_WATCH_WATCHING:
-		ok = to != K8S_WATCH_IDLE;
-		break;
 	case K8S_WATCH_BACKOFF:
 		ok = to != K8S_WATCH_IDLE;
 		break;
@@ -113,34 +108,19 @@ static void set_state(struct k8s_watch *w, enum k8s_watch_state to, const char *
 		w->on_state(w->on_state_arg);
 }
 
-/* 0..n-1, keyed per process: for jitter only. */
-static uint32_t jitter(struct k8s_watch *w, uint32_t n)
-{
-	uint64_t seed[3] = {++w->random, clock_boot_us(), (uintptr_t)w};
-
-	return (uint32_t)(str_hash(seed, sizeof(seed)) % n);
-}
-
-static uint32_t backoff_ms(struct k8s_watch *w, uint32_t at_least)
-{
-	uint32_t base = BACKOFF_MIN_MS << (w->fails < 6 ? w->fails : 6);
-
-	base += jitter(w, base / 2);
-	if (base > BACKOFF_MAX_MS)
-		base = BACKOFF_MAX_MS - jitter(w, BACKOFF_MAX_MS / 10);
-	w->fails++;
-	return base > at_least ? base : at_least;
-}
-
-/* Where all that goes wrong ends: one line per change of reason, then wait and go on (from rv, or
+/* Every failure ends here: one log line per change of reason, then wait and continue (from rv, or
  * with a list when it is NULL). */
 static void back_off(
 	struct k8s_watch *w, const char *reason, const struct err *err, uint32_t at_least)
 {
 	bool first = w->fails == 0;
-	uint32_t ms =
-		backoff_ms(w, at_least > err->retry_after_ms ? at_least : err->retry_after_ms);
+	uint32_t ms = backoff_next(&w->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
 
+	if (at_least < err->retry_after_ms)
+		at_least = err->retry_after_ms;
+	if (ms < at_least)
+		ms = at_least;
+	w->fails++;
 	metric_add(&restarts, w->gvk->plural, reason, 1);
 	if ((first || !str_eq(w->last_reason, reason)) && err_is_set(err))
 		log_warn(NULL, w->rv ? "watch interrupted" : "list failed",
@@ -176,7 +156,7 @@ static bool refused_before(struct k8s_watch *w, uint64_t hash)
 	return false;
 }
 
-/* Logged once per object (or per text, when it is no object), counted always. */
+/* Logged once per object (or per text that is not an object), counted every time. */
 static void refuse(struct k8s_watch *w, const char *name, const char *uid, const char *text,
 	size_t len, const struct err *err)
 {
@@ -198,8 +178,8 @@ static void take_object(struct k8s_watch *w, struct json_object *o, const char *
 }
 
 /*
- * What passed by of an object that is too large, or that is more than is parsed, is enough to know
- * that it is there. Logged once per version. False: not even that is known.
+ * The name, uid and version of an object that is too large to parse show that it exists. Logged
+ * once per version. False: not even those are known.
  */
 static bool take_unreadable(struct k8s_watch *w, const struct err *why)
 {
@@ -214,7 +194,8 @@ static bool take_unreadable(struct k8s_watch *w, const struct err *why)
 		return false;
 	metric_add(&events, w->gvk->plural, "unreadable", 1);
 	if (!refused_before(w, str_hash(version, strlen(version))))
-		log_err(LOG_WARN, &lc, "object cannot be read, what depends on it waits", why);
+		log_err(LOG_WARN, &lc, "object cannot be read, everything that depends on it waits",
+			why);
 	return true;
 }
 
@@ -277,7 +258,7 @@ static void note_rv(struct k8s_watch *w, const char *rv)
 	w->rv = xstrdup(rv);
 }
 
-/* False: it is not known what the event says. */
+/* False: the meaning of the event is not known. */
 static bool unreadable_event(struct k8s_watch *w, const struct err *why)
 {
 	const char *type = k8s_split_type(w->split), *uid = k8s_split_item_uid(w->split);
@@ -304,13 +285,13 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 		note_rv(w, k8s_split_item_rv(w->split));
 		return stopped(w, err);
 	}
-	if (!object || !type) { /* what it would have said is lost: only a list can tell */
+	if (!object || !type) { /* the change is lost: only a list shows the state */
 		if (!err_is_set(&bad))
 			err_set(&bad, ERR_INVALID, "an event without type or object");
 		refuse(w, NULL, NULL, text, len, &bad);
 		w->malformed = true;
 		drop_json(w, o, object);
-		return err_set(err, ERR_INVALID, "the stream cannot be used any more");
+		return err_set(err, ERR_INVALID, "the stream cannot be used further");
 	}
 	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0) {
 		metric_add(&events, w->gvk->plural, type, 1);
@@ -332,8 +313,8 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 	return stopped(w, err);
 }
 
-/* Most events are echoes of our own writes, whose answers the cache has taken in already: those are
- * not parsed. */
+/* Most events repeat our own writes, whose answers are in the cache already: those are not
+ * parsed. */
 static bool is_echo(const struct k8s_watch *w)
 {
 	const char *type = k8s_split_type(w->split), *rv = k8s_split_item_rv(w->split);
@@ -385,7 +366,7 @@ static void list_failed(struct k8s_watch *w, const struct err *err)
 	k8s_cache_relist_abandon(w->cache);
 	free(w->cont);
 	w->cont = NULL;
-	/* a continue token that ran out is no failure: the next list may be faster */
+	/* an expired continue token is not a failure: the next list may be faster */
 	if (err->kind == ERR_GONE && w->fails == 0) {
 		w->fails++;
 		metric_add(&restarts, w->gvk->plural, "expired", 1);
@@ -418,7 +399,7 @@ static void on_list_done(
 		timer_set(&w->next, 0);
 		return;
 	}
-	/* all pages show the first one's moment; a watch from there misses nothing */
+	/* all pages show the state at the first one; a watch from there misses nothing */
 	free(w->rv);
 	w->rv = steal_ptr(&w->list_rv);
 	k8s_cache_relist_end(w->cache);
@@ -437,8 +418,10 @@ static void on_watch_done(
 
 	if (w->state == K8S_WATCH_STOPPED)
 		return;
-	if (lived)
+	if (lived) {
 		w->fails = 0;
+		backoff_reset(&w->backoff);
+	}
 
 	if (w->error_event) {
 		err = w->event_err;
@@ -491,9 +474,9 @@ static void start_call(struct k8s_watch *w, bool list)
 	} else {
 		add_query(&path, "resourceVersion", w->rv);
 		strbuf_addf(&path, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu32,
-			300 + jitter(w, 300));
+			(uint32_t)backoff_spread(300, 599));
 	}
-	req.path = strbuf_str(&path);
+	req.path = strbuf_steal(&path);
 	req.verb = list ? "list" : "watch";
 	req.silence_ms = list ? SILENCE_LIST_MS : SILENCE_WATCH_MS;
 	k8s_split_free(w->split);
@@ -504,7 +487,6 @@ static void start_call(struct k8s_watch *w, bool list)
 	w->started_ms = clock_boot_ms();
 	op_hold(&w->call, k8s_transport_start(w->t, &w->ops, &req, on_data,
 				  list ? on_list_done : on_watch_done, w));
-	strbuf_fini(&path);
 }
 
 static void step(void *arg)

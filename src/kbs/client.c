@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One op = a token, a request, an answer looked at for its error type. A token is kept for half of
- * its life by the boot clock, so a wall clock that jumps cannot make it look fresh; one that is
- * refused is made anew once, as the far side's clock may differ from when ours was set. Does not
- * follow redirects: an answer that is no 200 is for the caller to judge.
+ * One HTTP request for each request of the seam. A token is kept for half of its life by the boot
+ * clock, so a wall clock that jumps cannot make it look fresh. Does not follow redirects: they are
+ * judged like every answer other than 200.
  */
 #include "config.h"
 
 #include "tec/kbs/client.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,26 +29,11 @@ struct client {
 	char *url, *connect_to;
 	struct secret *token;
 	uint64_t token_until_ms;
-	unsigned n_calls;
 };
 
-struct call {
-	struct op op; /* first */
-	struct client *c;
-	struct op_scope inner;
-	char *method, *path, *content_type;
-	uint8_t *body; /* wiped */
-	size_t body_len;
-	uint32_t deadline_ms;
-	size_t max_answer;
-	bool retried;
-	kbs_answer_fn done;
-	void *arg;
-};
-
-static void token_drop(struct client *c)
+static void client_renew(struct kbs_transport *t)
 {
-	secret_free(steal_ptr(&c->token));
+	secret_free(steal_ptr(&((struct client *)t)->token));
 }
 
 static const char *token(struct client *c)
@@ -63,7 +46,7 @@ static const char *token(struct client *c)
 
 	if (c->token && now < c->token_until_ms)
 		return (const char *)secret_peek(c->token);
-	token_drop(c);
+	client_renew(&c->t);
 	n = snprintf(payload, sizeof(payload),
 		"{\"iss\":\"tec-operator\",\"aud\":\"kbs\",\"role\":\"admin\",\"iat\":%lld,\"exp\":%lld}",
 		(long long)wall, (long long)wall + KBS_TOKEN_LIFE_S);
@@ -74,109 +57,48 @@ static const char *token(struct client *c)
 	return (const char *)secret_peek(c->token);
 }
 
-static void call_free(struct call *k)
+static void on_http(void *call, const struct err *err, const struct httpc_answer *a)
 {
-	op_scope_cancel(&k->inner);
-	if (k->body)
-		secret_wipe(k->body, k->body_len);
-	free(k->body);
-	free(k->method);
-	free(k->path);
-	free(k->content_type);
-	free(k);
+	const struct kbs_answer answer = {.status = err_is_set(err) ? 0 : a->status,
+		.body = a->body,
+		.body_len = a->body_len,
+		.retry_after_ms = a->retry_after_ms,
+		.sent = a->sent ? a->sent->data : NULL,
+		.sent_len = a->sent ? a->sent->len : 0};
+
+	kbs_call_answer(call, err, &answer);
 }
 
-static void call_abort(struct op *op)
+static void client_start(struct kbs_transport *t, struct op_scope *scope,
+	const struct kbs_request *req, struct kbs_call *call)
 {
-	struct call *k = (struct call *)op;
-
-	k->c->n_calls--;
-	call_free(k);
-}
-
-static void call_send(struct call *k);
-
-static void on_http(void *arg, const struct err *err, const struct httpc_answer *a)
-{
-	struct call *k = arg;
-	struct client *c = k->c;
-	char type[KBS_TYPE_MAX] = "";
-	struct kbs_answer answer = {.type = type, .body = ""};
-
-	if (!err_is_set(err)) {
-		answer.status = a->status;
-		answer.body = a->body;
-		answer.body_len = a->body_len;
-		answer.retry_after_ms = a->retry_after_ms;
-		if (a->status != 200)
-			kbs_answer_type(a->body, a->body_len, type);
-		if (str_starts(type, "AdminAuth") && !k->retried) {
-			k->retried = true;
-			token_drop(c);
-			call_send(k);
-			return;
-		}
-	}
-	op_finish(&k->op);
-	c->n_calls--;
-	k->done(k->arg, err, &answer); /* may free the client */
-	call_free(k);
-}
-
-static void call_send(struct call *k)
-{
-	struct client *c = k->c;
-	cleanup_free char *url = xasprintf("%s%s", c->url, k->path);
-	struct httpc_header headers[1] = {{"Content-Type", k->content_type}};
-	struct httpc_request req = {
-		.method = k->method,
+	struct client *c = (struct client *)t;
+	cleanup_free char *url = xasprintf("%s%s", c->url, req->path);
+	const struct httpc_header type = {"Content-Type", req->content_type};
+	const struct httpc_request http = {
+		.method = req->method,
 		.url = url,
 		.tls = c->tls,
 		.connect_to = c->connect_to,
-		.headers = headers,
-		.n_headers = k->content_type ? 1 : 0,
+		.headers = &type,
+		.n_headers = req->content_type ? 1 : 0,
 		.bearer = token(c),
-		.body = k->body,
-		.body_len = k->body_len,
-		.max_body = k->max_answer,
-		.deadline_ms = k->deadline_ms,
+		.body = req->body,
+		.body_len = req->body_len,
+		.max_body = req->max_answer ? req->max_answer : MAX_ANSWER,
+		.deadline_ms = req->deadline_ms ? req->deadline_ms : DEADLINE_MS,
 		.connect_ms = CONNECT_MS,
 		.max_in_flight = IN_FLIGHT,
 	};
 
-	(void)httpc_start(c->http, &k->inner, &req, NULL, on_http, k);
-}
-
-static struct op *client_start(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_answer_fn done, void *arg)
-{
-	struct client *c = (struct client *)t;
-	struct call *k = xcalloc(1, sizeof(*k));
-
-	k->c = c;
-	k->method = xstrdup(req->method);
-	k->path = xstrdup(req->path);
-	k->content_type = xstrdup(req->content_type);
-	if (req->body) {
-		k->body = xmemdup(req->body, req->body_len);
-		k->body_len = req->body_len;
-	}
-	k->deadline_ms = req->deadline_ms ? req->deadline_ms : DEADLINE_MS;
-	k->max_answer = req->max_answer ? req->max_answer : MAX_ANSWER;
-	k->done = done;
-	k->arg = arg;
-	c->n_calls++;
-	op_begin(&k->op, scope, call_abort);
-	call_send(k);
-	return &k->op;
+	(void)httpc_start(c->http, scope, &http, NULL, on_http, call);
 }
 
 static void client_free(struct kbs_transport *t)
 {
 	struct client *c = (struct client *)t;
 
-	assert(c->n_calls == 0);
-	token_drop(c);
+	client_renew(t);
 	httpc_tls_unref(c->tls);
 	pki_key_free(c->key);
 	free(c->url);
@@ -184,7 +106,7 @@ static void client_free(struct kbs_transport *t)
 	free(c);
 }
 
-static const struct kbs_transport_ops client_ops = {client_start, client_free};
+static const struct kbs_transport_ops client_ops = {client_start, client_renew, client_free};
 
 struct kbs_transport *kbs_client_new(
 	struct loop *l, struct httpc *http, const struct kbs_client_conf *conf, struct err *err)
@@ -196,7 +118,7 @@ struct kbs_transport *kbs_client_new(
 		return NULL;
 	if (!pki_key_is_ed25519(key)) {
 		pki_key_free(key);
-		err_set(err, ERR_INVALID, "the administration key is no Ed25519 key");
+		err_set(err, ERR_INVALID, "the administration key is not an Ed25519 key");
 		return NULL;
 	}
 	c = xcalloc(1, sizeof(*c));

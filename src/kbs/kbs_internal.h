@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared inside src/kbs: entries of kbs_sync, and what a target still has to be told. A target's
- * work is four queues of entries, per sort one of revocations and one of the rest; whoever takes an
- * entry out looks at it again, as it may have changed since.
+ * Shared inside src/kbs: entries of kbs_sync (sync.c), and what a target still has to be told
+ * (sync_queue.c). A target's work is four queues of entries, per sort one of revocations and one of
+ * deliveries; whoever takes an entry out looks at it again, as it may have changed since.
  */
 #ifndef TEC_KBS_INTERNAL_H
 #define TEC_KBS_INTERNAL_H
 
 #include "tec/base/bytes.h"
 #include "tec/base/str.h"
-#include "tec/kbs/resource.h"
+#include "tec/base/table.h"
 #include "tec/kbs/sync.h"
+#include "tec/loop/loop.h"
 
-#define KBS_TARGETS_MAX 24
+#define KBS_TARGETS_MAX   24
+#define KBS_LISTENERS_MAX 8
 
 enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_WANTED, KBS_SEEN_OTHER };
 
 /* Small: there are two for every Machine. */
 struct kbs_entry {
-	struct kbs_entry *next;
+	struct table_link link;
 	const struct kobj *holder; /* owned reference; NULL: a tombstone */
 	kbs_render_fn render;
 	uint8_t sha256[SHA256_LEN];
-	uint32_t hash;
-	uint32_t queued, flying;       /* bit by target */
-	uint32_t urgent;               /* queued before the others */
+	uint32_t queued[2];            /* bit by target; 1: among the revocations */
+	uint32_t flying;               /* bit by target */
 	uint8_t seen[KBS_TARGETS_MAX]; /* enum kbs_seen, by target */
 	uint8_t sort;                  /* enum kbs_sort */
 	bool forgotten;                /* not in the table; freed with its last bit */
@@ -47,46 +48,76 @@ struct kbs_policies {
 	bool shared;
 };
 
-/* ---- for a push; `t` is the index that kbs_sync_attach gave */
+struct kbs_target {
+	char *name, *error, *text; /* owned */
+	enum kbs_target_state state;
+	struct loop *loop; /* borrowed; NULL: no push works for it */
+	struct defer work;
+	loop_fn fn;
+	void *arg;
+	struct kbs_todo todo[2][2]; /* by sort; 1: revocations */
+};
 
-/* wake: work may have come, or the policies changed. From inside declare and the like. */
-unsigned kbs_sync_attach(
-	struct kbs_sync *s, const char *target, void (*wake)(void *arg), void *arg);
-void kbs_sync_detach(struct kbs_sync *s, unsigned t); /* stays a target, without work */
-const struct kbs_policies *kbs_sync_wanted_policies(const struct kbs_sync *s);
+struct kbs_sync {
+	struct table entries;
+	struct kbs_target target[KBS_TARGETS_MAX];
+	uint32_t targets; /* bit by slot in use; a slot stays its target's until it is removed */
+	struct {
+		void (*fn)(void *arg, enum kbs_sort sort, const char *name);
+		void *arg;
+	} listener[KBS_LISTENERS_MAX];
+	size_t n_listeners;
+	struct kbs_policies policies;
+	struct kbs_sum sum;  /* of what is declared, policies left out */
+	uint64_t changed_ms; /* boot clock of the last change of what is wanted */
+};
+
+#define EACH_TARGET(s, i)                                                                          \
+	for (unsigned i = 0; i < KBS_TARGETS_MAX; i++)                                             \
+		if ((s)->targets & 1u << i)
+#define EACH_ENTRY(s, e) TABLE_EACH (e, link, &(s)->entries)
+
+/* ---- sync.c */
+struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+void kbs_entry_unpin(struct kbs_entry *e);
+bool kbs_entry_differs(const struct kbs_entry *e, unsigned t);
+/* sha256 NULL: nothing. */
+enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256);
+void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_seen seen);
+void kbs_tell_all(struct kbs_sync *s);
+
+/* ---- sync_queue.c; `t` is the index that kbs_sync_attach gave */
+
+void kbs_sum_change(struct kbs_sum *sum, const struct kbs_entry *e, bool declared);
 /* Of everything declared and both policies: what a clean sentinel says. */
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out);
-uint64_t kbs_sync_changed_ms(const struct kbs_sync *s); /* boot clock of the last change */
-/* The far side is not known any more: everything is to be told. Nobody is woken for it: what was
- * delivered is so again in a moment, as a rule, and each is told when it is confirmed. */
-void kbs_sync_unknown(struct kbs_sync *s, unsigned t);
-/* The far side holds all that is declared. A tombstone is never confirmed by this: the sum is of
- * what was wanted, and whoever wrote it may have delivered the name since, or not have known of it.
+
+/* A push works for this target: fn runs in the next turn when work may have come. */
+unsigned kbs_sync_attach(
+	struct kbs_sync *s, const char *target, struct loop *l, loop_fn fn, void *arg);
+void kbs_sync_detach(struct kbs_sync *s, unsigned t); /* stays a target, without work */
+void kbs_sync_wake(struct kbs_sync *s, unsigned t);
+/* Queued where it differs. */
+void kbs_todo_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
+/*
+ * All at once. Not confirmed: the far side is not known any more, everything is to be told. Nobody
+ * is woken for it: what was delivered is so again in a moment, as a rule, and each is told when it
+ * is confirmed. Confirmed: it holds all that is declared. A tombstone is never confirmed by this:
+ * the sum is of what was wanted, and whoever wrote it may have delivered the name since, or not
+ * have known of it.
  */
-void kbs_sync_all_confirmed(struct kbs_sync *s, unsigned t);
-size_t kbs_sync_waiting(const struct kbs_sync *s, unsigned t, enum kbs_sort sort);
-/* The next entry that differs at t: its `flying` bit is set now. NULL: none is left. */
-struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
-/* The same without taking it. Revocations come before all others. */
+void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed);
+/* The next entry that has to be sent; revocations come before all others. NULL: none is left. */
 struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
+/* The same, and its `flying` bit is set now. */
+struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
 /* Ends a flight: confirmed to hold sha256 (NULL: nothing), or unknown. Queued again when it differs
  * from what is wanted now. May free e. */
 void kbs_sync_landed(
 	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256);
-/* A flight's answer did not come: what the far side holds is unknown. Still in flight. */
-void kbs_sync_lost(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
 /* The value that t confirmed under a name and that is still wanted; NULL: none, or a request about
  * it is under way. The caller frees. */
 struct secret *kbs_sync_confirmed(
 	const struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name);
-/* t does not hold what it confirmed: pending again. */
-void kbs_sync_suspect(struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name);
-/* Every declared entry of a sort, in no order. */
-void kbs_sync_each(const struct kbs_sync *s, enum kbs_sort sort,
-	void (*fn)(void *arg, const struct kbs_entry *e), void *arg);
-
-/* ---- resource.c: a request whose 200 is its confirmation */
-struct op *kbs_simple(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_done_fn done, void *arg);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The states of one Trustee, its probe and its retries. Nothing here knows what is sent; a probe is
- * judged against the sentinel we last wrote (then what was seen still stands) or against the sum of
- * what is wanted (then all of it is there). In every other case the far side is unknown and is told
- * everything. An error never drops anything: what failed is unknown and pending again, by itself
- * (push_wait.c), or with all that is in flight when Trustee is away or refuses us.
+ * The states of one Trustee, its errors, and which phase acts. An error never drops anything: what
+ * failed is unknown and pending again, by itself, or with all that is in flight when Trustee is
+ * away or refuses us. Whether it is away is told from failures in a row, not from one of them. A
+ * name that is refused again and again while Trustee answers does not count, so that it delays
+ * nothing but itself.
  */
 #include "config.h"
 
@@ -15,205 +15,153 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
-#include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/uuid.h"
 
-#define BACKOFF_MIN_MS 200u
-#define BACKOFF_MAX_MS 30000u
-#define SETTLE_MAX_MS  10000u
+#define AWAY_MIN_MS 200u   /* until the next probe */
+#define SAID_MAX_MS 30000u /* it answers, and does not take this */
+#define LOST_MAX_MS 500u   /* nothing came back: short, as many in a row count as away */
+#define FIRST_MS    100u
+#define AWAY_AFTER  5u
+#define ROOM_MIN    2u
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_trustee_state", "1 for the state that a Trustee is in.", "trustee", "state");
 
-const char *kbs_push_state_name(enum kbs_push_state s)
+static const char *state_name(enum kbs_target_state s)
 {
 	switch (s) {
-	case KBS_PUSH_UNREACHABLE:
+	case KBS_TARGET_WAITING:
 		return "Unreachable";
-	case KBS_PUSH_PROBING:
+	case KBS_TARGET_ASKING:
 		return "Probing";
-	case KBS_PUSH_POPULATING:
+	case KBS_TARGET_POPULATING:
 		return "Populating";
-	case KBS_PUSH_IN_SYNC:
+	case KBS_TARGET_IN_SYNC:
 		return "InSync";
-	case KBS_PUSH_REFUSED:
+	case KBS_TARGET_REFUSED:
 		return "Refused";
 	}
 	return "?";
 }
 
-static enum kbs_target_state told_as(enum kbs_push_state s)
-{
-	switch (s) {
-	case KBS_PUSH_REFUSED:
-		return KBS_TARGET_REFUSED;
-	case KBS_PUSH_POPULATING:
-		return KBS_TARGET_POPULATING;
-	case KBS_PUSH_IN_SYNC:
-		return KBS_TARGET_IN_SYNC;
-	case KBS_PUSH_PROBING:
-		return KBS_TARGET_ASKING;
-	case KBS_PUSH_UNREACHABLE:
-		break;
-	}
-	return KBS_TARGET_WAITING;
-}
-
-/* Which moves make sense; a move to where it is changes the text only. */
-static bool may_move(enum kbs_push_state from, enum kbs_push_state to)
+/* Which moves make sense; a move to where it is changes the words only. */
+static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
 {
 	switch (from) {
-	case KBS_PUSH_UNREACHABLE:
-	case KBS_PUSH_REFUSED:
-		return to == KBS_PUSH_PROBING || to == KBS_PUSH_UNREACHABLE;
-	case KBS_PUSH_PROBING:
-		return true;
-	case KBS_PUSH_POPULATING:
-		return true;
-	case KBS_PUSH_IN_SYNC:
+	case KBS_TARGET_WAITING:
+	case KBS_TARGET_REFUSED:
+		return to == KBS_TARGET_ASKING || to == KBS_TARGET_WAITING;
+	case KBS_TARGET_ASKING:
+	case KBS_TARGET_POPULATING:
+	case KBS_TARGET_IN_SYNC:
 		return true;
 	}
 	return false;
 }
 
-void push_set_state(struct kbs_push *p, enum kbs_push_state state, const char *why)
+void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 {
-	bool moved = p->state != state;
+	bool stands = state == KBS_TARGET_WAITING || state == KBS_TARGET_REFUSED;
 
-	if (!moved && strcmp(p->why, why) == 0)
-		return;
-	assert(!moved || may_move(p->state, state));
-	if (moved) {
-		metric_drop(&states, p->target, kbs_push_state_name(p->state));
-		metric_set(&states, p->target, kbs_push_state_name(state), 1);
-		log_at(state == KBS_PUSH_UNREACHABLE || state == KBS_PUSH_REFUSED ? LOG_WARN
-										  : LOG_INFO,
-			NULL, "Trustee state", "trustee=%s state=%s reason=%s", log_esc(p->target),
-			kbs_push_state_name(state), log_esc(why));
+	if (state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC)
+		p->error[0] = '\0';
+	if (p->state != state) {
+		assert(may_move(p->state, state));
+		metric_drop(&states, p->target, state_name(p->state));
+		metric_set(&states, p->target, state_name(state), 1);
+		log_at(stands ? LOG_WARN : LOG_INFO, NULL, "Trustee state",
+			"trustee=%s state=%s reason=%s", log_esc(p->target), state_name(state),
+			log_esc(p->text ? p->text : p->error));
+		p->state = state;
 	}
-	p->state = state;
-	(void)snprintf(p->why, sizeof(p->why), "%s", why);
 	/* After a failure, what was told is so until it answers: every object would look again. */
-	if (state != KBS_PUSH_PROBING || !p->failed)
-		kbs_sync_target_says(p->sync, p->target, told_as(state), p->why);
-	if (p->conf.on_state)
-		p->conf.on_state(p->conf.arg);
-}
-
-/* ---- flights */
-
-void push_flight_free(struct push_flight *f)
-{
-	*f->prevp = f->next;
-	if (f->next)
-		f->next->prevp = f->prevp;
-	free(f->item);
-	free(f);
-}
-
-/* Nothing of it will be answered: what it carried is unknown. */
-static void ground(struct kbs_push *p)
-{
-	op_scope_cancel(&p->ops);
-	while (p->flights) {
-		struct push_flight *f = p->flights;
-
-		for (size_t i = 0; i < f->n; i++)
-			if (f->item[i].e)
-				kbs_sync_landed(p->sync, p->t, f->item[i].e, false, NULL);
-		push_flight_free(f);
-	}
-	push_wait_drop(p);
-	p->check_due = p->check_due || p->checking;
-	push_check_stop(p);
-	p->n_resources = 0;
-	p->serial = p->again_flying = false;
-}
-
-void push_note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
-{
-	size_t len = strlen(name);
-	struct push_again *a;
-
-	if (!timer_is_set(&p->again_timer))
-		return;
-	a = xcalloc(1, sizeof(*a) + len + 1);
-	memcpy(a->name, name, len);
-	a->next = p->again[sort];
-	p->again[sort] = a;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(
-		(*(struct push_again *const *)a)->name, (*(struct push_again *const *)b)->name);
-}
-
-/* What was revoked several times is repeated once: no message may name it twice. */
-static void again_sort(struct push_again **list)
-{
-	cleanup_free struct push_again **v = NULL;
-	size_t n = 0;
-
-	for (const struct push_again *a = *list; a; a = a->next)
-		n++;
-	v = xcalloc(n + 1, sizeof(struct push_again *));
-	n = 0;
-	for (struct push_again *a = *list; a; a = a->next)
-		v[n++] = a;
-	qsort(v, n, sizeof(struct push_again *), by_name);
-	for (size_t i = 0; i < n; i++) {
-		if (i + 1 < n && strcmp(v[i]->name, v[i + 1]->name) == 0) {
-			free(v[i]);
-			continue;
-		}
-		*list = v[i];
-		list = &v[i]->next;
-	}
-	*list = NULL;
-}
-
-void push_drop_again(struct kbs_push *p, enum kbs_sort sort, size_t n)
-{
-	while (n-- && p->again[sort]) {
-		struct push_again *a = p->again[sort];
-
-		p->again[sort] = a->next;
-		free(a);
-	}
+	if (state != KBS_TARGET_ASKING || !p->failed)
+		kbs_sync_target_says(
+			p->sync, p->target, state, *p->error ? p->error : NULL, p->text);
 }
 
 /* ---- errors */
 
-static uint32_t next_backoff(struct kbs_push *p)
+/* No answer of Trustee's itself: it did not come, or something in between gave it. */
+static bool is_lost(const struct err *err)
 {
-	uint32_t ms = p->backoff_ms ? p->backoff_ms : BACKOFF_MIN_MS;
+	return !err->http || err->http == 429 || err->http >= 502;
+}
 
-	p->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
-	return push_jitter(p, ms);
+/* Waiting a little does not help. A handshake that failed is no answer of Trustee's: its next
+ * certificate may be the right one, and nothing was sent. */
+static bool is_refused(const struct err *err)
+{
+	return (err->kind == ERR_DENIED && err->http) || err->kind == ERR_INVALID;
+}
+
+bool push_is_away(struct kbs_push *p, const struct err *err, bool first)
+{
+	unsigned least = p->conf.window < ROOM_MIN ? p->conf.window : ROOM_MIN;
+
+	if (is_refused(err) || err->kind == ERR_CONFLICT)
+		return true;
+	if (is_lost(err)) {
+		p->room = p->room / 2 > least ? p->room / 2 : least;
+		/* What answers next may be another process, with an empty store and its own
+		 * policies: a key must not go there before ours. */
+		p->probe_wanted = p->hold = true;
+	}
+	if ((is_lost(err) || first) && p->in_row < AWAY_AFTER)
+		p->in_row++;
+	return p->in_row >= AWAY_AFTER;
+}
+
+void push_went_well(struct kbs_push *p)
+{
+	p->in_row = 0;
+	if (p->room < p->conf.window)
+		p->room++;
+}
+
+uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, const struct err *err)
+{
+	uint32_t ms = backoff_next(b, FIRST_MS, is_lost(err) ? LOST_MAX_MS : SAID_MAX_MS);
+
+	if (err->retry_after_ms > ms)
+		ms = err->retry_after_ms < SAID_MAX_MS ? err->retry_after_ms : SAID_MAX_MS;
+	log_info(NULL, "Trustee request failed, it is sent again",
+		"trustee=%s name=%s retry_ms=%u reason=%s", log_esc(p->target), log_esc(what), ms,
+		log_esc(err->text));
+	return ms;
+}
+
+/* Nothing in flight will be answered: what it carried is unknown. */
+static void ground(struct kbs_push *p)
+{
+	op_scope_cancel(&p->ops);
+	push_land_all_unknown(p);
+	timer_cancel(&p->serial_wait);
+	timer_cancel(&p->probe);
+	timer_cancel(&p->sentinel);
+	backoff_reset(&p->serial_backoff);
+	p->check_due = p->check_due || p->checking;
+	push_check_stop(p);
+	p->serial = false;
 }
 
 void push_fail(struct kbs_push *p, const struct err *err)
 {
-	struct err told = *err;
-	bool refused = push_is_refused(err);
-	uint32_t after = !refused                  ? next_backoff(p)
-			 : err->kind == ERR_DENIED ? p->conf.denied_ms
-						   : p->conf.refused_ms;
-	char why[sizeof(p->why)];
+	const struct err told = *err; /* it may be of what ends here */
+	bool refused = is_refused(&told);
+	uint32_t after =
+		refused ? (told.kind == ERR_DENIED ? p->conf.denied_ms : p->conf.refused_ms)
+			: backoff_next(&p->backoff, AWAY_MIN_MS, SAID_MAX_MS);
 
 	p->failed = true;
 	ground(p);
-	timer_cancel(&p->probe);
-	timer_cancel(&p->sentinel);
 	if (!refused && told.retry_after_ms > after)
-		after = told.retry_after_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : told.retry_after_ms;
-	(void)snprintf(
-		why, sizeof(why), refused ? "it refuses what is sent: %s." : "%s.", told.text);
-	push_set_state(p, refused ? KBS_PUSH_REFUSED : KBS_PUSH_UNREACHABLE, why);
+		after = told.retry_after_ms > SAID_MAX_MS ? SAID_MAX_MS : told.retry_after_ms;
+	(void)snprintf(p->error, sizeof(p->error), "%s", told.text);
+	push_set_state(p, refused ? KBS_TARGET_REFUSED : KBS_TARGET_WAITING);
 	timer_set(&p->retry, after);
 }
 
@@ -225,173 +173,108 @@ static void on_retry(void *arg)
 		return;
 	p->probe_wanted = p->hold = true;
 	p->waiting_since_ms = clock_boot_ms();
-	/* Why it was not reached is true until it answers. */
-	cleanup_free char *why = xstrdup(*p->why ? p->why : "it is being asked what it holds.");
-	push_set_state(p, KBS_PUSH_PROBING, why);
-	push_ask(p);
-}
-
-/* ---- probe */
-
-static bool says(struct json_object *o, const struct kbs_sum *sum)
-{
-	char hex[SHA256_HEX_LEN + 1];
-
-	kbs_sum_hex(sum, hex);
-	return str_eq(json_get_str(o, "sum"), hex);
-}
-
-/* Nobody has written there since we did: what was seen still stands. */
-static bool is_ours(struct kbs_push *p, struct json_object *o)
-{
-	if (!p->known)
-		return false;
-	if (str_eq(json_get_str(o, "session"), p->session)) {
-		p->clean = p->sent = false;
-		return true;
-	}
-	if (p->sent && says(o, &p->sent_sum)) {
-		p->far_sum = p->sent_sum;
-		p->clean = true;
-		p->sent = false;
-		return true;
-	}
-	p->sent = false;
-	return p->clean && says(o, &p->far_sum);
-}
-
-/* Nothing that was seen of the far side stands any more. */
-static void start_anew(struct kbs_push *p, bool sentinel)
-{
-	p->clean = sentinel; /* whatever it says, a kill now must not leave it standing */
-	memset(&p->far_sum, 0, sizeof(p->far_sum));
-	p->sent = p->shared_emptied = p->marked = false;
-	p->shared_mode = kbs_sync_wanted_policies(p->sync)->shared;
-	p->policy_attestation = p->policy_resource = NULL;
-	p->known = true; /* unknown is what is noted of each from here on */
-	p->check_due = p->conf.read_back;
-	for (struct push_flight *f = p->flights; f; f = f->next)
-		f->stale = true;
-	kbs_sync_unknown(p->sync, p->t);
-	push_set_state(p, KBS_PUSH_POPULATING, "it is being filled.");
-}
-
-/* What a sentinel that is there says. */
-static void judge(struct kbs_push *p, struct json_object *o)
-{
-	const struct kbs_policies *policies = kbs_sync_wanted_policies(p->sync);
-	struct kbs_sum want;
-
-	p->order = PUSH_VALUES_FIRST;
-	if (!str_eq(json_get_str(o, "cluster"), p->cluster_uid)) {
-		p->known = false;
-		return;
-	}
-	if (is_ours(p, o))
-		return;
-	kbs_sync_sum(p->sync, &want);
-	p->known = says(o, &want);
-	if (!p->known)
-		return;
-	p->clean = p->shared_emptied = true;
-	p->far_sum = want;
-	p->policy_attestation = policies->attestation;
-	p->policy_resource = policies->resource;
-	p->shared_mode = policies->shared;
-	kbs_sync_all_confirmed(p->sync, p->t);
-}
-
-static void on_probe(void *arg, const struct err *err, const char *json, size_t len)
-{
-	struct kbs_push *p = arg;
-	cleanup_json struct json_object *o = NULL;
-	struct err bad = ERR_INIT;
-	bool was_known = p->known;
-
-	p->serial = false;
-	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
-		if (p->failed || !p->known || push_is_away(p, err, p->serial_tries)) {
-			push_fail(p, err);
-			return;
-		}
-		p->probe_wanted = true;
-		push_retry_serial(p, "probe", err);
-		return;
-	}
-	if (p->failed)
-		push_is_back(p);
-	p->failed = p->hold = false;
-	/* Not the end of a backoff: a far side that answers may still take no write. */
-	if (!err_is_set(err))
-		o = json_parse(json, len, &json_limits_object, &bad);
-	if (o) {
-		judge(p, o);
-	} else { /* no sentinel, or no sentence of ours: the store was lost */
-		p->order = PUSH_POLICIES_FIRST;
-		p->known = false;
-	}
-	if (!p->known) {
-		if (was_known)
-			log_warn(NULL, "Trustee holds something else than we left there",
-				"trustee=%s", log_esc(p->target));
-		start_anew(p, o != NULL);
-	} else {
-		p->marked = true;
-	}
-	timer_set(&p->probe, p->conf.probe_ms);
-	push_ask(p);
-}
-
-static void start_probe(struct kbs_push *p)
-{
-	uint64_t now = clock_boot_ms(), rest = now - kbs_sync_changed_ms(p->sync);
-
-	/* What is wanted is still being collected: a judgement now would find a difference. */
-	if (!p->known && rest < p->conf.settle_ms && now - p->waiting_since_ms < SETTLE_MAX_MS) {
-		timer_set(&p->probe, p->conf.settle_ms - rest);
-		return;
-	}
-	p->probe_wanted = false;
-	p->serial = true;
-	(void)kbs_refvalue_get(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
-}
-
-static void on_probe_timer(void *arg)
-{
-	struct kbs_push *p = arg;
-
-	/* Between a loss and the first message of values there is nothing to find. */
-	if (p->known && !p->marked) {
-		timer_set(&p->probe, p->conf.probe_ms);
-		return;
-	}
-	p->probe_wanted = true;
+	push_set_state(p, KBS_TARGET_ASKING);
 	push_ask(p);
 }
 
 /* ---- what to do now */
 
+/* Identities are sent in another form from here on: all of them once more, then the policies. */
+static bool change_mode(struct kbs_push *p)
+{
+	if (p->shared_mode == p->sync->policies.shared)
+		return false;
+	if (!TAILQ_EMPTY(&p->flights) || p->serial)
+		return true;
+	p->shared_mode = !p->shared_mode;
+	p->shared_emptied = false;
+	p->order = PUSH_VALUES_FIRST;
+	kbs_sync_assume(p->sync, p->t, false);
+	return false;
+}
+
+/* A clean sentinel whose answer was lost may say another sum than the one that is due now: a probe
+ * could not tell whose it is. */
+static bool two_may_stand(const struct kbs_push *p)
+{
+	struct kbs_sum want;
+
+	kbs_sync_sum(p->sync, &want);
+	return p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0;
+}
+
+/* All is sent: the check, and the clean sentinel. */
+static void at_rest(struct kbs_push *p)
+{
+	backoff_reset(&p->backoff);
+	push_set_state(p, KBS_TARGET_IN_SYNC);
+	if (p->check_due && !p->checking)
+		push_check_start(p);
+	if (!timer_is_set(&p->probe))
+		timer_set(&p->probe, p->conf.probe_ms);
+	if (push_sentinel_is_right(p)) {
+		timer_cancel(&p->sentinel);
+		p->sentinel_due = false;
+	} else if (p->sentinel_due || p->finishing) {
+		if (two_may_stand(p))
+			push_start_values(p, false);
+		else
+			push_start_clean(p);
+	} else if (!timer_is_set(&p->sentinel)) {
+		timer_set(&p->sentinel, p->conf.sentinel_ms);
+	}
+}
+
+/* Populating and running, in the order that is always closed. */
+static void send_some(struct kbs_push *p)
+{
+	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, empties = false,
+	     must_dirty = false;
+
+	if (change_mode(p))
+		return;
+	policies = push_policies_are_there(p);
+	values = push_values_are_left(p, &empties);
+	/* Keys come after everything that says who may read them. */
+	if (policies && (filled || (!values && !p->serial)))
+		must_dirty = push_start_keys(p);
+	must_dirty = must_dirty || (!policies && (p->clean || p->sent));
+	if (p->serial || timer_is_set(&p->serial_wait))
+		return;
+	if (must_dirty && !values)
+		push_start_values(p, false);
+	else if (!policies && p->order == PUSH_POLICIES_FIRST && !must_dirty)
+		push_start_policy(p);
+	else if (values)
+		push_start_values(p, empties);
+	else if (!policies)
+		push_start_policy(p);
+	else if (!push_keys_are_left(p) && !push_start_repeat(p))
+		at_rest(p);
+	else if (!filled)
+		push_set_state(p, KBS_TARGET_POPULATING);
+}
+
 static void work(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	if (!p->transport || p->state == KBS_PUSH_UNREACHABLE || p->state == KBS_PUSH_REFUSED)
+	if (!p->transport || p->state == KBS_TARGET_WAITING || p->state == KBS_TARGET_REFUSED)
 		return;
-	if (!kbs_sync_wanted_policies(p->sync)->attestation)
+	if (!p->sync->policies.attestation)
 		return;
 	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
-		start_probe(p);
+		push_probe_start(p);
 	if (p->known && !p->hold)
-		push_work(p);
-	push_wait_arm(p);
+		send_some(p);
 }
 
 void push_ask(struct kbs_push *p)
 {
-	defer_call(&p->work, p->loop, work, p);
+	kbs_sync_wake(p->sync, p->t);
 }
 
-/* A change, or the end of a wait. */
+/* The end of a wait. */
 static void on_wake(void *arg)
 {
 	push_ask(arg);
@@ -405,13 +288,11 @@ static void on_sentinel(void *arg)
 	push_ask(p);
 }
 
-static void on_again(void *arg)
+static void on_repeat(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	p->again_due = true;
-	again_sort(&p->again[KBS_RESOURCE]);
-	again_sort(&p->again[KBS_REFVALUE]);
+	p->repeat_due = true;
 	push_ask(p);
 }
 
@@ -444,17 +325,20 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	p->session = xstrdup(session);
 	p->batch_max = SIZE_MAX;
 	p->room = p->conf.window;
+	TAILQ_INIT(&p->flights);
+	TAILQ_INIT(&p->waiting);
+	TAILQ_INIT(&p->due[0]);
+	TAILQ_INIT(&p->due[1]);
 	timer_init(&p->retry, l, on_retry, p);
-	timer_init(&p->probe, l, on_probe_timer, p);
+	timer_init(&p->probe, l, push_probe_on_timer, p);
 	timer_init(&p->sentinel, l, on_sentinel, p);
-	timer_init(&p->again_timer, l, on_again, p);
-	timer_init(&p->wait, l, on_wake, p);
+	timer_init(&p->repeat_timer, l, on_repeat, p);
 	timer_init(&p->check, l, push_check_on_timer, p);
 	timer_init(&p->serial_wait, l, on_wake, p);
-	p->t = kbs_sync_attach(sync, p->target, on_wake, p);
-	metric_set(&states, p->target, kbs_push_state_name(p->state), 1);
+	p->t = kbs_sync_attach(sync, p->target, l, work, p);
+	metric_set(&states, p->target, state_name(p->state), 1);
 	if (conf->repeat_revoked_ms)
-		timer_set(&p->again_timer, conf->repeat_revoked_ms);
+		timer_set(&p->repeat_timer, conf->repeat_revoked_ms);
 	if (take_t)
 		kbs_push_set_transport(p, take_t, NULL);
 	return p;
@@ -465,23 +349,23 @@ void kbs_push_free(struct kbs_push *p)
 	if (!p)
 		return;
 	ground(p);
-	defer_cancel(&p->work);
 	timer_fini(&p->retry);
 	timer_fini(&p->probe);
 	timer_fini(&p->sentinel);
-	timer_fini(&p->again_timer);
-	timer_fini(&p->wait);
+	timer_fini(&p->repeat_timer);
 	timer_fini(&p->check);
 	timer_fini(&p->serial_wait);
-	push_drop_again(p, KBS_RESOURCE, SIZE_MAX);
-	push_drop_again(p, KBS_REFVALUE, SIZE_MAX);
-	metric_drop(&states, p->target, kbs_push_state_name(p->state));
+	push_repeat_drop(p, KBS_RESOURCE, SIZE_MAX);
+	push_repeat_drop(p, KBS_REFVALUE, SIZE_MAX);
+	table_fini(&p->repeated);
+	metric_drop(&states, p->target, state_name(p->state));
 	kbs_sync_detach(p->sync, p->t);
 	kbs_sync_target_remove(p->sync, p->target);
 	kbs_transport_free(p->transport);
 	free(p->target);
 	free(p->cluster_uid);
 	free(p->session);
+	free(p->text);
 	free(p);
 }
 
@@ -490,23 +374,26 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 	ground(p);
 	kbs_transport_free(p->transport);
 	p->transport = take_t;
-	p->backoff_ms = p->in_row = 0;
+	backoff_reset(&p->backoff);
+	p->in_row = 0;
 	p->room = p->conf.window;
 	p->batch_max = SIZE_MAX;
 	timer_cancel(&p->retry);
-	timer_cancel(&p->probe);
-	timer_cancel(&p->sentinel);
-	if (take_t)
+	free(p->text);
+	p->text = take_t ? NULL : xstrdup(why);
+	if (take_t) {
 		on_retry(p);
-	else
-		push_set_state(p, KBS_PUSH_UNREACHABLE, why ? why : "it cannot be reached yet.");
+	} else {
+		p->error[0] = '\0';
+		push_set_state(p, KBS_TARGET_WAITING);
+	}
 }
 
 void kbs_push_probe(struct kbs_push *p)
 {
 	if (!p->transport)
 		return;
-	if (p->state == KBS_PUSH_UNREACHABLE || p->state == KBS_PUSH_REFUSED) {
+	if (p->state == KBS_TARGET_WAITING || p->state == KBS_TARGET_REFUSED) {
 		timer_set(&p->retry, 0);
 		return;
 	}
@@ -522,21 +409,14 @@ void kbs_push_finish(struct kbs_push *p)
 
 bool kbs_push_is_finished(struct kbs_push *p)
 {
-	return !p->transport || p->state != KBS_PUSH_IN_SYNC || push_is_done(p);
+	return !p->transport || p->state != KBS_TARGET_IN_SYNC ||
+	       (!p->serial && !push_keys_are_left(p) &&
+		       !kbs_sync_peek(p->sync, p->t, KBS_REFVALUE) && push_policies_are_there(p) &&
+		       push_sentinel_is_right(p));
 }
 
 void kbs_push_set_window(struct kbs_push *p, unsigned window)
 {
 	p->conf.window = window;
 	p->room = p->room < window ? p->room : window;
-}
-
-enum kbs_push_state kbs_push_state(const struct kbs_push *p)
-{
-	return p->state;
-}
-
-const char *kbs_push_why(const struct kbs_push *p)
-{
-	return p->why;
 }

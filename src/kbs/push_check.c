@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Once after everything was sent to a store, what it says it holds is compared with what it
- * confirmed: LocalJson loses acknowledged writes. The list of resources where there is one, then
- * the values one by one. What is missing or another is unknown again, and so it is sent. A key
+ * Checking: once after everything was sent to a store, what it says it holds is compared with what
+ * it confirmed: LocalJson loses acknowledged writes. The list of resources where there is one, then
+ * the values one by one. What is missing or different is unknown again, and so it is sent. A key
  * cannot be read back, and a server without the list answers with an error: nothing follows from
- * that.
+ * that. Sends nothing but GET.
  */
 #include "config.h"
 
@@ -17,7 +17,6 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define LIST_PATH  "/kbs/v0/resource"
 #define LIST_MAX   (4u * 1024 * 1024) /* of 70,000 Machines */
 #define AGAIN_MS   1000u
 #define LOSSES_MAX 10u
@@ -26,8 +25,7 @@ static void repair(struct kbs_push *p, enum kbs_sort sort, const char *name)
 {
 	log_warn(NULL, "Trustee does not hold what it confirmed, it is sent again",
 		"trustee=%s name=%s", log_esc(p->target), log_esc(name));
-	kbs_sync_suspect(p->sync, p->t, sort, name);
-	push_ask(p);
+	kbs_sync_doubt(p->sync, p->target, sort, name);
 }
 
 void push_check_stop(struct kbs_push *p)
@@ -50,7 +48,7 @@ static bool is_same(const struct secret *want, const char *json, size_t len)
 	return is && ought && json_object_equal(is, ought);
 }
 
-static void on_value(void *arg, const struct err *err, const char *json, size_t len)
+static void on_value(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
 	const char *name = strbuf_str(&p->check_names) + p->check_at;
@@ -65,7 +63,7 @@ static void on_value(void *arg, const struct err *err, const char *json, size_t 
 	}
 	/* It may have changed meanwhile, and what is on its way is nobody's loss. */
 	want = kbs_sync_confirmed(p->sync, p->t, KBS_REFVALUE, name);
-	if (want && (err_is_set(err) || !is_same(want, json, len)))
+	if (want && (err_is_set(err) || !is_same(want, answer->body, answer->body_len)))
 		repair(p, KBS_REFVALUE, name);
 	p->check_at += strlen(name) + 1;
 	p->check_losses = 0;
@@ -78,7 +76,7 @@ static void next_value(struct kbs_push *p)
 		push_check_stop(p);
 		return;
 	}
-	(void)kbs_refvalue_get(
+	(void)kbs_admin_get_value(
 		p->transport, &p->ops, strbuf_str(&p->check_names) + p->check_at, on_value, p);
 }
 
@@ -87,56 +85,38 @@ void push_check_on_timer(void *arg)
 	next_value(arg);
 }
 
-static void add_name(void *arg, const struct kbs_entry *e)
-{
-	struct kbs_push *p = arg;
-
-	/* Those of shared mode are one array, which others may write too. */
-	if (!p->shared_mode || strncmp(e->name, KBS_IDENTITY_PREFIX, 3) != 0)
-		strbuf_add(&p->check_names, e->name, strlen(e->name) + 1);
-}
-
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-struct listed {
-	const char **v; /* sorted */
-	size_t n;
-	struct strbuf missing; /* names */
-};
-
-static void look_up(void *arg, const struct kbs_entry *e)
-{
-	struct listed *l = arg;
-	const char *name = e->name;
-
-	if (!bsearch(&name, l->v, l->n, sizeof(*l->v), by_text))
-		strbuf_add(&l->missing, name, strlen(name) + 1);
-}
-
+/* Every declared name that is not in the list, which was confirmed. */
 static void compare_list(struct kbs_push *p, struct json_object *list)
 {
-	struct listed l = {.n = json_object_array_length(list), .missing = STRBUF_INIT};
+	size_t n = json_object_array_length(list);
+	const char **v = xcalloc(n + 1, sizeof(*v)), *name;
+	cleanup_strbuf struct strbuf missing = STRBUF_INIT;
+	struct kbs_entry *e;
 
-	l.v = xcalloc(l.n + 1, sizeof(*l.v));
-	for (size_t i = 0; i < l.n; i++) {
-		l.v[i] = json_object_get_string(json_object_array_get_idx(list, i));
-		l.v[i] = l.v[i] ? l.v[i] : "";
+	for (size_t i = 0; i < n; i++) {
+		v[i] = json_object_get_string(json_object_array_get_idx(list, i));
+		v[i] = v[i] ? v[i] : "";
 	}
-	qsort(l.v, l.n, sizeof(*l.v), by_text);
-	kbs_sync_each(p->sync, KBS_RESOURCE, look_up, &l);
-	for (size_t at = 0; at < l.missing.len; at += strlen(l.missing.data + at) + 1) {
-		const char *name = l.missing.data + at;
+	qsort(v, n, sizeof(*v), by_text);
+	EACH_ENTRY (p->sync, e) {
+		name = e->name;
+		if (e->sort == KBS_RESOURCE && e->holder &&
+			!bsearch(&name, v, n, sizeof(*v), by_text))
+			strbuf_add(&missing, name, strlen(name) + 1);
+	}
+	for (size_t at = 0; at < missing.len; at += strlen(missing.data + at) + 1) {
 		cleanup_secret struct secret *want =
-			kbs_sync_confirmed(p->sync, p->t, KBS_RESOURCE, name);
+			kbs_sync_confirmed(p->sync, p->t, KBS_RESOURCE, missing.data + at);
 
 		if (want)
-			repair(p, KBS_RESOURCE, name);
+			repair(p, KBS_RESOURCE, missing.data + at);
 	}
-	strbuf_fini(&l.missing);
-	free(l.v);
+	free(v);
 }
 
 static void on_list(void *arg, const struct err *err, const struct kbs_answer *answer)
@@ -147,7 +127,8 @@ static void on_list(void *arg, const struct err *err, const struct kbs_answer *a
 	struct err why = ERR_INIT;
 	cleanup_json struct json_object *o = NULL;
 
-	if (kbs_answer_check(err, answer, false, &why) == 0)
+	why = *err;
+	if (!err_is_set(err))
 		o = json_parse(answer->body, answer->body_len, &limits, &why);
 	if (o && json_object_is_type(o, json_type_array))
 		compare_list(p, o);
@@ -159,15 +140,17 @@ static void on_list(void *arg, const struct err *err, const struct kbs_answer *a
 
 void push_check_start(struct kbs_push *p)
 {
-	const struct kbs_request req = {.method = "GET",
-		.path = LIST_PATH,
-		.max_answer = LIST_MAX,
-		.verb = "resource-list"};
+	struct kbs_entry *e;
 
 	push_check_stop(p);
 	p->check_due = false;
 	p->checking = true;
 	p->check_at = p->check_losses = 0;
-	kbs_sync_each(p->sync, KBS_REFVALUE, add_name, p);
-	(void)kbs_transport_start(p->transport, &p->ops, &req, on_list, p);
+	EACH_ENTRY (p->sync, e) {
+		/* Identities of shared mode are one array, which others may write too. */
+		if (e->sort == KBS_REFVALUE && e->holder &&
+			!(p->shared_mode && str_starts(e->name, KBS_IDENTITY_PREFIX)))
+			strbuf_add(&p->check_names, e->name, strlen(e->name) + 1);
+	}
+	(void)kbs_admin_list_resources(p->transport, &p->ops, LIST_MAX, on_list, p);
 }

@@ -3,247 +3,103 @@
  * One entry per (sort, name) in a hash table: what is wanted (a value by its holder, or nothing: a
  * tombstone) and, per target, what that target was last seen to hold. A state is derived, never
  * stored, so it cannot contradict what it stands on. What was not asked counts as present. Refuses
- * to confirm for a target it does not know. What targets still have to be told is in target.c.
+ * to confirm for a target it does not know.
  */
 #include "config.h"
 
-#include "sync_internal.h"
+#include <string.h>
 
+#include "kbs_internal.h"
 #include "tec/base/clock.h"
-
-/* Around every change of an entry: once with -1 before it, once with +1 after it (unsigned wrap is
- * meant). */
-static void tally(struct kbs_sync *s, const struct kbs_entry *e, size_t step)
-{
-	enum kbs_far far = kbs_entry_far(s, e);
-
-	if (e->holder)
-		s->n_declared += step;
-	if (e->holder && s->targets && far == KBS_FAR_PRESENT)
-		s->n_confirmed += step;
-	if (!e->holder && far != KBS_FAR_ABSENT)
-		s->n_revoking += step;
-}
-#define LESS ((size_t)-1)
-
-/* Targets come and go rarely: count anew. */
-void kbs_tally_all(struct kbs_sync *s)
-{
-	s->n_declared = s->n_confirmed = s->n_revoking = 0;
-	for (size_t b = 0; b < s->n_buckets; b++)
-		for (const struct kbs_entry *e = s->buckets[b]; e; e = e->next)
-			tally(s, e, 1);
-}
+#include "tec/base/mem.h"
 
 struct kbs_sync *kbs_sync_new(void)
 {
-	struct kbs_sync *s = xcalloc(1, sizeof(*s));
-
-	s->n_buckets = 64;
-	s->buckets = xcalloc(s->n_buckets, sizeof(*s->buckets));
-	return s;
-}
-
-static void entry_free(struct kbs_entry *e)
-{
-	kobj_unref(e->holder);
-	free(e);
-}
-
-/* It has left the table: freed when no queue and no flight has it. */
-void kbs_entry_unpin(struct kbs_entry *e)
-{
-	if (e->forgotten && !e->queued && !e->urgent && !e->flying)
-		entry_free(e);
-}
-
-static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
-{
-	s->n_entries--;
-	if (e->holder)
-		kbs_sum_sub(&s->sum, e);
-	e->forgotten = true;
-	kbs_entry_unpin(e);
-}
-
-void kbs_drop_entries(struct kbs_sync *s, bool tombstones_only)
-{
-	for (size_t i = 0; i < s->n_buckets; i++) {
-		struct kbs_entry **pp = &s->buckets[i];
-
-		while (*pp) {
-			struct kbs_entry *e = *pp;
-
-			if (tombstones_only && e->holder) {
-				pp = &e->next;
-				continue;
-			}
-			*pp = e->next;
-			entry_drop(s, e);
-		}
-	}
-	kbs_tally_all(s);
-}
-
-void kbs_sync_free(struct kbs_sync *s)
-{
-	if (!s)
-		return;
-	kbs_sync_reset(s);
-	strbuf_fini(&s->why);
-	strbuf_fini(&s->lacking);
-	free(s->buckets);
-	free(s);
+	return xcalloc(1, sizeof(struct kbs_sync));
 }
 
 void kbs_sync_listen(
 	struct kbs_sync *s, void (*fn)(void *arg, enum kbs_sort sort, const char *name), void *arg)
 {
-	if (s->n_listeners == LISTENERS_MAX)
-		DIE("kbs sync: more than %d listeners", LISTENERS_MAX);
+	if (s->n_listeners == KBS_LISTENERS_MAX)
+		DIE("kbs sync: more than %d listeners", KBS_LISTENERS_MAX);
 	s->listener[s->n_listeners].fn = fn;
 	s->listener[s->n_listeners].arg = arg;
 	s->n_listeners++;
 }
 
-void kbs_tell(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+static void tell(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
 	for (size_t i = 0; i < s->n_listeners; i++)
 		s->listener[i].fn(s->listener[i].arg, sort, name);
+}
+
+void kbs_tell_all(struct kbs_sync *s)
+{
+	tell(s, KBS_RESOURCE, NULL);
+	tell(s, KBS_REFVALUE, NULL);
 }
 
 /* ---- entries */
 
 static uint32_t hash_of(enum kbs_sort sort, const char *name)
 {
-	return (uint32_t)str_hash(name, strlen(name)) + (uint32_t)sort;
+	return table_hash_str(name) + (uint32_t)sort;
 }
 
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	uint32_t hash = hash_of(sort, name);
+	struct kbs_entry *e;
 
-	for (struct kbs_entry *e = s->buckets[hash & (s->n_buckets - 1)]; e; e = e->next)
-		if (e->hash == hash && e->sort == sort && strcmp(e->name, name) == 0)
+	TABLE_WITH_HASH (e, link, &s->entries, hash_of(sort, name))
+		if (e->sort == sort && strcmp(e->name, name) == 0)
 			return e;
 	return NULL;
 }
 
-static void grow(struct kbs_sync *s)
-{
-	struct kbs_entry **old = s->buckets;
-	size_t n_old = s->n_buckets;
-
-	s->n_buckets *= 2;
-	s->buckets = xcalloc(s->n_buckets, sizeof(*s->buckets));
-	for (size_t i = 0; i < n_old; i++) {
-		while (old[i]) {
-			struct kbs_entry *e = old[i],
-					 **b = &s->buckets[e->hash & (s->n_buckets - 1)];
-
-			old[i] = e->next;
-			e->next = *b;
-			*b = e;
-		}
-	}
-	free(old);
-}
-
 static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
-	struct kbs_entry *e = kbs_entry_find(s, sort, name), **b;
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
 	size_t len = strlen(name);
 
 	if (e)
 		return e;
-	if (s->n_entries >= s->n_buckets)
-		grow(s);
 	e = xcalloc(1, offsetof(struct kbs_entry, name) + len + 1);
 	memcpy(e->name, name, len);
 	e->sort = sort;
-	e->hash = hash_of(sort, name);
-	b = &s->buckets[e->hash & (s->n_buckets - 1)];
-	e->next = *b;
-	*b = e;
-	s->n_entries++;
-	tally(s, e, 1);
+	table_add(&s->entries, &e->link, hash_of(sort, name));
 	return e;
 }
 
-/* The wanted value changed: a target that was seen to hold the old one now holds another one. */
-static void wanted_changed(struct kbs_sync *s, struct kbs_entry *e)
+/* It has left the table: freed when no queue and no flight has it. */
+void kbs_entry_unpin(struct kbs_entry *e)
 {
-	s->changed_ms = clock_boot_ms();
-	EACH_TARGET(s, i)
-	if (e->seen[i] == KBS_SEEN_WANTED)
-		e->seen[i] = KBS_SEEN_OTHER;
-}
-
-bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
-	const struct kobj *holder, kbs_render_fn render)
-{
-	cleanup_secret struct secret *value = render(holder);
-	struct kbs_entry *e = find_or_add(s, sort, name);
-	const struct kobj *old = e->holder;
-	uint8_t sha256[SHA256_LEN];
-	bool changed;
-
-	if (!value)
-		DIE("kbs sync: the value of %s cannot be rendered", holder->name);
-	secret_sha256(value, sha256);
-	changed = !old || memcmp(e->sha256, sha256, SHA256_LEN) != 0;
-	tally(s, e, LESS);
-	if (changed && old)
-		kbs_sum_sub(&s->sum, e);
-	/* A newer object with the same value takes the older one's place, so that the older is not
-	 * kept alive. */
-	e->holder = kobj_ref(holder);
-	e->render = render;
-	kobj_unref(old);
-	if (changed) {
-		wanted_changed(s, e);
-		memcpy(e->sha256, sha256, SHA256_LEN);
-		kbs_sum_add(&s->sum, e);
-	}
-	tally(s, e, 1);
-	if (!changed)
-		return false;
-	kbs_todo_spread(s, e);
-	kbs_tell(s, sort, name);
-	return true;
-}
-
-bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_sort sort, const char *name)
-{
-	struct kbs_entry *e = kbs_entry_find(s, sort, name);
-
-	if (e && !e->holder)
-		return false;
-	if (!e)
-		e = find_or_add(s, sort, name);
-	tally(s, e, LESS);
-	if (e->holder)
-		kbs_sum_sub(&s->sum, e);
-	kobj_unref(e->holder);
-	e->holder = NULL;
-	wanted_changed(s, e);
-	tally(s, e, 1);
-	kbs_todo_spread(s, e);
-	kbs_tell(s, sort, name);
-	return true;
-}
-
-void kbs_sync_forget(struct kbs_sync *s, enum kbs_sort sort, const char *name)
-{
-	struct kbs_entry *e = kbs_entry_find(s, sort, name), **pp;
-
-	if (!e)
+	if (!e->forgotten || e->queued[0] || e->queued[1] || e->flying)
 		return;
-	for (pp = &s->buckets[e->hash & (s->n_buckets - 1)]; *pp != e; pp = &(*pp)->next)
-		;
-	*pp = e->next;
-	tally(s, e, LESS);
-	entry_drop(s, e);
+	kobj_unref(e->holder);
+	free(e);
+}
+
+static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
+{
+	table_remove(&s->entries, &e->link);
+	if (e->holder)
+		kbs_sum_change(&s->sum, e, false);
+	e->forgotten = true;
+	kbs_entry_unpin(e);
+}
+
+bool kbs_entry_differs(const struct kbs_entry *e, unsigned t)
+{
+	return e->seen[t] != (e->holder ? KBS_SEEN_WANTED : KBS_SEEN_ABSENT);
+}
+
+enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256)
+{
+	if (!sha256)
+		return KBS_SEEN_ABSENT;
+	return e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_WANTED
+								       : KBS_SEEN_OTHER;
 }
 
 /* A copy of the name: a listener may forget the entry. */
@@ -253,24 +109,103 @@ void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_
 
 	if (e->seen[t] == seen)
 		return;
-	if (e->forgotten) {
-		e->seen[t] = (uint8_t)seen;
-		return;
-	}
-	tally(s, e, LESS);
 	e->seen[t] = (uint8_t)seen;
-	tally(s, e, 1);
+	if (e->forgotten)
+		return;
 	name = xstrdup(e->name);
-	kbs_tell(s, e->sort, name);
+	tell(s, e->sort, name);
 }
 
-void kbs_sync_each(const struct kbs_sync *s, enum kbs_sort sort,
-	void (*fn)(void *arg, const struct kbs_entry *e), void *arg)
+static enum kbs_far far_of(const struct kbs_sync *s, const struct kbs_entry *e)
 {
-	for (size_t b = 0; b < s->n_buckets; b++)
-		for (const struct kbs_entry *e = s->buckets[b]; e; e = e->next)
-			if (e->sort == sort && e->holder)
-				fn(arg, e);
+	enum kbs_far far = e->holder ? KBS_FAR_PRESENT : KBS_FAR_ABSENT;
+
+	EACH_TARGET (s, t) {
+		if (e->seen[t] == KBS_SEEN_UNKNOWN)
+			return KBS_FAR_UNKNOWN;
+		if (kbs_entry_differs(e, t))
+			far = KBS_FAR_PENDING;
+	}
+	return far;
+}
+
+/* ---- what is wanted */
+
+/* Another value (sha256), or none. A target that was seen to hold the old one now holds another. */
+static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *holder,
+	kbs_render_fn render, const uint8_t *sha256)
+{
+	if (e->holder)
+		kbs_sum_change(&s->sum, e, false);
+	kobj_unref(e->holder);
+	e->holder = holder ? kobj_ref(holder) : NULL;
+	e->render = render;
+	if (holder) {
+		memcpy(e->sha256, sha256, SHA256_LEN);
+		kbs_sum_change(&s->sum, e, true);
+	}
+	s->changed_ms = clock_boot_ms();
+	EACH_TARGET (s, t) {
+		if (e->seen[t] == KBS_SEEN_WANTED)
+			e->seen[t] = KBS_SEEN_OTHER;
+		kbs_todo_add(s, t, e);
+		kbs_sync_wake(s, t);
+	}
+}
+
+bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
+	const struct kobj *holder, kbs_render_fn render)
+{
+	cleanup_secret struct secret *value = render(holder);
+	struct kbs_entry *e = find_or_add(s, sort, name);
+	const struct kobj *old = e->holder;
+	uint8_t sha256[SHA256_LEN];
+
+	if (!value)
+		DIE("kbs sync: the value of %s cannot be rendered", holder->name);
+	secret_sha256(value, sha256);
+	if (old && memcmp(e->sha256, sha256, SHA256_LEN) == 0) {
+		/* A newer object with the same value takes the older one's place, so that the older
+		 * is not kept alive. */
+		e->holder = kobj_ref(holder);
+		e->render = render;
+		kobj_unref(old);
+		return false;
+	}
+	want(s, e, holder, render, sha256);
+	tell(s, sort, name);
+	return true;
+}
+
+bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	if (e && !e->holder)
+		return false;
+	want(s, e ? e : find_or_add(s, sort, name), NULL, NULL, NULL);
+	tell(s, sort, name);
+	return true;
+}
+
+void kbs_sync_forget(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	if (e)
+		entry_drop(s, e);
+}
+
+void kbs_sync_policies(
+	struct kbs_sync *s, const char *attestation, const char *resource, bool shared)
+{
+	if (s->policies.attestation == attestation && s->policies.resource == resource &&
+		s->policies.shared == shared)
+		return;
+	s->policies = (struct kbs_policies){attestation, resource, shared};
+	s->changed_ms = clock_boot_ms();
+	EACH_TARGET (s, t)
+		kbs_sync_wake(s, t);
 }
 
 /* ---- questions */
@@ -282,7 +217,7 @@ enum kbs_far kbs_sync_far(const struct kbs_sync *s, enum kbs_sort sort, const ch
 	if (!s->targets)
 		return KBS_FAR_NONE;
 	e = kbs_entry_find(s, sort, name);
-	return e ? kbs_entry_far(s, e) : KBS_FAR_UNKNOWN;
+	return e ? far_of(s, e) : KBS_FAR_UNKNOWN;
 }
 
 const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
@@ -292,12 +227,11 @@ const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort,
 	return e ? e->holder : NULL;
 }
 
-bool kbs_sync_is_declared(const struct kbs_sync *s, enum kbs_sort sort, const char *name,
-	const uint8_t sha256[SHA256_LEN])
+bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
 	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
 
-	return e && e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0;
+	return e && !e->holder;
 }
 
 bool kbs_sync_wanted(
@@ -311,22 +245,15 @@ bool kbs_sync_wanted(
 	return true;
 }
 
-bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
-{
-	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
-
-	return e && !e->holder;
-}
-
 void kbs_sync_names(const struct kbs_sync *s, enum kbs_sort sort,
 	void (*fn)(void *arg, const char *name), void *arg)
 {
 	cleanup_strbuf struct strbuf names = STRBUF_INIT;
+	struct kbs_entry *e;
 
-	for (size_t b = 0; b < s->n_buckets; b++)
-		for (const struct kbs_entry *e = s->buckets[b]; e; e = e->next)
-			if (e->sort == sort)
-				strbuf_add(&names, e->name, strlen(e->name) + 1);
+	EACH_ENTRY (s, e)
+		if (e->sort == sort)
+			strbuf_add(&names, e->name, strlen(e->name) + 1);
 	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
 		fn(arg, names.data + at);
 }
@@ -334,7 +261,179 @@ void kbs_sync_names(const struct kbs_sync *s, enum kbs_sort sort,
 void kbs_sync_counts(
 	const struct kbs_sync *s, size_t *declared, size_t *confirmed, size_t *revoking)
 {
-	*declared = s->n_declared;
-	*confirmed = s->n_confirmed;
-	*revoking = s->n_revoking;
+	struct kbs_entry *e;
+
+	*declared = *confirmed = *revoking = 0;
+	EACH_ENTRY (s, e) {
+		enum kbs_far far = far_of(s, e);
+
+		*declared += e->holder != NULL;
+		*confirmed += e->holder && s->targets && far == KBS_FAR_PRESENT;
+		*revoking += !e->holder && far != KBS_FAR_ABSENT;
+	}
+}
+
+/* ---- targets */
+
+static int find(const struct kbs_sync *s, const char *name)
+{
+	EACH_TARGET (s, t)
+		if (strcmp(s->target[t].name, name) == 0)
+			return (int)t;
+	return -1;
+}
+
+void kbs_sync_target_add(struct kbs_sync *s, const char *name)
+{
+	unsigned t = 0;
+	struct kbs_entry *e;
+
+	if (find(s, name) >= 0)
+		return;
+	while (t < KBS_TARGETS_MAX && s->targets & 1u << t)
+		t++;
+	if (t == KBS_TARGETS_MAX)
+		DIE("kbs sync: more than %d targets", KBS_TARGETS_MAX);
+	s->targets |= 1u << t;
+	s->target[t] = (struct kbs_target){.name = xstrdup(name), .state = KBS_TARGET_ASKING};
+	EACH_ENTRY (s, e)
+		e->seen[t] = KBS_SEEN_UNKNOWN;
+	kbs_tell_all(s);
+}
+
+static void target_clear(struct kbs_sync *s, unsigned t)
+{
+	struct kbs_target *x = &s->target[t];
+
+	kbs_sync_detach(s, t);
+	s->targets &= ~(1u << t);
+	free(x->name);
+	free(x->error);
+	free(x->text);
+	memset(x, 0, sizeof(*x));
+}
+
+void kbs_sync_target_remove(struct kbs_sync *s, const char *name)
+{
+	int t = find(s, name);
+	struct kbs_entry *e;
+
+	if (t < 0)
+		return;
+	target_clear(s, (unsigned)t);
+	if (!s->targets)
+		EACH_ENTRY (s, e)
+			if (!e->holder)
+				entry_drop(s, e);
+	kbs_tell_all(s);
+}
+
+void kbs_sync_reset(struct kbs_sync *s)
+{
+	struct kbs_entry *e;
+
+	EACH_TARGET (s, t)
+		target_clear(s, t);
+	EACH_ENTRY (s, e)
+		entry_drop(s, e);
+}
+
+void kbs_sync_free(struct kbs_sync *s)
+{
+	if (!s)
+		return;
+	kbs_sync_reset(s);
+	table_fini(&s->entries);
+	free(s);
+}
+
+unsigned kbs_sync_attach(
+	struct kbs_sync *s, const char *name, struct loop *l, loop_fn fn, void *arg)
+{
+	int t;
+
+	kbs_sync_target_add(s, name);
+	t = find(s, name);
+	s->target[t].loop = l;
+	s->target[t].fn = fn;
+	s->target[t].arg = arg;
+	return (unsigned)t;
+}
+
+void kbs_sync_target_says(struct kbs_sync *s, const char *name, enum kbs_target_state state,
+	const char *error, const char *text)
+{
+	int t = find(s, name);
+	struct kbs_target *x = t < 0 ? NULL : &s->target[t];
+
+	if (!x || (x->state == state && str_eq(x->error, error) && str_eq(x->text, text)))
+		return;
+	x->state = state;
+	free(x->error);
+	x->error = xstrdup(error);
+	free(x->text);
+	x->text = xstrdup(text);
+	kbs_tell_all(s);
+}
+
+bool kbs_sync_target(const struct kbs_sync *s, unsigned i, struct kbs_target_status *out)
+{
+	EACH_TARGET (s, t)
+		if (i-- == 0) {
+			const struct kbs_target *x = &s->target[t];
+
+			*out = (struct kbs_target_status){x->name, x->state, x->error, x->text};
+			return true;
+		}
+	return false;
+}
+
+bool kbs_sync_target_lacks(
+	const struct kbs_sync *s, unsigned i, enum kbs_sort sort, const char *name)
+{
+	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+
+	EACH_TARGET (s, t)
+		if (i-- == 0)
+			return !e || kbs_entry_differs(e, t);
+	return false;
+}
+
+enum kbs_target_state kbs_sync_state(const struct kbs_sync *s)
+{
+	static const int badness[] = {[KBS_TARGET_REFUSED] = 4,
+		[KBS_TARGET_WAITING] = 3,
+		[KBS_TARGET_POPULATING] = 2,
+		[KBS_TARGET_ASKING] = 1,
+		[KBS_TARGET_IN_SYNC] = 0};
+	enum kbs_target_state worst = s->targets ? KBS_TARGET_IN_SYNC : KBS_TARGET_WAITING;
+
+	EACH_TARGET (s, t)
+		if (badness[s->target[t].state] > badness[worst])
+			worst = s->target[t].state;
+	return worst;
+}
+
+void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
+	const uint8_t sha256[SHA256_LEN])
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	int t = find(s, target);
+
+	if (e && t >= 0)
+		kbs_set_seen(s, e, (unsigned)t, kbs_entry_seen(e, sha256));
+}
+
+void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name)
+{
+	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	int t = find(s, target);
+
+	if (!e || t < 0)
+		return;
+	kbs_set_seen(s, e, (unsigned)t, KBS_SEEN_UNKNOWN);
+	e = kbs_entry_find(s, sort, name); /* who was told may have forgotten it */
+	if (e)
+		kbs_todo_add(s, (unsigned)t, e);
+	kbs_sync_wake(s, (unsigned)t);
 }

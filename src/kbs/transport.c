@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every maker of the seam has in common: the gate of the lease, the counter, and what an
- * answer means. A call here is an op of its own around the maker's, so that a refused request and a
- * sent one look alike to the caller. Refuses to take a status for a meaning: Trustee answers 401
- * for nearly everything, and a page of HTML with 200 comes from something in between.
+ * What every maker of the seam has in common: the check of the lease, the counter, a second try
+ * with a new token, and what an answer means. Refuses to take a status for a meaning: Trustee
+ * answers 401 for nearly everything, and an HTML page with status 200 comes from something in
+ * between.
  */
 #include "config.h"
 
 #include "tec/kbs/transport.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,70 +25,114 @@ static struct metric requests = METRIC_COUNTER_INIT("tec_trustee_requests_total"
 	"Requests to Trustee's admin API by verb and HTTP code (error: no answer, denied: not sent).",
 	"verb", "code");
 
-struct call {
-	struct op op;          /* first */
-	struct op_scope inner; /* the maker's op */
-	struct defer denied;
-	const char *verb; /* static */
-	kbs_answer_fn done;
+struct kbs_call {
+	struct op op; /* first */
+	struct kbs_transport *t;
+	struct kbs_request req; /* its path is owned; its body is the maker's */
+	struct op_scope inner;  /* the maker's op */
+	struct defer held_back;
+	bool renewed; /* with a new token already */
+	kbs_done_fn done;
 	void *arg;
 };
 
+static void call_free(struct kbs_call *k)
+{
+	op_scope_cancel(&k->inner);
+	defer_cancel(&k->held_back);
+	free((char *)(uintptr_t)k->req.path);
+	free(k);
+}
+
 static void call_abort(struct op *op)
 {
-	struct call *k = (struct call *)op;
+	struct kbs_call *k = (struct kbs_call *)op;
 
-	op_scope_cancel(&k->inner);
-	defer_cancel(&k->denied);
-	free(k);
+	k->t->n_calls--;
+	call_free(k);
 }
 
-static void call_end(
-	struct call *k, const struct err *err, const struct kbs_answer *answer, const char *code)
+static void call_end(struct kbs_call *k, const struct err *err, const struct kbs_answer *answer)
 {
-	metric_add(&requests, k->verb, code, 1);
 	op_finish(&k->op);
-	k->done(k->arg, err, answer);
-	free(k);
+	k->t->n_calls--;
+	k->done(k->arg, err, answer); /* may free the transport */
+	call_free(k);
 }
 
-static void on_denied(void *arg)
+static void on_held_back(void *arg)
 {
+	struct kbs_call *k = arg;
 	struct err err = ERR_INIT;
 
-	err_set(&err, ERR_CONFLICT, "not sent: this process no longer holds the lease");
-	call_end(arg, &err, &(const struct kbs_answer){.type = "", .body = ""}, "denied");
+	err_set_lease_lost(&err);
+	metric_add(&requests, k->req.verb, "denied", 1);
+	call_end(k, &err, &(const struct kbs_answer){.type = "", .body = ""});
 }
 
-static void on_answer(void *arg, const struct err *err, const struct kbs_answer *answer)
+static void call_send(struct kbs_call *k, const void *body, size_t len)
 {
-	char code[12] = "error";
+	struct kbs_request req = k->req;
 
-	if (!err_is_set(err))
-		(void)snprintf(code, sizeof(code), "%d", answer->status);
-	call_end(arg, err, answer, code);
+	req.body = body;
+	req.body_len = len;
+	if (k->t->may_send && !k->t->may_send(k->t->may_send_arg))
+		defer_call(&k->held_back, k->t->loop, on_held_back, k);
+	else
+		k->t->ops->start(k->t, &k->inner, &req, k);
+}
+
+void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs_answer *answer)
+{
+	struct kbs_answer a = *answer;
+	char type[KBS_TYPE_MAX] = "", code[12] = "error";
+	struct err why = ERR_INIT;
+
+	a.type = type;
+	if (!err_is_set(err)) {
+		(void)snprintf(code, sizeof(code), "%d", a.status);
+		if (a.status != 200)
+			kbs_answer_type(a.body, a.body_len, type);
+	}
+	if (str_starts(type, "AdminAuth") && k->t->ops->renew && !k->renewed) {
+		k->renewed = true;
+		k->t->ops->renew(k->t);
+		call_send(k, a.sent, a.sent_len);
+		return;
+	}
+	metric_add(&requests, k->req.verb, code, 1);
+	(void)!kbs_answer_check(err, &a, k->req.reads_value, &why);
+	if (k->req.next && k->req.next(&k->req, &why, &a)) {
+		k->renewed = false;
+		call_send(k, k->req.body, k->req.body_len);
+		return;
+	}
+	call_end(k, &why, &a);
 }
 
 struct op *kbs_transport_start(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_answer_fn done, void *arg)
+	const struct kbs_request *req, kbs_done_fn done, void *arg)
 {
-	struct call *k = xcalloc(1, sizeof(*k));
+	struct kbs_call *k = xcalloc(1, sizeof(*k));
 
-	k->verb = req->verb ? req->verb : "other";
+	k->t = t;
+	k->req = *req;
+	k->req.path = xstrdup(req->path);
+	k->req.verb = req->verb ? req->verb : "other";
 	k->done = done;
 	k->arg = arg;
+	t->n_calls++;
 	op_begin(&k->op, scope, call_abort);
-	if (t->may_send && !t->may_send(t->may_send_arg))
-		defer_call(&k->denied, t->loop, on_denied, k);
-	else
-		(void)t->ops->start(t, &k->inner, req, on_answer, k);
+	call_send(k, req->body, req->body_len);
 	return &k->op;
 }
 
 void kbs_transport_free(struct kbs_transport *t)
 {
-	if (t)
-		t->ops->free(t);
+	if (!t)
+		return;
+	assert(t->n_calls == 0);
+	t->ops->free(t);
 }
 
 /* ---- what an answer means */
@@ -139,14 +184,12 @@ int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *a
 			err->kind = ERR_TRANSIENT;
 		return -1;
 	}
-	if (!answer)
-		return err_set(err, ERR_BUG, "no answer and no error");
 	blank = answer->body_len ? strspn(answer->body, " \t\r\n") : 0;
 	if (answer->status == 200 && (blank >= answer->body_len || answer->body[blank] != '<'))
 		return 0;
 	if (answer->status == 200)
 		return err_set_http(
-			err, ERR_TRANSIENT, 200, "a page came instead of Trustee's answer");
+			err, ERR_TRANSIENT, 200, "an HTML page instead of an answer of Trustee");
 	err_set_http(err, kind_of(answer, reads_value), answer->status, "HTTP %d%s%s",
 		answer->status, *answer->type ? " " : "", answer->type);
 	err->retry_after_ms = answer->retry_after_ms;

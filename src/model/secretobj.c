@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secrets. A key's base64 goes from json-c's string straight into the arena (base/secret.h), is
- * checked there by a reader that copies nothing, and every string of the Secret's data is wiped
- * before the caller puts the object. Text with a key in it is composed inside the arena too. What a
- * Secret is follows from its type and the names in data, never from its name.
+ * Secrets. A key's base64 goes from json-c's string straight into the arena (base/secret.h). Every
+ * string of the Secret's data, and of what a key is parsed into to check its form, is wiped before
+ * the object is put. Text with a key in it is composed inside the arena too. What a Secret is
+ * follows from its type and the names in data, never from its name.
  */
 #include "config.h"
 
@@ -25,110 +25,31 @@
 #define ROOT_B64_MAX                                                                               \
 	2048 /* a well-formed root is 59 bytes, 80 in base64; the rest is white space */
 
-/* ---- the form of `root`, read inside the arena */
+/* ---- the form of `root` */
 
-struct text {
-	const uint8_t *p, *end;
-};
-
-static void skip_space(struct text *t)
-{
-	while (t->p < t->end && (*t->p == ' ' || *t->p == '\t' || *t->p == '\r' || *t->p == '\n'))
-		t->p++;
-}
-
-static bool take(struct text *t, char c)
-{
-	skip_space(t);
-	if (t->p == t->end || *t->p != (uint8_t)c)
-		return false;
-	t->p++;
-	return true;
-}
-
-/* The character behind a backslash, -1 if it is none that our two members can hold. */
-static int take_escape(struct text *t)
-{
-	uint8_t c;
-	int v = 0;
-
-	if (t->p == t->end)
-		return -1;
-	c = *t->p++;
-	if (c == '/')
-		return c;
-	if (c != 'u' || t->end - t->p < 4)
-		return -1;
-	for (int i = 0; i < 4; i++) {
-		c = *t->p++;
-		if (c >= '0' && c <= '9')
-			v = v * 16 + (c - '0');
-		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-			v = v * 16 + ((c | 0x20) - 'a' + 10);
-		else
-			return -1;
-	}
-	return v > ' ' && v < 0x7f ? v : -1;
-}
-
-/* A JSON string of at most max characters, all of them printable ASCII; its length, or -1. */
-static int take_string(struct text *t, char *out, int max)
-{
-	int n = 0;
-
-	if (!take(t, '"'))
-		return -1;
-	while (t->p < t->end && *t->p != '"') {
-		int c = *t->p++;
-
-		if (c == '\\')
-			c = take_escape(t);
-		if (c < ' ' || c > '~' || n == max)
-			return -1;
-		out[n++] = (char)c;
-	}
-	return take(t, '"') ? n : -1;
-}
+static const struct json_limits root_limits = {.bytes = ROOT_B64_MAX, .depth = 2, .tokens = 5};
 
 /* 32 characters of the base64 alphabet without padding always are 24 bytes. */
-static bool is_key(const char *s, int len)
+static bool is_key(const char *s)
 {
-	if (len != LUKS_KEY_LEN)
-		return false;
-	for (int i = 0; i < len; i++) {
-		char c = s[i];
+	size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
 
-		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-			    c == '+' || c == '/'))
-			return false;
-	}
-	return true;
+	return len == LUKS_KEY_LEN && s[len] == '\0';
 }
 
 /* {"key_type":"oct","key":"..."} in any order and spelling, nothing more. */
 static bool luks_well_formed(const struct secret *root)
 {
-	struct text t = {secret_peek(root), secret_peek(root) + secret_len(root)};
-	bool type_ok = false, key_ok = false, ok = take(&t, '{');
-	char name[8], value[LUKS_KEY_LEN];
+	struct err ignored = ERR_INIT;
+	struct json_object *o = json_parse(
+		(const char *)secret_peek(root), secret_len(root), &root_limits, &ignored);
+	const char *key = json_get_str(o, "key");
+	bool ok = key && is_key(key) && str_eq(json_get_str(o, "key_type"), "oct") &&
+		  json_object_object_length(o) == 2;
 
-	for (int i = 0; ok && i < 2; i++) {
-		int n = take_string(&t, name, sizeof(name));
-		bool is_type = n == 8 && memcmp(name, "key_type", 8) == 0;
-		bool is_value = n == 3 && memcmp(name, "key", 3) == 0;
-		int len;
-
-		ok = (is_type || is_value) && take(&t, ':');
-		len = ok ? take_string(&t, value, sizeof(value)) : -1;
-		if (is_type)
-			type_ok = len == 3 && memcmp(value, "oct", 3) == 0;
-		if (is_value)
-			key_ok = is_key(value, len);
-		ok = ok && len >= 0 && take(&t, i == 0 ? ',' : '}');
-	}
-	secret_wipe(value, sizeof(value));
-	skip_space(&t);
-	return ok && type_ok && key_ok && t.p == t.end;
+	json_wipe(o);
+	json_object_put(o);
+	return ok;
 }
 
 /* ---- extraction */

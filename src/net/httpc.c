@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The glue between libcurl's multi_socket and the loop, and the life of a call (c-stack.md B). Two
+ * The glue between libcurl's multi_socket and the loop, and the life of a call. Two
  * pools, requests and streams, each with one CURLM; a flush retires it and it goes when its last
  * transfer does. At most HTTPC_PER_ORIGIN requests are in flight to one origin, the others wait
- * here in line: thousands of callers cost neither connections nor easy handles.
+ * here: thousands of callers cost neither connections nor easy handles.
  *
  * curl forbids adding and removing transfers inside its callbacks, and on_data runs in one. So what
  * is started in there waits in line, and what is cancelled in there becomes a zombie, until
@@ -66,14 +66,14 @@ struct httpc {
 
 /* ---- curl's allocator: free wipes ---- */
 
-static void wipe_free(void *p)
+void httpc_wipe_free(void *p)
 {
 	if (p)
 		secret_wipe(p, malloc_usable_size(p));
 	free(p);
 }
 
-static void *wipe_realloc(void *p, size_t size)
+void *httpc_wipe_realloc(void *p, size_t size)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
 	void *n;
@@ -83,7 +83,7 @@ static void *wipe_realloc(void *p, size_t size)
 	n = malloc(size ? size : 1);
 	if (n && p) {
 		memcpy(n, p, old < size ? old : size);
-		wipe_free(p);
+		httpc_wipe_free(p);
 	}
 	return n;
 }
@@ -92,8 +92,8 @@ static unsigned n_users; /* of libcurl's globals */
 
 static void curl_use(void)
 {
-	if (n_users++ == 0 && curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wipe_free,
-				      wipe_realloc, strdup, calloc))
+	if (n_users++ == 0 && curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, httpc_wipe_free,
+				      httpc_wipe_realloc, strdup, calloc))
 		DIE("libcurl does not start");
 }
 
@@ -286,19 +286,25 @@ static void call_leave(struct httpc_call *k);
 static void call_end(struct httpc_call *k)
 {
 	struct httpc_answer a = {0};
+	int fd = k->fd;
 
 	call_leave(k);
+	k->fd = -1;
 	a.status = (int)k->status;
 	a.scope = k->scope;
 	a.retry_after_ms = k->retry_after_ms;
 	a.body = k->answer.data ? k->answer.data : "";
 	a.body_len = k->answer.len;
+	a.sent = &k->body;
 	a.content_type = k->content_type;
 	a.location = k->location;
 	a.www_authenticate = k->www_authenticate;
 	k->c->n_calls--;
 	op_finish(&k->op);
-	k->done(k->arg, &k->err, &a); /* may free c */
+	if (k->dialled) /* may free c */
+		k->dialled(k->arg, &k->err, fd);
+	else
+		k->done(k->arg, &k->err, &a);
 	httpc_call_free(k);
 }
 
@@ -428,7 +434,7 @@ static void multi_bury(struct httpc_multi *m)
 	}
 }
 
-/* The only place where curl works. Everything that ended is told only after curl has returned. */
+/* The only place where curl works. Ended calls are reported only after curl has returned. */
 static void multi_act(struct httpc_multi *m, curl_socket_t fd, int events)
 {
 	struct httpc_call *k;
@@ -465,7 +471,7 @@ struct httpc *httpc_new(struct loop *l)
 	struct httpc *c = xcalloc(1, sizeof(*c));
 
 	curl_use();
-	loop_ignore_sigpipe(); /* OpenSSL writes to sockets the far side has closed */
+	loop_ignore_sigpipe(); /* OpenSSL writes to sockets that the server has closed */
 	c->loop = l;
 	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
 		c->pools[i].c = c;
@@ -498,8 +504,9 @@ void httpc_free(struct httpc *c)
 	curl_unuse();
 }
 
-struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct httpc_request *req,
-	httpc_data_fn on_data, httpc_done_fn done, void *arg)
+static struct httpc_call *call_start(struct httpc *c, struct op_scope *scope,
+	const struct httpc_request *req, httpc_data_fn on_data, httpc_done_fn done,
+	httpc_dial_fn dialled, void *arg)
 {
 	struct httpc_origin *o;
 	bool ok;
@@ -508,6 +515,7 @@ struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct htt
 	k->c = c;
 	k->on_data = on_data;
 	k->done = done;
+	k->dialled = dialled;
 	k->arg = arg;
 	c->n_calls++;
 	timer_init(&k->deadline, c->loop, on_deadline, k);
@@ -515,14 +523,36 @@ struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct htt
 	op_begin(&k->op, scope, call_abort);
 	if (!ok) {
 		call_fail(k);
-		return &k->op;
+		return k;
 	}
 	if (k->deadline_ms)
 		timer_set(&k->deadline, k->deadline_ms);
 	o = origin_get(&c->pools[k->stream], k->origin_key);
 	line_join(o, k);
 	origin_pump(o);
-	return &k->op;
+	return k;
+}
+
+struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct httpc_request *req,
+	httpc_data_fn on_data, httpc_done_fn done, void *arg)
+{
+	return &call_start(c, scope, req, on_data, done, NULL, arg)->op;
+}
+
+struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origin,
+	const char *connect_to, uint32_t connect_ms, httpc_dial_fn done, void *arg)
+{
+	const char *host = strstr(origin, "://") + 3, *port = strrchr(host, ':');
+	bool has_port = port && !strchr(port, ']');
+	cleanup_free char *url = xasprintf(
+		"http://%s%s", host, has_port || str_starts(origin, "http://") ? "" : ":443");
+	struct httpc_request req = {.method = "GET",
+		.url = url,
+		.connect_to = connect_to,
+		.connect_ms = connect_ms,
+		.stream = true}; /* in no request's way */
+
+	return &call_start(c, scope, &req, NULL, NULL, done, arg)->op;
 }
 
 void httpc_flush(struct httpc *c)

@@ -7,51 +7,22 @@
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
 #include "httpc_internal.h"
 
-void httpc_buf_fini(struct httpc_buf *b)
-{
-	if (b->data)
-		secret_wipe(b->data, b->cap);
-	free(b->data);
-	memset(b, 0, sizeof(*b));
-}
-
-/* Keeps a NUL byte behind the data. `expect`: the length that will be needed in the end, 0 if
- * unknown. */
-void httpc_buf_add(struct httpc_buf *b, const void *data, size_t len, size_t expect)
-{
-	size_t need = b->len + len + 1;
-
-	if (need > b->cap) {
-		struct httpc_buf n = {.len = b->len, .cap = b->cap ? b->cap * 2 : 1024};
-
-		if (n.cap < need)
-			n.cap = need;
-		if (n.cap < expect + 1)
-			n.cap = expect + 1;
-		n.data = xmalloc(n.cap);
-		if (b->len)
-			memcpy(n.data, b->data, b->len);
-		httpc_buf_fini(b);
-		*b = n;
-	}
-	memcpy(b->data + b->len, data, len);
-	b->len += len;
-	b->data[b->len] = '\0';
-}
-
 /* ---- the request ---- */
 
-static bool printable(const char *s)
+bool httpc_printable(const char *s)
 {
 	for (; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)
@@ -77,7 +48,7 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 	for (size_t i = 0; i < req->n_headers && rc == 0; i++) {
 		const struct httpc_header *h = &req->headers[i];
 
-		if (!printable(h->name) || !printable(h->value) || !*h->name ||
+		if (!httpc_printable(h->name) || !httpc_printable(h->value) || !*h->name ||
 			strchr(h->name, ':'))
 			rc = err_set(
 				&k->err, ERR_INVALID, "a request header holds control characters");
@@ -94,7 +65,8 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 		strbuf_reset(&line);
 		strbuf_adds(&line, "Authorization: Bearer ");
 		strbuf_adds(&line, req->bearer);
-		if (!*req->bearer || strpbrk(req->bearer, " \t\r\n") || !printable(req->bearer))
+		if (!*req->bearer || strpbrk(req->bearer, " \t\r\n") ||
+			!httpc_printable(req->bearer))
 			rc = err_set(&k->err, ERR_INVALID,
 				"the bearer token holds blanks or control characters");
 		else
@@ -103,9 +75,9 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 	if (line.data)
 		secret_wipe(line.data, line.cap);
 	strbuf_fini(&line);
-	if (k->body)
+	if (k->body.data)
 		add_header(k, "Expect:"); /* no wait for 100-continue */
-	if (k->body && !has_type)
+	if (k->body.data && !has_type)
 		add_header(k, "Content-Type:");
 	return rc;
 }
@@ -120,7 +92,7 @@ static void set_connect_to(struct httpc_call *k, const char *addr_port, int addr
 }
 
 /*
- * Splits the URL into scheme, authority and rest. When the TLS name differs from the URL's host,
+ * Splits the URL into scheme, authority and path. When the TLS name differs from the URL's host,
  * curl gets a URL with that name (it takes SNI and the name to verify from there) and connects to
  * the old authority, which stays in the Host header.
  */
@@ -130,7 +102,7 @@ static int place_url(struct httpc_call *k, const struct httpc_request *req)
 	const char *port;
 	int auth_len, host_len;
 
-	if (!auth || !printable(req->url) || strchr(req->url, ' '))
+	if (!auth || !httpc_printable(req->url) || strchr(req->url, ' '))
 		return err_set(&k->err, ERR_INVALID, "not a usable URL");
 	auth += 3;
 	auth_len = (int)strcspn(auth, "/?#");
@@ -164,12 +136,13 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 {
 	struct httpc_call *k = xcalloc(1, sizeof(*k));
 
+	k->fd = -1;
 	k->method = xstrdup(req->method);
 	k->tls = req->tls ? httpc_tls_ref(req->tls) : NULL;
-	if (req->body) {
-		k->body = xmemdup(req->body, req->body_len);
-		k->body_len = req->body_len;
-	}
+	if (req->take_body)
+		k->body = body_move(req->take_body);
+	else if (req->body)
+		body_add(&k->body, req->body, req->body_len, req->body_len);
 	k->max_body = req->max_body ? req->max_body : HTTPC_RESULT_MAX;
 	k->deadline_ms = req->deadline_ms;
 	k->connect_ms = req->connect_ms ? req->connect_ms : HTTPC_CONNECT_MS;
@@ -185,17 +158,17 @@ void httpc_call_free(struct httpc_call *k)
 {
 	curl_slist_free_all(k->headers); /* wipes the token: see the allocator in httpc.c */
 	curl_slist_free_all(k->connect_to);
-	if (k->body)
-		secret_wipe(k->body, k->body_len);
-	free(k->body);
+	body_fini(&k->body);
 	free(k->method);
 	free(k->url);
 	free(k->origin_key);
 	free(k->content_type);
 	free(k->location);
 	free(k->www_authenticate);
-	httpc_buf_fini(&k->answer);
+	body_fini(&k->answer);
 	httpc_tls_unref(k->tls);
+	if (k->fd >= 0)
+		close(k->fd);
 	free(k);
 }
 
@@ -255,7 +228,7 @@ static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t
 
 	if (k->answer.len + len > max) {
 		if (k->on_data) { /* an error page: its status and first bytes are enough */
-			httpc_buf_add(&k->answer, data, max - k->answer.len, 0);
+			body_add(&k->answer, data, max - k->answer.len, 0);
 			k->cut = true;
 			return 0;
 		}
@@ -265,11 +238,11 @@ static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t
 	if (!k->answer.cap &&
 		!curl_easy_getinfo(k->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length))
 		expect = length > 0 && (uint64_t)length <= max ? (size_t)length : 0;
-	httpc_buf_add(&k->answer, data, len, expect);
+	body_add(&k->answer, data, len, expect);
 	return len;
 }
 
-/* A short count ends the transfer with CURLE_WRITE_ERROR; k->err or k->cut says why. */
+/* A short count ends the transfer with CURLE_WRITE_ERROR; k->err or k->cut holds the reason. */
 static size_t on_write(char *data, size_t size, size_t n, void *arg)
 {
 	struct httpc_call *k = arg;
@@ -301,12 +274,13 @@ static CURLcode set_method(struct httpc_call *k)
 
 	if (strcmp(k->method, "HEAD") == 0)
 		return curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
-	if (!k->body && (strcmp(k->method, "GET") == 0 || strcmp(k->method, "DELETE") == 0)) {
+	if (!k->body.data && (strcmp(k->method, "GET") == 0 || strcmp(k->method, "DELETE") == 0)) {
 		rc = curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
 	} else {
-		rc = curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)k->body_len);
+		rc = curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)k->body.len);
 		if (!rc) /* not copied */
-			rc = curl_easy_setopt(e, CURLOPT_POSTFIELDS, k->body ? k->body : "");
+			rc = curl_easy_setopt(
+				e, CURLOPT_POSTFIELDS, k->body.data ? k->body.data : "");
 	}
 	if (!rc)
 		rc = curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, k->method);
@@ -338,12 +312,14 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_QUICK_EXIT, 1L); /* a lookup under way must not block the loop */
-	SET(CURLOPT_PROXY, "");      /* none, whatever the environment says */
+	SET(CURLOPT_PROXY, "");      /* none, even if the environment sets one */
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
 	SET(CURLOPT_MAXAGE_CONN, 60L);
 	/* Freed, and therefore wiped, after each transfer: the default of 64 KiB costs more than
 	 * the request. */
 	SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
+	if (k->dialled)
+		SET(CURLOPT_CONNECT_ONLY, 1L);
 #undef SET
 	return rc ? rc : httpc_tls_apply(k->tls, e);
 }
@@ -400,8 +376,8 @@ static void take_challenges(struct httpc_call *k)
 }
 
 /*
- * curl says how many milliseconds it took. Such a text ends in conditions, and one that is another
- * each time is written each time.
+ * curl's text has the milliseconds it took. Such a text would get into conditions, and one that
+ * differs each time would be written each time.
  */
 static const char *untimed(CURLcode rc, long sys, const char *text)
 {
@@ -412,17 +388,40 @@ static const char *untimed(CURLcode rc, long sys, const char *text)
 	return text;
 }
 
+/* The connection was made for k alone: curl closes its descriptor, we keep ours. */
+static void take_socket(struct httpc_call *k, CURLcode rc)
+{
+	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc);
+	curl_socket_t fd = CURL_SOCKET_BAD;
+	long sys = 0;
+
+	if (rc == CURLE_OK) {
+		(void)curl_easy_getinfo(k->easy, CURLINFO_ACTIVESOCKET, &fd);
+		k->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (k->fd < 0)
+			err_set_errno(&k->err, ERR_TRANSIENT, errno, "the connection");
+		return;
+	}
+	(void)curl_easy_getinfo(k->easy, CURLINFO_OS_ERRNO, &sys);
+	err_set(&k->err, ERR_TRANSIENT, "%s", untimed(rc, sys, text));
+	k->err.sys = (int)sys;
+}
+
 void httpc_call_result(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc), *type = NULL;
 	const char *to = NULL;
 	curl_off_t after_s = 0;
 
+	if (k->dialled) {
+		take_socket(k, rc);
+		return;
+	}
 	(void)curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &k->status);
 	if (rc == CURLE_WRITE_ERROR && k->cut)
 		rc = CURLE_OK;
 	if (rc != CURLE_OK && !err_is_set(&k->err) && k->refused) {
-		err_set(&k->err, ERR_DENIED, "%s %s: not asked, its address is %s", k->method,
+		err_set(&k->err, ERR_DENIED, "%s %s: not sent, its address is %s", k->method,
 			k->origin_key, addr_scope_name(k->scope));
 	} else if (rc != CURLE_OK && !err_is_set(&k->err)) {
 		long sys = 0;

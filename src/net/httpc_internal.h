@@ -14,7 +14,7 @@
 #include "tec/net/httpc.h"
 
 #define HTTPC_RESULT_MAX                                                                           \
-	(64u * 1024) /* bodies of answers to a stream that are no 2xx; and max_body 0 */
+	(64u * 1024) /* of bodies of a stream's answers other than 2xx, and for max_body 0 */
 #define HTTPC_CONNECT_MS 10000u
 #define HTTPC_PER_ORIGIN                                                                           \
 	16u /* requests in flight to one scheme://host:port; others wait in line                   \
@@ -32,16 +32,26 @@ struct httpc_tls {
 	char *server_name;
 };
 
-/* Everything but the URL's scheme that decides whom we talk to and as whom. t NULL: plain http. */
+/* Everything but the URL's scheme that decides which server is trusted and which client we are. t
+ * NULL: plain http. */
 CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy);
+/* The same for a connection of our own; the caller frees it and sets the name to verify. */
+struct ssl_ctx_st *httpc_tls_ctx(const struct httpc_tls *t);
 
-/* A byte buffer whose every copy is wiped: answers may hold Secrets. */
-struct httpc_buf {
-	char *data;
-	size_t len, cap;
-};
-void httpc_buf_add(struct httpc_buf *b, const void *data, size_t len, size_t expect);
-void httpc_buf_fini(struct httpc_buf *b);
+/* Printable ASCII or more, for what goes into a head. */
+bool httpc_printable(const char *s);
+/* An allocator's free() and realloc() that wipe. */
+void httpc_wipe_free(void *p);
+void *httpc_wipe_realloc(void *p, size_t size);
+
+/*
+ * Connects to the host and port of origin ("https://a:1", or to connect_to) and hands out the
+ * socket, non-blocking: names are resolved and addresses tried as for every transfer. err's text is
+ * the bare reason.
+ */
+typedef void (*httpc_dial_fn)(void *arg, const struct err *err, int take_fd);
+struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origin,
+	const char *connect_to, uint32_t connect_ms, httpc_dial_fn done, void *arg);
 
 enum httpc_call_state {
 	HTTPC_CALL_WAITING, /* in origin->first .. last */
@@ -64,14 +74,15 @@ struct httpc_call {
 
 	httpc_data_fn on_data;
 	httpc_done_fn done;
+	httpc_dial_fn dialled; /* instead of done */
 	void *arg;
 
 	/* The request, copied. */
 	char *method, *url, *origin_key;
 	struct curl_slist *headers, *connect_to;
 	struct httpc_tls *tls;
-	char *body; /* wiped on free */
-	size_t body_len, max_body;
+	struct body body;
+	size_t max_body;
 	uint32_t deadline_ms, connect_ms, silence_ms;
 	bool stream;
 	unsigned max_in_flight;
@@ -83,18 +94,19 @@ struct httpc_call {
 	struct err err;
 	long status;
 	enum addr_scope scope;
+	int fd;   /* of httpc_dial(), -1: none */
 	bool cut; /* the body of an error answer was cut off: not a failure */
 	uint32_t retry_after_ms;
 	char *content_type, *location, *www_authenticate;
-	struct httpc_buf answer;
+	struct body answer;
 	char curl_text[CURL_ERROR_SIZE];
 };
 
-/* Copies the request; false: it is unusable and k->err says why. */
+/* Copies the request; false: it is unusable and k->err has the reason. */
 struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok);
 void httpc_call_free(struct httpc_call *k);
 CURLcode httpc_call_setup(struct httpc_call *k); /* options of k->easy */
 void httpc_call_result(struct httpc_call *k,
-	CURLcode rc); /* sets err (if any), status and what else of the head is told */
+	CURLcode rc); /* sets err (if any), status and the header fields of the answer */
 
 #endif

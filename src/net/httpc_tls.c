@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whom we trust and who we are, as PEM kept in memory and handed to curl as blobs (no copy: the
+ * Trust and client identity, as PEM kept in memory and handed to curl as blobs (no copy: the
  * call holds a reference). Everything is parsed once here, so that a bad file is an error with a
  * name and not a failed handshake; an encrypted key is refused, as OpenSSL would ask on the
  * terminal. Each object ends its CA bundle with a comment of its own: curl compares blobs before it
@@ -137,7 +137,7 @@ void httpc_tls_skip_verify(struct httpc_tls *t)
 
 	if (!warned)
 		log_warn(NULL,
-			"TLS certificates of the far side are not verified: insecure-skip-tls-verify is set",
+			"TLS certificates of the server are not verified: insecure-skip-tls-verify is set",
 			NULL);
 	warned = true;
 	t->insecure = true;
@@ -176,6 +176,69 @@ static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *arg)
 	return CURLE_OK;
 }
 
+static BIO *bio_of(const void *pem, size_t len)
+{
+	BIO *bio = BIO_new_mem_buf(pem, (int)len);
+
+	if (!bio)
+		DIE("BIO_new_mem_buf");
+	return bio;
+}
+
+static void trust_pem(SSL_CTX *ctx, const void *pem, size_t len)
+{
+	BIO *bio = bio_of(pem, len);
+	X509 *ca;
+
+	while ((ca = PEM_read_bio_X509(bio, NULL, refuse_password, NULL)) != NULL) {
+		if (X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), ca) != 1)
+			DIE("out of memory: X509_STORE_add_cert");
+		X509_free(ca);
+	}
+	BIO_free(bio);
+}
+
+/* The pair was checked when t was made. */
+static void use_pair(SSL_CTX *ctx, const struct httpc_tls *t)
+{
+	BIO *certs = bio_of(t->cert, t->cert_len);
+	BIO *key_pem = bio_of(secret_peek(t->key), secret_len(t->key));
+	EVP_PKEY *key = PEM_read_bio_PrivateKey(key_pem, NULL, refuse_password, NULL);
+	X509 *x = PEM_read_bio_X509(certs, NULL, refuse_password, NULL);
+
+	if (SSL_CTX_use_certificate(ctx, x) != 1 || SSL_CTX_use_PrivateKey(ctx, key) != 1)
+		DIE("a client certificate that was accepted before");
+	X509_free(x);
+	EVP_PKEY_free(key);
+	while ((x = PEM_read_bio_X509(certs, NULL, refuse_password, NULL)) != NULL)
+		if (SSL_CTX_add0_chain_cert(ctx, x) != 1)
+			DIE("out of memory: SSL_CTX_add0_chain_cert");
+	BIO_free(certs);
+	BIO_free(key_pem);
+}
+
+SSL_CTX *httpc_tls_ctx(const struct httpc_tls *t)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+
+	if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1)
+		DIE("out of memory: SSL_CTX_new");
+	SSL_CTX_set_options(
+		ctx, SSL_OP_CLEANSE_PLAINTEXT | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_verify(ctx, t->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+	/* As curl does: an intermediate certificate that is named as authority is one. */
+	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
+	if (t->ca)
+		trust_pem(ctx, t->ca, t->ca_len);
+	else if (!t->insecure)
+		(void)SSL_CTX_set_default_verify_paths(ctx);
+	if (t->cert)
+		use_pair(ctx, t);
+	ERR_clear_error();
+	return ctx;
+}
+
 static CURLcode set_blob(CURL *easy, CURLoption opt, const void *data, size_t len)
 {
 	struct curl_blob blob = {
@@ -203,8 +266,7 @@ CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy)
 			rc = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
 	}
 	if (!rc && t->ca) {
-		/* CAPATH NULL, or Debian's built-in one would still trust every public CA
-		 * (c-stack.md B). */
+		/* CAPATH NULL, or Debian's built-in one would still trust every public CA. */
 		rc = set_blob(easy, CURLOPT_CAINFO_BLOB, t->ca, t->ca_len);
 		if (!rc)
 			rc = curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listeners, routes, requests and replies; one connection's bytes are httpd_guard.c's. libevhtp
- * accepts, makes the (TLS) bufferevent and owns connection and request; replies are written here,
- * since its own know no 429, put a body behind HEAD and take header values as they come.
+ * Listeners: which connections are accepted, which one gives way when all are taken, and how a
+ * server begins and ends. libevhtp accepts, makes the (TLS) bufferevent and owns the connection.
  */
 #include "config.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include <event2/listener.h>
@@ -20,12 +18,10 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
-#include "tec/base/secret.h"
 #include "tec/loop/signal.h"
 
 #include "net_internal.h"
 
-#define CLOSED_RETRY_S  5
 #define ACCEPT_PAUSE_MS 200
 #define NOISE_MS        10000
 #define TURN_ACCEPTS    64
@@ -46,18 +42,6 @@ static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_conne
 static struct metric evicted_total = METRIC_COUNTER_INIT("tec_http_evicted_connections_total",
 	"Connections closed to make room for a source that holds fewer, or for a newer one.",
 	"listener", NULL);
-
-static const struct {
-	const char *name;
-	enum httpd_method method;
-} method_names[] = {
-	{"GET", HTTPD_GET},
-	{"HEAD", HTTPD_HEAD},
-	{"POST", HTTPD_POST},
-	{"PUT", HTTPD_PUT},
-	{"DELETE", HTTPD_DELETE},
-	{"PATCH", HTTPD_PATCH},
-};
 
 /* ---- counts and logs */
 
@@ -221,7 +205,7 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 	h->loop = l;
 	h->conf = *conf;
 	h->date_s = -1;
-	h->share = share_new(conf->max_connections);
+	h->share = share_new();
 	h->in_route = xcalloc(conf->n_routes + 1, sizeof(*h->in_route));
 	h->htp = evhtp_new(loop_base(l), h);
 	if (!h->htp)
@@ -357,262 +341,4 @@ size_t httpd_in_flight(const struct httpd *h)
 size_t httpd_connections(const struct httpd *h)
 {
 	return h->n_peers;
-}
-
-/* ---- requests */
-
-static enum httpd_method method_of(const char *data)
-{
-	const char *end = strchr(data, ' ');
-
-	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
-		if (strlen(method_names[i].name) == (size_t)(end - data) &&
-			memcmp(method_names[i].name, data, (size_t)(end - data)) == 0)
-			return method_names[i].method;
-	return 0;
-}
-
-/* Ends every field line at its value: blanks and CR before the LF become NUL. */
-static void split_fields(struct httpd_req *r)
-{
-	for (char *c = r->fields; c < r->fields_end; c++) {
-		if (*c != '\n')
-			continue;
-		for (char *e = c - 1; *e == '\r' || *e == ' ' || *e == '\t'; e--)
-			*e = '\0';
-	}
-}
-
-struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len)
-{
-	size_t path_len = strcspn(data + p->head.target_off, "? ");
-	struct httpd_req *r = xcalloc(1, sizeof(*r) + len + 1 + path_len + 1);
-
-	memcpy(r->data, data, len);
-	memcpy(r->data + len + 1, data + p->head.target_off, path_len);
-	r->data_len = len;
-	r->peer = p;
-	r->method = method_of(r->data);
-	r->is_head = r->method == HTTPD_HEAD;
-	r->keep_alive = p->head.keep_alive;
-	r->http10 = p->head.http10;
-	r->has_length = p->head.has_length;
-	r->start_us = clock_boot_us();
-	r->target = r->data + p->head.target_off;
-	r->path = r->data + len + 1;
-	r->data[p->head.target_off + p->head.target_len] = '\0';
-	r->fields = r->data + p->head.fields_off;
-	r->fields_end = r->data + p->head.head_len - 2;
-	split_fields(r);
-	r->body = r->data + p->head.head_len;
-	r->body_len = len - p->head.head_len;
-	return r;
-}
-
-void httpd_req_free(struct httpd_req *r)
-{
-	bool wipe = r->peer->httpd->conf.wipe;
-
-	r->peer->req = NULL;
-	op_scope_cancel(&r->ops);
-	if (r->gone_fn)
-		r->gone_fn(r->gone_arg);
-	strbuf_fini(&r->headers);
-	if (wipe)
-		secret_wipe(r->data, r->data_len);
-	free(r);
-}
-
-enum httpd_method httpd_req_method(const struct httpd_req *r)
-{
-	return r->method;
-}
-
-const char *httpd_req_path(const struct httpd_req *r)
-{
-	return r->path;
-}
-
-const char *httpd_req_target(const struct httpd_req *r)
-{
-	return r->target;
-}
-
-const char *httpd_req_header(const struct httpd_req *r, const char *name)
-{
-	size_t len = strlen(name);
-	const char *line = r->fields;
-
-	while (line < r->fields_end) {
-		if (strncasecmp(line, name, len) == 0 && line[len] == ':')
-			return line + len + 1 + strspn(line + len + 1, " \t");
-		line = memchr(line, '\n', (size_t)(r->fields_end - line));
-		if (!line)
-			break;
-		line++;
-	}
-	return NULL;
-}
-
-const char *httpd_req_body(const struct httpd_req *r, size_t *len)
-{
-	*len = r->body_len;
-	return r->body;
-}
-
-const char *httpd_req_peer(const struct httpd_req *r)
-{
-	struct httpd_peer *p = r->peer;
-
-	if (p->text[0] == '\0')
-		addr_format(httpd_peer_addr(p), p->text);
-	return p->text;
-}
-
-uint32_t httpd_req_ms_left(const struct httpd_req *r)
-{
-	uint64_t now = clock_boot_ms();
-	uint64_t at = r->peer->timer.at_ms;
-
-	return at > now ? (uint32_t)(at - now) : 0;
-}
-
-bool httpd_req_is_tls(const struct httpd_req *r)
-{
-	return httpd_peer_is_tls(r->peer);
-}
-
-void *httpd_req_arg(const struct httpd_req *r)
-{
-	return r->peer->httpd->conf.arg;
-}
-
-struct op_scope *httpd_req_ops(struct httpd_req *r)
-{
-	return &r->ops;
-}
-
-void httpd_req_on_gone(struct httpd_req *r, httpd_gone_fn fn, void *arg)
-{
-	assert(!r->gone_fn);
-	r->gone_fn = fn;
-	r->gone_arg = arg;
-}
-
-/* ---- routes */
-
-static void refuse_method(struct httpd_req *r, unsigned allowed)
-{
-	cleanup_strbuf struct strbuf allow = STRBUF_INIT;
-
-	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
-		if (allowed & method_names[i].method)
-			strbuf_addf(&allow, "%s%s", allow.len ? ", " : "", method_names[i].name);
-	httpd_reply_header(r, "Allow", strbuf_str(&allow));
-	httpd_reply_error(r, 405, 0, "only %s is allowed here", strbuf_str(&allow));
-}
-
-static bool body_type_fits(const struct httpd_req *r, const char *wanted)
-{
-	const char *type = httpd_req_header(r, "Content-Type");
-	size_t len;
-
-	if (!wanted || !type)
-		return true;
-	len = strcspn(type, "; \t");
-	return len == strlen(wanted) && strncasecmp(type, wanted, len) == 0;
-}
-
-/* How closely a route fits the path: 0 not at all, SIZE_MAX exactly, else the length of its prefix.
- */
-static size_t route_fit(const char *route, const char *path)
-{
-	size_t len = strlen(route);
-
-	if (strcmp(route, path) == 0)
-		return SIZE_MAX;
-	if (len < 2 || strcmp(route + len - 2, "/*") != 0)
-		return 0;
-	return strncmp(route, path, len - 1) == 0 ? len - 1 : 0;
-}
-
-/* False: the route serves as many as it may, and r has been refused. */
-static bool enter_route(struct httpd_req *r)
-{
-	struct httpd *h = r->peer->httpd;
-	unsigned *in_route = &h->in_route[r->route - h->conf.routes];
-
-	if (r->route->at_once == 0)
-		return true;
-	if (*in_route >= r->route->at_once) {
-		r->keep_alive = false;
-		httpd_reply_error(r, 503, 1, "too many of these requests at once");
-		return false;
-	}
-	++*in_route;
-	r->peer->in_route = in_route;
-	return true;
-}
-
-void httpd_leave_route(struct httpd_peer *p)
-{
-	if (p->in_route)
-		--*p->in_route;
-	p->in_route = NULL;
-}
-
-static void route_request(struct httpd_req *r)
-{
-	const struct httpd_conf *conf = &r->peer->httpd->conf;
-	const struct httpd_route *route = NULL;
-	unsigned allowed = 0;
-	size_t best = 0;
-
-	for (size_t i = 0; i < conf->n_routes; i++) {
-		size_t fit = route_fit(conf->routes[i].path, r->path);
-
-		if (fit == 0 || fit < best)
-			continue;
-		if (fit > best) {
-			allowed = 0;
-			route = NULL;
-		}
-		best = fit;
-		r->route = &conf->routes[i]; /* also labels a 405 */
-		allowed |= conf->routes[i].methods;
-		if (conf->routes[i].methods & r->method)
-			route = &conf->routes[i];
-	}
-	if (!r->route) {
-		httpd_reply_error(r, 404, 0, "no such path");
-		return;
-	}
-	if (!route) {
-		refuse_method(r, allowed);
-		return;
-	}
-	r->route = route;
-	if (route->needs_body && !r->has_length)
-		httpd_reply_error(r, 411, 0, "a Content-Length is needed");
-	else if (!body_type_fits(r, route->body_type))
-		httpd_reply_error(r, 415, 0, "the body must be %s", route->body_type);
-	else if (enter_route(r))
-		route->fn(r, conf->arg);
-}
-
-void httpd_serve(struct httpd_req *r)
-{
-	struct httpd_peer *p = r->peer;
-	struct httpd *h = p->httpd;
-	uint32_t retry_s;
-
-	if (h->closed) {
-		httpd_reply_error(r, 503, CLOSED_RETRY_S, "%s", h->closed);
-	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, httpd_peer_addr(p), &retry_s)) {
-		r->keep_alive = false; /* the place is for others */
-		httpd_reply_error(r, 429, retry_s, "too many requests from this address");
-	} else {
-		p->prepaid = false;
-		route_request(r);
-	}
 }

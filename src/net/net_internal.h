@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by httpd.c (listeners, routes, requests, replies) and httpd_guard.c (one connection:
- * framing, states, deadlines) and nobody else.
+ * Shared by httpd.c (listeners), httpd_guard.c (one connection: framing, states, deadlines),
+ * httpd_req.c (requests, routes) and httpd_reply.c.
  */
 #ifndef TEC_NET_INTERNAL_H
 #define TEC_NET_INTERNAL_H
@@ -140,11 +140,13 @@ const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
 /* httpd_reply.c */
 void httpd_refusal(struct httpd *h, int status, struct strbuf *out); /* a whole reply that closes */
 
-/* httpd.c */
+/* httpd_req.c */
 struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len);
 void httpd_req_free(struct httpd_req *r); /* without a reply */
 void httpd_serve(struct httpd_req *r);
 void httpd_leave_route(struct httpd_peer *p); /* its reply is written, or never will be */
+
+/* httpd.c */
 void httpd_count_connection(const struct httpd *h, int change);
 void httpd_count_refused(const struct httpd *h, const char *reason);
 bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of buckets, also linked from the most to the least recently used. A new source takes
+ * A table of buckets, also linked from the most to the least recently used. A new source takes
  * a fresh bucket while there are any, then the one at the tail. Levels are thousandths of a token,
  * so that one millisecond is never lost to rounding.
  */
@@ -8,31 +8,30 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
-#include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/net/addr.h"
 #include "tec/net/ratelimit.h"
 
-#define TOKEN   1000u
-#define FIRST_N 64u
+#define TOKEN 1000u
 
 struct bucket {
 	uint8_t key[ADDR_SOURCE_LEN];
-	uint64_t level;       /* thousandths of a token */
-	uint64_t at_ms;       /* when `level` was right */
-	struct bucket *chain; /* next in its hash slot */
-	struct bucket *newer, *older;
+	uint64_t level; /* thousandths of a token */
+	uint64_t at_ms; /* when `level` was right */
+	struct table_link link;
+	TAILQ_ENTRY(bucket) age;
 };
 
 struct ratelimit {
 	uint64_t full; /* thousandths */
 	uint32_t per_s;
-	uint32_t max, n;
-	uint32_t n_slots;      /* a power of two */
-	struct bucket **slots; /* owned; the buckets too */
-	struct bucket *newest, *oldest;
+	uint32_t max;
+	struct table buckets;
+	TAILQ_HEAD(bucket_ages, bucket) ages; /* the most recently used one first; owned */
 };
 
 struct ratelimit *ratelimit_new(uint32_t burst, uint32_t per_s, uint32_t max_sources)
@@ -43,83 +42,50 @@ struct ratelimit *ratelimit_new(uint32_t burst, uint32_t per_s, uint32_t max_sou
 	r->full = (uint64_t)burst * TOKEN;
 	r->per_s = per_s;
 	r->max = max_sources;
-	r->n_slots = FIRST_N;
-	while (r->n_slots < max_sources && r->n_slots < (1u << 20))
-		r->n_slots *= 2;
-	r->slots = xcalloc(r->n_slots, sizeof(struct bucket *));
+	TAILQ_INIT(&r->ages);
 	return r;
 }
 
 void ratelimit_free(struct ratelimit *r)
 {
+	struct bucket *b;
+
 	if (!r)
 		return;
-	while (r->newest) {
-		struct bucket *b = r->newest;
-
-		r->newest = b->older;
+	while ((b = TAILQ_FIRST(&r->ages))) {
+		TAILQ_REMOVE(&r->ages, b, age);
 		free(b);
 	}
-	free(r->slots);
+	table_fini(&r->buckets);
 	free(r);
 }
 
-static struct bucket **slot_of(struct ratelimit *r, const uint8_t key[ADDR_SOURCE_LEN])
-{
-	return &r->slots[str_hash(key, ADDR_SOURCE_LEN) & (r->n_slots - 1)];
-}
-
-static void unlink_age(struct ratelimit *r, struct bucket *b)
-{
-	*(b->newer ? &b->newer->older : &r->newest) = b->older;
-	*(b->older ? &b->older->newer : &r->oldest) = b->newer;
-}
-
-static void link_newest(struct ratelimit *r, struct bucket *b)
-{
-	b->newer = NULL;
-	b->older = r->newest;
-	*(r->newest ? &r->newest->newer : &r->oldest) = b;
-	r->newest = b;
-}
-
-static struct bucket *reuse_oldest(struct ratelimit *r)
-{
-	struct bucket *b = r->oldest;
-	struct bucket **pp = slot_of(r, b->key);
-
-	while (*pp != b)
-		pp = &(*pp)->chain;
-	*pp = b->chain;
-	unlink_age(r, b);
-	return b;
-}
-
+/* The source's bucket, which becomes the most recently used one. */
 static struct bucket *bucket_get(
 	struct ratelimit *r, const uint8_t key[ADDR_SOURCE_LEN], uint64_t now)
 {
-	struct bucket **slot = slot_of(r, key);
+	uint32_t hash = table_hash(key, ADDR_SOURCE_LEN);
 	struct bucket *b;
 
-	for (b = *slot; b; b = b->chain)
-		if (memcmp(b->key, key, ADDR_SOURCE_LEN) == 0)
-			break;
-	if (b) {
-		unlink_age(r, b);
-	} else {
-		if (r->n < r->max) {
-			b = xcalloc(1, sizeof(*b));
-			r->n++;
-		} else {
-			b = reuse_oldest(r);
+	TABLE_WITH_HASH (b, link, &r->buckets, hash) {
+		if (memcmp(b->key, key, ADDR_SOURCE_LEN) == 0) {
+			TAILQ_REMOVE(&r->ages, b, age);
+			TAILQ_INSERT_HEAD(&r->ages, b, age);
+			return b;
 		}
-		memcpy(b->key, key, ADDR_SOURCE_LEN);
-		b->level = r->full;
-		b->at_ms = now;
-		b->chain = *slot;
-		*slot = b;
 	}
-	link_newest(r, b);
+	if (r->buckets.n < r->max) {
+		b = xcalloc(1, sizeof(*b));
+	} else {
+		b = TAILQ_LAST(&r->ages, bucket_ages);
+		TAILQ_REMOVE(&r->ages, b, age);
+		table_remove(&r->buckets, &b->link);
+	}
+	memcpy(b->key, key, ADDR_SOURCE_LEN);
+	b->level = r->full;
+	b->at_ms = now;
+	table_add(&r->buckets, &b->link, hash);
+	TAILQ_INSERT_HEAD(&r->ages, b, age);
 	return b;
 }
 

@@ -14,40 +14,45 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
-#include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/net/addr.h"
 
-#define FIRST_N 16u
+#define FIRST_LEVELS 16u
 
 struct share_source {
 	uint8_t key[ADDR_SOURCE_LEN];
-	size_t n;                             /* places, never 0 */
-	struct share_place *idlest, *busiest; /* borrowed */
-	struct share_source *chain;           /* next in its hash slot */
-	struct share_source *idler, *busier;  /* in its level */
+	size_t n;                               /* places, never 0 */
+	TAILQ_HEAD(places, share_place) places; /* borrowed; the idlest one first */
+	struct table_link link;
+	TAILQ_ENTRY(share_source) level; /* of level n; the idlest one first */
 };
-
-struct level {
-	struct share_source *idlest, *busiest;
-};
+TAILQ_HEAD(level, share_source);
 
 struct share {
-	size_t n_slots;              /* a power of two */
-	struct share_source **slots; /* owned; the sources too */
-	struct level *levels;        /* owned; [0] is never used */
-	size_t n_levels, top;        /* top: the highest level with a source, 0 if there is none */
+	struct table sources; /* owned; the sources too */
+	struct level *levels; /* owned; [0] is never used */
+	size_t n_levels, top; /* top: the highest level with a source, 0 if there is none */
 };
 
-struct share *share_new(size_t expected)
+static void add_levels(struct share *s, size_t n)
+{
+	struct level *old = s->levels;
+
+	s->levels = xcalloc(n, sizeof(*s->levels));
+	for (size_t i = 0; i < n; i++) {
+		TAILQ_INIT(&s->levels[i]);
+		if (i < s->n_levels) /* a list points back into its head */
+			TAILQ_CONCAT(&s->levels[i], &old[i], level);
+	}
+	free(old);
+	s->n_levels = n;
+}
+
+struct share *share_new(void)
 {
 	struct share *s = xcalloc(1, sizeof(*s));
 
-	s->n_slots = FIRST_N;
-	while (s->n_slots < expected && s->n_slots < (1u << 20))
-		s->n_slots *= 2;
-	s->slots = xcalloc(s->n_slots, sizeof(struct share_source *));
-	s->n_levels = FIRST_N;
-	s->levels = xcalloc(s->n_levels, sizeof(struct level));
+	add_levels(s, FIRST_LEVELS);
 	return s;
 }
 
@@ -56,82 +61,57 @@ void share_free(struct share *s)
 	if (!s)
 		return;
 	assert(s->top == 0);
-	free(s->slots);
+	table_fini(&s->sources);
 	free(s->levels);
 	free(s);
 }
 
-static struct share_source **find(const struct share *s, const uint8_t key[ADDR_SOURCE_LEN])
+static struct share_source *find(const struct share *s, const uint8_t key[ADDR_SOURCE_LEN])
 {
-	struct share_source **pp = &s->slots[str_hash(key, ADDR_SOURCE_LEN) & (s->n_slots - 1)];
+	struct share_source *src;
 
-	while (*pp && memcmp((*pp)->key, key, ADDR_SOURCE_LEN) != 0)
-		pp = &(*pp)->chain;
-	return pp;
+	TABLE_WITH_HASH (src, link, &s->sources, table_hash(key, ADDR_SOURCE_LEN))
+		if (memcmp(src->key, key, ADDR_SOURCE_LEN) == 0)
+			return src;
+	return NULL;
 }
 
 static void unlink_level(struct share *s, struct share_source *src)
 {
-	struct level *l = &s->levels[src->n];
-
-	*(src->idler ? &src->idler->busier : &l->idlest) = src->busier;
-	*(src->busier ? &src->busier->idler : &l->busiest) = src->idler;
-	if (src->n == s->top && !l->idlest)
-		s->top--; /* src is about to enter the level below or above, or leaves an empty one
-			   */
+	TAILQ_REMOVE(&s->levels[src->n], src, level);
+	if (src->n == s->top && TAILQ_EMPTY(&s->levels[src->n]))
+		s->top--; /* src is about to enter the level below or above, or was alone */
 }
 
 static void link_level(struct share *s, struct share_source *src)
 {
-	struct level *l;
-
-	if (src->n >= s->n_levels) {
-		s->levels = xreallocarray(s->levels, s->n_levels * 2, sizeof(struct level));
-		memset(s->levels + s->n_levels, 0, s->n_levels * sizeof(struct level));
-		s->n_levels *= 2;
-	}
-	l = &s->levels[src->n];
-	src->busier = NULL;
-	src->idler = l->busiest;
-	*(l->busiest ? &l->busiest->busier : &l->idlest) = src;
-	l->busiest = src;
+	if (src->n >= s->n_levels)
+		add_levels(s, s->n_levels * 2);
+	TAILQ_INSERT_TAIL(&s->levels[src->n], src, level);
 	if (src->n > s->top)
 		s->top = src->n;
 }
 
-static void unlink_place(struct share_place *p)
-{
-	struct share_source *src = p->source;
-
-	*(p->idler ? &p->idler->busier : &src->idlest) = p->busier;
-	*(p->busier ? &p->busier->idler : &src->busiest) = p->idler;
-}
-
 static void link_place(struct share_place *p)
 {
-	struct share_source *src = p->source;
-
-	p->busier = NULL;
-	p->idler = src->busiest;
-	*(src->busiest ? &src->busiest->busier : &src->idlest) = p;
-	src->busiest = p;
+	TAILQ_INSERT_TAIL(&p->source->places, p, link);
 	p->active_ms = clock_boot_ms();
 }
 
 void share_join(struct share *s, struct share_place *p, const struct sockaddr *sa)
 {
 	uint8_t key[ADDR_SOURCE_LEN];
-	struct share_source **pp;
 
 	addr_source(sa, key);
-	pp = find(s, key);
-	if (*pp) {
-		unlink_level(s, *pp);
+	p->source = find(s, key);
+	if (p->source) {
+		unlink_level(s, p->source);
 	} else {
-		*pp = xcalloc(1, sizeof(**pp));
-		memcpy((*pp)->key, key, ADDR_SOURCE_LEN);
+		p->source = xcalloc(1, sizeof(*p->source));
+		memcpy(p->source->key, key, ADDR_SOURCE_LEN);
+		TAILQ_INIT(&p->source->places);
+		table_add(&s->sources, &p->source->link, table_hash(key, ADDR_SOURCE_LEN));
 	}
-	p->source = *pp;
 	p->source->n++;
 	link_place(p);
 	link_level(s, p->source);
@@ -142,19 +122,19 @@ void share_leave(struct share *s, struct share_place *p)
 	struct share_source *src = p->source;
 
 	unlink_level(s, src);
-	unlink_place(p);
+	TAILQ_REMOVE(&src->places, p, link);
 	p->source = NULL;
 	if (--src->n > 0) {
 		link_level(s, src);
 		return;
 	}
-	*find(s, src->key) = src->chain;
+	table_remove(&s->sources, &src->link);
 	free(src);
 }
 
 void share_active(struct share *s, struct share_place *p)
 {
-	unlink_place(p);
+	TAILQ_REMOVE(&p->source->places, p, link);
 	link_place(p);
 	unlink_level(s, p->source);
 	link_level(s, p->source);
@@ -169,7 +149,9 @@ struct share_place *share_victim(const struct share *s, const struct sockaddr *n
 	if (s->top == 0)
 		return NULL;
 	addr_source(newcomer, key);
-	src = *find(s, key);
+	src = find(s, key);
 	*own = src && src->n == s->top;
-	return *own ? src->idlest : s->levels[s->top].idlest->idlest;
+	if (!*own)
+		src = TAILQ_FIRST(&s->levels[s->top]);
+	return TAILQ_FIRST(&src->places);
 }

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include "pcr_internal.h"
-
 #define GLOBAL   "-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define SECURITY "-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
 
@@ -33,8 +31,8 @@ void pcr_platform_digest(
 		size_t len = f->data ? f->len : 0;
 		uint8_t frame[9] = {f->data != NULL};
 
-		pcr_put_le32(frame + 1, (uint32_t)len);
-		pcr_put_le32(frame + 5, (uint32_t)((uint64_t)len >> 32));
+		for (unsigned b = 0; b < 8; b++)
+			frame[1 + b] = (uint8_t)((uint64_t)len >> 8 * b);
 		bytes_sha256_add(&run, pcr_platform_files[i], strlen(pcr_platform_files[i]) + 1);
 		bytes_sha256_add(&run, frame, sizeof(frame));
 		if (len)

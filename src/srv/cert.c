@@ -246,6 +246,22 @@ static void want_one(struct srv_certs *c, const char *name)
 	DIE("more than %d TLS Secrets are named", SRV_CERTS_MAX);
 }
 
+_Static_assert(3 + MODEL_CLUSTER_SERVERS_MAX <= SRV_CERTS_MAX, "all that a cluster can name");
+
+size_t srv_certs_of(const struct model_cluster *c, bool ignition, const char *names[SRV_CERTS_MAX])
+{
+	size_t n = 0;
+
+	names[n++] = c->ak_secret;
+	if (!ignition)
+		return n;
+	names[n++] = c->register_secret;
+	names[n++] = c->trustee_secret;
+	for (unsigned i = 0; i < c->n_servers; i++)
+		names[n++] = c->server_ca[i];
+	return n;
+}
+
 void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n)
 {
 	size_t i;

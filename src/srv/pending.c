@@ -16,6 +16,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/base/uuid.h"
 #include "tec/model/pending.h"
 #include "tec/net/addr.h"
@@ -23,7 +24,6 @@
 
 #define KEEP_MS     10000
 #define TELL_MS     60000
-#define N_HEADS     256u
 #define SOURCES_MAX 4096
 #define NAME_MAX_   64 /* machine-UUID, or MODEL_AK_NAME_LEN */
 
@@ -39,18 +39,16 @@ struct srv_place {
 	char name[NAME_MAX_];
 	char uuid[UUID_TEXT_LEN + 1]; /* of a key; "": none */
 	char peer[ADDR_TEXT_LEN];     /* of a Machine */
-	LIST_ENTRY(srv_place) by_name, by_uuid;
+	struct table_link by_name, by_uuid;
 	TAILQ_ENTRY(srv_place) link; /* in kept */
 };
-LIST_HEAD(place_list, srv_place);
 
 struct srv_pending {
 	const struct state *state; /* borrowed */
 	size_t pending_machines, pending_aks;
 	size_t machine_places, key_places; /* not seen */
-	size_t n_places;
 	struct srv_share *share;
-	struct place_list name_head[N_HEADS], uuid_head[N_HEADS];
+	struct table by_name, by_uuid;
 	TAILQ_HEAD(, srv_place) kept;
 	uint64_t told_ms[SRV_LIMIT_N]; /* 0: never */
 	unsigned left_out[SRV_LIMIT_N];
@@ -84,11 +82,6 @@ const char *srv_limit_text(enum srv_limit l)
 
 /* ---- places */
 
-static struct place_list *head_of(struct place_list *heads, const char *text)
-{
-	return &heads[str_hash(text, strlen(text)) % N_HEADS];
-}
-
 static size_t *counter(struct srv_place *e)
 {
 	return e->key ? &e->p->key_places : &e->p->machine_places;
@@ -104,10 +97,9 @@ static struct srv_place *place_new(
 	snprintf(e->name, sizeof(e->name), "%s", name);
 	snprintf(e->uuid, sizeof(e->uuid), "%s", uuid ? uuid : "");
 	snprintf(e->peer, sizeof(e->peer), "%s", peer ? peer : "");
-	LIST_INSERT_HEAD(head_of(p->name_head, e->name), e, by_name);
+	table_add(&p->by_name, &e->by_name, table_hash_str(e->name));
 	if (*e->uuid)
-		LIST_INSERT_HEAD(head_of(p->uuid_head, e->uuid), e, by_uuid);
-	p->n_places++;
+		table_add(&p->by_uuid, &e->by_uuid, table_hash_str(e->uuid));
 	++*counter(e);
 	return e;
 }
@@ -116,10 +108,9 @@ static void place_free(struct srv_place *e)
 {
 	if (!e->seen)
 		--*counter(e);
-	e->p->n_places--;
-	LIST_REMOVE(e, by_name);
+	table_remove(&e->p->by_name, &e->by_name);
 	if (*e->uuid)
-		LIST_REMOVE(e, by_uuid);
+		table_remove(&e->p->by_uuid, &e->by_uuid);
 	if (e->kept)
 		TAILQ_REMOVE(&e->p->kept, e, link);
 	free(e);
@@ -155,12 +146,11 @@ static void drop_old(struct srv_pending *p)
 /* The cache shows it. */
 static void on_shown(struct srv_pending *p, bool key, const struct kobj *o)
 {
-	struct srv_place *e, *next;
+	struct srv_place *e;
 
-	if (!o || p->n_places == 0)
+	if (!o || p->by_name.n == 0)
 		return;
-	for (e = LIST_FIRST(head_of(p->name_head, o->name)); e; e = next) {
-		next = LIST_NEXT(e, by_name);
+	TABLE_WITH_HASH (e, by_name, &p->by_name, table_hash_str(o->name)) {
 		if (e->key != key || e->seen || !str_eq(e->name, o->name))
 			continue;
 		if (e->kept) {
@@ -216,8 +206,10 @@ void srv_pending_free(struct srv_pending *p)
 		return;
 	while ((e = TAILQ_FIRST(&p->kept)))
 		place_free(e);
-	if (p->n_places > 0)
-		DIE("%zu registrations outlive their listeners", p->n_places);
+	if (p->by_name.n > 0)
+		DIE("%u registrations outlive their listeners", (unsigned)p->by_name.n);
+	table_fini(&p->by_name);
+	table_fini(&p->by_uuid);
 	srv_share_free(p->share);
 	free(p);
 }
@@ -276,7 +268,7 @@ static int count_waiting(struct srv_pending *p, const char *uuid, int limit)
 
 	for (; o && n < limit; o = k8s_cache_next(p->state->aks, 0, o))
 		n += model_pending_ak(model_ak(o));
-	LIST_FOREACH (e, head_of(p->uuid_head, uuid), by_uuid)
+	TABLE_WITH_HASH (e, by_uuid, &p->by_uuid, table_hash_str(uuid))
 		n += !e->seen && str_eq(e->uuid, uuid);
 	return n;
 }
@@ -286,7 +278,7 @@ static struct srv_place *take_again(struct srv_pending *p, const char *name, con
 {
 	struct srv_place *e;
 
-	LIST_FOREACH (e, head_of(p->name_head, name), by_name) {
+	TABLE_WITH_HASH (e, by_name, &p->by_name, table_hash_str(name)) {
 		if (!e->key || !e->kept || !str_eq(e->name, name) ||
 			!str_eq(e->uuid, uuid ? uuid : ""))
 			continue;
@@ -323,7 +315,7 @@ enum srv_under_way srv_pending_key_under_way(
 	const struct srv_place *e;
 
 	drop_old(p);
-	LIST_FOREACH (e, head_of(p->name_head, name), by_name) {
+	TABLE_WITH_HASH (e, by_name, &p->by_name, table_hash_str(name)) {
 		if (!e->key || !str_eq(e->name, name))
 			continue;
 		if (e->kept && e->made) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash table of sources, also linked from the most to the least recently used. Each has a ring of
+/* A table of sources, also linked from the most to the least recently used. Each has a ring of
  * counts, one for each ten minutes. */
 #include "config.h"
 
@@ -11,25 +11,23 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
-#include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/net/addr.h"
 
 #define SLOT_MS 600000u
 #define N_SLOTS 7 /* the current one and an hour */
-#define N_HEADS 1024u
 
 struct source {
 	uint8_t key[ADDR_SOURCE_LEN];
 	uint64_t slot; /* of boot time; n[slot % N_SLOTS] is its count */
 	uint32_t n[N_SLOTS];
-	LIST_ENTRY(source) chain;
+	struct table_link link;
 	TAILQ_ENTRY(source) age;
 };
-LIST_HEAD(source_list, source);
 
 struct srv_share {
-	unsigned max, n;
-	struct source_list head[N_HEADS];
+	unsigned max;
+	struct table sources;
 	TAILQ_HEAD(source_ages, source) ages; /* the most recently used one first; owned */
 };
 
@@ -52,6 +50,7 @@ void srv_share_free(struct srv_share *s)
 		TAILQ_REMOVE(&s->ages, o, age);
 		free(o);
 	}
+	table_fini(&s->sources);
 	free(s);
 }
 
@@ -70,7 +69,7 @@ static struct source *find(const struct srv_share *s, const uint8_t key[ADDR_SOU
 {
 	struct source *o;
 
-	LIST_FOREACH (o, &s->head[str_hash(key, ADDR_SOURCE_LEN) % N_HEADS], chain)
+	TABLE_WITH_HASH (o, link, &s->sources, table_hash(key, ADDR_SOURCE_LEN))
 		if (memcmp(o->key, key, ADDR_SOURCE_LEN) == 0)
 			return o;
 	return NULL;
@@ -103,18 +102,17 @@ static struct source *get(struct srv_share *s, const uint8_t key[ADDR_SOURCE_LEN
 	if (o) {
 		TAILQ_REMOVE(&s->ages, o, age);
 	} else {
-		if (s->n < s->max) {
-			o = xmalloc(sizeof(*o));
-			s->n++;
-		} else {
-			o = TAILQ_LAST(&s->ages, source_ages);
+		o = s->sources.n < s->max ? NULL : TAILQ_LAST(&s->ages, source_ages);
+		if (o) {
 			TAILQ_REMOVE(&s->ages, o, age);
-			LIST_REMOVE(o, chain);
+			table_remove(&s->sources, &o->link);
+		} else {
+			o = xmalloc(sizeof(*o));
 		}
 		memset(o, 0, sizeof(*o));
 		memcpy(o->key, key, ADDR_SOURCE_LEN);
 		o->slot = now_slot();
-		LIST_INSERT_HEAD(&s->head[str_hash(key, ADDR_SOURCE_LEN) % N_HEADS], o, chain);
+		table_add(&s->sources, &o->link, table_hash(key, ADDR_SOURCE_LEN));
 	}
 	TAILQ_INSERT_HEAD(&s->ages, o, age);
 	return o;

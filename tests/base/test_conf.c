@@ -14,16 +14,46 @@
 #include "tec/base/str.h"
 
 static const struct conf_option table[] = {
-	{"listen", CONF_STRING, "ADDR:PORT", "0.0.0.0:8080", "Where to listen.", false},
-	{"level", CONF_STRING, "LEVEL", NULL, "How much to log.", true},
-	{"verify", CONF_BOOL, NULL, "true", "Whether to verify.", true},
-	{"profile", CONF_OPTIONAL, "FILE", NULL, "Write a profile.", false},
-	{"help", CONF_ACTION, NULL, NULL, "Print this text.", false},
-	{"seed", CONF_PAIR, "SRC DST", NULL,
-		"Copies the object SRC to DST before anything else is done, which is what an "
-		"installer wants.",
-		false},
+	{"listen", CONF_STRING, "ADDR:PORT", "0.0.0.0:8080", .group = "Listening",
+		.help = "Where to listen."},
+	{"level", CONF_STRING, "LEVEL", .help = "How much to log.", .letter = 'l',
+		.reloadable = true},
+	{"verify", CONF_BOOL, NULL, "true", .help = "Whether to verify.", .letter = 'v',
+		.reloadable = true},
+	{"format", CONF_CHOICE, "FORMAT", "text", .choices = "text, json, js",
+		.help = "How it looks.", .reloadable = true},
+	{"disk", CONF_LIST, "FILE", .help = "A disk, and another one.", .letter = 'd'},
+	{"count", CONF_STRING, "N", "5", .help = "How many."},
+	{"seed", CONF_PAIR, "SRC DST",
+		.help = "Copies the object SRC to DST before anything else is done, which is what an "
+			"installer wants."},
+	{"version", CONF_ACTION, .help = "Print the version.", .letter = 'V'},
+	{"help", CONF_ACTION, .help = "Print this text.", .letter = 'h'},
 };
+static const struct conf_program program = {
+	.name = "prog", .usage = "[OPTION]...", .options = table, .n_options = ARRAY_LEN(table)};
+
+static const struct conf_command commands[] = {
+	{"list", NULL, "Lists what is there.", "level disk"},
+	{"show", "NAME", "Shows one thing.", "level format"},
+};
+static const struct conf_command or_none[] = {
+	{"list", NULL, "Lists what is there.", "level disk"},
+	{.options = "listen"},
+};
+static const struct conf_program with_commands = {.name = "prog",
+	.usage = "COMMAND [OPTION]...\n--listen=X",
+	.about = "Does things.",
+	.notes = "Exit status: 0.",
+	.options = table,
+	.n_options = ARRAY_LEN(table),
+	.commands = commands,
+	.n_commands = ARRAY_LEN(commands)};
+static const struct conf_program with_a_default = {.name = "prog",
+	.options = table,
+	.n_options = ARRAY_LEN(table),
+	.commands = or_none,
+	.n_commands = ARRAY_LEN(or_none)};
 
 static struct conf *conf;
 static struct err err;
@@ -31,7 +61,7 @@ static char path[64];
 
 static void setup(void)
 {
-	conf = conf_new(table, ARRAY_LEN(table));
+	conf = conf_new(&program);
 	err_clear(&err);
 	snprintf(path, sizeof(path), "test_conf.%ld.tmp", (long)getpid());
 }
@@ -80,53 +110,206 @@ Test(base_conf, defaults_stand_until_something_is_given)
 	cr_assert_null(conf_str(conf, "level"));
 	cr_assert(conf_bool(conf, "verify"));
 	cr_assert(!conf_bool(conf, "help"));
-	cr_assert(!conf_bool(conf, "profile"));
 	cr_assert(!conf_is_set(conf, "listen"));
-	cr_assert_null(conf_second(conf, "seed"));
+	cr_assert_eq(conf_choice(conf, "format"), 0);
+	cr_assert_null(conf_nth(conf, "disk", 0));
+	cr_assert_null(conf_nth(conf, "seed", 1));
 }
 
 Test(base_conf, command_line_forms)
 {
-	cr_assert_eq(ARGV("--listen=[::1]:1", "--level", "debug", "--verify=false", "--profile",
-			     "--help", "--seed", "a", "--b"),
+	cr_assert_eq(ARGV("--listen=[::1]:1", "--level", "debug", "--verify=false", "--help",
+			     "--help", "--format", "json", "--seed", "a", "--b"),
 		0, "%s", err.text);
 	cr_assert_str_eq(conf_str(conf, "listen"), "[::1]:1");
 	cr_assert_str_eq(conf_str(conf, "level"), "debug");
 	cr_assert(!conf_bool(conf, "verify"));
-	cr_assert_str_eq(conf_str(conf, "profile"), "");
-	cr_assert(conf_bool(conf, "profile"));
 	cr_assert(conf_bool(conf, "help"));
+	cr_assert_eq(conf_choice(conf, "format"), 1);
 	cr_assert_str_eq(conf_str(conf, "seed"), "a");
-	cr_assert_str_eq(conf_second(conf, "seed"), "--b");
+	cr_assert_str_eq(conf_nth(conf, "seed", 1), "--b");
+	cr_assert_null(conf_nth(conf, "seed", 2));
 	cr_assert(conf_is_set(conf, "listen"));
+}
+
+Test(base_conf, letters_stand_alone_together_and_before_a_value)
+{
+	static const char *const t[][4] = {{"-l", "x", "-v", "-h"}, {"-lx", "-vh"}, {"-l=x", "-hv"},
+		{"-vhl", "x"}, {"-vhlx"}, {"-hhvl=x"}, {"--level=x", "-v", "--help"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct conf *c = conf_new(&program);
+		int n = 0;
+
+		while (n < 4 && t[i][n])
+			n++;
+		cr_expect_eq(parse_words(c, t[i], n), 0, "%zu: %s", i, err.text);
+		cr_expect_str_eq(conf_str(c, "level"), "x", "%zu", i);
+		cr_expect(conf_bool(c, "verify") && conf_bool(c, "help"), "%zu", i);
+		conf_free(c);
+	}
+}
+
+Test(base_conf, a_list_keeps_all_its_values)
+{
+	cr_assert_eq(ARGV("--disk", "a", "-db", "--disk=", "-d=c"), 0, "%s", err.text);
+	cr_assert_str_eq(conf_nth(conf, "disk", 0), "a");
+	cr_assert_str_eq(conf_nth(conf, "disk", 1), "b");
+	cr_assert_str_eq(conf_nth(conf, "disk", 2), "");
+	cr_assert_str_eq(conf_nth(conf, "disk", 3), "c");
+	cr_assert_null(conf_nth(conf, "disk", 4));
 }
 
 Test(base_conf, values_may_be_empty_or_hold_anything)
 {
-	cr_assert_eq(ARGV("--listen=", "--level=a=b --x", "--profile=f"), 0);
+	cr_assert_eq(ARGV("--listen=", "--level=a=b --x"), 0);
 	cr_assert_str_eq(conf_str(conf, "listen"), "");
 	cr_assert_str_eq(conf_str(conf, "level"), "a=b --x");
-	cr_assert_str_eq(conf_str(conf, "profile"), "f");
 }
 
-Test(base_conf, command_line_refuses)
+Test(base_conf, command_line_refuses_and_names_it)
 {
 	static const struct {
-		const char *a, *b;
-	} t[] = {{"x", NULL}, {"-h", NULL}, {"--", NULL}, {"--listen", NULL}, {"--nope", NULL},
-		{"--lis=1", NULL}, {"--verify=yes", NULL}, {"--verify=", NULL},
-		{"--help=true", NULL}, {"--seed", "a"}, {"--seed=a", "b"},
-		{"--listen=a", "--listen=b"}, {"--verify", "true"}, {"--help", "--help"},
-		{"--=x", NULL}, {"", NULL}, {"--Listen=a", NULL}, {"---listen=a", NULL},
-		{"--profile", "f"}};
+		const char *a, *b, *named;
+	} t[] = {{"x", NULL, "\"x\""}, {"-x", NULL, "-x"}, {"-hx", NULL, "-hx"},
+		{"-", NULL, "\"-\""}, {"--", NULL, "--"}, {"--listen", NULL, "--listen"},
+		{"-l", NULL, "--level"}, {"--nope", NULL, "--nope"},
+		{"--nope=secret", NULL, "--nope"}, {"--lis=1", NULL, "--lis"},
+		{"--verify=yes", NULL, "true, false"}, {"--verify=", NULL, "--verify"},
+		{"--help=true", NULL, "--help"}, {"--seed", "a", "--seed"},
+		{"--seed=a", "b", "--seed"}, {"--listen=a", "--listen=b", "twice"},
+		{"-la", "--level=b", "--level is given twice"}, {"--verify", "true", "\"true\""},
+		{"--format=xml", NULL, "text, json, js"}, {"--format=", NULL, "--format"},
+		{"--format", "json,", "--format"}, {"--format=jso", NULL, "--format"},
+		{"--=x", NULL, "--"}, {"", NULL, "\"\""}, {"--Listen=a", NULL, "--Listen"},
+		{"---listen=a", NULL, "---listen"}, {"--disk", NULL, "--disk"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-		struct conf *c = conf_new(table, ARRAY_LEN(table));
+		struct conf *c = conf_new(&program);
 
 		err_clear(&err);
 		cr_expect_eq(parse_words(c, (const char *[]){t[i].a, t[i].b}, t[i].b ? 2 : 1), -1,
 			"%s", t[i].a);
 		cr_expect_eq(err.kind, ERR_INVALID);
+		cr_expect(strstr(err.text, t[i].named), "%s: %s", t[i].a, err.text);
+		cr_expect(!strstr(err.text, "secret"));
+		conf_free(c);
+	}
+}
+
+/* What the words give with this program: -1, or the command's index. */
+static int command_of(const struct conf_program *p, struct conf **out, const char *const words[4])
+{
+	int n = 0, rc;
+
+	while (n < 4 && words[n])
+		n++;
+	*out = conf_new(p);
+	err_clear(&err);
+	rc = parse_words(*out, words, n);
+	return rc < 0 ? -1 : (int)conf_command(*out);
+}
+
+Test(base_conf, a_command_takes_its_operand_and_its_options)
+{
+	static const struct {
+		const char *words[4];
+		int command;
+		const char *operand;
+	} t[] = {{{"list"}, 0, NULL}, {{"-ld", "list", "--disk=b"}, 0, NULL},
+		{{"show", "x"}, 1, "x"}, {{"--format=json", "show", "-ly", "x"}, 1, "x"},
+		{{"show", ""}, 1, ""}};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct conf *c;
+
+		cr_expect_eq(command_of(&with_commands, &c, t[i].words), t[i].command, "%zu: %s", i,
+			err.text);
+		if (t[i].operand)
+			cr_expect_str_eq(conf_operand(c), t[i].operand, "%zu", i);
+		else
+			cr_expect_null(conf_operand(c), "%zu", i);
+		conf_free(c);
+	}
+}
+
+Test(base_conf, what_a_command_does_not_take_is_refused)
+{
+	static const struct {
+		const char *words[4], *text;
+	} t[] = {{{NULL}, "no command"}, {{"-l", "x"}, "no command"},
+		{{"lists"}, "unknown command \"lists\""}, {{""}, "unknown command \"\""},
+		{{"list", "x"}, "unexpected argument \"x\""},
+		{{"show", "x", "list"}, "unexpected argument \"list\""},
+		{{"show"}, "command show needs NAME"},
+		{{"list", "--format=json"}, "option --format has no effect with list"},
+		{{"show", "x", "-d", "a"}, "option --disk has no effect with show"}};
+	struct conf *c;
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cr_expect_eq(command_of(&with_commands, &c, t[i].words), -1, "%zu", i);
+		cr_expect_str_eq(err.text, t[i].text);
+		conf_free(c);
+	}
+	/* A question is answered whatever else is missing. */
+	c = conf_new(&with_commands);
+	cr_expect_eq(parse_words(c, (const char *[]){"-h"}, 1), 0, "%s", err.text);
+	conf_free(c);
+}
+
+Test(base_conf, a_program_may_do_something_without_a_command)
+{
+	struct conf *c;
+
+	cr_expect_eq(command_of(&with_a_default, &c, (const char *[4]){"--listen=x"}), 1);
+	conf_free(c);
+	cr_expect_eq(command_of(&with_a_default, &c, (const char *[4]){"list"}), 0);
+	conf_free(c);
+	cr_expect_eq(command_of(&with_a_default, &c, (const char *[4]){"-lx"}), -1);
+	cr_expect_str_eq(err.text, "option --level has no effect without a command");
+	conf_free(c);
+}
+
+Test(base_conf, numbers_have_limits)
+{
+	static const struct {
+		const char *text;
+		bool good;
+	} t[] = {{"--count=1", true}, {"--count=10", true}, {"--count=0", false},
+		{"--count=11", false}, {"--count=1x", false}, {"--count=", false},
+		{"--count=-1", false}, {"--count=99999999999999999999", false}};
+	uint64_t n;
+
+	cr_assert_eq(conf_number(conf, "count", 1, 10, &n, &err), 0);
+	cr_assert_eq(n, 5);
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct conf *c = conf_new(&program);
+
+		err_clear(&err);
+		cr_assert_eq(parse_words(c, &t[i].text, 1), 0);
+		cr_expect_eq(conf_number(c, "count", 1, 10, &n, &err), t[i].good ? 0 : -1, "%s",
+			t[i].text);
+		cr_expect(t[i].good || strstr(err.text, "--count"), "%s", err.text);
+		cr_expect(t[i].good || strstr(err.text, "from 1 to 10"), "%s", err.text);
+		conf_free(c);
+	}
+	err_clear(&err);
+	cr_expect_eq(conf_number(conf, "level", 1, 10, &n, &err), -1);
+}
+
+Test(base_conf, the_start_of_a_program_answers_questions)
+{
+	static const struct {
+		const char *word;
+		enum conf_result result;
+	} t[] = {{"--version", CONF_EXIT}, {"-h", CONF_EXIT}, {"-lx", CONF_RUN},
+		{"--nope", CONF_BAD}};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct conf *c = conf_new(&program);
+		char *argv[] = {(char *)(uintptr_t) "prog", (char *)(uintptr_t)t[i].word};
+
+		cr_expect_eq(conf_start(c, 2, argv), t[i].result, "%s", t[i].word);
 		conf_free(c);
 	}
 }
@@ -134,13 +317,13 @@ Test(base_conf, command_line_refuses)
 Test(base_conf, file_forms)
 {
 	cr_assert_eq(parse_file("# comment\n\n  listen = 1.2.3.4:5  \r\nlevel=a = b # no comment\n"
-				"\tverify\t=\tfalse\n"
-				"profile ="),
+				"\tverify\t=\tfalse\nformat = js\ncount ="),
 		0, "%s", err.text);
 	cr_assert_str_eq(conf_str(conf, "listen"), "1.2.3.4:5");
 	cr_assert_str_eq(conf_str(conf, "level"), "a = b # no comment");
 	cr_assert(!conf_bool(conf, "verify"));
-	cr_assert_str_eq(conf_str(conf, "profile"), "");
+	cr_assert_eq(conf_choice(conf, "format"), 2);
+	cr_assert_str_eq(conf_str(conf, "count"), "");
 	cr_assert(conf_is_set(conf, "listen"));
 }
 
@@ -153,8 +336,8 @@ Test(base_conf, an_empty_file_is_fine)
 Test(base_conf, file_refuses_and_names_the_line)
 {
 	static const char *const t[] = {"nope = 1", "listen", "= 1", "help = true", "seed = a",
-		"verify = 1", "verify =", "level = a\nlevel = b", "--listen = a", "[section]",
-		"listen: a", "Listen = a"};
+		"verify = 1", "verify =", "format = xml", "format =", "disk = a",
+		"level = a\nlevel = b", "--listen = a", "[section]", "listen: a", "Listen = a"};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		cr_expect_eq(parse_file(t[i]), -1, "%s", t[i]);
@@ -233,42 +416,59 @@ Test(base_conf, unknown_name_aborts, .signal = SIGABRT)
 }
 
 /* What `print` writes. The caller frees. */
-static char *printed(void (*print)(const struct conf_option *, size_t, FILE *))
+static char *printed(
+	void (*print)(const struct conf_program *, FILE *), const struct conf_program *p)
 {
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	print(table, ARRAY_LEN(table), f);
+	print(p, f);
 	fclose(f);
 	return text;
 }
 
 Test(base_conf, help_lists_every_option)
 {
-	cleanup_free char *text = printed(conf_print_help);
+	cleanup_free char *text = printed(conf_print_help, &program);
 	cleanup_free char *rest = xstrdup(text);
 	char *p = rest, *line;
 
-	cr_assert_not_null(strstr(text,
+	cr_assert(str_starts(text,
+		"Usage: prog [OPTION]...\n\nListening:\n"
 		"  --listen=ADDR:PORT\n        Where to listen.\n        Default: 0.0.0.0:8080\n"));
-	cr_assert_not_null(strstr(text, "  --verify[=true|false]\n"));
-	cr_assert_not_null(strstr(text, "  --profile[=FILE]\n"));
-	cr_assert_not_null(strstr(text, "  --help\n"));
+	cr_assert_not_null(strstr(text, "  --level=LEVEL, -l LEVEL\n"));
+	cr_assert_not_null(strstr(text, "  --verify[=true|false], -v\n"));
+	cr_assert_not_null(strstr(text, "  --format=FORMAT\n"));
+	cr_assert_not_null(strstr(text, "  --help, -h\n"));
 	cr_assert_not_null(strstr(text, "  --seed SRC DST\n"));
 	while ((line = strsep(&p, "\n")))
 		cr_assert_leq(strlen(line), 80);
 }
 
+Test(base_conf, help_lists_every_command)
+{
+	cleanup_free char *text = printed(conf_print_help, &with_commands);
+
+	cr_assert(str_starts(text,
+		"Usage: prog COMMAND [OPTION]...\n       prog --listen=X\nDoes things.\n\n"
+		"Commands:\n  list\n        Lists what is there.\n"
+		"  show NAME\n        Shows one thing.\n\nListening:\n"));
+	cr_assert_not_null(
+		strstr(text, "  --help, -h\n        Print this text.\n\nExit status: 0.\n"));
+}
+
 Test(base_conf, sample_is_a_valid_file_with_every_file_option)
 {
-	cleanup_free char *text = printed(conf_print_sample);
+	cleanup_free char *text = printed(conf_print_sample, &program);
 	cleanup_strbuf struct strbuf open = STRBUF_INIT;
 
 	cr_assert_eq(parse_file(text), 0, "%s", err.text);
 	cr_assert_not_null(strstr(text, "#listen = 0.0.0.0:8080\n"));
 	cr_assert_null(strstr(text, "seed"));
 	cr_assert_null(strstr(text, "help ="));
+	cr_assert_null(strstr(text, "disk"));
+	cr_assert_null(strstr(text, "Listening"));
 	/* Uncommented, it is still valid. */
 	for (const char *p = text; *p; p++) {
 		if (*p == '#' && p[1] != ' ')

@@ -90,3 +90,15 @@ Test(base_confine, only_the_files_that_are_named_can_be_read)
 		cr_skip_test("this kernel has no Landlock");
 	cr_assert_eq(rc, 0, "%d", rc);
 }
+
+Test(base_confine, descriptors_are_raised_within_the_hard_limit)
+{
+	struct rlimit lim = {.rlim_cur = 64, .rlim_max = 256};
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	cr_expect_eq(confine_raise_descriptors(32), 64); /* never lowered */
+	cr_expect_eq(confine_raise_descriptors(200), 200);
+	cr_expect_eq(confine_raise_descriptors(1000), 256);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	cr_expect(lim.rlim_cur == 256 && lim.rlim_max == 256);
+}

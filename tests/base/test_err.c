@@ -37,6 +37,15 @@ Test(base_err, errno_and_http_are_kept)
 	cr_assert_str_eq(err.text, "watch");
 }
 
+Test(base_err, a_lost_lease_is_a_conflict)
+{
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(err_set_lease_lost(&err), -1);
+	cr_assert_eq(err.kind, ERR_CONFLICT);
+	cr_assert(strstr(err.text, "lease"), "%s", err.text);
+}
+
 Test(base_err, wrap_prefixes_and_keeps_numbers)
 {
 	struct err err = ERR_INIT;

@@ -186,23 +186,6 @@ Test(base_log, err_line_has_its_numbers)
 		"\"err\":\"was \\\"changed\\\"\"}");
 }
 
-Test(base_log, levels_and_formats_have_one_spelling)
-{
-	enum log_level level;
-	enum log_format format;
-
-	cr_assert_eq(log_level_parse("warn", &level), 0);
-	cr_assert_eq(level, LOG_WARN);
-	cr_assert_eq(log_level_parse("Warn", &level), -1);
-	cr_assert_eq(log_level_parse("", &level), -1);
-	cr_assert_eq(log_level_parse(NULL, &level), -1);
-	cr_assert_eq(log_format_parse("json", &format), 0);
-	cr_assert_eq(format, LOG_JSON);
-	cr_assert_eq(log_format_parse("text", &format), 0);
-	cr_assert_eq(format, LOG_TEXT);
-	cr_assert_eq(log_format_parse("xml", &format), -1);
-}
-
 Test(base_log, unknown_key_aborts_in_tests, .signal = SIGABRT)
 {
 	log_info(NULL, "x", "no_such_key=1");

@@ -370,7 +370,7 @@ Test(ctl_ak, is_approved_owned_kept_in_a_secret_and_declared)
 
 static void trustee_is(enum kbs_target_state state)
 {
-	kbs_sync_target_says(w.life->state.sync, "kbs-service", state, "told by the test.");
+	kbs_sync_target_says(w.life->state.sync, "kbs-service", state, NULL, "told by the test.");
 	world_run(&w, 5000);
 }
 

@@ -16,7 +16,7 @@
 Test(ctl_cluster_decide, every_view)
 {
 	for (int bits = 0; bits < 1 << 6; bits++) {
-		for (int todo = 0; todo <= CTL_CLUSTER_DELETE; todo++) {
+		for (int todo = 0; todo <= CTL_CLUSTER_TIDY; todo++) {
 			struct ctl_cluster_view v = {.found = bits & 1,
 				.deleting = bits >> 1 & 1,
 				.served = bits >> 2 & 1,
@@ -274,13 +274,16 @@ Test(ctl_cluster, the_rust_operators_listener_deployments_go_others_stay)
 
 Test(ctl_cluster, external_renders_nothing_of_trustee)
 {
+	struct kbs_target_status trustee;
+
 	install("{\"publicTrusteeAddr\":\"kbs.example:443\",\"trustee\":{\"deploy\":\"External\"}}");
 	cr_assert_null(world_get(&w, &kobj_deployment, "trustee-deployment"));
 	cr_assert_null(world_get(&w, &kobj_service, "kbs-service"));
 	cr_assert_null(world_get(&w, &kobj_secret, "trustee-auth"));
 	cr_assert(world_get(&w, &kobj_service, "register-server"));
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
-	cr_assert(strstr(kbs_sync_why(w.life->state.sync), "kbs.example:443"));
+	cr_assert(kbs_sync_target(w.life->state.sync, 0, &trustee));
+	cr_assert_str_eq(trustee.name, "kbs.example:443");
 }
 
 Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)

@@ -13,6 +13,7 @@
 #include "ctl/world.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/trustee.h"
 #include "tec/kbs/push.h"
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
@@ -516,4 +517,41 @@ Test(ctl_trustee, its_own_one_under_a_new_address_is_one)
 	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
 	cr_assert_eq(events_with("TrusteeLeft"), 0);
+}
+
+/* ---- what is said of them */
+
+Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
+{
+	static const struct {
+		enum kbs_target_state state;
+		const char *error, *text, *said;
+	} rows[] = {
+		{KBS_TARGET_WAITING, NULL, NULL, "Trustee at x: it cannot be reached yet."},
+		{KBS_TARGET_WAITING, "no route", NULL, "Trustee at x: no route."},
+		{KBS_TARGET_WAITING, NULL, "Secret a does not exist yet.",
+			"Trustee at x: Secret a does not exist yet."},
+		{KBS_TARGET_ASKING, NULL, NULL, "Trustee at x: it has not answered yet."},
+		{KBS_TARGET_POPULATING, NULL, NULL,
+			"Trustee at x: policies, values and keys are being sent."},
+		{KBS_TARGET_REFUSED, "HTTP 401 AdminAuthAccess", NULL,
+			"Trustee at x: it refuses what is sent: HTTP 401 AdminAuthAccess."},
+		{KBS_TARGET_IN_SYNC, NULL, NULL, "Changes are being sent to Trustee."},
+	};
+	struct kbs_sync *s = kbs_sync_new();
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	cr_assert_str_eq(ctl_trustee_why(s, &out), "No Trustee is administered.");
+	kbs_sync_target_add(s, "x");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		kbs_sync_target_says(s, "x", rows[i].state, rows[i].error, rows[i].text);
+		cr_assert_str_eq(ctl_trustee_why(s, &out), rows[i].said);
+	}
+	kbs_sync_target_says(s, "x", KBS_TARGET_WAITING, "a", NULL);
+	kbs_sync_target_add(s, "y");
+	cr_assert_str_eq(ctl_trustee_why(s, &out),
+		"Trustee at x: a. Trustee at y: it has not answered yet.");
+	cr_assert_str_eq(ctl_trustee_lacking(s, KBS_RESOURCE, "n", &out),
+		"Trustee at x, y has not confirmed it yet.");
+	kbs_sync_free(s);
 }

@@ -12,6 +12,7 @@ import os
 
 import pytest
 
+import ownnet
 import softtpm
 from controlplane import TOP, ControlPlane, Unavailable
 from kbs import TestKbs, kbs_binary
@@ -22,6 +23,21 @@ CRD_DIR = os.path.join(TOP, "crd")
 K8S_DIR = os.path.join(TOP, "k8s")
 RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
 OPERATOR_ACCOUNT = "tec-operator"
+
+
+# By how long they take, when files are given to several processes: none shall end with one of these.
+LONG = ("test_trustee_faults", "test_attacks", "test_upgrade", "test_deliveries", "test_trustee_places",
+        "test_trustee_network", "test_trustee", "test_faults", "test_volumes")
+
+
+def pytest_configure(config):
+    if ownnet.is_one_of_several():
+        ownnet.enter()
+
+
+def pytest_collection_modifyitems(items):
+    rank = {name: i for i, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.module.__name__.split(".")[-1], len(LONG)))
 
 
 def lacking(reason):

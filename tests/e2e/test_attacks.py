@@ -1546,8 +1546,8 @@ def test_attack_12_the_kubelet_always_gets_through(cp, ns, start_operator, paths
         attacker.kill()
         for sock in deaf:
             sock.close()
-    # A sanitized process is slow enough for a probe to run into its own time limit.
-    assert good >= asked - 2 * sanitized(), f"{good} of {asked} probes were answered"
+    # On a busy machine a probe may run into its own time limit; a kubelet acts on three in a row.
+    assert good >= asked - 2, f"{good} of {asked} probes were answered"
 
 
 # ---- 13

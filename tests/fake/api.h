@@ -295,7 +295,7 @@ static void api_watch(struct fake_api *api, struct call *c, const struct target 
 			  *seconds = query_get(t->query, "timeoutSeconds");
 
 	c->from_rv = rv ? strtoull(rv, NULL, 10) : 0;
-	if (!c->on_data) {
+	if (!c->x.to.on_data) {
 		end_status(c, 400, "BadRequest", "a watch that is no stream");
 		return;
 	}

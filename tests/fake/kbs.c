@@ -72,7 +72,6 @@ struct transport {
 	struct kbs_transport t; /* first */
 	struct fake_kbs *k;
 	struct call *calls; /* in flight */
-	size_t n_calls;
 };
 
 struct call {
@@ -83,10 +82,8 @@ struct call {
 	struct timer timer;
 	struct err err;
 	int status;
-	char type[KBS_TYPE_MAX];
 	struct strbuf body;
-	kbs_answer_fn done;
-	void *arg;
+	struct kbs_call *call; /* what is answered */
 };
 
 /* ---- store */
@@ -192,7 +189,6 @@ static void keep(struct fake_kbs *k, enum kind kind, const char *name, const voi
 static void answer(struct call *c, int status, const char *type, const char *body)
 {
 	c->status = status;
-	snprintf(c->type, sizeof(c->type), "%s", type);
 	if (body)
 		strbuf_adds(&c->body, body);
 	else if (*type)
@@ -397,7 +393,6 @@ static void call_free(struct call *c)
 	timer_fini(&c->timer);
 	leave(c);
 	free(c->path);
-	c->t->n_calls--;
 	strbuf_fini(&c->body);
 	free(c);
 }
@@ -410,14 +405,12 @@ static void call_abort(struct op *op)
 static void on_timer(void *arg)
 {
 	struct call *c = arg;
-	struct kbs_answer a = {.status = c->status,
-		.type = c->type,
-		.body = strbuf_str(&c->body),
-		.body_len = c->body.len};
+	const struct kbs_answer a = {
+		.status = c->status, .body = strbuf_str(&c->body), .body_len = c->body.len};
 
 	op_finish(&c->op);
 	leave(c);
-	c->done(c->arg, &c->err, &a);
+	kbs_call_answer(c->call, &c->err, &a);
 	call_free(c);
 }
 
@@ -425,7 +418,6 @@ static void broken(struct call *c, const char *text)
 {
 	strbuf_reset(&c->body);
 	c->status = 0;
-	c->type[0] = '\0';
 	err_set(&c->err, ERR_TRANSIENT, "%s", text);
 }
 
@@ -527,8 +519,8 @@ static uint32_t respond(struct fake_kbs *k, struct call *c, const struct kbs_req
 	return k->latency_ms;
 }
 
-static struct op *start(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_answer_fn done, void *arg)
+static void start(struct kbs_transport *t, struct op_scope *scope, const struct kbs_request *req,
+	struct kbs_call *call)
 {
 	struct call *c = xcalloc(1, sizeof(*c));
 	struct transport *tr = (struct transport *)t;
@@ -536,28 +528,24 @@ static struct op *start(struct kbs_transport *t, struct op_scope *scope,
 	uint32_t after_ms;
 
 	c->t = tr;
-	c->done = done;
-	c->arg = arg;
-	tr->n_calls++;
+	c->call = call;
 	enter(c, req);
 	timer_init(&c->timer, k->loop, on_timer, c);
 	op_begin(&c->op, scope, call_abort);
 	after_ms = respond(k, c, req);
 	if (after_ms != NEVER)
 		timer_set(&c->timer, after_ms);
-	return &c->op;
 }
 
 static void transport_free(struct kbs_transport *t)
 {
 	struct transport *tr = (struct transport *)t;
 
-	cr_assert_eq(tr->n_calls, 0);
 	tr->k->n_transports--;
 	free(tr);
 }
 
-static const struct kbs_transport_ops ops = {start, transport_free};
+static const struct kbs_transport_ops ops = {.start = start, .free = transport_free};
 
 struct kbs_transport *fake_kbs_transport(struct fake_kbs *k)
 {

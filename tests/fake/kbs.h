@@ -18,8 +18,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tec/kbs/sync.h"
 #include "tec/kbs/transport.h"
 #include "tec/loop/loop.h"
+
+/* How many Trustee servers are administered. */
+static inline size_t kbs_sync_targets(const struct kbs_sync *s)
+{
+	struct kbs_target_status ignored;
+	unsigned n = 0;
+
+	while (kbs_sync_target(s, n, &ignored))
+		n++;
+	return n;
+}
 
 struct fake_kbs;
 struct fake_kbs_expect; /* owned by its server */

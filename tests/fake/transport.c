@@ -49,13 +49,10 @@ struct fake_expect {
 };
 
 struct call {
-	struct op op;
+	struct k8s_exchange x; /* first */
 	struct fake_transport *f;
 	struct call *next, **prevp;
-	struct record *rec; /* ref */
-	k8s_data_fn on_data;
-	k8s_answer_fn done;
-	void *arg;
+	struct record *rec;              /* ref */
 	struct timer limit, delay, tick; /* deadline or silence; latency; a watch's bookmarks */
 	struct defer defer;
 	struct strbuf out;
@@ -130,8 +127,10 @@ static void wake(struct call *c);
 #include "fake/store.h"
 #include "fake/api.h"
 
-static void call_unlink(struct call *c)
+static void fake_stop(struct k8s_exchange *x)
 {
+	struct call *c = (struct call *)x;
+
 	*c->prevp = c->next;
 	if (c->next)
 		c->next->prevp = c->prevp;
@@ -144,32 +143,19 @@ static void call_unlink(struct call *c)
 	timer_fini(&c->delay);
 	timer_fini(&c->tick);
 	defer_cancel(&c->defer);
-}
-
-static void call_free(struct call *c)
-{
 	rec_unref(c->rec);
 	ending_fini(&c->end);
 	strbuf_fini(&c->out);
-	free(c);
-}
-
-static void call_abort(struct op *op)
-{
-	call_unlink((struct call *)op);
-	call_free((struct call *)op);
 }
 
 static void call_done(struct call *c)
 {
-	struct k8s_answer a = {
-		c->end.status, c->end.retry_after_ms, c->end.body ? c->end.body : "", 0};
+	cleanup_free char *body = steal_ptr(&c->end.body);
+	struct err err = c->end.err;
+	struct k8s_answer a = {c->end.status, c->end.retry_after_ms, body ? body : "", 0};
 
 	a.body_len = strlen(a.body);
-	call_unlink(c);
-	op_finish(&c->op);
-	c->done(c->arg, &c->end.err, &a);
-	call_free(c);
+	k8s_transport_end(&c->x, &err, &a);
 }
 
 static void end_err(struct call *c, enum err_kind kind, const char *text)
@@ -196,7 +182,7 @@ static bool give(struct call *c)
 		char *copy = xmalloc(piece);
 
 		memcpy(copy, text.data + off, piece);
-		rc = c->on_data(c->arg, copy, piece, &err);
+		rc = c->x.to.on_data(c->x.arg, copy, piece, &err);
 		free(copy);
 		off += piece;
 	}
@@ -220,7 +206,7 @@ static void deliver(void *arg)
 
 	if (c->f->dead || timer_is_set(&c->delay))
 		return;
-	if (c->out.len && c->on_data) {
+	if (c->out.len && c->x.to.on_data) {
 		if (c->rec->req.deadline_ms == 0 && c->rec->req.silence_ms)
 			timer_set(&c->limit, c->rec->req.silence_ms);
 		if (!give(c))
@@ -253,7 +239,7 @@ static void end_with(struct call *c, int status, uint32_t retry_after_ms, const 
 	c->end.set = true;
 	c->end.status = status;
 	c->end.retry_after_ms = retry_after_ms;
-	if (c->on_data && status < 300)
+	if (c->x.to.on_data && status < 300)
 		strbuf_adds(&c->out, body);
 	else
 		c->end.body = xstrdup(body);
@@ -363,17 +349,19 @@ static bool scripted(struct fake_transport *f, struct call *c)
 	return true;
 }
 
-static struct call *call_new(struct fake_transport *f, const struct k8s_request *req)
+static void call_init(struct call *c, struct fake_transport *f)
 {
-	struct call *c = xcalloc(1, sizeof(*c));
+	const struct k8s_request *req = &c->x.req;
 	struct record *r = xcalloc(1, sizeof(*r));
 
 	r->refs = 2;
 	r->req.method = xstrdup(req->method);
 	r->req.path = xstrdup(req->path);
 	r->req.content_type = xstrdup(req->content_type);
-	r->req.body = req->body ? xmemdup(req->body, req->body_len) : NULL;
-	r->req.body_len = req->body_len;
+	if (req->body.data) {
+		r->req.body = xstrndup(req->body.data, req->body.len);
+		r->req.body_len = req->body.len;
+	}
 	r->req.verb = req->verb;
 	r->req.resource = req->resource;
 	r->req.deadline_ms = req->deadline_ms;
@@ -387,7 +375,6 @@ static struct call *call_new(struct fake_transport *f, const struct k8s_request 
 	if (c->next)
 		c->next->prevp = &c->next;
 	f->calls = c;
-	return c;
 }
 
 static void on_delay(void *arg)
@@ -395,30 +382,28 @@ static void on_delay(void *arg)
 	wake(arg);
 }
 
-static struct op *fake_start(struct k8s_transport *t, struct op_scope *scope,
-	const struct k8s_request *req, k8s_data_fn on_data, k8s_answer_fn done, void *arg)
+static void fake_start(struct k8s_exchange *x)
 {
-	struct fake_transport *f = (struct fake_transport *)t;
-	struct call *c = call_new(f, req);
+	struct fake_transport *f = (struct fake_transport *)x->t;
+	struct call *c = (struct call *)x;
+	const struct k8s_request *req = &x->req;
+	bool on_data = x->to.on_data;
 	uint32_t limit = req->deadline_ms ? req->deadline_ms : on_data ? req->silence_ms : 15000;
 
-	c->on_data = on_data;
-	c->done = done;
-	c->arg = arg;
-	timer_init(&c->limit, t->loop, on_limit, c);
-	timer_init(&c->delay, t->loop, on_delay, c);
-	timer_init(&c->tick, t->loop, api_tick, c);
-	op_begin(&c->op, scope, call_abort);
+	call_init(c, f);
+	timer_init(&c->limit, x->t->loop, on_limit, c);
+	timer_init(&c->delay, x->t->loop, on_delay, c);
+	timer_init(&c->tick, x->t->loop, api_tick, c);
 	if (limit)
 		timer_set(&c->limit, limit);
 	if (f->dead)
-		return &c->op;
+		return;
 	if (f->latency_ms)
 		timer_set(&c->delay, f->latency_ms);
 	if (!inject(f, c) && !scripted(f, c)) {
 		if (!f->api)
 			cr_assert_fail("unexpected request: %s %s %s", req->method, req->path,
-				req->body ? req->body : "");
+				c->rec->req.body ? c->rec->req.body : "");
 		api_request(f->api, c);
 	}
 	if (c->cut && (is_write(c->rec) || !on_data))
@@ -426,7 +411,6 @@ static struct op *fake_start(struct k8s_transport *t, struct op_scope *scope,
 	if (f->dying && is_write(c->rec) && c->end.set && c->end.status / 100 == 2 &&
 		--f->writes_left == 0)
 		f->dead = true;
-	return &c->op;
 }
 
 static void fake_free(struct k8s_transport *t)
@@ -450,14 +434,13 @@ static void fake_free(struct k8s_transport *t)
 	free(f);
 }
 
-static const struct k8s_transport_ops fake_ops = {.start = fake_start, .free = fake_free};
+static const struct k8s_transport_ops fake_ops = {fake_start, fake_stop, fake_free};
 
 struct fake_transport *fake_transport_new(struct loop *l)
 {
 	struct fake_transport *f = xcalloc(1, sizeof(*f));
 
-	f->base.ops = &fake_ops;
-	f->base.loop = l;
+	f->base = (struct k8s_transport){&fake_ops, l, sizeof(struct call)};
 	return f;
 }
 
@@ -637,7 +620,7 @@ const struct fake_request *fake_expect_request(const struct fake_expect *e)
 
 static struct call *stream_of(struct fake_expect *e)
 {
-	cr_assert(e->call && e->call->on_data, "no open stream: %s %s", e->method, e->path);
+	cr_assert(e->call && e->call->x.to.on_data, "no open stream: %s %s", e->method, e->path);
 	return e->call;
 }
 

@@ -17,14 +17,17 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct conf_option table[] = {
-	{"a", CONF_STRING, "TEXT", "default", "A text.", true},
-	{"listen", CONF_STRING, "ADDR", NULL, "Fixed.", false},
-	{"verify", CONF_BOOL, "BOOL", "true", "A switch.", true},
-	{"profile", CONF_OPTIONAL, "FILE", NULL, "Perhaps a file.", false},
-	{"config", CONF_FILE, "FILE", NULL, "Not in a file.", false},
-	{"help", CONF_ACTION, NULL, NULL, "Not in a file.", false},
-	{"seed", CONF_PAIR, "SRC DST", NULL, "Not in a file.", false},
+	{"a", CONF_STRING, "TEXT", "default", .help = "A text.", .reloadable = true},
+	{"listen", CONF_STRING, "ADDR", .help = "Fixed."},
+	{"verify", CONF_BOOL, "BOOL", "true", .help = "A switch.", .reloadable = true},
+	{"format", CONF_CHOICE, "WORD", "text", .choices = "text, json", .help = "A word."},
+	{"config", CONF_FILE, "FILE", .help = "Not in a file."},
+	{"help", CONF_ACTION, .help = "Not in a file."},
+	{"many", CONF_LIST, "X", .help = "Not in a file."},
+	{"seed", CONF_PAIR, "SRC DST", .help = "Not in a file."},
 };
+static const struct conf_program program = {
+	.name = "fuzz", .usage = "", .options = table, .n_options = ARRAY_LEN(table)};
 
 static void drop_line(enum log_level level, const char *line, void *arg)
 {
@@ -36,15 +39,18 @@ static void check(const struct conf *c)
 
 	if (!a || strchr(a, '\n') || a[0] == ' ')
 		DIE("a value that no line can hold");
-	(void)conf_bool(c, "verify"); /* dies of anything but true and false */
-	if (conf_is_set(c, "config") || conf_is_set(c, "help") || conf_is_set(c, "seed"))
+	(void)conf_choice(c, "format"); /* dies of anything else */
+	if (!str_eq(conf_str(c, "verify"), conf_bool(c, "verify") ? "true" : "false"))
+		DIE("a switch that is neither");
+	if (conf_is_set(c, "config") || conf_is_set(c, "help") || conf_is_set(c, "many") ||
+		conf_is_set(c, "seed"))
 		DIE("a file set what is for the command line");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("conf", MFD_CLOEXEC);
-	struct conf *c = conf_new(table, ARRAY_LEN(table));
+	struct conf *c = conf_new(&program);
 	struct err err = ERR_INIT;
 	char path[40];
 	size_t half = size / 2;

@@ -11,16 +11,16 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
-#include "tec/pcr/compare.h"
-#include "tec/pcr/eventlog.h"
+#include "tec/boot/compare.h"
+#include "tec/boot/eventlog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void compare(const uint8_t *data, size_t size, bool good)
 {
 	static const enum pcr_event_id ids[] = {PCR4_SEPARATOR, PCR4_SHIM, PCR4_GRUB};
-	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
-	cleanup_pcr_comparison struct pcr_comparison c = PCR_COMPARISON_INIT;
+	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
+	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
 	const uint8_t digest[SHA256_LEN] = {0};
 	struct err err = ERR_INIT;
 
@@ -30,7 +30,7 @@ static void compare(const uint8_t *data, size_t size, bool good)
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
 		if (!pcr_events_push(&v.v[0].events, ids[i], PCR_EV_SEPARATOR, 4, digest))
 			assert(!"three events are too many");
-	if (pcr_compare_log(&v, data, size, &c, &err) < 0) {
+	if (boot_compare_log(&v, data, size, &c, &err) < 0) {
 		assert(!good || strstr(err.text, "more than"));
 		return;
 	}

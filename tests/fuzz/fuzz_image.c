@@ -18,7 +18,7 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/image.h"
+#include "tec/boot/predict.h"
 
 #define VENDOR "usr/lib/bootupd/updates/EFI/x"
 #define KERNEL "usr/lib/modules/1"
@@ -99,12 +99,12 @@ static void check_events(const struct pcr_events *e)
 	assert(again.n == e->n);
 }
 
-static void check_image(const struct pcr_image_conf *conf)
+static void check_image(const struct boot_conf *conf)
 {
-	cleanup_pcr_variants struct pcr_variants v = PCR_VARIANTS_INIT;
+	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
 	struct err err = ERR_INIT;
 
-	if (pcr_image_predict(conf, &v, &err) < 0) {
+	if (boot_predict(conf, &v, &err) < 0) {
 		assert(err_is_set(&err) && v.n == 0 && !v.v);
 		check_text(err.text);
 		return;
@@ -122,7 +122,7 @@ static void check_uki(void)
 	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
 	struct err err = ERR_INIT;
 
-	if (pcr_image_uki(image_fd, "uki\n", &e, &err) == 0)
+	if (boot_uki(image_fd, "uki\n", &e, &err) == 0)
 		check_events(&e);
 	else
 		check_text(err.text);
@@ -133,11 +133,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t db_len = size < 3 ? 0 : (size_t)(data[1] | data[2] << 8);
 	unsigned flags = size ? data[0] : 0;
 	int vars = openat(root_fd, "efivars", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct pcr_image_conf conf = {.registers = PCR_IMAGE_ALL,
+	struct boot_conf conf = {.registers = BOOT_ALL,
 		.rootfs_fd = root_fd,
 		.efivars_fd = flags & 16 ? -1 : vars,
 		.mokvars_fd = flags & 32 ? vars : -1,
-		.secure_boot = (enum pcr_secure_boot)((flags & 3) % 3),
+		.secure_boot = (enum boot_secure_boot)((flags & 3) % 3),
 		.uki = (flags & 4) != 0,
 		.all_kernels = (flags & 8) != 0};
 

@@ -17,36 +17,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct call {
-	struct op op;
-	k8s_data_fn on_data;
-	k8s_answer_fn done;
-	void *arg;
-};
-
-static struct call *open_call;
+static struct k8s_exchange *open_call;
 static bool *gone;
 
-static void call_abort(struct op *op)
+static void call_start(struct k8s_exchange *x)
 {
+	assert(!open_call);
+	open_call = x;
+}
+
+static void call_stop(struct k8s_exchange *x)
+{
+	assert(open_call == x);
 	open_call = NULL;
 	if (gone)
 		*gone = true;
-	free(op);
-}
-
-static struct op *call_start(struct k8s_transport *t, struct op_scope *scope,
-	const struct k8s_request *req, k8s_data_fn on_data, k8s_answer_fn done, void *arg)
-{
-	struct call *c = xcalloc(1, sizeof(*c));
-
-	(void)t;
-	(void)req;
-	assert(!open_call);
-	*c = (struct call){.on_data = on_data, .done = done, .arg = arg};
-	op_begin(&c->op, scope, call_abort);
-	open_call = c;
-	return &c->op;
 }
 
 static void transport_free(struct k8s_transport *t)
@@ -56,13 +41,9 @@ static void transport_free(struct k8s_transport *t)
 
 static void call_end(const struct err *err)
 {
-	struct call *c = open_call;
 	struct k8s_answer a = {.status = 200, .body = ""};
 
-	open_call = NULL;
-	op_finish(&c->op);
-	c->done(c->arg, err, &a);
-	free(c);
+	k8s_transport_end(open_call, err, &a);
 }
 
 /* Ends the call when the watch refuses the data or the text is over. */
@@ -78,7 +59,7 @@ static void give(const uint8_t *data, size_t size, size_t piece)
 
 		memcpy(copy, data + off, n);
 		gone = &cancelled;
-		rc = open_call->on_data(open_call->arg, copy, n, &err);
+		rc = open_call->to.on_data(open_call->arg, copy, n, &err);
 		gone = NULL;
 		free(copy);
 	}
@@ -121,8 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char list[] =
 		"{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":["
 		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"5\"}}]}";
-	static const struct k8s_transport_ops ops = {.start = call_start, .free = transport_free};
-	struct k8s_transport t = {.ops = &ops};
+	static const struct k8s_transport_ops ops = {call_start, call_stop, transport_free};
+	struct k8s_transport t = {.ops = &ops, .exchange_size = sizeof(struct k8s_exchange)};
 	static const struct k8s_cache_type type = {extract, sizeof(struct kobj), by_uid, 1};
 	struct k8s_watch_conf conf = {.gvk = &kobj_secret, .ns = "ns", .secret = true};
 	struct k8s_cache *cache = k8s_cache_new(&type);

@@ -175,14 +175,15 @@ Test(k8s_call, create_only_takes_an_object_and_keeps_none)
 	}
 }
 
-Test(k8s_call, create_text_goes_out_as_it_is)
+Test(k8s_call, the_text_of_a_secret_goes_out_as_it_is)
 {
 	expect("POST", SECRETS, 201,
 		"{\"metadata\":{\"name\":\"s\"},\"stringData\":{\"a\":\"b\"}}");
-	(void)k8s_call_create_text(
-		t, &ops, &kobj_secret, "ns", "{ \"a\":1}tail", 8, on_result, NULL);
+	(void)k8s_call_create_secret(
+		t, &ops, "ns", secret_new_copy("{ \"a\":1}", 8), on_result, NULL);
 	sent("create", "application/json", "{ \"a\":1}");
 	cr_assert_str_eq(got.name, "s");
+	cr_assert_eq(secret_count(), 0);
 }
 
 Test(k8s_call, already_exists_is_an_answer)

@@ -190,7 +190,7 @@ static void client_with_token_file(void)
 	struct k8s_kubeconfig *k = conf_new();
 
 	k->token_file = xstrdup(token_path);
-	t = k8s_client_new(l, http, k, "tec-operator/test");
+	t = k8s_client_new(l, http, k, "tec-operator/test", false);
 }
 
 static void client_with_plugin(const char *script)
@@ -207,7 +207,7 @@ static void client_with_plugin(const char *script)
 	k->exec_argv = xcalloc(2, sizeof(char *));
 	k->exec_argv[0] = xstrdup(path);
 	k->exec_api_version = xstrdup("client.authentication.k8s.io/v1");
-	t = k8s_client_new(l, http, k, "tec-operator/test");
+	t = k8s_client_new(l, http, k, "tec-operator/test", false);
 }
 
 static void teardown(void)
@@ -259,10 +259,9 @@ static void start(
 	const char *method, const char *path, const char *body, uint32_t deadline_ms, struct res *r)
 {
 	struct k8s_request req = {.method = method,
-		.path = path,
+		.path = xstrdup(path),
 		.content_type = body ? "application/json" : NULL,
-		.body = body,
-		.body_len = body ? strlen(body) : 0,
+		.body = body ? body_of_text(xstrdup(body)) : (struct body)BODY_INIT,
 		.deadline_ms = deadline_ms,
 		.verb = "get",
 		.resource = "x"};
@@ -393,7 +392,7 @@ Test(k8s_client, the_deadline_covers_plugin_and_answer)
 Test(k8s_client, a_stream_gives_data_and_can_be_cancelled)
 {
 	struct k8s_request req = {.method = "GET",
-		.path = "/watch",
+		.path = xstrdup("/watch"),
 		.verb = "watch",
 		.resource = "x",
 		.silence_ms = 80};
@@ -405,6 +404,7 @@ Test(k8s_client, a_stream_gives_data_and_can_be_cancelled)
 	cr_assert_eq(silent.err.kind, ERR_TRANSIENT);
 	cr_assert_leq(silent.data_len, 3); /* a busy machine may not get that far in 80 ms */
 	req.silence_ms = 0;
+	req.path = xstrdup("/watch");
 	(void)op_hold(
 		&cancelled.op, k8s_transport_start(t, &ops, &req, on_data, on_answer, &cancelled));
 	while (!cancelled.data_len)
@@ -417,7 +417,7 @@ Test(k8s_client, a_stream_gives_data_and_can_be_cancelled)
 Test(k8s_client, a_stream_is_retried_after_401_too)
 {
 	struct k8s_request req = {
-		.method = "GET", .path = "/watch", .verb = "watch", .resource = "x"};
+		.method = "GET", .path = xstrdup("/watch"), .verb = "watch", .resource = "x"};
 	struct res r = {0};
 
 	client_with_token_file();
@@ -452,7 +452,8 @@ static void free_client(void *arg, const struct err *err, const struct k8s_answe
 
 Test(k8s_client, done_may_free_the_client)
 {
-	struct k8s_request req = {.method = "GET", .path = "/x", .verb = "get", .resource = "x"};
+	struct k8s_request req = {
+		.method = "GET", .path = xstrdup("/x"), .verb = "get", .resource = "x"};
 
 	client_with_token_file();
 	(void)k8s_transport_start(t, &ops, &req, NULL, free_client, NULL);

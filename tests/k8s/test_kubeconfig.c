@@ -119,7 +119,7 @@ static const struct {
 	enum err_kind kind;
 } bad[] = {
 	{"", "", ERR_INVALID},
-	{"[]", "no map", ERR_INVALID},
+	{"[]", "not a map", ERR_INVALID},
 	{"a: [", "", ERR_INVALID},
 	{"kind: Pod", "kind is not Config", ERR_INVALID},
 	{"kind: [1]", "kind", ERR_INVALID},
@@ -130,7 +130,7 @@ static const struct {
 	{CLUSTER USER "current-context: x\ncontexts: [1, null, {name: 5}, {name: x}]",
 		"has no context", ERR_INVALID},
 	{CLUSTER USER "current-context: x\ncontexts: [{name: x, context: {user: u}}]",
-		"names no cluster", ERR_INVALID},
+		"does not name a cluster", ERR_INVALID},
 	{CTX USER, "\"k\" in clusters", ERR_NOT_FOUND},
 	{CTX CLUSTER, "\"u\" in users", ERR_NOT_FOUND},
 	{WITH_CLUSTER(""), "server is not", ERR_INVALID},
@@ -167,8 +167,8 @@ static const struct {
 	{WITH_USER("token: 'a b'"), "blanks", ERR_INVALID},
 	{WITH_USER("token: \"a\\r\\nX: y\""), "blanks", ERR_INVALID},
 	{WITH_USER("token: \"a\\0b\""), "", ERR_INVALID},
-	{WITH_USER("client-certificate-data: " B64), "need each other", ERR_INVALID},
-	{WITH_USER("client-key: k"), "need each other", ERR_INVALID},
+	{WITH_USER("client-certificate-data: " B64), "must be set together", ERR_INVALID},
+	{WITH_USER("client-key: k"), "must be set together", ERR_INVALID},
 	{WITH_USER("exec: 5"), "exec is not a map", ERR_INVALID},
 	{WITH_USER("exec: {command: x}"), "apiVersion must be", ERR_INVALID},
 	{WITH_USER("exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}"),
@@ -321,5 +321,68 @@ Test(k8s_kubeconfig, in_cluster)
 	unlink(token);
 	unlink(ca);
 	unlink(ns);
+	rmdir(dir);
+}
+
+Test(k8s_kubeconfig, options_win_over_the_environment_and_that_over_what_is_found)
+{
+	static const char context[] =
+		"{clusters: [{name: c, cluster: {server: 'http://a'}}], users: [{name: u, user: {}}],"
+		" contexts: [{name: x, context: {cluster: c, user: u, namespace: found}}],"
+		" current-context: x}";
+	char dir[] = "/tmp/tec-choose-XXXXXX";
+
+	cr_assert(mkdtemp(dir));
+	cleanup_free char *token = xasprintf("%s/token", dir), *ca = xasprintf("%s/ca.crt", dir),
+			  *ns = xasprintf("%s/namespace", dir), *file = xasprintf("%s/config", dir),
+			  *none = xasprintf("%s/none", dir);
+	const struct {
+		struct k8s_kubeconfig_from from;
+		const char *server, *ns_or_error;
+	} c[] = {
+		{{.file = file}, "http://a", "found"},
+		{{.env_file = file}, "http://a", "found"},
+		{{.file = file, .env_file = none, .host = "h", .port = "1"}, "http://a", "found"},
+		{{.file = none, .env_file = file}, NULL, none},
+		{{.file = "", .env_file = file}, NULL, ""},
+		{{.host = "h", .port = "1"}, "https://h:1", "pods"},
+		{{.env_file = "", .host = "h", .port = "1"}, "https://h:1", "pods"},
+		{{.port = "1"}, NULL, "--kubeconfig"},
+		{{.file = file, .namespace_ = "a", .env_namespace = "b"}, "http://a", "a"},
+		{{.file = file, .env_namespace = "b"}, "http://a", "b"},
+		{{.file = file, .env_namespace = ""}, "http://a", "found"},
+		{{.file = file, .namespace_ = "../a"}, NULL, "--namespace"},
+		{{.file = file, .namespace_ = ""}, NULL, "--namespace"},
+		{{.file = file, .env_namespace = "A"}, NULL, "\"A\" is not a valid namespace"},
+	};
+
+	write_file(token, "t");
+	write_file(ca, "c");
+	write_file(ns, "pods\n");
+	write_file(file, context);
+	for (size_t i = 0; i < ARRAY_LEN(c); i++) {
+		struct k8s_kubeconfig_from from = c[i].from;
+		struct err err = ERR_INIT;
+		struct k8s_kubeconfig *k;
+
+		from.root = dir;
+		k = k8s_kubeconfig_choose(&from, &err);
+		cr_expect_eq(k != NULL, c[i].server != NULL, "%zu: %s", i, err.text);
+		if (k) {
+			cr_expect_str_eq(k->server, c[i].server);
+			cr_expect_str_eq(k->namespace_, c[i].ns_or_error);
+		} else {
+			cr_expect(strstr(err.text, c[i].ns_or_error), "%zu: %s", i, err.text);
+		}
+		k8s_kubeconfig_free(k);
+	}
+	unlink(ns);
+	struct err err = ERR_INIT;
+	cr_expect_null(k8s_kubeconfig_choose(
+		&(struct k8s_kubeconfig_from){.host = "h", .port = "1", .root = dir}, &err));
+	cr_expect(strstr(err.text, "POD_NAMESPACE"), "%s", err.text);
+	unlink(token);
+	unlink(ca);
+	unlink(file);
 	rmdir(dir);
 }

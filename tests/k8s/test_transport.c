@@ -70,14 +70,9 @@ static double counted(const char *verb, const char *code)
 static struct op *send(const char *method, const char *verb, k8s_data_fn data)
 {
 	struct k8s_request req = {
-		.method = method, .path = "/api/v1/x", .verb = verb, .resource = "x"};
+		.method = method, .path = xstrdup("/api/v1/x"), .verb = verb, .resource = "x"};
 
 	return k8s_transport_start(t, &ops, &req, data, on_answer, NULL);
-}
-
-static bool lease(void *arg)
-{
-	return *(bool *)arg;
 }
 
 Test(k8s_transport, answers_are_counted_by_verb_and_code)
@@ -97,39 +92,9 @@ Test(k8s_transport, answers_are_counted_by_verb_and_code)
 	cr_assert_eq(counted("get", "error"), 1);
 }
 
-Test(k8s_transport, without_the_lease_writes_are_not_sent_and_reads_are)
-{
-	static const char *const methods[] = {"POST", "PUT", "PATCH", "DELETE"};
-	bool have = false;
-
-	t->may_write = lease;
-	t->may_write_arg = &have;
-	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-		status = -1;
-		(void)send(methods[i], "create", NULL);
-		cr_assert_eq(n_done, (unsigned)i, "done before the call returned");
-		loop_drain(l);
-		cr_assert_eq(n_done, (unsigned)i + 1);
-		cr_assert_eq(got.kind, ERR_DENIED);
-		cr_assert_eq(status, 0);
-	}
-	cr_assert_eq(fake_transport_requests(f), 0);
-	cr_assert_eq(counted("create", "denied"), 4);
-	fake_expect_answer(fake_transport_expect(f, "GET", "/api/v1/x"), 200, "{}");
-	(void)send("GET", "list", NULL);
-	loop_drain(l);
-	cr_assert_eq(got.kind, ERR_NONE);
-	have = true;
-	fake_expect_answer(fake_transport_expect(f, "POST", "/api/v1/x"), 201, "{}");
-	(void)send("POST", "create", NULL);
-	loop_drain(l);
-	cr_assert_eq(status, 201);
-}
-
 Test(k8s_transport, cancelled_calls_never_answer)
 {
 	struct op *op = NULL;
-	bool have = false;
 
 	(void)fake_transport_expect(f, "GET", "/api/v1/x");
 	(void)op_hold(&op, send("GET", "get", NULL));
@@ -137,10 +102,6 @@ Test(k8s_transport, cancelled_calls_never_answer)
 	cr_assert_eq(fake_transport_in_flight(f), 1);
 	op_cancel(&op);
 	cr_assert_eq(fake_transport_in_flight(f), 0);
-	t->may_write = lease;
-	t->may_write_arg = &have;
-	(void)op_hold(&op, send("POST", "create", NULL));
-	op_cancel(&op);
 	loop_drain(l);
 	cr_assert_eq(n_done, 0);
 }
@@ -157,6 +118,53 @@ Test(k8s_transport, on_data_may_cancel_its_stream)
 	cr_assert_eq(n_data, 1);
 	cr_assert_eq(n_done, 0);
 	kill_on_data = NULL;
+}
+
+static unsigned n_fini;
+static void own_fini(void *arg)
+{
+	cr_assert_str_eq(arg, "mine");
+	n_fini++;
+}
+
+static void own_answer(void *arg, const struct err *err, const struct k8s_answer *a)
+{
+	cr_assert_str_eq(arg, "mine");
+	cr_assert_eq(n_fini, 0);
+	on_answer(arg, err, a);
+}
+
+static struct op *send_own(void)
+{
+	static const struct k8s_receiver to = {NULL, own_answer, own_fini};
+	struct k8s_request req = {.method = "POST",
+		.path = xstrdup("/api/v1/x"),
+		.body = body_of_secret(secret_new_copy("key", 3))};
+	struct op *op = k8s_transport_start_own(t, &ops, &req, &to, "mine", 5);
+
+	cr_assert_null(req.path);
+	cr_assert_null(req.body.data);
+	return op;
+}
+
+Test(k8s_transport, what_a_receiver_owns_ends_with_the_exchange)
+{
+	struct op *op = NULL;
+
+	n_fini = 0;
+	fake_expect_answer(fake_transport_expect(f, "POST", "/api/v1/x"), 201, "{}");
+	(void)send_own();
+	cr_assert_eq(secret_count(), 1);
+	loop_drain(l);
+	cr_assert_eq(n_done, 1);
+	cr_assert_eq(n_fini, 1);
+	cr_assert_eq(secret_count(), 0);
+	(void)fake_transport_expect(f, "POST", "/api/v1/x");
+	(void)op_hold(&op, send_own());
+	op_cancel(&op);
+	cr_assert_eq(n_done, 1);
+	cr_assert_eq(n_fini, 2);
+	cr_assert_eq(secret_count(), 0);
 }
 
 Test(k8s_transport, free_takes_null)

@@ -267,6 +267,17 @@ static inline void life_end(void)
 	sync = NULL;
 }
 
+/* What is told of the Trustee. */
+static inline struct kbs_target_status push_status(void)
+{
+	struct kbs_target_status s = {0};
+
+	for (unsigned i = 0; kbs_sync_target(sync, i, &s); i++)
+		if (strcmp(s.name, conf.target) == 0)
+			break;
+	return s;
+}
+
 static inline void run(uint64_t ms)
 {
 	loop_advance(loop, ms);
@@ -279,7 +290,7 @@ static inline void assert_in_step(const char *when)
 	const char *differs = store_differs();
 
 	cr_assert_null(differs, "%s: %s", when, differs);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC, "%s: %s", when, kbs_push_why(push));
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC, "%s: %s", when, push_status().error);
 	for (size_t i = 0; i < n_wishes; i++)
 		if (!wishes[i].forgotten)
 			cr_assert_eq(far(wishes[i].sort, wishes[i].name),

@@ -8,7 +8,7 @@
 #include "tec/base/json.h"
 #include "tec/jose/jws.h"
 #include "tec/kbs/client.h"
-#include "tec/kbs/resource.h"
+#include "tec/kbs/admin.h"
 
 static struct pair ca, leaf;
 static struct httpc_tls *trust;
@@ -18,13 +18,14 @@ static struct kbs_transport *t;
 
 static const char refused[] =
 	"{\"type\":\"https://github.com/confidential-containers/kbs/errors/AdminAuthAccess\","
-	"\"detail\":\"x\"}";
+	"\"detail\":\"%s\"}";
 
 static bool as_trustee(struct io *io, const char *path, const char *body)
 {
-	(void)body;
+	cleanup_free char *answer = xasprintf(refused, body);
+
 	if (strcmp(path, "/refused") == 0)
-		reply(io, "401 Unauthorized", refused);
+		reply(io, "401 Unauthorized", answer);
 	else if (strcmp(path, "/kbs/v0/resource/html") == 0)
 		reply(io, "200 OK\r\nContent-Type: text/html", "\n<!doctype html><p>log in");
 	else if (strcmp(path, "/kbs/v0/resource/redirect") == 0)
@@ -83,7 +84,7 @@ static struct got {
 	bool done;
 	struct err err;
 	int status;
-	char type[KBS_TYPE_MAX], body[64];
+	char type[KBS_TYPE_MAX], body[256];
 	size_t body_len;
 } got;
 
@@ -213,6 +214,23 @@ Test(kbs_client, a_refused_token_is_made_anew_once)
 	clock_fake_stop();
 }
 
+Test(kbs_client, what_is_sent_once_more_has_its_body)
+{
+	const struct kbs_request req = {.method = "POST",
+		.path = "/refused",
+		.content_type = "application/octet-stream",
+		.body = "the body",
+		.body_len = 8};
+	int before = srv.sh->reqs;
+
+	memset(&got, 0, sizeof(got));
+	(void)kbs_transport_start(t, &ops, &req, on_got, NULL);
+	wait_for(&got.done);
+	cr_assert_eq(srv.sh->reqs, before + 2);
+	cr_assert_eq(got.err.kind, ERR_DENIED);
+	cr_assert(strstr(got.body, "\"detail\":\"the body\""), "%s", got.body);
+}
+
 Test(kbs_client, refuses_a_key_that_is_no_ed25519)
 {
 	struct pki_key *p256 = pki_key_new_p256();
@@ -269,19 +287,12 @@ Test(kbs_client, sends_method_type_and_bytes_as_they_are)
 	cr_assert_null(strstr(srv.sh->head, "Content-Type:"));
 }
 
-static void on_put(void *arg, const struct err *err)
-{
-	(void)arg;
-	got.done = true;
-	got.err = *err;
-}
-
 static void put(const char *path)
 {
 	cleanup_secret struct secret *value = secret_new_copy("x", 1);
 
 	memset(&got, 0, sizeof(got));
-	(void)kbs_resource_put(t, &ops, path, value, on_put, NULL);
+	(void)kbs_admin_put_resource(t, &ops, path, value, on_got, NULL);
 	wait_for(&got.done);
 }
 

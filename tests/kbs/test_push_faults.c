@@ -155,8 +155,8 @@ Test(kbs_push_faults, a_trustee_that_is_down_is_asked_ever_more_rarely_to_every_
 	run(3600000);
 	cr_assert_geq(fake_kbs_requests(kbs), (size_t)3600 / 30);
 	cr_assert_leq(fake_kbs_requests(kbs), (size_t)3600 / 24 + 15);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_UNREACHABLE);
-	cr_assert_str_eq(kbs_push_why(push), "connection refused.");
+	cr_assert_eq(push_status().state, KBS_TARGET_WAITING);
+	cr_assert_str_eq(push_status().error, "connection refused");
 	fake_kbs_down(kbs, false);
 	run(35000);
 	assert_in_step("up again");
@@ -199,8 +199,8 @@ Test(kbs_push_faults, a_refused_key_is_told_and_tried_slowly)
 	declare(KBS_REFVALUE, "ak.new", IDENTITY("new"));
 	run(19000);
 	cr_assert_eq(fake_kbs_requests(kbs), 1);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_REFUSED);
-	cr_assert(strstr(kbs_push_why(push), "AdminAuthAccess"));
+	cr_assert_eq(push_status().state, KBS_TARGET_REFUSED);
+	cr_assert(strstr(push_status().error, "AdminAuthAccess"));
 	cr_assert_eq(kbs_sync_state(sync), KBS_TARGET_REFUSED);
 	declare(KBS_REFVALUE, "ak.newer", IDENTITY("newer")); /* does not wake it */
 	run(100);
@@ -244,7 +244,7 @@ Test(kbs_push_faults, a_message_that_is_too_large_is_halved_until_it_fits)
 		declare_in(sync, KBS_REFVALUE, name, IDENTITY("x"));
 	}
 	run(20000);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC, "%s", kbs_push_why(push));
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC, "%s", push_status().error);
 	cr_assert_eq(fake_kbs_values(kbs), (size_t)502);
 	cr_assert_lt(fake_kbs_requests(kbs), (size_t)40);
 }

@@ -112,7 +112,7 @@ Test(kbs_push_network, an_answer_that_came_counts_and_only_what_failed_is_sent_a
 	cr_assert_eq(far(KBS_RESOURCE, KEY("a")), KBS_FAR_PRESENT);
 	cr_assert_eq(far(KBS_RESOURCE, KEY("b")), KBS_FAR_UNKNOWN); /* it may have been done */
 	cr_assert_eq(far(KBS_RESOURCE, KEY("c")), KBS_FAR_PRESENT);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 	run(200);
 	cr_assert_eq(far(KBS_RESOURCE, KEY("b")), KBS_FAR_PRESENT);
 	/* and a probe before it: another process might have answered */
@@ -161,7 +161,7 @@ Test(kbs_push_network, a_key_that_is_never_taken_delays_no_other)
 		declare(KBS_RESOURCE, KEY("x"), i & 1 ? "{\"key\":\"a\"}" : "{\"key\":\"b\"}");
 		run(1000);
 		cr_assert_eq(far(KBS_RESOURCE, KEY("x")), KBS_FAR_PRESENT, "after %d s", i);
-		cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+		cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 	}
 	cr_assert_neq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT);
 	/* 0.1 s doubling to 30 s */
@@ -196,7 +196,7 @@ Test(kbs_push_network, while_it_is_away_no_window_is_opened)
 	run(60000);
 	/* What was in flight when it went away, then one probe at a time. */
 	cr_assert_leq(fake_kbs_count(kbs, "POST", NULL), (size_t)40);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_UNREACHABLE);
+	cr_assert_eq(push_status().state, KBS_TARGET_WAITING);
 	fake_kbs_forget(kbs);
 	fake_kbs_down(kbs, false);
 	run(35000);
@@ -241,7 +241,7 @@ Test(kbs_push_network, a_probe_that_is_lost_is_sent_again_and_nothing_else)
 	fake_kbs_fault(kbs, 1, "GET", FAKE_KBS_ANSWER_LOST, 0, NULL, NULL);
 	run(PROBE_MS + 5000);
 	cr_assert_eq(fake_kbs_requests(kbs), (size_t)2);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 	assert_in_step("probed");
 }
 
@@ -253,7 +253,7 @@ Test(kbs_push_network, a_refused_token_is_tried_again_within_half_a_minute)
 		fake_kbs_fault(kbs, n, NULL, FAKE_KBS_REFUSE, 401, "AdminAuthAccess", NULL);
 	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
 	run(19 * 20000);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_REFUSED);
+	cr_assert_eq(push_status().state, KBS_TARGET_REFUSED);
 	run(25000);
 	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_PRESENT);
 	run(10000);

@@ -187,7 +187,7 @@ Test(kbs_push_order, repetitions_survive_errors_and_fit_into_messages)
 		kbs_sync_revoke(sync, KBS_REFVALUE, name);
 	}
 	run(20000);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "ak.%0240d", i);
 		fake_kbs_put_value(kbs, name, "1");
@@ -196,7 +196,7 @@ Test(kbs_push_order, repetitions_survive_errors_and_fit_into_messages)
 	fake_kbs_forget(kbs);
 	fake_kbs_fault(kbs, 3, "POST", FAKE_KBS_REFUSE, 500, "", NULL);
 	run(30000);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC, "%s", kbs_push_why(push));
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC, "%s", push_status().error);
 	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "ak.%0240d", i);
 		cr_assert_str_eq(fake_kbs_value(kbs, name), "null");

@@ -53,7 +53,7 @@ static void filled(unsigned n)
 	life_begin();
 	machines(n, true);
 	run(60000);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC, "%s", kbs_push_why(push));
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC, "%s", push_status().error);
 	cr_assert_eq(fake_kbs_resources(kbs), n);
 }
 
@@ -102,7 +102,7 @@ Test(kbs_push_scale, one_among_ten_thousand_is_three_requests_and_a_restart_one)
 	machines(MANY, true);
 	run(60000);
 	cr_assert_eq(fake_kbs_requests(kbs), (size_t)1);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 }
 
 Test(kbs_push_scale, with_every_answer_taking_long_the_probe_does_not_starve_the_work)
@@ -111,7 +111,7 @@ Test(kbs_push_scale, with_every_answer_taking_long_the_probe_does_not_starve_the
 	life_begin();
 	machines(2000, true);
 	run(600000); /* 2000 / 32 * 5 s = 313 s */
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_IN_SYNC);
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 	cr_assert_eq(fake_kbs_resources(kbs), (size_t)2000);
 	cr_assert_leq(fake_kbs_requests(kbs), (size_t)2000 + 12);
 }
@@ -134,7 +134,7 @@ Test(kbs_push_scale, a_shared_array_that_no_trustee_takes_is_refused_in_words)
 	life_begin();
 	machines(14000, true); /* 14,000 * 395 / 3 * 4 = 7.4 MB */
 	run(60000);
-	cr_assert_eq(kbs_push_state(push), KBS_PUSH_REFUSED);
-	cr_assert(strstr(kbs_push_why(push), "PerMachine"));
+	cr_assert_eq(push_status().state, KBS_TARGET_REFUSED);
+	cr_assert(strstr(push_status().error, "PerMachine"));
 	cr_assert_lt(fake_kbs_requests(kbs), (size_t)5);
 }

@@ -5,30 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fake/kbs.h"
+#include "kbs/thing.h"
 #include "tec/base/mem.h"
 #include "tec/kbs/sync.h"
-
-struct thing {
-	struct kobj obj;
-	const char *value;
-};
-
-static struct kobj *thing(const char *name, const char *value)
-{
-	struct kobj_pack p = KOBJ_PACK_INIT;
-	struct thing t = {0};
-
-	kobj_pack_str(&p, offsetof(struct kobj, name), name);
-	kobj_pack_str(&p, offsetof(struct thing, value), value);
-	return kobj_pack_finish(&p, &t, sizeof(t));
-}
-
-static struct secret *render(const struct kobj *o)
-{
-	const char *v = ((const struct thing *)o)->value;
-
-	return secret_new_copy(v, strlen(v));
-}
 
 static void sha(const char *value, uint8_t out[SHA256_LEN])
 {
@@ -63,8 +43,8 @@ TestSuite(kbs_sync, .init = up, .fini = down);
 
 static bool declare(const char *name, const char *value)
 {
-	struct kobj *o = thing(name, value);
-	bool changed = kbs_sync_declare(s, KBS_RESOURCE, name, o, render);
+	struct kobj *o = thing_new(name, value);
+	bool changed = kbs_sync_declare(s, KBS_RESOURCE, name, o, thing_render);
 
 	kobj_unref(o); /* it keeps its own reference */
 	return changed;
@@ -197,16 +177,17 @@ Test(kbs_sync, removing_the_first_of_two_keeps_the_others_answers)
 	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
 }
 
-Test(kbs_sync, is_declared_compares_the_value)
+Test(kbs_sync, wanted_is_the_hash_of_the_declared_value)
 {
-	uint8_t one[SHA256_LEN], two[SHA256_LEN];
+	uint8_t one[SHA256_LEN], is[SHA256_LEN];
 
 	sha("1", one);
-	sha("2", two);
-	cr_assert(!kbs_sync_is_declared(s, KBS_RESOURCE, "a", one));
+	cr_assert_not(kbs_sync_wanted(s, KBS_RESOURCE, "a", is));
 	declare("a", "1");
-	cr_assert(kbs_sync_is_declared(s, KBS_RESOURCE, "a", one));
-	cr_assert(!kbs_sync_is_declared(s, KBS_RESOURCE, "a", two));
+	cr_assert(kbs_sync_wanted(s, KBS_RESOURCE, "a", is));
+	cr_assert_arr_eq(is, one, SHA256_LEN);
+	kbs_sync_revoke(s, KBS_RESOURCE, "a");
+	cr_assert_not(kbs_sync_wanted(s, KBS_RESOURCE, "a", is));
 }
 
 static void counts(size_t declared, size_t confirmed, size_t revoking)
@@ -219,10 +200,10 @@ static void counts(size_t declared, size_t confirmed, size_t revoking)
 
 Test(kbs_sync, a_doubted_name_has_to_be_confirmed_again)
 {
-	cleanup_kobj const struct kobj *o = thing("o", "v");
+	cleanup_kobj const struct kobj *o = thing_new("o", "v");
 
 	kbs_sync_target_add(s, "t");
-	kbs_sync_declare(s, KBS_RESOURCE, "n", o, render);
+	kbs_sync_declare(s, KBS_RESOURCE, "n", o, thing_render);
 	kbs_sync_confirm(s, "t", KBS_RESOURCE, "n", NULL);
 	kbs_sync_doubt(s, "t", KBS_RESOURCE, "n");
 	kbs_sync_doubt(s, "t", KBS_RESOURCE, "unknown");
@@ -253,13 +234,13 @@ static void count_and_forget(void *arg, const char *name)
 
 Test(kbs_sync, names_are_those_declared_and_revoked)
 {
-	cleanup_kobj const struct kobj *o = thing("o", "v");
+	cleanup_kobj const struct kobj *o = thing_new("o", "v");
 	struct named in = {0};
 	char name[16];
 
 	for (int i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name), "n%d", i);
-		kbs_sync_declare(s, KBS_RESOURCE, name, o, render);
+		kbs_sync_declare(s, KBS_RESOURCE, name, o, thing_render);
 	}
 	kbs_sync_revoke(s, KBS_RESOURCE, "n7");
 	kbs_sync_revoke(s, KBS_REFVALUE, "other");
@@ -328,16 +309,30 @@ Test(kbs_sync, the_worst_state_of_all_counts)
 	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_ASKING);
 	for (size_t i = 0; i < ARRAY_LEN(better); i++) {
 		for (size_t j = 0; j < ARRAY_LEN(better); j++) {
-			kbs_sync_target_says(s, "x", better[i], "x");
-			kbs_sync_target_says(s, "y", better[j], "y");
+			kbs_sync_target_says(s, "x", better[i], "x", NULL);
+			kbs_sync_target_says(s, "y", better[j], NULL, "y");
 			cr_assert_eq(kbs_sync_state(s), better[i > j ? i : j]);
 		}
 	}
 }
 
-Test(kbs_sync, says_which_trustee_is_missing)
+Test(kbs_sync, says_which_target_lacks_a_name_and_why)
 {
-	cr_assert(strstr(kbs_sync_why(s), "No Trustee"));
-	kbs_sync_target_add(s, "kbs.example");
-	cr_assert(strstr(kbs_sync_why(s), "kbs.example"));
+	struct kbs_target_status t;
+
+	cr_assert_not(kbs_sync_target(s, 0, &t));
+	kbs_sync_target_add(s, "x");
+	kbs_sync_target_add(s, "y");
+	declare("a", "1");
+	confirm("x", "a", "1");
+	cr_assert_not(kbs_sync_target_lacks(s, 0, KBS_RESOURCE, "a"));
+	cr_assert(kbs_sync_target_lacks(s, 1, KBS_RESOURCE, "a"));
+	cr_assert(kbs_sync_target_lacks(s, 0, KBS_RESOURCE, "unknown"));
+	kbs_sync_target_remove(s, "x");
+	kbs_sync_target_says(s, "y", KBS_TARGET_WAITING, "refused", NULL);
+	cr_assert(kbs_sync_target(s, 0, &t));
+	cr_assert_str_eq(t.name, "y");
+	cr_assert_str_eq(t.error, "refused");
+	cr_assert_null(t.text);
+	cr_assert_not(kbs_sync_target(s, 1, &t));
 }

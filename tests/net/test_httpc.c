@@ -81,6 +81,28 @@ Test(httpc, a_body_without_type_gets_none_and_no_body_gets_length_zero)
 	cr_assert(strstr(srv.sh->head, "Content-Length: 0\r\n"));
 }
 
+static struct body back;
+static void take_back(void *arg, const struct err *err, const struct httpc_answer *a)
+{
+	back = body_move(a->sent);
+	*(bool *)arg = true;
+}
+
+Test(httpc, a_body_taken_is_given_back_to_who_wants_it)
+{
+	bool done = false;
+	struct body body = body_of_text(xstrdup("{\"a\":1}"));
+	const char *at = body.data;
+	struct httpc_request req = {
+		.method = "PUT", .url = url_of("/ok"), .take_body = &body, .deadline_ms = 5000};
+
+	(void)httpc_start(c, &ops, &req, NULL, take_back, &done);
+	cr_assert_null(body.data);
+	wait_for(&done);
+	cr_assert_eq(back.data, at);
+	body_fini(&back);
+}
+
 Test(httpc, requests_that_cannot_be_sent_are_invalid)
 {
 	static const struct httpc_header bad[] = {

@@ -37,7 +37,7 @@ static struct share_place *victim(const struct share *s, unsigned host, bool *ow
 
 Test(net_share, nobody_there_has_nothing_to_give_up)
 {
-	struct share *s = share_new(10);
+	struct share *s = share_new();
 	struct share_place p;
 	bool own = true;
 
@@ -52,7 +52,7 @@ Test(net_share, nobody_there_has_nothing_to_give_up)
 
 Test(net_share, the_greediest_source_gives_up_its_idlest_place)
 {
-	struct share *s = share_new(10);
+	struct share *s = share_new();
 	struct share_place a[3], b[2], c;
 	bool own;
 
@@ -84,7 +84,7 @@ Test(net_share, the_greediest_source_gives_up_its_idlest_place)
 
 Test(net_share, among_equals_the_longest_idle_goes_but_its_own_first)
 {
-	struct share *s = share_new(10);
+	struct share *s = share_new();
 	struct share_place p[4];
 	bool own;
 
@@ -102,7 +102,7 @@ Test(net_share, among_equals_the_longest_idle_goes_but_its_own_first)
 
 Test(net_share, knows_since_when_a_place_is_idle)
 {
-	struct share *s = share_new(1);
+	struct share *s = share_new();
 	struct share_place p;
 
 	clock_fake_start(1000, 0);
@@ -153,7 +153,7 @@ static void check(const struct share *s, const struct share_place *p, const unsi
 
 Test(net_share, agrees_with_a_plain_count_whatever_happens)
 {
-	struct share *s = share_new(4);
+	struct share *s = share_new();
 	struct share_place p[PLACES];
 	unsigned host[PLACES] = {0};
 	uint64_t at[PLACES] = {0};

@@ -410,3 +410,20 @@ Test(srv_cert, hands_out_the_ca_of_each_secret_over_tls)
 	cli_close(&c);
 	rig_close(&r);
 }
+
+Test(srv_cert, each_listener_needs_what_it_serves_and_hands_out)
+{
+	char one[] = "one", two[] = "two", ak[] = "ak", trustee[] = "trustee";
+	struct model_cluster c = {.ak_secret = ak, .trustee_secret = trustee, .n_servers = 2};
+	const char *names[SRV_CERTS_MAX];
+
+	c.server_ca[0] = one;
+	c.server_ca[1] = two;
+	cr_assert_eq(srv_certs_of(&c, false, names), 1);
+	cr_expect_str_eq(names[0], "ak");
+	cr_assert_eq(srv_certs_of(&c, true, names), 5);
+	cr_expect_null(names[1]);
+	cr_expect_str_eq(names[2], "trustee");
+	cr_expect_str_eq(names[3], "one");
+	cr_expect_str_eq(names[4], "two");
+}

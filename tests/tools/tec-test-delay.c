@@ -27,11 +27,15 @@
 #define DELAY_MAX_MS 60000
 
 static const struct conf_option options[] = {
-	{"listen", CONF_STRING, "ADDR:PORT", "127.0.0.1:0", "Where to take connections.", false},
-	{"connect", CONF_STRING, "ADDR:PORT", NULL, "Where they go.", false},
-	{"delay-ms", CONF_STRING, "N", "5", "What a round trip takes more.", false},
-	{"help", CONF_ACTION, NULL, NULL, "Print this text.", false},
+	{"listen", CONF_STRING, "ADDR:PORT", "127.0.0.1:0", .help = "Where to take connections."},
+	{"connect", CONF_STRING, "ADDR:PORT", NULL, .help = "Where they go."},
+	{"delay-ms", CONF_STRING, "N", "5", .help = "What a round trip takes more."},
+	{"help", CONF_ACTION, .help = "Print this text."},
 };
+static const struct conf_program program = {.name = "tec-test-delay",
+	.usage = "[OPTION]...",
+	.options = options,
+	.n_options = ARRAY_LEN(options)};
 
 struct chunk;
 struct proxy {
@@ -308,18 +312,10 @@ static int run(const struct conf *conf)
 
 int main(int argc, char *argv[])
 {
-	struct conf *conf = conf_new(options, ARRAY_LEN(options));
-	struct err err = ERR_INIT;
-	int status;
+	struct conf *conf = conf_new(&program);
+	enum conf_result start = conf_start(conf, argc, argv);
+	int status = start == CONF_RUN ? run(conf) : start == CONF_BAD ? 2 : 0;
 
-	if (conf_parse_argv(conf, argc, argv, &err) < 0) {
-		status = usage_error(err.text);
-	} else if (conf_bool(conf, "help")) {
-		conf_print_help(options, ARRAY_LEN(options), stdout);
-		status = 0;
-	} else {
-		status = run(conf);
-	}
 	conf_free(conf);
 	return status;
 }

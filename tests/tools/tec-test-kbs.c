@@ -25,22 +25,27 @@
 #define MIB ((size_t)1 << 20)
 
 static const struct conf_option options[] = {
-	{"listen", CONF_STRING, "ADDR:PORT", "127.0.0.1:0", "Where the API is served.", false},
-	{"admin-key", CONF_STRING, "FILE", NULL, "Public key of the admin's tokens, Ed25519, PEM.",
-		false},
-	{"tls-cert", CONF_STRING, "FILE", NULL, "Certificate chain, PEM; none: plain HTTP.", false},
-	{"tls-key", CONF_STRING, "FILE", NULL, "Its private key, PEM.", false},
-	{"issuer", CONF_STRING, "NAME", NULL, "What a token must name as iss.", false},
-	{"audience", CONF_STRING, "NAME", NULL, "What a token must name as aud.", false},
-	{"trustee-quirks", CONF_BOOL, NULL, "false", "Refuse as the real one does: mostly 401.",
-		false},
+	{"listen", CONF_STRING, "ADDR:PORT", "127.0.0.1:0", .help = "Where the API is served."},
+	{"admin-key", CONF_STRING, "FILE", NULL,
+		.help = "Public key of the admin's tokens, Ed25519, PEM."},
+	{"tls-cert", CONF_STRING, "FILE", NULL,
+		.help = "Certificate chain, PEM; none: plain HTTP."},
+	{"tls-key", CONF_STRING, "FILE", NULL, .help = "Its private key, PEM."},
+	{"issuer", CONF_STRING, "NAME", NULL, .help = "What a token must name as iss."},
+	{"audience", CONF_STRING, "NAME", NULL, .help = "What a token must name as aud."},
+	{"trustee-quirks", CONF_BOOL, NULL, "false",
+		.help = "Refuse as the real one does: mostly 401."},
 	{"from-dir", CONF_STRING, "DIR", NULL,
-		"Serve what the files below DIR say, as delivered by volumes; read again for each dump.",
-		false},
-	{"listen-debug", CONF_STRING, "ADDR:PORT", NULL, "Loopback: /dump, /counts, /lose.", false},
-	{"payload-mib", CONF_STRING, "N", "8", "Largest body.", false},
-	{"help", CONF_ACTION, NULL, NULL, "Print this text.", false},
+		.help = "Serve what the files below DIR say, as delivered by volumes; read again for each dump."},
+	{"listen-debug", CONF_STRING, "ADDR:PORT", NULL,
+		.help = "Loopback: /dump, /counts, /lose."},
+	{"payload-mib", CONF_STRING, "N", "8", .help = "Largest body."},
+	{"help", CONF_ACTION, .help = "Print this text."},
 };
+static const struct conf_program program = {.name = "tec-test-kbs",
+	.usage = "[OPTION]...",
+	.options = options,
+	.n_options = ARRAY_LEN(options)};
 
 static int load_tls(struct tool *t, const struct conf *conf, struct err *err)
 {
@@ -75,9 +80,8 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 	size_t len;
 	uint64_t mib;
 
-	if (str_to_u64(conf_str(conf, "payload-mib"), KBSD_MAX_BODY_MOST / MIB, &mib) < 0 || !mib)
-		return err_set(err, ERR_INVALID, "--payload-mib is no number from 1 to %zu",
-			KBSD_MAX_BODY_MOST / MIB);
+	if (conf_number(conf, "payload-mib", 1, KBSD_MAX_BODY_MOST / MIB, &mib, err) < 0)
+		return -1;
 	if (!key)
 		return err_set(err, ERR_INVALID, "--admin-key is missing");
 	pem = tool_read_file(key, &len, err);
@@ -137,20 +141,17 @@ static int run(const struct conf *conf)
 
 int main(int argc, char *argv[])
 {
-	struct conf *conf = conf_new(options, ARRAY_LEN(options));
-	struct err err = ERR_INIT;
+	struct conf *conf = conf_new(&program);
+	enum conf_result start;
 	int status = 0;
 
 	secret_process_init();
 	log_setup(LOG_WARN, LOG_TEXT);
-	if (conf_parse_argv(conf, argc, argv, &err) < 0) {
-		fprintf(stderr, "tec-test-kbs: %s\n", err.text);
+	start = conf_start(conf, argc, argv);
+	if (start == CONF_BAD)
 		status = 2;
-	} else if (conf_bool(conf, "help")) {
-		conf_print_help(options, ARRAY_LEN(options), stdout);
-	} else {
+	else if (start == CONF_RUN)
 		status = run(conf);
-	}
 	conf_free(conf);
 	metric_reset_all();
 	return status;

@@ -1,55 +1,109 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options: one table describes the command line, the configuration file (same names, `name =
- * value`, '#' comments) and
- * --help, so they cannot drift. The command line wins over the file, the file over the default.
+ * Options: one table describes a program's commands, its options, its configuration file (same
+ * names, `name = value`, '#' comments) and --help, so they cannot drift. The command line wins over
+ * the file, the file over the default.
+ *
+ * Options with these names are the same in every program, and conf_start() does what they say:
+ * help, version, print-config (all CONF_ACTION) and config (CONF_FILE).
  */
 #ifndef TEC_BASE_CONF_H
 #define TEC_BASE_CONF_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "tec/base/err.h"
 
 enum conf_type {
 	CONF_STRING,
-	CONF_BOOL,     /* --name, --name=true|false */
-	CONF_OPTIONAL, /* --name or --name=VALUE; without value: "" */
-	CONF_ACTION,   /* command line only, no value: --help, --version */
-	CONF_PAIR,     /* command line only, takes two arguments: --seed SRC DST */
-	CONF_FILE,     /* command line only, takes a value: --config FILE */
+	CONF_CHOICE, /* one of the words in `choices` */
+	CONF_BOOL,   /* --name, --name=true|false */
+	CONF_LIST,   /* command line only; takes a value and may be given several times */
+	CONF_ACTION, /* command line only, no value: --help, --version */
+	CONF_PAIR,   /* command line only, takes two arguments: --seed SRC DST */
+	CONF_FILE,   /* command line only, takes a value: --config FILE */
 };
 
 struct conf_option {
 	const char *name; /* "listen-register" */
 	enum conf_type type;
-	const char *arg;  /* "ADDR:PORT", shown in --help */
-	const char *dflt; /* text, or NULL: unset */
-	const char *help; /* one sentence, wrapped by conf_print_help */
-	bool reloadable;  /* SIGHUP may change it */
+	const char *arg;     /* "ADDR:PORT", shown in --help */
+	const char *dflt;    /* text, or NULL: unset */
+	const char *help;    /* one sentence, wrapped by conf_print_help */
+	const char *choices; /* "text, json" */
+	const char *group;   /* heading in --help of this option and those after it */
+	char letter;         /* 'v': -v is the same; 0: none */
+	bool reloadable;     /* SIGHUP may change it */
+};
+
+/* Whether it may stand in a configuration file. */
+static inline bool conf_in_file(const struct conf_option *o)
+{
+	return o->type == CONF_STRING || o->type == CONF_CHOICE || o->type == CONF_BOOL;
+}
+
+/* The first word that is not an option. */
+struct conf_command {
+	const char *name;    /* "pcr11"; NULL: what the program does without a command */
+	const char *operand; /* "UKI": the word that must come after it; NULL: none may */
+	const char *help;
+	const char
+		*options; /* the names it takes, separated by blanks; CONF_ACTION is always taken */
+};
+
+struct conf_program {
+	const char *name;  /* "tec-operator" */
+	const char *usage; /* what comes after the name, one form per line */
+	const char *about; /* one sentence; NULL: none */
+	const char *notes; /* text after the options; NULL: none */
+	const struct conf_option *options;
+	size_t n_options;
+	const struct conf_command *commands; /* NULL: none, and no word is accepted */
+	size_t n_commands;
 };
 
 struct conf; /* the values; conf_new/conf_free */
 
-struct conf *conf_new(const struct conf_option *table, size_t n);
+struct conf *conf_new(const struct conf_program *program); /* borrowed, as is argv */
 void conf_free(struct conf *c);
-/* Everything after `--` or without `--` is an error. ERR_INVALID names the option. */
+
+enum conf_result { CONF_RUN, CONF_EXIT, CONF_BAD };
+/* The command line, then the file that --config names. EXIT: a question was answered, the exit
+ * status is 0. BAD: it was said what is wrong, the exit status is 2. */
+enum conf_result conf_start(struct conf *c, int argc, char *const argv[]);
+/* Says on standard error what is wrong and where help is; CONF_BAD. */
+enum conf_result conf_refuse(const struct conf *c, const struct err *err);
+
+/*
+ * Options are --name VALUE, --name=VALUE, -v, -vh, -rVALUE, -r=VALUE and -r VALUE. Refused with
+ * ERR_INVALID naming it: what the table does not have, an option given twice or without its value,
+ * and one that its command does not take.
+ */
 int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *err) MUST_CHECK;
 /* ERR_INVALID names file and line, ERR_NOT_FOUND the file. Values given on the command line stay.
- * Re-reading forgets the old file. */
+ * Reading again forgets the old file; an error changes nothing. */
 int conf_parse_file(struct conf *c, const char *path, struct err *err) MUST_CHECK;
 
-const char *conf_str(
-	const struct conf *c, const char *name); /* NULL: unset; borrowed until the next parse */
-const char *conf_second(
-	const struct conf *c, const char *name); /* second argument of a CONF_PAIR */
-bool conf_bool(const struct conf *c, const char *name);
+/* Index in the program's commands; only of a program that has some, after conf_parse_argv(). */
+size_t conf_command(const struct conf *c);
+const char *conf_operand(const struct conf *c); /* NULL: the command has none */
+
+/* NULL: unset. Borrowed until the next parse. */
+const char *conf_str(const struct conf *c, const char *name);
+/* Of a CONF_LIST all that were given, of a CONF_PAIR both arguments: the i-th, NULL after the last.
+ */
+const char *conf_nth(const struct conf *c, const char *name, size_t i);
+bool conf_bool(const struct conf *c, const char *name);       /* other types: whether it is given */
+unsigned conf_choice(const struct conf *c, const char *name); /* index in `choices` */
+int conf_number(const struct conf *c, const char *name, uint64_t min, uint64_t max, uint64_t *out,
+	struct err *err) MUST_CHECK;
 bool conf_is_set(const struct conf *c, const char *name); /* by command line or file */
 
-void conf_print_help(const struct conf_option *table, size_t n, FILE *out);
+void conf_print_help(const struct conf_program *program, FILE *out);
 /* The commented sample configuration file, as installed from etc/. */
-void conf_print_sample(const struct conf_option *table, size_t n, FILE *out);
+void conf_print_sample(const struct conf_program *program, FILE *out);
 
 #endif

@@ -26,4 +26,8 @@ int confine_process(const struct confine_limits *l, struct err *err) MUST_CHECK;
  */
 bool confine_files(const char *const *paths, size_t n);
 
+/* The opposite: raises the soft limit of descriptors, within the hard one. What is allowed then;
+ * 0: not known. */
+uint64_t confine_raise_descriptors(uint64_t want);
+
 #endif

@@ -48,6 +48,8 @@ int err_set_errno(struct err *err, enum err_kind kind, int sys, const char *fmt,
 	PRINTF_LIKE(4, 5); /* appends ": strerror" */
 int err_set_http(struct err *err, enum err_kind kind, int http, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
+/* A request that was not sent because this process is not the leader any more. */
+int err_set_lease_lost(struct err *err);
 /* Prefixes "context: " to a set error; kind and numbers stay. */
 int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

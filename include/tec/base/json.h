@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json-c behind habits that are safe: parse only prescanned text, read with the type checked, build
+ * json-c behind habits that are safe: parse with our own reader, read with the type checked, build
  * without leaks. A json_object is never kept across a return to the loop; extract what is needed
  * and put it. Getters borrow: the string lives as long as the object. They answer NULL / the
  * default when a member is missing, null or of another type. A path is "metadata.name"-like with
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "tec/base/err.h"
-#include "tec/base/jsonscan.h"
+#include "tec/base/jsonread.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
@@ -24,11 +24,6 @@ static inline void json_cleanup_(struct json_object **o)
 		json_object_put(*o);
 }
 #define cleanup_json __attribute__((cleanup(json_cleanup_)))
-
-/* json_scan() then json-c. NULL with ERR_INVALID. The caller puts the result. A top-level null is
- * refused. */
-struct json_object *json_parse(
-	const char *text, size_t len, const struct json_limits *limits, struct err *err) MUST_CHECK;
 
 struct json_object *json_get(
 	struct json_object *o, const char *path); /* borrowed; NULL: missing or null */

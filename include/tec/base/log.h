@@ -15,6 +15,7 @@
 
 #include "tec/base/err.h"
 
+/* In the order of the choices of --log-level and --log-format (src/cmd/options.c). */
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
 
@@ -24,8 +25,6 @@ struct log_ctx {
 };
 
 void log_setup(enum log_level level, enum log_format format);
-int log_level_parse(const char *s, enum log_level *out) MUST_CHECK; /* debug, info, warn, error */
-int log_format_parse(const char *s, enum log_format *out) MUST_CHECK;
 bool log_enabled(enum log_level level);
 
 /* lc may be NULL. `fields` may be NULL or "". */

@@ -56,6 +56,15 @@ static inline void cleanup_free_(void *pp)
 			func(*pp);                                                                 \
 	}
 
+/* Room for one more behind the n elements of the array v, which has room for cap. */
+#define ARRAY_GROW(v, n, cap)                                                                      \
+	do {                                                                                       \
+		if ((n) == (cap)) {                                                                \
+			(cap) = (cap) ? (cap)*2 : 8;                                               \
+			(v) = xreallocarray((v), (cap), sizeof(*(v)));                             \
+		}                                                                                  \
+	} while (0)
+
 #define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 

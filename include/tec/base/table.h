@@ -50,11 +50,18 @@ struct table_link *table_same(const struct table_link *l);
 /* The next entry of all after l, in no order; after NULL: the first. */
 struct table_link *table_next(const struct table *t, const struct table_link *l);
 
-/* struct entry *e; TABLE_WITH_HASH (e, link, &t, hash) if (str_eq(e->key, key)) return e; */
+/*
+ * struct entry *e;
+ * TABLE_WITH_HASH (e, link, &t, hash)
+ *         if (strcmp(e->key, key) == 0)
+ *                 return e;
+ * The body may remove and free e, and no other entry.
+ */
 #define TABLE_WITH_HASH(e, member, t, h)                                                           \
-	for (struct table_link *e##_at_ = table_first(t, h);                                       \
-		e##_at_ && ((e) = container_of(e##_at_, __typeof__(*(e)), member), true);          \
-		e##_at_ = table_same(e##_at_))
+	for (struct table_link *e##_next_ = table_first(t, h), *e##_at_;                           \
+		(e##_at_ = e##_next_) &&                                                           \
+		(e##_next_ = table_same(e##_at_),                                                  \
+		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
 
 /* Every entry; the body may remove and free e, and no other. */
 #define TABLE_EACH(e, member, t)                                                                   \

@@ -10,8 +10,7 @@
 #define TEC_CTL_CLUSTER_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
+#include "tec/ctl/install.h"
 
 /* All that decide looks at. */
 struct ctl_cluster_view {
@@ -25,16 +24,18 @@ struct ctl_cluster_view {
 };
 
 enum ctl_cluster_do {
-	CTL_CLUSTER_NOTHING,
-	CTL_CLUSTER_MIRROR,
-	CTL_CLUSTER_READ,   /* GET an object that changed since it was last found right */
-	CTL_CLUSTER_CREATE, /* what is never repaired */
-	CTL_CLUSTER_APPLY,
-	CTL_CLUSTER_ANNOUNCE, /* patch: the hash of a Secret that is to be made, or taken over */
+	/* Of an object: as in ctl/install.h, so that each is the other by a cast. */
+	CTL_CLUSTER_NOTHING = CTL_INSTALL_NOTHING,
+	CTL_CLUSTER_READ = CTL_INSTALL_READ,
+	CTL_CLUSTER_CREATE = CTL_INSTALL_CREATE,
+	CTL_CLUSTER_APPLY = CTL_INSTALL_APPLY,
+	CTL_CLUSTER_DELETE = CTL_INSTALL_DELETE,
 	CTL_CLUSTER_MAKE_SECRET,
-	CTL_CLUSTER_DELETE, /* Deployments as the Rust operator made them, a former token signer */
-	CTL_CLUSTER_TIDY,   /* patch: announcements of Secrets that are gone, a time that may not
-			       count */
+	/* Of the cluster object itself. */
+	CTL_CLUSTER_ANNOUNCE, /* patch: the hash of a Secret that is to be made, or taken over */
+	CTL_CLUSTER_TIDY,     /* patch: announcements of Secrets that are gone, a time that may not
+				 count */
+	CTL_CLUSTER_MIRROR,
 	CTL_CLUSTER_APPLY_STATUS,
 	CTL_CLUSTER_N_DO,
 };
@@ -45,6 +46,5 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env);
 void ctl_cluster_free(struct ctl_cluster *c);
 void ctl_cluster_on(struct ctl_cluster *c);  /* caches filled and leader */
 void ctl_cluster_off(struct ctl_cluster *c); /* cancels what is in flight */
-struct queue_next ctl_cluster_step(struct ctl_cluster *c, const struct kobj_key *key);
 
 #endif

@@ -14,8 +14,6 @@
 #define TEC_CTL_TRUSTEE_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
 
 /* All that decide looks at, of one server. */
 struct ctl_trustee_view {
@@ -35,6 +33,7 @@ struct ctl_trustee_memory_view {
 	bool read;      /* since it last changed */
 	bool as_wanted; /* it says what the list says */
 	bool empty;     /* there is nothing to remember */
+	bool there;     /* the ConfigMap */
 };
 
 enum ctl_trustee_do {
@@ -64,6 +63,12 @@ void ctl_trustee_off(struct ctl_trustee *c);
 void ctl_trustee_finish(struct ctl_trustee *c);
 /* Nothing more comes of waiting. */
 bool ctl_trustee_is_finished(const struct ctl_trustee *c);
-struct queue_next ctl_trustee_step(struct ctl_trustee *c, const struct kobj_key *key);
+
+/* For conditions, in out: which Trustee is not in sync, and why. Returns its text. */
+const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out);
+/* The same about one name: "Trustee at a, b has not confirmed it yet." It changes only when an
+ * answer about this name comes, so that a status with it is not written again and again. */
+const char *ctl_trustee_lacking(
+	const struct kbs_sync *sync, enum kbs_sort sort, const char *name, struct strbuf *out);
 
 #endif

@@ -25,14 +25,14 @@ typedef void (*k8s_cred_fn)(void *arg, const struct err *err, const struct k8s_c
 struct k8s_auth *k8s_auth_new(struct loop *l, struct k8s_kubeconfig *take_config);
 void k8s_auth_free(struct k8s_auth *a);
 /*
- * True and *cred filled when credentials are at hand (the usual case: no wait, no op). False with
- * err set: there are none and waiting will not help (ERR_DENIED, never NOT_FOUND: nobody shall take
- * it for an absent object). False without: k8s_auth_get.
+ * True and *cred filled when there are credentials (the usual case: no wait, no op). False with err
+ * set: there are none and waiting will not help (ERR_DENIED, never NOT_FOUND, which would look like
+ * an absent object). False without: k8s_auth_get.
  */
 bool k8s_auth_ready(struct k8s_auth *a, struct k8s_cred *cred, struct err *err);
-/* Otherwise wait for them. */
+/* Waits for them. */
 struct op *k8s_auth_get(struct k8s_auth *a, struct op_scope *scope, k8s_cred_fn done, void *arg);
-/* The server answered 401 with this credential: read or fetch it anew. */
+/* The server answered 401 to this credential: read or fetch it again. */
 void k8s_auth_refused(struct k8s_auth *a);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The verbs controllers use, over the seam. Each is one request; done gets the resulting object
- * (borrowed for the call, NULL on error or when there is none). Writing rules of operator.md
- * section 2 are built in: apply and apply_status carry the field manager (tec-operator, force) and,
+ * (borrowed for the call, NULL on error or when there is none). The rules of writing are
+ * built in: apply and apply_status carry the field manager (tec-operator, force) and,
  * when `uid` is given, metadata.uid, so that an absent object is not made; deletes carry a uid
  * precondition; merge patches carry a resourceVersion. AlreadyExists is ERR_CONFLICT with http 409
  * and already_exists set.
@@ -30,16 +30,16 @@ struct op *k8s_call_get(struct k8s_transport *t, struct op_scope *scope, const s
 struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);
-/* The same for who only has to know that it is made: the answer must be an object with a
+/* The same for a caller that does not need the object: the answer must be one with a
  * resourceVersion, but result->object is NULL. */
 struct op *k8s_call_create_only(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);
-/* A create whose text the caller made (Secret data never passes through json-c strings). Wiped by
- * the transport after sending. */
-struct op *k8s_call_create_text(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, const char *text, size_t len,
-	k8s_result_fn done, void *arg);
+/* A create of a Secret whose text the caller made (Secret data never passes through json-c
+ * strings).
+ */
+struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scope, const char *ns,
+	struct secret *take_text, k8s_result_fn done, void *arg);
 /* Server-side apply; the object carries apiVersion, kind, metadata.name (and metadata.uid when it
  * must exist already). */
 struct op *k8s_call_apply(struct k8s_transport *t, struct op_scope *scope,
@@ -48,9 +48,9 @@ struct op *k8s_call_apply(struct k8s_transport *t, struct op_scope *scope,
 struct op *k8s_call_apply_status(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object, k8s_result_fn done,
 	void *arg);
-/* RFC 7386 merge patch; the patch carries metadata.resourceVersion (asserted). */
+/* RFC 7386 merge patch; it carries metadata.resourceVersion (asserted). */
 struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
-	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *patch,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *object,
 	k8s_result_fn done, void *arg);
 /* uid is required. NOT_FOUND and a uid that differs are both reported as NOT_FOUND. */
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,

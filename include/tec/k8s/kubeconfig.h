@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the API server is and who we are: a kubeconfig file (YAML or JSON) or the in-cluster
+ * Address of the API server and our identity: a kubeconfig file (YAML or JSON) or the in-cluster
  * service account. Values only; k8s/auth turns them into credentials per request. Supported: token,
  * tokenFile, client certificate and CA as data or files (relative to the file's folder), exec
  * plugins, tls-server-name, insecure-skip-tls-verify, namespace. proxy-url, auth-provider,
@@ -42,6 +42,21 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(const char *text, size_t len, const 
  * "/var/run/secrets/kubernetes.io/serviceaccount". */
 struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 	const char *host, const char *port, const char *root, struct err *err) MUST_CHECK;
+
+/* What a program is told by its options and its environment; NULL: not given. */
+struct k8s_kubeconfig_from {
+	const char *file, *env_file;            /* --kubeconfig, $KUBECONFIG */
+	const char *namespace_, *env_namespace; /* --namespace, $POD_NAMESPACE */
+	const char *host, *port;                /* $KUBERNETES_SERVICE_HOST and _PORT */
+	const char *root; /* where a Pod finds its service account, see above */
+};
+/*
+ * The option wins over the environment (where "" is as good as nothing), the environment over what
+ * is found; without a file it is the service account. namespace_ of the result is the one to use,
+ * and valid: ERR_INVALID when there is none or no object can be in it.
+ */
+struct k8s_kubeconfig *k8s_kubeconfig_choose(
+	const struct k8s_kubeconfig_from *from, struct err *err) MUST_CHECK;
 void k8s_kubeconfig_free(struct k8s_kubeconfig *k);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * Leader election by a coordination.k8s.io/v1 Lease: 15 s duration, renewed every 2 s, given up 10
  * s after the last successful renewal by the boot clock. k8s_lease_may_write() turns false at that
- * moment by itself, without waiting for an event: wire it into the transport. Released
+ * moment by itself, without waiting for an event: it opens and closes a k8s/gate. Released
  * (holderIdentity "") by k8s_lease_release().
  */
 #ifndef TEC_K8S_LEASE_H
@@ -23,13 +23,12 @@ struct k8s_lease_conf {
 	void *arg;
 };
 
-/* Its requests are exempt from may_write (they are how one becomes a writer): it uses a transport
- * without the check. */
+/* t has no gate: its requests are how one becomes a writer. */
 struct k8s_lease *k8s_lease_new(
 	struct loop *l, struct k8s_transport *t, const struct k8s_lease_conf *conf);
 void k8s_lease_free(struct k8s_lease *s);
 void k8s_lease_start(struct k8s_lease *s);
-bool k8s_lease_may_write(void *s); /* fits k8s_transport.may_write */
+bool k8s_lease_may_write(void *s); /* fits k8s_gate_new() */
 enum k8s_lease_state k8s_lease_state(const struct k8s_lease *s);
 /* Hands the lease back; done runs when it is written or has failed (2 s at most). */
 void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one seam: everything the operator says to a Kubernetes API goes through struct k8s_transport.
- * Three makers: HTTPS (k8s/client), in-process (standalone/apiserver, later), fake (tests/fake).
- * Callers cannot tell which they have. op rules (loop/op.h) hold for every maker.
+ * The one seam: every request of the operator to a Kubernetes API goes through struct
+ * k8s_transport. Makers: HTTPS (k8s/client), in-process, fake (tests/fake); k8s/gate stands before
+ * any of them. Callers cannot tell which they have. The rules of loop/op.h hold for every maker.
+ *
+ * A request in flight is one struct k8s_exchange: one heap object, one op, in the caller's scope.
+ * It owns the request, whose body is wiped when the exchange ends; what the maker and the receiver
+ * keep of it lies in the same memory.
  */
 #ifndef TEC_K8S_TRANSPORT_H
 #define TEC_K8S_TRANSPORT_H
@@ -10,19 +14,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tec/base/body.h"
 #include "tec/base/err.h"
+#include "tec/loop/loop.h"
 #include "tec/loop/op.h"
 
 struct k8s_request {
-	const char *method;       /* GET POST PUT PATCH DELETE */
-	const char *path;         /* with query: "/api/v1/namespaces/a/secrets?limit=500" */
-	const char *content_type; /* NULL without body */
-	const char *body;
-	size_t body_len;
-	uint32_t deadline_ms; /* 0: 15,000; with on_data: none */
+	/* Static strings. verb and resource are for metrics; verb: get list watch create apply
+	 * patch delete. content_type NULL: no body. */
+	const char *method, *content_type, *verb, *resource;
+	char *path;       /* on the heap, with query: "/api/v1/namespaces/a/secrets?limit=500" */
+	struct body body; /* data NULL: none */
+	uint32_t deadline_ms; /* 0: 15,000; with on_data: none, it is a stream */
 	uint32_t silence_ms;  /* streams only */
-	/* For metrics; static strings. verb: get list watch create apply patch delete. */
-	const char *verb, *resource;
 };
 
 struct k8s_answer {
@@ -36,29 +40,55 @@ struct k8s_answer {
 typedef void (*k8s_answer_fn)(void *arg, const struct err *err, const struct k8s_answer *answer);
 typedef int (*k8s_data_fn)(void *arg, const char *data, size_t len, struct err *err);
 
+/* Who gets the answer. on_data NULL: the answer's body is collected. Otherwise 2xx bytes go to
+ * on_data as they come, other bodies to done. */
+struct k8s_receiver {
+	k8s_data_fn on_data;
+	k8s_answer_fn done;
+	void (*fini)(void *arg); /* after done or a cancel; NULL: nothing to release */
+};
+
 struct k8s_transport;
+
+/* For makers: embedded as FIRST member of their own struct, which is zeroed otherwise. */
+struct k8s_exchange {
+	struct op op; /* first */
+	struct k8s_transport *t;
+	struct k8s_request req;
+	struct k8s_receiver to;
+	void *arg; /* the receiver's */
+	struct defer failed;
+	struct err err;
+	const char *code; /* for metrics; NULL: from err and answer */
+	uint64_t start_us;
+};
+
 struct k8s_transport_ops {
-	/* on_data NULL: the answer's body is collected. Otherwise 2xx bytes go to on_data as they
-	 * come, other bodies to done. */
-	struct op *(*start)(struct k8s_transport *t, struct op_scope *scope,
-		const struct k8s_request *req, k8s_data_fn on_data, k8s_answer_fn done, void *arg);
+	void (*start)(struct k8s_exchange *x);
+	/* Releases what the maker holds of x. Runs once, before done or on a cancel. */
+	void (*stop)(struct k8s_exchange *x);
 	void (*free)(struct k8s_transport *t);
 };
 /* First member of every maker's struct. */
 struct k8s_transport {
 	const struct k8s_transport_ops *ops;
 	struct loop *loop;
-	/* Writes are refused (ERR_DENIED, without a request) while this is set and returns false:
-	 * the lease's renew deadline. */
-	bool (*may_write)(void *arg);
-	void *may_write_arg;
+	size_t exchange_size; /* of the maker's struct with the k8s_exchange in it */
 };
 
-/* Checks may_write, counts (tec_api_requests_total{verb,code}), then asks the maker. req is copied
- * as needed. */
+/* Takes path and body of req. */
 struct op *k8s_transport_start(struct k8s_transport *t, struct op_scope *scope,
-	const struct k8s_request *req, k8s_data_fn on_data, k8s_answer_fn done, void *arg);
+	struct k8s_request *take_req, k8s_data_fn on_data, k8s_answer_fn done, void *arg);
+/* The same with a receiver whose `arg` is a copy of `own`, kept in the exchange. */
+struct op *k8s_transport_start_own(struct k8s_transport *t, struct op_scope *scope,
+	struct k8s_request *take_req, const struct k8s_receiver *to, const void *own, size_t size);
 void k8s_transport_free(struct k8s_transport *t); /* NULL is fine */
+
+/* For makers. The end of x, counted in tec_api_requests_total{verb,code}; answer NULL: none. */
+void k8s_transport_end(
+	struct k8s_exchange *x, const struct err *err, const struct k8s_answer *answer);
+/* The same from the loop, without an answer, when x->err is set already as it starts. */
+void k8s_transport_fail(struct k8s_exchange *x);
 
 /*
  * Turns an answer that is no 2xx (or err) into a struct err by RFC 9110 status and the Status

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps one k8s_cache equal to the API: LIST in pages of 500, then WATCH with bookmarks from the
- * list's resourceVersion; resumes after a closed stream, lists anew after 410, ends a silent
- * stream, backs off 0.8-30 s with jitter. One enum state, one door (house.md rule 20): IDLE ->
- * LISTING -> WATCHING -> (BACKOFF -> WATCHING | LISTING) ; STOPPED tec_watch_state{resource,state}
- * shows it. An item that the cache refuses is logged once, counted, and treated as absent, so one
- * bad object never stops the others. A missing CRD (404) is waited for.
+ * list's resourceVersion; resumes after a closed stream, lists again after 410, ends a silent
+ * stream, backs off 0.8-30 s with jitter. States: IDLE -> LISTING -> WATCHING -> (BACKOFF ->
+ * WATCHING | LISTING), STOPPED; tec_watch_state{resource,state} shows the current one. An item that
+ * the cache refuses is logged once, counted, and treated as absent, so one bad object never stops
+ * the others. A missing CRD (404) is waited for.
  */
 #ifndef TEC_K8S_WATCH_H
 #define TEC_K8S_WATCH_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kbs_transport over HTTPS (net/httpc). Bearer: an EdDSA JWT (RFC 8037; iss "tec-operator", aud
- * "kbs", role "admin") that lives 60 s and is made anew when less than half of it is left, so one
- * serves a batch.
+ * "kbs", role "admin") that lives 60 s and is replaced when less than half of that is left, so one
+ * serves many requests.
  */
 #ifndef TEC_KBS_CLIENT_H
 #define TEC_KBS_CLIENT_H

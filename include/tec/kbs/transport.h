@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The seam to one Trustee's admin API (trustee-protocol.md section 4), of the same shape as
- * k8s/transport.h. Two makers: HTTPS (kbs/client) and fake (tests/fake/kbs.c). op rules
- * (loop/op.h) hold for every maker. Authentication is the maker's business: no caller sees a token.
+ * The seam to one Trustee's admin API. Two makers: HTTPS (kbs/client) and fake (tests/fake/kbs.c).
+ * A request is one op (loop/op.h): it is counted, held back without the lease, and its answer is
+ * judged here, so every maker behaves alike. The body is not copied here: the maker's copy is the
+ * only one, and it lends it to the answer in case the request has to be sent once more.
+ * Authentication is the maker's business: no caller sees a token.
  */
 #ifndef TEC_KBS_TRANSPORT_H
 #define TEC_KBS_TRANSPORT_H
@@ -14,62 +16,78 @@
 #include "tec/base/err.h"
 #include "tec/loop/op.h"
 
-struct kbs_request {
-	const char *method;       /* GET POST DELETE */
-	const char *path;         /* "/kbs/v0/resource/default/<uuid>/root" */
-	const char *content_type; /* NULL without body */
-	const void *body;         /* copied; the copy is wiped */
-	size_t body_len;
-	uint32_t deadline_ms; /* 0: 10,000 */
-	size_t max_answer;    /* 0: 256 KiB */
-	const char
-		*verb; /* static, for metrics: resource-put, resource-delete, refvalue-put, ... */
-};
-
 struct kbs_answer {
-	int status;
+	int status; /* 0: no answer */
 	/* Last segment of the error body's `type` ("PluginInternalError"); "" when there is none.
 	 * The status alone means nothing: the real server answers 401 for nearly everything. */
 	const char *type;
 	const char *body; /* borrowed for the call, NUL-terminated */
 	size_t body_len;
 	uint32_t retry_after_ms;
+	const void *sent; /* the request's body, borrowed for the call */
+	size_t sent_len;
 };
 
-typedef void (*kbs_answer_fn)(void *arg, const struct err *err, const struct kbs_answer *answer);
+struct kbs_request {
+	const char *method;       /* static: GET POST DELETE */
+	const char *path;         /* "/kbs/v0/resource/default/<uuid>/root"; copied */
+	const char *content_type; /* static; NULL without body */
+	const void *body;         /* borrowed for the call; the maker's copy is wiped */
+	size_t body_len;
+	uint32_t deadline_ms; /* 0: 10,000 */
+	size_t max_answer;    /* 0: 256 KiB */
+	bool reads_value;     /* an RvpsError says that there is no such value */
+	const char *verb;     /* static, for metrics: resource-put, resource-delete, ... */
+	/* Sees the answer before `done` does. True: *req (its path is the same) is the next request
+	 * of the same op. NULL: there is no other one. */
+	bool (*next)(struct kbs_request *req, const struct err *err, const struct kbs_answer *a);
+};
 
+/* err: what kbs_answer_check() made of the answer. answer is never NULL. */
+typedef void (*kbs_done_fn)(void *arg, const struct err *err, const struct kbs_answer *answer);
+
+struct kbs_call; /* a request under way */
 struct kbs_transport;
 struct kbs_transport_ops {
-	struct op *(*start)(struct kbs_transport *t, struct op_scope *scope,
-		const struct kbs_request *req, kbs_answer_fn done, void *arg);
+	/* Copies what it needs of req and begins an op in scope, which ends with
+	 * kbs_call_answer(). */
+	void (*start)(struct kbs_transport *t, struct op_scope *scope,
+		const struct kbs_request *req, struct kbs_call *call);
+	/* The token was refused: the next request carries a new one. NULL: there are no tokens. */
+	void (*renew)(struct kbs_transport *t);
 	void (*free)(struct kbs_transport *t);
 };
 /* First member of every maker's struct. */
 struct kbs_transport {
 	const struct kbs_transport_ops *ops;
 	struct loop *loop;
-	/* Every request is refused (ERR_CONFLICT, nothing is sent) while this is set and returns
-	 * false: the lease's renew deadline. */
+	unsigned n_calls; /* under way; 0 when it is freed */
+	/* No request is sent (err_set_lease_lost()) while this is set and returns false: the
+	 * lease's renew deadline has passed. */
 	bool (*may_send)(void *arg);
 	void *may_send_arg;
 };
 
-/* Checks may_send, counts (tec_trustee_requests_total{verb,code}), then asks the maker. req is
- * copied as needed. */
+/* Counted as tec_trustee_requests_total{verb,code}. A request whose token is refused is sent once
+ * more with a new token: the far side's clock may differ from when the token was made. */
 struct op *kbs_transport_start(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_answer_fn done, void *arg);
+	const struct kbs_request *req, kbs_done_fn done, void *arg);
 void kbs_transport_free(struct kbs_transport *t); /* NULL is fine */
 
-/* For makers: the last segment of an error body's `type`; "" when the body has none, or one that is
- * no plain word. */
+/* For makers, when the op of `start` has finished. answer->type is found here. May free the
+ * transport. */
+void kbs_call_answer(struct kbs_call *call, const struct err *err, const struct kbs_answer *answer);
+
+/* The last segment of an error body's `type`; "" when the body has none, or when it is not a plain
+ * word. */
 #define KBS_TYPE_MAX 64
 void kbs_answer_type(const char *body, size_t len, char out[KBS_TYPE_MAX]);
 
 /*
- * Turns an answer that is no 200 (or err) into a struct err, by `type` first: AdminAuthAccess,
+ * Turns an answer other than 200 (or err) into a struct err, by `type` first: AdminAuthAccess,
  * AdminAuthInitialization DENIED; ParsePolicyError and status 413 INVALID; RvpsError on a GET of a
- * value NOT_FOUND (the caller says so with reads_value); everything else TRANSIENT, a 200 with an
- * HTML page and what was no HTTP at all too. 0 for any other 200.
+ * value NOT_FOUND; everything else TRANSIENT, including a 200 with an HTML page and what was not
+ * HTTP at all. 0 for any other 200.
  */
 int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *answer,
 	bool reads_value, struct err *err) MUST_CHECK;

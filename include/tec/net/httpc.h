@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTPS client: libcurl multi_socket on our loop, HTTP/1.1, exactly as c-stack.md B says (CA
+ * HTTPS client: libcurl multi_socket on our loop, HTTP/1.1 (CA
  * pinned, no environment proxies, no redirects, own deadlines, black-holed connections are closed).
  * Two pools: short requests, and streams (watches), so a slow stream never stands in a request's
- * way. At most 16 requests (max_in_flight) to one scheme://host:port are in flight; others wait in
- * line, their deadline running.
+ * way. At most 16 requests (max_in_flight) to one scheme://host:port are in flight; others wait,
+ * their deadline running.
  *
- * Who owns what: the request is copied. `on_data` gets body bytes as they come, and only when the
- * status is 2xx; other bodies are collected (64 KiB at most) for `done`. Without on_data every body
- * is collected up to max_body (more: ERR_INVALID).
+ * Who owns what: the request is copied, but for a body that is taken. `on_data` gets body bytes as
+ * they come, and only when the status is 2xx; other bodies are collected (64 KiB at most) for
+ * `done`. Without on_data every body is collected up to max_body (more: ERR_INVALID).
  */
 #ifndef TEC_NET_HTTPC_H
 #define TEC_NET_HTTPC_H
@@ -17,13 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tec/base/body.h"
 #include "tec/base/err.h"
 #include "tec/loop/loop.h"
 #include "tec/loop/op.h"
 #include "tec/net/addr.h"
 
 struct httpc;
-struct httpc_tls; /* trust and identity of one far side; reference counted like every TLS context */
+struct httpc_tls; /* trust and identity for one server; reference counted like every TLS context */
 
 /*
  * ca_pem NULL: the system's public CAs. cert/key: client certificate, both or none. server_name
@@ -53,26 +54,28 @@ struct httpc_request {
 	const struct httpc_header *headers;
 	size_t n_headers;
 	const char *bearer; /* Authorization: Bearer ...; wiped from our copy; NULL: none */
-	const void *body;
+	const void *body;   /* copied, the copy is wiped */
 	size_t body_len;
-	size_t max_body;      /* of a collected answer; 0: 64 KiB */
-	uint32_t deadline_ms; /* whole transfer; 0: none (streams) */
-	uint32_t connect_ms;  /* 0: 10,000 */
-	uint32_t silence_ms;  /* streams: no byte for so long ends it with ERR_TRANSIENT; 0: none */
-	bool stream;          /* use the stream pool */
+	struct body *take_body; /* instead of body: moved, and wiped in the end; NULL: none */
+	size_t max_body;        /* of a collected answer; 0: 64 KiB */
+	uint32_t deadline_ms;   /* whole transfer; 0: none (streams) */
+	uint32_t connect_ms;    /* 0: 10,000 */
+	uint32_t silence_ms; /* streams: no byte for so long ends it with ERR_TRANSIENT; 0: none */
+	bool stream;         /* use the stream pool */
 	unsigned max_in_flight; /* to this origin, this one included; 0: 16 */
 	unsigned reach; /* ADDR_REACH() of the addresses it may go to, ADDR_REACH_ALL or fewer:
 			   another address is not connected to, and a connection that leads to one
-			   is not used again (ERR_DENIED); 0: all, and none is told */
+			   is not used again (ERR_DENIED); 0: all, and answer->scope is not set */
 };
 
 struct httpc_answer {
 	int status;            /* 0: no answer */
-	enum addr_scope scope; /* of the address that answered; told when `reach` was given */
+	enum addr_scope scope; /* of the address that answered; set when `reach` was given */
 	uint32_t retry_after_ms;
 	const char *
 		body; /* collected bytes, NUL-terminated, borrowed for the call, wiped afterwards */
 	size_t body_len;
+	struct body *sent;        /* the request's; body_move() it to send it again */
 	const char *content_type; /* may be NULL */
 	const char *location;     /* where a 3xx points to, made absolute: not followed, not judged;
 				     NULL: nowhere, or more than 8 KiB */

@@ -12,19 +12,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 struct share;
 struct share_source;
 
 struct share_place {
-	struct share_source *source; /* owned by the share */
-	struct share_place *idler, *busier;
-	uint64_t active_ms; /* boot clock */
+	struct share_source *source;   /* owned by the share */
+	TAILQ_ENTRY(share_place) link; /* in its source */
+	uint64_t active_ms;            /* boot clock */
 };
 
-struct share *share_new(size_t expected); /* so many places: a hint for the size of its table */
-void share_free(struct share *s);         /* asserts that no place is taken */
+struct share *share_new(void);
+void share_free(struct share *s); /* asserts that no place is taken */
 void share_join(struct share *s, struct share_place *p, const struct sockaddr *sa);
 void share_leave(struct share *s, struct share_place *p);
 void share_active(struct share *s, struct share_place *p); /* something was done for it */

@@ -13,9 +13,14 @@
 
 #include "tec/k8s/transport.h"
 #include "tec/loop/loop.h"
+#include "tec/model/cluster.h"
 #include "tec/net/tls.h"
 
 #define SRV_CERTS_MAX 16
+
+/* The Secrets that the listeners of this cluster need: their certificate, and with `ignition` what
+ * nodes shall trust. NULL entries are of Secrets that it does not name. Borrowed from c. */
+size_t srv_certs_of(const struct model_cluster *c, bool ignition, const char *names[SRV_CERTS_MAX]);
 
 struct srv_certs;
 /* changed: some Secret's content, or whether it could be read, is other than before. */

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tec/ctl/trustee.h"
+
 /* ---- decide */
 
 static enum ctl_ak_do status_of(const struct ctl_ak_view *v)
@@ -522,11 +524,13 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
 		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
 	} else {
+		cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
 		snprintf(text, sizeof(text), "%s%.500s",
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
 				? "Waits until Trustee has confirmed that an earlier key is gone. "
 				: "",
-			kbs_sync_lacking(s->sync, KBS_REFVALUE, l->identity));
+			ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->identity, &why));
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
 	}
 }

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/cluster: the objects of an installation and what is known of each. */
+/*
+ * Private to src/ctl/cluster. The files are a line, and each calls only those before it:
+ *
+ *	own          one Secret that the operator makes: announce, then make
+ *	inputs       what Trustee is rendered from besides spec: certificate, token signers
+ *	regkey       the registration key and its changes
+ *	registration who can register: counts and condition
+ *	served       delivery by volumes: what Trustee was seen to serve
+ *	volumes      delivery by volumes: what it shall mount
+ *	objects      the table of the installation, for ctl/install.h
+ *	view         refresh (what is remembered follows what is there), then look (changes
+ *	             nothing), decide
+ *	act          starts an act, takes its answer
+ *	cluster      the step, what wakes it, life
+ */
 #ifndef TEC_CTL_CLUSTER_INTERNAL_H
 #define TEC_CTL_CLUSTER_INTERNAL_H
 
@@ -8,44 +22,37 @@
 #include "tec/model/pending.h"
 #include "tec/render/volumes.h"
 
-#define CLUSTER_N_OBJECTS 11
-/* Beside the table, where an act names its object by number: a token signer's Secret, and the one
- * that spec.trusteeSecret names. */
-#define CLUSTER_SIGNER     CLUSTER_N_OBJECTS
-#define CLUSTER_TLS        (CLUSTER_N_OBJECTS + 1)
-#define CLUSTER_REGKEY     (CLUSTER_N_OBJECTS + 2) /* number: enum cluster_regkey */
-#define CLUSTER_AUTH       "trustee-auth"
 #define CLUSTER_DEPLOYMENT "trustee-deployment"
-#define CLUSTER_DATA       "trustee-data"
 #define CLUSTER_HASH_SIZE  17 /* with the NUL */
 
+/* What an act is about: first the table in objects.c, in the order of installation (what the
+ * Deployment mounts comes before it). */
+enum cluster_object {
+	CLUSTER_DATA,
+	CLUSTER_POLICIES,
+	CLUSTER_RV_DATA,
+	CLUSTER_IMAGE_PCRS,
+	CLUSTER_KBS_SERVICE,
+	CLUSTER_TRUSTEE,
+	CLUSTER_REGISTER_SERVICE,
+	CLUSTER_AK_SERVICE,
+	CLUSTER_OLD_REGISTER, /* Deployments of the Rust operator's listeners */
+	CLUSTER_OLD_AK,
+	CLUSTER_N_OBJECTS,
+	/* Secrets beside the table. */
+	CLUSTER_AUTH = CLUSTER_N_OBJECTS,
+	CLUSTER_SIGNER, /* number: render/token.h */
+	CLUSTER_TLS,    /* that spec.trusteeSecret names */
+	CLUSTER_REGKEY, /* number: enum cluster_regkey */
+};
+
+/* struct ctl_install_object.inputs */
+#define CLUSTER_IF_MANAGED  1u /* not with trustee.deploy: External */
+#define CLUSTER_IF_FILES    2u /* delivery by volumes: not before the files are known */
+#define CLUSTER_FROM_INPUTS 4u
+#define CLUSTER_FROM_FILES  8u
+
 struct ctl_cluster;
-
-enum cluster_object_kind {
-	CLUSTER_OBJECT_APPLY,       /* rendered, repaired */
-	CLUSTER_OBJECT_CREATE_ONLY, /* made once, then somebody else's to write */
-	CLUSTER_OBJECT_SECRET,      /* announced, then made once (struct cluster_own) */
-	CLUSTER_OBJECT_UNWANTED,    /* deleted if this cluster owns it and we did not render it */
-};
-
-struct ctl_cluster;
-struct cluster_object {
-	const struct kobj_gvk *gvk;
-	const char *name;
-	enum cluster_object_kind kind;
-	bool of_trustee;  /* not with deploy: External */
-	bool of_delivery; /* rendered another way with delivery by volumes */
-	struct json_object *(*render)(const struct ctl_cluster *ctl, const struct model_cluster *c);
-};
-extern const struct cluster_object cluster_objects[CLUSTER_N_OBJECTS];
-
-/* Of one object, by resourceVersion, so that an answer holds until the object changes. Owned
- * strings. */
-struct cluster_known {
-	char *ok_rv, *drift_rv, *conflict_rv;
-	char *foreign_rv; /* the Rust operator's: it goes and is made anew */
-	bool must_read;   /* a create met an object that the cache does not show */
-};
 
 /*
  * A Secret that the operator makes for the cluster, under a name that anybody may have taken: the
@@ -54,7 +61,10 @@ struct cluster_known {
  */
 struct cluster_own {
 	char name[RENDER_TOKEN_NAME_SIZE];
-	const char *data[2];           /* its members, static; one or two */
+	const char *data[2]; /* its members, static; one or two */
+	/* A new one, as JSON text. */
+	struct secret *(*make)(const struct ctl_cluster *c, const struct model_cluster *cluster,
+		const char *name, struct err *err);
 	char *read_rv;                 /* owned: of the version read last */
 	char hash[SHA256_HEX_LEN + 1]; /* of its content; "": it is not of the form we make */
 	bool must_read;                /* a create met one that the cache does not show */
@@ -133,13 +143,10 @@ struct ctl_cluster {
 	uint64_t status_ms;           /* boot clock: when counts were written last, or the start */
 	struct model_pending pending; /* followed at all times; all_machines is not filled in */
 	/* of the served cluster: */
-	char *known_uid; /* owned */
-	int64_t known_generation;
-	struct cluster_known known[CLUSTER_N_OBJECTS];
+	struct ctl_install install;
 	struct cluster_own auth; /* trustee-auth */
 	struct cluster_own regkey[CLUSTER_N_REGKEYS];
 	struct cluster_inputs inputs;
-	char problem[512]; /* why an object cannot be written; "": no reason */
 	struct cluster_volumes volumes;
 };
 
@@ -147,8 +154,8 @@ struct ctl_cluster {
 struct cluster_look {
 	struct ctl_cluster_view v;
 	const struct model_cluster *c, *served;
-	unsigned object;        /* of todo */
-	unsigned number;        /* ... when it is a signer */
+	unsigned object;        /* of todo: enum cluster_object */
+	unsigned number;        /* ... of this one */
 	const char *conflict;   /* name of an object that is not ours; NULL: none */
 	bool conflict_own;      /* ... and it is a Secret under the name of one of ours */
 	const char *waits;      /* ... that is being deleted */
@@ -158,95 +165,76 @@ struct cluster_look {
 	struct kobj_cond_want want[CLUSTER_N_CONDS];
 };
 
-/* cluster_objects.c */
-void cluster_known_fini(struct cluster_known *k);
-/* The object is judged again, although it did not change. */
-void cluster_known_forget(struct ctl_cluster *c, const struct kobj_gvk *gvk, const char *name);
 /* The first thing to do wins. */
-void cluster_want(struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number);
-void cluster_known_reset(struct ctl_cluster *c, const struct model_cluster *served);
-const struct kobj *cluster_object_find(const struct ctl_env *env, unsigned i);
-/* Sets todo, object, conflict, waits, unreadable. */
-void cluster_look_objects(struct ctl_cluster *c, struct cluster_look *l);
-struct op *cluster_start_object(struct ctl_cluster *c, struct ctl_act *a,
-	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err);
-void cluster_set_rv(char **slot, struct json_object *o);
-void cluster_told_repaired(struct ctl_cluster *c, const struct kobj *cluster,
-	const struct kobj_gvk *gvk, const char *name);
-/* Of one that failed. True: the error is none. */
-bool cluster_object_failed(struct ctl_cluster *c, bool *must_read, const struct kobj_gvk *gvk,
-	const char *name, enum ctl_cluster_do d, const struct err *err, const struct k8s_result *r);
-/* True: the error is none. */
-bool cluster_object_done(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
-	unsigned i, const struct err *err, const struct k8s_result *r);
+static inline void cluster_want(
+	struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number)
+{
+	if (d == CTL_CLUSTER_NOTHING || l->v.todo)
+		return;
+	l->v.todo = (int)d;
+	l->object = object;
+	l->number = number;
+}
 
-/* cluster_own.c */
-void cluster_own_init(struct cluster_own *own, const char *name, const char *a, const char *b);
-void cluster_own_reset(struct cluster_own *own); /* all but what it is called and consists of */
+/* Looks again in that time, unless it does so sooner. */
+static inline void cluster_recheck(struct cluster_look *l, uint64_t ms)
+{
+	if (!l->recheck_ms || ms < l->recheck_ms)
+		l->recheck_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+/* ---- own.c */
+void cluster_own_reset(struct cluster_own *own); /* all but its name, its members and make */
 /* Its text, which is owned from here on; NULL: there is none any more. */
 void cluster_own_set_text(struct cluster_own *own, struct secret *take_text);
-/* Which Secret an act is about; NULL: none of these. */
-struct cluster_own *cluster_own_of(struct ctl_cluster *c, unsigned object, unsigned number);
 enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 	const struct model_cluster *cluster, const struct cluster_own *own);
-/* What follows for one. wanted: it is to be made when it is absent; has_text: and its text is
- * there; announced: under its hash. */
-enum ctl_cluster_do cluster_own_decide(
-	enum cluster_own_state state, bool wanted, bool has_text, bool announced);
-/* Sets todo or conflict. True: it may be used. */
-bool cluster_look_own(struct ctl_cluster *c, struct cluster_look *l, struct cluster_own *own,
-	unsigned object, unsigned number, bool wanted);
-/* What the annotations of the cluster have too much; the last thing that is looked at. */
-void cluster_look_tidy(struct ctl_cluster *c, struct cluster_look *l);
-/* ANNOUNCE, TIDY: patches of the cluster object, which cannot be bettered by anybody. */
-struct op *cluster_start_marks(struct ctl_cluster *c, struct ctl_act *a,
-	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err);
-/* READ, MAKE_SECRET, DELETE. True (of done): the error is none. */
-struct op *cluster_start_own(struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l,
-	enum ctl_cluster_do d, k8s_result_fn done);
-bool cluster_own_done(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
-	unsigned object, unsigned number, const struct err *err, const struct k8s_result *r);
+/* Sets todo or conflict. wanted: it is to be made when it is absent. True: it may be used. */
+bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
+	const struct cluster_own *own, unsigned object, unsigned number, bool wanted);
+/* Sets or removes (hashes NULL) its announcement in the annotations of a patch. */
+void cluster_own_put(struct json_object *annotations, const struct model_cluster *cluster,
+	const char *name, const char *hashes);
+/* ANNOUNCE: makes its text when there is none, and adds the announcement. */
+int cluster_own_announce(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	struct cluster_own *own, struct json_object *annotations, struct err *err) MUST_CHECK;
+/* It was read, or is the answer of its create. */
+void cluster_own_saw(
+	struct cluster_own *own, const struct model_cluster *cluster, struct json_object *o);
 
-/* cluster_inputs.c */
-/* A new signer's text. */
-struct secret *cluster_signer_make(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	const char *name, struct err *err);
-struct cluster_own *cluster_signer_own(struct ctl_cluster *c, unsigned number);
+/* ---- inputs.c */
+struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number);
 /* It was read, or is the answer of a create: its certificate. */
-void cluster_signer_saw(struct ctl_cluster *c, unsigned number, struct json_object *o);
-void cluster_signer_told(
-	struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d, const char *name);
+void cluster_signer_saw(struct cluster_signer *s, struct json_object *o);
 /* It is being made, or the plan wants it. */
 bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name);
-/* What Deployment and config are rendered with now. Borrowed until the next look. */
-void cluster_inputs(const struct ctl_cluster *c, struct render_trustee_inputs *out);
+/* What Deployment and config are rendered with now. Borrowed until the next refresh. */
+struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c);
 /* A Secret appeared or changed: it may be a signer. */
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name);
 /* trustee-deployment as it was read or answered. */
 void cluster_inputs_saw_deployment(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *o);
-/* What is to be read before anything is judged; false: something is. Then the plan of signers
- * holds. */
-bool cluster_look_inputs(struct ctl_cluster *c, struct cluster_look *l);
+/* Makes the plan of signers, when all that it is made from was read. */
+void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster);
+/* What is to be read before anything is judged; false: something is. Then the plan holds. */
+bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l);
 /* What the plan wants done. */
-void cluster_look_plan(struct ctl_cluster *c, struct cluster_look *l);
-/* READ of CLUSTER_TLS. */
-struct op *cluster_start_tls(
-	struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l, k8s_result_fn done);
+void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *l);
+/* READ of CLUSTER_TLS; true: the error is none. */
+struct op *cluster_tls_start(
+	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg);
 bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const struct err *err,
 	const struct k8s_result *r);
 /* Everything is forgotten but which Secrets there are; fini forgets that as well. */
 void cluster_inputs_reset(struct ctl_cluster *c);
 void cluster_inputs_fini(struct ctl_cluster *c);
 
-/* cluster_regkey.c */
+/* ---- regkey.c */
 void cluster_regkey_init(struct ctl_cluster *c);
-void cluster_regkey_reset(struct ctl_cluster *c);
-/* Sets todo or conflict. */
-void cluster_look_regkey(struct ctl_cluster *c, struct cluster_look *l);
-/* A new one's text. */
-struct secret *cluster_regkey_make(
-	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
+/* A copy that no change needs any more is forgotten. */
+void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *cluster);
+void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l);
 /* The current one was read to be copied. */
 void cluster_regkey_copy(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *current);
@@ -255,12 +243,26 @@ bool cluster_regkey_is_name(const char *secret);
 bool cluster_regkey_wanted(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
 
-/* cluster_registration.c */
+/* ---- registration.c */
 /* Follows what counts against the limits, from here on. */
 void cluster_registration_watch(struct ctl_cluster *c);
-void cluster_want_registration(const struct ctl_cluster *c, struct cluster_look *l);
+void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l);
 
-/* cluster_volumes.c */
+/* ---- served.c */
+/* What the files of a list say at this moment: "<keys>.<reference values>". */
+#define CLUSTER_CONTENTS_LEN (2 * 16 + 1)
+void cluster_served_contents(const struct ctl_env *env, const struct render_volumes_list *l,
+	char out[CLUSTER_CONTENTS_LEN + 1]);
+/* The Deployment as it was read or answered. */
+void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment);
+/* `live` is what all of Trustee serves: by the Deployment's status and by every Pod. */
+bool cluster_served(const struct ctl_cluster *c);
+/* Which Pod it is not, and what to do. */
+void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out);
+/* Tells kbs_sync what that is, name by name. */
+void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
+
+/* ---- volumes.c */
 /* Each step of the served cluster (NULL: there is none): confirms what Trustee serves, and replaces
  * what is rendered. When to be asked again, in ms; 0: when something changes. */
 uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served);
@@ -270,30 +272,32 @@ void cluster_volumes_saw(
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served);
 /* What is to be mounted is not known yet, or more than the API takes: nothing of it is written. */
 bool cluster_volumes_hold(const struct ctl_cluster *c);
-/* Something that is mounted cannot be read, so its content is not known. */
-bool cluster_volumes_unknown(const struct ctl_cluster *c);
 /* NULL when it holds. */
 struct json_object *cluster_volumes_render(
 	const struct ctl_cluster *c, const struct model_cluster *cluster);
 /* Something that counts changed. True: it has to be looked at now. */
 bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_sort sort, const char *name);
 void cluster_volumes_fini(struct ctl_cluster *c);
-/* What the files of a list say at this moment: "<keys>.<reference values>". */
-#define CLUSTER_CONTENTS_LEN (2 * 16 + 1)
-void cluster_volumes_contents(const struct ctl_env *env, const struct render_volumes_list *l,
-	char out[CLUSTER_CONTENTS_LEN + 1]);
 
-/* cluster_served.c */
-/* `live` is what all of Trustee serves: by the Deployment's status and by every Pod. */
-bool cluster_served(const struct ctl_cluster *c);
-/* Which Pod it is not, and what to do. */
-void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out);
-/* Tells kbs_sync what that is, name by name. */
-void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
+/* ---- objects.c */
+extern const struct ctl_install_conf cluster_objects;
+bool cluster_is_installed(const struct kobj *cluster);
 
-/* cluster_view.c */
-/* Looks again in that time, unless it does so sooner. */
-void cluster_recheck(struct cluster_look *l, uint64_t ms);
-void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *l);
+/* ---- view.c */
+void cluster_forget(struct ctl_cluster *c); /* all that is known of the served cluster */
+/* Whether there is a Secret of this name, or one may still be made. */
+bool cluster_is_needed(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
+/* Its adopt-before would count later, for what is planted until then. */
+bool cluster_adopts_later(const struct model_cluster *cluster);
+void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served);
+void cluster_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);
+
+/* ---- act.c */
+void cluster_act_init(struct ctl_cluster *c); /* trustee-auth */
+struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
+	const struct cluster_look *l, enum ctl_cluster_do d);
+/* What the act last started was: enum ctl_cluster_do. */
+enum ctl_cluster_do cluster_act_doing(const struct ctl_act *a);
 
 #endif

@@ -26,9 +26,9 @@
 
 #define CERT "cert.pem"
 
-void cluster_inputs(const struct ctl_cluster *c, struct render_trustee_inputs *out)
+struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c)
 {
-	*out = (struct render_trustee_inputs){.tls_hash = c->inputs.tls_hash,
+	return (struct render_trustee_inputs){.tls_hash = c->inputs.tls_hash,
 		.signers = c->inputs.plan.use,
 		.n_signers = c->inputs.plan.n_use};
 }
@@ -40,6 +40,19 @@ static void hash_text(const uint8_t digest[SHA256_LEN], char out[CLUSTER_HASH_SI
 
 /* ---- which signers there are */
 
+static struct secret *make_signer(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	const char *name, struct err *err)
+{
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
+
+	if (pki_cert_self_signed(
+		    key, "trustee-token", clock_wall_s(), RENDER_TOKEN_LIFE_DAYS, &cert, err) < 0)
+		return NULL;
+	return render_token_secret(cluster, c->env->ns, name, pem, strbuf_str(&cert));
+}
+
 static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned number)
 {
 	for (struct cluster_signer *s = c->inputs.signers; s; s = s->next)
@@ -48,17 +61,16 @@ static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned 
 	return NULL;
 }
 
-static struct cluster_signer *signer_get(struct ctl_cluster *c, unsigned number)
+struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number)
 {
 	struct cluster_signer *s = signer_find(c, number);
-	char name[RENDER_TOKEN_NAME_SIZE];
 
 	if (s)
 		return s;
 	s = xcalloc(1, sizeof(*s));
 	s->number = number;
-	render_token_name(number, name);
-	cluster_own_init(&s->own, name, "key.pem", CERT);
+	s->own = (struct cluster_own){.data = {"key.pem", CERT}, .make = make_signer};
+	render_token_name(number, s->own.name);
 	s->next = c->inputs.signers;
 	return c->inputs.signers = s;
 }
@@ -66,12 +78,7 @@ static struct cluster_signer *signer_get(struct ctl_cluster *c, unsigned number)
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
 {
 	if (k8s_cache_find(c->env->state->secrets, name))
-		signer_get(c, render_token_number(name));
-}
-
-struct cluster_own *cluster_signer_own(struct ctl_cluster *c, unsigned number)
-{
-	return &signer_get(c, number)->own;
+		(void)cluster_signer_get(c, render_token_number(name));
 }
 
 static bool is_planned(const struct ctl_cluster *c, const char *name)
@@ -129,8 +136,7 @@ static void note_change(struct ctl_cluster *c)
 	in->moved = in->moved || in->rendered_as;
 	free(in->rendered_as);
 	in->rendered_as = strbuf_steal(&text);
-	cluster_known_forget(c, &kobj_configmap, CLUSTER_DATA);
-	cluster_known_forget(c, &kobj_deployment, CLUSTER_DEPLOYMENT);
+	ctl_install_forget(&c->install, CLUSTER_FROM_INPUTS);
 }
 
 static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
@@ -161,49 +167,9 @@ static char *version(const char *name, const char *rv)
 	return xasprintf("%s %s", name, rv);
 }
 
-static void look_tls(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	const char *name = l->c->trustee_secret;
-	const struct model_secret *o = name ? state_secret(c->env->state, name) : NULL;
-	cleanup_free char *now = o ? version(name, o->obj.rv) : NULL;
-
-	if (now && !str_eq(now, c->inputs.tls_read))
-		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TLS, 0);
-}
-
-static void look_signers(struct ctl_cluster *c, struct cluster_look *l)
-{
-	for (struct cluster_signer *s = c->inputs.signers; s; s = s->next)
-		cluster_look_own(c, l, &s->own, CLUSTER_SIGNER, s->number, false);
-}
-
-static void forget_deployment(struct cluster_inputs *in)
-{
-	free(steal_ptr(&in->deployment_rv));
-	free(steal_ptr(&in->mounted));
-}
-
-/* One that is not there, or somebody else's, mounts nothing of ours. */
-static void look_deployment(struct ctl_cluster *c, struct cluster_look *l)
-{
-	const struct model_plain *d = (const struct model_plain *)k8s_cache_find(
-		c->env->state->deployments, CLUSTER_DEPLOYMENT);
-
-	if (!d || (d->owner_uid && !str_eq(d->owner_uid, l->c->obj.uid))) {
-		forget_deployment(&c->inputs);
-		return;
-	}
-	if (str_eq(c->inputs.deployment_rv, d->obj.rv))
-		return;
-	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
-		if (str_eq(cluster_objects[i].name, CLUSTER_DEPLOYMENT))
-			cluster_want(l, CTL_CLUSTER_READ, i, 0);
-}
-
 /* What cannot be read is neither read again nor planned around. */
-static const char *unreadable_input(const struct ctl_cluster *c, const struct cluster_look *l)
+static const char *unreadable_input(const struct ctl_cluster *c, const char *tls)
 {
-	const char *tls = l->c->trustee_secret;
 	const struct kobj *o = tls ? k8s_cache_find(c->env->state->secrets, tls) : NULL;
 
 	if (o && o->unreadable)
@@ -215,23 +181,37 @@ static const char *unreadable_input(const struct ctl_cluster *c, const struct cl
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
 
-bool cluster_look_inputs(struct ctl_cluster *c, struct cluster_look *l)
+/* The Deployment; NULL when it is not there, or somebody else's: it mounts nothing of ours. */
+static const struct kobj *deployment_of(const struct ctl_cluster *c, const char *cluster_uid)
 {
-	l->unreadable = unreadable_input(c, l);
-	if (l->unreadable)
-		return false;
-	look_tls(c, l);
-	look_signers(c, l);
-	/* The last one: it is judged with the answer, by what the others say. */
-	look_deployment(c, l);
-	if (l->v.todo)
-		return false;
-	prune(c, l->c);
-	replan(c, l->c);
-	return true;
+	const struct model_plain *d =
+		(const struct model_plain *)ctl_install_find(&c->install, CLUSTER_TRUSTEE);
+
+	return d && (!d->owner_uid || str_eq(d->owner_uid, cluster_uid)) ? &d->obj : NULL;
 }
 
-void cluster_look_plan(struct ctl_cluster *c, struct cluster_look *l)
+bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	const char *name = l->c->trustee_secret;
+	const struct model_secret *tls = name ? state_secret(c->env->state, name) : NULL;
+	cleanup_free char *now = tls ? version(name, tls->obj.rv) : NULL;
+	const struct kobj *d;
+
+	l->unreadable = unreadable_input(c, name);
+	if (l->unreadable)
+		return false;
+	if (now && !str_eq(now, c->inputs.tls_read))
+		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TLS, 0);
+	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
+		cluster_own_look(c, l, &s->own, CLUSTER_SIGNER, s->number, false);
+	/* The last one: it is judged with the answer, by what the others say. */
+	d = deployment_of(c, l->c->obj.uid);
+	if (d && !str_eq(c->inputs.deployment_rv, d->rv))
+		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TRUSTEE, 0);
+	return !l->v.todo;
+}
+
+void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct render_token_plan *p = &c->inputs.plan;
 	const struct model_secret *o = state_secret(c->env->state, p->name);
@@ -241,38 +221,43 @@ void cluster_look_plan(struct ctl_cluster *c, struct cluster_look *l)
 	if (again_s <= SOON_S)
 		cluster_recheck(l, again_s > 1 ? (uint64_t)again_s * 1000 : 1000);
 	if (p->what == RENDER_TOKEN_MAKE)
-		cluster_look_own(c, l, cluster_signer_own(c, number), CLUSTER_SIGNER, number, true);
+		cluster_own_look(c, l, &signer_find(c, number)->own, CLUSTER_SIGNER, number, true);
 	else if (p->what == RENDER_TOKEN_DROP && o && !o->obj.deleting)
 		cluster_want(l, CTL_CLUSTER_DELETE, CLUSTER_SIGNER, number);
 }
 
-/* ---- acts */
-
-struct secret *cluster_signer_make(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	const char *name, struct err *err)
+static void forget_deployment(struct cluster_inputs *in)
 {
-	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
-	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
-
-	if (pki_cert_self_signed(
-		    key, "trustee-token", clock_wall_s(), RENDER_TOKEN_LIFE_DAYS, &cert, err) < 0)
-		return NULL;
-	return render_token_secret(cluster, c->env->ns, name, pem, strbuf_str(&cert));
+	free(steal_ptr(&in->deployment_rv));
+	free(steal_ptr(&in->mounted));
 }
 
-struct op *cluster_start_tls(
-	struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l, k8s_result_fn done)
+void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	struct cluster_look l = {.c = cluster};
+
+	if (!deployment_of(c, cluster->obj.uid))
+		forget_deployment(&c->inputs);
+	if (!cluster_inputs_look(c, &l))
+		return;
+	prune(c, cluster);
+	replan(c, cluster);
+	if (c->inputs.plan.what == RENDER_TOKEN_MAKE)
+		(void)cluster_signer_get(c, render_token_number(c->inputs.plan.name));
+}
+
+/* ---- acts and answers */
+
+struct op *cluster_tls_start(
+	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg)
 {
 	const struct ctl_env *env = c->env;
 	const char *tls = l->c->trustee_secret;
 
 	free(c->inputs.tls_asked);
 	c->inputs.tls_asked = version(tls, state_secret(env->state, tls)->obj.rv);
-	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, a);
+	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, arg);
 }
-
-/* ---- answers */
 
 /* Adds a member as it stands there, base64; false: it is not there or empty. */
 static bool add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
@@ -316,10 +301,9 @@ static void take_tls(struct cluster_inputs *in, struct json_object *o)
 	in->tls_hash = xstrdup(hash);
 }
 
-void cluster_signer_saw(struct ctl_cluster *c, unsigned number, struct json_object *o)
+void cluster_signer_saw(struct cluster_signer *s, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
-	struct cluster_signer *s = signer_get(c, number);
 	cleanup_free uint8_t *pem = NULL;
 	struct err ignored = ERR_INIT; /* one that cannot be read is replaced, the plan says */
 	uint8_t digest[SHA256_LEN];
@@ -357,52 +341,28 @@ void cluster_inputs_saw_deployment(
 	}
 	free(in->mounted);
 	in->mounted = strbuf_steal(&names);
-	cluster_set_rv(&in->deployment_rv, o);
+	free(in->deployment_rv);
+	in->deployment_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
 	if (!in->tls_hash) /* known by a life before this one */
 		in->tls_hash = xstrdup(render_trustee_tls_hash(o));
 	replan(c, cluster);
 }
 
-/* A Secret that may not be read is like one that is not there. */
-static bool tls_failed(struct ctl_cluster *c, const struct err *err)
-{
-	if (err->kind == ERR_NOT_FOUND)
-		return true;
-	if (err->kind != ERR_DENIED && err->kind != ERR_INVALID)
-		return false;
-	log_err(LOG_WARN, NULL, "the certificate of Trustee cannot be read", err);
-	free(c->inputs.tls_read);
-	c->inputs.tls_read = steal_ptr(&c->inputs.tls_asked);
-	c->inputs.tls_unusable = true;
-	return true;
-}
-
-void cluster_signer_told(
-	struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d, const char *name)
-{
-	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
-
-	if (d == CTL_CLUSTER_DELETE) {
-		log_info(&lc, "deleted, this token signer is not used any more", NULL);
-	} else if (!c->inputs.plan.n_use) {
-		cluster_told_repaired(c, cluster, &kobj_secret, name);
-	} else {
-		log_info(&lc, "the next token signer was made", NULL);
-		k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL,
-			"SignerMade", "MakeSigner",
-			"Secret %s takes over signing Trustee's tokens, as the certificate before it nears its end. Trustee restarts "
-			"twice for it within a day and trusts both in between.",
-			name);
-	}
-}
-
 bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const struct err *err,
 	const struct k8s_result *r)
 {
-	if (err_is_set(err))
-		return tls_failed(c, err);
-	c->problem[0] = '\0';
-	if (cluster && str_eq(cluster->uid, c->known_uid))
+	if (err_is_set(err)) {
+		/* One that may not be read is like one that is not there. */
+		if (err->kind != ERR_DENIED && err->kind != ERR_INVALID)
+			return err->kind == ERR_NOT_FOUND;
+		log_err(LOG_WARN, NULL, "the certificate of Trustee cannot be read", err);
+		free(c->inputs.tls_read);
+		c->inputs.tls_read = steal_ptr(&c->inputs.tls_asked);
+		c->inputs.tls_unusable = true;
+		return true;
+	}
+	c->install.problem[0] = '\0';
+	if (cluster && str_eq(cluster->uid, c->install.owner_uid))
 		take_tls(&c->inputs, r->object);
 	json_wipe(json_get_obj(r->object, "data"));
 	ctl_take_answer(c->env->state->secrets, r->object, true);

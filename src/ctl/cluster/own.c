@@ -14,28 +14,11 @@
 
 #include "cluster_internal.h"
 
-#include <stdio.h>
-
-#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/model/content.h"
 #include "tec/model/mark.h"
-#include "tec/pki/key.h"
-
-void cluster_own_init(struct cluster_own *own, const char *name, const char *a, const char *b)
-{
-	snprintf(own->name, sizeof(own->name), "%s", name);
-	own->data[0] = a;
-	own->data[1] = b;
-}
-
-static void forget_text(struct cluster_own *own)
-{
-	secret_free(steal_ptr(&own->text));
-	own->text_hash[0] = '\0';
-}
 
 static void forget_read(struct cluster_own *own)
 {
@@ -45,28 +28,18 @@ static void forget_read(struct cluster_own *own)
 
 void cluster_own_reset(struct cluster_own *own)
 {
-	forget_text(own);
+	cluster_own_set_text(own, NULL);
 	forget_read(own);
 	own->must_read = false;
 }
 
 void cluster_own_set_text(struct cluster_own *own, struct secret *take_text)
 {
-	forget_text(own);
+	secret_free(own->text);
 	own->text = take_text;
+	own->text_hash[0] = '\0';
 	if (take_text && !model_content_of_text(take_text, own->text_hash))
 		DIE("Secret %s: what was made has no content", own->name);
-}
-
-struct cluster_own *cluster_own_of(struct ctl_cluster *c, unsigned object, unsigned number)
-{
-	if (object == CLUSTER_SIGNER)
-		return cluster_signer_own(c, number);
-	if (object == CLUSTER_REGKEY)
-		return &c->regkey[number == CLUSTER_REGKEY_PREVIOUS];
-	return object < CLUSTER_N_OBJECTS && cluster_objects[object].kind == CLUSTER_OBJECT_SECRET
-		       ? &c->auth
-		       : NULL;
 }
 
 /* ---- what is so, what follows */
@@ -90,8 +63,7 @@ enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 		       : CLUSTER_OWN_PLANTED;
 }
 
-enum ctl_cluster_do cluster_own_decide(
-	enum cluster_own_state state, bool wanted, bool has_text, bool announced)
+static enum ctl_cluster_do decide(enum cluster_own_state state, bool wanted, bool text_announced)
 {
 	switch (state) {
 	case CLUSTER_OWN_UNREAD:
@@ -99,9 +71,9 @@ enum ctl_cluster_do cluster_own_decide(
 	case CLUSTER_OWN_OLDER:
 		return CTL_CLUSTER_ANNOUNCE;
 	case CLUSTER_OWN_ABSENT:
-		return !wanted                 ? CTL_CLUSTER_NOTHING
-		       : has_text && announced ? CTL_CLUSTER_MAKE_SECRET
-					       : CTL_CLUSTER_ANNOUNCE;
+		return !wanted          ? CTL_CLUSTER_NOTHING
+		       : text_announced ? CTL_CLUSTER_MAKE_SECRET
+					: CTL_CLUSTER_ANNOUNCE;
 	case CLUSTER_OWN_GOOD:
 	case CLUSTER_OWN_PLANTED:
 	case CLUSTER_OWN_FOREIGN:
@@ -110,20 +82,18 @@ enum ctl_cluster_do cluster_own_decide(
 	return CTL_CLUSTER_NOTHING;
 }
 
-bool cluster_look_own(struct ctl_cluster *c, struct cluster_look *l, struct cluster_own *own,
-	unsigned object, unsigned number, bool wanted)
+bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
+	const struct cluster_own *own, unsigned object, unsigned number, bool wanted)
 {
 	enum cluster_own_state state = cluster_own_state(c, l->c, own);
 	const struct model_secret *o = state_secret(c->env->state, own->name);
+	bool announced = own->text && model_cluster_announces(l->c, own->name, own->text_hash);
 
 	if (o && o->obj.deleting && object != CLUSTER_SIGNER) {
 		l->waits = own->name; /* a signer may go while it is still mounted */
 		return false;
 	}
-	cluster_want(l,
-		cluster_own_decide(state, wanted, own->text != NULL,
-			model_cluster_announces(l->c, own->name, own->text_hash)),
-		object, number);
+	cluster_want(l, decide(state, wanted, announced), object, number);
 	if (!l->conflict &&
 		(state == CLUSTER_OWN_PLANTED || (state == CLUSTER_OWN_FOREIGN && wanted))) {
 		l->conflict = own->name;
@@ -132,168 +102,48 @@ bool cluster_look_own(struct ctl_cluster *c, struct cluster_look *l, struct clus
 	return state == CLUSTER_OWN_GOOD;
 }
 
-/* ---- annotations that have had their time */
-
-/* Whether there is a Secret of this name, or one may still be made. */
-static bool is_needed(
-	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
-{
-	bool managed = cluster->deploy == MODEL_DEPLOY_MANAGED;
-
-	if (state_secret(c->env->state, name))
-		return true;
-	if (str_eq(name, CLUSTER_AUTH))
-		return managed;
-	if (cluster_regkey_is_name(name))
-		return cluster_regkey_wanted(c, cluster, name);
-	return managed && cluster_signer_wanted(c, name);
-}
-
-/* It would count later for what is planted until then. */
-static bool adopts_later(const struct model_cluster *cluster)
-{
-	return cluster->adopt_before_s != INT64_MIN && cluster->adopt_before_s > clock_wall_s();
-}
-
-void cluster_look_tidy(struct ctl_cluster *c, struct cluster_look *l)
-{
-	bool tidy = adopts_later(l->c);
-
-	for (unsigned i = 0; i < l->c->n_announced; i++)
-		tidy = tidy || !is_needed(c, l->c, l->c->announced[i].secret);
-	if (tidy)
-		cluster_want(l, CTL_CLUSTER_TIDY, 0, 0);
-}
-
-static void put_announced(struct json_object *annotations, const char *secret, const char *text)
-{
-	cleanup_free char *name = xasprintf("%s%s", MODEL_ANNOUNCED_PREFIX, secret);
-
-	json_add(annotations, name, text ? json_object_new_string(text) : NULL);
-}
-
-static void tidy(struct ctl_cluster *c, const struct cluster_look *l, struct json_object *out)
-{
-	for (unsigned i = 0; i < l->c->n_announced; i++)
-		if (!is_needed(c, l->c, l->c->announced[i].secret))
-			put_announced(out, l->c->announced[i].secret, NULL);
-	if (!adopts_later(l->c))
-		return;
-	json_add(out, MODEL_ADOPT_BEFORE_ANNOTATION, NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, &l->c->obj, K8S_EVENT_WARNING,
-		"AdoptBeforeIgnored", "Adopt",
-		"The time in " MODEL_ADOPT_BEFORE_ANNOTATION
-		" has not passed yet, so the annotation was removed: it would take over what is made until then. Set the "
-		"current time: kubectl annotate trustedexecutioncluster %s " MODEL_ADOPT_BEFORE_ANNOTATION
-		"=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)",
-		l->c->obj.name);
-}
-
 /* ---- acts */
 
-static struct secret *make_auth(const struct ctl_cluster *c, const struct model_cluster *cluster)
+void cluster_own_put(struct json_object *annotations, const struct model_cluster *cluster,
+	const char *name, const char *hashes)
 {
-	cleanup_pki_key struct pki_key *key = pki_key_new_ed25519();
-	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-	cleanup_strbuf struct strbuf public = STRBUF_INIT;
+	cleanup_free char *annotation = xasprintf("%s%s", MODEL_ANNOUNCED_PREFIX, name);
+	cleanup_free char *text = hashes ? model_mark_text(cluster->obj.uid, hashes) : NULL;
 
-	pki_key_public_pem(key, &public);
-	return render_auth_secret(cluster, c->env->ns, pem, strbuf_str(&public));
+	json_add(annotations, annotation, text ? json_object_new_string(text) : NULL);
 }
 
-static struct secret *make(struct ctl_cluster *c, const struct cluster_look *l,
-	const struct cluster_own *own, struct err *err)
+int cluster_own_announce(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	struct cluster_own *own, struct json_object *annotations, struct err *err)
 {
-	switch (l->object) {
-	case CLUSTER_SIGNER:
-		return cluster_signer_make(c, l->c, own->name, err);
-	case CLUSTER_REGKEY:
-		return cluster_regkey_make(c, l->c, own->name);
-	default:
-		return make_auth(c, l->c);
-	}
-}
-
-/* The hash that is to be announced: of the text that will be made, or of what is taken over. */
-static const char *hash_of(struct ctl_cluster *c, const struct cluster_look *l,
-	struct cluster_own *own, struct err *err)
-{
+	enum cluster_own_state state = cluster_own_state(c, cluster, own);
+	const char *hash = own->text_hash, *beside;
 	struct log_ctx lc = {"Secret", c->env->ns, own->name, NULL};
+	cleanup_free char *hashes = NULL;
 
-	if (cluster_own_state(c, l->c, own) == CLUSTER_OWN_OLDER) {
+	if (state == CLUSTER_OWN_OLDER) {
 		log_info(&lc, "older than this operator, taken over", NULL);
-		return own->hash;
-	}
-	if (!own->text) {
-		struct secret *text = make(c, l, own, err);
+		hash = own->hash;
+	} else if (!own->text) {
+		struct secret *text = own->make(c, cluster, own->name, err);
 
 		if (!text)
-			return NULL;
+			return -1;
 		cluster_own_set_text(own, text);
 	}
-	return own->text_hash;
+	/*
+	 * What is announced beside it may still be on its way. Nothing is once one of them was seen
+	 * to be there: whoever deletes a Secret because somebody knows it does not want to see it
+	 * again.
+	 */
+	beside = state == CLUSTER_OWN_ABSENT &&
+				 model_cluster_announces(cluster, own->name, own->hash)
+			 ? NULL
+			 : model_cluster_announced(cluster, own->name);
+	hashes = model_mark_announce(beside, hash);
+	cluster_own_put(annotations, cluster, own->name, hashes);
+	return 0;
 }
-
-/*
- * What is announced beside it: what may still be on its way. Nothing is once one of them was seen
- * to be there: whoever deletes a Secret because somebody knows it does not want to see it again.
- */
-static const char *announced_before(const struct ctl_cluster *c,
-	const struct model_cluster *cluster, const struct cluster_own *own)
-{
-	if (cluster_own_state(c, cluster, own) == CLUSTER_OWN_ABSENT &&
-		model_cluster_announces(cluster, own->name, own->hash))
-		return NULL;
-	return model_cluster_announced(cluster, own->name);
-}
-
-struct op *cluster_start_marks(struct ctl_cluster *c, struct ctl_act *a,
-	const struct cluster_look *l, enum ctl_cluster_do d, k8s_result_fn done, struct err *err)
-{
-	struct json_object *meta, *annotations = json_obj();
-	cleanup_json struct json_object *o = ctl_patch_of(&l->c->obj, &meta);
-	cleanup_free char *hashes = NULL, *text = NULL;
-	struct cluster_own *own;
-	const char *hash;
-
-	json_add(meta, "annotations", annotations);
-	if (d == CTL_CLUSTER_TIDY) {
-		tidy(c, l, annotations);
-	} else {
-		own = cluster_own_of(c, l->object, l->number);
-		hash = hash_of(c, l, own, err);
-		if (!hash)
-			return NULL;
-		hashes = model_mark_announce(announced_before(c, l->c, own), hash);
-		text = model_mark_text(l->c->obj.uid, hashes);
-		put_announced(annotations, own->name, text);
-	}
-	return k8s_call_merge_patch(
-		c->env->api, &c->acts.ops, &kobj_cluster, c->env->ns, a->name, o, done, a);
-}
-
-struct op *cluster_start_own(struct ctl_cluster *c, struct ctl_act *a, const struct cluster_look *l,
-	enum ctl_cluster_do d, k8s_result_fn done)
-{
-	const struct cluster_own *own = cluster_own_of(c, l->object, l->number);
-	const struct ctl_env *env = c->env;
-
-	switch (d) {
-	case CTL_CLUSTER_READ:
-		return k8s_call_get(
-			env->api, &c->acts.ops, &kobj_secret, env->ns, own->name, done, a);
-	case CTL_CLUSTER_MAKE_SECRET:
-		return k8s_call_create_text(env->api, &c->acts.ops, &kobj_secret, env->ns,
-			(const char *)secret_peek(own->text), secret_len(own->text), done, a);
-	case CTL_CLUSTER_DELETE:
-		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, own->name,
-			state_secret(env->state, own->name)->obj.uid, done, a);
-	default:
-		DIE("cluster %s: act %d is not a Secret's", a->name, (int)d);
-	}
-}
-
-/* ---- answers */
 
 /* Type, members and owner as we make them. */
 static bool fits(const struct cluster_own *own, const char *cluster_uid, struct json_object *o)
@@ -315,57 +165,13 @@ static bool fits(const struct cluster_own *own, const char *cluster_uid, struct 
 	return true;
 }
 
-static void saw(struct cluster_own *own, const struct model_cluster *cluster, struct json_object *o)
+void cluster_own_saw(
+	struct cluster_own *own, const struct model_cluster *cluster, struct json_object *o)
 {
 	forget_read(own);
-	cluster_set_rv(&own->read_rv, o);
+	own->read_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
 	if (fits(own, cluster->obj.uid, o))
 		(void)model_content_sha256(o, own->hash);
 	if (model_cluster_announces(cluster, own->name, own->hash))
-		forget_text(own);
-}
-
-static void told(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
-	unsigned object, const char *name)
-{
-	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
-
-	if (object == CLUSTER_SIGNER)
-		cluster_signer_told(c, cluster, d, name);
-	else if (object == CLUSTER_REGKEY) /* it comes and goes without anybody's doing */
-		log_info(&lc,
-			d == CTL_CLUSTER_DELETE ? "registration key deleted"
-						: "registration key made",
-			NULL);
-	else
-		cluster_told_repaired(c, cluster, &kobj_secret, name);
-}
-
-/* The cluster the act was for may have been replaced meanwhile: then what is known was reset, and
- * only the cache learns. */
-bool cluster_own_done(struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
-	unsigned object, unsigned number, const struct err *err, const struct k8s_result *r)
-{
-	struct cluster_own *own = cluster_own_of(c, object, number);
-	bool ours = cluster && str_eq(cluster->uid, c->known_uid);
-
-	if (err_is_set(err))
-		return cluster_object_failed(
-			c, &own->must_read, &kobj_secret, own->name, d, err, r);
-	c->problem[0] = '\0';
-	own->must_read = false;
-	if (ours && d != CTL_CLUSTER_READ)
-		told(c, cluster, d, object, own->name);
-	if (d == CTL_CLUSTER_DELETE) {
-		json_wipe(json_get_obj(r->object, "data"));
-		return true;
-	}
-	if (ours)
-		saw(own, model_cluster(cluster), r->object);
-	if (ours && object == CLUSTER_SIGNER)
-		cluster_signer_saw(c, number, r->object);
-	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
-		cluster_regkey_copy(c, model_cluster(cluster), r->object);
-	ctl_take_answer(c->env->state->secrets, r->object, true);
-	return true;
+		cluster_own_set_text(own, NULL);
 }

@@ -111,7 +111,7 @@ static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *c
 		       state == CLUSTER_OWN_FOREIGN);
 }
 
-void cluster_want_registration(const struct ctl_cluster *c, struct cluster_look *l)
+void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	if (l->v.deleting || !l->v.served)
 		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");

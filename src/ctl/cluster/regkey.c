@@ -8,7 +8,7 @@
 
 #include "cluster_internal.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
@@ -21,16 +21,20 @@ static const char *const names[CLUSTER_N_REGKEYS] = {
 /* What is further away than this need not be armed: the queue looks again each hour by itself. */
 #define SOON_S 7200
 
-void cluster_regkey_init(struct ctl_cluster *c)
+static struct secret *make(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	const char *name, struct err *err)
 {
-	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
-		cluster_own_init(&c->regkey[i], names[i], RENDER_REGKEY_MEMBER, NULL);
+	cleanup_secret struct secret *key = secret_new_random(RENDER_REGKEY_LEN);
+
+	return render_regkey_secret(cluster, c->env->ns, name, key);
 }
 
-void cluster_regkey_reset(struct ctl_cluster *c)
+void cluster_regkey_init(struct ctl_cluster *c)
 {
-	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
-		cluster_own_reset(&c->regkey[i]);
+	for (int i = 0; i < CLUSTER_N_REGKEYS; i++) {
+		c->regkey[i] = (struct cluster_own){.data = {RENDER_REGKEY_MEMBER}, .make = make};
+		snprintf(c->regkey[i].name, sizeof(c->regkey[i].name), "%s", names[i]);
+	}
 }
 
 bool cluster_regkey_is_name(const char *secret)
@@ -52,51 +56,83 @@ bool cluster_regkey_wanted(
 	       (is_at_key(cluster) && (own->text || str_eq(name, RENDER_REGKEY_CURRENT)));
 }
 
-/* Without AtKey only what was announced once is looked at: another one under the name is nobody's
- * business. */
-static struct render_regkey look_one(
-	struct ctl_cluster *c, struct cluster_look *l, enum cluster_regkey which)
+/*
+ * Without AtKey only what was announced once is looked at: another one under the name is nobody's
+ * business.
+ */
+static bool is_looked_at(const struct model_cluster *cluster, const struct cluster_own *own)
 {
-	struct cluster_own *own = &c->regkey[which];
-	bool looked_at = is_at_key(l->c) || model_cluster_announced(l->c, own->name);
-	const struct model_secret *o = state_secret(c->env->state, own->name);
-
-	if (!looked_at || !cluster_look_own(c, l, own, CLUSTER_REGKEY, which, false) || !o)
-		return (struct render_regkey){.there = false};
-	return (struct render_regkey){
-		.there = true, .created_s = o->obj.created_s, .content = own->hash};
+	return is_at_key(cluster) || model_cluster_announced(cluster, own->name);
 }
 
-static void want(struct ctl_cluster *c, struct cluster_look *l, enum cluster_regkey which)
+static void want(
+	const struct ctl_cluster *c, struct cluster_look *l, enum cluster_regkey which, bool wanted)
 {
-	cluster_look_own(c, l, &c->regkey[which], CLUSTER_REGKEY, which, true);
+	cluster_own_look(c, l, &c->regkey[which], CLUSTER_REGKEY, which, wanted);
 }
 
-void cluster_look_regkey(struct ctl_cluster *c, struct cluster_look *l)
+/* True: there is nothing to do before a plan is made. */
+static bool look_at_both(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	struct render_regkey current = look_one(c, l, CLUSTER_REGKEY_CURRENT);
-	struct render_regkey previous = look_one(c, l, CLUSTER_REGKEY_PREVIOUS);
-	int64_t now_s = clock_wall_s();
-	struct cluster_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
+	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
+		if (is_looked_at(l->c, &c->regkey[i]))
+			want(c, l, (enum cluster_regkey)i, false);
+	return !l->v.todo;
+}
+
+static struct render_regkey_plan plan_of(
+	const struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	struct render_regkey there[CLUSTER_N_REGKEYS] = {{.there = false}};
 	struct render_regkey_plan plan;
 
-	if (l->v.todo)
-		return; /* what is there is known first */
-	render_regkey_plan(
-		now_s, is_at_key(l->c), l->c->pending_ttl_ms, &current, &previous, &plan);
-	if (plan.again_s - now_s <= SOON_S)
-		cluster_recheck(l, (uint64_t)(plan.again_s - now_s) * 1000);
-	if (plan.what != RENDER_REGKEY_COPY || !str_eq(copy->text_hash, current.content))
+	for (int i = 0; i < CLUSTER_N_REGKEYS; i++) {
+		const struct cluster_own *own = &c->regkey[i];
+		const struct model_secret *o = state_secret(c->env->state, own->name);
+
+		if (o && !o->obj.deleting && is_looked_at(cluster, own) &&
+			cluster_own_state(c, cluster, own) == CLUSTER_OWN_GOOD)
+			there[i] = (struct render_regkey){
+				.there = true, .created_s = o->obj.created_s, .content = own->hash};
+	}
+	render_regkey_plan(clock_wall_s(), is_at_key(cluster), cluster->pending_ttl_ms,
+		&there[CLUSTER_REGKEY_CURRENT], &there[CLUSTER_REGKEY_PREVIOUS], &plan);
+	return plan;
+}
+
+void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	struct cluster_look l = {.c = cluster};
+	struct cluster_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
+
+	if (!copy->text || !look_at_both(c, &l))
+		return;
+	if (plan_of(c, cluster).what != RENDER_REGKEY_COPY ||
+		!str_eq(copy->text_hash, c->regkey[CLUSTER_REGKEY_CURRENT].hash))
 		cluster_own_set_text(copy, NULL); /* of a change that came to nothing */
+}
+
+void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	const struct cluster_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
+	struct render_regkey_plan plan;
+	int64_t in_s;
+
+	if (!look_at_both(c, l))
+		return;
+	plan = plan_of(c, l->c);
+	in_s = plan.again_s - clock_wall_s();
+	if (in_s <= SOON_S)
+		cluster_recheck(l, (uint64_t)in_s * 1000);
 	switch (plan.what) {
 	case RENDER_REGKEY_NOTHING:
 		break;
 	case RENDER_REGKEY_MAKE:
-		want(c, l, CLUSTER_REGKEY_CURRENT);
+		want(c, l, CLUSTER_REGKEY_CURRENT, true);
 		break;
 	case RENDER_REGKEY_COPY:
 		if (copy->text || state_secret(c->env->state, copy->name))
-			want(c, l, CLUSTER_REGKEY_PREVIOUS);
+			want(c, l, CLUSTER_REGKEY_PREVIOUS, true);
 		else
 			cluster_want(l, CTL_CLUSTER_READ, CLUSTER_REGKEY, CLUSTER_REGKEY_TO_COPY);
 		break;
@@ -107,14 +143,6 @@ void cluster_look_regkey(struct ctl_cluster *c, struct cluster_look *l)
 		cluster_want(l, CTL_CLUSTER_DELETE, CLUSTER_REGKEY, CLUSTER_REGKEY_PREVIOUS);
 		break;
 	}
-}
-
-struct secret *cluster_regkey_make(
-	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
-{
-	cleanup_secret struct secret *key = secret_new_random(RENDER_REGKEY_LEN);
-
-	return render_regkey_secret(cluster, c->env->ns, name, key);
 }
 
 void cluster_regkey_copy(

@@ -9,11 +9,53 @@
 
 #include "cluster_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/model/pod.h"
+#include "tec/model/configmap.h"
+
+/* ---- contents */
+
+static void add_content(
+	struct bytes_sha256_run *run, const char *sort, const char *name, const char *sha256)
+{
+	cleanup_free char *line = xasprintf("%s %s %s\n", sort, name, sha256 ? sha256 : "-");
+
+	bytes_sha256_add(run, line, strlen(line));
+}
+
+void cluster_served_contents(const struct ctl_env *env, const struct render_volumes_list *l,
+	char out[CLUSTER_CONTENTS_LEN + 1])
+{
+	const struct model_configmap *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(env->state);
+	cleanup_sha256 struct bytes_sha256_run run;
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_sha256_init(&run);
+	if (cluster) {
+		const char *policy = render_volumes_attestation_policy(cluster);
+
+		bytes_sha256_add(&run, policy, strlen(policy));
+	}
+	for (size_t i = 0; i < l->n_machines; i++) {
+		const struct model_secret *s = state_secret(env->state, l->machines[i]);
+
+		add_content(&run, "machine", l->machines[i], s ? s->key_sha256 : NULL);
+	}
+	for (size_t i = 0; i < l->n_aks; i++) {
+		const struct model_secret *s = state_secret(env->state, l->aks[i]);
+
+		add_content(&run, "key", l->aks[i], s ? s->public_sha256 : NULL);
+	}
+	bytes_sha256_end(&run, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	snprintf(out, CLUSTER_CONTENTS_LEN + 1, "%.16s.%.16s", hex,
+		rv && rv->file_sha256 ? rv->file_sha256 : "none");
+}
 
 /* ---- the Deployment */
 
@@ -28,48 +70,14 @@ static bool rolled_out(struct json_object *d)
 		       json_get_int(d, "metadata/generation", 0);
 }
 
-void cluster_volumes_saw(
-	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment)
+void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment)
 {
-	struct cluster_volumes *v = &c->volumes;
-
-	if (!v->uid)
-		return;
 	render_volumes_list_fini(&v->live);
 	v->live_ours = render_volumes_read(deployment, &v->live);
 	v->live_done = rolled_out(deployment);
 	v->live_known = v->dirty = true;
 	free(v->live_rv);
 	v->live_rv = xstrdup(json_get_str(deployment, "metadata/resourceVersion"));
-	if (!v->has_wanted) /* it waited for this */
-		cluster_volumes_step(c, served);
-}
-
-/* What it adds counts as there from now on: it may be taken back before there is an answer. */
-void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
-{
-	struct cluster_volumes *v = &c->volumes;
-	struct kbs_sync *sync = c->env->state->sync;
-	const char *target = ctl_primary_target(served);
-	char path[RATS_RESOURCE_PATH_MAX];
-
-	if (!v->uid)
-		return;
-	v->live_known = false; /* until it was answered, or read again */
-	v->confirming = true;
-	for (size_t i = 0; i < v->wanted.n_machines; i++) {
-		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))
-			continue;
-		rats_resource_path(v->wanted.machines[i], path);
-		kbs_sync_doubt(sync, target, KBS_RESOURCE, path);
-	}
-	for (size_t i = 0; i < v->wanted.n_aks; i++) {
-		const struct model_secret *s = state_secret(c->env->state, v->wanted.aks[i]);
-
-		if (s && s->identity && !render_volumes_has_ak(&v->live, v->wanted.aks[i]))
-			kbs_sync_doubt(sync, target, KBS_REFVALUE, s->identity);
-	}
-	v->confirming = false;
 }
 
 /* ---- the Pods */
@@ -269,9 +277,9 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 	char now[CLUSTER_CONTENTS_LEN + 1];
 	const char *point, *now_point;
 
-	if (!cluster_served(c) || cluster_volumes_unknown(c))
+	if (!cluster_served(c))
 		return;
-	cluster_volumes_contents(c->env, &v->live, now);
+	cluster_served_contents(c->env, &v->live, now);
 	now_point = strchr(now, '.');
 	point = strchr(v->live.contents, '.');
 	if (!point)

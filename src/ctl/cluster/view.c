@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/ctl/trustee.h"
 
 #define COUNTS_MS   10000
 #define REGISTER_MS 60000 /* of registrations: they come in crowds */
@@ -27,6 +28,122 @@ enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 			return (enum ctl_cluster_do)v->todo;
 	}
 	return v->status_ok ? CTL_CLUSTER_NOTHING : CTL_CLUSTER_APPLY_STATUS;
+}
+
+/* ---- what is remembered follows what is there */
+
+void cluster_forget(struct ctl_cluster *c)
+{
+	cluster_inputs_reset(c);
+	cluster_own_reset(&c->auth);
+	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
+		cluster_own_reset(&c->regkey[i]);
+}
+
+void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	if (ctl_install_follow(&c->install, &served->obj))
+		cluster_forget(c);
+	if (served->deploy != MODEL_DEPLOY_EXTERNAL)
+		cluster_inputs_refresh(c, served);
+	cluster_regkey_refresh(c, served);
+}
+
+/* ---- annotations that have had their time */
+
+bool cluster_is_needed(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
+{
+	bool managed = cluster->deploy == MODEL_DEPLOY_MANAGED;
+
+	if (state_secret(c->env->state, name))
+		return true;
+	if (str_eq(name, c->auth.name))
+		return managed;
+	if (cluster_regkey_is_name(name))
+		return cluster_regkey_wanted(c, cluster, name);
+	return managed && cluster_signer_wanted(c, name);
+}
+
+bool cluster_adopts_later(const struct model_cluster *cluster)
+{
+	return cluster->adopt_before_s != INT64_MIN && cluster->adopt_before_s > clock_wall_s();
+}
+
+static void look_tidy(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	bool tidy = cluster_adopts_later(l->c);
+
+	for (unsigned i = 0; i < l->c->n_announced; i++)
+		tidy = tidy || !cluster_is_needed(c, l->c, l->c->announced[i].secret);
+	if (tidy)
+		cluster_want(l, CTL_CLUSTER_TIDY, 0, 0);
+}
+
+/* ---- objects */
+
+/*
+ * Is this not to be done to the Deployment? It is not written to mount somebody else's signer or
+ * admin key, and one that runs does not go before everything is there with which a new one starts.
+ */
+static bool is_held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_install_do d)
+{
+	bool safe =
+		c->inputs.plan.n_use && cluster_own_state(c, l->c, &c->auth) == CLUSTER_OWN_GOOD;
+	const char *tls = l->c->trustee_secret;
+
+	if (l->unreadable)
+		return true;
+	if (d == CTL_INSTALL_APPLY)
+		return !safe;
+	if (d != CTL_INSTALL_DELETE)
+		return false;
+	if (tls && !state_secret(c->env->state, tls))
+		l->missing = tls;
+	return !safe || l->conflict || l->missing;
+}
+
+static void look_object(const struct ctl_cluster *c, struct cluster_look *l, unsigned i)
+{
+	const struct ctl_install_object *t = &cluster_objects.objects[i];
+	enum ctl_install_state state = ctl_install_state(&c->install, &l->c->obj, i);
+	enum ctl_install_do d = ctl_install_decide(t->kind, state);
+
+	if (state == CTL_INSTALL_UNREADABLE)
+		l->unreadable = t->name;
+	else if (state == CTL_INSTALL_DELETING)
+		l->waits = t->name;
+	else if (state == CTL_INSTALL_CONFLICT && !l->conflict)
+		l->conflict = t->name;
+	if (d == CTL_INSTALL_APPLY && (t->inputs & CLUSTER_IF_FILES) && cluster_volumes_hold(c))
+		return;
+	if (i != CLUSTER_TRUSTEE || !is_held(c, l, d))
+		cluster_want(l, (enum ctl_cluster_do)d, i, 0);
+}
+
+/*
+ * First what is rendered from is read, then a signer is made if there is none at all. A further
+ * signer has time: it comes behind everything that is missing or was changed.
+ */
+static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	bool external = l->c->deploy == MODEL_DEPLOY_EXTERNAL;
+	bool planned = !external && cluster_inputs_look(c, l);
+	bool bare = planned && !c->inputs.plan.n_use;
+
+	if (bare)
+		cluster_inputs_look_plan(c, l);
+	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++) {
+		if (external && (cluster_objects.objects[i].inputs & CLUSTER_IF_MANAGED))
+			continue;
+		if (i == CLUSTER_KBS_SERVICE) /* the admin key, in its turn */
+			cluster_own_look(c, l, &c->auth, CLUSTER_AUTH, 0, true);
+		look_object(c, l, i);
+	}
+	cluster_regkey_look(c, l);
+	if (planned && !bare)
+		cluster_inputs_look_plan(c, l);
+	look_tidy(c, l);
 }
 
 /* ---- what people are told */
@@ -74,7 +191,7 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 			out, " Set, but without effect in this version: %s.", strbuf_str(&unused));
 }
 
-static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
+static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	enum model_cluster_reason r = CLUSTER_CONFLICT;
@@ -111,15 +228,15 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 			"%s is larger than 2 MiB and cannot be read, so it is left as it is, and so is what depends on it. Reduce "
 			"it.",
 			l->unreadable);
-	} else if (!c->problem[0] && l->missing) {
+	} else if (!c->install.problem[0] && l->missing) {
 		r = CLUSTER_INSTALLING;
 		strbuf_addf(&text,
 			"Secret %s (trusteeSecret) does not exist. Trustee is another operator's and goes on until it does.",
 			l->missing);
-	} else if (c->problem[0] || l->waits || l->v.todo) {
+	} else if (c->install.problem[0] || l->waits || l->v.todo) {
 		r = CLUSTER_INSTALLING;
-		if (c->problem[0])
-			strbuf_adds(&text, c->problem);
+		if (c->install.problem[0])
+			strbuf_adds(&text, c->install.problem);
 		else
 			strbuf_addf(&text,
 				l->waits ? "%s is being deleted and is made anew when it is gone."
@@ -133,10 +250,11 @@ static void want_installed(struct ctl_cluster *c, struct cluster_look *l)
 	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
 }
 
-static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
+static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
 	size_t declared, confirmed, revoking;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 	enum kbs_target_state state;
 	enum model_cluster_reason r;
 	bool synced;
@@ -155,18 +273,12 @@ static void want_synced(struct ctl_cluster *c, struct cluster_look *l)
 	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
 		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
 		"%s%s%zu of %zu values are confirmed, %zu wait to be revoked.",
-		synced ? "" : kbs_sync_why(c->env->state->sync), synced ? "" : " ", confirmed,
-		declared, revoking);
-}
-
-void cluster_recheck(struct cluster_look *l, uint64_t ms)
-{
-	if (!l->recheck_ms || ms < l->recheck_ms)
-		l->recheck_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+		synced ? "" : ctl_trustee_why(c->env->state->sync, &why), synced ? "" : " ",
+		confirmed, declared, revoking);
 }
 
 /* Nothing but the message differs, or nothing at all, and it is too early for that. */
-static bool may_wait(struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
+static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
 {
 	const struct kobj_cond *have = &l->c->cond[t];
@@ -185,7 +297,7 @@ static bool may_wait(struct ctl_cluster *c, struct cluster_look *l, enum model_c
 	return true;
 }
 
-static bool synced_ok(struct ctl_cluster *c, struct cluster_look *l)
+static bool synced_ok(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct kobj_cond *have = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
 
@@ -196,7 +308,7 @@ static bool synced_ok(struct ctl_cluster *c, struct cluster_look *l)
 }
 
 /* Around a limit each registration may be a change of it. */
-static bool registration_ok(struct ctl_cluster *c, struct cluster_look *l)
+static bool registration_ok(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_REGISTRATION_OPEN;
 	bool flips = !str_eq(l->c->cond[t].reason, l->want[t].reason);
@@ -206,7 +318,7 @@ static bool registration_ok(struct ctl_cluster *c, struct cluster_look *l)
 
 /* Status that need not be written now. Sets recheck_ms when only a count differs and it is too
  * early. */
-static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
+static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	bool synced, registration;
 
@@ -219,7 +331,7 @@ static bool status_ok(struct ctl_cluster *c, struct cluster_look *l)
 	return synced && registration;
 }
 
-void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *l)
+void cluster_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);
 
@@ -233,11 +345,8 @@ void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *
 	l->v.served = l->served == l->c;
 	l->v.lost = l->c->extended_lost != NULL;
 	l->v.mirrored = str_eq(l->c->extended_spec, l->c->extended_mirror);
-	if (l->v.served) {
-		if (!str_eq(c->known_uid, o->uid) || c->known_generation != o->generation)
-			cluster_known_reset(c, l->c);
-		cluster_look_objects(c, l);
-	}
+	if (l->v.served)
+		look_all(c, l);
 	want_installed(c, l);
 	if (l->c->public_trustee_addr)
 		want(l, CLUSTER_KNOWN_ADDRESS, true, CLUSTER_ADDRESS_FOUND,
@@ -246,6 +355,6 @@ void cluster_look(struct ctl_cluster *c, const char *name, struct cluster_look *
 		want(l, CLUSTER_KNOWN_ADDRESS, false, CLUSTER_NO_ADDRESS_FOUND,
 			"spec.publicTrusteeAddr is not set, so no node is served yet.");
 	want_synced(c, l);
-	cluster_want_registration(c, l);
+	cluster_registration_want(c, l);
 	l->v.status_ok = status_ok(c, l);
 }

@@ -39,47 +39,6 @@ static void replace(struct render_volumes_list *to, struct render_volumes_list *
 	memset(from, 0, sizeof(*from));
 }
 
-/* ---- contents */
-
-static void add_content(
-	struct bytes_sha256_run *run, const char *sort, const char *name, const char *sha256)
-{
-	cleanup_free char *line = xasprintf("%s %s %s\n", sort, name, sha256 ? sha256 : "-");
-
-	bytes_sha256_add(run, line, strlen(line));
-}
-
-void cluster_volumes_contents(const struct ctl_env *env, const struct render_volumes_list *l,
-	char out[CLUSTER_CONTENTS_LEN + 1])
-{
-	const struct model_configmap *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(env->state);
-	cleanup_sha256 struct bytes_sha256_run run;
-	uint8_t digest[SHA256_LEN];
-	char hex[SHA256_HEX_LEN + 1];
-
-	bytes_sha256_init(&run);
-	if (cluster) {
-		const char *policy = render_volumes_attestation_policy(cluster);
-
-		bytes_sha256_add(&run, policy, strlen(policy));
-	}
-	for (size_t i = 0; i < l->n_machines; i++) {
-		const struct model_secret *s = state_secret(env->state, l->machines[i]);
-
-		add_content(&run, "machine", l->machines[i], s ? s->key_sha256 : NULL);
-	}
-	for (size_t i = 0; i < l->n_aks; i++) {
-		const struct model_secret *s = state_secret(env->state, l->aks[i]);
-
-		add_content(&run, "key", l->aks[i], s ? s->public_sha256 : NULL);
-	}
-	bytes_sha256_end(&run, digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
-	snprintf(out, CLUSTER_CONTENTS_LEN + 1, "%.16s.%.16s", hex,
-		rv && rv->file_sha256 ? rv->file_sha256 : "none");
-}
-
 /* ---- what is declared */
 
 struct collect {
@@ -139,7 +98,7 @@ static void finish(const struct ctl_env *env, struct render_volumes_list *l)
 	char contents[CLUSTER_CONTENTS_LEN + 1];
 
 	render_volumes_list_sort(l);
-	cluster_volumes_contents(env, l, contents);
+	cluster_served_contents(env, l, contents);
 	free(l->contents);
 	l->contents = xstrdup(contents);
 }
@@ -150,9 +109,8 @@ static struct json_object *render(const struct ctl_cluster *c, const struct mode
 	const struct render_volumes_list *l, struct err *err)
 {
 	const struct render_volumes v = render_volumes_of(l);
-	struct render_trustee_inputs in;
+	const struct render_trustee_inputs in = cluster_inputs(c);
 
-	cluster_inputs(c, &in);
 	return render_trustee_deployment_volumes(
 		cluster, c->env->ns, &c->env->images_ref, &in, &v, err);
 }
@@ -191,7 +149,8 @@ static bool list_unknown(const struct k8s_cache *secrets, const struct render_vo
 	return false;
 }
 
-bool cluster_volumes_unknown(const struct ctl_cluster *c)
+/* Something that is mounted cannot be read, so its content is not known. */
+static bool is_unknown(const struct ctl_cluster *c)
 {
 	const struct cluster_volumes *v = &c->volumes;
 
@@ -300,7 +259,7 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	v->has_wanted = v->announced = true;
 	v->add_ms = now + ADD_MS;
 	v->take_back_ms = now + TAKE_BACK_MS;
-	cluster_known_forget(c, &kobj_deployment, CLUSTER_DEPLOYMENT);
+	ctl_install_forget(&c->install, CLUSTER_FROM_FILES);
 	return 0;
 }
 
@@ -340,7 +299,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 	} else {
 		state = KBS_TARGET_IN_SYNC;
 	}
-	kbs_sync_target_says(c->env->state->sync, ctl_primary_target(served), state, why);
+	kbs_sync_target_says(c->env->state->sync, ctl_primary_target(served), state, NULL, why);
 }
 
 /* ---- step */
@@ -366,7 +325,7 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 		v->live_ours = v->live_known = false;
 		v->dirty = true;
 	}
-	if (cluster_volumes_unknown(c)) /* a change wakes us */
+	if (is_unknown(c)) /* a change wakes us */
 		return 0;
 	if (!v->dirty && !v->pending && v->generation == served->obj.generation)
 		return 0;
@@ -374,11 +333,48 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 	v->confirming = true;
 	if (!o || v->live_rv) /* what is mounted is read first */
 		wait_ms = renew(c, served);
-	if (o && v->live_known && str_eq(o->rv, v->live_rv))
+	if (o && v->live_known && str_eq(o->rv, v->live_rv) && !is_unknown(c))
 		cluster_served_confirm(c, served);
 	say(c, served, o != NULL);
 	v->confirming = false;
 	return wait_ms;
+}
+
+void cluster_volumes_saw(
+	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment)
+{
+	if (!c->volumes.uid)
+		return;
+	cluster_served_saw(&c->volumes, deployment);
+	if (!c->volumes.has_wanted) /* it waited for this */
+		cluster_volumes_step(c, served);
+}
+
+/* What it adds counts as there from now on: it may be taken back before there is an answer. */
+void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	struct cluster_volumes *v = &c->volumes;
+	struct kbs_sync *sync = c->env->state->sync;
+	const char *target = ctl_primary_target(served);
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	if (!v->uid)
+		return;
+	v->live_known = false; /* until it was answered, or read again */
+	v->confirming = true;
+	for (size_t i = 0; i < v->wanted.n_machines; i++) {
+		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))
+			continue;
+		rats_resource_path(v->wanted.machines[i], path);
+		kbs_sync_doubt(sync, target, KBS_RESOURCE, path);
+	}
+	for (size_t i = 0; i < v->wanted.n_aks; i++) {
+		const struct model_secret *s = state_secret(c->env->state, v->wanted.aks[i]);
+
+		if (s && s->identity && !render_volumes_has_ak(&v->live, v->wanted.aks[i]))
+			kbs_sync_doubt(sync, target, KBS_REFVALUE, s->identity);
+	}
+	v->confirming = false;
 }
 
 bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_sort sort, const char *name)

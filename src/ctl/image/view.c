@@ -13,6 +13,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
+#include "tec/ctl/trustee.h"
 #include "tec/ctl/since.h"
 #include "tec/model/mark.h"
 
@@ -463,12 +464,13 @@ static bool was_changed(const struct image_look *l)
 static void image_wants(struct ctl_image *c, struct image_look *l)
 {
 	bool good = l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.withheld;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	if (l->v.deleting)
 		WANT(l, IMAGE_REVOKING,
 			"Waits until every Trustee has confirmed that the image's values are gone. %s",
 			c->values.problem[0] ? c->values.problem
-					     : kbs_sync_why(c->kind.state->sync));
+					     : ctl_trustee_why(c->kind.state->sync, &why));
 	else if (!l->v.digest_ok)
 		WANT(l, IMAGE_NO_DIGEST_GIVEN,
 			"spec.image does not end in a whole SHA-256 digest (@sha256: and 64 hexadecimal digits).");

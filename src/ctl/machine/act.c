@@ -126,8 +126,8 @@ static struct op *make_secret(
 		root = render_root(kbs_sync_holder(k->state->sync, KBS_RESOURCE, l->path));
 	text = model_luks_secret_text(
 		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
-	return k8s_call_create_text(k->env->api, &k->acts.ops, &kobj_secret, k->env->ns,
-		(const char *)secret_peek(text), secret_len(text), ctl_kind_done, a);
+	return k8s_call_create_secret(
+		k->env->api, &k->acts.ops, k->env->ns, steal_ptr(&text), ctl_kind_done, a);
 }
 
 /* A key that was made and not announced yet is announced again, not made again. */

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
 
 /* ---- decide */
@@ -336,20 +337,23 @@ static void want_bound(const char *ns, struct machine_look *l)
 }
 
 /* Who has not confirmed it: the key, or with a key that is as wanted, the identity. */
-static const char *lacking(const struct state *s, const struct machine_look *l, bool key_is_right)
+static const char *lacking(
+	const struct state *s, const struct machine_look *l, bool key_is_right, struct strbuf *out)
 {
-	return key_is_right && l->lacking[0] ? kbs_sync_lacking(s->sync, KBS_REFVALUE, l->lacking)
-					     : kbs_sync_lacking(s->sync, KBS_RESOURCE, l->path);
+	return key_is_right && l->lacking[0]
+		       ? ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->lacking, out)
+		       : ctl_trustee_lacking(s->sync, KBS_RESOURCE, l->path, out);
 }
 
 static void want_delivered(const struct state *s, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.far_ids)))
 		WANT(l, c, false, MACHINE_REVOKING,
 			"Waits until every Trustee has confirmed that key and identity are gone. %s",
-			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.far_key)));
+			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.far_key), &why));
 	else if (l->base.want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		WANT(l, c, false, MACHINE_WAITING,
 			"Waits for the disk key and an approved AttestationKey.");
@@ -360,7 +364,7 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 	else
 		WANT(l, c, false, MACHINE_NOT_AVAILABLE,
 			"Key and identity are not delivered yet. %s",
-			lacking(s, l, l->v.far_key == KBS_FAR_PRESENT));
+			lacking(s, l, l->v.far_key == KBS_FAR_PRESENT, &why));
 }
 
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l)

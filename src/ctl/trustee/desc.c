@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which servers there are, by the cluster's spec and by memory, and where each is. Pure: the
- * memory is an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by
- * address, so that equal memories are equal texts.
- */
+/* Which servers a cluster's spec names, and where each is. Pure. */
 #include "config.h"
 
 #include "trustee_internal.h"
 
 #include <string.h>
 
-#include "tec/base/json.h"
 #include "tec/base/mem.h"
 
 #define KBS_SERVICE "kbs-service"
@@ -67,61 +62,6 @@ bool trustee_desc_of_cluster(
 	return false;
 }
 
-/* ---- memory */
-
-bool trustee_desc_of_memory(const char *json, unsigned i, struct trustee_desc *out)
-{
-	cleanup_json struct json_object *a = NULL;
-	struct err ignored = ERR_INIT;
-	struct json_object *o;
-
-	memset(out, 0, sizeof(*out));
-	if (json)
-		a = json_parse(json, strlen(json), &json_limits_object, &ignored);
-	if (!a || !json_object_is_type(a, json_type_array) || i >= json_object_array_length(a) ||
-		i >= TRUSTEE_SERVERS_MAX)
-		return false;
-	o = json_object_array_get_idx(a, i);
-	out->address = xstrdup(json_get_str(o, "address"));
-	out->ca_secret = xstrdup(json_get_str(o, "caSecret"));
-	out->admin_secret = xstrdup(json_get_str(o, "adminSecret"));
-	out->primary = json_get_bool(o, "primary", false);
-	out->https_only = json_get_bool(o, "httpsOnly", false);
-	return true;
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const struct trustee_server *const *x = a, *const *y = b;
-
-	return strcmp((*x)->name, (*y)->name);
-}
-
-char *trustee_memory_text(const struct trustee_server *servers)
-{
-	const struct trustee_server *v[TRUSTEE_SERVERS_MAX];
-	cleanup_json struct json_object *a = json_arr();
-	size_t n = 0;
-
-	for (const struct trustee_server *s = servers; s && n < TRUSTEE_SERVERS_MAX; s = s->next)
-		if (!s->desc.owned && s->desc.address)
-			v[n++] = s;
-	if (n)
-		qsort(v, n, sizeof(*v), by_address);
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *o = json_obj();
-
-		json_add_str(o, "address", v[i]->desc.address);
-		json_add_str(o, "adminSecret", v[i]->desc.admin_secret);
-		json_add_str(o, "caSecret", v[i]->desc.ca_secret);
-		json_add_bool(o, "primary", v[i]->desc.primary);
-		if (v[i]->desc.https_only)
-			json_add_bool(o, "httpsOnly", true);
-		json_push(a, o);
-	}
-	return json_text(a);
-}
-
 /* ---- places */
 
 /* Length of the host in "host[:port]", brackets included. */
@@ -133,15 +73,6 @@ static int host_len(const char *address)
 		return (int)(end + 1 - address);
 	end = strchr(address, ':');
 	return (int)(end ? end - address : (ptrdiff_t)strlen(address));
-}
-
-/* "scheme://" and what follows of a --kbs-url. */
-static const char *after_scheme(const char *url, const char **scheme)
-{
-	bool tls = str_starts(url, "https://");
-
-	*scheme = tls ? "https" : "http";
-	return url + strlen(*scheme) + 3;
 }
 
 bool trustee_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
@@ -161,19 +92,20 @@ static char *host_of_primary(const struct ctl_env *env, const struct trustee_ser
 bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, char **url, char **connect_to)
 {
-	const char *scheme = s->desc.ca_secret ? "https" : "http", *rest;
+	const char *scheme = trustee_is_plain(env, &s->desc) ? "http" : "https", *rest;
 	cleanup_free char *host = NULL;
 	const struct model_plain *service;
 	int port = c ? c->trustee_port : 8080, n;
 
 	*url = *connect_to = NULL;
 	if (s->desc.primary && env->kbs_url) {
-		rest = after_scheme(env->kbs_url, &scheme);
-		n = host_len(rest);
+		rest = strstr(env->kbs_url, "://") + 3;
+		n = (int)strcspn(rest, "/");
 		host = host_of_primary(env, s);
-		*connect_to = rest[n] == ':' ? xstrndup(rest, strcspn(rest, "/"))
-					     : xasprintf("%.*s:%s", (int)strcspn(rest, "/"), rest,
-						       str_eq(scheme, "https") ? "443" : "80");
+		*connect_to = rest[host_len(rest)] == ':'
+				      ? xstrndup(rest, (size_t)n)
+				      : xasprintf("%.*s:%s", n, rest,
+						str_eq(scheme, "https") ? "443" : "80");
 		*url = xasprintf("%s://%s%s", scheme, host, strrchr(*connect_to, ':'));
 		return true;
 	}

@@ -144,22 +144,18 @@ bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_se
 	return declared || revoking;
 }
 
-/* The last served cluster's stay; after a start without one, the safer ones. */
-static void want_policies(struct ctl_trustee *c, const struct model_cluster *served)
+/* What all servers have in common: the policies, of which the last served cluster's stay (after a
+ * start without one, the safer ones), and how many keys are sent at once. */
+static void want_settings(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
 	const struct model_cluster *of = served ? served : &none;
 
-	if (!served && c->has_policies)
-		return;
+	if (served || !c->has_policies)
+		kbs_sync_policies(c->env->state->sync, render_trustee_attestation_policy(of),
+			render_trustee_resource_policy(of),
+			of->isolation == MODEL_ISOLATION_SHARED);
 	c->has_policies = true;
-	kbs_sync_policies(c->env->state->sync, render_trustee_attestation_policy(of),
-		render_trustee_resource_policy(of), of->isolation == MODEL_ISOLATION_SHARED);
-}
-
-/* How many keys are sent at once, to every server. */
-static void want_window(struct ctl_trustee *c, const struct model_cluster *served)
-{
 	if (!served || served->extended_lost || c->window == (unsigned)served->window)
 		return;
 	c->window = (unsigned)served->window;
@@ -182,7 +178,7 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 {
 	struct trustee_desc d;
 
-	for (unsigned i = 0; trustee_desc_of_memory(c->memory, i, &d); i++) {
+	for (unsigned i = 0; trustee_memory_desc(c->memory, i, &d); i++) {
 		if (!d.address || !d.admin_secret || trustee_find(c, d.address))
 			trustee_desc_fini(&d);
 		else
@@ -190,26 +186,17 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 	}
 }
 
-static bool has_primary(const struct ctl_trustee *c)
-{
-	for (const struct trustee_server *s = c->servers; s; s = s->next)
-		if (s->desc.primary)
-			return true;
-	return false;
-}
-
 /* The list as spec and memory want it now. A spec that lost fields may have lost servers, and what
  * the primary one is: the list stays until a person has spoken. */
 void trustee_look_at_all(struct ctl_trustee *c)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
-	bool lost = served && served->extended_lost;
+	bool lost = served && served->extended_lost, has_primary = false;
 	struct trustee_desc d;
 
 	if (!c->on || state_cluster_unknown(c->env->state)) /* what is administered stays so */
 		return;
-	want_policies(c, served);
-	want_window(c, served);
+	want_settings(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		s->wanted = s->wanted && lost;
 	if (served && !lost)
@@ -217,7 +204,9 @@ void trustee_look_at_all(struct ctl_trustee *c)
 	if (c->adopt && (!served || lost))
 		want_by_memory(c, served);
 	c->adopt = false;
-	if (lost && !has_primary(c) && trustee_memory_is_read(c))
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		has_primary |= s->desc.primary;
+	if (lost && !has_primary && trustee_memory_is_read(c))
 		want_by_spec(c, served);
 	if (!served && !c->servers && state_trustee_is_left(c->env->state)) {
 		/* Of a cluster that went before we started, perhaps. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ConfigMap tec-trustees: the servers that are not the cluster object's own, written before a
- * server gets a transport and taken out after it left the list. It is a key of the same queue as
- * the servers, with a decide of its own. Nothing else reads or writes it.
+ * server gets a transport and taken out after it left the list. Nothing else reads or writes it.
+ * Its text is an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by
+ * address, so that equal memories are equal texts.
  */
 #include "config.h"
 
 #include "trustee_internal.h"
+
+#include <string.h>
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -14,22 +17,62 @@
 
 #define MEMORY_FILE "trustees.json"
 
-enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_view *v)
+/* ---- its text */
+
+bool trustee_memory_desc(const char *json, unsigned i, struct trustee_desc *out)
 {
-	if (!v->read)
-		return CTL_TRUSTEE_READ_MEMORY;
-	if (v->as_wanted)
-		return CTL_TRUSTEE_NOTHING;
-	return v->empty ? CTL_TRUSTEE_DELETE_MEMORY : CTL_TRUSTEE_APPLY_MEMORY;
+	cleanup_json struct json_object *a = NULL;
+	struct err ignored = ERR_INIT;
+	struct json_object *o;
+
+	memset(out, 0, sizeof(*out));
+	if (json)
+		a = json_parse(json, strlen(json), &json_limits_object, &ignored);
+	if (!a || !json_object_is_type(a, json_type_array) || i >= json_object_array_length(a) ||
+		i >= TRUSTEE_SERVERS_MAX)
+		return false;
+	o = json_object_array_get_idx(a, i);
+	out->address = xstrdup(json_get_str(o, "address"));
+	out->ca_secret = xstrdup(json_get_str(o, "caSecret"));
+	out->admin_secret = xstrdup(json_get_str(o, "adminSecret"));
+	out->primary = json_get_bool(o, "primary", false);
+	out->https_only = json_get_bool(o, "httpsOnly", false);
+	return true;
 }
 
-bool trustee_memory_is_right(const struct ctl_trustee *c)
+static int by_address(const void *a, const void *b)
 {
-	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
-	cleanup_free char *text = trustee_memory_text(c->servers);
+	const struct trustee_server *const *x = a, *const *y = b;
 
-	return (!o || !o->unreadable) && str_eq(text, c->memory ? c->memory : "[]");
+	return strcmp((*x)->name, (*y)->name);
 }
+
+static char *text_of(const struct trustee_server *servers)
+{
+	const struct trustee_server *v[TRUSTEE_SERVERS_MAX];
+	cleanup_json struct json_object *a = json_arr();
+	size_t n = 0;
+
+	for (const struct trustee_server *s = servers; s && n < TRUSTEE_SERVERS_MAX; s = s->next)
+		if (!s->desc.owned && s->desc.address)
+			v[n++] = s;
+	if (n)
+		qsort(v, n, sizeof(*v), by_address);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *o = json_obj();
+
+		json_add_str(o, "address", v[i]->desc.address);
+		json_add_str(o, "adminSecret", v[i]->desc.admin_secret);
+		json_add_str(o, "caSecret", v[i]->desc.ca_secret);
+		json_add_bool(o, "primary", v[i]->desc.primary);
+		if (v[i]->desc.https_only)
+			json_add_bool(o, "httpsOnly", true);
+		json_push(a, o);
+	}
+	return json_text(a);
+}
+
+/* ---- what is known of it */
 
 bool trustee_memory_is_read(const struct ctl_trustee *c)
 {
@@ -41,6 +84,17 @@ bool trustee_memory_is_read(const struct ctl_trustee *c)
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
 }
 
+void trustee_memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v)
+{
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
+	cleanup_free char *text = text_of(c->servers);
+
+	v->read = trustee_memory_is_read(c);
+	v->as_wanted = (!o || !o->unreadable) && str_eq(text, c->memory ? c->memory : "[]");
+	v->empty = str_eq(text, "[]");
+	v->there = o != NULL;
+}
+
 void trustee_memory_set(struct ctl_trustee *c, const char *rv, const char *text)
 {
 	free(c->memory_rv);
@@ -49,29 +103,7 @@ void trustee_memory_set(struct ctl_trustee *c, const char *rv, const char *text)
 	c->memory = xstrdup(text);
 }
 
-static void on_memory(void *arg, const struct err *err, const struct k8s_result *r)
-{
-	struct ctl_act *a = arg;
-	struct ctl_trustee *c = a->table->self;
-	struct err none = ERR_INIT;
-	bool gone = err->kind == ERR_NOT_FOUND;
-
-	c->memory_known |= gone || !err_is_set(err);
-	if (gone || (!err_is_set(err) && a->doing == CTL_TRUSTEE_DELETE_MEMORY)) {
-		trustee_memory_set(c, NULL, NULL);
-		k8s_cache_remove(c->env->state->configmaps, STATE_TRUSTEE_MEMORY, NULL);
-	} else if (!err_is_set(err)) {
-		trustee_memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
-			json_get_str(r->object, "data/" MEMORY_FILE));
-		c->adopt = a->doing == CTL_TRUSTEE_READ_MEMORY;
-		ctl_take_answer(c->env->state->configmaps, r->object, true);
-	} else {
-		log_err(LOG_WARN, NULL, "what is known of other Trustee servers cannot be kept",
-			err);
-	}
-	ctl_act_end(a, gone ? &none : err);
-	trustee_ask(c);
-}
+/* ---- acts */
 
 static struct json_object *memory_json(const struct ctl_trustee *c, const char *text)
 {
@@ -87,39 +119,45 @@ static struct json_object *memory_json(const struct ctl_trustee *c, const char *
 	return json_add(o, "data", json_add_str(json_obj(), MEMORY_FILE, text));
 }
 
-struct queue_next trustee_step_memory(struct ctl_trustee *c)
+struct op *trustee_memory_start(
+	struct ctl_trustee *c, enum ctl_trustee_do d, k8s_result_fn done, void *arg)
 {
 	const struct ctl_env *env = c->env;
-	const struct kobj *o = k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY);
-	cleanup_free char *text = trustee_memory_text(c->servers);
-	const struct ctl_trustee_memory_view v = {.read = trustee_memory_is_read(c),
-		.as_wanted = trustee_memory_is_right(c),
-		.empty = str_eq(text, "[]")};
-	enum ctl_trustee_do d = ctl_trustee_decide_memory(&v);
-	cleanup_json struct json_object *json = NULL;
-	struct ctl_act *a;
-	struct op *op;
+	cleanup_json struct json_object *o = NULL;
+	cleanup_free char *text = NULL;
 
-	if (d == CTL_TRUSTEE_DELETE_MEMORY && !o)
-		d = CTL_TRUSTEE_NOTHING;
-	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
-		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
-		return ctl_settled();
+	if (d == CTL_TRUSTEE_READ_MEMORY)
+		return k8s_call_get(env->api, &c->acts.ops, &kobj_configmap, env->ns,
+			STATE_TRUSTEE_MEMORY, done, arg);
+	if (d == CTL_TRUSTEE_DELETE_MEMORY)
+		return k8s_call_delete(env->api, &c->acts.ops, &kobj_configmap, env->ns,
+			STATE_TRUSTEE_MEMORY,
+			k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY)->uid, done,
+			arg);
+	text = text_of(c->servers);
+	o = memory_json(c, text);
+	return k8s_call_apply(env->api, &c->acts.ops, &kobj_configmap, env->ns, o, done, arg);
+}
+
+bool trustee_memory_done(struct ctl_trustee *c, enum ctl_trustee_do d, const struct err *err,
+	const struct k8s_result *r)
+{
+	bool gone = err->kind == ERR_NOT_FOUND;
+
+	if (err_is_set(err) && !gone) {
+		log_err(LOG_WARN, NULL, "what is known of other Trustee servers cannot be kept",
+			err);
+		return false;
 	}
-	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
-	if (!ctl_act_begin(a, (int)d))
-		return ctl_retry(0, "an act had no visible effect yet");
-	if (d == CTL_TRUSTEE_READ_MEMORY) {
-		op = k8s_call_get(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			STATE_TRUSTEE_MEMORY, on_memory, a);
-	} else if (d == CTL_TRUSTEE_DELETE_MEMORY) {
-		op = k8s_call_delete(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			STATE_TRUSTEE_MEMORY, o->uid, on_memory, a);
-	} else {
-		json = memory_json(c, text);
-		op = k8s_call_apply(
-			env->api, &c->acts.ops, &kobj_configmap, env->ns, json, on_memory, a);
+	c->memory_known = true;
+	if (gone || d == CTL_TRUSTEE_DELETE_MEMORY) {
+		trustee_memory_set(c, NULL, NULL);
+		k8s_cache_remove(c->env->state->configmaps, STATE_TRUSTEE_MEMORY, NULL);
+		return true;
 	}
-	op_hold(&a->op, op);
-	return ctl_in_flight();
+	trustee_memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
+		json_get_str(r->object, "data/" MEMORY_FILE));
+	c->adopt = d == CTL_TRUSTEE_READ_MEMORY;
+	ctl_take_answer(c->env->state->configmaps, r->object, true);
+	return true;
 }

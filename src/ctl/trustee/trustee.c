@@ -20,95 +20,6 @@
 #define MEMBER_MAX 65536
 #define LEAVING_MS 2000
 
-enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
-{
-	bool whole = !v->refused && v->admin_there && (!v->needs_ca || v->ca_there) && v->address;
-
-	if (!v->known)
-		return CTL_TRUSTEE_NOTHING;
-	if (!v->wanted)
-		return CTL_TRUSTEE_DROP;
-	if (v->volumes)
-		return CTL_TRUSTEE_NOTHING; /* its files are ctl/cluster's */
-	if (!whole)
-		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
-	if (!v->recorded)
-		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
-	if (!v->admin_read)
-		return CTL_TRUSTEE_READ_ADMIN;
-	if (v->needs_ca && !v->ca_read)
-		return CTL_TRUSTEE_READ_CA;
-	if (!v->usable)
-		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
-	return v->connected ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_CONNECT;
-}
-
-/* ---- one server */
-
-static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
-{
-	const struct kobj *o = name ? k8s_cache_find(env->state->secrets, name) : NULL;
-
-	return o && !o->deleting ? o : NULL;
-}
-
-static void say_refused(
-	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
-{
-	const struct model_cluster *served = state_cluster(env->state);
-
-	if (served && served->extended_lost)
-		strbuf_adds(out, "spec lost fields, spec.trustee.plaintext perhaps");
-	else
-		strbuf_adds(out, "spec.trustee.plaintext is Refuse");
-	if (s->desc.primary && env->kbs_url)
-		strbuf_adds(out,
-			" and --kbs-url is a http:// URL: nothing is sent. Start the operator with an https:// URL");
-	else if (s->desc.primary)
-		strbuf_adds(out,
-			" and no trusteeSecret is named: nothing is sent. Name a Secret with tls.crt, tls.key and ca.crt");
-	else
-		strbuf_adds(out,
-			" and its trusteeServers entry has no caSecret: nothing is sent. Name a Secret with ca.crt");
-	strbuf_adds(out, ", or set spec.trustee.plaintext to Allow.");
-}
-
-/* Why it is not connected, in the order of decide; "" when nothing stands against it. */
-static void say_why(const struct ctl_env *env, const struct trustee_server *s,
-	const struct ctl_trustee_view *v, struct strbuf *out)
-{
-	if (v->refused)
-		say_refused(env, s, out);
-	else if (!v->admin_there)
-		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.admin_secret);
-	else if (v->needs_ca && !v->ca_there)
-		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.ca_secret);
-	else if (!v->address)
-		strbuf_adds(out, "Service kbs-service has no cluster IP yet.");
-	else if (!s->admin_ours)
-		strbuf_addf(out,
-			"Secret %s is not announced as this operator's own, so nothing is sent with it.",
-			s->desc.admin_secret);
-	else if (!s->admin.value)
-		strbuf_addf(out, "Secret %s has no usable private.key.", s->desc.admin_secret);
-	else if (v->needs_ca && !s->ca.value)
-		strbuf_addf(out, "Secret %s has no usable ca.crt.", s->desc.ca_secret);
-}
-
-struct trustee_look {
-	struct ctl_trustee_view v;
-	char *url, *connect_to, *as; /* owned */
-	struct strbuf why;
-};
-
-static void look_fini(struct trustee_look *l)
-{
-	free(l->url);
-	free(l->connect_to);
-	free(l->as);
-	strbuf_fini(&l->why);
-}
-
 /* A Trustee of the cluster's own takes its orders from a Secret that the operator made. What was
  * found stays when the cluster object goes before its Trustee. */
 static void judge_admin(const struct model_cluster *served, struct trustee_server *s)
@@ -118,34 +29,6 @@ static void judge_admin(const struct model_cluster *served, struct trustee_serve
 	else if (served && s->wanted)
 		s->admin_ours =
 			model_cluster_announces(served, s->desc.admin_secret, s->admin.content);
-}
-
-static void look(const struct ctl_trustee *c, struct trustee_server *s, struct trustee_look *l)
-{
-	const struct ctl_env *env = c->env;
-	const struct model_cluster *served = state_cluster(env->state);
-	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
-			  *ca = secret_there(env, s->desc.ca_secret);
-	struct ctl_trustee_view *v = &l->v;
-
-	judge_admin(served, s);
-	v->known = true;
-	v->wanted = s->wanted || trustee_may_still_hold(c, s);
-	v->recorded = s->desc.owned || (trustee_memory_is_read(c) && trustee_memory_is_right(c));
-	v->volumes = s->desc.volumes;
-	v->refused = s->desc.https_only && trustee_is_plain(env, &s->desc);
-	v->admin_there = admin != NULL;
-	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
-	v->needs_ca = s->desc.ca_secret != NULL;
-	v->ca_there = ca != NULL;
-	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
-	v->address = trustee_place(env, served, s, &l->url, &l->connect_to);
-	v->usable = s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value);
-	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
-		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
-	v->connected = str_eq(s->connected_as, l->as);
-	say_why(env, s, v, &l->why);
-	v->told = str_eq(s->told, strbuf_str(&l->why)) && !s->connected_as;
 }
 
 static void tell(struct trustee_server *s, const char *why)
@@ -209,31 +92,28 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
 }
 
-static struct queue_next start_read(
-	struct ctl_trustee *c, const struct trustee_server *s, enum ctl_trustee_do d)
-{
-	struct ctl_act *a = ctl_act_get(&c->acts, s->name);
-	const char *secret = d == CTL_TRUSTEE_READ_ADMIN ? s->desc.admin_secret : s->desc.ca_secret;
-
-	if (!ctl_act_begin(a, (int)d))
-		return ctl_retry(0, "an act had no visible effect yet");
-	op_hold(&a->op, k8s_call_get(c->env->api, &c->acts.ops, &kobj_secret, c->env->ns, secret,
-				on_read, a));
-	return ctl_in_flight();
-}
-
 static struct queue_next step_server(struct ctl_trustee *c, struct trustee_server *s)
 {
 	struct trustee_look l = {.why = STRBUF_INIT};
 	struct queue_next next = ctl_settled();
 	enum ctl_trustee_do d;
+	struct ctl_act *a;
 
-	look(c, s, &l);
+	judge_admin(state_cluster(c->env->state), s);
+	trustee_look(c, s, &l);
 	d = ctl_trustee_decide(&l.v);
 	switch (d) {
 	case CTL_TRUSTEE_READ_ADMIN:
 	case CTL_TRUSTEE_READ_CA:
-		next = start_read(c, s, d);
+		a = ctl_act_get(&c->acts, s->name);
+		next = ctl_act_begin(a, (int)d) ? ctl_in_flight()
+						: ctl_retry(0, "an act had no visible effect yet");
+		if (next.verdict != QUEUE_IN_FLIGHT)
+			break;
+		op_hold(&a->op, k8s_call_get(c->env->api, &c->acts.ops, &kobj_secret, c->env->ns,
+					d == CTL_TRUSTEE_READ_ADMIN ? s->desc.admin_secret
+								    : s->desc.ca_secret,
+					on_read, a));
 		break;
 	case CTL_TRUSTEE_CONNECT:
 		connect_to(c, s, &l);
@@ -251,35 +131,58 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	default:
 		break;
 	}
-	look_fini(&l);
+	trustee_look_fini(&l);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
 		/* until it holds nothing of ours any more */
 		next = ctl_retry(LEAVING_MS, "it may still hold something");
 	return next;
 }
 
-struct queue_next ctl_trustee_step(struct ctl_trustee *c, const struct kobj_key *key)
+static void on_memory(void *arg, const struct err *err, const struct k8s_result *r)
 {
-	struct trustee_server *s = trustee_find(c, key->name);
-	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
-	struct queue_next next;
+	struct ctl_act *a = arg;
+	struct ctl_trustee *c = a->table->self;
+	struct err none = ERR_INIT;
+	bool fine = trustee_memory_done(c, (enum ctl_trustee_do)a->doing, err, r);
 
-	if (ctl_act_busy(a, &next))
-		return next;
-	if (str_eq(key->name, STATE_TRUSTEE_MEMORY))
-		return trustee_step_memory(c);
-	if (s)
-		next = step_server(c, s);
-	else
-		next = ctl_settled();
-	if (next.verdict == QUEUE_SETTLED)
-		ctl_act_drop(ctl_act_find(&c->acts, key->name));
-	return next;
+	ctl_act_end(a, fine ? &none : err);
+	trustee_ask(c);
+}
+
+static struct queue_next step_memory(struct ctl_trustee *c)
+{
+	struct ctl_trustee_memory_view v;
+	enum ctl_trustee_do d;
+	struct ctl_act *a;
+
+	trustee_memory_look(c, &v);
+	d = ctl_trustee_decide_memory(&v);
+	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
+		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
+		return ctl_settled();
+	}
+	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
+	if (!ctl_act_begin(a, (int)d))
+		return ctl_retry(0, "an act had no visible effect yet");
+	op_hold(&a->op, trustee_memory_start(c, d, on_memory, a));
+	return ctl_in_flight();
 }
 
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
-	return ctl_trustee_step(self, key);
+	struct ctl_trustee *c = self;
+	struct trustee_server *s = trustee_find(c, key->name);
+	struct queue_next next = ctl_settled();
+
+	if (ctl_act_busy(ctl_act_find(&c->acts, key->name), &next))
+		return next;
+	if (str_eq(key->name, STATE_TRUSTEE_MEMORY))
+		return step_memory(c);
+	if (s)
+		next = step_server(c, s);
+	if (next.verdict == QUEUE_SETTLED)
+		ctl_act_drop(ctl_act_find(&c->acts, key->name));
+	return next;
 }
 
 /* ---- what a change concerns */

@@ -55,30 +55,40 @@ struct ctl_trustee {
 		*memory; /* owned: tec-trustees as last read or written; memory NULL: none */
 };
 
-/* trustee_desc.c: what is wanted, pure */
+/* What a step looks at; view.c. */
+struct trustee_look {
+	struct ctl_trustee_view v;
+	char *url, *connect_to, *as; /* owned */
+	struct strbuf why;
+};
+
+/* The files are a line, and each calls only those before it. */
+
+/* ---- desc.c */
 void trustee_desc_fini(struct trustee_desc *d);
 bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *b);
 /* The i-th server that a cluster wants; false: no more. *name: of its target, borrowed from c. */
 bool trustee_desc_of_cluster(
 	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name);
-/* The i-th of a memory text; false: no more, or no such text. */
-bool trustee_desc_of_memory(const char *json, unsigned i, struct trustee_desc *out);
-/* The text for all servers that are not owned, sorted; "[]" for none. The caller frees. */
-char *trustee_memory_text(const struct trustee_server *servers);
 /* URL and connect-to of a server; false: not known yet. The caller frees both. */
 bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, char **url, char **connect_to);
-
 /* It would be spoken to in plain text. */
 bool trustee_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
 
-/* trustee_memory.c */
-bool trustee_memory_is_right(const struct ctl_trustee *c);
+/* ---- memory.c */
+/* The i-th of a memory text; false: no more, or no such text. */
+bool trustee_memory_desc(const char *json, unsigned i, struct trustee_desc *out);
 bool trustee_memory_is_read(const struct ctl_trustee *c);
 void trustee_memory_set(struct ctl_trustee *c, const char *rv, const char *text);
-struct queue_next trustee_step_memory(struct ctl_trustee *c);
+void trustee_memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v);
+struct op *trustee_memory_start(
+	struct ctl_trustee *c, enum ctl_trustee_do d, k8s_result_fn done, void *arg);
+/* True: the error is none. */
+bool trustee_memory_done(struct ctl_trustee *c, enum ctl_trustee_do d, const struct err *err,
+	const struct k8s_result *r);
 
-/* trustee_list.c */
+/* ---- list.c */
 struct trustee_server *trustee_find(const struct ctl_trustee *c, const char *name);
 void trustee_drop(struct ctl_trustee *c, struct trustee_server *s); /* frees s */
 void trustee_bytes_fini(struct trustee_bytes *b);
@@ -87,5 +97,10 @@ bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_se
 void trustee_tell_left(const struct ctl_trustee *c, const char *name); /* a warning, to people */
 void trustee_look_at_all(struct ctl_trustee *c); /* the list as spec and memory want it now */
 void trustee_ask(struct ctl_trustee *c);         /* the same, in the next turn */
+
+/* ---- view.c */
+void trustee_look(
+	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l);
+void trustee_look_fini(struct trustee_look *l);
 
 #endif

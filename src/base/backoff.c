@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The keyed hash of a counter is random enough to keep tries apart. */
+#include "config.h"
+
+#include "tec/base/backoff.h"
+
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+uint64_t backoff_spread(uint64_t lo, uint64_t hi)
+{
+	static uint64_t counter;
+
+	counter++;
+	if (lo > hi || (lo == 0 && hi == UINT64_MAX))
+		DIE("spread from %llu to %llu", (unsigned long long)lo, (unsigned long long)hi);
+	return lo + str_hash(&counter, sizeof(counter)) % (hi - lo + 1);
+}
+
+uint32_t backoff_next(struct backoff *b, uint32_t min_ms, uint32_t max_ms)
+{
+	uint64_t base = b->ms ? (uint64_t)b->ms * 2 : min_ms, hi;
+
+	if (base > max_ms)
+		base = max_ms;
+	b->ms = (uint32_t)base;
+	hi = base + base / 4 < max_ms ? base + base / 4 : max_ms;
+	return (uint32_t)backoff_spread(hi - hi / 5 > min_ms ? hi - hi / 5 : min_ms, hi);
+}
+
+void backoff_reset(struct backoff *b)
+{
+	b->ms = 0;
+}

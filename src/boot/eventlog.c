@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The header says which digests each event carries and how long they are; every event is then read
+ * against that table. Refused: algorithms that the header did not name, two digests of one
+ * algorithm, an event without SHA-256, an extended register above 23.
+ */
+#include "config.h"
+
+#include "tec/boot/eventlog.h"
+
+#include <string.h>
+
+#include "boot_internal.h"
+#include "tec/base/mem.h"
+
+#define ALG_SHA256    0x000b
+#define PCR_LAST      23
+#define SHA1_LEN      20
+#define EVENT1_HEADER (4 + 4 + SHA1_LEN + 4)
+#define SPEC_ID_FIXED 28 /* signature, platform class, version, uintnSize, numberOfAlgorithms */
+
+/* TPM_ALG_ID and its length; others are taken as the header says. */
+static const struct {
+	uint16_t id, size;
+} known_algs[] = {
+	{0x0004, SHA1_LEN}, {ALG_SHA256, SHA256_LEN}, {0x000c, 48}, {0x000d, 64}, {0x0012, 32}};
+
+static bool has_alg(const struct eventlog *log, uint16_t id)
+{
+	for (unsigned i = 0; i < log->n_algs; i++) {
+		if (log->alg[i].id == id)
+			return true;
+	}
+	return false;
+}
+
+static int add_alg(struct eventlog *log, uint16_t id, uint16_t size, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(known_algs); i++) {
+		if (known_algs[i].id == id && known_algs[i].size != size)
+			return err_set(err, ERR_INVALID,
+				"event log: algorithm 0x%x cannot have digests of %u bytes", id,
+				size);
+	}
+	if (size == 0 || has_alg(log, id))
+		return err_set(err, ERR_INVALID,
+			"event log: algorithm 0x%x is named twice or has no size", id);
+	log->alg[log->n_algs].id = id;
+	log->alg[log->n_algs].size = size;
+	log->n_algs++;
+	return 0;
+}
+
+/* TCG_EfiSpecIDEvent (TCG PFP section 10.4.5.1). */
+static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, struct err *err)
+{
+	uint32_t n;
+
+	if (len < 16 || memcmp(p, "Spec ID Event03", 16) != 0)
+		return err_set(err, ERR_INVALID,
+			"event log is of the old SHA-1 format (TPM 1.2), without SHA-256 digests");
+	if (len < SPEC_ID_FIXED)
+		return err_set(err, ERR_INVALID, "event log: its Spec ID event is cut off");
+	n = boot_le32(p + 24);
+	if (n == 0 || n > ARRAY_LEN(log->alg))
+		return err_set(err, ERR_INVALID, "event log: %u digest algorithms", n);
+	if (len - SPEC_ID_FIXED < 4 * (size_t)n + 1)
+		return err_set(err, ERR_INVALID, "event log: its Spec ID event is cut off");
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *a = p + SPEC_ID_FIXED + 4 * (size_t)i;
+
+		if (add_alg(log, boot_le16(a), boot_le16(a + 2), err) < 0)
+			return -1;
+	}
+	if (p[SPEC_ID_FIXED + 4 * n] > len - SPEC_ID_FIXED - 4 * (size_t)n - 1)
+		return err_set(err, ERR_INVALID, "event log: its vendor information is cut off");
+	if (!has_alg(log, ALG_SHA256))
+		return err_set(err, ERR_INVALID, "event log has no sha256 bank");
+	return 0;
+}
+
+int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err *err)
+{
+	const uint8_t *p = data;
+	uint32_t size;
+
+	*out = (struct eventlog){.data = data, .len = len};
+	if (len < EVENT1_HEADER)
+		return err_set(err, ERR_INVALID, "event log: %zu bytes are too few", len);
+	size = boot_le32(p + EVENT1_HEADER - 4);
+	if (size > len - EVENT1_HEADER)
+		return err_set(err, ERR_INVALID, "event log: its first event is cut off");
+	if (boot_le32(p + 4) != EVENTLOG_NO_ACTION)
+		return err_set(err, ERR_INVALID,
+			"event log does not begin with a Spec ID event: it is of the old SHA-1 "
+			"format, or none");
+	out->pos = EVENT1_HEADER + (size_t)size;
+	return read_spec_id(out, p + EVENT1_HEADER, size, err);
+}
+
+static uint16_t alg_size(const struct eventlog *log, uint16_t id, unsigned *index)
+{
+	for (*index = 0; *index < log->n_algs; ++*index) {
+		if (log->alg[*index].id == id)
+			return log->alg[*index].size;
+	}
+	return 0;
+}
+
+/* TPML_DIGEST_VALUES at log->pos; the event begins at `start`. */
+static int read_digests(
+	struct eventlog *log, size_t start, uint32_t n, uint8_t sha256[SHA256_LEN], struct err *err)
+{
+	unsigned seen = 0, index;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *p = log->data + log->pos;
+		size_t left = log->len - log->pos;
+		uint16_t size;
+
+		if (left < 2)
+			return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+		size = alg_size(log, boot_le16(p), &index);
+		if (size == 0 || (seen & 1u << index))
+			return err_set(err, ERR_INVALID,
+				"event log: the event at byte %zu has a digest that the header "
+				"does not name, or two of one algorithm",
+				start);
+		if (left - 2 < size)
+			return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+		seen |= 1u << index;
+		if (log->alg[index].id == ALG_SHA256)
+			memcpy(sha256, p + 2, SHA256_LEN);
+		log->pos += 2 + (size_t)size;
+	}
+	(void)alg_size(log, ALG_SHA256, &index);
+	if (!(seen & 1u << index))
+		return err_set(err, ERR_INVALID,
+			"event log: the event at byte %zu has no SHA-256 digest", start);
+	return 0;
+}
+
+int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err)
+{
+	size_t start = log->pos, left = log->len - log->pos;
+	const uint8_t *p = log->data + start;
+
+	*out = (struct eventlog_event){0};
+	if (left == 0)
+		return 0;
+	if (left < 12)
+		return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+	out->pcr = boot_le32(p);
+	out->type = boot_le32(p + 4);
+	if (out->pcr > PCR_LAST && out->type != EVENTLOG_NO_ACTION)
+		return err_set(err, ERR_INVALID,
+			"event log: the event at byte %zu extends register %u", start, out->pcr);
+	log->pos += 12;
+	if (read_digests(log, start, boot_le32(p + 8), out->sha256, err) < 0)
+		return -1;
+	left = log->len - log->pos;
+	if (left < 4 || boot_le32(log->data + log->pos) > left - 4)
+		return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+	out->len = boot_le32(log->data + log->pos);
+	out->data = log->data + log->pos + 4;
+	log->pos += 4 + (size_t)out->len;
+	return 1;
+}
+
+const char *eventlog_type_name(uint32_t type)
+{
+	static const struct {
+		uint32_t type;
+		const char *name;
+	} names[] = {
+		{0x00, "EV_PREBOOT_CERT"},
+		{0x01, "EV_POST_CODE"},
+		{0x02, "EV_UNUSED"},
+		{EVENTLOG_NO_ACTION, "EV_NO_ACTION"},
+		{0x04, "EV_SEPARATOR"},
+		{0x05, "EV_ACTION"},
+		{0x06, "EV_EVENT_TAG"},
+		{0x07, "EV_S_CRTM_CONTENTS"},
+		{0x08, "EV_S_CRTM_VERSION"},
+		{0x09, "EV_CPU_MICROCODE"},
+		{0x0a, "EV_PLATFORM_CONFIG_FLAGS"},
+		{0x0b, "EV_TABLE_OF_DEVICES"},
+		{0x0c, "EV_COMPACT_HASH"},
+		{0x0d, "EV_IPL"},
+		{0x0e, "EV_IPL_PARTITION_DATA"},
+		{0x0f, "EV_NONHOST_CODE"},
+		{0x10, "EV_NONHOST_CONFIG"},
+		{0x11, "EV_NONHOST_INFO"},
+		{0x12, "EV_OMIT_BOOT_DEVICE_EVENTS"},
+		{0x13, "EV_POST_CODE2"},
+		{0x80000001, "EV_EFI_VARIABLE_DRIVER_CONFIG"},
+		{0x80000002, "EV_EFI_VARIABLE_BOOT"},
+		{0x80000003, "EV_EFI_BOOT_SERVICES_APPLICATION"},
+		{0x80000004, "EV_EFI_BOOT_SERVICES_DRIVER"},
+		{0x80000005, "EV_EFI_RUNTIME_SERVICES_DRIVER"},
+		{0x80000006, "EV_EFI_GPT_EVENT"},
+		{0x80000007, "EV_EFI_ACTION"},
+		{0x80000008, "EV_EFI_PLATFORM_FIRMWARE_BLOB"},
+		{0x80000009, "EV_EFI_HANDOFF_TABLES"},
+		{0x8000000a, "EV_EFI_PLATFORM_FIRMWARE_BLOB2"},
+		{0x8000000b, "EV_EFI_HANDOFF_TABLES2"},
+		{0x8000000c, "EV_EFI_VARIABLE_BOOT2"},
+		{0x8000000d, "EV_EFI_GPT_EVENT2"},
+		{0x80000010, "EV_EFI_HCRTM_EVENT"},
+		{0x800000e0, "EV_EFI_VARIABLE_AUTHORITY"},
+		{0x800000e1, "EV_EFI_SPDM_FIRMWARE_BLOB"},
+		{0x800000e2, "EV_EFI_SPDM_FIRMWARE_CONFIG"},
+		{0x800000e3, "EV_EFI_SPDM_DEVICE_POLICY"},
+		{0x800000e4, "EV_EFI_SPDM_DEVICE_AUTHORITY"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (names[i].type == type)
+			return names[i].name;
+	}
+	return "EV_?";
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of an image, opened so that nothing outside its root can be reached and nothing that is no
+ * regular file is ever opened for reading: first as a path (O_PATH, which does not wake a device or
+ * wait on a FIFO), and only what is a regular file once more to read. A file is mapped for its
+ * headers and signatures, and read in steps to be hashed: mapped, the kernel may show 2 MiB of it
+ * at a touch, and a kernel image of any size shall cost little memory.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "boot_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/boot/authenticode.h"
+
+#define FILE_MAX  (1 << 30)
+#define SMALL_MAX (1u << 20)
+
+static void close_fd(const int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+#define cleanup_fd __attribute__((cleanup(close_fd)))
+
+static int open_in(int root_fd, const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	long fd;
+
+	/* EAGAIN: a rename elsewhere raced with "..". */
+	do
+		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	return (int)fd;
+}
+
+static int cannot_open(const char *path, int why, struct err *err)
+{
+	path = log_esc(path);
+	if (why == ENOSYS || why == EPERM)
+		return err_set(err, ERR_DENIED,
+			"cannot open %s: openat2 is refused; next step: Linux 5.6 or later and a seccomp profile that permits it",
+			path);
+	if (why == ELOOP)
+		return err_set(err, ERR_INVALID, "%s is a loop of symbolic links", path);
+	if (why == ENOENT)
+		return err_set(err, ERR_NOT_FOUND, "%s is not there", path);
+	return err_set_errno(err, ERR_INVALID, why, "cannot open %s", path);
+}
+
+static const char *sort_of(mode_t mode)
+{
+	if (S_ISFIFO(mode))
+		return "a FIFO";
+	if (S_ISDIR(mode))
+		return "a directory";
+	return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+/* What is not there may be left out, a link to it may not: somebody means a file by it. */
+static bool is_link(int root_fd, const char *path)
+{
+	cleanup_fd int at = open_in(root_fd, path, O_PATH | O_NOFOLLOW);
+	struct stat st;
+
+	return at >= 0 && fstat(at, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* A regular file's descriptor, or -1. */
+static int open_regular(int root_fd, const char *path, struct err *err)
+{
+	cleanup_fd int at = open_in(root_fd, path, O_PATH);
+	struct stat first, st;
+	int fd;
+
+	if (at < 0) {
+		int why = errno;
+
+		if (why == ENOENT && is_link(root_fd, path))
+			return err_set(err, ERR_INVALID,
+				"%s is a link that leads nowhere inside its root", log_esc(path));
+		return cannot_open(path, why, err);
+	}
+	if (fstat(at, &first) < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "cannot look at %s", log_esc(path));
+	if (!S_ISREG(first.st_mode))
+		return err_set(err, ERR_INVALID, "%s is %s, not a regular file", log_esc(path),
+			sort_of(first.st_mode));
+	fd = open_in(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return cannot_open(path, errno, err);
+	if (fstat(fd, &st) < 0 || st.st_dev != first.st_dev || st.st_ino != first.st_ino) {
+		close(fd);
+		return err_set(err, ERR_INVALID, "%s changes while it is read", log_esc(path));
+	}
+	return fd;
+}
+
+int boot_open_dir(int root_fd, const char *path, int *out, struct err *err)
+{
+	*out = open_in(root_fd, path, O_RDONLY | O_DIRECTORY);
+	if (*out >= 0 || errno == ENOENT)
+		return 0;
+	return cannot_open(path, errno, err);
+}
+
+int boot_file_open_fd(int fd, const char *path, struct boot_file *out, struct err *err)
+{
+	struct stat st;
+	void *data;
+	int own;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, "%s is not a regular file", log_esc(path));
+	if (st.st_size <= 0 || st.st_size > FILE_MAX)
+		return err_set(err, ERR_INVALID, "%s is empty or larger than 1 GiB", log_esc(path));
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		return err_set_errno(err, ERR_INVALID, errno, "cannot map %s", log_esc(path));
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	*out = (struct boot_file){
+		.path = xstrdup(path), .fd = own, .data = data, .len = (size_t)st.st_size};
+	if (own < 0)
+		err_set_errno(err, ERR_TRANSIENT, errno, "cannot keep %s open", log_esc(path));
+	else if (pe_parse(out->data, out->len, &out->pe, err) < 0)
+		err_wrap(err, "%s", log_esc(path));
+	if (err_is_set(err)) {
+		boot_file_fini(out);
+		return -1;
+	}
+	boot_file_rest(out);
+	return 0;
+}
+
+int boot_file_open(int root_fd, const char *path, struct boot_file *out, struct err *err)
+{
+	cleanup_fd int fd = open_regular(root_fd, path, err);
+
+	return fd < 0 ? -1 : boot_file_open_fd(fd, path, out, err);
+}
+
+void boot_file_fini(struct boot_file *f)
+{
+	if (f->data) {
+		munmap(f->data, f->len);
+		close_fd(&f->fd);
+	}
+	free(f->path);
+	free(f->step);
+	*f = (struct boot_file){0};
+}
+
+void boot_file_rest(const struct boot_file *f)
+{
+	(void)madvise(f->data, f->len, MADV_DONTNEED);
+}
+
+const uint8_t *boot_file_source(void *arg, size_t from, size_t len, struct err *err)
+{
+	struct boot_file *f = arg;
+	size_t have = 0;
+
+	if (!f->step)
+		f->step = xmalloc(AUTHENTICODE_STEP);
+	while (have < len) {
+		ssize_t n = pread(f->fd, f->step + have, len - have, (off_t)(from + have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			err_set_errno(err, ERR_INVALID, errno, "cannot read %s", log_esc(f->path));
+		else if (n == 0)
+			err_set(err, ERR_INVALID, "%s became shorter while it was read",
+				log_esc(f->path));
+		if (n <= 0)
+			return NULL;
+		have += (size_t)n;
+	}
+	return f->step;
+}
+
+int boot_file_hash(struct boot_file *f, struct err *err)
+{
+	struct authenticode_digests digests;
+
+	if (authenticode_digest(&f->pe, boot_file_source, f, &digests, err) < 0)
+		return -1;
+	free(steal_ptr(&f->step));
+	if (authenticode_check(&f->pe, digests.as_signed, &f->n_signatures, err) < 0)
+		return err_wrap(err, "%s", log_esc(f->path));
+	memcpy(f->digest, digests.as_measured, sizeof(f->digest));
+	boot_file_rest(f);
+	return 0;
+}
+
+int boot_read_small(int dir_fd, const char *path, struct strbuf *out, struct err *err)
+{
+	cleanup_fd int fd = open_regular(dir_fd, path, err);
+	cleanup_strbuf struct strbuf all = STRBUF_INIT;
+	char chunk[4096];
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	while (all.len <= SMALL_MAX && (n = read(fd, chunk, sizeof(chunk))) != 0) {
+		if (n > 0)
+			strbuf_add(&all, chunk, (size_t)n);
+		else if (errno != EINTR)
+			return err_set_errno(
+				err, ERR_INVALID, errno, "cannot read %s", log_esc(path));
+	}
+	if (all.len > SMALL_MAX)
+		return err_set(err, ERR_INVALID, "%s is larger than 1 MiB", log_esc(path));
+	strbuf_add(out, strbuf_str(&all), all.len);
+	return 0;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds kernels and boot loaders by the layouts of bootupd (usr/lib/bootupd/updates, and since
+ * Fedora CoreOS 44 usr/lib/efi instead). Which one is taken does not depend on the order in which a
+ * directory lists its names. Directories are entered, links to directories are not; depth and count
+ * are bounded.
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define DEPTH_MAX   8
+#define ENTRIES_MAX 20000
+#define KERNELS_MAX 64
+#define MODULES     "usr/lib/modules"
+
+static const struct {
+	enum pe_machine machine;
+	const char *shim, *second;
+} names[] = {
+	{PE_MACHINE_X64, "shimx64.efi", "grubx64.efi"},
+	{PE_MACHINE_AARCH64, "shimaa64.efi", "grubaa64.efi"},
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_alpha(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+int boot_vercmp(const char *a, const char *b)
+{
+	while (*a || *b) {
+		size_t na, nb;
+		int order;
+
+		if ((*a == '~') != (*b == '~'))
+			return *a == '~' ? -1 : 1;
+		if (!is_digit(*a) || !is_digit(*b)) {
+			/* The end is before all but '~', and "rc1" before "1". */
+			if (is_alpha(*a) && is_digit(*b))
+				return -1;
+			if (is_digit(*a) && is_alpha(*b))
+				return 1;
+			if (*a != *b)
+				return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+			a++;
+			b++;
+			continue;
+		}
+		a += strspn(a, "0");
+		b += strspn(b, "0");
+		na = strspn(a, "0123456789");
+		nb = strspn(b, "0123456789");
+		if (na != nb)
+			return na < nb ? -1 : 1;
+		order = memcmp(a, b, na);
+		if (order)
+			return order < 0 ? -1 : 1;
+		a += na;
+		b += nb;
+	}
+	return 0;
+}
+
+/* ---- names of a directory, sorted */
+
+struct list {
+	char **v; /* owned */
+	size_t n;
+};
+
+static void list_fini(struct list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i]);
+	free(l->v);
+}
+#define cleanup_list __attribute__((cleanup(list_fini)))
+
+static void list_push(struct list *l, char *take)
+{
+	if ((l->n & (l->n - 1)) == 0)
+		l->v = xreallocarray(l->v, l->n ? l->n * 2 : 1, sizeof(*l->v));
+	l->v[l->n++] = take;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	int order = boot_vercmp(*(char *const *)b, *(char *const *)a);
+
+	return order ? order : by_name(a, b);
+}
+
+static bool is_dir(DIR *d, const struct dirent *e)
+{
+	struct stat st;
+
+	if (e->d_type != DT_UNKNOWN)
+		return e->d_type == DT_DIR;
+	return fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A directory EFI/VENDOR that holds one of our names. */
+struct place {
+	char *dir;    /* owned */
+	unsigned has; /* bit 2 * k: names[k].shim; the next: names[k].second */
+};
+
+struct walk {
+	int root_fd;
+	size_t entries;
+	struct place *found; /* owned */
+	size_t n_found;
+	struct err *err;
+};
+
+/* The names in path: directories into dirs, others into files. 1: there is no such directory. */
+static int read_dir(struct walk *w, const char *path, struct list *dirs, struct list *files)
+{
+	const struct dirent *e;
+	int fd;
+	DIR *d;
+
+	if (boot_open_dir(w->root_fd, path, &fd, w->err) < 0)
+		return -1;
+	if (fd < 0)
+		return 1;
+	d = fdopendir(fd);
+	if (!d) {
+		close(fd);
+		return err_set_errno(w->err, ERR_INVALID, errno, "cannot list %s", log_esc(path));
+	}
+	while ((e = readdir(d)) && ++w->entries <= ENTRIES_MAX) {
+		if (e->d_name[0] == '.')
+			continue;
+		list_push(is_dir(d, e) ? dirs : files, xstrdup(e->d_name));
+	}
+	closedir(d);
+	if (w->entries > ENTRIES_MAX)
+		return err_set(w->err, ERR_INVALID, "more than %d files at and below %s",
+			ENTRIES_MAX, log_esc(path));
+	if (dirs->n)
+		qsort(dirs->v, dirs->n, sizeof(*dirs->v), by_name);
+	return 0;
+}
+
+/* ---- kernels */
+
+static bool lists(const struct list *l, const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (str_eq(l->v[i], name))
+			return true;
+	return false;
+}
+
+int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
+{
+	struct walk w = {.root_fd = root_fd, .err = err};
+	cleanup_list struct list versions = {NULL, 0}, ignored = {NULL, 0};
+
+	if (read_dir(&w, MODULES, &versions, &ignored) < 0)
+		return -1;
+	if (versions.n)
+		qsort(versions.v, versions.n, sizeof(*versions.v), newest_first);
+	for (size_t i = 0; i < versions.n; i++) {
+		cleanup_free char *dir = xasprintf(MODULES "/%s", versions.v[i]);
+		cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+
+		if (read_dir(&w, dir, &dirs, &files) < 0)
+			return -1;
+		if (!lists(&files, "vmlinuz") && !lists(&dirs, "vmlinuz"))
+			continue; /* modules that a removed kernel left behind */
+		if (p->n_kernels == KERNELS_MAX)
+			return err_set(
+				err, ERR_INVALID, "more than %d kernels in " MODULES, KERNELS_MAX);
+		p->kernel = xreallocarray(p->kernel, p->n_kernels + 1, sizeof(*p->kernel));
+		p->kernel[p->n_kernels++] = xasprintf("%s/vmlinuz", dir);
+	}
+	return 0;
+}
+
+/* ---- boot loaders */
+
+static int walk_dir(struct walk *w, const char *path, const char *name, unsigned depth);
+
+/* EFI/: its directories are the vendors'. */
+static int walk_vendors(struct walk *w, const char *path, const struct list *vendors)
+{
+	for (size_t i = 0; i < vendors->n; i++) {
+		cleanup_free char *dir = xasprintf("%s/%s", path, vendors->v[i]);
+		cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+		unsigned has = 0;
+
+		if (read_dir(w, dir, &dirs, &files) < 0)
+			return -1;
+		/* A directory of that name is refused when it is opened. */
+		for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+			if (lists(&files, names[k].shim) || lists(&dirs, names[k].shim))
+				has |= 1u << 2 * k;
+			if (lists(&files, names[k].second) || lists(&dirs, names[k].second))
+				has |= 2u << 2 * k;
+		}
+		if (!has)
+			continue;
+		w->found = xreallocarray(w->found, w->n_found + 1, sizeof(*w->found));
+		w->found[w->n_found++] = (struct place){steal_ptr(&dir), has};
+	}
+	return 0;
+}
+
+static int walk_dir(struct walk *w, const char *path, const char *name, unsigned depth)
+{
+	cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+
+	if (depth > DEPTH_MAX)
+		return err_set(w->err, ERR_INVALID, "%s is nested too deeply", log_esc(path));
+	if (read_dir(w, path, &dirs, &files) < 0)
+		return -1;
+	if (str_eq(name, "EFI"))
+		return walk_vendors(w, path, &dirs);
+	for (size_t i = 0; i < dirs.n; i++) {
+		cleanup_free char *dir = xasprintf("%s/%s", path, dirs.v[i]);
+
+		if (walk_dir(w, dir, dirs.v[i], depth + 1) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static const char *vendor_of(const struct place *p)
+{
+	return strrchr(p->dir, '/') + 1;
+}
+
+static int by_vendor_newest_first(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int order = strcmp(vendor_of(x), vendor_of(y));
+
+	return order ? order : newest_first(&x->dir, &y->dir);
+}
+
+/* From place i on: the newest one of the same vendor that has all these names. */
+static const struct place *newest_with(const struct walk *w, size_t i, unsigned names_bits)
+{
+	for (size_t j = i;
+		j < w->n_found && str_eq(vendor_of(&w->found[j]), vendor_of(&w->found[i])); j++)
+		if ((w->found[j].has & names_bits) == names_bits)
+			return &w->found[j];
+	return NULL;
+}
+
+/* shim starts what lies beside it on the ESP, so both are of one vendor. bootupd's layout has one
+ * directory for both, that of usr/lib/efi one per package and version. */
+static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct boot_paths *p)
+{
+	unsigned shim_bit = 1u << 2 * k, second_bit = 2u << 2 * k;
+
+	for (size_t i = 0; i < w->n_found; i++) {
+		const struct place *shim, *second;
+
+		if (i && str_eq(vendor_of(&w->found[i - 1]), vendor_of(&w->found[i])))
+			continue;
+		shim = newest_with(w, i, same_dir ? shim_bit | second_bit : shim_bit);
+		second = same_dir ? shim : newest_with(w, i, second_bit);
+		if (!shim || !second)
+			continue;
+		p->shim = xasprintf("%s/%s", shim->dir, names[k].shim);
+		p->second = xasprintf("%s/%s", second->dir, names[k].second);
+		for (size_t j = 0; j < w->n_found; j++)
+			if (&w->found[j] != shim && &w->found[j] != second)
+				strbuf_addf(&p->notes, "also there, not taken: %s\n",
+					log_esc(w->found[j].dir));
+		return true;
+	}
+	return false;
+}
+
+static int find_in(const char *top, struct walk *w, enum pe_machine machine, struct boot_paths *p)
+{
+	if (walk_dir(w, top, "", 0) < 0)
+		return -1;
+	if (!w->n_found)
+		return err_set(w->err, ERR_NOT_FOUND,
+			"no EFI/*/shimx64.efi or shimaa64.efi below %s; next step: give the root of a bootable image",
+			top);
+	qsort(w->found, w->n_found, sizeof(*w->found), by_vendor_newest_first);
+	for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+		if (machine != PE_MACHINE_OTHER && names[k].machine != machine)
+			continue;
+		if (take_pair(w, k, true, p) || take_pair(w, k, false, p))
+			return 0;
+	}
+	return err_set(w->err, ERR_NOT_FOUND,
+		"no EFI/VENDOR below %s has both shim and second stage (shimx64.efi and grubx64.efi, or shimaa64.efi and grubaa64.efi)%s",
+		top, machine == PE_MACHINE_OTHER ? "" : " for the kernel's machine");
+}
+
+int boot_find_loaders(int root_fd, enum pe_machine machine, struct boot_paths *p, struct err *err)
+{
+	struct walk w = {.root_fd = root_fd, .err = err};
+	int fd, rc;
+
+	if (boot_open_dir(root_fd, "usr/lib/efi", &fd, err) < 0)
+		return -1;
+	if (fd >= 0)
+		close(fd);
+	rc = find_in(fd >= 0 ? "usr/lib/efi" : "usr/lib/bootupd/updates", &w, machine, p);
+	for (size_t i = 0; i < w.n_found; i++)
+		free(w.found[i].dir);
+	free(w.found);
+	return rc;
+}
+
+void boot_paths_fini(struct boot_paths *p)
+{
+	for (size_t i = 0; i < p->n_kernels; i++)
+		free(p->kernel[i]);
+	free(p->kernel);
+	free(p->shim);
+	free(p->second);
+	strbuf_fini(&p->notes);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What of the parts runs, and when: controllers, the watch of Secrets, which certificates are read,
+ * and the end. One function, consider(), compares what runs with what should; everything that may
+ * change the answer only asks for another look (parts_ask).
+ */
+#include "config.h"
+
+#include "parts.h"
+
+#include <unistd.h>
+
+#include "tec/base/clock.h"
+#include "tec/ctl/duty.h"
+#include "tec/render/regkey.h"
+#include "tec/state/cluster.h"
+
+#define DRAIN_MS 10000
+/* How long the controllers that revoke keys wait for a list that only the others read. */
+#define WAIT_MS 10000
+
+static void want_certs(struct parts *p)
+{
+	const struct model_cluster *c = state_cluster_oldest(&p->state);
+	const char *names[SRV_CERTS_MAX];
+
+	srv_certs_want(p->certs, names, c ? srv_certs_of(c, p->regignition, names) : 0);
+	/* After a change to AtRequest too: nodes still come with the ids handed out before. */
+	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
+			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
+		srv_regkey_want(p->regkey);
+	if (p->regignition)
+		srv_listener_refresh(p->regignition);
+	if (p->regak)
+		srv_listener_refresh(p->regak);
+}
+
+static void controllers_on(struct parts *p, bool all)
+{
+	timer_cancel(&p->wait);
+	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
+		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
+	if (p->revoking_on) { /* they start again, with what was not known before */
+		ctl_kind_off(p->machine);
+		ctl_kind_off(p->ak);
+	} else {
+		ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
+	}
+	if (all)
+		ctl_cluster_on(p->cluster);
+	ctl_kind_on(p->machine);
+	ctl_kind_on(p->ak);
+	if (all)
+		ctl_kind_on(p->image);
+	p->revoking_on = true;
+	p->all_on = all;
+}
+
+/* Those that declare what Trustee shall hold. */
+static void declaring_off(struct parts *p)
+{
+	log_info(NULL, "controllers stop", NULL);
+	ctl_cluster_off(p->cluster);
+	ctl_kind_off(p->machine);
+	ctl_kind_off(p->ak);
+	ctl_kind_off(p->image);
+}
+
+static void controllers_off(struct parts *p)
+{
+	if (!p->finishing)
+		declaring_off(p);
+	ctl_trustee_off(p->trustee); /* forgets what was declared */
+	p->revoking_on = p->all_on = p->finishing = false;
+}
+
+static void on_waited(void *arg)
+{
+	struct parts *p = arg;
+
+	p->waited = true;
+	for (int i = 0; i < STATE_N_KINDS; i++)
+		if (!k8s_cache_filled(p->state.cache[i]))
+			log_warn(NULL, "no list yet, what needs it waits", "resource=%s",
+				state_kinds[i].gvk->plural);
+	parts_ask(p);
+}
+
+static struct ctl_duty_view duty_view(const struct parts *p)
+{
+	enum k8s_watch_state secrets = k8s_watch_state(p->watch[STATE_SECRETS]);
+
+	return (struct ctl_duty_view){
+		.leads = !p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER,
+		.draining = p->drain_until_ms,
+		.finishing = p->finishing,
+		.reads_secrets = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED,
+		.since_known = ctl_since_known(p->since),
+		.all_filled = state_filled(&p->state, STATE_FOR_ALL),
+		.revoking_filled = state_filled(&p->state, STATE_FOR_REVOKING),
+		.all_on = p->all_on,
+		.revoking_on = p->revoking_on,
+		.waiting = timer_is_set(&p->wait),
+		.waited = p->waited,
+	};
+}
+
+/* False: nothing is left to do. */
+static bool do_duty(struct parts *p)
+{
+	const struct ctl_duty_view v = duty_view(p);
+
+	switch (ctl_duty_decide(&v)) {
+	case CTL_DUTY_NOTHING:
+		return false;
+	case CTL_DUTY_STOP:
+		controllers_off(p);
+		break;
+	case CTL_DUTY_FORGET:
+		k8s_watch_stop(p->watch[STATE_SECRETS]);
+		k8s_cache_clear(p->state.secrets);
+		ctl_since_off(p->since);
+		timer_cancel(&p->wait);
+		p->waited = false;
+		break;
+	case CTL_DUTY_READ:
+		k8s_watch_start(p->watch[STATE_SECRETS]);
+		ctl_since_on(p->since);
+		break;
+	case CTL_DUTY_START_ALL:
+		controllers_on(p, true);
+		break;
+	case CTL_DUTY_START_REVOKING:
+		controllers_on(p, false);
+		break;
+	case CTL_DUTY_WAIT:
+		timer_set(&p->wait, WAIT_MS);
+		break;
+	}
+	return true;
+}
+
+static void consider(void *arg)
+{
+	struct parts *p = arg;
+
+	if (p->certs)
+		want_certs(p);
+	while (p->cluster && do_duty(p))
+		;
+}
+
+void parts_ask(void *arg)
+{
+	struct parts *p = arg;
+
+	defer_call(&p->consider, p->loop, consider, p);
+}
+
+/* ---- start, SIGHUP, end */
+
+void parts_reload(struct parts *p)
+{
+	struct err err = ERR_INIT;
+
+	if (options_reload(p->options, &err) < 0) {
+		log_err(LOG_ERROR, NULL, "configuration not reread, the old one stays", &err);
+		return;
+	}
+	log_setup(p->options->log_level, p->options->log_format);
+	log_info(NULL, "configuration reread", NULL);
+}
+
+static size_t in_flight(const struct parts *p)
+{
+	size_t n = 0;
+
+	if (p->regignition)
+		n += httpd_in_flight(srv_listener_httpd(p->regignition));
+	if (p->regak)
+		n += httpd_in_flight(srv_listener_httpd(p->regak));
+	return n;
+}
+
+static void on_released(void *arg)
+{
+	struct parts *p = arg;
+
+	loop_stop(p->loop);
+}
+
+static void on_drain(void *arg)
+{
+	struct parts *p = arg;
+
+	bool busy = in_flight(p) || (p->finishing && !ctl_trustee_is_finished(p->trustee));
+
+	if (busy && clock_boot_ms() < p->drain_until_ms) {
+		timer_set(&p->drain, 50);
+		return;
+	}
+	if (p->revoking_on)
+		controllers_off(p);
+	if (p->lease)
+		k8s_lease_release(p->lease, on_released, p);
+	else
+		loop_stop(p->loop);
+}
+
+void parts_start(struct parts *p)
+{
+	int i;
+
+	timer_init(&p->drain, p->loop, on_drain, p);
+	timer_init(&p->wait, p->loop, on_waited, p);
+	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
+		(int)getpid());
+	for (i = 0; i < STATE_N_KINDS; i++)
+		if (p->watch[i] && i != STATE_SECRETS)
+			k8s_watch_start(p->watch[i]);
+	if (p->lease)
+		k8s_lease_start(p->lease);
+	parts_ask(p);
+}
+
+void parts_shutdown(struct parts *p, const char *why)
+{
+	if (p->drain_until_ms) {
+		log_warn(NULL, "stopped at once", "signal=%s", log_esc(why));
+		loop_stop(p->loop);
+		return;
+	}
+	log_info(NULL, "shutting down", "signal=%s", log_esc(why));
+	p->drain_until_ms = clock_boot_ms() + DRAIN_MS;
+	if (p->regignition)
+		httpd_drain(srv_listener_httpd(p->regignition));
+	if (p->regak)
+		httpd_drain(srv_listener_httpd(p->regak));
+	if (p->revoking_on) {
+		/* What Trustee was told is written there, so that the next process sends nothing
+		 * again. */
+		declaring_off(p);
+		p->finishing = true;
+		ctl_trustee_finish(p->trustee);
+	}
+	timer_set(&p->drain, 0);
+}

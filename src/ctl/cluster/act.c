@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Acts: one call each, and what its answer leaves. An act is known by one number (what is done, to
+ * which object), so that its answer finds the object again. The cluster may have been replaced
+ * meanwhile: then what is known was reset, and only the cache learns.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <stdio.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/pki/key.h"
+
+#define DOING(d, object, number) ((int)(d) | (int)((object) << 8 | (number) << 16))
+#define DO(doing)                ((enum ctl_cluster_do)((doing)&0xff))
+#define OBJECT(doing)            ((unsigned)(doing) >> 8 & 0xff)
+#define NUMBER(doing)            ((unsigned)(doing) >> 16)
+
+enum ctl_cluster_do cluster_act_doing(const struct ctl_act *a)
+{
+	return DO(a->doing);
+}
+
+static struct secret *make_auth(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	const char *name, struct err *err)
+{
+	cleanup_pki_key struct pki_key *key = pki_key_new_ed25519();
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+	cleanup_strbuf struct strbuf public = STRBUF_INIT;
+
+	pki_key_public_pem(key, &public);
+	return render_auth_secret(cluster, c->env->ns, pem, strbuf_str(&public));
+}
+
+void cluster_act_init(struct ctl_cluster *c)
+{
+	c->auth = (struct cluster_own){
+		.name = "trustee-auth", .data = {"private.key", "public.pub"}, .make = make_auth};
+}
+
+/* Which Secret an act is about; NULL: none that the operator makes. */
+static struct cluster_own *own_of(struct ctl_cluster *c, unsigned object, unsigned number)
+{
+	switch (object) {
+	case CLUSTER_AUTH:
+		return &c->auth;
+	case CLUSTER_REGKEY:
+		return &c->regkey[number == CLUSTER_REGKEY_PREVIOUS];
+	case CLUSTER_SIGNER:
+		return &cluster_signer_get(c, number)->own;
+	default:
+		return NULL;
+	}
+}
+
+/* ---- answers: what people are told */
+
+static void tell_signer(const struct ctl_cluster *c, const struct kobj *cluster, const char *name)
+{
+	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
+
+	log_info(&lc, "the next token signer was made", NULL);
+	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "SignerMade",
+		"MakeSigner",
+		"Secret %s takes over signing Trustee's tokens, as the certificate before it nears its end. Trustee restarts "
+		"twice for it within a day and trusts both in between.",
+		name);
+}
+
+static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
+	unsigned object, const char *name)
+{
+	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
+	bool deleted = d == CTL_CLUSTER_DELETE;
+
+	if (object == CLUSTER_REGKEY) /* it comes and goes without anybody's doing */
+		log_info(&lc, deleted ? "registration key deleted" : "registration key made", NULL);
+	else if (deleted)
+		log_info(&lc, "deleted, this token signer is not used any more", NULL);
+	else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use)
+		tell_signer(c, cluster, name);
+	else
+		ctl_install_tell(
+			&c->install, cluster, cluster_is_installed(cluster), &kobj_secret, name);
+}
+
+static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o,
+	enum model_cluster_cond t, const char *action)
+{
+	const struct kobj_cond_want *w = &a->want[t];
+
+	if (a->event_mask & 1u << t)
+		k8s_events_post(c->env->events, &kobj_cluster, o,
+			w->status == KOBJ_COND_TRUE ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING,
+			w->reason, action, "%s", w->message);
+}
+
+static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o)
+{
+	const struct kobj_cond_want *reg = &a->want[CLUSTER_REGISTRATION_OPEN];
+	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
+	bool open = reg->status == KOBJ_COND_TRUE;
+
+	if (!str_eq(a->want[CLUSTER_INSTALLED].reason, model_cluster_reason(CLUSTER_INSTALLING)))
+		post_event(c, a, o, CLUSTER_INSTALLED, "Install");
+	post_event(c, a, o, CLUSTER_REGISTRATION_OPEN, "Register");
+	if (a->event_mask & 1u << CLUSTER_REGISTRATION_OPEN)
+		log_at(open ? LOG_INFO : LOG_WARN, &lc,
+			open ? "registration is open" : "registration is closed", "reason=%s",
+			reg->reason);
+}
+
+/* That registration is open when a cluster is new is what everybody expects; that an administrator
+ * closed it is what he knows. */
+static unsigned events_of(const struct cluster_look *l)
+{
+	const struct kobj_cond *have = l->c->cond;
+	const struct kobj_cond_want *reg = &l->want[CLUSTER_REGISTRATION_OPEN],
+				    *installed = &l->want[CLUSTER_INSTALLED];
+	unsigned mask = ctl_cond_changes(have, l->want, CLUSTER_N_CONDS);
+
+	/* Another object is in the way than before. */
+	if (str_eq(installed->reason, model_cluster_reason(CLUSTER_CONFLICT)) &&
+		have[CLUSTER_INSTALLED].message_hash != kobj_message_hash(installed->message))
+		mask |= 1u << CLUSTER_INSTALLED;
+	if ((have[CLUSTER_REGISTRATION_OPEN].status == KOBJ_COND_ABSENT &&
+		    reg->status == KOBJ_COND_TRUE) ||
+		str_eq(reg->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
+		str_eq(reg->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
+		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
+	return mask;
+}
+
+/* ---- answers */
+
+static bool own_done(struct ctl_cluster *c, struct cluster_own *own, const struct kobj *cluster,
+	int doing, const struct err *err, const struct k8s_result *r)
+{
+	unsigned object = OBJECT(doing), number = NUMBER(doing);
+	bool ours = cluster && str_eq(cluster->uid, c->install.owner_uid);
+	enum ctl_cluster_do d = DO(doing);
+
+	if (err_is_set(err))
+		return ctl_install_failed(&c->install, &own->must_read, &kobj_secret, own->name,
+			(enum ctl_install_do)d, err, r);
+	c->install.problem[0] = '\0';
+	own->must_read = false;
+	if (ours && d != CTL_CLUSTER_READ)
+		tell_own(c, cluster, d, object, own->name);
+	if (d == CTL_CLUSTER_DELETE) {
+		json_wipe(json_get_obj(r->object, "data"));
+		return true;
+	}
+	if (ours)
+		cluster_own_saw(own, model_cluster(cluster), r->object);
+	if (ours && object == CLUSTER_SIGNER)
+		cluster_signer_saw(cluster_signer_get(c, number), r->object);
+	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
+		cluster_regkey_copy(c, model_cluster(cluster), r->object);
+	ctl_take_answer(c->env->state->secrets, r->object, true);
+	return true;
+}
+
+static bool cluster_done(
+	struct ctl_cluster *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
+{
+	const struct kobj *cluster;
+
+	if (err_is_set(err))
+		return false;
+	ctl_take_answer(c->env->state->clusters, r->object, false);
+	cluster = k8s_cache_find(c->env->state->clusters, a->name);
+	if (DO(a->doing) == CTL_CLUSTER_APPLY_STATUS) {
+		c->status_ms = clock_boot_ms();
+		if (cluster)
+			post_events(c, a, cluster);
+	}
+	return true;
+}
+
+static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_act *a = arg;
+	struct ctl_cluster *c = a->table->self;
+	const struct kobj *cluster = k8s_cache_find(c->env->state->clusters, a->name);
+	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
+	enum ctl_cluster_do d = DO(a->doing);
+	unsigned object = OBJECT(a->doing);
+	struct cluster_own *own = own_of(c, object, NUMBER(a->doing));
+	const char *what = "TrustedExecutionCluster";
+	struct err none = ERR_INIT, failed;
+	bool fine;
+
+	if (d >= CTL_CLUSTER_ANNOUNCE) {
+		fine = cluster_done(c, a, err, r);
+	} else if (object == CLUSTER_TLS) {
+		what = "trusteeSecret";
+		fine = cluster_tls_done(c, cluster, err, r);
+	} else if (own) {
+		what = own->name;
+		fine = own_done(c, own, cluster, a->doing, err, r);
+	} else {
+		what = cluster_objects.objects[object].name;
+		fine = ctl_install_done(
+			&c->install, cluster, object, (enum ctl_install_do)d, err, r);
+	}
+	if (!fine) {
+		failed = *err;
+		err_wrap(&failed, "%s", what);
+		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed",
+			&failed);
+	}
+	free(steal_ptr(&a->want));
+	ctl_act_end(a, fine ? &none : err);
+}
+
+/* ---- starts */
+
+static void tidy(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	struct json_object *annotations)
+{
+	for (unsigned i = 0; i < cluster->n_announced; i++)
+		if (!cluster_is_needed(c, cluster, cluster->announced[i].secret))
+			cluster_own_put(annotations, cluster, cluster->announced[i].secret, NULL);
+	if (!cluster_adopts_later(cluster))
+		return;
+	json_add(annotations, MODEL_ADOPT_BEFORE_ANNOTATION, NULL);
+	k8s_events_post(c->env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
+		"AdoptBeforeIgnored", "Adopt",
+		"The time in " MODEL_ADOPT_BEFORE_ANNOTATION
+		" has not passed yet, so the annotation was removed: it would take over what is made until then. Set the "
+		"current time: kubectl annotate trustedexecutioncluster %s " MODEL_ADOPT_BEFORE_ANNOTATION
+		"=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)",
+		cluster->obj.name);
+}
+
+/* Of the cluster object: its status, or its annotations. */
+static struct op *start_cluster(struct ctl_cluster *c, struct ctl_act *a,
+	const struct cluster_look *l, enum ctl_cluster_do d, struct err *err)
+{
+	const struct ctl_env *env = c->env;
+	const struct model_cluster *cluster = l->c;
+	cleanup_json struct json_object *o = NULL;
+	struct json_object *meta, *annotations;
+
+	if (d == CTL_CLUSTER_APPLY_STATUS) {
+		o = ctl_status_json(
+			&kobj_cluster, &cluster->obj, cluster->cond, l->want, CLUSTER_N_CONDS);
+		a->event_mask = events_of(l);
+		free(a->want);
+		a->want = xmemdup(l->want, sizeof(l->want));
+		return k8s_call_apply_status(
+			env->api, &c->acts.ops, &kobj_cluster, env->ns, o, on_done, a);
+	}
+	o = ctl_patch_of(&cluster->obj, &meta);
+	annotations = json_obj();
+	json_add(meta, "annotations", annotations);
+	if (d == CTL_CLUSTER_MIRROR)
+		json_add(annotations, MODEL_EXTENDED_ANNOTATION,
+			cluster->extended_spec ? json_object_new_string(cluster->extended_spec)
+					       : NULL);
+	else if (d == CTL_CLUSTER_TIDY)
+		tidy(c, cluster, annotations);
+	else if (cluster_own_announce(
+			 c, cluster, own_of(c, l->object, l->number), annotations, err) < 0)
+		return NULL;
+	return k8s_call_merge_patch(
+		env->api, &c->acts.ops, &kobj_cluster, env->ns, a->name, o, on_done, a);
+}
+
+static struct op *start_own(struct ctl_cluster *c, struct ctl_act *a, const struct cluster_own *own,
+	enum ctl_cluster_do d)
+{
+	const struct ctl_env *env = c->env;
+
+	switch (d) {
+	case CTL_CLUSTER_READ:
+		return k8s_call_get(
+			env->api, &c->acts.ops, &kobj_secret, env->ns, own->name, on_done, a);
+	case CTL_CLUSTER_MAKE_SECRET:
+		return k8s_call_create_secret(env->api, &c->acts.ops, env->ns,
+			secret_new_copy(secret_peek(own->text), secret_len(own->text)), on_done, a);
+	case CTL_CLUSTER_DELETE:
+		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, own->name,
+			state_secret(env->state, own->name)->obj.uid, on_done, a);
+	default:
+		DIE("cluster %s: act %d is not a Secret's", a->name, (int)d);
+	}
+}
+
+struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
+	const struct cluster_look *l, enum ctl_cluster_do d)
+{
+	bool whole = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
+	const struct cluster_own *own = own_of(c, l->object, l->number);
+	struct err err = ERR_INIT;
+	struct op *op;
+
+	if (!ctl_act_begin(a, whole ? (int)d : DOING(d, l->object, l->number)))
+		return ctl_retry(0, "an act had no visible effect yet");
+	if (d >= CTL_CLUSTER_ANNOUNCE)
+		op = start_cluster(c, a, l, d, &err);
+	else if (l->object == CLUSTER_TLS)
+		op = cluster_tls_start(c, l, on_done, a);
+	else if (own)
+		op = start_own(c, a, own, d);
+	else
+		op = ctl_install_start(&c->install, &l->c->obj, l->object, (enum ctl_install_do)d,
+			on_done, a, &err);
+	if (!op) {
+		log_err(LOG_ERROR, NULL, "an object cannot be made", &err);
+		return ctl_retry(0, err_kind_name(err.kind));
+	}
+	if (d == CTL_CLUSTER_APPLY && l->object == CLUSTER_TRUSTEE)
+		cluster_volumes_writes(c, l->c);
+	op_hold(&a->op, op);
+	return ctl_in_flight();
+}

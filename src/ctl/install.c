@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of an object is a verdict on one resourceVersion, so it needs no clearing when the
+ * object changes: another version has no verdict.
+ */
+#include "config.h"
+
+#include "tec/ctl/install.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_internal.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/subset.h"
+
+void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
+	const struct ctl_install_conf *conf, void *self, struct op_scope *ops)
+{
+	assert(conf->n <= CTL_INSTALL_MAX);
+	*in = (struct ctl_install){.env = env, .conf = conf, .self = self, .ops = ops};
+}
+
+static void forget(struct ctl_install_known *k)
+{
+	free(k->rv);
+	*k = (struct ctl_install_known){.rv = NULL};
+}
+
+bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner)
+{
+	bool another = !owner || !str_eq(in->owner_uid, owner->uid);
+
+	if (!another && in->owner_generation == owner->generation)
+		return false;
+	for (unsigned i = 0; i < in->conf->n; i++)
+		forget(&in->known[i]);
+	in->problem[0] = '\0';
+	in->owner_generation = owner ? owner->generation : 0;
+	if (another) {
+		free(in->owner_uid);
+		in->owner_uid = xstrdup(owner ? owner->uid : NULL);
+	}
+	return another;
+}
+
+void ctl_install_forget(struct ctl_install *in, unsigned inputs)
+{
+	for (unsigned i = 0; i < in->conf->n; i++)
+		if (in->conf->objects[i].inputs & inputs)
+			forget(&in->known[i]);
+}
+
+/* ---- what is so, what follows */
+
+static struct k8s_cache *cache_of(const struct ctl_install *in, unsigned i)
+{
+	const struct kobj_gvk *gvk = in->conf->objects[i].gvk;
+
+	return gvk == &kobj_configmap ? in->env->state->configmaps
+	       : gvk == &kobj_service ? in->env->state->services
+				      : in->env->state->deployments;
+}
+
+const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i)
+{
+	return k8s_cache_find(cache_of(in, i), in->conf->objects[i].name);
+}
+
+enum ctl_install_state ctl_install_state(
+	const struct ctl_install *in, const struct kobj *owner, unsigned i)
+{
+	enum ctl_install_kind kind = in->conf->objects[i].kind;
+	const struct ctl_install_known *k = &in->known[i];
+	const struct kobj *o = ctl_install_find(in, i);
+	const struct model_plain *plain = (const struct model_plain *)o;
+	bool owned, judged;
+
+	if (!o)
+		return k->must_read ? CTL_INSTALL_UNREAD : CTL_INSTALL_ABSENT;
+	if (o->unreadable)
+		return CTL_INSTALL_UNREADABLE;
+	owned = str_eq(plain->owner_uid, owner->uid);
+	judged = str_eq(k->rv, o->rv);
+	if (kind == CTL_INSTALL_UNWANTED)
+		return owned && !plain->render_hash && !o->deleting ? CTL_INSTALL_REPLACE
+								    : CTL_INSTALL_CURRENT;
+	if (o->deleting)
+		return CTL_INSTALL_DELETING;
+	if (kind == CTL_INSTALL_CREATED || (judged && k->found == CTL_INSTALL_CURRENT))
+		return CTL_INSTALL_CURRENT;
+	if (plain->owner_uid && !owned)
+		return CTL_INSTALL_CONFLICT;
+	return judged ? k->found : CTL_INSTALL_UNREAD;
+}
+
+enum ctl_install_do ctl_install_decide(enum ctl_install_kind kind, enum ctl_install_state state)
+{
+	switch (state) {
+	case CTL_INSTALL_ABSENT:
+		return kind == CTL_INSTALL_APPLIED   ? CTL_INSTALL_APPLY
+		       : kind == CTL_INSTALL_CREATED ? CTL_INSTALL_CREATE
+						     : CTL_INSTALL_NOTHING;
+	case CTL_INSTALL_UNREAD:
+		return CTL_INSTALL_READ;
+	case CTL_INSTALL_STALE:
+		return CTL_INSTALL_APPLY;
+	case CTL_INSTALL_REPLACE:
+		return CTL_INSTALL_DELETE;
+	case CTL_INSTALL_CURRENT:
+	case CTL_INSTALL_CONFLICT:
+	case CTL_INSTALL_DELETING:
+	case CTL_INSTALL_UNREADABLE:
+		break;
+	}
+	return CTL_INSTALL_NOTHING;
+}
+
+/* ---- acts */
+
+struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, unsigned i,
+	enum ctl_install_do what, k8s_result_fn done, void *arg, struct err *err)
+{
+	const struct ctl_install_object *t = &in->conf->objects[i];
+	struct k8s_transport *api = in->env->api;
+	const char *ns = in->env->ns;
+	cleanup_json struct json_object *o = NULL;
+
+	switch (what) {
+	case CTL_INSTALL_READ:
+		return k8s_call_get(api, in->ops, t->gvk, ns, t->name, done, arg);
+	case CTL_INSTALL_DELETE:
+		return k8s_call_delete(
+			api, in->ops, t->gvk, ns, t->name, ctl_install_find(in, i)->uid, done, arg);
+	case CTL_INSTALL_CREATE:
+	case CTL_INSTALL_APPLY:
+		break;
+	case CTL_INSTALL_NOTHING:
+		DIE("%s %s: no act to start", t->gvk->kind, t->name);
+	}
+	o = in->conf->render(in->self, owner, i);
+	if (!o) {
+		err_set(err, ERR_INVALID, "%s would be too large", t->name);
+		return NULL;
+	}
+	return what == CTL_INSTALL_CREATE
+		       ? k8s_call_create(api, in->ops, t->gvk, ns, o, 0, done, arg)
+		       : k8s_call_apply(api, in->ops, t->gvk, ns, o, done, arg);
+}
+
+static void note(struct ctl_install_known *k, enum ctl_install_state found, struct json_object *o)
+{
+	free(k->rv);
+	k->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
+	k->found = found;
+}
+
+/* Is what was read what we would render? */
+static void judge(
+	struct ctl_install *in, const struct kobj *owner, unsigned i, struct json_object *o)
+{
+	const struct ctl_install_conf *conf = in->conf;
+	cleanup_json struct json_object *want = NULL;
+	bool current;
+
+	/* Before rendering, which may depend on it. */
+	if (conf->saw && !conf->saw(in->self, owner, i, o)) {
+		bool owned = str_eq(kobj_owner_controller(o), owner->uid);
+
+		note(&in->known[i], owned ? CTL_INSTALL_REPLACE : CTL_INSTALL_CONFLICT, o);
+		return;
+	}
+	want = conf->render(in->self, owner, i);
+	current = !want || kobj_subset(want, o);
+	note(&in->known[i], current ? CTL_INSTALL_CURRENT : CTL_INSTALL_STALE, o);
+	if (conf->compared)
+		conf->compared(in->self, i, want, o, current);
+}
+
+bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct kobj_gvk *gvk,
+	const char *name, enum ctl_install_do what, const struct err *err,
+	const struct k8s_result *r)
+{
+	bool gone = err->kind == ERR_NOT_FOUND, exists = r && r->already_exists;
+
+	*must_read = exists || (*must_read && !gone);
+	if (exists || (gone && (what == CTL_INSTALL_READ || what == CTL_INSTALL_DELETE)))
+		return true;
+	/* The others pass with time. */
+	if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
+		snprintf(in->problem, sizeof(in->problem), "%s %s cannot be %s: %s", gvk->kind,
+			name, what == CTL_INSTALL_READ ? "read" : "written", err->text);
+	return false;
+}
+
+bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned i,
+	enum ctl_install_do what, const struct err *err, const struct k8s_result *r)
+{
+	const struct ctl_install_object *t = &in->conf->objects[i];
+	struct ctl_install_known *k = &in->known[i];
+	bool ours = owner && str_eq(owner->uid, in->owner_uid);
+
+	if (err_is_set(err))
+		return ctl_install_failed(in, &k->must_read, t->gvk, t->name, what, err, r);
+	in->problem[0] = '\0';
+	k->must_read = false;
+	if (ours && what != CTL_INSTALL_READ && in->conf->wrote)
+		in->conf->wrote(in->self, owner, i, what);
+	if (what == CTL_INSTALL_DELETE)
+		return true;
+	if (ours && what == CTL_INSTALL_READ && t->kind != CTL_INSTALL_CREATED)
+		judge(in, owner, i, r->object);
+	else if (ours)
+		note(k, CTL_INSTALL_CURRENT, r->object);
+	if (ours && what == CTL_INSTALL_APPLY && in->conf->saw)
+		(void)in->conf->saw(in->self, owner, i, r->object);
+	ctl_take_answer(cache_of(in, i), r->object, true);
+	return true;
+}
+
+void ctl_install_tell(const struct ctl_install *in, const struct kobj *owner, bool installed,
+	const struct kobj_gvk *gvk, const char *name)
+{
+	struct log_ctx lc = {gvk->kind, in->env->ns, name, NULL};
+
+	if (!installed) {
+		log_info(&lc, "installed", NULL);
+		return;
+	}
+	log_warn(&lc, "repaired, it was changed or deleted", NULL);
+	k8s_events_post(in->env->events, in->conf->owner, owner, K8S_EVENT_NORMAL, "Repaired",
+		"Repair", "%s %s had been changed or deleted and is as it should be again.",
+		gvk->kind, name);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What conditions say about Trustee servers: kbs gives names, states and errors, the sentences are
+ * made here. */
+#include "config.h"
+
+#include "tec/ctl/trustee.h"
+
+static void add_one(struct strbuf *out, const struct kbs_target_status *t)
+{
+	strbuf_addf(out, "%sTrustee at %s: ", out->len ? " " : "", t->name);
+	if (t->text)
+		strbuf_adds(out, t->text);
+	else if (t->error && t->state == KBS_TARGET_REFUSED)
+		strbuf_addf(out, "it refuses what is sent: %s.", t->error);
+	else if (t->error)
+		strbuf_addf(out, "%s.", t->error);
+	else if (t->state == KBS_TARGET_POPULATING)
+		strbuf_adds(out, "policies, values and keys are being sent.");
+	else if (t->state == KBS_TARGET_WAITING)
+		strbuf_adds(out, "it cannot be reached yet.");
+	else
+		strbuf_adds(out, "it has not answered yet.");
+}
+
+const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
+{
+	struct kbs_target_status t;
+	unsigned i;
+
+	strbuf_reset(out);
+	for (i = 0; kbs_sync_target(sync, i, &t); i++)
+		if (t.state != KBS_TARGET_IN_SYNC)
+			add_one(out, &t);
+	if (i == 0)
+		strbuf_adds(out, "No Trustee is administered.");
+	else if (!out->len)
+		strbuf_adds(out, "Changes are being sent to Trustee.");
+	return strbuf_str(out);
+}
+
+const char *ctl_trustee_lacking(
+	const struct kbs_sync *sync, enum kbs_sort sort, const char *name, struct strbuf *out)
+{
+	struct kbs_target_status t;
+	unsigned n = 0;
+
+	strbuf_reset(out);
+	for (unsigned i = 0; kbs_sync_target(sync, i, &t); i++)
+		if (kbs_sync_target_lacks(sync, i, sort, name))
+			strbuf_addf(out, n++ ? ", %s" : "Trustee at %s", t.name);
+	strbuf_adds(
+		out, n ? " has not confirmed it yet." : "Trustee has not confirmed all of it yet.");
+	return strbuf_str(out);
+}

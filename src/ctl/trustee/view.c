@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* What is so, what follows, and why a server is not connected. Changes nothing. */
+#include "config.h"
+
+#include "trustee_internal.h"
+
+#include "tec/base/mem.h"
+
+enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
+{
+	bool whole = !v->refused && v->admin_there && (!v->needs_ca || v->ca_there) && v->address;
+
+	if (!v->known)
+		return CTL_TRUSTEE_NOTHING;
+	if (!v->wanted)
+		return CTL_TRUSTEE_DROP;
+	if (v->volumes)
+		return CTL_TRUSTEE_NOTHING; /* its files are ctl/cluster's */
+	if (!whole)
+		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	if (!v->recorded)
+		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
+	if (!v->admin_read)
+		return CTL_TRUSTEE_READ_ADMIN;
+	if (v->needs_ca && !v->ca_read)
+		return CTL_TRUSTEE_READ_CA;
+	if (!v->usable)
+		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	return v->connected ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_CONNECT;
+}
+
+enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_view *v)
+{
+	if (!v->read)
+		return CTL_TRUSTEE_READ_MEMORY;
+	if (v->as_wanted)
+		return CTL_TRUSTEE_NOTHING;
+	if (!v->empty)
+		return CTL_TRUSTEE_APPLY_MEMORY;
+	return v->there ? CTL_TRUSTEE_DELETE_MEMORY : CTL_TRUSTEE_NOTHING;
+}
+
+/* ---- one server */
+
+static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
+{
+	const struct kobj *o = name ? k8s_cache_find(env->state->secrets, name) : NULL;
+
+	return o && !o->deleting ? o : NULL;
+}
+
+static void say_refused(
+	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
+{
+	const struct model_cluster *served = state_cluster(env->state);
+
+	if (served && served->extended_lost)
+		strbuf_adds(out, "spec lost fields, spec.trustee.plaintext perhaps");
+	else
+		strbuf_adds(out, "spec.trustee.plaintext is Refuse");
+	if (s->desc.primary && env->kbs_url)
+		strbuf_adds(out,
+			" and --kbs-url is a http:// URL: nothing is sent. Start the operator with an https:// URL");
+	else if (s->desc.primary)
+		strbuf_adds(out,
+			" and no trusteeSecret is named: nothing is sent. Name a Secret with tls.crt, tls.key and ca.crt");
+	else
+		strbuf_adds(out,
+			" and its trusteeServers entry has no caSecret: nothing is sent. Name a Secret with ca.crt");
+	strbuf_adds(out, ", or set spec.trustee.plaintext to Allow.");
+}
+
+/* Why it is not connected, in the order of decide; "" when nothing stands against it. */
+static void say_why(const struct ctl_env *env, const struct trustee_server *s,
+	const struct ctl_trustee_view *v, struct strbuf *out)
+{
+	if (v->refused)
+		say_refused(env, s, out);
+	else if (!v->admin_there)
+		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.admin_secret);
+	else if (v->needs_ca && !v->ca_there)
+		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.ca_secret);
+	else if (!v->address)
+		strbuf_adds(out, "Service kbs-service has no cluster IP yet.");
+	else if (!s->admin_ours)
+		strbuf_addf(out,
+			"Secret %s is not announced as this operator's own, so nothing is sent with it.",
+			s->desc.admin_secret);
+	else if (!s->admin.value)
+		strbuf_addf(out, "Secret %s has no usable private.key.", s->desc.admin_secret);
+	else if (v->needs_ca && !s->ca.value)
+		strbuf_addf(out, "Secret %s has no usable ca.crt.", s->desc.ca_secret);
+}
+
+void trustee_look_fini(struct trustee_look *l)
+{
+	free(l->url);
+	free(l->connect_to);
+	free(l->as);
+	strbuf_fini(&l->why);
+}
+
+void trustee_look(
+	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
+{
+	const struct ctl_env *env = c->env;
+	const struct model_cluster *served = state_cluster(env->state);
+	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
+			  *ca = secret_there(env, s->desc.ca_secret);
+	struct ctl_trustee_view *v = &l->v;
+	struct ctl_trustee_memory_view memory;
+
+	v->known = true;
+	v->wanted = s->wanted || trustee_may_still_hold(c, s);
+	trustee_memory_look(c, &memory);
+	v->recorded = s->desc.owned || (memory.read && memory.as_wanted);
+	v->volumes = s->desc.volumes;
+	v->refused = s->desc.https_only && trustee_is_plain(env, &s->desc);
+	v->admin_there = admin != NULL;
+	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
+	v->needs_ca = s->desc.ca_secret != NULL;
+	v->ca_there = ca != NULL;
+	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
+	v->address = trustee_place(env, served, s, &l->url, &l->connect_to);
+	v->usable = s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value);
+	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
+		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
+	v->connected = str_eq(s->connected_as, l->as);
+	say_why(env, s, v, &l->why);
+	v->told = str_eq(s->told, strbuf_str(&l->why)) && !s->connected_as;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Populating: policies, reference values and the sentinel, one request at a time (a message carries
+ * as many values as fit). A message of values always carries the dirty sentinel, whose name sorts
+ * first, so that what follows it is never hidden behind a clean one. Sends no key.
+ */
+#include "config.h"
+
+#include "push_internal.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+#define SHARED_NAME "trusted_aks"
+#define SHARED_MAX  (7u * 1024 * 1024) /* of a body; our Trustee takes 8 MiB */
+
+/* ---- the sentinel */
+
+void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out)
+{
+	char hex[SHA256_HEX_LEN + 1] = "";
+
+	if (sum)
+		kbs_sum_hex(sum, hex);
+	strbuf_adds(out, "{\"cluster\":");
+	json_quote(out, p->cluster_uid, strlen(p->cluster_uid));
+	strbuf_addf(out, ",\"session\":\"%s\",\"sum\":\"%s\"}", sum ? "" : p->session, hex);
+}
+
+bool push_sentinel_is_right(const struct kbs_push *p)
+{
+	struct kbs_sum want;
+
+	kbs_sync_sum(p->sync, &want);
+	return p->clean && memcmp(&want, &p->far_sum, sizeof(want)) == 0;
+}
+
+static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, struct kbs_values *m)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	push_sentinel_json(p, sum, &text);
+	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
+}
+
+/* ---- values */
+
+static bool is_identity(const struct kbs_entry *e)
+{
+	return str_starts(e->name, KBS_IDENTITY_PREFIX);
+}
+
+void push_serial_failed(
+	struct kbs_push *p, struct push_flight *f, const char *what, const struct err *err)
+{
+	if (push_is_away(p, err, true)) {
+		push_fail(p, err);
+		return;
+	}
+	if (f)
+		push_land_unknown(f);
+	timer_set(&p->serial_wait, push_delay(p, &p->serial_backoff, what, err));
+}
+
+static void on_values(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct push_flight *f = arg;
+	struct kbs_push *p = f->p;
+
+	(void)answer;
+	p->serial = false;
+	if (err_is_set(err)) {
+		if (err->http != 413 || f->n + f->repeats < 2) {
+			push_serial_failed(p, f, "reference values", err);
+			return;
+		}
+		/* The far side does not take so much at once. */
+		p->batch_max = (f->n + f->repeats) / 2;
+		push_land_unknown(f);
+		push_ask(p);
+		return;
+	}
+	if (f->n) { /* a message with the sentinel alone brings nothing forward */
+		backoff_reset(&p->backoff);
+		push_went_well(p);
+	}
+	backoff_reset(&p->serial_backoff);
+	p->marked = true;
+	p->sent = false;
+	p->clean = f->clean;
+	p->far_sum = f->sum;
+	p->shared_emptied = p->shared_emptied || f->empties_shared;
+	push_repeat_drop(p, KBS_REFVALUE, f->repeats);
+	push_land(f);
+	push_ask(p);
+}
+
+static void send_values(struct push_flight *f, const struct kbs_values *m)
+{
+	f->p->serial = true;
+	(void)kbs_admin_put_values(f->p->transport, &f->p->ops, m, on_values, f);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The base64 keys of all identities, sorted, for the Rust operator's policy. */
+static void shared_json(const struct kbs_push *p, struct strbuf *out)
+{
+	char **keys = xcalloc(p->sync->entries.n + 1, sizeof(*keys));
+	struct kbs_entry *e;
+	size_t n = 0;
+
+	EACH_ENTRY (p->sync, e) {
+		cleanup_secret struct secret *value = NULL;
+		cleanup_json struct json_object *o = NULL;
+		struct err err = ERR_INIT;
+
+		if (e->sort != KBS_REFVALUE || !e->holder || !is_identity(e))
+			continue;
+		value = e->render(e->holder);
+		o = json_parse((const char *)secret_peek(value), secret_len(value),
+			&json_limits_object, &err);
+		if (!o || !json_get_str(o, "ak"))
+			DIE("kbs push: the identity %s has no key", e->name);
+		keys[n++] = xstrdup(json_get_str(o, "ak"));
+	}
+	qsort(keys, n, sizeof(*keys), by_text);
+	strbuf_addc(out, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			strbuf_addc(out, ',');
+		json_quote(out, keys[i], strlen(keys[i]));
+		free(keys[i]);
+	}
+	strbuf_addc(out, ']');
+	free(keys);
+}
+
+/* One entry into the message; false: it does not fit any more. */
+static bool add_value(struct push_flight *f, struct kbs_values *m, struct kbs_entry *e)
+{
+	struct kbs_push *p = f->p;
+	bool in_array = p->shared_mode && is_identity(e) && e->holder;
+	cleanup_secret struct secret *value = NULL;
+	size_t len;
+
+	if (e->holder && !in_array)
+		value = e->render(e->holder);
+	len = value ? secret_len(value) : 4;
+	if (f->n && kbs_values_body_len(m, strlen(e->name), len) > p->conf.max_body)
+		return false;
+	if (!in_array)
+		kbs_values_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
+	push_flight_add(f, kbs_sync_take(p->sync, p->t, KBS_REFVALUE));
+	return true;
+}
+
+bool push_values_are_left(struct kbs_push *p, bool *empties_shared)
+{
+	*empties_shared = !p->shared_mode && !p->shared_emptied && push_policies_are_there(p);
+	return *empties_shared || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
+}
+
+void push_start_values(struct kbs_push *p, bool empties_shared)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct push_flight *f = push_flight_new(p);
+	bool identities = false;
+	struct err err = ERR_INIT;
+	struct kbs_entry *e;
+
+	add_sentinel(p, NULL, &m);
+	while (f->n < p->batch_max && (e = kbs_sync_peek(p->sync, p->t, KBS_REFVALUE)) != NULL) {
+		identities = identities || is_identity(e);
+		if (!add_value(f, &m, e))
+			break;
+	}
+	f->empties_shared = empties_shared && !p->shared_mode;
+	if (f->empties_shared)
+		kbs_values_add(&m, SHARED_NAME, "[]", 2);
+	if (identities && p->shared_mode) {
+		shared_json(p, &text);
+		if (kbs_values_body_len(&m, strlen(SHARED_NAME), text.len) > SHARED_MAX) {
+			err_set(&err, ERR_INVALID,
+				"all identities in one value are more than it takes at once; "
+				"spec.trustee.keyIsolation PerMachine has no such limit");
+			push_fail(p, &err);
+			return;
+		}
+		kbs_values_add(&m, SHARED_NAME, strbuf_str(&text), text.len);
+	}
+	send_values(f, &m);
+}
+
+void push_start_clean(struct kbs_push *p)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_flight *f = push_flight_new(p);
+
+	f->clean = p->sent = true;
+	kbs_sync_sum(p->sync, &f->sum);
+	p->sent_sum = f->sum;
+	add_sentinel(p, &f->sum, &m);
+	p->sentinel_due = false;
+	send_values(f, &m);
+}
+
+void push_repeat_values(struct kbs_push *p)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_flight *f = push_flight_new(p);
+
+	add_sentinel(p, NULL, &m);
+	for (const struct push_repeat *a = p->repeat[KBS_REFVALUE]; a && f->repeats < p->batch_max;
+		a = a->next, f->repeats++) {
+		if (kbs_sync_holder(p->sync, KBS_REFVALUE, a->name))
+			continue;
+		if (f->repeats && kbs_values_body_len(&m, strlen(a->name), 4) > p->conf.max_body)
+			break;
+		kbs_values_add(&m, a->name, NULL, 0);
+	}
+	send_values(f, &m);
+}
+
+/* ---- policies */
+
+bool push_policies_are_there(const struct kbs_push *p)
+{
+	const struct kbs_policies *want = &p->sync->policies;
+
+	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
+}
+
+static void policy_done(struct kbs_push *p, const struct err *err, bool resource)
+{
+	p->serial = false;
+	if (err_is_set(err)) {
+		push_serial_failed(
+			p, NULL, resource ? "resource policy" : "attestation policy", err);
+		return;
+	}
+	backoff_reset(&p->serial_backoff);
+	push_went_well(p);
+	*(resource ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
+	push_ask(p);
+}
+
+static void on_resource_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	(void)answer;
+	policy_done(arg, err, true);
+}
+
+static void on_attestation_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	(void)answer;
+	policy_done(arg, err, false);
+}
+
+void push_start_policy(struct kbs_push *p)
+{
+	const struct kbs_policies *want = &p->sync->policies;
+	bool resource = p->policy_resource != want->resource;
+
+	p->serial = true;
+	/* Unknown until answered: the wanted one may change meanwhile, or change back. */
+	*(resource ? &p->policy_resource : &p->policy_attestation) = NULL;
+	p->policy_sent = resource ? want->resource : want->attestation;
+	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent,
+		resource ? on_resource_policy : on_attestation_policy, p);
+}

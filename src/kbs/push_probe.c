@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The probe. What it reads is judged against the sentinel we last wrote (then what was seen still
+ * stands) or against the sum of what is wanted (then all of it is there). In every other case the
+ * far side is unknown and is told everything.
+ */
+#include "config.h"
+
+#include "push_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+
+#define SETTLE_MAX_MS 10000u
+#define BACK_IN_ROW   3u /* a read says less than a write: its disk may be full */
+
+static bool says(struct json_object *o, const struct kbs_sum *sum)
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	kbs_sum_hex(sum, hex);
+	return str_eq(json_get_str(o, "sum"), hex);
+}
+
+/* Nobody has written there since we did: what was seen still stands. */
+static bool is_ours(struct kbs_push *p, struct json_object *o)
+{
+	if (!p->known)
+		return false;
+	if (str_eq(json_get_str(o, "session"), p->session)) {
+		p->clean = p->sent = false;
+		return true;
+	}
+	if (p->sent && says(o, &p->sent_sum)) {
+		p->far_sum = p->sent_sum;
+		p->clean = true;
+		p->sent = false;
+		return true;
+	}
+	p->sent = false;
+	return p->clean && says(o, &p->far_sum);
+}
+
+/* Nothing that was seen of the far side stands any more. */
+static void start_over(struct kbs_push *p, bool sentinel)
+{
+	struct push_flight *f;
+
+	p->clean = sentinel; /* whatever it says, a kill now must not leave it standing */
+	memset(&p->far_sum, 0, sizeof(p->far_sum));
+	p->sent = p->shared_emptied = p->marked = false;
+	p->shared_mode = p->sync->policies.shared;
+	p->policy_attestation = p->policy_resource = NULL;
+	p->known = true; /* unknown is what is noted of each from here on */
+	p->check_due = p->conf.read_back;
+	TAILQ_FOREACH (f, &p->flights, link)
+		f->stale = true;
+	kbs_sync_assume(p->sync, p->t, false);
+	push_set_state(p, KBS_TARGET_POPULATING);
+}
+
+/* What a sentinel that is there says. */
+static void judge(struct kbs_push *p, struct json_object *o)
+{
+	struct kbs_sum want;
+
+	p->order = PUSH_VALUES_FIRST;
+	if (!str_eq(json_get_str(o, "cluster"), p->cluster_uid)) {
+		p->known = false;
+		return;
+	}
+	if (is_ours(p, o))
+		return;
+	kbs_sync_sum(p->sync, &want);
+	p->known = says(o, &want);
+	if (!p->known)
+		return;
+	p->clean = p->shared_emptied = true;
+	p->far_sum = want;
+	p->policy_attestation = p->sync->policies.attestation;
+	p->policy_resource = p->sync->policies.resource;
+	p->shared_mode = p->sync->policies.shared;
+	kbs_sync_assume(p->sync, p->t, true);
+}
+
+static void probe_failed(struct kbs_push *p, const struct err *err)
+{
+	if (p->failed || !p->known || push_is_away(p, err, !p->serial_backoff.ms)) {
+		push_fail(p, err);
+		return;
+	}
+	p->probe_wanted = true;
+	timer_set(&p->serial_wait, push_delay(p, &p->serial_backoff, "probe", err));
+}
+
+static void on_probe(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct kbs_push *p = arg;
+	cleanup_json struct json_object *o = NULL;
+	struct err bad = ERR_INIT;
+	bool was_known = p->known;
+
+	p->serial = false;
+	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
+		probe_failed(p, err);
+		return;
+	}
+	if (p->failed && p->in_row > BACK_IN_ROW)
+		p->in_row = BACK_IN_ROW;
+	/* Not the end of a backoff: a far side that answers may still take no write. */
+	p->failed = p->hold = false;
+	if (!err_is_set(err))
+		o = json_parse(answer->body, answer->body_len, &json_limits_object, &bad);
+	if (o) {
+		judge(p, o);
+	} else { /* no sentinel, or not one of ours: the store was lost */
+		p->order = PUSH_POLICIES_FIRST;
+		p->known = false;
+	}
+	if (!p->known) {
+		if (was_known)
+			log_warn(NULL, "Trustee does not hold what was written there", "trustee=%s",
+				log_esc(p->target));
+		start_over(p, o != NULL);
+	} else {
+		p->marked = true;
+	}
+	timer_set(&p->probe, p->conf.probe_ms);
+	push_ask(p);
+}
+
+void push_probe_start(struct kbs_push *p)
+{
+	uint64_t now = clock_boot_ms(), unchanged_ms = now - p->sync->changed_ms;
+
+	/* What is wanted is still being collected: a judgement now would find a difference. */
+	if (!p->known && unchanged_ms < p->conf.settle_ms &&
+		now - p->waiting_since_ms < SETTLE_MAX_MS) {
+		timer_set(&p->probe, p->conf.settle_ms - unchanged_ms);
+		return;
+	}
+	p->probe_wanted = false;
+	p->serial = true;
+	(void)kbs_admin_get_value(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
+}
+
+void push_probe_on_timer(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	/* Between a loss and the first message of values there is nothing to find. */
+	if (p->known && !p->marked) {
+		timer_set(&p->probe, p->conf.probe_ms);
+		return;
+	}
+	p->probe_wanted = true;
+	push_ask(p);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running: one request for each key, in a window. A key that failed waits by its own backoff; what
+ * waited and is due goes before what is new, and what is revoked before what is delivered. What
+ * takes something away waits until the sentinel is dirty. Sends no value and no policy.
+ */
+#include "config.h"
+
+#include "push_internal.h"
+
+#include <string.h>
+
+#include "tec/base/mem.h"
+
+/* ---- flights */
+
+static void on_due(void *arg);
+
+static void move(struct push_flight *f, struct push_flights *to)
+{
+	if (f->list)
+		TAILQ_REMOVE(f->list, f, link);
+	f->list = to;
+	TAILQ_INSERT_TAIL(to, f, link);
+}
+
+struct push_flight *push_flight_new(struct kbs_push *p)
+{
+	struct push_flight *f = xcalloc(1, sizeof(*f));
+
+	f->p = p;
+	timer_init(&f->retry, p->loop, on_due, f);
+	move(f, &p->flights);
+	return f;
+}
+
+static void flight_free(struct push_flight *f)
+{
+	TAILQ_REMOVE(f->list, f, link);
+	timer_fini(&f->retry);
+	free(f->item);
+	free(f);
+}
+
+void push_flight_add(struct push_flight *f, struct kbs_entry *e)
+{
+	struct push_item *i;
+
+	if (f->n == f->cap) {
+		f->cap = f->cap ? f->cap * 2 : 1;
+		f->item = xreallocarray(f->item, f->cap, sizeof(*f->item));
+	}
+	i = &f->item[f->n++];
+	*i = (struct push_item){.e = e, .revoke = !e->holder};
+	memcpy(i->sha256, e->sha256, SHA256_LEN);
+}
+
+void push_land_unknown(struct push_flight *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		kbs_sync_landed(f->p->sync, f->p->t, f->item[i].e, false, NULL);
+	flight_free(f);
+}
+
+void push_land_all_unknown(struct kbs_push *p)
+{
+	struct push_flights *all[] = {&p->flights, &p->waiting, &p->due[0], &p->due[1]};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		while (!TAILQ_EMPTY(all[i]))
+			push_land_unknown(TAILQ_FIRST(all[i]));
+	p->n_resources = 0;
+	p->repeat_flying = false;
+}
+
+/* ---- what was revoked early is revoked once more */
+
+static void note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
+{
+	uint32_t hash = table_hash_str(name);
+	struct push_repeat *a;
+	size_t len = strlen(name);
+
+	if (!timer_is_set(&p->repeat_timer))
+		return;
+	TABLE_WITH_HASH (a, link, &p->repeated, hash)
+		if (a->link.owner == sort && strcmp(a->name, name) == 0)
+			return; /* no message may name it twice */
+	a = xcalloc(1, sizeof(*a) + len + 1);
+	memcpy(a->name, name, len);
+	a->link.owner = sort;
+	table_add(&p->repeated, &a->link, hash);
+	a->next = p->repeat[sort];
+	p->repeat[sort] = a;
+}
+
+void push_repeat_drop(struct kbs_push *p, enum kbs_sort sort, size_t n)
+{
+	while (n-- && p->repeat[sort]) {
+		struct push_repeat *a = p->repeat[sort];
+
+		p->repeat[sort] = a->next;
+		table_remove(&p->repeated, &a->link);
+		free(a);
+	}
+}
+
+void push_land(struct push_flight *f)
+{
+	struct kbs_push *p = f->p;
+
+	if (f->stale) {
+		push_land_unknown(f);
+		return;
+	}
+	for (size_t i = 0; i < f->n; i++) {
+		struct push_item *x = &f->item[i];
+
+		if (x->revoke)
+			note_revoked(p, x->e->sort, x->e->name);
+		kbs_sync_landed(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
+	}
+	flight_free(f);
+}
+
+/* ---- keys */
+
+/* It has waited long enough. */
+static void on_due(void *arg)
+{
+	struct push_flight *f = arg;
+
+	move(f, &f->p->due[!f->item->e->holder]);
+	push_ask(f->p);
+}
+
+static void key_failed(struct push_flight *f, const struct err *err)
+{
+	struct kbs_push *p = f->p;
+	struct kbs_entry *e = f->n ? f->item->e : NULL;
+
+	if (!e) {
+		push_serial_failed(p, f, "repeated revocation", err);
+		return;
+	}
+	if (push_is_away(p, err, !f->backoff.ms)) {
+		push_fail(p, err);
+		return;
+	}
+	move(f, &p->waiting);
+	timer_set(&f->retry, push_delay(p, &f->backoff, e->name, err));
+	kbs_set_seen(p->sync, e, p->t, KBS_SEEN_UNKNOWN);
+	push_ask(p);
+}
+
+static void on_key(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct push_flight *f = arg;
+	struct kbs_push *p = f->p;
+
+	(void)answer;
+	p->n_resources--;
+	p->repeat_flying = false;
+	if (err_is_set(err)) {
+		key_failed(f, err);
+		return;
+	}
+	backoff_reset(&p->backoff);
+	push_went_well(p);
+	push_repeat_drop(p, KBS_RESOURCE, f->repeats);
+	push_land(f);
+	push_ask(p);
+}
+
+/* The first one that is due. */
+static struct push_flight *first_due(struct kbs_push *p, bool revoked)
+{
+	struct push_flight *f;
+
+	while ((f = TAILQ_FIRST(&p->due[revoked])) != NULL && f->item->e->forgotten)
+		push_land_unknown(f);
+	return f;
+}
+
+bool push_start_keys(struct kbs_push *p)
+{
+	while (p->n_resources < p->room && !p->repeat_flying) {
+		struct push_flight *f = first_due(p, true);
+		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
+		cleanup_secret struct secret *value = NULL;
+
+		if (!f && (!e || e->holder) && (f = first_due(p, false)) != NULL)
+			e = f->item->e;
+		if (!e)
+			return false;
+		/* What replaces or removes must not happen behind a clean sentinel. */
+		if ((!e->holder || e->seen[p->t] == KBS_SEEN_OTHER) && (p->clean || p->sent))
+			return true;
+		if (f)
+			move(f, &p->flights);
+		else
+			(void)kbs_sync_take(p->sync, p->t, KBS_RESOURCE);
+		f = f ? f : push_flight_new(p);
+		f->n = 0;
+		push_flight_add(f, e); /* what is wanted of it now */
+		p->n_resources++;
+		value = e->holder ? e->render(e->holder) : NULL;
+		(void)(value ? kbs_admin_put_resource(
+				       p->transport, &p->ops, e->name, value, on_key, f)
+			     : kbs_admin_delete_resource(
+				       p->transport, &p->ops, e->name, on_key, f));
+	}
+	return false;
+}
+
+bool push_keys_are_left(struct kbs_push *p)
+{
+	return !TAILQ_EMPTY(&p->flights) || !TAILQ_EMPTY(&p->waiting) || !TAILQ_EMPTY(&p->due[0]) ||
+	       !TAILQ_EMPTY(&p->due[1]) || kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
+}
+
+/* The first of the list that nobody declared again since. */
+static const struct push_repeat *next_repeat(struct kbs_push *p, enum kbs_sort sort)
+{
+	while (p->repeat[sort] && kbs_sync_holder(p->sync, sort, p->repeat[sort]->name))
+		push_repeat_drop(p, sort, 1);
+	return p->repeat[sort];
+}
+
+/* When nothing else is left, so that every tombstone is confirmed; keys one at a time: they are
+ * few. */
+bool push_start_repeat(struct kbs_push *p)
+{
+	const struct push_repeat *a;
+	struct push_flight *f;
+
+	if (!p->repeat_due)
+		return false;
+	if (next_repeat(p, KBS_REFVALUE)) {
+		push_repeat_values(p);
+		return true;
+	}
+	a = next_repeat(p, KBS_RESOURCE);
+	p->repeat_due = a != NULL;
+	if (!a)
+		return false;
+	if (p->clean || p->sent) {
+		push_start_values(p, false);
+		return true;
+	}
+	f = push_flight_new(p);
+	f->repeats = 1;
+	p->n_resources++;
+	p->repeat_flying = true;
+	(void)kbs_admin_delete_resource(p->transport, &p->ops, a->name, on_key, f);
+	return true;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Content is in a struct secret from the first byte. */
+#include "config.h"
+
+#include "tec/oci/authfile.h"
+
+#include <stdlib.h>
+
+#include "tec/base/file.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+struct oci_authfile {
+	const char *path;
+	struct secret *content; /* owned; NULL: no credentials */
+};
+
+/* Less than SECRET_MAX_LEN bytes. NULL without an error: there is no such file, as of an optional
+ * Secret that nobody made. */
+static struct secret *read_auth(const char *path, struct err *err)
+{
+	struct secret *auth = NULL;
+	size_t len;
+	char *text = file_read(path, SECRET_MAX_LEN - 1, &len, NULL, err);
+
+	if (!text && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
+		return NULL;
+	}
+	if (text && len == 0)
+		err_set(err, ERR_INVALID, "%s is empty", path);
+	if (!err_is_set(err))
+		auth = secret_new_copy(text, len);
+	file_wipe(text, len);
+	return auth;
+}
+
+static void take(struct oci_authfile *f, struct secret *take_content, bool first)
+{
+	if (first || !take_content != !f->content)
+		log_info(NULL,
+			take_content ? "registry credentials read"
+				     : "no credentials for registries: the file is absent",
+			"file=%s", log_esc(f->path));
+	secret_free(f->content);
+	f->content = take_content;
+}
+
+struct oci_authfile *oci_authfile_new(const char *path, struct err *err)
+{
+	struct oci_authfile *f = xcalloc(1, sizeof(*f));
+	struct secret *content = path ? read_auth(path, err) : NULL;
+
+	f->path = path;
+	if (err_is_set(err)) {
+		free(f);
+		return NULL;
+	}
+	if (path)
+		take(f, content, true);
+	return f;
+}
+
+void oci_authfile_free(struct oci_authfile *f)
+{
+	if (!f)
+		return;
+	secret_free(f->content);
+	free(f);
+}
+
+const struct secret *oci_authfile_get(struct oci_authfile *f)
+{
+	struct err err = ERR_INIT;
+	struct secret *now;
+
+	if (!f->path)
+		return NULL;
+	now = read_auth(f->path, &err);
+	if (err_is_set(&err))
+		log_err(LOG_WARN, NULL, "registry credentials not read, the earlier ones are used",
+			&err);
+	else
+		take(f, now, false);
+	return f->content;
+}

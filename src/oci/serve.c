@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* Gives up what it does not need before it reads its question, and ends with one answer. */
+#include "config.h"
+
+#include "tec/oci/serve.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "tec/base/confine.h"
+#include "tec/base/file.h"
+#include "tec/base/log.h"
+#include "tec/oci/registry.h"
+#include "tec/oci/wire.h"
+
+#define MEMORY_MAX  (384u * 1024 * 1024) /* of addresses: a resolver's thread alone takes 72 MiB */
+#define CPU_S       30u
+#define DESCRIPTORS 64u
+
+/* Trust, names and the libraries that find them. Not the token of the service account, not a client
+ * configuration, not the credentials that were not sent. */
+static const char *const readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",
+	"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/lib", "/usr/lib64",
+	"/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/resolv.conf", "/etc/hosts",
+	"/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
+	"/run/systemd/resolve", "/dev/urandom", "/dev/null"};
+
+struct answer {
+	struct loop *loop;
+	struct strbuf text;
+	size_t n_warnings;
+};
+
+static int read_question(int fd, struct oci_question *q, struct err *err)
+{
+	size_t len;
+	char *all = file_read_fd(fd, "the question", OCI_QUESTION_MAX, &len, err);
+	int rc = all ? oci_question_decode(all, len, q, err) : -1;
+
+	file_wipe(all, len);
+	return rc;
+}
+
+static int write_answer(int fd, const struct strbuf *text, struct err *err)
+{
+	size_t at = 0;
+
+	while (at < text->len) {
+		ssize_t n = write(fd, text->data + at, text->len - at);
+
+		if (n < 0 && errno != EINTR)
+			return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static void on_line(enum log_level level, const char *line, void *arg)
+{
+	struct answer *a = arg;
+
+	if (level >= LOG_WARN)
+		oci_answer_warn(&a->text, &a->n_warnings, line);
+}
+
+static void on_label(void *arg, const struct err *err, const char *value, size_t len)
+{
+	struct answer *a = arg;
+
+	oci_answer_end(&a->text, err, value, len);
+	loop_stop(a->loop);
+}
+
+static void ask(const struct oci_question *q, struct answer *a)
+{
+	const struct oci_conf conf = {
+		.mirrors = (const char *const *)q->mirrors,
+		.n_mirrors = q->n_mirrors,
+		.insecure = (const char *const *)q->insecure,
+		.n_insecure = q->n_insecure,
+		.platform_os = q->os,
+		.platform_arch = q->arch,
+	};
+	struct op_scope ops = OP_SCOPE_INIT;
+	struct httpc *http;
+
+	a->loop = loop_new();
+	http = httpc_new(a->loop);
+	(void)oci_label_get(a->loop, http, &ops, &conf, q->reference, q->label,
+		(const struct secret *const *)q->configs, q->n_configs, on_label, a);
+	loop_run(a->loop);
+	httpc_free(http);
+	loop_free(a->loop);
+}
+
+int oci_serve(int in_fd, int out_fd, struct err *err)
+{
+	static const struct confine_limits limits = {
+		.cpu_s = CPU_S, .descriptors = DESCRIPTORS, .memory = MEMORY_MAX};
+	struct answer a = {.text = STRBUF_INIT};
+	struct oci_question q;
+	int rc;
+
+	log_setup(LOG_WARN, LOG_TEXT);
+	if (confine_process(&limits, err) < 0 || read_question(in_fd, &q, err) < 0)
+		return -1;
+	/* Best effort: without it the keys are still in another process, and the limits hold. */
+	(void)confine_files(readable, ARRAY_LEN(readable));
+	log_capture(on_line, &a);
+	ask(&q, &a);
+	log_capture(NULL, NULL);
+	rc = write_answer(out_fd, &a.text, err);
+	strbuf_fini(&a.text);
+	oci_question_fini(&q);
+	return rc;
+}

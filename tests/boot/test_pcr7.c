@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Secure Boot's register: its variables, and who vouches for what is loaded, in shim's order. */
+#include "config.h"
+
+#include "boot/boot_fixture.h"
+
+TestSuite(boot_pcr7, .init = setup, .fini = teardown);
+
+#define FIRST_PART                                                                                 \
+	PCR7_SECURE_BOOT, PCR7_PK, PCR7_KEK, PCR7_DB, PCR7_DBX, PCR7_SEPARATOR, PCR7_SHIM_CERT,    \
+		PCR7_SBAT_LEVEL
+
+Test(boot_pcr7, authorities_are_asked_in_order_and_logged_once)
+{
+	static const char *const with_vendor[] = {"Firmware CA", "Vendor CA"};
+	static const char *const with_both[] = {"Firmware CA", "Kernel CA"};
+	static const struct {
+		const char *what;
+		const char *const *db;
+		bool lists;
+		const char *second, *linux_;
+		enum pcr_event_id then[2];
+		size_t n;
+	} cases[] = {
+		{"vendor certificate for both", firmware_db, false, "Vendor CA", "Vendor CA",
+			{PCR7_GRUB_MOK_LIST_CERT}, 1},
+		{"vendor_db for both", firmware_db, true, "Vendor CA", "Vendor CA",
+			{PCR7_GRUB_VENDOR_DB_CERT}, 1},
+		{"db wins over the vendor's", with_vendor, false, "Vendor CA", "Vendor CA",
+			{PCR7_GRUB_DB_CERT}, 1},
+		{"the kernel by another key", with_both, false, "Vendor CA", "Kernel CA",
+			{PCR7_GRUB_MOK_LIST_CERT, PCR7_GRUB_DB_CERT}, 2},
+		{"the loader by the firmware's, which the firmware logged for shim", firmware_db,
+			false, "Firmware CA", "Vendor CA",
+			{PCR7_GRUB_DB_CERT, PCR7_GRUB_MOK_LIST_CERT}, 2},
+	};
+	const enum pcr_event_id first[] = {FIRST_PART};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct binary second = fedora, linux_ = kernel;
+		struct boot_conf c = conf();
+		enum pcr_event_id ids[10];
+		struct boot_variants v;
+
+		second.issuer = cases[i].second;
+		linux_.issuer = cases[i].linux_;
+		put_shim(&root, SHIM_X64, "Vendor CA", cases[i].lists, "UEFI signer");
+		rootfs_put_binary(&root, GRUB_X64, &second, NULL);
+		rootfs_put_binary(&root, KERNEL_1, &linux_, NULL);
+		put_platform(&vars, cases[i].db, 2);
+		c.efivars_fd = vars.fd;
+		v = predict(&c);
+		memcpy(ids, first, sizeof(first));
+		memcpy(ids + 8, cases[i].then, sizeof(cases[i].then));
+		expect_ids(&v.v[0].events, 7, ids, 8 + cases[i].n, cases[i].what);
+		boot_variants_fini(&v);
+	}
+}
+
+Test(boot_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
+{
+	static const struct efi_guid me = {"machine-owner.."};
+	struct strbuf mok = STRBUF_INIT, one = STRBUF_INIT;
+	struct boot_conf c = conf();
+	struct binary mine = fedora;
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+	struct boot_variants v;
+
+	mine.issuer = "My CA";
+	put_image(&mine, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	put_list(&mok, &efi_shim_lock, "Vendor CA");
+	put_list(&mok, &me, "My CA");
+	rootfs_put(&moks, "MokListRT", &mok);
+	strbuf_adds(&one, "x");
+	rootfs_put(&moks, "MokListXRT", &one);
+	rootfs_put(&moks, "MokListTrustedRT", &one);
+	c.efivars_fd = vars.fd;
+	refuses(&c, GRUB_X64,
+		"its signer is not in db, shim's vendor certificates or the MOK list");
+	c.mokvars_fd = moks.fd;
+	v = predict(&c);
+	EXPECT_IDS(&v.v[0].events, 7, "MOK", FIRST_PART, PCR7_GRUB_MOK_LIST_CERT,
+		PCR7_GRUB_MOK_LIST_CERT);
+	/* The loader's first: owner and certificate as in the MOK entry. */
+	strbuf_reset(&one);
+	put_list(&one, &me, "My CA");
+	efi_variable_digest(&efi_shim_lock, "MokListRT", one.data + 28, one.len - 28, digest);
+	cr_expect_arr_eq(v.v[0].events.v[5 + 8].digest, digest, SHA256_LEN);
+	bytes_sha256(mok.data, mok.len, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	expect_hex(&v.v[0].events, PCR14_MOK_LIST, hex);
+	strbuf_fini(&mok);
+	strbuf_fini(&one);
+	boot_variants_fini(&v);
+}
+
+Test(boot_pcr7, a_second_signature_counts_when_the_first_is_unknown)
+{
+	struct boot_conf c = conf();
+	struct binary twice = fedora;
+	struct boot_variants v;
+
+	twice.issuer = "Nobody";
+	twice.signer2 = "Vendor CA";
+	put_image(&twice, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	v = predict(&c);
+	EXPECT_IDS(&v.v[0].events, 7, "second", FIRST_PART, PCR7_GRUB_MOK_LIST_CERT);
+	boot_variants_fini(&v);
+}
+
+Test(boot_pcr7, a_signer_that_the_firmware_does_not_know_is_said)
+{
+	static const char *const other[] = {"Other CA"};
+	struct boot_conf c = conf();
+
+	put_image(&fedora, &kernel);
+	put_platform(&vars, other, 1);
+	c.efivars_fd = vars.fd;
+	refuses(&c, SHIM_X64, "its signer is not in db,");
+}
+
+Test(boot_pcr7, published_sbat_levels_and_the_latest_as_a_variant)
+{
+	struct boot_conf c = conf();
+	struct boot_variants v;
+
+	put_image(&fedora, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	v = predict(&c);
+	cr_assert_eq(v.n, 2);
+	/* Of the fixtures for Fedora CoreOS 42. */
+	expect_hex(&v.v[0].events, PCR7_SBAT_LEVEL,
+		"e8e9578f5951ef16b1c1aa18ef02944b8375ec45ed4b5d8cdb30428db4a31016");
+	cr_expect(strstr(v.v[1].when, "latest"), "%s", v.v[1].when);
+	cr_expect_not(strstr(v.v[0].when, "latest"), "%s", v.v[0].when);
+	boot_variants_fini(&v);
+}
+
+Test(boot_pcr7, what_shim_says_cannot_write_to_the_terminal)
+{
+	static const char level[] = "sbat,1\033[31m\r\nshim,2\n";
+	struct strbuf vendor = STRBUF_INIT, der = STRBUF_INIT, sbat = STRBUF_INIT;
+	struct binary shim = {.fill = "shim",
+		.signer = "UEFI signer",
+		.issuer = "Firmware CA",
+		.vendor = &vendor,
+		.sbat = &sbat};
+	struct boot_conf c = conf();
+	struct boot_variants v;
+
+	der_cert(&der, "Vendor CA", "Vendor CA");
+	put_le32(&vendor, (uint32_t)der.len);
+	put_le32(&vendor, 0);
+	put_le32(&vendor, 16);
+	put_le32(&vendor, 16 + (uint32_t)der.len);
+	strbuf_add(&vendor, der.data, der.len);
+	put_le32(&sbat, 0);
+	put_le32(&sbat, 8);
+	put_le32(&sbat, 8);
+	strbuf_add(&sbat, level, sizeof(level));
+	put_image(&fedora, &kernel);
+	rootfs_put_binary(&root, SHIM_X64, &shim, NULL);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	v = predict(&c);
+	cr_expect(strstr(strbuf_str(&v.explain), "SBAT level"));
+	cr_expect_not(strpbrk(strbuf_str(&v.explain), "\033\r"), "%s", strbuf_str(&v.explain));
+	strbuf_fini(&vendor);
+	strbuf_fini(&der);
+	strbuf_fini(&sbat);
+	boot_variants_fini(&v);
+}
+
+Test(boot_pcr7, setup_mode_gives_the_published_values)
+{
+	struct boot_conf c = conf();
+	struct boot_variants v;
+	uint8_t value[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	put_image(&fedora, &kernel);
+	c.efivars_fd = vars.fd; /* empty: no keys enrolled, so Secure Boot is off */
+	v = predict(&c);
+	cr_expect_eq(v.n, 1);
+	cr_expect_not(v.v[0].secure_boot);
+	cr_assert(pcr_events_value(&v.v[0].events, 7, value));
+	bytes_to_hex(value, SHA256_LEN, hex);
+	/* pcr7-sb-disabled.json of every fixture. */
+	cr_expect_str_eq(hex, "b926225ac488e9c50ef2fa815aa7104b385a06907093bfb1dc62eeb7abecddf1");
+	boot_variants_fini(&v);
+}
+
+Test(boot_pcr7, the_state_in_the_variables_decides_unless_the_caller_does)
+{
+	static const struct {
+		int state; /* of the SecureBoot variable; -1: none */
+		enum boot_secure_boot asked;
+		bool on;
+	} cases[] = {{-1, BOOT_SB_FROM_EFIVARS, true}, {1, BOOT_SB_FROM_EFIVARS, true},
+		{0, BOOT_SB_FROM_EFIVARS, false}, {0, BOOT_SB_ON, true}, {1, BOOT_SB_OFF, false}};
+
+	put_image(&fedora, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *file = rootfs_path(&vars, "SecureBoot" VAR_GLOBAL);
+		struct boot_conf c = conf();
+		uint8_t state = (uint8_t)cases[i].state;
+		struct boot_variants v;
+
+		unlink(file);
+		if (cases[i].state >= 0)
+			put_var(&vars, "SecureBoot" VAR_GLOBAL, &state, 1);
+		c.efivars_fd = vars.fd;
+		c.secure_boot = cases[i].asked;
+		v = predict(&c);
+		for (size_t k = 0; k < v.n; k++)
+			cr_expect_eq(v.v[k].secure_boot, cases[i].on, "case %zu", i);
+		boot_variants_fini(&v);
+	}
+}
