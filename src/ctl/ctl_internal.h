@@ -35,7 +35,7 @@
  * Owned strings. */
 struct ctl_live {
 	char *rv;
-	char *finalizers; /* JSON array, as it stands there */
+	char *finalizers; /* JSON array, as in the object */
 };
 
 struct ctl_acts;
@@ -90,7 +90,7 @@ bool ctl_act_calm(struct ctl_act *a, struct queue_next *out);
 void ctl_act_end(struct ctl_act *a, const struct err *err);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
-/* The key came to rest: freed, unless it waits for Trustee. */
+/* Nothing is to be done for the key: freed, unless it waits for Trustee. */
 void ctl_act_rest(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait_none(struct ctl_act *a);

@@ -50,10 +50,10 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (d == k->conf->status && !ctl_act_calm(a, &next))
 		return next;
 	if (todo->memory || !ctl_act_begin(a, d))
-		return ctl_retry(0, "an act had no visible effect yet");
+		return ctl_retry(0, "no-effect");
 	op = todo->start(k, a, l, d);
 	if (!op)
-		return ctl_retry(0, "the act cannot be started");
+		return ctl_retry(0, "not-started");
 	op_hold(&a->op, op);
 	return ctl_in_flight();
 }
@@ -183,7 +183,7 @@ bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy)
 		return false;
 	left_ms = l->o->created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
 	if (left_ms > 0)
-		ctl_look_again(l, left_ms, "pendingTTL");
+		ctl_look_again(l, left_ms, "pending-ttl");
 	return left_ms <= 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machines and keys have a room each, both of the size of pendingLimit: a crowd of Machines keeps
+ * Machines and keys are limited separately, both to pendingLimit: a crowd of Machines keeps
  * no key out, and a crowd of keys no Machine.
  */
 #include "config.h"

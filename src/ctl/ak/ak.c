@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: which keys a change concerns. A key here is a name, of an AttestationKey, of a Secret or of both: what is left of a deleted key is
- * its Secret.
+ * AttestationKey: which keys a change concerns. A key here is a name, of an AttestationKey, of a
+ * Secret or of both: what is left of a deleted AttestationKey is its Secret.
  */
 #include "config.h"
 
@@ -64,7 +64,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	if (ak && (!now || (was && was->unreadable)))
 		wake_uuid(k, model_ak(ak)->uuid); /* an earlier key's Secret may be what a later one
 						     waits for */
-	/* The last thing that remembered it: confirmed gone, it is nobody's business any more. */
+	/* The last thing that remembered it: confirmed as deleted, nobody needs it any more. */
 	if (k->on && !ak && !now && (identity = model_secret(was)->identity) &&
 		kbs_sync_is_revoked(k->state->sync, KBS_REFVALUE, identity) &&
 		state_trustee_gone(state_trustee_far(k->state, KBS_REFVALUE, identity)))

@@ -25,7 +25,7 @@
 
 static void label_failed(struct image_info *i, const struct err *err)
 {
-	snprintf(i->note, sizeof(i->note), " The registry did not give it: %s.", err->text);
+	snprintf(i->note, sizeof(i->note), " The registry did not return it: %s.", err->text);
 	switch (err->kind) {
 	case ERR_NOT_FOUND: /* a node may have another mirror, or other credentials */
 	case ERR_DENIED:
@@ -240,11 +240,10 @@ static void tell_changed(struct ctl_kind *k, const struct image_look *l)
 {
 	struct log_ctx lc = {"ApprovedImage", k->env->ns, l->m->obj.name, l->m->obj.uid};
 
-	log_warn(&lc, "the entry in image-pcrs was changed by somebody else and is written again",
-		NULL);
+	log_warn(&lc, "another client changed the entry in image-pcrs, it is written again", NULL);
 	k8s_events_post(k->env->events, &kobj_image, &l->m->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
-		"The entry of this image in ConfigMap image-pcrs was changed or removed by somebody else. It did not count and is written again. Find out who can write ConfigMaps in this namespace.");
+		"Another client changed or removed the entry of this image in ConfigMap image-pcrs. The change is ignored and the entry is written again. Check who can write ConfigMaps in this namespace.");
 }
 
 static struct op *write_entry(
@@ -263,7 +262,7 @@ static struct op *write_entry(
 
 	if (!text) {
 		snprintf(i->problem, sizeof(i->problem),
-			"ConfigMap image-pcrs does not hold a JSON object (%.200s). Delete it, and it is made again.",
+			"The data of ConfigMap image-pcrs is not a JSON object (%.200s). Delete the ConfigMap, and the operator creates it again.",
 			err.text);
 		return NULL;
 	}
@@ -327,7 +326,7 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 		.start = delete_job},
 	[CTL_IMAGE_DELETE_OLD_JOB] = {"delete the Job of other platforms", "Job deleted",
 		CTL_DO_GONE_IS_FINE, .start = delete_job},
-	[CTL_IMAGE_DROP_FINALIZER] = {"drop the finalizer",
+	[CTL_IMAGE_DROP_FINALIZER] = {"remove the finalizer",
 		"ApprovedImage released, nothing holds its values",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
 	[CTL_IMAGE_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,

@@ -128,7 +128,7 @@ const struct model_pcrs_entry *image_entry_counted(
 const struct model_pcrs_entry *image_entry_kept(const struct image_info *i); /* NULL: nothing */
 void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry);
 /* Keeps new values to be written. was: the entry of this image so far, or NULL. False: they are
- * those that stand there, or not good enough. */
+ * the existing ones, or not good enough. */
 bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 	const char *reference, int64_t now_us, const struct model_pcrmsg *m);
 void image_entry_nonce_make(struct image_info *i);
@@ -171,7 +171,7 @@ struct image_sets {
 };
 struct image_sets *image_sets_new(const struct ctl_image *c);
 void image_sets_free(struct image_sets *s); /* NULL is fine */
-/* A slice; true: it was the last one. To be started anew when an image or an entry changes. */
+/* A slice; true: it was the last one. To be started again when an image or an entry changes. */
 bool image_sets_run(struct image_sets *s) MUST_CHECK;
 
 /* values.c: of key "*" */

@@ -77,7 +77,7 @@ bool image_platforms_name(const struct state *s, const char *name)
 	return false;
 }
 
-/* ---- what people are told */
+/* ---- conditions */
 
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 {
@@ -124,7 +124,7 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 			continue;
 		}
 		if (has_value(v->value))
-			strbuf_adds(out, " Until then, what was computed before counts.");
+			strbuf_adds(out, " Until then, the previous value is used.");
 	}
 }
 

@@ -168,7 +168,7 @@ static void add_values(struct work *w, struct part *p, const char *name,
 	if (!add_registers(&all, base, PCR(4)) || !add_registers(&all, pcr7, PCR(7)) ||
 		!add_registers(&all, base, PCR(14))) {
 		pcr_events_fini(&all);
-		log_warn(NULL, "an image has too many events together and is left out", "name=%s",
+		log_warn(NULL, "an image has too many events in total and is skipped", "name=%s",
 			name);
 		return;
 	}
