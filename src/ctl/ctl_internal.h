@@ -35,7 +35,7 @@
  * Owned strings. */
 struct ctl_live {
 	char *rv;
-	char *finalizers; /* JSON array, as it stands there */
+	char *finalizers; /* JSON array, as in the object */
 };
 
 struct ctl_acts;
@@ -90,7 +90,7 @@ bool ctl_act_calm(struct ctl_act *a, struct queue_next *out);
 void ctl_act_end(struct ctl_act *a, const struct err *err);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
-/* The key came to rest: freed, unless it waits for Trustee. */
+/* Nothing is to be done for the key: freed, unless it waits for Trustee. */
 void ctl_act_rest(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait_none(struct ctl_act *a);
@@ -189,9 +189,16 @@ struct op *ctl_kind_start_confirm(
 struct op *ctl_kind_start_expire(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* DELETE */
 
+/* The step is to be repeated after this time (an hour at most); of several the earliest counts. */
+void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason);
+/* Whether the object is older than pendingTTL; if not, looks again when it is. */
+bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy);
+
 /* Wakes what a change concerns: the objects with this value in an index (NULL: none), or all. */
 void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
 void ctl_kind_wake_all(struct ctl_kind *k);
+/* For ctl_watch: all, when something changed that other controllers read of a cluster. */
+void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now);
 
 /* ---- objects in answers */
 void ctl_live_set(struct ctl_live *l, struct json_object *o);

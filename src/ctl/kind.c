@@ -10,11 +10,13 @@
 
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define LOOKS_MAX 4
+#define LOOKS_MAX      4
+#define RECHECK_MAX_MS (60 * 60 * 1000)
 
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
@@ -48,10 +50,10 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (d == k->conf->status && !ctl_act_calm(a, &next))
 		return next;
 	if (todo->memory || !ctl_act_begin(a, d))
-		return ctl_retry(0, "an act had no visible effect yet");
+		return ctl_retry(0, "no-effect");
 	op = todo->start(k, a, l, d);
 	if (!op)
-		return ctl_retry(0, "the act cannot be started");
+		return ctl_retry(0, "not-started");
 	op_hold(&a->op, op);
 	return ctl_in_flight();
 }
@@ -161,6 +163,30 @@ struct op *ctl_kind_start_status(
 	return ctl_kind_apply_status(k, a, l, NULL, 0);
 }
 
+/* ---- looks */
+
+void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason)
+{
+	uint32_t in = ms < 1 ? 1 : ms < RECHECK_MAX_MS ? (uint32_t)ms : RECHECK_MAX_MS;
+
+	if (l->recheck_ms && l->recheck_ms <= in)
+		return;
+	l->recheck_ms = in;
+	l->recheck_why = static_reason;
+}
+
+bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy)
+{
+	int64_t left_ms;
+
+	if (!policy || policy->pending_ttl_ms <= 0)
+		return false;
+	left_ms = l->o->created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
+	if (left_ms > 0)
+		ctl_look_again(l, left_ms, "pending-ttl");
+	return left_ms <= 0;
+}
+
 /* ---- which keys a change concerns */
 
 void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
@@ -182,6 +208,12 @@ static void wake_one(void *arg, const struct kobj *o)
 void ctl_kind_wake_all(struct ctl_kind *k)
 {
 	k8s_cache_each(k->state->cache[k->conf->of], wake_one, k);
+}
+
+void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now)
+{
+	if (!model_cluster_means_the_same(was, now))
+		ctl_kind_wake_all(kind);
 }
 
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)

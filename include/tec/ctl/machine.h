@@ -15,11 +15,12 @@
 /* All that decide looks at. "Far" of several names is the worst of them. */
 struct ctl_machine_view {
 	bool found, deleting, has_finalizer;
-	bool id_ok, is_holder; /* of several Machines with one id, one holds it */
-	bool confirmed;      /* a live answer showed that the cached version of this Machine is the
+	bool id_ok, is_holder; /* of several Machines with one id, one counts */
+	bool confirmed; /* a live answer showed that the cached version of this Machine is the
 				current one */
-	bool adopt;          /* made by a listener, owned by nobody, and a cluster is served */
-	bool overdue, bound; /* past pendingTTL (only what a listener made); a key holds it or held
+	bool adopt;     /* made by a listener, owned by nobody, and a cluster is served */
+	bool overdue,
+		bound; /* past pendingTTL (only what a listener made); a key is or was bound to
 				it */
 	enum state_luks luks;
 	bool must_read; /* the API has a Secret that the cache does not show */

@@ -187,10 +187,10 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	return ctl_kind_patch(k, a, &kobj_machine, m->obj.name, patch);
 }
 
-static void add_approval(const struct state *s, const struct ak_look *l, struct json_object *meta)
+static void add_approval(const struct state *s, const struct ak_look *l, struct json_object *meta,
+	struct json_object *marks)
 {
 	const struct model_ak *ak = l->ak;
-	struct json_object *marks = json_obj();
 	bool by_admin = l->v.asked || ak->approved_by_admin;
 	char at[CLOCK_RFC3339_US_LEN];
 
@@ -202,49 +202,34 @@ static void add_approval(const struct state *s, const struct ak_look *l, struct 
 	json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
 	json_add(marks, MODEL_APPROVAL_IGNORED_ANNOTATION, NULL);
 	if (l->v.asked)
-		json_add(marks, MODEL_APPROVED_ANNOTATION, NULL); /* null: taken out */
-	json_add(meta, "annotations", marks);
+		json_add(marks, MODEL_APPROVED_ANNOTATION, NULL);
 	json_add(meta, "ownerReferences",
 		json_push(json_arr(),
 			kobj_owner_json(&kobj_machine, l->machine->obj.name, l->machine->obj.uid)));
 }
 
-/* What is not approved any more: a mark with null is taken out. */
-static void add_unapproval(struct json_object *meta)
-{
-	struct json_object *marks = json_obj();
-
-	json_add(marks, MODEL_APPROVED_AT_ANNOTATION, NULL);
-	json_add(marks, MODEL_APPROVED_BY_ANNOTATION, NULL);
-	json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
-	json_add(meta, "annotations", marks);
-	json_add(meta, "ownerReferences", json_arr());
-}
-
-static void add_ignored(const struct ak_look *l, struct json_object *meta)
-{
-	struct json_object *marks = json_obj();
-	char now[CLOCK_RFC3339_LEN];
-
-	clock_format(clock_wall_s(), now);
-	json_add(marks, MODEL_APPROVED_ANNOTATION, NULL);
-	ctl_add_mark(marks, &l->ak->obj, MODEL_APPROVAL_IGNORED_ANNOTATION, now);
-	json_add(meta, "annotations", marks);
-}
-
+/* null in an annotation's place takes it out. */
 static struct op *patch_ak(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
-	struct json_object *meta;
+	struct json_object *meta, *marks = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+	char now[CLOCK_RFC3339_LEN];
 
-	if (d == CTL_AK_APPROVE)
-		add_approval(k->state, l, meta);
-	else if (d == CTL_AK_UNAPPROVE)
-		add_unapproval(meta);
-	else
-		add_ignored(l, meta);
+	if (d == CTL_AK_APPROVE) {
+		add_approval(k->state, l, meta, marks);
+	} else if (d == CTL_AK_UNAPPROVE) {
+		json_add(marks, MODEL_APPROVED_AT_ANNOTATION, NULL);
+		json_add(marks, MODEL_APPROVED_BY_ANNOTATION, NULL);
+		json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
+		json_add(meta, "ownerReferences", json_arr());
+	} else {
+		clock_format(clock_wall_s(), now);
+		json_add(marks, MODEL_APPROVED_ANNOTATION, NULL);
+		ctl_add_mark(marks, look->o, MODEL_APPROVAL_IGNORED_ANNOTATION, now);
+	}
+	json_add(meta, "annotations", marks);
 	return ctl_kind_patch(k, a, &kobj_ak, a->name, patch);
 }
 
@@ -300,7 +285,7 @@ static struct op *apply_status(
 const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_CONFIRM] = {"read the AttestationKey", .flags = CTL_DO_ANSWERS_SELF,
 		.start = ctl_kind_start_confirm},
-	[CTL_AK_IGNORE] = {"take off an approval that came with the key",
+	[CTL_AK_IGNORE] = {"remove an approval that was set at creation",
 		"approval ignored, it was set when the key was created",
 		CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch_ak},
 	[CTL_AK_BIND] = {"bind the Machine", "Machine bound to this key", .start = bind},
@@ -317,10 +302,10 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_REVOKE] = {"revoke the identity", .memory = revoke},
 	[CTL_AK_DELETE_SECRET] = {"delete the Secret", .flags = CTL_DO_GONE_IS_FINE,
 		.start = delete_secret},
-	[CTL_AK_DROP_SECRET_FINALIZER] = {"drop the Secret's finalizer",
+	[CTL_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",
 		"attestation key released, Trustee holds nothing of it", CTL_DO_GONE_IS_FINE,
 		.start = patch_secret},
-	[CTL_AK_EXPIRE] = {"delete what was not approved",
+	[CTL_AK_EXPIRE] = {"delete the unapproved key",
 		"attestation key deleted, it was not approved in time", CTL_DO_GONE_IS_FINE,
 		.start = ctl_kind_start_expire},
 	[CTL_AK_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,

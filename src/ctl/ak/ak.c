@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: which keys a change concerns. A key here is a name, of an AttestationKey, of a Secret or of both: what is left of a deleted key is
- * its Secret.
+ * AttestationKey: which keys a change concerns. A key here is a name, of an AttestationKey, of a
+ * Secret or of both: what is left of a deleted AttestationKey is its Secret.
  */
 #include "config.h"
 
@@ -64,7 +64,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	if (ak && (!now || (was && was->unreadable)))
 		wake_uuid(k, model_ak(ak)->uuid); /* an earlier key's Secret may be what a later one
 						     waits for */
-	/* The last thing that remembered it: confirmed gone, it is nobody's business any more. */
+	/* The last thing that remembered it: confirmed as deleted, nobody needs it any more. */
 	if (k->on && !ak && !now && (identity = model_secret(was)->identity) &&
 		kbs_sync_is_revoked(k->state->sync, KBS_REFVALUE, identity) &&
 		state_trustee_gone(state_trustee_far(k->state, KBS_REFVALUE, identity)))
@@ -86,15 +86,6 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	wake_uuid(k, a ? a->id : NULL);
 	wake_uuid(k, b ? b->id : NULL);
 	ctl_kind_wake_index(k, STATE_AKS, 2, was ? was->uid : now->uid);
-}
-
-static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_kind *k = self;
-
-	if (model_cluster_means_the_same(was, now))
-		return;
-	ctl_kind_wake_all(k);
 }
 
 static void on_sync(struct ctl_kind *k, enum kbs_sort sort, const char *name)
@@ -121,7 +112,7 @@ struct ctl_kind *ctl_ak_new(const struct ctl_env *env)
 		{STATE_AKS, map_ak},
 		{STATE_SECRETS, map_secret},
 		{STATE_MACHINES, map_machine},
-		{STATE_CLUSTERS, map_cluster},
+		{STATE_CLUSTERS, ctl_kind_map_cluster},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {

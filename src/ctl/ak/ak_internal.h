@@ -12,7 +12,7 @@
 	"approved=true was set when the key was created and does not count. Set it again: kubectl " \
 	"annotate attestationkey %s -n %s " MODEL_APPROVED_ANNOTATION "=true"
 
-/* Why a key is not approved by itself. */
+/* Why a key is not approved automatically. */
 enum ak_why {
 	AK_WHY_NOT, /* it is */
 	AK_WHY_NO_MACHINE,

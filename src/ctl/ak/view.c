@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: what is so (ak_look, from the caches alone), what follows (decide, pure) and what
- * people are told (ak_wants). An identity is declared for a live approved key only, and only behind
- * a Secret with our finalizer, so that whatever Trustee may hold has an object that remembers it.
+ * AttestationKey: what the caches show (look), what follows (decide, pure) and the conditions. An
+ * identity is declared for a live approved key only, and only after its Secret has our finalizer, so
+ * that an object remembers whatever Trustee may have.
  */
 #include "config.h"
 
@@ -11,10 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
-
-#define RECHECK_MAX_MS (60 * 60 * 1000)
 
 /* ---- decide */
 
@@ -23,7 +20,7 @@ static enum ctl_ak_do status_of(const struct ctl_ak_view *v)
 	return !v->found || v->deleting || v->status_ok ? CTL_AK_NOTHING : CTL_AK_APPLY_STATUS;
 }
 
-/* The Secret has to go: revoked, confirmed, deleted, and only then let go. */
+/* The Secret has to go: revoked, confirmed, deleted, and only then released. */
 static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
@@ -74,7 +71,7 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 	case CTL_AK_SECRET_OURS:
 		if (v->secret_deleting)
 			return decide_release(
-				v); /* somebody deleted it: made anew once it is gone */
+				v); /* somebody deleted it: created again once it is gone */
 		if (!v->secret_held)
 			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 		if (v->declared && !v->usable)
@@ -183,21 +180,6 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
 
-static void look_age(const struct state *s, struct ak_look *l)
-{
-	const struct model_cluster *policy = state_cluster_policy(s);
-	int64_t left_ms;
-
-	if (!l->ak->by_listener || l->v.approved || l->v.asked || !policy ||
-		policy->pending_ttl_ms <= 0)
-		return;
-	left_ms = l->ak->obj.created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
-	l->v.overdue = left_ms <= 0;
-	l->base.recheck_why = "pendingTTL";
-	if (left_ms > 0)
-		l->base.recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
-}
-
 /* Whom the Machine is bound to decides; the key's owner and marks only follow. */
 static void look_bound(const struct state *s, struct ak_look *l, const struct model_machine *m)
 {
@@ -231,7 +213,8 @@ static void look_approval(const struct state *s, struct ak_look *l)
 	l->v.machine = l->machine != NULL;
 	l->why = why_not(s, l);
 	l->v.allowed = l->why == AK_WHY_NOT;
-	look_age(s, l);
+	l->v.overdue = ak->by_listener && !l->v.approved && !l->v.asked &&
+		       ctl_look_is_overdue(&l->base, state_cluster_policy(s));
 }
 
 /* ---- look: Secret and Trustee */
@@ -265,7 +248,7 @@ static void look_secret(struct ak_look *l, const struct ctl_act *act)
 			same_public_key(l->ak, secret) ? CTL_AK_SECRET_OURS : CTL_AK_SECRET_FOREIGN;
 	else if (secret->has_ak_finalizer &&
 		 (secret->shape == MODEL_SECRET_AK || secret->obj.deleting))
-		/* Of another shape: only let go when somebody deletes it, as it cannot be one that
+		/* Of another shape: released only when somebody deletes it, as it cannot be one that
 		 * we made. */
 		l->v.secret = CTL_AK_SECRET_STALE;
 	else
@@ -401,7 +384,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 	}
 	look_secret(l, act);
 	look_far(s, name, l, act);
-	/* Else nothing is left of the key, or only what has nothing to do with it. */
+	/* Otherwise nothing is left of the key, or only what does not belong to it. */
 	out->over = !o && l->v.secret != CTL_AK_SECRET_STALE;
 	if (o) {
 		if (l->v.approved && !l->v.declared && l->v.usable)
@@ -412,7 +395,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 	return ctl_ak_decide(&l->v);
 }
 
-/* ---- what people are told */
+/* ---- conditions */
 
 static void want(
 	struct ak_look *l, enum model_ak_cond c, enum model_ak_reason r, const char *message)
@@ -440,7 +423,7 @@ static void add_bound_text(const struct ak_look *l, struct strbuf *s)
 			m->obj.name, m->bound_spki ? m->bound_spki : "unknown", l->ak->obj.name);
 	else
 		strbuf_addf(s,
-			"Machine %s was there before this operator and may have had a key. Only an administrator can approve one. ",
+			"Machine %s existed before this operator was installed and may have had a key. Only an administrator can approve a key for it. ",
 			m->obj.name);
 	strbuf_adds(s, HOW_TO_APPROVE);
 }
@@ -449,8 +432,9 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 {
 	switch (l->why) {
 	case AK_WHY_NO_MACHINE:
-		strbuf_adds(s, l->ak->uuid ? "Waits for the Machine whose id is spec.uuid."
-					   : "Names no Machine: spec.uuid is not set.");
+		strbuf_adds(s, l->ak->uuid
+				       ? "Waiting for a Machine whose spec.id equals spec.uuid."
+				       : "spec.uuid is not set, so the key belongs to no Machine.");
 		return AK_REGISTRATION;
 	case AK_WHY_NO_CLUSTER:
 		strbuf_adds(s,
@@ -460,11 +444,12 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 		strbuf_adds(s, "The key belongs to another object. " HOW_TO_APPROVE);
 		return AK_REGISTRATION;
 	case AK_WHY_MANUAL:
-		strbuf_adds(s, "Keys are approved by an administrator here. " HOW_TO_APPROVE);
+		strbuf_adds(s,
+			"In this cluster, an administrator has to approve each key. " HOW_TO_APPROVE);
 		return AK_MANUAL_APPROVAL;
 	case AK_WHY_YOUNG_MACHINE:
 		strbuf_adds(s,
-			"The key was registered before its Machine existed, so it may come from somebody who waited for the id. " HOW_TO_APPROVE);
+			"The key was registered before its Machine existed, so it may not come from the Machine's node. " HOW_TO_APPROVE);
 		return AK_MANUAL_APPROVAL;
 	case AK_WHY_HAS_KEY:
 	case AK_WHY_HAD_KEY:
@@ -473,13 +458,13 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 		return AK_MACHINE_HAS_KEY;
 	case AK_WHY_NO_DISK_KEY:
 		strbuf_addf(s,
-			"Waits for the disk key of Machine %s; its condition KeyReady says more.",
+			"Waiting for the disk key of Machine %s; see its condition KeyReady.",
 			l->machine->obj.name);
 		return AK_REGISTRATION;
 	case AK_WHY_NOT:
 		break;
 	}
-	strbuf_adds(s, "The key is about to be approved.");
+	strbuf_adds(s, "The key is being approved.");
 	return AK_REGISTRATION;
 }
 
@@ -515,37 +500,37 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 
 	if (!v->approved && !v->inherited) {
 		want(l, AK_DELIVERED, AK_NOT_APPROVED,
-			"The key is not approved, so Trustee does not know it.");
+			"The key is not approved, so it is not delivered to Trustee.");
 	} else if (!v->usable) {
 		want(l, AK_DELIVERED, AK_INVALID_KEY,
 			l->ak->spki_sha256
 				? "spec.publicKey is not the key that was approved."
-				: "spec.publicKey is no RSA public key of 2048 to 4096 bits that Trustee can verify.");
+				: "spec.publicKey is not a public key that Trustee can verify (RSA, 2048 to 4096 bits).");
 	} else if (l->secret && l->secret->obj.unreadable) {
 		want(l, AK_DELIVERED, AK_NAME_TAKEN,
-			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.");
+			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.");
 	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
 		snprintf(text, sizeof(text),
-			"Secret %.253s exists and is not this key's. It is not touched. Delete it if nobody needs it, or register "
+			"Secret %.253s exists and does not belong to this key. The operator does not change it. Delete it if it is not needed, or register "
 			"the key under another name.",
 			l->ak->obj.name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
 	} else if (v->name_taken) {
 		snprintf(text, sizeof(text),
-			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the one that is wrong.",
+			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the wrong one.",
 			l->taken_by->name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
 	} else if (v->declared &&
 		   (v->far == KBS_FAR_PRESENT ||
 			   (state_trustee_is_asking(s) &&
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
-		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
+		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
 	} else {
 		cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 		snprintf(text, sizeof(text), "%s%.500s",
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
-				? "Waits until Trustee has confirmed that an earlier key is gone. "
+				? "Waiting until Trustee confirms that an earlier key is deleted. "
 				: "",
 			ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->identity, &why));
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);

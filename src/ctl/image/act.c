@@ -25,7 +25,7 @@
 
 static void label_failed(struct image_info *i, const struct err *err)
 {
-	snprintf(i->note, sizeof(i->note), " The registry did not give it: %s.", err->text);
+	snprintf(i->note, sizeof(i->note), " The registry did not return it: %s.", err->text);
 	switch (err->kind) {
 	case ERR_NOT_FOUND: /* a node may have another mirror, or other credentials */
 	case ERR_DENIED:
@@ -119,46 +119,28 @@ static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object
 	ctl_take_answer(c->kind.state->configmaps, o, false);
 }
 
-/* It does not even have our labels, or the cache would show it: not ours to delete. */
-static void job_in_the_way(const struct ctl_image *c, struct image_info *i)
-{
-	snprintf(i->problem, sizeof(i->problem),
-		"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
-		i->job_name, i->job_name, c->kind.env->ns);
-}
-
 /* What time does not heal is kept, to be written to the status. */
-static void note_problem(struct ctl_act *a, const struct err *err, struct image_info *i)
-{
-	if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
-		snprintf(i->problem, sizeof(i->problem), "The operator cannot %s: %s.",
-			image_acts[a->doing].name, err->text);
-}
-
 static bool failed(
 	struct ctl_image *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
+	bool exists = a->doing == CTL_IMAGE_CREATE_JOB && r && r->already_exists;
+	bool writes = a->doing == CTL_IMAGE_CREATE_JOB || a->doing == CTL_IMAGE_ANNOUNCE_JOB ||
+		      a->doing == CTL_IMAGE_ANNOUNCE_ENTRY || a->doing == CTL_IMAGE_TAKE_OVER ||
+		      a->doing == CTL_IMAGE_WRITE_ENTRY;
 	const struct kobj *o = k8s_cache_find(c->kind.state->images, a->name);
 	struct image_info *i = o ? image_info_get(c, o) : NULL;
-	bool exists = a->doing == CTL_IMAGE_CREATE_JOB && r && r->already_exists;
 
 	image_info_forget_pcrs(c);
-	if (!i)
+	if (!i || !writes)
 		return exists;
+	if (!exists && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
+		snprintf(i->problem, sizeof(i->problem), "The operator cannot %s: %s.",
+			image_acts[a->doing].name, err->text);
+	/* It does not even have our labels, or the cache would show it: not ours to delete. */
 	if (exists && !k8s_cache_find(c->kind.state->jobs, i->job_name))
-		job_in_the_way(c, i);
-	switch ((enum ctl_image_do)a->doing) {
-	case CTL_IMAGE_CREATE_JOB:
-	case CTL_IMAGE_ANNOUNCE_JOB:
-	case CTL_IMAGE_ANNOUNCE_ENTRY:
-	case CTL_IMAGE_TAKE_OVER:
-	case CTL_IMAGE_WRITE_ENTRY:
-		if (!exists)
-			note_problem(a, err, i);
-		break;
-	default:
-		break;
-	}
+		snprintf(i->problem, sizeof(i->problem),
+			"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
+			i->job_name, i->job_name, c->kind.env->ns);
 	return exists;
 }
 
@@ -258,11 +240,10 @@ static void tell_changed(struct ctl_kind *k, const struct image_look *l)
 {
 	struct log_ctx lc = {"ApprovedImage", k->env->ns, l->m->obj.name, l->m->obj.uid};
 
-	log_warn(&lc, "the entry in image-pcrs was changed by somebody else and is written again",
-		NULL);
+	log_warn(&lc, "another client changed the entry in image-pcrs, it is written again", NULL);
 	k8s_events_post(k->env->events, &kobj_image, &l->m->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
-		"The entry of this image in ConfigMap image-pcrs was changed or removed by somebody else. It did not count and is written again. Find out who can write ConfigMaps in this namespace.");
+		"Another client changed or removed the entry of this image in ConfigMap image-pcrs. The change is ignored and the entry is written again. Check who can write ConfigMaps in this namespace.");
 }
 
 static struct op *write_entry(
@@ -281,7 +262,7 @@ static struct op *write_entry(
 
 	if (!text) {
 		snprintf(i->problem, sizeof(i->problem),
-			"ConfigMap image-pcrs does not hold a JSON object (%.200s). Delete it, and it is made again.",
+			"The data of ConfigMap image-pcrs is not a JSON object (%.200s). Delete the ConfigMap, and the operator creates it again.",
 			err.text);
 		return NULL;
 	}
@@ -345,7 +326,7 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 		.start = delete_job},
 	[CTL_IMAGE_DELETE_OLD_JOB] = {"delete the Job of other platforms", "Job deleted",
 		CTL_DO_GONE_IS_FINE, .start = delete_job},
-	[CTL_IMAGE_DROP_FINALIZER] = {"drop the finalizer",
+	[CTL_IMAGE_DROP_FINALIZER] = {"remove the finalizer",
 		"ApprovedImage released, nothing holds its values",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
 	[CTL_IMAGE_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,

@@ -22,6 +22,17 @@ static void map_image(void *self, const struct kobj *was, const struct kobj *now
 		image_values_changed(c);
 }
 
+static bool is_another_platform(
+	const struct state *s, const struct kobj *was, const struct kobj *now)
+{
+	const struct model_configmap *a = (const struct model_configmap *)was,
+				     *b = (const struct model_configmap *)now;
+
+	return image_platforms_name(s, (was ? was : now)->name) &&
+	       !(a && b && a->is_platform == b->is_platform &&
+		       memcmp(a->variables, b->variables, SHA256_LEN) == 0);
+}
+
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
@@ -29,12 +40,8 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 
 	if (str_eq(name, MODEL_RV_CONFIGMAP)) {
 		ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
-	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) || str_eq(name, CTL_SINCE_CONFIGMAP)) {
-		image_values_changed(c);
-		ctl_kind_wake_all(&c->kind);
-	} else if (image_platforms_name(c->kind.state, name) &&
-		   !image_platforms_same((const struct model_configmap *)was,
-			   (const struct model_configmap *)now)) {
+	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) || str_eq(name, CTL_SINCE_CONFIGMAP) ||
+		   is_another_platform(c->kind.state, was, now)) {
 		image_values_changed(c);
 		ctl_kind_wake_all(&c->kind);
 	}

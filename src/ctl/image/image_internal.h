@@ -78,7 +78,9 @@ struct values {
 	bool file_same;
 	int64_t expires_s; /* of the next file; chosen once for announcing and writing it */
 	char *told_rv;     /* owned: the version of trustee-rv-data that was told of */
-	bool was_settled, was_gone; /* as images were told last */
+	/* As images saw it last: every combination is written and declared; of images that are
+	 * gone nothing is left anywhere. */
+	bool was_settled, was_gone;
 	char problem[320];
 };
 
@@ -126,7 +128,7 @@ const struct model_pcrs_entry *image_entry_counted(
 const struct model_pcrs_entry *image_entry_kept(const struct image_info *i); /* NULL: nothing */
 void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry);
 /* Keeps new values to be written. was: the entry of this image so far, or NULL. False: they are
- * those that stand there, or not good enough. */
+ * the existing ones, or not good enough. */
 bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 	const char *reference, int64_t now_us, const struct model_pcrmsg *m);
 void image_entry_nonce_make(struct image_info *i);
@@ -142,12 +144,11 @@ void image_platforms_look(
 /* Sentences with a space before each: what is not as it should be, and, where PCR 7 is required,
  * what is. */
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out);
-/* Whether a ConfigMap is a platform's, and the same one for us. */
+/* Whether this ConfigMap is a platform's. */
 bool image_platforms_name(const struct state *s, const char *name);
-bool image_platforms_same(const struct model_configmap *was, const struct model_configmap *now);
 /* PCR 7 as a good entry has it for a platform; NULL: it has none that counts. Borrowed. */
 const struct pcr_events *image_platforms_value(
-	const struct state *s, const struct model_pcrs_entry *entry, const char *name);
+	const struct model_pcrs_entry *entry, const char *name);
 
 /* sets.c: all states that nodes may be in which boot the images that count. */
 /* Each of them is a name in ConfigMap trustee-rv-data, and each register's values are one value of
@@ -170,7 +171,7 @@ struct image_sets {
 };
 struct image_sets *image_sets_new(const struct ctl_image *c);
 void image_sets_free(struct image_sets *s); /* NULL is fine */
-/* A slice; true: it was the last one. To be started anew when an image or an entry changes. */
+/* A slice; true: it was the last one. To be started again when an image or an entry changes. */
 bool image_sets_run(struct image_sets *s) MUST_CHECK;
 
 /* values.c: of key "*" */
@@ -186,8 +187,6 @@ void image_values_changed(struct ctl_image *c); /* an image or an entry */
 void image_values_fini(struct values *v);
 /* Something that they follow from cannot be read: what is declared stays, nothing is written. */
 bool image_values_unknown(const struct state *s);
-bool image_values_settled(const struct ctl_image *c);
-bool image_values_gone(const struct ctl_image *c);
 /* The image with this uid was, when all were computed last. */
 bool image_values_refused(const struct ctl_image *c, const char *uid);
 

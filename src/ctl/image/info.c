@@ -21,7 +21,7 @@ void image_info_drop(struct ctl_image *c, const char *name)
 	}
 }
 
-/* Nothing is left to be had: what was tried for it counts no more. */
+/* Nothing is missing any more: the attempts are forgotten. */
 void image_info_rest(const struct ctl_image *c, struct image_info *i)
 {
 	i->label = c->kind.env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;

@@ -168,7 +168,7 @@ static void add_values(struct work *w, struct part *p, const char *name,
 	if (!add_registers(&all, base, PCR(4)) || !add_registers(&all, pcr7, PCR(7)) ||
 		!add_registers(&all, base, PCR(14))) {
 		pcr_events_fini(&all);
-		log_warn(NULL, "an image has too many events together and is left out", "name=%s",
+		log_warn(NULL, "an image has too many events in total and is skipped", "name=%s",
 			name);
 		return;
 	}
@@ -203,7 +203,7 @@ static void collect(struct work *w, const struct image_counted *image)
 				add_state(w, p, entry, NULL);
 			continue;
 		}
-		pcr7 = image_platforms_value(w->c->kind.state, entry, p->platform);
+		pcr7 = image_platforms_value(entry, p->platform);
 		if (pcr7 && w->required)
 			add_state(w, p, entry, pcr7);
 		else if (pcr7)

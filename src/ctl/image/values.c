@@ -108,7 +108,7 @@ static void take_record(struct values *v, const struct model_configmap *rv)
 		return;
 	a = json_parse(rv->names, strlen(rv->names), &json_limits_object, &ignored);
 	if (!a || !json_object_is_type(a, json_type_array)) {
-		v->n_recorded = SIZE_MAX; /* to be written anew */
+		v->n_recorded = SIZE_MAX; /* to be written again */
 		return;
 	}
 	v->n_recorded = json_object_array_length(a);
@@ -231,11 +231,11 @@ static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 		return;
 	free(v->told_rv);
 	v->told_rv = xstrdup(rv->plain.obj.rv);
-	log_warn(NULL, "trustee-rv-data was changed by somebody else", NULL);
+	log_warn(NULL, "another client changed trustee-rv-data", NULL);
 	k8s_events_post(c->kind.env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
-		"ConfigMap " MODEL_RV_CONFIGMAP
-		" was changed by somebody else. It is written again as soon as the values of all approved images are known. Find out who can write ConfigMaps in this namespace.");
+		"Another client changed ConfigMap " MODEL_RV_CONFIGMAP
+		". It is written again as soon as the values of all approved images are known. Check who can write ConfigMaps in this namespace.");
 }
 
 static void look(struct ctl_image *c, struct ctl_values_view *out)
@@ -311,10 +311,10 @@ static void take_computed(struct ctl_image *c)
 	log_info(NULL, "reference values computed", "image=%zu count=%zu", s->n - s->n_refused,
 		to->want.n_boot);
 	if (s->n_refused)
-		log_warn(NULL, "images are not in force, there would be too many states",
+		log_warn(NULL, "images are not used, there would be too many states",
 			"image=%zu max=%d", s->n_refused, IMAGE_STATES_MAX);
 	if (s->conflicts)
-		log_warn(NULL, "some combinations contradict themselves and are left out",
+		log_warn(NULL, "some combinations contradict each other and are skipped",
 			"count=%zu", s->conflicts);
 }
 
@@ -420,7 +420,7 @@ struct op *image_values_announce(
 	cleanup_free char *first = NULL, *payload = NULL;
 	char hex[SHA256_HEX_LEN + 1];
 
-	/* The first time, what stands there is taken over: an older version wrote it. */
+	/* The first time, the existing data is taken over: an older version wrote it. */
 	if (!cluster->values_sha256 && rv->data_sha256)
 		first = model_mark_announce(NULL, rv->data_sha256);
 	data_hash(&c->values, rv, hex);
@@ -475,16 +475,6 @@ void image_values_changed(struct ctl_image *c)
 	image_sets_free(steal_ptr(&c->values.computing));
 	c->values.was_settled = c->values.was_gone = false;
 	ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
-}
-
-bool image_values_settled(const struct ctl_image *c)
-{
-	return c->values.was_settled;
-}
-
-bool image_values_gone(const struct ctl_image *c)
-{
-	return c->values.was_gone;
 }
 
 bool image_values_refused(const struct ctl_image *c, const char *uid)
@@ -545,8 +535,7 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 		case COMPUTED:
 			break;
 		case COMPUTING:
-			out->recheck_ms = 1;
-			out->recheck_why = "combinations are being computed";
+			ctl_look_again(out, 1, "computing");
 			return CTL_IMAGE_NOTHING;
 		case AWAITED: /* is woken by what it waits for */
 			return CTL_IMAGE_NOTHING;

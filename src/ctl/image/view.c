@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: what is so (image_look, from the caches and what was seen of its label), what
- * follows (decide, pure), what people are told. An entry that is good is used as it is; the label
- * and the Job are only ways to get one.
+ * ApprovedImage: what the caches and the attempts so far show (look), what follows (decide, pure)
+ * and the condition. A good entry is used as it is; the label and the Job are only ways to get one.
  */
 #include "config.h"
 
@@ -20,7 +19,7 @@
 #define JOB_RETRY_S        60
 #define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
 #define JOB_RETRY_MAX_S    3600
-#define RECHECK_MAX_MS     (60 * 60 * 1000)
+#define AGAIN              "label-or-job"
 #define FOREIGN_RECHECK_MS 30000
 #define VARIANTS_SHOWN     2
 
@@ -29,7 +28,7 @@
 static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 {
 	if (!v->has_finalizer)
-		return CTL_IMAGE_NOTHING; /* ours is done; others still hold it */
+		return CTL_IMAGE_NOTHING; /* ours is removed; others' finalizers are left */
 	if (!v->gone)
 		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 	if (v->old_job)
@@ -113,15 +112,6 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 
 /* ---- look */
 
-static void recheck_in(struct image_look *l, int64_t ms)
-{
-	uint32_t in = ms < 1 ? 1 : ms < RECHECK_MAX_MS ? (uint32_t)ms : RECHECK_MAX_MS;
-
-	if (!l->base.recheck_ms || in < l->base.recheck_ms)
-		l->base.recheck_ms = in;
-	l->base.recheck_why = "the label or the Job is tried again";
-}
-
 /* One that was made for platforms, or variables, that are no longer those of the cluster. */
 static void look_old_job(const struct state *s, struct image_look *l)
 {
@@ -134,17 +124,6 @@ static void look_old_job(const struct state *s, struct image_look *l)
 			l->old_job = j;
 	}
 	l->v.old_job = l->old_job != NULL;
-}
-
-static void look_platforms(const struct state *s, struct image_look *l)
-{
-	struct image_platforms *p = &l->platforms;
-
-	image_platforms_look(s, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : NULL, p);
-	l->v.platforms = p->n > 0;
-	l->v.incomplete = p->incomplete;
-	l->v.unmounted = p->unmounted;
-	l->v.withheld = p->required && !p->have;
 }
 
 /* The last Pod is the one that counts for people: oldest first. */
@@ -160,7 +139,7 @@ static void look_pods(const struct state *s, struct image_look *l)
 	}
 }
 
-/* When a Job that ended may make room for another. */
+/* When a Job that ended may be replaced. */
 static void look_due(struct image_look *l)
 {
 	int64_t delay_s = JOB_RETRY_S, left_s;
@@ -174,7 +153,7 @@ static void look_due(struct image_look *l)
 	left_s = l->job->finished_s + delay_s - clock_wall_s();
 	l->v.due = left_s <= 0;
 	if (left_s > 0)
-		recheck_in(l, left_s * 1000);
+		ctl_look_again(&l->base, left_s * 1000, AGAIN);
 }
 
 static void look_job(const struct state *s, struct image_look *l)
@@ -186,7 +165,7 @@ static void look_job(const struct state *s, struct image_look *l)
 		return;
 	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
 		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
-		recheck_in(l, FOREIGN_RECHECK_MS);
+		ctl_look_again(&l->base, FOREIGN_RECHECK_MS, AGAIN);
 		return;
 	}
 	if (!image_entry_announces_job(l->m, l->job->nonce)) {
@@ -216,10 +195,10 @@ static void look_label(struct image_look *l)
 	if (now >= l->info->label_ms)
 		l->v.label = CTL_IMAGE_LABEL_ASK;
 	else
-		recheck_in(l, (int64_t)(l->info->label_ms - now));
+		ctl_look_again(&l->base, (int64_t)(l->info->label_ms - now), AGAIN);
 }
 
-/* What is at hand and does not stand in image-pcrs, or stands there no more. */
+/* Values that are known and that image-pcrs does not have, or has no longer. */
 static void look_made(struct image_look *l)
 {
 	const struct image_info *i = l->info;
@@ -249,6 +228,7 @@ static void look_at(
 {
 	const struct state *s = c->kind.state;
 	const struct model_configmap *map = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	struct image_platforms *p = &l->platforms;
 
 	memset(l, 0, sizeof(*l));
 	l->info = image_info_get(c, o);
@@ -268,9 +248,13 @@ static void look_at(
 	look_made(l);
 	l->v.refused = image_values_refused(c, o->uid);
 	l->v.pcrs_read = map && str_eq(c->pcrs_rv, map->plain.obj.rv);
-	l->v.settled = image_values_settled(c);
-	l->v.gone = image_values_gone(c);
-	look_platforms(s, l);
+	l->v.settled = c->values.was_settled;
+	l->v.gone = c->values.was_gone;
+	image_platforms_look(s, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : NULL, p);
+	l->v.platforms = p->n > 0;
+	l->v.incomplete = p->incomplete;
+	l->v.unmounted = p->unmounted;
+	l->v.withheld = p->required && !p->have;
 	l->v.problem = problem_of(c, l)[0];
 	look_job(s, l);
 	if (o->deleting || !is_open(l))
@@ -321,7 +305,7 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 	return (int)d;
 }
 
-/* ---- what people are told */
+/* ---- conditions */
 
 #define WANT(l, r, ...)                                                                            \
 	kobj_cond_want(&(l)->base.want[IMAGE_COMMITTED], model_image_cond_types[IMAGE_COMMITTED],  \
@@ -364,11 +348,11 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		strbuf_addf(&more, " %s", problem_of(c, l));
 	if (l->v.settled && l->v.refused)
 		WANT(l, IMAGE_TOO_MANY_STATES,
-			"Its values are not in force: with them, the approved images would have more than %d states that a node can be in. The images before it stay in force. Delete ApprovedImages that no node boots any more.",
+			"Its values are not used: with them, the approved images would have more than %d possible node states. Images approved earlier are not affected. Delete ApprovedImages that no node boots any more.",
 			IMAGE_STATES_MAX);
 	else if (l->v.settled)
 		WANT(l, IMAGE_IMAGE_COMMITTED,
-			"A node that boots this image shows PCR 4 %s and PCR 14 %s.%s", hex[0],
+			"A node that boots this image has PCR 4 %s and PCR 14 %s.%s", hex[0],
 			hex[1], strbuf_str(&more));
 	else
 		WANT(l, IMAGE_COMPUTING, "Its values are being written.");
@@ -395,31 +379,31 @@ static void want_job(struct image_look *l)
 				l->job_name, pod ? pod : "");
 		else if (l->job->state == MODEL_JOB_FAILED)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s failed and is tried again later. %s%s%s", l->job_name,
+				"Job %s failed and is retried later. %s%s%s", l->job_name,
 				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "");
 		else if (l->info->result_why[0])
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its result is not used: %s. The Job is made again later.",
+				"Job %s ended, but its result is not used: %s. A new Job is created later.",
 				l->job_name, l->info->result_why);
 		else if (l->result)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its result does not have every platform as it is now. The Job is made again later.",
+				"Job %s ended, but its result does not cover the current state of every platform. A new Job is created later.",
 				l->job_name);
 		else
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but no Pod of it has a result. The Job is made again.",
+				"Job %s ended, but none of its Pods has a result. A new Job is created.",
 				l->job_name);
 		break;
 	case CTL_IMAGE_JOB_FOREIGN:
 		WANT(l, IMAGE_COMPUTATION_FAILED,
-			"Job %s exists and is not of this image. It is not touched. If nobody needs it, delete it.",
+			"Job %s exists and does not belong to this image. The operator does not change it. If it is not needed, delete it.",
 			l->job_name);
 		break;
 	case CTL_IMAGE_JOB_ABSENT:
 	case CTL_IMAGE_JOB_DELETING:
 	case CTL_IMAGE_JOB_UNANNOUNCED:
 	case CTL_IMAGE_JOB_N:
-		WANT(l, IMAGE_COMPUTING, "A Job is being made that computes the values.%s",
+		WANT(l, IMAGE_COMPUTING, "A Job that computes the values is being created.%s",
 			l->info->note);
 	}
 }
@@ -438,7 +422,7 @@ static void want_label(struct image_look *l)
 	case CTL_IMAGE_LABEL_ASK:
 	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_N:
-		/* What was told while it waited is still so until the answer is there. */
+		/* The condition from before the wait holds until the answer is there. */
 		if (l->info->tries)
 			want_job(l);
 		else
@@ -457,15 +441,15 @@ static void want_platforms(struct image_look *l)
 	}
 	image_platforms_note(&l->platforms, &note);
 	WANT(l, IMAGE_COMPUTATION_FAILED, "%s",
-		note.len ? note.data + 1 : "No platform has a value of PCR 7.");
+		note.len ? note.data + 1 : "No platform has a PCR 7 value.");
 }
 
 /* After a restart: what counted before is not in memory. */
 static void want_changed(struct image_look *l)
 {
 	WANT(l, IMAGE_VALUES_CHANGED,
-		"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and does not count. It is computed again; until then Trustee keeps the values it has.",
-		l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it is of another image"
+		"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. It is computed again; until then Trustee keeps its current values.",
+		l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
 		: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
 						    : "its hash was not announced");
 }
@@ -483,15 +467,15 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 
 	if (l->v.deleting)
 		WANT(l, IMAGE_REVOKING,
-			"Waits until every Trustee has confirmed that the image's values are gone. %s",
+			"Waiting until every Trustee confirms that the image's values are deleted. %s",
 			c->values.problem[0] ? c->values.problem
 					     : ctl_trustee_why(c->kind.state->sync, &why));
 	else if (!l->v.digest_ok)
 		WANT(l, IMAGE_NO_DIGEST_GIVEN,
-			"spec.image does not end in a whole SHA-256 digest (@sha256: and 64 hexadecimal digits).");
+			"spec.image does not end in a complete SHA-256 digest (@sha256: and 64 hexadecimal digits).");
 	else if (!l->v.served || l->v.entry == CTL_IMAGE_ENTRY_UNKNOWN)
 		WANT(l, IMAGE_COMPUTING,
-			"Waits for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_SINCE_CONFIGMAP
+			"Waiting for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_SINCE_CONFIGMAP
 			".");
 	else if (c->values.problem[0] || (!good && problem_of(c, l)[0]))
 		WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));

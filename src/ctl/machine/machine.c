@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: which Machines a change concerns. The one thing done outside a step is withdrawing what a vanished Machine had declared: there is no object
- * left whose step could do it.
+ * Machine: which Machines a change concerns. The one thing done outside a step is withdrawing what
+ * a vanished Machine had declared: no object is left whose step could do it.
  */
 #include "config.h"
 
@@ -16,8 +16,7 @@ static void wake_id(struct ctl_kind *k, const char *id)
 	ctl_kind_wake_index(k, STATE_MACHINES, 0, id);
 }
 
-/* No object is left to step: withdraw here what it declared, and leave a tombstone if it was forced
- * away. */
+/* Withdraws what it declared, and leaves a tombstone if its finalizer was removed by force. */
 static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 {
 	struct kbs_sync *sync = k->state->sync;
@@ -47,7 +46,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	ctl_runner_wake(k->runner, was ? was->name : now->name);
 	if (a && (!b || !str_eq(was->uid, now->uid)))
 		on_gone(k, a);
-	/* Who holds the id may have changed for others. */
+	/* Other Machines with this id may now have it, or have it no longer. */
 	if (!a || !b || !str_eq(was->uid, now->uid) || !str_eq(a->announced, b->announced) ||
 		model_machine_delivered(a) != model_machine_delivered(b)) {
 		wake_id(k, a ? a->id : NULL);
@@ -74,15 +73,6 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	wake_id(self, was ? was->name : now->name);
-}
-
-static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_kind *k = self;
-
-	if (model_cluster_means_the_same(was, now))
-		return;
-	ctl_kind_wake_all(k);
 }
 
 static void on_sync(struct ctl_kind *k, enum kbs_sort sort, const char *name)
@@ -116,7 +106,7 @@ struct ctl_kind *ctl_machine_new(const struct ctl_env *env)
 		{STATE_MACHINES, map_machine},
 		{STATE_AKS, map_ak},
 		{STATE_SECRETS, map_secret},
-		{STATE_CLUSTERS, map_cluster},
+		{STATE_CLUSTERS, ctl_kind_map_cluster},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {

@@ -16,7 +16,7 @@ struct machine_look {
 	const struct model_secret *secret; /* named like the id; NULL: none */
 	const struct model_ak *ak;         /* the Machine's key */
 	char path[RATS_RESOURCE_PATH_MAX]; /* "": the id is no UUID */
-	bool owns_path;                    /* what stands there in Trustee is this Machine's */
+	bool owns_path;                    /* what Trustee has there is this Machine's */
 	enum kbs_far far_identity;         /* of ak */
 	/* An identity that is not as it is wanted; "": none. */
 	char lacking[RATS_IDENTITY_NAME_LEN + 1];

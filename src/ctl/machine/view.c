@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: what is so (machine_look, from the caches alone), what follows (decide, pure) and what
- * the conditions say (machine_wants). decide holds the one promise that matters: a key is announced
- * only where none was ever delivered, nothing is delivered that was not announced, and nothing that
- * Trustee may still hold is released.
+ * Machine: what the caches show (look), what follows (decide, pure) and the conditions. decide
+ * keeps the one promise that matters: a key is announced only where none was ever delivered, nothing
+ * is delivered that was not announced, and nothing that Trustee may still have is released.
  */
 #include "config.h"
 
@@ -11,11 +10,8 @@
 
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
-
-#define RECHECK_MAX_MS (60 * 60 * 1000)
 
 /* ---- decide */
 
@@ -24,7 +20,7 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 	bool has_path = v->id_ok && v->is_holder; /* a duplicate leaves the holder's things alone */
 
 	if (!v->has_finalizer)
-		return CTL_MACHINE_NOTHING; /* ours is done; others still hold it */
+		return CTL_MACHINE_NOTHING; /* ours is removed; others' finalizers are left */
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
 	if ((has_path && !state_trustee_gone(v->far_key)) ||
@@ -88,7 +84,7 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 		if (v->adopt)
 			return CTL_MACHINE_ADOPT;
 		if (!v->has_finalizer && (v->announced || v->delivered))
-			return CTL_MACHINE_ADD_FINALIZER; /* somebody took it off */
+			return CTL_MACHINE_ADD_FINALIZER; /* somebody removed it */
 		d = decide_key(v);
 		if (d == CTL_MACHINE_NOTHING)
 			d = decide_recall(v);
@@ -207,18 +203,11 @@ static void look_recall(const struct state *s, struct machine_look *l, struct ct
 static void look_age(const struct state *s, struct machine_look *l)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
-	int64_t left_ms;
 
 	l->v.bound = l->m->bound_at || l->ak ||
 		     k8s_cache_unreadable(s->aks); /* one of them may be its */
-	if (!l->m->by_listener || l->v.bound || !policy || !policy->public_ak_addr ||
-		policy->pending_ttl_ms <= 0)
-		return;
-	left_ms = l->m->obj.created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
-	l->v.overdue = left_ms <= 0;
-	l->base.recheck_why = "pendingTTL";
-	if (left_ms > 0)
-		l->base.recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
+	l->v.overdue = l->m->by_listener && !l->v.bound && policy && policy->public_ak_addr &&
+		       ctl_look_is_overdue(&l->base, policy);
 }
 
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l);
@@ -257,7 +246,7 @@ int machine_view_look(
 	return ctl_machine_decide(&l->v);
 }
 
-/* ---- what people are told */
+/* ---- conditions */
 
 #define WANT(l, c, status, r, ...)                                                                 \
 	kobj_cond_want(&(l)->base.want[c], model_machine_cond_types[c],                            \
@@ -268,10 +257,10 @@ static void want_key_absent(struct machine_look *l)
 	enum model_machine_cond c = MACHINE_KEY_READY;
 
 	if (!l->v.delivered && !l->v.lost)
-		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being made.");
+		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being created.");
 	else
 		WANT(l, c, false, MACHINE_KEY_LOST,
-			"Secret %s is gone and its key is no longer in memory. No new key is made, as the disk may be encrypted "
+			"Secret %s is gone and its key is no longer in memory. No new key is created, as the disk may be encrypted "
 			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node again.",
 			l->m->id);
 }
@@ -285,7 +274,7 @@ static void want_key_other(const char *ns, struct machine_look *l)
 	if (l->v.delivered && l->v.can_restore)
 		WANT(l, c, false, MACHINE_CONFLICT,
 			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "
-			"Delete it, and the right one is restored: kubectl delete secret %s -n %s",
+			"Delete it, and the operator restores the right one: kubectl delete secret %s -n %s",
 			l->m->id, l->m->id, ns);
 	else if (l->v.delivered || (l->v.lost && !whole))
 		WANT(l, c, false, MACHINE_KEY_MALFORMED,
@@ -296,7 +285,7 @@ static void want_key_other(const char *ns, struct machine_look *l)
 	else
 		WANT(l, c, false, MACHINE_CONFLICT,
 			"Secret %s exists and this operator did not make it for this Machine. It is not used and not changed. "
-			"If no disk is encrypted with it, delete it, and a new key is made: kubectl delete secret %s -n %s.%s",
+			"If no disk is encrypted with it, delete it, and the operator creates a new key: kubectl delete secret %s -n %s.%s",
 			l->m->id, l->m->id, ns,
 			whole ? " If another operator made it, take over what it left with the annotation " MODEL_ADOPT_BEFORE_ANNOTATION
 				" on the TrustedExecutionCluster."
@@ -313,16 +302,16 @@ static void want_key(const char *ns, struct machine_look *l)
 			"spec.id is not a UUID in lower case, so this Machine has no effect.");
 	else if (l->holder != m)
 		WANT(l, c, false, MACHINE_DUPLICATE_ID,
-			"Machine %s has the same id and holds it, so this one has no effect. Delete the one that is wrong.",
+			"Machine %s already uses this id, so this Machine has no effect. Delete the wrong one.",
 			l->holder->obj.name);
 	else if (l->v.luks == STATE_LUKS_ABSENT)
 		want_key_absent(l);
 	else if (l->v.luks == STATE_LUKS_UNREADABLE)
 		WANT(l, c, false, MACHINE_KEY_MALFORMED,
-			"Secret %s is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.",
+			"Secret %s is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.",
 			m->id);
 	else if (l->v.key_ours)
-		WANT(l, c, true, MACHINE_KEY_MADE, "The disk key is made.");
+		WANT(l, c, true, MACHINE_KEY_MADE, "The disk key exists.");
 	else if (l->v.inherits)
 		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being taken over.");
 	else
@@ -337,7 +326,7 @@ static void want_bound(const char *ns, struct machine_look *l)
 		WANT(l, c, true, MACHINE_BOUND, "AttestationKey %s is approved.", l->ak->obj.name);
 	else if (l->m->bound_at)
 		WANT(l, c, false, MACHINE_NO_KEY_APPROVED,
-			"The AttestationKey of this Machine is gone (SPKI SHA-256 %.64s). Another key takes its place only when an "
+			"The AttestationKey of this Machine is gone (SPKI SHA-256 %.64s). Another key replaces it only after an "
 			"administrator approves it: kubectl annotate attestationkey NAME -n %s " MODEL_APPROVED_ANNOTATION
 			"=true.",
 			l->m->bound_spki ? l->m->bound_spki : "unknown", ns);
@@ -362,18 +351,18 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 
 	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.far_ids)))
 		WANT(l, c, false, MACHINE_REVOKING,
-			"Waits until every Trustee has confirmed that key and identity are gone. %s",
+			"Waiting until every Trustee confirms that the key and the identity are deleted. %s",
 			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.far_key), &why));
 	else if (l->base.want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		WANT(l, c, false, MACHINE_WAITING,
-			"Waits for the disk key and an approved AttestationKey.");
+			"Waiting for the disk key and an approved AttestationKey.");
 	else if ((l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT) ||
 		 (state_trustee_is_asking(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
 		WANT(l, c, true, MACHINE_DELIVERED_OK,
-			"Every administered Trustee has key and identity.");
+			"Every administered Trustee has the key and the identity.");
 	else
 		WANT(l, c, false, MACHINE_NOT_AVAILABLE,
-			"Key and identity are not delivered yet. %s",
+			"The key and the identity are not delivered yet. %s",
 			lacking(s, l, l->v.far_key == KBS_FAR_PRESENT, &why));
 }
 
