@@ -60,34 +60,28 @@ static struct cluster_own *own_of(struct ctl_cluster *c, unsigned object, unsign
 
 /* ---- answers: logs and Events */
 
-static void tell_signer(const struct ctl_cluster *c, const struct kobj *cluster, const char *name)
-{
-	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
-
-	log_info(&lc, "next token signer created", NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "SignerMade",
-		"MakeSigner",
-		"Secret %s will sign Trustee's tokens, because the current certificate expires soon. Trustee restarts twice "
-		"within a day for this, and trusts both certificates in between.",
-		name);
-}
-
 static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
 	unsigned object, const char *name)
 {
 	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
 	bool deleted = d == CTL_CLUSTER_DELETE;
 
-	if (object == CLUSTER_REGKEY) /* it is rotated, never repaired */
+	if (object == CLUSTER_REGKEY) { /* it is rotated, never repaired */
 		log_info(&lc, deleted ? "registration key deleted" : "registration key created",
 			NULL);
-	else if (deleted)
+	} else if (deleted) {
 		log_info(&lc, "token signer deleted, it is no longer used", NULL);
-	else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use)
-		tell_signer(c, cluster, name);
-	else
+	} else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use) {
+		log_info(&lc, "next token signer created", NULL);
+		k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL,
+			"SignerMade", "MakeSigner",
+			"Secret %s will sign Trustee's tokens, because the current certificate expires soon. Trustee restarts twice "
+			"within a day for this, and trusts both certificates in between.",
+			name);
+	} else {
 		ctl_install_tell(
 			&c->install, cluster, cluster_is_installed(cluster), &kobj_secret, name);
+	}
 }
 
 static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o,

@@ -93,33 +93,7 @@ bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name)
 	return is_planned(c, name) || (s && s->own.must_read);
 }
 
-/* Drops signers whose Secret and announcement are gone. The plan borrows from them, so it must be
- * made again right after. */
-static void prune(struct ctl_cluster *c, const struct model_cluster *cluster)
-{
-	struct cluster_signer **pp = &c->inputs.signers, *s;
-
-	while ((s = *pp)) {
-		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
-			is_planned(c, s->own.name) ||
-			model_cluster_announced(cluster, s->own.name)) {
-			pp = &s->next;
-			continue;
-		}
-		*pp = s->next;
-		cluster_own_reset(&s->own);
-		free(s);
-	}
-}
-
 /* ---- the plan */
-
-static bool is_mounted(const struct ctl_cluster *c, const char *name)
-{
-	cleanup_free char *line = xasprintf("\n%s\n", name);
-
-	return c->inputs.mounted && strstr(c->inputs.mounted, line);
-}
 
 /* When the template changes, what depends on it is compared again. */
 static void note_change(struct ctl_cluster *c)
@@ -148,13 +122,15 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 		max++;
 	list = xcalloc(max + 1, sizeof(*list));
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next) {
+		cleanup_free char *line = xasprintf("\n%s\n", s->own.name);
+
 		if (cluster_own_state(c, cluster, &s->own) != CLUSTER_OWN_GOOD)
 			continue;
 		list[n++] = (struct render_token_signer){.name = s->own.name,
 			.created_s = state_secret(c->env->state, s->own.name)->obj.created_s,
 			.not_after_s = s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
-			.mounted = is_mounted(c, s->own.name)};
+			.mounted = c->inputs.mounted && strstr(c->inputs.mounted, line)};
 	}
 	render_token_plan(clock_wall_s(), list, n, &c->inputs.plan);
 	note_change(c);
@@ -234,13 +210,26 @@ static void forget_deployment(struct cluster_inputs *in)
 
 void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
+	struct cluster_signer **pp = &c->inputs.signers, *s;
 	struct cluster_look l = {.c = cluster};
 
 	if (!deployment_of(c, cluster->obj.uid))
 		forget_deployment(&c->inputs);
 	if (!cluster_inputs_look(c, &l))
 		return;
-	prune(c, cluster);
+	/* Signers whose Secret and announcement are gone. The plan borrows from them, so it is made
+	 * again right after. */
+	while ((s = *pp)) {
+		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
+			is_planned(c, s->own.name) ||
+			model_cluster_announced(cluster, s->own.name)) {
+			pp = &s->next;
+			continue;
+		}
+		*pp = s->next;
+		cluster_own_reset(&s->own);
+		free(s);
+	}
 	replan(c, cluster);
 	if (c->inputs.plan.what == RENDER_TOKEN_MAKE)
 		(void)cluster_signer_get(c, render_token_number(c->inputs.plan.name));

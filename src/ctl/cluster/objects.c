@@ -101,26 +101,15 @@ bool cluster_is_installed(const struct kobj *cluster)
 }
 
 /*
- * The gap: Trustee serves no keys from the end of the old Pod until the new one is ready and
- * filled, as in every restart of Trustee; nodes that boot in between try again. It is as short as
- * one Pod can make it, because everything that the new one mounts was created before (the order of
- * the table). No key is touched: the keys are in the Machines' Secrets, and the new Trustee is
- * filled from there. Two Trustees at once would not help: both would be behind the one Service, and
- * the new one is empty at first.
+ * A write of the Deployment follows a certificate, a signer or a file; otherwise it is a repair.
+ *
+ * A takeover deletes it. The gap: Trustee serves no keys from the end of the old Pod until the new
+ * one is ready and filled, as in every restart of Trustee; nodes that boot in between try again. It
+ * is as short as one Pod can make it, because everything that the new one mounts was created before
+ * (the order of the table). No key is touched: the keys are in the Machines' Secrets, and the new
+ * Trustee is filled from there. Two Trustees at once would not help: both would be behind the one
+ * Service, and the new one is empty at first.
  */
-static void tell_taken_over(const struct ctl_cluster *c, const struct kobj *cluster)
-{
-	struct log_ctx lc = {"Deployment", c->env->ns, CLUSTER_DEPLOYMENT, NULL};
-
-	log_info(&lc, "deleted, another operator created it for this cluster", NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "TakenOver",
-		"TakeOver",
-		"Deployment " CLUSTER_DEPLOYMENT
-		" was created by another operator, so it was deleted and is created again. Keys do not change; Trustee serves "
-		"them again when its new Pod is ready.");
-}
-
-/* A write of the Deployment follows a certificate, a signer or a file; otherwise it is a repair. */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {
 	struct ctl_cluster *c = self;
@@ -131,8 +120,14 @@ static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_ins
 	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
 
 	if (what == CTL_INSTALL_DELETE) {
-		if (trustee)
-			tell_taken_over(c, owner);
+		if (!trustee)
+			return;
+		log_info(&lc, "deleted, another operator created it for this cluster", NULL);
+		k8s_events_post(c->env->events, &kobj_cluster, owner, K8S_EVENT_NORMAL, "TakenOver",
+			"TakeOver",
+			"Deployment " CLUSTER_DEPLOYMENT
+			" was created by another operator, so it was deleted and is created again. Keys do not change; Trustee "
+			"serves them again when its new Pod is ready.");
 		return;
 	}
 	if (trustee)
