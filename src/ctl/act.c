@@ -80,7 +80,7 @@ bool ctl_act_begin(struct ctl_act *a, int doing)
 	if (a->last_ok &&
 		a->failed) { /* something worked since: the failure before it counts no more */
 		a->failed = false;
-		ctl_runner_progress(a->table->runner, a->name);
+		queue_forget_backoff(ctl_runner_queue(a->table->runner), a->name);
 	}
 	a->n_acts++;
 	a->doing = doing;

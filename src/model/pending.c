@@ -45,12 +45,6 @@ enum model_pending_limit model_pending_reached(
 	return MODEL_PENDING_NONE;
 }
 
-const char *model_pending_field(enum model_pending_limit limit)
-{
-	return limit == MODEL_PENDING_ALL_MACHINES ? "registration.machineLimit"
-						   : "registration.pendingLimit";
-}
-
 size_t model_pending_share(const struct model_cluster *c)
 {
 	size_t quarter = (size_t)c->pending_limit / 4;

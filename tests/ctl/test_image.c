@@ -72,6 +72,7 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 		break;
 	case CTL_IMAGE_NOTHING:
 		break;
+	case CTL_IMAGE_DECLARE_VALUES:
 	case CTL_IMAGE_ANNOUNCE_VALUES:
 	case CTL_IMAGE_WRITE_VALUES:
 	case CTL_IMAGE_N_DO:

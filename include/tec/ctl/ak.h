@@ -9,8 +9,7 @@
 #define TEC_CTL_AK_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
+#include "tec/ctl/kind.h"
 
 /* The Secret of this name. */
 enum ctl_ak_secret {
@@ -72,13 +71,7 @@ enum ctl_ak_do {
 	CTL_AK_N_DO,
 };
 enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v);
-const char *ctl_ak_do_name(enum ctl_ak_do d);
 
-struct ctl_ak;
-struct ctl_ak *ctl_ak_new(const struct ctl_env *env);
-void ctl_ak_free(struct ctl_ak *c);
-void ctl_ak_on(struct ctl_ak *c);  /* caches filled and leader */
-void ctl_ak_off(struct ctl_ak *c); /* cancels what is in flight */
-struct queue_next ctl_ak_step(struct ctl_ak *c, const struct kobj_key *key);
+struct ctl_kind *ctl_ak_new(const struct ctl_env *env);
 
 #endif

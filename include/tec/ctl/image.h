@@ -12,8 +12,7 @@
 #define TEC_CTL_IMAGE_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
+#include "tec/ctl/kind.h"
 
 /* ---- one image */
 
@@ -91,12 +90,12 @@ enum ctl_image_do {
 	CTL_IMAGE_DELETE_OLD_JOB,
 	CTL_IMAGE_DROP_FINALIZER,
 	CTL_IMAGE_APPLY_STATUS,
-	CTL_IMAGE_ANNOUNCE_VALUES, /* of key "*" */
+	CTL_IMAGE_DECLARE_VALUES, /* this and the following: of key "*" */
+	CTL_IMAGE_ANNOUNCE_VALUES,
 	CTL_IMAGE_WRITE_VALUES,
 	CTL_IMAGE_N_DO,
 };
 enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v);
-const char *ctl_image_do_name(enum ctl_image_do d);
 
 /* ---- all images: key "*" */
 
@@ -120,11 +119,6 @@ enum ctl_values_do {
 };
 enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v);
 
-struct ctl_image;
-struct ctl_image *ctl_image_new(const struct ctl_env *env);
-void ctl_image_free(struct ctl_image *c);
-void ctl_image_on(struct ctl_image *c);  /* caches filled and leader */
-void ctl_image_off(struct ctl_image *c); /* cancels what is in flight */
-struct queue_next ctl_image_step(struct ctl_image *c, const struct kobj_key *key);
+struct ctl_kind *ctl_image_new(const struct ctl_env *env);
 
 #endif

@@ -9,8 +9,7 @@
 #define TEC_CTL_MACHINE_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
+#include "tec/ctl/kind.h"
 #include "tec/state/machine.h"
 
 /* All that decide looks at. "Far" of several names is the worst of them. */
@@ -62,13 +61,7 @@ enum ctl_machine_do {
 	CTL_MACHINE_N_DO,
 };
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v);
-const char *ctl_machine_do_name(enum ctl_machine_do d);
 
-struct ctl_machine;
-struct ctl_machine *ctl_machine_new(const struct ctl_env *env);
-void ctl_machine_free(struct ctl_machine *c);
-void ctl_machine_on(struct ctl_machine *c);  /* caches filled and leader */
-void ctl_machine_off(struct ctl_machine *c); /* cancels what is in flight */
-struct queue_next ctl_machine_step(struct ctl_machine *c, const struct kobj_key *key);
+struct ctl_kind *ctl_machine_new(const struct ctl_env *env);
 
 #endif

@@ -186,7 +186,6 @@ void ctl_cluster_free(struct ctl_cluster *c)
 		return;
 	c->on = false;
 	forget_all(c);
-	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

@@ -302,7 +302,6 @@ void ctl_trustee_free(struct ctl_trustee *c)
 	if (!c)
 		return;
 	ctl_trustee_off(c);
-	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }
