@@ -34,8 +34,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (!served || str_eq(served->obj.name, key->name))
 		wait_ms = cluster_volumes_step(c, served);
 	if (served && str_eq(served->obj.name, key->name))
-		cluster_refresh(c, served);
-	cluster_look(c, key->name, &l);
+		cluster_view_refresh(c, served);
+	cluster_view_look(c, key->name, &l);
 	d = ctl_cluster_decide(&l.v);
 	if (failed) {
 		/* The reason of the failure goes into the status before the retry. */
@@ -109,17 +109,6 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 	wake_served(c);
 }
 
-/* A Secret that Trustee mounts. */
-static void map_file(struct ctl_cluster *c, const struct model_secret *s)
-{
-	const struct model_cluster *served = state_cluster(c->env->state);
-
-	if (!c->volumes.uid || !served || s->shape == MODEL_SECRET_OTHER)
-		return;
-	c->volumes.dirty = true;
-	ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
-}
-
 /* A Secret of ours, or one that spec names: the status reports its absence. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
@@ -128,11 +117,14 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	const struct model_cluster *s = state_cluster(c->env->state);
 	bool named;
 
-	map_file(c, model_secret(now ? now : was));
 	if (render_token_number(name))
 		cluster_inputs_saw_secret(c, name);
 	if (!s)
 		return;
+	if (c->volumes.uid && model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER) {
+		c->volumes.dirty = true; /* Trustee may mount it */
+		ctl_runner_wake_after(c->runner, s->obj.name, CALM_MS);
+	}
 	named = str_eq(s->register_secret, name) || str_eq(s->ak_secret, name);
 	for (unsigned i = 0; i < s->n_servers; i++)
 		named = named || str_eq(s->server_ca[i], name);
@@ -183,7 +175,7 @@ static void forget_all(struct ctl_cluster *c)
 {
 	ctl_acts_clear(&c->acts);
 	ctl_install_follow(&c->install, NULL);
-	cluster_forget(c);
+	cluster_view_forget(c);
 	cluster_inputs_fini(c);
 	cluster_volumes_fini(c);
 }

@@ -61,7 +61,7 @@ static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned 
 	return NULL;
 }
 
-struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number)
+struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned number)
 {
 	struct cluster_signer *s = signer_find(c, number);
 
@@ -78,7 +78,7 @@ struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
 {
 	if (k8s_cache_find(c->env->state->secrets, name))
-		(void)cluster_signer_get(c, render_token_number(name));
+		(void)cluster_inputs_signer(c, render_token_number(name));
 }
 
 static bool is_planned(const struct ctl_cluster *c, const char *name)
@@ -86,40 +86,14 @@ static bool is_planned(const struct ctl_cluster *c, const char *name)
 	return c->inputs.plan.what == RENDER_TOKEN_MAKE && str_eq(c->inputs.plan.name, name);
 }
 
-bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name)
+bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name)
 {
 	const struct cluster_signer *s = signer_find(c, render_token_number(name));
 
 	return is_planned(c, name) || (s && s->own.must_read);
 }
 
-/* Drops signers whose Secret and announcement are gone. The plan borrows from them, so it must be
- * made again right after. */
-static void prune(struct ctl_cluster *c, const struct model_cluster *cluster)
-{
-	struct cluster_signer **pp = &c->inputs.signers, *s;
-
-	while ((s = *pp)) {
-		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
-			is_planned(c, s->own.name) ||
-			model_cluster_announced(cluster, s->own.name)) {
-			pp = &s->next;
-			continue;
-		}
-		*pp = s->next;
-		cluster_own_reset(&s->own);
-		free(s);
-	}
-}
-
 /* ---- the plan */
-
-static bool is_mounted(const struct ctl_cluster *c, const char *name)
-{
-	cleanup_free char *line = xasprintf("\n%s\n", name);
-
-	return c->inputs.mounted && strstr(c->inputs.mounted, line);
-}
 
 /* When the template changes, what depends on it is compared again. */
 static void note_change(struct ctl_cluster *c)
@@ -148,13 +122,15 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 		max++;
 	list = xcalloc(max + 1, sizeof(*list));
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next) {
+		cleanup_free char *line = xasprintf("\n%s\n", s->own.name);
+
 		if (cluster_own_state(c, cluster, &s->own) != CLUSTER_OWN_GOOD)
 			continue;
 		list[n++] = (struct render_token_signer){.name = s->own.name,
 			.created_s = state_secret(c->env->state, s->own.name)->obj.created_s,
 			.not_after_s = s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
-			.mounted = is_mounted(c, s->own.name)};
+			.mounted = c->inputs.mounted && strstr(c->inputs.mounted, line)};
 	}
 	render_token_plan(clock_wall_s(), list, n, &c->inputs.plan);
 	note_change(c);
@@ -234,21 +210,34 @@ static void forget_deployment(struct cluster_inputs *in)
 
 void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
+	struct cluster_signer **pp = &c->inputs.signers, *s;
 	struct cluster_look l = {.c = cluster};
 
 	if (!deployment_of(c, cluster->obj.uid))
 		forget_deployment(&c->inputs);
 	if (!cluster_inputs_look(c, &l))
 		return;
-	prune(c, cluster);
+	/* Signers whose Secret and announcement are gone. The plan borrows from them, so it is made
+	 * again right after. */
+	while ((s = *pp)) {
+		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
+			is_planned(c, s->own.name) ||
+			model_cluster_announced(cluster, s->own.name)) {
+			pp = &s->next;
+			continue;
+		}
+		*pp = s->next;
+		cluster_own_reset(&s->own);
+		free(s);
+	}
 	replan(c, cluster);
 	if (c->inputs.plan.what == RENDER_TOKEN_MAKE)
-		(void)cluster_signer_get(c, render_token_number(c->inputs.plan.name));
+		(void)cluster_inputs_signer(c, render_token_number(c->inputs.plan.name));
 }
 
 /* ---- acts and answers */
 
-struct op *cluster_tls_start(
+struct op *cluster_inputs_start_tls(
 	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg)
 {
 	const struct ctl_env *env = c->env;
@@ -302,7 +291,7 @@ static void take_tls(struct cluster_inputs *in, struct json_object *o)
 	in->tls_hash = xstrdup(hash);
 }
 
-void cluster_signer_saw(struct cluster_signer *s, struct json_object *o)
+void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
 	cleanup_free uint8_t *pem = NULL;
@@ -349,8 +338,8 @@ void cluster_inputs_saw_deployment(
 	replan(c, cluster);
 }
 
-bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const struct err *err,
-	const struct k8s_result *r)
+bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
+	const struct err *err, const struct k8s_result *r)
 {
 	if (err_is_set(err)) {
 		/* A Secret that we may not read counts as missing. */

@@ -95,44 +95,39 @@ static void compared(
 
 /* ---- logs, Events, conditions */
 
-bool cluster_is_installed(const struct kobj *cluster)
+bool cluster_objects_installed(const struct kobj *cluster)
 {
 	return model_cluster(cluster)->cond[CLUSTER_INSTALLED].status == KOBJ_COND_TRUE;
 }
 
 /*
- * The gap: Trustee serves no keys from the end of the old Pod until the new one is ready and
- * filled, as in every restart of Trustee; nodes that boot in between try again. It is as short as
- * one Pod can make it, because everything that the new one mounts was created before (the order of
- * the table). No key is touched: the keys are in the Machines' Secrets, and the new Trustee is
- * filled from there. Two Trustees at once would not help: both would be behind the one Service, and
- * the new one is empty at first.
+ * A write of the Deployment follows a certificate, a signer or a file; otherwise it is a repair.
+ *
+ * A takeover deletes it. The gap: Trustee serves no keys from the end of the old Pod until the new
+ * one is ready and filled, as in every restart of Trustee; nodes that boot in between try again. It
+ * is as short as one Pod can make it, because everything that the new one mounts was created before
+ * (the order of the table). No key is touched: the keys are in the Machines' Secrets, and the new
+ * Trustee is filled from there. Two Trustees at once would not help: both would be behind the one
+ * Service, and the new one is empty at first.
  */
-static void tell_taken_over(const struct ctl_cluster *c, const struct kobj *cluster)
-{
-	struct log_ctx lc = {"Deployment", c->env->ns, CLUSTER_DEPLOYMENT, NULL};
-
-	log_info(&lc, "deleted, another operator created it for this cluster", NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "TakenOver",
-		"TakeOver",
-		"Deployment " CLUSTER_DEPLOYMENT
-		" was created by another operator, so it was deleted and is created again. Keys do not change; Trustee serves "
-		"them again when its new Pod is ready.");
-}
-
-/* A write of the Deployment follows a certificate, a signer or a file; otherwise it is a repair. */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {
 	struct ctl_cluster *c = self;
 	const struct ctl_install_object *t = &objects[i];
-	bool installed = cluster_is_installed(owner), trustee = i == CLUSTER_TRUSTEE;
+	bool installed = cluster_objects_installed(owner), trustee = i == CLUSTER_TRUSTEE;
 	bool moved = installed && c->inputs.moved && (trustee || i == CLUSTER_DATA);
 	bool files = installed && trustee && c->volumes.announced;
 	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
 
 	if (what == CTL_INSTALL_DELETE) {
-		if (trustee)
-			tell_taken_over(c, owner);
+		if (!trustee)
+			return;
+		log_info(&lc, "deleted, another operator created it for this cluster", NULL);
+		k8s_events_post(c->env->events, &kobj_cluster, owner, K8S_EVENT_NORMAL, "TakenOver",
+			"TakeOver",
+			"Deployment " CLUSTER_DEPLOYMENT
+			" was created by another operator, so it was deleted and is created again. Keys do not change; Trustee "
+			"serves them again when its new Pod is ready.");
 		return;
 	}
 	if (trustee)

@@ -31,7 +31,7 @@ enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 
 /* ---- refresh */
 
-void cluster_forget(struct ctl_cluster *c)
+void cluster_view_forget(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);
 	cluster_own_reset(&c->auth);
@@ -39,10 +39,10 @@ void cluster_forget(struct ctl_cluster *c)
 		cluster_own_reset(&c->regkey[i]);
 }
 
-void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served)
+void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	if (ctl_install_follow(&c->install, &served->obj))
-		cluster_forget(c);
+		cluster_view_forget(c);
 	if (served->deploy != MODEL_DEPLOY_EXTERNAL)
 		cluster_inputs_refresh(c, served);
 	cluster_regkey_refresh(c, served);
@@ -50,7 +50,7 @@ void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served)
 
 /* ---- annotations that are no longer needed */
 
-bool cluster_is_needed(
+bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
 {
 	bool managed = cluster->deploy == MODEL_DEPLOY_MANAGED;
@@ -61,22 +61,12 @@ bool cluster_is_needed(
 		return managed;
 	if (cluster_regkey_is_name(name))
 		return cluster_regkey_wanted(c, cluster, name);
-	return managed && cluster_signer_wanted(c, name);
+	return managed && cluster_inputs_want_signer(c, name);
 }
 
-bool cluster_adopts_later(const struct model_cluster *cluster)
+bool cluster_view_adopts_later(const struct model_cluster *cluster)
 {
 	return cluster->adopt_before_s != INT64_MIN && cluster->adopt_before_s > clock_wall_s();
-}
-
-static void look_tidy(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	bool tidy = cluster_adopts_later(l->c);
-
-	for (unsigned i = 0; i < l->c->n_announced; i++)
-		tidy = tidy || !cluster_is_needed(c, l->c, l->c->announced[i].secret);
-	if (tidy)
-		cluster_want(l, CTL_CLUSTER_TIDY, 0, 0);
 }
 
 /* ---- objects */
@@ -125,6 +115,7 @@ static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 	bool external = l->c->deploy == MODEL_DEPLOY_EXTERNAL;
 	bool planned = !external && cluster_inputs_look(c, l);
 	bool bare = planned && !c->inputs.plan.n_use;
+	bool tidy = cluster_view_adopts_later(l->c);
 
 	if (bare)
 		cluster_inputs_look_plan(c, l);
@@ -138,7 +129,10 @@ static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 	cluster_regkey_look(c, l);
 	if (planned && !bare)
 		cluster_inputs_look_plan(c, l);
-	look_tidy(c, l);
+	for (unsigned i = 0; i < l->c->n_announced; i++)
+		tidy = tidy || !cluster_view_needs(c, l->c, l->c->announced[i].secret);
+	if (tidy)
+		cluster_want(l, CTL_CLUSTER_TIDY, 0, 0);
 }
 
 /* ---- logs, Events, conditions */
@@ -291,41 +285,27 @@ static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum m
 	return true;
 }
 
-static bool synced_ok(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	const struct kobj_cond *have = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
-
-	if (state_trustee_is_asking(c->env->state) && have->status == KOBJ_COND_TRUE &&
-		have->observed_generation == l->c->obj.generation)
-		return true; /* the answer wakes us */
-	return may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
-}
-
-/* Near a limit each registration may change the condition. */
-static bool registration_ok(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	enum model_cluster_cond t = CLUSTER_REGISTRATION_OPEN;
-	bool flips = !str_eq(l->c->cond[t].reason, l->want[t].reason);
-
-	return may_wait(c, l, t, true, flips ? COUNTS_MS : REGISTER_MS);
-}
-
 /* True: the status need not be written now. Sets recheck_ms when only a count differs and it is too
  * early. */
 static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	bool synced, registration;
+	const struct kobj_cond *synced = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
+	enum model_cluster_cond open = CLUSTER_REGISTRATION_OPEN;
+	bool flips = !str_eq(l->c->cond[open].reason, l->want[open].reason), ok;
 
 	for (int i = 0; i < CLUSTER_N_CONDS; i++)
 		if (i != CLUSTER_TRUSTEE_SYNCED && i != CLUSTER_REGISTRATION_OPEN &&
 			!kobj_cond_same(&l->c->cond[i], &l->want[i], 1, l->c->obj.generation))
 			return false;
-	synced = synced_ok(c, l);
-	registration = registration_ok(c, l);
-	return synced && registration;
+	/* A True of before a start stays until Trustee has answered, which wakes us. */
+	ok = (state_trustee_is_asking(c->env->state) && synced->status == KOBJ_COND_TRUE &&
+		     synced->observed_generation == l->c->obj.generation) ||
+	     may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
+	/* Near a limit each registration may change the condition. */
+	return may_wait(c, l, open, true, flips ? COUNTS_MS : REGISTER_MS) && ok;
 }
 
-void cluster_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
+void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);
 

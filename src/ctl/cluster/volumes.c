@@ -165,26 +165,20 @@ bool cluster_volumes_hold(const struct ctl_cluster *c)
 	return c->volumes.uid && !c->volumes.has_wanted;
 }
 
-/* What is in both lists. */
-static void intersect(const struct ctl_env *env, const struct render_volumes_list *a,
-	const struct render_volumes_list *b, struct render_volumes_list *out)
-{
-	for (size_t i = 0; i < a->n_machines; i++)
-		if (render_volumes_has_machine(b, a->machines[i]))
-			render_volumes_list_add_machine(out, a->machines[i]);
-	for (size_t i = 0; i < a->n_aks; i++)
-		if (render_volumes_has_ak(b, a->aks[i]))
-			render_volumes_list_add_ak(out, a->aks[i]);
-	finish(env, out);
-}
-
 /* Too large: keep what is mounted now, less what is revoked. */
 static void shrink(struct ctl_cluster *c, struct render_volumes_list *desired)
 {
-	struct cluster_volumes *v = &c->volumes;
+	const struct render_volumes_list *now =
+		c->volumes.has_wanted ? &c->volumes.wanted : &c->volumes.live;
 	cleanup_volumes_list struct render_volumes_list less = RENDER_VOLUMES_LIST_INIT;
 
-	intersect(c->env, v->has_wanted ? &v->wanted : &v->live, desired, &less);
+	for (size_t i = 0; i < now->n_machines; i++)
+		if (render_volumes_has_machine(desired, now->machines[i]))
+			render_volumes_list_add_machine(&less, now->machines[i]);
+	for (size_t i = 0; i < now->n_aks; i++)
+		if (render_volumes_has_ak(desired, now->aks[i]))
+			render_volumes_list_add_ak(&less, now->aks[i]);
+	finish(c->env, &less);
 	replace(desired, &less);
 }
 
@@ -264,18 +258,6 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 
 /* ---- logs, Events, conditions */
 
-static void say_refused(const struct cluster_volumes *v, struct strbuf *out)
-{
-	strbuf_adds(out, v->refused.text);
-	if (v->live_ours && !v->has_wanted)
-		strbuf_adds(out,
-			" It is too large even with the files mounted now: nothing is written, and files of revoked keys stay mounted.");
-	else if (v->n_left_out)
-		strbuf_addf(out,
-			" %zu Machines are not delivered until then, and nothing is added; what is revoked is still removed.",
-			v->n_left_out);
-}
-
 static void say(struct ctl_cluster *c, const struct model_cluster *served, bool there)
 {
 	const struct cluster_volumes *v = &c->volumes;
@@ -285,7 +267,14 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 
 	if (err_is_set(&v->refused)) {
 		state = KBS_TARGET_REFUSED;
-		say_refused(v, &text);
+		strbuf_adds(&text, v->refused.text);
+		if (v->live_ours && !v->has_wanted)
+			strbuf_adds(&text,
+				" It is too large even with the files mounted now: nothing is written, and files of revoked keys stay mounted.");
+		else if (v->n_left_out)
+			strbuf_addf(&text,
+				" %zu Machines are not delivered until then, and nothing is added; what is revoked is still removed.",
+				v->n_left_out);
 		why = strbuf_str(&text);
 	} else if (!there) {
 		state = KBS_TARGET_WAITING;
