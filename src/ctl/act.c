@@ -144,9 +144,9 @@ void ctl_act_rest(struct ctl_act *a)
 
 /* ---- waiting for Trustee */
 
-static uint64_t wait_hash(enum kbs_sort sort, const char *name)
+static uint64_t wait_hash(enum kbs_kind kind, const char *name)
 {
-	return str_hash(name, strlen(name)) + (uint64_t)sort;
+	return str_hash(name, strlen(name)) + (uint64_t)kind;
 }
 
 void ctl_act_wait_none(struct ctl_act *a)
@@ -157,20 +157,20 @@ void ctl_act_wait_none(struct ctl_act *a)
 	LIST_REMOVE(a, waiting);
 }
 
-void ctl_act_wait(struct ctl_act *a, enum kbs_sort sort, const char *name)
+void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name)
 {
 	if (a->n_wait == 0)
 		LIST_INSERT_HEAD(&a->table->waiting, a, waiting);
 	if (a->n_wait < CTL_WAIT_MAX)
-		a->wait[a->n_wait] = wait_hash(sort, name);
+		a->wait[a->n_wait] = wait_hash(kind, name);
 	if (a->n_wait <= CTL_WAIT_MAX) /* MAX + 1: waits for more than can be told apart, is woken
 					  by everything */
 		a->n_wait++;
 }
 
-void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_sort sort, const char *name)
+void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_kind kind, const char *name)
 {
-	uint64_t hash = name ? wait_hash(sort, name) : 0;
+	uint64_t hash = name ? wait_hash(kind, name) : 0;
 	struct ctl_act *a;
 
 	LIST_FOREACH (a, &t->waiting, waiting) {

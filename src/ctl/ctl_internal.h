@@ -94,8 +94,8 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
 void ctl_act_rest(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait_none(struct ctl_act *a);
-void ctl_act_wait(struct ctl_act *a, enum kbs_sort sort, const char *name);
-void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_sort sort, const char *name);
+void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name);
+void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_kind kind, const char *name);
 
 /* The answers of a step. */
 struct queue_next ctl_settled(void);
@@ -153,7 +153,7 @@ struct ctl_kind_conf {
 		const struct k8s_result *r);
 	/* The status was written: Events of the conditions in a->event_mask. */
 	void (*tell)(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
-	void (*on_sync)(struct ctl_kind *k, enum kbs_sort sort, const char *name);
+	void (*on_sync)(struct ctl_kind *k, enum kbs_kind kind, const char *name);
 	void (*started)(struct ctl_kind *k); /* after on; NULL: nothing */
 	void (*forget)(struct ctl_kind *k);  /* at off and free; NULL: nothing */
 };

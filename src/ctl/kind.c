@@ -216,12 +216,12 @@ void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj 
 		ctl_kind_wake_all(kind);
 }
 
-static void on_sync(void *arg, enum kbs_sort sort, const char *name)
+static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 {
 	struct ctl_kind *k = arg;
 
 	if (k->on)
-		k->conf->on_sync(k, sort, name);
+		k->conf->on_sync(k, kind, name);
 }
 
 /* ---- life */

@@ -21,13 +21,13 @@ enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_DESIRED, KBS_SEE
 /* Small: there are two for every Machine. */
 struct kbs_entry {
 	struct table_link link;
-	const struct kobj *holder; /* owned reference; NULL: revoked */
+	const struct kobj *object; /* owned reference; NULL: revoked */
 	kbs_render_fn render;
 	uint8_t sha256[SHA256_LEN];
 	uint32_t queued[2];            /* bit by target; 1: among the revocations */
 	uint32_t in_flight;            /* bit by target */
 	uint8_t seen[KBS_TARGETS_MAX]; /* enum kbs_seen, by target */
-	uint8_t sort;                  /* enum kbs_sort */
+	uint8_t kind;                  /* enum kbs_kind */
 	bool forgotten;                /* not in the table; freed when no bit above is set */
 	char name[];
 };
@@ -55,7 +55,7 @@ struct kbs_target {
 	struct defer work;
 	loop_fn fn;
 	void *arg;
-	struct kbs_queue queue[2][2]; /* by sort; 1: revocations */
+	struct kbs_queue queue[2][2]; /* by kind; 1: revocations */
 };
 
 struct kbs_sync {
@@ -63,7 +63,7 @@ struct kbs_sync {
 	struct kbs_target target[KBS_TARGETS_MAX];
 	uint32_t targets; /* bit by slot in use; a slot stays its target's until it is removed */
 	struct {
-		void (*fn)(void *arg, enum kbs_sort sort, const char *name);
+		void (*fn)(void *arg, enum kbs_kind kind, const char *name);
 		void *arg;
 	} listener[KBS_LISTENERS_MAX];
 	size_t n_listeners;
@@ -78,7 +78,7 @@ struct kbs_sync {
 #define EACH_ENTRY(s, e) TABLE_EACH (e, link, &(s)->entries)
 
 /* ---- sync.c */
-struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 void kbs_entry_unpin(struct kbs_entry *e);
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t);
 /* sha256 NULL: nothing. */
@@ -108,7 +108,7 @@ void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
  */
 void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed);
 /* The next entry that has to be sent; revocations come before all others. NULL: none is left. */
-struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
+struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_kind kind);
 /* Takes e, which kbs_sync_peek() just returned, out of its queue: it is in flight from here on. */
 void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
 /* Ends a request: t is confirmed to hold sha256 (NULL: nothing), or it is unknown. Queued again
@@ -118,6 +118,6 @@ void kbs_sync_finish(
 /* The value that t confirmed under a name and that is still wanted; NULL: none, or a request about
  * it is under way. The caller frees. */
 struct secret *kbs_sync_confirmed(
-	const struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name);
+	const struct kbs_sync *s, unsigned t, enum kbs_kind kind, const char *name);
 
 #endif

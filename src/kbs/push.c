@@ -33,9 +33,9 @@ static struct metric states = METRIC_GAUGE_INIT(
 static const char *state_name(enum kbs_target_state s)
 {
 	switch (s) {
-	case KBS_TARGET_WAITING:
+	case KBS_TARGET_UNREACHABLE:
 		return "Unreachable";
-	case KBS_TARGET_ASKING:
+	case KBS_TARGET_PROBING:
 		return "Probing";
 	case KBS_TARGET_POPULATING:
 		return "Populating";
@@ -51,10 +51,10 @@ static const char *state_name(enum kbs_target_state s)
 static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
 {
 	switch (from) {
-	case KBS_TARGET_WAITING:
+	case KBS_TARGET_UNREACHABLE:
 	case KBS_TARGET_REFUSED:
-		return to == KBS_TARGET_ASKING || to == KBS_TARGET_WAITING;
-	case KBS_TARGET_ASKING:
+		return to == KBS_TARGET_PROBING || to == KBS_TARGET_UNREACHABLE;
+	case KBS_TARGET_PROBING:
 	case KBS_TARGET_POPULATING:
 	case KBS_TARGET_IN_SYNC:
 		return true;
@@ -64,7 +64,7 @@ static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
 
 void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 {
-	bool bad = state == KBS_TARGET_WAITING || state == KBS_TARGET_REFUSED;
+	bool bad = state == KBS_TARGET_UNREACHABLE || state == KBS_TARGET_REFUSED;
 
 	if (state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC)
 		p->error[0] = '\0';
@@ -79,8 +79,8 @@ void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 	}
 	/* After a failure the reported state stays until Trustee answers: otherwise every object would
 	 * be examined again at each probe. */
-	if (state != KBS_TARGET_ASKING || !p->failed)
-		kbs_sync_target_says(
+	if (state != KBS_TARGET_PROBING || !p->failed)
+		kbs_sync_set_status(
 			p->sync, p->target, state, *p->error ? p->error : NULL, p->text);
 }
 
@@ -161,7 +161,7 @@ void push_fail(struct kbs_push *p, const struct err *err)
 	if (!refused && why.retry_after_ms > after)
 		after = why.retry_after_ms > SAID_MAX_MS ? SAID_MAX_MS : why.retry_after_ms;
 	(void)snprintf(p->error, sizeof(p->error), "%s", why.text);
-	push_set_state(p, refused ? KBS_TARGET_REFUSED : KBS_TARGET_WAITING);
+	push_set_state(p, refused ? KBS_TARGET_REFUSED : KBS_TARGET_UNREACHABLE);
 	timer_set(&p->retry, after);
 }
 
@@ -173,7 +173,7 @@ static void on_retry(void *arg)
 		return;
 	p->probe_wanted = p->hold = true;
 	p->waiting_since_ms = clock_boot_ms();
-	push_set_state(p, KBS_TARGET_ASKING);
+	push_set_state(p, KBS_TARGET_PROBING);
 	push_wake(p);
 }
 
@@ -255,7 +255,7 @@ static void work(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	if (!p->transport || p->state == KBS_TARGET_WAITING || p->state == KBS_TARGET_REFUSED)
+	if (!p->transport || p->state == KBS_TARGET_UNREACHABLE || p->state == KBS_TARGET_REFUSED)
 		return;
 	if (!p->sync->policies.attestation)
 		return;
@@ -381,7 +381,7 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 		on_retry(p);
 	} else {
 		p->error[0] = '\0';
-		push_set_state(p, KBS_TARGET_WAITING);
+		push_set_state(p, KBS_TARGET_UNREACHABLE);
 	}
 }
 
@@ -389,7 +389,7 @@ void kbs_push_probe(struct kbs_push *p)
 {
 	if (!p->transport)
 		return;
-	if (p->state == KBS_TARGET_WAITING || p->state == KBS_TARGET_REFUSED) {
+	if (p->state == KBS_TARGET_UNREACHABLE || p->state == KBS_TARGET_REFUSED) {
 		timer_set(&p->retry, 0);
 		return;
 	}

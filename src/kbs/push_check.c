@@ -21,11 +21,11 @@
 #define AGAIN_MS   1000u
 #define LOSSES_MAX 10u
 
-static void repair(struct kbs_push *p, enum kbs_sort sort, const char *name)
+static void repair(struct kbs_push *p, enum kbs_kind kind, const char *name)
 {
 	log_warn(NULL, "Trustee does not hold what it confirmed, will be sent again",
 		"trustee=%s name=%s", log_esc(p->target), log_esc(name));
-	kbs_sync_doubt(p->sync, p->target, sort, name);
+	kbs_sync_set_unknown(p->sync, p->target, kind, name);
 }
 
 void push_check_stop(struct kbs_push *p)
@@ -105,7 +105,7 @@ static void compare_list(struct kbs_push *p, struct json_object *list)
 	qsort(v, n, sizeof(*v), by_text);
 	EACH_ENTRY (p->sync, e) {
 		name = e->name;
-		if (e->sort == KBS_RESOURCE && e->holder &&
+		if (e->kind == KBS_RESOURCE && e->object &&
 			!bsearch(&name, v, n, sizeof(*v), by_text))
 			strbuf_add(&missing, name, strlen(name) + 1);
 	}
@@ -148,7 +148,7 @@ void push_check_start(struct kbs_push *p)
 	p->check_at = p->check_losses = 0;
 	EACH_ENTRY (p->sync, e) {
 		/* Identities of shared mode are one array, which others may write too. */
-		if (e->sort == KBS_REFVALUE && e->holder &&
+		if (e->kind == KBS_REFVALUE && e->object &&
 			!(p->shared_mode && str_starts(e->name, KBS_IDENTITY_PREFIX)))
 			strbuf_add(&p->check_names, e->name, strlen(e->name) + 1);
 	}

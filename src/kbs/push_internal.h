@@ -45,7 +45,7 @@ struct push_request {
 /* A name that was revoked early in our term: revoked once more when the last requests of an earlier
  * leader must have arrived. */
 struct push_repeat {
-	struct table_link link; /* in kbs_push.repeated; owner: its sort */
+	struct table_link link; /* in kbs_push.repeated; owner: its kind */
 	struct push_repeat *next;
 	char name[];
 };
@@ -163,7 +163,7 @@ bool push_keys_are_left(struct kbs_push *p); /* to send, in flight, or waiting f
 /* Sends what fits into the window. True: something waits until the sentinel is dirty. */
 bool push_start_keys(struct kbs_push *p);
 bool push_start_repeat(struct kbs_push *p); /* of a revocation; false: nothing is to be repeated */
-void push_repeat_drop(struct kbs_push *p, enum kbs_sort sort, size_t n); /* the first n */
+void push_repeat_drop(struct kbs_push *p, enum kbs_kind kind, size_t n); /* the first n */
 
 /* ---- push_check.c: reads back what was confirmed; what is missing becomes unknown */
 void push_check_start(struct kbs_push *p);

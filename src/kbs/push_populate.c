@@ -120,9 +120,9 @@ static void shared_json(const struct kbs_push *p, struct strbuf *out)
 		cleanup_json struct json_object *o = NULL;
 		struct err err = ERR_INIT;
 
-		if (e->sort != KBS_REFVALUE || !e->holder || !is_identity(e))
+		if (e->kind != KBS_REFVALUE || !e->object || !is_identity(e))
 			continue;
-		value = e->render(e->holder);
+		value = e->render(e->object);
 		o = json_parse((const char *)secret_peek(value), secret_len(value),
 			&json_limits_object, &err);
 		if (!o || !json_get_str(o, "ak"))
@@ -145,12 +145,12 @@ static void shared_json(const struct kbs_push *p, struct strbuf *out)
 static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_entry *e)
 {
 	struct kbs_push *p = f->p;
-	bool in_array = p->shared_mode && is_identity(e) && e->holder;
+	bool in_array = p->shared_mode && is_identity(e) && e->object;
 	cleanup_secret struct secret *value = NULL;
 	size_t len;
 
-	if (e->holder && !in_array)
-		value = e->render(e->holder);
+	if (e->object && !in_array)
+		value = e->render(e->object);
 	len = value ? secret_len(value) : 4;
 	if (f->n && kbs_values_body_len(m, strlen(e->name), len) > p->conf.max_body)
 		return false;
@@ -220,7 +220,7 @@ void push_repeat_values(struct kbs_push *p)
 	add_sentinel(p, NULL, &m);
 	for (const struct push_repeat *a = p->repeat[KBS_REFVALUE]; a && f->repeats < p->batch_max;
 		a = a->next, f->repeats++) {
-		if (kbs_sync_holder(p->sync, KBS_REFVALUE, a->name))
+		if (kbs_sync_object(p->sync, KBS_REFVALUE, a->name))
 			continue;
 		if (f->repeats && kbs_values_body_len(&m, strlen(a->name), 4) > p->conf.max_body)
 			break;

@@ -51,7 +51,7 @@ void push_request_add(struct push_request *f, struct kbs_entry *e)
 		f->item = xreallocarray(f->item, f->cap, sizeof(*f->item));
 	}
 	i = &f->item[f->n++];
-	*i = (struct push_item){.e = e, .revoke = !e->holder};
+	*i = (struct push_item){.e = e, .revoke = !e->object};
 	memcpy(i->sha256, e->sha256, SHA256_LEN);
 }
 
@@ -75,7 +75,7 @@ void push_finish_all_unknown(struct kbs_push *p)
 
 /* ---- revocations that are repeated */
 
-static void note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
+static void note_revoked(struct kbs_push *p, enum kbs_kind kind, const char *name)
 {
 	uint32_t hash = table_hash_str(name);
 	struct push_repeat *a;
@@ -84,22 +84,22 @@ static void note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *nam
 	if (!timer_is_set(&p->repeat_timer))
 		return;
 	TABLE_WITH_HASH (a, link, &p->repeated, hash)
-		if (a->link.owner == sort && strcmp(a->name, name) == 0)
+		if (a->link.owner == kind && strcmp(a->name, name) == 0)
 			return; /* a message must not contain a name twice */
 	a = xcalloc(1, sizeof(*a) + len + 1);
 	memcpy(a->name, name, len);
-	a->link.owner = sort;
+	a->link.owner = kind;
 	table_add(&p->repeated, &a->link, hash);
-	a->next = p->repeat[sort];
-	p->repeat[sort] = a;
+	a->next = p->repeat[kind];
+	p->repeat[kind] = a;
 }
 
-void push_repeat_drop(struct kbs_push *p, enum kbs_sort sort, size_t n)
+void push_repeat_drop(struct kbs_push *p, enum kbs_kind kind, size_t n)
 {
-	while (n-- && p->repeat[sort]) {
-		struct push_repeat *a = p->repeat[sort];
+	while (n-- && p->repeat[kind]) {
+		struct push_repeat *a = p->repeat[kind];
 
-		p->repeat[sort] = a->next;
+		p->repeat[kind] = a->next;
 		table_remove(&p->repeated, &a->link);
 		free(a);
 	}
@@ -117,7 +117,7 @@ void push_finish_confirmed(struct push_request *f)
 		struct push_item *x = &f->item[i];
 
 		if (x->revoke)
-			note_revoked(p, x->e->sort, x->e->name);
+			note_revoked(p, x->e->kind, x->e->name);
 		kbs_sync_finish(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
 	}
 	request_free(f);
@@ -130,7 +130,7 @@ static void on_due(void *arg)
 {
 	struct push_request *f = arg;
 
-	move(f, &f->p->due[!f->item->e->holder]);
+	move(f, &f->p->due[!f->item->e->object]);
 	push_wake(f->p);
 }
 
@@ -188,12 +188,12 @@ bool push_start_keys(struct kbs_push *p)
 		struct push_request *f = first_due(p, true);
 		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 
-		if (!f && (!e || e->holder) && (f = first_due(p, false)) != NULL)
+		if (!f && (!e || e->object) && (f = first_due(p, false)) != NULL)
 			e = f->item->e;
 		if (!e)
 			return false;
 		/* Nothing is replaced or removed while a clean sentinel is stored. */
-		if ((!e->holder || e->seen[p->t] == KBS_SEEN_OTHER) && (p->clean || p->sent))
+		if ((!e->object || e->seen[p->t] == KBS_SEEN_OTHER) && (p->clean || p->sent))
 			return true;
 		if (f)
 			move(f, &p->in_flight);
@@ -204,9 +204,9 @@ bool push_start_keys(struct kbs_push *p)
 		f->stale = false;
 		push_request_add(f, e); /* what is wanted of it now */
 		p->n_resources++;
-		if (e->holder)
+		if (e->object)
 			(void)kbs_admin_put_resource(
-				p->transport, &p->ops, e->name, e->render(e->holder), on_key, f);
+				p->transport, &p->ops, e->name, e->render(e->object), on_key, f);
 		else
 			(void)kbs_admin_delete_resource(p->transport, &p->ops, e->name, on_key, f);
 	}
@@ -221,11 +221,11 @@ bool push_keys_are_left(struct kbs_push *p)
 }
 
 /* The first of the list that was not declared again since. */
-static const struct push_repeat *next_repeat(struct kbs_push *p, enum kbs_sort sort)
+static const struct push_repeat *next_repeat(struct kbs_push *p, enum kbs_kind kind)
 {
-	while (p->repeat[sort] && kbs_sync_holder(p->sync, sort, p->repeat[sort]->name))
-		push_repeat_drop(p, sort, 1);
-	return p->repeat[sort];
+	while (p->repeat[kind] && kbs_sync_object(p->sync, kind, p->repeat[kind]->name))
+		push_repeat_drop(p, kind, 1);
+	return p->repeat[kind];
 }
 
 /* Called when nothing else is left, so that every revocation is confirmed. Keys one at a time: they

@@ -19,7 +19,7 @@ struct kbs_sync *kbs_sync_new(void)
 }
 
 void kbs_sync_listen(
-	struct kbs_sync *s, void (*fn)(void *arg, enum kbs_sort sort, const char *name), void *arg)
+	struct kbs_sync *s, void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *arg)
 {
 	if (s->n_listeners == KBS_LISTENERS_MAX)
 		DIE("kbs sync: more than %d listeners", KBS_LISTENERS_MAX);
@@ -28,10 +28,10 @@ void kbs_sync_listen(
 	s->n_listeners++;
 }
 
-static void notify(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+static void notify(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	for (size_t i = 0; i < s->n_listeners; i++)
-		s->listener[i].fn(s->listener[i].arg, sort, name);
+		s->listener[i].fn(s->listener[i].arg, kind, name);
 }
 
 void kbs_notify_all(struct kbs_sync *s)
@@ -42,32 +42,32 @@ void kbs_notify_all(struct kbs_sync *s)
 
 /* ---- entries */
 
-static uint32_t hash_of(enum kbs_sort sort, const char *name)
+static uint32_t hash_of(enum kbs_kind kind, const char *name)
 {
-	return table_hash_str(name) + (uint32_t)sort;
+	return table_hash_str(name) + (uint32_t)kind;
 }
 
-struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
+struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	struct kbs_entry *e;
 
-	TABLE_WITH_HASH (e, link, &s->entries, hash_of(sort, name))
-		if (e->sort == sort && strcmp(e->name, name) == 0)
+	TABLE_WITH_HASH (e, link, &s->entries, hash_of(kind, name))
+		if (e->kind == kind && strcmp(e->name, name) == 0)
 			return e;
 	return NULL;
 }
 
-static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
-	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	struct kbs_entry *e = kbs_entry_find(s, kind, name);
 	size_t len = strlen(name);
 
 	if (e)
 		return e;
 	e = xcalloc(1, offsetof(struct kbs_entry, name) + len + 1);
 	memcpy(e->name, name, len);
-	e->sort = sort;
-	table_add(&s->entries, &e->link, hash_of(sort, name));
+	e->kind = kind;
+	table_add(&s->entries, &e->link, hash_of(kind, name));
 	return e;
 }
 
@@ -76,14 +76,14 @@ void kbs_entry_unpin(struct kbs_entry *e)
 {
 	if (!e->forgotten || e->queued[0] || e->queued[1] || e->in_flight)
 		return;
-	kobj_unref(e->holder);
+	kobj_unref(e->object);
 	free(e);
 }
 
 static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 {
 	table_remove(&s->entries, &e->link);
-	if (e->holder)
+	if (e->object)
 		kbs_sum_change(&s->sum, e, false);
 	e->forgotten = true;
 	kbs_entry_unpin(e);
@@ -91,14 +91,14 @@ static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t)
 {
-	return e->seen[t] != (e->holder ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
+	return e->seen[t] != (e->object ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
 }
 
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256)
 {
 	if (!sha256)
 		return KBS_SEEN_ABSENT;
-	return e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_DESIRED
+	return e->object && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_DESIRED
 								       : KBS_SEEN_OTHER;
 }
 
@@ -113,18 +113,18 @@ void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_
 	if (e->forgotten)
 		return;
 	name = xstrdup(e->name);
-	notify(s, e->sort, name);
+	notify(s, e->kind, name);
 }
 
-static enum kbs_far observed_of(const struct kbs_sync *s, const struct kbs_entry *e)
+static enum kbs_observed observed_of(const struct kbs_sync *s, const struct kbs_entry *e)
 {
-	enum kbs_far observed = e->holder ? KBS_FAR_PRESENT : KBS_FAR_ABSENT;
+	enum kbs_observed observed = e->object ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT;
 
 	EACH_TARGET (s, t) {
 		if (e->seen[t] == KBS_SEEN_UNKNOWN)
-			return KBS_FAR_UNKNOWN;
+			return KBS_OBSERVED_UNKNOWN;
 		if (kbs_entry_differs(e, t))
-			observed = KBS_FAR_PENDING;
+			observed = KBS_OBSERVED_PENDING;
 	}
 	return observed;
 }
@@ -133,15 +133,15 @@ static enum kbs_far observed_of(const struct kbs_sync *s, const struct kbs_entry
 
 /* Makes another value (sha256), or none, the wanted one of e. A target that was seen to hold the
  * old one now holds a different one. */
-static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *holder,
+static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *object,
 	kbs_render_fn render, const uint8_t *sha256)
 {
-	if (e->holder)
+	if (e->object)
 		kbs_sum_change(&s->sum, e, false);
-	kobj_unref(e->holder);
-	e->holder = holder ? kobj_ref(holder) : NULL;
+	kobj_unref(e->object);
+	e->object = object ? kobj_ref(object) : NULL;
 	e->render = render;
-	if (holder) {
+	if (object) {
 		memcpy(e->sha256, sha256, SHA256_LEN);
 		kbs_sum_change(&s->sum, e, true);
 	}
@@ -154,44 +154,44 @@ static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *hol
 	}
 }
 
-bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
-	const struct kobj *holder, kbs_render_fn render)
+bool kbs_sync_declare(struct kbs_sync *s, enum kbs_kind kind, const char *name,
+	const struct kobj *object, kbs_render_fn render)
 {
-	cleanup_secret struct secret *value = render(holder);
-	struct kbs_entry *e = find_or_add(s, sort, name);
-	const struct kobj *old = e->holder;
+	cleanup_secret struct secret *value = render(object);
+	struct kbs_entry *e = find_or_add(s, kind, name);
+	const struct kobj *old = e->object;
 	uint8_t sha256[SHA256_LEN];
 
 	if (!value)
-		DIE("kbs sync: the value of %s cannot be rendered", holder->name);
+		DIE("kbs sync: the value of %s cannot be rendered", object->name);
 	secret_sha256(value, sha256);
 	if (old && memcmp(e->sha256, sha256, SHA256_LEN) == 0) {
 		/* A newer object with the same value replaces the older one, so that the older one is
 		 * not kept in memory. */
-		e->holder = kobj_ref(holder);
+		e->object = kobj_ref(object);
 		e->render = render;
 		kobj_unref(old);
 		return false;
 	}
-	want(s, e, holder, render, sha256);
-	notify(s, sort, name);
+	want(s, e, object, render, sha256);
+	notify(s, kind, name);
 	return true;
 }
 
-bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
-	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	if (e && !e->holder)
+	if (e && !e->object)
 		return false;
-	want(s, e ? e : find_or_add(s, sort, name), NULL, NULL, NULL);
-	notify(s, sort, name);
+	want(s, e ? e : find_or_add(s, kind, name), NULL, NULL, NULL);
+	notify(s, kind, name);
 	return true;
 }
 
-void kbs_sync_forget(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+void kbs_sync_forget(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
-	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
 	if (e)
 		entry_drop(s, e);
@@ -211,49 +211,49 @@ void kbs_sync_policies(
 
 /* ---- questions */
 
-enum kbs_far kbs_sync_far(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
+enum kbs_observed kbs_sync_observed(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	const struct kbs_entry *e;
 
 	if (!s->targets)
-		return KBS_FAR_NONE;
-	e = kbs_entry_find(s, sort, name);
-	return e ? observed_of(s, e) : KBS_FAR_UNKNOWN;
+		return KBS_OBSERVED_NONE;
+	e = kbs_entry_find(s, kind, name);
+	return e ? observed_of(s, e) : KBS_OBSERVED_UNKNOWN;
 }
 
-const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
+const struct kobj *kbs_sync_object(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
-	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	return e ? e->holder : NULL;
+	return e ? e->object : NULL;
 }
 
-bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
+bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
-	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	return e && !e->holder;
+	return e && !e->object;
 }
 
-bool kbs_sync_wanted(
-	const struct kbs_sync *s, enum kbs_sort sort, const char *name, uint8_t sha256[SHA256_LEN])
+bool kbs_sync_desired(
+	const struct kbs_sync *s, enum kbs_kind kind, const char *name, uint8_t sha256[SHA256_LEN])
 {
-	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	if (!e || !e->holder)
+	if (!e || !e->object)
 		return false;
 	memcpy(sha256, e->sha256, SHA256_LEN);
 	return true;
 }
 
-void kbs_sync_names(const struct kbs_sync *s, enum kbs_sort sort,
+void kbs_sync_names(const struct kbs_sync *s, enum kbs_kind kind,
 	void (*fn)(void *arg, const char *name), void *arg)
 {
 	cleanup_strbuf struct strbuf names = STRBUF_INIT;
 	struct kbs_entry *e;
 
 	EACH_ENTRY (s, e)
-		if (e->sort == sort)
+		if (e->kind == kind)
 			strbuf_add(&names, e->name, strlen(e->name) + 1);
 	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
 		fn(arg, names.data + at);
@@ -266,11 +266,11 @@ void kbs_sync_counts(
 
 	*declared = *confirmed = *revoking = 0;
 	EACH_ENTRY (s, e) {
-		enum kbs_far observed = observed_of(s, e);
+		enum kbs_observed observed = observed_of(s, e);
 
-		*declared += e->holder != NULL;
-		*confirmed += e->holder && s->targets && observed == KBS_FAR_PRESENT;
-		*revoking += !e->holder && observed != KBS_FAR_ABSENT;
+		*declared += e->object != NULL;
+		*confirmed += e->object && s->targets && observed == KBS_OBSERVED_PRESENT;
+		*revoking += !e->object && observed != KBS_OBSERVED_ABSENT;
 	}
 }
 
@@ -296,7 +296,7 @@ void kbs_sync_target_add(struct kbs_sync *s, const char *name)
 	if (t == KBS_TARGETS_MAX)
 		DIE("kbs sync: more than %d targets", KBS_TARGETS_MAX);
 	s->targets |= 1u << t;
-	s->target[t] = (struct kbs_target){.name = xstrdup(name), .state = KBS_TARGET_ASKING};
+	s->target[t] = (struct kbs_target){.name = xstrdup(name), .state = KBS_TARGET_PROBING};
 	EACH_ENTRY (s, e)
 		e->seen[t] = KBS_SEEN_UNKNOWN;
 	kbs_notify_all(s);
@@ -324,7 +324,7 @@ void kbs_sync_target_remove(struct kbs_sync *s, const char *name)
 	target_clear(s, (unsigned)t);
 	if (!s->targets)
 		EACH_ENTRY (s, e)
-			if (!e->holder)
+			if (!e->object)
 				entry_drop(s, e);
 	kbs_notify_all(s);
 }
@@ -361,7 +361,7 @@ unsigned kbs_sync_attach(
 	return (unsigned)t;
 }
 
-void kbs_sync_target_says(struct kbs_sync *s, const char *name, enum kbs_target_state state,
+void kbs_sync_set_status(struct kbs_sync *s, const char *name, enum kbs_target_state state,
 	const char *error, const char *text)
 {
 	int t = find(s, name);
@@ -389,10 +389,10 @@ bool kbs_sync_target(const struct kbs_sync *s, unsigned i, struct kbs_target_sta
 	return false;
 }
 
-bool kbs_sync_target_lacks(
-	const struct kbs_sync *s, unsigned i, enum kbs_sort sort, const char *name)
+bool kbs_sync_target_differs(
+	const struct kbs_sync *s, unsigned i, enum kbs_kind kind, const char *name)
 {
-	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
 	EACH_TARGET (s, t)
 		if (i-- == 0)
@@ -403,11 +403,11 @@ bool kbs_sync_target_lacks(
 enum kbs_target_state kbs_sync_state(const struct kbs_sync *s)
 {
 	static const int badness[] = {[KBS_TARGET_REFUSED] = 4,
-		[KBS_TARGET_WAITING] = 3,
+		[KBS_TARGET_UNREACHABLE] = 3,
 		[KBS_TARGET_POPULATING] = 2,
-		[KBS_TARGET_ASKING] = 1,
+		[KBS_TARGET_PROBING] = 1,
 		[KBS_TARGET_IN_SYNC] = 0};
-	enum kbs_target_state worst = s->targets ? KBS_TARGET_IN_SYNC : KBS_TARGET_WAITING;
+	enum kbs_target_state worst = s->targets ? KBS_TARGET_IN_SYNC : KBS_TARGET_UNREACHABLE;
 
 	EACH_TARGET (s, t)
 		if (badness[s->target[t].state] > badness[worst])
@@ -415,25 +415,26 @@ enum kbs_target_state kbs_sync_state(const struct kbs_sync *s)
 	return worst;
 }
 
-void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
+void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_kind kind, const char *name,
 	const uint8_t sha256[SHA256_LEN])
 {
-	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	struct kbs_entry *e = kbs_entry_find(s, kind, name);
 	int t = find(s, target);
 
 	if (e && t >= 0)
 		kbs_set_seen(s, e, (unsigned)t, kbs_entry_seen(e, sha256));
 }
 
-void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name)
+void kbs_sync_set_unknown(
+	struct kbs_sync *s, const char *target, enum kbs_kind kind, const char *name)
 {
-	struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	struct kbs_entry *e = kbs_entry_find(s, kind, name);
 	int t = find(s, target);
 
 	if (!e || t < 0)
 		return;
 	kbs_set_seen(s, e, (unsigned)t, KBS_SEEN_UNKNOWN);
-	e = kbs_entry_find(s, sort, name); /* a listener may have forgotten it */
+	e = kbs_entry_find(s, kind, name); /* a listener may have forgotten it */
 	if (e)
 		kbs_queue_add(s, (unsigned)t, e);
 	kbs_sync_wake(s, (unsigned)t);

@@ -77,8 +77,8 @@ void kbs_sync_wake(struct kbs_sync *s, unsigned t)
 
 void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
-	bool revoked = !e->holder;
-	struct kbs_queue *q = &s->target[t].queue[e->sort][revoked];
+	bool revoked = !e->object;
+	struct kbs_queue *q = &s->target[t].queue[e->kind][revoked];
 	uint32_t bit = 1u << t;
 
 	/* In flight: it is checked when the request ends. */
@@ -99,9 +99,9 @@ void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 }
 
 /* The first one. May free it. */
-static void queue_pop(struct kbs_sync *s, unsigned t, enum kbs_sort sort, bool revoked)
+static void queue_pop(struct kbs_sync *s, unsigned t, enum kbs_kind kind, bool revoked)
 {
-	struct kbs_queue *q = &s->target[t].queue[sort][revoked];
+	struct kbs_queue *q = &s->target[t].queue[kind][revoked];
 	struct kbs_entry *e = q->v[q->head];
 
 	q->head = (q->head + 1) & (q->cap - 1);
@@ -134,19 +134,19 @@ void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
 	if (confirmed)
 		queue_clear(s, t);
 	EACH_ENTRY (s, e) {
-		e->seen[t] = confirmed && e->holder ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN;
+		e->seen[t] = confirmed && e->object ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN;
 		kbs_queue_add(s, t, e);
 	}
 	if (confirmed)
 		kbs_notify_all(s);
 }
 
-struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort)
+struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_kind kind)
 {
 	for (int revoked = 1; revoked >= 0; revoked--) {
-		struct kbs_queue *q = &s->target[t].queue[sort][revoked];
+		struct kbs_queue *q = &s->target[t].queue[kind][revoked];
 
-		for (; q->n; queue_pop(s, t, sort, revoked)) {
+		for (; q->n; queue_pop(s, t, kind, revoked)) {
 			struct kbs_entry *e = q->v[q->head];
 
 			/* What is in flight is checked when its request ends. */
@@ -160,7 +160,7 @@ struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort so
 void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
 	e->in_flight |= 1u << t;
-	queue_pop(s, t, e->sort, s->target[t].queue[e->sort][1].n > 0);
+	queue_pop(s, t, e->kind, s->target[t].queue[e->kind][1].n > 0);
 	/* If it were revoked during this request, it would count as absent. (It is pending before and
 	 * after.) */
 	if (e->seen[t] == KBS_SEEN_ABSENT)
@@ -179,11 +179,11 @@ void kbs_sync_finish(
 }
 
 struct secret *kbs_sync_confirmed(
-	const struct kbs_sync *s, unsigned t, enum kbs_sort sort, const char *name)
+	const struct kbs_sync *s, unsigned t, enum kbs_kind kind, const char *name)
 {
-	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
+	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	if (!e || !e->holder || e->in_flight & 1u << t || e->seen[t] != KBS_SEEN_DESIRED)
+	if (!e || !e->object || e->in_flight & 1u << t || e->seen[t] != KBS_SEEN_DESIRED)
 		return NULL;
-	return e->render(e->holder);
+	return e->render(e->object);
 }

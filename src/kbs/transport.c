@@ -101,6 +101,7 @@ void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs
 	}
 	metric_add(&requests, k->req.verb, code, 1);
 	(void)!kbs_answer_check(err, &a, k->req.reads_value, &why);
+	body_fini(&k->req.body); /* not taken by every maker */
 	if (k->req.next && k->req.next(&k->req, &why, &a)) {
 		k->renewed = false;
 		call_send(k);

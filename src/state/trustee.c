@@ -23,28 +23,31 @@ bool state_trustee_is_administered(const struct state *s)
 	       k8s_cache_find(s->configmaps, STATE_TRUSTEE_MEMORY);
 }
 
-enum kbs_far state_trustee_far(const struct state *s, enum kbs_sort sort, const char *name)
+enum kbs_observed state_trustee_observed(
+	const struct state *s, enum kbs_kind kind, const char *name)
 {
-	enum kbs_far far = kbs_sync_far(s->sync, sort, name);
+	enum kbs_observed observed = kbs_sync_observed(s->sync, kind, name);
 
-	return far == KBS_FAR_NONE && state_trustee_is_administered(s) ? KBS_FAR_UNKNOWN : far;
+	return observed == KBS_OBSERVED_NONE && state_trustee_is_administered(s)
+		       ? KBS_OBSERVED_UNKNOWN
+		       : observed;
 }
 
 const struct kobj *state_trustee_taken_by(
 	const struct state *s, const char *identity, const char *uid)
 {
-	const struct kobj *holder = kbs_sync_holder(s->sync, KBS_REFVALUE, identity);
+	const struct kobj *holder = kbs_sync_object(s->sync, KBS_REFVALUE, identity);
 
 	return holder && !str_eq(holder->uid, uid) ? holder : NULL;
 }
 
-bool state_trustee_is_asking(const struct state *s)
+bool state_trustee_is_probing(const struct state *s)
 {
-	return kbs_sync_state(s->sync) == KBS_TARGET_ASKING;
+	return kbs_sync_state(s->sync) == KBS_TARGET_PROBING;
 }
 
-bool state_trustee_is_filling(const struct state *s, enum kbs_sort sort, const char *name)
+bool state_trustee_is_filling(const struct state *s, enum kbs_kind kind, const char *name)
 {
 	return kbs_sync_state(s->sync) == KBS_TARGET_POPULATING &&
-	       kbs_sync_holder(s->sync, sort, name);
+	       kbs_sync_object(s->sync, kind, name);
 }

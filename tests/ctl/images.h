@@ -238,7 +238,7 @@ static inline const char *declared(const char *name)
 	const struct {
 		struct kobj obj;
 		const char *text;
-	} *h = (const void *)kbs_sync_holder(w.life->state.sync, KBS_REFVALUE, name);
+	} *h = (const void *)kbs_sync_object(w.life->state.sync, KBS_REFVALUE, name);
 
 	return h ? h->text : NULL;
 }

@@ -15,9 +15,9 @@
 
 /* ---- decide: every view there is */
 
-static bool gone(enum kbs_far far)
+static bool gone(enum kbs_observed far)
 {
-	return far == KBS_FAR_ABSENT || far == KBS_FAR_NONE;
+	return far == KBS_OBSERVED_ABSENT || far == KBS_OBSERVED_NONE;
 }
 
 static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
@@ -58,11 +58,11 @@ static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
 		break;
 	case CTL_AK_DROP_SECRET_FINALIZER:
 		cr_assert(v->secret_held && v->secret_deleting && v->secret_live && v->revoked &&
-			  gone(v->far));
+			  gone(v->observed));
 		cr_assert(v->secret == CTL_AK_SECRET_OURS || v->secret == CTL_AK_SECRET_STALE);
 		break;
 	case CTL_AK_DELETE_SECRET:
-		cr_assert(!v->secret_deleting && v->revoked && gone(v->far));
+		cr_assert(!v->secret_deleting && v->revoked && gone(v->observed));
 		cr_assert(v->secret == CTL_AK_SECRET_STALE ||
 			  (v->secret == CTL_AK_SECRET_OURS && (!alive || !v->approved)));
 		break;
@@ -186,7 +186,8 @@ static bool grant_of(int grant, struct ctl_ak_view *v)
 	return !(worth == 1 && !v->approved) && !(v->inherited && !v->verifiable);
 }
 
-static bool view_of(uint32_t bits, int grant, int secret, enum kbs_far far, struct ctl_ak_view *v)
+static bool view_of(
+	uint32_t bits, int grant, int secret, enum kbs_observed far, struct ctl_ak_view *v)
 {
 	*v = (struct ctl_ak_view){
 		.found = true,
@@ -207,7 +208,7 @@ static bool view_of(uint32_t bits, int grant, int secret, enum kbs_far far, stru
 		.overdue = bits >> 14 & 1,
 		.status_ok = bits >> 15 & 1,
 		.secret = (enum ctl_ak_secret)secret,
-		.far = far,
+		.observed = far,
 	};
 	if (!grant_of(grant, v))
 		return false;
@@ -223,7 +224,7 @@ static bool view_of(uint32_t bits, int grant, int secret, enum kbs_far far, stru
 
 Test(ctl_ak_decide, every_view_settles)
 {
-	static const enum kbs_far fars[] = {KBS_FAR_UNKNOWN, KBS_FAR_ABSENT};
+	static const enum kbs_observed fars[] = {KBS_OBSERVED_UNKNOWN, KBS_OBSERVED_ABSENT};
 	struct ctl_ak_view v;
 
 	for (uint32_t bits = 0; bits < 1u << BITS; bits++) {
@@ -242,7 +243,7 @@ Test(ctl_ak_decide, what_is_inherited_is_not_revoked)
 	struct ctl_ak_view v;
 
 	for (uint32_t bits = 0; bits < 1u << BITS; bits++) {
-		if (view_of(bits, 2 + 2 * 15, CTL_AK_SECRET_OURS, KBS_FAR_UNKNOWN, &v) &&
+		if (view_of(bits, 2 + 2 * 15, CTL_AK_SECRET_OURS, KBS_OBSERVED_UNKNOWN, &v) &&
 			!v.deleting && !v.secret_deleting)
 			cr_assert_neq(ctl_ak_decide(&v), CTL_AK_REVOKE);
 	}
@@ -256,9 +257,9 @@ Test(ctl_ak_decide, every_far_state_is_either_gone_or_not)
 		.secret_live = true,
 		.revoked = true};
 
-	for (int far = KBS_FAR_NONE; far <= KBS_FAR_ABSENT; far++) {
-		v.far = (enum kbs_far)far;
-		cr_assert_eq(ctl_ak_decide(&v) == CTL_AK_DROP_SECRET_FINALIZER, gone(v.far));
+	for (int far = KBS_OBSERVED_NONE; far <= KBS_OBSERVED_ABSENT; far++) {
+		v.observed = (enum kbs_observed)far;
+		cr_assert_eq(ctl_ak_decide(&v) == CTL_AK_DROP_SECRET_FINALIZER, gone(v.observed));
 	}
 }
 
@@ -268,16 +269,16 @@ Test(ctl_ak_decide, a_secret_without_a_key_never_outlives_the_confirmation)
 		struct ctl_ak_view v,
 			keyless = {.secret = CTL_AK_SECRET_STALE, .secret_held = true};
 
-		if (!view_of(bits, 0, CTL_AK_SECRET_STALE, KBS_FAR_UNKNOWN, &v) || (bits & 1))
+		if (!view_of(bits, 0, CTL_AK_SECRET_STALE, KBS_OBSERVED_UNKNOWN, &v) || (bits & 1))
 			continue;
 		keyless.secret_deleting = v.secret_deleting;
 		keyless.secret_live = v.secret_live;
 		keyless.revoked = v.revoked;
-		keyless.far = KBS_FAR_UNKNOWN;
+		keyless.observed = KBS_OBSERVED_UNKNOWN;
 		settle(&keyless);
 		cr_assert_eq(keyless.secret, CTL_AK_SECRET_STALE);
 		cr_assert(keyless.secret_held && keyless.revoked);
-		keyless.far = KBS_FAR_ABSENT;
+		keyless.observed = KBS_OBSERVED_ABSENT;
 		settle(&keyless);
 		cr_assert_eq(keyless.secret, CTL_AK_SECRET_ABSENT);
 	}
@@ -370,7 +371,7 @@ Test(ctl_ak, is_approved_owned_kept_in_a_secret_and_declared)
 
 static void trustee_is(enum kbs_target_state state)
 {
-	kbs_sync_target_says(w.life->state.sync, "kbs-service", state, NULL, "told by the test.");
+	kbs_sync_set_status(w.life->state.sync, "kbs-service", state, NULL, "told by the test.");
 	world_run(&w, 5000);
 }
 

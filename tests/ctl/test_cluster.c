@@ -370,11 +370,11 @@ Test(ctl_cluster, another_cluster_s_trustee_has_confirmed_nothing)
 	world_machine(&w, "a", ID_A, NULL);
 	install(SHARED);
 	trustee_has_key(&w, ID_A, true);
-	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_PRESENT);
+	cr_assert_eq(observed_key(&w, ID_A), KBS_OBSERVED_PRESENT);
 	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
 	world_cluster(&w, "tec", SHARED);
 	world_run(&w, 5000);
-	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed_key(&w, ID_A), KBS_OBSERVED_UNKNOWN);
 	cr_assert(key_declared(&w, ID_A));
 }
 
@@ -395,7 +395,7 @@ Test(ctl_cluster, losing_the_lead_forgets_all_keys)
 	ctl_kind_on(w.life->ak);
 	world_run(&w, 5000);
 	cr_assert(key_declared(&w, ID_A));
-	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed_key(&w, ID_A), KBS_OBSERVED_UNKNOWN);
 }
 
 Test(ctl_cluster, what_cannot_be_written_is_reported)

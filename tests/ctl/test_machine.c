@@ -13,9 +13,9 @@
 
 /* ---- decide: every view there is */
 
-static bool gone(enum kbs_far far)
+static bool gone(enum kbs_observed far)
 {
-	return far == KBS_FAR_ABSENT || far == KBS_FAR_NONE;
+	return far == KBS_OBSERVED_ABSENT || far == KBS_OBSERVED_NONE;
 }
 
 static void check(const struct ctl_machine_view *v, enum ctl_machine_do d)
@@ -49,11 +49,11 @@ static void check(const struct ctl_machine_view *v, enum ctl_machine_do d)
 	case CTL_MACHINE_RECALL:
 	case CTL_MACHINE_NOTE_RECALL:
 		MUST(alive && holds && v->recall);
-		MUST(d == CTL_MACHINE_RECALL || (v->path_revoked && gone(v->far_key)));
+		MUST(d == CTL_MACHINE_RECALL || (v->path_revoked && gone(v->observed_key)));
 		break;
 	case CTL_MACHINE_DROP_FINALIZER:
 		MUST(v->found && v->deleting && v->has_finalizer && v->revoked &&
-			gone(v->far_ids) && (!holds || gone(v->far_key)));
+			gone(v->observed_ids) && (!holds || gone(v->observed_key)));
 		break;
 	case CTL_MACHINE_REVOKE:
 		MUST(v->found && v->deleting && v->has_finalizer);
@@ -161,7 +161,7 @@ static unsigned settle(struct ctl_machine_view *v, bool read_foreign)
 
 #define N_BITS 21
 
-static struct ctl_machine_view view_of(uint32_t bits, int luks, int far_key, int far_ids)
+static struct ctl_machine_view view_of(uint32_t bits, int luks, int observed_key, int observed_ids)
 {
 	return (struct ctl_machine_view){
 		.found = true,
@@ -189,8 +189,8 @@ static struct ctl_machine_view view_of(uint32_t bits, int luks, int far_key, int
 		.path_revoked = bits & 1u << 20 ? false : bits >> 4 & 1,
 		.confirmed = bits >> 5 & 1,
 		.luks = (enum state_luks)luks,
-		.far_key = (enum kbs_far)far_key,
-		.far_ids = (enum kbs_far)far_ids,
+		.observed_key = (enum kbs_observed)observed_key,
+		.observed_ids = (enum kbs_observed)observed_ids,
 	};
 }
 
@@ -209,7 +209,7 @@ Test(ctl_machine_decide, every_view_settles_and_no_delivered_key_is_made_again)
 				unsigned births;
 
 				if (!(bits & 1))
-					v.far_key = (enum kbs_far)far;
+					v.observed_key = (enum kbs_observed)far;
 				births = settle(&v, bits & 1u << 5);
 				MUST(births <= 2); /* announced, made */
 				MUST(births == 0 || (!had && !secret));
@@ -224,11 +224,11 @@ Test(ctl_machine_decide, no_deletion_leaves_a_key_or_waits_for_ever)
 		for (int far = 0; far < 25; far++) {
 			struct ctl_machine_view v = view_of(bits, STATE_LUKS_OK, far / 5, far % 5);
 			bool held = v.has_finalizer, holds = v.id_ok && v.is_holder;
-			bool clear = gone(v.far_ids) && (!holds || gone(v.far_key));
+			bool clear = gone(v.observed_ids) && (!holds || gone(v.observed_key));
 
 			settle(&v, false);
 			MUST((v.found && v.has_finalizer) == (held && !clear));
-			v.far_key = v.far_ids = KBS_FAR_ABSENT;
+			v.observed_key = v.observed_ids = KBS_OBSERVED_ABSENT;
 			settle(&v, false);
 			MUST(!v.has_finalizer);
 		}
@@ -539,7 +539,7 @@ Test(ctl_machine, a_deleted_duplicate_leaves_the_holders_things)
 	fake_api_delete(w.api, &kobj_machine, NS, "b");
 	world_run(&w, 5000);
 	cr_assert(key_declared(&w, ID_A));
-	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_PRESENT);
+	cr_assert_eq(observed_key(&w, ID_A), KBS_OBSERVED_PRESENT);
 	/* ours is off, the other's is not ours to take */
 	cr_assert(!kobj_has_finalizer(world_get(&w, &kobj_machine, "b"), MODEL_MACHINE_FINALIZER));
 	cr_assert(kobj_has_finalizer(world_get(&w, &kobj_machine, "b"), "other/x"));

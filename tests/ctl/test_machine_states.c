@@ -82,8 +82,8 @@ static struct ctl_machine_view view_of(const struct operator_ *o)
 		.may_deliver = m->bound || (shared && delivered),
 		.can_restore = o->declared && announces(m, o->declared),
 		.declared = o->declared && o->declared == o->secret,
-		.far_key = KBS_FAR_PENDING,
-		.far_ids = KBS_FAR_NONE,
+		.observed_key = KBS_OBSERVED_PENDING,
+		.observed_ids = KBS_OBSERVED_NONE,
 	};
 }
 

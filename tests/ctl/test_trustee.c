@@ -452,11 +452,11 @@ Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
 		enum kbs_target_state state;
 		const char *error, *text, *said;
 	} rows[] = {
-		{KBS_TARGET_WAITING, NULL, NULL, "Trustee at x: it cannot be reached yet."},
-		{KBS_TARGET_WAITING, "no route", NULL, "Trustee at x: no route."},
-		{KBS_TARGET_WAITING, NULL, "Secret a does not exist yet.",
+		{KBS_TARGET_UNREACHABLE, NULL, NULL, "Trustee at x: it cannot be reached yet."},
+		{KBS_TARGET_UNREACHABLE, "no route", NULL, "Trustee at x: no route."},
+		{KBS_TARGET_UNREACHABLE, NULL, "Secret a does not exist yet.",
 			"Trustee at x: Secret a does not exist yet."},
-		{KBS_TARGET_ASKING, NULL, NULL, "Trustee at x: it has not answered yet."},
+		{KBS_TARGET_PROBING, NULL, NULL, "Trustee at x: it has not answered yet."},
 		{KBS_TARGET_POPULATING, NULL, NULL,
 			"Trustee at x: policies, values and keys are being sent."},
 		{KBS_TARGET_REFUSED, "HTTP 401 AdminAuthAccess", NULL,
@@ -469,10 +469,10 @@ Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
 	cr_assert_str_eq(ctl_trustee_why(s, &out), "No Trustee is administered.");
 	kbs_sync_target_add(s, "x");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		kbs_sync_target_says(s, "x", rows[i].state, rows[i].error, rows[i].text);
+		kbs_sync_set_status(s, "x", rows[i].state, rows[i].error, rows[i].text);
 		cr_assert_str_eq(ctl_trustee_why(s, &out), rows[i].said);
 	}
-	kbs_sync_target_says(s, "x", KBS_TARGET_WAITING, "a", NULL);
+	kbs_sync_set_status(s, "x", KBS_TARGET_UNREACHABLE, "a", NULL);
 	kbs_sync_target_add(s, "y");
 	cr_assert_str_eq(ctl_trustee_why(s, &out),
 		"Trustee at x: a. Trustee at y: it has not answered yet.");

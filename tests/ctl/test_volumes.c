@@ -114,16 +114,20 @@ Test(ctl_volumes, a_write_without_an_answer_may_have_been_done)
 	cr_assert(mounts(ID_B));
 	cr_assert_eq(writes_of_deployments(), 1);
 	kbs_sync_revoke(w.life->state.sync, KBS_RESOURCE, path);
-	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	cr_assert_neq(
+		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 	world_run(&w, 300);
-	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	cr_assert_neq(
+		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 0);
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 30000);
 	cr_assert_not(mounts(ID_B));
-	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	cr_assert_neq(
+		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 	roll_out();
-	cr_assert_eq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
+	cr_assert_eq(
+		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 }
 
 Test(ctl_volumes, what_is_revoked_before_it_was_written_is_never_written)
@@ -260,13 +264,13 @@ Test(ctl_volumes, a_restart_writes_nothing_and_looks_before_it_believes)
 	world_kill(&w);
 	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 0);
 	world_boot(&w, NULL);
-	cr_assert_neq(far_key(&w, ID_A), KBS_FAR_PRESENT);
+	cr_assert_neq(observed_key(&w, ID_A), KBS_OBSERVED_PRESENT);
 	world_run(&w, 20000);
-	cr_assert_neq(far_key(&w, ID_A), KBS_FAR_PRESENT, "its Pod is not available");
+	cr_assert_neq(observed_key(&w, ID_A), KBS_OBSERVED_PRESENT, "its Pod is not available");
 	cr_assert_eq(writes_of_deployments(), 0);
 	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 1);
 	world_run(&w, 20000);
-	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_PRESENT);
+	cr_assert_eq(observed_key(&w, ID_A), KBS_OBSERVED_PRESENT);
 	cr_assert_eq(writes_of_deployments(), 0);
 	cr_assert(delivered());
 	cr_assert(mounts(ID_A));
@@ -332,14 +336,15 @@ Test(ctl_volumes, another_content_of_the_same_file_is_a_restart)
 	ctl_cluster_on(w.life->cluster);
 	for (unsigned i = 0; i < 100; i++) {
 		world_run(&w, 200);
-		cr_assert_neq(far_key(&w, ID_A), KBS_FAR_PRESENT, "the old Pod has the old key");
+		cr_assert_neq(observed_key(&w, ID_A), KBS_OBSERVED_PRESENT,
+			"the old Pod has the old key");
 	}
 	cr_assert(mounts(ID_A));
 	render_volumes_list_fini(&l);
 	cr_assert(render_volumes_read(deployment(), &l));
 	cr_assert_str_neq(l.contents, contents);
 	roll_out();
-	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_PRESENT);
+	cr_assert_eq(observed_key(&w, ID_A), KBS_OBSERVED_PRESENT);
 }
 
 Test(ctl_volumes, a_key_whose_secret_is_torn_away_is_not_gone_before_the_pod_is)
@@ -356,11 +361,13 @@ Test(ctl_volumes, a_key_whose_secret_is_torn_away_is_not_gone_before_the_pod_is)
 	for (unsigned i = 0; i < 50; i++) {
 		world_run(&w, 200);
 		cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, name), "%u", i);
-		cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_REFVALUE, name), KBS_FAR_ABSENT);
+		cr_assert_neq(kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name),
+			KBS_OBSERVED_ABSENT);
 	}
 	cr_assert_not(mounts_ak("key"));
 	roll_out();
-	cr_assert_neq(kbs_sync_far(w.life->state.sync, KBS_REFVALUE, name), KBS_FAR_PENDING);
+	cr_assert_neq(
+		kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name), KBS_OBSERVED_PENDING);
 }
 
 Test(ctl_volumes, a_secret_that_is_restored_is_no_restart)

@@ -348,12 +348,12 @@ void trustee_has_identity(struct world *w, const char *pem, const char *id, bool
 	loop_drain(w->loop);
 }
 
-enum kbs_far far_key(struct world *w, const char *id)
+enum kbs_observed observed_key(struct world *w, const char *id)
 {
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	rats_resource_path(id, path);
-	return kbs_sync_far(w->life->state.sync, KBS_RESOURCE, path);
+	return kbs_sync_observed(w->life->state.sync, KBS_RESOURCE, path);
 }
 
 bool key_declared(struct world *w, const char *id)
@@ -361,7 +361,7 @@ bool key_declared(struct world *w, const char *id)
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	rats_resource_path(id, path);
-	return kbs_sync_holder(w->life->state.sync, KBS_RESOURCE, path) != NULL;
+	return kbs_sync_object(w->life->state.sync, KBS_RESOURCE, path) != NULL;
 }
 
 bool identity_declared(struct world *w, const char *pem)
@@ -369,5 +369,5 @@ bool identity_declared(struct world *w, const char *pem)
 	char name[300];
 
 	identity_of(pem, name);
-	return kbs_sync_holder(w->life->state.sync, KBS_REFVALUE, name) != NULL;
+	return kbs_sync_object(w->life->state.sync, KBS_REFVALUE, name) != NULL;
 }

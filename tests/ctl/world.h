@@ -99,7 +99,7 @@ size_t world_events(struct world *w, const char *part);
 void identity_of(const char *pem, char out[300]);
 void trustee_has_key(struct world *w, const char *id, bool has);
 void trustee_has_identity(struct world *w, const char *pem, const char *id, bool has);
-enum kbs_far far_key(struct world *w, const char *id);
+enum kbs_observed observed_key(struct world *w, const char *id);
 bool key_declared(struct world *w, const char *id);
 bool identity_declared(struct world *w, const char *pem);
 

@@ -17,7 +17,7 @@
 
 /* What the cluster wants, independent of any life. */
 struct wish {
-	enum kbs_sort sort;
+	enum kbs_kind kind;
 	char name[64];
 	const char *value; /* NULL: to be gone; static */
 	bool forgotten;    /* confirmed gone: the controllers do not know of it any more */
@@ -90,17 +90,17 @@ static inline bool is_identity(const char *name)
 
 static inline bool holds(const struct wish *w, const char *value)
 {
-	const char *far = w->sort == KBS_RESOURCE ? fake_kbs_resource(kbs, w->name)
-						  : fake_kbs_value(kbs, w->name);
+	const char *observed = w->kind == KBS_RESOURCE ? fake_kbs_resource(kbs, w->name)
+						       : fake_kbs_value(kbs, w->name);
 	const char *all = fake_kbs_value(kbs, "trusted_aks");
 	cleanup_free char *key = NULL;
 
 	if (shared && is_identity(w->name)) { /* {"ak":"KEY","machine":... */
 		key = value ? xasprintf("\"%.*s\"", (int)strcspn(value + 7, "\""), value + 7)
 			    : NULL;
-		return value ? all && strstr(all, key) : !far || str_eq(far, "null");
+		return value ? all && strstr(all, key) : !observed || str_eq(observed, "null");
 	}
-	return value ? str_eq(far, value) : !far || str_eq(far, "null");
+	return value ? str_eq(observed, value) : !observed || str_eq(observed, "null");
 }
 
 static inline const char *store_differs(void)
@@ -110,7 +110,7 @@ static inline const char *store_differs(void)
 	for (size_t i = 0; i < n_wishes; i++) {
 		if (!holds(&wishes[i], wishes[i].value))
 			return wishes[i].name;
-		resources += wishes[i].sort == KBS_RESOURCE && wishes[i].value;
+		resources += wishes[i].kind == KBS_RESOURCE && wishes[i].value;
 	}
 	if (fake_kbs_resources(kbs) != resources)
 		return "a resource that is not wanted";
@@ -136,70 +136,70 @@ static inline void judge_sentinel(void *arg)
 	cr_assert_null(differs, "a clean sentinel stands, but: %s", differs);
 }
 
-static inline void judge_confirmed(void *arg, enum kbs_sort sort, const char *name)
+static inline void judge_confirmed(void *arg, enum kbs_kind kind, const char *name)
 {
 	(void)arg;
 	if (!watched || store_lost)
 		return;
 	for (size_t i = 0; i < n_wishes; i++) {
 		const struct wish *w = &wishes[i];
-		enum kbs_far far;
+		enum kbs_observed observed;
 
-		if (w->sort != sort || (name && strcmp(name, w->name) != 0) || w->forgotten)
+		if (w->kind != kind || (name && strcmp(name, w->name) != 0) || w->forgotten)
 			continue;
-		far = kbs_sync_far(sync, sort, w->name);
-		if (far == KBS_FAR_PRESENT && kbs_sync_holder(sync, sort, w->name))
+		observed = kbs_sync_observed(sync, kind, w->name);
+		if (observed == KBS_OBSERVED_PRESENT && kbs_sync_object(sync, kind, w->name))
 			cr_assert(holds(w, w->value), "%s is confirmed, and is not there", w->name);
-		if (far == KBS_FAR_ABSENT && kbs_sync_is_revoked(sync, sort, w->name))
+		if (observed == KBS_OBSERVED_ABSENT && kbs_sync_is_revoked(sync, kind, w->name))
 			cr_assert(holds(w, NULL), "%s is confirmed gone, and is there", w->name);
 	}
 }
 
 /* ---- what is wanted */
 
-static inline struct wish *wish(enum kbs_sort sort, const char *name)
+static inline struct wish *wish(enum kbs_kind kind, const char *name)
 {
 	for (size_t i = 0; i < n_wishes; i++)
-		if (wishes[i].sort == sort && strcmp(wishes[i].name, name) == 0)
+		if (wishes[i].kind == kind && strcmp(wishes[i].name, name) == 0)
 			return &wishes[i];
 	cr_assert_lt(n_wishes, (size_t)WISHES_MAX);
-	wishes[n_wishes].sort = sort;
+	wishes[n_wishes].kind = kind;
 	snprintf(wishes[n_wishes].name, sizeof(wishes->name), "%s", name);
 	return &wishes[n_wishes++];
 }
 
 static inline void declare_in(
-	struct kbs_sync *s, enum kbs_sort sort, const char *name, const char *value)
+	struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *value)
 {
 	struct kobj *o = thing_new(name, value);
 
-	kbs_sync_declare(s, sort, name, o, thing_render);
+	kbs_sync_declare(s, kind, name, o, thing_render);
 	kobj_unref(o);
 }
 
-static inline void declare(enum kbs_sort sort, const char *name, const char *value)
+static inline void declare(enum kbs_kind kind, const char *name, const char *value)
 {
-	struct wish *w = wish(sort, name);
+	struct wish *w = wish(kind, name);
 
 	w->value = value;
 	w->forgotten = false;
 	if (sync)
-		declare_in(sync, sort, name, value);
+		declare_in(sync, kind, name, value);
 }
 
-static inline void revoke(enum kbs_sort sort, const char *name)
+static inline void revoke(enum kbs_kind kind, const char *name)
 {
-	struct wish *w = wish(sort, name);
+	struct wish *w = wish(kind, name);
 
 	w->value = NULL;
 	w->forgotten = false;
 	if (sync)
-		kbs_sync_revoke(sync, sort, name);
+		kbs_sync_revoke(sync, kind, name);
 }
 
-static inline enum kbs_far far(enum kbs_sort sort, const char *name)
+static inline enum kbs_observed observed(enum kbs_kind kind, const char *name)
 {
-	return kbs_sync_far(sync, sort, name);
+	return kbs_sync_observed(sync, kind, name);
 }
 
 /* As a controller does when Trustee confirmed. */
@@ -208,9 +208,9 @@ static inline void forget_gone(void)
 	for (size_t i = 0; i < n_wishes; i++) {
 		struct wish *w = &wishes[i];
 
-		if (w->value || w->forgotten || far(w->sort, w->name) != KBS_FAR_ABSENT)
+		if (w->value || w->forgotten || observed(w->kind, w->name) != KBS_OBSERVED_ABSENT)
 			continue;
-		kbs_sync_forget(sync, w->sort, w->name);
+		kbs_sync_forget(sync, w->kind, w->name);
 		w->forgotten = true;
 	}
 }
@@ -240,9 +240,9 @@ static inline void life_begin(void)
 		const struct wish *w = &wishes[i];
 
 		if (w->value)
-			declare_in(sync, w->sort, w->name, w->value);
+			declare_in(sync, w->kind, w->name, w->value);
 		else if (!w->forgotten)
-			kbs_sync_revoke(sync, w->sort, w->name);
+			kbs_sync_revoke(sync, w->kind, w->name);
 	}
 }
 
@@ -280,9 +280,9 @@ static inline void assert_in_step(const char *when)
 	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC, "%s: %s", when, push_status().error);
 	for (size_t i = 0; i < n_wishes; i++)
 		if (!wishes[i].forgotten)
-			cr_assert_eq(far(wishes[i].sort, wishes[i].name),
-				wishes[i].value ? KBS_FAR_PRESENT : KBS_FAR_ABSENT, "%s: %s", when,
-				wishes[i].name);
+			cr_assert_eq(observed(wishes[i].kind, wishes[i].name),
+				wishes[i].value ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT,
+				"%s: %s", when, wishes[i].name);
 	wanted_sum(want);
 	cr_assert(stored_sum(is), "%s: the sentinel is dirty", when);
 	cr_assert_str_eq(is, want, "%s", when);

@@ -157,8 +157,8 @@ Test(kbs_push, a_machine_costs_three_requests_and_a_change_one_at_once)
 	declare(KBS_REFVALUE, "ak.new", IDENTITY("new"));
 	run(100);
 	cr_assert_eq(fake_kbs_requests(kbs), 2);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_PRESENT);
-	cr_assert_eq(far(KBS_REFVALUE, "ak.new"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("new")), KBS_OBSERVED_PRESENT);
+	cr_assert_eq(observed(KBS_REFVALUE, "ak.new"), KBS_OBSERVED_PRESENT);
 	run(10000);
 	cr_assert_eq(fake_kbs_requests(kbs), 3);
 	assert_in_step("delivered");
@@ -184,8 +184,8 @@ Test(kbs_push, without_the_lease_nothing_is_sent)
 	revoke(KBS_RESOURCE, KEY("one"));
 	run(120000);
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_PENDING);
-	cr_assert_eq(push_status().state, KBS_TARGET_WAITING);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_PENDING);
+	cr_assert_eq(push_status().state, KBS_TARGET_UNREACHABLE);
 	may = true;
 	run(40000);
 	assert_in_step("with the lease");
@@ -199,10 +199,10 @@ Test(kbs_push, a_transport_taken_away_and_back)
 	declare(KBS_RESOURCE, KEY("two"), "{\"key\":\"2b\"}");
 	run(150); /* in the middle of it */
 	kbs_push_set_transport(push, NULL, "it has no address.");
-	cr_assert_eq(push_status().state, KBS_TARGET_WAITING);
+	cr_assert_eq(push_status().state, KBS_TARGET_UNREACHABLE);
 	cr_assert_str_eq(push_status().text, "it has no address.");
 	cr_assert_eq(fake_kbs_in_flight(kbs), 0);
-	cr_assert_neq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT);
+	cr_assert_neq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_ABSENT);
 	fake_kbs_forget(kbs);
 	kbs_push_probe(push);
 	run(3600000);
@@ -313,14 +313,15 @@ Test(kbs_push, of_two_trustees_one_is_down)
 	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
 	run(60000);
 	cr_assert_str_eq(fake_kbs_resource(kbs, KEY("new")), "{\"key\":\"n\"}");
-	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("new")), KBS_OBSERVED_UNKNOWN);
 	revoke(KBS_RESOURCE, KEY("one"));
 	run(60000);
 	cr_assert_null(fake_kbs_resource(kbs, KEY("one")));
-	cr_assert_neq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT); /* one has not said so */
-	cr_assert_not(kbs_sync_target_lacks(sync, 0, KBS_RESOURCE, KEY("one")));
-	cr_assert(kbs_sync_target_lacks(sync, 1, KBS_RESOURCE, KEY("one")));
-	cr_assert_eq(kbs_sync_state(sync), KBS_TARGET_WAITING);
+	cr_assert_neq(
+		observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_ABSENT); /* one has not said so */
+	cr_assert_not(kbs_sync_target_differs(sync, 0, KBS_RESOURCE, KEY("one")));
+	cr_assert(kbs_sync_target_differs(sync, 1, KBS_RESOURCE, KEY("one")));
+	cr_assert_eq(kbs_sync_state(sync), KBS_TARGET_UNREACHABLE);
 	cr_assert(kbs_sync_target(sync, 1, &status));
 	cr_assert_str_eq(status.name, "other.test");
 	cr_assert_str_eq(status.error, "connection refused");
@@ -339,9 +340,9 @@ Test(kbs_push, a_removed_trustee_takes_its_answers_along)
 	kbs_push_free(push);
 	push = NULL;
 	cr_assert_eq(kbs_sync_targets(sync), 0);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_NONE);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_NONE);
 	push = kbs_push_new(loop, sync, &conf, fake_kbs_transport(kbs));
-	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_UNKNOWN);
 	run(10000);
 	assert_in_step("named again");
 }

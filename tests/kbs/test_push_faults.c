@@ -155,7 +155,7 @@ Test(kbs_push_faults, a_trustee_that_is_down_is_asked_ever_more_rarely_to_every_
 	run(3600000);
 	cr_assert_geq(fake_kbs_requests(kbs), (size_t)3600 / 30);
 	cr_assert_leq(fake_kbs_requests(kbs), (size_t)3600 / 24 + 15);
-	cr_assert_eq(push_status().state, KBS_TARGET_WAITING);
+	cr_assert_eq(push_status().state, KBS_TARGET_UNREACHABLE);
 	cr_assert_str_eq(push_status().error, "connection refused");
 	fake_kbs_down(kbs, false);
 	run(35000);
@@ -169,7 +169,7 @@ Test(kbs_push_faults, a_trustee_that_is_down_is_asked_ever_more_rarely_to_every_
 
 static unsigned n_told;
 
-static void count_told(void *arg, enum kbs_sort sort, const char *name)
+static void count_told(void *arg, enum kbs_kind kind, const char *name)
 {
 	n_told += !name; /* every object is examined again */
 }
@@ -182,7 +182,7 @@ Test(kbs_push_faults, while_it_is_down_nobody_is_told_twice)
 	n_told = 0;
 	revoke(KBS_RESOURCE, KEY("one"));
 	run(10000);
-	cr_assert_leq(n_told, 2, "%u", n_told); /* once per sort */
+	cr_assert_leq(n_told, 2, "%u", n_told); /* once per kind */
 	n_told = 0;
 	run(3600000);
 	cr_assert_eq(n_told, 0, "%u", n_told);

@@ -40,23 +40,23 @@ static void machine(unsigned i, bool wanted)
 	kobj_unref(o);
 }
 
-static bool all_far(enum kbs_far want, unsigned n)
+static bool all_far(enum kbs_observed want, unsigned n)
 {
 	char name[64];
 
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "default/%u/root", i);
-		if (far(KBS_RESOURCE, name) != want)
+		if (observed(KBS_RESOURCE, name) != want)
 			return false;
 		snprintf(name, sizeof(name), "ak.%u", i);
-		if (far(KBS_REFVALUE, name) != want)
+		if (observed(KBS_REFVALUE, name) != want)
 			return false;
 	}
 	return true;
 }
 
 /* How long until all are so. */
-static unsigned took(enum kbs_far want, unsigned n)
+static unsigned took(enum kbs_observed want, unsigned n)
 {
 	unsigned ms = 0;
 
@@ -76,11 +76,11 @@ static void at_loss(unsigned one_of, enum fake_kbs_fault fault, unsigned within_
 	lose(one_of, fault, 2000);
 	for (unsigned i = 0; i < 30; i++)
 		machine(i, true);
-	ms = took(KBS_FAR_PRESENT, 30);
+	ms = took(KBS_OBSERVED_PRESENT, 30);
 	cr_assert_leq(ms, within_ms, "1 of %u, fault %d: delivered after %u ms", one_of, fault, ms);
 	for (unsigned i = 0; i < 30; i++)
 		machine(i, false);
-	ms = took(KBS_FAR_ABSENT, 30);
+	ms = took(KBS_OBSERVED_ABSENT, 30);
 	cr_assert_leq(ms, within_ms, "1 of %u, fault %d: revoked after %u ms", one_of, fault, ms);
 	cr_assert_eq(fake_kbs_resources(kbs), (size_t)2);
 }
@@ -109,12 +109,13 @@ Test(kbs_push_network, an_answer_that_came_counts_and_only_what_failed_is_sent_a
 	declare(KBS_RESOURCE, KEY("b"), "{\"key\":\"b\"}");
 	declare(KBS_RESOURCE, KEY("c"), "{\"key\":\"c\"}");
 	run(60);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("a")), KBS_FAR_PRESENT);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("b")), KBS_FAR_UNKNOWN); /* it may have been done */
-	cr_assert_eq(far(KBS_RESOURCE, KEY("c")), KBS_FAR_PRESENT);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("a")), KBS_OBSERVED_PRESENT);
+	cr_assert_eq(
+		observed(KBS_RESOURCE, KEY("b")), KBS_OBSERVED_UNKNOWN); /* it may have been done */
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("c")), KBS_OBSERVED_PRESENT);
 	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 	run(200);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("b")), KBS_FAR_PRESENT);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("b")), KBS_OBSERVED_PRESENT);
 	/* and a probe before it: another process might have answered */
 	cr_assert_eq(fake_kbs_requests(kbs), (size_t)5);
 	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), (size_t)1);
@@ -144,7 +145,7 @@ Test(kbs_push_network, after_a_loss_no_key_goes_into_another_store)
 		fake_kbs_down(kbs, false);
 		machine(4, true);
 		run(20000);
-		cr_assert(all_far(KBS_FAR_PRESENT, 5));
+		cr_assert(all_far(KBS_OBSERVED_PRESENT, 5));
 		cr_assert_eq(fake_kbs_resources(kbs), (size_t)7);
 		world_end();
 		world_begin();
@@ -160,10 +161,11 @@ Test(kbs_push_network, a_key_that_is_never_taken_delays_no_other)
 	for (int i = 0; i < 60; i++) {
 		declare(KBS_RESOURCE, KEY("x"), i & 1 ? "{\"key\":\"a\"}" : "{\"key\":\"b\"}");
 		run(1000);
-		cr_assert_eq(far(KBS_RESOURCE, KEY("x")), KBS_FAR_PRESENT, "after %d s", i);
+		cr_assert_eq(
+			observed(KBS_RESOURCE, KEY("x")), KBS_OBSERVED_PRESENT, "after %d s", i);
 		cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
 	}
-	cr_assert_neq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT);
+	cr_assert_neq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_ABSENT);
 	/* 0.1 s doubling to 30 s */
 	cr_assert_leq(fake_kbs_count(kbs, "DELETE", NULL), (size_t)13);
 }
@@ -181,9 +183,9 @@ Test(kbs_push_network, what_is_revoked_goes_before_what_is_delivered)
 	revoke(KBS_RESOURCE, KEY("one"));
 	kbs_sync_revoke(sync, KBS_RESOURCE, "default/99/root");
 	run(60);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT);
-	cr_assert_eq(far(KBS_RESOURCE, "default/99/root"), KBS_FAR_ABSENT);
-	cr_assert_neq(far(KBS_RESOURCE, "default/98/root"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_ABSENT);
+	cr_assert_eq(observed(KBS_RESOURCE, "default/99/root"), KBS_OBSERVED_ABSENT);
+	cr_assert_neq(observed(KBS_RESOURCE, "default/98/root"), KBS_OBSERVED_PRESENT);
 }
 
 Test(kbs_push_network, while_it_is_away_no_window_is_opened)
@@ -196,11 +198,11 @@ Test(kbs_push_network, while_it_is_away_no_window_is_opened)
 	run(60000);
 	/* What was in flight when it went away, then one probe at a time. */
 	cr_assert_leq(fake_kbs_count(kbs, "POST", NULL), (size_t)40);
-	cr_assert_eq(push_status().state, KBS_TARGET_WAITING);
+	cr_assert_eq(push_status().state, KBS_TARGET_UNREACHABLE);
 	fake_kbs_forget(kbs);
 	fake_kbs_down(kbs, false);
 	run(35000);
-	cr_assert(all_far(KBS_FAR_PRESENT, 100));
+	cr_assert(all_far(KBS_OBSERVED_PRESENT, 100));
 }
 
 Test(kbs_push_network, the_window_shrinks_with_losses_and_grows_with_answers)
@@ -220,7 +222,7 @@ Test(kbs_push_network, the_window_shrinks_with_losses_and_grows_with_answers)
 	cr_assert_lt(fake_kbs_most_in_flight(kbs), (size_t)33);
 	run(5000);
 	cr_assert_geq(fake_kbs_most_in_flight(kbs), (size_t)30);
-	cr_assert(all_far(KBS_FAR_PRESENT, 200));
+	cr_assert(all_far(KBS_OBSERVED_PRESENT, 200));
 }
 
 Test(kbs_push_network, a_lost_store_is_noticed_within_twenty_seconds)
@@ -246,7 +248,7 @@ Test(kbs_push_network, a_key_in_flight_when_the_store_was_lost_is_confirmed_by_i
 	fake_kbs_lose_store(kbs);
 	kbs_push_probe(push);
 	run(20000);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_PRESENT);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("new")), KBS_OBSERVED_PRESENT);
 	cr_assert_eq(fake_kbs_count(kbs, "POST", KEY("new")), (size_t)2);
 	assert_in_step("filled again");
 }
@@ -271,7 +273,7 @@ Test(kbs_push_network, a_refused_token_is_tried_again_within_half_a_minute)
 	run(19 * 20000);
 	cr_assert_eq(push_status().state, KBS_TARGET_REFUSED);
 	run(25000);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_PRESENT);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("new")), KBS_OBSERVED_PRESENT);
 	run(10000);
 	assert_in_step("taken");
 }

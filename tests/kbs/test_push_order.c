@@ -8,7 +8,7 @@
 TestSuite(kbs_push_order, .init = world_begin, .fini = world_end, .timeout = 60);
 
 /* Bits of `moves`, lowest first: a pause, then a word about the one name. */
-static void say(unsigned moves, unsigned n, const char *a, const char *b, enum kbs_sort sort,
+static void say(unsigned moves, unsigned n, const char *a, const char *b, enum kbs_kind kind,
 	const char *name)
 {
 	static const uint32_t pauses[] = {0, 30, 60, 110};
@@ -17,17 +17,17 @@ static void say(unsigned moves, unsigned n, const char *a, const char *b, enum k
 		run(pauses[moves % 4]);
 		switch (moves / 4 % 3) {
 		case 0:
-			declare(sort, name, a);
+			declare(kind, name, a);
 			break;
 		case 1:
-			declare(sort, name, b);
+			declare(kind, name, b);
 			break;
 		case 2:
-			revoke(sort, name);
+			revoke(kind, name);
 			break;
 		}
 		/* Gone means gone: what is under way may still put it there. */
-		if (far(sort, name) == KBS_FAR_ABSENT)
+		if (observed(kind, name) == KBS_OBSERVED_ABSENT)
 			forget_gone();
 	}
 }
@@ -66,13 +66,13 @@ Test(kbs_push_order, what_is_under_way_is_not_gone)
 	in_step();
 	revoke(KBS_RESOURCE, KEY("one"));
 	run(5000);
-	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_ABSENT);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_ABSENT);
 	fake_kbs_latency(kbs, 1000);
 	declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
 	run(500);
 	cr_assert_str_eq(fake_kbs_resource(kbs, KEY("one")), "{\"key\":\"1\"}");
 	revoke(KBS_RESOURCE, KEY("one"));
-	cr_assert_eq(far(KBS_RESOURCE, KEY("one")), KBS_FAR_PENDING);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_PENDING);
 	run(30000);
 	assert_in_step("revoked");
 }

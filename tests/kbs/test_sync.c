@@ -18,7 +18,7 @@ static void sha(const char *value, uint8_t out[SHA256_LEN])
 static unsigned told;
 static char last[64];
 
-static void on_tell(void *arg, enum kbs_sort sort, const char *name)
+static void on_tell(void *arg, enum kbs_kind kind, const char *name)
 {
 	told++;
 	snprintf(last, sizeof(last), "%s", name ? name : "(all)");
@@ -59,20 +59,20 @@ static void confirm(const char *target, const char *name, const char *value)
 	kbs_sync_confirm(s, target, KBS_RESOURCE, name, value ? digest : NULL);
 }
 
-static enum kbs_far far(const char *name)
+static enum kbs_observed observed(const char *name)
 {
-	return kbs_sync_far(s, KBS_RESOURCE, name);
+	return kbs_sync_observed(s, KBS_RESOURCE, name);
 }
 
 Test(kbs_sync, without_a_target_nothing_can_be_there)
 {
-	cr_assert_eq(far("a"), KBS_FAR_NONE);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_NONE);
 	declare("a", "1");
-	cr_assert_eq(far("a"), KBS_FAR_NONE);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_NONE);
 	cr_assert(kbs_sync_revoke(s, KBS_RESOURCE, "a"));
 	cr_assert(kbs_sync_is_revoked(s, KBS_RESOURCE, "a")); /* a Trustee may be named later */
 	kbs_sync_target_add(s, "x");
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	kbs_sync_target_remove(s, "x"); /* the last one is gone, and with it what it held */
 	cr_assert(!kbs_sync_is_revoked(s, KBS_RESOURCE, "a"));
 }
@@ -81,19 +81,19 @@ Test(kbs_sync, unknown_until_every_target_was_asked)
 {
 	kbs_sync_target_add(s, "x");
 	kbs_sync_target_add(s, "y");
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	cr_assert(declare("a", "1"));
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	confirm("x", "a", "1");
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	confirm("y", "a", NULL);
-	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PENDING);
 	confirm("y", "a", "2");
-	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PENDING);
 	confirm("y", "a", "1");
-	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PRESENT);
 	confirm("z", "a", NULL); /* not one of ours */
-	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PRESENT);
 }
 
 Test(kbs_sync, another_value_has_to_be_confirmed_anew)
@@ -102,13 +102,13 @@ Test(kbs_sync, another_value_has_to_be_confirmed_anew)
 	declare("a", "1");
 	confirm("x", "a", "1");
 	cr_assert(!declare("a", "1"));
-	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PRESENT);
 	cr_assert(declare("a", "2"));
-	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PENDING);
 	confirm("x", "a", "1"); /* an answer that was under way */
-	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PENDING);
 	confirm("x", "a", "2");
-	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PRESENT);
 }
 
 Test(kbs_sync, a_revoked_name_is_absent_only_when_confirmed)
@@ -118,33 +118,33 @@ Test(kbs_sync, a_revoked_name_is_absent_only_when_confirmed)
 	confirm("x", "a", "1");
 	cr_assert(kbs_sync_revoke(s, KBS_RESOURCE, "a"));
 	cr_assert(!kbs_sync_revoke(s, KBS_RESOURCE, "a"));
-	cr_assert_null(kbs_sync_holder(s, KBS_RESOURCE, "a"));
+	cr_assert_null(kbs_sync_object(s, KBS_RESOURCE, "a"));
 	cr_assert_eq(secret_count(), 0);
-	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PENDING);
 	confirm("x", "a", "1");
-	cr_assert_eq(far("a"), KBS_FAR_PENDING);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PENDING);
 	confirm("x", "a", NULL);
-	cr_assert_eq(far("a"), KBS_FAR_ABSENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_ABSENT);
 	cr_assert(kbs_sync_is_revoked(s, KBS_RESOURCE, "a"));
 	kbs_sync_forget(s, KBS_RESOURCE, "a");
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN); /* not asked since */
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN); /* not asked since */
 }
 
 Test(kbs_sync, a_name_never_declared_can_be_revoked)
 {
 	kbs_sync_target_add(s, "x");
 	cr_assert(kbs_sync_revoke(s, KBS_RESOURCE, "a"));
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	confirm("x", "a", NULL);
-	cr_assert_eq(far("a"), KBS_FAR_ABSENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_ABSENT);
 }
 
 Test(kbs_sync, sorts_do_not_mix)
 {
 	kbs_sync_target_add(s, "x");
 	declare("a", "1");
-	cr_assert_null(kbs_sync_holder(s, KBS_REFVALUE, "a"));
-	cr_assert(kbs_sync_holder(s, KBS_RESOURCE, "a"));
+	cr_assert_null(kbs_sync_object(s, KBS_REFVALUE, "a"));
+	cr_assert(kbs_sync_object(s, KBS_RESOURCE, "a"));
 }
 
 Test(kbs_sync, a_new_target_makes_all_unknown_an_old_one_takes_its_answers_along)
@@ -154,15 +154,15 @@ Test(kbs_sync, a_new_target_makes_all_unknown_an_old_one_takes_its_answers_along
 	confirm("x", "a", "1");
 	kbs_sync_target_add(s, "y");
 	cr_assert_str_eq(last, "(all)");
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	kbs_sync_target_remove(s, "x");
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	confirm("y", "a", "1");
-	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PRESENT);
 	kbs_sync_target_remove(s, "y");
-	cr_assert_eq(far("a"), KBS_FAR_NONE);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_NONE);
 	kbs_sync_target_add(s, "y"); /* the same name, perhaps another server */
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_UNKNOWN);
 	kbs_sync_target_add(s, "y");
 	cr_assert_eq(kbs_sync_targets(s), 1);
 }
@@ -174,7 +174,7 @@ Test(kbs_sync, removing_the_first_of_two_keeps_the_others_answers)
 	declare("a", "1");
 	confirm("y", "a", "1");
 	kbs_sync_target_remove(s, "x");
-	cr_assert_eq(far("a"), KBS_FAR_PRESENT);
+	cr_assert_eq(observed("a"), KBS_OBSERVED_PRESENT);
 }
 
 Test(kbs_sync, wanted_is_the_hash_of_the_declared_value)
@@ -182,12 +182,12 @@ Test(kbs_sync, wanted_is_the_hash_of_the_declared_value)
 	uint8_t one[SHA256_LEN], is[SHA256_LEN];
 
 	sha("1", one);
-	cr_assert_not(kbs_sync_wanted(s, KBS_RESOURCE, "a", is));
+	cr_assert_not(kbs_sync_desired(s, KBS_RESOURCE, "a", is));
 	declare("a", "1");
-	cr_assert(kbs_sync_wanted(s, KBS_RESOURCE, "a", is));
+	cr_assert(kbs_sync_desired(s, KBS_RESOURCE, "a", is));
 	cr_assert_arr_eq(is, one, SHA256_LEN);
 	kbs_sync_revoke(s, KBS_RESOURCE, "a");
-	cr_assert_not(kbs_sync_wanted(s, KBS_RESOURCE, "a", is));
+	cr_assert_not(kbs_sync_desired(s, KBS_RESOURCE, "a", is));
 }
 
 static void counts(size_t declared, size_t confirmed, size_t revoking)
@@ -205,13 +205,13 @@ Test(kbs_sync, a_doubted_name_has_to_be_confirmed_again)
 	kbs_sync_target_add(s, "t");
 	kbs_sync_declare(s, KBS_RESOURCE, "n", o, thing_render);
 	kbs_sync_confirm(s, "t", KBS_RESOURCE, "n", NULL);
-	kbs_sync_doubt(s, "t", KBS_RESOURCE, "n");
-	kbs_sync_doubt(s, "t", KBS_RESOURCE, "unknown");
-	kbs_sync_doubt(s, "elsewhere", KBS_RESOURCE, "n");
+	kbs_sync_set_unknown(s, "t", KBS_RESOURCE, "n");
+	kbs_sync_set_unknown(s, "t", KBS_RESOURCE, "unknown");
+	kbs_sync_set_unknown(s, "elsewhere", KBS_RESOURCE, "n");
 	kbs_sync_revoke(s, KBS_RESOURCE, "n");
-	cr_assert_eq(kbs_sync_far(s, KBS_RESOURCE, "n"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(kbs_sync_observed(s, KBS_RESOURCE, "n"), KBS_OBSERVED_UNKNOWN);
 	kbs_sync_confirm(s, "t", KBS_RESOURCE, "n", NULL);
-	cr_assert_eq(kbs_sync_far(s, KBS_RESOURCE, "n"), KBS_FAR_ABSENT);
+	cr_assert_eq(kbs_sync_observed(s, KBS_RESOURCE, "n"), KBS_OBSERVED_ABSENT);
 }
 
 struct named {
@@ -224,7 +224,7 @@ static void count_and_forget(void *arg, const char *name)
 	uint8_t digest[SHA256_LEN], want[SHA256_LEN];
 
 	in->n++;
-	if (kbs_sync_wanted(s, KBS_RESOURCE, name, digest)) {
+	if (kbs_sync_desired(s, KBS_RESOURCE, name, digest)) {
 		sha("v", want);
 		cr_assert_arr_eq(digest, want, SHA256_LEN);
 		in->declared++;
@@ -294,23 +294,23 @@ Test(kbs_sync, thousands_of_names_and_only_changes_are_told)
 	confirm("x", "n4711", "1");
 	cr_assert_eq(told, 5001);
 	cr_assert_str_eq(last, "n4711");
-	cr_assert_eq(far("n4711"), KBS_FAR_PRESENT);
-	cr_assert_eq(far("n0"), KBS_FAR_UNKNOWN);
+	cr_assert_eq(observed("n4711"), KBS_OBSERVED_PRESENT);
+	cr_assert_eq(observed("n0"), KBS_OBSERVED_UNKNOWN);
 }
 
 Test(kbs_sync, the_worst_state_of_all_counts)
 {
-	static const enum kbs_target_state better[] = {KBS_TARGET_IN_SYNC, KBS_TARGET_ASKING,
-		KBS_TARGET_POPULATING, KBS_TARGET_WAITING, KBS_TARGET_REFUSED};
+	static const enum kbs_target_state better[] = {KBS_TARGET_IN_SYNC, KBS_TARGET_PROBING,
+		KBS_TARGET_POPULATING, KBS_TARGET_UNREACHABLE, KBS_TARGET_REFUSED};
 
-	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_WAITING);
+	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_UNREACHABLE);
 	kbs_sync_target_add(s, "x");
 	kbs_sync_target_add(s, "y");
-	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_ASKING);
+	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_PROBING);
 	for (size_t i = 0; i < ARRAY_LEN(better); i++) {
 		for (size_t j = 0; j < ARRAY_LEN(better); j++) {
-			kbs_sync_target_says(s, "x", better[i], "x", NULL);
-			kbs_sync_target_says(s, "y", better[j], NULL, "y");
+			kbs_sync_set_status(s, "x", better[i], "x", NULL);
+			kbs_sync_set_status(s, "y", better[j], NULL, "y");
 			cr_assert_eq(kbs_sync_state(s), better[i > j ? i : j]);
 		}
 	}
@@ -325,11 +325,11 @@ Test(kbs_sync, says_which_target_lacks_a_name_and_why)
 	kbs_sync_target_add(s, "y");
 	declare("a", "1");
 	confirm("x", "a", "1");
-	cr_assert_not(kbs_sync_target_lacks(s, 0, KBS_RESOURCE, "a"));
-	cr_assert(kbs_sync_target_lacks(s, 1, KBS_RESOURCE, "a"));
-	cr_assert(kbs_sync_target_lacks(s, 0, KBS_RESOURCE, "unknown"));
+	cr_assert_not(kbs_sync_target_differs(s, 0, KBS_RESOURCE, "a"));
+	cr_assert(kbs_sync_target_differs(s, 1, KBS_RESOURCE, "a"));
+	cr_assert(kbs_sync_target_differs(s, 0, KBS_RESOURCE, "unknown"));
 	kbs_sync_target_remove(s, "x");
-	kbs_sync_target_says(s, "y", KBS_TARGET_WAITING, "refused", NULL);
+	kbs_sync_set_status(s, "y", KBS_TARGET_UNREACHABLE, "refused", NULL);
 	cr_assert(kbs_sync_target(s, 0, &t));
 	cr_assert_str_eq(t.name, "y");
 	cr_assert_str_eq(t.error, "refused");

@@ -46,9 +46,9 @@ struct ctl_ak_view {
 	bool declared, fresh; /* this key's identity; from the cached version of this key */
 	bool revoked; /* nothing of this key, or of the stale Secret, is declared, and a tombstone
 			 says so */
-	enum kbs_far far; /* of what has to be revoked or is declared */
-	bool confirmed;   /* a live answer showed that the cached version of this key is current */
-	bool overdue;     /* past pendingTTL (only what a listener made) */
+	enum kbs_observed observed; /* of what has to be revoked or is declared */
+	bool confirmed; /* a live answer showed that the cached version of this key is current */
+	bool overdue;   /* past pendingTTL (only what a listener made) */
 	bool status_ok;
 };
 

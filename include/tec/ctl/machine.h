@@ -37,7 +37,7 @@ struct ctl_machine_view {
 	/* In kbs/sync: this Secret's value; nothing of this Machine any more; a tombstone for its
 	 * path. */
 	bool declared, revoked, path_revoked;
-	enum kbs_far far_key, far_ids;
+	enum kbs_observed observed_key, observed_ids;
 	bool status_ok;
 };
 

@@ -69,6 +69,6 @@ const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out);
 /* The same about one name: "Trustee at a, b has not confirmed it yet." It changes only when an
  * answer about this name comes, so that a status with it is not written again and again. */
 const char *ctl_trustee_lacking(
-	const struct kbs_sync *sync, enum kbs_sort sort, const char *name, struct strbuf *out);
+	const struct kbs_sync *sync, enum kbs_kind kind, const char *name, struct strbuf *out);
 
 #endif

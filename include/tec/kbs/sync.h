@@ -18,19 +18,19 @@
 #include "tec/base/secret.h"
 #include "tec/kobj/meta.h"
 
-enum kbs_sort { KBS_RESOURCE, KBS_REFVALUE }; /* a resource path; a reference value name */
+enum kbs_kind { KBS_RESOURCE, KBS_REFVALUE }; /* a resource path; a reference value name */
 
 /* The value's bytes, which depend on the object only; the caller frees. */
-typedef struct secret *(*kbs_render_fn)(const struct kobj *holder);
+typedef struct secret *(*kbs_render_fn)(const struct kobj *object);
 
 /* The state of one name over all targets together. */
-enum kbs_far {
-	KBS_FAR_NONE,    /* no Trustee is administered: nothing can be delivered or has to be
+enum kbs_observed {
+	KBS_OBSERVED_NONE,    /* no Trustee is administered: nothing can be delivered or has to be
 			    revoked */
-	KBS_FAR_UNKNOWN, /* of at least one target; counts as present */
-	KBS_FAR_PENDING, /* at least one has not confirmed what is desired */
-	KBS_FAR_PRESENT, /* all confirmed the declared value */
-	KBS_FAR_ABSENT,  /* all confirmed that they hold nothing under this name */
+	KBS_OBSERVED_UNKNOWN, /* of at least one target; counts as present */
+	KBS_OBSERVED_PENDING, /* at least one has not confirmed what is desired */
+	KBS_OBSERVED_PRESENT, /* all confirmed the declared value */
+	KBS_OBSERVED_ABSENT,  /* all confirmed that they hold nothing under this name */
 };
 
 struct kbs_sync;
@@ -43,33 +43,33 @@ void kbs_sync_reset(struct kbs_sync *s);
  * be several, for the life of s. Also called from inside declare and revoke, when these changed
  * something; a listener may forget a name, and must not declare or revoke. */
 void kbs_sync_listen(
-	struct kbs_sync *s, void (*fn)(void *arg, enum kbs_sort sort, const char *name), void *arg);
+	struct kbs_sync *s, void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *arg);
 
 /* ---- desired */
 
 /* True when this changed what is desired. The object is referenced. */
-bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
-	const struct kobj *holder, kbs_render_fn render);
-bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_sort sort, const char *name);
+bool kbs_sync_declare(struct kbs_sync *s, enum kbs_kind kind, const char *name,
+	const struct kobj *object, kbs_render_fn render);
+bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_kind kind, const char *name);
 /* Confirmed absent, and no object needs it any more. */
-void kbs_sync_forget(struct kbs_sync *s, enum kbs_sort sort, const char *name);
+void kbs_sync_forget(struct kbs_sync *s, enum kbs_kind kind, const char *name);
 /* The policies every target shall have (static texts), and whether identities are sent one by one
  * or as the Rust operator's one array trusted_aks. A change makes every push populate again.
  * Targets start without policies: nothing is sent before the first call. */
 void kbs_sync_policies(
 	struct kbs_sync *s, const char *attestation, const char *resource, bool shared);
 
-enum kbs_far kbs_sync_far(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+enum kbs_observed kbs_sync_observed(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 /* The object declared for a name, borrowed; NULL: not declared or revoked. */
-const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+const struct kobj *kbs_sync_object(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 /* Revoked, and not forgotten yet. */
-bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_sort sort, const char *name);
+bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 /* SHA-256 of the value declared for a name; false: not declared or revoked. */
-bool kbs_sync_wanted(
-	const struct kbs_sync *s, enum kbs_sort sort, const char *name, uint8_t sha256[SHA256_LEN]);
+bool kbs_sync_desired(
+	const struct kbs_sync *s, enum kbs_kind kind, const char *name, uint8_t sha256[SHA256_LEN]);
 /* Every name of a kind, declared or revoked, in no order. Names are copied first: fn may confirm
  * one, and a listener may then forget it. */
-void kbs_sync_names(const struct kbs_sync *s, enum kbs_sort sort,
+void kbs_sync_names(const struct kbs_sync *s, enum kbs_kind kind,
 	void (*fn)(void *arg, const char *name), void *arg);
 /* Counts for status: declared names, names confirmed by all targets, unconfirmed revocations. */
 void kbs_sync_counts(
@@ -78,8 +78,8 @@ void kbs_sync_counts(
 /* ---- targets, by name (the address shown to people) */
 
 enum kbs_target_state {
-	KBS_TARGET_WAITING, /* not reachable, or not reachable yet */
-	KBS_TARGET_ASKING,  /* it is being asked what it holds */
+	KBS_TARGET_UNREACHABLE, /* not reachable, or not reachable yet */
+	KBS_TARGET_PROBING,     /* it is being asked what it holds */
 	KBS_TARGET_POPULATING,
 	KBS_TARGET_IN_SYNC, /* changes may be under way */
 	KBS_TARGET_REFUSED, /* it does not accept our key, or what we send: slow retry, a person
@@ -96,21 +96,22 @@ struct kbs_target_status {
 void kbs_sync_target_add(struct kbs_sync *s, const char *target);
 void kbs_sync_target_remove(struct kbs_sync *s, const char *target);
 /* Sets the status of a target; error and text are copied and may be NULL. */
-void kbs_sync_target_says(struct kbs_sync *s, const char *target, enum kbs_target_state state,
+void kbs_sync_set_status(struct kbs_sync *s, const char *target, enum kbs_target_state state,
 	const char *error, const char *text);
 /* The i-th target, from 0; false: there are no more. */
 bool kbs_sync_target(const struct kbs_sync *s, unsigned i, struct kbs_target_status *out);
 /* The i-th target has not confirmed what is desired of this name. */
-bool kbs_sync_target_lacks(
-	const struct kbs_sync *s, unsigned i, enum kbs_sort sort, const char *name);
+bool kbs_sync_target_differs(
+	const struct kbs_sync *s, unsigned i, enum kbs_kind kind, const char *name);
 /* The worst over all targets; WAITING when there is none. ASKING: all others are in sync, and what
  * was reported before a restart may still be true. */
 enum kbs_target_state kbs_sync_state(const struct kbs_sync *s);
 /* The target answered that it holds this value under the name (sha256 NULL: nothing). */
-void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name,
+void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_kind kind, const char *name,
 	const uint8_t sha256[SHA256_LEN]);
 /* What the target holds under this name is unknown until the next confirmation: it is about to
  * change, or is not what it confirmed. */
-void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, const char *name);
+void kbs_sync_set_unknown(
+	struct kbs_sync *s, const char *target, enum kbs_kind kind, const char *name);
 
 #endif

@@ -12,11 +12,12 @@ bool state_trustee_is_left(const struct state *s);
 /* A Trustee is administered, as the API shows it: kbs_sync does not know of it yet right after a
  * start. */
 bool state_trustee_is_administered(const struct state *s);
-/* kbs_sync_far(), but NONE only when really no Trustee is administered. */
-enum kbs_far state_trustee_far(const struct state *s, enum kbs_sort sort, const char *name);
-static inline bool state_trustee_gone(enum kbs_far far)
+/* kbs_sync_observed(), but NONE only when really no Trustee is administered. */
+enum kbs_observed state_trustee_observed(
+	const struct state *s, enum kbs_kind kind, const char *name);
+static inline bool state_trustee_gone(enum kbs_observed observed)
 {
-	return far == KBS_FAR_ABSENT || far == KBS_FAR_NONE;
+	return observed == KBS_OBSERVED_ABSENT || observed == KBS_OBSERVED_NONE;
 }
 /* The AttestationKey that this identity is declared for, when that is not the one with this uid;
  * else NULL. */
@@ -24,12 +25,12 @@ const struct kobj *state_trustee_taken_by(
 	const struct state *s, const char *identity, const char *uid);
 /* Trustee is being asked what it holds, as after every start: a condition that says that something
  * is there is not taken back before the answer. */
-bool state_trustee_is_asking(const struct state *s);
+bool state_trustee_is_probing(const struct state *s);
 /*
  * Trustee is being filled, and this is on its way or there: every object looks again when that has
  * ended, and writing statuses one by one would take the time that keys need. What is being removed
  * is not waited for.
  */
-bool state_trustee_is_filling(const struct state *s, enum kbs_sort sort, const char *name);
+bool state_trustee_is_filling(const struct state *s, enum kbs_kind kind, const char *name);
 
 #endif

@@ -22,10 +22,11 @@ static void on_gone(struct ctl_kind *k, const struct model_ak *was)
 
 	if (!k->on || !model_ak_identity(was, name))
 		return;
-	holder = kbs_sync_holder(k->state->sync, KBS_REFVALUE, name);
+	holder = kbs_sync_object(k->state->sync, KBS_REFVALUE, name);
 	if (holder && str_eq(holder->uid, was->obj.uid))
 		kbs_sync_revoke(k->state->sync, KBS_REFVALUE, name);
-	else if (!holder && state_trustee_gone(state_trustee_far(k->state, KBS_REFVALUE, name)))
+	else if (!holder &&
+		 state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, name)))
 		kbs_sync_forget(k->state->sync, KBS_REFVALUE, name);
 }
 
@@ -67,7 +68,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	/* The last thing that remembered it: confirmed as deleted, nobody needs it any more. */
 	if (k->on && !ak && !now && (identity = model_secret(was)->identity) &&
 		kbs_sync_is_revoked(k->state->sync, KBS_REFVALUE, identity) &&
-		state_trustee_gone(state_trustee_far(k->state, KBS_REFVALUE, identity)))
+		state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, identity)))
 		kbs_sync_forget(k->state->sync, KBS_REFVALUE, identity);
 }
 
@@ -88,20 +89,20 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	ctl_kind_wake_index(k, STATE_AKS, 2, was ? was->uid : now->uid);
 }
 
-static void on_sync(struct ctl_kind *k, enum kbs_sort sort, const char *name)
+static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	const struct kobj *holder;
 
-	if (sort != KBS_REFVALUE)
+	if (kind != KBS_REFVALUE)
 		return;
-	ctl_acts_wake_waiting(&k->acts, sort, name);
+	ctl_acts_wake_waiting(&k->acts, kind, name);
 	if (!name) {
 		ctl_kind_wake_all(k);
 		return;
 	}
-	if (state_trustee_is_filling(k->state, sort, name))
+	if (state_trustee_is_filling(k->state, kind, name))
 		return;
-	holder = rats_is_identity_name(name) ? kbs_sync_holder(k->state->sync, sort, name) : NULL;
+	holder = rats_is_identity_name(name) ? kbs_sync_object(k->state->sync, kind, name) : NULL;
 	if (holder)
 		ctl_runner_wake(k->runner, holder->name);
 }

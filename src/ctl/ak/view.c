@@ -25,7 +25,7 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
 		return CTL_AK_REVOKE;
-	if (!state_trustee_gone(v->far))
+	if (!state_trustee_gone(v->observed))
 		return status_of(v); /* unknown counts as present */
 	if (!v->secret_deleting)
 		return CTL_AK_DELETE_SECRET; /* before the finalizer, so that no kill in between
@@ -260,7 +260,7 @@ static bool may_hold(
 	const struct state *s, const char *identity, const char *uid, struct ctl_act *act)
 {
 	if (state_trustee_taken_by(s, identity, uid) ||
-		state_trustee_gone(state_trustee_far(s, KBS_REFVALUE, identity)))
+		state_trustee_gone(state_trustee_observed(s, KBS_REFVALUE, identity)))
 		return false;
 	ctl_act_wait(act, KBS_REFVALUE, identity);
 	return true;
@@ -274,7 +274,7 @@ static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_ac
 	bool clear = true;
 
 	if (l->identity[0] && kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity) &&
-		!state_trustee_gone(state_trustee_far(s, KBS_REFVALUE, l->identity))) {
+		!state_trustee_gone(state_trustee_observed(s, KBS_REFVALUE, l->identity))) {
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 		clear = false;
 	}
@@ -292,7 +292,7 @@ static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_ac
 			clear = false;
 		if (!model_ak_identity(model_ak(o), name) || str_eq(name, l->identity))
 			continue;
-		holder = kbs_sync_holder(s->sync, KBS_REFVALUE, name);
+		holder = kbs_sync_object(s->sync, KBS_REFVALUE, name);
 		if (holder && may_hold(s, name, o->uid, act))
 			clear = false;
 	}
@@ -321,11 +321,11 @@ static void look_taken(
 	l->taken_by = holder;
 	l->v.name_taken = l->ak && is_taken(s, l, holder);
 	if (held)
-		l->v.far = state_trustee_far(s, KBS_REFVALUE, l->identity);
-	if (l->v.far == KBS_FAR_PRESENT)
-		l->v.far = KBS_FAR_ABSENT;
+		l->v.observed = state_trustee_observed(s, KBS_REFVALUE, l->identity);
+	if (l->v.observed == KBS_OBSERVED_PRESENT)
+		l->v.observed = KBS_OBSERVED_ABSENT;
 	if (l->v.name_taken ||
-		!state_trustee_gone(l->v.far)) /* until it is free; until it is confirmed */
+		!state_trustee_gone(l->v.observed)) /* until it is free; until it is confirmed */
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
@@ -335,21 +335,21 @@ static void look_far(const struct state *s, const char *key, struct ak_look *l, 
 	const struct kobj *holder;
 
 	l->v.revoked = true;
-	l->v.far = KBS_FAR_NONE;
+	l->v.observed = KBS_OBSERVED_NONE;
 	l->v.others_clear = true;
 	if (stale && l->secret->identity)
 		memcpy(l->identity, l->secret->identity, strlen(l->secret->identity) + 1);
 	else if (stale || !l->ak || !model_ak_identity(l->ak, l->identity))
 		return;
-	holder = kbs_sync_holder(s->sync, KBS_REFVALUE, l->identity);
+	holder = kbs_sync_object(s->sync, KBS_REFVALUE, l->identity);
 	if (holder && !str_eq(holder->name, key)) {
 		look_taken(s, l, act, holder);
 		return;
 	}
 	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);
 	l->v.fresh = l->v.declared && holder == &l->ak->obj;
-	l->v.far = state_trustee_far(s, KBS_REFVALUE, l->identity);
-	l->v.revoked = !holder && (l->v.far == KBS_FAR_NONE ||
+	l->v.observed = state_trustee_observed(s, KBS_REFVALUE, l->identity);
+	l->v.revoked = !holder && (l->v.observed == KBS_OBSERVED_NONE ||
 					  kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity));
 	/* While it is declared, the holder leads back to this key. */
 	if (!holder && (stale || l->v.secret == CTL_AK_SECRET_OURS))
@@ -521,8 +521,8 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 			l->taken_by->name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
 	} else if (v->declared &&
-		   (v->far == KBS_FAR_PRESENT ||
-			   (state_trustee_is_asking(s) &&
+		   (v->observed == KBS_OBSERVED_PRESENT ||
+			   (state_trustee_is_probing(s) &&
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
 		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
 	} else {

@@ -136,7 +136,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 }
 
 /* Counts and new values may wait a second: more of them follow. */
-static void on_sync(void *arg, enum kbs_sort sort, const char *name)
+static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 {
 	struct ctl_cluster *c = arg;
 	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;
@@ -144,7 +144,7 @@ static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 	if (!served)
 		return;
 	ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
-	if (cluster_volumes_on_sync(c, sort, name))
+	if (cluster_volumes_on_sync(c, kind, name))
 		ctl_runner_wake(c->runner, served->obj.name);
 }
 

@@ -276,7 +276,7 @@ bool cluster_volumes_hold(const struct ctl_cluster *c);
 struct json_object *cluster_volumes_render(
 	const struct ctl_cluster *c, const struct model_cluster *cluster);
 /* A value changed in kbs_sync. True: run a step now. */
-bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_sort sort, const char *name);
+bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_kind kind, const char *name);
 void cluster_volumes_fini(struct ctl_cluster *c);
 
 /* ---- objects.c */

@@ -19,9 +19,9 @@
 /* ---- contents */
 
 static void add_content(
-	struct bytes_sha256_run *run, const char *sort, const char *name, const char *sha256)
+	struct bytes_sha256_run *run, const char *kind, const char *name, const char *sha256)
 {
-	cleanup_free char *line = xasprintf("%s %s %s\n", sort, name, sha256 ? sha256 : "-");
+	cleanup_free char *line = xasprintf("%s %s %s\n", kind, name, sha256 ? sha256 : "-");
 
 	bytes_sha256_add(run, line, strlen(line));
 }
@@ -164,9 +164,9 @@ struct confirm {
 };
 
 static void confirm(
-	const struct confirm *in, enum kbs_sort sort, const char *name, const uint8_t *sha256)
+	const struct confirm *in, enum kbs_kind kind, const char *name, const uint8_t *sha256)
 {
-	kbs_sync_confirm(in->env->state->sync, in->target, sort, name, sha256);
+	kbs_sync_confirm(in->env->state->sync, in->target, kind, name, sha256);
 }
 
 static void confirm_key(void *arg, const char *path)
@@ -197,7 +197,7 @@ static int by_text(const void *a, const void *b)
 
 static void confirm_identity(const struct confirm *in, const char *name)
 {
-	const struct kobj *holder = kbs_sync_holder(in->env->state->sync, KBS_REFVALUE, name);
+	const struct kobj *holder = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
 	const struct model_secret *s = holder ? state_secret(in->env->state, holder->name) : NULL;
 	uint8_t sha256[SHA256_LEN];
 
@@ -205,7 +205,7 @@ static void confirm_identity(const struct confirm *in, const char *name)
 		return;
 	if (holder && render_volumes_has_ak(in->live, holder->name)) {
 		if (s && str_eq(s->identity, name) &&
-			kbs_sync_wanted(in->env->state->sync, KBS_REFVALUE, name, sha256))
+			kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, sha256))
 			confirm(in, KBS_REFVALUE, name, sha256);
 	} else if (!in->n_ids || !bsearch(&name, in->ids, in->n_ids, sizeof(*in->ids), by_text)) {
 		confirm(in, KBS_REFVALUE, name, NULL);
@@ -218,7 +218,7 @@ static void confirm_array(const struct confirm *in, unsigned i)
 	const char *name = model_rv_array_names[i];
 	uint8_t wanted[SHA256_LEN], empty[SHA256_LEN];
 	bool there = in->rv && in->rv->arrays & 1u << i;
-	bool declared = kbs_sync_wanted(in->env->state->sync, KBS_REFVALUE, name, wanted);
+	bool declared = kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, wanted);
 	bool nothing;
 
 	bytes_sha256("[]", 2, empty);
@@ -251,7 +251,7 @@ static void confirm_value(void *arg, const char *name)
 			return;
 		}
 	}
-	if (kbs_sync_wanted(in->env->state->sync, KBS_REFVALUE, name, sha256))
+	if (kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, sha256))
 		confirm(in, KBS_REFVALUE, name, sha256);
 	else
 		confirm(in, KBS_REFVALUE, name, NULL);

@@ -298,7 +298,7 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 			!kobj_cond_same(&l->c->cond[i], &l->want[i], 1, l->c->obj.generation))
 			return false;
 	/* A True of before a start stays until Trustee has answered, which wakes us. */
-	ok = (state_trustee_is_asking(c->env->state) && synced->status == KOBJ_COND_TRUE &&
+	ok = (state_trustee_is_probing(c->env->state) && synced->status == KOBJ_COND_TRUE &&
 		     synced->observed_generation == l->c->obj.generation) ||
 	     may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
 	/* Near a limit each registration may change the condition. */

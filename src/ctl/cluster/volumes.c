@@ -53,7 +53,7 @@ static void collect_key(void *arg, const char *path)
 	char id[UUID_TEXT_LEN + 1];
 
 	if (rats_resource_id(path, id) &&
-		kbs_sync_holder(in->env->state->sync, KBS_RESOURCE, path) &&
+		kbs_sync_object(in->env->state->sync, KBS_RESOURCE, path) &&
 		state_secret(in->env->state, id))
 		render_volumes_list_add_machine(in->out, id);
 }
@@ -61,7 +61,7 @@ static void collect_key(void *arg, const char *path)
 static void collect_value(void *arg, const char *name)
 {
 	struct collect *in = arg;
-	const struct kobj *holder = kbs_sync_holder(in->env->state->sync, KBS_REFVALUE, name);
+	const struct kobj *holder = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
 
 	if (!rats_is_identity_name(name))
 		in->revoking_values |= !holder;
@@ -86,7 +86,7 @@ static void collect_mounted(struct collect *in, const struct render_volumes_list
 
 		/* If declared, it is in the list already, or another object with this key is. */
 		if (s && s->has_ak_finalizer && s->identity &&
-			!kbs_sync_holder(sync, KBS_REFVALUE, s->identity) &&
+			!kbs_sync_object(sync, KBS_REFVALUE, s->identity) &&
 			!kbs_sync_is_revoked(sync, KBS_REFVALUE, s->identity))
 			render_volumes_list_add_ak(in->out, live->aks[i]);
 	}
@@ -277,7 +277,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 				v->n_left_out);
 		why = strbuf_str(&text);
 	} else if (!there) {
-		state = KBS_TARGET_WAITING;
+		state = KBS_TARGET_UNREACHABLE;
 		why = "Deployment " CLUSTER_DEPLOYMENT " does not exist yet.";
 	} else if (v->pending || !v->has_wanted || !v->live_ours || !same(&v->wanted, &v->live)) {
 		why = "It restarts with changed files in a moment.";
@@ -287,7 +287,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 	} else {
 		state = KBS_TARGET_IN_SYNC;
 	}
-	kbs_sync_target_says(c->env->state->sync, ctl_primary_target(served), state, NULL, why);
+	kbs_sync_set_status(c->env->state->sync, ctl_primary_target(served), state, NULL, why);
 }
 
 /* ---- step */
@@ -354,23 +354,23 @@ void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *s
 		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))
 			continue;
 		rats_resource_path(v->wanted.machines[i], path);
-		kbs_sync_doubt(sync, target, KBS_RESOURCE, path);
+		kbs_sync_set_unknown(sync, target, KBS_RESOURCE, path);
 	}
 	for (size_t i = 0; i < v->wanted.n_aks; i++) {
 		const struct model_secret *s = state_secret(c->env->state, v->wanted.aks[i]);
 
 		if (s && s->identity && !render_volumes_has_ak(&v->live, v->wanted.aks[i]))
-			kbs_sync_doubt(sync, target, KBS_REFVALUE, s->identity);
+			kbs_sync_set_unknown(sync, target, KBS_REFVALUE, s->identity);
 	}
 	v->confirming = false;
 }
 
-bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_sort sort, const char *name)
+bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_kind kind, const char *name)
 {
 	struct cluster_volumes *v = &c->volumes;
 
 	if (!v->uid || v->confirming)
 		return false;
 	v->dirty = true;
-	return name && kbs_sync_is_revoked(c->env->state->sync, sort, name);
+	return name && kbs_sync_is_revoked(c->env->state->sync, kind, name);
 }

@@ -80,11 +80,11 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	ctl_kind_wake_all(&c->kind);
 }
 
-static void on_sync(struct ctl_kind *k, enum kbs_sort sort, const char *name)
+static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
 
-	if (sort != KBS_REFVALUE)
+	if (kind != KBS_REFVALUE)
 		return;
 	if (!name) /* another Trustee: what it holds is not known yet */
 		c->values.was_gone = false;

@@ -133,8 +133,8 @@ static void forget_gone(struct ctl_image *c)
 	for (size_t i = 0; i < v->n_known; i++) {
 		struct known *k = &v->known[i];
 
-		if (k->wanted || !state_trustee_gone(
-					 state_trustee_far(c->kind.state, KBS_REFVALUE, k->name))) {
+		if (k->wanted || !state_trustee_gone(state_trustee_observed(
+					 c->kind.state, KBS_REFVALUE, k->name))) {
 			v->known[kept++] = *k;
 			continue;
 		}
@@ -375,7 +375,7 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 
 static void revoke(struct ctl_image *c, const char *name)
 {
-	if (state_trustee_gone(state_trustee_far(c->kind.state, KBS_REFVALUE, name)))
+	if (state_trustee_gone(state_trustee_observed(c->kind.state, KBS_REFVALUE, name)))
 		kbs_sync_forget(c->kind.state->sync, KBS_REFVALUE, name);
 	else
 		kbs_sync_revoke(c->kind.state->sync, KBS_REFVALUE, name);
@@ -490,11 +490,11 @@ bool image_values_refused(const struct ctl_image *c, const char *uid)
 static bool arrays_confirmed(const struct ctl_image *c)
 {
 	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
-		enum kbs_far far =
-			state_trustee_far(c->kind.state, KBS_REFVALUE, model_rv_array_names[i]);
+		enum kbs_observed observed = state_trustee_observed(
+			c->kind.state, KBS_REFVALUE, model_rv_array_names[i]);
 
-		if (far != KBS_FAR_NONE &&
-			far != (c->values.arrays ? KBS_FAR_PRESENT : KBS_FAR_ABSENT))
+		if (observed != KBS_OBSERVED_NONE &&
+			observed != (c->values.arrays ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT))
 			return false;
 	}
 	return true;

@@ -123,7 +123,7 @@ static struct op *make_secret(
 	cleanup_secret struct secret *text = NULL;
 
 	if (restore)
-		root = render_root(kbs_sync_holder(k->state->sync, KBS_RESOURCE, l->path));
+		root = render_root(kbs_sync_object(k->state->sync, KBS_RESOURCE, l->path));
 	text = model_luks_secret_text(
 		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
 	return k8s_call_create_secret(

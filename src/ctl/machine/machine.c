@@ -26,12 +26,12 @@ static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 	if (!k->on || !was->id_valid)
 		return;
 	rats_resource_path(was->id, path);
-	holder = kbs_sync_holder(sync, KBS_RESOURCE, path);
+	holder = kbs_sync_object(sync, KBS_RESOURCE, path);
 	if (holder && str_eq(model_secret(holder)->owner_uid, was->obj.uid))
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
 	if (k8s_cache_first(k->state->machines, 0, was->id))
 		return; /* the next one with this id decides */
-	if (state_trustee_gone(state_trustee_far(k->state, KBS_RESOURCE, path)))
+	if (state_trustee_gone(state_trustee_observed(k->state, KBS_RESOURCE, path)))
 		kbs_sync_forget(sync, KBS_RESOURCE, path);
 	else if (was->has_finalizer)
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
@@ -75,28 +75,28 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	wake_id(self, was ? was->name : now->name);
 }
 
-static void on_sync(struct ctl_kind *k, enum kbs_sort sort, const char *name)
+static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	char id[UUID_TEXT_LEN + 1];
 	const struct kobj *holder;
 
-	ctl_acts_wake_waiting(&k->acts, sort, name);
+	ctl_acts_wake_waiting(&k->acts, kind, name);
 	if (!name) {
 		ctl_kind_wake_all(k);
 		return;
 	}
-	if (state_trustee_is_filling(k->state, sort, name))
+	if (state_trustee_is_filling(k->state, kind, name))
 		return;
-	if (sort == KBS_REFVALUE) {
+	if (kind == KBS_REFVALUE) {
 		if (!rats_is_identity_name(name))
 			return;
-		holder = kbs_sync_holder(k->state->sync, sort, name);
+		holder = kbs_sync_object(k->state->sync, kind, name);
 		wake_id(k, holder ? model_ak(holder)->uuid : NULL);
 	} else if (rats_resource_id(name, id)) {
 		wake_id(k, id);
 		if (!k8s_cache_first(k->state->machines, 0, id) &&
-			state_trustee_gone(state_trustee_far(k->state, sort, name)))
-			kbs_sync_forget(k->state->sync, sort, name);
+			state_trustee_gone(state_trustee_observed(k->state, kind, name)))
+			kbs_sync_forget(k->state->sync, kind, name);
 	}
 }
 

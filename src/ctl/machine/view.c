@@ -23,8 +23,8 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING; /* ours is removed; others' finalizers are left */
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
-	if ((has_path && !state_trustee_gone(v->far_key)) ||
-		!state_trustee_gone(v->far_ids)) /* unknown counts as present */
+	if ((has_path && !state_trustee_gone(v->observed_key)) ||
+		!state_trustee_gone(v->observed_ids)) /* unknown counts as present */
 		return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
 	return CTL_MACHINE_DROP_FINALIZER;
 }
@@ -67,7 +67,7 @@ static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING;
 	if (!v->path_revoked)
 		return CTL_MACHINE_RECALL;
-	return state_trustee_gone(v->far_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
+	return state_trustee_gone(v->observed_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
 }
 
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
@@ -97,7 +97,7 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 /* ---- look */
 
 /* The worse of two: anything but gone wins, as unknown counts as present. */
-static enum kbs_far worse(enum kbs_far a, enum kbs_far b)
+static enum kbs_observed worse(enum kbs_observed a, enum kbs_observed b)
 {
 	return state_trustee_gone(a) ? b : a;
 }
@@ -107,31 +107,31 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
-	l->v.far_ids = KBS_FAR_NONE;
+	l->v.observed_ids = KBS_OBSERVED_NONE;
 	for (const struct kobj *o = k8s_cache_first(s->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(s->aks, 2, o)) {
-		enum kbs_far far;
+		enum kbs_observed observed;
 		bool taken;
 
 		if (!model_ak_was_approved(model_ak(o)) || !model_ak_identity(model_ak(o), name))
 			continue;
-		far = state_trustee_far(s, KBS_REFVALUE, name);
+		observed = state_trustee_observed(s, KBS_REFVALUE, name);
 		/* Held there for another key object of the same name: not ours to revoke, and what
 		 * is there is that one's as soon as it is confirmed. */
 		taken = state_trustee_taken_by(s, name, o->uid) != NULL;
-		if (taken && far == KBS_FAR_PRESENT)
-			far = KBS_FAR_ABSENT;
+		if (taken && observed == KBS_OBSERVED_PRESENT)
+			observed = KBS_OBSERVED_ABSENT;
 		if (model_ak(o) == l->ak)
-			l->far_identity = far;
+			l->observed_identity = observed;
 		if (!l->v.deleting) {
-			if (model_ak(o) == l->ak && far != KBS_FAR_PRESENT)
+			if (model_ak(o) == l->ak && observed != KBS_OBSERVED_PRESENT)
 				memcpy(l->lacking, name, sizeof(name));
 			continue;
 		}
-		l->v.far_ids = worse(l->v.far_ids, far);
-		if (!state_trustee_gone(far))
+		l->v.observed_ids = worse(l->v.observed_ids, observed);
+		if (!state_trustee_gone(observed))
 			memcpy(l->lacking, name, sizeof(name));
-		if (!taken && far != KBS_FAR_NONE &&
+		if (!taken && observed != KBS_OBSERVED_NONE &&
 			!kbs_sync_is_revoked(s->sync, KBS_REFVALUE, name))
 			l->v.revoked = false;
 		ctl_act_wait(act, KBS_REFVALUE, name);
@@ -146,11 +146,11 @@ static void look_far(const struct state *s, struct machine_look *l, struct ctl_a
 	look_identities(s, l, act);
 	if (!l->path[0])
 		return;
-	holder = kbs_sync_holder(s->sync, KBS_RESOURCE, l->path);
+	holder = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
 	/* What this Machine declared is its own to withdraw, whoever holds the id by now. */
 	l->owns_path = l->holder == l->m ||
 		       (holder && str_eq(model_secret(holder)->owner_uid, l->m->obj.uid));
-	l->v.far_key = state_trustee_far(s, KBS_RESOURCE, l->path);
+	l->v.observed_key = state_trustee_observed(s, KBS_RESOURCE, l->path);
 	l->v.declared = holder && holder == (const struct kobj *)l->secret;
 	l->v.path_revoked = kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path);
 	l->v.can_restore = holder && model_secret(holder)->root &&
@@ -159,7 +159,7 @@ static void look_far(const struct state *s, struct machine_look *l, struct ctl_a
 	if (!l->v.deleting || !l->owns_path)
 		return;
 	l->v.is_holder = true;
-	if (holder || (l->v.far_key != KBS_FAR_NONE && !l->v.path_revoked))
+	if (holder || (l->v.observed_key != KBS_OBSERVED_NONE && !l->v.path_revoked))
 		l->v.revoked = false;
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
@@ -193,7 +193,7 @@ static void look_marks(const struct state *s, struct machine_look *l)
 static void look_recall(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
 	if (l->v.deleting || !l->m->delivered_at || l->m->recalled || l->v.may_deliver || l->ak ||
-		!state_cluster_policy(s) || l->v.far_key == KBS_FAR_NONE)
+		!state_cluster_policy(s) || l->v.observed_key == KBS_OBSERVED_NONE)
 		return;
 	l->v.recall = true;
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
@@ -349,21 +349,23 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 	enum model_machine_cond c = MACHINE_DELIVERED;
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
-	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.far_ids)))
+	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.observed_ids)))
 		WANT(l, c, false, MACHINE_REVOKING,
 			"Waiting until every Trustee confirms that the key and the identity are deleted. %s",
-			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.far_key), &why));
+			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.observed_key),
+				&why));
 	else if (l->base.want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		WANT(l, c, false, MACHINE_WAITING,
 			"Waiting for the disk key and an approved AttestationKey.");
-	else if ((l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT) ||
-		 (state_trustee_is_asking(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
+	else if ((l->v.observed_key == KBS_OBSERVED_PRESENT &&
+			 l->observed_identity == KBS_OBSERVED_PRESENT) ||
+		 (state_trustee_is_probing(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
 		WANT(l, c, true, MACHINE_DELIVERED_OK,
 			"Every administered Trustee has the key and the identity.");
 	else
 		WANT(l, c, false, MACHINE_NOT_AVAILABLE,
 			"The key and the identity are not delivered yet. %s",
-			lacking(s, l, l->v.far_key == KBS_FAR_PRESENT, &why));
+			lacking(s, l, l->v.observed_key == KBS_OBSERVED_PRESENT, &why));
 }
 
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l)

@@ -16,7 +16,7 @@ static void add_one(struct strbuf *out, const struct kbs_target_status *t)
 		strbuf_addf(out, "%s.", t->error);
 	else if (t->state == KBS_TARGET_POPULATING)
 		strbuf_adds(out, "policies, values and keys are being sent.");
-	else if (t->state == KBS_TARGET_WAITING)
+	else if (t->state == KBS_TARGET_UNREACHABLE)
 		strbuf_adds(out, "it cannot be reached yet.");
 	else
 		strbuf_adds(out, "it has not answered yet.");
@@ -39,14 +39,14 @@ const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
 }
 
 const char *ctl_trustee_lacking(
-	const struct kbs_sync *sync, enum kbs_sort sort, const char *name, struct strbuf *out)
+	const struct kbs_sync *sync, enum kbs_kind kind, const char *name, struct strbuf *out)
 {
 	struct kbs_target_status t;
 	unsigned n = 0;
 
 	strbuf_reset(out);
 	for (unsigned i = 0; kbs_sync_target(sync, i, &t); i++)
-		if (kbs_sync_target_lacks(sync, i, sort, name))
+		if (kbs_sync_target_differs(sync, i, kind, name))
 			strbuf_addf(out, n++ ? ", %s" : "Trustee at %s", t.name);
 	strbuf_adds(
 		out, n ? " has not confirmed it yet." : "Trustee has not confirmed all of it yet.");
