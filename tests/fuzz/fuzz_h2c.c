@@ -257,7 +257,7 @@ static void drop_line(enum log_level level, const char *line, void *arg)
 static void finish(void)
 {
 	hang_up();
-	loop_advance(loop, 20000); /* what is in line finds no connection */
+	loop_advance(loop, 20000); /* queued requests get no connection */
 	for (unsigned i = 0; i < CALLS; i++)
 		if (play.calls[i].running)
 			DIE("request %u has not ended", i);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* h2c with an ordinary server: requests, streams, their order, places, refusals and time. */
+/* h2c with an ordinary server: requests, streams, order of delivery, limits, resets and time. */
 #include "config.h"
 
 #include "net/h2c_testing.h"
 
 TestSuite(h2c, .init = h2s_setup, .fini = h2s_teardown, .timeout = 60);
 
-Test(h2c, a_request_is_sent_and_its_answer_told)
+Test(h2c, a_request_is_sent_and_its_answer_delivered)
 {
 	static const struct httpc_header headers[] = {{"X-Extra", "some"}, {"Accept", ""}};
 	struct httpc_request req = {.method = "POST",
@@ -159,7 +159,7 @@ Test(h2c, three_hundred_requests_pass_a_hundred_places)
 	many(300, 100);
 }
 
-Test(h2c, no_places_are_waited_for)
+Test(h2c, requests_wait_while_the_server_allows_none)
 {
 	struct res r = {0};
 	struct h2s_conn *k = h2s_plain(true);
@@ -311,7 +311,7 @@ Test(h2c, a_cancelled_body_is_not_read_any_more)
 	cr_assert_eq(r2.status, 200);
 }
 
-Test(h2c, what_is_cancelled_in_line_is_never_sent)
+Test(h2c, a_request_cancelled_in_the_queue_is_never_sent)
 {
 	struct res r = {0}, r2 = {0};
 
@@ -341,7 +341,7 @@ Test(h2c, on_data_may_cancel_its_own_stream)
 	cr_assert_not(r.done);
 }
 
-Test(h2c, on_data_may_cancel_what_is_to_be_told_next)
+Test(h2c, on_data_may_cancel_the_next_delivery)
 {
 	struct h2s_conn *k = h2s_plain(false);
 	struct res r = {0}, r2 = {0};
@@ -419,7 +419,7 @@ Test(h2c, a_silent_stream_ends)
 	cr_assert(k->streams[0]->reset);
 }
 
-Test(h2c, a_silent_connection_is_asked_and_kept_when_it_answers)
+Test(h2c, a_silent_connection_is_pinged_and_kept_when_it_answers)
 {
 	struct h2s_conn *k = h2s_plain(false);
 	struct res r = {0};
@@ -452,8 +452,7 @@ Test(h2c, a_connection_that_does_not_answer_is_lost)
 	loop_advance(l, 1);
 	cr_assert(r.done && r2.done);
 	cr_assert_eq(r.err.kind, ERR_TRANSIENT);
-	cr_assert_str_eq(
-		r.err.text, "GET http://test: the connection is dead: no answer to a PING");
+	cr_assert_str_eq(r.err.text, "GET http://test: connection lost: no answer to a PING");
 	h2s_turns(5);
 	cr_assert_eq(k->fd, -1);
 }
@@ -507,7 +506,7 @@ Test(h2c, every_reset_ends_its_request_alone)
 		cr_assert_eq(r.err.kind, ERR_TRANSIENT, "%d", code);
 		cr_assert_eq(r.status, code == NGHTTP2_HTTP_1_1_REQUIRED ? H2C_NO_H2 : 0);
 	}
-	cr_assert_eq(h2s.n_reqs, 1 + 15 + H2C_TRIES); /* REFUSED_STREAM is tried again */
+	cr_assert_eq(h2s.n_reqs, 1 + 15 + H2C_TRIES); /* REFUSED_STREAM is retried */
 	cr_assert_eq(h2s.n_conns, 1);
 	cr_assert_not(other.done);
 }
@@ -558,6 +557,30 @@ Test(h2c, unusable_requests_are_invalid)
 		cr_assert_eq(r.err.kind, ERR_INVALID, "%zu", i);
 	}
 	cr_assert_eq(h2s.n_reqs, 0);
+}
+
+Test(h2c, a_control_character_is_found_wherever_it_is)
+{
+	static const char bad[] = {1, 0x1f, '\n', 0x7f};
+	char value[21] = "~!~!~!~!~\xff\x80~!~!~!~!~";
+	struct httpc_header header = {"a", value};
+	struct httpc_request req = {.url = "http://test/", .headers = &header, .n_headers = 1};
+	struct res good = {0};
+
+	h2s_plain(false);
+	h2_send(&req, false, &good);
+	h2s_until(&good.done);
+	cr_assert_eq(good.status, 200, "%s", good.err.text);
+	for (size_t i = 0; i < (sizeof(value) - 1) * ARRAY_LEN(bad); i++) {
+		char *at = &value[i / ARRAY_LEN(bad)], was = *at;
+		struct res r = {0};
+
+		*at = bad[i % ARRAY_LEN(bad)];
+		h2_send(&req, false, &r);
+		h2s_until(&r.done);
+		cr_assert_eq(r.err.kind, ERR_INVALID, "%zu", i);
+		*at = was;
+	}
 }
 
 Test(h2c, plain_http_without_a_connection_is_for_httpc)

@@ -202,7 +202,7 @@ Test(h2c_tls, a_big_body_passes_in_records)
 
 /* ---- who speaks what */
 
-Test(h2c_tls, http1_is_told_and_asked_again_after_its_time)
+Test(h2c_tls, http1_is_reported_and_probed_after_its_time)
 {
 	static const char *const protocols[] = {NULL, "http/1.1"};
 	struct res r = {0}, r2 = {0};
@@ -229,7 +229,7 @@ Test(h2c_tls, http1_is_told_and_asked_again_after_its_time)
 	cr_assert_eq(h2s.n_conns, 3);
 }
 
-Test(h2c_tls, a_probe_asks_at_once)
+Test(h2c_tls, h2c_probe_negotiates_at_once)
 {
 	h2s_listen(&leaf, NULL);
 	h2s.alpn = "http/1.1";
@@ -255,6 +255,36 @@ Test(h2c_tls, a_closed_port_is_transient)
 	cr_assert(str_starts(r.err.text, "GET https://127.0.0.1:"), "%s", r.err.text);
 }
 
+Test(h2c_tls, a_name_is_resolved_and_each_of_its_addresses_tried)
+{
+	struct pair named = make_pair("server", &ca, "DNS:localhost", 86400);
+	char url[64];
+	struct httpc_request req = {.url = url, .tls = trust};
+	struct res r = {0};
+
+	h2s_listen(&named, NULL); /* on 127.0.0.1, not on ::1 */
+	snprintf(url, sizeof(url), "https://localhost:%d/ok", h2s.port);
+	h2_send(&req, false, &r);
+	while (!r.done) {
+		loop_turn(l, 10); /* the name is looked up by a thread */
+		h2s_turn();
+	}
+	cr_assert_eq(r.status, 200, "%s", r.err.text);
+	pair_free(&named);
+}
+
+Test(h2c_tls, an_unknown_name_is_transient)
+{
+	struct httpc_request req = {.url = "https://nowhere.invalid/ok", .tls = trust};
+	struct res r = {0};
+
+	h2_send(&req, false, &r);
+	while (!r.done)
+		loop_turn(l, 10);
+	cr_assert_eq(r.err.kind, ERR_TRANSIENT);
+	cr_assert(str_starts(r.err.text, "GET https://nowhere.invalid: "), "%s", r.err.text);
+}
+
 Test(h2c_tls, a_silent_listener_is_given_up)
 {
 	struct res r = {0}, r2 = {0};
@@ -269,7 +299,7 @@ Test(h2c_tls, a_silent_listener_is_given_up)
 	cr_assert(str_ends(r.err.text, ": no answer in time"), "%s", r.err.text);
 }
 
-Test(h2c_tls, a_request_in_line_can_end_before_the_connection_is_there)
+Test(h2c_tls, a_queued_request_can_end_before_the_connection_is_made)
 {
 	char url[64];
 	struct httpc_request req = {.url = url, .tls = trust, .deadline_ms = 100};
@@ -324,7 +354,7 @@ Test(h2c_tls, a_handshake_cut_off_is_transient)
 
 /* ---- more than one connection */
 
-Test(h2c_tls, goaway_sends_the_refused_again_on_a_new_connection)
+Test(h2c_tls, goaway_retries_refused_requests_on_a_new_connection)
 {
 	struct h2s_conn *k;
 	struct res early = {0}, late[3] = {0}, next = {0};
@@ -373,4 +403,20 @@ Test(h2c_tls, watches_that_take_every_place_do_not_stop_requests)
 	h2s_turns(50);
 	cr_assert_eq(h2s.n_reqs, 5);
 	cr_assert_eq(h2s.n_conns, 4);
+}
+
+Test(h2c_tls, a_server_that_rejects_everybody_is_not_dialled_endlessly)
+{
+	struct res r = {0}, r2 = {0};
+
+	h2s.rejects = true;
+	h2s_listen(&leaf, NULL);
+	h2_get("/ok", trust, false, &r);
+	h2_get("/stream", trust, true, &r2);
+	h2s_until(&r.done);
+	h2s_until(&r2.done);
+	cr_assert_eq(r.err.kind, ERR_TRANSIENT);
+	cr_assert(str_ends(r.err.text, ": the server closed the connection"), "%s", r.err.text);
+	h2s_turns(20);
+	cr_assert_eq(h2s.n_conns, 1);
 }
