@@ -36,11 +36,6 @@ struct call {
 	bool *gone;                    /* set while on_data runs */
 };
 
-static struct transport *transport_of(const struct call *c)
-{
-	return (struct transport *)c->x.t;
-}
-
 static void stop(struct k8s_exchange *x)
 {
 	struct call *c = (struct call *)x;
@@ -50,11 +45,11 @@ static void stop(struct k8s_exchange *x)
 	apistore_watch_free(c->watch);
 	timer_fini(&c->tick);
 	defer_cancel(&c->defer);
-	transport_of(c)->in_flight--;
 	if (c->out.data)
 		secret_wipe(c->out.data, c->out.cap);
 	strbuf_fini(&c->out);
 	apistore_answer_fini(&c->answer);
+	((struct transport *)x->t)->in_flight--;
 }
 
 static void call_done(struct call *c, const struct err *err)
@@ -139,6 +134,11 @@ static void on_tick(void *arg)
 	timer_set(&c->tick, c->end_ms && left < BOOKMARK_MS ? left : BOOKMARK_MS);
 }
 
+static struct apistore_objects *objects_of(const struct call *c)
+{
+	return ((const struct transport *)c->x.t)->objects;
+}
+
 static void start_watch(struct call *c, struct apistore_target *take_t)
 {
 	static const struct apistore_watch_ops ops = {on_line, on_end};
@@ -154,7 +154,7 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 	}
 	c->end_ms = s ? clock_boot_ms() + s * 1000 : 0;
 	timer_set(&c->tick, s && s * 1000 < BOOKMARK_MS ? s * 1000 : BOOKMARK_MS);
-	c->watch = apistore_watch_new(transport_of(c)->objects, take_t, from, &ops, c);
+	c->watch = apistore_watch_new(objects_of(c), take_t, from, &ops, c);
 }
 
 static bool is_watch(const struct k8s_request *req, const struct apistore_target *t)
@@ -172,7 +172,7 @@ static void start(struct k8s_exchange *x)
 	cleanup_apistore_target struct apistore_target t;
 	struct err err = ERR_INIT;
 
-	transport_of(c)->in_flight++;
+	((struct transport *)x->t)->in_flight++;
 	timer_init(&c->tick, x->t->loop, on_tick, c);
 	if (apistore_target_parse(req->path, &t, &err) < 0) {
 		if (err.kind == ERR_NOT_FOUND)
@@ -182,7 +182,7 @@ static void start(struct k8s_exchange *x)
 	} else if (is_watch(req, &t)) {
 		start_watch(c, &t);
 	} else {
-		end(c, apistore_request(transport_of(c)->objects, &t,
+		end(c, apistore_request(objects_of(c), &t,
 			       &(const struct apistore_request){req->method, req->content_type,
 				       req->body.data, req->body.len}));
 	}

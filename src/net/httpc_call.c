@@ -163,6 +163,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 	k->stream = req->stream;
 	k->max_in_flight = req->max_in_flight ? req->max_in_flight : HTTPC_PER_ORIGIN;
 	k->reach = req->reach;
+	k->once = req->once;
 	*ok = place_url(k, req) == 0 && copy_headers(k, req) == 0;
 	return k;
 }
@@ -231,7 +232,17 @@ static enum addr_scope scope_of_text(const char *ip)
 /* Before the request is sent, on a new connection as on one that another call has left. */
 static int on_request(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
-	return may_reach(arg, scope_of_text(ip)) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+	struct httpc_call *k = arg;
+
+	if (k->once && k->was_sent) {
+		err_set(&k->err, ERR_TRANSIENT,
+			"%s %s: the connection was closed without an answer", k->method,
+			k->origin_key);
+		return CURL_PREREQFUNC_ABORT;
+	}
+	k->was_sent = true;
+	return !k->reach || may_reach(k, scope_of_text(ip)) ? CURL_PREREQFUNC_OK
+							    : CURL_PREREQFUNC_ABORT;
 }
 
 static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t max)
@@ -316,6 +327,8 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	if (k->reach) {
 		SET(CURLOPT_OPENSOCKETFUNCTION, on_open);
 		SET(CURLOPT_OPENSOCKETDATA, k);
+	}
+	if (k->reach || k->once) {
 		SET(CURLOPT_PREREQFUNCTION, on_request);
 		SET(CURLOPT_PREREQDATA, k);
 	}

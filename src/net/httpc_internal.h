@@ -87,6 +87,7 @@ struct httpc_call {
 	bool stream;
 	unsigned max_in_flight;
 	unsigned reach;
+	bool once, was_sent;
 	bool refused; /* the last address, which is of `scope` */
 
 	/* The answer. */

@@ -4,6 +4,7 @@
 #include "apistore/things.h"
 #include "tec/apistore/transport.h"
 #include "tec/apistore/watch.h"
+#include "tec/base/metric.h"
 
 static struct loop *loop;
 static struct apistore_objects *s;
@@ -29,6 +30,7 @@ static void down(void)
 	apistore_objects_free(s);
 	loop_free(loop);
 	strbuf_fini(&data);
+	metric_reset_all();
 	clock_fake_stop();
 }
 
@@ -55,13 +57,13 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_answer 
 
 static void send(const char *method, const char *path, const char *body, bool stream)
 {
+	struct k8s_request req = {.method = method, .verb = "get", .path = xstrdup(path)};
+
 	strbuf_reset(&data);
 	status = 0;
-	k8s_transport_start(t, &ops,
-		&(struct k8s_request){.method = method,
-			.path = xstrdup(path),
-			.body = body ? body_of_text(xstrdup(body)) : (struct body)BODY_INIT},
-		stream ? on_data : NULL, on_answer, NULL);
+	if (body)
+		body_add(&req.body, body, strlen(body), 0);
+	k8s_transport_start(t, &ops, &req, stream ? on_data : NULL, on_answer, NULL);
 }
 
 static const char a_thing[] = "{" THING ",\"metadata\":{\"name\":\"a\"}}";

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One call = text for on_data plus an ending; both are only ever delivered from a deferred call. A
- * request of the in-memory API is a call of its transport inside of ours, whose text and ending
- * become ours.
+ * request of the in-memory API is an exchange with its transport inside of ours, whose text and
+ * ending become ours.
  */
 #include "config.h"
 
 #include "fake/transport.h"
 
 #include <criterion/criterion.h>
-
 #include "fake/api.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -54,7 +53,7 @@ struct call {
 	struct fake_expect *expect;
 	bool cut, *gone;
 	/* a request of the in-memory API */
-	struct op_scope inner; /* its transport's call */
+	struct op_scope inner; /* the exchange with its transport */
 	struct strbuf held;    /* of a watch: what fake_api_hold_watches() keeps back */
 };
 
@@ -374,8 +373,7 @@ static int api_data(void *arg, const char *data, size_t len, struct err *err)
 		return 0;
 	}
 	if (c->rec->req.deadline_ms == 0 && c->rec->req.silence_ms)
-		timer_set(&c->limit,
-			c->rec->req.silence_ms); /* it came before the turn it is given in */
+		timer_set(&c->limit, c->rec->req.silence_ms); /* now, not when it is delivered */
 	strbuf_add(&c->out, data, len);
 	wake(c);
 	return 0;

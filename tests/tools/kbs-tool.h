@@ -11,6 +11,7 @@
 
 #define TOOL_LOG_MAX   16384
 #define TOOL_COUNT_MAX 128
+#define TOOL_FILE_MAX  ((size_t)16 << 20)
 
 /* One request as it was answered. */
 struct tool_entry {
@@ -47,8 +48,6 @@ void tool_log_free(struct tool *t);
 int tool_new_store(struct tool *t, struct err *err) MUST_CHECK; /* the old one is gone */
 
 /* kbs-files.c */
-/* The file's bytes; NULL: it cannot be read. The caller frees. */
-char *tool_read_file(const char *path, size_t *len, struct err *err) MUST_CHECK;
 /* Puts what the files below dir say into the store. */
 int tool_load_files(struct broker_store *store, const char *dir, struct err *err) MUST_CHECK;
 /* Appends {"NAME":"TEXT",...} of the registered attestation keys below dir. */

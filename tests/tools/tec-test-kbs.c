@@ -13,6 +13,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/conf.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
@@ -59,10 +60,10 @@ static int load_tls(struct tool *t, const struct conf *conf, struct err *err)
 		return 0;
 	if (!cert_file || !key_file)
 		return err_set(err, ERR_INVALID, "--tls-cert and --tls-key go together");
-	cert = tool_read_file(cert_file, &cert_len, err);
+	cert = file_read(cert_file, TOOL_FILE_MAX, &cert_len, NULL, err);
 	if (!cert)
 		return -1;
-	key = tool_read_file(key_file, &key_len, err);
+	key = file_read(key_file, TOOL_FILE_MAX, &key_len, NULL, err);
 	if (!key)
 		return -1;
 	tls = tls_ctx_new(cert, cert_len, key, key_len, err);
@@ -85,7 +86,7 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 		return -1;
 	if (!key)
 		return err_set(err, ERR_INVALID, "--admin-key is missing");
-	pem = tool_read_file(key, &len, err);
+	pem = file_read(key, TOOL_FILE_MAX, &len, NULL, err);
 	t->admin_key = pem ? jws_public_from_pem(pem, len, err) : NULL;
 	if (!t->admin_key || tool_new_store(t, err) < 0)
 		return -1;
