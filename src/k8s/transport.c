@@ -73,8 +73,10 @@ void k8s_transport_fail(struct k8s_exchange *x)
 	defer_call(&x->failed, x->t->loop, on_failed, x);
 }
 
-static struct k8s_exchange *exchange_new(
-	struct k8s_transport *t, size_t size, struct k8s_request *take_req)
+/* The receiver gets arg, or a copy of `own` when there is one. */
+static struct op *start(struct k8s_transport *t, struct op_scope *scope,
+	struct k8s_request *take_req, struct k8s_receiver to, void *arg, const void *own,
+	size_t size)
 {
 	struct k8s_exchange *x = xcalloc(1, t->exchange_size + size);
 
@@ -82,36 +84,24 @@ static struct k8s_exchange *exchange_new(
 	x->req = *take_req;
 	take_req->path = NULL;
 	take_req->body = (struct body)BODY_INIT;
+	x->to = to;
+	x->arg = own ? memcpy((char *)x + t->exchange_size, own, size) : arg;
 	x->start_us = clock_boot_us();
-	return x;
-}
-
-static struct op *start(struct k8s_exchange *x, struct op_scope *scope)
-{
 	op_begin(&x->op, scope, exchange_abort);
-	x->t->ops->start(x);
+	t->ops->start(x);
 	return &x->op;
 }
 
 struct op *k8s_transport_start(struct k8s_transport *t, struct op_scope *scope,
 	struct k8s_request *take_req, k8s_data_fn on_data, k8s_answer_fn done, void *arg)
 {
-	struct k8s_exchange *x = exchange_new(t, 0, take_req);
-
-	x->to = (struct k8s_receiver){.on_data = on_data, .done = done};
-	x->arg = arg;
-	return start(x, scope);
+	return start(t, scope, take_req, (struct k8s_receiver){on_data, done, NULL}, arg, NULL, 0);
 }
 
 struct op *k8s_transport_start_own(struct k8s_transport *t, struct op_scope *scope,
 	struct k8s_request *take_req, const struct k8s_receiver *to, const void *own, size_t size)
 {
-	struct k8s_exchange *x = exchange_new(t, size, take_req);
-
-	x->to = *to;
-	x->arg = (char *)x + t->exchange_size;
-	memcpy(x->arg, own, size);
-	return start(x, scope);
+	return start(t, scope, take_req, *to, NULL, own, size);
 }
 
 void k8s_transport_free(struct k8s_transport *t)
