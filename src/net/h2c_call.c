@@ -63,6 +63,8 @@ static int check_request(const struct httpc_request *req, size_t origin_len, str
 		DIE("h2c: take_body, reach and max_in_flight are for httpc");
 	if (!origin_len)
 		return err_set(err, ERR_INVALID, "not a usable URL");
+	if (!*req->method || strlen(req->method) >= sizeof(((struct h2c_call *)NULL)->method))
+		return err_set(err, ERR_INVALID, "not a usable method");
 	for (size_t i = 0; i < req->n_headers; i++) {
 		const struct httpc_header *h = &req->headers[i];
 
@@ -86,14 +88,14 @@ static void copy_request(struct h2c_call *k, const struct httpc_request *req, si
 
 	snprintf(number, sizeof(number), "%zu", req->body_len);
 	/* Every string with its NUL; the fixed names and prefixes are well below 256 bytes. */
-	len = 256 + 2 * strlen(req->method) + strlen(req->url) + sizeof(number);
+	len = 256 + strlen(req->method) + strlen(req->url) + sizeof(number);
 	for (size_t i = 0; i < req->n_headers; i++)
 		len += strlen(req->headers[i].name) + strlen(req->headers[i].value) + 2;
 	len += req->bearer ? strlen(req->bearer) : 0;
 	at = k->text = xmalloc(len);
 	k->text_len = len;
 	k->nv = xcalloc(req->n_headers + 6, sizeof(*k->nv));
-	k->method = put_text(&at, req->method, strlen(req->method));
+	snprintf(k->method, sizeof(k->method), "%s", req->method);
 	put_nv(k, &at, ":method", "", req->method, strlen(req->method));
 	put_nv(k, &at, ":scheme", "", req->tls ? "https" : "http", req->tls ? 5 : 4);
 	put_nv(k, &at, ":authority", "", authority, (size_t)(path - authority));
@@ -234,14 +236,19 @@ static void call_detach(struct h2c_call *k)
 	k->c->n_calls--;
 }
 
+void h2c_call_forget(struct h2c_call *k)
+{
+	if (k->text)
+		secret_wipe(k->text, k->text_len);
+	free(steal_ptr(&k->text));
+	free(steal_ptr(&k->nv));
+}
+
 static void call_free(struct h2c_call *k)
 {
 	if (k->freed)
 		*k->freed = true;
-	if (k->text)
-		secret_wipe(k->text, k->text_len);
-	free(k->text);
-	free(k->nv);
+	h2c_call_forget(k);
 	free(k->content_type);
 	body_fini(&k->got);
 	free(k);

@@ -53,10 +53,11 @@ struct h2c_call {
 	httpc_done_fn done;
 	void *arg;
 
-	/* The request. `text` holds method, header names and values, with the token. */
+	/* The request. `text` holds header names and values, with the token, until an answer has
+	 * begun: it is not sent again then. */
 	char *text;
 	size_t text_len;
-	const char *method;
+	char method[16];
 	nghttp2_nv *nv;
 	size_t n_nv;
 	const void *body; /* borrowed */
@@ -148,8 +149,9 @@ void h2c_deliver_soon(struct h2c *c);
 /* site NULL: the request is unusable, the call is over. Otherwise it has to be queued. */
 struct h2c_call *h2c_call_new(struct h2c *c, struct op_scope *scope,
 	const struct httpc_request *req, httpc_data_fn on_data, httpc_done_fn done, void *arg);
-void h2c_call_ready(struct h2c_call *k); /* to deliver, in the order that h2c.h promises */
-void h2c_call_leave(struct h2c_call *k); /* its queue or connection; nghttp2 forgets it */
+void h2c_call_forget(struct h2c_call *k); /* what only sending needs */
+void h2c_call_ready(struct h2c_call *k);  /* to deliver, in the order that h2c.h promises */
+void h2c_call_leave(struct h2c_call *k);  /* its queue or connection; nghttp2 forgets it */
 void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text); /* NULL: success */
 void h2c_call_retry(struct h2c_call *k);   /* the server did not process it */
 void h2c_call_deliver(struct h2c_call *k); /* data of a stream, and its end; may free the h2c */
