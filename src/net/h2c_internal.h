@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by h2c.c (requests and their queues), h2c_session.c (HTTP/2: nghttp2's callbacks) and
- * h2c_io.c (connecting, TLS, reading and writing). A call is in the queue of its site, or on one
+ * Shared by h2c.c (sites and their queues), h2c_call.c (one request), h2c_session.c (HTTP/2:
+ * nghttp2's callbacks) and h2c_io.c (connecting, TLS, reading and writing). A call is in the queue of its site, or on one
  * connection, or over. One that is over or has data is also in a list of calls to deliver. The op
  * owns the call. A connection belongs to its site; a site without calls and connections is freed.
  */
@@ -53,10 +53,11 @@ struct h2c_call {
 	httpc_done_fn done;
 	void *arg;
 
-	/* The request. `text` holds method, header names and values, with the token. */
+	/* The request. `text` holds header names and values, with the token, until an answer has
+	 * begun: it is not sent again then. */
 	char *text;
 	size_t text_len;
-	const char *method;
+	char method[16];
 	nghttp2_nv *nv;
 	size_t n_nv;
 	const void *body; /* borrowed */
@@ -141,11 +142,20 @@ struct h2c_site *h2c_site_get(
 	struct h2c *c, const char *origin, const char *connect_to, struct httpc_tls *tls);
 void h2c_site_wake(struct h2c_site *s);                        /* there may be something to send */
 void h2c_site_fail(struct h2c_site *s, const struct err *err); /* all queued calls */
-void h2c_call_ready(struct h2c_call *k); /* to deliver, in the order that h2c.h promises */
-void h2c_call_leave(struct h2c_call *k); /* its queue or connection; nghttp2 forgets it */
+void h2c_deliver(struct h2c *c); /* as the last act of a loop callback: c may be freed */
+void h2c_deliver_soon(struct h2c *c);
+
+/* h2c_call.c */
+/* site NULL: the request is unusable, the call is over. Otherwise it has to be queued. */
+struct h2c_call *h2c_call_new(struct h2c *c, struct op_scope *scope,
+	const struct httpc_request *req, httpc_data_fn on_data, httpc_done_fn done, void *arg);
+void h2c_call_forget(struct h2c_call *k); /* what only sending needs */
+void h2c_call_ready(struct h2c_call *k);  /* to deliver, in the order that h2c.h promises */
+void h2c_call_leave(struct h2c_call *k);  /* its queue or connection; nghttp2 forgets it */
 void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text); /* NULL: success */
-void h2c_call_retry(struct h2c_call *k); /* the server did not process it */
-void h2c_deliver(struct h2c *c);         /* as the last act of a loop callback: c may be freed */
+void h2c_call_retry(struct h2c_call *k);   /* the server did not process it */
+void h2c_call_deliver(struct h2c_call *k); /* data of a stream, and its end; may free the h2c */
+void h2c_call_end(struct h2c_call *k);     /* may free the h2c */
 
 /* h2c_session.c */
 void h2c_session_setup(struct h2c *c);

@@ -135,6 +135,7 @@ static void on_headers(struct h2c_call *k)
 		return;
 	}
 	k->head = true;
+	h2c_call_forget(k);
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)

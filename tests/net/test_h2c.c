@@ -556,7 +556,31 @@ Test(h2c, unusable_requests_are_invalid)
 		h2s_until(&r.done);
 		cr_assert_eq(r.err.kind, ERR_INVALID, "%zu", i);
 	}
+	for (int i = 0; i < 2; i++) {
+		struct httpc_request req = {
+			.method = i ? "" : "ALONGMETHODINDEED", .url = "http://test/"};
+		struct res r = {0};
+
+		h2_send(&req, false, &r);
+		h2s_until(&r.done);
+		cr_assert_eq(r.err.kind, ERR_INVALID);
+	}
 	cr_assert_eq(h2s.n_reqs, 0);
+}
+
+Test(h2c, a_token_is_not_kept_once_an_answer_has_begun)
+{
+	struct httpc_request req = {.url = "http://test/stream", .bearer = "t0ken", .stream = true};
+	struct h2c_site *s;
+	struct res r = {0};
+
+	h2s_plain(false);
+	s = TAILQ_FIRST(&h2->sites);
+	h2_send(&req, true, &r);
+	cr_assert(TAILQ_FIRST(&s->queue)->text);
+	h2s_turns(10);
+	cr_assert_null(TAILQ_FIRST(&TAILQ_FIRST(&s->conns)->calls)->text);
+	cr_assert_not(r.done);
 }
 
 Test(h2c, a_control_character_is_found_wherever_it_is)
