@@ -38,9 +38,9 @@ struct life {
 	struct ctl_since *since;
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
-	struct ctl_machine *machine;
-	struct ctl_ak *ak;
-	struct ctl_image *image;
+	struct ctl_kind *machine;
+	struct ctl_kind *ak;
+	struct ctl_kind *image;
 };
 
 struct world {
@@ -91,6 +91,9 @@ const char *world_cond(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
 const char *world_reason(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
+
+/* How many Events of this life have this in their text. */
+size_t world_events(struct world *w, const char *part);
 
 /* What Trustee answers. path_of and identity_of give the names. */
 void identity_of(const char *pem, char out[300]);

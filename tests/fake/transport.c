@@ -388,25 +388,21 @@ static void api_done(void *arg, const struct err *err, const struct k8s_answer *
 	end_with(c, a->status, a->retry_after_ms, a->body);
 }
 
-/* Starts c's request there; a write is done when this returns. */
+/* Starts c's request there; the write is done when this returns. */
 static void api_ask(struct call *c)
 {
 	struct fake_transport *f = c->f;
-	const struct fake_request *r = &c->rec->req;
-	struct k8s_request req = {.method = r->method,
-		.content_type = r->content_type,
-		.verb = "fake", /* in metrics it is counted by its own */
-		.path = xstrdup(r->path)};
+	struct k8s_request req = c->x.req;
 	uint64_t rv = fake_api_rv(f->api);
 
-	if (fake_api_hides(f->api, r->path)) {
-		free(req.path);
+	if (fake_api_hides(f->api, req.path)) {
 		end_with(c, 404, 0, "404 page not found\n");
 		return;
 	}
-	if (r->body)
-		body_add(&req.body, r->body, r->body_len, 0);
-	k8s_transport_start(
+	c->x.req.path = NULL;
+	c->x.req.body = (struct body)BODY_INIT;
+	req.verb = NULL; /* metrics count the outer one */
+	(void)k8s_transport_start(
 		f->api->inner, &c->inner, &req, c->x.to.on_data ? api_data : NULL, api_done, c);
 	if (f->dying && !c->cut && fake_api_rv(f->api) != rv && --f->writes_left == 0)
 		f->dead = true;
