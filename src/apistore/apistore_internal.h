@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of this folder and nobody else: how the objects and their history lie. */
+/* Private to this folder: the layout of the objects and their history. */
 #ifndef TEC_APISTORE_INTERNAL_H
 #define TEC_APISTORE_INTERNAL_H
 

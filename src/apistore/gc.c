@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A round sorts the uids there are and looks each owner up; objects that go may orphan others, so
- * rounds follow until one finds nothing. */
+/* A round sorts all uids and looks each owner up; deleted objects may leave orphans, so rounds are
+ * repeated until one finds nothing. */
 #include "config.h"
 
 #include "tec/apistore/gc.h"

@@ -102,7 +102,7 @@ static bool all_of(struct json_object *o, const char *path, enum json_type type)
 	return true;
 }
 
-/* The member of metadata that has another type than ObjectMeta says; NULL: none. */
+/* The first member of metadata whose type is not the one of ObjectMeta; NULL: all are right. */
 static const char *bad_meta(struct json_object *o)
 {
 	struct json_object *m = NULL;
@@ -131,7 +131,7 @@ static size_t controllers(struct json_object *o)
 	return n;
 }
 
-/* The first finalizer of o that was has not; NULL: none. */
+/* The first finalizer of o that is missing in was; NULL: none. */
 static const char *new_finalizer(struct json_object *was, struct json_object *o)
 {
 	struct json_object *have = json_get_arr(was, "metadata/finalizers"),
@@ -169,23 +169,39 @@ static void keep_meta(struct json_object *o, struct json_object *was)
 		copy_member(m, was ? json_get(was, "metadata") : NULL, members[i]);
 }
 
+/* The member that a Secret or ConfigMap that is immutable may not change; NULL: none did. */
+static const char *immutable_change(struct json_object *was, struct json_object *o)
+{
+	static const char *const members[] = {"immutable", "data", "binaryData"};
+
+	if (!was || !json_get_bool(was, "immutable", false))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		if (!apistore_objects_same_member(was, o, members[i]))
+			return members[i];
+	return NULL;
+}
+
 /* The end of every write that carries an object. */
 static struct apistore_answer store(const struct write *w, struct json_object *take_o)
 {
 	cleanup_json struct json_object *o = take_o;
 	struct json_object *was = w->old ? w->old->o : NULL;
-	const char *kind = json_get_str(o, "kind"), *bad = bad_meta(o), *added;
+	const char *kind = json_get_str(o, "kind"), *bad = bad_meta(o), *added, *changed;
 
 	if (bad || !kind || !json_get_str(o, "apiVersion"))
 		return apistore_status_refusal(400, "BadRequest",
 			"%s is missing or not of its type", bad ? bad : "kind or apiVersion");
 	if (was && (!apistore_objects_same_member(was, o, "kind") ||
-			   !apistore_objects_same_member(was, o, "apiVersion")))
-		return apistore_status_refusal(
-			400, "BadRequest", "kind or apiVersion is not that of the resource");
+			   !apistore_objects_same_member(was, o, "apiVersion"))) {
+		cleanup_free char *why = xasprintf("\"%s\": must be %s of %s", kind,
+			json_get_str(was, "kind"), json_get_str(was, "apiVersion"));
+
+		return apistore_status_invalid(w->t, kind, "kind", "Invalid value", why);
+	}
 	if (!kobj_name_valid(w->t->name, strlen(w->t->name)))
 		return apistore_status_invalid(w->t, kind, "metadata.name", "Invalid value",
-			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'");
+			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character");
 	keep_meta(o, was);
 	if (w->kind->status && !w->t->sub[0])
 		copy_member(o, was, "status");
@@ -200,11 +216,9 @@ static struct apistore_answer store(const struct write *w, struct json_object *t
 
 		return apistore_status_invalid(w->t, kind, "metadata.finalizers", "Forbidden", why);
 	}
-	if (was && json_get_bool(was, "immutable", false) &&
-		(!apistore_objects_same_member(was, o, "data") ||
-			!apistore_objects_same_member(was, o, "binaryData") ||
-			!json_get_bool(o, "immutable", false)))
-		return apistore_status_invalid(w->t, kind, "data", "Forbidden",
+	changed = immutable_change(was, o);
+	if (changed)
+		return apistore_status_invalid(w->t, kind, changed, "Forbidden",
 			"field is immutable when `immutable` is set");
 	return apistore_status_object(w->old ? 200 : 201,
 		apistore_objects_put(w->s, w->t->collection, w->t->name, steal_ptr(&o)));
@@ -214,12 +228,15 @@ static struct apistore_answer store(const struct write *w, struct json_object *t
 
 static struct apistore_answer create(const struct write *w, struct json_object *body)
 {
-	const char *name = json_get_str(body, "metadata/name");
+	const char *name = json_get_str(body, "metadata/name"), *kind = json_get_str(body, "kind");
 	struct apistore_target named = *w->t;
 	struct write here = {w->s, &named, w->kind, NULL};
 
-	if (!name)
-		return apistore_status_refusal(400, "BadRequest", "metadata.name is missing");
+	if (!name) {
+		named.name = (char *)"";
+		return apistore_status_invalid(&named, kind ? kind : "", "metadata.name",
+			"Required value", "name or generateName is required");
+	}
 	named.name = (char *)name; /* borrowed for the call */
 	if (apistore_objects_get(w->s, named.collection, name))
 		return apistore_status_exists(&named);
@@ -283,24 +300,31 @@ static struct apistore_answer replace(const struct write *w, struct json_object 
 	return store(w, o);
 }
 
-/* NULL: resourceVersion and uid of the body, where they are given, are those of the object. The
- * caller frees. */
-static char *precondition(const struct apistore_object *old, const char *rv, const char *uid)
+/* False: resourceVersion and uid of the body, where they are given, are not those of the object. */
+static bool is_meant(
+	const struct write *w, struct json_object *body, struct apistore_answer *refused)
 {
-	const char *have_uid = old ? json_get_str(old->o, "metadata/uid") : NULL;
+	const char *rv = json_get_str(body, "metadata/resourceVersion");
+	const char *uid = json_get_str(body, "metadata/uid");
+	struct json_object *was = w->old ? w->old->o : NULL;
+	cleanup_free char *why = NULL;
 
-	if (uid && !old)
-		return xasprintf(
+	if (uid && !was) {
+		why = xasprintf(
 			"uid mismatch: the provided object specified uid %s, and no existing object was found",
 			uid);
-	if (uid && !str_eq(uid, have_uid))
-		return xasprintf(
-			"Precondition failed: UID in precondition: %s, UID in object meta: %s", uid,
-			have_uid);
-	if (rv && (!old || !str_eq(rv, json_get_str(old->o, "metadata/resourceVersion"))))
-		return xstrdup(
+		*refused = apistore_status_conflict(w->t, w->t->resource, why);
+	} else if (uid && !str_eq(uid, json_get_str(was, "metadata/uid"))) {
+		why = xasprintf("\"%s\": field is immutable", uid);
+		*refused = apistore_status_invalid(
+			w->t, json_get_str(was, "kind"), "metadata.uid", "Invalid value", why);
+	} else if (rv && !str_eq(rv, json_get_str(was, "metadata/resourceVersion"))) {
+		*refused = apistore_status_conflict(w->t, w->t->resource,
 			"the object has been modified; please apply your changes to the latest version and try again");
-	return NULL;
+	} else {
+		return true;
+	}
+	return false;
 }
 
 static bool is_type(const struct apistore_request *r, const char *type)
@@ -313,10 +337,13 @@ static bool is_type(const struct apistore_request *r, const char *type)
 static struct apistore_answer change(
 	const struct write *w, const struct apistore_request *r, struct json_object *body)
 {
+	static const struct apistore_target patch_options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
 	const char *name = json_get_str(body, "metadata/name");
 	bool is_put = str_eq(r->method, "PUT"),
 	     is_apply = !is_put && is_type(r, "application/apply-patch+yaml");
-	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager"), *why = NULL;
+	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager");
+	struct apistore_answer refused;
 
 	if (!is_put && !is_apply && !is_type(r, "application/merge-patch+json"))
 		return apistore_status_refusal(415, "UnsupportedMediaType",
@@ -325,29 +352,42 @@ static struct apistore_answer change(
 		return apistore_status_refusal(400, "BadRequest",
 			"the name of the object (%s) does not match the name on the URL (%s)", name,
 			w->t->name);
-	if (is_apply && (!manager || !*manager || !json_get_str(body, "kind")))
-		return apistore_status_refusal(
-			400, "BadRequest", "an apply patch needs fieldManager and kind");
+	if (is_apply && (!manager || !*manager))
+		return apistore_status_invalid(&patch_options, "PatchOptions", "fieldManager",
+			"Required value", "is required for apply patch");
+	if (is_apply && !json_get_str(body, "kind"))
+		return apistore_status_refusal(400, "BadRequest", "an apply patch needs a kind");
 	if (!w->old && (!is_apply || w->t->sub[0]))
 		return apistore_status_absent(w->t);
-	why = precondition(w->old, json_get_str(body, "metadata/resourceVersion"),
-		json_get_str(body, "metadata/uid"));
-	if (why)
-		return apistore_status_conflict(w->t, why);
+	if (!is_meant(w, body, &refused))
+		return refused;
 	return is_put ? replace(w, body) : is_apply ? apply(w, body) : patch(w, body);
 }
 
-static struct apistore_answer delete (const struct write *w, struct json_object *body)
+static struct apistore_answer remove_object(const struct write *w, struct json_object *body)
 {
-	cleanup_free char *why = NULL, *uid = NULL;
+	static const struct {
+		const char *member, *name, *then;
+	} conditions[] = {{"uid", "UID", "deleted and then recreated"},
+		{"resourceVersion", "ResourceVersion", "modified"}};
+	struct json_object *wanted = json_get(body, "preconditions"), *m;
 	cleanup_json struct json_object *o = NULL;
 
 	if (!w->old)
 		return apistore_status_absent(w->t);
-	why = precondition(w->old, json_get_str(body, "preconditions/resourceVersion"),
-		json_get_str(body, "preconditions/uid"));
-	if (why)
-		return apistore_status_conflict(w->t, why);
+	m = json_get(w->old->o, "metadata");
+	for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
+		const char *want = json_get_str(wanted, conditions[i].member);
+		cleanup_free char *why = NULL;
+
+		if (!want || str_eq(want, json_get_str(m, conditions[i].member)))
+			continue;
+		why = xasprintf(
+			"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s",
+			conditions[i].name, want, conditions[i].name,
+			json_get_str(m, conditions[i].member), conditions[i].then);
+		return apistore_status_conflict(w->t, json_get_str(w->old->o, "kind"), why);
+	}
 	o = apistore_gc_delete(w->s, w->t->collection, w->t->name);
 	if (apistore_objects_get(w->s, w->t->collection, w->t->name))
 		return apistore_status_object(200, o); /* finalizers hold it */
@@ -382,5 +422,7 @@ struct apistore_answer apistore_request(struct apistore_objects *s, const struct
 				"the body is not a JSON object%s%s", *err.text ? ": " : "",
 				err.text);
 	}
-	return is_post ? create(&w, body) : is_delete ? delete (&w, body) : change(&w, r, body);
+	return is_post     ? create(&w, body)
+	       : is_delete ? remove_object(&w, body)
+			   : change(&w, r, body);
 }

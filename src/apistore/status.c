@@ -36,13 +36,14 @@ static struct apistore_answer status(
 	json_add_str(o, "reason", reason);
 	if (take_details)
 		json_add(o, "details", take_details);
-	json_add_int(o, "code", code);
+	if (code >= 300)
+		json_add_int(o, "code", code);
 	return apistore_status_object(code, o);
 }
 
 static struct json_object *details(const struct apistore_target *t, const char *kind)
 {
-	struct json_object *d = json_add_str(json_obj(), "name", t->name);
+	struct json_object *d = json_add_str(json_obj(), "name", t->name[0] ? t->name : NULL);
 
 	json_add_str(d, "group", t->group[0] ? t->group : NULL);
 	return json_add_str(d, "kind", kind);
@@ -54,30 +55,33 @@ static char *qualified(const struct apistore_target *t, const char *what)
 	return xasprintf("%s%s%s", what, t->group[0] ? "." : "", t->group);
 }
 
-static struct apistore_answer about(const struct apistore_target *t, int code, const char *reason,
-	const char *before, const char *behind)
+static struct apistore_answer about(
+	const struct apistore_target *t, int code, const char *reason, const char *after)
 {
 	cleanup_free char *resource = qualified(t, t->resource);
-	cleanup_free char *message = xasprintf("%s%s \"%s\"%s", before, resource, t->name, behind);
+	cleanup_free char *message = xasprintf("%s \"%s\" %s", resource, t->name, after);
 
 	return status(code, reason, message, details(t, t->resource));
 }
 
 struct apistore_answer apistore_status_absent(const struct apistore_target *t)
 {
-	return about(t, 404, "NotFound", "", " not found");
+	return about(t, 404, "NotFound", "not found");
 }
 
 struct apistore_answer apistore_status_exists(const struct apistore_target *t)
 {
-	return about(t, 409, "AlreadyExists", "", " already exists");
+	return about(t, 409, "AlreadyExists", "already exists");
 }
 
-struct apistore_answer apistore_status_conflict(const struct apistore_target *t, const char *why)
+struct apistore_answer apistore_status_conflict(
+	const struct apistore_target *t, const char *what, const char *why)
 {
-	cleanup_free char *behind = xasprintf(": %s", why);
+	cleanup_free char *name = qualified(t, what);
+	cleanup_free char *message =
+		xasprintf("Operation cannot be fulfilled on %s \"%s\": %s", name, t->name, why);
 
-	return about(t, 409, "Conflict", "Operation cannot be fulfilled on ", behind);
+	return status(409, "Conflict", message, details(t, what));
 }
 
 struct apistore_answer apistore_status_invalid(const struct apistore_target *t, const char *kind,
@@ -88,7 +92,9 @@ struct apistore_answer apistore_status_invalid(const struct apistore_target *t, 
 	cleanup_free char *message =
 		xasprintf("%s \"%s\" is invalid: %s: %s", what, t->name, field, text);
 	struct json_object *cause = json_add_str(json_obj(), "reason",
-		str_eq(problem, "Forbidden") ? "FieldValueForbidden" : "FieldValueInvalid");
+		str_eq(problem, "Forbidden")        ? "FieldValueForbidden"
+		: str_eq(problem, "Required value") ? "FieldValueRequired"
+						    : "FieldValueInvalid");
 
 	json_add_str(json_add_str(cause, "message", text), "field", field);
 	return status(422, "Invalid", message,
@@ -103,7 +109,8 @@ struct apistore_answer apistore_status_refusal(int code, const char *reason, con
 	va_start(ap, fmt);
 	strbuf_vaddf(&message, fmt, ap);
 	va_end(ap);
-	return status(code, reason, strbuf_str(&message), NULL);
+	return status(
+		code, reason, strbuf_str(&message), code == 404 || code == 405 ? json_obj() : NULL);
 }
 
 struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Splits at '/', then decodes: an encoded slash must not move a border, so a segment that decodes
- * to one is no path of ours.
+ * to one is refused.
  */
 #include "config.h"
 
@@ -91,7 +91,7 @@ static int split(const char *path, size_t len, char *out[SEGMENTS_MAX])
 static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 {
 	bool core = n > 0 && str_eq(seg[0], "api");
-	int i = core ? 2 : 3; /* behind the version */
+	int i = core ? 2 : 3; /* after the version */
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 
 	if (n <= i || (!core && !str_eq(seg[0], "apis")))

@@ -99,7 +99,7 @@ static void resource_delete(struct call *c)
 
 	if (resource_key(c) &&
 		broker_store_remove(c->a->store, BROKER_STORE_REPOSITORY, c->rest, &err) < 0)
-		broker_admin_refuse(c->out, 404, "ResourceNotFound", "there is no such resource");
+		broker_admin_refuse(c->out, 404, "ResourceNotFound", "the resource does not exist");
 }
 
 /* ---- reference values */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signature first, then the claims, then the list of paths. A claim of another type is a missing
- * one. nbf and iat are not looked at, as in the real one.
+ * Signature first, then the claims, then the list of paths. A claim of another type counts as
+ * missing. nbf and iat are not checked, as in Trustee.
  */
 #include "config.h"
 
@@ -40,15 +40,15 @@ static int check_claims(
 	int64_t exp = json_get_int(claims, "exp", -1);
 
 	if (exp < 0)
-		return unauthorized(err, "the token has no exp");
+		return unauthorized(err, "the token has no exp claim");
 	if (exp < now_s - BROKER_AUTH_LEEWAY_S)
 		return unauthorized(err, "the token has expired");
 	if (a->issuer && !str_eq(json_get_str(claims, "iss"), a->issuer))
-		return unauthorized(err, "the token is of another issuer");
+		return unauthorized(err, "the token is from another issuer");
 	if (a->audience && !has_audience(claims, a->audience))
 		return unauthorized(err, "the token is for another audience");
 	if (!json_get_str(claims, "role"))
-		return unauthorized(err, "the token has no role");
+		return unauthorized(err, "the token has no role claim");
 	return 0;
 }
 
@@ -92,12 +92,12 @@ int broker_auth_check(const struct broker_auth *a, const char *authorization, co
 	size_t len;
 
 	if (!token)
-		return unauthorized(err, "a bearer token is needed");
+		return unauthorized(err, "a bearer token is required");
 	if (jws_verify_eddsa(a->key, token, strlen(token), &payload, &len, &why) < 0)
 		return unauthorized(err, "the token is malformed or not signed by the admin key");
 	claims = json_parse(payload, len, &json_limits_public, &why);
 	if (!json_object_is_type(claims, json_type_object))
-		return unauthorized(err, "the token's claims are no JSON object");
+		return unauthorized(err, "the token's claims are not a JSON object");
 	if (check_claims(a, claims, now_s, err) < 0)
 		return -1;
 	return check_acl(a, json_get_str(claims, "role"), target, err);

@@ -141,7 +141,7 @@ static int memory_set(struct broker_store *s, enum broker_store_ns ns, const cha
 
 static int no_such_key(enum broker_store_ns ns, struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "no such key in %s", ns_names[ns]);
+	return err_set(err, ERR_NOT_FOUND, "the key does not exist in %s", ns_names[ns]);
 }
 
 static int memory_get(struct broker_store *s, enum broker_store_ns ns, const char *key,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prescanned JSON, strict base64, then member by member. Refuses more than the real one does only
- * where two readers could differ (duplicate members, a string with NUL) and where memory would not
- * be bounded by the length of the body (nesting, number of values).
+ * Prescanned JSON, strict base64, then member by member. Refuses more than Trustee only where two
+ * readers could differ (duplicate members, a string with NUL) and where the length of the body would
+ * not bound the memory (nesting, number of values).
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ static bool is_word(char c)
 	       c == '_' || c == '-';
 }
 
-/* Length of the segment at s, 0 if it is none. */
+/* Length of the segment at s; 0: not a segment. */
 static size_t segment(const char *s)
 {
 	size_t n = 0;
@@ -91,11 +91,11 @@ int broker_wire_policy_parse(
 	if (!policy)
 		return err_set(err, ERR_INVALID, "policy is missing");
 	if (with_id && (!id || !*id || segment(id) != strlen(id) || strchr(id, '.')))
-		return err_set(err, ERR_INVALID, "policy_id is missing or no id");
+		return err_set(err, ERR_INVALID, "policy_id is missing or not a valid id");
 	if (bytes_from_b64url(policy, strlen(policy), &text, &text_len) < 0)
-		return err_set(err, ERR_INVALID, "policy is no base64url without padding");
+		return err_set(err, ERR_INVALID, "policy is not base64url without padding");
 	if (text_len == 0 || !bytes_valid_utf8(text, text_len) || memchr(text, '\0', text_len))
-		return err_set(err, ERR_INVALID, "policy is no text");
+		return err_set(err, ERR_INVALID, "policy is not text");
 	*out = (struct broker_wire_policy){with_id ? xstrdup(id) : NULL, NULL, text_len};
 	out->text = (char *)steal_ptr(&text);
 	return 0;
@@ -127,7 +127,7 @@ static void make_entry(
 	strbuf_addc(out, '}');
 }
 
-/* The payload's object out of the message around it. */
+/* The payload's object, taken out of the message. */
 static struct json_object *open_message(const char *body, size_t len, struct err *err)
 {
 	cleanup_json struct json_object *o = parse_object(body, len, &small_limits, err);
@@ -147,7 +147,7 @@ static struct json_object *open_message(const char *body, size_t len, struct err
 	else if (!(text = json_get_str(o, "payload")))
 		err_set(err, ERR_INVALID, "payload is missing");
 	else if (bytes_from_b64(text, strlen(text), &payload, &n) < 0)
-		err_set(err, ERR_INVALID, "payload is no base64");
+		err_set(err, ERR_INVALID, "payload is not base64");
 	else
 		return parse_object((const char *)payload, n, &values_limits, err);
 	return NULL;

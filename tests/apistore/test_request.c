@@ -80,6 +80,27 @@ Test(apistore_request, refusals_say_what_kube_apiserver_says)
 		"Thing.example.io \"a\" is invalid: metadata.ownerReferences: Invalid value: Only one reference can have Controller set to true",
 		"{\"name\":\"a\",\"group\":\"example.io\",\"kind\":\"Thing\",\"causes\":[{\"reason\":\"FieldValueInvalid\","
 		"\"message\":\"Invalid value: Only one reference can have Controller set to true\",\"field\":\"metadata.ownerReferences\"}]}");
+	cr_expect_eq(request("PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"uid\":\"x\"}}"), 422);
+	cr_expect_str_eq(json_get_str(last, "message"),
+		"Thing.example.io \"a\" is invalid: metadata.uid: Invalid value: \"x\": field is immutable");
+	cr_expect_eq(request("PATCH", THINGS "/b" MANAGER, APPLY,
+			     "{" THING ",\"metadata\":{\"uid\":\"x\"}}"),
+		409);
+	cr_expect_str_eq(json_get_str(last, "message"),
+		"Operation cannot be fulfilled on things.example.io \"b\": uid mismatch: the provided object specified uid x, and no existing object was found");
+	cr_expect_eq(request("DELETE", THINGS "/a", NULL,
+			     "{\"preconditions\":{\"resourceVersion\":\"1\"}}"),
+		409);
+	expect_status(409, "Conflict",
+		"Operation cannot be fulfilled on Thing.example.io \"a\": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (1001). The object might have been modified",
+		"{\"name\":\"a\",\"group\":\"example.io\",\"kind\":\"Thing\"}");
+	cr_expect_eq(request("PATCH", THINGS "/a", APPLY, "{" THING "}"), 422);
+	expect_status(422, "Invalid",
+		"PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+		"{\"group\":\"meta.k8s.io\",\"kind\":\"PatchOptions\",\"causes\":[{\"reason\":\"FieldValueRequired\","
+		"\"message\":\"Required value: is required for apply patch\",\"field\":\"fieldManager\"}]}");
+	cr_expect_eq(request("GET", SECRETS "/s/status", NULL, NULL), 404);
+	expect_status(404, "NotFound", "the server could not find the requested resource", "{}");
 	cr_expect_eq(request("GET", THINGS "?limit=1&continue=v0", NULL, NULL), 410);
 	cr_expect_str_eq(json_get_str(last, "reason"), "Expired");
 }
@@ -96,12 +117,12 @@ Test(apistore_request, hostile_requests_are_refused_and_change_nothing)
 		{400, "POST", THINGS, NULL, "{"},
 		{400, "POST", THINGS, NULL, "[]"},
 		{400, "POST", THINGS, NULL, "null"},
-		{400, "POST", THINGS, NULL, "{" THING "}"},
-		{400, "POST", THINGS, NULL, "{" THING ",\"metadata\":5}"},
+		{422, "POST", THINGS, NULL, "{" THING "}"},
+		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":5}"},
 		{400, "POST", THINGS, NULL, "{\"kind\":\"Thing\",\"metadata\":{\"name\":\"b\"}}"},
 		{400, "POST", THINGS, NULL,
 			"{\"kind\":5,\"apiVersion\":\"x\",\"metadata\":{\"name\":\"b\"}}"},
-		{400, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":[]}}"},
+		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":[]}}"},
 		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":\"../b\"}}"},
 		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":\"\"}}"},
 		{400, "POST", THINGS, NULL,
@@ -112,7 +133,7 @@ Test(apistore_request, hostile_requests_are_refused_and_change_nothing)
 			"{" THING ",\"metadata\":{\"name\":\"b\",\"labels\":{\"a\":1}}}"},
 		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":5}"},
 		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":null,\"kind\":null}"},
-		{400, "PATCH", THINGS "/a", MERGE, "{\"kind\":\"Other\"}"},
+		{422, "PATCH", THINGS "/a", MERGE, "{\"kind\":\"Other\"}"},
 		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"finalizers\":\"x\"}}"},
 		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"finalizers\":[1]}}"},
 		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"ownerReferences\":[\"x\"]}}"},
@@ -121,7 +142,7 @@ Test(apistore_request, hostile_requests_are_refused_and_change_nothing)
 			"{" THING ",\"status\":{},\"conditions\":[1]}"},
 		{400, "PATCH", THINGS "/a" MANAGER, APPLY, "{" THING ",\"metadata\":[]}"},
 		{400, "PATCH", THINGS "/a" MANAGER, APPLY, "{\"metadata\":{}}"},
-		{400, "PATCH", THINGS "/a", APPLY, "{" THING "}"},
+		{422, "PATCH", THINGS "/a", APPLY, "{" THING "}"},
 		{422, "PATCH", THINGS "/B" MANAGER, APPLY, "{" THING "}"},
 		{400, "DELETE", THINGS "/a", NULL, "[1]"},
 		{400, "DELETE", THINGS "/a", NULL, "{\"preconditions\":"},
@@ -142,11 +163,11 @@ Test(apistore_request, hostile_requests_are_refused_and_change_nothing)
 		{415, "PATCH", THINGS "/a", "application/merge-patch+jsonx", "{}"},
 		{400, "GET", THINGS "?limit=-1", NULL, NULL},
 		/* preconditions */
-		{409, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"uid\":\"x\"}}"},
-		{409, "PUT", THINGS "/a", NULL, "{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
+		{422, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"uid\":\"x\"}}"},
+		{422, "PUT", THINGS "/a", NULL, "{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
 		{409, "PUT", THINGS "/a", NULL,
 			"{" THING ",\"metadata\":{\"resourceVersion\":\"1\"}}"},
-		{409, "PATCH", THINGS "/a" MANAGER, APPLY,
+		{422, "PATCH", THINGS "/a" MANAGER, APPLY,
 			"{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
 		{409, "PATCH", THINGS "/b" MANAGER, APPLY,
 			"{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
@@ -283,6 +304,8 @@ Test(apistore_request, an_immutable_secret_keeps_its_data)
 		cr_expect_eq(
 			request("PATCH", SECRETS "/s", MERGE, changes[i]), 422, "%s", changes[i]);
 		cr_expect_str_eq(json_get_str(last, "details/kind"), "Secret");
+		cr_expect(strstr(json_get_str(last, "message"),
+			": Forbidden: field is immutable when `immutable` is set"));
 	}
 	cr_expect_eq(
 		request("PATCH", SECRETS "/s", MERGE, "{\"metadata\":{\"labels\":{\"a\":\"1\"}}}"),

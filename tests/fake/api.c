@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The in-memory API as tests see it: what it knows of our kinds, and the test's hand in it. */
+/* The in-memory API for tests: what it knows of our kinds, and how a test changes it directly. */
 #include "config.h"
 
 #include "fake/api.h"
@@ -86,8 +86,8 @@ static struct json_object *parse_or_fail(const char *text)
 	struct err err = ERR_INIT;
 	struct json_object *o = json_parse(text, strlen(text), &json_limits_object, &err);
 
-	cr_assert(
-		json_object_is_type(o, json_type_object), "no JSON object: %s: %s", err.text, text);
+	cr_assert(json_object_is_type(o, json_type_object), "not a JSON object: %s: %s", err.text,
+		text);
 	return o;
 }
 

@@ -462,8 +462,9 @@ static void fake_free(struct k8s_transport *t)
 	cr_assert_null(f->calls, "still in flight: %s %s", f->calls->rec->req.method,
 		f->calls->rec->req.path);
 	while ((e = f->expects)) {
-		cr_assert(e->times == 0 || e->seen == e->times, "not asked %u times but %u: %s %s",
-			e->times, e->seen, e->method, e->path);
+		cr_assert(e->times == 0 || e->seen == e->times,
+			"%u requests expected, %u made: %s %s", e->times, e->seen, e->method,
+			e->path);
 		f->expects = e->next;
 		ending_fini(&e->end);
 		rec_unref(e->rec);
@@ -528,7 +529,7 @@ const struct fake_request *fake_transport_request(const struct fake_transport *f
 
 const struct fake_request *fake_transport_last(const struct fake_transport *f)
 {
-	cr_assert_gt(f->n_log, 0, "no request so far");
+	cr_assert_gt(f->n_log, 0, "no request was made");
 	return &f->log[f->n_log - 1]->req;
 }
 
@@ -538,7 +539,7 @@ struct json_object *fake_request_json(const struct fake_request *r)
 	struct json_object *o =
 		json_parse(r->body ? r->body : "", r->body_len, &json_limits_object, &err);
 
-	cr_assert_not_null(o, "%s %s: body is no JSON: %s", r->method, r->path, err.text);
+	cr_assert_not_null(o, "%s %s: body is not JSON: %s", r->method, r->path, err.text);
 	return o;
 }
 
@@ -656,7 +657,7 @@ bool fake_expect_open(const struct fake_expect *e)
 
 const struct fake_request *fake_expect_request(const struct fake_expect *e)
 {
-	cr_assert_not_null(e->rec, "not asked yet: %s %s", e->method, e->path);
+	cr_assert_not_null(e->rec, "not requested yet: %s %s", e->method, e->path);
 	return &e->rec->req;
 }
 

@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A k8s_transport for tests. It answers each request from, in this order: an injected fault, a
- *queued expectation, the in-memory API (when one is set). A request that none of them knows fails
- *the test and is named. Answers come through the loop (op rules); deadline_ms and silence_ms are
- *kept by the boot clock, so loop_advance() reaches them.
+ * queued expectation, the in-memory API (when one is set). Any other request fails the test and is
+ * named. Answers come through the loop (op rules); deadline_ms and silence_ms follow the boot clock,
+ * so loop_advance() reaches them.
  *
  * Scripted:
+ *
  *	struct fake_transport *f = fake_transport_new(loop);
  *	struct fake_expect *e = fake_transport_expect(f, "GET", "/api/v1/namespaces/a/secrets*");
- *	fake_expect_answer(e, 200, "{...}");		// before the request: at once; after it:
- *now; never called: never something_start(fake_transport_seam(f)); loop_drain(loop);
- *	fake_transport_free(f);				// fails on a call in flight and on an
- *expectation that was not met
  *
- * In-memory API, several transports (= clients, or lives of one operator) over one store:
+ *	fake_expect_answer(e, 200, "{...}");
+ *	something_start(fake_transport_seam(f));
+ *	loop_drain(loop);
+ *	fake_transport_free(f);
+ *
+ * Set before the request, the answer comes at once, set after it, then; without one the request
+ * stays open. Free fails on a call in flight and on an expectation that was not met.
+ *
+ * In-memory API, several transports (clients, or lives of one operator) over one set of objects:
+ *
  *	struct fake_api *api = fake_api_new(loop);
+ *
  *	fake_transport_set_api(f, api);
- *	fake_api_put(api, &kobj_machine, "ns",
- *"{\"metadata\":{\"name\":\"m\"},\"spec\":{\"id\":\"...\"}}"); loop_drain(loop);
+ *	fake_api_put(api, &kobj_machine, "ns", "{\"metadata\":{\"name\":\"m\"}}");
+ *	loop_drain(loop);
  *	cr_assert(fake_api_get(api, &kobj_secret, "ns", "x"));
- *	cr_assert_eq(fake_transport_writes(f), 0);	// "a settled object makes no request"
+ *	cr_assert_eq(fake_transport_writes(f), 0);
  */
 #ifndef TEC_TESTS_FAKE_TRANSPORT_H
 #define TEC_TESTS_FAKE_TRANSPORT_H
@@ -42,7 +49,7 @@ struct fake_transport *fake_transport_new(struct loop *l);
 void fake_transport_free(struct fake_transport *f);
 struct k8s_transport *fake_transport_seam(struct fake_transport *f);
 
-/* ---- what was asked */
+/* ---- requests */
 struct fake_request {
 	char *method, *path, *content_type, *body; /* body NULL without one; NUL-terminated */
 	size_t body_len;
@@ -57,8 +64,8 @@ const struct fake_request *fake_transport_request(
 	const struct fake_transport *f, size_t i); /* asserts i */
 const struct fake_request *fake_transport_last(const struct fake_transport *f);
 struct json_object *fake_request_json(const struct fake_request *r); /* the caller puts it */
-void fake_transport_forget(struct fake_transport *f);            /* counts and records start anew */
-size_t fake_transport_in_flight(const struct fake_transport *f); /* streams included */
+void fake_transport_forget(struct fake_transport *f);                /* drops counts and records */
+size_t fake_transport_in_flight(const struct fake_transport *f);     /* streams included */
 
 /* ---- scripted answers. path: exact with query, or a prefix when it ends in '*'. First match in
  * order of queueing wins. */
@@ -107,24 +114,14 @@ void fake_transport_die_after(struct fake_transport *f, unsigned n_writes);
 bool fake_transport_is_dead(const struct fake_transport *f);
 
 /*
- * ---- the in-memory API. Any group, version, namespace and plural; paths as kobj_path() makes
- * them. Does: uid, creationTimestamp (wall clock), generation (counts changes outside metadata and
- * status), one resourceVersion counter, no event and no new resourceVersion for a write that
- * changes nothing; status kept apart for kinds of our group (main writes ignore status, /status
- * takes only it); create 409 AlreadyExists; PUT and merge-patch with resourceVersion (and uid)
- * check; server-side apply: merges maps, lists by their merge key, removes what this manager
- * applied before and does no more, 409 with a foreign metadata.uid or with a uid and no object, 422
- * with a second controller owner; delete with uid precondition 409, finalizers hold it
- * (deletionTimestamp); immutable Secrets 422; lists with limit and continue, metadata.name field
- * selector, label equality; watches from any kept resourceVersion, bookmarks each 60 s, end after
- * timeoutSeconds. Does not: validate schemas, default fields, garbage-collect by itself, check
- * rights.
+ * ---- the in-memory API: src/apistore (see its request.h for what it does), with the kinds of this
+ * project. Garbage is collected on demand.
  */
 struct fake_api *fake_api_new(struct loop *l);
 void fake_api_free(struct fake_api *api); /* after its transports */
 void fake_transport_set_api(struct fake_transport *f, struct fake_api *api);
 
-/* The hand of another client. put creates or replaces everything given (status too); apiVersion,
+/* What another client does. put creates or replaces everything given (status too); apiVersion,
  * kind and namespace are filled in. */
 void fake_api_put(
 	struct fake_api *api, const struct kobj_gvk *gvk, const char *ns, const char *text);
@@ -144,14 +141,14 @@ size_t fake_api_count(struct fake_api *api, const struct kobj_gvk *gvk, const ch
 const char *fake_api_condition(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,
 	const char *name, const char *type, const char *member);
 uint64_t fake_api_rv(
-	const struct fake_api *api); /* the last one given: unchanged = nothing was written */
+	const struct fake_api *api); /* the last one given; unchanged: nothing was written */
 size_t fake_api_collect(
 	struct fake_api *api); /* garbage collection until stable; objects removed */
 void fake_api_drop_watches(struct fake_api *api);   /* all streams end cleanly */
 void fake_api_forget_history(struct fake_api *api); /* older watches and continue tokens get 410 */
 void fake_api_bookmark(struct fake_api *api);       /* to every watch, now */
-/* While held, watches see nothing (answers of writes overtake them); letting go delivers all of it.
- */
+/* While held, watches get nothing, so answers of writes overtake them; all of it is delivered when
+ * the hold ends. */
 void fake_api_hold_watches(struct fake_api *api, bool hold);
 /* A kind whose CRD is missing: 404 for all its paths. */
 void fake_api_hide(struct fake_api *api, const struct kobj_gvk *gvk, bool hidden);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a test may see and do that nobody else may: GET /dump (everything stored, what was asked in
- * which order), GET /counts, POST /lose (the store is another, empty one, as after a Pod without a
- * volume was replaced). Listens on loopback only.
+ * For tests only: GET /dump (everything stored, and the requests in their order), GET /counts, POST
+ * /lose (exchanges the store for an empty one, as when a Pod without a volume was replaced). Listens
+ * on loopback only.
  */
 #include "config.h"
 
@@ -230,7 +230,7 @@ int tool_debug_listen(struct tool *t, const char *addr, struct err *err)
 	if (addr_parse(addr, &a, err) < 0)
 		return -1;
 	if (!is_loopback(&a))
-		return err_set(err, ERR_INVALID, "%s is no loopback address", addr);
+		return err_set(err, ERR_INVALID, "%s is not a loopback address", addr);
 	h.name = "debug";
 	h.routes = routes;
 	h.n_routes = ARRAY_LEN(routes);

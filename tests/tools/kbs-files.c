@@ -6,7 +6,8 @@
  *   reference-values.json             [{"name":N,"value":V},...]
  *   attestation-policy/ID.rego        an attestation policy
  *   resource-policy.rego              the resource policy
- * What is missing is not there; what cannot be understood is an error, as it would be for Trustee.
+ * A missing file means that nothing is stored; one that cannot be read is an error, as it is for
+ * Trustee.
  */
 #include "config.h"
 

@@ -2,8 +2,8 @@
 /*
  * tec-test-kbs: the embedded broker as a process of its own, for the end-to-end tests where no
  * Trustee can be had. What it stores is gone when it ends. It prints one line with its ports when
- * it is ready; SIGTERM ends it. Not installed, and no substitute for a real broker: nothing in it
- * attests.
+ * it is ready; SIGTERM ends it. Not installed, and not a substitute for a real broker: it does not
+ * attest.
  */
 #include "config.h"
 
@@ -31,12 +31,11 @@ static const struct conf_option options[] = {
 	{"admin-key", CONF_STRING, "FILE", NULL,
 		.help = "Public key of the admin's tokens, Ed25519, PEM."},
 	{"tls-cert", CONF_STRING, "FILE", NULL,
-		.help = "Certificate chain, PEM; none: plain HTTP."},
+		.help = "Certificate chain, PEM; plain HTTP without it."},
 	{"tls-key", CONF_STRING, "FILE", NULL, .help = "Its private key, PEM."},
-	{"issuer", CONF_STRING, "NAME", NULL, .help = "What a token must name as iss."},
-	{"audience", CONF_STRING, "NAME", NULL, .help = "What a token must name as aud."},
-	{"trustee-quirks", CONF_BOOL, NULL, "false",
-		.help = "Refuse as the real one does: mostly 401."},
+	{"issuer", CONF_STRING, "NAME", NULL, .help = "Required iss claim of a token."},
+	{"audience", CONF_STRING, "NAME", NULL, .help = "Required aud claim of a token."},
+	{"trustee-quirks", CONF_BOOL, NULL, "false", .help = "Refuse as Trustee does: mostly 401."},
 	{"from-dir", CONF_STRING, "DIR", NULL,
 		.help = "Serve what the files below DIR say, as delivered by volumes; read again for each dump."},
 	{"listen-debug", CONF_STRING, "ADDR:PORT", NULL,
@@ -59,7 +58,7 @@ static int load_tls(struct tool *t, const struct conf *conf, struct err *err)
 	if (!cert_file && !key_file)
 		return 0;
 	if (!cert_file || !key_file)
-		return err_set(err, ERR_INVALID, "--tls-cert and --tls-key go together");
+		return err_set(err, ERR_INVALID, "--tls-cert and --tls-key must be given together");
 	cert = file_read(cert_file, TOOL_FILE_MAX, &cert_len, NULL, err);
 	if (!cert)
 		return -1;

@@ -28,7 +28,7 @@ struct apistore_lists {
  * Changes o in place: give it a copy of what others may hold. conf: what is applied; last: what the
  * same manager applied before, or NULL; both are only read, all are JSON objects.
  * metadata.ownerReferences (by uid) and finalizers (a set) need no entry in lists. ERR_INVALID: an
- * element of a list with keys is no object with a key; o is then of no use.
+ * element of a list with keys is not an object with a key; the contents of o are then undefined.
  */
 int apistore_apply(struct json_object *o, struct json_object *conf, struct json_object *last,
 	const struct apistore_lists *lists, struct err *err) MUST_CHECK;

@@ -22,9 +22,11 @@ struct apistore_answer apistore_status_object(int code, struct json_object *o); 
 /* NotFound 404, AlreadyExists 409. */
 struct apistore_answer apistore_status_absent(const struct apistore_target *t);
 struct apistore_answer apistore_status_exists(const struct apistore_target *t);
-/* Conflict 409. */
-struct apistore_answer apistore_status_conflict(const struct apistore_target *t, const char *why);
-/* Invalid 422: field is "metadata.finalizers"-like, problem "Forbidden" or "Invalid value". */
+/* Conflict 409. what: the resource, or the kind where kube-apiserver says that. */
+struct apistore_answer apistore_status_conflict(
+	const struct apistore_target *t, const char *what, const char *why);
+/* Invalid 422: field is "metadata.finalizers"-like, problem "Forbidden", "Invalid value" or
+ * "Required value". */
 struct apistore_answer apistore_status_invalid(const struct apistore_target *t, const char *kind,
 	const char *field, const char *problem, const char *why);
 /* Any other refusal, with neither object nor details. */

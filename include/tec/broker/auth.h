@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may use a broker's admin API (trustee-protocol.md section 4): a Bearer JWT signed with the
+ * Access to a broker's admin API (trustee-protocol.md section 4): a Bearer JWT signed with the
  * one admin key, exp required (60 s leeway), role required, iss and aud when configured; then the
  * role's paths, matched on the raw target with its query. Time and bytes are arguments.
  *
- * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a good one, but not for this);
+ * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a valid one that does not allow this);
  * the text may be shown to the client.
  */
 #ifndef TEC_BROKER_AUTH_H
@@ -27,7 +27,7 @@ struct broker_auth_acl {
 
 struct broker_auth {
 	const struct jws_public *key;
-	const char *issuer, *audience; /* NULL: not looked at */
+	const char *issuer, *audience; /* NULL: not checked */
 	const struct broker_auth_acl *acls;
 	size_t n_acls;
 };
