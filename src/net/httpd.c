@@ -232,8 +232,8 @@ void httpd_free(struct httpd *h)
 		return;
 	assert(!h->dispatching); /* never from a handler: libevhtp's parser is on the stack */
 	close_listeners(h);
-	while (h->peers)
-		httpd_peer_close(h->peers);
+	while (!LIST_EMPTY(&h->peers))
+		httpd_peer_close(LIST_FIRST(&h->peers));
 	assert(h->n_peers == 0);
 	share_free(h->share);
 	free(h->in_route);
@@ -278,11 +278,11 @@ unsigned httpd_port(const struct httpd *h)
 
 static void close_plain(struct httpd *h)
 {
-	struct httpd_peer *p = h->peers;
+	struct httpd_peer *p = LIST_FIRST(&h->peers);
 
 	assert(!h->dispatching); /* it could be the one that is closed */
 	while (p) {
-		struct httpd_peer *next = p->next;
+		struct httpd_peer *next = LIST_NEXT(p, link);
 
 		if (!httpd_peer_is_tls(p))
 			httpd_peer_close(p);
@@ -315,12 +315,12 @@ void httpd_set_closed(struct httpd *h, const char *why_static)
 
 void httpd_drain(struct httpd *h)
 {
-	struct httpd_peer *p = h->peers;
+	struct httpd_peer *p = LIST_FIRST(&h->peers);
 
 	close_listeners(h);
 	h->draining = true;
 	while (p) {
-		struct httpd_peer *next = p->next;
+		struct httpd_peer *next = LIST_NEXT(p, link);
 
 		if (httpd_peer_is_idle(p))
 			httpd_peer_close(p);
@@ -330,9 +330,10 @@ void httpd_drain(struct httpd *h)
 
 size_t httpd_in_flight(const struct httpd *h)
 {
+	const struct httpd_peer *p;
 	size_t n = 0;
 
-	for (const struct httpd_peer *p = h->peers; p; p = p->next)
+	LIST_FOREACH (p, &h->peers, link)
 		n += (p->state == HTTPD_PEER_HEAD && p->started) || p->state == HTTPD_PEER_BODY ||
 		     p->state == HTTPD_PEER_BUSY || p->state == HTTPD_PEER_FLUSH;
 	return n;

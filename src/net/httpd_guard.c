@@ -527,9 +527,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 	defer_cancel(&p->sent);
 	timer_fini(&p->timer);
 	drop_input(p, p->in.len);
-	*p->prevp = p->next;
-	if (p->next)
-		p->next->prevp = p->prevp;
+	LIST_REMOVE(p, link);
 	p->httpd->n_peers--;
 	share_leave(p->httpd->share, &p->place);
 	httpd_leave_route(p);
@@ -547,11 +545,7 @@ void httpd_peer_new(struct httpd *h, evhtp_connection_t *conn)
 	p->bev = conn->bev;
 	p->state = conn->ssl ? HTTPD_PEER_HANDSHAKE : HTTPD_PEER_HEAD;
 	p->prepaid = true;
-	p->next = h->peers;
-	p->prevp = &h->peers;
-	if (p->next)
-		p->next->prevp = &p->next;
-	h->peers = p;
+	LIST_INSERT_HEAD(&h->peers, p, link);
 	h->n_peers++;
 	share_join(h->share, &p->place, conn->saddr);
 	httpd_count_connection(h, 1);

@@ -162,43 +162,19 @@ int oci_manifest_parse(const char *text, size_t len, const char *os, const char 
 
 /* ---- configuration ---- */
 
-struct oci_config {
-	struct json_object *root;
-};
-
-struct oci_config *oci_config_parse(const char *text, size_t len, struct err *err)
+int oci_config_label(const char *text, size_t len, const char *label, char **value,
+	size_t *value_len, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(text, len, &config_limits, err);
-	struct oci_config *c;
-
-	if (!o) {
-		err_wrap(err, "the image's configuration");
-		return NULL;
-	}
-	if (!json_object_is_type(o, json_type_object)) {
-		err_set(err, ERR_INVALID, "the image's configuration is not an object");
-		return NULL;
-	}
-	c = xcalloc(1, sizeof(*c));
-	c->root = steal_ptr(&o);
-	return c;
-}
-
-void oci_config_free(struct oci_config *c)
-{
-	if (!c)
-		return;
-	json_object_put(c->root);
-	free(c);
-}
-
-int oci_config_label(const struct oci_config *c, const char *label, const char **value, size_t *len,
-	struct err *err)
-{
-	struct json_object *config = json_get(c->root, "config"), *labels, *v = NULL;
+	struct json_object *config, *labels, *v = NULL;
 
 	*value = NULL;
-	*len = 0;
+	*value_len = 0;
+	if (!o)
+		return err_wrap(err, "the image's configuration");
+	config = json_get(o, "config");
+	if (!json_object_is_type(o, json_type_object))
+		return err_set(err, ERR_INVALID, "the image's configuration is not an object");
 	if (config && !json_object_is_type(config, json_type_object))
 		return err_set(err, ERR_INVALID, "the image's config is not an object");
 	labels = json_get(config, "Labels");
@@ -210,7 +186,7 @@ int oci_config_label(const struct oci_config *c, const char *label, const char *
 	if (!json_object_is_type(v, json_type_string))
 		return err_set(
 			err, ERR_INVALID, "the image's label %s is not a string", log_esc(label));
-	*value = json_object_get_string(v);
-	*len = (size_t)json_object_get_string_len(v);
+	*value_len = (size_t)json_object_get_string_len(v);
+	*value = xmemdup(json_object_get_string(v), *value_len);
 	return 0;
 }

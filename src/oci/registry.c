@@ -104,14 +104,11 @@ static void on_deadline(void *arg)
 static void on_config(struct label_call *k, const char *body, size_t len)
 {
 	struct err err = ERR_INIT;
-	struct oci_config *c = oci_config_parse(body, len, &err);
-	const char *value = NULL;
+	cleanup_free char *value = NULL;
 	size_t value_len = 0;
 
-	if (c && oci_config_label(c, k->label, &value, &value_len, &err) != 0)
-		value = NULL;
+	(void)!oci_config_label(body, len, k->label, &value, &value_len, &err);
 	call_end(k, &err, value, value_len);
-	oci_config_free(c);
 }
 
 static void on_manifest(struct label_call *k, const char *body, size_t len)

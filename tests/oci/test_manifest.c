@@ -185,15 +185,13 @@ static const char *label_of(const char *text, const char *name)
 {
 	static char out[300];
 	struct err err = ERR_INIT;
-	struct oci_config *c = oci_config_parse(text, strlen(text), &err);
-	const char *value;
+	cleanup_free char *value = NULL;
 	size_t len;
 
-	if (c && oci_config_label(c, name, &value, &len, &err) == 0)
+	if (oci_config_label(text, strlen(text), name, &value, &len, &err) == 0)
 		snprintf(out, sizeof(out), "%s", value ? value : "none");
 	else
 		snprintf(out, sizeof(out), "%s", err.text);
-	oci_config_free(c);
 	cr_assert(!err_is_set(&err) || err.kind == ERR_INVALID);
 	return out;
 }
