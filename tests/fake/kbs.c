@@ -16,16 +16,16 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/loop/timer.h"
 
 #define API         "/kbs/v0/"
 #define DEADLINE_MS 10000u
-#define BUCKETS     4096u
 
 enum kind { RESOURCE, VALUE, POLICY };
 
 struct item {
-	struct item *next;
+	struct table_link link;
 	enum kind kind;
 	char *name, *text; /* owned */
 };
@@ -52,7 +52,7 @@ struct fault {
 
 struct fake_kbs {
 	struct loop *loop;
-	struct item *items[BUCKETS];
+	struct table items; /* owned; the items too */
 	size_t n[3];
 	struct fake_kbs_expect *expects;
 	struct fault *faults;
@@ -88,43 +88,42 @@ struct call {
 
 /* ---- store */
 
-static struct item **slot(const struct fake_kbs *k, enum kind kind, const char *name)
+static struct item *find(const struct fake_kbs *k, enum kind kind, const char *name)
 {
-	uint64_t h = str_hash(name, strlen(name)) + (uint64_t)kind;
-	struct item **p = (struct item **)&k->items[h % BUCKETS];
+	struct item *i;
 
-	while (*p && ((*p)->kind != kind || strcmp((*p)->name, name) != 0))
-		p = &(*p)->next;
-	return p;
+	TABLE_WITH_HASH (i, link, &k->items, table_hash_str(name))
+		if (i->kind == kind && strcmp(i->name, name) == 0)
+			return i;
+	return NULL;
 }
 
 static const char *get(const struct fake_kbs *k, enum kind kind, const char *name)
 {
-	const struct item *i = *slot(k, kind, name);
+	const struct item *i = find(k, kind, name);
 
 	return i ? i->text : NULL;
 }
 
 static void put(struct fake_kbs *k, enum kind kind, const char *name, const void *text, size_t len)
 {
-	struct item **p = slot(k, kind, name), *i = *p;
+	struct item *i = find(k, kind, name);
 
 	if (!i) {
-		i = *p = xcalloc(1, sizeof(*i));
+		i = xcalloc(1, sizeof(*i));
 		i->kind = kind;
 		i->name = xstrdup(name);
+		table_add(&k->items, &i->link, table_hash_str(name));
 		k->n[kind]++;
 	}
 	free(i->text);
 	i->text = xstrndup(text, len);
 }
 
-static void item_free(struct fake_kbs *k, struct item **p)
+static void item_free(struct fake_kbs *k, struct item *i)
 {
-	struct item *i = *p;
-
 	k->n[i->kind]--;
-	*p = i->next;
+	table_remove(&k->items, &i->link);
 	free(i->name);
 	free(i->text);
 	free(i);
@@ -132,9 +131,11 @@ static void item_free(struct fake_kbs *k, struct item **p)
 
 void fake_kbs_lose_store(struct fake_kbs *k)
 {
-	for (size_t b = 0; b < BUCKETS; b++)
-		while (k->items[b])
-			item_free(k, &k->items[b]);
+	struct item *i;
+
+	TABLE_EACH (i, link, &k->items)
+		item_free(k, i);
+	table_fini(&k->items);
 }
 
 const char *fake_kbs_resource(const struct fake_kbs *k, const char *path)
@@ -221,15 +222,15 @@ static bool path_ok(const char *p)
 static void serve_resource(
 	struct fake_kbs *k, struct call *c, const struct kbs_request *req, const char *path)
 {
-	struct item **p = slot(k, RESOURCE, path);
+	struct item *i = find(k, RESOURCE, path);
 	bool deletes = str_eq(req->method, "DELETE");
 
-	if (!path_ok(path) || (deletes && !*p)) {
+	if (!path_ok(path) || (deletes && !i)) {
 		answer(c, 401, "PluginInternalError", NULL);
 		return;
 	}
 	if (deletes)
-		item_free(k, p);
+		item_free(k, i);
 	else
 		keep(k, RESOURCE, path, req->body, req->body_len);
 	answer(c, 200, "", NULL);
@@ -237,12 +238,12 @@ static void serve_resource(
 
 static void serve_list(struct fake_kbs *k, struct call *c)
 {
-	cleanup_json struct json_object *list = json_object_new_array();
+	cleanup_json struct json_object *list = json_arr();
+	const struct item *i;
 
-	for (unsigned b = 0; b < BUCKETS; b++)
-		for (const struct item *i = k->items[b]; i; i = i->next)
-			if (i->kind == RESOURCE)
-				json_object_array_add(list, json_object_new_string(i->name));
+	TABLE_EACH (i, link, &k->items)
+		if (i->kind == RESOURCE)
+			json_push_str(list, i->name);
 	if (k->lists)
 		answer(c, 200, "", json_object_to_json_string(list));
 	else
