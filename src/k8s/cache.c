@@ -94,7 +94,7 @@ void k8s_cache_free(struct k8s_cache *c)
 
 void k8s_cache_listen(struct k8s_cache *c, k8s_cache_change_fn fn, void *arg)
 {
-	c->listeners = xreallocarray(c->listeners, c->n_listeners + 1, sizeof(*c->listeners));
+	ARRAY_GROW(c->listeners, c->n_listeners);
 	c->listeners[c->n_listeners++] = (struct listener){fn, arg};
 }
 

@@ -184,7 +184,7 @@ static int choose(
 	one = oci_cred_config(cred, name, repository, err);
 	if (!one)
 		return -1;
-	c->own = xreallocarray(c->own, c->n_own + 1, sizeof(*c->own));
+	ARRAY_GROW(c->own, c->n_own);
 	c->own[c->n_own++] = one;
 	return 0;
 }

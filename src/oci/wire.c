@@ -123,7 +123,7 @@ static int take_list(struct reader *r, char tag, char ***list, size_t *n)
 
 		if (!text)
 			return -1;
-		*list = xreallocarray(*list, *n + 1, sizeof(**list));
+		ARRAY_GROW(*list, *n);
 		(*list)[(*n)++] = text;
 	}
 	return 0;
@@ -137,7 +137,7 @@ static int take_configs(struct reader *r, struct oci_question *q)
 	while (is_next(r, 'c')) {
 		if (q->n_configs == LIST_MAX || take(r, 'c', SECRET_MAX_LEN, &p, &n) < 0 || n == 0)
 			return -1;
-		q->configs = xreallocarray(q->configs, q->n_configs + 1, sizeof(*q->configs));
+		ARRAY_GROW(q->configs, q->n_configs);
 		q->configs[q->n_configs++] = secret_new_copy(p, n);
 	}
 	return 0;

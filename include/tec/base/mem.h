@@ -56,13 +56,12 @@ static inline void cleanup_free_(void *pp)
 			func(*pp);                                                                 \
 	}
 
-/* Room for one more element after the n of the array v, which has room for cap. */
-#define ARRAY_GROW(v, n, cap)                                                                      \
+/* Room for one more element after the n of the array v, which only grows by this: its room is the
+ * next power of two, so nothing has to remember it. */
+#define ARRAY_GROW(v, n)                                                                           \
 	do {                                                                                       \
-		if ((n) == (cap)) {                                                                \
-			(cap) = (cap) ? (cap)*2 : 8;                                               \
-			(v) = xreallocarray((v), (cap), sizeof(*(v)));                             \
-		}                                                                                  \
+		if (((n) & ((n)-1)) == 0)                                                          \
+			(v) = xreallocarray((v), (n) ? (size_t)(n)*2 : 1, sizeof(*(v)));           \
 	} while (0)
 
 #define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
