@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One list of named texts is the store (kind, name, bytes); a request is looked at when it starts
- * and its answer is kept until its timer. Refuses nothing silently: an unknown request fails the
- * test with its method and path.
+ * The store is one table of named texts (kind, name, bytes). A request is handled when it starts
+ * and its answer is kept until its timer. An unknown request fails the test with its method and
+ * path.
  */
 #include "config.h"
 
@@ -78,7 +78,7 @@ struct call {
 	struct op op; /* first */
 	struct transport *t;
 	struct call *next, **prevp; /* in its transport; prevp NULL: it has left */
-	char *path;                 /* owned; NULL: a question */
+	char *path;                 /* owned; NULL: a GET */
 	struct timer timer;
 	struct err err;
 	int status;
@@ -232,7 +232,7 @@ static void serve_resource(
 	if (deletes)
 		item_free(k, i);
 	else
-		keep(k, RESOURCE, path, req->body, req->body_len);
+		keep(k, RESOURCE, path, req->body.data, req->body.len);
 	answer(c, 200, "", NULL);
 }
 
@@ -288,7 +288,7 @@ static void set_values(struct fake_kbs *k, struct json_object *values, bool half
 static void serve_values(
 	struct fake_kbs *k, struct call *c, const struct kbs_request *req, bool half)
 {
-	cleanup_json struct json_object *msg = parse(req->body, req->body_len), *values = NULL;
+	cleanup_json struct json_object *msg = parse(req->body.data, req->body.len), *values = NULL;
 	const char *payload = msg ? json_get_str(msg, "payload") : NULL;
 	cleanup_free uint8_t *text = NULL;
 	size_t len;
@@ -308,7 +308,7 @@ static void serve_values(
 static void serve_policy(
 	struct fake_kbs *k, struct call *c, const struct kbs_request *req, bool resource)
 {
-	cleanup_json struct json_object *msg = parse(req->body, req->body_len);
+	cleanup_json struct json_object *msg = parse(req->body.data, req->body.len);
 	const char *policy = msg ? json_get_str(msg, "policy") : NULL;
 	bool to_default =
 		resource || (msg && str_eq(json_get_str(msg, "type"), "rego") &&
@@ -332,7 +332,7 @@ static bool serve(struct fake_kbs *k, struct call *c, const struct kbs_request *
 	if (!str_starts(p, API))
 		return false;
 	p += strlen(API);
-	if (req->body_len >= k->max_body)
+	if (req->body.len >= k->max_body)
 		answer(c, 413, "", "payload reached size limit");
 	else if (str_starts(p, "resource/") && (posts || str_eq(req->method, "DELETE")))
 		serve_resource(k, c, req, p + strlen("resource/"));
@@ -482,8 +482,8 @@ static void note(struct fake_kbs *k, const struct kbs_request *req)
 	r = &k->log[k->n_log++];
 	*r = (struct fake_kbs_request){.method = xstrdup(req->method),
 		.path = xstrdup(req->path),
-		.body = req->body ? xmemdup(req->body, req->body_len) : NULL,
-		.body_len = req->body_len,
+		.body = req->body.data ? xmemdup(req->body.data, req->body.len) : NULL,
+		.body_len = req->body.len,
 		.verb = req->verb};
 }
 
@@ -520,7 +520,7 @@ static uint32_t respond(struct fake_kbs *k, struct call *c, const struct kbs_req
 	return k->latency_ms;
 }
 
-static void start(struct kbs_transport *t, struct op_scope *scope, const struct kbs_request *req,
+static void start(struct kbs_transport *t, struct op_scope *scope, struct kbs_request *req,
 	struct kbs_call *call)
 {
 	struct call *c = xcalloc(1, sizeof(*c));
