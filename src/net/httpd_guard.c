@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The framing guard: one peer per connection, between the bufferevent and libevhtp (c-stack.md
- * A3b). It collects bytes, checks a head as a whole, waits for the body, and only then makes
- * libevhtp start a request. What libevhtp's parser reads is a constant line: its own reading of
- * split, pipelined or odd requests corrupts them, so no byte of a peer ever reaches it. It refuses
- * by a whole reply and a lingering close, bounds what it buffers, and holds every absolute
- * deadline.
+ * The framing guard: one peer per connection, between the bufferevent and libevhtp. It collects
+ * bytes, checks a head as a whole, waits for the body, and only then makes libevhtp start a request.
+ * What libevhtp's parser reads is a constant line: it corrupts split, pipelined or odd requests, so
+ * no byte of a peer ever reaches it. It refuses with a whole reply and a lingering close, bounds what
+ * it buffers, and keeps every absolute deadline.
  */
 #include "config.h"
 

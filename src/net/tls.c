@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One SSL_CTX per certificate. Everything that libevhtp's own set-up leaves open (c-stack.md A1) is
- * set here and checked; a context that could not be made completely is never handed out. It never
- * asks for a pass phrase and never reads a file.
+ * One SSL_CTX per certificate. Everything that libevhtp's own set-up leaves open is set here and
+ * checked; a context that could not be made completely is never handed out. It never asks for a pass
+ * phrase and never reads a file.
  */
 #include "config.h"
 

@@ -30,7 +30,7 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 }
 
 /* Which CA each address needs; a named Secret without a usable ca.crt refuses (a node would trust
- * nobody, or everybody). */
+ * no server, or any server). */
 static int collect_ca(
 	const struct srv_env *env, const struct model_cluster *c, struct render_ignition_ca *ca)
 {
@@ -136,7 +136,7 @@ static bool is_conditional(const struct httpd_req *r)
 	return false;
 }
 
-/* The Machine is made when its key comes, by whoever can show this id. */
+/* The Machine is made when its key comes, by a client that shows this id. */
 static void answer_at_key(const struct srv_env *env, struct httpd_req *r,
 	const struct model_cluster *c, const struct render_ignition_ca *ca, int minor)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ownerReferences: controller=true, blockOwnerDeletion=true, one owner (operator.md section 2). */
+/* ownerReferences: controller=true, blockOwnerDeletion=true, one owner. */
 #ifndef TEC_KOBJ_OWNER_H
 #define TEC_KOBJ_OWNER_H
 

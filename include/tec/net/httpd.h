@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct httpd: one HTTP/1.1 listener, TLS or plain. libevhtp behind a framing guard (c-stack.md
- * A3b), so a handler sees only complete, validated requests, one at a time per connection. All
- * limits of operator.md section 4 are here.
+ * struct httpd: one HTTP/1.1 listener, TLS or plain: libevhtp behind a framing guard, so a handler
+ * sees only complete, validated requests, one at a time per connection. All limits are here.
  *
  * Routes are a table: paths, a method set per route; 404 and 405 (with Allow) follow from it. Of
  * several that match a path the most specific one alone counts: an exact one, else the longest

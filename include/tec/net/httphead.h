@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The framing guard's check of one request head (RFC 9112): strict, because the parser behind it is
- * not (c-stack.md A3). Pure: bytes in, verdict out; a fuzz target.
+ * The framing guard's check of one request head (RFC 9112): strict, because the parser after it is
+ * not. Pure: bytes in, verdict out; a fuzz target.
  */
 #ifndef TEC_NET_HTTPHEAD_H
 #define TEC_NET_HTTPHEAD_H

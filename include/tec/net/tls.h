@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Server TLS contexts (c-stack.md A1): TLS 1.2+, ECDHE AEAD suites, no tickets, no renegotiation,
+ * Server TLS contexts: TLS 1.2+, ECDHE AEAD suites, no tickets, no renegotiation,
  * ALPN http/1.1 only. Reference counted (struct tls_ctx is one of the two kinds of object that
  * are): a listener swaps its context for a new one and open connections keep the old. Made from PEM
  * bytes, never from files: the caller reads Secrets or files.

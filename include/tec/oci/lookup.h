@@ -5,7 +5,7 @@
  * credentials of the hosts that may be asked, an empty environment and no other descriptor, and
  * prints one answer (oci/wire.h), which is bounded and checked. OCI_LOOKUP_MAX of them run at once;
  * a question that waits for longer than OCI_LOOKUP_WAIT_MS is answered ERR_TRANSIENT, so that
- * whoever can go on without the label does. A child is killed at its deadline and when its op is
+ * callers that can go on without the label do. A child is killed at its deadline and when its op is
  * cancelled.
  *
  * Owns nothing of its callers; every op must have ended before oci_lookup_free().

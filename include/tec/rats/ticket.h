@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Machine ids that prove by themselves that a listener of this cluster handed them out, so that
- * handing one out costs no API object (operator.md section 3.2). A ticket is a UUID of version 8
+ * handing one out costs no API object. A ticket is a UUID of version 8
  * (RFC 9562): 48 random bits, 10 bits of epoch, 64 bits of HMAC-SHA-256 over both and the scope.
  *
- * It is no secret of the node's and no right to a disk key: whoever shows one may have a Machine
- * with this id made, as whoever reaches the listener may without tickets. It is worth the same
- * until it ends with its epoch, with its key, or with a change of the scope. Pure: key, time and
+ * It is neither a secret of the node nor a right to a disk key: a client that shows one may have a
+ * Machine with this id made, as any client that reaches the listener may without tickets. It is
+ * valid until its epoch ends, its key is replaced or the scope changes. Pure: key, time and
  * random bytes are arguments.
  */
 #ifndef TEC_RATS_TICKET_H

@@ -4,7 +4,7 @@
  * names, each watched by its name alone, so that a listener needs no other Secret. Follows the
  * names and the contents without a restart: a member that turns to garbage leaves the last good
  * certificate or CA in use (and is logged); a Secret that is deleted and a name that changes start
- * anew.
+ * over.
  */
 #ifndef TEC_SRV_CERT_H
 #define TEC_SRV_CERT_H

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limits on what strangers can make (operator.md section 1, registration): counts of
- * listener-made objects that nothing has matched yet, kept by watching the caches, so a request
- * costs O(1).
+ * The limits on what unknown clients can make: counts of listener-made objects that nothing has
+ * matched yet, kept by watching the caches, so a request costs O(1).
  *
- * Who is about to make an object takes a place first. The place counts until the object is in the
+ * A handler that is about to make an object takes a place first. The place counts until the object is in the
  * cache, not only until the API has answered: between the two, a crowd would pass every limit.
- * Places are counted by this process alone, so N listeners that are asked at once may pass a limit
- * by what N - 1 of them have under way.
+ * Places are counted by this process alone, so N listeners used at the same time may pass a limit
+ * by what N - 1 of them have in progress.
  */
 #ifndef TEC_SRV_PENDING_H
 #define TEC_SRV_PENDING_H

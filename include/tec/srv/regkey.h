@@ -3,7 +3,7 @@
  * The key under which machine ids are handed out with registration.machine AtKey (rats/ticket.h):
  * Secret tec-registration-key, and tec-registration-key-previous while its tickets live. The leader
  * makes and rotates them (render/regkey.h); a listener reads both, each watched by its name alone,
- * and uses only what is announced on the cluster: nobody else's Secret becomes the key.
+ * and uses only what is announced on the cluster: no other Secret becomes the key.
  *
  * Rotation loses no node. While the leader replaces the Secret, the last bytes read stay in use. A
  * new key signs only some seconds after it was seen, when every other listener has seen it too. A
