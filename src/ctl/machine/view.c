@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Machine: what the caches show (look), what follows (decide, pure) and the conditions. decide
- * keeps the one promise that matters: a key is announced only where none was ever delivered, nothing
- * is delivered that was not announced, and nothing that Trustee may still have is released.
+ * keeps the one promise that matters: a key is announced only where none was ever delivered,
+ * nothing is delivered that was not announced, and nothing that Trustee may still have is released.
  */
 #include "config.h"
 
