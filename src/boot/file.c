@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "boot_internal.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/boot/authenticode.h"
@@ -59,7 +60,7 @@ static int cannot_open(const char *path, int why, struct err *err)
 	return err_set_errno(err, ERR_INVALID, why, "cannot open %s", path);
 }
 
-static const char *sort_of(mode_t mode)
+static const char *type_of(mode_t mode)
 {
 	if (S_ISFIFO(mode))
 		return "a FIFO";
@@ -96,7 +97,7 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 		return err_set_errno(err, ERR_INVALID, errno, "cannot look at %s", log_esc(path));
 	if (!S_ISREG(first.st_mode))
 		return err_set(err, ERR_INVALID, "%s is %s, not a regular file", log_esc(path),
-			sort_of(first.st_mode));
+			type_of(first.st_mode));
 	fd = open_in(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return cannot_open(path, errno, err);
@@ -207,21 +208,11 @@ int boot_file_hash(struct boot_file *f, struct err *err)
 int boot_read_small(int dir_fd, const char *path, struct strbuf *out, struct err *err)
 {
 	cleanup_fd int fd = open_regular(dir_fd, path, err);
-	cleanup_strbuf struct strbuf all = STRBUF_INIT;
-	char chunk[4096];
-	ssize_t n;
+	cleanup_free char *text = NULL;
+	size_t len;
 
-	if (fd < 0)
+	if (fd < 0 || !(text = file_read_fd(fd, path, SMALL_MAX, &len, err)))
 		return -1;
-	while (all.len <= SMALL_MAX && (n = read(fd, chunk, sizeof(chunk))) != 0) {
-		if (n > 0)
-			strbuf_add(&all, chunk, (size_t)n);
-		else if (errno != EINTR)
-			return err_set_errno(
-				err, ERR_INVALID, errno, "cannot read %s", log_esc(path));
-	}
-	if (all.len > SMALL_MAX)
-		return err_set(err, ERR_INVALID, "%s is larger than 1 MiB", log_esc(path));
-	strbuf_add(out, strbuf_str(&all), all.len);
+	strbuf_add(out, text, len);
 	return 0;
 }

@@ -15,12 +15,13 @@
 #include <unistd.h>
 
 #include "pcrs_options.h"
-#include "pcrs_platforms.h"
 
+#include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/boot/compare.h"
+#include "tec/boot/job.h"
 #include "tec/boot/predict.h"
 
 #define LOG_MAX (16u << 20)
@@ -44,7 +45,8 @@ static int open_dir(const char *path, const char *option, int *out, struct err *
 		return 0;
 	*out = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*out < 0)
-		return err_set_errno(err, ERR_NOT_FOUND, errno, "--%s %s", option, log_esc(path));
+		return err_set_errno(
+			err, ERR_NOT_FOUND, errno, "cannot open --%s %s", option, log_esc(path));
 	return 0;
 }
 
@@ -153,37 +155,16 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 	return print_json(answer, err);
 }
 
-/* The whole log: files in securityfs have no size. */
-static int read_log(const char *path, struct strbuf *out, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char chunk[16384];
-	ssize_t n = -1;
-
-	while (fd >= 0 && out->len <= LOG_MAX &&
-		((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR)))
-		if (n > 0)
-			strbuf_add(out, chunk, (size_t)n);
-	if (fd < 0 || n < 0) {
-		err_set_errno(err, ERR_NOT_FOUND, errno, "cannot read %s", log_esc(path));
-		close_dir(fd);
-		return -1;
-	}
-	close(fd);
-	if (out->len > LOG_MAX)
-		return err_set(err, ERR_INVALID, "%s is larger than 16 MiB", log_esc(path));
-	return 0;
-}
-
 static int run_verify(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
 	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
-	cleanup_strbuf struct strbuf log = STRBUF_INIT;
+	cleanup_free char *log = NULL;
+	size_t len;
 
-	if (predict(o, &v, err) < 0 || read_log(o->file, &log, err) < 0)
+	if (predict(o, &v, err) < 0 || !(log = file_read(o->file, LOG_MAX, &len, NULL, err)))
 		return -1;
-	if (boot_compare_log(&v, strbuf_str(&log), log.len, &c, err) < 0)
+	if (boot_compare_log(&v, log, len, &c, err) < 0)
 		return err_wrap(err, "%s", log_esc(o->file));
 	fputs(strbuf_str(&c.report), stdout);
 	if (!o->efivars)
@@ -195,16 +176,6 @@ static int run_verify(const struct pcrs_options *o, struct err *err)
 
 /* ---- the Job's form */
 
-/* What the image may show beside the first; borrows from v. */
-static void others_of(const struct boot_variants *v, struct model_variant other[MODEL_VARIANTS_MAX],
-	struct model_variants *out)
-{
-	*out = (struct model_variants){other, 0};
-	for (size_t i = 1; i < v->n && out->n < MODEL_VARIANTS_MAX; i++)
-		other[out->n++] =
-			(struct model_variant){v->v[i].when, v->v[i].secure_boot, v->v[i].events};
-}
-
 static int write_result(const char *path, const struct strbuf *text, struct err *err)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
@@ -214,25 +185,47 @@ static int write_result(const char *path, const struct strbuf *text, struct err 
 	return 0;
 }
 
+/* A platform without a value costs the others nothing. */
+static int predict_platforms(
+	const struct pcrs_options *o, struct model_platforms *out, struct err *err)
+{
+	int rootfs = -1;
+
+	if (o->n_platforms && open_dir(o->rootfs, "rootfs", &rootfs, err) < 0)
+		return -1;
+	for (size_t i = 0; i < o->n_platforms; i++) {
+		const struct pcrs_platform *p = &o->platform[i];
+		cleanup_strbuf struct strbuf explain = STRBUF_INIT;
+		struct err why = ERR_INIT;
+		int efivars = -1;
+
+		if (open_dir(p->dir, "platform", &efivars, &why) < 0 ||
+			boot_job_platform(rootfs, efivars, p->name, out, &explain, &why) < 0)
+			fprintf(stderr, "tec-compute-pcrs: platform %s: %s\n", p->name, why.text);
+		if (o->explain)
+			fputs(strbuf_str(&explain), stderr);
+		close_dir(efivars);
+	}
+	close_dir(rootfs);
+	return 0;
+}
+
 static int run_job(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	struct model_variant other[MODEL_VARIANTS_MAX];
-	struct model_pcrmsg m = MODEL_PCRMSG_INIT;
+	struct model_platforms platforms = {.n = 0};
 	int status = -1;
 
-	if (predict(o, &v, err) < 0 || pcrs_platforms_predict(o, &m.platforms, err) < 0)
+	if (predict(o, &v, err) < 0 || predict_platforms(o, &platforms, err) < 0)
 		return -1;
-	m.events = v.v[0].events; /* v owns them, and those of the variants */
-	others_of(&v, other, &m.variants);
-	if (model_pcrmsg_write(o->nonce, o->digest, &m, &text, err) < 0) {
+	if (boot_job_message(&v, &platforms, o->nonce, o->digest, &text, err) < 0) {
 		fprintf(stderr, "tec-compute-pcrs: too many events: %s\n", err->text);
 		status = MODEL_PCRMSG_TOO_MANY;
 	} else if (write_result(o->result, &text, err) == 0) {
 		status = 0;
 	}
-	model_platforms_fini(&m.platforms);
+	model_platforms_fini(&platforms);
 	return status;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "render_internal.h"
 #include "tec/base/json.h"
 
 #define MINOR_MIN 2
@@ -202,36 +203,12 @@ static struct json_object *pin_config(
 	return o;
 }
 
-static struct json_object *filesystem(void)
-{
-	struct json_object *f = json_obj();
-
-	json_add_str(f, "device", "/dev/mapper/root");
-	json_add_str(f, "format", "ext4");
-	json_add_str(f, "label", "root");
-	return json_add_bool(f, "wipeFilesystem", true);
-}
-
-static struct json_object *luks(const char *config)
-{
-	struct json_object *l = json_obj(), *custom = json_obj();
-
-	json_add_str(custom, "pin", "trustee");
-	json_add_bool(custom, "needsNetwork", true);
-	json_add_str(custom, "config", config);
-	json_add_str(l, "name", "root");
-	json_add_str(l, "label", "root");
-	json_add_str(l, "device", "/dev/disk/by-partlabel/root");
-	json_add_bool(l, "wipeVolume", true);
-	return json_add(l, "clevis", json_add(json_obj(), "custom", custom));
-}
-
 void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	const struct render_ignition_ca *ca, struct strbuf *out)
 {
-	cleanup_json struct json_object *o = json_obj(), *pin = NULL;
+	cleanup_json struct json_object *o = render_template("ignition.yaml"), *pin = NULL;
 	cleanup_free char *config = NULL, *text = NULL;
-	struct json_object *storage = json_obj();
+	struct json_object *luks = json_object_array_get_idx(json_get_arr(o, "storage/luks"), 0);
 	char version[16];
 
 	assert(c->public_trustee_addr);
@@ -239,10 +216,8 @@ void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	pin = pin_config(c, uuid, ca);
 	config = json_text(pin);
 	snprintf(version, sizeof(version), "3.%d.0", minor);
-	json_add(storage, "filesystems", json_push(json_arr(), filesystem()));
-	json_add(storage, "luks", json_push(json_arr(), luks(config)));
-	json_add(o, "ignition", json_add_str(json_obj(), "version", version));
-	json_add(o, "storage", storage);
+	json_add_str(json_get_obj(o, "ignition"), "version", version);
+	json_add_str(json_get_obj(luks, "clevis/custom"), "config", config);
 	text = json_text(o);
 	strbuf_adds(out, text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the two ways of installing Trustee: the frame of every object, kbs-config.toml, and the
- * parts of its Pod that are the same for both. Takers take every json_object. */
+/* Shared by what renders: the frame of every object, templates of etc/, and what the two ways of
+ * installing Trustee have in common. Takers take every json_object. */
 #ifndef TEC_RENDER_INTERNAL_H
 #define TEC_RENDER_INTERNAL_H
 
@@ -8,12 +8,23 @@
 #include "tec/kobj/gvk.h"
 #include "tec/render/trustee.h"
 
-#define RENDER_STORAGE_DIR "/opt/trustee/storage"
-#define RENDER_TLS_DIR     "/etc/tls"
-
-/* apiVersion, kind, metadata. c NULL: no owner. app NULL: no label app. */
+/* Every object: apiVersion, kind, metadata. */
+struct render_meta {
+	const struct kobj_gvk *gvk;
+	const char *name, *ns;
+	const char *app;                /* label; NULL: none */
+	struct json_object *take_marks; /* annotations; NULL: none */
+	const struct kobj_gvk *owner_gvk;
+	const struct kobj *owner; /* NULL: none */
+};
+struct json_object *render_object(const struct render_meta *m);
+/* One of a cluster (NULL: of none). */
 struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
 	const struct model_cluster *c, const char *app);
+struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
+	const char *type, const char *app, const char *port_name, int port, int target);
+/* etc/FILE, a YAML file; the caller puts it. */
+struct json_object *render_template(const char *file);
 struct json_object *render_hashed(struct json_object *take_o);
 /* {...,"data":{NAME:<base64 of key>,NAME2:<base64 of text>}}; text_name NULL: the key alone. */
 struct secret *render_secret_text(struct json_object *take_o, const char *key_name,
@@ -26,25 +37,24 @@ void render_kbs_config(const char *file, const struct model_cluster *c,
 struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
 	const struct render_trustee_inputs *in);
 
-struct json_object *render_mount(const char *name, const char *path, bool read_only);
+struct json_object *render_mount(const char *name, const char *path); /* read-only */
 /* {"name":NAME,SOURCE:V} */
 struct json_object *render_named(const char *name, const char *source, struct json_object *take_v);
-/* key NULL: all of the Secret. fsGroup makes its mode readable. */
-struct json_object *render_secret_source(const char *secret, const char *key);
-struct json_object *render_config_map_source(const char *config_map);
+struct json_object *render_secret_source(const char *secret, const char *key); /* one of its keys */
 struct json_object *render_item(const char *key, const char *path);
 
-/* The container's name, image and the rest that every container of ours has. */
-struct json_object *render_container(const char *name, const char *image, const char *cpu,
-	const char *memory, const char *cpu_limit, const char *memory_limit);
+/* What a template has is there, or we die. The element of this name, borrowed. */
+struct json_object *render_element(struct json_object *list, const char *name);
+/* In place of volume and mount `name` of the Deployment's spec come these; NULL: none. */
+void render_replace(struct json_object *spec, const char *name, struct json_object *take_volumes,
+	struct json_object *take_mounts);
 
 struct render_pod {
-	const char *config;                                         /* file of etc/ */
-	struct json_object *take_init, *take_mounts, *take_volumes; /* init: NULL for none */
-	bool has_healthz;
-	const char *contents; /* render/volumes.h; NULL: none */
+	const char *config;            /* file of etc/ */
+	struct json_object *take_spec; /* of the Deployment, from etc/ */
+	const char *contents;          /* render/volumes.h; NULL: none */
 };
-/* The Deployment: what both have in common (config, storage, signers, TLS), and `p`. */
+/* The Deployment: p, and what both ways of delivery fill in (image, signers, TLS, annotations). */
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
 	const char *image, const struct render_trustee_inputs *in, const struct render_pod *p);
 

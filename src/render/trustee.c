@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trustee's ConfigMaps, Service and Secrets. Everything is built anew from the model and two
- * constants' worth of names; nothing is read back, so a render is the same bytes for the same
+ * Trustee's ConfigMaps, Service and Secrets. Everything is made from the model and files of
+ * etc/; nothing is read back, so a render is the same bytes for the same
  * cluster (its hash says so). Private keys are put into their Secret's text inside the locked arena
  * and never become a json-c string.
  */
@@ -9,6 +9,7 @@
 
 #include "render_internal.h"
 
+#include "tec/base/yaml.h"
 #include "tec/kobj/owner.h"
 #include "tec/kobj/subset.h"
 #include "tec/render/etc.h"
@@ -31,25 +32,48 @@ const char *render_etc(const char *file_name)
 	return NULL;
 }
 
-struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
-	const struct model_cluster *c, const char *app)
+struct json_object *render_template(const char *file)
+{
+	const char *text = render_etc(file);
+	struct err err = ERR_INIT;
+	struct json_object *o = yaml_parse(text, strlen(text), &err);
+
+	if (!o)
+		DIE("etc/%s: %s", file, err.text);
+	return o;
+}
+
+struct json_object *render_object(const struct render_meta *m)
 {
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
 	struct json_object *o = json_obj(), *meta = json_obj(), *labels = json_obj();
 
-	kobj_api_version(gvk, &version);
-	json_add_str(labels, "app", app);
+	kobj_api_version(m->gvk, &version);
+	json_add_str(labels, "app", m->app);
 	json_add_str(labels, "app.kubernetes.io/managed-by", "tec-operator");
-	json_add_str(meta, "name", name);
-	json_add_str(meta, "namespace", ns);
+	json_add_str(meta, "name", m->name);
+	json_add_str(meta, "namespace", m->ns);
 	json_add(meta, "labels", labels);
-	if (c)
+	if (m->take_marks)
+		json_add(meta, "annotations", m->take_marks);
+	if (m->owner)
 		json_add(meta, "ownerReferences",
 			json_push(json_arr(),
-				kobj_owner_json(&kobj_cluster, c->obj.name, c->obj.uid)));
+				kobj_owner_json(m->owner_gvk, m->owner->name, m->owner->uid)));
 	json_add_str(o, "apiVersion", strbuf_str(&version));
-	json_add_str(o, "kind", gvk->kind);
+	json_add_str(o, "kind", m->gvk->kind);
 	return json_add(o, "metadata", meta);
+}
+
+struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
+	const struct model_cluster *c, const char *app)
+{
+	return render_object(&(struct render_meta){.gvk = gvk,
+		.name = name,
+		.ns = ns,
+		.app = app,
+		.owner_gvk = &kobj_cluster,
+		.owner = c ? &c->obj : NULL});
 }
 
 struct json_object *render_hashed(struct json_object *take_o)
@@ -111,18 +135,26 @@ struct json_object *render_image_pcrs(const char *ns)
 
 /* ---- Service */
 
+struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
+	const char *type, const char *app, const char *port_name, int port, int target)
+{
+	struct json_object *o = render_frame(&kobj_service, name, ns, c, NULL);
+	struct json_object *p = json_obj(), *spec = json_obj();
+
+	json_add_str(p, "name", port_name);
+	json_add_int(p, "port", port);
+	json_add_int(p, "targetPort", target);
+	json_add_str(p, "protocol", "TCP");
+	json_add_str(spec, "type", type);
+	json_add(spec, "selector", json_add_str(json_obj(), "app", app));
+	json_add(spec, "ports", json_push(json_arr(), p));
+	return render_hashed(json_add(o, "spec", spec));
+}
+
 struct json_object *render_trustee_service(const struct model_cluster *c, const char *ns)
 {
-	struct json_object *o = render_frame(&kobj_service, "kbs-service", ns, c, NULL);
-	struct json_object *port = json_obj(), *spec = json_obj();
-
-	json_add_str(port, "name", "kbs-port");
-	json_add_int(port, "port", c->trustee_port);
-	json_add_int(port, "targetPort", KBS_PORT);
-	json_add_str(port, "protocol", "TCP");
-	json_add(spec, "selector", json_add_str(json_obj(), "app", "kbs"));
-	json_add(spec, "ports", json_push(json_arr(), port));
-	return render_hashed(json_add(o, "spec", spec));
+	return render_service(
+		c, ns, "kbs-service", NULL, "kbs", "kbs-port", c->trustee_port, KBS_PORT);
 }
 
 /* ---- Secrets */

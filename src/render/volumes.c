@@ -15,9 +15,6 @@
 #include "render_internal.h"
 
 #define CONFIG        "kbs-config-v017.toml"
-#define POLICIES_DIR  RENDER_STORAGE_DIR "/policies/opa"
-#define RESOURCE_DIR  "/opt/trustee/resource-policy"
-#define VALUES_DIR    "/opt/trustee/reference-values"
 #define FILE_NAME_MAX 255
 
 struct json_object *render_trustee_data_volumes(
@@ -45,18 +42,6 @@ struct json_object *render_trustee_policies_volumes(const struct model_cluster *
 
 /* ---- volumes */
 
-static void add_config_map(struct json_object *volumes, struct json_object *mounts,
-	const char *name, const char *config_map, const char *path, const char *const *files)
-{
-	struct json_object *source = render_config_map_source(config_map), *items = json_arr();
-
-	for (; *files; files++)
-		json_push(items, render_item(*files, *files));
-	json_add(source, "items", items);
-	json_push(volumes, render_named(name, "configMap", source));
-	json_push(mounts, render_mount(name, path, true));
-}
-
 static void add_machine(struct json_object *volumes, struct json_object *mounts, const char *id)
 {
 	struct json_object *source = render_secret_source(id, "root");
@@ -64,7 +49,7 @@ static void add_machine(struct json_object *volumes, struct json_object *mounts,
 
 	json_add_bool(source, "optional", true);
 	json_push(volumes, render_named(id, "secret", source));
-	json_push(mounts, render_mount(id, path, true));
+	json_push(mounts, render_mount(id, path));
 }
 
 /* The verifier reads every *.pub. A name may be longer than a file's, which would keep the Pod from
@@ -81,47 +66,32 @@ static char *key_file(const char *ak)
 	return xasprintf("%s.pub", hex);
 }
 
-static void add_keys(
-	struct json_object *volumes, struct json_object *mounts, const struct render_volumes *v)
+static void add_key(struct json_object *sources, const char *ak)
 {
-	struct json_object *projected = json_obj(), *sources = json_arr();
+	cleanup_free char *file = key_file(ak);
+	struct json_object *secret = json_add_str(json_obj(), "name", ak);
 
-	for (size_t i = 0; i < v->n_aks; i++) {
-		cleanup_free char *file = key_file(v->aks[i]);
-		struct json_object *secret = json_obj();
-
-		json_add_str(secret, "name", v->aks[i]);
-		json_add(secret, "items", json_push(json_arr(), render_item("public_key", file)));
-		json_add_bool(secret, "optional", true);
-		json_push(sources, json_add(json_obj(), "secret", secret));
-	}
-	json_add_int(projected, "defaultMode", 0444);
-	json_add(projected, "sources", sources);
-	json_push(volumes, render_named(RENDER_VOLUMES_AK_VOLUME, "projected", projected));
-	json_push(mounts, render_mount(RENDER_VOLUMES_AK_VOLUME, RENDER_VOLUMES_AK_DIR, true));
+	json_add(secret, "items", json_push(json_arr(), render_item("public_key", file)));
+	json_add_bool(secret, "optional", true);
+	json_push(sources, json_add(json_obj(), "secret", secret));
 }
 
 static struct json_object *render(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_volumes *v)
 {
-	static const char *const cpu[] = {"default_cpu.rego", "default_gpu.rego", NULL},
-				 *const resource[] = {"resource-policy.rego", NULL},
-				 *const values[] = {"reference-values.json", NULL};
+	struct json_object *spec = render_template("trustee-deployment-v017.yaml");
 	struct json_object *volumes = json_arr(), *mounts = json_arr();
+	struct json_object *keys = render_element(
+		json_get_arr(spec, "template/spec/volumes"), RENDER_VOLUMES_AK_VOLUME);
 
-	add_config_map(volumes, mounts, "trustee-policies", "trustee-policies", POLICIES_DIR, cpu);
-	add_config_map(volumes, mounts, "trustee-resource-policy", "trustee-policies", RESOURCE_DIR,
-		resource);
-	add_config_map(volumes, mounts, "trustee-rv-data", "trustee-rv-data", VALUES_DIR, values);
-	add_keys(volumes, mounts, v);
+	for (size_t i = 0; i < v->n_aks; i++)
+		add_key(json_get_arr(keys, "projected/sources"), v->aks[i]);
 	for (size_t i = 0; i < v->n_machines; i++)
 		add_machine(volumes, mounts, v->machines[i]);
+	render_replace(spec, "MACHINES", volumes, mounts);
 	return render_kbs_deployment(c, ns, images->trustee, in,
-		&(struct render_pod){.config = CONFIG,
-			.take_mounts = mounts,
-			.take_volumes = volumes,
-			.contents = v->contents});
+		&(struct render_pod){.config = CONFIG, .take_spec = spec, .contents = v->contents});
 }
 
 /* ---- limits */
@@ -169,7 +139,7 @@ struct json_object *render_trustee_deployment_volumes(const struct model_cluster
 		return NULL;
 	for (size_t i = 0; i < v->n_machines; i++) {
 		if (!uuid_valid(v->machines[i], strlen(v->machines[i]))) {
-			err_set(err, ERR_INVALID, "Machine id %.40s is no UUID", v->machines[i]);
+			err_set(err, ERR_INVALID, "Machine id %.40s is not a UUID", v->machines[i]);
 			return NULL;
 		}
 	}

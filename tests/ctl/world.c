@@ -227,6 +227,18 @@ const char *world_str(
 	return o ? json_get_str(o, path) : NULL;
 }
 
+size_t world_events(struct world *w, const char *part)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < fake_transport_requests(w->life->f); i++) {
+		const struct fake_request *r = fake_transport_request(w->life->f, i);
+
+		n += str_eq(r->resource, "events") && r->body && strstr(r->body, part);
+	}
+	return n;
+}
+
 const char *world_annotation(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *annotation)
 {

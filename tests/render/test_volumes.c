@@ -382,3 +382,33 @@ Test(render_volumes, what_others_put_there_is_read_without_harm)
 			cr_assert_lt(strcmp(l.aks[k - 1], l.aks[k]), 0);
 	}
 }
+
+/* Two templates, of which these parts are the same. */
+Test(render_volumes, both_deliveries_run_trustee_in_the_same_way)
+{
+	static const char *const of_spec[] = {"replicas", "selector", "strategy",
+		"template/metadata/labels", "template/spec/securityContext",
+		"template/spec/automountServiceAccountToken", "template/spec/enableServiceLinks"};
+	static const char *const of_container[] = {
+		"name", "resources", "securityContext", "command", "env", "ports"};
+	cleanup_json struct json_object *a = rendered(&two);
+	cleanup_json struct json_object *b = render_trustee_deployment(
+		&cluster, "ns", &render_images_default, &(struct render_trustee_inputs){0});
+	cleanup_free char *text = json_text(a), *other = json_text(b);
+
+	for (size_t i = 0; i < ARRAY_LEN(of_spec); i++) {
+		cleanup_free char *path = xasprintf("spec/%s", of_spec[i]);
+
+		cr_assert_not_null(json_get(a, path), "%s", path);
+		cr_expect(json_object_equal(json_get(a, path), json_get(b, path)), "%s", path);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(of_container); i++) {
+		cr_assert_not_null(json_get(container(a), of_container[i]));
+		cr_expect(json_object_equal(json_get(container(a), of_container[i]),
+				  json_get(container(b), of_container[i])),
+			"%s", of_container[i]);
+	}
+	/* What stands in a template for something else is filled in, or gone. */
+	cr_expect(!strstr(text, "FORMER-TOKENS") && !strstr(text, "MACHINES"));
+	cr_expect(!strstr(other, "FORMER-TOKENS") && !strstr(other, "trustee-tls"));
+}
