@@ -54,15 +54,6 @@ static void pack_spki(struct kobj_pack *pack, const char *pem)
 	kobj_pack_str(pack, offsetof(struct model_ak, spki_sha256), hex);
 }
 
-static void pack_approval(struct kobj_pack *pack, struct json_object *o, struct model_ak *a)
-{
-	a->approve_wanted = str_eq(kobj_annotation(o, MODEL_APPROVED_ANNOTATION), "true");
-	a->approval_ignored = model_mark(o, MODEL_APPROVAL_IGNORED_ANNOTATION) != NULL;
-	a->approved_by_admin = str_eq(model_mark(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
-	kobj_pack_str(pack, offsetof(struct model_ak, approved_at),
-		model_mark(o, MODEL_APPROVED_AT_ANNOTATION));
-}
-
 struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -86,7 +77,11 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 		kobj_annotation(o, MODEL_MACHINE_SEEN_ANNOTATION));
 	kobj_pack_str(&pack, offsetof(struct model_ak, owner_uid), kobj_owner_controller(o));
 	pack_spki(&pack, pem);
-	pack_approval(&pack, o, &a);
+	a.approve_wanted = str_eq(kobj_annotation(o, MODEL_APPROVED_ANNOTATION), "true");
+	a.approval_ignored = model_mark(o, MODEL_APPROVAL_IGNORED_ANNOTATION) != NULL;
+	a.approved_by_admin = str_eq(model_mark(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
+	kobj_pack_str(&pack, offsetof(struct model_ak, approved_at),
+		model_mark(o, MODEL_APPROVED_AT_ANNOTATION));
 	kobj_cond_read(
 		&pack, o, model_ak_cond_types, AK_N_CONDS, a.cond, offsetof(struct model_ak, cond));
 	return kobj_pack_finish(&pack, &a, sizeof(a));

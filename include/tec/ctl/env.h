@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all controllers share: the state they read, the seam they write through, Events. All members are borrowed from cmd/operator.c and outlive every controller.
+ * What all controllers share: the state they read, the seam they write through, Events. All members
+ * are borrowed from cmd/operator.c and outlive every controller.
  */
 #ifndef TEC_CTL_ENV_H
 #define TEC_CTL_ENV_H

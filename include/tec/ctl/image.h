@@ -66,10 +66,10 @@ struct ctl_image_view {
 	bool withheld;      /* PCR 7 is required, and the entry has it for no platform */
 	bool pcrs_read;     /* the live text of image-pcrs is at hand, and current */
 	bool due;           /* a Job that ended has been there long enough */
-	bool problem; /* a problem that time does not solve has to be in the status before the next try */
-	bool refused; /* its values would be too many, together with those in force */
-	bool settled; /* every combination is written and declared */
-	bool gone;    /* of images that are gone nothing is left anywhere */
+	bool problem;       /* one that time does not solve: in the status before the next try */
+	bool refused;       /* its values would be too many, together with those in force */
+	bool settled;       /* every combination is written and declared */
+	bool gone;          /* of images that are gone nothing is left anywhere */
 	bool status_ok;
 };
 

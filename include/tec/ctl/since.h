@@ -5,8 +5,8 @@
  * what is younger counts only when this operator announced it. Controllers start when the time is
  * known.
  *
- * The time is kept in struct state and never becomes later while the process runs, whatever happens to
- * the ConfigMap. `known` is called once, from the loop.
+ * The time is kept in struct state and never becomes later while the process runs, whatever happens
+ * to the ConfigMap. `known` is called once, from the loop.
  */
 #ifndef TEC_CTL_SINCE_H
 #define TEC_CTL_SINCE_H

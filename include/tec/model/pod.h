@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A Pod of Trustee or of a Job, compact: whether it runs, what it was started with, what it said. */
+/* A Pod of Trustee or of a Job, compact: whether it runs, what it was started with and said. */
 #ifndef TEC_MODEL_POD_H
 #define TEC_MODEL_POD_H
 

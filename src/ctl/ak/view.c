@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * AttestationKey: what the caches show (look), what follows (decide, pure) and the conditions. An
- * identity is declared for a live approved key only, and only after its Secret has our finalizer, so
- * that an object remembers whatever Trustee may have.
+ * identity is declared for a live approved key only, and only after its Secret has our finalizer,
+ * so that an object remembers whatever Trustee may have.
  */
 #include "config.h"
 
@@ -248,8 +248,8 @@ static void look_secret(struct ak_look *l, const struct ctl_act *act)
 			same_public_key(l->ak, secret) ? CTL_AK_SECRET_OURS : CTL_AK_SECRET_FOREIGN;
 	else if (secret->has_ak_finalizer &&
 		 (secret->shape == MODEL_SECRET_AK || secret->obj.deleting))
-		/* Of another shape: released only when somebody deletes it, as it cannot be one that
-		 * we made. */
+		/* Of another shape: released only when somebody deletes it, as it cannot be one
+		 * that we made. */
 		l->v.secret = CTL_AK_SECRET_STALE;
 	else
 		l->v.secret = CTL_AK_SECRET_FOREIGN;

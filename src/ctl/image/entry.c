@@ -46,20 +46,12 @@ enum ctl_image_entry image_entry_state(
 							 : CTL_IMAGE_ENTRY_CHANGED;
 }
 
-static const struct image_info *info_of(const struct ctl_image *c, const struct kobj *o)
-{
-	for (const struct image_info *i = c->infos; i; i = i->next)
-		if (str_eq(i->name, o->name))
-			return str_eq(i->uid, o->uid) ? i : NULL;
-	return NULL;
-}
-
 const struct model_pcrs_entry *image_entry_counted(
 	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited)
 {
 	const struct model_pcrs_entry *entry;
 	enum ctl_image_entry state = image_entry_state(c->kind.state, m, &entry);
-	const struct image_info *i = info_of(c, &m->obj);
+	const struct image_info *i = image_info_find(c, &m->obj);
 
 	*awaited = IMAGE_NOTHING_AWAITED;
 	if (state == CTL_IMAGE_ENTRY_GOOD || state == CTL_IMAGE_ENTRY_UNMARKED)

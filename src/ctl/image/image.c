@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: which images a change concerns. What touches the combinations of all images only marks them, and wakes the one key that computes them.
+ * ApprovedImage: which images a change concerns. What touches the combinations of all images only
+ * marks them, and wakes the one key that computes them.
  */
 #include "config.h"
 

@@ -107,6 +107,7 @@ struct image_look {
 };
 
 /* info.c */
+struct image_info *image_info_find(const struct ctl_image *c, const struct kobj *o);
 struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o); /* found or made */
 void image_info_drop(struct ctl_image *c, const char *name);
 /* Nothing is missing any more: what was tried for it is forgotten. */

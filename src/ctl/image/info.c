@@ -29,13 +29,20 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i)
 	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = '\0';
 }
 
-struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
+struct image_info *image_info_find(const struct ctl_image *c, const struct kobj *o)
 {
 	struct image_info *i = c->infos;
 
-	while (i && !str_eq(i->name, o->name))
+	while (i && !(str_eq(i->name, o->name) && str_eq(i->uid, o->uid)))
 		i = i->next;
-	if (i && str_eq(i->uid, o->uid))
+	return i;
+}
+
+struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
+{
+	struct image_info *i = image_info_find(c, o);
+
+	if (i)
 		return i;
 	image_info_drop(c, o->name);
 	i = xcalloc(1, sizeof(*i));

@@ -280,14 +280,6 @@ bool image_values_unknown(const struct state *s)
 
 /* ---- compute */
 
-static void mark_wanted(struct values *v)
-{
-	for (size_t i = 0; i < v->n_known; i++)
-		v->known[i].wanted = false;
-	for (size_t i = 0; i < v->want.n_boot; i++)
-		known_get(v, v->want.boot[i].name)->wanted = true;
-}
-
 /* Becomes what is computed. */
 static void take_computed(struct ctl_image *c)
 {
@@ -304,7 +296,10 @@ static void take_computed(struct ctl_image *c)
 	render_refvalues(
 		names, &s->sets, cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE, &to->want);
 	pcr_sets_fini(&s->sets);
-	mark_wanted(to);
+	for (size_t i = 0; i < to->n_known; i++)
+		to->known[i].wanted = false;
+	for (size_t i = 0; i < to->want.n_boot; i++)
+		known_get(to, to->want.boot[i].name)->wanted = true;
 	to->arrays = s->n > 0 || cluster;
 	to->dirty = to->declared = false;
 	free(steal_ptr(&to->file_rv));

@@ -198,17 +198,6 @@ static void look_label(struct image_look *l)
 		ctl_look_again(&l->base, (int64_t)(l->info->label_ms - now), AGAIN);
 }
 
-/* Values that are known and that image-pcrs does not have, or has no longer. */
-static void look_made(struct image_look *l)
-{
-	const struct image_info *i = l->info;
-
-	l->v.job_announced = i->nonce[0] && image_entry_announces_job(l->m, i->nonce);
-	l->v.made = i->kept && (i->to_write || l->v.entry != CTL_IMAGE_ENTRY_GOOD);
-	l->v.announced =
-		l->v.made && model_mark_announces(l->m->pcrs_sha256, image_entry_kept(i)->sha256);
-}
-
 /* Something is still to be had. */
 static bool is_open(const struct image_look *l)
 {
@@ -245,7 +234,11 @@ static void look_at(
 	l->v.digest_ok = l->m->digest_ok;
 	l->v.served = map && !map->plain.obj.deleting && state_cluster(s);
 	l->v.entry = image_entry_state(s, l->m, &l->entry);
-	look_made(l);
+	l->v.job_announced = l->info->nonce[0] && image_entry_announces_job(l->m, l->info->nonce);
+	/* Values that are known and that image-pcrs does not have, or has no longer. */
+	l->v.made = l->info->kept && (l->info->to_write || l->v.entry != CTL_IMAGE_ENTRY_GOOD);
+	l->v.announced = l->v.made &&
+			 model_mark_announces(l->m->pcrs_sha256, image_entry_kept(l->info)->sha256);
 	l->v.refused = image_values_refused(c, o->uid);
 	l->v.pcrs_read = map && str_eq(c->pcrs_rv, map->plain.obj.rv);
 	l->v.settled = c->values.was_settled;
@@ -444,25 +437,11 @@ static void want_platforms(struct image_look *l)
 		note.len ? note.data + 1 : "No platform has a PCR 7 value.");
 }
 
-/* After a restart: what counted before is not in memory. */
-static void want_changed(struct image_look *l)
-{
-	WANT(l, IMAGE_VALUES_CHANGED,
-		"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. It is computed again; until then Trustee keeps its current values.",
-		l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
-		: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
-						    : "its hash was not announced");
-}
-
-static bool was_changed(const struct image_look *l)
-{
-	return l->v.entry == CTL_IMAGE_ENTRY_CHANGED || l->v.entry == CTL_IMAGE_ENTRY_STALE ||
-	       l->v.entry == CTL_IMAGE_ENTRY_BAD;
-}
-
 static void image_wants(struct ctl_image *c, struct image_look *l)
 {
 	bool good = l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.withheld;
+	bool changed = l->v.entry == CTL_IMAGE_ENTRY_CHANGED ||
+		       l->v.entry == CTL_IMAGE_ENTRY_STALE || l->v.entry == CTL_IMAGE_ENTRY_BAD;
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	if (l->v.deleting)
@@ -481,8 +460,13 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 		WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));
 	else if (good)
 		want_good(c, l);
-	else if (was_changed(l) && l->v.job != CTL_IMAGE_JOB_ENDED)
-		want_changed(l);
+	else if (changed && l->v.job != CTL_IMAGE_JOB_ENDED)
+		/* After a restart: what counted before is not in memory. */
+		WANT(l, IMAGE_VALUES_CHANGED,
+			"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. It is computed again; until then Trustee keeps its current values.",
+			l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
+			: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
+							    : "its hash was not announced");
 	else if (l->v.platforms || l->v.entry == CTL_IMAGE_ENTRY_GOOD)
 		want_platforms(l);
 	else

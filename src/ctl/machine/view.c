@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Machine: what the caches show (look), what follows (decide, pure) and the conditions. decide
- * keeps the one promise that matters: a key is announced only where none was ever delivered, nothing
- * is delivered that was not announced, and nothing that Trustee may still have is released.
+ * keeps the one promise that matters: a key is announced only where none was ever delivered,
+ * nothing is delivered that was not announced, and nothing that Trustee may still have is released.
  */
 #include "config.h"
 
@@ -164,8 +164,10 @@ static void look_far(const struct state *s, struct machine_look *l, struct ctl_a
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-static void look_secret(const struct state *s, struct machine_look *l, const struct ctl_act *act)
+static void look_key(const struct state *s, struct machine_look *l, const struct ctl_act *act)
 {
+	bool shared = state_cluster_shares_keys(s);
+
 	l->secret = l->m->id_valid ? state_secret(s, l->m->id) : NULL;
 	l->v.luks = state_machine_luks(s, l->m);
 	l->v.must_read = !l->secret && act->must_read;
@@ -173,17 +175,11 @@ static void look_secret(const struct state *s, struct machine_look *l, const str
 	l->v.key_ours = state_machine_announces(l->m, l->secret);
 	l->v.inherits = state_machine_inherits(s, l->m, l->secret);
 	l->v.lost = state_machine_lost_key(s, l->m);
-}
-
-/*
- * Where each Machine's key is only for its node, nobody gets it before a key of that node is bound:
- * then it is delivered, and not before. The marks say what was so; what they say beyond that (the
- * keys were shared, or another operator delivered all) is taken back.
- */
-static void look_marks(const struct state *s, struct machine_look *l)
-{
-	bool shared = state_cluster_shares_keys(s);
-
+	/*
+	 * Where each Machine's key is only for its node, nobody gets it before a key of that node
+	 * is bound: then it is delivered. The marks say what was delivered; what goes beyond that
+	 * (the keys were shared, or another operator delivered all) is revoked.
+	 */
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
 	l->v.must_mark = shared && (!l->v.delivered || (!l->m->bound_at && l->m->recalled));
@@ -237,8 +233,7 @@ int machine_view_look(
 		rats_resource_path(l->m->id, l->path);
 	l->ak = state_ak_of_machine(s, l->m);
 	look_age(s, l);
-	look_secret(s, l, act);
-	look_marks(s, l);
+	look_key(s, l, act);
 	look_far(s, l, act);
 	look_recall(s, l, act);
 	machine_wants(s, k->env->ns, l);
