@@ -310,7 +310,7 @@ Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)
 	cr_assert(world_get(&w, &kobj_service, "register-server"));
 }
 
-Test(ctl_cluster, missing_tls_secrets_are_told_and_untold)
+Test(ctl_cluster, missing_tls_secrets_are_reported_until_they_exist)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trusteeSecret\":\"my-tls\"}");
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
@@ -398,7 +398,7 @@ Test(ctl_cluster, losing_the_lead_forgets_all_keys)
 	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_UNKNOWN);
 }
 
-Test(ctl_cluster, what_cannot_be_written_is_told)
+Test(ctl_cluster, what_cannot_be_written_is_reported)
 {
 	struct fake_expect *e;
 

@@ -137,7 +137,7 @@ Test(ctl_cluster_registration, a_kill_at_any_write_of_a_change_ends_the_same)
 	}
 }
 
-Test(ctl_cluster_registration, a_planted_key_is_told_and_not_copied)
+Test(ctl_cluster_registration, a_planted_key_is_reported_and_not_copied)
 {
 	world_boot(&w, "c");
 	world_run(&w, 2000);
@@ -233,7 +233,7 @@ static void machine(unsigned n, const char *by)
 	world_machine(&w, name, id, by);
 }
 
-Test(ctl_cluster_registration, counts_are_told)
+Test(ctl_cluster_registration, counts_are_reported)
 {
 	install(SPEC);
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "RegistrationOpen"), "True");
@@ -263,7 +263,7 @@ Test(ctl_cluster_registration, a_crowd_costs_one_status_a_minute)
 	cr_assert(strstr(open_message(), "300 Machines"));
 }
 
-Test(ctl_cluster_registration, a_limit_is_told_with_an_event_and_what_to_do)
+Test(ctl_cluster_registration, a_limit_is_reported_with_an_event_and_what_to_do)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"registration\":{\"pendingLimit\":3}}");
 	for (unsigned i = 0; i < 3; i++)

@@ -39,7 +39,7 @@ static void install(const char *spec)
 	world_run(&w, 20000);
 }
 
-Test(ctl_trustee, a_node_is_delivered_and_taken_back)
+Test(ctl_trustee, a_node_is_delivered_and_revoked)
 {
 	install(SPEC);
 	cr_assert_str_eq(synced(), "Synced");
@@ -135,7 +135,7 @@ Test(ctl_trustee, a_restart_sends_nothing)
 	cr_assert_leq(fake_kbs_requests(kbs), 2, "%zu", fake_kbs_requests(kbs));
 	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), fake_kbs_requests(kbs));
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
-	/* nor does it write what it takes back a moment later */
+	/* nor does it write what it revokes a moment later */
 	cr_assert_eq(fake_transport_writes(w.life->f), 0, "%zu", fake_transport_writes(w.life->f));
 }
 
@@ -182,7 +182,7 @@ Test(ctl_trustee, nothing_is_revoked_while_it_is_away)
 	cr_assert_null(resource(ID_A));
 }
 
-Test(ctl_trustee, refused_is_told)
+Test(ctl_trustee, a_refusal_is_reported)
 {
 	world_cluster(&w, "tec", SPEC);
 	for (unsigned i = 1; i < 40; i++)
@@ -385,7 +385,7 @@ Test(ctl_trustee, a_new_key_comes_after_the_old_one_is_gone)
 	"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\"},"       \
 	"\"trusteeServers\":[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}]}"
 
-Test(ctl_trustee, one_that_leaves_spec_is_told_of_once)
+Test(ctl_trustee, one_that_leaves_spec_is_reported_once)
 {
 	admin_key("trustee-auth");
 	install(OTHER);

@@ -41,7 +41,7 @@ Test(ctl_volumes, a_node_is_mounted_and_counts_when_the_new_pod_serves_it)
 	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 1);
 	world_run(&w, 3000);
 	cr_assert_not(delivered(), "no Pod has these contents");
-	pod_of_now("trustee-2");
+	current_pod("trustee-2");
 	world_run(&w, 3000);
 	cr_assert_not(delivered(), "an older one is left");
 	fake_api_delete(w.api, &kobj_pod, NS, POD);
@@ -60,7 +60,7 @@ Test(ctl_volumes, an_old_generation_confirms_nothing)
 {
 	install(VOLUMES);
 	join(15000);
-	pod_of_now(POD);
+	current_pod(POD);
 	status(json_get_int(deployment(), "metadata/generation", 0) - 1, 1, 1, 1);
 	world_run(&w, 3000);
 	cr_assert_not(delivered());
@@ -82,7 +82,7 @@ Test(ctl_volumes, without_a_pod_nothing_is_confirmed)
 	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 1);
 	world_run(&w, 5000);
 	cr_assert_not(delivered());
-	pod_of_now("trustee-2");
+	current_pod("trustee-2");
 	world_run(&w, 5000);
 	cr_assert(delivered());
 }
@@ -126,7 +126,7 @@ Test(ctl_volumes, a_write_without_an_answer_may_have_been_done)
 	cr_assert_eq(kbs_sync_far(w.life->state.sync, KBS_RESOURCE, path), KBS_FAR_ABSENT);
 }
 
-Test(ctl_volumes, what_is_taken_back_before_it_was_written_is_never_written)
+Test(ctl_volumes, what_is_revoked_before_it_was_written_is_never_written)
 {
 	install(VOLUMES);
 	world_run(&w, 20000);
@@ -172,7 +172,7 @@ Test(ctl_volumes, additions_are_ten_seconds_apart)
 	cr_assert_eq(n_mounted(), 60);
 }
 
-Test(ctl_volumes, what_goes_is_unmounted_at_once_and_let_go_when_the_pod_is_gone)
+Test(ctl_volumes, what_is_deleted_is_unmounted_at_once_and_released_when_the_pod_is_gone)
 {
 	install(VOLUMES);
 	join(15000);
@@ -222,7 +222,7 @@ Test(ctl_volumes, a_pod_that_stays_is_named)
 	world_run(&w, 15000);
 	cr_assert_str_eq(synced(), "Synced", "%s", synced_message());
 	cr_assert(delivered());
-	pod_of_now(POD);
+	current_pod(POD);
 	fake_api_merge(w.api, &kobj_pod, NS, POD, "{\"status\":{\"conditions\":null}}");
 	fake_api_merge(w.api, &kobj_machine, NS, "a", "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}");
 	world_run(&w, 15000);
@@ -272,7 +272,7 @@ Test(ctl_volumes, a_restart_writes_nothing_and_looks_before_it_believes)
 	cr_assert(mounts(ID_A));
 }
 
-Test(ctl_volumes, nothing_is_unmounted_because_its_turn_has_not_come)
+Test(ctl_volumes, nothing_is_unmounted_before_its_controller_has_run)
 {
 	install(VOLUMES);
 	join(15000);
@@ -393,7 +393,7 @@ Test(ctl_volumes, the_deployment_is_repaired)
 
 /* ---- reference values */
 
-Test(ctl_volumes, an_image_is_a_restart_and_goes_when_the_file_of_before_is_gone)
+Test(ctl_volumes, an_image_is_a_restart_and_goes_when_the_old_file_is_gone)
 {
 	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
 	cleanup_free char *before = NULL;
@@ -412,7 +412,7 @@ Test(ctl_volumes, an_image_is_a_restart_and_goes_when_the_file_of_before_is_gone
 	cr_assert_str_eq(synced(), "Synced", "%s", synced_message());
 	fake_api_delete(w.api, &kobj_image, NS, "a");
 	world_run(&w, 60000);
-	cr_assert(world_get(&w, &kobj_image, "a"), "the Pod of before may still take it");
+	cr_assert(world_get(&w, &kobj_image, "a"), "the old Pod may still accept it");
 	cr_assert_not(in_file(PCR4_A));
 	roll_out();
 	world_run(&w, 5000);

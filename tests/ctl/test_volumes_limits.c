@@ -43,7 +43,7 @@ Test(ctl_volumes_limits, too_many_are_refused_before_anything_is_written)
 
 Test(ctl_volumes_limits, when_it_is_full_what_goes_still_goes)
 {
-	cleanup_free char *told = NULL;
+	cleanup_free char *expected = NULL;
 
 	w.arm = little_room;
 	install(VOLUMES);
@@ -59,9 +59,9 @@ Test(ctl_volumes_limits, when_it_is_full_what_goes_still_goes)
 	world_run(&w, 5000);
 	cr_assert_not(mounts("00000000-0000-4000-9000-000000000007"));
 	cr_assert_str_eq(synced(), "Refused");
-	told = xasprintf(" %zu Machines are not delivered", TOO_MANY - 1 - n_mounted());
+	expected = xasprintf(" %zu Machines are not delivered", TOO_MANY - 1 - n_mounted());
 	world_run(&w, 15000); /* counts are written a little later */
-	cr_assert(strstr(synced_message(), told), "%s: %s", told, synced_message());
+	cr_assert(strstr(synced_message(), expected), "%s: %s", expected, synced_message());
 	roll_out();
 	world_run(&w, 3000);
 	cr_assert_null(world_get(&w, &kobj_machine, "m-7"));

@@ -91,7 +91,7 @@ static inline void pod_gone(const char *name)
 	fake_api_delete(w.api, &kobj_pod, NS, name);
 }
 
-static inline void pod_of_now(const char *name)
+static inline void current_pod(const char *name)
 {
 	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
 
@@ -101,7 +101,7 @@ static inline void pod_of_now(const char *name)
 
 static inline void roll_out(void)
 {
-	pod_of_now(POD);
+	current_pod(POD);
 	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 1);
 	world_run(&w, 3000);
 }

@@ -52,7 +52,7 @@ static struct cluster_own *own_of(struct ctl_cluster *c, unsigned object, unsign
 	case CLUSTER_REGKEY:
 		return &c->regkey[number == CLUSTER_REGKEY_PREVIOUS];
 	case CLUSTER_SIGNER:
-		return &cluster_signer_get(c, number)->own;
+		return &cluster_inputs_signer(c, number)->own;
 	default:
 		return NULL;
 	}
@@ -79,8 +79,8 @@ static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, en
 			"within a day for this, and trusts both certificates in between.",
 			name);
 	} else {
-		ctl_install_tell(
-			&c->install, cluster, cluster_is_installed(cluster), &kobj_secret, name);
+		ctl_install_tell(&c->install, cluster, cluster_objects_installed(cluster),
+			&kobj_secret, name);
 	}
 }
 
@@ -154,7 +154,7 @@ static bool own_done(struct ctl_cluster *c, struct cluster_own *own, const struc
 	if (ours)
 		cluster_own_saw(own, model_cluster(cluster), r->object);
 	if (ours && object == CLUSTER_SIGNER)
-		cluster_signer_saw(cluster_signer_get(c, number), r->object);
+		cluster_inputs_saw_signer(cluster_inputs_signer(c, number), r->object);
 	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
 		cluster_regkey_copy(c, model_cluster(cluster), r->object);
 	ctl_take_answer(c->env->state->secrets, r->object, true);
@@ -195,7 +195,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		fine = cluster_done(c, a, err, r);
 	} else if (object == CLUSTER_TLS) {
 		what = "trusteeSecret";
-		fine = cluster_tls_done(c, cluster, err, r);
+		fine = cluster_inputs_tls_done(c, cluster, err, r);
 	} else if (own) {
 		what = own->name;
 		fine = own_done(c, own, cluster, a->doing, err, r);
@@ -220,9 +220,9 @@ static void tidy(const struct ctl_cluster *c, const struct model_cluster *cluste
 	struct json_object *annotations)
 {
 	for (unsigned i = 0; i < cluster->n_announced; i++)
-		if (!cluster_is_needed(c, cluster, cluster->announced[i].secret))
+		if (!cluster_view_needs(c, cluster, cluster->announced[i].secret))
 			cluster_own_put(annotations, cluster, cluster->announced[i].secret, NULL);
-	if (!cluster_adopts_later(cluster))
+	if (!cluster_view_adopts_later(cluster))
 		return;
 	json_add(annotations, MODEL_ADOPT_BEFORE_ANNOTATION, NULL);
 	k8s_events_post(c->env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
@@ -301,7 +301,7 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	if (d >= CTL_CLUSTER_ANNOUNCE)
 		op = start_cluster(c, a, l, d, &err);
 	else if (l->object == CLUSTER_TLS)
-		op = cluster_tls_start(c, l, on_done, a);
+		op = cluster_inputs_start_tls(c, l, on_done, a);
 	else if (own)
 		op = start_own(c, a, own, d);
 	else

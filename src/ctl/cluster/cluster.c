@@ -34,8 +34,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (!served || str_eq(served->obj.name, key->name))
 		wait_ms = cluster_volumes_step(c, served);
 	if (served && str_eq(served->obj.name, key->name))
-		cluster_refresh(c, served);
-	cluster_look(c, key->name, &l);
+		cluster_view_refresh(c, served);
+	cluster_view_look(c, key->name, &l);
 	d = ctl_cluster_decide(&l.v);
 	if (failed) {
 		/* The reason of the failure goes into the status before the retry. */
@@ -175,7 +175,7 @@ static void forget_all(struct ctl_cluster *c)
 {
 	ctl_acts_clear(&c->acts);
 	ctl_install_follow(&c->install, NULL);
-	cluster_forget(c);
+	cluster_view_forget(c);
 	cluster_inputs_fini(c);
 	cluster_volumes_fini(c);
 }

@@ -203,11 +203,11 @@ void cluster_own_saw(
 	struct cluster_own *own, const struct model_cluster *cluster, struct json_object *o);
 
 /* ---- inputs.c */
-struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number);
+struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned number);
 /* Takes the certificate of o, which was read or is the answer of a create. */
-void cluster_signer_saw(struct cluster_signer *s, struct json_object *o);
+void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o);
 /* The plan wants it, or it may have been created. */
-bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name);
+bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name);
 /* What Deployment and config are rendered with now. Borrowed until the next refresh. */
 struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c);
 /* A Secret appeared or changed: it may be a signer. */
@@ -222,10 +222,10 @@ bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l);
 /* The next step of the plan. */
 void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *l);
 /* READ of CLUSTER_TLS. Done returns true when the error needs no retry. */
-struct op *cluster_tls_start(
+struct op *cluster_inputs_start_tls(
 	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg);
-bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const struct err *err,
-	const struct k8s_result *r);
+bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
+	const struct err *err, const struct k8s_result *r);
 /* Forgets everything except the list of Secrets; fini forgets that too. */
 void cluster_inputs_reset(struct ctl_cluster *c);
 void cluster_inputs_fini(struct ctl_cluster *c);
@@ -281,17 +281,18 @@ void cluster_volumes_fini(struct ctl_cluster *c);
 
 /* ---- objects.c */
 extern const struct ctl_install_conf cluster_objects;
-bool cluster_is_installed(const struct kobj *cluster);
+bool cluster_objects_installed(const struct kobj *cluster);
 
 /* ---- view.c */
-void cluster_forget(struct ctl_cluster *c); /* all that is known of the served cluster's Secrets */
+void cluster_view_forget(
+	struct ctl_cluster *c); /* all that is known of the served cluster's Secrets */
 /* A Secret of this name exists, or may still be created. */
-bool cluster_is_needed(
+bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
 /* Its adopt-before is in the future: it would cover what is planted until then. */
-bool cluster_adopts_later(const struct model_cluster *cluster);
-void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served);
-void cluster_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);
+bool cluster_view_adopts_later(const struct model_cluster *cluster);
+void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served);
+void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);
 
 /* ---- act.c */
 void cluster_act_init(struct ctl_cluster *c); /* trustee-auth */

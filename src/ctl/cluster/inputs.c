@@ -61,7 +61,7 @@ static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned 
 	return NULL;
 }
 
-struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number)
+struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned number)
 {
 	struct cluster_signer *s = signer_find(c, number);
 
@@ -78,7 +78,7 @@ struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
 {
 	if (k8s_cache_find(c->env->state->secrets, name))
-		(void)cluster_signer_get(c, render_token_number(name));
+		(void)cluster_inputs_signer(c, render_token_number(name));
 }
 
 static bool is_planned(const struct ctl_cluster *c, const char *name)
@@ -86,7 +86,7 @@ static bool is_planned(const struct ctl_cluster *c, const char *name)
 	return c->inputs.plan.what == RENDER_TOKEN_MAKE && str_eq(c->inputs.plan.name, name);
 }
 
-bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name)
+bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name)
 {
 	const struct cluster_signer *s = signer_find(c, render_token_number(name));
 
@@ -232,12 +232,12 @@ void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *c
 	}
 	replan(c, cluster);
 	if (c->inputs.plan.what == RENDER_TOKEN_MAKE)
-		(void)cluster_signer_get(c, render_token_number(c->inputs.plan.name));
+		(void)cluster_inputs_signer(c, render_token_number(c->inputs.plan.name));
 }
 
 /* ---- acts and answers */
 
-struct op *cluster_tls_start(
+struct op *cluster_inputs_start_tls(
 	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg)
 {
 	const struct ctl_env *env = c->env;
@@ -291,7 +291,7 @@ static void take_tls(struct cluster_inputs *in, struct json_object *o)
 	in->tls_hash = xstrdup(hash);
 }
 
-void cluster_signer_saw(struct cluster_signer *s, struct json_object *o)
+void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
 	cleanup_free uint8_t *pem = NULL;
@@ -338,8 +338,8 @@ void cluster_inputs_saw_deployment(
 	replan(c, cluster);
 }
 
-bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const struct err *err,
-	const struct k8s_result *r)
+bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
+	const struct err *err, const struct k8s_result *r)
 {
 	if (err_is_set(err)) {
 		/* A Secret that we may not read counts as missing. */

@@ -95,7 +95,7 @@ static void compared(
 
 /* ---- logs, Events, conditions */
 
-bool cluster_is_installed(const struct kobj *cluster)
+bool cluster_objects_installed(const struct kobj *cluster)
 {
 	return model_cluster(cluster)->cond[CLUSTER_INSTALLED].status == KOBJ_COND_TRUE;
 }
@@ -114,7 +114,7 @@ static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_ins
 {
 	struct ctl_cluster *c = self;
 	const struct ctl_install_object *t = &objects[i];
-	bool installed = cluster_is_installed(owner), trustee = i == CLUSTER_TRUSTEE;
+	bool installed = cluster_objects_installed(owner), trustee = i == CLUSTER_TRUSTEE;
 	bool moved = installed && c->inputs.moved && (trustee || i == CLUSTER_DATA);
 	bool files = installed && trustee && c->volumes.announced;
 	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};

@@ -31,7 +31,7 @@ enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 
 /* ---- refresh */
 
-void cluster_forget(struct ctl_cluster *c)
+void cluster_view_forget(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);
 	cluster_own_reset(&c->auth);
@@ -39,10 +39,10 @@ void cluster_forget(struct ctl_cluster *c)
 		cluster_own_reset(&c->regkey[i]);
 }
 
-void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served)
+void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	if (ctl_install_follow(&c->install, &served->obj))
-		cluster_forget(c);
+		cluster_view_forget(c);
 	if (served->deploy != MODEL_DEPLOY_EXTERNAL)
 		cluster_inputs_refresh(c, served);
 	cluster_regkey_refresh(c, served);
@@ -50,7 +50,7 @@ void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served)
 
 /* ---- annotations that are no longer needed */
 
-bool cluster_is_needed(
+bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
 {
 	bool managed = cluster->deploy == MODEL_DEPLOY_MANAGED;
@@ -61,10 +61,10 @@ bool cluster_is_needed(
 		return managed;
 	if (cluster_regkey_is_name(name))
 		return cluster_regkey_wanted(c, cluster, name);
-	return managed && cluster_signer_wanted(c, name);
+	return managed && cluster_inputs_want_signer(c, name);
 }
 
-bool cluster_adopts_later(const struct model_cluster *cluster)
+bool cluster_view_adopts_later(const struct model_cluster *cluster)
 {
 	return cluster->adopt_before_s != INT64_MIN && cluster->adopt_before_s > clock_wall_s();
 }
@@ -115,7 +115,7 @@ static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 	bool external = l->c->deploy == MODEL_DEPLOY_EXTERNAL;
 	bool planned = !external && cluster_inputs_look(c, l);
 	bool bare = planned && !c->inputs.plan.n_use;
-	bool tidy = cluster_adopts_later(l->c);
+	bool tidy = cluster_view_adopts_later(l->c);
 
 	if (bare)
 		cluster_inputs_look_plan(c, l);
@@ -130,7 +130,7 @@ static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 	if (planned && !bare)
 		cluster_inputs_look_plan(c, l);
 	for (unsigned i = 0; i < l->c->n_announced; i++)
-		tidy = tidy || !cluster_is_needed(c, l->c, l->c->announced[i].secret);
+		tidy = tidy || !cluster_view_needs(c, l->c, l->c->announced[i].secret);
 	if (tidy)
 		cluster_want(l, CTL_CLUSTER_TIDY, 0, 0);
 }
@@ -305,7 +305,7 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 	return may_wait(c, l, open, true, flips ? COUNTS_MS : REGISTER_MS) && ok;
 }
 
-void cluster_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
+void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);
 

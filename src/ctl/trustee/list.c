@@ -14,7 +14,7 @@
 #include "tec/base/mem.h"
 #include "tec/render/trustee.h"
 
-struct trustee_server *trustee_find(const struct ctl_trustee *c, const char *name)
+struct trustee_server *trustee_list_find(const struct ctl_trustee *c, const char *name)
 {
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		if (str_eq(s->name, name))
@@ -42,7 +42,7 @@ static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 	free(steal_ptr(&s->reason));
 }
 
-void trustee_drop(struct ctl_trustee *c, struct trustee_server *s)
+void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s)
 {
 	struct trustee_server **pp = &c->servers;
 
@@ -75,7 +75,7 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 }
 
 /* A person's decision, so nothing blocks it, but this is the only warning about it. */
-void trustee_tell_left(const struct ctl_trustee *c, const char *name)
+void trustee_list_tell_left(const struct ctl_trustee *c, const char *name)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
 
@@ -95,7 +95,7 @@ void trustee_tell_left(const struct ctl_trustee *c, const char *name)
 static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
 	const char *cluster_uid)
 {
-	struct trustee_server *s = trustee_find(c, name);
+	struct trustee_server *s = trustee_list_find(c, name);
 	unsigned n = 0;
 
 	for (const struct trustee_server *x = c->servers; x; x = x->next)
@@ -116,7 +116,7 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		/* Another server, or another cluster's, of the same name: nothing is confirmed any
 		 * more. */
 		if (!s->desc.owned && take_desc->owned)
-			trustee_tell_left(c, name);
+			trustee_list_tell_left(c, name);
 		server_close(c, s);
 	}
 	trustee_desc_fini(&s->desc);
@@ -127,7 +127,7 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 }
 
 /* Of a server that no cluster names any more. */
-bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s)
+bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_server *s)
 {
 	const struct ctl_env *env = c->env;
 	size_t declared, confirmed, revoking;
@@ -180,7 +180,7 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 	struct trustee_desc d;
 
 	for (unsigned i = 0; trustee_memory_desc(c->memory, i, &d); i++) {
-		if (!d.address || !d.admin_secret || trustee_find(c, d.address))
+		if (!d.address || !d.admin_secret || trustee_list_find(c, d.address))
 			trustee_desc_fini(&d);
 		else
 			server_want(c, d.address, &d, served ? served->obj.uid : NULL);
@@ -189,7 +189,7 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 
 /* Updates the list from spec and memory. A spec that lost fields may have lost servers, and which
  * one is primary: then the list stays until a person restores or confirms it. */
-void trustee_look_at_all(struct ctl_trustee *c)
+void trustee_list_update(struct ctl_trustee *c)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
 	bool lost = served && served->extended_lost, has_primary = false;
@@ -221,10 +221,10 @@ void trustee_look_at_all(struct ctl_trustee *c)
 
 static void on_look(void *arg)
 {
-	trustee_look_at_all(arg);
+	trustee_list_update(arg);
 }
 
-void trustee_ask(struct ctl_trustee *c)
+void trustee_list_update_soon(struct ctl_trustee *c)
 {
 	if (c->on)
 		defer_call(&c->look, c->env->loop, on_look, c);

@@ -82,7 +82,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_act *a = arg;
 	struct ctl_trustee *c = a->table->self;
-	struct trustee_server *s = trustee_find(c, a->name);
+	struct trustee_server *s = trustee_list_find(c, a->name);
 	bool admin = a->doing == CTL_TRUSTEE_READ_ADMIN;
 
 	if (s && !err_is_set(err))
@@ -100,7 +100,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	struct ctl_act *a;
 
 	judge_admin(state_cluster(c->env->state), s);
-	trustee_look(c, s, &l);
+	trustee_view_look(c, s, &l);
 	d = ctl_trustee_decide(&l.v);
 	switch (d) {
 	case CTL_TRUSTEE_READ_ADMIN:
@@ -123,15 +123,15 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		break;
 	case CTL_TRUSTEE_DROP:
 		if (!s->desc.owned)
-			trustee_tell_left(c, s->name);
+			trustee_list_tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
-		trustee_drop(c, s);
+		trustee_list_drop(c, s);
 		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 		break;
 	default:
 		break;
 	}
-	trustee_look_fini(&l);
+	trustee_view_fini(&l);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
 		/* until it holds none of our keys */
 		next = ctl_retry(LEAVING_MS, "it may still hold keys");
@@ -146,7 +146,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 	bool fine = trustee_memory_done(c, (enum ctl_trustee_do)a->doing, err, r);
 
 	ctl_act_end(a, fine ? &none : err);
-	trustee_ask(c);
+	trustee_list_update_soon(c);
 }
 
 static struct queue_next step_memory(struct ctl_trustee *c)
@@ -171,7 +171,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_trustee *c = self;
-	struct trustee_server *s = trustee_find(c, key->name);
+	struct trustee_server *s = trustee_list_find(c, key->name);
 	struct queue_next next = ctl_settled();
 
 	if (ctl_act_busy(ctl_act_find(&c->acts, key->name), &next))
@@ -189,7 +189,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 
 static void map_any(void *self, const struct kobj *was, const struct kobj *now)
 {
-	trustee_ask(self);
+	trustee_list_update_soon(self);
 }
 
 /* Only Secrets that a server is reached with. */
@@ -214,13 +214,13 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 static void map_service(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (str_eq(was ? was->name : now->name, "kbs-service"))
-		trustee_ask(self);
+		trustee_list_update_soon(self);
 }
 
 static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (!was || !now)
-		trustee_ask(self);
+		trustee_list_update_soon(self);
 }
 
 /* Another process serves now, and may have lost everything. */
@@ -262,9 +262,9 @@ void ctl_trustee_on(struct ctl_trustee *c)
 	if (c->on)
 		return;
 	c->on = true;
-	trustee_look_at_all(c); /* before any controller needs to know what Trustee may hold */
+	trustee_list_update(c); /* before any controller needs to know what Trustee may hold */
 	ctl_runner_on(c->runner);
-	trustee_look_at_all(c); /* again, now that the runner accepts keys */
+	trustee_list_update(c); /* again, now that the runner accepts keys */
 }
 
 void ctl_trustee_off(struct ctl_trustee *c)
@@ -274,7 +274,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	defer_cancel(&c->look);
 	ctl_acts_clear(&c->acts);
 	while (c->servers)
-		trustee_drop(c, c->servers);
+		trustee_list_drop(c, c->servers);
 	trustee_memory_set(c, NULL, NULL);
 	c->memory_known = false;
 	/* Keys leave memory together with the leadership, and what Trustee holds is unknown from

@@ -72,10 +72,10 @@ bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *
 bool trustee_desc_of_cluster(
 	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name);
 /* URL and connect-to of a server; false: not known yet. The caller frees both. */
-bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
+bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, char **url, char **connect_to);
 /* It would be reached in plain text. */
-bool trustee_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
+bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
 
 /* ---- memory.c */
 /* The i-th server of a memory text; false: there are no more, or it is not such a text. */
@@ -90,19 +90,19 @@ bool trustee_memory_done(struct ctl_trustee *c, enum ctl_trustee_do d, const str
 	const struct k8s_result *r);
 
 /* ---- list.c */
-struct trustee_server *trustee_find(const struct ctl_trustee *c, const char *name);
-void trustee_drop(struct ctl_trustee *c, struct trustee_server *s); /* frees s */
+struct trustee_server *trustee_list_find(const struct ctl_trustee *c, const char *name);
+void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s); /* frees s */
 void trustee_bytes_fini(struct trustee_bytes *b);
 /* A server that no cluster names any more may still hold our keys. */
-bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s);
-void trustee_tell_left(
+bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_server *s);
+void trustee_list_tell_left(
 	const struct ctl_trustee *c, const char *name); /* a warning in log and Events */
-void trustee_look_at_all(struct ctl_trustee *c);        /* updates the list from spec and memory */
-void trustee_ask(struct ctl_trustee *c);                /* the same, in the next turn */
+void trustee_list_update(struct ctl_trustee *c);        /* from spec and memory */
+void trustee_list_update_soon(struct ctl_trustee *c);   /* the same, in the next turn */
 
 /* ---- view.c */
-void trustee_look(
+void trustee_view_look(
 	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l);
-void trustee_look_fini(struct trustee_look *l);
+void trustee_view_fini(struct trustee_look *l);
 
 #endif

@@ -92,7 +92,7 @@ static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 		strbuf_addf(out, "Secret %s has no usable ca.crt.", s->desc.ca_secret);
 }
 
-void trustee_look_fini(struct trustee_look *l)
+void trustee_view_fini(struct trustee_look *l)
 {
 	free(l->url);
 	free(l->connect_to);
@@ -100,7 +100,7 @@ void trustee_look_fini(struct trustee_look *l)
 	strbuf_fini(&l->why);
 }
 
-void trustee_look(
+void trustee_view_look(
 	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
 {
 	const struct ctl_env *env = c->env;
@@ -111,17 +111,17 @@ void trustee_look(
 	struct ctl_trustee_memory_view memory;
 
 	v->known = true;
-	v->wanted = s->wanted || trustee_may_still_hold(c, s);
+	v->wanted = s->wanted || trustee_list_may_hold(c, s);
 	trustee_memory_look(c, &memory);
 	v->recorded = s->desc.owned || (memory.read && memory.as_wanted);
 	v->volumes = s->desc.volumes;
-	v->refused = s->desc.https_only && trustee_is_plain(env, &s->desc);
+	v->refused = s->desc.https_only && trustee_desc_is_plain(env, &s->desc);
 	v->admin_there = admin != NULL;
 	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
 	v->needs_ca = s->desc.ca_secret != NULL;
 	v->ca_there = ca != NULL;
 	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
-	v->address = trustee_place(env, served, s, &l->url, &l->connect_to);
+	v->address = trustee_desc_place(env, served, s, &l->url, &l->connect_to);
 	v->usable = s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value);
 	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
 		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
