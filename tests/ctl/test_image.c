@@ -72,6 +72,7 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 		break;
 	case CTL_IMAGE_NOTHING:
 		break;
+	case CTL_IMAGE_DECLARE_VALUES:
 	case CTL_IMAGE_ANNOUNCE_VALUES:
 	case CTL_IMAGE_WRITE_VALUES:
 	case CTL_IMAGE_N_DO:
@@ -478,7 +479,7 @@ Test(ctl_image, a_job_of_somebody_else_is_not_touched)
 	fake_api_put(w.api, &kobj_job, NS, job);
 	world_run(&w, 10000);
 	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
-	cr_assert(strstr(message("coreos"), "is not of this image"));
+	cr_assert(strstr(message("coreos"), "does not belong to this image"));
 	fake_api_delete(w.api, &kobj_job, NS, job_name("coreos"));
 	world_run(&w, 60000);
 	cr_assert(has_job("coreos"));
@@ -491,7 +492,7 @@ Test(ctl_image, without_a_cluster_nothing_is_computed)
 	approve("coreos", REF_A);
 	world_run(&w, 10000);
 	cr_assert_str_eq(reason("coreos"), "Computing");
-	cr_assert(strstr(message("coreos"), "Waits for a TrustedExecutionCluster"));
+	cr_assert(strstr(message("coreos"), "Waiting for a TrustedExecutionCluster"));
 	cr_assert_eq(label.asked, 0);
 	cr_assert_null(declared("tpm_pcr4"));
 	world_cluster(&w, "tec", "{\"publicTrusteeAddr\":\"kbs-service\"}");

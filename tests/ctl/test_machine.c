@@ -623,7 +623,7 @@ Test(ctl_machine, a_stale_cache_never_leads_to_a_second_key)
 	world_boot(&w, "c");
 	k8s_watch_stop(w.life->watch[STATE_MACHINES]);
 	world_mark(&w, &kobj_machine, "a", MODEL_DELIVERED_AT_ANNOTATION, "2027-01-01T00:00:00Z");
-	ctl_machine_on(w.life->machine);
+	ctl_kind_on(w.life->machine);
 	world_run(&w, 60000);
 	cr_assert_null(world_get(&w, &kobj_secret, ID_A));
 	cr_assert_null(world_marked(&w, &kobj_machine, "a", MODEL_KEY_SHA256_ANNOTATION));
@@ -647,7 +647,7 @@ Test(ctl_machine, a_secret_the_cache_does_not_show_is_read_and_kept)
 	world_boot(&w, "c");
 	k8s_watch_stop(w.life->watch[STATE_SECRETS]);
 	fake_api_put_json(w.api, &kobj_secret, NS, secret);
-	ctl_machine_on(w.life->machine);
+	ctl_kind_on(w.life->machine);
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_str(&w, &kobj_secret, ID_A, "data/root"), before);
 	cr_assert_eq(fake_transport_count(w.life->f, "create", "secrets"), 1);
@@ -660,7 +660,7 @@ Test(ctl_machine, acts_without_effect_are_slowed_down)
 	world_cluster(&w, "tec", SPEC);
 	world_machine(&w, "a", ID_A, NULL);
 	world_boot(&w, NULL);
-	ctl_machine_off(w.life->machine);
+	ctl_kind_off(w.life->machine);
 	fake_api_merge(w.api, &kobj_machine, NS, "a",
 		"{\"metadata\":{\"annotations\":{\"" MODEL_DELIVERED_AT_ANNOTATION "\":null}}}");
 	world_run(&w, 1000);
@@ -668,7 +668,7 @@ Test(ctl_machine, acts_without_effect_are_slowed_down)
 	k8s_cache_remove(w.life->state.cache[STATE_SECRETS], ID_A,
 		NULL); /* remembered as gone: no answer brings it back */
 	fake_transport_forget(w.life->f);
-	ctl_machine_on(w.life->machine);
+	ctl_kind_on(w.life->machine);
 	world_run(&w, 600000);
 	cr_assert_gt(fake_transport_requests(w.life->f), 10);
 	cr_assert_lt(fake_transport_requests(w.life->f), 1500);

@@ -353,8 +353,8 @@ Test(ctl_trustee, lost_leadership_sends_nothing_more)
 	install(SPEC);
 	join(2500);
 	ctl_cluster_off(w.life->cluster);
-	ctl_machine_off(w.life->machine);
-	ctl_ak_off(w.life->ak);
+	ctl_kind_off(w.life->machine);
+	ctl_kind_off(w.life->ak);
 	ctl_trustee_off(w.life->trustee);
 	fake_kbs_forget(kbs);
 	world_run(&w, 600000);

@@ -31,9 +31,9 @@ struct life {
 	struct ctl_since *since;
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
-	struct ctl_machine *machine;
-	struct ctl_ak *ak;
-	struct ctl_image *image;
+	struct ctl_kind *machine;
+	struct ctl_kind *ak;
+	struct ctl_kind *image;
 };
 
 struct world {

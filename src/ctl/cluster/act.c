@@ -297,7 +297,7 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	struct op *op;
 
 	if (!ctl_act_begin(a, whole ? (int)d : DOING(d, l->object, l->number)))
-		return ctl_retry(0, "an act had no visible effect yet");
+		return ctl_retry(0, "no-effect");
 	if (d >= CTL_CLUSTER_ANNOUNCE)
 		op = start_cluster(c, a, l, d, &err);
 	else if (l->object == CLUSTER_TLS)

@@ -106,8 +106,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	case CTL_TRUSTEE_READ_ADMIN:
 	case CTL_TRUSTEE_READ_CA:
 		a = ctl_act_get(&c->acts, s->name);
-		next = ctl_act_begin(a, (int)d) ? ctl_in_flight()
-						: ctl_retry(0, "an act had no visible effect yet");
+		next = ctl_act_begin(a, (int)d) ? ctl_in_flight() : ctl_retry(0, "no-effect");
 		if (next.verdict != QUEUE_IN_FLIGHT)
 			break;
 		op_hold(&a->op, k8s_call_get(c->env->api, &c->acts.ops, &kobj_secret, c->env->ns,
@@ -134,7 +133,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	trustee_view_fini(&l);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
 		/* until it holds none of our keys */
-		next = ctl_retry(LEAVING_MS, "it may still hold keys");
+		next = ctl_retry(LEAVING_MS, "leaving");
 	return next;
 }
 
@@ -163,7 +162,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 	}
 	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
 	if (!ctl_act_begin(a, (int)d))
-		return ctl_retry(0, "an act had no visible effect yet");
+		return ctl_retry(0, "no-effect");
 	op_hold(&a->op, trustee_memory_start(c, d, on_memory, a));
 	return ctl_in_flight();
 }
@@ -302,7 +301,6 @@ void ctl_trustee_free(struct ctl_trustee *c)
 	if (!c)
 		return;
 	ctl_trustee_off(c);
-	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }
