@@ -111,7 +111,7 @@ static int choice_index(const char *choices, const char *text)
 	return -1;
 }
 
-/* dashes: how the option is written where it stands. */
+/* dashes: what the name of an option starts with here. */
 static int check_value(
 	const struct conf_option *o, const char *dashes, const char *text, struct err *err)
 {
@@ -215,7 +215,7 @@ static bool allows(const struct conf_command *command, const char *option)
 	return false;
 }
 
-/* That there is a command, with what it needs, and nothing that would have no effect. */
+/* There is a command, with its operand, and every option has an effect. */
 static int check_command(struct conf *c, struct err *err)
 {
 	const struct conf_program *p = c->program;
@@ -266,7 +266,7 @@ int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *er
 		if (rc < 0)
 			return -1;
 	}
-	/* Who asks for help need not know yet what is missing. */
+	/* For --help a command may be missing. */
 	return given(c, "help") || given(c, "version") ? 0 : check_command(c, err);
 }
 

@@ -9,7 +9,7 @@
 
 #define HELP_WIDTH 80
 
-/* Prints text in lines of at most HELP_WIDTH, each behind `prefix`. */
+/* Prints text in lines of at most HELP_WIDTH, each after `prefix`. */
 static void print_wrapped(FILE *out, const char *prefix, const char *text)
 {
 	size_t room = HELP_WIDTH - strlen(prefix);

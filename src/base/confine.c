@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits are for a process that was taken over or runs wild; the kernel ends it, and who waits for
- * it sees that. Landlock rules hang on files, not on names, so a rule for a link is one for what it
+ * Limits are for a process that was taken over or is out of control; the kernel ends it, and its
+ * parent sees that. Landlock rules hang on files, not on names, so a rule for a link is one for what it
  * leads to.
  */
 #include "config.h"

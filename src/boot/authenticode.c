@@ -3,7 +3,7 @@
  * The digest goes through the file once, front to back. DER is read by hand: the Names that are
  * compared must point into the caller's bytes, which OpenSSL's objects do not, and of PKCS#7 only
  * five levels are needed. Refused: indefinite or padded lengths, an element that leaves its parent,
- * anything but zeros behind the signature, more certificates than fit.
+ * anything but zeros after the signature, more certificates than fit.
  */
 #include "config.h"
 
@@ -216,7 +216,7 @@ int authenticode_cert_read(
 
 	*out = (struct authenticode_cert){0};
 	if (!take_cert(&s, out) || !all_zero(&s))
-		return err_set(err, ERR_INVALID, "this is no X.509 certificate in DER");
+		return err_set(err, ERR_INVALID, "this is not an X.509 certificate in DER");
 	return 0;
 }
 
@@ -277,7 +277,7 @@ int authenticode_read(
 		!take_oid(&info, signed_data, sizeof(signed_data)) ||
 		!take(&info, TAG_CONTEXT0, &explicit) || info.len > 0 ||
 		!take(&explicit, TAG_SEQUENCE, &sd) || explicit.len > 0)
-		return err_set(err, ERR_INVALID, "signature is no PKCS#7 SignedData in DER");
+		return err_set(err, ERR_INVALID, "the signature is not PKCS#7 SignedData in DER");
 	if (!take(&sd, TAG_INTEGER, &skip) || !take(&sd, TAG_SET, &skip) ||
 		!take(&sd, TAG_SEQUENCE, &content))
 		return err_set(err, ERR_INVALID, "signature's SignedData is damaged");
@@ -305,7 +305,7 @@ int authenticode_check(const struct pe *pe, const uint8_t digest[SHA256_LEN], si
 			return err_wrap(err, "signature %zu", *n_signatures + 1);
 		if (sig.has_sha256 && memcmp(sig.digest, digest, SHA256_LEN) != 0)
 			return err_set(err, ERR_INVALID,
-				"signature %zu was made for other bytes than this file holds",
+				"signature %zu does not match the contents of this file",
 				*n_signatures + 1);
 		++*n_signatures;
 	}

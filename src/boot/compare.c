@@ -3,7 +3,7 @@
  * The log is read once into an array of its events (EV_NO_ACTION extends nothing and is left out),
  * then each variant is followed through it register by register. The variant that agrees longest is
  * the one meant; its first difference, in the order of the log, is what a person hears of, with the
- * reason that usually is behind it.
+ * usual reason.
  */
 #include "config.h"
 
@@ -180,7 +180,7 @@ static const char *const reasons[PCR_N_EVENT_IDS] = {
 		"the node's MokListTrusted differs (mokutil --trust-mok); next step: give its --mok-variables",
 };
 
-/* What is left over in the log, by its register. */
+/* The events of the log that were not predicted, by register. */
 static const char *extra_reason(unsigned pcr)
 {
 	if (pcr == 4)

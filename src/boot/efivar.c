@@ -150,7 +150,7 @@ static int check_lists(const uint8_t *lists, size_t len, struct err *err)
 
 	while (efi_sig_next(lists, len, &pos, &sig, err))
 		;
-	return err_is_set(err) ? err_wrap(err, ".vendor_cert: no certificate, and as lists") : 0;
+	return err_is_set(err) ? err_wrap(err, ".vendor_cert: not a certificate, and as lists") : 0;
 }
 
 int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, struct err *err)

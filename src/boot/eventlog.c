@@ -44,7 +44,7 @@ static int add_alg(struct eventlog *log, uint16_t id, uint16_t size, struct err 
 	}
 	if (size == 0 || has_alg(log, id))
 		return err_set(err, ERR_INVALID,
-			"event log: algorithm 0x%x is named twice or has no size", id);
+			"event log: algorithm 0x%x is named twice or its size is 0", id);
 	log->alg[log->n_algs].id = id;
 	log->alg[log->n_algs].size = size;
 	log->n_algs++;
@@ -75,7 +75,7 @@ static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, stru
 	if (p[SPEC_ID_FIXED + 4 * n] > len - SPEC_ID_FIXED - 4 * (size_t)n - 1)
 		return err_set(err, ERR_INVALID, "event log: its vendor information is cut off");
 	if (!has_alg(log, ALG_SHA256))
-		return err_set(err, ERR_INVALID, "event log has no sha256 bank");
+		return err_set(err, ERR_INVALID, "event log does not have a sha256 bank");
 	return 0;
 }
 
@@ -136,7 +136,7 @@ static int read_digests(
 	(void)alg_size(log, ALG_SHA256, &index);
 	if (!(seen & 1u << index))
 		return err_set(err, ERR_INVALID,
-			"event log: the event at byte %zu has no SHA-256 digest", start);
+			"event log: the event at byte %zu does not have a SHA-256 digest", start);
 	return 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of an image, opened so that nothing outside its root can be reached and nothing that is no
- * regular file is ever opened for reading: first as a path (O_PATH, which does not wake a device or
- * wait on a FIFO), and only what is a regular file once more to read. A file is mapped for its
+ * Files of an image, opened so that nothing outside its root can be reached and only regular files
+ * are opened for reading: first as a path (O_PATH, which does not wake a device or
+ * wait on a FIFO), and then, if it is a regular file, for reading. A file is mapped for its
  * headers and signatures, and read in steps to be hashed: mapped, the kernel may show 2 MiB of it
- * at a touch, and a kernel image of any size shall cost little memory.
+ * at a touch, and memory must not depend on the size of a kernel image.
  */
 #include "config.h"
 
@@ -56,7 +56,7 @@ static int cannot_open(const char *path, int why, struct err *err)
 	if (why == ELOOP)
 		return err_set(err, ERR_INVALID, "%s is a loop of symbolic links", path);
 	if (why == ENOENT)
-		return err_set(err, ERR_NOT_FOUND, "%s is not there", path);
+		return err_set(err, ERR_NOT_FOUND, "%s does not exist", path);
 	return err_set_errno(err, ERR_INVALID, why, "cannot open %s", path);
 }
 
@@ -69,7 +69,7 @@ static const char *type_of(mode_t mode)
 	return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* What is not there may be left out, a link to it may not: somebody means a file by it. */
+/* A file may be missing; a link to a missing file is an error, as somebody meant a file by it. */
 static bool is_link(int root_fd, const char *path)
 {
 	cleanup_fd int at = open_in(root_fd, path, O_PATH | O_NOFOLLOW);
@@ -90,11 +90,13 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 
 		if (why == ENOENT && is_link(root_fd, path))
 			return err_set(err, ERR_INVALID,
-				"%s is a link that leads nowhere inside its root", log_esc(path));
+				"%s is a link to a file that does not exist inside its root",
+				log_esc(path));
 		return cannot_open(path, why, err);
 	}
 	if (fstat(at, &first) < 0)
-		return err_set_errno(err, ERR_INVALID, errno, "cannot look at %s", log_esc(path));
+		return err_set_errno(
+			err, ERR_INVALID, errno, "cannot read the attributes of %s", log_esc(path));
 	if (!S_ISREG(first.st_mode))
 		return err_set(err, ERR_INVALID, "%s is %s, not a regular file", log_esc(path),
 			type_of(first.st_mode));

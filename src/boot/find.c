@@ -133,7 +133,7 @@ struct walk {
 	struct err *err;
 };
 
-/* The names in path: directories into dirs, others into files. 1: there is no such directory. */
+/* The names in path: directories into dirs, others into files. 1: the directory does not exist. */
 static int read_dir(struct walk *w, const char *path, struct list *dirs, struct list *files)
 {
 	const struct dirent *e;
@@ -189,7 +189,7 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 		if (read_dir(&w, dir, &dirs, &files) < 0)
 			return -1;
 		if (!lists(&files, "vmlinuz") && !lists(&dirs, "vmlinuz"))
-			continue; /* modules that a removed kernel left behind */
+			continue; /* modules of a kernel that was removed */
 		if (p->n_kernels == KERNELS_MAX)
 			return err_set(
 				err, ERR_INVALID, "more than %d kernels in " MODULES, KERNELS_MAX);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a second stage is, by marks that its builders put there: .linux (a UKI), .sdmagic
+ * Which loader a second stage is, by marks of its builders: .linux (a UKI), .sdmagic
  * (systemd-boot), the vendor's line in .sbat (GRUB). What each does to PCR 4 was measured in real
- * boots (reference-values.md section 2.2); a build that nobody measured gets every behaviour that
+ * boots; a build that nobody measured gets every behaviour that
  * its relatives have.
  */
 #include "config.h"
@@ -13,11 +13,11 @@
 
 #define SBAT_MAX 65536
 
-enum sort { UKI, SYSTEMD_BOOT, GRUB_TWICE, GRUB_ONCE, GRUB_DEBIAN, GRUB_OTHER };
+enum loader_type { UKI, SYSTEMD_BOOT, GRUB_TWICE, GRUB_ONCE, GRUB_DEBIAN, GRUB_OTHER };
 
 /*
  * Secure Boot on: shim's lock protocol measures what GRUB has it verify. Debian's 2.06 asks twice
- * per kernel (the file open verifier, then linuxefi), Red Hat's once. Off: it is not asked. Later
+ * per kernel (the file open verifier, then linuxefi), Red Hat's once. Off: GRUB does not use it. Later
  * builds let the firmware load the kernel, which measures it in both states.
  */
 static const struct boot_loader loaders[] = {
@@ -54,10 +54,10 @@ static bool begins(const char *s, size_t len, const char *prefix)
 }
 
 /* component,generation,vendor,package,version,URL per line (shim's SBAT.md). */
-static enum sort grub_by_sbat(const char *sbat, size_t len)
+static enum loader_type grub_by_sbat(const char *sbat, size_t len)
 {
 	const char *end = sbat + len, *line, *next;
-	enum sort found = GRUB_OTHER;
+	enum loader_type found = GRUB_OTHER;
 
 	for (line = sbat; line < end && *line; line = next) {
 		const char *eol = memchr(line, '\n', (size_t)(end - line)), *component, *version;

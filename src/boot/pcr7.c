@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PCR 7: the Secure Boot variables, then who vouched for what was loaded (TCG PFP section 3.3.4.8).
+ * PCR 7: the Secure Boot variables, then which certificates vouched for what was loaded (TCG PFP section 3.3.4.8).
  * Firmware looks for shim's signer in db; shim looks for each image it is asked about in db, its
  * vendor_db, and MokListRT (its vendor certificate first), takes the first hit, and logs each
  * authority once. Whose certificate it is decides by subject and issuer, as the signatures
@@ -15,7 +15,7 @@
 #include "tec/base/mem.h"
 #include "tec/boot/authenticode.h"
 
-/* One list of certificates that is asked, and how a hit in it is measured. */
+/* One list of certificates that is searched, and how a match in it is measured. */
 struct store {
 	const uint8_t *lists; /* EFI_SIGNATURE_LISTs, borrowed */
 	size_t len;
@@ -50,7 +50,7 @@ static int find_entry(const struct store *s, const struct authenticode_cert *cer
 
 		if (memcmp(&out->type, &efi_cert_x509, sizeof(out->type)) != 0)
 			continue;
-		/* Firmware passes over what is no certificate as well. */
+		/* Firmware skips what is not a certificate, too. */
 		if (authenticode_cert_read(out->data, out->len, &entry, &ignored) < 0)
 			continue;
 		if (issued_by(cert, &entry))

@@ -36,14 +36,16 @@ static int read_coff(struct pe *pe, struct head *h, struct err *err)
 	if (pe->len > UINT32_MAX)
 		return err_set(err, ERR_INVALID, "a PE image of %zu bytes is too large", pe->len);
 	if (pe->len < 64 || memcmp(pe->data, "MZ", 2) != 0)
-		return err_set(err, ERR_INVALID, "this is no PE image: it does not begin with MZ");
+		return err_set(
+			err, ERR_INVALID, "this is not a PE image: it does not begin with MZ");
 	h->coff = boot_le32(pe->data + 0x3c);
 	if (h->coff > pe->len || pe->len - h->coff < COFF_HEADER)
 		return err_set(err, ERR_INVALID,
-			"this is no PE image: its header would be at %zu of %zu bytes", h->coff,
+			"this is not a PE image: its header would be at %zu of %zu bytes", h->coff,
 			pe->len);
 	if (memcmp(pe->data + h->coff, "PE\0\0", 4) != 0)
-		return err_set(err, ERR_INVALID, "this is no PE image: there is no PE signature");
+		return err_set(
+			err, ERR_INVALID, "this is not a PE image: there is no PE signature");
 	machine = boot_le16(pe->data + h->coff + 4);
 	pe->machine = machine == 0x8664   ? PE_MACHINE_X64
 		      : machine == 0xaa64 ? PE_MACHINE_AARCH64
@@ -55,7 +57,8 @@ static int read_coff(struct pe *pe, struct head *h, struct err *err)
 	h->optional = h->coff + COFF_HEADER;
 	h->optional_size = boot_le16(pe->data + h->coff + 20);
 	if (h->optional_size > pe->len - h->optional)
-		return err_set(err, ERR_INVALID, "PE SizeOfOptionalHeader reaches behind the file");
+		return err_set(err, ERR_INVALID,
+			"PE SizeOfOptionalHeader reaches past the end of the file");
 	h->sections = h->optional + h->optional_size;
 	return 0;
 }
@@ -84,7 +87,7 @@ static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 	if (pe->headers_size > pe->len ||
 		pe->headers_size < h->sections + (size_t)SECTION_HEADER * pe->n_sections)
 		return err_set(err, ERR_INVALID,
-			"PE SizeOfHeaders is %u: not behind %u section headers, or behind the file",
+			"PE SizeOfHeaders is %u: not after %u section headers, or past the end of the file",
 			pe->headers_size, pe->n_sections);
 	if (dirs > DIR_SECURITY) {
 		pe->cert_entry_off = (uint32_t)h->optional + dirs_at + 8 * DIR_SECURITY;
@@ -101,7 +104,7 @@ static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 	return 0;
 }
 
-/* The digits of "/123"; false: it is no such reference. */
+/* The digits of "/123"; false: it is not such a reference. */
 static bool long_name_offset(const uint8_t name[8], uint32_t *offset)
 {
 	size_t i = 1;
@@ -125,7 +128,7 @@ static void set_name(struct pe_section *s, const uint8_t *text, size_t len)
 	s->name[n] = '\0';
 }
 
-/* Short, or "/N": byte N of the string table behind the symbols. Linkers that strip symbols leave
+/* Short, or "/N": byte N of the string table after the symbols. Linkers that strip symbols leave
  * such names without a table; loaders do not mind, so the name stays as it is. */
 static int read_name(const struct pe *pe, const struct head *h, const uint8_t name[8],
 	struct pe_section *s, struct err *err)
@@ -140,10 +143,11 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 	}
 	table += (uint64_t)SYMBOL_SIZE * boot_le32(pe->data + h->coff + 16);
 	if (table > pe->len || pe->len - table < 4)
-		return err_set(err, ERR_INVALID, "PE string table lies behind the file");
+		return err_set(err, ERR_INVALID, "PE string table starts past the end of the file");
 	size = boot_le32(pe->data + table);
 	if (size > pe->len - table)
-		return err_set(err, ERR_INVALID, "PE string table reaches behind the file");
+		return err_set(
+			err, ERR_INVALID, "PE string table reaches past the end of the file");
 	/* No further than what is kept: 96 names into one endless string would cost seconds. */
 	room = at < 4 || at >= size ? 0 : size - at;
 	if (room > sizeof(s->name))
@@ -175,7 +179,7 @@ static int check_overlap(const struct pe *pe, struct err *err)
 
 		if (s->raw_off < end)
 			return err_set(err, ERR_INVALID,
-				"PE section %u overlaps what stands before it in the file",
+				"PE section %u overlaps what comes before it in the file",
 				pe->filed[i]);
 		end = (size_t)s->raw_off + s->raw_size;
 	}
@@ -199,7 +203,7 @@ static int read_sections(struct pe *pe, const struct head *h, struct err *err)
 			continue;
 		if (s->raw_off > room || s->raw_size > room - s->raw_off)
 			return err_set(err, ERR_INVALID,
-				"PE section %u (%u bytes at %u) reaches behind the file or into "
+				"PE section %u (%u bytes at %u) reaches past the end of the file or into "
 				"its certificate table",
 				i, s->raw_size, s->raw_off);
 		file_section(pe, i);

@@ -111,7 +111,7 @@ static int read_mok_files(struct boot_set *set, struct err *err)
 		if (err->kind == ERR_NOT_FOUND) {
 			err_clear(err);
 			return err_set(err, ERR_NOT_FOUND,
-				"the MOK variables have no %s; next step: copy all of /sys/firmware/efi/mok-variables of a running node, or leave --mok-variables out",
+				"the MOK variables do not include %s; next step: copy all of /sys/firmware/efi/mok-variables of a running node, or leave --mok-variables out",
 				files[i].file);
 		}
 		return err_wrap(err, "MOK variables");
@@ -196,7 +196,7 @@ static int open_all(struct boot_set *set, struct err *err)
 	}
 	if (!set->n_kernels)
 		return err_set(err, ERR_NOT_FOUND,
-			"no kernel (usr/lib/modules/VERSION/vmlinuz), and %s is no UKI; next step: give the root of a bootable image",
+			"no kernel (usr/lib/modules/VERSION/vmlinuz), and %s is not a UKI; next step: give the root of a bootable image",
 			log_esc(set->second.path));
 	for (size_t i = 0; i < set->n_kernels; i++)
 		if (set->kernel[i].pe.machine != set->shim.pe.machine)
@@ -236,7 +236,8 @@ static int read_vendor(struct boot_set *set, struct err *err)
 	const uint8_t *section = pe_section_find(&set->shim.pe, ".vendor_cert", &len);
 
 	if (!section)
-		return err_set(err, ERR_INVALID, "%s has no .vendor_cert section: it is not shim",
+		return err_set(err, ERR_INVALID,
+			"%s does not have a .vendor_cert section: it is not shim",
 			log_esc(set->shim.path));
 	if (shim_vendor_read(section, len, &set->vendor, err) < 0)
 		return err_wrap(err, "%s", log_esc(set->shim.path));

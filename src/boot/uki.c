@@ -92,7 +92,7 @@ int boot_uki(int uki_fd, const char *path, struct pcr_events *out, struct err *e
 		return -1;
 	if (!section_named(&f.pe, ".linux"))
 		rc = err_set(err, ERR_INVALID,
-			"%s has no section .linux: it is a PE image, but no unified kernel image",
+			"%s does not have a section .linux: it is a PE image, but not a unified kernel image",
 			log_esc(path));
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(sections); i++)
 		rc = add_section(&f, i, out, err);

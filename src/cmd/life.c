@@ -2,7 +2,7 @@
 /*
  * What of the parts runs, and when: controllers, the watch of Secrets, which certificates are read,
  * and the end. One function, consider(), compares what runs with what should; everything that may
- * change the answer only asks for another look (parts_ask).
+ * change the answer only schedules it (parts_ask).
  */
 #include "config.h"
 
@@ -56,7 +56,7 @@ static void controllers_on(struct parts *p, bool all)
 	p->all_on = all;
 }
 
-/* Those that declare what Trustee shall hold. */
+/* The controllers that declare what Trustee should hold. */
 static void declaring_off(struct parts *p)
 {
 	log_info(NULL, "controllers stop", NULL);
@@ -81,8 +81,8 @@ static void on_waited(void *arg)
 	p->waited = true;
 	for (int i = 0; i < STATE_N_KINDS; i++)
 		if (!k8s_cache_filled(p->state.cache[i]))
-			log_warn(NULL, "no list yet, what needs it waits", "resource=%s",
-				state_kinds[i].gvk->plural);
+			log_warn(NULL, "a list is not complete yet, controllers that need it wait",
+				"resource=%s", state_kinds[i].gvk->plural);
 	parts_ask(p);
 }
 
@@ -164,11 +164,12 @@ void parts_reload(struct parts *p)
 	struct err err = ERR_INIT;
 
 	if (options_reload(p->options, &err) < 0) {
-		log_err(LOG_ERROR, NULL, "configuration not reread, the old one stays", &err);
+		log_err(LOG_ERROR, NULL, "configuration not read again, the earlier one is used",
+			&err);
 		return;
 	}
 	log_setup(p->options->log_level, p->options->log_format);
-	log_info(NULL, "configuration reread", NULL);
+	log_info(NULL, "configuration read again", NULL);
 }
 
 static size_t in_flight(const struct parts *p)
@@ -237,8 +238,8 @@ void parts_shutdown(struct parts *p, const char *why)
 	if (p->regak)
 		httpd_drain(srv_listener_httpd(p->regak));
 	if (p->revoking_on) {
-		/* What Trustee was told is written there, so that the next process sends nothing
-		 * again. */
+		/* What was sent to Trustee is noted on the objects, so that the next process does
+		 * not send it again. */
 		declaring_off(p);
 		p->finishing = true;
 		ctl_trustee_finish(p->trustee);

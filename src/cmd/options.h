@@ -43,7 +43,7 @@ struct options {
 /* As conf_start(). */
 enum conf_result options_read(struct options *o, int argc, char *const argv[]);
 void options_fini(struct options *o);
-/* SIGHUP: the file again; only what is reloadable changes. Keeps everything on error. */
+/* SIGHUP: reads the file again; only what is reloadable changes. An error changes nothing. */
 int options_reload(struct options *o, struct err *err) MUST_CHECK;
 
 static inline bool options_serves_register(const struct options *o)

@@ -57,8 +57,8 @@ int parts_connect(struct parts *p, struct err *err)
 	if (!k)
 		return -1;
 	if (descriptors < want)
-		log_warn(NULL, "fewer descriptors than connections allowed", "count=%" PRIu64,
-			descriptors);
+		log_warn(NULL, "the limit of file descriptors is below what the connections need",
+			"count=%" PRIu64, descriptors);
 	p->ns = xstrdup(k->namespace_);
 	p->http = httpc_new(p->loop);
 	p->api = k8s_client_new(
@@ -268,7 +268,7 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
-	ctl_trustee_free(p->trustee); /* tells the others that its servers are gone */
+	ctl_trustee_free(p->trustee); /* the other controllers learn that its servers are gone */
 	ctl_kind_free(p->image);
 	ctl_kind_free(p->ak);
 	ctl_kind_free(p->machine);
@@ -286,7 +286,7 @@ void parts_fini(struct parts *p)
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);
 	k8s_transport_free(p->gate);
-	k8s_lease_free(p->lease); /* the gate asked it */
+	k8s_lease_free(p->lease); /* the gate uses it */
 	k8s_transport_free(p->api);
 	httpc_free(p->http);
 	loop_free(p->loop);

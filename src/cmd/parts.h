@@ -40,9 +40,9 @@ struct parts {
 	struct state state;         /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
-	struct labels *labels; /* what registries say of images */
+	struct labels *labels; /* of images, from registries */
 	struct ctl_env env;
-	struct ctl_since *since; /* since when this operator is here */
+	struct ctl_since *since; /* when this operator was installed */
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_kind *machine;

@@ -31,7 +31,7 @@
 static void on_sigbus(int signo)
 {
 	static const char text[] =
-		"tec-compute-pcrs: a file of the image became shorter, or could not be read, while it was looked at\n";
+		"tec-compute-pcrs: a file of the image became shorter, or could not be read, while it was examined\n";
 
 	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 	_exit(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keys leave memory with the leadership. The controllers that revoke keys do not wait for ever for
- * lists that only the others read: what they have not seen counts as there.
+ * lists that only the others read: what they have not seen counts as existing.
  */
 #include "config.h"
 

@@ -15,8 +15,8 @@ struct oci_authfile {
 	struct secret *content; /* owned; NULL: no credentials */
 };
 
-/* Less than SECRET_MAX_LEN bytes. NULL without an error: there is no such file, as of an optional
- * Secret that nobody made. */
+/* Less than SECRET_MAX_LEN bytes. NULL without an error: the file does not exist, as for an optional
+ * Secret that was not created. */
 static struct secret *read_auth(const char *path, struct err *err)
 {
 	struct secret *auth = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each pair of value sets is walked event id by event id (reference-values.md section 5.3). Where
+ * Each pair of value sets is walked event id by event id . Where
  * both have an event and it differs, the walk forks, and the event's groups belong to the one side
  * from there on. Registers are extended on the way, so what two branches share is hashed once; what
  * two pairs share is found in a small cache. Refuses to leave out an event that one side has unless
@@ -31,7 +31,7 @@ struct indexed {
 	struct pcr_set own;
 };
 
-/* Where one branch of a walk stands. */
+/* The state of one branch of a walk. */
 struct walk {
 	unsigned groups[2]; /* that belong to the one side and to the other */
 	struct pcr_set set;
@@ -186,7 +186,7 @@ static void take_kernel(struct combine *c, struct walk *w, int side)
 			loader = c->side[i];
 	for (size_t i = 1; i < n; i++)
 		if (!pcr_event_same(first, &x->v[x->at[PCR4_VMLINUZ] + i]))
-			loader = x; /* several kernels, or something behind them */
+			loader = x; /* several kernels, or something after them */
 	if (loader == x) {
 		take(c, w, x, PCR4_VMLINUZ);
 		return;

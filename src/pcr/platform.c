@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every part of the digest has its length before it, so that no two platforms give one text; a file
- * that is not there and one without bytes differ, although they are measured the same.
+ * that does not exist and an empty one differ, although they are measured the same.
  */
 #include "config.h"
 

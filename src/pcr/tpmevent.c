@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events as values and as JSON. Reading is strict where the Rust tool trusts: every value is
- * replayed from its events, an id belongs to one register, a register stands there once, and
+ * replayed from its events, an id belongs to one register, a register is listed once, and
  * whatever is not known by name is refused, so that nobody approves what he cannot read.
  */
 #include "config.h"
@@ -234,11 +234,11 @@ static int read_event(struct json_object *o, unsigned pcr, struct pcr_events *ou
 		return err_set(err, ERR_INVALID, "event %s has a name that is not known",
 			ids[event_id].name);
 	if (json_get_int(o, "pcr", -1) != (int64_t)pcr || ids[event_id].pcr != pcr)
-		return err_set(
-			err, ERR_INVALID, "event %s stands under PCR %u", ids[event_id].name, pcr);
+		return err_set(err, ERR_INVALID, "event %s is listed under PCR %u",
+			ids[event_id].name, pcr);
 	if (read_digest(o, "hash", digest) < 0)
-		return err_set(err, ERR_INVALID, "the hash of event %s is no SHA-256 in lower case",
-			ids[event_id].name);
+		return err_set(err, ERR_INVALID,
+			"the hash of event %s is not a SHA-256 in lower case", ids[event_id].name);
 	if (!pcr_events_push(out, event_id, type, pcr, digest))
 		return err_set(err, ERR_INVALID, "more than %d events", PCR_EVENTS_MAX);
 	return 0;
@@ -253,15 +253,15 @@ static int read_pcr(struct json_object *o, struct pcr_events *out, struct err *e
 	if (pcr < 0 || pcr >= PCR_MAX)
 		return err_set(err, ERR_INVALID, "a PCR's id is missing or not 0 to 23");
 	if (pcr_events_value(out, (unsigned)pcr, replayed))
-		return err_set(err, ERR_INVALID, "PCR %d stands there twice", (int)pcr);
+		return err_set(err, ERR_INVALID, "PCR %d is listed twice", (int)pcr);
 	if (!events || json_object_array_length(events) == 0)
-		return err_set(err, ERR_INVALID, "PCR %d has no events", (int)pcr);
+		return err_set(err, ERR_INVALID, "PCR %d does not have events", (int)pcr);
 	for (size_t i = 0; i < json_object_array_length(events); i++)
 		if (read_event(json_object_array_get_idx(events, i), (unsigned)pcr, out, err) < 0)
 			return -1;
 	if (read_digest(o, "value", value) < 0)
-		return err_set(err, ERR_INVALID, "the value of PCR %d is no SHA-256 in lower case",
-			(int)pcr);
+		return err_set(err, ERR_INVALID,
+			"the value of PCR %d is not a SHA-256 in lower case", (int)pcr);
 	pcr_events_value(out, (unsigned)pcr, replayed);
 	if (memcmp(value, replayed, SHA256_LEN) != 0)
 		return err_set(err, ERR_INVALID,

@@ -2,8 +2,7 @@
 /*
  * One Pod that fails once is tried once more by the Job itself (a node may go away); what fails
  * again is the operator's to retry, later. The result is the container's termination message; of
- * one that failed it is the Pod's last words, for a person to read in the ApprovedImage's
- * condition.
+ * one that failed it is the end of the Pod's log, which the ApprovedImage's condition shows.
  */
 #include "config.h"
 

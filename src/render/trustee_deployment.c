@@ -228,7 +228,7 @@ static unsigned depth(struct json_object *mount)
 	return n;
 }
 
-/* A folder before what is mounted inside it: a runtime that mounts in this order would hide the
+/* A folder comes before what is mounted inside it: a runtime that mounts in this order would hide the
  * latter, and Trustee would write its own policies there. Otherwise the order stays, so that no Pod
  * is replaced for it. */
 static struct json_object *parents_first(struct json_object *mounts)

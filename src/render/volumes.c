@@ -2,8 +2,8 @@
 /*
  * The Pod template of an old Trustee: per Machine a Secret volume in its repository, all keys in
  * one projected volume, policies and reference values from ConfigMaps. Its mounts are none of the
- * Rust operator's, so that theirs can be told from ours. Refuses what the API would not store,
- * before it is asked to.
+ * Rust operator's, so that theirs can be distinguished from ours. Refuses what the API would
+ * not store before sending it.
  */
 #include "config.h"
 

@@ -2,7 +2,7 @@
 /*
  * The lists of what is mounted, and how a Deployment is read back into them: a Secret volume that
  * is called like its Secret and is a UUID is a Machine's, the sources of trusted-ak-keys are keys.
- * What somebody added beside them is not ours and is skipped.
+ * What others added to them is skipped.
  */
 #include "config.h"
 

@@ -84,7 +84,7 @@ Test(boot_eventlog, logs_without_sha256_are_refused)
 	cleanup_strbuf struct strbuf b = STRBUF_INIT, old = STRBUF_INIT;
 
 	log_begin(&b, sha1, 1);
-	assert_refused(&b, "no sha256 bank", "SHA-1 alone");
+	assert_refused(&b, "does not have a sha256 bank", "SHA-1 alone");
 	log_begin(&old, log_two_banks, 2);
 	old.data[32 + 14] = '2';
 	assert_refused(&old, "old SHA-1 format", "Spec ID Event02");
@@ -112,7 +112,7 @@ Test(boot_eventlog, hostile_headers_are_refused)
 		{"more algorithms than bytes", 32 + 24, 3, "cut off"},
 		{"SHA-1 of 32 bytes", 32 + 28, 0x00200004, "cannot have digests of 32"},
 		{"SHA-256 of 20 bytes", 32 + 32, 0x0014000b, "cannot have digests of 20"},
-		{"a digest of 0 bytes", 32 + 28, 0x00000099, "no size"},
+		{"a digest of 0 bytes", 32 + 28, 0x00000099, "its size is 0"},
 		{"one algorithm twice", 32 + 28, 0x0020000b, "named twice"},
 		{"vendor information behind", 32 + 36, 4, "vendor information"},
 	};
@@ -154,8 +154,8 @@ Test(boot_eventlog, hostile_events_are_refused)
 		} t[] = {
 			{"register 24", at, 24, "register 24"},
 			{"register -1", at, 0xffffffff, "register"},
-			{"no digests", at + 8, 0, "no SHA-256 digest"},
-			{"SHA-1 alone", at + 8, 1, "no SHA-256 digest"},
+			{"no digests", at + 8, 0, "does not have a SHA-256 digest"},
+			{"SHA-1 alone", at + 8, 1, "does not have a SHA-256 digest"},
 			{"a third digest", at + 8, 3, "header does not name"},
 			{"4 billion digests", at + 8, 0xffffffff, "header does not name"},
 			{"an unknown algorithm", at + 12, 0x0d, "header does not name"},

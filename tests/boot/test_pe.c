@@ -162,7 +162,7 @@ Test(boot_pe, string_table_is_bounded)
 	pe_poke32(&f, table, (uint32_t)(f.len - table));
 	f.data[f.len - 1] = 'x';
 	assert_refused(f.data, f.len, "name /4", "a name without end");
-	assert_refused(f.data, table + 3, "string table lies", "half a size");
+	assert_refused(f.data, table + 3, "string table starts", "half a size");
 }
 
 Test(boot_pe, every_cut_is_refused_or_safe)

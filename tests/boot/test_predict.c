@@ -161,9 +161,9 @@ Test(boot_predict, a_digest_that_is_not_the_signatures_is_refused_in_every_state
 	for (int state = BOOT_SB_FROM_EFIVARS; state <= BOOT_SB_OFF; state++) {
 		c.secure_boot = (enum boot_secure_boot)state;
 		put_image(&fedora, &bad_kernel);
-		refuses(&c, KERNEL_1, "other bytes");
+		refuses(&c, KERNEL_1, "does not match the contents");
 		put_image(&bad_grub, &kernel);
-		refuses(&c, GRUB_X64, "other bytes");
+		refuses(&c, GRUB_X64, "does not match the contents");
 	}
 }
 
@@ -187,7 +187,7 @@ Test(boot_predict, what_is_no_shim_is_said)
 
 	put_image(&fedora, &kernel);
 	rootfs_put_binary(&root, SHIM_X64, &fedora, NULL);
-	refuses(&c, SHIM_X64, "no .vendor_cert");
+	refuses(&c, SHIM_X64, "does not have a .vendor_cert");
 	put_shim(&root, SHIM_X64, NULL, false, "UEFI signer");
 	refuses(&c, SHIM_X64, "--mok-variables");
 }
@@ -254,7 +254,7 @@ Test(boot_predict, variables_are_regular_files_of_their_folder)
 		unlink(full);
 		/* Not the same as no variable. */
 		cr_assert_eq(symlink("/etc/passwd", full), 0);
-		refuses(&c, files[i], "leads nowhere inside");
+		refuses(&c, files[i], "link to a file that does not exist inside");
 		unlink(full);
 	}
 	c.efivars_fd = -1;
@@ -263,7 +263,7 @@ Test(boot_predict, variables_are_regular_files_of_their_folder)
 	rootfs_put(&moks, "MokListRT", &x);
 	rootfs_put(&moks, "MokListXRT", &x);
 	cr_assert_eq(symlinkat("../../../../etc/passwd", moks.fd, "MokListTrustedRT"), 0);
-	refuses(&c, "MokListTrustedRT", "leads nowhere inside");
+	refuses(&c, "MokListTrustedRT", "link to a file that does not exist inside");
 	strbuf_fini(&x);
 }
 

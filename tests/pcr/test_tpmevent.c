@@ -122,8 +122,8 @@ static const struct {
 	{ONE("-1", SEP4V, "[" SEP4 "]"), "id is missing"},
 	{ONE("24", SEP4V, "[" SEP4 "]"), "id is missing"},
 	{ONE("4294967300", SEP4V, "[" SEP4 "]"), "id is missing"},
-	{ONE("4", SEP4V, "null"), "no events"},
-	{ONE("4", SEP4V, "[]"), "no events"},
+	{ONE("4", SEP4V, "null"), "does not have events"},
+	{ONE("4", SEP4V, "[]"), "does not have events"},
 	{ONE("4", SEP4V, "[[]]"), "id that is not known"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), "4") "]"),
 		"id that is not known"},
@@ -140,12 +140,12 @@ static const struct {
 	{ONE("4", SEP4V, "[" EVENT("7", "4", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
 		"name that is not known"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "7", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"stands under PCR 4"},
+		"is listed under PCR 4"},
 	{ONE("4", SEP4V,
 		 "[" EVENT(Q("EV_SEPARATOR"), Q("4"), Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"stands under PCR 4"},
+		"is listed under PCR 4"},
 	{ONE("7", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "7", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"stands under PCR 7"},
+		"is listed under PCR 7"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q("00"), Q("Pcr4Separator")) "]"),
 		"hash of event Pcr4Separator"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q(""), Q("Pcr4Separator")) "]"),
@@ -157,8 +157,8 @@ static const struct {
 		"hash of event Pcr4Separator"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", "null", Q("Pcr4Separator")) "]"),
 		"hash of event Pcr4Separator"},
-	{ONE("4", Q("00"), "[" SEP4 "]"), "value of PCR 4 is no SHA-256"},
-	{ONE("4", "4", "[" SEP4 "]"), "value of PCR 4 is no SHA-256"},
+	{ONE("4", Q("00"), "[" SEP4 "]"), "value of PCR 4 is not a SHA-256"},
+	{ONE("4", "4", "[" SEP4 "]"), "value of PCR 4 is not a SHA-256"},
 	{ONE("4", SEP4V, "[" SEP4 "]"), "not what its events lead to"},
 	{ONE("4", Q(SEPARATOR), "[" SEP4 "]"), "not what its events lead to"},
 };
@@ -186,7 +186,7 @@ Test(pcr_tpmevent, a_register_twice_is_refused)
 	cleanup_json struct json_object *a = pcr_events_json(&e);
 	json_push(a, pcr_events_one_json(&e, 14));
 	cr_assert_eq(pcr_events_from_json(a, &out, &err), -1);
-	cr_assert(strstr(err.text, "PCR 14 stands there twice"), "%s", err.text);
+	cr_assert(strstr(err.text, "PCR 14 is listed twice"), "%s", err.text);
 }
 
 Test(pcr_tpmevent, one_wrong_digit_of_an_event_is_seen)

@@ -72,9 +72,9 @@ void conf_free(struct conf *c);
 
 enum conf_result { CONF_RUN, CONF_EXIT, CONF_BAD };
 /* The command line, then the file that --config names. EXIT: a question was answered, the exit
- * status is 0. BAD: it was said what is wrong, the exit status is 2. */
+ * status is 0. BAD: the error is printed, the exit status is 2. */
 enum conf_result conf_start(struct conf *c, int argc, char *const argv[]);
-/* Says on standard error what is wrong and where help is; CONF_BAD. */
+/* Prints the error and a hint to --help on standard error; CONF_BAD. */
 enum conf_result conf_refuse(const struct conf *c, const struct err *err);
 
 /*

@@ -47,7 +47,7 @@ struct authenticode_sig {
 };
 int authenticode_read(
 	const uint8_t *pkcs7, size_t len, struct authenticode_sig *out, struct err *err) MUST_CHECK;
-/* Subject and issuer of one DER certificate; nothing but zeros may stand behind it. */
+/* Subject and issuer of one DER certificate; only zeros may follow it. */
 int authenticode_cert_read(
 	const uint8_t *der, size_t len, struct authenticode_cert *out, struct err *err) MUST_CHECK;
 /*

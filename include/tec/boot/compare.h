@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds a node's TCG2 event log against what an image should have measured: the tool one needs when
- * a node is refused. Bytes in, an answer for people out; what the log says is escaped. A log that
- * is damaged is ERR_INVALID; one that differs is no error.
+ * Compares a node's TCG2 event log with what an image should have measured, for finding out why a
+ * node is refused. Bytes in, an answer for people out; what the log says is escaped. A log that
+ * is damaged is ERR_INVALID; one that differs is not an error.
  */
 #ifndef TEC_BOOT_COMPARE_H
 #define TEC_BOOT_COMPARE_H

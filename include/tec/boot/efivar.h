@@ -33,7 +33,7 @@ struct efi_sig_pos {
 };
 struct efi_sig {
 	struct efi_guid type, owner;
-	const uint8_t *data; /* behind the owner */
+	const uint8_t *data; /* after the owner */
 	size_t len;
 	const uint8_t *with_owner; /* EFI_SIGNATURE_DATA: owner and data */
 	size_t with_owner_len;

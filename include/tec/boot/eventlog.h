@@ -32,7 +32,7 @@ struct eventlog_event {
 /* Reads the header. A log without a sha256 bank, or of the SHA-1 format, is refused with a sentence
  * that says so. */
 int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err *err) MUST_CHECK;
-/* 1: *out is the next event; 0: the end; -1: damaged, and the log is not to be asked again. The
+/* 1: *out is the next event; 0: the end; -1: damaged, and the log must not be read further. The
  * header itself is not among the events. */
 int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err) MUST_CHECK;
 const char *eventlog_type_name(uint32_t type); /* "EV_SEPARATOR"; "EV_?" */

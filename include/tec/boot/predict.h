@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an operating system image's files to the events its boot will measure (reference-values.md
- * sections 1-4). Reads through directory descriptors and never leaves them (openat2
+ * From an operating system image's files to the events its boot will measure. Reads through directory descriptors and never leaves them (openat2
  * RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS); regular files only. Each file is read once to be
- * hashed, in steps. The descriptors stay the caller's; what comes out owns its memory.
- * ERR_NOT_FOUND: the image lacks something; ERR_INVALID: it would not boot, or is no image; both
+ * hashed, in steps. The descriptors remain the caller's; the result owns its memory.
+ * ERR_NOT_FOUND: the image lacks something; ERR_INVALID: it would not boot, or is not an image; both
  * name the path and what to do.
  */
 #ifndef TEC_BOOT_PREDICT_H
@@ -37,7 +36,8 @@ struct boot_conf {
 struct boot_variant {
 	char *when; /* owned: "Secure Boot on; GRUB measures the kernel twice" */
 	bool secure_boot;
-	struct pcr_events events; /* PCR 4, 7, 14 in this order, as far as they were asked for */
+	struct pcr_events
+		events; /* PCR 4, 7, 14 in this order, as far as conf.registers has them */
 };
 struct boot_variants {
 	struct boot_variant *v; /* owned; most likely first */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which register values a node may legitimately show while it is between two approved images:
- * kernel and boot loader are updated on separate reboots (reference-values.md section 5). Every
- * image's own values are always among the result (the Rust tool loses them, section 5.4).
+ * kernel and boot loader are updated on separate reboots. Every
+ * image's own values are always among the result (the Rust tool loses them).
  */
 #ifndef TEC_PCR_COMBINE_H
 #define TEC_PCR_COMBINE_H

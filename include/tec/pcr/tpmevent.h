@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events that firmware and loaders measure, in the sha256 bank, and the registers they lead to
- * (TCG PC Client Platform Firmware Profile; reference-values.md sections 1 and 5). JSON shapes are
+ * (TCG PC Client Platform Firmware Profile). JSON shapes are
  * those of the Rust tool: TPMEvent {"name","pcr","hash","id"}, Pcr {"id","value","events"}.
  */
 #ifndef TEC_PCR_TPMEVENT_H

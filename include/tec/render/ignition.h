@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The Ignition answer of operator.md section 5 and the choice of its version (Ignition
+/* The Ignition configuration that nodes get, and the choice of its version (Ignition
  * specification 3.x). */
 #ifndef TEC_RENDER_IGNITION_H
 #define TEC_RENDER_IGNITION_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference values out of approved images (reference-values.md section 5.1; trustee-protocol.md
- * section 6.1, boot sets). Two forms of the same: arrays per register (Shared mode, people's own
+ * Reference values out of approved images. Two forms of the same: arrays per register (Shared mode, people's own
  * policies, the file reference-values.json), and one value per state that a node may be in, named
  * by its registers, which says whose parts it consists of.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registration key (operator.md section 3.2): Secret tec-registration-key, with which listeners
+ * The registration key: Secret tec-registration-key, with which listeners
  * sign the machine ids they hand out, and tec-registration-key-previous, whose ids still count for
  * a while after a change. An id lives for pendingTTL (0: 24 hours), which is also its epoch, and
  * has 10 bits of epoch: a key is replaced long before they come round. render_regkey_plan() is pure
  * and settles: a change is previous made with the content of current, current deleted, current made
- * anew, previous deleted; it can end after any of these steps and goes on from there.
+ * again, previous deleted; it can end after any of these steps and goes on from there.
  */
 #ifndef TEC_RENDER_REGKEY_H
 #define TEC_RENDER_REGKEY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Trustee's own installation consists of (operator.md section 2): model in, JSON out, ready
+ * What Trustee's own installation consists of: model in, JSON out, ready
  * for server-side apply (apiVersion, kind, metadata with name, namespace, owner and render-hash).
  * The caller puts every result. Policies and kbs-config.toml come from etc/, compiled in.
  */
@@ -47,7 +47,7 @@ const char *render_trustee_tls_hash(struct json_object *deployment);
 const char *render_trustee_token_hash(struct json_object *deployment);
 /*
  * Has the Deployment the mounts of the Rust operator? Applying ours over it would keep them (they
- * have another manager), and with them volumes whose Secrets go away: it is deleted and made anew.
+ * have another manager), and with them volumes whose Secrets go away: it is deleted and created again.
  * Judged by paths that ours never has, so that what people or webhooks add is left alone.
  */
 bool render_trustee_deployment_is_foreign(struct json_object *deployment);

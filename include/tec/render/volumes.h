@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trustee v0.17 and older (operator.md section 7): everything it serves is a file in its Pod, so
+ * Trustee v0.17 and older: everything it serves is a file in its Pod, so
  * the Pod template lists every Machine and every approved key, and each change is a restart. The
  * same names of objects as for delivery by the admin API, in place of what render/trustee.h makes.
  * Same input, same bytes. The caller puts every result.
@@ -39,7 +39,7 @@ struct json_object *render_trustee_data_volumes(
 struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns);
 const char *render_volumes_attestation_policy(const struct model_cluster *c); /* its text */
 /*
- * Both lists are sorted (strcmp) without duplicates, else ERR_BUG; an id that is no UUID is
+ * Both lists are sorted (strcmp) without duplicates, else ERR_BUG; an id that is not a UUID is
  * ERR_INVALID, as is one that would be stored in more than RENDER_VOLUMES_MAX_BYTES: that text says
  * how many Machines fit and names AdminAPI. A Secret that is gone by the time the Pod starts does
  * not hold it up.
