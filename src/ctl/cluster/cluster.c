@@ -54,8 +54,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		ctl_runner_forget(c->runner, key->name);
 	if (wait_ms)
 		cluster_recheck(&l, wait_ms);
-	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due at a certain time")
-			    : ctl_settled();
+	return l.recheck_ms ? ctl_retry(l.recheck_ms, "due") : ctl_settled();
 }
 
 /* ---- which clusters a change concerns */

@@ -133,7 +133,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	trustee_view_fini(&l);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
 		/* until it holds none of our keys */
-		next = ctl_retry(LEAVING_MS, "it may still hold keys");
+		next = ctl_retry(LEAVING_MS, "leaving");
 	return next;
 }
 
