@@ -19,7 +19,7 @@ static const char std_alphabet[] =
 static const char url_alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* Fetched once: EVP_sha256() is looked up anew by each call that gets it, which costs more than a
+/* Fetched once: each call that gets EVP_sha256() looks it up again, which costs more than a
  * short text's digest. */
 static const EVP_MD *sha256(void)
 {

@@ -98,7 +98,7 @@ void clock_format_us(int64_t wall_us, char out[CLOCK_RFC3339_US_LEN])
 	out[27] = '\0';
 }
 
-/* n digits at *s; moves behind them. */
+/* n digits at *s; moves past them. */
 static int number(const char **s, unsigned n, int *out)
 {
 	int v = 0;

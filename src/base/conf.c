@@ -34,7 +34,7 @@ struct conf {
 
 static void value_add(struct value *v, const char *text)
 {
-	v->text = xreallocarray(v->text, v->n + 1, sizeof(*v->text));
+	ARRAY_GROW(v->text, v->n);
 	v->text[v->n++] = xstrdup(text);
 }
 

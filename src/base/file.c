@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes of files are not asked for: pipes and what the kernel makes up have none. */
+/* The size of a file is not used: pipes and files that the kernel generates have none. */
 #include "config.h"
 
 #include "tec/base/file.h"
@@ -22,7 +22,7 @@ void file_wipe(char *text, size_t len)
 	free(text);
 }
 
-/* realloc would leave the old bytes behind in freed memory. */
+/* realloc would leave the old bytes in freed memory. */
 static char *moved(char *take_text, size_t len, size_t cap)
 {
 	char *text = xmalloc(cap);

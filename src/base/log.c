@@ -2,7 +2,7 @@
 /*
  * Builds one line in memory and writes it with one write(2). The fields text is always taken apart
  * into its pairs and put together again, so a forgotten log_esc() cannot forge a line or a field:
- * what is no list of pairs is printed quoted, as the one field "fields". Quoted values use JSON's
+ * what is not a list of pairs is printed quoted, as the one field "fields". Quoted values use JSON's
  * escapes, in both formats.
  */
 #include "config.h"
@@ -60,7 +60,7 @@ void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), 
 	conf.capture_arg = arg;
 }
 
-/* Takes the character at p; its bytes in *n. U+FFFD for a byte that is no UTF-8. */
+/* Takes the character at p; its bytes in *n. U+FFFD for a byte that is not UTF-8. */
 static uint32_t next_char(const uint8_t *p, size_t left, size_t *n)
 {
 	uint32_t c = p[0];
@@ -300,7 +300,7 @@ static void add_fields(struct strbuf *line, const char *s)
 {
 	if (!fields_are_pairs(s)) {
 		if (conf.capture)
-			DIE("log fields are no key=value pairs: %s", s);
+			DIE("log fields are not key=value pairs: %s", s);
 		add_string(line, "fields", s);
 		return;
 	}

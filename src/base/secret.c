@@ -121,7 +121,7 @@ static size_t slot_len_of(const struct slab *s)
 	return s->cls < N_CLASSES ? class_len[s->cls] : s->mem_len;
 }
 
-/* `room` bytes of which `len` count (base64 functions write a NUL behind). */
+/* `room` bytes of which `len` count (base64 functions add a NUL). */
 static struct secret *secret_alloc(size_t len, size_t room)
 {
 	size_t need = sizeof(struct secret) + room;
@@ -185,7 +185,7 @@ void secret_free(struct secret *secret)
 	if (!secret)
 		return;
 	if (secret->tag != SECRET_TAG)
-		DIE("freeing what is no live secret");
+		DIE("freeing what is not a live secret");
 	s = secret->slab;
 	slot_len = slot_len_of(s);
 	slot = (uint16_t)((size_t)((uint8_t *)secret - s->mem) / slot_len);

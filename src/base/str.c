@@ -156,7 +156,7 @@ int str_to_u64(const char *s, uint64_t max, uint64_t *out)
 	return 0;
 }
 
-/* Nanoseconds of the unit at *s, which is moved behind it; 0: no unit of ours. */
+/* Nanoseconds of the unit at *s, which is moved past it; 0: not a unit of ours. */
 static uint64_t duration_unit(const char **s)
 {
 	static const struct {

@@ -143,7 +143,7 @@ static int read_mapping(struct reader *r, struct json_object *obj)
 		if (r->ev.type == YAML_MAPPING_END_EVENT)
 			return 0;
 		if (r->ev.type != YAML_SCALAR_EVENT)
-			return refuse(r, "a key that is no scalar");
+			return refuse(r, "a key that is not a scalar");
 		if (check_scalar(r) < 0)
 			return -1;
 		name = xstrdup((const char *)r->ev.data.scalar.value);

@@ -66,8 +66,7 @@ static int read_log(const void *log, size_t len, struct replay *r, struct err *e
 		if (r->n == LOG_EVENTS_MAX)
 			return err_set(err, ERR_INVALID, "the event log has more than %d events",
 				LOG_EVENTS_MAX);
-		if ((r->n & (r->n - 1)) == 0)
-			r->v = xreallocarray(r->v, r->n ? r->n * 2 : 1, sizeof(*r->v));
+		ARRAY_GROW(r->v, r->n);
 		to = &r->v[r->n++];
 		*to = (struct event){.pcr = e.pcr, .type = e.type, .text = STRBUF_INIT};
 		memcpy(to->digest, e.sha256, sizeof(to->digest));

@@ -94,8 +94,7 @@ static void list_fini(struct list *l)
 
 static void list_push(struct list *l, char *take)
 {
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xreallocarray(l->v, l->n ? l->n * 2 : 1, sizeof(*l->v));
+	ARRAY_GROW(l->v, l->n);
 	l->v[l->n++] = take;
 }
 
@@ -194,7 +193,7 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 		if (p->n_kernels == KERNELS_MAX)
 			return err_set(
 				err, ERR_INVALID, "more than %d kernels in " MODULES, KERNELS_MAX);
-		p->kernel = xreallocarray(p->kernel, p->n_kernels + 1, sizeof(*p->kernel));
+		ARRAY_GROW(p->kernel, p->n_kernels);
 		p->kernel[p->n_kernels++] = xasprintf("%s/vmlinuz", dir);
 	}
 	return 0;
@@ -223,7 +222,7 @@ static int walk_vendors(struct walk *w, const char *path, const struct list *ven
 		}
 		if (!has)
 			continue;
-		w->found = xreallocarray(w->found, w->n_found + 1, sizeof(*w->found));
+		ARRAY_GROW(w->found, w->n_found);
 		w->found[w->n_found++] = (struct place){steal_ptr(&dir), has};
 	}
 	return 0;

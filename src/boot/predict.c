@@ -112,7 +112,7 @@ static int add_variant(struct boot_build *b, struct boot_variants *out, struct e
 	const struct boot_set *set = b->set;
 	struct boot_variant *v;
 
-	out->v = xreallocarray(out->v, out->n + 1, sizeof(*out->v));
+	ARRAY_GROW(out->v, out->n);
 	v = &out->v[out->n++];
 	*v = (struct boot_variant){.when = when(b, set->n_kernels > 1),
 		.secure_boot = b->secure_boot,

@@ -41,17 +41,17 @@ static void controllers_on(struct parts *p, bool all)
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
 		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
 	if (p->revoking_on) { /* they start again, with what was not known before */
-		ctl_machine_off(p->machine);
-		ctl_ak_off(p->ak);
+		ctl_kind_off(p->machine);
+		ctl_kind_off(p->ak);
 	} else {
 		ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
 	}
 	if (all)
 		ctl_cluster_on(p->cluster);
-	ctl_machine_on(p->machine);
-	ctl_ak_on(p->ak);
+	ctl_kind_on(p->machine);
+	ctl_kind_on(p->ak);
 	if (all)
-		ctl_image_on(p->image);
+		ctl_kind_on(p->image);
 	p->revoking_on = true;
 	p->all_on = all;
 }
@@ -61,9 +61,9 @@ static void declaring_off(struct parts *p)
 {
 	log_info(NULL, "controllers stop", NULL);
 	ctl_cluster_off(p->cluster);
-	ctl_machine_off(p->machine);
-	ctl_ak_off(p->ak);
-	ctl_image_off(p->image);
+	ctl_kind_off(p->machine);
+	ctl_kind_off(p->ak);
+	ctl_kind_off(p->image);
 }
 
 static void controllers_off(struct parts *p)

@@ -4,7 +4,7 @@
  * list, runs the loop, and takes them down in reverse.
  *
  * Path of one event:   bytes in net/httpc -> one line in k8s/watch -> k8s/cache -> ctl/runner maps
- * the object to keys -> loop/queue -> ctl_machine_step -> view -> decide -> one op -> done ->
+ * the object to keys -> loop/queue -> ctl/kind: look (machine/view) -> decide -> one op -> done ->
  * queue. Path of one request: net/httpd -> route table in srv/regak -> pki/spki -> k8s_call_create
  * op -> reply. Who may write:       listeners at any time (parts.api); controllers only while
  * leader and all caches are filled (parts.gate).

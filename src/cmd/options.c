@@ -131,7 +131,7 @@ static int read_list(struct options *o, const char *name, int (*check)(const cha
 		item[strcspn(item, " ")] = '\0';
 		if (check(item, err) < 0)
 			return err_wrap(err, "option --%s", name);
-		out->items = xreallocarray(out->items, out->n + 1, sizeof(*out->items));
+		ARRAY_GROW(out->items, out->n);
 		out->items[out->n++] = item;
 	}
 	return 0;

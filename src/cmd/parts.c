@@ -269,9 +269,9 @@ void parts_fini(struct parts *p)
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
 	ctl_trustee_free(p->trustee); /* the other controllers learn that its servers are gone */
-	ctl_image_free(p->image);
-	ctl_ak_free(p->ak);
-	ctl_machine_free(p->machine);
+	ctl_kind_free(p->image);
+	ctl_kind_free(p->ak);
+	ctl_kind_free(p->machine);
 	ctl_cluster_free(p->cluster);
 	ctl_since_free(p->since);
 	for (i = 0; i < STATE_N_KINDS; i++)

@@ -45,9 +45,9 @@ struct parts {
 	struct ctl_since *since; /* when this operator was installed */
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
-	struct ctl_machine *machine;
-	struct ctl_ak *ak;
-	struct ctl_image *image;
+	struct ctl_kind *machine;
+	struct ctl_kind *ak;
+	struct ctl_kind *image;
 	struct ctl_unreadable *unreadable;
 	bool revoking_on; /* ctl/trustee, ctl/machine, ctl/ak: what revokes keys */
 	bool all_on;      /* ... and the others */

@@ -78,9 +78,9 @@ bool ctl_act_begin(struct ctl_act *a, int doing)
 		return false;
 	}
 	if (a->last_ok &&
-		a->failed) { /* something worked since: the failure before it counts no more */
+		a->failed) { /* something worked since: the earlier failure no longer counts */
 		a->failed = false;
-		ctl_runner_progress(a->table->runner, a->name);
+		queue_forget_backoff(ctl_runner_queue(a->table->runner), a->name);
 	}
 	a->n_acts++;
 	a->doing = doing;
@@ -96,7 +96,7 @@ bool ctl_act_calm(struct ctl_act *a, struct queue_next *out)
 		a->calm_ms = now + CALM_MS;
 	if (now >= a->calm_ms)
 		return true;
-	*out = ctl_retry((uint32_t)(a->calm_ms - now), "the status may change again");
+	*out = ctl_retry((uint32_t)(a->calm_ms - now), "status-unsettled");
 	return false;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "tec/ctl/env.h"
+#include "tec/ctl/kind.h"
 #include "tec/ctl/runner.h"
 #include "tec/k8s/call.h"
 #include "tec/k8s/watch.h"
@@ -34,7 +35,7 @@
  * Owned strings. */
 struct ctl_live {
 	char *rv;
-	char *finalizers; /* JSON array, as it stands there */
+	char *finalizers; /* JSON array, as in the object */
 };
 
 struct ctl_acts;
@@ -89,7 +90,7 @@ bool ctl_act_calm(struct ctl_act *a, struct queue_next *out);
 void ctl_act_end(struct ctl_act *a, const struct err *err);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
-/* The key came to rest: freed, unless it waits for Trustee. */
+/* Nothing is to be done for the key: freed, unless it waits for Trustee. */
 void ctl_act_rest(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait_none(struct ctl_act *a);
@@ -100,6 +101,104 @@ void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_sort sort, const char *n
 struct queue_next ctl_settled(void);
 struct queue_next ctl_in_flight(void);
 struct queue_next ctl_retry(uint32_t after_ms, const char *static_reason);
+
+/* ---- the controller of one kind: ctl/kind.h */
+
+#define CTL_CONDS_MAX 4
+
+/* What a look at one key found. First member of the kind's own; all of it is zeroed before each
+ * look. Borrowed from the caches, valid for one step. */
+struct ctl_look {
+	const struct kobj *o;         /* the object; NULL: there is none, or it cannot be read */
+	const struct kobj_cond *have; /* its conditions, and as they should be */
+	struct kobj_cond_want want[CTL_CONDS_MAX];
+	bool over;           /* nothing is left of the key */
+	uint32_t recheck_ms; /* to look again when nothing is to be done; 0: no reason to */
+	const char *recheck_why;
+};
+
+/* One thing that a step may do. Exactly one of memory and start is set, but for number 0, which is
+ * nothing. */
+struct ctl_do {
+	const char *name; /* for people: what could not be done */
+	const char *done; /* logged when a request succeeded; NULL: at debug level, by name */
+	enum {
+		CTL_DO_ANSWERS_SELF = 1, /* the answer is the key's own object */
+		CTL_DO_GONE_IS_FINE = 2, /* NOT_FOUND is a success */
+		CTL_DO_WARNS = 4,        /* done is logged as a warning */
+	} flags;
+	void (*memory)(struct ctl_kind *k, const struct ctl_look *l);
+	/* One request, whose end is ctl_kind_done(). NULL: it cannot be made now. d: which act. */
+	struct op *(*start)(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+};
+
+struct ctl_watch {
+	enum state_of of;
+	ctl_map_fn map; /* self is the struct ctl_kind */
+};
+
+struct ctl_kind_conf {
+	const char *name;                /* of the queue, in metrics and logs */
+	enum state_of of;                /* whose names the keys are */
+	size_t size, look_size;          /* of the kind's structs around ctl_kind and ctl_look */
+	size_t n_conds;                  /* as CTL_CONDS_MAX at most */
+	const struct ctl_do *acts;       /* by what look returns */
+	int status;                      /* which of them writes the status */
+	const struct ctl_watch *watches; /* ends with a NULL map */
+	/* Looks and decides: the number of the act. Notes in a what the key waits for. */
+	int (*look)(struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *l);
+	/* How a request ended, after its own object was taken. True: it is fine, though err says
+	 * otherwise. */
+	bool (*ended)(struct ctl_kind *k, struct ctl_act *a, const struct err *err,
+		const struct k8s_result *r);
+	/* The status was written: Events of the conditions in a->event_mask. */
+	void (*tell)(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
+	void (*on_sync)(struct ctl_kind *k, enum kbs_sort sort, const char *name);
+	void (*started)(struct ctl_kind *k); /* after on; NULL: nothing */
+	void (*forget)(struct ctl_kind *k);  /* at off and free; NULL: nothing */
+};
+
+struct ctl_kind {
+	const struct ctl_kind_conf *conf;
+	const struct ctl_env *env; /* borrowed */
+	const struct state *state; /* env's */
+	struct ctl_runner *runner; /* owned */
+	struct ctl_acts acts;
+	void *look; /* owned: that of the step */
+	bool on;
+};
+/* Off at first. The kind's own members are zero. */
+struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_conf *conf);
+void ctl_kind_done(void *act, const struct err *err, const struct k8s_result *r);
+
+/* Requests that end with ctl_kind_done(). */
+struct op *ctl_kind_get(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const char *name);
+struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk,
+	const char *name, struct json_object *patch);
+struct op *ctl_kind_delete(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const struct kobj *o);
+/* Of the key's own object. rv: only of this version; NULL: of any. more_events: bits for
+ * a->event_mask beside those of conditions that change. */
+struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,
+	const char *rv, unsigned more_events);
+struct op *ctl_kind_start_status(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+struct op *ctl_kind_start_confirm(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* GET */
+struct op *ctl_kind_start_expire(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* DELETE */
+
+/* The step is to be repeated after this time (an hour at most); of several the earliest counts. */
+void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason);
+/* Whether the object is older than pendingTTL; if not, looks again when it is. */
+bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy);
+
+/* Wakes what a change concerns: the objects with this value in an index (NULL: none), or all. */
+void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
+void ctl_kind_wake_all(struct ctl_kind *k);
+/* For ctl_watch: all, when something changed that other controllers read of a cluster. */
+void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now);
 
 /* ---- objects in answers */
 void ctl_live_set(struct ctl_live *l, struct json_object *o);

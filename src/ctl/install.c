@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is known of an object is a verdict on one resourceVersion, so it needs no clearing when the
- * object changes: another version has no verdict.
- */
+/* What is known of an object is a verdict on one resourceVersion, so nothing must be cleared when
+ * the object changes: a new version has no verdict. */
 #include "config.h"
 
 #include "tec/ctl/install.h"
@@ -54,7 +52,7 @@ void ctl_install_forget(struct ctl_install *in, unsigned inputs)
 			forget(&in->known[i]);
 }
 
-/* ---- what is so, what follows */
+/* ---- state, decision */
 
 static struct k8s_cache *cache_of(const struct ctl_install *in, unsigned i)
 {
@@ -158,7 +156,7 @@ static void note(struct ctl_install_known *k, enum ctl_install_state found, stru
 	k->found = found;
 }
 
-/* Is what was read what we would render? */
+/* Compares what was read with what is rendered. */
 static void judge(
 	struct ctl_install *in, const struct kobj *owner, unsigned i, struct json_object *o)
 {
@@ -189,7 +187,7 @@ bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct ko
 	*must_read = exists || (*must_read && !gone);
 	if (exists || (gone && (what == CTL_INSTALL_READ || what == CTL_INSTALL_DELETE)))
 		return true;
-	/* The others pass with time. */
+	/* Other errors may pass with time. */
 	if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
 		snprintf(in->problem, sizeof(in->problem), "%s %s cannot be %s: %s", gvk->kind,
 			name, what == CTL_INSTALL_READ ? "read" : "written", err->text);
@@ -230,8 +228,7 @@ void ctl_install_tell(const struct ctl_install *in, const struct kobj *owner, bo
 		log_info(&lc, "installed", NULL);
 		return;
 	}
-	log_warn(&lc, "repaired, it was changed or deleted", NULL);
+	log_warn(&lc, "repaired, it had been changed or deleted", NULL);
 	k8s_events_post(in->env->events, in->conf->owner, owner, K8S_EVENT_NORMAL, "Repaired",
-		"Repair", "%s %s had been changed or deleted and is as it should be again.",
-		gvk->kind, name);
+		"Repair", "%s %s had been changed or deleted and was repaired.", gvk->kind, name);
 }

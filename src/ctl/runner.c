@@ -120,11 +120,6 @@ void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t afte
 		queue_add_after(r->queue, name, after_ms);
 }
 
-void ctl_runner_progress(struct ctl_runner *r, const char *name)
-{
-	queue_forget_backoff(r->queue, name);
-}
-
 void ctl_runner_forget(struct ctl_runner *r, const char *name)
 {
 	queue_forget(r->queue, name);

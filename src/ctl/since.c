@@ -57,7 +57,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_result 
 
 	if (text && clock_parse(text, &us) == 0) {
 		if (s->absent)
-			log_info(NULL, "first start in this namespace, the time is noted",
+			log_info(NULL, "first start in this namespace, its time is recorded",
 				"name=%s", CTL_SINCE_CONFIGMAP);
 		learn(s, us / 1000000);
 		return;
@@ -70,7 +70,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_result 
 	if (err_is_set(err))
 		log_err(LOG_WARN, NULL,
 			"ConfigMap " CTL_SINCE_CONFIGMAP
-			" can be neither read nor made; no controller starts before",
+			" can be neither read nor created; no controller starts until then",
 			err);
 	timer_set(&s->retry, s->retry_ms);
 	s->retry_ms = s->retry_ms * 2 < RETRY_MAX_MS ? s->retry_ms * 2 : RETRY_MAX_MS;
@@ -91,7 +91,7 @@ static struct json_object *configmap(const struct ctl_env *env)
 	return json_add(o, "data",
 		json_add_str(json_obj(), "README",
 			"tec-operator takes over what is older than this ConfigMap. Keep it: if it is deleted, the next "
-			"start takes over everything that is there by then."));
+			"start takes over everything that exists by then."));
 }
 
 static void look(void *arg)
@@ -126,8 +126,8 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	else if (s->on)
 		log_warn(NULL,
 			"ConfigMap " CTL_SINCE_CONFIGMAP
-			" was deleted. Its time holds until this process ends; the next start makes another one, and takes over what "
-			"is older than that",
+			" was deleted. Its time stays valid until this process ends; the next start creates another one and takes over what "
+			"is older",
 			NULL);
 }
 

@@ -19,7 +19,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	if (!now || !now->unreadable || (was && was->unreadable && str_eq(was->uid, now->uid)))
 		return;
 	k8s_events_post(l->events, l->gvk, now, K8S_EVENT_WARNING, "Unreadable", "Read",
-		"%s %s is larger than 2 MiB and cannot be read; reduce it. Until then nothing is concluded from it.",
+		"%s %s is larger than 2 MiB and cannot be read; reduce its size. It is ignored until then.",
 		l->gvk->kind, now->name);
 }
 

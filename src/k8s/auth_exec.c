@@ -119,7 +119,7 @@ int auth_exec_parse(const char *text, size_t len, const char *api_version, struc
 	memset(out, 0, sizeof(*out));
 	if (!o) {
 		err->kind = ERR_DENIED;
-		return err_wrap(err, "what it printed");
+		return err_wrap(err, "its output");
 	}
 	rc = json_object_is_type(o, json_type_object)
 		     ? read_status(o, api_version, out, err)

@@ -17,7 +17,7 @@
 #include "tec/base/str.h"
 #include "tec/base/table.h"
 
-#define TOMBSTONES 256 /* removals remembered: a late answer raises nobody from the dead */
+#define TOMBSTONES 256 /* removals remembered: a late answer must not bring an object back */
 
 struct entry {
 	struct table_link link; /* owner: the mark of the relist that saw it */
@@ -94,7 +94,7 @@ void k8s_cache_free(struct k8s_cache *c)
 
 void k8s_cache_listen(struct k8s_cache *c, k8s_cache_change_fn fn, void *arg)
 {
-	c->listeners = xreallocarray(c->listeners, c->n_listeners + 1, sizeof(*c->listeners));
+	ARRAY_GROW(c->listeners, c->n_listeners);
 	c->listeners[c->n_listeners++] = (struct listener){fn, arg};
 }
 
@@ -278,7 +278,7 @@ static void tell(struct k8s_cache *c, const struct kobj *take_was, const struct 
 /*
  * An older resourceVersion of the same object is an event that was overtaken by an answer. During a
  * relist everything counts: the list is the truth, even that of a server restored from a backup.
- * resourceVersions that are no numbers are only compared for equality.
+ * resourceVersions that are not numbers are only compared for equality.
  */
 static bool is_stale(const struct k8s_cache *c, const struct kobj *have, const struct kobj *o)
 {

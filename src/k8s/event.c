@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
@@ -43,7 +44,7 @@ struct said {
 	uint64_t last_ms;
 	struct op *call;
 	struct json_object *body; /* of the Event to make; only while it waits */
-	struct said *next_waiting;
+	STAILQ_ENTRY(said) link;  /* in waiting */
 	bool waiting;
 };
 
@@ -61,7 +62,7 @@ struct k8s_events {
 	char *ns, *controller, *instance;
 	struct op_scope ops;
 	struct table objects; /* owned; the objects too */
-	struct said *waiting, **waiting_end;
+	STAILQ_HEAD(, said) waiting;
 	unsigned in_flight;
 	uint64_t quiet_until_ms, serial;
 	bool failing; /* logged */
@@ -77,7 +78,7 @@ struct k8s_events *k8s_events_new(struct loop *l, struct k8s_transport *t, const
 	e->ns = xstrdup(ns);
 	e->controller = xstrndup(controller, ID_MAX);
 	e->instance = xstrndup(instance, ID_MAX);
-	e->waiting_end = &e->waiting;
+	STAILQ_INIT(&e->waiting);
 	return e;
 }
 
@@ -256,14 +257,11 @@ static void pump(struct k8s_events *e)
 {
 	bool quiet = clock_boot_ms() < e->quiet_until_ms;
 
-	while (e->waiting && (quiet || e->in_flight < IN_FLIGHT)) {
-		struct said *s = e->waiting;
+	while (!STAILQ_EMPTY(&e->waiting) && (quiet || e->in_flight < IN_FLIGHT)) {
+		struct said *s = STAILQ_FIRST(&e->waiting);
 
-		e->waiting = s->next_waiting;
-		if (!e->waiting)
-			e->waiting_end = &e->waiting;
+		STAILQ_REMOVE_HEAD(&e->waiting, link);
 		s->waiting = false;
-		s->next_waiting = NULL;
 		if (quiet) {
 			metric_add(&posted, "dropped", NULL, 1);
 			said_forget(s);
@@ -276,8 +274,7 @@ static void pump(struct k8s_events *e)
 static void enqueue(struct said *s)
 {
 	s->waiting = true;
-	*s->e->waiting_end = s;
-	s->e->waiting_end = &s->next_waiting;
+	STAILQ_INSERT_TAIL(&s->e->waiting, s, link);
 	pump(s->e);
 }
 

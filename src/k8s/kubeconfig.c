@@ -170,7 +170,7 @@ static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 		return err_set(err, ERR_INVALID,
 			"server contains user information: put a token in users instead");
 	if (!*host || *host == '/' || *host == ':')
-		return err_set(err, ERR_INVALID, "server has no host");
+		return err_set(err, ERR_INVALID, "server does not have a host");
 	if (!tls && has_credentials(k))
 		return err_set(
 			err, ERR_INVALID, "server is plain http: credentials are not sent over it");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One pass over the bytes: a string flag, a bracket stack, and for the few objects that matter the
- * name of the current member. It only finds where an item begins and ends and cuts out what nobody
- * reads; whether the item is valid JSON is json_parse()'s business. Bytes of an item are copied in
- * runs. Member names are compared as written: a name with escapes is no name we look for.
+ * name of the current member. It only finds where an item begins and ends and cuts out what is not
+ * read; whether the item is valid JSON is json_parse()'s business. Bytes of an item are copied in
+ * runs. Member names are compared as written: a name with escapes is not one we look for.
  */
 #include "config.h"
 
@@ -154,7 +154,7 @@ void k8s_split_free(struct k8s_split *s)
 	free(s);
 }
 
-/* realloc would leave the old bytes behind in freed memory. */
+/* realloc would leave the old bytes in freed memory. */
 static void item_add(struct k8s_split *s, const char *data, size_t len)
 {
 	if (s->over)
@@ -240,7 +240,7 @@ static int string_start(struct k8s_split *s, struct err *err)
 	s->in_string = true;
 	s->noting = NULL;
 	if (s->depth == 0 || node == NODE_ITEMS || s->items_value)
-		return broken(err, s->depth ? "an element of items is no object"
+		return broken(err, s->depth ? "an element of items is not an object"
 					    : "text outside of an object");
 	if (s->skip && s->bounded && s->depth == s->skip_depth)
 		note_start(s, &s->owner_uid);
@@ -280,7 +280,7 @@ static enum node map_node(const struct k8s_split *s, bool in_metadata)
 	return NODE_OTHER;
 }
 
-/* What the container about to open is, by where it stands. */
+/* What the container about to open is, by its place. */
 static enum node child_node(const struct k8s_split *s, bool object)
 {
 	switch ((enum node)s->node[s->depth]) {
@@ -324,9 +324,9 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	if (s->depth == 0 && (!object || s->done))
 		return broken(err, "text outside of an object");
 	if (s->items_value && object)
-		return broken(err, "items is no array");
+		return broken(err, "items is not an array");
 	if (s->node[s->depth] == NODE_ITEMS && !object && s->depth)
-		return broken(err, "an element of items is no object");
+		return broken(err, "an element of items is not an object");
 	if (s->depth == 0)
 		node = s->mode == SPLIT_WATCH    ? NODE_LINE
 		       : s->mode == SPLIT_OBJECT ? NODE_ITEM
@@ -370,17 +370,17 @@ static int plain(struct k8s_split *s, char c, struct err *err)
 	if (s->depth == 0)
 		return broken(err, "text outside of an object");
 	if (s->node[s->depth] == NODE_ITEMS)
-		return broken(err, "an element of items is no object");
+		return broken(err, "an element of items is not an object");
 	if (s->items_value) {
 		if (c != 'n')
-			return broken(err, "items is no array");
+			return broken(err, "items is not an array");
 		s->items_value = false;
 		s->items_seen = true;
 	}
 	return 0;
 }
 
-/* Feeds the inside of a string; returns where it stopped: behind the closing quote or at the end.
+/* Feeds the inside of a string; returns where it stopped: after the closing quote or at the end.
  */
 static const char *string_bytes(struct k8s_split *s, const char *p, const char *end)
 {
@@ -419,7 +419,7 @@ static int colon(struct k8s_split *s, struct err *err)
 	return 0;
 }
 
-/* The list of what is kept of the map being read; NULL: it is no such map. */
+/* The list of what is kept of the map being read; NULL: it is not such a map. */
 static const char *const *kept_here(const struct k8s_split *s)
 {
 	switch ((enum node)s->node[s->depth]) {
@@ -436,7 +436,7 @@ static const char *const *kept_here(const struct k8s_split *s)
 	}
 }
 
-/* The value behind this colon is not stored: afterwards run is NULL. Always through item_add, so
+/* The value after this colon is not stored: afterwards run is NULL. Always through item_add, so
  * that what is too large does not depend on where the reads end. */
 static void cut_value(struct k8s_split *s, const char *p, const char **run)
 {

@@ -22,14 +22,13 @@
 /* ---- resources */
 
 struct op *kbs_admin_put_resource(struct kbs_transport *t, struct op_scope *scope, const char *path,
-	const struct secret *value, kbs_done_fn done, void *arg)
+	struct secret *take_value, kbs_done_fn done, void *arg)
 {
 	cleanup_free char *full = xasprintf(API "resource/%s", path);
-	const struct kbs_request req = {.method = "POST",
+	struct kbs_request req = {.method = "POST",
 		.path = full,
 		.content_type = "application/octet-stream",
-		.body = secret_peek(value),
-		.body_len = secret_len(value),
+		.body = body_of_secret(take_value),
 		.verb = "resource-put"};
 
 	return kbs_transport_start(t, scope, &req, done, arg);
@@ -57,8 +56,7 @@ static bool after_delete(
 	*req = (struct kbs_request){.method = "POST",
 		.path = req->path,
 		.content_type = "application/octet-stream",
-		.body = "{}",
-		.body_len = 2,
+		.body = body_of_text(xstrdup("{}")),
 		.verb = "resource-empty",
 		.next = after_empty};
 	return true;
@@ -68,7 +66,7 @@ struct op *kbs_admin_delete_resource(struct kbs_transport *t, struct op_scope *s
 	const char *path, kbs_done_fn done, void *arg)
 {
 	cleanup_free char *full = xasprintf(API "resource/%s", path);
-	const struct kbs_request req = {
+	struct kbs_request req = {
 		.method = "DELETE", .path = full, .verb = "resource-delete", .next = after_delete};
 
 	return kbs_transport_start(t, scope, &req, done, arg);
@@ -77,7 +75,7 @@ struct op *kbs_admin_delete_resource(struct kbs_transport *t, struct op_scope *s
 struct op *kbs_admin_list_resources(struct kbs_transport *t, struct op_scope *scope,
 	size_t max_answer, kbs_done_fn done, void *arg)
 {
-	const struct kbs_request req = {.method = "GET",
+	struct kbs_request req = {.method = "GET",
 		.path = API "resource",
 		.max_answer = max_answer,
 		.verb = "resource-list"};
@@ -101,8 +99,7 @@ struct op *kbs_admin_put_policy(struct kbs_transport *t, struct op_scope *scope,
 				: "{\"type\":\"rego\",\"policy_id\":\"default_cpu\",\"policy\":\"");
 	bytes_to_b64url(&body, rego, strlen(rego));
 	strbuf_adds(&body, "\"}");
-	req.body = strbuf_str(&body);
-	req.body_len = body.len;
+	req.body = body_of_text(strbuf_steal(&body));
 	return kbs_transport_start(t, scope, &req, done, arg);
 }
 
@@ -148,8 +145,7 @@ struct op *kbs_admin_put_values(struct kbs_transport *t, struct op_scope *scope,
 	strbuf_adds(&body, VALUES_HEAD);
 	bytes_to_b64(&body, strbuf_str(&payload), payload.len);
 	strbuf_adds(&body, VALUES_TAIL);
-	req.body = strbuf_str(&body);
-	req.body_len = body.len;
+	req.body = body_of_text(strbuf_steal(&body));
 	return kbs_transport_start(t, scope, &req, done, arg);
 }
 
@@ -157,7 +153,7 @@ struct op *kbs_admin_get_value(struct kbs_transport *t, struct op_scope *scope, 
 	kbs_done_fn done, void *arg)
 {
 	cleanup_free char *path = xasprintf(API "reference-value/%s", name);
-	const struct kbs_request req = {
+	struct kbs_request req = {
 		.method = "GET", .path = path, .reads_value = true, .verb = "refvalue-get"};
 
 	return kbs_transport_start(t, scope, &req, done, arg);

@@ -63,14 +63,13 @@ static void on_http(void *call, const struct err *err, const struct httpc_answer
 		.body = a->body,
 		.body_len = a->body_len,
 		.retry_after_ms = a->retry_after_ms,
-		.sent = a->sent ? a->sent->data : NULL,
-		.sent_len = a->sent ? a->sent->len : 0};
+		.sent = a->sent};
 
 	kbs_call_answer(call, err, &answer);
 }
 
-static void client_start(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, struct kbs_call *call)
+static void client_start(struct kbs_transport *t, struct op_scope *scope, struct kbs_request *req,
+	struct kbs_call *call)
 {
 	struct client *c = (struct client *)t;
 	cleanup_free char *url = xasprintf("%s%s", c->url, req->path);
@@ -83,11 +82,11 @@ static void client_start(struct kbs_transport *t, struct op_scope *scope,
 		.headers = &type,
 		.n_headers = req->content_type ? 1 : 0,
 		.bearer = token(c),
-		.body = req->body,
-		.body_len = req->body_len,
+		.take_body = &req->body,
 		.max_body = req->max_answer ? req->max_answer : MAX_ANSWER,
 		.deadline_ms = req->deadline_ms ? req->deadline_ms : DEADLINE_MS,
 		.connect_ms = CONNECT_MS,
+		.once = strcmp(req->method, "GET") != 0,
 		.max_in_flight = IN_FLIGHT,
 	};
 

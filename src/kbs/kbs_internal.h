@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared inside src/kbs: entries of kbs_sync (sync.c), and what a target still has to be told
- * (sync_queue.c). A target's work is four queues of entries, per sort one of revocations and one of
- * deliveries; whoever takes an entry out looks at it again, as it may have changed since.
+ * Shared inside src/kbs: entries of kbs_sync (sync.c), and what still has to be sent to a target
+ * (sync_queue.c). A target's work is four queues of entries: for each kind one of revocations and
+ * one of deliveries. An entry that is taken out is checked again, as it may have changed since.
  */
 #ifndef TEC_KBS_INTERNAL_H
 #define TEC_KBS_INTERNAL_H
@@ -16,19 +16,19 @@
 #define KBS_TARGETS_MAX   24
 #define KBS_LISTENERS_MAX 8
 
-enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_WANTED, KBS_SEEN_OTHER };
+enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_DESIRED, KBS_SEEN_OTHER };
 
 /* Small: there are two for every Machine. */
 struct kbs_entry {
 	struct table_link link;
-	const struct kobj *holder; /* owned reference; NULL: a tombstone */
+	const struct kobj *holder; /* owned reference; NULL: revoked */
 	kbs_render_fn render;
 	uint8_t sha256[SHA256_LEN];
 	uint32_t queued[2];            /* bit by target; 1: among the revocations */
-	uint32_t flying;               /* bit by target */
+	uint32_t in_flight;            /* bit by target */
 	uint8_t seen[KBS_TARGETS_MAX]; /* enum kbs_seen, by target */
 	uint8_t sort;                  /* enum kbs_sort */
-	bool forgotten;                /* not in the table; freed with its last bit */
+	bool forgotten;                /* not in the table; freed when no bit above is set */
 	char name[];
 };
 
@@ -38,7 +38,7 @@ struct kbs_sum {
 };
 void kbs_sum_hex(const struct kbs_sum *sum, char out[SHA256_HEX_LEN + 1]);
 
-struct kbs_todo {             /* a ring; zero is empty */
+struct kbs_queue {            /* a ring; zero is empty */
 	struct kbs_entry **v; /* owned; a power of two */
 	size_t head, n, cap;
 };
@@ -55,7 +55,7 @@ struct kbs_target {
 	struct defer work;
 	loop_fn fn;
 	void *arg;
-	struct kbs_todo todo[2][2]; /* by sort; 1: revocations */
+	struct kbs_queue queue[2][2]; /* by sort; 1: revocations */
 };
 
 struct kbs_sync {
@@ -84,12 +84,12 @@ bool kbs_entry_differs(const struct kbs_entry *e, unsigned t);
 /* sha256 NULL: nothing. */
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256);
 void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_seen seen);
-void kbs_tell_all(struct kbs_sync *s);
+void kbs_notify_all(struct kbs_sync *s);
 
-/* ---- sync_queue.c; `t` is the index that kbs_sync_attach gave */
+/* ---- sync_queue.c; `t` is the index that kbs_sync_attach() returned */
 
 void kbs_sum_change(struct kbs_sum *sum, const struct kbs_entry *e, bool declared);
-/* Of everything declared and both policies: what a clean sentinel says. */
+/* Of everything declared and both policies: the sum in a clean sentinel. */
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out);
 
 /* A push works for this target: fn runs in the next turn when work may have come. */
@@ -97,23 +97,23 @@ unsigned kbs_sync_attach(
 	struct kbs_sync *s, const char *target, struct loop *l, loop_fn fn, void *arg);
 void kbs_sync_detach(struct kbs_sync *s, unsigned t); /* stays a target, without work */
 void kbs_sync_wake(struct kbs_sync *s, unsigned t);
-/* Queued where it differs. */
-void kbs_todo_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
+/* Queues e for t when t does not hold what is wanted of it. */
+void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
 /*
- * All at once. Not confirmed: the far side is not known any more, everything is to be told. Nobody
- * is woken for it: what was delivered is so again in a moment, as a rule, and each is told when it
- * is confirmed. Confirmed: it holds all that is declared. A tombstone is never confirmed by this:
- * the sum is of what was wanted, and whoever wrote it may have delivered the name since, or not
- * have known of it.
+ * For all entries at once. Not confirmed: what t holds is unknown, everything is sent. No listener
+ * is called: as a rule it all turns out to be delivered a moment later, and that is notified name
+ * by name. Confirmed: t holds all that is declared. A revocation is never confirmed by this: the
+ * sum is of what was declared, and the process that wrote it may have delivered the name since, or
+ * may not have known it.
  */
 void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed);
 /* The next entry that has to be sent; revocations come before all others. NULL: none is left. */
 struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
-/* The same, and its `flying` bit is set now. */
-struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort);
-/* Ends a flight: confirmed to hold sha256 (NULL: nothing), or unknown. Queued again when it differs
- * from what is wanted now. May free e. */
-void kbs_sync_landed(
+/* Takes e, which kbs_sync_peek() just returned, out of its queue: it is in flight from here on. */
+void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
+/* Ends a request: t is confirmed to hold sha256 (NULL: nothing), or it is unknown. Queued again
+ * when that differs from what is wanted now. May free e. */
+void kbs_sync_finish(
 	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256);
 /* The value that t confirmed under a name and that is still wanted; NULL: none, or a request about
  * it is under way. The caller frees. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The states of one Trustee, its errors, and which phase acts. An error never drops anything: what
- * failed is unknown and pending again, by itself, or with all that is in flight when Trustee is
- * away or refuses us. Whether it is away is told from failures in a row, not from one of them. A
- * name that is refused again and again while Trustee answers does not count, so that it delays
- * nothing but itself.
+ * failed is unknown and pending again, alone, or with everything in flight when Trustee is
+ * unreachable or refuses us. Several failures in a row mean that it is unreachable, one does not. A
+ * name that is refused repeatedly while Trustee answers does not count, so that it delays nothing
+ * but itself.
  */
 #include "config.h"
 
@@ -21,11 +21,11 @@
 #include "tec/base/uuid.h"
 
 #define AWAY_MIN_MS 200u   /* until the next probe */
-#define SAID_MAX_MS 30000u /* it answers, and does not take this */
-#define LOST_MAX_MS 500u   /* nothing came back: short, as many in a row count as away */
+#define SAID_MAX_MS 30000u /* it answers, and does not accept this request */
+#define LOST_MAX_MS 500u   /* no answer: short, as several in a row count as unreachable */
 #define FIRST_MS    100u
 #define AWAY_AFTER  5u
-#define ROOM_MIN    2u
+#define ALLOWED_MIN 2u
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_trustee_state", "1 for the state that a Trustee is in.", "trustee", "state");
@@ -47,7 +47,7 @@ static const char *state_name(enum kbs_target_state s)
 	return "?";
 }
 
-/* Which moves make sense; a move to where it is changes the words only. */
+/* Which changes of state are valid. */
 static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
 {
 	switch (from) {
@@ -64,7 +64,7 @@ static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
 
 void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 {
-	bool stands = state == KBS_TARGET_WAITING || state == KBS_TARGET_REFUSED;
+	bool bad = state == KBS_TARGET_WAITING || state == KBS_TARGET_REFUSED;
 
 	if (state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC)
 		p->error[0] = '\0';
@@ -72,12 +72,13 @@ void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 		assert(may_move(p->state, state));
 		metric_drop(&states, p->target, state_name(p->state));
 		metric_set(&states, p->target, state_name(state), 1);
-		log_at(stands ? LOG_WARN : LOG_INFO, NULL, "Trustee state",
+		log_at(bad ? LOG_WARN : LOG_INFO, NULL, "Trustee state",
 			"trustee=%s state=%s reason=%s", log_esc(p->target), state_name(state),
 			log_esc(p->text ? p->text : p->error));
 		p->state = state;
 	}
-	/* After a failure, what was told is so until it answers: every object would look again. */
+	/* After a failure the reported state stays until Trustee answers: otherwise every object would
+	 * be examined again at each probe. */
 	if (state != KBS_TARGET_ASKING || !p->failed)
 		kbs_sync_target_says(
 			p->sync, p->target, state, *p->error ? p->error : NULL, p->text);
@@ -85,14 +86,14 @@ void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 
 /* ---- errors */
 
-/* No answer of Trustee's itself: it did not come, or something in between gave it. */
+/* Trustee itself did not answer: there is no answer, or a proxy sent it. */
 static bool is_lost(const struct err *err)
 {
 	return !err->http || err->http == 429 || err->http >= 502;
 }
 
-/* Waiting a little does not help. A handshake that failed is no answer of Trustee's: its next
- * certificate may be the right one, and nothing was sent. */
+/* A short wait does not help. A failed handshake is not an answer of Trustee: its next certificate
+ * may be the right one, and nothing was sent. */
 static bool is_refused(const struct err *err)
 {
 	return (err->kind == ERR_DENIED && err->http) || err->kind == ERR_INVALID;
@@ -100,14 +101,14 @@ static bool is_refused(const struct err *err)
 
 bool push_is_away(struct kbs_push *p, const struct err *err, bool first)
 {
-	unsigned least = p->conf.window < ROOM_MIN ? p->conf.window : ROOM_MIN;
+	unsigned least = p->conf.window < ALLOWED_MIN ? p->conf.window : ALLOWED_MIN;
 
 	if (is_refused(err) || err->kind == ERR_CONFLICT)
 		return true;
 	if (is_lost(err)) {
-		p->room = p->room / 2 > least ? p->room / 2 : least;
-		/* What answers next may be another process, with an empty store and its own
-		 * policies: a key must not go there before ours. */
+		p->allowed = p->allowed / 2 > least ? p->allowed / 2 : least;
+		/* The next answer may come from another process, with an empty store and its own
+		 * policies: no key must be sent there before our policies. */
 		p->probe_wanted = p->hold = true;
 	}
 	if ((is_lost(err) || first) && p->in_row < AWAY_AFTER)
@@ -115,11 +116,11 @@ bool push_is_away(struct kbs_push *p, const struct err *err, bool first)
 	return p->in_row >= AWAY_AFTER;
 }
 
-void push_went_well(struct kbs_push *p)
+void push_succeeded(struct kbs_push *p)
 {
 	p->in_row = 0;
-	if (p->room < p->conf.window)
-		p->room++;
+	if (p->allowed < p->conf.window)
+		p->allowed++;
 }
 
 uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, const struct err *err)
@@ -128,17 +129,17 @@ uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, con
 
 	if (err->retry_after_ms > ms)
 		ms = err->retry_after_ms < SAID_MAX_MS ? err->retry_after_ms : SAID_MAX_MS;
-	log_info(NULL, "Trustee request failed, it is sent again",
+	log_info(NULL, "Trustee request failed, will be sent again",
 		"trustee=%s name=%s retry_ms=%u reason=%s", log_esc(p->target), log_esc(what), ms,
 		log_esc(err->text));
 	return ms;
 }
 
-/* Nothing in flight will be answered: what it carried is unknown. */
-static void ground(struct kbs_push *p)
+/* No request in flight will be answered: what it carried is unknown. */
+static void cancel_all(struct kbs_push *p)
 {
 	op_scope_cancel(&p->ops);
-	push_land_all_unknown(p);
+	push_finish_all_unknown(p);
 	timer_cancel(&p->serial_wait);
 	timer_cancel(&p->probe);
 	timer_cancel(&p->sentinel);
@@ -150,17 +151,16 @@ static void ground(struct kbs_push *p)
 
 void push_fail(struct kbs_push *p, const struct err *err)
 {
-	const struct err told = *err; /* it may be of what ends here */
-	bool refused = is_refused(&told);
-	uint32_t after =
-		refused ? (told.kind == ERR_DENIED ? p->conf.denied_ms : p->conf.refused_ms)
-			: backoff_next(&p->backoff, AWAY_MIN_MS, SAID_MAX_MS);
+	const struct err why = *err; /* err may belong to a request that ends here */
+	bool refused = is_refused(&why);
+	uint32_t after = refused ? (why.kind == ERR_DENIED ? p->conf.denied_ms : p->conf.refused_ms)
+				 : backoff_next(&p->backoff, AWAY_MIN_MS, SAID_MAX_MS);
 
 	p->failed = true;
-	ground(p);
-	if (!refused && told.retry_after_ms > after)
-		after = told.retry_after_ms > SAID_MAX_MS ? SAID_MAX_MS : told.retry_after_ms;
-	(void)snprintf(p->error, sizeof(p->error), "%s", told.text);
+	cancel_all(p);
+	if (!refused && why.retry_after_ms > after)
+		after = why.retry_after_ms > SAID_MAX_MS ? SAID_MAX_MS : why.retry_after_ms;
+	(void)snprintf(p->error, sizeof(p->error), "%s", why.text);
 	push_set_state(p, refused ? KBS_TARGET_REFUSED : KBS_TARGET_WAITING);
 	timer_set(&p->retry, after);
 }
@@ -174,17 +174,17 @@ static void on_retry(void *arg)
 	p->probe_wanted = p->hold = true;
 	p->waiting_since_ms = clock_boot_ms();
 	push_set_state(p, KBS_TARGET_ASKING);
-	push_ask(p);
+	push_wake(p);
 }
 
 /* ---- what to do now */
 
-/* Identities are sent in another form from here on: all of them once more, then the policies. */
+/* Identities are sent in the other form from here on: all of them again, then the policies. */
 static bool change_mode(struct kbs_push *p)
 {
 	if (p->shared_mode == p->sync->policies.shared)
 		return false;
-	if (!TAILQ_EMPTY(&p->flights) || p->serial)
+	if (!TAILQ_EMPTY(&p->in_flight) || p->serial)
 		return true;
 	p->shared_mode = !p->shared_mode;
 	p->shared_emptied = false;
@@ -193,19 +193,11 @@ static bool change_mode(struct kbs_push *p)
 	return false;
 }
 
-/* A clean sentinel whose answer was lost may say another sum than the one that is due now: a probe
- * could not tell whose it is. */
-static bool two_may_stand(const struct kbs_push *p)
+/* Everything is sent: read back, and write the clean sentinel. */
+static void all_sent(struct kbs_push *p)
 {
 	struct kbs_sum want;
 
-	kbs_sync_sum(p->sync, &want);
-	return p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0;
-}
-
-/* All is sent: the check, and the clean sentinel. */
-static void at_rest(struct kbs_push *p)
-{
 	backoff_reset(&p->backoff);
 	push_set_state(p, KBS_TARGET_IN_SYNC);
 	if (p->check_due && !p->checking)
@@ -216,7 +208,10 @@ static void at_rest(struct kbs_push *p)
 		timer_cancel(&p->sentinel);
 		p->sentinel_due = false;
 	} else if (p->sentinel_due || p->finishing) {
-		if (two_may_stand(p))
+		/* A clean sentinel whose answer was lost may be stored, with another sum than the
+		 * one that is due now: a probe could not distinguish the two. */
+		kbs_sync_sum(p->sync, &want);
+		if (p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0)
 			push_start_values(p, false);
 		else
 			push_start_clean(p);
@@ -225,8 +220,9 @@ static void at_rest(struct kbs_push *p)
 	}
 }
 
-/* Populating and running, in the order that is always closed. */
-static void send_some(struct kbs_push *p)
+/* Populating and running, in an order that never opens access: no key is readable before the
+ * policies and values that restrict it are there. */
+static void send_next(struct kbs_push *p)
 {
 	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, empties = false,
 	     must_dirty = false;
@@ -235,7 +231,7 @@ static void send_some(struct kbs_push *p)
 		return;
 	policies = push_policies_are_there(p);
 	values = push_values_are_left(p, &empties);
-	/* Keys come after everything that says who may read them. */
+	/* Keys follow everything that decides who may read them. */
 	if (policies && (filled || (!values && !p->serial)))
 		must_dirty = push_start_keys(p);
 	must_dirty = must_dirty || (!policies && (p->clean || p->sent));
@@ -250,7 +246,7 @@ static void send_some(struct kbs_push *p)
 	else if (!policies)
 		push_start_policy(p);
 	else if (!push_keys_are_left(p) && !push_start_repeat(p))
-		at_rest(p);
+		all_sent(p);
 	else if (!filled)
 		push_set_state(p, KBS_TARGET_POPULATING);
 }
@@ -266,18 +262,18 @@ static void work(void *arg)
 	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
 		push_probe_start(p);
 	if (p->known && !p->hold)
-		send_some(p);
+		send_next(p);
 }
 
-void push_ask(struct kbs_push *p)
+void push_wake(struct kbs_push *p)
 {
 	kbs_sync_wake(p->sync, p->t);
 }
 
-/* The end of a wait. */
+/* A wait has ended. */
 static void on_wake(void *arg)
 {
-	push_ask(arg);
+	push_wake(arg);
 }
 
 static void on_sentinel(void *arg)
@@ -285,7 +281,7 @@ static void on_sentinel(void *arg)
 	struct kbs_push *p = arg;
 
 	p->sentinel_due = true;
-	push_ask(p);
+	push_wake(p);
 }
 
 static void on_repeat(void *arg)
@@ -293,7 +289,7 @@ static void on_repeat(void *arg)
 	struct kbs_push *p = arg;
 
 	p->repeat_due = true;
-	push_ask(p);
+	push_wake(p);
 }
 
 /* ---- the interface */
@@ -324,8 +320,8 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	uuid_new_v4(session);
 	p->session = xstrdup(session);
 	p->batch_max = SIZE_MAX;
-	p->room = p->conf.window;
-	TAILQ_INIT(&p->flights);
+	p->allowed = p->conf.window;
+	TAILQ_INIT(&p->in_flight);
 	TAILQ_INIT(&p->waiting);
 	TAILQ_INIT(&p->due[0]);
 	TAILQ_INIT(&p->due[1]);
@@ -348,7 +344,7 @@ void kbs_push_free(struct kbs_push *p)
 {
 	if (!p)
 		return;
-	ground(p);
+	cancel_all(p);
 	timer_fini(&p->retry);
 	timer_fini(&p->probe);
 	timer_fini(&p->sentinel);
@@ -371,12 +367,12 @@ void kbs_push_free(struct kbs_push *p)
 
 void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, const char *why)
 {
-	ground(p);
+	cancel_all(p);
 	kbs_transport_free(p->transport);
 	p->transport = take_t;
 	backoff_reset(&p->backoff);
 	p->in_row = 0;
-	p->room = p->conf.window;
+	p->allowed = p->conf.window;
 	p->batch_max = SIZE_MAX;
 	timer_cancel(&p->retry);
 	free(p->text);
@@ -398,13 +394,13 @@ void kbs_push_probe(struct kbs_push *p)
 		return;
 	}
 	p->probe_wanted = p->hold = true;
-	push_ask(p);
+	push_wake(p);
 }
 
 void kbs_push_finish(struct kbs_push *p)
 {
 	p->finishing = true;
-	push_ask(p);
+	push_wake(p);
 }
 
 bool kbs_push_is_finished(struct kbs_push *p)
@@ -418,5 +414,5 @@ bool kbs_push_is_finished(struct kbs_push *p)
 void kbs_push_set_window(struct kbs_push *p, unsigned window)
 {
 	p->conf.window = window;
-	p->room = p->room < window ? p->room : window;
+	p->allowed = p->allowed < window ? p->allowed : window;
 }

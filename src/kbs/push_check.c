@@ -23,7 +23,7 @@
 
 static void repair(struct kbs_push *p, enum kbs_sort sort, const char *name)
 {
-	log_warn(NULL, "Trustee does not hold what it confirmed, it is sent again",
+	log_warn(NULL, "Trustee does not hold what it confirmed, will be sent again",
 		"trustee=%s name=%s", log_esc(p->target), log_esc(name));
 	kbs_sync_doubt(p->sync, p->target, sort, name);
 }
@@ -61,7 +61,7 @@ static void on_value(void *arg, const struct err *err, const struct kbs_answer *
 			timer_set(&p->check, AGAIN_MS);
 		return;
 	}
-	/* It may have changed meanwhile, and what is on its way is nobody's loss. */
+	/* It may have changed meanwhile, and what is in flight is not lost. */
 	want = kbs_sync_confirmed(p->sync, p->t, KBS_REFVALUE, name);
 	if (want && (err_is_set(err) || !is_same(want, answer->body, answer->body_len)))
 		repair(p, KBS_REFVALUE, name);

@@ -34,7 +34,7 @@ bool push_sentinel_is_right(const struct kbs_push *p)
 	struct kbs_sum want;
 
 	kbs_sync_sum(p->sync, &want);
-	return p->clean && memcmp(&want, &p->far_sum, sizeof(want)) == 0;
+	return p->clean && memcmp(&want, &p->stored_sum, sizeof(want)) == 0;
 }
 
 static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, struct kbs_values *m)
@@ -53,20 +53,20 @@ static bool is_identity(const struct kbs_entry *e)
 }
 
 void push_serial_failed(
-	struct kbs_push *p, struct push_flight *f, const char *what, const struct err *err)
+	struct kbs_push *p, struct push_request *f, const char *what, const struct err *err)
 {
 	if (push_is_away(p, err, true)) {
 		push_fail(p, err);
 		return;
 	}
 	if (f)
-		push_land_unknown(f);
+		push_finish_unknown(f);
 	timer_set(&p->serial_wait, push_delay(p, &p->serial_backoff, what, err));
 }
 
 static void on_values(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
-	struct push_flight *f = arg;
+	struct push_request *f = arg;
 	struct kbs_push *p = f->p;
 
 	(void)answer;
@@ -76,28 +76,28 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 			push_serial_failed(p, f, "reference values", err);
 			return;
 		}
-		/* The far side does not take so much at once. */
+		/* Trustee does not accept so much at once. */
 		p->batch_max = (f->n + f->repeats) / 2;
-		push_land_unknown(f);
-		push_ask(p);
+		push_finish_unknown(f);
+		push_wake(p);
 		return;
 	}
-	if (f->n) { /* a message with the sentinel alone brings nothing forward */
+	if (f->n) { /* a message with the sentinel alone is no progress */
 		backoff_reset(&p->backoff);
-		push_went_well(p);
+		push_succeeded(p);
 	}
 	backoff_reset(&p->serial_backoff);
 	p->marked = true;
 	p->sent = false;
 	p->clean = f->clean;
-	p->far_sum = f->sum;
+	p->stored_sum = f->sum;
 	p->shared_emptied = p->shared_emptied || f->empties_shared;
 	push_repeat_drop(p, KBS_REFVALUE, f->repeats);
-	push_land(f);
-	push_ask(p);
+	push_finish_confirmed(f);
+	push_wake(p);
 }
 
-static void send_values(struct push_flight *f, const struct kbs_values *m)
+static void send_values(struct push_request *f, const struct kbs_values *m)
 {
 	f->p->serial = true;
 	(void)kbs_admin_put_values(f->p->transport, &f->p->ops, m, on_values, f);
@@ -142,7 +142,7 @@ static void shared_json(const struct kbs_push *p, struct strbuf *out)
 }
 
 /* One entry into the message; false: it does not fit any more. */
-static bool add_value(struct push_flight *f, struct kbs_values *m, struct kbs_entry *e)
+static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_entry *e)
 {
 	struct kbs_push *p = f->p;
 	bool in_array = p->shared_mode && is_identity(e) && e->holder;
@@ -156,7 +156,8 @@ static bool add_value(struct push_flight *f, struct kbs_values *m, struct kbs_en
 		return false;
 	if (!in_array)
 		kbs_values_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
-	push_flight_add(f, kbs_sync_take(p->sync, p->t, KBS_REFVALUE));
+	kbs_sync_take(p->sync, p->t, e);
+	push_request_add(f, e);
 	return true;
 }
 
@@ -170,7 +171,7 @@ void push_start_values(struct kbs_push *p, bool empties_shared)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	struct push_flight *f = push_flight_new(p);
+	struct push_request *f = push_request_new(p);
 	bool identities = false;
 	struct err err = ERR_INIT;
 	struct kbs_entry *e;
@@ -188,7 +189,7 @@ void push_start_values(struct kbs_push *p, bool empties_shared)
 		shared_json(p, &text);
 		if (kbs_values_body_len(&m, strlen(SHARED_NAME), text.len) > SHARED_MAX) {
 			err_set(&err, ERR_INVALID,
-				"all identities in one value are more than it takes at once; "
+				"all identities in one value are more than Trustee accepts at once; "
 				"spec.trustee.keyIsolation PerMachine has no such limit");
 			push_fail(p, &err);
 			return;
@@ -201,7 +202,7 @@ void push_start_values(struct kbs_push *p, bool empties_shared)
 void push_start_clean(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_flight *f = push_flight_new(p);
+	struct push_request *f = push_request_new(p);
 
 	f->clean = p->sent = true;
 	kbs_sync_sum(p->sync, &f->sum);
@@ -214,7 +215,7 @@ void push_start_clean(struct kbs_push *p)
 void push_repeat_values(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_flight *f = push_flight_new(p);
+	struct push_request *f = push_request_new(p);
 
 	add_sentinel(p, NULL, &m);
 	for (const struct push_repeat *a = p->repeat[KBS_REFVALUE]; a && f->repeats < p->batch_max;
@@ -237,30 +238,21 @@ bool push_policies_are_there(const struct kbs_push *p)
 	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
 }
 
-static void policy_done(struct kbs_push *p, const struct err *err, bool resource)
+static void on_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
+	struct kbs_push *p = arg;
+
+	(void)answer;
 	p->serial = false;
 	if (err_is_set(err)) {
-		push_serial_failed(
-			p, NULL, resource ? "resource policy" : "attestation policy", err);
+		push_serial_failed(p, NULL,
+			p->sends_resource_policy ? "resource policy" : "attestation policy", err);
 		return;
 	}
 	backoff_reset(&p->serial_backoff);
-	push_went_well(p);
-	*(resource ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
-	push_ask(p);
-}
-
-static void on_resource_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
-{
-	(void)answer;
-	policy_done(arg, err, true);
-}
-
-static void on_attestation_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
-{
-	(void)answer;
-	policy_done(arg, err, false);
+	push_succeeded(p);
+	*(p->sends_resource_policy ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
+	push_wake(p);
 }
 
 void push_start_policy(struct kbs_push *p)
@@ -269,9 +261,9 @@ void push_start_policy(struct kbs_push *p)
 	bool resource = p->policy_resource != want->resource;
 
 	p->serial = true;
-	/* Unknown until answered: the wanted one may change meanwhile, or change back. */
+	p->sends_resource_policy = resource;
+	/* Unknown until it is answered: the wanted one may change meanwhile, or change back. */
 	*(resource ? &p->policy_resource : &p->policy_attestation) = NULL;
 	p->policy_sent = resource ? want->resource : want->attestation;
-	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent,
-		resource ? on_resource_policy : on_attestation_policy, p);
+	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent, on_policy, p);
 }

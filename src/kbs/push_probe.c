@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The probe. What it reads is judged against the sentinel we last wrote (then what was seen still
- * stands) or against the sum of what is wanted (then all of it is there). In every other case the
- * far side is unknown and is told everything.
+ * The probe. The sentinel it reads is compared with the one we last wrote (then what was seen is
+ * still valid) and with the sum of what is wanted (then all of it is there). In every other case
+ * Trustee's store is unknown and everything is sent.
  */
 #include "config.h"
 
@@ -15,9 +15,9 @@
 #include "tec/base/log.h"
 
 #define SETTLE_MAX_MS 10000u
-#define BACK_IN_ROW   3u /* a read says less than a write: its disk may be full */
+#define BACK_IN_ROW   3u /* a read proves less than a write: its disk may be full */
 
-static bool says(struct json_object *o, const struct kbs_sum *sum)
+static bool has_sum(struct json_object *o, const struct kbs_sum *sum)
 {
 	char hex[SHA256_HEX_LEN + 1];
 
@@ -25,7 +25,7 @@ static bool says(struct json_object *o, const struct kbs_sum *sum)
 	return str_eq(json_get_str(o, "sum"), hex);
 }
 
-/* Nobody has written there since we did: what was seen still stands. */
+/* No other process has written since we did: what was seen is still valid. */
 static bool is_ours(struct kbs_push *p, struct json_object *o)
 {
 	if (!p->known)
@@ -34,35 +34,36 @@ static bool is_ours(struct kbs_push *p, struct json_object *o)
 		p->clean = p->sent = false;
 		return true;
 	}
-	if (p->sent && says(o, &p->sent_sum)) {
-		p->far_sum = p->sent_sum;
+	if (p->sent && has_sum(o, &p->sent_sum)) {
+		p->stored_sum = p->sent_sum;
 		p->clean = true;
 		p->sent = false;
 		return true;
 	}
 	p->sent = false;
-	return p->clean && says(o, &p->far_sum);
+	return p->clean && has_sum(o, &p->stored_sum);
 }
 
-/* Nothing that was seen of the far side stands any more. */
+/* Nothing that was seen of this store is valid any more. */
 static void start_over(struct kbs_push *p, bool sentinel)
 {
-	struct push_flight *f;
+	struct push_request *f;
 
-	p->clean = sentinel; /* whatever it says, a kill now must not leave it standing */
-	memset(&p->far_sum, 0, sizeof(p->far_sum));
+	p->clean =
+		sentinel; /* whatever it says: it must be overwritten before anything is revoked */
+	memset(&p->stored_sum, 0, sizeof(p->stored_sum));
 	p->sent = p->shared_emptied = p->marked = false;
 	p->shared_mode = p->sync->policies.shared;
 	p->policy_attestation = p->policy_resource = NULL;
-	p->known = true; /* unknown is what is noted of each from here on */
+	p->known = true; /* each entry is unknown from here on */
 	p->check_due = p->conf.read_back;
-	TAILQ_FOREACH (f, &p->flights, link)
+	TAILQ_FOREACH (f, &p->in_flight, link)
 		f->stale = true;
 	kbs_sync_assume(p->sync, p->t, false);
 	push_set_state(p, KBS_TARGET_POPULATING);
 }
 
-/* What a sentinel that is there says. */
+/* What follows from a stored sentinel. */
 static void judge(struct kbs_push *p, struct json_object *o)
 {
 	struct kbs_sum want;
@@ -75,11 +76,11 @@ static void judge(struct kbs_push *p, struct json_object *o)
 	if (is_ours(p, o))
 		return;
 	kbs_sync_sum(p->sync, &want);
-	p->known = says(o, &want);
+	p->known = has_sum(o, &want);
 	if (!p->known)
 		return;
 	p->clean = p->shared_emptied = true;
-	p->far_sum = want;
+	p->stored_sum = want;
 	p->policy_attestation = p->sync->policies.attestation;
 	p->policy_resource = p->sync->policies.resource;
 	p->shared_mode = p->sync->policies.shared;
@@ -110,33 +111,33 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	}
 	if (p->failed && p->in_row > BACK_IN_ROW)
 		p->in_row = BACK_IN_ROW;
-	/* Not the end of a backoff: a far side that answers may still take no write. */
+	/* This does not reset the backoff: a server that answers may still accept no write. */
 	p->failed = p->hold = false;
 	if (!err_is_set(err))
 		o = json_parse(answer->body, answer->body_len, &json_limits_object, &bad);
 	if (o) {
 		judge(p, o);
-	} else { /* no sentinel, or not one of ours: the store was lost */
+	} else { /* no sentinel, or not one: the store was lost */
 		p->order = PUSH_POLICIES_FIRST;
 		p->known = false;
 	}
 	if (!p->known) {
 		if (was_known)
-			log_warn(NULL, "Trustee does not hold what was written there", "trustee=%s",
+			log_warn(NULL, "Trustee does not hold what was written to it", "trustee=%s",
 				log_esc(p->target));
 		start_over(p, o != NULL);
 	} else {
 		p->marked = true;
 	}
 	timer_set(&p->probe, p->conf.probe_ms);
-	push_ask(p);
+	push_wake(p);
 }
 
 void push_probe_start(struct kbs_push *p)
 {
 	uint64_t now = clock_boot_ms(), unchanged_ms = now - p->sync->changed_ms;
 
-	/* What is wanted is still being collected: a judgement now would find a difference. */
+	/* What is wanted is still being collected: a probe now would find a difference. */
 	if (!p->known && unchanged_ms < p->conf.settle_ms &&
 		now - p->waiting_since_ms < SETTLE_MAX_MS) {
 		timer_set(&p->probe, p->conf.settle_ms - unchanged_ms);
@@ -151,11 +152,11 @@ void push_probe_on_timer(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	/* Between a loss and the first message of values there is nothing to find. */
+	/* Between a loss and the first message of values there is no sentinel. */
 	if (p->known && !p->marked) {
 		timer_set(&p->probe, p->conf.probe_ms);
 		return;
 	}
 	p->probe_wanted = true;
-	push_ask(p);
+	push_wake(p);
 }

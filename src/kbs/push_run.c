@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running: one request for each key, in a window. A key that failed waits by its own backoff; what
- * waited and is due goes before what is new, and what is revoked before what is delivered. What
- * takes something away waits until the sentinel is dirty. Sends no value and no policy.
+ * Running: one request for each key, in a window. A key that failed waits for its own backoff. What
+ * has waited is sent before what is new, and revocations before deliveries. A request that replaces
+ * or removes a key waits until the sentinel is dirty. Sends no value and no policy.
  */
 #include "config.h"
 
@@ -12,11 +12,11 @@
 
 #include "tec/base/mem.h"
 
-/* ---- flights */
+/* ---- requests */
 
 static void on_due(void *arg);
 
-static void move(struct push_flight *f, struct push_flights *to)
+static void move(struct push_request *f, struct push_requests *to)
 {
 	if (f->list)
 		TAILQ_REMOVE(f->list, f, link);
@@ -24,17 +24,17 @@ static void move(struct push_flight *f, struct push_flights *to)
 	TAILQ_INSERT_TAIL(to, f, link);
 }
 
-struct push_flight *push_flight_new(struct kbs_push *p)
+struct push_request *push_request_new(struct kbs_push *p)
 {
-	struct push_flight *f = xcalloc(1, sizeof(*f));
+	struct push_request *f = xcalloc(1, sizeof(*f));
 
 	f->p = p;
 	timer_init(&f->retry, p->loop, on_due, f);
-	move(f, &p->flights);
+	move(f, &p->in_flight);
 	return f;
 }
 
-static void flight_free(struct push_flight *f)
+static void request_free(struct push_request *f)
 {
 	TAILQ_REMOVE(f->list, f, link);
 	timer_fini(&f->retry);
@@ -42,7 +42,7 @@ static void flight_free(struct push_flight *f)
 	free(f);
 }
 
-void push_flight_add(struct push_flight *f, struct kbs_entry *e)
+void push_request_add(struct push_request *f, struct kbs_entry *e)
 {
 	struct push_item *i;
 
@@ -55,25 +55,25 @@ void push_flight_add(struct push_flight *f, struct kbs_entry *e)
 	memcpy(i->sha256, e->sha256, SHA256_LEN);
 }
 
-void push_land_unknown(struct push_flight *f)
+void push_finish_unknown(struct push_request *f)
 {
 	for (size_t i = 0; i < f->n; i++)
-		kbs_sync_landed(f->p->sync, f->p->t, f->item[i].e, false, NULL);
-	flight_free(f);
+		kbs_sync_finish(f->p->sync, f->p->t, f->item[i].e, false, NULL);
+	request_free(f);
 }
 
-void push_land_all_unknown(struct kbs_push *p)
+void push_finish_all_unknown(struct kbs_push *p)
 {
-	struct push_flights *all[] = {&p->flights, &p->waiting, &p->due[0], &p->due[1]};
+	struct push_requests *all[] = {&p->in_flight, &p->waiting, &p->due[0], &p->due[1]};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		while (!TAILQ_EMPTY(all[i]))
-			push_land_unknown(TAILQ_FIRST(all[i]));
+			push_finish_unknown(TAILQ_FIRST(all[i]));
 	p->n_resources = 0;
 	p->repeat_flying = false;
 }
 
-/* ---- what was revoked early is revoked once more */
+/* ---- revocations that are repeated */
 
 static void note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *name)
 {
@@ -85,7 +85,7 @@ static void note_revoked(struct kbs_push *p, enum kbs_sort sort, const char *nam
 		return;
 	TABLE_WITH_HASH (a, link, &p->repeated, hash)
 		if (a->link.owner == sort && strcmp(a->name, name) == 0)
-			return; /* no message may name it twice */
+			return; /* a message must not contain a name twice */
 	a = xcalloc(1, sizeof(*a) + len + 1);
 	memcpy(a->name, name, len);
 	a->link.owner = sort;
@@ -105,12 +105,12 @@ void push_repeat_drop(struct kbs_push *p, enum kbs_sort sort, size_t n)
 	}
 }
 
-void push_land(struct push_flight *f)
+void push_finish_confirmed(struct push_request *f)
 {
 	struct kbs_push *p = f->p;
 
 	if (f->stale) {
-		push_land_unknown(f);
+		push_finish_unknown(f);
 		return;
 	}
 	for (size_t i = 0; i < f->n; i++) {
@@ -118,9 +118,9 @@ void push_land(struct push_flight *f)
 
 		if (x->revoke)
 			note_revoked(p, x->e->sort, x->e->name);
-		kbs_sync_landed(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
+		kbs_sync_finish(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
 	}
-	flight_free(f);
+	request_free(f);
 }
 
 /* ---- keys */
@@ -128,13 +128,13 @@ void push_land(struct push_flight *f)
 /* It has waited long enough. */
 static void on_due(void *arg)
 {
-	struct push_flight *f = arg;
+	struct push_request *f = arg;
 
 	move(f, &f->p->due[!f->item->e->holder]);
-	push_ask(f->p);
+	push_wake(f->p);
 }
 
-static void key_failed(struct push_flight *f, const struct err *err)
+static void key_failed(struct push_request *f, const struct err *err)
 {
 	struct kbs_push *p = f->p;
 	struct kbs_entry *e = f->n ? f->item->e : NULL;
@@ -150,12 +150,12 @@ static void key_failed(struct push_flight *f, const struct err *err)
 	move(f, &p->waiting);
 	timer_set(&f->retry, push_delay(p, &f->backoff, e->name, err));
 	kbs_set_seen(p->sync, e, p->t, KBS_SEEN_UNKNOWN);
-	push_ask(p);
+	push_wake(p);
 }
 
 static void on_key(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
-	struct push_flight *f = arg;
+	struct push_request *f = arg;
 	struct kbs_push *p = f->p;
 
 	(void)answer;
@@ -166,60 +166,61 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 		return;
 	}
 	backoff_reset(&p->backoff);
-	push_went_well(p);
+	push_succeeded(p);
 	push_repeat_drop(p, KBS_RESOURCE, f->repeats);
-	push_land(f);
-	push_ask(p);
+	push_finish_confirmed(f);
+	push_wake(p);
 }
 
 /* The first one that is due. */
-static struct push_flight *first_due(struct kbs_push *p, bool revoked)
+static struct push_request *first_due(struct kbs_push *p, bool revoked)
 {
-	struct push_flight *f;
+	struct push_request *f;
 
 	while ((f = TAILQ_FIRST(&p->due[revoked])) != NULL && f->item->e->forgotten)
-		push_land_unknown(f);
+		push_finish_unknown(f);
 	return f;
 }
 
 bool push_start_keys(struct kbs_push *p)
 {
-	while (p->n_resources < p->room && !p->repeat_flying) {
-		struct push_flight *f = first_due(p, true);
+	while (p->n_resources < p->allowed && !p->repeat_flying) {
+		struct push_request *f = first_due(p, true);
 		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
-		cleanup_secret struct secret *value = NULL;
 
 		if (!f && (!e || e->holder) && (f = first_due(p, false)) != NULL)
 			e = f->item->e;
 		if (!e)
 			return false;
-		/* What replaces or removes must not happen behind a clean sentinel. */
+		/* Nothing is replaced or removed while a clean sentinel is stored. */
 		if ((!e->holder || e->seen[p->t] == KBS_SEEN_OTHER) && (p->clean || p->sent))
 			return true;
 		if (f)
-			move(f, &p->flights);
+			move(f, &p->in_flight);
 		else
-			(void)kbs_sync_take(p->sync, p->t, KBS_RESOURCE);
-		f = f ? f : push_flight_new(p);
+			kbs_sync_take(p->sync, p->t, e);
+		f = f ? f : push_request_new(p);
 		f->n = 0;
-		push_flight_add(f, e); /* what is wanted of it now */
+		f->stale = false;
+		push_request_add(f, e); /* what is wanted of it now */
 		p->n_resources++;
-		value = e->holder ? e->render(e->holder) : NULL;
-		(void)(value ? kbs_admin_put_resource(
-				       p->transport, &p->ops, e->name, value, on_key, f)
-			     : kbs_admin_delete_resource(
-				       p->transport, &p->ops, e->name, on_key, f));
+		if (e->holder)
+			(void)kbs_admin_put_resource(
+				p->transport, &p->ops, e->name, e->render(e->holder), on_key, f);
+		else
+			(void)kbs_admin_delete_resource(p->transport, &p->ops, e->name, on_key, f);
 	}
 	return false;
 }
 
 bool push_keys_are_left(struct kbs_push *p)
 {
-	return !TAILQ_EMPTY(&p->flights) || !TAILQ_EMPTY(&p->waiting) || !TAILQ_EMPTY(&p->due[0]) ||
-	       !TAILQ_EMPTY(&p->due[1]) || kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
+	return !TAILQ_EMPTY(&p->in_flight) || !TAILQ_EMPTY(&p->waiting) ||
+	       !TAILQ_EMPTY(&p->due[0]) || !TAILQ_EMPTY(&p->due[1]) ||
+	       kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 }
 
-/* The first of the list that nobody declared again since. */
+/* The first of the list that was not declared again since. */
 static const struct push_repeat *next_repeat(struct kbs_push *p, enum kbs_sort sort)
 {
 	while (p->repeat[sort] && kbs_sync_holder(p->sync, sort, p->repeat[sort]->name))
@@ -227,12 +228,12 @@ static const struct push_repeat *next_repeat(struct kbs_push *p, enum kbs_sort s
 	return p->repeat[sort];
 }
 
-/* When nothing else is left, so that every tombstone is confirmed; keys one at a time: they are
- * few. */
+/* Called when nothing else is left, so that every revocation is confirmed. Keys one at a time: they
+ * are few. */
 bool push_start_repeat(struct kbs_push *p)
 {
 	const struct push_repeat *a;
-	struct push_flight *f;
+	struct push_request *f;
 
 	if (!p->repeat_due)
 		return false;
@@ -248,7 +249,7 @@ bool push_start_repeat(struct kbs_push *p)
 		push_start_values(p, false);
 		return true;
 	}
-	f = push_flight_new(p);
+	f = push_request_new(p);
 	f->repeats = 1;
 	p->n_resources++;
 	p->repeat_flying = true;

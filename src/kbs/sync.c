@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One entry per (sort, name) in a hash table: what is wanted (a value by its holder, or nothing: a
- * tombstone) and, per target, what that target was last seen to hold. A state is derived, never
- * stored, so it cannot contradict what it stands on. What was not asked counts as present. Refuses
- * to confirm for a target it does not know.
+ * One entry per (kind, name) in a hash table: what is wanted (a value, given by an object, or
+ * nothing: it is revoked) and, per target, what that target was last seen to hold. The state of a
+ * name is computed from these when it is asked for and never stored. What a target was not asked
+ * about counts as present. Refuses to confirm for an unknown target.
  */
 #include "config.h"
 
@@ -28,16 +28,16 @@ void kbs_sync_listen(
 	s->n_listeners++;
 }
 
-static void tell(struct kbs_sync *s, enum kbs_sort sort, const char *name)
+static void notify(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 {
 	for (size_t i = 0; i < s->n_listeners; i++)
 		s->listener[i].fn(s->listener[i].arg, sort, name);
 }
 
-void kbs_tell_all(struct kbs_sync *s)
+void kbs_notify_all(struct kbs_sync *s)
 {
-	tell(s, KBS_RESOURCE, NULL);
-	tell(s, KBS_REFVALUE, NULL);
+	notify(s, KBS_RESOURCE, NULL);
+	notify(s, KBS_REFVALUE, NULL);
 }
 
 /* ---- entries */
@@ -71,10 +71,10 @@ static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_sort sort, con
 	return e;
 }
 
-/* It has left the table: freed when no queue and no flight has it. */
+/* Frees an entry that is not in the table, not queued and not in flight. */
 void kbs_entry_unpin(struct kbs_entry *e)
 {
-	if (!e->forgotten || e->queued[0] || e->queued[1] || e->flying)
+	if (!e->forgotten || e->queued[0] || e->queued[1] || e->in_flight)
 		return;
 	kobj_unref(e->holder);
 	free(e);
@@ -91,14 +91,14 @@ static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t)
 {
-	return e->seen[t] != (e->holder ? KBS_SEEN_WANTED : KBS_SEEN_ABSENT);
+	return e->seen[t] != (e->holder ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
 }
 
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256)
 {
 	if (!sha256)
 		return KBS_SEEN_ABSENT;
-	return e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_WANTED
+	return e->holder && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_DESIRED
 								       : KBS_SEEN_OTHER;
 }
 
@@ -113,25 +113,26 @@ void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_
 	if (e->forgotten)
 		return;
 	name = xstrdup(e->name);
-	tell(s, e->sort, name);
+	notify(s, e->sort, name);
 }
 
-static enum kbs_far far_of(const struct kbs_sync *s, const struct kbs_entry *e)
+static enum kbs_far observed_of(const struct kbs_sync *s, const struct kbs_entry *e)
 {
-	enum kbs_far far = e->holder ? KBS_FAR_PRESENT : KBS_FAR_ABSENT;
+	enum kbs_far observed = e->holder ? KBS_FAR_PRESENT : KBS_FAR_ABSENT;
 
 	EACH_TARGET (s, t) {
 		if (e->seen[t] == KBS_SEEN_UNKNOWN)
 			return KBS_FAR_UNKNOWN;
 		if (kbs_entry_differs(e, t))
-			far = KBS_FAR_PENDING;
+			observed = KBS_FAR_PENDING;
 	}
-	return far;
+	return observed;
 }
 
 /* ---- what is wanted */
 
-/* Another value (sha256), or none. A target that was seen to hold the old one now holds another. */
+/* Makes another value (sha256), or none, the wanted one of e. A target that was seen to hold the
+ * old one now holds a different one. */
 static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *holder,
 	kbs_render_fn render, const uint8_t *sha256)
 {
@@ -146,9 +147,9 @@ static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *hol
 	}
 	s->changed_ms = clock_boot_ms();
 	EACH_TARGET (s, t) {
-		if (e->seen[t] == KBS_SEEN_WANTED)
+		if (e->seen[t] == KBS_SEEN_DESIRED)
 			e->seen[t] = KBS_SEEN_OTHER;
-		kbs_todo_add(s, t, e);
+		kbs_queue_add(s, t, e);
 		kbs_sync_wake(s, t);
 	}
 }
@@ -165,15 +166,15 @@ bool kbs_sync_declare(struct kbs_sync *s, enum kbs_sort sort, const char *name,
 		DIE("kbs sync: the value of %s cannot be rendered", holder->name);
 	secret_sha256(value, sha256);
 	if (old && memcmp(e->sha256, sha256, SHA256_LEN) == 0) {
-		/* A newer object with the same value takes the older one's place, so that the older
-		 * is not kept alive. */
+		/* A newer object with the same value replaces the older one, so that the older one is
+		 * not kept in memory. */
 		e->holder = kobj_ref(holder);
 		e->render = render;
 		kobj_unref(old);
 		return false;
 	}
 	want(s, e, holder, render, sha256);
-	tell(s, sort, name);
+	notify(s, sort, name);
 	return true;
 }
 
@@ -184,7 +185,7 @@ bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_sort sort, const char *name)
 	if (e && !e->holder)
 		return false;
 	want(s, e ? e : find_or_add(s, sort, name), NULL, NULL, NULL);
-	tell(s, sort, name);
+	notify(s, sort, name);
 	return true;
 }
 
@@ -217,7 +218,7 @@ enum kbs_far kbs_sync_far(const struct kbs_sync *s, enum kbs_sort sort, const ch
 	if (!s->targets)
 		return KBS_FAR_NONE;
 	e = kbs_entry_find(s, sort, name);
-	return e ? far_of(s, e) : KBS_FAR_UNKNOWN;
+	return e ? observed_of(s, e) : KBS_FAR_UNKNOWN;
 }
 
 const struct kobj *kbs_sync_holder(const struct kbs_sync *s, enum kbs_sort sort, const char *name)
@@ -265,11 +266,11 @@ void kbs_sync_counts(
 
 	*declared = *confirmed = *revoking = 0;
 	EACH_ENTRY (s, e) {
-		enum kbs_far far = far_of(s, e);
+		enum kbs_far observed = observed_of(s, e);
 
 		*declared += e->holder != NULL;
-		*confirmed += e->holder && s->targets && far == KBS_FAR_PRESENT;
-		*revoking += !e->holder && far != KBS_FAR_ABSENT;
+		*confirmed += e->holder && s->targets && observed == KBS_FAR_PRESENT;
+		*revoking += !e->holder && observed != KBS_FAR_ABSENT;
 	}
 }
 
@@ -298,7 +299,7 @@ void kbs_sync_target_add(struct kbs_sync *s, const char *name)
 	s->target[t] = (struct kbs_target){.name = xstrdup(name), .state = KBS_TARGET_ASKING};
 	EACH_ENTRY (s, e)
 		e->seen[t] = KBS_SEEN_UNKNOWN;
-	kbs_tell_all(s);
+	kbs_notify_all(s);
 }
 
 static void target_clear(struct kbs_sync *s, unsigned t)
@@ -325,7 +326,7 @@ void kbs_sync_target_remove(struct kbs_sync *s, const char *name)
 		EACH_ENTRY (s, e)
 			if (!e->holder)
 				entry_drop(s, e);
-	kbs_tell_all(s);
+	kbs_notify_all(s);
 }
 
 void kbs_sync_reset(struct kbs_sync *s)
@@ -373,7 +374,7 @@ void kbs_sync_target_says(struct kbs_sync *s, const char *name, enum kbs_target_
 	x->error = xstrdup(error);
 	free(x->text);
 	x->text = xstrdup(text);
-	kbs_tell_all(s);
+	kbs_notify_all(s);
 }
 
 bool kbs_sync_target(const struct kbs_sync *s, unsigned i, struct kbs_target_status *out)
@@ -432,8 +433,8 @@ void kbs_sync_doubt(struct kbs_sync *s, const char *target, enum kbs_sort sort, 
 	if (!e || t < 0)
 		return;
 	kbs_set_seen(s, e, (unsigned)t, KBS_SEEN_UNKNOWN);
-	e = kbs_entry_find(s, sort, name); /* who was told may have forgotten it */
+	e = kbs_entry_find(s, sort, name); /* a listener may have forgotten it */
 	if (e)
-		kbs_todo_add(s, (unsigned)t, e);
+		kbs_queue_add(s, (unsigned)t, e);
 	kbs_sync_wake(s, (unsigned)t);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a target still has to be told, and the sum of what is wanted. An entry stands at most once
- * in each of a target's queues; it is put there when it begins to differ and looked at again when
- * it is taken out, so a change costs the number of targets and never a scan. What is revoked after
- * it was queued is in both, and found among the revocations first.
+ * What still has to be sent to a target, and the sum of what is wanted. An entry is at most once in
+ * each of a target's queues. It is added when the target no longer holds what is wanted and checked
+ * again when it is taken out, so a change costs the number of targets and never a scan. An entry
+ * that is revoked after it was queued for delivery is in both queues, and is found among the
+ * revocations first.
  */
 #include "config.h"
 
@@ -74,14 +75,14 @@ void kbs_sync_wake(struct kbs_sync *s, unsigned t)
 		defer_call(&x->work, x->loop, x->fn, x->arg);
 }
 
-void kbs_todo_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
+void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
 	bool revoked = !e->holder;
-	struct kbs_todo *q = &s->target[t].todo[e->sort][revoked];
+	struct kbs_queue *q = &s->target[t].queue[e->sort][revoked];
 	uint32_t bit = 1u << t;
 
-	/* In flight: landing looks at it. */
-	if (e->queued[revoked] & bit || e->flying & bit || !s->target[t].loop ||
+	/* In flight: it is checked when the request ends. */
+	if (e->queued[revoked] & bit || e->in_flight & bit || !s->target[t].loop ||
 		!kbs_entry_differs(e, t))
 		return;
 	e->queued[revoked] |= bit;
@@ -92,36 +93,36 @@ void kbs_todo_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 		for (size_t i = 0; i < q->n; i++)
 			v[i] = q->v[(q->head + i) & (q->cap - 1)];
 		free(q->v);
-		*q = (struct kbs_todo){.v = v, .n = q->n, .cap = cap};
+		*q = (struct kbs_queue){.v = v, .n = q->n, .cap = cap};
 	}
 	q->v[(q->head + q->n++) & (q->cap - 1)] = e;
 }
 
 /* The first one. May free it. */
-static void todo_pop(struct kbs_sync *s, unsigned t, enum kbs_sort sort, bool revoked)
+static void queue_pop(struct kbs_sync *s, unsigned t, enum kbs_sort sort, bool revoked)
 {
-	struct kbs_todo *q = &s->target[t].todo[sort][revoked];
+	struct kbs_queue *q = &s->target[t].queue[sort][revoked];
 	struct kbs_entry *e = q->v[q->head];
 
 	q->head = (q->head + 1) & (q->cap - 1);
-	if (--q->n == 0) { /* as large as the last populating: given back */
+	if (--q->n == 0) { /* it was as large as the last populating: freed */
 		free(q->v);
-		*q = (struct kbs_todo){0};
+		*q = (struct kbs_queue){0};
 	}
 	e->queued[revoked] &= ~(1u << t);
 	kbs_entry_unpin(e);
 }
 
-static void todo_clear(struct kbs_sync *s, unsigned t)
+static void queue_clear(struct kbs_sync *s, unsigned t)
 {
 	for (unsigned i = 0; i < 4; i++)
-		while (s->target[t].todo[i / 2][i % 2].n)
-			todo_pop(s, t, i / 2, i % 2);
+		while (s->target[t].queue[i / 2][i % 2].n)
+			queue_pop(s, t, i / 2, i % 2);
 }
 
 void kbs_sync_detach(struct kbs_sync *s, unsigned t)
 {
-	todo_clear(s, t);
+	queue_clear(s, t);
 	defer_cancel(&s->target[t].work);
 	s->target[t].loop = NULL;
 }
@@ -131,53 +132,49 @@ void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
 	struct kbs_entry *e;
 
 	if (confirmed)
-		todo_clear(s, t);
+		queue_clear(s, t);
 	EACH_ENTRY (s, e) {
-		e->seen[t] = confirmed && e->holder ? KBS_SEEN_WANTED : KBS_SEEN_UNKNOWN;
-		kbs_todo_add(s, t, e);
+		e->seen[t] = confirmed && e->holder ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN;
+		kbs_queue_add(s, t, e);
 	}
 	if (confirmed)
-		kbs_tell_all(s);
+		kbs_notify_all(s);
 }
 
 struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_sort sort)
 {
 	for (int revoked = 1; revoked >= 0; revoked--) {
-		struct kbs_todo *q = &s->target[t].todo[sort][revoked];
+		struct kbs_queue *q = &s->target[t].queue[sort][revoked];
 
-		for (; q->n; todo_pop(s, t, sort, revoked)) {
+		for (; q->n; queue_pop(s, t, sort, revoked)) {
 			struct kbs_entry *e = q->v[q->head];
 
-			/* What is in flight is looked at when it lands. */
-			if (!e->forgotten && !(e->flying & 1u << t) && kbs_entry_differs(e, t))
+			/* What is in flight is checked when its request ends. */
+			if (!e->forgotten && !(e->in_flight & 1u << t) && kbs_entry_differs(e, t))
 				return e;
 		}
 	}
 	return NULL;
 }
 
-struct kbs_entry *kbs_sync_take(struct kbs_sync *s, unsigned t, enum kbs_sort sort)
+void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
-	struct kbs_entry *e = kbs_sync_peek(s, t, sort);
-
-	if (!e)
-		return NULL;
-	e->flying |= 1u << t;
-	todo_pop(s, t, sort, s->target[t].todo[sort][1].n > 0);
-	/* Revoked while this is under way, it would count as gone. (Pending before and after.) */
+	e->in_flight |= 1u << t;
+	queue_pop(s, t, e->sort, s->target[t].queue[e->sort][1].n > 0);
+	/* If it were revoked during this request, it would count as absent. (It is pending before and
+	 * after.) */
 	if (e->seen[t] == KBS_SEEN_ABSENT)
 		e->seen[t] = KBS_SEEN_OTHER;
-	return e;
 }
 
-void kbs_sync_landed(
+void kbs_sync_finish(
 	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256)
 {
-	/* It stays pinned while listeners, who may forget it, are told. */
+	/* It is not freed while listeners run, which may forget it. */
 	kbs_set_seen(s, e, t, confirmed ? kbs_entry_seen(e, sha256) : KBS_SEEN_UNKNOWN);
-	e->flying &= ~(1u << t);
+	e->in_flight &= ~(1u << t);
 	if (!e->forgotten)
-		kbs_todo_add(s, t, e);
+		kbs_queue_add(s, t, e);
 	kbs_entry_unpin(e);
 }
 
@@ -186,7 +183,7 @@ struct secret *kbs_sync_confirmed(
 {
 	const struct kbs_entry *e = kbs_entry_find(s, sort, name);
 
-	if (!e || !e->holder || e->flying & 1u << t || e->seen[t] != KBS_SEEN_WANTED)
+	if (!e || !e->holder || e->in_flight & 1u << t || e->seen[t] != KBS_SEEN_DESIRED)
 		return NULL;
 	return e->render(e->holder);
 }

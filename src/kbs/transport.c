@@ -28,7 +28,7 @@ static struct metric requests = METRIC_COUNTER_INIT("tec_trustee_requests_total"
 struct kbs_call {
 	struct op op; /* first */
 	struct kbs_transport *t;
-	struct kbs_request req; /* its path is owned; its body is the maker's */
+	struct kbs_request req; /* its path and body are owned */
 	struct op_scope inner;  /* the maker's op */
 	struct defer held_back;
 	bool renewed; /* with a new token already */
@@ -40,6 +40,7 @@ static void call_free(struct kbs_call *k)
 {
 	op_scope_cancel(&k->inner);
 	defer_cancel(&k->held_back);
+	body_fini(&k->req.body);
 	free((char *)(uintptr_t)k->req.path);
 	free(k);
 }
@@ -70,16 +71,12 @@ static void on_held_back(void *arg)
 	call_end(k, &err, &(const struct kbs_answer){.type = "", .body = ""});
 }
 
-static void call_send(struct kbs_call *k, const void *body, size_t len)
+static void call_send(struct kbs_call *k)
 {
-	struct kbs_request req = k->req;
-
-	req.body = body;
-	req.body_len = len;
 	if (k->t->may_send && !k->t->may_send(k->t->may_send_arg))
 		defer_call(&k->held_back, k->t->loop, on_held_back, k);
 	else
-		k->t->ops->start(k->t, &k->inner, &req, k);
+		k->t->ops->start(k->t, &k->inner, &k->req, k);
 }
 
 void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs_answer *answer)
@@ -97,33 +94,36 @@ void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs
 	if (str_starts(type, "AdminAuth") && k->t->ops->renew && !k->renewed) {
 		k->renewed = true;
 		k->t->ops->renew(k->t);
-		call_send(k, a.sent, a.sent_len);
+		if (a.sent)
+			k->req.body = body_move(a.sent);
+		call_send(k);
 		return;
 	}
 	metric_add(&requests, k->req.verb, code, 1);
 	(void)!kbs_answer_check(err, &a, k->req.reads_value, &why);
 	if (k->req.next && k->req.next(&k->req, &why, &a)) {
 		k->renewed = false;
-		call_send(k, k->req.body, k->req.body_len);
+		call_send(k);
 		return;
 	}
 	call_end(k, &why, &a);
 }
 
 struct op *kbs_transport_start(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_done_fn done, void *arg)
+	struct kbs_request *take_req, kbs_done_fn done, void *arg)
 {
 	struct kbs_call *k = xcalloc(1, sizeof(*k));
 
 	k->t = t;
-	k->req = *req;
-	k->req.path = xstrdup(req->path);
-	k->req.verb = req->verb ? req->verb : "other";
+	k->req = *take_req;
+	take_req->body = (struct body)BODY_INIT;
+	k->req.path = xstrdup(take_req->path);
+	k->req.verb = take_req->verb ? take_req->verb : "other";
 	k->done = done;
 	k->arg = arg;
 	t->n_calls++;
 	op_begin(&k->op, scope, call_abort);
-	call_send(k, req->body, req->body_len);
+	call_send(k);
 	return &k->op;
 }
 

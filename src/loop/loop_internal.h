@@ -26,7 +26,7 @@ struct loop {
 	struct event_base *base;
 	struct event *wake;       /* libevent's timer for our earliest deadline */
 	struct timer_entry *heap; /* owned array */
-	size_t n_timers, heap_cap;
+	size_t n_timers;
 	uint64_t timer_seq;
 	struct defer *pending, **pending_tail; /* for the next turn */
 	struct defer *running;                 /* of this turn */

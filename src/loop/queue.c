@@ -112,7 +112,7 @@ static void entry_free(struct queue *q, struct entry *e)
 	free(e);
 }
 
-/* Frees e when it is nowhere and remembers nothing. */
+/* Frees e when it is nowhere and nothing of it is remembered. */
 static void maybe_free(struct queue *q, struct entry *e)
 {
 	if (!timer_is_set(&e->later) && !e->is_due && !e->backoff_ms && !e->record &&

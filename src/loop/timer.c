@@ -94,10 +94,7 @@ static void set_at(struct timer *t, uint64_t at_ms)
 	if (!l)
 		DIE("setting a timer that was not initialised");
 	timer_cancel(t);
-	if (l->n_timers == l->heap_cap) {
-		l->heap_cap = l->heap_cap ? l->heap_cap * 2 : 16;
-		l->heap = xreallocarray(l->heap, l->heap_cap, sizeof(*l->heap));
-	}
+	ARRAY_GROW(l->heap, l->n_timers);
 	t->at_ms = at_ms;
 	sift_up(l, l->n_timers++, (struct timer_entry){at_ms, l->timer_seq++, t});
 }

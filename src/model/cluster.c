@@ -213,7 +213,7 @@ static int read_servers(struct reader *r, struct model_cluster *c)
 
 		if (!addr || !addr[0])
 			return err_set(r->err, ERR_INVALID,
-				"spec/trusteeServers holds an entry without address");
+				"spec/trusteeServers contains an entry without an address");
 		if (read_addr(r, e, "address", offsetof(struct model_cluster, server_addr) + at) <
 				0 ||
 			read_name(r, e, "caSecret",
@@ -336,7 +336,7 @@ static int read_platforms(struct reader *r, struct json_object *names, struct mo
 
 		if (!kobj_name_valid(name, *name ? (size_t)json_object_get_string_len(e) : 0))
 			return err_set(r->err, ERR_INVALID,
-				"spec/attestation/platformConfigMaps holds what is no object name");
+				"spec/attestation/platformConfigMaps contains what is not a valid object name");
 		for (size_t k = 0; k < i; k++)
 			if (json_object_equal(e, json_object_array_get_idx(names, k)))
 				return err_set(r->err, ERR_INVALID,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machines and keys have a room each, both of the size of pendingLimit: a crowd of Machines keeps
+ * Machines and keys are limited separately, both to pendingLimit: a crowd of Machines keeps
  * no key out, and a crowd of keys no Machine.
  */
 #include "config.h"
@@ -43,12 +43,6 @@ enum model_pending_limit model_pending_reached(
 		if (model_pending_is_reached(c, p, l))
 			return l;
 	return MODEL_PENDING_NONE;
-}
-
-const char *model_pending_field(enum model_pending_limit limit)
-{
-	return limit == MODEL_PENDING_ALL_MACHINES ? "registration.machineLimit"
-						   : "registration.pendingLimit";
 }
 
 size_t model_pending_share(const struct model_cluster *c)

@@ -46,7 +46,7 @@ static char *schedule_why(struct json_object *conditions)
 	return NULL;
 }
 
-/* Ready, and how often a container of it was started anew. */
+/* Ready, and how often a container of it was restarted. */
 static void pod_life(struct json_object *o, struct model_pod *p)
 {
 	struct json_object *conditions = json_get_arr(o, "status/conditions"),

@@ -153,7 +153,7 @@ static int bind_error(const struct addr *a, int sys, struct err *err)
 	else if (sys == EACCES)
 		hint = " (ports below 1024 need a privilege: choose a higher one)";
 	else if (sys == EADDRNOTAVAIL)
-		hint = " (this host has no such address)";
+		hint = " (this host does not have that address)";
 	return err_set_errno(err, ERR_INVALID, sys, "cannot listen on %s%s", text, hint);
 }
 
@@ -194,7 +194,7 @@ struct block {
 	enum addr_scope scope;
 };
 
-/* The first that holds the address counts; what stands in none is public. */
+/* The first block that holds the address counts; an address in none is public. */
 static const struct block v4_blocks[] = {
 	{{0}, 8, ADDR_LOOPBACK},
 	{{127}, 8, ADDR_LOOPBACK},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests, the lines they wait in and how they end. nghttp2's callbacks only collect: what came
- * for a call is kept with it until the read is done, and told by h2c_tell() alone. So user code
- * never runs inside nghttp2, and may start, cancel and free as it likes. nghttp2 gets no more
- * requests than the server has places for; the others wait here, where they are easy to cancel and
- * to send elsewhere.
+ * Requests, the queues they wait in and how they end. nghttp2's callbacks only collect: what
+ * arrived for a call is stored in it until the read is complete, and h2c_deliver() alone runs user
+ * code. So user code never runs inside nghttp2 and may start, cancel and free anything. nghttp2
+ * gets no more requests than the server allows streams; the others wait here, where they are easy
+ * to cancel and to send on another connection.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 
 static void on_work(void *arg);
 
-void h2c_site_kick(struct h2c_site *s)
+void h2c_site_wake(struct h2c_site *s)
 {
 	defer_call(&s->work, s->c->loop, on_work, s);
 }
@@ -32,7 +32,7 @@ static void on_probe(void *arg)
 	struct h2c_site *s = arg;
 
 	s->no_h2 = false;
-	h2c_site_kick(s);
+	h2c_site_wake(s);
 }
 
 struct h2c_site *h2c_site_get(
@@ -51,7 +51,7 @@ struct h2c_site *h2c_site_get(
 			       : xstrndup(host, strcspn(host, ":"));
 	s->connect_to = xstrdup(connect_to);
 	s->tls = tls ? httpc_tls_ref(tls) : NULL;
-	TAILQ_INIT(&s->line);
+	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->conns);
 	timer_init(&s->probe, c->loop, on_probe, s);
 	TAILQ_INSERT_TAIL(&c->sites, s, link);
@@ -75,7 +75,7 @@ void h2c_site_fail(struct h2c_site *s, const struct err *err)
 {
 	struct h2c_call *k;
 
-	while ((k = TAILQ_FIRST(&s->line)) != NULL) {
+	while ((k = TAILQ_FIRST(&s->queue)) != NULL) {
 		k->no_h2 = s->no_h2;
 		h2c_call_over(k, err->kind, err->text);
 	}
@@ -91,7 +91,7 @@ static struct h2c_conn *find_place(const struct h2c_site *s)
 	return NULL;
 }
 
-/* One connection is enough, unless what fills it never ends. */
+/* One connection is enough, unless the streams that fill it do not end. */
 static bool needs_connection(const struct h2c_site *s)
 {
 	struct h2c_conn *n;
@@ -112,18 +112,18 @@ static void on_work(void *arg)
 		struct err err = ERR_INIT;
 
 		s->no_h2 = true;
-		err_set(&err, ERR_TRANSIENT, "the server does not speak HTTP/2");
+		err_set(&err, ERR_TRANSIENT, "the server does not support HTTP/2");
 		h2c_site_fail(s, &err);
 		s->no_h2 = timer_is_set(&s->probe);
 	}
-	while ((k = TAILQ_FIRST(&s->line)) != NULL && (n = find_place(s)) != NULL)
+	while ((k = TAILQ_FIRST(&s->queue)) != NULL && (n = find_place(s)) != NULL)
 		h2c_session_send(n, k);
-	if (!TAILQ_EMPTY(&s->line) && needs_connection(s))
-		h2c_conn_dial(s);
 	for (n = TAILQ_FIRST(&s->conns); n; n = next) {
 		next = TAILQ_NEXT(n, link);
 		h2c_conn_write(n);
 	}
+	if (!TAILQ_EMPTY(&s->queue) && needs_connection(s))
+		h2c_conn_dial(s);
 	if (s->n_calls == 0 && s->n_conns == 0 && !s->no_h2)
 		site_free(s);
 }
@@ -156,7 +156,7 @@ static void put_nv(struct h2c_call *k, char **at, const char *name, const char *
 	(void)put_text(at, value, len);
 }
 
-/* The length of origin, or 0: not a usable URL. */
+/* The length of the origin part of the URL, or 0: not a usable URL. */
 static size_t check_url(const struct httpc_request *req)
 {
 	const char *scheme = req->tls ? "https://" : "http://";
@@ -173,8 +173,8 @@ static size_t check_url(const struct httpc_request *req)
 
 static int check_request(const struct httpc_request *req, size_t origin_len, struct err *err)
 {
-	if (req->reach || req->max_in_flight)
-		DIE("h2c: reach and max_in_flight belong to httpc");
+	if (req->take_body || req->reach || req->max_in_flight)
+		DIE("h2c: take_body, reach and max_in_flight are for httpc");
 	if (!origin_len)
 		return err_set(err, ERR_INVALID, "not a usable URL");
 	for (size_t i = 0; i < req->n_headers; i++) {
@@ -234,9 +234,9 @@ void h2c_call_leave(struct h2c_call *k)
 {
 	struct h2c_conn *n = k->conn;
 
-	if (k->in_line)
-		TAILQ_REMOVE(&k->site->line, k, link);
-	k->in_line = false;
+	if (k->queued)
+		TAILQ_REMOVE(&k->site->queue, k, link);
+	k->queued = false;
 	if (!n)
 		return;
 	(void)nghttp2_session_set_stream_user_data(n->session, k->stream, NULL);
@@ -246,10 +246,10 @@ void h2c_call_leave(struct h2c_call *k)
 	n->n_calls--;
 	n->n_long -= k->long_lived;
 	n->idle_ms = clock_boot_ms();
-	h2c_site_kick(k->site); /* a place is free, or the connection may go */
+	h2c_site_wake(k->site); /* a place is free, or the connection may close */
 }
 
-/* The server may stop: nobody waits for its answer. */
+/* Tells the server to stop: nobody waits for the answer. */
 static void call_reset(struct h2c_call *k)
 {
 	if (k->conn && nghttp2_submit_rst_stream(
@@ -258,34 +258,34 @@ static void call_reset(struct h2c_call *k)
 	h2c_call_leave(k);
 }
 
-static void on_tell(void *arg)
+static void on_deliver(void *arg)
 {
-	h2c_tell(arg);
+	h2c_deliver(arg);
 }
 
-void h2c_call_tell(struct h2c_call *k)
+void h2c_call_ready(struct h2c_call *k)
 {
 	struct h2c *c = k->c;
 
-	if (k->to_tell)
+	if (k->ready)
 		return;
-	k->to_tell = true;
+	k->ready = true;
 	if (k->on_data)
-		TAILQ_INSERT_TAIL(&c->streams, k, told);
+		TAILQ_INSERT_TAIL(&c->streams, k, delivery);
 	else
-		TAILQ_INSERT_TAIL(&c->answers, k, told);
-	defer_call(&c->tell, c->loop, on_tell, c);
+		TAILQ_INSERT_TAIL(&c->answers, k, delivery);
+	defer_call(&c->deliver, c->loop, on_deliver, c);
 }
 
-static void call_untell(struct h2c_call *k)
+static void call_unready(struct h2c_call *k)
 {
-	if (!k->to_tell)
+	if (!k->ready)
 		return;
 	if (k->on_data)
-		TAILQ_REMOVE(&k->c->streams, k, told);
+		TAILQ_REMOVE(&k->c->streams, k, delivery);
 	else
-		TAILQ_REMOVE(&k->c->answers, k, told);
-	k->to_tell = false;
+		TAILQ_REMOVE(&k->c->answers, k, delivery);
+	k->ready = false;
 }
 
 void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text)
@@ -298,33 +298,36 @@ void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text)
 	call_reset(k);
 	timer_cancel(&k->deadline);
 	timer_cancel(&k->silence);
-	h2c_call_tell(k);
+	h2c_call_ready(k);
 }
 
-void h2c_call_again(struct h2c_call *k)
+void h2c_call_retry(struct h2c_call *k)
 {
 	if (++k->tries >= H2C_TRIES) {
-		h2c_call_over(k, ERR_TRANSIENT, "the server refuses requests");
+		h2c_call_over(k, ERR_TRANSIENT, "the server refused the request three times");
 		return;
 	}
 	h2c_call_leave(k);
 	timer_cancel(&k->silence);
 	k->sent = 0;
 	k->header_len = 0;
-	k->in_line = true;
-	TAILQ_INSERT_TAIL(&k->site->line, k, link);
-	h2c_site_kick(k->site);
+	k->queued = true;
+	TAILQ_INSERT_TAIL(&k->site->queue, k, link);
+	h2c_site_wake(k->site);
 }
 
 static void on_deadline(void *arg)
 {
 	struct h2c_call *k = arg;
+	const char *why = k->queued ? ", waiting for a connection" : "";
+	struct h2c_conn *n;
 	char text[80];
 
-	snprintf(text, sizeof(text), "no answer within %u ms%s", k->deadline_ms,
-		!k->in_line                    ? ""
-		: TAILQ_FIRST(&k->site->conns) ? ", waiting for earlier requests"
-					       : ", waiting for a connection");
+	if (k->queued)
+		TAILQ_FOREACH (n, &k->site->conns, link)
+			if (n->state == H2C_OPEN)
+				why = ", waiting for earlier requests";
+	snprintf(text, sizeof(text), "no answer within %u ms%s", k->deadline_ms, why);
 	h2c_call_over(k, ERR_TRANSIENT, text);
 }
 
@@ -337,15 +340,15 @@ static void on_silence(void *arg)
 	h2c_call_over(k, ERR_TRANSIENT, text);
 }
 
-/* After this nothing of the h2c knows k. */
+/* Afterwards nothing in the h2c refers to k. */
 static void call_detach(struct h2c_call *k)
 {
 	call_reset(k);
-	call_untell(k);
+	call_unready(k);
 	timer_fini(&k->deadline);
 	timer_fini(&k->silence);
 	if (k->site && --k->site->n_calls == 0)
-		h2c_site_kick(k->site);
+		h2c_site_wake(k->site);
 	k->site = NULL;
 	k->c->n_calls--;
 }
@@ -385,14 +388,14 @@ static void call_end(struct h2c_call *k)
 	call_free(k);
 }
 
-static void tell_stream(struct h2c_call *k)
+static void deliver_stream(struct h2c_call *k)
 {
 	struct body data = k->got;
 	struct err err = ERR_INIT;
 	bool freed = false;
 	int rc = 0;
 
-	call_untell(k);
+	call_unready(k);
 	if (data.len && k->status >= 200 && k->status <= 299) {
 		k->got = (struct body)BODY_INIT;
 		k->freed = &freed;
@@ -412,18 +415,18 @@ static void tell_stream(struct h2c_call *k)
 		call_end(k);
 }
 
-void h2c_tell(struct h2c *c)
+void h2c_deliver(struct h2c *c)
 {
 	struct h2c_call *k;
 	bool gone = false;
 
-	defer_cancel(&c->tell);
+	defer_cancel(&c->deliver);
 	c->gone = &gone;
 	while (!TAILQ_EMPTY(&c->answers) || !TAILQ_EMPTY(&c->streams)) {
 		if ((k = TAILQ_FIRST(&c->answers)) != NULL)
 			call_end(k);
 		else
-			tell_stream(TAILQ_FIRST(&c->streams));
+			deliver_stream(TAILQ_FIRST(&c->streams));
 		if (gone)
 			return;
 	}
@@ -461,7 +464,7 @@ void h2c_free(struct h2c *c)
 	}
 	if (c->gone)
 		*c->gone = true;
-	defer_cancel(&c->tell);
+	defer_cancel(&c->deliver);
 	nghttp2_session_callbacks_del(c->callbacks);
 	nghttp2_option_del(c->option);
 	BIO_meth_free(c->bio);
@@ -486,18 +489,18 @@ struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_r
 	op_begin(&k->op, scope, call_abort);
 	if (check_request(req, origin_len, &k->err) < 0) {
 		k->over = true;
-		h2c_call_tell(k);
+		h2c_call_ready(k);
 		return &k->op;
 	}
 	cleanup_free char *origin = xstrndup(req->url, origin_len);
 	copy_request(k, req, origin_len);
 	k->site = h2c_site_get(c, origin, req->connect_to, req->tls);
 	k->site->n_calls++;
-	k->in_line = true;
-	TAILQ_INSERT_TAIL(&k->site->line, k, link);
+	k->queued = true;
+	TAILQ_INSERT_TAIL(&k->site->queue, k, link);
 	if (k->deadline_ms)
 		timer_set(&k->deadline, k->deadline_ms);
-	h2c_site_kick(k->site);
+	h2c_site_wake(k->site);
 	return &k->op;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: dialled by httpc, then a TLS client over a BIO of our own. A wakeup is one
- * recv(), decrypted at once; what a turn of the loop has to say is one SSL_write() and one send(),
- * made by the site's deferred work. No more is encrypted while the socket does not take what was:
- * requests then wait in their line, bodies with their owners.
+ * One connection: dialled by httpc, then a TLS client over a BIO of our own. Each wakeup is one
+ * recv(), decrypted at once. Everything that a turn of the loop sends is one SSL_write() and one
+ * send(), made by the site's deferred work. Nothing more is encrypted while the socket is full:
+ * requests then stay in their queue and bodies with their owners.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@ static const char *const state_names[] = {"connecting", "handshake", "open", "dr
 
 void h2c_conn_set_state(struct h2c_conn *n, enum h2c_conn_state state, const char *reason)
 {
-	assert(state > n->state); /* there is no way back */
+	assert(state > n->state); /* states only advance */
 	log_at(n->state < H2C_OPEN && state == H2C_OPEN ? LOG_INFO : LOG_DEBUG, NULL,
 		state == H2C_OPEN ? "HTTP/2 connection opened" : "HTTP/2 connection changed",
 		"server=%s from=%s to=%s reason=%s", log_esc(n->site->origin),
@@ -35,7 +35,7 @@ void h2c_conn_set_state(struct h2c_conn *n, enum h2c_conn_state state, const cha
 	n->state = state;
 	if (state == H2C_OPEN)
 		timer_set(&n->timer, H2C_SILENCE_MS);
-	h2c_site_kick(n->site);
+	h2c_site_wake(n->site);
 }
 
 void h2c_conn_free(struct h2c_conn *n)
@@ -48,9 +48,9 @@ void h2c_conn_free(struct h2c_conn *n)
 	nghttp2_session_del(n->session);
 	if (n->ssl) {
 		if (n->state >= H2C_OPEN && !n->wire.len)
-			(void)SSL_shutdown(n->ssl); /* says goodbye, waits for nothing */
-		ERR_clear_error();
+			(void)SSL_shutdown(n->ssl); /* sends close_notify, does not wait */
 		SSL_free(n->ssl);
+		ERR_clear_error();
 	}
 	loop_fd_free(n->reads);
 	loop_fd_free(n->writes);
@@ -59,17 +59,17 @@ void h2c_conn_free(struct h2c_conn *n)
 	strbuf_fini(&n->wire);
 	TAILQ_REMOVE(&s->conns, n, link);
 	s->n_conns--;
-	h2c_site_kick(s);
+	h2c_site_wake(s);
 	free(n);
 }
 
 void h2c_conn_lose(struct h2c_conn *n, const struct err *err)
 {
 	struct h2c_site *s = n->site;
-	bool was_open = n->state >= H2C_OPEN;
+	bool used = n->used;
 	struct h2c_call *k;
 
-	log_at(was_open ? LOG_INFO : LOG_DEBUG, NULL, "HTTP/2 connection lost",
+	log_at(used ? LOG_INFO : LOG_DEBUG, NULL, "HTTP/2 connection lost",
 		"server=%s state=%s reason=%s", log_esc(s->origin), state_names[n->state],
 		log_esc(err->text));
 	while ((k = TAILQ_FIRST(&n->calls)) != NULL) {
@@ -77,7 +77,7 @@ void h2c_conn_lose(struct h2c_conn *n, const struct err *err)
 		h2c_call_over(k, err->kind, err->text);
 	}
 	h2c_conn_free(n);
-	if (!was_open)
+	if (!used)
 		h2c_site_fail(s, err);
 }
 
@@ -96,24 +96,31 @@ static void on_timer(void *arg)
 		timer_set(&n->timer,
 			H2C_IDLE_MS - idle < H2C_SILENCE_MS ? H2C_IDLE_MS - idle : H2C_SILENCE_MS);
 	} else if (n->pinged) {
-		err_set(&err, ERR_TRANSIENT, "the connection is dead: no answer to a PING");
+		err_set(&err, ERR_TRANSIENT, "connection lost: no answer to a PING");
 		h2c_conn_lose(n, &err);
 	} else if (silent >= H2C_SILENCE_MS) {
 		if (nghttp2_submit_ping(n->session, NGHTTP2_FLAG_NONE, NULL) != 0)
 			DIE("out of memory: nghttp2_submit_ping");
 		n->pinged = true;
 		timer_set(&n->timer, H2C_PONG_MS);
-		h2c_site_kick(n->site);
+		h2c_site_wake(n->site);
 	} else {
 		timer_set(&n->timer, H2C_SILENCE_MS - silent);
 	}
+}
+
+/* Peeking is cheaper than clearing, and the queue is almost always empty. */
+static void clear_errors(void)
+{
+	if (ERR_peek_error() != 0)
+		ERR_clear_error();
 }
 
 /* ---- writing ---- */
 
 static void on_writable(int fd, bool readable, bool writable, void *arg);
 
-/* A failed socket swallows the rest: reading has the reason, and maybe answers before it. */
+/* After a failed send() the rest is dropped: recv() returns the reason, perhaps after answers. */
 static void wire_flush(struct h2c_conn *n)
 {
 	ssize_t sent = send(n->fd, n->wire.data, n->wire.len, MSG_NOSIGNAL);
@@ -149,10 +156,10 @@ static void on_writable(int fd, bool readable, bool writable, void *arg)
 		return;
 	strbuf_fini(&n->wire);
 	loop_fd_free(steal_ptr(&n->writes));
-	h2c_site_kick(n->site);
+	h2c_site_wake(n->site);
 }
 
-/* What nghttp2 has to send, at most one record of it. */
+/* At most one record of what nghttp2 has to send. */
 static size_t next_record(struct h2c_conn *n, uint8_t *out)
 {
 	size_t len = 0;
@@ -162,11 +169,12 @@ static size_t next_record(struct h2c_conn *n, uint8_t *out)
 		size_t part = n->frame_len < room ? n->frame_len : room;
 		ssize_t more;
 
-		if (part)
+		if (part) {
 			memcpy(out + len, n->frame, part);
-		n->frame += part;
-		n->frame_len -= part;
-		len += part;
+			n->frame += part;
+			n->frame_len -= part;
+			len += part;
+		}
 		if (len == H2C_RECORD_LEN)
 			return len;
 		more = nghttp2_session_mem_send(n->session, &n->frame);
@@ -184,16 +192,15 @@ static void write_record(struct h2c_conn *n)
 	size_t len = next_record(n, plain);
 
 	if (len && n->ssl) {
-		ERR_clear_error();
+		clear_errors();
 		if (SSL_write(n->ssl, plain, (int)len) != (int)len)
 			n->unwritable = true;
-		ERR_clear_error();
 	} else if (len) {
 		wire_send(n, plain, len);
 	}
 	secret_wipe(plain, len);
 	if (len == H2C_RECORD_LEN)
-		h2c_site_kick(n->site); /* the rest in the next turn */
+		h2c_site_wake(n->site); /* the rest in the next turn */
 }
 
 void h2c_conn_write(struct h2c_conn *n)
@@ -204,8 +211,11 @@ void h2c_conn_write(struct h2c_conn *n)
 		return;
 	if (!n->wire.len && !n->unwritable)
 		write_record(n);
-	if (n->state == H2C_DRAINING && n->n_calls == 0) {
+	if (n->state == H2C_DRAINING && n->n_calls == 0 && n->used) {
 		h2c_conn_free(n);
+	} else if (n->state == H2C_DRAINING && n->n_calls == 0) {
+		err_set(&err, ERR_TRANSIENT, "the server closed the connection");
+		h2c_conn_lose(n, &err);
 	} else if (!nghttp2_session_want_read(n->session) &&
 		   !nghttp2_session_want_write(n->session)) {
 		err_set(&err, ERR_TRANSIENT, "the server violates HTTP/2");
@@ -236,7 +246,7 @@ static int bio_write(BIO *bio, const char *data, int len)
 	struct h2c_conn *n = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	if (n->wire.len > H2C_WIRE_MAX) /* a server that has us answer, and does not read */
+	if (n->wire.len > H2C_WIRE_MAX) /* the server makes us reply and does not read */
 		return -1;
 	wire_send(n, data, (size_t)len);
 	return len;
@@ -293,7 +303,7 @@ static void tls_begin(struct h2c_conn *n)
 		DIE("TLS settings for %s", name);
 }
 
-/* Why SSL_do_handshake() or SSL_read() failed. 0: it only wants more bytes. */
+/* Why SSL_do_handshake() or SSL_read() failed. 0: it needs more bytes. */
 static int tls_check(struct h2c_conn *n, int rc, struct err *err)
 {
 	int why = SSL_get_error(n->ssl, rc);
@@ -303,7 +313,7 @@ static int tls_check(struct h2c_conn *n, int rc, struct err *err)
 	bool alert = ERR_GET_LIB(e) == ERR_LIB_SSL && ERR_GET_REASON(e) >= SSL_AD_REASON_OFFSET;
 	enum err_kind kind = alert || !SSL_is_init_finished(n->ssl) ? ERR_DENIED : ERR_TRANSIENT;
 
-	ERR_clear_error();
+	clear_errors();
 	if (why == SSL_ERROR_WANT_READ)
 		return 0;
 	if (why == SSL_ERROR_ZERO_RETURN)
@@ -311,7 +321,7 @@ static int tls_check(struct h2c_conn *n, int rc, struct err *err)
 	if (verdict != X509_V_OK && SSL_get_verify_mode(n->ssl) != SSL_VERIFY_NONE)
 		return err_set(err, ERR_DENIED, "the server's certificate is not accepted: %s",
 			X509_verify_cert_error_string(verdict));
-	return err_set(err, kind, "TLS: %s", reason ? reason : "not understood");
+	return err_set(err, kind, "TLS: %s", reason ? reason : "protocol error");
 }
 
 static int handshake(struct h2c_conn *n, struct err *err)
@@ -321,7 +331,7 @@ static int handshake(struct h2c_conn *n, struct err *err)
 	unsigned len = 0;
 	int rc;
 
-	ERR_clear_error();
+	clear_errors();
 	rc = SSL_do_handshake(n->ssl);
 	if (rc != 1)
 		return tls_check(n, rc, err);
@@ -330,11 +340,11 @@ static int handshake(struct h2c_conn *n, struct err *err)
 		h2c_session_start(n);
 		return 0;
 	}
-	log_info(NULL, "the server does not speak HTTP/2, HTTP/1.1 is used", "server=%s",
+	log_info(NULL, "the server does not support HTTP/2, using HTTP/1.1", "server=%s",
 		log_esc(s->origin));
 	s->no_h2 = true;
 	timer_set(&s->probe, H2C_PROBE_MS);
-	return err_set(err, ERR_TRANSIENT, "the server does not speak HTTP/2");
+	return err_set(err, ERR_TRANSIENT, "the server does not support HTTP/2");
 }
 
 /* ---- reading ---- */
@@ -345,10 +355,11 @@ static int feed_tls(struct h2c_conn *n, struct err *err)
 
 	if (!n->session && handshake(n, err) < 0)
 		return -1;
-	while (n->session) {
+	/* Without buffered bytes another SSL_read() would only return WANT_READ. */
+	while (n->session && (n->in_len || SSL_has_pending(n->ssl))) {
 		int len, rc;
 
-		ERR_clear_error();
+		clear_errors();
 		len = SSL_read(n->ssl, plain, H2C_RECORD_LEN);
 		if (len <= 0)
 			return tls_check(n, len, err);
@@ -384,8 +395,8 @@ static void on_readable(int fd, bool readable, bool writable, void *arg)
 	if (err_is_set(&err))
 		h2c_conn_lose(n, &err);
 	else
-		h2c_site_kick(n->site); /* acknowledgements, windows */
-	h2c_tell(c);
+		h2c_site_wake(n->site); /* acknowledgements, windows */
+	h2c_deliver(c);
 }
 
 /* ---- connecting ---- */

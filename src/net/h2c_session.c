@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/2 on one connection: what nghttp2 tells us, turned into the state of calls. Its callbacks
- * call no user code and write nothing. nghttp2 checks frames and messages; here stay the bounds: of
- * an answer's header, of collected bodies, of acknowledgements that a server can make us owe it.
+ * HTTP/2 on one connection: nghttp2's callbacks update the state of calls. They run no user code
+ * and write nothing. nghttp2 checks frames and messages; the limits are here: on an answer's
+ * header, on collected bodies, and on the replies that a server can make us queue.
  */
 #include "config.h"
 
@@ -14,7 +14,9 @@
 
 #include "h2c_internal.h"
 
-#define MAX_OWED_ACKS 1000 /* then the session fails: nobody sends so many PINGs in one read */
+/* Replies (acknowledgements, resets) that a server can make us queue before the connection ends. No
+ * correct server needs so many in one read. */
+#define MAX_REPLIES 1000
 
 /* ---- memory: headers and frames hold tokens ---- */
 
@@ -40,14 +42,14 @@ static void *mem_realloc(void *p, size_t size, void *arg)
 
 static nghttp2_mem wiping_mem = {NULL, mem_malloc, mem_free, mem_calloc, mem_realloc};
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 static struct h2c_call *call_of(nghttp2_session *session, int32_t stream)
 {
 	return stream ? nghttp2_session_get_stream_user_data(session, stream) : NULL;
 }
 
-/* Decimal digits alone, at most max. */
+/* Decimal digits only; a larger value counts as max. */
 static bool parse_number(const uint8_t *s, size_t len, uint64_t max, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -74,7 +76,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	struct h2c_call *k = call_of(session, frame->hd.stream_id);
 	uint64_t number;
 
-	if (!k)
+	if (!k || frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
 	k->header_len += name_len + len + 32;
 	if (k->header_len > H2C_HEADER_MAX) {
@@ -101,7 +103,15 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return 0;
 }
 
-/* All of the answer is here. Of the request, maybe not all is sent: the server does not want it. */
+/* Our SETTINGS forbid push; nghttp2 alone would refuse one PUSH_PROMISE after the other. */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
+{
+	if (hd->type == NGHTTP2_PUSH_PROMISE)
+		(void)nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+	return 0;
+}
+
+/* The answer is complete. If the request is not, the server does not need the rest. */
 static void call_complete(struct h2c_call *k)
 {
 	if (!k->head) {
@@ -109,14 +119,14 @@ static void call_complete(struct h2c_call *k)
 		return;
 	}
 	if (k->sent == k->body_len)
-		h2c_call_leave(k); /* nghttp2 closes the stream, no reset is due */
+		h2c_call_leave(k); /* nghttp2 closes the stream without a reset */
 	h2c_call_over(k, ERR_NONE, NULL);
 }
 
 static void on_headers(struct h2c_call *k)
 {
 	if (k->status >= 100 && k->status <= 199) {
-		k->status = 0; /* the answer comes later */
+		k->status = 0; /* an interim answer; the final one follows */
 		return;
 	}
 	if (k->status < 200 || k->status > 599) {
@@ -158,7 +168,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-/* The body of an answer that is told as a whole. */
+/* The body of an answer that is delivered as a whole. */
 static void collect(struct h2c_call *k, const uint8_t *data, size_t len)
 {
 	size_t max = k->on_data ? HTTPC_RESULT_MAX : k->max_body;
@@ -191,7 +201,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 		return 0;
 	}
 	body_add(&k->got, data, len, len > 4096 ? H2C_RECORD_LEN : 0);
-	h2c_call_tell(k);
+	h2c_call_ready(k);
 	return 0;
 }
 
@@ -206,7 +216,7 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
 		return 0;
 	h2c_call_leave(k); /* the stream is closed: no reset */
 	if (code == NGHTTP2_REFUSED_STREAM && !k->status && !k->head) {
-		h2c_call_again(k);
+		h2c_call_retry(k);
 		return 0;
 	}
 	k->no_h2 = code == NGHTTP2_HTTP_1_1_REQUIRED && !k->head;
@@ -215,7 +225,7 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
 	return 0;
 }
 
-/* ---- what goes ---- */
+/* ---- sending ---- */
 
 static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *out, size_t max,
 	uint32_t *flags, nghttp2_data_source *source, void *arg)
@@ -223,7 +233,7 @@ static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *out, s
 	struct h2c_call *k = call_of(session, stream);
 	size_t len;
 
-	if (!k) /* cancelled: its reset is on the way */
+	if (!k) /* cancelled: its reset is queued */
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	len = k->body_len - k->sent < max ? k->body_len - k->sent : max;
 	memcpy(out, (const char *)k->body + k->sent, len);
@@ -259,6 +269,7 @@ void h2c_session_send(struct h2c_conn *n, struct h2c_call *k)
 	if (k->stream < 0)
 		DIE("nghttp2_submit_request: %s", nghttp2_strerror(k->stream));
 	k->conn = n;
+	n->used = true;
 	TAILQ_INSERT_TAIL(&n->calls, k, link);
 	n->n_calls++;
 	n->n_streams++;
@@ -276,6 +287,9 @@ int h2c_session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, struct
 	if (rv < 0)
 		return err_set(err, ERR_TRANSIENT, "the server violates HTTP/2: %s",
 			nghttp2_strerror((int)rv));
+	if (nghttp2_session_get_outbound_queue_size(n->session) > n->n_streams + MAX_REPLIES)
+		return err_set(err, ERR_TRANSIENT,
+			"the server violates HTTP/2: it requires too many replies");
 	return 0;
 }
 
@@ -285,11 +299,12 @@ void h2c_session_setup(struct h2c *c)
 {
 	if (nghttp2_session_callbacks_new(&c->callbacks) || nghttp2_option_new(&c->option))
 		DIE("out of memory: nghttp2");
+	nghttp2_session_callbacks_set_on_begin_frame_callback(c->callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_header_callback(c->callbacks, on_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(c->callbacks, on_frame);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c->callbacks, on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(c->callbacks, on_close);
-	nghttp2_option_set_max_outbound_ack(c->option, MAX_OWED_ACKS);
+	nghttp2_option_set_max_outbound_ack(c->option, MAX_REPLIES);
 	nghttp2_option_set_no_closed_streams(c->option, 1);
 }
 
@@ -308,5 +323,5 @@ void h2c_session_start(struct h2c_conn *n)
 		nghttp2_session_set_local_window_size(
 			n->session, NGHTTP2_FLAG_NONE, 0, H2C_CONN_WIN))
 		DIE("out of memory: nghttp2_session_client_new3");
-	h2c_site_kick(n->site);
+	h2c_site_wake(n->site);
 }

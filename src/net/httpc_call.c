@@ -22,9 +22,22 @@
 
 /* ---- the request ---- */
 
+/* Eight bytes at a time: each request has a token of a thousand. */
 bool httpc_printable(const char *s)
 {
-	for (; *s; s++)
+	const uint64_t each = 0x0101010101010101u, high = each * 0x80;
+	size_t len = strlen(s);
+
+	for (; len >= 8; s += 8, len -= 8) {
+		uint64_t v, is_del;
+
+		memcpy(&v, s, 8);
+		is_del = v ^ (each * 0x7f);
+		/* The high bit of a byte is set if it was below 0x20 or 0x7f. */
+		if ((((v - each * 0x20) & ~v) | ((is_del - each) & ~is_del)) & high)
+			return false;
+	}
+	for (; len > 0; s++, len--)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)
 			return false;
 	return true;
@@ -150,6 +163,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 	k->stream = req->stream;
 	k->max_in_flight = req->max_in_flight ? req->max_in_flight : HTTPC_PER_ORIGIN;
 	k->reach = req->reach;
+	k->once = req->once;
 	*ok = place_url(k, req) == 0 && copy_headers(k, req) == 0;
 	return k;
 }
@@ -218,7 +232,17 @@ static enum addr_scope scope_of_text(const char *ip)
 /* Before the request is sent, on a new connection as on one that another call has left. */
 static int on_request(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
-	return may_reach(arg, scope_of_text(ip)) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+	struct httpc_call *k = arg;
+
+	if (k->once && k->was_sent) {
+		err_set(&k->err, ERR_TRANSIENT,
+			"%s %s: the connection was closed without an answer", k->method,
+			k->origin_key);
+		return CURL_PREREQFUNC_ABORT;
+	}
+	k->was_sent = true;
+	return !k->reach || may_reach(k, scope_of_text(ip)) ? CURL_PREREQFUNC_OK
+							    : CURL_PREREQFUNC_ABORT;
 }
 
 static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t max)
@@ -303,6 +327,8 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	if (k->reach) {
 		SET(CURLOPT_OPENSOCKETFUNCTION, on_open);
 		SET(CURLOPT_OPENSOCKETDATA, k);
+	}
+	if (k->reach || k->once) {
 		SET(CURLOPT_PREREQFUNCTION, on_request);
 		SET(CURLOPT_PREREQDATA, k);
 	}
@@ -388,7 +414,7 @@ static const char *untimed(CURLcode rc, long sys, const char *text)
 	return text;
 }
 
-/* The connection was made for k alone: curl closes its descriptor, we keep ours. */
+/* curl closes its descriptor of this connection; we keep a duplicate. */
 static void take_socket(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc);

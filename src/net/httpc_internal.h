@@ -38,7 +38,7 @@ CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy);
 /* The same for a connection of our own; the caller frees it and sets the name to verify. */
 struct ssl_ctx_st *httpc_tls_ctx(const struct httpc_tls *t);
 
-/* Printable ASCII or more, for what goes into a head. */
+/* No control characters: usable in a request's header. */
 bool httpc_printable(const char *s);
 /* An allocator's free() and realloc() that wipe. */
 void httpc_wipe_free(void *p);
@@ -46,8 +46,8 @@ void *httpc_wipe_realloc(void *p, size_t size);
 
 /*
  * Connects to the host and port of origin ("https://a:1", or to connect_to) and hands out the
- * socket, non-blocking: names are resolved and addresses tried as for every transfer. err's text is
- * the bare reason.
+ * socket, non-blocking. Names are resolved and addresses tried as for every transfer. The text of
+ * err is the reason alone.
  */
 typedef void (*httpc_dial_fn)(void *arg, const struct err *err, int take_fd);
 struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origin,
@@ -87,6 +87,7 @@ struct httpc_call {
 	bool stream;
 	unsigned max_in_flight;
 	unsigned reach;
+	bool once, was_sent;
 	bool refused; /* the last address, which is of `scope` */
 
 	/* The answer. */

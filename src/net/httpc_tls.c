@@ -198,7 +198,7 @@ static void trust_pem(SSL_CTX *ctx, const void *pem, size_t len)
 	BIO_free(bio);
 }
 
-/* The pair was checked when t was made. */
+/* httpc_tls_new() has checked the pair. */
 static void use_pair(SSL_CTX *ctx, const struct httpc_tls *t)
 {
 	BIO *certs = bio_of(t->cert, t->cert_len);
@@ -227,7 +227,7 @@ SSL_CTX *httpc_tls_ctx(const struct httpc_tls *t)
 		ctx, SSL_OP_CLEANSE_PLAINTEXT | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_verify(ctx, t->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
-	/* As curl does: an intermediate certificate that is named as authority is one. */
+	/* As in curl: an intermediate certificate may be the trust anchor. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	if (t->ca)
 		trust_pem(ctx, t->ca, t->ca_len);

@@ -92,7 +92,7 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 		evconnlistener_disable(h->listeners[i]);
 	timer_set(&h->accept_pause, ACCEPT_PAUSE_MS);
 	if (httpd_may_log(h, HTTPD_NOISE_ACCEPT, &left_out))
-		log_warn(NULL, "cannot accept connections for the moment",
+		log_warn(NULL, "cannot accept connections at the moment",
 			"server=%s errno=%d reason=%s count=%u", h->conf.name, sys,
 			log_esc(strerror(sys)), left_out + 1);
 }
@@ -108,9 +108,9 @@ static void go_on_accepting(void *arg)
 }
 
 /*
- * libevent accepts until nobody waits any more, which a flood can make last for ever, and a
- * newcomer could be evicted before its first request was looked at. So what came gets its turn
- * after so many: a quarter of the places at most.
+ * libevent accepts as long as connections wait, which a flood can prolong for ever, and a new
+ * connection could be evicted before its first request was read. So accepting pauses after a
+ * quarter of the places at most, and the new connections get their turn.
  */
 static void bound_accepts(struct httpd *h)
 {
@@ -132,13 +132,13 @@ static void evict(struct httpd *h, struct httpd_peer *p)
 	if (httpd_may_log(h, HTTPD_NOISE_EVICTED, &left_out)) {
 		addr_format(httpd_peer_addr(p), peer);
 		log_warn(NULL,
-			"all connections are taken: closed the idlest of the source with most",
+			"all connections are in use: closed the one idle for longest of the source with the most",
 			"server=%s peer=%s count=%u", h->conf.name, peer, left_out + 1);
 	}
 	httpd_peer_close(p);
 }
 
-/* False: all are taken, and nobody has to give way to this source. */
+/* False: all are taken, and no connection has to give way to this source. */
 static bool make_room(struct httpd *h, const struct sockaddr *sa)
 {
 	struct share_place *place;
@@ -232,8 +232,8 @@ void httpd_free(struct httpd *h)
 		return;
 	assert(!h->dispatching); /* never from a handler: libevhtp's parser is on the stack */
 	close_listeners(h);
-	while (h->peers)
-		httpd_peer_close(h->peers);
+	while (!LIST_EMPTY(&h->peers))
+		httpd_peer_close(LIST_FIRST(&h->peers));
 	assert(h->n_peers == 0);
 	share_free(h->share);
 	free(h->in_route);
@@ -278,11 +278,11 @@ unsigned httpd_port(const struct httpd *h)
 
 static void close_plain(struct httpd *h)
 {
-	struct httpd_peer *p = h->peers;
+	struct httpd_peer *p = LIST_FIRST(&h->peers);
 
 	assert(!h->dispatching); /* it could be the one that is closed */
 	while (p) {
-		struct httpd_peer *next = p->next;
+		struct httpd_peer *next = LIST_NEXT(p, link);
 
 		if (!httpd_peer_is_tls(p))
 			httpd_peer_close(p);
@@ -315,12 +315,12 @@ void httpd_set_closed(struct httpd *h, const char *why_static)
 
 void httpd_drain(struct httpd *h)
 {
-	struct httpd_peer *p = h->peers;
+	struct httpd_peer *p = LIST_FIRST(&h->peers);
 
 	close_listeners(h);
 	h->draining = true;
 	while (p) {
-		struct httpd_peer *next = p->next;
+		struct httpd_peer *next = LIST_NEXT(p, link);
 
 		if (httpd_peer_is_idle(p))
 			httpd_peer_close(p);
@@ -330,9 +330,10 @@ void httpd_drain(struct httpd *h)
 
 size_t httpd_in_flight(const struct httpd *h)
 {
+	const struct httpd_peer *p;
 	size_t n = 0;
 
-	for (const struct httpd_peer *p = h->peers; p; p = p->next)
+	LIST_FOREACH (p, &h->peers, link)
 		n += (p->state == HTTPD_PEER_HEAD && p->started) || p->state == HTTPD_PEER_BODY ||
 		     p->state == HTTPD_PEER_BUSY || p->state == HTTPD_PEER_FLUSH;
 	return n;

@@ -95,7 +95,7 @@ static void clear_errors(void)
 		ERR_clear_error();
 }
 
-/* SSL_shutdown on a broken connection leaves an error behind that the next connection would take
+/* SSL_shutdown on a broken connection leaves an error that the next connection would take
  * for its own. */
 void httpd_peer_close(struct httpd_peer *p)
 {
@@ -261,7 +261,7 @@ static void on_request(evhtp_request_t *ereq, void *arg)
 }
 
 /*
- * Bytes that arrived behind the request must leave the bufferevent before the canonical line enters
+ * Bytes that arrived after the request must leave the bufferevent before the canonical line enters
  * it; it is put in front because a plain socket's input is frozen at its end.
  */
 static void dispatch(struct httpd_peer *p)
@@ -282,7 +282,7 @@ static void dispatch(struct httpd_peer *p)
 	p->evhtp_read(p->bev, p->evhtp_arg);
 	h->dispatching = NULL;
 	if (gone || !p->ereq) {
-		log_error(NULL, "libevhtp refused a request it was made to take", "server=%s",
+		log_error(NULL, "libevhtp refused the request that it was given", "server=%s",
 			h->conf.name);
 		if (!gone)
 			httpd_peer_close(p);
@@ -527,9 +527,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 	defer_cancel(&p->sent);
 	timer_fini(&p->timer);
 	drop_input(p, p->in.len);
-	*p->prevp = p->next;
-	if (p->next)
-		p->next->prevp = p->prevp;
+	LIST_REMOVE(p, link);
 	p->httpd->n_peers--;
 	share_leave(p->httpd->share, &p->place);
 	httpd_leave_route(p);
@@ -547,11 +545,7 @@ void httpd_peer_new(struct httpd *h, evhtp_connection_t *conn)
 	p->bev = conn->bev;
 	p->state = conn->ssl ? HTTPD_PEER_HANDSHAKE : HTTPD_PEER_HEAD;
 	p->prepaid = true;
-	p->next = h->peers;
-	p->prevp = &h->peers;
-	if (p->next)
-		p->next->prevp = &p->next;
-	h->peers = p;
+	LIST_INSERT_HEAD(&h->peers, p, link);
 	h->n_peers++;
 	share_join(h->share, &p->place, conn->saddr);
 	httpd_count_connection(h, 1);

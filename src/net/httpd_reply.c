@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replies as bytes. libevhtp's own know no 429, put a body behind HEAD and take header values as
- * they come; here the body stands right behind the head, so that a small reply is one write and one
- * TLS record.
+ * Replies as bytes. libevhtp's own do not know 429, send a body for HEAD and do not check header
+ * values; here the body directly follows the head, so that a small reply is one write and one TLS
+ * record.
  */
 #include "config.h"
 
@@ -104,7 +104,7 @@ static void add_line(struct strbuf *out, const char *name, const char *value)
 	strbuf_add(out, "\r\n", 2);
 }
 
-/* Without printf, which would be the dearest part of a small reply. */
+/* Without printf, which would cost most of a small reply. */
 static void make_reply(struct httpd *h, const struct reply *a, struct strbuf *out)
 {
 	bool bodiless = a->status == 204 || a->status == 304;

@@ -3,7 +3,7 @@
  * Line by line, refusing whatever two parsers could read differently: bare CR or LF, folded lines,
  * blanks before a colon, control bytes, two lengths, any Transfer-Encoding, a target whose host is
  * not the one of the Host field. The first thing wrong, in the order of the bytes, names the
- * status; what only the end can tell (no Host, another Host) comes last.
+ * status; what is known only at the end (no Host, another Host) comes last.
  */
 #include "config.h"
 
@@ -292,7 +292,7 @@ static bool next_line(const char *data, size_t len, size_t *off, struct span *li
 	return !memchr(line->p, '\r', line->len);
 }
 
-/* An absolute-form target for somebody else was sent to a proxy: this is none. */
+/* An absolute-form target of another host was meant for a proxy, and this is not one. */
 static bool names_same_host(const struct scan *s)
 {
 	return s->authority.len == 0 ||

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "tec/base/str.h"
 #include "tec/loop/loop.h"
@@ -47,10 +48,10 @@ struct httpd {
 	struct evhtp *htp; /* owned; its ssl_ctx is one reference of ours */
 	struct evconnlistener *listeners[HTTPD_LISTENERS_MAX]; /* owned */
 	unsigned n_listeners;
-	struct timer accept_pause; /* out of descriptors: nothing is accepted until it fires */
-	unsigned n_accepted;       /* in this turn of the loop */
-	struct defer next_turn;    /* n_accepted starts again, and accepting goes on */
-	struct httpd_peer *peers;  /* owned through libevhtp's connections */
+	struct timer accept_pause;     /* out of descriptors: nothing is accepted until it fires */
+	unsigned n_accepted;           /* in this turn of the loop */
+	struct defer next_turn;        /* n_accepted starts again, and accepting goes on */
+	LIST_HEAD(, httpd_peer) peers; /* owned through libevhtp's connections */
 	size_t n_peers;
 	struct share *share; /* owned; who they are of */
 	unsigned *in_route;  /* owned; by route: requests that hold a place of its at_once */
@@ -74,7 +75,7 @@ enum httpd_peer_state {
 };
 
 struct httpd_peer {
-	struct httpd_peer *next, **prevp;
+	LIST_ENTRY(httpd_peer) link;
 	struct share_place place;
 	struct httpd *httpd;
 	struct evhtp_connection *conn; /* owns us through its fini hook */
@@ -104,7 +105,7 @@ struct httpd_peer {
 	bool half_closed;
 	bool prepaid;             /* the token taken at accept pays for the next request */
 	struct defer sent;        /* the output was written at once: goes on in the next turn */
-	char text[ADDR_TEXT_LEN]; /* the address, once somebody asked */
+	char text[ADDR_TEXT_LEN]; /* the address, once it was needed */
 };
 
 struct httpd_req {
@@ -119,7 +120,7 @@ struct httpd_req {
 	void *gone_arg;
 	size_t data_len;
 	const char *target;        /* into data */
-	const char *path;          /* owned by data, behind the body */
+	const char *path;          /* part of data, after the body */
 	char *fields, *fields_end; /* into data: lines "Name: value\0...\n" */
 	const char *body;
 	size_t body_len;

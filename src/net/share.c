@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each source has its places in a list from the idlest to the busiest, and stands in the list of
+ * Each source has its places in a list from the idlest to the busiest, and is in the list of
  * its level, which is how many places it has. A level's list is in the order of what happened last
  * too, so among equals the source that did nothing for longest comes first. The top level moves by
  * one at a time.

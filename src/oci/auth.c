@@ -3,7 +3,7 @@
  * Credentials are copied from json-c's strings into secrets at once, and the whole tree is wiped
  * before it goes. A key of the configuration is compared as text: host exactly, path at the border
  * of a component. Refuses an entry it cannot read when that entry is the one that counts: sending
- * nothing instead would be told as a wrong password.
+ * nothing instead would be reported as a wrong password.
  */
 #include "config.h"
 
@@ -95,7 +95,7 @@ static struct secret *basic_value(const struct secret *pair)
 	return out;
 }
 
-/* base64 with or without padding, as docker and podman write it; NUL bytes behind are docker's. */
+/* base64 with or without padding, as docker and podman write it; NUL bytes at the end are docker's. */
 static struct secret *decode_pair(const char *auth)
 {
 	size_t len = strlen(auth), pad = (4 - len % 4) % 4;
@@ -127,7 +127,7 @@ static int take_pair(struct json_object *entry, struct oci_cred *c, struct err *
 	} else if (user && *user) {
 		n = strlen(user);
 		if (strchr(user, ':'))
-			return err_set(err, ERR_INVALID, "the username holds a colon");
+			return err_set(err, ERR_INVALID, "the username contains a colon");
 		pair = secret_new(n + 1 + (password ? strlen(password) : 0));
 		memcpy(secret_bytes(pair), user, n);
 		secret_bytes(pair)[n] = ':';
@@ -157,7 +157,7 @@ static int take_entry(struct json_object *entry, struct oci_cred **out, struct e
 		c->identity = secret_new_copy(identity, strlen(identity) + 1);
 	else if (take_pair(entry, c, err) != 0)
 		return -1;
-	/* {} stands where a credential helper keeps them: we have none. */
+	/* {} means that a credential helper keeps them: we do not run those. */
 	*out = c->basic || c->identity ? steal_ptr(&c) : NULL;
 	return 0;
 }
@@ -240,7 +240,7 @@ struct secret *oci_cred_config(
 	static const char tail[] = "\"}}}";
 	const struct secret *from = c->identity ? c->identity : c->basic;
 	size_t skip = c->identity ? 0 : strlen("Basic ");
-	size_t len = secret_len(from) - 1 - skip; /* the NUL byte stays behind */
+	size_t len = secret_len(from) - 1 - skip; /* without the NUL byte */
 	cleanup_free char *head = xasprintf("{\"auths\":{\"%s/%s\":{\"%s\":\"", host, repository,
 		c->identity ? "identitytoken" : "auth");
 	size_t room = strlen(head) + 6 * len + strlen(tail);
@@ -267,7 +267,7 @@ int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct 
 	int64_t s;
 
 	memset(out, 0, sizeof(*out));
-	if (!o) { /* without its place: that would say what an answer of somebody else holds */
+	if (!o) { /* without the byte's number: it would say what another server's page holds */
 		err_clear(err);
 		return err_set(err, ERR_INVALID, "the token server's answer is not JSON");
 	}
@@ -275,11 +275,12 @@ int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct 
 	if (!token || !*token)
 		token = json_get_str(o, "access_token");
 	if (!token || !*token)
-		return err_set(err, ERR_INVALID, "the token server's answer holds no token");
+		return err_set(
+			err, ERR_INVALID, "the token server's answer does not contain a token");
 	for (const char *p = token; *p; p++)
 		if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f)
 			return err_set(err, ERR_INVALID,
-				"the token server's token holds blanks or control characters");
+				"the token server's token contains blanks or control characters");
 	s = json_get_int(o, "expires_in", TOKEN_MIN_S);
 	out->valid_s = s < TOKEN_MIN_S ? TOKEN_MIN_S : s > TOKEN_MAX_S ? TOKEN_MAX_S : (uint32_t)s;
 	out->token = secret_new_copy(token, strlen(token) + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * WWW-Authenticate is a list of challenges and each challenge a list of parameters, with the same
- * comma between both: a word with '=' behind it is a parameter, any other word is the next scheme.
- * Refuses what it cannot place, since a realm read wrongly would be sent a password.
+ * comma between both: a word followed by '=' is a parameter, any other word is the next scheme.
+ * Refuses what it cannot place: a password would be sent to a realm that was read wrongly.
  */
 #include "config.h"
 
@@ -48,7 +48,7 @@ static bool at(const struct reader *r, char c)
 	return r->p < r->end && *r->p == c;
 }
 
-/* A token or a quoted string; what does not fit or print is refused. out NULL: read over it. */
+/* A token or a quoted string; what does not fit or print is refused. out NULL: skip it. */
 static int value(struct reader *r, char *out, size_t cap, struct err *err)
 {
 	bool quoted = at(r, '"');
@@ -98,7 +98,7 @@ static char *place(struct oci_challenge *c, const char *name, size_t len, size_t
 	return NULL;
 }
 
-/* name=value; `name` has been read and r stands before the '='. c NULL: of a challenge not kept. */
+/* name=value; `name` has been read and r is at the '='. c NULL: of a challenge not kept. */
 static int parameter(
 	struct reader *r, struct oci_challenge *c, const char *name, size_t len, struct err *err)
 {
@@ -112,7 +112,7 @@ static int parameter(
 	return value(r, to, cap, err);
 }
 
-/* "abc==" of "Negotiate abc==": is read over. Only the end of it may be '='. */
+/* Skips "abc==" of "Negotiate abc==". Only the end of it may be '='. */
 static void skip_token68(struct reader *r)
 {
 	struct reader ahead = *r;

@@ -27,7 +27,7 @@ struct fetch {
 	struct oci_want want;
 	struct op_scope ops;
 	char *url;
-	char *realm; /* of the token server that was asked last */
+	char *realm; /* of the token server that was used last */
 	unsigned redirects;
 	bool away;      /* url is not the source's any more */
 	bool sent_auth; /* with the request in flight */
@@ -98,7 +98,7 @@ bool oci_net_insecure(const struct oci_net *net, const char *host)
 	return false;
 }
 
-/* Whose word counts for where we may be sent. */
+/* What decides where we may be sent. */
 static struct oci_place place_of(const struct fetch *f)
 {
 	return (struct oci_place){.base = f->source->base,
@@ -108,7 +108,7 @@ static struct oci_place place_of(const struct fetch *f)
 		.n_insecure = f->net->n_insecure};
 }
 
-/* What an address out of reach means for who wrote the reference; url: what was asked. */
+/* What an address that must not be reached means for the author of the reference; url: of the request. */
 static void explain_reach(
 	const struct fetch *f, const char *url, const struct httpc_answer *a, struct err *err)
 {
@@ -120,7 +120,7 @@ static void explain_reach(
 	err_clear(err);
 	if (p.answered)
 		err_set(err, ERR_DENIED,
-			"it sends us to a %s address, and its own is %s: nothing was sent there",
+			"it redirects to a %s address, and its own is %s: nothing was sent there",
 			addr_scope_name(a->scope), addr_scope_name(p.scope));
 	else
 		err_set(err, ERR_DENIED,
@@ -143,7 +143,7 @@ static void on_token(void *arg, const struct err *err, const struct httpc_answer
 		return;
 	}
 	if (a->status == 400 ||
-		a->status == 404) /* what docker's and others' say to a wrong login */
+		a->status == 404) /* what Docker's and other servers answer to a wrong login */
 		FAIL(f, ERR_DENIED, "the token server answered %d", a->status);
 	else if (a->status != 200)
 		fail_status(f, "the token server", a);
@@ -223,9 +223,9 @@ static void ask_token(struct fetch *f, const struct oci_challenge *c)
 		.headers = &h};
 	struct err err = ERR_INIT;
 
-	/* A credential follows a realm; so may it be spoken to at all? */
+	/* Credentials are sent to the realm, so it must be a place that may be used. */
 	if (oci_redirect_check(&place, f->source->base, c->realm, &err) != 0) {
-		err_wrap(&err, "it names a token server that is not asked");
+		err_wrap(&err, "it names a token server that must not be used");
 		fetch_fail(f, &err);
 		return;
 	}
@@ -260,20 +260,21 @@ static void on_challenge(struct fetch *f, const struct httpc_answer *a)
 	struct err err = ERR_INIT;
 
 	if (f->away)
-		FAIL(f, ERR_DENIED, "the host it redirects to wants credentials, and gets none");
+		FAIL(f, ERR_DENIED,
+			"the host it redirects to requires credentials, and none are sent there");
 	else if (f->sent_auth)
 		FAIL(f, ERR_DENIED, "it refuses the credentials it was given");
 	else if (!a->www_authenticate)
-		FAIL(f, ERR_DENIED, "it wants credentials and does not say which");
+		FAIL(f, ERR_DENIED, "it requires credentials and does not say which");
 	else if (oci_challenge_parse(a->www_authenticate, strlen(a->www_authenticate), &c, &err) !=
 		 0)
 		fetch_fail(f, &err);
 	else if (c.bearer)
 		ask_token(f, &c);
 	else if (!c.basic)
-		FAIL(f, ERR_DENIED, "it wants neither a token nor a password");
+		FAIL(f, ERR_DENIED, "it accepts neither a token nor a password");
 	else if (!cred || !cred->basic)
-		FAIL(f, ERR_DENIED, "it wants a password, and none is configured for it");
+		FAIL(f, ERR_DENIED, "it requires a password, and none is configured for it");
 	else {
 		f->source->basic = true;
 		send_get(f);
@@ -288,11 +289,11 @@ static void on_redirect(struct fetch *f, const char *to)
 	struct err err = ERR_INIT;
 
 	if (!to)
-		FAIL(f, ERR_INVALID, "it redirects to nowhere");
+		FAIL(f, ERR_INVALID, "it redirects without a Location");
 	else if (++f->redirects > MAX_REDIRECTS)
 		FAIL(f, ERR_INVALID, "more than %u redirects", MAX_REDIRECTS);
 	else if (oci_redirect_check(&place, f->url, to, &err) != 0) {
-		err_wrap(&err, "it redirects to where it is not followed");
+		err_wrap(&err, "its redirect is not followed");
 		fetch_fail(f, &err);
 	} else {
 		f->away = f->away || !oci_same_origin(to, f->source->base);
@@ -307,7 +308,7 @@ static void on_document(struct fetch *f, const struct httpc_answer *a)
 	const struct oci_descriptor *d = &f->want.what;
 	struct err err = ERR_INIT;
 
-	/* Neither length nor digest of what came is told: it may be somebody else's page. */
+	/* Neither length nor digest of what came is reported: it may be another server's page. */
 	if (f->want.any_size ? a->body_len > d->size : a->body_len != d->size)
 		FAIL(f, ERR_INVALID, "it did not send the %zu bytes of the document", d->size);
 	else if (oci_digest_check(d->digest, a->body, a->body_len, &err) != 0)

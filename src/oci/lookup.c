@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "tec/base/log.h"
 #include "tec/loop/child.h"
@@ -22,7 +23,7 @@ struct oci_lookup {
 	struct loop *loop;
 	const char *file;
 	const char *const *argv;
-	struct call *first, **lastp; /* waiting */
+	TAILQ_HEAD(, call) waiting;
 	unsigned running;
 	size_t n_calls;
 	struct defer pump;
@@ -33,10 +34,11 @@ struct call {
 	struct oci_lookup *k;
 	struct op_scope ops; /* the child */
 	bool running;
-	struct call *next, **prevp; /* in k's line, while waiting */
+	bool waiting;
+	TAILQ_ENTRY(call) link; /* while waiting */
 	struct timer wait;
 	struct defer fail;
-	struct err err; /* of a question that cannot be put */
+	struct err err; /* of a question that could not be made */
 	char *question; /* owned, wiped; NULL: there is none */
 	size_t len;
 	oci_label_fn done;
@@ -47,12 +49,8 @@ static void on_pump(void *arg);
 
 static void line_leave(struct call *c)
 {
-	*c->prevp = c->next;
-	if (c->next)
-		c->next->prevp = c->prevp;
-	else
-		c->k->lastp = c->prevp;
-	c->prevp = NULL;
+	TAILQ_REMOVE(&c->k->waiting, c, link);
+	c->waiting = false;
 }
 
 static void wipe_question(struct call *c)
@@ -66,7 +64,7 @@ static void wipe_question(struct call *c)
 static void call_free(struct call *c)
 {
 	op_scope_cancel(&c->ops); /* kills the child */
-	if (c->prevp)
+	if (c->waiting)
 		line_leave(c);
 	if (c->running) {
 		c->k->running--;
@@ -123,10 +121,11 @@ static void on_child(void *arg, const struct err *err, const char *out, size_t l
 	if (!err_is_set(&e))
 		(void)!oci_answer_decode(out, len, &a, &e);
 	for (size_t i = 0; i < a.n_warnings; i++)
-		log_warn(NULL, "while a label was looked up", "text=%s", log_esc(a.warnings[i]));
+		log_warn(NULL, "warning of a label lookup", "text=%s", log_esc(a.warnings[i]));
 	if (err_is_set(&e)) {
-		log_err(LOG_WARN, NULL, "a label lookup gave no answer", &e);
-		err_set(&a.err, ERR_TRANSIENT, "the process that asks the registry gave no answer");
+		log_err(LOG_WARN, NULL, "a label lookup failed", &e);
+		err_set(&a.err, ERR_TRANSIENT,
+			"the process that queries the registry did not answer");
 	}
 	call_end(c, &a.err, a.value, a.len);
 	oci_answer_fini(&a);
@@ -156,8 +155,8 @@ static void on_pump(void *arg)
 {
 	struct oci_lookup *k = arg;
 
-	while (k->first && k->running < OCI_LOOKUP_MAX)
-		call_run(k->first);
+	while (!TAILQ_EMPTY(&k->waiting) && k->running < OCI_LOOKUP_MAX)
+		call_run(TAILQ_FIRST(&k->waiting));
 }
 
 /* ---- what the child gets ---- */
@@ -185,7 +184,7 @@ static int choose(
 	one = oci_cred_config(cred, name, repository, err);
 	if (!one)
 		return -1;
-	c->own = xreallocarray(c->own, c->n_own + 1, sizeof(*c->own));
+	ARRAY_GROW(c->own, c->n_own);
 	c->own[c->n_own++] = one;
 	return 0;
 }
@@ -214,7 +213,7 @@ struct oci_lookup *oci_lookup_new(struct loop *l, const char *file, const char *
 	k->loop = l;
 	k->file = file;
 	k->argv = argv;
-	k->lastp = &k->first;
+	TAILQ_INIT(&k->waiting);
 	return k;
 }
 
@@ -243,9 +242,8 @@ struct op *oci_lookup_get(struct oci_lookup *k, struct op_scope *scope, const st
 		defer_call(&c->fail, k->loop, on_fail, c);
 		return &c->op;
 	}
-	c->prevp = k->lastp;
-	*k->lastp = c;
-	k->lastp = &c->next;
+	c->waiting = true;
+	TAILQ_INSERT_TAIL(&k->waiting, c, link);
 	timer_set(&c->wait, OCI_LOOKUP_WAIT_MS);
 	defer_call(&k->pump, k->loop, on_pump, k);
 	return &c->op;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents are told apart by their own mediaType, never by the Content-Type of the answer: only
+ * Documents are distinguished by their own mediaType, never by the Content-Type of the answer: only
  * the former is covered by the digest. A document that could be read as index and as manifest
  * (CVE-2021-41190) is refused, as is an index in an index. Descriptors are bounded here, before
  * anything is fetched by them.
@@ -47,10 +47,10 @@ int oci_digest_check(const char *digest, const void *body, size_t len, struct er
 
 	bytes_sha256(body, len, sum);
 	bytes_to_hex(sum, sizeof(sum), hex);
-	/* The digest of what came is not told: it would say what somebody else's page holds. */
+	/* The digest of what came is not reported: it would say what another server's page holds. */
 	if (!str_starts(digest, "sha256:") || strcmp(digest + 7, hex) != 0)
 		return err_set(
-			err, ERR_INVALID, "it sent other bytes than those of %.19s...", digest);
+			err, ERR_INVALID, "its bytes do not have the digest %.19s...", digest);
 	return 0;
 }
 
@@ -63,8 +63,8 @@ static int take_descriptor(
 	if (!digest || !oci_digest_valid(digest, strlen(digest)))
 		return err_set(err, ERR_INVALID, "a descriptor without a sha256 digest");
 	if (size < 1 || (uint64_t)size > max)
-		return err_set(
-			err, ERR_INVALID, "a descriptor whose size is not 1 to %zu bytes", max);
+		return err_set(err, ERR_INVALID,
+			"a descriptor with a size outside of 1 to %zu bytes", max);
 	memcpy(out->digest, digest, OCI_DIGEST_LEN + 1);
 	out->size = (size_t)size;
 	return 0;
@@ -109,10 +109,11 @@ static int choose(struct json_object *list, const char *os, const char *arch,
 		}
 	}
 	if (!chosen)
-		return err_set(err, ERR_INVALID, "the index has no image for %s/%s", os, arch);
+		return err_set(
+			err, ERR_INVALID, "the index does not list an image for %s/%s", os, arch);
 	if (ambiguous)
 		return err_set(err, ERR_INVALID,
-			"the index has several images for %s/%s: approve the digest of one", os,
+			"the index lists several images for %s/%s: approve the digest of one", os,
 			arch);
 	if (take_descriptor(chosen, OCI_MANIFEST_MAX, out, err) != 0)
 		return err_wrap(err, "the index, %s/%s", os, arch);
@@ -152,7 +153,7 @@ int oci_manifest_parse(const char *text, size_t len, const char *os, const char 
 		return err_set(err, ERR_INVALID, "neither a manifest nor an index, or both");
 	if (json_get(o, "mediaType") && !(index ? is_index_type(type) : is_manifest_type(type)))
 		return err_set(
-			err, ERR_INVALID, "the manifest's mediaType is not of what it holds");
+			err, ERR_INVALID, "the manifest's mediaType does not match its content");
 	out->index = index;
 	if (index)
 		return choose(json_get_arr(o, "manifests"), os, arch, &out->next, err);
@@ -161,43 +162,19 @@ int oci_manifest_parse(const char *text, size_t len, const char *os, const char 
 
 /* ---- configuration ---- */
 
-struct oci_config {
-	struct json_object *root;
-};
-
-struct oci_config *oci_config_parse(const char *text, size_t len, struct err *err)
+int oci_config_label(const char *text, size_t len, const char *label, char **value,
+	size_t *value_len, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(text, len, &config_limits, err);
-	struct oci_config *c;
-
-	if (!o) {
-		err_wrap(err, "the image's configuration");
-		return NULL;
-	}
-	if (!json_object_is_type(o, json_type_object)) {
-		err_set(err, ERR_INVALID, "the image's configuration is not an object");
-		return NULL;
-	}
-	c = xcalloc(1, sizeof(*c));
-	c->root = steal_ptr(&o);
-	return c;
-}
-
-void oci_config_free(struct oci_config *c)
-{
-	if (!c)
-		return;
-	json_object_put(c->root);
-	free(c);
-}
-
-int oci_config_label(const struct oci_config *c, const char *label, const char **value, size_t *len,
-	struct err *err)
-{
-	struct json_object *config = json_get(c->root, "config"), *labels, *v = NULL;
+	struct json_object *config, *labels, *v = NULL;
 
 	*value = NULL;
-	*len = 0;
+	*value_len = 0;
+	if (!o)
+		return err_wrap(err, "the image's configuration");
+	config = json_get(o, "config");
+	if (!json_object_is_type(o, json_type_object))
+		return err_set(err, ERR_INVALID, "the image's configuration is not an object");
 	if (config && !json_object_is_type(config, json_type_object))
 		return err_set(err, ERR_INVALID, "the image's config is not an object");
 	labels = json_get(config, "Labels");
@@ -209,7 +186,7 @@ int oci_config_label(const struct oci_config *c, const char *label, const char *
 	if (!json_object_is_type(v, json_type_string))
 		return err_set(
 			err, ERR_INVALID, "the image's label %s is not a string", log_esc(label));
-	*value = json_object_get_string(v);
-	*len = (size_t)json_object_get_string_len(v);
+	*value_len = (size_t)json_object_get_string_len(v);
+	*value = xmemdup(json_object_get_string(v), *value_len);
 	return 0;
 }

@@ -20,7 +20,7 @@ struct oci_net {
 };
 bool oci_net_insecure(const struct oci_net *net, const char *host);
 
-/* One host that has the repository, and what it lets us in with. */
+/* One host that has the repository, and the credentials for it. */
 struct oci_source {
 	char *host;       /* host[:port]: what messages name */
 	char *base;       /* "https://host/v2/<repository>" */
@@ -47,7 +47,7 @@ int oci_each_source(const struct oci_conf *conf, const char *reference, oci_sour
 struct oci_want {
 	bool blob; /* else a manifest */
 	struct oci_descriptor what;
-	bool any_size; /* what.size is a bound only: nobody told the size yet */
+	bool any_size; /* what.size is only a bound: the size is not known yet */
 };
 
 /* body: verified, borrowed for the call. net and source outlive the op. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Origins are compared as text, without case: another spelling of the same host (a final dot, the
- * default port written out) counts as another host, which only costs rights.
+ * default port written out) counts as another host, which only takes rights away.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What stands between "scheme://" and the path; *len 0: nothing. */
+/* The part between "scheme://" and the path; *len 0: there is none. */
 static const char *authority(const char *url, size_t *len)
 {
 	const char *host = strstr(url, "://");
@@ -57,14 +57,14 @@ int oci_redirect_check(const struct oci_place *p, const char *from, const char *
 	if (!is_http(to))
 		return err_set(err, ERR_DENIED, "neither https nor http");
 	if (!is_http(from) || !is_http(p->base))
-		return err_set(err, ERR_DENIED, "plain http, from a host that is asked over https");
+		return err_set(err, ERR_DENIED, "plain http, from a host that is used over https");
 	if (!oci_same_origin(to, p->base) && !is_insecure(p, to))
 		return err_set(
 			err, ERR_DENIED, "plain http to a host that is not listed as insecure");
 	return 0;
 }
 
-/* A number, or localhost: whoever wrote the reference knew where it leads. */
+/* A number, or localhost: the author of the reference knew where it leads. */
 static bool is_literal(const char *url)
 {
 	struct in_addr v4;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Splits at the last '@', then at a ':' behind the last '/', then at the first '/' when what stands
+ * Splits at the last '@', then at a ':' after the last '/', then at the first '/' when the part
  * before it can only be a host: it has a dot, a colon or a capital letter, or is "localhost".
  * Everything that reaches a URL later is checked here, character by character. Refuses digests of
  * other algorithms: one algorithm is verified, so one is accepted.
@@ -172,7 +172,7 @@ static void copy_lower(char *out, const char *s, size_t len)
 	out[len] = '\0';
 }
 
-/* What stands before the tag and the digest. */
+/* The part before the tag and the digest. */
 static int take_name(const char *s, size_t len, struct oci_ref *out, struct err *err)
 {
 	const char *slash = memchr(s, '/', len);
@@ -212,7 +212,7 @@ int oci_ref_parse(const char *text, struct oci_ref *out, struct err *err)
 			err, ERR_INVALID, "image reference: longer than %d characters", REF_MAX);
 	if (!at)
 		return err_set(err, ERR_INVALID,
-			"image reference: no digest; approve an image as name@sha256:...");
+			"image reference: it does not have a digest; approve an image as name@sha256:...");
 	digest = len - (size_t)(at + 1 - text);
 	if (!oci_digest_valid(at + 1, digest))
 		return err_set(err, ERR_INVALID,
@@ -224,7 +224,7 @@ int oci_ref_parse(const char *text, struct oci_ref *out, struct err *err)
 	slash = memrchr(text, '/', name);
 	if (colon && (!slash || colon > slash)) {
 		if (!tag_valid(colon + 1, (size_t)(at - colon - 1)))
-			return err_set(err, ERR_INVALID, "image reference: the tag is not usable");
+			return err_set(err, ERR_INVALID, "image reference: the tag is not valid");
 		name = (size_t)(colon - text);
 	}
 	return take_name(text, name, out, err);

@@ -2,7 +2,7 @@
 /*
  * The chain: reference -> index -> manifest -> configuration -> label, each document from the first
  * host that has it. Documents are named by their digest, so a mirror needs no trust and a verified
- * document is never fetched again; one that is verified and still no image ends the question, as
+ * document is never fetched again; one that is verified and is not an image ends the lookup, as
  * every other host would send the same bytes.
  */
 #include "config.h"
@@ -104,14 +104,11 @@ static void on_deadline(void *arg)
 static void on_config(struct label_call *k, const char *body, size_t len)
 {
 	struct err err = ERR_INIT;
-	struct oci_config *c = oci_config_parse(body, len, &err);
-	const char *value = NULL;
+	cleanup_free char *value = NULL;
 	size_t value_len = 0;
 
-	if (c && oci_config_label(c, k->label, &value, &value_len, &err) != 0)
-		value = NULL;
+	(void)!oci_config_label(body, len, k->label, &value, &value_len, &err);
 	call_end(k, &err, value, value_len);
-	oci_config_free(c);
 }
 
 static void on_manifest(struct label_call *k, const char *body, size_t len)
@@ -152,7 +149,7 @@ static void on_fetched(void *arg, const struct err *err, const char *body, size_
 	} else if (!err_is_set(&e)) {
 		on_manifest(k, body, len);
 	} else if (k->at + 1 < k->n_sources) {
-		log_err(LOG_WARN, NULL, "a registry mirror failed, the next host is asked", &e);
+		log_err(LOG_WARN, NULL, "a registry mirror failed, the next host is tried", &e);
 		k->at++;
 		fetch_next(k);
 	} else {
@@ -195,7 +192,7 @@ int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
 	len = (size_t)(end - (slash + 1));
 	if (!oci_repository_valid(slash + 1, len))
 		return err_set(err, ERR_INVALID,
-			"\"%s\": what follows the host is no path of a repository", text);
+			"\"%s\": what follows the host is not a path of a repository", text);
 	memcpy(out->prefix, slash + 1, len);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The answer comes from a process that a registry may have taken over: every length is compared
- * with what is there before a byte is read, every text is checked, and whatever stands before,
- * between or behind the records that are expected refuses the whole.
+ * with what is there before a byte is read, every text is checked, and anything before,
+ * between or after the expected records refuses the whole.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ static bool is_next(const struct reader *r, char tag)
 	return r->p < r->end && *r->p == tag;
 }
 
-/* The bytes of a record of this letter, of `max` at most. -1: that is not what stands there. */
+/* The bytes of a record of this letter, of `max` at most. -1: it is not there. */
 static int take(struct reader *r, char tag, size_t max, const char **bytes, size_t *len)
 {
 	size_t n = 0, digits = 0;
@@ -101,7 +101,7 @@ char *oci_question_encode(const struct oci_conf *conf, const char *reference, co
 			"the lists of registries or their credentials are too large");
 		return NULL;
 	}
-	/* Of its whole size at once: nothing that grows leaves a copy of a credential behind. */
+	/* Of its whole size at once: a buffer that grows would leave copies of credentials. */
 	all = xcalloc(1, *len);
 	memcpy(all, head.data, head.len);
 	at = head.len;
@@ -123,7 +123,7 @@ static int take_list(struct reader *r, char tag, char ***list, size_t *n)
 
 		if (!text)
 			return -1;
-		*list = xreallocarray(*list, *n + 1, sizeof(**list));
+		ARRAY_GROW(*list, *n);
 		(*list)[(*n)++] = text;
 	}
 	return 0;
@@ -137,7 +137,7 @@ static int take_configs(struct reader *r, struct oci_question *q)
 	while (is_next(r, 'c')) {
 		if (q->n_configs == LIST_MAX || take(r, 'c', SECRET_MAX_LEN, &p, &n) < 0 || n == 0)
 			return -1;
-		q->configs = xreallocarray(q->configs, q->n_configs + 1, sizeof(*q->configs));
+		ARRAY_GROW(q->configs, q->n_configs);
 		q->configs[q->n_configs++] = secret_new_copy(p, n);
 	}
 	return 0;
@@ -158,7 +158,7 @@ int oci_question_decode(const char *bytes, size_t len, struct oci_question *out,
 		take_configs(&r, out) == 0 && take(&r, 'z', 0, &p, &n) == 0 && r.p == r.end)
 		return 0;
 	oci_question_fini(out);
-	return err_set(err, ERR_INVALID, "standard input does not hold a question for a label");
+	return err_set(err, ERR_INVALID, "standard input does not contain a question for a label");
 }
 
 static void list_free(char **list, size_t n)
@@ -341,7 +341,7 @@ int oci_answer_decode(const char *bytes, size_t len, struct oci_answer *out, str
 	if (take_answer(&r, out) == 0 && r.p == r.end)
 		return 0;
 	oci_answer_fini(out);
-	return err_set(err, ERR_INVALID, "what it printed is not an answer");
+	return err_set(err, ERR_INVALID, "its output is not an answer");
 }
 
 void oci_answer_fini(struct oci_answer *a)

@@ -40,7 +40,7 @@ struct walk {
 struct pcr_mixer {
 	struct slot *cache;     /* owned */
 	struct indexed *values; /* owned */
-	size_t n, cap;
+	size_t n;
 	size_t conflicts;
 };
 
@@ -293,10 +293,7 @@ static const struct indexed *index_values(
 	struct indexed *x;
 	size_t n = 0;
 
-	if (m->n == m->cap) {
-		m->cap = m->cap ? 2 * m->cap : 16;
-		m->values = xreallocarray(m->values, m->cap, sizeof(*m->values));
-	}
+	ARRAY_GROW(m->values, m->n);
 	x = &m->values[m->n++];
 	*x = (struct indexed){.name = xstrdup(name), .image = image};
 	x->v = xcalloc(e->n ? e->n : 1, sizeof(*x->v));

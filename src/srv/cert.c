@@ -71,7 +71,8 @@ static bool has_data(struct json_object *o, const char *member)
 
 static int undecodable(struct err *err)
 {
-	return err_set(err, ERR_INVALID, "missing, empty, no base64, or too long (64 KiB at most)");
+	return err_set(
+		err, ERR_INVALID, "missing, empty, not base64, or too long (64 KiB at most)");
 }
 
 /* True: ca.crt is there and is not usable, which is logged. */
@@ -83,7 +84,7 @@ static bool read_ca(struct kobj_pack *p, struct json_object *o, const struct log
 
 	if (!ca && has_data(o, "ca.crt"))
 		undecodable(&err);
-	/* All bytes of it: a NUL byte would hide what comes behind it. */
+	/* All bytes of it: a NUL byte would hide what follows it. */
 	if (ca && pki_cert_check_bundle((const char *)secret_peek(ca), secret_len(ca), &err) == 0) {
 		text = xstrndup((const char *)secret_peek(ca), secret_len(ca));
 		kobj_pack_str(p, offsetof(struct secret_obj, ca), text);
@@ -129,7 +130,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	const struct secret_obj *o = (const struct secret_obj *)now;
 	struct log_ctx lc = {.kind = "Secret", .name = c->name};
 
-	if (now && now->unreadable) /* the watch tells of it; what is served stays */
+	if (now && now->unreadable) /* the watch reports it; the certificate in use stays */
 		return;
 	if (!o || !o->ca_bad) {
 		free(c->ca);
@@ -141,7 +142,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 		tls_ctx_unref(c->good);
 		c->good = tls_ctx_ref(o->tls);
 	} else if (!o && c->good) {
-		log_warn(&lc, "certificate gone with its Secret", NULL);
+		log_warn(&lc, "certificate removed with its Secret", NULL);
 		tls_ctx_unref(c->good);
 		c->good = NULL;
 	}

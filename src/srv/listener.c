@@ -106,7 +106,7 @@ void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_li
 			k8s_events_post(env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
 				"RegistrationRefused", "Register",
 				"Nodes are refused: %s. The condition RegistrationOpen has the counts; "
-				"tec-operator(8) says how to clear what waits.",
+				"tec-operator(8) says how to remove what is waiting.",
 				srv_limit_text(limit));
 	}
 	httpd_reply_error(r, 503, 60, "%s", srv_limit_text(limit));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Object counts move with cache changes; process figures are read from /proc when somebody asks. */
+/* Object counts move with cache changes; process figures are read from /proc on request. */
 #include "config.h"
 
 #include "tec/srv/metrics.h"
@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/file.h"
+#include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/secret.h"
 #include "tec/model/ak.h"
@@ -31,33 +33,32 @@ static struct metric started = METRIC_GAUGE_INIT("process_start_time_seconds",
 static struct metric secrets =
 	METRIC_GAUGE_INIT("tec_secrets_in_memory", "Secrets held in locked memory.", NULL, NULL);
 
+/* A file of /proc/self; the caller frees. NULL: it cannot be read. */
+static char *read_proc(const char *path)
+{
+	struct err ignored = ERR_INIT;
+	size_t len;
+
+	return file_read(path, 4096, &len, NULL, &ignored);
+}
+
 static double read_rss(void)
 {
-	FILE *f = fopen("/proc/self/statm", "re");
-	unsigned long pages = 0, resident = 0;
+	cleanup_free char *text = read_proc("/proc/self/statm");
+	unsigned long resident;
 
-	if (!f)
+	if (!text || sscanf(text, "%*u %lu", &resident) != 1)
 		return 0;
-	if (fscanf(f, "%lu %lu", &pages, &resident) != 2)
-		resident = 0;
-	fclose(f);
 	return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
 /* Field 22 of /proc/self/stat: clock ticks after boot. */
 static double read_start(void)
 {
-	FILE *f = fopen("/proc/self/stat", "re");
-	unsigned long long ticks = 0;
-	char text[1024], *p;
-	size_t n;
+	cleanup_free char *text = read_proc("/proc/self/stat");
+	char *p = text ? strrchr(text, ')') : NULL; /* the name in parentheses may hold anything */
+	unsigned long long ticks;
 
-	if (!f)
-		return 0;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	p = strrchr(text, ')'); /* the name in parentheses may hold anything */
 	if (!p ||
 		sscanf(p + 1,
 			" %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",

@@ -2,7 +2,7 @@
 /*
  * Two counters moved by cache changes, and two of the places that no cache shows yet. Places are
  * found by the name of their object, when the cache brings it, and by uuid, to count one Machine's
- * keys. Kept ones stand in the order of their end, so those that are over are at the head.
+ * keys. Kept ones are in the order of their end, so those that have ended are at the head.
  */
 #include "config.h"
 
@@ -273,7 +273,7 @@ static int count_waiting(struct srv_pending *p, const char *uuid, int limit)
 	return n;
 }
 
-/* Tried before, and nobody knows whether it was made: this is the same object. */
+/* Tried before, and it is not known whether it was made: this is the same object. */
 static struct srv_place *take_again(struct srv_pending *p, const char *name, const char *uuid)
 {
 	struct srv_place *e;

@@ -49,7 +49,7 @@ static void reply_created(struct httpd_req *r)
 }
 
 /* The key is there already: with this uuid (or the request names none, or none was stored) it is
- * done; else somebody has to rebind. */
+ * done; else it has to be bound again. */
 static void reply_duplicate(
 	const struct srv_env *env, struct httpd_req *r, const char *have_uuid, const char *uuid)
 {

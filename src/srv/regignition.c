@@ -69,7 +69,7 @@ static const struct model_cluster *usable_cluster(
 	if (!c)
 		return NULL;
 	if (!c->public_trustee_addr)
-		httpd_reply_error(r, 503, 30, "The cluster has no publicTrusteeAddr");
+		httpd_reply_error(r, 503, 30, "spec.publicTrusteeAddr of the cluster is not set");
 	else if (c->reg_mode == MODEL_REG_MANUAL)
 		httpd_reply_error(r, 403, 0,
 			"Machines are made by administrators only (registration.mode Manual)");
@@ -80,8 +80,8 @@ static const struct model_cluster *usable_cluster(
 		httpd_reply_error(r, 503, 60,
 			"The cluster refuses plain text and names no TLS Secret for an address");
 	else if (collect_ca(env, c, ca) < 0)
-		httpd_reply_error(
-			r, 503, 10, "A TLS Secret of the cluster is missing or has no ca.crt");
+		httpd_reply_error(r, 503, 10,
+			"A TLS Secret of the cluster is missing or does not have ca.crt");
 	else
 		return c;
 	return NULL;
@@ -143,7 +143,7 @@ static void answer_at_key(const struct srv_env *env, struct httpd_req *r,
 	enum srv_limit limit = srv_pending_machine_limit(env->pending, c, httpd_req_peer(r));
 	char uuid[UUID_TEXT_LEN + 1];
 
-	/* Who could not register later is told now, before he encrypts his disk. */
+	/* A node that could not register later is refused now, before it encrypts its disk. */
 	if (limit != SRV_LIMIT_NONE)
 		srv_reply_limit(env, r, limit);
 	else if (srv_regkey_make(env->regkey, c, uuid))
@@ -190,13 +190,13 @@ static void get_ignition(struct httpd_req *r, void *arg)
 	if (!c)
 		return;
 	if (is_conditional(r)) {
-		httpd_reply_error(r, 412, 0, "Conditional requests are not answered here");
+		httpd_reply_error(r, 412, 0, "Conditional requests are not supported here");
 		return;
 	}
 	minor = render_ignition_version(httpd_req_header(r, "Accept"));
 	if (minor < 0) {
 		httpd_reply_error(r, 406, 0,
-			"Ignition 3.2.0 or later is served; the Accept header names none of it");
+			"Ignition 3.2.0 or later is served; the Accept header does not include it");
 		return;
 	}
 	if (c->reg_machine == MODEL_REG_AT_KEY)

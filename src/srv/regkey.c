@@ -84,7 +84,7 @@ static struct secret *copy(const struct secret *s)
 	return secret_new_copy(secret_peek(s), secret_len(s));
 }
 
-/* What stands in the API now, announced on the cluster; NULL: nothing that may be used. */
+/* The key in the API, as announced on the cluster; NULL: there is none that may be used. */
 static const struct secret *standing(
 	const struct srv_regkey *k, const struct model_cluster *c, enum which i)
 {
@@ -174,7 +174,7 @@ static struct rats_ticket_scope scope_of(const struct model_cluster *c)
 	return (struct rats_ticket_scope){
 		.cluster_uid = c->obj.uid,
 		.mode = model_reg_mode_name(c->reg_mode),
-		/* Mode Token is not served, so there is no token whose hash could stand here. */
+		/* Mode Token is not served, so there is no token whose hash could be here. */
 		.token_sha256 = NULL,
 	};
 }

@@ -2,7 +2,9 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <criterion/redirect.h>
 #include <signal.h>
+#include <stdio.h>
 
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
@@ -198,7 +200,15 @@ Test(base_log, unescaped_fields_abort_in_tests, .signal = SIGABRT)
 
 Test(base_log, known_keys_only_matter_in_tests, .init = setup)
 {
+	char first[256], second[256];
+	FILE *f;
+
 	log_capture(NULL, NULL);
+	cr_redirect_stderr();
 	log_info(NULL, "goes to stderr", "no_such_key=1");
 	log_info(NULL, "goes to stderr", "name=%s", "two words\nx");
+	f = cr_get_redirected_stderr();
+	cr_assert(fgets(first, sizeof(first), f) && fgets(second, sizeof(second), f));
+	cr_expect_not_null(strstr(first, "no_such_key=1\n"), "%s", first);
+	cr_expect_not_null(strstr(second, "name=two words x\n"), "%s", second);
 }

@@ -70,3 +70,24 @@ Test(base_mem, die_aborts, .signal = SIGABRT)
 {
 	DIE("test object %d", 1);
 }
+
+Test(base_mem, an_array_grows_to_the_next_power_of_two)
+{
+	int *v = NULL;
+	size_t n = 0;
+
+	while (n < 1000) {
+		ARRAY_GROW(v, n);
+		v[n] = (int)n;
+		n++;
+	}
+	n = 300; /* what was dropped may come again */
+	while (n < 600) {
+		ARRAY_GROW(v, n);
+		v[n] = (int)n;
+		n++;
+	}
+	for (int i = 0; i < 600; i++)
+		cr_assert_eq(v[i], i);
+	free(v);
+}

@@ -130,14 +130,8 @@ static inline const char *installed_message(void)
 static inline size_t events_with(const char *reason)
 {
 	cleanup_free char *want = xasprintf("\"reason\":\"%s\"", reason);
-	size_t n = 0;
 
-	for (size_t i = 0; i < fake_transport_requests(w.life->f); i++) {
-		const struct fake_request *r = fake_transport_request(w.life->f, i);
-
-		n += str_eq(r->resource, "events") && r->body && strstr(r->body, want);
-	}
-	return n;
+	return world_events(&w, want);
 }
 
 #endif

@@ -310,7 +310,7 @@ Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)
 	cr_assert(world_get(&w, &kobj_service, "register-server"));
 }
 
-Test(ctl_cluster, missing_tls_secrets_are_told_and_untold)
+Test(ctl_cluster, missing_tls_secrets_are_reported_until_they_exist)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trusteeSecret\":\"my-tls\"}");
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
@@ -384,21 +384,21 @@ Test(ctl_cluster, losing_the_lead_forgets_all_keys)
 	install(SHARED);
 	cr_assert(key_declared(&w, ID_A));
 	ctl_cluster_off(w.life->cluster);
-	ctl_machine_off(w.life->machine);
-	ctl_ak_off(w.life->ak);
+	ctl_kind_off(w.life->machine);
+	ctl_kind_off(w.life->ak);
 	ctl_trustee_off(w.life->trustee);
 	cr_assert(!key_declared(&w, ID_A));
 	world_run(&w, 5000);
 	ctl_trustee_on(w.life->trustee);
 	ctl_cluster_on(w.life->cluster);
-	ctl_machine_on(w.life->machine);
-	ctl_ak_on(w.life->ak);
+	ctl_kind_on(w.life->machine);
+	ctl_kind_on(w.life->ak);
 	world_run(&w, 5000);
 	cr_assert(key_declared(&w, ID_A));
 	cr_assert_eq(far_key(&w, ID_A), KBS_FAR_UNKNOWN);
 }
 
-Test(ctl_cluster, what_cannot_be_written_is_told)
+Test(ctl_cluster, what_cannot_be_written_is_reported)
 {
 	struct fake_expect *e;
 

@@ -40,7 +40,7 @@ Test(ctl_cluster_inputs, a_restart_of_the_operator_writes_nothing)
 	cr_assert_eq(applies("deployments"), 0);
 	cr_assert_eq(applies("configmaps"), 0);
 	cr_assert_eq(strlen(noted("tls-hash")), 16);
-	cr_assert_gt(fake_api_rv(w.api), rv); /* its absence is told */
+	cr_assert_gt(fake_api_rv(w.api), rv); /* its absence is reported */
 }
 
 Test(ctl_cluster_inputs, a_changed_status_or_label_costs_one_read)
@@ -153,7 +153,7 @@ Test(ctl_cluster_inputs, a_certificate_that_is_gone_or_half_restarts_nothing)
 	cr_assert(strstr(installed_message(), "has no tls.crt and tls.key"));
 	tls("QQ==", "Qg==", "Qw==");
 	world_run(&w, 2 * HOUR);
-	cr_assert_str_eq(installed_message(), "Everything is in place.");
+	cr_assert_str_eq(installed_message(), "All objects are installed.");
 	cr_assert_eq(applies("deployments"), 0);
 	cr_assert_str_eq(noted("tls-hash"), was);
 }
@@ -314,7 +314,7 @@ Test(ctl_cluster_inputs, a_kill_at_any_write_of_a_renewal_ends_the_same)
 	}
 }
 
-Test(ctl_cluster_inputs, somebody_elses_next_signer_is_told_and_not_touched)
+Test(ctl_cluster_inputs, somebody_elses_next_signer_is_reported_and_not_touched)
 {
 	uint64_t rv;
 
@@ -386,7 +386,7 @@ Test(ctl_cluster_inputs, a_signer_of_ours_that_the_cache_does_not_show_is_adopte
 }
 
 /* Who may create Secrets and sees the cluster object: the right type, members and owner. */
-Test(ctl_cluster_inputs, a_planted_signer_is_told_and_never_used)
+Test(ctl_cluster_inputs, a_planted_signer_is_reported_and_never_used)
 {
 	cleanup_free char *was = NULL;
 
@@ -495,7 +495,7 @@ Test(ctl_cluster_inputs, announcements_go_with_their_secrets)
 		&w, &kobj_cluster, "tec", MODEL_ANNOUNCED_PREFIX "trustee-token-2"));
 }
 
-Test(ctl_cluster_inputs, a_deleted_signer_is_made_anew_with_one_restart)
+Test(ctl_cluster_inputs, a_deleted_signer_is_replaced_with_one_restart)
 {
 	cleanup_free char *was = NULL;
 

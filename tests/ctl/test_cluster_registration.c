@@ -137,7 +137,7 @@ Test(ctl_cluster_registration, a_kill_at_any_write_of_a_change_ends_the_same)
 	}
 }
 
-Test(ctl_cluster_registration, a_planted_key_is_told_and_not_copied)
+Test(ctl_cluster_registration, a_planted_key_is_reported_and_not_copied)
 {
 	world_boot(&w, "c");
 	world_run(&w, 2000);
@@ -233,7 +233,7 @@ static void machine(unsigned n, const char *by)
 	world_machine(&w, name, id, by);
 }
 
-Test(ctl_cluster_registration, counts_are_told)
+Test(ctl_cluster_registration, counts_are_reported)
 {
 	install(SPEC);
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "RegistrationOpen"), "True");
@@ -243,7 +243,7 @@ Test(ctl_cluster_registration, counts_are_told)
 	world_ak(&w, "k", test_pem[0], ID_B, "listener");
 	world_run(&w, 120000);
 	cr_assert(strstr(open_message(), "1 Machines and 1 keys"), "%s", open_message());
-	cr_assert(strstr(open_message(), "in all: 2"));
+	cr_assert(strstr(open_message(), "in total: 2"));
 	cr_assert_eq(events_with("Open"), 0);
 }
 
@@ -251,7 +251,7 @@ Test(ctl_cluster_registration, a_crowd_costs_one_status_a_minute)
 {
 	install(SPEC);
 	w.life->env.repeat_revoked_ms = 0;
-	ctl_machine_off(w.life->machine); /* what is delivered has counts of its own */
+	ctl_kind_off(w.life->machine); /* what is delivered has counts of its own */
 	world_run(&w, 60000);
 	fake_transport_forget(w.life->f);
 	for (unsigned i = 0; i < 300; i++) {
@@ -263,7 +263,7 @@ Test(ctl_cluster_registration, a_crowd_costs_one_status_a_minute)
 	cr_assert(strstr(open_message(), "300 Machines"));
 }
 
-Test(ctl_cluster_registration, a_limit_is_told_with_an_event_and_what_to_do)
+Test(ctl_cluster_registration, a_limit_is_reported_with_an_event_and_what_to_do)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"registration\":{\"pendingLimit\":3}}");
 	for (unsigned i = 0; i < 3; i++)
@@ -276,7 +276,7 @@ Test(ctl_cluster_registration, a_limit_is_told_with_an_event_and_what_to_do)
 	cr_assert(strstr(open_message(), "kubectl get machines"));
 	cr_assert_eq(events_with("PendingLimitReached"), 1);
 	fake_api_delete(w.api, &kobj_machine, NS, "m0");
-	ctl_machine_off(w.life->machine);
+	ctl_kind_off(w.life->machine);
 	fake_api_merge(w.api, &kobj_machine, NS, "m0", "{\"metadata\":{\"finalizers\":null}}");
 	world_run(&w, 30000);
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "RegistrationOpen"), "Open");
@@ -286,7 +286,7 @@ Test(ctl_cluster_registration, a_limit_is_told_with_an_event_and_what_to_do)
 Test(ctl_cluster_registration, around_a_limit_it_flips_every_ten_seconds_at_most)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"registration\":{\"pendingLimit\":3}}");
-	ctl_machine_off(w.life->machine);
+	ctl_kind_off(w.life->machine);
 	machine(0, "listener");
 	machine(1, "listener");
 	world_run(&w, 60000);

@@ -18,64 +18,65 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 
 	switch (d) {
 	case CTL_IMAGE_DROP_FINALIZER:
-		cr_assert(v->deleting && v->has_finalizer && v->gone && v->confirmed &&
-			  v->entry == CTL_IMAGE_ENTRY_ABSENT && v->job != CTL_IMAGE_JOB_RUNNING &&
-			  !v->old_job);
+		MUST(v->deleting && v->has_finalizer && v->gone && v->confirmed &&
+			v->entry == CTL_IMAGE_ENTRY_ABSENT && v->job != CTL_IMAGE_JOB_RUNNING &&
+			!v->old_job);
 		break;
 	case CTL_IMAGE_REMOVE_ENTRY:
-		cr_assert(v->deleting && v->has_finalizer && v->gone && v->pcrs_read);
+		MUST(v->deleting && v->has_finalizer && v->gone && v->pcrs_read);
 		break;
 	case CTL_IMAGE_ASK_LABEL:
-		cr_assert(asks && v->label == CTL_IMAGE_LABEL_ASK);
+		MUST(asks && v->label == CTL_IMAGE_LABEL_ASK);
 		break;
 	case CTL_IMAGE_WRITE_ENTRY:
-		cr_assert(works && v->made && v->announced && v->pcrs_read);
+		MUST(works && v->made && v->announced && v->pcrs_read);
 		break;
 	case CTL_IMAGE_ANNOUNCE_ENTRY:
-		cr_assert(works && v->made && !v->announced);
+		MUST(works && v->made && !v->announced);
 		break;
 	case CTL_IMAGE_TAKE_OVER:
-		cr_assert(alive && v->entry == CTL_IMAGE_ENTRY_UNMARKED);
+		MUST(alive && v->entry == CTL_IMAGE_ENTRY_UNMARKED);
 		break;
 	case CTL_IMAGE_ANNOUNCE_JOB:
 	case CTL_IMAGE_CREATE_JOB:
-		cr_assert(works && !v->made && v->job == CTL_IMAGE_JOB_ABSENT && !v->old_job);
-		cr_assert(v->platforms ? !v->unmounted
-				       : v->label == CTL_IMAGE_LABEL_NONE ||
-						 v->label == CTL_IMAGE_LABEL_WAIT);
-		cr_assert_eq(v->job_announced, d == CTL_IMAGE_CREATE_JOB);
+		MUST(works && !v->made && v->job == CTL_IMAGE_JOB_ABSENT && !v->old_job);
+		MUST(v->platforms ? !v->unmounted
+				  : v->label == CTL_IMAGE_LABEL_NONE ||
+					    v->label == CTL_IMAGE_LABEL_WAIT);
+		MUST((v->job_announced) == (d == CTL_IMAGE_CREATE_JOB));
 		break;
 	case CTL_IMAGE_DELETE_JOB:
 		if (v->job == CTL_IMAGE_JOB_UNANNOUNCED) {
-			cr_assert(works && !v->made);
+			MUST(works && !v->made);
 			break;
 		}
-		cr_assert(v->job == CTL_IMAGE_JOB_ENDED
-				  ? works && v->due
-				  : v->job == CTL_IMAGE_JOB_RUNNING && v->deleting);
+		MUST(v->job == CTL_IMAGE_JOB_ENDED
+				? works && v->due
+				: v->job == CTL_IMAGE_JOB_RUNNING && v->deleting);
 		break;
 	case CTL_IMAGE_DELETE_OLD_JOB:
-		cr_assert(v->old_job && v->has_finalizer && (v->deleting ? v->gone : v->served));
+		MUST(v->old_job && v->has_finalizer && (v->deleting ? v->gone : v->served));
 		break;
 	case CTL_IMAGE_ADOPT:
 	case CTL_IMAGE_ADD_FINALIZER:
-		cr_assert(alive);
+		MUST(alive);
 		break;
 	case CTL_IMAGE_READ_PCRS:
-		cr_assert(v->deleting ? v->gone : works && v->made && v->announced);
+		MUST(v->deleting ? v->gone : works && v->made && v->announced);
 		break;
 	case CTL_IMAGE_CONFIRM:
-		cr_assert(v->deleting && v->gone);
+		MUST(v->deleting && v->gone);
 		break;
 	case CTL_IMAGE_APPLY_STATUS:
-		cr_assert(v->found);
+		MUST(v->found);
 		break;
 	case CTL_IMAGE_NOTHING:
 		break;
+	case CTL_IMAGE_DECLARE_VALUES:
 	case CTL_IMAGE_ANNOUNCE_VALUES:
 	case CTL_IMAGE_WRITE_VALUES:
 	case CTL_IMAGE_N_DO:
-		cr_assert(false);
+		MUST(false);
 	}
 }
 
@@ -147,7 +148,7 @@ static unsigned settle(struct ctl_image_view *v)
 		jobs += d == CTL_IMAGE_CREATE_JOB;
 		effect(v, d);
 	}
-	cr_assert(false, "does not settle");
+	cr_assert_fail("does not settle");
 	return jobs;
 }
 
@@ -189,7 +190,7 @@ Test(ctl_image_decide, every_view_settles)
 				for (int job = 0; job < CTL_IMAGE_JOB_N; job++) {
 					struct ctl_image_view v = view_of(bits, entry, label, job);
 
-					cr_assert_leq(settle(&v), 1);
+					MUST((settle(&v)) <= (1));
 				}
 }
 
@@ -202,7 +203,7 @@ Test(ctl_image_decide, a_deletion_ends_when_and_only_when_all_is_gone)
 				bool held = v.has_finalizer && !v.gone;
 
 				(void)settle(&v);
-				cr_assert_eq(v.has_finalizer, held);
+				MUST((v.has_finalizer) == (held));
 			}
 }
 
@@ -478,7 +479,7 @@ Test(ctl_image, a_job_of_somebody_else_is_not_touched)
 	fake_api_put(w.api, &kobj_job, NS, job);
 	world_run(&w, 10000);
 	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
-	cr_assert(strstr(message("coreos"), "is not of this image"));
+	cr_assert(strstr(message("coreos"), "does not belong to this image"));
 	fake_api_delete(w.api, &kobj_job, NS, job_name("coreos"));
 	world_run(&w, 60000);
 	cr_assert(has_job("coreos"));
@@ -491,7 +492,7 @@ Test(ctl_image, without_a_cluster_nothing_is_computed)
 	approve("coreos", REF_A);
 	world_run(&w, 10000);
 	cr_assert_str_eq(reason("coreos"), "Computing");
-	cr_assert(strstr(message("coreos"), "Waits for a TrustedExecutionCluster"));
+	cr_assert(strstr(message("coreos"), "Waiting for a TrustedExecutionCluster"));
 	cr_assert_eq(label.asked, 0);
 	cr_assert_null(declared("tpm_pcr4"));
 	world_cluster(&w, "tec", "{\"publicTrusteeAddr\":\"kbs-service\"}");

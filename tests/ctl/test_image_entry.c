@@ -312,7 +312,8 @@ Test(ctl_image_entry, a_pod_that_went_before_it_was_read_is_made_again)
 
 	job_ends("coreos", "Complete", "CompletionsReached");
 	world_run(&w, 5000);
-	cr_assert(strstr(message("coreos"), "no Pod of it has a result"), "%s", message("coreos"));
+	cr_assert(strstr(message("coreos"), "none of its Pods has a result"), "%s",
+		message("coreos"));
 	world_run(&w, 20000);
 	cr_assert(has_job("coreos"));
 	cr_assert_str_neq(world_str(&w, &kobj_job, job_name("coreos"), "metadata/uid"), uid);

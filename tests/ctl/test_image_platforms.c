@@ -338,7 +338,7 @@ Test(ctl_image_platforms, new_variables_are_a_new_job_and_the_old_value_counts_u
 	cr_assert(has_job("coreos"));
 	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
 	cr_assert(committed("coreos"));
-	cr_assert(strstr(message("coreos"), "Until then, what was computed before counts."), "%s",
+	cr_assert(strstr(message("coreos"), "Until then, the previous value is used."), "%s",
 		message("coreos"));
 	fake_api_delete(w.api, &kobj_configmap, NS, "ovmf");
 	world_run(&w, 5000);

@@ -181,7 +181,7 @@ Test(ctl_image_values, an_image_without_our_finalizer_does_not_count)
 	fake_expect_times(e, 0);
 	fake_expect_answer(
 		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
-	ctl_image_on(w.life->image);
+	ctl_kind_on(w.life->image);
 	world_run(&w, 20000);
 	cr_assert_str_eq(declared("tpm_pcr4"), "[]");
 	cr_assert_null(declared(BOOT_A));
@@ -332,7 +332,7 @@ Test(ctl_image_values, a_configmap_just_made_is_read_like_any_other)
 	world_boot(&w, "");
 	fake_api_hold_watches(w.api, true);
 	ctl_cluster_on(w.life->cluster);
-	ctl_image_on(w.life->image);
+	ctl_kind_on(w.life->image);
 	world_run(&w, 5000);
 	cr_assert(k8s_cache_find(w.life->state.cache[STATE_CONFIGMAPS], "trustee-rv-data"));
 	cr_assert_str_eq(declared("tpm_pcr4"), "[]");

@@ -24,58 +24,56 @@ static void check(const struct ctl_machine_view *v, enum ctl_machine_do d)
 
 	switch (d) {
 	case CTL_MACHINE_ANNOUNCE:
-		cr_assert(alive && holds && v->luks == STATE_LUKS_ABSENT && !v->must_read &&
-			  !v->delivered && !v->lost && !v->in_hand);
+		MUST(alive && holds && v->luks == STATE_LUKS_ABSENT && !v->must_read &&
+			!v->delivered && !v->lost && !v->in_hand);
 		break;
 	case CTL_MACHINE_CREATE_SECRET:
-		cr_assert(alive && holds && (v->has_finalizer || !v->announced) &&
-			  v->luks == STATE_LUKS_ABSENT && !v->must_read && !v->delivered &&
-			  !v->lost && v->in_hand);
+		MUST(alive && holds && (v->has_finalizer || !v->announced) &&
+			v->luks == STATE_LUKS_ABSENT && !v->must_read && !v->delivered &&
+			!v->lost && v->in_hand);
 		break;
 	case CTL_MACHINE_RESTORE_SECRET:
-		cr_assert(alive && holds && v->has_finalizer && v->luks == STATE_LUKS_ABSENT &&
-			  !v->must_read && v->delivered && v->can_restore);
+		MUST(alive && holds && v->has_finalizer && v->luks == STATE_LUKS_ABSENT &&
+			!v->must_read && v->delivered && v->can_restore);
 		break;
 	case CTL_MACHINE_INHERIT:
-		cr_assert(
-			alive && holds && v->luks == STATE_LUKS_OK && !v->key_ours && v->inherits);
+		MUST(alive && holds && v->luks == STATE_LUKS_OK && !v->key_ours && v->inherits);
 		break;
 	case CTL_MACHINE_MARK_DELIVERED:
-		cr_assert(
-			alive && holds && v->luks == STATE_LUKS_OK && v->key_ours && v->must_mark);
+		MUST(alive && holds && v->luks == STATE_LUKS_OK && v->key_ours && v->must_mark);
 		break;
 	case CTL_MACHINE_DECLARE:
-		cr_assert(alive && holds && v->key_ours && v->may_deliver &&
-			  (v->luks == STATE_LUKS_OK || v->luks == STATE_LUKS_DELETING));
+		MUST(alive && holds && v->key_ours && v->may_deliver &&
+			(v->luks == STATE_LUKS_OK || v->luks == STATE_LUKS_DELETING));
 		break;
 	case CTL_MACHINE_RECALL:
 	case CTL_MACHINE_NOTE_RECALL:
-		cr_assert(alive && holds && v->recall);
-		cr_assert(d == CTL_MACHINE_RECALL || (v->path_revoked && gone(v->far_key)));
+		MUST(alive && holds && v->recall);
+		MUST(d == CTL_MACHINE_RECALL || (v->path_revoked && gone(v->far_key)));
 		break;
 	case CTL_MACHINE_DROP_FINALIZER:
-		cr_assert(v->found && v->deleting && v->has_finalizer && v->revoked &&
-			  gone(v->far_ids) && (!holds || gone(v->far_key)));
+		MUST(v->found && v->deleting && v->has_finalizer && v->revoked &&
+			gone(v->far_ids) && (!holds || gone(v->far_key)));
 		break;
 	case CTL_MACHINE_REVOKE:
-		cr_assert(v->found && v->deleting && v->has_finalizer);
+		MUST(v->found && v->deleting && v->has_finalizer);
 		break;
 	case CTL_MACHINE_EXPIRE:
-		cr_assert(alive && v->overdue && !v->bound && v->confirmed);
+		MUST(alive && v->overdue && !v->bound && v->confirmed);
 		break;
 	case CTL_MACHINE_ADD_FINALIZER:
 	case CTL_MACHINE_ADOPT:
 	case CTL_MACHINE_READ_SECRET:
-		cr_assert(alive && holds);
+		MUST(alive && holds);
 		break;
 	case CTL_MACHINE_CONFIRM:
 	case CTL_MACHINE_APPLY_STATUS:
-		cr_assert(v->found);
+		MUST(v->found);
 		break;
 	case CTL_MACHINE_NOTHING:
 		break;
 	case CTL_MACHINE_N_DO:
-		cr_assert(false);
+		MUST(false);
 	}
 }
 
@@ -157,7 +155,7 @@ static unsigned settle(struct ctl_machine_view *v, bool read_foreign)
 		births += d == CTL_MACHINE_ANNOUNCE || d == CTL_MACHINE_CREATE_SECRET;
 		effect(v, d, read_foreign);
 	}
-	cr_assert(false, "does not settle");
+	cr_assert_fail("does not settle");
 	return births;
 }
 
@@ -213,8 +211,8 @@ Test(ctl_machine_decide, every_view_settles_and_no_delivered_key_is_made_again)
 				if (!(bits & 1))
 					v.far_key = (enum kbs_far)far;
 				births = settle(&v, bits & 1u << 5);
-				cr_assert(births <= 2); /* announced, made */
-				cr_assert(births == 0 || (!had && !secret));
+				MUST(births <= 2); /* announced, made */
+				MUST(births == 0 || (!had && !secret));
 			}
 		}
 	}
@@ -229,10 +227,10 @@ Test(ctl_machine_decide, no_deletion_leaves_a_key_or_waits_for_ever)
 			bool clear = gone(v.far_ids) && (!holds || gone(v.far_key));
 
 			settle(&v, false);
-			cr_assert_eq(v.found && v.has_finalizer, held && !clear);
+			MUST((v.found && v.has_finalizer) == (held && !clear));
 			v.far_key = v.far_ids = KBS_FAR_ABSENT;
 			settle(&v, false);
-			cr_assert(!v.has_finalizer);
+			MUST(!v.has_finalizer);
 		}
 	}
 }
@@ -623,7 +621,7 @@ Test(ctl_machine, a_stale_cache_never_leads_to_a_second_key)
 	world_boot(&w, "c");
 	k8s_watch_stop(w.life->watch[STATE_MACHINES]);
 	world_mark(&w, &kobj_machine, "a", MODEL_DELIVERED_AT_ANNOTATION, "2027-01-01T00:00:00Z");
-	ctl_machine_on(w.life->machine);
+	ctl_kind_on(w.life->machine);
 	world_run(&w, 60000);
 	cr_assert_null(world_get(&w, &kobj_secret, ID_A));
 	cr_assert_null(world_marked(&w, &kobj_machine, "a", MODEL_KEY_SHA256_ANNOTATION));
@@ -647,7 +645,7 @@ Test(ctl_machine, a_secret_the_cache_does_not_show_is_read_and_kept)
 	world_boot(&w, "c");
 	k8s_watch_stop(w.life->watch[STATE_SECRETS]);
 	fake_api_put_json(w.api, &kobj_secret, NS, secret);
-	ctl_machine_on(w.life->machine);
+	ctl_kind_on(w.life->machine);
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_str(&w, &kobj_secret, ID_A, "data/root"), before);
 	cr_assert_eq(fake_transport_count(w.life->f, "create", "secrets"), 1);
@@ -660,7 +658,7 @@ Test(ctl_machine, acts_without_effect_are_slowed_down)
 	world_cluster(&w, "tec", SPEC);
 	world_machine(&w, "a", ID_A, NULL);
 	world_boot(&w, NULL);
-	ctl_machine_off(w.life->machine);
+	ctl_kind_off(w.life->machine);
 	fake_api_merge(w.api, &kobj_machine, NS, "a",
 		"{\"metadata\":{\"annotations\":{\"" MODEL_DELIVERED_AT_ANNOTATION "\":null}}}");
 	world_run(&w, 1000);
@@ -668,7 +666,7 @@ Test(ctl_machine, acts_without_effect_are_slowed_down)
 	k8s_cache_remove(w.life->state.cache[STATE_SECRETS], ID_A,
 		NULL); /* remembered as gone: no answer brings it back */
 	fake_transport_forget(w.life->f);
-	ctl_machine_on(w.life->machine);
+	ctl_kind_on(w.life->machine);
 	world_run(&w, 600000);
 	cr_assert_gt(fake_transport_requests(w.life->f), 10);
 	cr_assert_lt(fake_transport_requests(w.life->f), 1500);

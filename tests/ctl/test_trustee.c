@@ -5,53 +5,24 @@
  */
 #include "config.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "ctl/keys.h"
-#include "ctl/world.h"
-#include "tec/base/json.h"
-#include "tec/base/mem.h"
+#include "ctl/nodes.h"
 #include "tec/ctl/trustee.h"
 #include "tec/kbs/push.h"
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
-#include "tec/rats/names.h"
 
-#define SPEC                                                                                       \
-	"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"}"
+#define SPEC "{" ADDRESS "}"
 #define EXTERNAL                                                                                   \
 	"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\"}}"
 #define SHARED(more) "{\"spec\":{\"trustee\":{\"keyIsolation\":\"Shared\"" more "}}}"
 
-static struct world w;
-static struct fake_kbs *kbs;
-
 static void up(void)
 {
-	world_start(&w);
+	nodes_up();
 	world_since(&w);
-	w.kbs = kbs = fake_kbs_new(w.loop);
-	fake_kbs_serve(kbs);
 }
 
-static void down(void)
-{
-	world_kill(&w);
-	fake_kbs_free(kbs);
-	world_stop(&w);
-}
-
-TestSuite(ctl_trustee, .init = up, .fini = down, .timeout = 120);
-
-static const char *resource(const char *id)
-{
-	static char path[RATS_RESOURCE_PATH_MAX];
-
-	rats_resource_path(id, path);
-	return fake_kbs_resource(kbs, path);
-}
+TestSuite(ctl_trustee, .init = up, .fini = nodes_down, .timeout = 120);
 
 static const char *identity(const char *pem)
 {
@@ -61,13 +32,6 @@ static const char *identity(const char *pem)
 	return fake_kbs_value(kbs, name);
 }
 
-static void join(void)
-{
-	world_machine(&w, "a", ID_A, "listener");
-	world_run(&w, 2000);
-	world_ak(&w, "key", test_pem[0], ID_A, "listener");
-}
-
 static void install(const char *spec)
 {
 	world_cluster(&w, "tec", spec);
@@ -75,21 +39,11 @@ static void install(const char *spec)
 	world_run(&w, 20000);
 }
 
-static void admin_key(const char *name)
-{
-	cleanup_free char *text = xasprintf(
-		"{\"metadata\":{\"name\":\"%s\"},\"type\":\"Opaque\",\"data\":{\"private.key\":\"a2V5\"}}",
-		name);
-
-	fake_api_put(w.api, &kobj_secret, NS, text);
-}
-
-Test(ctl_trustee, a_node_is_delivered_and_taken_back)
+Test(ctl_trustee, a_node_is_delivered_and_revoked)
 {
 	install(SPEC);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
-	join();
-	world_run(&w, 20000);
+	cr_assert_str_eq(synced(), "Synced");
+	join(20000);
 	cr_assert(resource(ID_A));
 	cr_assert(strstr(identity(test_pem[0]), ID_A));
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
@@ -106,8 +60,7 @@ Test(ctl_trustee, one_node_costs_three_requests_and_rest_costs_none)
 {
 	install(SPEC);
 	fake_kbs_forget(kbs);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	cr_assert_leq(fake_kbs_requests(kbs), 4, "%zu", fake_kbs_requests(kbs));
 	fake_kbs_forget(kbs);
 	world_run(&w, 170000); /* a probe in ten seconds at most, and nothing else */
@@ -151,8 +104,7 @@ Test(ctl_trustee, no_more_keys_are_sent_at_once_than_spec_allows)
 Test(ctl_trustee, what_was_lost_is_put_back)
 {
 	install(SPEC);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	fake_kbs_lose_store(kbs);
 	world_run(&w, 200000);
 	cr_assert(resource(ID_A));
@@ -163,8 +115,7 @@ Test(ctl_trustee, what_was_lost_is_put_back)
 Test(ctl_trustee, a_new_pod_is_asked_at_once)
 {
 	install(SPEC);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	fake_kbs_lose_store(kbs);
 	fake_api_put(w.api, &kobj_pod, NS,
 		"{\"metadata\":{\"name\":\"p\",\"labels\":{\"app\":\"kbs\"}},\"status\":{\"conditions\":"
@@ -176,8 +127,7 @@ Test(ctl_trustee, a_new_pod_is_asked_at_once)
 Test(ctl_trustee, a_restart_sends_nothing)
 {
 	install(SPEC);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	world_kill(&w);
 	fake_kbs_forget(kbs);
 	world_boot(&w, NULL);
@@ -185,22 +135,21 @@ Test(ctl_trustee, a_restart_sends_nothing)
 	cr_assert_leq(fake_kbs_requests(kbs), 2, "%zu", fake_kbs_requests(kbs));
 	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), fake_kbs_requests(kbs));
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
-	/* nor does it write what it takes back a moment later */
+	/* nor does it write what it revokes a moment later */
 	cr_assert_eq(fake_transport_writes(w.life->f), 0, "%zu", fake_transport_writes(w.life->f));
 }
 
 Test(ctl_trustee, after_a_restart_without_an_answer_nobody_knows)
 {
 	install(SPEC);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	world_kill(&w);
 	fake_kbs_down(kbs, true);
 	world_boot(&w, NULL);
 	world_run(&w, 20000);
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "False");
 	cr_assert_str_eq(world_cond(&w, &kobj_ak, "key", "Delivered"), "False");
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
+	cr_assert_str_eq(synced(), "NotAvailable");
 }
 
 Test(ctl_trustee, another_admin_key_is_used_at_once)
@@ -215,40 +164,39 @@ Test(ctl_trustee, another_admin_key_is_used_at_once)
 		world_run(&w, 3000);
 		cr_assert_eq(fake_kbs_requests(kbs), (size_t)i + 1, "%zu", fake_kbs_requests(kbs));
 	}
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+	cr_assert_str_eq(synced(), "Synced");
 }
 
 Test(ctl_trustee, nothing_is_revoked_while_it_is_away)
 {
 	install(SPEC);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	fake_kbs_down(kbs, true);
 	fake_api_delete(w.api, &kobj_machine, NS, "a");
 	world_run(&w, 3600000);
 	cr_assert(world_get(&w, &kobj_machine, "a"));
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
+	cr_assert_str_eq(synced(), "NotAvailable");
 	fake_kbs_down(kbs, false);
 	world_run(&w, 60000);
 	cr_assert_null(world_get(&w, &kobj_machine, "a"));
 	cr_assert_null(resource(ID_A));
 }
 
-Test(ctl_trustee, refused_is_told)
+Test(ctl_trustee, a_refusal_is_reported)
 {
 	world_cluster(&w, "tec", SPEC);
 	for (unsigned i = 1; i < 40; i++)
 		fake_kbs_fault(kbs, i, NULL, FAKE_KBS_REFUSE, 401, "AdminAuthAccess", NULL);
 	world_boot(&w, NULL);
 	world_run(&w, 30000);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Refused");
+	cr_assert_str_eq(synced(), "Refused");
 	cr_assert_leq(fake_kbs_requests(kbs), 3);
 }
 
 Test(ctl_trustee, an_admin_key_that_was_not_announced_is_never_used)
 {
 	install(SPEC);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+	cr_assert_str_eq(synced(), "Synced");
 	world_machine(&w, "a", ID_A, NULL);
 	fake_api_merge(
 		w.api, &kobj_secret, NS, "trustee-auth", "{\"data\":{\"private.key\":\"a2V6\"}}");
@@ -256,7 +204,7 @@ Test(ctl_trustee, an_admin_key_that_was_not_announced_is_never_used)
 	fake_kbs_forget(kbs);
 	world_run(&w, 60000);
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "NotAvailable");
+	cr_assert_str_eq(synced(), "NotAvailable");
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
 	world_kill(&w);
 	world_boot(&w, NULL);
@@ -264,7 +212,7 @@ Test(ctl_trustee, an_admin_key_that_was_not_announced_is_never_used)
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
 	fake_api_delete(w.api, &kobj_secret, NS, "trustee-auth");
 	world_run(&w, 60000);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
+	cr_assert_str_eq(synced(), "Synced");
 }
 
 Test(ctl_trustee, an_external_one_is_remembered_over_a_deleted_cluster_and_a_restart)
@@ -329,18 +277,11 @@ Test(ctl_trustee, memory_that_cannot_be_read_is_written_again)
 Test(ctl_trustee, a_missing_secret_is_named)
 {
 	install(EXTERNAL);
-	cr_assert(strstr(
-		fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message"),
-		"trustee-auth"));
+	cr_assert(strstr(synced_message(), "trustee-auth"));
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
 	admin_key("trustee-auth");
 	world_run(&w, 20000);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
-}
-
-static const char *synced_message(void)
-{
-	return fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message");
+	cr_assert_str_eq(synced(), "Synced");
 }
 
 static const char *armed_url;
@@ -356,12 +297,12 @@ Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
 		const char *spec, *url, *says;
 	} cases[] = {
 		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
-			NULL, "no trusteeSecret is named"},
+			NULL, "spec.trusteeSecret is not set"},
 		{"{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"plaintext\":\"Refuse\"}}",
-			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+			"http://trustee.test:8080", "--kbs-url is an http:// URL"},
 		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trustee\":"
 		 "{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",
-			"http://trustee.test:8080", "--kbs-url is a http:// URL"},
+			"http://trustee.test:8080", "--kbs-url is an http:// URL"},
 		{"{\"publicTrusteeAddr\":\"far:1\",\"trusteeSecret\":\"tls\",\"trusteeServers\":"
 		 "[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}],"
 		 "\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}",
@@ -393,8 +334,7 @@ Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
 Test(ctl_trustee, plain_text_is_stopped_when_spec_begins_to_refuse_it)
 {
 	install(SPEC);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	cr_assert_gt(w.n_plain, 0);
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"spec\":{\"trustee\":{\"plaintext\":\"Refuse\"}}}");
@@ -411,11 +351,10 @@ Test(ctl_trustee, plain_text_is_stopped_when_spec_begins_to_refuse_it)
 Test(ctl_trustee, lost_leadership_sends_nothing_more)
 {
 	install(SPEC);
-	join();
-	world_run(&w, 2500);
+	join(2500);
 	ctl_cluster_off(w.life->cluster);
-	ctl_machine_off(w.life->machine);
-	ctl_ak_off(w.life->ak);
+	ctl_kind_off(w.life->machine);
+	ctl_kind_off(w.life->ak);
 	ctl_trustee_off(w.life->trustee);
 	fake_kbs_forget(kbs);
 	world_run(&w, 600000);
@@ -427,8 +366,7 @@ Test(ctl_trustee, a_new_key_comes_after_the_old_one_is_gone)
 	size_t n;
 
 	install(SPEC);
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	fake_kbs_forget(kbs);
 	world_ak(&w, "second", test_pem[1], ID_A, NULL);
 	world_run(&w, 5000);
@@ -447,32 +385,20 @@ Test(ctl_trustee, a_new_key_comes_after_the_old_one_is_gone)
 	"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\"},"       \
 	"\"trusteeServers\":[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}]}"
 
-static size_t events_with(const char *part)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < fake_transport_requests(w.life->f); i++) {
-		const struct fake_request *r = fake_transport_request(w.life->f, i);
-
-		n += str_eq(r->resource, "events") && r->body && strstr(r->body, part);
-	}
-	return n;
-}
-
-Test(ctl_trustee, one_that_leaves_spec_is_told_of_once)
+Test(ctl_trustee, one_that_leaves_spec_is_reported_once)
 {
 	admin_key("trustee-auth");
 	install(OTHER);
 	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 2);
-	cr_assert_eq(events_with("TrusteeLeft"), 0);
+	cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
 	/* Without the mirror: an administrator's word that nothing was lost. */
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"metadata\":{\"annotations\":{\"" MODEL_EXTENDED_ANNOTATION
 		"\":null}},\"spec\":{\"trusteeServers\":null}}");
 	world_run(&w, 60000);
 	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
-	cr_assert_eq(events_with("TrusteeLeft"), 1);
-	cr_assert_eq(events_with("other:1"), 1);
+	cr_assert_eq(world_events(&w, "TrusteeLeft"), 1);
+	cr_assert_eq(world_events(&w, "other:1"), 1);
 	cr_assert_null(strstr(
 		world_str(&w, &kobj_configmap, "tec-trustees", "data/trustees.json"), "other:1"));
 }
@@ -491,7 +417,7 @@ Test(ctl_trustee, a_spec_that_lost_its_servers_takes_none_of_them_away)
 	for (int i = 0; i < 2; i++) {
 		world_run(&w, 60000);
 		cr_assert_eq(kbs_sync_targets(w.life->state.sync), 2, "life %d", i);
-		cr_assert_eq(events_with("TrusteeLeft"), 0);
+		cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
 		cr_assert(
 			strstr(world_str(&w, &kobj_configmap, "tec-trustees", "data/trustees.json"),
 				"other:1"));
@@ -509,14 +435,13 @@ Test(ctl_trustee, a_spec_that_lost_its_servers_takes_none_of_them_away)
 Test(ctl_trustee, its_own_one_under_a_new_address_is_one)
 {
 	install("{}");
-	join();
-	world_run(&w, 20000);
+	join(20000);
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"spec\":{\"publicTrusteeAddr\":\"trustee.example:443\"}}");
 	world_run(&w, 20000);
 	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "TrusteeSynced"), "Synced");
-	cr_assert_eq(events_with("TrusteeLeft"), 0);
+	cr_assert_str_eq(synced(), "Synced");
+	cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
 }
 
 /* ---- what is said of them */

@@ -5,15 +5,9 @@
  */
 #include "config.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-
 #include "ctl/images.h"
-#include "ctl/keys.h"
+#include "ctl/nodes.h"
 #include "tec/ctl/unreadable.h"
-#include "tec/rats/names.h"
-
-static struct fake_kbs *kbs;
 
 static const struct {
 	enum state_of kind;
@@ -78,11 +72,8 @@ static void mend(void)
 
 static void up(void)
 {
-	world_start(&w);
-	w.kbs = kbs = fake_kbs_new(w.loop);
-	fake_kbs_serve(kbs);
-	world_cluster(&w, "tec",
-		"{\"publicTrusteeAddr\":\"kbs-service\",\"publicAttestationKeyRegisterAddr\":\"reg:8001\"}");
+	nodes_up();
+	world_cluster(&w, "tec", "{" ADDRESS "}");
 	world_boot(&w, NULL);
 	world_run(&w, 20000);
 	world_machine(&w, "a", ID_A, "listener");
@@ -95,9 +86,7 @@ static void up(void)
 static void down(void)
 {
 	w.arm = NULL;
-	world_kill(&w);
-	fake_kbs_free(kbs);
-	world_stop(&w);
+	nodes_down();
 }
 
 TestSuite(ctl_unreadable, .fini = down, .timeout = 300);

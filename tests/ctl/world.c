@@ -115,11 +115,11 @@ void world_boot(struct world *w, const char *controllers)
 	if (!controllers || strchr(controllers, 'c'))
 		ctl_cluster_on(l->cluster);
 	if (!controllers || strchr(controllers, 'm'))
-		ctl_machine_on(l->machine);
+		ctl_kind_on(l->machine);
 	if (!controllers || strchr(controllers, 'a'))
-		ctl_ak_on(l->ak);
+		ctl_kind_on(l->ak);
 	if (!controllers || strchr(controllers, 'i'))
-		ctl_image_on(l->image);
+		ctl_kind_on(l->image);
 	loop_drain(w->loop);
 }
 
@@ -130,9 +130,9 @@ void world_kill(struct world *w)
 	if (!l)
 		return;
 	ctl_trustee_free(l->trustee);
-	ctl_image_free(l->image);
-	ctl_ak_free(l->ak);
-	ctl_machine_free(l->machine);
+	ctl_kind_free(l->image);
+	ctl_kind_free(l->ak);
+	ctl_kind_free(l->machine);
 	ctl_cluster_free(l->cluster);
 	ctl_since_free(l->since);
 	for (int i = 0; i < STATE_N_KINDS; i++)
@@ -225,6 +225,18 @@ const char *world_str(
 	struct json_object *o = world_get(w, gvk, name);
 
 	return o ? json_get_str(o, path) : NULL;
+}
+
+size_t world_events(struct world *w, const char *part)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < fake_transport_requests(w->life->f); i++) {
+		const struct fake_request *r = fake_transport_request(w->life->f, i);
+
+		n += str_eq(r->resource, "events") && r->body && strstr(r->body, part);
+	}
+	return n;
 }
 
 const char *world_annotation(

@@ -21,6 +21,13 @@
 #define ID_A "00000000-0000-4000-8000-00000000000a"
 #define ID_B "00000000-0000-4000-8000-00000000000b"
 
+/* Criterion counts each assertion that holds, which is too slow in a loop over millions of views. */
+#define MUST(condition)                                                                            \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			cr_assert_fail("%s", #condition);                                          \
+	} while (0)
+
 struct life {
 	struct fake_transport *f;
 	struct k8s_transport *api;
@@ -31,9 +38,9 @@ struct life {
 	struct ctl_since *since;
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
-	struct ctl_machine *machine;
-	struct ctl_ak *ak;
-	struct ctl_image *image;
+	struct ctl_kind *machine;
+	struct ctl_kind *ak;
+	struct ctl_kind *image;
 };
 
 struct world {
@@ -84,6 +91,9 @@ const char *world_cond(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
 const char *world_reason(
 	struct world *w, const struct kobj_gvk *gvk, const char *name, const char *type);
+
+/* How many Events of this life have this in their text. */
+size_t world_events(struct world *w, const char *part);
 
 /* What Trustee answers. path_of and identity_of give the names. */
 void identity_of(const char *pem, char out[300]);

@@ -17,6 +17,8 @@ import subprocess
 import threading
 import urllib.parse
 
+from h2front import Front
+
 READS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -142,14 +144,28 @@ class Relay:
             with self.lock:
                 self.clients.discard(raw)  # detached by TLS
                 self.clients.add(client)
-            with client, self.connect() as server:
-                self._forward(client, server)
+            with client:
+                self._converse(client)
         except (OSError, ValueError):
             pass
         finally:
             with self.lock:
                 self.clients -= {raw, client}
             raw.close()
+
+    def _converse(self, client):
+        if isinstance(client, ssl.SSLSocket) and client.selected_alpn_protocol() == "h2":
+            Front(client, lambda pair: threading.Thread(target=self._serve_pair, args=(pair,), daemon=True).start()).run()
+            return
+        with self.connect() as server:
+            self._forward(client, server)
+
+    def _serve_pair(self, pair):
+        try:
+            with pair, self.connect() as server:
+                self._forward(pair, server)
+        except (OSError, ValueError):
+            pass
 
     def _forward(self, client, server):
         """One thread for both directions: an SSL object must not be read and written at once."""
@@ -237,9 +253,10 @@ def make_identity(directory, name="proxy", address="IP:127.0.0.1"):
 
 
 class FaultProxy(Relay):
-    """Stands before the API server of a kubeconfig. rule(Request) -> what Relay.judge may say."""
+    """Stands before the API server of a kubeconfig. rule(Request) -> what Relay.judge may say. It speaks HTTP/2
+    with the operator, where a request that is cut takes the connection with it, or HTTP/1.1 only."""
 
-    def __init__(self, cp_kubeconfig, directory, rule=lambda r: None, on_cut=lambda: None):
+    def __init__(self, cp_kubeconfig, directory, rule=lambda r: None, on_cut=lambda: None, http2=True):
         self.rule = rule
         self.writes = 0
         self.log = []
@@ -249,6 +266,8 @@ class FaultProxy(Relay):
         ca = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", config)[1])
         self.upstream_tls = ssl.create_default_context(cadata=ca.decode())
         certificate, _, self.tls = make_identity(directory)
+        self.protocol = "h2" if http2 else "http/1.1"
+        self.tls.set_alpn_protocols([self.protocol])
         super().__init__(on_cut)
         config = re.sub(r"server: \S+", f"server: https://127.0.0.1:{self.port}", config)
         config = re.sub(r"certificate-authority-data: \S+", f"certificate-authority: {certificate}", config)

@@ -333,7 +333,7 @@ def test_every_field_is_described_and_bounded(schemas):
     assert not wrong, "\n".join(wrong)
 
 
-def test_rules_keep_to_the_subset_the_standalone_server_knows(schemas):
+def test_rules_keep_to_the_supported_subset_of_cel(schemas):
     rules = []
     for crd in schemas.values():
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

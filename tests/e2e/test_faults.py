@@ -12,13 +12,14 @@ from faultproxy import CUT, CUT_AFTER, Answer, FaultProxy
 from test_spine import installed, joined, luks_key, owner_uids, settled
 
 
-@pytest.fixture
-def proxied(cp, ns, tmp_path, start_operator):
+@pytest.fixture(params=["h2", "http/1.1"])
+def proxied(request, cp, ns, tmp_path, start_operator):
     """proxied(rule) -> (FaultProxy, Operator not started yet)."""
     made = []
 
     def make(rule=lambda r: None, on_cut=lambda: None):
-        proxy = FaultProxy(cp.service_account_kubeconfig(ns, "tec-operator"), str(tmp_path), rule, on_cut)
+        proxy = FaultProxy(cp.service_account_kubeconfig(ns, "tec-operator"), str(tmp_path), rule, on_cut,
+                           http2=request.param == "h2")
         made.append(proxy)
         return proxy
 
@@ -139,6 +140,8 @@ def test_every_third_write_fails(cp, ns, start_operator, proxied, fault):
     spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "KeyReady", "KeyMade", timeout=60)
     settled(cp, ns, quiet=4, timeout=60)
     check_world(cp, ns, uuid, {})
+    spoken = [name for name, value in op.metrics().items() if name.startswith("tec_api_connection_info") and value]
+    assert spoken == [f'tec_api_connection_info{{protocol="{proxy.protocol}"}}']
 
 
 def test_watch_gone_410_lists_anew(cp, ns, start_operator, proxied):
@@ -158,9 +161,10 @@ def test_watch_gone_410_lists_anew(cp, ns, start_operator, proxied):
     joined(cp, ns, op, spine.rsa_key())
 
 
-def test_api_server_restart(cp, ns, start_operator):
+@pytest.mark.parametrize("protocol", ["auto", "http1"])
+def test_api_server_restart(cp, ns, start_operator, protocol):
     spine.make_cluster(cp, ns)
-    op = start_operator(ns)
+    op = start_operator(ns, "--api-protocol", protocol)
     uuid, _, _ = joined(cp, ns, op, spine.rsa_key())
     key = luks_key(cp, ns, uuid)
     cp.kill_apiserver()
@@ -174,12 +178,13 @@ def test_api_server_restart(cp, ns, start_operator):
     assert luks_key(cp, ns, uuid) == key
 
 
-def test_token_file_is_read_again(cp, ns, start_operator, tmp_path):
+@pytest.mark.parametrize("protocol", ["auto", "http1"])
+def test_token_file_is_read_again(cp, ns, start_operator, tmp_path, protocol):
     token = tmp_path / "token"
     config = cp.service_account_kubeconfig(ns, "tec-operator", token_file=str(token))
     good = token.read_text()
     spine.make_cluster(cp, ns)
-    op = start_operator(ns, kubeconfig=config)
+    op = start_operator(ns, "--api-protocol", protocol, kubeconfig=config)
     joined(cp, ns, op, spine.rsa_key())
     token.write_text("expired")
     time.sleep(1.5)

@@ -169,7 +169,7 @@ def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
     names = {j["metadata"]["name"] for j in jobs_of(cp, ns, "a")}
     spine.merge(cp, ns, "configmaps", "ovmf", {
         "data": {dbx: None}, "binaryData": {dbx: base64.b64encode(new[dbx]).decode()}})
-    wait_message(cp, ns, "a", "Until then, what was computed before counts.")
+    wait_message(cp, ns, "a", "Until then, the previous value is used.")
     assert set(boots_of(place)) == {before}
     job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a")
                                     if j["metadata"]["name"] not in names), None), 20, "a new Job")

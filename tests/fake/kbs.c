@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One list of named texts is the store (kind, name, bytes); a request is looked at when it starts
- * and its answer is kept until its timer. Refuses nothing silently: an unknown request fails the
- * test with its method and path.
+ * The store is one table of named texts (kind, name, bytes). A request is handled when it starts
+ * and its answer is kept until its timer. An unknown request fails the test with its method and
+ * path.
  */
 #include "config.h"
 
@@ -16,16 +16,16 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/loop/timer.h"
 
 #define API         "/kbs/v0/"
 #define DEADLINE_MS 10000u
-#define BUCKETS     4096u
 
 enum kind { RESOURCE, VALUE, POLICY };
 
 struct item {
-	struct item *next;
+	struct table_link link;
 	enum kind kind;
 	char *name, *text; /* owned */
 };
@@ -52,7 +52,7 @@ struct fault {
 
 struct fake_kbs {
 	struct loop *loop;
-	struct item *items[BUCKETS];
+	struct table items; /* owned; the items too */
 	size_t n[3];
 	struct fake_kbs_expect *expects;
 	struct fault *faults;
@@ -78,7 +78,7 @@ struct call {
 	struct op op; /* first */
 	struct transport *t;
 	struct call *next, **prevp; /* in its transport; prevp NULL: it has left */
-	char *path;                 /* owned; NULL: a question */
+	char *path;                 /* owned; NULL: a GET */
 	struct timer timer;
 	struct err err;
 	int status;
@@ -88,43 +88,42 @@ struct call {
 
 /* ---- store */
 
-static struct item **slot(const struct fake_kbs *k, enum kind kind, const char *name)
+static struct item *find(const struct fake_kbs *k, enum kind kind, const char *name)
 {
-	uint64_t h = str_hash(name, strlen(name)) + (uint64_t)kind;
-	struct item **p = (struct item **)&k->items[h % BUCKETS];
+	struct item *i;
 
-	while (*p && ((*p)->kind != kind || strcmp((*p)->name, name) != 0))
-		p = &(*p)->next;
-	return p;
+	TABLE_WITH_HASH (i, link, &k->items, table_hash_str(name))
+		if (i->kind == kind && strcmp(i->name, name) == 0)
+			return i;
+	return NULL;
 }
 
 static const char *get(const struct fake_kbs *k, enum kind kind, const char *name)
 {
-	const struct item *i = *slot(k, kind, name);
+	const struct item *i = find(k, kind, name);
 
 	return i ? i->text : NULL;
 }
 
 static void put(struct fake_kbs *k, enum kind kind, const char *name, const void *text, size_t len)
 {
-	struct item **p = slot(k, kind, name), *i = *p;
+	struct item *i = find(k, kind, name);
 
 	if (!i) {
-		i = *p = xcalloc(1, sizeof(*i));
+		i = xcalloc(1, sizeof(*i));
 		i->kind = kind;
 		i->name = xstrdup(name);
+		table_add(&k->items, &i->link, table_hash_str(name));
 		k->n[kind]++;
 	}
 	free(i->text);
 	i->text = xstrndup(text, len);
 }
 
-static void item_free(struct fake_kbs *k, struct item **p)
+static void item_free(struct fake_kbs *k, struct item *i)
 {
-	struct item *i = *p;
-
 	k->n[i->kind]--;
-	*p = i->next;
+	table_remove(&k->items, &i->link);
 	free(i->name);
 	free(i->text);
 	free(i);
@@ -132,9 +131,11 @@ static void item_free(struct fake_kbs *k, struct item **p)
 
 void fake_kbs_lose_store(struct fake_kbs *k)
 {
-	for (size_t b = 0; b < BUCKETS; b++)
-		while (k->items[b])
-			item_free(k, &k->items[b]);
+	struct item *i;
+
+	TABLE_EACH (i, link, &k->items)
+		item_free(k, i);
+	table_fini(&k->items);
 }
 
 const char *fake_kbs_resource(const struct fake_kbs *k, const char *path)
@@ -221,28 +222,28 @@ static bool path_ok(const char *p)
 static void serve_resource(
 	struct fake_kbs *k, struct call *c, const struct kbs_request *req, const char *path)
 {
-	struct item **p = slot(k, RESOURCE, path);
+	struct item *i = find(k, RESOURCE, path);
 	bool deletes = str_eq(req->method, "DELETE");
 
-	if (!path_ok(path) || (deletes && !*p)) {
+	if (!path_ok(path) || (deletes && !i)) {
 		answer(c, 401, "PluginInternalError", NULL);
 		return;
 	}
 	if (deletes)
-		item_free(k, p);
+		item_free(k, i);
 	else
-		keep(k, RESOURCE, path, req->body, req->body_len);
+		keep(k, RESOURCE, path, req->body.data, req->body.len);
 	answer(c, 200, "", NULL);
 }
 
 static void serve_list(struct fake_kbs *k, struct call *c)
 {
-	cleanup_json struct json_object *list = json_object_new_array();
+	cleanup_json struct json_object *list = json_arr();
+	const struct item *i;
 
-	for (unsigned b = 0; b < BUCKETS; b++)
-		for (const struct item *i = k->items[b]; i; i = i->next)
-			if (i->kind == RESOURCE)
-				json_object_array_add(list, json_object_new_string(i->name));
+	TABLE_EACH (i, link, &k->items)
+		if (i->kind == RESOURCE)
+			json_push_str(list, i->name);
 	if (k->lists)
 		answer(c, 200, "", json_object_to_json_string(list));
 	else
@@ -287,7 +288,7 @@ static void set_values(struct fake_kbs *k, struct json_object *values, bool half
 static void serve_values(
 	struct fake_kbs *k, struct call *c, const struct kbs_request *req, bool half)
 {
-	cleanup_json struct json_object *msg = parse(req->body, req->body_len), *values = NULL;
+	cleanup_json struct json_object *msg = parse(req->body.data, req->body.len), *values = NULL;
 	const char *payload = msg ? json_get_str(msg, "payload") : NULL;
 	cleanup_free uint8_t *text = NULL;
 	size_t len;
@@ -307,7 +308,7 @@ static void serve_values(
 static void serve_policy(
 	struct fake_kbs *k, struct call *c, const struct kbs_request *req, bool resource)
 {
-	cleanup_json struct json_object *msg = parse(req->body, req->body_len);
+	cleanup_json struct json_object *msg = parse(req->body.data, req->body.len);
 	const char *policy = msg ? json_get_str(msg, "policy") : NULL;
 	bool to_default =
 		resource || (msg && str_eq(json_get_str(msg, "type"), "rego") &&
@@ -331,7 +332,7 @@ static bool serve(struct fake_kbs *k, struct call *c, const struct kbs_request *
 	if (!str_starts(p, API))
 		return false;
 	p += strlen(API);
-	if (req->body_len >= k->max_body)
+	if (req->body.len >= k->max_body)
 		answer(c, 413, "", "payload reached size limit");
 	else if (str_starts(p, "resource/") && (posts || str_eq(req->method, "DELETE")))
 		serve_resource(k, c, req, p + strlen("resource/"));
@@ -481,8 +482,8 @@ static void note(struct fake_kbs *k, const struct kbs_request *req)
 	r = &k->log[k->n_log++];
 	*r = (struct fake_kbs_request){.method = xstrdup(req->method),
 		.path = xstrdup(req->path),
-		.body = req->body ? xmemdup(req->body, req->body_len) : NULL,
-		.body_len = req->body_len,
+		.body = req->body.data ? xmemdup(req->body.data, req->body.len) : NULL,
+		.body_len = req->body.len,
 		.verb = req->verb};
 }
 
@@ -519,7 +520,7 @@ static uint32_t respond(struct fake_kbs *k, struct call *c, const struct kbs_req
 	return k->latency_ms;
 }
 
-static void start(struct kbs_transport *t, struct op_scope *scope, const struct kbs_request *req,
+static void start(struct kbs_transport *t, struct op_scope *scope, struct kbs_request *req,
 	struct kbs_call *call)
 {
 	struct call *c = xcalloc(1, sizeof(*c));

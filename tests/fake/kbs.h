@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trustee for tests. One struct fake_kbs is a server; kbs_transports to it are made at will
- * (= connections, or lives of one operator) and freed by their owners before it. A request is
- * answered from, in this order: a fault, a queued expectation, the in-memory Trustee (when it
- * serves). What none of them knows fails the test and is named. Answers come through the loop;
- * deadlines are kept by the boot clock, so loop_advance() reaches them.
+ * Trustee for tests. One struct fake_kbs is a server; there may be several kbs_transports to it
+ * (connections, or one for each run of the operator), freed by their owners before it. A request is
+ * answered by, in this order: a fault, a queued expectation, the in-memory Trustee (when it
+ * serves). A request that none of them answers fails the test and is named. Answers come through
+ * the loop; deadlines are kept by the boot clock, so loop_advance() reaches them.
  *
- * The in-memory Trustee does what trustee-protocol.md section 4 says of the real one: resources,
+ * The in-memory Trustee behaves like the real one: resources,
  * reference values (set one by one, names sorted; keys of objects sorted on GET), the two policies,
  * 401 with its error `type`s, 413 above max_body; DELETE of what is missing is a
  * PluginInternalError.
@@ -40,7 +40,7 @@ struct fake_kbs *fake_kbs_new(struct loop *l);
 void fake_kbs_free(struct fake_kbs *k); /* fails on expectations that were not met */
 struct kbs_transport *fake_kbs_transport(struct fake_kbs *k); /* a new one; the caller's */
 
-/* ---- what was asked */
+/* ---- what was requested */
 struct fake_kbs_request {
 	char *method, *path, *body; /* body NUL-terminated, NULL without one */
 	size_t body_len;
@@ -50,7 +50,7 @@ size_t fake_kbs_requests(const struct fake_kbs *k); /* all so far */
 /* method NULL: any; path: a piece of it, NULL: any. */
 size_t fake_kbs_count(const struct fake_kbs *k, const char *method, const char *path);
 const struct fake_kbs_request *fake_kbs_request(const struct fake_kbs *k, size_t i);
-void fake_kbs_forget(struct fake_kbs *k); /* counts and records start anew */
+void fake_kbs_forget(struct fake_kbs *k); /* counts and records start again */
 size_t fake_kbs_in_flight(const struct fake_kbs *k);
 size_t fake_kbs_most_in_flight(const struct fake_kbs *k);
 
@@ -77,7 +77,7 @@ void fake_kbs_put_resource(struct fake_kbs *k, const char *path, const char *tex
 void fake_kbs_forgets(struct fake_kbs *k, const char *name);
 /* GET of all resources answers with their paths; otherwise it is refused, as by older servers. */
 void fake_kbs_lists(struct fake_kbs *k, bool lists);
-/* Every answer comes this much later; what it asks for is done at once. 0: next turn. */
+/* Every answer comes this much later; what is requested is done at once. 0: next turn. */
 void fake_kbs_latency(struct fake_kbs *k, uint32_t ms);
 /* Called after each request that changed something. */
 void fake_kbs_on_change(struct fake_kbs *k, void (*fn)(void *arg), void *arg);

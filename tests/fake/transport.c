@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One call = text for on_data plus an ending; both are only ever delivered from a deferred call. A
- * write reaches the in-memory API when it is started; objects of the store are replaced, never
- * changed, so the history that watches read can share them.
+ * request of the in-memory API is an exchange with its transport inside of ours, whose text and
+ * ending become ours.
  */
 #include "config.h"
 
 #include "fake/transport.h"
 
 #include <criterion/criterion.h>
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "tec/base/bytes.h"
-#include "tec/base/clock.h"
+#include "fake/api.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/base/uuid.h"
-#include "tec/kobj/key.h"
 #include "tec/loop/timer.h"
 
-#define N_FAULTS    6
-#define BOOKMARK_MS 60000
+#define N_FAULTS 6
 
 struct record {
 	struct fake_request req;
@@ -52,18 +45,16 @@ struct call {
 	struct k8s_exchange x; /* first */
 	struct fake_transport *f;
 	struct call *next, **prevp;
-	struct record *rec;              /* ref */
-	struct timer limit, delay, tick; /* deadline or silence; latency; a watch's bookmarks */
+	struct record *rec;        /* ref */
+	struct timer limit, delay; /* deadline or silence; latency */
 	struct defer defer;
 	struct strbuf out;
 	struct ending end;
 	struct fake_expect *expect;
 	bool cut, *gone;
-	/* a watch of the in-memory API */
-	struct fake_api *api;
-	uint64_t from_rv;
-	size_t history; /* next entry to look at */
-	uint64_t end_ms;
+	/* a request of the in-memory API */
+	struct op_scope inner; /* the exchange with its transport */
+	struct strbuf held;    /* of a watch: what fake_api_hold_watches() keeps back */
 };
 
 struct fake_transport {
@@ -77,11 +68,8 @@ struct fake_transport {
 	unsigned writes_left; /* before it dies, with dying set */
 	bool dying, dead;
 	struct fake_api *api;
+	struct fake_transport *next_of_api;
 };
-
-static void api_request(struct fake_api *api, struct call *c);
-static void api_watch_end(struct call *c);
-static void api_tick(void *arg);
 
 /* ---- records and calls */
 
@@ -123,10 +111,6 @@ static void end_with(struct call *c, int status, uint32_t retry_after_ms, const 
 static void end_status(struct call *c, int status, const char *reason, const char *message);
 static void wake(struct call *c);
 
-#include "fake/merge.h"
-#include "fake/store.h"
-#include "fake/api.h"
-
 static void fake_stop(struct k8s_exchange *x)
 {
 	struct call *c = (struct call *)x;
@@ -138,14 +122,14 @@ static void fake_stop(struct k8s_exchange *x)
 		c->expect->call = NULL;
 	if (c->gone)
 		*c->gone = true;
-	api_watch_end(c);
+	op_scope_cancel(&c->inner);
 	timer_fini(&c->limit);
 	timer_fini(&c->delay);
-	timer_fini(&c->tick);
 	defer_cancel(&c->defer);
 	rec_unref(c->rec);
 	ending_fini(&c->end);
 	strbuf_fini(&c->out);
+	strbuf_fini(&c->held);
 }
 
 static void call_done(struct call *c)
@@ -227,6 +211,7 @@ static void on_limit(void *arg)
 
 	if (c->f->dead)
 		return;
+	op_scope_cancel(&c->inner);
 	timer_cancel(&c->delay);
 	strbuf_reset(&c->out);
 	end_err(c, ERR_TRANSIENT, "no answer in time (fake)");
@@ -377,6 +362,63 @@ static void call_init(struct call *c, struct fake_transport *f)
 	f->calls = c;
 }
 
+/* ---- the in-memory API */
+
+static int api_data(void *arg, const char *data, size_t len, struct err *err)
+{
+	struct call *c = arg;
+
+	if (is_watch(c->rec) && c->f->api->held) {
+		strbuf_add(&c->held, data, len);
+		return 0;
+	}
+	if (c->rec->req.deadline_ms == 0 && c->rec->req.silence_ms)
+		timer_set(&c->limit, c->rec->req.silence_ms); /* now, not when it is delivered */
+	strbuf_add(&c->out, data, len);
+	wake(c);
+	return 0;
+}
+
+static void api_done(void *arg, const struct err *err, const struct k8s_answer *a)
+{
+	struct call *c = arg;
+
+	if (!timer_is_set(&c->delay))
+		timer_cancel(&c->limit);
+	end_with(c, a->status, a->retry_after_ms, a->body);
+}
+
+/* Starts c's request there; the write is done when this returns. */
+static void api_ask(struct call *c)
+{
+	struct fake_transport *f = c->f;
+	struct k8s_request req = c->x.req;
+	uint64_t rv = fake_api_rv(f->api);
+
+	if (fake_api_hides(f->api, req.path)) {
+		end_with(c, 404, 0, "404 page not found\n");
+		return;
+	}
+	c->x.req.path = NULL;
+	c->x.req.body = (struct body)BODY_INIT;
+	req.verb = NULL; /* metrics count the outer one */
+	(void)k8s_transport_start(
+		f->api->inner, &c->inner, &req, c->x.to.on_data ? api_data : NULL, api_done, c);
+	if (f->dying && !c->cut && fake_api_rv(f->api) != rv && --f->writes_left == 0)
+		f->dead = true;
+}
+
+void fake_transport_release(struct fake_api *api)
+{
+	for (struct fake_transport *f = api->transports; f; f = f->next_of_api) {
+		for (struct call *c = f->calls; c; c = c->next) {
+			strbuf_add(&c->out, strbuf_str(&c->held), c->held.len);
+			strbuf_reset(&c->held);
+			wake(c);
+		}
+	}
+}
+
 static void on_delay(void *arg)
 {
 	wake(arg);
@@ -393,7 +435,6 @@ static void fake_start(struct k8s_exchange *x)
 	call_init(c, f);
 	timer_init(&c->limit, x->t->loop, on_limit, c);
 	timer_init(&c->delay, x->t->loop, on_delay, c);
-	timer_init(&c->tick, x->t->loop, api_tick, c);
 	if (limit)
 		timer_set(&c->limit, limit);
 	if (f->dead)
@@ -404,13 +445,13 @@ static void fake_start(struct k8s_exchange *x)
 		if (!f->api)
 			cr_assert_fail("unexpected request: %s %s %s", req->method, req->path,
 				c->rec->req.body ? c->rec->req.body : "");
-		api_request(f->api, c);
+		api_ask(c);
 	}
-	if (c->cut && (is_write(c->rec) || !on_data))
+	if (c->cut && (is_write(c->rec) || !on_data)) {
+		op_scope_cancel(&c->inner);
 		end_err(c, ERR_TRANSIENT, "connection cut after the request (fake)");
-	if (f->dying && is_write(c->rec) && c->end.set && c->end.status / 100 == 2 &&
-		--f->writes_left == 0)
-		f->dead = true;
+		wake(c);
+	}
 }
 
 static void fake_free(struct k8s_transport *t)
@@ -431,6 +472,7 @@ static void fake_free(struct k8s_transport *t)
 		free(e);
 	}
 	fake_transport_forget(f);
+	fake_transport_set_api(f, NULL);
 	free(f);
 }
 
@@ -643,5 +685,16 @@ void fake_stream_error(struct fake_expect *e, enum err_kind kind, const char *te
 
 void fake_transport_set_api(struct fake_transport *f, struct fake_api *api)
 {
+	if (f->api) {
+		struct fake_transport **p = &f->api->transports;
+
+		while (*p != f)
+			p = &(*p)->next_of_api;
+		*p = f->next_of_api;
+	}
 	f->api = api;
+	if (api) {
+		f->next_of_api = api->transports;
+		api->transports = f;
+	}
 }

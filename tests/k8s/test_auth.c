@@ -456,7 +456,7 @@ static const struct {
 } bad[] = {
 	{"echo sorry >&2; exit 3", "sorry"},
 	{"exit 0", ""},
-	{"echo junk", "what it printed"},
+	{"echo junk", "its output"},
 	{"echo '[]'", "did not print an ExecCredential"},
 	{"echo '{\"kind\":\"ExecCredential\"}'", "did not print an ExecCredential with a status"},
 	{"echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\",\"status\":{\"token\":\"x\"}}'",

@@ -196,20 +196,32 @@ Test(k8s_event, an_event_deleted_meanwhile_is_made_anew)
 	cr_expect_eq(fake_api_count(api, &kobj_event, "ns"), 1);
 }
 
-Test(k8s_event, ten_thousand_objects_are_too_many_to_remember)
+/* The oldest of them makes room, so what happens to it again is a new Event. */
+Test(k8s_event, a_thousand_objects_are_remembered_and_no_more)
 {
+	enum { REMEMBERED = 1000, MORE = 200, ALL = REMEMBERED + MORE };
 	char uid[32];
+	struct kobj o = {.name = "m", .uid = uid, .rv = "1"};
 
-	for (int i = 0; i < 10000; i++) {
-		struct kobj o = {.name = "m", .uid = uid, .rv = "1"};
-
+	for (int i = 0; i < ALL; i++) {
 		snprintf(uid, sizeof(uid), "u-%d", i);
 		post(&o, "x");
-		if (i % 50 == 0)
-			loop_advance(loop, 10);
+		loop_drain(loop);
+		loop_advance(loop, 1);
 	}
+	cr_expect_eq(fake_transport_count(fake, "create", "events"), ALL);
+	for (int i = ALL - 1; i >= MORE; i--) {
+		snprintf(uid, sizeof(uid), "u-%d", i);
+		post(&o, "x");
+		loop_drain(loop);
+	}
+	cr_expect_eq(fake_transport_count(fake, "patch", "events"), REMEMBERED);
+	cr_expect_eq(fake_transport_count(fake, "create", "events"), ALL);
+	snprintf(uid, sizeof(uid), "u-%d", MORE - 1);
+	post(&o, "x");
 	loop_drain(loop);
-	cr_expect_gt(fake_transport_requests(fake), 5000);
+	cr_expect_eq(fake_transport_count(fake, "create", "events"), ALL + 1);
+	cr_expect_eq(fake_transport_requests(fake), 2 * REMEMBERED + MORE + 1);
 	cr_expect_eq(fake_transport_in_flight(fake), 0);
 }
 

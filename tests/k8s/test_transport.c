@@ -167,11 +167,6 @@ Test(k8s_transport, what_a_receiver_owns_ends_with_the_exchange)
 	cr_assert_eq(secret_count(), 0);
 }
 
-Test(k8s_transport, free_takes_null)
-{
-	k8s_transport_free(NULL);
-}
-
 Test(k8s_answer, kinds_by_status)
 {
 	static const struct {

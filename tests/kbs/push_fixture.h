@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For the tests of kbs/push: a Trustee (fake/kbs) and one operator's life (sync and push), which
- * ends at once with life_end(), as by a kill, and starts anew with what is wanted. Two judges watch
+ * ends at once with life_end(), as by a kill, and starts again with what is wanted. Two judges watch
  * every test: whatever is confirmed is so in the store at that moment, and a clean sentinel with
  * the wanted sum never stands in a store that differs. The sum is computed here a second time.
  */
 #ifndef TESTS_KBS_PUSH_FIXTURE_H
 #define TESTS_KBS_PUSH_FIXTURE_H
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "fake/kbs.h"
+#include "kbs/fixture.h"
 #include "kbs/thing.h"
-#include "tec/base/bytes.h"
-#include "tec/base/clock.h"
-#include "tec/base/json.h"
-#include "tec/base/log.h"
-#include "tec/base/mem.h"
-#include "tec/base/metric.h"
-#include "tec/base/str.h"
 #include "tec/kbs/push.h"
 
 #define WISHES_MAX 16
@@ -34,8 +23,6 @@ struct wish {
 	bool forgotten;    /* confirmed gone: the controllers do not know of it any more */
 };
 
-static struct loop *loop;
-static struct fake_kbs *kbs;
 static struct kbs_sync *sync;
 static struct kbs_push *push;
 static struct kbs_push_conf conf;
@@ -126,7 +113,7 @@ static inline const char *store_differs(void)
 		resources += wishes[i].sort == KBS_RESOURCE && wishes[i].value;
 	}
 	if (fake_kbs_resources(kbs) != resources)
-		return "a resource that nobody wants";
+		return "a resource that is not wanted";
 	if (!str_eq(fake_kbs_policy(kbs, false), attestation))
 		return "attestation policy";
 	if (!str_eq(fake_kbs_policy(kbs, true), resource_policy))
@@ -215,7 +202,7 @@ static inline enum kbs_far far(enum kbs_sort sort, const char *name)
 	return kbs_sync_far(sync, sort, name);
 }
 
-/* As a controller does when the far side confirmed. */
+/* As a controller does when Trustee confirmed. */
 static inline void forget_gone(void)
 {
 	for (size_t i = 0; i < n_wishes; i++) {
@@ -267,7 +254,7 @@ static inline void life_end(void)
 	sync = NULL;
 }
 
-/* What is told of the Trustee. */
+/* The reported status of the Trustee. */
 static inline struct kbs_target_status push_status(void)
 {
 	struct kbs_target_status s = {0};
@@ -303,13 +290,10 @@ static inline void assert_in_step(const char *when)
 
 static inline void world_begin(void)
 {
-	clock_fake_start(1000, 1700000000);
-	log_setup(LOG_ERROR + 1, LOG_TEXT);
-	loop = loop_new();
-	kbs = fake_kbs_new(loop);
+	fixture_begin();
 	fake_kbs_serve(kbs);
 	fake_kbs_on_change(kbs, judge_sentinel, NULL);
-	/* A probe is told from what a test is about. */
+	/* No probe comes between what a test does. */
 	conf = (struct kbs_push_conf){
 		.target = "kbs.test", .cluster_uid = "c-1", .probe_ms = PROBE_MS};
 	attestation = "package policy # attestation";
@@ -323,11 +307,7 @@ static inline void world_begin(void)
 static inline void world_end(void)
 {
 	life_end();
-	fake_kbs_free(kbs);
-	loop_free(loop);
-	metric_reset_all();
-	clock_fake_stop();
-	cr_assert_eq(secret_count(), 0);
+	fixture_end();
 }
 
 /* A Trustee that has it all, and a life that has nothing to do. */

@@ -2,55 +2,11 @@
 /* Every request of the admin API: what was sent, to the byte, and what an answer means. */
 #include "config.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "fake/kbs.h"
-#include "tec/base/bytes.h"
-#include "tec/base/clock.h"
-#include "tec/base/mem.h"
-#include "tec/base/metric.h"
-#include "tec/base/str.h"
+#include "kbs/fixture.h"
 #include "tec/kbs/admin.h"
 
 #define RESOURCE "/kbs/v0/resource/default/u/root"
 #define VALUES   "/kbs/v0/reference-value"
-
-static struct loop *loop;
-static struct fake_kbs *kbs;
-static struct kbs_transport *t;
-static struct op_scope ops;
-static unsigned n_done;
-static struct err last_err;
-
-static void up(void)
-{
-	clock_fake_start(1000, 1700000000);
-	loop = loop_new();
-	kbs = fake_kbs_new(loop);
-	t = fake_kbs_transport(kbs);
-	n_done = 0;
-}
-
-static void down(void)
-{
-	op_scope_cancel(&ops);
-	kbs_transport_free(t);
-	fake_kbs_free(kbs);
-	loop_free(loop);
-	metric_reset_all();
-	clock_fake_stop();
-	cr_assert_eq(secret_count(), 0);
-}
-
-static void on_done(void *arg, const struct err *err, const struct kbs_answer *answer)
-{
-	(void)arg;
-	(void)answer;
-	n_done++;
-	last_err = *err;
-}
 
 /* It ended, once, and never before the call returned. */
 static void assert_ends(enum err_kind kind)
@@ -77,7 +33,7 @@ static void assert_sent(size_t i, const char *method, const char *path, const ch
 	cr_assert_str_eq(r->body, body);
 }
 
-TestSuite(kbs_admin, .init = up, .fini = down);
+TestSuite(kbs_admin, .init = connected, .fini = disconnected);
 
 /* ---- resources */
 
@@ -90,12 +46,12 @@ Test(kbs_admin, a_put_is_the_bytes_themselves)
 {
 	static const char value[] =
 		"{\"key_type\":\"oct\",\"key\":\"0123456789abcdef0123456789abcdef\"}";
-	cleanup_secret struct secret *s = secret_new_copy(value, sizeof(value) - 1);
-
 	expect("POST", 200, "");
-	(void)kbs_admin_put_resource(t, &ops, "default/u/root", s, on_done, NULL);
-	secret_free(steal_ptr(&s)); /* borrowed for the call only */
+	(void)kbs_admin_put_resource(t, &ops, "default/u/root",
+		secret_new_copy(value, sizeof(value) - 1), on_done, NULL);
+	cr_assert_eq(secret_count(), 1); /* one body */
 	assert_ends(ERR_NONE);
+	cr_assert_eq(secret_count(), 0);
 	assert_sent(0, "POST", RESOURCE, value);
 }
 
@@ -112,12 +68,11 @@ Test(kbs_admin, a_put_that_was_not_done_says_so)
 		{200, "", "<html>", ERR_TRANSIENT},
 		{201, "", "", ERR_TRANSIENT},
 	};
-	cleanup_secret struct secret *s = secret_new_copy("x", 1);
-
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		fake_kbs_answer(fake_kbs_expect(kbs, "POST", RESOURCE), rows[i].status,
 			rows[i].type, rows[i].body);
-		(void)kbs_admin_put_resource(t, &ops, "default/u/root", s, on_done, NULL);
+		(void)kbs_admin_put_resource(
+			t, &ops, "default/u/root", secret_new_copy("x", 1), on_done, NULL);
 		assert_ends(rows[i].kind);
 	}
 }
@@ -344,13 +299,13 @@ Test(kbs_admin, body_len_is_the_length_of_the_body_with_one_more)
 	for (size_t i = 0; i < 40; i++) {
 		size_t n = 1 + i % 9, len = i % 4 == 3 ? 4 : strlen(value) - i % 3;
 		char json[16] = "", key[16] = "";
-		size_t told = kbs_values_body_len(&m, n, len);
+		size_t expected = kbs_values_body_len(&m, n, len);
 
 		snprintf(key, sizeof(key), "%.*s", (int)n, name);
 		snprintf(json, sizeof(json), "\"%.*s\"", (int)len - 2, value + 1);
 		kbs_values_add(&m, key, i % 4 == 3 ? NULL : json, len);
 		put(&m);
-		cr_assert_eq(fake_kbs_request(kbs, i)->body_len, told, "%zu", i);
+		cr_assert_eq(fake_kbs_request(kbs, i)->body_len, expected, "%zu", i);
 	}
 }
 
@@ -419,7 +374,7 @@ Test(kbs_admin, reads_a_value_and_that_there_is_none)
 	cr_assert_str_eq(value, "null");
 }
 
-/* What is no answer of Trustee must not look like "there is none": everything would be sent anew.
+/* What is not an answer of Trustee must not look like "there is none": everything would be sent again.
  */
 Test(kbs_admin, what_is_no_answer_is_neither_a_value_nor_none)
 {

@@ -216,11 +216,10 @@ Test(kbs_client, a_refused_token_is_made_anew_once)
 
 Test(kbs_client, what_is_sent_once_more_has_its_body)
 {
-	const struct kbs_request req = {.method = "POST",
+	struct kbs_request req = {.method = "POST",
 		.path = "/refused",
 		.content_type = "application/octet-stream",
-		.body = "the body",
-		.body_len = 8};
+		.body = body_of_text(xstrdup("the body"))};
 	int before = srv.sh->reqs;
 
 	memset(&got, 0, sizeof(got));
@@ -273,8 +272,7 @@ Test(kbs_client, sends_method_type_and_bytes_as_they_are)
 	struct kbs_request req = {.method = "POST",
 		.path = "/echo",
 		.content_type = "application/octet-stream",
-		.body = body,
-		.body_len = sizeof(body) - 1};
+		.body = body_of_text(xstrdup(body))};
 
 	memset(&got, 0, sizeof(got));
 	(void)kbs_transport_start(t, &ops, &req, on_got, NULL);
@@ -289,10 +287,8 @@ Test(kbs_client, sends_method_type_and_bytes_as_they_are)
 
 static void put(const char *path)
 {
-	cleanup_secret struct secret *value = secret_new_copy("x", 1);
-
 	memset(&got, 0, sizeof(got));
-	(void)kbs_admin_put_resource(t, &ops, path, value, on_got, NULL);
+	(void)kbs_admin_put_resource(t, &ops, path, secret_new_copy("x", 1), on_got, NULL);
 	wait_for(&got.done);
 }
 
@@ -324,6 +320,27 @@ Test(kbs_client, an_answer_that_is_cut_or_no_http_is_an_error)
 	}
 	ask("/retry/7", 5000);
 	cr_assert_eq(got.status, 503);
+}
+
+/* What answers next may be another process with an empty store: a key must not go there by itself.
+ */
+Test(kbs_client, a_write_is_not_sent_again_on_another_connection)
+{
+	struct kbs_request req = {.method = "POST",
+		.path = "/close",
+		.content_type = "application/octet-stream",
+		.body = body_of_text(xstrdup("x"))};
+	int before;
+
+	ask("/ok", 0); /* a connection that is kept */
+	before = srv.sh->reqs;
+	memset(&got, 0, sizeof(got));
+	(void)kbs_transport_start(t, &ops, &req, on_got, NULL);
+	wait_for(&got.done);
+	cr_assert_eq(got.err.kind, ERR_TRANSIENT);
+	cr_assert_eq(srv.sh->reqs, before + 1);
+	ask("/ok", 0);
+	cr_assert_eq(got.status, 200);
 }
 
 Test(kbs_client, a_deadline_ends_it)

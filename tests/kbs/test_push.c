@@ -125,7 +125,7 @@ Test(kbs_push, a_lost_store_is_noticed_by_the_probe_and_filled)
 	assert_in_step("filled again");
 	assert_asked(1, "POST", "/resource-policy");
 	assert_asked(2, "POST", "/attestation-policy");
-	/* Told to look at once, nobody waits for the interval. */
+	/* A requested probe does not wait for the interval. */
 	fake_kbs_lose_store(kbs);
 	kbs_push_probe(push);
 	run(10000);

@@ -171,7 +171,7 @@ static unsigned n_told;
 
 static void count_told(void *arg, enum kbs_sort sort, const char *name)
 {
-	n_told += !name; /* every object looks again */
+	n_told += !name; /* every object is examined again */
 }
 
 Test(kbs_push_faults, while_it_is_down_nobody_is_told_twice)

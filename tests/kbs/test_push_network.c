@@ -235,6 +235,22 @@ Test(kbs_push_network, a_lost_store_is_noticed_within_twenty_seconds)
 	cr_assert_null(store_differs());
 }
 
+/* What was in flight then and failed is sent to the new store like any other. */
+Test(kbs_push_network, a_key_in_flight_when_the_store_was_lost_is_confirmed_by_its_next_try)
+{
+	in_step();
+	fake_kbs_fault(kbs, 1, "POST", FAKE_KBS_LOST, 0, NULL, NULL);
+	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
+	run(100);
+	store_lost = true;
+	fake_kbs_lose_store(kbs);
+	kbs_push_probe(push);
+	run(20000);
+	cr_assert_eq(far(KBS_RESOURCE, KEY("new")), KBS_FAR_PRESENT);
+	cr_assert_eq(fake_kbs_count(kbs, "POST", KEY("new")), (size_t)2);
+	assert_in_step("filled again");
+}
+
 Test(kbs_push_network, a_probe_that_is_lost_is_sent_again_and_nothing_else)
 {
 	in_step();

@@ -127,7 +127,7 @@ Test(kbs_sync, a_revoked_name_is_absent_only_when_confirmed)
 	cr_assert_eq(far("a"), KBS_FAR_ABSENT);
 	cr_assert(kbs_sync_is_revoked(s, KBS_RESOURCE, "a"));
 	kbs_sync_forget(s, KBS_RESOURCE, "a");
-	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN); /* nobody asked since */
+	cr_assert_eq(far("a"), KBS_FAR_UNKNOWN); /* not asked since */
 }
 
 Test(kbs_sync, a_name_never_declared_can_be_revoked)

@@ -1,58 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <criterion/criterion.h>
-#include <string.h>
+#include "kbs/fixture.h"
 
-#include "fake/kbs.h"
-#include "tec/base/clock.h"
-#include "tec/base/mem.h"
-#include "tec/base/metric.h"
-#include "tec/base/str.h"
-
-static struct loop *loop;
-static struct fake_kbs *kbs;
-static struct kbs_transport *t;
-static struct op_scope ops;
-static unsigned n_done;
-static struct err last_err;
-static int last_status;
-
-static void up(void)
-{
-	clock_fake_start(1000, 1700000000);
-	loop = loop_new();
-	kbs = fake_kbs_new(loop);
-	t = fake_kbs_transport(kbs);
-	n_done = 0;
-}
-
-static void down(void)
-{
-	op_scope_cancel(&ops);
-	kbs_transport_free(t);
-	kbs_transport_free(NULL);
-	fake_kbs_free(kbs);
-	loop_free(loop);
-	metric_reset_all();
-	clock_fake_stop();
-}
-
-TestSuite(kbs_transport, .init = up, .fini = down);
-
-static void on_answer(void *arg, const struct err *err, const struct kbs_answer *a)
-{
-	(void)arg;
-	n_done++;
-	last_err = *err;
-	last_status = a->status;
-}
+TestSuite(kbs_transport, .init = connected, .fini = disconnected);
 
 static void ask(const char *method)
 {
 	struct kbs_request req = {.method = method, .path = "/kbs/v0/x", .verb = "test"};
 
-	(void)kbs_transport_start(t, &ops, &req, on_answer, NULL);
+	(void)kbs_transport_start(t, &ops, &req, on_done, NULL);
 }
 
 static bool never(void *arg)

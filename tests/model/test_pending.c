@@ -49,10 +49,6 @@ Test(model_pending, each_limit_has_its_own_room)
 			model_pending_is_reached(&c, p, MODEL_PENDING_MACHINES), t[i].machines);
 		cr_expect_eq(model_pending_is_reached(&c, p, MODEL_PENDING_KEYS), t[i].keys);
 	}
-	cr_assert_str_eq(
-		model_pending_field(MODEL_PENDING_ALL_MACHINES), "registration.machineLimit");
-	cr_assert_str_eq(model_pending_field(MODEL_PENDING_MACHINES), "registration.pendingLimit");
-	cr_assert_str_eq(model_pending_field(MODEL_PENDING_KEYS), "registration.pendingLimit");
 }
 
 Test(model_pending, a_source_has_a_quarter_and_16_at_least)

@@ -41,8 +41,10 @@ static struct h2s {
 	SSL_CTX *ctx;
 	const char *alpn;             /* what it chooses; NULL: nothing */
 	uint32_t max_streams, window; /* announced; 0: not */
+	bool rejects;                 /* GOAWAY is the second thing it says */
 	struct h2s_conn *conns[H2S_CONNS];
 	unsigned n_conns, n_reqs, n_resets;
+	struct strbuf *record; /* what is said, when wanted */
 } h2s;
 
 static struct h2c *h2;
@@ -205,6 +207,8 @@ static inline void h2s_session(struct h2s_conn *c)
 		iv[n++] =
 			(nghttp2_settings_entry){NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2s.window};
 	cr_assert_eq(nghttp2_submit_settings(c->session, 0, iv, n), 0);
+	if (h2s.rejects)
+		nghttp2_submit_goaway(c->session, 0, 0, NGHTTP2_NO_ERROR, NULL, 0);
 }
 
 /* ---- sockets */
@@ -263,6 +267,8 @@ static inline void h2s_flush(struct h2s_conn *c)
 
 		if (n <= 0)
 			return;
+		if (h2s.record)
+			strbuf_add(h2s.record, c->out.data, (size_t)n);
 		strbuf_drop(&c->out, (size_t)n);
 	}
 }

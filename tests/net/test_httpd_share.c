@@ -45,7 +45,7 @@ static int ask_from(struct srv *s, unsigned source)
 
 static void count_lines(enum log_level level, const char *line, void *arg)
 {
-	if (strstr(line, "all connections are taken") && strstr(line, "peer=127.0.0.2:"))
+	if (strstr(line, "all connections are in use") && strstr(line, "peer=127.0.0.2:"))
 		++*(unsigned *)arg;
 }
 

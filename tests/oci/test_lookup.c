@@ -153,8 +153,9 @@ Test(oci_lookup, a_child_that_fails_is_transient_and_its_words_are_not_told)
 
 		cr_assert_eq(g.err.kind, ERR_TRANSIENT, "%s: %s", scripts[i], g.err.text);
 		cr_assert_str_eq(g.value, "none");
-		cr_assert_str_eq(g.err.text, "the process that asks the registry gave no answer");
-		cr_assert(strstr(strbuf_str(&logged), "a label lookup gave no answer"));
+		cr_assert_str_eq(
+			g.err.text, "the process that queries the registry did not answer");
+		cr_assert(strstr(strbuf_str(&logged), "a label lookup failed"));
 		strbuf_reset(&logged);
 	}
 }

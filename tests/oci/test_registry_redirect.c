@@ -56,7 +56,7 @@ Test(oci_registry_redirect, once_away_no_credential_comes_back)
 	reg_start(&r1);
 	reg_start(&r2);
 	g = ask(r1.host, img.index.digest, config);
-	expect(&g, ERR_DENIED, "redirects to wants credentials");
+	expect(&g, ERR_DENIED, "redirects to requires credentials");
 	cr_assert_eq(reg_saw(&r1, "GET /back "), 1);
 	cr_assert_eq(reg_saw(&r1, "Authorization"), 1);
 }
@@ -71,14 +71,14 @@ Test(oci_registry_redirect, redirects_that_are_refused)
 		int reqs;
 	} t[] = {
 		{"/v2/a/b/manifests/loop", ERR_INVALID, "more than 3 redirects", 4},
-		{plain, ERR_DENIED, "asked over https", 1},
+		{plain, ERR_DENIED, "used over https", 1},
 		{"file:///etc/passwd", ERR_DENIED, "neither https nor http", 1},
 		{"ftp://127.0.0.1/x", ERR_DENIED, "neither https nor http", 1},
-		{"https://169.254.169.254/x", ERR_DENIED, "sends us to a link-local address", 1},
-		{"https://10.255.255.1/x", ERR_DENIED, "sends us to a private address", 1},
-		{"https://[fd00::1]/x", ERR_DENIED, "sends us to a private address", 1},
+		{"https://169.254.169.254/x", ERR_DENIED, "redirects to a link-local address", 1},
+		{"https://10.255.255.1/x", ERR_DENIED, "redirects to a private address", 1},
+		{"https://[fd00::1]/x", ERR_DENIED, "redirects to a private address", 1},
 		{"https://[::ffff:169.254.169.254]/x", ERR_DENIED,
-			"sends us to a link-local address", 1},
+			"redirects to a link-local address", 1},
 		{"https://u:p@127.0.0.1:1/x", ERR_INVALID, "user information", 1},
 	};
 
@@ -127,7 +127,7 @@ Test(oci_registry_redirect, a_token_server_out_of_reach_is_not_asked)
 	reg_rule(&r1, "GET", head, "no", 2);
 	reg_start(&r1);
 	g = ask(r1.host, img.index.digest, config);
-	expect(&g, ERR_DENIED, "token server: it sends us to a link-local address");
+	expect(&g, ERR_DENIED, "token server: it redirects to a link-local address");
 	cr_assert_eq(r1.seen->reqs, 1);
 }
 

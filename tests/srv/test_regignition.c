@@ -106,7 +106,7 @@ struct refusal {
 
 static const struct refusal refusals[] = {
 	{"no cluster", NULL, 503, 30, "No TrustedExecutionCluster is installed"},
-	{"no address", "{}", 503, 30, "The cluster has no publicTrusteeAddr"},
+	{"no address", "{}", 503, 30, "spec.publicTrusteeAddr of the cluster is not set"},
 	{"Manual", SPEC("\"registration\":{\"mode\":\"Manual\"}"), 403, 0,
 		"Machines are made by administrators only (registration.mode Manual)"},
 	{"Token", SPEC("\"registration\":{\"mode\":\"Token\"}"), 503, 60,
@@ -116,14 +116,14 @@ static const struct refusal refusals[] = {
 	{"own Secret missing", SPEC("\"registerServerSecret\":\"none\""), 503, 5,
 		"The listener's TLS Secret is missing or unusable"},
 	{"Trustee's Secret missing", SPEC("\"trusteeSecret\":\"none\""), 503, 10,
-		"A TLS Secret of the cluster is missing or has no ca.crt"},
+		"A TLS Secret of the cluster is missing or does not have ca.crt"},
 	{"the key listener's Secret missing",
 		SPEC("\"publicAttestationKeyRegisterAddr\":\"a\","
 		     "\"attestationKeyRegisterSecret\":\"none\""),
-		503, 10, "A TLS Secret of the cluster is missing or has no ca.crt"},
+		503, 10, "A TLS Secret of the cluster is missing or does not have ca.crt"},
 	{"a further server's Secret missing",
 		SPEC("\"trusteeServers\":[{\"address\":\"b\",\"caSecret\":\"none\"}]"), 503, 10,
-		"A TLS Secret of the cluster is missing or has no ca.crt"},
+		"A TLS Secret of the cluster is missing or does not have ca.crt"},
 };
 
 Test(srv_regignition, refuses_before_any_machine_is_made)
@@ -387,7 +387,7 @@ Test(srv_regignition, accept_chooses_the_version)
 		} else {
 			rig_expect(&a, 406, 0,
 				"{\"code\":406,\"message\":\"Ignition 3.2.0 or later is served; "
-				"the Accept header names none of it\"}",
+				"the Accept header does not include it\"}",
 				text);
 		}
 	}

@@ -17,6 +17,7 @@
 #include "tec/net/addr.h"
 #include "tec/net/httpd.h"
 
+#include "kbs-quirks.h"
 #include "kbs-tool.h"
 
 static void count(struct tool *t, const char *verb, int status)
@@ -36,22 +37,24 @@ static void count(struct tool *t, const char *verb, int status)
 	t->counts[i].n++;
 }
 
-void tool_note(void *arg, const struct kbsd_event *e)
+void tool_answer(void *arg, const struct broker_request *r, struct broker_answer *a)
 {
 	struct tool *t = arg;
 	struct tool_entry *l = &t->log[t->n_requests % TOOL_LOG_MAX];
 
+	if (t->quirks)
+		quirks_answer(r, a);
 	free(l->target);
 	*l = (struct tool_entry){
 		.n = ++t->n_requests,
 		.ms = clock_boot_ms() - t->start_ms,
-		.verb = e->verb,
-		.method = e->method,
-		.target = xstrdup(e->target),
-		.status = e->status,
+		.verb = a->verb,
+		.method = r->method,
+		.target = xstrdup(r->target),
+		.status = a->status,
+		.type = a->type,
 	};
-	snprintf(l->type, sizeof(l->type), "%s", e->type);
-	count(t, e->verb, e->status);
+	count(t, a->verb, a->status);
 }
 
 void tool_log_free(struct tool *t)
@@ -62,13 +65,14 @@ void tool_log_free(struct tool *t)
 
 int tool_new_store(struct tool *t, struct err *err)
 {
-	cleanup_kbsstore struct kbsstore *s = kbsstore_memory_new();
+	cleanup_broker_store struct broker_store *s = broker_store_memory_new();
 
-	if (kbsd_seed(s, err) < 0 || (t->from_dir && tool_load_files(s, t->from_dir, err) < 0))
+	if (broker_admin_seed(s, err) < 0 ||
+		(t->from_dir && tool_load_files(s, t->from_dir, err) < 0))
 		return -1;
 	if (t->kbsd)
-		kbsd_set_store(t->kbsd, s);
-	kbsstore_free(t->store);
+		broker_kbsd_set_store(t->kbsd, s);
+	broker_store_free(t->store);
 	t->store = steal_ptr(&s);
 	return 0;
 }
@@ -78,28 +82,28 @@ int tool_new_store(struct tool *t, struct err *err)
 struct dump {
 	struct tool *tool;
 	struct strbuf *out;
-	enum kbsstore_ns ns;
+	enum broker_store_ns ns;
 	bool first;
 };
 
 static void dump_key(void *arg, const char *key)
 {
 	struct dump *d = arg;
-	struct kbsstore_value v;
+	struct broker_store_value v;
 	struct err err = ERR_INIT;
 
-	if (kbsstore_get(d->tool->store, d->ns, key, &v, &err) < 0)
+	if (broker_store_get(d->tool->store, d->ns, key, &v, &err) < 0)
 		return;
 	if (!d->first)
 		strbuf_addc(d->out, ',');
 	d->first = false;
 	json_quote(d->out, key, strlen(key));
 	strbuf_addc(d->out, ':');
-	if (d->ns == KBSSTORE_REPOSITORY) {
+	if (d->ns == BROKER_STORE_REPOSITORY) {
 		strbuf_addc(d->out, '"');
 		bytes_to_b64(d->out, v.data, v.len);
 		strbuf_addc(d->out, '"');
-	} else if (d->ns == KBSSTORE_REFERENCE_VALUE) {
+	} else if (d->ns == BROKER_STORE_REFERENCE_VALUE) {
 		strbuf_add(d->out, v.data, v.len); /* JSON already */
 	} else {
 		json_quote(d->out, v.data, v.len);
@@ -149,11 +153,11 @@ static void dump_counts(struct strbuf *out, const struct tool *t)
 
 static void on_dump(struct httpd_req *req, void *arg)
 {
-	static const char *const names[KBSSTORE_N] = {
-		[KBSSTORE_KBS] = "resource_policies",
-		[KBSSTORE_REPOSITORY] = "resources",
-		[KBSSTORE_REFERENCE_VALUE] = "reference_values",
-		[KBSSTORE_ATTESTATION_POLICY] = "attestation_policies",
+	static const char *const names[BROKER_STORE_N] = {
+		[BROKER_STORE_KBS] = "resource_policies",
+		[BROKER_STORE_REPOSITORY] = "resources",
+		[BROKER_STORE_REFERENCE_VALUE] = "reference_values",
+		[BROKER_STORE_ATTESTATION_POLICY] = "attestation_policies",
 	};
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 	struct tool *t = arg;
@@ -164,11 +168,11 @@ static void on_dump(struct httpd_req *req, void *arg)
 		return;
 	}
 	strbuf_addc(&out, '{');
-	for (int ns = 0; ns < KBSSTORE_N; ns++) {
+	for (int ns = 0; ns < BROKER_STORE_N; ns++) {
 		struct dump d = {t, &out, ns, true};
 
 		strbuf_addf(&out, "\"%s\":{", names[ns]);
-		if (kbsstore_list(t->store, ns, dump_key, &d, &err) < 0) {
+		if (broker_store_list(t->store, ns, dump_key, &d, &err) < 0) {
 			httpd_reply_error(req, 500, 0, "%s", err.text);
 			return;
 		}

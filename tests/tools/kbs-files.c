@@ -10,48 +10,18 @@
  */
 #include "config.h"
 
-#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/base/secret.h"
 
 #include "kbs-tool.h"
 
-#define FILE_MAX ((size_t)16 << 20)
-
-static const struct json_limits file_limits = {.bytes = FILE_MAX, .depth = 64, .tokens = 400000};
-
-static void file_close(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
-char *tool_read_file(const char *path, size_t *len, struct err *err)
-{
-	__attribute__((cleanup(file_close))) FILE *f = fopen(path, "re");
-	cleanup_free char *data = NULL;
-	struct stat st;
-
-	if (!f || fstat(fileno(f), &st) < 0) {
-		err_set_errno(
-			err, errno == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, errno, "%s", path);
-		return NULL;
-	}
-	if (!S_ISREG(st.st_mode) || (size_t)st.st_size > FILE_MAX) {
-		err_set(err, ERR_INVALID, "%s is no file of at most %zu bytes", path, FILE_MAX);
-		return NULL;
-	}
-	data = xmalloc((size_t)st.st_size + 1);
-	*len = fread(data, 1, (size_t)st.st_size, f);
-	data[*len] = '\0';
-	return steal_ptr(&data);
-}
+static const struct json_limits file_limits = {
+	.bytes = TOOL_FILE_MAX, .depth = 64, .tokens = 400000};
 
 typedef int (*each_fn)(void *arg, const char *path, struct err *err);
 
@@ -69,7 +39,7 @@ static int for_each(const char *dir, const char *pattern, each_fn fn, void *arg,
 	return rc;
 }
 
-/* The part of a path behind its n-th last slash. */
+/* The part of a path after its n-th last slash. */
 static const char *last_parts(const char *path, unsigned n)
 {
 	const char *p = path + strlen(path);
@@ -79,47 +49,46 @@ static const char *last_parts(const char *path, unsigned n)
 	return p + 1;
 }
 
-static int load_file(struct kbsstore *store, enum kbsstore_ns ns, const char *key, const char *path,
-	struct err *err)
+static int load_file(struct broker_store *store, enum broker_store_ns ns, const char *key,
+	const char *path, struct err *err)
 {
 	size_t len = 0;
-	char *data = tool_read_file(path, &len, err);
+	char *data = file_read(path, TOOL_FILE_MAX, &len, NULL, err);
 	int rc;
 
 	if (!data)
 		return -1;
-	rc = kbsstore_set(store, ns, key, data, len, err);
-	secret_wipe(data, len);
-	free(data);
+	rc = broker_store_set(store, ns, key, data, len, err);
+	file_wipe(data, len);
 	return rc;
 }
 
 static int load_resource(void *arg, const char *path, struct err *err)
 {
-	return load_file(arg, KBSSTORE_REPOSITORY, last_parts(path, 3), path, err);
+	return load_file(arg, BROKER_STORE_REPOSITORY, last_parts(path, 3), path, err);
 }
 
 static int load_attestation_policy(void *arg, const char *path, struct err *err)
 {
-	return load_file(arg, KBSSTORE_ATTESTATION_POLICY, last_parts(path, 1), path, err);
+	return load_file(arg, BROKER_STORE_ATTESTATION_POLICY, last_parts(path, 1), path, err);
 }
 
 static int load_resource_policy(void *arg, const char *path, struct err *err)
 {
-	return load_file(arg, KBSSTORE_KBS, last_parts(path, 1), path, err);
+	return load_file(arg, BROKER_STORE_KBS, last_parts(path, 1), path, err);
 }
 
 static int load_values(void *arg, const char *path, struct err *err)
 {
 	size_t len = 0;
-	cleanup_free char *text = tool_read_file(path, &len, err);
+	cleanup_free char *text = file_read(path, TOOL_FILE_MAX, &len, NULL, err);
 	cleanup_json struct json_object *list =
 		text ? json_parse(text, len, &file_limits, err) : NULL;
 
 	if (!list)
 		return -1;
 	if (!json_object_is_type(list, json_type_array))
-		return err_set(err, ERR_INVALID, "%s is no list", path);
+		return err_set(err, ERR_INVALID, "%s is not a list", path);
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		struct json_object *entry = json_object_array_get_idx(list, i);
 		const char *name = json_get_str(entry, "name");
@@ -128,14 +97,14 @@ static int load_values(void *arg, const char *path, struct err *err)
 		if (!name || !json_object_object_get_ex(entry, "value", NULL))
 			return err_set(
 				err, ERR_INVALID, "%s: entry %zu has no name or value", path, i);
-		if (kbsstore_set(arg, KBSSTORE_REFERENCE_VALUE, name, entry_text,
+		if (broker_store_set(arg, BROKER_STORE_REFERENCE_VALUE, name, entry_text,
 			    strlen(entry_text), err) < 0)
 			return err_wrap(err, "%s", path);
 	}
 	return 0;
 }
 
-int tool_load_files(struct kbsstore *store, const char *dir, struct err *err)
+int tool_load_files(struct broker_store *store, const char *dir, struct err *err)
 {
 	static const struct {
 		const char *pattern;
@@ -158,7 +127,7 @@ static int dump_ak(void *arg, const char *path, struct err *err)
 	struct strbuf *out = arg;
 	const char *name = last_parts(path, 1);
 	size_t len = 0;
-	cleanup_free char *text = tool_read_file(path, &len, err);
+	cleanup_free char *text = file_read(path, TOOL_FILE_MAX, &len, NULL, err);
 
 	if (!text)
 		return -1;

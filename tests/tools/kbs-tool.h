@@ -7,28 +7,28 @@
 #include <stdint.h>
 
 #include "tec/base/str.h"
-#include "tec/standalone/kbsd.h"
+#include "tec/broker/kbsd.h"
 
 #define TOOL_LOG_MAX   16384
 #define TOOL_COUNT_MAX 128
+#define TOOL_FILE_MAX  ((size_t)16 << 20)
 
 /* One request as it was answered. */
 struct tool_entry {
-	uint64_t n, ms; /* running number from 1; milliseconds since the start */
-	const char *verb;
-	const char *method;
-	char *target; /* owned */
+	uint64_t n, ms;                   /* running number from 1; milliseconds since the start */
+	const char *verb, *method, *type; /* static */
+	char *target;                     /* owned */
 	int status;
-	char type[32];
 };
 
 struct tool {
 	struct loop *loop;
-	struct kbsstore *store;       /* owned */
+	struct broker_store *store;   /* owned */
 	struct jws_public *admin_key; /* owned */
-	struct kbsd *kbsd;
+	struct broker_kbsd *kbsd;
 	struct httpd *debug;  /* NULL: none */
 	const char *from_dir; /* NULL: none */
+	bool quirks;
 	uint64_t start_ms, n_requests;
 	struct tool_entry log[TOOL_LOG_MAX]; /* by n modulo its size */
 	struct {
@@ -40,17 +40,16 @@ struct tool {
 };
 
 /* kbs-debug.c */
-void tool_note(void *arg, const struct kbsd_event *e); /* kbsd's on_request */
+/* kbsd's on_answer: adds the quirks, then notes it. */
+void tool_answer(void *arg, const struct broker_request *r, struct broker_answer *a);
 /* addr must be a loopback address. */
 int tool_debug_listen(struct tool *t, const char *addr, struct err *err) MUST_CHECK;
 void tool_log_free(struct tool *t);
 int tool_new_store(struct tool *t, struct err *err) MUST_CHECK; /* the old one is gone */
 
 /* kbs-files.c */
-/* The file's bytes; NULL: it cannot be read. The caller frees. */
-char *tool_read_file(const char *path, size_t *len, struct err *err) MUST_CHECK;
 /* Puts what the files below dir say into the store. */
-int tool_load_files(struct kbsstore *store, const char *dir, struct err *err) MUST_CHECK;
+int tool_load_files(struct broker_store *store, const char *dir, struct err *err) MUST_CHECK;
 /* Appends {"NAME":"TEXT",...} of the registered attestation keys below dir. */
 void tool_dump_aks(struct strbuf *out, const char *dir);
 

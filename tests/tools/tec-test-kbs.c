@@ -13,6 +13,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/conf.h"
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
@@ -20,6 +21,7 @@
 #include "tec/loop/signal.h"
 #include "tec/net/tls.h"
 
+#include "kbs-quirks.h"
 #include "kbs-tool.h"
 
 #define MIB ((size_t)1 << 20)
@@ -58,45 +60,46 @@ static int load_tls(struct tool *t, const struct conf *conf, struct err *err)
 		return 0;
 	if (!cert_file || !key_file)
 		return err_set(err, ERR_INVALID, "--tls-cert and --tls-key go together");
-	cert = tool_read_file(cert_file, &cert_len, err);
+	cert = file_read(cert_file, TOOL_FILE_MAX, &cert_len, NULL, err);
 	if (!cert)
 		return -1;
-	key = tool_read_file(key_file, &key_len, err);
+	key = file_read(key_file, TOOL_FILE_MAX, &key_len, NULL, err);
 	if (!key)
 		return -1;
 	tls = tls_ctx_new(cert, cert_len, key, key_len, err);
 	secret_wipe(key, key_len);
 	if (!tls)
 		return -1;
-	httpd_set_tls(kbsd_httpd(t->kbsd), tls);
+	httpd_set_tls(broker_kbsd_httpd(t->kbsd), tls);
 	return 0;
 }
 
 static int start(struct tool *t, const struct conf *conf, struct err *err)
 {
 	const char *debug = conf_str(conf, "listen-debug"), *key = conf_str(conf, "admin-key");
-	struct kbsd_conf k = {.name = "kbs", .on_request = tool_note, .arg = t};
+	struct broker_kbsd_conf k = {.name = "kbs", .on_answer = tool_answer, .arg = t};
 	cleanup_free char *pem = NULL;
 	size_t len;
 	uint64_t mib;
 
-	if (conf_number(conf, "payload-mib", 1, KBSD_MAX_BODY_MOST / MIB, &mib, err) < 0)
+	if (conf_number(conf, "payload-mib", 1, BROKER_KBSD_MAX_BODY_MOST / MIB, &mib, err) < 0)
 		return -1;
 	if (!key)
 		return err_set(err, ERR_INVALID, "--admin-key is missing");
-	pem = tool_read_file(key, &len, err);
+	pem = file_read(key, TOOL_FILE_MAX, &len, NULL, err);
 	t->admin_key = pem ? jws_public_from_pem(pem, len, err) : NULL;
 	if (!t->admin_key || tool_new_store(t, err) < 0)
 		return -1;
 	k.admin_key = t->admin_key;
 	k.issuer = conf_str(conf, "issuer");
 	k.audience = conf_str(conf, "audience");
-	k.quirks = conf_bool(conf, "trustee-quirks");
+	t->quirks = conf_bool(conf, "trustee-quirks");
+	k.error_body = t->quirks ? quirks_error_body : NULL;
 	k.max_body = mib * MIB;
 	k.store = t->store;
-	t->kbsd = kbsd_new(t->loop, &k);
+	t->kbsd = broker_kbsd_new(t->loop, &k);
 	if (load_tls(t, conf, err) < 0 ||
-		httpd_listen(kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)
+		httpd_listen(broker_kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)
 		return -1;
 	return debug ? tool_debug_listen(t, debug, err) : 0;
 }
@@ -122,15 +125,16 @@ static int run(const struct conf *conf)
 		fprintf(stderr, "tec-test-kbs: %s\n", err.text);
 		status = 2;
 	} else {
-		printf("listening on port %u, debug port %u\n", httpd_port(kbsd_httpd(t->kbsd)),
+		printf("listening on port %u, debug port %u\n",
+			httpd_port(broker_kbsd_httpd(t->kbsd)),
 			t->debug ? httpd_port(t->debug) : 0);
 		fflush(stdout);
 		loop_run(t->loop);
 	}
 	httpd_free(t->debug);
-	kbsd_free(t->kbsd);
+	broker_kbsd_free(t->kbsd);
 	jws_public_free(t->admin_key);
-	kbsstore_free(t->store);
+	broker_store_free(t->store);
 	tool_log_free(t);
 	loop_signal_free(term);
 	loop_signal_free(intr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process gives up before it reads bytes that somebody hostile may have chosen. For short
+ * What a process gives up before it reads bytes that an attacker may have chosen. For short
  * programs that hold nothing: what is given up never comes back. Call it before there are threads.
  */
 #ifndef TEC_BASE_CONFINE_H

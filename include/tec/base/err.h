@@ -19,7 +19,7 @@
 enum err_kind {
 	ERR_NONE = 0,
 	ERR_TRANSIENT, /* try again later, after retry_after_ms when that is set */
-	ERR_CONFLICT,  /* somebody else changed or holds it: look again, then decide */
+	ERR_CONFLICT,  /* another writer changed or holds it: read again, then decide */
 	ERR_NOT_FOUND,
 	ERR_GONE,    /* a resourceVersion or session is too old: start over */
 	ERR_DENIED,  /* credentials or policy: a person has to act */
@@ -31,7 +31,7 @@ struct err {
 	enum err_kind kind;
 	int sys;                 /* errno, or 0 */
 	int http;                /* HTTP status, or 0 */
-	uint32_t retry_after_ms; /* what the far side asked for, or 0 */
+	uint32_t retry_after_ms; /* what the server asked for, or 0 */
 	char text[256];
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json-c behind habits that are safe: parse with our own reader, read with the type checked, build
+ * json-c used in safe ways: parse with our own reader, read with the type checked, build
  * without leaks. A json_object is never kept across a return to the loop; extract what is needed
  * and put it. Getters borrow: the string lives as long as the object. They answer NULL / the
  * default when a member is missing, null or of another type. A path is "metadata.name"-like with

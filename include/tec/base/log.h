@@ -5,7 +5,7 @@
  *   2026-01-02T03:04:05Z info msg="key pushed" kind=Machine ns=a name=b uid=c took_ms=12
  * `fields` is a printf format of space separated key=value pairs; log_esc() makes an outside string
  * safe inside it. Key names come from the list in log.c (an unknown one asserts in tests). Secrets
- * cannot be passed: they are no strings.
+ * cannot be passed: they are not strings.
  */
 #ifndef TEC_BASE_LOG_H
 #define TEC_BASE_LOG_H

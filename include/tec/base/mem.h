@@ -24,7 +24,7 @@ void *xrealloc(void *p, size_t size);
 void *xreallocarray(void *p, size_t n, size_t size);
 char *xstrdup(const char *s); /* NULL stays NULL */
 char *xstrndup(const char *s, size_t len);
-void *xmemdup(const void *p, size_t len); /* adds a NUL byte behind, not counted */
+void *xmemdup(const void *p, size_t len); /* adds a NUL byte, not counted */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Says which object and state is impossible, then aborts. */
@@ -32,7 +32,7 @@ _Noreturn void die_impossible(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 #define DIE(...) die_impossible(__FILE__, __LINE__, __VA_ARGS__)
 
-/* The only way to hand out a cleanup variable: returns it and leaves NULL behind. */
+/* The only way to hand out a cleanup variable: returns it and leaves NULL. */
 static inline void *steal_ptr_(void *pp)
 {
 	void *p = *(void **)pp;
@@ -56,13 +56,12 @@ static inline void cleanup_free_(void *pp)
 			func(*pp);                                                                 \
 	}
 
-/* Room for one more behind the n elements of the array v, which has room for cap. */
-#define ARRAY_GROW(v, n, cap)                                                                      \
+/* Room for one more element after the n of the array v, which only grows by this: its room is the
+ * next power of two, so nothing has to remember it. */
+#define ARRAY_GROW(v, n)                                                                           \
 	do {                                                                                       \
-		if ((n) == (cap)) {                                                                \
-			(cap) = (cap) ? (cap)*2 : 8;                                               \
-			(v) = xreallocarray((v), (cap), sizeof(*(v)));                             \
-		}                                                                                  \
+		if (((n) & ((n)-1)) == 0)                                                          \
+			(v) = xreallocarray((v), (n) ? (size_t)(n)*2 : 1, sizeof(*(v)));           \
 	} while (0)
 
 #define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))

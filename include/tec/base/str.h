@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct strbuf: a growing byte string, always NUL-terminated behind `len`. Embedded:
+ * struct strbuf: a growing byte string, always NUL-terminated at `len`. Embedded:
  * strbuf_init/strbuf_fini (STRBUF_INIT is the empty one, cleanup_strbuf releases by declaration).
  * It has a hard limit (64 MiB) and aborts above it: callers bound outside input before they append
  * it. Never holds key material (base/secret.h does).
@@ -48,7 +48,7 @@ bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 uint64_t str_hash(const void *data, size_t len); /* for hash tables; keyed per process (SipHash) */
 
-/* Decimal with no sign, blank or overflow, and nothing behind it; -1 otherwise. */
+/* Decimal with no sign, blank or overflow, and nothing after it; -1 otherwise. */
 int str_to_u64(const char *s, uint64_t max, uint64_t *out) __attribute__((warn_unused_result));
 /* Go-style duration of one or more terms ("24h", "1h30m", "90s", "250ms") or "0", in milliseconds.
  */

@@ -9,8 +9,7 @@
 #define TEC_CTL_AK_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
+#include "tec/ctl/kind.h"
 
 /* The Secret of this name. */
 enum ctl_ak_secret {
@@ -26,16 +25,16 @@ struct ctl_ak_view {
 	bool found, deleting;
 	bool verifiable, usable; /* a public key that Trustee can verify; and, when bound, the one
 				    that was bound */
-	bool machine;            /* a live Machine holds the id that this key names */
+	bool machine;            /* a live Machine has the id that this key names */
 	bool approved, stamped;  /* that Machine is bound to it (what is no public key: is its
 				    owner); the key carries owner and marks that follow from it */
 	bool asked;              /* an administrator's annotation, not consumed yet */
 	bool ignored;   /* the annotation, but our Approved condition was never written: it came
 			   with the key */
-	bool allowed;   /* nothing stands against approving it by itself */
+	bool allowed;   /* nothing prevents approving it automatically */
 	bool bindable;  /* binding it marks the Machine's disk key as delivered: that key is there,
 			   or the mark is */
-	bool left_over; /* owner or marks of an approval that holds no more */
+	bool left_over; /* owner or marks of an approval that is no longer valid */
 	bool inherited; /* another operator approved it: kept as it is until it is bound */
 	enum ctl_ak_secret secret;
 	bool secret_held, secret_deleting; /* our finalizer is on it; deletionTimestamp */
@@ -57,7 +56,7 @@ enum ctl_ak_do {
 	CTL_AK_NOTHING,
 	CTL_AK_CONFIRM, /* GET the AttestationKey before it is deleted for its age */
 	CTL_AK_IGNORE,  /* takes the annotation off that came with the key */
-	CTL_AK_BIND,    /* the mark on the Machine: the one record of which key holds it */
+	CTL_AK_BIND,    /* the mark on the Machine: the one record of the key it is bound to */
 	CTL_AK_APPROVE, /* owner and marks of the key; consumes the annotation */
 	CTL_AK_UNAPPROVE,
 	CTL_AK_READ_SECRET,
@@ -72,13 +71,7 @@ enum ctl_ak_do {
 	CTL_AK_N_DO,
 };
 enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v);
-const char *ctl_ak_do_name(enum ctl_ak_do d);
 
-struct ctl_ak;
-struct ctl_ak *ctl_ak_new(const struct ctl_env *env);
-void ctl_ak_free(struct ctl_ak *c);
-void ctl_ak_on(struct ctl_ak *c);  /* caches filled and leader */
-void ctl_ak_off(struct ctl_ak *c); /* cancels what is in flight */
-struct queue_next ctl_ak_step(struct ctl_ak *c, const struct kobj_key *key);
+struct ctl_kind *ctl_ak_new(const struct ctl_env *env);
 
 #endif

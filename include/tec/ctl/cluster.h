@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: installs and repairs what operator.md section 2 lists, one act per step,
- * and is the only writer of its status. Objects are looked at again when their resourceVersion
- * differs from the one last verified (one GET), so a settled cluster makes no request. What Trustee
- * reads at its start only (certificate, token signers) is followed with one restart of it for each
- * change, and with none that only looks like one.
+ * TrustedExecutionCluster: installs and repairs Trustee and the listeners' Services, one act per
+ * step, and is the only writer of its status. An object is read again when its resourceVersion
+ * differs from the one last compared (one GET), so a settled cluster makes no request. What Trustee
+ * reads only at its start (certificate, token signers) is followed with one restart for each real
+ * change.
  */
 #ifndef TEC_CTL_CLUSTER_H
 #define TEC_CTL_CLUSTER_H
@@ -15,11 +15,10 @@
 /* All that decide looks at. */
 struct ctl_cluster_view {
 	bool found, deleting;
-	bool served; /* the oldest of its namespace */
-	bool lost;   /* the annotation has what spec lost: nothing is changed until a person says so
-		      */
-	bool mirrored; /* the annotation says what spec says */
-	int todo; /* enum ctl_cluster_do of the first object that is not as it should be; 0: none */
+	bool served;   /* the oldest of its namespace */
+	bool lost;     /* of spec, which the annotation still has: a person must confirm */
+	bool mirrored; /* the annotation matches spec */
+	int todo; /* enum ctl_cluster_do: what the first object needs; 0: none needs anything */
 	bool status_ok; /* or not due yet */
 };
 
@@ -32,9 +31,8 @@ enum ctl_cluster_do {
 	CTL_CLUSTER_DELETE = CTL_INSTALL_DELETE,
 	CTL_CLUSTER_MAKE_SECRET,
 	/* Of the cluster object itself. */
-	CTL_CLUSTER_ANNOUNCE, /* patch: the hash of a Secret that is to be made, or taken over */
-	CTL_CLUSTER_TIDY,     /* patch: announcements of Secrets that are gone, a time that may not
-				 count */
+	CTL_CLUSTER_ANNOUNCE, /* patch: the hash of a Secret to be created or taken over */
+	CTL_CLUSTER_TIDY,     /* patch: removes announcements and a time that are invalid */
 	CTL_CLUSTER_MIRROR,
 	CTL_CLUSTER_APPLY_STATUS,
 	CTL_CLUSTER_N_DO,

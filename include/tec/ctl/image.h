@@ -12,8 +12,7 @@
 #define TEC_CTL_IMAGE_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
+#include "tec/ctl/kind.h"
 
 /* ---- one image */
 
@@ -67,10 +66,10 @@ struct ctl_image_view {
 	bool withheld;      /* PCR 7 is required, and the entry has it for no platform */
 	bool pcrs_read;     /* the live text of image-pcrs is at hand, and current */
 	bool due;           /* a Job that ended has been there long enough */
-	bool problem;       /* what time does not heal has to be told before it is tried again */
-	bool refused;       /* its values would be too many, together with those in force */
-	bool settled;       /* every combination is written and declared */
-	bool gone;          /* of images that are gone nothing is left anywhere */
+	bool problem; /* a problem that time does not solve has to be in the status before the next try */
+	bool refused; /* its values would be too many, together with those in force */
+	bool settled; /* every combination is written and declared */
+	bool gone;    /* of images that are gone nothing is left anywhere */
 	bool status_ok;
 };
 
@@ -82,7 +81,7 @@ enum ctl_image_do {
 	CTL_IMAGE_ASK_LABEL,
 	CTL_IMAGE_ANNOUNCE_JOB,
 	CTL_IMAGE_ANNOUNCE_ENTRY, /* before it is written */
-	CTL_IMAGE_TAKE_OVER,      /* announce the entry that stands there */
+	CTL_IMAGE_TAKE_OVER,      /* announce the existing entry */
 	CTL_IMAGE_READ_PCRS,
 	CTL_IMAGE_WRITE_ENTRY,
 	CTL_IMAGE_REMOVE_ENTRY,
@@ -91,12 +90,12 @@ enum ctl_image_do {
 	CTL_IMAGE_DELETE_OLD_JOB,
 	CTL_IMAGE_DROP_FINALIZER,
 	CTL_IMAGE_APPLY_STATUS,
-	CTL_IMAGE_ANNOUNCE_VALUES, /* of key "*" */
+	CTL_IMAGE_DECLARE_VALUES, /* this and the following: of key "*" */
+	CTL_IMAGE_ANNOUNCE_VALUES,
 	CTL_IMAGE_WRITE_VALUES,
 	CTL_IMAGE_N_DO,
 };
 enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v);
-const char *ctl_image_do_name(enum ctl_image_do d);
 
 /* ---- all images: key "*" */
 
@@ -106,8 +105,8 @@ struct ctl_values_view {
 	bool dirty;     /* an image or an entry changed since combinations were computed */
 	bool declared;  /* to kbs/sync: what is wanted and may be, and what is not wanted */
 	bool rv_found;  /* trustee-rv-data exists */
-	bool announced; /* the hash of what it is to hold stands on the cluster, if there is one */
-	bool file_ok;   /* it holds exactly what is wanted, and will for some time */
+	bool announced; /* the hash of its next data is announced on the cluster, if there is one */
+	bool file_ok;   /* its content is as wanted, and stays valid for some time */
 };
 
 enum ctl_values_do {
@@ -120,11 +119,6 @@ enum ctl_values_do {
 };
 enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v);
 
-struct ctl_image;
-struct ctl_image *ctl_image_new(const struct ctl_env *env);
-void ctl_image_free(struct ctl_image *c);
-void ctl_image_on(struct ctl_image *c);  /* caches filled and leader */
-void ctl_image_off(struct ctl_image *c); /* cancels what is in flight */
-struct queue_next ctl_image_step(struct ctl_image *c, const struct kobj_key *key);
+struct ctl_kind *ctl_image_new(const struct ctl_env *env);
 
 #endif

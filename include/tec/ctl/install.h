@@ -37,10 +37,10 @@ enum ctl_install_state {
 	CTL_INSTALL_UNREAD, /* not compared in this version, or the cache does not show it yet */
 	CTL_INSTALL_CURRENT,
 	CTL_INSTALL_STALE,
-	CTL_INSTALL_REPLACE,  /* the owner's, in the form of another operator: deleted, then made */
-	CTL_INSTALL_CONFLICT, /* somebody else's */
-	CTL_INSTALL_DELETING, /* it is made again when it is gone */
-	CTL_INSTALL_UNREADABLE, /* larger than the cache takes: left as it is */
+	CTL_INSTALL_REPLACE,    /* of the owner, but by another operator: deleted first */
+	CTL_INSTALL_CONFLICT,   /* somebody else's */
+	CTL_INSTALL_DELETING,   /* it is created again when it is gone */
+	CTL_INSTALL_UNREADABLE, /* larger than the cache takes: not changed */
 };
 
 enum ctl_install_do {
@@ -58,12 +58,12 @@ struct ctl_install_conf {
 	/* NULL: it cannot be rendered now, so what is there counts as current. */
 	struct json_object *(*render)(void *self, const struct kobj *owner, unsigned i);
 	/* The rest is optional. */
-	/* It was read, or is the answer of an apply. False: in the form of another operator. */
+	/* o was read, or is the answer of an apply. False: another operator created it. */
 	bool (*saw)(void *self, const struct kobj *owner, unsigned i, struct json_object *o);
-	/* What was read, beside what is rendered. */
+	/* have was read, want is what is rendered now. */
 	void (*compared)(void *self, unsigned i, struct json_object *want, struct json_object *have,
 		bool current);
-	/* Created, applied or deleted, before `saw`: what people are told. */
+	/* It was created, applied or deleted; for log and Events. Comes before `saw`. */
 	void (*wrote)(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what);
 };
 
@@ -71,7 +71,7 @@ struct ctl_install_conf {
 struct ctl_install_known {
 	char *rv; /* owned */
 	enum ctl_install_state found;
-	bool must_read; /* a create met an object that the cache does not show */
+	bool must_read; /* a create found an object that the cache does not show */
 };
 
 struct ctl_install {
@@ -87,8 +87,8 @@ struct ctl_install {
 
 void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
 	const struct ctl_install_conf *conf, void *self, struct op_scope *ops);
-/* Forgets what is known when the owner (NULL: none) or its generation is another. True: the owner
- * is another one. */
+/* Forgets what is known when the owner (NULL: none) or its generation has changed. True: it is
+ * another owner. */
 bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner);
 /* The objects with one of these inputs are compared again, although they did not change. */
 void ctl_install_forget(struct ctl_install *in, unsigned inputs);
@@ -112,7 +112,7 @@ bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned
 bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct kobj_gvk *gvk,
 	const char *name, enum ctl_install_do what, const struct err *err,
 	const struct k8s_result *r);
-/* For people: an object was written. installed: all were there, so this one was repaired. */
+/* Log and Event: an object was written. installed: all were there before, so this is a repair. */
 void ctl_install_tell(const struct ctl_install *in, const struct kobj *owner, bool installed,
 	const struct kobj_gvk *gvk, const char *name);
 

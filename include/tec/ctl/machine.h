@@ -9,18 +9,18 @@
 #define TEC_CTL_MACHINE_H
 
 #include "tec/ctl/env.h"
-#include "tec/kobj/key.h"
-#include "tec/loop/queue.h"
+#include "tec/ctl/kind.h"
 #include "tec/state/machine.h"
 
 /* All that decide looks at. "Far" of several names is the worst of them. */
 struct ctl_machine_view {
 	bool found, deleting, has_finalizer;
-	bool id_ok, is_holder; /* of several Machines with one id, one holds it */
-	bool confirmed;      /* a live answer showed that the cached version of this Machine is the
+	bool id_ok, is_holder; /* of several Machines with one id, one counts */
+	bool confirmed; /* a live answer showed that the cached version of this Machine is the
 				current one */
-	bool adopt;          /* made by a listener, owned by nobody, and a cluster is served */
-	bool overdue, bound; /* past pendingTTL (only what a listener made); a key holds it or held
+	bool adopt;     /* made by a listener, owned by nobody, and a cluster is served */
+	bool overdue,
+		bound; /* past pendingTTL (only what a listener made); a key is or was bound to
 				it */
 	enum state_luks luks;
 	bool must_read; /* the API has a Secret that the cache does not show */
@@ -62,13 +62,7 @@ enum ctl_machine_do {
 	CTL_MACHINE_N_DO,
 };
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v);
-const char *ctl_machine_do_name(enum ctl_machine_do d);
 
-struct ctl_machine;
-struct ctl_machine *ctl_machine_new(const struct ctl_env *env);
-void ctl_machine_free(struct ctl_machine *c);
-void ctl_machine_on(struct ctl_machine *c);  /* caches filled and leader */
-void ctl_machine_off(struct ctl_machine *c); /* cancels what is in flight */
-struct queue_next ctl_machine_step(struct ctl_machine *c, const struct kobj_key *key);
+struct ctl_kind *ctl_machine_new(const struct ctl_env *env);
 
 #endif

@@ -31,7 +31,6 @@ void ctl_runner_room(struct ctl_runner *r);
 void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
 void ctl_runner_wake(struct ctl_runner *r, const char *name);
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms);
-void ctl_runner_progress(struct ctl_runner *r, const char *name); /* its backoff is forgotten */
 void ctl_runner_forget(struct ctl_runner *r, const char *name);
 void ctl_runner_on(struct ctl_runner *r);
 void ctl_runner_off(struct ctl_runner *r);

@@ -55,8 +55,8 @@ bool k8s_cache_filled(const struct k8s_cache *c); /* one complete list has been 
 /*
  * Writers. put: a controller that has just seen an answer newer than the cache; an answer that an
  * event overtook (an older resourceVersion, or an object that was removed meanwhile) changes
- * nothing, nor does one that extract refuses: the watch tells of it. put_event: k8s/watch only, the
- * word of the API; what extract does not want leaves the cache. -1 with err set: refused.
+ * nothing, nor does one that extract refuses: the watch reports it. put_event: k8s/watch only, the
+ * state in the API; what extract does not want leaves the cache. -1 with err set: refused.
  * Extraction may wipe o's key material: o is good for nothing but metadata afterwards.
  */
 void k8s_cache_put(struct k8s_cache *c, struct json_object *o);
@@ -73,7 +73,7 @@ void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid); /
 void k8s_cache_relist_begin(struct k8s_cache *c);
 void k8s_cache_relist_end(struct k8s_cache *c);
 void k8s_cache_relist_abandon(struct k8s_cache *c);
-/* Drops every object (listeners are told) and forgets that the cache was filled. */
+/* Drops every object (listeners are called) and forgets that the cache was filled. */
 void k8s_cache_clear(struct k8s_cache *c);
 
 #endif

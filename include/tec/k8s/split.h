@@ -2,7 +2,7 @@
 /*
  * Cuts a list answer into its items and a watch stream into its lines, for any boundary of reads,
  * in bounded memory. On the way metadata.managedFields is replaced by null (it is the larger half
- * of most objects), and of the maps that everybody may add to what nobody reads is cut out
+ * of most objects), and members that are not read are cut out of the maps that anybody may add to
  * (kobj_keep): the first such member stays with the value null, so that it can be seen that there
  * is one, the others go. Pure; a fuzz target. (c-stack.md C)
  *
@@ -21,7 +21,7 @@
 
 struct k8s_split;
 /* One item's complete JSON text; return -1 with err set to stop. Borrowed for the call. item NULL:
- * it is too large, and only what k8s_split_item_*() tell is known of it. */
+ * it is too large, and only what k8s_split_item_*() return is known of it. */
 typedef int (*k8s_split_fn)(void *arg, const char *item, size_t len, struct err *err);
 
 struct k8s_split *k8s_split_list_new(
@@ -44,7 +44,7 @@ const char *k8s_split_continue(const struct k8s_split *s);
 /*
  * While fn runs: what passed by of this item, "" when it was not there or not plain text: the
  * line's "type", and metadata.name, uid and resourceVersion of the item. Enough to see that an
- * event tells nothing new, before it is parsed, and to know which one is too large.
+ * event brings nothing new, before it is parsed, and to know which one is too large.
  */
 const char *k8s_split_type(const struct k8s_split *s);
 const char *k8s_split_item_name(const struct k8s_split *s);

@@ -10,9 +10,9 @@
 #include "tec/base/str.h"
 #include "tec/kbs/transport.h"
 
-/* path: "default/<uuid>/root". value is borrowed for the call. */
+/* path: "default/<uuid>/root". */
 struct op *kbs_admin_put_resource(struct kbs_transport *t, struct op_scope *scope, const char *path,
-	const struct secret *value, kbs_done_fn done, void *arg);
+	struct secret *take_value, kbs_done_fn done, void *arg);
 /* A missing resource and a failure look alike to DELETE: one that is answered PluginInternalError
  * is repeated after a POST of `{}`, which opens no disk. */
 struct op *kbs_admin_delete_resource(struct kbs_transport *t, struct op_scope *scope,

@@ -2,9 +2,9 @@
 /*
  * The seam to one Trustee's admin API. Two makers: HTTPS (kbs/client) and fake (tests/fake/kbs.c).
  * A request is one op (loop/op.h): it is counted, held back without the lease, and its answer is
- * judged here, so every maker behaves alike. The body is not copied here: the maker's copy is the
- * only one, and it lends it to the answer in case the request has to be sent once more.
- * Authentication is the maker's business: no caller sees a token.
+ * judged here, so every maker behaves alike. There is one body and nobody copies it: it is handed
+ * down, and back with the answer in case the request has to be sent once more. Authentication is
+ * the maker's business: no caller sees a token.
  */
 #ifndef TEC_KBS_TRANSPORT_H
 #define TEC_KBS_TRANSPORT_H
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tec/base/body.h"
 #include "tec/base/err.h"
 #include "tec/loop/op.h"
 
@@ -24,20 +25,19 @@ struct kbs_answer {
 	const char *body; /* borrowed for the call, NUL-terminated */
 	size_t body_len;
 	uint32_t retry_after_ms;
-	const void *sent; /* the request's body, borrowed for the call */
-	size_t sent_len;
+	struct body
+		*sent; /* the request's: body_move() it to send it again; NULL: there was none */
 };
 
 struct kbs_request {
 	const char *method;       /* static: GET POST DELETE */
 	const char *path;         /* "/kbs/v0/resource/default/<uuid>/root"; copied */
 	const char *content_type; /* static; NULL without body */
-	const void *body;         /* borrowed for the call; the maker's copy is wiped */
-	size_t body_len;
-	uint32_t deadline_ms; /* 0: 10,000 */
-	size_t max_answer;    /* 0: 256 KiB */
-	bool reads_value;     /* an RvpsError says that there is no such value */
-	const char *verb;     /* static, for metrics: resource-put, resource-delete, ... */
+	struct body body;         /* taken, and wiped in the end; BODY_INIT: none */
+	uint32_t deadline_ms;     /* 0: 10,000 */
+	size_t max_answer;        /* 0: 256 KiB */
+	bool reads_value;         /* an RvpsError says that there is no such value */
+	const char *verb;         /* static, for metrics: resource-put, resource-delete, ... */
 	/* Sees the answer before `done` does. True: *req (its path is the same) is the next request
 	 * of the same op. NULL: there is no other one. */
 	bool (*next)(struct kbs_request *req, const struct err *err, const struct kbs_answer *a);
@@ -49,10 +49,10 @@ typedef void (*kbs_done_fn)(void *arg, const struct err *err, const struct kbs_a
 struct kbs_call; /* a request under way */
 struct kbs_transport;
 struct kbs_transport_ops {
-	/* Copies what it needs of req and begins an op in scope, which ends with
-	 * kbs_call_answer(). */
-	void (*start)(struct kbs_transport *t, struct op_scope *scope,
-		const struct kbs_request *req, struct kbs_call *call);
+	/* Copies what it needs of req, may take its body, and begins an op in scope, which ends
+	 * with kbs_call_answer(). */
+	void (*start)(struct kbs_transport *t, struct op_scope *scope, struct kbs_request *req,
+		struct kbs_call *call);
 	/* The token was refused: the next request carries a new one. NULL: there are no tokens. */
 	void (*renew)(struct kbs_transport *t);
 	void (*free)(struct kbs_transport *t);
@@ -69,9 +69,9 @@ struct kbs_transport {
 };
 
 /* Counted as tec_trustee_requests_total{verb,code}. A request whose token is refused is sent once
- * more with a new token: the far side's clock may differ from when the token was made. */
+ * more with a new token: Trustee's clock may differ from ours when the token was made. */
 struct op *kbs_transport_start(struct kbs_transport *t, struct op_scope *scope,
-	const struct kbs_request *req, kbs_done_fn done, void *arg);
+	struct kbs_request *take_req, kbs_done_fn done, void *arg);
 void kbs_transport_free(struct kbs_transport *t); /* NULL is fine */
 
 /* For makers, when the op of `start` has finished. answer->type is found here. May free the

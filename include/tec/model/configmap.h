@@ -33,7 +33,7 @@ struct model_configmap {
 	const char *file_sha256; /* of trustee-rv-data's file, hex; NULL: no text */
 	const char *data_sha256; /* of both its texts: model_configmap_rv_sha256() */
 	int64_t expires_s;       /* its first expiration; 0: none */
-	const char *names;       /* its MODEL_RV_NAMES as it stands there; NULL: none */
+	const char *names;       /* its MODEL_RV_NAMES, as text; NULL: none */
 	/* The file's arrays, as text: SHA-256 (zeros for one that is there twice), and bit i set
 	 * when there is one. */
 	uint8_t array_sha256[MODEL_RV_N_ARRAYS][SHA256_LEN];

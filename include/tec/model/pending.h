@@ -22,7 +22,7 @@ struct model_pending {
 	size_t keys;         /* pending */
 	size_t all_machines; /* everybody's */
 };
-/* The limits, in the order in which they are told. */
+/* The limits, in the order in which they are reported. */
 enum model_pending_limit {
 	MODEL_PENDING_NONE,
 	MODEL_PENDING_ALL_MACHINES, /* machineLimit: no Machine is made */

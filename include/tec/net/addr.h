@@ -21,7 +21,7 @@ struct addr {
 
 int addr_parse(const char *text, struct addr *out, struct err *err) MUST_CHECK;
 void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN]); /* "?" when unknown */
-/* Whom limits count as one source: an IPv4 address, an IPv6 /64 (a host picks any address of its
+/* What limits count as one source: an IPv4 address, an IPv6 /64 (a host picks any address of its
  * own), IPv4-mapped as IPv4; all that is neither is one source. */
 void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN]);
 /* A bound, listening, non-blocking, close-on-exec socket; [::] takes IPv4 too. -1: ERR_INVALID says
@@ -29,13 +29,13 @@ void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN]);
 int addr_listen(const struct addr *a, struct err *err) MUST_CHECK;
 unsigned addr_port(int fd); /* of a bound socket */
 
-/* Where an address leads, as far as the number tells. */
+/* Where an address leads, as far as the number shows. */
 enum addr_scope {
 	ADDR_PUBLIC,
 	ADDR_PRIVATE,    /* RFC 1918, RFC 6598 (100.64.0.0/10), fc00::/7, fec0::/10 */
 	ADDR_LOOPBACK,   /* 127.0.0.0/8, ::1, and 0.0.0.0/8 and ::, which lead to this host too */
 	ADDR_LINK_LOCAL, /* 169.254.0.0/16, where clouds serve their metadata; fe80::/10 */
-	ADDR_RESERVED,   /* multicast, documentation, benchmarks, and what is no IP address */
+	ADDR_RESERVED,   /* multicast, documentation, benchmarks, and what is not an IP address */
 };
 #define ADDR_REACH(scope) (1u << (scope)) /* a bit of a set of scopes */
 #define ADDR_REACH_ALL    (ADDR_REACH(ADDR_RESERVED + 1) - 1)

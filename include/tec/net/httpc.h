@@ -62,6 +62,9 @@ struct httpc_request {
 	uint32_t connect_ms;    /* 0: 10,000 */
 	uint32_t silence_ms; /* streams: no byte for so long ends it with ERR_TRANSIENT; 0: none */
 	bool stream;         /* use the stream pool */
+	/* libcurl sends a request again by itself when a kept connection turns out to be closed. Not
+	 * this one: it ends with ERR_TRANSIENT, because another process may answer next. */
+	bool once;
 	unsigned max_in_flight; /* to this origin, this one included; 0: 16 */
 	unsigned reach; /* ADDR_REACH() of the addresses it may go to, ADDR_REACH_ALL or fewer:
 			   another address is not connected to, and a connection that leads to one

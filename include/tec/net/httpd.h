@@ -65,10 +65,10 @@ struct httpd_conf {
 	unsigned requests_per_conn; /* 100 */
 	unsigned max_connections;   /* 1,500 */
 	/*
-	 * When all connections are taken, a newcomer gets the place of the idlest connection of the
-	 * source that holds the most. If that is the newcomer's own source, only a connection gives
-	 * way that has no request under way and did nothing for so long, otherwise the newcomer is
-	 * refused: a crowd behind one address must not end one another's. 1,000; 0: any gives way.
+	 * When all connections are in use, a new one gets the place of the connection idle for longest
+	 * of the source that holds the most. If that is the new one's own source, only a connection
+	 * gives way that has no request in progress and was idle for this long, otherwise the new one
+	 * is refused: many hosts that share an address must not close one another's connections. 1,000; 0: any gives way.
 	 */
 	uint32_t yield_ms;
 	/*

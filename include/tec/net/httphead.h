@@ -20,7 +20,7 @@ extern const struct httphead_limits httphead_limits_default;
 
 struct httphead {
 	size_t head_len;   /* with the empty line */
-	size_t target_off; /* of the request target's path, behind scheme and host if it has them */
+	size_t target_off; /* of the request target's path, after scheme and host if it has them */
 	size_t target_len;
 	size_t fields_off; /* of the first field line */
 	size_t body_len;   /* Content-Length, 0 if none */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * struct share: who holds the places of a listener, and who has to give one up when all are taken:
- * the source (addr_source) that holds the most, of its places the one idle for longest. Nobody is
- * limited while there is room; when there is none, no source can keep another one out.
+ * the source (addr_source) that holds the most, of its places the one idle for longest. No source is
+ * limited while there are free places; when there are none, no source can keep another one out.
  *
  * A place is embedded in what takes it. All calls but share_new and share_free are O(1).
  */
@@ -30,8 +30,8 @@ void share_join(struct share *s, struct share_place *p, const struct sockaddr *s
 void share_leave(struct share *s, struct share_place *p);
 void share_active(struct share *s, struct share_place *p); /* something was done for it */
 /*
- * The place to give up for a newcomer; NULL: none is taken. *own: it is of the newcomer's source,
- * as no other one holds more.
+ * The place to give up for a new connection; NULL: none is taken. *own: it is of the new
+ * connection's own source, as no other one holds more.
  */
 struct share_place *share_victim(const struct share *s, const struct sockaddr *newcomer, bool *own);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a registry wants to know about us: credentials out of docker's configuration JSON, the
+ * What a registry asks of its clients: credentials out of docker's configuration JSON, the
  * challenge of a 401 (RFC 9110 section 11), the answer of a token server (distribution
  * specification, "token authentication"). Bytes in, values out; nothing here is sent. Every copy of
  * a credential is a struct secret, and what the JSON parser held is wiped.
@@ -15,7 +15,7 @@
 #include "tec/base/err.h"
 #include "tec/base/secret.h"
 
-/* Of one host, as far as they are configured. */
+/* The configured credentials of one host. */
 struct oci_cred {
 	struct secret *basic;    /* "Basic <base64>" and a NUL byte: the header's value; or NULL */
 	struct secret *identity; /* identitytoken and a NUL byte: a refresh token; or NULL */
@@ -28,8 +28,8 @@ DEFINE_CLEANUP(oci_cred_cleanup_, struct oci_cred *, oci_cred_free)
  * configs: JSON of .dockerconfigjson ({"auths": {...}}) or .dockercfg ({...}) Secrets. The entry
  * whose path is the longest at the borders of `repository`'s components wins, then the earlier one.
  * Keys are host[:port][/path], with or without a scheme and docker's own /v1/ and /v2/; `*` in a
- * key is not supported. docker.io answers to its historical names. *out NULL: none is configured
- * (the caller frees otherwise). ERR_INVALID: a configuration is no such JSON, or the entry that
+ * key is not supported. docker.io is known by its historical names too. *out NULL: none is configured
+ * (the caller frees otherwise). ERR_INVALID: a configuration is not such JSON, or the entry that
  * wins is unusable.
  */
 int oci_cred_find(const struct secret *const *configs, size_t n, const char *host,
@@ -45,12 +45,12 @@ struct oci_challenge {
 	char realm[1024], service[256], scope[1024]; /* of the first Bearer; "": not given */
 };
 /* text: the values of all WWW-Authenticate headers, joined by ", ". Schemes it does not know are
- * skipped; ERR_INVALID when it cannot be read, or a Bearer challenge has no realm. */
+ * skipped; ERR_INVALID when it cannot be read, or a Bearer challenge does not have a realm. */
 int oci_challenge_parse(
 	const char *text, size_t len, struct oci_challenge *out, struct err *err) MUST_CHECK;
 
 struct oci_token {
-	struct secret *token; /* with a NUL byte behind */
+	struct secret *token; /* with a NUL byte at the end */
 	uint32_t valid_s;     /* at least 60, at most an hour */
 };
 /* The JSON of a token server: token, or access_token, and expires_in. The caller frees the token.

@@ -27,7 +27,7 @@ struct oci_lookup *oci_lookup_new(struct loop *l, const char *file, const char *
 void oci_lookup_free(struct oci_lookup *k);
 
 /*
- * As oci_label_get(): everything is copied, and errors are those, each told once and at once.
+ * As oci_label_get(): everything is copied, and errors are those, each reported once and at once.
  * conf->tls is not used: the child trusts the system's CAs. Beside these errors: TRANSIENT when the
  * child did not answer, for whatever reason; the log says it.
  */

@@ -45,11 +45,11 @@ struct oci_manifest {
 int oci_manifest_parse(const char *text, size_t len, const char *os, const char *arch,
 	struct oci_manifest *out, struct err *err) MUST_CHECK;
 
-struct oci_config; /* a parsed configuration */
-struct oci_config *oci_config_parse(const char *text, size_t len, struct err *err) MUST_CHECK;
-void oci_config_free(struct oci_config *c);
-/* *value NULL: no such label; else borrowed until the free. ERR_INVALID: it is not a string. */
-int oci_config_label(const struct oci_config *c, const char *label, const char **value, size_t *len,
-	struct err *err) MUST_CHECK;
+/*
+ * A label of an image's configuration. *value NULL: there is no such label; else the caller frees
+ * it. ERR_INVALID: the text is not a configuration, or the label is not a string.
+ */
+int oci_config_label(const char *text, size_t len, const char *label, char **value,
+	size_t *value_len, struct err *err) MUST_CHECK;
 
 #endif

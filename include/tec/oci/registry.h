@@ -14,7 +14,7 @@
  * its challenge: over https, or in plain http when the host is insecure and the token server is the
  * same host or listed as insecure too. Redirects are followed here (3 at most) where oci/redirect.h
  * allows it; a redirect to another scheme, host or port gets no credential, nor does what follows
- * it. An error's text tells nothing of a body.
+ * it. An error's text says nothing about a body.
  */
 #ifndef TEC_OCI_REGISTRY_H
 #define TEC_OCI_REGISTRY_H
@@ -48,13 +48,13 @@ struct oci_conf {
 /* value NULL: there is no such label, or err is set. Borrowed for the call. */
 typedef void (*oci_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 /*
- * reference: a text of oci_ref_parse(); one it refuses is told by done, as every other error.
+ * reference: a text of oci_ref_parse(); one it refuses is reported by done, like every other error.
  * docker_configs: JSON of .dockerconfigjson or .dockercfg Secrets, see oci/auth.h. Everything is
  * copied; of the credentials only those of the hosts that may be asked.
  *
  * err: NOT_FOUND (no such image), DENIED (credentials, certificates, plain http where it is not
  * allowed), INVALID (the reference, the credentials' JSON; the registry lied about a digest, or
- * what it sent is no image of the platform), TRANSIENT (retry_after_ms when it was told).
+ * what it sent is not an image of the platform), TRANSIENT (retry_after_ms when the server gave one).
  */
 struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *scope,
 	const struct oci_conf *conf, const char *reference, const char *label,

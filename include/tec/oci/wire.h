@@ -42,7 +42,7 @@ int oci_question_decode(
 void oci_question_fini(struct oci_question *q);
 
 struct oci_answer {
-	struct err err; /* TRANSIENT, NOT_FOUND, DENIED or INVALID: what oci_label_get() told */
+	struct err err; /* TRANSIENT, NOT_FOUND, DENIED or INVALID: as from oci_label_get() */
 	char *value;    /* owned; NULL: there is no such label, or err is set */
 	size_t len;
 	char warnings[OCI_WARNINGS_MAX][OCI_WARNING_LEN + 1];
@@ -52,7 +52,7 @@ struct oci_answer {
 /* A line for the log; to be called before oci_answer_end(). Those after the eighth are dropped. */
 void oci_answer_warn(struct strbuf *out, size_t *n_warnings, const char *text);
 void oci_answer_end(struct strbuf *out, const struct err *err, const char *value, size_t len);
-/* ERR_INVALID: it is no such answer, and *out holds nothing. Texts are UTF-8 without control
+/* ERR_INVALID: it is not such an answer, and *out is empty. Texts are UTF-8 without control
  * characters, or refused. */
 int oci_answer_decode(
 	const char *bytes, size_t len, struct oci_answer *out, struct err *err) MUST_CHECK;

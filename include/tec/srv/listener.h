@@ -36,7 +36,7 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 uint32_t srv_api_ms(const struct httpd_req *r);
 /* Answers r for a failed API call: 503 with Retry-After, or 500. Logs it. */
 void srv_reply_api_error(struct httpd_req *r, const struct err *err);
-/* Answers r with 503 as this limit is reached, counts it, and tells it once a minute in a log line
+/* Answers r with 503 as this limit is reached, counts it, and reports it once a minute in a log line
  * and an Event of the cluster. */
 void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit);
 /* One registration listener: a route table over httpd, with the certificate that the served cluster
@@ -65,7 +65,7 @@ void srv_listener_refresh(struct srv_listener *s);
  * srv_place_give_back() was called and the member set to NULL.
  */
 struct srv_job {
-	struct op op; /* stands for the job in the request's scope */
+	struct op op; /* represents the job in the request's scope */
 	struct srv_listener *listener;
 	struct httpd_req *req; /* valid until srv_job_reply */
 	struct op_scope ops;   /* for the job's calls */

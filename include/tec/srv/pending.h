@@ -58,7 +58,7 @@ enum srv_under_way srv_pending_key_under_way(
 	struct srv_pending *p, const char *name, const char **uuid);
 
 size_t srv_pending_count(struct srv_pending *p); /* Machines and keys, places included */
-/* Whether a refusal may be logged and told in an Event: once a minute for each limit. *left_out:
+/* Whether a refusal may be logged and reported in an Event: once a minute for each limit. *left_out:
  * how many were not since. */
 bool srv_pending_may_tell(struct srv_pending *p, enum srv_limit l, unsigned *left_out);
 

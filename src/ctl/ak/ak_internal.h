@@ -12,14 +12,7 @@
 	"approved=true was set when the key was created and does not count. Set it again: kubectl " \
 	"annotate attestationkey %s -n %s " MODEL_APPROVED_ANNOTATION "=true"
 
-struct ctl_ak {
-	const struct ctl_env *env; /* borrowed */
-	struct ctl_runner *runner; /* owned */
-	struct ctl_acts acts;
-	bool on;
-};
-
-/* Why a key is not approved by itself. */
+/* Why a key is not approved automatically. */
 enum ak_why {
 	AK_WHY_NOT, /* it is */
 	AK_WHY_NO_MACHINE,
@@ -35,6 +28,7 @@ enum ak_why {
 
 /* Borrowed from the caches, valid for one step. */
 struct ak_look {
+	struct ctl_look base;
 	struct ctl_ak_view v;
 	const struct model_ak *ak;           /* NULL: gone */
 	const struct model_machine *machine; /* live holder of the id; NULL: none */
@@ -44,15 +38,13 @@ struct ak_look {
 	char identity[RATS_IDENTITY_NAME_LEN +
 		      1]; /* what is declared, or has to be revoked; "": nothing */
 	enum ak_why why;
-	bool waits; /* for Trustee: an act has to remember for which names */
-	uint32_t recheck_ms;
-	struct kobj_cond_want want[AK_N_CONDS];
 };
 
-/* act may be NULL. Notes in act what the key waits for. */
-void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, struct ak_look *out);
-void ak_wants(const struct ctl_env *env, struct ak_look *l);
-bool ak_do_memory(struct ctl_ak *c, const struct ak_look *l, enum ctl_ak_do d);
-void ak_start(struct ctl_ak *c, struct ctl_act *act, const struct ak_look *l, enum ctl_ak_do d);
+extern const struct ctl_do ak_acts[CTL_AK_N_DO]; /* act.c */
+bool ak_act_ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r);
+void ak_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
+/* view.c: looks and decides. */
+int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out);
 
 #endif

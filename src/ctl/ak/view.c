@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: what is so (ak_look, from the caches alone), what follows (decide, pure) and what
- * people are told (ak_wants). An identity is declared for a live approved key only, and only behind
- * a Secret with our finalizer, so that whatever Trustee may hold has an object that remembers it.
+ * AttestationKey: what the caches show (look), what follows (decide, pure) and the conditions. An
+ * identity is declared for a live approved key only, and only after its Secret has our finalizer, so
+ * that an object remembers whatever Trustee may have.
  */
 #include "config.h"
 
@@ -11,10 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
-
-#define RECHECK_MAX_MS (60 * 60 * 1000)
 
 /* ---- decide */
 
@@ -23,7 +20,7 @@ static enum ctl_ak_do status_of(const struct ctl_ak_view *v)
 	return !v->found || v->deleting || v->status_ok ? CTL_AK_NOTHING : CTL_AK_APPLY_STATUS;
 }
 
-/* The Secret has to go: revoked, confirmed, deleted, and only then let go. */
+/* The Secret has to go: revoked, confirmed, deleted, and only then released. */
 static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
@@ -74,7 +71,7 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 	case CTL_AK_SECRET_OURS:
 		if (v->secret_deleting)
 			return decide_release(
-				v); /* somebody deleted it: made anew once it is gone */
+				v); /* somebody deleted it: created again once it is gone */
 		if (!v->secret_held)
 			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 		if (v->declared && !v->usable)
@@ -112,29 +109,6 @@ enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
 	return status_of(v);
 }
 
-const char *ctl_ak_do_name(enum ctl_ak_do d)
-{
-	static const char *const names[CTL_AK_N_DO] = {
-		[CTL_AK_NOTHING] = "nothing",
-		[CTL_AK_CONFIRM] = "read the AttestationKey",
-		[CTL_AK_IGNORE] = "take off an approval that came with the key",
-		[CTL_AK_BIND] = "bind the Machine",
-		[CTL_AK_APPROVE] = "approve",
-		[CTL_AK_UNAPPROVE] = "withdraw the approval",
-		[CTL_AK_READ_SECRET] = "read the Secret",
-		[CTL_AK_CREATE_SECRET] = "create the Secret",
-		[CTL_AK_ADD_SECRET_FINALIZER] = "add the Secret's finalizer",
-		[CTL_AK_DECLARE] = "declare the identity",
-		[CTL_AK_REVOKE] = "revoke the identity",
-		[CTL_AK_DELETE_SECRET] = "delete the Secret",
-		[CTL_AK_DROP_SECRET_FINALIZER] = "drop the Secret's finalizer",
-		[CTL_AK_EXPIRE] = "delete what was not approved",
-		[CTL_AK_APPLY_STATUS] = "write the status",
-	};
-
-	return d < CTL_AK_N_DO ? names[d] : "?";
-}
-
 /* ---- look: approval */
 
 struct uid_search {
@@ -151,28 +125,27 @@ static void match_uid(void *arg, const struct kobj *o)
 
 /* Owned by nobody, or by a cluster: what belongs to another Machine goes with it and is not taken
  * away from it. */
-static bool is_free(const struct ctl_env *env, const struct model_ak *ak)
+static bool is_free(const struct state *s, const struct model_ak *ak)
 {
-	struct uid_search s = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
+	struct uid_search search = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
 
 	if (ak->owner_uid)
-		k8s_cache_each(env->state->clusters, match_uid, &s);
-	return s.found;
+		k8s_cache_each(s->clusters, match_uid, &search);
+	return search.found;
 }
 
 /* Binding marks the Machine's disk key as delivered, and that only while the key stands there: else
  * the next one to look would take it for lost. */
-static bool is_bindable(const struct ctl_env *env, const struct model_machine *m)
+static bool is_bindable(const struct state *s, const struct model_machine *m)
 {
 	return model_machine_delivered(m) ||
-	       (state_machine_luks(env->state, m) == STATE_LUKS_OK &&
-		       state_machine_announces(m, state_secret(env->state, m->id))) ||
-	       (state_machine_luks(env->state, m) == STATE_LUKS_ABSENT &&
-		       state_machine_lost_key(env->state, m));
+	       (state_machine_luks(s, m) == STATE_LUKS_OK &&
+		       state_machine_announces(m, state_secret(s, m->id))) ||
+	       (state_machine_luks(s, m) == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
 }
 
 /* Against a usable key only: the Machine was anybody's before. */
-static enum ak_why why_bound(const struct ctl_ak *c, const struct ak_look *l)
+static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 {
 	const struct model_machine *m = l->machine;
 
@@ -180,23 +153,23 @@ static enum ak_why why_bound(const struct ctl_ak *c, const struct ak_look *l)
 		return AK_WHY_HAS_KEY;
 	if (m->bound_at && !str_eq(m->bound_key, l->ak->obj.uid))
 		return AK_WHY_HAD_KEY;
-	if (!m->bound_at && !l->v.inherited && state_since_is_older(c->env->state, &m->obj))
+	if (!m->bound_at && !l->v.inherited && state_since_is_older(s, &m->obj))
 		return AK_WHY_WAS_THERE;
 	return AK_WHY_NOT;
 }
 
-static enum ak_why why_not(const struct ctl_ak *c, const struct ak_look *l)
+static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 {
-	const struct model_cluster *policy = state_cluster_policy(c->env->state);
+	const struct model_cluster *policy = state_cluster_policy(s);
 	enum ak_why why;
 
 	if (!l->machine)
 		return AK_WHY_NO_MACHINE;
-	if (!is_free(c->env, l->ak) && !model_ak_is_of(l->ak, l->machine->obj.uid))
+	if (!is_free(s, l->ak) && !model_ak_is_of(l->ak, l->machine->obj.uid))
 		return AK_WHY_OTHER_OWNER;
 	if (!policy)
 		return AK_WHY_NO_CLUSTER;
-	if (l->v.usable && (why = why_bound(c, l)) != AK_WHY_NOT)
+	if (l->v.usable && (why = why_bound(s, l)) != AK_WHY_NOT)
 		return why;
 	if (l->v.inherited)
 		return l->v.bindable ? AK_WHY_NOT : AK_WHY_NO_DISK_KEY;
@@ -207,22 +180,8 @@ static enum ak_why why_not(const struct ctl_ak *c, const struct ak_look *l)
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
 
-static void look_age(const struct ctl_env *env, struct ak_look *l)
-{
-	const struct model_cluster *policy = state_cluster_policy(env->state);
-	int64_t left_ms;
-
-	if (!l->ak->by_listener || l->v.approved || l->v.asked || !policy ||
-		policy->pending_ttl_ms <= 0)
-		return;
-	left_ms = l->ak->obj.created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
-	l->v.overdue = left_ms <= 0;
-	if (left_ms > 0)
-		l->recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
-}
-
 /* Whom the Machine is bound to decides; the key's owner and marks only follow. */
-static void look_bound(const struct ctl_env *env, struct ak_look *l, const struct model_machine *m)
+static void look_bound(const struct state *s, struct ak_look *l, const struct model_machine *m)
 {
 	const struct model_ak *ak = l->ak;
 	bool named = str_eq(m->bound_key, ak->obj.uid);
@@ -231,17 +190,16 @@ static void look_bound(const struct ctl_env *env, struct ak_look *l, const struc
 	l->v.usable = l->v.verifiable && (!named || str_eq(m->bound_spki, ak->spki_sha256));
 	l->v.approved = named || (!l->v.verifiable && owned);
 	l->v.stamped = owned && ak->approved_at;
-	l->v.bindable = is_bindable(env, m);
-	l->v.inherited = !named && state_ak_is_inherited(env->state, ak, m) && l->current == ak;
+	l->v.bindable = is_bindable(s, m);
+	l->v.inherited = !named && state_ak_is_inherited(s, ak, m) && l->current == ak;
 	l->v.left_over =
 		!l->v.approved && !l->v.inherited && (ak->approved_at || (m->bound_at && owned));
 }
 
-static void look_approval(const struct ctl_ak *c, struct ak_look *l)
+static void look_approval(const struct state *s, struct ak_look *l)
 {
 	const struct model_ak *ak = l->ak;
-	const struct model_machine *m =
-		ak->uuid ? state_machine_of_id(c->env->state, ak->uuid) : NULL;
+	const struct model_machine *m = ak->uuid ? state_machine_of_id(s, ak->uuid) : NULL;
 	bool judged = ak->cond[AK_APPROVED].status != KOBJ_COND_ABSENT;
 
 	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
@@ -249,107 +207,102 @@ static void look_approval(const struct ctl_ak *c, struct ak_look *l)
 	l->v.ignored = ak->approve_wanted && !judged;
 	if (m && m->id_valid && !m->obj.deleting) {
 		l->machine = m;
-		l->current = state_ak_of_machine(c->env->state, m);
-		look_bound(c->env, l, m);
+		l->current = state_ak_of_machine(s, m);
+		look_bound(s, l, m);
 	}
 	l->v.machine = l->machine != NULL;
-	l->why = why_not(c, l);
+	l->why = why_not(s, l);
 	l->v.allowed = l->why == AK_WHY_NOT;
-	look_age(c->env, l);
+	l->v.overdue = ak->by_listener && !l->v.approved && !l->v.asked &&
+		       ctl_look_is_overdue(&l->base, state_cluster_policy(s));
 }
 
 /* ---- look: Secret and Trustee */
 
-static bool same_public_key(const struct model_ak *ak, const struct model_secret *s)
+static bool same_public_key(const struct model_ak *ak, const struct model_secret *secret)
 {
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
 	bytes_sha256(ak->public_key, strlen(ak->public_key), digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
-	return str_eq(hex, s->public_sha256);
+	return str_eq(hex, secret->public_sha256);
 }
 
 static void look_secret(struct ak_look *l, const struct ctl_act *act)
 {
-	const struct model_secret *s = l->secret;
+	const struct model_secret *secret = l->secret;
 	bool mine;
 
 	l->v.secret = CTL_AK_SECRET_ABSENT;
-	if (!s) {
-		l->v.must_read = act && act->must_read;
+	if (!secret) {
+		l->v.must_read = act->must_read;
 		return;
 	}
-	l->v.secret_held = s->has_ak_finalizer;
-	l->v.secret_deleting = s->obj.deleting;
-	l->v.secret_live = act && ctl_live_is(&act->secret, &s->obj);
-	mine = l->ak && s->n_owners == 1 && str_eq(s->owner_uid, l->ak->obj.uid);
-	if (s->shape == MODEL_SECRET_AK && mine)
+	l->v.secret_held = secret->has_ak_finalizer;
+	l->v.secret_deleting = secret->obj.deleting;
+	l->v.secret_live = ctl_live_is(&act->secret, &secret->obj);
+	mine = l->ak && secret->n_owners == 1 && str_eq(secret->owner_uid, l->ak->obj.uid);
+	if (secret->shape == MODEL_SECRET_AK && mine)
 		l->v.secret =
-			same_public_key(l->ak, s) ? CTL_AK_SECRET_OURS : CTL_AK_SECRET_FOREIGN;
-	else if (s->has_ak_finalizer && (s->shape == MODEL_SECRET_AK || s->obj.deleting))
-		/* Of another shape: only let go when somebody deletes it, as it cannot be one that
+			same_public_key(l->ak, secret) ? CTL_AK_SECRET_OURS : CTL_AK_SECRET_FOREIGN;
+	else if (secret->has_ak_finalizer &&
+		 (secret->shape == MODEL_SECRET_AK || secret->obj.deleting))
+		/* Of another shape: released only when somebody deletes it, as it cannot be one that
 		 * we made. */
 		l->v.secret = CTL_AK_SECRET_STALE;
 	else
 		l->v.secret = CTL_AK_SECRET_FOREIGN;
 }
 
-static void wait_for(struct ak_look *l, struct ctl_act *act, const char *identity)
-{
-	l->waits = true;
-	if (act)
-		ctl_act_wait(act, KBS_REFVALUE, identity);
-}
-
 /* Trustee may still know this name, on behalf of the object with this uid. */
-static bool may_hold(const struct ctl_env *env, struct ak_look *l, const char *identity,
-	const char *uid, struct ctl_act *act)
+static bool may_hold(
+	const struct state *s, const char *identity, const char *uid, struct ctl_act *act)
 {
-	if (state_trustee_taken_by(env->state, identity, uid) ||
-		state_trustee_gone(state_trustee_far(env->state, KBS_REFVALUE, identity)))
+	if (state_trustee_taken_by(s, identity, uid) ||
+		state_trustee_gone(state_trustee_far(s, KBS_REFVALUE, identity)))
 		return false;
-	wait_for(l, act, identity);
+	ctl_act_wait(act, KBS_REFVALUE, identity);
 	return true;
 }
 
 /* The identities of the Machine's other keys are gone, as far as anything remembers them: what is
  * declared, and Secrets that are held. So is what any Machine's key had under the same name. */
-static bool others_clear(const struct ctl_env *env, struct ak_look *l, struct ctl_act *act)
+static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 	bool clear = true;
 
-	if (l->identity[0] && kbs_sync_is_revoked(env->state->sync, KBS_REFVALUE, l->identity) &&
-		!state_trustee_gone(state_trustee_far(env->state, KBS_REFVALUE, l->identity))) {
-		wait_for(l, act, l->identity);
+	if (l->identity[0] && kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity) &&
+		!state_trustee_gone(state_trustee_far(s, KBS_REFVALUE, l->identity))) {
+		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 		clear = false;
 	}
-	for (const struct kobj *o = k8s_cache_first(env->state->aks, 0, l->ak->uuid); o;
-		o = k8s_cache_next(env->state->aks, 0, o)) {
-		const struct model_secret *s = state_secret(env->state, o->name);
+	for (const struct kobj *o = k8s_cache_first(s->aks, 0, l->ak->uuid); o;
+		o = k8s_cache_next(s->aks, 0, o)) {
+		const struct model_secret *secret = state_secret(s, o->name);
 		const struct kobj *holder;
 
 		if (o == &l->ak->obj)
 			continue;
-		clear &= !s || !s->obj.unreadable;
-		if (s && s->shape == MODEL_SECRET_AK && s->has_ak_finalizer && s->identity &&
-			!str_eq(s->identity, l->identity) &&
-			may_hold(env, l, s->identity, s->owner_uid, act))
+		clear &= !secret || !secret->obj.unreadable;
+		if (secret && secret->shape == MODEL_SECRET_AK && secret->has_ak_finalizer &&
+			secret->identity && !str_eq(secret->identity, l->identity) &&
+			may_hold(s, secret->identity, secret->owner_uid, act))
 			clear = false;
 		if (!model_ak_identity(model_ak(o), name) || str_eq(name, l->identity))
 			continue;
-		holder = kbs_sync_holder(env->state->sync, KBS_REFVALUE, name);
-		if (holder && may_hold(env, l, name, o->uid, act))
+		holder = kbs_sync_holder(s->sync, KBS_REFVALUE, name);
+		if (holder && may_hold(s, name, o->uid, act))
 			clear = false;
 	}
 	return clear;
 }
 
 /* A live key that was approved earlier has the name; equal bits of two keys are no accident. */
-static bool is_taken(const struct ctl_env *env, const struct ak_look *l, const struct kobj *holder)
+static bool is_taken(const struct state *s, const struct ak_look *l, const struct kobj *holder)
 {
-	const struct kobj *o = k8s_cache_find(env->state->aks, holder->name);
+	const struct kobj *o = k8s_cache_find(s->aks, holder->name);
 	int64_t theirs, mine = model_ak_approved_us(l->ak);
 
 	if (!o || !str_eq(o->uid, holder->uid) || o->deleting || !model_ak(o)->approved_at)
@@ -360,24 +313,23 @@ static bool is_taken(const struct ctl_env *env, const struct ak_look *l, const s
 
 /* Declared for a key of another name, which has a Secret of its own. What is there is that one's as
  * soon as it is confirmed; before, it may still be what this one left. */
-static void look_taken(const struct ctl_env *env, struct ak_look *l, struct ctl_act *act,
-	const struct kobj *holder)
+static void look_taken(
+	const struct state *s, struct ak_look *l, struct ctl_act *act, const struct kobj *holder)
 {
 	bool held = l->v.secret == CTL_AK_SECRET_STALE || l->v.secret == CTL_AK_SECRET_OURS;
 
 	l->taken_by = holder;
-	l->v.name_taken = l->ak && is_taken(env, l, holder);
+	l->v.name_taken = l->ak && is_taken(s, l, holder);
 	if (held)
-		l->v.far = state_trustee_far(env->state, KBS_REFVALUE, l->identity);
+		l->v.far = state_trustee_far(s, KBS_REFVALUE, l->identity);
 	if (l->v.far == KBS_FAR_PRESENT)
 		l->v.far = KBS_FAR_ABSENT;
 	if (l->v.name_taken ||
 		!state_trustee_gone(l->v.far)) /* until it is free; until it is confirmed */
-		wait_for(l, act, l->identity);
+		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
-static void look_far(
-	const struct ctl_env *env, const char *key, struct ak_look *l, struct ctl_act *act)
+static void look_far(const struct state *s, const char *key, struct ak_look *l, struct ctl_act *act)
 {
 	bool stale = l->v.secret == CTL_AK_SECRET_STALE;
 	const struct kobj *holder;
@@ -389,62 +341,69 @@ static void look_far(
 		memcpy(l->identity, l->secret->identity, strlen(l->secret->identity) + 1);
 	else if (stale || !l->ak || !model_ak_identity(l->ak, l->identity))
 		return;
-	holder = kbs_sync_holder(env->state->sync, KBS_REFVALUE, l->identity);
+	holder = kbs_sync_holder(s->sync, KBS_REFVALUE, l->identity);
 	if (holder && !str_eq(holder->name, key)) {
-		look_taken(env, l, act, holder);
+		look_taken(s, l, act, holder);
 		return;
 	}
 	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);
 	l->v.fresh = l->v.declared && holder == &l->ak->obj;
-	l->v.far = state_trustee_far(env->state, KBS_REFVALUE, l->identity);
-	l->v.revoked = !holder && (l->v.far == KBS_FAR_NONE || kbs_sync_is_revoked(env->state->sync,
-								       KBS_REFVALUE, l->identity));
+	l->v.far = state_trustee_far(s, KBS_REFVALUE, l->identity);
+	l->v.revoked = !holder && (l->v.far == KBS_FAR_NONE ||
+					  kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity));
 	/* While it is declared, the holder leads back to this key. */
 	if (!holder && (stale || l->v.secret == CTL_AK_SECRET_OURS))
-		wait_for(l, act, l->identity);
+		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
-void ak_look(const struct ctl_ak *c, const char *name, struct ctl_act *act, struct ak_look *l)
-{
-	const struct ctl_env *env = c->env;
-	const struct kobj *o = k8s_cache_find(env->state->aks, name);
+static void ak_wants(const struct state *s, const char *ns, struct ak_look *l);
 
-	memset(l, 0, sizeof(*l));
-	ctl_act_wait_none(act);
+int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	const struct state *s = k->state;
+	const struct kobj *o = k8s_cache_find(s->aks, name);
+	struct ak_look *l = (struct ak_look *)out;
+
+	out->over = true;
 	if (o && o->unreadable)
-		return; /* not absent: nothing of it is revoked */
-	l->secret = state_secret(env->state, name);
+		return CTL_AK_NOTHING; /* not absent: nothing of it is revoked */
+	l->secret = state_secret(s, name);
 	l->v.found = o != NULL;
 	if (o) {
+		out->o = o;
 		l->ak = model_ak(o);
+		out->have = l->ak->cond;
 		l->v.deleting = o->deleting;
-		l->v.confirmed = act && ctl_live_is(&act->self, o);
-		look_approval(c, l);
+		l->v.confirmed = ctl_live_is(&act->self, o);
+		look_approval(s, l);
 		/* Its Machine may be one that cannot be read. */
-		if (!o->deleting && !l->v.machine && k8s_cache_unreadable(env->state->machines)) {
-			memset(l, 0, sizeof(*l));
-			return;
+		if (!o->deleting && !l->v.machine && k8s_cache_unreadable(s->machines)) {
+			out->recheck_ms = 0;
+			return CTL_AK_NOTHING;
 		}
 	}
 	look_secret(l, act);
-	look_far(env, name, l, act);
-	if (!o)
-		return;
-	if (l->v.approved && !l->v.declared && l->v.usable)
-		l->v.others_clear = others_clear(env, l, act);
-	ak_wants(env, l);
-	l->v.status_ok = kobj_cond_same(l->ak->cond, l->want, AK_N_CONDS, o->generation);
+	look_far(s, name, l, act);
+	/* Otherwise nothing is left of the key, or only what does not belong to it. */
+	out->over = !o && l->v.secret != CTL_AK_SECRET_STALE;
+	if (o) {
+		if (l->v.approved && !l->v.declared && l->v.usable)
+			l->v.others_clear = others_clear(s, l, act);
+		ak_wants(s, k->env->ns, l);
+		l->v.status_ok = kobj_cond_same(l->ak->cond, out->want, AK_N_CONDS, o->generation);
+	}
+	return ctl_ak_decide(&l->v);
 }
 
-/* ---- what people are told */
+/* ---- conditions */
 
 static void want(
 	struct ak_look *l, enum model_ak_cond c, enum model_ak_reason r, const char *message)
 {
 	bool good = r == AK_MACHINE_CREATED || r == AK_APPROVED_MANUALLY || r == AK_DELIVERED_OK;
 
-	kobj_cond_want(&l->want[c], model_ak_cond_types[c], good ? KOBJ_COND_TRUE : KOBJ_COND_FALSE,
-		model_ak_reason(r), "%s", message);
+	kobj_cond_want(&l->base.want[c], model_ak_cond_types[c],
+		good ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_ak_reason(r), "%s", message);
 }
 
 #define HOW_TO_APPROVE "To approve it, set the annotation " MODEL_APPROVED_ANNOTATION "=true."
@@ -464,7 +423,7 @@ static void add_bound_text(const struct ak_look *l, struct strbuf *s)
 			m->obj.name, m->bound_spki ? m->bound_spki : "unknown", l->ak->obj.name);
 	else
 		strbuf_addf(s,
-			"Machine %s was there before this operator and may have had a key. Only an administrator can approve one. ",
+			"Machine %s existed before this operator was installed and may have had a key. Only an administrator can approve a key for it. ",
 			m->obj.name);
 	strbuf_adds(s, HOW_TO_APPROVE);
 }
@@ -473,8 +432,9 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 {
 	switch (l->why) {
 	case AK_WHY_NO_MACHINE:
-		strbuf_adds(s, l->ak->uuid ? "Waits for the Machine whose id is spec.uuid."
-					   : "Names no Machine: spec.uuid is not set.");
+		strbuf_adds(s, l->ak->uuid
+				       ? "Waiting for a Machine whose spec.id equals spec.uuid."
+				       : "spec.uuid is not set, so the key belongs to no Machine.");
 		return AK_REGISTRATION;
 	case AK_WHY_NO_CLUSTER:
 		strbuf_adds(s,
@@ -484,11 +444,12 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 		strbuf_adds(s, "The key belongs to another object. " HOW_TO_APPROVE);
 		return AK_REGISTRATION;
 	case AK_WHY_MANUAL:
-		strbuf_adds(s, "Keys are approved by an administrator here. " HOW_TO_APPROVE);
+		strbuf_adds(s,
+			"In this cluster, an administrator has to approve each key. " HOW_TO_APPROVE);
 		return AK_MANUAL_APPROVAL;
 	case AK_WHY_YOUNG_MACHINE:
 		strbuf_adds(s,
-			"The key was registered before its Machine existed, so it may come from somebody who waited for the id. " HOW_TO_APPROVE);
+			"The key was registered before its Machine existed, so it may not come from the Machine's node. " HOW_TO_APPROVE);
 		return AK_MANUAL_APPROVAL;
 	case AK_WHY_HAS_KEY:
 	case AK_WHY_HAD_KEY:
@@ -497,17 +458,17 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 		return AK_MACHINE_HAS_KEY;
 	case AK_WHY_NO_DISK_KEY:
 		strbuf_addf(s,
-			"Waits for the disk key of Machine %s; its condition KeyReady says more.",
+			"Waiting for the disk key of Machine %s; see its condition KeyReady.",
 			l->machine->obj.name);
 		return AK_REGISTRATION;
 	case AK_WHY_NOT:
 		break;
 	}
-	strbuf_adds(s, "The key is about to be approved.");
+	strbuf_adds(s, "The key is being approved.");
 	return AK_REGISTRATION;
 }
 
-static void want_approved(const struct ctl_env *env, struct ak_look *l)
+static void want_approved(const char *ns, struct ak_look *l)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	enum model_ak_reason r;
@@ -528,56 +489,56 @@ static void want_approved(const struct ctl_env *env, struct ak_look *l)
 	}
 	r = why_text(l, &text);
 	if (l->ak->approval_ignored)
-		strbuf_addf(&text, " " AK_APPROVAL_IGNORED, l->ak->obj.name, env->ns);
+		strbuf_addf(&text, " " AK_APPROVAL_IGNORED, l->ak->obj.name, ns);
 	want(l, AK_APPROVED, r, strbuf_str(&text));
 }
 
-static void want_delivered(const struct ctl_env *env, struct ak_look *l)
+static void want_delivered(const struct state *s, struct ak_look *l)
 {
 	const struct ctl_ak_view *v = &l->v;
 	char text[640];
 
 	if (!v->approved && !v->inherited) {
 		want(l, AK_DELIVERED, AK_NOT_APPROVED,
-			"The key is not approved, so Trustee does not know it.");
+			"The key is not approved, so it is not delivered to Trustee.");
 	} else if (!v->usable) {
 		want(l, AK_DELIVERED, AK_INVALID_KEY,
 			l->ak->spki_sha256
 				? "spec.publicKey is not the key that was approved."
-				: "spec.publicKey is no RSA public key of 2048 to 4096 bits that Trustee can verify.");
+				: "spec.publicKey is not a public key that Trustee can verify (RSA, 2048 to 4096 bits).");
 	} else if (l->secret && l->secret->obj.unreadable) {
 		want(l, AK_DELIVERED, AK_NAME_TAKEN,
-			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.");
+			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.");
 	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
 		snprintf(text, sizeof(text),
-			"Secret %.253s exists and is not this key's. It is not touched. Delete it if nobody needs it, or register "
+			"Secret %.253s exists and does not belong to this key. The operator does not change it. Delete it if it is not needed, or register "
 			"the key under another name.",
 			l->ak->obj.name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
 	} else if (v->name_taken) {
 		snprintf(text, sizeof(text),
-			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the one that is wrong.",
+			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the wrong one.",
 			l->taken_by->name);
 		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
 	} else if (v->declared &&
 		   (v->far == KBS_FAR_PRESENT ||
-			   (state_trustee_is_asking(env->state) &&
+			   (state_trustee_is_asking(s) &&
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
-		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee knows the key.");
+		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
 	} else {
 		cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 		snprintf(text, sizeof(text), "%s%.500s",
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
-				? "Waits until Trustee has confirmed that an earlier key is gone. "
+				? "Waiting until Trustee confirms that an earlier key is deleted. "
 				: "",
-			ctl_trustee_lacking(env->state->sync, KBS_REFVALUE, l->identity, &why));
+			ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->identity, &why));
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
 	}
 }
 
-void ak_wants(const struct ctl_env *env, struct ak_look *l)
+static void ak_wants(const struct state *s, const char *ns, struct ak_look *l)
 {
-	want_approved(env, l);
-	want_delivered(env, l);
+	want_approved(ns, l);
+	want_delivered(s, l);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acts: one call each, and what its answer leaves. An act is known by one number (what is done, to
- * which object), so that its answer finds the object again. The cluster may have been replaced
- * meanwhile: then what is known was reset, and only the cache learns.
+ * Acts: one call each, and how its answer is used. An act is identified by one number (what is
+ * done, to which object), so that its answer finds the object. The cluster may have been replaced
+ * in the meantime: then what is known was reset, and only the cache takes the answer.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ void cluster_act_init(struct ctl_cluster *c)
 		.name = "trustee-auth", .data = {"private.key", "public.pub"}, .make = make_auth};
 }
 
-/* Which Secret an act is about; NULL: none that the operator makes. */
+/* The Secret of an act; NULL: none that the operator creates. */
 static struct cluster_own *own_of(struct ctl_cluster *c, unsigned object, unsigned number)
 {
 	switch (object) {
@@ -52,25 +52,13 @@ static struct cluster_own *own_of(struct ctl_cluster *c, unsigned object, unsign
 	case CLUSTER_REGKEY:
 		return &c->regkey[number == CLUSTER_REGKEY_PREVIOUS];
 	case CLUSTER_SIGNER:
-		return &cluster_signer_get(c, number)->own;
+		return &cluster_inputs_signer(c, number)->own;
 	default:
 		return NULL;
 	}
 }
 
-/* ---- answers: what people are told */
-
-static void tell_signer(const struct ctl_cluster *c, const struct kobj *cluster, const char *name)
-{
-	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
-
-	log_info(&lc, "the next token signer was made", NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "SignerMade",
-		"MakeSigner",
-		"Secret %s takes over signing Trustee's tokens, as the certificate before it nears its end. Trustee restarts "
-		"twice for it within a day and trusts both in between.",
-		name);
-}
+/* ---- answers: logs and Events */
 
 static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
 	unsigned object, const char *name)
@@ -78,15 +66,22 @@ static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, en
 	struct log_ctx lc = {"Secret", c->env->ns, name, NULL};
 	bool deleted = d == CTL_CLUSTER_DELETE;
 
-	if (object == CLUSTER_REGKEY) /* it comes and goes without anybody's doing */
-		log_info(&lc, deleted ? "registration key deleted" : "registration key made", NULL);
-	else if (deleted)
-		log_info(&lc, "deleted, this token signer is not used any more", NULL);
-	else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use)
-		tell_signer(c, cluster, name);
-	else
-		ctl_install_tell(
-			&c->install, cluster, cluster_is_installed(cluster), &kobj_secret, name);
+	if (object == CLUSTER_REGKEY) { /* it is rotated, never repaired */
+		log_info(&lc, deleted ? "registration key deleted" : "registration key created",
+			NULL);
+	} else if (deleted) {
+		log_info(&lc, "token signer deleted, it is no longer used", NULL);
+	} else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use) {
+		log_info(&lc, "next token signer created", NULL);
+		k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL,
+			"SignerMade", "MakeSigner",
+			"Secret %s will sign Trustee's tokens, because the current certificate expires soon. Trustee restarts twice "
+			"within a day for this, and trusts both certificates in between.",
+			name);
+	} else {
+		ctl_install_tell(&c->install, cluster, cluster_objects_installed(cluster),
+			&kobj_secret, name);
+	}
 }
 
 static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o,
@@ -115,8 +110,8 @@ static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const st
 			reg->reason);
 }
 
-/* That registration is open when a cluster is new is what everybody expects; that an administrator
- * closed it is what he knows. */
+/* No Event for what people expect or did: registration is open on a new cluster, an administrator
+ * closed it. */
 static unsigned events_of(const struct cluster_look *l)
 {
 	const struct kobj_cond *have = l->c->cond;
@@ -124,7 +119,7 @@ static unsigned events_of(const struct cluster_look *l)
 				    *installed = &l->want[CLUSTER_INSTALLED];
 	unsigned mask = ctl_cond_changes(have, l->want, CLUSTER_N_CONDS);
 
-	/* Another object is in the way than before. */
+	/* A different object is in conflict. */
 	if (str_eq(installed->reason, model_cluster_reason(CLUSTER_CONFLICT)) &&
 		have[CLUSTER_INSTALLED].message_hash != kobj_message_hash(installed->message))
 		mask |= 1u << CLUSTER_INSTALLED;
@@ -159,7 +154,7 @@ static bool own_done(struct ctl_cluster *c, struct cluster_own *own, const struc
 	if (ours)
 		cluster_own_saw(own, model_cluster(cluster), r->object);
 	if (ours && object == CLUSTER_SIGNER)
-		cluster_signer_saw(cluster_signer_get(c, number), r->object);
+		cluster_inputs_saw_signer(cluster_inputs_signer(c, number), r->object);
 	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
 		cluster_regkey_copy(c, model_cluster(cluster), r->object);
 	ctl_take_answer(c->env->state->secrets, r->object, true);
@@ -200,7 +195,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		fine = cluster_done(c, a, err, r);
 	} else if (object == CLUSTER_TLS) {
 		what = "trusteeSecret";
-		fine = cluster_tls_done(c, cluster, err, r);
+		fine = cluster_inputs_tls_done(c, cluster, err, r);
 	} else if (own) {
 		what = own->name;
 		fine = own_done(c, own, cluster, a->doing, err, r);
@@ -219,22 +214,22 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	ctl_act_end(a, fine ? &none : err);
 }
 
-/* ---- starts */
+/* ---- starting */
 
 static void tidy(const struct ctl_cluster *c, const struct model_cluster *cluster,
 	struct json_object *annotations)
 {
 	for (unsigned i = 0; i < cluster->n_announced; i++)
-		if (!cluster_is_needed(c, cluster, cluster->announced[i].secret))
+		if (!cluster_view_needs(c, cluster, cluster->announced[i].secret))
 			cluster_own_put(annotations, cluster, cluster->announced[i].secret, NULL);
-	if (!cluster_adopts_later(cluster))
+	if (!cluster_view_adopts_later(cluster))
 		return;
 	json_add(annotations, MODEL_ADOPT_BEFORE_ANNOTATION, NULL);
 	k8s_events_post(c->env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
 		"AdoptBeforeIgnored", "Adopt",
-		"The time in " MODEL_ADOPT_BEFORE_ANNOTATION
-		" has not passed yet, so the annotation was removed: it would take over what is made until then. Set the "
-		"current time: kubectl annotate trustedexecutioncluster %s " MODEL_ADOPT_BEFORE_ANNOTATION
+		"The time in annotation " MODEL_ADOPT_BEFORE_ANNOTATION
+		" is in the future, so the annotation was removed: it would have taken over objects that are created until "
+		"then. Set it to the current time: kubectl annotate trustedexecutioncluster %s " MODEL_ADOPT_BEFORE_ANNOTATION
 		"=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)",
 		cluster->obj.name);
 }
@@ -302,18 +297,18 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	struct op *op;
 
 	if (!ctl_act_begin(a, whole ? (int)d : DOING(d, l->object, l->number)))
-		return ctl_retry(0, "an act had no visible effect yet");
+		return ctl_retry(0, "no-effect");
 	if (d >= CTL_CLUSTER_ANNOUNCE)
 		op = start_cluster(c, a, l, d, &err);
 	else if (l->object == CLUSTER_TLS)
-		op = cluster_tls_start(c, l, on_done, a);
+		op = cluster_inputs_start_tls(c, l, on_done, a);
 	else if (own)
 		op = start_own(c, a, own, d);
 	else
 		op = ctl_install_start(&c->install, &l->c->obj, l->object, (enum ctl_install_do)d,
 			on_done, a, &err);
 	if (!op) {
-		log_err(LOG_ERROR, NULL, "an object cannot be made", &err);
+		log_err(LOG_ERROR, NULL, "an object cannot be rendered", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
 	}
 	if (d == CTL_CLUSTER_APPLY && l->object == CLUSTER_TRUSTEE)

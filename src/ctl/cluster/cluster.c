@@ -34,11 +34,11 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (!served || str_eq(served->obj.name, key->name))
 		wait_ms = cluster_volumes_step(c, served);
 	if (served && str_eq(served->obj.name, key->name))
-		cluster_refresh(c, served);
-	cluster_look(c, key->name, &l);
+		cluster_view_refresh(c, served);
+	cluster_view_look(c, key->name, &l);
 	d = ctl_cluster_decide(&l.v);
 	if (failed) {
-		/* Why it failed is told before it is tried again. */
+		/* The reason of the failure goes into the status before the retry. */
 		if (!l.v.found || l.v.status_ok || !c->install.problem[0] ||
 			cluster_act_doing(a) == CTL_CLUSTER_APPLY_STATUS) {
 			ctl_act_busy(a, &next);
@@ -54,7 +54,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		ctl_runner_forget(c->runner, key->name);
 	if (wait_ms)
 		cluster_recheck(&l, wait_ms);
-	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due by time alone")
+	return l.recheck_ms ? ctl_retry(l.recheck_ms, "something is due at a certain time")
 			    : ctl_settled();
 }
 
@@ -98,7 +98,7 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 			wake_served(c);
 }
 
-/* Which of Trustee's Pods are left, and what they were started with. */
+/* A Pod of Trustee: which ones are left, and with which files they were started. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -109,18 +109,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 	wake_served(c);
 }
 
-/* A file of Trustee's. */
-static void map_file(struct ctl_cluster *c, const struct model_secret *s)
-{
-	const struct model_cluster *served = state_cluster(c->env->state);
-
-	if (!c->volumes.uid || !served || s->shape == MODEL_SECRET_OTHER)
-		return;
-	c->volumes.dirty = true;
-	ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
-}
-
-/* Ours, or one that spec names: its absence is told. */
+/* A Secret of ours, or one that spec names: the status reports its absence. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -128,22 +117,25 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	const struct model_cluster *s = state_cluster(c->env->state);
 	bool named;
 
-	map_file(c, model_secret(now ? now : was));
 	if (render_token_number(name))
 		cluster_inputs_saw_secret(c, name);
 	if (!s)
 		return;
+	if (c->volumes.uid && model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER) {
+		c->volumes.dirty = true; /* Trustee may mount it */
+		ctl_runner_wake_after(c->runner, s->obj.name, CALM_MS);
+	}
 	named = str_eq(s->register_secret, name) || str_eq(s->ak_secret, name);
 	for (unsigned i = 0; i < s->n_servers; i++)
 		named = named || str_eq(s->server_ca[i], name);
-	/* Of these the content counts as well. */
+	/* Of these the content matters too, not only the presence. */
 	if (render_token_number(name) || cluster_regkey_is_name(name) ||
 		str_eq(name, c->auth.name) || str_eq(name, s->trustee_secret) ||
 		(named && (!was || !now)))
 		wake_served(c);
 }
 
-/* Counts may wait a second, and what is declared: more comes along with it. */
+/* Counts and new values may wait a second: more of them follow. */
 static void on_sync(void *arg, enum kbs_sort sort, const char *name)
 {
 	struct ctl_cluster *c = arg;
@@ -183,7 +175,7 @@ static void forget_all(struct ctl_cluster *c)
 {
 	ctl_acts_clear(&c->acts);
 	ctl_install_follow(&c->install, NULL);
-	cluster_forget(c);
+	cluster_view_forget(c);
 	cluster_inputs_fini(c);
 	cluster_volumes_fini(c);
 }
@@ -194,7 +186,6 @@ void ctl_cluster_free(struct ctl_cluster *c)
 		return;
 	c->on = false;
 	forget_all(c);
-	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

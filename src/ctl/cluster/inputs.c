@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What Trustee's Deployment and config are rendered from besides spec: the content of trusteeSecret
- * and the token signers. Each Secret is read once per resourceVersion, and of its data only hashes
- * and an end date stay. All of it is known before anything is judged, and what cannot be had any
- * more stays as it was: neither a restart of ours nor a Secret that is gone for a moment restarts
- * Trustee.
+ * and the token signers. Each Secret is read once per resourceVersion, and only hashes and an end
+ * date of its data are kept. All of it is known before any object is compared. What is no longer
+ * available keeps its last value: neither a restart of the operator nor a Secret that is missing
+ * for a moment restarts Trustee.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 #include "tec/pki/key.h"
 
 #define MEMBER_MAX 65536
-/* What is further away than this need not be armed: the queue looks again each hour by itself. */
+/* Needs no timer when it is later than this: every key is stepped each hour. */
 #define SOON_S 7200
 
 #define CERT "cert.pem"
@@ -61,7 +61,7 @@ static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned 
 	return NULL;
 }
 
-struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number)
+struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned number)
 {
 	struct cluster_signer *s = signer_find(c, number);
 
@@ -78,7 +78,7 @@ struct cluster_signer *cluster_signer_get(struct ctl_cluster *c, unsigned number
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
 {
 	if (k8s_cache_find(c->env->state->secrets, name))
-		(void)cluster_signer_get(c, render_token_number(name));
+		(void)cluster_inputs_signer(c, render_token_number(name));
 }
 
 static bool is_planned(const struct ctl_cluster *c, const char *name)
@@ -86,42 +86,16 @@ static bool is_planned(const struct ctl_cluster *c, const char *name)
 	return c->inputs.plan.what == RENDER_TOKEN_MAKE && str_eq(c->inputs.plan.name, name);
 }
 
-bool cluster_signer_wanted(const struct ctl_cluster *c, const char *name)
+bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name)
 {
 	const struct cluster_signer *s = signer_find(c, render_token_number(name));
 
 	return is_planned(c, name) || (s && s->own.must_read);
 }
 
-/* Whose Secret is gone, and its announcement. The plan borrows from them, so it is made anew right
- * after. */
-static void prune(struct ctl_cluster *c, const struct model_cluster *cluster)
-{
-	struct cluster_signer **pp = &c->inputs.signers, *s;
-
-	while ((s = *pp)) {
-		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
-			is_planned(c, s->own.name) ||
-			model_cluster_announced(cluster, s->own.name)) {
-			pp = &s->next;
-			continue;
-		}
-		*pp = s->next;
-		cluster_own_reset(&s->own);
-		free(s);
-	}
-}
-
 /* ---- the plan */
 
-static bool is_mounted(const struct ctl_cluster *c, const char *name)
-{
-	cleanup_free char *line = xasprintf("\n%s\n", name);
-
-	return c->inputs.mounted && strstr(c->inputs.mounted, line);
-}
-
-/* Another template than before: what depends on it is judged again. */
+/* When the template changes, what depends on it is compared again. */
 static void note_change(struct ctl_cluster *c)
 {
 	struct cluster_inputs *in = &c->inputs;
@@ -148,13 +122,15 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 		max++;
 	list = xcalloc(max + 1, sizeof(*list));
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next) {
+		cleanup_free char *line = xasprintf("\n%s\n", s->own.name);
+
 		if (cluster_own_state(c, cluster, &s->own) != CLUSTER_OWN_GOOD)
 			continue;
 		list[n++] = (struct render_token_signer){.name = s->own.name,
 			.created_s = state_secret(c->env->state, s->own.name)->obj.created_s,
 			.not_after_s = s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
-			.mounted = is_mounted(c, s->own.name)};
+			.mounted = c->inputs.mounted && strstr(c->inputs.mounted, line)};
 	}
 	render_token_plan(clock_wall_s(), list, n, &c->inputs.plan);
 	note_change(c);
@@ -167,7 +143,7 @@ static char *version(const char *name, const char *rv)
 	return xasprintf("%s %s", name, rv);
 }
 
-/* What cannot be read is neither read again nor planned around. */
+/* An object that cannot be read blocks the plan. */
 static const char *unreadable_input(const struct ctl_cluster *c, const char *tls)
 {
 	const struct kobj *o = tls ? k8s_cache_find(c->env->state->secrets, tls) : NULL;
@@ -181,7 +157,7 @@ static const char *unreadable_input(const struct ctl_cluster *c, const char *tls
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
 
-/* The Deployment; NULL when it is not there, or somebody else's: it mounts nothing of ours. */
+/* The Deployment; NULL when there is none, or it is somebody else's and mounts nothing of ours. */
 static const struct kobj *deployment_of(const struct ctl_cluster *c, const char *cluster_uid)
 {
 	const struct model_plain *d =
@@ -204,7 +180,7 @@ bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
 		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TLS, 0);
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
 		cluster_own_look(c, l, &s->own, CLUSTER_SIGNER, s->number, false);
-	/* The last one: it is judged with the answer, by what the others say. */
+	/* Last, because its answer is compared with what is rendered from the others. */
 	d = deployment_of(c, l->c->obj.uid);
 	if (d && !str_eq(c->inputs.deployment_rv, d->rv))
 		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TRUSTEE, 0);
@@ -234,21 +210,34 @@ static void forget_deployment(struct cluster_inputs *in)
 
 void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
+	struct cluster_signer **pp = &c->inputs.signers, *s;
 	struct cluster_look l = {.c = cluster};
 
 	if (!deployment_of(c, cluster->obj.uid))
 		forget_deployment(&c->inputs);
 	if (!cluster_inputs_look(c, &l))
 		return;
-	prune(c, cluster);
+	/* Signers whose Secret and announcement are gone. The plan borrows from them, so it is made
+	 * again right after. */
+	while ((s = *pp)) {
+		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
+			is_planned(c, s->own.name) ||
+			model_cluster_announced(cluster, s->own.name)) {
+			pp = &s->next;
+			continue;
+		}
+		*pp = s->next;
+		cluster_own_reset(&s->own);
+		free(s);
+	}
 	replan(c, cluster);
 	if (c->inputs.plan.what == RENDER_TOKEN_MAKE)
-		(void)cluster_signer_get(c, render_token_number(c->inputs.plan.name));
+		(void)cluster_inputs_signer(c, render_token_number(c->inputs.plan.name));
 }
 
 /* ---- acts and answers */
 
-struct op *cluster_tls_start(
+struct op *cluster_inputs_start_tls(
 	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg)
 {
 	const struct ctl_env *env = c->env;
@@ -259,7 +248,7 @@ struct op *cluster_tls_start(
 	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, arg);
 }
 
-/* Adds a member as it stands there, base64; false: it is not there or empty. */
+/* Adds a member as base64; false: it is missing or empty. */
 static bool add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
 {
 	struct json_object *v = NULL;
@@ -268,14 +257,15 @@ static bool add_member(struct bytes_sha256_run *run, struct json_object *data, c
 	if (data && json_object_object_get_ex(data, member, &v) &&
 		json_object_is_type(v, json_type_string))
 		len = (uint64_t)json_object_get_string_len(v);
-	bytes_sha256_add(run, &len, sizeof(len)); /* so that nothing moves between members */
+	/* So that bytes cannot move from one member to the next. */
+	bytes_sha256_add(run, &len, sizeof(len));
 	if (len)
 		bytes_sha256_add(run, json_object_get_string(v), (size_t)len);
 	return len != 0;
 }
 
-/* A Secret that is being filled (cert-manager writes the key first) is not served by Trustee; the
- * last one stays until there is a whole one. */
+/* An incomplete Secret (cert-manager writes the key first) does not reach Trustee; the last
+ * complete one stays in use. */
 static void take_tls(struct cluster_inputs *in, struct json_object *o)
 {
 	cleanup_sha256 struct bytes_sha256_run run;
@@ -301,18 +291,18 @@ static void take_tls(struct cluster_inputs *in, struct json_object *o)
 	in->tls_hash = xstrdup(hash);
 }
 
-void cluster_signer_saw(struct cluster_signer *s, struct json_object *o)
+void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
 	cleanup_free uint8_t *pem = NULL;
-	struct err ignored = ERR_INIT; /* one that cannot be read is replaced, the plan says */
+	struct err ignored = ERR_INIT; /* the plan replaces an unreadable one */
 	uint8_t digest[SHA256_LEN];
 	size_t len = 0;
 
 	s->hash[0] = '\0';
 	s->not_after_s = 0;
 	if (!s->own.hash[0])
-		return; /* it has no such member, perhaps */
+		return; /* it may lack the member */
 	json_object_object_get_ex(data, CERT, &v);
 	if (json_object_get_string_len(v) > MEMBER_MAX ||
 		bytes_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v),
@@ -343,19 +333,19 @@ void cluster_inputs_saw_deployment(
 	in->mounted = strbuf_steal(&names);
 	free(in->deployment_rv);
 	in->deployment_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
-	if (!in->tls_hash) /* known by a life before this one */
+	if (!in->tls_hash) /* as noted by an earlier run of the operator */
 		in->tls_hash = xstrdup(render_trustee_tls_hash(o));
 	replan(c, cluster);
 }
 
-bool cluster_tls_done(struct ctl_cluster *c, const struct kobj *cluster, const struct err *err,
-	const struct k8s_result *r)
+bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
+	const struct err *err, const struct k8s_result *r)
 {
 	if (err_is_set(err)) {
-		/* One that may not be read is like one that is not there. */
+		/* A Secret that we may not read counts as missing. */
 		if (err->kind != ERR_DENIED && err->kind != ERR_INVALID)
 			return err->kind == ERR_NOT_FOUND;
-		log_err(LOG_WARN, NULL, "the certificate of Trustee cannot be read", err);
+		log_err(LOG_WARN, NULL, "Trustee's certificate cannot be read", err);
 		free(c->inputs.tls_read);
 		c->inputs.tls_read = steal_ptr(&c->inputs.tls_asked);
 		c->inputs.tls_unusable = true;

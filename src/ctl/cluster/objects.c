@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The installation as one table, and what is particular to it. Never written: what the image
- * controller and its Jobs keep. What Trustee reads at its start only is taken from its Deployment
- * when that is read, before anything is rendered from it.
+ * The installation as one table, with its exceptions. Never written: what the image controller and
+ * its Jobs maintain. What Trustee reads only at its start is taken from its Deployment when that is
+ * read, before anything is rendered from it.
  */
 #include "config.h"
 
@@ -62,8 +62,8 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 	}
 }
 
-/* One of another operator is deleted and made again: applying ours over it would keep its mounts.
- * Nobody's is neither deleted nor applied over. */
+/* A Deployment of another operator is deleted and created again: applying ours over it would keep
+ * its mounts. One without an owner is neither deleted nor applied over. */
 static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
 {
 	struct ctl_cluster *c = self;
@@ -77,8 +77,8 @@ static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_ob
 	return true;
 }
 
-/* Does what is rendered differ in what a certificate or a signer leaves in the Pod template? Then
- * it is written because they changed, not because somebody changed it. */
+/* If the hashes of the certificate or the signers differ, the write follows them and is not a
+ * repair. */
 static void compared(
 	void *self, unsigned i, struct json_object *want, struct json_object *have, bool current)
 {
@@ -93,61 +93,56 @@ static void compared(
 		c->inputs.moved = true;
 }
 
-/* ---- what people are told */
+/* ---- logs, Events, conditions */
 
-bool cluster_is_installed(const struct kobj *cluster)
+bool cluster_objects_installed(const struct kobj *cluster)
 {
 	return model_cluster(cluster)->cond[CLUSTER_INSTALLED].status == KOBJ_COND_TRUE;
 }
 
 /*
- * The gap: Trustee serves no key from when the old Pod is told to end until the new one is ready
- * and filled, as every restart of Trustee has it; nodes that boot just then try again. It is as
- * short as one Pod can make it, since all that the new one mounts was put in place before (the
- * order of the table). No key is touched: they lie in the Machines' Secrets, and the new Trustee is
- * filled from there. Two Trustees at once would be no help: both would be behind the one Service,
- * and the new one is empty at first.
+ * A write of the Deployment follows a certificate, a signer or a file; otherwise it is a repair.
+ *
+ * A takeover deletes it. The gap: Trustee serves no keys from the end of the old Pod until the new
+ * one is ready and filled, as in every restart of Trustee; nodes that boot in between try again. It
+ * is as short as one Pod can make it, because everything that the new one mounts was created before
+ * (the order of the table). No key is touched: the keys are in the Machines' Secrets, and the new
+ * Trustee is filled from there. Two Trustees at once would not help: both would be behind the one
+ * Service, and the new one is empty at first.
  */
-static void tell_taken_over(const struct ctl_cluster *c, const struct kobj *cluster)
-{
-	struct log_ctx lc = {"Deployment", c->env->ns, CLUSTER_DEPLOYMENT, NULL};
-
-	log_info(&lc, "deleted, it was another operator's of this cluster", NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL, "TakenOver",
-		"TakeOver",
-		"Deployment " CLUSTER_DEPLOYMENT
-		" had the form of another operator and is made anew. Keys stay as they are; Trustee serves them again when "
-		"its new Pod is ready.");
-}
-
-/* A write of the Deployment may follow a certificate, a signer or a file; else it is a repair. */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {
 	struct ctl_cluster *c = self;
 	const struct ctl_install_object *t = &objects[i];
-	bool installed = cluster_is_installed(owner), trustee = i == CLUSTER_TRUSTEE;
+	bool installed = cluster_objects_installed(owner), trustee = i == CLUSTER_TRUSTEE;
 	bool moved = installed && c->inputs.moved && (trustee || i == CLUSTER_DATA);
 	bool files = installed && trustee && c->volumes.announced;
 	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
 
 	if (what == CTL_INSTALL_DELETE) {
-		if (trustee)
-			tell_taken_over(c, owner);
+		if (!trustee)
+			return;
+		log_info(&lc, "deleted, another operator created it for this cluster", NULL);
+		k8s_events_post(c->env->events, &kobj_cluster, owner, K8S_EVENT_NORMAL, "TakenOver",
+			"TakeOver",
+			"Deployment " CLUSTER_DEPLOYMENT
+			" was created by another operator, so it was deleted and is created again. Keys do not change; Trustee "
+			"serves them again when its new Pod is ready.");
 		return;
 	}
 	if (trustee)
 		c->volumes.announced = c->inputs.moved = false;
 	if (moved)
-		log_info(&lc, "follows a certificate or token signer", NULL);
+		log_info(&lc, "updated for a new certificate or token signer", NULL);
 	else if (files)
-		log_info(NULL, "Trustee restarts with other files", "machine=%zu ak=%zu",
+		log_info(NULL, "Trustee restarts because its files changed", "machine=%zu ak=%zu",
 			c->volumes.wanted.n_machines, c->volumes.wanted.n_aks);
 	else
 		ctl_install_tell(&c->install, owner, installed, t->gvk, t->name);
 	if (moved && trustee)
 		k8s_events_post(c->env->events, &kobj_cluster, owner, K8S_EVENT_NORMAL, "Restarted",
 			"Restart",
-			"Trustee is restarted once, as its certificate or token signer is another one.");
+			"Trustee restarts once, because its certificate or token signer changed.");
 }
 
 const struct ctl_install_conf cluster_objects = {.owner = &kobj_cluster,

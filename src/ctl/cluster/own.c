@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secrets of the cluster's own: announce, then make. Who may create Secrets can take a name before
- * the operator does, with the right type, members and owner; what he cannot do is write the hash of
- * its content on the cluster object. So a content counts when its hash stands there, and nothing is
- * POSTed before it does. A text is kept until an announced one was seen: killed in between, the
- * next life announces another text beside it.
+ * The cluster's own Secrets: announce, then create. Anybody who may create Secrets can use a name
+ * before the operator does, with the right type, members and owner, but cannot write the hash of
+ * the content on the cluster object. So a content is valid only when its hash is announced there,
+ * and nothing is POSTed before it is. A text is kept until an announced Secret was seen: killed in
+ * between, the next run announces another text beside it.
  *
- * Without an announcement a Secret counts only if it and the cluster are older than the marker
- * (ctl/since.h): version 0.1.0 made it, or the Rust operator. Its hash is announced, once. What
- * does not count is not touched.
+ * Without an announcement a Secret is valid only if it and the cluster are older than the marker
+ * (ctl/since.h): version 0.1.0 created it, or the Rust operator. Its hash is then announced, once.
+ * An invalid one is not touched.
  */
 #include "config.h"
 
@@ -39,10 +39,10 @@ void cluster_own_set_text(struct cluster_own *own, struct secret *take_text)
 	own->text = take_text;
 	own->text_hash[0] = '\0';
 	if (take_text && !model_content_of_text(take_text, own->text_hash))
-		DIE("Secret %s: what was made has no content", own->name);
+		DIE("Secret %s: what was rendered has no content", own->name);
 }
 
-/* ---- what is so, what follows */
+/* ---- state, decision */
 
 enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
 	const struct model_cluster *cluster, const struct cluster_own *own)
@@ -90,7 +90,7 @@ bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
 	bool announced = own->text && model_cluster_announces(l->c, own->name, own->text_hash);
 
 	if (o && o->obj.deleting && object != CLUSTER_SIGNER) {
-		l->waits = own->name; /* a signer may go while it is still mounted */
+		l->waits = own->name; /* a signer may be deleted while it is still mounted */
 		return false;
 	}
 	cluster_want(l, decide(state, wanted, announced), object, number);
@@ -122,7 +122,7 @@ int cluster_own_announce(const struct ctl_cluster *c, const struct model_cluster
 	cleanup_free char *hashes = NULL;
 
 	if (state == CLUSTER_OWN_OLDER) {
-		log_info(&lc, "older than this operator, taken over", NULL);
+		log_info(&lc, "taken over, it is older than this operator", NULL);
 		hash = own->hash;
 	} else if (!own->text) {
 		struct secret *text = own->make(c, cluster, own->name, err);
@@ -132,9 +132,9 @@ int cluster_own_announce(const struct ctl_cluster *c, const struct model_cluster
 		cluster_own_set_text(own, text);
 	}
 	/*
-	 * What is announced beside it may still be on its way. Nothing is once one of them was seen
-	 * to be there: whoever deletes a Secret because somebody knows it does not want to see it
-	 * again.
+	 * An earlier announcement stays, because its create may still arrive; but not once such a
+	 * Secret was seen and is gone: whoever deletes a Secret because its content leaked does not
+	 * want the same content back.
 	 */
 	beside = state == CLUSTER_OWN_ABSENT &&
 				 model_cluster_announces(cluster, own->name, own->hash)
@@ -145,7 +145,7 @@ int cluster_own_announce(const struct ctl_cluster *c, const struct model_cluster
 	return 0;
 }
 
-/* Type, members and owner as we make them. */
+/* Type, members and owner as we render them. */
 static bool fits(const struct cluster_own *own, const char *cluster_uid, struct json_object *o)
 {
 	struct json_object *d = json_get_obj(o, "data");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Condition RegistrationOpen: whether a node that nobody knows can register now, and how full it
- * is. The counts are kept by every change of the caches, so that looking costs nothing; a crowd of
- * registrations wakes the cluster once a second.
+ * Condition RegistrationOpen: whether an unknown node can register now, and how close the limits
+ * are. Each change of the caches updates the counts, so that a look costs nothing; many
+ * registrations cause one step a second.
  */
 #include "config.h"
 
@@ -52,7 +52,7 @@ void cluster_registration_watch(struct ctl_cluster *c)
 	k8s_cache_listen(c->env->state->aks, on_ak, c);
 }
 
-/* ---- what people are told */
+/* ---- logs, Events, conditions */
 
 static void want(
 	struct cluster_look *l, enum model_cluster_reason r, const char *why, const char *counts)
@@ -71,25 +71,25 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 
 	p.all_machines = k8s_cache_count(c->env->state->machines);
 	snprintf(counts, sizeof(counts),
-		"Made by a listener and not matched: %zu Machines and %zu keys (registration.pendingLimit %d each). Machines in "
-		"all: %zu (registration.machineLimit %d).",
+		"Created by a listener and not matched yet: %zu Machines and %zu keys (registration.pendingLimit %d each). "
+		"Machines in total: %zu (registration.machineLimit %d).",
 		p.machines, p.keys, l->c->pending_limit, p.all_machines, l->c->machine_limit);
 	switch (model_pending_reached(l->c, &p)) {
 	case MODEL_PENDING_ALL_MACHINES:
 		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
-			"No further Machine is made. Delete Machines that are not needed, or raise registration.machineLimit.",
+			"No more Machines can register. Delete Machines that are not needed, or raise registration.machineLimit.",
 			counts);
 		break;
 	case MODEL_PENDING_MACHINES:
 		want(l, CLUSTER_PENDING_LIMIT_REACHED,
-			"No further Machine is made by a listener. Delete those whose AK is not True and that you do not know (kubectl "
-			"get machines), or raise registration.pendingLimit.",
+			"No more Machines can register. Delete those that you do not know and whose AK is not True (kubectl get "
+			"machines), or raise registration.pendingLimit.",
 			counts);
 		break;
 	case MODEL_PENDING_KEYS:
 		want(l, CLUSTER_PENDING_LIMIT_REACHED,
-			"No further key is taken, but for the first one of a Machine without any. Delete keys that are not approved "
-			"and that you do not know (kubectl get attestationkeys), or raise registration.pendingLimit.",
+			"No more keys are accepted, except the first key of a Machine that has none. Delete keys that you do not know "
+			"and that are not approved (kubectl get attestationkeys), or raise registration.pendingLimit.",
 			counts);
 		break;
 	case MODEL_PENDING_NONE:
@@ -99,8 +99,7 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 	}
 }
 
-/* Without AtKey it is not asked for. One that was not read yet is right until it is known better.
- */
+/* Needed with AtKey only. A key that was not read yet is assumed to be valid. */
 static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	enum cluster_own_state state =
@@ -117,10 +116,10 @@ void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look 
 		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");
 	else if (l->c->reg_mode == MODEL_REG_MANUAL)
 		want(l, CLUSTER_MODE_MANUAL,
-			"registration.mode is Manual: only administrators make Machines.", "");
+			"registration.mode is Manual: only administrators create Machines.", "");
 	else if (lacks_key(c, l->c))
 		want(l, CLUSTER_NO_REGISTRATION_KEY,
-			"Secret tec-registration-key is not there yet, or is somebody else's (condition Installed).",
+			"Secret tec-registration-key does not exist yet, or was not created by this operator (see condition Installed).",
 			"");
 	else
 		want_by_counts(c, l);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registration key: made while spec.registration.machine is AtKey, replaced in the steps of
- * render/regkey.h, each of which may be the last one of a life. The key itself is in memory only
- * between its making and its POST, and while a copy of it is made.
+ * The registration key: exists while spec.registration.machine is AtKey, rotated in the steps of
+ * render/regkey.h; the operator may be killed after each of them. The key itself is in memory only
+ * between its creation and its POST, and while it is copied.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@ static const char *const names[CLUSTER_N_REGKEYS] = {
 	[CLUSTER_REGKEY_CURRENT] = RENDER_REGKEY_CURRENT,
 	[CLUSTER_REGKEY_PREVIOUS] = RENDER_REGKEY_PREVIOUS,
 };
-/* What is further away than this need not be armed: the queue looks again each hour by itself. */
+/* Needs no timer when it is later than this: every key is stepped each hour. */
 #define SOON_S 7200
 
 static struct secret *make(const struct ctl_cluster *c, const struct model_cluster *cluster,
@@ -56,10 +56,8 @@ bool cluster_regkey_wanted(
 	       (is_at_key(cluster) && (own->text || str_eq(name, RENDER_REGKEY_CURRENT)));
 }
 
-/*
- * Without AtKey only what was announced once is looked at: another one under the name is nobody's
- * business.
- */
+/* Without AtKey only a key that was announced is looked at: another Secret of that name does not
+ * matter. */
 static bool is_looked_at(const struct model_cluster *cluster, const struct cluster_own *own)
 {
 	return is_at_key(cluster) || model_cluster_announced(cluster, own->name);
@@ -71,7 +69,7 @@ static void want(
 	cluster_own_look(c, l, &c->regkey[which], CLUSTER_REGKEY, which, wanted);
 }
 
-/* True: there is nothing to do before a plan is made. */
+/* True: nothing must be done before planning. */
 static bool look_at_both(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
@@ -109,7 +107,7 @@ void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *c
 		return;
 	if (plan_of(c, cluster).what != RENDER_REGKEY_COPY ||
 		!str_eq(copy->text_hash, c->regkey[CLUSTER_REGKEY_CURRENT].hash))
-		cluster_own_set_text(copy, NULL); /* of a change that came to nothing */
+		cluster_own_set_text(copy, NULL); /* of a rotation that was abandoned */
 }
 
 void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by volumes, the confirming half: what Trustee serves is read from its Deployment and
- * its Pods, never remembered from what was written. A Pod carries a hash of the contents it was
- * started with; as long as one with another hash is left, even one that is going, nothing is
- * confirmed. Refuses to confirm a file whose content is not known to be the one of now.
+ * Delivery by volumes, confirming: what Trustee serves is read from its Deployment and its Pods,
+ * never assumed from what was written. A Pod carries a hash of the contents with which it was
+ * started; as long as one with another hash exists, even one that is being deleted, nothing is
+ * confirmed. A file is confirmed only when its content is known to be current.
  */
 #include "config.h"
 
@@ -85,7 +85,8 @@ void cluster_served_saw(struct cluster_volumes *v, struct json_object *deploymen
 struct pods {
 	const char *contents;
 	size_t n_ready, n_others;
-	const struct model_pod *other, *waits; /* the first by name: with other files; not ready */
+	/* The first by name with other files, and not ready. */
+	const struct model_pod *other, *waits;
 };
 
 static const struct model_pod *first_of(const struct model_pod *a, const struct model_pod *b)
@@ -121,7 +122,7 @@ bool cluster_served(const struct ctl_cluster *c)
 	return in.n_ready > 0 && in.n_others == 0;
 }
 
-/* One that no Deployment replaces, or whose node is gone, stays until somebody does something. */
+/* A Pod that no Deployment replaces, or whose node is gone, stays until somebody deletes it. */
 void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 {
 	struct pods in = {.contents = c->volumes.live.contents};
@@ -132,20 +133,20 @@ void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 		name = in.other->obj.name;
 		strbuf_addf(out,
 			in.other->obj.deleting
-				? "Pod %s is being deleted, and may still serve what was taken back. If its node is gone for good: "
+				? "Pod %s is being deleted and may still serve what was revoked. If its node is gone for good: "
 				  "kubectl delete pod %s --force"
-				: "Pod %s (label app=kbs) does not have the files of now, and may serve what was taken back. If it stays: "
+				: "Pod %s (label app=kbs) does not have the current files and may serve what was revoked. If it stays: "
 				  "kubectl delete pod %s",
 			name, name);
 		if (in.n_others > 1)
 			strbuf_addf(out, " (the first of %zu such Pods)", in.n_others);
 		strbuf_addc(out, '.');
 	} else if (in.waits) {
-		strbuf_addf(out, "Pod %s with the files of now is not ready yet%s%.300s.",
+		strbuf_addf(out, "Pod %s has the current files but is not ready yet%s%.300s.",
 			in.waits->obj.name, in.waits->why ? ": " : "",
 			in.waits->why ? in.waits->why : "");
 	} else {
-		strbuf_adds(out, "A Pod with the files of now is not there yet.");
+		strbuf_adds(out, "No Pod has the current files yet.");
 	}
 }
 
@@ -156,7 +157,7 @@ struct confirm {
 	const struct render_volumes_list *live;
 	const struct model_configmap *rv; /* NULL: there is none */
 	const char *target;
-	bool keys, values; /* the files' contents are those of now */
+	bool keys, values; /* the files have their current contents */
 	/* Names of the identities that are mounted, borrowed from their Secrets; sorted. */
 	const char **ids;
 	size_t n_ids;
@@ -211,7 +212,7 @@ static void confirm_identity(const struct confirm *in, const char *name)
 	}
 }
 
-/* An array that the file does not have and an empty one are the same to who reads it. */
+/* A missing array and an empty one mean the same to Trustee. */
 static void confirm_array(const struct confirm *in, unsigned i)
 {
 	const char *name = model_rv_array_names[i];
@@ -229,9 +230,9 @@ static void confirm_array(const struct confirm *in, unsigned i)
 }
 
 /*
- * Boot sets are no files: that Trustee's policy asks for the arrays, and an array without an image
- * is what takes it back. tpm_svn is the same for all images, and not in the file as installed. With
- * the file of now they are as they should be.
+ * Boot sets are not files: the policy of such a Trustee reads the arrays, and an array without an
+ * image revokes it. tpm_svn is the same for all images and is not in the installed file. With the
+ * current file both are as declared.
  */
 static void confirm_value(void *arg, const char *name)
 {
@@ -256,7 +257,7 @@ static void confirm_value(void *arg, const char *name)
 		confirm(in, KBS_REFVALUE, name, NULL);
 }
 
-/* A Secret that is gone has another content than it had: then `keys` does not hold. */
+/* A deleted Secret changes the contents: then `keys` is false. */
 static void collect_ids(struct confirm *in)
 {
 	for (size_t i = 0; i < in->live->n_aks; i++) {

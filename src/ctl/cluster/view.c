@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: what is so, what follows (decide, pure), what people are told. A count
- * that changes is no reason to write at once: counts are written at most every ten seconds (those
- * of registrations every minute), and not within ten seconds of a start, while they are still being
- * counted.
+ * TrustedExecutionCluster: refresh, look, decide (pure), conditions. A changed count is not written
+ * at once: counts are written at most every ten seconds (those of registrations every minute), and
+ * not within ten seconds of a start, while they are still growing.
  */
 #include "config.h"
 
@@ -15,7 +14,7 @@
 #include "tec/ctl/trustee.h"
 
 #define COUNTS_MS   10000
-#define REGISTER_MS 60000 /* of registrations: they come in crowds */
+#define REGISTER_MS 60000 /* of registrations: many nodes register at once */
 
 enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 {
@@ -30,9 +29,9 @@ enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 	return v->status_ok ? CTL_CLUSTER_NOTHING : CTL_CLUSTER_APPLY_STATUS;
 }
 
-/* ---- what is remembered follows what is there */
+/* ---- refresh */
 
-void cluster_forget(struct ctl_cluster *c)
+void cluster_view_forget(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);
 	cluster_own_reset(&c->auth);
@@ -40,18 +39,18 @@ void cluster_forget(struct ctl_cluster *c)
 		cluster_own_reset(&c->regkey[i]);
 }
 
-void cluster_refresh(struct ctl_cluster *c, const struct model_cluster *served)
+void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	if (ctl_install_follow(&c->install, &served->obj))
-		cluster_forget(c);
+		cluster_view_forget(c);
 	if (served->deploy != MODEL_DEPLOY_EXTERNAL)
 		cluster_inputs_refresh(c, served);
 	cluster_regkey_refresh(c, served);
 }
 
-/* ---- annotations that have had their time */
+/* ---- annotations that are no longer needed */
 
-bool cluster_is_needed(
+bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
 {
 	bool managed = cluster->deploy == MODEL_DEPLOY_MANAGED;
@@ -62,30 +61,18 @@ bool cluster_is_needed(
 		return managed;
 	if (cluster_regkey_is_name(name))
 		return cluster_regkey_wanted(c, cluster, name);
-	return managed && cluster_signer_wanted(c, name);
+	return managed && cluster_inputs_want_signer(c, name);
 }
 
-bool cluster_adopts_later(const struct model_cluster *cluster)
+bool cluster_view_adopts_later(const struct model_cluster *cluster)
 {
 	return cluster->adopt_before_s != INT64_MIN && cluster->adopt_before_s > clock_wall_s();
 }
 
-static void look_tidy(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	bool tidy = cluster_adopts_later(l->c);
-
-	for (unsigned i = 0; i < l->c->n_announced; i++)
-		tidy = tidy || !cluster_is_needed(c, l->c, l->c->announced[i].secret);
-	if (tidy)
-		cluster_want(l, CTL_CLUSTER_TIDY, 0, 0);
-}
-
 /* ---- objects */
 
-/*
- * Is this not to be done to the Deployment? It is not written to mount somebody else's signer or
- * admin key, and one that runs does not go before everything is there with which a new one starts.
- */
+/* Must this wait? The Deployment is not written to mount somebody else's signer or admin key, and a
+ * running one is not deleted before everything exists that a new one needs. */
 static bool is_held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_install_do d)
 {
 	bool safe =
@@ -121,32 +108,34 @@ static void look_object(const struct ctl_cluster *c, struct cluster_look *l, uns
 		cluster_want(l, (enum ctl_cluster_do)d, i, 0);
 }
 
-/*
- * First what is rendered from is read, then a signer is made if there is none at all. A further
- * signer has time: it comes behind everything that is missing or was changed.
- */
+/* First the inputs are read, then a signer is created if there is none at all. A further signer can
+ * wait until everything else is installed. */
 static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	bool external = l->c->deploy == MODEL_DEPLOY_EXTERNAL;
 	bool planned = !external && cluster_inputs_look(c, l);
 	bool bare = planned && !c->inputs.plan.n_use;
+	bool tidy = cluster_view_adopts_later(l->c);
 
 	if (bare)
 		cluster_inputs_look_plan(c, l);
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++) {
 		if (external && (cluster_objects.objects[i].inputs & CLUSTER_IF_MANAGED))
 			continue;
-		if (i == CLUSTER_KBS_SERVICE) /* the admin key, in its turn */
+		if (i == CLUSTER_KBS_SERVICE) /* the admin key, before what needs it */
 			cluster_own_look(c, l, &c->auth, CLUSTER_AUTH, 0, true);
 		look_object(c, l, i);
 	}
 	cluster_regkey_look(c, l);
 	if (planned && !bare)
 		cluster_inputs_look_plan(c, l);
-	look_tidy(c, l);
+	for (unsigned i = 0; i < l->c->n_announced; i++)
+		tidy = tidy || !cluster_view_needs(c, l->c, l->c->announced[i].secret);
+	if (tidy)
+		cluster_want(l, CTL_CLUSTER_TIDY, 0, 0);
 }
 
-/* ---- what people are told */
+/* ---- logs, Events, conditions */
 
 static void want(struct cluster_look *l, enum model_cluster_cond c, bool status,
 	enum model_cluster_reason r, const char *message)
@@ -162,7 +151,7 @@ static void note_secret(
 		strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
 }
 
-/* What a person should know although everything is in place. */
+/* What people should know although everything is installed. */
 static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf unused = STRBUF_INIT;
@@ -171,12 +160,12 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 	if (c->adopt_before_bad)
 		strbuf_adds(out,
 			" Annotation " MODEL_ADOPT_BEFORE_ANNOTATION
-			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and does not count.");
+			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and is ignored.");
 	note_secret(env, out, "trusteeSecret", c->trustee_secret);
 	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
 		state_secret(env->state, c->trustee_secret))
 		strbuf_addf(out,
-			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps what it has.",
+			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps its certificate.",
 			c->trustee_secret);
 	note_secret(env, out, "registerServerSecret", c->register_secret);
 	note_secret(env, out, "attestationKeyRegisterSecret", c->ak_secret);
@@ -184,11 +173,11 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 		note_secret(env, out, "trusteeServers.caSecret", c->server_ca[i]);
 	if (c->plaintext == MODEL_PLAINTEXT_ALLOW && c->public_trustee_addr && !c->trustee_secret)
 		strbuf_adds(out,
-			" Warning: no trusteeSecret is named, so nodes speak to Trustee in plain text.");
+			" Warning: trusteeSecret is not set, so nodes talk to Trustee in plain text.");
 	model_cluster_unused_fields(c, &unused);
 	if (unused.len)
-		strbuf_addf(
-			out, " Set, but without effect in this version: %s.", strbuf_str(&unused));
+		strbuf_addf(out, " These fields are set but have no effect in this version: %s.",
+			strbuf_str(&unused));
 }
 
 static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
@@ -202,49 +191,48 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 	} else if (!l->v.served) {
 		r = CLUSTER_NON_UNIQUE;
 		strbuf_addf(&text,
-			"TrustedExecutionCluster %s is older and is the one served in this namespace. This one is taken up "
-			"when that one is gone.",
+			"TrustedExecutionCluster %s is older, and only the oldest one in a namespace is served. This one is served when "
+			"that one is deleted.",
 			l->served ? l->served->obj.name : "");
 	} else if (l->v.lost) {
 		strbuf_addf(&text,
-			"spec no longer has %s, which the annotation %s still has: a custom resource definition without this "
-			"field may have removed it. Nothing is changed until you set it again or confirm with: kubectl annotate "
+			"spec no longer has %s, but annotation %s still has it: a CustomResourceDefinition without this field may "
+			"have removed it. Nothing is changed until you set it again, or confirm the removal with: kubectl annotate "
 			"trustedexecutioncluster %s %s-",
 			l->c->extended_lost, MODEL_EXTENDED_ANNOTATION, l->c->obj.name,
 			MODEL_EXTENDED_ANNOTATION);
 	} else if (l->conflict_own) {
 		strbuf_addf(&text,
-			"Secret %s exists, and this operator did not announce what it holds: somebody else made it or replaced it. "
-			"It is neither used nor touched. Delete it, and it is made again if it is needed: kubectl delete secret %s "
-			"-n %s",
+			"Secret %s has content that this operator did not announce: somebody else created or replaced it. It is neither "
+			"used nor changed. Delete it, and it is created again if it is needed: kubectl delete secret %s -n %s",
 			l->conflict, l->conflict, c->env->ns);
 	} else if (l->conflict) {
 		strbuf_addf(&text,
-			"%s exists and belongs to somebody else (another owner or another content). It is not touched. Delete it, "
-			"and it is made as it should be.",
+			"%s exists and belongs to somebody else (another owner or other content). It is not changed. Delete it, and "
+			"it is created again.",
 			l->conflict);
 	} else if (l->unreadable) {
 		strbuf_addf(&text,
-			"%s is larger than 2 MiB and cannot be read, so it is left as it is, and so is what depends on it. Reduce "
-			"it.",
+			"%s is larger than 2 MiB and cannot be read, so neither it nor what depends on it is changed. Make it smaller.",
 			l->unreadable);
 	} else if (!c->install.problem[0] && l->missing) {
 		r = CLUSTER_INSTALLING;
 		strbuf_addf(&text,
-			"Secret %s (trusteeSecret) does not exist. Trustee is another operator's and goes on until it does.",
+			"Secret %s (trusteeSecret) does not exist. Until it does, the Trustee of another operator keeps running.",
 			l->missing);
 	} else if (c->install.problem[0] || l->waits || l->v.todo) {
 		r = CLUSTER_INSTALLING;
 		if (c->install.problem[0])
 			strbuf_adds(&text, c->install.problem);
-		else
+		else if (l->waits)
 			strbuf_addf(&text,
-				l->waits ? "%s is being deleted and is made anew when it is gone."
-					 : "Objects are being written%s.",
-				l->waits ? l->waits : "");
+				"%s is being deleted and will be created again when it is gone.",
+				l->waits);
+		else
+			strbuf_adds(&text, "Objects are being created or updated.");
 	} else {
 		r = CLUSTER_INSTALLATION_COMPLETED;
-		strbuf_adds(&text, "Everything is in place.");
+		strbuf_adds(&text, "All objects are installed.");
 		notes(c, l->c, &text);
 	}
 	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
@@ -272,12 +260,12 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 									    : CLUSTER_NOT_AVAILABLE;
 	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
 		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
-		"%s%s%zu of %zu values are confirmed, %zu wait to be revoked.",
+		"%s%s%zu of %zu values are confirmed, %zu are still to be revoked.",
 		synced ? "" : ctl_trustee_why(c->env->state->sync, &why), synced ? "" : " ",
 		confirmed, declared, revoking);
 }
 
-/* Nothing but the message differs, or nothing at all, and it is too early for that. */
+/* Nothing differs, or only the message, and it is too early to write that. */
 static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
 {
@@ -297,41 +285,27 @@ static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum m
 	return true;
 }
 
-static bool synced_ok(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	const struct kobj_cond *have = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
-
-	if (state_trustee_is_asking(c->env->state) && have->status == KOBJ_COND_TRUE &&
-		have->observed_generation == l->c->obj.generation)
-		return true; /* what comes of it wakes us */
-	return may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
-}
-
-/* Around a limit each registration may be a change of it. */
-static bool registration_ok(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	enum model_cluster_cond t = CLUSTER_REGISTRATION_OPEN;
-	bool flips = !str_eq(l->c->cond[t].reason, l->want[t].reason);
-
-	return may_wait(c, l, t, true, flips ? COUNTS_MS : REGISTER_MS);
-}
-
-/* Status that need not be written now. Sets recheck_ms when only a count differs and it is too
+/* True: the status need not be written now. Sets recheck_ms when only a count differs and it is too
  * early. */
 static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	bool synced, registration;
+	const struct kobj_cond *synced = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
+	enum model_cluster_cond open = CLUSTER_REGISTRATION_OPEN;
+	bool flips = !str_eq(l->c->cond[open].reason, l->want[open].reason), ok;
 
 	for (int i = 0; i < CLUSTER_N_CONDS; i++)
 		if (i != CLUSTER_TRUSTEE_SYNCED && i != CLUSTER_REGISTRATION_OPEN &&
 			!kobj_cond_same(&l->c->cond[i], &l->want[i], 1, l->c->obj.generation))
 			return false;
-	synced = synced_ok(c, l);
-	registration = registration_ok(c, l);
-	return synced && registration;
+	/* A True of before a start stays until Trustee has answered, which wakes us. */
+	ok = (state_trustee_is_asking(c->env->state) && synced->status == KOBJ_COND_TRUE &&
+		     synced->observed_generation == l->c->obj.generation) ||
+	     may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
+	/* Near a limit each registration may change the condition. */
+	return may_wait(c, l, open, true, flips ? COUNTS_MS : REGISTER_MS) && ok;
 }
 
-void cluster_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
+void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);
 
@@ -353,7 +327,7 @@ void cluster_look(const struct ctl_cluster *c, const char *name, struct cluster_
 			"spec.publicTrusteeAddr is set.");
 	else
 		want(l, CLUSTER_KNOWN_ADDRESS, false, CLUSTER_NO_ADDRESS_FOUND,
-			"spec.publicTrusteeAddr is not set, so no node is served yet.");
+			"spec.publicTrusteeAddr is not set, so no node can get a key yet.");
 	want_synced(c, l);
 	cluster_registration_want(c, l);
 	l->v.status_ok = status_ok(c, l);

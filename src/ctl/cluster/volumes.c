@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by volumes, the deciding half: which files Trustee's Pod shall have. Each change of
- * that list is a restart, so it is a copy of what is declared, replaced at most every ten seconds,
- * and at once for what is taken back. What the live Deployment mounts and nobody has spoken of yet
- * stays: after a start of the operator nothing is unmounted because its turn has not come. Refuses
- * what the API would not store; what is taken back goes all the same.
+ * Delivery by volumes, deciding: which files Trustee's Pod must have. Each change of that list is a
+ * restart, so it is a copy of what is declared, updated at most every ten seconds, and sooner for
+ * what is revoked. What the live Deployment mounts and no controller has declared or revoked yet
+ * stays: after a start of the operator nothing is unmounted only because its controller has not run
+ * yet. What the API would not store is refused, but revoked files are removed in any case.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include "tec/model/configmap.h"
 
 #define ADD_MS       10000
-#define TAKE_BACK_MS 2000 /* many that go at once are a handful of restarts too */
+#define TAKE_BACK_MS 2000 /* many that are revoked at once cost few restarts too */
 
 void cluster_volumes_fini(struct ctl_cluster *c)
 {
@@ -69,8 +69,7 @@ static void collect_value(void *arg, const char *name)
 		render_volumes_list_add_ak(in->out, holder->name);
 }
 
-/* Mounted, and neither declared nor revoked: its turn has not come, as long as there is a Secret.
- */
+/* Mounted, and neither declared nor revoked yet: stays as long as its Secret exists. */
 static void collect_mounted(struct collect *in, const struct render_volumes_list *live)
 {
 	const struct kbs_sync *sync = in->env->state->sync;
@@ -85,7 +84,7 @@ static void collect_mounted(struct collect *in, const struct render_volumes_list
 	for (size_t i = 0; i < live->n_aks; i++) {
 		const struct model_secret *s = state_secret(in->env->state, live->aks[i]);
 
-		/* Declared: it is in the list already, or another object with this key is. */
+		/* If declared, it is in the list already, or another object with this key is. */
 		if (s && s->has_ak_finalizer && s->identity &&
 			!kbs_sync_holder(sync, KBS_REFVALUE, s->identity) &&
 			!kbs_sync_is_revoked(sync, KBS_REFVALUE, s->identity))
@@ -166,26 +165,20 @@ bool cluster_volumes_hold(const struct ctl_cluster *c)
 	return c->volumes.uid && !c->volumes.has_wanted;
 }
 
-/* In both. */
-static void intersect(const struct ctl_env *env, const struct render_volumes_list *a,
-	const struct render_volumes_list *b, struct render_volumes_list *out)
-{
-	for (size_t i = 0; i < a->n_machines; i++)
-		if (render_volumes_has_machine(b, a->machines[i]))
-			render_volumes_list_add_machine(out, a->machines[i]);
-	for (size_t i = 0; i < a->n_aks; i++)
-		if (render_volumes_has_ak(b, a->aks[i]))
-			render_volumes_list_add_ak(out, a->aks[i]);
-	finish(env, out);
-}
-
-/* Too large: what is mounted now, less what is taken back. */
+/* Too large: keep what is mounted now, less what is revoked. */
 static void shrink(struct ctl_cluster *c, struct render_volumes_list *desired)
 {
-	struct cluster_volumes *v = &c->volumes;
+	const struct render_volumes_list *now =
+		c->volumes.has_wanted ? &c->volumes.wanted : &c->volumes.live;
 	cleanup_volumes_list struct render_volumes_list less = RENDER_VOLUMES_LIST_INIT;
 
-	intersect(c->env, v->has_wanted ? &v->wanted : &v->live, desired, &less);
+	for (size_t i = 0; i < now->n_machines; i++)
+		if (render_volumes_has_machine(desired, now->machines[i]))
+			render_volumes_list_add_machine(&less, now->machines[i]);
+	for (size_t i = 0; i < now->n_aks; i++)
+		if (render_volumes_has_ak(desired, now->aks[i]))
+			render_volumes_list_add_ak(&less, now->aks[i]);
+	finish(c->env, &less);
 	replace(desired, &less);
 }
 
@@ -204,7 +197,7 @@ static bool same(const struct render_volumes_list *a, const struct render_volume
 	       list_same(a->aks, a->n_aks, b->aks, b->n_aks);
 }
 
-/* Something that is mounted has to go. */
+/* Something that is mounted must be removed. */
 static bool takes_back(
 	const struct cluster_volumes *v, const struct render_volumes_list *desired, bool values)
 {
@@ -217,7 +210,7 @@ static bool takes_back(
 	return values && !str_eq(strchr(v->wanted.contents, '.'), strchr(desired->contents, '.'));
 }
 
-/* Sets pending; ms until the change may go in, 0 when there is none. */
+/* Sets pending. Returns the ms until the change may be written, 0 when there is none. */
 static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
@@ -249,7 +242,7 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	}
 	if (v->has_wanted && same(&v->wanted, &desired))
 		return 0;
-	if (v->has_wanted && !v->announced) { /* what was not written is replaced for nothing */
+	if (v->has_wanted && !v->announced) { /* not written yet: replacing it costs nothing */
 		due = takes_back(v, &desired, in.revoking_values) ? v->take_back_ms : v->add_ms;
 		v->pending = now < due;
 		if (v->pending)
@@ -263,19 +256,7 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	return 0;
 }
 
-/* ---- what people are told */
-
-static void say_refused(const struct cluster_volumes *v, struct strbuf *out)
-{
-	strbuf_adds(out, v->refused.text);
-	if (v->live_ours && !v->has_wanted)
-		strbuf_adds(out,
-			" Even with what is mounted now it is too large: nothing is written, and what is to be taken back stays.");
-	else if (v->n_left_out)
-		strbuf_addf(out,
-			" %zu Machines are not delivered until then, and nothing else is added; what is taken back goes.",
-			v->n_left_out);
-}
+/* ---- logs, Events, conditions */
 
 static void say(struct ctl_cluster *c, const struct model_cluster *served, bool there)
 {
@@ -286,13 +267,20 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 
 	if (err_is_set(&v->refused)) {
 		state = KBS_TARGET_REFUSED;
-		say_refused(v, &text);
+		strbuf_adds(&text, v->refused.text);
+		if (v->live_ours && !v->has_wanted)
+			strbuf_adds(&text,
+				" It is too large even with the files mounted now: nothing is written, and files of revoked keys stay mounted.");
+		else if (v->n_left_out)
+			strbuf_addf(&text,
+				" %zu Machines are not delivered until then, and nothing is added; what is revoked is still removed.",
+				v->n_left_out);
 		why = strbuf_str(&text);
 	} else if (!there) {
 		state = KBS_TARGET_WAITING;
 		why = "Deployment " CLUSTER_DEPLOYMENT " does not exist yet.";
 	} else if (v->pending || !v->has_wanted || !v->live_ours || !same(&v->wanted, &v->live)) {
-		why = "It is restarted with other files in a moment.";
+		why = "It restarts with changed files in a moment.";
 	} else if (!cluster_served(c)) {
 		cluster_served_why(c, &text);
 		why = strbuf_str(&text);
@@ -346,11 +334,11 @@ void cluster_volumes_saw(
 	if (!c->volumes.uid)
 		return;
 	cluster_served_saw(&c->volumes, deployment);
-	if (!c->volumes.has_wanted) /* it waited for this */
+	if (!c->volumes.has_wanted) /* it waited for this answer */
 		cluster_volumes_step(c, served);
 }
 
-/* What it adds counts as there from now on: it may be taken back before there is an answer. */
+/* What it adds may be there from now on: it may be revoked before there is an answer. */
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
@@ -360,7 +348,7 @@ void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *s
 
 	if (!v->uid)
 		return;
-	v->live_known = false; /* until it was answered, or read again */
+	v->live_known = false; /* until the answer, or the next read */
 	v->confirming = true;
 	for (size_t i = 0; i < v->wanted.n_machines; i++) {
 		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))

@@ -22,11 +22,11 @@
 
 /* ---- what stands in image-pcrs */
 
-enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
-	const struct model_pcrs_entry **entry)
+enum ctl_image_entry image_entry_state(
+	const struct state *s, const struct model_image *m, const struct model_pcrs_entry **entry)
 {
-	const struct model_configmap *map = state_configmap(env->state, MODEL_PCRS_CONFIGMAP);
-	int64_t since = state_since_s(env->state);
+	const struct model_configmap *map = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	int64_t since = state_since_s(s);
 
 	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
 	if (!*entry)
@@ -54,18 +54,18 @@ static const struct image_info *info_of(const struct ctl_image *c, const struct 
 	return NULL;
 }
 
-const struct model_pcrs_entry *image_values(
+const struct model_pcrs_entry *image_entry_counted(
 	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited)
 {
 	const struct model_pcrs_entry *entry;
-	enum ctl_image_entry state = image_entry(c->env, m, &entry);
+	enum ctl_image_entry state = image_entry_state(c->kind.state, m, &entry);
 	const struct image_info *i = info_of(c, &m->obj);
 
 	*awaited = IMAGE_NOTHING_AWAITED;
 	if (state == CTL_IMAGE_ENTRY_GOOD || state == CTL_IMAGE_ENTRY_UNMARKED)
 		return entry;
 	if (i && i->kept && !i->to_write)
-		return image_kept(i);
+		return image_entry_kept(i);
 	if (state == CTL_IMAGE_ENTRY_UNKNOWN)
 		*awaited = IMAGE_SINCE_AWAITED;
 	else if (m->pcrs_sha256)
@@ -75,7 +75,7 @@ const struct model_pcrs_entry *image_values(
 
 /* ---- what is kept of it */
 
-const struct model_pcrs_entry *image_kept(const struct image_info *i)
+const struct model_pcrs_entry *image_entry_kept(const struct image_info *i)
 {
 	return i->kept ? &i->kept->v[0] : NULL;
 }
@@ -99,16 +99,16 @@ static bool keep(struct image_info *i, const char *text)
 	return true;
 }
 
-void image_keep_good(struct image_info *i, const struct model_pcrs_entry *entry)
+void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry)
 {
-	if (i->to_write || (i->kept && str_eq(image_kept(i)->sha256, entry->sha256)))
+	if (i->to_write || (i->kept && str_eq(image_entry_kept(i)->sha256, entry->sha256)))
 		return;
 	if (!keep(i, entry->text))
 		DIE("ApprovedImage %s: a good entry does not read again", i->name);
 }
 
-bool image_made(struct image_info *i, const struct model_pcrs_entry *was, const char *reference,
-	int64_t now_us, const struct model_pcrmsg *m)
+bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
+	const char *reference, int64_t now_us, const struct model_pcrmsg *m)
 {
 	cleanup_json struct json_object *o = model_pcrs_entry_json(
 		reference, was && was->first_seen_us ? was->first_seen_us : now_us, &m->events);
@@ -121,13 +121,13 @@ bool image_made(struct image_info *i, const struct model_pcrs_entry *was, const 
 	text = json_text(o);
 	if (!keep(i, text))
 		return false;
-	i->to_write = !was || !str_eq(was->sha256, image_kept(i)->sha256);
+	i->to_write = !was || !str_eq(was->sha256, image_entry_kept(i)->sha256);
 	return i->to_write;
 }
 
 /* ---- the Job's result */
 
-void image_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
+void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
 {
 	uint8_t digest[SHA256_LEN];
 
@@ -135,7 +135,7 @@ void image_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
 	bytes_to_hex(digest, SHA256_LEN, hex);
 }
 
-void image_nonce_make(struct image_info *i)
+void image_entry_nonce_make(struct image_info *i)
 {
 	cleanup_secret struct secret *s = secret_new_random(MODEL_PCRMSG_NONCE_LEN / 2);
 
@@ -143,23 +143,24 @@ void image_nonce_make(struct image_info *i)
 	bytes_to_hex(secret_peek(s), secret_len(s), i->nonce);
 }
 
-bool image_job_announced(const struct model_image *m, const char *nonce)
+bool image_entry_announces_job(const struct model_image *m, const char *nonce)
 {
 	char hex[SHA256_HEX_LEN + 1];
 
 	if (!model_pcrmsg_nonce_valid(nonce))
 		return false;
-	image_nonce_hash(nonce, hex);
+	image_entry_nonce_hash(nonce, hex);
 	return str_eq(m->job_nonce, hex);
 }
 
-bool image_take_result(struct image_info *i, const struct image_look *l, struct err *err)
+bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err)
 {
 	cleanup_pcrmsg struct model_pcrmsg m = MODEL_PCRMSG_INIT;
 	const char *digest = model_image_digest(l->m->image), *text = l->result->message;
 
 	if (model_pcrmsg_read(text, strlen(text), l->job->nonce, digest, &m, err) < 0)
 		return false;
-	return image_made(i, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : image_kept(i),
-		l->m->image, clock_wall_us(), &m);
+	return image_entry_made(i,
+		l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : image_entry_kept(i), l->m->image,
+		clock_wall_us(), &m);
 }

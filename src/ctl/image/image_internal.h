@@ -78,42 +78,44 @@ struct values {
 	bool file_same;
 	int64_t expires_s; /* of the next file; chosen once for announcing and writing it */
 	char *told_rv;     /* owned: the version of trustee-rv-data that was told of */
-	bool was_settled, was_gone; /* as images were told last */
+	/* As images saw it last: every combination is written and declared; of images that are
+	 * gone nothing is left anywhere. */
+	bool was_settled, was_gone;
 	char problem[320];
 };
 
 struct ctl_image {
-	const struct ctl_env *env; /* borrowed */
-	struct ctl_runner *runner; /* owned */
-	struct ctl_acts acts;
+	struct ctl_kind kind;
 	struct image_info *infos; /* owned */
 	/* The text of image-pcrs as last read, until the write that it is for. Owned. */
 	char *pcrs_rv, *pcrs_text;
 	struct values values;
-	bool on;
 };
 
 /* Borrowed from the caches, valid for one step. */
 struct image_look {
+	struct ctl_look base;
 	struct ctl_image_view v;
 	const struct model_image *m;
-	const struct image_info *info;
+	struct image_info *info;
 	const struct model_pcrs_entry *entry;
 	const struct model_job *job, *old_job; /* old: running, and of other platforms */
 	const struct model_pod *pod;
 	const struct model_pod *result; /* the Pod with a message to take; NULL: none */
 	struct image_platforms platforms;
 	char job_name[RENDER_PCRJOB_NAME_LEN + 1];
-	uint32_t recheck_ms;
-	struct kobj_cond_want want[IMAGE_N_CONDS];
 };
 
-/* image.c */
-struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o);
+/* info.c */
+struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o); /* found or made */
+void image_info_drop(struct ctl_image *c, const char *name);
+/* Nothing is missing any more: what was tried for it is forgotten. */
+void image_info_rest(const struct ctl_image *c, struct image_info *i);
+void image_info_forget_pcrs(struct ctl_image *c); /* the text of image-pcrs */
 
-/* image_entry.c */
-enum ctl_image_entry image_entry(const struct ctl_env *env, const struct model_image *m,
-	const struct model_pcrs_entry **entry);
+/* entry.c */
+enum ctl_image_entry image_entry_state(
+	const struct state *s, const struct model_image *m, const struct model_pcrs_entry **entry);
 /* The entry whose values count; NULL: none does, or it is not known yet which. Borrowed for the
  * turn. */
 enum image_awaited {
@@ -121,39 +123,34 @@ enum image_awaited {
 	IMAGE_VALUES_AWAITED, /* they counted, and have to be computed again */
 	IMAGE_SINCE_AWAITED,  /* the marker that says how old this operator is */
 };
-const struct model_pcrs_entry *image_values(
+const struct model_pcrs_entry *image_entry_counted(
 	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited);
-const struct model_pcrs_entry *image_kept(const struct image_info *i); /* NULL: nothing */
-void image_keep_good(struct image_info *i, const struct model_pcrs_entry *entry);
+const struct model_pcrs_entry *image_entry_kept(const struct image_info *i); /* NULL: nothing */
+void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry);
 /* Keeps new values to be written. was: the entry of this image so far, or NULL. False: they are
- * those that stand there, or not good enough. */
-bool image_made(struct image_info *i, const struct model_pcrs_entry *was, const char *reference,
-	int64_t now_us, const struct model_pcrmsg *m);
-void image_nonce_make(struct image_info *i);
-void image_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1]);
+ * the existing ones, or not good enough. */
+bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
+	const char *reference, int64_t now_us, const struct model_pcrmsg *m);
+void image_entry_nonce_make(struct image_info *i);
+void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1]);
 /* NULL and malformed nonces are not announced. */
-bool image_job_announced(const struct model_image *m, const char *nonce);
+bool image_entry_announces_job(const struct model_image *m, const char *nonce);
 /* Of l->result. False: nothing new, or err says what is wrong. */
-bool image_take_result(struct image_info *i, const struct image_look *l, struct err *err);
+bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err);
 
-/* image_view.c */
-void image_look(
-	struct ctl_image *c, const char *name, const struct ctl_act *act, struct image_look *l);
-
-/* image_platforms.c. entry: a good one, or NULL. */
-void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_entry *entry,
-	struct image_platforms *out);
+/* platforms.c. entry: a good one, or NULL. */
+void image_platforms_look(
+	const struct state *s, const struct model_pcrs_entry *entry, struct image_platforms *out);
 /* Sentences with a space before each: what is not as it should be, and, where PCR 7 is required,
  * what is. */
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out);
-/* Whether a ConfigMap is a platform's, and the same one for us. */
-bool image_platform_named(const struct ctl_env *env, const char *name);
-bool image_platform_same(const struct model_configmap *was, const struct model_configmap *now);
+/* Whether this ConfigMap is a platform's. */
+bool image_platforms_name(const struct state *s, const char *name);
 /* PCR 7 as a good entry has it for a platform; NULL: it has none that counts. Borrowed. */
-const struct pcr_events *image_platform_value(
-	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name);
+const struct pcr_events *image_platforms_value(
+	const struct model_pcrs_entry *entry, const char *name);
 
-/* image_sets.c: all states that nodes may be in which boot the images that count. */
+/* sets.c: all states that nodes may be in which boot the images that count. */
 /* Each of them is a name in ConfigMap trustee-rv-data, and each register's values are one value of
  * at most SECRET_MAX_LEN in Trustee: this many fit into both. */
 #define IMAGE_STATES_MAX 960
@@ -174,28 +171,33 @@ struct image_sets {
 };
 struct image_sets *image_sets_new(const struct ctl_image *c);
 void image_sets_free(struct image_sets *s); /* NULL is fine */
-/* A slice; true: it was the last one. To be started anew when an image or an entry changes. */
+/* A slice; true: it was the last one. To be started again when an image or an entry changes. */
 bool image_sets_run(struct image_sets *s) MUST_CHECK;
 
-/* image_act.c */
-/* False: it cannot be done; the reason is in info->problem. l NULL: of key "*". */
-bool image_start(struct ctl_image *c, struct ctl_act *act, const struct image_look *l,
-	enum ctl_image_do d) MUST_CHECK;
-void image_pcrs_forget(struct ctl_image *c);
-
-/* image_values.c */
-struct queue_next values_step(struct ctl_image *c);
-void values_changed(struct ctl_image *c); /* an image or an entry */
-void values_fini(struct values *v);
+/* values.c: of key "*" */
+int image_values_look(struct ctl_image *c, struct ctl_look *out);
+void image_values_declare(struct ctl_kind *k, const struct ctl_look *look);
+struct op *image_values_announce(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d);
+struct op *image_values_write(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d);
+void image_values_ended(
+	struct ctl_image *c, int doing, const struct err *err, const struct k8s_result *r);
+void image_values_changed(struct ctl_image *c); /* an image or an entry */
+void image_values_fini(struct values *v);
 /* Something that they follow from cannot be read: what is declared stays, nothing is written. */
-bool values_unknown(const struct ctl_env *env);
-bool values_settled(const struct ctl_image *c);
-bool values_gone(const struct ctl_image *c);
+bool image_values_unknown(const struct state *s);
 /* The image with this uid was, when all were computed last. */
-bool values_refused(const struct ctl_image *c, const char *uid);
-struct op *values_start(
-	struct ctl_image *c, struct ctl_act *act, enum ctl_image_do d, k8s_result_fn done);
-void values_done(struct ctl_image *c, enum ctl_image_do d, const struct err *err,
-	const struct k8s_result *r);
+bool image_values_refused(const struct ctl_image *c, const char *uid);
+
+/* view.c: looks and decides, for every key. */
+int image_view_look(
+	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out);
+
+/* act.c */
+extern const struct ctl_do image_acts[CTL_IMAGE_N_DO];
+bool image_act_ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r);
+void image_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
 
 #endif

@@ -15,36 +15,18 @@
 
 /* ---- look */
 
-static const struct model_configmap *platform_map(const struct ctl_env *env, const char *name)
+static enum image_platform_state state_of(
+	const struct model_configmap *map, const struct model_platform *value)
 {
-	const struct model_configmap *map = state_configmap(env->state, name);
-
-	return map && map->is_platform ? map : NULL;
-}
-
-static bool is_unreadable(const struct ctl_env *env, const char *name)
-{
-	const struct model_configmap *map = state_configmap(env->state, name);
-
-	return map && map->plain.obj.unreadable;
-}
-
-static enum image_platform_state state_of(const struct ctl_env *env,
-	const struct model_pcrs_entry *entry, const char *name, const struct model_platform **value)
-{
-	const struct model_configmap *map = platform_map(env, name);
-	const struct model_platform *m =
-		entry ? model_platforms_find(&entry->platforms, name) : NULL;
-
-	*value = m;
-	if (is_unreadable(env, name))
-		return IMAGE_PLATFORM_UNREADABLE;
 	if (!map)
-		return state_configmap(env->state, name) ? IMAGE_PLATFORM_EMPTY
-							 : IMAGE_PLATFORM_MISSING;
-	if (!m || m->bad || memcmp(m->variables, map->variables, SHA256_LEN) != 0)
+		return IMAGE_PLATFORM_MISSING;
+	if (map->plain.obj.unreadable)
+		return IMAGE_PLATFORM_UNREADABLE;
+	if (!map->is_platform)
+		return IMAGE_PLATFORM_EMPTY;
+	if (!value || value->bad || memcmp(value->variables, map->variables, SHA256_LEN) != 0)
 		return IMAGE_PLATFORM_WANTED;
-	return m->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
+	return value->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
 }
 
 static bool has_value(const struct model_platform *m)
@@ -63,29 +45,31 @@ static void add_mount(struct render_pcrjob_platforms *job, const char *name, con
 	memcpy(job->v[at].variables, digest, SHA256_LEN);
 }
 
-void image_platforms_look(const struct ctl_env *env, const struct model_pcrs_entry *entry,
-	struct image_platforms *out)
+void image_platforms_look(
+	const struct state *s, const struct model_pcrs_entry *entry, struct image_platforms *out)
 {
-	const struct model_cluster *c = state_cluster(env->state);
+	const struct model_cluster *c = state_cluster(s);
 
 	*out = (struct image_platforms){.required = c && c->pcr7 == MODEL_PCR7_REQUIRE};
 	for (unsigned i = 0; c && i < c->n_platforms; i++) {
-		const struct model_configmap *map = platform_map(env, c->platform[i]);
+		const struct model_configmap *map = state_configmap(s, c->platform[i]);
+		bool mounts = map && map->is_platform;
 		struct image_platform *p = &out->v[out->n++];
 
 		p->name = c->platform[i];
-		p->state = state_of(env, entry, p->name, &p->value);
+		p->value = entry ? model_platforms_find(&entry->platforms, p->name) : NULL;
+		p->state = state_of(map, p->value);
 		out->have += has_value(p->value);
-		out->unmounted |= !map;
-		out->incomplete |= !map || p->state == IMAGE_PLATFORM_WANTED;
-		if (map)
+		out->unmounted |= !mounts;
+		out->incomplete |= !mounts || p->state == IMAGE_PLATFORM_WANTED;
+		if (mounts)
 			add_mount(&out->job, p->name, map->variables);
 	}
 }
 
-bool image_platform_named(const struct ctl_env *env, const char *name)
+bool image_platforms_name(const struct state *s, const char *name)
 {
-	const struct model_cluster *c = state_cluster(env->state);
+	const struct model_cluster *c = state_cluster(s);
 
 	for (unsigned i = 0; c && i < c->n_platforms; i++)
 		if (str_eq(c->platform[i], name))
@@ -93,13 +77,7 @@ bool image_platform_named(const struct ctl_env *env, const char *name)
 	return false;
 }
 
-bool image_platform_same(const struct model_configmap *was, const struct model_configmap *now)
-{
-	return was && now && was->is_platform == now->is_platform &&
-	       memcmp(was->variables, now->variables, SHA256_LEN) == 0;
-}
-
-/* ---- what people are told */
+/* ---- conditions */
 
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 {
@@ -146,15 +124,14 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 			continue;
 		}
 		if (has_value(v->value))
-			strbuf_adds(out, " Until then, what was computed before counts.");
+			strbuf_adds(out, " Until then, the previous value is used.");
 	}
 }
 
-const struct pcr_events *image_platform_value(
-	const struct ctl_env *env, const struct model_pcrs_entry *entry, const char *name)
+const struct pcr_events *image_platforms_value(
+	const struct model_pcrs_entry *entry, const char *name)
 {
-	const struct model_platform *value;
+	const struct model_platform *value = model_platforms_find(&entry->platforms, name);
 
-	(void)state_of(env, entry, name, &value);
 	return has_value(value) ? &value->events : NULL;
 }

@@ -71,7 +71,7 @@ static void count_in(void *arg, const struct kobj *o)
 	/* Without our finalizer it could go without being revoked. */
 	if (o->deleting || !m->has_finalizer || !m->digest_ok)
 		return;
-	entry = image_values(in->c, m, &awaited);
+	entry = image_entry_counted(in->c, m, &awaited);
 	s->since |= awaited == IMAGE_SINCE_AWAITED;
 	if (awaited != IMAGE_NOTHING_AWAITED && !s->awaited)
 		s->awaited = xstrdup(o->name);
@@ -99,13 +99,13 @@ static void add_part(struct work *w, const char *platform, bool secure_boot)
 
 struct image_sets *image_sets_new(const struct ctl_image *c)
 {
-	const struct model_cluster *cluster = state_cluster(c->env->state);
+	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct image_sets *s = xcalloc(1, sizeof(*s));
 	struct work *w = s->work = xcalloc(1, sizeof(*w));
 	struct counted in = {c, s};
 
-	s->v = xcalloc(k8s_cache_count(c->env->state->images) + 1, sizeof(*s->v));
-	k8s_cache_each(c->env->state->images, count_in, &in);
+	s->v = xcalloc(k8s_cache_count(c->kind.state->images) + 1, sizeof(*s->v));
+	k8s_cache_each(c->kind.state->images, count_in, &in);
 	qsort(s->v, s->n, sizeof(*s->v), by_age);
 	w->c = c;
 	w->required = cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE;
@@ -168,7 +168,7 @@ static void add_values(struct work *w, struct part *p, const char *name,
 	if (!add_registers(&all, base, PCR(4)) || !add_registers(&all, pcr7, PCR(7)) ||
 		!add_registers(&all, base, PCR(14))) {
 		pcr_events_fini(&all);
-		log_warn(NULL, "an image has too many events together and is left out", "name=%s",
+		log_warn(NULL, "an image has too many events in total and is skipped", "name=%s",
 			name);
 		return;
 	}
@@ -188,12 +188,12 @@ static void add_state(struct work *w, struct part *p, const struct model_pcrs_en
 
 static void collect(struct work *w, const struct image_counted *image)
 {
-	const struct kobj *o = k8s_cache_find(w->c->env->state->images, image->name);
+	const struct kobj *o = k8s_cache_find(w->c->kind.state->images, image->name);
 	const struct model_pcrs_entry *entry = NULL;
 	enum image_awaited awaited;
 
 	if (o && str_eq(o->uid, image->uid))
-		entry = image_values(w->c, model_image(o), &awaited);
+		entry = image_entry_counted(w->c, model_image(o), &awaited);
 	for (size_t i = 0; entry && i < w->n_parts; i++) {
 		struct part *p = &w->part[i];
 		const struct pcr_events *pcr7;
@@ -203,7 +203,7 @@ static void collect(struct work *w, const struct image_counted *image)
 				add_state(w, p, entry, NULL);
 			continue;
 		}
-		pcr7 = image_platform_value(w->c->env, entry, p->platform);
+		pcr7 = image_platforms_value(entry, p->platform);
 		if (pcr7 && w->required)
 			add_state(w, p, entry, pcr7);
 		else if (pcr7)

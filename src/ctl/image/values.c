@@ -75,7 +75,7 @@ static struct known *known_get(struct values *v, const char *name)
 	return &v->known[i];
 }
 
-void values_fini(struct values *v)
+void image_values_fini(struct values *v)
 {
 	for (size_t i = 0; i < v->n_known; i++)
 		free(v->known[i].name);
@@ -108,7 +108,7 @@ static void take_record(struct values *v, const struct model_configmap *rv)
 		return;
 	a = json_parse(rv->names, strlen(rv->names), &json_limits_object, &ignored);
 	if (!a || !json_object_is_type(a, json_type_array)) {
-		v->n_recorded = SIZE_MAX; /* to be written anew */
+		v->n_recorded = SIZE_MAX; /* to be written again */
 		return;
 	}
 	v->n_recorded = json_object_array_length(a);
@@ -134,11 +134,11 @@ static void forget_gone(struct ctl_image *c)
 		struct known *k = &v->known[i];
 
 		if (k->wanted || !state_trustee_gone(
-					 state_trustee_far(c->env->state, KBS_REFVALUE, k->name))) {
+					 state_trustee_far(c->kind.state, KBS_REFVALUE, k->name))) {
 			v->known[kept++] = *k;
 			continue;
 		}
-		kbs_sync_forget(c->env->state->sync, KBS_REFVALUE, k->name);
+		kbs_sync_forget(c->kind.state->sync, KBS_REFVALUE, k->name);
 		free(k->name);
 	}
 	v->n_known = kept;
@@ -223,7 +223,7 @@ static void data_hash(
 /* Somebody else wrote it: what we write is announced. Told once for each version. */
 static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 {
-	const struct model_cluster *cluster = state_cluster(c->env->state);
+	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct values *v = &c->values;
 
 	if (!rv || !cluster || !cluster->values_sha256 || str_eq(v->told_rv, rv->plain.obj.rv) ||
@@ -231,17 +231,17 @@ static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 		return;
 	free(v->told_rv);
 	v->told_rv = xstrdup(rv->plain.obj.rv);
-	log_warn(NULL, "trustee-rv-data was changed by somebody else", NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
+	log_warn(NULL, "another client changed trustee-rv-data", NULL);
+	k8s_events_post(c->kind.env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
-		"ConfigMap " MODEL_RV_CONFIGMAP
-		" was changed by somebody else. It is written again as soon as the values of all approved images are known. Find out who can write ConfigMaps in this namespace.");
+		"Another client changed ConfigMap " MODEL_RV_CONFIGMAP
+		". It is written again as soon as the values of all approved images are known. Check who can write ConfigMaps in this namespace.");
 }
 
 static void look(struct ctl_image *c, struct ctl_values_view *out)
 {
-	const struct model_configmap *rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(c->env->state);
+	const struct model_configmap *rv = state_configmap(c->kind.state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct values *v = &c->values;
 	char hex[SHA256_HEX_LEN + 1];
 	size_t n_recorded = 0;
@@ -269,12 +269,12 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
 
 /* Is a part of what follows from the caches not known? Then what is declared stays, and nothing is
  * written. */
-bool values_unknown(const struct ctl_env *env)
+bool image_values_unknown(const struct state *s)
 {
-	const struct model_configmap *pcrs = state_configmap(env->state, MODEL_PCRS_CONFIGMAP),
-				     *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
+	const struct model_configmap *pcrs = state_configmap(s, MODEL_PCRS_CONFIGMAP),
+				     *rv = state_configmap(s, MODEL_RV_CONFIGMAP);
 
-	return state_cluster_unknown(env->state) || k8s_cache_unreadable(env->state->images) ||
+	return state_cluster_unknown(s) || k8s_cache_unreadable(s->images) ||
 	       (pcrs && pcrs->plain.obj.unreadable) || (rv && rv->plain.obj.unreadable);
 }
 
@@ -291,7 +291,7 @@ static void mark_wanted(struct values *v)
 /* Becomes what is computed. */
 static void take_computed(struct ctl_image *c)
 {
-	const struct model_cluster *cluster = state_cluster(c->env->state);
+	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct values *to = &c->values;
 	struct image_sets *s = steal_ptr(&to->computing);
 	cleanup_free const char **names = xcalloc(s->n + 1, sizeof(*names));
@@ -311,10 +311,10 @@ static void take_computed(struct ctl_image *c)
 	log_info(NULL, "reference values computed", "image=%zu count=%zu", s->n - s->n_refused,
 		to->want.n_boot);
 	if (s->n_refused)
-		log_warn(NULL, "images are not in force, there would be too many states",
+		log_warn(NULL, "images are not used, there would be too many states",
 			"image=%zu max=%d", s->n_refused, IMAGE_STATES_MAX);
 	if (s->conflicts)
-		log_warn(NULL, "some combinations contradict themselves and are left out",
+		log_warn(NULL, "some combinations contradict each other and are skipped",
 			"count=%zu", s->conflicts);
 }
 
@@ -332,7 +332,7 @@ static enum computed compute(struct ctl_image *c)
 			log_warn(NULL,
 				"reference values stay as they are until those of an image are known again",
 				"name=%s", s->awaited);
-		tell_changed(c, state_configmap(c->env->state, MODEL_RV_CONFIGMAP));
+		tell_changed(c, state_configmap(c->kind.state, MODEL_RV_CONFIGMAP));
 		free(to->awaited);
 		to->awaited = steal_ptr(&s->awaited);
 		image_sets_free(steal_ptr(&to->computing));
@@ -370,34 +370,34 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 	kobj_pack_str(&pack, offsetof(struct holder, obj.rv), "");
 	kobj_pack_str(&pack, offsetof(struct holder, text), text);
 	o = kobj_pack_finish(&pack, &h, sizeof(h));
-	kbs_sync_declare(c->env->state->sync, KBS_REFVALUE, name, o, render_text);
+	kbs_sync_declare(c->kind.state->sync, KBS_REFVALUE, name, o, render_text);
 }
 
 static void revoke(struct ctl_image *c, const char *name)
 {
-	if (state_trustee_gone(state_trustee_far(c->env->state, KBS_REFVALUE, name)))
-		kbs_sync_forget(c->env->state->sync, KBS_REFVALUE, name);
+	if (state_trustee_gone(state_trustee_far(c->kind.state, KBS_REFVALUE, name)))
+		kbs_sync_forget(c->kind.state->sync, KBS_REFVALUE, name);
 	else
-		kbs_sync_revoke(c->env->state->sync, KBS_REFVALUE, name);
+		kbs_sync_revoke(c->kind.state->sync, KBS_REFVALUE, name);
 }
 
 /* A new boot set waits until its name is written down, where there is a place to write it to. */
-static void declare_all(struct ctl_image *c)
+void image_values_declare(struct ctl_kind *k, const struct ctl_look *look)
 {
-	bool unwritten = !state_cluster(c->env->state) &&
-			 !state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
+	struct ctl_image *c = (struct ctl_image *)k;
+	bool unwritten = !state_cluster(k->state) && !state_configmap(k->state, MODEL_RV_CONFIGMAP);
 	struct values *v = &c->values;
 	size_t boot = 0; /* both lists are sorted */
 
 	v->declared = true;
 	for (size_t i = 0; i < v->n_known; i++) {
-		const struct known *k = &v->known[i];
+		const struct known *n = &v->known[i];
 
-		if (!k->wanted)
-			revoke(c, k->name);
-		else if (k->recorded || unwritten)
-			declare(c, k->name, v->want.boot[boot].value);
-		boot += k->wanted;
+		if (!n->wanted)
+			revoke(c, n->name);
+		else if (n->recorded || unwritten)
+			declare(c, n->name, v->want.boot[boot].value);
+		boot += n->wanted;
 	}
 	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
 		if (v->arrays)
@@ -409,91 +409,75 @@ static void declare_all(struct ctl_image *c)
 
 /* ---- write */
 
-static struct op *announce(struct ctl_image *c, struct ctl_act *act, k8s_result_fn done)
+struct op *image_values_announce(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	const struct model_configmap *rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(c->env->state);
+	struct ctl_image *c = (struct ctl_image *)k;
+	const struct model_configmap *rv = state_configmap(c->kind.state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct json_object *meta, *annotations = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(&cluster->obj, &meta);
 	cleanup_free char *first = NULL, *payload = NULL;
 	char hex[SHA256_HEX_LEN + 1];
 
-	/* The first time, what stands there is taken over: an older version wrote it. */
+	/* The first time, the existing data is taken over: an older version wrote it. */
 	if (!cluster->values_sha256 && rv->data_sha256)
 		first = model_mark_announce(NULL, rv->data_sha256);
 	data_hash(&c->values, rv, hex);
 	payload = model_mark_announce(first ? first : cluster->values_sha256, hex);
 	ctl_add_mark(annotations, &cluster->obj, MODEL_CLUSTER_VALUES_MARK, payload);
 	json_add(meta, "annotations", annotations);
-	return k8s_call_merge_patch(c->env->api, &c->acts.ops, &kobj_cluster, c->env->ns,
-		cluster->obj.name, patch, done, act);
+	return ctl_kind_patch(k, a, &kobj_cluster, cluster->obj.name, patch);
 }
 
-struct op *values_start(
-	struct ctl_image *c, struct ctl_act *act, enum ctl_image_do d, k8s_result_fn done)
+struct op *image_values_write(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	const struct model_configmap *rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
+	struct ctl_image *c = (struct ctl_image *)k;
+	const struct model_configmap *rv = state_configmap(k->state, MODEL_RV_CONFIGMAP);
 	cleanup_strbuf struct strbuf file = STRBUF_INIT;
 	cleanup_free char *names = NULL;
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *meta, *data;
 
-	if (d == CTL_IMAGE_ANNOUNCE_VALUES)
-		return announce(c, act, done);
 	data_texts(&c->values, rv, &names, &file);
 	o = ctl_apply_new(&kobj_configmap, &rv->plain.obj, &meta);
 	data = json_add_str(json_obj(), MODEL_RV_FILE, strbuf_str(&file));
 	json_add(o, "data", json_add_str(data, MODEL_RV_NAMES, names));
-	return k8s_call_apply(c->env->api, &c->acts.ops, &kobj_configmap, c->env->ns, o, done, act);
+	return k8s_call_apply(
+		k->env->api, &k->acts.ops, &kobj_configmap, k->env->ns, o, ctl_kind_done, a);
 }
 
-static void wake_image(void *arg, const struct kobj *o)
-{
-	struct ctl_image *c = arg;
-
-	ctl_runner_wake(c->runner, o->name);
-}
-
-void values_done(
-	struct ctl_image *c, enum ctl_image_do d, const struct err *err, const struct k8s_result *r)
+void image_values_ended(
+	struct ctl_image *c, int doing, const struct err *err, const struct k8s_result *r)
 {
 	struct values *v = &c->values;
 	bool told = v->problem[0] != '\0';
 
 	v->problem[0] = '\0';
-	if (!err_is_set(err) && d == CTL_IMAGE_ANNOUNCE_VALUES)
-		ctl_take_answer(c->env->state->clusters, r->object, false);
+	if (!err_is_set(err) && doing == CTL_IMAGE_ANNOUNCE_VALUES)
+		ctl_take_answer(c->kind.state->clusters, r->object, false);
 	else if (!err_is_set(err))
-		ctl_take_answer(c->env->state->configmaps, r->object, false);
+		ctl_take_answer(c->kind.state->configmaps, r->object, false);
 	else if (err->kind == ERR_DENIED || err->kind == ERR_INVALID)
 		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be %s: %s.",
 			MODEL_RV_CONFIGMAP,
-			d == CTL_IMAGE_ANNOUNCE_VALUES ? "announced" : "written", err->text);
+			doing == CTL_IMAGE_ANNOUNCE_VALUES ? "announced" : "written", err->text);
 	if (told != (v->problem[0] != '\0'))
-		k8s_cache_each(c->env->state->images, wake_image, c);
+		ctl_kind_wake_all(&c->kind);
 }
 
 /* ---- step */
 
-void values_changed(struct ctl_image *c)
+void image_values_changed(struct ctl_image *c)
 {
 	c->values.dirty = true;
 	image_sets_free(steal_ptr(&c->values.computing));
 	c->values.was_settled = c->values.was_gone = false;
-	ctl_runner_wake(c->runner, CTL_IMAGE_ALL);
+	ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
 }
 
-bool values_settled(const struct ctl_image *c)
-{
-	return c->values.was_settled;
-}
-
-bool values_gone(const struct ctl_image *c)
-{
-	return c->values.was_gone;
-}
-
-bool values_refused(const struct ctl_image *c, const char *uid)
+bool image_values_refused(const struct ctl_image *c, const char *uid)
 {
 	const struct image_sets *s = c->values.computed;
 
@@ -507,7 +491,7 @@ static bool arrays_confirmed(const struct ctl_image *c)
 {
 	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
 		enum kbs_far far =
-			state_trustee_far(c->env->state, KBS_REFVALUE, model_rv_array_names[i]);
+			state_trustee_far(c->kind.state, KBS_REFVALUE, model_rv_array_names[i]);
 
 		if (far != KBS_FAR_NONE &&
 			far != (c->values.arrays ? KBS_FAR_PRESENT : KBS_FAR_ABSENT))
@@ -530,58 +514,36 @@ static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 		return;
 	to->was_settled = settled;
 	to->was_gone = gone;
-	k8s_cache_each(c->env->state->images, wake_image, c);
+	ctl_kind_wake_all(&c->kind);
 }
 
-/* What needs no request. False: *out is the answer of the step. */
-static bool step_memory(struct ctl_image *c, struct ctl_values_view *v, enum ctl_values_do *d,
-	struct queue_next *out)
+int image_values_look(struct ctl_image *c, struct ctl_look *out)
 {
-	*d = CTL_VALUES_COMPUTE;
-	for (int i = 0; i < 4 && (*d == CTL_VALUES_COMPUTE || *d == CTL_VALUES_DECLARE); i++) {
-		look(c, v);
-		*d = ctl_values_decide(v);
-		if (*d == CTL_VALUES_DECLARE)
-			declare_all(c);
-		if (*d != CTL_VALUES_COMPUTE)
-			continue;
+	static const enum ctl_image_do acts[CTL_VALUES_N_DO] = {
+		[CTL_VALUES_DECLARE] = CTL_IMAGE_DECLARE_VALUES,
+		[CTL_VALUES_ANNOUNCE] = CTL_IMAGE_ANNOUNCE_VALUES,
+		[CTL_VALUES_WRITE] = CTL_IMAGE_WRITE_VALUES,
+	};
+	struct ctl_values_view v;
+	enum ctl_values_do d;
+
+	if (image_values_unknown(c->kind.state)) /* a change wakes us */
+		return CTL_IMAGE_NOTHING;
+	look(c, &v);
+	if (ctl_values_decide(&v) == CTL_VALUES_COMPUTE) {
 		switch (compute(c)) {
 		case COMPUTED:
 			break;
 		case COMPUTING:
-			*out = ctl_retry(1, "combinations are being computed");
-			return false;
-		case AWAITED:
-			*out = ctl_settled(); /* is woken by what it waits for */
-			return false;
+			ctl_look_again(out, 1, "computing");
+			return CTL_IMAGE_NOTHING;
+		case AWAITED: /* is woken by what it waits for */
+			return CTL_IMAGE_NOTHING;
 		}
+		look(c, &v);
 	}
-	return true;
-}
-
-struct queue_next values_step(struct ctl_image *c)
-{
-	struct ctl_act *a = ctl_act_find(&c->acts, CTL_IMAGE_ALL);
-	struct ctl_values_view v;
-	struct queue_next next;
-	enum ctl_values_do d;
-	enum ctl_image_do act;
-
-	if (ctl_act_busy(a, &next))
-		return next;
-	if (values_unknown(c->env)) /* a change wakes us */
-		return ctl_settled();
-	if (!step_memory(c, &v, &d, &next))
-		return next;
-	tell(c, &v);
-	if (d == CTL_VALUES_NOTHING) {
-		ctl_act_rest(a);
-		return ctl_settled();
-	}
-	a = a ? a : ctl_act_get(&c->acts, CTL_IMAGE_ALL);
-	act = d == CTL_VALUES_ANNOUNCE ? CTL_IMAGE_ANNOUNCE_VALUES : CTL_IMAGE_WRITE_VALUES;
-	if ((d != CTL_VALUES_WRITE && d != CTL_VALUES_ANNOUNCE) || !ctl_act_begin(a, (int)act) ||
-		!image_start(c, a, NULL, act))
-		return ctl_retry(0, "an act had no visible effect yet");
-	return ctl_in_flight();
+	d = ctl_values_decide(&v);
+	if (d != CTL_VALUES_DECLARE)
+		tell(c, &v);
+	return (int)acts[d];
 }

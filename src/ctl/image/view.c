@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: what is so (image_look, from the caches and what was seen of its label), what
- * follows (decide, pure), what people are told. An entry that is good is used as it is; the label
- * and the Job are only ways to get one.
+ * ApprovedImage: what the caches and the attempts so far show (look), what follows (decide, pure)
+ * and the condition. A good entry is used as it is; the label and the Job are only ways to get one.
  */
 #include "config.h"
 
 #include "image_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/log.h"
 #include "tec/ctl/trustee.h"
 #include "tec/ctl/since.h"
 #include "tec/model/mark.h"
@@ -18,7 +19,7 @@
 #define JOB_RETRY_S        60
 #define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
 #define JOB_RETRY_MAX_S    3600
-#define RECHECK_MAX_MS     (60 * 60 * 1000)
+#define AGAIN              "label-or-job"
 #define FOREIGN_RECHECK_MS 30000
 #define VARIANTS_SHOWN     2
 
@@ -27,7 +28,7 @@
 static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 {
 	if (!v->has_finalizer)
-		return CTL_IMAGE_NOTHING; /* ours is done; others still hold it */
+		return CTL_IMAGE_NOTHING; /* ours is removed; others' finalizers are left */
 	if (!v->gone)
 		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 	if (v->old_job)
@@ -109,47 +110,13 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 	return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 }
 
-const char *ctl_image_do_name(enum ctl_image_do d)
-{
-	static const char *const names[CTL_IMAGE_N_DO] = {
-		[CTL_IMAGE_NOTHING] = "nothing",
-		[CTL_IMAGE_CONFIRM] = "read the ApprovedImage",
-		[CTL_IMAGE_ADOPT] = "set the cluster as owner",
-		[CTL_IMAGE_ADD_FINALIZER] = "add the finalizer",
-		[CTL_IMAGE_ASK_LABEL] = "read the label",
-		[CTL_IMAGE_READ_PCRS] = "read ConfigMap image-pcrs",
-		[CTL_IMAGE_ANNOUNCE_JOB] = "announce the Job",
-		[CTL_IMAGE_ANNOUNCE_ENTRY] = "announce the values",
-		[CTL_IMAGE_TAKE_OVER] = "take over the values",
-		[CTL_IMAGE_WRITE_ENTRY] = "write the values",
-		[CTL_IMAGE_REMOVE_ENTRY] = "remove the values",
-		[CTL_IMAGE_CREATE_JOB] = "start a Job",
-		[CTL_IMAGE_DELETE_JOB] = "delete the Job",
-		[CTL_IMAGE_DELETE_OLD_JOB] = "delete the Job of other platforms",
-		[CTL_IMAGE_DROP_FINALIZER] = "drop the finalizer",
-		[CTL_IMAGE_APPLY_STATUS] = "write the status",
-		[CTL_IMAGE_ANNOUNCE_VALUES] = "announce the reference values",
-		[CTL_IMAGE_WRITE_VALUES] = "write the reference values",
-	};
-
-	return d < CTL_IMAGE_N_DO ? names[d] : "?";
-}
-
 /* ---- look */
 
-static void recheck_in(struct image_look *l, int64_t ms)
-{
-	uint32_t in = ms < 1 ? 1 : ms < RECHECK_MAX_MS ? (uint32_t)ms : RECHECK_MAX_MS;
-
-	if (!l->recheck_ms || in < l->recheck_ms)
-		l->recheck_ms = in;
-}
-
 /* One that was made for platforms, or variables, that are no longer those of the cluster. */
-static void look_old_job(const struct ctl_env *env, struct image_look *l)
+static void look_old_job(const struct state *s, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(env->state->jobs, 0, l->m->obj.name);
-		o && !l->old_job; o = k8s_cache_next(env->state->jobs, 0, o)) {
+	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->old_job;
+		o = k8s_cache_next(s->jobs, 0, o)) {
 		const struct model_job *j = (const struct model_job *)o;
 
 		if (j->state == MODEL_JOB_RUNNING && !o->deleting &&
@@ -159,22 +126,11 @@ static void look_old_job(const struct ctl_env *env, struct image_look *l)
 	l->v.old_job = l->old_job != NULL;
 }
 
-static void look_platforms(const struct ctl_env *env, struct image_look *l)
-{
-	struct image_platforms *p = &l->platforms;
-
-	image_platforms_look(env, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : NULL, p);
-	l->v.platforms = p->n > 0;
-	l->v.incomplete = p->incomplete;
-	l->v.unmounted = p->unmounted;
-	l->v.withheld = p->required && !p->have;
-}
-
 /* The last Pod is the one that counts for people: oldest first. */
-static void look_pods(const struct ctl_env *env, struct image_look *l)
+static void look_pods(const struct state *s, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(env->state->pods, 0, l->job_name); o;
-		o = k8s_cache_next(env->state->pods, 0, o)) {
+	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->job_name); o;
+		o = k8s_cache_next(s->pods, 0, o)) {
 		const struct model_pod *p = (const struct model_pod *)o;
 
 		l->pod = p;
@@ -183,7 +139,7 @@ static void look_pods(const struct ctl_env *env, struct image_look *l)
 	}
 }
 
-/* When a Job that ended may make room for another. */
+/* When a Job that ended may be replaced. */
 static void look_due(struct image_look *l)
 {
 	int64_t delay_s = JOB_RETRY_S, left_s;
@@ -197,27 +153,27 @@ static void look_due(struct image_look *l)
 	left_s = l->job->finished_s + delay_s - clock_wall_s();
 	l->v.due = left_s <= 0;
 	if (left_s > 0)
-		recheck_in(l, left_s * 1000);
+		ctl_look_again(&l->base, left_s * 1000, AGAIN);
 }
 
-static void look_job(const struct ctl_env *env, struct image_look *l)
+static void look_job(const struct state *s, struct image_look *l)
 {
 	render_pcrjob_name(l->m, &l->platforms.job, l->job_name);
-	look_old_job(env, l);
-	l->job = (const struct model_job *)k8s_cache_find(env->state->jobs, l->job_name);
+	look_old_job(s, l);
+	l->job = (const struct model_job *)k8s_cache_find(s->jobs, l->job_name);
 	if (!l->job)
 		return;
 	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
 		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
-		recheck_in(l, FOREIGN_RECHECK_MS);
+		ctl_look_again(&l->base, FOREIGN_RECHECK_MS, AGAIN);
 		return;
 	}
-	if (!image_job_announced(l->m, l->job->nonce)) {
+	if (!image_entry_announces_job(l->m, l->job->nonce)) {
 		l->v.job =
 			l->job->obj.deleting ? CTL_IMAGE_JOB_DELETING : CTL_IMAGE_JOB_UNANNOUNCED;
 		return;
 	}
-	look_pods(env, l);
+	look_pods(s, l);
 	if (l->job->obj.deleting) {
 		l->v.job = CTL_IMAGE_JOB_DELETING;
 	} else if (l->job->state == MODEL_JOB_RUNNING) {
@@ -233,26 +189,24 @@ static void look_label(struct image_look *l)
 {
 	uint64_t now = clock_boot_ms();
 
-	l->v.label = l->info ? l->info->label : CTL_IMAGE_LABEL_ASK;
+	l->v.label = l->info->label;
 	if (l->v.label != CTL_IMAGE_LABEL_WAIT && l->v.label != CTL_IMAGE_LABEL_REFUSED)
 		return;
 	if (now >= l->info->label_ms)
 		l->v.label = CTL_IMAGE_LABEL_ASK;
 	else
-		recheck_in(l, (int64_t)(l->info->label_ms - now));
+		ctl_look_again(&l->base, (int64_t)(l->info->label_ms - now), AGAIN);
 }
 
-/* What is at hand and does not stand in image-pcrs, or stands there no more. */
+/* Values that are known and that image-pcrs does not have, or has no longer. */
 static void look_made(struct image_look *l)
 {
 	const struct image_info *i = l->info;
 
-	if (!i)
-		return;
-	l->v.job_announced = i->nonce[0] && image_job_announced(l->m, i->nonce);
+	l->v.job_announced = i->nonce[0] && image_entry_announces_job(l->m, i->nonce);
 	l->v.made = i->kept && (i->to_write || l->v.entry != CTL_IMAGE_ENTRY_GOOD);
 	l->v.announced =
-		l->v.made && model_mark_announces(l->m->pcrs_sha256, image_kept(i)->sha256);
+		l->v.made && model_mark_announces(l->m->pcrs_sha256, image_entry_kept(i)->sha256);
 }
 
 /* Something is still to be had. */
@@ -264,60 +218,99 @@ static bool is_open(const struct image_look *l)
 /* What a write of this image, or of all values, met. */
 static const char *problem_of(const struct ctl_image *c, const struct image_look *l)
 {
-	return l->info && is_open(l) && l->info->problem[0] ? l->info->problem : c->values.problem;
+	return is_open(l) && l->info->problem[0] ? l->info->problem : c->values.problem;
 }
 
 static void image_wants(struct ctl_image *c, struct image_look *l);
 
-void image_look(
-	struct ctl_image *c, const char *name, const struct ctl_act *act, struct image_look *l)
+static void look_at(
+	struct ctl_image *c, const struct kobj *o, const struct ctl_act *act, struct image_look *l)
 {
-	const struct ctl_env *env = c->env;
-	const struct kobj *o = k8s_cache_find(env->state->images, name);
-	const struct model_configmap *map = state_configmap(env->state, MODEL_PCRS_CONFIGMAP);
+	const struct state *s = c->kind.state;
+	const struct model_configmap *map = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	struct image_platforms *p = &l->platforms;
 
 	memset(l, 0, sizeof(*l));
-	l->v.found = o && !o->unreadable && !values_unknown(env);
+	l->info = image_info_get(c, o);
+	l->v.found = !o->unreadable && !image_values_unknown(s);
 	if (!l->v.found)
 		return;
+	l->base.o = o;
 	l->m = model_image(o);
+	l->base.have = l->m->cond;
 	l->v.deleting = o->deleting;
 	l->v.has_finalizer = l->m->has_finalizer;
-	l->v.confirmed = act && ctl_live_is(&act->self, o);
-	l->v.adopt = l->m->n_owners == 0 && state_cluster_policy(env->state);
+	l->v.confirmed = ctl_live_is(&act->self, o);
+	l->v.adopt = l->m->n_owners == 0 && state_cluster_policy(s);
 	l->v.digest_ok = l->m->digest_ok;
-	l->v.served = map && !map->plain.obj.deleting && state_cluster(env->state);
-	l->v.entry = image_entry(env, l->m, &l->entry);
-	for (struct image_info *i = c->infos; i && !l->info; i = i->next)
-		if (str_eq(i->name, o->name) && str_eq(i->uid, o->uid))
-			l->info = i;
+	l->v.served = map && !map->plain.obj.deleting && state_cluster(s);
+	l->v.entry = image_entry_state(s, l->m, &l->entry);
 	look_made(l);
-	l->v.refused = values_refused(c, o->uid);
+	l->v.refused = image_values_refused(c, o->uid);
 	l->v.pcrs_read = map && str_eq(c->pcrs_rv, map->plain.obj.rv);
-	l->v.settled = values_settled(c);
-	l->v.gone = values_gone(c);
-	look_platforms(env, l);
+	l->v.settled = c->values.was_settled;
+	l->v.gone = c->values.was_gone;
+	image_platforms_look(s, l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : NULL, p);
+	l->v.platforms = p->n > 0;
+	l->v.incomplete = p->incomplete;
+	l->v.unmounted = p->unmounted;
+	l->v.withheld = p->required && !p->have;
 	l->v.problem = problem_of(c, l)[0];
-	look_job(env, l);
+	look_job(s, l);
 	if (o->deleting || !is_open(l))
 		l->result = NULL;
 	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD && !l->v.platforms)
 		look_label(l);
 	image_wants(c, l);
-	l->v.status_ok = kobj_cond_same(l->m->cond, l->want, IMAGE_N_CONDS, o->generation);
+	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, IMAGE_N_CONDS, o->generation);
 }
 
-/* ---- what people are told */
+/* A look, after which what a Job said is at hand. */
+static void look_and_take(
+	struct ctl_image *c, const struct kobj *o, const struct ctl_act *act, struct image_look *l)
+{
+	struct log_ctx lc = {"ApprovedImage", c->kind.env->ns, o->name, o->uid};
+	struct err err = ERR_INIT;
+
+	look_at(c, o, act, l);
+	if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+		image_entry_keep(l->info, l->entry);
+	if (!l->result || l->v.made)
+		return;
+	if (image_entry_take(l->info, l, &err))
+		log_info(&lc, "values taken from the Job's message", NULL);
+	snprintf(l->info->result_why, sizeof(l->info->result_why), "%s", err.text);
+	look_at(c, o, act, l);
+}
+
+int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	struct ctl_image *c = (struct ctl_image *)k;
+	struct image_look *l = (struct image_look *)out;
+	const struct kobj *o;
+	enum ctl_image_do d;
+
+	if (str_eq(name, CTL_IMAGE_ALL))
+		return image_values_look(c, out);
+	o = k8s_cache_find(k->state->images, name);
+	if (!o) {
+		image_info_drop(c, name);
+		out->over = true;
+		return CTL_IMAGE_NOTHING;
+	}
+	look_and_take(c, o, act, l);
+	d = ctl_image_decide(&l->v);
+	if (d == CTL_IMAGE_NOTHING && l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.incomplete)
+		image_info_rest(c, l->info);
+	return (int)d;
+}
+
+/* ---- conditions */
 
 #define WANT(l, r, ...)                                                                            \
-	kobj_cond_want(&(l)->want[IMAGE_COMMITTED], model_image_cond_types[IMAGE_COMMITTED],       \
+	kobj_cond_want(&(l)->base.want[IMAGE_COMMITTED], model_image_cond_types[IMAGE_COMMITTED],  \
 		(r) == IMAGE_IMAGE_COMMITTED ? KOBJ_COND_TRUE : KOBJ_COND_FALSE,                   \
 		model_image_reason(r), __VA_ARGS__)
-
-static const char *note(const struct image_look *l)
-{
-	return l->info ? l->info->note : "";
-}
 
 static void note_variants(const struct image_look *l, struct strbuf *out)
 {
@@ -355,11 +348,11 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		strbuf_addf(&more, " %s", problem_of(c, l));
 	if (l->v.settled && l->v.refused)
 		WANT(l, IMAGE_TOO_MANY_STATES,
-			"Its values are not in force: with them, the approved images would have more than %d states that a node can be in. The images before it stay in force. Delete ApprovedImages that no node boots any more.",
+			"Its values are not used: with them, the approved images would have more than %d possible node states. Images approved earlier are not affected. Delete ApprovedImages that no node boots any more.",
 			IMAGE_STATES_MAX);
 	else if (l->v.settled)
 		WANT(l, IMAGE_IMAGE_COMMITTED,
-			"A node that boots this image shows PCR 4 %s and PCR 14 %s.%s", hex[0],
+			"A node that boots this image has PCR 4 %s and PCR 14 %s.%s", hex[0],
 			hex[1], strbuf_str(&more));
 	else
 		WANT(l, IMAGE_COMPUTING, "Its values are being written.");
@@ -376,7 +369,7 @@ static void want_job(struct image_look *l)
 				l->job_name, pod);
 		else
 			WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->job_name,
-				note(l));
+				l->info->note);
 		break;
 	case CTL_IMAGE_JOB_ENDED:
 		if (l->job->state == MODEL_JOB_FAILED && l->pod &&
@@ -386,32 +379,32 @@ static void want_job(struct image_look *l)
 				l->job_name, pod ? pod : "");
 		else if (l->job->state == MODEL_JOB_FAILED)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s failed and is tried again later. %s%s%s", l->job_name,
+				"Job %s failed and is retried later. %s%s%s", l->job_name,
 				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "");
-		else if (l->info && l->info->result_why[0])
+		else if (l->info->result_why[0])
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its result is not used: %s. The Job is made again later.",
+				"Job %s ended, but its result is not used: %s. A new Job is created later.",
 				l->job_name, l->info->result_why);
 		else if (l->result)
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its result does not have every platform as it is now. The Job is made again later.",
+				"Job %s ended, but its result does not cover the current state of every platform. A new Job is created later.",
 				l->job_name);
 		else
 			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but no Pod of it has a result. The Job is made again.",
+				"Job %s ended, but none of its Pods has a result. A new Job is created.",
 				l->job_name);
 		break;
 	case CTL_IMAGE_JOB_FOREIGN:
 		WANT(l, IMAGE_COMPUTATION_FAILED,
-			"Job %s exists and is not of this image. It is not touched. If nobody needs it, delete it.",
+			"Job %s exists and does not belong to this image. The operator does not change it. If it is not needed, delete it.",
 			l->job_name);
 		break;
 	case CTL_IMAGE_JOB_ABSENT:
 	case CTL_IMAGE_JOB_DELETING:
 	case CTL_IMAGE_JOB_UNANNOUNCED:
 	case CTL_IMAGE_JOB_N:
-		WANT(l, IMAGE_COMPUTING, "A Job is being made that computes the values.%s",
-			note(l));
+		WANT(l, IMAGE_COMPUTING, "A Job that computes the values is being created.%s",
+			l->info->note);
 	}
 }
 
@@ -419,7 +412,8 @@ static void want_label(struct image_look *l)
 {
 	switch (l->v.label) {
 	case CTL_IMAGE_LABEL_REFUSED:
-		WANT(l, IMAGE_COMPUTATION_FAILED, "The image's label cannot be read.%s", note(l));
+		WANT(l, IMAGE_COMPUTATION_FAILED, "The image's label cannot be read.%s",
+			l->info->note);
 		break;
 	case CTL_IMAGE_LABEL_WAIT:
 	case CTL_IMAGE_LABEL_NONE:
@@ -428,8 +422,8 @@ static void want_label(struct image_look *l)
 	case CTL_IMAGE_LABEL_ASK:
 	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_N:
-		/* What was told while it waited is still so until the answer is there. */
-		if (l->info && l->info->tries)
+		/* The condition from before the wait holds until the answer is there. */
+		if (l->info->tries)
 			want_job(l);
 		else
 			WANT(l, IMAGE_COMPUTING, "The image's label is being read.");
@@ -447,15 +441,15 @@ static void want_platforms(struct image_look *l)
 	}
 	image_platforms_note(&l->platforms, &note);
 	WANT(l, IMAGE_COMPUTATION_FAILED, "%s",
-		note.len ? note.data + 1 : "No platform has a value of PCR 7.");
+		note.len ? note.data + 1 : "No platform has a PCR 7 value.");
 }
 
 /* After a restart: what counted before is not in memory. */
 static void want_changed(struct image_look *l)
 {
 	WANT(l, IMAGE_VALUES_CHANGED,
-		"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and does not count. It is computed again; until then Trustee keeps the values it has.",
-		l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it is of another image"
+		"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. It is computed again; until then Trustee keeps its current values.",
+		l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
 		: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
 						    : "its hash was not announced");
 }
@@ -473,15 +467,15 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 
 	if (l->v.deleting)
 		WANT(l, IMAGE_REVOKING,
-			"Waits until every Trustee has confirmed that the image's values are gone. %s",
+			"Waiting until every Trustee confirms that the image's values are deleted. %s",
 			c->values.problem[0] ? c->values.problem
-					     : ctl_trustee_why(c->env->state->sync, &why));
+					     : ctl_trustee_why(c->kind.state->sync, &why));
 	else if (!l->v.digest_ok)
 		WANT(l, IMAGE_NO_DIGEST_GIVEN,
-			"spec.image does not end in a whole SHA-256 digest (@sha256: and 64 hexadecimal digits).");
+			"spec.image does not end in a complete SHA-256 digest (@sha256: and 64 hexadecimal digits).");
 	else if (!l->v.served || l->v.entry == CTL_IMAGE_ENTRY_UNKNOWN)
 		WANT(l, IMAGE_COMPUTING,
-			"Waits for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_SINCE_CONFIGMAP
+			"Waiting for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_SINCE_CONFIGMAP
 			".");
 	else if (c->values.problem[0] || (!good && problem_of(c, l)[0]))
 		WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));

@@ -26,176 +26,108 @@ static struct secret *render_root(const struct kobj *holder)
 	return root ? secret_new_copy(secret_peek(root), secret_len(root)) : NULL;
 }
 
-static void revoke_all(const struct ctl_env *env, const struct machine_look *l)
+static struct log_ctx log_of(const struct ctl_kind *k, const struct ctl_look *l)
 {
+	return (struct log_ctx){"Machine", k->env->ns, l->o->name, l->o->uid};
+}
+
+static void declare(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+	struct log_ctx lc = log_of(k, look);
+
+	if (kbs_sync_declare(k->state->sync, KBS_RESOURCE, l->path, &l->secret->obj, render_root))
+		log_debug(&lc, "key declared", "resource=%s", log_esc(l->path));
+}
+
+static void recall(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+	struct log_ctx lc = log_of(k, look);
+
+	kbs_sync_revoke(k->state->sync, KBS_RESOURCE, l->path);
+	log_info(&lc, "key is being revoked", "reason=\"no key is bound\"");
+}
+
+static void revoke(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+	const struct state *s = k->state;
+	struct log_ctx lc = log_of(k, look);
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
 	if (l->path[0] && l->owns_path)
-		kbs_sync_revoke(env->state->sync, KBS_RESOURCE, l->path);
+		kbs_sync_revoke(s->sync, KBS_RESOURCE, l->path);
 	/* The same keys as look_identities(). */
-	for (const struct kobj *o = k8s_cache_first(env->state->aks, 2, l->m->obj.uid); o;
-		o = k8s_cache_next(env->state->aks, 2, o)) {
+	for (const struct kobj *o = k8s_cache_first(s->aks, 2, l->m->obj.uid); o;
+		o = k8s_cache_next(s->aks, 2, o)) {
 		if (model_ak_was_approved(model_ak(o)) && model_ak_identity(model_ak(o), name) &&
-			!state_trustee_taken_by(env->state, name, o->uid))
-			kbs_sync_revoke(env->state->sync, KBS_REFVALUE, name);
+			!state_trustee_taken_by(s, name, o->uid))
+			kbs_sync_revoke(s->sync, KBS_REFVALUE, name);
 	}
-}
-
-bool machine_do_memory(
-	const struct ctl_env *env, const struct machine_look *l, enum ctl_machine_do d)
-{
-	struct log_ctx lc = {
-		"Machine", env->ns, l->m ? l->m->obj.name : NULL, l->m ? l->m->obj.uid : NULL};
-
-	if (d == CTL_MACHINE_DECLARE) {
-		if (kbs_sync_declare(
-			    env->state->sync, KBS_RESOURCE, l->path, &l->secret->obj, render_root))
-			log_debug(&lc, "key declared", "resource=%s", log_esc(l->path));
-		return true;
-	}
-	if (d == CTL_MACHINE_RECALL) {
-		kbs_sync_revoke(env->state->sync, KBS_RESOURCE, l->path);
-		log_info(&lc, "key is being revoked", "reason=\"no key is bound\"");
-		return true;
-	}
-	if (d == CTL_MACHINE_REVOKE) {
-		revoke_all(env, l);
-		log_info(&lc, "key and identity are being revoked", "reason=deleted");
-		return true;
-	}
-	return false;
+	log_info(&lc, "key and identity are being revoked", "reason=deleted");
 }
 
 /* ---- how acts end */
 
-static void post_events(struct ctl_machine *c, struct ctl_act *a, const struct kobj *o)
+void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
-	for (int i = 0; i < MACHINE_READY; i++) {
-		const struct kobj_cond_want *w = &a->want[i];
-		bool revoking = str_eq(w->reason, model_machine_reason(MACHINE_REVOKING));
-		/* What happens to every Machine is in its conditions; an Event is for what somebody
-		 * has to know or do. */
-		if (!(a->event_mask & 1u << i) || w->status == KOBJ_COND_TRUE)
-			continue;
-		if (i == MACHINE_KEY_READY &&
-			!str_eq(w->reason, model_machine_reason(MACHINE_KEY_PENDING)))
-			k8s_events_post(c->env->events, &kobj_machine, o, K8S_EVENT_WARNING,
-				w->reason, "MakeKey", "%s", w->message);
-		else if (i == MACHINE_DELIVERED && revoking)
-			k8s_events_post(c->env->events, &kobj_machine, o, K8S_EVENT_NORMAL,
-				"WaitingForTrustee", "Revoke", "%s", w->message);
-	}
+	/* What happens to every Machine is in its conditions; an Event is for what somebody has to
+	 * know or do. */
+	const struct kobj_cond_want *key = &a->want[MACHINE_KEY_READY],
+				    *delivered = &a->want[MACHINE_DELIVERED];
+
+	if ((a->event_mask & 1u << MACHINE_KEY_READY) && key->status != KOBJ_COND_TRUE &&
+		!str_eq(key->reason, model_machine_reason(MACHINE_KEY_PENDING)))
+		k8s_events_post(k->env->events, &kobj_machine, o, K8S_EVENT_WARNING, key->reason,
+			"MakeKey", "%s", key->message);
+	if ((a->event_mask & 1u << MACHINE_DELIVERED) &&
+		str_eq(delivered->reason, model_machine_reason(MACHINE_REVOKING)))
+		k8s_events_post(k->env->events, &kobj_machine, o, K8S_EVENT_NORMAL,
+			"WaitingForTrustee", "Revoke", "%s", delivered->message);
 }
 
-static void log_done(const struct log_ctx *lc, enum ctl_machine_do d)
+bool machine_act_ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
-	switch (d) {
-	case CTL_MACHINE_CREATE_SECRET:
-		log_info(lc, "key made", NULL);
-		break;
-	case CTL_MACHINE_INHERIT:
-		log_info(lc, "key of another operator taken over", NULL);
-		break;
-	case CTL_MACHINE_NOTE_RECALL:
-		log_info(lc, "key revoked until a key is bound", NULL);
-		break;
-	case CTL_MACHINE_RESTORE_SECRET:
-		log_warn(lc, "key restored, its Secret was gone", NULL);
-		break;
-	case CTL_MACHINE_DROP_FINALIZER:
-		log_info(lc, "Machine released, Trustee holds nothing of it", NULL);
-		break;
-	case CTL_MACHINE_EXPIRE:
-		log_info(lc, "Machine deleted, no key was approved for it in time", NULL);
-		break;
-	default:
-		log_debug(lc, "done", "op=%s", log_esc(ctl_machine_do_name(d)));
-	}
-}
+	bool created = a->doing != CTL_MACHINE_READ_SECRET;
 
-/* What an act's success shows. */
-static void take_result(struct ctl_machine *c, struct ctl_act *a, struct json_object *o)
-{
-	const struct kobj *m;
-
-	switch ((enum ctl_machine_do)a->doing) {
-	case CTL_MACHINE_READ_SECRET:
-	case CTL_MACHINE_CREATE_SECRET:
-	case CTL_MACHINE_RESTORE_SECRET:
+	if (a->doing != CTL_MACHINE_READ_SECRET && a->doing != CTL_MACHINE_CREATE_SECRET &&
+		a->doing != CTL_MACHINE_RESTORE_SECRET)
+		return false;
+	if (!err_is_set(err)) {
 		a->must_read = false;
 		secret_free(steal_ptr(&a->made));
-		ctl_take_answer(c->env->state->secrets, o, true);
-		break;
-	case CTL_MACHINE_EXPIRE:
-		break; /* the answer may be a Status; the watch tells */
-	default:
-		ctl_live_set(&a->self, o);
-		ctl_take_answer(c->env->state->machines, o, false);
+		ctl_take_answer(k->state->secrets, r->object, true);
+		return true;
 	}
-	m = k8s_cache_find(c->env->state->machines, a->name);
-	if (a->doing == CTL_MACHINE_APPLY_STATUS && m)
-		post_events(c, a, m);
-}
-
-/* Answers that look like failures and are none. */
-static bool is_fine(struct ctl_act *a, const struct err *err, const struct k8s_result *r)
-{
-	bool gone = err->kind == ERR_NOT_FOUND;
-
-	switch ((enum ctl_machine_do)a->doing) {
-	case CTL_MACHINE_CREATE_SECRET:
-	case CTL_MACHINE_RESTORE_SECRET:
-		a->must_read = r && r->already_exists;
-		return a->must_read;
-	case CTL_MACHINE_READ_SECRET:
-		a->must_read = !gone;
-		return gone;
-	case CTL_MACHINE_EXPIRE:
-	case CTL_MACHINE_DROP_FINALIZER:
-		return gone;
-	default:
-		return false;
-	}
-}
-
-static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
-{
-	struct ctl_act *a = arg;
-	struct ctl_machine *c = a->table->self;
-	struct log_ctx lc = {.kind = "Machine", .ns = c->env->ns, .name = a->name};
-	struct err none = ERR_INIT;
-
-	if (!err_is_set(err)) {
-		if (a->doing != CTL_MACHINE_APPLY_STATUS)
-			log_done(&lc, (enum ctl_machine_do)a->doing);
-		take_result(c, a, r->object);
-	} else if (is_fine(a, err, r)) {
-		err = &none;
-	} else {
-		struct err told = *err;
-
-		err_wrap(&told, "%s", ctl_machine_do_name((enum ctl_machine_do)a->doing));
-		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
-	}
-	free(steal_ptr(&a->want));
-	ctl_act_end(a, err);
+	/* A Secret that is there already is no failure: it has to be read. */
+	a->must_read = created ? r && r->already_exists : err->kind != ERR_NOT_FOUND;
+	return created && a->must_read;
 }
 
 /* ---- how they start */
 
-static struct op *start_secret(
-	struct ctl_machine *c, struct ctl_act *a, const struct machine_look *l, bool restore)
+static struct op *read_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
-	const struct ctl_env *env = c->env;
+	return ctl_kind_get(k, a, &kobj_secret, ((const struct machine_look *)l)->m->id);
+}
+
+static struct op *make_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+	bool restore = d == CTL_MACHINE_RESTORE_SECRET;
 	cleanup_secret struct secret *root = NULL;
 	cleanup_secret struct secret *text = NULL;
 
 	if (restore)
-		root = render_root(kbs_sync_holder(env->state->sync, KBS_RESOURCE, l->path));
+		root = render_root(kbs_sync_holder(k->state->sync, KBS_RESOURCE, l->path));
 	text = model_luks_secret_text(
 		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
 	return k8s_call_create_secret(
-		env->api, &c->acts.ops, env->ns, steal_ptr(&text), on_done, a);
+		k->env->api, &k->acts.ops, k->env->ns, steal_ptr(&text), ctl_kind_done, a);
 }
 
 /* A key that was made and not announced yet is announced again, not made again. */
@@ -249,13 +181,12 @@ static bool add_marks(struct ctl_act *a, const struct machine_look *l, enum ctl_
 	}
 }
 
-static struct op *start_patch(struct ctl_machine *c, struct ctl_act *a,
-	const struct machine_look *l, enum ctl_machine_do d)
+static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	const struct ctl_env *env = c->env;
+	const struct machine_look *l = (const struct machine_look *)look;
 	struct json_object *meta, *marks = json_obj();
-	cleanup_json struct json_object *patch = ctl_patch_of(&l->m->obj, &meta);
-	bool held = add_marks(a, l, d, marks);
+	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+	bool held = add_marks(a, l, (enum ctl_machine_do)d, marks);
 	const struct model_cluster *cluster;
 
 	if (json_object_object_length(marks) > 0)
@@ -263,7 +194,7 @@ static struct op *start_patch(struct ctl_machine *c, struct ctl_act *a,
 	else
 		json_object_put(marks);
 	if (d == CTL_MACHINE_ADOPT) {
-		cluster = state_cluster(env->state);
+		cluster = state_cluster(k->state);
 		json_add(meta, "ownerReferences",
 			json_push(json_arr(), kobj_owner_json(&kobj_cluster, cluster->obj.name,
 						      cluster->obj.uid)));
@@ -271,64 +202,37 @@ static struct op *start_patch(struct ctl_machine *c, struct ctl_act *a,
 		json_add(meta, "finalizers",
 			kobj_finalizers(l->m->finalizers, held ? MODEL_MACHINE_FINALIZER : NULL));
 	}
-	return k8s_call_merge_patch(
-		env->api, &c->acts.ops, &kobj_machine, env->ns, a->name, patch, on_done, a);
+	return ctl_kind_patch(k, a, &kobj_machine, a->name, patch);
 }
 
-static struct op *start_status(
-	struct ctl_machine *c, struct ctl_act *a, const struct machine_look *l)
-{
-	cleanup_json struct json_object *o =
-		ctl_status_json(&kobj_machine, &l->m->obj, l->m->cond, l->want, MACHINE_N_CONDS);
-
-	a->event_mask = ctl_cond_changes(l->m->cond, l->want, MACHINE_N_CONDS);
-	free(a->want);
-	a->want = xmemdup(l->want, sizeof(l->want));
-	return k8s_call_apply_status(
-		c->env->api, &c->acts.ops, &kobj_machine, c->env->ns, o, on_done, a);
-}
-
-void machine_start(struct ctl_machine *c, struct ctl_act *a, const struct machine_look *l,
-	enum ctl_machine_do d)
-{
-	const struct ctl_env *env = c->env;
-	struct op *op = NULL;
-
-	switch (d) {
-	case CTL_MACHINE_CONFIRM:
-		op = k8s_call_get(
-			env->api, &c->acts.ops, &kobj_machine, env->ns, a->name, on_done, a);
-		break;
-	case CTL_MACHINE_READ_SECRET:
-		op = k8s_call_get(
-			env->api, &c->acts.ops, &kobj_secret, env->ns, l->m->id, on_done, a);
-		break;
-	case CTL_MACHINE_CREATE_SECRET:
-	case CTL_MACHINE_RESTORE_SECRET:
-		op = start_secret(c, a, l, d == CTL_MACHINE_RESTORE_SECRET);
-		break;
-	case CTL_MACHINE_ADD_FINALIZER:
-	case CTL_MACHINE_ADOPT:
-	case CTL_MACHINE_ANNOUNCE:
-	case CTL_MACHINE_INHERIT:
-	case CTL_MACHINE_MARK_DELIVERED:
-	case CTL_MACHINE_NOTE_RECALL:
-	case CTL_MACHINE_DROP_FINALIZER:
-		op = start_patch(c, a, l, d);
-		break;
-	case CTL_MACHINE_EXPIRE:
-		op = k8s_call_delete(env->api, &c->acts.ops, &kobj_machine, env->ns, a->name,
-			l->m->obj.uid, on_done, a);
-		break;
-	case CTL_MACHINE_APPLY_STATUS:
-		op = start_status(c, a, l);
-		break;
-	case CTL_MACHINE_NOTHING:
-	case CTL_MACHINE_DECLARE:
-	case CTL_MACHINE_RECALL:
-	case CTL_MACHINE_REVOKE:
-	case CTL_MACHINE_N_DO:
-		DIE("Machine %s: act %d needs no request", a->name, (int)d);
-	}
-	op_hold(&a->op, op);
-}
+const struct ctl_do machine_acts[CTL_MACHINE_N_DO] = {
+	[CTL_MACHINE_CONFIRM] = {"read the Machine", .flags = CTL_DO_ANSWERS_SELF,
+		.start = ctl_kind_start_confirm},
+	[CTL_MACHINE_ADD_FINALIZER] = {"add the finalizer", .flags = CTL_DO_ANSWERS_SELF,
+		.start = patch},
+	[CTL_MACHINE_ADOPT] = {"set the cluster as owner", .flags = CTL_DO_ANSWERS_SELF,
+		.start = patch},
+	[CTL_MACHINE_READ_SECRET] = {"read the Secret", .flags = CTL_DO_GONE_IS_FINE,
+		.start = read_secret},
+	[CTL_MACHINE_ANNOUNCE] = {"announce the key", .flags = CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_MACHINE_CREATE_SECRET] = {"create the key", "key made", .start = make_secret},
+	[CTL_MACHINE_RESTORE_SECRET] = {"restore the key",
+		"key restored, its Secret had been deleted", CTL_DO_WARNS, .start = make_secret},
+	[CTL_MACHINE_INHERIT] = {"take over the key", "key of another operator taken over",
+		CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_MACHINE_MARK_DELIVERED] = {"mark the key as delivered", .flags = CTL_DO_ANSWERS_SELF,
+		.start = patch},
+	[CTL_MACHINE_DECLARE] = {"declare the key", .memory = declare},
+	[CTL_MACHINE_RECALL] = {"revoke the key", .memory = recall},
+	[CTL_MACHINE_NOTE_RECALL] = {"mark the key as revoked", "key revoked until a key is bound",
+		CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_MACHINE_REVOKE] = {"revoke", .memory = revoke},
+	[CTL_MACHINE_DROP_FINALIZER] = {"remove the finalizer",
+		"Machine released, Trustee holds nothing of it",
+		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
+	[CTL_MACHINE_EXPIRE] = {"delete the unclaimed Machine",
+		"Machine deleted, no key was approved for it in time", CTL_DO_GONE_IS_FINE,
+		.start = ctl_kind_start_expire},
+	[CTL_MACHINE_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,
+		.start = ctl_kind_start_status},
+};

@@ -7,38 +7,27 @@
 #include "tec/ctl/machine.h"
 #include "tec/rats/names.h"
 
-struct ctl_machine {
-	const struct ctl_env *env; /* borrowed */
-	struct ctl_runner *runner; /* owned */
-	struct ctl_acts acts;
-	bool on;
-};
-
 /* Borrowed from the caches, valid for one step. */
 struct machine_look {
+	struct ctl_look base;
 	struct ctl_machine_view v;
 	const struct model_machine *m;
 	const struct model_machine *holder;
 	const struct model_secret *secret; /* named like the id; NULL: none */
 	const struct model_ak *ak;         /* the Machine's key */
 	char path[RATS_RESOURCE_PATH_MAX]; /* "": the id is no UUID */
-	bool owns_path;                    /* what stands there in Trustee is this Machine's */
+	bool owns_path;                    /* what Trustee has there is this Machine's */
 	enum kbs_far far_identity;         /* of ak */
-	char lacking[RATS_IDENTITY_NAME_LEN +
-		     1];     /* an identity that is not as it is wanted; "": none */
-	bool waits;          /* for Trustee: an act has to remember for which names */
-	uint32_t recheck_ms; /* pendingTTL ends then; 0: no reason to look again */
-	struct kobj_cond_want want[MACHINE_N_CONDS];
+	/* An identity that is not as it is wanted; "": none. */
+	char lacking[RATS_IDENTITY_NAME_LEN + 1];
 };
 
-/* act may be NULL. Notes in act what the Machine waits for. */
-void machine_look(
-	const struct ctl_env *env, const char *name, struct ctl_act *act, struct machine_look *out);
-void machine_wants(const struct ctl_env *env, struct machine_look *l);
-/* Memory only: false when d needs a request. */
-bool machine_do_memory(
-	const struct ctl_env *env, const struct machine_look *l, enum ctl_machine_do d);
-void machine_start(struct ctl_machine *c, struct ctl_act *act, const struct machine_look *l,
-	enum ctl_machine_do d);
+extern const struct ctl_do machine_acts[CTL_MACHINE_N_DO]; /* act.c */
+bool machine_act_ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r);
+void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
+/* view.c: looks and decides. */
+int machine_view_look(
+	struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *out);
 
 #endif

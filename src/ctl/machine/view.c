@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: what is so (machine_look, from the caches alone), what follows (decide, pure) and what
- * the conditions say (machine_wants). decide holds the one promise that matters: a key is announced
- * only where none was ever delivered, nothing is delivered that was not announced, and nothing that
- * Trustee may still hold is released.
+ * Machine: what the caches show (look), what follows (decide, pure) and the conditions. decide
+ * keeps the one promise that matters: a key is announced only where none was ever delivered, nothing
+ * is delivered that was not announced, and nothing that Trustee may still have is released.
  */
 #include "config.h"
 
@@ -11,11 +10,8 @@
 
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
-
-#define RECHECK_MAX_MS (60 * 60 * 1000)
 
 /* ---- decide */
 
@@ -24,7 +20,7 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 	bool has_path = v->id_ok && v->is_holder; /* a duplicate leaves the holder's things alone */
 
 	if (!v->has_finalizer)
-		return CTL_MACHINE_NOTHING; /* ours is done; others still hold it */
+		return CTL_MACHINE_NOTHING; /* ours is removed; others' finalizers are left */
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
 	if ((has_path && !state_trustee_gone(v->far_key)) ||
@@ -88,7 +84,7 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 		if (v->adopt)
 			return CTL_MACHINE_ADOPT;
 		if (!v->has_finalizer && (v->announced || v->delivered))
-			return CTL_MACHINE_ADD_FINALIZER; /* somebody took it off */
+			return CTL_MACHINE_ADD_FINALIZER; /* somebody removed it */
 		d = decide_key(v);
 		if (d == CTL_MACHINE_NOTHING)
 			d = decide_recall(v);
@@ -96,31 +92,6 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 	if (d == CTL_MACHINE_NOTHING && !v->status_ok)
 		return CTL_MACHINE_APPLY_STATUS;
 	return d;
-}
-
-const char *ctl_machine_do_name(enum ctl_machine_do d)
-{
-	static const char *const names[CTL_MACHINE_N_DO] = {
-		[CTL_MACHINE_NOTHING] = "nothing",
-		[CTL_MACHINE_CONFIRM] = "read the Machine",
-		[CTL_MACHINE_ADD_FINALIZER] = "add the finalizer",
-		[CTL_MACHINE_ADOPT] = "set the cluster as owner",
-		[CTL_MACHINE_READ_SECRET] = "read the Secret",
-		[CTL_MACHINE_ANNOUNCE] = "announce the key",
-		[CTL_MACHINE_CREATE_SECRET] = "make the key",
-		[CTL_MACHINE_RESTORE_SECRET] = "restore the key",
-		[CTL_MACHINE_INHERIT] = "take the key over",
-		[CTL_MACHINE_MARK_DELIVERED] = "mark the key as delivered",
-		[CTL_MACHINE_DECLARE] = "declare the key",
-		[CTL_MACHINE_RECALL] = "take the key back",
-		[CTL_MACHINE_NOTE_RECALL] = "mark the key as taken back",
-		[CTL_MACHINE_REVOKE] = "revoke",
-		[CTL_MACHINE_DROP_FINALIZER] = "drop the finalizer",
-		[CTL_MACHINE_EXPIRE] = "delete what nobody claimed",
-		[CTL_MACHINE_APPLY_STATUS] = "write the status",
-	};
-
-	return d < CTL_MACHINE_N_DO ? names[d] : "?";
 }
 
 /* ---- look */
@@ -131,31 +102,23 @@ static enum kbs_far worse(enum kbs_far a, enum kbs_far b)
 	return state_trustee_gone(a) ? b : a;
 }
 
-static void wait_for(
-	struct machine_look *l, struct ctl_act *act, enum kbs_sort sort, const char *name)
-{
-	l->waits = true;
-	if (act)
-		ctl_act_wait(act, sort, name);
-}
-
 /* Identities of all keys that were approved for this Machine. */
-static void look_identities(const struct ctl_env *env, struct machine_look *l, struct ctl_act *act)
+static void look_identities(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
 	l->v.far_ids = KBS_FAR_NONE;
-	for (const struct kobj *o = k8s_cache_first(env->state->aks, 2, l->m->obj.uid); o;
-		o = k8s_cache_next(env->state->aks, 2, o)) {
+	for (const struct kobj *o = k8s_cache_first(s->aks, 2, l->m->obj.uid); o;
+		o = k8s_cache_next(s->aks, 2, o)) {
 		enum kbs_far far;
 		bool taken;
 
 		if (!model_ak_was_approved(model_ak(o)) || !model_ak_identity(model_ak(o), name))
 			continue;
-		far = state_trustee_far(env->state, KBS_REFVALUE, name);
+		far = state_trustee_far(s, KBS_REFVALUE, name);
 		/* Held there for another key object of the same name: not ours to revoke, and what
 		 * is there is that one's as soon as it is confirmed. */
-		taken = state_trustee_taken_by(env->state, name, o->uid) != NULL;
+		taken = state_trustee_taken_by(s, name, o->uid) != NULL;
 		if (taken && far == KBS_FAR_PRESENT)
 			far = KBS_FAR_ABSENT;
 		if (model_ak(o) == l->ak)
@@ -169,27 +132,27 @@ static void look_identities(const struct ctl_env *env, struct machine_look *l, s
 		if (!state_trustee_gone(far))
 			memcpy(l->lacking, name, sizeof(name));
 		if (!taken && far != KBS_FAR_NONE &&
-			!kbs_sync_is_revoked(env->state->sync, KBS_REFVALUE, name))
+			!kbs_sync_is_revoked(s->sync, KBS_REFVALUE, name))
 			l->v.revoked = false;
-		wait_for(l, act, KBS_REFVALUE, name);
+		ctl_act_wait(act, KBS_REFVALUE, name);
 	}
 }
 
-static void look_far(const struct ctl_env *env, struct machine_look *l, struct ctl_act *act)
+static void look_far(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
 	const struct kobj *holder;
 
 	l->v.revoked = true;
-	look_identities(env, l, act);
+	look_identities(s, l, act);
 	if (!l->path[0])
 		return;
-	holder = kbs_sync_holder(env->state->sync, KBS_RESOURCE, l->path);
+	holder = kbs_sync_holder(s->sync, KBS_RESOURCE, l->path);
 	/* What this Machine declared is its own to withdraw, whoever holds the id by now. */
 	l->owns_path = l->holder == l->m ||
 		       (holder && str_eq(model_secret(holder)->owner_uid, l->m->obj.uid));
-	l->v.far_key = state_trustee_far(env->state, KBS_RESOURCE, l->path);
+	l->v.far_key = state_trustee_far(s, KBS_RESOURCE, l->path);
 	l->v.declared = holder && holder == (const struct kobj *)l->secret;
-	l->v.path_revoked = kbs_sync_is_revoked(env->state->sync, KBS_RESOURCE, l->path);
+	l->v.path_revoked = kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path);
 	l->v.can_restore = holder && model_secret(holder)->root &&
 			   state_machine_announces(l->m, model_secret(holder)) &&
 			   str_eq(model_secret(holder)->owner_uid, l->m->obj.uid);
@@ -198,19 +161,18 @@ static void look_far(const struct ctl_env *env, struct machine_look *l, struct c
 	l->v.is_holder = true;
 	if (holder || (l->v.far_key != KBS_FAR_NONE && !l->v.path_revoked))
 		l->v.revoked = false;
-	wait_for(l, act, KBS_RESOURCE, l->path);
+	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-static void look_secret(
-	const struct ctl_env *env, struct machine_look *l, const struct ctl_act *act)
+static void look_secret(const struct state *s, struct machine_look *l, const struct ctl_act *act)
 {
-	l->secret = l->m->id_valid ? state_secret(env->state, l->m->id) : NULL;
-	l->v.luks = state_machine_luks(env->state, l->m);
-	l->v.must_read = !l->secret && act && act->must_read;
-	l->v.in_hand = act && act->made && model_mark_announces(l->m->announced, act->made_sha256);
+	l->secret = l->m->id_valid ? state_secret(s, l->m->id) : NULL;
+	l->v.luks = state_machine_luks(s, l->m);
+	l->v.must_read = !l->secret && act->must_read;
+	l->v.in_hand = act->made && model_mark_announces(l->m->announced, act->made_sha256);
 	l->v.key_ours = state_machine_announces(l->m, l->secret);
-	l->v.inherits = state_machine_inherits(env->state, l->m, l->secret);
-	l->v.lost = state_machine_lost_key(env->state, l->m);
+	l->v.inherits = state_machine_inherits(s, l->m, l->secret);
+	l->v.lost = state_machine_lost_key(s, l->m);
 }
 
 /*
@@ -218,9 +180,9 @@ static void look_secret(
  * then it is delivered, and not before. The marks say what was so; what they say beyond that (the
  * keys were shared, or another operator delivered all) is taken back.
  */
-static void look_marks(const struct ctl_env *env, struct machine_look *l)
+static void look_marks(const struct state *s, struct machine_look *l)
 {
-	bool shared = state_cluster_shares_keys(env->state);
+	bool shared = state_cluster_shares_keys(s);
 
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
@@ -228,208 +190,195 @@ static void look_marks(const struct ctl_env *env, struct machine_look *l)
 	l->v.may_deliver = l->m->bound_at || (shared && !l->v.must_mark);
 }
 
-static void look_recall(const struct ctl_env *env, struct machine_look *l, struct ctl_act *act)
+static void look_recall(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
 	if (l->v.deleting || !l->m->delivered_at || l->m->recalled || l->v.may_deliver || l->ak ||
-		!state_cluster_policy(env->state) || l->v.far_key == KBS_FAR_NONE)
+		!state_cluster_policy(s) || l->v.far_key == KBS_FAR_NONE)
 		return;
 	l->v.recall = true;
-	wait_for(l, act, KBS_RESOURCE, l->path);
+	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
 /* pendingTTL: only what a listener made, and only where keys can be registered at all. */
-static void look_age(const struct ctl_env *env, struct machine_look *l)
+static void look_age(const struct state *s, struct machine_look *l)
 {
-	const struct model_cluster *policy = state_cluster_policy(env->state);
-	int64_t left_ms;
+	const struct model_cluster *policy = state_cluster_policy(s);
 
 	l->v.bound = l->m->bound_at || l->ak ||
-		     k8s_cache_unreadable(env->state->aks); /* one of them may be its */
-	if (!l->m->by_listener || l->v.bound || !policy || !policy->public_ak_addr ||
-		policy->pending_ttl_ms <= 0)
-		return;
-	left_ms = l->m->obj.created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
-	l->v.overdue = left_ms <= 0;
-	if (left_ms > 0)
-		l->recheck_ms = left_ms < RECHECK_MAX_MS ? (uint32_t)left_ms : RECHECK_MAX_MS;
+		     k8s_cache_unreadable(s->aks); /* one of them may be its */
+	l->v.overdue = l->m->by_listener && !l->v.bound && policy && policy->public_ak_addr &&
+		       ctl_look_is_overdue(&l->base, policy);
 }
 
-void machine_look(
-	const struct ctl_env *env, const char *name, struct ctl_act *act, struct machine_look *l)
-{
-	const struct kobj *o = k8s_cache_find(env->state->machines, name);
+static void machine_wants(const struct state *s, const char *ns, struct machine_look *l);
 
-	memset(l, 0, sizeof(*l));
-	ctl_act_wait_none(act);
+int machine_view_look(
+	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	const struct state *s = k->state;
+	const struct kobj *o = k8s_cache_find(s->machines, name);
+	struct machine_look *l = (struct machine_look *)out;
+
 	l->v.found = o && !o->unreadable; /* else nothing follows */
+	l->base.over = !l->v.found;
 	if (!l->v.found)
-		return;
+		return CTL_MACHINE_NOTHING;
+	l->base.o = o;
 	l->m = model_machine(o);
+	l->base.have = l->m->cond;
 	l->v.deleting = o->deleting;
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.id_ok = l->m->id_valid;
-	l->v.confirmed = act && ctl_live_is(&act->self, o);
-	l->holder = state_machine_of_id(env->state, l->m->id);
+	l->v.confirmed = ctl_live_is(&act->self, o);
+	l->holder = state_machine_of_id(s, l->m->id);
 	l->v.is_holder = l->holder == l->m;
-	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && state_cluster_policy(env->state);
+	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && state_cluster_policy(s);
 	if (l->m->id_valid)
 		rats_resource_path(l->m->id, l->path);
-	l->ak = state_ak_of_machine(env->state, l->m);
-	look_age(env, l);
-	look_secret(env, l, act);
-	look_marks(env, l);
-	look_far(env, l, act);
-	look_recall(env, l, act);
-	machine_wants(env, l);
-	l->v.status_ok = kobj_cond_same(l->m->cond, l->want, MACHINE_N_CONDS, o->generation);
+	l->ak = state_ak_of_machine(s, l->m);
+	look_age(s, l);
+	look_secret(s, l, act);
+	look_marks(s, l);
+	look_far(s, l, act);
+	look_recall(s, l, act);
+	machine_wants(s, k->env->ns, l);
+	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, MACHINE_N_CONDS, o->generation);
+	return ctl_machine_decide(&l->v);
 }
 
-/* ---- what people are told */
+/* ---- conditions */
 
-static void want(struct machine_look *l, enum model_machine_cond c, bool status,
-	enum model_machine_reason r, const char *message)
-{
-	kobj_cond_want(&l->want[c], model_machine_cond_types[c],
-		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_machine_reason(r), "%s", message);
-}
+#define WANT(l, c, status, r, ...)                                                                 \
+	kobj_cond_want(&(l)->base.want[c], model_machine_cond_types[c],                            \
+		(status) ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_machine_reason(r), __VA_ARGS__)
 
 static void want_key_absent(struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
 
 	if (!l->v.delivered && !l->v.lost)
-		want(l, c, false, MACHINE_KEY_PENDING, "The disk key is being made.");
+		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being created.");
 	else
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_KEY_LOST),
-			"Secret %s is gone and its key is no longer in memory. No new key is made, as the disk may be encrypted "
+		WANT(l, c, false, MACHINE_KEY_LOST,
+			"Secret %s is gone and its key is no longer in memory. No new key is created, as the disk may be encrypted "
 			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node again.",
 			l->m->id);
 }
 
 /* A Secret of the right name with a content that this operator did not announce. */
-static void want_key_other(const struct ctl_env *env, struct machine_look *l)
+static void want_key_other(const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
 	bool whole = l->v.luks == STATE_LUKS_OK || l->v.luks == STATE_LUKS_DELETING;
 
 	if (l->v.delivered && l->v.can_restore)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_CONFLICT),
+		WANT(l, c, false, MACHINE_CONFLICT,
 			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "
-			"Delete it, and the right one is restored: kubectl delete secret %s -n %s",
-			l->m->id, l->m->id, env->ns);
+			"Delete it, and the operator restores the right one: kubectl delete secret %s -n %s",
+			l->m->id, l->m->id, ns);
 	else if (l->v.delivered || (l->v.lost && !whole))
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_KEY_MALFORMED),
+		WANT(l, c, false, MACHINE_KEY_MALFORMED,
 			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "
 			"Put back the Secret with the key that the disk was encrypted with, or delete the Machine and install "
 			"the node again.",
 			l->m->id);
 	else
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_CONFLICT),
+		WANT(l, c, false, MACHINE_CONFLICT,
 			"Secret %s exists and this operator did not make it for this Machine. It is not used and not changed. "
-			"If no disk is encrypted with it, delete it, and a new key is made: kubectl delete secret %s -n %s.%s",
-			l->m->id, l->m->id, env->ns,
+			"If no disk is encrypted with it, delete it, and the operator creates a new key: kubectl delete secret %s -n %s.%s",
+			l->m->id, l->m->id, ns,
 			whole ? " If another operator made it, take over what it left with the annotation " MODEL_ADOPT_BEFORE_ANNOTATION
 				" on the TrustedExecutionCluster."
 			      : "");
 }
 
-static void want_key(const struct ctl_env *env, struct machine_look *l)
+static void want_key(const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
 	const struct model_machine *m = l->m;
 
 	if (!m->id_valid)
-		want(l, c, false, MACHINE_INVALID_ID,
+		WANT(l, c, false, MACHINE_INVALID_ID,
 			"spec.id is not a UUID in lower case, so this Machine has no effect.");
 	else if (l->holder != m)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_DUPLICATE_ID),
-			"Machine %s has the same id and holds it, so this one has no effect. Delete the one that is wrong.",
+		WANT(l, c, false, MACHINE_DUPLICATE_ID,
+			"Machine %s already uses this id, so this Machine has no effect. Delete the wrong one.",
 			l->holder->obj.name);
 	else if (l->v.luks == STATE_LUKS_ABSENT)
 		want_key_absent(l);
 	else if (l->v.luks == STATE_LUKS_UNREADABLE)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_KEY_MALFORMED),
-			"Secret %s is larger than 2 MiB and cannot be read; reduce it. What was delivered stays.",
+		WANT(l, c, false, MACHINE_KEY_MALFORMED,
+			"Secret %s is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.",
 			m->id);
 	else if (l->v.key_ours)
-		want(l, c, true, MACHINE_KEY_MADE, "The disk key is made.");
+		WANT(l, c, true, MACHINE_KEY_MADE, "The disk key exists.");
 	else if (l->v.inherits)
-		want(l, c, false, MACHINE_KEY_PENDING, "The disk key is being taken over.");
+		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being taken over.");
 	else
-		want_key_other(env, l);
+		want_key_other(ns, l);
 }
 
-static void want_bound(const struct ctl_env *env, struct machine_look *l)
+static void want_bound(const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_AK_BOUND;
 
 	if (l->ak)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_TRUE,
-			model_machine_reason(MACHINE_BOUND), "AttestationKey %s is approved.",
-			l->ak->obj.name);
+		WANT(l, c, true, MACHINE_BOUND, "AttestationKey %s is approved.", l->ak->obj.name);
 	else if (l->m->bound_at)
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_NO_KEY_APPROVED),
-			"The AttestationKey of this Machine is gone (SPKI SHA-256 %.64s). Another key takes its place only when an "
+		WANT(l, c, false, MACHINE_NO_KEY_APPROVED,
+			"The AttestationKey of this Machine is gone (SPKI SHA-256 %.64s). Another key replaces it only after an "
 			"administrator approves it: kubectl annotate attestationkey NAME -n %s " MODEL_APPROVED_ANNOTATION
 			"=true.",
-			l->m->bound_spki ? l->m->bound_spki : "unknown", env->ns);
+			l->m->bound_spki ? l->m->bound_spki : "unknown", ns);
 	else
-		want(l, c, false, MACHINE_NO_KEY_APPROVED,
+		WANT(l, c, false, MACHINE_NO_KEY_APPROVED,
 			"No AttestationKey is approved for this Machine.");
 }
 
 /* Who has not confirmed it: the key, or with a key that is as wanted, the identity. */
-static const char *lacking(const struct ctl_env *env, const struct machine_look *l,
-	bool key_is_right, struct strbuf *out)
+static const char *lacking(
+	const struct state *s, const struct machine_look *l, bool key_is_right, struct strbuf *out)
 {
 	return key_is_right && l->lacking[0]
-		       ? ctl_trustee_lacking(env->state->sync, KBS_REFVALUE, l->lacking, out)
-		       : ctl_trustee_lacking(env->state->sync, KBS_RESOURCE, l->path, out);
+		       ? ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->lacking, out)
+		       : ctl_trustee_lacking(s->sync, KBS_RESOURCE, l->path, out);
 }
 
-static void want_delivered(const struct ctl_env *env, struct machine_look *l)
+static void want_delivered(const struct state *s, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.far_ids)))
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_REVOKING),
-			"Waits until every Trustee has confirmed that key and identity are gone. %s",
-			lacking(env, l, !l->owns_path || state_trustee_gone(l->v.far_key), &why));
-	else if (l->want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
-		want(l, c, false, MACHINE_WAITING,
-			"Waits for the disk key and an approved AttestationKey.");
+		WANT(l, c, false, MACHINE_REVOKING,
+			"Waiting until every Trustee confirms that the key and the identity are deleted. %s",
+			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.far_key), &why));
+	else if (l->base.want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
+		WANT(l, c, false, MACHINE_WAITING,
+			"Waiting for the disk key and an approved AttestationKey.");
 	else if ((l->v.far_key == KBS_FAR_PRESENT && l->far_identity == KBS_FAR_PRESENT) ||
-		 (state_trustee_is_asking(env->state) && l->m->cond[c].status == KOBJ_COND_TRUE))
-		want(l, c, true, MACHINE_DELIVERED_OK,
-			"Every administered Trustee has key and identity.");
+		 (state_trustee_is_asking(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
+		WANT(l, c, true, MACHINE_DELIVERED_OK,
+			"Every administered Trustee has the key and the identity.");
 	else
-		kobj_cond_want(&l->want[c], model_machine_cond_types[c], KOBJ_COND_FALSE,
-			model_machine_reason(MACHINE_NOT_AVAILABLE),
-			"Key and identity are not delivered yet. %s",
-			lacking(env, l, l->v.far_key == KBS_FAR_PRESENT, &why));
+		WANT(l, c, false, MACHINE_NOT_AVAILABLE,
+			"The key and the identity are not delivered yet. %s",
+			lacking(s, l, l->v.far_key == KBS_FAR_PRESENT, &why));
 }
 
-void machine_wants(const struct ctl_env *env, struct machine_look *l)
+static void machine_wants(const struct state *s, const char *ns, struct machine_look *l)
 {
-	want_key(env, l);
-	want_bound(env, l);
-	want_delivered(env, l);
+	want_key(ns, l);
+	want_bound(ns, l);
+	want_delivered(s, l);
 	for (int i = 0; i < MACHINE_READY; i++) {
-		if (l->want[i].status == KOBJ_COND_TRUE)
+		if (l->base.want[i].status == KOBJ_COND_TRUE)
 			continue;
 		/* The first that is missing gives the reason. */
-		kobj_cond_want(&l->want[MACHINE_READY], model_machine_cond_types[MACHINE_READY],
-			KOBJ_COND_FALSE, l->want[i].reason, "%s", l->want[i].message);
+		kobj_cond_want(&l->base.want[MACHINE_READY],
+			model_machine_cond_types[MACHINE_READY], KOBJ_COND_FALSE,
+			l->base.want[i].reason, "%s", l->base.want[i].message);
 		return;
 	}
-	want(l, MACHINE_READY, true, MACHINE_ALL_READY, "The node can boot and get its disk key.");
+	WANT(l, MACHINE_READY, true, MACHINE_ALL_READY, "The node can boot and get its disk key.");
 }

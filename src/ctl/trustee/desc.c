@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which servers a cluster's spec names, and where each is. Pure. */
+/* Which servers a cluster's spec names, and the address of each. Pure. */
 #include "config.h"
 
 #include "trustee_internal.h"
@@ -75,7 +75,7 @@ static int host_len(const char *address)
 	return (int)(end ? end - address : (ptrdiff_t)strlen(address));
 }
 
-bool trustee_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
+bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
 {
 	if (d->primary && env->kbs_url)
 		return !str_starts(env->kbs_url, "https://");
@@ -89,10 +89,10 @@ static char *host_of_primary(const struct ctl_env *env, const struct trustee_ser
 	return xasprintf(KBS_SERVICE ".%s.svc", env->ns);
 }
 
-bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
+bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, char **url, char **connect_to)
 {
-	const char *scheme = trustee_is_plain(env, &s->desc) ? "http" : "https", *rest;
+	const char *scheme = trustee_desc_is_plain(env, &s->desc) ? "http" : "https", *rest;
 	cleanup_free char *host = NULL;
 	const struct model_plain *service;
 	int port = c ? c->trustee_port : 8080, n;
@@ -117,7 +117,7 @@ bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
 	*url = xasprintf("%s://%s:%d", scheme, host, port);
 	service = (const struct model_plain *)k8s_cache_find(env->state->services, KBS_SERVICE);
 	if (!k8s_cache_filled(env->state->services) || (service && service->obj.unreadable))
-		return true; /* by its name: what is to be revoked does not wait */
+		return true; /* by its name, so that revocation need not wait */
 	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
 		return false;
 	*connect_to = xasprintf(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of servers: made anew from spec and memory when one of them changes. A server of the
- * same name that is described otherwise is another server. Refuses to believe a server gone while
- * its Deployment, or something it may hold, is left.
+ * The list of servers: updated from spec and memory when one of them changes. A server of the same
+ * name with another description is another server. A server is not dropped while its Deployment, or
+ * something that it may hold, is left.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "tec/base/mem.h"
 #include "tec/render/trustee.h"
 
-struct trustee_server *trustee_find(const struct ctl_trustee *c, const char *name)
+struct trustee_server *trustee_list_find(const struct ctl_trustee *c, const char *name)
 {
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		if (str_eq(s->name, name))
@@ -29,7 +29,7 @@ void trustee_bytes_fini(struct trustee_bytes *b)
 	memset(b, 0, sizeof(*b));
 }
 
-/* What it was told and made from; its place in the list stays. */
+/* Forgets its connection and what was read for it; it stays in the list. */
 static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 {
 	kbs_push_free(steal_ptr(&s->push));
@@ -39,10 +39,10 @@ static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 	trustee_bytes_fini(&s->admin);
 	trustee_bytes_fini(&s->ca);
 	free(steal_ptr(&s->connected_as));
-	free(steal_ptr(&s->told));
+	free(steal_ptr(&s->reason));
 }
 
-void trustee_drop(struct ctl_trustee *c, struct trustee_server *s)
+void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s)
 {
 	struct trustee_server **pp = &c->servers;
 
@@ -74,27 +74,28 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
-/* A person's decision, so nothing waits for it; but nothing speaks of it afterwards either. */
-void trustee_tell_left(const struct ctl_trustee *c, const char *name)
+/* A person's decision, so nothing blocks it, but this is the only warning about it. */
+void trustee_list_tell_left(const struct ctl_trustee *c, const char *name)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
 
 	if (!served)
 		return;
-	log_warn(NULL, "Trustee left spec and may still hold keys", "trustee=%s", log_esc(name));
+	log_warn(NULL, "Trustee was removed from spec and may still hold keys", "trustee=%s",
+		log_esc(name));
 	k8s_events_post(c->env->events, &kobj_cluster, &served->obj, K8S_EVENT_WARNING,
 		"TrusteeLeft", "Administer",
-		"Trustee at %s is no longer administered by spec. It keeps every key it has, and what is deleted from now on "
-		"stays valid there. Delete its data or stop it; or put it back into spec, with its adminSecret, before anything is "
-		"deleted.",
+		"Trustee at %s is no longer in spec, so it is no longer administered. It keeps every key it has, and what is "
+		"deleted from now on stays valid there. Delete its data or stop it; or add it to spec again, with its "
+		"adminSecret, before anything is deleted.",
 		name);
 }
 
-/* desc is taken. cluster_uid NULL: only kept, as it was. */
+/* cluster_uid NULL: the server is only kept. */
 static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
 	const char *cluster_uid)
 {
-	struct trustee_server *s = trustee_find(c, name);
+	struct trustee_server *s = trustee_list_find(c, name);
 	unsigned n = 0;
 
 	for (const struct trustee_server *x = c->servers; x; x = x->next)
@@ -112,10 +113,10 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		c->servers = s;
 	} else if (!trustee_desc_same(&s->desc, take_desc) ||
 		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
-		/* Another server, or another cluster's, of the same name: nothing of what was
-		 * confirmed holds. */
+		/* Another server, or another cluster's, of the same name: nothing is confirmed any
+		 * more. */
 		if (!s->desc.owned && take_desc->owned)
-			trustee_tell_left(c, name);
+			trustee_list_tell_left(c, name);
 		server_close(c, s);
 	}
 	trustee_desc_fini(&s->desc);
@@ -125,15 +126,15 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		server_open(c, s, cluster_uid ? cluster_uid : "");
 }
 
-/* A server that no cluster names any more. */
-bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s)
+/* Of a server that no cluster names any more. */
+bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_server *s)
 {
 	const struct ctl_env *env = c->env;
 	size_t declared, confirmed, revoking;
 
 	for (const struct trustee_server *x = c->servers; x && s->desc.owned; x = x->next)
 		if (x->wanted && x->desc.owned)
-			return false; /* the same one, under a new address */
+			return false; /* the same server under a new address */
 	if (s->desc.owned)
 		return state_trustee_is_left(env->state);
 	if (state_cluster_unknown(env->state))
@@ -144,8 +145,8 @@ bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_se
 	return declared || revoking;
 }
 
-/* What all servers have in common: the policies, of which the last served cluster's stay (after a
- * start without one, the safer ones), and how many keys are sent at once. */
+/* Settings of all servers: the policies (without a cluster the last ones stay, after a start the
+ * stricter ones), and how many keys are sent at once. */
 static void want_settings(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
@@ -173,28 +174,28 @@ static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *serv
 		server_want(c, name, &d, served->obj.uid);
 }
 
-/* Read after a start: later on the list knows more than memory. */
+/* Only after a start: later the list knows more than memory. */
 static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	struct trustee_desc d;
 
 	for (unsigned i = 0; trustee_memory_desc(c->memory, i, &d); i++) {
-		if (!d.address || !d.admin_secret || trustee_find(c, d.address))
+		if (!d.address || !d.admin_secret || trustee_list_find(c, d.address))
 			trustee_desc_fini(&d);
 		else
 			server_want(c, d.address, &d, served ? served->obj.uid : NULL);
 	}
 }
 
-/* The list as spec and memory want it now. A spec that lost fields may have lost servers, and what
- * the primary one is: the list stays until a person has spoken. */
-void trustee_look_at_all(struct ctl_trustee *c)
+/* Updates the list from spec and memory. A spec that lost fields may have lost servers, and which
+ * one is primary: then the list stays until a person restores or confirms it. */
+void trustee_list_update(struct ctl_trustee *c)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
 	bool lost = served && served->extended_lost, has_primary = false;
 	struct trustee_desc d;
 
-	if (!c->on || state_cluster_unknown(c->env->state)) /* what is administered stays so */
+	if (!c->on || state_cluster_unknown(c->env->state)) /* the list stays */
 		return;
 	want_settings(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
@@ -209,7 +210,7 @@ void trustee_look_at_all(struct ctl_trustee *c)
 	if (lost && !has_primary && trustee_memory_is_read(c))
 		want_by_spec(c, served);
 	if (!served && !c->servers && state_trustee_is_left(c->env->state)) {
-		/* Of a cluster that went before we started, perhaps. */
+		/* Perhaps of a cluster that was deleted before we started. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
 		server_want(c, "kbs-service", &d, NULL);
 	}
@@ -220,10 +221,10 @@ void trustee_look_at_all(struct ctl_trustee *c)
 
 static void on_look(void *arg)
 {
-	trustee_look_at_all(arg);
+	trustee_list_update(arg);
 }
 
-void trustee_ask(struct ctl_trustee *c)
+void trustee_list_update_soon(struct ctl_trustee *c)
 {
 	if (c->on)
 		defer_call(&c->look, c->env->loop, on_look, c);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ConfigMap tec-trustees: the servers that are not the cluster object's own, written before a
- * server gets a transport and taken out after it left the list. Nothing else reads or writes it.
- * Its text is an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by
- * address, so that equal memories are equal texts.
+ * ConfigMap tec-trustees: the servers that the cluster object does not own, written before a server
+ * gets a transport and removed after it left the list. Nothing else reads or writes it. Its text is
+ * an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by address, so
+ * that equal memories are equal texts.
  */
 #include "config.h"
 
@@ -78,7 +78,7 @@ bool trustee_memory_is_read(const struct ctl_trustee *c)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
 
-	/* What cannot be read is ours to write again, if we know what it said. */
+	/* An unreadable one is written again, if we know what it said. */
 	if (!k8s_cache_filled(c->env->state->configmaps) || (o && o->unreadable))
 		return c->memory_known;
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
@@ -145,8 +145,7 @@ bool trustee_memory_done(struct ctl_trustee *c, enum ctl_trustee_do d, const str
 	bool gone = err->kind == ERR_NOT_FOUND;
 
 	if (err_is_set(err) && !gone) {
-		log_err(LOG_WARN, NULL, "what is known of other Trustee servers cannot be kept",
-			err);
+		log_err(LOG_WARN, NULL, "ConfigMap tec-trustees cannot be read or written", err);
 		return false;
 	}
 	c->memory_known = true;

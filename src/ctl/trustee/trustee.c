@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One server: what is so, what follows, and the one thing that is done about it. What a step writes
- * is the server's transport, never the list (trustee_list.c), out of which it only takes what is no
- * longer wanted. A server that is not the cluster object's own is written into memory before it
- * gets a transport, and leaves memory after it has left the list.
+ * The step of one server, and of the memory. It changes the server's transport, never the list
+ * (list.c), except to drop a server that is no longer wanted. A server that the cluster object does
+ * not own is written into memory before it gets a transport, and removed from memory after it left
+ * the list.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 #define MEMBER_MAX 65536
 #define LEAVING_MS 2000
 
-/* A Trustee of the cluster's own takes its orders from a Secret that the operator made. What was
- * found stays when the cluster object goes before its Trustee. */
+/* The cluster's own Trustee is administered with a Secret that the operator created. The last
+ * verdict stays when the cluster object is deleted before its Trustee. */
 static void judge_admin(const struct model_cluster *served, struct trustee_server *s)
 {
 	if (!s->desc.owned)
@@ -34,8 +34,8 @@ static void judge_admin(const struct model_cluster *served, struct trustee_serve
 static void tell(struct trustee_server *s, const char *why)
 {
 	free(steal_ptr(&s->connected_as));
-	free(s->told);
-	s->told = xstrdup(why);
+	free(s->reason);
+	s->reason = xstrdup(why);
 	kbs_push_set_transport(s->push, NULL, why);
 }
 
@@ -49,13 +49,13 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 	struct kbs_transport *t = c->env->kbs_connect(c->env->kbs_connect_arg, &place, &err);
 
 	if (t) {
-		free(steal_ptr(&s->told));
+		free(steal_ptr(&s->reason));
 		kbs_push_set_transport(s->push, t, NULL);
 	} else {
 		log_err(LOG_WARN, NULL, "Trustee cannot be administered", &err);
 		tell(s, err.text);
 	}
-	/* Not tried again before something changes. */
+	/* Not tried again until something changes. */
 	free(s->connected_as);
 	s->connected_as = steal_ptr(&l->as);
 }
@@ -82,13 +82,13 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_act *a = arg;
 	struct ctl_trustee *c = a->table->self;
-	struct trustee_server *s = trustee_find(c, a->name);
+	struct trustee_server *s = trustee_list_find(c, a->name);
 	bool admin = a->doing == CTL_TRUSTEE_READ_ADMIN;
 
 	if (s && !err_is_set(err))
 		take_member(
 			admin ? &s->admin : &s->ca, r->object, admin ? "private.key" : "ca.crt");
-	/* Gone meanwhile: the cache will say so. */
+	/* Deleted in the meantime: the cache will show it. */
 	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
 }
 
@@ -100,14 +100,13 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	struct ctl_act *a;
 
 	judge_admin(state_cluster(c->env->state), s);
-	trustee_look(c, s, &l);
+	trustee_view_look(c, s, &l);
 	d = ctl_trustee_decide(&l.v);
 	switch (d) {
 	case CTL_TRUSTEE_READ_ADMIN:
 	case CTL_TRUSTEE_READ_CA:
 		a = ctl_act_get(&c->acts, s->name);
-		next = ctl_act_begin(a, (int)d) ? ctl_in_flight()
-						: ctl_retry(0, "an act had no visible effect yet");
+		next = ctl_act_begin(a, (int)d) ? ctl_in_flight() : ctl_retry(0, "no-effect");
 		if (next.verdict != QUEUE_IN_FLIGHT)
 			break;
 		op_hold(&a->op, k8s_call_get(c->env->api, &c->acts.ops, &kobj_secret, c->env->ns,
@@ -123,18 +122,18 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		break;
 	case CTL_TRUSTEE_DROP:
 		if (!s->desc.owned)
-			trustee_tell_left(c, s->name);
+			trustee_list_tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
-		trustee_drop(c, s);
+		trustee_list_drop(c, s);
 		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 		break;
 	default:
 		break;
 	}
-	trustee_look_fini(&l);
+	trustee_view_fini(&l);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
-		/* until it holds nothing of ours any more */
-		next = ctl_retry(LEAVING_MS, "it may still hold something");
+		/* until it holds none of our keys */
+		next = ctl_retry(LEAVING_MS, "it may still hold keys");
 	return next;
 }
 
@@ -146,7 +145,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 	bool fine = trustee_memory_done(c, (enum ctl_trustee_do)a->doing, err, r);
 
 	ctl_act_end(a, fine ? &none : err);
-	trustee_ask(c);
+	trustee_list_update_soon(c);
 }
 
 static struct queue_next step_memory(struct ctl_trustee *c)
@@ -157,13 +156,13 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 
 	trustee_memory_look(c, &v);
 	d = ctl_trustee_decide_memory(&v);
-	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the look that is due wakes us */
+	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the update of the list wakes us */
 		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
 		return ctl_settled();
 	}
 	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
 	if (!ctl_act_begin(a, (int)d))
-		return ctl_retry(0, "an act had no visible effect yet");
+		return ctl_retry(0, "no-effect");
 	op_hold(&a->op, trustee_memory_start(c, d, on_memory, a));
 	return ctl_in_flight();
 }
@@ -171,7 +170,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_trustee *c = self;
-	struct trustee_server *s = trustee_find(c, key->name);
+	struct trustee_server *s = trustee_list_find(c, key->name);
 	struct queue_next next = ctl_settled();
 
 	if (ctl_act_busy(ctl_act_find(&c->acts, key->name), &next))
@@ -189,10 +188,10 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 
 static void map_any(void *self, const struct kobj *was, const struct kobj *now)
 {
-	trustee_ask(self);
+	trustee_list_update_soon(self);
 }
 
-/* Of Secrets only those that a server is reached with. */
+/* Only Secrets that a server is reached with. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
@@ -214,16 +213,16 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 static void map_service(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (str_eq(was ? was->name : now->name, "kbs-service"))
-		trustee_ask(self);
+		trustee_list_update_soon(self);
 }
 
 static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (!was || !now)
-		trustee_ask(self);
+		trustee_list_update_soon(self);
 }
 
-/* Another process serves from here on: it may have lost everything. */
+/* Another process serves now, and may have lost everything. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
@@ -262,9 +261,9 @@ void ctl_trustee_on(struct ctl_trustee *c)
 	if (c->on)
 		return;
 	c->on = true;
-	trustee_look_at_all(c); /* before any controller asks what Trustee may hold */
+	trustee_list_update(c); /* before any controller needs to know what Trustee may hold */
 	ctl_runner_on(c->runner);
-	trustee_look_at_all(c); /* again, with keys taken */
+	trustee_list_update(c); /* again, now that the runner accepts keys */
 }
 
 void ctl_trustee_off(struct ctl_trustee *c)
@@ -274,10 +273,11 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	defer_cancel(&c->look);
 	ctl_acts_clear(&c->acts);
 	while (c->servers)
-		trustee_drop(c, c->servers);
+		trustee_list_drop(c, c->servers);
 	trustee_memory_set(c, NULL, NULL);
 	c->memory_known = false;
-	/* Keys leave memory with the leadership, and what Trustee holds is unknown from here on. */
+	/* Keys leave memory together with the leadership, and what Trustee holds is unknown from
+	 * now on. */
 	kbs_sync_reset(c->env->state->sync);
 }
 
@@ -301,7 +301,6 @@ void ctl_trustee_free(struct ctl_trustee *c)
 	if (!c)
 		return;
 	ctl_trustee_off(c);
-	ctl_acts_clear(&c->acts);
 	ctl_runner_free(c->runner);
 	free(c);
 }

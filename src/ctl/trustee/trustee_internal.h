@@ -16,7 +16,7 @@ struct trustee_desc {
 	char *admin_secret; /* with private.key */
 	bool primary, owned;
 	bool https_only; /* spec.trustee.plaintext is Refuse, or may have been */
-	bool volumes;    /* it is told nothing: ctl/cluster mounts files and confirms */
+	bool volumes;    /* nothing is sent to it: ctl/cluster mounts files and confirms */
 };
 
 /* A Secret's member, as of one resourceVersion. */
@@ -36,7 +36,7 @@ struct trustee_server {
 	struct kbs_push *push; /* owned; NULL with delivery by volumes */
 	bool is_target;        /* kbs_sync knows it without a push */
 	char *connected_as;    /* owned: what the transport was made from; NULL: there is none */
-	char *told;            /* owned: why it is not connected */
+	char *reason;          /* owned: why it is not connected */
 	char name[];           /* of the target */
 };
 
@@ -48,7 +48,7 @@ struct ctl_trustee {
 	bool has_policies;              /* kbs_sync knows them */
 	unsigned window;                /* spec.trustee.window; 0: not known yet */
 	bool memory_known;              /* it was read, or found missing, since the start */
-	bool adopt;                     /* memory was read; its servers belong into the list */
+	bool adopt;                     /* memory was read: its servers must be added to the list */
 	struct trustee_server *servers; /* owned list */
 	struct defer look;
 	char *memory_rv,
@@ -67,40 +67,42 @@ struct trustee_look {
 /* ---- desc.c */
 void trustee_desc_fini(struct trustee_desc *d);
 bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *b);
-/* The i-th server that a cluster wants; false: no more. *name: of its target, borrowed from c. */
+/* The i-th server that a cluster wants; false: there are no more. *name: of its target, borrowed
+ * from c. */
 bool trustee_desc_of_cluster(
 	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name);
 /* URL and connect-to of a server; false: not known yet. The caller frees both. */
-bool trustee_place(const struct ctl_env *env, const struct model_cluster *c,
+bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, char **url, char **connect_to);
-/* It would be spoken to in plain text. */
-bool trustee_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
+/* It would be reached in plain text. */
+bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
 
 /* ---- memory.c */
-/* The i-th of a memory text; false: no more, or no such text. */
+/* The i-th server of a memory text; false: there are no more, or it is not such a text. */
 bool trustee_memory_desc(const char *json, unsigned i, struct trustee_desc *out);
 bool trustee_memory_is_read(const struct ctl_trustee *c);
 void trustee_memory_set(struct ctl_trustee *c, const char *rv, const char *text);
 void trustee_memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v);
 struct op *trustee_memory_start(
 	struct ctl_trustee *c, enum ctl_trustee_do d, k8s_result_fn done, void *arg);
-/* True: the error is none. */
+/* True: the error needs no retry. */
 bool trustee_memory_done(struct ctl_trustee *c, enum ctl_trustee_do d, const struct err *err,
 	const struct k8s_result *r);
 
 /* ---- list.c */
-struct trustee_server *trustee_find(const struct ctl_trustee *c, const char *name);
-void trustee_drop(struct ctl_trustee *c, struct trustee_server *s); /* frees s */
+struct trustee_server *trustee_list_find(const struct ctl_trustee *c, const char *name);
+void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s); /* frees s */
 void trustee_bytes_fini(struct trustee_bytes *b);
-/* A server that no cluster names any more may hold something of ours all the same. */
-bool trustee_may_still_hold(const struct ctl_trustee *c, const struct trustee_server *s);
-void trustee_tell_left(const struct ctl_trustee *c, const char *name); /* a warning, to people */
-void trustee_look_at_all(struct ctl_trustee *c); /* the list as spec and memory want it now */
-void trustee_ask(struct ctl_trustee *c);         /* the same, in the next turn */
+/* A server that no cluster names any more may still hold our keys. */
+bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_server *s);
+void trustee_list_tell_left(
+	const struct ctl_trustee *c, const char *name); /* a warning in log and Events */
+void trustee_list_update(struct ctl_trustee *c);        /* from spec and memory */
+void trustee_list_update_soon(struct ctl_trustee *c);   /* the same, in the next turn */
 
 /* ---- view.c */
-void trustee_look(
+void trustee_view_look(
 	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l);
-void trustee_look_fini(struct trustee_look *l);
+void trustee_view_fini(struct trustee_look *l);
 
 #endif

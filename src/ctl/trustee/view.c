@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is so, what follows, and why a server is not connected. Changes nothing. */
+/* State and decision of one server, and why it is not connected. Changes nothing. */
 #include "config.h"
 
 #include "trustee_internal.h"
@@ -15,17 +15,17 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 	if (!v->wanted)
 		return CTL_TRUSTEE_DROP;
 	if (v->volumes)
-		return CTL_TRUSTEE_NOTHING; /* its files are ctl/cluster's */
+		return CTL_TRUSTEE_NOTHING; /* ctl/cluster mounts its files */
 	if (!whole)
-		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+		return v->reported ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
 	if (!v->recorded)
-		return CTL_TRUSTEE_NOTHING; /* memory first; it wakes us */
+		return CTL_TRUSTEE_NOTHING; /* memory comes first, and wakes us */
 	if (!v->admin_read)
 		return CTL_TRUSTEE_READ_ADMIN;
 	if (v->needs_ca && !v->ca_read)
 		return CTL_TRUSTEE_READ_CA;
 	if (!v->usable)
-		return v->told ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+		return v->reported ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
 	return v->connected ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_CONNECT;
 }
 
@@ -55,22 +55,22 @@ static void say_refused(
 	const struct model_cluster *served = state_cluster(env->state);
 
 	if (served && served->extended_lost)
-		strbuf_adds(out, "spec lost fields, spec.trustee.plaintext perhaps");
+		strbuf_adds(out, "spec lost fields, perhaps spec.trustee.plaintext");
 	else
 		strbuf_adds(out, "spec.trustee.plaintext is Refuse");
 	if (s->desc.primary && env->kbs_url)
 		strbuf_adds(out,
-			" and --kbs-url is a http:// URL: nothing is sent. Start the operator with an https:// URL");
+			" and --kbs-url is an http:// URL: nothing is sent. Start the operator with an https:// URL");
 	else if (s->desc.primary)
 		strbuf_adds(out,
-			" and no trusteeSecret is named: nothing is sent. Name a Secret with tls.crt, tls.key and ca.crt");
+			" and spec.trusteeSecret is not set: nothing is sent. Name a Secret with tls.crt, tls.key and ca.crt there");
 	else
 		strbuf_adds(out,
-			" and its trusteeServers entry has no caSecret: nothing is sent. Name a Secret with ca.crt");
+			" and its entry in spec.trusteeServers has no caSecret: nothing is sent. Name a Secret with ca.crt there");
 	strbuf_adds(out, ", or set spec.trustee.plaintext to Allow.");
 }
 
-/* Why it is not connected, in the order of decide; "" when nothing stands against it. */
+/* Why it is not connected, in the order of decide; "" when there is no reason. */
 static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 	const struct ctl_trustee_view *v, struct strbuf *out)
 {
@@ -84,7 +84,7 @@ static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 		strbuf_adds(out, "Service kbs-service has no cluster IP yet.");
 	else if (!s->admin_ours)
 		strbuf_addf(out,
-			"Secret %s is not announced as this operator's own, so nothing is sent with it.",
+			"Secret %s has content that this operator did not announce, so nothing is sent with it.",
 			s->desc.admin_secret);
 	else if (!s->admin.value)
 		strbuf_addf(out, "Secret %s has no usable private.key.", s->desc.admin_secret);
@@ -92,7 +92,7 @@ static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 		strbuf_addf(out, "Secret %s has no usable ca.crt.", s->desc.ca_secret);
 }
 
-void trustee_look_fini(struct trustee_look *l)
+void trustee_view_fini(struct trustee_look *l)
 {
 	free(l->url);
 	free(l->connect_to);
@@ -100,7 +100,7 @@ void trustee_look_fini(struct trustee_look *l)
 	strbuf_fini(&l->why);
 }
 
-void trustee_look(
+void trustee_view_look(
 	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
 {
 	const struct ctl_env *env = c->env;
@@ -111,21 +111,21 @@ void trustee_look(
 	struct ctl_trustee_memory_view memory;
 
 	v->known = true;
-	v->wanted = s->wanted || trustee_may_still_hold(c, s);
+	v->wanted = s->wanted || trustee_list_may_hold(c, s);
 	trustee_memory_look(c, &memory);
 	v->recorded = s->desc.owned || (memory.read && memory.as_wanted);
 	v->volumes = s->desc.volumes;
-	v->refused = s->desc.https_only && trustee_is_plain(env, &s->desc);
+	v->refused = s->desc.https_only && trustee_desc_is_plain(env, &s->desc);
 	v->admin_there = admin != NULL;
 	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
 	v->needs_ca = s->desc.ca_secret != NULL;
 	v->ca_there = ca != NULL;
 	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
-	v->address = trustee_place(env, served, s, &l->url, &l->connect_to);
+	v->address = trustee_desc_place(env, served, s, &l->url, &l->connect_to);
 	v->usable = s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value);
 	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
 		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
 	v->connected = str_eq(s->connected_as, l->as);
 	say_why(env, s, v, &l->why);
-	v->told = str_eq(s->told, strbuf_str(&l->why)) && !s->connected_as;
+	v->reported = str_eq(s->reason, strbuf_str(&l->why)) && !s->connected_as;
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers without an object: Kubernetes Status objects, with message, reason and details in the
+ * words of kube-apiserver. The caller owns an answer (apistore_answer_fini).
+ */
+#ifndef TEC_APISTORE_STATUS_H
+#define TEC_APISTORE_STATUS_H
+
+#include <json-c/json.h>
+
+#include "tec/apistore/target.h"
+#include "tec/base/err.h"
+
+struct apistore_answer {
+	int code;
+	char *body; /* owned; may hold Secret data */
+	size_t len;
+};
+void apistore_answer_fini(struct apistore_answer *a); /* wipes */
+
+struct apistore_answer apistore_status_object(int code, struct json_object *o); /* borrowed */
+/* NotFound 404, AlreadyExists 409. */
+struct apistore_answer apistore_status_absent(const struct apistore_target *t);
+struct apistore_answer apistore_status_exists(const struct apistore_target *t);
+/* Conflict 409. */
+struct apistore_answer apistore_status_conflict(const struct apistore_target *t, const char *why);
+/* Invalid 422: field is "metadata.finalizers"-like, problem "Forbidden" or "Invalid value". */
+struct apistore_answer apistore_status_invalid(const struct apistore_target *t, const char *kind,
+	const char *field, const char *problem, const char *why);
+/* Any other refusal, with neither object nor details. */
+struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
+struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A broker's admin API (trustee-protocol.md section 4) as a function: a request's values in, an
+ * answer out. Resources, reference values, policies; policies are kept and listed, not evaluated.
+ * Reading a resource takes an attestation token, and there is no attestation yet.
+ *
+ * Every refusal is JSON of `type` and `detail`, which never holds what the client sent. The token
+ * is checked first, then the path, then the body, so a client without a token does not learn which
+ * names exist. A write is in the store when the answer is made.
+ */
+#ifndef TEC_BROKER_ADMIN_H
+#define TEC_BROKER_ADMIN_H
+
+#include <stdint.h>
+
+#include "tec/base/str.h"
+#include "tec/broker/auth.h"
+#include "tec/broker/store.h"
+
+#define BROKER_ADMIN_PREFIX "/kbs/v0/"
+
+struct broker_admin {
+	struct broker_auth auth;    /* its acls: broker_admin_acls() */
+	struct broker_store *store; /* borrowed */
+};
+
+struct broker_request {
+	const char *method, *target; /* the target with its query, as sent */
+	const char *authorization;   /* the header's value; NULL without one */
+	const void *body;
+	size_t len;
+};
+
+struct broker_answer {
+	int status;
+	const char *verb;         /* static: resource-put, refvalue-get, ...; other */
+	const char *type;         /* of a refusal; "" of any other answer. Static */
+	const char *content_type; /* static; NULL: none */
+	const char *challenge;    /* WWW-Authenticate; static; NULL: none */
+	char allow[32];           /* with status 405: the methods there are; or "" */
+	struct strbuf body;
+};
+void broker_answer_fini(struct broker_answer *a);
+#define cleanup_broker_answer __attribute__((cleanup(broker_answer_fini)))
+
+/* The paths of the role "admin". */
+const struct broker_auth_acl *broker_admin_acls(size_t *n);
+/* out is initialised. */
+void broker_admin(const struct broker_admin *a, const struct broker_request *r, int64_t now_s,
+	struct broker_answer *out);
+/* Makes the answer a refusal, whatever it was. type: the last segment of the error's URL. */
+void broker_admin_refuse(struct broker_answer *a, int status, const char *type, const char *fmt,
+	...) PRINTF_LIKE(4, 5);
+/* Appends the body of a refusal. */
+void broker_admin_error(struct strbuf *out, const char *type, const char *detail);
+
+/* The stock policies, where the store has none under their names. */
+int broker_admin_seed(struct broker_store *store, struct err *err) MUST_CHECK;
+
+#endif

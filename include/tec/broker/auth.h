@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who may use a broker's admin API (trustee-protocol.md section 4): a Bearer JWT signed with the
+ * one admin key, exp required (60 s leeway), role required, iss and aud when configured; then the
+ * role's paths, matched on the raw target with its query. Time and bytes are arguments.
+ *
+ * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a good one, but not for this);
+ * the text may be shown to the client.
+ */
+#ifndef TEC_BROKER_AUTH_H
+#define TEC_BROKER_AUTH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/err.h"
+#include "tec/jose/jws.h"
+
+#define BROKER_AUTH_LEEWAY_S 60
+
+/* The target is one of the paths, or below one: "/kbs/v0/resource" also stands for
+ * "/kbs/v0/resource/a?b", not for "/kbs/v0/resource?b" (the reference's regular expression). */
+struct broker_auth_acl {
+	const char *role;
+	const char *const *paths; /* NULL-terminated */
+};
+
+struct broker_auth {
+	const struct jws_public *key;
+	const char *issuer, *audience; /* NULL: not looked at */
+	const struct broker_auth_acl *acls;
+	size_t n_acls;
+};
+
+/* authorization: the header's value, NULL when there is none. */
+int broker_auth_check(const struct broker_auth *a, const char *authorization, const char *target,
+	int64_t now_s, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct broker_kbsd: a key broker that speaks Trustee's protocol, on a listener of its own. So far
+ * its admin side (broker/admin) and /healthz.
+ *
+ * Who owns what: store and admin key are borrowed, and the store may be exchanged between two
+ * requests; everything else of the configuration is copied. on_answer runs from the loop before
+ * each reply, and may change it; it does not see what the listener itself refuses (404 outside of
+ * the API, 411, 413...).
+ */
+#ifndef TEC_BROKER_KBSD_H
+#define TEC_BROKER_KBSD_H
+
+#include "tec/broker/admin.h"
+#include "tec/loop/loop.h"
+#include "tec/net/httpd.h"
+
+#define BROKER_KBSD_MAX_BODY      ((size_t)8 << 20)
+#define BROKER_KBSD_MAX_BODY_MOST ((size_t)32 << 20)
+
+struct broker_kbsd;
+
+struct broker_kbsd_conf {
+	const char *name;                   /* static; label in logs and metrics */
+	const struct jws_public *admin_key; /* borrowed */
+	const char *issuer, *audience;      /* what a token must name; NULL: anything */
+	size_t max_body;                    /* 0: BROKER_KBSD_MAX_BODY */
+	struct broker_store *store;
+	void (*on_answer)(
+		void *arg, const struct broker_request *r, struct broker_answer *a); /* or NULL */
+	void *arg;
+	/* As of httpd_conf; NULL: JSON of type and detail. */
+	const char *(*error_body)(struct strbuf *out, int status, const char *message);
+};
+
+struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_conf *conf);
+void broker_kbsd_free(struct broker_kbsd *k);           /* closes all connections at once */
+struct httpd *broker_kbsd_httpd(struct broker_kbsd *k); /* to listen, for TLS, to drain */
+void broker_kbsd_set_store(struct broker_kbsd *k, struct broker_store *store);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where an embedded broker keeps things: values by namespace and key (trustee-protocol.md section
+ * 5). Resources are key material, and every maker treats them so. Keys follow the rule of the real
+ * one's LocalFs backend, whoever keeps them: [A-Za-z0-9._/-], and at most 255 bytes as a file name,
+ * in which a slash takes four; what is stored here can be moved there.
+ *
+ * Bytes given are copied. Bytes answered are borrowed until the next call of the same store. No
+ * call blocks longer than one commit. Errors: ERR_INVALID (key, or a resource above
+ * SECRET_MAX_LEN), ERR_NOT_FOUND.
+ */
+#ifndef TEC_BROKER_STORE_H
+#define TEC_BROKER_STORE_H
+
+#include <stddef.h>
+
+#include "tec/base/err.h"
+#include "tec/base/mem.h"
+
+#define BROKER_STORE_KEY_MAX 255 /* bytes of the file name LocalFs would make of it */
+
+enum broker_store_ns {
+	BROKER_STORE_KBS,                /* the resource policy */
+	BROKER_STORE_REPOSITORY,         /* resources: "repository/type/tag" */
+	BROKER_STORE_REFERENCE_VALUE,    /* entries by name */
+	BROKER_STORE_ATTESTATION_POLICY, /* "<id>.rego" */
+	BROKER_STORE_N
+};
+
+struct broker_store_value {
+	const void *data; /* never NULL */
+	size_t len;
+};
+
+typedef void (*broker_store_key_fn)(void *arg, const char *key);
+
+struct broker_store;
+struct broker_store_ops {
+	int (*set)(struct broker_store *s, enum broker_store_ns ns, const char *key,
+		const void *data, size_t len, struct err *err);
+	int (*get)(struct broker_store *s, enum broker_store_ns ns, const char *key,
+		struct broker_store_value *out, struct err *err);
+	int (*remove)(
+		struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err);
+	int (*list)(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
+		void *arg, struct err *err);
+	void (*free)(struct broker_store *s);
+};
+/* First member of every maker's struct. */
+struct broker_store {
+	const struct broker_store_ops *ops;
+};
+
+/* In memory, gone with the process; each call is O(1), a list O(n). */
+struct broker_store *broker_store_memory_new(void);
+void broker_store_free(struct broker_store *s); /* NULL is fine */
+
+/* "kbs", "repository", ... as the real one names them. */
+const char *broker_store_ns_name(enum broker_store_ns ns);
+int broker_store_key_check(const char *key, struct err *err) MUST_CHECK;
+
+/* Makes or replaces. */
+int broker_store_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	const void *data, size_t len, struct err *err) MUST_CHECK;
+int broker_store_get(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	struct broker_store_value *out, struct err *err) MUST_CHECK;
+int broker_store_remove(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	struct err *err) MUST_CHECK;
+/* Every key once, in no order; fn must not change the store. */
+int broker_store_list(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
+	void *arg, struct err *err) MUST_CHECK;
+
+DEFINE_CLEANUP(broker_store_cleanup_, struct broker_store *, broker_store_free)
+#define cleanup_broker_store __attribute__((cleanup(broker_store_cleanup_)))
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The controller of one kind (ctl/machine.h, ctl/ak.h, ctl/image.h make them). It looks at a key,
+ * decides one thing, does it and returns; the next step finds what is next. At most one request per
+ * key is in flight, and one that succeeded without a visible effect is not repeated at once.
+ */
+#ifndef TEC_CTL_KIND_H
+#define TEC_CTL_KIND_H
+
+struct ctl_kind;
+void ctl_kind_free(struct ctl_kind *k); /* NULL is fine */
+void ctl_kind_on(struct ctl_kind *k);   /* caches filled and leader */
+void ctl_kind_off(struct ctl_kind *k);  /* cancels what is in flight */
+
+#endif

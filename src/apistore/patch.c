@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Member by member; recursion is bounded by the depth that the parser lets pass. */
+#include "config.h"
+
+#include "tec/apistore/patch.h"
+
+#include "tec/base/json.h"
+
+void apistore_patch_merge(struct json_object *o, struct json_object *patch)
+{
+	json_object_object_foreach (patch, name, value) {
+		struct json_object *have = NULL;
+
+		if (!value) {
+			json_object_object_del(o, name);
+			continue;
+		}
+		if (!json_object_is_type(value, json_type_object)) {
+			json_add(o, name, json_copy(value));
+			continue;
+		}
+		if (!json_object_object_get_ex(o, name, &have) ||
+			!json_object_is_type(have, json_type_object))
+			json_add(o, name, have = json_obj());
+		apistore_patch_merge(have, value);
+	}
+}

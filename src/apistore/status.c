@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* One frame; what differs are message, reason and details. */
+#include "config.h"
+
+#include "tec/apistore/status.h"
+
+#include "tec/base/json.h"
+#include "tec/base/secret.h"
+
+void apistore_answer_fini(struct apistore_answer *a)
+{
+	if (a->body)
+		secret_wipe(a->body, a->len);
+	free(a->body);
+	*a = (struct apistore_answer){0};
+}
+
+struct apistore_answer apistore_status_object(int code, struct json_object *o)
+{
+	struct apistore_answer a = {.code = code, .body = json_text(o)};
+
+	a.len = strlen(a.body);
+	return a;
+}
+
+static struct apistore_answer status(
+	int code, const char *reason, const char *message, struct json_object *take_details)
+{
+	cleanup_json struct json_object *o = json_obj();
+
+	json_add_str(o, "kind", "Status");
+	json_add_str(o, "apiVersion", "v1");
+	json_add(o, "metadata", json_obj());
+	json_add_str(o, "status", code < 300 ? "Success" : "Failure");
+	json_add_str(o, "message", message);
+	json_add_str(o, "reason", reason);
+	if (take_details)
+		json_add(o, "details", take_details);
+	json_add_int(o, "code", code);
+	return apistore_status_object(code, o);
+}
+
+static struct json_object *details(const struct apistore_target *t, const char *kind)
+{
+	struct json_object *d = json_add_str(json_obj(), "name", t->name);
+
+	json_add_str(d, "group", t->group[0] ? t->group : NULL);
+	return json_add_str(d, "kind", kind);
+}
+
+/* "machines.example.io" or "secrets". */
+static char *qualified(const struct apistore_target *t, const char *what)
+{
+	return xasprintf("%s%s%s", what, t->group[0] ? "." : "", t->group);
+}
+
+static struct apistore_answer about(const struct apistore_target *t, int code, const char *reason,
+	const char *before, const char *behind)
+{
+	cleanup_free char *resource = qualified(t, t->resource);
+	cleanup_free char *message = xasprintf("%s%s \"%s\"%s", before, resource, t->name, behind);
+
+	return status(code, reason, message, details(t, t->resource));
+}
+
+struct apistore_answer apistore_status_absent(const struct apistore_target *t)
+{
+	return about(t, 404, "NotFound", "", " not found");
+}
+
+struct apistore_answer apistore_status_exists(const struct apistore_target *t)
+{
+	return about(t, 409, "AlreadyExists", "", " already exists");
+}
+
+struct apistore_answer apistore_status_conflict(const struct apistore_target *t, const char *why)
+{
+	cleanup_free char *behind = xasprintf(": %s", why);
+
+	return about(t, 409, "Conflict", "Operation cannot be fulfilled on ", behind);
+}
+
+struct apistore_answer apistore_status_invalid(const struct apistore_target *t, const char *kind,
+	const char *field, const char *problem, const char *why)
+{
+	cleanup_free char *what = qualified(t, kind);
+	cleanup_free char *text = xasprintf("%s: %s", problem, why);
+	cleanup_free char *message =
+		xasprintf("%s \"%s\" is invalid: %s: %s", what, t->name, field, text);
+	struct json_object *cause = json_add_str(json_obj(), "reason",
+		str_eq(problem, "Forbidden") ? "FieldValueForbidden" : "FieldValueInvalid");
+
+	json_add_str(json_add_str(cause, "message", text), "field", field);
+	return status(422, "Invalid", message,
+		json_add(details(t, kind), "causes", json_push(json_arr(), cause)));
+}
+
+struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf message = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&message, fmt, ap);
+	va_end(ap);
+	return status(code, reason, strbuf_str(&message), NULL);
+}
+
+struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid)
+{
+	return status(200, NULL, NULL, json_add_str(details(t, t->resource), "uid", uid));
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One table of paths and methods; 404 and 405 follow from it. A message of reference values is not
+ * atomic: what comes before a refused name is stored.
+ */
+#include "config.h"
+
+#include "tec/broker/admin.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/broker/wire.h"
+
+#define ERROR_URL       "https://github.com/confidential-containers/kbs/errors/"
+#define RESOURCE_POLICY "resource-policy"
+#define REGO            ".rego"
+#define JSON_TYPE       "application/json"
+
+static const char plugin_error[] = "Plugin internal error";
+
+struct call {
+	const struct broker_admin *a;
+	const struct broker_request *r;
+	const char *rest; /* of the path behind the route's: a key or a name */
+	int64_t now_s;
+	struct broker_answer *out;
+};
+
+/* ---- answers */
+
+void broker_answer_fini(struct broker_answer *a)
+{
+	strbuf_fini(&a->body);
+}
+
+void broker_admin_error(struct strbuf *out, const char *type, const char *detail)
+{
+	strbuf_addf(out, "{\"type\":\"" ERROR_URL "%s\",\"detail\":", type);
+	json_quote(out, detail, strlen(detail));
+	strbuf_addc(out, '}');
+}
+
+void broker_admin_refuse(
+	struct broker_answer *a, int status, const char *type, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf detail = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&detail, fmt, ap);
+	va_end(ap);
+	a->status = status;
+	a->type = type;
+	a->content_type = JSON_TYPE;
+	a->challenge = status == 401 ? "Bearer" : NULL;
+	strbuf_reset(&a->body);
+	broker_admin_error(&a->body, type, strbuf_str(&detail));
+}
+
+/* ---- resources */
+
+static void resource_get(struct call *c)
+{
+	if (c->r->authorization)
+		broker_admin_refuse(c->out, 401, "TokenVerifierError", "Token Verifier error");
+	else
+		broker_admin_refuse(c->out, 401, "TokenNotFound", "Attestation Token not found");
+}
+
+/* Is the rest of the path a resource's key? False: refused. */
+static bool resource_key(struct call *c)
+{
+	struct err err = ERR_INIT;
+
+	c->out->content_type = "text/xml";
+	if (broker_wire_resource_check(c->rest, &err) == 0)
+		return true;
+	broker_admin_refuse(c->out, 400, "PluginInternalError", "%s: %s", plugin_error, err.text);
+	return false;
+}
+
+static void resource_put(struct call *c)
+{
+	struct err err = ERR_INIT;
+
+	if (resource_key(c) && broker_store_set(c->a->store, BROKER_STORE_REPOSITORY, c->rest,
+				       c->r->body, c->r->len, &err) < 0)
+		broker_admin_refuse(c->out, err.http ? err.http : 400, "PluginInternalError",
+			"%s: %s", plugin_error, err.text);
+}
+
+static void resource_delete(struct call *c)
+{
+	struct err err = ERR_INIT;
+
+	if (resource_key(c) &&
+		broker_store_remove(c->a->store, BROKER_STORE_REPOSITORY, c->rest, &err) < 0)
+		broker_admin_refuse(c->out, 404, "ResourceNotFound", "there is no such resource");
+}
+
+/* ---- reference values */
+
+static int set_value(void *arg, const char *name, const char *entry, size_t len, struct err *err)
+{
+	const struct call *c = arg;
+
+	return broker_store_set(c->a->store, BROKER_STORE_REFERENCE_VALUE, name, entry, len, err);
+}
+
+static void values_put(struct call *c)
+{
+	struct err err = ERR_INIT;
+
+	c->out->content_type = JSON_TYPE;
+	if (broker_wire_values(c->r->body, c->r->len, c->now_s, set_value, c, &err) < 0)
+		broker_admin_refuse(c->out, 400, "RvpsError",
+			"RVPS configuration failed: Failed to register reference value: %s",
+			err.text);
+}
+
+static void value_get(struct call *c)
+{
+	struct broker_store_value entry;
+	struct err err = ERR_INIT;
+
+	c->out->content_type = JSON_TYPE;
+	if (broker_store_get(c->a->store, BROKER_STORE_REFERENCE_VALUE, c->rest, &entry, &err) <
+			0 ||
+		broker_wire_entry_value(entry.data, entry.len, &c->out->body, &err) < 0)
+		broker_admin_refuse(c->out, err.kind == ERR_NOT_FOUND ? 404 : 500, "RvpsError",
+			"RVPS configuration failed: Failed to get reference_values: %s", err.text);
+}
+
+/* ---- policies */
+
+static void put_policy(
+	struct call *c, enum broker_store_ns ns, const char *type, const char *detail)
+{
+	__attribute__((cleanup(broker_wire_policy_fini))) struct broker_wire_policy p = {
+		NULL, NULL, 0};
+	bool with_id = ns == BROKER_STORE_ATTESTATION_POLICY;
+	cleanup_free char *key = NULL;
+	struct err err = ERR_INIT;
+
+	if (broker_wire_policy_parse(c->r->body, c->r->len, with_id, &p, &err) == 0) {
+		key = xasprintf("%s" REGO, with_id ? p.id : RESOURCE_POLICY);
+		if (broker_store_set(c->a->store, ns, key, p.text, p.len, &err) == 0)
+			return;
+	}
+	broker_admin_refuse(c->out, 400, type, "%s: %s", detail, err.text);
+}
+
+static void attestation_policy_put(struct call *c)
+{
+	put_policy(c, BROKER_STORE_ATTESTATION_POLICY, "AttestationError",
+		"Attestation error: Set policy failed");
+}
+
+static void resource_policy_put(struct call *c)
+{
+	put_policy(c, BROKER_STORE_KBS, "ParsePolicyError", "Failed to parse policy");
+}
+
+static void add_name(void *arg, const char *key)
+{
+	size_t len = strlen(key);
+
+	if (str_ends(key, REGO))
+		len -= strlen(REGO);
+	json_push(arg, json_object_new_string_len(key, (int)len));
+}
+
+static void resource_policy_get(struct call *c)
+{
+	cleanup_json struct json_object *names = json_arr();
+	cleanup_free char *text = NULL;
+	struct err err = ERR_INIT;
+
+	if (broker_store_list(c->a->store, BROKER_STORE_KBS, add_name, names, &err) < 0) {
+		broker_admin_refuse(
+			c->out, 500, "PolicyEngineError", "Policy engine error: %s", err.text);
+		return;
+	}
+	text = json_text(names);
+	c->out->content_type = JSON_TYPE;
+	strbuf_adds(&c->out->body, text);
+}
+
+/* ---- routes */
+
+#define V0(path) BROKER_ADMIN_PREFIX path
+
+/* A path that ends in a slash stands for everything below it. denied: the error of a token that is
+ * not accepted; NULL: the call does not need the admin's. */
+static const struct {
+	const char *path, *method, *verb, *denied;
+	void (*fn)(struct call *c);
+} routes[] = {
+	{V0("resource/"), "GET", "resource-get", NULL, resource_get},
+	{V0("resource/"), "POST", "resource-put", "AdminAuthInitialization", resource_put},
+	{V0("resource/"), "DELETE", "resource-delete", "AdminAuthInitialization", resource_delete},
+	{V0("reference-value"), "POST", "refvalue-put", "AdminAuthAccess", values_put},
+	{V0("reference-value/"), "GET", "refvalue-get", "AdminAuthAccess", value_get},
+	{V0("attestation-policy"), "POST", "attestation-policy-put", "AdminAuthAccess",
+		attestation_policy_put},
+	{V0("resource-policy"), "POST", "resource-policy-put", "AdminAuthAccess",
+		resource_policy_put},
+	{V0("resource-policy"), "GET", "resource-policy-get", "AdminAuthAccess",
+		resource_policy_get},
+};
+
+const struct broker_auth_acl *broker_admin_acls(size_t *n)
+{
+	static const char *const paths[] = {V0("resource"), V0("reference-value"),
+		V0("attestation-policy"), V0("resource-policy"), NULL};
+	static const struct broker_auth_acl acls[] = {{"admin", paths}};
+
+	*n = ARRAY_LEN(acls);
+	return acls;
+}
+
+static void run(struct call *c, size_t route, const char *path)
+{
+	struct err err = ERR_INIT;
+
+	c->out->verb = routes[route].verb;
+	c->rest = path + strlen(routes[route].path);
+	if (routes[route].denied && broker_auth_check(&c->a->auth, c->r->authorization,
+					    c->r->target, c->now_s, &err) < 0)
+		broker_admin_refuse(c->out, err.http, routes[route].denied,
+			"admin access denied: %s", err.text);
+	else
+		routes[route].fn(c);
+}
+
+void broker_admin(const struct broker_admin *a, const struct broker_request *r, int64_t now_s,
+	struct broker_answer *out)
+{
+	cleanup_free char *path = xstrndup(r->target, strcspn(r->target, "?"));
+	struct call c = {a, r, NULL, now_s, out};
+	size_t allowed = 0;
+
+	*out = (struct broker_answer){.status = 200, .verb = "other", .type = ""};
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		if (!(str_ends(routes[i].path, "/") ? str_starts(path, routes[i].path)
+						    : str_eq(path, routes[i].path)))
+			continue;
+		if (str_eq(r->method, routes[i].method)) {
+			out->allow[0] = '\0';
+			run(&c, i, path);
+			return;
+		}
+		allowed += (size_t)snprintf(out->allow + allowed, sizeof(out->allow) - allowed,
+			"%s%s", allowed ? ", " : "", routes[i].method);
+	}
+	if (allowed)
+		broker_admin_refuse(out, 405, "HttpError", "method not allowed");
+	else if (str_starts(path, BROKER_ADMIN_PREFIX))
+		broker_admin_refuse(out, 404, "PluginNotFound", "Plugin not found");
+	else
+		broker_admin_refuse(out, 404, "InvalidRequestPath", "not found");
+}
+
+/* ---- the start */
+
+/* The stock texts of the reference grant more than is wanted here; what counts is that there is one
+ * under each name, and that it is not the operator's. */
+static const char stock_resource_policy[] =
+	"# stock: every resource to every attester but \"sample\"\n"
+	"package policy\n"
+	"import rego.v1\n"
+	"default allow := false\n"
+	"allow if {\n"
+	"\tdata.plugin == \"resource\"\n"
+	"\tnot input.submods.cpu0[\"ear.veraison.annotated-evidence\"].sample\n"
+	"}\n";
+static const char stock_attestation_policy[] = "# stock\n"
+					       "package policy\n"
+					       "import rego.v1\n"
+					       "default executables := 33\n"
+					       "trust_claims := {\"executables\": executables}\n";
+
+int broker_admin_seed(struct broker_store *store, struct err *err)
+{
+	static const struct {
+		enum broker_store_ns ns;
+		const char *id, *text;
+	} stock[] = {
+		{BROKER_STORE_KBS, RESOURCE_POLICY, stock_resource_policy},
+		{BROKER_STORE_ATTESTATION_POLICY, "default_cpu", stock_attestation_policy},
+		{BROKER_STORE_ATTESTATION_POLICY, "default_gpu", stock_attestation_policy},
+		{BROKER_STORE_ATTESTATION_POLICY, "default_switch", stock_attestation_policy},
+		{BROKER_STORE_ATTESTATION_POLICY, "default_ppcie", stock_attestation_policy},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(stock); i++) {
+		cleanup_free char *key = xasprintf("%s" REGO, stock[i].id);
+		struct broker_store_value there;
+		struct err none = ERR_INIT;
+
+		if (broker_store_get(store, stock[i].ns, key, &there, &none) == 0)
+			continue;
+		if (broker_store_set(
+			    store, stock[i].ns, key, stock[i].text, strlen(stock[i].text), err) < 0)
+			return -1;
+	}
+	return 0;
+}

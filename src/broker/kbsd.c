@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The listener. It gives everything below the API's prefix to broker/admin, which knows the paths
+ * and methods there. */
+#include "config.h"
+
+#include "tec/broker/kbsd.h"
+
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
+
+#define REQUESTS_PER_CONN 100000
+#define TOO_LARGE         "payload reached size limit"
+
+struct broker_kbsd {
+	struct httpd *httpd;
+	struct broker_admin admin;
+	char *issuer, *audience; /* owned; the strings of admin.auth */
+	void (*on_answer)(void *arg, const struct broker_request *r, struct broker_answer *a);
+	void *arg;
+};
+
+static const char *method_name(enum httpd_method m)
+{
+	switch (m) {
+	case HTTPD_GET:
+		return "GET";
+	case HTTPD_HEAD:
+		return "HEAD";
+	case HTTPD_POST:
+		return "POST";
+	case HTTPD_PUT:
+		return "PUT";
+	case HTTPD_DELETE:
+		return "DELETE";
+	case HTTPD_PATCH:
+		return "PATCH";
+	}
+	return "?";
+}
+
+static struct broker_request request_of(struct httpd_req *req)
+{
+	struct broker_request r = {
+		.method = method_name(httpd_req_method(req)),
+		.target = httpd_req_target(req),
+		.authorization = httpd_req_header(req, "Authorization"),
+	};
+
+	r.body = httpd_req_body(req, &r.len);
+	return r;
+}
+
+static void reply(struct broker_kbsd *k, struct httpd_req *req, const struct broker_request *r,
+	struct broker_answer *a)
+{
+	if (k->on_answer)
+		k->on_answer(k->arg, r, a);
+	if (a->challenge)
+		httpd_reply_header(req, "WWW-Authenticate", a->challenge);
+	if (a->allow[0])
+		httpd_reply_header(req, "Allow", a->allow);
+	httpd_reply(req, a->status, a->content_type, a->body.data, a->body.len);
+}
+
+static void on_healthz(struct httpd_req *req, void *arg)
+{
+	struct broker_request r = request_of(req);
+
+	reply(arg, req, &r, &(struct broker_answer){.status = 200, .verb = "healthz", .type = ""});
+}
+
+static void on_admin(struct httpd_req *req, void *arg)
+{
+	cleanup_broker_answer struct broker_answer a;
+	struct broker_kbsd *k = arg;
+	struct broker_request r = request_of(req);
+
+	broker_admin(&k->admin, &r, clock_wall_s(), &a);
+	reply(k, req, &r, &a);
+}
+
+/* What the listener refuses by itself. */
+static const char *error_body(struct strbuf *out, int status, const char *message)
+{
+	if (status == 413) {
+		strbuf_adds(out, TOO_LARGE);
+		return "text/plain";
+	}
+	broker_admin_error(out, status == 404 ? "InvalidRequestPath" : "HttpError", message);
+	return "application/json";
+}
+
+struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_conf *conf)
+{
+	static const struct httpd_route routes[] = {
+		{.path = "/healthz", .methods = HTTPD_GET, .fn = on_healthz},
+		{.path = BROKER_ADMIN_PREFIX "*",
+			.methods = HTTPD_GET | HTTPD_HEAD | HTTPD_POST | HTTPD_PUT | HTTPD_DELETE |
+				   HTTPD_PATCH,
+			.fn = on_admin},
+	};
+	struct broker_kbsd *k = xcalloc(1, sizeof(*k));
+	struct httpd_conf h = httpd_conf_default;
+
+	k->issuer = xstrdup(conf->issuer);
+	k->audience = xstrdup(conf->audience);
+	k->admin = (struct broker_admin){
+		{.key = conf->admin_key, .issuer = k->issuer, .audience = k->audience},
+		conf->store};
+	k->admin.auth.acls = broker_admin_acls(&k->admin.auth.n_acls);
+	k->on_answer = conf->on_answer;
+	k->arg = conf->arg;
+	h.name = conf->name;
+	h.limits.body = conf->max_body ? conf->max_body : BROKER_KBSD_MAX_BODY;
+	h.requests_per_conn = REQUESTS_PER_CONN;
+	h.routes = routes;
+	h.n_routes = ARRAY_LEN(routes);
+	h.arg = k;
+	h.wipe = true;
+	h.error_body = conf->error_body ? conf->error_body : error_body;
+	k->httpd = httpd_new(l, &h);
+	return k;
+}
+
+void broker_kbsd_free(struct broker_kbsd *k)
+{
+	if (!k)
+		return;
+	httpd_free(k->httpd);
+	free(k->issuer);
+	free(k->audience);
+	free(k);
+}
+
+struct httpd *broker_kbsd_httpd(struct broker_kbsd *k)
+{
+	return k->httpd;
+}
+
+void broker_kbsd_set_store(struct broker_kbsd *k, struct broker_store *store)
+{
+	k->admin.store = store;
+}

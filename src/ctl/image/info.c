@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What is remembered of an image object beside the caches: what was tried for it and how that went.
+ * There are some tens of images at most, so a list does. */
+#include "config.h"
+
+#include "image_internal.h"
+
+#include "tec/base/mem.h"
+
+void image_info_drop(struct ctl_image *c, const char *name)
+{
+	for (struct image_info **pp = &c->infos, *i; (i = *pp); pp = &i->next) {
+		if (!str_eq(i->name, name))
+			continue;
+		*pp = i->next;
+		model_pcrs_free(i->kept);
+		free(i->name);
+		free(i->uid);
+		free(i);
+		return;
+	}
+}
+
+/* Nothing is missing any more: the attempts are forgotten. */
+void image_info_rest(const struct ctl_image *c, struct image_info *i)
+{
+	i->label = c->kind.env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
+	i->tries = i->attempts = 0;
+	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = '\0';
+}
+
+struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
+{
+	struct image_info *i = c->infos;
+
+	while (i && !str_eq(i->name, o->name))
+		i = i->next;
+	if (i && str_eq(i->uid, o->uid))
+		return i;
+	image_info_drop(c, o->name);
+	i = xcalloc(1, sizeof(*i));
+	i->name = xstrdup(o->name);
+	i->uid = xstrdup(o->uid);
+	image_info_rest(c, i);
+	i->next = c->infos;
+	c->infos = i;
+	return i;
+}
+
+void image_info_forget_pcrs(struct ctl_image *c)
+{
+	free(steal_ptr(&c->pcrs_rv));
+	free(steal_ptr(&c->pcrs_text));
+}

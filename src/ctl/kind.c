@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One step for all kinds: look, decide, do. What changes memory only is followed by another look at
+ * once; more than a few of them is a mistake that must not spin. A request's answer is put into the
+ * cache, so that the next look sees it, and wakes the key.
+ */
+#include "config.h"
+
+#include "ctl_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define LOOKS_MAX      4
+#define RECHECK_MAX_MS (60 * 60 * 1000)
+
+static struct queue_next step(void *self, const struct kobj_key *key)
+{
+	struct ctl_kind *k = self;
+	struct ctl_act *a = ctl_act_get(&k->acts, key->name);
+	struct ctl_look *l = k->look;
+	const struct ctl_do *todo;
+	struct queue_next next;
+	struct op *op;
+	int d, looks = 0;
+
+	if (ctl_act_busy(a, &next))
+		return next;
+	do {
+		memset(l, 0, k->conf->look_size);
+		ctl_act_wait_none(a);
+		d = k->conf->look(k, key->name, a, l);
+		todo = &k->conf->acts[d];
+		if (todo->memory)
+			todo->memory(k, l);
+	} while (todo->memory && ++looks < LOOKS_MAX);
+	if (l->over) {
+		ctl_act_drop(a);
+		ctl_runner_forget(k->runner, key->name);
+		return ctl_settled();
+	}
+	if (d == 0) {
+		ctl_act_rest(a);
+		return l->recheck_ms ? ctl_retry(l->recheck_ms, l->recheck_why) : ctl_settled();
+	}
+	if (d == k->conf->status && !ctl_act_calm(a, &next))
+		return next;
+	if (todo->memory || !ctl_act_begin(a, d))
+		return ctl_retry(0, "no-effect");
+	op = todo->start(k, a, l, d);
+	if (!op)
+		return ctl_retry(0, "not-started");
+	op_hold(&a->op, op);
+	return ctl_in_flight();
+}
+
+/* ---- requests */
+
+static void log_done(const struct log_ctx *lc, const struct ctl_do *todo)
+{
+	if (!todo->done)
+		log_debug(lc, "done", "op=%s", log_esc(todo->name));
+	else if (todo->flags & CTL_DO_WARNS)
+		log_warn(lc, todo->done, NULL);
+	else
+		log_info(lc, todo->done, NULL);
+}
+
+static void take_self(struct ctl_kind *k, struct ctl_act *a, struct json_object *o)
+{
+	const struct kobj *now;
+
+	ctl_live_set(&a->self, o);
+	ctl_take_answer(k->state->cache[k->conf->of], o, false);
+	now = k8s_cache_find(k->state->cache[k->conf->of], a->name);
+	if (a->doing == k->conf->status && now)
+		k->conf->tell(k, a, now);
+}
+
+void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_act *a = arg;
+	struct ctl_kind *k = a->table->self;
+	const struct ctl_do *todo = &k->conf->acts[a->doing];
+	const struct kobj_gvk *gvk = state_kinds[k->conf->of].gvk;
+	struct log_ctx lc = {.kind = gvk->kind, .ns = k->env->ns, .name = a->name};
+	struct err none = ERR_INIT;
+	bool fine = !err_is_set(err);
+
+	if (fine && a->doing != k->conf->status)
+		log_done(&lc, todo);
+	if (fine && (todo->flags & CTL_DO_ANSWERS_SELF))
+		take_self(k, a, r->object);
+	if (!fine && (todo->flags & CTL_DO_GONE_IS_FINE) && err->kind == ERR_NOT_FOUND)
+		fine = true;
+	if (k->conf->ended(k, a, err, r))
+		fine = true;
+	if (!fine) {
+		struct err told = *err;
+
+		err_wrap(&told, "%s", todo->name);
+		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
+	}
+	free(steal_ptr(&a->want));
+	ctl_act_end(a, fine ? &none : err);
+}
+
+struct op *ctl_kind_get(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const char *name)
+{
+	return k8s_call_get(k->env->api, &k->acts.ops, gvk, k->env->ns, name, ctl_kind_done, a);
+}
+
+struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk,
+	const char *name, struct json_object *patch)
+{
+	return k8s_call_merge_patch(
+		k->env->api, &k->acts.ops, gvk, k->env->ns, name, patch, ctl_kind_done, a);
+}
+
+struct op *ctl_kind_delete(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const struct kobj *o)
+{
+	return k8s_call_delete(
+		k->env->api, &k->acts.ops, gvk, k->env->ns, o->name, o->uid, ctl_kind_done, a);
+}
+
+struct op *ctl_kind_start_confirm(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_get(k, a, state_kinds[k->conf->of].gvk, a->name);
+}
+
+struct op *ctl_kind_start_expire(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, state_kinds[k->conf->of].gvk, l->o);
+}
+
+struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,
+	const char *rv, unsigned more_events)
+{
+	const struct kobj_gvk *gvk = state_kinds[k->conf->of].gvk;
+	size_t n = k->conf->n_conds;
+	cleanup_json struct json_object *o = ctl_status_json(gvk, l->o, l->have, l->want, n);
+
+	if (rv)
+		json_add_str(json_get_obj(o, "metadata"), "resourceVersion", rv);
+	a->event_mask = ctl_cond_changes(l->have, l->want, n) | more_events;
+	free(a->want);
+	a->want = xmemdup(l->want, n * sizeof(l->want[0]));
+	return k8s_call_apply_status(
+		k->env->api, &k->acts.ops, gvk, k->env->ns, o, ctl_kind_done, a);
+}
+
+struct op *ctl_kind_start_status(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_apply_status(k, a, l, NULL, 0);
+}
+
+/* ---- looks */
+
+void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason)
+{
+	uint32_t in = ms < 1 ? 1 : ms < RECHECK_MAX_MS ? (uint32_t)ms : RECHECK_MAX_MS;
+
+	if (l->recheck_ms && l->recheck_ms <= in)
+		return;
+	l->recheck_ms = in;
+	l->recheck_why = static_reason;
+}
+
+bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy)
+{
+	int64_t left_ms;
+
+	if (!policy || policy->pending_ttl_ms <= 0)
+		return false;
+	left_ms = l->o->created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
+	if (left_ms > 0)
+		ctl_look_again(l, left_ms, "pending-ttl");
+	return left_ms <= 0;
+}
+
+/* ---- which keys a change concerns */
+
+void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
+{
+	struct k8s_cache *cache = k->state->cache[of];
+
+	for (const struct kobj *o = value ? k8s_cache_first(cache, index, value) : NULL; o;
+		o = k8s_cache_next(cache, index, o))
+		ctl_runner_wake(k->runner, o->name);
+}
+
+static void wake_one(void *arg, const struct kobj *o)
+{
+	struct ctl_kind *k = arg;
+
+	ctl_runner_wake(k->runner, o->name);
+}
+
+void ctl_kind_wake_all(struct ctl_kind *k)
+{
+	k8s_cache_each(k->state->cache[k->conf->of], wake_one, k);
+}
+
+void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now)
+{
+	if (!model_cluster_means_the_same(was, now))
+		ctl_kind_wake_all(kind);
+}
+
+static void on_sync(void *arg, enum kbs_sort sort, const char *name)
+{
+	struct ctl_kind *k = arg;
+
+	if (k->on)
+		k->conf->on_sync(k, sort, name);
+}
+
+/* ---- life */
+
+struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_conf *conf)
+{
+	struct ctl_kind *k = xcalloc(1, conf->size);
+
+	k->conf = conf;
+	k->env = env;
+	k->state = env->state;
+	k->look = xcalloc(1, conf->look_size);
+	k->runner = ctl_runner_new(env->loop, conf->name, env->ns, step, k);
+	ctl_acts_init(&k->acts, k, k->runner);
+	for (const struct ctl_watch *w = conf->watches; w->map; w++)
+		ctl_runner_watch(k->runner, env->state->cache[w->of], w->map);
+	kbs_sync_listen(env->state->sync, on_sync, k);
+	return k;
+}
+
+static void forget(struct ctl_kind *k)
+{
+	ctl_acts_clear(&k->acts);
+	if (k->conf->forget)
+		k->conf->forget(k);
+}
+
+void ctl_kind_free(struct ctl_kind *k)
+{
+	if (!k)
+		return;
+	k->on = false;
+	forget(k);
+	ctl_runner_free(k->runner);
+	free(k->look);
+	free(k);
+}
+
+void ctl_kind_on(struct ctl_kind *k)
+{
+	if (k->on)
+		return;
+	k->on = true;
+	ctl_runner_on(k->runner);
+	if (k->conf->started)
+		k->conf->started(k);
+}
+
+void ctl_kind_off(struct ctl_kind *k)
+{
+	k->on = false;
+	ctl_runner_off(k->runner);
+	forget(k);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The listener over real sockets: what it answers by itself, headers, limits. */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "broker_fixture.h"
+
+#include "tec/base/log.h"
+
+#define V0  "/kbs/v0/"
+#define RES V0 "resource/"
+#define RV  V0 "reference-value"
+
+static void expect_status(
+	struct broker *b, const char *method, const char *target, const char *body, int status)
+{
+	struct cli_reply r =
+		broker_ask(b, method, target, b->bearer, body, body ? strlen(body) : 0);
+
+	cr_expect_eq(r.status, status, "%s %s: %d", method, target, r.status);
+	cli_reply_fini(&r);
+}
+
+/* type: what the body says; "" for none. */
+static void expect_refusal(struct broker *b, const char *method, const char *target, int status,
+	const char *type, const char *header)
+{
+	struct cli_reply r = broker_ask(b, method, target, NULL, NULL, 0);
+
+	cr_expect_eq(r.status, status, "%s %s: %d", method, target, r.status);
+	cr_expect(*type ? strstr(r.body, type) != NULL : r.body[0] == '\0', "%s %s: %s", method,
+		target, r.body);
+	cr_expect_eq(str_eq(cli_header(&r, "Content-Type"), "application/json"), !b->quirks);
+	if (header)
+		cr_expect_eq(cli_header(&r, header) != NULL, !b->quirks, "%s", header);
+	cli_reply_fini(&r);
+}
+
+static void refusals(bool quirks)
+{
+	static const struct {
+		const char *method, *target;
+		int status;
+		const char *type, *header;
+	} rows[] = {
+		{"GET", "/", 404, "InvalidRequestPath", NULL},
+		{"GET", "/metrics", 404, "InvalidRequestPath", NULL},
+		{"GET", "/kbs/v0", 404, "InvalidRequestPath", NULL},
+		{"POST", "/kbs/v1/resource/a/b/c", 404, "InvalidRequestPath", NULL},
+		{"POST", "/healthz", 405, "HttpError", NULL},
+		{"PATCH", V0 "resource-policy", 405, "HttpError", "Allow"},
+		{"GET", V0 "resource-policy", 401, "AdminAuthAccess", "WWW-Authenticate"},
+	};
+	struct cli_reply r;
+	struct broker b;
+
+	broker_start(&b, quirks, NULL, NULL);
+	broker_listen(&b, 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		expect_refusal(&b, rows[i].method, rows[i].target, rows[i].status,
+			quirks && rows[i].status != 401 ? "" : rows[i].type, rows[i].header);
+	expect_status(&b, "GET", "/healthz", NULL, 200);
+	expect_status(&b, "HEAD", V0 "resource-policy", NULL, 405);
+	r = broker_ask(&b, "GET", V0 "resource-policy", b.bearer, NULL, 0);
+	cr_expect_str_eq(r.body, "[\"resource-policy\"]");
+	cli_reply_fini(&r);
+	cr_expect_not_null(strstr(strbuf_str(&b.seen), "healthz 200 ;"));
+	broker_stop(&b);
+}
+
+Test(broker_kbsd, refusals_over_the_wire)
+{
+	refusals(false);
+	refusals(true);
+}
+
+Test(broker_kbsd, bodies_above_the_limit_are_plain_text_413)
+{
+	char body[1001];
+	struct cli_reply r;
+	struct broker b;
+
+	memset(body, 'x', sizeof(body));
+	for (unsigned quirks = 0; quirks < 2; quirks++) {
+		broker_start(&b, quirks, NULL, NULL);
+		broker_listen(&b, 1000);
+		r = broker_ask(&b, "POST", RES "a/b/c", b.bearer, body, 1001);
+		cr_expect_eq(r.status, 413);
+		cr_expect_str_eq(cli_header(&r, "Content-Type"), "text/plain");
+		cr_expect_str_eq(r.body, "payload reached size limit");
+		cli_reply_fini(&r);
+		r = broker_ask(&b, "POST", RES "a/b/c", b.bearer, body, 1000);
+		cr_expect_eq(r.status, 200);
+		cli_reply_fini(&r);
+		broker_stop(&b);
+	}
+}
+
+Test(broker_kbsd, a_connection_serves_a_whole_population)
+{
+	struct broker_store_value v;
+	struct err err = ERR_INIT;
+	struct broker b;
+	struct cli c;
+
+	broker_start(&b, false, NULL, NULL);
+	broker_listen(&b, 0);
+	c = cli_open(b.loop, httpd_port(broker_kbsd_httpd(b.kbsd)));
+	for (unsigned i = 0; i < 300; i++) {
+		cleanup_free char *request =
+			xasprintf("POST " RES "default/m%u/root HTTP/1.1\r\nHost: a\r\n"
+				  "Authorization: %s\r\nContent-Length: 1\r\n\r\nx",
+				i, b.bearer);
+
+		cli_send(&c, request);
+		cr_assert_eq(cli_status(&c), 200, "%u", i);
+	}
+	cli_close(&c);
+	cr_expect_eq(
+		broker_store_get(b.store, BROKER_STORE_REPOSITORY, "default/m299/root", &v, &err),
+		0);
+	broker_stop(&b);
+}
+
+Test(broker_kbsd, a_lost_store_is_another_one_behind_the_same_listener)
+{
+	struct broker b;
+	struct broker_store *old;
+	struct err err = ERR_INIT;
+
+	broker_start(&b, false, NULL, NULL);
+	broker_listen(&b, 0);
+	expect_status(&b, "POST", RES "a/b/c", "x", 200);
+	old = b.store;
+	b.store = broker_store_memory_new();
+	cr_assert_eq(broker_admin_seed(b.store, &err), 0);
+	broker_kbsd_set_store(b.kbsd, b.store);
+	broker_store_free(old);
+	expect_status(&b, "DELETE", RES "a/b/c", NULL, 404);
+	broker_stop(&b);
+}
+
+static struct strbuf logged;
+
+static void keep_line(enum log_level level, const char *line, void *arg)
+{
+	strbuf_adds(&logged, line);
+}
+
+Test(broker_kbsd, no_token_and_no_key_is_ever_said_again)
+{
+	struct broker b;
+	struct cli_reply r;
+
+	broker_start(&b, false, NULL, NULL);
+	broker_listen(&b, 0);
+	log_setup(LOG_DEBUG, LOG_TEXT);
+	log_capture(keep_line, NULL);
+	r = broker_ask(&b, "POST", RES "a/b/c/d", b.bearer, "topsecret", 9);
+	cr_expect_eq(r.status, 400);
+	cr_expect_null(strstr(r.body, "topsecret"));
+	cli_reply_fini(&r);
+	r = broker_ask(&b, "POST", RV, b.bearer, "{\"topsecret\":1}", 15);
+	cr_expect_null(strstr(r.body, "topsecret"), "%s", r.body);
+	cli_reply_fini(&r);
+	cr_expect_null(strstr(strbuf_str(&logged), "topsecret"));
+	cr_expect_null(strstr(strbuf_str(&logged), b.bearer + strlen("Bearer ")));
+	log_capture(NULL, NULL);
+	strbuf_fini(&logged);
+	broker_stop(&b);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* The in-memory API as tests see it: what it knows of our kinds, and the test's hand in it. */
+#include "config.h"
+
+#include "fake/api.h"
+
+#include <criterion/criterion.h>
+
+#include "tec/apistore/gc.h"
+#include "tec/apistore/patch.h"
+#include "tec/apistore/transport.h"
+#include "tec/apistore/watch.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+static const struct apistore_kind kinds[] = {
+	{.group = "trusted-execution-clusters.io",
+		.generation = true,
+		.status = true,
+		.custom = true},
+	{.group = "apps", .generation = true, .status = true},
+	{.group = "batch", .generation = true, .status = true},
+};
+
+static const struct apistore_list lists[] = {
+	{"conditions", {"type"}},
+	{"containers", {"name"}},
+	{"env", {"name"}},
+	{"imagePullSecrets", {"name"}},
+	{"initContainers", {"name"}},
+	{"ports", {"port", "containerPort", "protocol"}},
+	{"volumeMounts", {"mountPath"}},
+	{"volumes", {"name"}},
+};
+
+static const struct apistore_schema schema = {kinds, ARRAY_LEN(kinds), {lists, ARRAY_LEN(lists)}};
+
+struct fake_api *fake_api_new(struct loop *l)
+{
+	struct fake_api *api = xcalloc(1, sizeof(*api));
+
+	api->objects = apistore_objects_new(&schema);
+	api->inner = apistore_transport_new(l, api->objects);
+	return api;
+}
+
+void fake_api_free(struct fake_api *api)
+{
+	cr_assert_null(api->transports, "free transports before their API");
+	k8s_transport_free(api->inner);
+	apistore_objects_free(api->objects);
+	free(api);
+}
+
+static char *collection_of(const struct kobj_gvk *gvk, const char *ns)
+{
+	struct strbuf b = STRBUF_INIT;
+
+	kobj_path(gvk, ns, NULL, NULL, &b);
+	return strbuf_steal(&b);
+}
+
+struct json_object *fake_api_get(
+	struct fake_api *api, const struct kobj_gvk *gvk, const char *ns, const char *name)
+{
+	cleanup_free char *collection = collection_of(gvk, ns);
+
+	return apistore_objects_get(api->objects, collection, name);
+}
+
+void fake_api_put_json(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,
+	struct json_object *take_o)
+{
+	cleanup_free char *collection = collection_of(gvk, ns);
+	cleanup_free char *name = xstrdup(json_get_str(take_o, "metadata/name"));
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+
+	cr_assert_not_null(name, "fake_api_put: an object needs metadata.name");
+	kobj_api_version(gvk, &version);
+	json_add_str(json_add_str(take_o, "apiVersion", strbuf_str(&version)), "kind", gvk->kind);
+	apistore_objects_put(api->objects, collection, name, take_o);
+}
+
+static struct json_object *parse_or_fail(const char *text)
+{
+	struct err err = ERR_INIT;
+	struct json_object *o = json_parse(text, strlen(text), &json_limits_object, &err);
+
+	cr_assert(
+		json_object_is_type(o, json_type_object), "no JSON object: %s: %s", err.text, text);
+	return o;
+}
+
+void fake_api_put(
+	struct fake_api *api, const struct kobj_gvk *gvk, const char *ns, const char *text)
+{
+	fake_api_put_json(api, gvk, ns, parse_or_fail(text));
+}
+
+void fake_api_merge(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,
+	const char *name, const char *patch)
+{
+	cleanup_free char *collection = collection_of(gvk, ns);
+	cleanup_json struct json_object *p = parse_or_fail(patch);
+	struct json_object *o = json_copy(fake_api_get(api, gvk, ns, name));
+
+	cr_assert_not_null(o, "fake_api_merge: no %s %s", gvk->kind, name);
+	apistore_patch_merge(o, p);
+	apistore_objects_put(api->objects, collection, name, o);
+}
+
+void fake_api_delete(
+	struct fake_api *api, const struct kobj_gvk *gvk, const char *ns, const char *name)
+{
+	cleanup_free char *collection = collection_of(gvk, ns);
+	cleanup_json struct json_object *o = apistore_gc_delete(api->objects, collection, name);
+
+	cr_assert_not_null(o, "fake_api_delete: no %s %s", gvk->kind, name);
+}
+
+size_t fake_api_count(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns)
+{
+	cleanup_free char *collection = collection_of(gvk, ns);
+
+	return apistore_objects_count(api->objects, collection);
+}
+
+const char *fake_api_condition(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,
+	const char *name, const char *type, const char *member)
+{
+	struct json_object *o = fake_api_get(api, gvk, ns, name),
+			   *a = o ? json_get_arr(o, "status/conditions") : NULL;
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(a, i), "type"), type))
+			return json_get_str(json_object_array_get_idx(a, i), member);
+	return NULL;
+}
+
+uint64_t fake_api_rv(const struct fake_api *api)
+{
+	return apistore_objects_rv(api->objects);
+}
+
+size_t fake_api_collect(struct fake_api *api)
+{
+	return apistore_gc_collect(api->objects);
+}
+
+void fake_api_drop_watches(struct fake_api *api)
+{
+	apistore_watch_end_all(api->objects);
+}
+
+void fake_api_forget_history(struct fake_api *api)
+{
+	apistore_watch_compact(api->objects);
+}
+
+void fake_api_bookmark(struct fake_api *api)
+{
+	apistore_watch_bookmark_all(api->objects);
+}
+
+void fake_api_hold_watches(struct fake_api *api, bool hold)
+{
+	api->held = hold;
+	if (!hold)
+		fake_transport_release(api);
+}
+
+bool fake_api_hides(const struct fake_api *api, const char *path)
+{
+	for (size_t i = 0; i < api->n_hidden; i++) {
+		cleanup_strbuf struct strbuf version = STRBUF_INIT;
+		cleanup_free char *plural = xasprintf("/%s", api->hidden[i]->plural);
+		const char *at;
+
+		kobj_api_version(api->hidden[i], &version);
+		strbuf_addc(&version, '/');
+		at = strstr(path, strbuf_str(&version));
+		at = at ? strstr(at, plural) : NULL;
+		if (at && strchr("/?", at[strlen(plural)]))
+			return true;
+	}
+	return false;
+}
+
+void fake_api_hide(struct fake_api *api, const struct kobj_gvk *gvk, bool hidden)
+{
+	size_t i = 0;
+
+	while (i < api->n_hidden && api->hidden[i] != gvk)
+		i++;
+	if (hidden && i == api->n_hidden) {
+		cr_assert_lt(i, ARRAY_LEN(api->hidden));
+		api->hidden[api->n_hidden++] = gvk;
+	} else if (!hidden && i < api->n_hidden) {
+		api->hidden[i] = api->hidden[--api->n_hidden];
+	}
+}
