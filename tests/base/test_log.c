@@ -210,5 +210,5 @@ Test(base_log, known_keys_only_matter_in_tests, .init = setup)
 	f = cr_get_redirected_stderr();
 	cr_assert(fgets(first, sizeof(first), f) && fgets(second, sizeof(second), f));
 	cr_expect_not_null(strstr(first, "no_such_key=1\n"), "%s", first);
-	cr_expect_not_null(strstr(second, "name=two words x\n"), "%s", second);
+	cr_expect_not_null(strstr(second, "fields=\"name=two words\\nx\"\n"), "%s", second);
 }

@@ -61,7 +61,7 @@ Test(ctl_volumes_limits, when_it_is_full_what_goes_still_goes)
 	cr_assert_str_eq(synced(), "Refused");
 	expected = xasprintf(" %zu Machines are not delivered", TOO_MANY - 1 - n_mounted());
 	world_run(&w, 15000); /* counts are written a little later */
-	cr_assert(strstr(synced_message(), expected), "%s: %s", told, synced_message());
+	cr_assert(strstr(synced_message(), expected), "%s: %s", expected, synced_message());
 	roll_out();
 	world_run(&w, 3000);
 	cr_assert_null(world_get(&w, &kobj_machine, "m-7"));
