@@ -81,12 +81,12 @@ void h2c_site_fail(struct h2c_site *s, const struct err *err)
 	}
 }
 
-static struct h2c_conn *find_place(const struct h2c_site *s)
+static struct h2c_conn *find_place(const struct h2c_site *s, const struct h2c_call *k)
 {
 	struct h2c_conn *n;
 
 	TAILQ_FOREACH (n, &s->conns, link)
-		if (h2c_session_has_place(n))
+		if (h2c_session_has_place(n, k))
 			return n;
 	return NULL;
 }
@@ -116,7 +116,7 @@ static void on_work(void *arg)
 		h2c_site_fail(s, &err);
 		s->no_h2 = timer_is_set(&s->probe);
 	}
-	while ((k = TAILQ_FIRST(&s->queue)) != NULL && (n = find_place(s)) != NULL)
+	while ((k = TAILQ_FIRST(&s->queue)) != NULL && (n = find_place(s, k)) != NULL)
 		h2c_session_send(n, k);
 	for (n = TAILQ_FIRST(&s->conns); n; n = next) {
 		next = TAILQ_NEXT(n, link);

@@ -161,7 +161,7 @@ void h2c_call_end(struct h2c_call *k);     /* may free the h2c */
 void h2c_session_setup(struct h2c *c);
 void h2c_session_start(struct h2c_conn *n);
 /* n can carry another request now. */
-bool h2c_session_has_place(const struct h2c_conn *n);
+bool h2c_session_has_place(const struct h2c_conn *n, const struct h2c_call *k); /* for k now */
 bool h2c_session_only_long(const struct h2c_conn *n); /* n is full of streams that do not end */
 void h2c_session_send(struct h2c_conn *n, struct h2c_call *k);
 int h2c_session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, struct err *err);

@@ -250,9 +250,10 @@ static uint32_t places(const struct h2c_conn *n)
 		n->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
-bool h2c_session_has_place(const struct h2c_conn *n)
+bool h2c_session_has_place(const struct h2c_conn *n, const struct h2c_call *k)
 {
-	return n->state == H2C_OPEN && n->n_streams < places(n);
+	return n->state == H2C_OPEN && n->n_streams < places(n) &&
+	       (k->long_lived || n->n_calls - n->n_long < HTTPC_PER_ORIGIN);
 }
 
 bool h2c_session_only_long(const struct h2c_conn *n)

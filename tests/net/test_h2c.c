@@ -145,7 +145,7 @@ static void many(unsigned n, uint32_t limit)
 	}
 	cr_assert_eq(h2s.n_conns, 1);
 	cr_assert_eq(h2s.n_reqs, n); /* none was refused and sent again */
-	cr_assert_eq(k->max_open, limit);
+	cr_assert_eq(k->max_open, limit < 16 ? limit : 16);
 	free(r);
 }
 
@@ -154,7 +154,7 @@ Test(h2c, three_hundred_requests_pass_one_place)
 	many(300, 1);
 }
 
-Test(h2c, three_hundred_requests_pass_a_hundred_places)
+Test(h2c, three_hundred_requests_are_sent_sixteen_at_a_time)
 {
 	many(300, 100);
 }

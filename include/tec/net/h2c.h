@@ -3,9 +3,10 @@
  * HTTP/2 client: nghttp2 on a connection of our own. It takes httpc's requests and gives httpc's
  * answers (httpc.h), so a caller fills one struct httpc_request and chooses the sender. Requests
  * with the same scheme, host, port, connect_to and tls share one connection, as its streams. A
- * bearer token belongs to its request: a new token needs no new connection. Requests beyond the
- * number of streams that the server allows are queued; their deadlines run meanwhile. A second
- * connection is opened only when long-lived streams (req->stream: watches) occupy every place.
+ * bearer token belongs to its request: a new token needs no new connection. As with httpc at most
+ * 16 requests are in flight on it at once, beside long-lived streams (req->stream: watches), and
+ * fewer when the server allows fewer; the others are queued and their deadlines run meanwhile. A
+ * second connection is opened only when long-lived streams occupy every place.
  *
  * It needs https and a server that selects h2 in the TLS handshake (ALPN). Any other request ends
  * with answer->status H2C_NO_H2: nothing was sent, use httpc. A server without h2 is remembered for
