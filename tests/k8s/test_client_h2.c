@@ -106,7 +106,7 @@ static bool shows(const char *protocol)
 
 Test(k8s_client_h2, requests_and_watches_share_one_connection)
 {
-	struct res watch, r;
+	static struct res watch, r;
 
 	connect_with(false);
 	ask("GET", "/stream", NULL, true, &watch);
@@ -129,7 +129,7 @@ Test(k8s_client_h2, requests_and_watches_share_one_connection)
 Test(k8s_client_h2, after_401_the_request_is_sent_again_with_its_body)
 {
 	const struct h2s_conn *conn;
-	struct res r;
+	static struct res r;
 
 	connect_with(false);
 	ask("GET", "/ok", NULL, false, &r);
@@ -164,7 +164,7 @@ static void answer_http1(struct res *r, unsigned conn)
 
 Test(k8s_client_h2, a_server_without_it_gets_the_request_over_http1)
 {
-	struct res r;
+	static struct res r;
 
 	h2s.alpn = "http/1.1";
 	connect_with(false);
@@ -177,7 +177,7 @@ Test(k8s_client_h2, a_server_without_it_gets_the_request_over_http1)
 
 Test(k8s_client_h2, http1_only_does_not_try_it)
 {
-	struct res r;
+	static struct res r;
 
 	connect_with(true);
 	h2s.alpn = NULL;
@@ -188,7 +188,7 @@ Test(k8s_client_h2, http1_only_does_not_try_it)
 
 Test(k8s_client_h2, a_lost_connection_is_transient_and_made_again)
 {
-	struct res watch, r;
+	static struct res watch, r;
 
 	connect_with(false);
 	ask("GET", "/stream", NULL, true, &watch);

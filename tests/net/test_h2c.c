@@ -17,7 +17,7 @@ Test(h2c, a_request_is_sent_and_its_answer_delivered)
 		.body = "{\"a\":1}",
 		.body_len = 7};
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_send(&req, false, &r);
 	h2s_until(&r.done);
@@ -74,7 +74,7 @@ Test(h2c, a_big_body_passes_in_both_directions)
 	size_t len = 6 * 1024 * 1024; /* more than a stream's window */
 	cleanup_free char *body = big_body(len);
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	post("/echo", body, len, &r);
 	h2s_until(&r.done);
@@ -86,7 +86,7 @@ Test(h2c, a_big_body_passes_in_both_directions)
 
 Test(h2c, a_window_of_one_byte_is_filled_byte_by_byte)
 {
-	struct res r[3] = {0};
+	static struct res r[3] = {0};
 
 	h2s.window = 1;
 	h2s_plain(false);
@@ -101,7 +101,7 @@ Test(h2c, a_window_of_one_byte_is_filled_byte_by_byte)
 Test(h2c, an_empty_body_is_a_body)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	post("/echo", "", 0, &r);
 	h2s_until(&r.done);
@@ -111,7 +111,7 @@ Test(h2c, an_empty_body_is_a_body)
 
 Test(h2c, an_answer_above_its_limit_is_invalid)
 {
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 	struct httpc_request req = {.url = "http://test/big/9000000", .max_body = 4999};
 
 	h2s_plain(false);
@@ -161,7 +161,7 @@ Test(h2c, three_hundred_requests_are_sent_sixteen_at_a_time)
 
 Test(h2c, requests_wait_while_the_server_allows_none)
 {
-	struct res r = {0};
+	static struct res r = {0};
 	struct h2s_conn *k = h2s_plain(true);
 	struct httpc_request req = {.url = "http://test/ok", .deadline_ms = 1000};
 	static const char settings[] = "\0\0\6\4\0\0\0\0\0\0\3\0\0\0\0";
@@ -223,7 +223,7 @@ Test(h2c, answers_come_first_and_data_before_its_end)
 Test(h2c, data_that_is_refused_ends_the_stream)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {.fail_at = 4};
+	static struct res r = {.fail_at = 4};
 
 	h2_get("/stream", NULL, true, &r);
 	h2s_turns(10);
@@ -240,7 +240,7 @@ Test(h2c, data_that_is_refused_ends_the_stream)
 
 Test(h2c, an_error_to_a_stream_is_collected)
 {
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2s_plain(false);
 	h2_get("/status/410", NULL, true, &r);
@@ -255,7 +255,7 @@ Test(h2c, an_error_to_a_stream_is_collected)
 Test(h2c, an_endless_error_to_a_stream_is_cut)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_get("/hang", NULL, true, &r);
 	h2s_turns(10);
@@ -279,7 +279,7 @@ Test(h2c, an_endless_error_to_a_stream_is_cut)
 Test(h2c, a_cancelled_request_is_reset)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_get("/hang", NULL, false, &r);
 	h2s_turns(10);
@@ -296,7 +296,7 @@ Test(h2c, a_cancelled_body_is_not_read_any_more)
 	size_t len = 1024 * 1024;
 	char *body = big_body(len);
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 
 	post("/echo", body, len, &r);
 	h2s_turns(5);
@@ -313,7 +313,7 @@ Test(h2c, a_cancelled_body_is_not_read_any_more)
 
 Test(h2c, a_request_cancelled_in_the_queue_is_never_sent)
 {
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 
 	h2s.max_streams = 1;
 	h2s_plain(false);
@@ -330,7 +330,7 @@ Test(h2c, a_request_cancelled_in_the_queue_is_never_sent)
 Test(h2c, on_data_may_cancel_its_own_stream)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	r.kill = &r.op;
 	h2_get("/stream", NULL, true, &r);
@@ -344,7 +344,7 @@ Test(h2c, on_data_may_cancel_its_own_stream)
 Test(h2c, on_data_may_cancel_the_next_delivery)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 
 	r.kill = &r2.op;
 	h2_get("/stream", NULL, true, &r);
@@ -368,7 +368,7 @@ static void free_all(void *arg, const struct err *err, const struct httpc_answer
 Test(h2c, done_may_free_everything)
 {
 	struct httpc_request req = {.method = "GET", .url = "http://test/ok"};
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 	bool freed = false;
 
 	h2s_plain(false);
@@ -386,7 +386,7 @@ Test(h2c, a_deadline_ends_a_request)
 {
 	struct h2s_conn *k = h2s_plain(false);
 	struct httpc_request req = {.url = "http://test/hang", .deadline_ms = 500};
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_send(&req, false, &r);
 	h2s_turns(10);
@@ -404,7 +404,7 @@ Test(h2c, a_silent_stream_ends)
 	struct h2s_conn *k = h2s_plain(false);
 	struct httpc_request req = {
 		.url = "http://test/stream", .silence_ms = 5000, .stream = true};
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_send(&req, true, &r);
 	h2s_turns(10);
@@ -422,7 +422,7 @@ Test(h2c, a_silent_stream_ends)
 Test(h2c, a_silent_connection_is_pinged_and_kept_when_it_answers)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_get("/stream", NULL, true, &r);
 	h2s_turns(10);
@@ -441,7 +441,7 @@ Test(h2c, a_silent_connection_is_pinged_and_kept_when_it_answers)
 Test(h2c, a_connection_that_does_not_answer_is_lost)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 
 	h2_get("/stream", NULL, true, &r);
 	h2_get("/hang", NULL, false, &r2);
@@ -460,7 +460,7 @@ Test(h2c, a_connection_that_does_not_answer_is_lost)
 Test(h2c, an_idle_connection_is_closed)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_get("/ok", NULL, false, &r);
 	h2s_until(&r.done);
@@ -477,7 +477,7 @@ Test(h2c, an_idle_connection_is_closed)
 Test(h2c, a_server_that_never_begins_is_given_up)
 {
 	struct h2s_conn *k = h2s_plain(true);
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2_get("/ok", NULL, false, &r);
 	h2s_turns(5);
@@ -492,7 +492,7 @@ Test(h2c, a_server_that_never_begins_is_given_up)
 
 Test(h2c, every_reset_ends_its_request_alone)
 {
-	struct res other = {0};
+	static struct res other = {0};
 
 	h2s_plain(false);
 	h2_get("/stream", NULL, true, &other);
@@ -514,7 +514,7 @@ Test(h2c, every_reset_ends_its_request_alone)
 Test(h2c, a_lost_connection_ends_what_was_sent)
 {
 	struct h2s_conn *k = h2s_plain(false);
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 
 	h2_get("/stream", NULL, true, &r);
 	h2_get("/hang", NULL, false, &r2);
@@ -572,7 +572,7 @@ Test(h2c, a_token_is_not_kept_once_an_answer_has_begun)
 {
 	struct httpc_request req = {.url = "http://test/stream", .bearer = "t0ken", .stream = true};
 	struct h2c_site *s;
-	struct res r = {0};
+	static struct res r = {0};
 
 	h2s_plain(false);
 	s = TAILQ_FIRST(&h2->sites);
@@ -589,7 +589,7 @@ Test(h2c, a_control_character_is_found_wherever_it_is)
 	char value[21] = "~!~!~!~!~\xff\x80~!~!~!~!~";
 	struct httpc_header header = {"a", value};
 	struct httpc_request req = {.url = "http://test/", .headers = &header, .n_headers = 1};
-	struct res good = {0};
+	static struct res good = {0};
 
 	h2s_plain(false);
 	h2_send(&req, false, &good);
@@ -609,7 +609,7 @@ Test(h2c, a_control_character_is_found_wherever_it_is)
 
 Test(h2c, plain_http_without_a_connection_is_for_httpc)
 {
-	struct res r = {0}, r2 = {0};
+	static struct res r = {0}, r2 = {0};
 	struct httpc_request req = {.url = "http://127.0.0.1:1/"};
 
 	h2_send(&req, false, &r);

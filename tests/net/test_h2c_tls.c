@@ -388,7 +388,7 @@ Test(h2c_tls, goaway_retries_refused_requests_on_a_new_connection)
 
 Test(h2c_tls, watches_that_take_every_place_do_not_stop_requests)
 {
-	struct res watches[3] = {0}, r = {0}, r2 = {0};
+	static struct res watches[3] = {0}, r = {0}, r2 = {0};
 
 	h2s.max_streams = 1;
 	h2s_listen(&leaf, NULL);
