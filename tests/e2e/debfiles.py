@@ -6,12 +6,15 @@ apt works on lists of its own there, so that a foreign architecture needs no cha
 its sources and keys are the machine's, so what comes is signed by Debian.
 """
 
+import fcntl
 import glob
 import os
 import shutil
 import subprocess
 import tarfile
 from fnmatch import fnmatch
+
+import ownnet
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CACHE = os.environ.get("TEC_TEST_CACHE", os.path.join(TOP, "tests", ".cache"))
@@ -80,9 +83,18 @@ def package(name, arch):
     """The folder with the newest `name`'s files. `name` may be a metapackage: then those of what
     it depends on first."""
     home = os.path.join(CACHE, "deb", arch, name)
+    if not os.path.exists(os.path.join(home, "done")):
+        os.makedirs(CACHE, exist_ok=True)
+        with open(os.path.join(CACHE, "lock"), "w", encoding="ascii") as lock, ownnet.left():
+            fcntl.flock(lock, fcntl.LOCK_EX)  # other processes need the same files
+            _fetch(name, arch, home)
+    return os.path.join(home, "root")
+
+
+def _fetch(name, arch, home):
     done = os.path.join(home, "done")
     if os.path.exists(done):
-        return os.path.join(home, "root")
+        return
     _update(arch)
     shutil.rmtree(home, ignore_errors=True)
     os.makedirs(os.path.join(home, "root"))
@@ -95,7 +107,6 @@ def package(name, arch):
     _unpack(deb, os.path.join(home, "root"))
     os.unlink(deb)
     open(done, "x", encoding="ascii").close()
-    return os.path.join(home, "root")
 
 
 def find(name, arch, pattern):

@@ -2,6 +2,7 @@
 """A loopback of its own for each of several pytest processes that run side by side: a server that a
 test starts again on its port must find it free."""
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -13,13 +14,43 @@ _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
 
 
+_libc = ctypes.CDLL(None, use_errno=True)
+_outside = None
+
+
+def _here():
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
 def enter():
     """False where this process may not have one (not root); it then shares what is there."""
-    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET) != 0:
+    global _outside
+    outside = _here()
+    if _libc.unshare(_CLONE_NEWNET) != 0:
+        os.close(outside)
         return False
+    _outside = outside
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fcntl.ioctl(s, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
     return True
+
+
+@contextlib.contextmanager
+def left():
+    """What this thread starts meanwhile has the machine's network: to download something."""
+    if _outside is None:
+        yield
+        return
+    inside = _here()
+    try:
+        if _libc.setns(_outside, _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        try:
+            yield
+        finally:
+            _libc.setns(inside, _CLONE_NEWNET)
+    finally:
+        os.close(inside)
 
 
 def is_one_of_several():

@@ -256,9 +256,13 @@ def test_away_with_many_changes(make_world):
         return all(spine.condition(m, type_).get("status") == "True"
                    for m in spine.items(world.cp, world.ns, "mach") if m["spec"]["id"] in nodes)
 
+    def all_wait():
+        return all(spine.condition(o, "Delivered").get("reason") == "NotAvailable"
+                   for kind, member in (("ak", "uuid"), ("mach", "id"))
+                   for o in spine.items(world.cp, world.ns, kind) if o["spec"].get(member) in nodes)
+
     world.until(lambda: all_machines("AttestationKeyBound"), "every key approved", timeout=60)
-    last = list(nodes)[-1]
-    world.condition("ak", f"ak-{last}", "Delivered", "NotAvailable", timeout=60)
+    world.until(all_wait, "every status that says so", timeout=60)
     away = len(world.writes(mark))
     mark = world.mark()
     world.proxy.listen()
