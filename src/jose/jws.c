@@ -177,7 +177,7 @@ int jws_verify_eddsa(const struct jws_public *key, const char *token, size_t tok
 	first = memchr(token, '.', token_len);
 	second = first ? memchr(first + 1, '.', (size_t)(end - first - 1)) : NULL;
 	if (!second) /* a third dot is no base64url */
-		return err_set(err, ERR_INVALID, "The token has no three parts.");
+		return err_set(err, ERR_INVALID, "The token does not have three parts.");
 	if (check_header(token, (size_t)(first - token), err) < 0 ||
 		check_signature(key->evp, token, (size_t)(second - token), second + 1,
 			(size_t)(end - second - 1), err) < 0)

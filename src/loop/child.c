@@ -4,7 +4,7 @@
  * its output: what it left in the pipe is read then, and grandchildren that keep the pipe open are
  * not waited for. Exec failures come back as an errno through a close-on-exec pipe. A child that
  * failed us is killed with its group and reported at once; its remains wait in loop->dying until
- * the kernel lets go. Output buffers are wiped, because credential plugins print tokens.
+ * the kernel releases them. Output buffers are wiped, because credential plugins print tokens.
  */
 #include "config.h"
 
@@ -484,7 +484,7 @@ static int child_spawn(struct child *c, const struct child_spec *spec, struct pi
 		c->pid = 0;
 		return -1;
 	}
-	setpgid(c->pid, c->pid); /* both sides do it: whoever comes first */
+	setpgid(c->pid, c->pid); /* both sides do it, as either may come first */
 	c->pidfd.fd = pidfd_open(c->pid, 0);
 	if (c->pidfd.fd < 0) {
 		int e = errno;

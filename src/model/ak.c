@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey as a compact struct. The key is parsed once, here: whoever sees spki_sha256 knows
+ * AttestationKey as a compact struct. The key is parsed once, here: a reader that sees spki_sha256 knows
  * that it is usable. A publicKey that is no usable key is legal (keys made through the API are
  * matched by uuid alone) and is kept as stored.
  */

@@ -15,6 +15,7 @@ import ssl
 import struct
 import subprocess
 import threading
+import time
 import urllib.parse
 
 from h2front import Front
@@ -120,6 +121,13 @@ class Relay:
                 except OSError:
                     pass
 
+    def settle(self, timeout=5):
+        """The client is dead: ends what it left on its way, and returns when all of it is over."""
+        end = time.monotonic() + timeout
+        while self.clients and time.monotonic() < end:
+            self.drop()
+            time.sleep(0.01)
+
     def close(self):
         self.closing.set()
         try:
@@ -161,11 +169,16 @@ class Relay:
             self._forward(client, server)
 
     def _serve_pair(self, pair):
+        with self.lock:
+            self.clients.add(pair)
         try:
             with pair, self.connect() as server:
                 self._forward(pair, server)
         except (OSError, ValueError):
             pass
+        finally:
+            with self.lock:
+                self.clients.discard(pair)
 
     def _forward(self, client, server):
         """One thread for both directions: an SSL object must not be read and written at once."""

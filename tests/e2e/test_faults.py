@@ -64,7 +64,9 @@ def check_world(cp, ns, uuid, seen):
     assert luks_key(cp, ns, uuid)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+# Over HTTP/1.1 only: over HTTP/2 a request that is cut takes those beside it along, and lives of a few writes may make
+# no progress for long. test_attacks.py kills at every write over HTTP/2.
+@pytest.mark.parametrize("proxied, when", [("http/1.1", "before"), ("http/1.1", "after")], indirect=["proxied"])
 def test_kill_9_at_every_write(cp, ns, start_operator, proxied, when):
     """Life after life through the whole flow: install, first boot, key, approval. The lives differ in length, so
     that neither a write on its way nor the node's own request is cut every time."""
@@ -89,7 +91,10 @@ def test_kill_9_at_every_write(cp, ns, start_operator, proxied, when):
     def revive():
         if killed.is_set():
             killed.clear()
+            op.proc.popen.kill()  # a request of the life before may have been the one that was cut
             op.proc.wait(5)
+            proxy.settle()
+            killed.clear()
             target["n"] = proxy.writes + (when == "before") + 1 + target["lives"] % 3
             target["lives"] += 1
             op.start(wait_ready=False)

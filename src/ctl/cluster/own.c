@@ -133,8 +133,8 @@ int cluster_own_announce(const struct ctl_cluster *c, const struct model_cluster
 	}
 	/*
 	 * An earlier announcement stays, because its create may still arrive; but not once such a
-	 * Secret was seen and is gone: whoever deletes a Secret because its content leaked does not
-	 * want the same content back.
+	 * Secret was seen and is gone: an administrator who deletes a Secret because its content
+	 * leaked does not want the same content back.
 	 */
 	beside = state == CLUSTER_OWN_ABSENT &&
 				 model_cluster_announces(cluster, own->name, own->hash)

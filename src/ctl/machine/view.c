@@ -147,7 +147,7 @@ static void look_far(const struct state *s, struct machine_look *l, struct ctl_a
 	if (!l->path[0])
 		return;
 	holder = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
-	/* What this Machine declared is its own to withdraw, whoever holds the id by now. */
+	/* What this Machine declared is its own to withdraw, even if another one has the id now. */
 	l->owns_path = l->holder == l->m ||
 		       (holder && str_eq(model_secret(holder)->owner_uid, l->m->obj.uid));
 	l->v.observed_key = state_trustee_observed(s, KBS_RESOURCE, l->path);
