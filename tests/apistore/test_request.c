@@ -105,88 +105,85 @@ Test(apistore_request, refusals_say_what_kube_apiserver_says)
 	cr_expect_str_eq(json_get_str(last, "reason"), "Expired");
 }
 
+static const struct {
+	int code;
+	const char *method, *path, *type, *body;
+} hostile[] = {
+	/* bodies */
+	{400, "POST", THINGS, NULL, NULL},
+	{400, "POST", THINGS, NULL, ""},
+	{400, "POST", THINGS, NULL, "{"},
+	{400, "POST", THINGS, NULL, "[]"},
+	{400, "POST", THINGS, NULL, "null"},
+	{422, "POST", THINGS, NULL, "{" THING "}"},
+	{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":5}"},
+	{400, "POST", THINGS, NULL, "{\"kind\":\"Thing\",\"metadata\":{\"name\":\"b\"}}"},
+	{400, "POST", THINGS, NULL,
+		"{\"kind\":5,\"apiVersion\":\"x\",\"metadata\":{\"name\":\"b\"}}"},
+	{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":[]}}"},
+	{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":\"../b\"}}"},
+	{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":\"\"}}"},
+	{400, "POST", THINGS, NULL,
+		"{" THING ",\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\"}}"},
+	{400, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":\"b\",\"labels\":[]}}"},
+	{400, "POST", THINGS, NULL,
+		"{" THING ",\"metadata\":{\"name\":\"b\",\"labels\":{\"a\":1}}}"},
+	{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":5}"},
+	{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":null,\"kind\":null}"},
+	{422, "PATCH", THINGS "/a", MERGE, "{\"kind\":\"Other\"}"},
+	{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"finalizers\":\"x\"}}"},
+	{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"finalizers\":[1]}}"},
+	{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"ownerReferences\":[\"x\"]}}"},
+	{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"annotations\":{\"a\":{}}}}"},
+	{400, "PATCH", THINGS "/a" MANAGER, APPLY, "{" THING ",\"status\":{},\"conditions\":[1]}"},
+	{400, "PATCH", THINGS "/a" MANAGER, APPLY, "{" THING ",\"metadata\":[]}"},
+	{400, "PATCH", THINGS "/a" MANAGER, APPLY, "{\"metadata\":{}}"},
+	{422, "PATCH", THINGS "/a", APPLY, "{" THING "}"},
+	{422, "PATCH", THINGS "/B" MANAGER, APPLY, "{" THING "}"},
+	{400, "DELETE", THINGS "/a", NULL, "[1]"},
+	{400, "DELETE", THINGS "/a", NULL, "{\"preconditions\":"},
+	/* names, methods, types, subresources */
+	{400, "PUT", THINGS "/a", NULL, "{" THING ",\"metadata\":{\"name\":\"b\"}}"},
+	{404, "PUT", THINGS "/b", NULL, "{" THING "}"},
+	{404, "PATCH", THINGS "/b", MERGE, "{}"},
+	{404, "PATCH", THINGS "/b/status" MANAGER, APPLY, "{" THING "}"},
+	{404, "GET", THINGS "/a/scale", NULL, NULL},
+	{404, "PATCH", THINGS "/a/scale", MERGE, "{}"},
+	{404, "PATCH", SECRETS "/s/status", MERGE, "{}"},
+	{405, "POST", THINGS "/a", NULL, "{}"},
+	{405, "PUT", THINGS, NULL, "{}"},
+	{405, "DELETE", THINGS, NULL, NULL},
+	{405, "BREW", THINGS "/a", NULL, "{}"},
+	{415, "PATCH", THINGS "/a", NULL, "{}"},
+	{415, "PATCH", THINGS "/a", "application/json-patch+json", "{}"},
+	{415, "PATCH", THINGS "/a", "application/merge-patch+jsonx", "{}"},
+	{400, "GET", THINGS "?limit=-1", NULL, NULL},
+	/* preconditions */
+	{422, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"uid\":\"x\"}}"},
+	{422, "PUT", THINGS "/a", NULL, "{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
+	{409, "PUT", THINGS "/a", NULL, "{" THING ",\"metadata\":{\"resourceVersion\":\"1\"}}"},
+	{422, "PATCH", THINGS "/a" MANAGER, APPLY, "{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
+	{409, "PATCH", THINGS "/b" MANAGER, APPLY, "{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
+	{409, "DELETE", THINGS "/a", NULL, "{\"preconditions\":{\"uid\":\"x\"}}"},
+	{409, "DELETE", THINGS "/a", NULL, "{\"preconditions\":{\"resourceVersion\":\"1\"}}"},
+};
+
 Test(apistore_request, hostile_requests_are_refused_and_change_nothing)
 {
-	static const struct {
-		int code;
-		const char *method, *path, *type, *body;
-	} cases[] = {
-		/* bodies */
-		{400, "POST", THINGS, NULL, NULL},
-		{400, "POST", THINGS, NULL, ""},
-		{400, "POST", THINGS, NULL, "{"},
-		{400, "POST", THINGS, NULL, "[]"},
-		{400, "POST", THINGS, NULL, "null"},
-		{422, "POST", THINGS, NULL, "{" THING "}"},
-		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":5}"},
-		{400, "POST", THINGS, NULL, "{\"kind\":\"Thing\",\"metadata\":{\"name\":\"b\"}}"},
-		{400, "POST", THINGS, NULL,
-			"{\"kind\":5,\"apiVersion\":\"x\",\"metadata\":{\"name\":\"b\"}}"},
-		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":[]}}"},
-		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":\"../b\"}}"},
-		{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":{\"name\":\"\"}}"},
-		{400, "POST", THINGS, NULL,
-			"{" THING ",\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\"}}"},
-		{400, "POST", THINGS, NULL,
-			"{" THING ",\"metadata\":{\"name\":\"b\",\"labels\":[]}}"},
-		{400, "POST", THINGS, NULL,
-			"{" THING ",\"metadata\":{\"name\":\"b\",\"labels\":{\"a\":1}}}"},
-		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":5}"},
-		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":null,\"kind\":null}"},
-		{422, "PATCH", THINGS "/a", MERGE, "{\"kind\":\"Other\"}"},
-		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"finalizers\":\"x\"}}"},
-		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"finalizers\":[1]}}"},
-		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"ownerReferences\":[\"x\"]}}"},
-		{400, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"annotations\":{\"a\":{}}}}"},
-		{400, "PATCH", THINGS "/a" MANAGER, APPLY,
-			"{" THING ",\"status\":{},\"conditions\":[1]}"},
-		{400, "PATCH", THINGS "/a" MANAGER, APPLY, "{" THING ",\"metadata\":[]}"},
-		{400, "PATCH", THINGS "/a" MANAGER, APPLY, "{\"metadata\":{}}"},
-		{422, "PATCH", THINGS "/a", APPLY, "{" THING "}"},
-		{422, "PATCH", THINGS "/B" MANAGER, APPLY, "{" THING "}"},
-		{400, "DELETE", THINGS "/a", NULL, "[1]"},
-		{400, "DELETE", THINGS "/a", NULL, "{\"preconditions\":"},
-		/* names, methods, types, subresources */
-		{400, "PUT", THINGS "/a", NULL, "{" THING ",\"metadata\":{\"name\":\"b\"}}"},
-		{404, "PUT", THINGS "/b", NULL, "{" THING "}"},
-		{404, "PATCH", THINGS "/b", MERGE, "{}"},
-		{404, "PATCH", THINGS "/b/status" MANAGER, APPLY, "{" THING "}"},
-		{404, "GET", THINGS "/a/scale", NULL, NULL},
-		{404, "PATCH", THINGS "/a/scale", MERGE, "{}"},
-		{404, "PATCH", SECRETS "/s/status", MERGE, "{}"},
-		{405, "POST", THINGS "/a", NULL, "{}"},
-		{405, "PUT", THINGS, NULL, "{}"},
-		{405, "DELETE", THINGS, NULL, NULL},
-		{405, "BREW", THINGS "/a", NULL, "{}"},
-		{415, "PATCH", THINGS "/a", NULL, "{}"},
-		{415, "PATCH", THINGS "/a", "application/json-patch+json", "{}"},
-		{415, "PATCH", THINGS "/a", "application/merge-patch+jsonx", "{}"},
-		{400, "GET", THINGS "?limit=-1", NULL, NULL},
-		/* preconditions */
-		{422, "PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"uid\":\"x\"}}"},
-		{422, "PUT", THINGS "/a", NULL, "{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
-		{409, "PUT", THINGS "/a", NULL,
-			"{" THING ",\"metadata\":{\"resourceVersion\":\"1\"}}"},
-		{422, "PATCH", THINGS "/a" MANAGER, APPLY,
-			"{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
-		{409, "PATCH", THINGS "/b" MANAGER, APPLY,
-			"{" THING ",\"metadata\":{\"uid\":\"x\"}}"},
-		{409, "DELETE", THINGS "/a", NULL, "{\"preconditions\":{\"uid\":\"x\"}}"},
-		{409, "DELETE", THINGS "/a", NULL,
-			"{\"preconditions\":{\"resourceVersion\":\"1\"}}"},
-	};
 	uint64_t rv;
 
 	cr_assert_eq(make("", ",\"spec\":{\"n\":1}"), 201);
 	rv = apistore_objects_rv(s);
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		int code = request(cases[i].method, cases[i].path, cases[i].type, cases[i].body);
+	for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
+		int code = request(
+			hostile[i].method, hostile[i].path, hostile[i].type, hostile[i].body);
 
-		cr_expect_eq(code, cases[i].code, "%s %s %s: %d %s", cases[i].method, cases[i].path,
-			cases[i].body, code, json_get_str(last, "message"));
+		cr_expect_eq(code, hostile[i].code, "%s %s %s: %d %s", hostile[i].method,
+			hostile[i].path, hostile[i].body, code, json_get_str(last, "message"));
 		cr_expect_str_eq(json_get_str(last, "kind"), "Status");
 		cr_expect_eq(json_get_int(last, "code", 0), code);
-		cr_expect_eq(apistore_objects_rv(s), rv, "%s %s", cases[i].method, cases[i].path);
+		cr_expect_eq(
+			apistore_objects_rv(s), rv, "%s %s", hostile[i].method, hostile[i].path);
 	}
 }
 

@@ -13,7 +13,7 @@
  * Adds the platform `name`, whose firmware variables are in efivars_fd, to out, which has room for
  * it. 0: its PCR 7 is there. -1: err says why not; the platform is there with that reason if its
  * variables could be read, as only they say which platform it is. Refused is one without Secure
- * Boot: its PCR 7 is the same whoever signed what it boots. explain may be NULL.
+ * Boot: its PCR 7 does not depend on who signed what it boots. explain may be NULL.
  */
 int boot_job_platform(int rootfs_fd, int efivars_fd, const char *name, struct model_platforms *out,
 	struct strbuf *explain, struct err *err) MUST_CHECK;
