@@ -90,11 +90,6 @@ enum pcr_event_id pcr_event_id_parse(const char *name)
 	return (enum pcr_event_id)id;
 }
 
-const char *pcr_event_type_name(enum pcr_event_type t)
-{
-	return types[t];
-}
-
 static enum pcr_event_type type_parse(const char *name)
 {
 	int t = 0;

@@ -36,7 +36,6 @@ enum model_pending_limit model_pending_reached(
 	const struct model_cluster *c, const struct model_pending *p);
 bool model_pending_is_reached(const struct model_cluster *c, const struct model_pending *p,
 	enum model_pending_limit limit);
-const char *model_pending_field(enum model_pending_limit limit); /* "registration.pendingLimit" */
 /* How many Machines one source address may have made within an hour: a quarter of pendingLimit, so
  * that no single one fills it, and never less than 16. */
 size_t model_pending_share(const struct model_cluster *c);

@@ -77,7 +77,6 @@ enum pcr_event_type {
 	PCR_EV_IPL,
 	PCR_N_EVENT_TYPES,
 };
-const char *pcr_event_type_name(enum pcr_event_type t);
 
 struct pcr_event {
 	enum pcr_event_id id;
