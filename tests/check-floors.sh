@@ -255,7 +255,7 @@ plant() {	# FILE LINE-OF-CODE EXPECTED-TEXT
 	printf '%s:2: %s\n' "$1" "$3" >>"$work/expected"
 	planted=$((planted + 1))
 }
-# Legal: a comment and a string are no call, and a side arrow is an arrow.
+# Legal: a comment and a string are not calls, and a side arrow is an arrow.
 cat >"$work/tree/src/render/zz_legal.c" <<'EOF2'
 #include "config.h"
 #include "tec/model/cluster.h"

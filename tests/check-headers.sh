@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Compiles each public header alone: whoever includes one needs to know nothing else.
+# Compiles each public header alone: who includes one needs to know nothing else.
 # Usage: check-headers.sh [TREE], with CC and CHECK_CFLAGS as configure found them (make check sets both).
 # Exit 0 = all compile, 1 = one does not, or there is none.
 set -eu

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits are for a process that was taken over or is out of control; the kernel ends it, and its
- * parent sees that. Landlock rules hang on files, not on names, so a rule for a link is one for what it
- * leads to.
+ * parent sees that. Landlock rules hang on files, not on names, so a rule for a link is one for
+ * what it leads to.
  */
 #include "config.h"
 

@@ -104,7 +104,7 @@ int err_set_http(struct err *err, enum err_kind kind, int http, const char *fmt,
 
 int err_set_lease_lost(struct err *err)
 {
-	/* CONFLICT: another process may act now, nobody has to mend anything. */
+	/* CONFLICT: another process may act now, nothing has to be mended. */
 	return err_set(err, ERR_CONFLICT, "not sent: this process no longer holds the lease");
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chained buckets. uthash was considered and left: 56 bytes in each entry are more than the caches
- * of ten thousand objects may cost (tests/k8s/test_cache.c), and its hash functions are not keyed.
+ * Chained buckets. uthash was compared and not taken: 56 bytes in each entry are more than the
+ * caches of ten thousand objects may cost (tests/k8s/test_cache.c), and its hash functions are not
+ * keyed.
  */
 #include "config.h"
 

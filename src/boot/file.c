@@ -69,7 +69,7 @@ static const char *type_of(mode_t mode)
 	return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* A file may be missing; a link to a missing file is an error, as somebody meant a file by it. */
+/* A file may be missing; a link to a missing file is an error, as a file was meant by it. */
 static bool is_link(int root_fd, const char *path)
 {
 	cleanup_fd int at = open_in(root_fd, path, O_PATH | O_NOFOLLOW);

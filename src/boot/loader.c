@@ -2,8 +2,7 @@
 /*
  * Which loader a second stage is, by marks of its builders: .linux (a UKI), .sdmagic
  * (systemd-boot), the vendor's line in .sbat (GRUB). What each does to PCR 4 was measured in real
- * boots; a build that nobody measured gets every behaviour that
- * its relatives have.
+ * boots; a build that was not measured gets every behaviour that its relatives have.
  */
 #include "config.h"
 
@@ -17,8 +16,8 @@ enum loader_type { UKI, SYSTEMD_BOOT, GRUB_TWICE, GRUB_ONCE, GRUB_DEBIAN, GRUB_O
 
 /*
  * Secure Boot on: shim's lock protocol measures what GRUB has it verify. Debian's 2.06 asks twice
- * per kernel (the file open verifier, then linuxefi), Red Hat's once. Off: GRUB does not use it. Later
- * builds let the firmware load the kernel, which measures it in both states.
+ * per kernel (the file open verifier, then linuxefi), Red Hat's once. Off: GRUB does not use it.
+ * Later builds let the firmware load the kernel, which measures it in both states.
  */
 static const struct boot_loader loaders[] = {
 	[UKI] = {"a UKI, which holds its kernel", true, {0, -1}, {0, -1}},

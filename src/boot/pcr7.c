@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PCR 7: the Secure Boot variables, then which certificates vouched for what was loaded (TCG PFP section 3.3.4.8).
- * Firmware looks for shim's signer in db; shim looks for each image it is asked about in db, its
- * vendor_db, and MokListRT (its vendor certificate first), takes the first hit, and logs each
- * authority once. Whose certificate it is decides by subject and issuer, as the signatures
- * themselves are not verified here.
+ * PCR 7: the Secure Boot variables, then which certificates vouched for what was loaded (TCG PFP
+ * section 3.3.4.8). Firmware looks for shim's signer in db; shim looks for each image it is asked
+ * about in db, its vendor_db, and MokListRT (its vendor certificate first), takes the first hit,
+ * and logs each authority once. Whose certificate it is decides by subject and issuer, as the
+ * signatures themselves are not verified here.
  */
 #include "config.h"
 

@@ -2,7 +2,7 @@
 /*
  * Reads all that a prediction needs, each file once: kernels, shim, second stage, firmware
  * variables, MOK lists. Refuses what would not boot: parts for different machines, and with Secure
- * Boot on what nobody signed.
+ * Boot on what is not signed.
  */
 #include "config.h"
 
@@ -119,7 +119,7 @@ static int read_mok_files(struct boot_set *set, struct err *err)
 	return 0;
 }
 
-/* What shim mirrors while nobody enrolled a key. */
+/* What shim mirrors while no key is enrolled. */
 static int derive_mok(struct boot_set *set, struct err *err)
 {
 	if (!set->vendor.auth_len)

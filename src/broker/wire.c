@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prescanned JSON, strict base64, then member by member. Refuses more than Trustee only where two
- * readers could differ (duplicate members, a string with NUL) and where the length of the body would
- * not bound the memory (nesting, number of values).
+ * readers could differ (duplicate members, a string with NUL) and where the length of the body
+ * would not bound the memory (nesting, number of values).
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #define BODY_MAX        ((size_t)64 << 20) /* the listener's limit is far below */
 
 static const struct json_limits small_limits = {.bytes = BODY_MAX, .depth = 8, .tokens = 64};
-/* 8 MiB of the identities of section 6 are about 12,000 names with 7 tokens each. */
+/* 8 MiB of identities (tec/rats/names.h) are about 12,000 names with 7 tokens each. */
 static const struct json_limits values_limits = {.bytes = BODY_MAX, .depth = 64, .tokens = 400000};
 static const struct json_limits entry_limits = {
 	.bytes = BODY_MAX, .depth = 64, .tokens = 400016}; /* one value and its frame */

@@ -3,7 +3,7 @@
  * A token is header.payload.signature, each base64url; the signature covers the first two as they
  * stand, so nothing is ever re-encoded. Refuses before it looks at the signature: another `alg`
  * than EdDSA, a `crit` (RFC 7515 section 4.1.11: what is critical is not understood here), names
- * twice in a header, padding, and text that is no canonical base64url.
+ * twice in a header, padding, and text that is not canonical base64url.
  */
 #include "config.h"
 
@@ -108,7 +108,7 @@ struct jws_public *jws_public_from_pem(const char *pem, size_t len, struct err *
 	evp = PEM_read_bio_PUBKEY(bio, NULL, NULL, NULL);
 	ERR_pop_to_mark();
 	if (!evp || !EVP_PKEY_is_a(evp, "ED25519")) {
-		err_set(err, ERR_INVALID, "The public key is no Ed25519 key in PEM.");
+		err_set(err, ERR_INVALID, "The public key is not an Ed25519 key in PEM.");
 		return NULL;
 	}
 	while (BIO_read(bio, &c, 1) == 1) {
@@ -131,10 +131,10 @@ static int check_header(const char *b64, size_t len, struct err *err)
 	size_t text_len;
 
 	if (len == 0 || bytes_from_b64url(b64, len, &text, &text_len) < 0)
-		return err_set(err, ERR_INVALID, "The token's header is no base64url.");
+		return err_set(err, ERR_INVALID, "The token's header is not base64url.");
 	header = json_parse((const char *)text, text_len, &limits, &why);
 	if (!header || !json_object_is_type(header, json_type_object))
-		return err_set(err, ERR_INVALID, "The token's header is no JSON object.");
+		return err_set(err, ERR_INVALID, "The token's header is not a JSON object.");
 	if (!str_eq(json_get_str(header, "alg"), "EdDSA"))
 		return err_set(err, ERR_INVALID, "The token's algorithm must be EdDSA.");
 	if (json_object_object_get_ex(header, "crit", NULL))
@@ -176,14 +176,14 @@ int jws_verify_eddsa(const struct jws_public *key, const char *token, size_t tok
 		return err_set(err, ERR_INVALID, "The token is empty or too long.");
 	first = memchr(token, '.', token_len);
 	second = first ? memchr(first + 1, '.', (size_t)(end - first - 1)) : NULL;
-	if (!second) /* a third dot is no base64url */
+	if (!second) /* a third dot is not base64url */
 		return err_set(err, ERR_INVALID, "The token does not have three parts.");
 	if (check_header(token, (size_t)(first - token), err) < 0 ||
 		check_signature(key->evp, token, (size_t)(second - token), second + 1,
 			(size_t)(end - second - 1), err) < 0)
 		return -1;
 	if (bytes_from_b64url(first + 1, (size_t)(second - first - 1), &bytes, payload_len) < 0)
-		return err_set(err, ERR_INVALID, "The token's payload is no base64url.");
+		return err_set(err, ERR_INVALID, "The token's payload is not base64url.");
 	*payload = (char *)bytes;
 	return 0;
 }

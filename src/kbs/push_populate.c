@@ -82,7 +82,7 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 		push_wake(p);
 		return;
 	}
-	if (f->n) { /* a message with the sentinel alone is no progress */
+	if (f->n) { /* a message with the sentinel alone is not progress */
 		backoff_reset(&p->backoff);
 		push_succeeded(p);
 	}

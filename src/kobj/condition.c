@@ -69,7 +69,7 @@ static enum kobj_cond_status parse_status(const char *s)
 	return KOBJ_COND_ABSENT;
 }
 
-/* The first of its type counts; a status that is none of the three is no condition. */
+/* The first of its type counts; a status that is none of the three is not a condition. */
 static struct json_object *find(struct json_object *conditions, const char *type)
 {
 	for (size_t i = 0; i < json_object_array_length(conditions); i++) {

@@ -132,7 +132,7 @@ int kobj_meta_read(struct kobj_pack *p, struct json_object *o, struct kobj *fixe
 		return -1;
 	if (created && clock_parse(created, &us) < 0)
 		return err_set(err, ERR_INVALID,
-			"metadata.creationTimestamp of %s is no RFC 3339 time", name);
+			"metadata.creationTimestamp of %s is not an RFC 3339 time", name);
 	fixed->created_s = us / 1000000;
 	fixed->generation = json_get_int(m, "generation", 0);
 	fixed->deleting = json_get(m, "deletionTimestamp") != NULL;

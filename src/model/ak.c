@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey as a compact struct. The key is parsed once, here: a reader that sees spki_sha256 knows
- * that it is usable. A publicKey that is no usable key is legal (keys made through the API are
- * matched by uuid alone) and is kept as stored.
+ * AttestationKey as a compact struct. The key is parsed once, here: a reader that sees spki_sha256
+ * knows that it is usable. A publicKey that is not a usable key is legal (keys made through the API
+ * are matched by uuid alone) and is kept as stored.
  */
 #include "config.h"
 

@@ -72,7 +72,7 @@ static struct json_object *text_of(struct json_object *o, const char *member, co
 	return json_object_is_type(v, json_type_string) ? v : NULL;
 }
 
-/* As the kubelet mounts them. What is no base64, which the API would not store, is not there. */
+/* As the kubelet mounts them. What is not base64, which the API would not store, is not there. */
 static void read_platform(struct model_configmap *m, struct json_object *o)
 {
 	struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {{NULL, 0}};

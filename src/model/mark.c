@@ -30,7 +30,7 @@ char *model_mark_text(const char *uid, const char *payload)
 	return xasprintf("%s %s", uid, payload);
 }
 
-/* How many hashes; 0: it is no list of them. */
+/* How many hashes; 0: it is not a list of them. */
 static size_t count(const char *hashes)
 {
 	size_t len = hashes ? strlen(hashes) : 0, n = (len + 1) / (SHA256_HEX_LEN + 1);

@@ -68,7 +68,7 @@ static struct json_object *parse(const char *text, size_t len, struct err *err)
 
 	if (o && !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
-		err_set(err, ERR_INVALID, "it is no JSON object");
+		err_set(err, ERR_INVALID, "it is not a JSON object");
 		return NULL;
 	}
 	if (o && json_object_object_length(o) > ENTRIES_MAX) {

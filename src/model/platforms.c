@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads element by element into a place of its own. Refuses values of another register, which would
- * slip into combinations beside the image's own PCR 4 and 14, and a name that stands there twice:
- * nobody knows which one counts.
+ * slip into combinations beside the image's own PCR 4 and 14, and a name that occurs twice, as
+ * it would not be known which one counts.
  */
 #include "config.h"
 

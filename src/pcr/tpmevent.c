@@ -2,7 +2,7 @@
 /*
  * Events as values and as JSON. Reading is strict where the Rust tool trusts: every value is
  * replayed from its events, an id belongs to one register, a register is listed once, and
- * whatever is not known by name is refused, so that nobody approves what he cannot read.
+ * what is not known by name is refused, so that what is approved can be read.
  */
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The Ignition answer: members in a fixed order, so that equal input gives equal bytes. An address
- * whose Secret is named is never handed out as http, even when the certificate is missing. The Accept
- * header is read by hand (RFC 9110 section 12.5.1); what cannot be read is ignored.
+ * whose Secret is named is never handed out as http, even when the certificate is missing. The
+ * Accept header is read by hand (RFC 9110 section 12.5.1); what cannot be read is ignored.
  */
 #include "config.h"
 
@@ -89,8 +89,8 @@ static int take_number(struct span *s)
 }
 
 /*
- * The highest minor version of 3.x that a client can read which names this version; -1: none. A client
- * of "3.N.0-experimental" reads 3.(N-1).0, but not yet 3.N.0.
+ * The highest minor version of 3.x that a client can read which names this version; -1: none. A
+ * client of "3.N.0-experimental" reads 3.(N-1).0, but not yet 3.N.0.
  */
 static int readable_minor(struct span v)
 {

@@ -2,7 +2,7 @@
 /*
  * Three small answers; nothing here touches the API, so a dead API server does not kill the Pod.
  *
- * Anybody who reaches the port, even from the kubelet's own address, may connect and say nothing. A
+ * Every client that reaches the port, even from the kubelet's own address, may connect and say nothing. A
  * probe that fails three times ends the Pod, so a new connection is always accepted: the one idle for
  * longest is closed, of any source. A rate limit would count the kubelet with others at its address.
  */

@@ -67,7 +67,7 @@ Test(base_bytes, hex_refuses)
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++)
 		cr_expect_eq(bytes_from_hex(t[i], strlen(t[i]), out), -1, "%s", t[i]);
-	cr_assert_eq(bytes_from_hex("00\0", 4, (uint8_t[2]){0}), -1); /* a NUL is no digit */
+	cr_assert_eq(bytes_from_hex("00\0", 4, (uint8_t[2]){0}), -1); /* a NUL is not a digit */
 }
 
 Test(base_bytes, base64_of_rfc4648)

@@ -186,7 +186,7 @@ Test(boot_find, what_is_missing_is_named)
 	strbuf_fini(&text);
 }
 
-/* ---- what is no regular file of the image */
+/* ---- what is not a regular file of the image */
 
 static void replace(const char *path, const char *link_to)
 {

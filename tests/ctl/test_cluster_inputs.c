@@ -230,7 +230,7 @@ Test(ctl_cluster_inputs, a_new_signer_signs_after_an_hour)
 {
 	world_cluster(&w, "tec", SPEC);
 	signer("trustee-token", 300, "tec");
-	clock_fake_advance(2 * HOUR); /* it is no new one itself */
+	clock_fake_advance(2 * HOUR); /* it is not a new one itself */
 	world_boot(&w, "c");
 	world_run(&w, HOUR - 60000);
 	cr_assert(!mounts("trustee-token-2"));

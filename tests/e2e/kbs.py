@@ -249,7 +249,7 @@ class TestKbs:
         raise KeyError(name)
 
     def has_value(self, name):
-        """Whether there is one that is no tombstone."""
+        """Whether there is one that is not a tombstone."""
         try:
             return self.value(name) is not None
         except KeyError:

@@ -3,7 +3,7 @@
 
 The real Deployment and ReplicaSet controllers make and delete the Pods; nothing runs in them. What
 the Pod that is ready now has mounted is below `served`, laid out as tec-test-kbs --from-dir reads it.
-Files are those of the Pod's start and stay: whoever wants others has to have another Pod.
+Files are those of the Pod's start and stay: other files need another Pod.
 """
 
 import base64
@@ -51,7 +51,7 @@ class Kubelet:
             raise self._error
 
     def forget(self):
-        """Nothing is served until a Pod is started anew."""
+        """Nothing is served until a Pod is started again."""
         os.symlink(os.path.join(self.pods, "none"), self.served + ".none")
         os.rename(self.served + ".none", self.served)
 

@@ -74,7 +74,7 @@ class Operator:
     # Ends
 
     def terminate(self, timeout=15):
-        """SIGTERM; operator.md promises exit 0 within 10 s. Fails the test otherwise."""
+        """SIGTERM; exit 0 within 10 s is promised. Fails the test otherwise."""
         self.proc.check()
         self.proc.signal(signal.SIGTERM)
         code = self.proc.wait(timeout)

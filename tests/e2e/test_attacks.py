@@ -178,7 +178,7 @@ def only_waits(world, pem):
 
 @pytest.mark.parametrize("when", ["running", "down"])
 def test_attack_01_a_waiting_key_when_the_first_is_deleted(make_world, when):
-    """Whoever has the disk knows the uuid, and may have a key waiting."""
+    """Who has the disk knows the uuid, and may have a key waiting."""
     world = make_world().start()
     uuid, pem, _ = world.joined()
     disk, first = world.secret_root(uuid), world.key_of(pem)["metadata"]["name"]
@@ -284,7 +284,7 @@ def test_attack_02_shared_keeps_its_order(make_world):
     world.until(lambda: resource_path(uuid) in world.kbs.dump()["resources"], "the key in Trustee")
     machine = world.read("mach", f"machine-{uuid}")
     assert mark(machine, DELIVERED_AT) and not mark(machine, BOUND_KEY)
-    # A key that was delivered is not made anew, bound or not.
+    # A key that was delivered is not made again, bound or not.
     world.op.terminate()
     spine.delete(world.cp, world.ns, "secrets", uuid)
     world.op.start()
@@ -556,7 +556,7 @@ def test_attack_03_planted_trustee_auth(cp, ns, start_operator):
 
 
 def test_attack_03_planted_registration_key(cp, ns, start_operator):
-    """Whoever knows the registration key hands out machine ids. (0.1.0 has no such key.)"""
+    """Who knows the registration key hands out machine ids. (0.1.0 has no such key.)"""
     cluster = spine.make_cluster(cp, ns)
     start_operator(ns, "--leader-elect=false")
     spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")

@@ -154,7 +154,7 @@ CREATE = [
 # (kind, stored spec, spec to replace it, None = accepted or a part of the refusal)
 UPDATE = [
     # Addresses and ports never change. But for publicTrusteeAddr they are set at creation or never,
-    # and none may be taken away: else it could be set anew in a second step.
+    # and none may be taken away: else it could be set again in a second step.
     *[row for field, old, new in (
         ("publicAttestationKeyRegisterAddr", "a:1", "a:2"), ("trusteeKbsPort", 1, 2),
         ("registerServerPort", 1, 2), ("attestationKeyRegisterPort", 1, 2))

@@ -158,14 +158,14 @@ def test_revoke(place):
     spine.delete(place.world.cp, place.world.ns, "ak", name)
     gone(place, "secrets", name)
     resources, keys = place.held()
-    assert base64_of(first[1]) not in keys, "let go before Trustee let go"
+    assert base64_of(first[1]) not in keys, "released before Trustee released it"
     assert resources[path_of(first)] == key == place.world.secret_root(first[0]), "the key of a disk is kept"
 
     spine.delete(place.world.cp, place.world.ns, "mach", f"machine-{second[0]}")
     spine.delete(place.world.cp, place.world.ns, "mach", f"machine-{first[0]}")
     for node in (first, second):
         gone(place, "mach", f"machine-{node[0]}")
-        assert path_of(node) not in place.held()[0], "let go before Trustee let go"
+        assert path_of(node) not in place.held()[0], "released before Trustee released it"
         gone(place, "secrets", node[0])
     check(place, stays)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The embedded broker's admin side as a process, by the table of trustee-protocol.md section 4 and what
+"""The embedded broker's admin side as a process, by what Trustee documents and what
 was seen on a live Trustee. Tests that need no control over the broker run against a real one too
 (TEC_TEST_KBS_URL), which has the quirks."""
 

@@ -23,7 +23,7 @@ from tecproc import operator_binary
 
 NONE = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"  # 404: a whole request that makes nothing
 CLOSE = b"GET /none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-REQUEST_S = 15  # operator.md section 4
+REQUEST_S = 15  # within which a request has to be complete
 
 
 # ---- a client that does what no library lets one do

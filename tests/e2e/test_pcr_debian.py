@@ -113,7 +113,7 @@ def test_sections_are_those_of_objdump(package, arch, pattern):
 
 @pytest.mark.parametrize("arch,name", [("amd64", "x64"), ("arm64", "aa64")])
 def test_signing_a_shim_does_not_change_it(arch, name):
-    """shim-unsigned is what Microsoft signed; its length is no multiple of 8."""
+    """shim-unsigned is what Microsoft signed; its length is not a multiple of 8."""
     signed = ours(find("shim-signed", arch, f"{LIB}/shim/shim{name}.efi.signed"))
     unsigned = ours(find("shim-unsigned", arch, f"{LIB}/shim/shim{name}.efi"))
     assert signed["digest"] == unsigned["digest"]

@@ -73,13 +73,13 @@ def test_revoke_a_key(world):
     spine.delete(world.cp, world.ns, "ak", name)
     world.until(lambda: world.sent(mark, "refvalue-put"), "the revocation")
     secret = world.until(lambda: world.read("secrets", name), "the Secret")
-    assert SECRET_FINALIZER in finalizers(secret), "let go before Trustee confirmed"
+    assert SECRET_FINALIZER in finalizers(secret), "released before Trustee confirmed"
     assert world.kbs.has_value(identity_name(pem))
     world.condition("mach", f"machine-{uuid}", "AttestationKeyBound", "NoApprovedKey")
     world.condition("tec", "tec", "TrusteeSynced", "NotAvailable")
     world.proxy.clear()
     world.poke()
-    world.until(lambda: not world.read("secrets", name), "the Secret let go")
+    world.until(lambda: not world.read("secrets", name), "the Secret released")
     world.synced()
     world.check(gone=[pem])
     delivered(world, other, other_pem)

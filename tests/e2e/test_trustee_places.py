@@ -185,7 +185,7 @@ def test_admin_secret_is_late_and_wrong_and_then_right(cp, ns, start_operator, s
     assert "AdminAuth" in found["message"], found
     node = joins(cp, ns, op)
     settled(cp, ns)
-    # A token is made anew once; then it waits long, whatever else changes.
+    # A token is made again once; then it waits long, whatever else changes.
     assert len(place.proxy.seen()) <= 2, place.proxy.seen()
     assert place.kbs.dump()["resources"] == {}
     if field == "adminSecret":

@@ -89,7 +89,7 @@ def test_a_node_is_served_and_taken_back(cp, ns, start_operator, kubelet, held):
     assert cp.writes_by(account(ns), mark, ignore=("leases",)) == []
     assert generation(cp, ns) == before
 
-    # Taken back: at once out of the template, let go when the new Pod is the only one.
+    # Taken back: at once out of the template, released when the new Pod is the only one.
     kubelet.held = True
     spine.delete(cp, ns, "mach", f"machine-{uuid}")
     cp.wait_for(lambda: generation(cp, ns) > before, 9, "a template without it")

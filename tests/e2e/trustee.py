@@ -32,7 +32,7 @@ def base64_of(pem):
 
 
 def identity_name(pem):
-    """trustee-protocol.md section 6.1."""
+    """The name of the reference value that lets this key attest."""
     return identity_name_of(base64_of(pem))
 
 

@@ -29,7 +29,7 @@ def der_of(pem):
 
 
 def identity_name(pem):
-    """trustee-protocol.md section 6.1."""
+    """The name of the reference value that lets this key attest."""
     return "ak." + der_of(pem)[44:284].replace("+", "-").replace("/", "_")
 
 

@@ -2,8 +2,8 @@
 /*
  * A k8s_transport for tests. It answers each request from, in this order: an injected fault, a
  * queued expectation, the in-memory API (when one is set). Any other request fails the test and is
- * named. Answers come through the loop (op rules); deadline_ms and silence_ms follow the boot clock,
- * so loop_advance() reaches them.
+ * named. Answers come through the loop (op rules); deadline_ms and silence_ms follow the boot
+ * clock, so loop_advance() reaches them.
  *
  * Scripted:
  *

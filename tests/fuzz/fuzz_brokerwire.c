@@ -31,7 +31,7 @@ static void check_path(const char *path)
 		strstr(path, "/.") || str_ends(path, "/") || strpbrk(path, "%?#\\ "))
 		DIE("a path that leaves its folder");
 	if (broker_store_key_check(path, &err) < 0 && strlen(path) <= BROKER_STORE_KEY_MAX - 6)
-		DIE("a resource path that is no key: %s", err.text);
+		DIE("a resource path that is not a key: %s", err.text);
 }
 
 static void check_policy(const char *body, size_t len, bool with_id)
@@ -45,7 +45,7 @@ static void check_policy(const char *body, size_t len, bool with_id)
 		return;
 	}
 	if (p.len == 0 || !bytes_valid_utf8(p.text, p.len) || strlen(p.text) != p.len)
-		DIE("a policy that is no text");
+		DIE("a policy that is not text");
 	if (with_id != (p.id != NULL) || (with_id && strspn(p.id, "/.") > 0))
 		DIE("a policy id that is none");
 	broker_wire_policy_fini(&p);

@@ -154,9 +154,9 @@ Test(k8s_cache, listeners_hear_each_change_once)
 	put(c, make("a", "u1", 5, 1, "g", NULL));
 	cr_expect(s.saw_state && s.added == 1);
 	put(c, make("a", "u1", 5, 1, "g", NULL));
-	cr_expect_eq(s.changed, 0, "the same resourceVersion is no change");
+	cr_expect_eq(s.changed, 0, "the same resourceVersion is not a change");
 	put(c, make("a", "u1", 4, 1, "g", NULL));
-	cr_expect_eq(s.changed, 0, "an event that an answer overtook is no change");
+	cr_expect_eq(s.changed, 0, "an event that an answer overtook is not a change");
 	put(c, make("a", "u1", 6, 1, "g", NULL));
 	cr_expect(s.saw_state && s.changed == 1);
 	put(c, make("a", "u2", 3, 1, "g", NULL));
@@ -223,7 +223,7 @@ Test(k8s_cache, an_abandoned_relist_removes_nothing)
 	cr_expect_not(k8s_cache_filled(c));
 	cr_expect_eq(k8s_cache_count(c), 2);
 	k8s_cache_relist_begin(c);
-	k8s_cache_relist_begin(c); /* begun anew */
+	k8s_cache_relist_begin(c); /* begun again */
 	put_event(c, make("b", "u2", 1, 1, "g", NULL));
 	k8s_cache_relist_end(c);
 	cr_expect_str_eq(chain(c, 0, "g"), "b");

@@ -148,8 +148,8 @@ Test(fake_api, apply_merges_forgets_and_changes_nothing_twice)
 	cr_expect_eq(write_text(APPLY, "{" HEAD ",\"labels\":{\"l\":\"1\"}}}"), 0);
 	cr_expect_eq(json_object_object_length(json_get_obj(there(), "metadata/labels")), 2);
 	cr_expect_eq(json_object_array_length(json_get_arr(there(), "metadata/finalizers")), 0);
-	cr_expect_eq(
-		json_get_int(there(), "metadata/generation", 0), 1, "labels are no new generation");
+	cr_expect_eq(json_get_int(there(), "metadata/generation", 0), 1,
+		"labels do not make a new generation");
 	cr_expect_eq(write_text(APPLY, "{" HEAD ",\"uid\":\"other\"}}"), 422);
 	cr_expect_eq(
 		write_text(APPLY,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For the tests of kbs/push: a Trustee (fake/kbs) and one operator's life (sync and push), which
- * ends at once with life_end(), as by a kill, and starts again with what is wanted. Two judges watch
- * every test: whatever is confirmed is so in the store at that moment, and a clean sentinel with
- * the wanted sum never stands in a store that differs. The sum is computed here a second time.
+ * ends at once with life_end(), as by a kill, and starts again with what is wanted. Two judges
+ * watch every test: whatever is confirmed is so in the store at that moment, and a clean sentinel
+ * with the wanted sum never stands in a store that differs. The sum is computed here a second time.
  */
 #ifndef TESTS_KBS_PUSH_FIXTURE_H
 #define TESTS_KBS_PUSH_FIXTURE_H
@@ -33,7 +33,7 @@ static bool shared;
 static bool watched;    /* the judges look */
 static bool store_lost; /* what was confirmed need not be true until the next probe */
 
-/* ---- the sum, by the words of operator.md section 3 */
+/* ---- the sum, computed in another way */
 
 static inline void sum_one(uint8_t sum[32], const char *name, const char *value)
 {

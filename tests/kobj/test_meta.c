@@ -58,8 +58,8 @@ Test(kobj_meta, strings_that_repeat_are_kept_once)
 	len = p.blob.len;
 	kobj_pack_str(&p, offsetof(struct kobj, uid), "1234");
 	cr_assert_eq(p.blob.len, len);
-	kobj_pack_str(
-		&p, offsetof(struct kobj, rv), "machine"); /* a beginning is no string of its own */
+	kobj_pack_str(&p, offsetof(struct kobj, rv),
+		"machine"); /* a beginning is not a string of its own */
 	o = kobj_pack_finish(&p, &fixed, sizeof(fixed));
 	cr_assert_str_eq(o->name, "machine-1234");
 	cr_assert_str_eq(o->uid, "1234");

@@ -234,7 +234,7 @@ Test(loop_child, the_child_has_three_descriptors_and_no_mask)
 	cr_assert(!err_is_set(&got_err), "%s", got_err.text);
 	cr_assert_eq(sscanf(strbuf_str(&got), "0 1 2 SigBlk:\t%lxSigIgn:\t%lx", &blocked, &ignored),
 		2, "%s", strbuf_str(&got));
-	/* Signals 32 and 33 are the C library's own: whoever started us (make does) may leave them
+	/* Signals 32 and 33 are the C library's own: what started us (make does) may leave them
 	 * ignored, and nobody can change that. */
 	cr_assert_eq(blocked & ~libc_own, 0);
 	cr_assert_eq(ignored & ~libc_own, 0);

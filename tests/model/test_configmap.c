@@ -54,7 +54,7 @@ Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 				 empty[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
 	const struct {
 		const char *members;
-		const struct pcr_platform_file *files; /* NULL: it is no platform */
+		const struct pcr_platform_file *files; /* NULL: not a platform */
 	} cases[] = {
 		{"\"data\":null", NULL},
 		{"\"data\":{\"PK\":\"x\"}", NULL},

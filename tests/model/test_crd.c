@@ -173,8 +173,7 @@ Test(model_crd, every_cluster_field_is_read)
 		const char *leaf = strrchr(cluster_fields[i], '/');
 		struct err err = ERR_INIT;
 
-		/* A list is no legal value of any leaf but one: whoever reads the field complains.
-		 */
+		/* A list is not a legal value of any leaf but one: its reader complains. */
 		cr_assert_null(
 			extract_with(cluster_fields[i],
 				str_eq(leaf, "/platformConfigMaps") ? json_obj() : json_arr(),

@@ -89,7 +89,7 @@ Test(model_image, keeps_finalizer_owner_and_condition)
 	cr_assert_str_eq(model_image(o)->cond[IMAGE_COMMITTED].reason, "PodPending");
 }
 
-/* Whoever wrote something else meant Secure Boot to be on. */
+/* Who wrote something else meant Secure Boot to be on. */
 Test(model_image, only_any_accepts_secure_boot_off)
 {
 	static const struct {

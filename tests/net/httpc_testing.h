@@ -193,7 +193,7 @@ static const struct {
 	{"/close", ""},
 	{"/cut-chunk",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n9\r\nhal"},
-	{"/junk", "this is no HTTP at all\r\n\r\n"},
+	{"/junk", "this is not HTTP at all\r\n\r\n"},
 	{"/junk-status", "HTTP/1.1 abc OK\r\n\r\n"},
 	{"/junk-version", "HTTP/9.9 200 OK\r\nContent-Length: 0\r\n\r\n"},
 	{"/junk-header", "HTTP/1.1 200 OK\r\nno colon here\r\n \r\nContent-Length: -5\r\n\r\n"},

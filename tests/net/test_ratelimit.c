@@ -98,7 +98,7 @@ Test(net_ratelimit, full_table_reuses_the_longest_idle_source)
 	cr_assert_not(take(r, "192.0.2.1", &retry_s), "still known");
 	cr_assert(take(r, "10.0.1.1", &retry_s), "takes the bucket of 192.0.2.2");
 	cr_assert_not(take(r, "192.0.2.1", &retry_s), "not that of a source seen since");
-	cr_assert(take(r, "192.0.2.2", &retry_s), "forgotten, so it starts anew");
+	cr_assert(take(r, "192.0.2.2", &retry_s), "forgotten, so it starts again");
 	for (unsigned i = 0; i < 100000; i++) {
 		snprintf(host, sizeof(host), "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
 		cr_assert(take(r, host, &retry_s));

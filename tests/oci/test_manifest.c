@@ -46,7 +46,7 @@ Test(oci_manifest, the_platform_is_chosen)
 			 ",\"variant\":\"v7\"") "," ENTRY(DB, "arm64", ",\"variant\":\"\"")),
 			DB},
 		{INDEX(ENTRY(DB, "arm64", "") "," ENTRY(DB, "arm64", "")), DB},
-		/* What a build attests, an entry without platform, entries that are no objects. */
+		/* What a build attests, an entry without platform, entries that are not objects. */
 		{INDEX("1,null,[],{},{\"digest\":\"x\"}," ENTRY(DA, "unknown", "") "," ENTRY(
 			 DB, "arm64", "")),
 			DB},

@@ -157,7 +157,7 @@ Test(pcr_combine, loader_and_its_certificates_stay_together)
 	}
 }
 
-/* The Rust tool loses the image that lacks an event (section 5.4). A mix never lacks it either. */
+/* The Rust tool loses the image that lacks an event. A mix never lacks it either. */
 Test(pcr_combine, an_event_of_one_side_does_not_lose_the_other_image)
 {
 	add_pcr4(more("grub"), SHIM_A, GRUB_A, KERNEL_A);

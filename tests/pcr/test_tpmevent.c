@@ -7,7 +7,7 @@
 #include "pcr/pcr_events.h"
 #include "tec/base/json.h"
 
-/* reference-values.md section 5.1 */
+/* What the Rust tool writes. */
 #define EXAMPLE                                                                                    \
 	"{\"pcrs\":[{\"id\":14,\"value\":\"" PCR14 "\",\"events\":["                               \
 	"{\"name\":\"EV_IPL\",\"pcr\":14,\"hash\":\"" MOK_LIST "\",\"id\":\"Pcr14MokList\"},"      \

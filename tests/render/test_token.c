@@ -94,7 +94,7 @@ Test(render_token, plan)
 		{"unreadable", {unread}, M, "trustee-token-2", {"trustee-token"}},
 		{"the first was deleted", {old}, N, "", {"trustee-token-2"}},
 		{"not a signer", {other, one}, N, "", {"trustee-token"}},
-		{"only what is no signer", {other}, M, "trustee-token", {0}},
+		{"only what is not a signer", {other}, M, "trustee-token", {0}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -203,7 +203,7 @@ static void deploy(struct world *w, const struct render_token_plan *p)
 }
 
 /* 100 years, woken only when the plan says so: it settles each time, what signs has an end far
- * ahead, whoever signed before is trusted for a day, and a renewal is two restarts. */
+ * ahead, who signed before is trusted for a day, and a renewal is two restarts. */
 Test(render_token, a_century)
 {
 	struct world w = {0};

@@ -134,7 +134,7 @@ Test(srv_health, metrics_has_the_type_prometheus_wants)
 	health_close(&t);
 }
 
-/* Another name for whoever reaches the port: more connections than there are places, all silent. */
+/* Another name for every client of the port: more connections than there are places, all silent. */
 Test(srv_health, a_probe_gets_through_however_many_sit_there)
 {
 	enum { SITTING = 100 };

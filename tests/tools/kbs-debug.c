@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For tests only: GET /dump (everything stored, and the requests in their order), GET /counts, POST
- * /lose (exchanges the store for an empty one, as when a Pod without a volume was replaced). Listens
- * on loopback only.
+ * /lose (exchanges the store for an empty one, as when a Pod without a volume was replaced).
+ * Listens on loopback only.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by volumes (operator.md section 7) as Trustee up to v0.17 reads it, below one folder:
+ * Delivery by volumes as Trustee up to v0.17 reads it, below one folder:
  *   REPOSITORY/default/ID/root        a resource, for any REPOSITORY
  *   tpm/trusted_ak_keys/NAME.pub      an attestation key
  *   reference-values.json             [{"name":N,"value":V},...]

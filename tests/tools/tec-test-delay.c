@@ -296,7 +296,7 @@ static int run(const struct conf *conf)
 	if (!conf_str(conf, "connect"))
 		return usage_error("--connect is missing");
 	if (str_to_u64(conf_str(conf, "delay-ms"), DELAY_MAX_MS, &ms) < 0)
-		return usage_error("--delay-ms is no number of milliseconds");
+		return usage_error("--delay-ms is not a number of milliseconds");
 	if (addr_parse(conf_str(conf, "listen"), &at, &err) < 0 ||
 		addr_parse(conf_str(conf, "connect"), &p.to, &err) < 0)
 		return usage_error(err.text);

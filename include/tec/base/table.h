@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hash table of structs that embed a struct table_link. The table owns its buckets and never an
- * entry: its owner removes it before freeing it. It does not know keys: a lookup walks the
- * entries with one hash and compares them itself. Hashes are keyed with a random number of this
- * process (str_hash()), so that nobody outside can make them collide. 16 bytes per entry in the
+ * entry: its owner removes it before freeing it. It does not know keys: a lookup walks the entries
+ * with one hash and compares them itself. Hashes are keyed with a random number of this process
+ * (str_hash()), so that they cannot be made to collide from outside. 16 bytes per entry in the
  * entry, and 8 to 16 in the buckets; they double when there are as many entries, and do not shrink.
  *
  * An all-zero struct table is empty and ready. Out of memory aborts.

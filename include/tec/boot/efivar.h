@@ -56,7 +56,7 @@ int shim_sbat_level(const void *section, size_t len, bool latest, const char **t
 	size_t *text_len, struct err *err) MUST_CHECK;
 #define SHIM_SBAT_ORIGINAL "sbat,1,2021030218\n"
 
-/* The variables that shim mirrors when no MOK is enrolled (section 4), derived from .vendor_cert:
+/* The variables that shim mirrors when no MOK is enrolled, derived from .vendor_cert:
  * appended to out. */
 void shim_mok_list(const struct shim_vendor *v, struct strbuf *out);
 void shim_mok_list_x(const struct shim_vendor *v, struct strbuf *out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an operating system image's files to the events its boot will measure. Reads through directory descriptors and never leaves them (openat2
- * RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS); regular files only. Each file is read once to be
- * hashed, in steps. The descriptors remain the caller's; the result owns its memory.
- * ERR_NOT_FOUND: the image lacks something; ERR_INVALID: it would not boot, or is not an image; both
- * name the path and what to do.
+ * From an operating system image's files to the events its boot will measure. Reads through
+ * directory descriptors and never leaves them (openat2 RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+ * regular files only. Each file is read once to be hashed, in steps. The descriptors remain the
+ * caller's; the result owns its memory. ERR_NOT_FOUND: the image lacks something; ERR_INVALID: it
+ * would not boot, or is not an image; both name the path and what to do.
  */
 #ifndef TEC_BOOT_PREDICT_H
 #define TEC_BOOT_PREDICT_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Access to a broker's admin API (trustee-protocol.md section 4): a Bearer JWT signed with the
+ * Access to a broker's admin API: a Bearer JWT signed with the
  * one admin key, exp required (60 s leeway), role required, iss and aud when configured; then the
  * role's paths, matched on the raw target with its query. Time and bytes are arguments.
  *
- * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a valid one that does not allow this);
- * the text may be shown to the client.
+ * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a valid one that does not allow
+ * this); the text may be shown to the client.
  */
 #ifndef TEC_BROKER_AUTH_H
 #define TEC_BROKER_AUTH_H

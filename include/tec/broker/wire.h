@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The messages of a broker's admin API (trustee-protocol.md section 4) as pure functions: bytes in,
+ * The messages of a broker's admin API, as Trustee speaks it, as pure functions: bytes in,
  * values or ERR_INVALID out; fuzz targets. Error texts may be shown to the client and never hold
  * what it sent.
  */

@@ -22,9 +22,9 @@ enum ctl_image_entry {
 	CTL_IMAGE_ENTRY_GOOD,
 	CTL_IMAGE_ENTRY_STALE,    /* of another reference */
 	CTL_IMAGE_ENTRY_BAD,      /* does not replay, or is not enough */
-	CTL_IMAGE_ENTRY_CHANGED,  /* its hash was not announced: somebody else wrote it */
+	CTL_IMAGE_ENTRY_CHANGED,  /* its hash was not announced: another client wrote it */
 	CTL_IMAGE_ENTRY_UNMARKED, /* as before, of an image older than this operator: taken over */
-	CTL_IMAGE_ENTRY_UNKNOWN,  /* as before, and nobody knows yet how old this operator is */
+	CTL_IMAGE_ENTRY_UNKNOWN,  /* as before, and it is not known yet how old this operator is */
 	CTL_IMAGE_ENTRY_N,
 };
 /* Its label. What was seen is kept in memory. */
@@ -50,7 +50,7 @@ enum ctl_image_job {
 struct ctl_image_view {
 	bool found, deleting, has_finalizer;
 	bool confirmed; /* a live answer showed that the cached version is current */
-	bool adopt;     /* owned by nobody, and a cluster is served */
+	bool adopt;     /* without an owner, and a cluster is served */
 	bool digest_ok;
 	bool served; /* a cluster is, and image-pcrs exists */
 	enum ctl_image_entry entry;

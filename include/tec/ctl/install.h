@@ -38,7 +38,7 @@ enum ctl_install_state {
 	CTL_INSTALL_CURRENT,
 	CTL_INSTALL_STALE,
 	CTL_INSTALL_REPLACE,    /* of the owner, but by another operator: deleted first */
-	CTL_INSTALL_CONFLICT,   /* somebody else's */
+	CTL_INSTALL_CONFLICT,   /* of another owner */
 	CTL_INSTALL_DELETING,   /* it is created again when it is gone */
 	CTL_INSTALL_UNREADABLE, /* larger than the cache takes: not changed */
 };

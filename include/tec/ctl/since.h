@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The marker: ConfigMap tec-operator-since, made by the first leader there ever was in a namespace
- * and owned by nobody. What is older than it was there before this operator and may be taken over;
+ * and without an owner. What is older than it was there before this operator and may be taken over;
  * what is younger counts only when this operator announced it. Controllers start when the time is
  * known.
  *

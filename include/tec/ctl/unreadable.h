@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events for objects that cannot be read, so that somebody reduces them. */
+/* Events for objects that cannot be read, so that a person reduces them. */
 #ifndef TEC_CTL_UNREADABLE_H
 #define TEC_CTL_UNREADABLE_H
 

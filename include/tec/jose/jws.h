@@ -17,7 +17,7 @@
 #define JWS_MAX_LEN 16384 /* of a token, for verifying */
 
 /* payload: the claims as JSON text. The caller frees; the token's last byte is a NUL, which
- * secret_len counts. Fails when the key is no Ed25519 key. */
+ * secret_len counts. Fails when the key is not an Ed25519 key. */
 struct secret *jws_sign_eddsa(
 	const struct pki_key *key, const char *payload, size_t len, struct err *err) MUST_CHECK;
 

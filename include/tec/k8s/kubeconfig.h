@@ -43,7 +43,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(const char *text, size_t len, const 
 struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 	const char *host, const char *port, const char *root, struct err *err) MUST_CHECK;
 
-/* What a program is told by its options and its environment; NULL: not given. */
+/* What a program has from its options and its environment; NULL: not given. */
 struct k8s_kubeconfig_from {
 	const char *file, *env_file;            /* --kubeconfig, $KUBECONFIG */
 	const char *namespace_, *env_namespace; /* --namespace, $POD_NAMESPACE */

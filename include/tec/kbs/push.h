@@ -3,9 +3,9 @@
  * Keeps what one administered Trustee holds equal to what kbs_sync wants. Its state (enum
  * kbs_target_state) is reported to kbs_sync and changes in one place:
  *
- *   WAITING -> ASKING -> IN_SYNC | POPULATING -> IN_SYNC;  any -> WAITING | REFUSED -> ASKING
+ *   WAITING -> PROBING -> IN_SYNC | POPULATING -> IN_SYNC;  any -> WAITING | REFUSED -> PROBING
  *
- * ASKING reads the sentinel, a reference value with a sum of what was written.
+ * PROBING reads the sentinel, a reference value with a sum of what was written.
  *  - Equal to the sum of what is wanted: everything declared is confirmed and not sent. What is
  *    revoked is revoked, once per process: the sum says nothing about other names.
  *  - Missing: the store was lost. Policies are sent first, then values, identities, keys, and the

@@ -79,7 +79,7 @@ void kbs_sync_counts(
 
 enum kbs_target_state {
 	KBS_TARGET_UNREACHABLE, /* not reachable, or not reachable yet */
-	KBS_TARGET_PROBING,     /* it is being asked what it holds */
+	KBS_TARGET_PROBING,     /* what it holds is being read */
 	KBS_TARGET_POPULATING,
 	KBS_TARGET_IN_SYNC, /* changes may be under way */
 	KBS_TARGET_REFUSED, /* it does not accept our key, or what we send: slow retry, a person
@@ -103,7 +103,7 @@ bool kbs_sync_target(const struct kbs_sync *s, unsigned i, struct kbs_target_sta
 /* The i-th target has not confirmed what is desired of this name. */
 bool kbs_sync_target_differs(
 	const struct kbs_sync *s, unsigned i, enum kbs_kind kind, const char *name);
-/* The worst over all targets; WAITING when there is none. ASKING: all others are in sync, and what
+/* The worst over all targets; WAITING when there is none. PROBING: all others are in sync, and what
  * was reported before a restart may still be true. */
 enum kbs_target_state kbs_sync_state(const struct kbs_sync *s);
 /* The target answered that it holds this value under the name (sha256 NULL: nothing). */

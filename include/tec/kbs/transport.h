@@ -2,7 +2,7 @@
 /*
  * The seam to one Trustee's admin API. Two makers: HTTPS (kbs/client) and fake (tests/fake/kbs.c).
  * A request is one op (loop/op.h): it is counted, held back without the lease, and its answer is
- * judged here, so every maker behaves alike. There is one body and nobody copies it: it is handed
+ * judged here, so every maker behaves alike. There is one body and it is not copied: it is handed
  * down, and back with the answer in case the request has to be sent once more. Authentication is
  * the maker's business: no caller sees a token.
  */

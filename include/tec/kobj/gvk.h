@@ -9,10 +9,10 @@
 #include "tec/base/str.h"
 
 /*
- * The members that are read of maps whose names anybody chooses. The others are cut out of what the
- * API sends (k8s/split) before it is measured and parsed, so that nobody makes an object of ours
- * too large to be read by adding to them. A list ends with NULL; an entry that ends with '*' stands
- * for every name that begins so. A list that is NULL: all members are kept.
+ * The members that are read of maps whose names every client chooses. The others are cut out of
+ * what the API sends (k8s/split) before it is measured and parsed, so that an object of ours does
+ * not become too large to be read by additions to them. A list ends with NULL; an entry that ends
+ * with '*' stands for every name that begins so. A list that is NULL: all members are kept.
  */
 struct kobj_keep {
 	const char *const *labels, *const *annotations;

@@ -67,10 +67,10 @@ static inline const struct model_ak *model_ak(const struct kobj *o)
 }
 /*
  * What a listener calls a key: "ak-" + 32 hex digits of its SPKI hash, so that the API itself
- * refuses the second one. A key without uuid has a name of its own ("-any"): anybody can register a
- * node's public key without uuid, which must not keep the node from registering it with one. The
- * spare name ("-uuid") is for a key whose proper name was taken by one without uuid, as listeners
- * of version 0.1.0 made them.
+ * refuses the second one. A key without uuid has a name of its own ("-any"): every client can
+ * register a node's public key without uuid, which must not keep the node from registering it with
+ * one. The spare name ("-uuid") is for a key whose proper name was taken by one without uuid, as
+ * listeners of version 0.1.0 made them.
  */
 enum model_ak_name_kind { MODEL_AK_NAME, MODEL_AK_NAME_ANY, MODEL_AK_NAME_SPARE };
 #define MODEL_AK_NAME_LEN 40
@@ -81,14 +81,14 @@ struct json_object *model_ak_new_json(const char *name, const char *pem, const c
 /* Notes on it what the listener saw. */
 void model_ak_note_seen(struct json_object *ak, const char *machine_seen);
 /* A key that a listener made may be approved by itself for the Machine with this uid: the listener
- * saw it, or (an older listener) it was there in an earlier second than the key. Otherwise somebody
+ * saw it, or (an older listener) it was there in an earlier second than the key. Otherwise a client
  * could wait for ids that can be foreseen. */
 bool model_ak_saw(const struct model_ak *a, const struct kobj *machine);
 
 /* When an approved key was approved, microseconds since the epoch; approved before we marked
  * approvals: when it was created. */
 int64_t model_ak_approved_us(const struct model_ak *ak);
-/* Owned by exactly this Machine. Anybody who may create a key can write that. */
+/* Owned by exactly this Machine. Every client that may create a key can write that. */
 bool model_ak_is_of(const struct model_ak *ak, const char *machine_uid);
 /* Its Machine may have had it declared to Trustee: with our mark, or approved by another operator.
  */

@@ -16,7 +16,7 @@
 #define MODEL_CONTENT_MEMBERS_MAX 16
 
 /* Of a Secret's object. False, and an empty text: it has no data, more members than that, or one
- * that is no text. */
+ * that is not text. */
 bool model_content_sha256(struct json_object *o, char hex[SHA256_HEX_LEN + 1]);
 /* Of a Secret's JSON text, as it will be sent to be created. */
 bool model_content_of_text(const struct secret *text, char hex[SHA256_HEX_LEN + 1]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Marks: annotations in which the operator notes on an object what it did or is about to do for it.
- * The text is "UID PAYLOAD" with the uid of the very object it stands on. Nobody can know the uid
- * of an object before the API server made it, so a mark that came with a create never counts.
+ * The text is "UID PAYLOAD" with the uid of the very object it stands on. The uid of an object is
+ * not known before the API server made it, so a mark that came with a create never counts.
  *
  * An announcement is a mark whose payload is a list of SHA-256 hashes in lower-case hex, oldest
  * first: of the contents that this operator may have sent to be created for the object. A Secret is

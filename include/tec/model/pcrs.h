@@ -53,7 +53,8 @@ struct json_object *model_pcrs_entry_json(
 	const char *reference, int64_t first_seen_us, const struct pcr_events *events);
 /*
  * The text with the entry of `name` replaced, added or (take_entry NULL) taken out; the others stay
- * as they are, good or bad. NULL: the text is no object of entries (ERR_INVALID). The caller frees.
+ * as they are, good or bad. NULL: the text is not an object of entries (ERR_INVALID). The caller
+ * frees.
  */
 char *model_pcrs_edit(const char *text, size_t len, const char *name,
 	struct json_object *take_entry, struct err *err) MUST_CHECK;

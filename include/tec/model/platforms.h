@@ -2,8 +2,8 @@
 /*
  * Member `platforms` of an entry in image-pcrs.json: what PCR 7 is when this image boots on each
  * platform that the Job was given, [{"name":ConfigMap,"variables":digest,"pcrs":[Pcr]}], or, where
- * it cannot be told, "why" instead of "pcrs". As hostile as the entry is: an element that is wrong
- * keeps its reason, does not count, and spoils neither the others nor the entry.
+ * it cannot be predicted, "why" instead of "pcrs". As hostile as the entry is: an element that is
+ * wrong keeps its reason, does not count, and spoils neither the others nor the entry.
  */
 #ifndef TEC_MODEL_PLATFORMS_H
 #define TEC_MODEL_PLATFORMS_H
@@ -30,7 +30,7 @@ void model_platforms_fini(struct model_platforms *p);
 #define cleanup_model_platforms __attribute__((cleanup(model_platforms_fini)))
 
 /* Those of a list, NULL or of another type: none. What comes after the first eight is not read, and
- * what has no name of an object is left out. out is new. */
+ * what does not have the name of an object is left out. out is new. */
 void model_platforms_read(struct json_object *list, struct model_platforms *out);
 /* Borrowed; NULL: there is none. */
 const struct model_platform *model_platforms_find(

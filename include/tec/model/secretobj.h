@@ -15,7 +15,7 @@
 enum model_secret_shape {
 	MODEL_SECRET_OTHER,    /* not ours */
 	MODEL_SECRET_LUKS,     /* type Opaque, exactly {root}, a well-formed key */
-	MODEL_SECRET_LUKS_BAD, /* has root and nothing else, but not the form of section 2 */
+	MODEL_SECRET_LUKS_BAD, /* has root and nothing else, but not in our form */
 	MODEL_SECRET_AK,       /* type Opaque, exactly {public_key} */
 };
 
@@ -27,8 +27,8 @@ struct model_secret {
 	bool has_ak_finalizer;
 	const char *key_sha256;    /* LUKS: hex SHA-256 of `root` */
 	const char *public_sha256; /* AK: hex SHA-256 of public_key's bytes */
-	const char *identity;      /* AK: name in Trustee, NULL when public_key is no usable key */
-	struct secret *root;       /* LUKS: the bytes of `root`, owned; released with the object */
+	const char *identity; /* AK: name in Trustee, NULL when public_key is not a usable key */
+	struct secret *root;  /* LUKS: the bytes of `root`, owned; released with the object */
 };
 
 /* Overwrites every string of o's data (and of kubectl's copy of it) with zeros, on failure too: o

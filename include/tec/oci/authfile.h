@@ -13,7 +13,7 @@
 struct oci_authfile;
 
 /* path is borrowed; NULL: there are no credentials. NULL is returned when the file is there but
- * cannot be used; an absent one (an optional Secret that nobody made) is as good as none. */
+ * cannot be used; an absent one (an optional Secret that does not exist) is as good as none. */
 struct oci_authfile *oci_authfile_new(const char *path, struct err *err) MUST_CHECK;
 void oci_authfile_free(struct oci_authfile *f);
 /* The content as it is now, borrowed until the next call; NULL: no credentials. While the file

@@ -2,8 +2,8 @@
 /*
  * A platform: the firmware variables that PCR 7 depends on, as efivarfs shows them (4 bytes of
  * attributes, then the contents), and one digest that identifies the platform. The tool computes it
- * from the directory that it predicts from, the operator from the ConfigMap that is mounted there, so
- * that a prediction is known to be of the variables there are now. Bytes in, a digest out.
+ * from the directory that it predicts from, the operator from the ConfigMap that is mounted there,
+ * so that a prediction is known to be of the variables there are now. Bytes in, a digest out.
  */
 #ifndef TEC_PCR_PLATFORM_H
 #define TEC_PCR_PLATFORM_H

@@ -18,7 +18,7 @@
 #define PCR_MAX        24
 #define PCR_EVENTS_MAX 256
 
-/* TPMEventID of the Rust tool; the order matters for combining (section 5.2). */
+/* TPMEventID of the Rust tool; the order matters for combining (pcr/combine). */
 enum pcr_event_id {
 	PCR_ROOT_NODE_EVENT,
 	PCR4_EFI_CALL,
@@ -114,7 +114,7 @@ struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr
 /*
  * Reads [Pcr...] and appends: `events` counts, every `value` must be what its events lead to
  * (ERR_INVALID otherwise: the Rust tool never compares). Unknown members are ignored; unknown event
- * names, ids, PCRs above 23, a PCR twice or without events, a hash that is no lower-case SHA-256,
+ * names, ids, PCRs above 23, a PCR twice or without events, a hash that is not lower-case SHA-256,
  * an event whose pcr is not its Pcr's or not its id's: refused, and `out` stays as it was.
  */
 int pcr_events_from_json(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names and values of what Trustee holds for us (trustee-protocol.md section 6.1, design A): pure
- * text. Identity: name "ak." + characters 44..283 of the key's base64 DER with '+' -> '-', '/' ->
- * '_'; value {"ak":"<base64>","machine":"<uuid>"}. Resource: path "default/<uuid>/root".
+ * Names and values of what Trustee holds for us: pure text. Identity: name "ak." + characters
+ * 44..283 of the key's base64 DER with '+' -> '-', '/' -> '_'; value
+ * {"ak":"<base64>","machine":"<uuid>"}. Resource: path "default/<uuid>/root".
  */
 #ifndef TEC_RATS_NAMES_H
 #define TEC_RATS_NAMES_H
@@ -28,7 +28,7 @@ int rats_identity_name_pem(const char *pem, char out[RATS_IDENTITY_NAME_LEN + 1]
 bool rats_is_identity_name(const char *name);
 void rats_identity_value(
 	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out);
-/* "" for a text that is no UUID: it may hold '/' or "..". */
+/* "" for a text that is not a UUID: it may hold '/' or "..". */
 void rats_resource_path(const char *machine_uuid, char out[RATS_RESOURCE_PATH_MAX]);
 /* The id in "default/<id>/root"; false: there is none. */
 bool rats_resource_id(const char *path, char id[UUID_TEXT_LEN + 1]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference values out of approved images. Two forms of the same: arrays per register (Shared mode, people's own
- * policies, the file reference-values.json), and one value per state that a node may be in, named
- * by its registers, which says whose parts it consists of.
+ * Reference values out of approved images. Two forms of the same: arrays per register (Shared mode,
+ * people's own policies, the file reference-values.json), and one value per state that a node may
+ * be in, named by its registers, which says whose parts it consists of.
  */
 #ifndef TEC_RENDER_REFVALUES_H
 #define TEC_RENDER_REFVALUES_H

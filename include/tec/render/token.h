@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The token signers of Trustee over the years: its Secrets are only ever created. Each is a Secret of its own, trustee-token and then trustee-token-2, -3, ...: key.pem
- * and a self-signed cert.pem that ends after RENDER_TOKEN_LIFE_DAYS. render_token_plan() says what
- * to do next from what is there; it is pure and settles. The change is one restart of Trustee to
- * the new signer, which still trusts the old one's tokens, and one a day later without the old one.
- * Names and hashes are borrowed throughout.
+ * The token signers of Trustee over the years: its Secrets are only ever created. Each is a Secret
+ * of its own, trustee-token and then trustee-token-2, -3, ...: key.pem and a self-signed cert.pem
+ * that ends after RENDER_TOKEN_LIFE_DAYS. render_token_plan() says what to do next from what is
+ * there; it is pure and settles. The change is one restart of Trustee to the new signer, which
+ * still trusts the old one's tokens, and one a day later without the old one. Names and hashes are
+ * borrowed throughout.
  */
 #ifndef TEC_RENDER_TOKEN_H
 #define TEC_RENDER_TOKEN_H

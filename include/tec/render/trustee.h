@@ -47,8 +47,8 @@ const char *render_trustee_tls_hash(struct json_object *deployment);
 const char *render_trustee_token_hash(struct json_object *deployment);
 /*
  * Has the Deployment the mounts of the Rust operator? Applying ours over it would keep them (they
- * have another manager), and with them volumes whose Secrets go away: it is deleted and created again.
- * Judged by paths that ours never has, so that what people or webhooks add is left alone.
+ * have another manager), and with them volumes whose Secrets go away: it is deleted and created
+ * again. Judged by paths that ours never has, so that what people or webhooks add is left alone.
  */
 bool render_trustee_deployment_is_foreign(struct json_object *deployment);
 /* Created once and never repaired: `[]` and `{}`; image-pcrs has no owner. */

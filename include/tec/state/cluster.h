@@ -10,7 +10,7 @@
 const struct model_cluster *state_cluster_oldest(const struct state *s);
 /* The cluster served: the same, and NULL while it is unknown. */
 const struct model_cluster *state_cluster(const struct state *s);
-/* One of them cannot be read, so nobody knows which one is served and what it says. */
+/* One of them cannot be read, so it is not known which one is served and what it says. */
 bool state_cluster_unknown(const struct state *s);
 /* The cluster whose policy holds now: served, and nothing of its extended spec lost. NULL: nothing
  * happens by itself (fail closed). */

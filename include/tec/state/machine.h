@@ -10,7 +10,7 @@
  * The Machine that holds an id: one whose key may have been delivered, else one that announces a
  * key, else the oldest. Age alone is not enough: an older one may show up late (two API servers'
  * clocks, one second's resolution), after the key was made. The owner of a Secret does not count:
- * anybody who may create one writes it.
+ * every client that may create one writes it.
  */
 const struct model_machine *state_machine_of_id(const struct state *s, const char *id);
 
@@ -19,7 +19,7 @@ enum state_luks {
 	STATE_LUKS_ABSENT,
 	STATE_LUKS_OK,         /* a well-formed key, owned by exactly this Machine */
 	STATE_LUKS_MALFORMED,  /* owned by this Machine, but not a key of the known form */
-	STATE_LUKS_FOREIGN,    /* somebody else's, or something else: never touched */
+	STATE_LUKS_FOREIGN,    /* of another owner, or something else: never touched */
 	STATE_LUKS_DELETING,   /* as OK, and being deleted */
 	STATE_LUKS_UNREADABLE, /* it cannot be read: nothing follows from it */
 	STATE_LUKS_N,

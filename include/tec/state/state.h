@@ -2,8 +2,8 @@
 /*
  * What the process knows of the cluster it runs in: the caches, what Trustee holds as far as it
  * confirmed that, and since when this operator is here. Controllers and listeners borrow one struct
- * state for life. What more than one of them asks of it is answered in this folder, so that nobody
- * gets two answers; nothing here writes or decides.
+ * state for life. What more than one of them needs to know of it is computed in this folder, so
+ * that all get one answer; nothing here writes or decides.
  *
  * Whatever is in doubt is answered so that nothing is lost: a Trustee may still be there, nothing
  * is approved. A list that has not come yet, and an object that cannot be read, are in doubt.

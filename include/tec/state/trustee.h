@@ -7,7 +7,7 @@
 
 #define STATE_TRUSTEE_MEMORY "tec-trustees" /* ConfigMap: servers that may still hold something */
 
-/* trustee-deployment is there, and owned by somebody or rendered by us; or it is not known. */
+/* trustee-deployment is there, and has an owner or is rendered by us; or it is not known. */
 bool state_trustee_is_left(const struct state *s);
 /* A Trustee is administered, as the API shows it: kbs_sync does not know of it yet right after a
  * start. */
@@ -23,7 +23,7 @@ static inline bool state_trustee_gone(enum kbs_observed observed)
  * else NULL. */
 const struct kobj *state_trustee_taken_by(
 	const struct state *s, const char *identity, const char *uid);
-/* Trustee is being asked what it holds, as after every start: a condition that says that something
+/* What Trustee holds is being read, as after every start: a condition that says that something
  * is there is not taken back before the answer. */
 bool state_trustee_is_probing(const struct state *s);
 /*

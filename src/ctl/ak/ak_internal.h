@@ -31,7 +31,7 @@ struct ak_look {
 	struct ctl_look base;
 	struct ctl_ak_view v;
 	const struct model_ak *ak;           /* NULL: gone */
-	const struct model_machine *machine; /* live holder of the id; NULL: none */
+	const struct model_machine *machine; /* the live one with the id; NULL: none */
 	const struct model_ak *current;      /* the Machine's key that counts */
 	const struct model_secret *secret;
 	const struct kobj *taken_by; /* holds the identity's name */

@@ -3,7 +3,7 @@
  * Whose an entry of image-pcrs is. The operator alone writes them, so one counts only when its hash
  * is announced on the ApprovedImage; or, for an image older than this operator's first start, when
  * nothing was ever announced for it. What counted once is kept in memory, and put back when
- * somebody changes it. A Job's result is taken here; it is read nowhere else.
+ * another client changes it. A Job's result is taken here; it is read nowhere else.
  */
 #include "config.h"
 
@@ -72,7 +72,7 @@ const struct model_pcrs_entry *image_entry_kept(const struct image_info *i)
 	return i->kept ? &i->kept->v[0] : NULL;
 }
 
-/* False: it is no good entry. */
+/* False: it is not a good entry. */
 static bool keep(struct image_info *i, const char *text)
 {
 	cleanup_strbuf struct strbuf map = STRBUF_INIT;

@@ -34,7 +34,7 @@ static bool has_value(const struct model_platform *m)
 	return m && !m->bad && !m->why;
 }
 
-/* By name, so that another order in spec is no other Job. */
+/* By name, so that another order in spec does not make another Job. */
 static void add_mount(struct render_pcrjob_platforms *job, const char *name, const uint8_t *digest)
 {
 	size_t at = job->n++;

@@ -6,7 +6,7 @@
  * nothing counts without it; otherwise it stands alone, for people to look at first.
  *
  * Combinations grow with the square of the images, and what an image may show is written by
- * whoever built it. So images are added one by one, in the order in which they came into force; one
+ * its builder. So images are added one by one, in the order in which they came into force; one
  * with which there would be more than IMAGE_STATES_MAX states is refused as a whole, and takes
  * nothing away from those before it. The work is done in slices: an event loop waits for each.
  */
