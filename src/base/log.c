@@ -2,8 +2,8 @@
 /*
  * Builds one line in memory and writes it with one write(2). The fields text is always taken apart
  * into its pairs and put together again, so a forgotten log_esc() cannot forge a line or a field:
- * what is not a list of pairs is printed quoted, as the one field "fields". Quoted values use JSON's
- * escapes, in both formats.
+ * what is not a list of pairs is printed quoted, as the one field "fields". Quoted values use
+ * JSON's escapes, in both formats.
  */
 #include "config.h"
 
@@ -26,13 +26,13 @@
 /* Every key a line may have: one spelling per thing, so that logs can be searched. */
 static const char *const known_keys[] = {"kind", "ns", "name", "uid", "addr", "age_ms", "ak",
 	"attempt", "backlog", "bytes", "cache", "cert", "cluster", "code", "count", "depth", "err",
-	"err_kind", "errkind", "errno", "event", "expires", "far", "field", "file", "fields",
-	"from", "group", "holder", "host", "http", "id", "image", "items", "key", "leader", "lib",
-	"limit", "line", "machine", "max", "method", "node", "not_after", "objects", "op", "option",
-	"path", "peer", "pid", "policy", "port", "proto", "queue", "reason", "resource", "retry_ms",
-	"role", "route", "rule", "rv", "secret", "server", "signal", "size", "spki", "state",
-	"status", "stream", "subject", "text", "timeout_ms", "tls", "to", "took_ms", "trustee",
-	"type", "url", "user", "verb", "version", "wait_ms", "watch"};
+	"err_kind", "errkind", "errno", "event", "expires", "field", "file", "fields", "from",
+	"group", "holder", "host", "http", "id", "image", "items", "key", "leader", "lib", "limit",
+	"line", "machine", "max", "method", "node", "not_after", "objects", "op", "option", "path",
+	"peer", "pid", "policy", "port", "proto", "queue", "reason", "resource", "retry_ms", "role",
+	"route", "rule", "rv", "secret", "server", "signal", "size", "spki", "state", "status",
+	"stream", "subject", "text", "timeout_ms", "tls", "to", "took_ms", "trustee", "type", "url",
+	"user", "verb", "version", "wait_ms", "watch"};
 
 static struct {
 	enum log_level level;
@@ -47,11 +47,6 @@ void log_setup(enum log_level level, enum log_format format)
 {
 	conf.level = level;
 	conf.format = format;
-}
-
-bool log_enabled(enum log_level level)
-{
-	return level >= conf.level;
 }
 
 void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), void *arg)
@@ -379,7 +374,7 @@ void log_at(
 	int saved = errno;
 	va_list ap;
 
-	if (!log_enabled(level))
+	if (level < conf.level)
 		return;
 	begin_line(&line, level, lc, msg);
 	if (fields) {
@@ -397,7 +392,7 @@ void log_err(enum log_level level, const struct log_ctx *lc, const char *msg, co
 	cleanup_strbuf struct strbuf line = STRBUF_INIT;
 	int saved = errno;
 
-	if (!log_enabled(level))
+	if (level < conf.level)
 		return;
 	begin_line(&line, level, lc, msg);
 	add_string(&line, "err_kind", err_kind_name(err->kind));

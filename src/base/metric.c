@@ -30,18 +30,12 @@ static unsigned n_families;
 
 static void family_register(struct metric *m)
 {
+	for (const struct metric *f = families; f; f = f->next)
+		if (f == m)
+			return;
 	m->next = families;
 	families = m;
 	n_families++;
-}
-
-static bool is_registered(const struct metric *m)
-{
-	for (const struct metric *f = families; f; f = f->next) {
-		if (f == m)
-			return true;
-	}
-	return false;
 }
 
 /* What a label value is stored as; NULL when the family has no such label. */
@@ -87,7 +81,7 @@ static struct metric_series *find_or_add(struct metric *m, const char *l1, const
 
 	if (s)
 		return s;
-	if (!m->series && !is_registered(m))
+	if (!m->series)
 		family_register(m);
 	if (m->n_series >= METRIC_MAX_SERIES)
 		l1 = l2 = "other";

@@ -17,17 +17,13 @@
 
 #define SLASH_COST 4 /* LocalFs writes "\x2F" */
 
+/* As Trustee names them. */
 static const char *const ns_names[BROKER_STORE_N] = {
 	[BROKER_STORE_KBS] = "kbs",
 	[BROKER_STORE_REPOSITORY] = "repository",
 	[BROKER_STORE_REFERENCE_VALUE] = "reference_value",
 	[BROKER_STORE_ATTESTATION_POLICY] = "attestation_service_policy",
 };
-
-const char *broker_store_ns_name(enum broker_store_ns ns)
-{
-	return ns_names[ns];
-}
 
 int broker_store_key_check(const char *key, struct err *err)
 {

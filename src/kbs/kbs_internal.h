@@ -88,7 +88,9 @@ void kbs_notify_all(struct kbs_sync *s);
 
 /* ---- sync_queue.c; `t` is the index that kbs_sync_attach() returned */
 
-void kbs_sum_change(struct kbs_sum *sum, const struct kbs_entry *e, bool declared);
+/* Adds or takes away what is declared under a name. */
+void kbs_sum_change(
+	struct kbs_sum *sum, const char *name, const uint8_t sha256[SHA256_LEN], bool plus);
 /* Of everything declared and both policies: the sum in a clean sentinel. */
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out);
 

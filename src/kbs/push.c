@@ -220,14 +220,20 @@ static void all_sent(struct kbs_push *p)
 	}
 }
 
-/* Populating and running, in an order that never opens access: no key is readable before the
+/* Whatever may be sent now, in an order that never opens access: no key is readable before the
  * policies and values that restrict it are there. */
-static void send_next(struct kbs_push *p)
+static void work(void *arg)
 {
+	struct kbs_push *p = arg;
 	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, empties = false,
 	     must_dirty = false;
 
-	if (change_mode(p))
+	if (!p->transport || p->state == KBS_TARGET_UNREACHABLE || p->state == KBS_TARGET_REFUSED ||
+		!p->sync->policies.attestation)
+		return;
+	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
+		push_probe_start(p);
+	if (!p->known || p->hold || change_mode(p))
 		return;
 	policies = push_policies_are_there(p);
 	values = push_values_are_left(p, &empties);
@@ -249,20 +255,6 @@ static void send_next(struct kbs_push *p)
 		all_sent(p);
 	else if (!filled)
 		push_set_state(p, KBS_TARGET_POPULATING);
-}
-
-static void work(void *arg)
-{
-	struct kbs_push *p = arg;
-
-	if (!p->transport || p->state == KBS_TARGET_UNREACHABLE || p->state == KBS_TARGET_REFUSED)
-		return;
-	if (!p->sync->policies.attestation)
-		return;
-	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
-		push_probe_start(p);
-	if (p->known && !p->hold)
-		send_next(p);
 }
 
 void push_wake(struct kbs_push *p)
@@ -329,7 +321,7 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	timer_init(&p->probe, l, push_probe_on_timer, p);
 	timer_init(&p->sentinel, l, on_sentinel, p);
 	timer_init(&p->repeat_timer, l, on_repeat, p);
-	timer_init(&p->check, l, push_check_on_timer, p);
+	timer_init(&p->check, l, push_check_next, p);
 	timer_init(&p->serial_wait, l, on_wake, p);
 	p->t = kbs_sync_attach(sync, p->target, l, work, p);
 	metric_set(&states, p->target, state_name(p->state), 1);

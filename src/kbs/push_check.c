@@ -35,8 +35,6 @@ void push_check_stop(struct kbs_push *p)
 	p->checking = false;
 }
 
-static void next_value(struct kbs_push *p);
-
 static bool is_same(const struct secret *want, const char *json, size_t len)
 {
 	struct err ignored = ERR_INIT;
@@ -67,22 +65,19 @@ static void on_value(void *arg, const struct err *err, const struct kbs_answer *
 		repair(p, KBS_REFVALUE, name);
 	p->check_at += strlen(name) + 1;
 	p->check_losses = 0;
-	next_value(p);
+	push_check_next(p);
 }
 
-static void next_value(struct kbs_push *p)
+void push_check_next(void *arg)
 {
+	struct kbs_push *p = arg;
+
 	if (p->check_at >= p->check_names.len) {
 		push_check_stop(p);
 		return;
 	}
 	(void)kbs_admin_get_value(
 		p->transport, &p->ops, strbuf_str(&p->check_names) + p->check_at, on_value, p);
-}
-
-void push_check_on_timer(void *arg)
-{
-	next_value(arg);
 }
 
 static int by_text(const void *a, const void *b)
@@ -135,7 +130,7 @@ static void on_list(void *arg, const struct err *err, const struct kbs_answer *a
 	else
 		log_debug(NULL, "Trustee does not list its resources", "trustee=%s reason=%s",
 			log_esc(p->target), log_esc(why.text));
-	next_value(p);
+	push_check_next(p);
 }
 
 void push_check_start(struct kbs_push *p)

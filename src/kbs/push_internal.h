@@ -168,6 +168,6 @@ void push_repeat_drop(struct kbs_push *p, enum kbs_kind kind, size_t n); /* the 
 /* ---- push_check.c: reads back what was confirmed; what is missing becomes unknown */
 void push_check_start(struct kbs_push *p);
 void push_check_stop(struct kbs_push *p);
-void push_check_on_timer(void *arg);
+void push_check_next(void *push); /* reads the next value; for its timer too */
 
 #endif

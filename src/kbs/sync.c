@@ -84,7 +84,7 @@ static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 {
 	table_remove(&s->entries, &e->link);
 	if (e->object)
-		kbs_sum_change(&s->sum, e, false);
+		kbs_sum_change(&s->sum, e->name, e->sha256, false);
 	e->forgotten = true;
 	kbs_entry_unpin(e);
 }
@@ -137,13 +137,13 @@ static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *obj
 	kbs_render_fn render, const uint8_t *sha256)
 {
 	if (e->object)
-		kbs_sum_change(&s->sum, e, false);
+		kbs_sum_change(&s->sum, e->name, e->sha256, false);
 	kobj_unref(e->object);
 	e->object = object ? kobj_ref(object) : NULL;
 	e->render = render;
 	if (object) {
 		memcpy(e->sha256, sha256, SHA256_LEN);
-		kbs_sum_change(&s->sum, e, true);
+		kbs_sum_change(&s->sum, e->name, e->sha256, true);
 	}
 	s->changed_ms = clock_boot_ms();
 	EACH_TARGET (s, t) {

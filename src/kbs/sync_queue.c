@@ -16,7 +16,7 @@
 /* ---- the sum */
 
 /* Plus or minus SHA-256(name, one zero byte, SHA-256(value)). */
-static void change(
+void kbs_sum_change(
 	struct kbs_sum *sum, const char *name, const uint8_t sha256[SHA256_LEN], bool plus)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -37,11 +37,6 @@ static void change(
 	}
 }
 
-void kbs_sum_change(struct kbs_sum *sum, const struct kbs_entry *e, bool declared)
-{
-	change(sum, e->name, e->sha256, declared);
-}
-
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out)
 {
 	const struct kbs_policies *p = &s->policies;
@@ -51,9 +46,9 @@ void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out)
 	if (!p->attestation)
 		return;
 	bytes_sha256(p->attestation, strlen(p->attestation), digest);
-	change(out, p->shared ? "policy/shared" : "policy/attestation", digest, true);
+	kbs_sum_change(out, p->shared ? "policy/shared" : "policy/attestation", digest, true);
 	bytes_sha256(p->resource, strlen(p->resource), digest);
-	change(out, "policy/resource", digest, true);
+	kbs_sum_change(out, "policy/resource", digest, true);
 }
 
 void kbs_sum_hex(const struct kbs_sum *sum, char out[SHA256_HEX_LEN + 1])

@@ -231,8 +231,9 @@ static void tail_add(struct child *c, const char *p, size_t n)
 	c->tail_len += n;
 }
 
-static void read_errs(struct child *c)
+static void on_errs(int fd, bool readable, bool writable, void *arg)
 {
+	struct child *c = arg;
 	char buf[1024];
 
 	/* Bounded: a child that floods stderr must not hold the loop. */
@@ -248,11 +249,6 @@ static void read_errs(struct child *c)
 		else
 			tail_add(c, buf, (size_t)n);
 	}
-}
-
-static void on_errs(int fd, bool readable, bool writable, void *arg)
-{
-	read_errs(arg);
 }
 
 static void on_in(int fd, bool readable, bool writable, void *arg)
@@ -330,12 +326,12 @@ static void on_exit_seen(int fd, bool readable, bool writable, void *arg)
 		return;
 	if (read_out(c) < 0)
 		err_set(&err, ERR_INVALID, "%.64s wrote more than %zu bytes", c->name, c->max_out);
-	read_errs(c);
+	on_errs(c->errs.fd, true, false, c); /* what is left */
 	if (!err_is_set(&err) && pid < 0)
 		err_set_errno(&err, ERR_BUG, errno, "waiting for %.64s", c->name);
 	else if (!err_is_set(&err))
 		judge(c, status, &err);
-	c->pid = 0; /* reaped: the number may be somebody else's now */
+	c->pid = 0; /* reaped: the number may be another process's now */
 	op_finish(&c->op);
 	if (!c->text)
 		text_grow(c);

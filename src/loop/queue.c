@@ -321,11 +321,6 @@ void queue_resume(struct queue *q)
 	arm(q);
 }
 
-size_t queue_depth(const struct queue *q)
-{
-	return q->n_due;
-}
-
 /* ---- records */
 
 void *queue_record_find(const struct queue *q, const char *key)

@@ -210,14 +210,3 @@ struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_r
 	}
 	return &k->op;
 }
-
-void h2c_probe(struct h2c *c)
-{
-	struct h2c_site *s;
-
-	TAILQ_FOREACH (s, &c->sites, link)
-		if (s->no_h2) {
-			timer_cancel(&s->probe);
-			on_probe(s);
-		}
-}

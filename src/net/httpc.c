@@ -37,9 +37,7 @@ struct httpc_multi {
 	struct httpc_call *zombies;
 	unsigned live; /* calls RUNNING or ZOMBIE */
 	bool in_curl;  /* inside curl_multi_socket_action */
-	bool retired;  /* takes no new calls */
 	bool *gone;    /* multi_act is on the stack and wants to know when we are freed */
-	struct httpc_multi *next; /* in pool->retired */
 };
 
 struct httpc_origin { /* lives while it has calls */
@@ -53,7 +51,7 @@ struct httpc_origin { /* lives while it has calls */
 struct httpc_pool {
 	struct httpc *c;
 	unsigned per_origin; /* 0: no limit */
-	struct httpc_multi *multi, *retired;
+	struct httpc_multi *multi;
 	struct httpc_origin *origins;
 };
 
@@ -213,19 +211,6 @@ static void multi_free(struct httpc_multi *m)
 		fd_watch_free(m->fds);
 	timer_fini(&m->timer);
 	free(m);
-}
-
-/* A retired multi goes with its last call, but never under multi_act. */
-static void multi_try_free(struct httpc_multi *m)
-{
-	struct httpc_multi **p = &m->pool->retired;
-
-	if (!m->retired || m->live || m->gone)
-		return;
-	while (*p != m)
-		p = &(*p)->next;
-	*p = m->next;
-	multi_free(m);
 }
 
 /* ---- origins ---- */
@@ -398,7 +383,6 @@ static void call_leave(struct httpc_call *k)
 		k->multi = NULL;
 		m->live--;
 		o->running--;
-		multi_try_free(m);
 	}
 	k->origin = NULL;
 	if (o)
@@ -461,7 +445,6 @@ static void multi_act(struct httpc_multi *m, curl_socket_t fd, int events)
 	}
 	m->gone = NULL;
 	pool_pump(m->pool);
-	multi_try_free(m);
 }
 
 /* ---- the interface ---- */
@@ -491,12 +474,6 @@ void httpc_free(struct httpc *c)
 
 		assert(!p->origins);
 		multi_free(p->multi);
-		while (p->retired) {
-			struct httpc_multi *m = p->retired;
-
-			p->retired = m->next;
-			multi_free(m);
-		}
 	}
 	while (c->n_idle)
 		curl_easy_cleanup(c->idle[--c->n_idle]);
@@ -553,18 +530,4 @@ struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origi
 		.stream = true}; /* in no request's way */
 
 	return &call_start(c, scope, &req, NULL, NULL, done, arg)->op;
-}
-
-void httpc_flush(struct httpc *c)
-{
-	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
-		struct httpc_pool *p = &c->pools[i];
-		struct httpc_multi *old = p->multi;
-
-		p->multi = multi_new(p);
-		old->retired = true;
-		old->next = p->retired;
-		p->retired = old;
-		multi_try_free(old);
-	}
 }

@@ -122,11 +122,6 @@ static void table_fill(struct pcr_sets *s)
 	}
 }
 
-static bool has_set(const struct pcr_sets *s, const struct pcr_set *set)
-{
-	return s->n_table && *table_find(s, set);
-}
-
 static void push(struct pcr_sets *s, const struct pcr_set *set)
 {
 	size_t *at;
@@ -206,7 +201,7 @@ static void take_side(struct combine *c, struct walk *w, int side, int id)
 
 static void finish(struct combine *c, struct walk *w)
 {
-	if (c->full || has_set(c->out, &w->set))
+	if (c->full || (c->out->n_table && *table_find(c->out, &w->set)))
 		return;
 	if (c->out->n == c->max) {
 		c->full = true;

@@ -42,11 +42,6 @@ static bool newer(const struct render_token_signer *a, const struct render_token
 	return render_token_number(a->name) > render_token_number(b->name);
 }
 
-static bool ripe(const struct render_token_signer *s, int64_t now_s)
-{
-	return now_s - s->created_s >= RENDER_TOKEN_RIPE_S;
-}
-
 /* The newest usable one that is ripe; else the newest usable one; else, as none is usable, the
  * newest: Trustee does not start without. */
 static const struct render_token_signer *choose(
@@ -57,7 +52,8 @@ static const struct render_token_signer *choose(
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct render_token_signer *s = &signers[i];
-		int rank = s->not_after_s <= now_s ? 0 : ripe(s, now_s) ? 2 : 1;
+		bool ripe = now_s - s->created_s >= RENDER_TOKEN_RIPE_S;
+		int rank = s->not_after_s <= now_s ? 0 : ripe ? 2 : 1;
 
 		if (render_token_number(s->name) == 0)
 			continue;

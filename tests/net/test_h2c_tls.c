@@ -229,17 +229,6 @@ Test(h2c_tls, http1_is_reported_and_probed_after_its_time)
 	cr_assert_eq(h2s.n_conns, 3);
 }
 
-Test(h2c_tls, h2c_probe_negotiates_at_once)
-{
-	h2s_listen(&leaf, NULL);
-	h2s.alpn = "http/1.1";
-	cr_assert_eq(get("/ok", trust).status, H2C_NO_H2);
-	h2s.alpn = "h2";
-	cr_assert_eq(get("/ok", trust).status, H2C_NO_H2);
-	h2c_probe(h2);
-	cr_assert_eq(get("/ok", trust).status, 200);
-}
-
 /* ---- connecting */
 
 Test(h2c_tls, a_closed_port_is_transient)

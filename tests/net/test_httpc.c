@@ -157,9 +157,6 @@ Test(httpc, connections_are_reused)
 		cr_assert_eq(r.status, 200);
 	}
 	cr_assert_eq(srv.sh->conns, 1);
-	httpc_flush(c);
-	fetch("/ok", NULL, &r);
-	cr_assert_eq(srv.sh->conns, 2);
 }
 
 Test(httpc, a_stale_connection_is_replaced)
@@ -530,30 +527,6 @@ Test(httpc, done_may_free_the_client)
 
 	(void)httpc_start(c, &ops, &req, NULL, free_all, NULL);
 	wait_for(&freed);
-}
-
-static void flush_it(void *arg, const struct err *err, const struct httpc_answer *a)
-{
-	httpc_flush(c);
-	freed = true;
-}
-
-Test(httpc, a_flush_spares_what_is_under_way)
-{
-	struct httpc_request req = {.method = "GET", .url = url_of("/ok"), .deadline_ms = 5000};
-	struct res stream = {0}, r;
-
-	start("/body-hang", NULL, true, 0, &stream);
-	while (!stream.data_len)
-		loop_turn(l, 100);
-	httpc_flush(c);
-	httpc_flush(c);
-	(void)httpc_start(c, &ops, &req, NULL, flush_it, NULL);
-	wait_for(&freed);
-	fetch("/ok", NULL, &r);
-	cr_assert_eq(srv.sh->conns, 3);
-	cr_assert_not(stream.done);
-	op_cancel(&stream.op);
 }
 
 Test(httpc, many_requests_share_few_connections)

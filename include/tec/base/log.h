@@ -25,7 +25,6 @@ struct log_ctx {
 };
 
 void log_setup(enum log_level level, enum log_format format);
-bool log_enabled(enum log_level level);
 
 /* lc may be NULL. `fields` may be NULL or "". */
 void log_at(enum log_level level, const struct log_ctx *lc, const char *msg, const char *fields,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where an embedded broker keeps things: values by namespace and key (trustee-protocol.md section
- * 5). Resources are key material, and every maker treats them so. Keys follow the rule of Trustee's
- * LocalFs backend: [A-Za-z0-9._/-], and at most 255 bytes as a file name, in which a slash takes
- * four; so what is stored here can be moved there.
+ * Where an embedded broker keeps things: values by namespace and key. Resources are key material,
+ * and every maker treats them so. Keys follow the rule of Trustee's LocalFs backend:
+ * [A-Za-z0-9._/-], and at most 255 bytes as a file name, in which a slash takes four; so what is
+ * stored here can be moved there.
  *
  * Bytes given are copied. Bytes answered are borrowed until the next call of the same store. No
  * call blocks longer than one commit. Errors: ERR_INVALID (key, or a resource above
@@ -55,8 +55,6 @@ struct broker_store {
 struct broker_store *broker_store_memory_new(void);
 void broker_store_free(struct broker_store *s); /* NULL is fine */
 
-/* "kbs", "repository", ... as Trustee names them. */
-const char *broker_store_ns_name(enum broker_store_ns ns);
 int broker_store_key_check(const char *key, struct err *err) MUST_CHECK;
 
 /* Makes or replaces. */

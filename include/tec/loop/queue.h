@@ -50,7 +50,6 @@ void queue_forget(struct queue *q, const char *key); /* its object is gone: no r
 void queue_forget_backoff(struct queue *q, const char *key); /* an act for it worked */
 void queue_pause(struct queue *q); /* keeps keys, runs none (not the leader) */
 void queue_resume(struct queue *q);
-size_t queue_depth(const struct queue *q); /* keys due now */
 
 /* The key's record; NULL: it has none. */
 void *queue_record_find(const struct queue *q, const char *key);

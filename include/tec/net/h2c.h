@@ -10,8 +10,8 @@
  *
  * It needs https and a server that selects h2 in the TLS handshake (ALPN). Any other request ends
  * with answer->status H2C_NO_H2: nothing was sent, use httpc. A server without h2 is remembered for
- * 5 minutes or until h2c_probe(); until then its requests end that way in the next turn of the
- * loop, without a connection.
+ * 5 minutes; until then its requests end that way in the next turn of the loop, without a
+ * connection.
  *
  * Ownership: the request is copied, EXCEPT its body, which is borrowed until `done` runs or the op
  * is cancelled; the caller keeps the only copy and wipes it. tls is referenced. on_data and done
@@ -45,7 +45,5 @@ struct h2c *h2c_new(struct loop *l, struct httpc *http);
 void h2c_free(struct h2c *c); /* asserts that nothing is in flight; NULL is fine */
 struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_request *req,
 	httpc_data_fn on_data, httpc_done_fn done, void *arg);
-/* Forgets which servers lack h2: the next request negotiates with them again. */
-void h2c_probe(struct h2c *c);
 
 #endif

@@ -96,7 +96,5 @@ struct httpc *httpc_new(struct loop *l);
 void httpc_free(struct httpc *c); /* asserts that nothing is in flight */
 struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct httpc_request *req,
 	httpc_data_fn on_data, httpc_done_fn done, void *arg);
-/* Closes pooled connections (credentials changed). */
-void httpc_flush(struct httpc *c);
 
 #endif
