@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn: deferred calls of the turn before, due timers, then libevent once. libevent waits for our
+ * A turn: deferred calls of the turn before, due timers, then libevent once; while more deferred
+ * calls are pending, libevent in every fourth turn only, as each time is a system call. libevent waits for our
  * earliest deadline with one timer of its own; on a fake clock it waits only for descriptors. What
  * a callback defers or sets for "now" runs in the next turn, so no callback can starve the others.
  * Refuses to be entered from its own callbacks.
@@ -19,11 +20,13 @@
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 
-#define REST_TURNS_MAX 1000000 /* a loop that is still busy then never comes to rest */
+#define IDLE_TURNS_MAX 1000000 /* a loop that is still busy then never becomes idle */
 #define WAIT_MAX_MS    3600000
+#define POLL_TURNS     4 /* so many at most, one after the other, leave descriptors alone */
 
 static struct metric turn_seconds = METRIC_SECONDS_INIT("tec_loop_turn_seconds",
-	"Time one turn of the event loop worked (descriptors: processor time).", NULL, NULL);
+	"Time one turn of the event loop worked: processor time, or that of its deferred calls.",
+	NULL, NULL);
 
 struct loop_fd {
 	struct loop *loop;
@@ -51,6 +54,14 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 	/* waking up was the point */
 }
 
+static uint64_t cpu_us(void)
+{
+	struct timespec ts = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
 struct loop *loop_new(void)
 {
 	struct loop *l = xcalloc(1, sizeof(*l));
@@ -70,6 +81,7 @@ struct loop *loop_new(void)
 	if (!l->wake)
 		DIE("out of memory (event)");
 	l->pending_tail = &l->pending;
+	l->cpu_us = cpu_us();
 	return l;
 }
 
@@ -142,18 +154,10 @@ static uint64_t wait_ms(const struct loop *l, uint32_t max_wait_ms)
 	return next - now < max_wait_ms ? next - now : max_wait_ms;
 }
 
-static uint64_t cpu_us(void)
+/* Lets libevent run once. */
+static void run_events(struct loop *l, uint32_t max_wait_ms)
 {
-	struct timespec ts = {0};
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
-/* Lets libevent run once; returns the processor time it took. */
-static uint64_t run_events(struct loop *l, uint32_t max_wait_ms)
-{
-	uint64_t wait = wait_ms(l, max_wait_ms), start = cpu_us();
+	uint64_t wait = wait_ms(l, max_wait_ms);
 	int flags =
 		EVLOOP_ONCE | EVLOOP_NONBLOCK; /* without ONCE it goes on until nothing is active */
 
@@ -172,22 +176,38 @@ static uint64_t run_events(struct loop *l, uint32_t max_wait_ms)
 	event_del(l->wake);
 	/* The most that were active at a time: not 0 if any callback ran. */
 	l->n_ran += (unsigned)event_base_get_max_events(l->base, EVENT_BASE_COUNT_ACTIVE, 1);
-	return cpu_us() - start;
+}
+
+/* The processor clock is a system call: it is read once, and what counts is the time since the last
+ * look at descriptors. Deferred calls that waited for something took longer than that. */
+static void note_turns(struct loop *l)
+{
+	uint64_t cpu, took;
+
+	l->n_unpolled = 0;
+	if (clock_is_fake())
+		return;
+	cpu = cpu_us();
+	took = cpu - l->cpu_us > l->deferred_us ? cpu - l->cpu_us : l->deferred_us;
+	l->cpu_us = cpu;
+	l->deferred_us = 0;
+	metric_observe(&turn_seconds, NULL, NULL, (double)took / 1e6);
 }
 
 void loop_turn(struct loop *l, uint32_t max_wait_ms)
 {
-	uint64_t start = clock_boot_us(), took;
+	uint64_t start = clock_boot_us();
 
 	if (l->in_turn)
 		DIE("the loop was entered from one of its callbacks");
 	l->in_turn = true;
 	l->n_ran = run_deferred(l);
 	l->n_ran += timer_run_due(l);
-	took = clock_boot_us() - start;
-	took += run_events(l, max_wait_ms);
-	if (!clock_is_fake())
-		metric_observe(&turn_seconds, NULL, NULL, (double)took / 1e6);
+	l->deferred_us += clock_boot_us() - start;
+	if (!l->pending || ++l->n_unpolled >= POLL_TURNS) {
+		run_events(l, max_wait_ms);
+		note_turns(l);
+	}
 	l->in_turn = false;
 }
 
@@ -200,12 +220,12 @@ void loop_run(struct loop *l)
 
 void loop_drain(struct loop *l)
 {
-	for (unsigned i = 0; i < REST_TURNS_MAX; i++) {
+	for (unsigned i = 0; i < IDLE_TURNS_MAX; i++) {
 		loop_turn(l, 0);
 		if (l->n_ran == 0 && !l->pending && timer_next_ms(l) > clock_boot_ms())
 			return;
 	}
-	DIE("the loop does not come to rest");
+	DIE("the loop does not become idle");
 }
 
 void loop_advance(struct loop *l, uint64_t ms)

@@ -32,7 +32,10 @@ struct loop {
 	struct defer *running;                 /* of this turn */
 	struct child *dying;                   /* killed, not yet reaped; owned */
 	size_t n_fds, n_signals, n_children;
-	unsigned n_ran; /* callbacks of this turn */
+	unsigned n_ran;       /* callbacks of this turn */
+	unsigned n_unpolled;  /* turns since descriptors were looked at */
+	uint64_t cpu_us;      /* processor time until then */
+	uint64_t deferred_us; /* time in deferred calls and timers since then */
 	bool in_turn, stop;
 };
 

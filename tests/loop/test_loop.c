@@ -323,6 +323,28 @@ Test(loop_loop, drain_also_sees_events_that_are_not_ours)
 	cr_assert_str_eq(strbuf_str(&trace), "eeeee");
 }
 
+static void on_byte(int fd, bool readable, bool writable, void *arg)
+{
+	strbuf_addc(&trace, 'R');
+	loop_fd_free(*(struct loop_fd **)arg);
+}
+
+Test(loop_loop, deferred_calls_without_end_do_not_starve_descriptors)
+{
+	struct note a = {.letter = 'a', .again = 12};
+	struct loop_fd *f;
+	int fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	cr_assert_eq(write(fds[1], "x", 1), 1);
+	f = loop_fd_new(loop, fds[0], true, false, on_byte, &f);
+	defer_call(&a.defer, loop, on_note, &a);
+	loop_drain(loop);
+	cr_assert_str_eq(strbuf_str(&trace), "aaaaRaaaaaaaaa");
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void on_reenter(void *arg)
 {
 	loop_turn(loop, 0);

@@ -20,7 +20,8 @@ struct loop *loop_new(void);
 void loop_free(struct loop *l); /* asserts that no timer, deferred call, signal or child is left */
 void loop_run(struct loop *l);  /* until loop_stop() */
 void loop_stop(struct loop *l);
-/* One turn: runs deferred calls, due timers and ready descriptors; waits at most max_wait_ms for
+/* One turn: runs deferred calls, due timers and ready descriptors (not in every turn, while calls are
+ * deferred in each); waits at most max_wait_ms for
  * something to happen. */
 void loop_turn(struct loop *l, uint32_t max_wait_ms);
 /* Fake clock only: advances by `ms`, stopping at every deadline on the way, and drains deferred
