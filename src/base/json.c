@@ -6,27 +6,38 @@
 
 #include <inttypes.h>
 
+#include "tec/base/jsonread.h"
 #include "tec/base/secret.h"
 
-#define PLAIN (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+#define NAME_ROOM 64 /* names in paths are shorter as a rule */
+#define PLAIN     (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+
+/* The member whose name is the first len bytes; json-c wants a name with its NUL. */
+static struct json_object *member(struct json_object *o, const char *name, size_t len)
+{
+	cleanup_free char *large = len < NAME_ROOM ? NULL : xstrndup(name, len);
+	char text[NAME_ROOM];
+
+	if (!json_object_is_type(o, json_type_object))
+		return NULL;
+	if (!large) {
+		memcpy(text, name, len);
+		text[len] = '\0';
+	}
+	return json_object_object_get_ex(o, large ? large : text, &o) ? o : NULL;
+}
 
 struct json_object *json_get(struct json_object *o, const char *path)
 {
-	cleanup_free char *copy = NULL;
-	char *rest, *name;
+	const char *end;
 
-	if (!strchr(path, '/')) {
-		if (!json_object_is_type(o, json_type_object) ||
-			!json_object_object_get_ex(o, path, &o))
-			return NULL;
-		return o;
+	while (o && (end = strchr(path, '/'))) {
+		o = member(o, path, (size_t)(end - path));
+		path = end + 1;
 	}
-	rest = copy = xstrdup(path);
-	while ((name = strsep(&rest, "/"))) {
-		if (!json_object_is_type(o, json_type_object) ||
-			!json_object_object_get_ex(o, name, &o))
-			return NULL;
-	}
+	if (!o || !json_object_is_type(o, json_type_object) ||
+		!json_object_object_get_ex(o, path, &o))
+		return NULL;
 	return o;
 }
 
@@ -131,17 +142,34 @@ struct json_object *json_copy(struct json_object *o)
 	return copy;
 }
 
-char *json_text(struct json_object *o)
-{
-	return xstrdup(json_object_to_json_string_ext(o, PLAIN));
-}
-
 static int by_bytes(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void canonical_object(struct strbuf *out, struct json_object *o)
+static void write_value(struct strbuf *out, struct json_object *o, bool sorted);
+
+static void write_member(
+	struct strbuf *out, const char *name, struct json_object *value, bool sorted)
+{
+	json_quote(out, name, strlen(name));
+	strbuf_addc(out, ':');
+	write_value(out, value, sorted);
+}
+
+static void write_object(struct strbuf *out, struct json_object *o)
+{
+	char sep = '{';
+
+	json_object_object_foreach (o, name, value) {
+		strbuf_addc(out, sep);
+		write_member(out, name, value, false);
+		sep = ',';
+	}
+	strbuf_adds(out, sep == '{' ? "{}" : "}");
+}
+
+static void write_sorted(struct strbuf *out, struct json_object *o)
 {
 	size_t n = 0, len = (size_t)json_object_object_length(o);
 	cleanup_free const char **names = xcalloc(len, sizeof(*names));
@@ -156,25 +184,26 @@ static void canonical_object(struct strbuf *out, struct json_object *o)
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0)
 			strbuf_addc(out, ',');
-		json_quote(out, names[i], strlen(names[i]));
-		strbuf_addc(out, ':');
-		json_canonical(out, json_object_object_get(o, names[i]));
+		write_member(out, names[i], json_object_object_get(o, names[i]), true);
 	}
 	strbuf_addc(out, '}');
 }
 
-void json_canonical(struct strbuf *out, struct json_object *o)
+static void write_value(struct strbuf *out, struct json_object *o, bool sorted)
 {
 	switch (json_object_get_type(o)) {
 	case json_type_object:
-		canonical_object(out, o);
+		if (sorted)
+			write_sorted(out, o);
+		else
+			write_object(out, o);
 		return;
 	case json_type_array:
 		strbuf_addc(out, '[');
 		for (size_t i = 0; i < json_object_array_length(o); i++) {
 			if (i > 0)
 				strbuf_addc(out, ',');
-			json_canonical(out, json_object_array_get_idx(o, i));
+			write_value(out, json_object_array_get_idx(o, i), sorted);
 		}
 		strbuf_addc(out, ']');
 		return;
@@ -191,25 +220,38 @@ void json_canonical(struct strbuf *out, struct json_object *o)
 	DIE("JSON value of unknown type");
 }
 
+char *json_text(struct json_object *o)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	write_value(&out, o, false);
+	return strbuf_steal(&out);
+}
+
+void json_canonical(struct strbuf *out, struct json_object *o)
+{
+	write_value(out, o, true);
+}
+
 void json_quote(struct strbuf *out, const char *s, size_t len)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-	size_t start = 0;
+	const char *end = s + len;
 
 	strbuf_addc(out, '"');
-	for (size_t i = 0; i < len; i++) {
-		const char *p = s[i] ? strchr(from, s[i]) : NULL;
+	for (;;) {
+		const char *run = json_plain_run(s, end), *p;
 
-		if (!p && (unsigned char)s[i] >= 0x20)
-			continue;
-		strbuf_add(out, s + start, i - start);
+		strbuf_add(out, s, (size_t)(run - s));
+		if (run == end)
+			break;
+		p = *run ? strchr(from, *run) : NULL;
 		if (p)
 			strbuf_addf(out, "\\%c", to[p - from]);
 		else
-			strbuf_addf(out, "\\u%04x", (unsigned)(unsigned char)s[i]);
-		start = i + 1;
+			strbuf_addf(out, "\\u%04x", (unsigned)(unsigned char)*run);
+		s = run + 1;
 	}
-	strbuf_add(out, s + start, len - start);
 	strbuf_addc(out, '"');
 }
 

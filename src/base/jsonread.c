@@ -422,9 +422,17 @@ static int read_document(struct reader *r)
 struct json_object *json_parse(
 	const char *text, size_t len, const struct json_limits *limits, struct err *err)
 {
-	struct reader r = {.text = text, .len = len, .limits = limits, .err = err};
+	struct reader r; /* not zeroed as a whole: the stack is 2 KiB */
 	int rc;
 
+	r.text = text;
+	r.len = len;
+	r.pos = 0;
+	r.limits = limits;
+	r.err = err;
+	r.tokens = r.depth = 0;
+	r.root = NULL;
+	r.name = NULL;
 	if (limits->depth < 1 || limits->depth > DEPTH_MAX || limits->bytes > INT32_MAX)
 		DIE("JSON limits of %u levels, %zu bytes", limits->depth, limits->bytes);
 	if (len > limits->bytes)

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "tec/base/json.h"
 
@@ -109,6 +110,36 @@ Test(base_json, builders_nest_and_leave_null_strings_out)
 		o, "a", json_push_str(json_push(json_push_str(json_arr(), "x"), json_obj()), NULL));
 	text = json_text(o);
 	cr_assert_str_eq(text, "{\"s\":\"a/b\",\"i\":-3,\"b\":false,\"z\":null,\"a\":[\"x\",{}]}");
+}
+
+/* json-c's own text, but for sequences that both may write in two ways. */
+Test(base_json, text_is_what_json_c_would_write)
+{
+	cleanup_json struct json_object *o = parse(
+		"{\"e\":{},\"a\":[],\"n\":[null,true,false,0,-1,18446744073709551615,1.50,1e9],"
+		"\"\\u0001\\\"\":\"\\b\\f\\n\\r\\t\\\\\\\"/\\u001f\x7f\xc3\xa4\",\"o\":{\"a\":[{\"b\":[[1],[]]}]}}");
+	cleanup_free char *text = json_text(o), *none = json_text(NULL);
+
+	cr_assert_str_eq(none, "null");
+	cr_assert_str_eq(text, json_object_to_json_string_ext(
+				       o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+Test(base_json, names_in_a_path_may_be_long)
+{
+	char name[201], path[210];
+	cleanup_json struct json_object *o = json_obj();
+
+	memset(name, 'n', sizeof(name) - 1);
+	for (size_t len = 60; len <= 200; len++) {
+		name[len] = '\0';
+		json_add(o, name, json_add_int(json_obj(), "v", (int64_t)len));
+		snprintf(path, sizeof(path), "%s/v", name);
+		cr_expect_eq(json_get_int(o, path, 0), (int64_t)len);
+		name[len] = 'n';
+	}
+	cr_expect_null(json_get(o, "/v"));
+	cr_expect_null(json_get(o, "nn/v"));
 }
 
 Test(base_json, adding_a_name_again_replaces)
