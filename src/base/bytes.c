@@ -40,6 +40,14 @@ void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
 		DIE("SHA-256 of %zu bytes failed", len);
 }
 
+void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN])
+{
+	unsigned int n = 0;
+
+	if (EVP_Digest(len ? data : "", len, out, &n, EVP_sha384(), NULL) != 1 || n != SHA384_LEN)
+		DIE("SHA-384 of %zu bytes failed", len);
+}
+
 void bytes_hmac_sha256(
 	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN])
 {

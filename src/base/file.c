@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,4 +84,54 @@ char *file_read(const char *path, size_t max, size_t *len, struct stat *st, stru
 		text = file_read_fd(fd, path, max, len, err);
 	(void)close(fd);
 	return text;
+}
+
+/* The name as well must be on disk: a rename is not before its directory is. */
+static int sync_dir(const char *path, struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	cleanup_free char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 ? -1 : fsync(fd);
+
+	if (rc < 0)
+		err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(dir));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		data += n;
+		len -= (size_t)n;
+	}
+	return fsync(fd);
+}
+
+int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *err)
+{
+	cleanup_free char *tmp = xasprintf("%s.new", path);
+	int fd, rc;
+
+	unlink(tmp); /* of a life that ended in between */
+	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(tmp));
+	rc = fchmod(fd, mode) < 0 ? -1 : write_all(fd, data, len);
+	if (rc == 0)
+		rc = rename(tmp, path);
+	if (rc < 0) {
+		err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(path));
+		unlink(tmp);
+	}
+	close(fd);
+	return rc < 0 ? -1 : sync_dir(path, err);
 }

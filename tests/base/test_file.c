@@ -81,3 +81,42 @@ Test(base_file, a_pipe_is_read_to_its_end)
 	free(text);
 	close(p[0]);
 }
+
+/* ---- replace */
+
+Test(base_file, a_file_is_replaced_as_a_whole)
+{
+	char dir[] = "/tmp/test_file.XXXXXX";
+	cleanup_free char *path = NULL, *other = NULL, *left = NULL;
+	struct err err = ERR_INIT;
+	struct stat st;
+	size_t len;
+	char *text;
+
+	cr_assert_not_null(mkdtemp(dir));
+	path = xasprintf("%s/f", dir);
+	other = xasprintf("%s/other", dir);
+	left = xasprintf("%s.new", path);
+	cr_assert_eq(file_replace(path, "one", 3, 0600, &err), 0, "%s", err.text);
+	cr_assert_eq(file_replace(other, "kept", 4, 0644, &err), 0, "%s", err.text);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(symlink("other", path), 0);
+	cr_assert_eq(symlink("other", left), 0, "what a killed life left");
+	cr_assert_eq(file_replace(path, "two\n", 4, 0600, &err), 0, "%s", err.text);
+	cr_assert_eq(lstat(path, &st), 0);
+	cr_expect(S_ISREG(st.st_mode));
+	cr_expect_eq(st.st_mode & 0777, 0600);
+	text = file_read(path, 100, &len, NULL, &err);
+	cr_expect_str_eq(text, "two\n");
+	free(text);
+	text = file_read(other, 100, &len, NULL, &err);
+	cr_expect_str_eq(text, "kept", "a link is not followed");
+	free(text);
+	cr_expect_eq(lstat(left, &st), -1);
+	unlink(path);
+	unlink(other);
+	rmdir(dir);
+	cr_expect_eq(file_replace(path, "x", 1, 0600, &err), -1);
+	cr_expect_eq(err.kind, ERR_INVALID);
+	cr_expect_not_null(strstr(err.text, path));
+}

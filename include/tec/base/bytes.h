@@ -16,8 +16,10 @@
 
 #define SHA256_LEN     32
 #define SHA256_HEX_LEN 64
+#define SHA384_LEN     48
 
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
+void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN]);
 void bytes_hmac_sha256(
 	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN]);
 /* SHA-256 in pieces. A copy goes its own way: the digest of a common beginning with two ends. */
