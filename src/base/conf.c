@@ -146,6 +146,8 @@ static int take_option(struct conf *c, struct args *a, size_t i, const char *tex
 			o->name);
 	if (!text && (o->type == CONF_ACTION || o->type == CONF_BOOL))
 		text = "true";
+	if (!text && o->type == CONF_OPTIONAL)
+		text = "";
 	for (int n = o->type == CONF_PAIR ? 2 : 1; n > 0; n--, text = NULL) {
 		if (!text && a->i + 1 < a->argc)
 			text = a->argv[++a->i];

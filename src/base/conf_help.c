@@ -38,6 +38,8 @@ static void print_option(const struct conf_option *o, FILE *out)
 	fprintf(out, "  --%s", o->name);
 	if (o->type == CONF_BOOL)
 		fputs("[=true|false]", out);
+	else if (o->type == CONF_OPTIONAL)
+		fprintf(out, "[=%s]", arg);
 	else if (o->type == CONF_PAIR)
 		fprintf(out, " %s", arg);
 	else if (o->type != CONF_ACTION)

@@ -479,3 +479,29 @@ Test(base_conf, sample_is_a_valid_file_with_every_file_option)
 	cr_assert_str_eq(conf_str(conf, "listen"), "0.0.0.0:8080");
 	cr_assert(conf_is_set(conf, "verify"));
 }
+
+/* ---- an option whose value may be left out */
+
+Test(base_conf, an_optional_value_is_only_what_is_joined)
+{
+	static const struct conf_option options[] = {
+		{"alone", CONF_OPTIONAL, "DIR", .help = "Alone."},
+		{"level", CONF_STRING, "N", .help = "How much."},
+	};
+	static const struct conf_program p = {
+		.name = "prog", .usage = "", .options = options, .n_options = ARRAY_LEN(options)};
+	char *const without[] = {(char *)"prog", (char *)"--alone", (char *)"--level", (char *)"3"};
+	char *const with[] = {(char *)"prog", (char *)"--alone=/x"};
+	struct conf *c = conf_new(&p);
+	struct err e = ERR_INIT;
+
+	cr_assert_eq(conf_parse_argv(c, ARRAY_LEN(without), without, &e), 0, "%s", e.text);
+	cr_expect_str_eq(conf_str(c, "alone"), "");
+	cr_expect_str_eq(conf_str(c, "level"), "3");
+	conf_free(c);
+	c = conf_new(&p);
+	cr_expect_null(conf_str(c, "alone"));
+	cr_assert_eq(conf_parse_argv(c, ARRAY_LEN(with), with, &e), 0, "%s", e.text);
+	cr_expect_str_eq(conf_str(c, "alone"), "/x");
+	conf_free(c);
+}

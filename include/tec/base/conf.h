@@ -19,12 +19,13 @@
 
 enum conf_type {
 	CONF_STRING,
-	CONF_CHOICE, /* one of the words in `choices` */
-	CONF_BOOL,   /* --name, --name=true|false */
-	CONF_LIST,   /* command line only; takes a value and may be given several times */
-	CONF_ACTION, /* command line only, no value: --help, --version */
-	CONF_PAIR,   /* command line only, takes two arguments: --seed SRC DST */
-	CONF_FILE,   /* command line only, takes a value: --config FILE */
+	CONF_CHOICE,   /* one of the words in `choices` */
+	CONF_BOOL,     /* --name, --name=true|false */
+	CONF_OPTIONAL, /* --name, --name=VALUE; without one it is "" */
+	CONF_LIST,     /* command line only; takes a value and may be given several times */
+	CONF_ACTION,   /* command line only, no value: --help, --version */
+	CONF_PAIR,     /* command line only, takes two arguments: --seed SRC DST */
+	CONF_FILE,     /* command line only, takes a value: --config FILE */
 };
 
 struct conf_option {
@@ -42,7 +43,8 @@ struct conf_option {
 /* Whether it may stand in a configuration file. */
 static inline bool conf_in_file(const struct conf_option *o)
 {
-	return o->type == CONF_STRING || o->type == CONF_CHOICE || o->type == CONF_BOOL;
+	return o->type == CONF_STRING || o->type == CONF_CHOICE || o->type == CONF_BOOL ||
+	       o->type == CONF_OPTIONAL;
 }
 
 /* The first word that is not an option. */
