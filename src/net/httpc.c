@@ -13,6 +13,7 @@
 #include "config.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <malloc.h>
 #include <string.h>
 
@@ -309,9 +310,10 @@ static void on_deadline(void *arg)
 {
 	struct httpc_call *k = arg;
 
-	err_set(&k->err, ERR_TRANSIENT, "%s %s: no answer within %u ms%s", k->method, k->origin_key,
+	err_set(&k->err, ERR_TRANSIENT, "%s %s: no answer within %u ms%s", k->method, k->where,
 		k->deadline_ms,
 		k->state == HTTPC_CALL_WAITING ? ", waiting for earlier requests" : "");
+	k->err.sys = ETIMEDOUT;
 	call_end(k);
 }
 
@@ -319,8 +321,9 @@ static void on_silence(void *arg)
 {
 	struct httpc_call *k = arg;
 
-	err_set(&k->err, ERR_TRANSIENT, "%s %s: silent for %u ms", k->method, k->origin_key,
+	err_set(&k->err, ERR_TRANSIENT, "%s %s: silent for %u ms", k->method, k->where,
 		k->silence_ms);
+	k->err.sys = ETIMEDOUT;
 	call_end(k);
 }
 
@@ -333,7 +336,7 @@ static void call_launch(struct httpc_call *k)
 	k->easy = easy_take(k->c);
 	rc = httpc_call_setup(k);
 	if (rc || curl_multi_add_handle(m->m, k->easy)) {
-		err_set(&k->err, ERR_INVALID, "%s %s: %s", k->method, k->origin_key,
+		err_set(&k->err, ERR_INVALID, "%s %s: %s", k->method, k->where,
 			curl_easy_strerror(rc));
 		easy_give(k->c, steal_ptr(&k->easy));
 		k->origin = NULL; /* the pump that called us puts it */

@@ -126,8 +126,13 @@ static int place_url(struct httpc_call *k, const struct httpc_request *req)
 	port = auth[0] == '[' ? strchr(auth, ']') : auth;
 	port = port ? memchr(port, ':', (size_t)(auth + auth_len - port)) : NULL;
 	host_len = port ? (int)(port - auth) : auth_len;
-	if (req->connect_to)
+	if (req->connect_to) {
 		set_connect_to(k, req->connect_to, (int)strlen(req->connect_to));
+		k->where = xasprintf("%.*s%s as %.*s", (int)(auth - req->url), req->url,
+			req->connect_to, host_len, auth);
+	} else {
+		k->where = xstrdup(k->origin_key);
+	}
 	if (!name || (strlen(name) == (size_t)host_len &&
 			     strncasecmp(name, auth, (size_t)host_len) == 0)) {
 		k->url = xstrdup(req->url);
@@ -176,6 +181,7 @@ void httpc_call_free(struct httpc_call *k)
 	free(k->method);
 	free(k->url);
 	free(k->origin_key);
+	free(k->where);
 	free(k->content_type);
 	free(k->location);
 	free(k->www_authenticate);
@@ -236,8 +242,7 @@ static int on_request(void *arg, char *ip, char *local_ip, int port, int local_p
 
 	if (k->once && k->was_sent) {
 		err_set(&k->err, ERR_TRANSIENT,
-			"%s %s: the connection was closed without an answer", k->method,
-			k->origin_key);
+			"%s %s: the connection was closed without an answer", k->method, k->where);
 		return CURL_PREREQFUNC_ABORT;
 	}
 	k->was_sent = true;
@@ -448,16 +453,16 @@ void httpc_call_result(struct httpc_call *k, CURLcode rc)
 		rc = CURLE_OK;
 	if (rc != CURLE_OK && !err_is_set(&k->err) && k->refused) {
 		err_set(&k->err, ERR_DENIED, "%s %s: not sent, its address is %s", k->method,
-			k->origin_key, addr_scope_name(k->scope));
+			k->where, addr_scope_name(k->scope));
 	} else if (rc != CURLE_OK && !err_is_set(&k->err)) {
 		long sys = 0;
 
 		(void)curl_easy_getinfo(k->easy, CURLINFO_OS_ERRNO, &sys);
 		text = untimed(rc, sys, text);
-		err_set(&k->err, kind_of(rc, text), "%s %s: %s", k->method, k->origin_key, text);
+		err_set(&k->err, kind_of(rc, text), "%s %s: %s", k->method, k->where, text);
 		k->err.sys = (int)sys;
 	} else if (rc == CURLE_OK && !k->status) {
-		err_set(&k->err, ERR_INVALID, "%s %s: no HTTP answer", k->method, k->origin_key);
+		err_set(&k->err, ERR_INVALID, "%s %s: no HTTP answer", k->method, k->where);
 	}
 	if (curl_easy_getinfo(k->easy, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
 		k->retry_after_ms = after_s > HTTPC_RETRY_MAX_MS / 1000 ? HTTPC_RETRY_MAX_MS

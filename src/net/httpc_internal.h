@@ -79,6 +79,7 @@ struct httpc_call {
 
 	/* The request, copied. */
 	char *method, *url, *origin_key;
+	char *where; /* for people: where it connects to, and as whom */
 	struct curl_slist *headers, *connect_to;
 	struct httpc_tls *tls;
 	struct body body;

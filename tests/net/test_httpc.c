@@ -351,6 +351,33 @@ Test(httpc, nobody_listening_is_transient)
 	cr_assert(str_ends(r.err.text, ": Connection refused"), "%s", r.err.text);
 }
 
+/* The name is the certificate's, the address is where the trouble is; they need not be one server's. */
+Test(httpc, an_error_names_the_address_and_whom_it_expected_there)
+{
+	static const struct {
+		const char *url, *as;
+	} table[] = {
+		{"http://trustee.example.org:8080/x", "trustee.example.org"},
+		{"http://[2001:db8::1]:8080/x", "[2001:db8::1]"},
+		{"http://trustee.example.org/x", "trustee.example.org"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		int port, fd = listen_any(&port, 1);
+		cleanup_free char *to = xasprintf("127.0.0.1:%d", port);
+		cleanup_free char *want =
+			xasprintf("GET http://%s as %s: Connection refused", to, table[i].as);
+		struct res r = {0};
+		struct httpc_request req = {
+			.url = table[i].url, .connect_to = to, .deadline_ms = 5000};
+
+		close(fd);
+		(void)start_req(&req, false, &r);
+		wait_for(&r.done);
+		cr_expect_str_eq(r.err.text, want);
+	}
+}
+
 /* ---- deadlines and cancelling ---- */
 
 Test(httpc, the_deadline_ends_it_at_each_phase)

@@ -88,8 +88,8 @@ struct httpc_answer {
 
 /* Return -1 with err set to end the transfer: done then gets that error. */
 typedef int (*httpc_data_fn)(void *arg, const void *data, size_t len, struct err *err);
-/* err NONE: a complete HTTP answer of any status (look at it). Else ERR_TRANSIENT / ERR_DENIED
- * (TLS) / ERR_INVALID. */
+/* err NONE: a complete HTTP answer of any status (look at it). Else ERR_TRANSIENT (with ETIMEDOUT
+ * when its time was over) / ERR_DENIED (TLS) / ERR_INVALID. */
 typedef void (*httpc_done_fn)(void *arg, const struct err *err, const struct httpc_answer *answer);
 
 struct httpc *httpc_new(struct loop *l);
