@@ -284,6 +284,7 @@ static void call_end(struct httpc_call *k)
 	a.sent = &k->body;
 	a.content_type = k->content_type;
 	a.location = k->location;
+	a.set_cookie = k->set_cookie;
 	a.www_authenticate = k->www_authenticate;
 	k->c->n_calls--;
 	op_finish(&k->op);

@@ -184,6 +184,7 @@ void httpc_call_free(struct httpc_call *k)
 	free(k->where);
 	free(k->content_type);
 	free(k->location);
+	free(k->set_cookie);
 	free(k->www_authenticate);
 	body_fini(&k->answer);
 	httpc_tls_unref(k->tls);
@@ -442,6 +443,7 @@ void httpc_call_result(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc), *type = NULL;
 	const char *to = NULL;
+	struct curl_header *cookie;
 	curl_off_t after_s = 0;
 
 	if (k->dialled) {
@@ -467,11 +469,15 @@ void httpc_call_result(struct httpc_call *k, CURLcode rc)
 	if (curl_easy_getinfo(k->easy, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
 		k->retry_after_ms = after_s > HTTPC_RETRY_MAX_MS / 1000 ? HTTPC_RETRY_MAX_MS
 									: (uint32_t)after_s * 1000;
-	if (curl_easy_getinfo(k->easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type)
+	if (curl_easy_getinfo(k->easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type &&
+		httpc_printable(type))
 		k->content_type = xstrdup(type);
 	if (curl_easy_getinfo(k->easy, CURLINFO_REDIRECT_URL, &to) == CURLE_OK && to &&
 		strlen(to) <= HTTPC_HEADER_MAX)
 		k->location = xstrdup(to);
+	if (curl_easy_header(k->easy, "Set-Cookie", 0, CURLH_HEADER, -1, &cookie) == CURLHE_OK &&
+		strlen(cookie->value) <= HTTPC_HEADER_MAX && httpc_printable(cookie->value))
+		k->set_cookie = xstrdup(cookie->value);
 	if (k->status == 401)
 		take_challenges(k);
 }

@@ -99,7 +99,7 @@ struct httpc_call {
 	int fd;   /* of httpc_dial(), -1: none */
 	bool cut; /* the body of an error answer was cut off: not a failure */
 	uint32_t retry_after_ms;
-	char *content_type, *location, *www_authenticate;
+	char *content_type, *location, *set_cookie, *www_authenticate;
 	struct body answer;
 	char curl_text[CURL_ERROR_SIZE];
 };

@@ -79,9 +79,10 @@ struct httpc_answer {
 		body; /* collected bytes, NUL-terminated, borrowed for the call, wiped afterwards */
 	size_t body_len;
 	struct body *sent;        /* the request's; body_move() it to send it again */
-	const char *content_type; /* may be NULL */
+	const char *content_type; /* may be NULL; no control characters, as in the others below */
 	const char *location;     /* where a 3xx points to, made absolute: not followed, not judged;
 				     NULL: nowhere, or more than 8 KiB */
+	const char *set_cookie;   /* the first Set-Cookie header; NULL: none, or more than 8 KiB */
 	const char *www_authenticate; /* of a 401, all headers joined by ", "; NULL: none, or more
 					 than 8 KiB */
 };
