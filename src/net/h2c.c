@@ -52,6 +52,7 @@ struct h2c_site *h2c_site_get(
 	s->connect_to = xstrdup(connect_to);
 	s->tls = tls ? httpc_tls_ref(tls) : NULL;
 	TAILQ_INIT(&s->queue);
+	TAILQ_INIT(&s->yielding);
 	TAILQ_INIT(&s->conns);
 	timer_init(&s->probe, c->loop, on_probe, s);
 	TAILQ_INSERT_TAIL(&c->sites, s, link);
@@ -75,10 +76,16 @@ void h2c_site_fail(struct h2c_site *s, const struct err *err)
 {
 	struct h2c_call *k;
 
-	while ((k = TAILQ_FIRST(&s->queue)) != NULL) {
+	while ((k = TAILQ_FIRST(&s->queue)) != NULL || (k = TAILQ_FIRST(&s->yielding)) != NULL) {
 		k->no_h2 = s->no_h2;
 		h2c_call_over(k, err->kind, err->text);
 	}
+}
+
+bool h2c_site_holds(const struct h2c_site *s, const struct h2c_call *k)
+{
+	return k->yields && s->n_yielding >= HTTPC_YIELDING &&
+	       (s->n_first || (s->first_ms && clock_boot_ms() - s->first_ms < H2C_FIRST_MS));
 }
 
 static struct h2c_conn *find_place(const struct h2c_site *s, const struct h2c_call *k)
@@ -102,11 +109,19 @@ static bool needs_connection(const struct h2c_site *s)
 	return s->n_conns < H2C_CONNS_MAX;
 }
 
+static void send_queue(struct h2c_site *s, struct h2c_calls *queue)
+{
+	struct h2c_conn *n;
+	struct h2c_call *k;
+
+	while ((k = TAILQ_FIRST(queue)) != NULL && (n = find_place(s, k)) != NULL)
+		h2c_session_send(n, k);
+}
+
 static void on_work(void *arg)
 {
 	struct h2c_site *s = arg;
 	struct h2c_conn *n, *next;
-	struct h2c_call *k;
 
 	if (s->no_h2 || (!s->tls && s->n_conns == 0)) {
 		struct err err = ERR_INIT;
@@ -116,13 +131,13 @@ static void on_work(void *arg)
 		h2c_site_fail(s, &err);
 		s->no_h2 = timer_is_set(&s->probe);
 	}
-	while ((k = TAILQ_FIRST(&s->queue)) != NULL && (n = find_place(s, k)) != NULL)
-		h2c_session_send(n, k);
+	send_queue(s, &s->queue);
+	send_queue(s, &s->yielding);
 	for (n = TAILQ_FIRST(&s->conns); n; n = next) {
 		next = TAILQ_NEXT(n, link);
 		h2c_conn_write(n);
 	}
-	if (!TAILQ_EMPTY(&s->queue) && needs_connection(s))
+	if (!(TAILQ_EMPTY(&s->queue) && TAILQ_EMPTY(&s->yielding)) && needs_connection(s))
 		h2c_conn_dial(s);
 	if (s->n_calls == 0 && s->n_conns == 0 && !s->no_h2)
 		site_free(s);
@@ -148,10 +163,12 @@ void h2c_deliver(struct h2c *c)
 	defer_cancel(&c->deliver);
 	c->gone = &gone;
 	while (!TAILQ_EMPTY(&c->answers) || !TAILQ_EMPTY(&c->streams)) {
-		if ((k = TAILQ_FIRST(&c->answers)) != NULL)
-			h2c_call_end(k);
+		if ((k = TAILQ_FIRST(&c->answers)) == NULL)
+			k = TAILQ_FIRST(&c->streams);
+		if (k->on_data)
+			h2c_call_deliver(k);
 		else
-			h2c_call_deliver(TAILQ_FIRST(&c->streams));
+			h2c_call_end(k);
 		if (gone)
 			return;
 	}
@@ -203,10 +220,7 @@ struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_r
 {
 	struct h2c_call *k = h2c_call_new(c, scope, req, on_data, done, arg);
 
-	if (k->site) {
-		k->queued = true;
-		TAILQ_INSERT_TAIL(&k->site->queue, k, link);
-		h2c_site_wake(k->site);
-	}
+	if (k->site)
+		h2c_call_queue(k);
 	return &k->op;
 }

@@ -114,16 +114,29 @@ static void copy_request(struct h2c_call *k, const struct httpc_request *req, si
 	k->deadline_ms = req->deadline_ms;
 	k->silence_ms = req->silence_ms;
 	k->long_lived = req->stream;
+	k->yields = req->yields && !req->stream;
 }
 
 /* ---- the end ---- */
+
+static struct h2c_calls *queue_of(const struct h2c_call *k)
+{
+	return k->yields ? &k->site->yielding : &k->site->queue;
+}
+
+void h2c_call_queue(struct h2c_call *k)
+{
+	k->queued = true;
+	TAILQ_INSERT_TAIL(queue_of(k), k, link);
+	h2c_site_wake(k->site);
+}
 
 void h2c_call_leave(struct h2c_call *k)
 {
 	struct h2c_conn *n = k->conn;
 
 	if (k->queued)
-		TAILQ_REMOVE(&k->site->queue, k, link);
+		TAILQ_REMOVE(queue_of(k), k, link);
 	k->queued = false;
 	if (!n)
 		return;
@@ -133,11 +146,13 @@ void h2c_call_leave(struct h2c_call *k)
 	k->stream = 0;
 	n->n_calls--;
 	n->n_long -= k->long_lived;
+	n->n_yielding -= k->yields;
+	k->site->n_yielding -= k->yields;
 	n->idle_ms = clock_boot_ms();
 	h2c_site_wake(k->site); /* a place is free, or the connection may close */
 }
 
-/* Tells the server to stop: nobody waits for the answer. */
+/* Tells the server to stop: the answer is not wanted any more. */
 static void call_reset(struct h2c_call *k)
 {
 	if (k->conn && nghttp2_submit_rst_stream(
@@ -146,28 +161,25 @@ static void call_reset(struct h2c_call *k)
 	h2c_call_leave(k);
 }
 
+static struct h2c_calls *delivery_of(const struct h2c_call *k)
+{
+	return k->on_data && k->long_lived ? &k->c->streams : &k->c->answers;
+}
+
 void h2c_call_ready(struct h2c_call *k)
 {
-	struct h2c *c = k->c;
-
 	if (k->ready)
 		return;
 	k->ready = true;
-	if (k->on_data)
-		TAILQ_INSERT_TAIL(&c->streams, k, delivery);
-	else
-		TAILQ_INSERT_TAIL(&c->answers, k, delivery);
-	h2c_deliver_soon(c);
+	TAILQ_INSERT_TAIL(delivery_of(k), k, delivery);
+	h2c_deliver_soon(k->c);
 }
 
 static void call_unready(struct h2c_call *k)
 {
 	if (!k->ready)
 		return;
-	if (k->on_data)
-		TAILQ_REMOVE(&k->c->streams, k, delivery);
-	else
-		TAILQ_REMOVE(&k->c->answers, k, delivery);
+	TAILQ_REMOVE(delivery_of(k), k, delivery);
 	k->ready = false;
 }
 
@@ -194,9 +206,7 @@ void h2c_call_retry(struct h2c_call *k)
 	timer_cancel(&k->silence);
 	k->sent = 0;
 	k->header_len = 0;
-	k->queued = true;
-	TAILQ_INSERT_TAIL(&k->site->queue, k, link);
-	h2c_site_wake(k->site);
+	h2c_call_queue(k);
 }
 
 static void on_deadline(void *arg)
@@ -223,6 +233,12 @@ static void on_silence(void *arg)
 	h2c_call_over(k, ERR_TRANSIENT, text);
 }
 
+/* Others yield to it. */
+static bool is_first(const struct h2c_call *k)
+{
+	return !k->yields && !k->long_lived;
+}
+
 /* Afterwards nothing in the h2c refers to k. */
 static void call_detach(struct h2c_call *k)
 {
@@ -230,6 +246,8 @@ static void call_detach(struct h2c_call *k)
 	call_unready(k);
 	timer_fini(&k->deadline);
 	timer_fini(&k->silence);
+	if (k->site && is_first(k) && --k->site->n_first == 0)
+		k->site->first_ms = clock_boot_ms();
 	if (k->site && --k->site->n_calls == 0)
 		h2c_site_wake(k->site);
 	k->site = NULL;
@@ -326,6 +344,7 @@ struct h2c_call *h2c_call_new(struct h2c *c, struct op_scope *scope,
 	copy_request(k, req, origin_len);
 	k->site = h2c_site_get(c, origin, req->connect_to, req->tls);
 	k->site->n_calls++;
+	k->site->n_first += is_first(k);
 	if (k->deadline_ms)
 		timer_set(&k->deadline, k->deadline_ms);
 	return k;

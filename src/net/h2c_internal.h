@@ -23,6 +23,7 @@
 #define H2C_IDLE_MS    60000u /* a connection without requests is closed */
 #define H2C_PROBE_MS   300000u
 #define H2C_TRIES      3u
+#define H2C_FIRST_MS   50u /* so long after a request that others yield to the next one is likely */
 #define H2C_CONNS_MAX                                                                              \
 	32u /* per site; more than one only for servers that allow fewer streams than watches */
 #define H2C_RAW_LEN    65536u /* one recv() */
@@ -40,7 +41,7 @@ struct h2c_call {
 	struct h2c *c;
 	struct h2c_site *site;          /* NULL: the request is unusable */
 	struct h2c_conn *conn;          /* NULL: queued, or over */
-	TAILQ_ENTRY(h2c_call) link;     /* site->queue, or conn->calls */
+	TAILQ_ENTRY(h2c_call) link;     /* a queue of the site, or conn->calls */
 	TAILQ_ENTRY(h2c_call) delivery; /* c->answers or c->streams */
 	int32_t stream;
 	bool queued, ready, over, no_h2;
@@ -63,7 +64,7 @@ struct h2c_call {
 	const void *body; /* borrowed */
 	size_t body_len, sent, max_body;
 	uint32_t deadline_ms, silence_ms;
-	bool long_lived;
+	bool long_lived, yields;
 
 	/* The answer. */
 	struct err err;
@@ -92,7 +93,7 @@ struct h2c_conn {
 	SSL *ssl;                       /* NULL: plain bytes */
 	nghttp2_session *session;
 	struct h2c_calls calls;
-	size_t n_calls, n_long;
+	size_t n_calls, n_long, n_yielding; /* all; of them those that do not end, or yield */
 	size_t n_streams; /* nghttp2's count: includes streams whose reset is not written yet */
 	struct timer timer;
 	uint64_t heard_ms, idle_ms; /* boot clock: last byte, last request ended */
@@ -113,8 +114,11 @@ struct h2c_site {
 	TAILQ_ENTRY(h2c_site) link;
 	char *origin, *host, *connect_to; /* "https://a:1"; "a", without brackets; may be NULL */
 	struct httpc_tls *tls;            /* NULL: plain */
-	struct h2c_calls queue;
+	struct h2c_calls queue, yielding; /* to send: the second only where it yields to none */
 	size_t n_calls;
+	size_t n_first;    /* requests that others yield to, queued and in flight */
+	size_t n_yielding; /* requests that yield, in flight */
+	uint64_t first_ms; /* boot clock: the last of n_first ended */
 	struct h2c_conns conns;
 	unsigned n_conns;
 	bool no_h2; /* until `probe` fires */
@@ -153,6 +157,7 @@ void h2c_call_forget(struct h2c_call *k); /* what only sending needs */
 void h2c_call_ready(struct h2c_call *k);  /* to deliver, in the order that h2c.h promises */
 void h2c_call_leave(struct h2c_call *k);  /* its queue or connection; nghttp2 forgets it */
 void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text); /* NULL: success */
+void h2c_call_queue(struct h2c_call *k);   /* to be sent by its site */
 void h2c_call_retry(struct h2c_call *k);   /* the server did not process it */
 void h2c_call_deliver(struct h2c_call *k); /* data of a stream, and its end; may free the h2c */
 void h2c_call_end(struct h2c_call *k);     /* may free the h2c */
@@ -161,6 +166,7 @@ void h2c_call_end(struct h2c_call *k);     /* may free the h2c */
 void h2c_session_setup(struct h2c *c);
 void h2c_session_start(struct h2c_conn *n);
 /* n can carry another request now. */
+bool h2c_site_holds(const struct h2c_site *s, const struct h2c_call *k); /* it has to yield now */
 bool h2c_session_has_place(const struct h2c_conn *n, const struct h2c_call *k); /* for k now */
 bool h2c_session_only_long(const struct h2c_conn *n); /* n is full of streams that do not end */
 void h2c_session_send(struct h2c_conn *n, struct h2c_call *k);

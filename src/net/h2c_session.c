@@ -252,8 +252,10 @@ static uint32_t places(const struct h2c_conn *n)
 
 bool h2c_session_has_place(const struct h2c_conn *n, const struct h2c_call *k)
 {
+	size_t beside = k->yields ? n->n_yielding : n->n_calls - n->n_long - n->n_yielding;
+
 	return n->state == H2C_OPEN && n->n_streams < places(n) &&
-	       (k->long_lived || n->n_calls - n->n_long < HTTPC_PER_ORIGIN);
+	       (k->long_lived || beside < HTTPC_PER_ORIGIN) && !h2c_site_holds(n->site, k);
 }
 
 bool h2c_session_only_long(const struct h2c_conn *n)
@@ -276,6 +278,8 @@ void h2c_session_send(struct h2c_conn *n, struct h2c_call *k)
 	n->n_calls++;
 	n->n_streams++;
 	n->n_long += k->long_lived;
+	n->n_yielding += k->yields;
+	n->site->n_yielding += k->yields;
 	if (k->silence_ms)
 		timer_set(&k->silence, k->silence_ms);
 	if (!nghttp2_session_check_request_allowed(n->session))

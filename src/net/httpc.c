@@ -44,8 +44,9 @@ struct httpc_multi {
 struct httpc_origin { /* lives while it has calls */
 	struct httpc_pool *pool;
 	char *key;
-	unsigned running;
-	struct httpc_call *first, **lastp; /* waiting */
+	unsigned running, yielding;        /* yielding: of running, those that do */
+	unsigned n_first;                  /* waiting or running, those that do not */
+	struct httpc_call *first, **lastp; /* waiting; those that yield come last */
 	struct httpc_origin *next;
 };
 
@@ -247,12 +248,21 @@ static void origin_put(struct httpc_origin *o)
 
 static void line_join(struct httpc_origin *o, struct httpc_call *k)
 {
+	struct httpc_call **at = o->lastp;
+
+	if (!k->yields)
+		for (at = &o->first; *at && !(*at)->yields;)
+			at = &(*at)->next;
 	k->state = HTTPC_CALL_WAITING;
 	k->origin = o;
-	k->next = NULL;
-	k->prevp = o->lastp;
-	*o->lastp = k;
-	o->lastp = &k->next;
+	k->next = *at;
+	k->prevp = at;
+	if (k->next)
+		k->next->prevp = &k->next;
+	else
+		o->lastp = &k->next;
+	*at = k;
+	o->n_first += !k->yields;
 }
 
 static void line_leave(struct httpc_call *k)
@@ -340,6 +350,7 @@ static void call_launch(struct httpc_call *k)
 		err_set(&k->err, ERR_INVALID, "%s %s: %s", k->method, k->where,
 			curl_easy_strerror(rc));
 		easy_give(k->c, steal_ptr(&k->easy));
+		k->origin->n_first -= !k->yields;
 		k->origin = NULL; /* the pump that called us puts it */
 		call_fail(k);
 		return;
@@ -348,15 +359,25 @@ static void call_launch(struct httpc_call *k)
 	k->multi = m;
 	m->live++;
 	k->origin->running++;
+	k->origin->yielding += k->yields;
 	if (k->silence_ms)
 		timer_set(&k->silence, k->silence_ms);
+}
+
+static bool may_launch(const struct httpc_origin *o)
+{
+	const struct httpc_call *k = o->first;
+
+	if (!o->pool->per_origin)
+		return true;
+	return o->running < k->max_in_flight &&
+	       !(k->yields && o->n_first && o->yielding >= HTTPC_YIELDING);
 }
 
 /* Starts what may start; ends the origin when nothing is left. */
 static void origin_pump(struct httpc_origin *o)
 {
-	while (o->first && !o->pool->multi->in_curl &&
-		(!o->pool->per_origin || o->running < o->first->max_in_flight))
+	while (o->first && !o->pool->multi->in_curl && may_launch(o))
 		call_launch(o->first);
 	origin_put(o);
 }
@@ -387,7 +408,10 @@ static void call_leave(struct httpc_call *k)
 		k->multi = NULL;
 		m->live--;
 		o->running--;
+		o->yielding -= k->yields;
 	}
+	if (o)
+		o->n_first -= !k->yields;
 	k->origin = NULL;
 	if (o)
 		origin_pump(o);

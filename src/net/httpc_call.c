@@ -166,6 +166,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 	k->connect_ms = req->connect_ms ? req->connect_ms : HTTPC_CONNECT_MS;
 	k->silence_ms = req->silence_ms;
 	k->stream = req->stream;
+	k->yields = req->yields;
 	k->max_in_flight = req->max_in_flight ? req->max_in_flight : HTTPC_PER_ORIGIN;
 	k->reach = req->reach;
 	k->once = req->once;

@@ -16,6 +16,7 @@
 #define HTTPC_RESULT_MAX                                                                           \
 	(64u * 1024) /* of bodies of a stream's answers other than 2xx, and for max_body 0 */
 #define HTTPC_CONNECT_MS 10000u
+#define HTTPC_YIELDING   4u /* of one origin in flight, while requests that do not yield are there */
 #define HTTPC_PER_ORIGIN                                                                           \
 	16u /* requests in flight to one scheme://host:port; others wait in line                   \
 	     */
@@ -85,7 +86,7 @@ struct httpc_call {
 	struct body body;
 	size_t max_body;
 	uint32_t deadline_ms, connect_ms, silence_ms;
-	bool stream;
+	bool stream, yields;
 	unsigned max_in_flight;
 	unsigned reach;
 	bool once, was_sent;

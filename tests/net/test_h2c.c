@@ -159,6 +159,47 @@ Test(h2c, three_hundred_requests_are_sent_sixteen_at_a_time)
 	many(300, 100);
 }
 
+static void send_hanging(unsigned n, bool yields, struct res *r)
+{
+	struct httpc_request req = {.url = "http://test/hang", .yields = yields};
+
+	for (unsigned i = 0; i < n; i++)
+		h2_send(&req, false, &r[i]);
+	h2s_turns(10);
+}
+
+static void end_hang(struct h2s_conn *k, unsigned i)
+{
+	h2s_head(k, k->streams[i], "200", NULL, NULL);
+	h2s_say(k, k->streams[i], "ok", true);
+	h2s_turns(10);
+}
+
+Test(h2c, who_yields_does_not_stand_in_the_way)
+{
+	struct h2s_conn *k = h2s_plain(false);
+	static struct res r[20], first[2];
+
+	send_hanging(20, true, r);
+	cr_assert_eq(k->n_streams, 16);
+	send_hanging(2, false, first); /* sent at once */
+	cr_assert_eq(k->n_streams, 18);
+	for (unsigned i = 0; i < 12; i++)
+		end_hang(k, i);
+	cr_assert_eq(k->n_streams, 18, "4 of them go on, no new ones are sent");
+	end_hang(k, 12);
+	cr_assert_eq(k->n_streams, 19);
+	end_hang(k, 16);
+	end_hang(k, 17);
+	cr_assert(first[0].done && first[1].done);
+	end_hang(k, 13);
+	cr_assert_eq(k->n_streams, 20, "another one may follow at once");
+	loop_advance(l, 50);
+	end_hang(k, 14);
+	cr_assert_eq(k->n_streams, 22, "all of them");
+	op_scope_cancel(&ops);
+}
+
 Test(h2c, requests_wait_while_the_server_allows_none)
 {
 	static struct res r = {0};
@@ -191,20 +232,21 @@ static void trace_done(void *arg, const struct err *err, const struct httpc_answ
 	strbuf_addf(&trace, "%s=%d ", (const char *)arg, a->status);
 }
 
-static void trace_get(const char *name, const char *url, bool stream)
+static void trace_get(const char *name, const char *url, bool stream, bool in_pieces)
 {
 	struct httpc_request req = {.method = "GET", .url = url, .stream = stream};
 
-	(void)h2c_start(h2, &ops, &req, stream ? trace_data : NULL, trace_done, (void *)name);
+	(void)h2c_start(h2, &ops, &req, in_pieces ? trace_data : NULL, trace_done, (void *)name);
 }
 
 Test(h2c, answers_come_first_and_data_before_its_end)
 {
 	struct h2s_conn *k = h2s_plain(false);
 
-	trace_get("watch", "http://test/stream", true);
-	trace_get("list", "http://test/stream", true);
-	trace_get("post", "http://test/hang", false);
+	trace_get("watch", "http://test/stream", true, true);
+	trace_get("list", "http://test/stream", true, true);
+	trace_get("post", "http://test/hang", false, false);
+	trace_get("patch", "http://test/stream", false, true);
 	h2s_turns(10);
 	cr_assert_eq(trace.len, 0);
 	/* All of this is one read. */
@@ -212,11 +254,12 @@ Test(h2c, answers_come_first_and_data_before_its_end)
 	h2s_say(k, k->streams[1], "items", true);
 	h2s_head(k, k->streams[2], "201", NULL, NULL);
 	h2s_say(k, k->streams[2], "made", true);
+	h2s_say(k, k->streams[3], "changed", true);
 	h2s_serve(k);
 	h2s_say(k, k->streams[0], "event2", false);
 	h2s_turns(10);
-	cr_assert_str_eq(
-		strbuf_str(&trace), "post=201 watch:event1 list:items list=200 watch:event2 ");
+	cr_assert_str_eq(strbuf_str(&trace),
+		"patch:changed patch=200 post=201 watch:event1 list:items list=200 watch:event2 ");
 	strbuf_fini(&trace);
 }
 

@@ -593,6 +593,42 @@ Test(httpc, a_request_in_line_has_its_deadline_too)
 	op_scope_cancel(&ops);
 }
 
+static void start_yielding(struct res *r, size_t n)
+{
+	struct httpc_request req = {.url = url_of("/ok"), .deadline_ms = 20000, .yields = true};
+
+	for (size_t i = 0; i < n; i++)
+		(void)start_req(&req, false, &r[i]);
+}
+
+Test(httpc, who_yields_waits_behind_the_others)
+{
+	struct res r[200] = {0}, first = {0};
+	size_t n = 0;
+
+	start_yielding(r, ARRAY_LEN(r));
+	start("/ok", NULL, false, 20000, &first);
+	wait_for(&first.done);
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		n += r[i].done;
+	cr_assert_leq(n, 100, "%zu that yield came first", n);
+	wait_for(&r[ARRAY_LEN(r) - 1].done);
+}
+
+Test(httpc, few_that_yield_go_on_beside_another)
+{
+	struct res r[20] = {0}, hang_ = {0};
+
+	start("/hang", NULL, false, 0, &hang_);
+	start_yielding(r, ARRAY_LEN(r));
+	for (size_t i = 0; i < ARRAY_LEN(r); i++) {
+		wait_for(&r[i].done);
+		cr_assert_eq(r[i].status, 200);
+	}
+	cr_assert_leq(srv.sh->max_open, 5);
+	op_scope_cancel(&ops);
+}
+
 Test(httpc, connect_to_changes_only_where_it_connects)
 {
 	struct res r = {0};

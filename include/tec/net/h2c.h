@@ -3,9 +3,11 @@
  * HTTP/2 client: nghttp2 on a connection of our own. It takes httpc's requests and gives httpc's
  * answers (httpc.h), so a caller fills one struct httpc_request and chooses the sender. Requests
  * with the same scheme, host, port, connect_to and tls share one connection, as its streams. A
- * bearer token belongs to its request: a new token needs no new connection. As with httpc at most
- * 16 requests are in flight on it at once, beside long-lived streams (req->stream: watches), and
- * fewer when the server allows fewer; the others are queued and their deadlines run meanwhile. A
+ * bearer token belongs to its request: a new token needs no new connection. At most 16 requests,
+ * and 16 of those that yield (req->yields), are in flight on it at once, beside long-lived streams
+ * (req->stream: watches), and fewer when the server allows fewer; the others are queued and their
+ * deadlines run meanwhile. While there are requests that do not yield, and a moment longer, 4 of
+ * those that do are in flight: they go on, but do not take the server's time from the others. A
  * second connection is opened only when long-lived streams occupy every place.
  *
  * It needs https and a server that selects h2 in the TLS handshake (ALPN). Any other request ends
@@ -20,9 +22,9 @@
  * www_authenticate are NULL; connect_ms is always 10,000; take_body, reach and max_in_flight must
  * not be set.
  *
- * Order: of the data of one read, complete answers are delivered before the data of streams, so
- * that a watch event does not overtake the answer to the request that caused it. The data of a
- * stream is delivered before its end.
+ * Order: of the data of one read, answers, also those that come through on_data, are delivered before
+ * the data of streams (req->stream), so that a watch event does not overtake the answer to the
+ * request that caused it. The data of a call is delivered before its end.
  *
  * Errors: a lost connection (also one without a byte for 30 s and no answer to a PING within 15 s)
  * ends the requests that were sent on it with ERR_TRANSIENT. Requests that the server refused

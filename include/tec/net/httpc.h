@@ -65,6 +65,9 @@ struct httpc_request {
 	/* libcurl sends a request again by itself when a kept connection turns out to be closed. Not
 	 * this one: it ends with ERR_TRANSIENT, because another process may answer next. */
 	bool once;
+	/* Requests that do not yield are sent before it, and while there are any, few of those that
+	 * do are in flight (HTTPC_YIELDING). */
+	bool yields;
 	unsigned max_in_flight; /* to this origin, this one included; 0: 16 */
 	unsigned reach; /* ADDR_REACH() of the addresses it may go to, ADDR_REACH_ALL or fewer:
 			   another address is not connected to, and a connection that leads to one
