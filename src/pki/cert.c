@@ -20,32 +20,21 @@
 #include <openssl/x509v3.h>
 #include <time.h>
 
+#include "pki_internal.h"
 #include "tec/base/mem.h"
 
 #define SKEW_S     300
 #define BUNDLE_MAX ((size_t)1 << 20)
 
-static inline void bio_cleanup_(BIO **b)
-{
-	BIO_free_all(*b);
-}
-#define cleanup_bio __attribute__((cleanup(bio_cleanup_)))
-
-static inline void x509_cleanup_(X509 **x)
-{
-	X509_free(*x);
-}
-#define cleanup_x509 __attribute__((cleanup(x509_cleanup_)))
-
 /* 126 random bits: positive and never zero (RFC 5280 section 4.1.2.2). */
-static int set_serial(X509 *x)
+static bool set_serial(X509 *x)
 {
 	uint8_t bytes[16];
 	BIGNUM *bn;
-	int ok;
+	bool ok;
 
 	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
-		return 0;
+		return false;
 	bytes[0] = (bytes[0] & 0x7f) | 0x40;
 	bn = BN_bin2bn(bytes, sizeof(bytes), NULL);
 	ok = bn && BN_to_ASN1_INTEGER(bn, X509_get_serialNumber(x));
@@ -53,58 +42,68 @@ static int set_serial(X509 *x)
 	return ok;
 }
 
-static int set_times(X509 *x, int64_t now_s, unsigned days)
+bool pki_x509_begin(X509 *x, int64_t now_s, unsigned days)
 {
-	return X509_set_version(x, X509_VERSION_3) == 1 &&
-	       ASN1_TIME_adj(X509_getm_notBefore(x), (time_t)now_s, 0, -SKEW_S) &&
+	return days > 0 && days <= INT_MAX && X509_set_version(x, X509_VERSION_3) == 1 &&
+	       set_serial(x) && ASN1_TIME_adj(X509_getm_notBefore(x), (time_t)now_s, 0, -SKEW_S) &&
 	       ASN1_TIME_adj(X509_getm_notAfter(x), (time_t)now_s, (int)days, 0);
 }
 
-static int set_names(X509 *x, const char *common_name)
+bool pki_x509_add_name(X509_NAME *name, const char *field, const char *value)
 {
-	X509_NAME *name = X509_get_subject_name(x);
-
-	return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
-		       (const unsigned char *)common_name, -1, -1, 0) == 1 &&
-	       X509_set_issuer_name(x, name) == 1;
+	return X509_NAME_add_entry_by_txt(
+		       name, field, MBSTRING_UTF8, (const unsigned char *)value, -1, -1, 0) == 1;
 }
 
-static int add_key_identifier(X509 *x)
+bool pki_x509_add_ext(X509 *x, X509 *issuer, int nid, const char *value)
 {
 	X509_EXTENSION *ext;
 	X509V3_CTX ctx;
-	int ok;
+	bool ok;
 
-	X509V3_set_ctx(&ctx, x, x, NULL, NULL, 0);
-	ext = X509V3_EXT_conf_nid(NULL, &ctx, NID_subject_key_identifier, "hash");
+	X509V3_set_ctx(&ctx, issuer, x, NULL, NULL, 0);
+	ext = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
 	ok = ext && X509_add_ext(x, ext, -1) == 1;
 	X509_EXTENSION_free(ext);
 	return ok;
+}
+
+bool pki_x509_end(X509 *x, EVP_PKEY *signer, struct strbuf *out)
+{
+	const EVP_MD *md = EVP_PKEY_is_a(signer, "ED25519") ? NULL : EVP_sha256();
+	cleanup_bio BIO *bio = BIO_new(BIO_s_mem());
+	char *data = NULL;
+	long len;
+
+	if (!bio)
+		DIE("no memory for a certificate");
+	if (X509_sign(x, signer, md) <= 0 || PEM_write_bio_X509(bio, x) != 1)
+		return false;
+	len = BIO_get_mem_data(bio, &data);
+	strbuf_add(out, data, (size_t)len);
+	return true;
 }
 
 int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int64_t now_s,
 	unsigned days, struct strbuf *out, struct err *err)
 {
 	EVP_PKEY *evp = pki_key_evp(key);
-	const EVP_MD *md = EVP_PKEY_is_a(evp, "ED25519") ? NULL : EVP_sha256();
 	cleanup_x509 X509 *x = X509_new();
-	cleanup_bio BIO *bio = BIO_new(BIO_s_mem());
-	char *data = NULL;
-	long len;
-	int ok;
+	X509_NAME *name;
+	bool ok;
 
-	if (!x || !bio)
+	if (!x)
 		DIE("no memory for a certificate");
+	name = X509_get_subject_name(x);
 	ERR_set_mark();
-	ok = days > 0 && days <= INT_MAX && set_times(x, now_s, days) && set_serial(x) &&
-	     set_names(x, common_name) && X509_set_pubkey(x, evp) == 1 && add_key_identifier(x) &&
-	     X509_sign(x, evp, md) > 0 && PEM_write_bio_X509(bio, x) == 1;
+	ok = pki_x509_begin(x, now_s, days) && pki_x509_add_name(name, "CN", common_name) &&
+	     X509_set_issuer_name(x, name) == 1 && X509_set_pubkey(x, evp) == 1 &&
+	     pki_x509_add_ext(x, x, NID_subject_key_identifier, "hash") &&
+	     pki_x509_end(x, evp, out);
 	ERR_pop_to_mark();
 	if (!ok)
 		return err_set(err, ERR_INVALID,
 			"no certificate for this name (1 to 64 characters) and time");
-	len = BIO_get_mem_data(bio, &data);
-	strbuf_add(out, data, (size_t)len);
 	return 0;
 }
 

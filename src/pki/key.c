@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Key pairs over OpenSSL 3 EVP. Private PEM passes through OpenSSL's secure BIO (wiped on free) and
- * then lives in struct secret only. Reading refuses encrypted keys (nobody is asked for a pass
- * phrase), other algorithms than the two we make, and anything behind the key. OpenSSL's error
- * queue is left as it was found: a stale entry would end up in somebody's TLS session.
+ * then lives in struct secret only. Reading refuses encrypted keys (there is no prompt for a
+ * pass phrase), other algorithms than the two we make, and anything behind the key. OpenSSL's error
+ * queue is left as it was found: a stale entry would end up in another TLS session.
  */
 #include "config.h"
 
@@ -15,17 +15,12 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 
+#include "pki_internal.h"
 #include "tec/base/mem.h"
 
 struct pki_key {
 	EVP_PKEY *evp; /* owned; OpenSSL wipes the private part on free */
 };
-
-static inline void bio_cleanup_(BIO **b)
-{
-	BIO_free_all(*b);
-}
-#define cleanup_bio __attribute__((cleanup(bio_cleanup_)))
 
 /* take_evp is never NULL here: key generation fails only without memory or random numbers. */
 static struct pki_key *wrap_new(EVP_PKEY *take_evp, const char *what)

@@ -9,6 +9,9 @@
 
 #include "tec/pki/spki.h"
 
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -52,8 +55,7 @@ static bool take_eol(struct span *s)
 	return take_text(s, "\r\n") || take_text(s, "\n");
 }
 
-/* What somebody sent instead of a public key, from the label of the block: a sentence that helps.
- */
+/* What was sent instead of a public key, from the label of the block: a sentence that helps. */
 static int refuse_label(struct span s, struct err *err)
 {
 	static const struct {
@@ -237,7 +239,7 @@ static int check_der(const uint8_t *der, size_t len, unsigned *bits, struct err 
 
 	if (!take_tlv(&all, 0x30, &spki) || !take_tlv(&spki, 0x30, &alg))
 		return err_set(err, ERR_INVALID,
-			"The PEM block holds no SubjectPublicKeyInfo in DER; " WANTED ".");
+			"The key is not a SubjectPublicKeyInfo in DER; " WANTED ".");
 	if (check_algorithm(alg, err) < 0)
 		return -1;
 	if (!take_tlv(&spki, 0x03, &key) || spki.len > 0)
@@ -245,6 +247,18 @@ static int check_der(const uint8_t *der, size_t len, unsigned *bits, struct err 
 	if (all.len > 0)
 		return err_set(err, ERR_INVALID, "There are bytes behind the key; " WANTED ".");
 	return check_rsa(key, bits, err);
+}
+
+int pki_spki_parse_der(const uint8_t *der, size_t len, struct pki_spki *out, struct err *err)
+{
+	if (check_der(der, len, &out->bits, err) < 0)
+		return -1;
+	if (len > sizeof(out->der)) /* 4096 bits are 550 bytes */
+		return err_set(err, ERR_INVALID, "The public key is too long; " WANTED ".");
+	memcpy(out->der, der, len);
+	out->der_len = len;
+	bytes_sha256(der, len, out->sha256);
+	return 0;
 }
 
 int pki_spki_parse_pem(const char *pem, size_t len, struct pki_spki *out, struct err *err)
@@ -259,13 +273,24 @@ int pki_spki_parse_pem(const char *pem, size_t len, struct pki_spki *out, struct
 		return err_set(err, ERR_INVALID, "The public key holds a NUL byte; " WANTED ".");
 	if (pem_to_der(s, &der, &der_len, err) < 0)
 		return -1;
-	if (check_der(der, der_len, &out->bits, err) < 0)
-		return -1;
-	if (der_len > sizeof(out->der)) /* 4096 bits are 550 bytes */
-		return err_set(err, ERR_INVALID, "The public key is too long; " WANTED ".");
-	memcpy(out->der, der, der_len);
-	out->der_len = der_len;
-	bytes_sha256(der, der_len, out->sha256);
+	return pki_spki_parse_der(der, der_len, out, err);
+}
+
+int pki_spki_verify(const struct pki_spki *k, const void *message, size_t len, const uint8_t *sig,
+	size_t sig_len, struct err *err)
+{
+	const unsigned char *p = k->der;
+	EVP_PKEY *key = d2i_PUBKEY(NULL, &p, (long)k->der_len);
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	/* An RSA key signs with PKCS #1 v1.5 unless another padding is asked for. */
+	bool ok = key && ctx && EVP_DigestVerifyInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
+		  EVP_DigestVerify(ctx, sig, sig_len, message, len) == 1;
+
+	EVP_MD_CTX_free(ctx);
+	EVP_PKEY_free(key);
+	ERR_clear_error();
+	if (!ok)
+		return err_set(err, ERR_DENIED, "The signature is not by this key.");
 	return 0;
 }
 

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * OpenSSL's X509V3_EXT_conf_nid() reads extensions as text, where a comma begins another value: so
+ * names are checked byte by byte first, and nothing else from outside enters such a text.
+ */
+#include "config.h"
+
+#include "tec/pki/issue.h"
+
+#include <limits.h>
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <string.h>
+
+#include "pki_internal.h"
+#include "tec/base/mem.h"
+
+#define NAME_MAX_LEN 253
+
+static X509 *read_first(const char *pem, size_t len)
+{
+	cleanup_bio BIO *bio = len && len <= INT_MAX ? BIO_new_mem_buf(pem, (int)len) : NULL;
+	X509 *x = NULL;
+
+	ERR_set_mark();
+	if (bio)
+		x = PEM_read_bio_X509(bio, NULL, NULL, (void *)"");
+	ERR_pop_to_mark();
+	return x;
+}
+
+static bool is_ip(const char *name)
+{
+	ASN1_OCTET_STRING *ip = a2i_IPADDRESS(name);
+	bool ok = ip;
+
+	ASN1_OCTET_STRING_free(ip);
+	return ok;
+}
+
+static bool name_is_safe(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
+
+	return is_ip(name) || (n > 0 && n <= NAME_MAX_LEN && name[n] == '\0');
+}
+
+static bool add_names(X509 *x, const char *const *names)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	for (; names && *names; names++) {
+		if (!name_is_safe(*names))
+			return false;
+		strbuf_addf(&text, "%s%s:%s", text.len ? "," : "", is_ip(*names) ? "IP" : "DNS",
+			*names);
+	}
+	return text.len == 0 || pki_x509_add_ext(x, NULL, NID_subject_alt_name, text.data);
+}
+
+static bool add_extensions(X509 *x, X509 *issuer, const struct pki_issue *what)
+{
+	bool ca = what->use == PKI_ISSUE_CA;
+
+	if (!pki_x509_add_ext(x, issuer, NID_basic_constraints,
+		    ca ? "critical,CA:TRUE,pathlen:0" : "critical,CA:FALSE") ||
+		!pki_x509_add_ext(x, issuer, NID_key_usage,
+			ca ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature") ||
+		!pki_x509_add_ext(x, issuer, NID_subject_key_identifier, "hash") ||
+		!pki_x509_add_ext(x, issuer, NID_authority_key_identifier, "keyid:always"))
+		return false;
+	if (ca)
+		return true;
+	return pki_x509_add_ext(x, issuer, NID_ext_key_usage,
+		       what->use == PKI_ISSUE_SERVER ? "serverAuth" : "clientAuth") &&
+	       add_names(x, what->names);
+}
+
+static bool fill_in(X509 *x, const struct pki_issue *what, EVP_PKEY *key, X509 *issuer)
+{
+	X509_NAME *name = X509_get_subject_name(x);
+
+	return pki_x509_begin(x, what->now_s, what->days) &&
+	       (!what->organization || pki_x509_add_name(name, "O", what->organization)) &&
+	       pki_x509_add_name(name, "CN", what->common_name) &&
+	       X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1 &&
+	       X509_set_pubkey(x, key) == 1 && add_extensions(x, issuer, what);
+}
+
+int pki_issue(const struct pki_issue *what, const struct pki_key *key, const struct pki_key *ca_key,
+	const char *ca_pem, struct strbuf *out, struct err *err)
+{
+	EVP_PKEY *signer = pki_key_evp(ca_key);
+	cleanup_x509 X509 *x = X509_new();
+	cleanup_x509 X509 *ca = ca_pem ? read_first(ca_pem, strlen(ca_pem)) : NULL;
+	bool ok;
+
+	if (!x)
+		DIE("no memory for a certificate");
+	if (ca_pem && (!ca || X509_check_private_key(ca, signer) != 1)) {
+		ERR_clear_error();
+		return err_set(
+			err, ERR_INVALID, "the CA's certificate and key do not fit together");
+	}
+	ERR_set_mark();
+	ok = fill_in(x, what, pki_key_evp(key), ca ? ca : x) && pki_x509_end(x, signer, out);
+	ERR_pop_to_mark();
+	if (!ok)
+		return err_set(err, ERR_INVALID, "no certificate can be made for these names");
+	return 0;
+}
+
+bool pki_issue_fits(const char *pem, size_t len, const struct pki_key *key)
+{
+	cleanup_x509 X509 *x = read_first(pem, len);
+	bool ok;
+
+	ERR_set_mark();
+	ok = x && X509_check_private_key(x, pki_key_evp(key)) == 1;
+	ERR_pop_to_mark();
+	return ok;
+}
+
+bool pki_issue_names(const char *pem, size_t len, const char *const *names)
+{
+	cleanup_x509 X509 *x = read_first(pem, len);
+	bool ok = x;
+
+	ERR_set_mark();
+	for (; ok && *names; names++)
+		ok = is_ip(*names) ? X509_check_ip_asc(x, *names, 0) == 1
+				   : X509_check_host(x, *names, 0, 0, NULL) == 1;
+	ERR_pop_to_mark();
+	return ok;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <time.h>
+
+#include "tec/base/mem.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/issue.h"
+
+#define NOW  INT64_C(1790000000)
+#define DAYS 365
+
+static struct pki_key *ca_key;
+static struct strbuf ca;
+
+static void up(void)
+{
+	struct pki_issue what = {PKI_ISSUE_CA, "tec-operator CA", NULL, NULL, NOW, DAYS * 10};
+	struct err err = ERR_INIT;
+
+	ca_key = pki_key_new_p256();
+	cr_assert_eq(pki_issue(&what, ca_key, ca_key, NULL, &ca, &err), 0, "%s", err.text);
+}
+
+static void down(void)
+{
+	pki_key_free(ca_key);
+	strbuf_fini(&ca);
+}
+
+TestSuite(pki_issue, .init = up, .fini = down);
+
+static X509 *parse(const struct strbuf *pem)
+{
+	BIO *bio = BIO_new_mem_buf(pem->data, (int)pem->len);
+	X509 *x = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+
+	cr_assert(x);
+	BIO_free(bio);
+	return x;
+}
+
+/* The verdict of OpenSSL at a time, for a purpose. */
+static bool verifies(
+	const struct strbuf *leaf, const struct strbuf *anchor, int64_t at, int purpose)
+{
+	X509_STORE *store = X509_STORE_new();
+	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+	X509 *x = parse(leaf), *a = parse(anchor);
+	bool ok;
+
+	X509_STORE_add_cert(store, a);
+	X509_STORE_CTX_init(ctx, store, x, NULL);
+	X509_STORE_CTX_set_purpose(ctx, purpose);
+	X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(ctx), (time_t)at);
+	ok = X509_verify_cert(ctx) == 1;
+	X509_STORE_CTX_free(ctx);
+	X509_STORE_free(store);
+	X509_free(x);
+	X509_free(a);
+	ERR_clear_error();
+	return ok;
+}
+
+static void issue(enum pki_issue_use use, const char *const *names, const struct pki_key *key,
+	struct strbuf *out)
+{
+	struct pki_issue what = {use, "admin", "system:masters", names, NOW, DAYS};
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(pki_issue(&what, key, ca_key, ca.data, out, &err), 0, "%s", err.text);
+	cr_expect_eq(ERR_peek_error(), 0);
+}
+
+Test(pki_issue, a_certificate_serves_its_purpose_and_time_alone)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", "::1", NULL};
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256(), *other = pki_key_new_p256();
+	cleanup_strbuf struct strbuf server = STRBUF_INIT, client = STRBUF_INIT;
+	int64_t end = 0;
+	struct err err = ERR_INIT;
+
+	issue(PKI_ISSUE_SERVER, names, key, &server);
+	issue(PKI_ISSUE_CLIENT, NULL, key, &client);
+	cr_expect(verifies(&server, &ca, NOW, X509_PURPOSE_SSL_SERVER));
+	cr_expect(verifies(&client, &ca, NOW, X509_PURPOSE_SSL_CLIENT));
+	cr_expect_not(verifies(&server, &ca, NOW, X509_PURPOSE_SSL_CLIENT));
+	cr_expect_not(verifies(&client, &ca, NOW, X509_PURPOSE_SSL_SERVER));
+	cr_expect_not(
+		verifies(&client, &server, NOW, X509_PURPOSE_SSL_CLIENT), "a leaf signs nothing");
+	cr_expect_not(verifies(&client, &ca, NOW - 301, X509_PURPOSE_SSL_CLIENT));
+	cr_expect_not(verifies(&client, &ca, NOW + DAYS * 86400 + 1, X509_PURPOSE_SSL_CLIENT));
+	cr_expect_eq(pki_cert_not_after(client.data, client.len, &end, &err), 0);
+	cr_expect_eq(end, NOW + DAYS * 86400);
+	cr_expect(pki_issue_fits(client.data, client.len, key));
+	cr_expect_not(pki_issue_fits(client.data, client.len, other));
+	cr_expect_not(pki_issue_fits("", 0, key));
+}
+
+Test(pki_issue, names_are_those_asked_for)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", "::1", NULL};
+	static const char *const more[] = {"localhost", "10.0.0.1", NULL};
+	static const char *const bad[][2] = {
+		{"a,DNS:b", NULL}, {"", NULL}, {"a b", NULL}, {"*.x", NULL}, {"a\n", NULL}};
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	cleanup_strbuf struct strbuf server = STRBUF_INIT;
+
+	issue(PKI_ISSUE_SERVER, names, key, &server);
+	cr_expect(pki_issue_names(server.data, server.len, names));
+	cr_expect_not(pki_issue_names(server.data, server.len, more));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct pki_issue what = {PKI_ISSUE_SERVER, "a", NULL, bad[i], NOW, DAYS};
+		struct err err = ERR_INIT;
+
+		cr_expect_eq(
+			pki_issue(&what, key, ca_key, ca.data, &server, &err), -1, "%s", bad[i][0]);
+		cr_expect_eq(err.kind, ERR_INVALID);
+	}
+}
+
+Test(pki_issue, another_authority_is_refused)
+{
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	struct pki_issue what = {PKI_ISSUE_CLIENT, "a", NULL, NULL, NOW, DAYS};
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	cr_expect_eq(
+		pki_issue(&what, key, key, ca.data, &out, &err), -1, "a key that is not the CA's");
+	err = (struct err)ERR_INIT;
+	cr_expect_eq(pki_issue(&what, key, ca_key, "garbage", &out, &err), -1);
+	cr_expect_eq(out.len, 0);
+	cr_expect_eq(ERR_peek_error(), 0);
+}
