@@ -160,7 +160,7 @@ static const char *reason_to_refuse(struct httpd *h, const struct sockaddr *sa)
 	uint32_t retry_s;
 
 	if (h->waiting)
-		return "starting";
+		return h->waiting;
 	if (!ratelimit_take(h->conf.rate, sa, &retry_s))
 		return "rate";
 	return make_room(h, sa) ? NULL : "limit";
@@ -303,9 +303,9 @@ void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
 		close_plain(h);
 }
 
-void httpd_set_waiting(struct httpd *h, bool waiting)
+void httpd_set_waiting(struct httpd *h, const char *reason_static)
 {
-	h->waiting = waiting;
+	h->waiting = reason_static;
 }
 
 void httpd_set_closed(struct httpd *h, const char *why_static)

@@ -58,7 +58,7 @@ struct httpd {
 	struct httpd_peer *dispatching; /* whose request is inside libevhtp's parser right now */
 	const char *closed;             /* static; NULL: open */
 	bool draining;
-	bool waiting;          /* for its configuration: nothing is accepted */
+	const char *waiting;   /* static, why nothing is accepted yet; NULL: it is */
 	struct strbuf scratch; /* a reply on its way to the socket */
 	int64_t date_s;
 	char date[32];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The served cluster is the oldest in the cache. A listener is closed (503) rather than served in
- * plain text when a certificate is named but not there, or when the cluster refuses plain text.
+ * The served cluster is the oldest in the cache. A listener is closed rather than served in plain
+ * text: without an answer when a certificate is named and there never was one, with 503 over the
+ * last certificate when it is gone, and with 503 when the cluster refuses plain text.
  * What a connection speaks was decided when it was accepted, so each request compares it with what
  * the cluster says now.
  */
@@ -14,11 +15,15 @@
 #include "tec/base/metric.h"
 
 #define API_MS_MAX 10000
+/* Why connections are closed as they come. */
+#define WAITS_FOR_LISTS "starting"
+#define WAITS_FOR_TLS   "no_certificate"
 
 struct srv_listener {
 	struct srv_env env;
 	struct srv_listener_conf conf;
 	struct httpd *httpd;
+	bool tls; /* it has a certificate */
 };
 
 static const char plain_refused_text[] =
@@ -128,7 +133,7 @@ struct srv_listener *srv_listener_new(
 	h.arg = s;
 	h.error_body = conf->error_body;
 	s->httpd = httpd_new(env->loop, &h);
-	httpd_set_waiting(s->httpd, true);
+	httpd_set_waiting(s->httpd, WAITS_FOR_LISTS);
 	return s;
 }
 
@@ -156,12 +161,16 @@ void srv_listener_refresh(struct srv_listener *s)
 	const char *name = c ? s->conf.tls_secret(c) : NULL;
 	struct tls_ctx *tls = name ? srv_certs_tls(s->env.certs, name) : NULL;
 
-	httpd_set_waiting(s->httpd, !k8s_cache_filled(s->env.state->clusters));
+	/* Nothing is said in plain text, not even a refusal, where nodes expect TLS. */
+	httpd_set_waiting(s->httpd, !k8s_cache_filled(s->env.state->clusters) ? WAITS_FOR_LISTS
+				    : name && !tls && !s->tls                 ? WAITS_FOR_TLS
+									      : NULL);
 	if (name && !tls) {
 		httpd_set_closed(s->httpd, "The listener's TLS Secret is missing or unusable");
 		return;
 	}
 	httpd_set_tls(s->httpd, tls);
+	s->tls = tls;
 	if (!name && c && c->plaintext == MODEL_PLAINTEXT_REFUSE)
 		httpd_set_closed(s->httpd, plain_refused_text);
 	else

@@ -190,7 +190,7 @@ static void change_listener(unsigned which)
 		return;
 	case 2:
 		play.waiting = !play.waiting;
-		httpd_set_waiting(play.h, play.waiting);
+		httpd_set_waiting(play.h, play.waiting ? "starting" : NULL);
 		return;
 	case 3:
 		play.drained = true;

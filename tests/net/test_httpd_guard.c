@@ -405,7 +405,7 @@ Test(net_httpd_guard, nobody_is_let_in_before_it_is_known_what_to_speak)
 	struct cli c;
 
 	srv_start(&s, false);
-	httpd_set_waiting(s.h, true);
+	httpd_set_waiting(s.h, "starting");
 	c = srv_cli(&s);
 	cli_send(&c, GET_PING);
 	cr_expect(cli_wait_eof(&c) && c.in.len == 0);
@@ -414,7 +414,7 @@ Test(net_httpd_guard, nobody_is_let_in_before_it_is_known_what_to_speak)
 	cr_expect_eq(
 		sample("tec_http_refused_connections_total{listener=\"test\",reason=\"starting\"} "),
 		1);
-	httpd_set_waiting(s.h, false);
+	httpd_set_waiting(s.h, NULL);
 	cr_expect_eq(ask(&s, GET_PING), 200);
 	srv_stop(&s);
 }

@@ -111,7 +111,7 @@ Test(srv_cert, a_new_content_is_a_new_identity_and_ca)
 	certs_close(&t);
 }
 
-/* What is no certificate, or no pair, never replaces one that is. */
+/* What is not a certificate, or not a pair, never replaces one that is. */
 Test(srv_cert, garbage_leaves_the_last_good_identity)
 {
 	struct certs t = {.changes = 0};
@@ -183,7 +183,7 @@ Test(srv_cert, a_deleted_secret_is_no_identity)
 	certs_close(&t);
 }
 
-/* Watches that end, and lists anew, tell nothing about the Secret. */
+/* Watches that end, and lists again, tell nothing about the Secret. */
 Test(srv_cert, a_relist_keeps_the_identity)
 {
 	struct certs t = {.changes = 0};
@@ -306,6 +306,17 @@ static int ask_on(struct cli *c)
 	return cli_status(c);
 }
 
+/* Closed without a byte, so that no node takes plain text for an answer. */
+static void says_nothing(struct rig *r, unsigned port)
+{
+	struct cli c = cli_open(r->loop, port);
+
+	cli_send(&c, GET_IGNITION);
+	cr_expect(cli_wait_eof(&c) && c.in.len == 0);
+	cli_close(&c);
+	cr_expect_eq(rig_posts(r), 0);
+}
+
 #define TLS_SPEC(name) "{\"publicTrusteeAddr\":\"t\",\"registerServerSecret\":\"" name "\"}"
 
 Test(srv_cert, a_listener_follows_its_secret_and_kept_connections_go_on)
@@ -315,8 +326,7 @@ Test(srv_cert, a_listener_follows_its_secret_and_kept_connections_go_on)
 	struct rig r;
 
 	rig_open(&r, TLS_SPEC("a"));
-	cr_assert_eq(rig_status(&r, r.port, GET_IGNITION), 503, "closed, not plain text");
-	cr_assert_eq(rig_posts(&r), 0);
+	says_nothing(&r, r.port);
 	rig_secret(&r, "a", one.cert, one.key, NULL);
 	cr_assert_eq(served_serial(&r, &kept), 1);
 	cr_assert_eq(ask_on(&kept), 200);
@@ -335,6 +345,28 @@ Test(srv_cert, a_listener_follows_its_secret_and_kept_connections_go_on)
 	cli_close(&kept);
 	testing_pem_fini(&one);
 	testing_pem_fini(&two);
+	rig_close(&r);
+}
+
+/* As after a restart: the cluster is known before its Secrets are. */
+Test(srv_cert, no_listener_says_a_byte_in_plain_text_before_its_secret_is_known)
+{
+	struct testing_pem pem = testing_make_pem(1, 3600);
+	struct rig r;
+	struct cli c;
+
+	rig_open(&r, "{\"publicTrusteeAddr\":\"t\",\"registerServerSecret\":\"a\","
+		     "\"attestationKeyRegisterSecret\":\"a\"}");
+	says_nothing(&r, r.port);
+	says_nothing(&r, r.ak_port);
+	cr_expect(strstr(strbuf_str(&r.log), "reason=no_certificate"), "%s", strbuf_str(&r.log));
+	rig_secret(&r, "a", "garbage", "garbage", NULL);
+	says_nothing(&r, r.port);
+	rig_secret(&r, "a", pem.cert, pem.key, NULL);
+	cr_expect_eq(served_serial(&r, &c), 1);
+	cr_expect_eq(ask_on(&c), 200);
+	cli_close(&c);
+	testing_pem_fini(&pem);
 	rig_close(&r);
 }
 

@@ -319,8 +319,6 @@ Test(srv_regak, refuses_what_the_cluster_does_not_allow)
 		{"{\"trustee\":{\"plaintext\":\"Refuse\"}}", 5,
 			ERROR("The cluster refuses plain HTTP and names no TLS Secret for this "
 			      "listener")},
-		{"{\"attestationKeyRegisterSecret\":\"none\"}", 5,
-			ERROR("The listener's TLS Secret is missing or unusable")},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {

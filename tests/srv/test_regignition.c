@@ -113,8 +113,6 @@ static const struct refusal refusals[] = {
 		"registration.mode Token has no effect in this version and is not served"},
 	{"plain text refused here", SPEC("\"trustee\":{\"plaintext\":\"Refuse\"}"), 503, 5,
 		"The cluster refuses plain HTTP and names no TLS Secret for this listener"},
-	{"own Secret missing", SPEC("\"registerServerSecret\":\"none\""), 503, 5,
-		"The listener's TLS Secret is missing or unusable"},
 	{"Trustee's Secret missing", SPEC("\"trusteeSecret\":\"none\""), 503, 10,
 		"A TLS Secret of the cluster is missing or does not have ca.crt"},
 	{"the key listener's Secret missing",

@@ -98,8 +98,9 @@ unsigned httpd_port(const struct httpd *h); /* of the first listening socket */
  * Not from a handler.
  */
 void httpd_set_tls(struct httpd *h, struct tls_ctx *tls);
-/* It is not known yet what is to be spoken: connections are closed as soon as they come. */
-void httpd_set_waiting(struct httpd *h, bool waiting);
+/* It is not known yet what is to be spoken: connections are closed as soon as they come, and counted
+ * under this reason. NULL: accept. */
+void httpd_set_waiting(struct httpd *h, const char *reason_static);
 /* Refuse every request with 503 + Retry-After until open again (certificate named but not there,
  * ...). */
 void httpd_set_closed(struct httpd *h, const char *why_static);
