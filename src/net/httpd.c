@@ -313,12 +313,17 @@ void httpd_set_closed(struct httpd *h, const char *why_static)
 	h->closed = why_static;
 }
 
+void httpd_leave(struct httpd *h)
+{
+	h->leaving = true;
+}
+
 void httpd_drain(struct httpd *h)
 {
 	struct httpd_peer *p = LIST_FIRST(&h->peers);
 
 	close_listeners(h);
-	h->draining = true;
+	h->leaving = h->draining = true;
 	while (p) {
 		struct httpd_peer *next = LIST_NEXT(p, link);
 

@@ -169,13 +169,20 @@ void httpd_reply_header(struct httpd_req *r, const char *name, const char *value
 	add_line(&r->headers, ": ", value);
 }
 
+static bool is_last(const struct httpd_req *r)
+{
+	const struct httpd *h = r->peer->httpd;
+
+	return !r->keep_alive || h->leaving || r->peer->n_requests >= h->conf.requests_per_conn;
+}
+
 void httpd_reply(
 	struct httpd_req *r, int status, const char *content_type, const void *body, size_t len)
 {
 	struct httpd_peer *p = r->peer;
 	struct httpd *h = p->httpd;
 	const char *route = r->route ? r->route->path : HTTPD_UNMATCHED;
-	bool last = !r->keep_alive || h->draining || p->n_requests >= h->conf.requests_per_conn;
+	bool last = is_last(r);
 	struct reply a = {.status = status,
 		.content_type = content_type,
 		.body = body,

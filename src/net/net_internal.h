@@ -57,6 +57,7 @@ struct httpd {
 	unsigned *in_route;  /* owned; by route: requests that hold a place of its at_once */
 	struct httpd_peer *dispatching; /* whose request is inside libevhtp's parser right now */
 	const char *closed;             /* static; NULL: open */
+	bool leaving;                   /* each reply ends its connection */
 	bool draining;
 	const char *waiting;   /* static, why nothing is accepted yet; NULL: it is */
 	struct strbuf scratch; /* a reply on its way to the socket */

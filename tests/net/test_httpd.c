@@ -524,6 +524,30 @@ Test(net_httpd, a_half_closed_client_still_gets_a_reply_that_is_ready)
 	}
 }
 
+Test(net_httpd, leaving_serves_on_and_ends_each_connection_with_its_reply)
+{
+	struct srv s;
+	struct cli kept, fresh;
+	struct cli_reply r;
+
+	srv_start(&s, false);
+	kept = srv_cli(&s);
+	cli_send(&kept, GET_PING);
+	cr_assert_eq(cli_status(&kept), 200);
+	httpd_leave(s.h);
+	fresh = srv_cli(&s);
+	for (struct cli *c = &kept; c; c = c == &kept ? &fresh : NULL) {
+		cli_send(c, GET_PING);
+		cr_assert(cli_reply(c, &r, false));
+		cr_expect_eq(r.status, 200);
+		cr_expect_str_eq(cli_header(&r, "Connection"), "close");
+		cli_reply_fini(&r);
+		cr_expect(cli_wait_eof(c));
+		cli_close(c);
+	}
+	srv_stop(&s);
+}
+
 Test(net_httpd, drain_finishes_what_is_in_flight_and_takes_nothing_new)
 {
 	struct srv s;

@@ -104,6 +104,9 @@ void httpd_set_waiting(struct httpd *h, const char *reason_static);
 /* Refuse every request with 503 + Retry-After until open again (certificate named but not there,
  * ...). */
 void httpd_set_closed(struct httpd *h, const char *why_static);
+/* Goes on as before, but each reply ends its connection: clients that keep theirs come to another
+ * server before this one stops. */
+void httpd_leave(struct httpd *h);
 /* Stops accepting and closes idle connections; requests in flight go on, further ones are answered
  * with Connection: close. */
 void httpd_drain(struct httpd *h);
