@@ -19,29 +19,10 @@ struct broker_kbsd {
 	void *arg;
 };
 
-static const char *method_name(enum httpd_method m)
-{
-	switch (m) {
-	case HTTPD_GET:
-		return "GET";
-	case HTTPD_HEAD:
-		return "HEAD";
-	case HTTPD_POST:
-		return "POST";
-	case HTTPD_PUT:
-		return "PUT";
-	case HTTPD_DELETE:
-		return "DELETE";
-	case HTTPD_PATCH:
-		return "PATCH";
-	}
-	return "?";
-}
-
 static struct broker_request request_of(struct httpd_req *req)
 {
 	struct broker_request r = {
-		.method = method_name(httpd_req_method(req)),
+		.method = httpd_method_name(httpd_req_method(req)),
 		.target = httpd_req_target(req),
 		.authorization = httpd_req_header(req, "Authorization"),
 	};

@@ -340,7 +340,8 @@ size_t httpd_in_flight(const struct httpd *h)
 
 	LIST_FOREACH (p, &h->peers, link)
 		n += (p->state == HTTPD_PEER_HEAD && p->started) || p->state == HTTPD_PEER_BODY ||
-		     p->state == HTTPD_PEER_BUSY || p->state == HTTPD_PEER_FLUSH;
+		     p->state == HTTPD_PEER_BUSY || p->state == HTTPD_PEER_STREAM ||
+		     p->state == HTTPD_PEER_FLUSH;
 	return n;
 }
 

@@ -43,6 +43,8 @@ static bool may_move(enum httpd_peer_state from, enum httpd_peer_state to)
 	case HTTPD_PEER_BODY:
 		return to == HTTPD_PEER_BUSY || to == HTTPD_PEER_LINGER;
 	case HTTPD_PEER_BUSY:
+		return to == HTTPD_PEER_STREAM || to == HTTPD_PEER_FLUSH;
+	case HTTPD_PEER_STREAM:
 		return to == HTTPD_PEER_FLUSH;
 	case HTTPD_PEER_FLUSH:
 		return to == HTTPD_PEER_HEAD || to == HTTPD_PEER_LINGER;
@@ -69,11 +71,16 @@ bool httpd_peer_yields(const struct httpd_peer *p)
 {
 	uint32_t yield_ms = p->httpd->conf.yield_ms;
 
-	return yield_ms == 0 ||
-	       (p->state != HTTPD_PEER_BUSY && clock_boot_ms() - p->place.active_ms >= yield_ms);
+	return yield_ms == 0 || (p->state != HTTPD_PEER_BUSY && p->state != HTTPD_PEER_STREAM &&
+					clock_boot_ms() - p->place.active_ms >= yield_ms);
 }
 
 bool httpd_peer_is_tls(const struct httpd_peer *p)
+{
+	return p->conn->ssl;
+}
+
+struct ssl_st *httpd_peer_ssl(const struct httpd_peer *p)
 {
 	return p->conn->ssl;
 }
@@ -83,9 +90,14 @@ const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p)
 	return p->conn->saddr;
 }
 
+static size_t output_len(const struct httpd_peer *p)
+{
+	return evbuffer_get_length(bufferevent_get_output(p->bev));
+}
+
 static bool output_is_empty(const struct httpd_peer *p)
 {
-	return evbuffer_get_length(bufferevent_get_output(p->bev)) == 0;
+	return output_len(p) == 0;
 }
 
 static void clear_errors(void)
@@ -110,7 +122,7 @@ static size_t write_now(struct httpd_peer *p, const void *data, size_t len)
 {
 	ssize_t n;
 
-	if (len > WRITE_NOW_MAX || !output_is_empty(p))
+	if (len == 0 || len > WRITE_NOW_MAX || !output_is_empty(p))
 		return 0;
 	if (p->conn->ssl) {
 		n = SSL_write(p->conn->ssl, data, (int)len);
@@ -336,6 +348,44 @@ void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last)
 	write_out(p, out->data, out->len);
 }
 
+/* A request's deadline is over when its stream starts; from then on only a reader that stopped is late. */
+void httpd_peer_stream(struct httpd_peer *p)
+{
+	set_state(p, HTTPD_PEER_STREAM);
+	timer_cancel(&p->timer);
+	p->given = p->taken = 0;
+}
+
+static void expect_progress(struct httpd_peer *p)
+{
+	p->taken = p->given - output_len(p);
+	timer_set(&p->timer, p->httpd->conf.idle_ms);
+}
+
+size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len)
+{
+	assert(p->state == HTTPD_PEER_STREAM);
+	p->given += len;
+	write_out(p, data, len);
+	if (output_is_empty(p))
+		return 0;
+	p->req->blocked = true;
+	if (!timer_is_set(&p->timer))
+		expect_progress(p);
+	return output_len(p);
+}
+
+static void stream_drained(struct httpd_peer *p)
+{
+	struct httpd_req *r = p->req;
+
+	timer_cancel(&p->timer);
+	if (!r->blocked)
+		return;
+	r->blocked = false;
+	r->drained_fn(r->drained_arg);
+}
+
 static void half_close(struct httpd_peer *p)
 {
 	if (p->half_closed)
@@ -400,7 +450,9 @@ static void on_output(void *arg)
 
 	if (!output_is_empty(p))
 		return;
-	if (p->state == HTTPD_PEER_FLUSH)
+	if (p->state == HTTPD_PEER_STREAM)
+		stream_drained(p);
+	else if (p->state == HTTPD_PEER_FLUSH)
 		flushed(p);
 	else if (p->state == HTTPD_PEER_LINGER && p->eof)
 		httpd_peer_close(p);
@@ -487,6 +539,19 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	clear_errors();
 }
 
+static void close_stopped(struct httpd_peer *p)
+{
+	char peer[ADDR_TEXT_LEN];
+	unsigned left_out;
+
+	if (httpd_may_log(p->httpd, HTTPD_NOISE_STOPPED, &left_out)) {
+		addr_format(p->conn->saddr, peer);
+		log_info(NULL, "a client that does not read its stream is closed",
+			"server=%s peer=%s count=%u", p->httpd->conf.name, peer, left_out + 1);
+	}
+	httpd_peer_close(p);
+}
+
 static void on_timeout(void *arg)
 {
 	struct httpd_peer *p = arg;
@@ -507,6 +572,12 @@ static void on_timeout(void *arg)
 		p->req->keep_alive = false;
 		httpd_reply_error(p->req, 408, 0, "no answer in time");
 		return;
+	case HTTPD_PEER_STREAM:
+		if (p->given - output_len(p) != p->taken)
+			expect_progress(p);
+		else
+			close_stopped(p);
+		return;
 	case HTTPD_PEER_FLUSH:
 	case HTTPD_PEER_LINGER:
 		httpd_peer_close(p);
@@ -514,7 +585,7 @@ static void on_timeout(void *arg)
 	}
 }
 
-/* Runs first in evhtp_connection_free(), whoever called it. */
+/* Runs first in evhtp_connection_free(), by every caller. */
 static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 {
 	struct httpd_peer *p = arg;

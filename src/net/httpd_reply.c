@@ -14,6 +14,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
+#include "tec/base/secret.h"
 
 #include "net_internal.h"
 
@@ -95,6 +96,8 @@ struct reply {
 	const char *connection; /* "close", "keep-alive" or NULL */
 	const char *headers;    /* more lines, or "" */
 	bool no_body;           /* HEAD: the length is announced all the same */
+	bool open;              /* a stream: no length, and the body follows */
+	bool chunked;
 };
 
 static void add_line(struct strbuf *out, const char *name, const char *value)
@@ -121,7 +124,9 @@ static void make_reply(struct httpd *h, const struct reply *a, struct strbuf *ou
 	do
 		*--d = (char)('0' + n % 10);
 	while ((n /= 10) > 0);
-	if (!bodiless)
+	if (a->chunked)
+		add_line(out, "Transfer-Encoding: ", "chunked");
+	else if (!bodiless && !a->open)
 		add_line(out, "Content-Length: ", d);
 	if (a->connection)
 		add_line(out, "Connection: ", a->connection);
@@ -176,6 +181,14 @@ static bool is_last(const struct httpd_req *r)
 	return !r->keep_alive || h->leaving || r->peer->n_requests >= h->conf.requests_per_conn;
 }
 
+static void drop_scratch(struct httpd *h)
+{
+	if (h->conf.wipe)
+		secret_wipe(h->scratch.data, h->scratch.len);
+	if (h->scratch.cap > SCRATCH_MAX)
+		strbuf_fini(&h->scratch);
+}
+
 void httpd_reply(
 	struct httpd_req *r, int status, const char *content_type, const void *body, size_t len)
 {
@@ -199,10 +212,69 @@ void httpd_reply(
 	metric_observe(
 		&request_seconds, route, NULL, (double)(clock_boot_us() - r->start_us) / 1e6);
 	httpd_peer_send(p, &h->scratch, last);
-	if (h->scratch.cap > SCRATCH_MAX)
-		strbuf_fini(&h->scratch);
+	drop_scratch(h);
 	httpd_req_free(
 		r); /* not before: its ops may own the body, their ends may reply elsewhere */
+}
+
+/* ---- streams */
+
+void httpd_stream_start(struct httpd_req *r, int status, const char *content_type,
+	httpd_drained_fn drained, void *arg)
+{
+	struct httpd *h = r->peer->httpd;
+	struct reply a = {.status = status,
+		.content_type = content_type,
+		.headers = strbuf_str(&r->headers),
+		.open = true,
+		.chunked = !r->http10};
+
+	assert(r->peer->req == r && r->peer->state == HTTPD_PEER_BUSY && !r->is_head);
+	r->chunked = a.chunked;
+	r->keep_alive = r->keep_alive && r->chunked;
+	r->drained_fn = drained;
+	r->drained_arg = arg;
+	if (is_last(r))
+		a.connection = "close";
+	strbuf_reset(&h->scratch);
+	make_reply(h, &a, &h->scratch);
+	count_request(r->route ? r->route->path : HTTPD_UNMATCHED, status);
+	httpd_peer_stream(r->peer);
+	httpd_peer_add(r->peer, h->scratch.data, h->scratch.len);
+}
+
+size_t httpd_stream_add(struct httpd_req *r, const void *data, size_t len)
+{
+	struct httpd *h = r->peer->httpd;
+	size_t waits;
+
+	if (!r->chunked || len == 0) /* an empty chunk would be the last */
+		return httpd_peer_add(r->peer, data, len);
+	strbuf_reset(&h->scratch);
+	strbuf_addf(&h->scratch, "%zx\r\n", len);
+	strbuf_add(&h->scratch, data, len);
+	strbuf_add(&h->scratch, "\r\n", 2);
+	waits = httpd_peer_add(r->peer, h->scratch.data, h->scratch.len);
+	drop_scratch(h);
+	return waits;
+}
+
+void httpd_stream_end(struct httpd_req *r)
+{
+	struct httpd *h = r->peer->httpd;
+
+	assert(r->peer->req == r && r->peer->state == HTTPD_PEER_STREAM);
+	strbuf_reset(&h->scratch);
+	if (r->chunked)
+		strbuf_adds(&h->scratch, "0\r\n\r\n");
+	httpd_peer_send(r->peer, &h->scratch, is_last(r));
+	httpd_req_free(r);
+}
+
+void httpd_stream_abort(struct httpd_req *r)
+{
+	assert(r->peer->state == HTTPD_PEER_STREAM);
+	httpd_peer_close(r->peer); /* frees r */
 }
 
 void httpd_reply_error(

@@ -27,9 +27,18 @@ static const struct {
 	{"PUT", HTTPD_PUT},
 	{"DELETE", HTTPD_DELETE},
 	{"PATCH", HTTPD_PATCH},
+	{"OPTIONS", HTTPD_OPTIONS},
 };
 
 /* ---- requests */
+
+const char *httpd_method_name(enum httpd_method m)
+{
+	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
+		if (method_names[i].method == m)
+			return method_names[i].name;
+	return "?";
+}
 
 static enum httpd_method method_of(const char *data)
 {
@@ -139,6 +148,11 @@ const char *httpd_req_peer(const struct httpd_req *r)
 	return p->text;
 }
 
+void httpd_req_source(const struct httpd_req *r, uint8_t out[ADDR_SOURCE_LEN])
+{
+	addr_source(httpd_peer_addr(r->peer), out);
+}
+
 uint32_t httpd_req_ms_left(const struct httpd_req *r)
 {
 	uint64_t now = clock_boot_ms();
@@ -150,6 +164,13 @@ uint32_t httpd_req_ms_left(const struct httpd_req *r)
 bool httpd_req_is_tls(const struct httpd_req *r)
 {
 	return httpd_peer_is_tls(r->peer);
+}
+
+enum tls_client_state httpd_req_client(const struct httpd_req *r, struct tls_client *out)
+{
+	struct ssl_st *ssl = httpd_peer_ssl(r->peer);
+
+	return ssl ? tls_client_of(ssl, out) : TLS_CLIENT_NONE;
 }
 
 void *httpd_req_arg(const struct httpd_req *r)

@@ -24,6 +24,7 @@ struct evconnlistener;
 struct evhtp;
 struct evhtp_connection;
 struct evhtp_request;
+struct ssl_st;
 
 #define HTTPD_LISTENERS_MAX 4
 #define HTTPD_UNMATCHED     "unmatched" /* route label of what has none */
@@ -35,6 +36,7 @@ enum httpd_noise {
 	HTTPD_NOISE_ACCEPT,
 	HTTPD_NOISE_REFUSED,
 	HTTPD_NOISE_EVICTED,
+	HTTPD_NOISE_STOPPED,
 	HTTPD_NOISE_N
 };
 struct httpd_quiet {
@@ -71,6 +73,7 @@ enum httpd_peer_state {
 	HTTPD_PEER_HEAD,      /* between requests, or a head is incomplete */
 	HTTPD_PEER_BODY,      /* the head is good, the body incomplete */
 	HTTPD_PEER_BUSY,      /* a request is with its handler */
+	HTTPD_PEER_STREAM,    /* its reply has begun, and how long it will be is not known */
 	HTTPD_PEER_FLUSH,     /* its reply is being written */
 	HTTPD_PEER_LINGER,    /* the last reply is out, input is dropped until the peer closes */
 };
@@ -94,7 +97,7 @@ struct httpd_peer {
 	struct httphead head; /* from BODY on */
 	unsigned n_requests;
 	struct evhtp_request *ereq; /* libevhtp's, from BUSY to the end of FLUSH */
-	struct httpd_req *req;      /* owned, in BUSY */
+	struct httpd_req *req;      /* owned, in BUSY and STREAM */
 	unsigned *in_route;         /* counts this peer's request until its reply is written */
 	bool *gone;                 /* set when freed inside dispatch() */
 	bool started;               /* a byte of the request to come was seen */
@@ -104,6 +107,7 @@ struct httpd_peer {
 	bool closing;               /* the reply under way is the last */
 	bool eof;                   /* the peer closed its side during FLUSH or LINGER */
 	bool half_closed;
+	uint64_t given, taken;    /* bytes of a stream: written, and gone when the timer was set */
 	bool prepaid;             /* the token taken at accept pays for the next request */
 	struct defer sent;        /* the output was written at once: goes on in the next turn */
 	char text[ADDR_TEXT_LEN]; /* the address, once it was needed */
@@ -119,6 +123,9 @@ struct httpd_req {
 	struct strbuf headers; /* of the reply */
 	httpd_gone_fn gone_fn;
 	void *gone_arg;
+	bool chunked, blocked; /* of a stream; blocked: drained_fn is owed */
+	httpd_drained_fn drained_fn;
+	void *drained_arg;
 	size_t data_len;
 	const char *target;        /* into data */
 	const char *path;          /* part of data, after the body */
@@ -136,7 +143,12 @@ bool httpd_peer_is_idle(const struct httpd_peer *p);
 bool httpd_peer_yields(const struct httpd_peer *p); /* to another connection of its source */
 /* The reply of the request being served. `last`: close when it is written. */
 void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last);
+/* The reply of the request being served is sent in pieces, the last one with httpd_peer_send().
+ * Returns how many bytes wait for the socket. */
+void httpd_peer_stream(struct httpd_peer *p);
+size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len);
 bool httpd_peer_is_tls(const struct httpd_peer *p);
+struct ssl_st *httpd_peer_ssl(const struct httpd_peer *p); /* NULL: plain */
 const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
 
 /* httpd_reply.c */

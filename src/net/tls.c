@@ -13,6 +13,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include "tec/net/tls.h"
 
@@ -160,6 +161,88 @@ struct tls_ctx *tls_ctx_new(
 		use_key(c, key_pem, key_len, err) < 0)
 		return NULL;
 	return steal_ptr(&c);
+}
+
+/* ---- clients */
+
+/* The verdict stays with the connection: tls_client_of() reads it. */
+static int go_on(int ok, X509_STORE_CTX *store)
+{
+	return 1;
+}
+
+int tls_ctx_ask_clients(struct tls_ctx *c, const void *ca_pem, size_t ca_len, struct err *err)
+{
+	BIO *bio = BIO_new_mem_buf(ca_pem, ca_len > PEM_MAX ? 0 : (int)ca_len);
+	X509_STORE *store = SSL_CTX_get_cert_store(c->ssl);
+	unsigned n = 0;
+
+	ERR_clear_error();
+	for (X509 *ca;
+		bio && n < CHAIN_MAX && (ca = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL));
+		n++) {
+		if (X509_STORE_add_cert(store, ca) != 1 || SSL_CTX_add_client_CA(c->ssl, ca) != 1)
+			n = CHAIN_MAX;
+		X509_free(ca);
+	}
+	BIO_free(bio);
+	if (n == 0 || n > CHAIN_MAX)
+		return set_openssl_error(err, "CA for clients");
+	ERR_clear_error();
+	SSL_CTX_set_session_id_context(c->ssl, (const unsigned char *)"tec", 3);
+	SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, go_on);
+	return 0;
+}
+
+/* False: too long for out, or with a byte that has no place in a name. */
+static bool copy_name(const X509_NAME_ENTRY *e, char *out, size_t size)
+{
+	unsigned char *text = NULL;
+	int len = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(e));
+	bool ok = len > 0 && (size_t)len < size;
+
+	for (int i = 0; ok && i < len; i++)
+		ok = text[i] >= 0x20 && text[i] != 0x7f;
+	if (ok) {
+		memcpy(out, text, (size_t)len);
+		out[len] = '\0';
+	}
+	OPENSSL_free(text);
+	return ok;
+}
+
+static bool read_subject(X509 *cert, struct tls_client *out)
+{
+	const X509_NAME *name = X509_get_subject_name(cert);
+
+	*out = (struct tls_client){.n_orgs = 0};
+	for (int i = 0; i < X509_NAME_entry_count(name); i++) {
+		const X509_NAME_ENTRY *e = X509_NAME_get_entry(name, i);
+		int nid = OBJ_obj2nid(X509_NAME_ENTRY_get_object(e));
+
+		if (nid == NID_commonName &&
+			(out->name[0] || !copy_name(e, out->name, sizeof(out->name))))
+			return false; /* two names are no name */
+		if (nid == NID_organizationName &&
+			(out->n_orgs == TLS_CLIENT_ORGS ||
+				!copy_name(e, out->orgs[out->n_orgs++], sizeof(out->orgs[0]))))
+			return false;
+	}
+	return out->name[0] != '\0';
+}
+
+enum tls_client_state tls_client_of(struct ssl_st *ssl, struct tls_client *out)
+{
+	X509 *cert = SSL_get0_peer_certificate(ssl);
+	bool ok;
+
+	if (!cert)
+		return TLS_CLIENT_NONE;
+	ok = SSL_get_verify_result(ssl) == X509_V_OK && read_subject(cert, out);
+	/* The handshake may have been long ago, and a watch is asked about only once. */
+	ok = ok && X509_cmp_current_time(X509_get0_notAfter(cert)) > 0;
+	ERR_clear_error();
+	return ok ? TLS_CLIENT_OK : TLS_CLIENT_BAD;
 }
 
 struct tls_ctx *tls_ctx_ref(struct tls_ctx *c)

@@ -25,6 +25,7 @@
 #include "tec/base/str.h"
 #include "tec/loop/loop.h"
 #include "tec/loop/op.h"
+#include "tec/net/addr.h"
 #include "tec/net/httphead.h"
 #include "tec/net/ratelimit.h"
 #include "tec/net/tls.h"
@@ -39,6 +40,7 @@ enum httpd_method {
 	HTTPD_PUT = 8,
 	HTTPD_DELETE = 16,
 	HTTPD_PATCH = 32,
+	HTTPD_OPTIONS = 64,
 };
 
 typedef void (*httpd_handler_fn)(struct httpd_req *req, void *arg);
@@ -79,8 +81,8 @@ struct httpd_conf {
 	const struct httpd_route *routes; /* static */
 	size_t n_routes;
 	void *arg;
-	/* Requests may hold key material: their bytes are wiped where they were kept (not in the
-	 * buffers of libevent and OpenSSL, which live for one turn). */
+	/* Requests and replies may hold key material: their bytes are wiped where they were kept
+	 * (not in the buffers of libevent and OpenSSL, which live for one turn). */
 	bool wipe;
 	/* Appends the body of a refusal and returns its content type (static). */
 	const char *(*error_body)(struct strbuf *out, int status, const char *message);
@@ -113,6 +115,7 @@ void httpd_drain(struct httpd *h);
 size_t httpd_in_flight(const struct httpd *h);
 size_t httpd_connections(const struct httpd *h);
 
+const char *httpd_method_name(enum httpd_method m); /* "GET"; static */
 enum httpd_method httpd_req_method(const struct httpd_req *r);
 const char *httpd_req_path(const struct httpd_req *r);   /* without the query, as it came */
 const char *httpd_req_target(const struct httpd_req *r); /* with it */
@@ -120,9 +123,13 @@ const char *httpd_req_header(
 	const struct httpd_req *r, const char *name); /* NULL if absent; case-insensitive */
 const char *httpd_req_body(const struct httpd_req *r, size_t *len); /* borrowed until the reply */
 const char *httpd_req_peer(const struct httpd_req *r);              /* address text */
+/* What limits count as one source, see addr_source(). */
+void httpd_req_source(const struct httpd_req *r, uint8_t out[ADDR_SOURCE_LEN]);
 uint32_t httpd_req_ms_left(
 	const struct httpd_req *r); /* until its deadline: backend calls stay below it */
 bool httpd_req_is_tls(const struct httpd_req *r);
+/* Who the client's certificate says it is; see tls_ctx_ask_clients(). */
+enum tls_client_state httpd_req_client(const struct httpd_req *r, struct tls_client *out);
 void *httpd_req_arg(const struct httpd_req *r); /* conf.arg */
 struct op_scope *httpd_req_ops(struct httpd_req *r);
 /* `fn` runs once when the request ends, replied or not, after its ops were cancelled; one per
@@ -135,6 +142,25 @@ void httpd_reply_header(struct httpd_req *r, const char *name, const char *value
 /* Ends the request; `r` is gone afterwards. */
 void httpd_reply(
 	struct httpd_req *r, int status, const char *content_type, const void *body, size_t len);
+
+/*
+ * A reply whose length is not known when it starts, such as a watch: HTTP/1.1 gets it chunked,
+ * HTTP/1.0 until the connection's end. The request's deadline counts no more; it goes on until
+ * httpd_stream_end() or until the client is gone, as every request.
+ *
+ * What the socket does not take at once is kept: httpd_stream_add() returns how many bytes that are,
+ * and drained runs in a later turn when all of them are gone. So the caller bounds what a slow reader
+ * costs by adding nothing more until then. A client that takes no byte for conf.idle_ms while some wait
+ * is gone.
+ */
+typedef void (*httpd_drained_fn)(void *arg);
+void httpd_stream_start(struct httpd_req *r, int status, const char *content_type,
+	httpd_drained_fn drained, void *arg);
+size_t httpd_stream_add(struct httpd_req *r, const void *data, size_t len);
+void httpd_stream_end(struct httpd_req *r); /* `r` is gone afterwards */
+/* Closes the connection, so that the client sees that it is not whole; `r` is gone. */
+void httpd_stream_abort(struct httpd_req *r);
+
 /* The reply made by conf.error_body; retry_after_s 0: no header. */
 void httpd_reply_error(struct httpd_req *r, int status, uint32_t retry_after_s, const char *fmt,
 	...) PRINTF_LIKE(4, 5);

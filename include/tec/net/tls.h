@@ -26,6 +26,29 @@ void tls_ctx_unref(struct tls_ctx *c);              /* NULL is fine */
 int64_t tls_ctx_not_after(const struct tls_ctx *c); /* wall clock seconds of the leaf's end */
 struct ssl_ctx_st *tls_ctx_ssl(struct tls_ctx *c);  /* net/ only */
 
+/*
+ * Asks every client for a certificate, which it may leave out; only before the context is used. The
+ * handshake goes on with one that does not verify against the CAs (PEM), so that the request can be
+ * answered with a reason: who decides about rights asks tls_client_of(). ERR_INVALID: no CA.
+ */
+int tls_ctx_ask_clients(
+	struct tls_ctx *c, const void *ca_pem, size_t ca_len, struct err *err) MUST_CHECK;
+
+enum tls_client_state {
+	TLS_CLIENT_NONE, /* no certificate */
+	TLS_CLIENT_OK,   /* verified: its name is in *out */
+	TLS_CLIENT_BAD,  /* another CA, expired, not for clients, or a name that cannot be used */
+};
+#define TLS_CLIENT_ORGS 8
+struct tls_client {
+	char name[256];                  /* the subject's common name */
+	char orgs[TLS_CLIENT_ORGS][128]; /* its organizations */
+	size_t n_orgs;
+};
+struct ssl_st;
+/* out is filled with OK only. net/ only. */
+enum tls_client_state tls_client_of(struct ssl_st *ssl, struct tls_client *out);
+
 DEFINE_CLEANUP(tls_ctx_cleanup_, struct tls_ctx *, tls_ctx_unref)
 #define cleanup_tls_ctx __attribute__((cleanup(tls_ctx_cleanup_)))
 
