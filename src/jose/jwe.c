@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys are read into OpenSSL at once, which judges points and numbers; every secret on the way to a
+ * wrapped key lies in a struct secret. */
+#include "config.h"
+
+#include "tec/jose/jwe.h"
+
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/param_build.h>
+#include <openssl/rsa.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
+
+#define CEK_LEN     32
+#define IV_LEN      12
+#define TAG_LEN     16
+#define WRAPPED_LEN (CEK_LEN + 8) /* RFC 3394 */
+#define COORD_MAX   66            /* P-521 */
+#define RSA_MAX_LEN 512
+#define ALG_EC      "ECDH-ES+A256KW"
+#define ALG_RSA     "RSA-OAEP-256"
+
+struct curve {
+	const char *name, *group;
+	size_t len; /* of a coordinate */
+};
+static const struct curve curves[] = {{"P-256", "P-256", 32}, {"P-521", "P-521", 66}};
+
+struct jwe_key {
+	EVP_PKEY *evp;
+	const struct curve *curve; /* NULL: RSA */
+};
+
+#define EVP_CLEANUP(name, type, release)                                                           \
+	static inline void name(type **p)                                                          \
+	{                                                                                          \
+		release(*p);                                                                       \
+	}
+EVP_CLEANUP(pkey_cleanup_, EVP_PKEY, EVP_PKEY_free)
+EVP_CLEANUP(pctx_cleanup_, EVP_PKEY_CTX, EVP_PKEY_CTX_free)
+EVP_CLEANUP(cctx_cleanup_, EVP_CIPHER_CTX, EVP_CIPHER_CTX_free)
+EVP_CLEANUP(bn_cleanup_, BIGNUM, BN_free)
+#define cleanup_pkey __attribute__((cleanup(pkey_cleanup_)))
+#define cleanup_pctx __attribute__((cleanup(pctx_cleanup_)))
+#define cleanup_cctx __attribute__((cleanup(cctx_cleanup_)))
+#define cleanup_bn   __attribute__((cleanup(bn_cleanup_)))
+
+static int refuse(struct err *err, const char *text)
+{
+	ERR_clear_error();
+	return err_set(err, ERR_INVALID, "%s", text);
+}
+
+static int failed(struct err *err, const char *what)
+{
+	ERR_clear_error();
+	return err_set(err, ERR_BUG, "OpenSSL: %s failed", what);
+}
+
+/* ---- keys */
+
+static EVP_PKEY *from_params(const char *type, OSSL_PARAM *params)
+{
+	cleanup_pctx EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
+	cleanup_pctx EVP_PKEY_CTX *check = NULL;
+	cleanup_pkey EVP_PKEY *key = NULL;
+
+	if (!ctx || EVP_PKEY_fromdata_init(ctx) != 1 ||
+		EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_PUBLIC_KEY, params) != 1)
+		return NULL;
+	check = EVP_PKEY_CTX_new(key, NULL);
+	if (!check || EVP_PKEY_public_check(check) != 1)
+		return NULL;
+	return steal_ptr(&key);
+}
+
+/* One coordinate of exactly len bytes into out. */
+static bool coordinate(const char *b64, size_t len, uint8_t *out)
+{
+	cleanup_free uint8_t *bytes = NULL;
+	size_t n = 0;
+
+	if (!b64 || bytes_from_b64url(b64, strlen(b64), &bytes, &n) < 0 || n != len)
+		return false;
+	memcpy(out, bytes, len);
+	return true;
+}
+
+static EVP_PKEY *ec_key(const struct jwe_jwk *k, const struct curve *curve)
+{
+	uint8_t point[1 + 2 * COORD_MAX] = {4}; /* uncompressed */
+	OSSL_PARAM params[3];
+
+	if (!coordinate(k->x, curve->len, point + 1) ||
+		!coordinate(k->y, curve->len, point + 1 + curve->len))
+		return NULL;
+	params[0] = OSSL_PARAM_construct_utf8_string(
+		OSSL_PKEY_PARAM_GROUP_NAME, (char *)curve->group, 0);
+	params[1] = OSSL_PARAM_construct_octet_string(
+		OSSL_PKEY_PARAM_PUB_KEY, point, 1 + 2 * curve->len);
+	params[2] = OSSL_PARAM_construct_end();
+	return from_params("EC", params);
+}
+
+static BIGNUM *number(const char *b64)
+{
+	cleanup_free uint8_t *bytes = NULL;
+	size_t n = 0;
+
+	if (!b64 || bytes_from_b64url(b64, strlen(b64), &bytes, &n) < 0 || n == 0 ||
+		n > RSA_MAX_LEN || bytes[0] == 0)
+		return NULL;
+	return BN_bin2bn(bytes, (int)n, NULL);
+}
+
+static EVP_PKEY *rsa_key(const struct jwe_jwk *k)
+{
+	cleanup_bn BIGNUM *n = number(k->n), *e = number(k->e);
+	OSSL_PARAM_BLD *bld = OSSL_PARAM_BLD_new();
+	OSSL_PARAM *params = NULL;
+	EVP_PKEY *key = NULL;
+
+	if (n && e && bld && BN_num_bits(n) >= 2048 && BN_num_bits(e) <= 33 && BN_is_odd(e) &&
+		!BN_is_one(e) && OSSL_PARAM_BLD_push_BN(bld, OSSL_PKEY_PARAM_RSA_N, n) &&
+		OSSL_PARAM_BLD_push_BN(bld, OSSL_PKEY_PARAM_RSA_E, e))
+		params = OSSL_PARAM_BLD_to_param(bld);
+	if (params)
+		key = from_params("RSA", params);
+	OSSL_PARAM_free(params);
+	OSSL_PARAM_BLD_free(bld);
+	return key;
+}
+
+struct jwe_key *jwe_key_new(const struct jwe_jwk *k, struct err *err)
+{
+	const struct curve *curve = NULL;
+	EVP_PKEY *evp = NULL;
+	struct jwe_key *key;
+
+	if (str_eq(k->kty, "EC") && str_eq(k->alg, ALG_EC)) {
+		for (size_t i = 0; i < ARRAY_LEN(curves); i++)
+			if (str_eq(k->crv, curves[i].name))
+				curve = &curves[i];
+		evp = curve ? ec_key(k, curve) : NULL;
+	} else if (str_eq(k->kty, "RSA") && str_eq(k->alg, ALG_RSA)) {
+		evp = rsa_key(k);
+	} else {
+		refuse(err, "The key must be of EC with " ALG_EC " or of RSA with " ALG_RSA ".");
+		return NULL;
+	}
+	if (!evp) {
+		refuse(err,
+			curve ? "The coordinates are not those of a point on the curve."
+			: k->crv
+				? "The curve must be P-256 or P-521."
+				: "The RSA key must have 2048 to 4096 bits and an odd exponent above 1.");
+		return NULL;
+	}
+	key = xcalloc(1, sizeof(*key));
+	key->evp = evp;
+	key->curve = curve;
+	return key;
+}
+
+void jwe_key_free(struct jwe_key *k)
+{
+	if (!k)
+		return;
+	EVP_PKEY_free(k->evp);
+	free(k);
+}
+
+/* ---- wrapping the content's key */
+
+/* Concat KDF (RFC 7518 section 4.6.2), one round: apu and apv are empty, 256 bits. */
+static void derive(const struct secret *z, uint8_t kek[CEK_LEN])
+{
+	static const uint8_t before[] = {0, 0, 0, 1}, id_len[] = {0, 0, 0, sizeof(ALG_EC) - 1},
+			     after[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+	cleanup_sha256 struct bytes_sha256_run run;
+
+	bytes_sha256_init(&run);
+	bytes_sha256_add(&run, before, sizeof(before));
+	bytes_sha256_add(&run, secret_peek(z), secret_len(z));
+	bytes_sha256_add(&run, id_len, sizeof(id_len));
+	bytes_sha256_add(&run, ALG_EC, sizeof(ALG_EC) - 1);
+	bytes_sha256_add(&run, after, sizeof(after));
+	bytes_sha256_end(&run, kek);
+}
+
+static struct secret *agree(EVP_PKEY *mine, EVP_PKEY *theirs, size_t len)
+{
+	cleanup_pctx EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(mine, NULL);
+	cleanup_secret struct secret *z = secret_new(len);
+	size_t n = len;
+
+	if (!ctx || EVP_PKEY_derive_init(ctx) != 1 || EVP_PKEY_derive_set_peer(ctx, theirs) != 1 ||
+		EVP_PKEY_derive(ctx, secret_bytes(z), &n) != 1 || n != len)
+		return NULL;
+	return steal_ptr(&z);
+}
+
+static bool key_wrap(const uint8_t *kek, const struct secret *cek, uint8_t out[WRAPPED_LEN])
+{
+	cleanup_cctx EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+	int n = 0;
+
+	if (!ctx)
+		return false;
+	EVP_CIPHER_CTX_set_flags(ctx, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
+	return EVP_EncryptInit_ex(ctx, EVP_aes_256_wrap(), NULL, kek, NULL) == 1 &&
+	       EVP_EncryptUpdate(ctx, out, &n, secret_peek(cek), CEK_LEN) == 1 && n == WRAPPED_LEN;
+}
+
+/* The protected header's epk members of our half, and the wrapped key. */
+static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct strbuf *header,
+	struct strbuf *wrapped, struct err *err)
+{
+	cleanup_pkey EVP_PKEY *mine = EVP_EC_gen(k->curve->group);
+	cleanup_secret struct secret *z = mine ? agree(mine, k->evp, k->curve->len) : NULL;
+	cleanup_secret struct secret *kek = secret_new(CEK_LEN);
+	uint8_t point[1 + 2 * COORD_MAX], out[WRAPPED_LEN];
+	size_t n = 0, len = k->curve->len;
+
+	if (!z ||
+		EVP_PKEY_get_octet_string_param(
+			mine, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point), &n) != 1 ||
+		n != 1 + 2 * len)
+		return failed(err, "ECDH");
+	derive(z, secret_bytes(kek));
+	if (!key_wrap(secret_peek(kek), cek, out))
+		return failed(err, "AES key wrap");
+	strbuf_addf(header,
+		"{\"alg\":\"" ALG_EC
+		"\",\"enc\":\"A256GCM\",\"epk\":{\"crv\":\"%s\",\"kty\":\"EC\",\"x\":\"",
+		k->curve->name);
+	bytes_to_b64url(header, point + 1, len);
+	strbuf_adds(header, "\",\"y\":\"");
+	bytes_to_b64url(header, point + 1 + len, len);
+	strbuf_adds(header, "\"}}");
+	bytes_to_b64url(wrapped, out, sizeof(out));
+	return 0;
+}
+
+static int wrap_rsa(const struct jwe_key *k, const struct secret *cek, struct strbuf *header,
+	struct strbuf *wrapped, struct err *err)
+{
+	cleanup_pctx EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(k->evp, NULL);
+	uint8_t out[RSA_MAX_LEN];
+	size_t n = sizeof(out);
+
+	if (!ctx || EVP_PKEY_encrypt_init(ctx) != 1 ||
+		EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_OAEP_PADDING) != 1 ||
+		EVP_PKEY_CTX_set_rsa_oaep_md(ctx, EVP_sha256()) != 1 ||
+		EVP_PKEY_CTX_set_rsa_mgf1_md(ctx, EVP_sha256()) != 1 ||
+		EVP_PKEY_encrypt(ctx, out, &n, secret_peek(cek), CEK_LEN) != 1)
+		return failed(err, "RSA-OAEP");
+	strbuf_adds(header, "{\"alg\":\"" ALG_RSA "\",\"enc\":\"A256GCM\"}");
+	bytes_to_b64url(wrapped, out, n);
+	return 0;
+}
+
+/* ---- the whole */
+
+struct sealed {
+	uint8_t iv[IV_LEN], tag[TAG_LEN];
+	uint8_t *text; /* owned; as long as the plain text */
+};
+
+static bool seal(const struct secret *cek, const struct strbuf *aad, const void *plain, size_t len,
+	struct sealed *s)
+{
+	cleanup_cctx EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+	int n = 0, rest = 0;
+
+	bytes_random(s->iv, sizeof(s->iv));
+	s->text = xmalloc(len + 1);
+	return ctx &&
+	       EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, secret_peek(cek), s->iv) == 1 &&
+	       EVP_EncryptUpdate(ctx, NULL, &n, (const uint8_t *)aad->data, (int)aad->len) == 1 &&
+	       EVP_EncryptUpdate(ctx, s->text, &n, plain, (int)len) == 1 &&
+	       EVP_EncryptFinal_ex(ctx, s->text + n, &rest) == 1 && (size_t)(n + rest) == len &&
+	       EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, TAG_LEN, s->tag) == 1;
+}
+
+static void member(struct strbuf *out, const char *before, const void *bytes, size_t len)
+{
+	strbuf_adds(out, before);
+	bytes_to_b64url(out, bytes, len);
+}
+
+int jwe_encrypt(
+	const struct jwe_key *k, const void *plain, size_t len, struct strbuf *out, struct err *err)
+{
+	cleanup_strbuf struct strbuf header = STRBUF_INIT, wrapped = STRBUF_INIT, aad = STRBUF_INIT;
+	cleanup_secret struct secret *cek = secret_new_random(CEK_LEN);
+	struct sealed s = {.text = NULL};
+	int rc = k->curve ? wrap_ec(k, cek, &header, &wrapped, err)
+			  : wrap_rsa(k, cek, &header, &wrapped, err);
+
+	if (rc < 0)
+		return -1;
+	bytes_to_b64url(&aad, header.data, header.len);
+	if (seal(cek, &aad, plain, len, &s)) {
+		strbuf_addf(out, "{\"protected\":\"%s\",\"encrypted_key\":\"%s\"", strbuf_str(&aad),
+			strbuf_str(&wrapped));
+		member(out, ",\"iv\":\"", s.iv, sizeof(s.iv));
+		member(out, "\",\"ciphertext\":\"", s.text, len);
+		member(out, "\",\"tag\":\"", s.tag, sizeof(s.tag));
+		strbuf_adds(out, "\"}");
+	} else {
+		rc = failed(err, "AES-GCM");
+	}
+	free(s.text);
+	return rc;
+}
