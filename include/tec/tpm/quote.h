@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A TPM2_Quote as a node sends it: a TPMS_ATTEST without a size before it (TPM 2.0 Library, Part 2,
+ * section 10.12.12) and a TPMT_SIGNATURE (11.3.4). Bytes in, values out: it never talks to a TPM.
+ *
+ * Reads strictly. Stock Trustee does not look at the selection, so that a node can put digests of
+ * its choice where PCR 4 and 14 are expected (it quotes resettable registers in their place): here
+ * a quote has exactly one selection, of PCR 0 to 23 in the SHA-256 bank.
+ */
+#ifndef TEC_TPM_QUOTE_H
+#define TEC_TPM_QUOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/err.h"
+
+#define TPM_PCR_COUNT      24
+#define TPM_EXTRA_DATA_MAX 64
+
+struct tpm_quote {
+	uint8_t extra_data[TPM_EXTRA_DATA_MAX]; /* what the caller of TPM2_Quote had signed too */
+	size_t extra_data_len;
+	uint8_t pcr_digest[SHA256_LEN];
+	uint32_t reset_count, restart_count;
+};
+
+/* ERR_INVALID with a sentence about the first thing that is wrong. */
+int tpm_quote_parse(
+	const uint8_t *attest, size_t len, struct tpm_quote *out, struct err *err) MUST_CHECK;
+/* Is the quote about exactly these values? */
+bool tpm_quote_covers(const struct tpm_quote *q, const uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN]);
+
+/* The bytes of an RSASSA signature with SHA-256, borrowed from `sig`. ERR_INVALID: another scheme
+ * or digest, or bytes behind it. */
+int tpm_quote_signature(const uint8_t *sig, size_t len, const uint8_t **rsa, size_t *rsa_len,
+	struct err *err) MUST_CHECK;
+
+#endif
