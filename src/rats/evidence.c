@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Members are counted and then fetched by name, so one that is not known is seen. Order of the
+ * checks: the key first, so that a refusal can name it.
+ */
+#include "config.h"
+
+#include "tec/rats/evidence.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+const char *rats_tee_name(enum rats_tee tee)
+{
+	return tee == RATS_TEE_TPM ? "tpm" : "sample";
+}
+
+const char *rats_flaw_name(enum rats_flaw flaw)
+{
+	static const char *const names[] = {
+		[RATS_FLAW_NONE] = "none",
+		[RATS_FLAW_SYNTAX] = "syntax",
+		[RATS_FLAW_VERSION] = "version",
+		[RATS_FLAW_TEE] = "tee",
+		[RATS_FLAW_KEY] = "key",
+		[RATS_FLAW_QUOTE] = "quote",
+		[RATS_FLAW_PCRS] = "pcrs",
+		[RATS_FLAW_INIT_DATA] = "init_data",
+		[RATS_FLAW_ADDITIONAL] = "additional_evidence",
+		[RATS_FLAW_BINDING] = "binding",
+		[RATS_FLAW_SIGNATURE] = "signature",
+	};
+
+	return names[flaw];
+}
+
+static int fail(enum rats_flaw *flaw, enum rats_flaw what)
+{
+	*flaw = what;
+	return -1;
+}
+
+/* Decodes the base64 text; the caller frees. */
+static uint8_t *decode(const char *text, const char *what, size_t *len, struct err *err)
+{
+	uint8_t *bytes = NULL;
+
+	if (!text || bytes_from_b64(text, strlen(text), &bytes, len) < 0) {
+		err_set(err, ERR_INVALID, "%s is not canonical base64.", what);
+		return NULL;
+	}
+	return bytes;
+}
+
+static int read_key(struct rats_evidence *e, struct err *err)
+{
+	size_t len;
+	cleanup_free uint8_t *der = decode(e->ak_public, "ak_public", &len, err);
+
+	e->ak.der_len = 0;
+	return der ? pki_spki_parse_der(der, len, &e->ak, err) : -1;
+}
+
+static int read_quote(struct rats_evidence *e, struct err *err)
+{
+	size_t len, sig_len, rsa_len;
+	cleanup_free uint8_t *attest = decode(e->message, "tpm_quote.message", &len, err);
+	cleanup_free uint8_t *sig =
+		attest ? decode(e->signature, "tpm_quote.signature", &sig_len, err) : NULL;
+	const uint8_t *rsa;
+
+	if (!sig || tpm_quote_parse(attest, len, &e->quote, err) < 0 ||
+		tpm_quote_signature(sig, sig_len, &rsa, &rsa_len, err) < 0)
+		return -1;
+	if (rsa_len != (e->ak.bits + 7) / 8)
+		return err_set(err, ERR_INVALID,
+			"The signature has %zu bytes, which is not the length of its key.",
+			rsa_len);
+	return 0;
+}
+
+static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err *err)
+{
+	size_t n = a ? json_object_array_length(a) : 0;
+
+	if (n != TPM_PCR_COUNT)
+		return err_set(err, ERR_INVALID, "tpm_quote.pcrs is not a list of %d values.",
+			TPM_PCR_COUNT);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *v = json_object_array_get_idx(a, i);
+		const char *hex =
+			json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
+
+		if (strlen(hex) != SHA256_HEX_LEN ||
+			strspn(hex, "0123456789abcdef") != SHA256_HEX_LEN ||
+			bytes_from_hex(hex, SHA256_HEX_LEN, e->pcrs[i]) < 0)
+			return err_set(err, ERR_INVALID,
+				"tpm_quote.pcrs[%zu] is not 64 lower-case hexadecimal digits.", i);
+	}
+	if (!tpm_quote_covers(&e->quote, (const uint8_t(*)[SHA256_LEN])e->pcrs))
+		return err_set(err, ERR_INVALID,
+			"The PCR values are not those that the quote was made over.");
+	return 0;
+}
+
+static int read_tpm(
+	struct json_object *o, struct rats_evidence *e, enum rats_flaw *flaw, struct err *err)
+{
+	struct json_object *quote = json_get_obj(o, "tpm_quote");
+
+	e->tee = RATS_TEE_TPM;
+	e->ak_public = json_get_str(o, "ak_public");
+	if (json_object_object_length(o) != 2 || !quote || json_object_object_length(quote) != 3 ||
+		!json_get(quote, "pcrs")) {
+		err_set(err, ERR_INVALID,
+			"The TPM evidence does not have exactly ak_public and tpm_quote with signature, message and pcrs.");
+		return fail(flaw, RATS_FLAW_SYNTAX);
+	}
+	e->signature = json_get_str(quote, "signature");
+	e->message = json_get_str(quote, "message");
+	if (read_key(e, err) < 0)
+		return fail(flaw, RATS_FLAW_KEY);
+	if (read_quote(e, err) < 0)
+		return fail(flaw, RATS_FLAW_QUOTE);
+	if (read_pcrs(json_get_arr(quote, "pcrs"), e, err) < 0)
+		return fail(flaw, RATS_FLAW_PCRS);
+	return 0;
+}
+
+int rats_evidence_read(
+	struct json_object *o, struct rats_evidence *out, enum rats_flaw *flaw, struct err *err)
+{
+	memset(out, 0, sizeof(*out));
+	if (json_object_is_type(o, json_type_object) &&
+		(json_get(o, "tpm_quote") || json_get(o, "ak_public")))
+		return read_tpm(o, out, flaw, err);
+	out->tee = RATS_TEE_SAMPLE;
+	out->svn = json_get_str(o, "svn");
+	out->report_data = json_get_str(o, "report_data");
+	if (json_object_is_type(o, json_type_object) && json_object_object_length(o) == 2 &&
+		out->svn && out->report_data)
+		return 0;
+	err_set(err, ERR_INVALID, "The evidence is neither that of a TPM nor a sample.");
+	return fail(flaw, RATS_FLAW_TEE);
+}
+
+static void write_str(struct strbuf *out, const char *before, const char *s)
+{
+	strbuf_adds(out, before);
+	json_quote(out, s, strlen(s));
+}
+
+void rats_evidence_write(const struct rats_evidence *e, struct strbuf *out)
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (e->tee == RATS_TEE_SAMPLE) {
+		write_str(out, "{\"svn\":", e->svn);
+		write_str(out, ",\"report_data\":", e->report_data);
+		strbuf_addc(out, '}');
+		return;
+	}
+	write_str(out, "{\"tpm_quote\":{\"signature\":", e->signature);
+	write_str(out, ",\"message\":", e->message);
+	strbuf_adds(out, ",\"pcrs\":[");
+	for (size_t i = 0; i < TPM_PCR_COUNT; i++) {
+		bytes_to_hex(e->pcrs[i], SHA256_LEN, hex);
+		strbuf_addf(out, "%s\"%s\"", i ? "," : "", hex);
+	}
+	write_str(out, "]},\"ak_public\":", e->ak_public);
+	strbuf_addc(out, '}');
+}
+
+int rats_evidence_signed(const struct rats_evidence *e, struct err *err)
+{
+	size_t len, sig_len, rsa_len;
+	cleanup_free uint8_t *attest = decode(e->message, "tpm_quote.message", &len, err);
+	cleanup_free uint8_t *sig =
+		attest ? decode(e->signature, "tpm_quote.signature", &sig_len, err) : NULL;
+	const uint8_t *rsa;
+
+	if (!sig || tpm_quote_signature(sig, sig_len, &rsa, &rsa_len, err) < 0)
+		return -1;
+	return pki_spki_verify(&e->ak, attest, len, rsa, rsa_len, err);
+}

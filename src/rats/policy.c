@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads like the Rego beside it, rule by rule; a difference in a table of the tests is a defect. */
+#include "config.h"
+
+#include "tec/rats/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/rats/names.h"
+
+#define AFFIRM_IDENTITY    2
+#define AFFIRM_EXECUTABLES 3
+#define WARN               33
+#define CONTRAINDICATE     97
+
+void rats_verdict_fini(struct rats_verdict *v)
+{
+	json_object_put(v->validated);
+	free(v->machine);
+	memset(v, 0, sizeof(*v));
+}
+
+/* ---- a key of its own Machine */
+
+/* In code points, as Rego counts. */
+static size_t count(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+static char *machine_of(const struct rats_evidence *e, rats_policy_value_fn value, void *arg)
+{
+	char name[RATS_IDENTITY_NAME_LEN + 1];
+	cleanup_json struct json_object *entry = NULL;
+	const char *machine;
+
+	if (rats_identity_name(e->ak.der, e->ak.der_len, name) < 0)
+		return NULL;
+	entry = value(arg, name);
+	if (!json_object_is_type(entry, json_type_object) ||
+		!str_eq(json_get_str(entry, "ak"), e->ak_public))
+		return NULL;
+	machine = json_get_str(entry, "machine");
+	return machine && count(machine) == UUID_TEXT_LEN ? xstrdup(machine) : NULL;
+}
+
+/* The images that boot so, which the caller puts; NULL: none. */
+static struct json_object *images_of(
+	const struct rats_evidence *e, bool require_pcr7, rats_policy_value_fn value, void *arg)
+{
+	char hex[3][SHA256_HEX_LEN + 1], name[5 + 3 * (SHA256_HEX_LEN + 1)];
+	cleanup_json struct json_object *boot = NULL;
+	struct json_object *images;
+
+	bytes_to_hex(e->pcrs[4], SHA256_LEN, hex[0]);
+	bytes_to_hex(e->pcrs[7], SHA256_LEN, hex[1]);
+	bytes_to_hex(e->pcrs[14], SHA256_LEN, hex[2]);
+	if (require_pcr7)
+		snprintf(name, sizeof(name), "boot.%s.%s.%s", hex[0], hex[1], hex[2]);
+	else
+		snprintf(name, sizeof(name), "boot.%s.%s", hex[0], hex[2]);
+	boot = value(arg, name);
+	images = json_object_is_type(boot, json_type_object) ? json_get_arr(boot, "images") : NULL;
+	return images && json_object_array_length(images) > 0 ? json_object_get(images) : NULL;
+}
+
+static void per_machine(const struct rats_evidence *e, bool require_pcr7,
+	rats_policy_value_fn value, void *arg, struct rats_verdict *out)
+{
+	struct json_object *images = images_of(e, require_pcr7, value, arg);
+
+	out->machine = machine_of(e, value, arg);
+	if (out->machine)
+		out->identity = AFFIRM_IDENTITY;
+	if (images)
+		out->executables = AFFIRM_EXECUTABLES;
+	if (out->machine && images)
+		out->validated = json_add(json_add_str(json_obj(), "machine", out->machine),
+			"images", json_copy(images));
+	json_object_put(images);
+}
+
+/* ---- one list for all */
+
+static bool listed(const char *text, const char *name, rats_policy_value_fn value, void *arg)
+{
+	cleanup_json struct json_object *list = value(arg, name);
+
+	if (!json_object_is_type(list, json_type_array))
+		return false;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *v = json_object_array_get_idx(list, i);
+
+		if (json_object_is_type(v, json_type_string) &&
+			str_eq(json_object_get_string(v), text))
+			return true;
+	}
+	return false;
+}
+
+static bool register_listed(const struct rats_evidence *e, unsigned pcr, const char *name,
+	rats_policy_value_fn value, void *arg)
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_to_hex(e->pcrs[pcr], SHA256_LEN, hex);
+	return listed(hex, name, value, arg);
+}
+
+static void shared(const struct rats_evidence *e, bool require_pcr7, rats_policy_value_fn value,
+	void *arg, struct rats_verdict *out)
+{
+	if (listed(e->ak_public, "trusted_aks", value, arg))
+		out->identity = AFFIRM_IDENTITY;
+	if (register_listed(e, 4, "tpm_pcr4", value, arg) &&
+		register_listed(e, 14, "tpm_pcr14", value, arg) &&
+		(!require_pcr7 || register_listed(e, 7, "tpm_pcr7", value, arg)))
+		out->executables = AFFIRM_EXECUTABLES;
+}
+
+void rats_policy_attest(enum rats_policy p, bool require_pcr7, const struct rats_evidence *e,
+	rats_policy_value_fn value, void *arg, struct rats_verdict *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->identity = CONTRAINDICATE;
+	out->executables = WARN;
+	if (e->tee != RATS_TEE_TPM)
+		return;
+	if (p == RATS_POLICY_PER_MACHINE)
+		per_machine(e, require_pcr7, value, arg, out);
+	else
+		shared(e, require_pcr7, value, arg, out);
+}
+
+const char *rats_policy_status(const struct rats_verdict *v)
+{
+	if (v->identity != AFFIRM_IDENTITY)
+		return "contraindicated";
+	return v->executables == AFFIRM_EXECUTABLES ? "affirming" : "warning";
+}
+
+bool rats_policy_grants(
+	enum rats_policy p, const char *status, const char *machine, const char *path)
+{
+	cleanup_free char *own = NULL;
+
+	if (!str_eq(status, "affirming"))
+		return false;
+	if (p == RATS_POLICY_SHARED)
+		return true;
+	own = machine ? xasprintf("default/%s/root", machine) : NULL;
+	return str_eq(own, path);
+}

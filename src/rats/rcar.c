@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Members are counted against those that were found, so that an unknown one is refused. The one
+ * exception is the JWK, where the other side drops what it does not know before it hashes.
+ */
+#include "config.h"
+
+#include "tec/rats/rcar.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/rats/initdata.h"
+
+static int refuse(struct err *err, enum rats_flaw *flaw, enum rats_flaw what, const char *text)
+{
+	*flaw = what;
+	return err_set(err, ERR_INVALID, "%s", text);
+}
+
+static struct json_object *read_body(
+	const char *body, size_t len, size_t max, enum rats_flaw *flaw, struct err *err)
+{
+	const struct json_limits limits = {.bytes = max, .depth = 8, .tokens = 256};
+	struct json_object *o = json_parse(body, len, &limits, err);
+
+	*flaw = RATS_FLAW_SYNTAX;
+	if (o && !json_object_is_type(o, json_type_object)) {
+		json_object_put(o);
+		o = NULL;
+		err_set(err, ERR_INVALID, "The body is not a JSON object.");
+	}
+	return o;
+}
+
+/* ---- auth */
+
+/* Numbers are refused: readers disagree about large ones, and no client sends any. */
+static bool has_number(struct json_object *o)
+{
+	if (json_object_is_type(o, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			if (has_number(json_object_array_get_idx(o, i)))
+				return true;
+	} else if (json_object_is_type(o, json_type_object)) {
+		json_object_object_foreach (o, name, value) {
+			(void)name;
+			if (has_number(value))
+				return true;
+		}
+	}
+	return json_object_is_type(o, json_type_int) || json_object_is_type(o, json_type_double);
+}
+
+int rats_auth_read(
+	const char *body, size_t len, struct rats_auth *out, enum rats_flaw *flaw, struct err *err)
+{
+	const char *version;
+
+	memset(out, 0, sizeof(*out));
+	out->o = read_body(body, len, json_limits_public.bytes, flaw, err);
+	if (!out->o)
+		return -1;
+	version = json_get_str(out->o, "version");
+	out->tee = json_get_str(out->o, "tee");
+	if (json_object_object_length(out->o) != 3 || !version || !out->tee ||
+		!json_object_object_get_ex(out->o, "extra-params", &out->extra))
+		return refuse(err, flaw, RATS_FLAW_SYNTAX,
+			"The request does not have exactly version, tee and extra-params.");
+	if (!str_eq(version, RATS_RCAR_VERSION))
+		return refuse(err, flaw, RATS_FLAW_VERSION,
+			"The version of the protocol is not " RATS_RCAR_VERSION ".");
+	if (has_number(out->extra))
+		return refuse(err, flaw, RATS_FLAW_SYNTAX, "extra-params may not contain numbers.");
+	return 0;
+}
+
+static void write_str(struct strbuf *out, const char *before, const char *s)
+{
+	strbuf_adds(out, before);
+	json_quote(out, s, strlen(s));
+}
+
+void rats_auth_write(const struct rats_auth *a, struct strbuf *out)
+{
+	write_str(out, "{\"version\":\"" RATS_RCAR_VERSION "\",\"tee\":", a->tee);
+	strbuf_adds(out, ",\"extra-params\":");
+	json_canonical(out, a->extra);
+	strbuf_addc(out, '}');
+}
+
+void rats_auth_fini(struct rats_auth *a)
+{
+	json_object_put(a->o);
+	a->o = NULL;
+}
+
+/* ---- attest: reading */
+
+static int read_key(
+	struct json_object *o, struct rats_jwk *k, enum rats_flaw *flaw, struct err *err)
+{
+	k->kty = json_get_str(o, "kty");
+	k->alg = json_get_str(o, "alg");
+	if (k->alg && str_eq(k->kty, "EC")) {
+		k->crv = json_get_str(o, "crv");
+		k->x = json_get_str(o, "x");
+		k->y = json_get_str(o, "y");
+		if (k->crv && k->x && k->y)
+			return 0;
+	} else if (k->alg && str_eq(k->kty, "RSA")) {
+		k->n = json_get_str(o, "n");
+		k->e = json_get_str(o, "e");
+		if (k->n && k->e)
+			return 0;
+	}
+	return refuse(err, flaw, RATS_FLAW_SYNTAX,
+		"runtime-data.tee-pubkey is not an EC key with alg, crv, x and y or an RSA key with alg, n and e.");
+}
+
+static int read_runtime(
+	struct json_object *o, struct rats_attest *out, enum rats_flaw *flaw, struct err *err)
+{
+	struct json_object *key = json_get_obj(o, "tee-pubkey");
+
+	out->nonce = json_get_str(o, "nonce");
+	if (!o || json_object_object_length(o) != 2 || !key || !out->nonce)
+		return refuse(err, flaw, RATS_FLAW_SYNTAX,
+			"runtime-data does not have exactly nonce and tee-pubkey.");
+	return read_key(key, &out->key, flaw, err);
+}
+
+static int read_init_data(
+	struct json_object *o, struct rats_attest *out, enum rats_flaw *flaw, struct err *err)
+{
+	if (!o) /* absent and null are the same */
+		return 0;
+	out->init_data = json_get_str(o, "body");
+	if (!json_object_is_type(o, json_type_object) || json_object_object_length(o) != 2 ||
+		!out->init_data || !str_eq(json_get_str(o, "format"), "toml"))
+		return refuse(err, flaw, RATS_FLAW_INIT_DATA,
+			"init-data does not have exactly body and format, with format toml.");
+	*flaw = RATS_FLAW_INIT_DATA;
+	return rats_initdata_check(out->init_data, strlen(out->init_data), err);
+}
+
+static int read_evidence(
+	struct json_object *o, struct rats_attest *out, enum rats_flaw *flaw, struct err *err)
+{
+	struct json_object *primary = json_get(o, "primary_evidence");
+
+	out->additional = json_get_str(o, "additional_evidence");
+	if (!o || json_object_object_length(o) != 2 || !primary || !out->additional)
+		return refuse(err, flaw, RATS_FLAW_SYNTAX,
+			"tee-evidence does not have exactly primary_evidence and additional_evidence.");
+	return rats_evidence_read(primary, &out->evidence, flaw, err);
+}
+
+int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attest *out,
+	enum rats_flaw *flaw, struct err *err)
+{
+	struct json_object *init = NULL;
+
+	memset(out, 0, sizeof(*out));
+	out->o = read_body(body, len, max, flaw, err);
+	if (!out->o)
+		return -1;
+	if (json_object_object_length(out->o) !=
+		2 + (json_object_object_get_ex(out->o, "init-data", &init) ? 1 : 0))
+		return refuse(err, flaw, RATS_FLAW_SYNTAX,
+			"The attestation has other members than init-data, runtime-data and tee-evidence.");
+	if (read_runtime(json_get_obj(out->o, "runtime-data"), out, flaw, err) < 0 ||
+		read_init_data(init, out, flaw, err) < 0)
+		return -1;
+	return read_evidence(json_get_obj(out->o, "tee-evidence"), out, flaw, err);
+}
+
+/* ---- attest: writing */
+
+/* Sorted by name, which is what RFC 8785 asks for: the binding is computed over this text. */
+static void write_key(const struct rats_jwk *k, struct strbuf *out)
+{
+	write_str(out, "{\"alg\":", k->alg);
+	if (k->crv)
+		write_str(out, ",\"crv\":", k->crv);
+	if (k->e)
+		write_str(out, ",\"e\":", k->e);
+	write_str(out, ",\"kty\":", k->kty);
+	if (k->n)
+		write_str(out, ",\"n\":", k->n);
+	if (k->x)
+		write_str(out, ",\"x\":", k->x);
+	if (k->y)
+		write_str(out, ",\"y\":", k->y);
+	strbuf_addc(out, '}');
+}
+
+void rats_attest_write(const struct rats_attest *a, struct strbuf *out)
+{
+	strbuf_addc(out, '{');
+	if (a->init_data) {
+		write_str(out, "\"init-data\":{\"format\":\"toml\",\"body\":", a->init_data);
+		strbuf_adds(out, "},");
+	}
+	write_str(out, "\"runtime-data\":{\"nonce\":", a->nonce);
+	strbuf_adds(out, ",\"tee-pubkey\":");
+	write_key(&a->key, out);
+	strbuf_adds(out, "},\"tee-evidence\":{\"primary_evidence\":");
+	rats_evidence_write(&a->evidence, out);
+	write_str(out, ",\"additional_evidence\":", a->additional);
+	strbuf_adds(out, "}}");
+}
+
+void rats_attest_fini(struct rats_attest *a)
+{
+	json_object_put(a->o);
+	a->o = NULL;
+}
+
+/* ---- verifying */
+
+void rats_binding(const struct rats_jwk *key, const char *nonce, const char *additional,
+	uint8_t out[RATS_BINDING_LEN])
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	write_str(&text, "{\"additional-evidence\":", additional);
+	write_str(&text, ",\"nonce\":", nonce);
+	strbuf_adds(&text, ",\"tee-pubkey\":");
+	write_key(key, &text);
+	strbuf_addc(&text, '}');
+	bytes_sha384(text.data, text.len, out);
+}
+
+static int verify_tpm(const struct rats_attest *a, const uint8_t binding[RATS_BINDING_LEN],
+	enum rats_flaw *flaw, struct err *err)
+{
+	const struct tpm_quote *q = &a->evidence.quote;
+	uint8_t pcr8[SHA256_LEN];
+
+	*flaw = RATS_FLAW_BINDING;
+	if (q->extra_data_len != SHA256_LEN || memcmp(q->extra_data, binding, SHA256_LEN) != 0)
+		return err_set(err, ERR_DENIED,
+			"The quote was made for another session, or for another key than tee-pubkey.");
+	*flaw = RATS_FLAW_SIGNATURE;
+	if (rats_evidence_signed(&a->evidence, err) < 0)
+		return -1;
+	if (!a->init_data)
+		return 0;
+	rats_initdata_pcr8(a->init_data, strlen(a->init_data), pcr8);
+	*flaw = RATS_FLAW_INIT_DATA;
+	if (memcmp(pcr8, a->evidence.pcrs[8], SHA256_LEN) != 0)
+		return err_set(err, ERR_DENIED,
+			"PCR 8 is not what the init-data makes of it: it was not extended with this text alone.");
+	return 0;
+}
+
+int rats_attest_verify(
+	const struct rats_attest *a, const char *nonce, enum rats_flaw *flaw, struct err *err)
+{
+	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+	uint8_t binding[RATS_BINDING_LEN];
+
+	*flaw = RATS_FLAW_BINDING;
+	if (!str_eq(a->nonce, nonce))
+		return err_set(err, ERR_DENIED, "The nonce is not the one of this session.");
+	rats_binding(&a->key, nonce, a->additional, binding);
+	if (a->evidence.tee == RATS_TEE_TPM)
+		return verify_tpm(a, binding, flaw, err);
+	bytes_to_b64(&b64, binding, sizeof(binding));
+	if (!str_eq(a->evidence.report_data, strbuf_str(&b64)))
+		return err_set(err, ERR_DENIED,
+			"The sample evidence was made for another session, or for another key than tee-pubkey.");
+	return 0;
+}
