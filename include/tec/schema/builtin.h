@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kinds of Kubernetes itself that this API serves, as one static table, and which of their
+ * fields kube-apiserver never lets change. Nothing is allocated but causes.
+ */
+#ifndef TEC_SCHEMA_BUILTIN_H
+#define TEC_SCHEMA_BUILTIN_H
+
+#include <json-c/json.h>
+
+#include "tec/schema/cause.h"
+#include "tec/schema/kind.h"
+
+size_t schema_builtin_count(void);
+const struct schema_kind *schema_builtin_at(size_t i);
+/* By resource ("pods"), and by kind ("Pod"); NULL: not served. */
+const struct schema_kind *schema_builtin_find(
+	const char *group, const char *version, const char *plural);
+const struct schema_kind *schema_builtin_kind(
+	const char *group, const char *version, const char *kind);
+
+/*
+ * The refusals of an update for fields that may not change: data of an immutable Secret or
+ * ConfigMap, type of a Secret, selector and template of a Job, selector of a Deployment and a
+ * ReplicaSet, spec of a PersistentVolumeClaim, clusterIP of a Service, roleRef of a RoleBinding.
+ */
+void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
+	struct json_object *now, struct schema_causes *causes);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct schema_causes: why an object is refused, as the causes of a Status with reason Invalid, in
+ * the words of kube-apiserver. The caller owns it (schema_causes_fini); all-zero is empty. Values
+ * that come from outside are quoted as Go quotes them. At most SCHEMA_CAUSES_MAX are kept and at
+ * most SCHEMA_CAUSES_BYTES of text: what comes after is dropped, never the first one.
+ */
+#ifndef TEC_SCHEMA_CAUSE_H
+#define TEC_SCHEMA_CAUSE_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tec/base/err.h"
+#include "tec/base/str.h"
+
+#define SCHEMA_CAUSES_MAX   1000
+#define SCHEMA_CAUSES_BYTES 1048576
+
+enum schema_problem {
+	SCHEMA_INVALID,      /* FieldValueInvalid, "Invalid value" */
+	SCHEMA_TYPE_INVALID, /* FieldValueTypeInvalid, "Invalid value" */
+	SCHEMA_REQUIRED,
+	SCHEMA_DUPLICATE,
+	SCHEMA_UNSUPPORTED,
+	SCHEMA_FORBIDDEN,
+	SCHEMA_TOO_LONG,
+	SCHEMA_TOO_MANY,
+};
+
+struct schema_cause {
+	enum schema_problem problem;
+	const char *reason; /* static: what causes[].reason becomes */
+	char *field;        /* "spec.id"; "<nil>" where kube-apiserver says that */
+	char *message;      /* "Invalid value: \"x\": ...", without the field */
+};
+
+struct schema_causes {
+	struct schema_cause *cause; /* owned */
+	size_t n, bytes;
+	bool cut; /* there are more */
+};
+void schema_causes_fini(struct schema_causes *c);
+#define cleanup_schema_causes __attribute__((cleanup(schema_causes_fini)))
+
+/*
+ * field NULL or "": "<nil>". value: printed as JSON, a string quoted (borrowed; not for REQUIRED,
+ * FORBIDDEN and TOO_LONG, which have none); detail may be empty.
+ */
+void schema_cause_add(struct schema_causes *c, enum schema_problem problem, const char *field,
+	struct json_object *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
+/* The same with a text as value. */
+void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem, const char *field,
+	const char *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+/*
+ * As a Status' message names them: "FIELD: MESSAGE", and "[A, B]" for several, each once. The
+ * caller frees.
+ */
+char *schema_causes_text(const struct schema_causes *c);
+/* details.causes: [{reason, message, field}]. The caller puts it. */
+struct json_object *schema_causes_json(const struct schema_causes *c);
+
+/* Texts without more: paths of unknown fields, warnings. Same bounds, same ownership. */
+struct schema_texts {
+	char **text; /* owned */
+	size_t n, bytes;
+};
+void schema_texts_fini(struct schema_texts *t);
+#define cleanup_schema_texts __attribute__((cleanup(schema_texts_fini)))
+void schema_texts_add(struct schema_texts *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void schema_texts_sort(struct schema_texts *t); /* as strcmp() orders */
+
+/* As Go's strconv.Quote(), and as encoding/json writes a value (members sorted, <>& escaped). */
+void schema_quote_go(struct strbuf *out, const char *s, size_t len);
+void schema_json_go(struct strbuf *out, struct json_object *v);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct schema_crd: a CustomResourceDefinition (apiextensions.k8s.io/v1), read and compiled. It
+ * keeps its own copy of what it needs; what it hands out is borrowed and lives as long as it does.
+ *
+ * Refused, with the words and field paths of kube-apiserver where it has them: what is not
+ * structural, conversion webhooks, rules outside our part of CEL (the message names the rule).
+ */
+#ifndef TEC_SCHEMA_CRD_H
+#define TEC_SCHEMA_CRD_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tec/schema/cause.h"
+#include "tec/schema/kind.h"
+#include "tec/schema/structural.h"
+
+struct schema_crd;
+
+struct schema_column {
+	const char *name, *type, *format, *description, *path; /* format, description: "" without */
+	int priority;
+};
+
+struct schema_version {
+	struct schema_kind kind; /* kind.crd points here */
+	const struct schema_crd *crd;
+	bool served, storage, deprecated;
+	const char *deprecation;             /* the Warning header of every answer; NULL: none */
+	struct schema_node *schema;          /* owned by the crd */
+	struct json_object *openapi;         /* openAPIV3Schema as given; owned by the crd */
+	const struct schema_column *columns; /* without additionalPrinterColumns: Age */
+	size_t n_columns;
+};
+
+/* Fills in what kube-apiserver fills in (names.singular, names.listKind, conversion,
+ * status.storedVersions), in place. What is not an object stays as it is. */
+void schema_crd_default(struct json_object *o);
+/* o, after schema_crd_default(), is only read. NULL: causes say why. The caller owns it. */
+struct schema_crd *schema_crd_new(struct json_object *o, struct schema_causes *causes) MUST_CHECK;
+void schema_crd_free(struct schema_crd *c); /* NULL is fine */
+/* What an update may not change: group, scope, names. */
+void schema_crd_immutable(
+	struct json_object *old, struct json_object *now, struct schema_causes *causes);
+/* status of an accepted definition: names, storedVersions, conditions NamesAccepted and Established.
+ * now: RFC 3339. The caller puts it. */
+struct json_object *schema_crd_status(const struct schema_crd *c, const char *now);
+
+size_t schema_crd_versions(const struct schema_crd *c);
+const struct schema_version *schema_crd_at(const struct schema_crd *c, size_t i);
+const struct schema_version *schema_crd_version(
+	const struct schema_crd *c, const char *name); /* NULL: none */
+const struct schema_version *schema_crd_storage(const struct schema_crd *c);
+const char *schema_crd_name(const struct schema_crd *c); /* "machines.example.org" */
+const char *schema_crd_group(const struct schema_crd *c);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct schema_kind: what an API server knows of a kind beyond its objects: names, verbs,
+ * subresources. The built-in kinds are a static table (schema/builtin.h); a CustomResourceDefinition
+ * has one for each of its versions, which lives as long as the definition (schema/crd.h).
+ */
+#ifndef TEC_SCHEMA_KIND_H
+#define TEC_SCHEMA_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SCHEMA_VERB_CREATE            (1u << 0)
+#define SCHEMA_VERB_DELETE            (1u << 1)
+#define SCHEMA_VERB_DELETE_COLLECTION (1u << 2)
+#define SCHEMA_VERB_GET               (1u << 3)
+#define SCHEMA_VERB_LIST              (1u << 4)
+#define SCHEMA_VERB_PATCH             (1u << 5)
+#define SCHEMA_VERB_UPDATE            (1u << 6)
+#define SCHEMA_VERB_WATCH             (1u << 7)
+#define SCHEMA_VERBS_ALL              0xffu
+
+/* A subresource: "status", "log", "token". */
+struct schema_sub {
+	const char *name;
+	/* Of what is exchanged, when that is not the object itself: TokenRequest, Scale. NULL: the
+	 * group, version and kind of the resource. */
+	const char *group, *version, *kind;
+	unsigned verbs;
+};
+
+struct schema_version; /* of a CRD; schema/crd.h */
+
+struct schema_kind {
+	const char *group; /* "" for core */
+	const char *version, *kind, *list_kind, *plural, *singular;
+	const char *const *short_names; /* ends with NULL; NULL: none */
+	const char *const *categories;  /* ends with NULL; NULL: none */
+	const struct schema_sub *subs;
+	size_t n_subs;
+	unsigned verbs;
+	bool namespaced;
+	bool generation; /* metadata.generation counts changes of the spec */
+	bool status;     /* status is a subresource: other writes leave it alone */
+	bool names_path; /* a name is only a path segment (Roles), not an RFC 1123 subdomain */
+	const struct schema_version *crd; /* NULL: built in */
+};
+
+const struct schema_sub *schema_kind_sub(
+	const struct schema_kind *k, const char *name); /* NULL: no */
+/* The verbs of a mask in kube-apiserver's order, NULL-terminated into out (9 places). */
+size_t schema_verb_names(unsigned verbs, const char *out[9]);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How lists and maps of an object are merged, place by place: by server-side apply (list-map-keys,
+ * atomic) and by a strategic merge patch (patch merge keys). struct schema_at is a place in a type,
+ * a value of two pointers that lives as long as its kind: start at the object, go to a member or to
+ * the elements of a list, and ask.
+ *
+ * A place that the tables do not know is plain: a map is merged member by member, a list is
+ * replaced as a whole.
+ */
+#ifndef TEC_SCHEMA_MERGE_H
+#define TEC_SCHEMA_MERGE_H
+
+#include <stdbool.h>
+
+#include "tec/schema/kind.h"
+
+enum schema_merge_type {
+	SCHEMA_MERGE_PLAIN,  /* map: granular; list: atomic */
+	SCHEMA_MERGE_ATOMIC, /* a map or list that has one owner as a whole */
+	SCHEMA_MERGE_SET,    /* a list of scalars */
+	SCHEMA_MERGE_MAP,    /* a list of objects told apart by keys */
+};
+
+struct schema_merge {
+	enum schema_merge_type type; /* of server-side apply */
+	const char *keys[4];         /* MERGE_MAP; ends with NULL unless all four are there */
+	const char *key_default;     /* of the last key, when an element lacks it: "TCP" */
+	/* A strategic patch: the member by which elements are told apart, "" for a list of scalars
+	 * that is merged as a set, NULL: the list is replaced. */
+	const char *patch_key;
+	bool retain_keys; /* patchStrategy retainKeys: members that the patch does not name go */
+};
+
+struct schema_type;
+struct schema_node;
+struct schema_at {
+	const struct schema_type *type; /* of a built-in kind */
+	const struct schema_node *node; /* of a CRD */
+	const struct schema_merge *merge;
+};
+
+struct schema_at schema_at_object(const struct schema_kind *k);
+struct schema_at schema_at_member(struct schema_at at, const char *name);
+struct schema_at schema_at_element(struct schema_at at); /* of a list */
+/* Never NULL. */
+const struct schema_merge *schema_at_merge(struct schema_at at);
+
+#endif

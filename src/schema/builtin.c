@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of built-in kinds. What a kind lacks here (exec of a Pod, binding) nothing could do
+ * here: no kubelet and no scheduler stand behind this API.
+ */
+#include "config.h"
+
+#include "tec/schema/builtin.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+#define NAMES(...)                                                                                 \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		__VA_ARGS__, NULL                                                                  \
+	}
+#define ALL    NAMES("all")
+#define WRITES (SCHEMA_VERB_GET | SCHEMA_VERB_PATCH | SCHEMA_VERB_UPDATE)
+#define STATUS                                                                                     \
+	{                                                                                          \
+		.name = "status", .verbs = WRITES                                                  \
+	}
+#define SCALE                                                                                      \
+	{                                                                                          \
+		.name = "scale", .group = "autoscaling", .version = "v1", .kind = "Scale",         \
+		.verbs = WRITES                                                                    \
+	}
+#define SUBS(list) .subs = list, .n_subs = ARRAY_LEN(list)
+/* Without deletecollection and the like: asked, never stored. */
+#define REVIEW(g, k, p, s)                                                                         \
+	{                                                                                          \
+		.group = g, .version = "v1", .kind = k, .list_kind = k "List", .plural = p,        \
+		.singular = s, .verbs = SCHEMA_VERB_CREATE                                         \
+	}
+
+static const struct schema_sub status_only[] = {STATUS};
+static const struct schema_sub scale_status[] = {SCALE, STATUS};
+static const struct schema_sub pod_subs[] = {
+	{.name = "eviction",
+		.group = "policy",
+		.version = "v1",
+		.kind = "Eviction",
+		.verbs = SCHEMA_VERB_CREATE},
+	{.name = "log", .verbs = SCHEMA_VERB_GET},
+	STATUS,
+};
+static const struct schema_sub account_subs[] = {
+	{.name = "token",
+		.group = "authentication.k8s.io",
+		.version = "v1",
+		.kind = "TokenRequest",
+		.verbs = SCHEMA_VERB_CREATE},
+};
+static const struct schema_sub namespace_subs[] = {
+	{.name = "finalize", .verbs = SCHEMA_VERB_UPDATE},
+	STATUS,
+};
+
+/* By group, then by name: the order of discovery. */
+static const struct schema_kind kinds[] = {
+	{.group = "",
+		.version = "v1",
+		.kind = "ConfigMap",
+		.list_kind = "ConfigMapList",
+		.plural = "configmaps",
+		.singular = "configmap",
+		.short_names = NAMES("cm"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true},
+	{.group = "",
+		.version = "v1",
+		.kind = "Event",
+		.list_kind = "EventList",
+		.plural = "events",
+		.singular = "event",
+		.short_names = NAMES("ev"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true},
+	{.group = "",
+		.version = "v1",
+		.kind = "Namespace",
+		.list_kind = "NamespaceList",
+		.plural = "namespaces",
+		.singular = "namespace",
+		.short_names = NAMES("ns"),
+		.verbs = SCHEMA_VERBS_ALL & ~SCHEMA_VERB_DELETE_COLLECTION,
+		.status = true,
+		SUBS(namespace_subs)},
+	{.group = "",
+		.version = "v1",
+		.kind = "PersistentVolumeClaim",
+		.list_kind = "PersistentVolumeClaimList",
+		.plural = "persistentvolumeclaims",
+		.singular = "persistentvolumeclaim",
+		.short_names = NAMES("pvc"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.status = true,
+		SUBS(status_only)},
+	{.group = "",
+		.version = "v1",
+		.kind = "Pod",
+		.list_kind = "PodList",
+		.plural = "pods",
+		.singular = "pod",
+		.short_names = NAMES("po"),
+		.categories = ALL,
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.generation = true,
+		.status = true,
+		SUBS(pod_subs)},
+	{.group = "",
+		.version = "v1",
+		.kind = "Secret",
+		.list_kind = "SecretList",
+		.plural = "secrets",
+		.singular = "secret",
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true},
+	{.group = "",
+		.version = "v1",
+		.kind = "ServiceAccount",
+		.list_kind = "ServiceAccountList",
+		.plural = "serviceaccounts",
+		.singular = "serviceaccount",
+		.short_names = NAMES("sa"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		SUBS(account_subs)},
+	{.group = "",
+		.version = "v1",
+		.kind = "Service",
+		.list_kind = "ServiceList",
+		.plural = "services",
+		.singular = "service",
+		.short_names = NAMES("svc"),
+		.categories = ALL,
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.status = true,
+		SUBS(status_only)},
+	{.group = "apiextensions.k8s.io",
+		.version = "v1",
+		.kind = "CustomResourceDefinition",
+		.list_kind = "CustomResourceDefinitionList",
+		.plural = "customresourcedefinitions",
+		.singular = "customresourcedefinition",
+		.short_names = NAMES("crd", "crds"),
+		.categories = NAMES("api-extensions"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.generation = true,
+		.status = true,
+		SUBS(status_only)},
+	{.group = "apps",
+		.version = "v1",
+		.kind = "Deployment",
+		.list_kind = "DeploymentList",
+		.plural = "deployments",
+		.singular = "deployment",
+		.short_names = NAMES("deploy"),
+		.categories = ALL,
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.generation = true,
+		.status = true,
+		SUBS(scale_status)},
+	{.group = "apps",
+		.version = "v1",
+		.kind = "ReplicaSet",
+		.list_kind = "ReplicaSetList",
+		.plural = "replicasets",
+		.singular = "replicaset",
+		.short_names = NAMES("rs"),
+		.categories = ALL,
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.generation = true,
+		.status = true,
+		SUBS(scale_status)},
+	REVIEW("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews",
+		"selfsubjectreview"),
+	REVIEW("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
+		"selfsubjectaccessreview"),
+	REVIEW("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews",
+		"selfsubjectrulesreview"),
+	{.group = "batch",
+		.version = "v1",
+		.kind = "Job",
+		.list_kind = "JobList",
+		.plural = "jobs",
+		.singular = "job",
+		.categories = ALL,
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.generation = true,
+		.status = true,
+		SUBS(status_only)},
+	{.group = "coordination.k8s.io",
+		.version = "v1",
+		.kind = "Lease",
+		.list_kind = "LeaseList",
+		.plural = "leases",
+		.singular = "lease",
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true},
+	{.group = "events.k8s.io",
+		.version = "v1",
+		.kind = "Event",
+		.list_kind = "EventList",
+		.plural = "events",
+		.singular = "event",
+		.short_names = NAMES("ev"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true},
+	{.group = "networking.k8s.io",
+		.version = "v1",
+		.kind = "Ingress",
+		.list_kind = "IngressList",
+		.plural = "ingresses",
+		.singular = "ingress",
+		.short_names = NAMES("ing"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.generation = true,
+		.status = true,
+		SUBS(status_only)},
+	{.group = "networking.k8s.io",
+		.version = "v1",
+		.kind = "NetworkPolicy",
+		.list_kind = "NetworkPolicyList",
+		.plural = "networkpolicies",
+		.singular = "networkpolicy",
+		.short_names = NAMES("netpol"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.generation = true},
+	{.group = "policy",
+		.version = "v1",
+		.kind = "PodDisruptionBudget",
+		.list_kind = "PodDisruptionBudgetList",
+		.plural = "poddisruptionbudgets",
+		.singular = "poddisruptionbudget",
+		.short_names = NAMES("pdb"),
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.generation = true,
+		.status = true,
+		SUBS(status_only)},
+	{.group = "rbac.authorization.k8s.io",
+		.version = "v1",
+		.kind = "RoleBinding",
+		.list_kind = "RoleBindingList",
+		.plural = "rolebindings",
+		.singular = "rolebinding",
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.names_path = true},
+	{.group = "rbac.authorization.k8s.io",
+		.version = "v1",
+		.kind = "Role",
+		.list_kind = "RoleList",
+		.plural = "roles",
+		.singular = "role",
+		.verbs = SCHEMA_VERBS_ALL,
+		.namespaced = true,
+		.names_path = true},
+};
+
+size_t schema_builtin_count(void)
+{
+	return ARRAY_LEN(kinds);
+}
+
+const struct schema_kind *schema_builtin_at(size_t i)
+{
+	return i < ARRAY_LEN(kinds) ? &kinds[i] : NULL;
+}
+
+const struct schema_kind *schema_builtin_find(
+	const char *group, const char *version, const char *plural)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(kinds[i].group, group) && str_eq(kinds[i].version, version) &&
+			str_eq(kinds[i].plural, plural))
+			return &kinds[i];
+	return NULL;
+}
+
+const struct schema_kind *schema_builtin_kind(
+	const char *group, const char *version, const char *kind)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(kinds[i].group, group) && str_eq(kinds[i].version, version) &&
+			str_eq(kinds[i].kind, kind))
+			return &kinds[i];
+	return NULL;
+}
+
+/* ---- fields that may not change */
+
+struct update {
+	struct json_object *old, *now;
+	struct schema_causes *causes;
+};
+
+static bool same(const struct update *u, const char *path)
+{
+	return json_object_equal(json_get(u->old, path), json_get(u->now, path));
+}
+
+static bool is_kind(const struct schema_kind *k, const char *group, const char *kind)
+{
+	return str_eq(k->group, group) && str_eq(k->kind, kind);
+}
+
+/* A field that never changes once it is there; path with '/', field with dots. */
+static void fixed(const struct update *u, const char *path, const char *field)
+{
+	if (!same(u, path))
+		schema_cause_add(u->causes, SCHEMA_INVALID, field, json_get(u->now, path),
+			"field is immutable");
+}
+
+static void immutable_data(const struct update *u, const char *const *members, size_t n)
+{
+	if (!json_get_bool(u->old, "immutable", false))
+		return;
+	if (!json_get_bool(u->now, "immutable", false))
+		schema_cause_add(u->causes, SCHEMA_FORBIDDEN, "immutable", NULL,
+			"field is immutable when `immutable` is set");
+	for (size_t i = 0; i < n; i++)
+		if (!same(u, members[i]))
+			schema_cause_add(u->causes, SCHEMA_FORBIDDEN, members[i], NULL,
+				"field is immutable when `immutable` is set");
+}
+
+static void fixed_secret(const struct update *u)
+{
+	static const char *const members[] = {"data"};
+	struct json_object *type = json_get(u->now, "type");
+
+	/* Of a Secret without a type it is Opaque, on both sides. */
+	if (!str_eq(type ? json_object_get_string(type) : "Opaque",
+		    json_get(u->old, "type") ? json_get_str(u->old, "type") : "Opaque"))
+		schema_cause_add(u->causes, SCHEMA_INVALID, "type", type, "field is immutable");
+	immutable_data(u, members, ARRAY_LEN(members));
+}
+
+static void fixed_configmap(const struct update *u)
+{
+	static const char *const members[] = {"data", "binaryData"};
+
+	immutable_data(u, members, ARRAY_LEN(members));
+}
+
+static void fixed_job(const struct update *u)
+{
+	static const char *const fields[][2] = {{"spec/completions", "spec.completions"},
+		{"spec/selector", "spec.selector"}, {"spec/template", "spec.template"},
+		{"spec/completionMode", "spec.completionMode"},
+		{"spec/podFailurePolicy", "spec.podFailurePolicy"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		fixed(u, fields[i][0], fields[i][1]);
+}
+
+/* Once given, an address is kept; what the update leaves out the server fills in before. */
+static void fixed_service(const struct update *u)
+{
+	const char *old = json_get_str(u->old, "spec/clusterIP"),
+		   *now = json_get_str(u->now, "spec/clusterIP");
+
+	if (old && *old && now && !str_eq(old, now) &&
+		!str_eq(json_get_str(u->now, "spec/type"), "ExternalName"))
+		schema_cause_add(u->causes, SCHEMA_INVALID, "spec.clusterIPs[0]",
+			json_get(u->now, "spec/clusterIP"), "may not change once set");
+}
+
+static void fixed_claim(const struct update *u)
+{
+	cleanup_json struct json_object *old = json_copy(json_get(u->old, "spec")),
+					*now = json_copy(json_get(u->now, "spec"));
+	static const char *const may[] = {"resources", "volumeAttributesClassName"};
+
+	for (size_t i = 0; i < ARRAY_LEN(may); i++) {
+		if (json_object_is_type(old, json_type_object))
+			json_object_object_del(old, may[i]);
+		if (json_object_is_type(now, json_type_object))
+			json_object_object_del(now, may[i]);
+	}
+	if (!json_object_equal(old, now))
+		schema_cause_add(u->causes, SCHEMA_FORBIDDEN, "spec", NULL,
+			"spec is immutable after creation except resources.requests and "
+			"volumeAttributesClassName for bound claims");
+}
+
+void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
+	struct json_object *now, struct schema_causes *causes)
+{
+	struct update u = {old, now, causes};
+
+	if (is_kind(k, "", "Secret"))
+		fixed_secret(&u);
+	else if (is_kind(k, "", "ConfigMap"))
+		fixed_configmap(&u);
+	else if (is_kind(k, "batch", "Job"))
+		fixed_job(&u);
+	else if (is_kind(k, "apps", "Deployment") || is_kind(k, "apps", "ReplicaSet"))
+		fixed(&u, "spec/selector", "spec.selector");
+	else if (is_kind(k, "", "Service"))
+		fixed_service(&u);
+	else if (is_kind(k, "", "PersistentVolumeClaim"))
+		fixed_claim(&u);
+	else if (is_kind(k, "rbac.authorization.k8s.io", "RoleBinding") && !same(&u, "roleRef"))
+		schema_cause_add(causes, SCHEMA_INVALID, "roleRef", json_get(now, "roleRef"),
+			"cannot change roleRef");
+}

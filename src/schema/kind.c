@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Verbs and subresources of a kind. */
+#include "config.h"
+
+#include "tec/schema/kind.h"
+
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+const struct schema_sub *schema_kind_sub(const struct schema_kind *k, const char *name)
+{
+	for (size_t i = 0; i < k->n_subs; i++)
+		if (str_eq(k->subs[i].name, name))
+			return &k->subs[i];
+	return NULL;
+}
+
+size_t schema_verb_names(unsigned verbs, const char *out[9])
+{
+	/* The order of the bits. */
+	static const char *const names[] = {
+		"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (verbs & 1u << i)
+			out[n++] = names[i];
+	out[n] = NULL;
+	return n;
+}

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""Our validation beside kube-apiserver's: the same objects, the same causes in the same words.
+
+What is refused there and not here (or the other way round) is a defect, but for what stands in
+DIFFERENT with its reason."""
+
+import copy
+import itertools
+import json
+import os
+import subprocess
+
+import pytest
+
+import test_crd
+
+from teckinds import GROUP, obj, url
+
+TOOL = os.path.join(os.environ.get("TEC_BUILDDIR", test_crd.TOP), "tests", "tools",
+                    "tec-test-schema")
+MAX = 100
+
+
+def ours(cases):
+    text = json.dumps(cases)
+    run = subprocess.run([TOOL], input=text, capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(run.stdout)
+
+
+def causes_of(body):
+    """As a sorted list: kube-apiserver walks maps in random order."""
+    return sorted((c.get("reason"), c.get("field", ""), c.get("message"))
+                  for c in body.get("details", {}).get("causes", []))
+
+
+def our_causes(answer, name="causes"):
+    return sorted((c["reason"], c["field"], c["message"]) for c in answer.get(name, []))
+
+
+def string(**kw):
+    return {"type": "string", "maxLength": MAX, **kw}
+
+
+def rule(text, **kw):
+    return {"x-kubernetes-validations": [{"rule": text, **kw}]}
+
+
+NAMED = {"type": "object", "required": ["n"],
+         "properties": {"n": string(), "v": {"type": "integer", "maximum": 5}}}
+
+# Every one of these is validated with every one of VALUES.
+SCHEMAS = [
+    string(), string(minLength=2), string(pattern="^a+$"), string(pattern="b"), string(nullable=True),
+    string(enum=["a", "ab"]), string(format="date-time"), string(format="uuid"),
+    string(format="date"), string(format="ipv4"), string(format="duration"), string(format="byte"),
+    string(default="d"), {"type": "string", "maxLength": 1},
+    {"type": "integer"}, {"type": "integer", "minimum": 1, "maximum": 5},
+    {"type": "integer", "minimum": 1, "exclusiveMinimum": True, "multipleOf": 2},
+    {"type": "integer", "enum": [1, 5]}, {"type": "integer", "format": "int32"},
+    {"type": "number"}, {"type": "number", "maximum": 1.25}, {"type": "number", "multipleOf": 0.5},
+    {"type": "boolean"}, {"x-kubernetes-int-or-string": True},
+    {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}],
+     "pattern": "^[0-9]+%?$"},
+    {"type": "object", "properties": {"a": string(), "n": {"type": "integer"}}},
+    {"type": "object", "required": ["a", "b"], "properties": {"a": string(), "b": string()}},
+    {"type": "object", "additionalProperties": {"type": "integer"}},
+    {"type": "object", "maxProperties": 1, "additionalProperties": string()},
+    {"type": "object", "minProperties": 1, "x-kubernetes-preserve-unknown-fields": True},
+    {"type": "object", "x-kubernetes-embedded-resource": True,
+     "x-kubernetes-preserve-unknown-fields": True},
+    {"type": "array", "maxItems": 2, "items": string()},
+    {"type": "array", "minItems": 2, "items": {"type": "integer"}},
+    {"type": "array", "maxItems": MAX, "x-kubernetes-list-type": "set", "items": string()},
+    {"type": "array", "maxItems": MAX, "x-kubernetes-list-type": "map",
+     "x-kubernetes-list-map-keys": ["n"], "items": NAMED},
+    string(anyOf=[{"maxLength": 1}, {"pattern": "^b"}]),
+    string(oneOf=[{"maxLength": 1}, {"pattern": "^a"}]),
+    string(allOf=[{"maxLength": 2}, {"pattern": "^a"}]),
+    string(**{"not": {"pattern": "^a"}}),
+    {"type": "object", "properties": {"a": string(), "b": string()},
+     "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    string(**rule("self.matches('^a')", message="must begin with a")),
+    string(**rule("size(self) < 2 || self in ['ab', 'abc']")),
+    {"type": "integer", **rule("self > 0 ? self != 5 : self == -1", reason="FieldValueForbidden",
+                               message="not that one")},
+    {"type": "object", "properties": {"a": string(), "n": {"type": "integer"}},
+     **rule("has(self.a) && self.a == 'x' || self.n == 1")},
+    {"type": "object", "properties": {"a": string(), "n": {"type": "integer"}},
+     **rule("!has(self.n) || self.n >= 1", fieldPath=".n", reason="FieldValueRequired",
+            message="n it is")},
+    {"type": "object", "maxProperties": MAX, "additionalProperties": {"type": "integer",
+                                                                      **rule("self < 3")}},
+    {"type": "array", "maxItems": MAX, "items": {"type": "integer", "maximum": 10},
+     **rule("size(self) == 0 || self[1] == 2", message="the second is 2")},
+]
+
+VALUES = [
+    None, "", "a", "ab", "abc", "b", "é", "a\n", "\x01<&>\"\\", "x" * (MAX + 1), "50%",
+    "2024-01-02T03:04:05Z", "2024-02-30", "2024-02-29", "1h30m", "10.0.0.1", "YWI=",
+    "0d4a1f2e-0000-4000-8000-000000000000",
+    0, 1, 2, 5, 6, -1, 2**31, 2**63 - 1, 1.0, 1.5, 0.25, 1e30, True, False,
+    {}, {"a": "x"}, {"a": 5, "n": "x"}, {"b": "x"}, {"a": "x", "b": "y"}, {"n": 1}, {"n": 0},
+    {"a": None}, {"zz": 1}, {"kind": "K", "apiVersion": "v1"}, {"kind": 5, "apiVersion": ""},
+    [], ["a"], ["a", "b"], ["a", "b", "a", "a"], [1, 2], [2, 1, 11], ["a", 1, None],
+    [{"n": "a"}, {"n": "b", "v": 6}, {"n": "a"}], [{"v": 1}], [[]], {"n": {"deep": []}},
+]
+
+# (schema's index, value's index): we say in a 422 what kube-apiserver finds while it decodes (400).
+DIFFERENT = {(SCHEMAS.index(s), j) for s in SCHEMAS if s.get("x-kubernetes-embedded-resource")
+             for j, v in enumerate(VALUES) if isinstance(v, dict) and v.get("kind") == 5}
+
+
+def field(**kw):
+    return {"type": "object", "properties": {"a": kw}}
+
+
+LIST, KEYS, MAP = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
+EMBEDDED, OPEN = "x-kubernetes-embedded-resource", "x-kubernetes-preserve-unknown-fields"
+# No schemas, or none that is structural.
+REFUSED = [
+    {}, field(), field(type="array"), field(type="array", items={}), field(type="any"),
+    field(type="object", properties={"b": string()}, additionalProperties=string()),
+    *[field(**string(pattern=p)) for p in
+      ("(", "a(?=b)", "[z-a]", "a**", "a{2,1}", "\\1", "*a", "a)", "[a", "\\y")],
+    field(**string(**{"$ref": "x"})), field(**string(anyOf=[{"type": "integer", "description": "x"}])),
+    {"type": "object", "properties": {"metadata": {"type": "object", "properties": {
+        "labels": {"type": "object"}}}}},
+    field(type="array", items={"type": "object", "properties": {"k": string()}},
+          **{LIST: "map", KEYS: ["k"]}),
+    field(type="array", items=string(), **{LIST: "heap"}),
+    field(type="array", items=string(), **{LIST: "map"}), field(**string(**{LIST: "set"})),
+    field(type="array", items={"type": "object"}, **{LIST: "set"}),
+    field(**string(**{MAP: "atomic"})), field(type="object", **{MAP: "x"}),
+    field(type="integer", default="x"),
+    field(type="object", default={"zz": 1}, properties={"b": string()}),
+    field(**{EMBEDDED: True}), field(type="object", **{EMBEDDED: True}),
+    field(type="object", **{OPEN: False}), field(type="array", items=string(), uniqueItems=True),
+    field(**string(**rule(""))), field(**string(**rule("true", reason="X"))),
+    field(**string(**rule("true", message=" "))), field(**string(**rule("true", message="a\nb"))),
+    field(type="object", properties={"b": string()}, **rule("true", fieldPath=".c")),
+    field(type="array", maxItems=3, items=string(**rule("self == oldSelf"))),
+    field(**string(**rule("self == 'a'", optionalOldSelf=True))),
+]
+
+
+def hostile_crd():
+    properties = {f"s{i}": s for i, s in enumerate(SCHEMAS)}
+    spec = {"type": "object", "properties": properties}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "hostiles.differ.example.com"},
+            "spec": {"group": "differ.example.com", "scope": "Namespaced",
+                     "names": {"plural": "hostiles", "kind": "Hostile"},
+                     "versions": [{"name": "v1", "served": True, "storage": True,
+                                   "schema": {"openAPIV3Schema": schema}}]}}
+
+
+def hostile(spec, name="x"):
+    return {"apiVersion": "differ.example.com/v1", "kind": "Hostile", "metadata": {"name": name},
+            "spec": spec}
+
+
+@pytest.fixture(scope="module", name="kube")
+def _kube(cp):
+    if cp.api("GET", f"/apis/{GROUP}/v1alpha1")[0] != 200:
+        cp.apply_crds(os.path.join(test_crd.TOP, "crd"))
+    return cp
+
+
+@pytest.fixture(scope="module", name="ns")
+def _ns(kube):
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    kube.api("POST", crds, hostile_crd())
+    kube.wait_for(lambda: kube.api("GET", "/apis/differ.example.com/v1/hostiles")[0] == 200, 20,
+                  "the CRD")
+    name = kube.create_namespace("schema")
+    yield name
+    kube.api("DELETE", f"/api/v1/namespaces/{name}")
+    kube.api("DELETE", f"{crds}/hostiles.differ.example.com")
+
+
+def compare(answer, mine, what, differences):
+    """answer: of kube-apiserver; mine: of the tool."""
+    status, body = answer
+    if status < 300:
+        if our_causes(mine):
+            differences.append((what, "accepted there", our_causes(mine)))
+        elif body["spec"] != mine["object"]["spec"]:
+            differences.append((what, body["spec"], mine["object"]["spec"]))
+    elif status == 422 and causes_of(body) != our_causes(mine):
+        differences.append((what, causes_of(body), our_causes(mine)))
+    elif status == 400:
+        want = [f'unknown field "{u}"' for u in mine["unknown"]]
+        if not want or not all(w in body["message"] for w in want):
+            differences.append((what, body["message"], mine["unknown"]))
+
+
+def test_hostile_values_have_the_same_causes(kube, ns):
+    path = f"/apis/differ.example.com/v1/namespaces/{ns}/hostiles?dryRun=All"
+    crd = hostile_crd()
+    pairs = list(itertools.product(range(len(SCHEMAS)), range(len(VALUES))))
+    objects = [hostile({f"s{i}": VALUES[j]}) for i, j in pairs]
+    answers = ours([{"crd": crd, "object": o} for o in copy.deepcopy(objects)])
+    differences = []
+    for (i, j), o, mine in zip(pairs, objects, answers):
+        if (i, j) in DIFFERENT:
+            continue
+        compare(kube.api("POST", path + "&fieldValidation=Warn", o), mine,
+                (SCHEMAS[i], VALUES[j]), differences)
+    assert not differences, "\n".join(map(str, differences[:40]))
+
+
+def test_schemas_are_refused_alike(kube):
+    differences = []
+    for schema in REFUSED:
+        crd = hostile_crd()
+        crd["metadata"]["name"] = "refused.differ.example.com"
+        crd["spec"]["names"] = {"plural": "refused", "kind": "Refused"}
+        version = crd["spec"]["versions"][0]
+        version["schema"]["openAPIV3Schema"] = schema
+        status, body = kube.api(
+            "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All", crd)
+        mine = our_causes(ours([{"crd": crd}])[0], "refused")
+        if status != 422 or causes_of(body) != mine:
+            differences.append((schema, causes_of(body), mine))
+    assert not differences, "\n".join(map(str, differences))
+
+
+def test_unknown_fields_are_named_alike(kube, ns):
+    path = f"/apis/differ.example.com/v1/namespaces/{ns}/hostiles?dryRun=All&fieldValidation=Strict"
+    specs = [{"zz": 1}, {"s25": {"q": 1, "a": "x"}}, {"s34": [{"n": "a", "q": 1}]},
+             {"s30": {"kind": "K", "apiVersion": "v1", "metadata": {"name": "x", "q": 1}}}]
+    objects = [hostile(s) for s in specs] + [{**hostile({}), "top": 1}]
+    answers = ours([{"crd": hostile_crd(), "object": o} for o in copy.deepcopy(objects)])
+    for o, mine in zip(objects, answers):
+        status, body = kube.api("POST", path, o)
+        assert status == 400, body
+        assert "strict decoding error: " + ", ".join(
+            f'unknown field "{u}"' for u in mine["unknown"]) in body["message"]
+
+
+def test_our_kinds_have_the_same_causes(kube, ns):
+    """The tables of test_crd, create and update."""
+    crds = {}
+    for item in kube.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]:
+        crds[item["spec"]["names"]["kind"]] = item
+    differences = []
+    for kind, spec, _ in test_crd.CREATE:
+        o = obj(kind, spec)
+        mine = ours([{"crd": crds[o["kind"]], "object": copy.deepcopy(o)}])[0]
+        compare(kube.api("POST", url(kind, ns, query="?dryRun=All&fieldValidation=Strict"), o), mine,
+                (kind, spec), differences)
+    for kind, old, new, _ in test_crd.UPDATE:
+        stored = test_crd.made(kube, kind, ns, old)
+        now = {**copy.deepcopy(stored), "spec": new}
+        mine = ours([{"crd": crds[now["kind"]], "object": copy.deepcopy(now), "old": stored}])[0]
+        compare(kube.api("PUT", url(kind, ns, now["metadata"]["name"],
+                                    "?dryRun=All&fieldValidation=Strict"), now), mine,
+                (kind, old, new), differences)
+    assert not differences, "\n".join(map(str, differences[:40]))
