@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The discovery documents of an API of the built-in kinds and some CRDs: legacy (APIVersions,
+ * APIGroupList, APIGroup, APIResourceList) and aggregated (apidiscovery.k8s.io). Pure: the caller
+ * puts what it gets; the crds are borrowed for the call, versions that are not served are left out.
+ */
+#ifndef TEC_SCHEMA_DISCOVERY_H
+#define TEC_SCHEMA_DISCOVERY_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tec/schema/crd.h"
+
+struct schema_served {
+	struct schema_crd *const *crds;
+	size_t n;
+};
+
+struct json_object *schema_discovery_versions(const char *server); /* /api; server: host:port */
+struct json_object *schema_discovery_groups(const struct schema_served *s); /* /apis */
+/* /apis/GROUP; NULL: there is none. */
+struct json_object *schema_discovery_group(const struct schema_served *s, const char *group);
+/* /api/v1 and /apis/GROUP/VERSION; NULL: there is none. */
+struct json_object *schema_discovery_resources(
+	const struct schema_served *s, const char *group, const char *version);
+/* /api (core) or /apis as APIGroupDiscoveryList; version: "v2" or "v2beta1". */
+struct json_object *schema_discovery_aggregated(
+	const struct schema_served *s, bool core, const char *version);
+
+/* The kind of a path, built in or of a served version of a CRD; NULL: none. */
+const struct schema_kind *schema_served_kind(
+	const struct schema_served *s, const char *group, const char *version, const char *plural);
+
+#endif

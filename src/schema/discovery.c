@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Discovery from one list of kinds: the built-in table, and every served version of the CRDs.
+ * Groups stand in kube-apiserver's order of priority, those of CRDs behind it by name; versions of
+ * a group in the order that clients prefer them (v1, v1beta1, v1alpha1).
+ */
+#include "config.h"
+
+#include "tec/schema/discovery.h"
+
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/schema/builtin.h"
+
+static const char *const group_order[] = {"", "apps", "events.k8s.io", "authentication.k8s.io",
+	"authorization.k8s.io", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
+	"apiextensions.k8s.io", "coordination.k8s.io"};
+
+struct kinds {
+	const struct schema_kind **kind; /* owned array */
+	size_t n;
+};
+#define cleanup_kinds __attribute__((cleanup(kinds_fini)))
+
+static void kinds_fini(struct kinds *k)
+{
+	free(k->kind);
+}
+
+static size_t group_rank(const char *group)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_LEN(group_order) && !str_eq(group, group_order[i]))
+		i++;
+	return i;
+}
+
+/* "v2", "v1beta1": major, 3 for none, 2 for beta, 1 for alpha, minor. false: of another form. */
+static bool parse_version(const char *s, uint64_t out[3])
+{
+	const char *p = s + 1;
+	char digits[20];
+	size_t n = strspn(p, "0123456789");
+
+	if (*s != 'v' || n == 0 || n >= sizeof(digits))
+		return false;
+	memcpy(digits, p, n);
+	digits[n] = '\0';
+	if (str_to_u64(digits, UINT64_MAX, &out[1]) < 0)
+		return false;
+	p += n;
+	out[0] = str_starts(p, "alpha") ? 1 : str_starts(p, "beta") ? 2 : 3;
+	p += out[0] == 1 ? 5 : out[0] == 2 ? 4 : 0;
+	out[2] = 0;
+	return out[0] == 3 ? !*p : str_to_u64(p, UINT64_MAX, &out[2]) == 0;
+}
+
+/* Those that clients prefer come first. */
+static int compare_versions(const char *a, const char *b)
+{
+	uint64_t x[3], y[3];
+	bool good = parse_version(a, x), other = parse_version(b, y);
+
+	if (!good || !other)
+		return good != other ? (good ? -1 : 1) : strcmp(a, b);
+	for (size_t i = 0; i < 3; i++)
+		if (x[i] != y[i])
+			return x[i] > y[i] ? -1 : 1;
+	return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct schema_kind *x = *(const struct schema_kind *const *)a,
+				 *y = *(const struct schema_kind *const *)b;
+	size_t i = group_rank(x->group), j = group_rank(y->group);
+	int c = i != j ? (i < j ? -1 : 1) : strcmp(x->group, y->group);
+
+	c = c ? c : compare_versions(x->version, y->version);
+	return c ? c : strcmp(x->plural, y->plural);
+}
+
+static struct kinds all_kinds(const struct schema_served *s)
+{
+	struct kinds k = {NULL, 0};
+
+	for (size_t i = 0; i < schema_builtin_count(); i++) {
+		ARRAY_GROW(k.kind, k.n);
+		k.kind[k.n++] = schema_builtin_at(i);
+	}
+	for (size_t i = 0; i < s->n; i++)
+		for (size_t j = 0; j < schema_crd_versions(s->crds[i]); j++) {
+			const struct schema_version *v = schema_crd_at(s->crds[i], j);
+
+			if (!v->served)
+				continue;
+			ARRAY_GROW(k.kind, k.n);
+			k.kind[k.n++] = &v->kind;
+		}
+	qsort(k.kind, k.n, sizeof(*k.kind), by_place);
+	return k;
+}
+
+const struct schema_kind *schema_served_kind(
+	const struct schema_served *s, const char *group, const char *version, const char *plural)
+{
+	const struct schema_kind *k = schema_builtin_find(group, version, plural);
+
+	for (size_t i = 0; !k && i < s->n; i++) {
+		const struct schema_version *v = schema_crd_version(s->crds[i], version);
+
+		if (v && v->served && str_eq(v->kind.group, group) &&
+			str_eq(v->kind.plural, plural))
+			k = &v->kind;
+	}
+	return k;
+}
+
+/* ---- groups */
+
+static struct json_object *text_list(const char *const *list)
+{
+	struct json_object *a = json_arr();
+
+	for (; *list; list++)
+		json_push_str(a, *list);
+	return a;
+}
+
+static struct json_object *verb_list(unsigned verbs)
+{
+	const char *names[9];
+
+	schema_verb_names(verbs, names);
+	return text_list(names);
+}
+
+static struct json_object *document(const char *kind, const char *version)
+{
+	return json_add_str(json_add_str(json_obj(), "kind", kind), "apiVersion", version);
+}
+
+static struct json_object *version_entry(const struct schema_kind *k)
+{
+	cleanup_free char *gv = xasprintf("%s/%s", k->group, k->version);
+
+	return json_add_str(json_add_str(json_obj(), "groupVersion", gv), "version", k->version);
+}
+
+/* The kinds from i on that are of the group of the i-th: how many. */
+static size_t same_group(const struct kinds *k, size_t i)
+{
+	size_t n = 1;
+
+	while (i + n < k->n && str_eq(k->kind[i + n]->group, k->kind[i]->group))
+		n++;
+	return n;
+}
+
+static size_t same_version(const struct kinds *k, size_t i, size_t end)
+{
+	size_t n = 1;
+
+	while (i + n < end && str_eq(k->kind[i + n]->version, k->kind[i]->version))
+		n++;
+	return n;
+}
+
+static struct json_object *group_entry(const struct kinds *k, size_t i, struct json_object *take_o)
+{
+	struct json_object *versions = json_arr();
+	size_t end = i + same_group(k, i);
+
+	json_add_str(take_o, "name", k->kind[i]->group);
+	for (size_t j = i; j < end; j += same_version(k, j, end))
+		json_push(versions, version_entry(k->kind[j]));
+	json_add(take_o, "versions", versions);
+	json_add(take_o, "preferredVersion", version_entry(k->kind[i]));
+	return take_o;
+}
+
+struct json_object *schema_discovery_versions(const char *server)
+{
+	struct json_object *o = json_add_str(json_obj(), "kind", "APIVersions"),
+			   *client = json_obj();
+
+	json_add(o, "versions", json_push_str(json_arr(), "v1"));
+	json_add_str(client, "clientCIDR", "0.0.0.0/0");
+	json_add_str(client, "serverAddress", server);
+	return json_add(o, "serverAddressByClientCIDRs", json_push(json_arr(), client));
+}
+
+struct json_object *schema_discovery_groups(const struct schema_served *s)
+{
+	cleanup_kinds struct kinds k = all_kinds(s);
+	struct json_object *groups = json_arr();
+
+	for (size_t i = 0; i < k.n; i += same_group(&k, i))
+		if (*k.kind[i]->group)
+			json_push(groups, group_entry(&k, i, json_obj()));
+	return json_add(document("APIGroupList", "v1"), "groups", groups);
+}
+
+struct json_object *schema_discovery_group(const struct schema_served *s, const char *group)
+{
+	cleanup_kinds struct kinds k = all_kinds(s);
+
+	for (size_t i = 0; *group && i < k.n; i += same_group(&k, i))
+		if (str_eq(k.kind[i]->group, group))
+			return group_entry(&k, i, document("APIGroup", "v1"));
+	return NULL;
+}
+
+/* ---- resources of one version */
+
+/* Clients compare it only: base64 of the first 8 bytes of a hash of what is stored. */
+static void add_storage_hash(struct json_object *o, const struct schema_kind *k)
+{
+	const char *version = k->crd ? schema_crd_storage(k->crd->crd)->kind.version : k->version;
+	cleanup_free char *text = xasprintf("%s/%s/%s", k->group, version, k->kind);
+	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+	uint8_t hash[SHA256_LEN];
+
+	if (!(k->verbs & SCHEMA_VERB_GET))
+		return;
+	bytes_sha256(text, strlen(text), hash);
+	bytes_to_b64(&b64, hash, 8);
+	json_add_str(o, "storageVersionHash", strbuf_str(&b64));
+}
+
+static void push_resource(struct json_object *list, const struct schema_kind *k)
+{
+	struct json_object *o = json_obj();
+
+	json_add_str(o, "name", k->plural);
+	json_add_str(o, "singularName", k->singular);
+	json_add_bool(o, "namespaced", k->namespaced);
+	json_add_str(o, "kind", k->kind);
+	json_add(o, "verbs", verb_list(k->verbs));
+	if (k->short_names)
+		json_add(o, "shortNames", text_list(k->short_names));
+	if (k->categories)
+		json_add(o, "categories", text_list(k->categories));
+	add_storage_hash(o, k);
+	json_push(list, o);
+	for (size_t i = 0; i < k->n_subs; i++) {
+		const struct schema_sub *sub = &k->subs[i];
+		cleanup_free char *name = xasprintf("%s/%s", k->plural, sub->name);
+
+		o = json_obj();
+		json_add_str(o, "name", name);
+		json_add_str(o, "singularName", "");
+		json_add_bool(o, "namespaced", k->namespaced);
+		json_add_str(o, "group", sub->group);
+		json_add_str(o, "version", sub->version);
+		json_add_str(o, "kind", sub->kind ? sub->kind : k->kind);
+		json_add(o, "verbs", verb_list(sub->verbs));
+		json_push(list, o);
+	}
+}
+
+struct json_object *schema_discovery_resources(
+	const struct schema_served *s, const char *group, const char *version)
+{
+	cleanup_kinds struct kinds k = all_kinds(s);
+	cleanup_free char *gv = xasprintf("%s%s%s", group, *group ? "/" : "", version);
+	struct json_object *list = json_arr(), *o;
+
+	for (size_t i = 0; i < k.n; i++)
+		if (str_eq(k.kind[i]->group, group) && str_eq(k.kind[i]->version, version))
+			push_resource(list, k.kind[i]);
+	if (json_object_array_length(list) == 0) {
+		json_object_put(list);
+		return NULL;
+	}
+	o = json_add_str(json_obj(), "kind", "APIResourceList");
+	if (*group) /* the core group is older than this member */
+		json_add_str(o, "apiVersion", "v1");
+	return json_add(json_add_str(o, "groupVersion", gv), "resources", list);
+}
+
+/* ---- aggregated */
+
+/* Built-in kinds leave out the group and version of their own. */
+static struct json_object *response_kind(
+	const struct schema_kind *k, const char *group, const char *version, const char *kind)
+{
+	struct json_object *o = json_obj();
+
+	json_add_str(o, "group", group ? group : k->crd ? k->group : "");
+	json_add_str(o, "version", version ? version : k->crd ? k->version : "");
+	return json_add_str(o, "kind", kind ? kind : k->kind);
+}
+
+static struct json_object *aggregated_resource(const struct schema_kind *k)
+{
+	struct json_object *o = json_obj(), *subs = json_arr();
+
+	json_add_str(o, "resource", k->plural);
+	json_add(o, "responseKind", response_kind(k, NULL, NULL, NULL));
+	json_add_str(o, "scope", k->namespaced ? "Namespaced" : "Cluster");
+	json_add_str(o, "singularResource", k->singular);
+	json_add(o, "verbs", verb_list(k->verbs));
+	if (k->short_names)
+		json_add(o, "shortNames", text_list(k->short_names));
+	if (k->categories)
+		json_add(o, "categories", text_list(k->categories));
+	for (size_t i = 0; i < k->n_subs; i++) {
+		const struct schema_sub *sub = &k->subs[i];
+		struct json_object *e = json_add_str(json_obj(), "subresource", sub->name);
+
+		json_add(e, "responseKind", response_kind(k, sub->group, sub->version, sub->kind));
+		json_push(subs, json_add(e, "verbs", verb_list(sub->verbs)));
+	}
+	if (k->n_subs)
+		return json_add(o, "subresources", subs);
+	json_object_put(subs);
+	return o;
+}
+
+static struct json_object *aggregated_group(const struct kinds *k, size_t i)
+{
+	struct json_object *metadata = json_obj(), *versions = json_arr();
+	size_t end = i + same_group(k, i);
+
+	if (*k->kind[i]->group)
+		json_add_str(metadata, "name", k->kind[i]->group);
+	while (i < end) {
+		size_t n = same_version(k, i, end);
+		struct json_object *resources = json_arr(),
+				   *v = json_add_str(json_obj(), "version", k->kind[i]->version);
+
+		for (; n; n--)
+			json_push(resources, aggregated_resource(k->kind[i++]));
+		json_add(v, "resources", resources);
+		json_push(versions, json_add_str(v, "freshness", "Current"));
+	}
+	return json_add(json_add(json_obj(), "metadata", metadata), "versions", versions);
+}
+
+struct json_object *schema_discovery_aggregated(
+	const struct schema_served *s, bool core, const char *version)
+{
+	cleanup_kinds struct kinds k = all_kinds(s);
+	cleanup_free char *api = xasprintf("apidiscovery.k8s.io/%s", version);
+	struct json_object *items = json_arr();
+
+	for (size_t i = 0; i < k.n; i += same_group(&k, i))
+		if (core == !*k.kind[i]->group)
+			json_push(items, aggregated_group(&k, i));
+	return json_add(json_add(document("APIGroupDiscoveryList", api), "metadata", json_obj()),
+		"items", items);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts of OpenAPI documents: metadata, kinds, paths. kubectl reads of the paths only which
+ * query parameters a write of a kind takes, and of the schemas all of it.
+ */
+#include "config.h"
+
+#include "openapi_internal.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+char *openapi_name(const struct schema_kind *k, const char *suffix)
+{
+	struct strbuf b = STRBUF_INIT;
+	const char *end = k->group + strlen(k->group);
+
+	if (!k->crd) {
+		strbuf_addf(&b, "io.k8s.api.%.*s.%s.%s%s",
+			*k->group ? (int)strcspn(k->group, ".") : 4, *k->group ? k->group : "core",
+			k->version, k->kind, suffix);
+		return strbuf_steal(&b);
+	}
+	while (end > k->group) { /* the group's labels, last one first */
+		const char *start = end;
+
+		while (start > k->group && start[-1] != '.')
+			start--;
+		strbuf_add(&b, start, (size_t)(end - start));
+		strbuf_addc(&b, '.');
+		end = start > k->group ? start - 1 : start;
+	}
+	strbuf_addf(&b, "%s.%s%s", k->version, k->kind, suffix);
+	return strbuf_steal(&b);
+}
+
+struct json_object *openapi_ref(const char *prefix, const char *name)
+{
+	cleanup_free char *ref = xasprintf("%s%s", prefix, name);
+
+	return json_add_str(json_obj(), "$ref", ref);
+}
+
+static struct json_object *described(const char *type, const char *description)
+{
+	return json_add_str(json_add_str(json_obj(), "description", description), "type", type);
+}
+
+static struct json_object *text_map(const char *description)
+{
+	return json_add(described("object", description), "additionalProperties",
+		json_add_str(json_obj(), "type", "string"));
+}
+
+static struct json_object *list_of(const char *description, struct json_object *items)
+{
+	return json_add(described("array", description), "items", items);
+}
+
+static struct json_object *owner_reference(void)
+{
+	static const char *const texts[][2] = {{"apiVersion", "API version of the owner."},
+		{"kind", "Kind of the owner."}, {"name", "Name of the owner."},
+		{"uid", "UID of the owner."}};
+	struct json_object *o = described(
+				   "object", "An object in the same namespace that owns this one."),
+			   *p = json_obj(), *required = json_arr();
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		json_add(p, texts[i][0], described("string", texts[i][1]));
+		json_push_str(required, texts[i][0]);
+	}
+	json_add(p, "controller",
+		described("boolean", "The owner is the one that manages this object."));
+	json_add(p, "blockOwnerDeletion",
+		described("boolean",
+			"The owner stays until this object is gone, when it is deleted in "
+			"the foreground."));
+	return json_add(json_add(o, "properties", p), "required", required);
+}
+
+static struct json_object *object_meta(const char *prefix)
+{
+	static const char *const texts[][3] = {
+		{"name", "string", "Once in its namespace and kind; cannot be changed."},
+		{"generateName", "string",
+			"The server appends a random suffix when name is not given."},
+		{"namespace", "string", "Where the object lives; cannot be changed."},
+		{"uid", "string",
+			"Set by the server; an object that is made again has another one."},
+		{"resourceVersion", "string", "Changes with every write; opaque."},
+		{"selfLink", "string", "Not used any more."},
+		{"creationTimestamp", "string", "When the object was made. Set by the server."},
+		{"deletionTimestamp", "string",
+			"The object is being deleted, and waits for its finalizers."},
+		{"generation", "integer", "Counts changes of what is wanted. Set by the server."},
+		{"deletionGracePeriodSeconds", "integer",
+			"How long deletion may take. Set by the server."},
+	};
+	struct json_object *p = json_obj();
+	static const char owner[] = OPENAPI_META "OwnerReference";
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		json_add(p, texts[i][0], described(texts[i][1], texts[i][2]));
+	json_add(p, "labels", text_map("Short texts by which objects are selected."));
+	json_add(p, "annotations", text_map("Texts that nothing selects by."));
+	json_add(p, "finalizers",
+		list_of("Who has to act before the object is removed.",
+			json_add_str(json_obj(), "type", "string")));
+	json_add(p, "ownerReferences",
+		list_of("The object goes when all of these are gone.", openapi_ref(prefix, owner)));
+	json_add(p, "managedFields",
+		list_of("Which manager applied which fields. Set by the server.",
+			json_add_str(json_obj(), "type", "object")));
+	return json_add(
+		described("object", "What every object has beside its content."), "properties", p);
+}
+
+void openapi_add_meta(struct json_object *schemas, const char *prefix)
+{
+	struct json_object *list = json_obj();
+
+	json_add(
+		list, "resourceVersion", described("string", "Of the list: where a watch begins."));
+	json_add(list, "continue", described("string", "Asks for the next part of the list."));
+	json_add(
+		list, "remainingItemCount", described("integer", "How many are not in this part."));
+	json_add(list, "selfLink", described("string", "Not used any more."));
+	json_add(schemas, OPENAPI_META "ListMeta",
+		json_add(described("object", "What every list has."), "properties", list));
+	json_add(schemas, OPENAPI_META "ObjectMeta", object_meta(prefix));
+	json_add(schemas, OPENAPI_META "OwnerReference", owner_reference());
+}
+
+/* ---- kinds */
+
+static void add_gvk(struct json_object *o, const struct schema_kind *k, const char *kind, bool list)
+{
+	struct json_object *gvk = json_obj();
+
+	json_add_str(gvk, "group", k->group);
+	json_add_str(gvk, "kind", kind);
+	json_add_str(gvk, "version", k->version);
+	json_add(o, "x-kubernetes-group-version-kind", list ? json_push(json_arr(), gvk) : gvk);
+}
+
+static void add_type_meta(struct json_object *properties)
+{
+	json_add(properties, "apiVersion",
+		described("string", "Group and version of the schema that this object follows."));
+	json_add(properties, "kind", described("string", "The kind of this object."));
+}
+
+static void add_list(struct json_object *schemas, const char *prefix, const struct schema_kind *k,
+	const char *name)
+{
+	cleanup_free char *list = openapi_name(k, "List"),
+			  *text = xasprintf("A list of %s.", k->plural);
+	struct json_object *o = described("object", text), *p = json_obj();
+
+	add_type_meta(p);
+	json_add(p, "metadata", openapi_ref(prefix, OPENAPI_META "ListMeta"));
+	json_add(p, "items", list_of("The objects.", openapi_ref(prefix, name)));
+	json_add(o, "properties", p);
+	json_add(o, "required", json_push_str(json_arr(), "items"));
+	add_gvk(o, k, k->list_kind, true);
+	json_add(schemas, list, o);
+}
+
+void openapi_add_kind(struct json_object *schemas, const char *prefix, const struct schema_kind *k,
+	struct json_object *take_schema)
+{
+	cleanup_free char *name = openapi_name(k, "");
+	struct json_object *p = json_get_obj(take_schema, "properties");
+
+	if (!p) {
+		p = json_obj();
+		json_add(take_schema, "properties", p);
+	}
+	add_type_meta(p);
+	json_object_object_del(p, "metadata");
+	json_add(p, "metadata", openapi_ref(prefix, OPENAPI_META "ObjectMeta"));
+	add_gvk(take_schema, k, k->kind, true);
+	json_add(schemas, name, take_schema);
+	if (k->verbs & SCHEMA_VERB_LIST)
+		add_list(schemas, prefix, k, name);
+}
+
+struct json_object *openapi_builtin(const struct schema_kind *k)
+{
+	static const struct {
+		const char *group, *kind, *members; /* NULL: spec and status */
+	} kinds[] = {
+		{"", "ConfigMap", "data binaryData immutable"},
+		{"", "Secret", "data stringData immutable type"},
+		{"", "ServiceAccount", "secrets imagePullSecrets automountServiceAccountToken"},
+		{"", "Event",
+			"involvedObject reason message source firstTimestamp lastTimestamp count "
+			"type eventTime series action related reportingComponent reportingInstance"},
+		{"events.k8s.io", "Event",
+			"eventTime series reportingController reportingInstance action reason regarding "
+			"related note type deprecatedSource deprecatedFirstTimestamp "
+			"deprecatedLastTimestamp deprecatedCount"},
+		{"rbac.authorization.k8s.io", "Role", "rules"},
+		{"rbac.authorization.k8s.io", "RoleBinding", "subjects roleRef"},
+	};
+	cleanup_free char *text = xasprintf("%s, of Kubernetes itself. Its fields are described at "
+					    "https://kubernetes.io/docs/reference/.",
+		k->kind);
+	struct json_object *o = described("object", text), *p = json_obj();
+	const char *members = "spec status";
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(k->group, kinds[i].group) && str_eq(k->kind, kinds[i].kind))
+			members = kinds[i].members;
+	while (*members) {
+		size_t len = strcspn(members, " ");
+		cleanup_free char *name = xstrndup(members, len);
+
+		json_add(p, name,
+			json_add_bool(json_add_str(json_obj(), "description", "Any value."),
+				"x-kubernetes-preserve-unknown-fields", true));
+		members += len + (members[len] == ' ');
+	}
+	return json_add(o, "properties", p);
+}
+
+/* ---- paths */
+
+static struct json_object *parameter(
+	const char *name, const char *in, const char *type, const char *text, bool v2)
+{
+	struct json_object *o = json_obj(), *schema = json_obj();
+
+	json_add_str(o, "name", name);
+	json_add_str(o, "in", in);
+	json_add_str(o, "description", text);
+	if (str_eq(in, "path"))
+		json_add_bool(o, "required", true);
+	if (!v2)
+		return json_add(o, "schema", json_add_str(schema, "type", type));
+	json_object_put(schema);
+	return json_add_str(o, "type", type);
+}
+
+static struct json_object *operation(const struct schema_kind *k, const char *action, bool v2)
+{
+	struct json_object *o = json_obj(), *p = json_arr();
+	cleanup_free char *id = xasprintf("%s%s%s%s", action, k->group, k->version, k->kind);
+
+	for (char *c = id; *c; c++)
+		if (*c == '.')
+			*c = '_';
+	json_add_str(o, "operationId", id);
+	if (!str_eq(action, "get") && !str_eq(action, "list")) {
+		json_push(p, parameter("dryRun", "query", "string", "All: nothing is stored.", v2));
+		json_push(p, parameter("fieldManager", "query", "string", "Who writes.", v2));
+		json_push(
+			p, parameter("fieldValidation", "query", "string",
+				   "Strict, Warn or Ignore: what becomes of unknown fields.", v2));
+	}
+	if (str_eq(action, "patch"))
+		json_push(p, parameter("force", "query", "boolean",
+				     "An apply takes fields of other managers.", v2));
+	json_add(o, "parameters", p);
+	json_add(o, "responses",
+		json_add(json_obj(), "200", json_add_str(json_obj(), "description", "OK")));
+	json_add_str(o, "x-kubernetes-action", action);
+	add_gvk(o, k, k->kind, false);
+	return o;
+}
+
+void openapi_add_paths(struct json_object *paths, const struct schema_kind *k, bool v2)
+{
+	cleanup_free char *all = xasprintf("%s%s/%s%s/%s", *k->group ? "/apis/" : "/api", k->group,
+				  k->version, k->namespaced ? "/namespaces/{namespace}" : "",
+				  k->plural),
+			  *one = xasprintf("%s/{name}", all);
+	struct json_object *c = json_obj(), *o = json_obj(), *p = json_arr(), *q = json_arr();
+
+	if (k->namespaced) {
+		json_push(p, parameter("namespace", "path", "string", "The namespace.", v2));
+		json_push(q, parameter("namespace", "path", "string", "The namespace.", v2));
+	}
+	json_push(q, parameter("name", "path", "string", "The name.", v2));
+	if (k->verbs & SCHEMA_VERB_LIST)
+		json_add(c, "get", operation(k, "list", v2));
+	json_add(c, "post", operation(k, "post", v2));
+	json_add(paths, all, json_add(c, "parameters", p));
+	if (!(k->verbs & SCHEMA_VERB_GET)) {
+		json_object_put(o);
+		json_object_put(q);
+		return;
+	}
+	json_add(o, "get", operation(k, "get", v2));
+	json_add(o, "put", operation(k, "put", v2));
+	json_add(o, "patch", operation(k, "patch", v2));
+	json_add(o, "delete", operation(k, "delete", v2));
+	json_add(paths, one, json_add(o, "parameters", q));
+}

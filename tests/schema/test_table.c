@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* What kubectl get shows. */
+#include "config.h"
+
+#include "schema/schema_testing.h"
+
+#include "tec/schema/builtin.h"
+#include "tec/schema/table.h"
+
+#define NOW 1704164645 /* 2024-01-02T03:04:05Z */
+
+Test(schema_table, ages)
+{
+	static const struct {
+		int64_t s;
+		const char *text;
+	} rows[] = {{-2, "<invalid>"}, {-1, "0s"}, {0, "0s"}, {119, "119s"}, {120, "2m"},
+		{121, "2m1s"}, {599, "9m59s"}, {600, "10m"}, {10799, "179m"}, {10800, "3h"},
+		{10860, "3h1m"}, {28799, "7h59m"}, {28800, "8h"}, {172799, "47h"}, {172800, "2d"},
+		{176400, "2d1h"}, {691199, "7d23h"}, {691200, "8d"}, {63071999, "729d"},
+		{63072000, "2y"}, {63158400, "2y1d"}, {252287999, "7y364d"}, {252288000, "8y"},
+		{315360000, "10y"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char out[SCHEMA_AGE_LEN];
+
+		schema_age_text(rows[i].s, out);
+		cr_expect_str_eq(out, rows[i].text, "%lld: %s", (long long)rows[i].s, out);
+	}
+}
+
+#define META "metadata: {name: n, creationTimestamp: '2024-01-02T03:03:05Z'}"
+
+static const struct {
+	const char *group, *kind, *object, *cells;
+} rows[] = {
+	{"", "ConfigMap", "{" META ", data: {a: b}, binaryData: {c: d}}", "n|2|60s"},
+	{"", "Secret", "{" META ", type: Opaque, data: {a: b}}", "n|Opaque|1|60s"},
+	{"", "Namespace", "{" META ", status: {phase: Active}}", "n|Active|60s"},
+	{"", "ServiceAccount", "{" META "}", "n|0|60s"},
+	{"", "ConfigMap", "{metadata: {name: n}}", "n|0|<unknown>"},
+	{"coordination.k8s.io", "Lease", "{" META ", spec: {holderIdentity: h}}", "n|h|60s"},
+	{"rbac.authorization.k8s.io", "Role", "{" META "}", "n|2024-01-02T03:03:05Z"},
+	{"apiextensions.k8s.io", "CustomResourceDefinition", "{" META "}",
+		"n|2024-01-02T03:03:05Z"},
+	{"rbac.authorization.k8s.io", "RoleBinding",
+		"{" META
+		", roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: u}, {kind: "
+		"ServiceAccount, namespace: ns, name: s}, {kind: User, name: v}]}",
+		"n|Role/r|60s|u, v||ns/s"},
+	{"apps", "Deployment",
+		"{" META
+		", spec: {replicas: 2, selector: {matchLabels: {b: c, a: b}, matchExpressions: "
+		"[{key: k, operator: In, values: [y, x]}, {key: z, operator: DoesNotExist}]}, template: "
+		"{spec: {containers: [{name: c1, image: i1}, {name: c2, image: i2}]}}}, status: "
+		"{readyReplicas: 1, updatedReplicas: 2}}",
+		"n|1/2|2|0|60s|c1,c2|i1,i2|a=b,b=c,k in (x,y),!z"},
+	{"apps", "ReplicaSet",
+		"{" META ", spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 1}}",
+		"n|2|2|1|60s|||<none>"},
+	{"batch", "Job",
+		"{" META ", spec: {completions: 1}, status: {succeeded: 1, startTime: "
+		"'2024-01-02T03:03:05Z', completionTime: '2024-01-02T03:03:15Z', conditions: [{type: "
+		"Complete, status: 'True'}]}}",
+		"n|Complete|1/1|10s|60s|||<none>"},
+	{"batch", "Job", "{" META ", spec: {parallelism: 3}}", "n|Running|0/1 of 3||60s|||<none>"},
+	{"batch", "Job", "{" META ", spec: {}, status: {startTime: '2024-01-02T03:04:00Z'}}",
+		"n|Running|0/1|5s|60s|||<none>"},
+	{"", "Service",
+		"{" META
+		", spec: {type: ClusterIP, clusterIPs: [10.0.0.1], ports: [{port: 80, protocol: "
+		"TCP}, {port: 90, nodePort: 30000, protocol: UDP}], selector: {app: x}}}",
+		"n|ClusterIP|10.0.0.1|<none>|80/TCP,90:30000/UDP|60s|app=x"},
+	{"", "Service", "{" META ", spec: {type: LoadBalancer}}",
+		"n|LoadBalancer|<none>|<pending>|<none>|60s|<none>"},
+	{"", "Service",
+		"{" META
+		", spec: {type: LoadBalancer, externalIPs: [e]}, status: {loadBalancer: {ingress: "
+		"[{ip: b}, {hostname: a}, {ip: b}]}}}",
+		"n|LoadBalancer|<none>|a,b,e|<none>|60s|<none>"},
+	{"", "Service", "{" META ", spec: {type: ExternalName, externalName: x.org}}",
+		"n|ExternalName|<none>|x.org|<none>|60s|<none>"},
+	{"networking.k8s.io", "NetworkPolicy", "{" META ", spec: {podSelector: {}}}",
+		"n|<none>|60s"},
+	{"policy", "PodDisruptionBudget",
+		"{" META ", spec: {minAvailable: 50%}, status: {disruptionsAllowed: 1}}",
+		"n|50%|N/A|1|60s"},
+	{"", "PersistentVolumeClaim",
+		"{" META
+		", spec: {volumeName: v, storageClassName: s, volumeMode: Block}, status: {phase: "
+		"Bound, capacity: {storage: 1Gi}, accessModes: [ReadWriteMany, ReadWriteOnce]}}",
+		"n|Bound|v|1Gi|RWO,RWX|s|<unset>|60s|Block"},
+	{"networking.k8s.io", "Ingress",
+		"{" META
+		", spec: {rules: [{host: a}, {host: b}, {host: c}, {host: d}], tls: [{}]}}",
+		"n|<none>|a,b,c + 1 more...||80, 443|60s"},
+	{"networking.k8s.io", "Ingress", "{" META "}", "n|<none>|*||80|60s"},
+	{"", "Event",
+		"{" META
+		", involvedObject: {kind: Pod, name: p, fieldPath: f}, type: Normal, reason: R, "
+		"message: ' m ', source: {component: c, host: h}, firstTimestamp: '2024-01-02T03:02:05Z', "
+		"lastTimestamp: '2024-01-02T03:04:00Z', count: 3}",
+		"5s|Normal|R|pod/p|f|c, h|m|2m|3|n"},
+	{"events.k8s.io", "Event",
+		"{" META ", regarding: {kind: Pod, name: p}, type: Normal, reason: R, note: m, "
+		"reportingController: c, eventTime: '2024-01-02T03:04:00.123456Z'}",
+		"5s|Normal|R|pod/p||c|m|5s|1|n"},
+	{"events.k8s.io", "Event",
+		"{" META ", regarding: {kind: Pod, name: p}, type: Normal, reason: R, note: m, "
+		"deprecatedSource: {component: c, host: h}, deprecatedFirstTimestamp: "
+		"'2024-01-02T03:04:00Z', deprecatedCount: 2}",
+		"5s|Normal|R|pod/p||c, h|m|5s|2|n"},
+	/* Pods. */
+	{"", "Pod",
+		"{" META
+		", spec: {nodeName: node, containers: [{name: a}, {name: b}]}, status: {phase: "
+		"Running, podIPs: [{ip: 10.1.1.1}], containerStatuses: [{name: a, ready: true, state: "
+		"{running: {}}, restartCount: 2, lastState: {terminated: {finishedAt: "
+		"'2024-01-02T03:03:35Z'}}}, {name: b, ready: false, state: {running: {}}}]}}",
+		"n|1/2|Running|2 (30s ago)|60s|10.1.1.1|node|<none>|<none>"},
+	{"", "Pod",
+		"{" META
+		", spec: {containers: [{name: a}]}, status: {phase: Pending, containerStatuses: "
+		"[{name: a, state: {waiting: {reason: ImagePullBackOff}}}]}}",
+		"n|0/1|ImagePullBackOff|0|60s|<none>|<none>|<none>|<none>"},
+	{"", "Pod",
+		"{" META
+		", spec: {containers: [{name: a}]}, status: {phase: Failed, containerStatuses: "
+		"[{name: a, state: {terminated: {exitCode: 3}}}]}}",
+		"n|0/1|ExitCode:3|0|60s|<none>|<none>|<none>|<none>"},
+	{"", "Pod",
+		"{" META
+		", spec: {containers: [{name: a}], initContainers: [{name: i}, {name: j}]}, status: "
+		"{phase: Pending, initContainerStatuses: [{name: i, restartCount: 1, state: {terminated: "
+		"{exitCode: 0}}}, {name: j, state: {running: {}}}]}}",
+		"n|0/1|Init:1/2|1|60s|<none>|<none>|<none>|<none>"},
+	{"", "Pod",
+		"{metadata: {name: n, creationTimestamp: '2024-01-02T03:03:05Z', deletionTimestamp: "
+		"'2024-01-02T03:04:05Z'}, spec: {containers: [{name: a}]}, status: {phase: Running}}",
+		"n|0/1|Terminating|0|60s|<none>|<none>|<none>|<none>"},
+};
+
+static char *cells_of(struct json_object *table, size_t row)
+{
+	struct json_object *a =
+		json_get_arr(json_object_array_get_idx(json_get_arr(table, "rows"), row), "cells");
+	struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < json_object_array_length(a); i++) {
+		struct json_object *v = json_object_array_get_idx(a, i);
+
+		strbuf_addf(&b, "%s%s", i ? "|" : "", v ? json_object_get_string(v) : "<null>");
+	}
+	return strbuf_steal(&b);
+}
+
+Test(schema_table, shows_builtin_kinds)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_json struct json_object *o = parse(rows[i].object), *table = NULL;
+		struct schema_table t = {
+			.kind = schema_builtin_kind(rows[i].group, "v1", rows[i].kind),
+			.version = "v1",
+			.now_s = NOW};
+		cleanup_free char *cells = NULL;
+
+		cr_assert(t.kind, "%s", rows[i].kind);
+		table = schema_table_new(&t, &o, 1);
+		cells = cells_of(table, 0);
+		cr_expect_str_eq(cells, rows[i].cells, "%s: %s", rows[i].kind, cells);
+		cr_expect_eq(json_object_array_length(json_get_arr(table, "columnDefinitions")),
+			json_object_array_length(json_get_arr(
+				json_object_array_get_idx(json_get_arr(table, "rows"), 0),
+				"cells")),
+			"%s", rows[i].kind);
+	}
+}
+
+Test(schema_table, takes_anything_as_an_object)
+{
+	static const char *const odd[] = {"{}", "{metadata: 5, spec: [], status: x}",
+		"{metadata: {name: [], creationTimestamp: 5}, spec: {containers: 5, ports: [1, null], "
+		"rules: [5], selector: {matchLabels: [], matchExpressions: [1]}, externalIPs: [null]}, "
+		"status: {conditions: [5], containerStatuses: [null, 5], initContainerStatuses: [5]}, "
+		"subjects: [1], involvedObject: 5}"};
+
+	for (size_t i = 0; i < schema_builtin_count(); i++)
+		for (size_t j = 0; j < ARRAY_LEN(odd); j++) {
+			cleanup_json struct json_object *o = parse(odd[j]), *table = NULL;
+			struct schema_table t = {
+				.kind = schema_builtin_at(i), .version = "v1", .now_s = NOW};
+
+			table = schema_table_new(&t, &o, 1);
+			cr_assert(table);
+		}
+}
+
+Test(schema_table, shows_columns_of_a_crd)
+{
+	struct schema_crd *c = load_crd("crd/machines.yaml");
+	struct schema_table t = {.kind = &schema_crd_at(c, 0)->kind, .version = "v1", .now_s = NOW};
+	cleanup_json struct json_object
+		*o = parse("{" META ", spec: {id: x}, status: {conditions: [{type: Ready, status: "
+			   "'True', reason: AllGood}]}}"),
+		*table = schema_table_new(&t, &o, 1), *bare = NULL;
+	cleanup_free char *cells = cells_of(table, 0);
+	struct json_object *row = json_object_array_get_idx(json_get_arr(table, "rows"), 0);
+
+	cr_assert_str_eq(cells, "n|True|<null>|AllGood|x|60s");
+	cr_assert_str_eq(json_get_str(row, "object/kind"), "PartialObjectMetadata");
+	cr_assert_str_eq(json_get_str(row, "object/metadata/name"), "n");
+	cr_assert_null(json_get(row, "object/spec"));
+	t.no_headers = true;
+	t.include = SCHEMA_INCLUDE_NONE;
+	bare = schema_table_new(&t, &o, 1);
+	row = json_object_array_get_idx(json_get_arr(bare, "rows"), 0);
+	cr_assert_null(json_get(bare, "columnDefinitions"));
+	cr_assert_null(json_get(row, "object"));
+	json_object_put(bare);
+	t.include = SCHEMA_INCLUDE_OBJECT;
+	bare = schema_table_new(&t, &o, 1);
+	row = json_object_array_get_idx(json_get_arr(bare, "rows"), 0);
+	cr_assert_str_eq(json_get_str(row, "object/spec/id"), "x");
+	schema_crd_free(c);
+}
+
+Test(schema_table, cells_have_the_type_of_their_column)
+{
+	static const char crd[] =
+		"{metadata: {name: foos.example.com}, spec: {group: example.com, scope: Cluster, names: "
+		"{plural: foos, kind: Foo}, versions: [{name: v1, served: true, storage: true, schema: "
+		"{openAPIV3Schema: {type: object}}, additionalPrinterColumns: [{name: S, type: string, "
+		"jsonPath: .a}, {name: I, type: integer, jsonPath: .a}, {name: N, type: number, jsonPath: "
+		".a}, {name: B, type: boolean, jsonPath: .a}, {name: D, type: date, jsonPath: .a}]}]}}";
+	static const char *const values[][2] = {
+		{"{a: x}", "|x|<null>|<null>|<null>|<invalid>"},
+		{"{a: 5}", "|5|5|5|<null>|<null>"},
+		{"{a: true}", "|true|<null>|<null>|true|<null>"},
+		{"{a: [1, {b: c}]}", "|[1,{\"b\":\"c\"}]|<null>|<null>|<null>|<null>"},
+		{"{a: '2024-01-02T04:03:05+01:00'}",
+			"|2024-01-02T04:03:05+01:00|<null>|<null>|<null>|60s"},
+		{"{a: null}", "|<null>|<null>|<null>|<null>|<null>"},
+		{"{}", "|<null>|<null>|<null>|<null>|<null>"},
+	};
+	cleanup_json struct json_object *o = parse(crd);
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	struct schema_crd *c;
+
+	schema_crd_default(o);
+	c = schema_crd_new(o, &causes);
+	cr_assert(c);
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		struct schema_table t = {
+			.kind = &schema_crd_at(c, 0)->kind, .version = "v1", .now_s = NOW};
+		cleanup_json struct json_object *v = parse(values[i][0]),
+						*table = schema_table_new(&t, &v, 1);
+		cleanup_free char *cells = cells_of(table, 0);
+
+		cr_expect_str_eq(cells, values[i][1], "%s: %s", values[i][0], cells);
+	}
+	schema_crd_free(c);
+}
