@@ -116,7 +116,6 @@ static void make_lease(struct parts *p)
 	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
 	conf.identity = identity;
 	p->lease = k8s_lease_new(p->loop, p->api, &conf);
-	p->gate = k8s_gate_new(p->api, k8s_lease_may_write, p->lease);
 }
 
 /* ctl/trustee's door to a server. */
@@ -159,7 +158,8 @@ int parts_control(struct parts *p, struct err *err)
 		return 0;
 	if (p->options->leader_elect)
 		make_lease(p);
-	api = p->gate ? p->gate : p->api;
+	p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
+	api = p->gate;
 	p->ctl_events =
 		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->state.sync = kbs_sync_new();

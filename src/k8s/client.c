@@ -140,6 +140,7 @@ static void call_send(struct call *k, const struct k8s_cred *cred)
 		.connect_ms = CONNECT_MS,
 		.silence_ms = k->x.to.on_data ? r->silence_ms : 0,
 		.stream = k->end_ms == 0,
+		.yields = r->yields,
 	};
 
 	if (k->end_ms)

@@ -22,7 +22,8 @@ static void gate_start(struct k8s_exchange *x)
 {
 	struct gate *g = (struct gate *)x->t;
 
-	if (strcmp(x->req.method, "GET") == 0 || g->may_write(g->arg)) {
+	x->req.yields = true;
+	if (!g->may_write || strcmp(x->req.method, "GET") == 0 || g->may_write(g->arg)) {
 		x->t = g->to;
 		g->to->ops->start(x);
 		return;

@@ -84,9 +84,12 @@ Test(k8s_gate, shut_it_refuses_writes_and_lets_reads_pass)
 
 Test(k8s_gate, open_it_lets_all_pass)
 {
+	struct op *op;
+
 	open_ = true;
 	fake_expect_answer(fake_transport_expect(f, "POST", "/api/v1/x"), 201, "{}");
-	(void)send("POST");
+	op = send("POST");
+	cr_assert(((struct k8s_exchange *)op)->req.yields);
 	open_ = false; /* what has passed is sent */
 	loop_drain(l);
 	cr_assert_eq(status, 201);

@@ -27,6 +27,7 @@ struct k8s_request {
 	struct body body; /* data NULL: none */
 	uint32_t deadline_ms; /* 0: 15,000; with on_data: none, it is a stream */
 	uint32_t silence_ms;  /* streams only */
+	bool yields;          /* to requests that do not (httpc.h) */
 };
 
 struct k8s_answer {
@@ -91,7 +92,7 @@ void k8s_transport_end(
 void k8s_transport_fail(struct k8s_exchange *x);
 
 /*
- * Turns an answer that is no 2xx (or err) into a struct err by RFC 9110 status and the Status
+ * Turns an answer that is not 2xx (or err) into a struct err by RFC 9110 status and the Status
  * object's reason: 404 NOT_FOUND, 409 CONFLICT, 410 GONE, 401/403 DENIED, 400/405/406/413/415/422
  * INVALID, 429 and 5xx TRANSIENT with retry_after_ms. Returns 0 for a 2xx.
  */
