@@ -45,10 +45,12 @@ static const struct verb delete = {
 /* What reads the answer; lives in the exchange. */
 struct reader {
 	const struct verb *verb;
-	const struct kobj_gvk *gvk; /* static */
-	struct k8s_split *split;    /* owned; NULL: no byte has come */
-	struct json_object *object; /* owned */
-	struct err bad;             /* what is wrong with what came */
+	const struct kobj_gvk *gvk;    /* static */
+	struct k8s_split *split;       /* owned; NULL: no byte has come */
+	struct json_object *object;    /* owned */
+	const struct k8s_cache *cache; /* borrowed; NULL: none */
+	const struct kobj *cached;     /* owned: a reference */
+	struct err bad;                /* what is wrong with what came */
 	k8s_result_fn done;
 	void *arg;
 };
@@ -63,6 +65,7 @@ static void reader_fini(void *arg)
 	struct reader *r = arg;
 
 	k8s_split_free(r->split);
+	kobj_unref(r->cached);
 	if (r->object && is_secret(r)) {
 		json_wipe(json_get_obj(r->object, "data"));
 		json_wipe(json_get_obj(r->object, "stringData"));
@@ -91,6 +94,18 @@ static void read_conflict(const struct reader *r, const struct k8s_answer *answe
 	json_object_put(status);
 }
 
+static bool is_cached(struct reader *r)
+{
+	const struct kobj *o = NULL;
+
+	if (r->cache)
+		o = k8s_cache_find_version(r->cache, k8s_split_item_name(r->split),
+			k8s_split_item_uid(r->split), k8s_split_item_rv(r->split));
+	if (o)
+		r->cached = kobj_ref(o);
+	return o != NULL;
+}
+
 static int on_item(void *arg, const char *item, size_t len, struct err *err)
 {
 	struct reader *r = arg;
@@ -100,6 +115,8 @@ static int on_item(void *arg, const char *item, size_t len, struct err *err)
 		return *k8s_split_item_rv(r->split)
 			       ? 0
 			       : err_set(err, ERR_INVALID, "no metadata.resourceVersion");
+	if (is_cached(r))
+		return 0;
 	if (!item)
 		return err_set(err, ERR_INVALID, "%s is larger than 2 MiB and cannot be read",
 			k8s_split_item_name(r->split));
@@ -145,6 +162,7 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 		err_wrap(&err, "answer for %s", r->gvk->plural);
 	} else {
 		result.object = r->object;
+		result.cached = r->cached;
 	}
 	r->done(r->arg, &err, &result);
 }
@@ -266,4 +284,11 @@ struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
 	json_add(o, "preconditions", json_add_str(json_obj(), "uid", uid));
 	json_add_str(o, "propagationPolicy", "Background");
 	return send_json(&delete, &(struct target){t, scope, gvk, ns, name, done, arg}, o, 0);
+}
+
+void k8s_call_unless_cached(struct op *call, const struct k8s_cache *cache)
+{
+	struct k8s_exchange *x = (struct k8s_exchange *)call;
+
+	((struct reader *)x->arg)->cache = cache;
 }

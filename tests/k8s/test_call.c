@@ -19,6 +19,7 @@ static struct k8s_transport *t;
 static struct op_scope ops;
 
 static struct {
+	const char *cached; /* its resourceVersion */
 	unsigned n;
 	struct err err;
 	bool object, already_exists;
@@ -33,6 +34,7 @@ static void on_result(void *arg, const struct err *err, const struct k8s_result 
 	got.err = *err;
 	got.object = r->object != NULL;
 	got.already_exists = r->already_exists;
+	got.cached = r->cached ? r->cached->rv : NULL;
 	snprintf(got.name, sizeof(got.name), "%s", name ? name : "");
 }
 
@@ -96,6 +98,62 @@ Test(k8s_call, get)
 	cr_assert_eq(got.err.kind, ERR_NONE, "%s", got.err.text);
 	cr_assert_str_eq(got.name, "x");
 	cr_assert_str_eq(fake_transport_last(f)->resource, "secrets");
+}
+
+static struct kobj *extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack p = KOBJ_PACK_INIT;
+	struct kobj fixed = {0};
+
+	return kobj_meta_read(&p, o, &fixed, err) == 0 ? kobj_pack_finish(&p, &fixed, sizeof(fixed))
+						       : NULL;
+}
+
+#define OBJECT(uid, rv)                                                                            \
+	"{\"metadata\":{\"name\":\"m\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv "\"}}"
+
+/* The cache holds 7 of u; NULL: the answer was read. */
+static const struct {
+	const char *answer, *cached;
+} answers[] = {
+	{OBJECT("u", "7"), "7"},
+	{OBJECT("u", "8"), NULL},
+	{OBJECT("u", "6"), NULL},
+	{OBJECT("v", "7"), NULL},
+	{"{\"metadata\":{\"name\":\"other\",\"uid\":\"u\",\"resourceVersion\":\"7\"}}", NULL},
+	{"{\"metadata\":{\"name\":\"m\"}}", NULL},
+};
+
+Test(k8s_call, an_answer_that_the_cache_has_is_not_read_again)
+{
+	static const struct k8s_cache_type type = {extract, sizeof(struct kobj), NULL, 0};
+	struct k8s_cache *cache = k8s_cache_new(&type);
+	struct json_object *o = obj(OBJECT("u", "7"));
+
+	k8s_cache_put(cache, o);
+	json_object_put(o);
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+		struct op *op;
+
+		expect("GET", MACHINES "/m", 200, answers[i].answer);
+		op = k8s_call_get(t, &ops, &kobj_machine, "ns", "m", on_result, NULL);
+		k8s_call_unless_cached(op, cache);
+		got.n = 0;
+		loop_drain(l);
+		cr_expect_eq(got.n, 1);
+		cr_expect(!err_is_set(&got.err), "%s", got.err.text);
+		cr_expect_eq(got.object, answers[i].cached == NULL, "answer %zu", i);
+		cr_expect(str_eq(got.cached, answers[i].cached), "answer %zu", i);
+	}
+	/* Cut short, it is no answer, whatever it begins with. */
+	expect("GET", MACHINES "/m", 200,
+		"{\"metadata\":{\"name\":\"m\",\"uid\":\"u\",\"resourceVersion\":\"7\"}");
+	k8s_call_unless_cached(
+		k8s_call_get(t, &ops, &kobj_machine, "ns", "m", on_result, NULL), cache);
+	loop_drain(l);
+	cr_expect_eq(got.err.kind, ERR_INVALID);
+	cr_expect_null(got.cached);
+	k8s_cache_free(cache);
 }
 
 static void answer_with(const char *head, size_t n, const char *tail)

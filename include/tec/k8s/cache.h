@@ -42,6 +42,9 @@ void k8s_cache_free(struct k8s_cache *c);
 void k8s_cache_listen(struct k8s_cache *c, k8s_cache_change_fn fn, void *arg);
 
 const struct kobj *k8s_cache_find(const struct k8s_cache *c, const char *name);
+/* The same, and only this version of this object; NULL as well when it cannot be read. */
+const struct kobj *k8s_cache_find_version(
+	const struct k8s_cache *c, const char *name, const char *uid, const char *rv);
 /* All objects whose index i equals value, oldest first (creationTimestamp, then name). */
 const struct kobj *k8s_cache_first(const struct k8s_cache *c, unsigned i, const char *value);
 const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const struct kobj *o);

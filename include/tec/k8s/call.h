@@ -13,6 +13,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
+#include "tec/k8s/cache.h"
 #include "tec/k8s/transport.h"
 #include "tec/kobj/gvk.h"
 
@@ -20,7 +21,9 @@
 
 struct k8s_result {
 	struct json_object *object; /* borrowed, may be NULL */
-	bool already_exists;        /* 409 AlreadyExists on a create */
+	/* Borrowed; set in the place of `object`: k8s_call_unless_cached(). */
+	const struct kobj *cached;
+	bool already_exists; /* 409 AlreadyExists on a create */
 };
 typedef void (*k8s_result_fn)(void *arg, const struct err *err, const struct k8s_result *result);
 
@@ -56,5 +59,12 @@ struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, const char *uid,
 	k8s_result_fn done, void *arg);
+
+/*
+ * For a call that was just started and shows its object (not create_only): if the cache holds the
+ * version of it that comes, because the watch was faster, the answer is not read a second time.
+ * The cache must outlive the call.
+ */
+void k8s_call_unless_cached(struct op *call, const struct k8s_cache *cache);
 
 #endif
