@@ -67,6 +67,7 @@ struct k8s_watch {
 	char *list_rv, *cont;    /* between pages */
 	uint64_t started_ms;
 	unsigned fails; /* in a row */
+	bool relisted;  /* at once after a 410; not again before a stream has lived */
 	struct backoff backoff;
 	bool in_data;                      /* our own on_data is running */
 	bool gone, malformed, error_event; /* how the stream ended */
@@ -420,6 +421,7 @@ static void on_watch_done(
 		return;
 	if (lived) {
 		w->fails = 0;
+		w->relisted = false;
 		backoff_reset(&w->backoff);
 	}
 
@@ -435,8 +437,11 @@ static void on_watch_done(
 	if (w->malformed || err.kind == ERR_GONE || err.kind == ERR_INVALID ||
 		err.kind == ERR_NOT_FOUND || w->fails >= GIVE_UP_RESUME)
 		forget_rv(w);
-	if (err.kind == ERR_GONE && w->fails == 0) {
+	/* Also behind other failures: a server that restarted refuses connections first and has
+	 * forgotten the version then, and what was waited for that need not be waited again. */
+	if (err.kind == ERR_GONE && !w->relisted) {
 		w->fails++;
+		w->relisted = true;
 		metric_add(&restarts, w->gvk->plural, "gone", 1);
 		go_on(w, K8S_WATCH_LISTING, "gone");
 		return;

@@ -178,7 +178,7 @@ Test(k8s_watch, old_objects_stay_until_the_new_list_is_complete)
 	fake_stream_send(w, ERROR_EVENT("410"));
 	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
 	loop_drain(loop);
-	cr_assert(fake_expect_open(e), "410 lists anew at once");
+	cr_assert(fake_expect_open(e), "410 lists again at once");
 	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_LISTING);
 	fake_stream_send(
 		e, "{\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[" ITEM("b", "29"));
@@ -213,6 +213,33 @@ Test(k8s_watch, http_410_lists_anew_too_and_410_again_waits)
 	cr_expect(fake_expect_open(e));
 }
 
+/* An API server that restarts refuses connections for a while, and its cache starts later than the
+ * version that is asked for. */
+Test(k8s_watch, a_410_behind_other_failures_lists_at_once_too)
+{
+	struct fake_expect *w = start_watching(), *e, *gone;
+
+	loop_advance(loop, 5000);
+	fake_stream_error(w, ERR_TRANSIENT, "reset");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=1*");
+	fake_expect_answer(e, 503, "");
+	loop_advance(loop, 1300);
+	gone = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=1*");
+	fake_expect_answer(gone, 410, "{\"kind\":\"Status\",\"code\":410}");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500");
+	fake_expect_answer(e, 200, LIST("11", ""));
+	w = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=11*");
+	while (!fake_expect_started(gone))
+		loop_advance(loop, 10);
+	loop_drain(loop);
+	cr_expect_eq(fake_transport_count(fake, "list", NULL), 2, "in the turn of the 410");
+	cr_expect(fake_expect_open(w));
+	/* The same again, with nothing that lasted in between, waits. */
+	fake_stream_send(w, ERROR_EVENT("410"));
+	loop_drain(loop);
+	cr_expect_eq(k8s_watch_state(watch), K8S_WATCH_BACKOFF);
+}
+
 Test(k8s_watch, a_closed_stream_resumes_at_once_from_the_last_version)
 {
 	struct fake_expect *w = start_watching(), *e;
@@ -224,7 +251,7 @@ Test(k8s_watch, a_closed_stream_resumes_at_once_from_the_last_version)
 	loop_drain(loop);
 	cr_expect(fake_expect_open(e));
 	cr_expect_eq(fake_transport_count(fake, "list", NULL), 1);
-	cr_expect_eq(warnings, 0, "the usual case is no warning");
+	cr_expect_eq(warnings, 0, "the usual case is not a warning");
 }
 
 Test(k8s_watch, short_streams_never_become_a_busy_loop)
