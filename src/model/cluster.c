@@ -60,6 +60,18 @@ struct reader {
 	bool lost;                  /* something that the mirror has */
 };
 
+/* path as in json_get(); people read it with dots. */
+static int refuse(struct err *err, const char *path, const char *why)
+{
+	char dotted[64];
+	size_t n = 0;
+
+	for (; path[n] && n < sizeof(dotted) - 1; n++)
+		dotted[n] = path[n] == '/' ? '.' : path[n];
+	dotted[n] = 0;
+	return err_set(err, ERR_INVALID, "spec.%s %s", dotted, why);
+}
+
 /* A string member; NULL with *ok when it is absent or null. */
 static const char *read_string(struct json_object *o, const char *path, struct err *err, bool *ok)
 {
@@ -68,7 +80,7 @@ static const char *read_string(struct json_object *o, const char *path, struct e
 
 	*ok = !v || s;
 	if (!*ok)
-		err_set(err, ERR_INVALID, "spec/%s is not a text", path);
+		refuse(err, path, "is not a text");
 	return s;
 }
 
@@ -80,7 +92,7 @@ static int read_addr(struct reader *r, struct json_object *o, const char *path, 
 	if (!ok)
 		return -1;
 	if (s && strlen(s) > ADDR_MAX)
-		return err_set(r->err, ERR_INVALID, "spec/%s is longer than an address", path);
+		return refuse(r->err, path, "is longer than an address");
 	if (s && s[0])
 		kobj_pack_str(r->pack, field, s);
 	return 0;
@@ -95,7 +107,7 @@ static int read_name(struct reader *r, struct json_object *o, const char *path, 
 	if (!ok)
 		return -1;
 	if (s && !kobj_name_valid(s, strlen(s)))
-		return err_set(r->err, ERR_INVALID, "spec/%s is no object name", path);
+		return refuse(r->err, path, "is not a valid object name");
 	kobj_pack_str(r->pack, field, s);
 	return 0;
 }
@@ -104,13 +116,16 @@ static int read_int(struct reader *r, const char *path, int max, int dflt, int *
 {
 	struct json_object *v = json_get(r->spec, path);
 	int64_t n = dflt;
+	char range[40];
 
 	if (v && !json_object_is_type(v, json_type_int))
-		return err_set(r->err, ERR_INVALID, "spec/%s is not a number", path);
+		return refuse(r->err, path, "is not a number");
 	if (v)
 		n = json_object_get_int64(v);
-	if (n < 1 || n > max)
-		return err_set(r->err, ERR_INVALID, "spec/%s is not between 1 and %d", path, max);
+	if (n < 1 || n > max) {
+		snprintf(range, sizeof(range), "is not between 1 and %d", max);
+		return refuse(r->err, path, range);
+	}
 	*out = (int)n;
 	return 0;
 }
@@ -132,7 +147,7 @@ static int read_enum(struct reader *r, const char *path, const char *const *name
 			return 0;
 		}
 	}
-	return err_set(r->err, ERR_INVALID, "spec/%s has a value this version does not know", path);
+	return refuse(r->err, path, "has a value this version does not know");
 }
 
 static const char *const reg_modes[] = {"Open", "Token", "Manual", NULL};
@@ -182,7 +197,7 @@ static int read_numbers(struct reader *r, struct model_cluster *c)
 		return -1;
 	if (str_to_duration_ms(ttl ? ttl : "24h", &c->pending_ttl_ms) < 0)
 		return err_set(r->err, ERR_INVALID,
-			"spec/registration/pendingTTL is no duration such as 24h");
+			"spec.registration.pendingTTL is not a duration such as 24h");
 	if (read_int(r, "trusteeKbsPort", 65535, 8080, &c->trustee_port) < 0 ||
 		read_int(r, "trustee/window", 64, 32, &c->window) < 0 ||
 		read_int(r, "registerServerPort", 65535, 8000, &c->register_port) < 0 ||
@@ -201,10 +216,10 @@ static int read_servers(struct reader *r, struct model_cluster *c)
 	if (!v)
 		return 0;
 	if (!json_object_is_type(v, json_type_array))
-		return err_set(r->err, ERR_INVALID, "spec/trusteeServers is not a list");
+		return err_set(r->err, ERR_INVALID, "spec.trusteeServers is not a list");
 	n = json_object_array_length(v);
 	if (n > MODEL_CLUSTER_SERVERS_MAX)
-		return err_set(r->err, ERR_INVALID, "spec/trusteeServers has more than %d entries",
+		return err_set(r->err, ERR_INVALID, "spec.trusteeServers has more than %d entries",
 			MODEL_CLUSTER_SERVERS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *e = json_object_array_get_idx(v, i);
@@ -213,7 +228,7 @@ static int read_servers(struct reader *r, struct model_cluster *c)
 
 		if (!addr || !addr[0])
 			return err_set(r->err, ERR_INVALID,
-				"spec/trusteeServers contains an entry without an address");
+				"spec.trusteeServers contains an entry without an address");
 		if (read_addr(r, e, "address", offsetof(struct model_cluster, server_addr) + at) <
 				0 ||
 			read_name(r, e, "caSecret",
@@ -301,7 +316,7 @@ static int read_extended(struct reader *r, struct json_object *o)
 		struct json_object *v = json_get(r->spec, members[i]);
 
 		if (v && i < 3 && !json_object_is_type(v, json_type_object))
-			return err_set(r->err, ERR_INVALID, "spec/%s is not an object", members[i]);
+			return refuse(r->err, members[i], "is not an object");
 		if (v)
 			json_add(ext, members[i], json_object_get(v));
 	}
@@ -327,7 +342,7 @@ static int read_platforms(struct reader *r, struct json_object *names, struct mo
 
 	if (n > MODEL_PLATFORMS_MAX)
 		return err_set(r->err, ERR_INVALID,
-			"spec/attestation/platformConfigMaps has more than %d entries",
+			"spec.attestation.platformConfigMaps has more than %d entries",
 			MODEL_PLATFORMS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *e = json_object_array_get_idx(names, i);
@@ -336,11 +351,11 @@ static int read_platforms(struct reader *r, struct json_object *names, struct mo
 
 		if (!kobj_name_valid(name, *name ? (size_t)json_object_get_string_len(e) : 0))
 			return err_set(r->err, ERR_INVALID,
-				"spec/attestation/platformConfigMaps contains what is not a valid object name");
+				"spec.attestation.platformConfigMaps contains what is not a valid object name");
 		for (size_t k = 0; k < i; k++)
 			if (json_object_equal(e, json_object_array_get_idx(names, k)))
 				return err_set(r->err, ERR_INVALID,
-					"spec/attestation/platformConfigMaps has %s twice", name);
+					"spec.attestation.platformConfigMaps has %s twice", name);
 		kobj_pack_str(r->pack,
 			offsetof(struct model_cluster, platform) + i * sizeof(c->platform[0]),
 			name);
@@ -361,7 +376,7 @@ static int read_attestation(const struct reader *r, struct model_cluster *c)
 	names = json_get(from.spec, "attestation/platformConfigMaps");
 	if (names && !json_object_is_type(names, json_type_array))
 		return err_set(
-			r->err, ERR_INVALID, "spec/attestation/platformConfigMaps is not a list");
+			r->err, ERR_INVALID, "spec.attestation.platformConfigMaps is not a list");
 	if (read_platforms(&from, names, c) < 0 ||
 		read_enum(&from, "attestation/pcr7", pcr7, &v) < 0)
 		return -1;
@@ -404,7 +419,7 @@ bool model_cluster_announces(const struct model_cluster *c, const char *secret, 
 	return model_mark_announces(model_cluster_announced(c, secret), hex);
 }
 
-/* Any later than the time of reading is for the controllers to refuse: here is no clock. */
+/* Any later than the time of reading is for the controllers to refuse: there is no clock here. */
 static void read_adopt_before(struct json_object *o, struct model_cluster *c)
 {
 	const char *text = kobj_annotation(o, MODEL_ADOPT_BEFORE_ANNOTATION);

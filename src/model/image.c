@@ -56,7 +56,7 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
 	if (!image) {
-		err_set(err, ERR_INVALID, "spec/image of %s is missing or not a text",
+		err_set(err, ERR_INVALID, "spec.image of %s is missing or not a text",
 			json_get_str(o, "metadata/name"));
 		return NULL;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine as a compact struct. An id that is no lower-case UUID is kept and marked: the API may
+ * Machine as a compact struct. An id that is not a lower-case UUID is kept and marked: the API may
  * have let it through (the Rust operator's CRD has no pattern), and the controller has to say so.
  */
 #include "config.h"
@@ -90,7 +90,7 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
 	if (!id) {
-		err_set(err, ERR_INVALID, "spec/id of %s is missing or not a text",
+		err_set(err, ERR_INVALID, "spec.id of %s is missing or not a text",
 			json_get_str(o, "metadata/name"));
 		return NULL;
 	}

@@ -269,7 +269,7 @@ static void get_platforms(struct reader *r, struct model_platforms *out)
 
 		if (name &&
 			(!kobj_name_valid(name, strlen(name)) || model_platforms_find(out, name)))
-			r->why = "a platform has no name of its own";
+			r->why = "the name of a platform is not valid or occurs twice";
 		*p = (struct model_platform){.name = name, .events = PCR_EVENTS_INIT};
 		out->n++;
 		variables = get(r, SHA256_LEN);

@@ -241,8 +241,8 @@ Test(model_pcrmsg, malformed_values_are_refused)
 		P(1, "a register is missing", 2, E4(0), E14(0), 1, 1, 1, 'a', 1, E4(0), 0),
 		P(1, "another register", 2, E4(0), E14(0), 1, 1, 1, 'a', 1, E7(0), 0),
 		P(1, "too many platforms", 2, E4(0), E14(0), 0, 9),
-		P(1, "no name of its own", 2, E4(0), E14(0), 0, 1, 0),
-		P(1, "no name of its own", 2, E4(0), E14(0), 0, 1, 1, 'A'),
+		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 0),
+		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 1, 'A'),
 		P(1, "ends too early", 2, E4(0), E14(0), 0, 1, 1, 'a', 0, 0),
 	};
 	struct packed same = P(2, "a hash is there twice", 2, E4(0), E14(1), 0, 0);
