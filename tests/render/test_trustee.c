@@ -339,6 +339,24 @@ Test(render_trustee, pod_meets_the_restricted_standard)
 	}
 }
 
+/* Kubernetes adds 300 s where a Pod says nothing. */
+Test(render_trustee, a_dead_node_keeps_it_for_30_s)
+{
+	cleanup_json struct json_object *o = deployment(NULL);
+	struct json_object *list = json_get_arr(pod(o), "tolerations");
+
+	cr_assert_eq(json_object_array_length(list), 2);
+	for (size_t i = 0; i < 2; i++) {
+		struct json_object *t = json_object_array_get_idx(list, i);
+
+		cr_expect_str_eq(json_get_str(t, "key"),
+			i ? "node.kubernetes.io/unreachable" : "node.kubernetes.io/not-ready");
+		cr_expect_str_eq(json_get_str(t, "operator"), "Exists");
+		cr_expect_str_eq(json_get_str(t, "effect"), "NoExecute");
+		cr_expect_eq(json_get_int(t, "tolerationSeconds", 0), 30);
+	}
+}
+
 Test(render_trustee, probes_follow_the_scheme)
 {
 	static const char *const probes[] = {"startupProbe", "livenessProbe", "readinessProbe"};

@@ -388,7 +388,8 @@ Test(render_volumes, both_deliveries_run_trustee_in_the_same_way)
 {
 	static const char *const of_spec[] = {"replicas", "selector", "strategy",
 		"template/metadata/labels", "template/spec/securityContext",
-		"template/spec/automountServiceAccountToken", "template/spec/enableServiceLinks"};
+		"template/spec/automountServiceAccountToken", "template/spec/enableServiceLinks",
+		"template/spec/tolerations"};
 	static const char *const of_container[] = {
 		"name", "resources", "securityContext", "command", "env", "ports"};
 	cleanup_json struct json_object *a = rendered(&two);
