@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tec/base/bytes.h"
 #include "tec/base/clock.h"
 #include "tec/base/str.h"
 
@@ -18,6 +19,7 @@
 #define REQUEST_MS    30000u
 #define MAX_REDIRECTS 3u
 #define CLIENT_ID     "tec-operator"
+#define SILENCE_MS    30000u /* of a body that comes in pieces */
 #define SMALL_BODY    65536u /* an error page may be larger than the document */
 
 struct fetch {
@@ -29,8 +31,10 @@ struct fetch {
 	char *url;
 	char *realm; /* of the token server that was used last */
 	unsigned redirects;
-	bool away;      /* url is not the source's any more */
-	bool sent_auth; /* with the request in flight */
+	bool away;                   /* url is not the source's any more */
+	bool sent_auth;              /* with the request in flight */
+	struct bytes_sha256_run sum; /* of what came in pieces */
+	size_t came;
 	oci_fetch_fn done;
 	void *arg;
 };
@@ -40,6 +44,7 @@ static void send_get(struct fetch *f);
 static void fetch_free(struct fetch *f)
 {
 	op_scope_cancel(&f->ops);
+	bytes_sha256_fini(&f->sum);
 	free(f->url);
 	free(f->realm);
 	free(f);
@@ -311,10 +316,41 @@ static void on_document(struct fetch *f, const struct httpc_answer *a)
 	/* Neither length nor digest of what came is reported: it may be another server's page. */
 	if (f->want.any_size ? a->body_len > d->size : a->body_len != d->size)
 		FAIL(f, ERR_INVALID, "it did not send the %zu bytes of the document", d->size);
-	else if (oci_digest_check(d->digest, a->body, a->body_len, &err) != 0)
+	else if (!f->want.tag && oci_digest_check(d->digest, a->body, a->body_len, &err) != 0)
 		fetch_fail(f, &err);
 	else
 		fetch_end(f, &err, a->body, a->body_len);
+}
+
+static int on_piece(void *arg, const void *data, size_t len, struct err *err)
+{
+	struct fetch *f = arg;
+	const struct oci_descriptor *d = &f->want.what;
+
+	if (len > d->size - f->came)
+		return err_set(err, ERR_INVALID, "it sends more than the %zu bytes of the document",
+			d->size);
+	f->came += len;
+	bytes_sha256_add(&f->sum, data, len);
+	return f->want.piece(f->arg, data, len, err);
+}
+
+/* All of it was handed out. */
+static void on_pieces(struct fetch *f)
+{
+	const struct oci_descriptor *d = &f->want.what;
+	uint8_t sum[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+	struct err err = ERR_INIT;
+
+	bytes_sha256_end(&f->sum, sum);
+	bytes_to_hex(sum, sizeof(sum), hex);
+	if (f->came != d->size)
+		FAIL(f, ERR_INVALID, "it sent %zu bytes of the document's %zu", f->came, d->size);
+	else if (strcmp(d->digest + strlen("sha256:"), hex) != 0)
+		FAIL(f, ERR_INVALID, "its bytes do not have the digest %.19s...", d->digest);
+	else
+		fetch_end(f, &err, NULL, 0);
 }
 
 static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
@@ -333,7 +369,10 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	}
 	switch (a->status) {
 	case 200:
-		on_document(f, a);
+		if (f->want.piece)
+			on_pieces(f);
+		else
+			on_document(f, a);
 		return;
 	case 301:
 	case 302:
@@ -361,7 +400,9 @@ static void send_get(struct fetch *f)
 		.tls = oci_is_https(f->url) ? f->net->tls : NULL,
 		.headers = h,
 		.reach = oci_redirect_reach(&place, f->url),
-		.deadline_ms = REQUEST_MS,
+		.deadline_ms = f->want.piece ? 0 : REQUEST_MS,
+		.silence_ms = f->want.piece ? SILENCE_MS : 0,
+		.stream = f->want.piece != NULL,
 		.max_body = f->want.what.size < SMALL_BODY ? SMALL_BODY : f->want.what.size,
 	};
 
@@ -377,7 +418,9 @@ static void send_get(struct fetch *f)
 	else if (f->sent_auth) /* the last header: httpc's buffer is not moved with it inside */
 		h[req.n_headers++] = (struct httpc_header){
 			"Authorization", (const char *)secret_peek(s->cred->basic)};
-	(void)httpc_start(f->net->http, &f->ops, &req, NULL, on_answer, f);
+	f->came = 0;
+	(void)httpc_start(
+		f->net->http, &f->ops, &req, f->want.piece ? on_piece : NULL, on_answer, f);
 }
 
 struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
@@ -390,8 +433,9 @@ struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
 	f->want = *want;
 	f->done = done;
 	f->arg = arg;
-	f->url = xasprintf(
-		"%s/%s/%s", source->base, want->blob ? "blobs" : "manifests", want->what.digest);
+	f->url = xasprintf("%s/%s/%s", source->base, want->blob ? "blobs" : "manifests",
+		want->tag ? want->tag : want->what.digest);
+	bytes_sha256_init(&f->sum);
 	op_begin(&f->op, scope, fetch_abort);
 	send_get(f);
 	return &f->op;

@@ -14,6 +14,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/base/mem.h"
 
 #define OCI    "application/vnd.oci.image."
 #define DOCKER "application/vnd.docker."
@@ -158,6 +159,55 @@ int oci_manifest_parse(const char *text, size_t len, const char *os, const char 
 	if (index)
 		return choose(json_get_arr(o, "manifests"), os, arch, &out->next, err);
 	return take_config(o, &out->next, err);
+}
+
+/* ---- layers ---- */
+
+/* tar, plain or compressed; what it is compressed with is seen in its first bytes. */
+static bool is_layer_type(const char *type)
+{
+	static const char *const types[] = {OCI "layer.v1.tar", OCI "layer.v1.tar+gzip",
+		OCI "layer.v1.tar+zstd", OCI "layer.nondistributable.v1.tar",
+		OCI "layer.nondistributable.v1.tar+gzip", OCI "layer.nondistributable.v1.tar+zstd",
+		DOCKER "image.rootfs.diff.tar", DOCKER "image.rootfs.diff.tar.gzip",
+		DOCKER "image.rootfs.diff.tar.zstd", DOCKER "image.rootfs.foreign.diff.tar.gzip"};
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (str_eq(type, types[i]))
+			return true;
+	return false;
+}
+
+int oci_manifest_layers(
+	const char *text, size_t len, struct oci_descriptor **out, size_t *n, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(text, len, &manifest_limits, err);
+	struct json_object *list = o ? json_get_arr(o, "layers") : NULL;
+	size_t count = list ? json_object_array_length(list) : 0;
+	cleanup_free struct oci_descriptor *all = NULL;
+
+	*out = NULL;
+	*n = 0;
+	if (!o)
+		return err_wrap(err, "the manifest");
+	if (!count || count > OCI_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, "the manifest has no layers, or more than %u",
+			OCI_LAYERS_MAX);
+	all = xcalloc(count, sizeof(*all));
+	for (size_t i = 0; i < count; i++) {
+		struct json_object *e = json_object_array_get_idx(list, i);
+		const char *type = json_get_str(e, "mediaType");
+
+		if (!is_layer_type(type))
+			return err_set(err, ERR_INVALID,
+				"layer %zu of %zu is of a type that cannot be read: %.80s", i + 1,
+				count, type ? log_esc(type) : "none");
+		if (take_descriptor(e, OCI_LAYER_MAX, &all[i], err) != 0)
+			return err_wrap(err, "layer %zu of %zu", i + 1, count);
+	}
+	*out = steal_ptr(&all);
+	*n = count;
+	return 0;
 }
 
 /* ---- configuration ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by registry.c (which document, from which host) and fetch.c (one document from one host:
- * authentication, redirects, verification).
+ * Shared by registry.c and image.c (which document, from which host), source.c (the hosts) and fetch.c
+ * (one document from one host: authentication, redirects, verification).
  */
 #ifndef TEC_OCI_INTERNAL_H
 #define TEC_OCI_INTERNAL_H
@@ -44,10 +44,38 @@ typedef int (*oci_source_fn)(
 int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
 	struct err *err) MUST_CHECK;
 
+int oci_each_source_of(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
+	void *arg, struct err *err) MUST_CHECK;
+
+/* The hosts of one question, and how to reach them. */
+struct oci_asking {
+	struct oci_net net;
+	struct oci_source *sources; /* mirrors, then the registry */
+	size_t n_sources, at;       /* at: the one that is asked */
+};
+/* Copies all; oci_asking_fini() also after an error. */
+int oci_asking_init(struct oci_asking *a, struct httpc *http, const struct oci_conf *conf,
+	const struct oci_ref *ref, const struct secret *const *configs, size_t n_configs,
+	struct err *err) MUST_CHECK;
+void oci_asking_fini(struct oci_asking *a);
+static inline struct oci_source *oci_asking_now(const struct oci_asking *a)
+{
+	return &a->sources[a->at];
+}
+/* Goes on to the next host after this failure, which is logged; false: there is none. */
+bool oci_asking_next(struct oci_asking *a, const struct err *err);
+void oci_asking_name_tried(const struct oci_asking *a, struct err *err);
+
+/* A piece of a body that is not verified yet. -1 ends the fetch with err. */
+typedef int (*oci_piece_fn)(void *arg, const void *data, size_t len, struct err *err);
 struct oci_want {
 	bool blob; /* else a manifest */
 	struct oci_descriptor what;
-	bool any_size; /* what.size is only a bound: the size is not known yet */
+	bool any_size;   /* what.size is only a bound: the size is not known yet */
+	const char *tag; /* of a manifest whose digest is not known: it is not compared */
+	oci_piece_fn
+		piece; /* the body is handed out as it comes, with `arg` of the fetch, and not to
+			       done; an error after the last piece says that none of it is to be used */
 };
 
 /* body: verified, borrowed for the call. net and source outlive the op. */

@@ -14,7 +14,6 @@
 #include "tec/base/str.h"
 
 #define REF_MAX  1024
-#define TAG_MAX  128
 #define HEX_LEN  64
 #define HUB      "docker.io"
 #define HUB_OLD  "index.docker.io"
@@ -152,7 +151,7 @@ static bool tag_valid(const char *s, size_t len)
 	for (size_t i = 0; i < len; i++)
 		if (!is_alnum(s[i]) && s[i] != '_' && (i == 0 || (s[i] != '.' && s[i] != '-')))
 			return false;
-	return len > 0 && len <= TAG_MAX;
+	return len > 0 && len <= OCI_TAG_MAX;
 }
 
 static bool is_host(const char *s, size_t len)
@@ -201,15 +200,37 @@ static int take_name(const char *s, size_t len, struct oci_ref *out, struct err 
 	return 0;
 }
 
-int oci_ref_parse(const char *text, struct oci_ref *out, struct err *err)
+/* name[:tag], where the tag is kept or only checked. */
+static int take_tagged(
+	const char *text, size_t len, bool keep, struct oci_ref *out, struct err *err)
 {
-	size_t len = strnlen(text, REF_MAX + 1), name, digest;
-	const char *at = len ? memrchr(text, '@', len) : NULL, *colon, *slash;
+	const char *colon = memrchr(text, ':', len), *slash = memrchr(text, '/', len);
+
+	if (colon && (!slash || colon > slash)) {
+		size_t n = len - (size_t)(colon + 1 - text);
+
+		if (!tag_valid(colon + 1, n))
+			return err_set(err, ERR_INVALID, "image reference: the tag is not valid");
+		if (keep)
+			memcpy(out->tag, colon + 1, n);
+		len = (size_t)(colon - text);
+	} else if (keep) {
+		strcpy(out->tag, "latest");
+	}
+	return take_name(text, len, out, err);
+}
+
+static int parse(const char *text, bool tag_will_do, struct oci_ref *out, struct err *err)
+{
+	size_t len = strnlen(text, REF_MAX + 1), digest;
+	const char *at = len ? memrchr(text, '@', len) : NULL;
 
 	memset(out, 0, sizeof(*out));
 	if (len > REF_MAX)
 		return err_set(
 			err, ERR_INVALID, "image reference: longer than %d characters", REF_MAX);
+	if (!at && tag_will_do)
+		return take_tagged(text, len, true, out, err);
 	if (!at)
 		return err_set(err, ERR_INVALID,
 			"image reference: it does not have a digest; approve an image as name@sha256:...");
@@ -219,13 +240,15 @@ int oci_ref_parse(const char *text, struct oci_ref *out, struct err *err)
 			"image reference: the digest is not sha256: and %d lower-case hex digits",
 			HEX_LEN);
 	memcpy(out->digest, at + 1, digest);
-	name = (size_t)(at - text);
-	colon = memrchr(text, ':', name);
-	slash = memrchr(text, '/', name);
-	if (colon && (!slash || colon > slash)) {
-		if (!tag_valid(colon + 1, (size_t)(at - colon - 1)))
-			return err_set(err, ERR_INVALID, "image reference: the tag is not valid");
-		name = (size_t)(colon - text);
-	}
-	return take_name(text, name, out, err);
+	return take_tagged(text, (size_t)(at - text), false, out, err);
+}
+
+int oci_ref_parse(const char *text, struct oci_ref *out, struct err *err)
+{
+	return parse(text, false, out, err);
+}
+
+int oci_ref_parse_tag(const char *text, struct oci_ref *out, struct err *err)
+{
+	return parse(text, true, out, err);
 }

@@ -8,30 +8,25 @@
 #include "config.h"
 
 #include <string.h>
-#include <strings.h>
 
-#include "tec/base/log.h"
 #include "tec/base/str.h"
 #include "tec/loop/timer.h"
 
 #include "oci_internal.h"
 
 #define QUESTION_MS 120000u
-#define HUB_HOST    "registry-1.docker.io" /* where docker.io's images are */
 
 enum stage { STAGE_REFERENCE, STAGE_MANIFEST, STAGE_CONFIG };
 
 struct label_call {
 	struct op op; /* first */
 	struct loop *loop;
-	struct oci_net net;
+	struct oci_asking asking;
 	struct op_scope ops;
 	struct timer deadline;
 	struct defer fail;
 	struct err err; /* of a call that could not start */
 	char *os, *arch, *label;
-	struct oci_source *sources; /* mirrors, then the registry */
-	size_t n_sources, at;
 	enum stage stage;
 	struct oci_descriptor next;
 	oci_label_fn done;
@@ -45,20 +40,7 @@ static void call_free(struct label_call *k)
 	op_scope_cancel(&k->ops);
 	timer_fini(&k->deadline);
 	defer_cancel(&k->fail);
-	for (size_t i = 0; i < k->n_sources; i++) {
-		struct oci_source *s = &k->sources[i];
-
-		free(s->host);
-		free(s->base);
-		free(s->repository);
-		oci_cred_free(s->cred);
-		secret_free(s->token);
-	}
-	free(k->sources);
-	for (size_t i = 0; i < k->net.n_insecure; i++)
-		free(k->net.insecure[i]);
-	free(k->net.insecure);
-	httpc_tls_unref(k->net.tls);
+	oci_asking_fini(&k->asking);
 	free(k->os);
 	free(k->arch);
 	free(k->label);
@@ -95,7 +77,7 @@ static void on_deadline(void *arg)
 	struct err err = ERR_INIT;
 
 	err_set(&err, ERR_TRANSIENT, "%s: the registry took longer than %u s",
-		k->sources[k->at].host, QUESTION_MS / 1000);
+		oci_asking_now(&k->asking)->host, QUESTION_MS / 1000);
 	call_end(k, &err, NULL, 0);
 }
 
@@ -128,17 +110,6 @@ static void on_manifest(struct label_call *k, const char *body, size_t len)
 	fetch_next(k);
 }
 
-static void name_tried(const struct label_call *k, struct err *err)
-{
-	cleanup_strbuf struct strbuf hosts = STRBUF_INIT;
-
-	if (k->n_sources == 1)
-		return;
-	for (size_t i = 0; i < k->n_sources; i++)
-		strbuf_addf(&hosts, "%s%s", i ? ", " : "", k->sources[i].host);
-	err_wrap(err, "tried %.120s", strbuf_str(&hosts));
-}
-
 static void on_fetched(void *arg, const struct err *err, const char *body, size_t len)
 {
 	struct label_call *k = arg;
@@ -148,12 +119,10 @@ static void on_fetched(void *arg, const struct err *err, const char *body, size_
 		on_config(k, body, len);
 	} else if (!err_is_set(&e)) {
 		on_manifest(k, body, len);
-	} else if (k->at + 1 < k->n_sources) {
-		log_err(LOG_WARN, NULL, "a registry mirror failed, the next host is tried", &e);
-		k->at++;
+	} else if (oci_asking_next(&k->asking, &e)) {
 		fetch_next(k);
 	} else {
-		name_tried(k, &e);
+		oci_asking_name_tried(&k->asking, &e);
 		call_end(k, &e, NULL, 0);
 	}
 }
@@ -166,98 +135,23 @@ static void fetch_next(struct label_call *k)
 		.any_size = k->stage == STAGE_REFERENCE,
 	};
 
-	(void)oci_fetch_start(&k->net, &k->ops, &k->sources[k->at], &want, on_fetched, k);
+	(void)oci_fetch_start(
+		&k->asking.net, &k->ops, oci_asking_now(&k->asking), &want, on_fetched, k);
 }
 
-/* ---- hosts ---- */
+/* ---- start ---- */
 
-int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
-{
-	const char *eq = strchr(text, '='), *slash, *end = text + strlen(text);
-	size_t len;
-
-	memset(out, 0, sizeof(*out));
-	if (!eq || !oci_host_valid(text, (size_t)(eq - text)))
-		return err_set(
-			err, ERR_INVALID, "\"%s\" is not registry=host[:port][/prefix]", text);
-	memcpy(out->registry, text, (size_t)(eq - text));
-	slash = strchr(eq, '/');
-	len = (size_t)((slash ? slash : end) - (eq + 1));
-	if (!oci_host_valid(eq + 1, len))
-		return err_set(
-			err, ERR_INVALID, "\"%s\" is not registry=host[:port][/prefix]", text);
-	memcpy(out->host, eq + 1, len);
-	if (!slash)
-		return 0;
-	len = (size_t)(end - (slash + 1));
-	if (!oci_repository_valid(slash + 1, len))
-		return err_set(err, ERR_INVALID,
-			"\"%s\": what follows the host is not a path of a repository", text);
-	memcpy(out->prefix, slash + 1, len);
-	return 0;
-}
-
-int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
+static int prepare(struct label_call *k, struct httpc *http, const struct oci_conf *conf,
+	const char *reference, const struct secret *const *configs, size_t n_configs,
 	struct err *err)
 {
 	struct oci_ref ref;
 
 	if (oci_ref_parse(reference, &ref, err) != 0)
 		return -1;
-	for (size_t i = 0; i < conf->n_mirrors; i++) {
-		cleanup_free char *repository = NULL;
-		struct oci_mirror m;
-
-		if (oci_mirror_parse(conf->mirrors[i], &m, err) != 0)
-			return err_wrap(err, "registry mirror");
-		if (strcasecmp(m.registry, ref.registry) != 0)
-			continue;
-		repository = xasprintf("%s%s%s", m.prefix, *m.prefix ? "/" : "", ref.repository);
-		if (fn(arg, m.host, m.host, repository, err) != 0)
-			return -1;
-	}
-	return fn(arg, ref.registry, str_eq(ref.registry, "docker.io") ? HUB_HOST : ref.registry,
-		ref.repository, err);
-}
-
-struct adding {
-	struct label_call *k;
-	const struct secret *const *configs;
-	size_t n_configs;
-};
-
-static int add_source(
-	void *arg, const char *name, const char *connect, const char *repository, struct err *err)
-{
-	const struct adding *a = arg;
-	struct oci_source *s = &a->k->sources[a->k->n_sources++];
-
-	s->host = xstrdup(name);
-	s->repository = xstrdup(repository);
-	s->plain = oci_net_insecure(&a->k->net, name);
-	s->base = xasprintf("%s://%s/v2/%s", s->plain ? "http" : "https", connect, repository);
-	return oci_cred_find(a->configs, a->n_configs, name, repository, &s->cred, err);
-}
-
-static int prepare(struct label_call *k, const struct oci_conf *conf, const char *reference,
-	const struct secret *const *configs, size_t n_configs, struct err *err)
-{
-	struct adding adding = {.k = k, .configs = configs, .n_configs = n_configs};
-	struct oci_ref ref;
-
-	if (oci_ref_parse(reference, &ref, err) != 0)
-		return -1;
-	k->net.insecure = xcalloc(conf->n_insecure + 1, sizeof(char *));
-	for (size_t i = 0; i < conf->n_insecure; i++)
-		k->net.insecure[k->net.n_insecure++] = xstrdup(conf->insecure[i]);
 	memcpy(k->next.digest, ref.digest, sizeof(k->next.digest));
 	k->next.size = OCI_MANIFEST_MAX;
-	k->net.tls = conf->tls ? httpc_tls_ref(conf->tls)
-			       : httpc_tls_new(NULL, 0, NULL, 0, NULL, 0, NULL, err);
-	if (!k->net.tls)
-		return -1;
-	k->sources = xcalloc(conf->n_mirrors + 1, sizeof(*k->sources));
-	return oci_each_source(conf, reference, add_source, &adding, err);
+	return oci_asking_init(&k->asking, http, conf, &ref, configs, n_configs, err);
 }
 
 struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *scope,
@@ -267,7 +161,6 @@ struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *sc
 	struct label_call *k = xcalloc(1, sizeof(*k));
 
 	k->loop = l;
-	k->net.http = http;
 	k->os = xstrdup(conf->platform_os);
 	k->arch = xstrdup(conf->platform_arch);
 	k->label = xstrdup(label);
@@ -275,7 +168,7 @@ struct op *oci_label_get(struct loop *l, struct httpc *http, struct op_scope *sc
 	k->arg = arg;
 	timer_init(&k->deadline, l, on_deadline, k);
 	op_begin(&k->op, scope, call_abort);
-	if (prepare(k, conf, reference, docker_configs, n_configs, &k->err) != 0) {
+	if (prepare(k, http, conf, reference, docker_configs, n_configs, &k->err) != 0) {
 		defer_call(&k->fail, l, on_fail, k);
 		return &k->op;
 	}

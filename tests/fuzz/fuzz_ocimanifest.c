@@ -28,6 +28,23 @@ static void try_manifest(const char *text, size_t len)
 	assert(m.next.size >= 1 && m.next.size <= (m.index ? OCI_MANIFEST_MAX : OCI_CONFIG_MAX));
 }
 
+static void try_layers(const char *text, size_t len)
+{
+	struct err err = ERR_INIT;
+	cleanup_free struct oci_descriptor *layers = NULL;
+	size_t n;
+
+	if (oci_manifest_layers(text, len, &layers, &n, &err) != 0) {
+		assert(err.kind == ERR_INVALID && !layers && !n);
+		return;
+	}
+	assert(n >= 1 && n <= OCI_LAYERS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		assert(oci_digest_valid(layers[i].digest, strlen(layers[i].digest)));
+		assert(layers[i].size >= 1 && layers[i].size <= OCI_LAYER_MAX);
+	}
+}
+
 static void try_label(const char *text, size_t len)
 {
 	struct err err = ERR_INIT;
@@ -92,8 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		try_token(text, size - 1);
 	else if (data[0] == 'L')
 		try_label(text, size - 1);
-	else
+	else {
 		try_manifest(text, size - 1);
+		try_layers(text, size - 1);
+	}
 	free(text);
 	return 0;
 }

@@ -45,6 +45,13 @@ struct oci_manifest {
 int oci_manifest_parse(const char *text, size_t len, const char *os, const char *arch,
 	struct oci_manifest *out, struct err *err) MUST_CHECK;
 
+/* Of a manifest that oci_manifest_parse() took, its layers, the lowest first: at most OCI_LAYERS_MAX, of
+ * OCI_LAYER_MAX bytes each. The caller frees *out. */
+#define OCI_LAYERS_MAX 512u
+#define OCI_LAYER_MAX  ((size_t)16 << 30)
+int oci_manifest_layers(const char *text, size_t len, struct oci_descriptor **out, size_t *n,
+	struct err *err) MUST_CHECK;
+
 /*
  * A label of an image's configuration. *value NULL: there is no such label; else the caller frees
  * it. ERR_INVALID: the text is not a configuration, or the label is not a string.

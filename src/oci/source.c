@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Which hosts may have an image, with whose credentials, and which of them is asked. */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#include "oci_internal.h"
+
+#define HUB_HOST "registry-1.docker.io" /* where docker.io's images are */
+
+int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
+{
+	const char *eq = strchr(text, '='), *slash, *end = text + strlen(text);
+	size_t len;
+
+	memset(out, 0, sizeof(*out));
+	if (!eq || !oci_host_valid(text, (size_t)(eq - text)))
+		return err_set(
+			err, ERR_INVALID, "\"%s\" is not registry=host[:port][/prefix]", text);
+	memcpy(out->registry, text, (size_t)(eq - text));
+	slash = strchr(eq, '/');
+	len = (size_t)((slash ? slash : end) - (eq + 1));
+	if (!oci_host_valid(eq + 1, len))
+		return err_set(
+			err, ERR_INVALID, "\"%s\" is not registry=host[:port][/prefix]", text);
+	memcpy(out->host, eq + 1, len);
+	if (!slash)
+		return 0;
+	len = (size_t)(end - (slash + 1));
+	if (!oci_repository_valid(slash + 1, len))
+		return err_set(err, ERR_INVALID,
+			"\"%s\": what follows the host is not a path of a repository", text);
+	memcpy(out->prefix, slash + 1, len);
+	return 0;
+}
+
+int oci_each_source_of(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
+	void *arg, struct err *err)
+{
+	for (size_t i = 0; i < conf->n_mirrors; i++) {
+		cleanup_free char *repository = NULL;
+		struct oci_mirror m;
+
+		if (oci_mirror_parse(conf->mirrors[i], &m, err) != 0)
+			return err_wrap(err, "registry mirror");
+		if (strcasecmp(m.registry, ref->registry) != 0)
+			continue;
+		repository = xasprintf("%s%s%s", m.prefix, *m.prefix ? "/" : "", ref->repository);
+		if (fn(arg, m.host, m.host, repository, err) != 0)
+			return -1;
+	}
+	return fn(arg, ref->registry, str_eq(ref->registry, "docker.io") ? HUB_HOST : ref->registry,
+		ref->repository, err);
+}
+
+int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
+	struct err *err)
+{
+	struct oci_ref ref;
+
+	if (oci_ref_parse(reference, &ref, err) != 0)
+		return -1;
+	return oci_each_source_of(conf, &ref, fn, arg, err);
+}
+
+struct adding {
+	struct oci_asking *to;
+	const struct secret *const *configs;
+	size_t n_configs;
+};
+
+static int add_source(
+	void *arg, const char *name, const char *connect, const char *repository, struct err *err)
+{
+	const struct adding *a = arg;
+	struct oci_source *s = &a->to->sources[a->to->n_sources++];
+
+	s->host = xstrdup(name);
+	s->repository = xstrdup(repository);
+	s->plain = oci_net_insecure(&a->to->net, name);
+	s->base = xasprintf("%s://%s/v2/%s", s->plain ? "http" : "https", connect, repository);
+	return oci_cred_find(a->configs, a->n_configs, name, repository, &s->cred, err);
+}
+
+int oci_asking_init(struct oci_asking *a, struct httpc *http, const struct oci_conf *conf,
+	const struct oci_ref *ref, const struct secret *const *configs, size_t n_configs,
+	struct err *err)
+{
+	struct adding adding = {.to = a, .configs = configs, .n_configs = n_configs};
+
+	memset(a, 0, sizeof(*a));
+	a->net.http = http;
+	a->net.insecure = xcalloc(conf->n_insecure + 1, sizeof(char *));
+	for (size_t i = 0; i < conf->n_insecure; i++)
+		a->net.insecure[a->net.n_insecure++] = xstrdup(conf->insecure[i]);
+	a->net.tls = conf->tls ? httpc_tls_ref(conf->tls)
+			       : httpc_tls_new(NULL, 0, NULL, 0, NULL, 0, NULL, err);
+	if (!a->net.tls)
+		return -1;
+	a->sources = xcalloc(conf->n_mirrors + 1, sizeof(*a->sources));
+	return oci_each_source_of(conf, ref, add_source, &adding, err);
+}
+
+void oci_asking_fini(struct oci_asking *a)
+{
+	for (size_t i = 0; i < a->n_sources; i++) {
+		struct oci_source *s = &a->sources[i];
+
+		free(s->host);
+		free(s->base);
+		free(s->repository);
+		oci_cred_free(s->cred);
+		secret_free(s->token);
+	}
+	free(a->sources);
+	for (size_t i = 0; i < a->net.n_insecure; i++)
+		free(a->net.insecure[i]);
+	free(a->net.insecure);
+	httpc_tls_unref(a->net.tls);
+}
+
+bool oci_asking_next(struct oci_asking *a, const struct err *err)
+{
+	if (a->at + 1 >= a->n_sources)
+		return false;
+	log_err(LOG_WARN, NULL, "a registry mirror failed, the next host is tried", err);
+	a->at++;
+	return true;
+}
+
+void oci_asking_name_tried(const struct oci_asking *a, struct err *err)
+{
+	cleanup_strbuf struct strbuf hosts = STRBUF_INIT;
+
+	if (a->n_sources == 1)
+		return;
+	for (size_t i = 0; i < a->n_sources; i++)
+		strbuf_addf(&hosts, "%s%s", i ? ", " : "", a->sources[i].host);
+	err_wrap(err, "tried %.120s", strbuf_str(&hosts));
+}
