@@ -18,11 +18,19 @@
 #include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/boot/needs.h"
 
 #define DEPTH_MAX   8
 #define ENTRIES_MAX 20000
 #define KERNELS_MAX 64
-#define MODULES     "usr/lib/modules"
+#define KERNEL      "vmlinuz"
+
+/* walk_dir() enters DEPTH_MAX + 1 levels, and then the vendor's directory. */
+const struct boot_need boot_needs[BOOT_N_NEEDS] = {
+	[BOOT_NEED_KERNELS] = {"usr/lib/modules", 2, KERNEL},
+	[BOOT_NEED_EFI] = {"usr/lib/efi", DEPTH_MAX + 2, NULL},
+	[BOOT_NEED_BOOTUPD] = {"usr/lib/bootupd/updates", DEPTH_MAX + 2, NULL},
+};
 
 static const struct {
 	enum pe_machine machine;
@@ -177,24 +185,25 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
 	cleanup_list struct list versions = {NULL, 0}, ignored = {NULL, 0};
+	const char *modules = boot_needs[BOOT_NEED_KERNELS].dir;
 
-	if (read_dir(&w, MODULES, &versions, &ignored) < 0)
+	if (read_dir(&w, modules, &versions, &ignored) < 0)
 		return -1;
 	if (versions.n)
 		qsort(versions.v, versions.n, sizeof(*versions.v), newest_first);
 	for (size_t i = 0; i < versions.n; i++) {
-		cleanup_free char *dir = xasprintf(MODULES "/%s", versions.v[i]);
+		cleanup_free char *dir = xasprintf("%s/%s", modules, versions.v[i]);
 		cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
 
 		if (read_dir(&w, dir, &dirs, &files) < 0)
 			return -1;
-		if (!lists(&files, "vmlinuz") && !lists(&dirs, "vmlinuz"))
+		if (!lists(&files, KERNEL) && !lists(&dirs, KERNEL))
 			continue; /* modules of a kernel that was removed */
 		if (p->n_kernels == KERNELS_MAX)
-			return err_set(
-				err, ERR_INVALID, "more than %d kernels in " MODULES, KERNELS_MAX);
+			return err_set(err, ERR_INVALID, "more than %d kernels in %s", KERNELS_MAX,
+				modules);
 		ARRAY_GROW(p->kernel, p->n_kernels);
-		p->kernel[p->n_kernels++] = xasprintf("%s/vmlinuz", dir);
+		p->kernel[p->n_kernels++] = xasprintf("%s/" KERNEL, dir);
 	}
 	return 0;
 }
@@ -319,13 +328,14 @@ static int find_in(const char *top, struct walk *w, enum pe_machine machine, str
 int boot_find_loaders(int root_fd, enum pe_machine machine, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
+	const char *efi = boot_needs[BOOT_NEED_EFI].dir;
 	int fd, rc;
 
-	if (boot_open_dir(root_fd, "usr/lib/efi", &fd, err) < 0)
+	if (boot_open_dir(root_fd, efi, &fd, err) < 0)
 		return -1;
 	if (fd >= 0)
 		close(fd);
-	rc = find_in(fd >= 0 ? "usr/lib/efi" : "usr/lib/bootupd/updates", &w, machine, p);
+	rc = find_in(fd >= 0 ? efi : boot_needs[BOOT_NEED_BOOTUPD].dir, &w, machine, p);
 	for (size_t i = 0; i < w.n_found; i++)
 		free(w.found[i].dir);
 	free(w.found);

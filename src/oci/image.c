@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One document or layer at a time. A layer is unpacked before its digest is known to be right, into
+ * numbered files; so a failure in the middle throws away all there is. The lowest layer comes first, as
+ * whiteouts and links mean what is below them.
+ */
+#include "config.h"
+
+#include "tec/oci/image.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+#include "tec/loop/timer.h"
+
+#include "oci_internal.h"
+
+enum stage { STAGE_REFERENCE, STAGE_MANIFEST, STAGE_LAYERS };
+
+struct image_call {
+	struct op op; /* first */
+	struct loop *loop;
+	struct oci_asking asking;
+	struct op_scope ops;
+	struct timer deadline;
+	struct defer fail;
+	struct err err; /* of a call that could not start */
+	char *os, *arch;
+	struct oci_ref ref; /* its digest is known after the first document */
+	struct oci_image_spec spec;
+	enum stage stage;
+	struct oci_descriptor next;
+	struct oci_descriptor *layers; /* owned */
+	size_t n_layers, layer;
+	struct oci_unpack *unpack; /* owned; NULL: not begun */
+	oci_image_fn done;
+	void *arg;
+};
+
+static void fetch_next(struct image_call *k);
+
+static void call_free(struct image_call *k)
+{
+	op_scope_cancel(&k->ops);
+	timer_fini(&k->deadline);
+	defer_cancel(&k->fail);
+	oci_unpack_free(k->unpack);
+	oci_asking_fini(&k->asking);
+	free(k->layers);
+	free(k->os);
+	free(k->arch);
+	free(k);
+}
+
+static void call_abort(struct op *op)
+{
+	call_free((struct image_call *)op);
+}
+
+/* err is not k's. */
+static void call_end(struct image_call *k, const struct err *err)
+{
+	oci_image_fn done = k->done;
+	void *arg = k->arg;
+	char digest[OCI_DIGEST_LEN + 1];
+
+	memcpy(digest, k->ref.digest, sizeof(digest));
+	op_finish(&k->op);
+	call_free(k);
+	done(arg, err, err_is_set(err) ? NULL : digest);
+}
+
+static void on_fail(void *arg)
+{
+	struct image_call *k = arg;
+	struct err err = k->err;
+
+	call_end(k, &err);
+}
+
+static void on_deadline(void *arg)
+{
+	struct image_call *k = arg;
+	struct err err = ERR_INIT;
+
+	err_set(&err, ERR_TRANSIENT, "%s: the image did not come within %u s",
+		oci_asking_now(&k->asking)->host, k->spec.deadline_ms / 1000);
+	call_end(k, &err);
+}
+
+static void say(const struct image_call *k, const char *line)
+{
+	if (k->spec.progress)
+		k->spec.progress(k->arg, line);
+}
+
+/* ---- layers */
+
+static int on_piece(void *arg, const void *data, size_t len, struct err *err)
+{
+	struct image_call *k = arg;
+
+	return oci_unpack_add(k->unpack, data, len, err);
+}
+
+static void next_layer(struct image_call *k)
+{
+	cleanup_free char *line = NULL;
+	struct err err = ERR_INIT;
+
+	if (k->layer == k->n_layers) {
+		if (oci_unpack_finish(k->unpack, &err) == 0)
+			say(k, "the image is unpacked");
+		call_end(k, &err);
+		return;
+	}
+	k->next = k->layers[k->layer];
+	line = xasprintf(
+		"layer %zu of %zu, %.1f MB", k->layer + 1, k->n_layers, (double)k->next.size / 1e6);
+	say(k, line);
+	if (oci_unpack_layer(k->unpack, &err) < 0)
+		call_end(k, &err);
+	else
+		fetch_next(k);
+}
+
+static void begin_layers(struct image_call *k, const char *body, size_t len)
+{
+	struct err err = ERR_INIT;
+
+	k->layer = 0;
+	k->stage = STAGE_LAYERS;
+	free(k->layers);
+	k->layers = NULL;
+	oci_unpack_free(k->unpack);
+	k->unpack = NULL;
+	if (oci_manifest_layers(body, len, &k->layers, &k->n_layers, &err) == 0) {
+		k->unpack = oci_unpack_new(&k->spec.unpack, &err);
+		if (!k->unpack)
+			err_wrap(&err, "the directory for the image's files");
+	}
+	if (err_is_set(&err))
+		call_end(k, &err);
+	else
+		next_layer(k);
+}
+
+/* ---- documents */
+
+static void take_digest(struct image_call *k, const char *body, size_t len)
+{
+	uint8_t sum[SHA256_LEN];
+
+	bytes_sha256(body, len, sum);
+	strcpy(k->ref.digest, "sha256:");
+	bytes_to_hex(sum, sizeof(sum), k->ref.digest + strlen("sha256:"));
+	say(k, k->ref.digest);
+}
+
+static void on_manifest(struct image_call *k, const char *body, size_t len)
+{
+	struct oci_manifest m;
+	struct err err = ERR_INIT;
+
+	if (k->stage == STAGE_REFERENCE && !k->ref.digest[0])
+		take_digest(k, body, len);
+	if (oci_manifest_parse(body, len, k->os, k->arch, &m, &err) == 0 && m.index &&
+		k->stage == STAGE_MANIFEST)
+		err_set(&err, ERR_INVALID, "the index names another index as the image");
+	if (err_is_set(&err)) {
+		call_end(k, &err);
+	} else if (m.index) {
+		k->next = m.next;
+		k->stage = STAGE_MANIFEST;
+		fetch_next(k);
+	} else {
+		begin_layers(k, body, len);
+	}
+}
+
+/* From the reference on, which by then has a digest. */
+static void begin(struct image_call *k)
+{
+	memcpy(k->next.digest, k->ref.digest, sizeof(k->next.digest));
+	k->next.size = OCI_MANIFEST_MAX;
+	k->stage = STAGE_REFERENCE;
+	fetch_next(k);
+}
+
+static void on_fetched(void *arg, const struct err *err, const char *body, size_t len)
+{
+	struct image_call *k = arg;
+	struct err e = *err;
+
+	if (k->stage == STAGE_LAYERS) {
+		if (!err_is_set(&e))
+			(void)!oci_unpack_layer_end(k->unpack, &e);
+		if (err_is_set(&e))
+			err_wrap(&e, "layer %zu of %zu", k->layer + 1, k->n_layers);
+	}
+	if (err_is_set(&e) && oci_asking_next(&k->asking, &e)) {
+		begin(k);
+	} else if (err_is_set(&e)) {
+		oci_asking_name_tried(&k->asking, &e);
+		call_end(k, &e);
+	} else if (k->stage == STAGE_LAYERS) {
+		k->layer++;
+		next_layer(k);
+	} else {
+		on_manifest(k, body, len);
+	}
+}
+
+static void fetch_next(struct image_call *k)
+{
+	bool layer = k->stage == STAGE_LAYERS;
+	struct oci_want want = {
+		.blob = layer,
+		.what = k->next,
+		.any_size = k->stage == STAGE_REFERENCE,
+		.tag = k->stage == STAGE_REFERENCE && !k->ref.digest[0] ? k->ref.tag : NULL,
+		.piece = layer ? on_piece : NULL,
+	};
+
+	(void)oci_fetch_start(
+		&k->asking.net, &k->ops, oci_asking_now(&k->asking), &want, on_fetched, k);
+}
+
+/* ---- start */
+
+struct op *oci_image_fetch(struct loop *l, struct httpc *http, struct op_scope *scope,
+	const struct oci_conf *conf, const struct oci_image_spec *spec,
+	const struct secret *const *docker_configs, size_t n_configs, oci_image_fn done, void *arg)
+{
+	struct image_call *k = xcalloc(1, sizeof(*k));
+
+	k->loop = l;
+	k->os = xstrdup(conf->platform_os);
+	k->arch = xstrdup(conf->platform_arch);
+	k->spec = *spec;
+	k->spec.reference = NULL;
+	k->done = done;
+	k->arg = arg;
+	timer_init(&k->deadline, l, on_deadline, k);
+	op_begin(&k->op, scope, call_abort);
+	if (oci_ref_parse_tag(spec->reference, &k->ref, &k->err) < 0 ||
+		oci_asking_init(
+			&k->asking, http, conf, &k->ref, docker_configs, n_configs, &k->err) < 0) {
+		defer_call(&k->fail, l, on_fail, k);
+		return &k->op;
+	}
+	timer_set(&k->deadline, spec->deadline_ms);
+	begin(k);
+	return &k->op;
+}
