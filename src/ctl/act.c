@@ -16,7 +16,7 @@
 #include "tec/base/mem.h"
 #include "tec/model/mark.h"
 
-#define CALM_MS 150
+#define STATUS_WAIT_MS 150
 
 void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
 {
@@ -65,7 +65,7 @@ void ctl_act_drop(struct ctl_act *a)
 	if (!a)
 		return;
 	op_cancel(&a->op);
-	ctl_runner_room(a->table->runner);
+	ctl_runner_resume(a->table->runner);
 	queue_record_drop(ctl_runner_queue(a->table->runner), a->name);
 }
 
@@ -84,19 +84,19 @@ bool ctl_act_begin(struct ctl_act *a, int doing)
 	}
 	a->n_acts++;
 	a->doing = doing;
-	a->calm_ms = 0;
+	a->status_due_ms = 0;
 	return true;
 }
 
-bool ctl_act_calm(struct ctl_act *a, struct queue_next *out)
+bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out)
 {
 	uint64_t now = clock_boot_ms();
 
-	if (!a->calm_ms)
-		a->calm_ms = now + CALM_MS;
-	if (now >= a->calm_ms)
+	if (!a->status_due_ms)
+		a->status_due_ms = now + STATUS_WAIT_MS;
+	if (now >= a->status_due_ms)
 		return true;
-	*out = ctl_retry((uint32_t)(a->calm_ms - now), "status-unsettled");
+	*out = ctl_retry((uint32_t)(a->status_due_ms - now), "status-unsettled");
 	return false;
 }
 
@@ -106,8 +106,8 @@ void ctl_act_end(struct ctl_act *a, const struct err *err)
 	a->err = err->kind;
 	a->retry_after_ms = err->retry_after_ms;
 	/*
-	 * What was live is no proof any more; but a failure on the way says nothing about the
-	 * object, and would make every act that needs a proof start over with it.
+	 * What was live does not prove anything any more; but a failure on the way says nothing
+	 * about the object, and would make every act that needs a proof start over with it.
 	 */
 	if (err_is_set(err) && err->kind != ERR_TRANSIENT) {
 		ctl_live_clear(&a->self);
@@ -132,7 +132,7 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 	return true;
 }
 
-void ctl_act_rest(struct ctl_act *a)
+void ctl_act_settled(struct ctl_act *a)
 {
 	if (a && a->n_wait) {
 		a->last_ok = 0;

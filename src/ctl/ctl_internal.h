@@ -41,12 +41,12 @@ struct ctl_live {
 struct ctl_acts;
 struct ctl_act {
 	struct ctl_acts *table;
-	const char *name;   /* of the key; the queue's */
-	struct op *op;      /* in flight */
-	int doing, last_ok; /* the kind's enum; 0: none. last_ok: to see an act that succeeds
+	const char *name;       /* of the key; the queue's */
+	struct op *op;          /* in flight */
+	int doing, last_ok;     /* the kind's enum; 0: none. last_ok: to see an act that succeeds
 			       without effect */
-	unsigned n_acts;    /* since the key last settled */
-	uint64_t calm_ms; /* boot clock: when a wish to write the status may be followed; 0: none */
+	unsigned n_acts;        /* since the key last settled */
+	uint64_t status_due_ms; /* boot clock: a status is not written before; 0: none is wanted */
 	enum err_kind err; /* how the last call ended; there are many acts, and few have failed */
 	uint32_t retry_after_ms;
 	bool failed;                 /* the key's backoff comes from a call that failed */
@@ -85,13 +85,13 @@ bool ctl_act_begin(struct ctl_act *a, int doing);
  * Status is written when nothing else has happened for a moment, so that what is true only for
  * milliseconds is never written. False: *out is the answer of the step.
  */
-bool ctl_act_calm(struct ctl_act *a, struct queue_next *out);
+bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out);
 /* First line of every done. */
 void ctl_act_end(struct ctl_act *a, const struct err *err);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
 /* Nothing is to be done for the key: freed, unless it waits for Trustee. */
-void ctl_act_rest(struct ctl_act *a);
+void ctl_act_settled(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait_none(struct ctl_act *a);
 void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name);

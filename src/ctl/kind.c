@@ -44,10 +44,10 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		return ctl_settled();
 	}
 	if (d == 0) {
-		ctl_act_rest(a);
+		ctl_act_settled(a);
 		return l->recheck_ms ? ctl_retry(l->recheck_ms, l->recheck_why) : ctl_settled();
 	}
-	if (d == k->conf->status && !ctl_act_calm(a, &next))
+	if (d == k->conf->status && !ctl_act_status_due(a, &next))
 		return next;
 	if (todo->memory || !ctl_act_begin(a, d))
 		return ctl_retry(0, "no-effect");
@@ -100,10 +100,11 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 	if (k->conf->ended(k, a, err, r))
 		fine = true;
 	if (!fine) {
-		struct err told = *err;
+		struct err wrapped = *err;
 
-		err_wrap(&told, "%s", todo->name);
-		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed", &told);
+		err_wrap(&wrapped, "%s", todo->name);
+		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed",
+			&wrapped);
 	}
 	free(steal_ptr(&a->want));
 	ctl_act_end(a, fine ? &none : err);

@@ -98,7 +98,7 @@ struct queue *ctl_runner_queue(struct ctl_runner *r)
 	return r->queue;
 }
 
-void ctl_runner_room(struct ctl_runner *r)
+void ctl_runner_resume(struct ctl_runner *r)
 {
 	if (!r->full || r->ops->n >= CTL_RUNNER_IN_FLIGHT)
 		return;
@@ -111,7 +111,7 @@ void ctl_runner_wake(struct ctl_runner *r, const char *name)
 	if (!r->on)
 		return;
 	queue_add(r->queue, name);
-	ctl_runner_room(r);
+	ctl_runner_resume(r);
 }
 
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms)

@@ -6,8 +6,8 @@
  *
  * A key that exists already under another name (made by the Rust operator) is found by its SPKI
  * hash in the cache; one under its own name by the API's AlreadyExists. A key without uuid never
- * stands in the way of the same key with one: it has a name of its own, and it can be nobody's but
- * the node's.
+ * stands in the way of the same key with one: it has a name of its own, and it can only be the
+ * node's.
  */
 #include "config.h"
 
@@ -239,7 +239,7 @@ static int read_request(const char *body, size_t len, struct pki_spki *spki,
 }
 
 /* What is known and decided of one request before anything is made. */
-struct ask {
+struct registration {
 	struct pki_spki spki;
 	char uuid[UUID_TEXT_LEN + 1]; /* "": none */
 	char name[MODEL_AK_NAME_LEN + 1];
@@ -248,7 +248,7 @@ struct ask {
 };
 
 /* The cached key that this one repeats: any for a request without uuid, else one with a uuid. */
-static const struct kobj *find_known(const struct srv_env *env, const struct ask *a)
+static const struct kobj *find_known(const struct srv_env *env, const struct registration *a)
 {
 	char hex[SHA256_HEX_LEN + 1];
 	const struct kobj *o;
@@ -262,7 +262,7 @@ static const struct kobj *find_known(const struct srv_env *env, const struct ask
 }
 
 /* -1: the request has been refused, as the key is there already. */
-static int check_known(const struct srv_env *env, struct httpd_req *r, const struct ask *a)
+static int check_known(const struct srv_env *env, struct httpd_req *r, const struct registration *a)
 {
 	const struct kobj *known = find_known(env, a);
 	const char *uuid;
@@ -288,7 +288,7 @@ static int check_known(const struct srv_env *env, struct httpd_req *r, const str
 
 /* -1: the request has been refused, as its uuid is none that may come here. */
 static int check_uuid(const struct srv_env *env, struct httpd_req *r, const struct model_cluster *c,
-	struct ask *a)
+	struct registration *a)
 {
 	a->machine = *a->uuid && env->state->machines
 			     ? k8s_cache_first(env->state->machines, 0, a->uuid)
@@ -311,7 +311,7 @@ static int check_uuid(const struct srv_env *env, struct httpd_req *r, const stru
 }
 
 static void start(struct srv_listener *s, struct httpd_req *r, const struct model_cluster *c,
-	const struct ask *a)
+	const struct registration *a)
 {
 	const struct srv_env *env = srv_listener_env(s);
 	cleanup_free char *machine_name = model_machine_name(a->uuid);
@@ -355,7 +355,7 @@ static void register_ak(struct httpd_req *r, void *arg)
 	const struct model_cluster *c = check_cluster(env, r);
 	struct err err = ERR_INIT;
 	const char *body;
-	struct ask a;
+	struct registration a;
 	size_t len;
 
 	if (!c)

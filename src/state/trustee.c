@@ -36,9 +36,9 @@ enum kbs_observed state_trustee_observed(
 const struct kobj *state_trustee_taken_by(
 	const struct state *s, const char *identity, const char *uid)
 {
-	const struct kobj *holder = kbs_sync_object(s->sync, KBS_REFVALUE, identity);
+	const struct kobj *declared = kbs_sync_object(s->sync, KBS_REFVALUE, identity);
 
-	return holder && !str_eq(holder->uid, uid) ? holder : NULL;
+	return declared && !str_eq(declared->uid, uid) ? declared : NULL;
 }
 
 bool state_trustee_is_probing(const struct state *s)

@@ -27,19 +27,19 @@ static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
 	switch (d) {
 	case CTL_AK_APPROVE:
 		cr_assert(alive && (v->machine || v->approved) &&
-			  (v->asked || v->approved || v->allowed));
+			  (v->annotated || v->approved || v->allowed));
 		/* What Trustee can verify is bound first. */
 		cr_assert(!v->verifiable || v->approved);
 		break;
 	case CTL_AK_UNAPPROVE:
-		cr_assert(alive && !v->approved && v->left_over && !(v->machine && v->asked));
+		cr_assert(alive && !v->approved && v->left_over && !(v->machine && v->annotated));
 		break;
 	case CTL_AK_IGNORE:
 		cr_assert(alive && v->ignored);
 		break;
 	case CTL_AK_BIND:
 		cr_assert(alive && v->machine && v->verifiable && v->bindable && !v->ignored);
-		cr_assert(v->asked || (v->allowed && !v->approved));
+		cr_assert(v->annotated || (v->allowed && !v->approved));
 		break;
 	case CTL_AK_DECLARE:
 		/* Behind a Secret that remembers it, of a live approved key, and only when the
@@ -67,7 +67,7 @@ static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
 			  (v->secret == CTL_AK_SECRET_OURS && (!alive || !v->approved)));
 		break;
 	case CTL_AK_EXPIRE:
-		cr_assert(alive && v->overdue && !v->approved && !v->asked && v->confirmed);
+		cr_assert(alive && v->overdue && !v->approved && !v->annotated && v->confirmed);
 		break;
 	case CTL_AK_REVOKE:
 		cr_assert(v->secret == CTL_AK_SECRET_STALE || v->secret == CTL_AK_SECRET_OURS ||
@@ -130,7 +130,7 @@ static void effect(struct ctl_ak_view *v, enum ctl_ak_do d)
 		break;
 	case CTL_AK_APPROVE:
 		v->approved = v->stamped = v->machine = true;
-		v->left_over = v->asked = false;
+		v->left_over = v->annotated = false;
 		break;
 	case CTL_AK_UNAPPROVE:
 		v->stamped = v->left_over = v->allowed = false;
@@ -179,7 +179,7 @@ static bool grant_of(int grant, struct ctl_ak_view *v)
 	v->inherited = approval == 2;
 	v->approved = approval >= 3;
 	v->stamped = approval == 4;
-	v->asked = said == 1;
+	v->annotated = said == 1;
 	v->ignored = said == 2;
 	v->verifiable = worth >= 1;
 	v->usable = worth == 2 || (worth == 1 && !v->approved);
@@ -660,7 +660,7 @@ Test(ctl_ak, a_deleted_machine_takes_its_identity_along)
 	fake_api_collect(w.api);
 	world_run(&w, 60000);
 	cr_assert_null(world_get(&w, &kobj_ak, "k0"));
-	/* whoever looks last may have to hear it once more */
+	/* the one that looks last may have to hear it once more */
 	trustee_has_identity(&w, test_pem[0], ID_A, false);
 	world_run(&w, 5000);
 	fake_api_collect(w.api);
@@ -877,7 +877,7 @@ Test(ctl_ak, a_secret_that_lost_its_owner_is_not_let_go_unconfirmed)
 	cr_assert(!identity_declared(&w, test_pem[0]));
 	trustee_has_identity(&w, test_pem[0], ID_A, false);
 	world_run(&w, 5000);
-	cr_assert(identity_declared(&w, test_pem[0])); /* made anew, and ours */
+	cr_assert(identity_declared(&w, test_pem[0])); /* made again, and ours */
 	cr_assert(json_get_arr(world_get(&w, &kobj_secret, "k0"), "metadata/ownerReferences"));
 }
 
@@ -911,7 +911,7 @@ Test(ctl_ak, keys_the_rust_operator_approved_are_taken_over_the_youngest_counts)
 	cr_assert(!identity_declared(&w, test_pem[0]));
 }
 
-/* As long as the disk key is no key of ours, what Trustee holds stays. */
+/* As long as the disk key is not a key of ours, what Trustee holds stays. */
 Test(ctl_ak, what_waits_to_be_taken_over_is_not_revoked)
 {
 	world_machine(&w, "a", ID_A, NULL);

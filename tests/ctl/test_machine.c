@@ -20,7 +20,7 @@ static bool gone(enum kbs_observed far)
 
 static void check(const struct ctl_machine_view *v, enum ctl_machine_do d)
 {
-	bool holds = v->id_ok && v->is_holder, alive = v->found && !v->deleting;
+	bool holds = v->id_ok && v->owns_id, alive = v->found && !v->deleting;
 
 	switch (d) {
 	case CTL_MACHINE_ANNOUNCE:
@@ -168,7 +168,7 @@ static struct ctl_machine_view view_of(uint32_t bits, int luks, int observed_key
 		.deleting = bits & 1,
 		.has_finalizer = bits >> 1 & 1,
 		.id_ok = bits >> 2 & 1,
-		.is_holder = bits >> 3 & 1,
+		.owns_id = bits >> 3 & 1,
 		.revoked = bits >> 4 & 1,
 		.status_ok = bits >> 5 & 1,
 		.adopt = bits >> 6 & 1,
@@ -223,7 +223,7 @@ Test(ctl_machine_decide, no_deletion_leaves_a_key_or_waits_for_ever)
 	for (uint32_t bits = 1; bits < 1u << 6; bits += 2) { /* deleting */
 		for (int far = 0; far < 25; far++) {
 			struct ctl_machine_view v = view_of(bits, STATE_LUKS_OK, far / 5, far % 5);
-			bool held = v.has_finalizer, holds = v.id_ok && v.is_holder;
+			bool held = v.has_finalizer, holds = v.id_ok && v.owns_id;
 			bool clear = gone(v.observed_ids) && (!holds || gone(v.observed_key));
 
 			settle(&v, false);
@@ -244,8 +244,7 @@ Test(ctl_machine_decide, nothing_is_found_nothing_is_done)
 
 Test(ctl_machine_decide, the_first_difference_in_order_wins)
 {
-	struct ctl_machine_view fresh = {.found = true, .id_ok = true, .is_holder = true},
-				v = fresh;
+	struct ctl_machine_view fresh = {.found = true, .id_ok = true, .owns_id = true}, v = fresh;
 
 	cr_assert_eq(ctl_machine_decide(&v), CTL_MACHINE_ANNOUNCE);
 	v.has_finalizer = v.announced = v.in_hand = true;
@@ -652,7 +651,7 @@ Test(ctl_machine, a_secret_the_cache_does_not_show_is_read_and_kept)
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "KeyReady"), "True");
 }
 
-/* A cache that never shows what the API has is no reason for a busy loop. */
+/* A cache that never shows what the API has is not a reason for a busy loop. */
 Test(ctl_machine, acts_without_effect_are_slowed_down)
 {
 	world_cluster(&w, "tec", SPEC);

@@ -68,7 +68,7 @@ static struct ctl_machine_view view_of(const struct operator_ *o)
 	return (struct ctl_machine_view){
 		.found = true,
 		.id_ok = true,
-		.is_holder = true,
+		.owns_id = true,
 		.has_finalizer = m->finalizer,
 		.status_ok = true,
 		.luks = o->secret == NONE ? STATE_LUKS_ABSENT : STATE_LUKS_OK,

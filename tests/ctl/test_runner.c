@@ -151,7 +151,7 @@ Test(ctl_runner, keys_wait_while_many_calls_are_in_flight)
 	loop_drain(t.loop);
 	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT);
 	op_finish(&calls[0]);
-	ctl_runner_room(t.r);
+	ctl_runner_resume(t.r);
 	loop_drain(t.loop);
 	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT + 1);
 	op_scope_cancel(&t.ops);
@@ -169,7 +169,7 @@ Test(ctl_runner, on_again_starts_with_room)
 	ctl_runner_off(t.r);
 	op_scope_cancel(&t.ops);
 	t.call = NULL;
-	ctl_runner_room(t.r);
+	ctl_runner_resume(t.r);
 	loop_drain(t.loop);
 	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT);
 	ctl_runner_on(t.r);

@@ -26,9 +26,9 @@ struct ctl_ak_view {
 	bool verifiable, usable; /* a public key that Trustee can verify; and, when bound, the one
 				    that was bound */
 	bool machine;            /* a live Machine has the id that this key names */
-	bool approved, stamped;  /* that Machine is bound to it (what is no public key: is its
+	bool approved, stamped;  /* that Machine is bound to it (what is not a public key: is its
 				    owner); the key carries owner and marks that follow from it */
-	bool asked;              /* an administrator's annotation, not consumed yet */
+	bool annotated;          /* an administrator's annotation approves it; not consumed yet */
 	bool ignored;   /* the annotation, but our Approved condition was never written: it came
 			   with the key */
 	bool allowed;   /* nothing prevents approving it automatically */

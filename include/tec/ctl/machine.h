@@ -12,13 +12,13 @@
 #include "tec/ctl/kind.h"
 #include "tec/state/machine.h"
 
-/* All that decide looks at. "Far" of several names is the worst of them. */
+/* All that decide looks at. What is observed of several names is the worst of them. */
 struct ctl_machine_view {
 	bool found, deleting, has_finalizer;
-	bool id_ok, is_holder; /* of several Machines with one id, one counts */
-	bool confirmed; /* a live answer showed that the cached version of this Machine is the
+	bool id_ok, owns_id; /* of several Machines with one id, one counts */
+	bool confirmed;      /* a live answer showed that the cached version of this Machine is the
 				current one */
-	bool adopt;     /* made by a listener, owned by nobody, and a cluster is served */
+	bool adopt;          /* made by a listener, without an owner, and a cluster is served */
 	bool overdue,
 		bound; /* past pendingTTL (only what a listener made); a key is or was bound to
 				it */

@@ -25,9 +25,10 @@ typedef void (*ctl_map_fn)(void *self, const struct kobj *was, const struct kobj
 struct ctl_runner *ctl_runner_new(
 	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self);
 void ctl_runner_free(struct ctl_runner *r);
-/* The calls that count, borrowed for good. Whoever ends one calls ctl_runner_wake or _room. */
+/* The calls that count, borrowed for good. When one ends, its owner calls ctl_runner_wake or
+ * ctl_runner_resume. */
 void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops);
-void ctl_runner_room(struct ctl_runner *r);
+void ctl_runner_resume(struct ctl_runner *r);
 void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
 void ctl_runner_wake(struct ctl_runner *r, const char *name);
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms);

@@ -42,9 +42,9 @@ static uint8_t *known_der(const struct model_ak *ak, size_t *len)
 	return str_eq(hex, ak->spki_sha256) ? steal_ptr(&der) : NULL;
 }
 
-static struct secret *render_identity(const struct kobj *holder)
+static struct secret *render_identity(const struct kobj *declared)
 {
-	const struct model_ak *ak = model_ak(holder);
+	const struct model_ak *ak = model_ak(declared);
 	cleanup_strbuf struct strbuf value = STRBUF_INIT;
 	size_t len = 0;
 	cleanup_free uint8_t *der = known_der(ak, &len);
@@ -84,7 +84,7 @@ void ak_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 	for (int i = 0; i < AK_N_CONDS; i++) {
 		const struct kobj_cond_want *w = &a->want[i];
 		bool good = w->status == KOBJ_COND_TRUE;
-		/* What happens to every key is in its conditions; an Event is for what somebody has
+		/* What happens to every key is in its conditions; an Event is for what a person has
 		 * to know or do. */
 		bool routine = str_eq(w->reason, model_ak_reason(AK_REGISTRATION)) ||
 			       str_eq(w->reason, model_ak_reason(AK_MACHINE_CREATED)) ||
@@ -132,7 +132,7 @@ bool ak_act_ended(
 		a->must_read &= !gone;
 		break;
 	case CTL_AK_CREATE_SECRET:
-		/* A Secret that is there already is no failure: it has to be read. */
+		/* A Secret that is there already is not a failure: it has to be read. */
 		a->must_read = !good && r && r->already_exists;
 		break;
 	case CTL_AK_ADD_SECRET_FINALIZER:
@@ -191,17 +191,17 @@ static void add_approval(const struct state *s, const struct ak_look *l, struct 
 	struct json_object *marks)
 {
 	const struct model_ak *ak = l->ak;
-	bool by_admin = l->v.asked || ak->approved_by_admin;
+	bool by_admin = l->v.annotated || ak->approved_by_admin;
 	char at[CLOCK_RFC3339_US_LEN];
 
 	clock_format_us(next_approval_us(s, l), at);
-	if (!ak->approved_at || l->v.asked)
+	if (!ak->approved_at || l->v.annotated)
 		ctl_add_mark(marks, &ak->obj, MODEL_APPROVED_AT_ANNOTATION, at);
 	ctl_add_mark(
 		marks, &ak->obj, MODEL_APPROVED_BY_ANNOTATION, by_admin ? "admin" : "operator");
 	json_add(marks, MODEL_APPROVED_SPKI_ANNOTATION, NULL);
 	json_add(marks, MODEL_APPROVAL_IGNORED_ANNOTATION, NULL);
-	if (l->v.asked)
+	if (l->v.annotated)
 		json_add(marks, MODEL_APPROVED_ANNOTATION, NULL);
 	json_add(meta, "ownerReferences",
 		json_push(json_arr(),

@@ -18,14 +18,14 @@ static void wake_uuid(struct ctl_kind *k, const char *uuid)
 static void on_gone(struct ctl_kind *k, const struct model_ak *was)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
-	const struct kobj *holder;
+	const struct kobj *declared;
 
 	if (!k->on || !model_ak_identity(was, name))
 		return;
-	holder = kbs_sync_object(k->state->sync, KBS_REFVALUE, name);
-	if (holder && str_eq(holder->uid, was->obj.uid))
+	declared = kbs_sync_object(k->state->sync, KBS_REFVALUE, name);
+	if (declared && str_eq(declared->uid, was->obj.uid))
 		kbs_sync_revoke(k->state->sync, KBS_REFVALUE, name);
-	else if (!holder &&
+	else if (!declared &&
 		 state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, name)))
 		kbs_sync_forget(k->state->sync, KBS_REFVALUE, name);
 }
@@ -65,7 +65,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	if (ak && (!now || (was && was->unreadable)))
 		wake_uuid(k, model_ak(ak)->uuid); /* an earlier key's Secret may be what a later one
 						     waits for */
-	/* The last thing that remembered it: confirmed as deleted, nobody needs it any more. */
+	/* This Secret was the last record of the identity, and Trustee confirmed the deletion. */
 	if (k->on && !ak && !now && (identity = model_secret(was)->identity) &&
 		kbs_sync_is_revoked(k->state->sync, KBS_REFVALUE, identity) &&
 		state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, identity)))
@@ -91,7 +91,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
-	const struct kobj *holder;
+	const struct kobj *declared;
 
 	if (kind != KBS_REFVALUE)
 		return;
@@ -102,9 +102,9 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 	}
 	if (state_trustee_is_filling(k->state, kind, name))
 		return;
-	holder = rats_is_identity_name(name) ? kbs_sync_object(k->state->sync, kind, name) : NULL;
-	if (holder)
-		ctl_runner_wake(k->runner, holder->name);
+	declared = rats_is_identity_name(name) ? kbs_sync_object(k->state->sync, kind, name) : NULL;
+	if (declared)
+		ctl_runner_wake(k->runner, declared->name);
 }
 
 struct ctl_kind *ctl_ak_new(const struct ctl_env *env)

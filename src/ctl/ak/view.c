@@ -49,7 +49,7 @@ static enum ctl_ak_do decide_approval(const struct ctl_ak_view *v)
 	if (v->ignored)
 		return CTL_AK_IGNORE; /* before a condition of ours makes it look like an
 					 administrator's */
-	if (v->machine && v->asked)
+	if (v->machine && v->annotated)
 		return decide_grant(v);
 	if (v->left_over)
 		return CTL_AK_UNAPPROVE;
@@ -57,7 +57,7 @@ static enum ctl_ak_do decide_approval(const struct ctl_ak_view *v)
 		return v->stamped ? CTL_AK_NOTHING : CTL_AK_APPROVE;
 	if (v->machine && v->allowed)
 		return decide_grant(v);
-	if (!v->asked && v->overdue)
+	if (!v->annotated && v->overdue)
 		return v->confirmed ? CTL_AK_EXPIRE : CTL_AK_CONFIRM;
 	return CTL_AK_NOTHING;
 }
@@ -71,7 +71,7 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 	case CTL_AK_SECRET_OURS:
 		if (v->secret_deleting)
 			return decide_release(
-				v); /* somebody deleted it: created again once it is gone */
+				v); /* deleted by a user: created again once it is gone */
 		if (!v->secret_held)
 			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 		if (v->declared && !v->usable)
@@ -105,7 +105,7 @@ enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
 	if (v->secret == CTL_AK_SECRET_STALE || (v->found && v->secret == CTL_AK_SECRET_OURS))
 		return decide_release(v);
 	if (v->declared)
-		return CTL_AK_REVOKE; /* its Secret is gone or somebody else's */
+		return CTL_AK_REVOKE; /* its Secret is gone or is not ours */
 	return status_of(v);
 }
 
@@ -123,8 +123,8 @@ static void match_uid(void *arg, const struct kobj *o)
 	s->found |= str_eq(o->uid, s->uid);
 }
 
-/* Owned by nobody, or by a cluster: what belongs to another Machine goes with it and is not taken
- * away from it. */
+/* Without an owner, or owned by a cluster: what belongs to another Machine goes with it and is not
+ * taken away from it. */
 static bool is_free(const struct state *s, const struct model_ak *ak)
 {
 	struct uid_search search = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
@@ -144,7 +144,7 @@ static bool is_bindable(const struct state *s, const struct model_machine *m)
 	       (state_machine_luks(s, m) == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
 }
 
-/* Against a usable key only: the Machine was anybody's before. */
+/* Against a usable key only: before, the Machine was not bound to any key. */
 static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 {
 	const struct model_machine *m = l->machine;
@@ -203,7 +203,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 	bool judged = ak->cond[AK_APPROVED].status != KOBJ_COND_ABSENT;
 
 	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
-	l->v.asked = ak->approve_wanted && judged;
+	l->v.annotated = ak->approve_wanted && judged;
 	l->v.ignored = ak->approve_wanted && !judged;
 	if (m && m->id_valid && !m->obj.deleting) {
 		l->machine = m;
@@ -213,7 +213,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 	l->v.machine = l->machine != NULL;
 	l->why = why_not(s, l);
 	l->v.allowed = l->why == AK_WHY_NOT;
-	l->v.overdue = ak->by_listener && !l->v.approved && !l->v.asked &&
+	l->v.overdue = ak->by_listener && !l->v.approved && !l->v.annotated &&
 		       ctl_look_is_overdue(&l->base, state_cluster_policy(s));
 }
 
@@ -248,8 +248,8 @@ static void look_secret(struct ak_look *l, const struct ctl_act *act)
 			same_public_key(l->ak, secret) ? CTL_AK_SECRET_OURS : CTL_AK_SECRET_FOREIGN;
 	else if (secret->has_ak_finalizer &&
 		 (secret->shape == MODEL_SECRET_AK || secret->obj.deleting))
-		/* Of another shape: released only when somebody deletes it, as it cannot be one
-		 * that we made. */
+		/* Of another shape: released only when it is being deleted, as it cannot be
+		 * one that we made. */
 		l->v.secret = CTL_AK_SECRET_STALE;
 	else
 		l->v.secret = CTL_AK_SECRET_FOREIGN;
@@ -281,7 +281,7 @@ static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_ac
 	for (const struct kobj *o = k8s_cache_first(s->aks, 0, l->ak->uuid); o;
 		o = k8s_cache_next(s->aks, 0, o)) {
 		const struct model_secret *secret = state_secret(s, o->name);
-		const struct kobj *holder;
+		const struct kobj *declared;
 
 		if (o == &l->ak->obj)
 			continue;
@@ -292,20 +292,20 @@ static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_ac
 			clear = false;
 		if (!model_ak_identity(model_ak(o), name) || str_eq(name, l->identity))
 			continue;
-		holder = kbs_sync_object(s->sync, KBS_REFVALUE, name);
-		if (holder && may_hold(s, name, o->uid, act))
+		declared = kbs_sync_object(s->sync, KBS_REFVALUE, name);
+		if (declared && may_hold(s, name, o->uid, act))
 			clear = false;
 	}
 	return clear;
 }
 
-/* A live key that was approved earlier has the name; equal bits of two keys are no accident. */
-static bool is_taken(const struct state *s, const struct ak_look *l, const struct kobj *holder)
+/* A live key that was approved earlier has the name; two keys are not equal by accident. */
+static bool is_taken(const struct state *s, const struct ak_look *l, const struct kobj *declared)
 {
-	const struct kobj *o = k8s_cache_find(s->aks, holder->name);
+	const struct kobj *o = k8s_cache_find(s->aks, declared->name);
 	int64_t theirs, mine = model_ak_approved_us(l->ak);
 
-	if (!o || !str_eq(o->uid, holder->uid) || o->deleting || !model_ak(o)->approved_at)
+	if (!o || !str_eq(o->uid, declared->uid) || o->deleting || !model_ak(o)->approved_at)
 		return false;
 	theirs = model_ak_approved_us(model_ak(o));
 	return theirs < mine || (theirs == mine && strcmp(o->name, l->ak->obj.name) < 0);
@@ -314,12 +314,12 @@ static bool is_taken(const struct state *s, const struct ak_look *l, const struc
 /* Declared for a key of another name, which has a Secret of its own. What is there is that one's as
  * soon as it is confirmed; before, it may still be what this one left. */
 static void look_taken(
-	const struct state *s, struct ak_look *l, struct ctl_act *act, const struct kobj *holder)
+	const struct state *s, struct ak_look *l, struct ctl_act *act, const struct kobj *declared)
 {
 	bool held = l->v.secret == CTL_AK_SECRET_STALE || l->v.secret == CTL_AK_SECRET_OURS;
 
-	l->taken_by = holder;
-	l->v.name_taken = l->ak && is_taken(s, l, holder);
+	l->taken_by = declared;
+	l->v.name_taken = l->ak && is_taken(s, l, declared);
 	if (held)
 		l->v.observed = state_trustee_observed(s, KBS_REFVALUE, l->identity);
 	if (l->v.observed == KBS_OBSERVED_PRESENT)
@@ -329,10 +329,11 @@ static void look_taken(
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
-static void look_far(const struct state *s, const char *key, struct ak_look *l, struct ctl_act *act)
+static void look_trustee(
+	const struct state *s, const char *key, struct ak_look *l, struct ctl_act *act)
 {
 	bool stale = l->v.secret == CTL_AK_SECRET_STALE;
-	const struct kobj *holder;
+	const struct kobj *declared;
 
 	l->v.revoked = true;
 	l->v.observed = KBS_OBSERVED_NONE;
@@ -341,18 +342,19 @@ static void look_far(const struct state *s, const char *key, struct ak_look *l, 
 		memcpy(l->identity, l->secret->identity, strlen(l->secret->identity) + 1);
 	else if (stale || !l->ak || !model_ak_identity(l->ak, l->identity))
 		return;
-	holder = kbs_sync_object(s->sync, KBS_REFVALUE, l->identity);
-	if (holder && !str_eq(holder->name, key)) {
-		look_taken(s, l, act, holder);
+	declared = kbs_sync_object(s->sync, KBS_REFVALUE, l->identity);
+	if (declared && !str_eq(declared->name, key)) {
+		look_taken(s, l, act, declared);
 		return;
 	}
-	l->v.declared = holder && !stale && str_eq(holder->uid, l->ak->obj.uid);
-	l->v.fresh = l->v.declared && holder == &l->ak->obj;
+	l->v.declared = declared && !stale && str_eq(declared->uid, l->ak->obj.uid);
+	l->v.fresh = l->v.declared && declared == &l->ak->obj;
 	l->v.observed = state_trustee_observed(s, KBS_REFVALUE, l->identity);
-	l->v.revoked = !holder && (l->v.observed == KBS_OBSERVED_NONE ||
-					  kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity));
-	/* While it is declared, the holder leads back to this key. */
-	if (!holder && (stale || l->v.secret == CTL_AK_SECRET_OURS))
+	l->v.revoked =
+		!declared && (l->v.observed == KBS_OBSERVED_NONE ||
+				     kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity));
+	/* While it is declared, what is declared leads back to this key. */
+	if (!declared && (stale || l->v.secret == CTL_AK_SECRET_OURS))
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
@@ -383,7 +385,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 		}
 	}
 	look_secret(l, act);
-	look_far(s, name, l, act);
+	look_trustee(s, name, l, act);
 	/* Otherwise nothing is left of the key, or only what does not belong to it. */
 	out->over = !o && l->v.secret != CTL_AK_SECRET_STALE;
 	if (o) {

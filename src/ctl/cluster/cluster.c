@@ -14,7 +14,7 @@
 #include "tec/base/mem.h"
 #include "tec/model/configmap.h"
 
-#define CALM_MS 1000
+#define STATUS_WAIT_MS 1000
 
 /* ---- the step */
 
@@ -122,7 +122,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		return;
 	if (c->volumes.uid && model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER) {
 		c->volumes.dirty = true; /* Trustee may mount it */
-		ctl_runner_wake_after(c->runner, s->obj.name, CALM_MS);
+		ctl_runner_wake_after(c->runner, s->obj.name, STATUS_WAIT_MS);
 	}
 	named = str_eq(s->register_secret, name) || str_eq(s->ak_secret, name);
 	for (unsigned i = 0; i < s->n_servers; i++)
@@ -142,7 +142,7 @@ static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 
 	if (!served)
 		return;
-	ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
+	ctl_runner_wake_after(c->runner, served->obj.name, STATUS_WAIT_MS);
 	if (cluster_volumes_on_sync(c, kind, name))
 		ctl_runner_wake(c->runner, served->obj.name);
 }

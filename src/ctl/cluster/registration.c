@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#define CALM_MS 1000
+#define STATUS_WAIT_MS 1000
 
 /* ---- counts */
 
@@ -19,7 +19,7 @@ static void wake(struct ctl_cluster *c)
 	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;
 
 	if (served)
-		ctl_runner_wake_after(c->runner, served->obj.name, CALM_MS);
+		ctl_runner_wake_after(c->runner, served->obj.name, STATUS_WAIT_MS);
 }
 
 static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)

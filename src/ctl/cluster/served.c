@@ -122,7 +122,7 @@ bool cluster_served(const struct ctl_cluster *c)
 	return in.n_ready > 0 && in.n_others == 0;
 }
 
-/* A Pod that no Deployment replaces, or whose node is gone, stays until somebody deletes it. */
+/* A Pod that no Deployment replaces, or whose node is gone, stays until a user deletes it. */
 void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 {
 	struct pods in = {.contents = c->volumes.live.contents};
@@ -197,13 +197,14 @@ static int by_text(const void *a, const void *b)
 
 static void confirm_identity(const struct confirm *in, const char *name)
 {
-	const struct kobj *holder = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
-	const struct model_secret *s = holder ? state_secret(in->env->state, holder->name) : NULL;
+	const struct kobj *declared = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
+	const struct model_secret *s =
+		declared ? state_secret(in->env->state, declared->name) : NULL;
 	uint8_t sha256[SHA256_LEN];
 
 	if (!in->keys)
 		return;
-	if (holder && render_volumes_has_ak(in->live, holder->name)) {
+	if (declared && render_volumes_has_ak(in->live, declared->name)) {
 		if (s && str_eq(s->identity, name) &&
 			kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, sha256))
 			confirm(in, KBS_REFVALUE, name, sha256);

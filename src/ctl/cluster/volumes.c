@@ -61,12 +61,12 @@ static void collect_key(void *arg, const char *path)
 static void collect_value(void *arg, const char *name)
 {
 	struct collect *in = arg;
-	const struct kobj *holder = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
+	const struct kobj *declared = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
 
 	if (!rats_is_identity_name(name))
-		in->revoking_values |= !holder;
-	else if (holder && state_secret(in->env->state, holder->name))
-		render_volumes_list_add_ak(in->out, holder->name);
+		in->revoking_values |= !declared;
+	else if (declared && state_secret(in->env->state, declared->name))
+		render_volumes_list_add_ak(in->out, declared->name);
 }
 
 /* Mounted, and neither declared nor revoked yet: stays as long as its Secret exists. */

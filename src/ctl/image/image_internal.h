@@ -77,7 +77,7 @@ struct values {
 	char *file_rv;     /* owned: the version whose file was compared; NULL: compare */
 	bool file_same;
 	int64_t expires_s; /* of the next file; chosen once for announcing and writing it */
-	char *told_rv;     /* owned: the version of trustee-rv-data that was told of */
+	char *reported_rv; /* owned: the version of trustee-rv-data that was reported */
 	/* As images saw it last: every combination is written and declared; of images that are
 	 * gone nothing is left anywhere. */
 	bool was_settled, was_gone;

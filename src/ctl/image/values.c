@@ -3,8 +3,8 @@
  * The combinations of all approved images, as one key that runs once however many images changed.
  * What makes it safe to be killed anywhere: the name of a boot set is written down before it is
  * declared, and taken out after Trustee confirmed that it is gone. Revoking waits for no write.
- * While values that counted are being computed again, because somebody changed them and a restart
- * forgot them, all stays as it is; but not while an image waits for being revoked.
+ * While values that counted are being computed again, because another client changed them and a
+ * restart forgot them, all stays as it is; but not while an image waits for being revoked.
  */
 #include "config.h"
 
@@ -83,7 +83,7 @@ void image_values_fini(struct values *v)
 	free(v->rv_seen);
 	free(v->file_rv);
 	free(v->awaited);
-	free(v->told_rv);
+	free(v->reported_rv);
 	image_sets_free(v->computing);
 	image_sets_free(v->computed);
 	render_refvalues_fini(&v->want);
@@ -220,17 +220,18 @@ static void data_hash(
 	model_configmap_rv_sha256(names, strbuf_str(&file), hex);
 }
 
-/* Somebody else wrote it: what we write is announced. Told once for each version. */
+/* Another client wrote it: what we write is announced. Reported once for each version. */
 static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 {
 	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct values *v = &c->values;
 
-	if (!rv || !cluster || !cluster->values_sha256 || str_eq(v->told_rv, rv->plain.obj.rv) ||
+	if (!rv || !cluster || !cluster->values_sha256 ||
+		str_eq(v->reported_rv, rv->plain.obj.rv) ||
 		model_mark_announces(cluster->values_sha256, rv->data_sha256))
 		return;
-	free(v->told_rv);
-	v->told_rv = xstrdup(rv->plain.obj.rv);
+	free(v->reported_rv);
+	v->reported_rv = xstrdup(rv->plain.obj.rv);
 	log_warn(NULL, "another client changed trustee-rv-data", NULL);
 	k8s_events_post(c->kind.env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
@@ -342,14 +343,14 @@ static enum computed compute(struct ctl_image *c)
 
 /* ---- declare */
 
-struct holder {
+struct values_obj {
 	struct kobj obj;
 	const char *text;
 };
 
 static struct secret *render_text(const struct kobj *o)
 {
-	const char *text = ((const struct holder *)o)->text;
+	const char *text = ((const struct values_obj *)o)->text;
 
 	return secret_new_copy(text, strlen(text));
 }
@@ -358,12 +359,12 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	cleanup_kobj const struct kobj *o = NULL;
-	struct holder h = {.text = NULL};
+	struct values_obj h = {.text = NULL};
 
-	kobj_pack_str(&pack, offsetof(struct holder, obj.name), name);
-	kobj_pack_str(&pack, offsetof(struct holder, obj.uid), "");
-	kobj_pack_str(&pack, offsetof(struct holder, obj.rv), "");
-	kobj_pack_str(&pack, offsetof(struct holder, text), text);
+	kobj_pack_str(&pack, offsetof(struct values_obj, obj.name), name);
+	kobj_pack_str(&pack, offsetof(struct values_obj, obj.uid), "");
+	kobj_pack_str(&pack, offsetof(struct values_obj, obj.rv), "");
+	kobj_pack_str(&pack, offsetof(struct values_obj, text), text);
 	o = kobj_pack_finish(&pack, &h, sizeof(h));
 	kbs_sync_declare(c->kind.state->sync, KBS_REFVALUE, name, o, render_text);
 }
@@ -447,7 +448,7 @@ void image_values_ended(
 	struct ctl_image *c, int doing, const struct err *err, const struct k8s_result *r)
 {
 	struct values *v = &c->values;
-	bool told = v->problem[0] != '\0';
+	bool had_problem = v->problem[0] != '\0';
 
 	v->problem[0] = '\0';
 	if (!err_is_set(err) && doing == CTL_IMAGE_ANNOUNCE_VALUES)
@@ -458,7 +459,7 @@ void image_values_ended(
 		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be %s: %s.",
 			MODEL_RV_CONFIGMAP,
 			doing == CTL_IMAGE_ANNOUNCE_VALUES ? "announced" : "written", err->text);
-	if (told != (v->problem[0] != '\0'))
+	if (had_problem != (v->problem[0] != '\0'))
 		ctl_kind_wake_all(&c->kind);
 }
 

@@ -19,9 +19,9 @@
 #include "tec/base/secret.h"
 #include "tec/model/mark.h"
 
-static struct secret *render_root(const struct kobj *holder)
+static struct secret *render_root(const struct kobj *declared)
 {
-	const struct secret *root = model_secret(holder)->root;
+	const struct secret *root = model_secret(declared)->root;
 
 	return root ? secret_new_copy(secret_peek(root), secret_len(root)) : NULL;
 }
@@ -72,7 +72,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 
 void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
-	/* What happens to every Machine is in its conditions; an Event is for what somebody has to
+	/* What happens to every Machine is in its conditions; an Event is for what a person has to
 	 * know or do. */
 	const struct kobj_cond_want *key = &a->want[MACHINE_KEY_READY],
 				    *delivered = &a->want[MACHINE_DELIVERED];
@@ -101,7 +101,7 @@ bool machine_act_ended(
 		ctl_take_answer(k->state->secrets, r->object, true);
 		return true;
 	}
-	/* A Secret that is there already is no failure: it has to be read. */
+	/* A Secret that is there already is not a failure: it has to be read. */
 	a->must_read = created ? r && r->already_exists : err->kind != ERR_NOT_FOUND;
 	return created && a->must_read;
 }

@@ -21,13 +21,13 @@ static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 {
 	struct kbs_sync *sync = k->state->sync;
 	char path[RATS_RESOURCE_PATH_MAX];
-	const struct kobj *holder;
+	const struct kobj *declared;
 
 	if (!k->on || !was->id_valid)
 		return;
 	rats_resource_path(was->id, path);
-	holder = kbs_sync_object(sync, KBS_RESOURCE, path);
-	if (holder && str_eq(model_secret(holder)->owner_uid, was->obj.uid))
+	declared = kbs_sync_object(sync, KBS_RESOURCE, path);
+	if (declared && str_eq(model_secret(declared)->owner_uid, was->obj.uid))
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
 	if (k8s_cache_first(k->state->machines, 0, was->id))
 		return; /* the next one with this id decides */
@@ -78,7 +78,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	char id[UUID_TEXT_LEN + 1];
-	const struct kobj *holder;
+	const struct kobj *declared;
 
 	ctl_acts_wake_waiting(&k->acts, kind, name);
 	if (!name) {
@@ -90,8 +90,8 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 	if (kind == KBS_REFVALUE) {
 		if (!rats_is_identity_name(name))
 			return;
-		holder = kbs_sync_object(k->state->sync, kind, name);
-		wake_id(k, holder ? model_ak(holder)->uuid : NULL);
+		declared = kbs_sync_object(k->state->sync, kind, name);
+		wake_id(k, declared ? model_ak(declared)->uuid : NULL);
 	} else if (rats_resource_id(name, id)) {
 		wake_id(k, id);
 		if (!k8s_cache_first(k->state->machines, 0, id) &&

@@ -12,12 +12,12 @@ struct machine_look {
 	struct ctl_look base;
 	struct ctl_machine_view v;
 	const struct model_machine *m;
-	const struct model_machine *holder;
-	const struct model_secret *secret;   /* named like the id; NULL: none */
-	const struct model_ak *ak;           /* the Machine's key */
-	char path[RATS_RESOURCE_PATH_MAX];   /* "": the id is no UUID */
-	bool owns_path;                      /* what Trustee has there is this Machine's */
-	enum kbs_observed observed_identity; /* of ak */
+	const struct model_machine *id_owner; /* the Machine that counts with this id */
+	const struct model_secret *secret;    /* named like the id; NULL: none */
+	const struct model_ak *ak;            /* the Machine's key */
+	char path[RATS_RESOURCE_PATH_MAX];    /* "": the id is not a UUID */
+	bool owns_path;                       /* what Trustee has there is this Machine's */
+	enum kbs_observed observed_identity;  /* of ak */
 	/* An identity that is not as it is wanted; "": none. */
 	char lacking[RATS_IDENTITY_NAME_LEN + 1];
 };

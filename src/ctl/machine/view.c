@@ -17,7 +17,7 @@
 
 static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 {
-	bool has_path = v->id_ok && v->is_holder; /* a duplicate leaves the holder's things alone */
+	bool has_path = v->id_ok && v->owns_id; /* a duplicate leaves what the other declared */
 
 	if (!v->has_finalizer)
 		return CTL_MACHINE_NOTHING; /* ours is removed; others' finalizers are left */
@@ -60,7 +60,7 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 	return CTL_MACHINE_NOTHING; /* never written; the status says so */
 }
 
-/* Nobody attests for it, so no Trustee need have it. */
+/* No node attests for it, so no Trustee needs to have it. */
 static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
 {
 	if (!v->recall)
@@ -80,11 +80,11 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 		return decide_deleting(v);
 	if (v->overdue && !v->bound) /* before anything is made for it */
 		return v->confirmed ? CTL_MACHINE_EXPIRE : CTL_MACHINE_CONFIRM;
-	if (v->id_ok && v->is_holder) { /* else InvalidID, DuplicateID: no effect */
+	if (v->id_ok && v->owns_id) { /* else InvalidID, DuplicateID: no effect */
 		if (v->adopt)
 			return CTL_MACHINE_ADOPT;
 		if (!v->has_finalizer && (v->announced || v->delivered))
-			return CTL_MACHINE_ADD_FINALIZER; /* somebody removed it */
+			return CTL_MACHINE_ADD_FINALIZER; /* another client removed it */
 		d = decide_key(v);
 		if (d == CTL_MACHINE_NOTHING)
 			d = decide_recall(v);
@@ -138,28 +138,28 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 	}
 }
 
-static void look_far(const struct state *s, struct machine_look *l, struct ctl_act *act)
+static void look_trustee(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
-	const struct kobj *holder;
+	const struct kobj *declared;
 
 	l->v.revoked = true;
 	look_identities(s, l, act);
 	if (!l->path[0])
 		return;
-	holder = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
+	declared = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
 	/* What this Machine declared is its own to withdraw, even if another one has the id now. */
-	l->owns_path = l->holder == l->m ||
-		       (holder && str_eq(model_secret(holder)->owner_uid, l->m->obj.uid));
+	l->owns_path = l->id_owner == l->m ||
+		       (declared && str_eq(model_secret(declared)->owner_uid, l->m->obj.uid));
 	l->v.observed_key = state_trustee_observed(s, KBS_RESOURCE, l->path);
-	l->v.declared = holder && holder == (const struct kobj *)l->secret;
+	l->v.declared = declared && declared == (const struct kobj *)l->secret;
 	l->v.path_revoked = kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path);
-	l->v.can_restore = holder && model_secret(holder)->root &&
-			   state_machine_announces(l->m, model_secret(holder)) &&
-			   str_eq(model_secret(holder)->owner_uid, l->m->obj.uid);
+	l->v.can_restore = declared && model_secret(declared)->root &&
+			   state_machine_announces(l->m, model_secret(declared)) &&
+			   str_eq(model_secret(declared)->owner_uid, l->m->obj.uid);
 	if (!l->v.deleting || !l->owns_path)
 		return;
-	l->v.is_holder = true;
-	if (holder || (l->v.observed_key != KBS_OBSERVED_NONE && !l->v.path_revoked))
+	l->v.owns_id = true;
+	if (declared || (l->v.observed_key != KBS_OBSERVED_NONE && !l->v.path_revoked))
 		l->v.revoked = false;
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
@@ -176,9 +176,9 @@ static void look_key(const struct state *s, struct machine_look *l, const struct
 	l->v.inherits = state_machine_inherits(s, l->m, l->secret);
 	l->v.lost = state_machine_lost_key(s, l->m);
 	/*
-	 * Where each Machine's key is only for its node, nobody gets it before a key of that node
-	 * is bound: then it is delivered. The marks say what was delivered; what goes beyond that
-	 * (the keys were shared, or another operator delivered all) is revoked.
+	 * Where each Machine's key is only for its node, it is not delivered before a key of that
+	 * node is bound. The marks say what was delivered; what goes beyond that (the keys were
+	 * shared, or another operator delivered all) is revoked.
 	 */
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
@@ -226,15 +226,15 @@ int machine_view_look(
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.id_ok = l->m->id_valid;
 	l->v.confirmed = ctl_live_is(&act->self, o);
-	l->holder = state_machine_of_id(s, l->m->id);
-	l->v.is_holder = l->holder == l->m;
+	l->id_owner = state_machine_of_id(s, l->m->id);
+	l->v.owns_id = l->id_owner == l->m;
 	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && state_cluster_policy(s);
 	if (l->m->id_valid)
 		rats_resource_path(l->m->id, l->path);
 	l->ak = state_ak_of_machine(s, l->m);
 	look_age(s, l);
 	look_key(s, l, act);
-	look_far(s, l, act);
+	look_trustee(s, l, act);
 	look_recall(s, l, act);
 	machine_wants(s, k->env->ns, l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, MACHINE_N_CONDS, o->generation);
@@ -295,10 +295,10 @@ static void want_key(const char *ns, struct machine_look *l)
 	if (!m->id_valid)
 		WANT(l, c, false, MACHINE_INVALID_ID,
 			"spec.id is not a UUID in lower case, so this Machine has no effect.");
-	else if (l->holder != m)
+	else if (l->id_owner != m)
 		WANT(l, c, false, MACHINE_DUPLICATE_ID,
 			"Machine %s already uses this id, so this Machine has no effect. Delete the wrong one.",
-			l->holder->obj.name);
+			l->id_owner->obj.name);
 	else if (l->v.luks == STATE_LUKS_ABSENT)
 		want_key_absent(l);
 	else if (l->v.luks == STATE_LUKS_UNREADABLE)

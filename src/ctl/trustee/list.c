@@ -189,8 +189,9 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 
 /* Updates the list from spec and memory. A spec that lost fields may have lost servers, and which
  * one is primary: then the list stays until a person restores or confirms it. */
-void trustee_list_update(struct ctl_trustee *c)
+void trustee_list_update(void *trustee)
 {
+	struct ctl_trustee *c = trustee;
 	const struct model_cluster *served = state_cluster(c->env->state);
 	bool lost = served && served->extended_lost, has_primary = false;
 	struct trustee_desc d;
@@ -219,13 +220,8 @@ void trustee_list_update(struct ctl_trustee *c)
 	ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 }
 
-static void on_look(void *arg)
-{
-	trustee_list_update(arg);
-}
-
 void trustee_list_update_soon(struct ctl_trustee *c)
 {
 	if (c->on)
-		defer_call(&c->look, c->env->loop, on_look, c);
+		defer_call(&c->look, c->env->loop, trustee_list_update, c);
 }

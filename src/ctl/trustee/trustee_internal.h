@@ -97,7 +97,7 @@ void trustee_bytes_fini(struct trustee_bytes *b);
 bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_server *s);
 void trustee_list_tell_left(
 	const struct ctl_trustee *c, const char *name); /* a warning in log and Events */
-void trustee_list_update(struct ctl_trustee *c);        /* from spec and memory */
+void trustee_list_update(void *trustee);                /* from spec and memory */
 void trustee_list_update_soon(struct ctl_trustee *c);   /* the same, in the next turn */
 
 /* ---- view.c */
