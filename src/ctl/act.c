@@ -217,6 +217,12 @@ void ctl_live_set(struct ctl_live *l, struct json_object *o)
 	l->finalizers = f ? json_text(f) : xstrdup("[]");
 }
 
+void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o)
+{
+	ctl_live_clear(l);
+	l->rv = xstrdup(o->rv);
+}
+
 bool ctl_live_is(const struct ctl_live *l, const struct kobj *o)
 {
 	return l->rv && o && str_eq(l->rv, o->rv);

@@ -35,7 +35,7 @@
  * Owned strings. */
 struct ctl_live {
 	char *rv;
-	char *finalizers; /* JSON array, as in the object */
+	char *finalizers; /* JSON array, as in the object; NULL: not known */
 };
 
 struct ctl_acts;
@@ -138,12 +138,13 @@ struct ctl_watch {
 };
 
 struct ctl_kind_conf {
-	const char *name;                /* of the queue, in metrics and logs */
-	enum state_of of;                /* whose names the keys are */
-	size_t size, look_size;          /* of the kind's structs around ctl_kind and ctl_look */
-	size_t n_conds;                  /* as CTL_CONDS_MAX at most */
-	const struct ctl_do *acts;       /* by what look returns */
-	int status;                      /* which of them writes the status */
+	const char *name;          /* of the queue, in metrics and logs */
+	enum state_of of;          /* whose names the keys are */
+	size_t size, look_size;    /* of the kind's structs around ctl_kind and ctl_look */
+	size_t n_conds;            /* as CTL_CONDS_MAX at most */
+	const struct ctl_do *acts; /* by what look returns */
+	int status;                /* which of them writes the status */
+	bool knows_cached; /* an answer that the cache has already may stand for the object */
 	const struct ctl_watch *watches; /* ends with a NULL map */
 	/* Looks and decides: the number of the act. Notes in a what the key waits for. */
 	int (*look)(struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *l);
@@ -202,6 +203,7 @@ void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj 
 
 /* ---- objects in answers */
 void ctl_live_set(struct ctl_live *l, struct json_object *o);
+void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o); /* without finalizers */
 void ctl_live_clear(struct ctl_live *l);
 bool ctl_live_is(const struct ctl_live *l, const struct kobj *o);
 /* The array with `finalizer` added or taken out; the caller puts it. */

@@ -18,6 +18,18 @@
 #define LOOKS_MAX      4
 #define RECHECK_MAX_MS (60 * 60 * 1000)
 
+/* The texts of conditions are most of it and need no zeros. */
+static void look_clear(struct ctl_kind *k)
+{
+	struct ctl_look *l = k->look;
+	size_t after = offsetof(struct ctl_look, want) + sizeof(l->want);
+
+	memset(l, 0, offsetof(struct ctl_look, want));
+	for (size_t i = 0; i < CTL_CONDS_MAX; i++)
+		memset(&l->want[i], 0, offsetof(struct kobj_cond_want, message) + 1);
+	memset((char *)l + after, 0, k->conf->look_size - after);
+}
+
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_kind *k = self;
@@ -31,7 +43,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (ctl_act_busy(a, &next))
 		return next;
 	do {
-		memset(l, 0, k->conf->look_size);
+		look_clear(k);
 		ctl_act_wait_none(a);
 		d = k->conf->look(k, key->name, a, l);
 		todo = &k->conf->acts[d];
@@ -54,6 +66,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	op = todo->start(k, a, l, d);
 	if (!op)
 		return ctl_retry(0, "not-started");
+	if (k->conf->knows_cached && (todo->flags & CTL_DO_ANSWERS_SELF))
+		k8s_call_unless_cached(op, k->state->cache[k->conf->of]);
 	op_hold(&a->op, op);
 	return ctl_in_flight();
 }
@@ -70,12 +84,16 @@ static void log_done(const struct log_ctx *lc, const struct ctl_do *todo)
 		log_info(lc, todo->done, NULL);
 }
 
-static void take_self(struct ctl_kind *k, struct ctl_act *a, struct json_object *o)
+static void take_self(struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r)
 {
 	const struct kobj *now;
 
-	ctl_live_set(&a->self, o);
-	ctl_take_answer(k->state->cache[k->conf->of], o, false);
+	if (r->cached) {
+		ctl_live_set_cached(&a->self, r->cached);
+	} else {
+		ctl_live_set(&a->self, r->object);
+		ctl_take_answer(k->state->cache[k->conf->of], r->object, false);
+	}
 	now = k8s_cache_find(k->state->cache[k->conf->of], a->name);
 	if (a->doing == k->conf->status && now)
 		k->conf->tell(k, a, now);
@@ -94,7 +112,7 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 	if (fine && a->doing != k->conf->status)
 		log_done(&lc, todo);
 	if (fine && (todo->flags & CTL_DO_ANSWERS_SELF))
-		take_self(k, a, r->object);
+		take_self(k, a, r);
 	if (!fine && (todo->flags & CTL_DO_GONE_IS_FINE) && err->kind == ERR_NOT_FOUND)
 		fine = true;
 	if (k->conf->ended(k, a, err, r))

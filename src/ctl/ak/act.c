@@ -100,8 +100,14 @@ void ak_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 	}
 }
 
-static void take_secret(struct ctl_kind *k, struct ctl_act *a, struct json_object *o)
+static void take_secret(struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r)
 {
+	struct json_object *o = r->object;
+
+	if (r->cached) { /* of a create: without finalizers, which it made itself */
+		a->must_read = false;
+		return;
+	}
 	if (a->doing == CTL_AK_DELETE_SECRET && !json_get(o, "metadata/deletionTimestamp"))
 		return; /* a Status: it is gone */
 	a->must_read = false;
@@ -125,7 +131,7 @@ bool ak_act_ended(
 				k->env->ns);
 		return false;
 	case CTL_AK_BIND:
-		if (good)
+		if (good && !r->cached)
 			ctl_take_answer(k->state->machines, r->object, false);
 		return false;
 	case CTL_AK_READ_SECRET:
@@ -143,7 +149,7 @@ bool ak_act_ended(
 		return false;
 	}
 	if (good)
-		take_secret(k, a, r->object);
+		take_secret(k, a, r);
 	return a->doing == CTL_AK_CREATE_SECRET && a->must_read;
 }
 
@@ -176,6 +182,7 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	cleanup_json struct json_object *patch = ctl_patch_of(&m->obj, &meta);
 	cleanup_free char *key = xasprintf("%s %s", l->ak->obj.uid, l->ak->spki_sha256);
 	char now[CLOCK_RFC3339_LEN];
+	struct op *op;
 
 	clock_format(clock_wall_s(), now);
 	ctl_add_mark(marks, &m->obj, MODEL_BOUND_KEY_ANNOTATION, key);
@@ -184,7 +191,9 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	if (!model_machine_delivered(m) && state_machine_announces(m, s))
 		ctl_add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION, s->key_sha256);
 	json_add(meta, "annotations", marks);
-	return ctl_kind_patch(k, a, &kobj_machine, m->obj.name, patch);
+	op = ctl_kind_patch(k, a, &kobj_machine, m->obj.name, patch);
+	k8s_call_unless_cached(op, k->state->machines);
+	return op;
 }
 
 static void add_approval(const struct state *s, const struct ak_look *l, struct json_object *meta,
@@ -258,8 +267,11 @@ static struct op *create_secret(
 	cleanup_json struct json_object *o =
 		model_ak_secret_json(a->name, l->o->uid, model_ak(l->o)->public_key);
 
-	return k8s_call_create(
+	struct op *op = k8s_call_create(
 		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, o, 0, ctl_kind_done, a);
+
+	k8s_call_unless_cached(op, k->state->secrets);
+	return op;
 }
 
 static struct op *delete_secret(

@@ -124,6 +124,7 @@ struct ctl_kind *ctl_ak_new(const struct ctl_env *env)
 		.n_conds = AK_N_CONDS,
 		.acts = ak_acts,
 		.status = CTL_AK_APPLY_STATUS,
+		.knows_cached = true,
 		.watches = watches,
 		.look = ak_view_look,
 		.ended = ak_act_ended,

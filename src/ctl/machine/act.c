@@ -98,7 +98,8 @@ bool machine_act_ended(
 	if (!err_is_set(err)) {
 		a->must_read = false;
 		secret_free(steal_ptr(&a->made));
-		ctl_take_answer(k->state->secrets, r->object, true);
+		if (!r->cached)
+			ctl_take_answer(k->state->secrets, r->object, true);
 		return true;
 	}
 	/* A Secret that is there already is not a failure: it has to be read. */
@@ -121,13 +122,16 @@ static struct op *make_secret(
 	bool restore = d == CTL_MACHINE_RESTORE_SECRET;
 	cleanup_secret struct secret *root = NULL;
 	cleanup_secret struct secret *text = NULL;
+	struct op *op;
 
 	if (restore)
 		root = render_root(kbs_sync_object(k->state->sync, KBS_RESOURCE, l->path));
 	text = model_luks_secret_text(
 		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
-	return k8s_call_create_secret(
+	op = k8s_call_create_secret(
 		k->env->api, &k->acts.ops, k->env->ns, steal_ptr(&text), ctl_kind_done, a);
+	k8s_call_unless_cached(op, k->state->secrets);
+	return op;
 }
 
 /* A key that was made and not announced yet is announced again, not made again. */

@@ -117,6 +117,7 @@ struct ctl_kind *ctl_machine_new(const struct ctl_env *env)
 		.n_conds = MACHINE_N_CONDS,
 		.acts = machine_acts,
 		.status = CTL_MACHINE_APPLY_STATUS,
+		.knows_cached = true,
 		.watches = watches,
 		.look = machine_view_look,
 		.ended = machine_act_ended,
