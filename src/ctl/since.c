@@ -2,22 +2,20 @@
 /*
  * One GET by name, one POST when there is nothing: independent of the ConfigMaps' cache, which need
  * not be filled. The cache is only listened to, in every replica, so that one that becomes leader
- * later still knows a time that somebody has deleted meanwhile. Nothing is ever written over or
- * made again while the time is known.
+ * later still knows a time whose ConfigMap was deleted since. Nothing is overwritten or
+ * created again while the time is known.
  */
 #include "config.h"
 
 #include "tec/ctl/since.h"
 
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/k8s/call.h"
 #include "tec/loop/timer.h"
-
-#define RETRY_MIN_MS 800
-#define RETRY_MAX_MS 30000
 
 struct ctl_since {
 	const struct ctl_env *env; /* borrowed */
@@ -26,7 +24,7 @@ struct ctl_since {
 	struct op_scope ops;
 	struct op *call; /* in flight */
 	struct timer retry;
-	uint32_t retry_ms;
+	struct backoff backoff;
 	struct state *state; /* borrowed; its marker_s is written here only */
 	bool on, absent;     /* absent: the API said that there is none */
 };
@@ -64,7 +62,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_result 
 	}
 	if (err->kind == ERR_NOT_FOUND || r->already_exists) {
 		s->absent = !r->already_exists;
-		timer_set(&s->retry, s->absent ? 0 : RETRY_MIN_MS);
+		timer_set(&s->retry, s->absent ? 0 : BACKOFF_MIN_MS);
 		return;
 	}
 	if (err_is_set(err))
@@ -72,8 +70,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_result 
 			"ConfigMap " CTL_SINCE_CONFIGMAP
 			" can be neither read nor created; no controller starts until then",
 			err);
-	timer_set(&s->retry, s->retry_ms);
-	s->retry_ms = s->retry_ms * 2 < RETRY_MAX_MS ? s->retry_ms * 2 : RETRY_MAX_MS;
+	timer_set(&s->retry, backoff_next(&s->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS));
 }
 
 static struct json_object *configmap(const struct ctl_env *env)
@@ -143,7 +140,6 @@ struct ctl_since *ctl_since_new(
 	s->arg = arg;
 	s->state = state;
 	state->marker_s = INT64_MIN;
-	s->retry_ms = RETRY_MIN_MS;
 	timer_init(&s->retry, env->loop, look, s);
 	k8s_cache_listen(env->state->configmaps, on_change, s);
 	return s;
@@ -164,6 +160,7 @@ void ctl_since_on(struct ctl_since *s)
 		return;
 	s->on = true;
 	s->absent = false;
+	backoff_reset(&s->backoff);
 	look(s);
 }
 

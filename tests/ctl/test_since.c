@@ -6,6 +6,7 @@
 #include "ctl/world.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/state/since.h"
 #include "tec/base/mem.h"
 
@@ -114,6 +115,34 @@ Test(ctl_since, nothing_is_known_before_it_is_turned_on)
 	ctl_since_free(s);
 }
 
+static void count_refused(enum log_level level, const char *line, void *arg)
+{
+	if (strstr(line, "can be neither read nor created"))
+		++*(unsigned *)arg;
+}
+
+Test(ctl_since, while_the_API_refuses_it_waits_longer_and_longer)
+{
+	static unsigned refused;
+	struct ctl_since *s;
+
+	world_boot(&w, "");
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	world_run(&w, 100);
+	s = another(&own[1]);
+	log_capture(count_refused, &refused);
+	fake_transport_fault(w.life->f, FAKE_FAULT_500, 1);
+	ctl_since_on(s);
+	world_run(&w, 10 * 60 * 1000);
+	fake_transport_fault(w.life->f, FAKE_FAULT_500, 0);
+	log_capture(NULL, NULL);
+	cr_expect_geq(refused, 20, "%u", refused); /* every 30 s at the latest */
+	cr_expect_leq(refused, 32, "%u", refused); /* and doubling until then */
+	world_run(&w, 31000);
+	cr_expect(ctl_since_known(s));
+	ctl_since_free(s);
+}
+
 Test(ctl_since, one_deleted_while_running_is_not_made_again_and_the_time_stays)
 {
 	int64_t first;
@@ -125,7 +154,7 @@ Test(ctl_since, one_deleted_while_running_is_not_made_again_and_the_time_stays)
 	world_run(&w, 60000);
 	cr_assert_null(marker());
 	cr_assert_eq(state_since_s(w.life->env.state), first);
-	/* nor does one that somebody makes later count */
+	/* nor does one that another client makes later count */
 	fake_api_put(w.api, &kobj_configmap, NS,
 		"{\"metadata\":{\"name\":\"" CTL_SINCE_CONFIGMAP "\"}}");
 	world_run(&w, 1000);
