@@ -29,7 +29,6 @@ enum ctl_cluster_do {
 	CTL_CLUSTER_CREATE = CTL_INSTALL_CREATE,
 	CTL_CLUSTER_APPLY = CTL_INSTALL_APPLY,
 	CTL_CLUSTER_DELETE = CTL_INSTALL_DELETE,
-	CTL_CLUSTER_MAKE_SECRET,
 	/* Of the cluster object itself. */
 	CTL_CLUSTER_ANNOUNCE, /* patch: the hash of a Secret to be created or taken over */
 	CTL_CLUSTER_TIDY,     /* patch: removes announcements and a time that are invalid */

@@ -14,7 +14,6 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pki/key.h"
 
 #define DOING(d, object, number) ((int)(d) | (int)((object) << 8 | (number) << 16))
 #define DO(doing)                ((enum ctl_cluster_do)((doing)&0xff))
@@ -26,25 +25,8 @@ enum ctl_cluster_do cluster_act_doing(const struct ctl_act *a)
 	return DO(a->doing);
 }
 
-static struct secret *make_auth(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	const char *name, struct err *err)
-{
-	cleanup_pki_key struct pki_key *key = pki_key_new_ed25519();
-	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-	cleanup_strbuf struct strbuf public = STRBUF_INIT;
-
-	pki_key_public_pem(key, &public);
-	return render_auth_secret(cluster, c->env->ns, pem, strbuf_str(&public));
-}
-
-void cluster_act_init(struct ctl_cluster *c)
-{
-	c->auth = (struct cluster_own){
-		.name = "trustee-auth", .data = {"private.key", "public.pub"}, .make = make_auth};
-}
-
 /* The Secret of an act; NULL: none that the operator creates. */
-static struct cluster_own *own_of(struct ctl_cluster *c, unsigned object, unsigned number)
+static struct ctl_own *own_of(struct ctl_cluster *c, unsigned object, unsigned number)
 {
 	switch (object) {
 	case CLUSTER_AUTH:
@@ -133,7 +115,7 @@ static unsigned events_of(const struct cluster_look *l)
 
 /* ---- answers */
 
-static bool own_done(struct ctl_cluster *c, struct cluster_own *own, const struct kobj *cluster,
+static bool own_done(struct ctl_cluster *c, struct ctl_own *own, const struct kobj *cluster,
 	int doing, const struct err *err, const struct k8s_result *r)
 {
 	unsigned object = OBJECT(doing), number = NUMBER(doing);
@@ -152,7 +134,7 @@ static bool own_done(struct ctl_cluster *c, struct cluster_own *own, const struc
 		return true;
 	}
 	if (ours)
-		cluster_own_saw(own, model_cluster(cluster), r->object);
+		ctl_own_saw(own, cluster, r->object);
 	if (ours && object == CLUSTER_SIGNER)
 		cluster_inputs_saw_signer(cluster_inputs_signer(c, number), r->object);
 	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
@@ -186,7 +168,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
 	enum ctl_cluster_do d = DO(a->doing);
 	unsigned object = OBJECT(a->doing);
-	struct cluster_own *own = own_of(c, object, NUMBER(a->doing));
+	struct ctl_own *own = own_of(c, object, NUMBER(a->doing));
 	const char *what = "TrustedExecutionCluster";
 	struct err none = ERR_INIT, failed;
 	bool fine;
@@ -221,7 +203,7 @@ static void tidy(const struct ctl_cluster *c, const struct model_cluster *cluste
 {
 	for (unsigned i = 0; i < cluster->n_announced; i++)
 		if (!cluster_view_needs(c, cluster, cluster->announced[i].secret))
-			cluster_own_put(annotations, cluster, cluster->announced[i].secret, NULL);
+			ctl_own_put(annotations, &cluster->obj, cluster->announced[i].secret, NULL);
 	if (!cluster_view_adopts_later(cluster))
 		return;
 	json_add(annotations, MODEL_ADOPT_BEFORE_ANNOTATION, NULL);
@@ -261,38 +243,18 @@ static struct op *start_cluster(struct ctl_cluster *c, struct ctl_act *a,
 					       : NULL);
 	else if (d == CTL_CLUSTER_TIDY)
 		tidy(c, cluster, annotations);
-	else if (cluster_own_announce(
-			 c, cluster, own_of(c, l->object, l->number), annotations, err) < 0)
+	else if (ctl_own_announce(
+			 own_of(c, l->object, l->number), &cluster->obj, annotations, err) < 0)
 		return NULL;
 	return k8s_call_merge_patch(
 		env->api, &c->acts.ops, &kobj_cluster, env->ns, a->name, o, on_done, a);
-}
-
-static struct op *start_own(struct ctl_cluster *c, struct ctl_act *a, const struct cluster_own *own,
-	enum ctl_cluster_do d)
-{
-	const struct ctl_env *env = c->env;
-
-	switch (d) {
-	case CTL_CLUSTER_READ:
-		return k8s_call_get(
-			env->api, &c->acts.ops, &kobj_secret, env->ns, own->name, on_done, a);
-	case CTL_CLUSTER_MAKE_SECRET:
-		return k8s_call_create_secret(env->api, &c->acts.ops, env->ns,
-			secret_new_copy(secret_peek(own->text), secret_len(own->text)), on_done, a);
-	case CTL_CLUSTER_DELETE:
-		return k8s_call_delete(env->api, &c->acts.ops, &kobj_secret, env->ns, own->name,
-			state_secret(env->state, own->name)->obj.uid, on_done, a);
-	default:
-		DIE("cluster %s: act %d is not a Secret's", a->name, (int)d);
-	}
 }
 
 struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d)
 {
 	bool whole = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
-	const struct cluster_own *own = own_of(c, l->object, l->number);
+	struct ctl_own *own = own_of(c, l->object, l->number);
 	struct err err = ERR_INIT;
 	struct op *op;
 
@@ -303,7 +265,7 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	else if (l->object == CLUSTER_TLS)
 		op = cluster_inputs_start_tls(c, l, on_done, a);
 	else if (own)
-		op = start_own(c, a, own, d);
+		op = ctl_own_start(own, &c->acts.ops, (enum ctl_own_do)d, on_done, a);
 	else
 		op = ctl_install_start(&c->install, &l->c->obj, l->object, (enum ctl_install_do)d,
 			on_done, a, &err);

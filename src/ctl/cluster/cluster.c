@@ -154,7 +154,7 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	struct ctl_cluster *c = xcalloc(1, sizeof(*c));
 
 	c->env = env;
-	cluster_act_init(c);
+	ctl_own_init(&c->auth, env, &cluster_own_auth, c, "trustee-auth");
 	cluster_regkey_init(c);
 	cluster_registration_watch(c);
 	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);

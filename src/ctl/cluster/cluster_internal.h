@@ -2,7 +2,7 @@
 /*
  * Private to src/ctl/cluster. The files are a line, and each calls only those before it:
  *
- *	own          one Secret that the operator makes: announce, then make
+ *	own          the Secrets that the operator makes (ctl/own.h): what they hold, a look at one
  *	inputs       what Trustee is rendered from besides spec: certificate, token signers
  *	regkey       the registration key and its changes
  *	registration who can register: counts and condition
@@ -19,9 +19,11 @@
 
 #include "../ctl_internal.h"
 #include "tec/ctl/cluster.h"
+#include "tec/ctl/own.h"
 #include "tec/model/pending.h"
 #include "tec/render/volumes.h"
 
+#define CLUSTER_CERT       "cert.pem" /* of a token signer's Secret */
 #define CLUSTER_DEPLOYMENT "trustee-deployment"
 #define CLUSTER_HASH_SIZE  17 /* with the NUL */
 
@@ -54,40 +56,12 @@ enum cluster_object {
 
 struct ctl_cluster;
 
-/*
- * A Secret that the operator creates for the cluster, under a name that anybody may have used: the
- * hash of its content is announced on the cluster object, then it is POSTed. An existing one is
- * used only while its content is announced.
- */
-struct cluster_own {
-	char name[RENDER_TOKEN_NAME_SIZE];
-	const char *data[2]; /* its members, static; one or two */
-	/* Renders a new one as JSON text. */
-	struct secret *(*make)(const struct ctl_cluster *c, const struct model_cluster *cluster,
-		const char *name, struct err *err);
-	char *read_rv;                 /* owned: of the version read last */
-	char hash[SHA256_HEX_LEN + 1]; /* of its content; "": not of the form that we render */
-	bool must_read;                /* a create found one that the cache does not show */
-	/* Owned: the JSON text to be POSTed, kept until an announced Secret was seen; and the hash
-	 * of its content. */
-	struct secret *text;
-	char text_hash[SHA256_HEX_LEN + 1];
-};
-
-enum cluster_own_state {
-	CLUSTER_OWN_ABSENT,
-	CLUSTER_OWN_UNREAD,
-	CLUSTER_OWN_GOOD,
-	CLUSTER_OWN_OLDER,   /* of our form, not announced, but older than the marker */
-	CLUSTER_OWN_PLANTED, /* somebody else's content with our name and owner */
-	CLUSTER_OWN_FOREIGN, /* not owned by the cluster */
-};
-
 /* A Secret with the name of a token signer, ours or not. */
 struct cluster_signer {
 	struct cluster_signer *next; /* owned by the list */
 	unsigned number;             /* render/token.h */
-	struct cluster_own own;
+	char name[RENDER_TOKEN_NAME_SIZE];
+	struct ctl_own own;
 	int64_t not_after_s; /* of its certificate when it was last read; 0: unreadable */
 	char hash[CLUSTER_HASH_SIZE];
 };
@@ -144,8 +118,8 @@ struct ctl_cluster {
 	struct model_pending pending; /* kept up to date at all times; all_machines is unused */
 	/* of the served cluster: */
 	struct ctl_install install;
-	struct cluster_own auth; /* trustee-auth */
-	struct cluster_own regkey[CLUSTER_N_REGKEYS];
+	struct ctl_own auth; /* trustee-auth */
+	struct ctl_own regkey[CLUSTER_N_REGKEYS];
 	struct cluster_inputs inputs;
 	struct cluster_volumes volumes;
 };
@@ -184,23 +158,10 @@ static inline void cluster_recheck(struct cluster_look *l, uint64_t ms)
 }
 
 /* ---- own.c */
-void cluster_own_reset(struct cluster_own *own); /* keeps name, data and make */
-/* NULL: none any more. */
-void cluster_own_set_text(struct cluster_own *own, struct secret *take_text);
-enum cluster_own_state cluster_own_state(const struct ctl_cluster *c,
-	const struct model_cluster *cluster, const struct cluster_own *own);
+extern const struct ctl_own_conf cluster_own_auth, cluster_own_signer, cluster_own_regkey;
 /* Sets todo or conflict. wanted: create it when it is absent. True: it may be used. */
 bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
-	const struct cluster_own *own, unsigned object, unsigned number, bool wanted);
-/* Sets or removes (hashes NULL) its announcement in the annotations of a patch. */
-void cluster_own_put(struct json_object *annotations, const struct model_cluster *cluster,
-	const char *name, const char *hashes);
-/* ANNOUNCE: renders its text if there is none, and adds the announcement. */
-int cluster_own_announce(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	struct cluster_own *own, struct json_object *annotations, struct err *err) MUST_CHECK;
-/* o was read, or is the answer of its create. */
-void cluster_own_saw(
-	struct cluster_own *own, const struct model_cluster *cluster, struct json_object *o);
+	const struct ctl_own *own, unsigned object, unsigned number, bool wanted);
 
 /* ---- inputs.c */
 struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned number);
@@ -295,7 +256,6 @@ void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *ser
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);
 
 /* ---- act.c */
-void cluster_act_init(struct ctl_cluster *c); /* trustee-auth */
 struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d);
 /* Of the act that was last started. */

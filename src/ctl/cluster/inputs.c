@@ -24,8 +24,6 @@
 /* Needs no timer when it is later than this: every key is stepped each hour. */
 #define SOON_S 7200
 
-#define CERT "cert.pem"
-
 struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c)
 {
 	return (struct render_trustee_inputs){.tls_hash = c->inputs.tls_hash,
@@ -39,19 +37,6 @@ static void hash_text(const uint8_t digest[SHA256_LEN], char out[CLUSTER_HASH_SI
 }
 
 /* ---- which signers there are */
-
-static struct secret *make_signer(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	const char *name, struct err *err)
-{
-	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
-	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
-
-	if (pki_cert_self_signed(
-		    key, "trustee-token", clock_wall_s(), RENDER_TOKEN_LIFE_DAYS, &cert, err) < 0)
-		return NULL;
-	return render_token_secret(cluster, c->env->ns, name, pem, strbuf_str(&cert));
-}
 
 static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned number)
 {
@@ -69,8 +54,8 @@ struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned num
 		return s;
 	s = xcalloc(1, sizeof(*s));
 	s->number = number;
-	s->own = (struct cluster_own){.data = {"key.pem", CERT}, .make = make_signer};
-	render_token_name(number, s->own.name);
+	render_token_name(number, s->name);
+	ctl_own_init(&s->own, c->env, &cluster_own_signer, c, s->name);
 	s->next = c->inputs.signers;
 	return c->inputs.signers = s;
 }
@@ -122,12 +107,12 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 		max++;
 	list = xcalloc(max + 1, sizeof(*list));
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next) {
-		cleanup_free char *line = xasprintf("\n%s\n", s->own.name);
+		cleanup_free char *line = xasprintf("\n%s\n", s->name);
 
-		if (cluster_own_state(c, cluster, &s->own) != CLUSTER_OWN_GOOD)
+		if (ctl_own_state(&s->own, &cluster->obj) != CTL_OWN_GOOD)
 			continue;
-		list[n++] = (struct render_token_signer){.name = s->own.name,
-			.created_s = state_secret(c->env->state, s->own.name)->obj.created_s,
+		list[n++] = (struct render_token_signer){.name = s->name,
+			.created_s = state_secret(c->env->state, s->name)->obj.created_s,
 			.not_after_s = s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
 			.mounted = c->inputs.mounted && strstr(c->inputs.mounted, line)};
@@ -151,13 +136,13 @@ static const char *unreadable_input(const struct ctl_cluster *c, const char *tls
 	if (o && o->unreadable)
 		return tls;
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
-		if ((o = k8s_cache_find(c->env->state->secrets, s->own.name)) && o->unreadable)
-			return s->own.name;
+		if ((o = k8s_cache_find(c->env->state->secrets, s->name)) && o->unreadable)
+			return s->name;
 	o = k8s_cache_find(c->env->state->deployments, CLUSTER_DEPLOYMENT);
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
 
-/* The Deployment; NULL when there is none, or it is somebody else's and mounts nothing of ours. */
+/* The Deployment; NULL when there is none, or it is not ours and mounts nothing of ours. */
 static const struct kobj *deployment_of(const struct ctl_cluster *c, const char *cluster_uid)
 {
 	const struct model_plain *d =
@@ -220,14 +205,13 @@ void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *c
 	/* Signers whose Secret and announcement are gone. The plan borrows from them, so it is made
 	 * again right after. */
 	while ((s = *pp)) {
-		if (s->own.must_read || state_secret(c->env->state, s->own.name) ||
-			is_planned(c, s->own.name) ||
-			model_cluster_announced(cluster, s->own.name)) {
+		if (s->own.must_read || state_secret(c->env->state, s->name) ||
+			is_planned(c, s->name) || model_cluster_announced(cluster, s->name)) {
 			pp = &s->next;
 			continue;
 		}
 		*pp = s->next;
-		cluster_own_reset(&s->own);
+		ctl_own_reset(&s->own);
 		free(s);
 	}
 	replan(c, cluster);
@@ -303,7 +287,7 @@ void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 	s->not_after_s = 0;
 	if (!s->own.hash[0])
 		return; /* it may lack the member */
-	json_object_object_get_ex(data, CERT, &v);
+	json_object_object_get_ex(data, CLUSTER_CERT, &v);
 	if (json_object_get_string_len(v) > MEMBER_MAX ||
 		bytes_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v),
 			&pem, &len) < 0)
@@ -366,7 +350,7 @@ void cluster_inputs_reset(struct ctl_cluster *c)
 	struct cluster_inputs *in = &c->inputs;
 
 	for (struct cluster_signer *s = in->signers; s; s = s->next) {
-		cluster_own_reset(&s->own);
+		ctl_own_reset(&s->own);
 		s->hash[0] = '\0';
 	}
 	forget_deployment(in);

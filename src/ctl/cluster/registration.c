@@ -102,12 +102,10 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 /* Needed with AtKey only. A key that was not read yet is assumed to be valid. */
 static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
-	enum cluster_own_state state =
-		cluster_own_state(c, cluster, &c->regkey[CLUSTER_REGKEY_CURRENT]);
+	enum ctl_own_state state = ctl_own_state(&c->regkey[CLUSTER_REGKEY_CURRENT], &cluster->obj);
 
 	return cluster->reg_machine == MODEL_REG_AT_KEY &&
-	       (state == CLUSTER_OWN_ABSENT || state == CLUSTER_OWN_PLANTED ||
-		       state == CLUSTER_OWN_FOREIGN);
+	       (state == CTL_OWN_ABSENT || state == CTL_OWN_PLANTED || state == CTL_OWN_FOREIGN);
 }
 
 void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l)

@@ -8,8 +8,6 @@
 
 #include "cluster_internal.h"
 
-#include <stdio.h>
-
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/render/regkey.h"
@@ -21,20 +19,10 @@ static const char *const names[CLUSTER_N_REGKEYS] = {
 /* Needs no timer when it is later than this: every key is stepped each hour. */
 #define SOON_S 7200
 
-static struct secret *make(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	const char *name, struct err *err)
-{
-	cleanup_secret struct secret *key = secret_new_random(RENDER_REGKEY_LEN);
-
-	return render_regkey_secret(cluster, c->env->ns, name, key);
-}
-
 void cluster_regkey_init(struct ctl_cluster *c)
 {
-	for (int i = 0; i < CLUSTER_N_REGKEYS; i++) {
-		c->regkey[i] = (struct cluster_own){.data = {RENDER_REGKEY_MEMBER}, .make = make};
-		snprintf(c->regkey[i].name, sizeof(c->regkey[i].name), "%s", names[i]);
-	}
+	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
+		ctl_own_init(&c->regkey[i], c->env, &cluster_own_regkey, c, names[i]);
 }
 
 bool cluster_regkey_is_name(const char *secret)
@@ -50,7 +38,7 @@ static bool is_at_key(const struct model_cluster *cluster)
 bool cluster_regkey_wanted(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
 {
-	const struct cluster_own *own = &c->regkey[str_eq(name, RENDER_REGKEY_PREVIOUS)];
+	const struct ctl_own *own = &c->regkey[str_eq(name, RENDER_REGKEY_PREVIOUS)];
 
 	return own->must_read ||
 	       (is_at_key(cluster) && (own->text || str_eq(name, RENDER_REGKEY_CURRENT)));
@@ -58,7 +46,7 @@ bool cluster_regkey_wanted(
 
 /* Without AtKey only a key that was announced is looked at: another Secret of that name does not
  * matter. */
-static bool is_looked_at(const struct model_cluster *cluster, const struct cluster_own *own)
+static bool is_looked_at(const struct model_cluster *cluster, const struct ctl_own *own)
 {
 	return is_at_key(cluster) || model_cluster_announced(cluster, own->name);
 }
@@ -85,11 +73,11 @@ static struct render_regkey_plan plan_of(
 	struct render_regkey_plan plan;
 
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++) {
-		const struct cluster_own *own = &c->regkey[i];
+		const struct ctl_own *own = &c->regkey[i];
 		const struct model_secret *o = state_secret(c->env->state, own->name);
 
 		if (o && !o->obj.deleting && is_looked_at(cluster, own) &&
-			cluster_own_state(c, cluster, own) == CLUSTER_OWN_GOOD)
+			ctl_own_state(own, &cluster->obj) == CTL_OWN_GOOD)
 			there[i] = (struct render_regkey){
 				.there = true, .created_s = o->obj.created_s, .content = own->hash};
 	}
@@ -101,18 +89,18 @@ static struct render_regkey_plan plan_of(
 void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	struct cluster_look l = {.c = cluster};
-	struct cluster_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
+	struct ctl_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
 
 	if (!copy->text || !look_at_both(c, &l))
 		return;
 	if (plan_of(c, cluster).what != RENDER_REGKEY_COPY ||
 		!str_eq(copy->text_hash, c->regkey[CLUSTER_REGKEY_CURRENT].hash))
-		cluster_own_set_text(copy, NULL); /* of a rotation that was abandoned */
+		ctl_own_set_text(copy, NULL); /* of a rotation that was abandoned */
 }
 
 void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	const struct cluster_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
+	const struct ctl_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
 	struct render_regkey_plan plan;
 	int64_t in_s;
 
@@ -146,15 +134,14 @@ void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
 void cluster_regkey_copy(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *current)
 {
-	struct cluster_own *own = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
+	struct ctl_own *own = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
 	cleanup_secret struct secret *key = NULL;
 	struct json_object *v = NULL;
 
-	if (cluster_own_state(c, cluster, &c->regkey[CLUSTER_REGKEY_CURRENT]) != CLUSTER_OWN_GOOD ||
+	if (ctl_own_state(&c->regkey[CLUSTER_REGKEY_CURRENT], &cluster->obj) != CTL_OWN_GOOD ||
 		!json_object_object_get_ex(json_get_obj(current, "data"), RENDER_REGKEY_MEMBER, &v))
 		return;
 	key = secret_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v));
 	if (key)
-		cluster_own_set_text(
-			own, render_regkey_secret(cluster, c->env->ns, own->name, key));
+		ctl_own_set_text(own, render_regkey_secret(cluster, c->env->ns, own->name, key));
 }

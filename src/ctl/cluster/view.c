@@ -34,9 +34,9 @@ enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 void cluster_view_forget(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);
-	cluster_own_reset(&c->auth);
+	ctl_own_reset(&c->auth);
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
-		cluster_own_reset(&c->regkey[i]);
+		ctl_own_reset(&c->regkey[i]);
 }
 
 void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served)
@@ -71,12 +71,11 @@ bool cluster_view_adopts_later(const struct model_cluster *cluster)
 
 /* ---- objects */
 
-/* Must this wait? The Deployment is not written to mount somebody else's signer or admin key, and a
- * running one is not deleted before everything exists that a new one needs. */
+/* Must this wait? The Deployment is not written to mount a signer or admin key that is not ours,
+ * and a running one is not deleted before everything exists that a new one needs. */
 static bool is_held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_install_do d)
 {
-	bool safe =
-		c->inputs.plan.n_use && cluster_own_state(c, l->c, &c->auth) == CLUSTER_OWN_GOOD;
+	bool safe = c->inputs.plan.n_use && ctl_own_state(&c->auth, &l->c->obj) == CTL_OWN_GOOD;
 	const char *tls = l->c->trustee_secret;
 
 	if (l->unreadable)
@@ -203,12 +202,12 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 			MODEL_EXTENDED_ANNOTATION);
 	} else if (l->conflict_own) {
 		strbuf_addf(&text,
-			"Secret %s has content that this operator did not announce: somebody else created or replaced it. It is neither "
+			"Secret %s has content that this operator did not announce: another client created or replaced it. It is neither "
 			"used nor changed. Delete it, and it is created again if it is needed: kubectl delete secret %s -n %s",
 			l->conflict, l->conflict, c->env->ns);
 	} else if (l->conflict) {
 		strbuf_addf(&text,
-			"%s exists and belongs to somebody else (another owner or other content). It is not changed. Delete it, and "
+			"%s exists and does not belong to this operator (another owner or other content). It is not changed. Delete it, and "
 			"it is created again.",
 			l->conflict);
 	} else if (l->unreadable) {
