@@ -313,12 +313,14 @@ Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)
 Test(ctl_cluster, missing_tls_secrets_are_reported_until_they_exist)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trusteeSecret\":\"my-tls\"}");
-	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "False");
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Installing");
 	cr_assert(strstr(
 		message("tec", "Installed"), "Secret my-tls (trusteeSecret) does not exist"));
 	fake_api_put(w.api, &kobj_secret, NS,
 		"{\"metadata\":{\"name\":\"my-tls\"},\"type\":\"kubernetes.io/tls\"}");
 	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
 	cr_assert_null(strstr(message("tec", "Installed"), "does not exist"));
 	cr_assert(strstr(message("tec", "Installed"),
 		"Secret my-tls (trusteeSecret) has no tls.crt and tls.key"));

@@ -150,6 +150,17 @@ static void note_secret(
 		strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
 }
 
+/* Without them Trustee's Pod does not start, a listener accepts nothing, or nodes get no answer. */
+static void missing_secrets(
+	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
+{
+	note_secret(env, out, "trusteeSecret", c->trustee_secret);
+	note_secret(env, out, "registerServerSecret", c->register_secret);
+	note_secret(env, out, "attestationKeyRegisterSecret", c->ak_secret);
+	for (unsigned i = 0; i < c->n_servers; i++)
+		note_secret(env, out, "trusteeServers.caSecret", c->server_ca[i]);
+}
+
 /* What people should know although everything is installed. */
 static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, struct strbuf *out)
 {
@@ -160,16 +171,11 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 		strbuf_adds(out,
 			" Annotation " MODEL_ADOPT_BEFORE_ANNOTATION
 			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and is ignored.");
-	note_secret(env, out, "trusteeSecret", c->trustee_secret);
 	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
 		state_secret(env->state, c->trustee_secret))
 		strbuf_addf(out,
 			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps its certificate.",
 			c->trustee_secret);
-	note_secret(env, out, "registerServerSecret", c->register_secret);
-	note_secret(env, out, "attestationKeyRegisterSecret", c->ak_secret);
-	for (unsigned i = 0; i < c->n_servers; i++)
-		note_secret(env, out, "trusteeServers.caSecret", c->server_ca[i]);
 	if (c->plaintext == MODEL_PLAINTEXT_ALLOW && c->public_trustee_addr && !c->trustee_secret)
 		strbuf_adds(out,
 			" Warning: trusteeSecret is not set, so nodes talk to Trustee in plain text.");
@@ -177,6 +183,20 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 	if (unused.len)
 		strbuf_addf(out, " These fields are set but have no effect in this version: %s.",
 			strbuf_str(&unused));
+}
+
+/* All objects are there and as they should be; can they work? */
+static enum model_cluster_reason installed_reason(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, struct strbuf *text)
+{
+	cleanup_strbuf struct strbuf missing = STRBUF_INIT;
+
+	missing_secrets(c->env, cluster, &missing);
+	strbuf_adds(text, missing.len ? "All objects are created, but some cannot work yet."
+				      : "All objects are installed.");
+	strbuf_add(text, strbuf_str(&missing), missing.len);
+	notes(c, cluster, text);
+	return missing.len ? CLUSTER_INSTALLING : CLUSTER_INSTALLATION_COMPLETED;
 }
 
 static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
@@ -230,9 +250,7 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 		else
 			strbuf_adds(&text, "Objects are being created or updated.");
 	} else {
-		r = CLUSTER_INSTALLATION_COMPLETED;
-		strbuf_adds(&text, "All objects are installed.");
-		notes(c, l->c, &text);
+		r = installed_reason(c, l->c, &text);
 	}
 	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
 }
