@@ -7,16 +7,6 @@
 #include "tec/base/mem.h"
 #include "tec/oci/authfile.h"
 
-#if defined(__x86_64__)
-#define ARCH "amd64"
-#elif defined(__aarch64__)
-#define ARCH "arm64"
-#elif defined(__s390x__)
-#define ARCH "s390x"
-#else
-#error "name this architecture as GOARCH does"
-#endif
-
 struct labels {
 	const struct options *options;
 	struct oci_lookup *lookup;
@@ -61,7 +51,7 @@ struct op *labels_image(void *arg, struct op_scope *scope, const char *reference
 		.insecure = o->insecure_registries.items,
 		.n_insecure = o->insecure_registries.n,
 		.platform_os = "linux",
-		.platform_arch = ARCH,
+		.platform_arch = REGISTRIES_ARCH,
 	};
 
 	return oci_lookup_get(

@@ -14,7 +14,6 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/net/addr.h"
-#include "tec/oci/registry.h"
 
 static const struct conf_option table[] = {
 	{"config", CONF_FILE, "FILE", .group = "General",
@@ -102,47 +101,6 @@ static int read_listen(struct options *o, const char *name, const char **out, st
 	return 0;
 }
 
-static int check_mirror(const char *text, struct err *err)
-{
-	struct oci_mirror unused;
-
-	return oci_mirror_parse(text, &unused, err);
-}
-
-static int check_host(const char *text, struct err *err)
-{
-	if (!oci_host_valid(text, strlen(text)))
-		return err_set(err, ERR_INVALID, "%s is not HOST[:PORT]", log_esc(text));
-	return 0;
-}
-
-/* Blanks around an item are allowed, an empty item is not. */
-static int read_list(struct options *o, const char *name, int (*check)(const char *, struct err *),
-	struct options_list *out, struct err *err)
-{
-	const char *text = conf_str(o->conf, name);
-	char *rest, *item;
-
-	if (!text || !*text)
-		return 0;
-	rest = out->text = xstrdup(text);
-	while ((item = strsep(&rest, ","))) {
-		item += strspn(item, " ");
-		item[strcspn(item, " ")] = '\0';
-		if (check(item, err) < 0)
-			return err_wrap(err, "option --%s", name);
-		ARRAY_GROW(out->items, out->n);
-		out->items[out->n++] = item;
-	}
-	return 0;
-}
-
-static void list_fini(struct options_list *l)
-{
-	free(l->text);
-	free(l->items);
-}
-
 static void read_log(struct options *o)
 {
 	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
@@ -171,9 +129,9 @@ static int read_values(struct options *o, struct err *err)
 		read_listen(o, "listen-register-ak", &o->listen_register_ak, err) < 0 ||
 		read_listen(o, "listen-health", &o->listen_health, err) < 0 ||
 		read_rate(o, err) < 0 ||
-		read_list(o, "registry-mirror", check_mirror, &o->registry_mirrors, err) < 0)
+		registries_mirrors(o->conf, &o->registry_mirrors, err) < 0)
 		return -1;
-	return read_list(o, "insecure-registry", check_host, &o->insecure_registries, err);
+	return registries_insecure(o->conf, &o->insecure_registries, err);
 }
 
 enum conf_result options_read(struct options *o, int argc, char *const argv[])
@@ -191,8 +149,8 @@ enum conf_result options_read(struct options *o, int argc, char *const argv[])
 
 void options_fini(struct options *o)
 {
-	list_fini(&o->registry_mirrors);
-	list_fini(&o->insecure_registries);
+	registries_fini(&o->registry_mirrors);
+	registries_fini(&o->insecure_registries);
 	conf_free(o->conf);
 	o->conf = NULL;
 }

@@ -7,18 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tec/base/conf.h"
+#include "registries.h"
+
 #include "tec/base/log.h"
 
 /* In the order of --role's choices. */
 enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK };
-
-/* The texts between commas; owned. */
-struct options_list {
-	char *text; /* of which items are parts */
-	const char **items;
-	size_t n;
-};
 
 /* Strings are borrowed from conf. */
 struct options {
@@ -26,7 +20,7 @@ struct options {
 	const char *kubeconfig, *namespace_; /* NULL: not given */
 	bool api_http1;                      /* --api-protocol=http1 */
 	const char *kbs_url;
-	struct options_list registry_mirrors, insecure_registries;
+	struct registries_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */
 	const char *listen_register, *listen_register_ak, *listen_health;
 	bool rate_on;
