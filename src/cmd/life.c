@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What of the parts runs, and when: controllers, the watch of Secrets, which certificates are read,
- * and the end. One function, consider(), compares what runs with what should; everything that may
- * change the answer only schedules it (parts_ask).
+ * and the end. One function, check(), compares what runs with what should; everything that may
+ * change the answer only schedules it (parts_check).
  */
 #include "config.h"
 
@@ -12,10 +12,11 @@
 
 #include "tec/base/clock.h"
 #include "tec/ctl/duty.h"
+#include "tec/ctl/ending.h"
 #include "tec/render/regkey.h"
 #include "tec/state/cluster.h"
 
-#define DRAIN_MS 10000
+#define ENDING_MS 50 /* how often it is looked whether the end can go on */
 /* How long the controllers that revoke keys wait for a list that only the others read. */
 #define WAIT_MS 10000
 
@@ -83,7 +84,7 @@ static void on_waited(void *arg)
 		if (!k8s_cache_filled(p->state.cache[i]))
 			log_warn(NULL, "a list is not complete yet, controllers that need it wait",
 				"resource=%s", state_kinds[i].gvk->plural);
-	parts_ask(p);
+	parts_check(p);
 }
 
 static struct ctl_duty_view duty_view(const struct parts *p)
@@ -92,7 +93,7 @@ static struct ctl_duty_view duty_view(const struct parts *p)
 
 	return (struct ctl_duty_view){
 		.leads = !p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER,
-		.draining = p->drain_until_ms,
+		.draining = p->ending,
 		.finishing = p->finishing,
 		.reads_secrets = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED,
 		.since_known = ctl_since_known(p->since),
@@ -140,7 +141,7 @@ static bool do_duty(struct parts *p)
 	return true;
 }
 
-static void consider(void *arg)
+static void check(void *arg)
 {
 	struct parts *p = arg;
 
@@ -150,11 +151,11 @@ static void consider(void *arg)
 		;
 }
 
-void parts_ask(void *arg)
+void parts_check(void *arg)
 {
 	struct parts *p = arg;
 
-	defer_call(&p->consider, p->loop, consider, p);
+	defer_call(&p->check, p->loop, check, p);
 }
 
 /* ---- start, SIGHUP, end */
@@ -187,32 +188,76 @@ static void on_released(void *arg)
 {
 	struct parts *p = arg;
 
-	loop_stop(p->loop);
+	p->released = true;
+	timer_set(&p->next_ending, 0);
 }
 
-static void on_drain(void *arg)
+static void release(struct parts *p)
 {
-	struct parts *p = arg;
-
-	bool busy = in_flight(p) || (p->finishing && !ctl_trustee_is_finished(p->trustee));
-
-	if (busy && clock_boot_ms() < p->drain_until_ms) {
-		timer_set(&p->drain, 50);
-		return;
-	}
-	if (p->revoking_on)
-		controllers_off(p);
+	p->releasing = true;
 	if (p->lease)
 		k8s_lease_release(p->lease, on_released, p);
 	else
-		loop_stop(p->loop);
+		p->released = true;
+}
+
+static void each_listener(struct parts *p, void (*fn)(struct httpd *h))
+{
+	if (p->regignition)
+		fn(srv_listener_httpd(p->regignition));
+	if (p->regak)
+		fn(srv_listener_httpd(p->regak));
+}
+
+static struct ctl_ending_view ending_view(const struct parts *p)
+{
+	bool serves = p->regignition || p->regak;
+
+	return (struct ctl_ending_view){
+		.since_ms = clock_boot_ms() - p->ending_ms,
+		.delay_ms = serves ? p->options->shutdown_delay_ms : 0,
+		.controllers = p->revoking_on,
+		.controls_end = p->finishing && ctl_trustee_is_finished(p->trustee),
+		.releasing = p->releasing,
+		.released = p->released,
+		.draining = p->draining,
+		.in_flight = in_flight(p) > 0,
+	};
+}
+
+static void go_on_ending(void *arg)
+{
+	struct parts *p = arg;
+
+	for (;;) {
+		const struct ctl_ending_view v = ending_view(p);
+
+		switch (ctl_ending_decide(&v)) {
+		case CTL_ENDING_WAIT:
+			timer_set(&p->next_ending, ENDING_MS);
+			return;
+		case CTL_ENDING_STOP:
+			controllers_off(p);
+			break;
+		case CTL_ENDING_RELEASE:
+			release(p);
+			break;
+		case CTL_ENDING_DRAIN:
+			p->draining = true;
+			each_listener(p, httpd_drain);
+			break;
+		case CTL_ENDING_END:
+			loop_stop(p->loop);
+			return;
+		}
+	}
 }
 
 void parts_start(struct parts *p)
 {
 	int i;
 
-	timer_init(&p->drain, p->loop, on_drain, p);
+	timer_init(&p->next_ending, p->loop, go_on_ending, p);
 	timer_init(&p->wait, p->loop, on_waited, p);
 	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
 		(int)getpid());
@@ -221,22 +266,20 @@ void parts_start(struct parts *p)
 			k8s_watch_start(p->watch[i]);
 	if (p->lease)
 		k8s_lease_start(p->lease);
-	parts_ask(p);
+	parts_check(p);
 }
 
 void parts_shutdown(struct parts *p, const char *why)
 {
-	if (p->drain_until_ms) {
+	if (p->ending) {
 		log_warn(NULL, "stopped at once", "signal=%s", log_esc(why));
 		loop_stop(p->loop);
 		return;
 	}
 	log_info(NULL, "shutting down", "signal=%s", log_esc(why));
-	p->drain_until_ms = clock_boot_ms() + DRAIN_MS;
-	if (p->regignition)
-		httpd_drain(srv_listener_httpd(p->regignition));
-	if (p->regak)
-		httpd_drain(srv_listener_httpd(p->regak));
+	p->ending = true;
+	p->ending_ms = clock_boot_ms();
+	each_listener(p, httpd_leave);
 	if (p->revoking_on) {
 		/* What was sent to Trustee is noted on the objects, so that the next process does
 		 * not send it again. */
@@ -244,5 +287,6 @@ void parts_shutdown(struct parts *p, const char *why)
 		p->finishing = true;
 		ctl_trustee_finish(p->trustee);
 	}
-	timer_set(&p->drain, 0);
+	parts_check(p); /* keys are not read further */
+	timer_set(&p->next_ending, 0);
 }

@@ -15,6 +15,8 @@
 #include "tec/base/str.h"
 #include "tec/net/addr.h"
 
+#define POD_DELAY_S 5
+
 static const struct conf_option table[] = {
 	{"config", CONF_FILE, "FILE", .group = "General",
 		.help = "Read options from FILE; the command line wins over it."},
@@ -44,6 +46,8 @@ static const struct conf_option table[] = {
 		.help = "Requests allowed per source address: a burst, and how many more each second."},
 	{"max-connections", CONF_STRING, "N", "1500",
 		.help = "Connections per listener. When all are in use, the address with the most connections loses the one that was idle longest."},
+	{"shutdown-delay", CONF_STRING, "SECONDS",
+		.help = "After SIGTERM, serve for so long while /readyz says no. Default: 5 in a Pod, else 0."},
 	{"registry-mirror", CONF_STRING, "LIST", .group = "Registries of images",
 		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
 	{"insecure-registry", CONF_STRING, "LIST",
@@ -107,6 +111,19 @@ static void read_log(struct options *o)
 	o->log_format = (enum log_format)conf_choice(o->conf, "log-format");
 }
 
+/* In a Pod a Service goes on sending connections for a moment. */
+static int read_delay(struct options *o, struct err *err)
+{
+	const char *in_pod = getenv("KUBERNETES_SERVICE_HOST");
+	uint64_t s = in_pod && *in_pod ? POD_DELAY_S : 0;
+
+	if (conf_is_set(o->conf, "shutdown-delay") &&
+		conf_number(o->conf, "shutdown-delay", 0, 600, &s, err) < 0)
+		return -1;
+	o->shutdown_delay_ms = s * 1000;
+	return 0;
+}
+
 static int read_values(struct options *o, struct err *err)
 {
 	uint64_t n;
@@ -128,7 +145,7 @@ static int read_values(struct options *o, struct err *err)
 	if (read_listen(o, "listen-register", &o->listen_register, err) < 0 ||
 		read_listen(o, "listen-register-ak", &o->listen_register_ak, err) < 0 ||
 		read_listen(o, "listen-health", &o->listen_health, err) < 0 ||
-		read_rate(o, err) < 0 ||
+		read_rate(o, err) < 0 || read_delay(o, err) < 0 ||
 		registries_mirrors(o->conf, &o->registry_mirrors, err) < 0)
 		return -1;
 	return registries_insecure(o->conf, &o->insecure_registries, err);

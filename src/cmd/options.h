@@ -26,6 +26,7 @@ struct options {
 	bool rate_on;
 	uint32_t rate_burst, rate_per_s;
 	unsigned max_connections;
+	uint64_t shutdown_delay_ms;
 	enum options_role role;
 	bool leader_elect;
 	enum log_level log_level;

@@ -20,7 +20,7 @@
 
 static void on_cluster_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	parts_ask(arg);
+	parts_check(arg);
 }
 
 void parts_init(struct parts *p, struct options *o, struct loop *take_loop)
@@ -83,7 +83,7 @@ int parts_watch(struct parts *p, struct err *err)
 			continue;
 		p->state.cache[i] = k8s_cache_new(&kind->cache);
 		p->watch[i] = k8s_watch_new(p->loop, p->api, p->state.cache[i], &conf);
-		k8s_watch_on_state(p->watch[i], parts_ask, p);
+		k8s_watch_on_state(p->watch[i], parts_check, p);
 	}
 	srv_metrics_count(&p->state);
 	k8s_cache_listen(p->state.clusters, on_cluster_change, p);
@@ -101,7 +101,7 @@ static const char *env_or(const char *name, const char *dflt)
 
 static void on_lease(void *arg, bool leader)
 {
-	parts_ask(arg);
+	parts_check(arg);
 }
 
 static void make_lease(struct parts *p)
@@ -180,7 +180,7 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_url = p->options->kbs_url,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
-	p->since = ctl_since_new(&p->env, &p->state, parts_ask, p);
+	p->since = ctl_since_new(&p->env, &p->state, parts_check, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
@@ -196,6 +196,9 @@ static bool is_ready(void *arg, const char **why)
 {
 	const struct parts *p = arg;
 
+	*why = "shutting down";
+	if (p->ending)
+		return false;
 	*why = "objects are being listed";
 	if (!state_filled(&p->state, STATE_FOR_LISTENERS))
 		return false;
@@ -203,10 +206,7 @@ static bool is_ready(void *arg, const char **why)
 	if (p->certs && !srv_certs_filled(p->certs))
 		return false;
 	*why = "the registration key is being read";
-	if (p->regkey && !srv_regkey_filled(p->regkey))
-		return false;
-	*why = "shutting down";
-	return !p->drain_until_ms;
+	return !p->regkey || srv_regkey_filled(p->regkey);
 }
 
 static int serve_registration(struct parts *p, struct err *err)
@@ -221,7 +221,7 @@ static int serve_registration(struct parts *p, struct err *err)
 		.max_connections = o->max_connections,
 	};
 
-	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, parts_ask, p);
+	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, parts_check, p);
 	p->pending = env.pending = srv_pending_new(&p->state);
 	p->regkey = env.regkey = srv_regkey_new(p->loop, p->api, p->ns);
 	if (o->rate_on)
@@ -258,11 +258,11 @@ void parts_fini(struct parts *p)
 {
 	int i;
 
-	if (p->drain.loop) {
-		timer_fini(&p->drain);
+	if (p->next_ending.loop) {
+		timer_fini(&p->next_ending);
 		timer_fini(&p->wait);
 	}
-	defer_cancel(&p->consider);
+	defer_cancel(&p->check);
 	srv_health_free(p->health);
 	srv_listener_free(p->regak);
 	srv_listener_free(p->regignition);

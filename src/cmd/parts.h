@@ -62,9 +62,11 @@ struct parts {
 	struct srv_listener *regignition;
 	struct srv_listener *regak;
 	struct srv_health *health;
-	struct defer consider; /* parts_ask() */
-	struct timer drain;
-	uint64_t drain_until_ms; /* boot clock; 0: not shutting down */
+	struct defer check; /* parts_check() */
+	bool ending;        /* told to; ctl/ending.h has what the others mean */
+	bool releasing, released, draining;
+	uint64_t ending_ms; /* since when, boot clock */
+	struct timer next_ending;
 };
 
 void parts_init(struct parts *p, struct options *o, struct loop *take_loop);
@@ -76,11 +78,11 @@ int parts_serve(struct parts *p, struct err *err) MUST_CHECK;
 /* ---- life.c */
 
 /* Something changed that decides what should run; arg is the struct parts. */
-void parts_ask(void *arg);
+void parts_check(void *arg);
 void parts_start(struct parts *p);
 void parts_reload(struct parts *p);
-/* Stops accepting, finishes what is in flight (10 s at most), releases the lease, stops the loop. A
- * second call stops at once. */
+/* Hands back the lease, serves on for the shutdown delay, finishes what is in flight (10 s at most),
+ * stops the loop. A second call stops at once. */
 void parts_shutdown(struct parts *p, const char *why);
 void parts_fini(struct parts *p);
 
