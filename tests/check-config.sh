@@ -59,10 +59,16 @@ sed -n 's/.*\.path = "\([^"]*\)".*/\1/p' "$tree"/src/srv/*.c | sort -u >"$work/r
 tr ' ' '\n' <"$man" | sed -n 's/^\(\/[a-z][a-z-]*\)$/\1/p' | sort -u >"$work/man-routes"
 differ "$work/routes" "$work/man-routes" "is served but not in $man"
 differ "$work/man-routes" "$work/routes" "is in $man but not served"
-grep -rhoE '(getenv|env_or)\("[A-Z0-9_]+"' "$tree/src" | sed 's/.*("//; s/"//' | sort -u >"$work/env"
+env_of() { grep -rhoE '(getenv|env_or)\("[A-Z0-9_]+"' "$@" | sed 's/.*("//; s/"//' | sort -u; }
+env_of --exclude='pcrs*' "$tree/src" >"$work/env"
 sed -n 's/^\.It Ev //p' "$man" | sed 's/ , Ev /\n/g' | sort -u >"$work/man-env"
 differ "$work/env" "$work/man-env" "is read from the environment but not in $man"
 differ "$work/man-env" "$work/env" "is in $man but not read from the environment"
+pcrs_man=$tree/man/tec-compute-pcrs.1
+env_of "$tree"/src/cmd/pcrs*.c >"$work/pcrs-env"
+sed -n 's/^\.Ev \([A-Z0-9_]*\).*/\1/p' "$pcrs_man" | sort -u >"$work/pcrs-man-env"
+differ "$work/pcrs-env" "$work/pcrs-man-env" "is read from the environment but not in $pcrs_man"
+differ "$work/pcrs-man-env" "$work/pcrs-env" "is in $pcrs_man but not read from the environment"
 
 # What is wrong is named, on standard error, with exit 2.
 checks=$((checks + 1))

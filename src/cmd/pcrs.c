@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tec-compute-pcrs: options, one prediction, one printed answer. It knows no network: in the Job's
- * form what was computed is the container's termination message. So whatever an image's files do to
- * this process, it holds no token and can only be wrong about that image.
+ * tec-compute-pcrs: options, one prediction, one printed answer. In the Job's form what was computed
+ * is the container's termination message. So whatever an image's files do to this process, it holds no
+ * token and can only be wrong about that image. Where an image has to be fetched, a Job does that in
+ * another container, which alone has the network and the credentials.
  */
 #include "config.h"
 
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pcrs_options.h"
+#include "pcrs_fetch.h"
 
 #include "tec/base/file.h"
 #include "tec/base/json.h"
@@ -24,8 +25,9 @@
 #include "tec/boot/job.h"
 #include "tec/boot/predict.h"
 
-#define LOG_MAX (16u << 20)
-#define PRETTY  (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+#define LOG_MAX   (16u << 20)
+#define TRY_LATER 4 /* exit status */
+#define PRETTY    (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 /* A file that gets shorter while its headers are mapped: nothing can be said about it. */
 static void on_sigbus(int signo)
@@ -236,6 +238,8 @@ static int run(const struct pcrs_options *o, struct err *err)
 	switch (o->command) {
 	case PCRS_PCR11:
 		return run_pcr11(o, err);
+	case PCRS_FETCH:
+		return 0;
 	case PCRS_VERIFY:
 		return run_verify(o, err);
 	case PCRS_JOB:
@@ -243,6 +247,33 @@ static int run(const struct pcrs_options *o, struct err *err)
 	default:
 		return predict(o, &v, err) < 0 ? -1 : print_variants(o, &v, err);
 	}
+}
+
+/* The reference as it is to be approved. */
+static int print_reference(
+	const struct pcrs_options *o, const struct pcrs_fetched *f, struct err *err)
+{
+	const char *at = strrchr(o->fetch, '@');
+
+	printf("%.*s@%s\n", at ? (int)(at - o->fetch) : (int)strlen(o->fetch), o->fetch, f->digest);
+	if (fflush(stdout) == EOF)
+		return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
+	return 0;
+}
+
+static int run_all(struct pcrs_options *o, struct err *err)
+{
+	struct pcrs_fetched f = {.own = NULL};
+	int status = 0;
+
+	if (o->fetch && pcrs_fetch(o, &f, err) < 0)
+		status = err->kind == ERR_TRANSIENT ? TRY_LATER : 1;
+	else if (o->command == PCRS_FETCH)
+		status = print_reference(o, &f, err);
+	else
+		status = run(o, err);
+	pcrs_fetched_fini(&f);
+	return status;
 }
 
 int main(int argc, char *argv[])
@@ -259,11 +290,11 @@ int main(int argc, char *argv[])
 	case CONF_EXIT:
 		break;
 	case CONF_RUN:
-		status = run(&o, &err);
-		if (status < 0) {
+		status = run_all(&o, &err);
+		if (err_is_set(&err))
 			fprintf(stderr, "tec-compute-pcrs: %s\n", err.text);
+		if (status < 0)
 			status = 1;
-		}
 		break;
 	}
 	pcrs_options_fini(&o);

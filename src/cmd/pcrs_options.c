@@ -15,6 +15,8 @@
 #include "tec/model/pcrmsg.h"
 
 #define REFERENCE_MAX 1024
+#define TIMEOUT_S     "720" /* the Job has 900 s for all it does */
+#define FETCHING      " into registry-mirror insecure-registry registry-auth registry-ca arch timeout"
 
 static const struct conf_option table[] = {
 	{"rootfs", CONF_STRING, "DIR", .group = "Options", .letter = 'r',
@@ -34,32 +36,49 @@ static const struct conf_option table[] = {
 	{"explain", CONF_BOOL, "BOOL", "false",
 		.help = "Print on standard error which file caused which event."},
 	{"image", CONF_STRING, "REF",
-		.help = "As the operator's Job, without a command: compute PCR 4 and 14 of the image with this reference, which ends in its digest, and write them as the container's termination message."},
+		.help = "Fetch the image with this reference from its registry instead of reading --rootfs. Without a command, as the operator's Job: compute PCR 4 and 14 of the image with this reference, which ends in its digest, and write them as the container's termination message."},
 	{"nonce", CONF_STRING, "HEX",
-		.help = "With --image: 32 hexadecimal digits for the message."},
+		.help = "Without a command: 32 hexadecimal digits for the message."},
 	{"result", CONF_STRING, "FILE", "/dev/termination-log",
-		.help = "With --image: where the message goes."},
+		.help = "Without a command: where the message goes."},
 	{"platform", CONF_LIST, "NAME=DIR",
-		.help = "With --image: also compute PCR 7 on the platform NAME, whose firmware variables are in DIR as for --efivars; up to eight times."},
-	{"verbose", CONF_ACTION, .letter = 'v', .help = "The same as --explain."},
+		.help = "Without a command: also compute PCR 7 on the platform NAME, whose firmware variables are in DIR as for --efivars; up to eight times."},
+	{"into", CONF_STRING, "DIR", .group = "Fetching an image",
+		.help = "Put the files that are needed into this directory, which must be empty, and leave them there. Without: they are deleted in the end."},
+	{"registry-mirror", CONF_STRING, "LIST",
+		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
+	{"insecure-registry", CONF_STRING, "LIST",
+		.help = "HOST[:PORT],...: registries, mirrors and token servers to reach over plain HTTP."},
+	{"registry-auth", CONF_STRING, "FILE",
+		.help = "Credentials of registries as in a Secret's .dockerconfigjson; none if the file does not exist."},
+	{"registry-ca", CONF_STRING, "FILE",
+		.help = "PEM certificates to trust instead of the system's; the system's if the file does not exist."},
+	{"arch", CONF_STRING, "ARCH", REGISTRIES_ARCH,
+		.help = "Of an image for several architectures: amd64, arm64..."},
+	{"timeout", CONF_STRING, "SECONDS", TIMEOUT_S, .help = "For all of the image."},
+	{"verbose", CONF_ACTION, .group = "Other options", .letter = 'v',
+		.help = "The same as --explain."},
 	{"version", CONF_ACTION, .letter = 'V', .help = "Print the version and exit."},
 	{"help", CONF_ACTION, .letter = 'h', .help = "Print this help and exit."},
 };
 
 static const struct conf_command commands[] = {
 	[PCRS_ALL] = {"all", NULL, "PCRs 4, 7 and 14 of an image",
-		"rootfs efivars mok-variables uki secureboot-disabled all-kernels variants explain"},
+		"rootfs efivars mok-variables uki secureboot-disabled all-kernels variants explain image" FETCHING},
 	[PCRS_PCR4] = {"pcr4", NULL, "what was started: shim, second stage, kernel",
-		"rootfs efivars uki secureboot-disabled all-kernels variants explain"},
+		"rootfs efivars uki secureboot-disabled all-kernels variants explain image" FETCHING},
 	[PCRS_PCR7] = {"pcr7", NULL,
 		"Secure Boot state, and whose certificates vouched for what was started (needs --efivars)",
-		"rootfs efivars mok-variables uki secureboot-disabled all-kernels variants explain"},
+		"rootfs efivars mok-variables uki secureboot-disabled all-kernels variants explain image" FETCHING},
 	[PCRS_PCR11] = {"pcr11", "UKI", "sections of a unified kernel image", "explain"},
-	[PCRS_PCR14] = {"pcr14", NULL, "machine owner keys", "rootfs mok-variables explain"},
+	[PCRS_PCR14] = {"pcr14", NULL, "machine owner keys",
+		"rootfs mok-variables explain image" FETCHING},
 	[PCRS_VERIFY] = {"verify", "EVENTLOG",
 		"compare a node's event log with the prediction: the first event that differs, or that it matches",
-		"rootfs efivars mok-variables uki secureboot-disabled all-kernels explain"},
-	[PCRS_JOB] = {.options = "rootfs explain image nonce result platform"},
+		"rootfs efivars mok-variables uki secureboot-disabled all-kernels explain image" FETCHING},
+	[PCRS_FETCH] = {"fetch", "REF",
+		"from its registry, the files of an image that the other commands read", FETCHING},
+	[PCRS_JOB] = {.options = "rootfs explain image nonce result platform" FETCHING},
 };
 
 static const struct conf_program program = {
@@ -68,7 +87,7 @@ static const struct conf_program program = {
 	.about =
 		"Computes from an operating system image's files which PCR values its nodes will show.",
 	.notes =
-		"Exit status: 0 done (verify: it matches), 1 it failed (verify: it differs), 2 usage, 3 the values do not fit into the Job's message.",
+		"Exit status: 0 done (verify: it matches), 1 it failed (verify: it differs), 2 usage, 3 the values do not fit into the Job's message, 4 the registry did not answer, and may later.",
 	.options = table,
 	.n_options = ARRAY_LEN(table),
 	.commands = commands,
@@ -101,7 +120,7 @@ static int check_job(const struct pcrs_options *o, struct err *err)
 {
 	if (!o->image && !o->nonce)
 		return err_set(err, ERR_INVALID,
-			"no command: give all, pcr4, pcr7, pcr11, pcr14 or verify, or --image and --nonce");
+			"no command: give all, pcr4, pcr7, pcr11, pcr14, verify or fetch, or --image and --nonce");
 	if (!o->image || strlen(o->image) > REFERENCE_MAX || !o->digest)
 		return err_set(err, ERR_INVALID,
 			"option --image needs a reference that ends in @sha256: and 64 hexadecimal digits, at most %d bytes",
@@ -111,6 +130,38 @@ static int check_job(const struct pcrs_options *o, struct err *err)
 			"option --nonce needs %d hexadecimal digits in lower case",
 			MODEL_PCRMSG_NONCE_LEN);
 	return 0;
+}
+
+/* The Job's form fetches only when it is told where to: its image may be mounted. */
+static int read_fetch(struct pcrs_options *o, struct err *err)
+{
+	static const char *const fetching[] = {"into", "registry-mirror", "insecure-registry",
+		"registry-auth", "registry-ca", "arch", "timeout"};
+	uint64_t seconds;
+
+	o->into = conf_str(o->conf, "into");
+	o->registry_auth = conf_str(o->conf, "registry-auth");
+	o->registry_ca = conf_str(o->conf, "registry-ca");
+	o->arch = conf_str(o->conf, "arch");
+	o->fetch = o->command == PCRS_FETCH ? o->file : o->image;
+	if (o->command == PCRS_JOB && !o->into)
+		o->fetch = NULL;
+	if (o->command == PCRS_FETCH && !o->into)
+		return err_set(err, ERR_INVALID, "command fetch needs --into DIR");
+	for (size_t i = 0; !o->fetch && i < ARRAY_LEN(fetching); i++)
+		if (conf_is_set(o->conf, fetching[i]))
+			return err_set(err, ERR_INVALID, "option --%s needs %s", fetching[i],
+				o->command == PCRS_JOB ? "--into DIR" : "--image REF");
+	if (o->fetch && o->rootfs)
+		return err_set(err, ERR_INVALID,
+			"options --rootfs and --%s exclude each other: the files are either there or fetched",
+			o->into ? "into" : "image");
+	if (conf_number(o->conf, "timeout", 1, 86400, &seconds, err) < 0)
+		return -1;
+	o->timeout_s = (uint32_t)seconds;
+	if (registries_mirrors(o->conf, &o->mirrors, err) < 0)
+		return -1;
+	return registries_insecure(o->conf, &o->insecure, err);
 }
 
 static int read_values(struct pcrs_options *o, struct err *err)
@@ -124,6 +175,9 @@ static int read_values(struct pcrs_options *o, struct err *err)
 	o->command = (enum pcrs_command)conf_command(o->conf);
 	o->file = conf_operand(o->conf);
 	o->rootfs = conf_str(o->conf, "rootfs");
+	o->image = conf_str(o->conf, "image");
+	if (read_fetch(o, err) < 0)
+		return -1;
 	if (!o->rootfs)
 		o->rootfs = o->command == PCRS_JOB ? "/image" : "/";
 	o->efivars = conf_str(o->conf, "efivars");
@@ -136,7 +190,6 @@ static int read_values(struct pcrs_options *o, struct err *err)
 	if (conf_is_set(o->conf, "secureboot-disabled"))
 		o->secure_boot =
 			conf_bool(o->conf, "secureboot-disabled") ? BOOT_SB_OFF : BOOT_SB_ON;
-	o->image = conf_str(o->conf, "image");
 	o->digest = o->image ? model_image_digest(o->image) : NULL;
 	o->nonce = conf_str(o->conf, "nonce");
 	o->result = conf_str(o->conf, "result");
@@ -164,6 +217,8 @@ enum conf_result pcrs_options_read(struct pcrs_options *o, int argc, char *const
 void pcrs_options_fini(struct pcrs_options *o)
 {
 	conf_free(o->conf);
+	registries_fini(&o->mirrors);
+	registries_fini(&o->insecure);
 	for (size_t i = 0; i < o->n_platforms; i++)
 		free(o->platform[i].name);
 }

@@ -5,8 +5,10 @@
 #define TEC_CMD_PCRS_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "tec/base/conf.h"
+#include "registries.h"
+
 #include "tec/model/platforms.h"
 #include "tec/boot/predict.h"
 
@@ -17,6 +19,7 @@ enum pcrs_command {
 	PCRS_PCR11,
 	PCRS_PCR14,
 	PCRS_VERIFY,
+	PCRS_FETCH,
 	PCRS_JOB, /* without a command: the Job's form */
 };
 
@@ -29,11 +32,17 @@ struct pcrs_platform {
 struct pcrs_options {
 	struct conf *conf;
 	enum pcrs_command command;
-	const char *file; /* of pcr11 and verify */
+	const char *file; /* of pcr11, verify and fetch */
 	const char *rootfs, *efivars, *mok_variables;
 	enum boot_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain;
 	const char *image, *digest, *nonce, *result;
+	/* What is fetched from a registry, and where to; fetch NULL: nothing is. into NULL: into a
+	 * directory for this run alone. */
+	const char *fetch, *into;
+	struct registries_list mirrors, insecure;
+	const char *registry_auth, *registry_ca, *arch;
+	uint32_t timeout_s;
 	struct pcrs_platform platform[MODEL_PLATFORMS_MAX];
 	size_t n_platforms;
 };

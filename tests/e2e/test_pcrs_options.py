@@ -26,8 +26,16 @@ JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--nonce", "0" * 32]
     # Options that would do nothing.
     (["pcr4", "--mok-variables", "/"], "--mok-variables"), (["pcr11", "x", "--uki"], "--uki"),
     (["pcr14", "--efivars", "/"], "--efivars"), (["pcr14", "--uki"], "--uki"),
-    (["verify", "x", "--variants"], "--variants"), (["all", *JOB], "--image"),
+    (["verify", "x", "--variants"], "--variants"), (["all", *JOB], "--nonce"),
     (["all", "--nonce", "x"], "--nonce"), ([*JOB, "--uki"], "--uki"),
+    # Fetching.
+    (["fetch"], "REF"), (["fetch", "a.io/b:1"], "--into"), (["all", "--into", "x"], "--into needs --image"),
+    (["all", "--image", "a.io/b:1", "-r", "/"], "--rootfs"), ([*JOB, "--into=x", "-r", "/"], "--rootfs"),
+    (["all", "--timeout=5"], "--timeout needs --image"), ([*JOB, "--arch=s390x"], "--arch needs --into"),
+    (["fetch", "a.io/b:1", "--into=x", "--timeout=0"], "--timeout"),
+    (["fetch", "a.io/b:1", "--into=x", "--image=y"], "--image"),
+    (["fetch", "a.io/b:1", "--into=x", "--registry-mirror=x"], "--registry-mirror"),
+    (["fetch", "a.io/b:1", "--into=x", "--insecure-registry=a/b"], "--insecure-registry"),
     # The Job's form.
     (JOB[:2], "--nonce"), (JOB[2:], "--image"), (["--image=", *JOB[2:]], "--image"),
     (["--image", "a b", *JOB[2:]], "--image"), (["--image", "a" * 1025 + JOB[1], *JOB[2:]], "--image"),
@@ -62,6 +70,10 @@ def test_bad_usage_ends_with_2_and_names_it(args, named):
     (["pcr11", "/dev/zero"], ["/dev/zero", "not a regular file"]),
     (["pcr11", "{}/empty"], ["empty"]), (["pcr11", "{}/file"], ["file"]),
     (["verify", "{}/file", "-r", "{}/none"], ["--rootfs"]),
+    (["fetch", "a b", "--into", "{}"], ["image reference"]),
+    (["fetch", "a.io/b", "--into", "{}/none"], ["--into", "none"]),
+    (["fetch", "a.io/b", "--into", "{}", "--registry-ca", "{}/empty"], ["--registry-ca"]),
+    (["fetch", "a.io/b", "--into", "{}", "--registry-auth", "{}/empty"], ["--registry-auth"]),
     ([*JOB, "-r", "{}"], ["shimx64.efi", "next step"])])
 def test_what_cannot_be_done_is_one_line_and_1(args, words, tmp_path):
     (tmp_path / "file").write_text("#!/bin/sh\n")
@@ -84,7 +96,7 @@ def test_help_and_version():
     for args in (["--help"], ["-h"], ["all", "--help"], ["-vh"]):
         done = run(*args)
         assert done.returncode == 0 and done.stderr == "", done
-        for word in ("pcr4", "pcr7", "pcr11 UKI", "pcr14", "verify EVENTLOG", "--explain", "--variants"):
+        for word in ("pcr4", "pcr7", "pcr11 UKI", "pcr14", "verify EVENTLOG", "fetch REF", "--explain", "--variants"):
             assert word in done.stdout
     for args in (["--version"], ["-V"], ["pcr4", "-V"]):
         done = run(*args)

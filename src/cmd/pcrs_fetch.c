@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Wiring: options, oci/image.h with the list of boot/needs.h, a loop for this one call. */
+#include "config.h"
+
+#include "pcrs_fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tec/base/file.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/boot/needs.h"
+#include "tec/oci/authfile.h"
+#include "tec/oci/image.h"
+
+#define KEPT_MAX  ((uint64_t)512 << 20)
+#define TOTAL_MAX ((uint64_t)64 << 30)
+#define CA_MAX    (1u << 20)
+
+struct running {
+	struct loop *loop;
+	struct err *err;
+	char *digest;
+};
+
+static void on_progress(void *arg, const char *line)
+{
+	fprintf(stderr, "tec-compute-pcrs: %s\n", line);
+}
+
+static void on_image(void *arg, const struct err *err, const char *digest)
+{
+	struct running *r = arg;
+
+	*r->err = *err;
+	if (digest)
+		memcpy(r->digest, digest, OCI_DIGEST_LEN + 1);
+	loop_stop(r->loop);
+}
+
+static int open_into(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	int fd;
+
+	if (!o->into) {
+		out->own = xasprintf("%s/tec-compute-pcrs.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+		if (!mkdtemp(out->own)) {
+			free(steal_ptr(&out->own));
+			return err_set_errno(err, ERR_INVALID, errno,
+				"cannot make a directory for the image's files; next step: give --into DIR");
+		}
+	}
+	o->rootfs = o->into ? o->into : out->own;
+	fd = open(o->rootfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set_errno(
+			err, ERR_NOT_FOUND, errno, "cannot open --into %s", log_esc(o->rootfs));
+	return fd;
+}
+
+/* *out NULL: the system's. */
+static int read_ca(const char *path, struct httpc_tls **out, struct err *err)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	*out = NULL;
+	if (!path)
+		return 0;
+	text = file_read(path, CA_MAX, &len, NULL, err);
+	if (!text && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
+		return 0;
+	}
+	if (text)
+		*out = httpc_tls_new(text, len, NULL, 0, NULL, 0, NULL, err);
+	return *out ? 0 : err_wrap(err, "option --registry-ca");
+}
+
+static void run(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls,
+	const struct secret *auth, struct running *r)
+{
+	const struct oci_conf conf = {
+		.mirrors = o->mirrors.items,
+		.n_mirrors = o->mirrors.n,
+		.insecure = o->insecure.items,
+		.n_insecure = o->insecure.n,
+		.tls = tls,
+		.platform_os = "linux",
+		.platform_arch = o->arch,
+	};
+	struct oci_need needs[BOOT_N_NEEDS];
+	struct oci_image_spec spec = {
+		.reference = o->fetch,
+		.unpack = {.into_fd = into_fd,
+			.needs = needs,
+			.n_needs = BOOT_N_NEEDS,
+			.magic = BOOT_NEED_MAGIC,
+			.max_kept = KEPT_MAX,
+			.max_total = TOTAL_MAX},
+		.deadline_ms = o->timeout_s * 1000,
+		.progress = on_progress,
+	};
+	struct op_scope ops = OP_SCOPE_INIT;
+	struct httpc *http;
+
+	for (size_t i = 0; i < BOOT_N_NEEDS; i++)
+		needs[i] = (struct oci_need){
+			boot_needs[i].dir, boot_needs[i].depth, boot_needs[i].name};
+	r->loop = loop_new();
+	http = httpc_new(r->loop);
+	(void)oci_image_fetch(r->loop, http, &ops, &conf, &spec, &auth, auth != NULL, on_image, r);
+	loop_run(r->loop);
+	httpc_free(http);
+	loop_free(r->loop);
+}
+
+int pcrs_fetch(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err)
+{
+	struct oci_authfile *auth = NULL;
+	struct httpc_tls *tls = NULL;
+	struct running r = {.err = err, .digest = out->digest};
+	int fd;
+
+	log_setup(LOG_WARN, LOG_TEXT);
+	fd = open_into(o, out, err);
+	if (fd < 0)
+		return -1;
+	if (read_ca(o->registry_ca, &tls, err) == 0) {
+		auth = oci_authfile_new(o->registry_auth, err);
+		if (auth)
+			run(o, fd, tls, oci_authfile_get(auth), &r);
+		else
+			err_wrap(err, "option --registry-auth");
+	}
+	oci_authfile_free(auth);
+	httpc_tls_unref(tls);
+	close(fd);
+	return err_is_set(err) ? -1 : 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)remove(path);
+	return 0;
+}
+
+void pcrs_fetched_fini(struct pcrs_fetched *f)
+{
+	if (f->own)
+		(void)nftw(f->own, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(f->own);
+}
