@@ -173,6 +173,8 @@ int parts_control(struct parts *p, struct err *err)
 		.state = &p->state,
 		.events = p->ctl_events,
 		.images_ref = images,
+		.registry_mirror = conf_str(p->options->conf, "registry-mirror"),
+		.insecure_registry = conf_str(p->options->conf, "insecure-registry"),
 		.image_label = labels_image,
 		.image_label_arg = p->labels,
 		.kbs_connect = connect_to_trustee,

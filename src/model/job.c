@@ -30,6 +30,17 @@ static void read_job_condition(struct kobj_pack *pack, struct model_job *j, stru
 		j->finished_s = us / 1000000;
 }
 
+/* An API server that does not know such volumes, or must not use them, leaves them out. */
+static bool mounts_image(struct json_object *o)
+{
+	struct json_object *volumes = json_get_arr(o, "spec/template/spec/volumes");
+
+	for (size_t i = 0; volumes && i < json_object_array_length(volumes); i++)
+		if (json_get_obj(json_object_array_get_idx(volumes, i), "image"))
+			return true;
+	return false;
+}
+
 struct kobj *model_job_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -44,6 +55,9 @@ struct kobj *model_job_extract(struct json_object *o, struct err *err)
 		read_job_condition(&pack, &j, json_object_array_get_idx(conditions, i));
 	if (attempt && str_to_u64(attempt, 1000000, &n) == 0)
 		j.attempt = (unsigned)n;
+	j.mounts_image = mounts_image(o);
+	kobj_pack_str(&pack, offsetof(struct model_job, fetch),
+		kobj_annotation(o, MODEL_JOB_FETCH_ANNOTATION));
 	kobj_pack_str(&pack, offsetof(struct model_job, owner_uid), kobj_owner_controller(o));
 	kobj_pack_str(&pack, offsetof(struct model_job, image),
 		kobj_annotation(o, MODEL_JOB_IMAGE_ANNOTATION));

@@ -13,8 +13,34 @@
 #include "tec/model/pcrmsg.h"
 #include "tec/model/plain.h"
 
+/* A kubelet's reasons when the runtime refuses a container, or what it needs cannot be made. */
+static bool is_not_created(const char *reason)
+{
+	return str_eq(reason, "CreateContainerError") ||
+	       str_eq(reason, "CreateContainerConfigError") || str_eq(reason, "RunContainerError");
+}
+
+/* Of a program that said what it did the last line counts, which says why it ended. */
+static char *last_words(struct json_object *ended)
+{
+	const char *message = json_get_str(ended, "message");
+	size_t n = message ? strlen(message) : 0;
+	const char *line;
+	cleanup_json struct json_object *last = NULL;
+
+	while (n && message[n - 1] == '\n')
+		n--;
+	line = n ? memrchr(message, '\n', n) : NULL;
+	if (!line)
+		return model_plain_why(ended);
+	line++;
+	last = json_add_str(json_obj(), "reason", json_get_str(ended, "reason"));
+	json_add(last, "message", json_object_new_string_len(line, (int)(message + n - line)));
+	return model_plain_why(last);
+}
+
 /* Of the first container that has something to tell. */
-static char *container_why(struct json_object *statuses, bool *failed)
+static char *container_why(struct json_object *statuses, struct model_pod *p)
 {
 	for (size_t i = 0; statuses && i < json_object_array_length(statuses); i++) {
 		struct json_object *s = json_object_array_get_idx(statuses, i);
@@ -23,12 +49,14 @@ static char *container_why(struct json_object *statuses, bool *failed)
 		const char *reason = json_get_str(waiting, "reason");
 
 		if (ended && json_get_int(ended, "exitCode", 0) != 0) {
-			*failed = true;
-			return model_plain_why(ended);
+			p->failed = true;
+			return last_words(ended);
 		}
 		if (reason && !str_eq(reason, "ContainerCreating") &&
-			!str_eq(reason, "PodInitializing"))
+			!str_eq(reason, "PodInitializing")) {
+			p->not_created = is_not_created(reason);
 			return model_plain_why(waiting);
+		}
 	}
 	return NULL;
 }
@@ -46,17 +74,39 @@ static char *schedule_why(struct json_object *conditions)
 	return NULL;
 }
 
-/* Ready, and how often a container of it was restarted. */
+static bool any_started(struct json_object *statuses)
+{
+	for (size_t i = 0; statuses && i < json_object_array_length(statuses); i++) {
+		struct json_object *s = json_object_array_get_idx(statuses, i);
+
+		if (json_get_obj(s, "state/running") || json_get_obj(s, "state/terminated") ||
+			json_get_obj(s, "lastState/terminated"))
+			return true;
+	}
+	return false;
+}
+
+/* How far it is, and how often a container of it was restarted. */
 static void pod_life(struct json_object *o, struct model_pod *p)
 {
 	struct json_object *conditions = json_get_arr(o, "status/conditions"),
 			   *all = json_get_arr(o, "status/containerStatuses");
 
+	p->started = any_started(json_get_arr(o, "status/initContainerStatuses")) ||
+		     any_started(all) || p->ended;
+
 	for (size_t i = 0; conditions && i < json_object_array_length(conditions); i++) {
 		struct json_object *c = json_object_array_get_idx(conditions, i);
 
-		if (str_eq(json_get_str(c, "type"), "Ready"))
-			p->ready = str_eq(json_get_str(c, "status"), "True");
+		const char *type = json_get_str(c, "type");
+		bool is = str_eq(json_get_str(c, "status"), "True");
+
+		if (str_eq(type, "Ready"))
+			p->ready = is;
+		else if (str_eq(type, "PodScheduled"))
+			p->placed = is;
+		else if (str_eq(type, "PodReadyToStartContainers"))
+			p->ready_to_start = is;
 	}
 	for (size_t i = 0; all && i < json_object_array_length(all); i++)
 		p->restarts += json_get_int(json_object_array_get_idx(all, i), "restartCount", 0);
@@ -98,13 +148,15 @@ struct kobj *model_pod_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(
 		&pack, offsetof(struct model_pod, app), json_get_str(o, "metadata/labels/app"));
 	kobj_pack_str(&pack, offsetof(struct model_pod, owner_uid), kobj_owner_controller(o));
+	p.failed = str_eq(json_get_str(o, "status/phase"), "Failed");
+	p.ended = p.failed || str_eq(json_get_str(o, "status/phase"), "Succeeded");
 	pod_life(o, &p);
 	pod_result(&pack, o, &p);
 	kobj_pack_str(&pack, offsetof(struct model_pod, contents),
 		kobj_annotation(o, MODEL_POD_CONTENTS_ANNOTATION));
-	p.failed = str_eq(json_get_str(o, "status/phase"), "Failed");
-	p.ended = p.failed || str_eq(json_get_str(o, "status/phase"), "Succeeded");
-	why = container_why(json_get_arr(o, "status/containerStatuses"), &p.failed);
+	why = container_why(json_get_arr(o, "status/initContainerStatuses"), &p);
+	if (!why)
+		why = container_why(json_get_arr(o, "status/containerStatuses"), &p);
 	if (!why)
 		why = schedule_why(json_get_arr(o, "status/conditions"));
 	if (!why && p.failed)

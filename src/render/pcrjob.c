@@ -16,9 +16,11 @@
 #include "tec/base/json.h"
 
 #define PLATFORMS "/platforms/"
+#define IMAGE     "/image"
+#define REGISTRY  "/registry"
 
 void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_platforms *p,
-	char out[RENDER_PCRJOB_NAME_LEN + 1])
+	const struct render_pcrjob_fetch *fetch, char out[RENDER_PCRJOB_NAME_LEN + 1])
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	uint8_t digest[SHA256_LEN];
@@ -29,6 +31,8 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 		bytes_to_hex(p->v[k].variables, SHA256_LEN, hex);
 		strbuf_addf(&text, " %s %s", p->v[k].name, hex);
 	}
+	if (fetch)
+		strbuf_adds(&text, " fetch");
 	bytes_sha256(strbuf_str(&text), text.len, digest);
 	bytes_to_hex(digest, 8, hex);
 	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, MODEL_JOB_APP "-%.16s", hex);
@@ -50,18 +54,45 @@ static void add_platform(
 	json_push_str(json_push_str(args, "--platform"), value);
 }
 
+static void add_arg(struct json_object *args, const char *option, const char *value)
+{
+	if (value && *value)
+		json_push_str(json_push_str(args, option), value);
+}
+
+/* The container that fetches, before the one that computes, and a volume between them. */
+static void add_fetch(struct json_object *pod, const struct model_image *i,
+	const struct render_pcrjob_fetch *fetch, const char *tool)
+{
+	cleanup_json struct json_object *more = render_template("compute-pcrs-fetch.yaml");
+	struct json_object *container = json_get_obj(more, "container"),
+			   *args = json_get_arr(container, "args");
+
+	json_add_str(container, "image", tool);
+	json_push_str(args, i->image);
+	add_arg(args, "--into", IMAGE);
+	add_arg(args, "--registry-auth", REGISTRY "/.dockerconfigjson");
+	add_arg(args, "--registry-ca", REGISTRY "/ca.crt");
+	add_arg(args, "--registry-mirror", fetch->registry_mirror);
+	add_arg(args, "--insecure-registry", fetch->insecure_registry);
+	json_add(json_get_obj(pod, "securityContext"), "fsGroup",
+		json_object_get(json_get(more, "fsGroup")));
+	json_add(pod, "initContainers", json_push(json_arr(), json_object_get(container)));
+	json_add(pod, "volumes", json_object_get(json_get_arr(more, "volumes")));
+}
+
 struct json_object *render_pcrjob(const struct model_image *i,
-	const struct render_pcrjob_platforms *p, const char *ns, const char *tool,
-	const char *nonce, unsigned attempt)
+	const struct render_pcrjob_platforms *p, const struct render_pcrjob_fetch *fetch,
+	const char *ns, const char *tool, const char *nonce, unsigned attempt)
 {
 	struct json_object *spec = render_template("compute-pcrs-job.yaml"), *marks = json_obj();
-	struct json_object *volumes = json_get_arr(spec, "template/spec/volumes");
+	struct json_object *pod = json_get_obj(spec, "template/spec"), *volumes;
 	struct json_object *container =
 		render_element(json_get_arr(spec, "template/spec/containers"), MODEL_JOB_APP);
 	struct json_object *args = json_get_arr(container, "args");
 	char name[RENDER_PCRJOB_NAME_LEN + 1], number[16];
 
-	render_pcrjob_name(i, p, name);
+	render_pcrjob_name(i, p, fetch, name);
 	snprintf(number, sizeof(number), "%u", attempt);
 	json_add_str(marks, MODEL_JOB_IMAGE_ANNOTATION, i->obj.name);
 	json_add_str(marks, MODEL_JOB_ATTEMPT_ANNOTATION, number);
@@ -69,8 +100,17 @@ struct json_object *render_pcrjob(const struct model_image *i,
 	json_add_str(container, "image", tool);
 	json_push_str(json_push_str(args, "--image"), i->image);
 	json_push_str(json_push_str(args, "--nonce"), nonce);
-	json_add_str(
-		json_get_obj(render_element(volumes, "image"), "image"), "reference", i->image);
+	if (fetch) {
+		json_add_str(marks, MODEL_JOB_FETCH_ANNOTATION, fetch->why);
+		json_add_str(json_get_obj(spec, "template/metadata/labels"),
+			RENDER_PCRJOB_FETCH_LABEL, "true");
+		add_fetch(pod, i, fetch, tool);
+	} else {
+		json_add_str(json_get_obj(render_element(json_get_arr(pod, "volumes"), "image"),
+				     "image"),
+			"reference", i->image);
+	}
+	volumes = json_get_arr(pod, "volumes");
 	for (size_t k = 0; p && k < p->n; k++)
 		add_platform(p->v[k].name, k, container, volumes);
 	return json_add(render_object(&(struct render_meta){.gvk = &kobj_job,

@@ -117,6 +117,8 @@ static inline void stranger_writes(const char *name, struct json_object *take_en
 
 /* Of the Jobs that are to be: NULL: none. */
 static const struct render_pcrjob_platforms *job_platforms;
+/* NULL: they mount their image. */
+static const struct render_pcrjob_fetch *job_fetch;
 
 static inline const char *job_name(const char *image)
 {
@@ -125,7 +127,7 @@ static inline const char *job_name(const char *image)
 	cleanup_kobj const struct kobj *o =
 		model_image_extract(world_get(&w, &kobj_image, image), &err);
 
-	render_pcrjob_name(model_image(o), job_platforms, name);
+	render_pcrjob_name(model_image(o), job_platforms, job_fetch, name);
 	return name;
 }
 

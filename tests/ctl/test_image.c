@@ -457,6 +457,137 @@ Test(ctl_image, a_pod_that_does_not_start_is_told)
 	cr_assert(strstr(message("coreos"), "Unschedulable: 0/3 nodes"));
 }
 
+#define PLACED "{\"type\":\"PodScheduled\",\"status\":\"True\"}"
+#define READY  "{\"type\":\"PodReadyToStartContainers\",\"status\":\"True\"}"
+
+/* The rest of its status. */
+static void pod_is(const char *rest)
+{
+	cleanup_free char *pod = xasprintf(
+		"{\"metadata\":{\"name\":\"p\",\"labels\":{\"app\":\"compute-pcrs\","
+		"\"batch.kubernetes.io/job-name\":\"%s\"}},\"status\":{\"phase\":\"Pending\"%s}}",
+		job_name("coreos"), rest);
+
+	fake_api_put(w.api, &kobj_pod, NS, pod);
+}
+
+Test(ctl_image, a_pod_that_waits_without_a_reason_is_told_after_a_while)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	approve("coreos", REF_A);
+	world_run(&w, 20000);
+	cr_assert_str_eq(reason("coreos"), "Computing");
+	world_run(&w, 20000);
+	cr_assert_str_eq(reason("coreos"), "PodPending");
+	cr_assert(strstr(message("coreos"), "has no Pod after 30 s"), "%s", message("coreos"));
+	pod_is(",\"conditions\":[" PLACED "," READY "]");
+	world_run(&w, 20000);
+	cr_assert_str_eq(reason("coreos"), "Computing");
+	world_run(&w, 20000);
+	cr_assert_str_eq(reason("coreos"), "PodPending");
+	cr_assert(strstr(message("coreos"), "being pulled"), "%s", message("coreos"));
+	/* However long that takes: the image is large, and not refused. */
+	world_run(&w, 300000);
+	cr_assert_str_eq(reason("coreos"), "PodPending");
+	cr_assert(has_job("coreos"));
+	fake_api_merge(w.api, &kobj_pod, NS, "p",
+		"{\"status\":{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":"
+		"\"compute-pcrs\",\"state\":{\"running\":{}}}]}}");
+	world_run(&w, 5000);
+	cr_assert_str_eq(reason("coreos"), "Computing");
+}
+
+static const struct render_pcrjob_fetch fetch = {"w", NULL, NULL};
+
+/* There is a Job that fetches, and none that mounts; what says why. */
+static void expect_fetching(const char *why)
+{
+	cleanup_free char *mounting = xstrdup(job_name("coreos"));
+
+	cr_assert_null(world_get(&w, &kobj_job, mounting));
+	job_fetch = &fetch;
+	cr_assert(has_job("coreos"), "%s", message("coreos"));
+	cr_assert(strstr(kobj_annotation(world_get(&w, &kobj_job, job_name("coreos")),
+				 MODEL_JOB_FETCH_ANNOTATION),
+		why));
+	cr_assert_str_eq(reason("coreos"), "Computing");
+	cr_assert(strstr(message("coreos"), why), "%s", message("coreos"));
+	cr_assert(strstr(message("coreos"), "Image volumes need Kubernetes 1.31"));
+}
+
+Test(ctl_image, what_a_node_cannot_mount_is_fetched)
+{
+	static const struct {
+		const char *pod, *why;
+		unsigned after_ms;
+	} t[] = {
+		{",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+		 "\"CreateContainerError\",\"message\":\"failed to mkdir\"}}}]",
+			"did not create a container with it (CreateContainerError: failed to mkdir)",
+			5000},
+		{",\"conditions\":[" PLACED "],\"containerStatuses\":[{\"state\":"
+		 "{\"waiting\":{\"reason\":\"ContainerCreating\"}}}]",
+			"did not make the volumes of the Pod within 120 s", 130000},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		world_boot(&w, NULL);
+		world_run(&w, 5000);
+		approve("coreos", REF_A);
+		world_run(&w, 5000);
+		job_fetch = NULL;
+		cr_assert(has_job("coreos"));
+		pod_is(t[i].pod);
+		world_run(&w, t[i].after_ms);
+		expect_fetching(t[i].why);
+		/* And what that one says counts. */
+		job_says("coreos", entry_of(REF_A, false));
+		job_ends("coreos", "Complete", "CompletionsReached");
+		world_run(&w, 5000);
+		cr_assert(committed("coreos"));
+		if (i + 1 < ARRAY_LEN(t)) {
+			images_down();
+			images_up();
+		}
+	}
+	job_fetch = NULL;
+}
+
+Test(ctl_image, what_was_seen_of_one_image_is_so_for_others_and_after_a_restart)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	pod_is(",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+	       "\"CreateContainerError\",\"message\":\"no\"}}}]");
+	world_run(&w, 5000);
+	expect_fetching("CreateContainerError: no");
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	approve("other", REF_B);
+	world_run(&w, 5000);
+	cr_assert(has_job("other"));
+	cr_assert_str_eq(reason("coreos"), "Computing");
+	job_fetch = NULL;
+	cr_assert(!has_job("other") && !has_job("coreos"));
+}
+
+Test(ctl_image, an_api_server_that_leaves_the_volume_out_is_noticed)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	fake_api_merge(w.api, &kobj_job, NS, job_name("coreos"),
+		"{\"spec\":{\"template\":{\"spec\":{\"volumes\":null}}}}");
+	world_run(&w, 5000);
+	expect_fetching("the API server leaves out volumes that are images");
+	job_fetch = NULL;
+}
+
 Test(ctl_image, half_a_digest_is_no_approval)
 {
 	world_boot(&w, NULL);

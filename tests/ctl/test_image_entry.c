@@ -125,7 +125,7 @@ Test(ctl_image_entry, a_job_that_was_not_announced_is_deleted)
 	cleanup_kobj const struct kobj *o = NULL;
 	struct err err = ERR_INIT;
 	o = model_image_extract(world_get(&w, &kobj_image, "coreos"), &err);
-	planted = render_pcrjob(model_image(o), NULL, NS, "evil:1", nonce, 1);
+	planted = render_pcrjob(model_image(o), NULL, NULL, NS, "evil:1", nonce, 1);
 	cleanup_free char *text = json_text(planted);
 	fake_api_put(w.api, &kobj_job, NS, text);
 	job_says_how("coreos", entry_of(REF_A, true), &(struct said){.nonce = nonce});

@@ -34,6 +34,8 @@ struct ctl_env {
 	void *image_label_arg;
 	struct k8s_events *events;
 	struct render_images images_ref;
+	/* Of the options of these names, for Jobs that fetch their image; NULL: none. */
+	const char *registry_mirror, *insecure_registry;
 	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */
 	struct kbs_transport *(*kbs_connect)(
 		void *arg, const struct ctl_kbs_place *place, struct err *err);

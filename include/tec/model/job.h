@@ -14,6 +14,8 @@
 #define MODEL_JOB_IMAGE_ANNOTATION   "trusted-execution-clusters.io/approved-image"
 #define MODEL_JOB_ATTEMPT_ANNOTATION "trusted-execution-clusters.io/attempt"
 #define MODEL_JOB_NONCE_ANNOTATION   "trusted-execution-clusters.io/nonce"
+/* Of a Job that fetches the image itself: why it does not mount it. */
+#define MODEL_JOB_FETCH_ANNOTATION "trusted-execution-clusters.io/fetches-because"
 
 /* Index 0: the ApprovedImage's name. */
 enum model_job_state { MODEL_JOB_RUNNING, MODEL_JOB_COMPLETE, MODEL_JOB_FAILED };
@@ -22,6 +24,8 @@ struct model_job {
 	const char *owner_uid; /* controller */
 	const char *image;     /* the ApprovedImage's name; NULL: no Job of ours */
 	const char *nonce;     /* that its result has to carry; NULL: none */
+	const char *fetch;     /* MODEL_JOB_FETCH_ANNOTATION; NULL: it mounts the image */
+	bool mounts_image;     /* its Pods have a volume that is an image */
 	enum model_job_state state;
 	unsigned attempt;
 	const char *why;    /* of a failed one: "reason: message" */

@@ -26,7 +26,11 @@ struct model_pod {
 	const char *message;
 	int64_t exit_code;
 	bool failed;
-	const char *why; /* what it waits for, or how it failed; NULL: nothing to tell */
+	const char *why;     /* what it waits for, or how it failed; NULL: nothing to tell */
+	bool started;        /* a container of it ran, or runs */
+	bool placed;         /* on a node */
+	bool ready_to_start; /* its volumes and its network are there: its images are pulled next */
+	bool not_created;    /* `why` is that a container cannot be created or started */
 };
 struct kobj *model_pod_extract(struct json_object *o, struct err *err);
 const char *model_pod_index(const struct kobj *o, unsigned i);

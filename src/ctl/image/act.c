@@ -235,7 +235,7 @@ static struct op *mark(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	return ctl_kind_patch(k, a, &kobj_image, a->name, patch);
 }
 
-/* Somebody changed an entry that counts, and it is put back. */
+/* Another client changed an entry that counts, and it is put back. */
 static void tell_changed(struct ctl_kind *k, const struct image_look *l)
 {
 	struct log_ctx lc = {"ApprovedImage", k->env->ns, l->m->obj.name, l->m->obj.uid};
@@ -284,8 +284,9 @@ static struct op *create_job(
 {
 	const struct image_look *l = (const struct image_look *)look;
 	struct image_info *i = l->info;
-	cleanup_json struct json_object *o = render_pcrjob(l->m, &l->platforms.job, k->env->ns,
-		k->env->images_ref.compute_pcrs, i->nonce, i->attempts + 1);
+	cleanup_json struct json_object *o =
+		render_pcrjob(l->m, &l->platforms.job, image_job_fetch(l), k->env->ns,
+			k->env->images_ref.compute_pcrs, i->nonce, i->attempts + 1);
 
 	memcpy(i->job_name, l->job_name, sizeof(i->job_name));
 	return k8s_call_create(

@@ -54,6 +54,7 @@ struct image_info {
 	char note[320];       /* why the label is not used; "": no reason */
 	char problem[400];    /* why a write is refused; "": it is not */
 	char result_why[256]; /* why the Job's message is not taken; "": no reason */
+	char unmounted[300];  /* why its image cannot be mounted; "": it may be */
 };
 
 /* A boot set that a Trustee may hold. */
@@ -103,6 +104,7 @@ struct image_look {
 	const struct model_pod *pod;
 	const struct model_pod *result; /* the Pod with a message to take; NULL: none */
 	struct image_platforms platforms;
+	struct render_pcrjob_fetch fetch; /* why NULL: the Job is to mount the image */
 	char job_name[RENDER_PCRJOB_NAME_LEN + 1];
 };
 
@@ -138,6 +140,16 @@ void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1]);
 bool image_entry_announces_job(const struct model_image *m, const char *nonce);
 /* Of l->result. False: nothing new, or err says what is wrong. */
 bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err);
+
+/* job.c: the Job of this image, and whether it mounts the image. */
+void image_job_look(struct ctl_image *c, struct image_look *l);
+static inline const struct render_pcrjob_fetch *image_job_fetch(const struct image_look *l)
+{
+	return l->fetch.why ? &l->fetch : NULL;
+}
+/* What to say about the Job, which runs or has ended. */
+void image_job_want(const struct ctl_image *c, struct image_look *l);
+void image_job_again(struct image_look *l, int64_t ms);
 
 /* platforms.c. entry: a good one, or NULL. */
 void image_platforms_look(
@@ -194,6 +206,12 @@ bool image_values_refused(const struct ctl_image *c, const char *uid);
 /* view.c: looks and decides, for every key. */
 int image_view_look(
 	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out);
+
+/* What the condition is to be. */
+#define IMAGE_WANT(l, r, ...)                                                                      \
+	kobj_cond_want(&(l)->base.want[IMAGE_COMMITTED], model_image_cond_types[IMAGE_COMMITTED],  \
+		(r) == IMAGE_IMAGE_COMMITTED ? KOBJ_COND_TRUE : KOBJ_COND_FALSE,                   \
+		model_image_reason(r), __VA_ARGS__)
 
 /* act.c */
 extern const struct ctl_do image_acts[CTL_IMAGE_N_DO];

@@ -26,7 +26,7 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i)
 {
 	i->label = c->kind.env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
 	i->tries = i->attempts = 0;
-	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = '\0';
+	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = i->unmounted[0] = '\0';
 }
 
 struct image_info *image_info_find(const struct ctl_image *c, const struct kobj *o)

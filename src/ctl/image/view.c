@@ -16,12 +16,8 @@
 #include "tec/ctl/since.h"
 #include "tec/model/mark.h"
 
-#define JOB_RETRY_S        60
-#define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
-#define JOB_RETRY_MAX_S    3600
-#define AGAIN              "label-or-job"
-#define FOREIGN_RECHECK_MS 30000
-#define VARIANTS_SHOWN     2
+#define AGAIN          "label-or-job"
+#define VARIANTS_SHOWN 2
 
 /* ---- decide */
 
@@ -46,7 +42,7 @@ static enum ctl_image_do decide_job(const struct ctl_image_view *v)
 	switch (v->job) {
 	case CTL_IMAGE_JOB_ABSENT:
 		return v->job_announced ? CTL_IMAGE_CREATE_JOB : CTL_IMAGE_ANNOUNCE_JOB;
-	case CTL_IMAGE_JOB_UNANNOUNCED: /* anybody can have made it */
+	case CTL_IMAGE_JOB_UNANNOUNCED: /* any client may have created it */
 		return CTL_IMAGE_DELETE_JOB;
 	case CTL_IMAGE_JOB_ENDED:
 		return v->due ? CTL_IMAGE_DELETE_JOB : CTL_IMAGE_NOTHING;
@@ -111,78 +107,6 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 }
 
 /* ---- look */
-
-/* One that was made for platforms, or variables, that are no longer those of the cluster. */
-static void look_old_job(const struct state *s, struct image_look *l)
-{
-	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->old_job;
-		o = k8s_cache_next(s->jobs, 0, o)) {
-		const struct model_job *j = (const struct model_job *)o;
-
-		if (j->state == MODEL_JOB_RUNNING && !o->deleting &&
-			!str_eq(o->name, l->job_name) && str_eq(j->owner_uid, l->m->obj.uid))
-			l->old_job = j;
-	}
-	l->v.old_job = l->old_job != NULL;
-}
-
-/* The last Pod is the one that counts for people: oldest first. */
-static void look_pods(const struct state *s, struct image_look *l)
-{
-	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->job_name); o;
-		o = k8s_cache_next(s->pods, 0, o)) {
-		const struct model_pod *p = (const struct model_pod *)o;
-
-		l->pod = p;
-		if (p->message && str_eq(p->owner_uid, l->job->obj.uid))
-			l->result = p;
-	}
-}
-
-/* When a Job that ended may be replaced. */
-static void look_due(struct image_look *l)
-{
-	int64_t delay_s = JOB_RETRY_S, left_s;
-
-	for (unsigned i = l->job->attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
-		delay_s *= 2;
-	if (delay_s > JOB_RETRY_MAX_S)
-		delay_s = JOB_RETRY_MAX_S;
-	if (l->job->state == MODEL_JOB_COMPLETE && !l->pod)
-		delay_s = JOB_LOST_S;
-	left_s = l->job->finished_s + delay_s - clock_wall_s();
-	l->v.due = left_s <= 0;
-	if (left_s > 0)
-		ctl_look_again(&l->base, left_s * 1000, AGAIN);
-}
-
-static void look_job(const struct state *s, struct image_look *l)
-{
-	render_pcrjob_name(l->m, &l->platforms.job, l->job_name);
-	look_old_job(s, l);
-	l->job = (const struct model_job *)k8s_cache_find(s->jobs, l->job_name);
-	if (!l->job)
-		return;
-	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
-		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
-		ctl_look_again(&l->base, FOREIGN_RECHECK_MS, AGAIN);
-		return;
-	}
-	if (!image_entry_announces_job(l->m, l->job->nonce)) {
-		l->v.job =
-			l->job->obj.deleting ? CTL_IMAGE_JOB_DELETING : CTL_IMAGE_JOB_UNANNOUNCED;
-		return;
-	}
-	look_pods(s, l);
-	if (l->job->obj.deleting) {
-		l->v.job = CTL_IMAGE_JOB_DELETING;
-	} else if (l->job->state == MODEL_JOB_RUNNING) {
-		l->v.job = CTL_IMAGE_JOB_RUNNING;
-	} else {
-		l->v.job = CTL_IMAGE_JOB_ENDED;
-		look_due(l);
-	}
-}
 
 /* What was seen of the label; what is over is asked for again. */
 static void look_label(struct image_look *l)
@@ -249,7 +173,7 @@ static void look_at(
 	l->v.unmounted = p->unmounted;
 	l->v.withheld = p->required && !p->have;
 	l->v.problem = problem_of(c, l)[0];
-	look_job(s, l);
+	image_job_look(c, l);
 	if (o->deleting || !is_open(l))
 		l->result = NULL;
 	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD && !l->v.platforms)
@@ -300,11 +224,6 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 
 /* ---- conditions */
 
-#define WANT(l, r, ...)                                                                            \
-	kobj_cond_want(&(l)->base.want[IMAGE_COMMITTED], model_image_cond_types[IMAGE_COMMITTED],  \
-		(r) == IMAGE_IMAGE_COMMITTED ? KOBJ_COND_TRUE : KOBJ_COND_FALSE,                   \
-		model_image_reason(r), __VA_ARGS__)
-
 static void note_variants(const struct image_look *l, struct strbuf *out)
 {
 	const struct model_variants *s = &l->entry->variants;
@@ -340,100 +259,50 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 	if (problem_of(c, l)[0])
 		strbuf_addf(&more, " %s", problem_of(c, l));
 	if (l->v.settled && l->v.refused)
-		WANT(l, IMAGE_TOO_MANY_STATES,
+		IMAGE_WANT(l, IMAGE_TOO_MANY_STATES,
 			"Its values are not used: with them, the approved images would have more than %d possible node states. Images approved earlier are not affected. Delete ApprovedImages that no node boots any more.",
 			IMAGE_STATES_MAX);
 	else if (l->v.settled)
-		WANT(l, IMAGE_IMAGE_COMMITTED,
+		IMAGE_WANT(l, IMAGE_IMAGE_COMMITTED,
 			"A node that boots this image has PCR 4 %s and PCR 14 %s.%s", hex[0],
 			hex[1], strbuf_str(&more));
 	else
-		WANT(l, IMAGE_COMPUTING, "Its values are being written.");
+		IMAGE_WANT(l, IMAGE_COMPUTING, "Its values are being written.");
 }
 
-static void want_job(struct image_look *l)
-{
-	const char *pod = l->pod ? l->pod->why : NULL;
-
-	switch (l->v.job) {
-	case CTL_IMAGE_JOB_RUNNING:
-		if (pod && !l->pod->failed)
-			WANT(l, IMAGE_POD_PENDING, "The Pod of Job %s does not start. %s",
-				l->job_name, pod);
-		else
-			WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->job_name,
-				l->info->note);
-		break;
-	case CTL_IMAGE_JOB_ENDED:
-		if (l->job->state == MODEL_JOB_FAILED && l->pod &&
-			l->pod->exit_code == MODEL_PCRMSG_TOO_MANY)
-			WANT(l, IMAGE_TOO_MANY_EVENTS,
-				"The values of this image do not fit into the result of Job %s (%s). Remove platforms that no node has from spec.attestation.platformConfigMaps.",
-				l->job_name, pod ? pod : "");
-		else if (l->job->state == MODEL_JOB_FAILED)
-			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s failed and is retried later. %s%s%s", l->job_name,
-				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "");
-		else if (l->info->result_why[0])
-			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its result is not used: %s. A new Job is created later.",
-				l->job_name, l->info->result_why);
-		else if (l->result)
-			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but its result does not cover the current state of every platform. A new Job is created later.",
-				l->job_name);
-		else
-			WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s ended, but none of its Pods has a result. A new Job is created.",
-				l->job_name);
-		break;
-	case CTL_IMAGE_JOB_FOREIGN:
-		WANT(l, IMAGE_COMPUTATION_FAILED,
-			"Job %s exists and does not belong to this image. The operator does not change it. If it is not needed, delete it.",
-			l->job_name);
-		break;
-	case CTL_IMAGE_JOB_ABSENT:
-	case CTL_IMAGE_JOB_DELETING:
-	case CTL_IMAGE_JOB_UNANNOUNCED:
-	case CTL_IMAGE_JOB_N:
-		WANT(l, IMAGE_COMPUTING, "A Job that computes the values is being created.%s",
-			l->info->note);
-	}
-}
-
-static void want_label(struct image_look *l)
+static void want_label(const struct ctl_image *c, struct image_look *l)
 {
 	switch (l->v.label) {
 	case CTL_IMAGE_LABEL_REFUSED:
-		WANT(l, IMAGE_COMPUTATION_FAILED, "The image's label cannot be read.%s",
+		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED, "The image's label cannot be read.%s",
 			l->info->note);
 		break;
 	case CTL_IMAGE_LABEL_WAIT:
 	case CTL_IMAGE_LABEL_NONE:
-		want_job(l);
+		image_job_want(c, l);
 		break;
 	case CTL_IMAGE_LABEL_ASK:
 	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_N:
 		/* The condition from before the wait holds until the answer is there. */
 		if (l->info->tries)
-			want_job(l);
+			image_job_want(c, l);
 		else
-			WANT(l, IMAGE_COMPUTING, "The image's label is being read.");
+			IMAGE_WANT(l, IMAGE_COMPUTING, "The image's label is being read.");
 	}
 }
 
 /* With platforms there is the Job, and what it cannot be made for, or cannot tell. */
-static void want_platforms(struct image_look *l)
+static void want_platforms(const struct ctl_image *c, struct image_look *l)
 {
 	cleanup_strbuf struct strbuf note = STRBUF_INIT;
 
 	if (l->v.platforms && !l->v.unmounted && is_open(l)) {
-		want_job(l);
+		image_job_want(c, l);
 		return;
 	}
 	image_platforms_note(&l->platforms, &note);
-	WANT(l, IMAGE_COMPUTATION_FAILED, "%s",
+	IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED, "%s",
 		note.len ? note.data + 1 : "No platform has a PCR 7 value.");
 }
 
@@ -445,30 +314,30 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	if (l->v.deleting)
-		WANT(l, IMAGE_REVOKING,
+		IMAGE_WANT(l, IMAGE_REVOKING,
 			"Waiting until every Trustee confirms that the image's values are deleted. %s",
 			c->values.problem[0] ? c->values.problem
 					     : ctl_trustee_why(c->kind.state->sync, &why));
 	else if (!l->v.digest_ok)
-		WANT(l, IMAGE_NO_DIGEST_GIVEN,
+		IMAGE_WANT(l, IMAGE_NO_DIGEST_GIVEN,
 			"spec.image does not end in a complete SHA-256 digest (@sha256: and 64 hexadecimal digits).");
 	else if (!l->v.served || l->v.entry == CTL_IMAGE_ENTRY_UNKNOWN)
-		WANT(l, IMAGE_COMPUTING,
+		IMAGE_WANT(l, IMAGE_COMPUTING,
 			"Waiting for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_SINCE_CONFIGMAP
 			".");
 	else if (c->values.problem[0] || (!good && problem_of(c, l)[0]))
-		WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));
+		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));
 	else if (good)
 		want_good(c, l);
 	else if (changed && l->v.job != CTL_IMAGE_JOB_ENDED)
 		/* After a restart: what counted before is not in memory. */
-		WANT(l, IMAGE_VALUES_CHANGED,
+		IMAGE_WANT(l, IMAGE_VALUES_CHANGED,
 			"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. It is computed again; until then Trustee keeps its current values.",
 			l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
 			: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
 							    : "its hash was not announced");
 	else if (l->v.platforms || l->v.entry == CTL_IMAGE_ENTRY_GOOD)
-		want_platforms(l);
+		want_platforms(c, l);
 	else
-		want_label(l);
+		want_label(c, l);
 }

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ApprovedImage: its Job. It mounts the image until something says that this cannot be: the API server
+ * leaves the volume out, a node's runtime does not create the container, or a Pod's
+ * volumes do not come about. Then it is made again so that its Pod fetches the image, and says why; for
+ * as long as such a Job is to be seen, those of other images are made in the same way.
+ */
+#include "config.h"
+
+#include "image_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/log.h"
+
+#define JOB_RETRY_S        60
+#define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
+#define JOB_RETRY_MAX_S    3600
+#define FOREIGN_RECHECK_MS 30000
+#define PENDING_S          30  /* until a Pod that does not start is told */
+#define MOUNT_S            120 /* until volumes that do not come about never will */
+
+void image_job_again(struct image_look *l, int64_t ms)
+{
+	ctl_look_again(&l->base, ms, "job");
+}
+
+/* ---- mounted or fetched */
+
+/* The Job that mounts it, as far as it got. */
+static void look_mounting(const struct state *s, struct image_look *l)
+{
+	char name[RENDER_PCRJOB_NAME_LEN + 1], *why = l->info->unmounted;
+	const size_t room = sizeof(l->info->unmounted);
+	const struct model_pod *p = NULL;
+	const struct model_job *j;
+	int64_t left_s;
+
+	render_pcrjob_name(l->m, &l->platforms.job, NULL, name);
+	j = (const struct model_job *)k8s_cache_find(s->jobs, name);
+	if (!j || j->obj.deleting || !str_eq(j->owner_uid, l->m->obj.uid))
+		return;
+	for (const struct kobj *o = k8s_cache_first(s->pods, 0, name); o;
+		o = k8s_cache_next(s->pods, 0, o))
+		p = (const struct model_pod *)o;
+	if (!j->mounts_image) {
+		snprintf(why, room, "the API server leaves out volumes that are images");
+	} else if (p && p->not_created) {
+		snprintf(why, room, "the node did not create a container with it (%.200s)", p->why);
+	} else if (p && p->placed && !p->ready_to_start && !p->started && !p->why) {
+		left_s = p->obj.created_s + MOUNT_S - clock_wall_s();
+		if (left_s > 0)
+			image_job_again(l, left_s * 1000);
+		else
+			snprintf(why, room,
+				"the node did not make the volumes of the Pod within %d s",
+				MOUNT_S);
+	}
+}
+
+/* Always the same one of several reasons, so that a condition does not change back and forth. */
+static void first_reason(void *arg, const struct kobj *o)
+{
+	const char **first = arg, *why = ((const struct model_job *)o)->fetch;
+
+	if (why && (!*first || strcmp(why, *first) < 0))
+		*first = why;
+}
+
+static void look_fetch(struct ctl_image *c, struct image_look *l)
+{
+	if (!l->info->unmounted[0])
+		look_mounting(c->kind.state, l);
+	if (l->info->unmounted[0])
+		l->fetch.why = l->info->unmounted;
+	else
+		k8s_cache_each(c->kind.state->jobs, first_reason, &l->fetch.why);
+	l->fetch.registry_mirror = c->kind.env->registry_mirror;
+	l->fetch.insecure_registry = c->kind.env->insecure_registry;
+}
+
+/* ---- look */
+
+/* One that was made for platforms, or variables, that are no longer those of the cluster, or that was to
+ * mount an image that cannot be mounted. */
+static void look_old_job(const struct state *s, struct image_look *l)
+{
+	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->old_job;
+		o = k8s_cache_next(s->jobs, 0, o)) {
+		const struct model_job *j = (const struct model_job *)o;
+
+		if (j->state == MODEL_JOB_RUNNING && !o->deleting &&
+			!str_eq(o->name, l->job_name) && str_eq(j->owner_uid, l->m->obj.uid))
+			l->old_job = j;
+	}
+	l->v.old_job = l->old_job != NULL;
+}
+
+/* The last Pod is the one that counts for people: oldest first. */
+static void look_pods(const struct state *s, struct image_look *l)
+{
+	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->job_name); o;
+		o = k8s_cache_next(s->pods, 0, o)) {
+		const struct model_pod *p = (const struct model_pod *)o;
+
+		l->pod = p;
+		if (p->message && str_eq(p->owner_uid, l->job->obj.uid))
+			l->result = p;
+	}
+}
+
+/* When a Job that ended may be replaced. */
+static void look_due(struct image_look *l)
+{
+	int64_t delay_s = JOB_RETRY_S, left_s;
+
+	for (unsigned i = l->job->attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
+		delay_s *= 2;
+	if (delay_s > JOB_RETRY_MAX_S)
+		delay_s = JOB_RETRY_MAX_S;
+	if (l->job->state == MODEL_JOB_COMPLETE && !l->pod)
+		delay_s = JOB_LOST_S;
+	left_s = l->job->finished_s + delay_s - clock_wall_s();
+	l->v.due = left_s <= 0;
+	if (left_s > 0)
+		image_job_again(l, left_s * 1000);
+}
+
+void image_job_look(struct ctl_image *c, struct image_look *l)
+{
+	const struct state *s = c->kind.state;
+
+	look_fetch(c, l);
+	render_pcrjob_name(l->m, &l->platforms.job, image_job_fetch(l), l->job_name);
+	look_old_job(s, l);
+	l->job = (const struct model_job *)k8s_cache_find(s->jobs, l->job_name);
+	if (!l->job)
+		return;
+	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
+		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
+		image_job_again(l, FOREIGN_RECHECK_MS);
+		return;
+	}
+	if (!image_entry_announces_job(l->m, l->job->nonce)) {
+		l->v.job =
+			l->job->obj.deleting ? CTL_IMAGE_JOB_DELETING : CTL_IMAGE_JOB_UNANNOUNCED;
+		return;
+	}
+	look_pods(s, l);
+	if (l->job->obj.deleting) {
+		l->v.job = CTL_IMAGE_JOB_DELETING;
+	} else if (l->job->state == MODEL_JOB_RUNNING) {
+		l->v.job = CTL_IMAGE_JOB_RUNNING;
+	} else {
+		l->v.job = CTL_IMAGE_JOB_ENDED;
+		look_due(l);
+	}
+}
+
+/* ---- conditions */
+
+/* How long nothing of it has run; in between it is looked at again. */
+static int64_t pending_for(struct image_look *l)
+{
+	const struct kobj *since = l->pod ? &l->pod->obj : &l->job->obj;
+	int64_t s = clock_wall_s() - since->created_s;
+
+	if (l->pod && l->pod->started)
+		return 0;
+	if (s < PENDING_S)
+		image_job_again(l, (PENDING_S - s) * 1000);
+	return s;
+}
+
+static void want_pending(const struct ctl_image *c, struct image_look *l, const char *how)
+{
+	const char *ns = c->kind.env->ns;
+
+	if (!l->pod)
+		IMAGE_WANT(l, IMAGE_POD_PENDING,
+			"Job %s has no Pod after %d s. See why: kubectl describe job %s -n %s.%s",
+			l->job_name, PENDING_S, l->job_name, ns, how);
+	else if (l->pod->ready_to_start)
+		IMAGE_WANT(l, IMAGE_POD_PENDING,
+			"The Pod of Job %s has not started after %d s. Its images are being pulled, which takes time for a large one. See: kubectl describe pod %s -n %s.%s",
+			l->job_name, PENDING_S, l->pod->obj.name, ns, how);
+	else
+		IMAGE_WANT(l, IMAGE_POD_PENDING,
+			"The Pod of Job %s has not started after %d s, and its status gives no reason. See: kubectl describe pod %s -n %s.%s",
+			l->job_name, PENDING_S, l->pod->obj.name, ns, how);
+}
+
+/* With a space before each sentence. */
+static void note_how(const struct image_look *l, struct strbuf *out)
+{
+	strbuf_adds(out, l->info->note);
+	if (l->fetch.why)
+		strbuf_addf(out,
+			" Its Pod fetches the image from the registry, because it cannot be mounted: %s. Image volumes need Kubernetes 1.31 with the feature gate ImageVolume, which is on by default from 1.35, and containerd 2.1 or CRI-O 1.31.",
+			l->fetch.why);
+}
+
+void image_job_want(const struct ctl_image *c, struct image_look *l)
+{
+	const char *pod = l->pod ? l->pod->why : NULL;
+	cleanup_strbuf struct strbuf how = STRBUF_INIT;
+
+	note_how(l, &how);
+
+	switch (l->v.job) {
+	case CTL_IMAGE_JOB_RUNNING:
+		if (pod && !l->pod->failed)
+			IMAGE_WANT(l, IMAGE_POD_PENDING, "The Pod of Job %s does not start. %s%s",
+				l->job_name, pod, strbuf_str(&how));
+		else if (pending_for(l) >= PENDING_S)
+			want_pending(c, l, strbuf_str(&how));
+		else
+			IMAGE_WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->job_name,
+				strbuf_str(&how));
+		break;
+	case CTL_IMAGE_JOB_ENDED:
+		if (l->job->state == MODEL_JOB_FAILED && l->pod &&
+			l->pod->exit_code == MODEL_PCRMSG_TOO_MANY)
+			IMAGE_WANT(l, IMAGE_TOO_MANY_EVENTS,
+				"The values of this image do not fit into the result of Job %s (%s). Remove platforms that no node has from spec.attestation.platformConfigMaps.",
+				l->job_name, pod ? pod : "");
+		else if (l->job->state == MODEL_JOB_FAILED)
+			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s failed and is retried later. %s%s%s%s", l->job_name,
+				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "",
+				l->fetch.why ? strbuf_str(&how) : "");
+		else if (l->info->result_why[0])
+			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s ended, but its result is not used: %s. A new Job is created later.",
+				l->job_name, l->info->result_why);
+		else if (l->result)
+			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s ended, but its result does not cover the current state of every platform. A new Job is created later.",
+				l->job_name);
+		else
+			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
+				"Job %s ended, but none of its Pods has a result. A new Job is created.",
+				l->job_name);
+		break;
+	case CTL_IMAGE_JOB_FOREIGN:
+		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
+			"Job %s exists and does not belong to this image. The operator does not change it. If it is not needed, delete it.",
+			l->job_name);
+		break;
+	case CTL_IMAGE_JOB_ABSENT:
+	case CTL_IMAGE_JOB_DELETING:
+	case CTL_IMAGE_JOB_UNANNOUNCED:
+	case CTL_IMAGE_JOB_N:
+		IMAGE_WANT(l, IMAGE_COMPUTING, "A Job that computes the values is being created.%s",
+			strbuf_str(&how));
+	}
+}
