@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A list of requirements, each about one label or field; an object has to meet all of them. Labels
+ * and fields become the same requirements, told apart by a flag.
+ */
+#include "config.h"
+
+#include "tec/apistore/selector.h"
+
+#include <ctype.h>
+#include <stdint.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define REQUIREMENTS_MAX 256
+#define VALUES_MAX       1024
+
+enum op { EXISTS, ABSENT, IN, NOT_IN, GREATER, LESS };
+
+struct requirement {
+	enum op op;
+	bool field;
+	char *key;
+	char **values;
+	size_t n_values;
+	int64_t number; /* of GREATER and LESS */
+};
+
+struct apistore_selector {
+	struct requirement *req;
+	size_t n;
+};
+
+/* The fields that a selector may name, beside metadata.name and metadata.namespace. */
+static const struct {
+	const char *resource, *fields[14];
+} selectable[] = {
+	{"pods", {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+			 "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
+			 "status.podIP", "status.nominatedNodeName"}},
+	{"secrets", {"type"}},
+	{"namespaces", {"status.phase"}},
+	{"nodes", {"spec.unschedulable"}},
+	{"services", {"spec.clusterIP", "spec.type"}},
+	{"jobs.batch", {"status.successful"}},
+	{"replicasets.apps", {"status.replicas"}},
+	{"replicationcontrollers", {"status.replicas"}},
+	{"events", {"involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
+			   "involvedObject.uid", "involvedObject.apiVersion",
+			   "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
+			   "reportingComponent", "source", "type"}},
+	{"events.events.k8s.io",
+		{"regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid",
+			"regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath",
+			"reason", "reportingController", "type"}},
+};
+
+static const char *const *fields_of(const char *resource)
+{
+	static const char *const none[] = {NULL};
+
+	for (size_t i = 0; i < ARRAY_LEN(selectable); i++)
+		if (str_eq(selectable[i].resource, resource))
+			return selectable[i].fields;
+	return none;
+}
+
+static bool is_field(const char *resource, const char *name)
+{
+	if (str_eq(name, "metadata.name") || str_eq(name, "metadata.namespace"))
+		return true;
+	for (const char *const *f = fields_of(resource); *f; f++)
+		if (str_eq(*f, name))
+			return true;
+	return false;
+}
+
+void apistore_selector_free(struct apistore_selector *s)
+{
+	for (size_t i = 0; s && i < s->n; i++) {
+		for (size_t k = 0; k < s->req[i].n_values; k++)
+			free(s->req[i].values[k]);
+		free(s->req[i].values);
+		free(s->req[i].key);
+	}
+	if (s)
+		free(s->req);
+	free(s);
+}
+
+static struct requirement *add(struct apistore_selector *s, char *take_key, bool field)
+{
+	ARRAY_GROW(s->req, s->n);
+	s->req[s->n] = (struct requirement){.key = take_key, .field = field};
+	return &s->req[s->n++];
+}
+
+static void add_value(struct requirement *r, char *take_value)
+{
+	ARRAY_GROW(r->values, r->n_values);
+	r->values[r->n_values++] = take_value;
+}
+
+/* ---- labels */
+
+struct reader {
+	const char *p;
+	struct err *err;
+};
+
+static void skip_blanks(struct reader *r)
+{
+	while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r')
+		r->p++;
+}
+
+/* A key, a value or an operator in letters; "" when something else stands here. */
+static char *word(struct reader *r)
+{
+	size_t n;
+
+	skip_blanks(r);
+	n = strcspn(r->p, " \t\r\n,!=<>()");
+	r->p += n;
+	return xstrndup(r->p - n, n);
+}
+
+static bool accept(struct reader *r, const char *token)
+{
+	skip_blanks(r);
+	if (!str_starts(r->p, token))
+		return false;
+	r->p += strlen(token);
+	return true;
+}
+
+static bool is_name(const char *s, size_t len)
+{
+	if (len == 0)
+		return true;
+	if (len > 63 || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[len - 1]))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)s[i]) && !strchr("-_.", s[i]))
+			return false;
+	return true;
+}
+
+static int check_key(const char *key, struct err *err)
+{
+	const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
+	size_t prefix = slash ? (size_t)(slash - key) : 1;
+
+	if (*name && prefix > 0 && prefix <= 253 && is_name(name, strlen(name)))
+		return 0;
+	return err_set(
+		err, ERR_INVALID, "key: Invalid value: %s: is not a label's name", log_esc(key));
+}
+
+static int check_value(const char *key, const char *value, struct err *err)
+{
+	if (is_name(value, strlen(value)))
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"values[0][%s]: Invalid value: %s: a valid label must be an empty string or consist "
+		"of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+		"alphanumeric character",
+		log_esc(key), log_esc(value));
+}
+
+static int expected(struct reader *r, const char *what)
+{
+	skip_blanks(r);
+	return err_set(r->err, ERR_INVALID, "unable to parse requirement: found %s, expected: %s",
+		log_escn(r->p, *r->p != 0), what);
+}
+
+static int read_values(struct reader *r, struct requirement *req)
+{
+	if (!accept(r, "("))
+		return expected(r, "'('");
+	do {
+		char *value = word(r);
+
+		add_value(req, value);
+		if (req->n_values > VALUES_MAX)
+			return err_set(r->err, ERR_INVALID, "too many values");
+		if (check_value(req->key, value, r->err) < 0)
+			return -1;
+	} while (accept(r, ","));
+	return accept(r, ")") ? 0 : expected(r, "',', or ')'");
+}
+
+static int read_number(struct reader *r, struct requirement *req)
+{
+	cleanup_free char *value = word(r);
+	uint64_t n = 0;
+
+	if (str_to_u64(value + (*value == '-'), INT64_MAX, &n) < 0)
+		return err_set(r->err, ERR_INVALID,
+			"values[0][%s]: Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an integer",
+			log_esc(req->key), log_esc(value));
+	req->number = *value == '-' ? -(int64_t)n : (int64_t)n;
+	return 0;
+}
+
+static int read_operator(struct reader *r, struct requirement *req)
+{
+	bool equal = accept(r, "==") || accept(r, "="), unequal = !equal && accept(r, "!=");
+	cleanup_free char *letters = NULL;
+
+	if (equal || unequal) {
+		req->op = equal ? IN : NOT_IN;
+		add_value(req, word(r));
+		return check_value(req->key, req->values[0], r->err);
+	}
+	if (accept(r, ">") || accept(r, "<")) {
+		req->op = r->p[-1] == '>' ? GREATER : LESS;
+		return read_number(r, req);
+	}
+	letters = word(r);
+	if (str_eq(letters, "in") || str_eq(letters, "notin")) {
+		req->op = str_eq(letters, "in") ? IN : NOT_IN;
+		return read_values(r, req);
+	}
+	r->p -= strlen(letters);
+	return *letters ? expected(r, "in, notin, =, ==, !=, gt, lt") : 0;
+}
+
+static int read_labels(struct apistore_selector *s, const char *text, struct err *err)
+{
+	struct reader r = {text, err};
+
+	skip_blanks(&r);
+	if (!*r.p)
+		return 0;
+	do {
+		bool absent = accept(&r, "!");
+		char *key = word(&r);
+		struct requirement *req = add(s, key, false);
+
+		if (!*key)
+			return expected(&r, "!, identifier");
+		if (check_key(key, err) < 0)
+			return -1;
+		if (absent)
+			req->op = ABSENT;
+		else if (read_operator(&r, req) < 0)
+			return -1;
+		if (s->n > REQUIREMENTS_MAX)
+			return err_set(err, ERR_INVALID, "too many requirements");
+	} while (accept(&r, ","));
+	skip_blanks(&r);
+	return *r.p ? expected(&r, "',' or 'end of string'") : 0;
+}
+
+/* ---- fields */
+
+/* Up to the first of `ends` that no backslash stands before, which is taken out. NULL: a backslash
+ * before something else. */
+static char *unescaped(const char **p, const char *ends)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+	while (**p && !strchr(ends, **p)) {
+		if (**p == '\\' && !strchr("\\,=", *++*p))
+			return NULL;
+		if (!**p)
+			return NULL;
+		strbuf_addc(&b, *(*p)++);
+	}
+	return strbuf_steal(&b);
+}
+
+static int read_fields(
+	struct apistore_selector *s, const char *text, const char *resource, struct err *err)
+{
+	const char *p = text;
+
+	while (*p) {
+		char *key = unescaped(&p, "=!,"), *value;
+		bool unequal = *p == '!';
+		struct requirement *req = add(s, key ? key : xstrdup(""), true);
+
+		req->op = unequal ? NOT_IN : IN;
+		p += unequal;
+		if (!key || *p != '=')
+			return err_set(err, ERR_INVALID,
+				"invalid selector: %s; can't understand it", log_esc(text));
+		p += 1 + (!unequal && p[1] == '=');
+		value = unescaped(&p, ",");
+		if (value)
+			add_value(req, value);
+		if (!value || s->n > REQUIREMENTS_MAX)
+			return err_set(err, ERR_INVALID,
+				"invalid field selector: %s; invalid value", log_esc(text));
+		if (!is_field(resource, key))
+			return err_set(err, ERR_INVALID, "field label not supported: %s", key);
+		p += *p == ',';
+	}
+	return 0;
+}
+
+int apistore_selector_parse(const char *labels, const char *fields, const char *resource,
+	struct apistore_selector **out, struct err *err)
+{
+	struct apistore_selector *s = xcalloc(1, sizeof(*s));
+
+	*out = NULL;
+	if (read_labels(s, labels ? labels : "", err) < 0 ||
+		read_fields(s, fields ? fields : "", resource, err) < 0) {
+		apistore_selector_free(s);
+		return -1;
+	}
+	if (s->n > 0)
+		*out = s;
+	else
+		apistore_selector_free(s);
+	return 0;
+}
+
+/* ---- matching */
+
+char *apistore_selector_meta(struct json_object *o, const char *resource)
+{
+	struct json_object *labels = json_get_obj(o, "metadata/labels");
+	cleanup_json struct json_object *meta = json_obj();
+	struct json_object *fields = json_obj();
+
+	for (const char *const *f = fields_of(resource); *f; f++) {
+		cleanup_free char *path = xstrdup(*f);
+		struct json_object *v;
+
+		for (char *p = path; *p; p++)
+			*p = *p == '.' ? '/' : *p;
+		v = json_get(o, path);
+		if (str_eq(*f, "source"))
+			v = json_get(o, "source/component");
+		if (v && !json_object_is_type(v, json_type_object) &&
+			!json_object_is_type(v, json_type_array))
+			json_add_str(fields, *f, json_object_get_string(v));
+	}
+	if (labels && json_object_object_length(labels) > 0)
+		json_add(meta, "labels", json_object_get(labels));
+	if (json_object_object_length(fields) > 0)
+		json_add(meta, "fields", fields);
+	else
+		json_object_put(fields);
+	return json_object_object_length(meta) > 0 ? json_text(meta) : xstrdup("");
+}
+
+static bool meets(const struct requirement *r, const char *value)
+{
+	bool negative = value && *value == '-';
+	uint64_t n = 0;
+
+	switch (r->op) {
+	case EXISTS:
+		return value != NULL;
+	case ABSENT:
+		return value == NULL;
+	case IN:
+	case NOT_IN:
+		for (size_t i = 0; value && i < r->n_values; i++)
+			if (str_eq(r->values[i], value))
+				return r->op == IN;
+		return r->op == NOT_IN;
+	case GREATER:
+	case LESS:
+		if (!value || str_to_u64(value + negative, INT64_MAX, &n) < 0)
+			return false;
+		return r->op == GREATER ? (negative ? -(int64_t)n : (int64_t)n) > r->number
+					: (negative ? -(int64_t)n : (int64_t)n) < r->number;
+	}
+	DIE("selector with operator %d", (int)r->op);
+}
+
+/* Names of labels hold '/' and those of fields '.', so json_get() does not do. */
+static const char *member(struct json_object *meta, const char *part, const char *name)
+{
+	struct json_object *o = meta ? json_get_obj(meta, part) : NULL, *v = NULL;
+
+	return o && json_object_object_get_ex(o, name, &v) &&
+			       json_object_is_type(v, json_type_string)
+		       ? json_object_get_string(v)
+		       : NULL;
+}
+
+bool apistore_selector_matches(
+	const struct apistore_selector *s, const char *ns, const char *name, const char *meta)
+{
+	cleanup_json struct json_object *m = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (s && *meta)
+		m = json_parse(meta, strlen(meta), &json_limits_object, &ignored);
+	for (size_t i = 0; s && i < s->n; i++) {
+		const struct requirement *r = &s->req[i];
+		const char *value;
+
+		if (!r->field)
+			value = member(m, "labels", r->key);
+		else if (str_eq(r->key, "metadata.name"))
+			value = name;
+		else if (str_eq(r->key, "metadata.namespace"))
+			value = ns;
+		else if (!(value = member(m, "fields", r->key)))
+			value = ""; /* a field that is not set is an empty one */
+		if (!meets(r, value))
+			return false;
+	}
+	return true;
+}
+
+const char *apistore_selector_name(const struct apistore_selector *s)
+{
+	for (size_t i = 0; s && i < s->n; i++)
+		if (s->req[i].field && s->req[i].op == IN && str_eq(s->req[i].key, "metadata.name"))
+			return s->req[i].values[0];
+	return NULL;
+}
