@@ -13,6 +13,17 @@
 static const struct apistore_list set = {.member = "finalizers"};
 static const struct apistore_list owners = {.member = "ownerReferences", .keys = {"uid"}};
 
+const struct apistore_list apistore_lists_builtin[APISTORE_LISTS_BUILTIN] = {
+	{"conditions", {"type"}},
+	{"containers", {"name"}},
+	{"env", {"name"}},
+	{"imagePullSecrets", {"name"}},
+	{"initContainers", {"name"}},
+	{"ports", {"port", "containerPort", "protocol"}},
+	{"volumeMounts", {"mountPath"}},
+	{"volumes", {"name"}},
+};
+
 /* How the elements of a list are told apart; NULL: the list is replaced as a whole. */
 static const struct apistore_list *list_of(
 	const struct apistore_lists *lists, const char *member, struct json_object *value)

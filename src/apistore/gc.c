@@ -1,82 +1,385 @@
 /* SPDX-License-Identifier: MIT */
-/* A round sorts all uids and looks each owner up; deleted objects may leave orphans, so rounds are
- * repeated until one finds nothing. */
+/*
+ * A step asks the database for objects that miss an owner or are being deleted and takes a few of
+ * them one act further. What an index says is looked up in the object itself before anything is
+ * deleted for it.
+ */
 #include "config.h"
 
 #include "tec/apistore/gc.h"
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 
 #include "apistore_internal.h"
 
-struct json_object *apistore_gc_delete(
-	struct apistore_objects *s, const char *collection, const char *name)
+#define STEP_MAX    64
+#define AGAIN_MS    1000 /* after a failure of the database */
+#define EVENTS_MS   60000
+#define EVENT_TTL_S 3600
+#define EVENTS_MAX  10000
+#define FOREGROUND  "foregroundDeletion"
+#define ORPHAN      "orphan"
+
+struct apistore_gc {
+	struct apistore_objects *s;
+	struct timer step, events;
+};
+
+/* ---- marks */
+
+static bool is_finalizer(struct json_object *f, const char *name)
 {
-	struct json_object *was = apistore_objects_get(s, collection, name), *o;
+	return json_object_is_type(f, json_type_string) && str_eq(json_object_get_string(f), name);
+}
+
+static bool has_finalizer(struct json_object *o, const char *name)
+{
+	struct json_object *a = json_get_arr(o, "metadata/finalizers");
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++)
+		if (is_finalizer(json_object_array_get_idx(a, i), name))
+			return true;
+	return false;
+}
+
+static void set_finalizer(struct json_object *o, const char *name, bool wanted)
+{
+	struct json_object *m = apistore_objects_meta(o), *a = json_get_arr(m, "finalizers"), *all;
+
+	if (has_finalizer(o, name) == wanted)
+		return;
+	all = json_arr();
+	for (size_t i = 0; a && i < json_object_array_length(a); i++)
+		if (!is_finalizer(json_object_array_get_idx(a, i), name))
+			json_push(all, json_object_get(json_object_array_get_idx(a, i)));
+	if (wanted)
+		json_push_str(all, name);
+	if (json_object_array_length(all) > 0) {
+		json_add(m, "finalizers", all);
+	} else {
+		json_object_put(all);
+		json_object_object_del(m, "finalizers");
+	}
+}
+
+static bool is_namespace(struct json_object *o)
+{
+	return str_eq(json_get_str(o, "kind"), "Namespace") &&
+	       str_eq(json_get_str(o, "apiVersion"), "v1");
+}
+
+void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
+{
 	char now[CLOCK_RFC3339_LEN];
 
-	if (!was)
-		return NULL;
-	o = json_copy(was);
+	if (policy != APISTORE_POLICY_DEFAULT) {
+		set_finalizer(o, FOREGROUND, policy == APISTORE_FOREGROUND);
+		set_finalizer(o, ORPHAN, policy == APISTORE_ORPHAN);
+	}
 	clock_format(clock_wall_s(), now);
-	if (!json_get(o, "metadata/deletionTimestamp"))
-		json_add_str(apistore_objects_meta(o), "deletionTimestamp", now);
-	return json_object_get(apistore_objects_put(s, collection, name, o));
+	if (json_get(o, "metadata/deletionTimestamp"))
+		return;
+	json_add_str(apistore_objects_meta(o), "deletionTimestamp", now);
+	if (is_namespace(o))
+		json_add(o, "status", json_add_str(json_obj(), "phase", "Terminating"));
 }
 
-static int by_text(const void *a, const void *b)
+struct json_object *apistore_gc_delete(
+	struct apistore_objects *s, const struct apistore_key *key, enum apistore_policy policy)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	struct json_object *o = apistore_objects_get(s, key);
+
+	if (!o)
+		return NULL;
+	apistore_gc_mark(o, policy);
+	return apistore_objects_put(s, key, o);
 }
 
-static bool is_orphan(struct json_object *o, const char *const *uids, size_t n_uids)
+/* ---- owners */
+
+/* What the owners of an object come to. */
+struct owners {
+	size_t n, absent, leaving; /* leaving: wait in the foreground for their dependents */
+};
+
+static bool in_foreground(
+	struct apistore_objects *s, const struct apistore_key *key, struct json_object *ref)
 {
-	struct json_object *owners = json_get_arr(o, "metadata/ownerReferences");
-	size_t n = owners ? json_object_array_length(owners) : 0;
+	const char *uid = json_get_str(ref, "uid");
+	cleanup_json struct json_object *o = apistore_objects_get(s, key);
 
-	for (size_t i = 0; i < n; i++) {
-		const char *uid = json_get_str(json_object_array_get_idx(owners, i), "uid");
+	return o && str_eq(json_get_str(o, "metadata/uid"), uid) &&
+	       json_get(o, "metadata/deletionTimestamp") && has_finalizer(o, FOREGROUND);
+}
 
-		if (uid && bsearch(&uid, uids, n_uids, sizeof(*uids), by_text))
-			return false;
+/* owner: one that is known to be leaving, or NULL. */
+static int look_at_owners(struct apistore_objects *s, const struct apistore_key *key,
+	struct json_object *o, const struct apistore_key *owner, struct owners *out)
+{
+	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
+	struct err err = ERR_INIT;
+
+	*out = (struct owners){0};
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		struct json_object *ref = json_object_array_get_idx(a, i);
+		const char *uid = json_get_str(ref, "uid");
+		int there = uid ? apistore_db_has_uid(s->db, uid, key->ns, &err) : 0;
+
+		if (there < 0)
+			return apistore_objects_failed(s, &err);
+		out->n++;
+		out->absent += there == 0;
+		out->leaving += there > 0 && owner && in_foreground(s, owner, ref);
 	}
-	return n > 0 && !json_get(o, "metadata/deletionTimestamp");
+	return 0;
 }
 
-static size_t collect_once(struct apistore_objects *s)
+/* Drops the references to owners that are absent, or to this uid. */
+static void drop_references(struct apistore_objects *s, const struct apistore_key *key,
+	struct json_object *o, const char *gone)
 {
-	const char **uids = xcalloc(s->n ? s->n : 1, sizeof(*uids));
-	struct json_object **orphans = xcalloc(s->n ? s->n : 1, sizeof(*orphans));
-	size_t n = 0, n_uids = 0;
+	struct json_object *a = json_get_arr(o, "metadata/ownerReferences"), *left = json_arr();
+	struct err ignored = ERR_INIT;
 
-	for (size_t i = 0; i < s->n; i++)
-		if ((uids[n_uids] = json_get_str(s->sorted[i]->o, "metadata/uid")))
-			n_uids++;
-	qsort(uids, n_uids, sizeof(*uids), by_text);
-	for (size_t i = s->n; i-- > 0;)
-		if (is_orphan(s->sorted[i]->o, uids, n_uids))
-			orphans[n++] = json_object_get(s->sorted[i]->o);
-	free(uids);
-	/* From the back: what is deleted does not move what is still to come. */
-	for (size_t i = s->n, k = 0; k < n && i-- > 0;) {
-		struct apistore_object *e = s->sorted[i];
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		struct json_object *ref = json_object_array_get_idx(a, i);
+		const char *uid = json_get_str(ref, "uid");
 
-		if (e->o != orphans[k])
-			continue;
-		json_object_put(orphans[k++]);
-		json_object_put(apistore_gc_delete(s, e->collection, e->name));
+		if (gone ? !str_eq(uid, gone)
+			 : uid && apistore_db_has_uid(s->db, uid, key->ns, &ignored) != 0)
+			json_push(left, json_object_get(ref));
 	}
-	free(orphans);
-	return n;
+	json_add(apistore_objects_meta(o), "ownerReferences", left);
+	if (json_object_array_length(left) == 0)
+		json_object_object_del(apistore_objects_meta(o), "ownerReferences");
+}
+
+struct step {
+	struct apistore_objects *s;
+	const struct apistore_key *owner; /* of the dependents; with its object */
+	struct json_object *owner_o;
+	size_t acts, blocking, seen;
+};
+
+static void put(struct step *st, const struct apistore_key *key, struct json_object *take_o)
+{
+	struct json_object *o = apistore_objects_put(st->s, key, take_o);
+
+	st->acts += o != NULL;
+	json_object_put(o);
+}
+
+static void on_orphan(void *arg, const struct apistore_key *key)
+{
+	struct step *st = arg;
+	struct json_object *o = apistore_objects_get(st->s, key);
+	struct owners owners;
+
+	if (!o)
+		return;
+	if (look_at_owners(st->s, key, o, NULL, &owners) < 0 || owners.absent == 0 ||
+		json_get(o, "metadata/deletionTimestamp")) {
+		json_object_put(o);
+		return;
+	}
+	if (owners.absent == owners.n)
+		apistore_gc_mark(o, APISTORE_POLICY_DEFAULT);
+	else
+		drop_references(st->s, key, o, NULL);
+	put(st, key, o);
+}
+
+/* Is it a dependent of the owner, and not only in an index? */
+static struct json_object *reference_to(struct json_object *o, const char *uid)
+{
+	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(a, i), "uid"), uid))
+			return json_object_array_get_idx(a, i);
+	return NULL;
+}
+
+static void on_left_dependent(void *arg, const struct apistore_key *key)
+{
+	struct step *st = arg;
+	const char *uid = json_get_str(st->owner_o, "metadata/uid");
+	struct json_object *o = apistore_objects_get(st->s, key);
+
+	st->seen++;
+	if (!o)
+		return;
+	drop_references(st->s, key, o, uid);
+	put(st, key, o);
+}
+
+static void count_only(void *arg, const struct apistore_key *key)
+{
+	++*(size_t *)arg;
+}
+
+static void on_foreground_dependent(void *arg, const struct apistore_key *key)
+{
+	struct step *st = arg;
+	const char *uid = json_get_str(st->owner_o, "metadata/uid");
+	struct json_object *o = apistore_objects_get(st->s, key), *ref = reference_to(o, uid);
+	struct err ignored = ERR_INIT;
+	struct owners owners;
+	size_t own = 0;
+
+	if (!ref || (st->owner->ns[0] && !str_eq(st->owner->ns, key->ns)) ||
+		look_at_owners(st->s, key, o, st->owner, &owners) < 0) {
+		json_object_put(o);
+		return;
+	}
+	st->blocking += json_get_bool(ref, "blockOwnerDeletion", false);
+	if (json_get(o, "metadata/deletionTimestamp")) {
+		json_object_put(o);
+		return;
+	}
+	if (owners.absent + owners.leaving < owners.n) {
+		drop_references(st->s, key, o, uid); /* another owner keeps it */
+	} else {
+		(void)!apistore_db_dependents(
+			st->s->db, json_get_str(o, "metadata/uid"), 1, count_only, &own, &ignored);
+		apistore_gc_mark(o, own > 0 ? APISTORE_FOREGROUND : APISTORE_POLICY_DEFAULT);
+	}
+	put(st, key, o);
+}
+
+static void on_inside(void *arg, const struct apistore_key *key)
+{
+	struct step *st = arg;
+	struct json_object *o = apistore_objects_get(st->s, key);
+
+	st->seen++;
+	if (!o || json_get(o, "metadata/deletionTimestamp")) {
+		json_object_put(o);
+		return;
+	}
+	apistore_gc_mark(o, APISTORE_BACKGROUND);
+	put(st, key, o);
+}
+
+/* An object that is being deleted and waits for us. */
+static void on_deleting(void *arg, const struct apistore_key *key)
+{
+	struct step *all = arg;
+	struct json_object *o = apistore_objects_get(all->s, key);
+	const char *uid = json_get_str(o, "metadata/uid");
+	struct step st = {.s = all->s, .owner = key, .owner_o = o};
+	bool foreground = has_finalizer(o, FOREGROUND), orphan = has_finalizer(o, ORPHAN), done;
+	struct err err = ERR_INIT;
+	int rc;
+
+	if (!o || !json_get(o, "metadata/deletionTimestamp")) {
+		json_object_put(o);
+		return;
+	}
+	if (orphan)
+		rc = apistore_db_dependents(st.s->db, uid, STEP_MAX, on_left_dependent, &st, &err);
+	else if (foreground)
+		rc = apistore_db_dependents(
+			st.s->db, uid, UINT32_MAX, on_foreground_dependent, &st, &err);
+	else
+		rc = apistore_db_inside(st.s->db, key->name, STEP_MAX, on_inside, &st, &err);
+	if (rc < 0)
+		(void)apistore_objects_failed(st.s, &err);
+	done = rc >= 0 && st.acts == 0 && (orphan || !foreground ? st.seen == 0 : st.blocking == 0);
+	if (done && (orphan || foreground))
+		set_finalizer(o, orphan ? ORPHAN : FOREGROUND, false);
+	else if (done)
+		json_object_object_del(json_get(o, "spec"), "finalizers");
+	if (done)
+		put(&st, key, o);
+	else
+		json_object_put(o);
+	all->acts += st.acts;
+}
+
+/* What can be done now; the number of acts, 0: nothing is left to do. */
+static size_t step(struct apistore_objects *s)
+{
+	struct step st = {.s = s};
+	struct err err = ERR_INIT;
+
+	if (apistore_db_orphans(s->db, STEP_MAX, on_orphan, &st, &err) < 0 ||
+		apistore_db_dependents(
+			s->db, APISTORE_DELETING, UINT32_MAX, on_deleting, &st, &err) < 0)
+		(void)apistore_objects_failed(s, &err);
+	return st.acts;
 }
 
 size_t apistore_gc_collect(struct apistore_objects *s)
 {
-	size_t n = 0, found;
+	size_t n = 0, acts;
 
-	while ((found = collect_once(s)) > 0)
-		n += found;
+	while ((acts = step(s)) > 0)
+		n += acts;
 	return n;
+}
+
+/* ---- by itself */
+
+static void on_step(void *arg)
+{
+	struct apistore_gc *gc = arg;
+	struct err err = ERR_INIT;
+
+	if (step(gc->s) > 0)
+		timer_set(&gc->step, 0);
+	if (apistore_objects_trouble(gc->s, &err))
+		timer_set(&gc->step, AGAIN_MS);
+}
+
+static void on_old_event(void *arg, const struct apistore_key *key)
+{
+	struct step *st = arg;
+
+	json_object_put(apistore_gc_delete(st->s, key, APISTORE_BACKGROUND));
+	st->seen++;
+}
+
+static void on_events(void *arg)
+{
+	static const char *const resources[] = {"events", "events.events.k8s.io"};
+	struct apistore_gc *gc = arg;
+	struct step st = {.s = gc->s};
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(resources); i++)
+		(void)!apistore_db_aged(gc->s->db, resources[i], clock_wall_s() - EVENT_TTL_S,
+			EVENTS_MAX, STEP_MAX, on_old_event, &st, &err);
+	timer_set(&gc->events, st.seen >= STEP_MAX ? 0 : EVENTS_MS);
+}
+
+void apistore_gc_poke(struct apistore_gc *gc)
+{
+	timer_set_earlier(&gc->step, 0);
+}
+
+struct apistore_gc *apistore_gc_new(struct apistore_objects *s)
+{
+	struct apistore_gc *gc = xcalloc(1, sizeof(*gc));
+
+	gc->s = s;
+	s->gc = gc;
+	timer_init(&gc->step, s->loop, on_step, gc);
+	timer_init(&gc->events, s->loop, on_events, gc);
+	timer_set(&gc->step, 0);
+	timer_set(&gc->events, EVENTS_MS);
+	return gc;
+}
+
+void apistore_gc_free(struct apistore_gc *gc)
+{
+	if (!gc)
+		return;
+	timer_fini(&gc->step);
+	timer_fini(&gc->events);
+	gc->s->gc = NULL;
+	free(gc);
 }

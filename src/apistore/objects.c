@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sorted array of pointers: a look-up is a binary search, lists and pages are runs of it, and an
- * insert moves pointers only (80 KB at 10,000 objects).
+ * A write parses what is there, makes what will be, and puts its text into the transaction of the
+ * turn. When SQLite refuses any of it, the transaction is doomed as a whole: half a turn is never
+ * stored.
  */
 #include "config.h"
 
@@ -10,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tec/apistore/selector.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -17,110 +19,84 @@
 
 #include "apistore_internal.h"
 
-#define FIRST_RV 1000
+#define OWNERS_MAX 256
 
-struct apistore_objects *apistore_objects_new(const struct apistore_schema *schema)
-{
-	struct apistore_objects *s = xcalloc(1, sizeof(*s));
-
-	s->schema = schema;
-	s->rv = FIRST_RV;
-	return s;
-}
-
-static void object_free(struct apistore_object *e)
-{
-	json_object_put(e->o);
-	json_object_put(e->applied[0]);
-	json_object_put(e->applied[1]);
-	free(e->collection);
-	free(e->name);
-	free(e);
-}
-
-void apistore_objects_free(struct apistore_objects *s)
-{
-	if (!s)
-		return;
-	if (s->watches)
-		DIE("the objects of an API are freed before its watches");
-	apistore_watch_compact(s);
-	for (size_t i = 0; i < s->n; i++)
-		object_free(s->sorted[i]);
-	free(s->sorted);
-	free(s->history);
-	free(s);
-}
+/* ---- reading */
 
 uint64_t apistore_objects_rv(const struct apistore_objects *s)
 {
-	return s->rv;
+	return apistore_db_rv(s->db);
 }
 
-size_t apistore_objects_slot(
-	const struct apistore_objects *s, const char *collection, const char *name)
+struct apistore_db *apistore_objects_db(struct apistore_objects *s)
 {
-	size_t from = 0, to = s->n;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		int d = strcmp(s->sorted[mid]->collection, collection);
-
-		d = d ? d : strcmp(s->sorted[mid]->name, name);
-		if (d < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return s->db;
 }
 
-struct apistore_object *apistore_objects_find(
-	const struct apistore_objects *s, const char *collection, const char *name)
-{
-	size_t i = apistore_objects_slot(s, collection, name);
-	struct apistore_object *e = i < s->n ? s->sorted[i] : NULL;
+struct text {
+	char *text;
+	size_t len;
+};
 
-	return e && str_eq(e->collection, collection) && str_eq(e->name, name) ? e : NULL;
+static bool take_text(void *arg, const struct apistore_version *v)
+{
+	struct text *t = arg;
+
+	t->text = xmemdup(v->body, v->len);
+	t->len = v->len;
+	return false;
 }
 
-struct json_object *apistore_objects_get(
-	const struct apistore_objects *s, const char *collection, const char *name)
+char *apistore_objects_text(struct apistore_objects *s, const struct apistore_key *key, size_t *len)
 {
-	struct apistore_object *e = apistore_objects_find(s, collection, name);
+	struct err err = ERR_INIT;
+	struct text t = {NULL, 0};
 
-	return e ? e->o : NULL;
+	if (apistore_db_get(s->db, key, 0, take_text, &t, &err) < 0)
+		(void)apistore_objects_failed(s, &err);
+	*len = t.len;
+	return t.text;
 }
 
-struct json_object *apistore_objects_at(const struct apistore_objects *s, size_t index)
+struct json_object *apistore_objects_get(struct apistore_objects *s, const struct apistore_key *key)
 {
-	return index < s->n ? s->sorted[index]->o : NULL;
+	/* Whatever was stored; \u0000 and what is too large is for apistore/request to refuse. */
+	static const struct json_limits limits = {16u << 20, 256, 1u << 22, true};
+	struct err err = ERR_INIT;
+	struct json_object *o;
+	size_t len = 0;
+	char *text = apistore_objects_text(s, key, &len);
+
+	if (!text)
+		return NULL;
+	o = json_parse(text, len, &limits, &err);
+	secret_wipe(text, len);
+	free(text);
+	if (!o)
+		DIE("%s %s/%s was stored and is no JSON: %s", key->resource, key->ns, key->name,
+			err.text);
+	return o;
 }
 
-size_t apistore_objects_count(const struct apistore_objects *s, const char *collection)
+size_t apistore_objects_count(struct apistore_objects *s, const char *resource, const char *ns)
 {
-	size_t first = apistore_objects_slot(s, collection, ""), i = first;
+	uint64_t n = apistore_db_count(s->db, resource, ns);
 
-	while (i < s->n && str_eq(s->sorted[i]->collection, collection))
-		i++;
-	return i - first;
+	return n == UINT64_MAX ? 0 : (size_t)n;
 }
 
 const struct apistore_kind *apistore_objects_kind(
-	const struct apistore_objects *s, const char *collection)
+	const struct apistore_objects *s, const char *group, const char *resource)
 {
 	static const struct apistore_kind plain;
-	const char *group = str_starts(collection, "/apis/") ? collection + 6 : "";
-	size_t len = strcspn(group, "/");
+	const struct apistore_schema *sc = s->schema;
+	const struct apistore_kind *k = sc->find ? sc->find(sc->arg, group, resource) : NULL;
 
-	for (size_t i = 0; i < s->schema->n_kinds; i++) {
-		const struct apistore_kind *k = &s->schema->kinds[i];
-
-		if (strlen(k->group) == len && strncmp(k->group, group, len) == 0 &&
-			(!k->resource || str_eq(k->resource, strrchr(collection, '/') + 1)))
-			return k;
-	}
-	return &plain;
+	for (size_t i = 0; !k && i < sc->n_kinds; i++)
+		if (str_eq(sc->kinds[i].group, group) &&
+			(!sc->kinds[i].resource || str_eq(sc->kinds[i].resource, resource)))
+			k = &sc->kinds[i];
+	return k ? k : &plain;
 }
 
 /* ---- writing */
@@ -157,95 +133,235 @@ static bool spec_within(struct json_object *a, struct json_object *b)
 
 /* Name and namespace, whatever the client says; uid and creationTimestamp where they are missing:
  * as they were, or new ones (was NULL). */
-static void identify(
-	struct json_object *o, const char *collection, const char *name, struct json_object *was)
+static void identify(struct json_object *o, const struct apistore_key *key, struct json_object *was)
 {
 	struct json_object *m = apistore_objects_meta(o);
-	const char *ns = strstr(collection, "/namespaces/");
 	char uid[UUID_TEXT_LEN + 1], now[CLOCK_RFC3339_LEN];
 
-	json_add_str(m, "name", name);
-	if (ns) {
-		cleanup_free char *ns_name = xstrndup(ns + 12, strcspn(ns + 12, "/"));
-
-		json_add_str(m, "namespace", ns_name);
-	}
-	uuid_new_v4(uid);
-	clock_format(clock_wall_s(), now);
-	if (!json_get(m, "uid"))
+	json_add_str(m, "name", key->name);
+	if (key->ns[0])
+		json_add_str(m, "namespace", key->ns);
+	if (!json_get_str(m, "uid")) {
+		uuid_new_v4(uid);
 		json_add_str(m, "uid", was ? json_get_str(was, "metadata/uid") : uid);
-	if (!json_get(m, "creationTimestamp"))
+	}
+	if (!json_get(m, "creationTimestamp")) {
+		clock_format(clock_wall_s(), now);
 		json_add_str(m, "creationTimestamp",
 			was ? json_get_str(was, "metadata/creationTimestamp") : now);
+	}
 }
 
-/* resourceVersion and generation. was: NULL for a new one. */
-static void stamp(struct apistore_objects *s, const char *collection, struct json_object *o,
-	struct json_object *was)
+static void stamp_rv(struct json_object *o, uint64_t rv)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, rv);
+	json_add_str(apistore_objects_meta(o), "resourceVersion", text);
+}
+
+/* was: NULL for a new one. */
+static void stamp_generation(struct json_object *o, struct json_object *was)
 {
 	struct json_object *m = apistore_objects_meta(o);
-	char rv[24];
 	bool changed =
 		!was || !spec_within(was, o) || !spec_within(o, was) ||
 		(json_get(m, "deletionTimestamp") && !json_get(was, "metadata/deletionTimestamp"));
 
-	snprintf(rv, sizeof(rv), "%" PRIu64, ++s->rv);
-	json_add_str(m, "resourceVersion", rv);
-	if (apistore_objects_kind(s, collection)->generation)
-		json_add_int(m, "generation",
-			json_get_int(was, "metadata/generation", 0) + (changed ? 1 : 0));
+	json_add_int(
+		m, "generation", json_get_int(was, "metadata/generation", 0) + (changed ? 1 : 0));
 }
 
-static struct apistore_object *insert(
-	struct apistore_objects *s, const char *collection, const char *name)
+static void move_member(struct json_object *to, struct json_object *from, const char *name)
 {
-	size_t at = apistore_objects_slot(s, collection, name);
-	struct apistore_object *e = xcalloc(1, sizeof(*e));
+	struct json_object *v = NULL;
 
-	e->collection = xstrdup(collection);
-	e->name = xstrdup(name);
-	if ((s->n & (s->n - 1)) == 0) /* a power of two is full */
-		s->sorted = xreallocarray(s->sorted, s->n ? s->n * 2 : 1, sizeof(*s->sorted));
-	memmove(s->sorted + at + 1, s->sorted + at, (s->n++ - at) * sizeof(*s->sorted));
-	s->sorted[at] = e;
-	return e;
+	if (json_object_object_get_ex(from, name, &v))
+		json_add(to, name, json_object_get(v));
 }
 
-static void drop(struct apistore_objects *s, struct apistore_object *e)
+/* kind, apiVersion, metadata, then the others: items of a list leave the first two out. head: how
+ * much of the text they are. */
+static char *ordered_text(struct json_object *o, size_t *len, size_t *head)
 {
-	size_t at = apistore_objects_slot(s, e->collection, e->name);
+	cleanup_json struct json_object *all = json_obj();
+	cleanup_free char *first = NULL;
+	char *text;
 
-	memmove(s->sorted + at, s->sorted + at + 1, (--s->n - at) * sizeof(*s->sorted));
-	object_free(e);
+	move_member(all, o, "kind");
+	move_member(all, o, "apiVersion");
+	first = json_text(all);
+	*head = strlen(first) - (json_object_object_length(all) > 0 ? 0 : 1);
+	move_member(all, o, "metadata");
+	json_object_object_foreach (o, name, value)
+		if (!str_eq(name, "kind") && !str_eq(name, "apiVersion") &&
+			!str_eq(name, "metadata"))
+			json_add(all, name, json_object_get(value));
+	text = json_text(all);
+	*len = strlen(text);
+	return text;
 }
 
-struct json_object *apistore_objects_put(struct apistore_objects *s, const char *collection,
-	const char *name, struct json_object *take_o)
+/* What is left of a Secret that is gone: what watches need, and no key. */
+static struct json_object *without_data(struct json_object *o)
 {
-	struct apistore_object *e = apistore_objects_find(s, collection, name);
+	static const char *const members[] = {"name", "namespace", "uid", "resourceVersion",
+		"creationTimestamp", "deletionTimestamp", "labels"};
+	struct json_object *bare = json_obj(), *m = json_obj();
+
+	move_member(bare, o, "kind");
+	move_member(bare, o, "apiVersion");
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		move_member(m, json_get(o, "metadata"), members[i]);
+	json_add(bare, "metadata", m);
+	move_member(bare, o, "type");
+	return bare;
+}
+
+/* A namespace goes when it is empty, others when their dependents have been looked after. */
+static bool is_held_by_spec(struct json_object *o)
+{
+	struct json_object *a = json_get_arr(o, "spec/finalizers");
+
+	return a && json_object_array_length(a) > 0 && str_eq(json_get_str(o, "kind"), "Namespace");
+}
+
+static bool waits_for_gc(struct json_object *o)
+{
+	struct json_object *a = json_get_arr(o, "metadata/finalizers");
+
+	if (!json_get(o, "metadata/deletionTimestamp"))
+		return false;
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		const char *f = json_object_get_string(json_object_array_get_idx(a, i));
+
+		if (str_eq(f, "foregroundDeletion") || str_eq(f, "orphan"))
+			return true;
+	}
+	return is_held_by_spec(o);
+}
+
+static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
+{
+	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
+	size_t n = 0;
+
+	for (size_t i = 0; a && n < OWNERS_MAX && i < json_object_array_length(a); i++) {
+		const char *uid = json_get_str(json_object_array_get_idx(a, i), "uid");
+
+		uids[n] = uid ? uid : "";
+		n++;
+	}
+	if (n < OWNERS_MAX && waits_for_gc(o))
+		uids[n++] = APISTORE_DELETING;
+	return n;
+}
+
+static void note_change(struct apistore_objects *s, const char *resource)
+{
+	for (size_t i = 0; i < s->n_changed; i++)
+		if (str_eq(s->changed[i], resource))
+			return;
+	ARRAY_GROW(s->changed, s->n_changed);
+	s->changed[s->n_changed++] = xstrdup(resource);
+}
+
+static bool is_sealed(const char *resource)
+{
+	return str_eq(resource, "secrets");
+}
+
+static uint64_t rv_of(struct json_object *o)
+{
+	const char *text = o ? json_get_str(o, "metadata/resourceVersion") : NULL;
+	uint64_t rv = 0;
+
+	return text && str_to_u64(text, INT64_MAX, &rv) == 0 ? rv : 0;
+}
+
+/* o with its new version into the database. */
+static int write_version(struct apistore_objects *s, const struct apistore_key *key,
+	struct json_object *o, struct json_object *was, const struct apistore_stored *out,
+	size_t head)
+{
+	const char *uids[OWNERS_MAX];
+	size_t n = owners_of(o, uids);
+	bool sealed = is_sealed(key->resource), bare = sealed && out->gone;
+	cleanup_free char *meta = apistore_selector_meta(o, key->resource), *bare_text = NULL;
+	struct apistore_version v = {.key = *key,
+		.uid = json_get_str(o, "metadata/uid"),
+		.rv = rv_of(o),
+		.prev = rv_of(was),
+		.event = out->gone ? APISTORE_DELETED
+			 : was     ? APISTORE_MODIFIED
+				   : APISTORE_ADDED,
+		.at_s = clock_wall_s(),
+		.meta = meta,
+		.body = out->text,
+		.len = out->len,
+		.head = head,
+		.sealed = sealed && !bare};
+	struct err err = ERR_INIT;
+
+	if (bare) {
+		cleanup_json struct json_object *left = without_data(o);
+
+		v.body = bare_text = ordered_text(left, &v.len, &v.head);
+	}
+	if (apistore_db_write(s->db, &v, uids, n, &err) < 0)
+		return apistore_objects_failed(s, &err);
+	note_change(s, key->resource);
+	if (s->gc && (out->gone || n > 0 || json_get(o, "metadata/deletionTimestamp")))
+		apistore_gc_poke(s->gc);
+	return 0;
+}
+
+int apistore_objects_store(struct apistore_objects *s, const struct apistore_key *key,
+	struct json_object *was, struct json_object *take_o, bool dry, size_t max,
+	struct apistore_stored *out)
+{
 	struct json_object *finalizers = json_get_arr(take_o, "metadata/finalizers");
-	bool added = e == NULL;
+	cleanup_free char *resource = xstrndup(key->resource, strcspn(key->resource, "."));
+	const char *group = key->resource + strlen(resource);
+	size_t head;
 
-	identify(take_o, collection, name, e ? e->o : NULL);
-	if (added) {
-		e = insert(s, collection, name);
-	} else {
+	*out = (struct apistore_stored){.o = take_o};
+	identify(take_o, key, was);
+	if (was) {
 		json_add_str(apistore_objects_meta(take_o), "resourceVersion",
-			json_get_str(e->o, "metadata/resourceVersion"));
-		if (json_object_equal(e->o, take_o)) {
-			json_object_put(take_o);
-			return e->o;
+			json_get_str(was, "metadata/resourceVersion"));
+		if (json_object_equal(was, take_o)) {
+			out->text = ordered_text(take_o, &out->len, &head);
+			return 0;
 		}
 	}
-	stamp(s, collection, take_o, e->o);
-	json_object_put(e->o);
-	e->o = take_o;
-	if (json_get(take_o, "metadata/deletionTimestamp") &&
-		(!finalizers || json_object_array_length(finalizers) == 0)) {
-		apistore_watch_note(s, "DELETED", collection, take_o); /* the history keeps it */
-		drop(s, e);
-	} else {
-		apistore_watch_note(s, added ? "ADDED" : "MODIFIED", collection, take_o);
+	if (!dry && apistore_objects_begin(s) < 0)
+		return -1;
+	if (!dry)
+		stamp_rv(take_o, apistore_db_rv(s->db) + 1);
+	if (apistore_objects_kind(s, group[0] ? group + 1 : "", resource)->generation)
+		stamp_generation(take_o, was);
+	out->gone = json_get(take_o, "metadata/deletionTimestamp") &&
+		    (!finalizers || json_object_array_length(finalizers) == 0) &&
+		    !is_held_by_spec(take_o);
+	out->text = ordered_text(take_o, &out->len, &head);
+	out->too_large = max > 0 && out->len > max && !out->gone;
+	return dry || out->too_large ? 0 : write_version(s, key, take_o, was, out, head);
+}
+
+struct json_object *apistore_objects_put(
+	struct apistore_objects *s, const struct apistore_key *key, struct json_object *take_o)
+{
+	cleanup_json struct json_object *was = apistore_objects_get(s, key);
+	struct apistore_stored out;
+	int rc = apistore_objects_store(s, key, was, take_o, false, 0, &out);
+
+	if (out.text) {
+		secret_wipe(out.text, out.len);
+		free(out.text);
 	}
-	return take_o;
+	if (rc == 0)
+		return out.o;
+	json_object_put(out.o);
+	return NULL;
 }

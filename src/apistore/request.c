@@ -7,69 +7,97 @@
 
 #include "tec/apistore/request.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "tec/apistore/apply.h"
 #include "tec/apistore/gc.h"
+#include "tec/apistore/list.h"
 #include "tec/apistore/patch.h"
+#include "tec/base/file.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
 #include "tec/kobj/key.h"
 
 #include "apistore_internal.h"
+#include "rules.h"
 
 #define ANY_RESOURCE "the server could not find the requested resource"
+#define MODIFIED                                                                                   \
+	"the object has been modified; please apply your changes to the latest version and try again"
+#define PIECE          (256u << 10) /* of a list, at a time */
+#define DELETE_AT_ONCE 10000
 
-/* One write under way; old: the object there, NULL without one. */
+/* What a body may be: a few times what our kinds need. */
+static const struct json_limits body_limits = {APISTORE_BODY_MAX, 128, 400000, false};
+
+/* One write under way; was: the object there, NULL without one. */
 struct write {
 	struct apistore_objects *s;
 	const struct apistore_target *t;
 	const struct apistore_kind *kind;
-	struct apistore_object *old;
+	struct apistore_key key;
+	struct json_object *was;
+	bool dry;
 };
 
 /* ---- reads */
 
-static struct apistore_answer list(struct apistore_objects *s, const struct apistore_target *t)
+static struct apistore_answer answer_of(int code, char *take_text, size_t len)
 {
-	cleanup_free char *limit = apistore_target_param(t, "limit"),
-			  *next = apistore_target_param(t, "continue");
-	cleanup_json struct json_object *whole = json_obj();
-	struct json_object *items = json_arr(), *m = json_obj();
-	bool custom = apistore_objects_kind(s, t->collection)->custom;
-	uint64_t rv = s->rv, max = 0, n = 0;
-	char buf[64 + KOBJ_NAME_MAX], from[KOBJ_NAME_MAX + 1] = "";
+	return (struct apistore_answer){.code = code, .body = take_text, .len = len};
+}
 
-	json_add(json_add_str(whole, "kind", "List"), "metadata", m);
-	json_add(whole, "items", items);
-	if (limit && str_to_u64(limit, INT64_MAX, &max) < 0)
-		return apistore_status_refusal(400, "BadRequest", "limit is not a number");
-	if (next && (sscanf(next, "v1+%" SCNu64 "+%253s", &rv, from) != 2 || rv < s->oldest_rv))
-		return apistore_status_refusal(410, "Expired",
-			"The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.");
-	for (size_t i = apistore_objects_slot(s, t->collection, from);
-		i < s->n && str_eq(s->sorted[i]->collection, t->collection); i++) {
-		struct json_object *o = s->sorted[i]->o;
+static struct apistore_answer trouble(struct apistore_objects *s)
+{
+	struct err err = ERR_INIT;
 
-		if (str_eq(s->sorted[i]->name, from) || !apistore_target_selects(t, o))
-			continue;
-		if (max && n++ == max) {
-			snprintf(buf, sizeof(buf), "v1+%" PRIu64 "+%s", rv, from);
-			json_add_str(m, "continue", buf);
-			break;
-		}
-		snprintf(from, sizeof(from), "%s", s->sorted[i]->name);
-		o = custom ? json_object_get(o) : json_copy(o);
-		if (!custom) { /* as built-in kinds come */
-			json_object_object_del(o, "kind");
-			json_object_object_del(o, "apiVersion");
-		}
-		json_push(items, o);
+	if (!apistore_objects_trouble(s, &err))
+		DIE("the database failed and does not know why");
+	return apistore_status_storage(&err);
+}
+
+static struct apistore_answer get(struct apistore_objects *s, const struct apistore_target *t)
+{
+	const struct apistore_key key = {t->qualified, t->ns, t->name};
+	cleanup_free char *rv = apistore_target_param(t, "resourceVersion");
+	uint64_t want = 0, now = apistore_objects_rv(s);
+	size_t len = 0;
+	char *text;
+
+	if (rv && *rv && str_to_u64(rv, INT64_MAX, &want) < 0)
+		return apistore_status_refusal(
+			400, "BadRequest", "Invalid value for resourceVersion: %s", log_esc(rv));
+	if (want > now)
+		return apistore_status_too_large(want, now);
+	text = apistore_objects_text(s, &key, &len);
+	return text ? answer_of(200, text, len) : apistore_status_absent(t);
+}
+
+static struct apistore_answer list(struct apistore_objects *s, struct apistore_target *take_t)
+{
+	struct apistore_answer answer = {0};
+	struct apistore_listing *l = apistore_list_new(s, take_t, &answer);
+	struct body out = BODY_INIT;
+	struct err err = ERR_INIT;
+	int rc;
+
+	if (!l)
+		return answer;
+	rc = apistore_list_pull(l, &out, PIECE, &err);
+	if (rc < 0) {
+		body_fini(&out);
+		apistore_list_free(l);
+		(void)apistore_objects_failed(s, &err);
+		return trouble(s);
 	}
-	snprintf(buf, sizeof(buf), "%" PRIu64, rv);
-	json_add_str(m, "resourceVersion", buf);
-	return apistore_status_object(200, whole);
+	if (rc > 0)
+		answer.more = l;
+	else
+		apistore_list_free(l);
+	answer.code = 200;
+	answer.body = steal_ptr(&out.data);
+	answer.len = out.len;
+	return answer;
 }
 
 /* ---- what a write may make */
@@ -169,92 +197,217 @@ static void keep_meta(struct json_object *o, struct json_object *was)
 		copy_member(m, was ? json_get(was, "metadata") : NULL, members[i]);
 }
 
-/* The member that a Secret or ConfigMap that is immutable may not change; NULL: none did. */
-static const char *immutable_change(struct json_object *was, struct json_object *o)
+static bool look_at_phase(void *arg, const struct apistore_version *v)
 {
-	static const char *const members[] = {"immutable", "data", "binaryData"};
+	*(bool *)arg = strstr(v->meta, "\"Terminating\"") != NULL;
+	return false;
+}
 
-	if (!was || !json_get_bool(was, "immutable", false))
-		return NULL;
-	for (size_t i = 0; i < ARRAY_LEN(members); i++)
-		if (!apistore_objects_same_member(was, o, members[i]))
-			return members[i];
-	return NULL;
+/* Nothing new is made in a namespace that is not there, or not for long. */
+static int check_namespace(const struct write *w, struct apistore_answer *refused)
+{
+	const struct apistore_key key = {"namespaces", "", w->key.ns};
+	struct apistore_target ns = {
+		.group = (char *)"", .resource = (char *)"namespaces", .name = (char *)w->key.ns};
+	struct err err = ERR_INIT;
+	bool ending = false;
+	int rc;
+
+	if (!w->s->schema->namespaces || w->was || !w->key.ns[0])
+		return 0;
+	rc = apistore_db_get(w->s->db, &key, 0, look_at_phase, &ending, &err);
+	if (rc > 0 && !ending)
+		return 0;
+	if (rc < 0) {
+		(void)apistore_objects_failed(w->s, &err);
+		*refused = apistore_status_storage(&err);
+	} else if (rc == 0) {
+		*refused = apistore_status_absent(&ns);
+	} else {
+		*refused = apistore_status_forbidden(w->t,
+			"unable to create new content in namespace %s because it is being terminated",
+			w->key.ns);
+	}
+	return -1;
+}
+
+static int refuse(struct apistore_answer *refused, struct apistore_answer a)
+{
+	*refused = a;
+	return -1;
+}
+
+/* What every object must be, whatever its kind. */
+static int check_object(
+	const struct write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *kind = json_get_str(o, "kind"), *bad = bad_meta(o),
+		   *ns = json_get_str(o, "metadata/namespace");
+
+	if (bad || !kind || !json_get_str(o, "apiVersion"))
+		return refuse(refused, apistore_status_refusal(400, "BadRequest",
+					       "%s is missing or not of its type",
+					       bad ? bad : "kind or apiVersion"));
+	if (ns && *ns && !str_eq(ns, w->key.ns))
+		return refuse(refused,
+			apistore_status_refusal(400, "BadRequest",
+				"the namespace of the provided object does not match the namespace sent on the request"));
+	if (w->was && (!apistore_objects_same_member(w->was, o, "kind") ||
+			      !apistore_objects_same_member(w->was, o, "apiVersion"))) {
+		cleanup_free char *why = xasprintf("\"%s\": must be %s of %s", kind,
+			json_get_str(w->was, "kind"), json_get_str(w->was, "apiVersion"));
+
+		return refuse(
+			refused, apistore_status_invalid(w->t, kind, "kind", "Invalid value", why));
+	}
+	if (!kobj_name_valid(w->t->name, strlen(w->t->name)))
+		return refuse(refused,
+			apistore_status_invalid(w->t, kind, "metadata.name", "Invalid value",
+				"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"));
+	return 0;
+}
+
+static int check_meta(const struct write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *kind = json_get_str(o, "kind"), *added = NULL;
+	cleanup_free char *why = NULL;
+
+	if (controllers(o) > 1)
+		return refuse(
+			refused, apistore_status_invalid(w->t, kind, "metadata.ownerReferences",
+					 "Invalid value",
+					 "Only one reference can have Controller set to true"));
+	if (w->was && json_get(w->was, "metadata/deletionTimestamp"))
+		added = new_finalizer(w->was, o);
+	if (!added)
+		return 0;
+	why = xasprintf(
+		"no new finalizers can be added if the object is being deleted, found new finalizers []string{\"%s\"}",
+		added);
+	return refuse(refused,
+		apistore_status_invalid(w->t, kind, "metadata.finalizers", "Forbidden", why));
 }
 
 /* The end of every write that carries an object. */
 static struct apistore_answer store(const struct write *w, struct json_object *take_o)
 {
+	const struct apistore_schema *schema = w->s->schema;
 	cleanup_json struct json_object *o = take_o;
-	struct json_object *was = w->old ? w->old->o : NULL;
-	const char *kind = json_get_str(o, "kind"), *bad = bad_meta(o), *added, *changed;
+	struct apistore_answer refused;
+	struct apistore_stored stored;
 
-	if (bad || !kind || !json_get_str(o, "apiVersion"))
-		return apistore_status_refusal(400, "BadRequest",
-			"%s is missing or not of its type", bad ? bad : "kind or apiVersion");
-	if (was && (!apistore_objects_same_member(was, o, "kind") ||
-			   !apistore_objects_same_member(was, o, "apiVersion"))) {
-		cleanup_free char *why = xasprintf("\"%s\": must be %s of %s", kind,
-			json_get_str(was, "kind"), json_get_str(was, "apiVersion"));
-
-		return apistore_status_invalid(w->t, kind, "kind", "Invalid value", why);
-	}
-	if (!kobj_name_valid(w->t->name, strlen(w->t->name)))
-		return apistore_status_invalid(w->t, kind, "metadata.name", "Invalid value",
-			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character");
-	keep_meta(o, was);
+	if (check_object(w, o, &refused) < 0)
+		return refused;
+	keep_meta(o, w->was);
 	if (w->kind->status && !w->t->sub[0])
-		copy_member(o, was, "status");
-	if (controllers(o) > 1)
-		return apistore_status_invalid(w->t, kind, "metadata.ownerReferences",
-			"Invalid value", "Only one reference can have Controller set to true");
-	added = was && json_get(was, "metadata/deletionTimestamp") ? new_finalizer(was, o) : NULL;
-	if (added) {
-		cleanup_free char *why = xasprintf(
-			"no new finalizers can be added if the object is being deleted, found new finalizers []string{\"%s\"}",
-			added);
-
-		return apistore_status_invalid(w->t, kind, "metadata.finalizers", "Forbidden", why);
+		copy_member(o, w->was, "status");
+	if (check_namespace(w, &refused) < 0 || check_meta(w, o, &refused) < 0 ||
+		apistore_rules(w->t, o, w->was, &refused) < 0 ||
+		(schema->admit && schema->admit(schema->arg, w->t, o, w->was, &refused) < 0))
+		return refused;
+	if (apistore_objects_store(w->s, &w->key, w->was, json_object_get(o), w->dry,
+		    APISTORE_OBJECT_MAX, &stored) < 0) {
+		file_wipe(stored.text, stored.len);
+		refused = trouble(w->s);
+	} else if (stored.too_large) {
+		file_wipe(stored.text, stored.len);
+		refused = apistore_status_refusal(413, "RequestEntityTooLarge",
+			"Request entity too large: limit is %u", APISTORE_OBJECT_MAX);
+	} else {
+		refused = answer_of(w->was ? 200 : 201, stored.text, stored.len);
 	}
-	changed = immutable_change(was, o);
-	if (changed)
-		return apistore_status_invalid(w->t, kind, changed, "Forbidden",
-			"field is immutable when `immutable` is set");
-	return apistore_status_object(w->old ? 200 : 201,
-		apistore_objects_put(w->s, w->t->collection, w->t->name, steal_ptr(&o)));
+	json_object_put(stored.o);
+	return refused;
 }
 
 /* ---- writes */
 
+/* As kube-apiserver makes them: no vowels, nothing that looks like something else. */
+static char *generated_name(const char *prefix)
+{
+	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+	uint8_t random[5];
+	char tail[6] = "";
+
+	bytes_random(random, sizeof(random));
+	for (size_t i = 0; i < sizeof(random); i++)
+		tail[i] = letters[random[i] % (sizeof(letters) - 1)];
+	return xasprintf("%.*s%s", 58, prefix, tail);
+}
+
 static struct apistore_answer create(const struct write *w, struct json_object *body)
 {
-	const char *name = json_get_str(body, "metadata/name"), *kind = json_get_str(body, "kind");
+	const char *name = json_get_str(body, "metadata/name"), *kind = json_get_str(body, "kind"),
+		   *prefix = json_get_str(body, "metadata/generateName");
+	cleanup_json struct json_object *o = json_copy(body);
+	cleanup_free char *generated = NULL;
 	struct apistore_target named = *w->t;
-	struct write here = {w->s, &named, w->kind, NULL};
+	struct write here = *w;
+	size_t len;
+	char *there;
 
+	here.t = &named;
+	if ((!name || !*name) && prefix && *prefix && json_get_obj(o, "metadata")) {
+		name = generated = generated_name(prefix);
+		json_add_str(json_get(o, "metadata"), "name", name);
+	}
 	if (!name) {
 		named.name = (char *)"";
 		return apistore_status_invalid(&named, kind ? kind : "", "metadata.name",
 			"Required value", "name or generateName is required");
 	}
 	named.name = (char *)name; /* borrowed for the call */
-	if (apistore_objects_get(w->s, named.collection, name))
+	here.key.name = name;
+	there = apistore_objects_text(w->s, &here.key, &len);
+	if (there) {
+		secret_wipe(there, len);
+		free(there);
 		return apistore_status_exists(&named);
+	}
 	if (json_get(body, "metadata/resourceVersion"))
 		return apistore_status_refusal(400, "BadRequest",
 			"resourceVersion should not be set on objects to be created");
-	return store(&here, json_copy(body));
+	return store(&here, steal_ptr(&o));
+}
+
+/* What the manager applied last; false: the database failed. */
+static bool last_applied(const struct write *w, unsigned part, struct json_object **out)
+{
+	struct err err = ERR_INIT;
+	char *text = NULL;
+	int rc = w->was ? apistore_db_get_applied(w->s->db, &w->key, part, &text, &err) : 0;
+
+	*out = NULL;
+	if (rc < 0)
+		return apistore_objects_failed(w->s, &err) == 0;
+	if (text) {
+		*out = json_parse(text, strlen(text), &body_limits, &err);
+		file_wipe(text, strlen(text));
+	}
+	return true;
+}
+
+static void note_applied(const struct write *w, unsigned part, struct json_object *conf)
+{
+	struct err err = ERR_INIT;
+	char *text;
+
+	if (w->dry || apistore_objects_begin(w->s) < 0)
+		return;
+	text = json_text(conf);
+	if (apistore_db_set_applied(w->s->db, &w->key, part, text, &err) < 0)
+		(void)apistore_objects_failed(w->s, &err);
+	file_wipe(text, strlen(text));
 }
 
 static struct apistore_answer apply(const struct write *w, struct json_object *body)
 {
-	cleanup_json struct json_object *conf = json_copy(body);
-	struct json_object *o = w->old ? json_copy(w->old->o) : json_obj(),
+	cleanup_json struct json_object *conf = json_copy(body), *last = NULL;
+	struct json_object *o = w->was ? json_copy(w->was) : json_obj(),
 			   *m = json_get_obj(conf, "metadata");
 	struct apistore_answer answer;
-	struct apistore_object *there;
 	struct err err = ERR_INIT;
-	int part = w->t->sub[0] != '\0';
+	unsigned part = w->t->sub[0] != '\0';
 
 	if (part) { /* the subresource takes nothing else */
 		json_object_put(conf);
@@ -264,23 +417,23 @@ static struct apistore_answer apply(const struct write *w, struct json_object *b
 		json_object_object_del(m, "resourceVersion");
 		json_object_object_del(m, "uid");
 	}
-	if (apistore_apply(o, conf, w->old ? w->old->applied[part] : NULL, &w->s->schema->lists,
-		    &err) < 0) {
+	if (!last_applied(w, part, &last)) {
+		json_object_put(o);
+		return trouble(w->s);
+	}
+	if (apistore_apply(o, conf, last, &w->s->schema->lists, &err) < 0) {
 		json_object_put(o);
 		return apistore_status_refusal(400, "BadRequest", "%s", err.text);
 	}
 	answer = store(w, o);
-	there = apistore_objects_find(w->s, w->t->collection, w->t->name);
-	if (there && answer.code / 100 == 2) {
-		json_object_put(there->applied[part]);
-		there->applied[part] = steal_ptr(&conf);
-	}
+	if (answer.code / 100 == 2 && !(last && json_object_equal(last, conf)))
+		note_applied(w, part, conf);
 	return answer;
 }
 
 static struct apistore_answer patch(const struct write *w, struct json_object *body)
 {
-	struct json_object *o = json_copy(w->old->o);
+	struct json_object *o = json_copy(w->was);
 	cleanup_json struct json_object *status = json_obj();
 
 	if (w->t->sub[0]) {
@@ -293,7 +446,7 @@ static struct apistore_answer patch(const struct write *w, struct json_object *b
 
 static struct apistore_answer replace(const struct write *w, struct json_object *body)
 {
-	struct json_object *o = json_copy(w->t->sub[0] ? w->old->o : body);
+	struct json_object *o = json_copy(w->t->sub[0] ? w->was : body);
 
 	if (w->t->sub[0])
 		copy_member(o, body, "status");
@@ -306,21 +459,19 @@ static bool is_meant(
 {
 	const char *rv = json_get_str(body, "metadata/resourceVersion");
 	const char *uid = json_get_str(body, "metadata/uid");
-	struct json_object *was = w->old ? w->old->o : NULL;
 	cleanup_free char *why = NULL;
 
-	if (uid && !was) {
+	if (uid && !w->was) {
 		why = xasprintf(
 			"uid mismatch: the provided object specified uid %s, and no existing object was found",
 			uid);
 		*refused = apistore_status_conflict(w->t, w->t->resource, why);
-	} else if (uid && !str_eq(uid, json_get_str(was, "metadata/uid"))) {
+	} else if (uid && !str_eq(uid, json_get_str(w->was, "metadata/uid"))) {
 		why = xasprintf("\"%s\": field is immutable", uid);
 		*refused = apistore_status_invalid(
-			w->t, json_get_str(was, "kind"), "metadata.uid", "Invalid value", why);
-	} else if (rv && !str_eq(rv, json_get_str(was, "metadata/resourceVersion"))) {
-		*refused = apistore_status_conflict(w->t, w->t->resource,
-			"the object has been modified; please apply your changes to the latest version and try again");
+			w->t, json_get_str(w->was, "kind"), "metadata.uid", "Invalid value", why);
+	} else if (rv && *rv && !str_eq(rv, json_get_str(w->was, "metadata/resourceVersion"))) {
+		*refused = apistore_status_conflict(w->t, w->t->resource, MODIFIED);
 	} else {
 		return true;
 	}
@@ -357,25 +508,62 @@ static struct apistore_answer change(
 			"Required value", "is required for apply patch");
 	if (is_apply && !json_get_str(body, "kind"))
 		return apistore_status_refusal(400, "BadRequest", "an apply patch needs a kind");
-	if (!w->old && (!is_apply || w->t->sub[0]))
+	if (!w->was && (!is_apply || w->t->sub[0]))
 		return apistore_status_absent(w->t);
 	if (!is_meant(w, body, &refused))
 		return refused;
 	return is_put ? replace(w, body) : is_apply ? apply(w, body) : patch(w, body);
 }
 
-static struct apistore_answer remove_object(const struct write *w, struct json_object *body)
+/* ---- deletions */
+
+static const char *option_policy(const struct write *w, struct json_object *body, char **take_param)
+{
+	const char *policy = json_get_str(body, "propagationPolicy");
+
+	if (policy)
+		return policy;
+	if (json_get(body, "orphanDependents"))
+		return json_get_bool(body, "orphanDependents", false) ? "Orphan" : "Background";
+	return *take_param = apistore_target_param(w->t, "propagationPolicy");
+}
+
+static int read_policy(const struct write *w, struct json_object *body, enum apistore_policy *out,
+	struct apistore_answer *refused)
+{
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	cleanup_free char *param = NULL, *why = NULL;
+	const char *policy = option_policy(w, body, &param);
+
+	*out = APISTORE_POLICY_DEFAULT;
+	if (!policy || !*policy)
+		return 0;
+	if (str_eq(policy, "Background"))
+		*out = APISTORE_BACKGROUND;
+	else if (str_eq(policy, "Foreground"))
+		*out = APISTORE_FOREGROUND;
+	else if (str_eq(policy, "Orphan"))
+		*out = APISTORE_ORPHAN;
+	if (*out != APISTORE_POLICY_DEFAULT)
+		return 0;
+	why = xasprintf(
+		"\"%s\": supported values: \"Background\", \"Foreground\", \"Orphan\"", policy);
+	*refused = apistore_status_invalid(
+		&options, "DeleteOptions", "propagationPolicy", "Unsupported value", why);
+	return -1;
+}
+
+static int check_preconditions(
+	const struct write *w, struct json_object *body, struct apistore_answer *refused)
 {
 	static const struct {
 		const char *member, *name, *then;
 	} conditions[] = {{"uid", "UID", "deleted and then recreated"},
 		{"resourceVersion", "ResourceVersion", "modified"}};
-	struct json_object *wanted = json_get(body, "preconditions"), *m;
-	cleanup_json struct json_object *o = NULL;
+	struct json_object *wanted = json_get(body, "preconditions"),
+			   *m = json_get(w->was, "metadata");
 
-	if (!w->old)
-		return apistore_status_absent(w->t);
-	m = json_get(w->old->o, "metadata");
 	for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
 		const char *want = json_get_str(wanted, conditions[i].member);
 		cleanup_free char *why = NULL;
@@ -386,43 +574,164 @@ static struct apistore_answer remove_object(const struct write *w, struct json_o
 			"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s",
 			conditions[i].name, want, conditions[i].name,
 			json_get_str(m, conditions[i].member), conditions[i].then);
-		return apistore_status_conflict(w->t, json_get_str(w->old->o, "kind"), why);
+		*refused = apistore_status_conflict(w->t, json_get_str(w->was, "kind"), why);
+		return -1;
 	}
-	o = apistore_gc_delete(w->s, w->t->collection, w->t->name);
-	if (apistore_objects_get(w->s, w->t->collection, w->t->name))
-		return apistore_status_object(200, o); /* finalizers hold it */
-	return apistore_status_deleted(w->t, json_get_str(o, "metadata/uid"));
+	return 0;
 }
 
-struct apistore_answer apistore_request(struct apistore_objects *s, const struct apistore_target *t,
-	const struct apistore_request *r)
+static struct apistore_answer remove_object(const struct write *w, struct json_object *body)
 {
-	cleanup_json struct json_object *body = NULL;
-	struct err err = ERR_INIT;
-	struct write w = {s, t, apistore_objects_kind(s, t->collection),
-		apistore_objects_find(s, t->collection, t->name)};
-	bool is_get = str_eq(r->method, "GET"), is_post = str_eq(r->method, "POST"),
-	     is_delete = str_eq(r->method, "DELETE");
+	struct apistore_answer answer = {0};
+	struct apistore_stored stored;
+	enum apistore_policy policy;
+	struct json_object *o;
 
-	if (t->sub[0] && (!str_eq(t->sub, "status") || !w.kind->status))
-		return apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
-	if (is_get && !t->name[0])
-		return list(s, t);
-	if (is_get)
-		return w.old ? apistore_status_object(200, w.old->o) : apistore_status_absent(t);
-	if (is_post == (t->name[0] != '\0') ||
+	if (!w->was)
+		return apistore_status_absent(w->t);
+	if (check_preconditions(w, body, &answer) < 0 || read_policy(w, body, &policy, &answer) < 0)
+		return answer;
+	o = json_copy(w->was);
+	apistore_gc_mark(o, policy);
+	if (apistore_objects_store(w->s, &w->key, w->was, o, w->dry, 0, &stored) < 0)
+		answer = trouble(w->s);
+	else if (stored.gone)
+		answer = apistore_status_deleted(w->t, json_get_str(stored.o, "metadata/uid"));
+	else /* finalizers hold it */
+		answer = answer_of(200, steal_ptr(&stored.text), stored.len);
+	file_wipe(stored.text, stored.len);
+	json_object_put(stored.o);
+	return answer;
+}
+
+struct sweep {
+	const struct write *w;
+	enum apistore_policy policy;
+	struct strbuf names; /* ns/name, each with its NUL byte */
+	size_t n;
+};
+
+static bool note_name(void *arg, const struct apistore_version *v)
+{
+	struct sweep *s = arg;
+
+	if (!apistore_selector_matches(s->w->t->select, v->key.ns, v->key.name, v->meta))
+		return true;
+	strbuf_addf(&s->names, "%s/%s", v->key.ns, v->key.name);
+	strbuf_add(&s->names, "", 1);
+	return ++s->n < DELETE_AT_ONCE;
+}
+
+/* All that the target selects; the answer says so, without the objects. */
+static struct apistore_answer remove_all(const struct write *w, struct json_object *body)
+{
+	struct sweep sweep = {.w = w};
+	const struct apistore_scan scan = {.resource = w->key.resource,
+		.ns = w->key.ns[0] ? w->key.ns : NULL,
+		.no_body = true};
+	struct apistore_answer answer;
+	struct err err = ERR_INIT;
+
+	if (read_policy(w, body, &sweep.policy, &answer) < 0)
+		return answer;
+	if (apistore_db_scan(w->s->db, &scan, note_name, &sweep, &err) < 0)
+		(void)apistore_objects_failed(w->s, &err);
+	for (size_t at = 0; !w->dry && at < sweep.names.len;
+		at += strlen(sweep.names.data + at) + 1) {
+		char *ns = sweep.names.data + at, *name = strchr(ns, '/') + 1;
+		cleanup_free char *ns_only = xstrndup(ns, (size_t)(name - 1 - ns));
+		const struct apistore_key key = {w->key.resource, ns_only, name};
+
+		json_object_put(apistore_gc_delete(w->s, &key, sweep.policy));
+	}
+	strbuf_fini(&sweep.names);
+	return apistore_status_success();
+}
+
+/* ---- the way in */
+
+static int read_dry(
+	const struct write *w, struct json_object *body, bool *dry, struct apistore_answer *refused)
+{
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	cleanup_free char *param = apistore_target_param(w->t, "dryRun"), *why = NULL;
+	struct json_object *a = str_eq(json_get_str(body, "kind"), "DeleteOptions")
+					? json_get_arr(body, "dryRun")
+					: NULL;
+	const char *value = param;
+
+	if (!value && a && json_object_array_length(a) > 0)
+		value = json_object_get_string(json_object_array_get_idx(a, 0));
+	*dry = value != NULL;
+	if (!value || str_eq(value, "All"))
+		return 0;
+	why = xasprintf("\"%s\": supported values: \"All\"", value);
+	*refused = apistore_status_invalid(
+		&options, "PatchOptions", "dryRun", "Unsupported value", why);
+	return -1;
+}
+
+static struct apistore_answer write_request(struct write *w, const struct apistore_request *r)
+{
+	bool is_post = str_eq(r->method, "POST"), is_delete = str_eq(r->method, "DELETE"),
+	     named = w->t->name[0] != '\0';
+	cleanup_json struct json_object *body = NULL, *was = NULL;
+	struct apistore_answer answer;
+	struct err err = ERR_INIT;
+
+	if ((is_post ? named : !named && !is_delete) ||
 		(!is_post && !is_delete && !str_eq(r->method, "PUT") &&
 			!str_eq(r->method, "PATCH")))
 		return apistore_status_refusal(405, "MethodNotAllowed",
 			"the server does not allow this method on the requested resource");
+	if (r->len > APISTORE_BODY_MAX)
+		return apistore_status_refusal(413, "RequestEntityTooLarge",
+			"Request entity too large: limit is %u", APISTORE_BODY_MAX);
 	if (r->len || !is_delete) {
-		body = json_parse(r->body ? r->body : "", r->len, &json_limits_object, &err);
+		body = json_parse(r->body ? r->body : "", r->len, &body_limits, &err);
 		if (!json_object_is_type(body, json_type_object))
 			return apistore_status_refusal(400, "BadRequest",
 				"the body is not a JSON object%s%s", *err.text ? ": " : "",
 				err.text);
 	}
-	return is_post     ? create(&w, body)
-	       : is_delete ? remove_object(&w, body)
-			   : change(&w, r, body);
+	if (read_dry(w, body, &w->dry, &answer) < 0)
+		return answer;
+	if (named)
+		w->was = was = apistore_objects_get(w->s, &w->key);
+	answer = is_post               ? create(w, body)
+		 : is_delete && !named ? remove_all(w, body)
+		 : is_delete           ? remove_object(w, body)
+				       : change(w, r, body);
+	if (str_eq(w->key.resource, "secrets")) {
+		json_wipe(body);
+		json_wipe(was);
+	}
+	return answer;
+}
+
+struct apistore_answer apistore_request(struct apistore_objects *s, struct apistore_target *take_t,
+	const struct apistore_request *r)
+{
+	cleanup_apistore_target struct apistore_target t = *take_t;
+	struct write w = {.s = s,
+		.t = &t,
+		.kind = apistore_objects_kind(s, t.group, t.resource),
+		.key = {t.qualified, t.ns, t.name}};
+	struct apistore_answer answer;
+	struct err err = ERR_INIT;
+
+	*take_t = (struct apistore_target){0};
+	if (apistore_objects_trouble(s, &err)) /* the turn is lost already */
+		return apistore_status_storage(&err);
+	if (t.sub[0] && (!str_eq(t.sub, "status") || !w.kind->status))
+		return apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
+	if (!str_eq(r->method, "GET"))
+		answer = write_request(&w, r);
+	else
+		answer = t.name[0] ? get(s, &t) : list(s, &t);
+	if (!apistore_objects_trouble(s, &err))
+		return answer;
+	apistore_answer_fini(&answer);
+	return apistore_status_storage(&err);
 }

@@ -4,6 +4,9 @@
 
 #include "tec/apistore/status.h"
 
+#include <inttypes.h>
+
+#include "tec/apistore/list.h"
 #include "tec/base/json.h"
 #include "tec/base/secret.h"
 
@@ -12,6 +15,7 @@ void apistore_answer_fini(struct apistore_answer *a)
 	if (a->body)
 		secret_wipe(a->body, a->len);
 	free(a->body);
+	apistore_list_free(a->more);
 	*a = (struct apistore_answer){0};
 }
 
@@ -88,13 +92,15 @@ struct apistore_answer apistore_status_invalid(const struct apistore_target *t, 
 	const char *field, const char *problem, const char *why)
 {
 	cleanup_free char *what = qualified(t, kind);
-	cleanup_free char *text = xasprintf("%s: %s", problem, why);
+	cleanup_free char *text = xasprintf("%s%s%s", problem, *why ? ": " : "", why);
 	cleanup_free char *message =
 		xasprintf("%s \"%s\" is invalid: %s: %s", what, t->name, field, text);
 	struct json_object *cause = json_add_str(json_obj(), "reason",
-		str_eq(problem, "Forbidden")        ? "FieldValueForbidden"
-		: str_eq(problem, "Required value") ? "FieldValueRequired"
-						    : "FieldValueInvalid");
+		str_eq(problem, "Forbidden")           ? "FieldValueForbidden"
+		: str_eq(problem, "Required value")    ? "FieldValueRequired"
+		: str_eq(problem, "Too long")          ? "FieldValueTooLong"
+		: str_eq(problem, "Unsupported value") ? "FieldValueNotSupported"
+						       : "FieldValueInvalid");
 
 	json_add_str(json_add_str(cause, "message", text), "field", field);
 	return status(422, "Invalid", message,
@@ -111,6 +117,46 @@ struct apistore_answer apistore_status_refusal(int code, const char *reason, con
 	va_end(ap);
 	return status(
 		code, reason, strbuf_str(&message), code == 404 || code == 405 ? json_obj() : NULL);
+}
+
+struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t current)
+{
+	cleanup_free char *message =
+		xasprintf("Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64,
+			wanted, current);
+	struct json_object *cause = json_add_str(json_obj(), "reason", "ResourceVersionTooLarge");
+
+	json_add_str(cause, "message", "Too large resource version");
+	return status(504, "Timeout", message,
+		json_add_int(json_add(json_obj(), "causes", json_push(json_arr(), cause)),
+			"retryAfterSeconds", 1));
+}
+
+struct apistore_answer apistore_status_storage(const struct err *err)
+{
+	cleanup_free char *message = xasprintf("Internal error occurred: %s", err->text);
+
+	return status(err->http == 507 ? 507 : 500,
+		err->http == 507 ? "InsufficientStorage" : "InternalError", message, NULL);
+}
+
+struct apistore_answer apistore_status_forbidden(
+	const struct apistore_target *t, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+	cleanup_free char *after = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&why, fmt, ap);
+	va_end(ap);
+	after = xasprintf("is forbidden: %s", strbuf_str(&why));
+	return about(t, 403, "Forbidden", after);
+}
+
+struct apistore_answer apistore_status_success(void)
+{
+	return status(200, NULL, NULL, NULL);
 }
 
 struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid)

@@ -44,15 +44,15 @@ char *apistore_target_decode(const char *s, size_t len, bool query)
 
 void apistore_target_fini(struct apistore_target *t)
 {
-	free(t->collection);
 	free(t->group);
+	free(t->version);
 	free(t->ns);
 	free(t->resource);
+	free(t->qualified);
 	free(t->name);
 	free(t->sub);
 	free(t->query);
-	free(t->labels);
-	free(t->field_name);
+	apistore_selector_free(t->select);
 	*t = (struct apistore_target){0};
 }
 
@@ -87,24 +87,35 @@ static int split(const char *path, size_t len, char *out[SEGMENTS_MAX])
 	return n;
 }
 
+bool apistore_target_flag(const struct apistore_target *t, const char *name)
+{
+	cleanup_free char *v = apistore_target_param(t, name);
+
+	return str_eq(v, "true") || str_eq(v, "1");
+}
+
+char *apistore_target_qualify(const char *resource, const char *group)
+{
+	return xasprintf("%s%s%s", resource, group[0] ? "." : "", group);
+}
+
 /* seg[0..n): moves what each is into t. */
 static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 {
 	bool core = n > 0 && str_eq(seg[0], "api");
 	int i = core ? 2 : 3; /* after the version */
-	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 
 	if (n <= i || (!core && !str_eq(seg[0], "apis")))
 		return -1;
 	t->group = core ? xstrdup("") : steal_ptr(&seg[1]);
-	strbuf_addf(&b, core ? "/api%s/%s" : "/apis/%s/%s", t->group, seg[i - 1]);
-	if (str_eq(seg[i], "namespaces") && n > i + 2) {
+	t->version = steal_ptr(&seg[i - 1]);
+	/* namespaces/NS/status is about the namespace, namespaces/NS/secrets is not. */
+	if (str_eq(seg[i], "namespaces") && n > i + 2 &&
+		(n > i + 3 || (!str_eq(seg[i + 2], "status") && !str_eq(seg[i + 2], "finalize")))) {
 		t->ns = steal_ptr(&seg[i + 1]);
-		strbuf_addf(&b, "/namespaces/%s", t->ns);
 		i += 2;
 	}
-	strbuf_addf(&b, "/%s", seg[i]);
-	t->collection = strbuf_steal(&b);
+	t->qualified = apistore_target_qualify(seg[i], t->group);
 	t->resource = steal_ptr(&seg[i]);
 	if (n > i + 1)
 		t->name = steal_ptr(&seg[i + 1]);
@@ -113,52 +124,25 @@ static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 	return n > i + 3 ? -1 : 0;
 }
 
-/* Reads "a=b,c=d" or "a==b": fn for each; false as soon as fn is, or for any other form. */
-static bool each_label(
-	const char *selector, bool (*fn)(void *arg, const char *name, const char *value), void *arg)
+/* A selector that is there and cannot be decoded must not become one that selects all. */
+static char *selector_param(const struct apistore_target *t, const char *name, struct err *err)
 {
-	cleanup_free char *copy = xstrdup(selector);
-	char *rest = copy, *term;
+	char *value = apistore_target_param(t, name);
+	const char *at = strstr(t->query, name);
 
-	while ((term = strsep(&rest, ","))) {
-		char *eq = strchr(term, '=');
-
-		if (!eq || eq == term || eq[-1] == '!')
-			return false;
-		*eq++ = '\0';
-		eq += *eq == '=';
-		if (strpbrk(term, " ()!") || !fn(arg, term, eq))
-			return false;
-	}
-	return true;
-}
-
-static bool any_label(void *arg, const char *name, const char *value)
-{
-	return true;
-}
-
-static bool has_label(void *arg, const char *name, const char *value)
-{
-	struct json_object *v = NULL;
-
-	return json_object_object_get_ex(arg, name, &v) &&
-	       json_object_is_type(v, json_type_string) && str_eq(json_object_get_string(v), value);
+	if (!value && at && at[strlen(name)] == '=' && !err_is_set(err))
+		(void)err_set(err, ERR_INVALID, "unable to decode %s", name);
+	return value;
 }
 
 static int read_selectors(struct apistore_target *t, struct err *err)
 {
-	static const char by_name[] = "metadata.name=";
-	cleanup_free char *field = apistore_target_param(t, "fieldSelector");
+	cleanup_free char *labels = selector_param(t, "labelSelector", err),
+			  *fields = selector_param(t, "fieldSelector", err);
 
-	t->labels = apistore_target_param(t, "labelSelector");
-	if (t->labels && !each_label(t->labels, any_label, NULL))
-		return err_set(err, ERR_INVALID, "unable to parse requirement: %s", t->labels);
-	if (field && !str_starts(field, by_name))
-		return err_set(err, ERR_INVALID, "field label not supported: %s", field);
-	if (field)
-		t->field_name = xstrdup(field + sizeof(by_name) - 1);
-	return 0;
+	if (err_is_set(err))
+		return -1;
+	return apistore_selector_parse(labels, fields, t->qualified, &t->select, err);
 }
 
 int apistore_target_parse(const char *path, struct apistore_target *out, struct err *err)
@@ -177,11 +161,4 @@ int apistore_target_parse(const char *path, struct apistore_target *out, struct 
 	if (rc < 0)
 		return err_set_http(err, ERR_NOT_FOUND, 404, "404 page not found");
 	return read_selectors(out, err);
-}
-
-bool apistore_target_selects(const struct apistore_target *t, struct json_object *o)
-{
-	if (t->field_name && !str_eq(t->field_name, json_get_str(o, "metadata/name")))
-		return false;
-	return !t->labels || each_label(t->labels, has_label, json_get_obj(o, "metadata/labels"));
 }

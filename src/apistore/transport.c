@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One call = bytes for on_data and an answer, both given from a deferred call. on_data may cancel
- * the call it is given by: `gone` says so.
+ * One call = an answer that waits until it is stored, or a watch. Bytes for on_data are given from
+ * the loop; on_data may cancel the call it is given by: `gone` says so. A long list and a watch are
+ * read piece by piece, as they are given out.
  */
 #include "config.h"
 
@@ -9,14 +10,19 @@
 
 #include <assert.h>
 
+#include "tec/apistore/list.h"
 #include "tec/apistore/request.h"
 #include "tec/apistore/watch.h"
 #include "tec/base/clock.h"
+#include "tec/base/file.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 #include "tec/loop/timer.h"
 
 #define BOOKMARK_MS 60000
+#define PIECE       (128u << 10) /* of a list */
+/* Of a watch: what was written in one turn comes in one, as long as that is not absurd. */
+#define EVENTS (2u << 20)
 
 struct transport {
 	struct k8s_transport base; /* first */
@@ -26,14 +32,13 @@ struct transport {
 
 struct call {
 	struct k8s_exchange x; /* first */
+	struct apistore_wait wait;
 	struct defer defer;
 	struct timer tick;            /* of a watch: the next bookmark or its end */
 	uint64_t end_ms;              /* 0: none */
 	struct apistore_watch *watch; /* owned; NULL: a plain request */
-	struct strbuf out;            /* for on_data */
-	bool ended;
-	struct apistore_answer answer; /* with ended */
-	bool *gone;                    /* set while on_data runs */
+	struct apistore_answer answer;
+	bool *gone; /* set while on_data runs */
 };
 
 static void stop(struct k8s_exchange *x)
@@ -42,12 +47,10 @@ static void stop(struct k8s_exchange *x)
 
 	if (c->gone)
 		*c->gone = true;
+	apistore_wait_cancel(&c->wait);
 	apistore_watch_free(c->watch);
 	timer_fini(&c->tick);
 	defer_cancel(&c->defer);
-	if (c->out.data)
-		secret_wipe(c->out.data, c->out.cap);
-	strbuf_fini(&c->out);
 	apistore_answer_fini(&c->answer);
 	((struct transport *)x->t)->in_flight--;
 }
@@ -64,61 +67,127 @@ static void call_done(struct call *c, const struct err *err)
 	apistore_answer_fini(&answer);
 }
 
-static void deliver(void *arg)
+/* False: the call is over, one way or the other. */
+static bool give(struct call *c, const char *data, size_t len)
 {
-	struct call *c = arg;
-	struct strbuf out = c->out;
 	struct err err = ERR_INIT;
 	bool gone = false;
-	int rc = 0;
+	int rc;
 
-	c->out = (struct strbuf)STRBUF_INIT;
-	if (out.len) {
-		c->gone = &gone;
-		rc = c->x.to.on_data(c->x.arg, out.data, out.len, &err);
-		secret_wipe(out.data, out.cap);
-	}
-	strbuf_fini(&out);
+	if (len == 0)
+		return true;
+	c->gone = &gone;
+	rc = c->x.to.on_data(c->x.arg, data, len, &err);
 	if (gone)
-		return;
+		return false;
 	c->gone = NULL;
-	if (rc < 0 || c->ended)
+	if (rc < 0)
 		call_done(c, &err);
+	return rc == 0;
 }
 
-static void wake(struct call *c)
-{
-	defer_call(&c->defer, c->x.t->loop, deliver, c);
-}
+/* ---- answers */
 
-static void end(struct call *c, struct apistore_answer take_answer)
+static void next_piece(void *arg)
 {
-	c->ended = true;
-	c->answer = take_answer;
-	if (c->x.to.on_data && take_answer.code / 100 == 2 && take_answer.body) {
-		strbuf_add(&c->out, take_answer.body, take_answer.len);
-		apistore_answer_fini(&c->answer);
-		c->answer.code = take_answer.code;
+	struct call *c = arg;
+	struct body out = BODY_INIT;
+	struct err err = ERR_INIT;
+	int rc = apistore_list_pull(c->answer.more, &out, PIECE, &err);
+
+	if (rc < 0)
+		call_done(c, &err);
+	else if (give(c, out.data, out.len)) {
+		if (rc > 0)
+			defer_call(&c->defer, c->x.t->loop, next_piece, c);
+		else
+			call_done(c, &err);
 	}
-	wake(c);
+	body_fini(&out);
 }
 
-static void on_line(void *arg, const char *line, size_t len)
+/* A long list as one body. */
+static void collect(struct call *c, char *take_text)
+{
+	struct body whole = body_of_text(take_text);
+	struct err err = ERR_INIT;
+	int rc;
+
+	do
+		rc = apistore_list_pull(c->answer.more, &whole, PIECE, &err);
+	while (rc > 0);
+	c->answer.len = whole.len;
+	c->answer.body = steal_ptr(&whole.data);
+	call_done(c, &err);
+}
+
+static void on_stored(void *arg, const struct err *failed)
 {
 	struct call *c = arg;
+	struct apistore_answer *a = &c->answer;
+	struct err err = ERR_INIT;
+	char *body;
 
-	if (c->ended)
+	if (err_is_set(failed)) {
+		apistore_answer_fini(a);
+		*a = apistore_status_storage(failed);
+	}
+	if (a->code / 100 != 2 || (!c->x.to.on_data && !a->more)) {
+		call_done(c, &err);
 		return;
-	strbuf_add(&c->out, line, len);
-	wake(c);
+	}
+	body = steal_ptr(&a->body);
+	if (c->x.to.on_data) {
+		size_t len = a->len;
+		bool more = a->more != NULL;
+
+		a->len = 0;
+		if (give(c, body, len)) {
+			if (more)
+				defer_call(&c->defer, c->x.t->loop, next_piece, c);
+			else
+				call_done(c, &err);
+		}
+		file_wipe(body, len);
+		return;
+	}
+	collect(c, body);
 }
 
-static void on_end(void *arg)
+/* ---- watches */
+
+static void on_ready(void *arg);
+
+static void take_more(void *arg)
+{
+	struct call *c = arg;
+	struct body out = BODY_INIT;
+	enum apistore_watch_next next = apistore_watch_take(c->watch, &out, EVENTS);
+	struct err none = ERR_INIT;
+
+	if (next == APISTORE_WATCH_MORE)
+		on_ready(c);
+	if (give(c, out.data, out.len) && next == APISTORE_WATCH_END) {
+		c->answer.code = 200;
+		call_done(c, &none);
+	}
+	body_fini(&out);
+}
+
+static void on_ready(void *arg)
 {
 	struct call *c = arg;
 
-	if (!c->ended)
-		end(c, (struct apistore_answer){.code = 200});
+	defer_call(&c->defer, c->x.t->loop, take_more, c);
+}
+
+static void on_time_over(void *arg)
+{
+	struct call *c = arg;
+	struct err none = ERR_INIT;
+
+	c->answer.code = 200;
+	call_done(c, &none);
 }
 
 static void on_tick(void *arg)
@@ -127,7 +196,7 @@ static void on_tick(void *arg)
 	uint64_t now = clock_boot_ms(), left = c->end_ms > now ? c->end_ms - now : 0;
 
 	if (c->end_ms && !left) {
-		on_end(c);
+		on_time_over(c);
 		return;
 	}
 	apistore_watch_bookmark(c->watch);
@@ -139,30 +208,32 @@ static struct apistore_objects *objects_of(const struct call *c)
 	return ((const struct transport *)c->x.t)->objects;
 }
 
+static void answer_later(struct call *c, struct apistore_answer take_answer)
+{
+	c->answer = take_answer;
+	apistore_objects_when_stored(objects_of(c), &c->wait, on_stored, c);
+}
+
 static void start_watch(struct call *c, struct apistore_target *take_t)
 {
-	static const struct apistore_watch_ops ops = {on_line, on_end};
-	cleanup_free char *rv = apistore_target_param(take_t, "resourceVersion"),
-			  *seconds = apistore_target_param(take_t, "timeoutSeconds");
-	uint64_t from = 0, s = 0;
+	cleanup_free char *seconds = apistore_target_param(take_t, "timeoutSeconds");
+	struct apistore_answer refused = {0};
+	uint64_t s = 0;
 
-	if (!c->x.to.on_data || (rv && str_to_u64(rv, UINT64_MAX, &from) < 0) ||
-		(seconds && str_to_u64(seconds, UINT32_MAX, &s) < 0)) {
-		end(c, apistore_status_refusal(400, "BadRequest",
-			       "a watch needs a stream, a resourceVersion and timeoutSeconds that are numbers"));
+	if (!c->x.to.on_data || (seconds && str_to_u64(seconds, UINT32_MAX, &s) < 0)) {
+		answer_later(
+			c, apistore_status_refusal(400, "BadRequest",
+				   "a watch needs a stream and timeoutSeconds that are a number"));
+		return;
+	}
+	c->watch = apistore_watch_new(objects_of(c), take_t, on_ready, c, &refused);
+	if (!c->watch) {
+		answer_later(c, refused);
 		return;
 	}
 	c->end_ms = s ? clock_boot_ms() + s * 1000 : 0;
 	timer_set(&c->tick, s && s * 1000 < BOOKMARK_MS ? s * 1000 : BOOKMARK_MS);
-	c->watch = apistore_watch_new(objects_of(c), take_t, from, &ops, c);
-}
-
-static bool is_watch(const struct k8s_request *req, const struct apistore_target *t)
-{
-	cleanup_free char *watch = apistore_target_param(t, "watch");
-
-	return str_eq(req->method, "GET") && !t->name[0] &&
-	       (str_eq(watch, "true") || str_eq(watch, "1"));
+	on_ready(c);
 }
 
 static void start(struct k8s_exchange *x)
@@ -176,15 +247,17 @@ static void start(struct k8s_exchange *x)
 	timer_init(&c->tick, x->t->loop, on_tick, c);
 	if (apistore_target_parse(req->path, &t, &err) < 0) {
 		if (err.kind == ERR_NOT_FOUND)
-			end(c, (struct apistore_answer){404, xstrdup(err.text), strlen(err.text)});
+			answer_later(c, (struct apistore_answer){.code = 404,
+						.body = xstrdup(err.text),
+						.len = strlen(err.text)});
 		else
-			end(c, apistore_status_refusal(400, "BadRequest", "%s", err.text));
-	} else if (is_watch(req, &t)) {
+			answer_later(c, apistore_status_refusal(400, "BadRequest", "%s", err.text));
+	} else if (str_eq(req->method, "GET") && !t.name[0] && apistore_target_flag(&t, "watch")) {
 		start_watch(c, &t);
 	} else {
-		end(c, apistore_request(objects_of(c), &t,
-			       &(const struct apistore_request){req->method, req->content_type,
-				       req->body.data, req->body.len}));
+		answer_later(c, apistore_request(objects_of(c), &t,
+					&(const struct apistore_request){req->method,
+						req->content_type, req->body.data, req->body.len}));
 	}
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The history is an array of changes that share their objects; a watch is given what it missed when
- * it is made and each change as it happens.
+ * What there was at the start comes from a list, everything after it from the history, by its
+ * place. Nothing is read while a transaction is open: what it changes may still be undone.
+ *
+ * With a selector an object may come into view or leave it: then a change is an ADDED or DELETED,
+ * which the version before tells.
  */
 #include "config.h"
 
@@ -10,79 +13,97 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tec/apistore/status.h"
+#include "tec/apistore/list.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 
 #include "apistore_internal.h"
 
 struct apistore_watch {
 	struct apistore_objects *s;
-	struct apistore_watch *next, **prevp;
+	LIST_ENTRY(apistore_watch) link;
 	struct apistore_target target;
-	const struct apistore_watch_ops *ops; /* borrowed */
+	apistore_watch_fn ready;
 	void *arg;
+	uint64_t at;                      /* all up to here is given out */
+	struct apistore_listing *initial; /* what there was; NULL: given out */
+	bool wants_initial, initial_bookmark, bookmarks;
+	bool bookmark; /* one is due */
+	bool waits;    /* for the end of a transaction */
+	bool idle;     /* it has all there was: its place moves along */
+	bool end;
 };
 
-static void give(struct apistore_watch *w, const char *type, const char *object)
+void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_t n)
 {
-	cleanup_strbuf struct strbuf line = STRBUF_INIT;
+	struct apistore_watch *w, *next;
 
-	strbuf_addf(&line, "{\"type\":\"%s\",\"object\":%s}\n", type, object);
-	w->ops->line(w->arg, line.data, line.len);
-}
+	/* ready may free its watch, and no other. */
+	for (w = LIST_FIRST(&s->watches); w; w = next) {
+		bool due = w->waits;
 
-static void give_change(
-	struct apistore_watch *w, const char *type, const char *collection, struct json_object *o)
-{
-	cleanup_free char *text = NULL;
-
-	if (!str_eq(collection, w->target.collection) || !apistore_target_selects(&w->target, o))
-		return;
-	text = json_text(o);
-	give(w, type, text);
-}
-
-void apistore_watch_note(
-	struct apistore_objects *s, const char *type, const char *collection, struct json_object *o)
-{
-	if (s->n_history == s->cap_history) {
-		s->cap_history = s->cap_history ? s->cap_history * 2 : 64;
-		s->history = xreallocarray(s->history, s->cap_history, sizeof(*s->history));
+		next = LIST_NEXT(w, link);
+		w->waits = false;
+		for (size_t i = 0; !due && i < n; i++)
+			due = str_eq(changed[i], w->target.qualified);
+		if (!due && w->idle)
+			w->at = s->committed;
+		w->idle &= !due;
+		if (due)
+			w->ready(w->arg);
 	}
-	s->history[s->n_history++] =
-		(struct apistore_change){s->rv, type, xstrdup(collection), json_object_get(o)};
-	for (struct apistore_watch *w = s->watches; w; w = w->next)
-		give_change(w, type, collection, o);
+}
+
+static int read_options(struct apistore_watch *w, struct apistore_answer *refused)
+{
+	const struct apistore_target *t = &w->target;
+	cleanup_free char *rv = apistore_target_param(t, "resourceVersion"),
+			  *match = apistore_target_param(t, "resourceVersionMatch"),
+			  *initial = apistore_target_param(t, "sendInitialEvents");
+	bool send = str_eq(initial, "true") || str_eq(initial, "1");
+
+	w->bookmarks = apistore_target_flag(t, "allowWatchBookmarks");
+	if (rv && *rv && str_to_u64(rv, INT64_MAX, &w->at) < 0) {
+		*refused = apistore_status_refusal(
+			400, "BadRequest", "Invalid value for resourceVersion: %s", log_esc(rv));
+		return -1;
+	}
+	if ((initial && !str_eq(match, "NotOlderThan")) || (match && *match && !initial)) {
+		static const struct apistore_target options = {
+			.group = (char *)"meta.k8s.io", .name = (char *)""};
+
+		*refused = apistore_status_invalid(&options, "ListOptions", "resourceVersionMatch",
+			"Forbidden",
+			initial ? "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+				: "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+		return -1;
+	}
+	if (send && w->at > apistore_objects_rv(w->s)) {
+		*refused = apistore_status_too_large(w->at, apistore_objects_rv(w->s));
+		return -1;
+	}
+	w->initial_bookmark = send && w->bookmarks;
+	w->wants_initial = send || (!initial && w->at == 0);
+	if (initial && !send && w->at == 0)
+		w->at = apistore_objects_rv(w->s);
+	return 0;
 }
 
 struct apistore_watch *apistore_watch_new(struct apistore_objects *s,
-	struct apistore_target *take_t, uint64_t rv, const struct apistore_watch_ops *ops,
-	void *arg)
+	struct apistore_target *take_t, apistore_watch_fn ready, void *arg,
+	struct apistore_answer *refused)
 {
 	struct apistore_watch *w = xcalloc(1, sizeof(*w));
-	size_t from = s->n_history;
 
-	*w = (struct apistore_watch){
-		.s = s, .next = s->watches, .target = *take_t, .ops = ops, .arg = arg};
+	*w = (struct apistore_watch){.s = s, .target = *take_t, .ready = ready, .arg = arg};
 	*take_t = (struct apistore_target){0};
-	w->prevp = &s->watches;
-	if (w->next)
-		w->next->prevp = &w->next;
-	s->watches = w;
-	if (rv < s->oldest_rv) {
-		struct apistore_answer gone = apistore_status_refusal(410, "Expired",
-			"too old resource version: %" PRIu64 " (%" PRIu64 ")", rv, s->oldest_rv);
-
-		give(w, "ERROR", gone.body);
-		apistore_answer_fini(&gone);
-		ops->end(arg);
-		return w;
+	if (read_options(w, refused) < 0) {
+		apistore_target_fini(&w->target);
+		free(w);
+		return NULL;
 	}
-	while (from > 0 && s->history[from - 1].rv > rv)
-		from--;
-	for (size_t i = from; i < s->n_history; i++)
-		give_change(w, s->history[i].type, s->history[i].collection, s->history[i].o);
+	LIST_INSERT_HEAD(&s->watches, w, link);
 	return w;
 }
 
@@ -90,41 +111,215 @@ void apistore_watch_free(struct apistore_watch *w)
 {
 	if (!w)
 		return;
-	*w->prevp = w->next;
-	if (w->next)
-		w->next->prevp = w->prevp;
+	LIST_REMOVE(w, link);
+	apistore_list_free(w->initial);
 	apistore_target_fini(&w->target);
 	free(w);
 }
 
+/* ---- lines */
+
+static void add_event(struct body *out, const char *type, const char *object, size_t len)
+{
+	cleanup_free char *head = xasprintf("{\"type\":\"%s\",\"object\":", type);
+
+	body_add(out, head, strlen(head), 0);
+	body_add(out, object, len, 0);
+	body_add(out, "}\n", 2, 0);
+}
+
+static enum apistore_watch_next give_error(
+	struct apistore_watch *w, struct body *out, struct apistore_answer take_a)
+{
+	add_event(out, "ERROR", take_a.body, take_a.len);
+	apistore_answer_fini(&take_a);
+	w->end = true;
+	return APISTORE_WATCH_END;
+}
+
+static enum apistore_watch_next give_gone(struct apistore_watch *w, struct body *out)
+{
+	return give_error(w, out,
+		apistore_status_refusal(410, "Expired",
+			"too old resource version: %" PRIu64 " (%" PRIu64 ")", w->at,
+			apistore_db_oldest(w->s->db)));
+}
+
+static void give_bookmark(struct apistore_watch *w, struct body *out, bool initial_end)
+{
+	const struct apistore_target *t = &w->target;
+	const char *kind = apistore_objects_kind(w->s, t->group, t->resource)->kind;
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+	strbuf_addc(&b, '{');
+	if (kind)
+		strbuf_addf(&b, "\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",", kind, t->group,
+			t->group[0] ? "/" : "", t->version);
+	strbuf_addf(&b, "\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"", w->at);
+	strbuf_adds(&b, ",\"creationTimestamp\":null");
+	if (initial_end)
+		strbuf_adds(&b, ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}");
+	strbuf_adds(&b, "}}");
+	add_event(out, "BOOKMARK", b.data, b.len);
+}
+
+struct take {
+	struct apistore_watch *w;
+	struct body *out;
+	size_t end;
+	bool full;
+};
+
+struct before {
+	const struct apistore_selector *select;
+	bool there, matched;
+};
+
+static bool look_before(void *arg, const struct apistore_version *v)
+{
+	struct before *b = arg;
+
+	b->there = true;
+	b->matched = v->event != APISTORE_DELETED &&
+		     apistore_selector_matches(b->select, v->key.ns, v->key.name, v->meta);
+	return false;
+}
+
+/* Did the version before match? What the history has lost counts as a match: better a DELETED for
+ * an unknown object than one that stays for ever. */
+static bool matched_before(struct apistore_watch *w, const struct apistore_version *v)
+{
+	struct before b = {.select = w->target.select};
+	struct err err = ERR_INIT;
+
+	if (!v->prev)
+		return false;
+	if (apistore_db_get(w->s->db, &v->key, v->prev, look_before, &b, &err) < 0)
+		return true;
+	return !b.there || b.matched;
+}
+
+static bool take_change(void *arg, const struct apistore_version *v)
+{
+	struct take *t = arg;
+	struct apistore_watch *w = t->w;
+	const struct apistore_selector *select = w->target.select;
+	enum apistore_event event = v->event;
+
+	if (t->out->len >= t->end) {
+		t->full = true;
+		return false;
+	}
+	w->at = v->rv;
+	if (select && !apistore_selector_matches(select, v->key.ns, v->key.name, v->meta)) {
+		if (v->event == APISTORE_ADDED || !matched_before(w, v))
+			return true;
+		event = APISTORE_DELETED;
+	} else if (select && v->event == APISTORE_MODIFIED && !matched_before(w, v)) {
+		event = APISTORE_ADDED;
+	}
+	add_event(t->out, apistore_event_name(event), v->body, v->len);
+	return true;
+}
+
+/* ---- taking */
+
+static enum apistore_watch_next take_initial(struct apistore_watch *w, struct body *out, size_t max)
+{
+	struct err err = ERR_INIT;
+	int rc;
+
+	if (!w->initial) {
+		w->at = w->s->committed;
+		w->initial = apistore_list_events(w->s, &w->target, w->at);
+	}
+	rc = apistore_list_pull(w->initial, out, max, &err);
+	if (rc < 0 && err.kind == ERR_GONE)
+		return give_gone(w, out);
+	if (rc < 0)
+		return give_error(w, out, apistore_status_storage(&err));
+	if (rc > 0)
+		return APISTORE_WATCH_MORE;
+	apistore_list_free(w->initial);
+	w->initial = NULL;
+	w->wants_initial = false;
+	if (w->initial_bookmark)
+		give_bookmark(w, out, true);
+	return APISTORE_WATCH_MORE;
+}
+
+static enum apistore_watch_next take_changes(struct apistore_watch *w, struct body *out, size_t max)
+{
+	struct take t = {.w = w, .out = out, .end = out->len + max};
+	const char *ns = w->target.ns[0] ? w->target.ns : NULL;
+	struct err err = ERR_INIT;
+
+	if (w->at < apistore_db_oldest(w->s->db))
+		return give_gone(w, out);
+	if (w->at < w->s->committed && apistore_db_changes(w->s->db, w->target.qualified, ns, w->at,
+					       w->s->committed, take_change, &t, &err) < 0)
+		return give_error(w, out, apistore_status_storage(&err));
+	if (t.full)
+		return APISTORE_WATCH_MORE;
+	w->idle = w->at <= w->s->committed; /* not one from the future */
+	if (w->idle)
+		w->at = w->s->committed;
+	if (w->bookmark)
+		give_bookmark(w, out, false);
+	w->bookmark = false;
+	return APISTORE_WATCH_IDLE;
+}
+
+enum apistore_watch_next apistore_watch_take(struct apistore_watch *w, struct body *out, size_t max)
+{
+	enum apistore_watch_next next;
+
+	if (w->end)
+		return APISTORE_WATCH_END;
+	if (w->s->open) {
+		w->waits = true;
+		return APISTORE_WATCH_IDLE;
+	}
+	next = w->wants_initial ? take_initial(w, out, max) : take_changes(w, out, max);
+	return next;
+}
+
 void apistore_watch_bookmark(struct apistore_watch *w)
 {
-	char text[80];
-
-	snprintf(text, sizeof(text), "{\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"}}",
-		w->s->rv);
-	if (strstr(w->target.query, "allowWatchBookmarks=true"))
-		give(w, "BOOKMARK", text);
+	if (!w->bookmarks)
+		return;
+	w->bookmark = true;
+	w->ready(w->arg);
 }
 
 void apistore_watch_bookmark_all(struct apistore_objects *s)
 {
-	for (struct apistore_watch *w = s->watches; w; w = w->next)
+	struct apistore_watch *w, *next;
+
+	for (w = LIST_FIRST(&s->watches); w; w = next) {
+		next = LIST_NEXT(w, link);
 		apistore_watch_bookmark(w);
+	}
 }
 
 void apistore_watch_end_all(struct apistore_objects *s)
 {
-	for (struct apistore_watch *w = s->watches; w; w = w->next)
-		w->ops->end(w->arg);
+	struct apistore_watch *w, *next;
+
+	for (w = LIST_FIRST(&s->watches); w; w = next) {
+		next = LIST_NEXT(w, link);
+		w->end = true;
+		w->ready(w->arg);
+	}
 }
 
 void apistore_watch_compact(struct apistore_objects *s)
 {
-	for (size_t i = 0; i < s->n_history; i++) {
-		free(s->history[i].collection);
-		json_object_put(s->history[i].o);
-	}
-	s->n_history = 0;
-	s->oldest_rv = ++s->rv;
+	struct err err = ERR_INIT;
+
+	if (apistore_objects_commit(s, &err) < 0)
+		return;
+	/* Not even a watch from the last version on finds its place again. */
+	apistore_objects_keep_history_from(s, apistore_db_rv(s->db) + 1);
+	(void)!apistore_objects_commit(s, &err);
 }

@@ -13,7 +13,7 @@ static const struct {
 		"{\"a\":{\"y\":2},\"b\":3}", "{\"a\":{}}", "{\"a\":{\"x\":1}}"},
 	{"a map that is empty then goes as well", "{\"a\":{\"y\":2}}", "{\"a\":{\"y\":2}}", "{}",
 		"{}"},
-	{"what others removed meanwhile is no fault", "{}", "{\"a\":{\"y\":2},\"b\":[1]}", "{}",
+	{"what others removed meanwhile is not a fault", "{}", "{\"a\":{\"y\":2},\"b\":[1]}", "{}",
 		"{}"},
 	{"a plain list is replaced", "{\"args\":[1,2]}", NULL, "{\"args\":[3]}", "{\"args\":[3]}"},
 	{"finalizers are a set", "{\"finalizers\":[\"x\",\"y\"]}", "{\"finalizers\":[\"y\"]}",

@@ -7,32 +7,53 @@
 
 static struct apistore_objects *s;
 static struct strbuf seen;
-static unsigned ends;
+static unsigned calls; /* of ready */
 
-static void on_line(void *arg, const char *line, size_t len)
+static void on_ready(void *arg)
 {
-	cleanup_json struct json_object *o = json_of(line);
-
-	cr_expect_eq(line[len - 1], '\n');
-	strbuf_addf(&seen, "%s %s%s;", json_get_str(o, "type"),
-		json_get_str(o, "object/metadata/name") ? json_get_str(o, "object/metadata/name")
-							: "",
-		json_get_str(o, "object/reason") ? json_get_str(o, "object/reason") : "");
-}
-
-static void on_end(void *arg)
-{
-	ends++;
+	calls++;
 }
 
 static struct apistore_watch *watch(const char *path, uint64_t rv)
 {
-	static const struct apistore_watch_ops ops = {on_line, on_end};
+	cleanup_free char *with_rv = xasprintf("%s%sresourceVersion=%llu", path,
+		strchr(path, '?') ? "&" : "?", (unsigned long long)rv);
+	struct apistore_answer refused = {0};
 	struct apistore_target t;
+	struct apistore_watch *w;
 	struct err err = ERR_INIT;
 
-	cr_assert_eq(apistore_target_parse(path, &t, &err), 0);
-	return apistore_watch_new(s, &t, rv, &ops, NULL);
+	cr_assert_eq(apistore_target_parse(with_rv, &t, &err), 0);
+	w = apistore_watch_new(s, &t, on_ready, NULL, &refused);
+	cr_assert_not_null(w, "%s", refused.body);
+	return w;
+}
+
+/* Stores what was written, and takes what w has in pieces of about max bytes. */
+static enum apistore_watch_next take(struct apistore_watch *w, size_t max)
+{
+	struct body out = BODY_INIT;
+	enum apistore_watch_next next;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
+	while ((next = apistore_watch_take(w, &out, max)) == APISTORE_WATCH_MORE)
+		;
+	for (char *line = out.data, *end; line && *line; line = end + 1) {
+		cleanup_json struct json_object *o = NULL;
+
+		end = strchr(line, '\n');
+		cr_assert_not_null(end);
+		*end = '\0';
+		o = json_of(line);
+		strbuf_addf(&seen, "%s %s%s;", json_get_str(o, "type"),
+			json_get_str(o, "object/metadata/name")
+				? json_get_str(o, "object/metadata/name")
+				: "",
+			json_get_str(o, "object/reason") ? json_get_str(o, "object/reason") : "");
+	}
+	body_fini(&out);
+	return next;
 }
 
 static void expect_seen(const char *text)
@@ -43,14 +64,19 @@ static void expect_seen(const char *text)
 		seen.data[0] = '\0';
 }
 
-static void put(const char *collection, const char *name, const char *text)
+static void put(const struct apistore_key *key, const char *text)
 {
-	apistore_objects_put(s, collection, name, json_of(text));
+	json_object_put(apistore_objects_put(s, key, json_of(text)));
+}
+
+static void drop(const struct apistore_key *key)
+{
+	json_object_put(apistore_gc_delete(s, key, APISTORE_POLICY_DEFAULT));
 }
 
 static void up(void)
 {
-	s = apistore_objects_new(&things);
+	s = things_new(NULL);
 }
 
 static void down(void)
@@ -66,34 +92,101 @@ Test(apistore_watch, what_was_missed_comes_first_then_each_change)
 	struct apistore_watch *w, *other;
 	uint64_t rv;
 
-	put(THINGS, "a", "{}");
+	put(A_THING("a"), "{}");
 	rv = apistore_objects_rv(s);
-	put(THINGS, "b", "{}");
-	put(SECRETS, "s", "{}");
-	json_object_put(apistore_gc_delete(s, THINGS, "a"));
+	put(A_THING("b"), "{}");
+	put(A_SECRET("s"), "{}");
+	drop(A_THING("a"));
 	w = watch(THINGS "?watch=1", rv);
+	take(w, 1);
 	expect_seen("ADDED b;DELETED a;");
-	put(THINGS, "b", "{\"spec\":1}");
+	put(A_THING("b"), "{\"spec\":1}");
+	cr_expect_eq(apistore_watch_take(w, &(struct body)BODY_INIT, 1), APISTORE_WATCH_IDLE,
+		"not stored yet");
+	cr_expect_eq(take(w, 1), APISTORE_WATCH_IDLE);
+	cr_expect_eq(calls, 2);
 	expect_seen("MODIFIED b;");
 	other = watch(SECRETS "?watch=1", apistore_objects_rv(s));
-	put(SECRETS, "t", "{}");
+	put(A_SECRET("t"), "{}");
+	take(w, 1000);
+	expect_seen("");
+	take(other, 1000);
 	expect_seen("ADDED t;");
 	apistore_watch_free(w);
-	put(THINGS, "c", "{}");
-	expect_seen("");
 	apistore_watch_free(other);
+}
+
+Test(apistore_watch, without_a_version_all_there_is_comes_first)
+{
+	static const char *const paths[] = {
+		THINGS "?watch=1", "/apis/example.io/v1/things?watch=1"};
+
+	put(A_THING("a"), "{}");
+	put(A_THING("b"), "{}");
+	drop(A_THING("a"));
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		struct apistore_watch *w = watch(paths[i], 0);
+
+		take(w, 1);
+		expect_seen("ADDED b;");
+		put(A_THING("c"), "{}");
+		take(w, 1);
+		expect_seen("ADDED c;");
+		drop(A_THING("c"));
+		take(w, 1);
+		expect_seen("DELETED c;");
+		apistore_watch_free(w);
+	}
+}
+
+Test(apistore_watch, initial_events_end_with_a_bookmark)
+{
+	struct apistore_watch *w;
+	struct body out = BODY_INIT;
+	struct err err = ERR_INIT;
+
+	put(A_THING("a"), "{}");
+	cr_assert_eq(apistore_objects_commit(s, &err), 0);
+	w = watch(THINGS "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
+			 "allowWatchBookmarks=true",
+		1);
+	cr_expect_eq(apistore_watch_take(w, &out, 1000), APISTORE_WATCH_MORE);
+	cr_expect(strstr(out.data, "\"type\":\"ADDED\""));
+	cr_expect(strstr(out.data, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":"
+				   "{\"resourceVersion\":\"1001\",\"creationTimestamp\":null,"
+				   "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}"));
+	cr_expect_eq(apistore_watch_take(w, &out, 1000), APISTORE_WATCH_IDLE);
+	body_fini(&out);
+	apistore_watch_free(w);
 }
 
 Test(apistore_watch, selectors_hold_for_changes)
 {
-	struct apistore_watch *w = watch(THINGS "?labelSelector=a%3D1", 0);
+	struct apistore_watch *w = watch(THINGS "?labelSelector=a%3D1", 1);
 
-	put(THINGS, "x", "{\"metadata\":{\"labels\":{\"a\":\"1\"}}}");
-	put(THINGS, "y", "{\"metadata\":{\"labels\":{\"a\":\"2\"}}}");
+	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"1\"}}}");
+	put(A_THING("y"), "{\"metadata\":{\"labels\":{\"a\":\"2\"}}}");
+	take(w, 1);
 	expect_seen("ADDED x;");
 	apistore_watch_free(w);
 	w = watch(THINGS "?fieldSelector=metadata.name%3Dy", 0);
+	take(w, 1);
 	expect_seen("ADDED y;");
+	apistore_watch_free(w);
+}
+
+Test(apistore_watch, an_object_comes_into_view_and_leaves_it)
+{
+	struct apistore_watch *w = watch(THINGS "?labelSelector=a%3D1", 1);
+
+	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"1\"}}}");
+	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"2\"}}}");
+	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"3\"}}}");
+	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"1\"}}}");
+	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"\"}}}");
+	drop(A_THING("x"));
+	take(w, 1);
+	expect_seen("ADDED x;DELETED x;ADDED x;MODIFIED x;DELETED x;");
 	apistore_watch_free(w);
 }
 
@@ -102,19 +195,40 @@ Test(apistore_watch, a_version_before_the_history_is_expired)
 	struct apistore_watch *w, *kept;
 	uint64_t rv;
 
-	put(THINGS, "a", "{}");
+	put(A_THING("a"), "{}");
 	rv = apistore_objects_rv(s);
 	kept = watch(THINGS, rv);
+	take(kept, 1);
 	apistore_watch_compact(s);
-	put(THINGS, "b", "{}");
+	put(A_THING("b"), "{}");
+	take(kept, 1);
 	expect_seen("ADDED b;");
 	w = watch(THINGS, rv);
+	cr_expect_eq(take(w, 1), APISTORE_WATCH_END);
 	expect_seen("ERROR Expired;");
-	cr_expect_eq(ends, 1);
 	apistore_watch_free(w);
 	apistore_watch_free(kept);
 	w = watch(THINGS, apistore_objects_rv(s) - 1);
+	take(w, 1);
 	expect_seen("ADDED b;");
+	apistore_watch_free(w);
+}
+
+Test(apistore_watch, a_deleted_secret_is_told_without_its_data)
+{
+	struct apistore_watch *w = watch(SECRETS, 1);
+	struct body out = BODY_INIT;
+	struct err err = ERR_INIT;
+
+	put(A_SECRET("s"), "{\"kind\":\"Secret\",\"data\":{\"k\":\"c2VjcmV0\"}}");
+	put(A_SECRET("s"), "{\"kind\":\"Secret\",\"data\":{\"k\":\"bmV3\"}}");
+	drop(A_SECRET("s"));
+	cr_assert_eq(apistore_objects_commit(s, &err), 0);
+	cr_expect_eq(apistore_watch_take(w, &out, 10000), APISTORE_WATCH_IDLE);
+	cr_expect_null(strstr(out.data, "c2Vj"));
+	cr_expect_null(strstr(out.data, "bmV3"));
+	cr_expect(strstr(out.data, "\"type\":\"DELETED\",\"object\":{\"kind\":\"Secret\""));
+	body_fini(&out);
 	apistore_watch_free(w);
 }
 
@@ -124,9 +238,13 @@ Test(apistore_watch, bookmarks_for_who_asked_and_an_end_for_all)
 			      *b = watch(THINGS, 1000);
 
 	apistore_watch_bookmark_all(s);
+	take(a, 1);
+	take(b, 1);
 	expect_seen("BOOKMARK ;");
 	apistore_watch_end_all(s);
-	cr_expect_eq(ends, 2);
+	cr_expect_eq(take(a, 1), APISTORE_WATCH_END);
+	cr_expect_eq(take(b, 1), APISTORE_WATCH_END);
+	cr_expect_eq(calls, 3);
 	apistore_watch_free(a);
 	apistore_watch_free(b);
 }

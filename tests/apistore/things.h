@@ -10,13 +10,15 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#define THINGS  "/apis/example.io/v1/namespaces/ns/things"
-#define SECRETS "/api/v1/namespaces/ns/secrets"
-#define THING   "\"apiVersion\":\"example.io/v1\",\"kind\":\"Thing\""
-#define SECRET  "\"apiVersion\":\"v1\",\"kind\":\"Secret\""
-#define MERGE   "application/merge-patch+json"
-#define APPLY   "application/apply-patch+yaml"
-#define MANAGER "?fieldManager=m&force=true"
+#define THINGS      "/apis/example.io/v1/namespaces/ns/things"
+#define SECRETS     "/api/v1/namespaces/ns/secrets"
+#define A_THING(n)  (&(const struct apistore_key){"things.example.io", "ns", n})
+#define A_SECRET(n) (&(const struct apistore_key){"secrets", "ns", n})
+#define THING       "\"apiVersion\":\"example.io/v1\",\"kind\":\"Thing\""
+#define SECRET      "\"apiVersion\":\"v1\",\"kind\":\"Secret\""
+#define MERGE       "application/merge-patch+json"
+#define APPLY       "application/apply-patch+yaml"
+#define MANAGER     "?fieldManager=m&force=true"
 
 static const struct apistore_kind thing_kinds[] = {
 	{.group = "example.io",
@@ -30,8 +32,18 @@ static const struct apistore_list thing_lists[] = {
 	{"containers", {"name"}},
 	{"ports", {"port", "protocol"}},
 };
-static const struct apistore_schema things = {
-	thing_kinds, ARRAY_LEN(thing_kinds), {thing_lists, ARRAY_LEN(thing_lists)}};
+static const struct apistore_schema things = {.kinds = thing_kinds,
+	.n_kinds = ARRAY_LEN(thing_kinds),
+	.lists = {thing_lists, ARRAY_LEN(thing_lists)}};
+
+static inline struct apistore_objects *things_new(struct loop *l)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
+
+	cr_assert_not_null(db, "%s", err.text);
+	return apistore_objects_new(db, &things, l);
+}
 
 static inline struct json_object *json_of(const char *text)
 {
@@ -63,9 +75,11 @@ static inline int ask(struct apistore_objects *s, const char *method, const char
 	a = apistore_request(s, &t,
 		&(const struct apistore_request){method, type, body, body ? strlen(body) : 0});
 	code = a.code;
+	cr_assert_null(a.more, "%s: a list that is not small", path);
 	if (answer)
 		*answer = json_of(a.body);
 	apistore_answer_fini(&a);
+	cr_expect_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
 	return code;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tec/apistore/gc.h"
 #include "tec/apistore/patch.h"
+#include "tec/apistore/target.h"
 #include "tec/apistore/transport.h"
 #include "tec/apistore/watch.h"
 #include "tec/base/json.h"
@@ -22,24 +23,24 @@ static const struct apistore_kind kinds[] = {
 	{.group = "batch", .generation = true, .status = true},
 };
 
-static const struct apistore_list lists[] = {
-	{"conditions", {"type"}},
-	{"containers", {"name"}},
-	{"env", {"name"}},
-	{"imagePullSecrets", {"name"}},
-	{"initContainers", {"name"}},
-	{"ports", {"port", "containerPort", "protocol"}},
-	{"volumeMounts", {"mountPath"}},
-	{"volumes", {"name"}},
-};
+static const struct apistore_schema schema = {.kinds = kinds,
+	.n_kinds = ARRAY_LEN(kinds),
+	.lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN}};
 
-static const struct apistore_schema schema = {kinds, ARRAY_LEN(kinds), {lists, ARRAY_LEN(lists)}};
+/* An object that a test may still look at. */
+struct fake_seen {
+	char *path;
+	struct json_object *o; /* owned */
+};
 
 struct fake_api *fake_api_new(struct loop *l)
 {
 	struct fake_api *api = xcalloc(1, sizeof(*api));
+	struct err err = ERR_INIT;
+	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
 
-	api->objects = apistore_objects_new(&schema);
+	cr_assert_not_null(db, "%s", err.text);
+	api->objects = apistore_objects_new(db, &schema, l);
 	api->inner = apistore_transport_new(l, api->objects);
 	return api;
 }
@@ -49,36 +50,60 @@ void fake_api_free(struct fake_api *api)
 	cr_assert_null(api->transports, "free transports before their API");
 	k8s_transport_free(api->inner);
 	apistore_objects_free(api->objects);
+	for (size_t i = 0; i < api->n_seen; i++) {
+		free(api->seen[i].path);
+		json_object_put(api->seen[i].o);
+	}
+	free(api->seen);
 	free(api);
 }
 
-static char *collection_of(const struct kobj_gvk *gvk, const char *ns)
+static char *resource_of(const struct kobj_gvk *gvk)
 {
-	struct strbuf b = STRBUF_INIT;
+	return apistore_target_qualify(gvk->plural, gvk->group);
+}
 
-	kobj_path(gvk, ns, NULL, NULL, &b);
-	return strbuf_steal(&b);
+static struct fake_seen *seen(struct fake_api *api, const char *path)
+{
+	for (size_t i = 0; i < api->n_seen; i++)
+		if (str_eq(api->seen[i].path, path))
+			return &api->seen[i];
+	ARRAY_GROW(api->seen, api->n_seen);
+	api->seen[api->n_seen] = (struct fake_seen){xstrdup(path), NULL};
+	return &api->seen[api->n_seen++];
 }
 
 struct json_object *fake_api_get(
 	struct fake_api *api, const struct kobj_gvk *gvk, const char *ns, const char *name)
 {
-	cleanup_free char *collection = collection_of(gvk, ns);
+	cleanup_free char *resource = resource_of(gvk);
+	cleanup_free char *path = xasprintf("%s/%s/%s", resource, ns, name);
+	struct json_object *o = apistore_objects_get(
+		api->objects, &(const struct apistore_key){resource, ns, name});
+	struct fake_seen *have = seen(api, path);
 
-	return apistore_objects_get(api->objects, collection, name);
+	if (o && str_eq(json_get_str(o, "metadata/resourceVersion"),
+			 json_get_str(have->o, "metadata/resourceVersion"))) {
+		json_object_put(o);
+	} else {
+		json_object_put(have->o);
+		have->o = o;
+	}
+	return have->o;
 }
 
 void fake_api_put_json(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,
 	struct json_object *take_o)
 {
-	cleanup_free char *collection = collection_of(gvk, ns);
+	cleanup_free char *resource = resource_of(gvk);
 	cleanup_free char *name = xstrdup(json_get_str(take_o, "metadata/name"));
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
 
 	cr_assert_not_null(name, "fake_api_put: an object needs metadata.name");
 	kobj_api_version(gvk, &version);
 	json_add_str(json_add_str(take_o, "apiVersion", strbuf_str(&version)), "kind", gvk->kind);
-	apistore_objects_put(api->objects, collection, name, take_o);
+	json_object_put(apistore_objects_put(
+		api->objects, &(const struct apistore_key){resource, ns, name}, take_o));
 }
 
 static struct json_object *parse_or_fail(const char *text)
@@ -100,29 +125,31 @@ void fake_api_put(
 void fake_api_merge(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,
 	const char *name, const char *patch)
 {
-	cleanup_free char *collection = collection_of(gvk, ns);
+	cleanup_free char *resource = resource_of(gvk);
 	cleanup_json struct json_object *p = parse_or_fail(patch);
 	struct json_object *o = json_copy(fake_api_get(api, gvk, ns, name));
 
 	cr_assert_not_null(o, "fake_api_merge: no %s %s", gvk->kind, name);
 	apistore_patch_merge(o, p);
-	apistore_objects_put(api->objects, collection, name, o);
+	json_object_put(apistore_objects_put(
+		api->objects, &(const struct apistore_key){resource, ns, name}, o));
 }
 
 void fake_api_delete(
 	struct fake_api *api, const struct kobj_gvk *gvk, const char *ns, const char *name)
 {
-	cleanup_free char *collection = collection_of(gvk, ns);
-	cleanup_json struct json_object *o = apistore_gc_delete(api->objects, collection, name);
+	cleanup_free char *resource = resource_of(gvk);
+	cleanup_json struct json_object *o = apistore_gc_delete(api->objects,
+		&(const struct apistore_key){resource, ns, name}, APISTORE_POLICY_DEFAULT);
 
 	cr_assert_not_null(o, "fake_api_delete: no %s %s", gvk->kind, name);
 }
 
 size_t fake_api_count(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns)
 {
-	cleanup_free char *collection = collection_of(gvk, ns);
+	cleanup_free char *resource = resource_of(gvk);
 
-	return apistore_objects_count(api->objects, collection);
+	return apistore_objects_count(api->objects, resource, ns);
 }
 
 const char *fake_api_condition(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,

@@ -13,6 +13,8 @@ struct fake_api {
 	bool held;
 	const struct kobj_gvk *hidden[8];
 	size_t n_hidden;
+	struct fake_seen *seen; /* what fake_api_get() gave out; owned */
+	size_t n_seen;
 };
 
 bool fake_api_hides(const struct fake_api *api, const char *path);

@@ -2,12 +2,13 @@
 /*
  * Each line is a request: a letter for the verb, then a path up to a blank, then the body. Every
  * answer is JSON with the code it was given, an object that is stored can be read back under its
- * name and keeps its uid, and no write that is refused changes anything.
+ * name and keeps its uid, and no write that is refused changes anything. Garbage collection ends.
  */
 #include "config.h"
 
 #include <stdint.h>
 
+#include "tec/apistore/gc.h"
 #include "tec/apistore/request.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -16,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct apistore_kind kinds[] = {{.group = "g", .generation = true, .status = true}};
 static const struct apistore_list lists[] = {{"c", {"type"}}, {"ports", {"port", "protocol"}}};
-static const struct apistore_schema schema = {kinds, ARRAY_LEN(kinds), {lists, ARRAY_LEN(lists)}};
+static const struct apistore_schema schema = {
+	.kinds = kinds, .n_kinds = ARRAY_LEN(kinds), .lists = {lists, ARRAY_LEN(lists)}};
 
 static const struct apistore_request *verb_of(char letter)
 {
@@ -28,10 +30,10 @@ static const struct apistore_request *verb_of(char letter)
 	return &verbs[(unsigned char)letter % ARRAY_LEN(verbs)];
 }
 
-static void check_object(struct apistore_objects *s, const struct apistore_target *t,
-	const char *uid, bool was_there)
+static void check_object(
+	struct apistore_objects *s, const struct apistore_key *t, const char *uid, bool was_there)
 {
-	struct json_object *o = apistore_objects_get(s, t->collection, t->name);
+	cleanup_json struct json_object *o = apistore_objects_get(s, t);
 
 	if (!o)
 		return;
@@ -43,36 +45,52 @@ static void check_object(struct apistore_objects *s, const struct apistore_targe
 		DIE("a write changed the uid");
 }
 
+static void check_answer(const struct apistore_answer *a, bool changed)
+{
+	cleanup_json struct json_object *o = json_tokener_parse(a->body);
+
+	if (!json_object_is_type(o, json_type_object) || a->len != strlen(a->body) || a->more)
+		DIE("an answer that is not a JSON object");
+	if (a->code >= 300 && (json_get_int(o, "code", 0) != a->code || changed))
+		DIE("a refusal that is none");
+	if (a->code >= 500 && a->code != 504)
+		DIE("the database failed: %s", a->body);
+}
+
 static void one(struct apistore_objects *s, char letter, const char *path, const char *body)
 {
-	cleanup_apistore_target struct apistore_target t;
+	cleanup_apistore_target struct apistore_target t, again;
 	cleanup_free char *uid = NULL;
+	cleanup_json struct json_object *was = NULL;
 	struct apistore_request r = *verb_of(letter);
 	struct apistore_answer a;
-	struct err err = ERR_INIT;
+	struct err err = ERR_INIT, same = ERR_INIT;
 	uint64_t rv = apistore_objects_rv(s);
-	bool was_there;
+	struct apistore_key key;
+	int rc = apistore_target_parse(path, &t, &err);
 
-	if (apistore_target_parse(path, &t, &err) < 0)
+	if (apistore_target_parse(path, &again, &same) != rc || err.kind != same.kind)
+		DIE("a path that is read in two ways");
+	if (rc < 0)
 		return;
+	key = (struct apistore_key){again.qualified, again.ns, again.name};
 	r.body = body;
 	r.len = strlen(body);
-	was_there = apistore_objects_get(s, t.collection, t.name) != NULL;
-	uid = xstrdup(json_get_str(apistore_objects_get(s, t.collection, t.name), "metadata/uid"));
+	was = apistore_objects_get(s, &key);
+	uid = xstrdup(json_get_str(was, "metadata/uid"));
 	a = apistore_request(s, &t, &r);
-	cleanup_json struct json_object *o = json_tokener_parse(a.body);
-
-	if (!json_object_is_type(o, json_type_object) || a.len != strlen(a.body))
-		DIE("an answer that is not a JSON object");
-	if (a.code >= 300 && (json_get_int(o, "code", 0) != a.code || apistore_objects_rv(s) != rv))
-		DIE("a refusal that is none");
-	check_object(s, &t, uid, was_there);
+	check_answer(&a, apistore_objects_rv(s) != rv);
+	check_object(s, &key, uid, was != NULL);
 	apistore_answer_fini(&a);
+	if (apistore_objects_commit(s, &err) < 0)
+		DIE("not stored: %s", err.text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct apistore_objects *s = apistore_objects_new(&schema);
+	struct err err = ERR_INIT;
+	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
+	struct apistore_objects *s = apistore_objects_new(db, &schema, NULL);
 	cleanup_free char *text = xmemdup(data, size);
 	char *rest = text, *line;
 
@@ -85,6 +103,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			*body++ = '\0';
 		one(s, line[0], line + 1, body ? body : "");
 	}
+	(void)apistore_gc_collect(s);
+	if (apistore_objects_commit(s, &err) < 0)
+		DIE("not stored: %s", err.text);
 	apistore_objects_free(s);
 	return 0;
 }

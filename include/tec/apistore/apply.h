@@ -24,6 +24,10 @@ struct apistore_lists {
 	size_t n;
 };
 
+/* Those of the built-in kinds that the operator renders. */
+#define APISTORE_LISTS_BUILTIN 8
+extern const struct apistore_list apistore_lists_builtin[APISTORE_LISTS_BUILTIN];
+
 /*
  * Changes o in place: give it a copy of what others may hold. conf: what is applied; last: what the
  * same manager applied before, or NULL; both are only read, all are JSON objects.

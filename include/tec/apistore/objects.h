@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of one Kubernetes API in memory, by collection ("/api/v1/namespaces/a/secrets") and
- * name, with one resourceVersion counter. An object is replaced, never changed, so watches and
- * answers may share it.
+ * The objects of one Kubernetes API over a database (apistore/db), which is a file or memory. No
+ * object is kept in memory: what is read is parsed, and the caller puts it.
  *
- * Owns everything put into it; free it after the transports and watches over it. Nothing here
- * fails: what a client may not do is refused by apistore/request.
+ * The writes of one turn of the loop share one transaction, which is committed in the next turn;
+ * what reads show already, answers and watches must not: apistore_objects_when_stored() says when
+ * they may, or that nothing of it was stored. After such a failure everything is as it was before
+ * the turn, and what comes next is tried again.
+ *
+ * Owns the database; free it after the transports and watches over it. What a client may not do is
+ * refused by apistore/request.
  */
 #ifndef TEC_APISTORE_OBJECTS_H
 #define TEC_APISTORE_OBJECTS_H
@@ -13,49 +17,88 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "tec/apistore/apply.h"
+#include "tec/apistore/db.h"
+#include "tec/loop/loop.h"
 
 /* What the API knows of a kind beyond its objects. */
 struct apistore_kind {
 	const char *group, *resource; /* resource NULL: every one of the group */
+	const char *kind;             /* NULL: not known: its lists are of kind List */
 	bool generation;              /* metadata.generation counts changes of the spec */
 	bool status;                  /* status is a subresource: other writes leave it alone */
 	bool custom; /* as a CustomResourceDefinition: items of a list say their kind */
 };
 
+struct apistore_answer;
+struct apistore_target;
+
 struct apistore_schema {
 	const struct apistore_kind *kinds; /* the first that fits; none: a plain object */
 	size_t n_kinds;
 	struct apistore_lists lists;
+	bool namespaces; /* an object needs its namespace, which goes with all that is in it */
+	/* The rest may be NULL. Kinds that come and go, asked before the table; the result is
+	 * borrowed for the call. */
+	const struct apistore_kind *(*find)(void *arg, const char *group, const char *resource);
+	/* The last word on what is to be stored: fills in defaults, drops what the schema does not
+	 * know, validates. was NULL: it is new. 0, or -1 with *refused set. */
+	int (*admit)(void *arg, const struct apistore_target *t, struct json_object *o,
+		struct json_object *was, struct apistore_answer *refused);
+	void *arg;
 };
 
 struct apistore_objects;
 
-struct apistore_objects *apistore_objects_new(const struct apistore_schema *schema); /* borrowed */
+/* The schema is borrowed. l NULL (programs without a loop): the caller commits. */
+struct apistore_objects *apistore_objects_new(
+	struct apistore_db *take_db, const struct apistore_schema *schema, struct loop *l);
+/* What is not committed is undone. */
 void apistore_objects_free(struct apistore_objects *s);
+struct apistore_db *apistore_objects_db(struct apistore_objects *s);
 
 /* The last resourceVersion given: unchanged = nothing was written. */
 uint64_t apistore_objects_rv(const struct apistore_objects *s);
-/* Borrowed until the object changes; NULL: absent. */
+/* The caller puts it; NULL: absent, or the database failed (apistore_objects_trouble). */
 struct json_object *apistore_objects_get(
-	const struct apistore_objects *s, const char *collection, const char *name);
-/* A reference to the index-th object in order of collection and name; NULL: past the end. Borrowed
- * until the next write. */
-struct json_object *apistore_objects_at(const struct apistore_objects *s, size_t index);
-size_t apistore_objects_count(const struct apistore_objects *s, const char *collection);
-/* Of a collection; never NULL. */
+	struct apistore_objects *s, const struct apistore_key *key);
+size_t apistore_objects_count(struct apistore_objects *s, const char *resource, const char *ns);
+/* Never NULL. resource without its group. */
 const struct apistore_kind *apistore_objects_kind(
-	const struct apistore_objects *s, const char *collection);
+	const struct apistore_objects *s, const char *group, const char *resource);
 
 /*
  * Makes or replaces the object as it is given, status too, without a look at rights, versions or
  * kinds: the server sets name, namespace, generation and resourceVersion, fills in uid and
  * creationTimestamp, tells the watches, and drops an object with a deletionTimestamp and no
  * finalizer. What is there already is not written again. Returns the object as stored or as last
- * seen, borrowed until the next write.
+ * seen, which the caller puts; NULL: the database failed.
  */
-struct json_object *apistore_objects_put(struct apistore_objects *s, const char *collection,
-	const char *name, struct json_object *take_o);
+struct json_object *apistore_objects_put(
+	struct apistore_objects *s, const struct apistore_key *key, struct json_object *take_o);
+
+/* ---- storing */
+
+/* 0: all that was done is durable. -1: none of what this turn wrote is there, for this reason. */
+int apistore_objects_commit(struct apistore_objects *s, struct err *err) MUST_CHECK;
+
+/* fn runs once, from the loop, when all that was done before is stored (err is not set), or could
+ * not be. Embedded, zeroed by its owner, who cancels it in its own end. */
+struct apistore_wait {
+	TAILQ_ENTRY(apistore_wait) link; /* in the list of the objects */
+	struct apistore_objects *s;      /* NULL: nothing is waited for */
+	bool ringing;                    /* in the list of those that are being told */
+	struct defer now;                /* there was nothing to store */
+	void (*fn)(void *arg, const struct err *err);
+	void *arg;
+};
+void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wait *w,
+	void (*fn)(void *arg, const struct err *err), void *arg);
+void apistore_wait_cancel(struct apistore_wait *w);
+
+/* What went wrong in the database since the last time this was asked; false: nothing. */
+bool apistore_objects_trouble(struct apistore_objects *s, struct err *err);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request to the API over a set of objects: get, list (limit, continue), create, replace, merge
- * patch, apply, delete, with the preconditions and refusals of kube-apiserver. Synchronous: a write
- * is done, and the watches know of it, when this returns.
+ * One request to the API over a set of objects: get, list (limit, continue, versions), create,
+ * replace, merge patch, apply, delete, delete of a collection, with dryRun, preconditions and the
+ * refusals of kube-apiserver. A write is done when this returns, and not stored yet: the answer
+ * goes out when apistore_objects_when_stored() says so.
  *
- * Does not: validate against a schema, fill in defaults, check who asks; lists are of one
- * namespace.
+ * Does not: check who asks; validate more than apistore_schema.admit does.
  */
 #ifndef TEC_APISTORE_REQUEST_H
 #define TEC_APISTORE_REQUEST_H
@@ -14,6 +14,9 @@
 #include "tec/apistore/status.h"
 #include "tec/apistore/target.h"
 
+#define APISTORE_BODY_MAX   (3u << 20)    /* of a request, as kube-apiserver takes it */
+#define APISTORE_OBJECT_MAX (1536u << 10) /* as etcd takes it */
+
 struct apistore_request {
 	const char *method;       /* GET POST PUT PATCH DELETE */
 	const char *content_type; /* NULL: JSON */
@@ -21,7 +24,9 @@ struct apistore_request {
 	size_t len;
 };
 
-struct apistore_answer apistore_request(struct apistore_objects *s, const struct apistore_target *t,
+/* The target is taken, and emptied. A long list has more than the answer's body holds
+ * (apistore_list_pull). */
+struct apistore_answer apistore_request(struct apistore_objects *s, struct apistore_target *take_t,
 	const struct apistore_request *r);
 
 #endif

@@ -11,10 +11,13 @@
 #include "tec/apistore/target.h"
 #include "tec/base/err.h"
 
+struct apistore_listing;
+
 struct apistore_answer {
 	int code;
 	char *body; /* owned; may hold Secret data */
 	size_t len;
+	struct apistore_listing *more; /* owned: what follows the body; NULL: nothing */
 };
 void apistore_answer_fini(struct apistore_answer *a); /* wipes */
 
@@ -32,6 +35,13 @@ struct apistore_answer apistore_status_invalid(const struct apistore_target *t, 
 /* Any other refusal, with neither object nor details. */
 struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
+/* Timeout 504: a version that is not there yet. */
+struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t current);
+/* InternalError 500, or 507 when the disk is full: the database failed. */
+struct apistore_answer apistore_status_storage(const struct err *err);
+struct apistore_answer apistore_status_forbidden(
+	const struct apistore_target *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct apistore_answer apistore_status_success(void);
 struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid);
 
 #endif

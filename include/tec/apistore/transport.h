@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A k8s_transport (k8s/transport.h) to objects of the same process. A write is done when the
- * request is started; every answer comes in a later turn of the loop. A watch gets a bookmark a
+ * request is started, and answered when it is stored (apistore/objects). A watch gets a bookmark a
  * minute, when it asked for them, and ends after its timeoutSeconds.
  *
  * The objects are borrowed, several transports may share them, and they go last. Deadlines do not

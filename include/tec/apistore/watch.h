@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A watch: the changes to what a target selects, from a resourceVersion on, as the lines of a
- * watch's body. The history is kept as long as the objects, or until it is compacted.
+ * watch's body. It holds a place in the history and nothing else: its owner is told that there may
+ * be more and takes as much as it can use, so a client that does not read costs nothing, until its
+ * place is compacted away: then it gets 410.
  *
- * The callbacks come from within the write that made the change (and from apistore_watch_new for
- * those that were there): they note what they are given and call nothing here. The objects are
- * borrowed and outlive the watch.
+ * The objects are borrowed and outlive the watch.
  */
 #ifndef TEC_APISTORE_WATCH_H
 #define TEC_APISTORE_WATCH_H
 
 #include "tec/apistore/objects.h"
+#include "tec/apistore/status.h"
 #include "tec/apistore/target.h"
+#include "tec/base/body.h"
 
 struct apistore_watch;
-struct apistore_watch_ops {
-	void (*line)(void *arg, const char *line, size_t len); /* with its newline */
-	void (*end)(void *arg);                                /* the server closes the stream */
-};
+/* There may be more to take. From the loop; it takes from a later turn or at once. */
+typedef void (*apistore_watch_fn)(void *arg);
 
-/* The target is taken, and emptied. The first line is an ERROR event with code 410, and then the
- * end, when rv is older than the history. ops is borrowed. */
+/* Takes the target with its resourceVersion, sendInitialEvents and allowWatchBookmarks. NULL:
+ * refused says why. The owner takes what there is without being told first. */
 struct apistore_watch *apistore_watch_new(struct apistore_objects *s,
-	struct apistore_target *take_t, uint64_t rv, const struct apistore_watch_ops *ops,
-	void *arg);
+	struct apistore_target *take_t, apistore_watch_fn ready, void *arg,
+	struct apistore_answer *refused);
 void apistore_watch_free(struct apistore_watch *w); /* NULL is fine */
-void apistore_watch_bookmark(struct apistore_watch *w);
+
+enum apistore_watch_next {
+	APISTORE_WATCH_IDLE, /* `ready` will say when */
+	APISTORE_WATCH_MORE, /* take again */
+	APISTORE_WATCH_END,  /* the server closes the stream */
+};
+/* Appends whole lines, about max bytes. */
+enum apistore_watch_next apistore_watch_take(
+	struct apistore_watch *w, struct body *out, size_t max);
+void apistore_watch_bookmark(struct apistore_watch *w); /* if it asked for them: comes next */
 
 /* To every watch. */
 void apistore_watch_bookmark_all(struct apistore_objects *s);

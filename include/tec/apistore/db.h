@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is stored of an API: every version of every object by resourceVersion, as long as the
+ * history keeps it, in one SQLite database (DIR/store.db, or memory). Text in, text out; what the
+ * text means is known above (apistore/objects).
+ *
+ * Each version is sealed (kinds that hold keys) or tagged under the database's own key, bound to
+ * its resource, namespace, name, uid and version: what was changed from outside is not served. The
+ * database's key is wrapped under a sealing key that the database does not hold.
+ *
+ * All that is written between apistore_db_begin() and _commit() is durable together or not at all.
+ * Text that is handed out is borrowed for the call. Errors: ERR_CONFLICT another process has it,
+ * ERR_DENIED another sealing key, ERR_INVALID damaged or of a newer version, ERR_TRANSIENT the
+ * disk; http is 507 when it is full, else 500.
+ */
+#ifndef TEC_APISTORE_DB_H
+#define TEC_APISTORE_DB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/err.h"
+#include "tec/base/secret.h"
+
+struct apistore_db;
+
+struct apistore_db_conf {
+	const char *dir;          /* NULL: in memory */
+	const char *vfs;          /* NULL: SQLite's own */
+	const struct secret *key; /* the sealing key, copied; NULL in memory: one of its own */
+};
+
+/* Makes what is missing in dir, which is there. */
+struct apistore_db *apistore_db_open(
+	const struct apistore_db_conf *conf, struct err *err) MUST_CHECK;
+void apistore_db_close(struct apistore_db *db); /* NULL is fine; an open transaction is undone */
+
+/* Where an object is. resource: "secrets", "machines.example.io"; ns: "" outside of namespaces. */
+struct apistore_key {
+	const char *resource, *ns, *name;
+};
+
+enum apistore_event { APISTORE_ADDED = 1, APISTORE_MODIFIED, APISTORE_DELETED };
+const char *apistore_event_name(enum apistore_event e);
+
+struct apistore_version {
+	struct apistore_key key;
+	const char *uid;
+	uint64_t rv, prev; /* prev: the version before, 0: none */
+	enum apistore_event event;
+	int64_t at_s;     /* wall clock */
+	const char *meta; /* what selectors look at: {"labels":{},"fields":{}} or "" */
+	const char *body;
+	size_t len;
+	size_t head; /* of body: how much of it is kind and apiVersion, '{' included */
+	bool sealed;
+};
+
+int apistore_db_begin(struct apistore_db *db, struct err *err) MUST_CHECK;
+int apistore_db_commit(struct apistore_db *db, struct err *err) MUST_CHECK; /* -1: undone */
+void apistore_db_rollback(struct apistore_db *db);
+
+/* The last resourceVersion there is, and the one from which the history is complete. */
+uint64_t apistore_db_rv(const struct apistore_db *db);
+uint64_t apistore_db_oldest(const struct apistore_db *db);
+
+/* v->rv is greater than every one before. A deletion of what was sealed takes its older versions
+ * along, so body of a deletion holds no key. owners: the uids of its owners. */
+int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
+	const char *const *owners, size_t n_owners, struct err *err) MUST_CHECK;
+
+/* What one manager applied last: part of an object, gone with it. text NULL: nothing. */
+int apistore_db_set_applied(struct apistore_db *db, const struct apistore_key *key, unsigned part,
+	const char *text, struct err *err) MUST_CHECK;
+/* 1: *text is set, which the caller wipes and frees; 0: nothing; -1. */
+int apistore_db_get_applied(struct apistore_db *db, const struct apistore_key *key, unsigned part,
+	char **text, struct err *err) MUST_CHECK;
+
+/* ---- reading. False from fn ends it; fn starts no other read of the same kind. */
+typedef bool (*apistore_version_fn)(void *arg, const struct apistore_version *v);
+
+/* 1: fn was called; 0: there is none. at: the newest version up to that one; 0: the current one. */
+int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint64_t at,
+	apistore_version_fn fn, void *arg, struct err *err) MUST_CHECK;
+
+struct apistore_scan {
+	const char *resource;
+	const char *ns;                    /* NULL: all */
+	const char *after_ns, *after_name; /* behind this one; NULL: from the start */
+	uint64_t at;                       /* as of this version; 0: now */
+	bool no_body;                      /* body is NULL: only what selects */
+};
+/* In order of namespace and name. */
+int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
+	apistore_version_fn fn, void *arg, struct err *err) MUST_CHECK;
+/* The changes after `after`, up to `until`, of a resource and of a namespace (NULL: all). */
+int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
+	uint64_t after, uint64_t until, apistore_version_fn fn, void *arg,
+	struct err *err) MUST_CHECK;
+/* How many objects; resource NULL: all. UINT64_MAX: the database failed. */
+uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns);
+
+/* ---- owners. Each fn gets the object, without version. */
+typedef void (*apistore_key_fn)(void *arg, const struct apistore_key *key);
+/* Is there an object with this uid, in this namespace or in none? 1, 0, -1. */
+int apistore_db_has_uid(
+	struct apistore_db *db, const char *uid, const char *ns, struct err *err) MUST_CHECK;
+/* Objects of which an owner is missing, at most max. */
+int apistore_db_orphans(struct apistore_db *db, unsigned max, apistore_key_fn fn, void *arg,
+	struct err *err) MUST_CHECK;
+int apistore_db_dependents(struct apistore_db *db, const char *uid, unsigned max,
+	apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;
+/* Objects of a namespace, at most max. */
+int apistore_db_inside(struct apistore_db *db, const char *ns, unsigned max, apistore_key_fn fn,
+	void *arg, struct err *err) MUST_CHECK;
+/* Objects of a resource written before at_s, and those beyond the newest `keep`; at most max. */
+int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
+	unsigned max, apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;
+
+/* ---- upkeep */
+/* Versions up to `upto` that have a newer one, and deletions up to it, go. Beyond the last version:
+ * that many are skipped. */
+int apistore_db_compact(struct apistore_db *db, uint64_t upto, struct err *err) MUST_CHECK;
+/* Takes away what a deletion left in the write-ahead log; nothing to do most of the time. No
+ * transaction is open. */
+int apistore_db_settle(struct apistore_db *db, struct err *err) MUST_CHECK;
+bool apistore_db_unsettled(const struct apistore_db *db);
+/* The sealing key is another from now on. In no transaction. */
+int apistore_db_rewrap(
+	struct apistore_db *db, const struct secret *key, struct err *err) MUST_CHECK;
+
+/* A copy of all that is committed into one file, which is not there yet, some pages per step.
+ * apistore_db_backup_step(): 1 when there is more, 0 at the end, when the file is complete and on
+ * disk. -1 and a backup that is freed before the end leave no file. */
+struct apistore_db_backup;
+struct apistore_db_backup *apistore_db_backup_start(
+	struct apistore_db *db, const char *path, struct err *err) MUST_CHECK;
+int apistore_db_backup_step(struct apistore_db_backup *b, struct err *err) MUST_CHECK;
+void apistore_db_backup_free(struct apistore_db_backup *b);
+/* Puts a backup into dir, which holds no database yet, after all of it was checked. */
+int apistore_db_backup_restore(
+	const char *path, const char *dir, const struct secret *key, struct err *err) MUST_CHECK;
+
+#endif

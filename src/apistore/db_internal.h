@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to src/apistore/db*.c: the database's inside. */
+#ifndef TEC_APISTORE_DB_INTERNAL_H
+#define TEC_APISTORE_DB_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "tec/apistore/db.h"
+#include "tec/base/seal.h"
+
+#define DB_FILE "store.db"
+
+enum db_query {
+	DB_BEGIN,
+	DB_COMMIT,
+	DB_ROLLBACK,
+	DB_INSERT_VERSION,
+	DB_PUT_OBJECT,
+	DB_DROP_OBJECT,
+	DB_DROP_SEALED,
+	DB_ADD_OWNER,
+	DB_DROP_OWNERS,
+	DB_PUT_APPLIED,
+	DB_GET_APPLIED,
+	DB_DROP_APPLIED,
+	DB_GET,
+	DB_GET_AT,
+	DB_SCAN,
+	DB_SCAN_AT,
+	DB_CHANGES,
+	DB_COUNT,
+	DB_HAS_UID,
+	DB_ORPHANS,
+	DB_DEPENDENTS,
+	DB_INSIDE,
+	DB_AGED,
+	DB_COMPACT,
+	DB_COMPACT_GONE,
+	DB_PUT_SETTING,
+	DB_GET_SETTING,
+	DB_N_QUERIES,
+};
+
+struct apistore_db {
+	sqlite3 *sql;
+	int lock_fd;                       /* -1: in memory */
+	struct secret *seal, *tag;         /* made of the database's key */
+	struct secret *key;                /* the database's key */
+	sqlite3_stmt *query[DB_N_QUERIES]; /* prepared when first used */
+	uint64_t rv, oldest;
+	uint64_t rv_before, oldest_before; /* of the transaction */
+	bool open;                         /* a transaction */
+	bool unsettled;                    /* the write-ahead log holds what was deleted */
+	bool unsettled_then;               /* once the transaction is committed */
+};
+
+/* db.c */
+/* What went wrong in SQLite, in our words. Returns -1. */
+int db_failed(struct apistore_db *db, const char *doing, struct err *err);
+/* NULL with err: it cannot be prepared. Reset, and without values. */
+sqlite3_stmt *db_query(struct apistore_db *db, enum db_query q, struct err *err);
+/* Runs a statement that gives no rows; resets it. */
+int db_run(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err);
+void db_bind_key(sqlite3_stmt *st, const struct apistore_key *key); /* ?1 ?2 ?3 */
+int db_get_setting(struct apistore_db *db, const char *name, uint8_t **value, size_t *len,
+	struct err *err); /* 1, 0, -1; the caller frees */
+int db_put_setting(
+	struct apistore_db *db, const char *name, const void *value, size_t len, struct err *err);
+
+/* db_row.c */
+/* Binds all of v to DB_INSERT_VERSION, sealed or tagged. */
+void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v);
+/* The version in the statement's row; fn is called with it. 0: and wants no more; 1: goes on; -1:
+ * it is not what was written. */
+int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apistore_version_fn fn,
+	void *arg, struct err *err);
+
+/* db_open.c */
+int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
+void db_set_key(struct apistore_db *db, struct secret *take_key);
+/* Opens file and makes or migrates the tables, without the rows looked at. */
+int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);
+/* The database's key under this sealing key, or a new one in a new database. */
+int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err);
+/* All of it is what was written. */
+int db_check(struct apistore_db *db, struct err *err);
+
+#endif

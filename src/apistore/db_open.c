@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening: lock, tables, key, and a look at everything that is stored. Refuses what another process
+ * has, what a newer version wrote, what another key sealed, and what is damaged: a store that is
+ * served is whole.
+ */
+#include "config.h"
+
+#include "tec/apistore/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "db_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#define APPLICATION_ID 0x74656331 /* "tec1" */
+#define FIRST_RV       1000
+
+/* migrations[i] makes tables of version i + 1 out of those of version i. */
+static const char *const migrations[] = {
+	"CREATE TABLE setting(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
+	"CREATE TABLE version(rv INTEGER PRIMARY KEY, type INTEGER NOT NULL, resource TEXT NOT NULL,"
+	" ns TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL, prev INTEGER NOT NULL,"
+	" at INTEGER NOT NULL, head INTEGER NOT NULL, meta TEXT NOT NULL, sealed INTEGER NOT NULL,"
+	" body BLOB NOT NULL, tag BLOB NOT NULL);"
+	"CREATE UNIQUE INDEX version_of ON version(resource, ns, name, rv);"
+	"CREATE TABLE object(resource TEXT NOT NULL, ns TEXT NOT NULL, name TEXT NOT NULL,"
+	" rv INTEGER NOT NULL, uid TEXT NOT NULL, PRIMARY KEY(resource, ns, name)) WITHOUT ROWID;"
+	"CREATE INDEX object_uid ON object(uid);"
+	"CREATE INDEX object_ns ON object(ns);"
+	"CREATE TABLE owner(uid TEXT NOT NULL, resource TEXT NOT NULL, ns TEXT NOT NULL,"
+	" name TEXT NOT NULL, PRIMARY KEY(uid, resource, ns, name)) WITHOUT ROWID;"
+	"CREATE INDEX owner_of ON owner(resource, ns, name);"
+	"CREATE TABLE applied(resource TEXT NOT NULL, ns TEXT NOT NULL, name TEXT NOT NULL,"
+	" part INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY(resource, ns, name, part))"
+	" WITHOUT ROWID;",
+};
+
+int db_lock(const char *dir, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/lock", dir);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return err_set_errno(err, ERR_TRANSIENT, errno, "%s", log_esc(path));
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (errno == EWOULDBLOCK)
+		(void)err_set(err, ERR_CONFLICT,
+			"%s is in use by another process, which holds %s: stop that one first",
+			log_esc(dir), log_esc(path));
+	else
+		(void)err_set_errno(err, ERR_TRANSIENT, errno, "%s", log_esc(path));
+	(void)close(fd);
+	return -1;
+}
+
+static int exec(struct apistore_db *db, const char *sql, const char *doing, struct err *err)
+{
+	return sqlite3_exec(db->sql, sql, NULL, NULL, NULL) == SQLITE_OK
+		       ? 0
+		       : db_failed(db, doing, err);
+}
+
+/* The one number that a statement gives. */
+static int number(struct apistore_db *db, const char *sql, int64_t *out, struct err *err)
+{
+	sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(db->sql, sql, -1, &st, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		*out = sqlite3_column_int64(st, 0);
+	else
+		(void)db_failed(db, "open", err);
+	sqlite3_finalize(st);
+	return rc == SQLITE_ROW ? 0 : -1;
+}
+
+static int migrate(struct apistore_db *db, struct err *err)
+{
+	const int64_t newest = (int64_t)ARRAY_LEN(migrations);
+	int64_t version = 0, id = 0, tables = 0;
+	char text[96];
+
+	if (number(db, "PRAGMA application_id", &id, err) < 0 ||
+		number(db, "PRAGMA user_version", &version, err) < 0 ||
+		number(db, "SELECT count(*) FROM sqlite_master", &tables, err) < 0)
+		return -1;
+	if (tables > 0 && id != APPLICATION_ID)
+		return err_set(err, ERR_INVALID,
+			"the database was made by another program, or is damaged: restore a backup");
+	if (version < 0 || version > newest)
+		return err_set(err, ERR_INVALID,
+			"the database has version %lld, and this program knows %lld: start the "
+			"newer program that wrote it, or restore a backup",
+			(long long)version, (long long)newest);
+	if (version == newest)
+		return 0;
+	if (exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
+		return -1;
+	for (int64_t v = version; v < newest; v++)
+		if (exec(db, migrations[v], "migrate", err) < 0)
+			return -1; /* closing undoes it */
+	(void)snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%lld",
+		APPLICATION_ID, (long long)newest);
+	if (exec(db, text, "migrate", err) < 0 || exec(db, "COMMIT", "migrate", err) < 0)
+		return -1;
+	return 0;
+}
+
+static int read_number(struct apistore_db *db, const char *name, uint64_t *out, struct err *err)
+{
+	cleanup_free uint8_t *value = NULL;
+	size_t len = 0;
+	int rc = db_get_setting(db, name, &value, &len, err);
+
+	if (rc <= 0)
+		return rc;
+	if (str_to_u64((const char *)value, INT64_MAX, out) < 0)
+		return err_set(
+			err, ERR_INVALID, "the database is damaged (%s): restore a backup", name);
+	return 0;
+}
+
+static int read_rv(struct apistore_db *db, struct err *err)
+{
+	int64_t newest = 0;
+
+	db->rv = FIRST_RV;
+	db->oldest = 0;
+	if (read_number(db, "rv", &db->rv, err) < 0 ||
+		read_number(db, "oldest", &db->oldest, err) < 0 ||
+		number(db, "SELECT coalesce(max(rv), 0) FROM version", &newest, err) < 0)
+		return -1;
+	if (newest > 0 && (uint64_t)newest > db->rv)
+		db->rv = (uint64_t)newest;
+	return 0;
+}
+
+int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err)
+{
+	static const char settings[] =
+		"PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+		"PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2048;"
+		"PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF";
+	int fd;
+
+	if (path[0] != ':') { /* no other user may ever read it */
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0 && errno != EROFS && errno != EACCES)
+			return err_set_errno(err, ERR_TRANSIENT, errno, "%s", log_esc(path));
+		if (fd >= 0)
+			(void)close(fd);
+	}
+	if (sqlite3_open_v2(path, &db->sql,
+		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+			    SQLITE_OPEN_EXRESCODE,
+		    vfs) != SQLITE_OK)
+		return db_failed(db, log_esc(path), err);
+	(void)sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	if (exec(db, settings, "open", err) < 0 || migrate(db, err) < 0)
+		return -1;
+	return read_rv(db, err);
+}
+
+/* ---- keys */
+
+static void bind_wrapped(uint8_t bound[SEAL_TAG_LEN])
+{
+	memset(bound, 0, SEAL_TAG_LEN);
+	memcpy(bound, "tec apistore key", 16);
+}
+
+void db_set_key(struct apistore_db *db, struct secret *take_key)
+{
+	db->key = take_key;
+	db->seal = seal_subkey(take_key, "db-seals");
+	db->tag = seal_subkey(take_key, "db-tags.");
+}
+
+static int put_wrapped(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	cleanup_free uint8_t *wrapped = NULL;
+	uint8_t bound[SEAL_TAG_LEN];
+	char id[SEAL_ID_LEN + 1];
+
+	bind_wrapped(bound);
+	wrapped = seal_bytes(key, bound, secret_peek(db->key), SEAL_KEY_LEN);
+	seal_key_id(key, id);
+	if (db_put_setting(db, "key", wrapped, SEAL_KEY_LEN + SEAL_OVERHEAD, err) < 0)
+		return -1;
+	return db_put_setting(db, "sealed-by", id, SEAL_ID_LEN, err);
+}
+
+int apistore_db_rewrap(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	if (apistore_db_begin(db, err) < 0)
+		return -1;
+	if (put_wrapped(db, key, err) < 0) {
+		apistore_db_rollback(db);
+		return -1;
+	}
+	db->unsettled_then = true;
+	return apistore_db_commit(db, err);
+}
+
+static int new_key(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	int64_t n = 0;
+
+	if (number(db, "SELECT count(*) FROM version", &n, err) < 0)
+		return -1;
+	if (n > 0)
+		return err_set(err, ERR_INVALID,
+			"the database is damaged (it has no key): restore a backup");
+	db_set_key(db, secret_new_random(SEAL_KEY_LEN));
+	if (apistore_db_begin(db, err) < 0)
+		return -1;
+	if (put_wrapped(db, key, err) < 0) {
+		apistore_db_rollback(db);
+		return -1;
+	}
+	return apistore_db_commit(db, err);
+}
+
+int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	cleanup_free uint8_t *wrapped = NULL, *id = NULL;
+	cleanup_secret struct secret *own = secret_new(SEAL_KEY_LEN);
+	uint8_t bound[SEAL_TAG_LEN];
+	char have[SEAL_ID_LEN + 1];
+	size_t len = 0, id_len = 0;
+	int rc = db_get_setting(db, "key", &wrapped, &len, err);
+
+	if (rc <= 0)
+		return rc < 0 ? -1 : new_key(db, key, err);
+	if (db_get_setting(db, "sealed-by", &id, &id_len, err) < 0)
+		return -1;
+	bind_wrapped(bound);
+	seal_key_id(key, have);
+	if (len == SEAL_KEY_LEN + SEAL_OVERHEAD &&
+		seal_open(key, bound, wrapped, len, secret_bytes(own)) == 0) {
+		db_set_key(db, steal_ptr(&own));
+		return 0;
+	}
+	if (id && str_eq((char *)id, have))
+		return err_set(err, ERR_INVALID,
+			"the database is damaged (its key cannot be read): restore a backup");
+	return err_set(err, ERR_DENIED,
+		"the database is sealed by key %s, and the sealing key given is %s: give that one",
+		id ? log_escn((char *)id, id_len) : "?", have);
+}
+
+/* ---- is it whole? */
+
+static bool go_on(void *arg, const struct apistore_version *v)
+{
+	return true;
+}
+
+static int check_rows(struct apistore_db *db, struct err *err)
+{
+	static const char all[] =
+		"SELECT v.rv,v.type,v.resource,v.ns,v.name,v.uid,v.prev,v.at,v.head,"
+		"v.meta,v.sealed,v.body,v.tag FROM version v";
+	sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(db->sql, all, -1, &st, NULL), ok = 1;
+
+	if (rc != SQLITE_OK)
+		return db_failed(db, "check", err);
+	while (ok > 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
+		ok = db_give_version(db, st, false, go_on, NULL, err);
+	if (ok > 0 && rc != SQLITE_DONE)
+		ok = db_failed(db, "check", err);
+	sqlite3_finalize(st);
+	return ok > 0 ? 0 : -1;
+}
+
+int db_check(struct apistore_db *db, struct err *err)
+{
+	/* What object says must be what the newest version of each object says, and the other way
+	 * round. */
+	static const char differ[] =
+		"SELECT (SELECT count(*) FROM object o LEFT JOIN version v ON v.rv=o.rv WHERE "
+		"v.rv IS NULL OR v.type=3 OR v.resource<>o.resource OR v.ns<>o.ns OR "
+		"v.name<>o.name OR v.uid<>o.uid) + (SELECT count(*) FROM version v WHERE v.type<>3 "
+		"AND NOT EXISTS (SELECT 1 FROM version w WHERE w.resource=v.resource AND "
+		"w.ns=v.ns AND w.name=v.name AND w.rv>v.rv) AND NOT EXISTS (SELECT 1 FROM object o "
+		"WHERE o.resource=v.resource AND o.ns=v.ns AND o.name=v.name AND o.rv=v.rv))";
+	sqlite3_stmt *st = NULL;
+	int64_t n = 0;
+	bool ok;
+
+	if (sqlite3_prepare_v2(db->sql, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK ||
+		sqlite3_step(st) != SQLITE_ROW) {
+		(void)db_failed(db, "check", err);
+		sqlite3_finalize(st);
+		return -1;
+	}
+	ok = str_eq((const char *)sqlite3_column_text(st, 0), "ok");
+	if (!ok)
+		(void)err_set(err, ERR_INVALID, "the database is damaged (%s): restore a backup",
+			log_esc((const char *)sqlite3_column_text(st, 0)));
+	sqlite3_finalize(st);
+	if (!ok || check_rows(db, err) < 0 || number(db, differ, &n, err) < 0)
+		return -1;
+	if (n > 0)
+		return err_set(err, ERR_INVALID,
+			"the database is damaged (%lld objects without their version): restore a backup",
+			(long long)n);
+	return 0;
+}

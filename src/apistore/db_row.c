@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A version as a row: what is secret is sealed, bound to all other columns; what is not gets a tag
+ * over all of them. Either way a row that was changed or moved is noticed when it is read.
+ */
+#include "config.h"
+
+#include "tec/apistore/db.h"
+
+#include <string.h>
+
+#include "db_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+enum { RV, TYPE, RESOURCE, NS, NAME, UID, PREV, AT, HEAD, META, SEALED, BODY, TAG };
+
+/* Over all columns; with_body: and the text. at is not in it: it is only for upkeep. */
+static void tag_of(struct apistore_db *db, const struct apistore_version *v, bool with_body,
+	uint8_t tag[SEAL_TAG_LEN])
+{
+	const uint64_t numbers[] = {
+		v->rv, (uint64_t)v->event, v->prev, (uint64_t)v->head, (uint64_t)v->sealed};
+	const struct seal_part parts[] = {{numbers, sizeof(numbers)},
+		{v->key.resource, strlen(v->key.resource)}, {v->key.ns, strlen(v->key.ns)},
+		{v->key.name, strlen(v->key.name)}, {v->uid, strlen(v->uid)},
+		{v->meta, strlen(v->meta)}, {v->body, with_body ? v->len : 0}};
+
+	seal_tag(db->tag, parts, ARRAY_LEN(parts), tag);
+}
+
+void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v)
+{
+	uint8_t tag[SEAL_TAG_LEN];
+
+	db_bind_key(st, &v->key);
+	sqlite3_bind_int64(st, 4, (int64_t)v->rv);
+	sqlite3_bind_int(st, 5, (int)v->event);
+	sqlite3_bind_text(st, 6, v->uid, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 7, (int64_t)v->prev);
+	sqlite3_bind_int64(st, 8, v->at_s);
+	sqlite3_bind_int64(st, 9, (int64_t)v->head);
+	sqlite3_bind_text(st, 10, v->meta, -1, SQLITE_STATIC);
+	sqlite3_bind_int(st, 11, v->sealed);
+	tag_of(db, v, !v->sealed, tag);
+	if (v->sealed)
+		sqlite3_bind_blob64(st, 12, seal_bytes(db->seal, tag, v->body, v->len),
+			v->len + SEAL_OVERHEAD, free);
+	else
+		sqlite3_bind_blob64(st, 12, v->body, v->len, SQLITE_STATIC);
+	sqlite3_bind_blob(st, 13, tag, v->sealed ? 0 : sizeof(tag), SQLITE_TRANSIENT);
+}
+
+static const char *text_of(sqlite3_stmt *st, int column)
+{
+	const char *s = (const char *)sqlite3_column_text(st, column);
+
+	return s ? s : "";
+}
+
+static int not_what_was_written(const struct apistore_version *v, struct err *err)
+{
+	return err_set_http(err, ERR_INVALID, 500,
+		"the database is damaged: version %llu of %s %s/%s is not what was written: "
+		"restore a backup",
+		(unsigned long long)v->rv, v->key.resource, v->key.ns, v->key.name);
+}
+
+static int give_sealed(struct apistore_db *db, sqlite3_stmt *st, struct apistore_version *v,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	const void *blob = sqlite3_column_blob(st, BODY);
+	size_t n = (size_t)sqlite3_column_bytes(st, BODY);
+	uint8_t tag[SEAL_TAG_LEN];
+	char *text;
+	int rc = -1;
+
+	if (n < SEAL_OVERHEAD)
+		return not_what_was_written(v, err);
+	text = xmalloc(n - SEAL_OVERHEAD + 1);
+	tag_of(db, v, false, tag);
+	if (seal_open(db->seal, tag, blob, n, text) < 0) {
+		(void)not_what_was_written(v, err);
+	} else {
+		text[n - SEAL_OVERHEAD] = '\0';
+		v->body = text;
+		v->len = n - SEAL_OVERHEAD;
+		rc = fn(arg, v);
+	}
+	secret_wipe(text, n - SEAL_OVERHEAD);
+	free(text);
+	return rc;
+}
+
+int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apistore_version_fn fn,
+	void *arg, struct err *err)
+{
+	struct apistore_version v = {
+		.key = {text_of(st, RESOURCE), text_of(st, NS), text_of(st, NAME)},
+		.uid = text_of(st, UID),
+		.rv = (uint64_t)sqlite3_column_int64(st, RV),
+		.prev = (uint64_t)sqlite3_column_int64(st, PREV),
+		.event = (enum apistore_event)sqlite3_column_int(st, TYPE),
+		.at_s = sqlite3_column_int64(st, AT),
+		.meta = text_of(st, META),
+		.head = (size_t)sqlite3_column_int64(st, HEAD),
+		.sealed = sqlite3_column_int(st, SEALED) != 0};
+	uint8_t tag[SEAL_TAG_LEN];
+
+	if (no_body)
+		return fn(arg, &v);
+	if (v.sealed)
+		return give_sealed(db, st, &v, fn, arg, err);
+	v.body = text_of(st, BODY);
+	v.len = (size_t)sqlite3_column_bytes(st, BODY);
+	tag_of(db, &v, true, tag);
+	if (sqlite3_column_bytes(st, TAG) != (int)sizeof(tag) ||
+		!secret_same_bytes(sqlite3_column_blob(st, TAG), tag, sizeof(tag)) ||
+		v.event < APISTORE_ADDED || v.event > APISTORE_DELETED || v.head > v.len)
+		return not_what_was_written(&v, err);
+	return fn(arg, &v);
+}
+
+/* ---- what a manager applied: always sealed */
+
+static void bind_applied(struct apistore_db *db, const struct apistore_key *key, unsigned part,
+	uint8_t tag[SEAL_TAG_LEN])
+{
+	const struct seal_part parts[] = {{"applied", 7}, {key->resource, strlen(key->resource)},
+		{key->ns, strlen(key->ns)}, {key->name, strlen(key->name)}, {&part, sizeof(part)}};
+
+	seal_tag(db->tag, parts, ARRAY_LEN(parts), tag);
+}
+
+int apistore_db_set_applied(struct apistore_db *db, const struct apistore_key *key, unsigned part,
+	const char *text, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, text ? DB_PUT_APPLIED : DB_DROP_APPLIED, err);
+	uint8_t tag[SEAL_TAG_LEN];
+
+	if (!st)
+		return -1;
+	db_bind_key(st, key);
+	sqlite3_bind_int64(st, 4, part);
+	if (text) {
+		size_t len = strlen(text);
+
+		bind_applied(db, key, part, tag);
+		sqlite3_bind_blob64(
+			st, 5, seal_bytes(db->seal, tag, text, len), len + SEAL_OVERHEAD, free);
+	}
+	return db_run(db, st, "write", err);
+}
+
+int apistore_db_get_applied(struct apistore_db *db, const struct apistore_key *key, unsigned part,
+	char **text, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_GET_APPLIED, err);
+	uint8_t tag[SEAL_TAG_LEN];
+	int rc;
+
+	*text = NULL;
+	if (!st)
+		return -1;
+	db_bind_key(st, key);
+	sqlite3_bind_int64(st, 4, part);
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW) {
+		const void *blob = sqlite3_column_blob(st, 0);
+		size_t n = (size_t)sqlite3_column_bytes(st, 0);
+
+		bind_applied(db, key, part, tag);
+		*text = n < SEAL_OVERHEAD ? NULL : xmalloc(n - SEAL_OVERHEAD + 1);
+		if (!*text || seal_open(db->seal, tag, blob, n, *text) < 0) {
+			free(steal_ptr(text));
+			rc = SQLITE_CORRUPT;
+			(void)err_set_http(err, ERR_INVALID, 500,
+				"the database is damaged: what was applied to %s %s/%s is not what was written: restore a backup",
+				key->resource, key->ns, key->name);
+		} else {
+			(*text)[n - SEAL_OVERHEAD] = '\0';
+		}
+	} else if (rc != SQLITE_DONE) {
+		(void)db_failed(db, "read", err);
+	}
+	sqlite3_reset(st);
+	return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : -1;
+}
+
+/* ---- reading */
+
+/* Every row to fn, until it has enough. The number of rows given, -1. */
+static int each_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	int rc, n = 0, more = 1;
+
+	while (more > 0 && (rc = sqlite3_step(st)) != SQLITE_DONE) {
+		if (rc != SQLITE_ROW) {
+			more = db_failed(db, "read", err);
+			break;
+		}
+		more = db_give_version(db, st, no_body, fn, arg, err);
+		n++;
+	}
+	sqlite3_reset(st);
+	return more < 0 ? -1 : n;
+}
+
+int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint64_t at,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, at ? DB_GET_AT : DB_GET, err);
+
+	if (!st)
+		return -1;
+	db_bind_key(st, key);
+	if (at)
+		sqlite3_bind_int64(st, 4, (int64_t)at);
+	return each_version(db, st, false, fn, arg, err);
+}
+
+struct within {
+	const char *ns;
+	apistore_version_fn fn;
+	void *arg;
+};
+
+static bool give_within(void *arg, const struct apistore_version *v)
+{
+	struct within *w = arg;
+
+	return strcmp(v->key.ns, w->ns) == 0 && w->fn(w->arg, v);
+}
+
+int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	bool current = !scan->at || scan->at == db->rv;
+	sqlite3_stmt *st = db_query(db, current ? DB_SCAN : DB_SCAN_AT, err);
+	struct within w = {scan->ns, fn, arg};
+	const char *ns = scan->after_ns ? scan->after_ns : scan->ns ? scan->ns : "";
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, scan->resource, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 3, scan->after_name ? scan->after_name : "", -1, SQLITE_STATIC);
+	if (!current)
+		sqlite3_bind_int64(st, 4, (int64_t)scan->at);
+	if (scan->ns)
+		return each_version(db, st, scan->no_body, give_within, &w, err);
+	return each_version(db, st, scan->no_body, fn, arg, err);
+}
+
+int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
+	uint64_t after, uint64_t until, apistore_version_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_CHANGES, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_int64(st, 1, (int64_t)after);
+	sqlite3_bind_int64(st, 2, (int64_t)until);
+	sqlite3_bind_text(st, 3, resource, -1, SQLITE_STATIC);
+	if (ns)
+		sqlite3_bind_text(st, 4, ns, -1, SQLITE_STATIC);
+	return each_version(db, st, false, fn, arg, err);
+}
+
+uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns)
+{
+	struct err ignored = ERR_INIT;
+	sqlite3_stmt *st = db_query(db, DB_COUNT, &ignored);
+	uint64_t n = UINT64_MAX;
+
+	if (!st)
+		return n;
+	if (resource)
+		sqlite3_bind_text(st, 1, resource, -1, SQLITE_STATIC);
+	if (ns)
+		sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
+	if (sqlite3_step(st) == SQLITE_ROW)
+		n = (uint64_t)sqlite3_column_int64(st, 0);
+	sqlite3_reset(st);
+	return n;
+}
+
+/* ---- owners and upkeep */
+
+int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_HAS_UID, err);
+	int rc;
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, uid, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
+	rc = sqlite3_step(st);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		(void)db_failed(db, "read", err);
+	sqlite3_reset(st);
+	return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : -1;
+}
+
+/* Gathers first: fn may write. */
+static int each_key(
+	struct apistore_db *db, sqlite3_stmt *st, apistore_key_fn fn, void *arg, struct err *err)
+{
+	char **text = NULL;
+	size_t n = 0;
+	int rc;
+
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		for (int i = 0; i < 3; i++) {
+			ARRAY_GROW(text, n);
+			text[n++] = xstrdup(text_of(st, i));
+		}
+	}
+	if (rc != SQLITE_DONE)
+		(void)db_failed(db, "read", err);
+	sqlite3_reset(st);
+	for (size_t i = 0; i < n; i += 3) {
+		if (rc == SQLITE_DONE)
+			fn(arg, &(const struct apistore_key){text[i], text[i + 1], text[i + 2]});
+		for (size_t k = 0; k < 3; k++)
+			free(text[i + k]);
+	}
+	free(text);
+	return rc == SQLITE_DONE ? (int)(n / 3) : -1;
+}
+
+int apistore_db_orphans(
+	struct apistore_db *db, unsigned max, apistore_key_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_ORPHANS, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_int64(st, 1, max);
+	return each_key(db, st, fn, arg, err);
+}
+
+int apistore_db_dependents(struct apistore_db *db, const char *uid, unsigned max,
+	apistore_key_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_DEPENDENTS, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, uid, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 2, max);
+	return each_key(db, st, fn, arg, err);
+}
+
+int apistore_db_inside(struct apistore_db *db, const char *ns, unsigned max, apistore_key_fn fn,
+	void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_INSIDE, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, ns, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 2, max);
+	return each_key(db, st, fn, arg, err);
+}
+
+int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
+	unsigned max, apistore_key_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_AGED, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, resource, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 2, at_s);
+	sqlite3_bind_int64(st, 3, (int64_t)keep);
+	sqlite3_bind_int64(st, 4, max);
+	return each_key(db, st, fn, arg, err);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A place in a scan: each piece starts a new one behind the last object given out. The end of a
+ * page is looked for first, among what selectors look at only, because the list's metadata stands
+ * before its items.
+ */
+#include "config.h"
+
+#include "tec/apistore/list.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#include "apistore_internal.h"
+
+struct apistore_listing {
+	struct apistore_objects *s;
+	const struct apistore_selector *select; /* of target, or borrowed */
+	struct apistore_target target;
+	char *resource, *ns; /* ns NULL: all */
+	uint64_t at;
+	char *after_ns, *after_name; /* behind this one; NULL: from the start */
+	uint64_t limit, given;       /* limit 0: none */
+	uint64_t left;               /* behind the page; with continue */
+	bool more;                   /* there is a next page */
+	bool custom, events;         /* items with kind; items as events */
+	bool begun, ended;
+	char *next; /* the token of the next page */
+};
+
+static const char too_old[] =
+	"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+void apistore_list_free(struct apistore_listing *l)
+{
+	if (!l)
+		return;
+	apistore_target_fini(&l->target);
+	free(l->resource);
+	free(l->ns);
+	free(l->after_ns);
+	free(l->after_name);
+	free(l->next);
+	free(l);
+}
+
+static struct apistore_listing *list_new(
+	struct apistore_objects *s, const struct apistore_target *t, uint64_t at)
+{
+	struct apistore_listing *l = xcalloc(1, sizeof(*l));
+
+	l->s = s;
+	l->select = t->select;
+	l->resource = xstrdup(t->qualified);
+	l->ns = t->ns[0] ? xstrdup(t->ns) : NULL;
+	l->at = at;
+	l->custom = apistore_objects_kind(s, t->group, t->resource)->custom;
+	return l;
+}
+
+struct apistore_listing *apistore_list_events(
+	struct apistore_objects *s, const struct apistore_target *t, uint64_t at)
+{
+	struct apistore_listing *l = list_new(s, t, at);
+
+	l->events = l->begun = true;
+	return l;
+}
+
+/* ---- continue tokens: {"v":"meta.k8s.io/v1","rv":1,"start":"ns/name\0"} in base64url */
+
+static char *token_of(uint64_t rv, bool consistent, const char *ns, const char *name)
+{
+	cleanup_strbuf struct strbuf json = STRBUF_INIT;
+	struct strbuf out = STRBUF_INIT;
+
+	if (consistent)
+		strbuf_addf(&json, "{\"v\":\"meta.k8s.io/v1\",\"rv\":%" PRIu64, rv);
+	else
+		strbuf_adds(&json, "{\"v\":\"meta.k8s.io/v1\",\"rv\":-1");
+	strbuf_addf(&json, ",\"start\":\"%s%s%s\\u0000\"}", ns, ns[0] ? "/" : "", name);
+	bytes_to_b64url(&out, json.data, json.len);
+	return strbuf_steal(&out);
+}
+
+static bool read_token(struct apistore_listing *l, const char *token, int64_t *rv)
+{
+	static const struct json_limits limits = {4096, 4, 16, true};
+	cleanup_free uint8_t *text = NULL;
+	cleanup_json struct json_object *o = NULL;
+	struct err ignored = ERR_INIT;
+	struct json_object *start;
+	const char *s, *slash;
+	size_t len = 0;
+
+	if (bytes_from_b64url(token, strlen(token), &text, &len) < 0)
+		return false;
+	o = json_parse((char *)text, len, &limits, &ignored);
+	start = o ? json_get(o, "start") : NULL;
+	if (!str_eq(json_get_str(o, "v"), "meta.k8s.io/v1") ||
+		!json_object_is_type(start, json_type_string) ||
+		!json_object_is_type(json_get(o, "rv"), json_type_int))
+		return false;
+	*rv = json_get_int(o, "rv", 0);
+	s = json_object_get_string(start); /* up to the NUL byte */
+	slash = strchr(s, '/');
+	l->after_ns = slash ? xstrndup(s, (size_t)(slash - s)) : xstrdup("");
+	l->after_name = xstrdup(slash ? slash + 1 : s);
+	if (!*l->after_name || strchr(l->after_name, '/') || *rv == 0 || *rv < -1)
+		return false;
+	return !l->ns || str_eq(l->ns, l->after_ns);
+}
+
+static struct apistore_answer expired_token(const struct apistore_listing *l)
+{
+	cleanup_free char *next = token_of(0, false, l->after_ns, l->after_name);
+	struct apistore_answer a = apistore_status_refusal(410, "Expired", "%s", too_old);
+	struct err ignored = ERR_INIT;
+	cleanup_json struct json_object *o =
+		json_parse(a.body, a.len, &json_limits_object, &ignored);
+
+	json_add(o, "metadata", json_add_str(json_obj(), "continue", next));
+	apistore_answer_fini(&a);
+	return apistore_status_object(410, o);
+}
+
+/* ---- which version */
+
+static int refuse_option(
+	struct apistore_answer *refused, const char *field, const char *problem, const char *why)
+{
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+
+	*refused = apistore_status_invalid(&options, "ListOptions", field, problem, why);
+	return -1;
+}
+
+static int check_match(
+	const char *match, const char *rv, bool next, struct apistore_answer *refused)
+{
+	static const char field[] = "resourceVersionMatch";
+
+	if (!match)
+		return 0;
+	if (next)
+		return refuse_option(refused, field, "Forbidden",
+			"resourceVersionMatch is forbidden when continue is provided");
+	if (!rv)
+		return refuse_option(refused, field, "Forbidden",
+			"resourceVersionMatch is forbidden unless resourceVersion is provided");
+	if (!str_eq(match, "Exact") && !str_eq(match, "NotOlderThan")) {
+		cleanup_free char *quoted = xasprintf(
+			"\"%s\": supported values: \"Exact\", \"NotOlderThan\", \"\"", match);
+
+		return refuse_option(refused, field, "Unsupported value", quoted);
+	}
+	if (str_eq(match, "Exact") && str_eq(rv, "0"))
+		return refuse_option(refused, field, "Forbidden",
+			"resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+	return 0;
+}
+
+/* resourceVersion, resourceVersionMatch and continue together say of which version the list is. */
+static int choose_version(struct apistore_listing *l, const struct apistore_target *t,
+	struct apistore_answer *refused)
+{
+	cleanup_free char *rv_param = apistore_target_param(t, "resourceVersion"),
+			  *match_param = apistore_target_param(t, "resourceVersionMatch"),
+			  *next_param = apistore_target_param(t, "continue");
+	/* Empty is as if it were not there. */
+	const char *rv = rv_param && *rv_param ? rv_param : NULL,
+		   *match = match_param && *match_param ? match_param : NULL,
+		   *next = next_param && *next_param ? next_param : NULL;
+	uint64_t want = 0, now = apistore_objects_rv(l->s);
+	int64_t token_rv = 0;
+	bool exact;
+
+	if (check_match(match, rv, next, refused) < 0)
+		return -1;
+	if (rv && str_to_u64(rv, INT64_MAX, &want) < 0)
+		return refuse_option(refused, "resourceVersion", "Invalid value",
+			"strconv.ParseUint: parsing: invalid syntax");
+	if (next && rv && want != 0) {
+		*refused = apistore_status_refusal(400, "BadRequest",
+			"specifying resource version is not allowed when using continue");
+		return -1;
+	}
+	if (next && !read_token(l, next, &token_rv)) {
+		*refused = apistore_status_refusal(400, "BadRequest",
+			"continue key is not valid: encoded start key is not valid");
+		return -1;
+	}
+	exact = want > 0 && (str_eq(match, "Exact") || (!match && l->limit > 0));
+	l->at = token_rv > 0 ? (uint64_t)token_rv : exact ? want : now;
+	if (want > now || l->at > now) {
+		*refused = apistore_status_too_large(want > now ? want : l->at, now);
+		return -1;
+	}
+	if (l->at < apistore_db_oldest(l->s->db)) {
+		*refused = next ? expired_token(l)
+				: apistore_status_refusal(410, "Expired",
+					  "The resourceVersion for the provided list is too old.");
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- pages */
+
+struct page {
+	struct apistore_listing *l;
+	uint64_t n;
+	char *ns, *name; /* the last one of the page */
+};
+
+static bool count_item(void *arg, const struct apistore_version *v)
+{
+	struct page *p = arg;
+
+	if (!apistore_selector_matches(p->l->select, v->key.ns, v->key.name, v->meta))
+		return true;
+	if (p->n++ < p->l->limit) {
+		free(p->ns);
+		free(p->name);
+		p->ns = xstrdup(v->key.ns);
+		p->name = xstrdup(v->key.name);
+		return true;
+	}
+	p->l->more = true;
+	return p->l->select == NULL; /* with a selector it is not said how many are left */
+}
+
+static struct apistore_scan scan_of(const struct apistore_listing *l, bool no_body)
+{
+	return (struct apistore_scan){.resource = l->resource,
+		.ns = l->ns,
+		.after_ns = l->after_ns,
+		.after_name = l->after_name,
+		.at = l->at,
+		.no_body = no_body};
+}
+
+/* Is there a next page, and where does it begin? */
+static int find_page(struct apistore_listing *l, struct err *err)
+{
+	struct apistore_scan scan = scan_of(l, true);
+	struct page p = {.l = l};
+	int rc = apistore_db_scan(l->s->db, &scan, count_item, &p, err);
+
+	if (rc >= 0 && l->more) {
+		l->next = token_of(l->at, true, p.ns, p.name);
+		l->left = p.n - l->limit;
+	}
+	free(p.ns);
+	free(p.name);
+	return rc < 0 ? -1 : 0;
+}
+
+struct apistore_listing *apistore_list_new(
+	struct apistore_objects *s, struct apistore_target *take_t, struct apistore_answer *refused)
+{
+	struct apistore_listing *l = list_new(s, take_t, 0);
+	cleanup_free char *limit = apistore_target_param(take_t, "limit");
+	struct err err = ERR_INIT;
+	int rc = -1;
+
+	l->target = *take_t;
+	*take_t = (struct apistore_target){0};
+	if (limit && *limit && str_to_u64(limit, INT64_MAX, &l->limit) < 0)
+		*refused = apistore_status_refusal(
+			400, "BadRequest", "limit is not a number: %s", log_esc(limit));
+	else
+		rc = choose_version(l, &l->target, refused);
+	if (rc == 0 && l->limit > 0 && find_page(l, &err) < 0) {
+		(void)apistore_objects_failed(s, &err);
+		*refused = apistore_status_storage(&err);
+		rc = -1;
+	}
+	if (rc == 0)
+		return l;
+	apistore_list_free(l);
+	return NULL;
+}
+
+/* ---- text */
+
+static void add_text(struct body *out, const char *text)
+{
+	body_add(out, text, strlen(text), 0);
+}
+
+static void add_head(struct apistore_listing *l, struct body *out)
+{
+	const struct apistore_target *t = &l->target;
+	const char *kind = apistore_objects_kind(l->s, t->group, t->resource)->kind;
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+	strbuf_addf(&b, "{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{",
+		kind ? kind : "", kind ? t->group : "", kind && t->group[0] ? "/" : "",
+		kind ? t->version : "v1");
+	strbuf_addf(&b, "\"resourceVersion\":\"%" PRIu64 "\"", l->at);
+	if (l->more) {
+		strbuf_addf(&b, ",\"continue\":\"%s\"", l->next);
+		if (!l->select)
+			strbuf_addf(&b, ",\"remainingItemCount\":%" PRIu64, l->left);
+	}
+	strbuf_adds(&b, "},\"items\":[");
+	body_add(out, b.data, b.len, 0);
+}
+
+struct pull {
+	struct apistore_listing *l;
+	struct body *out;
+	size_t end; /* of out: enough */
+	bool full;
+};
+
+static bool add_item(void *arg, const struct apistore_version *v)
+{
+	struct pull *p = arg;
+	struct apistore_listing *l = p->l;
+	size_t skip = l->events || l->custom
+			      ? 0
+			      : v->head + (v->len > v->head && v->body[v->head] == ',');
+
+	if (p->out->len >= p->end || (l->limit > 0 && l->given == l->limit)) {
+		p->full = !(l->limit > 0 && l->given == l->limit);
+		return false;
+	}
+	free(l->after_ns);
+	free(l->after_name);
+	l->after_ns = xstrdup(v->key.ns);
+	l->after_name = xstrdup(v->key.name);
+	if (!apistore_selector_matches(l->select, v->key.ns, v->key.name, v->meta))
+		return true;
+	if (l->events)
+		add_text(p->out, "{\"type\":\"ADDED\",\"object\":");
+	else if (l->given > 0)
+		add_text(p->out, ",");
+	if (skip > 0)
+		add_text(p->out, "{");
+	body_add(p->out, v->body + skip, v->len - skip, 0);
+	if (l->events)
+		add_text(p->out, "}\n");
+	l->given++;
+	return true;
+}
+
+int apistore_list_pull(struct apistore_listing *l, struct body *out, size_t max, struct err *err)
+{
+	struct pull p = {l, out, out->len + max, false};
+	struct apistore_scan scan;
+	cleanup_free char *after_ns = NULL, *after_name = NULL;
+
+	if (l->ended)
+		return 0;
+	if (l->begun && l->at < apistore_db_oldest(l->s->db))
+		return err_set_http(err, ERR_GONE, 410, "the version of the list is compacted");
+	/* A transaction that is open may be undone; what it took away must still be seen then. */
+	if (l->begun && l->s->open && apistore_objects_commit(l->s, err) < 0)
+		*err = (struct err)ERR_INIT;
+	if (!l->begun)
+		add_head(l, out);
+	l->begun = true;
+	scan = scan_of(l, false);
+	scan.after_ns = after_ns = xstrdup(l->after_ns); /* the scan changes them */
+	scan.after_name = after_name = xstrdup(l->after_name);
+	if (apistore_db_scan(l->s->db, &scan, add_item, &p, err) < 0)
+		return -1;
+	if (p.full)
+		return 1;
+	l->ended = true;
+	if (!l->events)
+		add_text(out, "]}");
+	return 0;
+}

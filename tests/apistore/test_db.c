@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "apistore/store_dir.h"
+#include "apistore/things.h"
+#include "tec/apistore/gc.h"
+
+static struct apistore_objects *s;
+
+static void open_store(void)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db = store_open(NULL, &err);
+
+	cr_assert_not_null(db, "%s", err.text);
+	s = apistore_objects_new(db, &things, NULL);
+}
+
+static void close_store(void)
+{
+	apistore_objects_free(s);
+	s = NULL;
+}
+
+static void down(void)
+{
+	close_store();
+	store_dir_down();
+}
+
+TestSuite(apistore_db, .init = store_dir_up, .fini = down);
+
+static void commit(void)
+{
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
+}
+
+static void put(const struct apistore_key *k, const char *text)
+{
+	json_object_put(apistore_objects_put(s, k, json_of(text)));
+}
+
+static void expect_spec(const struct apistore_key *k, int64_t n)
+{
+	cleanup_json struct json_object *o = apistore_objects_get(s, k);
+
+	cr_expect_eq(json_get_int(o, "spec", -1), n, "%s", k->name);
+}
+
+static void expect_refused(enum err_kind kind, const char *text)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db = store_open(NULL, &err);
+
+	cr_expect_null(db, "opened: %s", text);
+	apistore_db_close(db);
+	cr_expect_eq(err.kind, kind, "%s", err.text);
+	cr_expect(strstr(err.text, text), "%s instead of %s", err.text, text);
+}
+
+/* SQL on the closed database. */
+static void sql(const char *text)
+{
+	cleanup_free char *path = in_dir("store.db");
+	sqlite3 *db = NULL;
+
+	cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+	cr_assert_eq(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+	cr_assert_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+Test(apistore_db, what_is_committed_is_there_again)
+{
+	struct stat st;
+	cleanup_free char *path = in_dir("store.db");
+	uint64_t rv;
+
+	open_store();
+	put(A_THING("a"), "{\"spec\":1}");
+	put(A_SECRET("s"), "{\"spec\":2}");
+	commit();
+	put(A_THING("a"), "{\"spec\":3}");
+	commit();
+	put(A_THING("lost"), "{\"spec\":4}");
+	rv = apistore_objects_rv(s) - 1;
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 0777, 0600);
+	close_store();
+	open_store();
+	cr_expect_eq(apistore_objects_rv(s), rv, "what was not committed has no version");
+	expect_spec(A_THING("a"), 3);
+	expect_spec(A_SECRET("s"), 2);
+	expect_spec(A_THING("lost"), -1);
+	put(A_THING("b"), "{}");
+	cr_expect_eq(apistore_objects_rv(s), rv + 1);
+}
+
+Test(apistore_db, versions_grow_over_a_restart_whatever_was_compacted)
+{
+	struct err err = ERR_INIT;
+	uint64_t rv;
+
+	open_store();
+	put(A_THING("a"), "{}");
+	json_object_put(apistore_gc_delete(s, A_THING("a"), APISTORE_POLICY_DEFAULT));
+	rv = apistore_objects_rv(s);
+	commit();
+	cr_assert_eq(apistore_db_begin(apistore_objects_db(s), &err), 0);
+	cr_assert_eq(apistore_db_compact(apistore_objects_db(s), rv, &err), 0);
+	cr_assert_eq(apistore_db_commit(apistore_objects_db(s), &err), 0);
+	close_store();
+	open_store();
+	cr_expect_eq(apistore_objects_rv(s), rv, "no row has it");
+	cr_expect_eq(apistore_db_oldest(apistore_objects_db(s)), rv);
+}
+
+static bool note_version(void *arg, const struct apistore_version *v)
+{
+	strbuf_addf(arg, "%s %llu;", v->key.name, (unsigned long long)v->rv);
+	return true;
+}
+
+static void expect_at(uint64_t at, const char *want)
+{
+	const struct apistore_scan scan = {.resource = "things.example.io", .at = at};
+	cleanup_strbuf struct strbuf seen = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	cr_assert_geq(
+		apistore_db_scan(apistore_objects_db(s), &scan, note_version, &seen, &err), 0);
+	cr_expect_str_eq(strbuf_str(&seen), want);
+}
+
+Test(apistore_db, the_past_is_kept_until_it_is_compacted)
+{
+	struct err err = ERR_INIT;
+
+	open_store();
+	put(A_THING("a"), "{\"spec\":1}"); /* 1001 */
+	put(A_THING("b"), "{\"spec\":1}");
+	put(A_THING("a"), "{\"spec\":2}");
+	json_object_put(apistore_gc_delete(s, A_THING("b"), APISTORE_POLICY_DEFAULT));
+	put(A_THING("a"), "{\"spec\":3}"); /* 1005 */
+	expect_at(1000, "");
+	expect_at(1001, "a 1001;");
+	expect_at(1002, "a 1001;b 1002;");
+	expect_at(1003, "a 1003;b 1002;");
+	expect_at(1004, "a 1003;");
+	expect_at(0, "a 1005;");
+	cr_assert_eq(apistore_db_compact(apistore_objects_db(s), 1003, &err), 0, "%s", err.text);
+	expect_at(1003, "a 1003;b 1002;");
+	expect_at(1004, "a 1003;");
+	expect_at(1001, "");
+	cr_assert_eq(apistore_db_compact(apistore_objects_db(s), 1005, &err), 0, "%s", err.text);
+	expect_at(1005, "a 1005;");
+	expect_at(1003, "");
+}
+
+Test(apistore_db, a_second_process_is_refused)
+{
+	open_store();
+	expect_refused(ERR_CONFLICT, "is in use by another process");
+	close_store();
+	open_store();
+}
+
+Test(apistore_db, another_sealing_key_is_refused)
+{
+	struct secret *mine;
+	char id[SEAL_ID_LEN + 1];
+
+	open_store();
+	put(A_THING("a"), "{\"spec\":1}");
+	commit();
+	close_store();
+	mine = key;
+	key = secret_new_random(SEAL_KEY_LEN);
+	seal_key_id(mine, id);
+	expect_refused(ERR_DENIED, id);
+	secret_free(key);
+	key = mine;
+	open_store();
+	expect_spec(A_THING("a"), 1);
+}
+
+Test(apistore_db, the_sealing_key_may_change)
+{
+	struct secret *old = key;
+	struct err err = ERR_INIT;
+
+	open_store();
+	put(A_SECRET("s"), "{\"spec\":1}");
+	commit();
+	key = secret_new_random(SEAL_KEY_LEN);
+	cr_expect_eq(apistore_db_rewrap(apistore_objects_db(s), key, &err), 0, "%s", err.text);
+	put(A_SECRET("t"), "{\"spec\":2}");
+	commit();
+	close_store();
+	open_store();
+	expect_spec(A_SECRET("s"), 1);
+	expect_spec(A_SECRET("t"), 2);
+	close_store();
+	secret_free(key);
+	key = old;
+	expect_refused(ERR_DENIED, "sealed by key");
+}
+
+Test(apistore_db, newer_and_foreign_databases_are_refused)
+{
+	open_store();
+	close_store();
+	sql("PRAGMA user_version=99");
+	expect_refused(ERR_INVALID, "version 99");
+	sql("PRAGMA user_version=1; PRAGMA application_id=5");
+	expect_refused(ERR_INVALID, "made by another program");
+}
+
+Test(apistore_db, rows_that_were_swapped_or_edited_are_not_served)
+{
+	static const char *const edits[] = {
+		"UPDATE version SET body=(SELECT body FROM version WHERE name='t') WHERE name='s'",
+		"UPDATE version SET name='t2' WHERE name='t'; UPDATE object SET name='t2' WHERE name='t'",
+		"UPDATE version SET body=replace(body, '1', '2') WHERE name='a'",
+		"UPDATE version SET meta='{\"labels\":{\"admin\":\"1\"}}' WHERE name='a'",
+		"UPDATE version SET uid='x' WHERE name='a'; UPDATE object SET uid='x' WHERE name='a'",
+		"UPDATE version SET sealed=0 WHERE name='s'",
+		"UPDATE version SET type=2 WHERE name='a'",
+		"DELETE FROM object WHERE name='a'",
+		"DELETE FROM version WHERE name='a'",
+		"UPDATE object SET uid='x' WHERE name='a'",
+		"UPDATE setting SET value=zeroblob(72) WHERE name='key'",
+		"DELETE FROM setting WHERE name='key'",
+	};
+	cleanup_free char *path = in_dir("store.db"), *kept = in_dir("kept");
+
+	open_store();
+	put(A_THING("a"), "{\"spec\":1}");
+	put(A_SECRET("s"), "{\"spec\":1}");
+	put(A_SECRET("t"), "{\"spec\":2}");
+	commit();
+	close_store();
+	for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
+		cleanup_free char *copy = xasprintf("cp %s %s", path, kept);
+		cleanup_free char *back = xasprintf("cp %s %s", kept, path);
+
+		cr_assert_eq(system(copy), 0);
+		sql(edits[i]);
+		expect_refused(ERR_INVALID, "restore a backup");
+		cr_assert_eq(system(back), 0);
+	}
+	open_store();
+	expect_spec(A_THING("a"), 1);
+}
+
+/* ---- what stands in the files */
+
+/* The body of a Secret as it is stored, from a backup. */
+static void *sealed_body(size_t *len)
+{
+	cleanup_free char *path = in_dir("look");
+	struct apistore_db_backup *b;
+	struct err err = ERR_INIT;
+	sqlite3 *db = NULL;
+	sqlite3_stmt *st = NULL;
+	void *body;
+
+	b = apistore_db_backup_start(apistore_objects_db(s), path, &err);
+	cr_assert_not_null(b, "%s", err.text);
+	while (apistore_db_backup_step(b, &err) > 0)
+		;
+	cr_assert_not(err_is_set(&err), "%s", err.text);
+	apistore_db_backup_free(b);
+	cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_prepare_v2(db, "SELECT body FROM version WHERE resource='secrets'", -1, &st, NULL);
+	cr_assert_eq(sqlite3_step(st), SQLITE_ROW);
+	*len = (size_t)sqlite3_column_bytes(st, 0);
+	body = xmemdup(sqlite3_column_blob(st, 0), *len);
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+	(void)unlink(path);
+	return body;
+}
+
+Test(apistore_db, a_secret_is_sealed_and_leaves_nothing)
+{
+	cleanup_free char *body = NULL;
+	struct err err = ERR_INIT;
+	size_t len = 0;
+
+	open_store();
+	put(A_THING("a"), "{\"spec\":\"plain text\"}");
+	cr_assert_eq(ask(s, "PATCH", SECRETS "/s" MANAGER, APPLY,
+			     "{" SECRET ",\"metadata\":{\"name\":\"s\"},"
+			     "\"stringData\":{\"k\":\"correct horse battery\"}}",
+			     NULL),
+		201);
+	commit();
+	cr_expect(is_in_files("plain text", 10), "the test finds what is there");
+	cr_expect_not(is_in_files("correct horse", 13));
+	cr_expect_not(is_in_files("Y29ycmVjdCBob3JzZSBiYXR0ZXJ5", 28));
+	body = sealed_body(&len);
+	cr_expect(is_in_files(body + 24, 32), "as ciphertext");
+	json_object_put(apistore_gc_delete(s, A_SECRET("s"), APISTORE_POLICY_DEFAULT));
+	commit();
+	cr_expect(apistore_db_unsettled(apistore_objects_db(s)));
+	cr_assert_eq(apistore_db_settle(apistore_objects_db(s), &err), 0, "%s", err.text);
+	cr_expect_not(is_in_files(body + 24, 32), "nor its ciphertext");
+	cr_expect_not(apistore_db_unsettled(apistore_objects_db(s)));
+}
+
+Test(apistore_db, a_backup_is_one_file_and_restores_under_its_key_only)
+{
+	cleanup_free char *path = in_dir("backup"), *part = in_dir("backup.part"),
+			  *store = in_dir("store.db");
+	cleanup_secret struct secret *other = secret_new_random(SEAL_KEY_LEN);
+	struct apistore_db_backup *b;
+	struct err err = ERR_INIT;
+	char name[16];
+	int rc;
+
+	open_store();
+	for (int i = 0; i < 2000; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		put(A_THING(name), "{\"spec\":1}");
+	}
+	put(A_SECRET("s"), "{\"spec\":2}");
+	commit();
+	b = apistore_db_backup_start(apistore_objects_db(s), path, &err);
+	cr_assert_not_null(b, "%s", err.text);
+	cr_expect_eq(apistore_db_backup_step(b, &err), 1, "not all at once");
+	cr_expect_neq(access(path, F_OK), 0, "not under its name before it is whole");
+	put(A_THING("n0"), "{\"spec\":5}");
+	cr_expect_eq(apistore_db_backup_step(b, &err), 1);
+	commit();
+	while ((rc = apistore_db_backup_step(b, &err)) > 0)
+		;
+	cr_expect_eq(rc, 0, "%s", err.text);
+	apistore_db_backup_free(b);
+	cr_expect_neq(access(part, F_OK), 0);
+	cr_expect_null(apistore_db_backup_start(apistore_objects_db(s), path, &err));
+	err_clear(&err);
+	close_store();
+	cr_expect_eq(apistore_db_backup_restore(path, dir, key, &err), -1);
+	cr_expect(strstr(err.text, "holds a database already"), "%s", err.text);
+	err_clear(&err);
+	cr_assert_eq(unlink(store), 0);
+	cr_expect_eq(apistore_db_backup_restore(path, dir, other, &err), -1);
+	cr_expect_eq(err.kind, ERR_DENIED, "%s", err.text);
+	err_clear(&err);
+	cr_expect_eq(apistore_db_backup_restore(path, dir, key, &err), 0, "%s", err.text);
+	open_store();
+	expect_spec(A_THING("n0"), 5);
+	expect_spec(A_THING("n1999"), 1);
+	expect_spec(A_SECRET("s"), 2);
+}
+
+Test(apistore_db, a_backup_that_was_cut_or_is_none_is_refused)
+{
+	cleanup_free char *path = in_dir("backup");
+	static const char *const makes[] = {
+		"head -c 20000 /dev/urandom >%s", ": >%s", "echo hello >%s", "rm -f %s"};
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(makes); i++) {
+		cleanup_strbuf struct strbuf command = STRBUF_INIT;
+		const char *at = strstr(makes[i], "%s");
+
+		strbuf_add(&command, makes[i], (size_t)(at - makes[i]));
+		strbuf_adds(&command, path);
+		cr_assert_eq(system(command.data), 0);
+		err_clear(&err);
+		cr_expect_eq(apistore_db_backup_restore(path, dir, key, &err), -1, "%s", makes[i]);
+	}
+	open_store();
+	cr_expect_eq(apistore_objects_count(s, NULL, NULL), 0);
+}

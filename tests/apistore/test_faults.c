@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the disk may do: each call of SQLite's VFS fails once, the process is killed before each
+ * write, each byte is another one. What was acknowledged is there, what was refused is not, and the
+ * next request works when the disk does.
+ */
+#include "config.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "apistore/fault_vfs.h"
+#include "apistore/store_dir.h"
+#include "apistore/things.h"
+#include "tec/apistore/gc.h"
+#include "tec/apistore/watch.h"
+
+enum { OBJECTS = 12 };
+
+static struct apistore_objects *s;
+
+static void up(void)
+{
+	fault_vfs_register();
+	store_dir_up();
+}
+
+static void down(void)
+{
+	apistore_objects_free(s);
+	s = NULL;
+	store_dir_down();
+}
+
+TestSuite(apistore_faults, .init = up, .fini = down, .timeout = 300);
+
+static void open_store(const char *vfs)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db = store_open(vfs, &err);
+
+	cr_assert_not_null(db, "%s", err.text);
+	s = apistore_objects_new(db, &things, NULL);
+}
+
+static void close_store(void)
+{
+	apistore_objects_free(s);
+	s = NULL;
+}
+
+/* One request and its commit: the code that the client would see. */
+static int request(const char *method, const char *path, const char *body)
+{
+	cleanup_apistore_target struct apistore_target t;
+	struct apistore_answer a;
+	struct err err = ERR_INIT;
+	int code;
+
+	cr_assert_eq(apistore_target_parse(path, &t, &err), 0);
+	a = apistore_request(s, &t,
+		&(const struct apistore_request){method, str_eq(method, "PATCH") ? MERGE : NULL,
+			body, body ? strlen(body) : 0});
+	code = a.code;
+	apistore_answer_fini(&a);
+	if (apistore_objects_commit(s, &err) < 0) {
+		a = apistore_status_storage(&err);
+		code = a.code;
+		cr_expect(strstr(a.body, "\"kind\":\"Status\""));
+		apistore_answer_fini(&a);
+	}
+	return code;
+}
+
+static int make(unsigned i)
+{
+	cleanup_free char *body = xasprintf("{" SECRET ",\"metadata\":{\"name\":\"s%u\"},"
+					    "\"stringData\":{\"k\":\"%0200u\"}}",
+		i, i);
+
+	return request("POST", SECRETS, body);
+}
+
+static bool is_there(unsigned i)
+{
+	cleanup_free char *name = xasprintf("s%u", i);
+	cleanup_json struct json_object *o = apistore_objects_get(s, A_SECRET(name));
+
+	return o != NULL;
+}
+
+static void one_call_fails(enum fault_what what, int code)
+{
+	unsigned hits = 0;
+
+	for (unsigned n = 1; n <= 40; n++) {
+		bool made[OBJECTS];
+		int again = 201;
+		struct err err = ERR_INIT;
+
+		open_store(FAULT_VFS);
+		fault_vfs_set(what, n, false);
+		for (unsigned i = 0; i < OBJECTS; i++) {
+			uint64_t rv = apistore_objects_rv(s);
+			int got = make(i);
+
+			made[i] = got == 201;
+			cr_expect(got == 201 || got == code || got == 500, "%d", got);
+			cr_expect_eq(apistore_objects_rv(s), made[i] ? rv + 1 : rv);
+			cr_expect_eq(is_there(i), made[i], "call %u, object %u", n, i);
+		}
+		hits += fault_vfs_hit();
+		fault_vfs_set(FAULT_NONE, 0, false);
+		(void)apistore_objects_trouble(s, &err);
+		for (unsigned i = 0; i < OBJECTS && again == 201; i++)
+			again = made[i] ? 201 : make(i);
+		cr_expect_eq(again, 201, "it works again after call %u failed", n);
+		close_store();
+		open_store(NULL); /* and all of it is whole */
+		for (unsigned i = 0; i < OBJECTS; i++) {
+			cr_expect(is_there(i), "call %u, object %u", n, i);
+			cleanup_free char *name = xasprintf("s%u", i);
+
+			json_object_put(apistore_gc_delete(s, A_SECRET(name), APISTORE_BACKGROUND));
+		}
+		cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
+		close_store();
+	}
+	cr_expect_gt(hits, 20, "only %u faults came", hits);
+}
+
+Test(apistore_faults, a_disk_that_is_full_refuses_and_recovers)
+{
+	one_call_fails(FAULT_FULL, 507);
+}
+
+Test(apistore_faults, writes_and_syncs_that_fail_refuse_and_recover)
+{
+	one_call_fails(FAULT_WRITE, 500);
+}
+
+Test(apistore_faults, half_a_write_is_none)
+{
+	one_call_fails(FAULT_HALF, 500);
+}
+
+Test(apistore_faults, reads_go_on_when_nothing_can_be_written)
+{
+	static const enum fault_what whats[] = {FAULT_FULL, FAULT_WRITE, FAULT_READONLY};
+
+	open_store(FAULT_VFS);
+	cr_assert_eq(make(1), 201);
+	for (size_t i = 0; i < ARRAY_LEN(whats); i++) {
+		int code = whats[i] == FAULT_FULL ? 507 : 500;
+
+		fault_vfs_set(whats[i], 1, true);
+		for (unsigned k = 0; k < 5; k++) {
+			cr_expect_eq(make(2), code);
+			cr_expect_eq(request("PATCH", SECRETS "/s1",
+					     "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}"),
+				code);
+			cr_expect_eq(request("DELETE", SECRETS "/s1", NULL), code);
+			cr_expect_eq(request("GET", SECRETS "/s1", NULL), 200);
+			cr_expect_eq(request("GET", SECRETS "/s2", NULL), 404);
+			cr_expect_eq(request("GET", SECRETS, NULL), 200);
+		}
+		fault_vfs_set(FAULT_NONE, 0, false);
+	}
+	cr_expect_eq(make(2), 201);
+}
+
+Test(apistore_faults, reads_that_fail_are_not_absent_objects)
+{
+	static const enum fault_what whats[] = {FAULT_READ, FAULT_SHORT_READ};
+	unsigned hits = 0;
+
+	open_store(NULL);
+	for (unsigned i = 0; i < 200; i++)
+		cr_assert_eq(make(i), 201);
+	close_store();
+	for (size_t w = 0; w < ARRAY_LEN(whats); w++) {
+		for (unsigned n = 1; n <= 60; n++) {
+			struct err err = ERR_INIT;
+			struct apistore_db *db;
+			int code;
+
+			fault_vfs_set(whats[w], n, false);
+			db = store_open(FAULT_VFS, &err);
+			hits += fault_vfs_hit();
+			if (!db) { /* refused as a whole */
+				cr_expect(err_is_set(&err));
+				continue;
+			}
+			s = apistore_objects_new(db, &things, NULL);
+			code = request("GET", SECRETS "/s150", NULL);
+			cr_expect(code == 200 || code == 500, "%d", code);
+			code = request("GET", SECRETS, NULL);
+			cr_expect(code == 200 || code == 500, "%d", code);
+			fault_vfs_set(FAULT_NONE, 0, false);
+			cr_expect_eq(request("GET", SECRETS "/s150", NULL), 200);
+			close_store();
+		}
+	}
+	cr_expect_gt(hits, 30, "%u", hits);
+}
+
+/* ---- kill -9 */
+
+/* Writes until it is killed; each acknowledged write is a byte in the pipe. */
+static _Noreturn void write_until_killed(int to, unsigned first, unsigned at)
+{
+	fault_vfs_set(FAULT_NONE, 0, false);
+	open_store(FAULT_VFS);
+	fault_vfs_set(FAULT_KILL, at, false);
+	for (unsigned i = first;; i++)
+		if (make(i) != 201 || write(to, "x", 1) != 1)
+			_exit(1);
+}
+
+Test(apistore_faults, no_acknowledged_write_is_lost_by_kill_9)
+{
+	unsigned acknowledged = 0, next = 0;
+
+	for (unsigned n = 1; n <= 200; n++) {
+		char bytes[4096];
+		ssize_t got;
+		int ends[2], status = 0;
+		pid_t child;
+
+		cr_assert_eq(pipe(ends), 0);
+		child = fork();
+		if (child == 0)
+			write_until_killed(ends[1], next, 1 + n % 50);
+		close(ends[1]);
+		while ((got = read(ends[0], bytes, sizeof(bytes))) > 0)
+			acknowledged += (unsigned)got;
+		close(ends[0]);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "life %u: %x", n,
+			status);
+		open_store(NULL); /* integrity_check, and every row */
+		for (unsigned i = 0; i < acknowledged; i++)
+			cr_expect(is_there(i), "write %u of %u is lost after life %u", i,
+				acknowledged, n);
+		/* The one that was under way may be there or not. */
+		next = (unsigned)apistore_objects_count(s, "secrets", "ns");
+		cr_assert(next == acknowledged || next == acknowledged + 1, "%u %u", next,
+			acknowledged);
+		acknowledged = next;
+		close_store();
+	}
+	cr_expect_gt(acknowledged, 200);
+}
+
+/* ---- damage */
+
+Test(apistore_faults, a_database_with_another_byte_is_refused_or_whole)
+{
+	cleanup_free char *path = in_dir("store.db"), *was = NULL, *text = NULL;
+	unsigned refused = 0, whole = 0;
+	size_t len = 0, n = 0;
+
+	open_store(NULL);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		cr_assert_eq(make(i), 201);
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		cleanup_free char *name = xasprintf("t%u", i);
+
+		json_object_put(
+			apistore_objects_put(s, A_THING(name), json_of("{\"spec\":\"value\"}")));
+	}
+	cr_assert_eq(request("GET", SECRETS, NULL), 200);
+	close_store();
+	was = slurp(path, &len);
+	cr_assert_not_null(was);
+	for (size_t at = 0; at < len; at += at < 100 ? 1 : 41) {
+		struct err err = ERR_INIT;
+		struct apistore_db *db;
+		FILE *f;
+
+		free(text);
+		text = xmemdup(was, len);
+		text[at] ^= (char)(1 << at % 8);
+		f = fopen(path, "w");
+		cr_assert_eq(fwrite(text, 1, len, f), len);
+		fclose(f);
+		db = store_open(NULL, &err);
+		if (!db) {
+			refused++;
+			cr_expect(
+				strstr(err.text, "restore a backup") || strstr(err.text, "version"),
+				"byte %zu: %s", at, err.text);
+			continue;
+		}
+		s = apistore_objects_new(db, &things, NULL);
+		for (n = 0; n < OBJECTS; n++) {
+			cleanup_free char *name = xasprintf("t%zu", n);
+			cleanup_json struct json_object *o = apistore_objects_get(s, A_THING(name));
+
+			cr_expect(is_there((unsigned)n), "byte %zu", at);
+			cr_expect_str_eq(json_get_str(o, "spec"), "value", "byte %zu", at);
+		}
+		whole++;
+		close_store();
+	}
+	cr_expect_gt(refused, 50, "%u refused, %u whole", refused, whole);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/* What the loop adds: one transaction per turn, answers after it, upkeep and garbage by itself. */
+#include "config.h"
+
+#include "apistore/fault_vfs.h"
+#include "apistore/store_dir.h"
+#include "apistore/things.h"
+#include "tec/apistore/gc.h"
+#include "tec/apistore/transport.h"
+#include "tec/base/metric.h"
+#include "tec/k8s/transport.h"
+
+static struct loop *loop;
+static struct apistore_objects *s;
+static struct k8s_transport *t;
+static struct apistore_gc *gc;
+static struct op_scope ops;
+static int codes[16];
+static size_t n_codes;
+static char text[4096]; /* of the last answer */
+
+static const struct apistore_schema with_namespaces = {.kinds = thing_kinds,
+	.n_kinds = ARRAY_LEN(thing_kinds),
+	.lists = {thing_lists, ARRAY_LEN(thing_lists)},
+	.namespaces = true};
+
+static void open_store(const char *vfs, const struct apistore_schema *schema)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db = store_open(vfs, &err);
+
+	cr_assert_not_null(db, "%s", err.text);
+	s = apistore_objects_new(db, schema, loop);
+	t = apistore_transport_new(loop, s);
+}
+
+static void close_store(void)
+{
+	op_scope_cancel(&ops);
+	apistore_gc_free(gc);
+	k8s_transport_free(t);
+	apistore_objects_free(s);
+	gc = NULL;
+	t = NULL;
+	s = NULL;
+}
+
+static void up(void)
+{
+	clock_fake_start(1000000, 1767323045);
+	fault_vfs_register();
+	store_dir_up();
+	loop = loop_new();
+}
+
+static void down(void)
+{
+	close_store();
+	loop_free(loop);
+	store_dir_down();
+	metric_reset_all();
+	clock_fake_stop();
+}
+
+TestSuite(apistore_turn, .init = up, .fini = down);
+
+static void on_answer(void *arg, const struct err *err, const struct k8s_answer *a)
+{
+	cr_expect_not(err_is_set(err));
+	snprintf(text, sizeof(text), "%s", a->body);
+	if (n_codes < ARRAY_LEN(codes))
+		codes[n_codes++] = a->status;
+}
+
+static void send(const char *method, const char *path, const char *body)
+{
+	struct k8s_request req = {.method = method,
+		.content_type = str_eq(method, "PATCH") ? MERGE : NULL,
+		.verb = "get",
+		.path = xstrdup(path)};
+
+	if (body)
+		body_add(&req.body, body, strlen(body), 0);
+	k8s_transport_start(t, &ops, &req, NULL, on_answer, NULL);
+}
+
+static int ask_now(const char *method, const char *path, const char *body)
+{
+	n_codes = 0;
+	send(method, path, body);
+	loop_drain(loop);
+	cr_assert_eq(n_codes, 1);
+	return codes[0];
+}
+
+static char *thing(const char *name, const char *meta)
+{
+	return xasprintf("{" THING ",\"metadata\":{\"name\":\"%s\"%s}}", name, meta);
+}
+
+static bool there(const char *name)
+{
+	cleanup_json struct json_object *o = apistore_objects_get(s, A_THING(name));
+
+	return o != NULL;
+}
+
+Test(apistore_turn, a_turn_is_stored_or_refused_as_a_whole)
+{
+	cleanup_free char *a = thing("a", ""), *b = thing("b", "");
+
+	open_store(FAULT_VFS, &things);
+	fault_vfs_set(FAULT_WRITE, 1, true);
+	send("POST", THINGS, a);
+	send("POST", THINGS, b);
+	send("GET", THINGS "/a", NULL);
+	cr_expect_eq(n_codes, 0);
+	loop_drain(loop);
+	cr_expect_eq(n_codes, 3);
+	for (size_t i = 0; i < n_codes; i++)
+		cr_expect_eq(codes[i], 500, "%zu", i);
+	cr_expect(strstr(text, "\"reason\":\"InternalError\""), "%s", text);
+	cr_expect_eq(ask_now("GET", THINGS "/a", NULL), 404);
+	fault_vfs_set(FAULT_NONE, 0, false);
+	n_codes = 0;
+	send("POST", THINGS, a);
+	send("POST", THINGS, b);
+	send("GET", THINGS "/a", NULL);
+	loop_drain(loop);
+	cr_expect_eq(n_codes, 3);
+	cr_expect_eq(codes[0], 201);
+	cr_expect_eq(codes[1], 201);
+	cr_expect_eq(codes[2], 200);
+}
+
+Test(apistore_turn, history_goes_after_a_while)
+{
+	cleanup_free char *a = thing("a", "");
+	uint64_t rv;
+
+	open_store(NULL, &things);
+	cr_expect_eq(ask_now("POST", THINGS, a), 201);
+	rv = apistore_objects_rv(s);
+	loop_advance(loop, 240000);
+	cr_expect_eq(apistore_db_oldest(apistore_objects_db(s)), 0);
+	cr_expect_eq(ask_now("PATCH", THINGS "/a", "{\"spec\":1}"), 200);
+	loop_advance(loop, 1200000);
+	cr_expect_geq(apistore_db_oldest(apistore_objects_db(s)), rv);
+	cr_expect(there("a"));
+}
+
+Test(apistore_turn, orphans_go_by_themselves_and_after_a_restart)
+{
+	cleanup_free char *owner = thing("owner", ""), *child = NULL, *uid = NULL;
+
+	open_store(NULL, &things);
+	cr_expect_eq(ask_now("POST", THINGS, owner), 201);
+	cleanup_json struct json_object *o = apistore_objects_get(s, A_THING("owner"));
+
+	uid = xasprintf(",\"ownerReferences\":[{\"uid\":\"%s\"}]", json_get_str(o, "metadata/uid"));
+	child = thing("child", uid);
+	cr_expect_eq(ask_now("POST", THINGS, child), 201);
+	cr_expect_eq(ask_now("DELETE", THINGS "/owner", NULL), 200);
+	cr_expect(there("child"), "nobody collects yet");
+	close_store();
+	open_store(NULL, &things);
+	gc = apistore_gc_new(s);
+	loop_drain(loop);
+	cr_expect_not(there("child"));
+}
+
+/* An owner, a dependent that blocks and one that a finalizer holds. */
+static void make_family(void)
+{
+	cleanup_free char *owner = thing("owner", ""), *a = NULL, *b = NULL, *ref_a = NULL,
+			  *ref_b = NULL;
+
+	open_store(NULL, &things);
+	gc = apistore_gc_new(s);
+	cr_assert_eq(ask_now("POST", THINGS, owner), 201);
+	cleanup_json struct json_object *o = apistore_objects_get(s, A_THING("owner"));
+	const char *uid = json_get_str(o, "metadata/uid");
+
+	ref_a = xasprintf(
+		",\"ownerReferences\":[{\"uid\":\"%s\",\"blockOwnerDeletion\":true}]", uid);
+	ref_b = xasprintf("%s,\"finalizers\":[\"f/g\"]", ref_a);
+	a = thing("a", ref_a);
+	b = thing("b", ref_b);
+	cr_assert_eq(ask_now("POST", THINGS, a), 201);
+	cr_assert_eq(ask_now("POST", THINGS, b), 201);
+}
+
+Test(apistore_turn, foreground_waits_for_the_dependents)
+{
+	make_family();
+	cr_expect_eq(ask_now("DELETE", THINGS "/owner?propagationPolicy=Foreground", NULL), 200);
+	cr_expect_not(there("a"));
+	cr_expect(there("b"), "its finalizer holds it");
+	cr_expect(there("owner"), "and that holds the owner");
+	cr_expect_eq(ask_now("PATCH", THINGS "/b", "{\"metadata\":{\"finalizers\":null}}"), 200);
+	cr_expect_not(there("b"));
+	cr_expect_not(there("owner"));
+}
+
+Test(apistore_turn, background_and_orphan)
+{
+	make_family();
+	cr_expect_eq(ask_now("DELETE", THINGS "/owner",
+			     "{\"kind\":\"DeleteOptions\",\"propagationPolicy\":\"Orphan\"}"),
+		200);
+	cr_expect_not(there("owner"));
+	cr_expect(there("a") && there("b"));
+	cleanup_json struct json_object *o = apistore_objects_get(s, A_THING("a"));
+
+	cr_expect_null(json_get(o, "metadata/ownerReferences"));
+	cr_expect_eq(ask_now("DELETE", THINGS "/a?propagationPolicy=Sideways", NULL), 422);
+	cr_expect_eq(ask_now("DELETE", THINGS "?propagationPolicy=Background", NULL), 200);
+	cr_expect_not(there("a"));
+	cr_expect(there("b"), "its finalizer");
+}
+
+Test(apistore_turn, a_namespace_is_needed_and_goes_with_all_in_it)
+{
+	cleanup_free char *a = thing("a", ""), *b = thing("b", ",\"finalizers\":[\"f/g\"]");
+
+	open_store(NULL, &with_namespaces);
+	gc = apistore_gc_new(s);
+	cr_expect_eq(ask_now("POST", THINGS, a), 404);
+	cr_expect(strstr(text, "namespaces \\\"ns\\\" not found"), "%s", text);
+	cr_expect_eq(
+		ask_now("POST", "/api/v1/namespaces",
+			"{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"ns\"}}"),
+		201);
+	cr_expect(strstr(text, "\"kubernetes.io/metadata.name\":\"ns\""), "%s", text);
+	cr_expect_eq(ask_now("POST", THINGS, a), 201);
+	cr_expect_eq(ask_now("POST", THINGS, b), 201);
+	cr_expect_eq(ask_now("DELETE", "/api/v1/namespaces/ns", NULL), 200);
+	cr_expect_not(there("a"));
+	cr_expect_eq(ask_now("POST", THINGS, a), 403);
+	cr_expect(strstr(text, "because it is being terminated"), "%s", text);
+	cr_expect_eq(ask_now("GET", "/api/v1/namespaces/ns", NULL), 200, "b holds it");
+	cr_expect_eq(ask_now("PATCH", THINGS "/b", "{\"metadata\":{\"finalizers\":[]}}"), 200);
+	cr_expect_eq(ask_now("GET", "/api/v1/namespaces/ns", NULL), 404);
+}
+
+Test(apistore_turn, events_go_after_an_hour_whatever_the_clock_did)
+{
+	static const char event[] =
+		"{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"generateName\":\"e-\"}}";
+
+	open_store(NULL, &things);
+	gc = apistore_gc_new(s);
+	cr_expect_eq(ask_now("POST", "/api/v1/namespaces/ns/events", event), 201);
+	loop_advance(loop, 1800000);
+	cr_expect_eq(apistore_objects_count(s, "events", "ns"), 1);
+	clock_fake_set_wall(1000); /* back to 1970 */
+	cr_expect_eq(ask_now("POST", "/api/v1/namespaces/ns/events", event), 201);
+	loop_advance(loop, 120000);
+	cr_expect_eq(apistore_objects_count(s, "events", "ns"), 2);
+	clock_fake_set_wall(1767423045);
+	loop_advance(loop, 120000);
+	cr_expect_eq(apistore_objects_count(s, "events", "ns"), 0);
+}
+
+Test(apistore_turn, a_dry_run_stores_nothing)
+{
+	cleanup_free char *a = thing("a", "");
+	uint64_t rv;
+
+	open_store(NULL, &things);
+	rv = apistore_objects_rv(s);
+	cr_expect_eq(ask_now("POST", THINGS "?dryRun=All", a), 201);
+	cr_expect_not(there("a"));
+	cr_expect_eq(ask_now("POST", THINGS "?dryRun=Some", a), 422);
+	cr_expect_eq(apistore_objects_rv(s), rv);
+	cr_expect_eq(ask_now("POST", THINGS, a), 201);
+	cr_expect_eq(ask_now("PATCH", THINGS "/a?dryRun=All", "{\"spec\":1}"), 200);
+	cr_expect(strstr(text, "\"spec\":1"));
+	cr_expect_eq(ask_now("DELETE", THINGS "/a?dryRun=All", NULL), 200);
+	cr_expect_eq(ask_now("DELETE", THINGS "?dryRun=All", NULL), 200);
+	cr_expect_eq(apistore_objects_rv(s), rv + 1);
+	cr_expect(there("a"));
+}
+
+Test(apistore_turn, versions_of_lists)
+{
+	static const struct {
+		const char *query;
+		int code;
+		unsigned items;
+	} cases[] = {
+		{"", 200, 3},
+		{"resourceVersion=", 200, 3},
+		{"resourceVersion=0", 200, 3},
+		{"resourceVersion=1001", 200, 3},
+		{"resourceVersion=1001&resourceVersionMatch=NotOlderThan", 200, 3},
+		{"resourceVersion=1001&resourceVersionMatch=Exact", 200, 1},
+		{"resourceVersion=1002&limit=5", 200, 2},
+		{"resourceVersion=9999", 504, 0},
+		{"resourceVersion=9999&resourceVersionMatch=Exact", 504, 0},
+		{"resourceVersion=x", 422, 0},
+		{"resourceVersionMatch=Exact", 422, 0},
+		{"resourceVersion=0&resourceVersionMatch=Exact", 422, 0},
+		{"resourceVersion=1&resourceVersionMatch=Roughly", 422, 0},
+		{"continue=x", 400, 0},
+	};
+	static const char *const names[] = {"a", "b", "c"};
+
+	open_store(NULL, &things);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		cleanup_free char *body = thing(names[i], "");
+
+		cr_assert_eq(ask_now("POST", THINGS, body), 201);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *path = xasprintf(THINGS "?%s", cases[i].query);
+		unsigned items = 0;
+
+		cr_expect_eq(ask_now("GET", path, NULL), cases[i].code, "%s", path);
+		for (const char *p = text; (p = strstr(p, "\"uid\":")); p++)
+			items++;
+		cr_expect_eq(items, cases[i].items, "%s: %s", path, text);
+	}
+	cr_expect_eq(ask_now("GET", "/apis/example.io/v1/things", NULL), 200);
+	cr_expect(strstr(text, "\"name\":\"c\""), "of all namespaces");
+}
+
+/* ---- Secrets and ConfigMaps */
+
+Test(apistore_turn, rules_of_secrets_and_configmaps)
+{
+	static const struct {
+		const char *kind, *rest;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"Secret", "", 201, "\"type\":\"Opaque\""},
+		{"Secret", ",\"stringData\":{\"a\":\"b\"}", 201, "\"data\":{\"a\":\"Yg==\"}"},
+		{"Secret", ",\"data\":{\"a\":\"YQ==\"},\"stringData\":{\"a\":\"b\"}", 201,
+			"\"data\":{\"a\":\"Yg==\"}"},
+		{"Secret", ",\"data\":{\"a\":\"no base64\"}", 400, "illegal base64 data"},
+		{"Secret", ",\"data\":{\"a b\":\"YQ==\"}", 422,
+			"a valid config key must consist of"},
+		{"Secret", ",\"data\":{\"..\":\"YQ==\"}", 422,
+			"a valid config key must consist of"},
+		{"Secret", ",\"data\":[]", 400, "cannot be handled as a Secret"},
+		{"Secret", ",\"data\":{\"a\":1}", 400, "cannot be handled as a Secret"},
+		{"Secret", ",\"stringData\":{\"a\":1}", 400, "cannot be handled as a Secret"},
+		{"Secret", ",\"stringData\":5", 400, "cannot be handled as a Secret"},
+		{"Secret", ",\"type\":5", 400, "cannot be handled as a Secret"},
+		{"Secret", ",\"type\":\"kubernetes.io/tls\"", 422, "data[tls.crt]: Required value"},
+		{"ConfigMap", ",\"data\":{\"a\":\"no base64\"}", 201, "no base64"},
+		{"ConfigMap", ",\"binaryData\":{\"a\":\"no base64\"}", 400, "illegal base64 data"},
+		{"ConfigMap", ",\"data\":{\"a\":\"\"},\"binaryData\":{\"a\":\"\"}", 422,
+			"duplicate of key present in binaryData"},
+	};
+
+	open_store(NULL, &things);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		bool is_secret = cases[i].kind[0] == 'S';
+		cleanup_free char *body = xasprintf(
+			"{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"metadata\":{\"name\":\"n%zu\"}%s}",
+			cases[i].kind, i, cases[i].rest);
+
+		cr_expect_eq(
+			ask_now("POST", is_secret ? SECRETS : "/api/v1/namespaces/ns/configmaps",
+				body),
+			cases[i].code, "%s: %s", body, text);
+		cr_expect(strstr(text, cases[i].says), "%s: %s", body, text);
+	}
+	cr_expect_eq(ask_now("PATCH", SECRETS "/n0", "{\"type\":\"x\"}"), 422);
+	cr_expect(strstr(text, "field is immutable"));
+}
+
+Test(apistore_turn, what_is_too_large_is_refused)
+{
+	static const struct {
+		size_t size;
+		int code;
+	} cases[] = {{(1u << 20) + 1, 422}, {(1u << 20) - 1000, 201}, {4u << 20, 413}};
+
+	open_store(NULL, &things);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_strbuf struct strbuf body = STRBUF_INIT;
+
+		strbuf_addf(&body,
+			"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"n%zu\"},\"data\":{\"a\":\"",
+			i);
+		for (size_t k = 0; k < cases[i].size; k++)
+			strbuf_addc(&body, 'x');
+		strbuf_adds(&body, "\"}}");
+		cr_expect_eq(ask_now("POST", "/api/v1/namespaces/ns/configmaps", body.data),
+			cases[i].code);
+	}
+	for (size_t size = 1000000; size <= 2000000; size += 1000000) {
+		cleanup_strbuf struct strbuf body = STRBUF_INIT;
+
+		strbuf_addf(&body, "{" THING ",\"metadata\":{\"name\":\"t%zu\"},\"spec\":\"", size);
+		for (size_t k = 0; k < size; k++)
+			strbuf_addc(&body, 'x');
+		strbuf_adds(&body, "\"}");
+		cr_expect_eq(ask_now("POST", THINGS, body.data), size > 1500000 ? 413 : 201);
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A path with its query, to a newline, then what selectors look at of an object. Whatever is read
+ * is read the same way twice; a requirement and its opposite never both select; what is refused
+ * leaves nothing behind.
+ */
+#include "config.h"
+
+#include <stdint.h>
+
+#include "tec/apistore/target.h"
+#include "tec/base/mem.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* "k in (v)" and "k notin (v)" of the same words. */
+static void check_opposites(const char *words, const char *meta)
+{
+	cleanup_free char *in = xasprintf("a in (%s)", words),
+			  *out = xasprintf("a notin (%s)", words);
+	struct apistore_selector *yes = NULL, *no = NULL;
+	struct err err = ERR_INIT, again = ERR_INIT;
+	int rc = apistore_selector_parse(in, NULL, "pods", &yes, &err);
+
+	if (strchr(words, ')')) { /* words end early: no pair */
+		apistore_selector_free(yes);
+		return;
+	}
+	if (apistore_selector_parse(out, NULL, "pods", &no, &again) != rc)
+		DIE("one of two opposites is refused");
+	if (rc == 0 && apistore_selector_matches(yes, "", "", meta) ==
+			       apistore_selector_matches(no, "", "", meta))
+		DIE("neither or both of two opposites select");
+	apistore_selector_free(yes);
+	apistore_selector_free(no);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	cleanup_free char *text = xmemdup(data, size);
+	char *meta = strchr(text, '\n');
+	cleanup_apistore_target struct apistore_target t, again;
+	struct err err = ERR_INIT, same = ERR_INIT;
+	int rc;
+
+	if (meta)
+		*meta++ = '\0';
+	meta = meta ? meta : text + strlen(text);
+	rc = apistore_target_parse(text, &t, &err);
+	if (apistore_target_parse(text, &again, &same) != rc || err.kind != same.kind)
+		DIE("a path that is read in two ways");
+	if (rc < 0 && t.select)
+		DIE("a refusal with a selector");
+	if (rc == 0 && (!*t.resource || strchr(t.name, '/') || strchr(t.ns, '/')))
+		DIE("a target that is none");
+	if (rc == 0)
+		(void)apistore_selector_matches(t.select, t.ns, t.name, meta);
+	check_opposites(text, meta);
+	return 0;
+}
