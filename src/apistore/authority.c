@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every file is written beside its place and renamed over it, keys before the certificates that need
+ * them: a process that dies in between leaves what the next start completes. A key that is there is
+ * never replaced.
+ */
+#include "config.h"
+
+#include "tec/apistore/authority.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/file.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/seal.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/issue.h"
+
+#define FILE_MAX_LEN 65536
+#define CA_DAYS      7300
+#define CA_LEFT_DAYS 730
+#define LEAF_DAYS    365
+#define LEFT_DAYS    60
+#define DAY_S        86400
+#define ADMIN_NAME   "tec-admin"
+#define ADMIN_GROUP  "system:masters"
+#define CA_NAME      "tec-operator CA"
+#define STORE_FILE   "store.db"
+
+struct apistore_authority {
+	char *dir, *server, *ns, *kubeconfig;
+	char **names; /* NULL-terminated */
+	int lock;
+	bool is_new;
+	struct pki_key *ca_key, *server_key, *token_key;
+	struct secret *server_pem; /* the private key as PEM */
+	struct secret *sealing;
+	struct strbuf ca, cert;
+};
+
+/* ---- files */
+
+static char *path_of(const struct apistore_authority *a, const char *name)
+{
+	return xasprintf("%s/%s", a->dir, name);
+}
+
+static int make_dir(const char *dir, struct err *err)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return err_set_errno(err, ERR_INVALID, errno,
+			"cannot make the directory %s; make it, or choose another one with --standalone=DIR",
+			log_esc(dir));
+	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, ERR_INVALID, "%s is not a directory", log_esc(dir));
+	if (st.st_uid != geteuid() || (st.st_mode & 077))
+		return err_set(err, ERR_INVALID,
+			"%s holds keys and must belong to this user alone; next step: chown and chmod 0700",
+			log_esc(dir));
+	return 0;
+}
+
+static int take_lock(struct apistore_authority *a, struct err *err)
+{
+	cleanup_free char *path = path_of(a, "process.lock");
+
+	a->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (a->lock < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(path));
+	if (flock(a->lock, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, ERR_CONFLICT,
+			"another tec-operator uses %s; stop it first, or choose another directory",
+			log_esc(a->dir));
+	return 0;
+}
+
+static int put(const struct apistore_authority *a, const char *name, const void *data, size_t len,
+	struct err *err)
+{
+	cleanup_free char *path = path_of(a, name);
+
+	return file_replace(path, data, len, 0600, err);
+}
+
+/* ---- keys */
+
+/* The key in a file, made there when there is none. */
+static struct pki_key *key_of(const struct apistore_authority *a, const char *name,
+	struct pki_key *(*make)(void), struct err *err)
+{
+	cleanup_free char *path = path_of(a, name);
+	cleanup_secret struct secret *pem = NULL;
+	cleanup_pki_key struct pki_key *key = NULL;
+	size_t len = 0;
+	char *text = file_read(path, FILE_MAX_LEN, &len, NULL, err);
+
+	if (text && len > 0)
+		pem = secret_new_copy(text, len);
+	if (text) {
+		file_wipe(text, len);
+		key = pem ? pki_key_from_pem(pem, err) : NULL;
+		if (!key && !err_is_set(err))
+			err_set(err, ERR_INVALID, "it is empty");
+		if (!key)
+			err_wrap(err, "%s", log_esc(path));
+		return steal_ptr(&key);
+	}
+	if (err->kind != ERR_NOT_FOUND)
+		return NULL;
+	err_clear(err);
+	key = make();
+	pem = pki_key_private_pem(key);
+	if (put(a, name, secret_peek(pem), secret_len(pem), err) < 0)
+		return NULL;
+	return steal_ptr(&key);
+}
+
+/* Never made again beside a store that needs another. */
+static int read_sealing(struct apistore_authority *a, struct err *err)
+{
+	cleanup_free char *path = path_of(a, "sealing.key"), *store = path_of(a, STORE_FILE);
+	size_t len = 0;
+	char *text = file_read(path, FILE_MAX_LEN, &len, NULL, err);
+
+	if (text && len == SEAL_KEY_LEN)
+		a->sealing = secret_new_copy(text, len);
+	file_wipe(text, len);
+	if (text)
+		return a->sealing ? 0
+				  : err_set(err, ERR_INVALID, "%s does not have %d bytes",
+					    log_esc(path), SEAL_KEY_LEN);
+	if (err->kind != ERR_NOT_FOUND)
+		return -1;
+	err_clear(err);
+	if (access(store, F_OK) == 0)
+		return err_set(err, ERR_INVALID,
+			"%s is missing, and %s cannot be read without it; next step: put it back from a backup",
+			log_esc(path), log_esc(store));
+	a->sealing = secret_new_random(SEAL_KEY_LEN);
+	return put(a, "sealing.key", secret_peek(a->sealing), SEAL_KEY_LEN, err);
+}
+
+/* ---- certificates */
+
+static bool lasts(const char *pem, size_t len, int64_t now_s, unsigned days)
+{
+	struct err err = ERR_INIT;
+	int64_t end;
+
+	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > (int64_t)days * DAY_S;
+}
+
+/* What is in the file; empty: there is nothing, or it is unreadable. */
+static void load(const struct apistore_authority *a, const char *name, struct strbuf *out)
+{
+	cleanup_free char *path = path_of(a, name);
+	struct err err = ERR_INIT;
+	size_t len = 0;
+	char *text = file_read(path, FILE_MAX_LEN, &len, NULL, &err);
+
+	strbuf_reset(out);
+	if (text && !memchr(text, '\0', len))
+		strbuf_add(out, text, len);
+	file_wipe(text, len);
+}
+
+static int renew_ca(struct apistore_authority *a, int64_t now_s, struct err *err)
+{
+	const struct pki_issue what = {PKI_ISSUE_CA, CA_NAME, NULL, NULL, now_s, CA_DAYS};
+
+	load(a, "ca.crt", &a->ca);
+	if (pki_issue_fits(strbuf_str(&a->ca), a->ca.len, a->ca_key) &&
+		lasts(a->ca.data, a->ca.len, now_s, CA_LEFT_DAYS))
+		return 0;
+	a->is_new = a->ca.len == 0;
+	strbuf_reset(&a->ca);
+	if (pki_issue(&what, a->ca_key, a->ca_key, NULL, &a->ca, err) < 0)
+		return -1;
+	return put(a, "ca.crt", a->ca.data, a->ca.len, err);
+}
+
+static int renew_server(struct apistore_authority *a, int64_t now_s, struct err *err)
+{
+	const struct pki_issue what = {PKI_ISSUE_SERVER, a->names[0], NULL,
+		(const char *const *)a->names, now_s, LEAF_DAYS};
+
+	load(a, "server.crt", &a->cert);
+	if (pki_issue_fits(strbuf_str(&a->cert), a->cert.len, a->server_key) &&
+		lasts(a->cert.data, a->cert.len, now_s, LEFT_DAYS) &&
+		pki_issue_names(a->cert.data, a->cert.len, (const char *const *)a->names))
+		return 0;
+	strbuf_reset(&a->cert);
+	if (pki_issue(&what, a->server_key, a->ca_key, a->ca.data, &a->cert, err) < 0)
+		return -1;
+	return put(a, "server.crt", a->cert.data, a->cert.len, err) < 0 ? -1 : 1;
+}
+
+static void add_b64(struct strbuf *out, const char *name, const void *data, size_t len)
+{
+	strbuf_addf(out, "    %s: ", name);
+	bytes_to_b64(out, data, len);
+	strbuf_addc(out, '\n');
+}
+
+/* A comment of the file says what it stands on, so that it is not read again to be compared. */
+static void head_of(const struct apistore_authority *a, int64_t end_s, struct strbuf *out)
+{
+	uint8_t ca[SHA256_LEN];
+	char hex[2 * SHA256_LEN + 1];
+
+	bytes_sha256(a->ca.data, a->ca.len, ca);
+	bytes_to_hex(ca, 8, hex);
+	hex[16] = '\0';
+	strbuf_addf(out,
+		"# Made by tec-operator: an administrator's access; keep it secret. %s %s %s %lld\n",
+		hex, a->server, a->ns, (long long)end_s);
+}
+
+/* Its first line is the one it would have now, but for the end, which is far enough away. */
+static bool kubeconfig_is_current(const struct apistore_authority *a, int64_t now_s)
+{
+	cleanup_strbuf struct strbuf head = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	size_t len = 0, n;
+	char *text = file_read(a->kubeconfig, FILE_MAX_LEN, &len, NULL, &err);
+	uint64_t end = 0;
+	char number[24];
+	bool ok = false;
+
+	head_of(a, 0, &head);
+	n = head.len - 2;
+	if (text && len > n && memcmp(text, head.data, n) == 0 &&
+		strcspn(text + n, "\n") < sizeof(number)) {
+		memcpy(number, text + n, strcspn(text + n, "\n"));
+		number[strcspn(text + n, "\n")] = '\0';
+		ok = str_to_u64(number, INT64_MAX, &end) == 0 &&
+		     (int64_t)end - now_s > (int64_t)LEFT_DAYS * DAY_S;
+	}
+	file_wipe(text, len);
+	return ok;
+}
+
+static int renew_kubeconfig(struct apistore_authority *a, int64_t now_s, struct err *err)
+{
+	const struct pki_issue what = {
+		PKI_ISSUE_CLIENT, ADMIN_NAME, ADMIN_GROUP, NULL, now_s, LEAF_DAYS};
+	cleanup_pki_key struct pki_key *key = NULL;
+	cleanup_secret struct secret *pem = NULL;
+	cleanup_strbuf struct strbuf cert = STRBUF_INIT, text = STRBUF_INIT;
+	int rc;
+
+	if (kubeconfig_is_current(a, now_s))
+		return 0;
+	key = pki_key_new_p256();
+	pem = pki_key_private_pem(key);
+	if (pki_issue(&what, key, a->ca_key, a->ca.data, &cert, err) < 0)
+		return -1;
+	head_of(a, now_s + (int64_t)LEAF_DAYS * DAY_S, &text);
+	strbuf_addf(&text,
+		"apiVersion: v1\nkind: Config\nclusters:\n- name: tec\n  cluster:\n    server: %s\n",
+		a->server);
+	add_b64(&text, "certificate-authority-data", a->ca.data, a->ca.len);
+	strbuf_addf(&text,
+		"contexts:\n- name: tec\n  context:\n    cluster: tec\n    user: %s\n    namespace: %s\n",
+		ADMIN_NAME, a->ns);
+	strbuf_addf(&text, "current-context: tec\nusers:\n- name: %s\n  user:\n", ADMIN_NAME);
+	add_b64(&text, "client-certificate-data", cert.data, cert.len);
+	add_b64(&text, "client-key-data", secret_peek(pem), secret_len(pem));
+	rc = put(a, "kubeconfig", text.data, text.len, err);
+	secret_wipe(text.data, text.len);
+	return rc;
+}
+
+int apistore_authority_renew(struct apistore_authority *a, int64_t now_s, struct err *err)
+{
+	int rc;
+
+	if (renew_ca(a, now_s, err) < 0)
+		return -1;
+	rc = renew_server(a, now_s, err);
+	if (rc < 0 || renew_kubeconfig(a, now_s, err) < 0)
+		return -1;
+	return rc;
+}
+
+/* ---- open, close, read */
+
+static int open_all(struct apistore_authority *a, int64_t now_s, struct err *err)
+{
+	if (make_dir(a->dir, err) < 0 || take_lock(a, err) < 0)
+		return -1;
+	if (read_sealing(a, err) < 0)
+		return -1;
+	a->ca_key = key_of(a, "ca.key", pki_key_new_p256, err);
+	a->server_key = a->ca_key ? key_of(a, "server.key", pki_key_new_p256, err) : NULL;
+	a->token_key = a->server_key ? key_of(a, "token.key", pki_key_new_ed25519, err) : NULL;
+	if (!a->token_key)
+		return -1;
+	if (!pki_key_is_ed25519(a->token_key))
+		return err_set(
+			err, ERR_INVALID, "%s/token.key is not an Ed25519 key", log_esc(a->dir));
+	a->server_pem = pki_key_private_pem(a->server_key);
+	return apistore_authority_renew(a, now_s, err) < 0 ? -1 : 0;
+}
+
+struct apistore_authority *apistore_authority_open(
+	const struct apistore_authority_conf *conf, int64_t now_s, struct err *err)
+{
+	struct apistore_authority *a = xcalloc(1, sizeof(*a));
+	size_t n = 0;
+
+	a->dir = xstrdup(conf->dir);
+	a->server = xstrdup(conf->server);
+	a->ns = xstrdup(conf->ns);
+	a->lock = -1;
+	a->kubeconfig = path_of(a, "kubeconfig");
+	while (conf->names[n])
+		n++;
+	a->names = xcalloc(n + 1, sizeof(*a->names));
+	for (size_t i = 0; i < n; i++)
+		a->names[i] = xstrdup(conf->names[i]);
+	if (open_all(a, now_s, err) < 0) {
+		apistore_authority_close(a);
+		return NULL;
+	}
+	return a;
+}
+
+void apistore_authority_close(struct apistore_authority *a)
+{
+	if (!a)
+		return;
+	pki_key_free(a->ca_key);
+	pki_key_free(a->server_key);
+	pki_key_free(a->token_key);
+	secret_free(a->server_pem);
+	secret_free(a->sealing);
+	strbuf_fini(&a->ca);
+	strbuf_fini(&a->cert);
+	for (char **n = a->names; *n; n++)
+		free(*n);
+	free(a->names);
+	free(a->kubeconfig);
+	free(a->ns);
+	free(a->server);
+	free(a->dir);
+	if (a->lock >= 0)
+		close(a->lock);
+	free(a);
+}
+
+bool apistore_authority_is_new(const struct apistore_authority *a)
+{
+	return a->is_new;
+}
+
+const char *apistore_authority_kubeconfig(const struct apistore_authority *a)
+{
+	return a->kubeconfig;
+}
+
+const char *apistore_authority_ca(const struct apistore_authority *a)
+{
+	return strbuf_str(&a->ca);
+}
+
+const char *apistore_authority_cert(const struct apistore_authority *a)
+{
+	return strbuf_str(&a->cert);
+}
+
+const struct secret *apistore_authority_key(const struct apistore_authority *a)
+{
+	return a->server_pem;
+}
+
+const struct secret *apistore_authority_sealing_key(const struct apistore_authority *a)
+{
+	return a->sealing;
+}
+
+const struct pki_key *apistore_authority_token_key(const struct apistore_authority *a)
+{
+	return a->token_key;
+}

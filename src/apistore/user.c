@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* The claims are those of kube-apiserver's tokens, so that programs that look into one find them. */
+#include "config.h"
+
+#include "tec/apistore/user.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/uuid.h"
+
+#define SKEW_S 60
+
+bool apistore_user_in(const struct apistore_user *u, const char *group)
+{
+	for (size_t i = 0; i < u->n_groups; i++)
+		if (strcmp(u->groups[i], group) == 0)
+			return true;
+	return false;
+}
+
+void apistore_user_add_group(struct apistore_user *u, const char *group)
+{
+	if (u->n_groups < APISTORE_GROUPS_MAX && strlen(group) < APISTORE_GROUP_LEN &&
+		!apistore_user_in(u, group))
+		strcpy(u->groups[u->n_groups++], group);
+}
+
+static struct json_object *claims_of(const struct apistore_token *t)
+{
+	struct json_object *o = json_obj(), *aud = json_arr(), *k = json_obj(), *sa = json_obj();
+	cleanup_free char *sub = xasprintf("system:serviceaccount:%s:%s", t->ns, t->account);
+	char id[UUID_TEXT_LEN + 1];
+
+	uuid_new_v4(id);
+	for (const char *const *a = t->audiences; *a; a++)
+		json_push(aud, json_object_new_string(*a));
+	json_add(o, "aud", aud);
+	json_add_int(o, "exp", t->now_s + t->life_s);
+	json_add_int(o, "iat", t->now_s);
+	json_add_str(o, "iss", APISTORE_ISSUER);
+	json_add_str(o, "jti", id);
+	json_add_str(json_add_str(sa, "name", t->account), "uid", t->uid);
+	json_add(json_add_str(k, "namespace", t->ns), "serviceaccount", sa);
+	json_add(o, "kubernetes.io", k);
+	json_add_int(o, "nbf", t->now_s);
+	json_add_str(o, "sub", sub);
+	return o;
+}
+
+struct secret *apistore_token_sign(
+	const struct pki_key *key, const struct apistore_token *t, struct err *err)
+{
+	cleanup_json struct json_object *claims = claims_of(t);
+	cleanup_free char *text = json_text(claims);
+
+	return jws_sign_eddsa(key, text, strlen(text), err);
+}
+
+static bool is_for_us(struct json_object *claims)
+{
+	struct json_object *aud = json_get_arr(claims, "aud");
+
+	for (size_t i = 0; aud && i < json_object_array_length(aud); i++) {
+		struct json_object *a = json_object_array_get_idx(aud, i);
+
+		if (json_object_is_type(a, json_type_string) &&
+			str_eq(json_object_get_string(a), APISTORE_ISSUER))
+			return true;
+	}
+	return false;
+}
+
+/* False: a claim that a token of ours has is missing. */
+static bool read_claims(struct json_object *claims, struct apistore_user *out)
+{
+	const char *ns = json_get_str(claims, "kubernetes.io/namespace"),
+		   *account = json_get_str(claims, "kubernetes.io/serviceaccount/name"),
+		   *uid = json_get_str(claims, "kubernetes.io/serviceaccount/uid");
+	char group[APISTORE_GROUP_LEN];
+
+	*out = (struct apistore_user){.n_groups = 0};
+	if (!ns || !account || !uid || strlen(ns) >= sizeof(out->ns) ||
+		strlen(account) >= sizeof(out->account) || strlen(uid) >= sizeof(out->uid))
+		return false;
+	strcpy(out->ns, ns);
+	strcpy(out->account, account);
+	strcpy(out->uid, uid);
+	snprintf(out->name, sizeof(out->name), "system:serviceaccount:%s:%s", ns, account);
+	apistore_user_add_group(out, "system:serviceaccounts");
+	snprintf(group, sizeof(group), "system:serviceaccounts:%s", ns);
+	apistore_user_add_group(out, group);
+	return true;
+}
+
+int apistore_token_read(const struct jws_public *key, const char *token, size_t len, int64_t now_s,
+	struct apistore_user *out, struct err *err)
+{
+	cleanup_json struct json_object *claims = NULL;
+	cleanup_free char *text = NULL;
+	size_t n = 0;
+
+	if (jws_verify_eddsa(key, token, len, &text, &n, err) < 0)
+		return -1;
+	claims = json_parse(text, n, &json_limits_public, err);
+	if (!claims)
+		return -1;
+	if (!str_eq(json_get_str(claims, "iss"), APISTORE_ISSUER) || !is_for_us(claims) ||
+		!read_claims(claims, out))
+		return err_set(err, ERR_DENIED, "the token is not for this API");
+	if (json_get_int(claims, "exp", 0) <= now_s ||
+		json_get_int(claims, "nbf", INT64_MAX) > now_s + SKEW_S)
+		return err_set(err, ERR_DENIED, "the token has expired or is not valid yet");
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "apistore/things.h"
+
+#include "tec/apistore/protobuf.h"
+#include "tec/base/bytes.h"
+
+/* A body as kubectl sends it; `raw` is the object's own message. */
+static void envelope(
+	struct strbuf *out, const char *version, const char *kind, const char *raw, size_t len)
+{
+	cleanup_strbuf struct strbuf type = STRBUF_INIT;
+
+	strbuf_addc(&type, 0x0a);
+	strbuf_addc(&type, (char)strlen(version));
+	strbuf_adds(&type, version);
+	strbuf_addc(&type, 0x12);
+	strbuf_addc(&type, (char)strlen(kind));
+	strbuf_adds(&type, kind);
+	strbuf_add(out, "k8s\0\x0a", 5);
+	strbuf_addc(out, (char)type.len);
+	strbuf_add(out, type.data, type.len);
+	strbuf_addc(out, 0x12);
+	strbuf_addc(out, (char)len);
+	strbuf_add(out, raw, len);
+	strbuf_add(out, "\x1a\0\"\0", 4);
+}
+
+/* What kubectl 1.34 sent for: create configmap a --from-literal=x=y. */
+#define CONFIGMAP_A                                                                                \
+	"\x0a\x0f\x0a\x01"                                                                         \
+	"a\x12\0\x1a\0\"\0*\0002\0008\0B\0\x12\x06\x0a\x01x\x12\x01y"
+
+Test(apistore_protobuf, a_configmap_is_its_json)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+	cleanup_json struct json_object *o = NULL;
+	struct err err = ERR_INIT;
+
+	envelope(&b, "v1", "ConfigMap", CONFIGMAP_A, sizeof(CONFIGMAP_A) - 1);
+	o = apistore_protobuf_read(b.data, b.len, &err);
+	cr_assert_not_null(o, "%s", err.text);
+	same_json(o,
+		"{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"y\"},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}");
+}
+
+Test(apistore_protobuf, values_are_what_json_would_say)
+{
+	static const struct {
+		const char *version, *kind, *raw;
+		size_t len;
+		const char *want;
+	} cases[] = {
+#define RAW(t) t, sizeof(t) - 1
+		{"v1", "Secret", RAW("\x0a\0\x12\x07\x0a\x01k\x12\x02\xff\0\x1a\x06Opaque(\0"),
+			"{\"data\":{\"k\":\"/wA=\"},\"type\":\"Opaque\",\"immutable\":false,\"apiVersion\":\"v1\",\"kind\":\"Secret\"}"},
+		{"v1", "Secret", RAW("\x12\x03\x0a\x01k"),
+			"{\"data\":{\"k\":\"\"},\"apiVersion\":\"v1\",\"kind\":\"Secret\"}"},
+		{"v1", "ConfigMap",
+			RAW("\x0a\x11"
+			    "B\x08\x08\x80\x94\xeb\xdc\x06\x10\0r\x01"
+			    "f8\x05P\0"),
+			"{\"metadata\":{\"creationTimestamp\":\"2027-03-17T17:59:28Z\",\"finalizers\":[\"f\"],\"generation\":5,\"deletionGracePeriodSeconds\":0},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}"},
+		{"v1", "ConfigMap", RAW("\x7a\x02zz\x80\x01\x05"),
+			"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}"},
+		{"rbac.authorization.k8s.io/v1", "Role",
+			RAW("\x0a\0\x12\x0e\x0a\x03get\x12\0\x1a\x05pods"), NULL},
+		{"rbac.authorization.k8s.io/v1", "Role",
+			RAW("\x0a\0\x12\x0d\x0a\x03get\x12\0\x1a\x04pods"),
+			"{\"rules\":[{\"verbs\":[\"get\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\"]}],\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"Role\"}"},
+		{"example.io/v1", "DeleteOptions", RAW("\x08\0\x1a\0"), NULL},
+		{"example.io/v1", "DeleteOptions", RAW("\x08\0\"\x06Orphan"),
+			"{\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Orphan\",\"apiVersion\":\"example.io/v1\",\"kind\":\"DeleteOptions\"}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_strbuf struct strbuf b = STRBUF_INIT;
+		cleanup_json struct json_object *o = NULL;
+		struct err err = ERR_INIT;
+
+		envelope(&b, cases[i].version, cases[i].kind, cases[i].raw, cases[i].len);
+		o = apistore_protobuf_read(b.data, b.len, &err);
+		cr_expect_eq(o != NULL, cases[i].want != NULL, "%zu: %s", i, err.text);
+		if (o && cases[i].want)
+			same_json(o, cases[i].want);
+	}
+}
+
+Test(apistore_protobuf, hostile_bytes_are_refused)
+{
+	static const struct {
+		const char *data;
+		size_t len;
+	} cases[] = {
+		{RAW("")},
+		{RAW("k8s")},
+		{RAW("k8s\0")},
+		{RAW("{}")},
+		{RAW("k8s\0\x0a\x7f")},
+		{RAW("k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")},
+		{RAW("k8s\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")},
+		{RAW("k8s\0\x0b\x0c")},
+		{RAW("k8s\0\x02\0")},
+		{RAW("k8s\0\x08\x01")},
+		{RAW("k8s\0\x0a\x04\x0a\x02\xff\xfe")},
+		{RAW("k8s\0\x0a\x04\x0a\x02v\0")},
+		{RAW("k8s\0\x0a\x0f\x0a\x02v1\x12\x09"
+		     "ConfigMap\x12\x04\x0a\x02\x0a\x05")},
+		{RAW("k8s\0\x0a\x0f\x0a\x02v1\x12\x09"
+		     "ConfigMap\x12\x02\x12\0")},
+		{RAW("k8s\0\x0a\x0f\x0a\x02v1\x12\x09"
+		     "ConfigMap\x12\x02\x08\x01")},
+		{RAW("k8s\0\x0a\x0f\x0a\x02v1\x12\x09"
+		     "ConfigMap\x1a\x04gzip")},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = ERR_INIT;
+
+		cr_expect_null(apistore_protobuf_read(cases[i].data, cases[i].len, &err), "%zu", i);
+		cr_expect_eq(err.kind, ERR_INVALID, "%zu", i);
+	}
+}
+
+Test(apistore_protobuf, a_kind_that_is_not_known_says_so)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	envelope(&b, "apps/v1", "Deployment", "", 0);
+	cr_expect_null(apistore_protobuf_read(b.data, b.len, &err));
+	cr_expect_eq(err.kind, ERR_NOT_FOUND);
+	cr_expect_str_eq(err.text, "Deployment of apps/v1 is only read as JSON or YAML");
+}
