@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by apiserver.c (who asks, what for), apiserver_review.c (questions about rights, tokens) and
+ * apiserver_watch.c (streams). */
+#ifndef TEC_APISTORE_APISERVER_INTERNAL_H
+#define TEC_APISTORE_APISERVER_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "tec/apistore/apiserver.h"
+#include "tec/apistore/kinds.h"
+#include "tec/apistore/request.h"
+#include "tec/apistore/rights.h"
+#include "tec/loop/timer.h"
+
+struct apiserver_watch;
+
+struct apistore_apiserver {
+	struct apistore_apiserver_conf conf;
+	struct loop *loop;
+	struct httpd *httpd;                  /* owned */
+	struct jws_public *tokens;            /* owned */
+	struct timer renew;                   /* the next look at the certificates */
+	char server[80];                      /* "127.0.0.1:6443", once a client asked */
+	LIST_HEAD(, apiserver_watch) watches; /* owned by their requests */
+	size_t n_watches;
+	struct apistore_roles roles;
+};
+
+/* One request under way. */
+struct apiserver_call {
+	struct apistore_apiserver *a;
+	struct httpd_req *req;
+	struct apistore_user user;
+	const struct apistore_target *t;        /* NULL: not about an object */
+	const struct apistore_kind_names *kind; /* with t */
+};
+
+/* apiserver.c: ends the request. */
+void apiserver_answer(struct httpd_req *req, struct apistore_answer take);
+void apiserver_json(struct httpd_req *req, int code, struct json_object *take_o);
+
+/* apiserver_review.c: true: it was one of its kinds, and was answered. */
+bool apiserver_review(const struct apiserver_call *c, struct json_object *body);
+/* What a request wants to do. The strings are borrowed. */
+struct apistore_act apiserver_act(const struct apistore_target *t, const char *verb);
+
+/* apiserver_watch.c: answers with a stream. */
+void apiserver_watch_start(const struct apiserver_call *c);
+void apiserver_watch_end_all(struct apistore_apiserver *a);
+
+#endif

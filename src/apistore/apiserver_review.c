@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kinds that are questions: nothing is stored, the object comes back with the answer as its status.
+ * Whether the question may be asked has been decided before.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/apistore/face.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+#include "apiserver_internal.h"
+
+#define LIFE_MIN_S 600
+#define LIFE_MAX_S 86400
+#define LIFE_S     3600
+
+static void answer(const struct apiserver_call *c, const char *version, const char *kind,
+	struct json_object *body, struct json_object *take_status)
+{
+	struct json_object *o = json_obj(), *spec = json_get(body, "spec");
+
+	json_add_str(json_add_str(o, "kind", kind), "apiVersion", version);
+	json_add(o, "metadata", json_obj());
+	if (spec)
+		json_add(o, "spec", json_object_get(spec));
+	json_add(o, "status", take_status);
+	apiserver_json(c->req, 201, o);
+}
+
+static const char *text(struct json_object *o, const char *path)
+{
+	const char *s = json_get_str(o, path);
+
+	return s ? s : "";
+}
+
+static void access_review(const struct apiserver_call *c, struct json_object *body)
+{
+	struct json_object *res = json_get_obj(body, "spec/resourceAttributes");
+	struct json_object *non = json_get_obj(body, "spec/nonResourceAttributes");
+	struct apistore_act act = {text(res, "verb"), text(res, "group"), text(res, "resource"),
+		text(res, "subresource"), text(res, "namespace"), text(res, "name"), ""};
+	struct json_object *status;
+
+	if (non)
+		act = (struct apistore_act){
+			text(non, "verb"), "", "", "", "", "", text(non, "path")};
+	if (!res == !non) {
+		apiserver_answer(c->req,
+			apistore_status_refusal(422, "Invalid",
+				"exactly one of spec.resourceAttributes and spec.nonResourceAttributes is needed"));
+		return;
+	}
+	status = json_obj();
+	json_add(status, "allowed",
+		json_object_new_boolean(apistore_rights_allow(&c->user, &act, &c->a->roles)));
+	answer(c, "authorization.k8s.io/v1", "SelfSubjectAccessReview", body, status);
+}
+
+static void self_review(const struct apiserver_call *c, struct json_object *body)
+{
+	struct json_object *info = json_obj(), *groups = json_arr();
+
+	for (size_t i = 0; i < c->user.n_groups; i++)
+		json_push(groups, json_object_new_string(c->user.groups[i]));
+	json_add_str(info, "username", c->user.name);
+	if (c->user.uid[0])
+		json_add_str(info, "uid", c->user.uid);
+	json_add(info, "groups", groups);
+	answer(c, "authentication.k8s.io/v1", "SelfSubjectReview", body,
+		json_add(json_obj(), "userInfo", info));
+}
+
+static void rules_review(const struct apiserver_call *c, struct json_object *body)
+{
+	const char *ns = json_get_str(body, "spec/namespace");
+
+	if (!ns || !*ns) {
+		apiserver_answer(c->req,
+			apistore_status_refusal(400, "BadRequest", "no namespace on request"));
+		return;
+	}
+	answer(c, "authorization.k8s.io/v1", "SelfSubjectRulesReview", body,
+		apistore_rights_rules(&c->user, ns, &c->a->roles));
+}
+
+/* ---- TokenRequest, a subresource of a ServiceAccount */
+
+/* Those asked for, else the API's own; at most 8. */
+static size_t audiences(struct json_object *body, const char *out[9])
+{
+	struct json_object *a = json_get_arr(body, "spec/audiences");
+	size_t n = 0;
+
+	for (size_t i = 0; a && i < json_object_array_length(a) && n < 8; i++) {
+		struct json_object *s = json_object_array_get_idx(a, i);
+
+		if (json_object_is_type(s, json_type_string))
+			out[n++] = json_object_get_string(s);
+	}
+	if (n == 0)
+		out[n++] = APISTORE_ISSUER;
+	out[n] = NULL;
+	return n;
+}
+
+static void token_request(const struct apiserver_call *c, struct json_object *body)
+{
+	int64_t life = json_get_int(body, "spec/expirationSeconds", LIFE_S);
+	cleanup_free char *path =
+		xasprintf("/api/v1/namespaces/%s/serviceaccounts/%s", c->t->ns, c->t->name);
+	cleanup_json struct json_object *account = apistore_face_get(c->a->conf.objects, path);
+	cleanup_json struct json_object *aud = json_arr();
+	cleanup_secret struct secret *token = NULL;
+	const char *for_whom[9];
+	struct apistore_token t = {.ns = c->t->ns,
+		.account = c->t->name,
+		.uid = text(account, "metadata/uid"),
+		.audiences = for_whom,
+		.now_s = clock_wall_s()};
+	struct json_object *status, *spec;
+	char end[CLOCK_RFC3339_LEN];
+	struct err err = ERR_INIT;
+
+	if (!account) {
+		apiserver_answer(c->req, apistore_status_absent(c->t));
+		return;
+	}
+	if (life < LIFE_MIN_S) {
+		apiserver_answer(c->req,
+			apistore_status_refusal(422, "Invalid",
+				"TokenRequest.authentication.k8s.io \"%s\" is invalid: spec.expirationSeconds: Invalid value: %lld: may not specify a duration less than 10 minutes",
+				c->t->name, (long long)life));
+		return;
+	}
+	t.life_s = life > LIFE_MAX_S ? LIFE_MAX_S : life;
+	for (size_t i = 0, n = audiences(body, for_whom); i < n; i++)
+		json_push(aud, json_object_new_string(for_whom[i]));
+	token = apistore_token_sign(apistore_authority_token_key(c->a->conf.authority), &t, &err);
+	if (!token) {
+		apiserver_answer(
+			c->req, apistore_status_refusal(500, "InternalError", "%s", err.text));
+		return;
+	}
+	clock_format(t.now_s + t.life_s, end);
+	status = json_add_str(json_obj(), "token", (const char *)secret_peek(token));
+	json_add_str(status, "expirationTimestamp", end);
+	spec = json_get_obj(body, "spec");
+	if (!spec)
+		json_add(body, "spec", spec = json_obj());
+	json_add(spec, "audiences", json_object_get(aud));
+	json_add_int(spec, "expirationSeconds", t.life_s);
+	answer(c, "authentication.k8s.io/v1", "TokenRequest", body, status);
+}
+
+bool apiserver_review(const struct apiserver_call *c, struct json_object *body)
+{
+	static const struct {
+		const char *group, *resource;
+		void (*fn)(const struct apiserver_call *c, struct json_object *body);
+	} reviews[] = {
+		{"authorization.k8s.io", "selfsubjectaccessreviews", access_review},
+		{"authorization.k8s.io", "selfsubjectrulesreviews", rules_review},
+		{"authentication.k8s.io", "selfsubjectreviews", self_review},
+	};
+
+	if (httpd_req_method(c->req) != HTTPD_POST)
+		return false;
+	if (!c->t->group[0] && str_eq(c->t->resource, "serviceaccounts") &&
+		str_eq(c->t->sub, "token")) {
+		token_request(c, body);
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(reviews); i++)
+		if (str_eq(c->t->group, reviews[i].group) &&
+			str_eq(c->t->resource, reviews[i].resource)) {
+			reviews[i].fn(c, body);
+			return true;
+		}
+	return false;
+}

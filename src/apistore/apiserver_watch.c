@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A watch is a stream. Lines are taken from the store as the client's socket takes them: one that
+ * does not read costs its connection and one piece, until the store has compacted its place away
+ * (then it gets 410 Gone) or the listener closes it.
+ */
+#include "config.h"
+
+#include "tec/apistore/watch.h"
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+
+#include "apiserver_internal.h"
+
+#define PIECE       (64u << 10)
+#define BOOKMARK_MS 60000
+/* As kube-apiserver: so that watches do not last for ever, nor all end at once. */
+#define LIFE_MIN_S  1800
+#define LIFE_SPREAD 1800
+
+static struct metric watches_gauge =
+	METRIC_GAUGE_INIT("tec_api_watches", "Watches that clients have open.", NULL, NULL);
+
+struct apiserver_watch {
+	LIST_ENTRY(apiserver_watch) link;
+	struct apistore_apiserver *a;
+	struct httpd_req *req;
+	struct apistore_watch *w; /* owned */
+	struct timer tick;        /* the next bookmark, or the end */
+	uint64_t end_ms;
+	struct defer next;
+	bool blocked; /* the socket has not taken the last piece yet */
+};
+
+static void take_more(void *arg)
+{
+	struct apiserver_watch *w = arg;
+	struct body out = BODY_INIT;
+	enum apistore_watch_next next;
+
+	if (w->blocked)
+		return;
+	next = apistore_watch_take(w->w, &out, PIECE);
+	if (out.len > 0)
+		w->blocked = httpd_stream_add(w->req, out.data, out.len) > 0;
+	body_fini(&out);
+	if (next == APISTORE_WATCH_END)
+		httpd_stream_end(w->req); /* w is gone */
+	else if (next == APISTORE_WATCH_MORE)
+		defer_call(&w->next, w->a->loop, take_more, w);
+}
+
+static void on_ready(void *arg)
+{
+	struct apiserver_watch *w = arg;
+
+	defer_call(&w->next, w->a->loop, take_more, w);
+}
+
+static void on_drained(void *arg)
+{
+	struct apiserver_watch *w = arg;
+
+	w->blocked = false;
+	on_ready(w);
+}
+
+static void on_tick(void *arg)
+{
+	struct apiserver_watch *w = arg;
+	uint64_t now = clock_boot_ms(), left = w->end_ms > now ? w->end_ms - now : 0;
+
+	if (left == 0) {
+		httpd_stream_end(w->req);
+		return;
+	}
+	apistore_watch_bookmark(w->w);
+	timer_set(&w->tick, left < BOOKMARK_MS ? left : BOOKMARK_MS);
+}
+
+static void on_gone(void *arg)
+{
+	struct apiserver_watch *w = arg;
+
+	apistore_watch_free(w->w);
+	defer_cancel(&w->next);
+	timer_fini(&w->tick);
+	LIST_REMOVE(w, link);
+	w->a->n_watches--;
+	metric_add(&watches_gauge, NULL, NULL, -1);
+	free(w);
+}
+
+/* From 0 to LIFE_SPREAD, other for every watch; it need not be random. */
+static uint64_t spread(const struct apistore_apiserver *a)
+{
+	return (clock_boot_us() / 7 + a->n_watches * 61) % LIFE_SPREAD;
+}
+
+static void start(const struct apiserver_call *c, struct apiserver_watch *w, uint64_t life_s)
+{
+	w->a = c->a;
+	w->req = c->req;
+	w->end_ms = clock_boot_ms() + life_s * 1000;
+	timer_init(&w->tick, c->a->loop, on_tick, w);
+	timer_set(&w->tick, life_s * 1000 < BOOKMARK_MS ? life_s * 1000 : BOOKMARK_MS);
+	LIST_INSERT_HEAD(&c->a->watches, w, link);
+	c->a->n_watches++;
+	metric_add(&watches_gauge, NULL, NULL, 1);
+	httpd_reply_header(c->req, "Cache-Control", "no-cache, private");
+	httpd_stream_start(c->req, 200, "application/json", on_drained, w);
+	httpd_req_on_gone(c->req, on_gone, w);
+	on_ready(w);
+}
+
+void apiserver_watch_start(const struct apiserver_call *c)
+{
+	cleanup_free char *seconds = apistore_target_param(c->t, "timeoutSeconds");
+	struct apiserver_watch *w = xcalloc(1, sizeof(*w));
+	cleanup_apistore_target struct apistore_target t = {0};
+	struct apistore_answer refused = {0};
+	uint64_t life = 0;
+	struct err err = ERR_INIT;
+
+	if (seconds && str_to_u64(seconds, UINT32_MAX, &life) < 0)
+		refused = apistore_status_refusal(
+			400, "BadRequest", "timeoutSeconds must be a number");
+	else if (apistore_target_parse(httpd_req_target(c->req), &t, &err) < 0)
+		refused = apistore_status_refusal(400, "BadRequest", "%s", err.text);
+	else
+		w->w = apistore_watch_new(c->a->conf.objects, &t, on_ready, w, &refused);
+	if (w->w) {
+		start(c, w, life ? life : LIFE_MIN_S + spread(c->a));
+		return;
+	}
+	free(w);
+	apiserver_answer(c->req, refused);
+}
+
+void apiserver_watch_end_all(struct apistore_apiserver *a)
+{
+	while (!LIST_EMPTY(&a->watches))
+		httpd_stream_end(LIST_FIRST(&a->watches)->req);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/apistore/face.h"
+
+#include "tec/apistore/list.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+#define PIECE (1u << 20)
+
+struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char *method,
+	const char *path, const char *content_type, const char *body, size_t len)
+{
+	const struct apistore_request r = {method, content_type, body, len};
+	cleanup_apistore_target struct apistore_target t;
+	struct err err = ERR_INIT;
+
+	if (apistore_target_parse(path, &t, &err) == 0)
+		return apistore_request(s, &t, &r);
+	if (err.kind == ERR_NOT_FOUND)
+		return (struct apistore_answer){
+			.code = 404, .body = xstrdup(err.text), .len = strlen(err.text)};
+	return apistore_status_refusal(400, "BadRequest", "%s", err.text);
+}
+
+struct json_object *apistore_face_get(struct apistore_objects *s, const char *path)
+{
+	struct apistore_answer a = apistore_face_ask(s, "GET", path, NULL, NULL, 0);
+	struct json_limits limits = json_limits_api;
+	struct body whole = body_of_text(steal_ptr(&a.body));
+	struct json_object *o = NULL;
+	struct err err = ERR_INIT;
+	int more = a.more != NULL;
+
+	whole.len = a.len;
+	limits.bytes = (size_t)1 << 30;
+	limits.tokens = UINT32_MAX;
+	while (more > 0)
+		more = apistore_list_pull(a.more, &whole, PIECE, &err);
+	if (a.code == 200 && more == 0)
+		o = json_parse(whole.data, whole.len, &limits, &err);
+	a.len = 0;
+	apistore_answer_fini(&a);
+	body_fini(&whole);
+	return o;
+}
