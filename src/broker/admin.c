@@ -34,6 +34,7 @@ struct call {
 
 void broker_answer_fini(struct broker_answer *a)
 {
+	strbuf_fini(&a->cookie);
 	strbuf_fini(&a->body);
 }
 

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The listener. It gives everything below the API's prefix to broker/admin, which knows the paths
- * and methods there. */
+/* The listener. It gives the three requests of nodes to broker/attest and everything else below the
+ * API's prefix to broker/admin, which knows the paths and methods there. */
 #include "config.h"
 
 #include "tec/broker/kbsd.h"
+
+#include <stdio.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 
 #define REQUESTS_PER_CONN 100000
 #define TOO_LARGE         "payload reached size limit"
+#define AUTH              BROKER_ADMIN_PREFIX "auth"
+#define ATTEST            BROKER_ADMIN_PREFIX "attest"
+#define RESOURCE          BROKER_ADMIN_PREFIX "resource/"
 
 struct broker_kbsd {
 	struct httpd *httpd;
 	struct broker_admin admin;
-	char *issuer, *audience; /* owned; the strings of admin.auth */
+	struct broker_attest *attest; /* borrowed; NULL: none */
+	char *issuer, *audience;      /* owned; the strings of admin.auth */
 	void (*on_answer)(void *arg, const struct broker_request *r, struct broker_answer *a);
 	void *arg;
 };
@@ -38,6 +44,14 @@ static void reply(struct broker_kbsd *k, struct httpd_req *req, const struct bro
 		k->on_answer(k->arg, r, a);
 	if (a->challenge)
 		httpd_reply_header(req, "WWW-Authenticate", a->challenge);
+	if (a->cookie.len)
+		httpd_reply_header(req, "Set-Cookie", strbuf_str(&a->cookie));
+	if (a->retry_after_s) {
+		char text[12];
+
+		snprintf(text, sizeof(text), "%u", a->retry_after_s);
+		httpd_reply_header(req, "Retry-After", text);
+	}
 	if (a->allow[0])
 		httpd_reply_header(req, "Allow", a->allow);
 	httpd_reply(req, a->status, a->content_type, a->body.data, a->body.len);
@@ -50,13 +64,33 @@ static void on_healthz(struct httpd_req *req, void *arg)
 	reply(arg, req, &r, &(struct broker_answer){.status = 200, .verb = "healthz", .type = ""});
 }
 
-static void on_admin(struct httpd_req *req, void *arg)
+static struct broker_node node_of(struct httpd_req *req)
+{
+	struct broker_node n = {.cookie = httpd_req_header(req, "Cookie"),
+		.authorization = httpd_req_header(req, "Authorization"),
+		.now_s = clock_wall_s(),
+		.now_ms = clock_boot_ms()};
+
+	httpd_req_source(req, n.source);
+	n.body = httpd_req_body(req, &n.len);
+	return n;
+}
+
+static void on_api(struct httpd_req *req, void *arg)
 {
 	cleanup_broker_answer struct broker_answer a;
 	struct broker_kbsd *k = arg;
 	struct broker_request r = request_of(req);
+	struct broker_node n = node_of(req);
 
-	broker_admin(&k->admin, &r, clock_wall_s(), &a);
+	if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH))
+		broker_attest_auth(k->attest, &n, &a);
+	else if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST))
+		broker_attest_attest(k->attest, &n, &a);
+	else if (k->attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE))
+		broker_attest_resource(k->attest, &n, r.target + strlen(RESOURCE), &a);
+	else
+		broker_admin(&k->admin, &r, n.now_s, &a);
 	reply(k, req, &r, &a);
 }
 
@@ -78,7 +112,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 		{.path = BROKER_ADMIN_PREFIX "*",
 			.methods = HTTPD_GET | HTTPD_HEAD | HTTPD_POST | HTTPD_PUT | HTTPD_DELETE |
 				   HTTPD_PATCH,
-			.fn = on_admin},
+			.fn = on_api},
 	};
 	struct broker_kbsd *k = xcalloc(1, sizeof(*k));
 	struct httpd_conf h = httpd_conf_default;
@@ -89,6 +123,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 		{.key = conf->admin_key, .issuer = k->issuer, .audience = k->audience},
 		conf->store};
 	k->admin.auth.acls = broker_admin_acls(&k->admin.auth.n_acls);
+	k->attest = conf->attest;
 	k->on_answer = conf->on_answer;
 	k->arg = conf->arg;
 	h.name = conf->name;
@@ -121,4 +156,6 @@ struct httpd *broker_kbsd_httpd(struct broker_kbsd *k)
 void broker_kbsd_set_store(struct broker_kbsd *k, struct broker_store *store)
 {
 	k->admin.store = store;
+	if (k->attest)
+		broker_attest_set_store(k->attest, store);
 }

@@ -2,8 +2,8 @@
 /*
  * tec-test-kbs: the embedded broker as a process of its own, for the end-to-end tests where no
  * Trustee can be had. What it stores is gone when it ends. It prints one line with its ports when
- * it is ready; SIGTERM ends it. Not installed, and not a substitute for a real broker: it does not
- * attest.
+ * it is ready; SIGTERM ends it. Nodes attest when it has a signer. Not installed, and not a substitute
+ * for a real broker.
  */
 #include "config.h"
 
@@ -38,6 +38,11 @@ static const struct conf_option options[] = {
 	{"trustee-quirks", CONF_BOOL, NULL, "false", .help = "Refuse as Trustee does: mostly 401."},
 	{"from-dir", CONF_STRING, "DIR", NULL,
 		.help = "Serve what the files below DIR say, as delivered by volumes; read again for each dump."},
+	{"signer", CONF_STRING, "FILE", NULL,
+		.help = "Private key of attestation tokens, P-256, PEM; without it nodes cannot attest."},
+	{"policies", CONF_STRING, "DIR", NULL,
+		.help = "Where the operator's policies are: tpm.rego, resource.rego and the shared ones."},
+	{"session-s", CONF_STRING, "SECONDS", "300", .help = "How long a handshake may take."},
 	{"listen-debug", CONF_STRING, "ADDR:PORT", NULL,
 		.help = "Loopback: /dump, /counts, /lose."},
 	{"payload-mib", CONF_STRING, "N", "8", .help = "Largest body."},
@@ -73,6 +78,69 @@ static int load_tls(struct tool *t, const struct conf *conf, struct err *err)
 	return 0;
 }
 
+static int load_policy(
+	struct tool *t, const char *dir, const char *name, struct broker_policy p, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/%s", dir, name);
+	size_t len;
+	char *text = file_read(path, TOOL_FILE_MAX, &len, NULL, err);
+
+	if (!text)
+		return -1;
+	p.text = text;
+	t->policies[t->n_policies++] = p;
+	return 0;
+}
+
+static void on_judged(void *arg, const struct broker_judged *j)
+{
+	fprintf(stderr, "judged flaw=%s why=\"%s\" machine=%s\n", rats_flaw_name(j->flaw),
+		j->why ? j->why : "", j->verdict && j->verdict->machine ? j->verdict->machine : "");
+}
+
+static int start_attest(struct tool *t, const struct conf *conf, struct err *err)
+{
+	struct broker_attest_conf a = {.store = t->store,
+		.policies = t->policies,
+		.token_s = 300,
+		.sessions = 10000,
+		.sessions_per_source = 1024,
+		.sample = false,
+		.on_judged = on_judged};
+	const char *dir = conf_str(conf, "policies"), *signer = conf_str(conf, "signer");
+	cleanup_secret struct secret *pem = NULL;
+	uint64_t s;
+	char *text;
+	size_t len;
+
+	if (!signer)
+		return 0;
+	if (!dir)
+		return err_set(err, ERR_INVALID, "--signer needs --policies");
+	text = file_read(signer, TOOL_FILE_MAX, &len, NULL, err);
+	if (!text)
+		return -1;
+	pem = secret_new_copy(text, len);
+	file_wipe(text, len);
+	t->signer = pki_key_from_pem(pem, err);
+	if (!t->signer || conf_number(conf, "session-s", 1, 86400, &s, err) < 0)
+		return -1;
+	a.session_ms = (uint32_t)s * 1000;
+	if (load_policy(t, dir, "tpm.rego", (struct broker_policy){0}, err) < 0 ||
+		load_policy(t, dir, "tpm-shared.rego",
+			(struct broker_policy){.policy = RATS_POLICY_SHARED}, err) < 0 ||
+		load_policy(t, dir, "resource.rego", (struct broker_policy){.resource = true},
+			err) < 0 ||
+		load_policy(t, dir, "resource-shared.rego",
+			(struct broker_policy){.resource = true, .policy = RATS_POLICY_SHARED},
+			err) < 0)
+		return -1;
+	a.n_policies = t->n_policies;
+	a.signer = t->signer;
+	t->attest = broker_attest_new(&a);
+	return 0;
+}
+
 static int start(struct tool *t, const struct conf *conf, struct err *err)
 {
 	const char *debug = conf_str(conf, "listen-debug"), *key = conf_str(conf, "admin-key");
@@ -96,6 +164,9 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 	k.error_body = t->quirks ? quirks_error_body : NULL;
 	k.max_body = mib * MIB;
 	k.store = t->store;
+	if (start_attest(t, conf, err) < 0)
+		return -1;
+	k.attest = t->attest;
 	t->kbsd = broker_kbsd_new(t->loop, &k);
 	if (load_tls(t, conf, err) < 0 ||
 		httpd_listen(broker_kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)
@@ -132,6 +203,10 @@ static int run(const struct conf *conf)
 	}
 	httpd_free(t->debug);
 	broker_kbsd_free(t->kbsd);
+	broker_attest_free(t->attest);
+	for (size_t i = 0; i < t->n_policies; i++)
+		free((char *)t->policies[i].text);
+	pki_key_free(t->signer);
 	jws_public_free(t->admin_key);
 	broker_store_free(t->store);
 	tool_log_free(t);

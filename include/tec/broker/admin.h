@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A broker's admin API (trustee-protocol.md section 4) as a function: a request's values in, an
+ * A broker's admin API, that of Trustee, as a function: a request's values in, an
  * answer out. Resources, reference values, policies; policies are kept and listed, not evaluated.
  * Reading a resource takes an attestation token, and there is no attestation yet.
  *
@@ -38,6 +38,8 @@ struct broker_answer {
 	const char *content_type; /* static; NULL: none */
 	const char *challenge;    /* WWW-Authenticate; static; NULL: none */
 	char allow[32];           /* with status 405: the methods there are; or "" */
+	uint32_t retry_after_s;   /* 0: no header */
+	struct strbuf cookie;     /* Set-Cookie; empty: none */
 	struct strbuf body;
 };
 void broker_answer_fini(struct broker_answer *a);

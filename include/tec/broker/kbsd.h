@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct broker_kbsd: a key broker that speaks Trustee's protocol, on a listener of its own. So far
- * its admin side (broker/admin) and /healthz.
+ * struct broker_kbsd: a key broker that speaks Trustee's protocol, on a listener of its own: the admin
+ * side (broker/admin), the nodes' (broker/attest) and /healthz.
  *
  * Who owns what: store and admin key are borrowed, and the store may be exchanged between two
  * requests; everything else of the configuration is copied. on_answer runs from the loop before
@@ -12,6 +12,7 @@
 #define TEC_BROKER_KBSD_H
 
 #include "tec/broker/admin.h"
+#include "tec/broker/attest.h"
 #include "tec/loop/loop.h"
 #include "tec/net/httpd.h"
 
@@ -26,6 +27,7 @@ struct broker_kbsd_conf {
 	const char *issuer, *audience;      /* what a token must name; NULL: anything */
 	size_t max_body;                    /* 0: BROKER_KBSD_MAX_BODY */
 	struct broker_store *store;
+	struct broker_attest *attest; /* borrowed; NULL: nodes cannot attest */
 	void (*on_answer)(
 		void *arg, const struct broker_request *r, struct broker_answer *a); /* or NULL */
 	void *arg;

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session holds the nonce until one attestation was judged, and then its token. A refused one ends
+ * its session: a nonce is for one try.
+ */
+#include "config.h"
+
+#include "tec/broker/attest.h"
+
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/broker/wire.h"
+#include "tec/jose/es256.h"
+#include "tec/jose/jwe.h"
+#include "tec/net/sessions.h"
+
+#define ATTEST_MAX    65536
+#define NONCE_LEN     32
+#define COOKIE_LEN    16
+#define NONCE_B64_LEN 44
+#define LEEWAY_S      60
+#define JSON          "application/json"
+
+#define ATTEST_FAILED "Attestation error: RCAR handshake Attest failed: "
+#define AUTH_FAILED   "Attestation error: RCAR handshake Auth failed: "
+
+struct broker_attest {
+	struct broker_attest_conf conf;
+	struct sessions *sessions;
+};
+
+struct handshake {
+	char nonce[NONCE_B64_LEN + 1];
+	struct secret *token; /* NULL: not attested */
+};
+
+static void handshake_free(void *data)
+{
+	struct handshake *h = data;
+
+	secret_free(h->token);
+	free(h);
+}
+
+struct broker_attest *broker_attest_new(const struct broker_attest_conf *conf)
+{
+	struct broker_attest *b = xcalloc(1, sizeof(*b));
+
+	b->conf = *conf;
+	b->sessions = sessions_new(
+		conf->sessions, conf->sessions_per_source, conf->session_ms, handshake_free);
+	return b;
+}
+
+void broker_attest_free(struct broker_attest *b)
+{
+	if (!b)
+		return;
+	sessions_free(b->sessions);
+	free(b);
+}
+
+void broker_attest_set_store(struct broker_attest *b, struct broker_store *store)
+{
+	b->conf.store = store;
+}
+
+static void answer_init(struct broker_answer *out, const char *verb)
+{
+	*out = (struct broker_answer){
+		.status = 200, .verb = verb, .type = "", .content_type = JSON};
+}
+
+/* ---- auth */
+
+static bool tee_allowed(const struct broker_attest *b, const char *tee)
+{
+	return str_eq(tee, rats_tee_name(RATS_TEE_TPM)) ||
+	       (b->conf.sample && str_eq(tee, rats_tee_name(RATS_TEE_SAMPLE)));
+}
+
+static void set_cookie(struct broker_answer *out, const char *cookie)
+{
+	strbuf_addf(&out->cookie, "kbs-session-id=%s; Path=/kbs/v0; HttpOnly", cookie);
+}
+
+static void begin(struct broker_attest *b, struct session *e, struct broker_answer *out)
+{
+	cleanup_strbuf struct strbuf nonce = STRBUF_INIT;
+	struct handshake *h = xcalloc(1, sizeof(*h));
+	uint8_t random[NONCE_LEN], name[COOKIE_LEN];
+	char cookie[2 * COOKIE_LEN + 1];
+
+	bytes_random(random, sizeof(random));
+	bytes_random(name, sizeof(name));
+	bytes_to_hex(name, sizeof(name), cookie);
+	bytes_to_b64(&nonce, random, sizeof(random));
+	memcpy(h->nonce, strbuf_str(&nonce), sizeof(h->nonce));
+	session_set_data(e, h);
+	session_named(b->sessions, e, cookie);
+	set_cookie(out, cookie);
+	strbuf_addf(&out->body, "{\"nonce\":\"%s\",\"extra-params\":\"\"}", h->nonce);
+}
+
+void broker_attest_auth(
+	struct broker_attest *b, const struct broker_node *n, struct broker_answer *out)
+{
+	cleanup_rats_auth struct rats_auth a;
+	struct err err = ERR_INIT;
+	struct session *e;
+	enum rats_flaw flaw;
+	uint32_t retry_s;
+
+	answer_init(out, "auth");
+	if (rats_auth_read(n->body, n->len, &a, &flaw, &err) < 0) {
+		broker_admin_refuse(out, 401, "AttestationError", AUTH_FAILED "%s", err.text);
+	} else if (!tee_allowed(b, a.tee)) {
+		broker_admin_refuse(out, 401, "AttestationError",
+			AUTH_FAILED "This kind of evidence is not accepted.");
+	} else if (!(e = sessions_open(b->sessions, n->source, n->now_ms, &retry_s))) {
+		broker_admin_refuse(out, 429, "AttestationError",
+			AUTH_FAILED "Too many handshakes have been begun.");
+		out->retry_after_s = retry_s;
+	} else {
+		begin(b, e, out);
+	}
+}
+
+static struct jwe_key *key_of(const struct rats_jwk *k, struct err *err)
+{
+	const struct jwe_jwk jwk = {k->kty, k->crv, k->alg, k->x, k->y, k->n, k->e};
+
+	return jwe_key_new(&jwk, err);
+}
+
+/* ---- attest */
+
+static void judged(const struct broker_attest *b, const struct rats_attest *a, enum rats_flaw flaw,
+	const char *why, const struct rats_verdict *v)
+{
+	struct broker_judged j = {.flaw = flaw, .why = why, .verdict = v};
+
+	if (flaw == RATS_FLAW_NONE || a->evidence.ak.der_len)
+		j.evidence = &a->evidence;
+	if (b->conf.on_judged)
+		b->conf.on_judged(b->conf.arg, &j);
+}
+
+static struct json_object *stored_value(void *arg, const char *name)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct broker_store_value entry;
+	struct err err = ERR_INIT;
+
+	if (broker_store_get(arg, BROKER_STORE_REFERENCE_VALUE, name, &entry, &err) < 0 ||
+		broker_wire_entry_value(entry.data, entry.len, &text, &err) < 0)
+		return NULL;
+	err_clear(&err);
+	return json_parse(text.data, text.len, &json_limits_object, &err);
+}
+
+/* The policy that is stored there; NULL: none, or one that is not known. */
+static const struct broker_policy *policy_of(
+	const struct broker_attest *b, enum broker_store_ns ns, const char *key)
+{
+	struct broker_store_value v;
+	struct err err = ERR_INIT;
+
+	if (broker_store_get(b->conf.store, ns, key, &v, &err) < 0)
+		return NULL;
+	for (size_t i = 0; i < b->conf.n_policies; i++) {
+		const struct broker_policy *p = &b->conf.policies[i];
+
+		if (p->resource == (ns == BROKER_STORE_KBS) && strlen(p->text) == v.len &&
+			memcmp(p->text, v.data, v.len) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+static const char *why_not(const struct rats_verdict *v)
+{
+	if (v->validated || str_eq(rats_policy_status(v), "affirming"))
+		return NULL;
+	return v->identity == 2 ? "What it booted is not approved (PCR 4, 7 or 14)."
+				: "Its attestation key is not registered for a Machine.";
+}
+
+/* A token for evidence that is well-formed, bound and signed: what it is worth stands in it. */
+static struct secret *make_token(struct broker_attest *b, const struct broker_node *n,
+	const struct rats_attest *a, struct err *err)
+{
+	const struct broker_policy *p =
+		policy_of(b, BROKER_STORE_ATTESTATION_POLICY, "default_cpu.rego");
+	cleanup_rats_verdict struct rats_verdict v = {0};
+	cleanup_free char *claims = NULL;
+
+	if (!p) {
+		err_set(err, ERR_DENIED, "The attestation policy is not one that is known here.");
+		return NULL;
+	}
+	rats_policy_attest(
+		p->policy, p->require_pcr7, &a->evidence, stored_value, b->conf.store, &v);
+	judged(b, a, RATS_FLAW_NONE, why_not(&v), &v);
+	claims = rats_ear_make(a, &v, n->now_s, b->conf.token_s);
+	return es256_sign(b->conf.signer, claims, strlen(claims), err);
+}
+
+static int judge(const struct broker_attest *b, const struct rats_attest *a, const char *nonce,
+	enum rats_flaw *flaw, struct err *err)
+{
+	struct jwe_key *key;
+
+	*flaw = RATS_FLAW_TEE;
+	if (!tee_allowed(b, rats_tee_name(a->evidence.tee)))
+		return err_set(err, ERR_DENIED, "This kind of evidence is not accepted.");
+	*flaw = RATS_FLAW_ADDITIONAL;
+	if (*a->additional)
+		return err_set(err, ERR_DENIED, "Additional evidence is not accepted.");
+	if (rats_attest_verify(a, nonce, flaw, err) < 0)
+		return -1;
+	*flaw = RATS_FLAW_SYNTAX;
+	key = key_of(&a->key, err);
+	jwe_key_free(key);
+	return key ? 0 : -1;
+}
+
+static void give_token(const struct handshake *h, const char *cookie, struct broker_answer *out)
+{
+	set_cookie(out, cookie);
+	strbuf_addf(&out->body, "{\"token\":\"%s\"}", (const char *)secret_peek(h->token));
+}
+
+void broker_attest_attest(
+	struct broker_attest *b, const struct broker_node *n, struct broker_answer *out)
+{
+	cleanup_free char *cookie = sessions_cookie(n->cookie);
+	struct session *e = cookie ? sessions_find(b->sessions, cookie, n->now_ms) : NULL;
+	struct handshake *h = e ? session_data(e) : NULL;
+	cleanup_rats_attest struct rats_attest a = {.o = NULL};
+	enum rats_flaw flaw = RATS_FLAW_NONE;
+	struct err err = ERR_INIT;
+
+	answer_init(out, "attest");
+	if (!h) {
+		broker_admin_refuse(
+			out, 401, "AttestationError", ATTEST_FAILED "There is no such session.");
+		return;
+	}
+	if (h->token) { /* as Trustee: what is attested stays so */
+		give_token(h, cookie, out);
+		return;
+	}
+	if (rats_attest_read(n->body, n->len, ATTEST_MAX, &a, &flaw, &err) == 0 &&
+		judge(b, &a, h->nonce, &flaw, &err) == 0)
+		h->token = make_token(b, n, &a, &err);
+	if (h->token) {
+		give_token(h, cookie, out);
+		return;
+	}
+	judged(b, &a, flaw == RATS_FLAW_NONE ? RATS_FLAW_SYNTAX : flaw, err.text, NULL);
+	broker_admin_refuse(out, 401, "AttestationError", ATTEST_FAILED "%s", err.text);
+	sessions_end(b->sessions, e);
+}
+
+/* ---- resource */
+
+/* The text of the token of this request: of its session, else of its header. NULL: none. */
+static const char *token_of(struct broker_attest *b, const struct broker_node *n)
+{
+	cleanup_free char *cookie = sessions_cookie(n->cookie);
+	struct session *e = cookie ? sessions_find(b->sessions, cookie, n->now_ms) : NULL;
+	struct handshake *h = e ? session_data(e) : NULL;
+
+	if (h && h->token)
+		return (const char *)secret_peek(h->token);
+	if (n->authorization && str_starts(n->authorization, "Bearer "))
+		return n->authorization + strlen("Bearer ");
+	return NULL;
+}
+
+static int read_token(struct broker_attest *b, const struct broker_node *n, const char *token,
+	struct rats_ear *ear, struct err *err)
+{
+	cleanup_free char *payload = NULL;
+	size_t len;
+
+	if (es256_verify(b->conf.signer, token, strlen(token), &payload, &len, err) < 0 ||
+		rats_ear_read(payload, len, ear, err) < 0)
+		return -1;
+	if (n->now_s > ear->exp_s + LEEWAY_S)
+		return err_set(err, ERR_DENIED, "The token has expired.");
+	return 0;
+}
+
+static void give_resource(struct broker_attest *b, const struct rats_ear *ear, const char *path,
+	struct broker_answer *out)
+{
+	struct broker_store_value v;
+	struct err err = ERR_INIT;
+	struct jwe_key *key;
+
+	if (broker_store_get(b->conf.store, BROKER_STORE_REPOSITORY, path, &v, &err) < 0) {
+		broker_admin_refuse(out, 404, "ResourceNotFound", "The resource does not exist.");
+		return;
+	}
+	key = key_of(&ear->key, &err);
+	if (!key || jwe_encrypt(key, v.data, v.len, &out->body, &err) < 0)
+		broker_admin_refuse(out, 401, "JweError", "%s", err.text);
+	jwe_key_free(key);
+}
+
+void broker_attest_resource(struct broker_attest *b, const struct broker_node *n, const char *path,
+	struct broker_answer *out)
+{
+	const struct broker_policy *p = policy_of(b, BROKER_STORE_KBS, "resource-policy.rego");
+	const char *token = token_of(b, n);
+	cleanup_rats_ear struct rats_ear ear = {.o = NULL};
+	struct err err = ERR_INIT;
+
+	answer_init(out, "resource-get");
+	if (*path == '/') /* one release of the attester sends an empty first segment */
+		path++;
+	if (!token)
+		broker_admin_refuse(out, 401, "TokenNotFound", "Attestation Token not found");
+	else if (read_token(b, n, token, &ear, &err) < 0)
+		broker_admin_refuse(out, 401, "TokenVerifierError", "%s", err.text);
+	else if (broker_wire_resource_check(path, &err) < 0)
+		broker_admin_refuse(out, 404, "InvalidRequestPath", "%s", err.text);
+	else if (!p || !rats_policy_grants(p->policy, ear.status, ear.machine, path))
+		broker_admin_refuse(out, 401, "PolicyDeny", "Access denied by policy");
+	else
+		give_resource(b, &ear, path, out);
+}
