@@ -13,6 +13,7 @@
 
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/guard/proxy.h"
 #include "tec/net/addr.h"
 
 #define POD_DELAY_S 5
@@ -20,8 +21,9 @@
 static const struct conf_option table[] = {
 	{"config", CONF_FILE, "FILE", .group = "General",
 		.help = "Read options from FILE; the command line wins over it."},
-	{"role", CONF_CHOICE, "ROLE", "all", .choices = "all, controller, register, register-ak",
-		.help = "What this process does: all, controller, register or register-ak."},
+	{"role", CONF_CHOICE, "ROLE", "all",
+		.choices = "all, controller, register, register-ak, guard",
+		.help = "What this process does: all, controller, register, register-ak, or guard: a proxy before Trustee."},
 	{"log-level", CONF_CHOICE, "LEVEL", "info", .choices = "debug, info, warn, error",
 		.help = "debug, info, warn or error.", .reloadable = true},
 	{"log-format", CONF_CHOICE, "FORMAT", "text", .choices = "text, json",
@@ -54,6 +56,28 @@ static const struct conf_option table[] = {
 		.help = "HOST[:PORT],...: registries, mirrors and token servers to reach over plain HTTP."},
 	{"registry-auth", CONF_STRING, "FILE",
 		.help = "Credentials of registries as in a Secret's .dockerconfigjson; read again for each image."},
+	{"upstream", CONF_STRING, "URL", "http://127.0.0.1:8081", .group = "With --role=guard",
+		.help = "The Trustee behind the guard; plain HTTP to a loopback address only."},
+	{"upstream-ca", CONF_STRING, "FILE",
+		.help = "CA certificates (PEM) of an https upstream. Default: the system's."},
+	{"listen-kbs", CONF_STRING, "ADDR:PORT", "[::]:8080",
+		.help = "Where nodes attest and fetch resources."},
+	{"listen-admin", CONF_STRING, "ADDR:PORT",
+		.help = "Where the operator reaches Trustee's admin API. Without it, that API is not reachable through the guard."},
+	{"tls-cert", CONF_STRING, "FILE",
+		.help = "Certificate chain (PEM) of both; read again when it changes. Without it: plain HTTP."},
+	{"tls-key", CONF_STRING, "FILE", .help = "Private key (PEM) of --tls-cert."},
+	{"tee", CONF_CHOICE, "KINDS", "tpm", .choices = "tpm, tpm+sample",
+		.help = "Evidence that passes: tpm, or tpm+sample for tests. A sample proves nothing."},
+	{"allow-additional", CONF_BOOL, "BOOL", "false",
+		.help = "Let additional evidence pass, which is not looked into."},
+	{"max-attestation", CONF_STRING, "BYTES", "65536", .help = "Size of an attestation."},
+	{"session-time", CONF_STRING, "SECONDS", "300",
+		.help = "How long Trustee keeps a handshake that was begun (its timeout, in minutes there)."},
+	{"max-sessions", CONF_STRING, "N", "10000",
+		.help = "Handshakes begun and not ended; more get 429."},
+	{"max-sessions-per-source", CONF_STRING, "N", "1024",
+		.help = "The same for one source address, behind which there may be many nodes."},
 	{"check-config", CONF_ACTION, .group = "Other actions",
 		.help = "Check options and files, say what is wrong, start nothing."},
 	{"print-config", CONF_ACTION, .help = "Print a commented sample configuration file."},
@@ -124,6 +148,37 @@ static int read_delay(struct options *o, struct err *err)
 	return 0;
 }
 
+static int read_guard(struct options *o, struct err *err)
+{
+	struct options_guard *g = &o->guard;
+	uint64_t bytes, n, per_source, s;
+
+	g->upstream = conf_str(o->conf, "upstream");
+	g->upstream_ca = conf_str(o->conf, "upstream-ca");
+	g->tls_cert = conf_str(o->conf, "tls-cert");
+	g->tls_key = conf_str(o->conf, "tls-key");
+	g->sample = conf_choice(o->conf, "tee") == 1;
+	g->additional = conf_bool(o->conf, "allow-additional");
+	if (guard_upstream_check(g->upstream, err) < 0)
+		return err_wrap(err, "option --upstream");
+	if (!g->tls_cert != !g->tls_key)
+		return err_set(err, ERR_INVALID, "option --tls-cert and --tls-key go together");
+	if (conf_number(o->conf, "max-attestation", 4096, 8 << 20, &bytes, err) < 0 ||
+		conf_number(o->conf, "max-sessions", 1, 1000000, &n, err) < 0 ||
+		conf_number(o->conf, "max-sessions-per-source", 1, 1000000, &per_source, err) < 0 ||
+		conf_number(o->conf, "session-time", 60, 86400, &s, err) < 0 ||
+		read_listen(o, "listen-kbs", &g->listen_kbs, err) < 0)
+		return -1;
+	if (conf_is_set(o->conf, "listen-admin") &&
+		read_listen(o, "listen-admin", &g->listen_admin, err) < 0)
+		return -1;
+	g->attest_max = (size_t)bytes;
+	g->sessions = (unsigned)n;
+	g->sessions_per_source = (unsigned)per_source;
+	g->session_ms = (uint32_t)(s * 1000);
+	return 0;
+}
+
 static int read_values(struct options *o, struct err *err)
 {
 	uint64_t n;
@@ -145,7 +200,7 @@ static int read_values(struct options *o, struct err *err)
 	if (read_listen(o, "listen-register", &o->listen_register, err) < 0 ||
 		read_listen(o, "listen-register-ak", &o->listen_register_ak, err) < 0 ||
 		read_listen(o, "listen-health", &o->listen_health, err) < 0 ||
-		read_rate(o, err) < 0 || read_delay(o, err) < 0 ||
+		read_rate(o, err) < 0 || read_delay(o, err) < 0 || read_guard(o, err) < 0 ||
 		registries_mirrors(o->conf, &o->registry_mirrors, err) < 0)
 		return -1;
 	return registries_insecure(o->conf, &o->insecure_registries, err);

@@ -12,7 +12,18 @@
 #include "tec/base/log.h"
 
 /* In the order of --role's choices. */
-enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK };
+enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK, ROLE_GUARD };
+
+/* --role=guard. NULL: not given. */
+struct options_guard {
+	const char *upstream, *upstream_ca;
+	const char *listen_kbs, *listen_admin;
+	const char *tls_cert, *tls_key; /* both or none */
+	bool sample, additional;
+	size_t attest_max;
+	unsigned sessions, sessions_per_source;
+	uint32_t session_ms;
+};
 
 /* Strings are borrowed from conf. */
 struct options {
@@ -33,6 +44,7 @@ struct options {
 	enum log_format log_format;
 	const char *seed_src, *seed_dst; /* --seed */
 	bool lookup_label;
+	struct options_guard guard;
 };
 
 /* As conf_start(). */

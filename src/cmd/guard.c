@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Wiring: two listeners, their certificate, health, and an end without a gap. */
+#include "config.h"
+
+#include "guard.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/confine.h"
+#include "tec/base/file.h"
+#include "tec/base/mem.h"
+#include "tec/ctl/ending.h"
+#include "tec/guard/certfile.h"
+#include "tec/guard/proxy.h"
+#include "tec/loop/signal.h"
+#include "tec/loop/timer.h"
+#include "tec/srv/health.h"
+
+#define CA_MAX      (1u << 20)
+#define SOURCES_MAX 16384
+#define ENDING_MS   50
+
+struct process {
+	struct options *options;
+	struct loop *loop;
+	struct httpc *http;
+	struct httpc_tls *upstream_tls;
+	struct ratelimit *rate;
+	struct guard *guard;
+	struct guard_certfile *cert; /* NULL: plain text */
+	struct srv_health *health;
+	struct timer next_ending;
+	uint64_t ending_ms;
+	bool ending, draining;
+};
+
+static bool is_ready(void *arg, const char **why)
+{
+	const struct process *p = arg;
+
+	*why = "shutting down";
+	return !p->ending;
+}
+
+/* ---- end */
+
+static void go_on_ending(void *arg)
+{
+	struct process *p = arg;
+	struct httpd *node = guard_node_httpd(p->guard), *admin = guard_admin_httpd(p->guard);
+	const struct ctl_ending_view v = {.since_ms = clock_boot_ms() - p->ending_ms,
+		.delay_ms = p->options->shutdown_delay_ms,
+		.releasing = true, /* there is no Lease */
+		.released = true,
+		.draining = p->draining,
+		.in_flight = httpd_in_flight(node) + httpd_in_flight(admin) > 0};
+
+	switch (ctl_ending_decide(&v)) {
+	case CTL_ENDING_DRAIN:
+		p->draining = true;
+		httpd_drain(node);
+		httpd_drain(admin);
+		timer_set(&p->next_ending, 0);
+		return;
+	case CTL_ENDING_END:
+		loop_stop(p->loop);
+		return;
+	case CTL_ENDING_WAIT:
+	case CTL_ENDING_STOP:
+	case CTL_ENDING_RELEASE:
+		timer_set(&p->next_ending, ENDING_MS);
+	}
+}
+
+static void on_terminate(int signo, void *arg)
+{
+	struct process *p = arg;
+
+	if (p->ending) {
+		loop_stop(p->loop);
+		return;
+	}
+	log_info(NULL, "shutting down", "signal=%s", log_esc(strsignal(signo)));
+	p->ending = true;
+	p->ending_ms = clock_boot_ms();
+	httpd_leave(guard_node_httpd(p->guard));
+	httpd_leave(guard_admin_httpd(p->guard));
+	timer_set(&p->next_ending, 0);
+}
+
+static void on_hangup(int signo, void *arg)
+{
+	struct process *p = arg;
+	struct err err = ERR_INIT;
+
+	if (options_reload(p->options, &err) < 0)
+		log_err(LOG_ERROR, NULL, "configuration not read again, the earlier one is used",
+			&err);
+	log_setup(p->options->log_level, p->options->log_format);
+	if (p->cert)
+		guard_certfile_reload(p->cert);
+}
+
+/* ---- start */
+
+static int read_upstream(struct process *p, struct err *err)
+{
+	const struct options_guard *g = &p->options->guard;
+	cleanup_free char *ca = NULL;
+	size_t len = 0;
+
+	if (!str_starts(g->upstream, "https://"))
+		return 0;
+	if (g->upstream_ca) {
+		ca = file_read(g->upstream_ca, CA_MAX, &len, NULL, err);
+		if (!ca)
+			return err_wrap(err, "--upstream-ca");
+	}
+	p->upstream_tls = httpc_tls_new(ca, len, NULL, 0, NULL, 0, NULL, err);
+	return p->upstream_tls ? 0 : err_wrap(err, "--upstream-ca");
+}
+
+static int listen_on(struct httpd *h, const char *option, const char *addr, struct err *err)
+{
+	if (addr && httpd_listen(h, addr, err) < 0)
+		return err_wrap(err, "--%s", option);
+	return 0;
+}
+
+static int set_up(struct process *p, struct err *err)
+{
+	const struct options *o = p->options;
+	const struct options_guard *g = &o->guard;
+	struct guard_conf conf = {.upstream = g->upstream,
+		.sample = g->sample,
+		.additional = g->additional,
+		.attest_max = g->attest_max,
+		.sessions = g->sessions,
+		.sessions_per_source = g->sessions_per_source,
+		.session_ms = g->session_ms,
+		.max_connections = o->max_connections};
+	struct httpd *listeners[GUARD_CERTFILE_LISTENERS];
+
+	if (read_upstream(p, err) < 0)
+		return -1;
+	conf.upstream_tls = p->upstream_tls;
+	if (o->rate_on)
+		conf.rate = p->rate = ratelimit_new(o->rate_burst, o->rate_per_s, SOURCES_MAX);
+	p->guard = guard_new(p->loop, p->http, &conf);
+	listeners[0] = guard_node_httpd(p->guard);
+	listeners[1] = guard_admin_httpd(p->guard);
+	if (g->tls_cert) {
+		p->cert = guard_certfile_new(p->loop, g->tls_cert, g->tls_key, listeners, err);
+		if (!p->cert)
+			return -1;
+	}
+	p->health = srv_health_new(p->loop, is_ready, p);
+	if (listen_on(listeners[0], "listen-kbs", g->listen_kbs, err) < 0 ||
+		listen_on(listeners[1], "listen-admin", g->listen_admin, err) < 0)
+		return -1;
+	return listen_on(srv_health_httpd(p->health), "listen-health", o->listen_health, err);
+}
+
+static void warn_about(const struct options_guard *g)
+{
+	if (g->sample)
+		log_warn(NULL, "sample evidence passes, which proves nothing: --tee has sample",
+			NULL);
+	if (g->additional)
+		log_warn(NULL, "additional evidence passes unread: --allow-additional", NULL);
+	if (!g->tls_cert)
+		log_warn(NULL, "nodes are served in plain text: --tls-cert is not given", NULL);
+}
+
+static void run(struct process *p)
+{
+	struct loop_signal *term = loop_signal_new(p->loop, SIGTERM, on_terminate, p),
+			   *intr = loop_signal_new(p->loop, SIGINT, on_terminate, p),
+			   *hup = loop_signal_new(p->loop, SIGHUP, on_hangup, p);
+
+	log_info(NULL, "the guard starts", "version=%s url=%s pid=%d", PACKAGE_VERSION,
+		log_esc(p->options->guard.upstream), (int)getpid());
+	warn_about(&p->options->guard);
+	loop_run(p->loop);
+	loop_signal_free(term);
+	loop_signal_free(intr);
+	loop_signal_free(hup);
+}
+
+int guard_run(struct options *o, struct err *err)
+{
+	struct process p = {.options = o, .loop = loop_new()};
+	int rc;
+
+	loop_ignore_sigpipe();
+	confine_raise_descriptors((uint64_t)o->max_connections * 3 + 256);
+	p.http = httpc_new(p.loop);
+	timer_init(&p.next_ending, p.loop, go_on_ending, &p);
+	rc = set_up(&p, err);
+	if (rc == 0 && conf_bool(o->conf, "check-config"))
+		printf("tec-operator: the configuration is usable (role guard)\n");
+	else if (rc == 0)
+		run(&p);
+	timer_fini(&p.next_ending);
+	srv_health_free(p.health);
+	guard_certfile_free(p.cert);
+	guard_free(p.guard);
+	ratelimit_free(p.rate);
+	httpc_tls_unref(p.upstream_tls);
+	httpc_free(p.http);
+	loop_free(p.loop);
+	return rc;
+}

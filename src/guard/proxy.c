@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request is judged, then forwarded by pass_on(); the answer comes back through on_answer(). What
+ * belongs to a request in flight is a struct pass that ends with the request (httpd_req_on_gone),
+ * its op before it, so neither a client nor an upstream that goes away leaves anything.
+ *
+ * Binding, signature and policy stay Trustee's: the nonce was not issued here.
+ */
+#include "config.h"
+
+#include "tec/guard/proxy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/net/sessions.h"
+#include "tec/rats/rcar.h"
+
+#define API            "/kbs/v0/"
+#define RESOURCE       API "resource/"
+#define RESOURCE_MAX   255        /* bytes of repository/type/tag */
+#define ANSWER_MAX     (4u << 20) /* a resource of 2 MiB, in base64 */
+#define ADMIN_MAX      (2u << 20) /* Trustee's own limit of a body */
+#define UPSTREAM_MAX   64         /* requests at once; more wait here */
+#define HEALTH_MS      3000
+#define HEALTH_AT_ONCE 4
+#define FINGERPRINT    16 /* hexadecimal digits of a key's SHA-256 in the log */
+
+struct guard {
+	struct loop *loop;
+	struct httpc *http; /* borrowed */
+	char *upstream;
+	struct httpc_tls *upstream_tls;
+	bool sample, additional;
+	size_t attest_max;
+	struct sessions *sessions;
+	struct httpd *node, *admin;
+};
+
+enum kind { PASS_AUTH, PASS_ATTEST, PASS_RESOURCE, PASS_ADMIN, PASS_HEALTH };
+static const char *const kind_names[] = {"auth", "attest", "resource", "admin", "health"};
+
+/* One request that was forwarded; owned by it. */
+struct pass {
+	struct guard *g;
+	struct httpd_req *req;
+	enum kind kind;
+	struct session *session;   /* auth */
+	char key[FINGERPRINT + 1]; /* attest: whose evidence; "" unknown */
+	uint64_t start_us;
+};
+
+static struct metric requests = METRIC_COUNTER_INIT("tec_guard_requests_total",
+	"Requests forwarded to Trustee, by kind and status of the answer.", "kind", "code");
+static struct metric refused = METRIC_COUNTER_INIT("tec_guard_refused_total",
+	"Requests that did not reach Trustee, by reason.", "reason", NULL);
+static struct metric open_sessions = METRIC_GAUGE_INIT(
+	"tec_guard_sessions", "Handshakes that were begun and have not ended.", NULL, NULL);
+static struct metric upstream_seconds = METRIC_SECONDS_INIT("tec_guard_upstream_seconds",
+	"Time that Trustee took to answer, by kind of request.", "kind", NULL);
+
+/* ---- Trustee's errors */
+
+static const char *error_body(struct strbuf *out, int status, const char *message)
+{
+	const char *type = status == 401   ? "AttestationError"
+			   : status == 404 ? "InvalidRequestPath"
+					   : "GuardError";
+
+	strbuf_addf(out,
+		"{\"type\":\"https://github.com/confidential-containers/kbs/errors/%s\",\"detail\":",
+		type);
+	json_quote(out, message, strlen(message));
+	strbuf_addc(out, '}');
+	return "application/json";
+}
+
+static void count_sessions(const struct guard *g)
+{
+	metric_set(&open_sessions, NULL, NULL, (double)sessions_count(g->sessions));
+}
+
+/* ---- forwarding */
+
+static void on_gone(void *arg)
+{
+	struct pass *p = arg;
+
+	if (p->session) /* Trustee may have made it */
+		session_named(p->g->sessions, p->session, NULL);
+	free(p);
+}
+
+static struct pass *pass_new(struct guard *g, struct httpd_req *r, enum kind kind)
+{
+	struct pass *p = xcalloc(1, sizeof(*p));
+
+	p->g = g;
+	p->req = r;
+	p->kind = kind;
+	p->start_us = clock_boot_us();
+	httpd_req_on_gone(r, on_gone, p);
+	return p;
+}
+
+static void log_end(const struct pass *p, int status)
+{
+	if (p->kind == PASS_ATTEST)
+		log_info(NULL, "attestation forwarded", "peer=%s key=%s status=%d",
+			httpd_req_peer(p->req), p->key, status);
+	else if (p->kind == PASS_RESOURCE)
+		log_info(NULL, "resource asked for", "peer=%s path=%s status=%d",
+			httpd_req_peer(p->req), log_esc(httpd_req_path(p->req)), status);
+}
+
+/* What the answer says of the handshake that it is part of. */
+static void note_session(struct pass *p, const struct httpc_answer *a)
+{
+	struct sessions *s = p->g->sessions;
+
+	if (p->kind == PASS_AUTH) {
+		cleanup_free char *cookie =
+			a->status == 200 ? sessions_cookie(a->set_cookie) : NULL;
+
+		if (cookie)
+			session_named(s, steal_ptr(&p->session), cookie);
+		else
+			sessions_end(s, steal_ptr(&p->session));
+	} else if (p->kind == PASS_ATTEST && a->status == 200) {
+		cleanup_free char *cookie = sessions_cookie(httpd_req_header(p->req, "Cookie"));
+
+		struct session *e = cookie ? sessions_find(s, cookie, clock_boot_ms()) : NULL;
+
+		if (e)
+			sessions_end(s, e);
+	}
+	count_sessions(p->g);
+}
+
+static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
+{
+	struct pass *p = arg;
+	struct httpd_req *r = p->req;
+	char code[12];
+
+	metric_observe(&upstream_seconds, kind_names[p->kind], NULL,
+		(double)(clock_boot_us() - p->start_us) / 1e6);
+	if (err_is_set(err) || a->status < 200 || a->status > 599) {
+		int status = err->sys == ETIMEDOUT ? 504 : 502;
+
+		snprintf(code, sizeof(code), "%d", status);
+		metric_add(&requests, kind_names[p->kind], code, 1);
+		log_err(LOG_WARN, NULL, "Trustee did not answer", err);
+		log_end(p, status);
+		httpd_reply_error(r, status, 5, "Trustee did not answer");
+		return;
+	}
+	snprintf(code, sizeof(code), "%d", a->status);
+	metric_add(&requests, kind_names[p->kind], code, 1);
+	note_session(p, a);
+	log_end(p, a->status);
+	if (a->set_cookie)
+		httpd_reply_header(r, "Set-Cookie", a->set_cookie);
+	httpd_reply(r, a->status, a->content_type, a->body, a->body_len);
+}
+
+/* Below the request's own time, so that the answer is about Trustee. */
+static uint32_t upstream_ms(const struct httpd_req *r)
+{
+	uint32_t left = httpd_req_ms_left(r);
+
+	return left > 2000 ? left - 1000 : left / 2 + 1;
+}
+
+/* Sends a request of this method and path, with the headers that go through, to Trustee. */
+static void pass_on(struct pass *p, const char *method, const char *path, struct body *take_body,
+	const char *type)
+{
+	const char *cookie = httpd_req_header(p->req, "Cookie"),
+		   *token = httpd_req_header(p->req, "Authorization");
+	const char *peer = httpd_req_peer(p->req), *port = strrchr(peer, ':');
+	cleanup_free char *host = xstrndup(peer, port ? (size_t)(port - peer) : strlen(peer));
+	cleanup_free char *forwarded =
+		xasprintf("for=\"%s\";proto=%s", host, httpd_req_is_tls(p->req) ? "https" : "http");
+	cleanup_free char *url = xasprintf("%s%s", p->g->upstream, path);
+	struct httpc_header headers[5];
+	struct httpc_request req = {.method = method,
+		.url = url,
+		.tls = p->g->upstream_tls,
+		.headers = headers,
+		.take_body = take_body,
+		.max_body = ANSWER_MAX,
+		.deadline_ms = upstream_ms(p->req),
+		.once = true,
+		.max_in_flight = UPSTREAM_MAX};
+
+	headers[req.n_headers++] = (struct httpc_header){"Forwarded", forwarded};
+	headers[req.n_headers++] = (struct httpc_header){"X-Forwarded-For", host};
+	if (type)
+		headers[req.n_headers++] = (struct httpc_header){"Content-Type", type};
+	if (cookie)
+		headers[req.n_headers++] = (struct httpc_header){"Cookie", cookie};
+	if (token)
+		headers[req.n_headers++] = (struct httpc_header){"Authorization", token};
+	httpc_start(p->g->http, httpd_req_ops(p->req), &req, NULL, on_answer, p);
+}
+
+/* ---- the node listener */
+
+static void refuse(struct httpd_req *r, const char *reason, int status, const char *text)
+{
+	metric_add(&refused, reason, NULL, 1);
+	httpd_reply_error(r, status, 0, "%s", text);
+}
+
+static struct body body_of_strbuf(struct strbuf *take)
+{
+	struct body b = {.len = take->len, .cap = take->cap};
+
+	b.data = strbuf_steal(take);
+	return b;
+}
+
+static bool tee_passes(const struct guard *g, const char *tee)
+{
+	return str_eq(tee, rats_tee_name(RATS_TEE_TPM)) ||
+	       (g->sample && str_eq(tee, rats_tee_name(RATS_TEE_SAMPLE)));
+}
+
+static void post_auth(struct httpd_req *r, void *arg)
+{
+	struct guard *g = arg;
+	cleanup_rats_auth struct rats_auth a = {.o = NULL};
+	struct strbuf text = STRBUF_INIT;
+	uint8_t source[ADDR_SOURCE_LEN];
+	struct session *session;
+	enum rats_flaw flaw;
+	struct err err = ERR_INIT;
+	uint32_t retry_s = 0;
+	struct body body;
+	struct pass *p;
+	size_t len;
+	const char *in = httpd_req_body(r, &len);
+
+	if (rats_auth_read(in, len, &a, &flaw, &err) < 0) {
+		refuse(r, rats_flaw_name(flaw), 401, err.text);
+		return;
+	}
+	if (!tee_passes(g, a.tee)) {
+		refuse(r, "tee", 401, "This kind of evidence is not accepted here.");
+		return;
+	}
+	httpd_req_source(r, source);
+	session = sessions_open(g->sessions, source, clock_boot_ms(), &retry_s);
+	count_sessions(g);
+	if (!session) {
+		metric_add(&refused, "sessions", NULL, 1);
+		httpd_reply_error(r, 429, retry_s, "Too many handshakes have been begun");
+		return;
+	}
+	p = pass_new(g, r, PASS_AUTH);
+	p->session = session;
+	rats_auth_write(&a, &text);
+	body = body_of_strbuf(&text);
+	pass_on(p, "POST", API "auth", &body, "application/json");
+}
+
+static void refuse_evidence(struct httpd_req *r, const struct rats_attest *a, enum rats_flaw flaw,
+	const struct err *err)
+{
+	char key[SHA256_HEX_LEN + 1] = "";
+
+	if (a->evidence.ak.der_len)
+		bytes_to_hex(a->evidence.ak.sha256, SHA256_LEN, key);
+	log_warn(NULL, "attestation refused", "peer=%s key=%.*s reason=%s err=%s",
+		httpd_req_peer(r), FINGERPRINT, key, rats_flaw_name(flaw), log_esc(err->text));
+	refuse(r, rats_flaw_name(flaw), 401, err->text);
+}
+
+/* What Trustee would take and a policy cannot see. */
+static int judge(
+	const struct guard *g, const struct rats_attest *a, enum rats_flaw *flaw, struct err *err)
+{
+	*flaw = RATS_FLAW_TEE;
+	if (!tee_passes(g, rats_tee_name(a->evidence.tee)))
+		return err_set(err, ERR_INVALID, "This kind of evidence is not accepted here.");
+	*flaw = RATS_FLAW_ADDITIONAL;
+	if (!g->additional && *a->additional)
+		return err_set(err, ERR_INVALID, "Additional evidence is not accepted here.");
+	*flaw = RATS_FLAW_BINDING;
+	if (a->evidence.tee == RATS_TEE_TPM && a->evidence.quote.extra_data_len != SHA256_LEN)
+		return err_set(err, ERR_INVALID, "The quote's extraData has %zu bytes, not 32.",
+			a->evidence.quote.extra_data_len);
+	return 0;
+}
+
+static void post_attest(struct httpd_req *r, void *arg)
+{
+	struct guard *g = arg;
+	cleanup_rats_attest struct rats_attest a;
+	struct strbuf text = STRBUF_INIT;
+	enum rats_flaw flaw;
+	struct err err = ERR_INIT;
+	struct body body;
+	struct pass *p;
+	size_t len;
+	const char *in = httpd_req_body(r, &len);
+
+	if (rats_attest_read(in, len, g->attest_max, &a, &flaw, &err) < 0 ||
+		judge(g, &a, &flaw, &err) < 0) {
+		refuse_evidence(r, &a, flaw, &err);
+		return;
+	}
+	p = pass_new(g, r, PASS_ATTEST);
+	if (a.evidence.tee == RATS_TEE_TPM)
+		bytes_to_hex(a.evidence.ak.sha256, FINGERPRINT / 2, p->key);
+	rats_attest_write(&a, &text);
+	body = body_of_strbuf(&text);
+	pass_on(p, "POST", API "attest", &body, "application/json");
+}
+
+static bool is_segment(const char *s, size_t len)
+{
+	static const char first[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+	if (len == 0 || !strchr(first, s[0]))
+		return false;
+	for (size_t i = 1; i < len; i++)
+		if (s[i] != '.' && !strchr(first, s[i]))
+			return false;
+	return true;
+}
+
+/* Behind ".../resource/": exactly repository/type/tag. An empty segment before them, which one
+ * release of the attester sends, is skipped. NULL: not such a path. */
+static const char *resource_path(const char *target)
+{
+	const char *path = target + strlen(RESOURCE), *s;
+	unsigned n = 0;
+
+	if (*path == '/')
+		path++;
+	if (strlen(path) > RESOURCE_MAX)
+		return NULL;
+	for (s = path;; s++) {
+		size_t len = strcspn(s, "/");
+
+		if (!is_segment(s, len) || ++n > 3)
+			return NULL;
+		s += len;
+		if (!*s)
+			return n == 3 ? path : NULL;
+	}
+}
+
+static void get_resource(struct httpd_req *r, void *arg)
+{
+	const char *path = resource_path(httpd_req_target(r)); /* a query is an odd path too */
+	cleanup_free char *url = path ? xasprintf(RESOURCE "%s", path) : NULL;
+
+	if (!path) {
+		refuse(r, "path", 404, "The path is not resource/REPOSITORY/TYPE/TAG.");
+		return;
+	}
+	pass_on(pass_new(arg, r, PASS_RESOURCE), "GET", url, NULL, NULL);
+}
+
+static void on_health(void *arg, const struct err *err, const struct httpc_answer *a)
+{
+	struct pass *p = arg;
+
+	if (err_is_set(err)) /* before v0.21 there is no /healthz: every answer counts */
+		httpd_reply_error(p->req, 503, 5, "Trustee does not answer");
+	else
+		httpd_reply(p->req, 200, NULL, "", 0);
+}
+
+static void get_health(struct httpd_req *r, void *arg)
+{
+	struct guard *g = arg;
+	cleanup_free char *url = xasprintf("%s/healthz", g->upstream);
+	struct httpc_request req = {.method = "GET",
+		.url = url,
+		.tls = g->upstream_tls,
+		.deadline_ms = HEALTH_MS,
+		.max_in_flight = UPSTREAM_MAX};
+
+	httpc_start(g->http, httpd_req_ops(r), &req, NULL, on_health, pass_new(g, r, PASS_HEALTH));
+}
+
+/* ---- the admin listener */
+
+/* As it came: who may do what is decided by Trustee, by the token. */
+static void admin(struct httpd_req *r, void *arg)
+{
+	const char *type = httpd_req_header(r, "Content-Type");
+	struct body body = BODY_INIT;
+	size_t len;
+	const char *in = httpd_req_body(r, &len);
+
+	if (len)
+		body_add(&body, in, len, len);
+	pass_on(pass_new(arg, r, PASS_ADMIN), httpd_method_name(httpd_req_method(r)),
+		httpd_req_target(r), len ? &body : NULL, type);
+}
+
+static const struct httpd_route node_routes[] = {
+	{.path = API "auth", .methods = HTTPD_POST, .needs_body = true, .fn = post_auth},
+	{.path = API "attest", .methods = HTTPD_POST, .needs_body = true, .fn = post_attest},
+	{.path = RESOURCE "*", .methods = HTTPD_GET, .fn = get_resource},
+	{.path = "/healthz", .methods = HTTPD_GET, .fn = get_health, .at_once = HEALTH_AT_ONCE},
+};
+
+static const struct httpd_route admin_routes[] = {
+	{.path = RESOURCE "*", .methods = HTTPD_POST | HTTPD_DELETE, .fn = admin},
+	{.path = API "reference-value", .methods = HTTPD_POST, .fn = admin},
+	{.path = API "reference-value/*", .methods = HTTPD_GET, .fn = admin},
+	{.path = API "attestation-policy", .methods = HTTPD_POST, .fn = admin},
+	{.path = API "resource-policy", .methods = HTTPD_POST | HTTPD_GET, .fn = admin},
+	{.path = "/healthz", .methods = HTTPD_GET, .fn = admin},
+};
+
+/* ---- the whole */
+
+int guard_upstream_check(const char *url, struct err *err)
+{
+	const char *host = url + strlen("http://");
+	cleanup_free char *port = NULL;
+	struct addr a;
+
+	if (str_starts(url, "https://"))
+		return 0;
+	if (!str_starts(url, "http://"))
+		return err_set(err, ERR_INVALID, "%s is not an http or https URL", log_esc(url));
+	port = xasprintf("%s%s", host, strchr(host, ':') ? "" : ":80");
+	if (strpbrk(host, "/?#@") || addr_parse(port, &a, err) < 0 ||
+		addr_scope((const struct sockaddr *)&a.ss) != ADDR_LOOPBACK) {
+		err_clear(err);
+		return err_set(err, ERR_INVALID,
+			"%s: plain http goes to a loopback address only, such as http://127.0.0.1:8080; use https elsewhere",
+			log_esc(url));
+	}
+	return 0;
+}
+
+static struct httpd *make_httpd(struct guard *g, const struct guard_conf *conf, const char *name,
+	size_t body, struct ratelimit *rate, const struct httpd_route *routes, size_t n)
+{
+	struct httpd_conf c = httpd_conf_default;
+
+	c.name = name;
+	c.max_connections = conf->max_connections;
+	c.limits.body = body;
+	c.rate = rate;
+	c.routes = routes;
+	c.n_routes = n;
+	c.arg = g;
+	c.wipe = true; /* tokens, cookies and, on the admin listener, disk keys */
+	c.error_body = error_body;
+	return httpd_new(g->loop, &c);
+}
+
+struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_conf *conf)
+{
+	struct guard *g = xcalloc(1, sizeof(*g));
+	size_t len = strlen(conf->upstream);
+
+	g->loop = l;
+	g->http = http;
+	g->upstream = xstrndup(conf->upstream, len - (len && conf->upstream[len - 1] == '/'));
+	g->upstream_tls = conf->upstream_tls ? httpc_tls_ref(conf->upstream_tls) : NULL;
+	g->sample = conf->sample;
+	g->additional = conf->additional;
+	g->attest_max = conf->attest_max;
+	g->sessions =
+		sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms, NULL);
+	g->node = make_httpd(
+		g, conf, "kbs", conf->attest_max, conf->rate, node_routes, ARRAY_LEN(node_routes));
+	g->admin = make_httpd(
+		g, conf, "kbs-admin", ADMIN_MAX, NULL, admin_routes, ARRAY_LEN(admin_routes));
+	return g;
+}
+
+void guard_free(struct guard *g)
+{
+	if (!g)
+		return;
+	httpd_free(g->node);
+	httpd_free(g->admin);
+	sessions_free(g->sessions);
+	httpc_tls_unref(g->upstream_tls);
+	free(g->upstream);
+	free(g);
+}
+
+struct httpd *guard_node_httpd(struct guard *g)
+{
+	return g->node;
+}
+
+struct httpd *guard_admin_httpd(struct guard *g)
+{
+	return g->admin;
+}
