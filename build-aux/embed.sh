@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Prints C source that holds the given files as one table: the only copy of what etc/ ships. A policy with the line
+# Usage: embed.sh TABLE FILE...
+# Prints C source that holds the given files as one table of this name: the only copy of what etc/ and crd/ ship. A policy with the line
 # `pcr7_required := false` is there twice: BASE.rego as it is, BASE-pcr7.rego with the line set to true.
 set -eu
 switch='^pcr7_required := false$'
+name=$1
+shift
 n=0
 table=
 
@@ -14,7 +17,7 @@ embed() {
 	printf '0x00};\n'
 }
 
-echo '/* Made by build-aux/embed.sh from etc/; do not edit. */'
+echo '/* Made by build-aux/embed.sh; do not edit. */'
 echo '#include "tec/render/etc.h"'
 for f in "$@"; do
 	embed <"$f"
@@ -26,4 +29,4 @@ for f in "$@"; do
 	table="$table$(printf '\n\t{"%s-pcr7.rego", file_%d},' "${base%.rego}" $n)"
 	n=$((n + 1))
 done
-printf 'const struct render_etc_file render_etc_files[] = {%s\n\t{0, 0},\n};\n' "$table"
+printf 'extern const struct render_etc_file %s[];\nconst struct render_etc_file %s[] = {%s\n\t{0, 0},\n};\n' "$name" "$name" "$table"

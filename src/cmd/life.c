@@ -245,6 +245,8 @@ static void go_on_ending(void *arg)
 		case CTL_ENDING_DRAIN:
 			p->draining = true;
 			each_listener(p, httpd_drain);
+			if (p->standalone)
+				standalone_drain(p->standalone);
 			break;
 		case CTL_ENDING_END:
 			loop_stop(p->loop);
@@ -266,6 +268,8 @@ void parts_start(struct parts *p)
 			k8s_watch_start(p->watch[i]);
 	if (p->lease)
 		k8s_lease_start(p->lease);
+	if (p->standalone)
+		standalone_say(p->standalone);
 	parts_check(p);
 }
 

@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/guard/proxy.h"
+#include "tec/kobj/key.h"
 #include "tec/net/addr.h"
 
 #define POD_DELAY_S 5
@@ -50,6 +52,12 @@ static const struct conf_option table[] = {
 		.help = "Connections per listener. When all are in use, the address with the most connections loses the one that was idle longest."},
 	{"shutdown-delay", CONF_STRING, "SECONDS",
 		.help = "After SIGTERM, serve for so long while /readyz says no. Default: 5 in a Pod, else 0."},
+	{"standalone", CONF_OPTIONAL, "DIR", .group = "Without a Kubernetes cluster",
+		.help = "Keep all objects in DIR and serve the Kubernetes API from there: no cluster is needed. Without DIR: /var/lib/tec-operator, or tec-operator in $XDG_STATE_HOME (~/.local/state) when not run by root."},
+	{"listen-api", CONF_STRING, "ADDR:PORT", "127.0.0.1:6443",
+		.help = "Where --standalone serves the Kubernetes API."},
+	{"public-address", CONF_STRING, "HOST[:PORT]",
+		.help = "With --standalone: make a TrustedExecutionCluster, if there is none, whose nodes reach this machine at HOST and its Trustee at PORT (8080)."},
 	{"registry-mirror", CONF_STRING, "LIST", .group = "Registries of images",
 		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
 	{"insecure-registry", CONF_STRING, "LIST",
@@ -129,6 +137,46 @@ static int read_listen(struct options *o, const char *name, const char **out, st
 	return 0;
 }
 
+/* Where a service keeps its state, or a user. */
+static char *state_dir(struct err *err)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (geteuid() == 0)
+		return xstrdup("/var/lib/" PACKAGE_NAME);
+	if (state && *state)
+		return xasprintf("%s/" PACKAGE_NAME, state);
+	if (home && *home)
+		return xasprintf("%s/.local/state/" PACKAGE_NAME, home);
+	err_set(err, ERR_INVALID,
+		"option --standalone: no home directory; next step: --standalone=DIR");
+	return NULL;
+}
+
+static int read_standalone(struct options *o, struct err *err)
+{
+	const char *dir = conf_str(o->conf, "standalone");
+
+	o->public_address = conf_str(o->conf, "public-address");
+	if (!dir && (o->public_address || conf_is_set(o->conf, "listen-api")))
+		return err_set(err, ERR_INVALID, "option --%s needs --standalone",
+			o->public_address ? "public-address" : "listen-api");
+	if (!dir)
+		return 0;
+	if (o->kubeconfig)
+		return err_set(err, ERR_INVALID,
+			"options --standalone and --kubeconfig: only one can be given");
+	if (o->role != ROLE_ALL)
+		return err_set(
+			err, ERR_INVALID, "option --role: --standalone has one process for all");
+	if (o->namespace_ && !kobj_label_valid(o->namespace_, strlen(o->namespace_)))
+		return err_set(err, ERR_INVALID, "option --namespace: %s is not a namespace's name",
+			log_esc(o->namespace_));
+	o->standalone = *dir ? xstrdup(dir) : state_dir(err);
+	o->leader_elect = false;
+	return o->standalone ? 0 : -1;
+}
+
 static void read_log(struct options *o)
 {
 	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
@@ -203,7 +251,10 @@ static int read_values(struct options *o, struct err *err)
 		read_rate(o, err) < 0 || read_delay(o, err) < 0 || read_guard(o, err) < 0 ||
 		registries_mirrors(o->conf, &o->registry_mirrors, err) < 0)
 		return -1;
-	return registries_insecure(o->conf, &o->insecure_registries, err);
+	if (registries_insecure(o->conf, &o->insecure_registries, err) < 0 ||
+		read_listen(o, "listen-api", &o->listen_api, err) < 0)
+		return -1;
+	return read_standalone(o, err);
 }
 
 enum conf_result options_read(struct options *o, int argc, char *const argv[])
@@ -223,6 +274,7 @@ void options_fini(struct options *o)
 {
 	registries_fini(&o->registry_mirrors);
 	registries_fini(&o->insecure_registries);
+	free(o->standalone);
 	conf_free(o->conf);
 	o->conf = NULL;
 }

@@ -31,6 +31,8 @@ struct options {
 	const char *kubeconfig, *namespace_; /* NULL: not given */
 	bool api_http1;                      /* --api-protocol=http1 */
 	const char *kbs_url;
+	char *standalone; /* owned; the directory; NULL: there is a cluster */
+	const char *listen_api, *public_address;
 	struct registries_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */
 	const char *listen_register, *listen_register_ak, *listen_health;

@@ -47,23 +47,40 @@ static struct k8s_kubeconfig *load_config(const struct options *o, struct err *e
 	return k8s_kubeconfig_choose(&from, err);
 }
 
-int parts_connect(struct parts *p, struct err *err)
+static int connect_standalone(struct parts *p, struct err *err)
 {
-	/* One per connection, and some for ourselves; a Pod's soft limit is often lower. */
-	uint64_t want = (uint64_t)p->options->max_connections * 2 + 256;
-	uint64_t descriptors = confine_raise_descriptors(want);
+	p->standalone = standalone_new(p->loop, p->options, err);
+	if (!p->standalone)
+		return -1;
+	p->ns = xstrdup(standalone_ns(p->standalone));
+	p->http = httpc_new(p->loop);
+	p->api = standalone_transport(p->standalone);
+	return 0;
+}
+
+static int connect_cluster(struct parts *p, struct err *err)
+{
 	struct k8s_kubeconfig *k = load_config(p->options, err);
 
 	if (!k)
 		return -1;
-	if (descriptors < want)
-		log_warn(NULL, "the limit of file descriptors is below what the connections need",
-			"count=%" PRIu64, descriptors);
 	p->ns = xstrdup(k->namespace_);
 	p->http = httpc_new(p->loop);
 	p->api = k8s_client_new(
 		p->loop, p->http, k, PACKAGE_NAME "/" PACKAGE_VERSION, p->options->api_http1);
 	return 0;
+}
+
+int parts_connect(struct parts *p, struct err *err)
+{
+	/* One per connection, and some for ourselves; a Pod's soft limit is often lower. */
+	uint64_t want = (uint64_t)p->options->max_connections * 2 + 256;
+	uint64_t descriptors = confine_raise_descriptors(want);
+
+	if (descriptors < want)
+		log_warn(NULL, "the limit of file descriptors is below what the connections need",
+			"count=%" PRIu64, descriptors);
+	return p->options->standalone ? connect_standalone(p, err) : connect_cluster(p, err);
 }
 
 /* ---- watch ---- */
@@ -251,7 +268,7 @@ int parts_serve(struct parts *p, struct err *err)
 	p->health = srv_health_new(p->loop, is_ready, p);
 	if (httpd_listen(srv_health_httpd(p->health), o->listen_health, err) < 0)
 		return err_wrap(err, "--listen-health");
-	return 0;
+	return p->standalone ? standalone_listen(p->standalone, is_ready, p, err) : 0;
 }
 
 /* ---- end ---- */
@@ -290,6 +307,7 @@ void parts_fini(struct parts *p)
 	k8s_transport_free(p->gate);
 	k8s_lease_free(p->lease); /* the gate uses it */
 	k8s_transport_free(p->api);
+	standalone_free(p->standalone);
 	httpc_free(p->http);
 	loop_free(p->loop);
 	free(p->ns);

@@ -8,6 +8,7 @@
 
 #include "labels.h"
 #include "options.h"
+#include "standalone.h"
 
 #include "tec/base/err.h"
 #include "tec/ctl/ak.h"
@@ -35,9 +36,10 @@ struct parts {
 	struct loop *loop;
 	char *ns;
 	struct httpc *http;
-	struct k8s_transport *api;  /* listeners, watches, the lease */
-	struct k8s_transport *gate; /* the same for controllers while there is a lease */
-	struct state state;         /* owns its caches; NULL: not needed in this role */
+	struct standalone *standalone; /* NULL: there is a cluster */
+	struct k8s_transport *api;     /* listeners, watches, the lease */
+	struct k8s_transport *gate;    /* the same for controllers while there is a lease */
+	struct state state;            /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
 	struct labels *labels; /* of images, from registries */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* Wiring only; the work is done in apistore/. */
+#include "config.h"
+
+#include "standalone.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/apistore/apiserver.h"
+#include "tec/apistore/face.h"
+#include "tec/apistore/gc.h"
+#include "tec/apistore/transport.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/yaml.h"
+#include "tec/render/etc.h"
+#include "tec/srv/metrics.h"
+
+#define CLUSTER_NAME "tec"
+#define KBS_PORT     "8080"
+#define CONNECTIONS  2000
+
+extern const struct render_etc_file standalone_crds[]; /* of crd/, made by build-aux/embed.sh */
+
+struct standalone {
+	struct loop *loop;
+	const struct options *options; /* borrowed */
+	char *dir, *ns, *host, *server;
+	bool made_cluster;
+	struct apistore_schema schema;
+	struct apistore_kinds *kinds;
+	struct apistore_gc *gc;
+	struct apistore_objects *objects;
+	struct apistore_authority *authority;
+	struct apistore_apiserver *api;
+};
+
+/* ---- where it is */
+
+/* "127.0.0.1" of "0.0.0.0:6443": where a client on this machine finds it. */
+static char *host_of(const char *listen)
+{
+	const char *colon = strrchr(listen, ':');
+	cleanup_free char *host = xstrndup(listen, colon ? (size_t)(colon - listen) : 0);
+	size_t n = strlen(host);
+
+	if (n >= 2 && host[0] == '[')
+		return str_eq(host, "[::]") ? xstrdup("127.0.0.1") : xstrndup(host + 1, n - 2);
+	return xstrdup(!*host || str_eq(host, "0.0.0.0") ? "127.0.0.1" : host);
+}
+
+static int open_authority(struct standalone *s, struct err *err)
+{
+	const char *const names[] = {"localhost", "127.0.0.1", "::1", s->host, NULL};
+	const struct apistore_authority_conf conf = {s->dir, names, s->server, s->ns};
+
+	s->authority = apistore_authority_open(&conf, clock_wall_s(), err);
+	return s->authority ? 0 : -1;
+}
+
+static int open_store(struct standalone *s, struct err *err)
+{
+	const struct apistore_db_conf conf = {
+		.dir = s->dir, .key = apistore_authority_sealing_key(s->authority)};
+	struct apistore_db *db = apistore_db_open(&conf, err);
+
+	if (!db)
+		return -1;
+	s->kinds = apistore_kinds_new();
+	s->schema =
+		(struct apistore_schema){.lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN},
+			.namespaces = true,
+			.find = apistore_kinds_of,
+			.arg = s->kinds};
+	s->objects = apistore_objects_new(db, &s->schema, s->loop);
+	s->gc = apistore_gc_new(s->objects);
+	return 0;
+}
+
+/* ---- what is in it from the start */
+
+/* Makes an object, or applies it when it is there. */
+static int put(struct standalone *s, const char *path, struct json_object *o, struct err *err)
+{
+	cleanup_free char *text = json_text(o);
+	cleanup_free char *at = xasprintf("%s/%s?fieldManager=tec-operator&force=true", path,
+		json_get_str(o, "metadata/name"));
+	struct apistore_answer a = apistore_face_ask(
+		s->objects, "PATCH", at, "application/apply-patch+yaml", text, strlen(text));
+	int rc = a.code / 100 == 2 ? 0 : err_set(err, ERR_BUG, "%s: %.200s", at, a.body);
+
+	apistore_answer_fini(&a);
+	return rc;
+}
+
+static int put_crds(struct standalone *s, struct err *err)
+{
+	for (const struct render_etc_file *f = standalone_crds; f->name; f++) {
+		cleanup_json struct json_object *o = yaml_parse(f->text, strlen(f->text), err);
+
+		if (!o)
+			return err_wrap(err, "%s", f->name);
+		if (put(s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", o, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int put_namespace(struct standalone *s, const char *name, struct err *err)
+{
+	cleanup_json struct json_object *o = json_obj();
+
+	json_add_str(json_add_str(o, "apiVersion", "v1"), "kind", "Namespace");
+	json_add(o, "metadata", json_add_str(json_obj(), "name", name));
+	return put(s, "/api/v1/namespaces", o, err);
+}
+
+/* The first TrustedExecutionCluster; one that is there stays as it is. */
+static int put_cluster(struct standalone *s, struct err *err)
+{
+	const char *addr = s->options->public_address, *colon = strrchr(addr, ':');
+	bool has_port =
+		colon && !strchr(colon, ']') && (addr[0] == '[' || strchr(addr, ':') == colon);
+	cleanup_free char *host = xstrndup(addr, has_port ? (size_t)(colon - addr) : strlen(addr));
+	cleanup_free char *kbs = has_port ? xstrdup(addr) : xasprintf("%s:" KBS_PORT, addr);
+	cleanup_free char *ak =
+		xasprintf("%s%s", host, strrchr(s->options->listen_register_ak, ':'));
+	cleanup_free char *path = xasprintf(
+		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/%s/trustedexecutionclusters",
+		s->ns);
+	cleanup_json struct json_object *list = apistore_face_get(s->objects, path);
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *items = json_get_arr(list, "items"), *spec;
+
+	if (items && json_object_array_length(items) > 0)
+		return 0;
+	spec = json_add_str(json_add_str(json_obj(), "publicTrusteeAddr", kbs),
+		"publicAttestationKeyRegisterAddr", ak);
+	json_add(spec, "trustee", json_add_str(json_obj(), "deploy", "External"));
+	json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1");
+	json_add_str(o, "kind", "TrustedExecutionCluster");
+	json_add(o, "metadata", json_add_str(json_obj(), "name", CLUSTER_NAME));
+	json_add(o, "spec", spec);
+	s->made_cluster = true;
+	return put(s, path, o, err);
+}
+
+static int fill(struct standalone *s, struct err *err)
+{
+	if (put_crds(s, err) < 0 || put_namespace(s, "default", err) < 0 ||
+		put_namespace(s, s->ns, err) < 0)
+		return -1;
+	apistore_kinds_follow(s->kinds, s->loop, s->objects);
+	if (s->options->public_address && put_cluster(s, err) < 0)
+		return -1;
+	return apistore_objects_commit(s->objects, err);
+}
+
+/* ---- life */
+
+struct standalone *standalone_new(struct loop *l, const struct options *o, struct err *err)
+{
+	struct standalone *s = xcalloc(1, sizeof(*s));
+
+	s->loop = l;
+	s->options = o;
+	s->dir = xstrdup(o->standalone);
+	s->ns = xstrdup(o->namespace_ ? o->namespace_ : STANDALONE_NS);
+	s->host = host_of(o->listen_api);
+	s->server = xasprintf(strchr(s->host, ':') ? "https://[%s]%s" : "https://%s%s", s->host,
+		strrchr(o->listen_api, ':'));
+	if (open_authority(s, err) == 0 && open_store(s, err) == 0 && fill(s, err) == 0)
+		return s;
+	standalone_free(s);
+	return NULL;
+}
+
+void standalone_free(struct standalone *s)
+{
+	if (!s)
+		return;
+	apistore_apiserver_free(s->api);
+	apistore_kinds_free(s->kinds);
+	apistore_gc_free(s->gc);
+	if (s->objects)
+		apistore_objects_free(s->objects);
+	apistore_authority_close(s->authority);
+	free(s->server);
+	free(s->host);
+	free(s->ns);
+	free(s->dir);
+	free(s);
+}
+
+const char *standalone_ns(const struct standalone *s)
+{
+	return s->ns;
+}
+
+struct k8s_transport *standalone_transport(struct standalone *s)
+{
+	return apistore_transport_new(s->loop, s->objects);
+}
+
+int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why), void *arg,
+	struct err *err)
+{
+	const struct apistore_apiserver_conf conf = {
+		.objects = s->objects,
+		.kinds = s->kinds,
+		.authority = s->authority,
+		.version = PACKAGE_VERSION,
+		.max_connections = CONNECTIONS,
+		.ready = ready,
+		.ready_arg = arg,
+		.metrics = srv_metrics_render,
+	};
+
+	s->api = apistore_apiserver_new(s->loop, &conf, err);
+	if (!s->api)
+		return -1;
+	if (httpd_listen(apistore_apiserver_httpd(s->api), s->options->listen_api, err) < 0)
+		return err_wrap(err, "--listen-api");
+	return 0;
+}
+
+void standalone_say(const struct standalone *s)
+{
+	if (!apistore_authority_is_new(s->authority))
+		return;
+	printf("tec-operator: made keys, certificates and an administrator's kubeconfig in %s\n",
+		s->dir);
+	printf("tec-operator: the Kubernetes API is at %s, for clients with that kubeconfig\n",
+		s->server);
+	if (s->made_cluster)
+		printf("tec-operator: made the TrustedExecutionCluster %s in the namespace %s\n",
+			CLUSTER_NAME, s->ns);
+	else
+		printf("tec-operator: there is no TrustedExecutionCluster in the namespace %s: apply one, or start with --public-address\n",
+			s->ns);
+	printf("tec-operator: next step: KUBECONFIG=%s kubectl get machines\n",
+		apistore_authority_kubeconfig(s->authority));
+	fflush(stdout);
+}
+
+void standalone_drain(struct standalone *s)
+{
+	if (s->api)
+		apistore_apiserver_drain(s->api);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What --standalone puts in the place of a Kubernetes cluster: the objects, and the API server that
+ * shows them to kubectl. The controllers reach the objects without HTTP.
+ */
+#ifndef TEC_CMD_STANDALONE_H
+#define TEC_CMD_STANDALONE_H
+
+#include "options.h"
+
+#include "tec/base/err.h"
+#include "tec/k8s/transport.h"
+
+#define STANDALONE_NS "trusted-execution-clusters"
+
+struct standalone;
+
+/* Opens the directory, which is made when it is missing, and puts our kinds into the store. */
+struct standalone *standalone_new(
+	struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
+void standalone_free(struct standalone *s); /* NULL is fine; after every transport */
+const char *standalone_ns(const struct standalone *s);
+struct k8s_transport *standalone_transport(struct standalone *s); /* the caller frees */
+/* ready: see apistore/apiserver.h. */
+int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why), void *arg,
+	struct err *err) MUST_CHECK;
+/* What the first start made, and the next command: four lines on standard output. */
+void standalone_say(const struct standalone *s);
+void standalone_drain(struct standalone *s);
+
+#endif

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""tec-operator --standalone, with kubectl as its face: what a person does on one machine, and that a
+killed process loses nothing that was answered."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+import spine
+from conftest import lacking
+from proc import free_port
+from tecproc import operator_binary
+
+
+def kubectl_argv():
+    """A current kubectl that the tests have built, else the one in PATH."""
+    kube = os.environ.get("TEC_TEST_KUBE")
+    if kube and os.access(kube, os.X_OK):
+        return [kube, "kubectl"]
+    found = shutil.which("kubectl")
+    if not found:
+        lacking("no kubectl; next step: set TEC_TEST_KUBE, or apt-get install kubernetes-client")
+    return [found]
+
+
+class Standalone:
+    def __init__(self, directory, *args):
+        self.dir = directory
+        self.args = args
+        self.api, self.health, self.register_port, self.register_ak_port = (free_port() for _ in range(4))
+        self.process = None
+        self.said = ""
+
+    def start(self):
+        argv = [operator_binary(), f"--standalone={self.dir}", f"--listen-api=127.0.0.1:{self.api}",
+                f"--listen-health=127.0.0.1:{self.health}", f"--listen-register=127.0.0.1:{self.register_port}",
+                f"--listen-register-ak=127.0.0.1:{self.register_ak_port}", *self.args]
+        with open(f"{self.dir}.log", "ab") as log:
+            self.process = subprocess.Popen(argv, stdout=log, stderr=log)
+        for _ in range(200):
+            try:
+                if spine.request(self.health, "GET", "/readyz")[0] == 200:
+                    break
+            except OSError:
+                assert self.process.poll() is None, self.log()
+            time.sleep(0.05)
+        else:
+            raise AssertionError(f"not ready: {self.log()}")
+        return self
+
+    def log(self):
+        with open(f"{self.dir}.log", encoding="utf-8") as f:
+            return f.read()
+
+    def stop(self, signo=signal.SIGTERM):
+        self.process.send_signal(signo)
+        return self.process.wait(20)
+
+    def kubectl(self, *args, input=None, check=True):
+        env = dict(os.environ, KUBECONFIG=f"{self.dir}/kubeconfig", KUBECACHEDIR=f"{self.dir}.cache")
+        done = subprocess.run([*kubectl_argv(), *args], input=input, env=env, capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert not check or done.returncode == 0, f"kubectl {' '.join(args)}: {done.stderr}"
+        return done.stdout if check else (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def alone(tmp_path):
+    if not os.access(operator_binary(), os.X_OK):
+        lacking(f"no {operator_binary()}; next step: make, or set TEC_OPERATOR")
+    s = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.1")
+    yield s.start()
+    if s.process.poll() is None:
+        assert s.stop() == 0, s.log()
+
+
+def test_first_start_says_what_it_made(alone):
+    said = [line for line in alone.log().splitlines() if line.startswith("tec-operator: ")]
+    assert len(said) == 4, said
+    assert said[3] == f"tec-operator: next step: KUBECONFIG={alone.dir}/kubeconfig kubectl get machines"
+    for name in os.listdir(alone.dir):
+        assert stat.S_IMODE(os.stat(f"{alone.dir}/{name}").st_mode) == 0o600, name
+    assert alone.kubectl("get", "tec", "-o", "name") == \
+        "trustedexecutioncluster.trusted-execution-clusters.io/tec\n"
+    done = subprocess.run([operator_binary(), f"--standalone={alone.dir}"], capture_output=True, text=True,
+                          timeout=20, check=False)
+    assert done.returncode == 1 and "another tec-operator uses" in done.stderr, done.stderr
+
+
+def test_kubectl_session(alone):
+    k = alone.kubectl
+    assert "Server Version: v1.34" in k("version")
+    assert k("create", "configmap", "a", "--from-literal=x=y") == "configmap/a created\n"
+    assert k("get", "configmap", "a", "-o", "jsonpath={.data.x}") == "y"
+    assert k("label", "configmap", "a", "l=1") == "configmap/a labeled\n"
+    assert k("annotate", "configmap", "a", "n=2") == "configmap/a annotated\n"
+    assert k("get", "configmap", "-l", "l=1", "-o", "name") == "configmap/a\n"
+    assert k("patch", "configmap", "a", "--type=merge", "-p", '{"data":{"x":"z"}}') == "configmap/a patched\n"
+    assert k("delete", "configmap", "a").startswith('configmap "a" deleted')
+    status, _, err = k("get", "configmap", "a", check=False)
+    assert status == 1 and 'configmaps "a" not found' in err
+    k("create", "secret", "generic", "s", "--from-literal=k=v")
+    assert k("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
+    k("create", "namespace", "other")
+    assert "other" in k("get", "namespaces")
+    k("delete", "namespace", "other", "--timeout=20s")
+    assert k("auth", "can-i", "delete", "secrets") == "yes\n"
+    assert "machines" in k("api-resources")
+
+
+def test_service_account_of_a_follower(alone):
+    k = alone.kubectl
+    k("create", "serviceaccount", "f")
+    k("create", "rolebinding", "f", "--clusterrole=tec-follow",
+      "--serviceaccount=trusted-execution-clusters:f")
+    token = k("create", "token", "f").strip()
+
+    def can(*what):
+        args = ["--kubeconfig=/dev/null", f"--server=https://127.0.0.1:{alone.api}", f"--token={token}",
+                f"--certificate-authority={alone.dir}/ca.crt", "-n", "trusted-execution-clusters"]
+        return k("auth", "can-i", *what, *args, check=False)[1].strip()
+
+    assert can("watch", "secrets") == "yes"
+    assert can("list", "machines.trusted-execution-clusters.io") == "yes"
+    assert can("create", "secrets") == "no"
+    assert can("delete", "machines.trusted-execution-clusters.io") == "no"
+
+
+def test_a_node_registers_and_a_kill_loses_nothing(alone):
+    uuid = spine.first_boot(alone)
+    secret = None
+    for _ in range(100):
+        status, secret, _ = alone.kubectl("get", "secret", uuid, "-o", "json", check=False)
+        if status == 0:
+            break
+        time.sleep(0.1)
+    before = json.loads(secret)
+    alone.stop(signal.SIGKILL)
+    alone.start()
+    after = json.loads(alone.kubectl("get", "secret", uuid, "-o", "json"))
+    assert after["data"] == before["data"] and after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert f"machine-{uuid}" in alone.kubectl("get", "machines")
+    assert spine.register(alone, spine.rsa_key(), uuid) == (201, {"status": "success"})
+    assert alone.stop() == 0, alone.log()
+    assert alone.start().kubectl("get", "attestationkeys", "-o", "name").count("\n") == 1
+
+
+def test_a_watch_sees_changes(alone):
+    env = dict(os.environ, KUBECONFIG=f"{alone.dir}/kubeconfig")
+    with subprocess.Popen([*kubectl_argv(), "get", "configmaps", "-w", "-o", "name"], env=env, text=True,
+                          stdout=subprocess.PIPE) as watch:
+        try:
+            alone.kubectl("create", "configmap", "seen", "--from-literal=x=y")
+            assert any(line == "configmap/seen\n" for line in watch.stdout)
+        finally:
+            watch.kill()
