@@ -64,12 +64,13 @@ class Delay:
 CUT = object()      # close the connection without forwarding
 CUT_AFTER = object()  # forward, wait for the answer's first bytes, close without relaying them
 CUT_HALF = object()   # forward, relay half of the answer's body, close
+CUT_LINE = object()  # of a watch: relay its answer up to the middle of the first event, close
 RESET = object()    # close the connection with a reset, without forwarding
 
 
 class Relay:
     """Takes connections on a loopback port and forwards each request on a connection of its own
-    pair, as judge(method, target) says: None (forward), Delay, CUT, RESET, CUT_AFTER, CUT_HALF or a Reply.
+    pair, as judge(method, target) says: None (forward), Delay, CUT, RESET, CUT_AFTER, CUT_HALF, CUT_LINE or a Reply.
     It runs on the connection's thread; on_cut() runs when a CUT takes effect, before the connection
     is closed."""
 
@@ -77,7 +78,7 @@ class Relay:
         self.on_cut = on_cut
         self.lock = threading.Lock()
         self.port = 0
-        self.clients = set()
+        self.clients, self.muted = set(), set()
         self.closing = threading.Event()
         self.listener = None
         self.listen()
@@ -121,6 +122,11 @@ class Relay:
                 except OSError:
                     pass
 
+    def mute(self):
+        """The connections that are there stay open, and nothing more is said on them."""
+        with self.lock:
+            self.muted |= self.clients
+
     def settle(self, timeout=5):
         """The client is dead: ends what it left on its way, and returns when all of it is over."""
         end = time.monotonic() + timeout
@@ -163,7 +169,8 @@ class Relay:
 
     def _converse(self, client):
         if isinstance(client, ssl.SSLSocket) and client.selected_alpn_protocol() == "h2":
-            Front(client, lambda pair: threading.Thread(target=self._serve_pair, args=(pair,), daemon=True).start()).run()
+            Front(client, lambda pair: threading.Thread(target=self._serve_pair, args=(pair,), daemon=True).start(),
+                  lambda: client in self.muted).run()
             return
         with self.connect() as server:
             self._forward(client, server)
@@ -190,7 +197,13 @@ class Relay:
             asked = self._read(client) if client in ready else b""
             if answer is None or asked is None:
                 return
+            if client in self.muted:
+                continue
             if answer:
+                if fate is CUT_LINE and b'{"type"' in answer:
+                    client.sendall(answer[:answer.index(b'{"type"') + 200])
+                    self.on_cut()
+                    return
                 if fate is CUT_HALF:
                     client.sendall(self._half(answer))
                 if fate in (CUT_AFTER, CUT_HALF):

@@ -79,7 +79,8 @@ class Exchange:
 
     def __init__(self, headers):
         self.headers, self.body, self.pair = headers, b"", None
-        self.held, self.left, self.chunked = b"", None, False  # of the answer; left: bytes to come
+        # Of the answer; left: bytes to come, of the whole or of the chunk.
+        self.held, self.left, self.chunked = b"", None, False
 
     def request(self):
         known = dict(self.headers)
@@ -119,20 +120,25 @@ class Exchange:
             return body, self.left == 0
         body = b""
         while True:
-            size, end, rest = self.held.partition(b"\r\n")
-            if not end or len(rest) < int(size, 16) + 2:
+            if not self.left:
+                size, end, rest = self.held.removeprefix(b"\r\n").partition(b"\r\n")
+                if not end:
+                    return body, False
+                self.left, self.held = int(size, 16), rest
+                if not self.left:
+                    return body, True
+            part = self.held[:self.left]
+            if not part:
                 return body, False
-            n = int(size, 16)
-            body, self.held = body + rest[:n], rest[n + 2:]
-            if n == 0:
-                return body, True
+            body, self.held, self.left = body + part, self.held[len(part):], self.left - len(part)
 
 
 class Front:
-    """Serves CLIENT until either side is gone. serve(sock) takes one HTTP/1.1 connection and returns at once."""
+    """Serves CLIENT until either side is gone. serve(sock) takes one HTTP/1.1 connection and returns at once. While
+    is_mute() nothing is answered, not even a PING."""
 
-    def __init__(self, client, serve):
-        self.client, self.serve = client, serve
+    def __init__(self, client, serve, is_mute=lambda: False):
+        self.client, self.serve, self.is_mute = client, serve, is_mute
         self.streams, self.held, self.block, self.inflater = {}, b"", b"", Inflater()
 
     def run(self):
@@ -150,7 +156,11 @@ class Front:
         pairs = {x.pair: n for n, x in self.streams.items() if x.pair}
         ready = [self.client] if self.client.pending() else select.select([self.client, *pairs], [], [])[0]
         for sock in ready:
-            if sock is self.client:
+            if self.is_mute():
+                if sock is self.client and not sock.recv(65536):
+                    return False
+                self.streams = {n: x for n, x in self.streams.items() if sock is self.client or x.pair is not sock}
+            elif sock is self.client:
                 if not self._from_client():
                     return False
             elif pairs[sock] in self.streams and not self._from_server(pairs[sock]):

@@ -135,8 +135,10 @@ def test_owner_references_are_enforced(cp, ns):
 @needs_rights
 def test_manifests_are_accepted_by_the_server(cp):
     everything = {"apiVersion": "v1", "kind": "List", "items": plane_manifests(cp)}
-    cp.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-",
-               input=everything)
+    said = cp.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-",
+                      input=everything).splitlines()
+    assert everything["items"] and len(said) == len(everything["items"]), said
+    assert all(line.endswith("serverside-applied (server dry run)") for line in said), said
 
 
 def test_audit_log_counts_writes_of_one_user(cp, ns):
