@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""k8s/ on a real API server: the Roles are enough for operator.md's writing rules and no more, the
+"""k8s/ on a real API server: the Roles are enough for what the operator writes and no more, the
 Pod template is restricted, the samples are accepted."""
 
 import json
@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from teckinds import GROUP, ID, IMAGE, KINDS, OTHER_ID, condition, made, obj, url
+from tecproc import operator_binary
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OUR_NS = "tec-manifests"  # k8s/ is moved there, so that deleting it disturbs nobody
@@ -141,7 +142,7 @@ def owner(o, **kw):
 
 
 def test_the_role_is_enough_for_the_writing_rules(installed):
-    """Each write of operator.md section 2 once, under OwnerReferencesPermissionEnforcement."""
+    """Each kind of write that the operator does, once, under OwnerReferencesPermissionEnforcement."""
     cp, call = installed, as_account(installed, OPERATOR)
     core = f"/api/v1/namespaces/{OUR_NS}"
     tec = made(cp, "tec", OUR_NS, {}, "rights")
@@ -293,6 +294,37 @@ def test_registry_credentials_may_be_missing(installed):
     assert mount["readOnly"] and volume["secret"]["optional"]
     assert auth == f"{mount['mountPath']}/{volume['secret']['items'][0]['path']}"
     assert volume["secret"]["items"][0]["key"] == ".dockerconfigjson"  # kubernetes.io/dockerconfigjson
+
+
+def test_a_drain_or_a_dead_node_leaves_a_replica(installed):
+    """As the API server stored it: what it does not know it would have dropped."""
+    path = f"/apis/{{}}/namespaces/{OUR_NS}/{{}}/tec-operator"
+    deployment = installed.get(path.format("apps/v1", "deployments"))
+    template = deployment["spec"]["template"]
+    labels, spec = template["metadata"]["labels"], template["spec"]
+    assert spec["topologySpreadConstraints"] == [{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "nodeTaintsPolicy": "Honor", "matchLabelKeys": ["pod-template-hash"],
+        "labelSelector": {"matchLabels": {"app": "tec-operator"}}}]
+    assert labels["app"] == "tec-operator"
+    assert {(t["key"], t["effect"], t["tolerationSeconds"]) for t in spec["tolerations"]} == {
+        (f"node.kubernetes.io/{k}", "NoExecute", 30) for k in ("not-ready", "unreachable")}
+    budget = installed.get(path.format("policy/v1", "poddisruptionbudgets"))["spec"]
+    assert budget == {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow",
+                      "selector": {"matchLabels": {"app": "tec-operator"}}}
+
+
+def test_the_pod_is_given_the_time_to_end(installed):
+    """The default of --shutdown-delay in a Pod, 10 s for requests, 2 s for the Lease."""
+    deployment = installed.get(f"/apis/apps/v1/namespaces/{OUR_NS}/deployments/tec-operator")
+    spec = deployment["spec"]["template"]["spec"]
+    said = subprocess.run([operator_binary(), "--help"], check=True, capture_output=True, text=True,
+                          timeout=20).stdout
+    delay = int(re.search(r"Default: (\d+) in a Pod", " ".join(said.split())).group(1))
+    assert not [a for a in spec["containers"][0]["args"] if "shutdown-delay" in a]
+    assert spec["terminationGracePeriodSeconds"] >= delay + 10 + 2 + 5
+    # A replica is looked at often enough to be out of every Service within the delay.
+    assert spec["containers"][0]["readinessProbe"]["periodSeconds"] <= delay
 
 
 def test_every_image_can_be_another(tmp_path):
