@@ -1,11 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Checks that Debian has every package the Containerfile installs. No container engine is needed.
+# Checks that Debian has every package the Containerfile installs, and its version. No container engine is needed:
+# check-image.sh builds.
 # Usage: check-containerfile.sh [CONTAINERFILE]; exit 0 = all there, 1 = a package is missing, 77 = cannot tell here.
 set -eu
 
 file=${1:-${srcdir:-$(dirname "$0")/..}/Containerfile}
 [ -r "$file" ] || { echo "check-containerfile: cannot read $file" >&2; exit 1; }
+
+# The label of the images is the version of this tree.
+root=$(dirname "$file")
+version=$(sed -n 's/^AC_INIT(\[tec-operator\],\[\([^]]*\)\].*/\1/p' "$root/configure.ac")
+if [ "$(sed -n 's/^ARG VERSION=//p' "$file" | sort -u)" != "$version" ]; then
+	echo "check-containerfile: ARG VERSION in $file is not configure.ac's $version" >&2
+	exit 1
+fi
 
 # Words after `apt-get install` up to the end of that command (&&, or a line that does not continue), options dropped.
 packages=$(awk '
