@@ -32,6 +32,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 
 ADMIN = "tec-test-admin"  # not "system:admin": an audit line must name the tests
 MANAGER = "tec-test-controller-manager"
+PATIENCE = 3  # a machine with other work takes longer to come to a state; a state that never comes is still told
 _PATCHES = {
     "apply": "application/apply-patch+yaml",
     "merge": "application/merge-patch+json",
@@ -98,7 +99,9 @@ def find_binaries():
 def wait_for(predicate, timeout, what, interval=0.05):
     """Polls until the predicate returns something true, and returns that. A test that waits for a
     state says which; nothing here sleeps for a fixed time and hopes. An API that does not answer
-    (it may be restarting) counts as "not yet"."""
+    (it may be restarting) counts as "not yet". TIMEOUT is what an idle machine of two cores may take
+    at most; a busy one may take PATIENCE times that."""
+    timeout *= PATIENCE
     end = time.monotonic() + timeout
     last = None
     while True:
@@ -112,6 +115,18 @@ def wait_for(predicate, timeout, what, interval=0.05):
         if time.monotonic() > end:
             raise TimeoutError(f"after {timeout} s still no {what} (last seen: {last!r})")
         time.sleep(interval)
+
+
+def wait_holds(check, timeout):
+    """Repeats a function of assertions until all of them hold; the last that failed is what is told."""
+    end = time.monotonic() + timeout * PATIENCE
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.2)
 
 
 def json_documents(text):

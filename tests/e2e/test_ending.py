@@ -169,7 +169,8 @@ def test_a_restart_says_nothing_in_plain_text_on_a_tls_port(cp, ns, start_operat
     clients = Clients(at_once(op.register_port), at_once(op.register_ak_port))
     try:
         wait_for(lambda: "reason=no_certificate" in op.log_text(), 20, "a refused connection")
-        assert op.health("/readyz") == (503, "not ready: TLS Secrets are being read\n")
+        wait_for(lambda: op.health("/readyz") == (503, "not ready: TLS Secrets are being read\n"), 20,
+                 "an operator that waits for the Secret alone")
         go_on.set()
         op.wait_ready()
         wait_for(lambda: ask(op.register_port, IGNITION, tls=True)[0] == 200, 20, "TLS")

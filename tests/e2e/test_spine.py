@@ -9,6 +9,7 @@ import time
 import pytest
 
 import spine
+from controlplane import PATIENCE
 from kubeapi import describe
 
 INSTALLED = {
@@ -29,7 +30,7 @@ def installed(cp, ns, name="tec"):
 
 def settled(cp, ns, quiet=1.5, timeout=30):
     """Waits until the operator has written nothing for QUIET seconds."""
-    end = time.monotonic() + timeout
+    end = time.monotonic() + timeout * PATIENCE
     mark, since = cp.audit.mark(), time.monotonic()
     while time.monotonic() - since < quiet:
         assert time.monotonic() < end, describe(cp.writes_by(account(ns), mark, ignore=("leases",)))
