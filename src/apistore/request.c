@@ -8,7 +8,6 @@
 #include "tec/apistore/request.h"
 
 #include "tec/apistore/apply.h"
-#include "tec/apistore/gc.h"
 #include "tec/apistore/list.h"
 #include "tec/apistore/patch.h"
 #include "tec/base/file.h"
@@ -16,38 +15,26 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
-#include "tec/kobj/key.h"
 
-#include "apistore_internal.h"
 #include "rules.h"
+#include "write.h"
 
 #define ANY_RESOURCE "the server could not find the requested resource"
 #define MODIFIED                                                                                   \
 	"the object has been modified; please apply your changes to the latest version and try again"
-#define PIECE          (256u << 10) /* of a list, at a time */
-#define DELETE_AT_ONCE 10000
+#define PIECE (256u << 10) /* of a list, at a time */
 
 /* What a body may be: a few times what our kinds need. */
 static const struct json_limits body_limits = {APISTORE_BODY_MAX, 128, 400000, false};
 
-/* One write under way; was: the object there, NULL without one. */
-struct write {
-	struct apistore_objects *s;
-	const struct apistore_target *t;
-	const struct apistore_kind *kind;
-	struct apistore_key key;
-	struct json_object *was;
-	bool dry;
-};
-
-/* ---- reads */
+/* ---- answers */
 
 static struct apistore_answer answer_of(int code, char *take_text, size_t len)
 {
 	return (struct apistore_answer){.code = code, .body = take_text, .len = len};
 }
 
-static struct apistore_answer trouble(struct apistore_objects *s)
+struct apistore_answer apistore_write_trouble(struct apistore_objects *s)
 {
 	struct err err = ERR_INIT;
 
@@ -55,6 +42,8 @@ static struct apistore_answer trouble(struct apistore_objects *s)
 		DIE("the database failed and does not know why");
 	return apistore_status_storage(&err);
 }
+
+/* ---- reads */
 
 static struct apistore_answer get(struct apistore_objects *s, const struct apistore_target *t)
 {
@@ -88,7 +77,7 @@ static struct apistore_answer list(struct apistore_objects *s, struct apistore_t
 		body_fini(&out);
 		apistore_list_free(l);
 		(void)apistore_objects_failed(s, &err);
-		return trouble(s);
+		return apistore_write_trouble(s);
 	}
 	if (rc > 0)
 		answer.more = l;
@@ -101,81 +90,6 @@ static struct apistore_answer list(struct apistore_objects *s, struct apistore_t
 }
 
 /* ---- what a write may make */
-
-static bool all_strings(struct json_object *o, const char *path)
-{
-	struct json_object *m = json_get(o, path);
-
-	if (!m)
-		return true;
-	if (!json_object_is_type(m, json_type_object))
-		return false;
-	json_object_object_foreach (m, name, value) {
-		(void)name;
-		if (!json_object_is_type(value, json_type_string))
-			return false;
-	}
-	return true;
-}
-
-static bool all_of(struct json_object *o, const char *path, enum json_type type)
-{
-	struct json_object *a = json_get(o, path);
-
-	if (a && !json_object_is_type(a, json_type_array))
-		return false;
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (!json_object_is_type(json_object_array_get_idx(a, i), type))
-			return false;
-	return true;
-}
-
-/* The first member of metadata whose type is not the one of ObjectMeta; NULL: all are right. */
-static const char *bad_meta(struct json_object *o)
-{
-	struct json_object *m = NULL;
-
-	if (json_object_object_get_ex(o, "metadata", &m) &&
-		!json_object_is_type(m, json_type_object))
-		return "metadata";
-	if (!all_strings(o, "metadata/labels"))
-		return "metadata.labels";
-	if (!all_strings(o, "metadata/annotations"))
-		return "metadata.annotations";
-	if (!all_of(o, "metadata/finalizers", json_type_string))
-		return "metadata.finalizers";
-	if (!all_of(o, "metadata/ownerReferences", json_type_object))
-		return "metadata.ownerReferences";
-	return NULL;
-}
-
-static size_t controllers(struct json_object *o)
-{
-	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
-	size_t n = 0;
-
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		n += json_get_bool(json_object_array_get_idx(a, i), "controller", false);
-	return n;
-}
-
-/* The first finalizer of o that is missing in was; NULL: none. */
-static const char *new_finalizer(struct json_object *was, struct json_object *o)
-{
-	struct json_object *have = json_get_arr(was, "metadata/finalizers"),
-			   *want = json_get_arr(o, "metadata/finalizers");
-
-	for (size_t i = 0; want && i < json_object_array_length(want); i++) {
-		struct json_object *f = json_object_array_get_idx(want, i);
-		size_t k = 0, n = have ? json_object_array_length(have) : 0;
-
-		while (k < n && !json_object_equal(json_object_array_get_idx(have, k), f))
-			k++;
-		if (k == n)
-			return json_object_get_string(f);
-	}
-	return NULL;
-}
 
 static void copy_member(struct json_object *o, struct json_object *from, const char *name)
 {
@@ -197,118 +111,27 @@ static void keep_meta(struct json_object *o, struct json_object *was)
 		copy_member(m, was ? json_get(was, "metadata") : NULL, members[i]);
 }
 
-static bool look_at_phase(void *arg, const struct apistore_version *v)
-{
-	*(bool *)arg = strstr(v->meta, "\"Terminating\"") != NULL;
-	return false;
-}
-
-/* Nothing new is made in a namespace that is not there, or not for long. */
-static int check_namespace(const struct write *w, struct apistore_answer *refused)
-{
-	const struct apistore_key key = {"namespaces", "", w->key.ns};
-	struct apistore_target ns = {
-		.group = (char *)"", .resource = (char *)"namespaces", .name = (char *)w->key.ns};
-	struct err err = ERR_INIT;
-	bool ending = false;
-	int rc;
-
-	if (!w->s->schema->namespaces || w->was || !w->key.ns[0])
-		return 0;
-	rc = apistore_db_get(w->s->db, &key, 0, look_at_phase, &ending, &err);
-	if (rc > 0 && !ending)
-		return 0;
-	if (rc < 0) {
-		(void)apistore_objects_failed(w->s, &err);
-		*refused = apistore_status_storage(&err);
-	} else if (rc == 0) {
-		*refused = apistore_status_absent(&ns);
-	} else {
-		*refused = apistore_status_forbidden(w->t,
-			"unable to create new content in namespace %s because it is being terminated",
-			w->key.ns);
-	}
-	return -1;
-}
-
-static int refuse(struct apistore_answer *refused, struct apistore_answer a)
-{
-	*refused = a;
-	return -1;
-}
-
-/* What every object must be, whatever its kind. */
-static int check_object(
-	const struct write *w, struct json_object *o, struct apistore_answer *refused)
-{
-	const char *kind = json_get_str(o, "kind"), *bad = bad_meta(o),
-		   *ns = json_get_str(o, "metadata/namespace");
-
-	if (bad || !kind || !json_get_str(o, "apiVersion"))
-		return refuse(refused, apistore_status_refusal(400, "BadRequest",
-					       "%s is missing or not of its type",
-					       bad ? bad : "kind or apiVersion"));
-	if (ns && *ns && !str_eq(ns, w->key.ns))
-		return refuse(refused,
-			apistore_status_refusal(400, "BadRequest",
-				"the namespace of the provided object does not match the namespace sent on the request"));
-	if (w->was && (!apistore_objects_same_member(w->was, o, "kind") ||
-			      !apistore_objects_same_member(w->was, o, "apiVersion"))) {
-		cleanup_free char *why = xasprintf("\"%s\": must be %s of %s", kind,
-			json_get_str(w->was, "kind"), json_get_str(w->was, "apiVersion"));
-
-		return refuse(
-			refused, apistore_status_invalid(w->t, kind, "kind", "Invalid value", why));
-	}
-	if (!kobj_name_valid(w->t->name, strlen(w->t->name)))
-		return refuse(refused,
-			apistore_status_invalid(w->t, kind, "metadata.name", "Invalid value",
-				"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"));
-	return 0;
-}
-
-static int check_meta(const struct write *w, struct json_object *o, struct apistore_answer *refused)
-{
-	const char *kind = json_get_str(o, "kind"), *added = NULL;
-	cleanup_free char *why = NULL;
-
-	if (controllers(o) > 1)
-		return refuse(
-			refused, apistore_status_invalid(w->t, kind, "metadata.ownerReferences",
-					 "Invalid value",
-					 "Only one reference can have Controller set to true"));
-	if (w->was && json_get(w->was, "metadata/deletionTimestamp"))
-		added = new_finalizer(w->was, o);
-	if (!added)
-		return 0;
-	why = xasprintf(
-		"no new finalizers can be added if the object is being deleted, found new finalizers []string{\"%s\"}",
-		added);
-	return refuse(refused,
-		apistore_status_invalid(w->t, kind, "metadata.finalizers", "Forbidden", why));
-}
-
 /* The end of every write that carries an object. */
-static struct apistore_answer store(const struct write *w, struct json_object *take_o)
+static struct apistore_answer store(const struct apistore_write *w, struct json_object *take_o)
 {
 	const struct apistore_schema *schema = w->s->schema;
 	cleanup_json struct json_object *o = take_o;
 	struct apistore_answer refused;
 	struct apistore_stored stored;
 
-	if (check_object(w, o, &refused) < 0)
+	if (apistore_check_object(w, o, &refused) < 0)
 		return refused;
 	keep_meta(o, w->was);
 	if (w->kind->status && !w->t->sub[0])
 		copy_member(o, w->was, "status");
-	if (check_namespace(w, &refused) < 0 || check_meta(w, o, &refused) < 0 ||
+	if (apistore_check_meta(w, o, &refused) < 0 ||
 		apistore_rules(w->t, o, w->was, &refused) < 0 ||
 		(schema->admit && schema->admit(schema->arg, w->t, o, w->was, &refused) < 0))
 		return refused;
 	if (apistore_objects_store(w->s, &w->key, w->was, json_object_get(o), w->dry,
 		    APISTORE_OBJECT_MAX, &stored) < 0) {
 		file_wipe(stored.text, stored.len);
-		refused = trouble(w->s);
+		refused = apistore_write_trouble(w->s);
 	} else if (stored.too_large) {
 		file_wipe(stored.text, stored.len);
 		refused = apistore_status_refusal(413, "RequestEntityTooLarge",
@@ -335,14 +158,14 @@ static char *generated_name(const char *prefix)
 	return xasprintf("%.*s%s", 58, prefix, tail);
 }
 
-static struct apistore_answer create(const struct write *w, struct json_object *body)
+static struct apistore_answer create(const struct apistore_write *w, struct json_object *body)
 {
 	const char *name = json_get_str(body, "metadata/name"), *kind = json_get_str(body, "kind"),
 		   *prefix = json_get_str(body, "metadata/generateName");
 	cleanup_json struct json_object *o = json_copy(body);
 	cleanup_free char *generated = NULL;
 	struct apistore_target named = *w->t;
-	struct write here = *w;
+	struct apistore_write here = *w;
 	size_t len;
 	char *there;
 
@@ -371,7 +194,7 @@ static struct apistore_answer create(const struct write *w, struct json_object *
 }
 
 /* What the manager applied last; false: the database failed. */
-static bool last_applied(const struct write *w, unsigned part, struct json_object **out)
+static bool last_applied(const struct apistore_write *w, unsigned part, struct json_object **out)
 {
 	struct err err = ERR_INIT;
 	char *text = NULL;
@@ -387,7 +210,7 @@ static bool last_applied(const struct write *w, unsigned part, struct json_objec
 	return true;
 }
 
-static void note_applied(const struct write *w, unsigned part, struct json_object *conf)
+static void note_applied(const struct apistore_write *w, unsigned part, struct json_object *conf)
 {
 	struct err err = ERR_INIT;
 	char *text;
@@ -400,7 +223,7 @@ static void note_applied(const struct write *w, unsigned part, struct json_objec
 	file_wipe(text, strlen(text));
 }
 
-static struct apistore_answer apply(const struct write *w, struct json_object *body)
+static struct apistore_answer apply(const struct apistore_write *w, struct json_object *body)
 {
 	cleanup_json struct json_object *conf = json_copy(body), *last = NULL;
 	struct json_object *o = w->was ? json_copy(w->was) : json_obj(),
@@ -419,7 +242,7 @@ static struct apistore_answer apply(const struct write *w, struct json_object *b
 	}
 	if (!last_applied(w, part, &last)) {
 		json_object_put(o);
-		return trouble(w->s);
+		return apistore_write_trouble(w->s);
 	}
 	if (apistore_apply(o, conf, last, &w->s->schema->lists, &err) < 0) {
 		json_object_put(o);
@@ -431,7 +254,7 @@ static struct apistore_answer apply(const struct write *w, struct json_object *b
 	return answer;
 }
 
-static struct apistore_answer patch(const struct write *w, struct json_object *body)
+static struct apistore_answer patch(const struct apistore_write *w, struct json_object *body)
 {
 	struct json_object *o = json_copy(w->was);
 	cleanup_json struct json_object *status = json_obj();
@@ -444,7 +267,7 @@ static struct apistore_answer patch(const struct write *w, struct json_object *b
 	return store(w, o);
 }
 
-static struct apistore_answer replace(const struct write *w, struct json_object *body)
+static struct apistore_answer replace(const struct apistore_write *w, struct json_object *body)
 {
 	struct json_object *o = json_copy(w->t->sub[0] ? w->was : body);
 
@@ -455,7 +278,7 @@ static struct apistore_answer replace(const struct write *w, struct json_object 
 
 /* False: resourceVersion and uid of the body, where they are given, are not those of the object. */
 static bool is_meant(
-	const struct write *w, struct json_object *body, struct apistore_answer *refused)
+	const struct apistore_write *w, struct json_object *body, struct apistore_answer *refused)
 {
 	const char *rv = json_get_str(body, "metadata/resourceVersion");
 	const char *uid = json_get_str(body, "metadata/uid");
@@ -486,7 +309,7 @@ static bool is_type(const struct apistore_request *r, const char *type)
 }
 
 static struct apistore_answer change(
-	const struct write *w, const struct apistore_request *r, struct json_object *body)
+	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body)
 {
 	static const struct apistore_target patch_options = {
 		.group = (char *)"meta.k8s.io", .name = (char *)""};
@@ -515,143 +338,10 @@ static struct apistore_answer change(
 	return is_put ? replace(w, body) : is_apply ? apply(w, body) : patch(w, body);
 }
 
-/* ---- deletions */
-
-static const char *option_policy(const struct write *w, struct json_object *body, char **take_param)
-{
-	const char *policy = json_get_str(body, "propagationPolicy");
-
-	if (policy)
-		return policy;
-	if (json_get(body, "orphanDependents"))
-		return json_get_bool(body, "orphanDependents", false) ? "Orphan" : "Background";
-	return *take_param = apistore_target_param(w->t, "propagationPolicy");
-}
-
-static int read_policy(const struct write *w, struct json_object *body, enum apistore_policy *out,
-	struct apistore_answer *refused)
-{
-	static const struct apistore_target options = {
-		.group = (char *)"meta.k8s.io", .name = (char *)""};
-	cleanup_free char *param = NULL, *why = NULL;
-	const char *policy = option_policy(w, body, &param);
-
-	*out = APISTORE_POLICY_DEFAULT;
-	if (!policy || !*policy)
-		return 0;
-	if (str_eq(policy, "Background"))
-		*out = APISTORE_BACKGROUND;
-	else if (str_eq(policy, "Foreground"))
-		*out = APISTORE_FOREGROUND;
-	else if (str_eq(policy, "Orphan"))
-		*out = APISTORE_ORPHAN;
-	if (*out != APISTORE_POLICY_DEFAULT)
-		return 0;
-	why = xasprintf(
-		"\"%s\": supported values: \"Background\", \"Foreground\", \"Orphan\"", policy);
-	*refused = apistore_status_invalid(
-		&options, "DeleteOptions", "propagationPolicy", "Unsupported value", why);
-	return -1;
-}
-
-static int check_preconditions(
-	const struct write *w, struct json_object *body, struct apistore_answer *refused)
-{
-	static const struct {
-		const char *member, *name, *then;
-	} conditions[] = {{"uid", "UID", "deleted and then recreated"},
-		{"resourceVersion", "ResourceVersion", "modified"}};
-	struct json_object *wanted = json_get(body, "preconditions"),
-			   *m = json_get(w->was, "metadata");
-
-	for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
-		const char *want = json_get_str(wanted, conditions[i].member);
-		cleanup_free char *why = NULL;
-
-		if (!want || str_eq(want, json_get_str(m, conditions[i].member)))
-			continue;
-		why = xasprintf(
-			"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s",
-			conditions[i].name, want, conditions[i].name,
-			json_get_str(m, conditions[i].member), conditions[i].then);
-		*refused = apistore_status_conflict(w->t, json_get_str(w->was, "kind"), why);
-		return -1;
-	}
-	return 0;
-}
-
-static struct apistore_answer remove_object(const struct write *w, struct json_object *body)
-{
-	struct apistore_answer answer = {0};
-	struct apistore_stored stored;
-	enum apistore_policy policy;
-	struct json_object *o;
-
-	if (!w->was)
-		return apistore_status_absent(w->t);
-	if (check_preconditions(w, body, &answer) < 0 || read_policy(w, body, &policy, &answer) < 0)
-		return answer;
-	o = json_copy(w->was);
-	apistore_gc_mark(o, policy);
-	if (apistore_objects_store(w->s, &w->key, w->was, o, w->dry, 0, &stored) < 0)
-		answer = trouble(w->s);
-	else if (stored.gone)
-		answer = apistore_status_deleted(w->t, json_get_str(stored.o, "metadata/uid"));
-	else /* finalizers hold it */
-		answer = answer_of(200, steal_ptr(&stored.text), stored.len);
-	file_wipe(stored.text, stored.len);
-	json_object_put(stored.o);
-	return answer;
-}
-
-struct sweep {
-	const struct write *w;
-	enum apistore_policy policy;
-	struct strbuf names; /* ns/name, each with its NUL byte */
-	size_t n;
-};
-
-static bool note_name(void *arg, const struct apistore_version *v)
-{
-	struct sweep *s = arg;
-
-	if (!apistore_selector_matches(s->w->t->select, v->key.ns, v->key.name, v->meta))
-		return true;
-	strbuf_addf(&s->names, "%s/%s", v->key.ns, v->key.name);
-	strbuf_add(&s->names, "", 1);
-	return ++s->n < DELETE_AT_ONCE;
-}
-
-/* All that the target selects; the answer says so, without the objects. */
-static struct apistore_answer remove_all(const struct write *w, struct json_object *body)
-{
-	struct sweep sweep = {.w = w};
-	const struct apistore_scan scan = {.resource = w->key.resource,
-		.ns = w->key.ns[0] ? w->key.ns : NULL,
-		.no_body = true};
-	struct apistore_answer answer;
-	struct err err = ERR_INIT;
-
-	if (read_policy(w, body, &sweep.policy, &answer) < 0)
-		return answer;
-	if (apistore_db_scan(w->s->db, &scan, note_name, &sweep, &err) < 0)
-		(void)apistore_objects_failed(w->s, &err);
-	for (size_t at = 0; !w->dry && at < sweep.names.len;
-		at += strlen(sweep.names.data + at) + 1) {
-		char *ns = sweep.names.data + at, *name = strchr(ns, '/') + 1;
-		cleanup_free char *ns_only = xstrndup(ns, (size_t)(name - 1 - ns));
-		const struct apistore_key key = {w->key.resource, ns_only, name};
-
-		json_object_put(apistore_gc_delete(w->s, &key, sweep.policy));
-	}
-	strbuf_fini(&sweep.names);
-	return apistore_status_success();
-}
-
 /* ---- the way in */
 
-static int read_dry(
-	const struct write *w, struct json_object *body, bool *dry, struct apistore_answer *refused)
+static int read_dry(const struct apistore_write *w, struct json_object *body, bool *dry,
+	struct apistore_answer *refused)
 {
 	static const struct apistore_target options = {
 		.group = (char *)"meta.k8s.io", .name = (char *)""};
@@ -672,7 +362,8 @@ static int read_dry(
 	return -1;
 }
 
-static struct apistore_answer write_request(struct write *w, const struct apistore_request *r)
+static struct apistore_answer write_request(
+	struct apistore_write *w, const struct apistore_request *r)
 {
 	bool is_post = str_eq(r->method, "POST"), is_delete = str_eq(r->method, "DELETE"),
 	     named = w->t->name[0] != '\0';
@@ -700,8 +391,8 @@ static struct apistore_answer write_request(struct write *w, const struct apisto
 	if (named)
 		w->was = was = apistore_objects_get(w->s, &w->key);
 	answer = is_post               ? create(w, body)
-		 : is_delete && !named ? remove_all(w, body)
-		 : is_delete           ? remove_object(w, body)
+		 : is_delete && !named ? apistore_remove_all(w, body)
+		 : is_delete           ? apistore_remove_object(w, body)
 				       : change(w, r, body);
 	if (str_eq(w->key.resource, "secrets")) {
 		json_wipe(body);
@@ -714,7 +405,7 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	const struct apistore_request *r)
 {
 	cleanup_apistore_target struct apistore_target t = *take_t;
-	struct write w = {.s = s,
+	struct apistore_write w = {.s = s,
 		.t = &t,
 		.kind = apistore_objects_kind(s, t.group, t.resource),
 		.key = {t.qualified, t.ns, t.name}};
