@@ -310,8 +310,7 @@ static struct json_object *read_body(struct httpd_req *req, struct apistore_answ
 				415, "UnsupportedMediaType", "%s", err.text);
 			return NULL;
 		}
-	} else if (type_is(type, "application/yaml") ||
-		   type_is(type, "application/apply-patch+yaml"))
+	} else if (type_is(type, "application/yaml"))
 		o = yaml_parse(body, len, &err);
 	else
 		o = json_parse(body, len, &json_limits_object, &err);
@@ -414,13 +413,18 @@ static bool is_object_type(const char *type)
 
 static void ask_store(const struct apiserver_call *c, const char *method)
 {
-	const char *type = httpd_req_header(c->req, "Content-Type");
+	const char *type = httpd_req_header(c->req, "Content-Type"), *raw;
 	struct apistore_answer refusal = {0};
 	cleanup_json struct json_object *body = NULL;
 	cleanup_free char *text = NULL;
 	size_t len = 0;
 
-	httpd_req_body(c->req, &len);
+	raw = httpd_req_body(c->req, &len);
+	if (str_eq(method, "PATCH")) { /* read by its own type */
+		answer_stored(c, apistore_face_ask(c->a->conf.objects, method,
+					 httpd_req_target(c->req), type ? type : "", raw, len));
+		return;
+	}
 	if (len > 0 || str_eq(method, "POST")) {
 		body = read_body(c->req, &refusal);
 		if (!body) {

@@ -7,9 +7,7 @@
 
 #include "tec/apistore/request.h"
 
-#include "tec/apistore/apply.h"
 #include "tec/apistore/list.h"
-#include "tec/apistore/patch.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -20,12 +18,9 @@
 #include "write.h"
 
 #define ANY_RESOURCE "the server could not find the requested resource"
-#define MODIFIED                                                                                   \
-	"the object has been modified; please apply your changes to the latest version and try again"
-#define PIECE (256u << 10) /* of a list, at a time */
+#define PIECE        (256u << 10) /* of a list, at a time */
 
-/* What a body may be: a few times what our kinds need. */
-static const struct json_limits body_limits = {APISTORE_BODY_MAX, 128, 400000, false};
+const struct json_limits apistore_write_limits = {APISTORE_BODY_MAX, 128, 400000, false};
 
 /* ---- answers */
 
@@ -91,7 +86,7 @@ static struct apistore_answer list(struct apistore_objects *s, struct apistore_t
 
 /* ---- what a write may make */
 
-static void copy_member(struct json_object *o, struct json_object *from, const char *name)
+void apistore_write_copy(struct json_object *o, struct json_object *from, const char *name)
 {
 	struct json_object *v = NULL;
 
@@ -108,11 +103,12 @@ static void keep_meta(struct json_object *o, struct json_object *was)
 	struct json_object *m = apistore_objects_meta(o);
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
-		copy_member(m, was ? json_get(was, "metadata") : NULL, members[i]);
+		apistore_write_copy(m, was ? json_get(was, "metadata") : NULL, members[i]);
 }
 
 /* The end of every write that carries an object. */
-static struct apistore_answer store(const struct apistore_write *w, struct json_object *take_o)
+struct apistore_answer apistore_write_store(
+	const struct apistore_write *w, struct json_object *take_o)
 {
 	const struct apistore_schema *schema = w->s->schema;
 	cleanup_json struct json_object *o = take_o;
@@ -123,7 +119,7 @@ static struct apistore_answer store(const struct apistore_write *w, struct json_
 		return refused;
 	keep_meta(o, w->was);
 	if (w->kind->status && !w->t->sub[0])
-		copy_member(o, w->was, "status");
+		apistore_write_copy(o, w->was, "status");
 	if (apistore_check_meta(w, o, &refused) < 0 ||
 		apistore_rules(w->t, o, w->was, &refused) < 0 ||
 		(schema->admit && schema->admit(schema->arg, w->t, o, w->was, &refused) < 0))
@@ -190,152 +186,7 @@ static struct apistore_answer create(const struct apistore_write *w, struct json
 	if (json_get(body, "metadata/resourceVersion"))
 		return apistore_status_refusal(400, "BadRequest",
 			"resourceVersion should not be set on objects to be created");
-	return store(&here, steal_ptr(&o));
-}
-
-/* What the manager applied last; false: the database failed. */
-static bool last_applied(const struct apistore_write *w, unsigned part, struct json_object **out)
-{
-	struct err err = ERR_INIT;
-	char *text = NULL;
-	int rc = w->was ? apistore_db_get_applied(w->s->db, &w->key, part, &text, &err) : 0;
-
-	*out = NULL;
-	if (rc < 0)
-		return apistore_objects_failed(w->s, &err) == 0;
-	if (text) {
-		*out = json_parse(text, strlen(text), &body_limits, &err);
-		file_wipe(text, strlen(text));
-	}
-	return true;
-}
-
-static void note_applied(const struct apistore_write *w, unsigned part, struct json_object *conf)
-{
-	struct err err = ERR_INIT;
-	char *text;
-
-	if (w->dry || apistore_objects_begin(w->s) < 0)
-		return;
-	text = json_text(conf);
-	if (apistore_db_set_applied(w->s->db, &w->key, part, text, &err) < 0)
-		(void)apistore_objects_failed(w->s, &err);
-	file_wipe(text, strlen(text));
-}
-
-static struct apistore_answer apply(const struct apistore_write *w, struct json_object *body)
-{
-	cleanup_json struct json_object *conf = json_copy(body), *last = NULL;
-	struct json_object *o = w->was ? json_copy(w->was) : json_obj(),
-			   *m = json_get_obj(conf, "metadata");
-	struct apistore_answer answer;
-	struct err err = ERR_INIT;
-	unsigned part = w->t->sub[0] != '\0';
-
-	if (part) { /* the subresource takes nothing else */
-		json_object_put(conf);
-		conf = json_obj();
-		copy_member(conf, body, "status");
-	} else if (m) {
-		json_object_object_del(m, "resourceVersion");
-		json_object_object_del(m, "uid");
-	}
-	if (!last_applied(w, part, &last)) {
-		json_object_put(o);
-		return apistore_write_trouble(w->s);
-	}
-	if (apistore_apply(o, conf, last, &w->s->schema->lists, &err) < 0) {
-		json_object_put(o);
-		return apistore_status_refusal(400, "BadRequest", "%s", err.text);
-	}
-	answer = store(w, o);
-	if (answer.code / 100 == 2 && !(last && json_object_equal(last, conf)))
-		note_applied(w, part, conf);
-	return answer;
-}
-
-static struct apistore_answer patch(const struct apistore_write *w, struct json_object *body)
-{
-	struct json_object *o = json_copy(w->was);
-	cleanup_json struct json_object *status = json_obj();
-
-	if (w->t->sub[0]) {
-		copy_member(status, body, "status");
-		body = status;
-	}
-	apistore_patch_merge(o, body);
-	return store(w, o);
-}
-
-static struct apistore_answer replace(const struct apistore_write *w, struct json_object *body)
-{
-	struct json_object *o = json_copy(w->t->sub[0] ? w->was : body);
-
-	if (w->t->sub[0])
-		copy_member(o, body, "status");
-	return store(w, o);
-}
-
-/* False: resourceVersion and uid of the body, where they are given, are not those of the object. */
-static bool is_meant(
-	const struct apistore_write *w, struct json_object *body, struct apistore_answer *refused)
-{
-	const char *rv = json_get_str(body, "metadata/resourceVersion");
-	const char *uid = json_get_str(body, "metadata/uid");
-	cleanup_free char *why = NULL;
-
-	if (uid && !w->was) {
-		why = xasprintf(
-			"uid mismatch: the provided object specified uid %s, and no existing object was found",
-			uid);
-		*refused = apistore_status_conflict(w->t, w->t->resource, why);
-	} else if (uid && !str_eq(uid, json_get_str(w->was, "metadata/uid"))) {
-		why = xasprintf("\"%s\": field is immutable", uid);
-		*refused = apistore_status_invalid(
-			w->t, json_get_str(w->was, "kind"), "metadata.uid", "Invalid value", why);
-	} else if (rv && *rv && !str_eq(rv, json_get_str(w->was, "metadata/resourceVersion"))) {
-		*refused = apistore_status_conflict(w->t, w->t->resource, MODIFIED);
-	} else {
-		return true;
-	}
-	return false;
-}
-
-static bool is_type(const struct apistore_request *r, const char *type)
-{
-	const char *have = r->content_type ? r->content_type : "application/json";
-
-	return strlen(type) == strcspn(have, ";") && strncmp(have, type, strlen(type)) == 0;
-}
-
-static struct apistore_answer change(
-	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body)
-{
-	static const struct apistore_target patch_options = {
-		.group = (char *)"meta.k8s.io", .name = (char *)""};
-	const char *name = json_get_str(body, "metadata/name");
-	bool is_put = str_eq(r->method, "PUT"),
-	     is_apply = !is_put && is_type(r, "application/apply-patch+yaml");
-	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager");
-	struct apistore_answer refused;
-
-	if (!is_put && !is_apply && !is_type(r, "application/merge-patch+json"))
-		return apistore_status_refusal(415, "UnsupportedMediaType",
-			"the body of the request was in an unknown format - accepted media types include: application/merge-patch+json, application/apply-patch+yaml");
-	if (name && !str_eq(name, w->t->name))
-		return apistore_status_refusal(400, "BadRequest",
-			"the name of the object (%s) does not match the name on the URL (%s)", name,
-			w->t->name);
-	if (is_apply && (!manager || !*manager))
-		return apistore_status_invalid(&patch_options, "PatchOptions", "fieldManager",
-			"Required value", "is required for apply patch");
-	if (is_apply && !json_get_str(body, "kind"))
-		return apistore_status_refusal(400, "BadRequest", "an apply patch needs a kind");
-	if (!w->was && (!is_apply || w->t->sub[0]))
-		return apistore_status_absent(w->t);
-	if (!is_meant(w, body, &refused))
-		return refused;
-	return is_put ? replace(w, body) : is_apply ? apply(w, body) : patch(w, body);
+	return apistore_write_store(&here, steal_ptr(&o));
 }
 
 /* ---- the way in */
@@ -366,21 +217,24 @@ static struct apistore_answer write_request(
 	struct apistore_write *w, const struct apistore_request *r)
 {
 	bool is_post = str_eq(r->method, "POST"), is_delete = str_eq(r->method, "DELETE"),
-	     named = w->t->name[0] != '\0';
+	     is_patch = str_eq(r->method, "PATCH"), named = w->t->name[0] != '\0';
 	cleanup_json struct json_object *body = NULL, *was = NULL;
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
 
 	if ((is_post ? named : !named && !is_delete) ||
-		(!is_post && !is_delete && !str_eq(r->method, "PUT") &&
-			!str_eq(r->method, "PATCH")))
+		(!is_post && !is_delete && !is_patch && !str_eq(r->method, "PUT")))
 		return apistore_status_refusal(405, "MethodNotAllowed",
 			"the server does not allow this method on the requested resource");
 	if (r->len > APISTORE_BODY_MAX)
 		return apistore_status_refusal(413, "RequestEntityTooLarge",
 			"Request entity too large: limit is %u", APISTORE_BODY_MAX);
-	if (r->len || !is_delete) {
-		body = json_parse(r->body ? r->body : "", r->len, &body_limits, &err);
+	if (is_patch) {
+		body = apistore_change_read(w, r, &answer);
+		if (!body)
+			return answer;
+	} else if (r->len || !is_delete) {
+		body = json_parse(r->body ? r->body : "", r->len, &apistore_write_limits, &err);
 		if (!json_object_is_type(body, json_type_object))
 			return apistore_status_refusal(400, "BadRequest",
 				"the body is not a JSON object%s%s", *err.text ? ": " : "",
@@ -393,7 +247,7 @@ static struct apistore_answer write_request(
 	answer = is_post               ? create(w, body)
 		 : is_delete && !named ? apistore_remove_all(w, body)
 		 : is_delete           ? apistore_remove_object(w, body)
-				       : change(w, r, body);
+				       : apistore_change(w, r, body);
 	if (str_eq(w->key.resource, "secrets")) {
 		json_wipe(body);
 		json_wipe(was);

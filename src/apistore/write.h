@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by request.c (reads, and the writes that carry an object), check.c (what such an object may
- * be) and remove.c (deletions). */
+/* Shared by request.c (reads, creates, and the end of every write), change.c (updates and patches),
+ * check.c (what an object may be) and remove.c (deletions). */
 #ifndef TEC_APISTORE_WRITE_H
 #define TEC_APISTORE_WRITE_H
 
 #include "apistore_internal.h"
+#include "tec/apistore/request.h"
 #include "tec/apistore/status.h"
+#include "tec/base/json.h"
 
 /* One write under way; was: the object there, NULL without one. */
 struct apistore_write {
@@ -19,6 +21,20 @@ struct apistore_write {
 
 /* request.c: the database failed in what was done last. */
 struct apistore_answer apistore_write_trouble(struct apistore_objects *s);
+/* What a body may be: a few times what our kinds need. */
+extern const struct json_limits apistore_write_limits;
+/* o's member becomes that of from; it goes when from is NULL or has none. */
+void apistore_write_copy(struct json_object *o, struct json_object *from, const char *name);
+/* The end of every write that carries an object: keeps what only the server decides, refuses what may
+ * not be, stores. */
+struct apistore_answer apistore_write_store(
+	const struct apistore_write *w, struct json_object *take_o);
+
+/* change.c: PUT and PATCH. The body of a patch, by its content type; NULL: refused says why. */
+struct json_object *apistore_change_read(const struct apistore_write *w,
+	const struct apistore_request *r, struct apistore_answer *refused);
+struct apistore_answer apistore_change(
+	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body);
 
 /* check.c: what every object must be, whatever its kind, and where it may be made. -1: refused says
  * why. The first is asked before the server's own fields are filled in, the second after. */

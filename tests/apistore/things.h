@@ -17,6 +17,7 @@
 #define THING       "\"apiVersion\":\"example.io/v1\",\"kind\":\"Thing\""
 #define SECRET      "\"apiVersion\":\"v1\",\"kind\":\"Secret\""
 #define MERGE       "application/merge-patch+json"
+#define JSON_PATCH  "application/json-patch+json"
 #define APPLY       "application/apply-patch+yaml"
 #define MANAGER     "?fieldManager=m&force=true"
 

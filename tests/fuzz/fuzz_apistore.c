@@ -25,7 +25,8 @@ static const struct apistore_request *verb_of(char letter)
 	static const struct apistore_request verbs[] = {{"GET", NULL, NULL, 0},
 		{"POST", NULL, NULL, 0}, {"PUT", NULL, NULL, 0},
 		{"PATCH", "application/merge-patch+json", NULL, 0},
-		{"PATCH", "application/apply-patch+yaml", NULL, 0}, {"DELETE", NULL, NULL, 0}};
+		{"PATCH", "application/apply-patch+yaml", NULL, 0}, {"DELETE", NULL, NULL, 0},
+		{"PATCH", "application/json-patch+json", NULL, 0}};
 
 	return &verbs[(unsigned char)letter % ARRAY_LEN(verbs)];
 }

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PUT, and one function per kind of patch. Each makes the object that would be there from the one
+ * that is; what names another object, uid or version is refused before it is stored. A subresource
+ * takes its own member of the result and nothing else.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "tec/apistore/apply.h"
+#include "tec/apistore/jsonpatch.h"
+#include "tec/apistore/patch.h"
+#include "tec/base/file.h"
+#include "tec/base/mem.h"
+#include "tec/base/yaml.h"
+
+#include "write.h"
+
+#define MODIFIED                                                                                   \
+	"the object has been modified; please apply your changes to the latest version and try again"
+
+/* ---- what the result may say of itself */
+
+/* False: name, uid or resourceVersion, where they are given, are not those of the object. */
+static bool is_meant(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *name = json_get_str(o, "metadata/name");
+	const char *rv = json_get_str(o, "metadata/resourceVersion");
+	const char *uid = json_get_str(o, "metadata/uid");
+	cleanup_free char *why = NULL;
+
+	if (name && !str_eq(name, w->t->name)) {
+		*refused = apistore_status_refusal(400, "BadRequest",
+			"the name of the object (%s) does not match the name on the URL (%s)", name,
+			w->t->name);
+	} else if (uid && !w->was) {
+		why = xasprintf(
+			"uid mismatch: the provided object specified uid %s, and no existing object was found",
+			uid);
+		*refused = apistore_status_conflict(w->t, w->t->resource, why);
+	} else if (uid && !str_eq(uid, json_get_str(w->was, "metadata/uid"))) {
+		why = xasprintf("\"%s\": field is immutable", uid);
+		*refused = apistore_status_invalid(
+			w->t, json_get_str(w->was, "kind"), "metadata.uid", "Invalid value", why);
+	} else if (rv && *rv && !str_eq(rv, json_get_str(w->was, "metadata/resourceVersion"))) {
+		*refused = apistore_status_conflict(w->t, w->t->resource, MODIFIED);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+/* The end of a PUT and of every patch but an apply. */
+static struct apistore_answer update(const struct apistore_write *w, struct json_object *take_o)
+{
+	cleanup_json struct json_object *o = take_o;
+	struct apistore_answer refused;
+	struct json_object *stored;
+
+	if (!is_meant(w, o, &refused))
+		return refused;
+	if (!w->t->sub[0])
+		return apistore_write_store(w, steal_ptr(&o));
+	stored = json_copy(w->was);
+	apistore_write_copy(stored, o, "status");
+	return apistore_write_store(w, stored);
+}
+
+/* ---- kinds of change */
+
+static struct apistore_answer replace(const struct apistore_write *w, struct json_object *body)
+{
+	return update(w, json_copy(body));
+}
+
+static struct apistore_answer merge_patch(const struct apistore_write *w, struct json_object *body)
+{
+	struct json_object *o = json_copy(w->was);
+
+	apistore_patch_merge(o, body);
+	return update(w, o);
+}
+
+static struct apistore_answer json_patch(const struct apistore_write *w, struct json_object *body)
+{
+	static const struct apistore_target none = {.group = (char *)"", .name = (char *)""};
+	cleanup_json struct json_object *o = json_copy(w->was);
+	struct err err = ERR_INIT;
+
+	if (apistore_jsonpatch_apply(&o, body, &err) < 0)
+		return apistore_status_refusal(422, "Invalid",
+			"the server rejected our request due to an error in our request");
+	if (!json_object_is_type(o, json_type_object))
+		return apistore_status_invalid(
+			&none, "", "patch", "Invalid value", "the result is not an object");
+	return update(w, steal_ptr(&o));
+}
+
+/* What the manager applied last; false: the database failed. */
+static bool last_applied(const struct apistore_write *w, unsigned part, struct json_object **out)
+{
+	struct err err = ERR_INIT;
+	char *text = NULL;
+	int rc = w->was ? apistore_db_get_applied(w->s->db, &w->key, part, &text, &err) : 0;
+
+	*out = NULL;
+	if (rc < 0)
+		return apistore_objects_failed(w->s, &err) == 0;
+	if (text) {
+		*out = json_parse(text, strlen(text), &apistore_write_limits, &err);
+		file_wipe(text, strlen(text));
+	}
+	return true;
+}
+
+static void note_applied(const struct apistore_write *w, unsigned part, struct json_object *conf)
+{
+	struct err err = ERR_INIT;
+	char *text;
+
+	if (w->dry || apistore_objects_begin(w->s) < 0)
+		return;
+	text = json_text(conf);
+	if (apistore_db_set_applied(w->s->db, &w->key, part, text, &err) < 0)
+		(void)apistore_objects_failed(w->s, &err);
+	file_wipe(text, strlen(text));
+}
+
+static struct apistore_answer apply(const struct apistore_write *w, struct json_object *body)
+{
+	cleanup_json struct json_object *conf = json_copy(body), *last = NULL;
+	struct json_object *o = w->was ? json_copy(w->was) : json_obj(),
+			   *m = json_get_obj(conf, "metadata");
+	struct apistore_answer answer;
+	struct err err = ERR_INIT;
+	unsigned part = w->t->sub[0] != '\0';
+
+	if (!json_get_str(body, "kind"))
+		answer = apistore_status_refusal(400, "BadRequest", "an apply patch needs a kind");
+	if (!json_get_str(body, "kind") || !is_meant(w, body, &answer)) {
+		json_object_put(o);
+		return answer;
+	}
+	if (part) { /* the subresource takes nothing else */
+		json_object_put(conf);
+		conf = json_obj();
+		apistore_write_copy(conf, body, "status");
+	} else if (m) {
+		json_object_object_del(m, "resourceVersion");
+		json_object_object_del(m, "uid");
+	}
+	if (!last_applied(w, part, &last)) {
+		json_object_put(o);
+		return apistore_write_trouble(w->s);
+	}
+	if (apistore_apply(o, conf, last, &w->s->schema->lists, &err) < 0) {
+		json_object_put(o);
+		return apistore_status_refusal(400, "BadRequest", "%s", err.text);
+	}
+	answer = apistore_write_store(w, o);
+	if (answer.code / 100 == 2 && !(last && json_object_equal(last, conf)))
+		note_applied(w, part, conf);
+	return answer;
+}
+
+/* ---- content types */
+
+struct patch_kind {
+	const char *type;
+	struct apistore_answer (*run)(const struct apistore_write *w, struct json_object *body);
+	bool built_in; /* not for custom resources */
+};
+
+static const struct patch_kind patch_kinds[] = {
+	{"application/json-patch+json", json_patch, false},
+	{"application/merge-patch+json", merge_patch, false},
+	{"application/apply-patch+yaml", apply, false},
+};
+
+static const struct patch_kind *kind_of(
+	const struct apistore_write *w, const struct apistore_request *r)
+{
+	const char *have = r->content_type ? r->content_type : "";
+	size_t n = strcspn(have, "; \t");
+
+	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
+		if (strlen(patch_kinds[i].type) == n && strncmp(have, patch_kinds[i].type, n) == 0)
+			return patch_kinds[i].built_in && w->kind->custom ? NULL : &patch_kinds[i];
+	return NULL;
+}
+
+static struct apistore_answer unsupported(const struct apistore_write *w)
+{
+	cleanup_strbuf struct strbuf types = STRBUF_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
+		if (!(patch_kinds[i].built_in && w->kind->custom))
+			strbuf_addf(&types, "%s%s", types.len ? ", " : "", patch_kinds[i].type);
+	return apistore_status_refusal(415, "UnsupportedMediaType",
+		"the body of the request was in an unknown format - accepted media types include: %s",
+		strbuf_str(&types));
+}
+
+static const char *first_of(const struct apistore_request *r)
+{
+	const char *p = r->body ? r->body : "";
+
+	return p + strspn(p, " \t\r\n");
+}
+
+static struct json_object *read_body(
+	const struct patch_kind *k, const struct apistore_request *r, struct err *err)
+{
+	const char *body = r->body ? r->body : "";
+	struct json_object *o;
+
+	/* JSON is YAML, and may be larger. */
+	if (k->run == apply && *first_of(r) != '{')
+		return yaml_parse(body, r->len, err);
+	o = json_parse(body, r->len, &apistore_write_limits, err);
+	if (!o || k->run != json_patch || apistore_jsonpatch_check(o, err) == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+struct json_object *apistore_change_read(const struct apistore_write *w,
+	const struct apistore_request *r, struct apistore_answer *refused)
+{
+	const struct patch_kind *k = kind_of(w, r);
+	cleanup_json struct json_object *o = NULL;
+	struct err err = ERR_INIT;
+
+	if (!k) {
+		*refused = unsupported(w);
+		return NULL;
+	}
+	o = read_body(k, r, &err);
+	if (!o && err.http)
+		*refused = apistore_status_refusal(err.http,
+			err.http == 413 ? "RequestEntityTooLarge" : "BadRequest", "%s", err.text);
+	else if (!o || (k->run != json_patch && !json_object_is_type(o, json_type_object)))
+		*refused = apistore_status_refusal(400, "BadRequest", "error decoding %s: %s",
+			k->run == apply ? "YAML" : "patch",
+			err_is_set(&err) ? err.text : "it is not an object");
+	else
+		return steal_ptr(&o);
+	return NULL;
+}
+
+static bool may_apply(const struct apistore_write *w, struct apistore_answer *refused)
+{
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager");
+
+	if (manager && *manager)
+		return true;
+	*refused = apistore_status_invalid(&options, "PatchOptions", "fieldManager",
+		"Required value", "is required for apply patch");
+	return false;
+}
+
+struct apistore_answer apistore_change(
+	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body)
+{
+	const struct patch_kind *k = str_eq(r->method, "PATCH") ? kind_of(w, r) : NULL;
+	struct apistore_answer refused;
+
+	if (k && k->run == apply && !may_apply(w, &refused))
+		return refused;
+	if (!w->was && (!k || k->run != apply || w->t->sub[0]))
+		return apistore_status_absent(w->t);
+	return k ? k->run(w, body) : replace(w, body);
+}
