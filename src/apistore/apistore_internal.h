@@ -56,6 +56,8 @@ char *apistore_objects_text(
 int apistore_objects_begin(struct apistore_objects *s) MUST_CHECK;
 /* The database failed in what was done last: the turn cannot be stored. Returns -1. */
 int apistore_objects_failed(struct apistore_objects *s, const struct err *err);
+/* The open transaction wrote something of this resource. */
+void apistore_objects_note_change(struct apistore_objects *s, const char *resource);
 void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv);
 
 /* watch.c: the resources in changed[] have new versions, and they are committed. */

@@ -257,7 +257,7 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
 	return n;
 }
 
-static void note_change(struct apistore_objects *s, const char *resource)
+void apistore_objects_note_change(struct apistore_objects *s, const char *resource)
 {
 	for (size_t i = 0; i < s->n_changed; i++)
 		if (str_eq(s->changed[i], resource))
@@ -310,7 +310,7 @@ static int write_version(struct apistore_objects *s, const struct apistore_key *
 	}
 	if (apistore_db_write(s->db, &v, uids, n, &err) < 0)
 		return apistore_objects_failed(s, &err);
-	note_change(s, key->resource);
+	apistore_objects_note_change(s, key->resource);
 	if (s->gc && (out->gone || n > 0 || json_get(o, "metadata/deletionTimestamp")))
 		apistore_gc_poke(s->gc);
 	return 0;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A row is a version like that of an object, with its bytes in place of the text. It refuses a table
+ * that a client could name.
+ */
+#include "config.h"
+
+#include "tec/apistore/rows.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
+#include "tec/base/uuid.h"
+
+#include "apistore_internal.h"
+
+static struct apistore_key key_of(const char *table, const char *name)
+{
+	assert(strchr(table, '/'));
+	return (struct apistore_key){table, "", name};
+}
+
+static int no_such_row(struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no such row");
+}
+
+static bool take_version(void *arg, const struct apistore_version *v)
+{
+	*(uint64_t *)arg = v->rv;
+	return false;
+}
+
+/* 0 without a row; -1: the database failed. */
+static int version_of(
+	struct apistore_objects *s, const struct apistore_key *key, uint64_t *rv, struct err *err)
+{
+	*rv = 0;
+	return apistore_db_get(s->db, key, 0, take_version, rv, err) < 0 ? -1 : 0;
+}
+
+static int write_row(struct apistore_objects *s, const struct apistore_key *key, uint64_t prev,
+	const void *data, size_t len, struct err *err)
+{
+	char uid[UUID_TEXT_LEN + 1];
+	struct apistore_version v = {.key = *key,
+		.uid = uid,
+		.rv = apistore_db_rv(s->db) + 1,
+		.prev = prev,
+		.event = !data  ? APISTORE_DELETED
+			 : prev ? APISTORE_MODIFIED
+				: APISTORE_ADDED,
+		.at_s = clock_wall_s(),
+		.meta = "",
+		.body = data ? data : "",
+		.len = len,
+		.sealed = data != NULL};
+
+	uuid_new_v4(uid);
+	if (apistore_db_write(s->db, &v, NULL, 0, err) < 0)
+		return apistore_objects_failed(s, err);
+	apistore_objects_note_change(s, key->resource); /* so that the history is cut */
+	return 0;
+}
+
+/* Ready to write; the turn may be doomed already. */
+static int begin(struct apistore_objects *s, struct err *err)
+{
+	if (apistore_objects_begin(s) == 0)
+		return 0;
+	*err = s->doomed;
+	return -1;
+}
+
+int apistore_rows_set(struct apistore_objects *s, const char *table, const char *name,
+	const void *data, size_t len, struct err *err)
+{
+	const struct apistore_key key = key_of(table, name);
+	uint64_t prev;
+
+	if (begin(s, err) < 0 || version_of(s, &key, &prev, err) < 0)
+		return -1;
+	return write_row(s, &key, prev, len > 0 ? data : "", len, err);
+}
+
+struct bytes {
+	void *data;
+	size_t len;
+};
+
+static bool take_bytes(void *arg, const struct apistore_version *v)
+{
+	struct bytes *b = arg;
+
+	b->data = xmemdup(v->body, v->len);
+	b->len = v->len;
+	return false;
+}
+
+int apistore_rows_get(struct apistore_objects *s, const char *table, const char *name, void **data,
+	size_t *len, struct err *err)
+{
+	const struct apistore_key key = key_of(table, name);
+	struct bytes b = {NULL, 0};
+
+	if (apistore_db_get(s->db, &key, 0, take_bytes, &b, err) < 0)
+		return -1;
+	if (!b.data)
+		return no_such_row(err);
+	*data = b.data;
+	*len = b.len;
+	return 0;
+}
+
+int apistore_rows_remove(
+	struct apistore_objects *s, const char *table, const char *name, struct err *err)
+{
+	const struct apistore_key key = key_of(table, name);
+	uint64_t prev;
+
+	if (version_of(s, &key, &prev, err) < 0)
+		return -1;
+	if (prev == 0)
+		return no_such_row(err);
+	return begin(s, err) < 0 ? -1 : write_row(s, &key, prev, NULL, 0, err);
+}
+
+struct listing {
+	const char *prefix;
+	apistore_rows_fn fn;
+	void *arg;
+};
+
+static bool list_one(void *arg, const struct apistore_version *v)
+{
+	const struct listing *l = arg;
+
+	if (!str_starts(v->key.name, l->prefix))
+		return false; /* they are in order */
+	l->fn(l->arg, v->key.name);
+	return true;
+}
+
+int apistore_rows_list(struct apistore_objects *s, const char *table, const char *prefix,
+	apistore_rows_fn fn, void *arg, struct err *err)
+{
+	const struct apistore_scan scan = {.resource = key_of(table, prefix).resource,
+		.after_ns = "",
+		.after_name = prefix,
+		.no_body = true};
+	struct listing l = {prefix, fn, arg};
+
+	return apistore_db_scan(s->db, &scan, list_one, &l, err) < 0 ? -1 : 0;
+}
