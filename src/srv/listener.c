@@ -155,26 +155,32 @@ const struct srv_env *srv_listener_env(const struct srv_listener *s)
 	return &s->env;
 }
 
+void srv_listener_follow(const struct srv_env *env, struct httpd *h, const char *secret, bool *tls)
+{
+	const struct model_cluster *c = state_cluster_oldest(env->state);
+	struct tls_ctx *ctx = secret ? srv_certs_tls(env->certs, secret) : NULL;
+
+	/* Nothing is said in plain text, not even a refusal, where nodes expect TLS. */
+	httpd_set_waiting(h, !k8s_cache_filled(env->state->clusters) ? WAITS_FOR_LISTS
+			     : secret && !ctx && !*tls               ? WAITS_FOR_TLS
+								     : NULL);
+	if (secret && !ctx) {
+		httpd_set_closed(h, "The listener's TLS Secret is missing or unusable");
+		return;
+	}
+	httpd_set_tls(h, ctx);
+	*tls = ctx;
+	if (!secret && c && c->plaintext == MODEL_PLAINTEXT_REFUSE)
+		httpd_set_closed(h, plain_refused_text);
+	else
+		httpd_set_closed(h, NULL);
+}
+
 void srv_listener_refresh(struct srv_listener *s)
 {
 	const struct model_cluster *c = state_cluster_oldest(s->env.state);
-	const char *name = c ? s->conf.tls_secret(c) : NULL;
-	struct tls_ctx *tls = name ? srv_certs_tls(s->env.certs, name) : NULL;
 
-	/* Nothing is said in plain text, not even a refusal, where nodes expect TLS. */
-	httpd_set_waiting(s->httpd, !k8s_cache_filled(s->env.state->clusters) ? WAITS_FOR_LISTS
-				    : name && !tls && !s->tls                 ? WAITS_FOR_TLS
-									      : NULL);
-	if (name && !tls) {
-		httpd_set_closed(s->httpd, "The listener's TLS Secret is missing or unusable");
-		return;
-	}
-	httpd_set_tls(s->httpd, tls);
-	s->tls = tls;
-	if (!name && c && c->plaintext == MODEL_PLAINTEXT_REFUSE)
-		httpd_set_closed(s->httpd, plain_refused_text);
-	else
-		httpd_set_closed(s->httpd, NULL);
+	srv_listener_follow(&s->env, s->httpd, c ? s->conf.tls_secret(c) : NULL, &s->tls);
 }
 
 /* ---- jobs */

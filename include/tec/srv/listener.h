@@ -58,6 +58,10 @@ const struct srv_env *srv_listener_env(const struct srv_listener *s);
  * all. */
 void srv_listener_refresh(struct srv_listener *s);
 
+/* The same for another listener of this process: secret NULL is plain HTTP. *tls: it has a certificate;
+ * the caller keeps it between the calls. */
+void srv_listener_follow(const struct srv_env *env, struct httpd *h, const char *secret, bool *tls);
+
 /*
  * A request that waits for the API; embedded as FIRST member of the handler's own job. It ends by
  * srv_job_reply() and srv_job_end(), or with the client, or by itself with a 503 when the API takes
