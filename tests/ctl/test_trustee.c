@@ -331,6 +331,31 @@ Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
 	}
 }
 
+static void arm_here(void)
+{
+	w.life->env.kbs_url = NULL;
+	w.life->env.kbs_in_process = true;
+}
+
+Test(ctl_trustee, broker_of_this_process_needs_no_secret_and_no_tls)
+{
+	w.arm = arm_here;
+	install("{\"publicTrusteeAddr\":\"far:1\",\"trusteeServers\":"
+		"[{\"address\":\"other:1\",\"adminSecret\":\"trustee-auth\"}],"
+		"\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}");
+	cr_assert_eq(w.n_here, 1);
+	cr_assert_eq(w.n_plain, 0);
+	/* The other one is another machine's: nothing changes for it. */
+	cr_assert(strstr(synced_message(), "Trustee at other:1: spec.trustee.plaintext is Refuse"),
+		"%s", synced_message());
+	cr_assert_not(strstr(synced_message(), "far:1"));
+	world_kill(&w);
+	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	install("{\"publicTrusteeAddr\":\"far:1\",\"trustee\":"
+		"{\"deploy\":\"External\",\"plaintext\":\"Refuse\"}}");
+	cr_assert_str_eq(synced(), "Synced");
+}
+
 Test(ctl_trustee, plain_text_is_stopped_when_spec_begins_to_refuse_it)
 {
 	install(SPEC);

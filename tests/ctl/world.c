@@ -51,7 +51,8 @@ static struct kbs_transport *connect_kbs(
 {
 	struct world *w = arg;
 
-	w->n_plain += !str_starts(place->url, "https://");
+	w->n_here += place->in_process;
+	w->n_plain += !place->in_process && !str_starts(place->url, "https://");
 	if (!w->kbs) {
 		err_set(err, ERR_TRANSIENT, "there is no Trustee in this world");
 		return NULL;

@@ -48,6 +48,7 @@ struct world {
 	struct fake_api *api;
 	struct life *life;    /* NULL: no operator runs */
 	struct fake_kbs *kbs; /* set by a test: the Trustee that is reached; NULL: none is */
+	unsigned n_here;      /* connections to the broker of this process */
 	unsigned n_plain;     /* connections to a Trustee that were asked for without TLS */
 	/* Becomes env.image_label; NULL: no registry. */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,

@@ -17,7 +17,8 @@ struct ctl_kbs_place {
 	const char *url;            /* "https://name:port" */
 	const char *connect_to;     /* "addr:port"; NULL: as the URL says */
 	const struct secret *ca;    /* PEM; NULL: plain http */
-	const struct secret *admin; /* Ed25519 private key, PEM */
+	const struct secret *admin; /* Ed25519 private key, PEM; NULL: in this process */
+	bool in_process;            /* the broker of this process; the rest says nothing */
 };
 /* value NULL: the image has no such label. Everything is borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
@@ -41,6 +42,7 @@ struct ctl_env {
 		void *arg, const struct ctl_kbs_place *place, struct err *err);
 	void *kbs_connect_arg;
 	const char *kbs_url;        /* where the primary one is instead; NULL: as rendered */
+	bool kbs_in_process;        /* this process is the primary one: no Secret is needed */
 	uint32_t repeat_revoked_ms; /* kbs/push.h; 0: no lease */
 };
 

@@ -75,8 +75,15 @@ static int host_len(const char *address)
 	return (int)(end ? end - address : (ptrdiff_t)strlen(address));
 }
 
+bool trustee_desc_is_here(const struct ctl_env *env, const struct trustee_desc *d)
+{
+	return d->primary && !d->volumes && env->kbs_in_process;
+}
+
 bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
 {
+	if (trustee_desc_is_here(env, d))
+		return false;
 	if (d->primary && env->kbs_url)
 		return !str_starts(env->kbs_url, "https://");
 	return !d->ca_secret;
@@ -98,6 +105,8 @@ bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c
 	int port = c ? c->trustee_port : 8080, n;
 
 	*url = *connect_to = NULL;
+	if (trustee_desc_is_here(env, &s->desc))
+		return true;
 	if (s->desc.primary && env->kbs_url) {
 		rest = strstr(env->kbs_url, "://") + 3;
 		n = (int)strcspn(rest, "/");

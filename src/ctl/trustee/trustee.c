@@ -44,7 +44,8 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 	const struct ctl_kbs_place place = {.url = l->url,
 		.connect_to = l->connect_to,
 		.ca = s->ca.value,
-		.admin = s->admin.value};
+		.admin = s->admin.value,
+		.in_process = trustee_desc_is_here(c->env, &s->desc)};
 	struct err err = ERR_INIT;
 	struct kbs_transport *t = c->env->kbs_connect(c->env->kbs_connect_arg, &place, &err);
 

@@ -74,6 +74,8 @@ bool trustee_desc_of_cluster(
 /* URL and connect-to of a server; false: not known yet. The caller frees both. */
 bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, char **url, char **connect_to);
+/* It is this process: reached without address, certificate and Secret. */
+bool trustee_desc_is_here(const struct ctl_env *env, const struct trustee_desc *d);
 /* It would be reached in plain text. */
 bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
 

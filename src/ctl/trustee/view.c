@@ -74,6 +74,8 @@ static void say_refused(
 static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 	const struct ctl_trustee_view *v, struct strbuf *out)
 {
+	if (trustee_desc_is_here(env, &s->desc))
+		return;
 	if (v->refused)
 		say_refused(env, s, out);
 	else if (!v->admin_there)
@@ -107,6 +109,7 @@ void trustee_view_look(
 	const struct model_cluster *served = state_cluster(env->state);
 	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
 			  *ca = secret_there(env, s->desc.ca_secret);
+	bool here = trustee_desc_is_here(env, &s->desc);
 	struct ctl_trustee_view *v = &l->v;
 	struct ctl_trustee_memory_view memory;
 
@@ -116,13 +119,13 @@ void trustee_view_look(
 	v->recorded = s->desc.owned || (memory.read && memory.as_wanted);
 	v->volumes = s->desc.volumes;
 	v->refused = s->desc.https_only && trustee_desc_is_plain(env, &s->desc);
-	v->admin_there = admin != NULL;
-	v->admin_read = admin && str_eq(s->admin.rv, admin->rv);
-	v->needs_ca = s->desc.ca_secret != NULL;
+	v->admin_there = here || admin;
+	v->admin_read = here || (admin && str_eq(s->admin.rv, admin->rv));
+	v->needs_ca = !here && s->desc.ca_secret;
 	v->ca_there = ca != NULL;
 	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
 	v->address = trustee_desc_place(env, served, s, &l->url, &l->connect_to);
-	v->usable = s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value);
+	v->usable = here || (s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value));
 	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
 		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
 	v->connected = str_eq(s->connected_as, l->as);
