@@ -11,8 +11,11 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/metric.h"
 #include "tec/base/secret.h"
+#include "tec/broker/reason.h"
 #include "tec/broker/wire.h"
 #include "tec/jose/es256.h"
 #include "tec/jose/jwe.h"
@@ -33,10 +36,20 @@ struct broker_attest {
 	struct sessions *sessions;
 };
 
+/* One handshake that was begun; there may be many, so it is small. */
 struct handshake {
 	char nonce[NONCE_B64_LEN + 1];
 	struct secret *token; /* NULL: not attested */
 };
+
+static struct metric attestations = METRIC_COUNTER_INIT("tec_broker_attestations_total",
+	"Attestations by result: affirming, warning, contraindicated, or what is wrong with the evidence.",
+	"result", NULL);
+static struct metric resources = METRIC_COUNTER_INIT("tec_broker_resources_total",
+	"Resources asked for by nodes, by result (ok, or the type of the refusal).", "result",
+	NULL);
+static struct metric open_sessions = METRIC_GAUGE_INIT(
+	"tec_broker_sessions", "Handshakes that were begun and have not ended.", NULL, NULL);
 
 static void handshake_free(void *data)
 {
@@ -53,6 +66,9 @@ struct broker_attest *broker_attest_new(const struct broker_attest_conf *conf)
 	b->conf = *conf;
 	b->sessions = sessions_new(
 		conf->sessions, conf->sessions_per_source, conf->session_ms, handshake_free);
+	if (conf->sample)
+		log_warn(NULL, "sample evidence may attest, which proves nothing: for tests only",
+			NULL);
 	return b;
 }
 
@@ -67,6 +83,16 @@ void broker_attest_free(struct broker_attest *b)
 void broker_attest_set_store(struct broker_attest *b, struct broker_store *store)
 {
 	b->conf.store = store;
+}
+
+size_t broker_attest_sessions(const struct broker_attest *b)
+{
+	return sessions_count(b->sessions);
+}
+
+static void count_sessions(const struct broker_attest *b)
+{
+	metric_set(&open_sessions, NULL, NULL, (double)sessions_count(b->sessions));
 }
 
 static void answer_init(struct broker_answer *out, const char *verb)
@@ -128,6 +154,7 @@ void broker_attest_auth(
 	} else {
 		begin(b, e, out);
 	}
+	count_sessions(b);
 }
 
 static struct jwe_key *key_of(const struct rats_jwk *k, struct err *err)
@@ -139,28 +166,42 @@ static struct jwe_key *key_of(const struct rats_jwk *k, struct err *err)
 
 /* ---- attest */
 
-static void judged(const struct broker_attest *b, const struct rats_attest *a, enum rats_flaw flaw,
-	const char *why, const struct rats_verdict *v)
+static void tell(const struct broker_attest *b, const struct broker_judged *j)
 {
-	struct broker_judged j = {.flaw = flaw, .why = why, .verdict = v};
-
-	if (flaw == RATS_FLAW_NONE || a->evidence.ak.der_len)
-		j.evidence = &a->evidence;
 	if (b->conf.on_judged)
-		b->conf.on_judged(b->conf.arg, &j);
+		b->conf.on_judged(b->conf.arg, j);
 }
 
-static struct json_object *stored_value(void *arg, const char *name)
+/* Evidence that is not well-formed, bound and signed. */
+static void tell_flaw(const struct broker_attest *b, const struct broker_node *n,
+	const struct rats_attest *a, enum rats_flaw flaw, const char *why)
 {
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	struct broker_store_value entry;
-	struct err err = ERR_INIT;
+	const struct broker_judged j = {.peer = n->peer,
+		.flaw = flaw,
+		.why = why,
+		.pcr = flaw == RATS_FLAW_INIT_DATA ? 8 : -1,
+		.evidence = a->evidence.ak.der_len ? &a->evidence : NULL};
 
-	if (broker_store_get(arg, BROKER_STORE_REFERENCE_VALUE, name, &entry, &err) < 0 ||
-		broker_wire_entry_value(entry.data, entry.len, &text, &err) < 0)
-		return NULL;
-	err_clear(&err);
-	return json_parse(text.data, text.len, &json_limits_object, &err);
+	metric_add(
+		&attestations, flaw == RATS_FLAW_NONE ? "policy" : rats_flaw_name(flaw), NULL, 1);
+	tell(b, &j);
+}
+
+static void tell_verdict(const struct broker_attest *b, const struct broker_node *n,
+	const struct broker_policy *p, const struct rats_evidence *e, const struct rats_verdict *v)
+{
+	cleanup_broker_reason struct broker_reason reason;
+	struct broker_judged j = {.peer = n->peer,
+		.flaw = RATS_FLAW_NONE,
+		.evidence = e->tee == RATS_TEE_TPM ? e : NULL,
+		.key_proved = e->tee == RATS_TEE_TPM,
+		.machine = v->machine};
+
+	metric_add(&attestations, rats_policy_status(v), NULL, 1);
+	broker_reason_make(b->conf.store, p, e, v, &reason);
+	j.why = reason.text.len ? strbuf_str(&reason.text) : NULL;
+	j.pcr = reason.pcr;
+	tell(b, &j);
 }
 
 /* The policy that is stored there; NULL: none, or one that is not known. */
@@ -172,22 +213,8 @@ static const struct broker_policy *policy_of(
 
 	if (broker_store_get(b->conf.store, ns, key, &v, &err) < 0)
 		return NULL;
-	for (size_t i = 0; i < b->conf.n_policies; i++) {
-		const struct broker_policy *p = &b->conf.policies[i];
-
-		if (p->resource == (ns == BROKER_STORE_KBS) && strlen(p->text) == v.len &&
-			memcmp(p->text, v.data, v.len) == 0)
-			return p;
-	}
-	return NULL;
-}
-
-static const char *why_not(const struct rats_verdict *v)
-{
-	if (v->validated || str_eq(rats_policy_status(v), "affirming"))
-		return NULL;
-	return v->identity == 2 ? "What it booted is not approved (PCR 4, 7 or 14)."
-				: "Its attestation key is not registered for a Machine.";
+	return broker_policy_find(
+		b->conf.policies, b->conf.n_policies, ns == BROKER_STORE_KBS, v.data, v.len);
 }
 
 /* A token for evidence that is well-formed, bound and signed: what it is worth stands in it. */
@@ -204,8 +231,8 @@ static struct secret *make_token(struct broker_attest *b, const struct broker_no
 		return NULL;
 	}
 	rats_policy_attest(
-		p->policy, p->require_pcr7, &a->evidence, stored_value, b->conf.store, &v);
-	judged(b, a, RATS_FLAW_NONE, why_not(&v), &v);
+		p->policy, p->require_pcr7, &a->evidence, broker_reason_value, b->conf.store, &v);
+	tell_verdict(b, n, p, &a->evidence, &v);
 	claims = rats_ear_make(a, &v, n->now_s, b->conf.token_s);
 	return es256_sign(b->conf.signer, claims, strlen(claims), err);
 }
@@ -225,8 +252,11 @@ static int judge(const struct broker_attest *b, const struct rats_attest *a, con
 		return -1;
 	*flaw = RATS_FLAW_SYNTAX;
 	key = key_of(&a->key, err);
+	if (!key)
+		return -1;
 	jwe_key_free(key);
-	return key ? 0 : -1;
+	*flaw = RATS_FLAW_NONE;
+	return 0;
 }
 
 static void give_token(const struct handshake *h, const char *cookie, struct broker_answer *out)
@@ -262,9 +292,10 @@ void broker_attest_attest(
 		give_token(h, cookie, out);
 		return;
 	}
-	judged(b, &a, flaw == RATS_FLAW_NONE ? RATS_FLAW_SYNTAX : flaw, err.text, NULL);
+	tell_flaw(b, n, &a, flaw, err.text);
 	broker_admin_refuse(out, 401, "AttestationError", ATTEST_FAILED "%s", err.text);
 	sessions_end(b->sessions, e);
+	count_sessions(b);
 }
 
 /* ---- resource */
@@ -314,6 +345,35 @@ static void give_resource(struct broker_attest *b, const struct rats_ear *ear, c
 	jwe_key_free(key);
 }
 
+/* A node that attests as affirming and gets nothing is worth a line; why another one did not affirm
+ * was said when it attested. */
+static void tell_resource(const struct broker_attest *b, const struct broker_node *n,
+	const struct rats_ear *ear, const char *path, const struct broker_answer *a)
+{
+	cleanup_free char *why = NULL;
+	struct broker_judged j = {.peer = n->peer,
+		.pcr = -1,
+		.path = path,
+		.key_proved = true,
+		.machine = ear->machine};
+
+	if (!str_eq(ear->status, "affirming"))
+		return;
+	if (a->status == 404)
+		why = xasprintf("It asked for %s, which does not exist.", path);
+	else if (!str_eq(a->type, "PolicyDeny"))
+		return;
+	else if (ear->machine)
+		why = xasprintf(
+			"It asked for %s, and may read default/%s/root only.", path, ear->machine);
+	else
+		why = xasprintf(
+			"It asked for %s, and its token names no Machine: it was made under another policy. It has to attest again.",
+			path);
+	j.why = why;
+	tell(b, &j);
+}
+
 void broker_attest_resource(struct broker_attest *b, const struct broker_node *n, const char *path,
 	struct broker_answer *out)
 {
@@ -335,4 +395,7 @@ void broker_attest_resource(struct broker_attest *b, const struct broker_node *n
 		broker_admin_refuse(out, 401, "PolicyDeny", "Access denied by policy");
 	else
 		give_resource(b, &ear, path, out);
+	metric_add(&resources, out->status == 200 ? "ok" : out->type, NULL, 1);
+	if (out->status != 200 && ear.status)
+		tell_resource(b, n, &ear, path, out);
 }

@@ -66,7 +66,8 @@ static void on_healthz(struct httpd_req *req, void *arg)
 
 static struct broker_node node_of(struct httpd_req *req)
 {
-	struct broker_node n = {.cookie = httpd_req_header(req, "Cookie"),
+	struct broker_node n = {.peer = httpd_req_peer(req),
+		.cookie = httpd_req_header(req, "Cookie"),
 		.authorization = httpd_req_header(req, "Authorization"),
 		.now_s = clock_wall_s(),
 		.now_ms = clock_boot_ms()};
@@ -74,6 +75,13 @@ static struct broker_node node_of(struct httpd_req *req)
 	httpd_req_source(req, n.source);
 	n.body = httpd_req_body(req, &n.len);
 	return n;
+}
+
+/* The admin API is not reachable here, and answers as if there were none. */
+static void no_admin(struct broker_answer *a)
+{
+	*a = (struct broker_answer){.status = 200, .verb = "other", .type = ""};
+	broker_admin_refuse(a, 404, "InvalidRequestPath", "not found");
 }
 
 static void on_api(struct httpd_req *req, void *arg)
@@ -89,8 +97,10 @@ static void on_api(struct httpd_req *req, void *arg)
 		broker_attest_attest(k->attest, &n, &a);
 	else if (k->attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE))
 		broker_attest_resource(k->attest, &n, r.target + strlen(RESOURCE), &a);
-	else
+	else if (k->admin.auth.key)
 		broker_admin(&k->admin, &r, n.now_s, &a);
+	else
+		no_admin(&a);
 	reply(k, req, &r, &a);
 }
 
@@ -120,8 +130,10 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	k->issuer = xstrdup(conf->issuer);
 	k->audience = xstrdup(conf->audience);
 	k->admin = (struct broker_admin){
-		{.key = conf->admin_key, .issuer = k->issuer, .audience = k->audience},
-		conf->store};
+		.auth = {.key = conf->admin_key, .issuer = k->issuer, .audience = k->audience},
+		.store = conf->store,
+		.policies = conf->policies,
+		.n_policies = conf->n_policies};
 	k->admin.auth.acls = broker_admin_acls(&k->admin.auth.n_acls);
 	k->attest = conf->attest;
 	k->on_answer = conf->on_answer;
@@ -129,6 +141,9 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	h.name = conf->name;
 	h.limits.body = conf->max_body ? conf->max_body : BROKER_KBSD_MAX_BODY;
 	h.requests_per_conn = REQUESTS_PER_CONN;
+	h.rate = conf->rate;
+	if (conf->max_connections)
+		h.max_connections = conf->max_connections;
 	h.routes = routes;
 	h.n_routes = ARRAY_LEN(routes);
 	h.arg = k;

@@ -69,10 +69,16 @@ int broker_store_remove(
 	return s->ops->remove(s, ns, key, err);
 }
 
-int broker_store_list(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
-	void *arg, struct err *err)
+int broker_store_list(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
+	broker_store_key_fn fn, void *arg, struct err *err)
 {
-	return s->ops->list(s, ns, fn, arg, err);
+	return s->ops->list(s, ns, prefix, fn, arg, err);
+}
+
+struct op *broker_store_settle(
+	struct broker_store *s, struct op_scope *scope, broker_store_settled_fn fn, void *arg)
+{
+	return s->ops->settle ? s->ops->settle(s, scope, fn, arg) : NULL;
 }
 
 void broker_store_free(struct broker_store *s)
@@ -166,13 +172,14 @@ static int memory_remove(
 	return 0;
 }
 
-static int memory_list(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
-	void *arg, struct err *err)
+static int memory_list(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
+	broker_store_key_fn fn, void *arg, struct err *err)
 {
 	const struct entry *e;
 
 	TABLE_EACH (e, link, &((struct memory *)s)->tables[ns])
-		fn(arg, e->key);
+		if (str_starts(e->key, prefix))
+			fn(arg, e->key);
 	return 0;
 }
 
@@ -194,8 +201,11 @@ static void memory_free(struct broker_store *s)
 
 struct broker_store *broker_store_memory_new(void)
 {
-	static const struct broker_store_ops ops = {
-		memory_set, memory_get, memory_remove, memory_list, memory_free};
+	static const struct broker_store_ops ops = {.set = memory_set,
+		.get = memory_get,
+		.remove = memory_remove,
+		.list = memory_list,
+		.free = memory_free};
 	struct memory *m = xcalloc(1, sizeof(*m));
 
 	m->base.ops = &ops;

@@ -139,6 +139,11 @@ void rats_policy_attest(enum rats_policy p, bool require_pcr7, const struct rats
 		shared(e, require_pcr7, value, arg, out);
 }
 
+bool rats_policy_knows_key(const struct rats_verdict *v)
+{
+	return v->identity == AFFIRM_IDENTITY;
+}
+
 const char *rats_policy_status(const struct rats_verdict *v)
 {
 	if (v->identity != AFFIRM_IDENTITY)

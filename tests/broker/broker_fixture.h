@@ -52,7 +52,8 @@ static inline void broker_start(
 	cr_assert(b->public);
 	cr_assert_eq(broker_admin_seed(b->store, &err), 0, "%s", err.text);
 	b->admin = (struct broker_admin){
-		{.key = b->public, .issuer = issuer, .audience = audience}, b->store};
+		.auth = {.key = b->public, .issuer = issuer, .audience = audience},
+		.store = b->store};
 	b->admin.auth.acls = broker_admin_acls(&b->admin.auth.n_acls);
 }
 

@@ -8,6 +8,7 @@
 #include "rats/fixture.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/metric.h"
 #include "tec/broker/attest.h"
 #include "tec/jose/es256.h"
 #include "tec/rats/names.h"
@@ -87,6 +88,7 @@ static void world_stop(struct world *w)
 	pki_key_free(w->signer);
 	pki_key_free(w->other);
 	broker_store_free(w->store);
+	metric_reset_all();
 }
 
 /* The node of the fixture is registered and what it booted approved. */

@@ -133,7 +133,7 @@ Test(broker_store, lists_every_key_once_also_after_growing)
 	struct err err = ERR_INIT;
 	char key[16];
 
-	cr_expect_eq(broker_store_list(s, BROKER_STORE_KBS, count_key, seen, &err), 0);
+	cr_expect_eq(broker_store_list(s, BROKER_STORE_KBS, "", count_key, seen, &err), 0);
 	for (unsigned i = 0; i < N; i++) {
 		snprintf(key, sizeof(key), "%u", i);
 		set(s, BROKER_STORE_KBS, key, key);
@@ -142,7 +142,7 @@ Test(broker_store, lists_every_key_once_also_after_growing)
 		snprintf(key, sizeof(key), "%u", i);
 		cr_assert_eq(broker_store_remove(s, BROKER_STORE_KBS, key, &err), 0);
 	}
-	cr_expect_eq(broker_store_list(s, BROKER_STORE_KBS, count_key, seen, &err), 0);
+	cr_expect_eq(broker_store_list(s, BROKER_STORE_KBS, "", count_key, seen, &err), 0);
 	for (unsigned i = 0; i < N; i++) {
 		snprintf(key, sizeof(key), "%u", i);
 		cr_expect_eq(seen[i], i % 3 != 0, "%u: %u times", i, seen[i]);

@@ -161,15 +161,17 @@ def test_the_token_says_what_trustees_says(broker, evidence, p256):
 def test_what_is_not_approved_is_refused_and_the_log_says_why(broker, evidence, other, p256):
     status, cookie, _ = handshake(broker.port, evidence, key=p256.public)
     assert status == 200 and error(get(broker.port, cookie)[2])[0] == "PolicyDeny"
-    assert 'why="Its attestation key is not registered for a Machine."' in broker.log_text()
+    assert 'why="Its attestation key is not registered for a Machine. ' in broker.log_text()
     approve(broker, evidence)
     status, cookie, _ = handshake(broker.port, other, key=p256.public)
     assert status == 200 and error(get(broker.port, cookie)[2])[0] == "PolicyDeny"
     pcrs = evidence.pcrs()
-    broker.set_values({f"boot.{pcrs[4]}.{pcrs[14]}": None})
+    broker.set_values({f"boot.{pcrs[4]}.{pcrs[14]}": None, f"boot.{'ab' * 32}.{pcrs[14]}": {"images": ["near"]},
+                       f"boot.{'ab' * 32}.{'cd' * 32}": {"images": ["far"]}})
     _, cookie, _ = handshake(broker.port, evidence, key=p256.public)
     assert error(get(broker.port, cookie)[2])[0] == "PolicyDeny"
-    assert 'why="What it booted is not approved (PCR 4, 7 or 14)."' in broker.log_text()
+    assert f'why="What it booted is not approved: PCR 4 is {pcrs[4]}, expected was {"ab" * 32}. ' \
+        "The nearest approved image is near. " in broker.log_text()
 
 
 def test_a_revoked_node_gets_nothing(broker, evidence, p256):
@@ -220,12 +222,17 @@ def test_replays_and_strange_sessions_are_refused(broker, evidence, p256):
     assert send(third, body)[0] == 401  # a replayed quote
 
 
-def test_policies_that_are_not_the_operators_refuse(broker, evidence, p256):
+def test_policies_that_are_not_the_operators_are_refused(broker):
+    for path, more in (("attestation-policy", {"policy_id": "default_cpu"}), ("resource-policy", {})):
+        text = b"package policy\nimport rego.v1\ndefault allow := true\n"
+        got = broker.ask("POST", f"/kbs/v0/{path}", json.dumps({"policy": b64url(text), **more}))
+        assert got.status == 400 and "does not interpret Rego" in got.body.decode(), got
+
+
+def test_a_broker_without_policies_refuses(broker, evidence, p256):
     approve(broker, evidence)
-    set_policies(broker, resource="package policy\nimport rego.v1\ndefault allow := true\n")
-    _, cookie, _ = handshake(broker.port, evidence, key=p256.public)
-    assert error(get(broker.port, cookie)[2])[0] == "PolicyDeny"
-    set_policies(broker, attestation="package policy\ntrust_claims := {}\n")
+    broker.lose()
+    approve(broker, evidence)
     status, _, body = handshake(broker.port, evidence, key=p256.public)
     assert status == 401 and "policy is not one that is known" in error(body)[1]
 

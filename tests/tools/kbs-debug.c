@@ -172,7 +172,7 @@ static void on_dump(struct httpd_req *req, void *arg)
 		struct dump d = {t, &out, ns, true};
 
 		strbuf_addf(&out, "\"%s\":{", names[ns]);
-		if (broker_store_list(t->store, ns, dump_key, &d, &err) < 0) {
+		if (broker_store_list(t->store, ns, "", dump_key, &d, &err) < 0) {
 			httpd_reply_error(req, 500, 0, "%s", err.text);
 			return;
 		}

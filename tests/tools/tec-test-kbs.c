@@ -42,6 +42,7 @@ static const struct conf_option options[] = {
 		.help = "Private key of attestation tokens, P-256, PEM; without it nodes cannot attest."},
 	{"policies", CONF_STRING, "DIR", NULL,
 		.help = "Where the operator's policies are: tpm.rego, resource.rego and the shared ones."},
+	{"sample", CONF_BOOL, NULL, "false", .help = "Sample evidence may attest."},
 	{"session-s", CONF_STRING, "SECONDS", "300", .help = "How long a handshake may take."},
 	{"listen-debug", CONF_STRING, "ADDR:PORT", NULL,
 		.help = "Loopback: /dump, /counts, /lose."},
@@ -95,7 +96,7 @@ static int load_policy(
 static void on_judged(void *arg, const struct broker_judged *j)
 {
 	fprintf(stderr, "judged flaw=%s why=\"%s\" machine=%s\n", rats_flaw_name(j->flaw),
-		j->why ? j->why : "", j->verdict && j->verdict->machine ? j->verdict->machine : "");
+		j->why ? j->why : "", j->machine ? j->machine : "");
 }
 
 static int start_attest(struct tool *t, const struct conf *conf, struct err *err)
@@ -105,7 +106,7 @@ static int start_attest(struct tool *t, const struct conf *conf, struct err *err
 		.token_s = 300,
 		.sessions = 10000,
 		.sessions_per_source = 1024,
-		.sample = false,
+		.sample = conf_bool(conf, "sample"),
 		.on_judged = on_judged};
 	const char *dir = conf_str(conf, "policies"), *signer = conf_str(conf, "signer");
 	cleanup_secret struct secret *pem = NULL;
@@ -167,6 +168,8 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 	if (start_attest(t, conf, err) < 0)
 		return -1;
 	k.attest = t->attest;
+	k.policies = t->n_policies ? t->policies : NULL;
+	k.n_policies = t->n_policies;
 	t->kbsd = broker_kbsd_new(t->loop, &k);
 	if (load_tls(t, conf, err) < 0 ||
 		httpd_listen(broker_kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)

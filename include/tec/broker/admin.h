@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A broker's admin API, that of Trustee, as a function: a request's values in, an
- * answer out. Resources, reference values, policies; policies are kept and listed, not evaluated.
- * Reading a resource takes an attestation token, and there is no attestation yet.
+ * answer out. Resources, reference values, policies; policies are kept and listed, not evaluated:
+ * where the ones that can be are named, every other text is refused. Reading a resource takes an
+ * attestation token, which broker/attest looks at.
  *
  * Every refusal is JSON of `type` and `detail`, which never holds what the client sent. The token
  * is checked first, then the path, then the body, so a client without a token does not learn which
@@ -16,12 +17,24 @@
 #include "tec/base/str.h"
 #include "tec/broker/auth.h"
 #include "tec/broker/store.h"
+#include "tec/rats/policy.h"
 
 #define BROKER_ADMIN_PREFIX "/kbs/v0/"
 
+/* A policy that can be evaluated here. */
+struct broker_policy {
+	const char *text; /* as it is stored, NUL-terminated */
+	bool resource;    /* a resource policy; else an attestation policy */
+	enum rats_policy policy;
+	bool require_pcr7; /* of an attestation policy */
+};
+
 struct broker_admin {
-	struct broker_auth auth;    /* its acls: broker_admin_acls() */
-	struct broker_store *store; /* borrowed */
+	struct broker_auth auth;              /* its acls: broker_admin_acls() */
+	struct broker_store *store;           /* borrowed */
+	const struct broker_policy *policies; /* borrowed; NULL: every text is stored */
+	size_t n_policies;
+	bool in_process; /* the caller is this program: no token is asked for */
 };
 
 struct broker_request {
@@ -55,6 +68,10 @@ void broker_admin_refuse(struct broker_answer *a, int status, const char *type, 
 	...) PRINTF_LIKE(4, 5);
 /* Appends the body of a refusal. */
 void broker_admin_error(struct strbuf *out, const char *type, const char *detail);
+
+/* The one with this text; NULL: none. */
+const struct broker_policy *broker_policy_find(const struct broker_policy *policies, size_t n,
+	bool resource, const void *text, size_t len);
 
 /* The stock policies, where the store has none under their names. */
 int broker_admin_seed(struct broker_store *store, struct err *err) MUST_CHECK;

@@ -23,10 +23,14 @@ struct broker_kbsd;
 
 struct broker_kbsd_conf {
 	const char *name;                   /* static; label in logs and metrics */
-	const struct jws_public *admin_key; /* borrowed */
+	const struct jws_public *admin_key; /* borrowed; NULL: there is no admin API here */
 	const char *issuer, *audience;      /* what a token must name; NULL: anything */
 	size_t max_body;                    /* 0: BROKER_KBSD_MAX_BODY */
+	unsigned max_connections;           /* 0: httpd_conf_default's */
+	struct ratelimit *rate;             /* borrowed; NULL: off */
 	struct broker_store *store;
+	const struct broker_policy *policies; /* borrowed; as of struct broker_admin */
+	size_t n_policies;
 	struct broker_attest *attest; /* borrowed; NULL: nodes cannot attest */
 	void (*on_answer)(
 		void *arg, const struct broker_request *r, struct broker_answer *a); /* or NULL */

@@ -6,7 +6,8 @@
  * stored here can be moved there.
  *
  * Bytes given are copied. Bytes answered are borrowed until the next call of the same store. No
- * call blocks longer than one commit. Errors: ERR_INVALID (key, or a resource above
+ * call blocks; what is written is read back at once, and is durable when broker_store_settle() says
+ * so. Errors: ERR_INVALID (key, or a resource above
  * SECRET_MAX_LEN), ERR_NOT_FOUND.
  */
 #ifndef TEC_BROKER_STORE_H
@@ -16,6 +17,7 @@
 
 #include "tec/base/err.h"
 #include "tec/base/mem.h"
+#include "tec/loop/op.h"
 
 #define BROKER_STORE_KEY_MAX 255 /* bytes of the file name LocalFs would make of it */
 
@@ -33,6 +35,8 @@ struct broker_store_value {
 };
 
 typedef void (*broker_store_key_fn)(void *arg, const char *key);
+/* err not set: durable. Otherwise nothing of it was stored. */
+typedef void (*broker_store_settled_fn)(void *arg, const struct err *err);
 
 struct broker_store;
 struct broker_store_ops {
@@ -42,8 +46,11 @@ struct broker_store_ops {
 		struct broker_store_value *out, struct err *err);
 	int (*remove)(
 		struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err);
-	int (*list)(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
-		void *arg, struct err *err);
+	int (*list)(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
+		broker_store_key_fn fn, void *arg, struct err *err);
+	/* See broker_store_settle(); NULL: what set and remove did is as durable as it gets. */
+	struct op *(*settle)(struct broker_store *s, struct op_scope *scope,
+		broker_store_settled_fn fn, void *arg);
 	void (*free)(struct broker_store *s);
 };
 /* First member of every maker's struct. */
@@ -64,9 +71,13 @@ int broker_store_get(struct broker_store *s, enum broker_store_ns ns, const char
 	struct broker_store_value *out, struct err *err) MUST_CHECK;
 int broker_store_remove(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	struct err *err) MUST_CHECK;
-/* Every key once, in no order; fn must not change the store. */
-int broker_store_list(struct broker_store *s, enum broker_store_ns ns, broker_store_key_fn fn,
-	void *arg, struct err *err) MUST_CHECK;
+/* Every key that begins with prefix ("": all), in no order; fn must not change the store. */
+int broker_store_list(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
+	broker_store_key_fn fn, void *arg, struct err *err) MUST_CHECK;
+/* Ends when all that was written before is durable, or could not be stored. NULL: it is so already,
+ * and fn does not run. */
+struct op *broker_store_settle(
+	struct broker_store *s, struct op_scope *scope, broker_store_settled_fn fn, void *arg);
 
 DEFINE_CLEANUP(broker_store_cleanup_, struct broker_store *, broker_store_free)
 #define cleanup_broker_store __attribute__((cleanup(broker_store_cleanup_)))

@@ -33,6 +33,7 @@ void rats_verdict_fini(struct rats_verdict *v);
 /* out is initialised. Sample evidence affirms nothing. */
 void rats_policy_attest(enum rats_policy p, bool require_pcr7, const struct rats_evidence *e,
 	rats_policy_value_fn value, void *arg, struct rats_verdict *out);
+bool rats_policy_knows_key(const struct rats_verdict *v); /* the claim instance-identity affirms */
 /* "affirming", "warning", "contraindicated": the worst of the claims. */
 const char *rats_policy_status(const struct rats_verdict *v);
 

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A boot set is a reference value named after its registers (rats/policy.c), so the nearest one is
+ * found among the names, and only the best candidates are read: one that was revoked is null. What
+ * this costs is bounded by CANDIDATES_MAX, since any node can ask for it.
+ */
+#include "config.h"
+
+#include "tec/broker/reason.h"
+
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/broker/wire.h"
+
+#define BOOT           "boot."
+#define REGISTERS_MAX  3
+#define CANDIDATES_MAX 32
+#define IMAGES_MAX     3 /* named in a sentence */
+
+struct search {
+	unsigned pcr[REGISTERS_MAX], n;
+	char got[REGISTERS_MAX][SHA256_HEX_LEN + 1];
+	char *name[CANDIDATES_MAX]; /* owned */
+	unsigned differs[CANDIDATES_MAX], n_names;
+};
+
+void broker_reason_fini(struct broker_reason *r)
+{
+	strbuf_fini(&r->text);
+}
+
+struct json_object *broker_reason_value(void *store, const char *name)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct broker_store_value entry;
+	struct err err = ERR_INIT;
+
+	if (broker_store_get(store, BROKER_STORE_REFERENCE_VALUE, name, &entry, &err) < 0 ||
+		broker_wire_entry_value(entry.data, entry.len, &text, &err) < 0)
+		return NULL;
+	err_clear(&err);
+	return json_parse(text.data, text.len, &json_limits_object, &err);
+}
+
+static void search_init(struct search *s, const struct rats_evidence *e, bool pcr7)
+{
+	memset(s, 0, sizeof(*s));
+	s->pcr[s->n++] = 4;
+	if (pcr7)
+		s->pcr[s->n++] = 7;
+	s->pcr[s->n++] = 14;
+	for (unsigned i = 0; i < s->n; i++)
+		bytes_to_hex(e->pcrs[s->pcr[i]], SHA256_LEN, s->got[i]);
+}
+
+static void search_fini(struct search *s)
+{
+	while (s->n_names > 0)
+		free(s->name[--s->n_names]);
+}
+
+/* The i-th value in a boot set's name. */
+static const char *value_in(const char *name, unsigned i)
+{
+	return name + strlen(BOOT) + (size_t)i * (SHA256_HEX_LEN + 1);
+}
+
+static void consider(void *arg, const char *name)
+{
+	struct search *s = arg;
+	unsigned differs = 0, worst = 0;
+
+	if (strlen(name) != strlen(BOOT) + s->n * (SHA256_HEX_LEN + 1) - 1)
+		return; /* of the policy that has another number of registers */
+	for (unsigned i = 0; i < s->n; i++)
+		differs += strncmp(value_in(name, i), s->got[i], SHA256_HEX_LEN) != 0;
+	if (s->n_names < CANDIDATES_MAX) {
+		s->differs[s->n_names] = differs;
+		s->name[s->n_names++] = xstrdup(name);
+		return;
+	}
+	for (unsigned i = 1; i < s->n_names; i++)
+		if (s->differs[i] > s->differs[worst])
+			worst = i;
+	if (s->differs[worst] <= differs)
+		return;
+	free(s->name[worst]);
+	s->name[worst] = xstrdup(name);
+	s->differs[worst] = differs;
+}
+
+/* Its images, which the caller puts; NULL: it is not approved any more. */
+static struct json_object *images_of(struct broker_store *store, const char *name)
+{
+	cleanup_json struct json_object *boot = broker_reason_value(store, name);
+	struct json_object *images =
+		json_object_is_type(boot, json_type_object) ? json_get_arr(boot, "images") : NULL;
+
+	return images && json_object_array_length(images) > 0 ? json_object_get(images) : NULL;
+}
+
+/* The approved boot set with the fewest other values; its name is borrowed. */
+static struct json_object *nearest(
+	const struct search *s, struct broker_store *store, const char **name)
+{
+	for (unsigned differs = 0; differs <= s->n; differs++)
+		for (unsigned i = 0; i < s->n_names; i++) {
+			struct json_object *images =
+				s->differs[i] == differs ? images_of(store, s->name[i]) : NULL;
+
+			if (images) {
+				*name = s->name[i];
+				return images;
+			}
+		}
+	return NULL;
+}
+
+static void add_images(struct strbuf *out, struct json_object *images)
+{
+	size_t n = json_object_array_length(images);
+
+	for (size_t i = 0; i < n && i < IMAGES_MAX; i++) {
+		struct json_object *v = json_object_array_get_idx(images, i);
+
+		strbuf_addf(out, "%s%s", i ? ", " : "",
+			json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "?");
+	}
+	if (n > IMAGES_MAX)
+		strbuf_addf(out, " and %zu more", n - IMAGES_MAX);
+}
+
+static void say_boot(struct broker_store *store, const struct search *s, struct broker_reason *out)
+{
+	const char *name = NULL;
+	cleanup_json struct json_object *images = nearest(s, store, &name);
+	unsigned said = 0;
+
+	strbuf_adds(&out->text, "What it booted is not approved: ");
+	if (!images) {
+		strbuf_addf(&out->text,
+			"no image is approved yet. PCR 4 is %s and PCR 14 is %s. Make an ApprovedImage for what it should boot.",
+			s->got[0], s->got[s->n - 1]);
+		return;
+	}
+	for (unsigned i = 0; i < s->n; i++) {
+		const char *expected = value_in(name, i);
+
+		if (strncmp(expected, s->got[i], SHA256_HEX_LEN) == 0)
+			continue;
+		if (!said++)
+			out->pcr = (int)s->pcr[i];
+		strbuf_addf(&out->text, "%sPCR %u is %s, expected was %.*s", said > 1 ? "; " : "",
+			s->pcr[i], s->got[i], SHA256_HEX_LEN, expected);
+	}
+	strbuf_adds(&out->text, ". The nearest approved image is ");
+	add_images(&out->text, images);
+	strbuf_adds(&out->text,
+		". Boot that image, or make an ApprovedImage for the one that it booted.");
+}
+
+static bool is_listed(struct broker_store *store, unsigned pcr, const char *hex)
+{
+	cleanup_free char *name = xasprintf("tpm_pcr%u", pcr);
+	cleanup_json struct json_object *list = broker_reason_value(store, name);
+
+	for (size_t i = 0;
+		json_object_is_type(list, json_type_array) && i < json_object_array_length(list);
+		i++) {
+		struct json_object *v = json_object_array_get_idx(list, i);
+
+		if (json_object_is_type(v, json_type_string) &&
+			str_eq(json_object_get_string(v), hex))
+			return true;
+	}
+	return false;
+}
+
+static void say_lists(struct broker_store *store, const struct search *s, struct broker_reason *out)
+{
+	strbuf_adds(&out->text, "What it booted is not approved:");
+	for (unsigned i = 0; i < s->n; i++) {
+		if (is_listed(store, s->pcr[i], s->got[i]))
+			continue;
+		if (out->pcr < 0)
+			out->pcr = (int)s->pcr[i];
+		strbuf_addf(&out->text, " PCR %u is %s, which no approved image has.", s->pcr[i],
+			s->got[i]);
+	}
+	strbuf_adds(&out->text, " Make an ApprovedImage for what it should boot.");
+}
+
+void broker_reason_make(struct broker_store *store, const struct broker_policy *p,
+	const struct rats_evidence *e, const struct rats_verdict *v, struct broker_reason *out)
+{
+	struct search s;
+	struct err err = ERR_INIT;
+
+	*out = (struct broker_reason){.text = STRBUF_INIT, .pcr = -1};
+	if (str_eq(rats_policy_status(v), "affirming"))
+		return;
+	if (e->tee != RATS_TEE_TPM) {
+		strbuf_adds(&out->text, "Sample evidence proves nothing, so it gets no resource.");
+		return;
+	}
+	if (!rats_policy_knows_key(v)) {
+		strbuf_adds(&out->text,
+			"Its attestation key is not registered for a Machine. Look at the AttestationKeys: it has to be approved.");
+		return;
+	}
+	search_init(&s, e, p->require_pcr7);
+	if (p->policy == RATS_POLICY_SHARED) {
+		say_lists(store, &s, out);
+		return;
+	}
+	if (broker_store_list(store, BROKER_STORE_REFERENCE_VALUE, BOOT, consider, &s, &err) < 0)
+		strbuf_addf(&out->text, "Reference values cannot be read (%s). ", err.text);
+	say_boot(store, &s, out);
+	search_fini(&s);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* A request is done when it starts; its answer waits for the store, one turn at least. */
+#include "config.h"
+
+#include "tec/broker/transport.h"
+
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/broker/admin.h"
+#include "tec/loop/loop.h"
+
+struct transport {
+	struct kbs_transport t; /* first */
+	struct broker_store *store;
+};
+
+/* One request that was done and whose answer waits. */
+struct waiting {
+	struct op op; /* first */
+	struct kbs_call *call;
+	struct broker_answer answer;
+	struct op_scope ops; /* for the store's */
+	struct defer now;    /* there was nothing to wait for */
+};
+
+static void waiting_free(struct waiting *w)
+{
+	op_scope_cancel(&w->ops);
+	defer_cancel(&w->now);
+	secret_wipe(w->answer.body.data, w->answer.body.len);
+	broker_answer_fini(&w->answer);
+	free(w);
+}
+
+static void waiting_abort(struct op *op)
+{
+	waiting_free((struct waiting *)op);
+}
+
+static void on_settled(void *arg, const struct err *err)
+{
+	struct waiting *w = arg;
+	const struct kbs_answer a = {.status = err_is_set(err) ? 0 : w->answer.status,
+		.body = strbuf_str(&w->answer.body),
+		.body_len = w->answer.body.len};
+
+	op_finish(&w->op);
+	kbs_call_answer(w->call, err, &a);
+	waiting_free(w);
+}
+
+static void on_now(void *arg)
+{
+	on_settled(arg, &(const struct err)ERR_INIT);
+}
+
+static void start(struct kbs_transport *t, struct op_scope *scope, struct kbs_request *req,
+	struct kbs_call *call)
+{
+	struct transport *b = (struct transport *)t;
+	const struct broker_admin admin = {.store = b->store, .in_process = true};
+	const struct broker_request r = {.method = req->method,
+		.target = req->path,
+		.body = req->body.data,
+		.len = req->body.len};
+	struct waiting *w = xcalloc(1, sizeof(*w));
+
+	w->call = call;
+	op_begin(&w->op, scope, waiting_abort);
+	broker_admin(&admin, &r, clock_wall_s(), &w->answer);
+	if (!broker_store_settle(b->store, &w->ops, on_settled, w))
+		defer_call(&w->now, t->loop, on_now, w);
+}
+
+static void transport_free(struct kbs_transport *t)
+{
+	free(t);
+}
+
+struct kbs_transport *broker_transport_new(struct loop *l, struct broker_store *store)
+{
+	static const struct kbs_transport_ops ops = {.start = start, .free = transport_free};
+	struct transport *b = xcalloc(1, sizeof(*b));
+
+	b->t.ops = &ops;
+	b->t.loop = l;
+	b->store = store;
+	return &b->t;
+}
