@@ -34,6 +34,9 @@ static void want_certs(struct parts *p)
 		srv_listener_refresh(p->regignition);
 	if (p->regak)
 		srv_listener_refresh(p->regak);
+	if (p->embedded)
+		srv_listener_follow(srv_listener_env(p->regignition), embedded_httpd(p->embedded),
+			c ? c->trustee_secret : NULL, embedded_tls(p->embedded));
 }
 
 static void controllers_on(struct parts *p, bool all)
@@ -181,6 +184,8 @@ static size_t in_flight(const struct parts *p)
 		n += httpd_in_flight(srv_listener_httpd(p->regignition));
 	if (p->regak)
 		n += httpd_in_flight(srv_listener_httpd(p->regak));
+	if (p->embedded)
+		n += httpd_in_flight(embedded_httpd(p->embedded));
 	return n;
 }
 
@@ -207,6 +212,8 @@ static void each_listener(struct parts *p, void (*fn)(struct httpd *h))
 		fn(srv_listener_httpd(p->regignition));
 	if (p->regak)
 		fn(srv_listener_httpd(p->regak));
+	if (p->embedded)
+		fn(embedded_httpd(p->embedded));
 }
 
 static struct ctl_ending_view ending_view(const struct parts *p)

@@ -64,28 +64,29 @@ static const struct conf_option table[] = {
 		.help = "HOST[:PORT],...: registries, mirrors and token servers to reach over plain HTTP."},
 	{"registry-auth", CONF_STRING, "FILE",
 		.help = "Credentials of registries as in a Secret's .dockerconfigjson; read again for each image."},
+	{"listen-kbs", CONF_STRING, "ADDR:PORT|off", "[::]:8080",
+		.group = "What nodes attest to, with --standalone or --role=guard",
+		.help = "Where nodes attest and fetch resources. off, with --standalone only: Trustee is elsewhere."},
+	{"tee", CONF_CHOICE, "KINDS", "tpm", .choices = "tpm, tpm+sample",
+		.help = "Evidence that passes: tpm, or tpm+sample for tests. A sample proves nothing."},
+	{"session-time", CONF_STRING, "SECONDS", "300",
+		.help = "How long a handshake that was begun is kept (as Trustee's timeout, in minutes there)."},
+	{"max-sessions", CONF_STRING, "N", "10000",
+		.help = "Handshakes begun and not ended; more get 429."},
+	{"max-sessions-per-source", CONF_STRING, "N", "1024",
+		.help = "The same for one source address, behind which there may be many nodes."},
 	{"upstream", CONF_STRING, "URL", "http://127.0.0.1:8081", .group = "With --role=guard",
 		.help = "The Trustee behind the guard; plain HTTP to a loopback address only."},
 	{"upstream-ca", CONF_STRING, "FILE",
 		.help = "CA certificates (PEM) of an https upstream. Default: the system's."},
-	{"listen-kbs", CONF_STRING, "ADDR:PORT", "[::]:8080",
-		.help = "Where nodes attest and fetch resources."},
 	{"listen-admin", CONF_STRING, "ADDR:PORT",
 		.help = "Where the operator reaches Trustee's admin API. Without it, that API is not reachable through the guard."},
 	{"tls-cert", CONF_STRING, "FILE",
 		.help = "Certificate chain (PEM) of both; read again when it changes. Without it: plain HTTP."},
 	{"tls-key", CONF_STRING, "FILE", .help = "Private key (PEM) of --tls-cert."},
-	{"tee", CONF_CHOICE, "KINDS", "tpm", .choices = "tpm, tpm+sample",
-		.help = "Evidence that passes: tpm, or tpm+sample for tests. A sample proves nothing."},
 	{"allow-additional", CONF_BOOL, "BOOL", "false",
 		.help = "Let additional evidence pass, which is not looked into."},
 	{"max-attestation", CONF_STRING, "BYTES", "65536", .help = "Size of an attestation."},
-	{"session-time", CONF_STRING, "SECONDS", "300",
-		.help = "How long Trustee keeps a handshake that was begun (its timeout, in minutes there)."},
-	{"max-sessions", CONF_STRING, "N", "10000",
-		.help = "Handshakes begun and not ended; more get 429."},
-	{"max-sessions-per-source", CONF_STRING, "N", "1024",
-		.help = "The same for one source address, behind which there may be many nodes."},
 	{"check-config", CONF_ACTION, .group = "Other actions",
 		.help = "Check options and files, say what is wrong, start nothing."},
 	{"print-config", CONF_ACTION, .help = "Print a commented sample configuration file."},
@@ -196,6 +197,13 @@ static int read_delay(struct options *o, struct err *err)
 	return 0;
 }
 
+static int read_listen_kbs(struct options *o, struct err *err)
+{
+	if (conf_str(o->conf, "standalone") && str_eq(conf_str(o->conf, "listen-kbs"), "off"))
+		return 0;
+	return read_listen(o, "listen-kbs", &o->guard.listen_kbs, err);
+}
+
 static int read_guard(struct options *o, struct err *err)
 {
 	struct options_guard *g = &o->guard;
@@ -215,7 +223,7 @@ static int read_guard(struct options *o, struct err *err)
 		conf_number(o->conf, "max-sessions", 1, 1000000, &n, err) < 0 ||
 		conf_number(o->conf, "max-sessions-per-source", 1, 1000000, &per_source, err) < 0 ||
 		conf_number(o->conf, "session-time", 60, 86400, &s, err) < 0 ||
-		read_listen(o, "listen-kbs", &g->listen_kbs, err) < 0)
+		read_listen_kbs(o, err) < 0)
 		return -1;
 	if (conf_is_set(o->conf, "listen-admin") &&
 		read_listen(o, "listen-admin", &g->listen_admin, err) < 0)

@@ -14,11 +14,11 @@
 /* In the order of --role's choices. */
 enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK, ROLE_GUARD };
 
-/* --role=guard. NULL: not given. */
+/* --role=guard, and what --standalone has in common with it. NULL: not given. */
 struct options_guard {
 	const char *upstream, *upstream_ca;
-	const char *listen_kbs, *listen_admin;
-	const char *tls_cert, *tls_key; /* both or none */
+	const char *listen_kbs, *listen_admin; /* listen_kbs: NULL with off */
+	const char *tls_cert, *tls_key;        /* both or none */
 	bool sample, additional;
 	size_t attest_max;
 	unsigned sessions, sessions_per_source;

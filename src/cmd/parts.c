@@ -55,7 +55,10 @@ static int connect_standalone(struct parts *p, struct err *err)
 	p->ns = xstrdup(standalone_ns(p->standalone));
 	p->http = httpc_new(p->loop);
 	p->api = standalone_transport(p->standalone);
-	return 0;
+	if (!p->options->guard.listen_kbs)
+		return 0;
+	p->embedded = embedded_new(p->loop, standalone_objects(p->standalone), p->options, err);
+	return p->embedded ? 0 : -1;
 }
 
 static int connect_cluster(struct parts *p, struct err *err)
@@ -144,6 +147,8 @@ static struct kbs_transport *connect_to_trustee(
 		.url = place->url, .connect_to = place->connect_to, .admin = place->admin};
 	struct kbs_transport *t;
 
+	if (place->in_process)
+		return embedded_transport(p->embedded);
 	if (place->ca) {
 		conf.tls = httpc_tls_new(
 			secret_peek(place->ca), secret_len(place->ca), NULL, 0, NULL, 0, NULL, err);
@@ -197,6 +202,7 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_connect = connect_to_trustee,
 		.kbs_connect_arg = p,
 		.kbs_url = p->options->kbs_url,
+		.kbs_in_process = p->embedded != NULL,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
 	p->since = ctl_since_new(&p->env, &p->state, parts_check, p);
@@ -255,6 +261,8 @@ static int serve_registration(struct parts *p, struct err *err)
 		if (httpd_listen(srv_listener_httpd(p->regak), o->listen_register_ak, err) < 0)
 			return err_wrap(err, "--listen-register-ak");
 	}
+	if (p->embedded)
+		return embedded_listen(p->embedded, p->ns, &p->state, p->events, p->rate, err);
 	return 0;
 }
 
@@ -297,6 +305,7 @@ void parts_fini(struct parts *p)
 		k8s_watch_free(p->watch[i]);
 	labels_free(p->labels);
 	kbs_sync_free(p->state.sync);
+	embedded_free(p->embedded);
 	k8s_events_free(p->ctl_events);
 	k8s_events_free(p->events);
 	for (i = 0; i < STATE_N_KINDS; i++)

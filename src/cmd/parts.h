@@ -6,6 +6,7 @@
 #ifndef TEC_CMD_PARTS_H
 #define TEC_CMD_PARTS_H
 
+#include "embedded.h"
 #include "labels.h"
 #include "options.h"
 #include "standalone.h"
@@ -37,6 +38,7 @@ struct parts {
 	char *ns;
 	struct httpc *http;
 	struct standalone *standalone; /* NULL: there is a cluster */
+	struct embedded *embedded;     /* the key broker; NULL: another one is used */
 	struct k8s_transport *api;     /* listeners, watches, the lease */
 	struct k8s_transport *gate;    /* the same for controllers while there is a lease */
 	struct state state;            /* owns its caches; NULL: not needed in this role */

@@ -199,6 +199,11 @@ const char *standalone_ns(const struct standalone *s)
 	return s->ns;
 }
 
+struct apistore_objects *standalone_objects(struct standalone *s)
+{
+	return s->objects;
+}
+
 struct k8s_transport *standalone_transport(struct standalone *s)
 {
 	return apistore_transport_new(s->loop, s->objects);

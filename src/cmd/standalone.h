@@ -8,6 +8,7 @@
 
 #include "options.h"
 
+#include "tec/apistore/objects.h"
 #include "tec/base/err.h"
 #include "tec/k8s/transport.h"
 
@@ -20,6 +21,7 @@ struct standalone *standalone_new(
 	struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
 void standalone_free(struct standalone *s); /* NULL is fine; after every transport */
 const char *standalone_ns(const struct standalone *s);
+struct apistore_objects *standalone_objects(struct standalone *s);
 struct k8s_transport *standalone_transport(struct standalone *s); /* the caller frees */
 /* ready: see apistore/apiserver.h. */
 int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why), void *arg,

@@ -2,10 +2,14 @@
 """tec-operator --standalone, with kubectl as its face: what a person does on one machine, and that a
 killed process loses nothing that was answered."""
 
+import base64
+import http.client
 import json
 import os
+import re
 import shutil
 import signal
+import ssl
 import stat
 import subprocess
 import time
@@ -14,8 +18,11 @@ import pytest
 
 import spine
 from conftest import lacking
+from controlplane import wait_for
 from proc import free_port
-from tecproc import operator_binary
+from tecproc import operator_binary, parse_metrics
+
+PATCHES = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}
 
 
 def kubectl_argv():
@@ -33,14 +40,17 @@ class Standalone:
     def __init__(self, directory, *args):
         self.dir = directory
         self.args = args
-        self.api, self.health, self.register_port, self.register_ak_port = (free_port() for _ in range(4))
+        self.api_port, self.health, self.register_port, self.register_ak_port, self.kbs = (
+            free_port() for _ in range(5))
         self.process = None
         self.said = ""
 
     def start(self):
-        argv = [operator_binary(), f"--standalone={self.dir}", f"--listen-api=127.0.0.1:{self.api}",
+        argv = [operator_binary(), f"--standalone={self.dir}", f"--listen-api=127.0.0.1:{self.api_port}",
                 f"--listen-health=127.0.0.1:{self.health}", f"--listen-register=127.0.0.1:{self.register_port}",
-                f"--listen-register-ak=127.0.0.1:{self.register_ak_port}", *self.args]
+                f"--listen-register-ak=127.0.0.1:{self.register_ak_port}",
+                *([] if any(a.startswith("--listen-kbs=") for a in self.args)
+                  else [f"--listen-kbs=127.0.0.1:{self.kbs}"]), *self.args]
         with open(f"{self.dir}.log", "ab") as log:
             self.process = subprocess.Popen(argv, stdout=log, stderr=log)
         for _ in range(200):
@@ -61,6 +71,40 @@ class Standalone:
     def stop(self, signo=signal.SIGTERM):
         self.process.send_signal(signo)
         return self.process.wait(20)
+
+    def api(self, method, path, body=None, content_type="application/json"):
+        """(status, JSON) as the administrator; content_type as of ControlPlane.api()."""
+        with open(f"{self.dir}/kubeconfig", encoding="utf-8") as f:
+            config = f.read()
+        pem = f"{self.dir}.client.pem"
+        if not os.path.exists(pem):
+            data = [base64.b64decode(re.search(rf"client-{what}-data: *(\S+)", config)[1])
+                    for what in ("certificate", "key")]
+            with open(os.open(pem, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as f:
+                f.write(b"".join(data))
+        context = ssl.create_default_context(cafile=f"{self.dir}/ca.crt")
+        context.load_cert_chain(pem)
+        conn = http.client.HTTPSConnection("127.0.0.1", self.api_port, timeout=20, context=context)
+        try:
+            conn.request(method, path, None if body is None else json.dumps(body),
+                         {"Content-Type": PATCHES.get(content_type, content_type)})
+            answer = conn.getresponse()
+            data = answer.read()
+            is_json = "json" in answer.getheader("Content-Type", "")
+            return answer.status, json.loads(data) if is_json else data.decode()
+        finally:
+            conn.close()
+
+    def get(self, path):
+        status, answer = self.api("GET", path)
+        assert status in (200, 404), answer
+        return answer if status == 200 else None
+
+    def wait_for(self, predicate, timeout, what):
+        return wait_for(predicate, timeout, what)
+
+    def metrics(self):
+        return parse_metrics(spine.request(self.health, "GET", "/metrics")[2].decode())
 
     def kubectl(self, *args, input=None, check=True):
         env = dict(os.environ, KUBECONFIG=f"{self.dir}/kubeconfig", KUBECACHEDIR=f"{self.dir}.cache")
@@ -122,7 +166,7 @@ def test_service_account_of_a_follower(alone):
     token = k("create", "token", "f").strip()
 
     def can(*what):
-        args = ["--kubeconfig=/dev/null", f"--server=https://127.0.0.1:{alone.api}", f"--token={token}",
+        args = ["--kubeconfig=/dev/null", f"--server=https://127.0.0.1:{alone.api_port}", f"--token={token}",
                 f"--certificate-authority={alone.dir}/ca.crt", "-n", "trusted-execution-clusters"]
         return k("auth", "can-i", *what, *args, check=False)[1].strip()
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The key broker of a standalone operator: broker/ over the sealed rows of the API's database, with a
+ * listener for nodes alone. The operator administers it through embedded_transport().
+ */
+#ifndef TEC_CMD_EMBEDDED_H
+#define TEC_CMD_EMBEDDED_H
+
+#include "options.h"
+
+#include "tec/apistore/objects.h"
+#include "tec/k8s/event.h"
+#include "tec/kbs/transport.h"
+#include "tec/net/httpd.h"
+#include "tec/state/state.h"
+
+struct embedded;
+
+/* The objects are borrowed. Makes the signer of tokens when there is none. */
+struct embedded *embedded_new(struct loop *l, struct apistore_objects *objects,
+	const struct options *o, struct err *err) MUST_CHECK;
+void embedded_free(struct embedded *e); /* NULL is fine; after every transport */
+struct kbs_transport *embedded_transport(struct embedded *e); /* the caller frees */
+/* Whom it is that refusals are about, and where they are reported; borrowed. rate NULL: off. */
+int embedded_listen(struct embedded *e, const char *ns, const struct state *state,
+	struct k8s_events *events, struct ratelimit *rate, struct err *err) MUST_CHECK;
+struct httpd *embedded_httpd(struct embedded *e); /* NULL before embedded_listen() */
+bool *embedded_tls(struct embedded *e);           /* see srv_listener_follow() */
+
+#endif

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""One process from the first boot of a node to its disk key: tec-operator --standalone with its own key
+broker, a node with a software TPM, and a client written from the protocol's text. The Pod that computes an
+image's values is played, as there is no kubelet."""
+
+import base64
+import json
+import shutil
+import signal
+import ssl
+
+import pytest
+
+import jobpod
+import softtpm
+import spine
+from controlplane import wait_for
+from guarded import Evidence, ask, handshake
+from teckinds import made
+from test_attest import Jwk, error, get
+from test_images import PCR14, entry, job_of, pcr4, reference, registry
+from test_standalone import Standalone
+
+NS = "trusted-execution-clusters"
+
+pytestmark = [
+    pytest.mark.skipif(softtpm.missing() is not None, reason=str(softtpm.missing())),
+    pytest.mark.skipif(not shutil.which("jose"), reason="apt-get install jose"),
+]
+
+
+def play_job(alone, name):
+    """The Pod that a Job controller would make, and what its container says."""
+    job = job_of(alone, NS, name)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"],
+             "uid": job["metadata"]["uid"], "controller": True}
+    labels = {**job["spec"]["template"]["metadata"].get("labels", {}), "job-name": job["metadata"]["name"]}
+    status, answer = alone.api("POST", spine.path_of(NS, "pods"), {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": f"{name}-pod", "labels": labels, "ownerReferences": [owner]},
+        "spec": job["spec"]["template"]["spec"]})
+    assert status == 201, answer
+    jobpod.says(alone, NS, job, entry(name))
+
+
+def approve_image(alone, name):
+    made(alone, "ai", NS, {"image": reference(name)}, name)
+    play_job(alone, name)
+    spine.wait_condition(alone, NS, "ai", name, "Committed", "ImageCommitted", 60)
+
+
+def boot(tpm, name):
+    """What firmware and loader measure when this image boots."""
+    for register in (pcr4(name, name), PCR14):
+        for event in register["events"]:
+            tpm.run("tpm2_pcrextend", f"{register['id']}:sha256={event['hash']}")
+
+
+class Node:
+    """A node that has registered and whose Machine is ready."""
+
+    def __init__(self, alone, tpm, name):
+        self.alone = alone
+        self.evidence = Evidence(tpm, name)
+        self.uuid = spine.first_boot(alone)
+        self.machine = f"machine-{self.uuid}"
+        with open(tpm.path(f"{name}.pem"), encoding="ascii") as f:
+            assert spine.register(alone, f.read(), self.uuid)[0] == 201
+        alone.kubectl("wait", f"machine/{self.machine}", "--for=condition=Ready", "--timeout=50s")
+
+    def attest(self, key):
+        """(cookie, claims, header) of an attestation."""
+        status, cookie, body = handshake(self.alone.kbs, self.evidence, key=key.public)
+        assert status == 200, body
+        header, claims = (json.loads(base64.urlsafe_b64decode(part + "=="))
+                          for part in json.loads(body)["token"].split(".")[:2])
+        return cookie, claims["submods"]["cpu0"], header
+
+    def disk_key(self):
+        """What the administrator sees."""
+        secret = json.loads(self.alone.kubectl("get", "secret", self.uuid, "-o", "json"))
+        return base64.b64decode(secret["data"]["root"])
+
+    def path(self):
+        return f"default/{self.uuid}/root"
+
+
+@pytest.fixture(scope="module")
+def tpm():
+    with softtpm.SoftwareTPM() as t:
+        boot(t, "a")
+        yield t
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    s = Standalone(str(tmp_path_factory.mktemp("standalone") / "state"), "--public-address=127.0.0.1",
+                   f"--insecure-registry={registry()}", "--tee=tpm+sample")
+    s.start()
+    approve_image(s, "a")
+    yield s
+    if s.process.poll() is None:
+        assert s.stop() == 0, s.log()
+
+
+@pytest.fixture(scope="module")
+def node(alone, tpm):
+    return Node(alone, tpm, "ak")
+
+
+@pytest.fixture(name="key")
+def _key(tmp_path):
+    return Jwk(str(tmp_path), {"kty": "EC", "crv": "P-256"}, "ECDH-ES+A256KW")
+
+
+def said(alone, *parts):
+    """A line of the log with each of these."""
+    return wait_for(lambda: [line for line in alone.log().splitlines() if all(p in line for p in parts)], 20,
+                    f"a log line with {parts}")[-1]
+
+
+def event(alone, name, *parts):
+    """The note of an Event of this object that has each of these."""
+    def there():
+        items = alone.get(f"/apis/events.k8s.io/v1/namespaces/{NS}/events")["items"]
+        return [e for e in items if e["regarding"].get("name") == name and e["reason"] == "AttestationRefused"
+                and all(p in e["note"] for p in parts)]
+    return wait_for(there, 20, f"an Event of {name} with {parts}")[-1]
+
+
+def test_a_node_gets_its_key_from_the_one_process(alone, node, key):
+    cookie, cpu, _ = node.attest(key)
+    assert cpu["ear.status"] == "affirming", said(alone, "node refused")
+    assert cpu["ear.trustee.identifiers"] == {"validated": {"machine": node.uuid, "images": ["a"]}}
+    status, _, body = get(alone.kbs, cookie, node.path())
+    assert status == 200 and key.open(body) == node.disk_key()
+    said(alone, 'msg="node attested"', f"name={node.machine}")
+
+
+def test_another_nodes_path_is_refused_and_both_hear_of_it(alone, node, key):
+    other = spine.first_boot(alone)
+    wait_for(lambda: alone.get(spine.path_of(NS, "secrets", other)), 30, "the other's key")
+    cookie, _, _ = node.attest(key)
+    status, _, body = get(alone.kbs, cookie, f"default/{other}/root")
+    assert (status, error(body)) == (401, ("PolicyDeny", "Access denied by policy"))
+    text = f"It asked for default/{other}/root, and may read {node.path()} only."
+    said(alone, 'msg="node refused"', f"name={node.machine}", "reason=resource", text)
+    event(alone, node.machine, text)
+
+
+def test_a_key_that_nobody_registered_is_refused(alone, tpm, key):
+    stranger = Evidence(tpm, "stranger")
+    status, cookie, _ = handshake(alone.kbs, stranger, key=key.public)
+    assert status == 200
+    assert error(get(alone.kbs, cookie)[2])[0] == "PolicyDeny"
+    said(alone, 'msg="node refused"', "reason=policy", "Its attestation key is not registered for a Machine.")
+
+
+def test_the_admin_api_is_not_on_the_nodes_listener(alone):
+    for method, path in (("POST", "resource/default/a/root"), ("DELETE", "resource/default/a/root"),
+                         ("POST", "reference-value"), ("GET", "reference-value/tpm_pcr4"),
+                         ("POST", "resource-policy"), ("GET", "resource-policy"), ("POST", "attestation-policy")):
+        status, _, body = ask(alone.kbs, method, f"/kbs/v0/{path}", {} if method == "POST" else None,
+                              {"Authorization": "Bearer a.b.c"})
+        assert (status, error(body)[0]) == (404, "InvalidRequestPath"), (method, path)
+    assert ask(alone.kbs, "GET", "/metrics", None, {})[0] == 404
+    assert ask(alone.kbs, "GET", "/healthz", None, {})[0] == 200
+
+
+def test_its_rows_are_not_objects_of_the_api(alone):
+    """They hold the signer of tokens and every node's key."""
+    for resource in ("broker/repository", "broker%2Frepository", "broker", "broker%2Fsigner"):
+        status, answer = alone.api("GET", f"/api/v1/{resource}")
+        assert status in (400, 404), answer
+
+
+def test_metrics_count_what_the_broker_did(alone, node, key):
+    before = alone.metrics()
+    cookie, _, _ = node.attest(key)
+    assert get(alone.kbs, cookie, node.path())[0] == 200
+    after = alone.metrics()
+    for name in ('tec_broker_attestations_total{result="affirming"}', 'tec_broker_resources_total{result="ok"}'):
+        assert after[name] == before.get(name, 0) + 1
+    assert after["tec_broker_sessions"] >= 1
+
+
+def test_sample_evidence_is_warned_about_and_proves_nothing(alone):
+    said(alone, " warn ", "sample evidence may attest")
+    status, _, _ = ask(alone.kbs, "POST", "/kbs/v0/auth",
+                       {"version": "0.4.0", "tee": "sample", "extra-params": {}}, {})
+    assert status == 200
+
+
+def test_a_kill_keeps_signer_and_resources(alone, node, key):
+    _, _, before = node.attest(key)
+    kept = node.disk_key()
+    alone.stop(signal.SIGKILL)
+    alone.start()
+    alone.kubectl("wait", "tec/tec", "--for=condition=TrusteeSynced", "--timeout=50s")
+    cookie, cpu, header = node.attest(key)
+    assert cpu["ear.status"] == "affirming"
+    assert header["jwk"] == before["jwk"]
+    status, _, body = get(alone.kbs, cookie, node.path())
+    assert status == 200 and key.open(body) == kept
+    sent = [name for name in alone.metrics() if name.startswith('tec_trustee_requests_total{verb="resource-put"')]
+    assert not sent, "what was stored is not sent again"
+
+
+def test_a_deleted_machine_gets_nothing(alone, tpm, key):
+    gone = Node(alone, tpm, "gone")
+    cookie, _, _ = gone.attest(key)
+    assert get(alone.kbs, cookie, gone.path())[0] == 200
+    alone.kubectl("delete", f"machine/{gone.machine}", "--timeout=50s")
+    assert error(get(alone.kbs, cookie, gone.path())[2])[0] == "ResourceNotFound"
+    _, cpu, _ = gone.attest(key)
+    assert cpu["ear.status"] == "contraindicated"
+
+
+def test_with_a_certificate_it_speaks_tls_alone(alone, tmp_path):
+    certificate = spine.make_certificate(str(tmp_path))
+    at = str(tmp_path / "localhost")
+    alone.kubectl("create", "secret", "generic", "kbs-tls", f"--from-file=tls.crt={at}.crt",
+                  f"--from-file=tls.key={at}.key", f"--from-file=ca.crt={at}-ca.crt")
+    spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": "kbs-tls"}})
+
+    def health(**how):
+        try:
+            return spine.request(alone.kbs, "GET", "/healthz", **how)[0]
+        except (OSError, ssl.SSLError, ValueError):
+            return None
+    wait_for(lambda: health(cafile=certificate["file"]) == 200, 30, "TLS")
+    assert health() != 200
+    config = json.loads(spine.request(alone.register_port, "GET", "/ignition")[2])
+    server = spine.clevis_config(config)["servers"][0]
+    assert server["url"].startswith("https://") and server["cert"] == certificate["ca.crt"]
+    spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": None}})
+    wait_for(lambda: health() == 200, 30, "plain HTTP again")
+
+
+def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, key):
+    """Last: this TPM does not come back to what is approved."""
+    expected = PCR14["value"]
+    tpm.run("tpm2_pcrextend", f"14:sha256={'5a' * 32}")
+    cookie, cpu, _ = node.attest(key)
+    assert cpu["ear.status"] == "warning"
+    assert error(get(alone.kbs, cookie, node.path())[2])[0] == "PolicyDeny"
+    text = f"PCR 14 is {node.evidence.pcrs()[14]}, expected was {expected}. The nearest approved image is a."
+    said(alone, 'msg="node refused"', f"name={node.machine}", "reason=boot", text)
+    note = event(alone, node.machine, text)["note"]
+    assert note.startswith("The node at 127.0.0.1:") and note.endswith("for the one that it booted."), note
+
+
+def test_off_leaves_trustee_to_another(tmp_path):
+    s = Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1:1", "--listen-kbs=off")
+    s.start()
+    try:
+        wait_for(lambda: "trustee-auth does not exist" in s.kubectl("get", "tec", "-o", "yaml"), 30,
+                 "the Secret of an administrator")
+        assert "server=kbs" not in s.log()
+    finally:
+        assert s.stop() == 0, s.log()
