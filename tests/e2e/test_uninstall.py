@@ -179,6 +179,21 @@ def test_the_kinds_go_with_their_last_object(cp, ns, uninstall, tmp_path):
     assert namespace_is_gone(cp, ns)
 
 
+def test_a_kind_may_go_between_two_questions(cp, ns, uninstall, tmp_path):
+    """As after kubectl delete -k k8s/, which deletes the kinds beside us: what is not known any more has no objects."""
+    gone = tmp_path / "gone"
+    fake = tmp_path / "kubectl"
+    fake.write_text(f'#!/bin/sh\ncase "$*" in\n*"get crd machines.{GROUP}"*) [ ! -e {gone} ] || exit 0 ;;\n'
+                    f'*"get machines.{GROUP}"*) touch {gone}; echo "no resource type machines" >&2; exit 1 ;;\n'
+                    f'*" -A -o name"|*"delete crd"*|*clusterrole*) exit 0 ;;\nesac\n'
+                    f'exec {" ".join(cp.binaries["kubectl"])} "$@"\n')
+    fake.chmod(0o755)
+    done = uninstall("--delete-keys", "--force", "--yes", kubectl=str(fake))
+    assert gone.exists() and done.returncode == 0, done
+    assert "no resource type" not in done.stderr, done
+    assert namespace_is_gone(cp, ns)
+
+
 @pytest.mark.parametrize("what", ["get crd", "get secrets", "get machines", "get deployment"])
 def test_no_answer_never_counts_as_nothing_there(cp, ns, uninstall, tmp_path, what):
     """The operator must not go because a list of what it has to take back could not be read."""
