@@ -8,9 +8,9 @@ last passed.
   tier.py passed TIER DIGEST   it passed with this digest: written to tests/TIER/passed, to be committed with the change
   tier.py --selftest     a folder of files, changed in every way
 
-tests/TIER/inputs lists paths, one per line, of files and folders as git pathspecs; it is an input itself. tests/TIER/passed
-is the record, in the tree because a fresh clone has nothing else. What cannot be compared (no record, no git) has to run.
-TEC_ALL=1: it has to run.
+tests/TIER/inputs lists files and folders, one per line; FILE#HEADING is one section of a Markdown file, up to the next
+heading of level 2. The tier's folder is an input itself. tests/TIER/passed is the record, in the tree because a fresh clone
+has nothing else. What cannot be compared (no record, no git, an input that is gone) has to run. TEC_ALL=1: it has to run.
 """
 
 import datetime
@@ -38,22 +38,40 @@ def git(top, *args):
     return done.stdout
 
 
-def input_paths(top, tier):
+def input_lines(top, tier):
+    """(paths, sections)."""
     try:
         with open(os.path.join(top, "tests", tier, "inputs"), encoding="utf-8") as f:
-            lines = [line.split("#")[0].strip() for line in f]
+            lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in f]
     except OSError as e:
         raise Unknown(f"tests/{tier}/inputs cannot be read: {e.strerror}") from e
-    return [line for line in lines if line] + [f"tests/{tier}"]
+    return [n for n in lines if n and "#" not in n] + [f"tests/{tier}"], [n for n in lines if "#" in n]
+
+
+def section(top, name):
+    """The bytes of FILE#HEADING."""
+    path, _, heading = name.partition("#")
+    try:
+        with open(os.path.join(top, path), "rb") as f:
+            found = re.search(rb"^## %s\n.*?(?=^## |\Z)" % re.escape(heading.encode()), f.read(), re.M | re.S)
+    except OSError as e:
+        raise Unknown(f"{path} cannot be read: {e.strerror}") from e
+    if not found:
+        raise Unknown(f"{path} has no section '{heading}'")
+    return found[0]
 
 
 def digest(top, tier):
     """Names, contents and executable bits of the inputs as they lie here, committed or not."""
-    listed = git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *input_paths(top, tier))
+    paths, sections = input_lines(top, tier)
+    listed = git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *paths)
     names = sorted({n for n in listed.split(b"\0") if n} - {f"tests/{tier}/passed".encode()})
-    if not names:
-        raise Unknown("git knows none of the inputs")
+    for path in map(os.fsencode, paths):
+        if not any(n == path or n.startswith(path + b"/") for n in names):
+            raise Unknown(f"git does not know the input {os.fsdecode(path)}")
     total = hashlib.sha256()
+    for name in sorted(sections):
+        total.update(b"section %s %s\n" % (hashlib.sha256(section(top, name)).hexdigest().encode(), name.encode()))
     for name in names:
         path = os.path.join(os.fsencode(top), name)
         if os.path.islink(path):
@@ -121,7 +139,11 @@ def selftest():
             with open(os.path.join(top, name), "w", encoding="utf-8") as f:
                 f.write(text)
 
-        write("tests/x/inputs", "src  # all of it\nNEWS\n")
+        inputs = "src  # all of it\nNEWS\nREADME#One part\n"
+        readme = "# x\n\n## Before\nb\n\n## One part\ntext\n\n## After\na\n"
+        write("tests/x/inputs", inputs)
+        write("README", readme)
+        write("NEWS", "n")
         write("src/a.c", "a")
         write("other", "o")
         assert due(top, "x")[0], "no record"
@@ -138,8 +160,11 @@ def selftest():
                 (lambda: write("src/a.c", "b"), lambda: write("src/a.c", "a")),
                 (lambda: write("src/new.c", ""), lambda: os.unlink(f"{top}/src/new.c")),
                 (lambda: os.rename(f"{top}/src/a.c", f"{top}/src/b.c"), lambda: os.rename(f"{top}/src/b.c", f"{top}/src/a.c")),
+                (lambda: os.unlink(f"{top}/NEWS"), lambda: write("NEWS", "n")),
                 (lambda: os.chmod(f"{top}/src/a.c", 0o755), lambda: os.chmod(f"{top}/src/a.c", 0o644)),
-                (lambda: write("tests/x/inputs", "src\n"), lambda: write("tests/x/inputs", "src  # all of it\nNEWS\n")),
+                (lambda: write("tests/x/inputs", "src\n"), lambda: write("tests/x/inputs", inputs)),
+                (lambda: write("README", readme.replace("text", "word")), lambda: write("README", readme)),
+                (lambda: write("README", "# x\n"), lambda: write("README", readme)),
                 (lambda: write("tests/x/test.py", ""), lambda: os.unlink(f"{top}/tests/x/test.py")),
                 (lambda: write("tests/x/passed", "no record"), lambda: passed(top, "x", digest(top, "x"))),
                 (lambda: os.environ.update(TEC_ALL="1"), lambda: os.environ.pop("TEC_ALL"))):
@@ -148,6 +173,7 @@ def selftest():
             undo()
             assert due(top, "x") == settled, "what was undone is still a change"
         write("other", "changed")
+        write("README", readme.replace("b\n", "c\n").replace("a\n", "d\n"))
         write("src/a.o", "built")
         git(top, "add", "src")
         assert due(top, "x") == settled, "no input changed"
