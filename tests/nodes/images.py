@@ -47,8 +47,13 @@ def run(argv, log=None, **kw):
     return "" if log else done.stdout.decode()
 
 
-def buildah_argv():
+def storage_argv():
     return ["buildah", "--root", os.path.join(CACHE, "storage"), "--runroot", os.path.join(CACHE, "run")]
+
+
+def buildah_argv():
+    """In namespaces of its own: what it mounts and runs ends with it, also when it is killed."""
+    return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *storage_argv()]
 
 
 def buildah(*args, **kw):
@@ -90,8 +95,14 @@ def from_scratch(name, add, *config):
         buildah("rm", container)
 
 
+def remove_containers():
+    """Those that a killed build left. Whoever calls this holds Locked."""
+    buildah("rm", "--all")
+
+
 def base(log):
     """docker.io/library/debian:12 and :12-slim."""
+    remove_containers()
     if len(buildah("images", "--all", "--quiet").split()) > MAX_LAYERS:
         buildah("rmi", "--all", "--force")
     archive = os.path.join(CACHE, "debian.tar")
