@@ -32,6 +32,8 @@ struct reader {
 	struct json_object *root; /* owned */
 	unsigned depth;           /* open containers */
 	struct json_object *stack[DEPTH_MAX];
+	json_duplicate_fn duplicate; /* NULL: names that are there twice are refused */
+	void *arg;
 	char *name; /* owned; of the member being read, NULL: none */
 	unsigned long name_hash;
 };
@@ -204,7 +206,39 @@ static int skip_string(struct reader *r, bool nul, bool *escaped)
 	return 0;
 }
 
-/* The member name at pos and its colon; refuses one that the object has already. */
+/* Where the member that is being read stands. Each open container is the last one of its own. */
+static void tell_duplicate(struct reader *r)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+
+	for (unsigned i = 0; i + 1 < r->depth; i++) {
+		struct json_object *in = r->stack[i];
+
+		if (json_object_is_type(in, json_type_array))
+			strbuf_addf(&path, "[%zu]", json_object_array_length(in) - 1);
+		else
+			strbuf_addf(&path, "%s%s", path.len ? "." : "",
+				(const char *)lh_entry_k(json_object_get_object(in)->tail));
+	}
+	strbuf_addf(&path, "%s%s", path.len ? "." : "", r->name);
+	r->duplicate(r->arg, path.data);
+}
+
+/* The name is there already: that is refused, or the value before goes. */
+static int take_duplicate(struct reader *r, struct json_object *object)
+{
+	struct json_object *before = NULL;
+
+	if (!r->duplicate)
+		return refuse(r, "duplicate name, ending");
+	tell_duplicate(r);
+	json_object_object_get_ex(object, r->name, &before);
+	json_wipe(before);
+	json_object_object_del(object, r->name);
+	return 0;
+}
+
+/* The member name at pos and its colon. */
 static int read_name(struct reader *r, struct json_object *object)
 {
 	struct lh_table *members = json_object_get_object(object);
@@ -218,8 +252,9 @@ static int read_name(struct reader *r, struct json_object *object)
 	r->name = escaped ? unescape(r, start, r->pos - 1, &len)
 			  : xmemdup(r->text + start, r->pos - 1 - start);
 	r->name_hash = lh_get_hash(members, r->name);
-	if (lh_table_lookup_entry_w_hash(members, r->name, r->name_hash))
-		return refuse(r, "duplicate name, ending");
+	if (lh_table_lookup_entry_w_hash(members, r->name, r->name_hash) &&
+		take_duplicate(r, object) < 0)
+		return -1;
 	skip_blanks(r);
 	if (peek(r) != ':')
 		return refuse(r, "no ':' after a name");
@@ -422,6 +457,12 @@ static int read_document(struct reader *r)
 struct json_object *json_parse(
 	const char *text, size_t len, const struct json_limits *limits, struct err *err)
 {
+	return json_parse_last(text, len, limits, NULL, NULL, err);
+}
+
+struct json_object *json_parse_last(const char *text, size_t len, const struct json_limits *limits,
+	json_duplicate_fn duplicate, void *arg, struct err *err)
+{
 	struct reader r; /* not zeroed as a whole: the stack is 2 KiB */
 	int rc;
 
@@ -433,6 +474,8 @@ struct json_object *json_parse(
 	r.tokens = r.depth = 0;
 	r.root = NULL;
 	r.name = NULL;
+	r.duplicate = duplicate;
+	r.arg = arg;
 	if (limits->depth < 1 || limits->depth > DEPTH_MAX || limits->bytes > INT32_MAX)
 		DIE("JSON limits of %u levels, %zu bytes", limits->depth, limits->bytes);
 	if (len > limits->bytes)

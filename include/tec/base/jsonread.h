@@ -38,6 +38,12 @@ extern const struct json_limits json_limits_api;
 struct json_object *json_parse(
 	const char *text, size_t len, const struct json_limits *limits, struct err *err) MUST_CHECK;
 
+/* The same, but of members with one name the last one counts. fn is told where each of the others
+ * stands ("spec.a[0].b"), while it is read; NULL: they are refused, as above. */
+typedef void (*json_duplicate_fn)(void *arg, const char *path);
+struct json_object *json_parse_last(const char *text, size_t len, const struct json_limits *limits,
+	json_duplicate_fn fn, void *arg, struct err *err) MUST_CHECK;
+
 /* Inside of a string: the first quote, backslash or control byte between p and end, or end. */
 const char *json_plain_run(const char *p, const char *end);
 
