@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by apiserver.c (who asks, what for), apiserver_review.c (questions about rights, tokens) and
+/* Shared by apiserver.c (who asks, what for), apiserver_objects.c (bodies and answers),
+ * apiserver_paths.c (documents), apiserver_review.c (questions about rights, tokens) and
  * apiserver_watch.c (streams). */
 #ifndef TEC_APISTORE_APISERVER_INTERNAL_H
 #define TEC_APISTORE_APISERVER_INTERNAL_H
@@ -31,16 +32,28 @@ struct apiserver_call {
 	struct apistore_apiserver *a;
 	struct httpd_req *req;
 	struct apistore_user user;
-	const struct apistore_target *t;        /* NULL: not about an object */
-	const struct apistore_kind_names *kind; /* with t */
+	const struct schema_kind *kind; /* NULL: not about an object */
+	struct apistore_target *t;      /* with kind; what is asked of the store is taken from it */
 };
+
+#define APISERVER_JSON "application/json"
+#define APISERVER_TEXT "text/plain; charset=utf-8"
 
 /* apiserver.c: ends the request. */
 void apiserver_answer(struct httpd_req *req, struct apistore_answer take);
+void apiserver_common_headers(struct httpd_req *req, const struct apistore_answer *a);
+struct apistore_answer apiserver_not_acceptable(void);
 void apiserver_json(struct httpd_req *req, int code, struct json_object *take_o);
 
-/* apiserver_review.c: true: it was one of its kinds, and was answered. */
-bool apiserver_review(const struct apiserver_call *c, struct json_object *body);
+/* apiserver_objects.c */
+void apiserver_serve_object(const struct apiserver_call *c);
+/* apiserver_paths.c: true: it needs no name, and was answered. */
+bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req);
+void apiserver_serve_path(const struct apiserver_call *c);
+
+/* apiserver_review.c: what is posted is a question, and the answer to it. */
+bool apiserver_is_question(const struct apiserver_call *c);
+void apiserver_review(const struct apiserver_call *c, struct json_object *body);
 /* What a request wants to do. The strings are borrowed. */
 struct apistore_act apiserver_act(const struct apistore_target *t, const char *verb);
 

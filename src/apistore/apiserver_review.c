@@ -158,29 +158,32 @@ static void token_request(const struct apiserver_call *c, struct json_object *bo
 	answer(c, "authentication.k8s.io/v1", "TokenRequest", body, status);
 }
 
-bool apiserver_review(const struct apiserver_call *c, struct json_object *body)
-{
-	static const struct {
-		const char *group, *resource;
-		void (*fn)(const struct apiserver_call *c, struct json_object *body);
-	} reviews[] = {
-		{"authorization.k8s.io", "selfsubjectaccessreviews", access_review},
-		{"authorization.k8s.io", "selfsubjectrulesreviews", rules_review},
-		{"authentication.k8s.io", "selfsubjectreviews", self_review},
-	};
+static const struct question {
+	const char *group, *resource, *sub;
+	void (*fn)(const struct apiserver_call *c, struct json_object *body);
+} questions[] = {
+	{"authorization.k8s.io", "selfsubjectaccessreviews", "", access_review},
+	{"authorization.k8s.io", "selfsubjectrulesreviews", "", rules_review},
+	{"authentication.k8s.io", "selfsubjectreviews", "", self_review},
+	{"", "serviceaccounts", "token", token_request},
+};
 
-	if (httpd_req_method(c->req) != HTTPD_POST)
-		return false;
-	if (!c->t->group[0] && str_eq(c->t->resource, "serviceaccounts") &&
-		str_eq(c->t->sub, "token")) {
-		token_request(c, body);
-		return true;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(reviews); i++)
-		if (str_eq(c->t->group, reviews[i].group) &&
-			str_eq(c->t->resource, reviews[i].resource)) {
-			reviews[i].fn(c, body);
-			return true;
-		}
-	return false;
+static const struct question *question_of(const struct apistore_target *t)
+{
+	for (size_t i = 0; i < ARRAY_LEN(questions); i++)
+		if (str_eq(t->group, questions[i].group) &&
+			str_eq(t->resource, questions[i].resource) &&
+			str_eq(t->sub, questions[i].sub))
+			return &questions[i];
+	return NULL;
+}
+
+bool apiserver_is_question(const struct apiserver_call *c)
+{
+	return question_of(c->t) != NULL;
+}
+
+void apiserver_review(const struct apiserver_call *c, struct json_object *body)
+{
+	question_of(c->t)->fn(c, body);
 }

@@ -118,18 +118,14 @@ void apiserver_watch_start(const struct apiserver_call *c)
 {
 	cleanup_free char *seconds = apistore_target_param(c->t, "timeoutSeconds");
 	struct apiserver_watch *w = xcalloc(1, sizeof(*w));
-	cleanup_apistore_target struct apistore_target t = {0};
 	struct apistore_answer refused = {0};
 	uint64_t life = 0;
-	struct err err = ERR_INIT;
 
 	if (seconds && str_to_u64(seconds, UINT32_MAX, &life) < 0)
 		refused = apistore_status_refusal(
 			400, "BadRequest", "timeoutSeconds must be a number");
-	else if (apistore_target_parse(httpd_req_target(c->req), &t, &err) < 0)
-		refused = apistore_status_refusal(400, "BadRequest", "%s", err.text);
 	else
-		w->w = apistore_watch_new(c->a->conf.objects, &t, on_ready, w, &refused);
+		w->w = apistore_watch_new(c->a->conf.objects, c->t, on_ready, w, &refused);
 	if (w->w) {
 		start(c, w, life ? life : LIFE_MIN_S + spread(c->a));
 		return;

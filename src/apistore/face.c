@@ -12,7 +12,8 @@
 struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char *method,
 	const char *path, const char *content_type, const char *body, size_t len)
 {
-	const struct apistore_request r = {method, content_type, body, len};
+	const struct apistore_request r = {
+		.method = method, .content_type = content_type, .body = body, .len = len};
 	cleanup_apistore_target struct apistore_target t;
 	struct err err = ERR_INIT;
 

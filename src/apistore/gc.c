@@ -162,6 +162,7 @@ struct step {
 	const struct apistore_key *owner; /* of the dependents; with its object */
 	struct json_object *owner_o;
 	size_t acts, blocking, seen;
+	struct strbuf names; /* of objects: ns/name, each with its NUL byte */
 };
 
 static void put(struct step *st, const struct apistore_key *key, struct json_object *take_o)
@@ -264,39 +265,126 @@ static void on_inside(void *arg, const struct apistore_key *key)
 	put(st, key, o);
 }
 
+static bool on_object_of(void *arg, const struct apistore_version *v)
+{
+	struct step *st = arg;
+
+	if (st->seen++ >= STEP_MAX)
+		return false;
+	strbuf_addf(&st->names, "%s/%s", v->key.ns, v->key.name);
+	strbuf_add(&st->names, "", 1);
+	return true;
+}
+
+/* The objects of a definition, some of them. */
+static int delete_objects(struct step *st, struct err *err)
+{
+	cleanup_free char *resource =
+		apistore_target_qualify(json_get_str(st->owner_o, "spec/names/plural"),
+			json_get_str(st->owner_o, "spec/group"));
+	const struct apistore_scan scan = {.resource = resource, .no_body = true};
+	int rc = apistore_db_scan(st->s->db, &scan, on_object_of, st, err);
+
+	for (size_t at = 0; rc >= 0 && at < st->names.len; at += strlen(st->names.data + at) + 1) {
+		char *name = strchr(st->names.data + at, '/');
+		cleanup_free char *ns =
+			xstrndup(st->names.data + at, (size_t)(name - (st->names.data + at)));
+		const struct apistore_key key = {resource, ns, name + 1};
+		struct json_object *o = apistore_objects_get(st->s, &key);
+
+		if (o && !json_get(o, "metadata/deletionTimestamp")) {
+			apistore_gc_mark(o, APISTORE_BACKGROUND);
+			put(st, &key, o);
+		} else {
+			json_object_put(o);
+		}
+	}
+	strbuf_fini(&st->names);
+	return rc;
+}
+
+/* What an object that is being deleted waits for, in this order. */
+enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS, HOLD_DEFINED, HOLD_INSIDE };
+
+static enum hold hold_of(const struct apistore_key *key, struct json_object *o)
+{
+	if (!json_get(o, "metadata/deletionTimestamp"))
+		return HOLD_NONE;
+	if (has_finalizer(o, ORPHAN))
+		return HOLD_ORPHANS;
+	if (has_finalizer(o, FOREGROUND))
+		return HOLD_DEPENDENTS;
+	if (str_eq(key->resource, "namespaces"))
+		return HOLD_INSIDE;
+	return str_eq(key->resource, APISTORE_CRDS) && has_finalizer(o, APISTORE_CRD_FINALIZER)
+		       ? HOLD_DEFINED
+		       : HOLD_NONE;
+}
+
+/* It waits no more. */
+static void release(struct json_object *o, enum hold hold)
+{
+	switch (hold) {
+	case HOLD_ORPHANS:
+		set_finalizer(o, ORPHAN, false);
+		break;
+	case HOLD_DEPENDENTS:
+		set_finalizer(o, FOREGROUND, false);
+		break;
+	case HOLD_DEFINED:
+		set_finalizer(o, APISTORE_CRD_FINALIZER, false);
+		break;
+	case HOLD_INSIDE:
+		json_object_object_del(json_get(o, "spec"), "finalizers");
+		break;
+	case HOLD_NONE:
+		break;
+	}
+}
+
+static int clear(struct step *st, enum hold hold, struct err *err)
+{
+	const char *uid = json_get_str(st->owner_o, "metadata/uid");
+
+	switch (hold) {
+	case HOLD_ORPHANS:
+		return apistore_db_dependents(st->s->db, uid, STEP_MAX, on_left_dependent, st, err);
+	case HOLD_DEPENDENTS:
+		return apistore_db_dependents(
+			st->s->db, uid, UINT32_MAX, on_foreground_dependent, st, err);
+	case HOLD_DEFINED:
+		return delete_objects(st, err);
+	case HOLD_INSIDE:
+		return apistore_db_inside(st->s->db, st->owner->name, STEP_MAX, on_inside, st, err);
+	case HOLD_NONE:
+		break;
+	}
+	return 0;
+}
+
 /* An object that is being deleted and waits for us. */
 static void on_deleting(void *arg, const struct apistore_key *key)
 {
 	struct step *all = arg;
 	struct json_object *o = apistore_objects_get(all->s, key);
-	const char *uid = json_get_str(o, "metadata/uid");
 	struct step st = {.s = all->s, .owner = key, .owner_o = o};
-	bool foreground = has_finalizer(o, FOREGROUND), orphan = has_finalizer(o, ORPHAN), done;
+	enum hold hold = o ? hold_of(key, o) : HOLD_NONE;
 	struct err err = ERR_INIT;
 	int rc;
 
-	if (!o || !json_get(o, "metadata/deletionTimestamp")) {
+	if (hold == HOLD_NONE) {
 		json_object_put(o);
 		return;
 	}
-	if (orphan)
-		rc = apistore_db_dependents(st.s->db, uid, STEP_MAX, on_left_dependent, &st, &err);
-	else if (foreground)
-		rc = apistore_db_dependents(
-			st.s->db, uid, UINT32_MAX, on_foreground_dependent, &st, &err);
-	else
-		rc = apistore_db_inside(st.s->db, key->name, STEP_MAX, on_inside, &st, &err);
+	rc = clear(&st, hold, &err);
 	if (rc < 0)
 		(void)apistore_objects_failed(st.s, &err);
-	done = rc >= 0 && st.acts == 0 && (orphan || !foreground ? st.seen == 0 : st.blocking == 0);
-	if (done && (orphan || foreground))
-		set_finalizer(o, orphan ? ORPHAN : FOREGROUND, false);
-	else if (done)
-		json_object_object_del(json_get(o, "spec"), "finalizers");
-	if (done)
+	if (rc >= 0 && st.acts == 0 && (hold == HOLD_DEPENDENTS ? st.blocking : st.seen) == 0) {
+		release(o, hold);
 		put(&st, key, o);
-	else
+	} else {
 		json_object_put(o);
+	}
 	all->acts += st.acts;
 }
 

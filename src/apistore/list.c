@@ -28,6 +28,9 @@ struct apistore_listing {
 	uint64_t left;               /* behind the page; with continue */
 	bool more;                   /* there is a next page */
 	bool custom, events;         /* items with kind; items as events */
+	struct apistore_form form;
+	char *group, *plural;             /* of the kind; owned */
+	const struct schema_kind *schema; /* of the pull under way; NULL: items as they are */
 	bool begun, ended;
 	char *next; /* the token of the next page */
 };
@@ -45,6 +48,8 @@ void apistore_list_free(struct apistore_listing *l)
 	free(l->after_ns);
 	free(l->after_name);
 	free(l->next);
+	free(l->group);
+	free(l->plural);
 	free(l);
 }
 
@@ -58,6 +63,9 @@ static struct apistore_listing *list_new(
 	l->resource = xstrdup(t->qualified);
 	l->ns = t->ns[0] ? xstrdup(t->ns) : NULL;
 	l->at = at;
+	l->form = t->form;
+	l->group = xstrdup(t->group);
+	l->plural = xstrdup(t->resource);
 	l->custom = apistore_objects_kind(s, t->group, t->resource)->custom;
 	return l;
 }
@@ -299,18 +307,23 @@ static void add_head(struct apistore_listing *l, struct body *out)
 	const struct apistore_target *t = &l->target;
 	const char *kind = apistore_objects_kind(l->s, t->group, t->resource)->kind;
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+	cleanup_free char *head = NULL;
 
-	strbuf_addf(&b, "{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{",
-		kind ? kind : "", kind ? t->group : "", kind && t->group[0] ? "/" : "",
-		kind ? t->version : "v1");
 	strbuf_addf(&b, "\"resourceVersion\":\"%" PRIu64 "\"", l->at);
 	if (l->more) {
 		strbuf_addf(&b, ",\"continue\":\"%s\"", l->next);
 		if (!l->select)
 			strbuf_addf(&b, ",\"remainingItemCount\":%" PRIu64, l->left);
 	}
-	strbuf_adds(&b, "},\"items\":[");
-	body_add(out, b.data, b.len, 0);
+	if (l->schema) {
+		apistore_form_head(&l->form, l->schema, b.data, out);
+		return;
+	}
+	head = xasprintf(
+		"{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{%s},\"items\":[",
+		kind ? kind : "", kind ? t->group : "", kind && t->group[0] ? "/" : "",
+		kind ? t->version : "v1", b.data);
+	add_text(out, head);
 }
 
 struct pull {
@@ -320,13 +333,29 @@ struct pull {
 	bool full;
 };
 
+/* Behind what stands before it. */
+static void add_object(
+	struct apistore_listing *l, const struct apistore_version *v, struct body *out)
+{
+	size_t skip = l->events || l->custom
+			      ? 0
+			      : v->head + (v->len > v->head && v->body[v->head] == ',');
+
+	if (l->events && l->schema) {
+		apistore_form_object(&l->form, l->schema, v->body, v->len, l->given == 0, out);
+	} else if (l->schema) {
+		apistore_form_item(&l->form, l->schema, v->body, v->len, out);
+	} else {
+		if (skip > 0)
+			add_text(out, "{");
+		body_add(out, v->body + skip, v->len - skip, 0);
+	}
+}
+
 static bool add_item(void *arg, const struct apistore_version *v)
 {
 	struct pull *p = arg;
 	struct apistore_listing *l = p->l;
-	size_t skip = l->events || l->custom
-			      ? 0
-			      : v->head + (v->len > v->head && v->body[v->head] == ',');
 
 	if (p->out->len >= p->end || (l->limit > 0 && l->given == l->limit)) {
 		p->full = !(l->limit > 0 && l->given == l->limit);
@@ -342,13 +371,16 @@ static bool add_item(void *arg, const struct apistore_version *v)
 		add_text(p->out, "{\"type\":\"ADDED\",\"object\":");
 	else if (l->given > 0)
 		add_text(p->out, ",");
-	if (skip > 0)
-		add_text(p->out, "{");
-	body_add(p->out, v->body + skip, v->len - skip, 0);
+	add_object(l, v, p->out);
 	if (l->events)
 		add_text(p->out, "}\n");
 	l->given++;
 	return true;
+}
+
+bool apistore_list_is_empty(const struct apistore_listing *l)
+{
+	return l->given == 0;
 }
 
 int apistore_list_pull(struct apistore_listing *l, struct body *out, size_t max, struct err *err)
@@ -364,6 +396,9 @@ int apistore_list_pull(struct apistore_listing *l, struct body *out, size_t max,
 	/* A transaction that is open may be undone; what it took away must still be seen then. */
 	if (l->begun && l->s->open && apistore_objects_commit(l->s, err) < 0)
 		*err = (struct err)ERR_INIT;
+	l->schema = l->form.shape == APISTORE_SHAPE_OBJECT
+			    ? NULL
+			    : apistore_objects_kind(l->s, l->group, l->plural)->schema;
 	if (!l->begun)
 		add_head(l, out);
 	l->begun = true;

@@ -223,7 +223,9 @@ static bool is_held_by_spec(struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "spec/finalizers");
 
-	return a && json_object_array_length(a) > 0 && str_eq(json_get_str(o, "kind"), "Namespace");
+	return a && json_object_array_length(a) > 0 &&
+	       str_eq(json_get_str(o, "kind"), "Namespace") &&
+	       str_eq(json_get_str(o, "apiVersion"), "v1");
 }
 
 static bool waits_for_gc(struct json_object *o)
@@ -235,7 +237,8 @@ static bool waits_for_gc(struct json_object *o)
 	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
 		const char *f = json_object_get_string(json_object_array_get_idx(a, i));
 
-		if (str_eq(f, "foregroundDeletion") || str_eq(f, "orphan"))
+		if (str_eq(f, "foregroundDeletion") || str_eq(f, "orphan") ||
+			str_eq(f, APISTORE_CRD_FINALIZER))
 			return true;
 	}
 	return is_held_by_spec(o);

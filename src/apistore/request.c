@@ -54,7 +54,18 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 	if (want > now)
 		return apistore_status_too_large(want, now);
 	text = apistore_objects_text(s, &key, &len);
-	return text ? answer_of(200, text, len) : apistore_status_absent(t);
+	if (!text)
+		return apistore_status_absent(t);
+	if (t->form.shape != APISTORE_SHAPE_OBJECT) {
+		struct body shown = BODY_INIT;
+
+		apistore_form_object(&t->form,
+			apistore_objects_kind(s, t->group, t->resource)->schema, text, len, true,
+			&shown);
+		file_wipe(text, len);
+		return answer_of(200, shown.data, shown.len);
+	}
+	return answer_of(200, text, len);
 }
 
 static struct apistore_answer list(struct apistore_objects *s, struct apistore_target *take_t)
@@ -96,7 +107,8 @@ void apistore_write_copy(struct json_object *o, struct json_object *from, const 
 }
 
 /* What only the server decides: as it was, or nothing yet (was NULL). */
-static void keep_meta(struct json_object *o, struct json_object *was)
+static void keep_meta(
+	const struct apistore_key *key, struct json_object *o, struct json_object *was)
 {
 	static const char *const members[] = {"name", "namespace", "uid", "creationTimestamp",
 		"deletionTimestamp", "generation", "resourceVersion"};
@@ -104,25 +116,42 @@ static void keep_meta(struct json_object *o, struct json_object *was)
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
 		apistore_write_copy(m, was ? json_get(was, "metadata") : NULL, members[i]);
+	json_add_str(m, "name", key->name);
+	json_add_str(m, "namespace", key->ns[0] ? key->ns : NULL);
+}
+
+/* What a client may leave out, since the path says it. */
+static void complete(const struct apistore_write *w, struct json_object *o)
+{
+	const struct schema_kind *k = apistore_admit_kind(w);
+	cleanup_free char *gv =
+		k ? xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version) : NULL;
+
+	if (k && !json_get(o, "apiVersion"))
+		json_add_str(o, "apiVersion", gv);
+	if (k && !json_get(o, "kind"))
+		json_add_str(o, "kind", k->kind);
 }
 
 /* The end of every write that carries an object. */
 struct apistore_answer apistore_write_store(
 	const struct apistore_write *w, struct json_object *take_o)
 {
-	const struct apistore_schema *schema = w->s->schema;
 	cleanup_json struct json_object *o = take_o;
 	struct apistore_answer refused;
 	struct apistore_stored stored;
 
+	complete(w, o);
 	if (apistore_check_object(w, o, &refused) < 0)
 		return refused;
-	keep_meta(o, w->was);
+	if (apistore_admit_read(w, o, &refused) < 0)
+		return refused;
+	keep_meta(&w->key, o, w->was);
 	if (w->kind->status && !w->t->sub[0])
 		apistore_write_copy(o, w->was, "status");
 	if (apistore_check_meta(w, o, &refused) < 0 ||
 		apistore_rules(w->t, o, w->was, &refused) < 0 ||
-		(schema->admit && schema->admit(schema->arg, w->t, o, w->was, &refused) < 0))
+		apistore_admit_check(w, o, &refused) < 0)
 		return refused;
 	if (apistore_objects_store(w->s, &w->key, w->was, json_object_get(o), w->dry,
 		    APISTORE_OBJECT_MAX, &stored) < 0) {
@@ -213,6 +242,38 @@ static int read_dry(const struct apistore_write *w, struct json_object *body, bo
 	return -1;
 }
 
+static int read_fields(const struct apistore_write *w, const struct apistore_request *r,
+	enum apistore_fields *out, struct apistore_answer *refused)
+{
+	static const char *const names[] = {[APISTORE_FIELDS_IGNORE] = "Ignore",
+		[APISTORE_FIELDS_WARN] = "Warn",
+		[APISTORE_FIELDS_STRICT] = "Strict"};
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	cleanup_free char *param = apistore_target_param(w->t, "fieldValidation"), *why = NULL;
+
+	*out = r->warns ? APISTORE_FIELDS_WARN : APISTORE_FIELDS_IGNORE;
+	if (!param || !*param)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_eq(param, names[i])) {
+			*out = (enum apistore_fields)i;
+			return 0;
+		}
+	why = xasprintf("\"%s\": supported values: \"\", \"Ignore\", \"Warn\", \"Strict\"", param);
+	*refused = apistore_status_invalid(&options,
+		str_eq(r->method, "POST")  ? "CreateOptions"
+		: str_eq(r->method, "PUT") ? "UpdateOptions"
+					   : "PatchOptions",
+		"fieldValidation", "Unsupported value", why);
+	return -1;
+}
+
+static void note_duplicate(void *arg, const char *path)
+{
+	schema_texts_add(arg, "duplicate field \"%s\"", path);
+}
+
 static struct apistore_answer write_request(
 	struct apistore_write *w, const struct apistore_request *r)
 {
@@ -234,13 +295,14 @@ static struct apistore_answer write_request(
 		if (!body)
 			return answer;
 	} else if (r->len || !is_delete) {
-		body = json_parse(r->body ? r->body : "", r->len, &apistore_write_limits, &err);
+		body = json_parse_last(r->body ? r->body : "", r->len, &apistore_write_limits,
+			note_duplicate, w->warnings, &err);
 		if (!json_object_is_type(body, json_type_object))
 			return apistore_status_refusal(400, "BadRequest",
 				"the body is not a JSON object%s%s", *err.text ? ": " : "",
 				err.text);
 	}
-	if (read_dry(w, body, &w->dry, &answer) < 0)
+	if (read_dry(w, body, &w->dry, &answer) < 0 || read_fields(w, r, &w->fields, &answer) < 0)
 		return answer;
 	if (named)
 		w->was = was = apistore_objects_get(w->s, &w->key);
@@ -259,10 +321,12 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	const struct apistore_request *r)
 {
 	cleanup_apistore_target struct apistore_target t = *take_t;
+	struct schema_texts warnings = {NULL, 0, 0};
 	struct apistore_write w = {.s = s,
 		.t = &t,
 		.kind = apistore_objects_kind(s, t.group, t.resource),
-		.key = {t.qualified, t.ns, t.name}};
+		.key = {t.qualified, t.ns, t.name},
+		.warnings = &warnings};
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
 
@@ -275,8 +339,13 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 		answer = write_request(&w, r);
 	else
 		answer = t.name[0] ? get(s, &t) : list(s, &t);
-	if (!apistore_objects_trouble(s, &err))
+	if (w.fields == APISTORE_FIELDS_IGNORE || answer.code / 100 != 2)
+		schema_texts_fini(&warnings);
+	if (!apistore_objects_trouble(s, &err)) {
+		answer.warnings = warnings;
 		return answer;
+	}
+	schema_texts_fini(&warnings);
 	apistore_answer_fini(&answer);
 	return apistore_status_storage(&err);
 }

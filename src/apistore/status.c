@@ -16,6 +16,7 @@ void apistore_answer_fini(struct apistore_answer *a)
 		secret_wipe(a->body, a->len);
 	free(a->body);
 	apistore_list_free(a->more);
+	schema_texts_fini(&a->warnings);
 	*a = (struct apistore_answer){0};
 }
 
@@ -105,6 +106,16 @@ struct apistore_answer apistore_status_invalid(const struct apistore_target *t, 
 	json_add_str(json_add_str(cause, "message", text), "field", field);
 	return status(422, "Invalid", message,
 		json_add(details(t, kind), "causes", json_push(json_arr(), cause)));
+}
+
+struct apistore_answer apistore_status_causes(
+	const struct apistore_target *t, const char *kind, const struct schema_causes *causes)
+{
+	cleanup_free char *what = qualified(t, kind), *text = schema_causes_text(causes);
+	cleanup_free char *message = xasprintf("%s \"%s\" is invalid: %s", what, t->name, text);
+
+	return status(422, "Invalid", message,
+		json_add(details(t, kind), "causes", schema_causes_json(causes)));
 }
 
 struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)

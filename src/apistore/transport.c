@@ -256,8 +256,10 @@ static void start(struct k8s_exchange *x)
 		start_watch(c, &t);
 	} else {
 		answer_later(c, apistore_request(objects_of(c), &t,
-					&(const struct apistore_request){req->method,
-						req->content_type, req->body.data, req->body.len}));
+					&(const struct apistore_request){.method = req->method,
+						.content_type = req->content_type,
+						.body = req->body.data,
+						.len = req->body.len}));
 	}
 }
 

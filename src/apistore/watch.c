@@ -33,6 +33,7 @@ struct apistore_watch {
 	bool waits;    /* for the end of a transaction */
 	bool idle;     /* it has all there was: its place moves along */
 	bool end;
+	bool told; /* the columns of the table */
 };
 
 void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_t n)
@@ -128,6 +129,24 @@ static void add_event(struct body *out, const char *type, const char *object, si
 	body_add(out, "}\n", 2, 0);
 }
 
+/* The same in the form that the client wants. */
+static void add_shown(struct apistore_watch *w, struct body *out, const char *type,
+	const char *object, size_t len)
+{
+	const struct apistore_target *t = &w->target;
+	struct body shown = BODY_INIT;
+
+	if (t->form.shape == APISTORE_SHAPE_OBJECT) {
+		add_event(out, type, object, len);
+		return;
+	}
+	apistore_form_object(&t->form, apistore_objects_kind(w->s, t->group, t->resource)->schema,
+		object, len, !w->told, &shown);
+	w->told = true;
+	add_event(out, type, shown.data, shown.len);
+	body_fini(&shown);
+}
+
 static enum apistore_watch_next give_error(
 	struct apistore_watch *w, struct body *out, struct apistore_answer take_a)
 {
@@ -160,7 +179,7 @@ static void give_bookmark(struct apistore_watch *w, struct body *out, bool initi
 	if (initial_end)
 		strbuf_adds(&b, ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}");
 	strbuf_adds(&b, "}}");
-	add_event(out, "BOOKMARK", b.data, b.len);
+	add_shown(w, out, "BOOKMARK", b.data, b.len);
 }
 
 struct take {
@@ -218,7 +237,7 @@ static bool take_change(void *arg, const struct apistore_version *v)
 	} else if (select && v->event == APISTORE_MODIFIED && !matched_before(w, v)) {
 		event = APISTORE_ADDED;
 	}
-	add_event(t->out, apistore_event_name(event), v->body, v->len);
+	add_shown(w, t->out, apistore_event_name(event), v->body, v->len);
 	return true;
 }
 
@@ -240,6 +259,7 @@ static enum apistore_watch_next take_initial(struct apistore_watch *w, struct bo
 		return give_error(w, out, apistore_status_storage(&err));
 	if (rc > 0)
 		return APISTORE_WATCH_MORE;
+	w->told = !apistore_list_is_empty(w->initial);
 	apistore_list_free(w->initial);
 	w->initial = NULL;
 	w->wants_initial = false;
@@ -308,6 +328,19 @@ void apistore_watch_end_all(struct apistore_objects *s)
 
 	for (w = LIST_FIRST(&s->watches); w; w = next) {
 		next = LIST_NEXT(w, link);
+		w->end = true;
+		w->ready(w->arg);
+	}
+}
+
+void apistore_watch_end_of(struct apistore_objects *s, const char *group, const char *resource)
+{
+	struct apistore_watch *w, *next;
+
+	for (w = LIST_FIRST(&s->watches); w; w = next) {
+		next = LIST_NEXT(w, link);
+		if (!str_eq(w->target.resource, resource) || !str_eq(w->target.group, group))
+			continue;
 		w->end = true;
 		w->ready(w->arg);
 	}

@@ -9,6 +9,9 @@
 #include "tec/apistore/status.h"
 #include "tec/base/json.h"
 
+/* What becomes of fields that the schema does not know or that are there twice. */
+enum apistore_fields { APISTORE_FIELDS_IGNORE, APISTORE_FIELDS_WARN, APISTORE_FIELDS_STRICT };
+
 /* One write under way; was: the object there, NULL without one. */
 struct apistore_write {
 	struct apistore_objects *s;
@@ -17,6 +20,8 @@ struct apistore_write {
 	struct apistore_key key;
 	struct json_object *was;
 	bool dry;
+	enum apistore_fields fields;
+	struct schema_texts *warnings; /* added to */
 };
 
 /* request.c: the database failed in what was done last. */
@@ -42,6 +47,15 @@ int apistore_check_object(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 int apistore_check_meta(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
+
+/* admit.c: what the schema of the kind makes of an object. Reading drops what is not known and fills
+ * in defaults; checking, at the end, is validation. -1: refused says why. */
+int apistore_admit_read(const struct apistore_write *w, struct json_object *o,
+	struct apistore_answer *refused) MUST_CHECK;
+int apistore_admit_check(const struct apistore_write *w, struct json_object *o,
+	struct apistore_answer *refused) MUST_CHECK;
+/* The kind in the version of the request; NULL: nothing is known of it. */
+const struct schema_kind *apistore_admit_kind(const struct apistore_write *w);
 
 /* remove.c: one object, or all that the target selects. */
 struct apistore_answer apistore_remove_object(

@@ -14,12 +14,15 @@
 #include "tec/k8s/kubeconfig.h"
 #include "tec/loop/signal.h"
 
-#define CRD                                                                                        \
-	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","       \
-	"\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","        \
-	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\","        \
-	"\"kind\":\"Thing\",\"shortNames\":[\"th\"]},\"versions\":[{\"name\":\"v1\","              \
-	"\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}}}]}}"
+#define CRD                                                                                                                     \
+	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","                                    \
+	"\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","                                     \
+	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\","                                     \
+	"\"kind\":\"Thing\",\"shortNames\":[\"th\"]},\"versions\":[{\"name\":\"v1\","                                           \
+	"\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},\"schema\":{"                                        \
+	"\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","                               \
+	"\"properties\":{\"n\":{\"type\":\"integer\",\"maximum\":5},\"x\":{\"type\":\"integer\"},\"y\":{\"type\":\"integer\"}," \
+	"\"d\":{\"type\":\"string\",\"default\":\"x\"}}}}}}}]}}"
 
 static char dir[64];
 static struct loop *loop;
@@ -262,7 +265,7 @@ Test(apistore_apiserver, hostile_requests_get_their_refusal)
 		{"POST " SECRETS " HTTP/1.1\r\n", "null", 400},
 		{"POST " SECRETS " HTTP/1.1\r\n", "[]", 400},
 		{"POST " SECRETS " HTTP/1.1\r\n", "\"x\"", 400},
-		{"POST " SECRETS " HTTP/1.1\r\n", NULL, 422},
+		{"POST " SECRETS " HTTP/1.1\r\n", NULL, 400},
 		{"POST " SECRETS " HTTP/1.1\r\nContent-Type: application/yaml\r\n", "a: &b [*b]",
 			400},
 		{"POST " SECRETS " HTTP/1.1\r\nContent-Type: application/yaml\r\n", "- a\n- b\n",

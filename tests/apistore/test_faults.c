@@ -59,8 +59,10 @@ static int request(const char *method, const char *path, const char *body)
 
 	cr_assert_eq(apistore_target_parse(path, &t, &err), 0);
 	a = apistore_request(s, &t,
-		&(const struct apistore_request){method, str_eq(method, "PATCH") ? MERGE : NULL,
-			body, body ? strlen(body) : 0});
+		&(const struct apistore_request){.method = method,
+			.content_type = str_eq(method, "PATCH") ? MERGE : NULL,
+			.body = body,
+			.len = body ? strlen(body) : 0});
 	code = a.code;
 	apistore_answer_fini(&a);
 	if (apistore_objects_commit(s, &err) < 0) {

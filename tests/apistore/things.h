@@ -74,7 +74,10 @@ static inline int ask(struct apistore_objects *s, const char *method, const char
 
 	cr_assert_eq(apistore_target_parse(path, &t, &err), 0, "%s: %s", path, err.text);
 	a = apistore_request(s, &t,
-		&(const struct apistore_request){method, type, body, body ? strlen(body) : 0});
+		&(const struct apistore_request){.method = method,
+			.content_type = type,
+			.body = body,
+			.len = body ? strlen(body) : 0});
 	code = a.code;
 	cr_assert_null(a.more, "%s: a list that is not small", path);
 	if (answer)

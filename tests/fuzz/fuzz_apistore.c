@@ -22,11 +22,12 @@ static const struct apistore_schema schema = {
 
 static const struct apistore_request *verb_of(char letter)
 {
-	static const struct apistore_request verbs[] = {{"GET", NULL, NULL, 0},
-		{"POST", NULL, NULL, 0}, {"PUT", NULL, NULL, 0},
-		{"PATCH", "application/merge-patch+json", NULL, 0},
-		{"PATCH", "application/apply-patch+yaml", NULL, 0}, {"DELETE", NULL, NULL, 0},
-		{"PATCH", "application/json-patch+json", NULL, 0}};
+	static const struct apistore_request verbs[] = {{.method = "GET"}, {.method = "POST"},
+		{.method = "PUT"},
+		{.method = "PATCH", .content_type = "application/merge-patch+json"},
+		{.method = "PATCH", .content_type = "application/apply-patch+yaml"},
+		{.method = "DELETE"},
+		{.method = "PATCH", .content_type = "application/json-patch+json"}};
 
 	return &verbs[(unsigned char)letter % ARRAY_LEN(verbs)];
 }

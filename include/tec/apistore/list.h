@@ -21,7 +21,8 @@ struct apistore_listing *apistore_list_new(struct apistore_objects *s,
  * from a target that stays with the caller. */
 struct apistore_listing *apistore_list_events(
 	struct apistore_objects *s, const struct apistore_target *t, uint64_t at);
-void apistore_list_free(struct apistore_listing *l); /* NULL is fine */
+void apistore_list_free(struct apistore_listing *l);           /* NULL is fine */
+bool apistore_list_is_empty(const struct apistore_listing *l); /* nothing was given out so far */
 /* Appends about max bytes, whole items. 1: there is more; 0: that was the end; -1: the database
  * failed, and what was given out is not a list. */
 int apistore_list_pull(

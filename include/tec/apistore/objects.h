@@ -22,6 +22,7 @@
 #include "tec/apistore/apply.h"
 #include "tec/apistore/db.h"
 #include "tec/loop/loop.h"
+#include "tec/schema/kind.h"
 
 /* What the API knows of a kind beyond its objects. */
 struct apistore_kind {
@@ -30,6 +31,8 @@ struct apistore_kind {
 	bool generation;              /* metadata.generation counts changes of the spec */
 	bool status;                  /* status is a subresource: other writes leave it alone */
 	bool custom; /* as a CustomResourceDefinition: items of a list say their kind */
+	/* Of the version that is stored; NULL: not known. Borrowed until the next turn. */
+	const struct schema_kind *schema;
 };
 
 struct apistore_answer;
@@ -40,13 +43,9 @@ struct apistore_schema {
 	size_t n_kinds;
 	struct apistore_lists lists;
 	bool namespaces; /* an object needs its namespace, which goes with all that is in it */
-	/* The rest may be NULL. Kinds that come and go, asked before the table; the result is
-	 * borrowed for the call. */
+	/* May be NULL. Kinds that come and go, asked before the table; the result is borrowed for the
+	 * call. */
 	const struct apistore_kind *(*find)(void *arg, const char *group, const char *resource);
-	/* The last word on what is to be stored: fills in defaults, drops what the schema does not
-	 * know, validates. was NULL: it is new. 0, or -1 with *refused set. */
-	int (*admit)(void *arg, const struct apistore_target *t, struct json_object *o,
-		struct json_object *was, struct apistore_answer *refused);
 	void *arg;
 };
 

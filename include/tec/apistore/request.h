@@ -2,10 +2,10 @@
 /*
  * One request to the API over a set of objects: get, list (limit, continue, versions), create,
  * replace, merge patch, apply, delete, delete of a collection, with dryRun, preconditions and the
- * refusals of kube-apiserver. A write is done when this returns, and not stored yet: the answer
+ * refusals of kube-apiserver; kinds with a schema are pruned, defaulted and validated by it. A write is done when this returns, and not stored yet: the answer
  * goes out when apistore_objects_when_stored() says so.
  *
- * Does not: check who asks; validate more than apistore_schema.admit does.
+ * Does not: check who asks.
  */
 #ifndef TEC_APISTORE_REQUEST_H
 #define TEC_APISTORE_REQUEST_H
@@ -22,6 +22,7 @@ struct apistore_request {
 	const char *content_type; /* NULL: JSON */
 	const char *body;         /* NULL: none */
 	size_t len;
+	bool warns; /* of fields that are not known, unless the target says otherwise */
 };
 
 /* The target is taken, and emptied. A long list has more than the answer's body holds

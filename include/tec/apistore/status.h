@@ -10,6 +10,7 @@
 
 #include "tec/apistore/target.h"
 #include "tec/base/err.h"
+#include "tec/schema/cause.h"
 
 struct apistore_listing;
 
@@ -17,6 +18,7 @@ struct apistore_answer {
 	int code;
 	char *body; /* owned; may hold Secret data */
 	size_t len;
+	struct schema_texts warnings;  /* owned: for the client's user */
 	struct apistore_listing *more; /* owned: what follows the body; NULL: nothing */
 };
 void apistore_answer_fini(struct apistore_answer *a); /* wipes */
@@ -32,6 +34,9 @@ struct apistore_answer apistore_status_conflict(
  * "Required value". */
 struct apistore_answer apistore_status_invalid(const struct apistore_target *t, const char *kind,
 	const char *field, const char *problem, const char *why);
+/* The same with all that is wrong. */
+struct apistore_answer apistore_status_causes(
+	const struct apistore_target *t, const char *kind, const struct schema_causes *causes);
 /* Any other refusal, with neither object nor details. */
 struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);

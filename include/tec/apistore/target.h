@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tec/apistore/form.h"
 #include "tec/apistore/selector.h"
 #include "tec/base/err.h"
 
@@ -21,6 +22,8 @@ struct apistore_target {
 	char *qualified;  /* "secrets", "machines.example.io": names the set of objects */
 	char *name, *sub; /* "" without one */
 	char *query;      /* as sent, "" without one */
+	struct apistore_form
+		form; /* how the answer shows objects; as they are, unless the caller says */
 	struct apistore_selector *select; /* labelSelector and fieldSelector; NULL: all */
 };
 

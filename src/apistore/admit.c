@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kinds of CRDs by their schemas, CRDs by the rules of CRDs, built-in kinds by what may not change.
+ * The order is kube-apiserver's: what is wrong with fields is found before anything else is.
+ */
+#include "config.h"
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/schema/builtin.h"
+#include "tec/schema/crd.h"
+
+#include "write.h"
+
+const struct schema_kind *apistore_admit_kind(const struct apistore_write *w)
+{
+	const struct schema_kind *k = w->kind->schema;
+	const struct schema_version *v;
+
+	if (!k || !k->crd)
+		return k;
+	v = schema_crd_version(k->crd->crd, w->t->version);
+	return v ? &v->kind : k;
+}
+
+static int refuse(struct apistore_answer *refused, struct apistore_answer a)
+{
+	*refused = a;
+	return -1;
+}
+
+/* ---- reading */
+
+static int refuse_fields(const struct apistore_write *w, const struct schema_kind *k,
+	struct apistore_answer *refused)
+{
+	cleanup_strbuf struct strbuf all = STRBUF_INIT;
+
+	for (size_t i = 0; i < w->warnings->n; i++)
+		strbuf_addf(&all, "%s%s", i ? ", " : "", w->warnings->text[i]);
+	return refuse(refused,
+		apistore_status_refusal(400, "BadRequest",
+			"%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s",
+			k->kind, k->version, k->kind, all.data));
+}
+
+int apistore_admit_read(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const struct schema_kind *k = apistore_admit_kind(w);
+	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
+
+	if (!k)
+		return 0;
+	if (k->crd) {
+		schema_prune(k->crd->schema, o, &unknown);
+		schema_default(k->crd->schema, o);
+	} else if (str_eq(w->t->qualified, APISTORE_CRDS)) {
+		schema_crd_default(o);
+	}
+	for (size_t i = 0; i < unknown.n; i++)
+		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
+	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
+		return refuse_fields(w, k, refused);
+	return 0;
+}
+
+/* ---- definitions */
+
+static void add_text_once(struct json_object *list, const char *text)
+{
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		if (str_eq(json_object_get_string(json_object_array_get_idx(list, i)), text))
+			return;
+	json_push_str(list, text);
+}
+
+/* Of a new one: accepted at once. Of one that changes: the same, with the versions that were ever
+ * stored. */
+static void set_status(
+	const struct apistore_write *w, const struct schema_crd *crd, struct json_object *o)
+{
+	struct json_object *was = w->was ? json_get_obj(w->was, "status") : NULL, *status, *stored;
+	char now[CLOCK_RFC3339_LEN];
+
+	if (w->t->sub[0])
+		return;
+	clock_format(clock_wall_s(), now);
+	status = schema_crd_status(crd, now);
+	if (was && json_get_arr(was, "conditions"))
+		json_add(status, "conditions", json_copy(json_get(was, "conditions")));
+	stored = was ? json_get_arr(was, "storedVersions") : NULL;
+	if (stored) {
+		stored = json_copy(stored);
+		add_text_once(stored, schema_crd_storage(crd)->kind.version);
+		json_add(status, "storedVersions", stored);
+	}
+	json_add(o, "status", status);
+}
+
+/* Its objects go before it does; kube-apiserver adds the same finalizer by itself. */
+static void hold_for_objects(struct json_object *o)
+{
+	struct json_object *m = apistore_objects_meta(o), *a = json_get_arr(m, "finalizers");
+
+	if (json_get(m, "deletionTimestamp"))
+		return;
+	if (!a)
+		json_add(m, "finalizers", a = json_arr());
+	add_text_once(a, APISTORE_CRD_FINALIZER);
+}
+
+static void check_definition(
+	const struct apistore_write *w, struct json_object *o, struct schema_causes *causes)
+{
+	struct schema_crd *crd = schema_crd_new(o, causes);
+
+	if (w->was)
+		schema_crd_immutable(w->was, o, causes);
+	if (crd && causes->n == 0) {
+		set_status(w, crd, o);
+		hold_for_objects(o);
+	}
+	schema_crd_free(crd);
+}
+
+/* ---- all */
+
+static void check_custom(const struct apistore_write *w, const struct schema_node *s,
+	struct json_object *o, struct schema_causes *causes)
+{
+	struct schema_texts *warnings = w->fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings;
+
+	if (w->t->sub[0])
+		schema_validate_status(s, o, w->was, causes, warnings);
+	else
+		schema_validate(s, o, w->was, causes, warnings);
+}
+
+int apistore_admit_check(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const struct schema_kind *k = apistore_admit_kind(w);
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+
+	if (!k)
+		return 0;
+	if (k->crd)
+		check_custom(w, k->crd->schema, o, &causes);
+	else if (str_eq(w->t->qualified, APISTORE_CRDS))
+		check_definition(w, o, &causes);
+	else if (w->was)
+		schema_builtin_immutable(k, w->was, o, &causes);
+	return causes.n == 0 ? 0 : refuse(refused, apistore_status_causes(w->t, k->kind, &causes));
+}

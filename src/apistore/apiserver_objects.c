@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests about objects: the body as JSON, the store's answer once it is stored, long lists piece by
+ * piece. */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "tec/apistore/list.h"
+#include "tec/apistore/protobuf.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/base/yaml.h"
+
+#include "apiserver_internal.h"
+
+#define PIECE (128u << 10) /* of a list */
+
+/* ---- bodies */
+
+static bool type_is(const char *have, const char *want)
+{
+	size_t n = have ? strcspn(have, "; \t") : 0;
+
+	return n == strlen(want) && strncasecmp(have, want, n) == 0;
+}
+
+/* A body as JSON; NULL: *refusal says why. An empty body is an empty object. */
+static struct json_object *read_body(struct httpd_req *req, struct apistore_answer *refusal)
+{
+	const char *type = httpd_req_header(req, "Content-Type");
+	struct err err = ERR_INIT;
+	struct json_object *o;
+	size_t len;
+	const char *body = httpd_req_body(req, &len);
+
+	if (len == 0)
+		return json_obj();
+	if (type_is(type, APISTORE_PROTOBUF_TYPE)) {
+		o = apistore_protobuf_read(body, len, &err);
+		if (!o && err.kind == ERR_NOT_FOUND) {
+			*refusal = apistore_status_refusal(
+				415, "UnsupportedMediaType", "%s", err.text);
+			return NULL;
+		}
+	} else if (type_is(type, "application/yaml"))
+		o = yaml_parse(body, len, &err);
+	else
+		o = json_parse(body, len, &json_limits_object, &err);
+	if (!o)
+		*refusal = apistore_status_refusal(400, "BadRequest",
+			"the object provided is unrecognized: %s",
+			err_is_set(&err) ? err.text : "it is null");
+	return o;
+}
+
+/* ---- the store */
+
+/* An answer that waits until it is stored, or a list that is sent piece by piece. */
+struct reply {
+	struct apistore_apiserver *a;
+	struct httpd_req *req;
+	struct apistore_wait wait;
+	struct apistore_answer answer;
+	struct defer next;
+	bool blocked;
+};
+
+static void reply_gone(void *arg)
+{
+	struct reply *r = arg;
+
+	apistore_wait_cancel(&r->wait);
+	defer_cancel(&r->next);
+	apistore_answer_fini(&r->answer);
+	free(r);
+}
+
+static void next_piece(void *arg)
+{
+	struct reply *r = arg;
+	struct body out = BODY_INIT;
+	struct err err = ERR_INIT;
+	int rc;
+
+	if (r->blocked)
+		return;
+	rc = apistore_list_pull(r->answer.more, &out, PIECE, &err);
+	if (out.len > 0)
+		r->blocked = httpd_stream_add(r->req, out.data, out.len) > 0;
+	body_fini(&out);
+	if (rc > 0) {
+		defer_call(&r->next, r->a->loop, next_piece, r);
+	} else if (rc == 0) {
+		httpd_stream_end(r->req);
+	} else {
+		log_err(LOG_ERROR, NULL, "a list cannot be read to its end", &err);
+		httpd_stream_abort(r->req); /* what was sent must not look whole */
+	}
+}
+
+static void on_drained(void *arg)
+{
+	struct reply *r = arg;
+
+	r->blocked = false;
+	defer_call(&r->next, r->a->loop, next_piece, r);
+}
+
+static void on_stored(void *arg, const struct err *failed)
+{
+	struct reply *r = arg;
+	struct apistore_answer a = r->answer;
+
+	if (!err_is_set(failed) && a.more && httpd_req_method(r->req) == HTTPD_GET) {
+		httpd_reply_header(r->req, "Cache-Control", "no-cache, private");
+		httpd_stream_start(r->req, a.code, APISERVER_JSON, on_drained, r);
+		r->blocked = a.len > 0 && httpd_stream_add(r->req, a.body, a.len) > 0;
+		next_piece(r);
+		return;
+	}
+	r->answer = (struct apistore_answer){0};
+	if (err_is_set(failed)) {
+		apistore_answer_fini(&a);
+		a = apistore_status_storage(failed);
+	}
+	apiserver_answer(r->req, a);
+}
+
+static void answer_stored(const struct apiserver_call *c, struct apistore_answer take)
+{
+	struct reply *r = xcalloc(1, sizeof(*r));
+
+	r->a = c->a;
+	r->req = c->req;
+	r->answer = take;
+	httpd_req_on_gone(c->req, reply_gone, r);
+	apistore_objects_when_stored(c->a->conf.objects, &r->wait, on_stored, r);
+}
+
+/* What is JSON or a patch goes to the store as it came. */
+static void ask_store(const struct apiserver_call *c, const char *method)
+{
+	const char *type = httpd_req_header(c->req, "Content-Type");
+	bool whole = type_is(type, "application/yaml") || type_is(type, APISTORE_PROTOBUF_TYPE);
+	struct apistore_request r = {
+		.method = method, .content_type = type ? type : "", .warns = true};
+	struct apistore_answer refusal = {0};
+	cleanup_json struct json_object *body = NULL;
+	cleanup_free char *text = NULL;
+
+	r.body = httpd_req_body(c->req, &r.len);
+	if (r.len > 0 && whole && !str_eq(method, "PATCH")) {
+		body = read_body(c->req, &refusal);
+		if (!body) {
+			apiserver_answer(c->req, refusal);
+			return;
+		}
+		r.body = text = json_text(body);
+		r.len = strlen(text);
+	}
+	answer_stored(c, apistore_request(c->a->conf.objects, c->t, &r));
+	if (text) {
+		secret_wipe(text, strlen(text));
+		json_wipe(body);
+	}
+}
+
+static void ask_question(const struct apiserver_call *c)
+{
+	struct apistore_answer refusal = {0};
+	cleanup_json struct json_object *body = read_body(c->req, &refusal);
+
+	if (body)
+		apiserver_review(c, body);
+	else
+		apiserver_answer(c->req, refusal);
+}
+
+void apiserver_serve_object(const struct apiserver_call *c)
+{
+	const enum httpd_method m = httpd_req_method(c->req);
+	bool read = m == HTTPD_GET || m == HTTPD_HEAD;
+	cleanup_free char *include = apistore_target_param(c->t, "includeObject");
+
+	if (!apistore_form_choose(httpd_req_header(c->req, "Accept"), &c->t->form))
+		apiserver_answer(c->req, apiserver_not_acceptable());
+	else if (!apistore_form_set_include(&c->t->form, include))
+		apiserver_answer(
+			c->req, apistore_status_refusal(400, "BadRequest",
+					"unrecognized includeObject value: %s", log_esc(include)));
+	else if (m == HTTPD_GET && !c->t->name[0] && apistore_target_flag(c->t, "watch"))
+		apiserver_watch_start(c);
+	else if (m == HTTPD_POST && apiserver_is_question(c))
+		ask_question(c);
+	else
+		ask_store(c, read ? "GET" : httpd_method_name(m));
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* What the schema of a kind makes of a request: the server's kinds over a store without a socket. */
+#include "config.h"
+
+#include "apistore/things.h"
+
+#include "tec/apistore/gc.h"
+#include "tec/apistore/kinds.h"
+
+#define CRDS   "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#define NS     "/api/v1/namespaces/ns"
+#define NEW(m) "{" THING ",\"metadata\":{\"name\":\"a\"}," m "}"
+#define STRICT "?fieldValidation=Strict"
+/* A definition of Things; spec: the members of its spec. */
+#define CRD_OF(spec)                                                                               \
+	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","       \
+	"\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","        \
+	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"kind\":\"Thing\"},"           \
+	"\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,"                         \
+	"\"subresources\":{\"status\":{}},\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\","   \
+	"\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{" spec "}},"                \
+	"\"status\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}}}}}]}}"
+#define N "\"n\":{\"type\":\"integer\",\"maximum\":5}"
+#define D "\"d\":{\"type\":\"string\",\"default\":\"x\"}"
+#define F                                                                                          \
+	"\"f\":{\"type\":\"string\",\"x-kubernetes-validations\":[{\"rule\":\"self == oldSelf\","  \
+	"\"message\":\"f never changes\"}]}"
+
+static struct loop *loop;
+static struct apistore_schema schema;
+static struct apistore_objects *s;
+static struct apistore_kinds *kinds;
+
+static void turns(void)
+{
+	for (int i = 0; i < 8; i++)
+		loop_turn(loop, 0);
+}
+
+static int say(const char *method, const char *path, const char *body, struct json_object **answer)
+{
+	int code = ask(s, method, path, str_eq(method, "PATCH") ? MERGE : NULL, body, answer);
+
+	turns();
+	return code;
+}
+
+static void up(void)
+{
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	loop = loop_new();
+	kinds = apistore_kinds_new();
+	schema = (struct apistore_schema){.find = apistore_kinds_of, .arg = kinds};
+	db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
+	cr_assert_not_null(db, "%s", err.text);
+	s = apistore_objects_new(db, &schema, loop);
+	apistore_kinds_follow(kinds, loop, s);
+	cr_assert_eq(say("POST", CRDS, CRD_OF(N "," D "," F), NULL), 201);
+}
+
+static void down(void)
+{
+	apistore_kinds_free(kinds);
+	apistore_objects_free(s);
+	loop_free(loop);
+}
+
+TestSuite(apistore_admit, .init = up, .fini = down);
+
+static void refused(
+	const char *method, const char *path, const char *body, int code, const char *message)
+{
+	cleanup_json struct json_object *o = NULL;
+
+	cr_expect_eq(say(method, path, body, &o), code, "%s %s: %s", method, path,
+		json_object_to_json_string_ext(o, 0));
+	cr_expect_str_eq(json_get_str(o, "message"), message);
+}
+
+Test(apistore_admit, defaults_are_filled_in_and_unknown_fields_dropped)
+{
+	cleanup_json struct json_object *o = NULL;
+
+	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1,\"z\":2},\"q\":3"), &o), 201);
+	cr_expect_str_eq(json_get_str(o, "spec/d"), "x");
+	cr_expect_null(json_get(o, "spec/z"));
+	cr_expect_null(json_get(o, "q"));
+}
+
+Test(apistore_admit, what_the_schema_forbids_is_invalid)
+{
+	refused("POST", THINGS, NEW("\"spec\":{\"n\":6}"), 422,
+		"Thing.example.io \"a\" is invalid: spec.n: Invalid value: 6: spec.n in body should be less than or equal to 5");
+	refused("POST", THINGS, NEW("\"spec\":{\"n\":\"6\"}"), 422,
+		"Thing.example.io \"a\" is invalid: [spec.n: Invalid value: \"string\": spec.n in body must be of type integer: \"string\", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]");
+	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{\"f\":\"a\"}"), NULL), 201);
+	refused("PATCH", THINGS "/a", "{\"spec\":{\"f\":\"b\"}}", 422,
+		"Thing.example.io \"a\" is invalid: spec.f: Invalid value: \"string\": f never changes");
+	cr_expect_eq(say("PATCH", THINGS "/a", "{\"spec\":{\"n\":2}}", NULL), 200);
+}
+
+Test(apistore_admit, strict_requests_refuse_unknown_and_duplicate_fields)
+{
+	refused("POST", THINGS STRICT, NEW("\"spec\":{\"z\":1,\"n\":1,\"n\":2}"), 400,
+		"Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: duplicate field \"spec.n\", unknown field \"spec.z\"");
+	cr_expect_eq(say("POST", THINGS STRICT, NEW("\"spec\":{\"n\":1}"), NULL), 201);
+	refused("PUT", THINGS "/a?fieldValidation=strict", "{}", 422,
+		"UpdateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Warn\", \"Strict\"");
+}
+
+/* The warnings of a request as one text. */
+static void warned(const char *path, const char *body, bool warns, const char *want)
+{
+	cleanup_apistore_target struct apistore_target t;
+	cleanup_strbuf struct strbuf all = STRBUF_INIT;
+	struct apistore_answer a;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(apistore_target_parse(path, &t, &err), 0);
+	a = apistore_request(s, &t,
+		&(const struct apistore_request){
+			.method = "POST", .body = body, .len = strlen(body), .warns = warns});
+	cr_expect_eq(a.code, 201, "%s", a.body);
+	for (size_t i = 0; i < a.warnings.n; i++)
+		strbuf_addf(&all, "%s;", a.warnings.text[i]);
+	cr_expect_str_eq(strbuf_str(&all), want);
+	apistore_answer_fini(&a);
+	cr_expect_eq(apistore_objects_commit(s, &err), 0);
+}
+
+Test(apistore_admit, others_warn_of_them_or_say_nothing)
+{
+	static const char body[] = "{" THING ",\"metadata\":{\"generateName\":\"a\"},"
+				   "\"spec\":{\"z\":[{\"y\":1,\"y\":2}],\"d\":\"a\",\"d\":\"b\"}}";
+
+	warned(THINGS, body, true,
+		"duplicate field \"spec.z[0].y\";duplicate field \"spec.d\";unknown field \"spec.z\";");
+	warned(THINGS "?fieldValidation=Warn", body, false,
+		"duplicate field \"spec.z[0].y\";duplicate field \"spec.d\";unknown field \"spec.z\";");
+	warned(THINGS "?fieldValidation=Ignore", body, true, "");
+	warned(THINGS, body, false, "");
+}
+
+Test(apistore_admit, spec_and_status_have_their_own_writers)
+{
+	struct json_object *o = NULL;
+
+	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1},\"status\":{\"n\":9}"), &o), 201);
+	cr_expect_null(json_get(o, "status"));
+	cr_expect_eq(json_get_int(o, "metadata/generation", 0), 1);
+	json_object_put(o);
+	cr_assert_eq(say("PATCH", THINGS "/a/status",
+			     "{\"spec\":{\"n\":2},\"status\":{\"n\":3,\"z\":1}}", &o),
+		200);
+	cr_expect_eq(json_get_int(o, "spec/n", 0), 1);
+	cr_expect_eq(json_get_int(o, "status/n", 0), 3);
+	cr_expect_null(json_get(o, "status/z"));
+	cr_expect_eq(json_get_int(o, "metadata/generation", 0), 1);
+	json_object_put(o);
+	refused("PATCH", THINGS "/a/status", "{\"status\":{\"n\":\"x\"}}", 422,
+		"Thing.example.io \"a\" is invalid: [status.n: Invalid value: \"string\": n in body must be of type integer: \"string\", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]");
+	cr_assert_eq(
+		say("PATCH", THINGS "/a", "{\"spec\":{\"n\":2},\"status\":{\"n\":4}}", &o), 200);
+	cr_expect_eq(json_get_int(o, "status/n", 0), 3);
+	cr_expect_eq(json_get_int(o, "metadata/generation", 0), 2);
+	json_object_put(o);
+}
+
+Test(apistore_admit, a_definition_is_accepted_at_once_and_serves_its_kind)
+{
+	cleanup_json struct json_object *o = NULL;
+	struct json_object *conditions;
+
+	cr_assert_eq(say("GET", CRDS "/things.example.io", NULL, &o), 200);
+	conditions = json_get_arr(o, "status/conditions");
+	cr_assert_eq(json_object_array_length(conditions), 2);
+	cr_expect_str_eq(
+		json_get_str(json_object_array_get_idx(conditions, 1), "type"), "Established");
+	cr_expect_str_eq(json_get_str(o, "status/acceptedNames/listKind"), "ThingList");
+	cr_expect_not_null(apistore_kinds_find(kinds, "example.io", "v1", "things"));
+	cr_expect_null(apistore_kinds_find(kinds, "example.io", "v2", "things"));
+}
+
+Test(apistore_admit, a_definition_that_cannot_be_served_is_refused)
+{
+	cleanup_json struct json_object *o = NULL;
+
+	refused("PATCH", CRDS "/things.example.io", "{\"spec\":{\"scope\":\"Cluster\"}}", 422,
+		"CustomResourceDefinition.apiextensions.k8s.io \"things.example.io\" is invalid: spec.scope: Invalid value: \"Cluster\": field is immutable");
+	cr_expect_eq(
+		say("PUT", CRDS "/things.example.io", CRD_OF("\"n\":{\"type\":\"array\"}"), &o),
+		422);
+	cr_expect_not_null(strstr(json_get_str(o, "message"), "items: Required value"), "%s",
+		json_get_str(o, "message"));
+	json_object_put(o);
+	cr_expect_eq(say("PUT", CRDS "/things.example.io",
+			     CRD_OF("\"n\":{\"type\":\"string\",\"x-kubernetes-validations\":[{"
+				    "\"rule\":\"self.split(',').size() == 1\"}]}"),
+			     &o),
+		422);
+	cr_expect_not_null(strstr(json_get_str(o, "message"), "self.split"),
+		"the message names the rule: %s", json_get_str(o, "message"));
+	cr_expect_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1}"), NULL), 201, "as before");
+}
+
+Test(apistore_admit, a_definition_takes_its_objects_along)
+{
+	struct apistore_gc *gc = apistore_gc_new(s);
+
+	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1}"), NULL), 201);
+	cr_assert_eq(say("DELETE", CRDS "/things.example.io", NULL, NULL), 200);
+	for (int i = 0; i < 100 && apistore_objects_count(s, NULL, NULL) > 0; i++)
+		loop_turn(loop, 0);
+	cr_expect_eq(apistore_objects_count(s, NULL, NULL), 0);
+	turns();
+	cr_expect_null(apistore_kinds_find(kinds, "example.io", "v1", "things"));
+	apistore_gc_free(gc);
+}
+
+/* Only a definition and a namespace are waited for by what they hold. */
+Test(apistore_admit, finalizers_of_others_delete_nothing)
+{
+	struct apistore_gc *gc = apistore_gc_new(s);
+	cleanup_json struct json_object *o = NULL;
+
+	cr_assert_eq(say("POST", THINGS,
+			     "{" THING ",\"metadata\":{\"name\":\"ns\",\"finalizers\":["
+			     "\"customresourcecleanup.apiextensions.k8s.io\"]}}",
+			     NULL),
+		201);
+	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{}"), NULL), 201);
+	cr_assert_eq(say("DELETE", THINGS "/ns", NULL, NULL), 200);
+	turns();
+	cr_expect_eq(say("GET", THINGS "/a", NULL, NULL), 200);
+	cr_expect_eq(say("GET", THINGS "/ns", NULL, &o), 200, "it is not ours to remove");
+	apistore_gc_free(gc);
+}
