@@ -50,6 +50,7 @@ struct reader {
 	struct json_object *object;    /* owned */
 	const struct k8s_cache *cache; /* borrowed; NULL: none */
 	const struct kobj *cached;     /* owned: a reference */
+	char *uid;                     /* owned; of an object that is not read */
 	struct err bad;                /* what is wrong with what came */
 	k8s_result_fn done;
 	void *arg;
@@ -66,6 +67,7 @@ static void reader_fini(void *arg)
 
 	k8s_split_free(r->split);
 	kobj_unref(r->cached);
+	free(r->uid);
 	if (r->object && is_secret(r)) {
 		json_wipe(json_get_obj(r->object, "data"));
 		json_wipe(json_get_obj(r->object, "stringData"));
@@ -111,10 +113,12 @@ static int on_item(void *arg, const char *item, size_t len, struct err *err)
 	struct reader *r = arg;
 
 	/* The version shows that the object exists: any other 2xx is not the API's answer. */
-	if (r->verb->unread)
+	if (r->verb->unread) {
+		r->uid = xstrdup(k8s_split_item_uid(r->split));
 		return *k8s_split_item_rv(r->split)
 			       ? 0
 			       : err_set(err, ERR_INVALID, "no metadata.resourceVersion");
+	}
 	if (is_cached(r))
 		return 0;
 	if (!item)
@@ -163,6 +167,7 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 	} else {
 		result.object = r->object;
 		result.cached = r->cached;
+		result.uid = r->uid;
 	}
 	r->done(r->arg, &err, &result);
 }

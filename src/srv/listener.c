@@ -220,7 +220,7 @@ struct httpd_req *srv_job_reply(struct srv_job *j)
 	return j->req;
 }
 
-void srv_job_settle(struct srv_place **take, const struct err *err)
+void srv_job_settle(struct srv_place **take, const struct err *err, const struct k8s_result *result)
 {
 	struct srv_place *place = steal_ptr(take);
 
@@ -230,7 +230,7 @@ void srv_job_settle(struct srv_place **take, const struct err *err)
 	if (err_is_set(err) && err->http != 0 && err->http < 500)
 		srv_place_give_back(place);
 	else
-		srv_place_keep(place, !err_is_set(err));
+		srv_place_keep(place, err_is_set(err) ? NULL : result->uid);
 }
 
 void srv_job_end(struct srv_job *j)
@@ -238,8 +238,8 @@ void srv_job_end(struct srv_job *j)
 	op_scope_cancel(&j->ops);
 	timer_fini(&j->late);
 	if (j->machine)
-		srv_place_keep(j->machine, false);
+		srv_place_keep(j->machine, NULL);
 	if (j->key)
-		srv_place_keep(j->key, false);
+		srv_place_keep(j->key, NULL);
 	free(j);
 }

@@ -34,11 +34,12 @@ struct srv_place {
 	struct srv_pending *p;
 	bool key;  /* else a Machine */
 	bool seen; /* in the cache: it counts there */
-	bool kept, made;
+	bool kept;
 	uint64_t until_ms; /* of one that is kept */
 	char name[NAME_MAX_];
 	char uuid[UUID_TEXT_LEN + 1]; /* of a key; "": none */
 	char peer[ADDR_TEXT_LEN];     /* of a Machine */
+	char *made_uid;               /* owned; NULL: not made, or it is not known */
 	struct table_link by_name, by_uuid;
 	TAILQ_ENTRY(srv_place) link; /* in kept */
 };
@@ -113,17 +114,18 @@ static void place_free(struct srv_place *e)
 		table_remove(&e->p->by_uuid, &e->by_uuid);
 	if (e->kept)
 		TAILQ_REMOVE(&e->p->kept, e, link);
+	free(e->made_uid);
 	free(e);
 }
 
-void srv_place_keep(struct srv_place *e, bool made)
+void srv_place_keep(struct srv_place *e, const char *made_uid)
 {
 	if (e->seen || !(e->key ? e->p->state->aks : e->p->state->machines)) {
 		place_free(e);
 		return;
 	}
 	e->kept = true;
-	e->made = made;
+	e->made_uid = xstrdup(made_uid);
 	e->until_ms = clock_boot_ms() + KEEP_MS;
 	TAILQ_INSERT_TAIL(&e->p->kept, e, link);
 }
@@ -283,7 +285,8 @@ static struct srv_place *take_again(struct srv_pending *p, const char *name, con
 			!str_eq(e->uuid, uuid ? uuid : ""))
 			continue;
 		TAILQ_REMOVE(&p->kept, e, link);
-		e->kept = e->made = false;
+		e->kept = false;
+		free(steal_ptr(&e->made_uid));
 		return e;
 	}
 	return NULL;
@@ -318,7 +321,7 @@ enum srv_under_way srv_pending_key_under_way(
 	TABLE_WITH_HASH (e, by_name, &p->by_name, table_hash_str(name)) {
 		if (!e->key || !str_eq(e->name, name))
 			continue;
-		if (e->kept && e->made) {
+		if (e->made_uid) {
 			*uuid = e->uuid;
 			return SRV_UNDER_WAY_MADE;
 		}
@@ -326,6 +329,17 @@ enum srv_under_way srv_pending_key_under_way(
 			found = SRV_UNDER_WAY_OPEN;
 	}
 	return found;
+}
+
+const char *srv_pending_made_machine(struct srv_pending *p, const char *name)
+{
+	const struct srv_place *e;
+
+	drop_old(p);
+	TABLE_WITH_HASH (e, by_name, &p->by_name, table_hash_str(name))
+		if (!e->key && e->made_uid && *e->made_uid && str_eq(e->name, name))
+			return e->made_uid;
+	return NULL;
 }
 
 bool srv_pending_may_tell(struct srv_pending *p, enum srv_limit l, unsigned *left_out)

@@ -107,7 +107,7 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 		k8s_call_get(env->api, &j->base.ops, &kobj_ak, env->ns, j->name, on_existing, j);
 		return;
 	}
-	srv_job_settle(&j->base.key, err);
+	srv_job_settle(&j->base.key, err, result);
 	r = srv_job_reply(&j->base);
 	if (err_is_set(err)) {
 		srv_reply_api_error(r, err);
@@ -175,14 +175,14 @@ static void on_machine_created(void *arg, const struct err *err, const struct k8
 		read_machine(j); /* the same node's earlier try, or another listener's */
 		return;
 	}
-	srv_job_settle(&j->base.machine, err);
+	srv_job_settle(&j->base.machine, err, result);
 	if (err_is_set(err)) {
 		srv_reply_api_error(srv_job_reply(&j->base), err);
 		srv_job_end(&j->base);
 		return;
 	}
 	log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(j->base.req)));
-	note_seen(j, json_get_str(result->object, "metadata/uid"));
+	note_seen(j, result->uid);
 	post_key(j);
 }
 
@@ -192,7 +192,7 @@ static void post_machine(struct job *j, const struct model_cluster *c)
 	cleanup_json struct json_object *machine =
 		model_machine_new_json(j->uuid, c->obj.name, c->obj.uid);
 
-	k8s_call_create(env->api, &j->base.ops, &kobj_machine, env->ns, machine,
+	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine,
 		srv_api_ms(j->base.req), on_machine_created, j);
 }
 
@@ -243,8 +243,8 @@ struct registration {
 	struct pki_spki spki;
 	char uuid[UUID_TEXT_LEN + 1]; /* "": none */
 	char name[MODEL_AK_NAME_LEN + 1];
-	const struct kobj *machine; /* with this uuid; NULL: none is known */
-	bool handed_out;            /* none is known, and a listener handed this uuid out */
+	char machine_uid[SEEN_LEN + 1]; /* of the Machine with this uuid; "": none is known */
+	bool handed_out;                /* none is known, and a listener handed this uuid out */
 };
 
 /* The cached key that this one repeats: any for a request without uuid, else one with a uuid. */
@@ -286,17 +286,28 @@ static int check_known(const struct srv_env *env, struct httpd_req *r, const str
 	return 0;
 }
 
+/* The Machine with this uuid: in the cache, or made here a moment ago. */
+static void find_machine(const struct srv_env *env, struct registration *a)
+{
+	cleanup_free char *name = model_machine_name(a->uuid);
+	const struct kobj *o = NULL;
+	const char *uid;
+
+	if (*a->uuid && env->state->machines)
+		o = k8s_cache_first(env->state->machines, 0, a->uuid);
+	uid = o ? o->uid : *a->uuid ? srv_pending_made_machine(env->pending, name) : NULL;
+	snprintf(a->machine_uid, sizeof(a->machine_uid), "%s", uid ? uid : "");
+}
+
 /* -1: the request has been refused, as its uuid is none that may come here. */
 static int check_uuid(const struct srv_env *env, struct httpd_req *r, const struct model_cluster *c,
 	struct registration *a)
 {
-	a->machine = *a->uuid && env->state->machines
-			     ? k8s_cache_first(env->state->machines, 0, a->uuid)
-			     : NULL;
+	find_machine(env, a);
 	/* Also with AtRequest: nodes come with ids that were handed out before the change. */
-	a->handed_out = *a->uuid && !a->machine && c->reg_mode != MODEL_REG_MANUAL &&
+	a->handed_out = *a->uuid && !*a->machine_uid && c->reg_mode != MODEL_REG_MANUAL &&
 			srv_regkey_valid(env->regkey, c, a->uuid);
-	if (a->machine || a->handed_out || c->reg_machine != MODEL_REG_AT_KEY)
+	if (*a->machine_uid || a->handed_out || c->reg_machine != MODEL_REG_AT_KEY)
 		return 0;
 	if (!*a->uuid)
 		httpd_reply_error(r, 403, 0,
@@ -321,7 +332,7 @@ static void start(struct srv_listener *s, struct httpd_req *r, const struct mode
 	struct job *j;
 
 	key = srv_pending_take_key(
-		env->pending, c, a->name, uuid, a->machine || a->handed_out, &why);
+		env->pending, c, a->name, uuid, *a->machine_uid || a->handed_out, &why);
 	if (key && a->handed_out) {
 		machine = srv_pending_take_machine(
 			env->pending, c, httpd_req_peer(r), machine_name, &why);
@@ -338,12 +349,11 @@ static void start(struct srv_listener *s, struct httpd_req *r, const struct mode
 	j->spki = a->spki;
 	memcpy(j->name, a->name, sizeof(j->name));
 	memcpy(j->uuid, a->uuid, sizeof(j->uuid));
-	if (a->machine)
-		note_seen(j, a->machine->uid);
+	note_seen(j, a->machine_uid);
 	if (a->handed_out)
 		post_machine(j, c);
-	else if (uuid && !a->machine)
-		read_machine(j); /* made a moment ago, and the cache does not have it yet */
+	else if (uuid && !*a->machine_uid)
+		read_machine(j); /* perhaps made a moment ago by another process */
 	else
 		post_key(j);
 }

@@ -105,7 +105,7 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 	const struct srv_env *env = srv_listener_env(j->base.listener);
 	struct httpd_req *r = srv_job_reply(&j->base);
 
-	srv_job_settle(&j->base.machine, err);
+	srv_job_settle(&j->base.machine, err, result);
 	if (err_is_set(err)) {
 		srv_reply_api_error(r, err);
 	} else {

@@ -23,7 +23,7 @@ static struct {
 	unsigned n;
 	struct err err;
 	bool object, already_exists;
-	char name[64];
+	char name[64], uid[64];
 } got;
 
 static void on_result(void *arg, const struct err *err, const struct k8s_result *r)
@@ -36,6 +36,7 @@ static void on_result(void *arg, const struct err *err, const struct k8s_result 
 	got.already_exists = r->already_exists;
 	got.cached = r->cached ? r->cached->rv : NULL;
 	snprintf(got.name, sizeof(got.name), "%s", name ? name : "");
+	snprintf(got.uid, sizeof(got.uid), "%s", r->uid ? r->uid : "none");
 }
 
 static void setup(void)
@@ -209,14 +210,22 @@ Test(k8s_call, create_only_takes_an_object_and_keeps_none)
 		const char *body;
 		enum err_kind kind;
 		bool exists;
+		const char *uid; /* NULL: none is given */
 	} rows[] = {
-		{201, "{\"metadata\":{\"name\":\"m\",\"resourceVersion\":\"7\"}}", ERR_NONE, false},
-		{201, "{\"metadata\":{\"name\":\"m\"}}", ERR_INVALID, false},
-		{201, "{\"resourceVersion\":\"7\"}", ERR_INVALID, false},
-		{201, "{\"metadata\":{\"resourceVersion\":\"7\"", ERR_INVALID, false},
-		{200, "<html>", ERR_INVALID, false},
-		{201, "", ERR_INVALID, false},
-		{409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}", ERR_CONFLICT, true},
+		{201, "{\"metadata\":{\"name\":\"m\",\"resourceVersion\":\"7\"}}", ERR_NONE, false,
+			""},
+		{201, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\"}}", ERR_NONE, false,
+			"u-1"},
+		{201, "{\"uid\":\"u-1\",\"metadata\":{\"resourceVersion\":\"7\"}}", ERR_NONE, false,
+			""},
+		{201, "{\"metadata\":{\"uid\":\"u-1\"}}", ERR_INVALID, false, NULL},
+		{201, "{\"metadata\":{\"name\":\"m\"}}", ERR_INVALID, false, NULL},
+		{201, "{\"resourceVersion\":\"7\"}", ERR_INVALID, false, NULL},
+		{201, "{\"metadata\":{\"resourceVersion\":\"7\"", ERR_INVALID, false, NULL},
+		{200, "<html>", ERR_INVALID, false, NULL},
+		{201, "", ERR_INVALID, false, NULL},
+		{409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}", ERR_CONFLICT, true,
+			NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -230,6 +239,7 @@ Test(k8s_call, create_only_takes_an_object_and_keeps_none)
 		cr_assert_eq(got.err.kind, rows[i].kind, "row %zu: %s", i, got.err.text);
 		cr_assert_eq(got.already_exists, rows[i].exists);
 		cr_assert_not(got.object);
+		cr_assert_str_eq(got.uid, rows[i].uid ? rows[i].uid : "none");
 	}
 }
 

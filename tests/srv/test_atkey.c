@@ -165,8 +165,7 @@ Test(srv_atkey, a_known_key_makes_no_machine)
 	}
 }
 
-/* The same node's second try before the cache has its first, or another listener was quicker. */
-Test(srv_atkey, a_machine_that_is_there_already_is_fine)
+Test(srv_atkey, a_machine_made_a_moment_ago_is_known)
 {
 	char uuid[UUID_TEXT_LEN + 1];
 	struct rig r;
@@ -177,11 +176,33 @@ Test(srv_atkey, a_machine_that_is_there_already_is_fine)
 	expect(&r, KEY_A, uuid, 201, 0, SUCCESS);
 	expect(&r, KEY_B, uuid, 201, 0, SUCCESS);
 	cr_assert_eq(fake_api_count(r.api, &kobj_machine, NS), 1);
-	cr_assert_eq(fake_transport_count(r.ft, "get", "machines"), 1);
+	cr_assert_eq(fake_transport_count(r.ft, "create", "machines"), 1);
+	cr_assert_eq(fake_transport_count(r.ft, "get", "machines"), 0);
 	cr_assert_eq(srv_pending_count(r.env.pending), 3);
 	fake_api_hold_watches(r.api, false);
 	loop_drain(r.loop);
 	cr_assert_eq(srv_pending_count(r.env.pending), 3);
+	rig_close(&r);
+}
+
+/* Another listener was quicker, and the cache does not have its Machine yet. */
+Test(srv_atkey, a_machine_that_is_there_already_is_fine)
+{
+	cleanup_free char *machine = NULL;
+	char uuid[UUID_TEXT_LEN + 1];
+	struct rig r;
+
+	open_at_key(&r, AT_KEY);
+	get_uuid(&r, uuid);
+	fake_api_hold_watches(r.api, true);
+	machine = xasprintf(
+		"{\"metadata\":{\"name\":\"machine-%s\"},\"spec\":{\"id\":\"%s\"}}", uuid, uuid);
+	fake_api_put(r.api, &kobj_machine, NS, machine);
+	expect(&r, KEY_A, uuid, 201, 0, SUCCESS);
+	cr_assert_eq(fake_api_count(r.api, &kobj_machine, NS), 1);
+	cr_assert_eq(fake_transport_count(r.ft, "get", "machines"), 1);
+	fake_api_hold_watches(r.api, false);
+	loop_drain(r.loop);
 	rig_close(&r);
 }
 

@@ -253,7 +253,7 @@ Test(srv_pending, a_crowd_at_once_does_not_pass_the_keys_of_one_machine)
 	cr_assert_eq(n, 4);
 	/* The API has answered, and the watch has told of none of them. */
 	for (int i = 0; i < n; i++)
-		srv_place_keep(e[i], true);
+		srv_place_keep(e[i], "uid");
 	take_key(&t, "late", "u", true, SRV_LIMIT_WAITING_KEYS);
 	key(&t, "k0", LISTENER, NULL, "u");
 	key(&t, "k1", LISTENER, NULL, "u");
@@ -275,13 +275,13 @@ Test(srv_pending, a_place_counts_until_the_cache_shows_it_or_ten_seconds)
 	cr_assert_eq(srv_pending_count(t.p), 1);
 	machine(&t, "a", LISTENER);
 	cr_assert_eq(srv_pending_count(t.p), 1, "the event overtook the answer");
-	srv_place_keep(m, true);
+	srv_place_keep(m, "uid");
 	cr_assert_eq(srv_pending_count(t.p), 1);
-	srv_place_keep(take_machine(&t, "b", SRV_LIMIT_NONE), true);
+	srv_place_keep(take_machine(&t, "b", SRV_LIMIT_NONE), "uid");
 	cr_assert_eq(srv_pending_count(t.p), 2);
 	machine(&t, "b", LISTENER "," BOUND("b"));
 	cr_assert_eq(srv_pending_count(t.p), 1, "matched already");
-	srv_place_keep(take_machine(&t, "c", SRV_LIMIT_NONE), false);
+	srv_place_keep(take_machine(&t, "c", SRV_LIMIT_NONE), NULL);
 	clock_fake_advance(9999);
 	cr_assert_eq(srv_pending_count(t.p), 2);
 	clock_fake_advance(1);
@@ -302,7 +302,7 @@ Test(srv_pending, a_source_has_its_share_of_machines_bound_or_not)
 		cleanup_free char *name = xasprintf("m%d", i);
 		cleanup_free char *bound = xasprintf(LISTENER "," BOUND("%s"), name);
 
-		srv_place_keep(take_machine(&t, name, SRV_LIMIT_NONE), true);
+		srv_place_keep(take_machine(&t, name, SRV_LIMIT_NONE), "uid");
 		machine(&t, name, bound);
 	}
 	cr_assert_eq(srv_pending_count(t.p), 0);
@@ -342,17 +342,44 @@ Test(srv_pending, a_key_under_way_is_known_by_its_name)
 	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_NONE);
 	k = take_key(&t, "k", "u", true, SRV_LIMIT_NONE);
 	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_OPEN);
-	srv_place_keep(k, false);
+	srv_place_keep(k, NULL);
 	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_NONE,
 		"nobody knows, so it is tried again");
 	cr_assert_eq(take_key(&t, "k", "u", true, SRV_LIMIT_NONE), k, "in its old place");
 	cr_assert_eq(srv_pending_count(t.p), 1);
-	srv_place_keep(k, true);
+	srv_place_keep(k, "uid");
 	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_MADE);
 	cr_assert_str_eq(uuid, "u");
 	key(&t, "k", LISTENER, NULL, "u");
 	cr_assert_eq(srv_pending_key_under_way(t.p, "k", &uuid), SRV_UNDER_WAY_NONE, "shown");
 	counts_close(&t);
+}
+
+Test(srv_pending, a_machine_made_here_is_known_until_the_cache_shows_it)
+{
+	struct srv_place *m;
+	struct counts t;
+
+	clock_fake_start(1000, 1790000000);
+	counts_open(&t);
+	m = take_machine(&t, "m", SRV_LIMIT_NONE);
+	cr_assert_null(srv_pending_made_machine(t.p, "m"), "on its way");
+	srv_place_keep(m, "uid-m");
+	cr_assert_str_eq(srv_pending_made_machine(t.p, "m"), "uid-m");
+	cr_assert_null(srv_pending_made_machine(t.p, "n"));
+	machine(&t, "m", LISTENER);
+	cr_assert_null(srv_pending_made_machine(t.p, "m"), "shown");
+	srv_place_keep(take_machine(&t, "lost", SRV_LIMIT_NONE), NULL);
+	cr_assert_null(srv_pending_made_machine(t.p, "lost"), "it may not have been made");
+	srv_place_keep(take_machine(&t, "no-uid", SRV_LIMIT_NONE), "");
+	cr_assert_null(srv_pending_made_machine(t.p, "no-uid"));
+	srv_place_keep(take_key(&t, "k", "u", true, SRV_LIMIT_NONE), "uid-k");
+	cr_assert_null(srv_pending_made_machine(t.p, "k"), "a key");
+	srv_place_keep(take_machine(&t, "late", SRV_LIMIT_NONE), "uid-late");
+	clock_fake_advance(10000);
+	cr_assert_null(srv_pending_made_machine(t.p, "late"), "the watch is late: it is read");
+	counts_close(&t);
+	clock_fake_stop();
 }
 
 Test(srv_pending, a_limit_is_told_once_a_minute)
@@ -385,7 +412,7 @@ Test(srv_pending, a_role_without_caches_counts_its_own_creates)
 	m = srv_pending_take_machine(p, &limits, PEER, "a", &why);
 	cr_assert_not_null(m);
 	cr_assert_null(srv_pending_take_machine(p, &limits, PEER, "b", &why));
-	srv_place_keep(m, true);
+	srv_place_keep(m, "uid");
 	cr_assert_eq(srv_pending_count(p), 0);
 	srv_pending_free(p);
 }

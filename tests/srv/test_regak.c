@@ -489,6 +489,26 @@ Test(srv_regak, notes_the_machine_that_it_saw)
 	rig_close(&r);
 }
 
+Test(srv_regak, a_machine_made_here_a_moment_ago_is_not_read)
+{
+	char name[sizeof("machine-") + UUID_TEXT_LEN];
+	struct cli_reply a;
+	struct rig r;
+
+	rig_open(&r, OPEN_SPEC);
+	fake_api_hold_watches(r.api, true);
+	rig_ask(&r, r.port, GET_IGNITION, &a);
+	cr_assert_eq(a.status, 200);
+	snprintf(name, sizeof(name), "machine-%.*s", UUID_TEXT_LEN, strstr(a.body, "default/") + 8);
+	cli_reply_fini(&a);
+	cr_assert_eq(rig_register_status(&r, KEY_A, name + 8), 201);
+	cr_assert_eq(fake_transport_requests(r.ft), 2, "a Machine and its key");
+	cr_assert_str_eq(seen_on(&r, KEY_A), uid_of(&r, name));
+	fake_api_hold_watches(r.api, false);
+	loop_drain(r.loop);
+	rig_close(&r);
+}
+
 Test(srv_regak, a_machine_with_the_name_and_another_id_was_not_seen)
 {
 	struct rig r;

@@ -23,6 +23,8 @@ struct k8s_result {
 	struct json_object *object; /* borrowed, may be NULL */
 	/* Borrowed; set in the place of `object`: k8s_call_unless_cached(). */
 	const struct kobj *cached;
+	/* Borrowed; of what create_only made, "" when the answer does not say; else NULL. */
+	const char *uid;
 	bool already_exists; /* 409 AlreadyExists on a create */
 };
 typedef void (*k8s_result_fn)(void *arg, const struct err *err, const struct k8s_result *result);
@@ -33,8 +35,8 @@ struct op *k8s_call_get(struct k8s_transport *t, struct op_scope *scope, const s
 struct op *k8s_call_create(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);
-/* The same for a caller that does not need the object: the answer must be one with a
- * resourceVersion, but result->object is NULL. */
+/* The same for a caller that needs nothing of the object but its uid: the answer must be one with a
+ * resourceVersion, and is not read any further. */
 struct op *k8s_call_create_only(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);

@@ -4,6 +4,7 @@
 #ifndef TEC_SRV_LISTENER_H
 #define TEC_SRV_LISTENER_H
 
+#include "tec/k8s/call.h"
 #include "tec/k8s/event.h"
 #include "tec/k8s/transport.h"
 #include "tec/loop/timer.h"
@@ -79,8 +80,9 @@ struct srv_job {
 void *srv_job_start(size_t size, struct srv_listener *s,
 	struct httpd_req *req);                     /* zeroed beyond the first member */
 struct httpd_req *srv_job_reply(struct srv_job *j); /* the request, to be answered now */
-/* The API answered the create that this place (NULL is fine) was taken for. */
-void srv_job_settle(struct srv_place **take, const struct err *err);
+/* The API answered the create_only that this place (NULL is fine) was taken for. */
+void srv_job_settle(
+	struct srv_place **take, const struct err *err, const struct k8s_result *result);
 void srv_job_end(struct srv_job *j); /* frees it */
 
 #endif

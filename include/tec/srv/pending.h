@@ -44,9 +44,9 @@ struct srv_place *srv_pending_take_machine(struct srv_pending *p, const struct m
  * else waits. uuid may be NULL. */
 struct srv_place *srv_pending_take_key(struct srv_pending *p, const struct model_cluster *c,
 	const char *name, const char *uuid, bool machine, enum srv_limit *why);
-/* How a place ends. Kept: it counts until the cache shows the object, 10 s at most. made: the API
- * said so; otherwise it may have been made. */
-void srv_place_keep(struct srv_place *take, bool made);
+/* How a place ends. Kept: it counts until the cache shows the object, 10 s at most. made_uid: the
+ * API said that it made the object, with this uid; NULL: it may have been made. */
+void srv_place_keep(struct srv_place *take, const char *made_uid);
 void srv_place_give_back(struct srv_place *take); /* it was not made */
 
 /* A key of this name that this process has under way, or has made, and that the cache does not show
@@ -55,6 +55,10 @@ enum srv_under_way { SRV_UNDER_WAY_NONE, SRV_UNDER_WAY_OPEN, SRV_UNDER_WAY_MADE 
 /* *uuid (borrowed until the next call; "": none) of one that is made. */
 enum srv_under_way srv_pending_key_under_way(
 	struct srv_pending *p, const char *name, const char **uuid);
+
+/* The uid of a Machine of this name that this process has made and that the cache does not show yet;
+ * borrowed until the next call, NULL: there is none. */
+const char *srv_pending_made_machine(struct srv_pending *p, const char *name);
 
 size_t srv_pending_count(struct srv_pending *p); /* Machines and keys, places included */
 /* Whether a refusal may be logged and reported in an Event: once a minute for each limit. *left_out:
