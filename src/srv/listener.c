@@ -23,7 +23,8 @@ struct srv_listener {
 	struct srv_env env;
 	struct srv_listener_conf conf;
 	struct httpd *httpd;
-	bool tls; /* it has a certificate */
+	bool tls;    /* it has a certificate */
+	void *state; /* owned: the handlers' */
 };
 
 static const char plain_refused_text[] =
@@ -125,6 +126,7 @@ struct srv_listener *srv_listener_new(
 
 	s->env = *env;
 	s->conf = *conf;
+	s->state = xcalloc(1, conf->state_size);
 	h.name = conf->name;
 	h.max_connections = env->max_connections;
 	h.rate = env->rate;
@@ -142,6 +144,9 @@ void srv_listener_free(struct srv_listener *s)
 	if (!s)
 		return;
 	httpd_free(s->httpd);
+	if (s->conf.state_fini)
+		s->conf.state_fini(s->state);
+	free(s->state);
 	free(s);
 }
 
@@ -174,6 +179,11 @@ void srv_listener_follow(const struct srv_env *env, struct httpd *h, const char 
 		httpd_set_closed(h, plain_refused_text);
 	else
 		httpd_set_closed(h, NULL);
+}
+
+void *srv_listener_state(const struct srv_listener *s)
+{
+	return s->state;
 }
 
 void srv_listener_refresh(struct srv_listener *s)

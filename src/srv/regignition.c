@@ -2,11 +2,14 @@
 /*
  * GET -> refuse early (mode, address, certificates, version, limits) -> create the Machine ->
  * answer from the cluster as it is then. With registration.machine AtKey nothing is created, and
- * the answer is given at once. HEAD is not routed, so it can never create.
+ * the answer is given at once. HEAD is not routed, so it can never create. Answers of one cluster
+ * differ in the id alone: the last one is kept, and the next id put into it.
  */
 #include "config.h"
 
 #include "tec/srv/regignition.h"
+
+#include <string.h>
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -14,6 +17,15 @@
 #include "tec/k8s/call.h"
 #include "tec/model/machine.h"
 #include "tec/render/ignition.h"
+
+/* The last answer, and what it was made of. */
+struct page {
+	const struct kobj *cluster; /* owned: a reference; NULL: there is none yet */
+	uint64_t ca;                /* hash of the certificates in it */
+	int minor;
+	char uuid[UUID_TEXT_LEN + 1];
+	struct strbuf text;
+};
 
 struct job {
 	struct srv_job base;
@@ -87,16 +99,66 @@ static const struct model_cluster *usable_cluster(
 	return NULL;
 }
 
-static void reply_ignition(struct httpd_req *r, const struct model_cluster *c,
+static uint64_t hash_of_ca(const struct render_ignition_ca *ca, unsigned n_servers)
+{
+	const char *pem[2 + MODEL_CLUSTER_SERVERS_MAX] = {ca->trustee, ca->ak};
+	uint64_t hash = 0;
+
+	memcpy(pem + 2, ca->server, n_servers * sizeof(pem[0]));
+	for (unsigned i = 0; i < 2 + n_servers; i++)
+		hash = hash * 31 + (pem[i] ? str_hash(pem[i], strlen(pem[i])) : 0);
+	return hash;
+}
+
+/* Ids are random and as long as each other, so nothing else in the text is the last one. */
+static void page_set_uuid(struct page *p, const char *uuid)
+{
+	char *at = p->text.data, *end = at + p->text.len;
+
+	while ((at = memmem(at, (size_t)(end - at), p->uuid, UUID_TEXT_LEN)) != NULL) {
+		memcpy(at, uuid, UUID_TEXT_LEN);
+		at += UUID_TEXT_LEN;
+	}
+	memcpy(p->uuid, uuid, sizeof(p->uuid));
+}
+
+static void page_make(struct page *p, const struct model_cluster *c,
 	const struct render_ignition_ca *ca, const char *uuid, int minor)
 {
-	cleanup_strbuf struct strbuf body = STRBUF_INIT;
+	uint64_t hash = hash_of_ca(ca, c->n_servers);
+
+	if (p->cluster == &c->obj && p->ca == hash && p->minor == minor) {
+		page_set_uuid(p, uuid);
+		return;
+	}
+	kobj_unref(p->cluster);
+	p->cluster = kobj_ref(&c->obj);
+	p->ca = hash;
+	p->minor = minor;
+	memcpy(p->uuid, uuid, sizeof(p->uuid));
+	strbuf_fini(&p->text);
+	render_ignition(c, uuid, minor, ca, &p->text);
+}
+
+static void page_fini(void *page)
+{
+	struct page *p = page;
+
+	kobj_unref(p->cluster);
+	strbuf_fini(&p->text);
+}
+
+static void reply_ignition(struct srv_listener *s, struct httpd_req *r,
+	const struct model_cluster *c, const struct render_ignition_ca *ca, const char *uuid,
+	int minor)
+{
+	struct page *p = srv_listener_state(s);
 	char type[96];
 
-	render_ignition(c, uuid, minor, ca, &body);
+	page_make(p, c, ca, uuid, minor);
 	snprintf(type, sizeof(type), "application/vnd.coreos.ignition+json; version=3.%d.0", minor);
 	httpd_reply_header(r, "Cache-Control", "no-store");
-	httpd_reply(r, 200, type, body.data, body.len);
+	httpd_reply(r, 200, type, p->text.data, p->text.len);
 }
 
 static void on_created(void *arg, const struct err *err, const struct k8s_result *result)
@@ -117,7 +179,7 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 		log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(r)));
 		c = usable_cluster(env, r, &ca);
 		if (c)
-			reply_ignition(r, c, &ca, j->uuid, j->minor);
+			reply_ignition(j->base.listener, r, c, &ca, j->uuid, j->minor);
 	}
 	srv_job_end(&j->base);
 }
@@ -137,9 +199,10 @@ static bool is_conditional(const struct httpd_req *r)
 }
 
 /* The Machine is made when its key comes, by a client that shows this id. */
-static void answer_at_key(const struct srv_env *env, struct httpd_req *r,
+static void answer_at_key(struct srv_listener *s, struct httpd_req *r,
 	const struct model_cluster *c, const struct render_ignition_ca *ca, int minor)
 {
+	const struct srv_env *env = srv_listener_env(s);
 	enum srv_limit limit = srv_pending_machine_limit(env->pending, c, httpd_req_peer(r));
 	char uuid[UUID_TEXT_LEN + 1];
 
@@ -147,7 +210,7 @@ static void answer_at_key(const struct srv_env *env, struct httpd_req *r,
 	if (limit != SRV_LIMIT_NONE)
 		srv_reply_limit(env, r, limit);
 	else if (srv_regkey_make(env->regkey, c, uuid))
-		reply_ignition(r, c, ca, uuid, minor);
+		reply_ignition(s, r, c, ca, uuid, minor);
 	else
 		httpd_reply_error(r, 503, 5, "The registration key is being made");
 }
@@ -200,7 +263,7 @@ static void get_ignition(struct httpd_req *r, void *arg)
 		return;
 	}
 	if (c->reg_machine == MODEL_REG_AT_KEY)
-		answer_at_key(env, r, c, &ca, minor);
+		answer_at_key(s, r, c, &ca, minor);
 	else
 		create_machine(s, r, c, minor);
 }
@@ -223,6 +286,8 @@ struct srv_listener *srv_regignition_new(const struct srv_env *env)
 		.n_routes = ARRAY_LEN(routes),
 		.error_body = error_body,
 		.tls_secret = tls_secret,
+		.state_size = sizeof(struct page),
+		.state_fini = page_fini,
 	};
 
 	return srv_listener_new(env, &conf);

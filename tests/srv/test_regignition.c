@@ -97,6 +97,46 @@ Test(srv_regignition, every_request_is_another_machine)
 	rig_close(&r);
 }
 
+/* One client after the other, while what their answers are made of changes. */
+Test(srv_regignition, an_answer_follows_cluster_version_and_certificate)
+{
+	static const char *const versions[] = {"3.6.0", "3.6.0", "3.4.0", "3.6.0"};
+	static const char *const addresses[] = {"a.example.org", "a.example.org", "b.example.org"};
+	struct testing_pem cas[] = {testing_make_pem(1, 3600), testing_make_pem(1, 3600)};
+	char ask[256], want[64];
+	struct cli_reply a;
+	struct rig r;
+
+	rig_open(&r, SPEC("\"registration\":{}"));
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		snprintf(ask, sizeof(ask),
+			"GET /ignition HTTP/1.1\r\nHost: x\r\n"
+			"Accept: application/vnd.coreos.ignition+json;version=%s\r\n\r\n",
+			versions[i]);
+		rig_ask(&r, r.port, ask, &a);
+		snprintf(want, sizeof(want), "{\"ignition\":{\"version\":\"%s\"}", versions[i]);
+		cr_assert_eq(strncmp(a.body, want, strlen(want)), 0, "%zu: %s", i, a.body);
+		cli_reply_fini(&a);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(addresses); i++) {
+		snprintf(ask, sizeof(ask), "{\"publicTrusteeAddr\":\"%s\"}", addresses[i]);
+		rig_cluster(&r, ask);
+		rig_ask(&r, r.port, GET_IGNITION, &a);
+		cr_assert(strstr(a.body, addresses[i]), "%zu: %s", i, a.body);
+		cli_reply_fini(&a);
+	}
+	rig_cluster(&r, SPEC("\"trusteeSecret\":\"ca\""));
+	for (size_t i = 0; i < ARRAY_LEN(cas); i++) {
+		rig_secret(&r, "ca", NULL, NULL, cas[i].cert);
+		rig_ask(&r, r.port, GET_IGNITION, &a);
+		snprintf(want, sizeof(want), "%.40s", cas[i].cert + 160); /* of the third line */
+		cr_assert(strstr(a.body, want), "%zu: %s", i, a.body);
+		cli_reply_fini(&a);
+		testing_pem_fini(&cas[i]);
+	}
+	rig_close(&r);
+}
+
 struct refusal {
 	const char *what, *spec;
 	int status;

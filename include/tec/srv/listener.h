@@ -48,6 +48,9 @@ struct srv_listener_conf {
 	size_t n_routes;
 	const char *(*error_body)(struct strbuf *out, int status, const char *message);
 	const char *(*tls_secret)(const struct model_cluster *c); /* NULL: plain HTTP */
+	/* What the handlers keep between requests: its size, zeroed at first, and what it owns. */
+	size_t state_size;
+	void (*state_fini)(void *state); /* NULL: it owns nothing */
 };
 struct srv_listener;
 struct srv_listener *srv_listener_new(
@@ -55,6 +58,7 @@ struct srv_listener *srv_listener_new(
 void srv_listener_free(struct srv_listener *s);           /* NULL is fine */
 struct httpd *srv_listener_httpd(struct srv_listener *s); /* to listen, drain, ask the port */
 const struct srv_env *srv_listener_env(const struct srv_listener *s);
+void *srv_listener_state(const struct srv_listener *s);
 /* The cluster or a certificate changed: serve with the right certificate, in plain text, or not at
  * all. */
 void srv_listener_refresh(struct srv_listener *s);
