@@ -8,10 +8,9 @@
 
 #include <string.h>
 
-#include "tec/apistore/apply.h"
 #include "tec/apistore/jsonpatch.h"
 #include "tec/apistore/patch.h"
-#include "tec/base/file.h"
+#include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/yaml.h"
 
@@ -98,71 +97,25 @@ static struct apistore_answer json_patch(const struct apistore_write *w, struct 
 	return update(w, steal_ptr(&o));
 }
 
-/* What the manager applied last; false: the database failed. */
-static bool last_applied(const struct apistore_write *w, unsigned part, struct json_object **out)
-{
-	struct err err = ERR_INIT;
-	char *text = NULL;
-	int rc = w->was ? apistore_db_get_applied(w->s->db, &w->key, part, &text, &err) : 0;
-
-	*out = NULL;
-	if (rc < 0)
-		return apistore_objects_failed(w->s, &err) == 0;
-	if (text) {
-		*out = json_parse(text, strlen(text), &apistore_write_limits, &err);
-		file_wipe(text, strlen(text));
-	}
-	return true;
-}
-
-static void note_applied(const struct apistore_write *w, unsigned part, struct json_object *conf)
-{
-	struct err err = ERR_INIT;
-	char *text;
-
-	if (w->dry || apistore_objects_begin(w->s) < 0)
-		return;
-	text = json_text(conf);
-	if (apistore_db_set_applied(w->s->db, &w->key, part, text, &err) < 0)
-		(void)apistore_objects_failed(w->s, &err);
-	file_wipe(text, strlen(text));
-}
-
 static struct apistore_answer apply(const struct apistore_write *w, struct json_object *body)
 {
-	cleanup_json struct json_object *conf = json_copy(body), *last = NULL;
-	struct json_object *o = w->was ? json_copy(w->was) : json_obj(),
-			   *m = json_get_obj(conf, "metadata");
-	struct apistore_answer answer;
-	struct err err = ERR_INIT;
-	unsigned part = w->t->sub[0] != '\0';
+	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
+	cleanup_free char *version =
+		xasprintf("%s%s%s", w->t->group, w->t->group[0] ? "/" : "", w->t->version);
+	char now[CLOCK_RFC3339_LEN];
+	const struct apistore_manager m = apistore_write_manager(w, version, now);
+	cleanup_json struct json_object *o = NULL;
+	struct apistore_write here = *w;
+	struct apistore_answer refused;
 
-	if (!json_get_str(body, "kind"))
-		answer = apistore_status_refusal(400, "BadRequest", "an apply patch needs a kind");
-	if (!json_get_str(body, "kind") || !is_meant(w, body, &answer)) {
-		json_object_put(o);
-		return answer;
-	}
-	if (part) { /* the subresource takes nothing else */
-		json_object_put(conf);
-		conf = json_obj();
-		apistore_write_copy(conf, body, "status");
-	} else if (m) {
-		json_object_object_del(m, "resourceVersion");
-		json_object_object_del(m, "uid");
-	}
-	if (!last_applied(w, part, &last)) {
-		json_object_put(o);
-		return apistore_write_trouble(w->s);
-	}
-	if (apistore_apply(o, conf, last, &w->s->schema->lists, &err) < 0) {
-		json_object_put(o);
-		return apistore_status_refusal(400, "BadRequest", "%s", err.text);
-	}
-	answer = apistore_write_store(w, o);
-	if (answer.code / 100 == 2 && !(last && json_object_equal(last, conf)))
-		note_applied(w, part, conf);
-	return answer;
+	if (!is_meant(w, body, &refused))
+		return refused;
+	o = apistore_managed_apply(
+		&p, w->kind, &m, w->was, body, apistore_target_flag(w->t, "force"), &refused);
+	if (!o)
+		return refused;
+	here.applied = true;
+	return apistore_write_store(&here, steal_ptr(&o));
 }
 
 /* ---- content types */
@@ -195,6 +148,9 @@ static struct apistore_answer unsupported(const struct apistore_write *w)
 {
 	cleanup_strbuf struct strbuf types = STRBUF_INIT;
 
+	if (!w->kind->custom)
+		return apistore_status_refusal(
+			415, "UnsupportedMediaType", "415: Unsupported Media Type");
 	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
 		if (!(patch_kinds[i].built_in && w->kind->custom))
 			strbuf_addf(&types, "%s%s", types.len ? ", " : "", patch_kinds[i].type);

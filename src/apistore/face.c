@@ -12,8 +12,11 @@
 struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char *method,
 	const char *path, const char *content_type, const char *body, size_t len)
 {
-	const struct apistore_request r = {
-		.method = method, .content_type = content_type, .body = body, .len = len};
+	const struct apistore_request r = {.method = method,
+		.content_type = content_type,
+		.body = body,
+		.len = len,
+		.user_agent = "tec-operator"};
 	cleanup_apistore_target struct apistore_target t;
 	struct err err = ERR_INIT;
 

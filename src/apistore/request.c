@@ -7,7 +7,10 @@
 
 #include "tec/apistore/request.h"
 
+#include <stdio.h>
+
 #include "tec/apistore/list.h"
+#include "tec/base/clock.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -133,6 +136,24 @@ static void complete(const struct apistore_write *w, struct json_object *o)
 		json_add_str(o, "kind", k->kind);
 }
 
+struct apistore_manager apistore_write_manager(
+	const struct apistore_write *w, const char *version, char *now)
+{
+	clock_format(clock_wall_s(), now);
+	return (struct apistore_manager){w->manager, version, w->t->sub, now};
+}
+
+static void note_manager(const struct apistore_write *w, struct json_object *o)
+{
+	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
+	char now[CLOCK_RFC3339_LEN];
+	const struct apistore_manager m =
+		apistore_write_manager(w, json_get_str(o, "apiVersion"), now);
+
+	if (!w->applied)
+		apistore_managed_update(&p, w->kind, &m, w->was, o);
+}
+
 /* The end of every write that carries an object. */
 struct apistore_answer apistore_write_store(
 	const struct apistore_write *w, struct json_object *take_o)
@@ -153,6 +174,7 @@ struct apistore_answer apistore_write_store(
 		apistore_rules(w->t, o, w->was, &refused) < 0 ||
 		apistore_admit_check(w, o, &refused) < 0)
 		return refused;
+	note_manager(w, o);
 	if (apistore_objects_store(w->s, &w->key, w->was, json_object_get(o), w->dry,
 		    APISTORE_OBJECT_MAX, &stored) < 0) {
 		file_wipe(stored.text, stored.len);
@@ -242,6 +264,33 @@ static int read_dry(const struct apistore_write *w, struct json_object *body, bo
 	return -1;
 }
 
+/* As kube-apiserver does: what the query says, or the first part of User-Agent. */
+static int read_manager(
+	struct apistore_write *w, const struct apistore_request *r, struct apistore_answer *refused)
+{
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	cleanup_free char *param = apistore_target_param(w->t, "fieldManager");
+	const char *agent = r->user_agent ? r->user_agent : "unknown";
+	size_t n = 0;
+
+	if (param && strlen(param) > APISTORE_MANAGER_MAX) {
+		*refused = apistore_status_invalid(&options, "PatchOptions", "fieldManager",
+			"Too long", "may not be more than 128 bytes");
+		return -1;
+	}
+	if (param && *param) {
+		snprintf(w->manager, sizeof(w->manager), "%s", param);
+		return 0;
+	}
+	for (; *agent && *agent != '/' && n < APISTORE_MANAGER_MAX; agent++)
+		if (*agent >= ' ' && *agent < 0x7f)
+			w->manager[n++] = *agent;
+	if (n == 0)
+		snprintf(w->manager, sizeof(w->manager), "unknown");
+	return 0;
+}
+
 static int read_fields(const struct apistore_write *w, const struct apistore_request *r,
 	enum apistore_fields *out, struct apistore_answer *refused)
 {
@@ -302,7 +351,8 @@ static struct apistore_answer write_request(
 				"the body is not a JSON object%s%s", *err.text ? ": " : "",
 				err.text);
 	}
-	if (read_dry(w, body, &w->dry, &answer) < 0 || read_fields(w, r, &w->fields, &answer) < 0)
+	if (read_dry(w, body, &w->dry, &answer) < 0 || read_manager(w, r, &answer) < 0 ||
+		read_fields(w, r, &w->fields, &answer) < 0)
 		return answer;
 	if (named)
 		w->was = was = apistore_objects_get(w->s, &w->key);

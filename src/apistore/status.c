@@ -165,6 +165,12 @@ struct apistore_answer apistore_status_forbidden(
 	return about(t, 403, "Forbidden", after);
 }
 
+struct apistore_answer apistore_status_conflicts(
+	const char *message, struct json_object *take_causes)
+{
+	return status(409, "Conflict", message, json_add(json_obj(), "causes", take_causes));
+}
+
 struct apistore_answer apistore_status_success(void)
 {
 	return status(200, NULL, NULL, NULL);

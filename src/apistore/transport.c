@@ -259,7 +259,8 @@ static void start(struct k8s_exchange *x)
 					&(const struct apistore_request){.method = req->method,
 						.content_type = req->content_type,
 						.body = req->body.data,
-						.len = req->body.len}));
+						.len = req->body.len,
+						.user_agent = "tec-operator"}));
 	}
 }
 

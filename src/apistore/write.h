@@ -5,6 +5,7 @@
 #define TEC_APISTORE_WRITE_H
 
 #include "apistore_internal.h"
+#include "tec/apistore/managed.h"
 #include "tec/apistore/request.h"
 #include "tec/apistore/status.h"
 #include "tec/base/json.h"
@@ -22,6 +23,8 @@ struct apistore_write {
 	bool dry;
 	enum apistore_fields fields;
 	struct schema_texts *warnings; /* added to */
+	char manager[APISTORE_MANAGER_MAX + 1];
+	bool applied; /* managedFields are there already */
 };
 
 /* request.c: the database failed in what was done last. */
@@ -34,6 +37,10 @@ void apistore_write_copy(struct json_object *o, struct json_object *from, const 
  * not be, stores. */
 struct apistore_answer apistore_write_store(
 	const struct apistore_write *w, struct json_object *take_o);
+
+/* Who writes. version: the object's apiVersion; now: CLOCK_RFC3339_LEN bytes for the time. */
+struct apistore_manager apistore_write_manager(
+	const struct apistore_write *w, const char *version, char *now);
 
 /* change.c: PUT and PATCH. The body of a patch, by its content type; NULL: refused says why. */
 struct json_object *apistore_change_read(const struct apistore_write *w,

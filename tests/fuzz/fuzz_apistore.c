@@ -27,7 +27,8 @@ static const struct apistore_request *verb_of(char letter)
 		{.method = "PATCH", .content_type = "application/merge-patch+json"},
 		{.method = "PATCH", .content_type = "application/apply-patch+yaml"},
 		{.method = "DELETE"},
-		{.method = "PATCH", .content_type = "application/json-patch+json"}};
+		{.method = "PATCH", .content_type = "application/json-patch+json"},
+		{.method = "PATCH", .content_type = "application/strategic-merge-patch+json"}};
 
 	return &verbs[(unsigned char)letter % ARRAY_LEN(verbs)];
 }

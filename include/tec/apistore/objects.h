@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "tec/apistore/apply.h"
+#include "tec/apistore/lists.h"
 #include "tec/apistore/db.h"
 #include "tec/loop/loop.h"
 #include "tec/schema/kind.h"

@@ -22,7 +22,8 @@ struct apistore_request {
 	const char *content_type; /* NULL: JSON */
 	const char *body;         /* NULL: none */
 	size_t len;
-	bool warns; /* of fields that are not known, unless the target says otherwise */
+	bool warns;             /* of fields that are not known, unless the target says otherwise */
+	const char *user_agent; /* manages what it writes, without fieldManager; NULL: unknown */
 };
 
 /* The target is taken, and emptied. A long list has more than the answer's body holds

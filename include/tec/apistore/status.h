@@ -46,6 +46,9 @@ struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t curre
 struct apistore_answer apistore_status_storage(const struct err *err);
 struct apistore_answer apistore_status_forbidden(
 	const struct apistore_target *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Conflict 409 of an apply: the details are the causes alone. */
+struct apistore_answer apistore_status_conflicts(
+	const char *message, struct json_object *take_causes);
 struct apistore_answer apistore_status_success(void);
 struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid);
 

@@ -11,6 +11,7 @@
 #ifndef TEC_SCHEMA_MERGE_H
 #define TEC_SCHEMA_MERGE_H
 
+#include <json-c/json.h>
 #include <stdbool.h>
 
 #include "tec/schema/kind.h"
@@ -29,6 +30,7 @@ struct schema_merge {
 	/* A strategic patch: the member by which elements are told apart, "" for a list of scalars
 	 * that is merged as a set, NULL: the list is replaced. */
 	const char *patch_key;
+	bool atomic_elements; /* its objects have one owner each */
 	bool retain_keys; /* patchStrategy retainKeys: members that the patch does not name go */
 };
 
@@ -45,5 +47,12 @@ struct schema_at schema_at_member(struct schema_at at, const char *name);
 struct schema_at schema_at_element(struct schema_at at); /* of a list */
 /* Never NULL. */
 const struct schema_merge *schema_at_merge(struct schema_at at);
+
+/* Of a CRD, where its schema is known: is a member named by it, allowed by it, or neither? */
+enum schema_declares { SCHEMA_DECLARED, SCHEMA_ALLOWED, SCHEMA_UNKNOWN };
+enum schema_declares schema_at_declares(struct schema_at at, const char *name);
+/* What is wrong with the type of a value, in the words of server-side apply; the caller frees. NULL:
+ * nothing that is known. */
+char *schema_at_mismatch(struct schema_at at, struct json_object *v);
 
 #endif

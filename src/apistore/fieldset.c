@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sorted arrays, one per level; the operations walk two of them side by side. Steps that hold JSON
+ * are written one way (schema_json_go), so that equal steps are equal texts.
+ */
+#include "config.h"
+
+#include "tec/apistore/fieldset.h"
+
+#include <stdlib.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/schema/cause.h"
+
+void apistore_fieldset_fini(struct apistore_fieldset *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->at[i].step);
+		apistore_fieldset_fini(&s->at[i].below);
+	}
+	free(s->at);
+	*s = (struct apistore_fieldset){NULL, 0};
+}
+
+bool apistore_fieldset_is_empty(const struct apistore_fieldset *s)
+{
+	return s->n == 0;
+}
+
+bool apistore_fieldset_equal(const struct apistore_fieldset *a, const struct apistore_fieldset *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (a->at[i].member != b->at[i].member || !str_eq(a->at[i].step, b->at[i].step) ||
+			!apistore_fieldset_equal(&a->at[i].below, &b->at[i].below))
+			return false;
+	return true;
+}
+
+/* ---- building */
+
+void apistore_fieldset_add(struct apistore_fieldset *s, const char *step, bool member,
+	struct apistore_fieldset *take_below)
+{
+	struct apistore_fieldset below = {NULL, 0};
+
+	if (take_below)
+		below = *take_below;
+	if (!member && below.n == 0)
+		return;
+	ARRAY_GROW(s->at, s->n);
+	s->at[s->n++] = (struct apistore_step){xstrdup(step), member, below};
+	if (take_below)
+		*take_below = (struct apistore_fieldset){NULL, 0};
+}
+
+static int by_step(const void *a, const void *b)
+{
+	const struct apistore_step *x = a, *y = b;
+
+	return strcmp(x->step, y->step);
+}
+
+void apistore_fieldset_become(struct apistore_fieldset *s, struct apistore_fieldset take_with)
+{
+	apistore_fieldset_fini(s);
+	*s = take_with;
+}
+
+void apistore_fieldset_done(struct apistore_fieldset *s)
+{
+	size_t n = 0;
+
+	if (s->n < 2)
+		return;
+	qsort(s->at, s->n, sizeof(*s->at), by_step);
+	for (size_t i = 1; i < s->n; i++) {
+		struct apistore_step *to = &s->at[n], *from = &s->at[i];
+
+		if (!str_eq(to->step, from->step)) {
+			s->at[++n] = *from;
+			continue;
+		}
+		to->member |= from->member;
+		apistore_fieldset_become(
+			&to->below, apistore_fieldset_union(&to->below, &from->below));
+		free(from->step);
+		apistore_fieldset_fini(&from->below);
+	}
+	s->n = n + 1;
+}
+
+/* ---- operations */
+
+const struct apistore_step *apistore_fieldset_find(
+	const struct apistore_fieldset *s, const char *step)
+{
+	const struct apistore_step key = {.step = (char *)step};
+
+	return s->n ? bsearch(&key, s->at, s->n, sizeof(*s->at), by_step) : NULL;
+}
+
+struct apistore_fieldset apistore_fieldset_copy(const struct apistore_fieldset *s)
+{
+	struct apistore_fieldset out = {NULL, 0};
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct apistore_fieldset below = apistore_fieldset_copy(&s->at[i].below);
+
+		apistore_fieldset_add(&out, s->at[i].step, s->at[i].member, &below);
+	}
+	return out;
+}
+
+enum combine { UNION, BOTH, WITHOUT };
+
+static struct apistore_fieldset combine(
+	const struct apistore_fieldset *a, const struct apistore_fieldset *b, enum combine how);
+
+/* One step that is in a, in b, or in both. */
+static void combine_step(struct apistore_fieldset *out, const struct apistore_step *x,
+	const struct apistore_step *y, enum combine how)
+{
+	static const struct apistore_step none;
+	const struct apistore_step *in_a = x ? x : &none, *in_b = y ? y : &none;
+	struct apistore_fieldset below = combine(&in_a->below, &in_b->below, how);
+	bool member = how == UNION  ? in_a->member || in_b->member
+		      : how == BOTH ? in_a->member && in_b->member
+				    : in_a->member && !in_b->member;
+
+	apistore_fieldset_add(out, x ? x->step : y->step, member, &below);
+}
+
+static struct apistore_fieldset combine(
+	const struct apistore_fieldset *a, const struct apistore_fieldset *b, enum combine how)
+{
+	struct apistore_fieldset out = {NULL, 0};
+	size_t i = 0, k = 0;
+
+	if (how != UNION && a->n < b->n / 8) { /* a few of many */
+		for (; i < a->n; i++) {
+			const struct apistore_step *y = apistore_fieldset_find(b, a->at[i].step);
+
+			if (y || how == WITHOUT)
+				combine_step(&out, &a->at[i], y, how);
+		}
+		return out;
+	}
+	while (i < a->n || k < b->n) {
+		int c = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->at[i].step, b->at[k].step);
+
+		if (c <= 0 && (c == 0 || how != BOTH))
+			combine_step(&out, &a->at[i], c == 0 ? &b->at[k] : NULL, how);
+		else if (c > 0 && how == UNION)
+			combine_step(&out, NULL, &b->at[k], how);
+		i += c <= 0;
+		k += c >= 0;
+	}
+	return out;
+}
+
+struct apistore_fieldset apistore_fieldset_union(
+	const struct apistore_fieldset *a, const struct apistore_fieldset *b)
+{
+	return combine(a, b, UNION);
+}
+
+struct apistore_fieldset apistore_fieldset_both(
+	const struct apistore_fieldset *a, const struct apistore_fieldset *b)
+{
+	return combine(a, b, BOTH);
+}
+
+struct apistore_fieldset apistore_fieldset_without(
+	const struct apistore_fieldset *a, const struct apistore_fieldset *b)
+{
+	return combine(a, b, WITHOUT);
+}
+
+/* ---- for people */
+
+static void print_value(struct strbuf *out, struct json_object *v)
+{
+	if (json_object_is_type(v, json_type_string))
+		schema_quote_go(
+			out, json_object_get_string(v), (size_t)json_object_get_string_len(v));
+	else
+		schema_json_go(out, v);
+}
+
+static struct json_object *parse_step(const char *step)
+{
+	static const struct json_limits limits = {1u << 20, 16, 1000, true};
+	struct err err = ERR_INIT;
+
+	return json_parse(step + 2, strlen(step + 2), &limits, &err);
+}
+
+static void print_keys(struct strbuf *out, struct json_object *keys)
+{
+	const char *comma = "[";
+
+	json_object_object_foreach (keys, name, v) {
+		strbuf_addf(out, "%s%s=", comma, name);
+		print_value(out, v);
+		comma = ",";
+	}
+	strbuf_addc(out, ']');
+}
+
+void apistore_fieldset_print_step(struct strbuf *out, const char *step)
+{
+	cleanup_json struct json_object *v = NULL;
+
+	switch (step[0]) {
+	case 'f':
+		strbuf_addf(out, ".%s", step + 2);
+		break;
+	case 'i':
+		strbuf_addf(out, "[%s]", step + 2);
+		break;
+	case 'k':
+		v = parse_step(step);
+		print_keys(out, v);
+		break;
+	default:
+		v = parse_step(step);
+		strbuf_adds(out, "[=");
+		print_value(out, v);
+		strbuf_addc(out, ']');
+	}
+}
+
+static void each_below(const struct apistore_fieldset *s, struct strbuf *path, bool members,
+	void (*fn)(void *arg, const char *path), void *arg)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		size_t before = path->len;
+
+		if (members ? !s->at[i].member : s->at[i].below.n == 0)
+			continue;
+		apistore_fieldset_print_step(path, s->at[i].step);
+		if (members) {
+			fn(arg, strbuf_str(path));
+		} else {
+			each_below(&s->at[i].below, path, true, fn, arg);
+			each_below(&s->at[i].below, path, false, fn, arg);
+		}
+		path->len = before;
+		path->data[before] = '\0';
+	}
+}
+
+void apistore_fieldset_each(
+	const struct apistore_fieldset *s, void (*fn)(void *arg, const char *path), void *arg)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+
+	each_below(s, &path, true, fn, arg);
+	each_below(s, &path, false, fn, arg);
+}
+
+/* ---- FieldsV1 */
+
+struct json_object *apistore_fieldset_json(const struct apistore_fieldset *s)
+{
+	struct json_object *o = json_obj();
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct json_object *below = json_obj();
+
+		if (s->at[i].below.n > 0) {
+			json_object_put(below);
+			below = apistore_fieldset_json(&s->at[i].below);
+			if (s->at[i].member)
+				json_add(below, ".", json_obj());
+		}
+		json_add(o, s->at[i].step, below);
+	}
+	return o;
+}
+
+static bool is_index(const char *s)
+{
+	uint64_t v;
+
+	return str_to_u64(s + (*s == '-'), INT32_MAX, &v) == 0;
+}
+
+/* The step as it is always written; NULL: it is none. The caller frees. */
+static char *canonical(const char *name)
+{
+	struct strbuf out = STRBUF_INIT;
+	struct json_object *v;
+
+	if (!name[0] || name[1] != ':')
+		return NULL;
+	if (name[0] == 'f' || (name[0] == 'i' && is_index(name + 2)))
+		return xstrdup(name);
+	if (name[0] == 'v' && str_eq(name + 2, "null"))
+		return xstrdup(name);
+	if (name[0] != 'k' && name[0] != 'v')
+		return NULL;
+	v = parse_step(name);
+	if (!v || (name[0] == 'k' && !json_object_is_type(v, json_type_object))) {
+		json_object_put(v);
+		return NULL;
+	}
+	strbuf_addf(&out, "%c:", name[0]);
+	schema_json_go(&out, v);
+	json_object_put(v);
+	return strbuf_steal(&out);
+}
+
+static int read_step(
+	struct apistore_fieldset *out, const char *name, struct json_object *v, struct err *err)
+{
+	cleanup_free char *step = canonical(name);
+	cleanup_apistore_fieldset struct apistore_fieldset below = {NULL, 0};
+	bool member;
+
+	if (!step || !json_object_is_type(v, json_type_object))
+		return err_set(
+			err, ERR_INVALID, "\"%.60s\" is not a step of a path", log_esc(name));
+	if (apistore_fieldset_read(v, &below, err) < 0)
+		return -1;
+	member = json_object_object_length(v) == 0 || json_object_object_get_ex(v, ".", NULL);
+	apistore_fieldset_add(out, step, member, &below);
+	return 0;
+}
+
+int apistore_fieldset_read(struct json_object *o, struct apistore_fieldset *out, struct err *err)
+{
+	*out = (struct apistore_fieldset){NULL, 0};
+	if (!json_object_is_type(o, json_type_object))
+		return err_set(err, ERR_INVALID, "the fields are not an object");
+	json_object_object_foreach (o, name, v)
+		if (!str_eq(name, ".") && read_step(out, name, v, err) < 0) {
+			apistore_fieldset_fini(out);
+			return -1;
+		}
+	apistore_fieldset_done(out);
+	return 0;
+}
