@@ -16,6 +16,7 @@
 #include "tec/base/mem.h"
 
 #define PAGES_PER_STEP 64
+#define RV_SKIPPED     1000000000u /* more writes than there can be after a backup */
 
 struct apistore_db_backup {
 	struct apistore_db *db; /* borrowed */
@@ -139,8 +140,20 @@ void apistore_db_backup_free(struct apistore_db_backup *b)
 	free(b);
 }
 
-/* The file as a database of its own: opened under the key, and all of it checked. */
-static int check_copy(const char *path, const struct secret *key, struct err *err)
+/* Clients may have seen later versions of what is older now: none of their numbers is given out
+ * again, and what they go on from is not there any more, so they list again. */
+static int skip_versions(struct apistore_db *db, struct err *err)
+{
+	if (apistore_db_begin(db, err) < 0)
+		return -1;
+	if (apistore_db_compact(db, db->rv + RV_SKIPPED, err) == 0)
+		return apistore_db_commit(db, err);
+	apistore_db_rollback(db);
+	return -1;
+}
+
+/* The file as a database of its own: opened under the key, all of it checked, and made ready. */
+static int prepare_copy(const char *path, const struct secret *key, struct err *err)
 {
 	struct apistore_db *db = xcalloc(1, sizeof(*db));
 	cleanup_free uint8_t *wrapped = NULL;
@@ -154,6 +167,8 @@ static int check_copy(const char *path, const struct secret *key, struct err *er
 		rc = err_set(err, ERR_INVALID, "it is not a backup: it holds nothing");
 	else if (rc > 0)
 		rc = db_unlock(db, key, err) == 0 ? db_check(db, err) : -1;
+	if (rc == 0)
+		rc = skip_versions(db, err);
 	apistore_db_close(db);
 	return rc;
 }
@@ -196,7 +211,7 @@ int apistore_db_backup_restore(
 	} else {
 		(void)unlink(part);
 		if (make_file(part, err) == 0 && copy_pages(path, part, err) == 0 &&
-			check_copy(part, key, err) == 0)
+			prepare_copy(part, key, err) == 0)
 			rc = 0;
 		if (rc == 0 && (sync_path(part, O_RDWR) < 0 || rename(part, to) < 0 ||
 				       sync_folder_of(to) < 0))

@@ -320,6 +320,7 @@ Test(apistore_db, a_backup_is_one_file_and_restores_under_its_key_only)
 	cleanup_secret struct secret *other = secret_new_random(SEAL_KEY_LEN);
 	struct apistore_db_backup *b;
 	struct err err = ERR_INIT;
+	uint64_t rv;
 	char name[16];
 	int rc;
 
@@ -341,6 +342,7 @@ Test(apistore_db, a_backup_is_one_file_and_restores_under_its_key_only)
 		;
 	cr_expect_eq(rc, 0, "%s", err.text);
 	apistore_db_backup_free(b);
+	rv = apistore_objects_rv(s);
 	cr_expect_neq(access(part, F_OK), 0);
 	cr_expect_null(apistore_db_backup_start(apistore_objects_db(s), path, &err));
 	err_clear(&err);
@@ -357,6 +359,8 @@ Test(apistore_db, a_backup_is_one_file_and_restores_under_its_key_only)
 	expect_spec(A_THING("n0"), 5);
 	expect_spec(A_THING("n1999"), 1);
 	expect_spec(A_SECRET("s"), 2);
+	cr_expect_gt(apistore_objects_rv(s), rv, "clients may have seen more than the backup has");
+	cr_expect_eq(apistore_db_oldest(apistore_objects_db(s)), apistore_objects_rv(s));
 }
 
 Test(apistore_db, a_backup_that_was_cut_or_is_none_is_refused)

@@ -138,7 +138,8 @@ struct apistore_db_backup *apistore_db_backup_start(
 	struct apistore_db *db, const char *path, struct err *err) MUST_CHECK;
 int apistore_db_backup_step(struct apistore_db_backup *b, struct err *err) MUST_CHECK;
 void apistore_db_backup_free(struct apistore_db_backup *b);
-/* Puts a backup into dir, which holds no database yet, after all of it was checked. */
+/* Puts a backup into dir, which holds no database yet, after all of it was checked. Its versions go
+ * on far above those it had, and watches from before get 410. */
 int apistore_db_backup_restore(
 	const char *path, const char *dir, const struct secret *key, struct err *err) MUST_CHECK;
 
