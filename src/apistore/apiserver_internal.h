@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by apiserver.c (who asks, what for), apiserver_objects.c (bodies and answers),
- * apiserver_paths.c (documents), apiserver_review.c (questions about rights, tokens) and
- * apiserver_watch.c (streams). */
+ * apiserver_paths.c (documents), apiserver_review.c (questions about rights, tokens),
+ * apiserver_watch.c (streams) and apiserver_admin.c (backups, the sealing key). */
 #ifndef TEC_APISTORE_APISERVER_INTERNAL_H
 #define TEC_APISTORE_APISERVER_INTERNAL_H
 
@@ -14,6 +14,7 @@
 #include "tec/loop/timer.h"
 
 struct apiserver_watch;
+struct apiserver_job;
 
 struct apistore_apiserver {
 	struct apistore_apiserver_conf conf;
@@ -24,6 +25,7 @@ struct apistore_apiserver {
 	char server[80];                      /* "127.0.0.1:6443", once a client asked */
 	LIST_HEAD(, apiserver_watch) watches; /* owned by their requests */
 	size_t n_watches;
+	struct apiserver_job *job; /* NULL: none; owned by its request */
 	struct apistore_roles roles;
 };
 
@@ -60,5 +62,8 @@ struct apistore_act apiserver_act(const struct apistore_target *t, const char *v
 /* apiserver_watch.c: answers with a stream. */
 void apiserver_watch_start(const struct apiserver_call *c);
 void apiserver_watch_end_all(struct apistore_apiserver *a);
+
+/* apiserver_admin.c: true: the path is one of its own, and it answers. The caller looked at rights. */
+bool apiserver_admin(const struct apiserver_call *c);
 
 #endif

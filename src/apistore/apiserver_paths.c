@@ -248,6 +248,8 @@ void apiserver_serve_path(const struct apiserver_call *c)
 	const char *path = httpd_req_path(c->req);
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
+	if (apiserver_admin(c))
+		return;
 	if (!str_eq(path, "/metrics") || !c->a->conf.metrics) {
 		serve_document(c);
 		return;

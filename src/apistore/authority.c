@@ -19,7 +19,6 @@
 #include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/base/seal.h"
 #include "tec/pki/cert.h"
 #include "tec/pki/issue.h"
 
@@ -32,7 +31,6 @@
 #define ADMIN_NAME   "tec-admin"
 #define ADMIN_GROUP  "system:masters"
 #define CA_NAME      "tec-operator CA"
-#define STORE_FILE   "store.db"
 
 struct apistore_authority {
 	char *dir, *server, *ns, *kubeconfig;
@@ -41,7 +39,7 @@ struct apistore_authority {
 	bool is_new;
 	struct pki_key *ca_key, *server_key, *token_key;
 	struct secret *server_pem; /* the private key as PEM */
-	struct secret *sealing;
+	struct apistore_sealing *sealing;
 	struct strbuf ca, cert;
 };
 
@@ -122,31 +120,6 @@ static struct pki_key *key_of(const struct apistore_authority *a, const char *na
 	if (put(a, name, secret_peek(pem), secret_len(pem), err) < 0)
 		return NULL;
 	return steal_ptr(&key);
-}
-
-/* Never made again beside a store that needs another. */
-static int read_sealing(struct apistore_authority *a, struct err *err)
-{
-	cleanup_free char *path = path_of(a, "sealing.key"), *store = path_of(a, STORE_FILE);
-	size_t len = 0;
-	char *text = file_read(path, FILE_MAX_LEN, &len, NULL, err);
-
-	if (text && len == SEAL_KEY_LEN)
-		a->sealing = secret_new_copy(text, len);
-	file_wipe(text, len);
-	if (text)
-		return a->sealing ? 0
-				  : err_set(err, ERR_INVALID, "%s does not have %d bytes",
-					    log_esc(path), SEAL_KEY_LEN);
-	if (err->kind != ERR_NOT_FOUND)
-		return -1;
-	err_clear(err);
-	if (access(store, F_OK) == 0)
-		return err_set(err, ERR_INVALID,
-			"%s is missing, and %s cannot be read without it; next step: put it back from a backup",
-			log_esc(path), log_esc(store));
-	a->sealing = secret_new_random(SEAL_KEY_LEN);
-	return put(a, "sealing.key", secret_peek(a->sealing), SEAL_KEY_LEN, err);
 }
 
 /* ---- certificates */
@@ -294,12 +267,14 @@ int apistore_authority_renew(struct apistore_authority *a, int64_t now_s, struct
 
 /* ---- open, close, read */
 
-static int open_all(struct apistore_authority *a, int64_t now_s, struct err *err)
+static int open_all(struct apistore_authority *a, const struct apistore_authority_conf *conf,
+	int64_t now_s, struct err *err)
 {
 	if (make_dir(a->dir, err) < 0 || take_lock(a, err) < 0)
 		return -1;
-	if (read_sealing(a, err) < 0)
-		return -1;
+	a->sealing = apistore_sealing_open(a->dir, &conf->sealing, !conf->sealing_only, err);
+	if (!a->sealing || conf->sealing_only)
+		return a->sealing ? 0 : -1;
 	a->ca_key = key_of(a, "ca.key", pki_key_new_p256, err);
 	a->server_key = a->ca_key ? key_of(a, "server.key", pki_key_new_p256, err) : NULL;
 	a->token_key = a->server_key ? key_of(a, "token.key", pki_key_new_ed25519, err) : NULL;
@@ -328,7 +303,7 @@ struct apistore_authority *apistore_authority_open(
 	a->names = xcalloc(n + 1, sizeof(*a->names));
 	for (size_t i = 0; i < n; i++)
 		a->names[i] = xstrdup(conf->names[i]);
-	if (open_all(a, now_s, err) < 0) {
+	if (open_all(a, conf, now_s, err) < 0) {
 		apistore_authority_close(a);
 		return NULL;
 	}
@@ -343,7 +318,7 @@ void apistore_authority_close(struct apistore_authority *a)
 	pki_key_free(a->server_key);
 	pki_key_free(a->token_key);
 	secret_free(a->server_pem);
-	secret_free(a->sealing);
+	apistore_sealing_free(a->sealing);
 	strbuf_fini(&a->ca);
 	strbuf_fini(&a->cert);
 	for (char **n = a->names; *n; n++)
@@ -383,7 +358,12 @@ const struct secret *apistore_authority_key(const struct apistore_authority *a)
 	return a->server_pem;
 }
 
-const struct secret *apistore_authority_sealing_key(const struct apistore_authority *a)
+const char *apistore_authority_dir(const struct apistore_authority *a)
+{
+	return a->dir;
+}
+
+struct apistore_sealing *apistore_authority_sealing(struct apistore_authority *a)
 {
 	return a->sealing;
 }

@@ -96,6 +96,8 @@ int main(int argc, char *argv[])
 			status = oci_serve(STDIN_FILENO, STDOUT_FILENO, &err);
 		else if (o.seed_src)
 			status = seed(&o, &err);
+		else if (o.restore)
+			status = standalone_restore(&o, &err);
 		else if (o.role == ROLE_GUARD)
 			status = guard_run(&o, &err);
 		else

@@ -58,6 +58,10 @@ static const struct conf_option table[] = {
 		.help = "Where --standalone serves the Kubernetes API."},
 	{"public-address", CONF_STRING, "HOST[:PORT]",
 		.help = "With --standalone: make a TrustedExecutionCluster, if there is none, whose nodes reach this machine at HOST and its Trustee at PORT (8080)."},
+	{"sealing-key", CONF_STRING, "FILE",
+		.help = "Of --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, which is made."},
+	{"restore", CONF_FILE, "FILE",
+		.help = "With --standalone: put the backup FILE into DIR, which holds no objects yet, and exit."},
 	{"registry-mirror", CONF_STRING, "LIST", .group = "Registries of images",
 		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
 	{"insecure-registry", CONF_STRING, "LIST",
@@ -158,10 +162,16 @@ static int read_standalone(struct options *o, struct err *err)
 {
 	const char *dir = conf_str(o->conf, "standalone");
 
+	static const char *const needs[] = {
+		"public-address", "listen-api", "sealing-key", "restore"};
+
 	o->public_address = conf_str(o->conf, "public-address");
-	if (!dir && (o->public_address || conf_is_set(o->conf, "listen-api")))
-		return err_set(err, ERR_INVALID, "option --%s needs --standalone",
-			o->public_address ? "public-address" : "listen-api");
+	o->sealing_key = conf_str(o->conf, "sealing-key");
+	o->restore = conf_str(o->conf, "restore");
+	for (size_t i = 0; !dir && i < ARRAY_LEN(needs); i++)
+		if (conf_is_set(o->conf, needs[i]))
+			return err_set(
+				err, ERR_INVALID, "option --%s needs --standalone", needs[i]);
 	if (!dir)
 		return 0;
 	if (o->kubeconfig)

@@ -33,6 +33,7 @@ struct options {
 	const char *kbs_url;
 	char *standalone; /* owned; the directory; NULL: there is a cluster */
 	const char *listen_api, *public_address;
+	const char *sealing_key, *restore; /* files; NULL: not given */
 	struct registries_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */
 	const char *listen_register, *listen_register_ak, *listen_health;

@@ -5,6 +5,7 @@
 #include "standalone.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tec/apistore/apiserver.h"
@@ -51,10 +52,16 @@ static char *host_of(const char *listen)
 	return xstrdup(!*host || str_eq(host, "0.0.0.0") ? "127.0.0.1" : host);
 }
 
+static struct apistore_sealing_conf sealing_of(const struct options *o)
+{
+	return (struct apistore_sealing_conf){o->sealing_key, getenv("CREDENTIALS_DIRECTORY")};
+}
+
 static int open_authority(struct standalone *s, struct err *err)
 {
 	const char *const names[] = {"localhost", "127.0.0.1", "::1", s->host, NULL};
-	const struct apistore_authority_conf conf = {s->dir, names, s->server, s->ns};
+	const struct apistore_authority_conf conf = {
+		s->dir, names, s->server, s->ns, sealing_of(s->options), false};
 
 	s->authority = apistore_authority_open(&conf, clock_wall_s(), err);
 	return s->authority ? 0 : -1;
@@ -62,9 +69,8 @@ static int open_authority(struct standalone *s, struct err *err)
 
 static int open_store(struct standalone *s, struct err *err)
 {
-	const struct apistore_db_conf conf = {
-		.dir = s->dir, .key = apistore_authority_sealing_key(s->authority)};
-	struct apistore_db *db = apistore_db_open(&conf, err);
+	struct apistore_db *db =
+		apistore_sealing_open_db(apistore_authority_sealing(s->authority), err);
 
 	if (!db)
 		return -1;
@@ -229,6 +235,28 @@ int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char 
 	if (httpd_listen(apistore_apiserver_httpd(s->api), s->options->listen_api, err) < 0)
 		return err_wrap(err, "--listen-api");
 	return 0;
+}
+
+int standalone_restore(const struct options *o, struct err *err)
+{
+	const char *const none[] = {NULL};
+	const struct apistore_authority_conf conf = {
+		o->standalone, none, "", "", sealing_of(o), true};
+	struct apistore_authority *a = apistore_authority_open(&conf, clock_wall_s(), err);
+	int rc;
+
+	if (!a)
+		return err->kind != ERR_NOT_FOUND
+			       ? -1
+			       : err_wrap(err,
+					 "a backup opens only with the sealing key of the operator that made it, which must be there first");
+	rc = apistore_db_backup_restore(o->restore, o->standalone,
+		apistore_sealing_key(apistore_authority_sealing(a)), err);
+	apistore_authority_close(a);
+	if (rc == 0)
+		printf("tec-operator: restored %s into %s; next step: start tec-operator --standalone=%s\n",
+			o->restore, o->standalone, o->standalone);
+	return rc;
 }
 
 void standalone_say(const struct standalone *s)

@@ -26,6 +26,8 @@ struct k8s_transport *standalone_transport(struct standalone *s); /* the caller 
 /* ready: see apistore/apiserver.h. */
 int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why), void *arg,
 	struct err *err) MUST_CHECK;
+/* --restore: puts a backup into the directory and says so. */
+int standalone_restore(const struct options *o, struct err *err) MUST_CHECK;
 /* What the first start made, and the next command: four lines on standard output. */
 void standalone_say(const struct standalone *s);
 void standalone_drain(struct standalone *s);

@@ -45,7 +45,8 @@ static void put(const char *path, const char *text)
 static void up(void)
 {
 	static const char *const names[] = {"localhost", "127.0.0.1", NULL};
-	struct apistore_authority_conf conf = {dir, names, "https://127.0.0.1:1", "ns"};
+	struct apistore_authority_conf conf = {
+		.dir = dir, .names = names, .server = "https://127.0.0.1:1", .ns = "ns"};
 	struct apistore_db *db;
 	struct apistore_apiserver_conf server_conf = {.version = "1", .max_connections = 100};
 	struct err err = ERR_INIT;
@@ -184,6 +185,8 @@ Test(apistore_apiserver, nobody_is_anonymous_but_for_health_and_version)
 		{"GET /api HTTP/1.1\r\n", 401},
 		{"GET /metrics HTTP/1.1\r\n", 401},
 		{"GET " SECRETS " HTTP/1.1\r\n", 401},
+		{"GET /tec/v1/backup HTTP/1.1\r\n", 401},
+		{"DELETE /tec/v1/sealing-key HTTP/1.1\r\n", 401},
 		{"GET //api/v1 HTTP/1.1\r\n", 401},
 		{"OPTIONS /api HTTP/1.1\r\n", 401},
 		{"GET /api HTTP/1.1\r\nAuthorization: Bearer a.b.c\r\n", 401},
@@ -276,6 +279,11 @@ Test(apistore_apiserver, hostile_requests_get_their_refusal)
 		{"GET " SECRETS " HTTP/1.1\r\nImpersonate-Group: a\r\n", NULL, 403},
 		{"TRACE " SECRETS " HTTP/1.1\r\n", NULL, 405},
 		{"POST " SECRETS "/x HTTP/1.1\r\n", "{}", 405},
+		{"POST /tec/v1/backup HTTP/1.1\r\n", "{}", 405},
+		{"HEAD /tec/v1/backup HTTP/1.1\r\n", NULL, 405},
+		{"GET /tec/v1/sealing-key HTTP/1.1\r\n", NULL, 405},
+		{"GET /tec/v1/backup/ HTTP/1.1\r\n", NULL, 404},
+		{"GET /tec/v1 HTTP/1.1\r\n", NULL, 404},
 		{"GET " SECRETS "?watch=true&resourceVersion=x HTTP/1.1\r\n", NULL, 400},
 		{"POST /api/v1/namespaces/ns/serviceaccounts/no/token HTTP/1.1\r\n", "{}", 404},
 		{"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews HTTP/1.1\r\n", "{}",
@@ -357,6 +365,8 @@ Test(apistore_apiserver, a_service_account_has_the_rights_of_its_binding)
 	cr_expect_eq(as(token, "POST " SECRETS, "{\"metadata\":{\"name\":\"x\"}}", NULL), 403);
 	cr_expect_eq(as(token, "DELETE " SECRETS, NULL, NULL), 403);
 	cr_expect_eq(as(token, "GET /metrics", NULL, NULL), 403);
+	cr_expect_eq(as(token, "GET /tec/v1/backup", NULL, NULL), 403);
+	cr_expect_eq(as(token, "DELETE /tec/v1/sealing-key", NULL, NULL), 403);
 	cr_expect_eq(as(token, "GET /api/v1/secrets", NULL, NULL), 403);
 	cr_expect_eq(
 		as(token, "POST /api/v1/namespaces/ns/serviceaccounts/f/token", "{}", NULL), 403);

@@ -49,7 +49,8 @@ TestSuite(apistore_authority, .init = up, .fini = down);
 
 static struct apistore_authority *open_at(int64_t now, const char *const *n, struct err *err)
 {
-	const struct apistore_authority_conf conf = {dir, n, "https://127.0.0.1:6443", "tec"};
+	const struct apistore_authority_conf conf = {
+		.dir = dir, .names = n, .server = "https://127.0.0.1:6443", .ns = "tec"};
 
 	return apistore_authority_open(&conf, now, err);
 }

@@ -42,6 +42,7 @@ class Standalone:
         self.args = args
         self.api_port, self.health, self.register_port, self.register_ak_port, self.kbs = (
             free_port() for _ in range(5))
+        self.env = {}
         self.process = None
         self.said = ""
 
@@ -52,7 +53,7 @@ class Standalone:
                 *([] if any(a.startswith("--listen-kbs=") for a in self.args)
                   else [f"--listen-kbs=127.0.0.1:{self.kbs}"]), *self.args]
         with open(f"{self.dir}.log", "ab") as log:
-            self.process = subprocess.Popen(argv, stdout=log, stderr=log)
+            self.process = subprocess.Popen(argv, stdout=log, stderr=log, env=dict(os.environ, **self.env))
         for _ in range(200):
             try:
                 if spine.request(self.health, "GET", "/readyz")[0] == 200:
@@ -193,6 +194,133 @@ def test_a_node_registers_and_a_kill_loses_nothing(alone):
     assert spine.register(alone, spine.rsa_key(), uuid) == (201, {"status": "success"})
     assert alone.stop() == 0, alone.log()
     assert alone.start().kubectl("get", "attestationkeys", "-o", "name").count("\n") == 1
+
+
+def run_operator(*args, env=None):
+    done = subprocess.run([operator_binary(), *args], capture_output=True, text=True, timeout=60, check=False,
+                          env=dict(os.environ, **(env or {})))
+    return done.returncode, done.stdout + done.stderr
+
+
+def backup_of(alone, path):
+    with open(path, "wb") as f:
+        done = subprocess.run([*kubectl_argv(), "get", "--raw", "/tec/v1/backup"], stdout=f, check=False, timeout=60,
+                              env=dict(os.environ, KUBECONFIG=f"{alone.dir}/kubeconfig"), stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_backup_and_restore(alone, tmp_path):
+    k, other = alone.kubectl, str(tmp_path / "other")
+    k("create", "secret", "generic", "s", "--from-literal=k=a-secret-that-is-sealed")
+    version = k("get", "secret", "s", "-o", "jsonpath={.metadata.resourceVersion}")
+    file = backup_of(alone, str(tmp_path / "file"))
+    k("delete", "secret", "s")
+    with open(file, "rb") as f:
+        held = f.read()
+    assert held.startswith(b"SQLite format 3") and b"a-secret-that-is-sealed" not in held
+    assert not [name for name in os.listdir(alone.dir) if name.startswith("backup")]
+    with open(f"{alone.dir}/sealing.key", "rb") as f:
+        key = f.read()
+    assert key not in held, "a backup does not hold the sealing key"
+
+    # Into a directory of its own, which gets the key first; another's key is refused.
+    status, said = run_operator(f"--standalone={other}", f"--restore={file}")
+    assert status == 1 and "sealing key" in said, said
+    for content, wanted in ((b"x" * 31, "32 bytes"), (os.urandom(32), "sealed by key"), (key, "restored")):
+        with open(os.open(f"{other}/sealing.key", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
+            f.write(content)
+        status, said = run_operator(f"--standalone={other}", f"--restore={file}")
+        assert wanted in said and status == (0 if wanted == "restored" else 1), said
+    status, said = run_operator(f"--standalone={other}", f"--restore={file}")
+    assert status == 1 and "holds a database already" in said, said
+
+    # A process uses the directory; a file that is no backup; one that was cut.
+    status, said = run_operator(f"--standalone={alone.dir}", f"--restore={file}")
+    assert status == 1 and "another tec-operator uses" in said, said
+    cut = tmp_path / "cut"
+    cut.write_bytes(held[:len(held) // 2])
+    third = str(tmp_path / "third")
+    os.mkdir(third, 0o700)
+    shutil.copy(f"{alone.dir}/sealing.key", third)
+    for bad in (str(cut), "/etc/passwd", "/nonexistent", third):
+        status, said = run_operator(f"--standalone={third}", f"--restore={bad}")
+        assert status == 1 and said.startswith("tec-operator: "), said
+        assert not os.path.exists(f"{third}/store.db")
+
+    restored = Standalone(other)
+    try:
+        restored.start()
+        assert restored.kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == \
+            base64.b64encode(b"a-secret-that-is-sealed").decode()
+        listed = json.loads(restored.kubectl("get", "--raw", "/api/v1/configmaps"))
+        assert int(listed["metadata"]["resourceVersion"]) > int(version)
+        assert "tec" in restored.kubectl("get", "tec", "-o", "name")
+    finally:
+        assert restored.stop() == 0, restored.log()
+
+
+def change_sealing_key(alone):
+    return alone.kubectl("delete", "--raw", "/tec/v1/sealing-key", check=False)
+
+
+def test_another_sealing_key_while_it_runs(alone, tmp_path):
+    k = alone.kubectl
+    k("create", "secret", "generic", "s", "--from-literal=k=v")
+    with open(f"{alone.dir}/sealing.key", "rb") as f:
+        first = f.read()
+    status, said, err = change_sealing_key(alone)
+    assert status == 0 and '"Success"' in said, err
+    with open(f"{alone.dir}/sealing.key", "rb") as f:
+        assert f.read() != first
+    alone.stop(signal.SIGKILL)
+    assert alone.start().kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
+
+    # From there to a file elsewhere, to a credential of systemd, and back to nothing: refused.
+    named = tmp_path / "named"
+    named.write_bytes(os.urandom(32))
+    named.chmod(0o600)
+    assert alone.stop() == 0
+    alone.args += (f"--sealing-key={named}",)
+    assert alone.start().kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
+    status, said, err = change_sealing_key(alone)
+    assert status == 1 and "holds the key in use" in said + err, (said, err)
+    shutil.copy(named, f"{named}.old")
+    named.write_bytes(os.urandom(32))
+    status, said, err = change_sealing_key(alone)
+    assert status == 0, err
+    assert alone.stop() == 0
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / "tec-operator.sealing-key").write_bytes(os.urandom(32))
+    shutil.copy(named, credentials / "tec-operator.sealing-key.old")
+    alone.args = alone.args[:-1]
+    alone.env = {"CREDENTIALS_DIRECTORY": str(credentials)}
+    assert alone.start().kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
+    assert alone.stop() == 0
+    os.unlink(credentials / "tec-operator.sealing-key.old")
+    assert alone.start().kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
+    assert alone.stop() == 0
+    status, said = run_operator(f"--standalone={alone.dir}")
+    assert status == 1 and "the sealing key given is" in said, said
+    alone.start()
+
+
+def test_a_kill_during_backups_and_rotations_loses_nothing(alone, tmp_path):
+    k = alone.kubectl
+    k("create", "secret", "generic", "s", "--from-literal=k=v")
+    for i in range(6):
+        asked = [subprocess.Popen([*kubectl_argv(), *args], env=dict(os.environ, KUBECONFIG=f"{alone.dir}/kubeconfig"),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 for args in (("delete", "--raw", "/tec/v1/sealing-key"),
+                              ("get", "--raw", "/tec/v1/backup"))]
+        time.sleep(0.04 * i)  # another moment each time; none of them is wrong
+        alone.stop(signal.SIGKILL)
+        for p in asked:
+            p.wait(60)
+        assert alone.start().kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
+    backup_of(alone, str(tmp_path / "file"))
+    assert sorted(n for n in os.listdir(alone.dir) if n.startswith(("backup", "sealing"))) == ["sealing.key"]
 
 
 def test_a_watch_sees_changes(alone):

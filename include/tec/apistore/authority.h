@@ -2,8 +2,8 @@
 /*
  * What the API server needs for being believed, as files of one directory: its own CA (ca.crt,
  * ca.key), its server certificate (server.crt, server.key), the key that signs ServiceAccounts'
- * tokens (token.key), the store's sealing key (sealing.key), and the administrator's kubeconfig with a client certificate in it. All 0600 in
- * a directory 0700. What is missing is made; a certificate that ends soon, or that does not name what
+ * tokens (token.key), and the administrator's kubeconfig with a client certificate in it; beside them
+ * the store's sealing key (apistore/sealing). All 0600 in a directory 0700. What is missing is made; a certificate that ends soon, or that does not name what
  * the server is reached by, is made again with its key kept; the CA's own keeps its key too, so what
  * it signed stays valid.
  *
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tec/apistore/sealing.h"
 #include "tec/base/err.h"
 #include "tec/base/secret.h"
 #include "tec/pki/key.h"
@@ -27,6 +28,9 @@ struct apistore_authority_conf {
 	const char *const *names;
 	const char *server; /* "https://127.0.0.1:6443", for the kubeconfig */
 	const char *ns;     /* of the kubeconfig's context */
+	struct apistore_sealing_conf sealing;
+	/* Only the lock and a sealing key that is there already: to restore a backup. */
+	bool sealing_only;
 };
 
 /*
@@ -48,7 +52,7 @@ const char *apistore_authority_ca(const struct apistore_authority *a); /* PEM */
 const char *apistore_authority_cert(const struct apistore_authority *a);
 const struct secret *apistore_authority_key(const struct apistore_authority *a);
 const struct pki_key *apistore_authority_token_key(const struct apistore_authority *a);
-/* The key that the store's own is wrapped under (sealing.key). */
-const struct secret *apistore_authority_sealing_key(const struct apistore_authority *a);
+const char *apistore_authority_dir(const struct apistore_authority *a);
+struct apistore_sealing *apistore_authority_sealing(struct apistore_authority *a);
 
 #endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What only an administrator asks the server itself for: a backup of the store, and another sealing
+ * key. A backup is copied into a file some pages per turn, between the writes of others, and sent
+ * from there when it is complete; the file has no name by then.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/seal.h"
+
+#include "apiserver_internal.h"
+#include "apistore_internal.h"
+
+#define BACKUP_PATH "/tec/v1/backup"
+#define KEY_PATH    "/tec/v1/sealing-key"
+#define BACKUP_TYPE "application/vnd.sqlite3"
+#define PIECE       (64u << 10)
+
+/* One of either kind at a time, for all clients. */
+struct apiserver_job {
+	struct apistore_apiserver *a;
+	struct httpd_req *req;
+	struct apistore_wait wait; /* for a moment without transaction */
+	struct apistore_db_backup *backup;
+	char *path; /* of the file, while it has a name; owned */
+	int fd;     /* -1: not open yet */
+	struct defer next;
+	bool blocked; /* the socket has not taken the last piece yet */
+};
+
+static void on_gone(void *arg)
+{
+	struct apiserver_job *j = arg;
+
+	apistore_wait_cancel(&j->wait);
+	defer_cancel(&j->next);
+	apistore_db_backup_free(j->backup);
+	if (j->fd >= 0)
+		(void)close(j->fd);
+	if (j->path)
+		(void)unlink(j->path);
+	free(j->path);
+	j->a->job = NULL;
+	free(j);
+}
+
+static void refuse(struct apiserver_job *j, const struct err *err, const char *doing)
+{
+	log_err(LOG_ERROR, NULL, doing, err);
+	apiserver_answer(j->req, err->kind == ERR_CONFLICT
+					 ? apistore_status_refusal(409, "Conflict", "%s", err->text)
+					 : apistore_status_storage(err)); /* j is gone */
+}
+
+/* ---- backup */
+
+static void send_piece(void *arg)
+{
+	struct apiserver_job *j = arg;
+	uint8_t piece[PIECE];
+	ssize_t n;
+
+	if (j->blocked)
+		return;
+	n = read(j->fd, piece, sizeof(piece));
+	if (n > 0) {
+		j->blocked = httpd_stream_add(j->req, piece, (size_t)n) > 0;
+		defer_call(&j->next, j->a->loop, send_piece, j);
+	} else if (n == 0) {
+		httpd_stream_end(j->req);
+	} else {
+		log_error(NULL, "a backup cannot be read to its end", "errno=%d", errno);
+		httpd_stream_abort(j->req); /* what was sent must not look whole */
+	}
+}
+
+static void on_drained(void *arg)
+{
+	struct apiserver_job *j = arg;
+
+	j->blocked = false;
+	defer_call(&j->next, j->a->loop, send_piece, j);
+}
+
+static void send_backup(struct apiserver_job *j)
+{
+	struct err err = ERR_INIT;
+	struct stat st;
+
+	j->fd = open(j->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (j->fd < 0 || fstat(j->fd, &st) < 0) {
+		(void)err_set_errno(&err, ERR_TRANSIENT, errno, "%s", log_esc(j->path));
+		refuse(j, &err, "a backup cannot be read");
+		return;
+	}
+	(void)unlink(j->path);
+	free(steal_ptr(&j->path));
+	log_info(NULL, "a backup was made", "bytes=%lld peer=%s", (long long)st.st_size,
+		httpd_req_peer(j->req));
+	httpd_reply_header(j->req, "Cache-Control", "no-cache, private");
+	httpd_stream_start(j->req, 200, BACKUP_TYPE, on_drained, j);
+	send_piece(j);
+}
+
+/* Called when nothing is open: what a turn wrote is in the copy or not, as a whole. */
+static void next_pages(void *arg, const struct err *unused)
+{
+	struct apiserver_job *j = arg;
+	struct apistore_objects *s = j->a->conf.objects;
+	struct err err = ERR_INIT;
+	int rc;
+
+	if (!j->backup)
+		j->backup = apistore_db_backup_start(apistore_objects_db(s), j->path, &err);
+	rc = j->backup ? apistore_db_backup_step(j->backup, &err) : -1;
+	if (rc > 0) {
+		apistore_objects_when_stored(s, &j->wait, next_pages, j);
+		return;
+	}
+	apistore_db_backup_free(steal_ptr(&j->backup));
+	if (rc == 0)
+		send_backup(j);
+	else
+		refuse(j, &err, "a backup cannot be made");
+}
+
+/* ---- another sealing key */
+
+static void rotate(void *arg, const struct err *unused)
+{
+	struct apiserver_job *j = arg;
+	struct apistore_objects *s = j->a->conf.objects;
+	struct apistore_sealing *key = apistore_authority_sealing(j->a->conf.authority);
+	struct json_object *o;
+	struct err err = ERR_INIT;
+	cleanup_free char *said = NULL;
+	char id[SEAL_ID_LEN + 1];
+
+	if (s->open) { /* somebody who was told before has written again */
+		apistore_objects_when_stored(s, &j->wait, rotate, j);
+		return;
+	}
+	if (apistore_sealing_rotate(key, apistore_objects_db(s), &err) < 0) {
+		refuse(j, &err, "the sealing key cannot be changed");
+		return;
+	}
+	seal_key_id(apistore_sealing_key(key), id);
+	log_info(NULL, "the store is sealed by another key now", "peer=%s", httpd_req_peer(j->req));
+	said = xasprintf(
+		"the store is sealed by key %s now; make a backup, as earlier ones open with the earlier key",
+		id);
+	o = json_add_str(json_add_str(json_obj(), "kind", "Status"), "apiVersion", "v1");
+	json_add(o, "metadata", json_obj());
+	json_add_str(json_add_str(o, "status", "Success"), "message", said);
+	apiserver_json(j->req, 200, o);
+}
+
+/* ---- what it serves */
+
+static void start(const struct apiserver_call *c, bool is_backup)
+{
+	const char *dir = apistore_authority_dir(c->a->conf.authority);
+	struct apiserver_job *j;
+
+	if (c->a->job) {
+		apiserver_answer(c->req,
+			apistore_status_refusal(429, "TooManyRequests",
+				"a backup or a change of the sealing key is under way: try again later"));
+		return;
+	}
+	j = xcalloc(1, sizeof(*j));
+	j->a = c->a;
+	j->req = c->req;
+	j->fd = -1;
+	c->a->job = j;
+	httpd_req_on_gone(c->req, on_gone, j);
+	if (is_backup) {
+		j->path = xasprintf("%s/backup.tmp", dir);
+		(void)unlink(j->path); /* of a process that was killed meanwhile */
+	}
+	apistore_objects_when_stored(
+		c->a->conf.objects, &j->wait, is_backup ? next_pages : rotate, j);
+}
+
+bool apiserver_admin(const struct apiserver_call *c)
+{
+	bool is_backup = str_eq(httpd_req_path(c->req), BACKUP_PATH);
+	/* Deleted is the key in use. kubectl can send this one, but no POST of known length. */
+	enum httpd_method needed = is_backup ? HTTPD_GET : HTTPD_DELETE;
+
+	if (!is_backup && !str_eq(httpd_req_path(c->req), KEY_PATH))
+		return false;
+	if (httpd_req_method(c->req) != needed)
+		apiserver_answer(
+			c->req, apistore_status_refusal(405, "MethodNotAllowed",
+					"only %s is allowed here", httpd_method_name(needed)));
+	else
+		start(c, is_backup);
+	return true;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Which key opens the store, and that a process killed anywhere in a rotation finds it again. */
+#include "config.h"
+
+#include <sys/stat.h>
+
+#include "apistore/store_dir.h"
+#include "tec/apistore/sealing.h"
+
+TestSuite(apistore_sealing, .init = store_dir_up, .fini = store_dir_down);
+
+static void put_key(const char *name, const struct secret *k, mode_t mode)
+{
+	cleanup_free char *path = in_dir(name);
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(
+		file_replace(path, secret_peek(k), secret_len(k), mode, &err), 0, "%s", err.text);
+}
+
+static bool is_there(const char *name)
+{
+	cleanup_free char *path = in_dir(name);
+
+	return access(path, F_OK) == 0;
+}
+
+static struct apistore_sealing *open_sealing(const char *file, const char *credentials)
+{
+	struct err err = ERR_INIT;
+	struct apistore_sealing *s = apistore_sealing_open(
+		dir, &(struct apistore_sealing_conf){file, credentials}, true, &err);
+
+	cr_assert_not_null(s, "%s", err.text);
+	return s;
+}
+
+static struct apistore_db *open_db(struct apistore_sealing *s)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db = apistore_sealing_open_db(s, &err);
+
+	cr_assert_not_null(db, "%s", err.text);
+	return db;
+}
+
+static bool opens(const char *file, const char *credentials)
+{
+	struct err err = ERR_INIT;
+	struct apistore_sealing *s = apistore_sealing_open(
+		dir, &(struct apistore_sealing_conf){file, credentials}, true, &err);
+	struct apistore_db *db = s ? apistore_sealing_open_db(s, &err) : NULL;
+
+	apistore_db_close(db);
+	apistore_sealing_free(s);
+	return db != NULL;
+}
+
+/* A store sealed by `key`, which is in DIR/sealing.key. */
+static void make_store(void)
+{
+	put_key("sealing.key", key, 0600);
+	cr_assert(opens(NULL, NULL));
+}
+
+static void expect_no_key(const char *file, bool make, enum err_kind kind, const char *text)
+{
+	struct err err = ERR_INIT;
+
+	cr_expect_null(apistore_sealing_open(
+		dir, &(struct apistore_sealing_conf){file, NULL}, make, &err));
+	cr_expect_eq(err.kind, kind, "%s", err.text);
+	cr_expect(strstr(err.text, text), "%s", err.text);
+}
+
+Test(apistore_sealing, one_is_made_for_this_user_alone)
+{
+	struct apistore_sealing *s = open_sealing(NULL, NULL);
+	cleanup_free char *path = in_dir("sealing.key");
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0600);
+	cr_expect_eq(st.st_size, SEAL_KEY_LEN);
+	apistore_sealing_free(s);
+}
+
+Test(apistore_sealing, none_is_made_beside_a_store_or_for_a_restore)
+{
+	cleanup_free char *path = in_dir("sealing.key");
+
+	expect_no_key(NULL, false, ERR_NOT_FOUND, "sealing.key");
+	cr_expect_not(is_there("sealing.key"));
+	make_store();
+	cr_assert_eq(unlink(path), 0);
+	expect_no_key(NULL, true, ERR_INVALID, "is missing");
+	cr_expect_not(is_there("sealing.key"));
+}
+
+Test(apistore_sealing, files_that_are_no_key_are_refused)
+{
+	cleanup_secret struct secret *shorter = secret_new(SEAL_KEY_LEN - 1);
+	cleanup_secret struct secret *longer = secret_new(SEAL_KEY_LEN + 1);
+	cleanup_free char *named = in_dir("named");
+
+	expect_no_key(named, true, ERR_NOT_FOUND, "named");
+	cr_expect_not(is_there("named"));
+	put_key("named", shorter, 0600);
+	expect_no_key(named, true, ERR_INVALID, "32 bytes");
+	put_key("named", longer, 0600);
+	expect_no_key(named, true, ERR_INVALID, "32 bytes");
+	put_key("named", key, 0640);
+	expect_no_key(named, true, ERR_INVALID, "chmod 0600");
+	put_key("sealing.key", shorter, 0600);
+	expect_no_key(NULL, true, ERR_INVALID, "32 bytes");
+}
+
+Test(apistore_sealing, a_store_moves_to_a_named_file_and_to_a_credential)
+{
+	cleanup_secret struct secret *second = secret_new_random(SEAL_KEY_LEN);
+	cleanup_secret struct secret *third = secret_new_random(SEAL_KEY_LEN);
+	cleanup_free char *named = in_dir("named"), *own = in_dir("sealing.key");
+
+	make_store();
+	put_key("named", second, 0600);
+	cr_expect(opens(named, NULL), "the store's key is still there");
+	cr_expect(is_there("sealing.key"), "older backups need it");
+	cr_assert_eq(unlink(own), 0);
+	cr_expect(opens(named, NULL), "sealed by the named one");
+	put_key(APISTORE_SEALING_CREDENTIAL, third, 0440); /* as systemd shows it, with an ACL */
+	cr_expect_not(opens(NULL, dir), "the key of the store is nowhere");
+	put_key(APISTORE_SEALING_CREDENTIAL ".old", second, 0440);
+	cr_expect(opens(NULL, dir));
+	put_key(APISTORE_SEALING_CREDENTIAL ".old", key, 0440);
+	cr_expect(opens(NULL, dir), "sealed by the credential");
+	cr_expect(opens(named, dir) == false, "the named file goes first");
+}
+
+Test(apistore_sealing, a_directory_of_credentials_without_ours_changes_nothing)
+{
+	make_store();
+	cr_expect(opens(NULL, dir));
+	cr_expect(opens(NULL, "/nonexistent"));
+}
+
+Test(apistore_sealing, a_rotation_makes_a_new_key_and_the_old_one_opens_no_more)
+{
+	struct apistore_sealing *s;
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	make_store();
+	s = open_sealing(NULL, NULL);
+	db = open_db(s);
+	cr_expect_eq(apistore_sealing_rotate(s, db, &err), 0, "%s", err.text);
+	cr_expect_not(secret_equal(apistore_sealing_key(s), key));
+	cr_expect_eq(apistore_sealing_rotate(s, db, &err), 0, "%s", err.text);
+	cr_expect_not(is_there("sealing.key.new"));
+	apistore_db_close(db);
+	apistore_sealing_free(s);
+	cr_expect(opens(NULL, NULL));
+	put_key("sealing.key", key, 0600);
+	cr_expect_not(opens(NULL, NULL));
+}
+
+Test(apistore_sealing, a_rotation_of_a_named_key_takes_what_is_in_its_file)
+{
+	cleanup_secret struct secret *second = secret_new_random(SEAL_KEY_LEN);
+	cleanup_free char *named = in_dir("named");
+	struct apistore_sealing *s;
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	put_key("named", key, 0600);
+	s = open_sealing(named, NULL);
+	db = open_db(s);
+	cr_expect_eq(apistore_sealing_rotate(s, db, &err), -1);
+	cr_expect_eq(err.kind, ERR_CONFLICT, "%s", err.text);
+	err_clear(&err);
+	put_key("named", second, 0644);
+	cr_expect_eq(apistore_sealing_rotate(s, db, &err), -1);
+	cr_expect_eq(err.kind, ERR_INVALID, "%s", err.text);
+	err_clear(&err);
+	put_key("named", second, 0600);
+	cr_expect_eq(apistore_sealing_rotate(s, db, &err), 0, "%s", err.text);
+	cr_expect(secret_equal(apistore_sealing_key(s), second));
+	apistore_db_close(db);
+	apistore_sealing_free(s);
+	cr_expect(opens(named, NULL));
+	cr_expect_not(is_there("sealing.key"));
+}
+
+/* Written and not in the database yet; in the database and not renamed yet. */
+Test(apistore_sealing, a_process_killed_in_a_rotation_finds_the_key)
+{
+	cleanup_secret struct secret *second = secret_new_random(SEAL_KEY_LEN);
+	struct apistore_sealing *s;
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	make_store();
+	put_key("sealing.key.new", second, 0600);
+	cr_expect(opens(NULL, NULL), "killed before the database");
+	cr_expect_not(is_there("sealing.key.new"), "it was not needed");
+
+	put_key("sealing.key.new", second, 0600);
+	s = open_sealing(NULL, NULL);
+	db = store_open(NULL, &err);
+	cr_assert_not_null(db, "%s", err.text);
+	cr_assert_eq(apistore_db_rewrap(db, second, &err), 0);
+	apistore_db_close(db);
+	db = open_db(s);
+	cr_expect(secret_equal(apistore_sealing_key(s), second), "killed before the rename");
+	cr_expect_not(is_there("sealing.key.new"));
+	apistore_db_close(db);
+	apistore_sealing_free(s);
+	cr_expect(opens(NULL, NULL));
+}
+
+/* What the database was perhaps sealed by before it failed is not replaced by a third key. */
+Test(apistore_sealing, a_rotation_after_one_that_failed_uses_its_key)
+{
+	cleanup_secret struct secret *second = secret_new_random(SEAL_KEY_LEN);
+	struct apistore_sealing *s;
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	make_store();
+	s = open_sealing(NULL, NULL);
+	db = open_db(s);
+	put_key("sealing.key.new", second, 0600);
+	cr_expect_eq(apistore_sealing_rotate(s, db, &err), 0, "%s", err.text);
+	cr_expect(secret_equal(apistore_sealing_key(s), second));
+	apistore_db_close(db);
+	apistore_sealing_free(s);
+}
