@@ -18,7 +18,7 @@ import pytest
 
 import spine
 from conftest import lacking
-from controlplane import wait_for
+from controlplane import TOP, wait_for
 from proc import free_port
 from tecproc import operator_binary, parse_metrics
 
@@ -321,6 +321,25 @@ def test_a_kill_during_backups_and_rotations_loses_nothing(alone, tmp_path):
         assert alone.start().kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
     backup_of(alone, str(tmp_path / "file"))
     assert sorted(n for n in os.listdir(alone.dir) if n.startswith(("backup", "sealing"))) == ["sealing.key"]
+
+
+def test_the_unit_is_valid_and_confined(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        lacking("no systemd-analyze; next step: apt-get install systemd")
+    # As it is installed, but for a program that is not.
+    unit = tmp_path / "tec-operator.service"
+    with open(os.path.join(TOP, "etc", "tec-operator.service"), encoding="utf-8") as f:
+        unit.write_text(f.read().replace("/usr/sbin/tec-operator", operator_binary()), encoding="utf-8")
+    env = dict(os.environ, SYSTEMD_LOG_LEVEL="warning", SYSTEMD_LOG_TARGET="console")
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True,
+                          timeout=60, check=False, env=env)
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "tec-operator" in line]
+    assert done.returncode == 0 and not ours, done.stdout + done.stderr
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager", str(unit)],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    level = float(done.stdout.strip().splitlines()[-1].split(":")[1].split()[0])
+    assert 0 < level < 3.0, done.stdout
 
 
 def test_a_watch_sees_changes(alone):
