@@ -12,11 +12,14 @@ _READS = ("get", "list", "watch")
 class KubeAPI:
     """HTTPS with a pinned certificate and one kept connection per thread."""
 
-    def __init__(self, host, port, ca_file, token):
+    def __init__(self, host, port, ca_file, token=None, certificate=None):
+        """Who asks: a token, or CERTIFICATE: the paths of a client certificate and its key."""
         self.host = host
         self.port = port
         self.token = token
         self._tls = ssl.create_default_context(cafile=ca_file)
+        if certificate:
+            self._tls.load_cert_chain(*certificate)
         self._local = threading.local()
 
     def close(self):
@@ -29,8 +32,9 @@ class KubeAPI:
     def __call__(self, method, path, body=None, content_type=None, headers=None, timeout=30):
         """(status, parsed JSON; None when empty, text when not JSON). Raises OSError or
         http.client.HTTPException when no answer came."""
-        send = {"Authorization": f"Bearer {self.token}", "Accept": "application/json",
-                "User-Agent": "tec-tests"}
+        send = {"Accept": "application/json", "User-Agent": "tec-tests"}
+        if self.token:
+            send["Authorization"] = f"Bearer {self.token}"
         if body is not None:
             if not isinstance(body, (bytes, str)):
                 body = json.dumps(body)
