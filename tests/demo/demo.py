@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The main job, shown on a real Kubernetes API server: a node asks for its configuration, registers the attestation key of
-its TPM, is approved, its disk key and identity reach a key broker, and both are taken back when it is removed. Nothing is
-mocked but the node itself and the Pods: there is no kubelet, so the operator and the broker run as processes of this machine,
-the operator with its own ServiceAccount's token. The broker is the one of the tests, with the admin API of Trustee.
+"""The main job, shown on one machine without a Kubernetes cluster (tec-operator --standalone): a node asks for its
+configuration, registers the attestation key of its TPM, is approved, its disk key and identity reach a key broker, and both
+are taken back when it is removed. Nothing is mocked but the node itself. The broker is the one of the tests, with the admin
+API of Trustee.
 
 Started by ./bootstrap demo. --keep leaves everything running until Ctrl-C. Key material is never printed.
 """
@@ -14,10 +14,12 @@ import hashlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -25,13 +27,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 
 import softtpm  # noqa: E402
 from kbs import TestKbs, kbs_binary  # noqa: E402
-from controlplane import TOP, ControlPlane, Unavailable, find_binaries, wait_for  # noqa: E402
+from controlplane import Unavailable, wait_for  # noqa: E402
 from proc import tail  # noqa: E402
-from tecproc import Operator, operator_binary  # noqa: E402
+from standaloneplane import StandalonePlane, kubectl_version  # noqa: E402
+from tecproc import operator_binary  # noqa: E402
 from teckinds import url  # noqa: E402
 
 NS = "trusted-execution-clusters"
-RIGHTS = ("Namespace", "ServiceAccount", "Role", "RoleBinding")
 CLUSTER = """\
 apiVersion: trusted-execution-clusters.io/v1alpha1
 kind: TrustedExecutionCluster
@@ -81,11 +83,11 @@ def condition(obj, kind):
 
 
 class Demo:
-    def __init__(self, cp, tpm):
+    def __init__(self, cp, tpm, broker):
         self.cp = cp
         self.tpm = tpm
+        self.broker = broker
         self.out = Narrator()
-        self.operator = self.broker = None
         self.machine = None
         self.ak = None
 
@@ -97,14 +99,13 @@ class Demo:
 
     def wait(self, predicate, what, seconds=60):
         def check():
-            if self.operator:
-                self.operator.proc.check()
+            self.cp.check()
             return predicate()
 
         try:
             return wait_for(check, seconds, what, interval=0.1)
         except TimeoutError as e:
-            log = self.operator.log if self.operator else self.cp.apiserver.log
+            log = self.cp.apiserver.log
             raise Problem(f"{e}\nend of {log}:\n{tail(log, 15)}",
                           "report this with the lines above") from e
 
@@ -123,47 +124,38 @@ class Demo:
 
     # The story
 
-    def install(self):
+    def start(self):
         cp, out = self.cp, self.out
-        out.step("A Kubernetes control plane starts on this machine (etcd, kube-apiserver, controller-manager)")
-        cp.start_without_manager()
-        out.say(f"Kubernetes {cp.get('/version')['gitVersion']} answers at {cp.server}.")
-
-        out.step("The operator is installed: its kinds (crd/) and its rights (k8s/)")
-        cp.install_crds()
-        cp.apply([o for o in cp.read_manifests(os.path.join(TOP, "k8s")) if o["kind"] in RIGHTS])
-        out.show(cp.kubectl("api-resources", "--api-group=trusted-execution-clusters.io"),
-                 "kubectl api-resources --api-group=trusted-execution-clusters.io")
-        out.say("On a real cluster this is: kubectl apply -k k8s/")
-
-    def start_operator(self):
-        out = self.out
-        kubeconfig = self.cp.service_account_kubeconfig(NS, "tec-operator")
-        self.admin_key = os.path.join(self.cp.dir, "trustee-auth.pub")
-        self.broker = TestKbs(self.cp.dir, public=self.admin_key)
-        self.operator = Operator(kubeconfig, NS, self.cp.dir, ["--kbs-url", self.broker.url])
-
-        out.step("An administrator describes the cluster")
-        manifest = CLUSTER.format(register_ak=f"127.0.0.1:{self.operator.register_ak_port}")
-        self.cp.apply(manifest)
-        out.show(manifest, "kubectl apply -f -")
-        self.kubectl("apply", "-f", "k8s/samples/approvedimage.yaml")
-
-        out.step("tec-operator starts, with the token of its own ServiceAccount and no right beyond k8s/")
+        out.step("tec-operator starts on this machine: a Kubernetes API, its store and the controllers, in one process")
         try:
-            self.operator.start()
+            cp.start()
         except (RuntimeError, TimeoutError) as e:
             raise Problem(str(e), "report this with the lines above") from e
+        with open(cp.apiserver.log, encoding="utf-8") as f:
+            said = [line for line in f if line.startswith("tec-operator: ")]
+        out.show("".join(said), f"tec-operator --standalone={cp.path('state')} ...")
+        version = kubectl_version(cp.binaries["kubectl"])
+        out.say(f"It answers in {cp.started_in:.1f} s. kubectl {'.'.join(map(str, version or ('?',)))} finds the kinds of the operator there:")
+        out.show(cp.kubectl("api-resources", "--api-group=trusted-execution-clusters.io"),
+                 "kubectl api-resources --api-group=trusted-execution-clusters.io")
+
+    def describe_cluster(self):
+        out = self.out
+        out.step("An administrator describes the cluster")
+        manifest = CLUSTER.format(register_ak=f"127.0.0.1:{self.cp.register_ak_port}")
+        out.show(manifest, "kubectl apply -f -")
+        out.show(self.cp.kubectl("apply", "-f", "-", input=manifest))
+        self.kubectl("apply", "-f", "k8s/samples/approvedimage.yaml")
         self.wait(lambda: condition(self.get("tec", "demo"), "Installed")["status"] == "True",
                   "installed TrustedExecutionCluster")
-        out.say("It is ready, and has made what the key broker Trustee needs:")
+        out.say("The operator has made what the key broker Trustee needs. Nothing runs Deployments here, they are only stored:")
         self.kubectl("get", "deployments,services,configmaps,secrets", "-o", "name")
 
     def start_broker(self):
         out = self.out
-        out.step("Trustee's place is taken by a key broker of this machine, as no Pod can run here")
+        out.step("Trustee's place is taken by the key broker of the tests, on this machine")
         secret = self.cp.get(f"/api/v1/namespaces/{NS}/secrets/trustee-auth")
-        with open(self.admin_key, "wb") as f:
+        with open(self.broker.public, "wb") as f:
             f.write(base64.b64decode(secret["data"]["public.pub"]))
         self.broker.start()
         out.say(f"It listens at {self.broker.url} and takes orders from who has the private half of Secret trustee-auth.")
@@ -187,8 +179,8 @@ class Demo:
     def fetch_ignition(self):
         out = self.out
         out.step("A new node boots and asks for its configuration")
-        out.say(f"GET http://127.0.0.1:{self.operator.register_port}/ignition")
-        status, media, body = self.request(self.operator.register_port, "GET", "/ignition")
+        out.say(f"GET http://127.0.0.1:{self.cp.register_port}/ignition")
+        status, media, body = self.request(self.cp.register_port, "GET", "/ignition")
         if status != 200:
             raise Problem(f"GET /ignition answered {status}: {body}", "report this answer")
         answer = json.loads(body)
@@ -219,9 +211,9 @@ class Demo:
         out.show("\n".join([lines[0], lines[1], "...", lines[-1]]), "tpm2_createak -G rsa2048 -s rsassa -g sha256 ...")
 
         out.step("The node registers the public half")
-        status, _, body = self.request(self.operator.register_ak_port, "PUT", "/register-ak",
+        status, _, body = self.request(self.cp.register_ak_port, "PUT", "/register-ak",
                                        json.dumps({"public_key": pem, "uuid": uuid}))
-        out.say(f"PUT http://127.0.0.1:{self.operator.register_ak_port}/register-ak with public_key and uuid")
+        out.say(f"PUT http://127.0.0.1:{self.cp.register_ak_port}/register-ak with public_key and uuid")
         out.show(f"HTTP {status}\n{body}")
         if status != 201:
             raise Problem(f"PUT /register-ak answered {status}: {body}", "report this answer")
@@ -282,8 +274,8 @@ class Demo:
         self.kubectl("get", "mach,ak")
 
     def run(self):
-        self.install()
-        self.start_operator()
+        self.start()
+        self.describe_cluster()
         self.start_broker()
         uuid = self.fetch_ignition()
         self.register_key(uuid)
@@ -298,32 +290,19 @@ class Demo:
    export KUBECONFIG={self.cp.admin_kubeconfig}
    alias kubectl='{' '.join(self.cp.binaries['kubectl'])}'
    kubectl get tec,mach,ak,ai -n {NS}
-   curl http://127.0.0.1:{self.operator.register_port}/ignition
-   curl http://127.0.0.1:{self.operator.health_port}/metrics
-   less {self.operator.log}
+   curl http://127.0.0.1:{self.cp.register_port}/ignition
+   curl http://127.0.0.1:{self.cp.health_port}/metrics
+   less {self.cp.apiserver.log}
 
 Ctrl-C stops it and removes all of it.""", flush=True)
         while True:
             time.sleep(1)
             self.cp.check()
-            self.operator.proc.check()
             self.broker.proc.check()
 
 
-class DemoPlane(ControlPlane):
-    """start() in two halves, so that each can be shown."""
-
-    def start_without_manager(self):
-        self.etcd.start()
-        self.start_apiserver()
-
-    def install_crds(self):
-        self.apply_crds(os.path.join(TOP, "crd"))
-        self.manager.start()
-
-
 def main():
-    parser = argparse.ArgumentParser(description="Shows tec-operator's main job on a real API server.")
+    parser = argparse.ArgumentParser(description="Shows tec-operator's main job on one machine.")
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     args = parser.parse_args()
 
@@ -331,7 +310,7 @@ def main():
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, end)
-    demo = cp = tpm = None
+    cp = tpm = broker = directory = None
     done = False
     try:
         if not os.access(operator_binary(), os.X_OK):
@@ -340,15 +319,19 @@ def main():
             raise Problem(f"there is no {kbs_binary()}", "./bootstrap demo")
         if softtpm.missing():
             raise Problem("there is no TPM in software", softtpm.missing())
-        find_binaries()
+        directory = tempfile.mkdtemp(prefix="tec-demo-")
+        broker = TestKbs(directory, public=os.path.join(directory, "trustee-auth.pub"))
+        cp = StandalonePlane(directory, NS, ["--kbs-url", broker.url])
         print(f"{BOLD}tec-operator: a node registers, is approved, can get its key, and is removed again.{PLAIN}")
-        cp = DemoPlane(audit=False)
         tpm = softtpm.SoftwareTPM()
-        demo = Demo(cp, tpm)
+        demo = Demo(cp, tpm, broker)
         demo.run()
         if args.keep:
             demo.stay()
-        demo.operator.terminate()
+        cp.apiserver.check()
+        if cp.apiserver.stop() != 0:
+            raise Problem(f"tec-operator did not end as it should\nend of {cp.apiserver.log}:\n{tail(cp.apiserver.log, 15)}",
+                          "report this with the lines above")
         done = True
     except KeyboardInterrupt:
         print("\nStopped.")
@@ -359,26 +342,26 @@ def main():
         print(f"\ndemo: error: {e}\ndemo: next step: ./bootstrap demo", file=sys.stderr)
     except (OSError, RuntimeError, AssertionError, ValueError, KeyError, subprocess.SubprocessError,
             http.client.HTTPException) as e:
-        log = demo.operator.log if demo and demo.operator else None
+        log = cp.apiserver.log if cp else None
         more = f"\nend of {log}:\n{tail(log, 15)}" if log else ""
         print(f"\ndemo: error: {type(e).__name__}: {e}{more}\ndemo: next step: report this with the lines above",
               file=sys.stderr)
     finally:
-        if demo and demo.operator:
-            demo.operator.proc.stop()
-        if demo and demo.broker:
-            demo.broker.proc.stop()
+        if broker:
+            broker.proc.stop()
         if tpm:
             tpm.stop()
         if cp:
             cp.stop()
+        if directory and not os.environ.get("TEC_KEEP"):
+            shutil.rmtree(directory, ignore_errors=True)
     if not done:
         return 1
     print(f"""
 {BOLD}Done.{PLAIN} Shown: configuration fetched, Machine made, attestation key made in a TPM and registered, approved, Secrets
 owned by what they serve, key and identity delivered to a key broker, and all of it taken back with the Machine.
-Everything has been stopped and removed; ./bootstrap demo --keep leaves it running. What was built is in ./build and
-tests/kubernetes: "git clean -xfd" removes it.""")
+Everything has been stopped and removed; ./bootstrap demo --keep leaves it running. What was built is in ./build: "git clean
+-xfd" removes it.""")
     return 0
 
 

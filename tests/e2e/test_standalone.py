@@ -17,8 +17,10 @@ import time
 import pytest
 
 import spine
+import standaloneplane
 from conftest import lacking
-from controlplane import TOP, wait_for
+from controlplane import TOP, Unavailable, wait_for
+from kbs import kbs_binary
 from proc import free_port
 from tecproc import operator_binary, parse_metrics
 
@@ -30,10 +32,10 @@ def kubectl_argv():
     kube = os.environ.get("TEC_TEST_KUBE")
     if kube and os.access(kube, os.X_OK):
         return [kube, "kubectl"]
-    found = shutil.which("kubectl")
-    if not found:
-        lacking("no kubectl; next step: set TEC_TEST_KUBE, or apt-get install kubernetes-client")
-    return [found]
+    try:
+        return standaloneplane.find_kubectl()
+    except Unavailable as e:
+        return lacking(str(e))
 
 
 class Standalone:
@@ -321,6 +323,49 @@ def test_a_kill_during_backups_and_rotations_loses_nothing(alone, tmp_path):
         assert alone.start().kubectl("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
     backup_of(alone, str(tmp_path / "file"))
     assert sorted(n for n in os.listdir(alone.dir) if n.startswith(("backup", "sealing"))) == ["sealing.key"]
+
+
+def test_which_kubectl_the_demo_takes(tmp_path, monkeypatch):
+    """$KUBECTL, one in PATH from 1.27, one that the tests built, an older one in PATH."""
+
+    def fake(name, minor):
+        path = tmp_path / name / "kubectl"
+        path.parent.mkdir()
+        version = json.dumps({"clientVersion": {"major": "1", "minor": minor}})
+        path.write_text(f"#!/bin/sh\necho '{version}'\n")
+        path.chmod(0o755)
+        return str(path)
+
+    named, new, old, built = fake("named", "5"), fake("new", "27+"), fake("old", "20+"), fake("built", "34")
+    broken = tmp_path / "broken" / "kubectl"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    none = str(tmp_path / "none")
+    for kubectl, path, test_kube, wanted in (
+            (named, new, built, [named]), (None, new, built, [new]), (None, old, built, [built, "kubectl"]),
+            (None, old, none, [old]), (None, str(broken), built, [built, "kubectl"]),
+            (None, none, built, [built, "kubectl"]), (None, none, none, None)):
+        if kubectl:
+            monkeypatch.setenv("KUBECTL", kubectl)
+        else:
+            monkeypatch.delenv("KUBECTL", raising=False)
+        monkeypatch.setenv("PATH", f"{os.path.dirname(path)}:/nonexistent")
+        monkeypatch.setenv("TEC_TEST_KUBE", test_kube)
+        if wanted:
+            assert standaloneplane.find_kubectl() == wanted
+        else:
+            with pytest.raises(Unavailable, match="kubernetes-client"):
+                standaloneplane.find_kubectl()
+
+
+def test_the_demo():
+    if not os.access(kbs_binary(), os.X_OK):
+        lacking(f"no {kbs_binary()}; next step: make")
+    done = subprocess.run(["/usr/bin/python3", "-B", os.path.join(TOP, "tests", "demo", "demo.py")], timeout=300,
+                          env=dict(os.environ, KUBECTL=""), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12. The administrator deletes the Machine" in done.stdout and "\nDone. " in done.stdout, done.stdout
 
 
 def test_the_unit_is_valid_and_confined(tmp_path):
