@@ -396,7 +396,7 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 			ok = length(&it.bytes) == 0; /* an encoding */
 		}
 	}
-	if (!ok || !type) {
+	if (!ok || !type || !json_get_str(type, "apiVersion")) {
 		err_set(err, ERR_INVALID, "the protobuf body is malformed");
 		return NULL;
 	}

@@ -7,6 +7,7 @@
 
 #include "tec/apistore/target.h"
 
+#include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
@@ -39,7 +40,8 @@ char *apistore_target_decode(const char *s, size_t len, bool query)
 		i += 2;
 	}
 	out[n] = '\0';
-	return steal_ptr(&out);
+	/* Answers quote it, and they are JSON. */
+	return bytes_valid_utf8(out, n) ? steal_ptr(&out) : NULL;
 }
 
 void apistore_target_fini(struct apistore_target *t)
@@ -56,14 +58,25 @@ void apistore_target_fini(struct apistore_target *t)
 	*t = (struct apistore_target){0};
 }
 
-char *apistore_target_param(const struct apistore_target *t, const char *name)
+/* As sent; NULL: absent. */
+static const char *raw_param(const struct apistore_target *t, const char *name, size_t *len)
 {
 	size_t n = strlen(name);
 
 	for (const char *p = t->query; *p; p += strcspn(p, "&"), p += *p == '&')
-		if (strncmp(p, name, n) == 0 && p[n] == '=')
-			return apistore_target_decode(p + n + 1, strcspn(p + n + 1, "&"), true);
+		if (strncmp(p, name, n) == 0 && p[n] == '=') {
+			*len = strcspn(p + n + 1, "&");
+			return p + n + 1;
+		}
 	return NULL;
+}
+
+char *apistore_target_param(const struct apistore_target *t, const char *name)
+{
+	size_t len;
+	const char *raw = raw_param(t, name, &len);
+
+	return raw ? apistore_target_decode(raw, len, true) : NULL;
 }
 
 /* The segments of a path, decoded, each owned by the caller; -1: one is empty, holds a slash or
@@ -128,9 +141,9 @@ static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 static char *selector_param(const struct apistore_target *t, const char *name, struct err *err)
 {
 	char *value = apistore_target_param(t, name);
-	const char *at = strstr(t->query, name);
+	size_t len;
 
-	if (!value && at && at[strlen(name)] == '=' && !err_is_set(err))
+	if (!value && raw_param(t, name, &len) && !err_is_set(err))
 		(void)err_set(err, ERR_INVALID, "unable to decode %s", name);
 	return value;
 }

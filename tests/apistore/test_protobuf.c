@@ -101,6 +101,8 @@ Test(apistore_protobuf, hostile_bytes_are_refused)
 		{RAW("k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")},
 		{RAW("k8s\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")},
 		{RAW("k8s\0\x0b\x0c")},
+		{RAW("k8s\0\x0a\x0f\x12\x0d"
+		     "DeleteOptions\x12\0")}, /* of no version */
 		{RAW("k8s\0\x02\0")},
 		{RAW("k8s\0\x08\x01")},
 		{RAW("k8s\0\x0a\x04\x0a\x02\xff\xfe")},

@@ -50,6 +50,7 @@ Test(apistore_target, what_is_no_path_of_the_api_is_refused)
 		"/healthz", "/api//pods", "/api/v1/namespaces//secrets", "/api/v1/pods/",
 		"/api/v1/namespaces/a/secrets/x/status/more", "/api/v1/pods/a%2fb",
 		"/api/v1/pods/%", "/api/v1/pods/%0", "/api/v1/pods/%zz", "/api/v1/pods/%00",
+		"/api/v1/pods/%ff", "/api/v1/pods/a\xc3", "/api/v1/pods/%ed%a0%80",
 		"/api/v1%2fpods", "/api/v1/namespaces/a/b/c/d/e/f/g/h/i/j"};
 
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
@@ -65,7 +66,9 @@ Test(apistore_target, a_selector_that_cannot_be_read_does_not_select_all)
 {
 	static const char *const paths[] = {"/api/v1/pods?labelSelector=a%",
 		"/api/v1/pods?labelSelector=a+in", "/api/v1/pods?limit=1&fieldSelector=%zz",
-		"/api/v1/pods?fieldSelector=a"};
+		"/api/v1/pods?fieldSelector=a", "/api/v1/pods?labelSelector=%ff",
+		"/api/v1/pods?fieldSelector=\xff%3Da",
+		"/api/v1/pods?labelSelectorX=1&labelSelector=%zz"};
 
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		cleanup_apistore_target struct apistore_target t;

@@ -40,8 +40,8 @@ char *apistore_target_param(const struct apistore_target *t, const char *name);
 bool apistore_target_flag(const struct apistore_target *t, const char *name);
 /* "machines.example.io" of "machines" and "example.io"; the caller frees. */
 char *apistore_target_qualify(const char *resource, const char *group);
-/* A path segment or a query value: %XX and, in a query, '+'. NULL: cut off or not hexadecimal, or a
- * NUL byte. The caller frees. */
+/* A path segment or a query value: %XX and, in a query, '+'. NULL: cut off or not hexadecimal, a NUL
+ * byte, or not UTF-8. The caller frees. */
 char *apistore_target_decode(const char *s, size_t len, bool query);
 
 #endif
