@@ -380,6 +380,9 @@ static void stream_drained(struct httpd_peer *p)
 	struct httpd_req *r = p->req;
 
 	timer_cancel(&p->timer);
+	/* Nothing is parsed while a stream lasts, and libevhtp's parser has 8 KiB. Not earlier: a
+	 * stream may begin in its callback. */
+	evhtp_safe_free(p->conn->parser, free);
 	if (!r->blocked)
 		return;
 	r->blocked = false;
@@ -429,6 +432,8 @@ static void flushed(struct httpd_peer *p)
 	evhtp_request_set_keepalive(p->ereq, 1);
 	p->ereq = NULL;
 	httpd_leave_route(p);
+	if (!p->conn->parser)
+		p->conn->parser = htparser_new(); /* a stream did without; libevhtp sets it up */
 	p->evhtp_write(p->bev, p->evhtp_arg);
 	if (p->closing || p->eof || (p->httpd->draining && p->in.len == 0)) {
 		end_connection(p);
