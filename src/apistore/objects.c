@@ -202,11 +202,12 @@ static char *ordered_text(struct json_object *o, size_t *len, size_t *head)
 	return text;
 }
 
-/* What is left of a Secret that is gone: what watches need, and no key. */
+/* What is left of a Secret that is gone: what watches need (a controller finds its owner), and no
+ * key: annotations hold the whole Secret after kubectl apply. */
 static struct json_object *without_data(struct json_object *o)
 {
 	static const char *const members[] = {"name", "namespace", "uid", "resourceVersion",
-		"creationTimestamp", "deletionTimestamp", "labels"};
+		"creationTimestamp", "deletionTimestamp", "labels", "ownerReferences"};
 	struct json_object *bare = json_obj(), *m = json_obj();
 
 	move_member(bare, o, "kind");

@@ -221,13 +221,18 @@ Test(apistore_watch, a_deleted_secret_is_told_without_its_data)
 	struct err err = ERR_INIT;
 
 	put(A_SECRET("s"), "{\"kind\":\"Secret\",\"data\":{\"k\":\"c2VjcmV0\"}}");
-	put(A_SECRET("s"), "{\"kind\":\"Secret\",\"data\":{\"k\":\"bmV3\"}}");
+	put(A_SECRET("s"),
+		"{\"kind\":\"Secret\",\"data\":{\"k\":\"bmV3\"},\"metadata\":{\"annotations\":{\"last\":\"bmV3\"},"
+		"\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"o\",\"uid\":\"u\"}]}}");
 	drop(A_SECRET("s"));
 	cr_assert_eq(apistore_objects_commit(s, &err), 0);
 	cr_expect_eq(apistore_watch_take(w, &out, 10000), APISTORE_WATCH_IDLE);
 	cr_expect_null(strstr(out.data, "c2Vj"));
 	cr_expect_null(strstr(out.data, "bmV3"));
+	cr_assert_not_null(strstr(out.data, "\"type\":\"DELETED\""));
 	cr_expect(strstr(out.data, "\"type\":\"DELETED\",\"object\":{\"kind\":\"Secret\""));
+	cr_expect(strstr(strstr(out.data, "DELETED"), "\"uid\":\"u\""),
+		"a controller makes what it owns again");
 	body_fini(&out);
 	apistore_watch_free(w);
 }
