@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Checks that Debian has every package the Containerfile installs, and its version. No container engine is needed:
-# check-image.sh builds.
+# Checks that Debian has every package the Containerfile installs, its version, and that the build sees what Makefile.am
+# compiles in. No container engine is needed:
+# tests/image/check.sh builds.
 # Usage: check-containerfile.sh [CONTAINERFILE]; exit 0 = all there, 1 = a package is missing, 77 = cannot tell here.
 set -eu
 
@@ -15,6 +16,25 @@ if [ "$(sed -n 's/^ARG VERSION=//p' "$file" | sort -u)" != "$version" ]; then
 	echo "check-containerfile: ARG VERSION in $file is not configure.ac's $version" >&2
 	exit 1
 fi
+
+# Folders of the values of variables that Makefile.am gives to embed.sh.
+embedded_folders() {
+	awk '
+	{ line = line $0; if (sub(/\\$/, " ", line)) next }
+	line ~ /^[A-Z]+ = / { name = line; sub(/ .*/, "", name); sub(/^[A-Z]+ = /, "", line); value[name] = line }
+	{ n = split(line, word, /[$][(]|[)]/) }
+	line ~ /embed\.sh/ { for (i = 2; i <= n; i += 2) used[word[i]] }
+	{ line = "" }
+	END { for (name in used) print value[name] }' "$root/Makefile.am" | tr -s ' \t' '\n\n' | sed -n 's,/.*,,p' | sort -u
+}
+folders=$(embedded_folders)
+[ -n "$folders" ] || { echo "check-containerfile: Makefile.am embeds nothing; is the script out of date?" >&2; exit 1; }
+for folder in $folders include src; do
+	grep -q -x -F "!$folder" "$root/.containerignore" || {
+		echo "check-containerfile: programs are made of $folder/, which .containerignore keeps from the build" >&2
+		exit 1
+	}
+done
 
 # Words after `apt-get install` up to the end of that command (&&, or a line that does not continue), options dropped.
 packages=$(awk '

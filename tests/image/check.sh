@@ -2,14 +2,23 @@
 # SPDX-License-Identifier: MIT
 # Builds both images of the Containerfile twice, from this tree and from a copy of it with other times and junk in it, and
 # looks at what came of it: two builds are the same bit by bit, small, without the tests and without udev, labelled, with an
-# SBOM that names every package, and they run. A quarter of an hour on two cores.
-# Usage: check-image.sh [TREE]; $BUILDAH (buildah) may have options, as another --root, where docker.io/library/debian:12 and
+# SBOM that names every package, and they run. Some ten minutes on two cores; test_image.py runs it with its base images.
+# Usage: check.sh [TREE]; $BUILDAH (buildah) may have options, as another --root, where docker.io/library/debian:12 and
 # :12-slim must be. Exit 0 = all true, 1 = not, 77 = cannot tell here.
 set -eu
 LC_ALL=C
 export LC_ALL
 
-tree=$(CDPATH='' cd -- "${1:-${TOP_SRCDIR:-$(dirname "$0")/..}}" && pwd)
+cannot() { echo "SKIP: $*"; [ -z "${TEC_NO_SKIP-}" ] || exit 1; exit 77; }
+[ "$(id -u)" -eq 0 ] || cannot "images are mounted, which needs root"
+# Mounts and processes of a build that is killed end with it.
+if [ -z "${CHECK_IMAGE_ALONE-}" ]; then
+	CHECK_IMAGE_ALONE=1
+	export CHECK_IMAGE_ALONE
+	exec unshare --mount --pid --fork --kill-child --mount-proc sh "$0" "$@"
+fi
+
+tree=$(CDPATH='' cd -- "${1:-$(dirname "$0")/../..}" && pwd)
 buildah=${BUILDAH:-buildah}
 limit_kb=$((45 * 1024))
 epoch=1700000000
@@ -30,11 +39,9 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 
-cannot() { echo "SKIP: $*"; [ -z "${TEC_NO_SKIP-}" ] || exit 1; exit 77; }
 fault() { echo "check-image: $*" >&2; exit 1; }
 
 command -v "${buildah%% *}" >/dev/null 2>&1 || cannot "no ${buildah%% *}; next step: apt-get install buildah"
-[ "$(id -u)" -eq 0 ] || cannot "images are mounted, which needs root"
 for base in debian:12 debian:12-slim; do
 	b inspect --type image "docker.io/library/$base" >/dev/null 2>&1 || cannot "no image docker.io/library/$base"
 done
