@@ -110,6 +110,10 @@ def test_a_lost_node_is_made_up_for(installed):
             pods = [p for p in installed.pods("app%3Dkbs") if p["spec"].get("nodeName") == left.name]
             return pods and all(c["ready"] for p in pods for c in p["status"].get("containerStatuses", [{"ready": False}]))
 
+        node = f"/api/v1/nodes/{lost.name}"
+        wait_for(lambda: any(c["type"] == "Ready" and c["status"] != "True"
+                             for c in installed.cluster.get(node)["status"]["conditions"]), 140, "node that is not Ready")
+        noticed_s = time.monotonic() - begin
         wait_for(trustee_moved, 140, "Trustee on the other node", interval=0.5)
         trustee_s = time.monotonic() - begin
         installed.wait_condition("TrusteeSynced", "Synced", 100)
@@ -122,10 +126,11 @@ def test_a_lost_node_is_made_up_for(installed):
             lost.start()
             installed.cluster.connect(lost)
     last = max([at for at, _ in got["failed"]], default=0) - 3
-    print(f"{len(got['failed'])} of {got['sent']} failed, the last one {last:.0f} s after the loss; "
-          f"Trustee ran again after {trustee_s:.0f} s")
-    assert last <= 60, got["failed"][-5:]
-    assert trustee_s <= 120
+    print(f"{len(got['failed'])} of {got['sent']} failed, the last one {last:.0f} s after the loss, which Kubernetes noticed "
+          f"after {noticed_s:.0f} s; Trustee ran again after {trustee_s:.0f} s")
+    # Kubernetes takes 40 to 50 s (more where it is short of CPU), the toleration of its Pod 30 s.
+    assert last <= max(60, noticed_s + 20), got["failed"][-5:]
+    assert trustee_s <= max(120, noticed_s + 90)
     installed.cluster.wait_node(lost)
     roll(installed)
     settle(installed)
