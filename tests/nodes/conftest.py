@@ -17,7 +17,8 @@ import install as nodes_install  # noqa: E402
 from kbs import kbs_binary  # noqa: E402
 
 # What is done to the cluster in this order: what ends with an uninstalled operator comes last.
-ORDER = ("test_install", "test_size", "test_images", "test_availability", "test_uninstall", "test_leftovers")
+ORDER = ("test_install", "test_size", "test_trustee", "test_images", "test_availability", "test_uninstall",
+         "test_leftovers")
 # The machine's own, which a kubelet would change.
 SYSCTLS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward",
            "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/netfilter/nf_conntrack_max")
