@@ -100,7 +100,7 @@ def test_a_lost_node_is_made_up_for(installed):
     installed.cluster.route_services(left)
     address, port = installed.service("register-server")
     client = installed.send([{"url": f"https://{address}:{port}/ignition", "name": HOSTS["register-server"],
-                              "expect": 200}], rate=10, total=1500, timeout=3)
+                              "expect": 200}], rate=10, total=1200, timeout=3)
     try:
         time.sleep(3)
         lost.kill()
