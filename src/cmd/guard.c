@@ -23,6 +23,7 @@
 #define CA_MAX      (1u << 20)
 #define SOURCES_MAX 16384
 #define ENDING_MS   50
+#define LOOK_MS     2000
 
 struct process {
 	struct options *options;
@@ -42,8 +43,8 @@ static bool is_ready(void *arg, const char **why)
 {
 	const struct process *p = arg;
 
-	*why = "shutting down";
-	return !p->ending;
+	*why = p->ending ? "shutting down" : "Trustee does not answer";
+	return !p->ending && guard_upstream_answers(p->guard);
 }
 
 /* ---- end */
@@ -142,7 +143,8 @@ static int set_up(struct process *p, struct err *err)
 		.sessions = g->sessions,
 		.sessions_per_source = g->sessions_per_source,
 		.session_ms = g->session_ms,
-		.max_connections = o->max_connections};
+		.max_connections = o->max_connections,
+		.look_ms = LOOK_MS};
 	struct httpd *listeners[GUARD_CERTFILE_LISTENERS];
 
 	if (read_upstream(p, err) < 0)

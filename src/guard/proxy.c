@@ -19,18 +19,19 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
+#include "tec/guard/look.h"
 #include "tec/net/sessions.h"
 #include "tec/rats/rcar.h"
 
-#define API            "/kbs/v0/"
-#define RESOURCE       API "resource/"
-#define RESOURCE_MAX   255        /* bytes of repository/type/tag */
-#define ANSWER_MAX     (4u << 20) /* a resource of 2 MiB, in base64 */
-#define ADMIN_MAX      (2u << 20) /* Trustee's own limit of a body */
-#define UPSTREAM_MAX   64         /* requests at once; more wait here */
-#define HEALTH_MS      3000
-#define HEALTH_AT_ONCE 4
-#define FINGERPRINT    16 /* hexadecimal digits of a key's SHA-256 in the log */
+#define API           "/kbs/v0/"
+#define RESOURCE      API "resource/"
+#define RESOURCE_MAX  255        /* bytes of repository/type/tag */
+#define ANSWER_MAX    (4u << 20) /* a resource of 2 MiB, in base64 */
+#define ADMIN_MAX     (8u << 20) /* what the operator's Trustee takes: all identities in one value */
+#define ADMIN_AT_ONCE 128        /* connections; the operator has one of them per key on its way */
+#define UPSTREAM_MAX  64         /* requests at once; more wait here */
+#define ADMIN_MORE    64         /* ... of the operator beside those of nodes */
+#define FINGERPRINT   16         /* hexadecimal digits of a key's SHA-256 in the log */
 
 struct guard {
 	struct loop *loop;
@@ -40,11 +41,12 @@ struct guard {
 	bool sample, additional;
 	size_t attest_max;
 	struct sessions *sessions;
+	struct guard_look *look;
 	struct httpd *node, *admin;
 };
 
-enum kind { PASS_AUTH, PASS_ATTEST, PASS_RESOURCE, PASS_ADMIN, PASS_HEALTH };
-static const char *const kind_names[] = {"auth", "attest", "resource", "admin", "health"};
+enum kind { PASS_AUTH, PASS_ATTEST, PASS_RESOURCE, PASS_ADMIN };
+static const char *const kind_names[] = {"auth", "attest", "resource", "admin"};
 
 /* One request that was forwarded; owned by it. */
 struct pass {
@@ -198,7 +200,8 @@ static void pass_on(struct pass *p, const char *method, const char *path, struct
 		.max_body = ANSWER_MAX,
 		.deadline_ms = upstream_ms(p->req),
 		.once = true,
-		.max_in_flight = UPSTREAM_MAX};
+		.yields = p->kind != PASS_ADMIN, /* no load of nodes delays a revocation */
+		.max_in_flight = UPSTREAM_MAX + (p->kind == PASS_ADMIN ? ADMIN_MORE : 0)};
 
 	headers[req.n_headers++] = (struct httpc_header){"Forwarded", forwarded};
 	headers[req.n_headers++] = (struct httpc_header){"X-Forwarded-For", host};
@@ -372,27 +375,14 @@ static void get_resource(struct httpd_req *r, void *arg)
 	pass_on(pass_new(arg, r, PASS_RESOURCE), "GET", url, NULL, NULL);
 }
 
-static void on_health(void *arg, const struct err *err, const struct httpc_answer *a)
-{
-	struct pass *p = arg;
-
-	if (err_is_set(err)) /* before v0.21 there is no /healthz: every answer counts */
-		httpd_reply_error(p->req, 503, 5, "Trustee does not answer");
-	else
-		httpd_reply(p->req, 200, NULL, "", 0);
-}
-
 static void get_health(struct httpd_req *r, void *arg)
 {
-	struct guard *g = arg;
-	cleanup_free char *url = xasprintf("%s/healthz", g->upstream);
-	struct httpc_request req = {.method = "GET",
-		.url = url,
-		.tls = g->upstream_tls,
-		.deadline_ms = HEALTH_MS,
-		.max_in_flight = UPSTREAM_MAX};
+	const struct guard *g = arg;
 
-	httpc_start(g->http, httpd_req_ops(r), &req, NULL, on_health, pass_new(g, r, PASS_HEALTH));
+	if (guard_look_answers(g->look))
+		httpd_reply(r, 200, NULL, "", 0);
+	else
+		httpd_reply_error(r, 503, 5, "Trustee does not answer");
 }
 
 /* ---- the admin listener */
@@ -415,10 +405,11 @@ static const struct httpd_route node_routes[] = {
 	{.path = API "auth", .methods = HTTPD_POST, .needs_body = true, .fn = post_auth},
 	{.path = API "attest", .methods = HTTPD_POST, .needs_body = true, .fn = post_attest},
 	{.path = RESOURCE "*", .methods = HTTPD_GET, .fn = get_resource},
-	{.path = "/healthz", .methods = HTTPD_GET, .fn = get_health, .at_once = HEALTH_AT_ONCE},
+	{.path = "/healthz", .methods = HTTPD_GET, .fn = get_health},
 };
 
 static const struct httpd_route admin_routes[] = {
+	{.path = API "resource", .methods = HTTPD_GET, .fn = admin},
 	{.path = RESOURCE "*", .methods = HTTPD_POST | HTTPD_DELETE, .fn = admin},
 	{.path = API "reference-value", .methods = HTTPD_POST, .fn = admin},
 	{.path = API "reference-value/*", .methods = HTTPD_GET, .fn = admin},
@@ -450,13 +441,13 @@ int guard_upstream_check(const char *url, struct err *err)
 	return 0;
 }
 
-static struct httpd *make_httpd(struct guard *g, const struct guard_conf *conf, const char *name,
+static struct httpd *make_httpd(struct guard *g, const char *name, unsigned connections,
 	size_t body, struct ratelimit *rate, const struct httpd_route *routes, size_t n)
 {
 	struct httpd_conf c = httpd_conf_default;
 
 	c.name = name;
-	c.max_connections = conf->max_connections;
+	c.max_connections = connections;
 	c.limits.body = body;
 	c.rate = rate;
 	c.routes = routes;
@@ -481,10 +472,11 @@ struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_c
 	g->attest_max = conf->attest_max;
 	g->sessions =
 		sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms, NULL);
-	g->node = make_httpd(
-		g, conf, "kbs", conf->attest_max, conf->rate, node_routes, ARRAY_LEN(node_routes));
-	g->admin = make_httpd(
-		g, conf, "kbs-admin", ADMIN_MAX, NULL, admin_routes, ARRAY_LEN(admin_routes));
+	g->look = guard_look_new(l, http, g->upstream, g->upstream_tls, conf->look_ms);
+	g->node = make_httpd(g, "kbs", conf->max_connections, conf->attest_max, conf->rate,
+		node_routes, ARRAY_LEN(node_routes));
+	g->admin = make_httpd(g, "kbs-admin", ADMIN_AT_ONCE, ADMIN_MAX, NULL, admin_routes,
+		ARRAY_LEN(admin_routes));
 	return g;
 }
 
@@ -494,6 +486,7 @@ void guard_free(struct guard *g)
 		return;
 	httpd_free(g->node);
 	httpd_free(g->admin);
+	guard_look_free(g->look);
 	sessions_free(g->sessions);
 	httpc_tls_unref(g->upstream_tls);
 	free(g->upstream);
@@ -508,4 +501,9 @@ struct httpd *guard_node_httpd(struct guard *g)
 struct httpd *guard_admin_httpd(struct guard *g)
 {
 	return g->admin;
+}
+
+bool guard_upstream_answers(const struct guard *g)
+{
+	return guard_look_answers(g->look);
 }

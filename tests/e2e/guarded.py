@@ -114,6 +114,8 @@ class LaxTrustee:
 
             def do_any(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if self.path == "/healthz":  # by the guard itself, all the time
+                    return self.reply(200, b"")
                 outer.requests.append((self.command, self.path, dict(self.headers), body))
                 if self.path == "/kbs/v0/auth":
                     cookie = f"{len(outer.nonces):032x}"
@@ -179,12 +181,12 @@ class Guard:
             "--listen-kbs", f"127.0.0.1:{self.port}", "--listen-admin", f"127.0.0.1:{self.admin_port}",
             "--listen-health", f"127.0.0.1:{self.health_port}", *args], self.log, env)
 
-    def start(self):
+    def start(self, path="/readyz"):
         self.proc.start()
 
         def ready():
             self.proc.check()
-            return self.health("/readyz")[0] == 200
+            return self.health(path)[0] == 200
 
         wait_for(ready, 30, "the guard")
         return self

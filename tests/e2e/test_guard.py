@@ -45,7 +45,7 @@ def start(trustee, tmp_path):
 
     def run(*args, upstream=None):
         guards.append(Guard(upstream or trustee.url, str(tmp_path), *args))
-        return guards[-1].start()
+        return guards[-1].start("/healthz" if upstream else "/readyz")
 
     yield run
     for g in guards:
@@ -135,7 +135,7 @@ def test_the_admin_api_and_metrics_are_not_where_nodes_are(trustee, start):
                          ("POST", "/kbs/v0/resource-policy"), ("GET", "/metrics"), ("GET", "/")):
         assert ask(guard.port, method, path, b"x" if method == "POST" else None)[0] in (404, 405), path
     assert trustee.requests == []
-    body = os.urandom(2 << 20)
+    body = os.urandom(8 << 20)
     status, _, _ = ask(guard.admin_port, "POST", "/kbs/v0/resource/a/b/c", body, {"Authorization": "Bearer t"})
     assert status == 200
     assert trustee.requests[-1][3] == body and trustee.requests[-1][2]["Authorization"] == "Bearer t"
@@ -188,6 +188,7 @@ def test_certificates_are_read_again(trustee, start, evidence, tmp_path):
 def test_a_trustee_that_is_away_is_a_502_and_health_says_so(start):
     guard = start(upstream="http://127.0.0.1:9")
     assert ask(guard.port, "GET", "/healthz")[0] == 503
+    assert guard.health("/readyz") == (503, b"not ready: Trustee does not answer\n")
     status, headers, body = ask(guard.port, "POST", "/kbs/v0/auth",
                                 {"version": "0.4.0", "tee": "tpm", "extra-params": {}})
     assert status == 502 and headers["Content-Type"] == "application/json"

@@ -27,6 +27,7 @@ struct guard_conf {
 	uint32_t session_ms; /* Trustee's: after so long it forgets one */
 	unsigned max_connections;
 	struct ratelimit *rate; /* of the node listener; borrowed; NULL: off */
+	uint32_t look_ms;       /* guard/look.h */
 };
 
 struct guard;
@@ -34,6 +35,7 @@ struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_c
 void guard_free(struct guard *g); /* NULL is fine; closes its connections */
 struct httpd *guard_node_httpd(struct guard *g);
 struct httpd *guard_admin_httpd(struct guard *g);
+bool guard_upstream_answers(const struct guard *g);
 
 /* Is this an upstream that may be spoken to: http to a loopback address, or https? ERR_INVALID. */
 int guard_upstream_check(const char *url, struct err *err) MUST_CHECK;
