@@ -166,8 +166,12 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	static const char *const approval[] = {"Automatic", "Manual", NULL};
 	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
 	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
-	int v[8];
+	static const char *const guard[] = {"Enabled", "Disabled", NULL};
+	struct reader kept = *r;
+	int v[9];
 
+	if (r->lost && json_get_obj(r->mirror, "trustee"))
+		kept.spec = r->mirror;
 	if (read_enum(r, "trustee/deploy", deploy, &v[0]) < 0 ||
 		read_enum(r, "trustee/delivery", delivery, &v[1]) < 0 ||
 		read_enum(r, "trustee/keyIsolation", isolation, &v[2]) < 0 ||
@@ -175,7 +179,8 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 		read_enum(r, "registration/mode", reg_modes, &v[4]) < 0 ||
 		read_enum(r, "registration/approval", approval, &v[5]) < 0 ||
 		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0 ||
-		read_enum(r, "registration/machine", machine, &v[7]) < 0)
+		read_enum(r, "registration/machine", machine, &v[7]) < 0 ||
+		read_enum(&kept, "trustee/guard", guard, &v[8]) < 0)
 		return -1;
 	c->deploy = (enum model_deploy)v[0];
 	c->delivery = (enum model_delivery)v[1];
@@ -185,6 +190,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	c->approval = (enum model_approval)v[5];
 	c->endorsement = (enum model_endorsement)v[6];
 	c->reg_machine = (enum model_reg_machine)v[7];
+	c->guard = (enum model_guard)v[8];
 	return 0;
 }
 

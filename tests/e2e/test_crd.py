@@ -83,8 +83,8 @@ CREATE = [
     # trustee.
     ("tec", trustee(), None),
     ("tec", trustee(deploy="External", delivery="AdminAPI", keyIsolation="PerMachine",
-                    plaintext="Refuse"), None),
-    ("tec", trustee(deploy="Managed", keyIsolation="Shared", plaintext="Allow"), None),
+                    plaintext="Refuse", guard="Disabled"), None),
+    ("tec", trustee(deploy="Managed", keyIsolation="Shared", plaintext="Allow", guard="Enabled"), None),
     ("tec", trustee(**VOLUMES, keyIsolation="Shared"), None),
     ("tec", trustee(**VOLUMES, keyIsolation="Shared", deploy="Managed"), None),
     ("tec", trustee(**VOLUMES), "Volumes requires Shared"),
@@ -92,7 +92,7 @@ CREATE = [
     ("tec", trustee(**VOLUMES, keyIsolation="Shared", deploy="External"),
      "Volumes requires Managed"),
     *[("tec", trustee(**{f: "Other"}), UNSUPPORTED)
-      for f in ("deploy", "delivery", "keyIsolation", "plaintext")],
+      for f in ("deploy", "delivery", "keyIsolation", "plaintext", "guard")],
     # registration.
     ("tec", reg(), None),
     ("tec", reg(mode="Open", approval="Manual", endorsement="Optional"), None),

@@ -52,6 +52,8 @@ Test(model_cluster, defaults_are_those_of_the_contract)
 		cr_assert_eq(c->delivery, MODEL_DELIVERY_ADMIN_API);
 		cr_assert_eq(c->isolation, MODEL_ISOLATION_PER_MACHINE);
 		cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_ALLOW);
+		cr_assert_eq(c->guard, MODEL_GUARD_ENABLED);
+		cr_assert(model_cluster_guarded(c));
 		cr_assert_eq(c->reg_mode, MODEL_REG_OPEN);
 		cr_assert_eq(c->reg_machine, MODEL_REG_AT_REQUEST);
 		cr_assert_eq(c->approval, MODEL_APPROVAL_AUTOMATIC);
@@ -83,7 +85,8 @@ Test(model_cluster, reads_every_field)
 		"\"trusteeKbsPort\":1,\"registerServerPort\":2,\"attestationKeyRegisterPort\":65535,"
 		"\"trusteeSecret\":\"ts\",\"registerServerSecret\":\"rs\",\"attestationKeyRegisterSecret\":\"as\","
 		"\"trusteeServers\":[{\"address\":\"x\",\"caSecret\":\"xc\",\"adminSecret\":\"xa\"},{\"address\":\"y:5\"}],"
-		"\"trustee\":{\"deploy\":\"External\",\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\",\"plaintext\":\"Refuse\"},"
+		"\"trustee\":{\"deploy\":\"External\",\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\",\"plaintext\":\"Refuse\","
+		"\"guard\":\"Disabled\"},"
 		"\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"tok\",\"approval\":\"Manual\",\"pendingTTL\":\"1h30m\","
 		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"machine\":\"AtKey\",\"endorsement\":\"Required\","
 		"\"endorsementCAConfigMap\":\"roots\"},"
@@ -109,6 +112,7 @@ Test(model_cluster, reads_every_field)
 	cr_assert_eq(c->delivery, MODEL_DELIVERY_VOLUMES);
 	cr_assert_eq(c->isolation, MODEL_ISOLATION_SHARED);
 	cr_assert_eq(c->plaintext, MODEL_PLAINTEXT_REFUSE);
+	cr_assert_eq(c->guard, MODEL_GUARD_DISABLED);
 	cr_assert_eq(c->reg_mode, MODEL_REG_TOKEN);
 	cr_assert_str_eq(c->token_secret, "tok");
 	cr_assert_eq(c->reg_machine, MODEL_REG_AT_KEY);
@@ -169,6 +173,7 @@ Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
 		{"{\"registration\":1}", "registration"},
 		{"{\"trustee\":{\"deploy\":\"managed\"}}", "trustee.deploy"},
 		{"{\"trustee\":{\"plaintext\":\"\"}}", "trustee.plaintext"},
+		{"{\"trustee\":{\"guard\":\"disabled\"}}", "trustee.guard"},
 		{"{\"registration\":{\"mode\":\"Closed\"}}", "registration.mode"},
 		{"{\"registration\":{\"mode\":true}}", "registration.mode"},
 		{"{\"registration\":{\"machine\":\"Never\"}}", "registration.machine"},
@@ -341,6 +346,40 @@ Test(model_cluster, a_lost_attestation_is_that_of_the_mirror)
 		cr_assert_eq(c->n_platforms, cases[i].platform ? 1 : 0, "%zu", i);
 		if (cases[i].platform)
 			cr_assert_str_eq(c->platform[0], cases[i].platform);
+	}
+}
+
+/* What a definition without the field dropped does not change what runs. */
+Test(model_cluster, the_guard_is_for_the_own_trustee_and_is_kept_when_spec_loses_it)
+{
+	static const struct {
+		const char *mirror, *spec;
+		bool guarded;
+	} cases[] = {
+		{NULL, "{\"trustee\":{\"guard\":\"Enabled\"}}", true},
+		{NULL, "{\"trustee\":{\"guard\":\"Disabled\"}}", false},
+		{NULL, "{\"trustee\":{\"deploy\":\"External\"}}", false},
+		{NULL, "{\"trustee\":{\"deploy\":\"External\",\"guard\":\"Enabled\"}}", false},
+		{"{\"trustee\":{\"guard\":\"Disabled\"}}", "{}", false},
+		{"{\"trustee\":{\"guard\":\"Disabled\"}}", "{\"trustee\":{}}", false},
+		{"{\"trustee\":{\"guard\":\"Disabled\"}}", "{\"trustee\":{\"guard\":\"Enabled\"}}",
+			true},
+		{"{\"trustee\":{\"plaintext\":\"Refuse\"}}", "{}", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_json struct json_object *o = json_tokener_parse("{" META "}");
+		struct err err = ERR_INIT;
+		cleanup_kobj const struct kobj *k = NULL;
+
+		json_add(o, "spec", json_tokener_parse(cases[i].spec));
+		if (cases[i].mirror)
+			json_add(json_get_obj(o, "metadata"), "annotations",
+				json_add_str(
+					json_obj(), MODEL_EXTENDED_ANNOTATION, cases[i].mirror));
+		k = model_cluster_extract(o, &err);
+		cr_assert(k, "%s", err.text);
+		cr_expect_eq(model_cluster_guarded(model_cluster(k)), cases[i].guarded, "%zu", i);
 	}
 }
 

@@ -21,6 +21,7 @@ enum model_deploy { MODEL_DEPLOY_MANAGED, MODEL_DEPLOY_EXTERNAL };
 enum model_delivery { MODEL_DELIVERY_ADMIN_API, MODEL_DELIVERY_VOLUMES };
 enum model_isolation { MODEL_ISOLATION_PER_MACHINE, MODEL_ISOLATION_SHARED };
 enum model_plaintext { MODEL_PLAINTEXT_ALLOW, MODEL_PLAINTEXT_REFUSE };
+enum model_guard { MODEL_GUARD_ENABLED, MODEL_GUARD_DISABLED };
 enum model_reg_mode { MODEL_REG_OPEN, MODEL_REG_TOKEN, MODEL_REG_MANUAL };
 /* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or
  * when it registers its key. */
@@ -79,6 +80,8 @@ struct model_cluster {
 	int window; /* keys sent to Trustee at once */
 	enum model_isolation isolation;
 	enum model_plaintext plaintext;
+	/* While something is lost (below) that of the mirror, as it is what runs. */
+	enum model_guard guard;
 	enum model_reg_mode reg_mode;
 	enum model_reg_machine reg_machine;
 	const char *token_secret;
@@ -129,6 +132,11 @@ const char *model_cluster_index(const struct kobj *o, unsigned i);
 const char *model_cluster_announced(const struct model_cluster *c, const char *secret);
 /* Whether a Secret of this name with this content (model/content.h) is the operator's own. */
 bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex);
+/* The guard stands before the Trustee that the operator runs. */
+static inline bool model_cluster_guarded(const struct model_cluster *c)
+{
+	return c->deploy == MODEL_DEPLOY_MANAGED && c->guard == MODEL_GUARD_ENABLED;
+}
 /* Fields that are set and have no effect in this version, as "a, b" (empty: none). */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out);
 
