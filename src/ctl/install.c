@@ -68,6 +68,16 @@ const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i)
 	return k8s_cache_find(cache_of(in, i), in->conf->objects[i].name);
 }
 
+/* Of an object that must not be there: only what the owner controls is deleted. */
+static enum ctl_install_state unwanted_state(
+	const struct model_plain *o, const char *owner_uid, bool rendered_too)
+{
+	return o && !o->obj.unreadable && !o->obj.deleting && str_eq(o->owner_uid, owner_uid) &&
+			       (rendered_too || !o->render_hash)
+		       ? CTL_INSTALL_REPLACE
+		       : CTL_INSTALL_CURRENT;
+}
+
 enum ctl_install_state ctl_install_state(
 	const struct ctl_install *in, const struct kobj *owner, unsigned i)
 {
@@ -77,6 +87,8 @@ enum ctl_install_state ctl_install_state(
 	const struct model_plain *plain = (const struct model_plain *)o;
 	bool owned, judged;
 
+	if (in->conf->wanted && !in->conf->wanted(in->self, owner, i))
+		return unwanted_state(plain, owner->uid, true);
 	if (!o)
 		return k->must_read ? CTL_INSTALL_UNREAD : CTL_INSTALL_ABSENT;
 	if (o->unreadable)
@@ -84,8 +96,7 @@ enum ctl_install_state ctl_install_state(
 	owned = str_eq(plain->owner_uid, owner->uid);
 	judged = str_eq(k->rv, o->rv);
 	if (kind == CTL_INSTALL_UNWANTED)
-		return owned && !plain->render_hash && !o->deleting ? CTL_INSTALL_REPLACE
-								    : CTL_INSTALL_CURRENT;
+		return unwanted_state(plain, owner->uid, false);
 	if (o->deleting)
 		return CTL_INSTALL_DELETING;
 	if (kind == CTL_INSTALL_CREATED || (judged && k->found == CTL_INSTALL_CURRENT))

@@ -54,8 +54,10 @@ struct render_pod {
 	struct json_object *take_spec; /* of the Deployment, from etc/ */
 	const char *contents;          /* render/volumes.h; NULL: none */
 };
-/* The Deployment: p, and what both ways of delivery fill in (image, signers, TLS, annotations). */
+/* The Deployment: p, and what both ways of delivery fill in (images, signers, TLS, the guard,
+ * annotations). */
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
-	const char *image, const struct render_trustee_inputs *in, const struct render_pod *p);
+	const struct render_images *images, const struct render_trustee_inputs *in,
+	const struct render_pod *p);
 
 #endif

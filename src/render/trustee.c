@@ -157,6 +157,12 @@ struct json_object *render_trustee_service(const struct model_cluster *c, const 
 		c, ns, "kbs-service", NULL, "kbs", "kbs-port", c->trustee_port, KBS_PORT);
 }
 
+struct json_object *render_trustee_admin_service(const struct model_cluster *c, const char *ns)
+{
+	return render_service(c, ns, "kbs-admin", NULL, "kbs", "kbs-admin",
+		RENDER_TRUSTEE_ADMIN_PORT, RENDER_TRUSTEE_ADMIN_PORT);
+}
+
 /* ---- Secrets */
 
 struct secret *render_secret_text(struct json_object *take_o, const char *key_name,

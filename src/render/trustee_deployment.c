@@ -2,7 +2,8 @@
 /*
  * Trustee's Deployment: a template of etc/, in which what depends on the cluster is filled in, for
  * both ways of delivery. A Pod template that changes restarts Trustee, so the order of its lists
- * stays as it is.
+ * stays as it is. The guard (etc/trustee-guard.yaml) is put beside Trustee, which then listens on
+ * loopback only; without it nothing of the template is different from before there was one.
  */
 #include "config.h"
 
@@ -29,33 +30,45 @@ static void add_signers(struct strbuf *out, const struct render_trustee_inputs *
 	strbuf_addc(out, ']');
 }
 
-static bool marked(const char *line, const char *end, const char *marker)
-{
-	size_t n = strlen(marker);
+/* The markers of a line: which lines are left out (see the head of etc/kbs-config.toml). */
+struct marker {
+	const char *text;
+	bool keep;
+};
 
-	return (size_t)(end - line) >= n && memcmp(end - n, marker, n) == 0;
+/* The marker that [line, end) begins or ends with; NULL: none. */
+static const struct marker *find_marker(
+	const struct marker *list, size_t n, bool front, const char *line, const char *end)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(list[i].text);
+
+		if ((size_t)(end - line) >= len &&
+			memcmp(front ? line : end - len, list[i].text, len) == 0)
+			return &list[i];
+	}
+	return NULL;
 }
 
 void render_kbs_config(const char *file, const struct model_cluster *c,
 	const struct render_trustee_inputs *in, struct strbuf *out)
 {
-	static const char plain[] = "#plain: ", tls[] = " #tls", signers[] = " #signers";
+	bool guarded = model_cluster_guarded(c), tls = c->trustee_secret && !guarded;
+	const struct marker heads[] = {{"#plain: ", !tls}, {"#guard: ", guarded}},
+			    tails[] = {{" #signers", true}, {" #tls", tls}, {" #open", !guarded}};
 	const char *line = render_etc(file);
 
 	while (*line) {
-		const char *end = strchrnul(line, '\n'), *stop = end;
-		bool is_plain = strncmp(line, plain, strlen(plain)) == 0;
-		bool is_tls = marked(line, end, tls), is_signers = marked(line, end, signers);
+		const char *end = strchrnul(line, '\n');
+		const struct marker *head = find_marker(heads, ARRAY_LEN(heads), true, line, end),
+				    *tail = find_marker(tails, ARRAY_LEN(tails), false, line, end);
 
-		if (is_plain)
-			line += strlen(plain);
-		if (is_tls)
-			stop -= strlen(tls);
-		if (is_signers)
-			stop -= strlen(signers);
-		if (c->trustee_secret ? !is_plain : !is_tls) {
-			strbuf_add(out, line, (size_t)(stop - line));
-			if (is_signers)
+		if ((!head || head->keep) && (!tail || tail->keep)) {
+			const char *from = line + (head ? strlen(head->text) : 0);
+			const char *to = end - (tail ? strlen(tail->text) : 0);
+
+			strbuf_add(out, from, (size_t)(to - from));
+			if (tail == &tails[0])
 				add_signers(out, in);
 			strbuf_addc(out, '\n');
 		}
@@ -164,11 +177,46 @@ static void fill_tokens(const struct render_trustee_inputs *in, struct json_obje
 	render_replace(spec, "FORMER-TOKENS", volumes, mounts);
 }
 
-static void fill_tls(const struct model_cluster *c, struct json_object *spec)
+/* ---- the guard */
+
+static void push_all(struct json_object *list, struct json_object *more)
+{
+	for (size_t i = 0; i < json_object_array_length(more); i++)
+		json_push(list, json_object_get(json_object_array_get_idx(more, i)));
+}
+
+/* The certificate moves from Trustee to the guard, and so do the ports; Trustee's probe asks the
+ * guard, as the kubelet does not reach a container's loopback. */
+static void fill_guard(const struct model_cluster *c, const char *image, struct json_object *spec)
+{
+	cleanup_json struct json_object *more = render_template("trustee-guard.yaml");
+	struct json_object *containers = json_get_arr(spec, "template/spec/containers");
+	struct json_object *kbs = render_element(containers, "kbs");
+	struct json_object *guard = json_get_obj(more, "guard");
+	struct json_object *args = json_get_arr(guard, "args"), *mounts = json_arr();
+	struct json_object *of_kbs = json_get_obj(more, "kbs");
+
+	if (c->delivery == MODEL_DELIVERY_ADMIN_API)
+		push_all(args, json_get_arr(more, "admin/args"));
+	if (c->trustee_secret) {
+		push_all(args, json_get_arr(more, "tls/args"));
+		json_push(mounts, render_mount("trustee-tls", "/etc/tls"));
+	}
+	json_add(guard, "volumeMounts", mounts);
+	json_add_str(guard, "image", image);
+	json_object_object_del(kbs, "ports");
+	json_object_object_del(kbs, "readinessProbe");
+	json_object_object_foreach (of_kbs, probe, value)
+		json_add(kbs, probe, json_object_get(value));
+	replace(kbs, "volumeMounts", "trustee-tls", NULL);
+	json_push(containers, json_object_get(guard));
+}
+
+/* ---- TLS */
+
+static void fill_scheme(const struct model_cluster *c, struct json_object *kbs)
 {
 	static const char *const probes[] = {"startupProbe", "livenessProbe", "readinessProbe"};
-	struct json_object *pod = json_get_obj(spec, "template/spec");
-	struct json_object *kbs = render_element(json_get_arr(pod, "containers"), "kbs");
 
 	for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
 		struct json_object *get = json_get_obj(json_get_obj(kbs, probes[i]), "httpGet");
@@ -176,6 +224,13 @@ static void fill_tls(const struct model_cluster *c, struct json_object *spec)
 		if (get)
 			json_add_str(get, "scheme", c->trustee_secret ? "HTTPS" : "HTTP");
 	}
+}
+
+static void fill_tls(const struct model_cluster *c, struct json_object *spec)
+{
+	struct json_object *pod = json_get_obj(spec, "template/spec");
+
+	fill_scheme(c, render_element(json_get_arr(pod, "containers"), "kbs"));
 	if (!c->trustee_secret)
 		render_replace(spec, "trustee-tls", NULL, NULL);
 	else
@@ -213,7 +268,7 @@ static void fill_annotations(const struct render_pod *p, const struct model_clus
 	bytes_to_hex(digest, SHA256_LEN, hex);
 	hex[16] = '\0';
 	json_add_str(annotations, HASH_ANNOTATION "config-hash", hex);
-	if (c->trustee_secret)
+	if (c->trustee_secret && !model_cluster_guarded(c)) /* the guard reads it again by itself */
 		json_add_str(annotations, TLS_HASH, in->tls_hash);
 	add_token_hash(in, annotations);
 	json_add_str(annotations, MODEL_POD_CONTENTS_ANNOTATION, p->contents);
@@ -248,16 +303,19 @@ static struct json_object *parents_first(struct json_object *mounts)
 }
 
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
-	const char *image, const struct render_trustee_inputs *in, const struct render_pod *p)
+	const struct render_images *images, const struct render_trustee_inputs *in,
+	const struct render_pod *p)
 {
 	struct json_object *o = render_frame(&kobj_deployment, "trustee-deployment", ns, c, "kbs");
 	struct json_object *spec = p->take_spec;
 	struct json_object *kbs =
 		render_element(json_get_arr(spec, "template/spec/containers"), "kbs");
 
-	json_add_str(kbs, "image", image);
+	json_add_str(kbs, "image", images->trustee);
 	fill_tokens(in, spec);
 	fill_tls(c, spec);
+	if (model_cluster_guarded(c))
+		fill_guard(c, images->operator_, spec);
 	fill_annotations(p, c, in, json_get_obj(spec, "template/metadata/annotations"));
 	json_add(kbs, "volumeMounts", parents_first(json_get_arr(kbs, "volumeMounts")));
 	return render_hashed(json_add(o, "spec", spec));
@@ -270,7 +328,7 @@ struct json_object *render_trustee_deployment(const struct model_cluster *c, con
 
 	json_add_str(render_element(json_get_arr(spec, "template/spec/initContainers"), "seed"),
 		"image", images->operator_);
-	return render_kbs_deployment(c, ns, images->trustee, in,
+	return render_kbs_deployment(c, ns, images, in,
 		&(struct render_pod){.config = "kbs-config.toml", .take_spec = spec});
 }
 

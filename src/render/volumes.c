@@ -90,7 +90,7 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 	for (size_t i = 0; i < v->n_machines; i++)
 		add_machine(volumes, mounts, v->machines[i]);
 	render_replace(spec, "MACHINES", volumes, mounts);
-	return render_kbs_deployment(c, ns, images->trustee, in,
+	return render_kbs_deployment(c, ns, images, in,
 		&(struct render_pod){.config = CONFIG, .take_spec = spec, .contents = v->contents});
 }
 

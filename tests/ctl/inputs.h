@@ -15,11 +15,13 @@
 #include "tec/pki/cert.h"
 #include "tec/pki/key.h"
 
-#define SPEC     "{\"publicTrusteeAddr\":\"kbs-service\"}"
-#define TLS_SPEC "{\"publicTrusteeAddr\":\"kbs-service\",\"trusteeSecret\":\"my-tls\"}"
-#define DEPLOY   "trustee-deployment"
-#define HOUR     3600000ull
-#define DAY      (24 * HOUR)
+#define SPEC "{\"publicTrusteeAddr\":\"kbs-service\"}"
+/* Without the guard: it is Trustee that reads the certificate, at its start only. */
+#define TLS_SPEC                                                                                   \
+	"{\"publicTrusteeAddr\":\"kbs-service\",\"trusteeSecret\":\"my-tls\",\"trustee\":{\"guard\":\"Disabled\"}}"
+#define DEPLOY "trustee-deployment"
+#define HOUR   3600000ull
+#define DAY    (24 * HOUR)
 
 static struct world w;
 

@@ -74,6 +74,7 @@ static const struct {
 	{&kobj_secret, "trustee-auth"},
 	{&kobj_secret, "trustee-token"},
 	{&kobj_service, "kbs-service"},
+	{&kobj_service, "kbs-admin"},
 	{&kobj_deployment, "trustee-deployment"},
 	{&kobj_service, "register-server"},
 	{&kobj_service, "attestation-key-register"},

@@ -53,6 +53,8 @@ static struct kbs_transport *connect_kbs(
 
 	w->n_here += place->in_process;
 	w->n_plain += !place->in_process && !str_starts(place->url, "https://");
+	snprintf(w->place, sizeof(w->place), "%s %s", place->url ? place->url : "",
+		place->connect_to ? place->connect_to : "-");
 	if (!w->kbs) {
 		err_set(err, ERR_TRANSIENT, "there is no Trustee in this world");
 		return NULL;

@@ -50,6 +50,7 @@ struct world {
 	struct fake_kbs *kbs; /* set by a test: the Trustee that is reached; NULL: none is */
 	unsigned n_here;      /* connections to the broker of this process */
 	unsigned n_plain;     /* connections to a Trustee that were asked for without TLS */
+	char place[200];      /* URL and address of the last one */
 	/* Becomes env.image_label; NULL: no registry. */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
 		const char *label, ctl_label_fn done, void *done_arg);

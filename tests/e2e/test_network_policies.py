@@ -52,11 +52,16 @@ TABLE = [
     # Nodes register and attest from anywhere.
     (ALL[:2] + ALL[3:], "operator", (8000, 8001), ("job",)),
     (ALL[:2] + ALL[3:], "trustee", (8080,), ("job",)),
+    # Trustee's admin API behind the guard, and the port that Trustee itself listens on.
+    (("operator",), "trustee", (8082,), ("trustee", "job", "fetching", "neighbour", "stranger", "prometheus", NODE)),
+    ((), "trustee", (8081,), ALL),
+    (("operator", "trustee", "fetching", "neighbour", "prometheus"), "trustee", (8083,),
+     ("job", "stranger", NODE)),
     # Metrics and health: this namespace, and the one that is labelled.
     (("operator", "trustee", "fetching", "neighbour", "prometheus"), "operator", (8081,),
      ("job", "stranger", NODE)),
     ((), "operator", (22, 8080, 6443, "u8000"), ALL),
-    ((), "trustee", (8000, 8081, 8443, "u8080"), ALL),
+    ((), "trustee", (8000, 8443, "u8080", "u8082"), ALL),
     # Nobody has anything to say to a Job, or to what else there may be.
     ((), "job", (80, 8080, "u53"), ALL),
     ((), "fetching", (80, 8080, "u53"), ALL),

@@ -15,7 +15,7 @@ from kubeapi import describe
 INSTALLED = {
     "configmaps": ["trustee-data", "trustee-policies", "trustee-rv-data", "image-pcrs"],
     "secrets": ["trustee-auth", "trustee-token"],
-    "services": ["kbs-service", "register-server", "attestation-key-register"],
+    "services": ["kbs-service", "kbs-admin", "register-server", "attestation-key-register"],
     "deployments": ["trustee-deployment"],
 }
 

@@ -25,10 +25,25 @@ def restarts(cp, ns, mark):
             if (w.get("objectRef") or {}).get("name") in names]
 
 
-def test_a_rotated_certificate_is_one_new_generation(cp, ns, start_operator, tmp_path):
+def test_with_the_guard_a_rotated_certificate_writes_nothing(cp, ns, start_operator, tmp_path):
+    """It reads the mounted files again; Trustee has no certificate."""
+    spine.make_tls_secret(cp, ns, "trustee-tls", spine.make_certificate(tmp_path, "first"))
+    spine.make_cluster(cp, ns, trusteeSecret="trustee-tls")
+    start_operator(ns)
+    installed(cp, ns)
+    settled(cp, ns)
+    assert tls_hash(deployment(cp, ns)) is None
+    mark = cp.audit.mark()
+    spine.make_tls_secret(cp, ns, "trustee-tls", spine.make_certificate(tmp_path, "second"))
+    settled(cp, ns, 3)
+    assert restarts(cp, ns, mark) == []
+    assert deployment(cp, ns)["metadata"]["generation"] == 1
+
+
+def test_without_the_guard_a_rotated_certificate_is_one_new_generation(cp, ns, start_operator, tmp_path):
     first = spine.make_certificate(tmp_path, "first")
     spine.make_tls_secret(cp, ns, "trustee-tls", first)
-    spine.make_cluster(cp, ns, trusteeSecret="trustee-tls")
+    spine.make_cluster(cp, ns, trusteeSecret="trustee-tls", trustee={"guard": "Disabled"})
     op = start_operator(ns)
     installed(cp, ns)
     settled(cp, ns)

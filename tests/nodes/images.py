@@ -127,12 +127,13 @@ def pause(binary):
 _KBS = """\
 #!/bin/sh
 # Where Trustee's own program is, with its configuration file as argument: the broker of the tests.
+listen=$(sed -n 's/^sockets = \\["\\(.*\\)"\\]$/\\1/p' "$2")
 if [ -e /etc/tls/tls.crt ]; then
 	set -- --tls-cert=/etc/tls/tls.crt --tls-key=/etc/tls/tls.key
 else
 	set --
 fi
-exec /usr/local/bin/tec-test-kbs --listen=0.0.0.0:8080 --admin-key=/opt/trustee/keys/public.pub --trustee-quirks "$@"
+exec /usr/local/bin/tec-test-kbs --listen="$listen" --admin-key=/opt/trustee/keys/public.pub --trustee-quirks "$@"
 """
 
 

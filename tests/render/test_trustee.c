@@ -12,6 +12,7 @@ static struct model_cluster cluster(const char *trustee_secret)
 {
 	return (struct model_cluster){.obj = {.name = "tec", .uid = "c-1"},
 		.trustee_port = 9443,
+		.guard = MODEL_GUARD_DISABLED,
 		.trustee_secret = trustee_secret};
 }
 

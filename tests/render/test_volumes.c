@@ -13,6 +13,7 @@
 
 static const struct model_cluster cluster = {.obj = {.name = "tec", .uid = "c-1"},
 	.trustee_port = 8080,
+	.guard = MODEL_GUARD_DISABLED,
 	.delivery = MODEL_DELIVERY_VOLUMES,
 	.isolation = MODEL_ISOLATION_SHARED};
 static const char *const two_ids[] = {ID_A, ID_B}, *const two_aks[] = {"ak-1", "ak-2"};

@@ -37,7 +37,7 @@ enum ctl_install_state {
 	CTL_INSTALL_UNREAD, /* not compared in this version, or the cache does not show it yet */
 	CTL_INSTALL_CURRENT,
 	CTL_INSTALL_STALE,
-	CTL_INSTALL_REPLACE,    /* of the owner, but by another operator: deleted first */
+	CTL_INSTALL_REPLACE,    /* of the owner, but by another operator or not wanted: deleted */
 	CTL_INSTALL_CONFLICT,   /* of another owner */
 	CTL_INSTALL_DELETING,   /* it is created again when it is gone */
 	CTL_INSTALL_UNREADABLE, /* larger than the cache takes: not changed */
@@ -58,6 +58,8 @@ struct ctl_install_conf {
 	/* NULL: it cannot be rendered now, so what is there counts as current. */
 	struct json_object *(*render)(void *self, const struct kobj *owner, unsigned i);
 	/* The rest is optional. */
+	/* False: it is not wanted now. What was rendered earlier is deleted. */
+	bool (*wanted)(void *self, const struct kobj *owner, unsigned i);
 	/* o was read, or is the answer of an apply. False: another operator created it. */
 	bool (*saw)(void *self, const struct kobj *owner, unsigned i, struct json_object *o);
 	/* have was read, want is what is rendered now. */

@@ -21,7 +21,7 @@ extern const struct render_images render_images_default;
 
 /*
  * What restarts Trustee besides its image and its config: it reads its certificates at its start
- * only. Each becomes an annotation of the Pod template, or none when the hash is NULL. So a hash
+ * only (that of TLS is the guard's, where there is one, and restarts nothing). Each becomes an annotation of the Pod template, or none when the hash is NULL. So a hash
  * that was known and cannot be had any more is passed on as it was: leaving it out is a restart.
  */
 struct render_trustee_inputs {
@@ -39,6 +39,14 @@ struct json_object *render_trustee_policies(const struct model_cluster *c, const
 const char *render_trustee_attestation_policy(const struct model_cluster *c);
 const char *render_trustee_resource_policy(const struct model_cluster *c);
 struct json_object *render_trustee_service(const struct model_cluster *c, const char *ns);
+/* The guard's port for the operator alone, where there is one: with the guard, and delivery by the
+ * admin API. */
+#define RENDER_TRUSTEE_ADMIN_PORT 8082
+static inline bool render_trustee_has_admin_service(const struct model_cluster *c)
+{
+	return model_cluster_guarded(c) && c->delivery == MODEL_DELIVERY_ADMIN_API;
+}
+struct json_object *render_trustee_admin_service(const struct model_cluster *c, const char *ns);
 struct json_object *render_trustee_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in);
 /* The two as they stand in a Deployment: what was known when it was written. Borrowed; NULL: not

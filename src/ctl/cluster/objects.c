@@ -21,6 +21,7 @@ static const struct ctl_install_object objects[CLUSTER_N_OBJECTS] = {
 	[CLUSTER_RV_DATA] = {&kobj_configmap, "trustee-rv-data", CTL_INSTALL_CREATED, 0},
 	[CLUSTER_IMAGE_PCRS] = {&kobj_configmap, "image-pcrs", CTL_INSTALL_CREATED, 0},
 	[CLUSTER_KBS_SERVICE] = {&kobj_service, "kbs-service", CTL_INSTALL_APPLIED, OF_TRUSTEE},
+	[CLUSTER_ADMIN_SERVICE] = {&kobj_service, "kbs-admin", CTL_INSTALL_APPLIED, OF_TRUSTEE},
 	[CLUSTER_TRUSTEE] = {&kobj_deployment, CLUSTER_DEPLOYMENT, CTL_INSTALL_APPLIED,
 		FILES | CLUSTER_FROM_INPUTS | CLUSTER_FROM_FILES},
 	[CLUSTER_REGISTER_SERVICE] = {&kobj_service, "register-server", CTL_INSTALL_APPLIED, 0},
@@ -50,6 +51,8 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 		return render_image_pcrs(ns);
 	case CLUSTER_KBS_SERVICE:
 		return render_trustee_service(c, ns);
+	case CLUSTER_ADMIN_SERVICE:
+		return render_trustee_admin_service(c, ns);
 	case CLUSTER_TRUSTEE:
 		return volumes ? cluster_volumes_render(ctl, c)
 			       : render_trustee_deployment(c, ns, &ctl->env->images_ref, &in);
@@ -60,6 +63,11 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 	default:
 		return NULL;
 	}
+}
+
+static bool wanted(void *self, const struct kobj *owner, unsigned i)
+{
+	return i != CLUSTER_ADMIN_SERVICE || render_trustee_has_admin_service(model_cluster(owner));
 }
 
 /* A Deployment of another operator is deleted and created again: applying ours over it would keep
@@ -119,6 +127,10 @@ static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_ins
 	bool files = installed && trustee && c->volumes.announced;
 	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
 
+	if (what == CTL_INSTALL_DELETE && i == CLUSTER_ADMIN_SERVICE) {
+		log_info(&lc, "deleted, Trustee's admin API is not behind it any more", NULL);
+		return;
+	}
 	if (what == CTL_INSTALL_DELETE) {
 		if (!trustee)
 			return;
@@ -149,6 +161,7 @@ const struct ctl_install_conf cluster_objects = {.owner = &kobj_cluster,
 	.objects = objects,
 	.n = CLUSTER_N_OBJECTS,
 	.render = render,
+	.wanted = wanted,
 	.saw = saw,
 	.compared = compared,
 	.wrote = wrote};

@@ -179,6 +179,10 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 	if (c->plaintext == MODEL_PLAINTEXT_ALLOW && c->public_trustee_addr && !c->trustee_secret)
 		strbuf_adds(out,
 			" Warning: trusteeSecret is not set, so nodes talk to Trustee in plain text.");
+	if (c->deploy == MODEL_DEPLOY_MANAGED && c->guard == MODEL_GUARD_DISABLED)
+		strbuf_adds(out,
+			" Warning: spec.trustee.guard is Disabled. A node whose attestation key is approved can make Trustee believe that "
+			"it booted anything, and get its disk key; and every node can try to reach Trustee's admin API.");
 	model_cluster_unused_fields(c, &unused);
 	if (unused.len)
 		strbuf_addf(out, " These fields are set but have no effect in this version: %s.",

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
+#include "tec/render/trustee.h"
 
-#define KBS_SERVICE "kbs-service"
-#define AUTH_SECRET "trustee-auth"
+#define KBS_SERVICE   "kbs-service"
+#define ADMIN_SERVICE "kbs-admin" /* with the guard */
+#define AUTH_SECRET   "trustee-auth"
 
 void trustee_desc_fini(struct trustee_desc *d)
 {
@@ -96,40 +98,72 @@ static char *host_of_primary(const struct ctl_env *env, const struct trustee_ser
 	return xasprintf(KBS_SERVICE ".%s.svc", env->ns);
 }
 
+/* The Service that leads to the admin API. When no spec tells, that of the guard if it is there, as
+ * kbs-service does not lead there then. */
+static const char *admin_service(const struct ctl_env *env, const struct model_cluster *c)
+{
+	const struct k8s_cache *services = env->state->services;
+	bool guarded = !k8s_cache_filled(services) || k8s_cache_find(services, ADMIN_SERVICE);
+
+	if (c && c->deploy == MODEL_DEPLOY_MANAGED)
+		guarded = render_trustee_has_admin_service(c);
+	return guarded ? ADMIN_SERVICE : KBS_SERVICE;
+}
+
+/* With the guard, the URL keeps the name that the certificate has, and the connection goes to the
+ * other Service. By name while its address cannot be known, so that revocation need not wait. */
+static bool place_owned(const struct ctl_env *env, const struct model_cluster *c,
+	const struct trustee_server *s, const char *scheme, struct trustee_place *out)
+{
+	cleanup_free char *host = host_of_primary(env, s);
+	const struct model_plain *service;
+	int port = c ? c->trustee_port : 8080;
+
+	out->service = admin_service(env, c);
+	if (str_eq(out->service, ADMIN_SERVICE))
+		port = RENDER_TRUSTEE_ADMIN_PORT;
+	out->url = xasprintf("%s://%s:%d", scheme, host, port);
+	service = (const struct model_plain *)k8s_cache_find(env->state->services, out->service);
+	if (!k8s_cache_filled(env->state->services) || (service && service->obj.unreadable)) {
+		if (str_eq(out->service, ADMIN_SERVICE))
+			out->connect_to = xasprintf("%s.%s.svc:%d", out->service, env->ns, port);
+		return true;
+	}
+	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
+		return false;
+	out->connect_to = xasprintf(
+		strchr(service->cluster_ip, ':') ? "[%s]:%d" : "%s:%d", service->cluster_ip, port);
+	return true;
+}
+
 bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
-	const struct trustee_server *s, char **url, char **connect_to)
+	const struct trustee_server *s, struct trustee_place *out)
 {
 	const char *scheme = trustee_desc_is_plain(env, &s->desc) ? "http" : "https", *rest;
 	cleanup_free char *host = NULL;
-	const struct model_plain *service;
-	int port = c ? c->trustee_port : 8080, n;
+	int n;
 
-	*url = *connect_to = NULL;
+	*out = (struct trustee_place){.url = NULL};
 	if (trustee_desc_is_here(env, &s->desc))
 		return true;
 	if (s->desc.primary && env->kbs_url) {
 		rest = strstr(env->kbs_url, "://") + 3;
 		n = (int)strcspn(rest, "/");
 		host = host_of_primary(env, s);
-		*connect_to = rest[host_len(rest)] == ':'
-				      ? xstrndup(rest, (size_t)n)
-				      : xasprintf("%.*s:%s", n, rest,
-						str_eq(scheme, "https") ? "443" : "80");
-		*url = xasprintf("%s://%s%s", scheme, host, strrchr(*connect_to, ':'));
+		out->connect_to = rest[host_len(rest)] == ':'
+					  ? xstrndup(rest, (size_t)n)
+					  : xasprintf("%.*s:%s", n, rest,
+						    str_eq(scheme, "https") ? "443" : "80");
+		out->url = xasprintf("%s://%s%s", scheme, host, strrchr(out->connect_to, ':'));
 		return true;
 	}
-	if (!s->desc.owned) {
-		*url = xasprintf("%s://%s", scheme, s->desc.address);
-		return s->desc.address != NULL;
-	}
-	host = host_of_primary(env, s);
-	*url = xasprintf("%s://%s:%d", scheme, host, port);
-	service = (const struct model_plain *)k8s_cache_find(env->state->services, KBS_SERVICE);
-	if (!k8s_cache_filled(env->state->services) || (service && service->obj.unreadable))
-		return true; /* by its name, so that revocation need not wait */
-	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
-		return false;
-	*connect_to = xasprintf(
-		strchr(service->cluster_ip, ':') ? "[%s]:%d" : "%s:%d", service->cluster_ip, port);
-	return true;
+	if (s->desc.owned)
+		return place_owned(env, c, s, scheme, out);
+	out->url = xasprintf("%s://%s", scheme, s->desc.address);
+	return s->desc.address != NULL;
+}
+
+bool trustee_desc_is_service(const char *name)
+{
+	return str_eq(name, KBS_SERVICE) || str_eq(name, ADMIN_SERVICE);
 }

@@ -41,8 +41,8 @@ static void tell(struct trustee_server *s, const char *why)
 
 static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct trustee_look *l)
 {
-	const struct ctl_kbs_place place = {.url = l->url,
-		.connect_to = l->connect_to,
+	const struct ctl_kbs_place place = {.url = l->place.url,
+		.connect_to = l->place.connect_to,
 		.ca = s->ca.value,
 		.admin = s->admin.value,
 		.in_process = trustee_desc_is_here(c->env, &s->desc)};
@@ -213,7 +213,7 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 
 static void map_service(void *self, const struct kobj *was, const struct kobj *now)
 {
-	if (str_eq(was ? was->name : now->name, "kbs-service"))
+	if (trustee_desc_is_service(was ? was->name : now->name))
 		trustee_list_update_soon(self);
 }
 

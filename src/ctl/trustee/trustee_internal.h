@@ -55,10 +55,17 @@ struct ctl_trustee {
 		*memory; /* owned: tec-trustees as last read or written; memory NULL: none */
 };
 
+/* Where a server is reached. Strings are owned. */
+struct trustee_place {
+	char *url, *connect_to; /* connect_to NULL: by the URL */
+	const char *service;    /* static: whose address it is; NULL: none of ours */
+};
+
 /* What a step looks at; view.c. */
 struct trustee_look {
 	struct ctl_trustee_view v;
-	char *url, *connect_to, *as; /* owned */
+	struct trustee_place place;
+	char *as; /* owned */
 	struct strbuf why;
 };
 
@@ -71,9 +78,11 @@ bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *
  * from c. */
 bool trustee_desc_of_cluster(
 	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name);
-/* URL and connect-to of a server; false: not known yet. The caller frees both. */
+/* Of a server; false: not known yet. The caller frees out's strings. */
 bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
-	const struct trustee_server *s, char **url, char **connect_to);
+	const struct trustee_server *s, struct trustee_place *out);
+/* A place may depend on this Service. */
+bool trustee_desc_is_service(const char *name);
 /* It is this process: reached without address, certificate and Secret. */
 bool trustee_desc_is_here(const struct ctl_env *env, const struct trustee_desc *d);
 /* It would be reached in plain text. */

@@ -71,9 +71,12 @@ static void say_refused(
 }
 
 /* Why it is not connected, in the order of decide; "" when there is no reason. */
-static void say_why(const struct ctl_env *env, const struct trustee_server *s,
-	const struct ctl_trustee_view *v, struct strbuf *out)
+static void say_why(
+	const struct ctl_env *env, const struct trustee_server *s, struct trustee_look *l)
 {
+	const struct ctl_trustee_view *v = &l->v;
+	struct strbuf *out = &l->why;
+
 	if (trustee_desc_is_here(env, &s->desc))
 		return;
 	if (v->refused)
@@ -82,8 +85,10 @@ static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.admin_secret);
 	else if (v->needs_ca && !v->ca_there)
 		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.ca_secret);
+	else if (!v->address && !l->place.service)
+		strbuf_adds(out, "spec.publicTrusteeAddr is not set.");
 	else if (!v->address)
-		strbuf_adds(out, "Service kbs-service has no cluster IP yet.");
+		strbuf_addf(out, "Service %s has no cluster IP yet.", l->place.service);
 	else if (!s->admin_ours)
 		strbuf_addf(out,
 			"Secret %s has content that this operator did not announce, so nothing is sent with it.",
@@ -96,8 +101,8 @@ static void say_why(const struct ctl_env *env, const struct trustee_server *s,
 
 void trustee_view_fini(struct trustee_look *l)
 {
-	free(l->url);
-	free(l->connect_to);
+	free(l->place.url);
+	free(l->place.connect_to);
 	free(l->as);
 	strbuf_fini(&l->why);
 }
@@ -111,6 +116,7 @@ void trustee_view_look(
 			  *ca = secret_there(env, s->desc.ca_secret);
 	bool here = trustee_desc_is_here(env, &s->desc);
 	struct ctl_trustee_view *v = &l->v;
+	struct trustee_place *place = &l->place;
 	struct ctl_trustee_memory_view memory;
 
 	v->known = true;
@@ -124,11 +130,12 @@ void trustee_view_look(
 	v->needs_ca = !here && s->desc.ca_secret;
 	v->ca_there = ca != NULL;
 	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
-	v->address = trustee_desc_place(env, served, s, &l->url, &l->connect_to);
+	v->address = trustee_desc_place(env, served, s, place);
 	v->usable = here || (s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value));
-	l->as = xasprintf("%s %s %s %s", l->url ? l->url : "", l->connect_to ? l->connect_to : "",
-		s->admin.rv ? s->admin.rv : "", s->ca.rv ? s->ca.rv : "");
+	l->as = xasprintf("%s %s %s %s", place->url ? place->url : "",
+		place->connect_to ? place->connect_to : "", s->admin.rv ? s->admin.rv : "",
+		s->ca.rv ? s->ca.rv : "");
 	v->connected = str_eq(s->connected_as, l->as);
-	say_why(env, s, v, &l->why);
+	say_why(env, s, l);
 	v->reported = str_eq(s->reason, strbuf_str(&l->why)) && !s->connected_as;
 }
