@@ -95,6 +95,12 @@ static void count_sessions(const struct broker_attest *b)
 	metric_set(&open_sessions, NULL, NULL, (double)sessions_count(b->sessions));
 }
 
+void broker_attest_sweep(struct broker_attest *b, uint64_t now_ms)
+{
+	sessions_sweep(b->sessions, now_ms);
+	count_sessions(b);
+}
+
 static void answer_init(struct broker_answer *out, const char *verb)
 {
 	*out = (struct broker_answer){

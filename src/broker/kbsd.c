@@ -9,8 +9,10 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
+#include "tec/loop/timer.h"
 
 #define REQUESTS_PER_CONN 100000
+#define SWEEP_MS          10000
 #define TOO_LARGE         "payload reached size limit"
 #define AUTH              BROKER_ADMIN_PREFIX "auth"
 #define ATTEST            BROKER_ADMIN_PREFIX "attest"
@@ -21,6 +23,7 @@ struct broker_kbsd {
 	struct broker_admin admin;
 	struct broker_attest *attest; /* borrowed; NULL: none */
 	char *issuer, *audience;      /* owned; the strings of admin.auth */
+	struct timer sweep;           /* set while there are handshakes */
 	void (*on_answer)(void *arg, const struct broker_request *r, struct broker_answer *a);
 	void *arg;
 };
@@ -91,17 +94,28 @@ static void on_api(struct httpd_req *req, void *arg)
 	struct broker_request r = request_of(req);
 	struct broker_node n = node_of(req);
 
-	if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH))
+	if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH)) {
 		broker_attest_auth(k->attest, &n, &a);
-	else if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST))
+		timer_set_earlier(&k->sweep, SWEEP_MS);
+	} else if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST)) {
 		broker_attest_attest(k->attest, &n, &a);
-	else if (k->attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE))
+	} else if (k->attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE)) {
 		broker_attest_resource(k->attest, &n, r.target + strlen(RESOURCE), &a);
-	else if (k->admin.auth.key)
+	} else if (k->admin.auth.key) {
 		broker_admin(&k->admin, &r, n.now_s, &a);
-	else
+	} else {
 		no_admin(&a);
+	}
 	reply(k, req, &r, &a);
+}
+
+static void on_sweep(void *arg)
+{
+	struct broker_kbsd *k = arg;
+
+	broker_attest_sweep(k->attest, clock_boot_ms());
+	if (broker_attest_sessions(k->attest) > 0)
+		timer_set(&k->sweep, SWEEP_MS);
 }
 
 /* What the listener refuses by itself. */
@@ -149,6 +163,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	h.arg = k;
 	h.wipe = true;
 	h.error_body = conf->error_body ? conf->error_body : error_body;
+	timer_init(&k->sweep, l, on_sweep, k);
 	k->httpd = httpd_new(l, &h);
 	return k;
 }
@@ -158,6 +173,7 @@ void broker_kbsd_free(struct broker_kbsd *k)
 	if (!k)
 		return;
 	httpd_free(k->httpd);
+	timer_fini(&k->sweep);
 	free(k->issuer);
 	free(k->audience);
 	free(k);

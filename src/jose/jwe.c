@@ -76,7 +76,7 @@ static EVP_PKEY *from_params(const char *type, OSSL_PARAM *params)
 		EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_PUBLIC_KEY, params) != 1)
 		return NULL;
 	check = EVP_PKEY_CTX_new(key, NULL);
-	if (!check || EVP_PKEY_public_check(check) != 1)
+	if (!check || EVP_PKEY_public_check_quick(check) != 1)
 		return NULL;
 	return steal_ptr(&key);
 }

@@ -116,6 +116,11 @@ static void end_old(struct sessions *s, uint64_t now_ms)
 	}
 }
 
+void sessions_sweep(struct sessions *s, uint64_t now_ms)
+{
+	end_old(s, now_ms);
+}
+
 /* Seconds until the oldest session of src ends; of any source when src is NULL. */
 static uint32_t seconds_left(const struct sessions *s, const struct source *src, uint64_t now_ms)
 {

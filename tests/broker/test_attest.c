@@ -2,10 +2,13 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "rats/fixture.h"
+#include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
@@ -327,6 +330,21 @@ Test(broker_attest, an_attestation_is_for_its_own_session)
 	world_stop(&w);
 }
 
+Test(broker_attest, sessions_end_by_themselves)
+{
+	struct world w;
+
+	world_start(&w);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(auth(&w), 200);
+	cr_expect_eq(broker_attest_sessions(w.b), 4);
+	broker_attest_sweep(w.b, w.node.now_ms + 299999);
+	cr_expect_eq(broker_attest_sessions(w.b), 4);
+	broker_attest_sweep(w.b, w.node.now_ms + 300000);
+	cr_expect_eq(broker_attest_sessions(w.b), 0);
+	world_stop(&w);
+}
+
 Test(broker_attest, sessions_are_bounded)
 {
 	struct world w;
@@ -365,5 +383,76 @@ Test(broker_attest, tokens_of_others_are_worth_nothing)
 	cr_expect_str_eq(resource(&w, OWN_PATH), "TokenVerifierError");
 	w.node.authorization = "Basic x";
 	cr_expect_str_eq(resource(&w, OWN_PATH), "TokenNotFound");
+	world_stop(&w);
+}
+
+/* HEADER.CLAIMS.SIGNATURE, all as given; the signature by the key, when there is one. */
+static char *token_of(const char *header, const char *claims, EVP_PKEY *key, const char *hmac_key)
+{
+	struct strbuf token = STRBUF_INIT;
+	uint8_t sig[256];
+	size_t len = sizeof(sig);
+	unsigned mac_len = sizeof(sig);
+	EVP_MD_CTX *md = EVP_MD_CTX_new();
+
+	bytes_to_b64url(&token, header, strlen(header));
+	strbuf_addc(&token, '.');
+	bytes_to_b64url(&token, claims, strlen(claims));
+	if (key) {
+		cr_assert_eq(EVP_DigestSignInit(md, NULL, EVP_sha256(), NULL, key), 1);
+		cr_assert_eq(EVP_DigestSign(md, sig, &len, (uint8_t *)token.data, token.len), 1);
+	} else if (hmac_key) {
+		cr_assert(HMAC(EVP_sha256(), hmac_key, (int)strlen(hmac_key), (uint8_t *)token.data,
+			token.len, sig, &mac_len));
+		len = mac_len;
+	} else {
+		len = 0;
+	}
+	EVP_MD_CTX_free(md);
+	strbuf_addc(&token, '.');
+	bytes_to_b64url(&token, sig, len);
+	return strbuf_steal(&token);
+}
+
+/* A node's own claims, affirming, under every header that a lax verifier was ever talked into. */
+Test(broker_attest, no_header_talks_it_into_another_key)
+{
+	static const char *const headers[] = {"{\"alg\":\"none\"}", "{\"alg\":\"None\"}",
+		"{\"typ\":\"JWT\",\"alg\":\"HS256\"}", "{\"typ\":\"JWT\",\"alg\":\"ES256\"}",
+		"{\"typ\":\"JWT\",\"alg\":\"ES256\",\"kid\":\"../../../../dev/null\"}",
+		"{\"typ\":\"JWT\",\"alg\":\"ES256\",\"kid\":\"default' OR 1=1\"}",
+		"{\"typ\":\"JWT\",\"alg\":\"ES256\",\"jku\":\"http://192.0.2.1/\"}",
+		"{\"typ\":\"JWT\",\"alg\":\"ES256\",\"x5u\":\"http://192.0.2.1/\"}",
+		"{\"typ\":\"JWT\",\"alg\":\"EdDSA\"}",
+		"{\"typ\":\"JWT\",\"alg\":\"ES256\",\"jwk\":{\"alg\":\"ES256\",\"kty\":\"EC\",\"crv\":\"P-256\","
+		"\"x\":\"" FIXTURE_X "\",\"y\":\"" FIXTURE_Y "\"}}"};
+	struct world w;
+	cleanup_free char *token = NULL, *payload = NULL, *own_header = NULL;
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	EVP_PKEY *attacker;
+	size_t len;
+
+	world_start(&w);
+	approve(&w);
+	attacker = pki_key_evp(w.other);
+	cr_assert_eq(auth(&w), 200);
+	cr_assert_eq(attest(&w, NULL, &token), 200);
+	cr_assert_eq(es256_verify(w.signer, token, strlen(token), &payload, &len, &err), 0);
+	pki_key_public_pem(w.signer, &pem);
+	own_header = xstrndup(token, strcspn(token, "."));
+	w.node.cookie = NULL;
+	for (size_t i = 0; i < 3 * ARRAY_LEN(headers); i++) {
+		cleanup_free char *forged = token_of(headers[i / 3], payload,
+			i % 3 == 0 ? attacker : NULL, i % 3 == 1 ? strbuf_str(&pem) : NULL);
+		cleanup_free char *bearer = xasprintf("Bearer %s", forged);
+		cleanup_free char *behind_own =
+			xasprintf("Bearer %s%s", own_header, strchr(forged, '.'));
+
+		w.node.authorization = bearer;
+		cr_expect_str_eq(resource(&w, OWN_PATH), "TokenVerifierError", "%zu", i);
+		w.node.authorization = behind_own;
+		cr_expect_str_eq(resource(&w, OWN_PATH), "TokenVerifierError", "%zu", i);
+	}
 	world_stop(&w);
 }

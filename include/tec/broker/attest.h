@@ -68,6 +68,8 @@ struct broker_node {
 };
 
 size_t broker_attest_sessions(const struct broker_attest *b); /* begun and not ended */
+/* Ends the handshakes that are too old: without it they go when the next one is begun. */
+void broker_attest_sweep(struct broker_attest *b, uint64_t now_ms);
 
 /* out is initialised. */
 void broker_attest_auth(

@@ -34,6 +34,8 @@ void sessions_end(struct sessions *s, struct session *take_it);
 /* The one with this cookie that is not too old; borrowed until it ends. NULL: none. */
 struct session *sessions_find(struct sessions *s, const char *cookie, uint64_t now_ms);
 size_t sessions_count(const struct sessions *s);
+/* Ends those that are too old, which every other call does on its way too. */
+void sessions_sweep(struct sessions *s, uint64_t now_ms);
 
 void session_set_data(struct session *e, void *take_data); /* once */
 void *session_data(const struct session *e);
