@@ -7,9 +7,12 @@ The engine is not Trustee's own, which only Rust links. By hand, regorus 0.11.0 
 v0.17) were given the tables: every claim, extension and verdict was the same.
 """
 
+import base64
 import copy
+import itertools
 import json
 import os
+import random
 import re
 import subprocess
 import tomllib
@@ -21,9 +24,16 @@ from controlplane import TOP
 
 OWN, OTHER = "11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"
 HEAD = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"  # of every RSA-2048 key
-AK = HEAD + "q+/" * 80 + "A" * 104 + "AQAB"
-TWIN = AK[:284] + "B" * 104 + "AQAB"  # the same name, another key
-STRANGER = HEAD + "zzz" * 80 + "A" * 104 + "AQAB"
+
+
+def rsa(start, end=b"\1"):
+    """A public key of RSA-2048, base64 of its DER, whose modulus begins and ends so."""
+    modulus = base64.b64decode(start).ljust(256 - len(end), b"\0") + end
+    return base64.b64encode(base64.b64decode(HEAD) + modulus + b"\2\3\1\0\1").decode()
+
+
+AK, STRANGER = rsa("q+/" * 80), rsa("zzz" * 80)
+TWIN = rsa("q+/" * 80, b"\3")  # the same name, another key
 PCR4, PCR7, PCR14, OTHER4, OTHER7, OTHER14 = ("%064x" % n for n in (4, 7, 14, 104, 107, 114))
 
 GETS = {
@@ -390,6 +400,99 @@ def test_finished_tokens(engine, policies):
     answers = ask(engine, attestation, resource, [{"submods": t[0]} for t in TOKENS.values()])
     for (name, (_, mine, everything)), a in zip(TOKENS.items(), answers):
         assert granted(a) == (mine if policies == "per-machine" else everything), (name, a)
+
+
+# ---- the same policies without Rego, as the key broker of a standalone operator evaluates them
+
+
+def native(policies, pcr7, cases):
+    """Answers of rats/policy, one per case."""
+    tool = os.path.join(os.environ.get("TEC_BUILDDIR", os.path.join(TOP, "build")), "tests/tools/tec-test-policy")
+    if not os.access(tool, os.X_OK):
+        lacking(f"no {tool}; next step: make, or set TEC_BUILDDIR")
+    asked = [{"values": c["values"], "evidence": c["evidence"], "gets": list(GETS.values())} for c in cases]
+    done = subprocess.run([tool], check=True, stdout=subprocess.PIPE, text=True, input=json.dumps(
+        {"policy": policies, "pcr7": pcr7, "cases": asked}))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(cases)
+    return answers
+
+
+# Rego matches what a path decodes to; the broker takes paths as they are, with the empty first
+# segment that one release of the attester sends. Both ways to spell reach one's own key alone.
+SPELLINGS = {"query", "escaped", "double", "extra", "short", "nothing", "no plugin"}
+
+
+def agree(engine, policies, pcr7, cases):
+    """How many of the cases were refused before any policy; fails where the two differ."""
+    attestation = requiring_7(SETS[policies][0]) if pcr7 else read(SETS[policies][0])
+    early = 0
+    rego_answers = ask(engine, attestation, read(SETS[policies][1]), cases)
+    for c, a, n in zip(cases, rego_answers, native(policies, pcr7, cases)):
+        if "error" in n:  # stricter: there is no token at all
+            early += 1
+            continue
+        assert "error" not in a, (c, a)
+        claims = a["claims"][0]
+        assert [claims["instance-identity"], claims["executables"]] == n["claims"], (c, a, n)
+        assert a["status"][0] == n["status"], (c, a, n)
+        validated = [e["value"]["validated"] for e in a["extensions"][0]]
+        assert validated == ([n["validated"]] if n["validated"] else []), (c, a, n)
+        rego = granted(a)
+        ours = {name for name, allow in zip(GETS, n["allow"]) if allow}
+        assert ours - SPELLINGS == rego - SPELLINGS, (c, a, n)
+        assert ours & SPELLINGS <= ({"double"} if "own" in ours else set()), (c, n)
+    return early
+
+
+def random_document(rng, pcr7):
+    """Values and evidence that are right, or nearly right, or anything."""
+    keys, machines = [AK, TWIN, STRANGER], [OWN, OTHER, OWN[:-1], OWN + "0", "\u00e9" * 36, ""]
+    fours, sevens, fourteens = [PCR4, OTHER4], [PCR7, OTHER7], [PCR14, OTHER14]
+
+    def anything():
+        return rng.choice([None, True, 0, 1.5, "", "x", AK, PCR4, [], [None], [AK], {}, {"ak": AK}, {"images": 1}])
+
+    def mostly(right):
+        return right if rng.random() < 0.8 else anything()
+
+    values = {}
+    for key in keys:
+        if rng.random() < 0.6:
+            values[name_of(key)] = mostly({"ak": mostly(rng.choice([key, key, AK])),
+                                           "machine": mostly(rng.choice(machines[:2] * 3 + machines))})
+    for registers in itertools.product(fours, sevens, fourteens) if pcr7 else itertools.product(fours, fourteens):
+        if rng.random() < 0.8:
+            values[boot(*registers)] = mostly({"images": mostly(rng.choice([["coreos"], ["a", "b"], []]))})
+    for name, pool in (("trusted_aks", keys), ("tpm_pcr4", fours), ("tpm_pcr7", sevens), ("tpm_pcr14", fourteens)):
+        if rng.random() < 0.9:
+            values[name] = mostly([mostly(v) for v in pool if rng.random() < 0.7])
+    evidence = tpm(ak_public=rng.choice(keys), pcr04=rng.choice(fours), pcr07=rng.choice(sevens),
+                   pcr14=rng.choice(fourteens))
+    if rng.random() < 0.1:
+        evidence = rng.choice([SAMPLE, {}, tpm(ak_public=anything()), tpm(pcr04=anything()), {"tpm": anything()}])
+    return {"values": values, "evidence": [evidence]}
+
+
+NATIVE = [(policies, pcr7) for policies in ("per-machine", "shared") for pcr7 in (False, True)]
+
+
+@pytest.mark.parametrize("policies, pcr7", NATIVE)
+def test_native_policies_agree_with_rego_over_the_table(engine, policies, pcr7):
+    cases = list((SEVEN_TABLES if pcr7 else TABLES)[policies].values())
+    assert agree(engine, policies, pcr7, cases) < 2 * len(cases) / 3
+
+
+@pytest.mark.parametrize("policies, pcr7", NATIVE)
+def test_native_policies_agree_with_rego_over_random_documents(engine, policies, pcr7):
+    seed = int(os.environ.get("TEC_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
+    print(f"next step to repeat this: TEC_TEST_SEED={seed}")
+    rng = random.Random(seed)
+    cases = [random_document(rng, pcr7) for _ in range(250)]  # of each: 1,000 in all
+    assert agree(engine, policies, pcr7, cases) < 60
+    statuses = [n.get("status") for n in native(policies, pcr7, cases)]
+    for status in ("affirming", "warning", "contraindicated"):
+        assert statuses.count(status) > 1, (seed, status)
 
 
 def test_shared_uses_the_names_of_the_rust_operator():
