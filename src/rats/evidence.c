@@ -12,6 +12,8 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
+#include "rats_internal.h"
+
 const char *rats_tee_name(enum rats_tee tee)
 {
 	return tee == RATS_TEE_TPM ? "tpm" : "sample";
@@ -63,21 +65,38 @@ static int read_key(struct rats_evidence *e, struct err *err)
 	return der ? pki_spki_parse_der(der, len, &e->ak, err) : -1;
 }
 
+/* Decodes into a place of this size; *len is set. */
+static int decode_into(
+	const char *text, const char *what, uint8_t *out, size_t size, size_t *len, struct err *err)
+{
+	cleanup_free uint8_t *bytes = decode(text, what, len, err);
+
+	if (!bytes)
+		return -1;
+	if (*len > size)
+		return err_set(err, ERR_INVALID, "%s has %zu bytes; no TPM makes more than %zu.",
+			what, *len, size);
+	memcpy(out, bytes, *len);
+	return 0;
+}
+
 static int read_quote(struct rats_evidence *e, struct err *err)
 {
-	size_t len, sig_len, rsa_len;
-	cleanup_free uint8_t *attest = decode(e->message, "tpm_quote.message", &len, err);
-	cleanup_free uint8_t *sig =
-		attest ? decode(e->signature, "tpm_quote.signature", &sig_len, err) : NULL;
+	uint8_t sig[RATS_SIGNATURE_MAX];
 	const uint8_t *rsa;
+	size_t len;
 
-	if (!sig || tpm_quote_parse(attest, len, &e->quote, err) < 0 ||
-		tpm_quote_signature(sig, sig_len, &rsa, &rsa_len, err) < 0)
+	if (decode_into(e->message, "tpm_quote.message", e->attest, sizeof(e->attest),
+		    &e->attest_len, err) < 0 ||
+		decode_into(e->signature, "tpm_quote.signature", sig, sizeof(sig), &len, err) < 0 ||
+		tpm_quote_parse(e->attest, e->attest_len, &e->quote, err) < 0 ||
+		tpm_quote_signature(sig, len, &rsa, &e->rsa_len, err) < 0)
 		return -1;
-	if (rsa_len != (e->ak.bits + 7) / 8)
+	if (e->rsa_len != (e->ak.bits + 7) / 8)
 		return err_set(err, ERR_INVALID,
 			"The signature has %zu bytes, which is not the length of its key.",
-			rsa_len);
+			e->rsa_len);
+	memcpy(e->rsa, rsa, e->rsa_len);
 	return 0;
 }
 
@@ -146,7 +165,7 @@ int rats_evidence_read(
 	return fail(flaw, RATS_FLAW_TEE);
 }
 
-static void write_str(struct strbuf *out, const char *before, const char *s)
+void rats_write_str(struct strbuf *out, const char *before, const char *s)
 {
 	strbuf_adds(out, before);
 	json_quote(out, s, strlen(s));
@@ -157,31 +176,23 @@ void rats_evidence_write(const struct rats_evidence *e, struct strbuf *out)
 	char hex[SHA256_HEX_LEN + 1];
 
 	if (e->tee == RATS_TEE_SAMPLE) {
-		write_str(out, "{\"svn\":", e->svn);
-		write_str(out, ",\"report_data\":", e->report_data);
+		rats_write_str(out, "{\"svn\":", e->svn);
+		rats_write_str(out, ",\"report_data\":", e->report_data);
 		strbuf_addc(out, '}');
 		return;
 	}
-	write_str(out, "{\"tpm_quote\":{\"signature\":", e->signature);
-	write_str(out, ",\"message\":", e->message);
+	rats_write_str(out, "{\"tpm_quote\":{\"signature\":", e->signature);
+	rats_write_str(out, ",\"message\":", e->message);
 	strbuf_adds(out, ",\"pcrs\":[");
 	for (size_t i = 0; i < TPM_PCR_COUNT; i++) {
 		bytes_to_hex(e->pcrs[i], SHA256_LEN, hex);
 		strbuf_addf(out, "%s\"%s\"", i ? "," : "", hex);
 	}
-	write_str(out, "]},\"ak_public\":", e->ak_public);
+	rats_write_str(out, "]},\"ak_public\":", e->ak_public);
 	strbuf_addc(out, '}');
 }
 
 int rats_evidence_signed(const struct rats_evidence *e, struct err *err)
 {
-	size_t len, sig_len, rsa_len;
-	cleanup_free uint8_t *attest = decode(e->message, "tpm_quote.message", &len, err);
-	cleanup_free uint8_t *sig =
-		attest ? decode(e->signature, "tpm_quote.signature", &sig_len, err) : NULL;
-	const uint8_t *rsa;
-
-	if (!sig || tpm_quote_signature(sig, sig_len, &rsa, &rsa_len, err) < 0)
-		return -1;
-	return pki_spki_verify(&e->ak, attest, len, rsa, rsa_len, err);
+	return pki_spki_verify(&e->ak, e->attest, e->attest_len, e->rsa, e->rsa_len, err);
 }

@@ -13,6 +13,8 @@
 #include "tec/base/mem.h"
 #include "tec/rats/initdata.h"
 
+#include "rats_internal.h"
+
 static int refuse(struct err *err, enum rats_flaw *flaw, enum rats_flaw what, const char *text)
 {
 	*flaw = what;
@@ -76,15 +78,9 @@ int rats_auth_read(
 	return 0;
 }
 
-static void write_str(struct strbuf *out, const char *before, const char *s)
-{
-	strbuf_adds(out, before);
-	json_quote(out, s, strlen(s));
-}
-
 void rats_auth_write(const struct rats_auth *a, struct strbuf *out)
 {
-	write_str(out, "{\"version\":\"" RATS_RCAR_VERSION "\",\"tee\":", a->tee);
+	rats_write_str(out, "{\"version\":\"" RATS_RCAR_VERSION "\",\"tee\":", a->tee);
 	strbuf_adds(out, ",\"extra-params\":");
 	json_canonical(out, a->extra);
 	strbuf_addc(out, '}');
@@ -181,18 +177,18 @@ int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attes
 /* Sorted by name, which is what RFC 8785 asks for: the binding is computed over this text. */
 static void write_key(const struct rats_jwk *k, struct strbuf *out)
 {
-	write_str(out, "{\"alg\":", k->alg);
+	rats_write_str(out, "{\"alg\":", k->alg);
 	if (k->crv)
-		write_str(out, ",\"crv\":", k->crv);
+		rats_write_str(out, ",\"crv\":", k->crv);
 	if (k->e)
-		write_str(out, ",\"e\":", k->e);
-	write_str(out, ",\"kty\":", k->kty);
+		rats_write_str(out, ",\"e\":", k->e);
+	rats_write_str(out, ",\"kty\":", k->kty);
 	if (k->n)
-		write_str(out, ",\"n\":", k->n);
+		rats_write_str(out, ",\"n\":", k->n);
 	if (k->x)
-		write_str(out, ",\"x\":", k->x);
+		rats_write_str(out, ",\"x\":", k->x);
 	if (k->y)
-		write_str(out, ",\"y\":", k->y);
+		rats_write_str(out, ",\"y\":", k->y);
 	strbuf_addc(out, '}');
 }
 
@@ -200,15 +196,15 @@ void rats_attest_write(const struct rats_attest *a, struct strbuf *out)
 {
 	strbuf_addc(out, '{');
 	if (a->init_data) {
-		write_str(out, "\"init-data\":{\"format\":\"toml\",\"body\":", a->init_data);
+		rats_write_str(out, "\"init-data\":{\"format\":\"toml\",\"body\":", a->init_data);
 		strbuf_adds(out, "},");
 	}
-	write_str(out, "\"runtime-data\":{\"nonce\":", a->nonce);
+	rats_write_str(out, "\"runtime-data\":{\"nonce\":", a->nonce);
 	strbuf_adds(out, ",\"tee-pubkey\":");
 	write_key(&a->key, out);
 	strbuf_adds(out, "},\"tee-evidence\":{\"primary_evidence\":");
 	rats_evidence_write(&a->evidence, out);
-	write_str(out, ",\"additional_evidence\":", a->additional);
+	rats_write_str(out, ",\"additional_evidence\":", a->additional);
 	strbuf_adds(out, "}}");
 }
 
@@ -225,8 +221,8 @@ void rats_binding(const struct rats_jwk *key, const char *nonce, const char *add
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
-	write_str(&text, "{\"additional-evidence\":", additional);
-	write_str(&text, ",\"nonce\":", nonce);
+	rats_write_str(&text, "{\"additional-evidence\":", additional);
+	rats_write_str(&text, ",\"nonce\":", nonce);
 	strbuf_adds(&text, ",\"tee-pubkey\":");
 	write_key(key, &text);
 	strbuf_addc(&text, '}');

@@ -110,6 +110,26 @@ Test(rats_evidence, refuses_values_that_the_quote_does_not_cover)
 	cr_assert_eq(read_flaw(o), RATS_FLAW_PCRS);
 }
 
+/* Nothing that no TPM can have made is decoded into its place. */
+Test(rats_evidence, refuses_what_is_longer_than_any_tpm_makes_it)
+{
+	static const char *const members[] = {"message", "signature"};
+	static const size_t sizes[] = {RATS_QUOTE_MAX, RATS_SIGNATURE_MAX};
+	uint8_t bytes[RATS_SIGNATURE_MAX + 2] = {0};
+	struct fixture_quote q;
+
+	fixture_quote(extra, &q);
+	for (size_t i = 0; i < 2; i++)
+		for (size_t more = 0; more < 3; more++) {
+			cleanup_json struct json_object *o = fixture_evidence(&q);
+			cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+
+			bytes_to_b64(&b64, bytes, sizes[i] + more);
+			json_add_str(json_get(o, "tpm_quote"), members[i], strbuf_str(&b64));
+			cr_expect_eq(read_flaw(o), RATS_FLAW_QUOTE);
+		}
+}
+
 /* A change of the quote that leaves it well-formed is for the signature to find. */
 Test(rats_evidence, a_changed_quote_is_not_signed)
 {

@@ -40,6 +40,9 @@ enum rats_flaw {
 };
 const char *rats_flaw_name(enum rats_flaw flaw);
 
+#define RATS_QUOTE_MAX     512 /* a TPM's are below 220 bytes */
+#define RATS_SIGNATURE_MAX 520 /* of an RSA key of 4096 bits, with its head */
+
 struct rats_evidence {
 	enum rats_tee tee;
 	/* Borrowed from the JSON object, as sent. */
@@ -49,6 +52,9 @@ struct rats_evidence {
 	struct pki_spki ak;
 	uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN];
 	struct tpm_quote quote;
+	/* message and the signature in it, decoded */
+	uint8_t attest[RATS_QUOTE_MAX], rsa[RATS_SIGNATURE_MAX];
+	size_t attest_len, rsa_len;
 };
 
 /* *flaw is set with err; out is then of no use, but that out->ak.der_len is not 0 when the key

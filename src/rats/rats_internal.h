@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to this folder. */
+#ifndef TEC_RATS_INTERNAL_H
+#define TEC_RATS_INTERNAL_H
+
+#include "tec/base/str.h"
+
+/* evidence.c: appends `before` and then s as a JSON string. */
+void rats_write_str(struct strbuf *out, const char *before, const char *s);
+
+#endif
