@@ -279,6 +279,13 @@ void secret_wipe(void *p, size_t len)
 		sodium_memzero(p, len);
 }
 
+void secret_strbuf_fini(struct strbuf *b)
+{
+	if (b->data)
+		secret_wipe(b->data, b->cap);
+	strbuf_fini(b);
+}
+
 size_t secret_count(void)
 {
 	return arena.count;

@@ -14,17 +14,10 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
 
 #define NUMBER_LEN 32
 #define DER_MAX    80
-
-static void wipe_cleanup_(struct strbuf *b)
-{
-	if (b->data)
-		secret_wipe(b->data, b->cap);
-	strbuf_fini(b);
-}
-#define cleanup_wiped __attribute__((cleanup(wipe_cleanup_)))
 
 static int add_header(struct strbuf *out, EVP_PKEY *evp, struct err *err)
 {
@@ -71,7 +64,7 @@ static bool sign(EVP_PKEY *evp, const void *data, size_t len, uint8_t raw[2 * NU
 struct secret *es256_sign(
 	const struct pki_key *key, const char *payload, size_t len, struct err *err)
 {
-	cleanup_wiped struct strbuf token = STRBUF_INIT;
+	cleanup_wiped_strbuf struct strbuf token = STRBUF_INIT;
 	uint8_t raw[2 * NUMBER_LEN];
 
 	if (add_header(&token, pki_key_evp(key), err) < 0)

@@ -18,6 +18,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
 #include "tec/base/str.h"
 
 #define SIGNATURE_LEN 64 /* RFC 8032 */
@@ -43,19 +44,10 @@ static inline void bio_cleanup_(BIO **b)
 }
 #define cleanup_bio __attribute__((cleanup(bio_cleanup_)))
 
-/* Wipes what is dropped: a token on its way into a struct secret. */
-static void wipe_cleanup_(struct strbuf *b)
-{
-	if (b->data)
-		secret_wipe(b->data, b->cap);
-	strbuf_fini(b);
-}
-#define cleanup_wiped __attribute__((cleanup(wipe_cleanup_)))
-
 struct secret *jws_sign_eddsa(
 	const struct pki_key *key, const char *payload, size_t len, struct err *err)
 {
-	cleanup_wiped struct strbuf token = STRBUF_INIT;
+	cleanup_wiped_strbuf struct strbuf token = STRBUF_INIT;
 	cleanup_md EVP_MD_CTX *md = EVP_MD_CTX_new();
 	EVP_PKEY *evp = pki_key_evp(key);
 	uint8_t sig[SIGNATURE_LEN];

@@ -45,6 +45,10 @@ struct secret *secret_from_b64(const char *text, size_t len);
 /* Wipes memory that held a secret outside the arena (a request body, a json-c string). */
 void secret_wipe(void *p, size_t len);
 
+/* The same for a buffer that a secret passes through, and releases it. */
+void secret_strbuf_fini(struct strbuf *b);
+#define cleanup_wiped_strbuf __attribute__((cleanup(secret_strbuf_fini)))
+
 /* Live secrets, for teardown checks and metrics. */
 size_t secret_count(void);
 
