@@ -6,6 +6,9 @@
 
 #include "embedded_store.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "tec/apistore/rows.h"
 #include "tec/base/mem.h"
 #include "tec/broker/kbsd.h"
@@ -106,6 +109,14 @@ static const struct kobj *concerned(const struct embedded *e, const struct broke
 	return j->key_proved && *spki ? k8s_cache_first(e->state->aks, 1, spki) : NULL;
 }
 
+/* Of "address:port". */
+static int host_len(const char *peer)
+{
+	const char *colon = strrchr(peer, ':');
+
+	return (int)(colon ? colon - peer : (ptrdiff_t)strlen(peer));
+}
+
 static void on_judged(void *arg, const struct broker_judged *j)
 {
 	const struct embedded *e = arg;
@@ -133,9 +144,10 @@ static void on_judged(void *arg, const struct broker_judged *j)
 	}
 	log_warn(about ? &lc : NULL, "node refused", "peer=%s spki=%s reason=%s text=%s",
 		log_esc(j->peer), spki, reason, log_esc(j->why));
-	if (about)
+	if (about) /* without the port, which would make another Event of each try */
 		k8s_events_post(e->events, gvk, about, K8S_EVENT_WARNING, "AttestationRefused",
-			"Attest", "The node at %s gets no key. %s", j->peer, j->why);
+			"Attest", "The node at %.*s gets no key. %s", host_len(j->peer), j->peer,
+			j->why);
 }
 
 /* ---- life */
