@@ -4,11 +4,14 @@ node, and the Secrets by which the operator reaches it."""
 
 import base64
 import json
+import os
+import subprocess
 import time
 
 import pytest
 
 import spine
+from controlplane import TOP
 from faultproxy import make_identity
 from kbsproxy import KbsProxy
 from test_spine import joined, luks_key
@@ -95,6 +98,15 @@ class Place:
         return certificate
 
 
+def signer(directory):
+    """A key for tokens, as PEM; its file."""
+    file = directory / "signer.pem"
+    if not file.exists():
+        subprocess.run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", file],
+                       check=True, capture_output=True)
+    return file
+
+
 @pytest.fixture
 def start_place(start_kbs, tmp_path):
     """start_place(beside=None, **options of the broker) -> Place. BESIDE: another one, with whose
@@ -104,6 +116,9 @@ def start_place(start_kbs, tmp_path):
     def start(beside=None, **options):
         if beside:
             options.update(private=beside.kbs.private, public=beside.kbs.public)
+        # The whole broker, which takes the operator's own policies alone.
+        options.setdefault("signer", signer(tmp_path))
+        options.setdefault("policies", os.path.join(TOP, "etc"))
         directory = tmp_path / f"place-{len(made)}"
         directory.mkdir()
         made.append(Place(start_kbs(**options), str(directory)))

@@ -93,6 +93,22 @@ static int load_policy(
 	return 0;
 }
 
+/* The same with the line that the operator changes where PCR 7 is required. */
+static int add_pcr7(struct tool *t, struct err *err)
+{
+	static const char without[] = "\npcr7_required := false\n",
+			  with[] = "\npcr7_required := true\n";
+	struct broker_policy p = t->policies[t->n_policies - 1];
+	const char *at = strstr(p.text, without);
+
+	if (!at)
+		return err_set(err, ERR_INVALID, "a policy does not say pcr7_required := false");
+	p.text = xasprintf("%.*s%s%s", (int)(at - p.text), p.text, with, at + strlen(without));
+	p.require_pcr7 = true;
+	t->policies[t->n_policies++] = p;
+	return 0;
+}
+
 static void on_judged(void *arg, const struct broker_judged *j)
 {
 	fprintf(stderr, "judged flaw=%s why=\"%s\" machine=%s\n", rats_flaw_name(j->flaw),
@@ -128,8 +144,10 @@ static int start_attest(struct tool *t, const struct conf *conf, struct err *err
 		return -1;
 	a.session_ms = (uint32_t)s * 1000;
 	if (load_policy(t, dir, "tpm.rego", (struct broker_policy){0}, err) < 0 ||
+		add_pcr7(t, err) < 0 ||
 		load_policy(t, dir, "tpm-shared.rego",
 			(struct broker_policy){.policy = RATS_POLICY_SHARED}, err) < 0 ||
+		add_pcr7(t, err) < 0 ||
 		load_policy(t, dir, "resource.rego", (struct broker_policy){.resource = true},
 			err) < 0 ||
 		load_policy(t, dir, "resource-shared.rego",
