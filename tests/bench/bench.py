@@ -395,6 +395,21 @@ def bench_trustee(world, ns):
         broker.stop()
 
 
+def bench_broker(_world, _n):
+    """What the key broker of a standalone operator costs while it does nothing."""
+    from test_standalone import Standalone  # needs pytest, the other figures do not
+
+    idle = {}
+    for name, args in (("off", ["--listen-kbs=off"]), ("on", [])):
+        with tempfile.TemporaryDirectory() as directory:
+            s = Standalone(f"{directory}/state", "--public-address=127.0.0.1", *args).start()
+            time.sleep(5)
+            with open(f"/proc/{s.process.pid}/status", encoding="ascii") as f:
+                idle[name] = next(int(line.split()[1]) for line in f if line.startswith("RssAnon"))
+            s.stop()
+    report("standalone, idle: the broker's RssAnon", (idle["on"] - idle["off"]) / 1024, "MiB", 3)
+
+
 def bench_idle(world, n):
     ns = world.namespace()
     op = world.operator(ns)
@@ -434,12 +449,12 @@ def bench_inflight(world, n):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--machines", type=int, default=10000)
-    p.add_argument("--only", default="ignition,inflight,idle,instructions,latency,registration,coldstart,trustee")
+    p.add_argument("--only", default="broker,ignition,inflight,idle,instructions,latency,registration,coldstart,trustee")
     args = p.parse_args()
     only = args.only.split(",")
     with tempfile.TemporaryDirectory() as d, ControlPlane(crds=conftest.CRD_DIR) as cp:
         world = World(cp, d)
-        for name in ("ignition", "inflight", "idle", "instructions", "latency"):
+        for name in ("broker", "ignition", "inflight", "idle", "instructions", "latency"):
             if name in only:
                 globals()[f"bench_{name}"](world, args.machines)
         ns = bench_registration(world, args.machines) if "registration" in only else None
