@@ -59,6 +59,8 @@ int apistore_admit_read(
 	} else if (str_eq(w->t->qualified, APISTORE_CRDS)) {
 		schema_crd_default(o);
 	}
+	if (!k->crd)
+		schema_builtin_prune(k, o, &unknown);
 	for (size_t i = 0; i < unknown.n; i++)
 		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
 	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
@@ -144,13 +146,14 @@ int apistore_admit_check(
 	const struct schema_kind *k = apistore_admit_kind(w);
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
 
-	if (!k)
-		return 0;
-	if (k->crd)
+	apistore_meta_check(w, k, o, &causes);
+	if (k && k->crd)
 		check_custom(w, k->crd->schema, o, &causes);
 	else if (str_eq(w->t->qualified, APISTORE_CRDS))
 		check_definition(w, o, &causes);
-	else if (w->was)
+	else if (k && w->was)
 		schema_builtin_immutable(k, w->was, o, &causes);
-	return causes.n == 0 ? 0 : refuse(refused, apistore_status_causes(w->t, k->kind, &causes));
+	return causes.n == 0 ? 0
+			     : refuse(refused, apistore_status_causes(
+						       w->t, json_get_str(o, "kind"), &causes));
 }

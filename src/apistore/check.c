@@ -6,7 +6,6 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/kobj/key.h"
 
 static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 {
@@ -150,10 +149,6 @@ int apistore_check_object(
 		return refuse(
 			refused, apistore_status_invalid(w->t, kind, "kind", "Invalid value", why));
 	}
-	if (!kobj_name_valid(w->t->name, strlen(w->t->name)))
-		return refuse(refused,
-			apistore_status_invalid(w->t, kind, "metadata.name", "Invalid value",
-				"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"));
 	return 0;
 }
 

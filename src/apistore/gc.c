@@ -83,6 +83,7 @@ void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 	if (json_get(o, "metadata/deletionTimestamp"))
 		return;
 	json_add_str(apistore_objects_meta(o), "deletionTimestamp", now);
+	json_add_int(apistore_objects_meta(o), "deletionGracePeriodSeconds", 0);
 	if (is_namespace(o))
 		json_add(o, "status", json_add_str(json_obj(), "phase", "Terminating"));
 }

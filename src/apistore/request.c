@@ -114,7 +114,7 @@ static void keep_meta(
 	const struct apistore_key *key, struct json_object *o, struct json_object *was)
 {
 	static const char *const members[] = {"name", "namespace", "uid", "creationTimestamp",
-		"deletionTimestamp", "generation", "resourceVersion"};
+		"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"};
 	struct json_object *m = apistore_objects_meta(o);
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
@@ -154,6 +154,15 @@ static void note_manager(const struct apistore_write *w, struct json_object *o)
 		apistore_managed_update(&p, w->kind, &m, w->was, o);
 }
 
+static bool is_there(const struct apistore_write *w)
+{
+	size_t len = 0;
+	char *text = apistore_objects_text(w->s, &w->key, &len);
+
+	file_wipe(text, len);
+	return text != NULL;
+}
+
 /* The end of every write that carries an object. */
 struct apistore_answer apistore_write_store(
 	const struct apistore_write *w, struct json_object *take_o)
@@ -174,6 +183,8 @@ struct apistore_answer apistore_write_store(
 		apistore_rules(w->t, o, w->was, &refused) < 0 ||
 		apistore_admit_check(w, o, &refused) < 0)
 		return refused;
+	if (w->create && is_there(w))
+		return apistore_status_exists(w->t);
 	note_manager(w, o);
 	if (apistore_objects_store(w->s, &w->key, w->was, json_object_get(o), w->dry,
 		    APISTORE_OBJECT_MAX, &stored) < 0) {
@@ -207,33 +218,22 @@ static char *generated_name(const char *prefix)
 
 static struct apistore_answer create(const struct apistore_write *w, struct json_object *body)
 {
-	const char *name = json_get_str(body, "metadata/name"), *kind = json_get_str(body, "kind"),
+	const char *name = json_get_str(body, "metadata/name"),
 		   *prefix = json_get_str(body, "metadata/generateName");
 	cleanup_json struct json_object *o = json_copy(body);
 	cleanup_free char *generated = NULL;
 	struct apistore_target named = *w->t;
 	struct apistore_write here = *w;
-	size_t len;
-	char *there;
 
+	here.create = true;
 	here.t = &named;
 	if ((!name || !*name) && prefix && *prefix && json_get_obj(o, "metadata")) {
 		name = generated = generated_name(prefix);
 		json_add_str(json_get(o, "metadata"), "name", name);
 	}
-	if (!name) {
-		named.name = (char *)"";
-		return apistore_status_invalid(&named, kind ? kind : "", "metadata.name",
-			"Required value", "name or generateName is required");
-	}
+	name = name ? name : "";   /* refused with all else that is wrong */
 	named.name = (char *)name; /* borrowed for the call */
 	here.key.name = name;
-	there = apistore_objects_text(w->s, &here.key, &len);
-	if (there) {
-		secret_wipe(there, len);
-		free(there);
-		return apistore_status_exists(&named);
-	}
 	if (json_get(body, "metadata/resourceVersion"))
 		return apistore_status_refusal(400, "BadRequest",
 			"resourceVersion should not be set on objects to be created");

@@ -34,6 +34,35 @@ static int bad_request(const struct rule *r, const char *why)
 	return -1;
 }
 
+/* In the words of Go's decoder. */
+static int bad_type(
+	const struct rule *r, const char *member, struct json_object *v, const char *want)
+{
+	static const char *const names[] = {[json_type_boolean] = "bool",
+		[json_type_double] = "number",
+		[json_type_int] = "number",
+		[json_type_object] = "object",
+		[json_type_array] = "array",
+		[json_type_string] = "string"};
+	cleanup_free char *why =
+		xasprintf("json: cannot unmarshal %s into Go struct field %s.%s of type %s",
+			names[json_object_get_type(v)], r->kind, member, want);
+
+	return bad_request(r, why);
+}
+
+/* Says where, and nothing of what stands there. */
+static int bad_base64(const struct rule *r, const char *text, size_t len)
+{
+	cleanup_free char *why = NULL;
+	size_t at = 0;
+
+	while (at < len && (isalnum((unsigned char)text[at]) || strchr("+/", text[at])))
+		at++;
+	why = xasprintf("illegal base64 data at input byte %zu", at);
+	return bad_request(r, why);
+}
+
 /* ---- data of Secrets and ConfigMaps */
 
 static bool is_data_key(const char *name)
@@ -67,7 +96,7 @@ static int check_data(const struct rule *r, const char *member, bool base64, siz
 	struct json_object *data = json_get(r->o, member);
 
 	if (data && !json_object_is_type(data, json_type_object))
-		return bad_request(r, "data is not a map of strings");
+		return bad_type(r, member, data, "map[string]string");
 	if (!data)
 		return 0;
 	json_object_object_foreach (data, name, value) {
@@ -75,14 +104,14 @@ static int check_data(const struct rule *r, const char *member, bool base64, siz
 		size_t len = value ? (size_t)json_object_get_string_len(value) : 0, n = len;
 
 		if (value && !json_object_is_type(value, json_type_string))
-			return bad_request(r, "data is not a map of strings");
+			return bad_type(r, member, value, base64 ? "[]uint8" : "string");
 		if (check_data_key(r, member, name) < 0)
 			return -1;
 		if (base64 && len > 0) {
 			uint8_t *bytes = NULL;
 
 			if (bytes_from_b64(text, len, &bytes, &n) < 0)
-				return bad_request(r, "illegal base64 data");
+				return bad_base64(r, text, len);
 			secret_wipe(bytes, n);
 			free(bytes);
 		}
@@ -131,14 +160,14 @@ static int merge_string_data(const struct rule *r)
 		return 0;
 	}
 	if (!json_object_is_type(text, json_type_object))
-		return bad_request(r, "stringData is not a map of strings");
+		return bad_type(r, "stringData", text, "map[string]string");
 	if (!data)
 		json_add(r->o, "data", data = json_obj());
 	json_object_object_foreach (text, name, value) {
 		cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
 
 		if (value && !json_object_is_type(value, json_type_string))
-			return bad_request(r, "stringData is not a map of strings");
+			return bad_type(r, "stringData", value, "string");
 		if (value)
 			bytes_to_b64(&b64, json_object_get_string(value),
 				(size_t)json_object_get_string_len(value));
@@ -223,13 +252,6 @@ static int namespace(const struct rule *r)
 {
 	struct json_object *m = apistore_objects_meta(r->o), *labels = json_get_obj(m, "labels");
 
-	if (!kobj_label_valid(r->t->name, strlen(r->t->name))) {
-		cleanup_free char *why = xasprintf(
-			"\"%s\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
-			r->t->name);
-
-		return invalid(r, "metadata.name", "Invalid value", why);
-	}
 	if (!labels)
 		json_add(m, "labels", labels = json_obj());
 	json_add_str(labels, "kubernetes.io/metadata.name", r->t->name);

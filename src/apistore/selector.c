@@ -170,17 +170,30 @@ static int check_value(const char *key, const char *value, struct err *err)
 		log_esc(key), log_esc(value));
 }
 
+/* The operator or the word that stands here instead. */
 static int expected(struct reader *r, const char *what)
 {
+	size_t n;
+
 	skip_blanks(r);
-	return err_set(r->err, ERR_INVALID, "unable to parse requirement: found %s, expected: %s",
-		log_escn(r->p, *r->p != 0), what);
+	n = strspn(r->p, "=!<>");
+	n = n ? (n > 2 ? 2 : n) : strcspn(r->p, " \t\r\n,!=<>()");
+	n = n || !*r->p ? n : 1;
+	return err_set(r->err, ERR_INVALID, "found '%.*s', expected: %s", (int)(n < 64 ? n : 64),
+		r->p, what);
+}
+
+/* The same inside of a requirement. */
+static int expected_in(struct reader *r, const char *what)
+{
+	(void)expected(r, what);
+	return err_wrap(r->err, "unable to parse requirement");
 }
 
 static int read_values(struct reader *r, struct requirement *req)
 {
 	if (!accept(r, "("))
-		return expected(r, "'('");
+		return expected_in(r, "'('");
 	do {
 		char *value = word(r);
 
@@ -190,7 +203,7 @@ static int read_values(struct reader *r, struct requirement *req)
 		if (check_value(req->key, value, r->err) < 0)
 			return -1;
 	} while (accept(r, ","));
-	return accept(r, ")") ? 0 : expected(r, "',', or ')'");
+	return accept(r, ")") ? 0 : expected_in(r, "',', or ')'");
 }
 
 static int read_number(struct reader *r, struct requirement *req)
@@ -226,7 +239,7 @@ static int read_operator(struct reader *r, struct requirement *req)
 		return read_values(r, req);
 	}
 	r->p -= strlen(letters);
-	return *letters ? expected(r, "in, notin, =, ==, !=, gt, lt") : 0;
+	return *letters ? expected_in(r, "in, notin, =, ==, !=, gt, lt") : 0;
 }
 
 static int read_labels(struct apistore_selector *s, const char *text, struct err *err)
@@ -242,7 +255,7 @@ static int read_labels(struct apistore_selector *s, const char *text, struct err
 		struct requirement *req = add(s, key, false);
 
 		if (!*key)
-			return expected(&r, "!, identifier");
+			return expected_in(&r, "!, identifier");
 		if (check_key(key, err) < 0)
 			return -1;
 		if (absent)

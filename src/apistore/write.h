@@ -21,6 +21,7 @@ struct apistore_write {
 	struct apistore_key key;
 	struct json_object *was;
 	bool dry;
+	bool create; /* what is there already is not replaced */
 	enum apistore_fields fields;
 	struct schema_texts *warnings; /* added to */
 	char manager[APISTORE_MANAGER_MAX + 1];
@@ -54,6 +55,10 @@ int apistore_check_object(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 int apistore_check_meta(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
+
+/* meta.c: the metadata that a client gives, added to the causes. k may be NULL. */
+void apistore_meta_check(const struct apistore_write *w, const struct schema_kind *k,
+	struct json_object *o, struct schema_causes *causes);
 
 /* admit.c: what the schema of the kind makes of an object. Reading drops what is not known and fills
  * in defaults; checking, at the end, is validation. -1: refused says why. */

@@ -300,6 +300,82 @@ const struct schema_kind *schema_builtin_kind(
 	return NULL;
 }
 
+/* ---- members */
+
+const char *schema_builtin_members(const struct schema_kind *k)
+{
+	static const struct {
+		const char *group, *kind, *members;
+	} others[] = {
+		{"", "ConfigMap", "data binaryData immutable"},
+		{"", "Secret", "data stringData immutable type"},
+		{"", "ServiceAccount", "secrets imagePullSecrets automountServiceAccountToken"},
+		{"", "Event",
+			"involvedObject reason message source firstTimestamp lastTimestamp count "
+			"type eventTime series action related reportingComponent reportingInstance"},
+		{"events.k8s.io", "Event",
+			"eventTime series reportingController reportingInstance action reason regarding "
+			"related note type deprecatedSource deprecatedFirstTimestamp "
+			"deprecatedLastTimestamp deprecatedCount"},
+		{"rbac.authorization.k8s.io", "Role", "rules"},
+		{"rbac.authorization.k8s.io", "RoleBinding", "subjects roleRef"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (str_eq(k->group, others[i].group) && str_eq(k->kind, others[i].kind))
+			return others[i].members;
+	return "spec status";
+}
+
+static bool is_word(const char *words, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = words; n > 0 && (p = strstr(p, name)); p += n)
+		if ((p == words || p[-1] == ' ') && (!p[n] || p[n] == ' '))
+			return true;
+	return false;
+}
+
+/* The first member that none of the words is; NULL: there is none. */
+static const char *first_unknown(struct json_object *o, const char *words, const char *more)
+{
+	json_object_object_foreach (o, name, v) {
+		(void)v;
+		if (!is_word(words, name) && !is_word(more, name))
+			return name;
+	}
+	return NULL;
+}
+
+static void prune_members(struct json_object *o, const char *prefix, const char *words,
+	const char *more, struct schema_texts *unknown)
+{
+	const char *name;
+
+	while ((name = first_unknown(o, words, more))) {
+		if (unknown)
+			schema_texts_add(unknown, "%s%s", prefix, name);
+		json_object_object_del(o, name);
+	}
+}
+
+void schema_builtin_prune(
+	const struct schema_kind *k, struct json_object *o, struct schema_texts *unknown)
+{
+	static const char meta[] =
+		"name generateName namespace selfLink uid resourceVersion generation "
+		"creationTimestamp deletionTimestamp deletionGracePeriodSeconds labels annotations "
+		"ownerReferences finalizers managedFields";
+	struct json_object *m = json_get_obj(o, "metadata");
+
+	prune_members(o, "", "apiVersion kind metadata", schema_builtin_members(k), unknown);
+	if (m)
+		prune_members(m, "metadata.", meta, "", unknown);
+	if (unknown)
+		schema_texts_sort(unknown);
+}
+
 /* ---- fields that may not change */
 
 struct update {
@@ -398,6 +474,22 @@ static void fixed_claim(const struct update *u)
 			"volumeAttributesClassName for bound claims");
 }
 
+/* Its value is printed with the names that Go has for its members. */
+static void fixed_role(const struct update *u)
+{
+	static const char *const members[][2] = {
+		{"apiGroup", "APIGroup"}, {"kind", "Kind"}, {"name", "Name"}};
+	struct json_object *ref = json_get(u->now, "roleRef");
+	cleanup_json struct json_object *shown = json_obj();
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		const char *v = json_get_str(ref, members[i][0]);
+
+		json_add_str(shown, members[i][1], v ? v : "");
+	}
+	schema_cause_add(u->causes, SCHEMA_INVALID, "roleRef", shown, "cannot change roleRef");
+}
+
 void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
 	struct json_object *now, struct schema_causes *causes)
 {
@@ -416,6 +508,5 @@ void schema_builtin_immutable(const struct schema_kind *k, struct json_object *o
 	else if (is_kind(k, "", "PersistentVolumeClaim"))
 		fixed_claim(&u);
 	else if (is_kind(k, "rbac.authorization.k8s.io", "RoleBinding") && !same(&u, "roleRef"))
-		schema_cause_add(causes, SCHEMA_INVALID, "roleRef", json_get(now, "roleRef"),
-			"cannot change roleRef");
+		fixed_role(&u);
 }

@@ -131,12 +131,15 @@ static struct json_object *text_list(const char *const *list)
 	return a;
 }
 
-static struct json_object *verb_list(unsigned verbs)
+/* kube-apiserver lists those of custom resources in an order of their own. */
+static struct json_object *verb_list(const struct schema_kind *k, unsigned verbs)
 {
+	static const char *const custom[] = {"delete", "deletecollection", "get", "list", "patch",
+		"create", "update", "watch", NULL};
 	const char *names[9];
 
 	schema_verb_names(verbs, names);
-	return text_list(names);
+	return text_list(k->crd && verbs == SCHEMA_VERBS_ALL ? custom : names);
 }
 
 static struct json_object *document(const char *kind, const char *version)
@@ -240,7 +243,7 @@ static void push_resource(struct json_object *list, const struct schema_kind *k)
 	json_add_str(o, "singularName", k->singular);
 	json_add_bool(o, "namespaced", k->namespaced);
 	json_add_str(o, "kind", k->kind);
-	json_add(o, "verbs", verb_list(k->verbs));
+	json_add(o, "verbs", verb_list(k, k->verbs));
 	if (k->short_names)
 		json_add(o, "shortNames", text_list(k->short_names));
 	if (k->categories)
@@ -258,7 +261,7 @@ static void push_resource(struct json_object *list, const struct schema_kind *k)
 		json_add_str(o, "group", sub->group);
 		json_add_str(o, "version", sub->version);
 		json_add_str(o, "kind", sub->kind ? sub->kind : k->kind);
-		json_add(o, "verbs", verb_list(sub->verbs));
+		json_add(o, "verbs", verb_list(k, sub->verbs));
 		json_push(list, o);
 	}
 }
@@ -304,7 +307,7 @@ static struct json_object *aggregated_resource(const struct schema_kind *k)
 	json_add(o, "responseKind", response_kind(k, NULL, NULL, NULL));
 	json_add_str(o, "scope", k->namespaced ? "Namespaced" : "Cluster");
 	json_add_str(o, "singularResource", k->singular);
-	json_add(o, "verbs", verb_list(k->verbs));
+	json_add(o, "verbs", verb_list(k, k->verbs));
 	if (k->short_names)
 		json_add(o, "shortNames", text_list(k->short_names));
 	if (k->categories)
@@ -314,7 +317,7 @@ static struct json_object *aggregated_resource(const struct schema_kind *k)
 		struct json_object *e = json_add_str(json_obj(), "subresource", sub->name);
 
 		json_add(e, "responseKind", response_kind(k, sub->group, sub->version, sub->kind));
-		json_push(subs, json_add(e, "verbs", verb_list(sub->verbs)));
+		json_push(subs, json_add(e, "verbs", verb_list(k, sub->verbs)));
 	}
 	if (k->n_subs)
 		return json_add(o, "subresources", subs);

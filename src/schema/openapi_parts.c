@@ -11,6 +11,7 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/schema/builtin.h"
 
 char *openapi_name(const struct schema_kind *k, const char *suffix)
 {
@@ -81,6 +82,21 @@ static struct json_object *owner_reference(void)
 	return json_add(json_add(o, "properties", p), "required", required);
 }
 
+static struct json_object *managed_fields(const char *prefix)
+{
+	static const char *const texts[][2] = {{"apiVersion", "In which version they are named."},
+		{"fieldsType", "In which form they are named: FieldsV1."},
+		{"manager", "Who set them."}, {"operation", "How: Apply or Update."},
+		{"subresource", "By which subresource; empty for the object itself."},
+		{"time", "When the entry was last changed."}};
+	struct json_object *p = json_obj();
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		json_add(p, texts[i][0], described("string", texts[i][1]));
+	json_add(p, "fieldsV1", openapi_ref(prefix, OPENAPI_META "FieldsV1"));
+	return json_add(described("object", "The fields that one manager set."), "properties", p);
+}
+
 static struct json_object *object_meta(const char *prefix)
 {
 	static const char *const texts[][3] = {
@@ -113,7 +129,7 @@ static struct json_object *object_meta(const char *prefix)
 		list_of("The object goes when all of these are gone.", openapi_ref(prefix, owner)));
 	json_add(p, "managedFields",
 		list_of("Which manager applied which fields. Set by the server.",
-			json_add_str(json_obj(), "type", "object")));
+			openapi_ref(prefix, OPENAPI_META "ManagedFieldsEntry")));
 	return json_add(
 		described("object", "What every object has beside its content."), "properties", p);
 }
@@ -132,6 +148,9 @@ void openapi_add_meta(struct json_object *schemas, const char *prefix)
 		json_add(described("object", "What every list has."), "properties", list));
 	json_add(schemas, OPENAPI_META "ObjectMeta", object_meta(prefix));
 	json_add(schemas, OPENAPI_META "OwnerReference", owner_reference());
+	json_add(schemas, OPENAPI_META "ManagedFieldsEntry", managed_fields(prefix));
+	json_add(schemas, OPENAPI_META "FieldsV1",
+		described("object", "The fields, as a tree of their names."));
 }
 
 /* ---- kinds */
@@ -190,31 +209,12 @@ void openapi_add_kind(struct json_object *schemas, const char *prefix, const str
 
 struct json_object *openapi_builtin(const struct schema_kind *k)
 {
-	static const struct {
-		const char *group, *kind, *members; /* NULL: spec and status */
-	} kinds[] = {
-		{"", "ConfigMap", "data binaryData immutable"},
-		{"", "Secret", "data stringData immutable type"},
-		{"", "ServiceAccount", "secrets imagePullSecrets automountServiceAccountToken"},
-		{"", "Event",
-			"involvedObject reason message source firstTimestamp lastTimestamp count "
-			"type eventTime series action related reportingComponent reportingInstance"},
-		{"events.k8s.io", "Event",
-			"eventTime series reportingController reportingInstance action reason regarding "
-			"related note type deprecatedSource deprecatedFirstTimestamp "
-			"deprecatedLastTimestamp deprecatedCount"},
-		{"rbac.authorization.k8s.io", "Role", "rules"},
-		{"rbac.authorization.k8s.io", "RoleBinding", "subjects roleRef"},
-	};
 	cleanup_free char *text = xasprintf("%s, of Kubernetes itself. Its fields are described at "
 					    "https://kubernetes.io/docs/reference/.",
 		k->kind);
 	struct json_object *o = described("object", text), *p = json_obj();
-	const char *members = "spec status";
+	const char *members = schema_builtin_members(k);
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (str_eq(k->group, kinds[i].group) && str_eq(k->kind, kinds[i].kind))
-			members = kinds[i].members;
 	while (*members) {
 		size_t len = strcspn(members, " ");
 		cleanup_free char *name = xstrndup(members, len);

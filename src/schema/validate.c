@@ -131,9 +131,9 @@ void schema_check_rules(const struct schema_node *s, struct json_object *o, stru
 
 /* ---- the whole */
 
-static bool blocks_rules(const struct schema_causes *c, size_t from)
+static bool blocks_rules(const struct schema_causes *c)
 {
-	for (size_t i = from; i < c->n; i++)
+	for (size_t i = 0; i < c->n; i++)
 		if (c->cause[i].problem != SCHEMA_INVALID &&
 			c->cause[i].problem != SCHEMA_DUPLICATE &&
 			c->cause[i].problem != SCHEMA_FORBIDDEN)
@@ -152,17 +152,16 @@ static bool has_twice(const struct schema_node *s, struct json_object *o)
 	return has;
 }
 
-/* What follows the values; from: the causes that they made. */
+/* What follows the values. */
 static void check_rest(const struct schema_node *s, struct json_object *o, struct json_object *old,
-	struct schema_then *t, struct schema_causes *causes, size_t from,
-	struct schema_texts *warnings)
+	struct schema_then *t, struct schema_causes *causes, struct schema_texts *warnings)
 {
 	schema_check_embedded(s, o, causes);
 	if (!old || !has_twice(s, old))
 		schema_check_lists(s, o, causes);
 	if (!s->has_rules)
 		return;
-	if (blocks_rules(causes, from))
+	if (blocks_rules(causes))
 		schema_cause_add(causes, SCHEMA_INVALID, NULL, NULL,
 			"some validation rules were not checked because the object was invalid; "
 			"correct the existing errors to complete validation");
@@ -174,10 +173,9 @@ void schema_validate(const struct schema_node *s, struct json_object *o, struct 
 	struct schema_causes *causes, struct schema_texts *warnings)
 {
 	struct schema_then t = {.s = s, .now = o, .old = old, .known = old != NULL, .equal = -1};
-	size_t from = causes->n;
 
 	schema_check_values(s, o, &t, causes, "");
-	check_rest(s, o, old, &t, causes, from, warnings);
+	check_rest(s, o, old, &t, causes, warnings);
 }
 
 void schema_validate_status(const struct schema_node *s, struct json_object *o,
@@ -186,12 +184,11 @@ void schema_validate_status(const struct schema_node *s, struct json_object *o,
 	struct schema_then t = {.s = s, .now = o, .old = old, .known = old != NULL, .equal = -1};
 	const struct schema_node *status = schema_node_prop(s, "status");
 	struct json_object *v = NULL;
-	size_t from = causes->n;
 
 	if (status && json_object_object_get_ex(o, "status", &v)) {
 		struct schema_then then = schema_then_member(&t, "status", v, status);
 
 		schema_check_values(status, v, &then, causes, "status");
 	}
-	check_rest(s, o, old, &t, causes, from, warnings);
+	check_rest(s, o, old, &t, causes, warnings);
 }

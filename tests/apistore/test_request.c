@@ -117,7 +117,7 @@ static const struct {
 	{400, "POST", THINGS, NULL, "[]"},
 	{400, "POST", THINGS, NULL, "null"},
 	{422, "POST", THINGS, NULL, "{" THING "}"},
-	{422, "POST", THINGS, NULL, "{" THING ",\"metadata\":5}"},
+	{400, "POST", THINGS, NULL, "{" THING ",\"metadata\":5}"},
 	{400, "POST", THINGS, NULL, "{\"kind\":\"Thing\",\"metadata\":{\"name\":\"b\"}}"},
 	{400, "POST", THINGS, NULL,
 		"{\"kind\":5,\"apiVersion\":\"x\",\"metadata\":{\"name\":\"b\"}}"},

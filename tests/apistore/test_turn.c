@@ -10,6 +10,8 @@
 #include "tec/base/metric.h"
 #include "tec/k8s/transport.h"
 
+#define REF "\"apiVersion\":\"example.io/v1\",\"kind\":\"Thing\",\"name\":\"owner\","
+
 static struct loop *loop;
 static struct apistore_objects *s;
 static struct k8s_transport *t;
@@ -157,7 +159,8 @@ Test(apistore_turn, orphans_go_by_themselves_and_after_a_restart)
 	cr_expect_eq(ask_now("POST", THINGS, owner), 201);
 	cleanup_json struct json_object *o = apistore_objects_get(s, A_THING("owner"));
 
-	uid = xasprintf(",\"ownerReferences\":[{\"uid\":\"%s\"}]", json_get_str(o, "metadata/uid"));
+	uid = xasprintf(
+		",\"ownerReferences\":[{" REF "\"uid\":\"%s\"}]", json_get_str(o, "metadata/uid"));
 	child = thing("child", uid);
 	cr_expect_eq(ask_now("POST", THINGS, child), 201);
 	cr_expect_eq(ask_now("DELETE", THINGS "/owner", NULL), 200);
@@ -182,7 +185,7 @@ static void make_family(void)
 	const char *uid = json_get_str(o, "metadata/uid");
 
 	ref_a = xasprintf(
-		",\"ownerReferences\":[{\"uid\":\"%s\",\"blockOwnerDeletion\":true}]", uid);
+		",\"ownerReferences\":[{" REF "\"uid\":\"%s\",\"blockOwnerDeletion\":true}]", uid);
 	ref_b = xasprintf("%s,\"finalizers\":[\"f/g\"]", ref_a);
 	a = thing("a", ref_a);
 	b = thing("b", ref_b);

@@ -70,7 +70,7 @@ static const struct {
 		"spec: Forbidden: spec is immutable after creation except resources.requests and "
 		"volumeAttributesClassName for bound claims"},
 	{"rbac.authorization.k8s.io", "RoleBinding", "{roleRef: {name: a}}", "{roleRef: {name: b}}",
-		"roleRef: Invalid value: {\"name\":\"b\"}: cannot change roleRef"},
+		"roleRef: Invalid value: {\"APIGroup\":\"\",\"Kind\":\"\",\"Name\":\"b\"}: cannot change roleRef"},
 	{"", "Pod", "{spec: {a: 1}}", "{spec: {a: 2}}", ""},
 };
 
@@ -88,4 +88,26 @@ Test(schema_builtin, some_fields_never_change)
 		cr_expect_str_eq(
 			text, rows[i].causes, "%s %s: %s", rows[i].kind, rows[i].now, text);
 	}
+}
+
+Test(schema_builtin, what_no_kind_has_is_dropped)
+{
+	const struct schema_kind *k = schema_builtin_find("", "v1", "configmaps");
+	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
+	struct err err = ERR_INIT;
+	static const char text[] =
+		"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"data\":{\"daat\":\"x\"},\"dat\":1,"
+		"\"spec\":{},\"\":0,\"metadata\":{\"name\":\"a\",\"lables\":{},\"data\":1}}";
+	cleanup_json struct json_object *o =
+		json_parse(text, strlen(text), &json_limits_object, &err);
+
+	cr_assert_not_null(o, "%s", err.text);
+	schema_builtin_prune(k, o, &unknown);
+	cr_expect_eq(json_object_object_length(o), 4);
+	cr_expect_str_eq(json_get_str(o, "data/daat"), "x", "what stands below is not known");
+	cr_expect_eq(json_object_object_length(json_get(o, "metadata")), 1);
+	cr_assert_eq(unknown.n, 5);
+	cr_expect_str_eq(unknown.text[1], "dat");
+	cr_expect_str_eq(unknown.text[2], "metadata.data");
+	cr_expect_str_eq(unknown.text[4], "spec");
 }

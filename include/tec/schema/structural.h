@@ -37,7 +37,7 @@ void schema_default(const struct schema_node *s, struct json_object *o);
  * A whole object: types and values, lists that are sets or maps, embedded objects, then rules.
  * old: NULL for a create; otherwise what did not change since is not held against it (ratcheting;
  * it becomes a warning), and rules with oldSelf run. warnings may be NULL. apiVersion, kind and
- * metadata are the caller's to check, but for their types where the schema names them.
+ * metadata are the caller's to check before, but for their types where the schema names them.
  */
 void schema_validate(const struct schema_node *s, struct json_object *o, struct json_object *old,
 	struct schema_causes *causes, struct schema_texts *warnings);

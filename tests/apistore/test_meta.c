@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Metadata that a client gives, with the refusals of kube-apiserver. */
+#include "config.h"
+
+#include "apistore/things.h"
+
+#define A30  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define A64  A30 A30 "aaaa"
+#define A254 A30 A30 A30 A30 A30 A30 A30 A30 "aaaaaaaaaaaaaa"
+
+static const struct {
+	const char *meta;  /* members of metadata */
+	const char *field; /* NULL: accepted */
+	const char *why;   /* a part of the message */
+} cases[] = {
+	{"\"name\":\"a\"", NULL, NULL},
+	{"\"name\":\"a.b-c\",\"labels\":{\"a/b\":\"C_d.e\",\"x\":\"\"}", NULL, NULL},
+	{"\"name\":\"a\",\"annotations\":{\"A.b/C\":\"any \\u0001 text\"}", NULL, NULL},
+	{"\"name\":\"a\",\"finalizers\":[\"a/b\",\"orphan\"]", NULL, NULL},
+	{"\"name\":\"A\"", "metadata.name", "Invalid value: \"A\": a lowercase RFC 1123 subdomain"},
+	{"\"name\":\"\"", "metadata.name", "Required value: name or generateName is required"},
+	{"\"labels\":{}", "metadata.name", "Required value"},
+	{"\"name\":\"" A254 "\"", "metadata.name", "must be no more than 253 characters"},
+	{"\"name\":\"../a\"", "metadata.name", "subdomain"},
+	{"\"name\":\"a\",\"labels\":{\"a b\":\"c\"}", "metadata.labels", "\"a b\": name part must"},
+	{"\"name\":\"a\",\"labels\":{\"/b\":\"c\"}", "metadata.labels", "prefix part must be non-"},
+	{"\"name\":\"a\",\"labels\":{\"A/b\":\"c\"}", "metadata.labels", "prefix part a lowercase"},
+	{"\"name\":\"a\",\"labels\":{\"a/\":\"c\"}", "metadata.labels", "name part must be non-"},
+	{"\"name\":\"a\",\"labels\":{\"\":\"c\"}", "metadata.labels", "name part must be non-"},
+	{"\"name\":\"a\",\"labels\":{\"a/b/c\":\"c\"}", "metadata.labels", "a qualified name must"},
+	{"\"name\":\"a\",\"labels\":{\"" A64 "\":\"c\"}", "metadata.labels",
+		"name part must be no more than 63 characters"},
+	{"\"name\":\"a\",\"labels\":{\"a\":\"" A64 "\"}", "metadata.labels",
+		"must be no more than 63 characters"},
+	{"\"name\":\"a\",\"labels\":{\"a\":\"-\"}", "metadata.labels", "\"-\": a valid label must"},
+	{"\"name\":\"a\",\"annotations\":{\"a//b\":\"c\"}", "metadata.annotations", "qualified"},
+	{"\"name\":\"a\",\"finalizers\":[\"a b\"]", "metadata.finalizers",
+		"name part must consist"},
+	{"\"name\":\"a\",\"finalizers\":[\"\"]", "metadata.finalizers", "name part must be non-"},
+	{"\"name\":\"a\",\"ownerReferences\":[{\"uid\":\"1\",\"kind\":\"K\",\"name\":\"n\"}]",
+		"metadata.ownerReferences.apiVersion", "version must not be empty"},
+};
+
+Test(apistore_meta, is_refused_where_it_is_wrong)
+{
+	struct apistore_objects *s = things_new(NULL);
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *body = xasprintf("{" THING ",\"metadata\":{%s}}", cases[i].meta);
+		cleanup_json struct json_object *o = NULL;
+		int code = ask(s, "POST", THINGS, NULL, body, &o);
+		struct json_object *cause;
+
+		if (!cases[i].field) {
+			cr_expect_eq(code / 100, 2, "%s: %d", cases[i].meta, code);
+			ask(s, "DELETE", THINGS "/a", NULL, NULL, NULL);
+			continue;
+		}
+		cr_expect_eq(code, 422, "%s: %d", cases[i].meta, code);
+		cause = json_object_array_get_idx(json_get_arr(o, "details/causes"), 0);
+		cr_expect_str_eq(json_get_str(cause, "field"), cases[i].field);
+		cr_expect_not_null(strstr(json_get_str(cause, "message"), cases[i].why), "%s: %s",
+			cases[i].meta, json_get_str(cause, "message"));
+	}
+	cr_expect_eq(apistore_objects_count(s, NULL, NULL), 2);
+	apistore_objects_free(s);
+}
+
+Test(apistore_meta, annotations_have_a_size)
+{
+	struct apistore_objects *s = things_new(NULL);
+	cleanup_free char *big = xmalloc((256u << 10) + 1);
+	cleanup_free char *body = NULL;
+	cleanup_json struct json_object *o = NULL;
+
+	memset(big, 'x', 256u << 10);
+	big[256u << 10] = '\0';
+	body = xasprintf(
+		"{" THING ",\"metadata\":{\"name\":\"a\",\"annotations\":{\"a\":\"%s\"}}}", big);
+	cr_expect_eq(ask(s, "POST", THINGS, NULL, body, &o), 422);
+	cr_expect_str_eq(json_get_str(o, "message"),
+		"Thing.example.io \"a\" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes");
+	apistore_objects_free(s);
+}
