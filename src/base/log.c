@@ -49,6 +49,11 @@ void log_setup(enum log_level level, enum log_format format)
 	conf.format = format;
 }
 
+bool log_is_on(enum log_level level)
+{
+	return level >= conf.level;
+}
+
 void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), void *arg)
 {
 	conf.capture = fn;

@@ -70,6 +70,20 @@ Test(base_log, lower_levels_are_silent)
 	cr_assert_eq(n_seen, 1);
 }
 
+Test(base_log, what_is_not_written_is_not_evaluated)
+{
+	int n = 0;
+
+	if (n == 0)
+		log_debug(NULL, "a", "count=%d", ++n);
+	else
+		log_warn(NULL, "a", "count=%d", ++n);
+	cr_assert_eq(n, 0);
+	log_info(NULL, "a", "count=%d", ++n);
+	cr_assert_eq(n, 1);
+	cr_assert_eq(n_seen, 1);
+}
+
 Test(base_log, json_line_is_json)
 {
 	struct log_ctx lc = {"Machine", "a", "12", "c\n"};

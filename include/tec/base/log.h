@@ -29,10 +29,13 @@ void log_setup(enum log_level level, enum log_format format);
 /* lc may be NULL. `fields` may be NULL or "". */
 void log_at(enum log_level level, const struct log_ctx *lc, const char *msg, const char *fields,
 	...) PRINTF_LIKE(4, 5);
-#define log_debug(lc, msg, ...) log_at(LOG_DEBUG, lc, msg, __VA_ARGS__)
-#define log_info(lc, msg, ...)  log_at(LOG_INFO, lc, msg, __VA_ARGS__)
-#define log_warn(lc, msg, ...)  log_at(LOG_WARN, lc, msg, __VA_ARGS__)
-#define log_error(lc, msg, ...) log_at(LOG_ERROR, lc, msg, __VA_ARGS__)
+/* Of a line that is not written, nothing is evaluated. */
+bool log_is_on(enum log_level level);
+#define log_unless_off(level, ...) (log_is_on(level) ? log_at(level, __VA_ARGS__) : (void)0)
+#define log_debug(lc, msg, ...)    log_unless_off(LOG_DEBUG, lc, msg, __VA_ARGS__)
+#define log_info(lc, msg, ...)     log_unless_off(LOG_INFO, lc, msg, __VA_ARGS__)
+#define log_warn(lc, msg, ...)     log_unless_off(LOG_WARN, lc, msg, __VA_ARGS__)
+#define log_error(lc, msg, ...)    log_unless_off(LOG_ERROR, lc, msg, __VA_ARGS__)
 /* msg plus err_kind=, errno=, http=, err="text". */
 void log_err(
 	enum log_level level, const struct log_ctx *lc, const char *msg, const struct err *err);
