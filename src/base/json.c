@@ -247,7 +247,7 @@ void json_quote(struct strbuf *out, const char *s, size_t len)
 			break;
 		p = *run ? strchr(from, *run) : NULL;
 		if (p)
-			strbuf_addf(out, "\\%c", to[p - from]);
+			strbuf_add(out, (const char[]){'\\', to[p - from]}, 2);
 		else
 			strbuf_addf(out, "\\u%04x", (unsigned)(unsigned char)*run);
 		s = run + 1;

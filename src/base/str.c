@@ -58,11 +58,6 @@ void strbuf_adds(struct strbuf *b, const char *s)
 	strbuf_add(b, s, strlen(s));
 }
 
-void strbuf_addc(struct strbuf *b, char c)
-{
-	strbuf_add(b, &c, 1);
-}
-
 void strbuf_addf(struct strbuf *b, const char *fmt, ...)
 {
 	va_list ap;

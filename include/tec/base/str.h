@@ -28,10 +28,18 @@ void strbuf_fini(struct strbuf *b);
 void strbuf_reset(struct strbuf *b); /* empties, keeps the memory */
 void strbuf_add(struct strbuf *b, const void *data, size_t len);
 void strbuf_adds(struct strbuf *b, const char *s);
-void strbuf_addc(struct strbuf *b, char c);
 void strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
+static inline void strbuf_addc(struct strbuf *b, char c)
+{
+	if (b->cap - b->len < 2) {
+		strbuf_add(b, &c, 1);
+		return;
+	}
+	b->data[b->len++] = c;
+	b->data[b->len] = '\0';
+}
 void strbuf_drop(struct strbuf *b, size_t n); /* removes n bytes from the front */
 char *strbuf_steal(struct strbuf *b);         /* the caller frees; "" when empty, never NULL */
 static inline const char *strbuf_str(const struct strbuf *b)
