@@ -37,10 +37,10 @@ static size_t count(const char *hashes)
 
 	if (len == 0 || (len + 1) % (SHA256_HEX_LEN + 1) != 0 || n > MODEL_MARK_HASHES_MAX)
 		return 0;
-	for (size_t i = 0; i < len; i++) {
-		bool between = i % (SHA256_HEX_LEN + 1) == SHA256_HEX_LEN;
+	for (const char *p = hashes; p < hashes + len; p += SHA256_HEX_LEN + 1) {
+		size_t hex = strspn(p, "0123456789abcdef");
 
-		if (between ? hashes[i] != ' ' : !strchr("0123456789abcdef", hashes[i]))
+		if (hex != SHA256_HEX_LEN || (p[hex] != ' ' && p + hex < hashes + len))
 			return 0;
 	}
 	return n;

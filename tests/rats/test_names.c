@@ -129,4 +129,15 @@ Test(rats_names, identity_from_pem_is_that_of_its_der)
 	cr_assert_eq(rats_identity_name_pem(
 			     "-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----", name),
 		-1);
+	for (size_t at = 0; at < 284;
+		at += 71) { /* a dash ends it wherever it is, the next line goes on */
+		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+
+		strbuf_addf(&pem, "-----BEGIN PUBLIC KEY-----\n%.*s-%s", (int)at, b64.data,
+			b64.data + at);
+		cr_assert_eq(rats_identity_name_pem(strbuf_str(&pem), name), -1, "%zu", at);
+		pem.data[strlen("-----BEGIN PUBLIC KEY-----\n") + at] = '\n';
+		cr_assert_eq(rats_identity_name_pem(strbuf_str(&pem), name), 0, "%zu", at);
+		cr_assert_str_eq(name, want);
+	}
 }

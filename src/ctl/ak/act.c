@@ -32,9 +32,12 @@ static uint8_t *known_der(const struct model_ak *ak, size_t *len)
 
 	if (!end)
 		return NULL;
-	for (p += strlen(begin); p < end; p++)
-		if (*p != '\n' && *p != '\r' && *p != ' ' && *p != '\t')
-			strbuf_addc(&b64, *p);
+	for (p += strlen(begin); p < end; p += strspn(p, " \t\r\n")) {
+		size_t line = strcspn(p, " \t\r\n");
+
+		strbuf_add(&b64, p, line < (size_t)(end - p) ? line : (size_t)(end - p));
+		p += line;
+	}
 	if (bytes_from_b64(strbuf_str(&b64), b64.len, &der, len) < 0)
 		return NULL;
 	bytes_sha256(der, *len, digest);
