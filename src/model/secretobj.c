@@ -106,6 +106,7 @@ static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_
 	s->shape = MODEL_SECRET_AK;
 	bytes_sha256(pem, len, digest);
 	pack_sha256(pack, offsetof(struct model_secret, public_sha256), digest);
+	s->public_hash = str_hash(pem, len);
 	if (pki_spki_parse_pem((const char *)pem, len, &spki, &ignored) == 0 &&
 		rats_identity_name(spki.der, spki.der_len, name) == 0)
 		kobj_pack_str(pack, offsetof(struct model_secret, identity), name);

@@ -275,6 +275,7 @@ Test(model_secretobj, our_own_ak_secret_is_read_back_with_its_identity)
 	bytes_sha256(pem, strlen(pem), digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
 	cr_assert_str_eq(s->public_sha256, hex);
+	cr_assert_eq(s->public_hash, str_hash(pem, strlen(pem)));
 	cr_assert_eq(rats_identity_name(spki.der, spki.der_len, name), 0);
 	cr_assert_str_eq(s->identity, name);
 	cr_assert_null(s->root);

@@ -27,6 +27,7 @@ struct model_secret {
 	bool has_ak_finalizer;
 	const char *key_sha256;    /* LUKS: hex SHA-256 of `root` */
 	const char *public_sha256; /* AK: hex SHA-256 of public_key's bytes */
+	uint64_t public_hash;      /* AK: str_hash() of them, to compare at each look */
 	const char *identity; /* AK: name in Trustee, NULL when public_key is not a usable key */
 	struct secret *root;  /* LUKS: the bytes of `root`, owned; released with the object */
 };

@@ -221,12 +221,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 
 static bool same_public_key(const struct model_ak *ak, const struct model_secret *secret)
 {
-	uint8_t digest[SHA256_LEN];
-	char hex[SHA256_HEX_LEN + 1];
-
-	bytes_sha256(ak->public_key, strlen(ak->public_key), digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
-	return str_eq(hex, secret->public_sha256);
+	return str_hash(ak->public_key, strlen(ak->public_key)) == secret->public_hash;
 }
 
 static void look_secret(struct ak_look *l, const struct ctl_act *act)
