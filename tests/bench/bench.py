@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: what the operator costs, on the real API server. Figures are CPU of the operator process.
 
-bench.py [--machines N] [--only NAME[,NAME]]   NAME: ignition, registration, coldstart, trustee,
+bench.py [--machines N] [--only NAME[,NAME]]   NAME: ignition, atkey, registration, coldstart, trustee,
                                             idle, inflight, instructions, latency
 Each line ends with the limit it is held against; exit 1 when one is missed.
 """
@@ -13,6 +13,8 @@ import http.client
 import json
 import os
 import secrets
+import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -26,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import conftest  # noqa: E402
 import kbs as brokers  # noqa: E402
 import spine  # noqa: E402
-from controlplane import ControlPlane  # noqa: E402
+from controlplane import ControlPlane, wait_for  # noqa: E402
 from kubeapi import describe  # noqa: E402
 from proc import Proc, free_port  # noqa: E402
 from tecproc import Operator, operator_binary  # noqa: E402
@@ -40,6 +42,7 @@ missed = []
 IGNITION_MS, IGNITION_1, IGNITION_16 = 0.35, 6.0, 3.5
 REGISTRATION_1, REGISTRATION_16 = 4.0, 3.5
 INSTRUCTIONS_M, LATENCY = 4.2, 1.5
+ATKEY = 1.15
 
 
 def report(what, figure, unit, limit):
@@ -214,6 +217,62 @@ def bench_ignition(world, n):
     report("GET /ignition with its API write, --role register", cost, "ms", IGNITION_MS)
     against_bare(world, op, "GET /ignition with its write", {1: IGNITION_1, 16: IGNITION_16}, 200, only_first=True)
     op.terminate()
+
+
+def tls_get(port, context):
+    """One node: a new connection, one GET; how many bytes of body came."""
+    request = b"GET /ignition HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw, \
+            context.wrap_socket(raw, server_hostname="localhost") as tls:
+        tls.sendall(request)
+        answer = b""
+        while more := tls.recv(65536):
+            answer += more
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200 "):
+        raise RuntimeError(f"GET /ignition: {head}")
+    return len(body)
+
+
+def bench_atkey(world, n):
+    """An Ignition that makes nothing, over TLS, against a bare blocking server with the same certificate, in turns."""
+    cp, ns = world.cp, world.cp.create_namespace("bench")
+    cp.apply(conftest.retarget(cp.read_manifests(conftest.K8S_DIR), ns))
+    certificate = spine.make_certificate(world.directory)
+    spine.make_tls_secret(cp, ns, "tls", certificate)
+    spine.make_cluster(cp, ns, registration={"machine": "AtKey"}, registerServerSecret="tls")
+    op = world.operator(ns)
+    spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
+    context = ssl.create_default_context(cafile=certificate["file"])
+    length = wait_for(lambda: try_get(op.register_port, context), 30, "Ignition")
+    at = os.path.join(world.directory, "localhost")
+    tool = os.path.join(os.environ["TEC_BUILDDIR"], "tests", "bench", "bench_tls")
+    bare = subprocess.Popen([tool, "answer", f"{at}.crt", f"{at}.key", str(length)], stdout=subprocess.PIPE,
+                            text=True)
+    try:
+        ports, ratios = {op: op.register_port, bare: int(bare.stdout.readline())}, []
+        wait_quiet(op)
+        for turn in range(4 * ROUNDS):
+            us = {}
+            for server, port in ports.items():
+                before = cpu_us(server)
+                subprocess.run([tool, "ask", str(port), "50"], check=True)
+                time.sleep(0.1)  # the last connection's end
+                us[server] = cpu_us(server) - before
+            if turn:
+                ratios.append(us[op] / us[bare])
+        report("GET /ignition with AtKey over TLS / bare openssl server", statistics.median(ratios), "x", ATKEY)
+    finally:
+        bare.kill()
+        bare.wait()
+    op.terminate()
+
+
+def try_get(port, context):
+    try:
+        return tls_get(port, context)
+    except (OSError, RuntimeError):
+        return None
 
 
 def bench_registration(world, n):
@@ -426,7 +485,6 @@ def bench_idle(world, n):
 
 def bench_inflight(world, n):
     """2,000 requests at once: all complete, memory bounded by connections x 64 KiB."""
-    import socket
     ns = world.namespace()
     op = world.operator(ns, "--role", "register")
     before = op.memory_kib()["VmRSS"]
@@ -449,12 +507,12 @@ def bench_inflight(world, n):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--machines", type=int, default=10000)
-    p.add_argument("--only", default="broker,ignition,inflight,idle,instructions,latency,registration,coldstart,trustee")
+    p.add_argument("--only", default="broker,ignition,atkey,inflight,idle,instructions,latency,registration,coldstart,trustee")
     args = p.parse_args()
     only = args.only.split(",")
     with tempfile.TemporaryDirectory() as d, ControlPlane(crds=conftest.CRD_DIR) as cp:
         world = World(cp, d)
-        for name in ("broker", "ignition", "inflight", "idle", "instructions", "latency"):
+        for name in ("broker", "ignition", "atkey", "inflight", "idle", "instructions", "latency"):
             if name in only:
                 globals()[f"bench_{name}"](world, args.machines)
         ns = bench_registration(world, args.machines) if "registration" in only else None

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench_tls [connections [rounds]]
+ * bench_tls answer CERT KEY LENGTH
+ * bench_tls ask PORT COUNT
  * handshake: processor time of a server for one new TLS 1.3 connection (ECDSA P-256) with one GET:
  * httpd on its loop against a bare OpenSSL server on blocking sockets with the same context, in
  * turns. Client and servers are processes of their own; a server's time is what the kernel counted
  * for it from its first accept to its end. inflight: 2,000 requests that are all in their handlers
  * at the same moment, answered together; the server's peak memory.
+ * For bench.py, answer: the bare server alone, which prints its port and answers LENGTH bytes until
+ * it is ended; ask: the client alone, COUNT new connections with one GET /ignition each.
  */
 #include "config.h"
 
@@ -59,11 +63,8 @@ static void report_started(int fd, unsigned port)
 
 /* ---- servers */
 
-static void serve_blocking(SSL_CTX *ctx, int report)
+static int listen_loopback(unsigned *port)
 {
-	static const char reply[] =
-		"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n"
-		"Connection: close\r\n\r\npong";
 	struct sockaddr_in sa = {.sin_family = AF_INET};
 	socklen_t len = sizeof(sa);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -74,7 +75,12 @@ static void serve_blocking(SSL_CTX *ctx, int report)
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, SOMAXCONN) < 0)
 		die("listen");
 	getsockname(fd, (struct sockaddr *)&sa, &len);
-	report_started(report, ntohs(sa.sin_port));
+	*port = ntohs(sa.sin_port);
+	return fd;
+}
+
+static void answer_all(SSL_CTX *ctx, int fd, const char *reply, size_t reply_len)
+{
 	for (;;) {
 		int c = accept(fd, NULL, NULL);
 		SSL *ssl = SSL_new(ctx);
@@ -82,11 +88,44 @@ static void serve_blocking(SSL_CTX *ctx, int report)
 
 		SSL_set_fd(ssl, c);
 		if (SSL_accept(ssl) == 1 && SSL_read(ssl, buf, sizeof(buf)) > 0)
-			SSL_write(ssl, reply, sizeof(reply) - 1);
+			SSL_write(ssl, reply, (int)reply_len);
 		SSL_shutdown(ssl);
 		SSL_free(ssl);
 		close(c);
 	}
+}
+
+static void serve_blocking(SSL_CTX *ctx, int report)
+{
+	static const char reply[] =
+		"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n"
+		"Connection: close\r\n\r\npong";
+	unsigned port;
+	int fd = listen_loopback(&port);
+
+	report_started(report, port);
+	answer_all(ctx, fd, reply, sizeof(reply) - 1);
+}
+
+static void serve_answer(const char *cert, const char *key, size_t len)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	cleanup_strbuf struct strbuf reply = STRBUF_INIT;
+	unsigned port;
+	int fd = listen_loopback(&port);
+
+	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1 ||
+		SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
+		die("certificate");
+	strbuf_addf(&reply,
+		"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.coreos.ignition+json\r\n"
+		"Content-Length: %zu\r\nConnection: close\r\n\r\n",
+		len);
+	while (len--)
+		strbuf_addc(&reply, 'x');
+	printf("%u\n", port);
+	fflush(stdout);
+	answer_all(ctx, fd, reply.data, reply.len);
 }
 
 static void serve_same(struct tls_ctx *tls, int report)
@@ -239,7 +278,7 @@ static void client_expect(SSL *ssl, const char *body)
 	char buf[4096];
 	size_t len = 0, want = strlen(body);
 
-	while (len < want || memcmp(buf + len - want, body, want) != 0) {
+	while (len == 0 || len < want || memcmp(buf + len - want, body, want) != 0) {
 		int n = SSL_read(ssl, buf + len, (int)(sizeof(buf) - len));
 
 		if (n <= 0) {
@@ -271,6 +310,23 @@ static SSL_CTX *client_ctx(void)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	return ctx;
+}
+
+static void ask(unsigned port, unsigned long n)
+{
+	SSL_CTX *ctx = client_ctx();
+
+	while (n--) {
+		SSL *ssl = client_connect(ctx, port);
+
+		client_send(ssl,
+			"GET /ignition HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+		client_expect(ssl, "");
+		while (SSL_read(ssl, (char[4096]){0}, 4096) > 0)
+			continue;
+		client_close(ssl);
+	}
+	SSL_CTX_free(ctx);
 }
 
 /* Processor microseconds of the server for one of n connections. */
@@ -365,22 +421,30 @@ static void raise_limit(void)
 
 int main(int argc, char **argv)
 {
+	bool answers = argc == 5 && strcmp(argv[1], "answer") == 0;
 	unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 50;
 	unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 101;
-	struct testing_pem pem = testing_make_pem(1, 3600);
+	struct testing_pem pem;
 	struct err err = ERR_INIT;
 	struct tls_ctx *tls;
 
+	loop_ignore_sigpipe();
+	if (answers)
+		serve_answer(argv[2], argv[3], strtoul(argv[4], NULL, 10));
+	if (argc == 4 && strcmp(argv[1], "ask") == 0) {
+		ask((unsigned)strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
+		return 0;
+	}
 	if (n == 0 || rounds == 0 || rounds > ROUNDS_MAX) {
 		fprintf(stderr, "usage: bench_tls [connections [rounds up to %d]]\n", ROUNDS_MAX);
 		return 2;
 	}
+	pem = testing_make_pem(1, 3600);
 	tls = tls_ctx_new(pem.cert, strlen(pem.cert), pem.key, strlen(pem.key), &err);
 	if (!tls) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	loop_ignore_sigpipe();
 	raise_limit();
 	bench_handshake(tls, n, rounds);
 	bench_inflight(tls);
