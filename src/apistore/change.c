@@ -10,6 +10,7 @@
 
 #include "tec/apistore/jsonpatch.h"
 #include "tec/apistore/patch.h"
+#include "tec/apistore/strategic.h"
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/yaml.h"
@@ -18,6 +19,8 @@
 
 #define MODIFIED                                                                                   \
 	"the object has been modified; please apply your changes to the latest version and try again"
+
+#define UNPROCESSABLE "the server rejected our request due to an error in our request"
 
 /* ---- what the result may say of itself */
 
@@ -82,6 +85,21 @@ static struct apistore_answer merge_patch(const struct apistore_write *w, struct
 	return update(w, o);
 }
 
+static struct apistore_answer strategic_patch(
+	const struct apistore_write *w, struct json_object *body)
+{
+	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
+	cleanup_json struct json_object *o = json_copy(w->was);
+	struct err err = ERR_INIT;
+
+	if (apistore_strategic_merge(&p, &o, body, &err) == 0)
+		return update(w, steal_ptr(&o));
+	if (err.http == 422)
+		return apistore_status_refusal(422, "Invalid", UNPROCESSABLE);
+	return apistore_status_refusal(
+		err.http, err.http == 400 ? "BadRequest" : NULL, "%s", err.text);
+}
+
 static struct apistore_answer json_patch(const struct apistore_write *w, struct json_object *body)
 {
 	static const struct apistore_target none = {.group = (char *)"", .name = (char *)""};
@@ -89,8 +107,7 @@ static struct apistore_answer json_patch(const struct apistore_write *w, struct 
 	struct err err = ERR_INIT;
 
 	if (apistore_jsonpatch_apply(&o, body, &err) < 0)
-		return apistore_status_refusal(422, "Invalid",
-			"the server rejected our request due to an error in our request");
+		return apistore_status_refusal(422, "Invalid", UNPROCESSABLE);
 	if (!json_object_is_type(o, json_type_object))
 		return apistore_status_invalid(
 			&none, "", "patch", "Invalid value", "the result is not an object");
@@ -129,6 +146,7 @@ struct patch_kind {
 static const struct patch_kind patch_kinds[] = {
 	{"application/json-patch+json", json_patch, false},
 	{"application/merge-patch+json", merge_patch, false},
+	{"application/strategic-merge-patch+json", strategic_patch, true},
 	{"application/apply-patch+yaml", apply, false},
 };
 
@@ -197,10 +215,18 @@ struct json_object *apistore_change_read(const struct apistore_write *w,
 	if (!o && err.http)
 		*refused = apistore_status_refusal(err.http,
 			err.http == 413 ? "RequestEntityTooLarge" : "BadRequest", "%s", err.text);
-	else if (!o || (k->run != json_patch && !json_object_is_type(o, json_type_object)))
+	else if (!o)
 		*refused = apistore_status_refusal(400, "BadRequest", "error decoding %s: %s",
 			k->run == apply ? "YAML" : "patch",
-			err_is_set(&err) ? err.text : "it is not an object");
+			err_is_set(&err) ? err.text : "it is null");
+	else if (k->run != json_patch && !json_object_is_type(o, json_type_object))
+		*refused = apistore_status_refusal(400, "BadRequest",
+			"%sjson: cannot unmarshal %s into Go value of type map[string]interface {}",
+			k->run == apply
+				? "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+			: k->run == merge_patch ? "error decoding patch: "
+						: "",
+			apistore_jsonpatch_type(o));
 	else
 		return steal_ptr(&o);
 	return NULL;

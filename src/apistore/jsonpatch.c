@@ -326,8 +326,7 @@ static int op_test(struct patching *p, const char *path)
 
 /* ---- the list */
 
-/* As encoding/json names what it met. */
-static const char *go_type(struct json_object *v)
+const char *apistore_jsonpatch_type(struct json_object *v)
 {
 	switch (json_object_get_type(v)) {
 	case json_type_boolean:
@@ -353,13 +352,13 @@ static int check_op(struct json_object *op, struct err *err)
 	if (op && !json_object_is_type(op, json_type_object))
 		return err_set_http(err, ERR_INVALID, 400,
 			"error decoding patch: json: cannot unmarshal %s into Go value of type handlers.jsonPatchOp",
-			go_type(op));
+			apistore_jsonpatch_type(op));
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (json_object_object_get_ex(op, names[i], &v) && v &&
 			!json_object_is_type(v, json_type_string))
 			return err_set_http(err, ERR_INVALID, 400,
 				"error decoding patch: json: cannot unmarshal %s into Go struct field jsonPatchOp.%s of type string",
-				go_type(v), names[i]);
+				apistore_jsonpatch_type(v), names[i]);
 	return 0;
 }
 
@@ -370,7 +369,7 @@ int apistore_jsonpatch_check(struct json_object *patch, struct err *err)
 	if (!json_object_is_type(patch, json_type_array))
 		return err_set_http(err, ERR_INVALID, 400,
 			"error decoding patch: json: cannot unmarshal %s into Go value of type []handlers.jsonPatchOp",
-			go_type(patch));
+			apistore_jsonpatch_type(patch));
 	n = json_object_array_length(patch);
 	for (size_t i = 0; i < n; i++)
 		if (check_op(json_object_array_get_idx(patch, i), err) < 0)

@@ -109,16 +109,31 @@ void apistore_write_copy(struct json_object *o, struct json_object *from, const 
 		json_add(o, name, json_copy(v));
 }
 
+static void drop_empty(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	if (!json_object_object_get_ex(o, name, &v))
+		return;
+	if (!v || (json_object_is_type(v, json_type_object) && json_object_object_length(v) == 0) ||
+		(json_object_is_type(v, json_type_array) && json_object_array_length(v) == 0))
+		json_object_object_del(o, name);
+}
+
 /* What only the server decides: as it was, or nothing yet (was NULL). */
 static void keep_meta(
 	const struct apistore_key *key, struct json_object *o, struct json_object *was)
 {
 	static const char *const members[] = {"name", "namespace", "uid", "creationTimestamp",
-		"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"};
+		"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"},
+				 *const never_empty[] = {
+					 "annotations", "finalizers", "labels", "ownerReferences"};
 	struct json_object *m = apistore_objects_meta(o);
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
 		apistore_write_copy(m, was ? json_get(was, "metadata") : NULL, members[i]);
+	for (size_t i = 0; i < ARRAY_LEN(never_empty); i++)
+		drop_empty(m, never_empty[i]);
 	json_add_str(m, "name", key->name);
 	json_add_str(m, "namespace", key->ns[0] ? key->ns : NULL);
 }

@@ -151,6 +151,7 @@ PATHS = {"ConfigMap": "/api/v1/namespaces/{ns}/configmaps", "Secret": "/api/v1/n
          "Service": "/api/v1/namespaces/{ns}/services",
          "ReplicaSet": "/apis/apps/v1/namespaces/{ns}/replicasets",
          "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles",
+         "Machine": "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/{ns}/machines",
          "Lease": "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"}
 
 
@@ -231,6 +232,9 @@ CASES = {
     "merge nothing": [make(AB), patch("ConfigMap", MERGE, {})],
     "merge labels by another": [make(AB), patch("ConfigMap", MERGE, {"metadata": {"labels": {"l": "1"}}},
                                                 "?fieldManager=other")],
+    "merge is a list": [make(AB), patch("ConfigMap", MERGE, [])],
+    "merge is a text": [make(AB), patch("ConfigMap", MERGE, '"x"')],
+    "merge with charset": [make(AB), patch("ConfigMap", "application/merge-patch+json; charset=utf-8", {"data": {"z": "1"}})],
     "merge list": [make(config(finalizers=["x.io/a"])),
                    patch("ConfigMap", MERGE, {"metadata": {"finalizers": ["x.io/b"]}}),
                    patch("ConfigMap", MERGE, {"metadata": {"finalizers": None}})],
@@ -334,10 +338,110 @@ CASES = {
                patch("Secret", MERGE, {"data": {"l": "eA=="}})],
 }
 
+
+def strategic(body, kind="ReplicaSet"):
+    return patch(kind, STRATEGIC, body)
+
+
+def two():
+    return make(replicaset(container("a", env=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]),
+                           container("b")))
+
+
+def machine(name="a", **spec):
+    return {"apiVersion": "trusted-execution-clusters.io/v1alpha1", "kind": "Machine",
+            "metadata": {"name": name}, "spec": {"id": "3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f", **spec}}
+
+
+def condition(kind, status="True"):
+    return {"type": kind, "status": status, "reason": "Because", "message": "A sentence.",
+            "lastTransitionTime": "2026-01-02T03:04:05Z", "observedGeneration": 1}
+
+
+def status_of(o, *conditions):
+    return {"apiVersion": o["apiVersion"], "kind": o["kind"], "metadata": o["metadata"],
+            "status": {"conditions": list(conditions)}}
+
+
+def apply_status(o, manager="one", force=False):
+    return ("PATCH", "Machine", "a/status", f"?fieldManager={manager}{'&force=true' if force else ''}", APPLY, o)
+
+
+CASES.update({
+    # strategic merge patches
+    "strategic image": [two(), strategic(template(containers=[{"name": "b", "image": "j"}]))],
+    "strategic add": [two(), strategic(template(containers=[container("c")]))],
+    "strategic add first": [two(), strategic(template(containers=[container("c"), {"name": "a", "image": "j"}]))],
+    "strategic delete": [two(), strategic(template(containers=[{"name": "a", "$patch": "delete"}]))],
+    "strategic delete without key": [two(), strategic(template(containers=[{"$patch": "delete"}]))],
+    "strategic replace list": [two(), strategic(template(containers=[{"$patch": "replace"}, container("z")]))],
+    "strategic merge in a list": [two(), strategic(template(containers=[{"name": "a", "$patch": "merge"}]))],
+    "strategic unknown directive": [two(), strategic({"metadata": {"$patch": "spam"}})],
+    "strategic order": [two(), strategic(template(**{"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}))],
+    "strategic order and add": [two(), strategic(template(
+        **{"$setElementOrder/containers": [{"name": "b"}, {"name": "c"}, {"name": "a"}],
+           "containers": [container("c")]}))],
+    "strategic order and delete": [two(), strategic(template(
+        **{"$setElementOrder/containers": [{"name": "b"}],
+           "containers": [{"name": "a", "$patch": "delete"}]}))],
+    "strategic env": [two(), strategic(template(containers=[{"name": "a", "env": [{"name": "B", "value": "3"},
+                                                                                  {"name": "C", "value": "4"}]}]))],
+    "strategic env null": [two(), strategic(template(containers=[{"name": "a", "env": None}]))],
+    "strategic without key": [two(), strategic(template(containers=[{"image": "j"}]))],
+    "strategic plain list": [make(replicaset(container(command=["a", "b"]))),
+                             strategic(template(containers=[{"name": "c", "command": ["x"]}]))],
+    "strategic replace map": [make(replicaset(), ""), strategic({"spec": {"template": {"metadata": {
+        "annotations": {"x": "1"}, "labels": {"$patch": "replace", "a": "b", "c": "d"}}}}})],
+    "strategic delete map": [make({**AB, "metadata": {"name": "a", "labels": {"x": "1"}}}),
+                             strategic({"metadata": {"labels": {"$patch": "delete"}}}, "ConfigMap")],
+    "strategic volumes retain": [
+        make(replicaset(volumes=[{"name": "v", "emptyDir": {}}])),
+        strategic(template(volumes=[{"name": "v", "$retainKeys": ["name", "configMap"],
+                                     "configMap": {"name": "m", "defaultMode": 420}}]))],
+    "strategic retain without": [
+        make(replicaset(volumes=[{"name": "v", "emptyDir": {}}])),
+        strategic(template(volumes=[{"name": "v", "$retainKeys": ["name"], "configMap": {"name": "m"}}]))],
+    "strategic retain is no list": [make(AB), strategic({"$retainKeys": 5}, "ConfigMap")],
+    "strategic finalizers": [make(config(finalizers=["x.io/a", "x.io/b"])),
+                             strategic({"metadata": {"finalizers": ["x.io/c", "x.io/a"]}}, "ConfigMap"),
+                             strategic({"metadata": {"$deleteFromPrimitiveList/finalizers": ["x.io/a"]}}, "ConfigMap"),
+                             strategic({"metadata": {"$setElementOrder/finalizers": ["x.io/c", "x.io/b"]}}, "ConfigMap"),
+                             patch("ConfigMap", MERGE, {"metadata": {"finalizers": None}})],
+    "strategic delete is no list": [make(config(finalizers=["x.io/a"])),
+                                    strategic({"metadata": {"$deleteFromPrimitiveList": ["x"]}}, "ConfigMap"),
+                                    patch("ConfigMap", MERGE, {"metadata": {"finalizers": None}})],
+    "strategic order is no directive": [make(config(finalizers=["x.io/a"])),
+                                        strategic({"metadata": {"$setElementOrder": ["x"]}}, "ConfigMap"),
+                                        patch("ConfigMap", MERGE, {"metadata": {"finalizers": None}})],
+    "strategic data": [make(AB), strategic({"data": {"a": None, "c": "3"}}, "ConfigMap")],
+    "strategic same": [make(AB), strategic({"data": {"a": "1"}}, "ConfigMap")],
+    "strategic is a list": [make(AB), strategic([], "ConfigMap")],
+    "strategic ports": [make(service(port(80, name="a"), port(81, name="b"))),
+                        strategic({"spec": {"ports": [port(81, name="c"), port(82, name="d")]}}, "Service"),
+                        strategic({"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}, "Service")],
+    # our kinds
+    "strategic of a custom resource": [make(machine()), patch("Machine", STRATEGIC, {})],
+    "json of a custom resource": [make(machine()),
+                                  patch("Machine", JSON, [op("add", "/metadata/labels", value={"x": "1"})])],
+    "create a custom resource": [make(machine())],
+    "apply a custom resource": [apply(machine()), apply(machine(), "two"),
+                                apply({**machine(), "metadata": {"name": "a", "labels": {"x": "1"}}})],
+    "apply conditions": [make(machine()), apply_status(status_of(machine(), condition("A"), condition("B"))),
+                         apply_status(status_of(machine(), condition("B", "False"))),
+                         apply_status(status_of(machine(), condition("B")), "two"),
+                         apply_status(status_of(machine(), condition("B")), "two", True)],
+    "apply status of nothing": [apply_status(status_of(machine(), condition("A")))],
+    "apply condition twice": [make(machine()), apply_status(status_of(machine(), condition("A"), condition("A")))],
+    "apply unknown field": [apply(machine(spam=1))],
+})
+
 # Case: why our answer is another one.
 DIFFERENT = {
     "apply owner without uid": "the values of built-in kinds are not validated: refused as no element",
     "apply container without name": "the values of built-in kinds are not validated: refused as no element",
+    "strategic delete without key": "the message does not repeat the patch",
+    "strategic unknown directive": "the message does not repeat the patch",
+    "strategic without key": "the message does not repeat the patch",
     "apply empty data": "kept as it came: what Go leaves out when it is empty is not known",
 }
 
