@@ -333,3 +333,41 @@ Test(base_jsonread, a_plain_run_ends_at_quotes_backslashes_and_control_bytes_onl
 			cr_assert_eq((size_t)(json_plain_run(text, text + at) - text), at);
 		}
 }
+
+static void add_path(void *arg, const char *path)
+{
+	strbuf_addf(arg, "%s;", path);
+}
+
+Test(base_jsonread, of_members_with_one_name_the_last_counts)
+{
+	static const struct {
+		const char *text, *paths, *value; /* value NULL: refused */
+	} cases[] = {
+		{"{\"a\":1,\"b\":2}", "", "{\"a\":1,\"b\":2}"},
+		{"{\"a\":1,\"b\":2,\"a\":3}", "a;", "{\"b\":2,\"a\":3}"},
+		{"{\"a\":1,\"a\":2,\"a\":3}", "a;a;", "{\"a\":3}"},
+		{"{\"a\":1,\"\\u0061\":2}", "a;", "{\"a\":2}"},
+		{"{\"x\":{\"y\":[0,{\"a\":1,\"a\":2}]}}", "x.y[1].a;",
+			"{\"x\":{\"y\":[0,{\"a\":2}]}}"},
+		{"[[],[{\"a\":{},\"a\":[]}]]", "[1][0].a;", "[[],[{\"a\":[]}]]"},
+		{"{\"a\":{\"b\":1,\"b\":2},\"a\":{\"b\":3}}", "a.b;a;", "{\"a\":{\"b\":3}}"},
+		{"{\"a\":{\"b\":1},\"a\":{\"b\":3,\"b\":4}}", "a;a.b;", "{\"a\":{\"b\":4}}"},
+		{"{\"a\":null,\"a\":null}", "a;", "{\"a\":null}"},
+		{"{\"a\":1,\"a\":}", "a;", NULL},
+		{"{\"a\":1,\"a\":2", "a;", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_strbuf struct strbuf paths = STRBUF_INIT;
+		struct err err = ERR_INIT;
+		cleanup_json struct json_object *o = json_parse_last(cases[i].text,
+			strlen(cases[i].text), &json_limits_object, add_path, &paths, &err);
+		cleanup_free char *text = o ? json_text(o) : NULL;
+
+		cr_expect_str_eq(strbuf_str(&paths), cases[i].paths, "%s", cases[i].text);
+		cr_expect(!text == !cases[i].value, "%s", cases[i].text);
+		if (text && cases[i].value)
+			cr_expect_str_eq(text, cases[i].value);
+	}
+}

@@ -72,6 +72,33 @@ static void check_limits(const char *text, size_t len, const struct json_limits 
 		DIE("an object is still referenced");
 }
 
+static void count(void *arg, const char *path)
+{
+	if (!path)
+		DIE("a duplicate without a place");
+	++*(size_t *)arg;
+}
+
+/* What has no name twice is read the same; what has is read without them. */
+static void check_last(const char *text, size_t len)
+{
+	struct err err = ERR_INIT, strict = ERR_INIT;
+	size_t n = 0;
+	struct json_object *o = json_parse_last(text, len, &json_limits_object, count, &n, &err);
+	struct json_object *same = json_parse(text, len, &json_limits_object, &strict);
+
+	if (o && (n > 0) != !same)
+		DIE("names that are there twice, or not");
+	if (!o && same)
+		DIE("what is accepted is refused");
+	if (o && same && !json_object_equal(o, same))
+		DIE("two readings differ");
+	if (o)
+		check_text(o, &json_limits_object);
+	if ((o && json_object_put(o) != 1) || (same && json_object_put(same) != 1))
+		DIE("an object is still referenced");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	cleanup_free char *text = xmemdup(data, size);
@@ -81,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_limits(text, size, &json_limits_public);
 	check_limits(text, size, &json_limits_object);
 	check_limits(text, size, &json_limits_api);
+	check_last(text, size);
 	o = yaml_parse(text, size, &err);
 	if (!o != err_is_set(&err))
 		DIE("yaml_parse gave neither value nor error");
