@@ -9,6 +9,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/schema/crd.h"
 
 /* Of what was stored. */
 static const struct json_limits limits = {16u << 20, 256, 1u << 22, true};
@@ -191,6 +192,33 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 	}
 	add_json(out, shown);
 	json_wipe(o);
+}
+
+bool apistore_form_has_versions(const struct schema_kind *k)
+{
+	return k && k->crd && schema_crd_versions(k->crd->crd) > 1;
+}
+
+void apistore_form_versioned(const struct schema_kind *k, const char *version, const char *text,
+	size_t len, struct body *out)
+{
+	bool several = apistore_form_has_versions(k);
+	cleanup_free char *head =
+		several ? xasprintf("{\"kind\":\"%s\",\"apiVersion\":\"", k->kind) : NULL;
+	size_t n = several ? strlen(head) : 0;
+	const char *end = several && len > n && memcmp(text, head, n) == 0
+				  ? memchr(text + n, '"', len - n)
+				  : NULL;
+
+	if (!end) {
+		body_add(out, text, len, 0);
+		return;
+	}
+	add_text(out, head);
+	add_text(out, k->group);
+	add_text(out, "/");
+	add_text(out, version);
+	body_add(out, end, len - (size_t)(end - text), 0);
 }
 
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,

@@ -29,7 +29,7 @@ struct apistore_listing {
 	bool more;                   /* there is a next page */
 	bool custom, events;         /* items with kind; items as events */
 	struct apistore_form form;
-	char *group, *plural;             /* of the kind; owned */
+	char *group, *plural, *version;   /* of the kind; owned */
 	const struct schema_kind *schema; /* of the pull under way; NULL: items as they are */
 	bool begun, ended;
 	char *next; /* the token of the next page */
@@ -50,6 +50,7 @@ void apistore_list_free(struct apistore_listing *l)
 	free(l->next);
 	free(l->group);
 	free(l->plural);
+	free(l->version);
 	free(l);
 }
 
@@ -66,6 +67,7 @@ static struct apistore_listing *list_new(
 	l->form = t->form;
 	l->group = xstrdup(t->group);
 	l->plural = xstrdup(t->resource);
+	l->version = xstrdup(t->version);
 	l->custom = apistore_objects_kind(s, t->group, t->resource)->custom;
 	return l;
 }
@@ -345,6 +347,9 @@ static void add_object(
 		apistore_form_object(&l->form, l->schema, v->body, v->len, l->given == 0, out);
 	} else if (l->schema) {
 		apistore_form_item(&l->form, l->schema, v->body, v->len, out);
+	} else if (l->custom) {
+		apistore_form_versioned(apistore_objects_kind(l->s, l->group, l->plural)->schema,
+			l->version, v->body, v->len, out);
 	} else {
 		if (skip > 0)
 			add_text(out, "{");

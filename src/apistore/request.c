@@ -16,6 +16,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
+#include "tec/schema/crd.h"
 
 #include "rules.h"
 #include "write.h"
@@ -30,6 +31,23 @@ const struct json_limits apistore_write_limits = {APISTORE_BODY_MAX, 128, 400000
 static struct apistore_answer answer_of(int code, char *take_text, size_t len)
 {
 	return (struct apistore_answer){.code = code, .body = take_text, .len = len};
+}
+
+/* An object in the form and the version of the request. */
+static struct apistore_answer shown_as(struct apistore_objects *s, const struct apistore_target *t,
+	int code, char *take_text, size_t len)
+{
+	const struct schema_kind *k = apistore_objects_kind(s, t->group, t->resource)->schema;
+	struct body shown = BODY_INIT;
+
+	if (!k || (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_has_versions(k)))
+		return answer_of(code, take_text, len);
+	if (t->form.shape == APISTORE_SHAPE_OBJECT)
+		apistore_form_versioned(k, t->version, take_text, len, &shown);
+	else
+		apistore_form_object(&t->form, k, take_text, len, true, &shown);
+	file_wipe(take_text, len);
+	return answer_of(code, shown.data, shown.len);
 }
 
 struct apistore_answer apistore_write_trouble(struct apistore_objects *s)
@@ -59,16 +77,7 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 	text = apistore_objects_text(s, &key, &len);
 	if (!text)
 		return apistore_status_absent(t);
-	if (t->form.shape != APISTORE_SHAPE_OBJECT) {
-		struct body shown = BODY_INIT;
-
-		apistore_form_object(&t->form,
-			apistore_objects_kind(s, t->group, t->resource)->schema, text, len, true,
-			&shown);
-		file_wipe(text, len);
-		return answer_of(200, shown.data, shown.len);
-	}
-	return answer_of(200, text, len);
+	return shown_as(s, t, 200, text, len);
 }
 
 static struct apistore_answer list(struct apistore_objects *s, struct apistore_target *take_t)
@@ -169,6 +178,23 @@ static void note_manager(const struct apistore_write *w, struct json_object *o)
 		apistore_managed_update(&p, w->kind, &m, w->was, o);
 }
 
+/* Versions of a CRD differ in their apiVersion only; one of them is what is stored. */
+static void use_stored_version(const struct apistore_write *w, struct json_object *o)
+{
+	const struct schema_kind *k = w->kind->schema;
+	const char *have = json_get_str(o, "apiVersion");
+	size_t n = k ? strlen(k->group) : 0;
+	cleanup_free char *gv = NULL;
+
+	if (!k || !k->crd || !have || strncmp(have, k->group, n) != 0 || have[n] != '/' ||
+		!schema_crd_version(k->crd->crd, have + n + 1))
+		return;
+	gv = xasprintf("%s/%s", k->group, schema_crd_storage(k->crd->crd)->kind.version);
+	json_add_str(o, "apiVersion", gv);
+	if (w->was)
+		json_add_str(w->was, "apiVersion", gv); /* from before another one was stored */
+}
+
 static bool is_there(const struct apistore_write *w)
 {
 	size_t len = 0;
@@ -187,6 +213,7 @@ struct apistore_answer apistore_write_store(
 	struct apistore_stored stored;
 
 	complete(w, o);
+	use_stored_version(w, o);
 	if (apistore_check_object(w, o, &refused) < 0)
 		return refused;
 	if (apistore_admit_read(w, o, &refused) < 0)
@@ -210,7 +237,7 @@ struct apistore_answer apistore_write_store(
 		refused = apistore_status_refusal(413, "RequestEntityTooLarge",
 			"Request entity too large: limit is %u", APISTORE_OBJECT_MAX);
 	} else {
-		refused = answer_of(w->was ? 200 : 201, stored.text, stored.len);
+		refused = shown_as(w->s, w->t, w->was ? 200 : 201, stored.text, stored.len);
 	}
 	json_object_put(stored.o);
 	return refused;

@@ -136,12 +136,16 @@ static void add_shown(struct apistore_watch *w, struct body *out, const char *ty
 	const struct apistore_target *t = &w->target;
 	struct body shown = BODY_INIT;
 
-	if (t->form.shape == APISTORE_SHAPE_OBJECT) {
+	const struct schema_kind *k = apistore_objects_kind(w->s, t->group, t->resource)->schema;
+
+	if (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_has_versions(k)) {
 		add_event(out, type, object, len);
 		return;
 	}
-	apistore_form_object(&t->form, apistore_objects_kind(w->s, t->group, t->resource)->schema,
-		object, len, !w->told, &shown);
+	if (t->form.shape == APISTORE_SHAPE_OBJECT)
+		apistore_form_versioned(k, t->version, object, len, &shown);
+	else
+		apistore_form_object(&t->form, k, object, len, !w->told, &shown);
 	w->told = true;
 	add_event(out, type, shown.data, shown.len);
 	body_fini(&shown);

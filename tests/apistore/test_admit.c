@@ -237,3 +237,43 @@ Test(apistore_admit, finalizers_of_others_delete_nothing)
 	cr_expect_eq(say("GET", THINGS "/ns", NULL, &o), 200, "it is not ours to remove");
 	apistore_gc_free(gc);
 }
+
+/* The second version differs in its default only. */
+Test(apistore_admit, an_object_is_there_in_each_version_of_its_kind)
+{
+	static const char both[] =
+		"[{\"op\":\"add\",\"path\":\"/spec/versions/-\",\"value\":{\"name\":\"v2\","
+		"\"served\":true,\"storage\":false,\"schema\":{\"openAPIV3Schema\":{"
+		"\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{" N
+		"}}}}}}}]",
+			  path[] = "/apis/example.io/v2/namespaces/ns/things";
+	struct json_object *o = NULL;
+
+	cr_assert_eq(ask(s, "PATCH", CRDS "/things.example.io", "application/json-patch+json", both,
+			     NULL),
+		200);
+	turns();
+	cr_assert_eq(say("POST", path,
+			     "{\"apiVersion\":\"example.io/v2\",\"kind\":\"Thing\",\"metadata\":{"
+			     "\"name\":\"a\"},\"spec\":{\"n\":1,\"f\":\"x\"}}",
+			     &o),
+		201);
+	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v2");
+	cr_expect_null(json_get(o, "spec/f"), "the other version knows it");
+	json_object_put(o);
+	cr_assert_eq(say("GET", THINGS "/a", NULL, &o), 200);
+	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v1");
+	json_object_put(o);
+	cr_assert_eq(say("PATCH", "/apis/example.io/v2/namespaces/ns/things/a",
+			     "{\"apiVersion\":\"example.io/v2\",\"spec\":{\"n\":2}}", &o),
+		200);
+	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v2");
+	cr_expect_eq(json_get_int(o, "metadata/generation", 0), 2);
+	json_object_put(o);
+	cr_assert_eq(say("GET", path, NULL, &o), 200);
+	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v2");
+	cr_expect_str_eq(
+		json_get_str(json_object_array_get_idx(json_get_arr(o, "items"), 0), "apiVersion"),
+		"example.io/v2");
+	json_object_put(o);
+}

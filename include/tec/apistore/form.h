@@ -42,6 +42,11 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 /* One of a list, without a comma. */
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, struct body *out);
+bool apistore_form_has_versions(const struct schema_kind *k);
+/* An object as it is, in a version of its CRD: versions differ in their apiVersion only. k: the kind
+ * in any of them, NULL and built-in kinds have one version. */
+void apistore_form_versioned(const struct schema_kind *k, const char *version, const char *text,
+	size_t len, struct body *out);
 /* A list up to its first item; metadata: the inside of its metadata. Its end is "]}". */
 void apistore_form_head(const struct apistore_form *f, const struct schema_kind *k,
 	const char *metadata, struct body *out);
