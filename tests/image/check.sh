@@ -108,7 +108,7 @@ for target in compute-pcrs operator; do
 	for none in usr/lib/udev/hwdb.d usr/lib/udev/hwdb.bin etc/udev src build out usr/bin/gcc; do
 		[ ! -e "$root/$none" ] || fault "$name has /$none"
 	done
-	rest=$(find "$root" -xdev \( -name 'tec-test*' -o -name '*.py' -path '*tests*' -o -path '*/var/cache/?*' -o -path '*/var/log/?*' \
+	rest=$(cd "$root" && find . -xdev \( -name 'tec-test*' -o -name '*.py' -path '*tests*' -o -path '*/var/cache/?*' -o -path '*/var/log/?*' \
 		-o -path '*/var/lib/apt/lists/?*' \) | head -5)
 	[ -z "$rest" ] || fault "$name has $rest"
 	[ "$(label "$image" version)" = "$version" ] || fault "$name: its label version is not configure.ac's $version"
