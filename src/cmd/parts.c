@@ -171,6 +171,7 @@ int parts_control(struct parts *p, struct err *err)
 		.operator_ = env_or("RELATED_IMAGE_OPERATOR", render_images_default.operator_),
 		.compute_pcrs =
 			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
+		.rate_limit = conf_str(p->options->conf, "rate-limit"),
 	};
 	struct k8s_transport *api;
 

@@ -187,7 +187,8 @@ static void push_all(struct json_object *list, struct json_object *more)
 
 /* The certificate moves from Trustee to the guard, and so do the ports; Trustee's probe asks the
  * guard, as the kubelet does not reach a container's loopback. */
-static void fill_guard(const struct model_cluster *c, const char *image, struct json_object *spec)
+static void fill_guard(
+	const struct model_cluster *c, const struct render_images *images, struct json_object *spec)
 {
 	cleanup_json struct json_object *more = render_template("trustee-guard.yaml");
 	struct json_object *containers = json_get_arr(spec, "template/spec/containers");
@@ -203,7 +204,12 @@ static void fill_guard(const struct model_cluster *c, const char *image, struct 
 		json_push(mounts, render_mount("trustee-tls", "/etc/tls"));
 	}
 	json_add(guard, "volumeMounts", mounts);
-	json_add_str(guard, "image", image);
+	if (images->rate_limit) {
+		cleanup_free char *rate = xasprintf("--rate-limit=%s", images->rate_limit);
+
+		json_push(args, json_object_new_string(rate));
+	}
+	json_add_str(guard, "image", images->operator_);
 	json_object_object_del(kbs, "ports");
 	json_object_object_del(kbs, "readinessProbe");
 	json_object_object_foreach (of_kbs, probe, value)
@@ -315,7 +321,7 @@ struct json_object *render_kbs_deployment(const struct model_cluster *c, const c
 	fill_tokens(in, spec);
 	fill_tls(c, spec);
 	if (model_cluster_guarded(c))
-		fill_guard(c, images->operator_, spec);
+		fill_guard(c, images, spec);
 	fill_annotations(p, c, in, json_get_obj(spec, "template/metadata/annotations"));
 	json_add(kbs, "volumeMounts", parents_first(json_get_arr(kbs, "volumeMounts")));
 	return render_hashed(json_add(o, "spec", spec));

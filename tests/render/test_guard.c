@@ -112,6 +112,18 @@ Test(render_guard, trustee_listens_on_loopback_and_the_guard_for_nodes)
 	}
 }
 
+Test(render_guard, nodes_are_counted_as_the_operator_counts_them)
+{
+	struct model_cluster c = cluster(&variants[0]);
+	const struct render_trustee_inputs in = {.tls_hash = NULL};
+	struct render_images images = render_images_default;
+	cleanup_json struct json_object *o = NULL;
+
+	images.rate_limit = "1000,100";
+	o = render_trustee_deployment(&c, "ns", &images, &in);
+	cr_assert(has_arg(container(o, "guard"), "--rate-limit=1000,100"));
+}
+
 Test(render_guard, tls_ends_in_the_guard)
 {
 	for (size_t i = 0; i < ARRAY_LEN(variants); i++) {

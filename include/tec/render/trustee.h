@@ -16,6 +16,8 @@
 struct render_images {
 	const char *trustee, *operator_,
 		*compute_pcrs; /* RELATED_IMAGE_*; never NULL: defaults in render_images_default */
+	const char *
+		rate_limit; /* the operator's own, for the guard's node listener; NULL: its default */
 };
 extern const struct render_images render_images_default;
 
