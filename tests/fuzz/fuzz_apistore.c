@@ -56,8 +56,13 @@ static void check_answer(const struct apistore_answer *a, bool changed)
 		DIE("an answer that is not a JSON object");
 	if (a->code >= 300 && (json_get_int(o, "code", 0) != a->code || changed))
 		DIE("a refusal that is none");
-	if (a->code >= 500 && a->code != 504)
+	/* kube-apiserver, too, says 500 of patches that it cannot make sense of. */
+	if (a->code == 507 ||
+		(a->code == 500 && str_eq(json_get_str(o, "reason"), "InternalError") &&
+			strstr(a->body, "database")))
 		DIE("the database failed: %s", a->body);
+	if (a->code > 500 && a->code != 504)
+		DIE("an error of ours: %s", a->body);
 }
 
 static void one(struct apistore_objects *s, char letter, const char *path, const char *body)
