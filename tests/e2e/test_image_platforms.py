@@ -129,8 +129,8 @@ def test_from_variables_to_boot_sets_of_three_and_back(cp, ns, place, root, vari
     cp.wait_for(lambda: requiring(place), 20, "the policy that asks for it")
     policy = place.policies()[0]
     assert policy == read("tpm.rego").replace(SWITCH, SWITCH.replace("false", "true"))
-    seed = spine.read(cp, ns, "configmaps", "trustee-policies")["data"]["default_cpu.rego"]
-    assert seed == policy
+    cp.wait_for(lambda: spine.read(cp, ns, "configmaps", "trustee-policies")["data"]["default_cpu.rego"] == policy,
+                20, "the policy in the seed")
     assert boots_of(place, stored=True)[two] is None, "revoked"
     wait_message(cp, ns, "a", "known for platform ovmf")
 

@@ -256,7 +256,8 @@ def test_trustees_own_deployment(cp, ns, start_operator, place, left):
     synced(cp, ns)
     settled(cp, ns)
     deployment = spine.read(cp, ns, "deployments", "trustee-deployment")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    container, guard = deployment["spec"]["template"]["spec"]["containers"]
+    assert (container["name"], guard["name"]) == ("kbs", "guard")
     assert container["command"][-1] == "/etc/kbs/kbs-config.toml"
     assert "--config-file" in container["command"]
     assert "debug" not in [e.get("value") for e in container["env"]], "it would log evidence"

@@ -153,7 +153,7 @@ def test_trustee_was_away_and_kept_its_store(world):
     world.poke()
     world.synced()
     assert world.sent(mark, *PUTS) == []
-    assert len(world.sent(mark, "refvalue-get")) == 1
+    assert 1 <= len(world.sent(mark, "refvalue-get")) <= 3, "a probe, and those while time went by"
     world.check()
 
 

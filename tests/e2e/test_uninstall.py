@@ -11,7 +11,7 @@ import time
 import pytest
 
 import spine
-from controlplane import TOP, wait_for
+from controlplane import PATIENCE, TOP, wait_for
 from teckinds import GROUP, made
 from trustee import Held
 
@@ -33,11 +33,11 @@ def install(cp, ns):
 def uninstall(cp, ns):
     """uninstall(*args) -> CompletedProcess; seconds is how long it took."""
 
-    def run(*args, seconds=60, kubectl=None):
+    def run(*args, seconds=60 * PATIENCE, kubectl=None):
         env = dict(os.environ, KUBECONFIG=cp.admin_kubeconfig, KUBECACHEDIR=cp.path("kubectl-cache"),
                    KUBECTL=kubectl or " ".join(cp.binaries["kubectl"]))
         began = time.monotonic()
-        done = subprocess.run([UNINSTALL, "--namespace", ns, "--timeout", "45", *args], env=env, text=True,
+        done = subprocess.run([UNINSTALL, "--namespace", ns, "--timeout", str(45 * PATIENCE), *args], env=env, text=True,
                               capture_output=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
         done.seconds = time.monotonic() - began
         return done
@@ -81,7 +81,7 @@ def test_the_right_order_takes_every_key_back(cp, ns, make_world, uninstall, nei
     assert done.returncode == 0, done
     held = Held(world.kbs.dump())
     assert not held.identities and not [k for k in held.resources.values() if k != b"{}"]
-    assert namespace_is_gone(cp, ns) and done.seconds < 45, done
+    assert namespace_is_gone(cp, ns) and done.seconds < 45 * PATIENCE, done
     assert "the kinds stay, as another namespace has machines" in done.stdout
     assert cp.api("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machines.{GROUP}")[0] == 200
     again = uninstall("--delete-keys", "--yes")
@@ -98,11 +98,11 @@ def test_the_wrong_order_has_a_way_out(cp, ns, make_world, uninstall, neighbour)
     wait_for(lambda: not spine.items(cp, ns, "ak"), 30, "no AttestationKeys")
     assert len(spine.items(cp, ns, "mach")) == NODES and len(held_secrets(cp, ns)) == NODES
     said = uninstall("--delete-keys", "--yes")
-    assert said.returncode == 1 and said.seconds < 10, said
+    assert said.returncode == 1 and said.seconds < 10 * PATIENCE, said
     assert "the operator is not installed" in said.stderr and "--delete-keys --force" in said.stderr
     assert len(spine.items(cp, ns, "mach")) == NODES, "not without being asked"
     done = uninstall("--delete-keys", "--yes", "--force")
-    assert done.returncode == 0 and done.seconds < 45, done
+    assert done.returncode == 0 and done.seconds < 45 * PATIENCE, done
     assert namespace_is_gone(cp, ns)
 
 
@@ -129,7 +129,7 @@ def test_without_options_every_key_stays_and_the_operator_comes_back(cp, ns, sta
     uuid = spine.first_boot(op)
     spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "KeyReady", "KeyMade")
     before = spine.read(cp, ns, "secrets", uuid)
-    assert spine.read(cp, ns, "deployments", "trustee-deployment")
+    wait_for(lambda: spine.read(cp, ns, "deployments", "trustee-deployment"), 20, "Trustee's Deployment")
     op.terminate()
     done = uninstall()
     assert done.returncode == 0, done
