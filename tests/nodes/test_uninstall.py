@@ -32,7 +32,8 @@ def register(world):
 def test_stopped_and_gone_on_with(installed):
     uuid = register(installed)
     installed.run(STOP, timeout=400)
-    assert not installed.pods("app%3Dtec-operator") and not installed.pods("app%3Dkbs")
+    assert not installed.pods("app%3Dtec-operator")
+    wait_for(lambda: not installed.pods("app%3Dkbs"), 60, "Trustee's Pod gone: its guard serves on for a moment")
     assert installed.machine(uuid)
     installed.run("kubectl apply -k k8s/")
     installed.wait_condition("TrusteeSynced", "Synced", 300)
