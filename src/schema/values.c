@@ -319,10 +319,18 @@ static void check_string(
 	}
 }
 
+/* What C leaves undefined: a number beyond int64_t is its nearest one. */
+static int64_t whole_of(double d)
+{
+	if (d >= 0x1p63)
+		return INT64_MAX;
+	return d >= -0x1p63 ? (int64_t)d : INT64_MIN;
+}
+
 static void add_number(struct strbuf *out, double limit, bool whole)
 {
 	cleanup_json struct json_object *o =
-		whole ? json_object_new_int64((int64_t)limit) : json_object_new_double(limit);
+		whole ? json_object_new_int64(whole_of(limit)) : json_object_new_double(limit);
 
 	schema_json_go(out, o);
 }
@@ -337,7 +345,7 @@ static void check_bound(struct values *w, const struct schema_bound *b, struct j
 	if (!b->set)
 		return;
 	if (whole) {
-		int64_t x = json_object_get_int64(v), y = (int64_t)b->value;
+		int64_t x = json_object_get_int64(v), y = whole_of(b->value);
 
 		good = upper ? x < y : x > y;
 		good = good || (x == y && !b->exclusive);
@@ -362,15 +370,15 @@ static void check_number(
 	bool whole = !is_double(v), good = true;
 	cleanup_strbuf struct strbuf factor = STRBUF_INIT;
 
-	if (m->set && whole && (int64_t)m->value <= 0) { /* a fraction: what Go makes of it */
+	if (m->set && whole && whole_of(m->value) <= 0) { /* a fraction: what Go makes of it */
 		cleanup_free char *field = field_of(w);
-		cleanup_json struct json_object *value = json_object_new_int64((int64_t)m->value);
+		cleanup_json struct json_object *value = json_object_new_int64(whole_of(m->value));
 
 		schema_cause_add(&r->causes, SCHEMA_INVALID, field, value,
 			"factor MultipleOf declared for %s must be positive: %lld",
-			strbuf_str(&w->path), (long long)m->value);
+			strbuf_str(&w->path), (long long)whole_of(m->value));
 	} else if (m->set && whole)
-		good = json_object_get_int64(v) % (int64_t)m->value == 0;
+		good = json_object_get_int64(v) % whole_of(m->value) == 0;
 	else if (m->set && m->value > 0)
 		good = is_integer(m->value < 1 ? 1 / m->value * d : d / m->value);
 	if (!good) {
@@ -409,7 +417,7 @@ static void check_array(struct values *w, const struct schema_node *s, struct js
 static bool enum_has(struct json_object *want, struct json_object *v)
 {
 	if (json_object_is_type(v, json_type_double) && json_object_is_type(want, json_type_int))
-		return (int64_t)json_object_get_double(v) == json_object_get_int64(want);
+		return whole_of(json_object_get_double(v)) == json_object_get_int64(want);
 	if (json_object_is_type(v, json_type_int) && json_object_is_type(want, json_type_double))
 		return json_object_get_double(v) == json_object_get_double(want);
 	return want && json_object_equal(want, v);
