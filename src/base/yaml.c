@@ -9,6 +9,9 @@
 
 #include "tec/base/yaml.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <yaml.h>
 
 #define YAML_MAX_BYTES 1048576
@@ -21,6 +24,7 @@ static const struct json_limits json_file = {
 struct reader {
 	yaml_parser_t parser;
 	yaml_event_t ev; /* the current one */
+	bool go;         /* scalars as Go resolves them */
 	bool have_ev;
 	unsigned depth, nodes;
 	struct err *err;
@@ -78,15 +82,84 @@ static bool is_int(const char *s, int64_t *out)
 	return true;
 }
 
+/* Digits with signs, '_' between them and the prefixes 0, 0b, 0o and 0x; strtoull() knows no 0b. */
+static bool is_go_int(const char *s, int64_t *out)
+{
+	char text[80], *end;
+	size_t n = 0, base = 10;
+	unsigned long long v;
+	bool negative = *s == '-';
+
+	s += *s == '-' || *s == '+';
+	if (*s < '0' || *s > '9' || strlen(s) >= sizeof(text))
+		return false;
+	for (const char *p = s; *p; p++)
+		if (*p != '_')
+			text[n++] = *p;
+	text[n] = '\0';
+	s = text;
+	if (s[0] == '0' && s[1]) {
+		base = strchr("xX", s[1]) ? 16 : strchr("bB", s[1]) ? 2 : 8;
+		if (base == 8 && !strchr("oO01234567", s[1]))
+			return false;
+		s += s[1] >= '0' && s[1] <= '7' ? 1 : 2;
+	}
+	errno = 0;
+	v = strtoull(s, &end, (int)base);
+	if (*end || end == s || *s == '-' || *s == '+' || errno || v > INT64_MAX)
+		return false;
+	*out = negative ? -(int64_t)v : (int64_t)v;
+	return true;
+}
+
+/* [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)? */
+static bool is_go_float(const char *s)
+{
+	size_t whole, part = 0, power;
+
+	s += *s == '-' || *s == '+';
+	s += whole = strspn(s, "0123456789");
+	if (*s == '.')
+		s += 1 + (part = strspn(s + 1, "0123456789"));
+	if (whole + part == 0)
+		return false;
+	if (*s == 'e' || *s == 'E') {
+		s++;
+		s += *s == '-' || *s == '+';
+		s += power = strspn(s, "0123456789");
+		if (power == 0)
+			return false;
+	}
+	return !*s;
+}
+
+/* NULL: it is a text, or one of the core schema's. */
+static struct json_object *go_value(const char *s)
+{
+	static const char *const trues[] = {"y", "Y", "yes", "Yes", "YES", "on", "On", "ON"};
+	static const char *const falses[] = {"n", "N", "no", "No", "NO", "off", "Off", "OFF"};
+	int64_t v;
+
+	if (is_one_of(s, trues, ARRAY_LEN(trues)))
+		return json_object_new_boolean(true);
+	if (is_one_of(s, falses, ARRAY_LEN(falses)))
+		return json_object_new_boolean(false);
+	if (is_go_int(s, &v))
+		return json_object_new_int64(v);
+	if (is_go_float(s) && isfinite(strtod(s, NULL)))
+		return json_object_new_double(strtod(s, NULL));
+	return NULL;
+}
+
 /* The value of the current scalar event; NULL is the null value. */
-static struct json_object *scalar_value(const yaml_event_t *ev)
+static struct json_object *scalar_value(const yaml_event_t *ev, bool go)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
 	static const char *const trues[] = {"true", "True", "TRUE"};
 	static const char *const falses[] = {"false", "False", "FALSE"};
 	const char *s = (const char *)ev->data.scalar.value;
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !ev->data.scalar.tag;
-	struct json_object *o;
+	struct json_object *o = NULL;
 	int64_t v;
 
 	if (plain && is_one_of(s, nulls, ARRAY_LEN(nulls)))
@@ -97,7 +170,7 @@ static struct json_object *scalar_value(const yaml_event_t *ev)
 		o = json_object_new_boolean(false);
 	else if (plain && is_int(s, &v))
 		o = json_object_new_int64(v);
-	else
+	else if (!plain || !go || !(o = go_value(s)))
 		o = json_object_new_string_len(s, (int)ev->data.scalar.length);
 	if (!o)
 		DIE("out of memory (JSON value)");
@@ -181,7 +254,7 @@ static int read_value(struct reader *r, struct json_object **out)
 	case YAML_SCALAR_EVENT:
 		if (check_scalar(r) < 0)
 			return -1;
-		*out = scalar_value(&r->ev);
+		*out = scalar_value(&r->ev, r->go);
 		return 0;
 	case YAML_SEQUENCE_START_EVENT:
 		return read_container(r, false, out);
@@ -224,10 +297,10 @@ static struct json_object *try_json(const char *text, size_t len)
 	return i < len && text[i] == '{' ? json_parse(text, len, &json_file, &ignored) : NULL;
 }
 
-struct json_object *yaml_parse(const char *text, size_t len, struct err *err)
+static struct json_object *parse(const char *text, size_t len, bool go, struct err *err)
 {
 	cleanup_json struct json_object *o = NULL;
-	struct reader r = {.err = err};
+	struct reader r = {.err = err, .go = go};
 	int rc;
 
 	if (len > YAML_MAX_BYTES) {
@@ -245,4 +318,14 @@ struct json_object *yaml_parse(const char *text, size_t len, struct err *err)
 	drop_event(&r);
 	yaml_parser_delete(&r.parser);
 	return rc < 0 ? NULL : steal_ptr(&o);
+}
+
+struct json_object *yaml_parse(const char *text, size_t len, struct err *err)
+{
+	return parse(text, len, false, err);
+}
+
+struct json_object *yaml_parse_go(const char *text, size_t len, struct err *err)
+{
+	return parse(text, len, true, err);
 }

@@ -65,6 +65,60 @@ Test(base_yaml, scalars_of_the_core_schema)
 	}
 }
 
+/* The same as a body for kube-apiserver: test_two_servers_bodies.py. */
+Test(base_yaml, scalars_as_go_resolves_them)
+{
+	static const struct {
+		const char *in, *want;
+	} t[] = {
+		{"yes", "true"},
+		{"y", "true"},
+		{"On", "true"},
+		{"NO", "false"},
+		{"off", "false"},
+		{"yEs", "\"yEs\""},
+		{"'yes'", "\"yes\""},
+		{"!!str yes", "\"yes\""},
+		{"010", "8"},
+		{"0x10", "16"},
+		{"0b11", "3"},
+		{"0o17", "15"},
+		{"+7", "7"},
+		{"-7", "-7"},
+		{"1_000", "1000"},
+		{"08", "8.0"},
+		{"0x", "\"0x\""},
+		{"0x-1", "\"0x-1\""},
+		{"0.5", "0.5"},
+		{".5", "0.5"},
+		{"1.", "1.0"},
+		{"1e3", "1000.0"},
+		{"1e", "\"1e\""},
+		{".", "\".\""},
+		{"1e999", "\"1e999\""},
+		{"1.5.1", "\"1.5.1\""},
+		{"2026-01-02", "\"2026-01-02\""},
+		{"~", NULL},
+		{"0.25e1", "2.5"},
+		{"0x1111111111111111111111111111111111111111111111111111111111111111111111111111111111",
+			"\"0x1111111111111111111111111111111111111111111111111111111111111111111111111111111111\""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_free char *text = xasprintf("a: [%s]", t[i].in);
+		struct err err = ERR_INIT;
+		cleanup_json struct json_object *o = yaml_parse_go(text, strlen(text), &err);
+		struct json_object *v = json_object_array_get_idx(json_get_arr(o, "a"), 0);
+
+		if (!t[i].want) {
+			cr_expect_null(v, "%s", t[i].in);
+			continue;
+		}
+		cr_expect_str_eq(json_object_to_json_string(v), t[i].want, "%s gave %s", t[i].in,
+			json_object_to_json_string(v));
+	}
+}
+
 Test(base_yaml, a_kubeconfig)
 {
 	cleanup_free char *got =
