@@ -79,6 +79,16 @@ void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len
 		DIE("SHA-256 of %zu more bytes failed", len);
 }
 
+void bytes_sha256_add_framed(struct bytes_sha256_run *run, const void *data, size_t len)
+{
+	uint8_t head[8]; /* little-endian */
+
+	for (unsigned i = 0; i < sizeof(head); i++)
+		head[i] = (uint8_t)((uint64_t)len >> 8 * i);
+	bytes_sha256_add(run, head, sizeof(head));
+	bytes_sha256_add(run, data, len);
+}
+
 void bytes_sha256_copy(struct bytes_sha256_run *to, const struct bytes_sha256_run *from)
 {
 	to->ctx = new_md();

@@ -19,16 +19,6 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
-static void add(struct bytes_sha256_run *run, const char *text, size_t len)
-{
-	uint8_t head[8];
-
-	for (unsigned i = 0; i < sizeof(head); i++)
-		head[i] = (uint8_t)((uint64_t)len >> 8 * i);
-	bytes_sha256_add(run, head, sizeof(head));
-	bytes_sha256_add(run, text, len);
-}
-
 bool model_content_sha256(struct json_object *o, char hex[SHA256_HEX_LEN + 1])
 {
 	struct json_object *data = json_get_obj(o, "data");
@@ -50,8 +40,9 @@ bool model_content_sha256(struct json_object *o, char hex[SHA256_HEX_LEN + 1])
 	for (i = 0; i < n; i++) {
 		struct json_object *v = json_object_object_get(data, names[i]);
 
-		add(&run, names[i], strlen(names[i]));
-		add(&run, json_object_get_string(v), (size_t)json_object_get_string_len(v));
+		bytes_sha256_add_framed(&run, names[i], strlen(names[i]));
+		bytes_sha256_add_framed(
+			&run, json_object_get_string(v), (size_t)json_object_get_string_len(v));
 	}
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);

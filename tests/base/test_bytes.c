@@ -45,6 +45,24 @@ Test(base_bytes, sha256_in_pieces)
 	cr_assert_arr_eq(other, whole, SHA256_LEN, "a copy has an end of its own");
 }
 
+Test(base_bytes, sha256_of_parts_with_their_lengths)
+{
+	cleanup_sha256 struct bytes_sha256_run run = {NULL}, moved = {NULL};
+	uint8_t framed[SHA256_LEN], other[SHA256_LEN], whole[SHA256_LEN];
+
+	bytes_sha256_init(&run);
+	bytes_sha256_add_framed(&run, "ab", 2);
+	bytes_sha256_add_framed(&run, NULL, 0);
+	bytes_sha256_end(&run, framed);
+	bytes_sha256("\2\0\0\0\0\0\0\0ab\0\0\0\0\0\0\0", 18, whole);
+	cr_expect_arr_eq(framed, whole, SHA256_LEN);
+	bytes_sha256_init(&moved);
+	bytes_sha256_add_framed(&moved, "a", 1);
+	bytes_sha256_add_framed(&moved, "b", 1);
+	bytes_sha256_end(&moved, other);
+	cr_expect_arr_neq(framed, other, SHA256_LEN);
+}
+
 Test(base_bytes, hex_round_trip)
 {
 	uint8_t in[256], out[256];

@@ -28,6 +28,8 @@ struct bytes_sha256_run {
 };
 void bytes_sha256_init(struct bytes_sha256_run *run);
 void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len);
+/* Its length before it, so that bytes cannot move from one part to the next. */
+void bytes_sha256_add_framed(struct bytes_sha256_run *run, const void *data, size_t len);
 void bytes_sha256_copy(struct bytes_sha256_run *to, const struct bytes_sha256_run *from);
 void bytes_sha256_end(struct bytes_sha256_run *run, uint8_t out[SHA256_LEN]); /* once */
 void bytes_sha256_fini(struct bytes_sha256_run *run);

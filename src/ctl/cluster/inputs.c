@@ -236,15 +236,15 @@ struct op *cluster_inputs_start_tls(
 static bool add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
 {
 	struct json_object *v = NULL;
-	uint64_t len = 0;
+	const char *text = NULL;
+	size_t len = 0;
 
 	if (data && json_object_object_get_ex(data, member, &v) &&
-		json_object_is_type(v, json_type_string))
-		len = (uint64_t)json_object_get_string_len(v);
-	/* So that bytes cannot move from one member to the next. */
-	bytes_sha256_add(run, &len, sizeof(len));
-	if (len)
-		bytes_sha256_add(run, json_object_get_string(v), (size_t)len);
+		json_object_is_type(v, json_type_string)) {
+		text = json_object_get_string(v);
+		len = (size_t)json_object_get_string_len(v);
+	}
+	bytes_sha256_add_framed(run, text, len);
 	return len != 0;
 }
 
