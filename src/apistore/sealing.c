@@ -201,7 +201,7 @@ struct apistore_db *apistore_sealing_open_db(struct apistore_sealing *s, struct 
 	if (!db && err->kind == ERR_DENIED)
 		db = open_with_earlier(s, err);
 	else if (db && s->is_own)
-		(void)unlink(s->own_new); /* the rotation did not reach the database */
+		file_remove(s->own_new); /* the rotation did not reach the database */
 	if (db && !s->is_own && access(s->own, F_OK) == 0)
 		log_warn(NULL,
 			"the sealing key comes from elsewhere, and sealing.key in the directory is not used: keep it for the backups made under it, and take it away",

@@ -116,9 +116,14 @@ static int write_all(int fd, const char *data, size_t len)
 	return fsync(fd);
 }
 
+static char *temporary(const char *path)
+{
+	return xasprintf("%s.new", path);
+}
+
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *err)
 {
-	cleanup_free char *tmp = xasprintf("%s.new", path);
+	cleanup_free char *tmp = temporary(path);
 	int fd, rc;
 
 	unlink(tmp); /* of a life that ended in between */
@@ -134,4 +139,12 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 	}
 	close(fd);
 	return rc < 0 ? -1 : sync_dir(path, err);
+}
+
+void file_remove(const char *path)
+{
+	cleanup_free char *tmp = temporary(path);
+
+	(void)unlink(path);
+	(void)unlink(tmp);
 }

@@ -203,6 +203,10 @@ Test(apistore_sealing, a_process_killed_in_a_rotation_finds_the_key)
 	cr_expect(opens(NULL, NULL), "killed before the database");
 	cr_expect_not(is_there("sealing.key.new"), "it was not needed");
 
+	put_key("sealing.key.new.new", second, 0600);
+	cr_expect(opens(NULL, NULL), "killed while the new one was written");
+	cr_expect_not(is_there("sealing.key.new.new"), "no key is left about");
+
 	put_key("sealing.key.new", second, 0600);
 	s = open_sealing(NULL, NULL);
 	db = store_open(NULL, &err);

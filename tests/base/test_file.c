@@ -113,7 +113,11 @@ Test(base_file, a_file_is_replaced_as_a_whole)
 	cr_expect_str_eq(text, "kept", "a link is not followed");
 	free(text);
 	cr_expect_eq(lstat(left, &st), -1);
-	unlink(path);
+	cr_assert_eq(symlink("other", left), 0);
+	file_remove(path);
+	cr_expect(lstat(path, &st) < 0 && lstat(left, &st) < 0);
+	cr_expect_eq(lstat(other, &st), 0);
+	file_remove(path);
 	unlink(other);
 	rmdir(dir);
 	cr_expect_eq(file_replace(path, "x", 1, 0600, &err), -1);
