@@ -11,6 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,6 +21,7 @@
 #include <unistd.h>
 
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
 
 #define READ_ACCESS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 /* Of the first version of the interface: read, write, execute, make, remove. */
@@ -100,4 +104,65 @@ uint64_t confine_raise_descriptors(uint64_t want)
 		return lim.rlim_cur;
 	lim.rlim_cur = lim.rlim_max > want ? want : lim.rlim_max;
 	return setrlimit(RLIMIT_NOFILE, &lim) == 0 ? lim.rlim_cur : 0;
+}
+
+/* A mapping of /proc/self/smaps. */
+struct mapping {
+	unsigned long from, to;
+	bool clean; /* of a file, not writable, and nothing in it was written before that */
+};
+
+/* What was written there, in memory or swapped out: "Anonymous" stands before "Swap". */
+static bool was_written(const char *line)
+{
+	unsigned long kib;
+
+	return (sscanf(line, "Anonymous: %lu", &kib) == 1 ||
+		       sscanf(line, "Swap: %lu", &kib) == 1) &&
+	       kib > 0;
+}
+
+/* Where it begins, its first line; the rest says what is in it. */
+static bool begins(const char *line, struct mapping *m)
+{
+	unsigned long from, to;
+	char mode[5], path[2] = "";
+
+	if (sscanf(line, "%lx-%lx %4s %*x %*s %*u %1s", &from, &to, mode, path) < 3)
+		return false;
+	*m = (struct mapping){from, to,
+		path[0] == '/' && (strcmp(mode, "r-xp") == 0 || strcmp(mode, "r--p") == 0)};
+	return true;
+}
+
+void confine_drop_code_of(FILE *smaps, void (*drop)(void *from, size_t len))
+{
+	struct mapping m = {0, 0, false};
+	char line[512];
+
+	while (fgets(line, sizeof(line), smaps)) {
+		if (begins(line, &m) || !m.clean)
+			continue;
+		/* What the linker wrote and then protected would come back as it was before. */
+		if (was_written(line))
+			m.clean = false;
+		else if (str_starts(line, "Swap:"))
+			drop((void *)m.from, m.to - m.from);
+	}
+}
+
+static void drop_pages(void *from, size_t len)
+{
+	if (munlock(from, len) == 0)
+		(void)madvise(from, len, MADV_DONTNEED);
+}
+
+void confine_drop_code(void)
+{
+	FILE *maps = fopen("/proc/self/smaps", "re");
+
+	if (!maps)
+		return;
+	confine_drop_code_of(maps, drop_pages);
+	fclose(maps);
 }

@@ -187,6 +187,7 @@ static void run(struct process *p)
 	log_info(NULL, "the guard starts", "version=%s url=%s pid=%d", PACKAGE_VERSION,
 		log_esc(p->options->guard.upstream), (int)getpid());
 	warn_about(&p->options->guard);
+	confine_drop_code();
 	loop_run(p->loop);
 	loop_signal_free(term);
 	loop_signal_free(intr);

@@ -20,6 +20,7 @@
 #include "options.h"
 #include "parts.h"
 
+#include "tec/base/confine.h"
 #include "tec/base/metric.h"
 #include "tec/base/secret.h"
 #include "tec/kbs/seed.h"
@@ -55,6 +56,7 @@ static int run(struct options *o, struct err *err)
 		status = -1;
 	} else if (!conf_bool(o->conf, "check-config")) {
 		parts_start(&p);
+		confine_drop_code();
 		loop_run(p.loop);
 	} else {
 		printf("tec-operator: the configuration is usable (namespace %s)\n", p.ns);

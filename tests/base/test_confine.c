@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -101,4 +103,60 @@ Test(base_confine, descriptors_are_raised_within_the_hard_limit)
 	cr_expect_eq(confine_raise_descriptors(1000), 256);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
 	cr_expect(lim.rlim_cur == 256 && lim.rlim_max == 256);
+}
+
+/* "RssFile" and the like of /proc/self/status, in KiB. */
+static unsigned long status_kib(const char *name)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	unsigned long kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			kib = strtoul(line + strlen(name) + 1, NULL, 10);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+Test(base_confine, code_that_is_let_go_comes_back_when_it_is_called)
+{
+	unsigned long before = status_kib("RssFile"), after;
+
+	confine_drop_code();
+	after = status_kib("RssFile");
+	cr_expect_lt(after, before, "%lu, %lu", after, before);
+	cr_expect_neq(after, 0);
+}
+
+static char dropped[200];
+
+static void note_dropped(void *from, size_t len)
+{
+	size_t n = strlen(dropped);
+
+	snprintf(dropped + n, sizeof(dropped) - n, "%lx+%zx ", (unsigned long)from, len);
+}
+
+Test(base_confine, what_the_linker_wrote_stays_also_when_it_is_swapped_out)
+{
+	static const char smaps[] = "1000-3000 r-xp 00000000 fe:00 1 /lib/a.so\n"
+				    "Rss: 8 kB\nAnonymous: 0 kB\nSwap: 0 kB\nSwapPss: 0 kB\n"
+				    "3000-4000 r--p 00002000 fe:00 1 /lib/a.so\n"
+				    "Rss: 4 kB\nAnonymous: 4 kB\nSwap: 0 kB\nSwapPss: 0 kB\n"
+				    "4000-5000 r--p 00003000 fe:00 1 /lib/a.so\n"
+				    "Rss: 0 kB\nAnonymous: 0 kB\nSwap: 4 kB\nSwapPss: 4 kB\n"
+				    "5000-6000 rw-p 00004000 fe:00 1 /lib/a.so\n"
+				    "Rss: 4 kB\nAnonymous: 0 kB\nSwap: 0 kB\nSwapPss: 0 kB\n"
+				    "6000-7000 r--p 00000000 00:00 0 [vvar]\n"
+				    "Rss: 0 kB\nAnonymous: 0 kB\nSwap: 0 kB\nSwapPss: 0 kB\n"
+				    "7000-9000 r--p 00000000 fe:00 2 /lib/b.so\n"
+				    "Rss: 8 kB\nAnonymous: 0 kB\nSwap: 0 kB\nSwapPss: 0 kB\n";
+	FILE *f = fmemopen((void *)smaps, strlen(smaps), "r");
+
+	cr_assert(f);
+	confine_drop_code_of(f, note_dropped);
+	fclose(f);
+	cr_assert_str_eq(dropped, "1000+2000 7000+2000 ");
 }

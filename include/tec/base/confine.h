@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tec/base/err.h"
 
@@ -29,5 +30,14 @@ bool confine_files(const char *const *paths, size_t n);
 /* The opposite: raises the soft limit of descriptors, within the hard one. What is allowed then;
  * 0: not known. */
 uint64_t confine_raise_descriptors(uint64_t want);
+
+/*
+ * Releases the pages of the program and its libraries, code and constants: those that only the start
+ * needed stay unmapped, and those that are used again come back from the page cache. For a process
+ * that has started and now serves; may be called again.
+ */
+void confine_drop_code(void);
+/* For each mapping of /proc/PID/smaps that may go: the part of it that reads. */
+void confine_drop_code_of(FILE *smaps, void (*drop)(void *from, size_t len));
 
 #endif
