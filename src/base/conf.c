@@ -29,7 +29,9 @@ struct conf {
 	struct value *argv, *file;          /* owned arrays, one element per option */
 	bool file_read;
 	const struct conf_command *command;
-	const char *operand; /* borrowed from argv */
+	const char *group;    /* the first word of a command that has two; borrowed from argv */
+	const char **operand; /* owned; the words are borrowed from argv */
+	size_t n_operands;
 };
 
 static void value_add(struct value *v, const char *text)
@@ -69,6 +71,7 @@ void conf_free(struct conf *c)
 		return;
 	values_free(c->argv, c->program->n_options);
 	values_free(c->file, c->program->n_options);
+	free(c->operand);
 	free(c);
 }
 
@@ -187,27 +190,68 @@ static int take_letters(struct conf *c, struct args *a, const char *word)
 	return 0;
 }
 
+static const struct conf_command *find_command(const struct conf *c, const char *word)
+{
+	cleanup_free char *name = c->group ? xasprintf("%s %s", c->group, word) : xstrdup(word);
+
+	for (size_t i = 0; i < c->program->n_commands; i++)
+		if (str_eq(c->program->commands[i].name, name))
+			return &c->program->commands[i];
+	return NULL;
+}
+
+/* "image" of "image list". */
+static bool is_group(const struct conf_program *p, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (size_t i = 0; i < p->n_commands; i++) {
+		const char *name = p->commands[i].name;
+
+		if (name && str_starts(name, word) && name[len] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* "LOG DIR" wants two words, "FILE..." one or more, "[UKI]" takes one. */
+static bool wants_more(const struct conf *c)
+{
+	const char *p = c->command && c->command->operand ? c->command->operand : "";
+	size_t words = *p != '\0';
+
+	for (const char *blank = p; (blank = strchr(blank, ' ')); blank++)
+		words++;
+	return c->n_operands < words || str_ends(p, "...");
+}
+
 static int take_word(struct conf *c, const char *word, struct err *err)
 {
 	const struct conf_program *p = c->program;
 
-	if (c->command && c->command->operand && !c->operand) {
-		c->operand = word;
+	if (wants_more(c)) {
+		ARRAY_GROW(c->operand, c->n_operands);
+		c->operand[c->n_operands++] = word;
 		return 0;
 	}
 	if (!p->n_commands || c->command)
 		return err_set(err, ERR_INVALID, "unexpected argument %s", log_esc(word));
-	for (size_t i = 0; i < p->n_commands && !c->command; i++)
-		if (str_eq(p->commands[i].name, word))
-			c->command = &p->commands[i];
-	return c->command ? 0 : err_set(err, ERR_INVALID, "unknown command %s", log_esc(word));
+	c->command = find_command(c, word);
+	if (c->command)
+		return 0;
+	if (c->group)
+		return err_set(err, ERR_INVALID, "unknown command %s %s", c->group, log_esc(word));
+	if (!is_group(p, word))
+		return err_set(err, ERR_INVALID, "unknown command %s", log_esc(word));
+	c->group = word;
+	return 0;
 }
 
-static bool allows(const struct conf_command *command, const char *option)
+static bool is_in(const char *list, const char *option)
 {
 	size_t len = strlen(option);
 
-	for (const char *p = command->options; p && *p; p += strspn(p, " ")) {
+	for (const char *p = list; p && *p; p += strspn(p, " ")) {
 		size_t n = strcspn(p, " ");
 
 		if (n == len && memcmp(p, option, n) == 0)
@@ -217,23 +261,47 @@ static bool allows(const struct conf_command *command, const char *option)
 	return false;
 }
 
+bool conf_takes(
+	const struct conf_program *program, const struct conf_command *command, const char *option)
+{
+	return is_in(command->options, option) || is_in(program->common, option);
+}
+
+/* "approve, list" after the word "image". */
+static int refuse_group(const struct conf *c, struct err *err)
+{
+	cleanup_strbuf struct strbuf list = STRBUF_INIT;
+	size_t len = strlen(c->group);
+
+	for (size_t i = 0; i < c->program->n_commands; i++) {
+		const char *name = c->program->commands[i].name;
+
+		if (name && str_starts(name, c->group) && name[len] == ' ')
+			strbuf_addf(&list, "%s%s", list.len ? ", " : "", name + len + 1);
+	}
+	return err_set(err, ERR_INVALID, "command %s needs one of %s", c->group, strbuf_str(&list));
+}
+
 /* There is a command, with its operand, and every option has an effect. */
 static int check_command(struct conf *c, struct err *err)
 {
 	const struct conf_program *p = c->program;
 
+	if (c->group && !c->command)
+		return refuse_group(c, err);
 	for (size_t i = 0; i < p->n_commands && !c->command; i++)
 		if (!p->commands[i].name)
 			c->command = &p->commands[i];
 	if (!c->command)
 		return p->n_commands ? err_set(err, ERR_INVALID, "no command") : 0;
-	if (c->command->operand && !c->operand)
+	if (c->command->operand && c->command->operand[0] != '[' && wants_more(c) &&
+		(!c->n_operands || !str_ends(c->command->operand, "...")))
 		return err_set(err, ERR_INVALID, "command %s needs %s", c->command->name,
 			c->command->operand);
 	for (size_t i = 0; i < p->n_options; i++) {
 		const struct conf_option *o = &p->options[i];
 
-		if (!c->argv[i].n || o->type == CONF_ACTION || allows(c->command, o->name))
+		if (!c->argv[i].n || o->type == CONF_ACTION || conf_takes(p, c->command, o->name))
 			continue;
 		return err_set(err, ERR_INVALID, "option --%s has no effect %s %s", o->name,
 			c->command->name ? "with" : "without",
@@ -386,7 +454,12 @@ size_t conf_command(const struct conf *c)
 
 const char *conf_operand(const struct conf *c)
 {
-	return c->operand;
+	return conf_operand_nth(c, 0);
+}
+
+const char *conf_operand_nth(const struct conf *c, size_t i)
+{
+	return i < c->n_operands ? c->operand[i] : NULL;
 }
 
 const char *conf_str(const struct conf *c, const char *name)
@@ -457,7 +530,9 @@ enum conf_result conf_start(struct conf *c, int argc, char *const argv[])
 
 	if (conf_parse_argv(c, argc, argv, &err) < 0)
 		return conf_refuse(c, &err);
-	if (given(c, "help"))
+	if (given(c, "help") && c->command && c->command->name)
+		conf_print_command_help(c->program, c->command, stdout);
+	else if (given(c, "help"))
 		conf_print_help(c->program, stdout);
 	else if (given(c, "version"))
 		printf("%s %s\n", c->program->name, PACKAGE_VERSION);

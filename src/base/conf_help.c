@@ -29,11 +29,11 @@ static void print_wrapped(FILE *out, const char *prefix, const char *text)
 	}
 }
 
-static void print_option(const struct conf_option *o, FILE *out)
+static void print_option(const struct conf_option *o, FILE *out, bool headings)
 {
 	const char *arg = o->arg ? o->arg : "VALUE";
 
-	if (o->group)
+	if (headings && o->group)
 		fprintf(out, "\n%s:\n", o->group);
 	fprintf(out, "  --%s", o->name);
 	if (o->type == CONF_BOOL)
@@ -76,10 +76,33 @@ void conf_print_help(const struct conf_program *p, FILE *out)
 		print_wrapped(out, "        ", c->help);
 	}
 	for (size_t i = 0; i < p->n_options; i++)
-		print_option(&p->options[i], out);
+		print_option(&p->options[i], out, true);
 	if (p->notes) {
 		fputc('\n', out);
 		print_wrapped(out, "", p->notes);
+	}
+}
+
+void conf_print_command_help(const struct conf_program *p, const struct conf_command *c, FILE *out)
+{
+	fprintf(out, "Usage: %s %s%s%s [OPTION]...\n", p->name, c->name, c->operand ? " " : "",
+		c->operand ? c->operand : "");
+	print_wrapped(out, "", c->help);
+	for (unsigned common = 0; common < 2; common++) {
+		bool first = true;
+
+		for (size_t i = 0; i < p->n_options; i++) {
+			const struct conf_option *o = &p->options[i];
+			bool own = c->options && conf_takes(&(struct conf_program){0}, c, o->name);
+
+			if (common ? own || (!conf_takes(p, c, o->name) && o->type != CONF_ACTION)
+				   : !own)
+				continue;
+			if (first)
+				fprintf(out, "\n%s:\n", common ? "Common options" : "Options");
+			first = false;
+			print_option(o, out, false);
+		}
 	}
 }
 

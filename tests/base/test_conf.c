@@ -505,3 +505,96 @@ Test(base_conf, an_optional_value_is_only_what_is_joined)
 	cr_expect_str_eq(conf_str(c, "alone"), "/x");
 	conf_free(c);
 }
+
+/* ---- commands of two words, and completion */
+
+static const struct conf_command in_groups[] = {
+	{"thing list", NULL, "Lists things.", NULL},
+	{"thing show", "[NAME]", "Shows one, or all.", "format"},
+	{"thin", NULL, "Something else.", NULL},
+};
+static const char *const group_values[][2] = {{"thing show", "thing list"}};
+static const struct conf_program with_groups = {.name = "prog",
+	.usage = "COMMAND",
+	.options = table,
+	.n_options = ARRAY_LEN(table),
+	.commands = in_groups,
+	.n_commands = ARRAY_LEN(in_groups),
+	.values = group_values,
+	.n_values = ARRAY_LEN(group_values),
+	.common = "level count"};
+
+Test(conf_groups, commands_of_two_words)
+{
+	static const struct {
+		const char *words[4];
+		int command; /* -1: refused */
+		const char *operand, *said;
+	} cases[] = {
+		{{"thing", "list"}, 0, NULL, NULL},
+		{{"thing", "--level=1", "show", "x"}, 1, "x", NULL},
+		{{"thing", "show"}, 1, NULL, NULL},
+		{{"thin", "--count=1"}, 2, NULL, NULL},
+		{{"thing"}, -1, NULL, "command thing needs one of list, show"},
+		{{"thing", "lis"}, -1, NULL, "unknown command thing \"lis\""},
+		{{"thi"}, -1, NULL, "unknown command \"thi\""},
+		{{"thing list"}, 0, NULL, NULL},
+		{{"thing", "list", "x"}, -1, NULL, "unexpected argument \"x\""},
+		{{"thing", "list", "--format=json"}, -1, NULL, "has no effect with thing list"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char *argv[5] = {(char *)(uintptr_t) "prog"};
+		struct conf *c = conf_new(&with_groups);
+		struct err e = ERR_INIT;
+		int argc = 1, rc;
+
+		for (; argc < 5 && cases[i].words[argc - 1]; argc++)
+			argv[argc] = (char *)(uintptr_t)cases[i].words[argc - 1];
+		rc = conf_parse_argv(c, argc, argv, &e);
+		cr_expect_eq(rc, cases[i].command < 0 ? -1 : 0, "case %zu: %s", i, e.text);
+		if (rc == 0) {
+			cr_expect_eq((int)conf_command(c), cases[i].command, "case %zu", i);
+			cr_expect(str_eq(conf_operand(c), cases[i].operand), "case %zu", i);
+		} else {
+			cr_expect(strstr(e.text, cases[i].said), "case %zu: %s", i, e.text);
+		}
+		conf_free(c);
+	}
+}
+
+Test(conf_groups, help_of_one_command_has_its_options_and_the_common_ones)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	conf_print_command_help(&with_groups, &in_groups[1], out);
+	fclose(out);
+	cr_expect(
+		str_starts(text,
+			"Usage: prog thing show [NAME] [OPTION]...\nShows one, or all.\n\nOptions:\n  --format=FORMAT\n"),
+		"%s", text);
+	cr_expect(strstr(text, "\nCommon options:\n  --level=LEVEL, -l LEVEL\n"), "%s", text);
+	cr_expect(strstr(text, "  --count=N\n") && strstr(text, "  --help, -h\n"));
+	cr_expect_null(strstr(text, "--disk"));
+	free(text);
+}
+
+Test(conf_groups, every_shell_gets_every_word)
+{
+	static const char *const words[] = {"thing", "list", "show", "thin", "format", "json"};
+
+	for (int shell = CONF_BASH; shell <= CONF_FISH; shell++) {
+		char *text = NULL;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		conf_print_completion(&with_groups, (enum conf_shell)shell, out);
+		fclose(out);
+		for (size_t i = 0; i < ARRAY_LEN(words); i++)
+			cr_expect(strstr(text, words[i]), "shell %d lacks %s", shell, words[i]);
+		cr_expect(strstr(text, "thing list"), "shell %d", shell);
+		free(text);
+	}
+}

@@ -47,10 +47,12 @@ static inline bool conf_in_file(const struct conf_option *o)
 	       o->type == CONF_OPTIONAL;
 }
 
-/* The first word that is not an option. */
+/* The first words that are not options: one, or two with a blank between ("image list"). */
 struct conf_command {
-	const char *name;    /* "pcr11"; NULL: what the program does without a command */
-	const char *operand; /* "UKI": the word that must come after it; NULL: none may */
+	const char *name; /* "pcr11"; NULL: what the program does without a command */
+	/* "UKI", "LOG DIR", "FILE...": the words that must come after it; "[UKI]": one that may;
+	 * NULL: none may. */
+	const char *operand;
 	const char *help;
 	const char
 		*options; /* the names it takes, separated by blanks; CONF_ACTION is always taken */
@@ -65,6 +67,11 @@ struct conf_program {
 	size_t n_options;
 	const struct conf_command *commands; /* NULL: none, and no word is accepted */
 	size_t n_commands;
+	const char *common; /* options that every command takes, separated by blanks; NULL: none */
+	/* For completion, what operands can be: pairs of a command and the arguments with which this
+	 * program prints them ("machine list -o name"), or, in parentheses, the words themselves. */
+	const char *const (*values)[2];
+	size_t n_values;
 };
 
 struct conf; /* the values; conf_new/conf_free */
@@ -91,7 +98,8 @@ int conf_parse_file(struct conf *c, const char *path, struct err *err) MUST_CHEC
 
 /* Index in the program's commands; only of a program that has some, after conf_parse_argv(). */
 size_t conf_command(const struct conf *c);
-const char *conf_operand(const struct conf *c); /* NULL: the command has none */
+const char *conf_operand(const struct conf *c);               /* the first; NULL: there is none */
+const char *conf_operand_nth(const struct conf *c, size_t i); /* NULL after the last */
 
 /* NULL: unset. Borrowed until the next parse. */
 const char *conf_str(const struct conf *c, const char *name);
@@ -105,6 +113,15 @@ int conf_number(const struct conf *c, const char *name, uint64_t min, uint64_t m
 bool conf_is_set(const struct conf *c, const char *name); /* by command line or file */
 
 void conf_print_help(const struct conf_program *program, FILE *out);
+/* Of one command: what `NAME COMMAND --help` prints. */
+void conf_print_command_help(
+	const struct conf_program *program, const struct conf_command *command, FILE *out);
+/* Whether the command takes the option, by its own list or the program's. */
+bool conf_takes(
+	const struct conf_program *program, const struct conf_command *command, const char *option);
+/* A script for this shell, from the same table: commands, options, choices, operands. */
+enum conf_shell { CONF_BASH, CONF_ZSH, CONF_FISH };
+void conf_print_completion(const struct conf_program *program, enum conf_shell shell, FILE *out);
 /* The commented sample configuration file, as installed from etc/. */
 void conf_print_sample(const struct conf_program *program, FILE *out);
 
