@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * OpenSSL's PKCS7_verify with the content beside it, as its CMS functions refuse contents that are
+ * not an OCTET STRING. EDK2 (CryptPkcs7Verify.c) and shim call the same function with the same
+ * flags.
+ */
+#include "config.h"
+
+#include "tec/pki/pkcs7.h"
+
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/pkcs7.h>
+#include <openssl/x509v3.h>
+
+static void free_pkcs7(PKCS7 **p)
+{
+	PKCS7_free(*p);
+}
+
+static void free_cert(X509 **x)
+{
+	X509_free(*x);
+}
+
+static void free_store(X509_STORE **s)
+{
+	X509_STORE_free(*s);
+}
+
+static void free_bio(BIO **b)
+{
+	BIO_free(*b);
+}
+#define cleanup_pkcs7 __attribute__((cleanup(free_pkcs7)))
+#define cleanup_cert  __attribute__((cleanup(free_cert)))
+#define cleanup_store __attribute__((cleanup(free_store)))
+#define cleanup_bio   __attribute__((cleanup(free_bio)))
+
+bool pki_pkcs7_leads_to(const uint8_t *pkcs7, size_t len, const uint8_t *content,
+	size_t content_len, const uint8_t *trusted, size_t trusted_len)
+{
+	const uint8_t *at = pkcs7, *cert_at = trusted;
+	cleanup_pkcs7 PKCS7 *p7 = NULL;
+	cleanup_cert X509 *cert = NULL;
+	cleanup_store X509_STORE *store = X509_STORE_new();
+	cleanup_bio BIO *data = NULL;
+	bool good;
+
+	if (!store || len > INT_MAX || content_len > INT_MAX || trusted_len > INT_MAX)
+		return false;
+	p7 = d2i_PKCS7(NULL, &at, (long)len);
+	cert = d2i_X509(NULL, &cert_at, (long)trusted_len);
+	data = BIO_new_mem_buf(content, (int)content_len);
+	good = p7 && cert && data && PKCS7_type_is_signed(p7) && X509_STORE_add_cert(store, cert) &&
+	       X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_NO_CHECK_TIME) &&
+	       X509_STORE_set_purpose(store, X509_PURPOSE_ANY) &&
+	       PKCS7_verify(p7, NULL, store, data, NULL, PKCS7_BINARY) == 1;
+	ERR_clear_error();
+	return good;
+}
