@@ -5,11 +5,9 @@
 
 #include "tec/jose/jwe.h"
 
-#include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/param_build.h>
 #include <openssl/rsa.h>
 #include <string.h>
@@ -18,39 +16,13 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
-#define CEK_LEN     32
-#define IV_LEN      12
-#define TAG_LEN     16
-#define WRAPPED_LEN (CEK_LEN + 8) /* RFC 3394 */
-#define COORD_MAX   66            /* P-521 */
+#include "jose_internal.h"
+
+#define WRAPPED_LEN (JWE_CEK_LEN + 8) /* RFC 3394 */
+#define COORD_MAX   66                /* P-521 */
 #define RSA_MAX_LEN 512
-#define ALG_EC      "ECDH-ES+A256KW"
-#define ALG_RSA     "RSA-OAEP-256"
 
-struct curve {
-	const char *name, *group;
-	size_t len; /* of a coordinate */
-};
-static const struct curve curves[] = {{"P-256", "P-256", 32}, {"P-521", "P-521", 66}};
-
-struct jwe_key {
-	EVP_PKEY *evp;
-	const struct curve *curve; /* NULL: RSA */
-};
-
-#define EVP_CLEANUP(name, type, release)                                                           \
-	static inline void name(type **p)                                                          \
-	{                                                                                          \
-		release(*p);                                                                       \
-	}
-EVP_CLEANUP(pkey_cleanup_, EVP_PKEY, EVP_PKEY_free)
-EVP_CLEANUP(pctx_cleanup_, EVP_PKEY_CTX, EVP_PKEY_CTX_free)
-EVP_CLEANUP(cctx_cleanup_, EVP_CIPHER_CTX, EVP_CIPHER_CTX_free)
-EVP_CLEANUP(bn_cleanup_, BIGNUM, BN_free)
-#define cleanup_pkey __attribute__((cleanup(pkey_cleanup_)))
-#define cleanup_pctx __attribute__((cleanup(pctx_cleanup_)))
-#define cleanup_cctx __attribute__((cleanup(cctx_cleanup_)))
-#define cleanup_bn   __attribute__((cleanup(bn_cleanup_)))
+static const struct jwe_curve curves[] = {{"P-256", "P-256", 32}, {"P-521", "P-521", 66}};
 
 static int refuse(struct err *err, const char *text)
 {
@@ -93,7 +65,7 @@ static bool coordinate(const char *b64, size_t len, uint8_t *out)
 	return true;
 }
 
-static EVP_PKEY *ec_key(const struct jwe_jwk *k, const struct curve *curve)
+static EVP_PKEY *ec_key(const struct jwe_jwk *k, const struct jwe_curve *curve)
 {
 	uint8_t point[1 + 2 * COORD_MAX] = {4}; /* uncompressed */
 	OSSL_PARAM params[3];
@@ -140,19 +112,20 @@ static EVP_PKEY *rsa_key(const struct jwe_jwk *k)
 
 struct jwe_key *jwe_key_new(const struct jwe_jwk *k, struct err *err)
 {
-	const struct curve *curve = NULL;
+	const struct jwe_curve *curve = NULL;
 	EVP_PKEY *evp = NULL;
 	struct jwe_key *key;
 
-	if (str_eq(k->kty, "EC") && str_eq(k->alg, ALG_EC)) {
+	if (str_eq(k->kty, "EC") && str_eq(k->alg, JWE_ALG_EC)) {
 		for (size_t i = 0; i < ARRAY_LEN(curves); i++)
 			if (str_eq(k->crv, curves[i].name))
 				curve = &curves[i];
 		evp = curve ? ec_key(k, curve) : NULL;
-	} else if (str_eq(k->kty, "RSA") && str_eq(k->alg, ALG_RSA)) {
+	} else if (str_eq(k->kty, "RSA") && str_eq(k->alg, JWE_ALG_RSA)) {
 		evp = rsa_key(k);
 	} else {
-		refuse(err, "The key must be of EC with " ALG_EC " or of RSA with " ALG_RSA ".");
+		refuse(err, "The key must be of EC with " JWE_ALG_EC " or of RSA with " JWE_ALG_RSA
+			    ".");
 		return NULL;
 	}
 	if (!evp) {
@@ -179,10 +152,9 @@ void jwe_key_free(struct jwe_key *k)
 
 /* ---- wrapping the content's key */
 
-/* Concat KDF (RFC 7518 section 4.6.2), one round: apu and apv are empty, 256 bits. */
-static void derive(const struct secret *z, uint8_t kek[CEK_LEN])
+void jwe_derive(const struct secret *z, uint8_t kek[JWE_CEK_LEN])
 {
-	static const uint8_t before[] = {0, 0, 0, 1}, id_len[] = {0, 0, 0, sizeof(ALG_EC) - 1},
+	static const uint8_t before[] = {0, 0, 0, 1}, id_len[] = {0, 0, 0, sizeof(JWE_ALG_EC) - 1},
 			     after[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
 	cleanup_sha256 struct bytes_sha256_run run;
 
@@ -190,12 +162,12 @@ static void derive(const struct secret *z, uint8_t kek[CEK_LEN])
 	bytes_sha256_add(&run, before, sizeof(before));
 	bytes_sha256_add(&run, secret_peek(z), secret_len(z));
 	bytes_sha256_add(&run, id_len, sizeof(id_len));
-	bytes_sha256_add(&run, ALG_EC, sizeof(ALG_EC) - 1);
+	bytes_sha256_add(&run, JWE_ALG_EC, sizeof(JWE_ALG_EC) - 1);
 	bytes_sha256_add(&run, after, sizeof(after));
 	bytes_sha256_end(&run, kek);
 }
 
-static struct secret *agree(EVP_PKEY *mine, EVP_PKEY *theirs, size_t len)
+struct secret *jwe_agree(EVP_PKEY *mine, EVP_PKEY *theirs, size_t len)
 {
 	cleanup_pctx EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(mine, NULL);
 	cleanup_secret struct secret *z = secret_new(len);
@@ -216,7 +188,8 @@ static bool key_wrap(const uint8_t *kek, const struct secret *cek, uint8_t out[W
 		return false;
 	EVP_CIPHER_CTX_set_flags(ctx, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
 	return EVP_EncryptInit_ex(ctx, EVP_aes_256_wrap(), NULL, kek, NULL) == 1 &&
-	       EVP_EncryptUpdate(ctx, out, &n, secret_peek(cek), CEK_LEN) == 1 && n == WRAPPED_LEN;
+	       EVP_EncryptUpdate(ctx, out, &n, secret_peek(cek), JWE_CEK_LEN) == 1 &&
+	       n == WRAPPED_LEN;
 }
 
 /* The protected header's epk members of our half, and the wrapped key. */
@@ -224,8 +197,8 @@ static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct str
 	struct strbuf *wrapped, struct err *err)
 {
 	cleanup_pkey EVP_PKEY *mine = EVP_EC_gen(k->curve->group);
-	cleanup_secret struct secret *z = mine ? agree(mine, k->evp, k->curve->len) : NULL;
-	cleanup_secret struct secret *kek = secret_new(CEK_LEN);
+	cleanup_secret struct secret *z = mine ? jwe_agree(mine, k->evp, k->curve->len) : NULL;
+	cleanup_secret struct secret *kek = secret_new(JWE_CEK_LEN);
 	uint8_t point[1 + 2 * COORD_MAX], out[WRAPPED_LEN];
 	size_t n = 0, len = k->curve->len;
 
@@ -234,11 +207,11 @@ static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct str
 			mine, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point), &n) != 1 ||
 		n != 1 + 2 * len)
 		return failed(err, "ECDH");
-	derive(z, secret_bytes(kek));
+	jwe_derive(z, secret_bytes(kek));
 	if (!key_wrap(secret_peek(kek), cek, out))
 		return failed(err, "AES key wrap");
 	strbuf_addf(header,
-		"{\"alg\":\"" ALG_EC
+		"{\"alg\":\"" JWE_ALG_EC
 		"\",\"enc\":\"A256GCM\",\"epk\":{\"crv\":\"%s\",\"kty\":\"EC\",\"x\":\"",
 		k->curve->name);
 	bytes_to_b64url(header, point + 1, len);
@@ -260,34 +233,27 @@ static int wrap_rsa(const struct jwe_key *k, const struct secret *cek, struct st
 		EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_OAEP_PADDING) != 1 ||
 		EVP_PKEY_CTX_set_rsa_oaep_md(ctx, EVP_sha256()) != 1 ||
 		EVP_PKEY_CTX_set_rsa_mgf1_md(ctx, EVP_sha256()) != 1 ||
-		EVP_PKEY_encrypt(ctx, out, &n, secret_peek(cek), CEK_LEN) != 1)
+		EVP_PKEY_encrypt(ctx, out, &n, secret_peek(cek), JWE_CEK_LEN) != 1)
 		return failed(err, "RSA-OAEP");
-	strbuf_adds(header, "{\"alg\":\"" ALG_RSA "\",\"enc\":\"A256GCM\"}");
+	strbuf_adds(header, "{\"alg\":\"" JWE_ALG_RSA "\",\"enc\":\"A256GCM\"}");
 	bytes_to_b64url(wrapped, out, n);
 	return 0;
 }
 
 /* ---- the whole */
 
-struct sealed {
-	uint8_t iv[IV_LEN], tag[TAG_LEN];
-	uint8_t *text; /* owned; as long as the plain text */
-};
-
-static bool seal(const struct secret *cek, const struct strbuf *aad, const void *plain, size_t len,
-	struct sealed *s)
+bool jwe_seal_content(const struct secret *cek, const struct strbuf *head, const void *plain,
+	size_t len, uint8_t iv[JWE_IV_LEN], uint8_t tag[JWE_TAG_LEN], uint8_t *text)
 {
 	cleanup_cctx EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
 	int n = 0, rest = 0;
 
-	bytes_random(s->iv, sizeof(s->iv));
-	s->text = xmalloc(len + 1);
-	return ctx &&
-	       EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, secret_peek(cek), s->iv) == 1 &&
-	       EVP_EncryptUpdate(ctx, NULL, &n, (const uint8_t *)aad->data, (int)aad->len) == 1 &&
-	       EVP_EncryptUpdate(ctx, s->text, &n, plain, (int)len) == 1 &&
-	       EVP_EncryptFinal_ex(ctx, s->text + n, &rest) == 1 && (size_t)(n + rest) == len &&
-	       EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, TAG_LEN, s->tag) == 1;
+	bytes_random(iv, JWE_IV_LEN);
+	return ctx && EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, secret_peek(cek), iv) == 1 &&
+	       EVP_EncryptUpdate(ctx, NULL, &n, (const uint8_t *)head->data, (int)head->len) == 1 &&
+	       EVP_EncryptUpdate(ctx, text, &n, plain, (int)len) == 1 &&
+	       EVP_EncryptFinal_ex(ctx, text + n, &rest) == 1 && (size_t)(n + rest) == len &&
+	       EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, JWE_TAG_LEN, tag) == 1;
 }
 
 static void member(struct strbuf *out, const char *before, const void *bytes, size_t len)
@@ -300,24 +266,25 @@ int jwe_encrypt(
 	const struct jwe_key *k, const void *plain, size_t len, struct strbuf *out, struct err *err)
 {
 	cleanup_strbuf struct strbuf header = STRBUF_INIT, wrapped = STRBUF_INIT, aad = STRBUF_INIT;
-	cleanup_secret struct secret *cek = secret_new_random(CEK_LEN);
-	struct sealed s = {.text = NULL};
+	cleanup_secret struct secret *cek = secret_new_random(JWE_CEK_LEN);
+	uint8_t iv[JWE_IV_LEN], tag[JWE_TAG_LEN];
+	cleanup_free uint8_t *text = NULL;
 	int rc = k->curve ? wrap_ec(k, cek, &header, &wrapped, err)
 			  : wrap_rsa(k, cek, &header, &wrapped, err);
 
 	if (rc < 0)
 		return -1;
 	bytes_to_b64url(&aad, header.data, header.len);
-	if (seal(cek, &aad, plain, len, &s)) {
+	text = xmalloc(len + 1);
+	if (jwe_seal_content(cek, &aad, plain, len, iv, tag, text)) {
 		strbuf_addf(out, "{\"protected\":\"%s\",\"encrypted_key\":\"%s\"", strbuf_str(&aad),
 			strbuf_str(&wrapped));
-		member(out, ",\"iv\":\"", s.iv, sizeof(s.iv));
-		member(out, "\",\"ciphertext\":\"", s.text, len);
-		member(out, "\",\"tag\":\"", s.tag, sizeof(s.tag));
+		member(out, ",\"iv\":\"", iv, sizeof(iv));
+		member(out, "\",\"ciphertext\":\"", text, len);
+		member(out, "\",\"tag\":\"", tag, sizeof(tag));
 		strbuf_adds(out, "\"}");
 	} else {
 		rc = failed(err, "AES-GCM");
 	}
-	free(s.text);
 	return rc;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * JWE, both ways.
+ *
  * A flattened JWE (RFC 7516 section 7.2.2) to a public JWK (RFC 7517), as Trustee makes one of each
  * resource: content is always A256GCM, and the key to it is wrapped with ECDH-ES+A256KW for EC keys
  * of P-256 or P-521, or RSA-OAEP-256 for RSA keys (RFC 7518). Everything else is refused: P-384,
@@ -11,10 +13,16 @@
 #ifndef TEC_JOSE_JWE_H
 #define TEC_JOSE_JWE_H
 
+#include <json-c/json_types.h>
 #include <stddef.h>
 
+#include "tec/base/body.h"
 #include "tec/base/err.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
 #include "tec/base/str.h"
+
+#define JWE_MAX_LEN (8u << 20) /* of what is opened */
 
 /* Members of a public JWK, as sent; NULL: absent. */
 struct jwe_jwk {
@@ -29,6 +37,34 @@ void jwe_key_free(struct jwe_key *k); /* NULL is fine */
 
 /* Appends {"protected","encrypted_key","iv","ciphertext","tag"}. ERR_BUG: OpenSSL refused. */
 int jwe_encrypt(const struct jwe_key *k, const void *plain, size_t len, struct strbuf *out,
+	struct err *err) MUST_CHECK;
+
+/* The other end: a key pair of P-256 that resources are encrypted to. */
+struct jwe_own;
+struct jwe_own *jwe_own_new(void);
+void jwe_own_free(struct jwe_own *k);                              /* NULL is fine */
+void jwe_own_public(const struct jwe_own *k, struct jwe_jwk *out); /* borrowed from k */
+struct secret *jwe_own_pem(const struct jwe_own *k); /* its private half; the caller frees */
+DEFINE_CLEANUP(jwe_own_cleanup_, struct jwe_own *, jwe_own_free)
+#define cleanup_jwe_own __attribute__((cleanup(jwe_own_cleanup_)))
+
+/*
+ * What jwe_encrypt() made for this key, appended to out. ERR_INVALID: not such a JWE; ERR_DENIED: it
+ * was changed, or made for another key.
+ */
+int jwe_open(const struct jwe_own *k, const char *text, size_t len, struct body *out,
+	struct err *err) MUST_CHECK;
+
+/*
+ * A compact JWE (RFC 7516 section 7.1) whose content's key both sides have: alg "dir", enc "A256GCM",
+ * a key of 32 bytes. header is the protected header's JSON, with alg and enc in it.
+ */
+int jwe_dir_seal(const struct secret *key, const char *header, const void *plain, size_t len,
+	struct strbuf *out, struct err *err) MUST_CHECK;
+/* The protected header of one; the caller puts. Nothing is verified yet. */
+struct json_object *jwe_dir_header(const char *text, size_t len, struct err *err) MUST_CHECK;
+/* ERR_DENIED: it was changed, or made with another key. */
+int jwe_dir_open(const struct secret *key, const char *text, size_t len, struct body *out,
 	struct err *err) MUST_CHECK;
 
 #endif
