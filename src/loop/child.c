@@ -41,6 +41,7 @@ struct child {
 	struct op op; /* first */
 	struct loop *loop;
 	child_done_fn done;
+	void (*said)(void *arg, const char *data, size_t len); /* may be NULL */
 	void *arg;
 	char *name; /* owned: argv[0], for error texts */
 	pid_t pid;  /* 0: none */
@@ -246,6 +247,8 @@ static void on_errs(int fd, bool readable, bool writable, void *arg)
 			return;
 		if (n <= 0)
 			end_close(&c->errs);
+		else if (c->said)
+			c->said(c->arg, buf, (size_t)n);
 		else
 			tail_add(c, buf, (size_t)n);
 	}
@@ -514,6 +517,7 @@ struct op *child_start(struct loop *l, struct op_scope *scope, const struct chil
 	c->loop = l;
 	l->n_children++;
 	c->done = done;
+	c->said = spec->said;
 	c->arg = arg;
 	c->name = xstrdup(spec->argv[0]);
 	c->max_out = spec->max_out;

@@ -358,3 +358,23 @@ Test(loop_child, a_file_that_is_not_there_is_told_by_the_name_of_argv)
 	cr_assert_eq(got_err.kind, ERR_NOT_FOUND);
 	cr_assert(str_starts(got_err.text, "a name cannot be started"), "%s", got_err.text);
 }
+
+static struct strbuf said;
+
+static void on_said(void *arg, const char *data, size_t len)
+{
+	cr_expect_eq(n_done, 0);
+	strbuf_add(&said, data, len);
+}
+
+Test(loop_child, who_listens_gets_stderr_as_it_comes)
+{
+	const char *const argv[] = {
+		"sh", "-c", "echo one >&2; echo out; echo two >&2; exit 3", NULL};
+
+	start(&(struct child_spec){.argv = argv, .max_out = 100, .said = on_said});
+	finish();
+	cr_expect_str_eq(strbuf_str(&said), "one\ntwo\n");
+	cr_expect_str_eq(got_err.text, "sh failed with status 3");
+	strbuf_fini(&said);
+}

@@ -26,6 +26,9 @@ struct child_spec {
 	size_t input_len;
 	size_t max_out;
 	uint32_t deadline_ms;
+	/* Gets what it writes to stderr as it comes, with done's arg, and may not end the op; then the
+	 * error text has none of it. NULL: nobody does. */
+	void (*said)(void *arg, const char *data, size_t len);
 };
 
 /* err kind NONE: exit status 0. `out` is borrowed for the call and may hold a secret: wiped
