@@ -200,10 +200,10 @@ static void apply(struct queue *q, struct entry *e, const struct queue_next *nex
 	switch (next->verdict) {
 	case QUEUE_SETTLED:
 		e->backoff_ms = 0;
-		if (q->conf.resync_ms && !forgotten)
+		if (next->after_ms && !forgotten)
 			schedule(q, e,
-				spread(q, (uint64_t)q->conf.resync_ms * 9 / 10,
-					(uint64_t)q->conf.resync_ms * 11 / 10));
+				spread(q, (uint64_t)next->after_ms * 9 / 10,
+					(uint64_t)next->after_ms * 11 / 10));
 		return;
 	case QUEUE_IN_FLIGHT:
 		return;

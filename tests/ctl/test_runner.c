@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,6 +125,76 @@ Test(ctl_runner, looks_again_within_about_an_hour_unless_forgotten)
 	cr_assert_eq(t.steps, 2);
 	loop_advance(t.loop, 1);
 	cr_assert_eq(t.steps, 3);
+}
+
+/* 200 objects, whose names are keys, and a key of no object. */
+static void fill_cache(void)
+{
+	char name[16];
+
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		put(name, "1");
+	}
+	ctl_runner_keys(t.r, t.cache);
+}
+
+static void step_all(void)
+{
+	fill_cache();
+	ctl_runner_on(t.r);
+	ctl_runner_wake(t.r, "of-no-object");
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 201);
+}
+
+Test(ctl_runner, each_object_is_looked_at_once_an_hour_a_few_at_a_time)
+{
+	unsigned most = 0;
+
+	step_all();
+	for (int m = 0; m < 60; m++) {
+		unsigned before = t.steps;
+
+		loop_advance(t.loop, 60 * 1000);
+		if (t.steps - before > most)
+			most = t.steps - before;
+	}
+	cr_assert(t.steps == 401 || t.steps == 402, "%u",
+		t.steps); /* 54 to 66 min: the one without */
+	cr_assert_leq(most, 20);
+	loop_advance(t.loop, 7 * 60 * 1000);
+	k8s_cache_remove(t.cache, "o7", NULL);
+	loop_drain(t.loop);
+	ctl_runner_forget(t.r, "o7"); /* as its step does */
+	t.steps = 0;
+	loop_advance(t.loop, 60 * 60 * 1000);
+	cr_assert(t.steps >= 199 && t.steps <= 201, "%u", t.steps);
+}
+
+Test(ctl_runner, a_settled_object_costs_the_queue_nothing)
+{
+	size_t before;
+
+	fill_cache();
+	before = mallinfo2().uordblks;
+	ctl_runner_on(t.r);
+	for (int i = 0; i < 3; i++) {
+		loop_advance(t.loop, 60 * 60 * 1000);
+		cr_assert_leq(mallinfo2().uordblks, before + 8000, "%zu bytes",
+			mallinfo2().uordblks - before); /* the table's buckets */
+	}
+}
+
+Test(ctl_runner, while_off_nothing_is_looked_at)
+{
+	step_all();
+	ctl_runner_off(t.r);
+	loop_advance(t.loop, 3 * 60 * 60 * 1000);
+	cr_assert_eq(t.steps, 201);
+	ctl_runner_on(t.r);
+	loop_drain(t.loop);
+	cr_assert_eq(t.steps, 402);
 }
 
 /* 100 keys, whose steps start a call each. */

@@ -71,9 +71,9 @@ static struct queue_next work(void *arg, const char *key)
 	return next;
 }
 
-static void make(uint32_t resync_ms, unsigned burst)
+static void make(unsigned burst)
 {
-	struct queue_conf conf = {.name = "test", .resync_ms = resync_ms, .burst = burst};
+	struct queue_conf conf = {.name = "test", .burst = burst};
 
 	queue = queue_new(loop, &conf, work, &trace);
 }
@@ -91,7 +91,7 @@ Test(loop_queue, keys_are_worked_once_in_order_from_the_loop)
 {
 	char key[8] = "a";
 
-	make(0, 0);
+	make(0);
 	queue_add(queue, key);
 	key[0] = 'b'; /* keys are copied */
 	queue_add(queue, key);
@@ -107,7 +107,7 @@ Test(loop_queue, keys_are_worked_once_in_order_from_the_loop)
 
 Test(loop_queue, the_earlier_deadline_wins)
 {
-	make(0, 0);
+	make(0);
 	queue_add_after(queue, "a", 500);
 	queue_add_after(queue, "a", 900);
 	loop_advance(loop, 499);
@@ -138,7 +138,7 @@ static void add_self_once(const char *key)
 
 Test(loop_queue, a_key_added_while_worked_on_runs_again)
 {
-	make(0, 0);
+	make(0);
 	inside = add_self_once;
 	queue_add(queue, "a");
 	loop_drain(loop);
@@ -156,7 +156,7 @@ Test(loop_queue, a_key_added_while_worked_on_runs_again)
 
 Test(loop_queue, retry_after_a_given_time)
 {
-	make(0, 0);
+	make(0);
 	next = (struct queue_next){QUEUE_RETRY, 300, "probe"};
 	queue_add(queue, "a");
 	loop_advance(loop, 299);
@@ -172,7 +172,7 @@ Test(loop_queue, backoff_doubles_with_jitter_between_its_bounds)
 	static const unsigned base[] = {800, 1600, 3200, 6400, 12800, 25600, 30000, 30000, 30000};
 	bool spread = false;
 
-	make(0, 0);
+	make(0);
 	next = (struct queue_next){QUEUE_RETRY, 0, "unreachable"};
 	queue_add(queue, "a");
 	queue_add(queue, "b");
@@ -198,7 +198,7 @@ Test(loop_queue, a_backoff_can_be_forgotten)
 {
 	uint64_t start;
 
-	make(0, 0);
+	make(0);
 	next = (struct queue_next){QUEUE_RETRY, 0, "x"};
 	queue_add(queue, "a");
 	loop_advance(loop, 60000); /* deep in the backoff by now */
@@ -217,7 +217,7 @@ Test(loop_queue, settling_forgets_the_backoff_and_in_flight_keeps_it)
 {
 	uint64_t start;
 
-	make(0, 0);
+	make(0);
 	next = (struct queue_next){QUEUE_RETRY, 0, "x"};
 	queue_add(queue, "a");
 	loop_advance(loop, 60000); /* deep in the backoff by now */
@@ -244,13 +244,14 @@ Test(loop_queue, settling_forgets_the_backoff_and_in_flight_keeps_it)
 	cr_assert_neq(worked_at, start); /* the short one again */
 }
 
-Test(loop_queue, settled_keys_are_resynced_with_jitter)
+Test(loop_queue, settled_keys_are_looked_at_again_with_jitter)
 {
 	char key[16];
 	uint64_t seen[50];
 	unsigned same = 0;
 
-	make(3600000, 0);
+	next = (struct queue_next){.verdict = QUEUE_SETTLED, .after_ms = 3600000};
+	make(0);
 	for (unsigned i = 0; i < 50; i++) {
 		snprintf(key, sizeof(key), "k%u", i);
 		queue_add(queue, key);
@@ -269,9 +270,9 @@ Test(loop_queue, settled_keys_are_resynced_with_jitter)
 	cr_assert_lt(same, 25);
 }
 
-Test(loop_queue, without_resync_settled_keys_are_forgotten)
+Test(loop_queue, settled_keys_without_a_time_are_forgotten)
 {
-	make(0, 0);
+	make(0);
 	queue_add(queue, "a");
 	loop_advance(loop, 100000000);
 	cr_assert_eq(n_work, 1);
@@ -282,9 +283,10 @@ static void forget_self(const char *key)
 	queue_forget(queue, key);
 }
 
-Test(loop_queue, a_forgotten_key_has_no_resync_no_backoff_no_deadline)
+Test(loop_queue, a_forgotten_key_has_no_deadline_and_no_backoff)
 {
-	make(3600000, 0);
+	next = (struct queue_next){.verdict = QUEUE_SETTLED, .after_ms = 3600000};
+	make(0);
 	queue_add(queue, "due");
 	queue_add_after(queue, "later", 10);
 	queue_forget(queue, "due");
@@ -297,7 +299,7 @@ Test(loop_queue, a_forgotten_key_has_no_resync_no_backoff_no_deadline)
 	loop_advance(loop, 10000000);
 	cr_assert_eq(n_work, 1);
 	inside = NULL;
-	queue_add(queue, "a"); /* a new object of that name is resynced again */
+	queue_add(queue, "a"); /* a new object of that name has its deadline again */
 	loop_advance(loop, 4000000);
 	cr_assert_eq(n_work, 3);
 }
@@ -309,7 +311,7 @@ static void forget_other(const char *key)
 
 Test(loop_queue, work_may_forget_a_due_sibling)
 {
-	make(0, 0);
+	make(0);
 	inside = forget_other;
 	queue_add(queue, "a");
 	queue_add(queue, "b");
@@ -322,7 +324,7 @@ Test(loop_queue, a_turn_works_at_most_its_burst)
 {
 	char key[16];
 
-	make(0, 10);
+	make(10);
 	for (unsigned i = 0; i < 25; i++) {
 		snprintf(key, sizeof(key), "k%u", i);
 		queue_add(queue, key);
@@ -338,7 +340,7 @@ Test(loop_queue, a_turn_works_at_most_its_burst)
 
 Test(loop_queue, a_key_that_adds_itself_does_not_hold_the_turn)
 {
-	make(0, 1);
+	make(1);
 	inside = NULL;
 	queue_add(queue, "a");
 	queue_add(queue, "b");
@@ -352,7 +354,7 @@ Test(loop_queue, a_key_that_adds_itself_does_not_hold_the_turn)
 
 Test(loop_queue, a_paused_queue_keeps_its_keys)
 {
-	make(0, 0);
+	make(0);
 	queue_add_after(queue, "timed", 10);
 	queue_pause(queue);
 	loop_advance(loop, 100);
@@ -372,7 +374,7 @@ static void pause_inside(const char *key)
 
 Test(loop_queue, work_may_pause_the_queue)
 {
-	make(0, 0);
+	make(0);
 	inside = pause_inside;
 	queue_add(queue, "a");
 	queue_add(queue, "b");
@@ -388,7 +390,7 @@ Test(loop_queue, metrics_count_depth_and_reasons)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
-	make(0, 0);
+	make(0);
 	next = (struct queue_next){QUEUE_RETRY, 100, "no-quota"};
 	queue_add(queue, "a");
 	queue_add(queue, "b");
@@ -404,7 +406,7 @@ Test(loop_queue, metrics_count_depth_and_reasons)
 
 Test(loop_queue, free_drops_pending_keys_and_takes_null)
 {
-	make(0, 0);
+	make(0);
 	queue_add(queue, "a");
 	queue_add_after(queue, "b", 100);
 	queue_free(queue);
@@ -448,7 +450,7 @@ Test(loop_queue, a_record_stays_with_its_key_until_it_is_dropped)
 		n_records++;
 	}
 	queue_add(queue, "a");
-	loop_drain(loop); /* settled, without a resync */
+	loop_drain(loop); /* settled, without a deadline */
 	queue_forget(queue, "a");
 	cr_assert_eq(*(unsigned *)queue_record_find(queue, "a"), 1);
 	inside = drop_own;
@@ -471,7 +473,7 @@ Test(loop_queue, a_record_stays_with_its_key_until_it_is_dropped)
 
 Test(loop_queue, freeing_from_work_aborts, .signal = SIGABRT)
 {
-	make(0, 0);
+	make(0);
 	inside = free_inside;
 	queue_add(queue, "a");
 	loop_drain(loop);
@@ -482,7 +484,8 @@ Test(loop_queue, thirty_thousand_keys)
 	char key[64];
 	size_t before = mallinfo2().uordblks, per_key;
 
-	make(3600000, 0);
+	next = (struct queue_next){.verdict = QUEUE_SETTLED, .after_ms = 3600000};
+	make(0);
 	for (unsigned i = 0; i < 30000; i++) {
 		snprintf(key, sizeof(key), "namespace/machine-%06u", i);
 		queue_add(queue, key);
@@ -511,7 +514,7 @@ Test(loop_queue, a_random_history_loses_no_key)
 	static uint64_t due[N]; /* 0: none */
 	uint64_t seed = 99;
 
-	make(0, 3);
+	make(3);
 	for (unsigned round = 0; round < 3000; round++) {
 		unsigned i, after;
 		char key[16];

@@ -2,9 +2,9 @@
 /*
  * One controller's engine: object changes -> keys -> queue -> step. Steps run only while the runner
  * is on (caches filled, leader). A change of any watched cache maps to keys in O(affected), never
- * by a scan. While as many calls are in flight as the API is worth (CTL_RUNNER_IN_FLIGHT), keys
- * wait in the queue: a key costs far less memory than a call, and its step will decide from newer
- * state.
+ * by a scan; without a change, a key is stepped again within about an hour. While as many calls are
+ * in flight as the API is worth (CTL_RUNNER_IN_FLIGHT), keys wait in the queue: a key costs far
+ * less memory than a call, and its step will decide from newer state.
  */
 #ifndef TEC_CTL_RUNNER_H
 #define TEC_CTL_RUNNER_H
@@ -29,6 +29,8 @@ void ctl_runner_free(struct ctl_runner *r);
  * ctl_runner_resume. */
 void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops);
 void ctl_runner_resume(struct ctl_runner *r);
+/* The cache, borrowed for good, whose names are the runner's keys: most of them, if not all. */
+void ctl_runner_keys(struct ctl_runner *r, const struct k8s_cache *keys);
 void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
 void ctl_runner_wake(struct ctl_runner *r, const char *name);
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms);
