@@ -17,6 +17,8 @@
 #include "tec/model/mark.h"
 
 #define STATUS_WAIT_MS 150
+/* While other keys have something in flight, a status waits for them too, but not for longer. */
+#define STATUS_YIELDS_MS 1000
 
 void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
 {
@@ -94,9 +96,11 @@ bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out)
 
 	if (!a->status_due_ms)
 		a->status_due_ms = now + STATUS_WAIT_MS;
-	if (now >= a->status_due_ms)
+	if (now >= a->status_due_ms + (a->table->ops.n > 0 ? STATUS_YIELDS_MS : 0))
 		return true;
-	*out = ctl_retry((uint32_t)(a->status_due_ms - now), "status-unsettled");
+	*out = ctl_retry(
+		now < a->status_due_ms ? (uint32_t)(a->status_due_ms - now) : STATUS_WAIT_MS,
+		"status-unsettled");
 	return false;
 }
 

@@ -82,8 +82,9 @@ void ctl_act_drop(struct ctl_act *a);                              /* NULL is fi
 #define CTL_ACTS_MAX 32
 bool ctl_act_begin(struct ctl_act *a, int doing);
 /*
- * Status is written when nothing else has happened for a moment, so that what is true only for
- * milliseconds is never written. False: *out is the answer of the step.
+ * Status is written when nothing else has happened for a moment and, for a second at most, while
+ * no other key has a call in flight: what is true only until the others are done is never written.
+ * False: *out is the answer of the step.
  */
 bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out);
 /* First line of every done. */

@@ -353,6 +353,28 @@ Test(ctl_machine, settled_makes_no_request)
 	cr_assert(key_declared(&w, ID_A));
 }
 
+/* What is true only while other nodes join is not written; but no node can hold another's status
+ * back for long. */
+Test(ctl_machine, a_status_yields_to_what_is_in_flight_for_a_second)
+{
+	world_cluster(&w, "tec", SPEC);
+	world_boot(&w, NULL);
+	world_run(&w, 10000);
+	fake_expect_answer_after(
+		fake_transport_expect(w.life->f, "PATCH",
+			"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/" NS
+			"/machines/b*"),
+		14000, 500, NULL);
+	world_machine(&w, "b", ID_B, "listener");
+	world_machine(&w, "a", ID_A, "listener");
+	world_run(&w, 900);
+	cr_assert(world_get(&w, &kobj_secret, ID_A));
+	cr_assert_str_empty(world_cond(&w, &kobj_machine, "a", "KeyReady"));
+	world_run(&w, 900);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "KeyReady"), "True");
+	cr_assert_null(world_get(&w, &kobj_secret, ID_B));
+}
+
 Test(ctl_machine, a_deleted_one_waits_until_trustee_confirms)
 {
 	world_cluster(&w, "tec", SPEC);
