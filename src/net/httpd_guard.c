@@ -257,7 +257,32 @@ static void pump_head(struct httpd_peer *p)
 		refuse(p, status);
 		return;
 	}
+	p->chunks = (struct chunks){.state = CHUNKS_SIZE};
 	set_state(p, HTTPD_PEER_BODY);
+}
+
+/* What has come of a chunked body is decoded in its place, what comes after it moves up. */
+static void take_chunks(struct httpd_peer *p)
+{
+	const size_t at = p->head.head_len + p->head.body_len, was = p->in.len;
+	size_t used = 0, got = 0;
+	int status = chunks_take(&p->chunks, p->in.data + at, was - at,
+		p->httpd->conf.limits.body - p->head.body_len, &used, &got);
+
+	memmove(p->in.data + at + got, p->in.data + at + used, was - at - used);
+	p->in.len = was - used + got;
+	if (p->httpd->conf.wipe)
+		secret_wipe(p->in.data + p->in.len, was - p->in.len);
+	p->in.data[p->in.len] = '\0';
+	p->head.body_len += got;
+	if (status != 0)
+		refuse(p, status);
+}
+
+static bool has_body(const struct httpd_peer *p)
+{
+	return p->head.chunked ? p->chunks.state == CHUNKS_DONE
+			       : p->in.len >= p->head.head_len + p->head.body_len;
 }
 
 /* libevhtp's callback for a complete request, inside dispatch(). */
@@ -307,7 +332,9 @@ static void pump(struct httpd_peer *p)
 {
 	if (p->state == HTTPD_PEER_HEAD)
 		pump_head(p);
-	if (p->state == HTTPD_PEER_BODY && p->in.len >= p->head.head_len + p->head.body_len) {
+	if (p->state == HTTPD_PEER_BODY && p->head.chunked)
+		take_chunks(p);
+	if (p->state == HTTPD_PEER_BODY && has_body(p)) {
 		dispatch(p);
 		return;
 	}

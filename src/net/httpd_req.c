@@ -75,7 +75,7 @@ struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t l
 	r->is_head = r->method == HTTPD_HEAD;
 	r->keep_alive = p->head.keep_alive;
 	r->http10 = p->head.http10;
-	r->has_length = p->head.has_length;
+	r->has_length = p->head.has_length || p->head.chunked;
 	r->start_us = clock_boot_us();
 	r->target = r->data + p->head.target_off;
 	r->path = r->data + len + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Line by line, refusing whatever two parsers could read differently: bare CR or LF, folded lines,
- * blanks before a colon, control bytes, two lengths, any Transfer-Encoding, a target whose host is
- * not the one of the Host field. The first thing wrong, in the order of the bytes, names the
+ * blanks before a colon, control bytes, two lengths, any Transfer-Encoding (where chunked bodies are
+ * expected: any other, or one beside a length), a target whose host is not the one of the Host field. The first thing wrong, in the order of the bytes, names the
  * status; what is known only at the end (no Host, another Host) comes last.
  */
 #include "config.h"
@@ -171,7 +171,7 @@ static int take_length(struct scan *s, struct span v)
 {
 	size_t n = 0;
 
-	if (s->out->has_length || v.len == 0)
+	if (s->out->has_length || s->out->chunked || v.len == 0)
 		return 400;
 	for (size_t i = 0; i < v.len; i++)
 		if (!is_digit(v.p[i]))
@@ -197,6 +197,19 @@ static struct span next_token(struct span *list)
 	list->p += n;
 	list->len -= n;
 	return token;
+}
+
+/* With a length as well it is what one parser would end here and another one there. */
+static int take_transfer(struct scan *s, struct span v)
+{
+	if (!s->limits->chunked)
+		return 411;
+	if (s->out->chunked || s->out->has_length || s->out->http10)
+		return 400;
+	if (!span_is(v, "chunked"))
+		return 501;
+	s->out->chunked = true;
+	return 0;
 }
 
 static int take_connection(struct scan *s, struct span v)
@@ -246,7 +259,7 @@ static int take_field(struct scan *s, struct span name, struct span v)
 	if (span_is(name, "content-length"))
 		return take_length(s, v);
 	if (span_is(name, "transfer-encoding"))
-		return 411;
+		return take_transfer(s, v);
 	if (span_is(name, "connection"))
 		return take_connection(s, v);
 	if (span_is(name, "content-type"))

@@ -16,6 +16,7 @@
 #include "tec/loop/op.h"
 #include "tec/loop/timer.h"
 #include "tec/net/addr.h"
+#include "tec/net/chunks.h"
 #include "tec/net/httpd.h"
 #include "tec/net/share.h"
 
@@ -94,7 +95,8 @@ struct httpd_peer {
 	struct timer timer;   /* what its end means follows from the state */
 	struct strbuf in;     /* bytes not yet handed on; the bufferevent's own input stays empty */
 	size_t scanned;       /* of `in`: no end of head before here */
-	struct httphead head; /* from BODY on */
+	struct httphead head; /* from BODY on; a chunked body's length is what has come of it */
+	struct chunks chunks; /* of the body */
 	unsigned n_requests;
 	struct evhtp_request *ereq; /* libevhtp's, from BUSY to the end of FLUSH */
 	struct httpd_req *req;      /* owned, in BUSY and STREAM */

@@ -195,6 +195,56 @@ Test(net_httphead, framing)
 	check_rows(rows, ARRAY_LEN(rows));
 }
 
+/* Where it is expected: with nothing beside it that also says where the body ends. */
+Test(net_httphead, chunked_bodies_only_where_they_are_expected)
+{
+	static const struct row rows[] = {
+		{"chunked", 0, "PUT / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"},
+		{"in capitals", 0, "PUT / HTTP/1.1\r\n" H "TRANSFER-ENCODING:  Chunked \r\n\r\n"},
+		{"twice", 400,
+			"PUT / HTTP/1.1\r\n" H
+			"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"},
+		{"and a length", 400,
+			"PUT / HTTP/1.1\r\n" H
+			"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"},
+		{"a length before it", 400,
+			"PUT / HTTP/1.1\r\n" H
+			"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"},
+		{"a length of nothing", 400,
+			"PUT / HTTP/1.1\r\n" H
+			"Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n"},
+		{"a length and what is not known", 400,
+			"PUT / HTTP/1.1\r\n" H
+			"Content-Length: 5\r\nTransfer-Encoding: xchunked\r\n\r\n"},
+		{"on 1.0", 400, "PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"},
+		{"gzip, chunked", 501,
+			"PUT / HTTP/1.1\r\n" H "Transfer-Encoding: gzip, chunked\r\n\r\n"},
+		{"chunked, chunked", 501,
+			"PUT / HTTP/1.1\r\n" H "Transfer-Encoding: chunked, chunked\r\n\r\n"},
+		{"identity", 501, "PUT / HTTP/1.1\r\n" H "Transfer-Encoding: identity\r\n\r\n"},
+		{"empty", 501, "PUT / HTTP/1.1\r\n" H "Transfer-Encoding:\r\n\r\n"},
+		{"quoted", 501, "PUT / HTTP/1.1\r\n" H "Transfer-Encoding: \"chunked\"\r\n\r\n"},
+		{"a parameter", 501,
+			"PUT / HTTP/1.1\r\n" H "Transfer-Encoding: chunked;a=b\r\n\r\n"},
+		{"vertical tab", 400,
+			"PUT / HTTP/1.1\r\n" H "Transfer-Encoding: \vchunked\r\n\r\n"},
+		{"obfuscated", 400, "PUT / HTTP/1.1\r\n" H "Transfer-Encoding : chunked\r\n\r\n"},
+		{"folded: the first line is empty", 501,
+			"PUT / HTTP/1.1\r\n" H "Transfer-Encoding:\r\n chunked\r\n\r\n"},
+	};
+	struct httphead_limits limits = httphead_limits_default;
+
+	limits.chunked = true;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct httphead out;
+		int status = httphead_check(rows[i].head, strlen(rows[i].head), &limits, &out);
+
+		cr_expect_eq(status, rows[i].status, "%s: %d", rows[i].name, status);
+		if (status == 0)
+			cr_expect(out.chunked && !out.has_length && out.body_len == 0);
+	}
+}
+
 Test(net_httphead, nul_bytes_anywhere_are_refused)
 {
 	static const char good[] = "GET /a HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n";

@@ -15,6 +15,8 @@ struct httphead_limits {
 	unsigned lines; /* fields: 64 */
 	size_t line;    /* bytes of one field line: 8,000 */
 	size_t target;  /* 2,048 */
+	bool chunked;   /* a body may be chunked: only where clients need it, as each way to say
+			   where a body ends is one more to disagree about */
 };
 extern const struct httphead_limits httphead_limits_default;
 
@@ -25,6 +27,7 @@ struct httphead {
 	size_t fields_off; /* of the first field line */
 	size_t body_len;   /* Content-Length, 0 if none */
 	bool has_length;   /* there is a Content-Length */
+	bool chunked;      /* there is a body, and how long it is follows from its chunks */
 	bool http10;       /* otherwise HTTP/1.1 */
 	bool expect_continue;
 	bool keep_alive; /* what the client asks for */
@@ -32,8 +35,8 @@ struct httphead {
 
 /*
  * `data` holds a complete head ending in CRLFCRLF. Returns 0 and fills *out, or the HTTP status to
- * refuse with: 400 (malformed), 411 (Transfer-Encoding), 413, 414, 415 (form-urlencoded,
- * Content-Encoding), 417, 431, 501 (unknown method), 505.
+ * refuse with: 400 (malformed, two lengths), 411 (Transfer-Encoding where limits->chunked is not set), 413, 414, 415 (form-urlencoded,
+ * Content-Encoding), 417, 431, 501 (unknown method or transfer coding), 505.
  */
 int httphead_check(
 	const char *data, size_t len, const struct httphead_limits *limits, struct httphead *out);

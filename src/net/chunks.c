@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Byte by byte through the framing, in runs through the content. */
+#include "config.h"
+
+#include "tec/net/chunks.h"
+
+#include <string.h>
+
+#define DIGITS_MAX 8 /* with leading zeros: 4 GiB, far above any limit of a body */
+
+static int digit_of(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+static int take_digit(struct chunks *c, char b, size_t max)
+{
+	int digit = digit_of(b);
+
+	if (b == '\r' && c->digits > 0) {
+		c->state = CHUNKS_LINE;
+		return c->left > max ? 413 : 0;
+	}
+	if (digit < 0)
+		return 400;
+	if (++c->digits > DIGITS_MAX)
+		return 413;
+	c->left = c->left * 16 + (size_t)digit;
+	return 0;
+}
+
+/* A byte that is framing. */
+static int take_frame(struct chunks *c, char b, size_t max)
+{
+	switch (c->state) {
+	case CHUNKS_SIZE:
+		return take_digit(c, b, max);
+	case CHUNKS_LINE:
+		c->state = c->left > 0 ? CHUNKS_DATA : CHUNKS_END_CR;
+		return b == '\n' ? 0 : 400;
+	case CHUNKS_CR:
+		c->state = CHUNKS_LF;
+		return b == '\r' ? 0 : 400;
+	case CHUNKS_LF:
+		*c = (struct chunks){.state = CHUNKS_SIZE};
+		return b == '\n' ? 0 : 400;
+	case CHUNKS_END_CR:
+		c->state = CHUNKS_END_LF;
+		return b == '\r' ? 0 : 400; /* else a trailer */
+	case CHUNKS_END_LF:
+		c->state = CHUNKS_DONE;
+		return b == '\n' ? 0 : 400;
+	case CHUNKS_DATA:
+	case CHUNKS_DONE:
+		break;
+	}
+	return 400;
+}
+
+int chunks_take(struct chunks *c, char *data, size_t len, size_t max, size_t *used, size_t *got)
+{
+	size_t at = 0, kept = 0;
+	int status = 0;
+
+	while (at < len && status == 0 && c->state != CHUNKS_DONE) {
+		if (c->state == CHUNKS_DATA) {
+			size_t n = c->left < len - at ? c->left : len - at;
+
+			memmove(data + kept, data + at, n);
+			kept += n;
+			at += n;
+			c->left -= n;
+			c->state = c->left == 0 ? CHUNKS_CR : CHUNKS_DATA;
+		} else {
+			status = take_frame(c, data[at++], max - kept);
+		}
+	}
+	*used = at;
+	*got = kept;
+	return status;
+}
