@@ -243,32 +243,56 @@ void httpd_free(struct httpd *h)
 	free(h);
 }
 
-int httpd_listen(struct httpd *h, const char *addr_text, struct err *err)
+/* fd is the listener's from here on, unless it is refused. */
+static int take_socket(struct httpd *h, int fd, const struct sockaddr *sa, struct err *err)
 {
-	struct addr a;
 	char text[ADDR_TEXT_LEN];
-	int fd;
 
 	if (h->n_listeners == HTTPD_LISTENERS_MAX)
 		return err_set(err, ERR_INVALID, "more than %d addresses for one listener",
 			HTTPD_LISTENERS_MAX);
+	if (evhtp_accept_socket(h->htp, fd, 0) < 0)
+		return err_set(err, ERR_BUG, "libevhtp does not take the listening socket");
+	/* libevhtp keeps one listener: take it, so that there can be more */
+	h->listeners[h->n_listeners++] = h->htp->server;
+	evconnlistener_set_error_cb(h->htp->server, on_accept_error);
+	h->htp->server = NULL;
+	addr_format(sa, text);
+	log_info(NULL, "listening", "server=%s addr=%s port=%u tls=%s", h->conf.name, text,
+		addr_port(fd), h->htp->ssl_ctx ? "true" : "false");
+	return 0;
+}
+
+int httpd_listen(struct httpd *h, const char *addr_text, struct err *err)
+{
+	struct addr a;
+	int fd;
+
 	if (addr_parse(addr_text, &a, err) < 0)
 		return -1;
 	fd = addr_listen(&a, err);
 	if (fd < 0)
 		return -1;
-	if (evhtp_accept_socket(h->htp, fd, 0) < 0) {
+	if (take_socket(h, fd, (const struct sockaddr *)&a.ss, err) < 0) {
 		close(fd);
-		return err_set(err, ERR_BUG, "libevhtp does not take the listening socket");
+		return -1;
 	}
-	/* libevhtp keeps one listener: take it, so that there can be more */
-	h->listeners[h->n_listeners++] = h->htp->server;
-	evconnlistener_set_error_cb(h->htp->server, on_accept_error);
-	h->htp->server = NULL;
-	addr_format((const struct sockaddr *)&a.ss, text);
-	log_info(NULL, "listening", "server=%s addr=%s port=%u tls=%s", h->conf.name, text,
-		addr_port(fd), h->htp->ssl_ctx ? "true" : "false");
 	return 0;
+}
+
+int httpd_listen_fd(struct httpd *h, int fd, struct err *err)
+{
+	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
+	socklen_t len = sizeof(ss), n = sizeof(int);
+	int listens = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 || !listens ||
+		getsockname(fd, (struct sockaddr *)&ss, &len) < 0 ||
+		(ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
+		return err_set(err, ERR_INVALID, "descriptor %d is not a listening TCP socket", fd);
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "descriptor %d", fd);
+	return take_socket(h, fd, (const struct sockaddr *)&ss, err);
 }
 
 unsigned httpd_port(const struct httpd *h)

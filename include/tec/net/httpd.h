@@ -93,6 +93,9 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf);
 void httpd_free(struct httpd *h); /* closes all connections at once */
 /* May be called again for another address. */
 int httpd_listen(struct httpd *h, const char *addr_text, struct err *err) MUST_CHECK;
+/* A listening socket that somebody else has opened, as systemd does; it is closed with the listener.
+ * ERR_INVALID: it is not one; it stays open then. */
+int httpd_listen_fd(struct httpd *h, int fd, struct err *err) MUST_CHECK;
 unsigned httpd_port(const struct httpd *h); /* of the first listening socket */
 /*
  * Takes a reference; new connections use it, NULL = plain. Before the first call: plain. From plain
