@@ -152,7 +152,7 @@ struct op *ctl_own_start(struct ctl_own *own, struct op_scope *ops, enum ctl_own
 	case CTL_OWN_READ:
 		return k8s_call_get(env->api, ops, &kobj_secret, env->ns, own->name, done, arg);
 	case CTL_OWN_CREATE:
-		return k8s_call_create_secret(env->api, ops, env->ns,
+		return k8s_call_create_secret(env->api, ops, &kobj_secret, env->ns,
 			secret_new_copy(secret_peek(own->text), secret_len(own->text)), done, arg);
 	case CTL_OWN_DELETE:
 		return k8s_call_delete(env->api, ops, &kobj_secret, env->ns, own->name,

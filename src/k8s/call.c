@@ -234,10 +234,11 @@ struct op *k8s_call_create_only(struct k8s_transport *t, struct op_scope *scope,
 		deadline_ms);
 }
 
-struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scope, const char *ns,
-	struct secret *take_text, k8s_result_fn done, void *arg)
+struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct secret *take_text, k8s_result_fn done,
+	void *arg)
 {
-	return send(&create, &(struct target){t, scope, &kobj_secret, ns, NULL, done, arg},
+	return send(&create, &(struct target){t, scope, gvk, ns, NULL, done, arg},
 		body_of_secret(take_text), 0);
 }
 

@@ -248,7 +248,7 @@ Test(k8s_call, the_text_of_a_secret_goes_out_as_it_is)
 	expect("POST", SECRETS, 201,
 		"{\"metadata\":{\"name\":\"s\"},\"stringData\":{\"a\":\"b\"}}");
 	(void)k8s_call_create_secret(
-		t, &ops, "ns", secret_new_copy("{ \"a\":1}", 8), on_result, NULL);
+		t, &ops, &kobj_secret, "ns", secret_new_copy("{ \"a\":1}", 8), on_result, NULL);
 	sent("create", "application/json", "{ \"a\":1}");
 	cr_assert_str_eq(got.name, "s");
 	cr_assert_eq(secret_count(), 0);

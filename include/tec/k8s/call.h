@@ -41,10 +41,10 @@ struct op *k8s_call_create_only(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object,
 	uint32_t deadline_ms, k8s_result_fn done, void *arg);
 /* A create of a Secret whose text the caller made (Secret data never passes through json-c
- * strings).
- */
-struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scope, const char *ns,
-	struct secret *take_text, k8s_result_fn done, void *arg);
+ * strings). gvk says what is read of the answer. */
+struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, struct secret *take_text, k8s_result_fn done,
+	void *arg);
 /* Server-side apply; the object carries apiVersion, kind, metadata.name (and metadata.uid when it
  * must exist already). */
 struct op *k8s_call_apply(struct k8s_transport *t, struct op_scope *scope,

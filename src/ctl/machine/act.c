@@ -128,8 +128,8 @@ static struct op *make_secret(
 		root = render_root(kbs_sync_object(k->state->sync, KBS_RESOURCE, l->path));
 	text = model_luks_secret_text(
 		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
-	op = k8s_call_create_secret(
-		k->env->api, &k->acts.ops, k->env->ns, steal_ptr(&text), ctl_kind_done, a);
+	op = k8s_call_create_secret(k->env->api, &k->acts.ops, &kobj_secret, k->env->ns,
+		steal_ptr(&text), ctl_kind_done, a);
 	k8s_call_unless_cached(op, k->state->secrets);
 	return op;
 }
