@@ -181,7 +181,11 @@ static void call_ended(struct k8s_lease *s, const struct err *err)
 
 	timer_cancel(&s->limit);
 	if (failed && !s->failing)
-		log_err(LOG_WARN, &lc, "lease request failed", err);
+		log_err(LOG_WARN, &lc,
+			err->kind == ERR_DENIED
+				? "the Lease may not be used, so nothing is reconciled; apply the Role of this release"
+				: "lease request failed",
+			err);
 	s->failing = failed;
 }
 

@@ -4,6 +4,7 @@
 #include "tec/k8s/lease.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "fake/transport.h"
 #include "tec/base/clock.h"
@@ -312,4 +313,26 @@ Test(k8s_lease, faults_never_make_two_leaders_nor_a_busy_loop)
 			cr_expect(leads(&a) || leads(&b), "fault %d every %u", fault, n);
 		}
 	}
+}
+
+static unsigned told;
+
+static void listen(enum log_level level, const char *line, void *arg)
+{
+	told += level == LOG_WARN && strstr(line, "apply the Role of this release") &&
+		strstr(line, "name=tec-operator");
+}
+
+Test(k8s_lease, what_a_role_lacks_is_told_once_with_what_to_do)
+{
+	struct fake_expect *e = fake_transport_expect(a.fake, "GET", "/apis/coordination.k8s.io*");
+
+	fake_expect_times(e, 0);
+	fake_expect_answer(e, 403,
+		"{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":\"no\"}");
+	log_capture(listen, NULL);
+	k8s_lease_start(a.lease);
+	loop_advance(loop, 60000);
+	cr_expect_eq(told, 1);
+	cr_expect_not(leads(&a));
 }
