@@ -101,39 +101,11 @@ static void check_unique(const struct schema_node *s, struct json_object *list, 
 	free(e);
 }
 
-static void walk_lists(const struct schema_node *s, struct json_object *v, struct strbuf *path,
+static void look_at_list(const struct schema_node *s, struct json_object *v, struct strbuf *path,
 	struct schema_causes *causes)
 {
-	if (json_object_is_type(v, json_type_object)) {
-		json_object_object_foreach (v, name, child) {
-			const struct schema_node *p = schema_node_prop(s, name);
-			size_t before;
-
-			if (!p && !s->additional)
-				continue;
-			before = p ? schema_path_add(path, name) : schema_path_key(path, name);
-			walk_lists(p ? p : s->additional, child, path, causes);
-			schema_path_cut(path, before);
-		}
-	} else if (json_object_is_type(v, json_type_array)) {
-		if (s->set || s->map)
-			check_unique(s, v, path, causes);
-		for (size_t i = 0; s->items && i < json_object_array_length(v); i++) {
-			size_t before = schema_path_index(path, i);
-
-			walk_lists(s->items, json_object_array_get_idx(v, i), path, causes);
-			schema_path_cut(path, before);
-		}
-	}
-}
-
-void schema_check_lists(
-	const struct schema_node *s, struct json_object *o, struct schema_causes *causes)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	walk_lists(s, o, &path, causes);
-	strbuf_fini(&path);
+	if (json_object_is_type(v, json_type_array) && (s->set || s->map))
+		check_unique(s, v, path, causes);
 }
 
 /* ---- embedded objects */
@@ -153,39 +125,63 @@ static void check_type_text(
 	schema_path_cut(path, before);
 }
 
-static void walk_embedded(const struct schema_node *s, struct json_object *v, struct strbuf *path,
-	struct schema_causes *causes)
+static void look_at_embedded(const struct schema_node *s, struct json_object *v,
+	struct strbuf *path, struct schema_causes *causes)
 {
+	if (!s->embedded || !json_object_is_type(v, json_type_object))
+		return;
+	check_type_text(v, "apiVersion", path, causes);
+	check_type_text(v, "kind", path, causes);
+}
+
+/* ---- every value */
+
+/* What to look at of one value; those inside of it come by themselves. */
+typedef void (*look_fn)(const struct schema_node *s, struct json_object *v, struct strbuf *path,
+	struct schema_causes *causes);
+
+static void walk(const struct schema_node *s, struct json_object *v, struct strbuf *path,
+	struct schema_causes *causes, look_fn look)
+{
+	size_t before;
+
+	look(s, v, path, causes);
 	if (json_object_is_type(v, json_type_object)) {
-		if (s->embedded) {
-			check_type_text(v, "apiVersion", path, causes);
-			check_type_text(v, "kind", path, causes);
-		}
 		json_object_object_foreach (v, name, child) {
 			const struct schema_node *p = schema_node_prop(s, name);
-			size_t before;
 
 			if (!p && !s->additional)
 				continue;
 			before = p ? schema_path_add(path, name) : schema_path_key(path, name);
-			walk_embedded(p ? p : s->additional, child, path, causes);
+			walk(p ? p : s->additional, child, path, causes, look);
 			schema_path_cut(path, before);
 		}
 	} else if (json_object_is_type(v, json_type_array)) {
 		for (size_t i = 0; s->items && i < json_object_array_length(v); i++) {
-			size_t before = schema_path_index(path, i);
-
-			walk_embedded(s->items, json_object_array_get_idx(v, i), path, causes);
+			before = schema_path_index(path, i);
+			walk(s->items, json_object_array_get_idx(v, i), path, causes, look);
 			schema_path_cut(path, before);
 		}
 	}
 }
 
-void schema_check_embedded(
-	const struct schema_node *s, struct json_object *o, struct schema_causes *causes)
+static void walk_all(const struct schema_node *s, struct json_object *o,
+	struct schema_causes *causes, look_fn look)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	walk_embedded(s, o, &path, causes);
+	walk(s, o, &path, causes, look);
 	strbuf_fini(&path);
+}
+
+void schema_check_lists(
+	const struct schema_node *s, struct json_object *o, struct schema_causes *causes)
+{
+	walk_all(s, o, causes, look_at_list);
+}
+
+void schema_check_embedded(
+	const struct schema_node *s, struct json_object *o, struct schema_causes *causes)
+{
+	walk_all(s, o, causes, look_at_embedded);
 }
