@@ -318,7 +318,9 @@ struct apistore_apiserver *apistore_apiserver_new(
 		.body = APISTORE_BODY_MAX,
 		.lines = 100,
 		.line = LINE_MAX_LEN,
-		.target = TARGET_MAX};
+		.target = TARGET_MAX,
+		.chunked =
+			true}; /* programs that make a body as they send it, kubectl create --raw */
 	h.request_ms = REQUEST_MS;
 	h.idle_ms = IDLE_MS;
 	h.requests_per_conn = UINT32_MAX;
