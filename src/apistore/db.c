@@ -32,10 +32,6 @@ static const char *const queries[DB_N_QUERIES] = {
 	[DB_DROP_SEALED] = "DELETE FROM version WHERE " OBJECT_KEY " AND sealed",
 	[DB_ADD_OWNER] = "INSERT OR IGNORE INTO owner(resource,ns,name,uid) VALUES(?1,?2,?3,?4)",
 	[DB_DROP_OWNERS] = "DELETE FROM owner WHERE " OBJECT_KEY,
-	[DB_PUT_APPLIED] = "INSERT OR REPLACE INTO applied(resource,ns,name,part,body) "
-			   "VALUES(?1,?2,?3,?4,?5)",
-	[DB_GET_APPLIED] = "SELECT body FROM applied WHERE " OBJECT_KEY " AND part=?4",
-	[DB_DROP_APPLIED] = "DELETE FROM applied WHERE " OBJECT_KEY " AND (?4 IS NULL OR part=?4)",
 	[DB_GET] = "SELECT " COLUMNS " FROM object o JOIN version v ON v.rv=o.rv "
 		   "WHERE o.resource=?1 AND o.ns=?2 AND o.name=?3",
 	[DB_GET_AT] = "SELECT " COLUMNS " FROM version v WHERE v.resource=?1 AND v.ns=?2 "
@@ -312,9 +308,6 @@ static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 static int drop_object(struct apistore_db *db, const struct apistore_key *key, struct err *err)
 {
 	if (run_for_key(db, DB_DROP_SEALED, key, err) < 0)
-		return -1;
-	db->unsettled_then |= sqlite3_changes(db->sql) > 0;
-	if (run_for_key(db, DB_DROP_APPLIED, key, err) < 0)
 		return -1;
 	db->unsettled_then |= sqlite3_changes(db->sql) > 0;
 	return run_for_key(db, DB_DROP_OBJECT, key, err);

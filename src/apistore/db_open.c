@@ -37,10 +37,7 @@ static const char *const migrations[] = {
 	"CREATE INDEX object_ns ON object(ns);"
 	"CREATE TABLE owner(uid TEXT NOT NULL, resource TEXT NOT NULL, ns TEXT NOT NULL,"
 	" name TEXT NOT NULL, PRIMARY KEY(uid, resource, ns, name)) WITHOUT ROWID;"
-	"CREATE INDEX owner_of ON owner(resource, ns, name);"
-	"CREATE TABLE applied(resource TEXT NOT NULL, ns TEXT NOT NULL, name TEXT NOT NULL,"
-	" part INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY(resource, ns, name, part))"
-	" WITHOUT ROWID;",
+	"CREATE INDEX owner_of ON owner(resource, ns, name);",
 };
 
 int db_lock(const char *dir, struct err *err)

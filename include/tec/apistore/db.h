@@ -70,13 +70,6 @@ uint64_t apistore_db_oldest(const struct apistore_db *db);
 int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n_owners, struct err *err) MUST_CHECK;
 
-/* What one manager applied last: part of an object, gone with it. text NULL: nothing. */
-int apistore_db_set_applied(struct apistore_db *db, const struct apistore_key *key, unsigned part,
-	const char *text, struct err *err) MUST_CHECK;
-/* 1: *text is set, which the caller wipes and frees; 0: nothing; -1. */
-int apistore_db_get_applied(struct apistore_db *db, const struct apistore_key *key, unsigned part,
-	char **text, struct err *err) MUST_CHECK;
-
 /* ---- reading. False from fn ends it; fn starts no other read of the same kind. */
 typedef bool (*apistore_version_fn)(void *arg, const struct apistore_version *v);
 
