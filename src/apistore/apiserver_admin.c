@@ -153,10 +153,11 @@ static void rotate(void *arg, const struct err *unused)
 		refuse(j, &err, "the sealing key cannot be changed");
 		return;
 	}
+	apistore_objects_reseal(s);
 	seal_key_id(apistore_sealing_key(key), id);
 	log_info(NULL, "the store is sealed by another key now", "peer=%s", httpd_req_peer(j->req));
 	said = xasprintf(
-		"the store is sealed by key %s now; make a backup, as earlier ones open with the earlier key",
+		"the store is sealed by key %s now; make a backup, as earlier ones open only with the earlier key",
 		id);
 	o = json_add_str(json_add_str(json_obj(), "kind", "Status"), "apiVersion", "v1");
 	json_add(o, "metadata", json_obj());

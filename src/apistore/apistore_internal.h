@@ -19,7 +19,7 @@ struct apistore_objects {
 	const struct apistore_schema *schema; /* borrowed */
 	struct loop *loop;                    /* borrowed; NULL: none */
 	struct defer commit;
-	struct timer settle, compact;
+	struct timer settle, compact, reseal;
 	bool open;          /* a transaction: the turn has written */
 	struct err doomed;  /* why it will not be committed */
 	struct err trouble; /* since it was last asked for */
@@ -56,6 +56,8 @@ char *apistore_objects_text(
 int apistore_objects_begin(struct apistore_objects *s) MUST_CHECK;
 /* The database failed in what was done last: the turn cannot be stored. Returns -1. */
 int apistore_objects_failed(struct apistore_objects *s, const struct err *err);
+/* The database's key is another: upkeep seals the rows again. */
+void apistore_objects_reseal(struct apistore_objects *s);
 /* The open transaction wrote something of this resource. */
 void apistore_objects_note_change(struct apistore_objects *s, const char *resource);
 void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv);

@@ -62,6 +62,11 @@ static const char *const queries[DB_N_QUERIES] = {
 	[DB_COMPACT_GONE] = "DELETE FROM version WHERE rv>?1 AND rv<=?2 AND type=3",
 	[DB_PUT_SETTING] = "INSERT OR REPLACE INTO setting(name,value) VALUES(?1,?2)",
 	[DB_GET_SETTING] = "SELECT value FROM setting WHERE name=?1",
+	[DB_DROP_SETTING] = "DELETE FROM setting WHERE name=?1",
+	[DB_NEXT_ROW] = "SELECT " COLUMNS " FROM version v WHERE v.rv>?1 AND v.rv<=?2 "
+			"ORDER BY v.rv LIMIT 1",
+	[DB_RESEAL] = "UPDATE version SET body=?1 WHERE rv=?2",
+	[DB_RETAG] = "UPDATE version SET tag=?1 WHERE rv=?2",
 };
 
 const char *apistore_event_name(enum apistore_event e)
@@ -195,9 +200,8 @@ void apistore_db_close(struct apistore_db *db)
 		DIE("the database is closed while it is in use: %s", sqlite3_errmsg(db->sql));
 	if (db->lock_fd >= 0)
 		(void)close(db->lock_fd);
-	secret_free(db->key);
-	secret_free(db->seal);
-	secret_free(db->tag);
+	db_keys_fini(&db->now);
+	db_keys_fini(&db->old);
 	free(db);
 }
 

@@ -35,14 +35,24 @@ enum db_query {
 	DB_COMPACT_GONE,
 	DB_PUT_SETTING,
 	DB_GET_SETTING,
+	DB_DROP_SETTING,
+	DB_NEXT_ROW,
+	DB_RESEAL,
+	DB_RETAG,
 	DB_N_QUERIES,
+};
+
+/* A key of the database, and what is made of it. */
+struct db_keys {
+	struct secret *key, *seal, *tag;
 };
 
 struct apistore_db {
 	sqlite3 *sql;
 	int lock_fd;                       /* -1: in memory */
-	struct secret *seal, *tag;         /* made of the database's key */
-	struct secret *key;                /* the database's key */
+	struct db_keys now;                /* what is written is sealed by it */
+	struct db_keys old;                /* what is older may still be; NULLs: nothing is */
+	uint64_t reseal_at, reseal_until;  /* the last version that is sealed again; of how many */
 	sqlite3_stmt *query[DB_N_QUERIES]; /* prepared when first used */
 	uint64_t rv, oldest;
 	uint64_t rv_before, oldest_before; /* of the transaction */
@@ -67,18 +77,24 @@ int db_put_setting(
 /* db_row.c */
 /* Binds all of v to DB_INSERT_VERSION, sealed or tagged. */
 void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v);
+/* Its body sealed, or its tag, to the n-th place: what the key decides. */
+void db_bind_seal(
+	struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v);
 /* The version in the statement's row; fn is called with it. 0: and wants no more; 1: goes on; -1:
  * it is not what was written. */
 int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apistore_version_fn fn,
 	void *arg, struct err *err);
 
-/* db_open.c */
-int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
-void db_set_key(struct apistore_db *db, struct secret *take_key);
-/* Opens file and makes or migrates the tables, without the rows looked at. */
-int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);
+/* db_key.c */
 /* The database's key under this sealing key, or a new one in a new database. */
 int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err);
+void db_keys_fini(struct db_keys *keys);
+
+/* db_open.c */
+int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
+int db_has_rows(struct apistore_db *db, bool *out, struct err *err);
+/* Opens file and makes or migrates the tables, without the rows looked at. */
+int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);
 /* All of it is what was written. */
 int db_check(struct apistore_db *db, struct err *err);
 

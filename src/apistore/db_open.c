@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening: lock, tables, key, and a look at everything that is stored. Refuses what another process
+ * Opening: lock, tables, and a look at everything that is stored. Refuses what another process
  * has, what a newer version wrote, what another key sealed, and what is damaged: a store that is
  * served is whole.
  */
@@ -143,6 +143,16 @@ static int read_rv(struct apistore_db *db, struct err *err)
 	return 0;
 }
 
+int db_has_rows(struct apistore_db *db, bool *out, struct err *err)
+{
+	int64_t n = 0;
+
+	if (number(db, "SELECT count(*) FROM version", &n, err) < 0)
+		return -1;
+	*out = n > 0;
+	return 0;
+}
+
 int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err)
 {
 	static const char settings[] =
@@ -167,94 +177,6 @@ int db_open_file(struct apistore_db *db, const char *path, const char *vfs, stru
 	if (exec(db, settings, "open", err) < 0 || migrate(db, err) < 0)
 		return -1;
 	return read_rv(db, err);
-}
-
-/* ---- keys */
-
-static void bind_wrapped(uint8_t bound[SEAL_TAG_LEN])
-{
-	memset(bound, 0, SEAL_TAG_LEN);
-	memcpy(bound, "tec apistore key", 16);
-}
-
-void db_set_key(struct apistore_db *db, struct secret *take_key)
-{
-	db->key = take_key;
-	db->seal = seal_subkey(take_key, "db-seals");
-	db->tag = seal_subkey(take_key, "db-tags.");
-}
-
-static int put_wrapped(struct apistore_db *db, const struct secret *key, struct err *err)
-{
-	cleanup_free uint8_t *wrapped = NULL;
-	uint8_t bound[SEAL_TAG_LEN];
-	char id[SEAL_ID_LEN + 1];
-
-	bind_wrapped(bound);
-	wrapped = seal_bytes(key, bound, secret_peek(db->key), SEAL_KEY_LEN);
-	seal_key_id(key, id);
-	if (db_put_setting(db, "key", wrapped, SEAL_KEY_LEN + SEAL_OVERHEAD, err) < 0)
-		return -1;
-	return db_put_setting(db, "sealed-by", id, SEAL_ID_LEN, err);
-}
-
-int apistore_db_rewrap(struct apistore_db *db, const struct secret *key, struct err *err)
-{
-	if (apistore_db_begin(db, err) < 0)
-		return -1;
-	if (put_wrapped(db, key, err) < 0) {
-		apistore_db_rollback(db);
-		return -1;
-	}
-	db->unsettled_then = true;
-	return apistore_db_commit(db, err);
-}
-
-static int new_key(struct apistore_db *db, const struct secret *key, struct err *err)
-{
-	int64_t n = 0;
-
-	if (number(db, "SELECT count(*) FROM version", &n, err) < 0)
-		return -1;
-	if (n > 0)
-		return err_set(err, ERR_INVALID,
-			"the database is damaged (it has no key): restore a backup");
-	db_set_key(db, secret_new_random(SEAL_KEY_LEN));
-	if (apistore_db_begin(db, err) < 0)
-		return -1;
-	if (put_wrapped(db, key, err) < 0) {
-		apistore_db_rollback(db);
-		return -1;
-	}
-	return apistore_db_commit(db, err);
-}
-
-int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
-{
-	cleanup_free uint8_t *wrapped = NULL, *id = NULL;
-	cleanup_secret struct secret *own = secret_new(SEAL_KEY_LEN);
-	uint8_t bound[SEAL_TAG_LEN];
-	char have[SEAL_ID_LEN + 1];
-	size_t len = 0, id_len = 0;
-	int rc = db_get_setting(db, "key", &wrapped, &len, err);
-
-	if (rc <= 0)
-		return rc < 0 ? -1 : new_key(db, key, err);
-	if (db_get_setting(db, "sealed-by", &id, &id_len, err) < 0)
-		return -1;
-	bind_wrapped(bound);
-	seal_key_id(key, have);
-	if (len == SEAL_KEY_LEN + SEAL_OVERHEAD &&
-		seal_open(key, bound, wrapped, len, secret_bytes(own)) == 0) {
-		db_set_key(db, steal_ptr(&own));
-		return 0;
-	}
-	if (id && str_eq((char *)id, have))
-		return err_set(err, ERR_INVALID,
-			"the database is damaged (its key cannot be read): restore a backup");
-	return err_set(err, ERR_DENIED,
-		"the database is sealed by key %s, and the sealing key given is %s: give that one",
-		id ? log_escn((char *)id, id_len) : "?", have);
 }
 
 /* ---- is it whole? */

@@ -17,7 +17,7 @@
 enum { RV, TYPE, RESOURCE, NS, NAME, UID, PREV, AT, HEAD, META, SEALED, BODY, TAG };
 
 /* Over all columns; with_body: and the text. at is not in it: it is only for upkeep. */
-static void tag_of(struct apistore_db *db, const struct apistore_version *v, bool with_body,
+static void tag_of(const struct db_keys *keys, const struct apistore_version *v, bool with_body,
 	uint8_t tag[SEAL_TAG_LEN])
 {
 	const uint64_t numbers[] = {
@@ -27,13 +27,23 @@ static void tag_of(struct apistore_db *db, const struct apistore_version *v, boo
 		{v->key.name, strlen(v->key.name)}, {v->uid, strlen(v->uid)},
 		{v->meta, strlen(v->meta)}, {v->body, with_body ? v->len : 0}};
 
-	seal_tag(db->tag, parts, ARRAY_LEN(parts), tag);
+	seal_tag(keys->tag, parts, ARRAY_LEN(parts), tag);
+}
+
+void db_bind_seal(struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v)
+{
+	uint8_t tag[SEAL_TAG_LEN];
+
+	tag_of(&db->now, v, !v->sealed, tag);
+	if (v->sealed)
+		sqlite3_bind_blob64(st, n, seal_bytes(db->now.seal, tag, v->body, v->len),
+			v->len + SEAL_OVERHEAD, free);
+	else
+		sqlite3_bind_blob(st, n, tag, sizeof(tag), SQLITE_TRANSIENT);
 }
 
 void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v)
 {
-	uint8_t tag[SEAL_TAG_LEN];
-
 	db_bind_key(st, &v->key);
 	sqlite3_bind_int64(st, 4, (int64_t)v->rv);
 	sqlite3_bind_int(st, 5, (int)v->event);
@@ -43,13 +53,11 @@ void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apis
 	sqlite3_bind_int64(st, 9, (int64_t)v->head);
 	sqlite3_bind_text(st, 10, v->meta, -1, SQLITE_STATIC);
 	sqlite3_bind_int(st, 11, v->sealed);
-	tag_of(db, v, !v->sealed, tag);
+	db_bind_seal(db, st, v->sealed ? 12 : 13, v);
 	if (v->sealed)
-		sqlite3_bind_blob64(st, 12, seal_bytes(db->seal, tag, v->body, v->len),
-			v->len + SEAL_OVERHEAD, free);
+		sqlite3_bind_zeroblob(st, 13, 0);
 	else
 		sqlite3_bind_blob64(st, 12, v->body, v->len, SQLITE_STATIC);
-	sqlite3_bind_blob(st, 13, tag, v->sealed ? 0 : sizeof(tag), SQLITE_TRANSIENT);
 }
 
 static const char *text_of(sqlite3_stmt *st, int column)
@@ -67,20 +75,40 @@ static int not_what_was_written(const struct apistore_version *v, struct err *er
 		(unsigned long long)v->rv, v->key.resource, v->key.ns, v->key.name);
 }
 
+static bool open_sealed(const struct db_keys *keys, const struct apistore_version *v,
+	const void *blob, size_t n, char *text)
+{
+	uint8_t tag[SEAL_TAG_LEN];
+
+	if (!keys->key)
+		return false;
+	tag_of(keys, v, false, tag);
+	return seal_open(keys->seal, tag, blob, n, text) == 0;
+}
+
+static bool is_tagged(
+	const struct db_keys *keys, const struct apistore_version *v, const void *have)
+{
+	uint8_t tag[SEAL_TAG_LEN];
+
+	if (!keys->key)
+		return false;
+	tag_of(keys, v, true, tag);
+	return secret_same_bytes(have, tag, sizeof(tag));
+}
+
 static int give_sealed(struct apistore_db *db, sqlite3_stmt *st, struct apistore_version *v,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
 	const void *blob = sqlite3_column_blob(st, BODY);
 	size_t n = (size_t)sqlite3_column_bytes(st, BODY);
-	uint8_t tag[SEAL_TAG_LEN];
 	char *text;
 	int rc = -1;
 
 	if (n < SEAL_OVERHEAD)
 		return not_what_was_written(v, err);
 	text = xmalloc(n - SEAL_OVERHEAD + 1);
-	tag_of(db, v, false, tag);
-	if (seal_open(db->seal, tag, blob, n, text) < 0) {
+	if (!open_sealed(&db->now, v, blob, n, text) && !open_sealed(&db->old, v, blob, n, text)) {
 		(void)not_what_was_written(v, err);
 	} else {
 		text[n - SEAL_OVERHEAD] = '\0';
@@ -106,7 +134,7 @@ int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apis
 		.meta = text_of(st, META),
 		.head = (size_t)sqlite3_column_int64(st, HEAD),
 		.sealed = sqlite3_column_int(st, SEALED) != 0};
-	uint8_t tag[SEAL_TAG_LEN];
+	const void *tag;
 
 	if (no_body)
 		return fn(arg, &v);
@@ -114,9 +142,9 @@ int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apis
 		return give_sealed(db, st, &v, fn, arg, err);
 	v.body = text_of(st, BODY);
 	v.len = (size_t)sqlite3_column_bytes(st, BODY);
-	tag_of(db, &v, true, tag);
-	if (sqlite3_column_bytes(st, TAG) != (int)sizeof(tag) ||
-		!secret_same_bytes(sqlite3_column_blob(st, TAG), tag, sizeof(tag)) ||
+	tag = sqlite3_column_blob(st, TAG);
+	if (sqlite3_column_bytes(st, TAG) != SEAL_TAG_LEN ||
+		(!is_tagged(&db->now, &v, tag) && !is_tagged(&db->old, &v, tag)) ||
 		v.event < APISTORE_ADDED || v.event > APISTORE_DELETED || v.head > v.len)
 		return not_what_was_written(&v, err);
 	return fn(arg, &v);

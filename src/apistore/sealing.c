@@ -175,7 +175,7 @@ static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct 
 		if (db) {
 			err_clear(err);
 			if (rotated ? take_new(s, err) < 0
-				    : apistore_db_rewrap(db, s->key, err) < 0) {
+				    : apistore_db_rekey(db, s->key, err) < 0) {
 				apistore_db_close(db);
 				secret_free(key);
 				return NULL;
@@ -245,7 +245,7 @@ int apistore_sealing_rotate(struct apistore_sealing *s, struct apistore_db *db, 
 
 	if (!key)
 		return -1;
-	if (apistore_db_rewrap(db, key, err) < 0) {
+	if (apistore_db_rekey(db, key, err) < 0) {
 		secret_free(key);
 		return -1;
 	}

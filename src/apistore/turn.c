@@ -19,6 +19,11 @@
 #define HISTORY_MS  300000
 #define HISTORY_MAX 20000 /* versions, kept or not */
 #define SETTLE_MS   1000
+/* Sealing again: a little per turn of the loop. */
+#define RESEAL_ROWS     128
+#define RESEAL_BYTES    (256u << 10)
+#define RESEAL_MS       10
+#define RESEAL_LATER_MS 30000 /* after one that failed */
 
 static void on_commit(void *arg)
 {
@@ -61,6 +66,30 @@ static void on_compact(void *arg)
 		timer_set_earlier(&s->compact, HISTORY_MS);
 }
 
+static void on_reseal(void *arg)
+{
+	struct apistore_objects *s = arg;
+	struct err err = ERR_INIT;
+	int rc = s->open ? 1 : apistore_db_reseal(s->db, RESEAL_ROWS, RESEAL_BYTES, &err);
+
+	if (rc > 0) {
+		timer_set(&s->reseal, RESEAL_MS);
+	} else if (rc < 0) {
+		timer_set(&s->reseal, RESEAL_LATER_MS);
+		log_err(LOG_WARN, NULL, "the rows of the store keep their earlier key for now",
+			&err);
+	} else {
+		timer_set_earlier(&s->settle, SETTLE_MS);
+		log_info(NULL, "every row of the store is sealed by its new key", NULL);
+	}
+}
+
+void apistore_objects_reseal(struct apistore_objects *s)
+{
+	if (s->loop && apistore_db_is_resealing(s->db))
+		timer_set_earlier(&s->reseal, RESEAL_MS);
+}
+
 struct apistore_objects *apistore_objects_new(
 	struct apistore_db *take_db, const struct apistore_schema *schema, struct loop *l)
 {
@@ -76,6 +105,8 @@ struct apistore_objects *apistore_objects_new(
 	if (l) {
 		timer_init(&s->settle, l, on_settle, s);
 		timer_init(&s->compact, l, on_compact, s);
+		timer_init(&s->reseal, l, on_reseal, s);
+		apistore_objects_reseal(s); /* an earlier process did not come to the end of it */
 		if (apistore_db_oldest(take_db) < s->mark)
 			timer_set(&s->compact, HISTORY_MS);
 	}
@@ -100,6 +131,7 @@ void apistore_objects_free(struct apistore_objects *s)
 	if (s->loop) {
 		timer_fini(&s->settle);
 		timer_fini(&s->compact);
+		timer_fini(&s->reseal);
 	}
 	forget_changes(s);
 	apistore_db_close(s->db);

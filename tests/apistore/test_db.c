@@ -197,7 +197,7 @@ Test(apistore_db, the_sealing_key_may_change)
 	put(A_SECRET("s"), "{\"spec\":1}");
 	commit();
 	key = secret_new_random(SEAL_KEY_LEN);
-	cr_expect_eq(apistore_db_rewrap(apistore_objects_db(s), key, &err), 0, "%s", err.text);
+	cr_expect_eq(apistore_db_rekey(apistore_objects_db(s), key, &err), 0, "%s", err.text);
 	put(A_SECRET("t"), "{\"spec\":2}");
 	commit();
 	close_store();
@@ -208,6 +208,133 @@ Test(apistore_db, the_sealing_key_may_change)
 	secret_free(key);
 	key = old;
 	expect_refused(ERR_DENIED, "sealed by key");
+}
+
+/* The body of a Secret as it is stored, from a backup. */
+static void *sealed_body(size_t *len)
+{
+	cleanup_free char *path = in_dir("look");
+	struct apistore_db_backup *b;
+	struct err err = ERR_INIT;
+	sqlite3 *db = NULL;
+	sqlite3_stmt *st = NULL;
+	void *body;
+
+	b = apistore_db_backup_start(apistore_objects_db(s), path, &err);
+	cr_assert_not_null(b, "%s", err.text);
+	while (apistore_db_backup_step(b, &err) > 0)
+		;
+	cr_assert_not(err_is_set(&err), "%s", err.text);
+	apistore_db_backup_free(b);
+	cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_prepare_v2(db, "SELECT body FROM version WHERE resource='secrets'", -1, &st, NULL);
+	cr_assert_eq(sqlite3_step(st), SQLITE_ROW);
+	*len = (size_t)sqlite3_column_bytes(st, 0);
+	body = xmemdup(sqlite3_column_blob(st, 0), *len);
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+	(void)unlink(path);
+	return body;
+}
+
+enum { ROWS = 40 };
+
+static void fill(void)
+{
+	for (unsigned i = 0; i < ROWS; i++) {
+		cleanup_free char *name = xasprintf("n%u", i);
+		cleanup_free char *text = xasprintf("{\"spec\":%u}", i);
+
+		put(i % 2 ? A_SECRET(name) : A_THING(name), text);
+	}
+	commit();
+}
+
+static void expect_filled(void)
+{
+	for (unsigned i = 0; i < ROWS; i++) {
+		cleanup_free char *name = xasprintf("n%u", i);
+
+		expect_spec(i % 2 ? A_SECRET(name) : A_THING(name), i);
+	}
+}
+
+/* Whoever had the sealing key and a backup of that time has nothing of what was written since. */
+Test(apistore_db, a_change_of_the_key_changes_every_key)
+{
+	cleanup_free char *backup = in_dir("backup"), *again = NULL;
+	cleanup_free char *steal = xasprintf(
+		"ATTACH '%s' AS b; INSERT OR REPLACE INTO setting SELECT * FROM b.setting "
+		"WHERE name IN ('key','sealed-by')",
+		backup);
+	struct secret *old = key;
+	struct apistore_db_backup *b;
+	struct err err = ERR_INIT;
+	size_t len = 0;
+	int rc;
+
+	open_store();
+	fill();
+	b = apistore_db_backup_start(apistore_objects_db(s), backup, &err);
+	cr_assert_not_null(b, "%s", err.text);
+	while ((rc = apistore_db_backup_step(b, &err)) > 0)
+		;
+	apistore_db_backup_free(b);
+	cr_assert_eq(rc, 0, "%s", err.text);
+	again = sealed_body(&len);
+	key = secret_new_random(SEAL_KEY_LEN);
+	cr_assert_eq(apistore_db_rekey(apistore_objects_db(s), key, &err), 0, "%s", err.text);
+	put(A_SECRET("later"), "{\"spec\":77}");
+	commit();
+	expect_filled();
+	for (unsigned n = 0;
+		(rc = apistore_db_reseal(apistore_objects_db(s), 7, 1u << 20, &err)) > 0; n++) {
+		cr_assert_lt(n, ROWS);
+		expect_filled(); /* some rows under one key, some under the other */
+	}
+	cr_assert_eq(rc, 0, "%s", err.text);
+	cr_expect_not(apistore_db_is_resealing(apistore_objects_db(s)));
+	expect_filled();
+	expect_spec(A_SECRET("later"), 77);
+	cr_assert_eq(apistore_db_settle(apistore_objects_db(s), &err), 0, "%s", err.text);
+	close_store();
+	open_store();
+	expect_filled();
+	expect_spec(A_SECRET("later"), 77);
+	close_store();
+	secret_free(key);
+	key = old;
+	expect_refused(ERR_DENIED, "sealed by key");
+	sql(steal); /* the old key, wrapped as it was in the backup */
+	cr_assert_eq(unlink(backup), 0);
+	cr_expect_not(is_in_files(again + 24, 32), "nothing is left of what the old key sealed");
+	expect_refused(ERR_INVALID, "is not what was written");
+}
+
+Test(apistore_db, a_change_of_the_key_goes_on_after_a_restart)
+{
+	struct err err = ERR_INIT;
+
+	open_store();
+	fill();
+	secret_free(key);
+	key = secret_new_random(SEAL_KEY_LEN);
+	cr_assert_eq(apistore_db_rekey(apistore_objects_db(s), key, &err), 0, "%s", err.text);
+	cr_assert_eq(
+		apistore_db_reseal(apistore_objects_db(s), 5, 1u << 20, &err), 1, "%s", err.text);
+	close_store();
+	open_store();
+	cr_expect(apistore_db_is_resealing(apistore_objects_db(s)));
+	expect_filled();
+	secret_free(key); /* and another one, before that was done */
+	key = secret_new_random(SEAL_KEY_LEN);
+	cr_assert_eq(apistore_db_rekey(apistore_objects_db(s), key, &err), 0, "%s", err.text);
+	expect_filled();
+	cr_assert_eq(apistore_db_reseal_all(apistore_objects_db(s), &err), 0, "%s", err.text);
+	close_store();
+	open_store();
+	cr_expect_not(apistore_db_is_resealing(apistore_objects_db(s)));
+	expect_filled();
 }
 
 Test(apistore_db, newer_and_foreign_databases_are_refused)
@@ -258,33 +385,6 @@ Test(apistore_db, rows_that_were_swapped_or_edited_are_not_served)
 }
 
 /* ---- what stands in the files */
-
-/* The body of a Secret as it is stored, from a backup. */
-static void *sealed_body(size_t *len)
-{
-	cleanup_free char *path = in_dir("look");
-	struct apistore_db_backup *b;
-	struct err err = ERR_INIT;
-	sqlite3 *db = NULL;
-	sqlite3_stmt *st = NULL;
-	void *body;
-
-	b = apistore_db_backup_start(apistore_objects_db(s), path, &err);
-	cr_assert_not_null(b, "%s", err.text);
-	while (apistore_db_backup_step(b, &err) > 0)
-		;
-	cr_assert_not(err_is_set(&err), "%s", err.text);
-	apistore_db_backup_free(b);
-	cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-	sqlite3_prepare_v2(db, "SELECT body FROM version WHERE resource='secrets'", -1, &st, NULL);
-	cr_assert_eq(sqlite3_step(st), SQLITE_ROW);
-	*len = (size_t)sqlite3_column_bytes(st, 0);
-	body = xmemdup(sqlite3_column_blob(st, 0), *len);
-	sqlite3_finalize(st);
-	sqlite3_close(db);
-	(void)unlink(path);
-	return body;
-}
 
 Test(apistore_db, a_secret_is_sealed_and_leaves_nothing)
 {

@@ -6,48 +6,13 @@
  */
 #include "config.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "apistore/fault_vfs.h"
-#include "apistore/store_dir.h"
-#include "apistore/things.h"
+#include "apistore/fault_store.h"
 #include "tec/apistore/gc.h"
 #include "tec/apistore/watch.h"
 
 enum { OBJECTS = 12 };
 
-static struct apistore_objects *s;
-
-static void up(void)
-{
-	fault_vfs_register();
-	store_dir_up();
-}
-
-static void down(void)
-{
-	apistore_objects_free(s);
-	s = NULL;
-	store_dir_down();
-}
-
-TestSuite(apistore_faults, .init = up, .fini = down, .timeout = 300);
-
-static void open_store(const char *vfs)
-{
-	struct err err = ERR_INIT;
-	struct apistore_db *db = store_open(vfs, &err);
-
-	cr_assert_not_null(db, "%s", err.text);
-	s = apistore_objects_new(db, &things, NULL);
-}
-
-static void close_store(void)
-{
-	apistore_objects_free(s);
-	s = NULL;
-}
+TestSuite(apistore_faults, .init = fault_store_up, .fini = fault_store_down, .timeout = 300);
 
 /* One request and its commit: the code that the client would see. */
 static int request(const char *method, const char *path, const char *body)
@@ -208,15 +173,9 @@ Test(apistore_faults, reads_that_fail_are_not_absent_objects)
 
 /* ---- kill -9 */
 
-/* Writes until it is killed; each acknowledged write is a byte in the pipe. */
-static _Noreturn void write_until_killed(int to, unsigned first, unsigned at)
+static bool is_made(unsigned i)
 {
-	fault_vfs_set(FAULT_NONE, 0, false);
-	open_store(FAULT_VFS);
-	fault_vfs_set(FAULT_KILL, at, false);
-	for (unsigned i = first;; i++)
-		if (make(i) != 201 || write(to, "x", 1) != 1)
-			_exit(1);
+	return make(i) == 201;
 }
 
 Test(apistore_faults, no_acknowledged_write_is_lost_by_kill_9)
@@ -224,22 +183,7 @@ Test(apistore_faults, no_acknowledged_write_is_lost_by_kill_9)
 	unsigned acknowledged = 0, next = 0;
 
 	for (unsigned n = 1; n <= 200; n++) {
-		char bytes[4096];
-		ssize_t got;
-		int ends[2], status = 0;
-		pid_t child;
-
-		cr_assert_eq(pipe(ends), 0);
-		child = fork();
-		if (child == 0)
-			write_until_killed(ends[1], next, 1 + n % 50);
-		close(ends[1]);
-		while ((got = read(ends[0], bytes, sizeof(bytes))) > 0)
-			acknowledged += (unsigned)got;
-		close(ends[0]);
-		cr_assert_eq(waitpid(child, &status, 0), child);
-		cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "life %u: %x", n,
-			status);
+		acknowledged += write_until_killed(is_made, next, 1 + n % 50);
 		open_store(NULL); /* integrity_check, and every row */
 		for (unsigned i = 0; i < acknowledged; i++)
 			cr_expect(is_there(i), "write %u of %u is lost after life %u", i,
@@ -252,6 +196,108 @@ Test(apistore_faults, no_acknowledged_write_is_lost_by_kill_9)
 		close_store();
 	}
 	cr_expect_gt(acknowledged, 200);
+}
+
+/* ---- another key */
+
+enum { ROWS = 30 };
+
+static void fill(void)
+{
+	open_store(NULL);
+	for (unsigned i = 0; i < ROWS; i++)
+		cr_assert_eq(make(i), 201);
+	close_store();
+}
+
+/* 0: the key is another, and every row is sealed by it. */
+static int change_key(const struct secret *to)
+{
+	struct apistore_db *db = apistore_objects_db(s);
+	struct err err = ERR_INIT;
+	int rc = apistore_db_rekey(db, to, &err);
+
+	while (rc == 0 && apistore_db_is_resealing(db))
+		if (apistore_db_reseal(db, 4, 1u << 20, &err) < 0)
+			rc = -1;
+	return rc == 0 ? apistore_db_settle(db, &err) : -1;
+}
+
+/* One of the two sealing keys opens it, and all of it is there; that key is the current one then. */
+static void expect_whole(struct secret **other, unsigned n)
+{
+	struct err err = ERR_INIT, second = ERR_INIT;
+	struct apistore_db *db = store_open(NULL, &err);
+
+	if (!db) {
+		struct secret *was = key;
+
+		cr_assert_eq(err.kind, ERR_DENIED, "call %u: %s", n, err.text);
+		key = *other;
+		*other = was;
+		db = store_open(NULL, &second);
+	}
+	cr_assert_not_null(db, "call %u: %s, %s", n, err.text, second.text);
+	s = apistore_objects_new(db, &things, NULL);
+	for (unsigned i = 0; i < ROWS; i++)
+		cr_assert(is_there(i), "call %u: row %u", n, i);
+	close_store();
+}
+
+Test(apistore_faults, a_change_of_the_key_survives_kill_9_at_every_write)
+{
+	struct secret *other = secret_new_random(SEAL_KEY_LEN);
+	unsigned n = 0;
+	int status = 0;
+
+	fill();
+	do {
+		pid_t child = fork();
+
+		n++;
+		if (child == 0) {
+			fault_vfs_set(FAULT_NONE, 0, false);
+			open_store(FAULT_VFS);
+			fault_vfs_set(FAULT_KILL, n, false);
+			_exit(change_key(other) == 0 ? 0 : 1);
+		}
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		expect_whole(&other, n);
+	} while (WIFSIGNALED(status) && n < 500);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+	cr_expect_gt(n, 30, "only %u writes", n);
+	secret_free(other);
+}
+
+static void key_changes_although(enum fault_what what)
+{
+	struct secret *other = secret_new_random(SEAL_KEY_LEN);
+	unsigned hits = 0;
+
+	fill();
+	for (unsigned n = 1; n <= 60; n++) {
+		open_store(FAULT_VFS);
+		fault_vfs_set(what, n, false);
+		(void)!change_key(other);
+		hits += fault_vfs_hit();
+		fault_vfs_set(FAULT_NONE, 0, false);
+		for (unsigned i = 0; i < ROWS; i++)
+			cr_assert(is_there(i), "call %u: row %u", n, i);
+		close_store();
+		expect_whole(&other, n);
+	}
+	cr_expect_gt(hits, 20, "only %u faults came", hits);
+	secret_free(other);
+}
+
+Test(apistore_faults, a_change_of_the_key_survives_a_full_disk)
+{
+	key_changes_although(FAULT_FULL);
+}
+
+Test(apistore_faults, a_change_of_the_key_survives_half_a_write)
+{
+	key_changes_although(FAULT_HALF);
 }
 
 /* ---- damage */

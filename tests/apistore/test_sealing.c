@@ -211,7 +211,7 @@ Test(apistore_sealing, a_process_killed_in_a_rotation_finds_the_key)
 	s = open_sealing(NULL, NULL);
 	db = store_open(NULL, &err);
 	cr_assert_not_null(db, "%s", err.text);
-	cr_assert_eq(apistore_db_rewrap(db, second, &err), 0);
+	cr_assert_eq(apistore_db_rekey(db, second, &err), 0);
 	apistore_db_close(db);
 	db = open_db(s);
 	cr_expect(secret_equal(apistore_sealing_key(s), second), "killed before the rename");

@@ -119,9 +119,15 @@ int apistore_db_compact(struct apistore_db *db, uint64_t upto, struct err *err) 
  * transaction is open. */
 int apistore_db_settle(struct apistore_db *db, struct err *err) MUST_CHECK;
 bool apistore_db_unsettled(const struct apistore_db *db);
-/* The sealing key is another from now on. In no transaction. */
-int apistore_db_rewrap(
-	struct apistore_db *db, const struct secret *key, struct err *err) MUST_CHECK;
+/* The sealing key is another from now on, and the database's own key too: what is written is sealed
+ * by that, what is older until apistore_db_reseal() was called often enough. In no transaction. */
+int apistore_db_rekey(struct apistore_db *db, const struct secret *key, struct err *err) MUST_CHECK;
+bool apistore_db_is_resealing(const struct apistore_db *db);
+/* Some rows more, in a transaction of its own: 1 there may be others, 0 all are sealed by the
+ * database's key and the one before is forgotten, -1. In no transaction. */
+int apistore_db_reseal(
+	struct apistore_db *db, unsigned rows, size_t bytes, struct err *err) MUST_CHECK;
+int apistore_db_reseal_all(struct apistore_db *db, struct err *err) MUST_CHECK;
 
 /* A copy of all that is committed into one file, which is not there yet, some pages per step.
  * apistore_db_backup_step(): 1 when there is more, 0 at the end, when the file is complete and on

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The database's own key, which the sealing key wraps, and its change: from one transaction on what
+ * is written is sealed by the new one, while the old one, wrapped beside it, still reads what is
+ * older. Those rows are sealed again some at a time; when none is left, the old key goes. So whoever
+ * has an old backup and the sealing key of that time has no key of what was written since.
+ */
+#include "config.h"
+
+#include "tec/apistore/db.h"
+
+#include <string.h>
+
+#include "db_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#define KEY      "key"
+#define OLD_KEY  "key-old"
+#define SEALER   "sealed-by"
+#define ALL_ROWS 256
+
+/* ---- wrapped keys */
+
+/* What is wrapped says which key it is. */
+static void bind_wrapped(const char *setting, uint8_t bound[SEAL_TAG_LEN])
+{
+	memset(bound, 0, SEAL_TAG_LEN);
+	memcpy(bound, "tec apistore key", 16);
+	if (!str_eq(setting, KEY))
+		memcpy(bound + 16, " before", 7);
+}
+
+static void keys_set(struct db_keys *keys, struct secret *take_key)
+{
+	*keys = (struct db_keys){
+		take_key, seal_subkey(take_key, "db-seals"), seal_subkey(take_key, "db-tags.")};
+}
+
+void db_keys_fini(struct db_keys *keys)
+{
+	secret_free(keys->key);
+	secret_free(keys->seal);
+	secret_free(keys->tag);
+	*keys = (struct db_keys){0};
+}
+
+static int put_wrapped(struct apistore_db *db, const char *setting, const struct secret *inner,
+	const struct secret *key, struct err *err)
+{
+	cleanup_free uint8_t *wrapped = NULL;
+	uint8_t bound[SEAL_TAG_LEN];
+
+	bind_wrapped(setting, bound);
+	wrapped = seal_bytes(key, bound, secret_peek(inner), SEAL_KEY_LEN);
+	return db_put_setting(db, setting, wrapped, SEAL_KEY_LEN + SEAL_OVERHEAD, err);
+}
+
+static int put_keys(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	char id[SEAL_ID_LEN + 1];
+
+	seal_key_id(key, id);
+	if (put_wrapped(db, KEY, db->now.key, key, err) < 0 ||
+		(db->old.key && put_wrapped(db, OLD_KEY, db->old.key, key, err) < 0))
+		return -1;
+	return db_put_setting(db, SEALER, id, SEAL_ID_LEN, err);
+}
+
+/* 1: keys are set; 0: there is no such setting; -2: another key wrapped it; -1: err is set. */
+static int get_wrapped(struct apistore_db *db, const char *setting, const struct secret *key,
+	struct db_keys *keys, struct err *err)
+{
+	cleanup_free uint8_t *wrapped = NULL;
+	cleanup_secret struct secret *own = secret_new(SEAL_KEY_LEN);
+	uint8_t bound[SEAL_TAG_LEN];
+	size_t len = 0;
+	int rc = db_get_setting(db, setting, &wrapped, &len, err);
+
+	if (rc <= 0)
+		return rc;
+	bind_wrapped(setting, bound);
+	if (len != SEAL_KEY_LEN + SEAL_OVERHEAD ||
+		seal_open(key, bound, wrapped, len, secret_bytes(own)) < 0)
+		return -2;
+	keys_set(keys, steal_ptr(&own));
+	return 1;
+}
+
+static int new_key(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	bool has_rows = false;
+
+	if (db_has_rows(db, &has_rows, err) < 0)
+		return -1;
+	if (has_rows)
+		return err_set(err, ERR_INVALID,
+			"the database is damaged (it has no key): restore a backup");
+	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN));
+	if (apistore_db_begin(db, err) < 0)
+		return -1;
+	if (put_keys(db, key, err) < 0) {
+		apistore_db_rollback(db);
+		return -1;
+	}
+	return apistore_db_commit(db, err);
+}
+
+static int refuse_key(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	cleanup_free uint8_t *id = NULL;
+	char have[SEAL_ID_LEN + 1];
+	size_t len = 0;
+
+	if (db_get_setting(db, SEALER, &id, &len, err) < 0)
+		return -1;
+	seal_key_id(key, have);
+	if (id && str_eq((char *)id, have))
+		return err_set(err, ERR_INVALID,
+			"the database is damaged (its key cannot be read): restore a backup");
+	return err_set(err, ERR_DENIED,
+		"the database is sealed by key %s, and the sealing key given is %s: give that one",
+		id ? log_escn((char *)id, len) : "?", have);
+}
+
+int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	int rc = get_wrapped(db, KEY, key, &db->now, err);
+
+	if (rc == 0)
+		return new_key(db, key, err);
+	if (rc == 1)
+		rc = get_wrapped(db, OLD_KEY, key, &db->old, err);
+	if (rc == -2)
+		return refuse_key(db, key, err);
+	db->reseal_until = db->rv;
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- another key */
+
+int apistore_db_rekey(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	/* Two keys are the most there are. */
+	if (apistore_db_reseal_all(db, err) < 0 || apistore_db_begin(db, err) < 0)
+		return -1;
+	db->old = db->now;
+	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN));
+	db->unsettled_then = true;
+	if (put_keys(db, key, err) < 0 || apistore_db_commit(db, err) < 0) {
+		apistore_db_rollback(db);
+		db_keys_fini(&db->now);
+		db->now = db->old;
+		db->old = (struct db_keys){0};
+		return -1;
+	}
+	db->reseal_at = 0;
+	db->reseal_until = db->rv;
+	return 0;
+}
+
+bool apistore_db_is_resealing(const struct apistore_db *db)
+{
+	return db->old.key != NULL;
+}
+
+struct batch {
+	struct apistore_db *db;
+	struct err *err;
+	size_t left; /* bytes that may still be written */
+	int rc;      /* 1: a row was written */
+};
+
+static bool reseal_row(void *arg, const struct apistore_version *v)
+{
+	struct batch *b = arg;
+	sqlite3_stmt *st = db_query(b->db, v->sealed ? DB_RESEAL : DB_RETAG, b->err);
+
+	b->rc = -1;
+	if (!st)
+		return false;
+	db_bind_seal(b->db, st, 1, v);
+	sqlite3_bind_int64(st, 2, (int64_t)v->rv);
+	if (db_run(b->db, st, "seal again", b->err) < 0)
+		return false;
+	b->db->reseal_at = v->rv;
+	b->left -= v->len < b->left ? v->len : b->left;
+	b->rc = 1;
+	return true;
+}
+
+/* The next row: 1, 0 without one, -1. */
+static int reseal_next(struct batch *b)
+{
+	sqlite3_stmt *st = db_query(b->db, DB_NEXT_ROW, b->err);
+	int rc;
+
+	if (!st)
+		return -1;
+	sqlite3_bind_int64(st, 1, (int64_t)b->db->reseal_at);
+	sqlite3_bind_int64(st, 2, (int64_t)b->db->reseal_until);
+	b->rc = 0;
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW) {
+		if (db_give_version(b->db, st, false, reseal_row, b, b->err) < 0)
+			b->rc = -1;
+	} else if (rc != SQLITE_DONE) {
+		b->rc = db_failed(b->db, "seal again", b->err);
+	}
+	sqlite3_reset(st);
+	return b->rc;
+}
+
+static int drop_old(struct apistore_db *db, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_DROP_SETTING, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, OLD_KEY, -1, SQLITE_STATIC);
+	return db_run(db, st, "forget a key", err);
+}
+
+int apistore_db_reseal(struct apistore_db *db, unsigned rows, size_t bytes, struct err *err)
+{
+	uint64_t before = db->reseal_at;
+	struct batch b = {db, err, bytes, 1};
+
+	if (!db->old.key)
+		return 0;
+	if (apistore_db_begin(db, err) < 0)
+		return -1;
+	for (unsigned i = 0; i < rows && b.left > 0 && b.rc > 0; i++)
+		(void)!reseal_next(&b);
+	if (b.rc == 0 && drop_old(db, err) < 0)
+		b.rc = -1;
+	db->unsettled_then = true;
+	if (b.rc < 0 || apistore_db_commit(db, err) < 0) {
+		apistore_db_rollback(db);
+		db->reseal_at = before;
+		return -1;
+	}
+	if (b.rc == 0)
+		db_keys_fini(&db->old);
+	return b.rc;
+}
+
+int apistore_db_reseal_all(struct apistore_db *db, struct err *err)
+{
+	int rc;
+
+	while ((rc = apistore_db_reseal(db, ALL_ROWS, SIZE_MAX, err)) > 0)
+		;
+	return rc;
+}
