@@ -37,6 +37,7 @@ struct apistore_authority {
 	char **names; /* NULL-terminated */
 	int lock;
 	bool is_new;
+	bool look_only; /* nothing is written */
 	struct pki_key *ca_key, *server_key, *token_key;
 	struct secret *server_pem; /* the private key as PEM */
 	struct apistore_sealing *sealing;
@@ -50,14 +51,37 @@ static char *path_of(const struct apistore_authority *a, const char *name)
 	return xasprintf("%s/%s", a->dir, name);
 }
 
-static int make_dir(const char *dir, struct err *err)
+static int cannot_make(const char *dir, struct err *err)
 {
+	return err_set_errno(err, ERR_INVALID, errno,
+		"cannot make the directory %s; make it, or choose another one with --standalone=DIR",
+		log_esc(dir));
+}
+
+/* What mkdir() would need. */
+static int may_make_dir(const char *dir, struct err *err)
+{
+	cleanup_free char *whole = xstrdup(dir);
+	size_t n = strlen(whole);
+	char *slash;
+
+	while (n > 1 && whole[n - 1] == '/')
+		whole[--n] = '\0';
+	slash = strrchr(whole, '/');
+	if (slash)
+		slash[slash == whole] = '\0';
+	return access(slash ? whole : ".", W_OK | X_OK) == 0 ? 0 : cannot_make(dir, err);
+}
+
+static int make_dir(const struct apistore_authority *a, struct err *err)
+{
+	const char *dir = a->dir;
 	struct stat st;
 
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return err_set_errno(err, ERR_INVALID, errno,
-			"cannot make the directory %s; make it, or choose another one with --standalone=DIR",
-			log_esc(dir));
+	if (a->look_only && access(dir, F_OK) < 0 && errno == ENOENT)
+		return may_make_dir(dir, err);
+	if (!a->look_only && mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return cannot_make(dir, err);
 	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
 		return err_set(err, ERR_INVALID, "%s is not a directory", log_esc(dir));
 	if (st.st_uid != geteuid() || (st.st_mode & 077))
@@ -86,7 +110,7 @@ static int put(const struct apistore_authority *a, const char *name, const void 
 {
 	cleanup_free char *path = path_of(a, name);
 
-	return file_replace(path, data, len, 0600, err);
+	return a->look_only ? 0 : file_replace(path, data, len, 0600, err);
 }
 
 /* ---- keys */
@@ -270,11 +294,19 @@ int apistore_authority_renew(struct apistore_authority *a, int64_t now_s, struct
 static int open_all(struct apistore_authority *a, const struct apistore_authority_conf *conf,
 	int64_t now_s, struct err *err)
 {
-	if (make_dir(a->dir, err) < 0 || take_lock(a, err) < 0)
+	if (make_dir(a, err) < 0)
 		return -1;
-	a->sealing = apistore_sealing_open(a->dir, &conf->sealing, !conf->sealing_only, err);
-	if (!a->sealing || conf->sealing_only)
-		return a->sealing ? 0 : -1;
+	if (conf->look_only) {
+		if (apistore_sealing_check(a->dir, &conf->sealing, err) < 0)
+			return -1;
+	} else {
+		if (take_lock(a, err) < 0)
+			return -1;
+		a->sealing =
+			apistore_sealing_open(a->dir, &conf->sealing, !conf->sealing_only, err);
+		if (!a->sealing || conf->sealing_only)
+			return a->sealing ? 0 : -1;
+	}
 	a->ca_key = key_of(a, "ca.key", pki_key_new_p256, err);
 	a->server_key = a->ca_key ? key_of(a, "server.key", pki_key_new_p256, err) : NULL;
 	a->token_key = a->server_key ? key_of(a, "token.key", pki_key_new_ed25519, err) : NULL;
@@ -297,6 +329,7 @@ struct apistore_authority *apistore_authority_open(
 	a->server = xstrdup(conf->server);
 	a->ns = xstrdup(conf->ns);
 	a->lock = -1;
+	a->look_only = conf->look_only;
 	a->kubeconfig = path_of(a, "kubeconfig");
 	while (conf->names[n])
 		n++;

@@ -65,7 +65,7 @@ static int put_key(const char *path, const struct secret *key, struct err *err)
 }
 
 /* Never made again beside a database that needs another. */
-static int make_own(struct apistore_sealing *s, struct err *err)
+static int may_make(const struct apistore_sealing *s, struct err *err)
 {
 	cleanup_free char *store = xasprintf("%s/" DB_FILE, s->dir);
 
@@ -73,6 +73,13 @@ static int make_own(struct apistore_sealing *s, struct err *err)
 		return err_set(err, ERR_INVALID,
 			"%s is missing, and %s cannot be read without it; next step: put it back from a backup",
 			log_esc(s->own), log_esc(store));
+	return 0;
+}
+
+static int make_own(struct apistore_sealing *s, struct err *err)
+{
+	if (may_make(s, err) < 0)
+		return -1;
 	s->key = secret_new_random(SEAL_KEY_LEN);
 	return put_key(s->own, s->key, err);
 }
@@ -88,8 +95,8 @@ static void choose(struct apistore_sealing *s, const struct apistore_sealing_con
 	s->path = s->by_systemd ? steal_ptr(&credential) : xstrdup(s->is_own ? s->own : conf->file);
 }
 
-struct apistore_sealing *apistore_sealing_open(
-	const char *dir, const struct apistore_sealing_conf *conf, bool make, struct err *err)
+static struct apistore_sealing *sealing_new(
+	const char *dir, const struct apistore_sealing_conf *conf)
 {
 	struct apistore_sealing *s = xcalloc(1, sizeof(*s));
 
@@ -97,6 +104,14 @@ struct apistore_sealing *apistore_sealing_open(
 	s->own = xasprintf("%s/" OWN_FILE, dir);
 	s->own_new = xasprintf("%s.new", s->own);
 	choose(s, conf);
+	return s;
+}
+
+struct apistore_sealing *apistore_sealing_open(
+	const char *dir, const struct apistore_sealing_conf *conf, bool make, struct err *err)
+{
+	struct apistore_sealing *s = sealing_new(dir, conf);
+
 	s->key = read_key(s, s->path, err);
 	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own && make) {
 		err_clear(err);
@@ -107,6 +122,20 @@ struct apistore_sealing *apistore_sealing_open(
 		return s;
 	apistore_sealing_free(s);
 	return NULL;
+}
+
+int apistore_sealing_check(
+	const char *dir, const struct apistore_sealing_conf *conf, struct err *err)
+{
+	struct apistore_sealing *s = sealing_new(dir, conf);
+
+	s->key = read_key(s, s->path, err);
+	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own) {
+		err_clear(err);
+		(void)may_make(s, err);
+	}
+	apistore_sealing_free(s);
+	return err_is_set(err) ? -1 : 0;
 }
 
 void apistore_sealing_free(struct apistore_sealing *s)

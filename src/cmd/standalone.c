@@ -57,11 +57,17 @@ static struct apistore_sealing_conf sealing_of(const struct options *o)
 	return (struct apistore_sealing_conf){o->sealing_key, getenv("CREDENTIALS_DIRECTORY")};
 }
 
+/* --check-config changes nothing on disk: its store is in memory. */
+static bool only_checks(const struct standalone *s)
+{
+	return conf_bool(s->options->conf, "check-config");
+}
+
 static int open_authority(struct standalone *s, struct err *err)
 {
 	const char *const names[] = {"localhost", "127.0.0.1", "::1", s->host, NULL};
 	const struct apistore_authority_conf conf = {
-		s->dir, names, s->server, s->ns, sealing_of(s->options), false};
+		s->dir, names, s->server, s->ns, sealing_of(s->options), false, only_checks(s)};
 
 	s->authority = apistore_authority_open(&conf, clock_wall_s(), err);
 	return s->authority ? 0 : -1;
@@ -69,8 +75,11 @@ static int open_authority(struct standalone *s, struct err *err)
 
 static int open_store(struct standalone *s, struct err *err)
 {
+	static const struct apistore_db_conf in_memory = {0};
 	struct apistore_db *db =
-		apistore_sealing_open_db(apistore_authority_sealing(s->authority), err);
+		only_checks(s)
+			? apistore_db_open(&in_memory, err)
+			: apistore_sealing_open_db(apistore_authority_sealing(s->authority), err);
 
 	if (!db)
 		return -1;
@@ -241,7 +250,7 @@ int standalone_restore(const struct options *o, struct err *err)
 {
 	const char *const none[] = {NULL};
 	const struct apistore_authority_conf conf = {
-		o->standalone, none, "", "", sealing_of(o), true};
+		o->standalone, none, "", "", sealing_of(o), true, false};
 	struct apistore_authority *a = apistore_authority_open(&conf, clock_wall_s(), err);
 	int rc;
 

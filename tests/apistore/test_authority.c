@@ -76,6 +76,61 @@ static char *text_of(const char *name)
 	return text;
 }
 
+static int count_files(void)
+{
+	DIR *d = opendir(dir);
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+/* "dir" and what a look at it says; NULL: it is usable. */
+static const char *look(const char *at, struct err *err)
+{
+	const struct apistore_authority_conf conf = {.dir = at,
+		.names = names,
+		.server = "https://127.0.0.1:6443",
+		.ns = "tec",
+		.look_only = true};
+	struct apistore_authority *a = apistore_authority_open(&conf, NOW, err);
+
+	if (!a)
+		return err->text;
+	cr_expect_not_null(apistore_authority_token_key(a));
+	cr_expect(pki_issue_names(
+		apistore_authority_cert(a), strlen(apistore_authority_cert(a)), names));
+	apistore_authority_close(a);
+	return NULL;
+}
+
+Test(apistore_authority, a_look_writes_nothing)
+{
+	cleanup_free char *under = xasprintf("%s/new", dir), *deep = xasprintf("%s/no/new", dir);
+	struct err err = ERR_INIT;
+	struct apistore_authority *a;
+	cleanup_free char *before = NULL, *after = NULL;
+	int n;
+
+	cr_expect_null(look(dir, &err), "%s", err.text);
+	cr_expect_eq(count_files(), 0);
+	cr_expect_null(look(under, &err), "%s", err.text);
+	cr_expect_lt(access(under, F_OK), 0);
+	cr_expect(strstr(look(deep, &err), "cannot make the directory"), "%s", err.text);
+	a = must_open(NOW);
+	n = count_files();
+	before = text_of("server.crt");
+	/* Beside the process that has the lock, and with certificates that end soon. */
+	err_clear(&err);
+	cr_expect_null(look(dir, &err), "%s", err.text);
+	apistore_authority_close(a);
+	after = text_of("server.crt");
+	cr_expect_str_eq(before, after);
+	cr_expect_eq(count_files(), n);
+}
+
 Test(apistore_authority, a_first_start_makes_all_for_this_user_alone)
 {
 	static const char *const files[] = {

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from controlplane import TOP
+from proc import free_port
 from tecproc import operator_binary
 
 
@@ -86,6 +87,29 @@ def test_check_config_starts_nothing(cp, tmp_path):
     assert (done.returncode, done.stderr.count("starts")) == (0, 0) and "usable" in done.stdout
     assert run(*local(cp, "--kubeconfig", str(tmp_path / "none")), "--check-config").returncode == 1
     assert run("--check-config", "--role", "x").returncode == 2
+
+
+def test_check_config_makes_no_standalone_directory(tmp_path):
+    state = tmp_path / "state"
+    ports = [f"--listen-{name}=127.0.0.1:{free_port()}" for name in ("api", "kbs", "register", "register-ak", "health")]
+
+    def check(*options):
+        done = run(*ports, *options, f"--standalone={state}", "--check-config")
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = check("--public-address=192.0.2.1")
+    assert code == 0 and "usable" in said, said
+    assert os.listdir(tmp_path) == []
+    code, said = check(f"--sealing-key={tmp_path}/absent")
+    assert code == 1 and f"{tmp_path}/absent" in said, said
+    state.mkdir(0o755)
+    code, said = check()
+    assert code == 1 and "chmod 0700" in said, said
+    state.chmod(0o700)
+    assert check()[0] == 0 and os.listdir(state) == []
+    (state / "store.db").write_bytes(b"")
+    code, said = check()
+    assert code == 1 and "sealing.key" in said and os.listdir(state) == ["store.db"], said
 
 
 def test_registry_options_are_read_and_checked(cp, tmp_path):

@@ -31,6 +31,9 @@ struct apistore_authority_conf {
 	struct apistore_sealing_conf sealing;
 	/* Only the lock and a sealing key that is there already: to restore a backup. */
 	bool sealing_only;
+	/* Looks at what is there, and makes the rest in memory: neither a file nor the directory is
+	 * made or changed, and no lock is taken. There is no apistore_authority_sealing() then. */
+	bool look_only;
 };
 
 /*

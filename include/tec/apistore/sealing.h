@@ -32,6 +32,9 @@ struct apistore_sealing_conf {
  */
 struct apistore_sealing *apistore_sealing_open(const char *dir,
 	const struct apistore_sealing_conf *conf, bool make, struct err *err) MUST_CHECK;
+/* Would apistore_sealing_open() do, with make? Makes and changes nothing. */
+int apistore_sealing_check(
+	const char *dir, const struct apistore_sealing_conf *conf, struct err *err) MUST_CHECK;
 void apistore_sealing_free(struct apistore_sealing *s); /* NULL is fine */
 
 /* Borrowed until the next rotation. */
