@@ -19,7 +19,8 @@
 #define SWAGGER_OLD "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 #define NOT_FOUND   "404 page not found\n"
 
-static const char *const free_paths[] = {"/healthz", "/livez", "/readyz", "/version"};
+/* Python's client asks for the version with a slash. */
+static const char *const free_paths[] = {"/healthz", "/livez", "/readyz", "/version", "/version/"};
 
 static void not_found(struct httpd_req *req)
 {
@@ -65,7 +66,7 @@ bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req)
 	if (!(httpd_req_method(req) & (HTTPD_GET | HTTPD_HEAD)))
 		apiserver_answer(req, apistore_status_refusal(
 					      405, "MethodNotAllowed", "only GET is allowed here"));
-	else if (str_eq(path, "/version"))
+	else if (str_starts(path, "/version"))
 		reply_version(a, req);
 	else if (str_eq(path, "/readyz"))
 		reply_ready(a, req);

@@ -7,6 +7,8 @@
 
 #include "tec/apistore/target.h"
 
+#include <string.h>
+#include <strings.h>
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -104,7 +106,7 @@ bool apistore_target_flag(const struct apistore_target *t, const char *name)
 {
 	cleanup_free char *v = apistore_target_param(t, name);
 
-	return str_eq(v, "true") || str_eq(v, "1");
+	return v && strcmp(v, "0") != 0 && strcasecmp(v, "false") != 0;
 }
 
 char *apistore_target_qualify(const char *resource, const char *group)

@@ -62,7 +62,7 @@ static int read_options(struct apistore_watch *w, struct apistore_answer *refuse
 	cleanup_free char *rv = apistore_target_param(t, "resourceVersion"),
 			  *match = apistore_target_param(t, "resourceVersionMatch"),
 			  *initial = apistore_target_param(t, "sendInitialEvents");
-	bool send = str_eq(initial, "true") || str_eq(initial, "1");
+	bool send = apistore_target_flag(t, "sendInitialEvents");
 
 	w->bookmarks = apistore_target_flag(t, "allowWatchBookmarks");
 	if (rv && *rv && str_to_u64(rv, INT64_MAX, &w->at) < 0) {

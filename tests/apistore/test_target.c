@@ -95,3 +95,24 @@ Test(apistore_target, parameters_are_decoded)
 	cr_expect_null(c);
 	cr_expect_null(d, "cut off");
 }
+
+/* As kube-apiserver reads them; Python's client sends "True". */
+Test(apistore_target, flags_are_set_unless_they_say_no)
+{
+	static const struct {
+		const char *query;
+		bool want;
+	} rows[] = {{"", false}, {"?watch=0", false}, {"?watch=false", false},
+		{"?watch=FALSE", false}, {"?watch=1", true}, {"?watch=true", true},
+		{"?watch=True", true}, {"?watch=", true}, {"?watch=no", true},
+		{"?watcher=1", false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *path = xasprintf("/api/v1/configmaps%s", rows[i].query);
+		cleanup_apistore_target struct apistore_target t;
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(apistore_target_parse(path, &t, &err), 0, "%s", err.text);
+		cr_expect_eq(apistore_target_flag(&t, "watch"), rows[i].want, "%s", rows[i].query);
+	}
+}

@@ -36,7 +36,8 @@ void apistore_target_fini(struct apistore_target *t);
 
 /* A query parameter, decoded; the caller frees. NULL: absent. */
 char *apistore_target_param(const struct apistore_target *t, const char *name);
-/* A query parameter is "true" or "1". */
+/* A query parameter is there and not "0" or "false" in any case, as kube-apiserver reads it: Python's
+ * client sends "True". */
 bool apistore_target_flag(const struct apistore_target *t, const char *name);
 /* "machines.example.io" of "machines" and "example.io"; the caller frees. */
 char *apistore_target_qualify(const char *resource, const char *group);
