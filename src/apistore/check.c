@@ -119,9 +119,7 @@ static int check_namespace(const struct apistore_write *w, struct apistore_answe
 	} else if (rc == 0) {
 		*refused = apistore_status_absent(&ns);
 	} else {
-		*refused = apistore_status_forbidden(w->t,
-			"unable to create new content in namespace %s because it is being terminated",
-			w->key.ns);
+		*refused = apistore_status_terminating(w->t, w->key.ns);
 	}
 	return -1;
 }

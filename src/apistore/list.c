@@ -150,29 +150,34 @@ static int refuse_option(
 	return -1;
 }
 
-static int check_match(
-	const char *match, const char *rv, bool next, struct apistore_answer *refused)
+static int check_match(const struct apistore_target *t, const char *match, const char *rv,
+	bool next, struct apistore_answer *refused)
 {
-	static const char field[] = "resourceVersionMatch";
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	static const char field[] = "resourceVersionMatch", initial[] = "sendInitialEvents";
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	cleanup_free char *send = apistore_target_param(t, initial);
+	const char *forbidden =
+		!match ? NULL
+		: next ? "resourceVersionMatch is forbidden when continue is provided"
+		: !rv  ? "resourceVersionMatch is forbidden unless resourceVersion is provided"
+		: str_eq(match, "Exact") && str_eq(rv, "0")
+			? "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""
+			: NULL;
 
-	if (!match)
+	if (forbidden)
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, field, NULL, "%s", forbidden);
+	else if (match && !str_eq(match, "Exact") && !str_eq(match, "NotOlderThan"))
+		schema_cause_add_text(&causes, SCHEMA_UNSUPPORTED, field, match,
+			"supported values: \"Exact\", \"NotOlderThan\", \"\"");
+	if (send && *send)
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, initial, NULL,
+			"sendInitialEvents is forbidden for list");
+	if (causes.n == 0)
 		return 0;
-	if (next)
-		return refuse_option(refused, field, "Forbidden",
-			"resourceVersionMatch is forbidden when continue is provided");
-	if (!rv)
-		return refuse_option(refused, field, "Forbidden",
-			"resourceVersionMatch is forbidden unless resourceVersion is provided");
-	if (!str_eq(match, "Exact") && !str_eq(match, "NotOlderThan")) {
-		cleanup_free char *quoted = xasprintf(
-			"\"%s\": supported values: \"Exact\", \"NotOlderThan\", \"\"", match);
-
-		return refuse_option(refused, field, "Unsupported value", quoted);
-	}
-	if (str_eq(match, "Exact") && str_eq(rv, "0"))
-		return refuse_option(refused, field, "Forbidden",
-			"resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-	return 0;
+	*refused = apistore_status_causes(&options, "ListOptions", &causes);
+	return -1;
 }
 
 /* resourceVersion, resourceVersionMatch and continue together say of which version the list is. */
@@ -190,7 +195,7 @@ static int choose_version(struct apistore_listing *l, const struct apistore_targ
 	int64_t token_rv = 0;
 	bool exact;
 
-	if (check_match(match, rv, next, refused) < 0)
+	if (check_match(t, match, rv, next, refused) < 0)
 		return -1;
 	if (rv && str_to_u64(rv, INT64_MAX, &want) < 0)
 		return refuse_option(refused, "resourceVersion", "Invalid value",

@@ -124,7 +124,7 @@ static int check_size(const struct rule *r, size_t size)
 {
 	return size <= DATA_MAX
 		       ? 0
-		       : invalid(r, "data", "Too long", "may not be more than 1048576 bytes");
+		       : invalid(r, "[]", "Too long", "may not be more than 1048576 bytes");
 }
 
 /* The member that an immutable object may not change; NULL: none did. */

@@ -56,6 +56,29 @@ void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_
 	}
 }
 
+static int check_match(const char *initial, const char *match, struct apistore_answer *refused)
+{
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	static const char field[] = "resourceVersionMatch";
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	bool given = match && *match;
+
+	if (initial && !str_eq(match, "NotOlderThan"))
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, field, NULL,
+			"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+	if (!initial && given)
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, field, NULL,
+			"resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+	if (given && !str_eq(match, "NotOlderThan"))
+		schema_cause_add_text(&causes, SCHEMA_UNSUPPORTED, field, match,
+			"supported values: \"NotOlderThan\"");
+	if (causes.n == 0)
+		return 0;
+	*refused = apistore_status_causes(&options, "ListOptions", &causes);
+	return -1;
+}
+
 static int read_options(struct apistore_watch *w, struct apistore_answer *refused)
 {
 	const struct apistore_target *t = &w->target;
@@ -70,16 +93,8 @@ static int read_options(struct apistore_watch *w, struct apistore_answer *refuse
 			400, "BadRequest", "Invalid value for resourceVersion: %s", log_esc(rv));
 		return -1;
 	}
-	if ((initial && !str_eq(match, "NotOlderThan")) || (match && *match && !initial)) {
-		static const struct apistore_target options = {
-			.group = (char *)"meta.k8s.io", .name = (char *)""};
-
-		*refused = apistore_status_invalid(&options, "ListOptions", "resourceVersionMatch",
-			"Forbidden",
-			initial ? "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-				: "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+	if (check_match(initial, match, refused) < 0)
 		return -1;
-	}
 	if (send && w->at > apistore_objects_rv(w->s)) {
 		*refused = apistore_status_too_large(w->at, apistore_objects_rv(w->s));
 		return -1;
