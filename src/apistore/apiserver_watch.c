@@ -15,6 +15,7 @@
 
 #define PIECE       (64u << 10)
 #define BOOKMARK_MS 60000
+#define LAST_MS     2000 /* before its end a watch says where the next one may begin */
 /* As kube-apiserver: so that watches do not last for ever, nor all end at once. */
 #define LIFE_MIN_S  1800
 #define LIFE_SPREAD 1800
@@ -66,6 +67,14 @@ static void on_drained(void *arg)
 	on_ready(w);
 }
 
+/* Until the next bookmark, of which the last one is shortly before the end, or until the end. */
+static uint64_t next_tick(uint64_t left_ms)
+{
+	uint64_t last = left_ms > LAST_MS ? left_ms - LAST_MS : left_ms;
+
+	return last < BOOKMARK_MS ? last : BOOKMARK_MS;
+}
+
 static void on_tick(void *arg)
 {
 	struct apiserver_watch *w = arg;
@@ -76,7 +85,7 @@ static void on_tick(void *arg)
 		return;
 	}
 	apistore_watch_bookmark(w->w);
-	timer_set(&w->tick, left < BOOKMARK_MS ? left : BOOKMARK_MS);
+	timer_set(&w->tick, next_tick(left));
 }
 
 static void on_gone(void *arg)
@@ -104,7 +113,7 @@ static void start(const struct apiserver_call *c, struct apiserver_watch *w, uin
 	w->req = c->req;
 	w->end_ms = clock_boot_ms() + life_s * 1000;
 	timer_init(&w->tick, c->a->loop, on_tick, w);
-	timer_set(&w->tick, life_s * 1000 < BOOKMARK_MS ? life_s * 1000 : BOOKMARK_MS);
+	timer_set(&w->tick, next_tick(life_s * 1000));
 	LIST_INSERT_HEAD(&c->a->watches, w, link);
 	c->a->n_watches++;
 	metric_add(&watches_gauge, NULL, NULL, 1);
