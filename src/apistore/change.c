@@ -65,6 +65,8 @@ static struct apistore_answer update(const struct apistore_write *w, struct json
 		return refused;
 	if (!w->t->sub[0])
 		return apistore_write_store(w, steal_ptr(&o));
+	if (str_eq(w->t->sub, "scale"))
+		return apistore_scale_store(w, steal_ptr(&o));
 	stored = json_copy(w->was);
 	apistore_write_copy(stored, o, "status");
 	return apistore_write_store(w, stored);
@@ -150,6 +152,13 @@ static const struct patch_kind patch_kinds[] = {
 	{"application/apply-patch+yaml", apply, false},
 };
 
+/* A view has no managers of its own that an apply could ask. */
+static bool is_for(const struct patch_kind *k, const struct apistore_write *w)
+{
+	return (!k->built_in || !w->kind->custom) &&
+	       (k->run != apply || !str_eq(w->t->sub, "scale"));
+}
+
 static const struct patch_kind *kind_of(
 	const struct apistore_write *w, const struct apistore_request *r)
 {
@@ -158,7 +167,7 @@ static const struct patch_kind *kind_of(
 
 	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
 		if (strlen(patch_kinds[i].type) == n && strncmp(have, patch_kinds[i].type, n) == 0)
-			return patch_kinds[i].built_in && w->kind->custom ? NULL : &patch_kinds[i];
+			return is_for(&patch_kinds[i], w) ? &patch_kinds[i] : NULL;
 	return NULL;
 }
 

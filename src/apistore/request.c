@@ -77,6 +77,8 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 	text = apistore_objects_text(s, &key, &len);
 	if (!text)
 		return apistore_status_absent(t);
+	if (str_eq(t->sub, "scale"))
+		return apistore_scale_shown(answer_of(200, text, len));
 	return shown_as(s, t, 200, text, len);
 }
 
@@ -365,6 +367,25 @@ static void note_duplicate(void *arg, const char *path)
 	schema_texts_add(arg, "duplicate field \"%s\"", path);
 }
 
+/* The object that is there, as the subresource of the request shows it. */
+static struct json_object *seen_by(const struct apistore_write *w)
+{
+	struct json_object *o = apistore_objects_get(w->s, &w->key), *scale;
+
+	if (!o || !str_eq(w->t->sub, "scale"))
+		return o;
+	scale = apistore_scale_of(o);
+	json_object_put(o);
+	return scale;
+}
+
+static bool has_sub(const struct apistore_write *w)
+{
+	return str_eq(w->t->sub, "status")
+		       ? w->kind->status
+		       : str_eq(w->t->sub, "scale") && apistore_scale_has(w->kind);
+}
+
 static struct apistore_answer write_request(
 	struct apistore_write *w, const struct apistore_request *r)
 {
@@ -374,7 +395,7 @@ static struct apistore_answer write_request(
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
 
-	if ((is_post ? named : !named && !is_delete) ||
+	if ((is_post ? named : !named && !is_delete) || (is_delete && w->t->sub[0]) ||
 		(!is_post && !is_delete && !is_patch && !str_eq(r->method, "PUT")))
 		return apistore_status_refusal(405, "MethodNotAllowed",
 			"the server does not allow this method on the requested resource");
@@ -397,7 +418,7 @@ static struct apistore_answer write_request(
 		read_fields(w, r, &w->fields, &answer) < 0)
 		return answer;
 	if (named)
-		w->was = was = apistore_objects_get(w->s, &w->key);
+		w->was = was = seen_by(w);
 	answer = is_post               ? create(w, body)
 		 : is_delete && !named ? apistore_remove_all(w, body)
 		 : is_delete           ? apistore_remove_object(w, body)
@@ -425,8 +446,9 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	*take_t = (struct apistore_target){0};
 	if (apistore_objects_trouble(s, &err)) /* the turn is lost already */
 		return apistore_status_storage(&err);
-	if (t.sub[0] && (!str_eq(t.sub, "status") || !w.kind->status))
-		return apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
+	if (t.sub[0] && !has_sub(&w)) /* of a custom resource it is the object that is not found */
+		return w.kind->custom ? apistore_status_absent(&t)
+				      : apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
 	if (!str_eq(r->method, "GET"))
 		answer = write_request(&w, r);
 	else

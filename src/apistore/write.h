@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by request.c (reads, creates, and the end of every write), change.c (updates and patches),
- * check.c (what an object may be) and remove.c (deletions). */
+ * check.c (what an object may be), scale.c and remove.c (deletions). */
 #ifndef TEC_APISTORE_WRITE_H
 #define TEC_APISTORE_WRITE_H
 
@@ -48,6 +48,15 @@ struct json_object *apistore_change_read(const struct apistore_write *w,
 	const struct apistore_request *r, struct apistore_answer *refused);
 struct apistore_answer apistore_change(
 	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body);
+
+/* scale.c: the view of an object's replicas, which its kind has or has not. The caller puts it. */
+bool apistore_scale_has(const struct apistore_kind *kind);
+struct json_object *apistore_scale_of(struct json_object *o);
+/* An answer with the object becomes one with its view. */
+struct apistore_answer apistore_scale_shown(struct apistore_answer take);
+/* The end of every write to the view: the object gets its replicas. */
+struct apistore_answer apistore_scale_store(
+	const struct apistore_write *w, struct json_object *take_scale);
 
 /* check.c: what every object must be, whatever its kind, and where it may be made. -1: refused says
  * why. The first is asked before the server's own fields are filled in, the second after. */

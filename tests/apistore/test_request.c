@@ -269,6 +269,15 @@ Test(apistore_request, status_is_written_by_its_subresource_only)
 	}
 }
 
+Test(apistore_request, a_subresource_is_not_deleted_and_no_other_one_is_there)
+{
+	make("", "");
+	cr_expect_eq(request("DELETE", THINGS "/a/status", NULL, NULL), 405);
+	cr_expect_not_null(there(), "and its object stays");
+	cr_expect_eq(request("GET", THINGS "/a/scale", NULL, NULL), 404);
+	cr_expect_str_eq(json_get_str(last, "message"), "things.example.io \"a\" not found");
+}
+
 Test(apistore_request, a_patch_and_an_apply_that_change_nothing_are_no_write)
 {
 	static const char body[] =
