@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tec/apistore/events.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/schema/crd.h"
@@ -196,13 +197,35 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 
 bool apistore_form_has_versions(const struct schema_kind *k)
 {
-	return k && k->crd && schema_crd_versions(k->crd->crd) > 1;
+	return k && (apistore_events_renames(k->group) ||
+			    (k->crd && schema_crd_versions(k->crd->crd) > 1));
+}
+
+static void add_event(const char *text, size_t len, bool item, struct body *out)
+{
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *o = json_parse(text, len, &limits, &err);
+
+	apistore_events_from_core(o);
+	if (o && item) {
+		json_object_object_del(o, "kind");
+		json_object_object_del(o, "apiVersion");
+	}
+	if (o)
+		add_json(out, o);
+	else
+		add_text(out, "null");
+}
+
+void apistore_form_event(const char *text, size_t len, struct body *out)
+{
+	add_event(text, len, true, out);
 }
 
 void apistore_form_versioned(const struct schema_kind *k, const char *version, const char *text,
 	size_t len, struct body *out)
 {
-	bool several = apistore_form_has_versions(k);
+	bool several = k && k->crd && apistore_form_has_versions(k);
 	cleanup_free char *head =
 		several ? xasprintf("{\"kind\":\"%s\",\"apiVersion\":\"", k->kind) : NULL;
 	size_t n = several ? strlen(head) : 0;
@@ -210,6 +233,10 @@ void apistore_form_versioned(const struct schema_kind *k, const char *version, c
 				  ? memchr(text + n, '"', len - n)
 				  : NULL;
 
+	if (k && apistore_events_renames(k->group)) {
+		add_event(text, len, false, out);
+		return;
+	}
 	if (!end) {
 		body_add(out, text, len, 0);
 		return;

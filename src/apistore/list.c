@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tec/apistore/events.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -352,7 +353,9 @@ static void add_object(
 		apistore_form_object(&l->form, l->schema, v->body, v->len, l->given == 0, out);
 	} else if (l->schema) {
 		apistore_form_item(&l->form, l->schema, v->body, v->len, out);
-	} else if (l->custom) {
+	} else if (apistore_events_renames(l->group) && !l->events) {
+		apistore_form_event(v->body, v->len, out);
+	} else if (l->custom || apistore_events_renames(l->group)) {
 		apistore_form_versioned(apistore_objects_kind(l->s, l->group, l->plural)->schema,
 			l->version, v->body, v->len, out);
 	} else {

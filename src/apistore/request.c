@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "tec/apistore/events.h"
 #include "tec/apistore/list.h"
 #include "tec/base/clock.h"
 #include "tec/base/file.h"
@@ -230,6 +231,10 @@ struct apistore_answer apistore_write_store(
 	if (w->create && is_there(w))
 		return apistore_status_exists(w->t);
 	note_manager(w, o);
+	if (apistore_events_renames(w->t->group)) {
+		apistore_events_to_core(o);
+		apistore_events_to_core(w->was);
+	}
 	if (apistore_objects_store(w->s, &w->key, w->was, json_object_get(o), w->dry,
 		    APISTORE_OBJECT_MAX, &stored) < 0) {
 		file_wipe(stored.text, stored.len);
@@ -372,6 +377,8 @@ static struct json_object *seen_by(const struct apistore_write *w)
 {
 	struct json_object *o = apistore_objects_get(w->s, &w->key), *scale;
 
+	if (apistore_events_renames(w->t->group))
+		apistore_events_from_core(o);
 	if (!o || !str_eq(w->t->sub, "scale"))
 		return o;
 	scale = apistore_scale_of(o);

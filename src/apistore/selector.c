@@ -287,6 +287,36 @@ static char *unescaped(const char **p, const char *ends)
 	return strbuf_steal(&b);
 }
 
+/* kube-apiserver has other words for the kinds that have no fields of their own. */
+static int refuse_field(const char *resource, const char *key, struct err *err)
+{
+	static const char *const plain[] = {"configmaps", "persistentvolumeclaims",
+		"serviceaccounts", "customresourcedefinitions.apiextensions.k8s.io",
+		"deployments.apps", "leases.coordination.k8s.io", "ingresses.networking.k8s.io",
+		"networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy",
+		"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"};
+
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+		if (str_eq(resource, plain[i]))
+			return err_set(err, ERR_INVALID,
+				"\"%s\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+				key);
+	return err_set(err, ERR_INVALID, "field label not supported: %s", key);
+}
+
+/* As the field is kept beside an object; Events are kept as those of the core group. */
+static void use_stored_name(const char *resource, char **key)
+{
+	cleanup_free char *was = *key;
+
+	if (!str_eq(resource, "events.events.k8s.io"))
+		*key = steal_ptr(&was);
+	else if (str_starts(was, "regarding."))
+		*key = xasprintf("involvedObject.%s", was + strlen("regarding."));
+	else
+		*key = xstrdup(str_eq(was, "reportingController") ? "reportingComponent" : was);
+}
+
 static int read_fields(
 	struct apistore_selector *s, const char *text, const char *resource, struct err *err)
 {
@@ -310,7 +340,8 @@ static int read_fields(
 			return err_set(err, ERR_INVALID,
 				"invalid field selector: %s; invalid value", log_esc(text));
 		if (!is_field(resource, key))
-			return err_set(err, ERR_INVALID, "field label not supported: %s", key);
+			return refuse_field(resource, key, err);
+		use_stored_name(resource, &req->key);
 		p += *p == ',';
 	}
 	return 0;
@@ -425,12 +456,4 @@ bool apistore_selector_matches(
 			return false;
 	}
 	return true;
-}
-
-const char *apistore_selector_name(const struct apistore_selector *s)
-{
-	for (size_t i = 0; s && i < s->n; i++)
-		if (s->req[i].field && s->req[i].op == IN && str_eq(s->req[i].key, "metadata.name"))
-			return s->req[i].values[0];
-	return NULL;
 }

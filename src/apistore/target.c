@@ -9,6 +9,8 @@
 
 #include <string.h>
 #include <strings.h>
+
+#include "tec/apistore/events.h"
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -130,7 +132,8 @@ static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 		t->ns = steal_ptr(&seg[i + 1]);
 		i += 2;
 	}
-	t->qualified = apistore_target_qualify(seg[i], t->group);
+	t->qualified =
+		apistore_target_qualify(seg[i], apistore_events_renames(t->group) ? "" : t->group);
 	t->resource = steal_ptr(&seg[i]);
 	if (n > i + 1)
 		t->name = steal_ptr(&seg[i + 1]);
@@ -153,11 +156,12 @@ static char *selector_param(const struct apistore_target *t, const char *name, s
 static int read_selectors(struct apistore_target *t, struct err *err)
 {
 	cleanup_free char *labels = selector_param(t, "labelSelector", err),
-			  *fields = selector_param(t, "fieldSelector", err);
+			  *fields = selector_param(t, "fieldSelector", err), *resource = NULL;
 
 	if (err_is_set(err))
 		return -1;
-	return apistore_selector_parse(labels, fields, t->qualified, &t->select, err);
+	resource = apistore_target_qualify(t->resource, t->group);
+	return apistore_selector_parse(labels, fields, resource, &t->select, err);
 }
 
 int apistore_target_parse(const char *path, struct apistore_target *out, struct err *err)

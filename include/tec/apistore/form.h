@@ -43,8 +43,10 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, struct body *out);
 bool apistore_form_has_versions(const struct schema_kind *k);
+/* An item of a list of events.k8s.io, made of an Event as it is stored. */
+void apistore_form_event(const char *text, size_t len, struct body *out);
 /* An object as it is, in a version of its CRD: versions differ in their apiVersion only. k: the kind
- * in any of them, NULL and built-in kinds have one version. */
+ * in any of them, NULL and built-in kinds have one version; Events get the names of their group. */
 void apistore_form_versioned(const struct schema_kind *k, const char *version, const char *text,
 	size_t len, struct body *out);
 /* A list up to its first item; metadata: the inside of its metadata. Its end is "]}". */

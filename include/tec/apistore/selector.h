@@ -28,7 +28,5 @@ char *apistore_selector_meta(struct json_object *o, const char *resource);
 /* s NULL: everything. meta: as above. */
 bool apistore_selector_matches(
 	const struct apistore_selector *s, const char *ns, const char *name, const char *meta);
-/* metadata.name=NAME, when the selector asks for one name only; NULL: it does not. Borrowed. */
-const char *apistore_selector_name(const struct apistore_selector *s);
 
 #endif

@@ -19,7 +19,8 @@
 struct apistore_target {
 	char *group, *version; /* group "" for core */
 	char *ns, *resource;
-	char *qualified;  /* "secrets", "machines.example.io": names the set of objects */
+	char *qualified; /* "secrets", "machines.example.io": names the set of objects, which is "events" for
+			     those of events.k8s.io too */
 	char *name, *sub; /* "" without one */
 	char *query;      /* as sent, "" without one */
 	struct apistore_form
