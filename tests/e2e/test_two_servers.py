@@ -5,10 +5,12 @@ step a person must see the same, but for uids, times and resourceVersions.
 STEPS is the session. A step that differs on purpose stands in DIFFERENT, with the reason; there it is
 asserted that it does differ, so that the list does not outlive its reasons."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -331,7 +333,7 @@ def masked(text):
 
 
 def in_order(text):
-    """What has no order in one order: members of JSON, resources of a group, causes of a refusal."""
+    """What has no order in one order: members of JSON, resources of a group, causes of a refusal, data of a Secret."""
     try:
         o = json.loads(text)
         if isinstance(o, dict) and o.get("kind") == "APIResourceList":
@@ -340,16 +342,19 @@ def in_order(text):
     except ValueError:
         pass
     lines = text.split("\n")
-    causes = iter(sorted(line for line in lines if line.startswith("* ")))
-    return "\n".join(next(causes) if line.startswith("* ") else line for line in lines)
+    unordered = [i for i, line in enumerate(lines) if re.match(r"\* |\S+: +\d+ bytes$", line)]
+    for i, line in zip(unordered, sorted(lines[i] for i in unordered)):
+        lines[i] = line
+    return "\n".join(lines)
 
 
 class Server:
-    def __init__(self, kubeconfig, cache):
+    def __init__(self, kubeconfig, cache, ns=NS):
+        self.kubeconfig, self.ns = kubeconfig, ns
         self.env = dict(os.environ, KUBECONFIG=kubeconfig, KUBECACHEDIR=cache)
 
-    def kubectl(self, command, given):
-        argv = [*kubectl_argv(), f"--namespace={NS}", *command.split(" ")]
+    def kubectl(self, command, given=None):
+        argv = [*kubectl_argv(), f"--namespace={self.ns}", *command.split(" ")]
         if command.endswith(" -p") or command.endswith(" -l"):
             argv.append(given if isinstance(given, str) else json.dumps(given))
             given = None
@@ -358,37 +363,59 @@ class Server:
         done = subprocess.run(argv, input=given, env=self.env, capture_output=True, text=True, timeout=120, check=False)
         return done.returncode, masked(in_order(done.stdout)), masked(in_order(done.stderr))
 
+    def said(self, command):
+        """What kubectl prints, unmasked."""
+        return subprocess.run([*kubectl_argv(), f"--namespace={self.ns}", *command.split(" ")], env=self.env,
+                              capture_output=True, text=True, timeout=120, check=True).stdout
+
 
 def shown(seen):
     return f"exit {seen[0]}\n{seen[1]}{seen[2]}"
 
 
-@pytest.fixture(scope="module")
-def both(cp, tmp_path_factory):
+@contextlib.contextmanager
+def two_servers(cp, base, ns):
     """(kube-apiserver, ours)"""
     if not os.access(operator_binary(), os.X_OK):
         lacking(f"no {operator_binary()}; next step: make, or set TEC_OPERATOR")
-    base = tmp_path_factory.mktemp("two")
     alone = Standalone(str(base / "state"))
     alone.start()
     try:
-        yield (Server(cp.admin_kubeconfig, str(base / "cache-theirs")),
-               Server(f"{alone.dir}/kubeconfig", str(base / "cache-ours")))
+        yield (Server(cp.admin_kubeconfig, str(base / "cache-theirs"), ns),
+               Server(f"{alone.dir}/kubeconfig", str(base / "cache-ours"), ns))
     finally:
         stopped = alone.stop()
-        cp.kubectl("delete", "crd", "gadgets.example.org", "widgets.example.org", "--ignore-not-found", "--wait=false")
-        cp.kubectl("delete", "namespace", NS, "--ignore-not-found", "--wait=false")
+        cp.kubectl("delete", "namespace", ns, "--ignore-not-found", "--wait=false")
     assert stopped == 0, alone.log()
 
 
-def test_one_session_on_two_servers(both):
-    theirs, ours = both
+def on_both(ask, both):
+    """What ASK(server) gives for each of the two, asked at the same time."""
+    with ThreadPoolExecutor(len(both)) as several:
+        return list(several.map(ask, both))
+
+
+def run_session(theirs, ours, steps, different):
+    """The steps on both; what a person sees differs where the reason is given, and only there."""
+    def session(server):
+        return [server.kubectl(command, given) for _, command, given in steps]
+
     wrong = []
-    for name, command, given in STEPS:
-        there, here = theirs.kubectl(command, given), ours.kubectl(command, given)
-        if name in DIFFERENT and there == here:
-            wrong.append(f"--- {name}: the same, but listed as different: {DIFFERENT[name]}\n{shown(here)}")
-        elif name not in DIFFERENT and there != here:
+    for (name, command, _), there, here in zip(steps, *on_both(session, (theirs, ours))):
+        if name in different and there == here:
+            wrong.append(f"--- {name}: the same, but listed as different: {different[name]}\n{shown(here)}")
+        elif name not in different and there != here:
             wrong.append(f"--- {name}: kubectl {command}\nkube-apiserver:\n{shown(there)}\nhere:\n{shown(here)}")
-    assert not wrong, f"{len(wrong)} of {len(STEPS)} steps:\n" + "\n".join(wrong)
-    assert set(DIFFERENT) <= {step[0] for step in STEPS}
+    assert not wrong, f"{len(wrong)} of {len(steps)} steps:\n" + "\n".join(wrong)
+    assert set(different) <= {step[0] for step in steps}
+
+
+@pytest.fixture(scope="module")
+def both(cp, tmp_path_factory):
+    with two_servers(cp, tmp_path_factory.mktemp("two"), NS) as servers:
+        yield servers
+    cp.kubectl("delete", "crd", "gadgets.example.org", "widgets.example.org", "--ignore-not-found", "--wait=false")
+
+
+def test_one_session_on_two_servers(both):
+    run_session(*both, STEPS, DIFFERENT)
