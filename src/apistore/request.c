@@ -224,7 +224,7 @@ struct apistore_answer apistore_write_store(
 	keep_meta(&w->key, o, w->was);
 	if (w->kind->status && !w->t->sub[0])
 		apistore_write_copy(o, w->was, "status");
-	if (apistore_check_meta(w, o, &refused) < 0 ||
+	if (apistore_check_meta(w, o, &refused) < 0 || apistore_grant_check(w, o, &refused) < 0 ||
 		apistore_rules(w->t, o, w->was, &refused) < 0 ||
 		apistore_admit_check(w, o, &refused) < 0)
 		return refused;
@@ -446,7 +446,8 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 		.t = &t,
 		.kind = apistore_objects_kind(s, t.group, t.resource),
 		.key = {t.qualified, t.ns, t.name},
-		.warnings = &warnings};
+		.warnings = &warnings,
+		.asker = r->asker};
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
 

@@ -92,24 +92,31 @@ static bool is_bound(struct json_object *binding, const struct apistore_user *u)
 	return false;
 }
 
-/* The rules that a binding gives; the caller puts them. NULL: there are none. */
-static struct json_object *rules_of(
-	struct json_object *binding, const char *ns, const struct apistore_roles *roles)
+struct json_object *apistore_rights_of_role(
+	const char *kind, const char *name, const char *ns, const struct apistore_roles *roles)
 {
-	const char *kind = json_get_str(binding, "roleRef/kind"),
-		   *name = json_get_str(binding, "roleRef/name");
 	cleanup_json struct json_object *role = NULL;
 	struct err err = ERR_INIT;
 
-	if (!kind || !name)
-		return NULL;
 	if (str_eq(kind, "ClusterRole"))
 		return str_eq(name, APISTORE_FOLLOW_ROLE)
 			       ? json_parse(follow_rules, strlen(follow_rules), &json_limits_public,
 					 &err)
 			       : NULL;
 	role = roles->role(roles->arg, ns, name);
+	if (role && !json_get_arr(role, "rules"))
+		return json_arr();
 	return json_object_get(json_get_arr(role, "rules"));
+}
+
+/* The rules that a binding gives; the caller puts them. NULL: there are none. */
+static struct json_object *rules_of(
+	struct json_object *binding, const char *ns, const struct apistore_roles *roles)
+{
+	const char *kind = json_get_str(binding, "roleRef/kind"),
+		   *name = json_get_str(binding, "roleRef/name");
+
+	return kind && name ? apistore_rights_of_role(kind, name, ns, roles) : NULL;
 }
 
 /* Every rule that u has in ns, until fn says true. */

@@ -25,7 +25,8 @@ struct apistore_write {
 	enum apistore_fields fields;
 	struct schema_texts *warnings; /* added to */
 	char manager[APISTORE_MANAGER_MAX + 1];
-	bool applied; /* managedFields are there already */
+	bool applied;                       /* managedFields are there already */
+	const struct apistore_asker *asker; /* NULL: the process itself */
 };
 
 /* request.c: the database failed in what was done last. */
@@ -77,6 +78,10 @@ int apistore_admit_check(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 /* The kind in the version of the request; NULL: nothing is known of it. */
 const struct schema_kind *apistore_admit_kind(const struct apistore_write *w);
+
+/* grant.c: a Role or RoleBinding gives no more than its writer has. -1: refused says why. */
+int apistore_grant_check(const struct apistore_write *w, struct json_object *o,
+	struct apistore_answer *refused) MUST_CHECK;
 
 /* remove.c: one object, or all that the target selects. */
 struct apistore_answer apistore_remove_object(

@@ -1,45 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "tec/apistore/rights.h"
-#include "tec/base/json.h"
+#include "apistore/role_testing.h"
 #include "tec/base/mem.h"
 
-static const char *const role_text =
+static const char role_text[] =
 	"{\"rules\":[{\"apiGroups\":[\"\"],\"resources\":[\"secrets\",\"pods/log\"],\"verbs\":[\"get\",\"list\"]},"
 	"{\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"],\"resourceNames\":[\"one\"],\"verbs\":[\"update\",\"list\"]},"
 	"{\"apiGroups\":[\"x.io\"],\"resources\":[\"*/status\"],\"verbs\":[\"*\"]},"
 	"{\"apiGroups\":[\"y.io\"],\"resources\":[\"*\"],\"verbs\":[\"watch\"]}]}";
-static const char *const bindings_text =
+static const char bindings_text[] =
 	"{\"items\":[{\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"ns\",\"name\":\"op\"}],\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}},"
 	"{\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"ns\",\"name\":\"follower\"}],\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"tec-follow\"}},"
 	"{\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"ns\",\"name\":\"wish\"}],\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"cluster-admin\"}},"
 	"{\"subjects\":[{\"kind\":\"Group\",\"name\":\"readers\"},{\"kind\":7},5],\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}},"
 	"{\"subjects\":\"all\",\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}},{}]}";
 
-static struct json_object *parse(const char *text)
-{
-	struct err err = ERR_INIT;
-	struct json_object *o = json_parse(text, strlen(text), &json_limits_object, &err);
-
-	cr_assert_not_null(o, "%s", err.text);
-	return o;
-}
-
-static struct json_object *role(void *arg, const char *ns, const char *name)
-{
-	return str_eq(ns, "ns") && str_eq(name, "r") ? parse(role_text) : NULL;
-}
-
-static struct json_object *bindings(void *arg, const char *ns)
-{
-	return str_eq(ns, "ns") ? parse(bindings_text) : NULL;
-}
-
-static const struct apistore_roles roles = {role, bindings, NULL};
+static struct role_texts texts = {role_text, bindings_text};
+static const struct apistore_roles roles = {role_of_text, bindings_of_text, &texts};
 
 static struct apistore_user account(const char *name)
 {

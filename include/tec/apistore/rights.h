@@ -32,6 +32,10 @@ struct apistore_roles {
 
 bool apistore_rights_allow(const struct apistore_user *u, const struct apistore_act *act,
 	const struct apistore_roles *roles);
+/* What a Role, or the ClusterRole that is built in, gives as a list of rules, which the
+ * caller puts. NULL: there is no such role. */
+struct json_object *apistore_rights_of_role(
+	const char *kind, const char *name, const char *ns, const struct apistore_roles *roles);
 /* The message of the refusal, in kube-apiserver's words. The caller frees. */
 char *apistore_rights_refusal(const struct apistore_user *u, const struct apistore_act *act);
 /* The status of a SelfSubjectRulesReview for a namespace. The caller puts it. */
