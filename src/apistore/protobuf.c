@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Driven by tables of field numbers, which Kubernetes never changes. What encoding/json leaves out
- * (omitempty) is left out here; a field whose type is a pointer in Go is kept with any value. Fields
- * that are not in the tables are passed over, as a server of another version would.
+ * (omitempty) is left out here, so that a body is what its JSON would be; only a time that was never
+ * set is nothing at all. Fields that are not in the tables are passed over, as a server of another
+ * version would.
  */
 #include "config.h"
 
 #include "tec/apistore/protobuf.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "tec/base/bytes.h"
@@ -16,133 +18,21 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
-enum type {
-	STRING,
-	STRING_PTR,
-	STRINGS,
-	INT,
-	INT_PTR,
-	BOOL,
-	BOOL_PTR,
-	TIME,
-	MICROTIME,
-	OBJECT,
-	OBJECTS,
-	TEXT_MAP,  /* of strings */
-	BYTES_MAP, /* of bytes, base64 in JSON */
-};
-
-struct field {
-	unsigned number;
-	const char *name;
-	enum type type;
-	const struct field *of; /* of OBJECT and OBJECTS */
-};
-/* clang-format off: one line, one message */
-#define END                                                                                        \
-	{                                                                                          \
-		0, NULL, STRING, NULL                                                              \
-	}
-static const struct field owner[] = {{1, "kind", STRING, NULL}, {3, "name", STRING, NULL},
-	{4, "uid", STRING, NULL}, {5, "apiVersion", STRING, NULL},
-	{6, "controller", BOOL_PTR, NULL}, {7, "blockOwnerDeletion", BOOL_PTR, NULL}, END};
-static const struct field meta[] = {{1, "name", STRING, NULL}, {2, "generateName", STRING, NULL},
-	{3, "namespace", STRING, NULL}, {5, "uid", STRING, NULL},
-	{6, "resourceVersion", STRING, NULL}, {7, "generation", INT, NULL},
-	{8, "creationTimestamp", TIME, NULL}, {9, "deletionTimestamp", TIME, NULL},
-	{10, "deletionGracePeriodSeconds", INT_PTR, NULL}, {11, "labels", TEXT_MAP, NULL},
-	{12, "annotations", TEXT_MAP, NULL}, {13, "ownerReferences", OBJECTS, owner},
-	{14, "finalizers", STRINGS, NULL}, END};
-#define META                                                                                       \
-	{                                                                                          \
-		1, "metadata", OBJECT, meta                                                        \
-	}
-static const struct field name_only[] = {{1, "name", STRING, NULL}, END};
-static const struct field reference[] = {{1, "kind", STRING, NULL}, {2, "namespace", STRING, NULL},
-	{3, "name", STRING, NULL}, {4, "uid", STRING, NULL}, {5, "apiVersion", STRING, NULL},
-	{6, "resourceVersion", STRING, NULL}, {7, "fieldPath", STRING, NULL}, END};
-static const struct field configmap[] = {META, {2, "data", TEXT_MAP, NULL},
-	{3, "binaryData", BYTES_MAP, NULL}, {4, "immutable", BOOL_PTR, NULL}, END};
-static const struct field secret[] = {META, {2, "data", BYTES_MAP, NULL}, {3, "type", STRING, NULL},
-	{4, "stringData", TEXT_MAP, NULL}, {5, "immutable", BOOL_PTR, NULL}, END};
-static const struct field namespace_spec[] = {{1, "finalizers", STRINGS, NULL}, END};
-static const struct field namespace_status[] = {{1, "phase", STRING, NULL}, END};
-static const struct field namespace_[] = {
-	META, {2, "spec", OBJECT, namespace_spec}, {3, "status", OBJECT, namespace_status}, END};
-static const struct field account[] = {META, {2, "secrets", OBJECTS, reference},
-	{3, "imagePullSecrets", OBJECTS, name_only},
-	{4, "automountServiceAccountToken", BOOL_PTR, NULL}, END};
-static const struct field source[] = {
-	{1, "component", STRING, NULL}, {2, "host", STRING, NULL}, END};
-static const struct field series[] = {
-	{1, "count", INT, NULL}, {2, "lastObservedTime", MICROTIME, NULL}, END};
-static const struct field event[] = {META, {2, "involvedObject", OBJECT, reference},
-	{3, "reason", STRING, NULL}, {4, "message", STRING, NULL}, {5, "source", OBJECT, source},
-	{6, "firstTimestamp", TIME, NULL}, {7, "lastTimestamp", TIME, NULL},
-	{8, "count", INT, NULL}, {9, "type", STRING, NULL}, {10, "eventTime", MICROTIME, NULL},
-	{11, "series", OBJECT, series}, {12, "action", STRING, NULL},
-	{13, "related", OBJECT, reference}, {14, "reportingComponent", STRING, NULL},
-	{15, "reportingInstance", STRING, NULL}, END};
-static const struct field lease_spec[] = {{1, "holderIdentity", STRING_PTR, NULL},
-	{2, "leaseDurationSeconds", INT_PTR, NULL}, {3, "acquireTime", MICROTIME, NULL},
-	{4, "renewTime", MICROTIME, NULL}, {5, "leaseTransitions", INT_PTR, NULL}, END};
-static const struct field lease[] = {META, {2, "spec", OBJECT, lease_spec}, END};
-static const struct field rule[] = {{1, "verbs", STRINGS, NULL}, {2, "apiGroups", STRINGS, NULL},
-	{3, "resources", STRINGS, NULL}, {4, "resourceNames", STRINGS, NULL},
-	{5, "nonResourceURLs", STRINGS, NULL}, END};
-static const struct field role[] = {META, {2, "rules", OBJECTS, rule}, END};
-static const struct field subject[] = {{1, "kind", STRING, NULL}, {2, "apiGroup", STRING, NULL},
-	{3, "name", STRING, NULL}, {4, "namespace", STRING, NULL}, END};
-static const struct field role_ref[] = {
-	{1, "apiGroup", STRING, NULL}, {2, "kind", STRING, NULL}, {3, "name", STRING, NULL}, END};
-static const struct field binding[] = {
-	META, {2, "subjects", OBJECTS, subject}, {3, "roleRef", OBJECT, role_ref}, END};
-static const struct field bound[] = {{1, "kind", STRING, NULL}, {2, "apiVersion", STRING, NULL},
-	{3, "name", STRING, NULL}, {4, "uid", STRING, NULL}, END};
-static const struct field token_spec[] = {{1, "audiences", STRINGS, NULL},
-	{3, "boundObjectRef", OBJECT, bound}, {4, "expirationSeconds", INT_PTR, NULL}, END};
-static const struct field token[] = {META, {2, "spec", OBJECT, token_spec}, END};
-static const struct field res_attr[] = {{1, "namespace", STRING, NULL}, {2, "verb", STRING, NULL},
-	{3, "group", STRING, NULL}, {4, "version", STRING, NULL}, {5, "resource", STRING, NULL},
-	{6, "subresource", STRING, NULL}, {7, "name", STRING, NULL}, END};
-static const struct field path_attr[] = {{1, "path", STRING, NULL}, {2, "verb", STRING, NULL}, END};
-static const struct field access_spec[] = {{1, "resourceAttributes", OBJECT, res_attr},
-	{2, "nonResourceAttributes", OBJECT, path_attr}, END};
-static const struct field access_review[] = {META, {2, "spec", OBJECT, access_spec}, END};
-static const struct field rules_spec[] = {{1, "namespace", STRING, NULL}, END};
-static const struct field rules_review[] = {META, {2, "spec", OBJECT, rules_spec}, END};
-static const struct field self_review[] = {META, END};
-static const struct field precondition[] = {
-	{1, "uid", STRING_PTR, NULL}, {2, "resourceVersion", STRING_PTR, NULL}, END};
-static const struct field delete_options[] = {{1, "gracePeriodSeconds", INT_PTR, NULL},
-	{2, "preconditions", OBJECT, precondition}, {3, "orphanDependents", BOOL_PTR, NULL},
-	{4, "propagationPolicy", STRING_PTR, NULL}, {5, "dryRun", STRINGS, NULL}, END};
-/* clang-format on */
-
-static const struct {
-	const char *version, *kind;
-	const struct field *fields;
-} messages[] = {
-	{"v1", "ConfigMap", configmap},
-	{"v1", "Secret", secret},
-	{"v1", "Namespace", namespace_},
-	{"v1", "ServiceAccount", account},
-	{"v1", "Event", event},
-	{"v1", "DeleteOptions", delete_options},
-	{"meta.k8s.io/v1", "DeleteOptions", delete_options},
-	{"coordination.k8s.io/v1", "Lease", lease},
-	{"rbac.authorization.k8s.io/v1", "Role", role},
-	{"rbac.authorization.k8s.io/v1", "RoleBinding", binding},
-	{"authentication.k8s.io/v1", "TokenRequest", token},
-	{"authentication.k8s.io/v1", "SelfSubjectReview", self_review},
-	{"authorization.k8s.io/v1", "SelfSubjectAccessReview", access_review},
-	{"authorization.k8s.io/v1", "SelfSubjectRulesReview", rules_review},
-};
+#include "protobuf_fields.h"
 
 /* ---- the wire */
 
+#define VALUES_MAX                                                                                 \
+	200000 /* as of JSON: an empty object takes two bytes here and a hundred in memory */
+#define DEPTH_MAX 64
+
 struct reader {
 	const uint8_t *p, *end;
+};
+
+/* What one body may still cost. */
+struct bounds {
+	unsigned values, depth;
 };
 
 /* One field as it came: number, and a value or bytes. */
@@ -176,6 +66,7 @@ static bool read_item(struct reader *r, struct item *out)
 	*out = (struct item){.number = (unsigned)(key >> 3)};
 	switch (key & 7) {
 	case 0:
+		out->bytes = (struct reader){r->p, r->p};
 		return read_varint(r, &out->value);
 	case 1:
 		n = 8;
@@ -249,27 +140,84 @@ static struct json_object *time_of(struct reader r, bool micro)
 	return json_object_new_string(text);
 }
 
-static bool read_pair(struct reader r, bool bytes, struct json_object *into)
+/* The last field of this number; false: malformed. None: no bytes. */
+static bool find_bytes(struct reader r, unsigned number, struct reader *out)
 {
-	cleanup_json struct json_object *key = NULL, *value = NULL;
+	struct item it;
+
+	*out = (struct reader){r.p, r.p};
+	while (r.p < r.end) {
+		if (!read_item(&r, &it))
+			return false;
+		if (it.number == number && it.is_bytes)
+			*out = it.bytes;
+	}
+	return true;
+}
+
+static struct json_object *quantity_of(const struct reader *r)
+{
+	struct reader text;
+
+	return find_bytes(*r, 1, &text) ? text_of(&text) : NULL;
+}
+
+static struct json_object *int_or_string_of(struct reader r)
+{
+	struct reader text = {r.p, r.p};
+	uint64_t is_text = 0, number = 0;
 	struct item it;
 
 	while (r.p < r.end) {
-		if (!read_item(&r, &it) || !it.is_bytes)
-			return false;
-		if (it.number == 1) {
-			json_object_put(key);
-			key = text_of(&it.bytes);
-		} else if (it.number == 2) {
-			json_object_put(value);
-			value = bytes ? base64_of(&it.bytes) : text_of(&it.bytes);
-		}
+		if (!read_item(&r, &it))
+			return NULL;
+		if (it.number == 1)
+			is_text = it.value;
+		else if (it.number == 2)
+			number = it.value;
+		else if (it.number == 3)
+			text = it.bytes;
 	}
-	if (!key)
-		return false;
-	json_add(into, json_object_get_string(key),
-		value ? json_object_get(value) : json_object_new_string(""));
-	return true;
+	return is_text ? text_of(&text) : json_object_new_int64((int32_t)number);
+}
+
+/* JSON that is carried as it is: managed fields, defaults of a definition. */
+static struct json_object *raw_of(const struct reader *r)
+{
+	struct err err = ERR_INIT;
+	struct reader text;
+
+	return find_bytes(*r, 1, &text)
+		       ? json_parse((const char *)text.p, length(&text), &json_limits_object, &err)
+		       : NULL;
+}
+
+/* Whole numbers are written as such, as Go does. */
+static struct json_object *double_of(const struct item *it)
+{
+	double d;
+
+	if (it->is_bytes || length(&it->bytes) != sizeof(d))
+		return NULL;
+	memcpy(&d, it->bytes.p, sizeof(d)); /* little-endian on the wire, and here */
+	if (!isfinite(d))
+		return NULL;
+	if (d >= -1e15 && d <= 1e15 && (double)(int64_t)d == d)
+		return json_object_new_int64((int64_t)d);
+	return json_object_new_double(d);
+}
+
+/* ---- objects */
+
+static bool read_message(struct reader r, const struct protobuf_field *fields,
+	struct json_object *into, struct bounds *b);
+
+static struct json_object *object_of(
+	struct reader r, const struct protobuf_field *fields, struct bounds *b)
+{
+	cleanup_json struct json_object *o = json_obj();
+
+	return read_message(r, fields, o, b) ? steal_ptr(&o) : NULL;
 }
 
 static struct json_object *member(struct json_object *o, const char *name, bool array)
@@ -281,94 +229,251 @@ static struct json_object *member(struct json_object *o, const char *name, bool 
 	return m;
 }
 
-static struct json_object *read_message(struct reader r, const struct field *fields);
-
-static bool is_empty_text(struct json_object *o)
+/*
+ * What a definition may say in two ways: as a schema (field 2 beside a bool, else 1) or as something
+ * else. An array of schemas and one of texts are fields 2 of theirs.
+ */
+static struct json_object *schema_or(struct reader r, const struct protobuf_field *schema,
+	enum protobuf_type type, struct bounds *b)
 {
-	return json_object_get_string_len(o) == 0;
+	const bool beside_bool = type == PROTOBUF_SCHEMA_OR_BOOL,
+		   texts = type == PROTOBUF_SCHEMA_OR_STRINGS;
+	cleanup_json struct json_object *one = NULL, *many = NULL;
+	bool allowed = false;
+	struct item it;
+
+	while (r.p < r.end) {
+		struct json_object *v;
+
+		if (!read_item(&r, &it) || it.number > 2)
+			return NULL;
+		if (it.is_bytes == (beside_bool && it.number == 1))
+			return NULL;
+		if (beside_bool && it.number == 1) {
+			allowed = it.value != 0;
+			continue;
+		}
+		v = texts && it.number == 2 ? text_of(&it.bytes) : object_of(it.bytes, schema, b);
+		if (!v)
+			return NULL;
+		if (beside_bool || it.number == 1) {
+			json_object_put(one);
+			one = v;
+		} else {
+			json_push(many ? many : (many = json_arr()), v);
+		}
+	}
+	if (many)
+		return steal_ptr(&many);
+	return one ? steal_ptr(&one) : beside_bool ? json_object_new_boolean(allowed) : NULL;
 }
 
-static bool add_number(struct json_object *o, const struct field *f, const struct item *it)
+static struct json_object *strings_of(struct reader r)
 {
-	bool is_bool = f->type == BOOL || f->type == BOOL_PTR;
+	cleanup_json struct json_object *list = json_arr();
+	struct item it;
+
+	while (r.p < r.end) {
+		struct json_object *v;
+
+		if (!read_item(&r, &it) || !it.is_bytes)
+			return NULL;
+		v = text_of(&it.bytes);
+		if (!v)
+			return NULL;
+		json_push(list, v);
+	}
+	return steal_ptr(&list);
+}
+
+/* A value that is bytes on the wire, of a field or of an element of a list or a map. */
+static struct json_object *value_of(
+	struct reader r, enum protobuf_type type, const struct protobuf_field *of, struct bounds *b)
+{
+	switch (type) {
+	case PROTOBUF_STRING:
+	case PROTOBUF_STRING_PTR:
+	case PROTOBUF_STRINGS:
+	case PROTOBUF_TEXT_MAP:
+		return text_of(&r);
+	case PROTOBUF_BYTES:
+	case PROTOBUF_BYTES_MAP:
+		return base64_of(&r);
+	case PROTOBUF_TIME:
+	case PROTOBUF_MICROTIME:
+	case PROTOBUF_TIME_MAP:
+		return time_of(r, type == PROTOBUF_MICROTIME);
+	case PROTOBUF_QUANTITY:
+	case PROTOBUF_QUANTITY_MAP:
+		return quantity_of(&r);
+	case PROTOBUF_INT_OR_STRING:
+		return int_or_string_of(r);
+	case PROTOBUF_RAW:
+	case PROTOBUF_RAWS:
+		return raw_of(&r);
+	case PROTOBUF_STRINGS_MAP:
+		return strings_of(r);
+	case PROTOBUF_OBJECT:
+	case PROTOBUF_OBJECTS:
+	case PROTOBUF_OBJECT_MAP:
+		return object_of(r, of, b);
+	case PROTOBUF_SCHEMA_OR_STRINGS_MAP:
+		return schema_or(r, of, PROTOBUF_SCHEMA_OR_STRINGS, b);
+	case PROTOBUF_SCHEMA_OR_BOOL:
+	case PROTOBUF_SCHEMA_OR_ARRAY:
+	case PROTOBUF_SCHEMA_OR_STRINGS:
+		return schema_or(r, of, type, b);
+	case PROTOBUF_INT:
+	case PROTOBUF_INT_PTR:
+	case PROTOBUF_INTS:
+	case PROTOBUF_BOOL:
+	case PROTOBUF_BOOL_PTR:
+	case PROTOBUF_DOUBLE:
+	case PROTOBUF_INLINE:
+		break;
+	}
+	return NULL;
+}
+
+static bool read_pair(
+	struct reader r, const struct protobuf_field *f, struct json_object *into, struct bounds *b)
+{
+	cleanup_json struct json_object *key = NULL;
+	struct reader value = {r.p, r.p};
+	struct json_object *v;
+	struct item it;
+
+	while (r.p < r.end) {
+		if (!read_item(&r, &it) || !it.is_bytes)
+			return false;
+		if (it.number == 1) {
+			json_object_put(key);
+			key = text_of(&it.bytes);
+		} else if (it.number == 2) {
+			value = it.bytes;
+		}
+	}
+	v = key ? value_of(value, f->type, f->of, b) : NULL;
+	if (v)
+		json_add(into, json_object_get_string(key), v);
+	return v != NULL;
+}
+
+static bool add_number(struct json_object *o, const struct protobuf_field *f, const struct item *it)
+{
+	bool is_bool = f->type == PROTOBUF_BOOL || f->type == PROTOBUF_BOOL_PTR,
+	     kept = f->type == PROTOBUF_INT_PTR || f->type == PROTOBUF_BOOL_PTR;
 
 	if (it->is_bytes)
 		return false;
-	if (it->value || f->type == INT_PTR || f->type == BOOL_PTR)
+	if (f->type == PROTOBUF_INTS)
+		json_push(member(o, f->name, true), json_object_new_int64((int64_t)it->value));
+	else if (it->value || kept)
 		json_add(o, f->name,
 			is_bool ? json_object_new_boolean(it->value != 0)
 				: json_object_new_int64((int64_t)it->value));
 	return true;
 }
 
-static bool add_value(struct json_object *o, const struct field *f, const struct item *it)
+static bool is_nothing(const struct protobuf_field *f, struct json_object *v)
+{
+	return (f->type == PROTOBUF_STRING || f->type == PROTOBUF_BYTES ||
+		       f->type == PROTOBUF_TIME || f->type == PROTOBUF_MICROTIME) &&
+	       json_object_get_string_len(v) == 0;
+}
+
+static bool add_value(struct json_object *o, const struct protobuf_field *f, const struct item *it,
+	struct bounds *b)
 {
 	struct json_object *v;
 
-	if (f->type == INT || f->type == INT_PTR || f->type == BOOL || f->type == BOOL_PTR)
+	switch (f->type) {
+	case PROTOBUF_INT:
+	case PROTOBUF_INT_PTR:
+	case PROTOBUF_INTS:
+	case PROTOBUF_BOOL:
+	case PROTOBUF_BOOL_PTR:
 		return add_number(o, f, it);
-	if (!it->is_bytes)
-		return false;
-	if (f->type == TEXT_MAP || f->type == BYTES_MAP)
-		return read_pair(it->bytes, f->type == BYTES_MAP, member(o, f->name, false));
-	v = f->type == OBJECT || f->type == OBJECTS   ? read_message(it->bytes, f->of)
-	    : f->type == TIME || f->type == MICROTIME ? time_of(it->bytes, f->type == MICROTIME)
-						      : text_of(&it->bytes);
+	case PROTOBUF_TEXT_MAP:
+	case PROTOBUF_BYTES_MAP:
+	case PROTOBUF_QUANTITY_MAP:
+	case PROTOBUF_TIME_MAP:
+	case PROTOBUF_STRINGS_MAP:
+	case PROTOBUF_OBJECT_MAP:
+	case PROTOBUF_SCHEMA_OR_STRINGS_MAP:
+		return it->is_bytes && read_pair(it->bytes, f, member(o, f->name, false), b);
+	case PROTOBUF_INLINE:
+		return it->is_bytes && read_message(it->bytes, f->of, o, b);
+	default:
+		break;
+	}
+	v = f->type == PROTOBUF_DOUBLE ? double_of(it)
+	    : it->is_bytes             ? value_of(it->bytes, f->type, f->of, b)
+				       : NULL;
 	if (!v)
 		return false;
-	if (f->type == OBJECTS || f->type == STRINGS)
+	if (f->type == PROTOBUF_OBJECTS || f->type == PROTOBUF_STRINGS || f->type == PROTOBUF_RAWS)
 		json_push(member(o, f->name, true), v);
-	else if ((f->type == OBJECT && json_object_object_length(v) == 0) ||
-		 ((f->type == STRING || f->type == TIME || f->type == MICROTIME) &&
-			 is_empty_text(v)))
+	else if (is_nothing(f, v))
 		json_object_put(v); /* as omitempty */
 	else
 		json_add(o, f->name, v);
 	return true;
 }
 
-/* The tables have no cycle, so neither has this. */
-static struct json_object *read_message(struct reader r, const struct field *fields)
+/* Schemas hold schemas, so the depth is bounded. False: malformed, or more than one body may hold. */
+static bool read_message(struct reader r, const struct protobuf_field *fields,
+	struct json_object *into, struct bounds *b)
 {
-	cleanup_json struct json_object *o = json_obj();
+	bool ok = b->depth > 0;
 	struct item it;
 
-	while (r.p < r.end) {
-		const struct field *f = fields;
+	b->depth -= ok;
+	while (ok && r.p < r.end) {
+		const struct protobuf_field *f = fields;
 
-		if (!read_item(&r, &it))
-			return NULL;
+		ok = b->values > 0 && read_item(&r, &it);
+		if (!ok)
+			return false;
+		b->values--;
 		while (f->name && f->number != it.number)
 			f++;
-		if (f->name && !add_value(o, f, &it))
-			return NULL;
+		ok = !f->name || add_value(into, f, &it, b);
 	}
-	return steal_ptr(&o);
+	b->depth += ok;
+	return ok;
 }
 
 /* ---- the envelope: runtime.Unknown */
 
-static const struct field type_meta[] = {
-	{1, "apiVersion", STRING, NULL}, {2, "kind", STRING, NULL}, END};
+static const struct protobuf_field type_meta[] = {{1, "apiVersion", PROTOBUF_STRING, NULL, NULL},
+	{2, "kind", PROTOBUF_STRING, NULL, NULL}, {0, NULL, PROTOBUF_STRING, NULL, NULL}};
+
+/* Of DeleteOptions clients name the version of what is deleted. */
+static const struct protobuf_message *find_message(const char *version, const char *kind)
+{
+	const struct protobuf_message *m = protobuf_messages;
+
+	while (m->kind && (!str_eq(m->kind, kind) ||
+				  (!str_eq(m->version, version) && !str_eq(kind, "DeleteOptions"))))
+		m++;
+	return m->kind ? m : NULL;
+}
 
 static struct json_object *read_object(
 	struct json_object *type, const struct reader *raw, struct err *err)
 {
 	const char *version = json_get_str(type, "apiVersion"), *kind = json_get_str(type, "kind");
+	const struct protobuf_message *m = find_message(version, kind);
+	struct bounds bounds = {VALUES_MAX, DEPTH_MAX};
 	struct json_object *o;
-	size_t i = 0;
 
-	while (i < ARRAY_LEN(messages) &&
-		(!str_eq(messages[i].version, version) || !str_eq(messages[i].kind, kind)))
-		i++;
-	if (i == ARRAY_LEN(messages) && str_eq(kind, "DeleteOptions"))
-		i = 5; /* clients name the version of what is deleted */
-	if (i == ARRAY_LEN(messages)) {
+	if (!m) {
 		err_set(err, ERR_NOT_FOUND, "%.80s of %.80s is only read as JSON or YAML",
 			kind ? kind : "an object", version ? version : "no version");
 		return NULL;
 	}
-	o = read_message(*raw, messages[i].fields);
+	o = object_of(*raw, m->fields, &bounds);
 	if (!o)
 		err_set(err, ERR_INVALID, "the protobuf body is malformed");
 	else
@@ -381,6 +486,7 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 	struct reader r = {(const uint8_t *)data, (const uint8_t *)data + len}, raw = {NULL, NULL};
 	cleanup_json struct json_object *type = NULL;
 	bool ok = len >= 4 && memcmp(data, "k8s", 4) == 0;
+	struct bounds bounds = {VALUES_MAX, DEPTH_MAX};
 	struct item it;
 
 	r.p += ok ? 4 : 0;
@@ -388,7 +494,7 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 		ok = read_item(&r, &it) && it.is_bytes;
 		if (ok && it.number == 1) {
 			json_object_put(type);
-			type = read_message(it.bytes, type_meta);
+			type = object_of(it.bytes, type_meta, &bounds);
 			ok = type;
 		} else if (ok && it.number == 2) {
 			raw = it.bytes;

@@ -1,10 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <dirent.h>
+#include <stdlib.h>
+
 #include "apistore/things.h"
 
 #include "tec/apistore/protobuf.h"
 #include "tec/base/bytes.h"
+#include "tec/base/file.h"
+
+static void put_length(struct strbuf *out, size_t n)
+{
+	for (; n > 0x7f; n >>= 7)
+		strbuf_addc(out, (char)((n & 0x7f) | 0x80));
+	strbuf_addc(out, (char)n);
+}
+
+/* The file of a sample with this ending instead of its own; the caller frees. */
+static char *read_sample(const char *dir, const char *name, const char *ending, size_t *len)
+{
+	cleanup_free char *path =
+		xasprintf("%s/%.*s%s", dir, (int)(strrchr(name, '.') - name), name, ending);
+	struct err err = ERR_INIT;
+	char *data = file_read(path, 1u << 20, len, NULL, &err);
+
+	cr_assert_not_null(data, "%s: %s", path, err.text);
+	return data;
+}
 
 /* A body as kubectl sends it; `raw` is the object's own message. */
 static void envelope(
@@ -22,7 +45,7 @@ static void envelope(
 	strbuf_addc(out, (char)type.len);
 	strbuf_add(out, type.data, type.len);
 	strbuf_addc(out, 0x12);
-	strbuf_addc(out, (char)len);
+	put_length(out, len);
 	strbuf_add(out, raw, len);
 	strbuf_add(out, "\x1a\0\"\0", 4);
 }
@@ -54,7 +77,7 @@ Test(apistore_protobuf, values_are_what_json_would_say)
 	} cases[] = {
 #define RAW(t) t, sizeof(t) - 1
 		{"v1", "Secret", RAW("\x0a\0\x12\x07\x0a\x01k\x12\x02\xff\0\x1a\x06Opaque(\0"),
-			"{\"data\":{\"k\":\"/wA=\"},\"type\":\"Opaque\",\"immutable\":false,\"apiVersion\":\"v1\",\"kind\":\"Secret\"}"},
+			"{\"metadata\":{},\"data\":{\"k\":\"/wA=\"},\"type\":\"Opaque\",\"immutable\":false,\"apiVersion\":\"v1\",\"kind\":\"Secret\"}"},
 		{"v1", "Secret", RAW("\x12\x03\x0a\x01k"),
 			"{\"data\":{\"k\":\"\"},\"apiVersion\":\"v1\",\"kind\":\"Secret\"}"},
 		{"v1", "ConfigMap",
@@ -68,7 +91,7 @@ Test(apistore_protobuf, values_are_what_json_would_say)
 			RAW("\x0a\0\x12\x0e\x0a\x03get\x12\0\x1a\x05pods"), NULL},
 		{"rbac.authorization.k8s.io/v1", "Role",
 			RAW("\x0a\0\x12\x0d\x0a\x03get\x12\0\x1a\x04pods"),
-			"{\"rules\":[{\"verbs\":[\"get\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\"]}],\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"Role\"}"},
+			"{\"metadata\":{},\"rules\":[{\"verbs\":[\"get\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\"]}],\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"Role\"}"},
 		{"example.io/v1", "DeleteOptions", RAW("\x08\0\x1a\0"), NULL},
 		{"example.io/v1", "DeleteOptions", RAW("\x08\0\"\x06Orphan"),
 			"{\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Orphan\",\"apiVersion\":\"example.io/v1\",\"kind\":\"DeleteOptions\"}"},
@@ -125,13 +148,93 @@ Test(apistore_protobuf, hostile_bytes_are_refused)
 	}
 }
 
+/* Nested too deep, and small bytes that would be a large object. */
+Test(apistore_protobuf, what_a_body_may_cost_is_bounded)
+{
+	static const char crd[] = "CustomResourceDefinition", group[] = "apiextensions.k8s.io/v1";
+	cleanup_strbuf struct strbuf deep = STRBUF_INIT, many = STRBUF_INIT;
+	cleanup_json struct json_object *o = NULL;
+	struct err err = ERR_INIT;
+
+	for (unsigned levels = 0; levels < 200; levels++) { /* JSONSchemaProps.not, inside out */
+		cleanup_strbuf struct strbuf outer = STRBUF_INIT;
+
+		strbuf_adds(&outer, levels < 197    ? "\xf2\x01"
+				    : levels == 197 ? "\x0a"
+				    : levels == 198 ? "\x22"
+						    : "\x3a");
+		put_length(&outer, deep.len);
+		strbuf_add(&outer, strbuf_str(&deep), deep.len);
+		strbuf_fini(&deep);
+		deep = outer;
+		outer = (struct strbuf)STRBUF_INIT;
+	}
+	{
+		cleanup_strbuf struct strbuf b = STRBUF_INIT, spec = STRBUF_INIT;
+
+		strbuf_addc(&spec, 0x12);
+		put_length(&spec, deep.len);
+		strbuf_add(&spec, deep.data, deep.len);
+		envelope(&b, group, crd, spec.data, spec.len);
+		cr_expect_null(apistore_protobuf_read(b.data, b.len, &err));
+		cr_expect_eq(err.kind, ERR_INVALID);
+	}
+	for (unsigned i = 0; i < 300000; i++)
+		strbuf_add(&many, "\x12\0", 2); /* an empty rule */
+	{
+		cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+		err = (struct err)ERR_INIT;
+		envelope(&b, "rbac.authorization.k8s.io/v1", "Role", many.data, 200000);
+		o = apistore_protobuf_read(b.data, b.len, &err);
+		cr_expect_not_null(o, "100,000 of them are read: %s", err.text);
+		strbuf_fini(&b);
+		envelope(&b, "rbac.authorization.k8s.io/v1", "Role", many.data, many.len);
+		cr_expect_null(apistore_protobuf_read(b.data, b.len, &err));
+	}
+}
+
+/*
+ * tests/data/protobuf: what Kubernetes' own encoders make of one object, as protobuf and as JSON, with
+ * every member of every type that the table names (tec-test-clients protobuf-samples DIR).
+ */
+Test(apistore_protobuf, samples_of_every_member_are_their_json)
+{
+	cleanup_free char *dir = xasprintf("%s/protobuf", getenv("TEST_DATA"));
+	DIR *d = opendir(dir);
+	unsigned n = 0;
+
+	cr_assert_not_null(d, "%s", dir);
+	for (struct dirent *e; (e = readdir(d));) {
+		cleanup_json struct json_object *have = NULL, *want = NULL;
+		cleanup_free char *wire = NULL, *text = NULL;
+		size_t wire_len = 0, text_len = 0, len = strlen(e->d_name);
+		struct err err = ERR_INIT;
+
+		if (len < 4 || strcmp(e->d_name + len - 3, ".pb") != 0)
+			continue;
+		wire = read_sample(dir, e->d_name, ".pb", &wire_len);
+		text = read_sample(dir, e->d_name, ".json", &text_len);
+		want = json_parse(text, text_len, &json_limits_object, &err);
+		cr_assert_not_null(want, "%s: %s", e->d_name, err.text);
+		have = apistore_protobuf_read(wire, wire_len, &err);
+		cr_expect_not_null(have, "%s: %s", e->d_name, err.text);
+		if (have && !json_object_equal(have, want))
+			cr_expect_fail("%s:\n%s\nwanted:\n%s", e->d_name,
+				json_object_to_json_string(have), json_object_to_json_string(want));
+		n++;
+	}
+	closedir(d);
+	cr_expect_geq(n, 40, "%u", n);
+}
+
 Test(apistore_protobuf, a_kind_that_is_not_known_says_so)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	envelope(&b, "apps/v1", "Deployment", "", 0);
+	envelope(&b, "apps/v1", "DaemonSet", "", 0);
 	cr_expect_null(apistore_protobuf_read(b.data, b.len, &err));
 	cr_expect_eq(err.kind, ERR_NOT_FOUND);
-	cr_expect_str_eq(err.text, "Deployment of apps/v1 is only read as JSON or YAML");
+	cr_expect_str_eq(err.text, "DaemonSet of apps/v1 is only read as JSON or YAML");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies of type application/vnd.kubernetes.protobuf as JSON: kubectl sends what it makes of built-in
- * kinds in that form. A small part of the kinds only; bytes in, an object out.
+ * Bodies of type application/vnd.kubernetes.protobuf as JSON: kubectl and every program that uses
+ * client-go's typed clients send built-in kinds in that form, and do not try another one. All kinds that
+ * are stored, and what is asked about them; bytes in, an object out.
  */
 #ifndef TEC_APISTORE_PROTOBUF_H
 #define TEC_APISTORE_PROTOBUF_H

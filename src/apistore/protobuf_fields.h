@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The table that apistore/protobuf.c and apistore/decode.c are driven by: made from the types of Kubernetes, see protobuf_fields.c. */
+#ifndef TEC_SRC_APISTORE_PROTOBUF_FIELDS_H
+#define TEC_SRC_APISTORE_PROTOBUF_FIELDS_H
+
+/* _PTR: what is there is kept, also a zero. All else but objects is left out when it is nothing. */
+enum protobuf_type {
+	PROTOBUF_STRING,
+	PROTOBUF_STRING_PTR,
+	PROTOBUF_STRINGS,
+	PROTOBUF_INT,
+	PROTOBUF_INT_PTR,
+	PROTOBUF_INTS,
+	PROTOBUF_BOOL,
+	PROTOBUF_BOOL_PTR,
+	PROTOBUF_DOUBLE,
+	PROTOBUF_BYTES, /* base64 in JSON */
+	PROTOBUF_TIME,
+	PROTOBUF_MICROTIME,
+	PROTOBUF_QUANTITY,
+	PROTOBUF_INT_OR_STRING,
+	PROTOBUF_RAW, /* JSON as it is */
+	PROTOBUF_RAWS,
+	PROTOBUF_OBJECT,
+	PROTOBUF_OBJECTS,
+	PROTOBUF_INLINE, /* its members are the object's own */
+	PROTOBUF_TEXT_MAP,
+	PROTOBUF_BYTES_MAP,
+	PROTOBUF_QUANTITY_MAP,
+	PROTOBUF_TIME_MAP,
+	PROTOBUF_STRINGS_MAP,
+	PROTOBUF_OBJECT_MAP,
+	PROTOBUF_SCHEMA_OR_BOOL, /* of definitions; the next three as well */
+	PROTOBUF_SCHEMA_OR_ARRAY,
+	PROTOBUF_SCHEMA_OR_STRINGS,
+	PROTOBUF_SCHEMA_OR_STRINGS_MAP,
+};
+
+struct protobuf_field {
+	unsigned number;
+	const char *name; /* NULL: the end of a list of them */
+	enum protobuf_type type;
+	const struct protobuf_field *of; /* what it is made of */
+	const char *
+		go; /* its type in Go, where that is not the type's own; at the end: of all of it */
+};
+
+struct protobuf_message {
+	const char *version, *kind; /* NULL: the end */
+	const struct protobuf_field *fields;
+};
+
+extern const struct protobuf_message protobuf_messages[];
+
+#endif
