@@ -19,6 +19,7 @@ static const struct {
 	[SCHEMA_TYPE_INVALID] = {"FieldValueTypeInvalid", "Invalid value"},
 	[SCHEMA_REQUIRED] = {"FieldValueRequired", "Required value"},
 	[SCHEMA_DUPLICATE] = {"FieldValueDuplicate", "Duplicate value"},
+	[SCHEMA_NOT_FOUND] = {"FieldValueNotFound", "Not found"},
 	[SCHEMA_UNSUPPORTED] = {"FieldValueNotSupported", "Unsupported value"},
 	[SCHEMA_FORBIDDEN] = {"FieldValueForbidden", "Forbidden"},
 	[SCHEMA_TOO_LONG] = {"FieldValueTooLong", "Too long"},
@@ -257,8 +258,8 @@ static bool is_full(struct schema_causes *c)
 }
 
 /* message: the problem and its value so far. */
-static void add(struct schema_causes *c, enum schema_problem problem, const char *field,
-	struct strbuf *message, const char *fmt, va_list ap)
+static void PRINTF_LIKE(5, 0) add(struct schema_causes *c, enum schema_problem problem,
+	const char *field, struct strbuf *message, const char *fmt, va_list ap)
 {
 	size_t before = message->len;
 

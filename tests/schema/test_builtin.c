@@ -90,24 +90,138 @@ Test(schema_builtin, some_fields_never_change)
 	}
 }
 
-Test(schema_builtin, what_no_kind_has_is_dropped)
-{
-	const struct schema_kind *k = schema_builtin_find("", "v1", "configmaps");
-	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
-	struct err err = ERR_INIT;
-	static const char text[] =
-		"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"data\":{\"daat\":\"x\"},\"dat\":1,"
-		"\"spec\":{},\"\":0,\"metadata\":{\"name\":\"a\",\"lables\":{},\"data\":1}}";
-	cleanup_json struct json_object *o =
-		json_parse(text, strlen(text), &json_limits_object, &err);
+/* kind, what is given, and what it becomes; the same on kube-apiserver: test_two_servers_kinds.py. */
+static const struct {
+	const char *group, *kind, *given, *want;
+} fills[] = {
+	{"apps", "Deployment", "{spec: {}}",
+		"{spec: {replicas: 1, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 25%, "
+		"maxSurge: 25%}}, revisionHistoryLimit: 10, progressDeadlineSeconds: 600}}"},
+	{"apps", "Deployment", "{spec: {replicas: 0, strategy: {type: Recreate}}}",
+		"{spec: {replicas: 0, strategy: {type: Recreate}, revisionHistoryLimit: 10, "
+		"progressDeadlineSeconds: 600}}"},
+	{"apps", "Deployment", "{}", "{}"},
+	{"apps", "Deployment", "{spec: 5}", "{spec: 5}"},
+	{"apps", "Deployment", "{spec: [1]}", "{spec: [1]}"},
+	{"apps", "ReplicaSet", "{spec: {template: {spec: {containers: [5, null, a]}}}}",
+		"{spec: {replicas: 1, template: {spec: {containers: [5, null, a], restartPolicy: Always, "
+		"dnsPolicy: ClusterFirst, securityContext: {}, terminationGracePeriodSeconds: 30, "
+		"schedulerName: default-scheduler}}}}"},
+	{"", "Service",
+		"{spec: {ports: [{port: 80}, 7, {port: 81, targetPort: x, protocol: UDP}]}}",
+		"{spec: {ports: [{port: 80, protocol: TCP, targetPort: 80}, 7, {port: 81, targetPort: x, "
+		"protocol: UDP}], sessionAffinity: None, type: ClusterIP, internalTrafficPolicy: Cluster}}"},
+	{"", "Service", "{spec: {type: ExternalName, ports: {}}}",
+		"{spec: {type: ExternalName, ports: {}, sessionAffinity: None}}"},
+	{"", "PersistentVolumeClaim", "{spec: {}}", "{spec: {volumeMode: Filesystem}}"},
+	{"networking.k8s.io", "NetworkPolicy", "{spec: {egress: [{ports: [{port: 1}]}]}}",
+		"{spec: {egress: [{ports: [{port: 1, protocol: TCP}]}], policyTypes: [Ingress, Egress]}}"},
+	{"rbac.authorization.k8s.io", "RoleBinding",
+		"{roleRef: {}, subjects: [{kind: User}, {kind: X}]}",
+		"{roleRef: {apiGroup: rbac.authorization.k8s.io}, subjects: [{kind: User, apiGroup: "
+		"rbac.authorization.k8s.io}, {kind: X}]}"},
+	{"", "ConfigMap", "{spec: {}}", "{spec: {}}"},
+};
 
-	cr_assert_not_null(o, "%s", err.text);
-	schema_builtin_prune(k, o, &unknown);
-	cr_expect_eq(json_object_object_length(o), 4);
-	cr_expect_str_eq(json_get_str(o, "data/daat"), "x", "what stands below is not known");
-	cr_expect_eq(json_object_object_length(json_get(o, "metadata")), 1);
-	cr_assert_eq(unknown.n, 5);
-	cr_expect_str_eq(unknown.text[1], "dat");
-	cr_expect_str_eq(unknown.text[2], "metadata.data");
-	cr_expect_str_eq(unknown.text[4], "spec");
+Test(schema_builtin, what_nobody_gave_is_filled_in)
+{
+	for (size_t i = 0; i < ARRAY_LEN(fills); i++) {
+		const struct schema_kind *k =
+			schema_builtin_kind(fills[i].group, "v1", fills[i].kind);
+		cleanup_json struct json_object *o = parse(fills[i].given),
+						*want = parse(fills[i].want);
+		cleanup_free char *got = NULL;
+
+		schema_builtin_default(k, o);
+		got = json_text(o);
+		cr_expect(json_object_equal(o, want), "%s: %s", fills[i].given, got);
+		schema_builtin_default(k, o);
+		cr_expect(json_object_equal(o, want), "%s: a second time", fills[i].given);
+	}
+}
+
+static const char *const pulls[][2] = {{"a", "Always"}, {"a:1", "IfNotPresent"},
+	{"a:latest", "Always"}, {"h:5000/a", "Always"}, {"h:5000/a:latest@sha256:0", "Always"},
+	{"h:5000/a@sha256:0", "IfNotPresent"}, {"", "Always"}, {"a:", "IfNotPresent"}};
+
+Test(schema_builtin, an_image_without_a_tag_is_pulled_each_time)
+{
+	const struct schema_kind *k = schema_builtin_kind("", "v1", "Pod");
+
+	for (size_t i = 0; i < ARRAY_LEN(pulls); i++) {
+		cleanup_free char *text =
+			xasprintf("{spec: {containers: [{image: '%s'}]}}", pulls[i][0]);
+		cleanup_json struct json_object *o = parse(text);
+
+		schema_builtin_default(k, o);
+		cr_expect_str_eq(json_get_str(json_object_array_get_idx(
+						      json_get_arr(o, "spec/containers"), 0),
+					 "imagePullPolicy"),
+			pulls[i][1], "%s", pulls[i][0]);
+	}
+}
+
+#define POD "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
+
+static const struct {
+	const char *group, *kind, *o, *causes;
+} checks[] = {
+	{"apps", "Deployment", "{spec: {selector: {matchLabels: {a: b}}, " POD "}}", ""},
+	{"apps", "Deployment", "{spec: {selector: {matchLabels: {a: c}}, " POD "}}",
+		"spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"},
+	{"apps", "Deployment", "{spec: {" POD "}}",
+		"[spec.selector: Required value, spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`]"},
+	{"apps", "Deployment", "{spec: {replicas: -1, selector: {matchLabels: {a: b}}, " POD "}}",
+		"spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+	{"apps", "Deployment",
+		"{spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, "
+		"spec: {containers: [{name: c, image: i}, {name: c}, 7]}}}}",
+		"[spec.template.spec.containers[1].image: Required value, "
+		"spec.template.spec.containers[1].name: Duplicate value: \"c\"]"},
+	{"", "Service", "{spec: {ports: []}}", "spec.ports: Required value"},
+	{"", "Service", "{spec: {clusterIP: None}}", ""},
+	{"", "Service", "{spec: {ports: [{port: 0}]}}",
+		"spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"},
+	{"", "Service", "{spec: {type: Local, ports: [{port: 1}]}}",
+		"spec.type: Unsupported value: \"Local\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\""},
+	{"", "PersistentVolumeClaim", "{}",
+		"[spec.accessModes: Required value: at least 1 access mode is required, "
+		"spec.resources[storage]: Required value]"},
+	{"coordination.k8s.io", "Lease", "{spec: {leaseDurationSeconds: 0}}",
+		"spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"},
+	{"", "ConfigMap", "{spec: {type: 7}}", ""},
+};
+
+Test(schema_builtin, what_cannot_be_is_said)
+{
+	for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+		cleanup_json struct json_object *o = parse(checks[i].o);
+		cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+		cleanup_free char *got = NULL;
+
+		schema_builtin_check(
+			schema_builtin_kind(checks[i].group, "v1", checks[i].kind), o, &causes);
+		got = schema_causes_text(&causes);
+		cr_expect_str_eq(got ? got : "", checks[i].causes, "%s:\n%s", checks[i].o, got);
+	}
+}
+
+/* Nothing of any type makes it stumble. */
+Test(schema_builtin, every_kind_takes_what_is_no_object_of_it)
+{
+	static const char *const odd[] = {"{}", "{spec: null}", "{spec: []}", "{spec: x}",
+		"{spec: {template: 5, strategy: [], selector: x, ports: {}, type: {}}}",
+		"{spec: {ports: [null, [], {port: {}, protocol: 5, name: []}], selector: []}}",
+		"{spec: {template: {metadata: 7, spec: {containers: [{ports: [{}], env: [{}], "
+		"livenessProbe: {httpGet: 5}, image: 7, name: {}}], volumes: [{secret: []}, null]}}}}",
+		"{rules: [5, {verbs: x}], roleRef: [], subjects: [7, {}]}"};
+
+	for (size_t i = 0; i < schema_builtin_count(); i++)
+		for (size_t n = 0; n < ARRAY_LEN(odd); n++) {
+			cleanup_json struct json_object *o = parse(odd[n]);
+			cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+
+			schema_builtin_default(schema_builtin_at(i), o);
+			schema_builtin_check(schema_builtin_at(i), o, &causes);
+		}
 }

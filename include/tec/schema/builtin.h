@@ -33,4 +33,10 @@ void schema_builtin_prune(
 void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
 	struct json_object *now, struct schema_causes *causes);
 
+/* Fills in what kube-apiserver fills in, where nothing is given. */
+void schema_builtin_default(const struct schema_kind *k, struct json_object *o);
+/* What is missing or cannot be, in the spec: names, numbers, words. After the defaults. */
+void schema_builtin_check(
+	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);
+
 #endif

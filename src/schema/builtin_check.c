@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kube-apiserver refuses of built-in kinds, for what people get wrong: fields that are missing,
+ * names, numbers, words. In its order and its words; after the defaults. What is not looked at is
+ * stored as it came.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "builtin_internal.h"
+#include "schema_internal.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/key.h"
+#include "tec/schema/builtin.h"
+
+static void pod(struct look *l, struct json_object *o)
+{
+	static const char *const restart[] = {"Always", "OnFailure", "Never", NULL};
+	struct json_object *spec = json_get_obj(o, "spec");
+	size_t before = look_go(l, "spec");
+
+	look_pod_spec(l, spec);
+	look_one_of(l, spec, "restartPolicy", restart);
+	look_back(l, before);
+}
+
+/* words: what restartPolicy may be. */
+static void template(struct look *l, struct json_object *o, const char *const *words)
+{
+	struct json_object *spec = json_get_obj(o, "spec/template/spec");
+	size_t whole = look_go(l, "spec"), before;
+
+	before = look_go(l, "template");
+	(void)look_go(l, "spec");
+	look_pod_spec(l, spec);
+	look_one_of(l, spec, "restartPolicy", words);
+	look_back(l, before);
+	look_back(l, whole);
+}
+
+/* ---- what makes Pods */
+
+/* An expression that was found to be one. */
+static bool expression_holds(struct json_object *e, struct json_object *labels)
+{
+	const char *op = json_get_str(e, "operator"), *key = json_get_str(e, "key");
+	struct json_object *values = json_get_arr(e, "values"), *have = NULL;
+	bool in = false, there = key && json_object_is_type(labels, json_type_object) &&
+				 json_object_object_get_ex(labels, key, &have);
+
+	for (size_t i = 0; there && values && i < json_object_array_length(values); i++)
+		in |= json_object_equal(json_object_array_get_idx(values, i), have);
+	return str_eq(op, "In")       ? in
+	       : str_eq(op, "NotIn")  ? !in
+	       : str_eq(op, "Exists") ? there
+				      : !there;
+}
+
+static bool selects(struct json_object *selector, struct json_object *labels)
+{
+	struct json_object *want = json_get_obj(selector, "matchLabels");
+	struct json_object *more = json_get_arr(selector, "matchExpressions");
+
+	for (size_t i = 0; more && i < json_object_array_length(more); i++)
+		if (!expression_holds(json_object_array_get_idx(more, i), labels))
+			return false;
+	if (!want)
+		return true;
+	json_object_object_foreach (want, name, v) {
+		struct json_object *have = NULL;
+
+		if (!json_object_is_type(labels, json_type_object) ||
+			!json_object_object_get_ex(labels, name, &have) ||
+			!json_object_equal(have, v))
+			return false;
+	}
+	return true;
+}
+
+static bool selector_holds(struct look *l, struct json_object *o)
+{
+	size_t before = look_go(l, "spec");
+	bool holds = look_selector(l, json_get(o, "spec"), "selector");
+
+	look_back(l, before);
+	return holds;
+}
+
+static void selector(struct look *l, struct json_object *o, const char *what)
+{
+	struct json_object *s = json_get(o, "spec/selector"),
+			   *labels = json_get(o, "spec/template/metadata/labels");
+	cleanup_free char *empty = xasprintf("empty selector is invalid for %s", what);
+	cleanup_json struct json_object *none = json_obj();
+
+	if (!s) {
+		look_at(l, "spec.selector", SCHEMA_REQUIRED, NULL, "");
+	} else if (look_empty(json_get(s, "matchLabels")) &&
+		   look_empty(json_get(s, "matchExpressions"))) {
+		look_at(l, "spec.selector", SCHEMA_INVALID, s, empty);
+		return;
+	}
+	if (s && !selector_holds(l, o))
+		look_at(l, "spec.selector", SCHEMA_INVALID, s, "invalid label selector");
+	else if (!s || !selects(s, labels))
+		look_at(l, "spec.template.metadata.labels", SCHEMA_INVALID, labels ? labels : none,
+			"`selector` does not match template `labels`");
+}
+
+static const char *const always[] = {"Always", NULL};
+
+static void deployment(struct look *l, struct json_object *o)
+{
+	static const char *const types[] = {"Recreate", "RollingUpdate", NULL};
+	static const char *const counts[] = {
+		"replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"};
+	struct json_object *spec = json_get_obj(o, "spec"), *s = json_get_obj(spec, "strategy");
+	size_t before;
+
+	selector(l, o, "deployment");
+	template(l, o, always);
+	before = look_go(l, "spec");
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		look_not_negative(l, spec, counts[i]);
+	(void)look_go(l, "strategy");
+	if (str_eq(json_get_str(s, "type"), "Recreate") && json_get(s, "rollingUpdate"))
+		look_at(l, "rollingUpdate", SCHEMA_FORBIDDEN, NULL,
+			"may not be specified when strategy `type` is 'Recreate'");
+	look_one_of(l, s, "type", types);
+	look_back(l, before);
+}
+
+static void replicaset(struct look *l, struct json_object *o)
+{
+	size_t before;
+
+	selector(l, o, "replica set");
+	template(l, o, always);
+	before = look_go(l, "spec");
+	look_not_negative(l, json_get_obj(o, "spec"), "replicas");
+	look_not_negative(l, json_get_obj(o, "spec"), "minReadySeconds");
+	look_back(l, before);
+}
+
+static void job(struct look *l, struct json_object *o)
+{
+	static const char *const restart[] = {"OnFailure", "Never", NULL};
+	static const char *const modes[] = {"NonIndexed", "Indexed", NULL};
+	static const char *const counts[] = {"parallelism", "completions", "activeDeadlineSeconds",
+		"backoffLimit", "ttlSecondsAfterFinished"};
+	struct json_object *spec = json_get_obj(o, "spec");
+	size_t before = look_go(l, "spec");
+
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		look_not_negative(l, spec, counts[i]);
+	look_one_of(l, spec, "completionMode", modes);
+	look_back(l, before);
+	if (str_eq(json_get_str(spec, "template/spec/restartPolicy"), "Always")) {
+		static const char *const any[] = {"Always", NULL};
+
+		template(l, o, any);
+		look_at(l, "spec.template.spec.restartPolicy", SCHEMA_REQUIRED, NULL,
+			"valid values: \"OnFailure\", \"Never\"");
+	} else {
+		template(l, o, restart);
+	}
+}
+
+/* ---- Services */
+
+static void service_port(struct look *l, struct json_object *p)
+{
+	static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
+	int64_t n;
+
+	look_label(l, p, "name");
+	if (!look_number(p, "port", &n))
+		n = 0;
+	if (n < 1 || n > 65535) {
+		cleanup_json struct json_object *zero = json_object_new_int64(n);
+
+		look_at(l, "port", SCHEMA_INVALID, zero, LOOK_PORT);
+	}
+	look_one_of(l, p, "protocol", protocols);
+	look_port(l, p, "targetPort");
+}
+
+static void service_names(struct look *l, struct json_object *p)
+{
+	look_needs(l, p, "name", "");
+}
+
+static void service(struct look *l, struct json_object *o)
+{
+	static const char *const types[] = {
+		"ClusterIP", "ExternalName", "LoadBalancer", "NodePort", NULL};
+	static const char *const affinities[] = {"ClientIP", "None", NULL};
+	struct json_object *spec = json_get_obj(o, "spec"), *ports = json_get_arr(spec, "ports");
+	bool external = str_eq(json_get_str(spec, "type"), "ExternalName");
+	size_t before = look_go(l, "spec");
+
+	if (look_empty(ports) && !external && !str_eq(json_get_str(spec, "clusterIP"), "None"))
+		look_at(l, "ports", SCHEMA_REQUIRED, NULL, "");
+	if (external)
+		look_needs(l, spec, "externalName", "");
+	if (ports && json_object_array_length(ports) > 1)
+		look_each(l, spec, "ports", service_names);
+	look_each(l, spec, "ports", service_port);
+	look_unique(l, spec, "ports");
+	look_one_of(l, spec, "sessionAffinity", affinities);
+	look_one_of(l, spec, "type", types);
+	look_back(l, before);
+}
+
+/* ---- the rest */
+
+static void claim(struct look *l, struct json_object *o)
+{
+	struct json_object *spec = json_get_obj(o, "spec");
+	size_t before = look_go(l, "spec");
+
+	look_needs(l, spec, "accessModes", "at least 1 access mode is required");
+	if (look_empty(json_get(spec, "resources/requests/storage")))
+		look_at(l, "resources[storage]", SCHEMA_REQUIRED, NULL, "");
+	look_back(l, before);
+}
+
+static void rule(struct look *l, struct json_object *r)
+{
+	look_needs(l, r, "verbs", "verbs must contain at least one value");
+	if (!look_empty(json_get(r, "nonResourceURLs"))) {
+		look_at(l, "nonResourceURLs", SCHEMA_INVALID, json_get(r, "nonResourceURLs"),
+			"namespaced rules cannot apply to non-resource URLs");
+		return;
+	}
+	look_needs(l, r, "apiGroups", "resource rules must supply at least one api group");
+	look_needs(l, r, "resources", "resource rules must supply at least one resource");
+}
+
+static void role(struct look *l, struct json_object *o)
+{
+	look_each(l, o, "rules", rule);
+}
+
+static void subject(struct look *l, struct json_object *s)
+{
+	static const char *const kinds[] = {"ServiceAccount", "User", "Group", NULL};
+
+	look_needs(l, s, "name", "");
+	look_one_of(l, s, "kind", kinds);
+}
+
+static void binding(struct look *l, struct json_object *o)
+{
+	static const char *const groups[] = {"rbac.authorization.k8s.io", NULL};
+	static const char *const kinds[] = {"Role", "ClusterRole", NULL};
+	struct json_object *ref = json_get_obj(o, "roleRef");
+	size_t before = look_go(l, "roleRef");
+
+	look_one_of(l, ref, "apiGroup", groups);
+	look_one_of(l, ref, "kind", kinds);
+	look_needs(l, ref, "name", "");
+	look_back(l, before);
+	look_each(l, o, "subjects", subject);
+}
+
+static void lease(struct look *l, struct json_object *o)
+{
+	struct json_object *spec = json_get_obj(o, "spec");
+	size_t before = look_go(l, "spec");
+	int64_t n;
+
+	if (look_number(spec, "leaseDurationSeconds", &n) && n <= 0)
+		look_at(l, "leaseDurationSeconds", SCHEMA_INVALID,
+			json_get(spec, "leaseDurationSeconds"), "must be greater than 0");
+	look_not_negative(l, spec, "leaseTransitions");
+	look_back(l, before);
+}
+
+static void event(struct look *l, struct json_object *o)
+{
+	const char *ns = json_get_str(o, "metadata/namespace"),
+		   *of = json_get_str(o, "involvedObject/namespace");
+
+	if (of && *of ? !str_eq(ns, of) : ns && *ns && !str_eq(ns, "default"))
+		look_at_text(l, "involvedObject.namespace", SCHEMA_INVALID, of ? of : "",
+			"does not match event.namespace");
+}
+
+static void new_event(struct look *l, struct json_object *o)
+{
+	const char *type = json_get_str(o, "type");
+	cleanup_free char *why = xasprintf("has invalid value: %s", type ? type : "");
+
+	look_needs(l, o, "eventTime", "");
+	if (!str_eq(type, "Normal") && !str_eq(type, "Warning"))
+		look_at_text(l, "type", SCHEMA_INVALID, "", why);
+}
+
+void schema_builtin_check(
+	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes)
+{
+	static const struct {
+		const char *group, *kind;
+		void (*check)(struct look *l, struct json_object *o);
+	} kinds[] = {{"", "Pod", pod}, {"apps", "Deployment", deployment},
+		{"apps", "ReplicaSet", replicaset}, {"batch", "Job", job}, {"", "Service", service},
+		{"", "PersistentVolumeClaim", claim}, {"rbac.authorization.k8s.io", "Role", role},
+		{"rbac.authorization.k8s.io", "RoleBinding", binding},
+		{"coordination.k8s.io", "Lease", lease}, {"", "Event", event},
+		{"events.k8s.io", "Event", new_event},
+		{"networking.k8s.io", "Ingress", look_ingress},
+		{"networking.k8s.io", "NetworkPolicy", look_netpol},
+		{"policy", "PodDisruptionBudget", look_budget}};
+	struct look l = {STRBUF_INIT, causes};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(k->group, kinds[i].group) && str_eq(k->kind, kinds[i].kind))
+			kinds[i].check(&l, o);
+	strbuf_fini(&l.path);
+}

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""Built-in kinds on kube-apiserver and on tec-operator --standalone: what is filled in, and what is refused with
+which words. One table, two servers; what differs on purpose is listed with the reason."""
+
+import json
+
+import pytest
+
+from test_two_servers import obj, on_both, run_session, two_servers
+
+NS = "two-servers-kinds"
+RBAC = "rbac.authorization.k8s.io/v1"
+CREATE = "create -f -"
+
+
+def pod_spec(**more):
+    return {"containers": [{"name": "c", "image": "quay.io/a/b:1"}], **more}
+
+
+def template(labels=None, **spec):
+    return {"metadata": {"labels": labels or {"app": "x"}}, "spec": pod_spec(**spec)}
+
+
+def deployment(name, **spec):
+    return obj("Deployment", name, "apps/v1", spec={"selector": {"matchLabels": {"app": "x"}}, "template": template(), **spec})
+
+
+def job(name, pod=None, **spec):
+    return obj("Job", name, "batch/v1", spec={"template": {"spec": pod_spec(**{"restartPolicy": "Never", **(pod or {})})}, **spec})
+
+
+def service(name, *ports, **spec):
+    return obj("Service", name, "v1", spec={"ports": list(ports), "selector": {"app": "x"}, **spec})
+
+
+def pod(name, *containers, **spec):
+    return obj("Pod", name, "v1", spec={"containers": list(containers), **spec})
+
+
+def claim(name, **spec):
+    return obj("PersistentVolumeClaim", name, "v1", spec={
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec})
+
+
+def netpol(name, **spec):
+    return obj("NetworkPolicy", name, "networking.k8s.io/v1", spec={"podSelector": {}, **spec})
+
+
+def binding(called, subjects=(), **ref):
+    return obj("RoleBinding", called, RBAC, roleRef={"kind": "Role", "name": "r", **ref}, subjects=list(subjects))
+
+
+def resources(**r):
+    return deployment("x", template=template(containers=[{"name": "c", "image": "a", "resources": r}]))
+
+
+def mounts(*m):
+    return deployment("x", template=template(
+        volumes=[{"name": "v", "emptyDir": {}}], containers=[{"name": "c", "image": "a", "volumeMounts": list(m)}]))
+
+
+def volumes(*v):
+    return deployment("x", template=template(volumes=list(v)))
+
+
+def expressions(*e):
+    return deployment("x", selector={"matchExpressions": list(e)})
+
+
+def budget(**spec):
+    return obj("PodDisruptionBudget", "x", "policy/v1", spec=spec)
+
+
+def ingress(**spec):
+    return obj("Ingress", "x", "networking.k8s.io/v1", spec=spec)
+
+
+BACKEND = {"service": {"name": "s", "port": {"number": 80}}}
+C = {"name": "c", "image": "quay.io/a/b:1"}
+HTTP = {"httpGet": {"port": 80}}
+
+# Each is made and shown: what the server filled in.
+GOOD = [
+    deployment("d1"),
+    deployment("d2", replicas=3, strategy={"type": "Recreate"}, revisionHistoryLimit=2),
+    deployment("d3", strategy={"rollingUpdate": {"maxSurge": 1}}, template=template(
+        volumes=[{"name": "s", "secret": {"secretName": "s"}}, {"name": "m", "configMap": {"name": "m"}},
+                 {"name": "e", "emptyDir": {}}, {"name": "h", "hostPath": {"path": "/x"}},
+                 {"name": "p", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+                 {"name": "d", "downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}}],
+        initContainers=[{"name": "i", "image": "a"}], serviceAccountName="sa",
+        containers=[{"name": "c", "image": "a:latest", "ports": [{"containerPort": 80}], "livenessProbe": HTTP,
+                     "readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 5},
+                     "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
+                    {"name": "digest", "image": "a@sha256:" + "0" * 64},
+                    {"name": "both", "image": "h:5000/a:latest@sha256:" + "0" * 64},
+                    {"name": "port", "image": "h:5000/a"}])),
+    obj("ReplicaSet", "rs", "apps/v1", spec={"selector": {"matchLabels": {"app": "x"}}, "template": template()}),
+    netpol("n1"),
+    netpol("n2", egress=[{"ports": [{"port": 53}]}]),
+    netpol("n3", ingress=[{"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]}]),
+    claim("pvc"),
+    binding("b1", [{"kind": "User", "name": "u"}, {"kind": "Group", "name": "g"},
+                   {"kind": "ServiceAccount", "name": "s", "namespace": NS}]),
+    service("s1", {"port": 80}),
+    service("s2", {"port": 80, "name": "a"}, {"port": 81, "name": "b", "targetPort": "http", "protocol": "UDP"}),
+    service("s3", {"port": 80}, sessionAffinity="ClientIP"),
+    obj("Service", "s4", "v1", spec={"type": "ExternalName", "externalName": "example.org"}),
+    obj("Service", "s5", "v1", spec={"clusterIP": "None", "selector": {"a": "b"}}),
+    job("j1"),
+    job("j2", parallelism=2),
+    job("j3", backoffLimit=0, completions=4, completionMode="Indexed"),
+]
+
+BAD = [
+    ("no-selector", deployment("x", selector=None)),
+    ("empty-selector", deployment("x", selector={})),
+    ("other-labels", deployment("x", selector={"matchLabels": {"app": "y"}})),
+    ("negative-replicas", deployment("x", replicas=-1)),
+    ("strategy", deployment("x", strategy={"type": "Sometimes"})),
+    ("recreate-rolling", deployment("x", strategy={"type": "Recreate", "rollingUpdate": {"maxSurge": 1}})),
+    ("template-restart", deployment("x", template=template(restartPolicy="Never"))),
+    ("no-containers", deployment("x", template=template(containers=[]))),
+    ("container-name", deployment("x", template=template(containers=[{"image": "a"}]))),
+    ("container-name-bad", deployment("x", template=template(containers=[{"name": "A_b", "image": "a"}]))),
+    ("container-image", deployment("x", template=template(containers=[{"name": "a"}]))),
+    ("containers-twice", deployment("x", template=template(containers=[C, C]))),
+    ("pull-policy", deployment("x", template=template(containers=[{**C, "imagePullPolicy": "Often"}]))),
+    ("container-port", deployment("x", template=template(containers=[{**C, "ports": [{"containerPort": 70000}]}]))),
+    ("container-port-0", deployment("x", template=template(containers=[{**C, "ports": [{"name": "http"}]}]))),
+    ("env-name", deployment("x", template=template(containers=[{**C, "env": [{"value": "v"}]}]))),
+    ("volume-name", deployment("x", template=template(volumes=[{"name": "A", "emptyDir": {}}]))),
+    ("volumes-twice", deployment("x", template=template(volumes=[{"name": "a", "emptyDir": {}}] * 2))),
+    ("dns-policy", deployment("x", template=template(dnsPolicy="Never"))),
+    ("set-other-labels", obj("ReplicaSet", "x", "apps/v1", spec={
+        "selector": {"matchLabels": {"app": "y"}}, "template": template()})),
+    ("service-no-ports", service("x")),
+    ("service-port-0", service("x", {"port": 0})),
+    ("service-port-large", service("x", {"port": 65536})),
+    ("service-target", service("x", {"port": 80, "targetPort": 70000})),
+    ("service-protocol", service("x", {"port": 80, "protocol": "ICMP"})),
+    ("service-two-unnamed", service("x", {"port": 80}, {"port": 81})),
+    ("service-two-same", service("x", {"port": 80, "name": "a"}, {"port": 81, "name": "a"})),
+    ("service-port-name", service("x", {"port": 80, "name": "A"})),
+    ("service-type", service("x", {"port": 80}, type="Local")),
+    ("service-affinity", service("x", {"port": 80}, sessionAffinity="Some")),
+    ("service-external", obj("Service", "x", "v1", spec={"type": "ExternalName"})),
+    ("job-restart", job("x", {"restartPolicy": "Always"})),
+    ("job-negative", job("x", backoffLimit=-1, parallelism=-2)),
+    ("job-mode", job("x", completionMode="Some")),
+    ("claim-modes", claim("x", accessModes=[])),
+    ("claim-storage", claim("x", resources={})),
+    ("rule-no-verbs", obj("Role", "x", RBAC, rules=[{"apiGroups": [""], "resources": ["pods"]}])),
+    ("rule-no-groups", obj("Role", "x", RBAC, rules=[{"verbs": ["get"], "resources": ["pods"]}])),
+    ("rule-no-resources", obj("Role", "x", RBAC, rules=[{"verbs": ["get"], "apiGroups": [""]}])),
+    ("rule-path", obj("Role", "x", RBAC, rules=[{"verbs": ["get"], "nonResourceURLs": ["/x"]}])),
+    ("binding-kind", binding("x", kind="Rolle")),
+    ("binding-name", binding("x", name="")),
+    ("binding-group", binding("x", apiGroup="apps")),
+    ("subject-name", binding("x", [{"kind": "User", "name": ""}])),
+    ("subject-namespace", binding("x", [{"kind": "ServiceAccount", "name": "a"}])),
+    ("subject-kind", binding("x", [{"kind": "Everybody", "name": "a"}])),
+    ("lease-duration", obj("Lease", "x", "coordination.k8s.io/v1", spec={"leaseDurationSeconds": 0})),
+    ("pod-restart", pod("x", C, restartPolicy="Perhaps")),
+    ("pod-no-containers", pod("x")),
+    ("resource-negative", resources(limits={"cpu": "-1"})),
+    ("resource-above-limit", resources(limits={"cpu": "1"}, requests={"cpu": "2"})),
+    ("resource-name", resources(limits={"cp u": "1"})),
+    ("resource-unknown", resources(limits={"foo": "1"})),
+    ("mount-of-nothing", mounts({"name": "y", "mountPath": "/a"})),
+    ("mount-twice", mounts({"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/a"})),
+    ("mount-above", mounts({"name": "v", "mountPath": "/a", "subPath": "../x"})),
+    ("mount-absolute", mounts({"name": "v", "mountPath": "/a", "subPath": "/x"})),
+    ("volume-two-sources", volumes({"name": "v", "emptyDir": {}, "hostPath": {"path": "/x"}})),
+    ("volume-path", volumes({"name": "v", "hostPath": {}})),
+    ("volume-path-above", volumes({"name": "v", "hostPath": {"path": "/a/../b"}})),
+    ("volume-secret", volumes({"name": "v", "secret": {}})),
+    ("volume-map", volumes({"name": "v", "configMap": {}})),
+    ("volume-mode", volumes({"name": "v", "secret": {"secretName": "s", "defaultMode": 99999}})),
+    ("volume-items", volumes({"name": "v", "secret": {"secretName": "s", "items": [{"key": "a", "path": "../b"}, {"path": "x"}]}})),
+    ("selector-operator", expressions({"key": "a", "operator": "Is", "values": ["b"]})),
+    ("selector-in", expressions({"key": "a", "operator": "In"})),
+    ("selector-exists", expressions({"key": "a", "operator": "Exists", "values": ["b"]})),
+    ("selector-key", expressions({"key": "a b", "operator": "Exists"})),
+    ("selector-value", expressions({"key": "app", "operator": "In", "values": ["x", "c d"]})),
+    ("selector-no-match", expressions({"key": "app", "operator": "NotIn", "values": ["x"]})),
+    ("selector-label", deployment("x", selector={"matchLabels": {"a b": "c d"}})),
+    ("budget-negative", budget(minAvailable=-1)),
+    ("budget-percent", budget(minAvailable="120%")),
+    ("budget-text", budget(maxUnavailable="x")),
+    ("budget-both", budget(minAvailable=1, maxUnavailable=1)),
+    ("budget-selector", budget(selector={"matchExpressions": [{"key": "a", "operator": "Is"}], "matchLabels": {"a b": "c d"}})),
+    ("budget-eviction", budget(unhealthyPodEvictionPolicy="x")),
+    ("ingress-empty", ingress()),
+    ("ingress-path-type", ingress(rules=[{"http": {"paths": [{"path": "/", "backend": BACKEND}]}}])),
+    ("ingress-path-word", ingress(rules=[{"http": {"paths": [{"path": "/", "pathType": "X", "backend": BACKEND}]}}])),
+    ("ingress-path", ingress(rules=[{"http": {"paths": [{"path": p, "pathType": "Exact", "backend": BACKEND}
+                                                       for p in ("a", "/a//b", "/a/../b")]}}])),
+    ("ingress-no-paths", ingress(rules=[{"http": {"paths": []}}])),
+    ("ingress-host", ingress(rules=[{"host": h} for h in ("1.2.3.4", "A_b", "*.a.b", "*a")])),
+    ("ingress-backend", ingress(defaultBackend={})),
+    ("ingress-backend-two", ingress(defaultBackend={**BACKEND, "resource": {"kind": "K", "name": "n", "apiGroup": "g"}})),
+    ("ingress-no-port", ingress(defaultBackend={"service": {"name": "s"}})),
+    ("ingress-two-ports", ingress(defaultBackend={"service": {"name": "s", "port": {"number": 80, "name": "http"}}})),
+    ("ingress-service", ingress(defaultBackend={"service": {"name": "S_", "port": {"number": 80000}}})),
+    ("ingress-no-service", ingress(defaultBackend={"service": {"port": {"number": 80}}})),
+    ("ingress-class", ingress(defaultBackend=BACKEND, ingressClassName="A b")),
+    ("netpol-selector", netpol("x", podSelector={"matchLabels": {"a b": "c"}})),
+    ("netpol-ports", netpol("x", ingress=[{"ports": [{"port": 0}, {"port": 70000}, {"protocol": "x"}, {"port": 80, "endPort": 70}]}])),
+    ("netpol-peers", netpol("x", ingress=[{"from": [{}, {"ipBlock": {"cidr": "x"}},
+                                                    {"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}])),
+    ("netpol-types", netpol("x", policyTypes=["x"])),
+]
+
+# Name of a step -> why it differs.
+DIFFERENT = {
+    "strategy": "the field that is wrong is named (spec.strategy.type), and its value alone",
+    "budget-both": "the value is shown as it was sent, not with Go's names",
+}
+
+
+@pytest.fixture(scope="module")
+def both(cp, tmp_path_factory):
+    with two_servers(cp, tmp_path_factory.mktemp("kinds"), NS) as servers:
+        for server in servers:
+            code, _, said = server.kubectl(f"create namespace {NS}")
+            assert code == 0, said
+        yield servers
+
+
+# What only a network or a controller behind the API chooses.
+ELSEWHERE = {"Service": ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"), "Job": ("selector",)}
+
+
+def shown(server, o):
+    """Specification and status of what was made, as the server shows it."""
+    code, _, said = server.kubectl(CREATE, o)
+    assert code == 0, said
+    seen = json.loads(server.said(f"get {o['kind']} {o['metadata']['name']} -o json"))
+    for name in ELSEWHERE.get(o["kind"], ()):
+        seen["spec"].pop(name, None)
+    if o["kind"] == "Job":
+        seen["spec"]["template"].pop("metadata", None)
+    return {k: v for k, v in seen.items() if k not in ("metadata", "status")}
+
+
+def test_both_fill_in_the_same(both):
+    wrong = []
+    def session(server):
+        return [json.dumps(shown(server, o), indent=1, sort_keys=True) for o in GOOD]
+
+    for o, there, here in zip(GOOD, *on_both(session, both)):
+        if there != here:
+            a, b = there.splitlines(), here.splitlines()
+            wrong.append(f"--- {o['kind']} {o['metadata']['name']}: only there: {[x.strip() for x in a if x not in b]}; "
+                         f"only here: {[x.strip() for x in b if x not in a]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_both_refuse_the_same(both):
+    run_session(*both, [(name, CREATE, o) for name, o in BAD], DIFFERENT)
