@@ -11,6 +11,7 @@
 #include "tec/schema/builtin.h"
 #include "tec/schema/crd.h"
 
+#include "decode.h"
 #include "write.h"
 
 const struct schema_kind *apistore_admit_kind(const struct apistore_write *w)
@@ -45,6 +46,26 @@ static int refuse_fields(const struct apistore_write *w, const struct schema_kin
 			k->kind, k->version, k->kind, all.data));
 }
 
+int apistore_admit_decode(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const struct schema_kind *k = apistore_admit_kind(w);
+	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
+	struct err err = ERR_INIT;
+
+	if (!k || k->crd || !str_eq(json_get_str(o, "kind"), k->kind))
+		return 0;
+	if (apistore_decode(k, o, &unknown, &err) < 0)
+		return refuse(refused, apistore_status_refusal(400, "BadRequest",
+					       "%s in version \"%s\" cannot be handled as a %s: %s",
+					       k->kind, k->version, k->kind, err.text));
+	for (size_t i = 0; i < unknown.n; i++)
+		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
+	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
+		return refuse_fields(w, k, refused);
+	return 0;
+}
+
 int apistore_admit_read(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -60,7 +81,7 @@ int apistore_admit_read(
 		schema_crd_default(o);
 	}
 	if (!k->crd)
-		schema_builtin_prune(k, o, &unknown);
+		schema_builtin_default(k, o);
 	for (size_t i = 0; i < unknown.n; i++)
 		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
 	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
@@ -151,7 +172,9 @@ int apistore_admit_check(
 		check_custom(w, k->crd->schema, o, &causes);
 	else if (str_eq(w->t->qualified, APISTORE_CRDS))
 		check_definition(w, o, &causes);
-	else if (k && w->was)
+	else if (k && !w->t->sub[0])
+		schema_builtin_check(k, o, &causes);
+	if (k && !k->crd && w->was)
 		schema_builtin_immutable(k, w->was, o, &causes);
 	return causes.n == 0 ? 0
 			     : refuse(refused, apistore_status_causes(

@@ -15,6 +15,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/yaml.h"
 
+#include "decode.h"
 #include "write.h"
 
 #define MODIFIED                                                                                   \
@@ -235,7 +236,7 @@ struct json_object *apistore_change_read(const struct apistore_write *w,
 				? "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
 			: k->run == merge_patch ? "error decoding patch: "
 						: "",
-			apistore_jsonpatch_type(o));
+			apistore_decode_type(o));
 	else
 		return steal_ptr(&o);
 	return NULL;

@@ -15,6 +15,8 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
+#include "decode.h"
+
 #define DEPTH_MAX 127      /* below the object: as deep as a body may be */
 #define WORK_MAX  20000000 /* values looked at; a second or so */
 
@@ -326,23 +328,6 @@ static int op_test(struct patching *p, const char *path)
 
 /* ---- the list */
 
-const char *apistore_jsonpatch_type(struct json_object *v)
-{
-	switch (json_object_get_type(v)) {
-	case json_type_boolean:
-		return "bool";
-	case json_type_int:
-	case json_type_double:
-		return "number";
-	case json_type_null:
-	case json_type_object:
-	case json_type_array:
-	case json_type_string:
-		break;
-	}
-	return json_type_to_name(json_object_get_type(v));
-}
-
 /* The first operation with a member that is neither a string nor null. */
 static int check_op(struct json_object *op, struct err *err)
 {
@@ -352,13 +337,13 @@ static int check_op(struct json_object *op, struct err *err)
 	if (op && !json_object_is_type(op, json_type_object))
 		return err_set_http(err, ERR_INVALID, 400,
 			"error decoding patch: json: cannot unmarshal %s into Go value of type handlers.jsonPatchOp",
-			apistore_jsonpatch_type(op));
+			apistore_decode_type(op));
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (json_object_object_get_ex(op, names[i], &v) && v &&
 			!json_object_is_type(v, json_type_string))
 			return err_set_http(err, ERR_INVALID, 400,
 				"error decoding patch: json: cannot unmarshal %s into Go struct field jsonPatchOp.%s of type string",
-				apistore_jsonpatch_type(v), names[i]);
+				apistore_decode_type(v), names[i]);
 	return 0;
 }
 
@@ -369,7 +354,7 @@ int apistore_jsonpatch_check(struct json_object *patch, struct err *err)
 	if (!json_object_is_type(patch, json_type_array))
 		return err_set_http(err, ERR_INVALID, 400,
 			"error decoding patch: json: cannot unmarshal %s into Go value of type []handlers.jsonPatchOp",
-			apistore_jsonpatch_type(patch));
+			apistore_decode_type(patch));
 	n = json_object_array_length(patch);
 	for (size_t i = 0; i < n; i++)
 		if (check_op(json_object_array_get_idx(patch, i), err) < 0)

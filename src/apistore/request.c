@@ -217,9 +217,9 @@ struct apistore_answer apistore_write_store(
 
 	complete(w, o);
 	use_stored_version(w, o);
-	if (apistore_check_object(w, o, &refused) < 0)
-		return refused;
-	if (apistore_admit_read(w, o, &refused) < 0)
+	if (apistore_admit_decode(w, o, &refused) < 0 ||
+		apistore_check_object(w, o, &refused) < 0 ||
+		apistore_admit_read(w, o, &refused) < 0)
 		return refused;
 	keep_meta(&w->key, o, w->was);
 	if (w->kind->status && !w->t->sub[0])

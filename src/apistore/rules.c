@@ -2,6 +2,7 @@
 /* One function per kind, in a table. The texts are kube-apiserver's. */
 #include "config.h"
 
+#include "decode.h"
 #include "rules.h"
 
 #include <ctype.h>
@@ -38,15 +39,9 @@ static int bad_request(const struct rule *r, const char *why)
 static int bad_type(
 	const struct rule *r, const char *member, struct json_object *v, const char *want)
 {
-	static const char *const names[] = {[json_type_boolean] = "bool",
-		[json_type_double] = "number",
-		[json_type_int] = "number",
-		[json_type_object] = "object",
-		[json_type_array] = "array",
-		[json_type_string] = "string"};
 	cleanup_free char *why =
 		xasprintf("json: cannot unmarshal %s into Go struct field %s.%s of type %s",
-			names[json_object_get_type(v)], r->kind, member, want);
+			apistore_decode_type(v), r->kind, member, want);
 
 	return bad_request(r, why);
 }

@@ -70,8 +70,11 @@ int apistore_check_meta(const struct apistore_write *w, struct json_object *o,
 void apistore_meta_check(const struct apistore_write *w, const struct schema_kind *k,
 	struct json_object *o, struct schema_causes *causes);
 
-/* admit.c: what the schema of the kind makes of an object. Reading drops what is not known and fills
- * in defaults; checking, at the end, is validation. -1: refused says why. */
+/* admit.c: what the schema of the kind makes of an object. Decoding is for built-in kinds, before all
+ * else; reading drops what is not known and fills in defaults; checking, at the end, is validation.
+ * -1: refused says why. */
+int apistore_admit_decode(const struct apistore_write *w, struct json_object *o,
+	struct apistore_answer *refused) MUST_CHECK;
 int apistore_admit_read(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 int apistore_admit_check(const struct apistore_write *w, struct json_object *o,

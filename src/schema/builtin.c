@@ -327,55 +327,6 @@ const char *schema_builtin_members(const struct schema_kind *k)
 	return "spec status";
 }
 
-static bool is_word(const char *words, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (const char *p = words; n > 0 && (p = strstr(p, name)); p += n)
-		if ((p == words || p[-1] == ' ') && (!p[n] || p[n] == ' '))
-			return true;
-	return false;
-}
-
-/* The first member that none of the words is; NULL: there is none. */
-static const char *first_unknown(struct json_object *o, const char *words, const char *more)
-{
-	json_object_object_foreach (o, name, v) {
-		(void)v;
-		if (!is_word(words, name) && !is_word(more, name))
-			return name;
-	}
-	return NULL;
-}
-
-static void prune_members(struct json_object *o, const char *prefix, const char *words,
-	const char *more, struct schema_texts *unknown)
-{
-	const char *name;
-
-	while ((name = first_unknown(o, words, more))) {
-		if (unknown)
-			schema_texts_add(unknown, "%s%s", prefix, name);
-		json_object_object_del(o, name);
-	}
-}
-
-void schema_builtin_prune(
-	const struct schema_kind *k, struct json_object *o, struct schema_texts *unknown)
-{
-	static const char meta[] =
-		"name generateName namespace selfLink uid resourceVersion generation "
-		"creationTimestamp deletionTimestamp deletionGracePeriodSeconds labels annotations "
-		"ownerReferences finalizers managedFields";
-	struct json_object *m = json_get_obj(o, "metadata");
-
-	prune_members(o, "", "apiVersion kind metadata", schema_builtin_members(k), unknown);
-	if (m)
-		prune_members(m, "metadata.", meta, "", unknown);
-	if (unknown)
-		schema_texts_sort(unknown);
-}
-
 /* ---- fields that may not change */
 
 struct update {

@@ -24,7 +24,4 @@ int apistore_jsonpatch_check(struct json_object *patch, struct err *err) MUST_CH
 int apistore_jsonpatch_apply(
 	struct json_object **o, struct json_object *patch, struct err *err) MUST_CHECK;
 
-/* As encoding/json names the type of a value: "array", "number". */
-const char *apistore_jsonpatch_type(struct json_object *v);
-
 #endif

@@ -21,9 +21,6 @@ const struct schema_kind *schema_builtin_kind(
 
 /* The members of a kind beside apiVersion, kind and metadata, with blanks between them. */
 const char *schema_builtin_members(const struct schema_kind *k);
-/* As schema_prune(), of the object and of its metadata: what stands below is not known here. */
-void schema_builtin_prune(
-	const struct schema_kind *k, struct json_object *o, struct schema_texts *unknown);
 
 /*
  * The refusals of an update for fields that may not change: data of an immutable Secret or

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One walk of the object beside the table of its type. The first value of a wrong type is told, as
+ * Go's decoder does, which goes on to the end: so does this. As deep as the body, which is bounded.
+ */
+#include "config.h"
+
+#include "decode.h"
+
+#include <string.h>
+
+#include "protobuf_fields.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+#include "tec/schema/quantity.h"
+
+struct decoder {
+	struct strbuf go;   /* where in the type: no indexes */
+	struct strbuf path; /* where in the object */
+	const char *parent; /* the type that has the member looked at: "v1.PodSpec" */
+	struct schema_texts *unknown;
+	struct err *err;
+};
+
+static void cut(struct strbuf *b, size_t before)
+{
+	b->len = before;
+	if (b->data)
+		b->data[before] = '\0';
+}
+
+/* ---- the table */
+
+static const struct protobuf_field *fields_of(const struct schema_kind *k)
+{
+	cleanup_free char *gv = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
+
+	for (const struct protobuf_message *m = protobuf_messages; m->kind; m++)
+		if (str_eq(m->version, gv) && str_eq(m->kind, k->kind))
+			return m->fields;
+	return NULL;
+}
+
+static const struct protobuf_field *find(const struct protobuf_field *f, const char *name)
+{
+	const struct protobuf_field *inside;
+
+	for (; f->name; f++) {
+		if (f->type != PROTOBUF_INLINE && str_eq(f->name, name))
+			return f;
+		if (f->type == PROTOBUF_INLINE && (inside = find(f->of, name)))
+			return inside;
+	}
+	return NULL;
+}
+
+/* "v1.PodSpec" */
+static const char *type_of(const struct protobuf_field *f)
+{
+	while (f->name)
+		f++;
+	return f->go;
+}
+
+/* What Go calls the member; element: one of its list or map. */
+static void go_type(const struct protobuf_field *f, bool element, struct strbuf *out)
+{
+	static const char *const plain[][2] = {[PROTOBUF_STRING] = {"string", "string"},
+		[PROTOBUF_STRING_PTR] = {"string", "string"},
+		[PROTOBUF_STRINGS] = {"[]string", "string"},
+		[PROTOBUF_INT] = {"int32", "int32"},
+		[PROTOBUF_INT_PTR] = {"int32", "int32"},
+		[PROTOBUF_INTS] = {"[]int64", "int64"},
+		[PROTOBUF_BOOL] = {"bool", "bool"},
+		[PROTOBUF_BOOL_PTR] = {"bool", "bool"},
+		[PROTOBUF_DOUBLE] = {"float64", "float64"},
+		[PROTOBUF_BYTES] = {"[]uint8", "[]uint8"},
+		[PROTOBUF_TIME] = {"string", "string"},
+		[PROTOBUF_MICROTIME] = {"string", "string"},
+		[PROTOBUF_INT_OR_STRING] = {"int32", "int32"},
+		[PROTOBUF_RAWS] = {"[]v1.JSON", "v1.JSON"},
+		[PROTOBUF_TEXT_MAP] = {"map[string]string", "string"},
+		[PROTOBUF_BYTES_MAP] = {"map[string][]uint8", "[]uint8"},
+		[PROTOBUF_QUANTITY_MAP] = {"v1.ResourceList", "resource.Quantity"},
+		[PROTOBUF_TIME_MAP] = {"map[string]v1.Time", "string"},
+		[PROTOBUF_STRINGS_MAP] = {"map[string]v1.ExtraValue", "v1.ExtraValue"},
+		[PROTOBUF_SCHEMA_OR_STRINGS_MAP] = {"v1.JSONSchemaDependencies", "string"}};
+
+	if (f->type == PROTOBUF_OBJECT || (f->type == PROTOBUF_OBJECTS && element))
+		strbuf_adds(out, type_of(f->of));
+	else if (f->type == PROTOBUF_OBJECTS)
+		strbuf_addf(out, "[]%s", type_of(f->of));
+	else if (f->type == PROTOBUF_OBJECT_MAP)
+		strbuf_addf(out, "%s%s", element ? "" : "map[string]", type_of(f->of));
+	else if (f->go && element && strncmp(f->go, "[]", 2) == 0)
+		strbuf_adds(out, f->go + 2);
+	else if (f->go && !(element && f->type == PROTOBUF_TEXT_MAP))
+		strbuf_adds(out, f->go);
+	else if (f->type < ARRAY_LEN(plain) && plain[f->type][element])
+		strbuf_adds(out, plain[f->type][element]);
+}
+
+/* ---- what is wrong */
+
+const char *apistore_decode_type(struct json_object *v)
+{
+	switch (json_object_get_type(v)) {
+	case json_type_boolean:
+		return "bool";
+	case json_type_int:
+	case json_type_double:
+		return "number";
+	case json_type_null:
+	case json_type_object:
+	case json_type_array:
+	case json_type_string:
+		break;
+	}
+	return json_type_to_name(json_object_get_type(v));
+}
+
+static void wrong(struct decoder *d, const struct protobuf_field *f, bool element,
+	struct json_object *v, bool number)
+{
+	cleanup_strbuf struct strbuf type = STRBUF_INIT;
+	const char *dot = strchr(d->parent, '.');
+
+	if (err_is_set(d->err))
+		return;
+	go_type(f, element, &type);
+	(void)err_set(d->err, ERR_INVALID,
+		"json: cannot unmarshal %s%s%.32s into Go struct field %s.%s of type %s",
+		apistore_decode_type(v), number ? " " : "", number ? json_object_get_string(v) : "",
+		dot ? dot + 1 : d->parent, strbuf_str(&d->go), strbuf_str(&type));
+}
+
+static bool is_type(struct decoder *d, const struct protobuf_field *f, bool element,
+	struct json_object *v, enum json_type type)
+{
+	if (json_object_is_type(v, type))
+		return true;
+	wrong(d, f, element, v, false);
+	return false;
+}
+
+/* ---- values */
+
+/* Each makes what stands in the place of v, NULL: v itself. */
+
+static struct json_object *int_of(
+	struct decoder *d, const struct protobuf_field *f, bool element, struct json_object *v)
+{
+	bool number = json_object_is_type(v, json_type_int), large;
+	cleanup_strbuf struct strbuf type = STRBUF_INIT;
+	int64_t n = number ? json_object_get_int64(v) : 0;
+
+	go_type(f, element, &type);
+	large = str_eq(strbuf_str(&type), "int64");
+	if (!number || (!large && (n < INT32_MIN || n > INT32_MAX)) ||
+		(n == INT64_MAX && json_object_get_uint64(v) > INT64_MAX))
+		wrong(d, f, element, v, number || json_object_is_type(v, json_type_double));
+	return NULL;
+}
+
+static struct json_object *time_of(
+	struct decoder *d, const struct protobuf_field *f, bool element, struct json_object *v)
+{
+	bool micro = f->type == PROTOBUF_MICROTIME;
+	char text[CLOCK_RFC3339_US_LEN];
+	int64_t us;
+
+	if (!is_type(d, f, element, v, json_type_string))
+		return NULL;
+	if (clock_parse(json_object_get_string(v), &us) < 0) {
+		if (!err_is_set(d->err))
+			(void)err_set(d->err, ERR_INVALID,
+				"parsing time \"%.40s\" as \"2006-01-02T15:04:05%sZ07:00\": cannot parse \"%.40s\" as \"2006\"",
+				json_object_get_string(v), micro ? ".000000" : "",
+				json_object_get_string(v));
+		return NULL;
+	}
+	if (micro)
+		clock_format_us(us, text);
+	else
+		clock_format(us / 1000000 - (us % 1000000 < 0), text);
+	return json_object_new_string(text);
+}
+
+/* Upstream's default of a list of resources: nothing is finer than a thousandth. */
+static void round_up(struct schema_quantity *q)
+{
+	int rest = (int)(q->nano % 1000000);
+
+	if (rest != 0)
+		q->nano += rest > 0 ? 1000000 - rest : -1000000 - rest;
+}
+
+static struct json_object *quantity_of(
+	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
+{
+	const char *s = json_object_get_string(v);
+	char text[SCHEMA_QUANTITY_LEN];
+	struct schema_quantity q;
+	struct err err = ERR_INIT;
+
+	while (*s == ' ' || *s == '\t')
+		s++;
+	if (schema_quantity_parse(s, strcspn(s, " \t"), &q, &err) < 0) {
+		if (!err_is_set(d->err))
+			*d->err = err;
+		return NULL;
+	}
+	if (f->type == PROTOBUF_QUANTITY_MAP)
+		round_up(&q);
+	schema_quantity_text(&q, text);
+	return json_object_new_string(text);
+}
+
+static void members(
+	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top);
+
+static struct json_object *one(
+	struct decoder *d, const struct protobuf_field *f, bool element, struct json_object *v)
+{
+	switch (f->type) {
+	case PROTOBUF_INT:
+	case PROTOBUF_INT_PTR:
+	case PROTOBUF_INTS:
+		return int_of(d, f, element, v);
+	case PROTOBUF_BOOL:
+	case PROTOBUF_BOOL_PTR:
+		(void)is_type(d, f, element, v, json_type_boolean);
+		return NULL;
+	case PROTOBUF_DOUBLE:
+		if (!json_object_is_type(v, json_type_int))
+			(void)is_type(d, f, element, v, json_type_double);
+		return NULL;
+	case PROTOBUF_TIME:
+	case PROTOBUF_MICROTIME:
+	case PROTOBUF_TIME_MAP:
+		return time_of(d, f, element, v);
+	case PROTOBUF_QUANTITY:
+	case PROTOBUF_QUANTITY_MAP:
+		return quantity_of(d, f, v);
+	case PROTOBUF_INT_OR_STRING:
+		return json_object_is_type(v, json_type_string) ? NULL : int_of(d, f, element, v);
+	case PROTOBUF_OBJECT:
+	case PROTOBUF_OBJECTS:
+	case PROTOBUF_OBJECT_MAP:
+		if (is_type(d, f, element, v, json_type_object))
+			members(d, f->of, v, false);
+		return NULL;
+	case PROTOBUF_STRING:
+	case PROTOBUF_STRING_PTR:
+	case PROTOBUF_STRINGS:
+	case PROTOBUF_BYTES:
+	case PROTOBUF_TEXT_MAP:
+	case PROTOBUF_BYTES_MAP:
+		(void)is_type(d, f, element, v, json_type_string);
+		return NULL;
+	case PROTOBUF_INLINE:
+	case PROTOBUF_RAW:
+	case PROTOBUF_RAWS:
+	case PROTOBUF_STRINGS_MAP:
+	case PROTOBUF_SCHEMA_OR_BOOL: /* of definitions, which have checks of their own */
+	case PROTOBUF_SCHEMA_OR_ARRAY:
+	case PROTOBUF_SCHEMA_OR_STRINGS:
+	case PROTOBUF_SCHEMA_OR_STRINGS_MAP:
+		return NULL;
+	}
+	return NULL;
+}
+
+/* What null is in a list or a map; NULL: it stays. */
+static struct json_object *nothing(const struct protobuf_field *f)
+{
+	switch (f->type) {
+	case PROTOBUF_OBJECTS:
+	case PROTOBUF_OBJECT_MAP:
+		return json_obj();
+	case PROTOBUF_STRINGS:
+	case PROTOBUF_TEXT_MAP:
+		return json_object_new_string("");
+	case PROTOBUF_INTS:
+		return json_object_new_int(0);
+	case PROTOBUF_QUANTITY_MAP:
+		return json_object_new_string("0");
+	default:
+		return NULL;
+	}
+}
+
+static void list(struct decoder *d, const struct protobuf_field *f, struct json_object *a)
+{
+	if (!is_type(d, f, false, a, json_type_array))
+		return;
+	for (size_t i = 0; i < json_object_array_length(a); i++) {
+		struct json_object *v = json_object_array_get_idx(a, i), *now;
+		size_t before = d->path.len;
+
+		strbuf_addf(&d->path, "[%zu]", i);
+		now = v ? one(d, f, true, v) : nothing(f);
+		if (now)
+			(void)json_object_array_put_idx(a, i, now);
+		cut(&d->path, before);
+	}
+}
+
+static void map(struct decoder *d, const struct protobuf_field *f, struct json_object *o)
+{
+	if (!is_type(d, f, false, o, json_type_object))
+		return;
+	json_object_object_foreach (o, name, v) {
+		size_t before = d->path.len;
+		struct json_object *now;
+
+		strbuf_addf(&d->path, ".%s", name);
+		now = v ? one(d, f, true, v) : nothing(f);
+		if (now)
+			json_object_object_add(o, name, now);
+		cut(&d->path, before);
+	}
+}
+
+static struct json_object *value(
+	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
+{
+	switch (f->type) {
+	case PROTOBUF_STRINGS:
+	case PROTOBUF_INTS:
+	case PROTOBUF_RAWS:
+	case PROTOBUF_OBJECTS:
+		list(d, f, v);
+		return NULL;
+	case PROTOBUF_TEXT_MAP:
+	case PROTOBUF_BYTES_MAP:
+	case PROTOBUF_QUANTITY_MAP:
+	case PROTOBUF_TIME_MAP:
+	case PROTOBUF_OBJECT_MAP:
+		map(d, f, v);
+		return NULL;
+	default:
+		return one(d, f, false, v);
+	}
+}
+
+/* What Go writes only when it is something. */
+static bool is_left_out(const struct protobuf_field *f, struct json_object *v)
+{
+	switch (f->type) {
+	case PROTOBUF_STRING:
+		return json_object_is_type(v, json_type_string) &&
+		       json_object_get_string_len(v) == 0;
+	case PROTOBUF_INT:
+		return json_object_is_type(v, json_type_int) && json_object_get_int64(v) == 0;
+	case PROTOBUF_BOOL:
+		return json_object_is_type(v, json_type_boolean) && !json_object_get_boolean(v);
+	default:
+		return false;
+	}
+}
+
+static void member(struct decoder *d, const struct protobuf_field *fields, struct json_object *o,
+	const char *name, struct json_object *v)
+{
+	const struct protobuf_field *f = find(fields, name);
+	size_t go = d->go.len, path = d->path.len;
+	struct json_object *now = NULL;
+
+	strbuf_addf(&d->path, "%s%s", path ? "." : "", name);
+	if (!f) {
+		schema_texts_add(d->unknown, "%s", strbuf_str(&d->path));
+		json_object_object_del(o, name);
+	} else if (!v || is_left_out(f, v)) {
+		json_object_object_del(o, name);
+	} else {
+		strbuf_addf(&d->go, "%s%s", go ? "." : "", name);
+		now = value(d, f, v);
+		if (now)
+			json_object_object_add(o, name, now);
+	}
+	cut(&d->go, go);
+	cut(&d->path, path);
+}
+
+static void members(
+	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top)
+{
+	const char *parent = d->parent;
+
+	d->parent = type_of(fields);
+	json_object_object_foreach (o, name, v) {
+		if (!top || (!str_eq(name, "apiVersion") && !str_eq(name, "kind")))
+			member(d, fields, o, name, v);
+	}
+	d->parent = parent;
+}
+
+/* ---- the way in */
+
+bool apistore_decode_knows(const struct schema_kind *k)
+{
+	return fields_of(k) != NULL;
+}
+
+int apistore_decode(const struct schema_kind *k, struct json_object *o,
+	struct schema_texts *unknown, struct err *err)
+{
+	struct decoder d = {STRBUF_INIT, STRBUF_INIT, NULL, unknown, err};
+	const struct protobuf_field *fields = fields_of(k);
+
+	if (fields)
+		members(&d, fields, o, true);
+	strbuf_fini(&d.go);
+	strbuf_fini(&d.path);
+	return err_is_set(err) ? -1 : 0;
+}

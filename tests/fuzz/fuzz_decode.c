@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A body of a built-in kind as Go's decoder reads it, and a quantity: what was read is read again
+ * without a change, a refusal says why.
+ */
+#include "config.h"
+
+#include <stdint.h>
+
+#include "../../src/apistore/decode.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/schema/builtin.h"
+#include "tec/schema/quantity.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct json_limits limits = {1u << 16, 128, 4000, true};
+
+static void quantity(const char *s, size_t len)
+{
+	char text[SCHEMA_QUANTITY_LEN], same[SCHEMA_QUANTITY_LEN];
+	struct schema_quantity q, again;
+	struct err err = ERR_INIT;
+
+	if (schema_quantity_parse(s, len, &q, &err) < 0) {
+		if (err.kind != ERR_INVALID)
+			DIE("a refusal without a reason");
+		return;
+	}
+	schema_quantity_text(&q, text);
+	if (schema_quantity_parse(text, strlen(text), &again, &err) < 0)
+		DIE("%s: %s", text, err.text);
+	schema_quantity_text(&again, same);
+	if (!str_eq(text, same))
+		DIE("%s becomes %s", text, same);
+	if (q.form != SCHEMA_QUANTITY_BINARY && q.nano != again.nano)
+		DIE("%s is another number", text);
+}
+
+static void object(struct json_object *o)
+{
+	cleanup_free char *gv = xstrdup(json_get_str(o, "apiVersion") ?: "");
+	const char *kind = json_get_str(o, "kind"), *slash = strchr(gv, '/');
+	cleanup_free char *group = xstrndup(gv, slash ? (size_t)(slash - gv) : 0), *once = NULL,
+			  *twice = NULL;
+	const struct schema_kind *k =
+		schema_builtin_kind(group, slash ? slash + 1 : gv, kind ?: "");
+	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0}, more = {NULL, 0, 0};
+	struct err err = ERR_INIT;
+
+	if (!k || !apistore_decode_knows(k))
+		return;
+	if (apistore_decode(k, o, &unknown, &err) < 0) {
+		if (err.kind != ERR_INVALID || !*err.text)
+			DIE("a refusal without a reason");
+		return;
+	}
+	once = json_text(o);
+	if (apistore_decode(k, o, &more, &err) < 0)
+		DIE("refused the second time: %s: %s", err.text, once);
+	twice = json_text(o);
+	if (more.n > 0 || !str_eq(once, twice))
+		DIE("%s becomes %s", once, twice);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *o = json_parse((const char *)data, size, &limits, &err);
+
+	if (json_object_is_type(o, json_type_object))
+		object(o);
+	else
+		quantity((const char *)data, size);
+	return 0;
+}
