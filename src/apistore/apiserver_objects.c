@@ -46,7 +46,7 @@ static struct json_object *read_body(struct httpd_req *req, struct apistore_answ
 			return NULL;
 		}
 	} else if (type_is(type, "application/yaml"))
-		o = yaml_parse(body, len, &err);
+		o = yaml_parse_go(body, len, &err);
 	else
 		o = json_parse(body, len, &json_limits_object, &err);
 	if (!o)

@@ -103,6 +103,35 @@ static struct apistore_answer strategic_patch(
 		err.http, err.http == 400 ? "BadRequest" : NULL, "%s", err.text);
 }
 
+/* Members that no operation has, in the order of the patch. */
+static void note_unknown(struct json_object *patch, struct schema_texts *unknown)
+{
+	for (size_t i = 0; i < json_object_array_length(patch); i++) {
+		struct json_object *op = json_object_array_get_idx(patch, i);
+
+		if (!op)
+			continue;
+		json_object_object_foreach (op, name, v) {
+			(void)v;
+			if (!str_eq(name, "op") && !str_eq(name, "path") && !str_eq(name, "from") &&
+				!str_eq(name, "value"))
+				schema_texts_add(
+					unknown, "json patch unknown field \"[%zu].%s\"", i, name);
+		}
+	}
+}
+
+/* Unlike kube-apiserver's, it does not show the whole object. */
+static struct apistore_answer refuse_unknown(
+	const struct apistore_target *none, const struct schema_texts *unknown)
+{
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
+	for (size_t i = 0; i < unknown->n; i++)
+		strbuf_addf(&why, "%s%s", i ? ", " : "strict decoding error: ", unknown->text[i]);
+	return apistore_status_invalid(none, "", "patch", "Invalid value", strbuf_str(&why));
+}
+
 static struct apistore_answer json_patch(const struct apistore_write *w, struct json_object *body)
 {
 	static const struct apistore_target none = {.group = (char *)"", .name = (char *)""};
@@ -111,6 +140,9 @@ static struct apistore_answer json_patch(const struct apistore_write *w, struct 
 
 	if (apistore_jsonpatch_apply(&o, body, &err) < 0)
 		return apistore_status_refusal(422, "Invalid", UNPROCESSABLE);
+	note_unknown(body, w->warnings);
+	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
+		return refuse_unknown(&none, w->warnings);
 	if (!json_object_is_type(o, json_type_object))
 		return apistore_status_invalid(
 			&none, "", "patch", "Invalid value", "the result is not an object");
@@ -202,7 +234,7 @@ static struct json_object *read_body(
 
 	/* JSON is YAML, and may be larger. */
 	if (k->run == apply && *first_of(r) != '{')
-		return yaml_parse(body, r->len, err);
+		return yaml_parse_go(body, r->len, err);
 	o = json_parse(body, r->len, &apistore_write_limits, err);
 	if (!o || k->run != json_patch || apistore_jsonpatch_check(o, err) == 0)
 		return o;
