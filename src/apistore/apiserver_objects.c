@@ -27,6 +27,17 @@ static bool type_is(const char *have, const char *want)
 	return n == strlen(want) && strncasecmp(have, want, n) == 0;
 }
 
+/* What a browser sends for another site, with the certificate it was given, is none of these. */
+static bool takes_body(struct httpd_req *req)
+{
+	const char *type = httpd_req_header(req, "Content-Type");
+	size_t len;
+
+	(void)httpd_req_body(req, &len);
+	return len == 0 || !type || !*type || type_is(type, "application/json") ||
+	       type_is(type, "application/yaml") || type_is(type, APISTORE_PROTOBUF_TYPE);
+}
+
 /* A body as JSON; NULL: *refusal says why. An empty body is an empty object. */
 static struct json_object *read_body(struct httpd_req *req, struct apistore_answer *refusal)
 {
@@ -197,6 +208,10 @@ void apiserver_serve_object(const struct apiserver_call *c)
 					"unrecognized includeObject value: %s", log_esc(include)));
 	else if (m == HTTPD_GET && !c->t->name[0] && apistore_target_flag(c->t, "watch"))
 		apiserver_watch_start(c);
+	else if (!read && m != HTTPD_PATCH && !takes_body(c->req))
+		apiserver_answer(c->req,
+			apistore_status_refusal(415, "UnsupportedMediaType",
+				"the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, " APISTORE_PROTOBUF_TYPE));
 	else if (m == HTTPD_POST && apiserver_is_question(c))
 		ask_question(c);
 	else
