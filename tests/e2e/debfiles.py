@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Boot files of Debian packages, for any architecture: downloaded with apt into tests/.cache (never
-committed), found by name. Only EFI programs and kernels are kept.
+committed), found by name. Only EFI programs, kernels and kubectl are kept.
 
 apt works on lists of its own there, so that a foreign architecture needs no change of the machine;
 its sources and keys are the machine's, so what comes is signed by Debian.
@@ -18,7 +18,7 @@ import ownnet
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CACHE = os.environ.get("TEC_TEST_CACHE", os.path.join(TOP, "tests", ".cache"))
-KEPT = ("*.efi", "*.efi.signed", "*.efi.stub", "*/vmlinuz-*")
+KEPT = ("*.efi", "*.efi.signed", "*.efi.stub", "*/vmlinuz-*", "*/bin/kubectl")
 _fresh = set()
 
 
@@ -34,9 +34,18 @@ def _run(argv, cwd=None):
     return done.stdout
 
 
-def _options(arch):
+def _source(home, suite):
+    """Another release than the machine's, from the same archive and by the same keys."""
+    path = os.path.join(home, "one.sources")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f"Types: deb\nURIs: http://deb.debian.org/debian\nSuites: {suite}\nComponents: main\n"
+                "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n")
+    return ["-o", f"Dir::Etc::sourcelist={path}", "-o", "Dir::Etc::sourceparts=-"]
+
+
+def _options(arch, suite):
     """apt with lists, status and cache below CACHE."""
-    home = os.path.join(CACHE, "apt", arch)
+    home = os.path.join(CACHE, "apt", arch + (suite or ""))
     for folder in ("state/lists/partial", "cache/archives/partial"):
         os.makedirs(os.path.join(home, folder), exist_ok=True)
     status = os.path.join(home, "state", "status")
@@ -52,17 +61,18 @@ def _options(arch):
         "Acquire::Retries": "3",
         "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
     }
-    return [word for key, value in values.items() for word in ("-o", f"{key}={value}")]
+    words = [word for key, value in values.items() for word in ("-o", f"{key}={value}")]
+    return words + (_source(home, suite) if suite else [])
 
 
-def _update(arch):
+def _update(arch, suite):
     """Once per run, and only when something has to be downloaded."""
-    if arch in _fresh:
+    if (arch, suite) in _fresh:
         return
     if not shutil.which("apt-get"):
         raise Unavailable("there is no apt-get here: Debian's boot files cannot be downloaded")
-    _run(["apt-get", *_options(arch), "-q", "update"])
-    _fresh.add(arch)
+    _run(["apt-get", *_options(arch, suite), "-q", "update"])
+    _fresh.add((arch, suite))
 
 
 def _unpack(deb, root):
@@ -79,39 +89,39 @@ def _unpack(deb, root):
         raise Unavailable(f"{deb} is damaged")
 
 
-def package(name, arch):
-    """The folder with the newest `name`'s files. `name` may be a metapackage: then those of what
-    it depends on first."""
-    home = os.path.join(CACHE, "deb", arch, name)
+def package(name, arch, suite=None):
+    """The folder with the newest `name`'s files, of the machine's release or of `suite`. `name` may be
+    a metapackage: then those of what it depends on first."""
+    home = os.path.join(CACHE, "deb", arch, *([suite] if suite else []), name)
     if not os.path.exists(os.path.join(home, "done")):
         os.makedirs(CACHE, exist_ok=True)
         with open(os.path.join(CACHE, "lock"), "w", encoding="ascii") as lock, ownnet.left():
             fcntl.flock(lock, fcntl.LOCK_EX)  # other processes need the same files
-            _fetch(name, arch, home)
+            _fetch(name, arch, suite, home)
     return os.path.join(home, "root")
 
 
-def _fetch(name, arch, home):
+def _fetch(name, arch, suite, home):
     done = os.path.join(home, "done")
     if os.path.exists(done):
         return
-    _update(arch)
+    _update(arch, suite)
     shutil.rmtree(home, ignore_errors=True)
     os.makedirs(os.path.join(home, "root"))
     real = name
     if name.startswith("linux-image-cloud"):
-        depends = _run(["apt-cache", *_options(arch), "depends", "--important", name])
+        depends = _run(["apt-cache", *_options(arch, suite), "depends", "--important", name])
         real = depends.split("Depends: ")[1].split()[0]
-    _run(["apt-get", *_options(arch), "-q", "download", real], cwd=home)
+    _run(["apt-get", *_options(arch, suite), "-q", "download", real], cwd=home)
     deb = glob.glob(os.path.join(home, "*.deb"))[0]
     _unpack(deb, os.path.join(home, "root"))
     os.unlink(deb)
     open(done, "x", encoding="ascii").close()
 
 
-def find(name, arch, pattern):
+def find(name, arch, pattern, suite=None):
     """The one file that `pattern` (relative to the package's root) names."""
-    found = glob.glob(os.path.join(package(name, arch), pattern))
+    found = glob.glob(os.path.join(package(name, arch, suite), pattern))
     if len(found) != 1:
         raise Unavailable(f"{name} for {arch} has {len(found)} files {pattern}, not 1")
     return found[0]
