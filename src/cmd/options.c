@@ -58,6 +58,8 @@ static const struct conf_option table[] = {
 		.help = "Where --standalone serves the Kubernetes API."},
 	{"public-address", CONF_STRING, "HOST[:PORT]",
 		.help = "With --standalone: make a TrustedExecutionCluster, if there is none, whose nodes reach this machine at HOST and its Trustee at PORT (8080)."},
+	{"plain-kbs", CONF_BOOL, "BOOL", "false",
+		.help = "With --public-address: the cluster that is made has no certificate for --listen-kbs, so nodes get their keys over plain HTTP."},
 	{"sealing-key", CONF_STRING, "FILE",
 		.help = "Of --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, which is made."},
 	{"restore", CONF_FILE, "FILE",
@@ -163,9 +165,10 @@ static int read_standalone(struct options *o, struct err *err)
 	const char *dir = conf_str(o->conf, "standalone");
 
 	static const char *const needs[] = {
-		"public-address", "listen-api", "sealing-key", "restore"};
+		"public-address", "plain-kbs", "listen-api", "sealing-key", "restore"};
 
 	o->public_address = conf_str(o->conf, "public-address");
+	o->plain_kbs = conf_bool(o->conf, "plain-kbs");
 	o->sealing_key = conf_str(o->conf, "sealing-key");
 	o->restore = conf_str(o->conf, "restore");
 	for (size_t i = 0; !dir && i < ARRAY_LEN(needs); i++)

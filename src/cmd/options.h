@@ -33,6 +33,7 @@ struct options {
 	const char *kbs_url;
 	char *standalone; /* owned; the directory; NULL: there is a cluster */
 	const char *listen_api, *public_address;
+	bool plain_kbs;
 	const char *sealing_key, *restore; /* files; NULL: not given */
 	struct registries_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */

@@ -4,6 +4,8 @@
 
 #include "standalone.h"
 
+#include "standalone_tls.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,7 @@ struct standalone {
 	struct apistore_gc *gc;
 	struct apistore_objects *objects;
 	struct apistore_authority *authority;
+	struct standalone_tls *tls; /* for --listen-kbs; NULL: none */
 	struct apistore_apiserver *api;
 };
 
@@ -132,13 +135,33 @@ static int put_namespace(struct standalone *s, const char *name, struct err *err
 	return put(s, "/api/v1/namespaces", o, err);
 }
 
+/* The host of --public-address, for a URL (in brackets) or for a certificate; the caller frees. */
+static char *public_host(const struct standalone *s, bool *has_port)
+{
+	const char *addr = s->options->public_address, *colon = strrchr(addr, ':');
+
+	*has_port = colon && !strchr(colon, ']') && (addr[0] == '[' || strchr(addr, ':') == colon);
+	return xstrndup(addr, *has_port ? (size_t)(colon - addr) : strlen(addr));
+}
+
+static int make_tls(struct standalone *s, struct err *err)
+{
+	bool has_port;
+	cleanup_free char *host = public_host(s, &has_port);
+	size_t len = strlen(host);
+	bool bracketed = len > 2 && host[0] == '[' && host[len - 1] == ']';
+	cleanup_free char *name = xstrndup(host + bracketed, len - 2 * bracketed);
+
+	s->tls = standalone_tls_new(s->loop, s->objects, s->ns, name, err);
+	return s->tls ? 0 : -1;
+}
+
 /* The first TrustedExecutionCluster; one that is there stays as it is. */
 static int put_cluster(struct standalone *s, struct err *err)
 {
-	const char *addr = s->options->public_address, *colon = strrchr(addr, ':');
-	bool has_port =
-		colon && !strchr(colon, ']') && (addr[0] == '[' || strchr(addr, ':') == colon);
-	cleanup_free char *host = xstrndup(addr, has_port ? (size_t)(colon - addr) : strlen(addr));
+	bool has_port;
+	const char *addr = s->options->public_address;
+	cleanup_free char *host = public_host(s, &has_port);
 	cleanup_free char *kbs = has_port ? xstrdup(addr) : xasprintf("%s:" KBS_PORT, addr);
 	cleanup_free char *ak =
 		xasprintf("%s%s", host, strrchr(s->options->listen_register_ak, ':'));
@@ -154,6 +177,8 @@ static int put_cluster(struct standalone *s, struct err *err)
 	spec = json_add_str(json_add_str(json_obj(), "publicTrusteeAddr", kbs),
 		"publicAttestationKeyRegisterAddr", ak);
 	json_add(spec, "trustee", json_add_str(json_obj(), "deploy", "External"));
+	if (s->tls)
+		json_add_str(spec, "trusteeSecret", STANDALONE_TLS_SECRET);
 	json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1");
 	json_add_str(o, "kind", "TrustedExecutionCluster");
 	json_add(o, "metadata", json_add_str(json_obj(), "name", CLUSTER_NAME));
@@ -168,6 +193,9 @@ static int fill(struct standalone *s, struct err *err)
 		put_namespace(s, s->ns, err) < 0)
 		return -1;
 	apistore_kinds_follow(s->kinds, s->loop, s->objects);
+	if (s->options->public_address && s->options->guard.listen_kbs && !s->options->plain_kbs &&
+		make_tls(s, err) < 0)
+		return -1;
 	if (s->options->public_address && put_cluster(s, err) < 0)
 		return -1;
 	return apistore_objects_commit(s->objects, err);
@@ -197,6 +225,7 @@ void standalone_free(struct standalone *s)
 	if (!s)
 		return;
 	apistore_apiserver_free(s->api);
+	standalone_tls_free(s->tls);
 	apistore_kinds_free(s->kinds);
 	apistore_gc_free(s->gc);
 	if (s->objects)

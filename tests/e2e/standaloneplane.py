@@ -98,7 +98,8 @@ class StandalonePlane(ControlPlane):
         argv = [operator_binary(), f"--standalone={self.path('state')}", f"--namespace={namespace}",
                 f"--listen-api=127.0.0.1:{self.port}", f"--listen-health=127.0.0.1:{self.health_port}",
                 f"--listen-register=127.0.0.1:{self.register_port}",
-                f"--listen-register-ak=127.0.0.1:{self.register_ak_port}", "--listen-kbs=off", *args]
+                f"--listen-register-ak=127.0.0.1:{self.register_ak_port}",
+                *(["--listen-kbs=off"] if not any(a.startswith("--listen-kbs") for a in args) else []), *args]
         env = {k: v for k, v in os.environ.items() if k != "KUBECONFIG"}
         self.apiserver = Proc("tec-operator --standalone", argv, self.path("standalone.log"), env)
 

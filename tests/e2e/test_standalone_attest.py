@@ -5,9 +5,11 @@ image's values is played, as there is no kubelet."""
 
 import base64
 import json
+import os
 import shutil
 import signal
 import ssl
+import subprocess
 
 import pytest
 
@@ -17,9 +19,9 @@ import spine
 from controlplane import wait_for
 from guarded import Evidence, ask, handshake
 from teckinds import made
-from test_attest import Jwk, error, get
+from test_attest import Jwk, error
 from test_images import PCR14, entry, job_of, pcr4, reference, registry
-from test_standalone import Standalone
+from test_standalone import Standalone, backup_of, run_operator
 
 NS = "trusted-execution-clusters"
 
@@ -27,6 +29,28 @@ pytestmark = [
     pytest.mark.skipif(softtpm.missing() is not None, reason=str(softtpm.missing())),
     pytest.mark.skipif(not shutil.which("jose"), reason="apt-get install jose"),
 ]
+
+
+def node_ca(alone):
+    """A file with what a node's configuration has: the operator's authority for nodes and no other."""
+    file = f"{alone.dir}.nodes.crt"
+    with open(file, "w", encoding="ascii") as f:
+        f.write(clevis_server(alone)["cert"])
+    return file
+
+
+def tls(alone):
+    if not hasattr(alone, "tls"):
+        alone.tls = ssl.create_default_context(cafile=node_ca(alone))
+    return alone.tls
+
+
+def to_kbs(alone, method, path, body=None, headers=None):
+    return ask(alone.kbs, method, f"/kbs/v0/{path}", body, headers or {}, tls(alone))
+
+
+def get(alone, cookie, path="default/none/root"):
+    return to_kbs(alone, "GET", f"resource/{path}", None, {"Cookie": cookie})
 
 
 def play_job(alone, name):
@@ -70,7 +94,7 @@ class Node:
 
     def attest(self, key):
         """(cookie, claims, header) of an attestation."""
-        status, cookie, body = handshake(self.alone.kbs, self.evidence, key=key.public)
+        status, cookie, body = handshake(self.alone.kbs, self.evidence, key=key.public, context=tls(self.alone))
         assert status == 200, body
         header, claims = (json.loads(base64.urlsafe_b64decode(part + "=="))
                           for part in json.loads(body)["token"].split(".")[:2])
@@ -132,7 +156,7 @@ def test_a_node_gets_its_key_from_the_one_process(alone, node, key):
     cookie, cpu, _ = node.attest(key)
     assert cpu["ear.status"] == "affirming", said(alone, "node refused")
     assert cpu["ear.trustee.identifiers"] == {"validated": {"machine": node.uuid, "images": ["a"]}}
-    status, _, body = get(alone.kbs, cookie, node.path())
+    status, _, body = get(alone, cookie, node.path())
     assert status == 200 and key.open(body) == node.disk_key()
     said(alone, 'msg="node attested"', f"name={node.machine}")
 
@@ -141,7 +165,7 @@ def test_another_nodes_path_is_refused_and_both_hear_of_it(alone, node, key):
     other = spine.first_boot(alone)
     wait_for(lambda: alone.get(spine.path_of(NS, "secrets", other)), 30, "the other's key")
     cookie, _, _ = node.attest(key)
-    status, _, body = get(alone.kbs, cookie, f"default/{other}/root")
+    status, _, body = get(alone, cookie, f"default/{other}/root")
     assert (status, error(body)) == (401, ("PolicyDeny", "Access denied by policy"))
     text = f"It asked for default/{other}/root, and may read {node.path()} only."
     said(alone, 'msg="node refused"', f"name={node.machine}", "reason=resource", text)
@@ -150,9 +174,9 @@ def test_another_nodes_path_is_refused_and_both_hear_of_it(alone, node, key):
 
 def test_a_key_that_nobody_registered_is_refused(alone, tpm, key):
     stranger = Evidence(tpm, "stranger")
-    status, cookie, _ = handshake(alone.kbs, stranger, key=key.public)
+    status, cookie, _ = handshake(alone.kbs, stranger, key=key.public, context=tls(alone))
     assert status == 200
-    assert error(get(alone.kbs, cookie)[2])[0] == "PolicyDeny"
+    assert error(get(alone, cookie)[2])[0] == "PolicyDeny"
     said(alone, 'msg="node refused"', "reason=policy", "Its attestation key is not registered for a Machine.")
 
 
@@ -160,11 +184,11 @@ def test_the_admin_api_is_not_on_the_nodes_listener(alone):
     for method, path in (("POST", "resource/default/a/root"), ("DELETE", "resource/default/a/root"),
                          ("POST", "reference-value"), ("GET", "reference-value/tpm_pcr4"),
                          ("POST", "resource-policy"), ("GET", "resource-policy"), ("POST", "attestation-policy")):
-        status, _, body = ask(alone.kbs, method, f"/kbs/v0/{path}", {} if method == "POST" else None,
-                              {"Authorization": "Bearer a.b.c"})
+        status, _, body = to_kbs(alone, method, path, {} if method == "POST" else None,
+                                 {"Authorization": "Bearer a.b.c"})
         assert (status, error(body)[0]) == (404, "InvalidRequestPath"), (method, path)
-    assert ask(alone.kbs, "GET", "/metrics", None, {})[0] == 404
-    assert ask(alone.kbs, "GET", "/healthz", None, {})[0] == 200
+    assert ask(alone.kbs, "GET", "/metrics", context=tls(alone))[0] == 404
+    assert ask(alone.kbs, "GET", "/healthz", context=tls(alone))[0] == 200
 
 
 def test_its_rows_are_not_objects_of_the_api(alone):
@@ -177,7 +201,7 @@ def test_its_rows_are_not_objects_of_the_api(alone):
 def test_metrics_count_what_the_broker_did(alone, node, key):
     before = alone.metrics()
     cookie, _, _ = node.attest(key)
-    assert get(alone.kbs, cookie, node.path())[0] == 200
+    assert get(alone, cookie, node.path())[0] == 200
     after = alone.metrics()
     for name in ('tec_broker_attestations_total{result="affirming"}', 'tec_broker_resources_total{result="ok"}'):
         assert after[name] == before.get(name, 0) + 1
@@ -186,8 +210,7 @@ def test_metrics_count_what_the_broker_did(alone, node, key):
 
 def test_sample_evidence_is_warned_about_and_proves_nothing(alone):
     said(alone, " warn ", "sample evidence may attest")
-    status, _, _ = ask(alone.kbs, "POST", "/kbs/v0/auth",
-                       {"version": "0.4.0", "tee": "sample", "extra-params": {}}, {})
+    status, _, _ = to_kbs(alone, "POST", "auth", {"version": "0.4.0", "tee": "sample", "extra-params": {}})
     assert status == 200
 
 
@@ -200,7 +223,7 @@ def test_a_kill_keeps_signer_and_resources(alone, node, key):
     cookie, cpu, header = node.attest(key)
     assert cpu["ear.status"] == "affirming"
     assert header["jwk"] == before["jwk"]
-    status, _, body = get(alone.kbs, cookie, node.path())
+    status, _, body = get(alone, cookie, node.path())
     assert status == 200 and key.open(body) == kept
     sent = [name for name in alone.metrics() if name.startswith('tec_trustee_requests_total{verb="resource-put"')]
     assert not sent, "what was stored is not sent again"
@@ -209,32 +232,129 @@ def test_a_kill_keeps_signer_and_resources(alone, node, key):
 def test_a_deleted_machine_gets_nothing(alone, tpm, key):
     gone = Node(alone, tpm, "gone")
     cookie, _, _ = gone.attest(key)
-    assert get(alone.kbs, cookie, gone.path())[0] == 200
+    assert get(alone, cookie, gone.path())[0] == 200
     alone.kubectl("delete", f"machine/{gone.machine}", "--timeout=50s")
-    assert error(get(alone.kbs, cookie, gone.path())[2])[0] == "ResourceNotFound"
+    assert error(get(alone, cookie, gone.path())[2])[0] == "ResourceNotFound"
     _, cpu, _ = gone.attest(key)
     assert cpu["ear.status"] == "contraindicated"
 
 
-def test_with_a_certificate_it_speaks_tls_alone(alone, tmp_path):
+def clevis_server(alone):
+    config = json.loads(spine.request(alone.register_port, "GET", "/ignition")[2])
+    return spine.clevis_config(config)["servers"][0]
+
+
+def test_nodes_are_spoken_to_under_tls_by_its_own_authority(alone):
+    server = clevis_server(alone)
+    secret = alone.get(spine.path_of(NS, "secrets", "standalone-tls"))
+    assert server["url"] == "https://127.0.0.1:8080"
+    assert server["cert"] == base64.b64decode(secret["data"]["ca.crt"]).decode()
+    assert ask(alone.kbs, "GET", "/healthz", context=tls(alone))[0] == 200
+    with open(f"{alone.dir}/ca.crt", encoding="ascii") as f:
+        assert f.read() != server["cert"], "who can make a certificate for nodes is no administrator"
+    with pytest.raises(OSError):
+        spine.request(alone.kbs, "GET", "/healthz")
+    strange = ssl.create_default_context()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        ask(alone.kbs, "GET", "/healthz", context=strange)
+    found = alone.kubectl("get", "tec", "tec", "-o", "yaml")
+    assert "in plain text" not in found and "trusteeSecret: standalone-tls" in found
+    assert base64.b64decode(secret["data"]["tls.key"]).decode().splitlines()[1] not in alone.log()
+
+
+def health(alone, **how):
+    try:
+        return spine.request(alone.kbs, "GET", "/healthz", **how)[0]
+    except (OSError, ssl.SSLError, ValueError):
+        return None
+
+
+def test_another_certificate_is_used_and_none_is_plain_text(alone, tmp_path):
+    nodes = node_ca(alone)
     certificate = spine.make_certificate(str(tmp_path))
     at = str(tmp_path / "localhost")
     alone.kubectl("create", "secret", "generic", "kbs-tls", f"--from-file=tls.crt={at}.crt",
                   f"--from-file=tls.key={at}.key", f"--from-file=ca.crt={at}-ca.crt")
     spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": "kbs-tls"}})
-
-    def health(**how):
-        try:
-            return spine.request(alone.kbs, "GET", "/healthz", **how)[0]
-        except (OSError, ssl.SSLError, ValueError):
-            return None
-    wait_for(lambda: health(cafile=certificate["file"]) == 200, 30, "TLS")
-    assert health() != 200
-    config = json.loads(spine.request(alone.register_port, "GET", "/ignition")[2])
-    server = spine.clevis_config(config)["servers"][0]
+    wait_for(lambda: health(alone, cafile=certificate["file"]) == 200, 30, "the other certificate")
+    assert health(alone) != 200
+    server = clevis_server(alone)
     assert server["url"].startswith("https://") and server["cert"] == certificate["ca.crt"]
     spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": None}})
-    wait_for(lambda: health() == 200, 30, "plain HTTP again")
+    wait_for(lambda: health(alone) == 200, 30, "plain HTTP, as it was asked for")
+    wait_for(lambda: "nodes talk to Trustee in plain text" in spine.condition(
+        alone.get(spine.path_of(NS, "tec", "tec")), "Installed")["message"], 30, "the warning")
+    spine.merge(alone, NS, "tec", "tec", {"spec": {"trustee": {"plaintext": "Refuse"}}})
+    wait_for(lambda: health(alone) in (None, 503), 30, "nothing in plain text")
+    spine.merge(alone, NS, "tec", "tec", {"spec": {"trustee": {"plaintext": "Allow"}}})
+    spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": "standalone-tls"}})
+    wait_for(lambda: health(alone, cafile=nodes) == 200, 30, "TLS again")
+
+
+def test_a_deleted_certificate_is_made_again_with_the_same_key(alone):
+    def public():
+        found = alone.get(spine.path_of(NS, "secrets", "standalone-tls"))
+        return found and found["data"]["tls.key"], found and found["data"]["tls.crt"]
+
+    nodes = node_ca(alone)
+    key, _ = public()
+    alone.kubectl("delete", "secret", "standalone-tls")
+    wait_for(lambda: health(alone, cafile=nodes) in (None, 503), 30, "no certificate")
+    alone.stop()
+    alone.start()
+    assert public()[0] == key
+    wait_for(lambda: health(alone, cafile=nodes) == 200, 30, "TLS again")
+
+
+def test_plain_text_when_it_is_asked_for_and_names_that_change(tmp_path):
+    s = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.7:8443", "--plain-kbs=true")
+    s.start()
+    try:
+        wait_for(lambda: health(s) == 200, 30, "plain HTTP")
+        assert clevis_server(s) == {"url": "http://192.0.2.7:8443", "cert": ""}
+        assert s.get(spine.path_of(NS, "secrets", "standalone-tls")) is None
+        assert s.stop() == 0
+        crt = None
+        for address in ("192.0.2.7", "nodes.example", "[2001:db8::7]:8443"):
+            s.args = (f"--public-address={address}",)
+            s.start()
+            data = s.get(spine.path_of(NS, "secrets", "standalone-tls"))["data"]
+            assert data["tls.crt"] != crt
+            crt = data["tls.crt"]
+            named = subprocess.run(["openssl", "x509", "-noout", "-ext", "subjectAltName"], check=True,
+                                   input=base64.b64decode(crt), capture_output=True).stdout.decode()
+            want = {"192.0.2.7": "IP Address:192.0.2.7", "nodes.example": "DNS:nodes.example",
+                    "[2001:db8::7]:8443": "IP Address:2001:DB8:0:0:0:0:0:7"}[address]
+            assert want in named and "DNS:localhost" in named, named
+            assert s.stop() == 0, s.log()
+    finally:
+        if s.process.poll() is None:
+            s.stop()
+
+
+def test_nodes_go_on_trusting_what_was_restored_elsewhere(tmp_path):
+    """Its API has another authority there; what nodes have, they have for ever."""
+    first = Standalone(str(tmp_path / "first"), "--public-address=127.0.0.1").start()
+    second = Standalone(str(tmp_path / "second"), "--public-address=127.0.0.1")
+    try:
+        file = backup_of(first, str(tmp_path / "file"))
+        nodes, pinned = clevis_server(first)["cert"], node_ca(first)
+        assert first.stop() == 0, first.log()
+        os.mkdir(second.dir, 0o700)
+        shutil.copy(f"{first.dir}/sealing.key", second.dir)
+        status, said = run_operator(f"--standalone={second.dir}", f"--restore={file}")
+        assert status == 0, said
+        second.start()
+        wait_for(lambda: health(second, cafile=pinned) == 200, 30, "TLS as before")
+        second.kubectl("delete", "secret", "standalone-tls")
+        assert second.stop() == 0, second.log()
+        second.start()  # made again: by the same authority
+        wait_for(lambda: health(second, cafile=pinned) == 200, 30, "TLS as before")
+        assert clevis_server(second)["cert"] == nodes
+    finally:
+        for one in (first, second):
+            if one.process and one.process.poll() is None:
+                assert one.stop() == 0, one.log()
 
 
 def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, key):
@@ -243,7 +363,7 @@ def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, 
     tpm.run("tpm2_pcrextend", f"14:sha256={'5a' * 32}")
     cookie, cpu, _ = node.attest(key)
     assert cpu["ear.status"] == "warning"
-    assert error(get(alone.kbs, cookie, node.path())[2])[0] == "PolicyDeny"
+    assert error(get(alone, cookie, node.path())[2])[0] == "PolicyDeny"
     text = f"PCR 14 is {node.evidence.pcrs()[14]}, expected was {expected}. The nearest approved image is a."
     said(alone, 'msg="node refused"', f"name={node.machine}", "reason=boot", text)
     found = event(alone, node.machine, text)

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes keep the authority's certificate for as long as they live, so it is in the database, and
+ * with it in each backup; it is not the API's, whose key shall be in none. Of the Secret that is
+ * there the public part alone is looked at. It is written as text, so that the key is in no JSON
+ * object of ours; the store seals it, and the rows.
+ */
+#include "config.h"
+
+#include "standalone_tls.h"
+
+#include <string.h>
+
+#include "tec/apistore/face.h"
+#include "tec/apistore/rows.h"
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/loop/timer.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/issue.h"
+
+#define TABLE        "standalone/node-tls"
+#define EVERY_MS     (24 * 3600 * 1000)
+#define DAY_S        86400
+#define CA_NAME      "tec-operator CA for nodes"
+#define CA_DAYS      7300
+#define CA_LEFT_DAYS 730
+#define DAYS         365
+#define LEFT_DAYS    60
+
+struct standalone_tls {
+	struct apistore_objects *objects;
+	char *path, *host; /* owned; of the Secret; of the nodes' URL */
+	struct pki_key *ca_key, *key;
+	struct strbuf ca;
+	struct timer next;
+};
+
+/* ---- rows */
+
+static int put_key(struct apistore_objects *objects, const char *name, const struct pki_key *key,
+	struct err *err)
+{
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+
+	return apistore_rows_set(objects, TABLE, name, secret_peek(pem), secret_len(pem), err);
+}
+
+static struct pki_key *get_key(struct apistore_objects *objects, const char *name, struct err *err)
+{
+	cleanup_secret struct secret *pem = NULL;
+	void *data = NULL;
+	size_t len;
+
+	if (apistore_rows_get(objects, TABLE, name, &data, &len, err) < 0)
+		return NULL;
+	pem = secret_new_copy(data, len);
+	secret_wipe(data, len);
+	free(data);
+	return pki_key_from_pem(pem, err);
+}
+
+/* Whether pem ends later than in so many days. */
+static bool lasts(const char *pem, size_t len, int64_t now_s, int64_t days)
+{
+	struct err err = ERR_INIT;
+	int64_t end;
+
+	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > days * DAY_S;
+}
+
+/* Both keys at once, when there is none. */
+static int make_keys(struct apistore_objects *objects, struct err *err)
+{
+	cleanup_pki_key struct pki_key *ca = pki_key_new_p256(), *key = pki_key_new_p256();
+
+	if (put_key(objects, "ca.key", ca, err) < 0 || put_key(objects, "key", key, err) < 0)
+		return -1;
+	return apistore_objects_commit(objects, err);
+}
+
+static int load_rows(struct standalone_tls *t, struct err *err)
+{
+	void *data = NULL;
+	size_t len;
+
+	t->ca_key = get_key(t->objects, "ca.key", err);
+	if (!t->ca_key && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
+		if (make_keys(t->objects, err) < 0)
+			return -1;
+		t->ca_key = get_key(t->objects, "ca.key", err);
+	}
+	t->key = t->ca_key ? get_key(t->objects, "key", err) : NULL;
+	if (!t->key)
+		return -1;
+	if (apistore_rows_get(t->objects, TABLE, "ca.crt", &data, &len, err) < 0) {
+		if (err->kind != ERR_NOT_FOUND)
+			return -1;
+		err_clear(err); /* renew_ca() makes it */
+		return 0;
+	}
+	strbuf_add(&t->ca, data, len);
+	free(data);
+	return 0;
+}
+
+/* With its key kept, so that nodes that have the earlier one believe in it. */
+static int renew_ca(struct standalone_tls *t, int64_t now_s, struct err *err)
+{
+	const struct pki_issue what = {PKI_ISSUE_CA, CA_NAME, NULL, NULL, now_s, CA_DAYS};
+
+	if (lasts(strbuf_str(&t->ca), t->ca.len, now_s, CA_LEFT_DAYS))
+		return 0;
+	strbuf_reset(&t->ca);
+	if (pki_issue(&what, t->ca_key, t->ca_key, NULL, &t->ca, err) < 0)
+		return -1;
+	return apistore_rows_set(t->objects, TABLE, "ca.crt", t->ca.data, t->ca.len, err);
+}
+
+/* ---- the Secret */
+
+/* data/`name` of the Secret, "" when there is none; the caller frees. */
+static char *member(struct json_object *secret, const char *name)
+{
+	cleanup_free char *at = xasprintf("data/%s", name);
+	const char *b64 = json_get_str(secret, at);
+	cleanup_free uint8_t *bytes = NULL;
+	size_t len;
+
+	if (!b64 || bytes_from_b64(b64, strlen(b64), &bytes, &len) < 0)
+		return xstrdup("");
+	return xstrndup((const char *)bytes, len);
+}
+
+static void add_member(struct strbuf *out, const char *name, const void *data, size_t len)
+{
+	strbuf_addf(out, "\"%s\":\"", name);
+	bytes_to_b64(out, data, len);
+	strbuf_addc(out, '"');
+}
+
+static int put(const struct standalone_tls *t, const struct strbuf *cert, struct err *err)
+{
+	cleanup_secret struct secret *pem = pki_key_private_pem(t->key);
+	cleanup_free char *at = xasprintf("%s?fieldManager=tec-operator&force=true", t->path);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct apistore_answer a;
+	int rc;
+
+	strbuf_adds(&text,
+		"{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"" STANDALONE_TLS_SECRET
+		"\"},\"type\":\"kubernetes.io/tls\",\"data\":{");
+	add_member(&text, "tls.crt", cert->data, cert->len);
+	strbuf_addc(&text, ',');
+	add_member(&text, "ca.crt", t->ca.data, t->ca.len);
+	strbuf_addc(&text, ',');
+	add_member(&text, "tls.key", secret_peek(pem), secret_len(pem));
+	strbuf_adds(&text, "}}");
+	a = apistore_face_ask(
+		t->objects, "PATCH", at, "application/apply-patch+yaml", text.data, text.len);
+	secret_wipe(text.data, text.len);
+	rc = a.code / 100 == 2 ? 0 : err_set(err, ERR_BUG, "%s: %.200s", at, a.body);
+	apistore_answer_fini(&a);
+	return rc;
+}
+
+static int renew(struct standalone_tls *t, struct err *err)
+{
+	const char *const names[] = {t->host, "localhost", "127.0.0.1", "::1", NULL};
+	int64_t now_s = clock_wall_s();
+	const struct pki_issue what = {PKI_ISSUE_SERVER, names[0], NULL, names, now_s, DAYS};
+	cleanup_json struct json_object *secret = apistore_face_get(t->objects, t->path);
+	cleanup_free char *cert = member(secret, "tls.crt"), *ca = member(secret, "ca.crt");
+	cleanup_strbuf struct strbuf made = STRBUF_INIT;
+	size_t len = strlen(cert);
+
+	if (renew_ca(t, now_s, err) < 0)
+		return -1;
+	if (str_eq(ca, strbuf_str(&t->ca)) && pki_issue_fits(cert, len, t->key) &&
+		lasts(cert, len, now_s, LEFT_DAYS) && pki_issue_names(cert, len, names))
+		return 0;
+	if (pki_issue(&what, t->key, t->ca_key, strbuf_str(&t->ca), &made, err) < 0)
+		return err_wrap(err, "--public-address");
+	if (put(t, &made, err) < 0)
+		return -1;
+	log_info(NULL, "a certificate for nodes is made", "secret=%s host=%s",
+		STANDALONE_TLS_SECRET, log_esc(t->host));
+	return 0;
+}
+
+static void on_time(void *arg)
+{
+	struct standalone_tls *t = arg;
+	struct err err = ERR_INIT;
+
+	if (renew(t, &err) < 0)
+		log_err(LOG_ERROR, NULL, "the certificate for nodes cannot be renewed", &err);
+	timer_set(&t->next, EVERY_MS);
+}
+
+struct standalone_tls *standalone_tls_new(struct loop *l, struct apistore_objects *objects,
+	const char *ns, const char *host, struct err *err)
+{
+	struct standalone_tls *t = xcalloc(1, sizeof(*t));
+
+	t->objects = objects;
+	t->path = xasprintf("/api/v1/namespaces/%s/secrets/" STANDALONE_TLS_SECRET, ns);
+	t->host = xstrdup(host);
+	timer_init(&t->next, l, on_time, t);
+	if (load_rows(t, err) < 0 || renew(t, err) < 0) {
+		standalone_tls_free(t);
+		return NULL;
+	}
+	timer_set(&t->next, EVERY_MS);
+	return t;
+}
+
+void standalone_tls_free(struct standalone_tls *t)
+{
+	if (!t)
+		return;
+	timer_fini(&t->next);
+	pki_key_free(t->ca_key);
+	pki_key_free(t->key);
+	strbuf_fini(&t->ca);
+	free(t->host);
+	free(t->path);
+	free(t);
+}

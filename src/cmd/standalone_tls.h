@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The certificate with which the key broker of a standalone operator speaks to nodes, in a Secret as
+ * the trusteeSecret of a cluster is. Its authority's key and its own are sealed rows of the store and
+ * born once: nodes trust what was restored elsewhere, too.
+ */
+#ifndef TEC_CMD_STANDALONE_TLS_H
+#define TEC_CMD_STANDALONE_TLS_H
+
+#include "tec/apistore/objects.h"
+#include "tec/loop/loop.h"
+
+#define STANDALONE_TLS_SECRET "standalone-tls"
+
+struct standalone_tls;
+
+/* Makes the Secret in ns, or again when it does not name host or ends soon; looks at it every day.
+ * The objects are borrowed. */
+struct standalone_tls *standalone_tls_new(struct loop *l, struct apistore_objects *objects,
+	const char *ns, const char *host, struct err *err) MUST_CHECK;
+void standalone_tls_free(struct standalone_tls *t); /* NULL is fine; before the objects */
+
+#endif
