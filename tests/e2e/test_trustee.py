@@ -15,14 +15,18 @@ from marks import Account
 from teckinds import made
 from test_spine import owner_uids, settled
 from trustee import APPROVED, PUTS, Held, fast_key, identity_name, resource_path
+from trustees import whole_broker
 
 REAL = "TEC_TEST_KBS_URL" in os.environ
 SECRET_FINALIZER = spine.SECRET_FINALIZER
 SENTINEL_S = 3  # after the last change it is written clean
 
 
-@pytest.fixture(params=["real"] if REAL else ["honest", "quirks"])
-def world(request, make_world):
+@pytest.fixture(params=["real"] if REAL else ["honest", "quirks", "whole"])
+def world(request, make_world, tmp_path):
+    """whole: the broker as a standalone operator has it, which takes the operator's own policies alone, over HTTPS."""
+    if request.param == "whole":
+        return make_world(**whole_broker(tmp_path)).start()
     return make_world(quirks=request.param == "quirks").start()
 
 
@@ -100,7 +104,7 @@ def test_delete_a_machine(world, held_up):
                 "the revocation")
     machine = world.condition("mach", name, "Delivered", "Revoking")
     assert spine.MACHINE_FINALIZER in finalizers(machine)
-    assert "trustee.example.org:8443" in spine.condition(machine, "Delivered")["message"]
+    assert world.cluster["spec"]["publicTrusteeAddr"] in spine.condition(machine, "Delivered")["message"]
     assert world.secret_root(uuid) == key
     world.proxy.clear()
     world.poke()

@@ -14,6 +14,7 @@ from kbsproxy import CUT, CUT_AFTER, CUT_HALF, Reply, html, nothing, redirect, r
 from kubeapi import describe
 from test_listeners import memory_grew, sanitized
 from trustee import identity_name, resource_path
+from trustees import whole_broker
 
 pytestmark = pytest.mark.skipif("TEC_TEST_KBS_URL" in os.environ,
                                 reason="the broker of TEC_TEST_KBS_URL cannot be stopped or emptied")
@@ -89,10 +90,10 @@ class OneDeath(Lives):
 
 
 @pytest.fixture(params=["operator-before", "operator-after", "broker-before", "broker-after"])
-def live(request, make_world):
-    """live() arms the world that is its member."""
+def live(request, make_world, tmp_path):
+    """live() arms the world that is its member: a Trustee, or the key broker over HTTPS."""
     who, when = request.param.split("-")
-    world = make_world(quirks=when == "after").start()
+    world = make_world(**({"quirks": True} if when == "after" else whole_broker(tmp_path))).start()
 
     def arm(first=None):
         return OneDeath(world, FATES[when], who, first) if first else Lives(world, FATES[when], who)

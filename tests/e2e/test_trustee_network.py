@@ -11,6 +11,7 @@ import pytest
 import spine
 from kbsproxy import CUT, CUT_AFTER, CUT_HALF, RESET, Delay, refusal
 from test_listeners import sanitized
+from trustees import whole_broker
 
 pytestmark = pytest.mark.skipif("TEC_TEST_KBS_URL" in os.environ,
                                 reason="the broker of TEC_TEST_KBS_URL is not behind the proxy's own TLS")
@@ -68,8 +69,8 @@ def test_bad_network(make_world, fault, one_of):
         assert statistics.median(took) < 3 * SLOW
 
 
-def test_fifty_revocations_at_one_of_five(make_world):
-    world = make_world().start()
+def test_fifty_revocations_at_one_of_five(make_world, tmp_path):
+    world = make_world(**whole_broker(tmp_path)).start()
     nodes, _ = deliver(world, 50, 60)
     world.rest()
     world.proxy.bad_network(5, CUT, CUT_AFTER, seed=7)
@@ -98,8 +99,8 @@ def test_one_key_that_is_not_taken_delays_no_other(make_world):
     world.check()
 
 
-def test_a_restart_right_after_a_change_sends_nothing(make_world):
-    world = make_world().start()
+def test_a_restart_right_after_a_change_sends_nothing(make_world, tmp_path):
+    world = make_world(**whole_broker(tmp_path)).start()
     world.rest()
     nodes, _ = deliver(world, 20, 30)
     world.op.terminate()
@@ -112,8 +113,8 @@ def test_a_restart_right_after_a_change_sends_nothing(make_world):
     world.check()
 
 
-def test_a_store_lost_while_idle_is_noticed(make_world):
-    world = make_world().start()
+def test_a_store_lost_while_idle_is_noticed(make_world, tmp_path):
+    world = make_world(**whole_broker(tmp_path)).start()
     uuid, _, _ = world.joined()
     world.rest()
     time.sleep(2)

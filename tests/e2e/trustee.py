@@ -69,13 +69,13 @@ class World:
     """start() makes the cluster object, the operator and the broker. revive() is called by what waits:
     a test that kills something brings it back there."""
 
-    def __init__(self, cp, ns, directory, start_operator, tls=False, quirks=False):
+    def __init__(self, cp, ns, directory, start_operator, tls=False, quirks=False, **broker):
         self.cp, self.ns, self.directory, self._start_operator = cp, ns, str(directory), start_operator
         self.account = f"system:serviceaccount:{ns}:tec-operator"
         key = os.path.join(self.directory, "trustee-auth")
         # The files are written when the operator has made the key.
         self.kbs = TestKbs(self.directory, private=f"{key}.key", public=f"{key}.pub", tls=tls,
-                           trustee_quirks=quirks)
+                           trustee_quirks=quirks, **broker)
         self.proxy = KbsProxy(self.kbs.url, self.directory, self.kbs.ca)
         self.op = self.cluster = self.watcher = None
         self.pod_restarts = -1

@@ -107,6 +107,12 @@ def signer(directory):
     return file
 
 
+def whole_broker(directory):
+    """Options of a broker: all of it, as in tec-operator --standalone, over HTTPS; it takes the operator's own policies
+    alone."""
+    return {"tls": True, "signer": signer(directory), "policies": os.path.join(TOP, "etc")}
+
+
 @pytest.fixture
 def start_place(start_kbs, tmp_path):
     """start_place(beside=None, **options of the broker) -> Place. BESIDE: another one, with whose
