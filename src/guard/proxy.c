@@ -5,6 +5,9 @@
  * its op before it, so neither a client nor an upstream that goes away leaves anything.
  *
  * Binding, signature and policy stay Trustee's: the nonce was not issued here.
+ *
+ * The log has a line for each attestation and for each resource that is asked for. A handshake that
+ * is only begun has none: anybody may begin many, and the counters have them.
  */
 #include "config.h"
 
@@ -59,9 +62,9 @@ struct pass {
 };
 
 static struct metric requests = METRIC_COUNTER_INIT("tec_guard_requests_total",
-	"Requests forwarded to Trustee, by kind and status of the answer.", "kind", "code");
+	"Requests of each kind, by status of the answer, whoever gave it.", "kind", "code");
 static struct metric refused = METRIC_COUNTER_INIT("tec_guard_refused_total",
-	"Requests that did not reach Trustee, by reason.", "reason", NULL);
+	"Requests that did not reach Trustee, by kind and reason.", "kind", "reason");
 static struct metric open_sessions = METRIC_GAUGE_INIT(
 	"tec_guard_sessions", "Handshakes that were begun and have not ended.", NULL, NULL);
 static struct metric upstream_seconds = METRIC_SECONDS_INIT("tec_guard_upstream_seconds",
@@ -145,26 +148,31 @@ static void note_session(struct pass *p, const struct httpc_answer *a)
 	count_sessions(p->g);
 }
 
+static void count_request(enum kind kind, int status)
+{
+	char code[12];
+
+	snprintf(code, sizeof(code), "%d", status);
+	metric_add(&requests, kind_names[kind], code, 1);
+}
+
 static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	struct pass *p = arg;
 	struct httpd_req *r = p->req;
-	char code[12];
 
 	metric_observe(&upstream_seconds, kind_names[p->kind], NULL,
 		(double)(clock_boot_us() - p->start_us) / 1e6);
 	if (err_is_set(err) || a->status < 200 || a->status > 599) {
 		int status = err->sys == ETIMEDOUT ? 504 : 502;
 
-		snprintf(code, sizeof(code), "%d", status);
-		metric_add(&requests, kind_names[p->kind], code, 1);
+		count_request(p->kind, status);
 		log_err(LOG_WARN, NULL, "Trustee did not answer", err);
 		log_end(p, status);
 		httpd_reply_error(r, status, 5, "Trustee did not answer");
 		return;
 	}
-	snprintf(code, sizeof(code), "%d", a->status);
-	metric_add(&requests, kind_names[p->kind], code, 1);
+	count_request(p->kind, a->status);
 	note_session(p, a);
 	log_end(p, a->status);
 	if (a->set_cookie)
@@ -216,9 +224,16 @@ static void pass_on(struct pass *p, const char *method, const char *path, struct
 
 /* ---- the node listener */
 
-static void refuse(struct httpd_req *r, const char *reason, int status, const char *text)
+static void count_refused(enum kind kind, const char *reason, int status)
 {
-	metric_add(&refused, reason, NULL, 1);
+	metric_add(&refused, kind_names[kind], reason, 1);
+	count_request(kind, status);
+}
+
+static void refuse(
+	struct httpd_req *r, enum kind kind, const char *reason, int status, const char *text)
+{
+	count_refused(kind, reason, status);
 	httpd_reply_error(r, status, 0, "%s", text);
 }
 
@@ -252,18 +267,18 @@ static void post_auth(struct httpd_req *r, void *arg)
 	const char *in = httpd_req_body(r, &len);
 
 	if (rats_auth_read(in, len, &a, &flaw, &err) < 0) {
-		refuse(r, rats_flaw_name(flaw), 401, err.text);
+		refuse(r, PASS_AUTH, rats_flaw_name(flaw), 401, err.text);
 		return;
 	}
 	if (!tee_passes(g, a.tee)) {
-		refuse(r, "tee", 401, "This kind of evidence is not accepted here.");
+		refuse(r, PASS_AUTH, "tee", 401, "This kind of evidence is not accepted here.");
 		return;
 	}
 	httpd_req_source(r, source);
 	session = sessions_open(g->sessions, source, clock_boot_ms(), &retry_s);
 	count_sessions(g);
 	if (!session) {
-		metric_add(&refused, "sessions", NULL, 1);
+		count_refused(PASS_AUTH, "sessions", 429);
 		httpd_reply_error(r, 429, retry_s, "Too many handshakes have been begun");
 		return;
 	}
@@ -283,7 +298,7 @@ static void refuse_evidence(struct httpd_req *r, const struct rats_attest *a, en
 		bytes_to_hex(a->evidence.ak.sha256, SHA256_LEN, key);
 	log_warn(NULL, "attestation refused", "peer=%s key=%.*s reason=%s err=%s",
 		httpd_req_peer(r), FINGERPRINT, key, rats_flaw_name(flaw), log_esc(err->text));
-	refuse(r, rats_flaw_name(flaw), 401, err->text);
+	refuse(r, PASS_ATTEST, rats_flaw_name(flaw), 401, err->text);
 }
 
 /* What Trustee would take and a policy cannot see. */
@@ -369,7 +384,8 @@ static void get_resource(struct httpd_req *r, void *arg)
 	cleanup_free char *url = path ? xasprintf(RESOURCE "%s", path) : NULL;
 
 	if (!path) {
-		refuse(r, "path", 404, "The path is not resource/REPOSITORY/TYPE/TAG.");
+		refuse(r, PASS_RESOURCE, "path", 404,
+			"The path is not resource/REPOSITORY/TYPE/TAG.");
 		return;
 	}
 	pass_on(pass_new(arg, r, PASS_RESOURCE), "GET", url, NULL, NULL);

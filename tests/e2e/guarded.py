@@ -91,10 +91,14 @@ def attest_body(nonce, primary, additional="", key=None, **more):
             "tee-evidence": {"primary_evidence": primary, "additional_evidence": additional}, **more}
 
 
+def cookie_of(headers):
+    return headers.get("Cookie", "").partition("=")[2]
+
+
 class LaxTrustee:
     """What nodes and the operator meet behind the guard, and what reached it."""
 
-    def __init__(self, tpm_dir):
+    def __init__(self, tpm_dir, address=("127.0.0.1", 0), context=None):
         self.dir = tpm_dir
         self.nonces = {}
         self.believed = []  # the values of PCR 4 and 14 of every attestation that it took
@@ -104,41 +108,53 @@ class LaxTrustee:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def reply(self, status, body, **headers):
+            def do_any(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                answer = outer.answer(self.command, self.path, self.headers, body)
+                if answer is None:  # as one whose worker has died
+                    self.close_connection = True
+                    return
+                status, body, headers = answer
                 self.send_response(status)
                 for name, value in headers.items():
-                    self.send_header(name.replace("_", "-"), value)
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-
-            def do_any(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if self.path == "/healthz":  # by the guard itself, all the time
-                    return self.reply(200, b"")
-                outer.requests.append((self.command, self.path, dict(self.headers), body))
-                if self.path == "/kbs/v0/auth":
-                    cookie = f"{len(outer.nonces):032x}"
-                    outer.nonces[cookie] = b64(os.urandom(32))
-                    answer = {"nonce": outer.nonces[cookie], "extra-params": ""}
-                    return self.reply(200, json.dumps(answer).encode(),
-                                      Set_Cookie=f"kbs-session-id={cookie}; Expires=Wed, 21 Oct 2099 07:28:00 GMT")
-                if self.path == "/kbs/v0/attest":
-                    cookie = self.headers.get("Cookie", "").partition("=")[2]
-                    ok = outer.believe(json.loads(body), outer.nonces.get(cookie))
-                    return self.reply(200 if ok else 401, b'{"token":"t"}' if ok else b'{"type":"x","detail":"y"}')
-                return self.reply(200, RESOURCE)
 
             do_GET = do_POST = do_DELETE = do_any
 
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+        self.server = Server(address, Handler)
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, method, path, headers, body):
+        """(status, body, headers) of a request; None: the connection just ends."""
+        if path == "/healthz":  # by the guard itself, all the time
+            return 200, b"", {}
+        self.requests.append((method, path, dict(headers), body))
+        if path == "/kbs/v0/auth":
+            return self.begin()
+        if path == "/kbs/v0/attest":
+            ok = self.believe(json.loads(body), self.nonces.get(cookie_of(headers)))
+            return (200, b'{"token":"t"}', {}) if ok else (401, b'{"type":"x","detail":"y"}', {})
+        return 200, RESOURCE, {}
+
+    def begin(self):
+        cookie = f"{len(self.nonces):032x}"
+        self.nonces[cookie] = b64(os.urandom(32))
+        return (200, json.dumps({"nonce": self.nonces[cookie], "extra-params": ""}).encode(),
+                {"Set-Cookie": f"kbs-session-id={cookie}; Expires=Wed, 21 Oct 2099 07:28:00 GMT"})
 
     def stop(self):
         self.server.shutdown()
@@ -160,7 +176,8 @@ class LaxTrustee:
              os.path.join(self.dir, "trustee.sig"), os.path.join(self.dir, "trustee.msg")],
             capture_output=True, check=False).returncode == 0
         if not signed or digest != hashlib.sha256(values).digest() or \
-                nonce != body["runtime-data"]["nonce"] or extra != binding(nonce)[:32]:
+                nonce != body["runtime-data"]["nonce"] or \
+                extra != binding(nonce, key=body["runtime-data"]["tee-pubkey"])[:32]:
             return False
         self.believed.append((quote["pcrs"][4], quote["pcrs"][14]))
         return True
@@ -228,14 +245,14 @@ def ask(port, method, path, body=None, headers=None, context=None):
         conn.close()
 
 
-def handshake(port, evidence, key=None, **quote):
+def handshake(port, evidence, key=None, context=None, **quote):
     """auth and attest as a node does; the status of attest, the cookie, and the answer."""
     status, headers, body = ask(port, "POST", "/kbs/v0/auth",
-                                {"version": "0.4.0", "tee": "tpm", "extra-params": {}})
+                                {"version": "0.4.0", "tee": "tpm", "extra-params": {}}, context=context)
     assert status == 200, body
     cookie = headers["Set-Cookie"].partition(";")[0]
     nonce = json.loads(body)["nonce"]
     primary = evidence.quote(binding(nonce, key=key)[:32], **quote)
     status, _, body = ask(port, "POST", "/kbs/v0/attest", attest_body(nonce, primary, key=key),
-                          {"Cookie": cookie})
+                          {"Cookie": cookie}, context)
     return status, cookie, body

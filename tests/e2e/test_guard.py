@@ -4,8 +4,10 @@
 import base64
 import json
 import os
+import socket
 import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -152,7 +154,7 @@ def test_handshakes_of_a_source_are_bounded(trustee, start):
     assert len(trustee.requests) == 5
     metrics = guard.metrics()
     assert metrics["tec_guard_sessions"] == 5
-    assert metrics['tec_guard_refused_total{reason="sessions"}'] == 15
+    assert metrics['tec_guard_refused_total{kind="auth",reason="sessions"}'] == 15
 
 
 def make_certificate(directory, name):
@@ -278,3 +280,69 @@ def test_check_config_needs_no_kubernetes(tmp_path):
                            str(tmp_path / "no"), "--check-config"], capture_output=True, text=True, timeout=20,
                           env=env, check=False)
     assert done.returncode == 1 and "No such file" in done.stderr, done.stderr
+
+
+class Raw:
+    """An upstream that answers every request, but the guard's own looks, with these bytes and then closes."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, 0
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        while True:
+            try:
+                conn, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(conn,), daemon=True).start()
+
+    def _serve(self, conn):
+        with conn:
+            data = b""
+            while b"\r\n\r\n" not in data and (more := conn.recv(65536)):
+                data += more
+            try:
+                if data.startswith(b"GET /healthz"):
+                    conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                elif data:
+                    self.asked += 1
+                    conn.sendall(self.answer)
+            except OSError:
+                pass  # it was told enough
+
+
+@pytest.mark.parametrize("answer", [
+    b"", b"\x16\x03\x01\x02\x00\x01", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ncut off",
+    b"HTTP/0.9 hello\r\n\r\n", b"HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60000 + b"\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n" + b"x" * 9000000,
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+], ids=["drops", "TLS", "cut", "0.9", "999", "no status", "endless head", "too much", "bad chunk"])
+def test_an_upstream_that_does_not_speak_http_is_a_502_in_trustees_shape(start, answer):
+    raw = Raw(answer)
+    guard = start(upstream=raw.url)
+    status, headers, body = ask(guard.port, "POST", "/kbs/v0/auth", {"version": "0.4.0", "tee": "tpm", "extra-params": {}})
+    assert status == 502 and headers["Content-Type"] == "application/json", (status, body)
+    assert set(json.loads(body)) == {"type", "detail"}
+    assert raw.asked == 1, "a request that may have had an effect was repeated"
+    assert ask(guard.port, "GET", "/healthz")[0] in (200, 503)
+    raw.socket.close()
+
+
+def test_headers_of_who_asks_do_not_reach_trustee(trustee, start):
+    guard = start()
+    status, _, body = ask(
+        guard.port, "POST", "/kbs/v0/auth", {"version": "0.4.0", "tee": "tpm", "extra-params": {}},
+        {"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Host": "evil", "X-Real-IP": "192.0.2.1", "Forwarded": "for=192.0.2.1",
+         "TE": "trailers", "Proxy-Authorization": "Basic eA==", "Keep-Alive": "timeout=9", "X-Any": "1",
+         "Cookie": "kbs-session-id=a", "Authorization": "Bearer t"})
+    assert status == 200, body
+    _, _, headers, _ = trustee.requests[-1]
+    names = {name.lower() for name in headers}
+    assert names <= {"host", "accept", "user-agent", "content-type", "content-length", "cookie", "authorization",
+                     "forwarded", "x-forwarded-for"}, names
+    assert headers["X-Forwarded-For"] == "127.0.0.1" and "192.0.2.1" not in str(headers)
+    assert headers["Cookie"] == "kbs-session-id=a" and headers["Authorization"] == "Bearer t"
