@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A kubelet for Trustee's Pods: writes a Pod's volumes into a folder, then says that it is ready.
+"""A kubelet for Trustee's Pods. Pods: what all that run one have in common. Kubelet: writes a Pod's volumes into a
+folder, then says that it is ready.
 
 The real Deployment and ReplicaSet controllers make and delete the Pods; nothing runs in them. What
 the Pod that is ready now has mounted is below `served`, laid out as tec-test-kbs --from-dir reads it.
@@ -23,18 +24,78 @@ def place_of(mount_path):
     return PLACES.get(mount_path)
 
 
-class Missing(Exception):
-    """A volume's source that is not there and not optional: the Pod does not start."""
+class Refused(Exception):
+    """kubelet does not start the Pod: what a volume is made of is not there and not optional, or a path leads out."""
 
 
-class Kubelet:
-    def __init__(self, cp, ns, directory):
+class Pods:
+    """Trustee's Pods in a namespace, and what a kubelet does for each of them: a volume's files, its status."""
+
+    def __init__(self, cp, ns):
         self.cp, self.ns = cp, ns
+
+    def pods(self):
+        """Those that nobody deletes."""
+        found = self.cp.get(f"/api/v1/namespaces/{self.ns}/pods?labelSelector=app%3Dkbs")["items"]
+        return [p for p in found if "deletionTimestamp" not in p["metadata"]]
+
+    def tell_ready(self, name, is_ready=True):
+        status, answer = self.cp.api(
+            "PATCH", f"/api/v1/namespaces/{self.ns}/pods/{name}/status",
+            {"status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "True" if is_ready else "False"}]}}, "merge")
+        assert status in (200, 404), answer
+
+    def _data(self, kind, name, optional):
+        """{key: bytes}; None where there is no object."""
+        status, answer = self.cp.api("GET", f"/api/v1/namespaces/{self.ns}/{kind}/{name}")
+        if status == 404 and not optional:
+            raise Refused(f"{kind}/{name} not found")
+        if status == 404:
+            return None
+        assert status == 200, answer
+        data = answer.get("data") or {}
+        if kind == "secrets":
+            return {k: base64.b64decode(v) for k, v in data.items()}
+        binary = {k: base64.b64decode(v) for k, v in (answer.get("binaryData") or {}).items()}
+        return {**{k: v.encode() for k, v in data.items()}, **binary}
+
+    def _files(self, kind, name, source):
+        data = self._data(kind, name, source.get("optional", False))
+        if data is None or "items" not in source:
+            return data or {}
+        files = {}
+        for item in source["items"]:
+            if item["key"] not in data and not source.get("optional"):
+                raise Refused(f"{kind}/{name} has no key {item['key']}")
+            if item["path"].startswith("/") or ".." in item["path"].split("/"):
+                raise Refused(f"path {item['path']}")
+            if item["key"] in data:
+                files[item["path"]] = data[item["key"]]
+        return files
+
+    def volume(self, volume):
+        """{path: bytes}; {} for what is empty at first."""
+        if "configMap" in volume:
+            return self._files("configmaps", volume["configMap"]["name"], volume["configMap"])
+        if "secret" in volume:
+            return self._files("secrets", volume["secret"]["secretName"], volume["secret"])
+        files = {}
+        for source in volume.get("projected", {}).get("sources") or ():
+            for member, kind in (("secret", "secrets"), ("configMap", "configmaps")):
+                if member in source:
+                    files.update(self._files(kind, source[member]["name"], source[member]))
+        return files
+
+
+class Kubelet(Pods):
+    def __init__(self, cp, ns, directory):
+        super().__init__(cp, ns)
         self.served = os.path.join(directory, "served")
-        self.pods = os.path.join(directory, "pods")
-        os.makedirs(self.pods)
-        os.makedirs(os.path.join(self.pods, "none"))
-        os.symlink(os.path.join(self.pods, "none"), self.served)
+        self.folders = os.path.join(directory, "pods")
+        os.makedirs(self.folders)
+        os.makedirs(os.path.join(self.folders, "none"))
+        os.symlink(os.path.join(self.folders, "none"), self.served)
         self.started = []
         self.held = False  # no Pod is started meanwhile
         self._stop, self._error = threading.Event(), None
@@ -46,13 +107,13 @@ class Kubelet:
 
     def stop(self):
         self._stop.set()
-        self._thread.join(10)
+        self._thread.join(60)
         if self._error:
             raise self._error
 
     def forget(self):
         """Nothing is served until a Pod is started again."""
-        os.symlink(os.path.join(self.pods, "none"), self.served + ".none")
+        os.symlink(os.path.join(self.folders, "none"), self.served + ".none")
         os.rename(self.served + ".none", self.served)
 
     def _run(self):
@@ -64,69 +125,30 @@ class Kubelet:
             self._error = e
 
     def _look(self):
-        pods = self.cp.get(f"/api/v1/namespaces/{self.ns}/pods?labelSelector=app%3Dkbs")["items"]
-        for pod in pods:
+        for pod in self.pods():
             name = pod["metadata"]["name"]
-            if "deletionTimestamp" in pod["metadata"] or name in self.started or self.held:
+            if name in self.started or self.held:
                 continue
             try:
-                files = self._files(pod)
-            except Missing:
+                files = self._mounted(pod)
+            except Refused:
                 continue
             self._write(name, files)
             self.started.append(name)
-            status, answer = self.cp.api(
-                "PATCH", f"/api/v1/namespaces/{self.ns}/pods/{name}/status",
-                {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}},
-                "application/merge-patch+json")
-            assert status in (200, 404), answer
+            self.tell_ready(name)
 
-    def _source(self, kind, name, optional):
-        status, answer = self.cp.api("GET", f"/api/v1/namespaces/{self.ns}/{kind}/{name}")
-        if status == 404 and optional:
-            return {}
-        if status == 404:
-            raise Missing(name)
-        assert status == 200, answer
-        data = answer.get("data", {})
-        if kind == "secrets":
-            return {k: base64.b64decode(v) for k, v in data.items()}
-        return {k: v.encode() for k, v in data.items()}
-
-    def _items(self, data, source):
-        if "items" not in source:
-            return data
-        return {i["path"]: data[i["key"]] for i in source["items"] if i["key"] in data}
-
-    def _volume(self, volume):
-        """{file name: bytes} of a volume, or None for one without files."""
-        if "secret" in volume:
-            s = volume["secret"]
-            return self._items(self._source("secrets", s["secretName"], s.get("optional")), s)
-        if "configMap" in volume:
-            s = volume["configMap"]
-            return self._items(self._source("configmaps", s["name"], s.get("optional")), s)
-        if "projected" not in volume:
-            return None
-        files = {}
-        for source in volume["projected"].get("sources") or []:
-            s = source["secret"]
-            files.update(self._items(self._source("secrets", s["name"], s.get("optional")), s))
-        return files
-
-    def _files(self, pod):
+    def _mounted(self, pod):
         volumes = {v["name"]: v for v in pod["spec"]["volumes"]}
         files = {}
         for mount in pod["spec"]["containers"][0]["volumeMounts"]:
-            content = self._volume(volumes[mount["name"]])
             place = place_of(mount["mountPath"])
-            for name, data in (content or {}).items():
+            for name, data in self.volume(volumes[mount["name"]]).items():
                 if place:
                     files[os.path.join(place, name)] = data
         return files
 
     def _write(self, pod, files):
-        top = os.path.join(self.pods, pod)
+        top = os.path.join(self.folders, pod)
         for name, data in files.items():
             path = os.path.join(top, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
