@@ -23,11 +23,12 @@
 #include "tec/kobj/key.h"
 #include "tec/model/pcrs.h"
 
-#define PREFIX     "tec-pcrs/1 "
+#define PREFIX     "tec-pcrs/2 "
 #define HASHES_MAX 255
 #define WHY_MAX    120 /* of a platform; eight of them have to fit */
 
-_Static_assert(PCR_N_EVENT_IDS *PCR_N_EVENT_TYPES <= 256, "an event's id and type are one byte");
+_Static_assert((PCR_LAST_NODE_EVENT + 1) * PCR_N_EVENT_TYPES <= 256,
+	"an event's id and type are one byte; those after it are of PCR 11");
 
 void model_pcrmsg_fini(struct model_pcrmsg *m)
 {

@@ -9,12 +9,12 @@ import hashlib
 import spine
 from teckinds import GROUP
 
-IDS = ["PcrRootNodeEvent", "Pcr4EfiCall", "Pcr4Separator", "Pcr4Shim", "Pcr4Grub", "Pcr4Vmlinuz",
-       "Pcr7SecureBoot", "Pcr7Pk", "Pcr7Kek", "Pcr7Db", "Pcr7Dbx", "Pcr7Separator", "Pcr7ShimCert",
+IDS = ["PcrRootNodeEvent", "Pcr4EfiCall", "Pcr4Separator", "Pcr4BootEntryFailed", "Pcr4Shim", "Pcr4FirmwareUpdate", "Pcr4Grub", "Pcr4Vmlinuz",
+       "Pcr7SecureBoot", "Pcr7Pk", "Pcr7Kek", "Pcr7Db", "Pcr7Dbx", "Pcr7Separator", "Pcr7ShimCert", "Pcr7MokSbState",
        "Pcr7SbatLevel", "Pcr7GrubDbCert", "Pcr7GrubVendorDbCert", "Pcr7GrubMokListCert",
        "Pcr11Linux", "Pcr11LinuxContent", "Pcr11Osrel", "Pcr11OsrelContent", "Pcr11Cmdline",
        "Pcr11CmdlineContent", "Pcr11Initrd", "Pcr11InitrdContent", "Pcr11Uname", "Pcr11UnameContent",
-       "Pcr11Sbat", "Pcr11SbatContent", "Pcr14MokList", "Pcr14MokListX", "Pcr14MokListTrusted"]
+       "Pcr11Sbat", "Pcr11SbatContent", "Pcr14MokList", "Pcr14MokListX", "Pcr14MokSbState", "Pcr14MokListTrusted"]
 TYPES = ["EV_EFI_ACTION", "EV_SEPARATOR", "EV_EFI_BOOT_SERVICES_APPLICATION",
          "EV_EFI_VARIABLE_DRIVER_CONFIG", "EV_EFI_VARIABLE_AUTHORITY", "EV_IPL"]
 
@@ -46,7 +46,7 @@ def pack(entry):
 
 
 def message(nonce, digest, entry):
-    return f"tec-pcrs/1 {nonce} {digest} {base64.b64encode(pack(entry)).decode()}"
+    return f"tec-pcrs/2 {nonce} {digest} {base64.b64encode(pack(entry)).decode()}"
 
 
 def nonce_of(job):

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
 	read_one((const char *)data, size);
-	strbuf_adds(&text, "tec-pcrs/1 " NONCE " " DIGEST " ");
+	strbuf_adds(&text, "tec-pcrs/2 " NONCE " " DIGEST " ");
 	bytes_to_b64(&text, data, size);
 	read_one(strbuf_str(&text), text.len);
 	return 0;

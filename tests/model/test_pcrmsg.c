@@ -10,7 +10,7 @@
 
 #define NONCE  "00112233445566778899aabbccddeeff"
 #define DIGEST MOK_LIST
-#define HEAD   "tec-pcrs/1 " NONCE " " DIGEST " "
+#define HEAD   "tec-pcrs/2 " NONCE " " DIGEST " "
 
 static struct model_pcrmsg a, b;
 static struct strbuf text = STRBUF_INIT;
@@ -166,10 +166,10 @@ Test(model_pcrmsg, only_this_job_and_this_image_are_taken)
 	cr_assert(strstr(err.text, "another image"));
 	refused("", 0, "not a message");
 	refused("no shim in this image", 21, "not a message");
-	refused("tec-pcrs/2 x", 12, "not a message");
-	refused("tec-pcrs/1 ", 11, "nonce");
-	refused("tec-pcrs/1 " NONCE, 43, "nonce");
-	refused("tec-pcrs/1 " NONCE " ", 44, "another image");
+	refused("tec-pcrs/1 x", 12, "not a message");
+	refused("tec-pcrs/2 ", 11, "nonce");
+	refused("tec-pcrs/2 " NONCE, 43, "nonce");
+	refused("tec-pcrs/2 " NONCE " ", 44, "another image");
 	refused(HEAD, strlen(HEAD) - 1, "another image");
 	refused(HEAD, strlen(HEAD), "not base64");
 	refused(HEAD "AAA", strlen(HEAD) + 3, "not base64");

@@ -3,7 +3,7 @@
  * What a compute-pcrs Job says at its end: the termination message of its container, which is all
  * that the operator takes from it.
  *
- *   tec-pcrs/1 NONCE DIGEST BASE64
+ *   tec-pcrs/2 NONCE DIGEST BASE64
  *
  * NONCE is the one of the Job's template, DIGEST the image's (64 hex digits); what follows is the
  * values, packed: a table of distinct hashes, then lists of events with one byte for an event's id

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The firmware measures that it calls a boot entry and, when that returns, that it came back; the
+ * separator comes once, after the first call (EDK2 Tcg2Dxe, seen with OVMF).
+ */
+#include "config.h"
+
+#include "tec/pcr/bootpath.h"
+
+#include <string.h>
+
+#include "tec/base/str.h"
+
+enum pcr_boot_path pcr_boot_path_parse(const char *text)
+{
+	if (str_eq(text, "AllowFirmwareUpdates"))
+		return PCR_BOOT_FIRMWARE_UPDATES;
+	return str_eq(text, "AllowFailedEntries") ? PCR_BOOT_FAILED_ENTRIES : PCR_BOOT_STRICT;
+}
+
+enum pcr_boot_path pcr_boot_path_of(const struct pcr_events *e)
+{
+	enum pcr_boot_path path = PCR_BOOT_STRICT;
+
+	for (size_t i = 0; i < e->n; i++) {
+		if (e->v[i].id == PCR4_FIRMWARE_UPDATE)
+			return PCR_BOOT_FIRMWARE_UPDATES;
+		if (e->v[i].id == PCR4_BOOT_ENTRY_FAILED)
+			path = PCR_BOOT_FAILED_ENTRIES;
+	}
+	return path;
+}
+
+static bool push_action(struct pcr_events *to, const char *text)
+{
+	uint8_t digest[SHA256_LEN];
+
+	bytes_sha256(text, strlen(text), digest);
+	return pcr_events_push(to, PCR4_BOOT_ENTRY_FAILED, PCR_EV_EFI_ACTION, 4, digest);
+}
+
+bool pcr_boot_failed(const struct pcr_events *from, unsigned n, struct pcr_events *to)
+{
+	bool found = n == 0;
+
+	for (size_t i = 0; i < from->n; i++) {
+		const struct pcr_event *e = &from->v[i];
+
+		if (!pcr_events_push(to, e->id, e->type, e->pcr, e->digest))
+			return false;
+		if (e->id != PCR4_SEPARATOR)
+			continue;
+		found = true;
+		for (unsigned k = 0; k < n; k++)
+			if (!push_action(to, PCR_BOOT_RETURNING) ||
+				!push_action(to, PCR_BOOT_CALLING))
+				return false;
+	}
+	return found;
+}
