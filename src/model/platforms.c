@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads element by element into a place of its own. Refuses values of another register, which would
- * slip into combinations beside the image's own PCR 4 and 14, and a name that occurs twice, as
- * it would not be known which one counts.
+ * Reads element by element into a place of its own. Refuses values of registers that do not depend
+ * on a platform, and a name that occurs twice, as it would not be known which one counts.
  */
 #include "config.h"
 
@@ -41,13 +40,29 @@ static void spoil(struct model_platform *m, const char *why)
 	m->bad = true;
 }
 
-static int check_register(const struct pcr_events *e, struct err *err)
+static bool has(const struct pcr_events *e, unsigned pcr)
 {
 	for (size_t i = 0; i < e->n; i++)
-		if (e->v[i].pcr != 7)
+		if (e->v[i].pcr == pcr)
+			return true;
+	return false;
+}
+
+bool model_platform_has(const struct model_platform *m, unsigned pcr)
+{
+	return has(&m->events, pcr);
+}
+
+int model_platform_check(const struct pcr_events *e, struct err *err)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].pcr != 4 && e->v[i].pcr != 7 && e->v[i].pcr != 14)
 			return err_set(err, ERR_INVALID,
-				"it has a value of PCR %u, which is none of a platform",
+				"it has a value of PCR %u, which does not depend on a platform",
 				e->v[i].pcr);
+	if (!has(e, 14) && (has(e, 4) || !has(e, 7)))
+		return err_set(err, ERR_INVALID, "it has neither PCR 7 nor PCR 14%s",
+			has(e, 4) ? " beside PCR 4" : "");
 	return 0;
 }
 
@@ -66,7 +81,7 @@ static int read_values(struct model_platform *m, struct json_object *o, struct e
 	if (pcrs)
 		return pcr_events_from_json(pcrs, &m->events, err) < 0
 			       ? -1
-			       : check_register(&m->events, err);
+			       : model_platform_check(&m->events, err);
 	m->why = xasprintf("%.*s", WHY_MAX, why);
 	return 0;
 }

@@ -96,6 +96,26 @@ Test(model_pcrmsg, variants_and_a_platform_without_a_value_are_kept)
 	check_same();
 }
 
+/* With MOK variables there is PCR 14, with shim's validation off PCR 4. */
+Test(model_pcrmsg, registers_of_a_platform_are_kept)
+{
+	struct model_platform *p;
+
+	add_platforms(4);
+	p = a.platforms.v;
+	add_pcr14(&p[1].events);
+	pcr_events_fini(&p[2].events);
+	add_pcr14(&p[2].events);
+	pcr_events_fini(&p[3].events);
+	add_pcr4(&p[3].events, SHIM_A, GRUB_A, KERNEL_A);
+	add_pcr14(&p[3].events);
+	check_same();
+	cr_assert(model_platform_has(&b.platforms.v[1], 7));
+	cr_assert(model_platform_has(&b.platforms.v[1], 14));
+	cr_assert_not(model_platform_has(&b.platforms.v[2], 7));
+	cr_assert(model_platform_has(&b.platforms.v[3], 4));
+}
+
 Test(model_pcrmsg, eight_platforms_and_four_variants_fit)
 {
 	add_variants(4);
@@ -186,6 +206,10 @@ Test(model_pcrmsg, only_this_job_and_this_image_are_taken)
 #define E14(at) (char)(PCR14_MOK_LIST * PCR_N_EVENT_TYPES + PCR_EV_IPL), at
 #define E7(at)  (char)(PCR7_DB * PCR_N_EVENT_TYPES + PCR_EV_EFI_VARIABLE_DRIVER_CONFIG), at
 
+#define Z8 0, 0, 0, 0, 0, 0, 0, 0
+/* A platform "a" with so many events, after an image's own. */
+#define PLATFORM(...) 2, E4(0), E14(0), 0, 1, 1, 'a', Z8, Z8, Z8, Z8, 0, __VA_ARGS__
+
 struct packed {
 	char bytes[64];
 	size_t n;
@@ -241,6 +265,10 @@ Test(model_pcrmsg, malformed_values_are_refused)
 		P(1, "a register is missing", 2, E4(0), E14(0), 1, 1, 1, 'a', 1, E4(0), 0),
 		P(1, "another register", 2, E4(0), E14(0), 1, 1, 1, 'a', 1, E7(0), 0),
 		P(1, "too many platforms", 2, E4(0), E14(0), 0, 9),
+		P(1, "a register is missing", PLATFORM(1, E4(0))),
+		P(1, "a register is missing", PLATFORM(2, E4(0), E7(0))),
+		P(1, "a register is missing", PLATFORM(0)),
+		P(1, "another register", PLATFORM(1, 0, 0)),
 		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 0),
 		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 1, 'A'),
 		P(1, "ends too early", 2, E4(0), E14(0), 0, 1, 1, 'a', 0, 0),

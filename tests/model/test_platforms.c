@@ -53,6 +53,9 @@ Test(model_platforms, what_is_written_is_read)
 	cr_assert_str_eq(value_of(&again.v[0].events, 7), PCR7_A);
 }
 
+/* What a register with MOK_LIST alone shows. */
+#define ONE "d1b8e5034415dbced88499aa71159b8ec16b0366f3ebc289ca33bee0f3ee88bf"
+
 static const struct {
 	const char *element, *says; /* says NULL: it is not there at all */
 } hostile[] = {
@@ -76,12 +79,14 @@ static const struct {
 		"values and a reason"},
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[]}", "no list of PCRs"},
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":7}", "no list of PCRs"},
-	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":14,\"value\":\"" PCR14
-	 "\",\"events\":[{\"name\":\"EV_IPL\",\"pcr\":14,\"hash\":\"" MOK_LIST
-	 "\",\"id\":\"Pcr14MokList\"},{\"name\":\"EV_IPL\",\"pcr\":14,\"hash\":\"" MOK_LIST_X
-	 "\",\"id\":\"Pcr14MokListX\"},{\"name\":\"EV_IPL\",\"pcr\":14,\"hash\":\"" MOK_TRUSTED
-	 "\",\"id\":\"Pcr14MokListTrusted\"}]}]}",
-		"a value of PCR 14"},
+	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":11,\"value\":\"" ONE
+	 "\",\"events\":[{\"name\":\"EV_IPL\",\"pcr\":11,\"hash\":\"" MOK_LIST
+	 "\",\"id\":\"Pcr11Linux\"}]}]}",
+		"a value of PCR 11"},
+	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":4,\"value\":\"" ONE
+	 "\",\"events\":[{\"name\":\"EV_IPL\",\"pcr\":4,\"hash\":\"" MOK_LIST
+	 "\",\"id\":\"Pcr4Shim\"}]}]}",
+		"neither PCR 7 nor PCR 14 beside PCR 4"},
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":7,\"value\":\"" PCR7_A
 	 "\",\"events\":[{\"name\":\"EV_SEPARATOR\",\"pcr\":7,\"hash\":\"" SEPARATOR
 	 "\",\"id\":\"Pcr7Separator\"}]}]}",

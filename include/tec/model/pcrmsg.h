@@ -9,7 +9,7 @@
  * values, packed: a table of distinct hashes, then lists of events with one byte for an event's id
  * and type and one for its hash (pcrmsg.c). The program that writes it has read files that others
  * built, so the text is hostile: every length is checked, and only PCR 4 and 14 are taken from an
- * image, only PCR 7 from a platform.
+ * image, only what model/platforms.h lets pass from a platform.
  */
 #ifndef TEC_MODEL_PCRMSG_H
 #define TEC_MODEL_PCRMSG_H
