@@ -64,6 +64,8 @@ struct boot_paths {
 	char **kernel; /* owned; newest first */
 	size_t n_kernels;
 	char *shim, *second; /* owned; of one vendor's directory */
+	char **update;       /* owned; fwupd's programs */
+	size_t n_updates;
 	struct strbuf notes; /* what else is there and was not taken */
 };
 /* Version order as packages are compared: runs of digits by number, '~' before the end. */
@@ -72,6 +74,8 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err) MUST_C
 /* machine OTHER: any, x64 first. */
 int boot_find_loaders(
 	int root_fd, enum pe_machine machine, struct boot_paths *p, struct err *err) MUST_CHECK;
+/* For the shim that was found. */
+int boot_find_updates(int root_fd, struct boot_paths *p, struct err *err) MUST_CHECK;
 void boot_paths_fini(struct boot_paths *p);
 
 /* ---- loader.c: what the second stage is, and how often it has the kernel measured */

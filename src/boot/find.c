@@ -30,14 +30,15 @@ const struct boot_need boot_needs[BOOT_N_NEEDS] = {
 	[BOOT_NEED_KERNELS] = {"usr/lib/modules", 2, KERNEL},
 	[BOOT_NEED_EFI] = {"usr/lib/efi", DEPTH_MAX + 2, NULL},
 	[BOOT_NEED_BOOTUPD] = {"usr/lib/bootupd/updates", DEPTH_MAX + 2, NULL},
+	[BOOT_NEED_UPDATES] = {"usr/libexec/fwupd/efi", 1, NULL},
 };
 
 static const struct {
 	enum pe_machine machine;
-	const char *shim, *second;
+	const char *shim, *second, *update;
 } names[] = {
-	{PE_MACHINE_X64, "shimx64.efi", "grubx64.efi"},
-	{PE_MACHINE_AARCH64, "shimaa64.efi", "grubaa64.efi"},
+	{PE_MACHINE_X64, "shimx64.efi", "grubx64.efi", "fwupdx64.efi"},
+	{PE_MACHINE_AARCH64, "shimaa64.efi", "grubaa64.efi", "fwupdaa64.efi"},
 };
 
 static bool is_digit(char c)
@@ -342,8 +343,33 @@ int boot_find_loaders(int root_fd, enum pe_machine machine, struct boot_paths *p
 	return rc;
 }
 
+int boot_find_updates(int root_fd, struct boot_paths *p, struct err *err)
+{
+	struct walk w = {.root_fd = root_fd, .err = err};
+	cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+	const char *dir = boot_needs[BOOT_NEED_UPDATES].dir;
+
+	if (read_dir(&w, dir, &dirs, &files) < 0)
+		return -1;
+	for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+		cleanup_free char *is_signed = xasprintf("%s.signed", names[k].update);
+		bool found = lists(&files, is_signed);
+
+		if (!str_ends(p->shim, names[k].shim) || !(found || lists(&files, names[k].update)))
+			continue;
+		/* fwupd installs the signed one wherever there is one. */
+		ARRAY_GROW(p->update, p->n_updates);
+		p->update[p->n_updates++] =
+			xasprintf("%s/%s", dir, found ? is_signed : names[k].update);
+	}
+	return 0;
+}
+
 void boot_paths_fini(struct boot_paths *p)
 {
+	for (size_t i = 0; i < p->n_updates; i++)
+		free(p->update[i]);
+	free(p->update);
 	for (size_t i = 0; i < p->n_kernels; i++)
 		free(p->kernel[i]);
 	free(p->kernel);

@@ -17,6 +17,7 @@ enum boot_need_index {
 	BOOT_NEED_KERNELS,
 	BOOT_NEED_EFI, /* where it exists, the next one is not looked at */
 	BOOT_NEED_BOOTUPD,
+	BOOT_NEED_UPDATES, /* fwupd's programs */
 	BOOT_N_NEEDS,
 };
 extern const struct boot_need boot_needs[BOOT_N_NEEDS];
