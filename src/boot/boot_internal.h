@@ -122,4 +122,7 @@ int boot_pcr7(struct boot_build *b, struct err *err) MUST_CHECK;
 /* Whether shim has another SBAT level for those who ask for the latest. */
 bool boot_sbat_differs(const struct boot_set *set);
 
+/* eventdata.c: in words, escaped. */
+void boot_describe_cert(const uint8_t *der, size_t len, struct strbuf *out);
+void boot_describe_hash(const uint8_t *hash, size_t len, struct strbuf *out);
 #endif

@@ -14,11 +14,12 @@
 #include "tec/base/mem.h"
 #include "tec/boot/authenticode.h"
 
-#define GUID_LEN      16
-#define LIST_HEADER   28 /* type, ListSize, HeaderSize, SignatureSize */
-#define VENDOR_HEADER 16
-#define SBAT_OFFSETS  4 /* where the two offsets stand, and what they count from */
-#define SBAT_HEADER   12
+#define GUID_LEN        16
+#define LIST_HEADER     28 /* type, ListSize, HeaderSize, SignatureSize */
+#define VENDOR_HEADER   16
+#define VARIABLE_HEADER (GUID_LEN + 8 + 8)
+#define SBAT_OFFSETS    4 /* where the two offsets stand, and what they count from */
+#define SBAT_HEADER     12
 
 /* 8be4df61-93ca-11d2-aa0d-00e098032b8c */
 const struct efi_guid efi_global_variable = {{0x61, 0xdf, 0xe4, 0x8b, 0xca, 0x93, 0xd2, 0x11, 0xaa,
@@ -63,6 +64,30 @@ void efi_variable_digest(const struct efi_guid *guid, const char *name, const vo
 	}
 	bytes_sha256_add(&run, data, len);
 	bytes_sha256_end(&run, out);
+}
+
+bool efi_logged_variable(const void *event, size_t len, struct efi_logged_variable *out)
+{
+	const uint8_t *p = event;
+	size_t left;
+
+	*out = (struct efi_logged_variable){.name_chars = 0};
+	if (len < VARIABLE_HEADER)
+		return false;
+	left = len - VARIABLE_HEADER;
+	/* The upper halves of both counts: no variable is as long. */
+	if (boot_le32(p + GUID_LEN + 4) || boot_le32(p + GUID_LEN + 12) ||
+		boot_le32(p + GUID_LEN) > left / 2)
+		return false;
+	left -= 2 * (size_t)boot_le32(p + GUID_LEN);
+	if (boot_le32(p + GUID_LEN + 8) != left)
+		return false;
+	memcpy(out->guid.b, p, GUID_LEN);
+	out->name_chars = boot_le32(p + GUID_LEN);
+	out->name = p + VARIABLE_HEADER;
+	out->data = out->name + 2 * out->name_chars;
+	out->len = left;
+	return true;
 }
 
 /* ---- EFI_SIGNATURE_LIST (UEFI 2.10 section 32.4.1) */

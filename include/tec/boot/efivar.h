@@ -26,6 +26,17 @@ extern const struct efi_guid efi_global_variable, efi_image_security_database, e
 void efi_variable_digest(const struct efi_guid *guid, const char *name, const void *data,
 	size_t len, uint8_t out[SHA256_LEN]);
 
+/* UEFI_VARIABLE_DATA as an event of a log has it. Borrowed. */
+struct efi_logged_variable {
+	struct efi_guid guid;
+	const uint8_t *name; /* UTF-16LE, without NUL */
+	size_t name_chars;
+	const uint8_t *data;
+	size_t len;
+};
+/* False: it is not one; out is then empty. */
+bool efi_logged_variable(const void *event, size_t len, struct efi_logged_variable *out);
+
 /* EFI_SIGNATURE_LISTs, entry by entry: owner and data (X.509: DER). Start with *pos = {0}. False:
  * the end, or damage (err set). */
 struct efi_sig_pos {

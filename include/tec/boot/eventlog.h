@@ -12,6 +12,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/err.h"
+#include "tec/base/str.h"
 
 struct eventlog {
 	const uint8_t *data; /* borrowed */
@@ -21,7 +22,13 @@ struct eventlog {
 		uint16_t id, size;
 	} alg[8];
 };
-#define EVENTLOG_NO_ACTION 3u /* EV_NO_ACTION: for people, nothing was extended */
+#define EVENTLOG_NO_ACTION   3u /* EV_NO_ACTION: for people, nothing was extended */
+#define EVENTLOG_SEPARATOR   4u
+#define EVENTLOG_VARIABLE    0x80000001u /* EV_EFI_VARIABLE_DRIVER_CONFIG */
+#define EVENTLOG_APPLICATION 0x80000003u
+#define EVENTLOG_DRIVER      0x80000004u
+#define EVENTLOG_ACTION      0x80000007u
+#define EVENTLOG_AUTHORITY   0x800000e0u
 struct eventlog_event {
 	uint32_t pcr;  /* below 24; of EV_NO_ACTION: anything */
 	uint32_t type; /* EV_* number */
@@ -36,5 +43,7 @@ int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err
  * header itself is not among the events. */
 int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err) MUST_CHECK;
 const char *eventlog_type_name(uint32_t type); /* "EV_SEPARATOR"; "EV_?" */
+/* Appends what its data says, for people: one line, printable. */
+void eventlog_describe(const struct eventlog_event *e, struct strbuf *out);
 
 #endif
