@@ -226,8 +226,11 @@ static int read_content(struct span explicit, struct authenticode_sig *out, stru
 	static const uint8_t sha256[] = {0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01};
 	struct span spc, about, info, alg, oid, digest;
 
-	if (!take(&explicit, TAG_SEQUENCE, &spc) || explicit.len > 0 ||
-		!take(&spc, TAG_SEQUENCE, &about) || !take(&spc, TAG_SEQUENCE, &info) ||
+	if (!take(&explicit, TAG_SEQUENCE, &spc) || explicit.len > 0)
+		return err_set(err, ERR_INVALID, "signature's SpcIndirectDataContent is damaged");
+	out->content = spc.p;
+	out->content_len = spc.len;
+	if (!take(&spc, TAG_SEQUENCE, &about) || !take(&spc, TAG_SEQUENCE, &info) ||
 		!take(&info, TAG_SEQUENCE, &alg) || !take(&alg, TAG_OID, &oid) ||
 		!take(&info, TAG_OCTETS, &digest) || info.len > 0)
 		return err_set(err, ERR_INVALID, "signature's SpcIndirectDataContent is damaged");

@@ -83,9 +83,14 @@ void boot_paths_fini(struct boot_paths *p);
 struct boot_loader {
 	const char *name; /* "GRUB 2.06 of Debian or Ubuntu" */
 	bool uki;
-	signed char on[3], off[3]; /* likeliest first; -1 ends the list */
+	/* How often; of a UKI, the kernel inside. Likeliest first; -1 ends the list. */
+	signed char on[3], off[3];
 };
 const struct boot_loader *boot_loader_of(const struct pe *second, bool is_uki);
+const struct boot_loader *boot_loader_uki(void); /* that never has its kernel measured */
+bool boot_loader_may_load(const struct boot_loader *l);
+/* Of the systemd-stub in a UKI, "#### LoaderInfo: systemd-stub 257.13-1 ####"; 0: unknown. */
+unsigned boot_stub_version(const struct pe *uki);
 
 /* ---- predict.c, read.c, pcr7.c */
 
@@ -97,32 +102,66 @@ struct boot_set {
 	struct boot_file *kernel; /* owned array */
 	size_t n_kernels;         /* 0: a UKI, or not needed */
 	const struct boot_loader *loader;
-	struct shim_vendor vendor;       /* borrowed from shim's mapping */
-	struct strbuf pk, kek, db, dbx;  /* as measured */
-	struct strbuf mok, mok_x, mok_t; /* the lists that shim measures into PCR 14 */
+	struct shim_vendor vendor;      /* borrowed from shim's mapping */
+	struct strbuf pk, kek, db, dbx; /* as measured */
+	/* What shim measures into PCR 14. */
+	struct strbuf mok, mok_x, mok_t, mok_sb;
+	bool has_mok_t, has_mok_sb, validation_off;
+	struct boot_file *update; /* owned array: fwupd's, which the image ships */
+	size_t n_updates;
+	uint8_t inner[SHA256_LEN]; /* of a UKI: its kernel */
 	bool measures_7;
 	enum boot_secure_boot secure_boot; /* FROM_EFIVARS: not known */
 };
 int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *err) MUST_CHECK;
 void boot_set_fini(struct boot_set *set);
 
+/* mok.c: MOK variables as given, or as shim makes them. */
+static inline bool boot_mok_given(const struct boot_conf *conf)
+{
+	return conf->mokvars_fd >= 0 || conf->mok;
+}
+int boot_mok_read(struct boot_set *set, struct err *err) MUST_CHECK;
+bool boot_mok_validation_off(const struct boot_vars *v); /* MokSBState */
+int boot_mok_derive(struct boot_set *set, struct err *err) MUST_CHECK;
+
 /* One variant while it is made. */
 struct boot_build {
 	const struct boot_set *set;
+	struct boot_file *second;       /* the set's, to be read once more */
 	const struct boot_file *kernel; /* NULL: a UKI, or not needed */
+	const struct boot_file *update; /* NULL: no firmware update came first */
 	bool secure_boot, sbat_latest;
 	int kernel_times;
-	struct pcr_events *events;
-	struct strbuf *explain;
+	unsigned failed;  /* boot entries before this one */
+	unsigned profile; /* of a UKI */
+	struct boot_variant *variant;
 };
 void boot_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type, unsigned pcr,
 	const uint8_t digest[SHA256_LEN], const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 int boot_pcr7(struct boot_build *b, struct err *err) MUST_CHECK;
-/* Whether shim has another SBAT level for those who ask for the latest. */
+
+/* sbat.c: the level that shim sets, as text. */
+int boot_sbat_level(const struct boot_set *set, bool latest, const char **text, size_t *len,
+	struct err *err) MUST_CHECK;
+/* Refuses what shim finds too old. by_shim: shim itself loads it, and not a loader that asks shim. */
+int boot_sbat_check(const struct boot_set *set, const struct boot_file *f, bool by_shim,
+	struct err *err) MUST_CHECK;
+/* Whether shim has another SBAT level for those who ask for the latest, at which all starts. */
 bool boot_sbat_differs(const struct boot_set *set);
+
+/* uki.c: PCR 11 of an open UKI, appended with a label for each event; profile: which one is booted. */
+int boot_uki_events(
+	struct boot_file *f, unsigned profile, struct pcr_events *out, struct err *err) MUST_CHECK;
+unsigned boot_uki_profiles(const struct pe *pe); /* 1 at least */
+int boot_uki_inner(struct boot_file *f, uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
+
+/* explain.c */
+void boot_explain(const struct boot_variants *v, struct strbuf *out);
 
 /* eventdata.c: in words, escaped. */
 void boot_describe_cert(const uint8_t *der, size_t len, struct strbuf *out);
 void boot_describe_hash(const uint8_t *hash, size_t len, struct strbuf *out);
+
 #endif

@@ -6,20 +6,35 @@
 
 #include <string.h>
 
+#include "boot_internal.h"
 #include "tec/base/mem.h"
 #include "tec/model/pcrmsg.h"
 
-static int predict(int rootfs_fd, int efivars_fd, struct model_platform *m, struct strbuf *explain,
-	struct err *err)
+/* PCR 7 follows from the firmware's variables, PCR 14 from shim's; with its validation off PCR 4 is
+ * another, too. */
+static int predict(int rootfs_fd, const struct boot_vars *vars, struct model_platform *m,
+	struct strbuf *explain, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
-	const struct boot_conf conf = {.registers = BOOT_PCR7,
+	bool firmware = boot_vars_has_firmware(vars), mok = boot_vars_has_mok(vars),
+	     off = boot_mok_validation_off(vars);
+	const struct strbuf *allow = &vars->text[PCR_PLATFORM_ALLOW_VALIDATION_OFF];
+	const struct boot_conf conf = {.registers = (firmware ? BOOT_PCR7 : 0) |
+						    (mok ? BOOT_PCR14 : 0) | (off ? BOOT_PCR4 : 0),
 		.rootfs_fd = rootfs_fd,
-		.efivars_fd = efivars_fd,
+		.efivars_fd = -1,
+		.vars = firmware ? vars : NULL,
 		.mokvars_fd = -1,
+		.mok = mok ? vars : NULL,
 		.secure_boot = BOOT_SB_FROM_EFIVARS,
-		.variables_sha256 = m->variables};
+		.validation_off_ok =
+			pcr_platform_allows_validation_off(strbuf_str(allow), allow->len)};
 
+	if (off && !conf.validation_off_ok)
+		return err_set(err, ERR_INVALID,
+			"shim's validation is off (MokSBStateRT): switch it on, or add %s=" PCR_PLATFORM_ALLOWED
+			" to the ConfigMap",
+			pcr_platform_files[PCR_PLATFORM_ALLOW_VALIDATION_OFF]);
 	if (boot_predict(&conf, &v, err) < 0)
 		return -1;
 	if (explain)
@@ -31,22 +46,23 @@ static int predict(int rootfs_fd, int efivars_fd, struct model_platform *m, stru
 	return 0;
 }
 
-int boot_job_platform(int rootfs_fd, int efivars_fd, const char *name, struct model_platforms *out,
+int boot_job_platform(int rootfs_fd, int dir_fd, const char *name, struct model_platforms *out,
 	struct strbuf *explain, struct err *err)
 {
-	static const uint8_t none[SHA256_LEN];
+	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
 	struct model_platform *m = &out->v[out->n];
+	bool known = boot_vars_read_platform(dir_fd, &vars, err) == 0;
 
+	/* That there is nothing is known of a platform, too. */
+	if (!known && err->kind != ERR_NOT_FOUND)
+		return -1;
 	*m = (struct model_platform){.name = xstrdup(name), .events = PCR_EVENTS_INIT};
-	if (predict(rootfs_fd, efivars_fd, m, explain, err) < 0)
-		m->why = xstrdup(err->text);
-	if (memcmp(m->variables, none, sizeof(none)) != 0) {
-		out->n++;
-	} else {
-		free(m->name);
-		free(m->why);
-	}
-	return err_is_set(err) ? -1 : 0;
+	out->n++;
+	boot_vars_digest(&vars, m->variables);
+	if (known && predict(rootfs_fd, &vars, m, explain, err) == 0)
+		return 0;
+	m->why = xstrdup(err->text);
+	return -1;
 }
 
 int boot_job_message(const struct boot_variants *v, const struct model_platforms *platforms,
@@ -58,7 +74,9 @@ int boot_job_message(const struct boot_variants *v, const struct model_platforms
 		.events = v->v[0].events, .platforms = *platforms, .variants = {.v = other}};
 
 	for (size_t i = 1; i < v->n && m.variants.n < MODEL_VARIANTS_MAX; i++)
-		other[m.variants.n++] =
-			(struct model_variant){v->v[i].when, v->v[i].secure_boot, v->v[i].events};
+		if (v->v[i].path !=
+			PCR_BOOT_FAILED_ENTRIES) /* the reader makes them of the others */
+			other[m.variants.n++] = (struct model_variant){
+				v->v[i].when, v->v[i].secure_boot, v->v[i].events};
 	return model_pcrmsg_write(nonce, digest, &m, out, err);
 }

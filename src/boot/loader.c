@@ -12,19 +12,32 @@
 
 #define SBAT_MAX 65536
 
-enum loader_type { UKI, SYSTEMD_BOOT, GRUB_TWICE, GRUB_ONCE, GRUB_DEBIAN, GRUB_OTHER };
+enum loader_type {
+	UKI,
+	UKI_LOADS,
+	UKI_OTHER,
+	SYSTEMD_BOOT,
+	GRUB_TWICE,
+	GRUB_ONCE,
+	GRUB_DEBIAN_212,
+	GRUB_DEBIAN,
+	GRUB_OTHER
+};
 
 /*
  * Secure Boot on: shim's lock protocol measures what GRUB has it verify. Debian's 2.06 asks twice
- * per kernel (the file open verifier, then linuxefi), Red Hat's once. Off: GRUB does not use it.
- * Later builds let the firmware load the kernel, which measures it in both states.
+ * per kernel (the file open verifier, then linuxefi), their 2.12 and Red Hat's once. Off: GRUB does
+ * not use it. With Secure Boot off systemd-stub 254 and 257 have the firmware load the kernel inside, 252 and 262 do not.
  */
 static const struct boot_loader loaders[] = {
 	[UKI] = {"a UKI, which holds its kernel", true, {0, -1}, {0, -1}},
+	[UKI_LOADS] = {"a UKI of systemd 254 to 257", true, {0, -1}, {1, -1}},
+	[UKI_OTHER] = {"a UKI of unknown version", true, {0, 1, -1}, {0, 1, -1}},
 	[SYSTEMD_BOOT] = {"systemd-boot", false, {1, -1}, {1, -1}},
 	[GRUB_TWICE] = {"GRUB 2.06 of Debian or Ubuntu", false, {2, -1}, {0, -1}},
 	[GRUB_ONCE] = {"GRUB of Red Hat or Fedora", false, {1, -1}, {0, -1}},
-	[GRUB_DEBIAN] = {"GRUB of Debian or Ubuntu, later than 2.06", false, {2, 1, -1},
+	[GRUB_DEBIAN_212] = {"GRUB 2.12 of Debian", false, {1, -1}, {0, -1}},
+	[GRUB_DEBIAN] = {"GRUB of Debian or Ubuntu, later than 2.06", false, {1, 2, -1},
 		{0, 1, -1}},
 	[GRUB_OTHER] = {"a loader of unknown make", false, {1, 2, -1}, {0, 1, -1}},
 };
@@ -52,6 +65,14 @@ static bool begins(const char *s, size_t len, const char *prefix)
 	return s && len >= n && memcmp(s, prefix, n) == 0;
 }
 
+/* 2.12-9+deb13u2 was measured; what Ubuntu makes of 2.12 was not. */
+static enum loader_type debian_by_version(bool debian, const char *version, size_t len)
+{
+	if (begins(version, len, "2.06"))
+		return GRUB_TWICE;
+	return debian && begins(version, len, "2.12") ? GRUB_DEBIAN_212 : GRUB_DEBIAN;
+}
+
 /* component,generation,vendor,package,version,URL per line (shim's SBAT.md). */
 static enum loader_type grub_by_sbat(const char *sbat, size_t len)
 {
@@ -69,9 +90,31 @@ static enum loader_type grub_by_sbat(const char *sbat, size_t len)
 		if (begins(component, n, "grub.rh") || begins(component, n, "grub.fedora"))
 			found = GRUB_ONCE;
 		else if (begins(component, n, "grub.debian") || begins(component, n, "grub.ubuntu"))
-			found = begins(version, version_len, "2.06") ? GRUB_TWICE : GRUB_DEBIAN;
+			found = debian_by_version(
+				begins(component, n, "grub.debian"), version, version_len);
 	}
 	return found;
+}
+
+unsigned boot_stub_version(const struct pe *uki)
+{
+	static const char mark[] = "#### LoaderInfo: systemd-stub ";
+	size_t len, at = sizeof(mark) - 1;
+	const char *magic = (const char *)pe_section_find(uki, ".sdmagic", &len);
+	unsigned version = 0;
+
+	if (!magic || !begins(magic, len, mark))
+		return 0;
+	for (; at < len && magic[at] >= '0' && magic[at] <= '9' && version < 10000; at++)
+		version = 10 * version + (unsigned)(magic[at] - '0');
+	return version;
+}
+
+static enum loader_type uki_by_version(unsigned version)
+{
+	if (version == 252 || version == 262)
+		return UKI;
+	return version >= 254 && version <= 257 ? UKI_LOADS : UKI_OTHER;
 }
 
 const struct boot_loader *boot_loader_of(const struct pe *second, bool is_uki)
@@ -80,11 +123,24 @@ const struct boot_loader *boot_loader_of(const struct pe *second, bool is_uki)
 	size_t len;
 
 	if (is_uki || pe_section_find(second, ".linux", &len))
-		return &loaders[UKI];
+		return &loaders[uki_by_version(boot_stub_version(second))];
 	if (pe_section_find(second, ".sdmagic", &len))
 		return &loaders[SYSTEMD_BOOT];
 	sbat = (const char *)pe_section_find(second, ".sbat", &len);
 	if (!sbat)
 		return &loaders[GRUB_OTHER];
 	return &loaders[grub_by_sbat(sbat, len < SBAT_MAX ? len : SBAT_MAX)];
+}
+
+const struct boot_loader *boot_loader_uki(void)
+{
+	return &loaders[UKI];
+}
+
+bool boot_loader_may_load(const struct boot_loader *l)
+{
+	for (size_t i = 0; i < sizeof(l->on); i++)
+		if (l->on[i] > 0 || l->off[i] > 0)
+			return true;
+	return false;
 }

@@ -3,135 +3,50 @@
  * PCR 7: the Secure Boot variables, then which certificates vouched for what was loaded (TCG PFP
  * section 3.3.4.8). Firmware looks for shim's signer in db; shim looks for each image it is asked
  * about in db, its vendor_db, and MokListRT (its vendor certificate first), takes the first hit,
- * and logs each authority once. Whose certificate it is decides by subject and issuer, as the
- * signatures themselves are not verified here.
+ * and logs each authority once. With its validation off (MokSBState) shim asks nobody.
  */
 #include "config.h"
 
 #include <string.h>
 
-#include "boot_internal.h"
+#include "authority.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/boot/authenticode.h"
 
-/* One list of certificates that is searched, and how a match in it is measured. */
-struct store {
-	const uint8_t *lists; /* EFI_SIGNATURE_LISTs, borrowed */
-	size_t len;
-	const struct efi_guid *guid;
-	const char *name;
-	enum pcr_event_id id;
-};
-
-static bool same_name(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
+/* "certificate NAME", "hash 5f21ff..." */
+static void describe(const struct efi_sig *e, struct strbuf *out)
 {
-	return a_len == b_len && memcmp(a, b, a_len) == 0;
+	if (memcmp(&e->type, &efi_cert_x509, sizeof(e->type)) == 0)
+		boot_describe_cert(e->data, e->len, out);
+	else
+		boot_describe_hash(e->data, e->len, out);
 }
 
-static bool issued_by(
-	const struct authenticode_cert *cert, const struct authenticode_cert *authority)
+static void add_authority(struct boot_build *b, enum pcr_event_id id,
+	const struct boot_authority *a, const struct boot_file *f)
 {
-	return same_name(cert->subject, cert->subject_len, authority->subject,
-		       authority->subject_len) ||
-	       same_name(
-		       cert->issuer, cert->issuer_len, authority->subject, authority->subject_len);
-}
-
-/* 1: *out is the first entry that vouches for cert; 0: none does. */
-static int find_entry(const struct store *s, const struct authenticode_cert *cert,
-	struct efi_sig *out, struct err *err)
-{
-	struct efi_sig_pos pos = {0};
-
-	while (efi_sig_next(s->lists, s->len, &pos, out, err)) {
-		struct authenticode_cert entry;
-		struct err ignored = ERR_INIT;
-
-		if (memcmp(&out->type, &efi_cert_x509, sizeof(out->type)) != 0)
-			continue;
-		/* Firmware skips what is not a certificate, too. */
-		if (authenticode_cert_read(out->data, out->len, &entry, &ignored) < 0)
-			continue;
-		if (issued_by(cert, &entry))
-			return 1;
-	}
-	return err_is_set(err) ? err_wrap(err, "%s", s->name) : 0;
-}
-
-static int find_for_signature(const struct authenticode_sig *sig, const struct store *stores,
-	size_t n, const struct store **store, struct efi_sig *out, struct err *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		for (size_t c = 0; c < sig->n_certs; c++) {
-			int rc = find_entry(&stores[i], &sig->cert[c], out, err);
-
-			*store = &stores[i];
-			if (rc)
-				return rc;
-		}
-	}
-	return 0;
-}
-
-/* 1: *out is the entry that vouches for a signature of f, the first one that has any; 0: none. */
-static int find_signer(const struct boot_file *f, const struct store *stores, size_t n,
-	const struct store **store, struct efi_sig *out, struct err *err)
-{
-	const uint8_t *der;
-	size_t pos = 0, len;
-
-	while (pe_next_signature(&f->pe, &pos, &der, &len, err)) {
-		struct authenticode_sig sig;
-		int rc;
-
-		if (authenticode_read(der, len, &sig, err) < 0)
-			return -1;
-		rc = find_for_signature(&sig, stores, n, store, out, err);
-		if (rc)
-			return rc;
-	}
-	return err_is_set(err) ? -1 : 0;
-}
-
-/* The authority that lets f start: which store, which entry. -1 when there is none. */
-static int find_authority(const struct boot_file *f, const struct store *stores, size_t n,
-	const struct store **store, struct efi_sig *out, struct err *err)
-{
-	int rc = find_signer(f, stores, n, store, out, err);
-
-	boot_file_rest(f);
-	if (rc < 0)
-		return err_wrap(err, "%s", log_esc(f->path));
-	if (rc > 0)
-		return 0;
-	return err_set(err, ERR_INVALID,
-		"%s: its signer is not in %s, so it would not start with Secure Boot on; next step: variables of the nodes' platform, or --secureboot-disabled",
-		log_esc(f->path), n == 1 ? "db" : "db, shim's vendor certificates or the MOK list");
-}
-
-static void add_authority(struct boot_build *b, enum pcr_event_id id, const struct store *s,
-	const struct efi_sig *e, const struct boot_file *f)
-{
+	cleanup_strbuf struct strbuf what = STRBUF_INIT;
 	uint8_t digest[SHA256_LEN];
 
-	efi_variable_digest(s->guid, s->name, e->with_owner, e->with_owner_len, digest);
-	boot_add(b, id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "signer of %s, in %s",
-		log_esc(f->path), s->name);
+	describe(&a->entry, &what);
+	efi_variable_digest(a->store->guid, a->store->name, a->entry.with_owner,
+		a->entry.with_owner_len, digest);
+	boot_add(b, id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
+		strbuf_str(&what), a->store->name, log_esc(f->path));
 }
 
 /* ---- what shim logs */
 
 /* shim keeps a list of what it measured and logs nothing twice; the firmware's entry for shim
  * itself is not on it. */
-static bool logged_by_shim(
-	const struct boot_build *b, const struct store *s, const struct efi_sig *e)
+static bool logged_by_shim(const struct boot_build *b, const struct boot_authority *a)
 {
 	uint8_t digest[SHA256_LEN];
 
-	efi_variable_digest(s->guid, s->name, e->with_owner, e->with_owner_len, digest);
-	for (size_t i = 0; i < b->events->n; i++) {
-		const struct pcr_event *seen = &b->events->v[i];
+	efi_variable_digest(a->store->guid, a->store->name, a->entry.with_owner,
+		a->entry.with_owner_len, digest);
+	for (size_t i = 0; i < b->variant->events.n; i++) {
+		const struct pcr_event *seen = &b->variant->events.v[i];
 
 		if (seen->pcr == 7 && seen->id >= PCR7_GRUB_DB_CERT &&
 			seen->id <= PCR7_GRUB_MOK_LIST_CERT &&
@@ -141,51 +56,46 @@ static bool logged_by_shim(
 	return false;
 }
 
+static struct boot_store store_of(const struct strbuf *lists, const struct efi_guid *guid,
+	const char *name, enum pcr_event_id id)
+{
+	return (struct boot_store){(const uint8_t *)strbuf_str(lists), lists->len, guid, name, id};
+}
+
+static struct boot_trust firmware_trust(const struct boot_set *set)
+{
+	return (struct boot_trust){.by_shim = false,
+		.stores = {store_of(&set->db, &efi_image_security_database, "db", PCR7_SHIM_CERT)},
+		.n_stores = 1,
+		.revoked = {store_of(&set->dbx, &efi_image_security_database, "dbx", 0)},
+		.n_revoked = 1};
+}
+
+static struct boot_trust shim_trust(const struct boot_set *set)
+{
+	struct boot_trust t = firmware_trust(set);
+
+	t.by_shim = true;
+	t.stores[0].id = PCR7_GRUB_DB_CERT;
+	if (set->vendor.auth_is_lists)
+		t.stores[t.n_stores++] = (struct boot_store){set->vendor.auth, set->vendor.auth_len,
+			&efi_image_security_database, "vendor_db", PCR7_GRUB_VENDOR_DB_CERT};
+	t.stores[t.n_stores++] =
+		store_of(&set->mok, &efi_shim_lock, "MokListRT", PCR7_GRUB_MOK_LIST_CERT);
+	t.revoked[t.n_revoked++] = store_of(&set->mok_x, &efi_shim_lock, "MokListXRT", 0);
+	return t;
+}
+
 static int add_loaded(struct boot_build *b, const struct boot_file *f, struct err *err)
 {
-	const struct boot_set *set = b->set;
-	struct store stores[3] = {
-		{(const uint8_t *)strbuf_str(&set->db), set->db.len, &efi_image_security_database,
-			"db", PCR7_GRUB_DB_CERT},
-	};
-	const struct store *store;
-	struct efi_sig entry;
-	size_t n = 1;
+	const struct boot_trust t = shim_trust(b->set);
+	struct boot_authority a;
 
-	if (set->vendor.auth_is_lists)
-		stores[n++] = (struct store){set->vendor.auth, set->vendor.auth_len,
-			&efi_image_security_database, "vendor_db", PCR7_GRUB_VENDOR_DB_CERT};
-	stores[n++] = (struct store){(const uint8_t *)strbuf_str(&set->mok), set->mok.len,
-		&efi_shim_lock, "MokListRT", PCR7_GRUB_MOK_LIST_CERT};
-	if (find_authority(f, stores, n, &store, &entry, err) < 0)
+	if (boot_authority_find(f, &t, &a, err) < 0)
 		return -1;
-	if (!logged_by_shim(b, store, &entry))
-		add_authority(b, store->id, store, &entry, f);
+	if (!logged_by_shim(b, &a))
+		add_authority(b, a.store->id, &a, f);
 	return 0;
-}
-
-static int sbat_level(
-	const struct boot_set *set, bool latest, const char **text, size_t *len, struct err *err)
-{
-	size_t section_len;
-	const uint8_t *section = pe_section_find(&set->shim.pe, ".sbatlevel", &section_len);
-
-	*text = SHIM_SBAT_ORIGINAL;
-	*len = sizeof(SHIM_SBAT_ORIGINAL) - 1;
-	if (section && shim_sbat_level(section, section_len, latest, text, len, err) < 0)
-		return err_wrap(err, "%s", log_esc(set->shim.path));
-	return 0;
-}
-
-bool boot_sbat_differs(const struct boot_set *set)
-{
-	const char *usual, *latest;
-	size_t usual_len, latest_len;
-	struct err ignored = ERR_INIT;
-
-	return sbat_level(set, false, &usual, &usual_len, &ignored) == 0 &&
-	       sbat_level(set, true, &latest, &latest_len, &ignored) == 0 &&
-	       (usual_len != latest_len || memcmp(usual, latest, usual_len) != 0);
 }
 
 static int add_sbat(struct boot_build *b, struct err *err)
@@ -195,7 +105,7 @@ static int add_sbat(struct boot_build *b, struct err *err)
 	uint8_t digest[SHA256_LEN];
 
 	/* With Secure Boot off shim resets the level to its first one. */
-	if (b->secure_boot && sbat_level(b->set, b->sbat_latest, &text, &len, err) < 0)
+	if (b->secure_boot && boot_sbat_level(b->set, b->sbat_latest, &text, &len, err) < 0)
 		return -1;
 	efi_variable_digest(&efi_shim_lock, "SbatLevel", text, len, digest);
 	eol = memchr(text, '\n', len);
@@ -234,23 +144,36 @@ static void add_variables(struct boot_build *b)
 	boot_add(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware's part");
 }
 
+static void add_mok_state(struct boot_build *b)
+{
+	const struct strbuf *state = &b->set->mok_sb;
+	uint8_t digest[SHA256_LEN];
+
+	if (!b->set->has_mok_sb)
+		return;
+	efi_variable_digest(&efi_shim_lock, "MokSBState", state->data, state->len, digest);
+	boot_add(b, PCR7_MOK_SB_STATE, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest,
+		"MokSBState: shim's validation is %s", b->set->validation_off ? "off" : "on");
+}
+
 int boot_pcr7(struct boot_build *b, struct err *err)
 {
 	const struct boot_set *set = b->set;
-	const struct store db = {(const uint8_t *)strbuf_str(&set->db), set->db.len,
-		&efi_image_security_database, "db", PCR7_SHIM_CERT};
-	const struct store *store;
-	struct efi_sig entry;
+	const struct boot_trust t = firmware_trust(set);
+	struct boot_authority a;
 
 	add_variables(b);
 	if (b->secure_boot) {
-		if (find_authority(&set->shim, &db, 1, &store, &entry, err) < 0)
+		if (boot_authority_find(&set->shim, &t, &a, err) < 0)
 			return -1;
-		add_authority(b, PCR7_SHIM_CERT, store, &entry, &set->shim);
+		add_authority(b, PCR7_SHIM_CERT, &a, &set->shim);
 	}
-	if (add_sbat(b, err) < 0 || !b->secure_boot)
+	add_mok_state(b);
+	if (add_sbat(b, err) < 0 || !b->secure_boot || set->validation_off)
 		return err_is_set(err) ? -1 : 0;
 	if (add_loaded(b, &set->second, err) < 0)
+		return -1;
+	if (b->update && add_loaded(b, b->update, err) < 0)
 		return -1;
 	return b->kernel ? add_loaded(b, b->kernel, err) : 0;
 }

@@ -16,13 +16,23 @@
 #include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/pcr/bootpath.h"
+
+#define PROFILES_MAX 16
+
+static void fini_variant(struct boot_variant *v)
+{
+	for (size_t k = 0; k < v->events.n; k++)
+		free(v->label[k]);
+	free(v->label);
+	free(v->when);
+	pcr_events_fini(&v->events);
+}
 
 void boot_variants_fini(struct boot_variants *v)
 {
-	for (size_t i = 0; i < v->n; i++) {
-		free(v->v[i].when);
-		pcr_events_fini(&v->v[i].events);
-	}
+	for (size_t i = 0; i < v->n; i++)
+		fini_variant(&v->v[i]);
 	free(v->v);
 	strbuf_fini(&v->explain);
 	*v = (struct boot_variants)BOOT_VARIANTS_INIT;
@@ -31,37 +41,74 @@ void boot_variants_fini(struct boot_variants *v)
 void boot_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type, unsigned pcr,
 	const uint8_t digest[SHA256_LEN], const char *fmt, ...)
 {
-	char hex[SHA256_HEX_LEN + 1];
+	cleanup_strbuf struct strbuf label = STRBUF_INIT;
+	struct boot_variant *v = b->variant;
 	va_list ap;
 
-	if (!pcr_events_push(b->events, id, type, pcr, digest))
+	ARRAY_GROW(v->label, v->events.n);
+	if (!pcr_events_push(&v->events, id, type, pcr, digest))
 		DIE("more than %d events of one image", PCR_EVENTS_MAX);
-	bytes_to_hex(digest, SHA256_LEN, hex);
-	strbuf_addf(b->explain, "  PCR %2u  %s  %-20s  ", pcr, hex, pcr_event_id_name(id));
 	va_start(ap, fmt);
-	strbuf_vaddf(b->explain, fmt, ap);
+	strbuf_vaddf(&label, fmt, ap);
 	va_end(ap);
-	strbuf_addc(b->explain, '\n');
+	v->label[v->events.n - 1] = strbuf_steal(&label);
+}
+
+static void add_action(struct boot_build *b, enum pcr_event_id id, const char *text)
+{
+	uint8_t digest[SHA256_LEN];
+
+	bytes_sha256(text, strlen(text), digest);
+	boot_add(b, id, PCR_EV_EFI_ACTION, 4, digest, "%s", text);
+}
+
+static void add_started(struct boot_build *b, enum pcr_event_id id, const struct boot_file *f)
+{
+	boot_add(b, id, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, f->digest, "%s", log_esc(f->path));
+}
+
+static void add_kernel(struct boot_build *b)
+{
+	for (int i = 0; i < b->kernel_times; i++) {
+		if (b->kernel)
+			add_started(b, PCR4_VMLINUZ, b->kernel);
+		else /* it goes where its UKI goes */
+			boot_add(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4,
+				b->set->inner, "the kernel inside %s",
+				log_esc(b->set->second.path));
+	}
 }
 
 static void add_pcr4(struct boot_build *b)
 {
-	static const char call[] = "Calling EFI Application from Boot Option";
 	const uint8_t zero[4] = {0};
 	const struct boot_set *set = b->set;
 	uint8_t digest[SHA256_LEN];
 
-	bytes_sha256(call, sizeof(call) - 1, digest);
-	boot_add(b, PCR4_EFI_CALL, PCR_EV_EFI_ACTION, 4, digest, "%s", call);
+	add_action(b, PCR4_EFI_CALL, PCR_BOOT_CALLING);
 	bytes_sha256(zero, sizeof(zero), digest);
 	boot_add(b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware's part");
-	boot_add(b, PCR4_SHIM, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, set->shim.digest, "%s",
-		log_esc(set->shim.path));
-	boot_add(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, set->second.digest, "%s",
-		log_esc(set->second.path));
-	for (int i = 0; i < b->kernel_times; i++)
-		boot_add(b, PCR4_VMLINUZ, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4,
-			b->kernel->digest, "%s", log_esc(b->kernel->path));
+	for (unsigned i = 0; i < b->failed; i++) {
+		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_RETURNING);
+		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_CALLING);
+	}
+	add_started(b, PCR4_SHIM, &set->shim);
+	if (b->update)
+		add_started(b, PCR4_FIRMWARE_UPDATE, b->update);
+	add_started(b, PCR4_GRUB, &set->second);
+	add_kernel(b);
+}
+
+static int add_pcr11(struct boot_build *b, struct err *err)
+{
+	cleanup_pcr_events struct pcr_events events = PCR_EVENTS_INIT;
+
+	if (boot_uki_events(b->second, b->profile, &events, err) < 0)
+		return -1;
+	for (size_t i = 0; i < events.n; i++)
+		boot_add(b, events.v[i].id, events.v[i].type, 11, events.v[i].digest, "%s of %s",
+			boot_uki_event_name(events.v[i].id), log_esc(b->set->second.path));
+	return 0;
 }
 
 static void add_pcr14(struct boot_build *b)
@@ -71,14 +118,18 @@ static void add_pcr14(struct boot_build *b)
 		enum pcr_event_id id;
 		const char *name;
 		const struct strbuf *data;
-	} lists[] = {{PCR14_MOK_LIST, "MokListRT", &set->mok},
-		{PCR14_MOK_LIST_X, "MokListXRT", &set->mok_x},
-		{PCR14_MOK_LIST_TRUSTED, "MokListTrustedRT", &set->mok_t}};
+		bool measured;
+	} lists[] = {{PCR14_MOK_LIST, "MokListRT", &set->mok, true},
+		{PCR14_MOK_LIST_X, "MokListXRT", &set->mok_x, true},
+		{PCR14_MOK_SB_STATE, "MokSBStateRT", &set->mok_sb, set->has_mok_sb},
+		{PCR14_MOK_LIST_TRUSTED, "MokListTrustedRT", &set->mok_t, set->has_mok_t}};
 	const char *origin =
-		set->conf->mokvars_fd >= 0 ? "of the MOK variables given" : "as shim makes it";
+		boot_mok_given(set->conf) ? "of the MOK variables given" : "as shim makes it";
 	uint8_t digest[SHA256_LEN];
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		if (!lists[i].measured)
+			continue;
 		bytes_sha256(strbuf_str(lists[i].data), lists[i].data->len, digest);
 		boot_add(b, lists[i].id, PCR_EV_IPL, 14, digest, "%s %s", lists[i].name, origin);
 	}
@@ -97,9 +148,19 @@ static char *when(const struct boot_build *b, bool several_kernels)
 	strbuf_addf(&out, "Secure Boot %s", b->secure_boot ? "on" : "off");
 	if (set->conf->registers & BOOT_PCR4) {
 		strbuf_addf(&out, "; %s", set->loader->name);
-		if (!set->loader->uki)
+		if (set->validation_off && b->secure_boot)
+			strbuf_adds(&out, ", with shim's validation off (MokSBState)");
+		else if (!set->loader->uki || b->kernel_times)
 			strbuf_addf(&out, " %s", times[b->kernel_times]);
+		if (b->failed)
+			strbuf_addf(&out, "; after %u boot entr%s that failed", b->failed,
+				b->failed == 1 ? "y" : "ies");
+		if (b->update)
+			strbuf_addf(
+				&out, "; after a firmware update (%s)", log_esc(b->update->path));
 	}
+	if (b->profile)
+		strbuf_addf(&out, "; profile %u", b->profile);
 	if (several_kernels)
 		strbuf_addf(&out, "; %s", log_esc(b->kernel->path));
 	if (b->sbat_latest)
@@ -116,37 +177,40 @@ static int add_variant(struct boot_build *b, struct boot_variants *out, struct e
 	v = &out->v[out->n++];
 	*v = (struct boot_variant){.when = when(b, set->n_kernels > 1),
 		.secure_boot = b->secure_boot,
+		.path = b->update   ? PCR_BOOT_FIRMWARE_UPDATES
+			: b->failed ? PCR_BOOT_FAILED_ENTRIES
+				    : PCR_BOOT_STRICT,
 		.events = PCR_EVENTS_INIT};
-	b->events = &v->events;
-	b->explain = &out->explain;
-	strbuf_addf(&out->explain, "%zu. %s\n", out->n, v->when);
+	b->variant = v;
 	if (set->conf->registers & BOOT_PCR4)
 		add_pcr4(b);
 	if (set->measures_7 && boot_pcr7(b, err) < 0)
+		return -1;
+	if ((set->conf->registers & BOOT_PCR11) && set->loader->uki && add_pcr11(b, err) < 0)
 		return -1;
 	if (set->conf->registers & BOOT_PCR14)
 		add_pcr14(b);
 	return 0;
 }
 
-/* Every way one kernel may be started in this state. */
-static int add_state(const struct boot_set *set, const struct boot_file *kernel, bool secure_boot,
-	struct boot_variants *out, struct err *err)
+/* Every way one kernel may be started in this state, on this path. */
+static int add_state(
+	const struct boot_build *on, bool secure_boot, struct boot_variants *out, struct err *err)
 {
 	static const signed char once[] = {0, -1};
+	const struct boot_set *set = on->set;
 	const signed char *times = once;
 	bool sbat = set->measures_7 && secure_boot && boot_sbat_differs(set);
 
-	if (set->conf->registers & BOOT_PCR4)
+	if (set->conf->registers & BOOT_PCR4 && !(set->validation_off && secure_boot))
 		times = secure_boot ? set->loader->on : set->loader->off;
 	for (int latest = 0; latest <= sbat; latest++) {
 		for (const signed char *t = times; *t >= 0; t++) {
-			struct boot_build b = {.set = set,
-				.kernel = kernel,
-				.secure_boot = secure_boot,
-				.sbat_latest = latest,
-				.kernel_times = *t};
+			struct boot_build b = *on;
 
+			b.secure_boot = secure_boot;
+			b.sbat_latest = latest;
+			b.kernel_times = *t;
 			if (add_variant(&b, out, err) < 0)
 				return -1;
 		}
@@ -154,21 +218,69 @@ static int add_state(const struct boot_set *set, const struct boot_file *kernel,
 	return 0;
 }
 
-static int add_states(const struct boot_set *set, struct boot_variants *out, struct err *err)
+/* They matter to PCR 11 alone. */
+static unsigned profiles(const struct boot_set *set)
 {
+	unsigned n = 1;
+
+	if (set->loader && set->loader->uki && (set->conf->registers & BOOT_PCR11))
+		n = boot_uki_profiles(&set->second.pe);
+	return n < PROFILES_MAX ? n : PROFILES_MAX;
+}
+
+static int add_states(const struct boot_build *on, struct boot_variants *out, struct err *err)
+{
+	const struct boot_set *set = on->set;
 	bool open = set->conf->registers & (BOOT_PCR4 | BOOT_PCR7);
-	size_t n = set->n_kernels ? set->n_kernels : 1;
+	size_t n = set->n_kernels ? set->n_kernels : profiles(set);
 
 	for (int off = 0; off <= 1; off++) {
 		if (set->secure_boot == (off ? BOOT_SB_ON : BOOT_SB_OFF))
 			continue;
-		for (size_t i = 0; i < n; i++)
-			if (add_state(set, set->n_kernels ? &set->kernel[i] : NULL, !off, out,
-				    err) < 0)
+		for (size_t i = 0; i < n; i++) {
+			struct boot_build b = *on;
+
+			b.kernel = set->n_kernels ? &set->kernel[i] : NULL;
+			b.profile = set->n_kernels ? 0 : (unsigned)i;
+			if (add_state(&b, !off, out, err) < 0)
 				return -1;
+		}
 		if (!open)
 			break; /* PCR 14 is the same in both */
 	}
+	return 0;
+}
+
+/* One that would not start on this platform is no variant, and nobody else's problem. */
+static void add_update(
+	struct boot_set *set, const struct boot_file *update, struct boot_variants *out)
+{
+	size_t before = out->n;
+	struct err err = ERR_INIT;
+
+	if (add_states(&(struct boot_build){.set = set, .second = &set->second, .update = update},
+		    out, &err) == 0)
+		return;
+	while (out->n > before)
+		fini_variant(&out->v[--out->n]);
+	strbuf_addf(&set->paths.notes, "not taken: %s\n", err.text);
+}
+
+/* Straight, then what may come first, the likelier before the others. fwupd sets BootNext, which is
+ * tried before any entry that could fail. */
+static int add_paths(struct boot_set *set, struct boot_variants *out, struct err *err)
+{
+	unsigned failed = set->conf->path >= PCR_BOOT_FAILED_ENTRIES ? PCR_BOOT_FAILED_MAX : 0;
+
+	if (!(set->conf->registers & BOOT_PCR4))
+		failed = 0;
+	for (unsigned i = 0; i <= failed; i++)
+		if (add_states(
+			    &(struct boot_build){.set = set, .second = &set->second, .failed = i},
+			    out, err) < 0)
+			return -1;
+	for (size_t i = 0; i < set->n_updates; i++)
+		add_update(set, &set->update[i], out);
 	return 0;
 }
 
@@ -187,12 +299,27 @@ int boot_predict(const struct boot_conf *conf, struct boot_variants *out, struct
 	struct boot_set set = {0};
 	int rc = boot_read(conf, &set, err);
 
+	if (rc == 0)
+		rc = add_paths(&set, out, err);
 	if (rc == 0) {
 		explain_files(&set, &out->explain);
-		rc = add_states(&set, out, err);
+		boot_explain(out, &out->explain);
 	}
 	boot_set_fini(&set);
 	if (rc < 0)
 		boot_variants_fini(out);
+	return rc;
+}
+
+int boot_digest(int fd, const char *path, uint8_t out[SHA256_LEN], struct err *err)
+{
+	struct boot_file f = {0};
+	int rc;
+
+	if (boot_file_open_fd(fd, path, &f, err) < 0)
+		return -1;
+	rc = boot_file_hash(&f, err);
+	memcpy(out, f.digest, SHA256_LEN);
+	boot_file_fini(&f);
 	return rc;
 }

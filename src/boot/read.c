@@ -12,124 +12,66 @@
 #include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pcr/platform.h"
-
-#define ATTRIBUTES 4 /* bytes that come first in an efivarfs file */
 
 /* ---- firmware variables */
 
-/* Whole files. */
-struct platform {
-	struct strbuf text[PCR_PLATFORM_N_VARS];
-	bool found[PCR_PLATFORM_N_VARS];
-};
-
-static void platform_fini(struct platform *p)
-{
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
-		strbuf_fini(&p->text[i]);
-}
-
-static int platform_read(int fd, struct platform *p, struct err *err)
-{
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
-		p->found[i] = boot_read_small(fd, pcr_platform_files[i], &p->text[i], err) == 0;
-		if (!p->found[i] && err->kind != ERR_NOT_FOUND)
-			return err_wrap(err, "firmware variables");
-		err_clear(err);
-	}
-	return 0;
-}
-
-static void platform_digest(const struct platform *p, uint8_t out[SHA256_LEN])
-{
-	struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
-
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
-		if (p->found[i])
-			files[i] =
-				(struct pcr_platform_file){strbuf_str(&p->text[i]), p->text[i].len};
-	pcr_platform_digest(files, out);
-}
-
 /* One that is not there is empty. */
-static int take_variable(
-	const struct platform *p, enum pcr_platform_var i, struct strbuf *out, struct err *err)
+static void take_variable(const struct boot_vars *v, enum pcr_platform_var i, struct strbuf *out)
 {
-	if (!p->found[i])
-		return 0;
-	if (p->text[i].len < ATTRIBUTES)
+	if (v->found[i])
+		strbuf_add(out, v->text[i].data + BOOT_VARS_ATTRIBUTES,
+			v->text[i].len - BOOT_VARS_ATTRIBUTES);
+}
+
+static int take_state(struct boot_set *set, const struct boot_vars *v, const struct strbuf *state,
+	struct err *err)
+{
+	if (v->found[PCR_PLATFORM_SECURE_BOOT] && state->len != 1)
 		return err_set(err, ERR_INVALID,
-			"firmware variables: %s is shorter than its %d bytes of attributes",
-			pcr_platform_files[i], ATTRIBUTES);
-	strbuf_add(out, p->text[i].data + ATTRIBUTES, p->text[i].len - ATTRIBUTES);
+			"firmware variables: %s has %zu bytes after its attributes instead of one; next step: copy it from /sys/firmware/efi/efivars",
+			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT], state->len);
+	if (set->secure_boot != BOOT_SB_FROM_EFIVARS)
+		return 0;
+	if (state->len)
+		set->secure_boot = state->data[0] == 1 ? BOOT_SB_ON : BOOT_SB_OFF;
+	else if (set->pk.len) /* a capture without the state itself */
+		set->secure_boot = BOOT_SB_ON;
+	else
+		return err_set(err, ERR_INVALID,
+			"firmware variables: there is neither %s nor PK, so whether Secure Boot is on is not known; next step: copy all five, or give --secureboot-disabled",
+			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT]);
 	return 0;
+}
+
+static int take_variables(struct boot_set *set, const struct boot_vars *v, struct err *err)
+{
+	cleanup_strbuf struct strbuf state = STRBUF_INIT;
+
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
+		if (v->found[i] && v->text[i].len < BOOT_VARS_ATTRIBUTES)
+			return err_set(err, ERR_INVALID,
+				"firmware variables: %s is shorter than its %d bytes of attributes",
+				pcr_platform_files[i], BOOT_VARS_ATTRIBUTES);
+	take_variable(v, PCR_PLATFORM_PK, &set->pk);
+	take_variable(v, PCR_PLATFORM_KEK, &set->kek);
+	take_variable(v, PCR_PLATFORM_DB, &set->db);
+	take_variable(v, PCR_PLATFORM_DBX, &set->dbx);
+	take_variable(v, PCR_PLATFORM_SECURE_BOOT, &state);
+	return take_state(set, v, &state, err);
 }
 
 static int read_efivars(struct boot_set *set, struct err *err)
 {
-	cleanup_strbuf struct strbuf state = STRBUF_INIT;
-	__attribute__((cleanup(platform_fini))) struct platform p = {{STRBUF_INIT}, {false}};
+	cleanup_boot_vars struct boot_vars v = {.found = {false}};
 
 	set->secure_boot = set->conf->secure_boot;
+	if (set->conf->vars)
+		return take_variables(set, set->conf->vars, err);
 	if (set->conf->efivars_fd < 0)
 		return 0;
-	if (platform_read(set->conf->efivars_fd, &p, err) < 0)
+	if (boot_vars_read(set->conf->efivars_fd, set->secure_boot == BOOT_SB_OFF, &v, err) < 0)
 		return -1;
-	/* Of the very bytes that are predicted from: the directory may change meanwhile. */
-	if (set->conf->variables_sha256)
-		platform_digest(&p, set->conf->variables_sha256);
-	if (take_variable(&p, PCR_PLATFORM_PK, &set->pk, err) < 0 ||
-		take_variable(&p, PCR_PLATFORM_KEK, &set->kek, err) < 0 ||
-		take_variable(&p, PCR_PLATFORM_DB, &set->db, err) < 0 ||
-		take_variable(&p, PCR_PLATFORM_DBX, &set->dbx, err) < 0 ||
-		take_variable(&p, PCR_PLATFORM_SECURE_BOOT, &state, err) < 0)
-		return -1;
-	if (set->secure_boot != BOOT_SB_FROM_EFIVARS)
-		return 0;
-	/* A capture without the state itself: without a platform key it is setup mode, and off. */
-	if (state.len)
-		set->secure_boot = state.data[0] == 1 ? BOOT_SB_ON : BOOT_SB_OFF;
-	else
-		set->secure_boot = set->pk.len ? BOOT_SB_ON : BOOT_SB_OFF;
-	return 0;
-}
-
-/* ---- MOK lists */
-
-static int read_mok_files(struct boot_set *set, struct err *err)
-{
-	const struct {
-		const char *file;
-		struct strbuf *to;
-	} files[] = {{"MokListRT", &set->mok}, {"MokListXRT", &set->mok_x},
-		{"MokListTrustedRT", &set->mok_t}};
-
-	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		if (boot_read_small(set->conf->mokvars_fd, files[i].file, files[i].to, err) == 0)
-			continue;
-		if (err->kind == ERR_NOT_FOUND) {
-			err_clear(err);
-			return err_set(err, ERR_NOT_FOUND,
-				"the MOK variables do not include %s; next step: copy all of /sys/firmware/efi/mok-variables of a running node, or leave --mok-variables out",
-				files[i].file);
-		}
-		return err_wrap(err, "MOK variables");
-	}
-	return 0;
-}
-
-/* What shim mirrors while no key is enrolled. */
-static int derive_mok(struct boot_set *set, struct err *err)
-{
-	if (!set->vendor.auth_len)
-		return err_set(err, ERR_INVALID,
-			"%s: shim has no vendor certificate, so its MOK lists are not known; next step: give --mok-variables",
-			log_esc(set->shim.path));
-	shim_mok_list(&set->vendor, &set->mok);
-	shim_mok_list_x(&set->vendor, &set->mok_x);
-	strbuf_addc(&set->mok_t, 1);
-	return 0;
+	return take_variables(set, &v, err);
 }
 
 /* ---- files */
@@ -205,29 +147,68 @@ static int open_all(struct boot_set *set, struct err *err)
 	return 0;
 }
 
-static int must_be_signed(const struct boot_file *f, const char *who, struct err *err)
+static int open_updates(struct boot_set *set, struct err *err)
 {
-	if (f->n_signatures)
+	if (set->conf->path < PCR_BOOT_FIRMWARE_UPDATES)
+		return 0;
+	if (boot_find_updates(set->conf->rootfs_fd, &set->paths, err) < 0)
+		return -1;
+	set->update = xcalloc(set->paths.n_updates + 1, sizeof(*set->update));
+	for (size_t i = 0; i < set->paths.n_updates; i++) {
+		struct boot_file *f = &set->update[set->n_updates];
+		struct err why = ERR_INIT;
+
+		/* One that cannot be used is nobody else's problem. */
+		if (boot_file_open(set->conf->rootfs_fd, set->paths.update[i], f, &why) == 0 &&
+			boot_file_hash(f, &why) == 0 && boot_sbat_check(set, f, true, &why) == 0) {
+			set->n_updates++;
+			continue;
+		}
+		boot_file_fini(f);
+		strbuf_addf(&set->paths.notes, "not taken: %s\n", why.text);
+	}
+	return 0;
+}
+
+/* Where the platform is not known nothing can vouch for a file that is not signed. */
+static int must_be_signed(
+	const struct boot_set *set, const struct boot_file *f, const char *who, struct err *err)
+{
+	if (f->n_signatures || set->secure_boot == BOOT_SB_OFF || set->measures_7 ||
+		set->conf->vouched || boot_mok_given(set->conf))
 		return 0;
 	return err_set(err, ERR_INVALID,
-		"%s is not signed: with Secure Boot on %s will not start it; next step: sign it, or give --secureboot-disabled if the nodes run without",
+		"%s is not signed: with Secure Boot on %s will not start it; next step: sign it, or --mok-variables of a node where its hash is enrolled, or --secureboot-disabled",
 		log_esc(f->path), who);
+}
+
+/* A UKI's kernel counts where its stub has the firmware load it. A stub of unknown version cannot do
+ * so with what is not a program. */
+static int hash_inner(struct boot_set *set, struct err *err)
+{
+	if (!set->loader->uki || !boot_loader_may_load(set->loader) ||
+		boot_uki_inner(&set->second, set->inner, err) == 0)
+		return 0;
+	if (boot_stub_version(&set->second.pe))
+		return -1;
+	err_clear(err);
+	set->loader = boot_loader_uki();
+	return 0;
 }
 
 static int hash_all(struct boot_set *set, struct err *err)
 {
-	bool on = set->secure_boot != BOOT_SB_OFF;
-
-	if (boot_file_hash(&set->shim, err) < 0 || boot_file_hash(&set->second, err) < 0)
-		return -1;
-	if (on && (must_be_signed(&set->shim, "the firmware", err) < 0 ||
-			  must_be_signed(&set->second, "shim", err) < 0))
+	if (boot_file_hash(&set->shim, err) < 0 || boot_file_hash(&set->second, err) < 0 ||
+		must_be_signed(set, &set->shim, "the firmware", err) < 0 ||
+		must_be_signed(set, &set->second, "shim", err) < 0 ||
+		boot_sbat_check(set, &set->second, true, err) < 0)
 		return -1;
 	for (size_t i = 0; i < set->n_kernels; i++)
 		if (boot_file_hash(&set->kernel[i], err) < 0 ||
-			(on && must_be_signed(&set->kernel[i], "shim", err) < 0))
+			must_be_signed(set, &set->kernel[i], "shim", err) < 0 ||
+			boot_sbat_check(set, &set->kernel[i], false, err) < 0)
 			return -1;
-	return 0;
+	return hash_inner(set, err);
 }
 
 static int read_vendor(struct boot_set *set, struct err *err)
@@ -249,30 +230,36 @@ int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *er
 	bool files = conf->rootfs_fd >= 0;
 
 	set->conf = conf;
-	set->measures_7 = (conf->registers & BOOT_PCR7) && conf->efivars_fd >= 0;
-	if (!files && ((conf->registers & ~BOOT_PCR14) || conf->mokvars_fd < 0))
+	set->measures_7 = (conf->registers & BOOT_PCR7) && (conf->efivars_fd >= 0 || conf->vars);
+	if (!files && ((conf->registers & ~BOOT_PCR14) || !boot_mok_given(conf)))
 		return err_set(err, ERR_INVALID, "this needs the image's files");
 	if (read_efivars(set, err) < 0)
 		return -1;
-	if (files && (open_all(set, err) < 0 || hash_all(set, err) < 0))
+	if (boot_mok_given(conf) && boot_mok_read(set, err) < 0)
+		return -1;
+	if (files &&
+		(open_all(set, err) < 0 || open_updates(set, err) < 0 || hash_all(set, err) < 0))
 		return -1;
 	if (!(conf->registers & BOOT_PCR14) && !set->measures_7)
 		return 0;
 	if (files && read_vendor(set, err) < 0)
 		return -1;
-	return conf->mokvars_fd >= 0 ? read_mok_files(set, err) : derive_mok(set, err);
+	return boot_mok_given(conf) ? 0 : boot_mok_derive(set, err);
 }
 
 void boot_set_fini(struct boot_set *set)
 {
-	struct strbuf *texts[] = {
-		&set->pk, &set->kek, &set->db, &set->dbx, &set->mok, &set->mok_x, &set->mok_t};
+	struct strbuf *texts[] = {&set->pk, &set->kek, &set->db, &set->dbx, &set->mok, &set->mok_x,
+		&set->mok_t, &set->mok_sb};
 
 	drop_kernels(set);
+	for (size_t i = 0; i < set->n_updates; i++)
+		boot_file_fini(&set->update[i]);
+	free(set->update);
 	free(set->kernel);
 	boot_file_fini(&set->shim);
 	boot_file_fini(&set->second);
 	boot_paths_fini(&set->paths);
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		strbuf_fini(texts[i]);
+	for (size_t k = 0; k < ARRAY_LEN(texts); k++)
+		strbuf_fini(texts[k]);
 }

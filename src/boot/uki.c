@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * PCR 11 of a unified kernel image: systemd-stub measures the name of each section it knows (with
- * its NUL), then the section's contents, in a fixed order. Which sections a stub knows depends on
- * its version; these are those of the Rust tool.
+ * its NUL), then the section's contents, in the order of its own list. That list grew; which stub is
+ * inside, .sdmagic says. Stubs 252, 254, 257 and 262 were measured in real boots. From 257 on a
+ * .profile section begins a profile, whose sections take the place of those before the first one.
  */
 #include "config.h"
 
@@ -13,33 +14,109 @@
 #include "tec/base/mem.h"
 #include "tec/boot/authenticode.h"
 
+#define PROFILES 257 /* the first stub that has them */
+#define DEFAULT  252 /* of a stub that does not say its version: as the Rust tool has it */
+#define N_ALL    ARRAY_LEN(sections)
+
+/* In the order of measurement. since: the first stub that measures it. */
 static const struct {
 	const char *name, *content;
+	enum pcr_event_id id;
+	unsigned since;
 } sections[] = {
-	{".linux", ".linux_CONTENT"},
-	{".osrel", ".osrel_CONTENT"},
-	{".cmdline", ".cmdline_CONTENT"},
-	{".initrd", ".initrd_CONTENT"},
-	{".uname", ".uname_CONTENT"},
-	{".sbat", ".sbat_CONTENT"},
+	{".linux", ".linux_CONTENT", PCR11_LINUX, 252},
+	{".osrel", ".osrel_CONTENT", PCR11_OSREL, 252},
+	{".cmdline", ".cmdline_CONTENT", PCR11_CMDLINE, 252},
+	{".initrd", ".initrd_CONTENT", PCR11_INITRD, 252},
+	{".ucode", ".ucode_CONTENT", PCR11_UCODE, 256},
+	{".splash", ".splash_CONTENT", PCR11_SPLASH, 252},
+	{".dtb", ".dtb_CONTENT", PCR11_DTB, 252},
+	{".uname", ".uname_CONTENT", PCR11_UNAME, 253},
+	{".sbat", ".sbat_CONTENT", PCR11_SBAT, 254},
+	{".pcrpkey", ".pcrpkey_CONTENT", PCR11_PCRPKEY, 252},
+	{".profile", ".profile_CONTENT", PCR11_PROFILE, PROFILES},
+	{".hwids", ".hwids_CONTENT", PCR11_HWIDS, 257},
 };
+
+/* What depends on the node's hardware: no one value can be said. */
+static const struct {
+	const char *name;
+	unsigned since;
+} depends[] = {{".dtbauto", 257}, {".efifw", 258}};
 
 const char *boot_uki_event_name(enum pcr_event_id id)
 {
-	size_t i = ((size_t)id - PCR11_LINUX) / 2;
-
-	if (id < PCR11_LINUX || id > PCR11_SBAT_CONTENT)
-		return NULL;
-	return (id - PCR11_LINUX) % 2 ? sections[i].content : sections[i].name;
+	for (size_t i = 0; i < N_ALL; i++) {
+		if (sections[i].id == id)
+			return sections[i].name;
+		if (sections[i].id + 1 == id)
+			return sections[i].content;
+	}
+	return NULL;
 }
 
-static const struct pe_section *section_named(const struct pe *pe, const char *name)
+/* ---- sections and profiles */
+
+/* The sections from..to belong together: those of one profile, or those before all. */
+struct range {
+	unsigned from, to;
+};
+
+static struct range profile_range(const struct pe *pe, unsigned wanted, bool *found)
 {
+	struct range r = {pe->n_sections, pe->n_sections};
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < pe->n_sections; i++) {
+		if (!str_eq(pe->section[i].name, ".profile"))
+			continue;
+		if (n == wanted)
+			r.from = i;
+		if (n++ == wanted + 1)
+			r.to = i;
+	}
+	*found = r.from < pe->n_sections;
+	return r;
+}
+
+static unsigned base_end(const struct pe *pe)
+{
+	unsigned i = 0;
+
+	while (i < pe->n_sections && !str_eq(pe->section[i].name, ".profile"))
+		i++;
+	return i;
+}
+
+unsigned boot_uki_profiles(const struct pe *pe)
+{
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < pe->n_sections; i++)
+		n += str_eq(pe->section[i].name, ".profile");
+	return n ? n : 1;
+}
+
+static const struct pe_section *section_in(const struct pe *pe, const char *name, struct range r)
+{
+	for (unsigned i = r.from; i < r.to; i++)
 		if (str_eq(pe->section[i].name, name))
 			return &pe->section[i];
 	return NULL;
 }
+
+static const struct pe_section *section_of(const struct pe *pe, const char *name, unsigned profile)
+{
+	const struct pe_section *s = NULL;
+	bool found;
+	struct range r = profile_range(pe, profile, &found);
+
+	if (found)
+		s = section_in(pe, name, r);
+	return s ? s : section_in(pe, name, (struct range){0, base_end(pe)});
+}
+
+/* ---- measuring */
 
 static int hash_section(
 	struct boot_file *f, const struct pe_section *s, uint8_t out[SHA256_LEN], struct err *err)
@@ -61,41 +138,112 @@ static int hash_section(
 	return 0;
 }
 
-static int add_section(struct boot_file *f, size_t i, struct pcr_events *out, struct err *err)
+static int add_section(struct boot_file *f, size_t i, const struct pe_section *s,
+	struct pcr_events *out, struct err *err)
 {
-	const struct pe_section *s = section_named(&f->pe, sections[i].name);
-	enum pcr_event_id id = (enum pcr_event_id)(PCR11_LINUX + 2 * i);
 	uint8_t digest[SHA256_LEN];
 
-	if (!s)
-		return 0;
 	/* The loader would add zeros, which no UKI builder relies on. */
 	if (s->virtual_size > s->raw_size)
 		return err_set(err, ERR_INVALID, "%s: section %s is longer than its data",
 			log_esc(f->path), sections[i].name);
 	bytes_sha256(sections[i].name, strlen(sections[i].name) + 1, digest);
-	if (!pcr_events_push(out, id, PCR_EV_IPL, 11, digest))
+	if (!pcr_events_push(out, sections[i].id, PCR_EV_IPL, 11, digest))
 		DIE("more than %d events of one image", PCR_EVENTS_MAX);
 	if (hash_section(f, s, digest, err) < 0)
 		return -1;
-	if (!pcr_events_push(out, id + 1, PCR_EV_IPL, 11, digest))
+	if (!pcr_events_push(out, (enum pcr_event_id)(sections[i].id + 1), PCR_EV_IPL, 11, digest))
 		DIE("more than %d events of one image", PCR_EVENTS_MAX);
 	return 0;
 }
 
-int boot_uki(int uki_fd, const char *path, struct pcr_events *out, struct err *err)
+/* Without .sdmagic it is not known what a stub makes of the later sections. */
+static int check_known(const struct boot_file *f, unsigned version, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(depends); i++)
+		if (section_in(&f->pe, depends[i].name, (struct range){0, f->pe.n_sections}) &&
+			(!version || version >= depends[i].since))
+			return err_set(err, ERR_INVALID,
+				"%s: section %s is measured where a node's hardware matches it, so there is no one PCR 11; next step: build it without, or take a node's value",
+				log_esc(f->path), depends[i].name);
+	for (size_t i = 0; version < DEFAULT && i < N_ALL; i++) {
+		bool plain = sections[i].since <= 254 && sections[i].id <= PCR11_SBAT;
+
+		if (!plain && section_of(&f->pe, sections[i].name, 0))
+			return err_set(err, ERR_INVALID,
+				"%s: whether its stub measures section %s is not known, as it does not say its version (.sdmagic) or is older than %d; next step: a later systemd-stub",
+				log_esc(f->path), sections[i].name, DEFAULT);
+	}
+	return 0;
+}
+
+int boot_uki_events(struct boot_file *f, unsigned profile, struct pcr_events *out, struct err *err)
+{
+	unsigned version = boot_stub_version(&f->pe);
+
+	if (!section_of(&f->pe, ".linux", 0))
+		return err_set(err, ERR_INVALID,
+			"%s does not have a section .linux: it is a PE image, but not a unified kernel image",
+			log_esc(f->path));
+	if (check_known(f, version, err) < 0)
+		return -1;
+	for (size_t i = 0; i < N_ALL; i++) {
+		const struct pe_section *s =
+			section_of(&f->pe, sections[i].name, version >= PROFILES ? profile : 0);
+
+		/* One that does not say its version: all of those that the Rust tool has. */
+		if (!s || (version && version < sections[i].since))
+			continue;
+		if (add_section(f, i, s, out, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int boot_uki(int uki_fd, const char *path, unsigned profile, unsigned *n_profiles,
+	struct pcr_events *out, struct err *err)
 {
 	struct boot_file f = {0};
-	int rc = 0;
+	int rc;
 
 	if (boot_file_open_fd(uki_fd, path, &f, err) < 0)
 		return -1;
-	if (!section_named(&f.pe, ".linux"))
-		rc = err_set(err, ERR_INVALID,
-			"%s does not have a section .linux: it is a PE image, but not a unified kernel image",
-			log_esc(path));
-	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(sections); i++)
-		rc = add_section(&f, i, out, err);
+	*n_profiles = boot_stub_version(&f.pe) >= PROFILES ? boot_uki_profiles(&f.pe) : 1;
+	rc = boot_uki_events(&f, profile, out, err);
 	boot_file_fini(&f);
 	return rc;
+}
+
+/* ---- the kernel inside, where a stub has the firmware load it */
+
+struct inner {
+	struct boot_file *f;
+	size_t at;
+};
+
+static const uint8_t *inner_source(void *arg, size_t from, size_t len, struct err *err)
+{
+	const struct inner *in = arg;
+
+	return boot_file_source(in->f, in->at + from, len, err);
+}
+
+int boot_uki_inner(struct boot_file *f, uint8_t out[SHA256_LEN], struct err *err)
+{
+	const struct pe_section *s = section_of(&f->pe, ".linux", 0);
+	struct inner in = {f, s ? s->raw_off : 0};
+	struct pe pe;
+
+	if (!s)
+		return err_set(
+			err, ERR_INVALID, "%s does not have a section .linux", log_esc(f->path));
+	if (s->virtual_size > s->raw_size ||
+		pe_parse(f->data + s->raw_off, s->virtual_size, &pe, err) < 0 ||
+		authenticode_sha256(&pe, inner_source, &in, out, err) < 0) {
+		if (!err_is_set(err))
+			err_set(err, ERR_INVALID, "section .linux is longer than its data");
+		return err_wrap(err, "%s: the kernel inside", log_esc(f->path));
+	}
+	boot_file_rest(f);
+	return 0;
 }

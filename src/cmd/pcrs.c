@@ -69,19 +69,50 @@ static unsigned registers_of(enum pcrs_command c)
 		return BOOT_PCR14;
 	case PCRS_JOB:
 		return BOOT_PCR4 | BOOT_PCR14;
+	case PCRS_VERIFY:
+		return BOOT_ALL | BOOT_PCR11;
 	default:
 		return BOOT_ALL;
 	}
 }
 
-static int predict(const struct pcrs_options *o, struct boot_variants *out, struct err *err)
+/* Of verify without --efivars it is the log that is compared; one without them has no PCR 7. */
+static int read_vars(
+	const struct pcrs_options *o, struct boot_vars *vars, bool *have, struct err *err)
+{
+	cleanup_free char *log = NULL;
+	size_t len;
+
+	*have = false;
+	if (!o->efivars_log)
+		return 0;
+	log = file_read(o->efivars_log, LOG_MAX, &len, NULL, err);
+	if (!log)
+		return -1;
+	if (o->command == PCRS_VERIFY && len == 0)
+		return 0;
+	if (boot_vars_from_log(log, len, vars, err) < 0)
+		return err_wrap(err, "%s", log_esc(o->efivars_log));
+	*have = true;
+	return 0;
+}
+
+static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars, bool vouched,
+	struct boot_variants *out, struct err *err)
 {
 	struct boot_conf conf = {.registers = registers_of(o->command),
 		.rootfs_fd = -1,
 		.efivars_fd = -1,
 		.mokvars_fd = -1,
 		.secure_boot = o->secure_boot,
+		.vars = vars,
+		.vouched = vouched,
 		.uki = o->uki,
+		.validation_off_ok = o->validation_off,
+		/* Verify explains with what it does not accept; of a Job's values the operator
+		 * takes what spec.bootPath says. */
+		.path = o->command == PCRS_VERIFY || o->command == PCRS_JOB ? PCR_BOOT_LAST
+									    : o->boot_path,
 		.all_kernels = o->all_kernels};
 	bool files = o->command != PCRS_PCR14 || !o->mok_variables;
 	int rc = -1;
@@ -98,14 +129,40 @@ static int predict(const struct pcrs_options *o, struct boot_variants *out, stru
 	return rc;
 }
 
+/* vouched: a platform is known to start what is not signed. */
+static int predict(
+	const struct pcrs_options *o, bool vouched, struct boot_variants *out, struct err *err)
+{
+	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
+	bool have;
+
+	if (read_vars(o, &vars, &have, err) < 0)
+		return -1;
+	return predict_of(o, have ? &vars : NULL, vouched, out, err);
+}
+
 /* ---- answers */
+
+static int open_file(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		err_set_errno(err, ERR_NOT_FOUND, errno, "cannot open %s", log_esc(path));
+	return fd;
+}
+
+static int flush(struct err *err)
+{
+	if (fflush(stdout) == EOF)
+		return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
+	return 0;
+}
 
 static int print_json(struct json_object *o, struct err *err)
 {
 	puts(json_object_to_json_string_ext(o, PRETTY));
-	if (fflush(stdout) == EOF)
-		return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
-	return 0;
+	return flush(err);
 }
 
 /* "all" prints {"pcrs":[Pcr...]}, the others their Pcr alone. */
@@ -136,14 +193,22 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 	cleanup_pcr_events struct pcr_events events = PCR_EVENTS_INIT;
 	cleanup_json struct json_object *answer = NULL;
 	struct json_object *list;
-	int fd = open(o->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
+	unsigned n_profiles;
+	int fd = open_file(o->file, err), rc;
 
 	if (fd < 0)
-		return err_set_errno(err, ERR_NOT_FOUND, errno, "cannot open %s", log_esc(o->file));
-	rc = boot_uki(fd, o->file, &events, err);
+		return -1;
+	rc = boot_uki(fd, o->file, o->profile, &n_profiles, &events, err);
 	close(fd);
 	if (rc < 0)
 		return -1;
+	if (o->profile >= n_profiles)
+		return err_set(err, ERR_INVALID, "%s has %u profile%s, counted from 0",
+			log_esc(o->file), n_profiles, n_profiles == 1 ? "" : "s");
+	if (n_profiles > 1)
+		fprintf(stderr,
+			"tec-compute-pcrs: %s has %u profiles; this is PCR 11 of profile %u (--profile)\n",
+			log_esc(o->file), n_profiles, o->profile);
 	answer = pcr_events_one_json(&events, 11);
 	/* The Rust tool calls these events by their sections. */
 	list = json_get_arr(answer, "events");
@@ -161,19 +226,85 @@ static int run_verify(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
 	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
+	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
 	cleanup_free char *log = NULL;
+	struct err why = ERR_INIT;
+	bool have;
 	size_t len;
+	int rc;
 
-	if (predict(o, &v, err) < 0 || !(log = file_read(o->file, LOG_MAX, &len, NULL, err)))
+	if (read_vars(o, &vars, &have, err) < 0 ||
+		!(log = file_read(o->file, LOG_MAX, &len, NULL, err)))
 		return -1;
-	if (boot_compare_log(&v, log, len, &c, err) < 0)
+	rc = predict_of(o, have ? &vars : NULL, false, &v, &why);
+	if (rc < 0 && why.kind != ERR_INVALID) {
+		*err = why;
+		return -1;
+	}
+	/* An image that would not start is the answer, and the log may say what did. */
+	if ((rc < 0 ? boot_compare_refused(why.text, log, len, &c, err)
+		    : boot_compare_log(&v, o->boot_path, log, len, &c, err)) < 0)
 		return err_wrap(err, "%s", log_esc(o->file));
 	fputs(strbuf_str(&c.report), stdout);
-	if (!o->efivars)
-		puts("PCR  7  not compared: that needs --efivars");
-	if (fflush(stdout) == EOF)
-		return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
+	if (flush(err) < 0)
+		return -1;
 	return c.matches ? 0 : 1;
+}
+
+/* As sha256sum prints them. */
+static int run_digest(const struct pcrs_options *o, struct err *err)
+{
+	const char *path;
+
+	for (size_t i = 0; (path = conf_operand_nth(o->conf, i)); i++) {
+		char hex[SHA256_HEX_LEN + 1];
+		uint8_t digest[SHA256_LEN];
+		int fd = open_file(path, err), rc;
+
+		if (fd < 0)
+			return -1;
+		rc = boot_digest(fd, path, digest, err);
+		close(fd);
+		if (rc < 0)
+			return -1;
+		bytes_to_hex(digest, SHA256_LEN, hex);
+		printf("%s  %s\n", hex, log_esc(path));
+	}
+	return flush(err);
+}
+
+static int write_var(int dir, const char *name, const struct strbuf *text, struct err *err)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	bool good = fd >= 0 && write(fd, text->data, text->len) == (ssize_t)text->len;
+	int why = errno;
+
+	if (fd >= 0)
+		close(fd);
+	return good ? 0 : err_set_errno(err, ERR_INVALID, why, "cannot write %s", name);
+}
+
+static int run_extract_vars(const struct pcrs_options *o, struct err *err)
+{
+	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
+	const char *into = conf_operand_nth(o->conf, 1);
+	cleanup_free char *log = NULL;
+	size_t len;
+	int dir;
+
+	log = file_read(o->file, LOG_MAX, &len, NULL, err);
+	if (!log)
+		return -1;
+	if (boot_vars_from_log(log, len, &vars, err) < 0)
+		return err_wrap(err, "%s", log_esc(o->file));
+	dir = open(into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_set_errno(err, ERR_NOT_FOUND, errno, "cannot open %s", log_esc(into));
+	for (int i = 0; i < PCR_PLATFORM_N_VARS && !err_is_set(err); i++)
+		if (vars.found[i] && write_var(dir, pcr_platform_files[i], &vars.text[i], err) == 0)
+			puts(pcr_platform_files[i]);
+	close(dir);
+	return err_is_set(err) ? -1 : flush(err);
 }
 
 /* ---- the Job's form */
@@ -217,10 +348,17 @@ static int run_job(const struct pcrs_options *o, struct err *err)
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct model_platforms platforms = {.n = 0};
+	bool vouched = false;
 	int status = -1;
 
-	if (predict(o, &v, err) < 0 || predict_platforms(o, &platforms, err) < 0)
+	if (predict_platforms(o, &platforms, err) < 0)
 		return -1;
+	for (size_t i = 0; i < platforms.n; i++)
+		vouched |= !platforms.v[i].why;
+	if (predict(o, vouched, &v, err) < 0) {
+		model_platforms_fini(&platforms);
+		return -1;
+	}
 	if (boot_job_message(&v, &platforms, o->nonce, o->digest, &text, err) < 0) {
 		fprintf(stderr, "tec-compute-pcrs: too many events: %s\n", err->text);
 		status = MODEL_PCRMSG_TOO_MANY;
@@ -240,12 +378,16 @@ static int run(const struct pcrs_options *o, struct err *err)
 		return run_pcr11(o, err);
 	case PCRS_FETCH:
 		return 0;
+	case PCRS_DIGEST:
+		return run_digest(o, err);
+	case PCRS_EXTRACT_VARS:
+		return run_extract_vars(o, err);
 	case PCRS_VERIFY:
 		return run_verify(o, err);
 	case PCRS_JOB:
 		return run_job(o, err);
 	default:
-		return predict(o, &v, err) < 0 ? -1 : print_variants(o, &v, err);
+		return predict(o, false, &v, err) < 0 ? -1 : print_variants(o, &v, err);
 	}
 }
 

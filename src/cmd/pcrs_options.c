@@ -23,8 +23,17 @@ static const struct conf_option table[] = {
 		.help = "Root of the image's files. Default: /, with --image /image."},
 	{"efivars", CONF_STRING, "DIR",
 		.help = "Firmware variables of the nodes' platform as efivarfs shows them (PK-..., KEK-..., db-..., dbx-..., SecureBoot-...). Without: no PCR 7."},
+	{"efivars-from-log", CONF_OPTIONAL, "LOG",
+		.help = "Take the firmware variables from a node's event log, which holds them; verify does so with its own log when --efivars is not given."},
 	{"mok-variables", CONF_STRING, "DIR",
-		.help = "MokListRT, MokListXRT and MokListTrustedRT as in /sys/firmware/efi/mok-variables. Without: derived from shim, as on a node without enrolled keys."},
+		.help = "A node's /sys/firmware/efi/mok-variables, of which MokListRT, MokListXRT, MokListTrustedRT and MokSBStateRT are read. Without: derived from shim, as on a node without enrolled keys."},
+	{"allow-validation-disabled", CONF_BOOL, "BOOL", "false",
+		.help = "Accept MOK variables of a node whose shim does not validate what it starts (mokutil --disable-validation): its PCR 4 does not show which kernel runs."},
+	{"boot-path", CONF_CHOICE, "WHAT", "Strict",
+		.choices = "Strict, AllowFailedEntries, AllowFirmwareUpdates",
+		.help = "What may come before the image's boot loader: nothing, up to two boot entries that failed, or also fwupd's program if the image ships it."},
+	{"profile", CONF_STRING, "N", "0",
+		.help = "Which profile of a unified kernel image is booted; 0 is the first one."},
 	{"uki", CONF_BOOL, "BOOL", "false",
 		.help = "The second stage is a unified kernel image. One that has the usual sections is recognized without this option."},
 	{"secureboot-disabled", CONF_BOOL, "BOOL",
@@ -42,7 +51,7 @@ static const struct conf_option table[] = {
 	{"result", CONF_STRING, "FILE", "/dev/termination-log",
 		.help = "Without a command: where the message goes."},
 	{"platform", CONF_LIST, "NAME=DIR",
-		.help = "Without a command: also compute PCR 7 on the platform NAME, whose firmware variables are in DIR as for --efivars; up to eight times."},
+		.help = "Without a command: also compute what is other on the platform NAME, whose variables are in DIR, as for --efivars, --mok-variables or both; up to eight times."},
 	{"into", CONF_STRING, "DIR", .group = "Fetching an image",
 		.help = "Put the files that are needed into this directory, which must be empty, and leave them there. Without: they are deleted in the end."},
 	{"registry-mirror", CONF_STRING, "LIST",
@@ -64,20 +73,25 @@ static const struct conf_option table[] = {
 
 static const struct conf_command commands[] = {
 	[PCRS_ALL] = {"all", NULL, "PCRs 4, 7 and 14 of an image",
-		"rootfs efivars mok-variables uki secureboot-disabled all-kernels variants explain image" FETCHING},
+		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels variants explain allow-validation-disabled boot-path image" FETCHING},
 	[PCRS_PCR4] = {"pcr4", NULL, "what was started: shim, second stage, kernel",
-		"rootfs efivars uki secureboot-disabled all-kernels variants explain image" FETCHING},
+		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels variants explain allow-validation-disabled boot-path image" FETCHING},
 	[PCRS_PCR7] = {"pcr7", NULL,
 		"Secure Boot state, and whose certificates vouched for what was started (needs --efivars)",
-		"rootfs efivars mok-variables uki secureboot-disabled all-kernels variants explain image" FETCHING},
-	[PCRS_PCR11] = {"pcr11", "UKI", "sections of a unified kernel image", "explain"},
+		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels variants explain allow-validation-disabled image" FETCHING},
+	[PCRS_PCR11] = {"pcr11", "UKI", "sections of a unified kernel image", "explain profile"},
 	[PCRS_PCR14] = {"pcr14", NULL, "machine owner keys",
-		"rootfs mok-variables explain image" FETCHING},
+		"rootfs mok-variables explain allow-validation-disabled image" FETCHING},
 	[PCRS_VERIFY] = {"verify", "EVENTLOG",
-		"compare a node's event log with the prediction: the first event that differs, or that it matches",
-		"rootfs efivars mok-variables uki secureboot-disabled all-kernels explain image" FETCHING},
+		"compare a node's event log with the prediction: the first event that differs in each register, or that it matches",
+		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels explain allow-validation-disabled boot-path image" FETCHING},
 	[PCRS_FETCH] = {"fetch", "REF",
 		"from its registry, the files of an image that the other commands read", FETCHING},
+	[PCRS_DIGEST] = {"digest", "FILE...",
+		"Authenticode SHA-256 of programs, as firmware measures them", ""},
+	[PCRS_EXTRACT_VARS] = {"extract-vars", "LOG DIR",
+		"the firmware variables that an event log holds, as files for --efivars or a platform's ConfigMap",
+		""},
 	[PCRS_JOB] = {.options = "rootfs explain image nonce result platform" FETCHING},
 };
 
@@ -120,7 +134,7 @@ static int check_job(const struct pcrs_options *o, struct err *err)
 {
 	if (!o->image && !o->nonce)
 		return err_set(err, ERR_INVALID,
-			"no command: give all, pcr4, pcr7, pcr11, pcr14, verify or fetch, or --image and --nonce");
+			"no command: give all, pcr4, pcr7, pcr11, pcr14, verify, fetch, digest or extract-vars, or --image and --nonce");
 	if (!o->image || strlen(o->image) > REFERENCE_MAX || !o->digest)
 		return err_set(err, ERR_INVALID,
 			"option --image needs a reference that ends in @sha256: and 64 hexadecimal digits, at most %d bytes",
@@ -164,6 +178,34 @@ static int read_fetch(struct pcrs_options *o, struct err *err)
 	return registries_insecure(o->conf, &o->insecure, err);
 }
 
+/* Where firmware variables come from, and what else a prediction is told about the nodes. */
+static int read_nodes(struct pcrs_options *o, struct err *err)
+{
+	uint64_t profile;
+
+	o->efivars = conf_str(o->conf, "efivars");
+	o->mok_variables = conf_str(o->conf, "mok-variables");
+	o->efivars_log = conf_str(o->conf, "efivars-from-log");
+	if (o->efivars && o->efivars_log)
+		return err_set(err, ERR_INVALID,
+			"options --efivars and --efivars-from-log exclude each other");
+	if (o->command == PCRS_VERIFY && !o->efivars && (!o->efivars_log || !*o->efivars_log))
+		o->efivars_log = o->file;
+	if (o->efivars_log && !*o->efivars_log)
+		return err_set(err, ERR_INVALID,
+			"option --efivars-from-log needs =LOG with a command other than verify");
+	o->validation_off = conf_bool(o->conf, "allow-validation-disabled");
+	o->boot_path = (enum pcr_boot_path)conf_choice(o->conf, "boot-path");
+	o->secure_boot = BOOT_SB_FROM_EFIVARS;
+	if (conf_is_set(o->conf, "secureboot-disabled"))
+		o->secure_boot =
+			conf_bool(o->conf, "secureboot-disabled") ? BOOT_SB_OFF : BOOT_SB_ON;
+	if (conf_number(o->conf, "profile", 0, 1000, &profile, err) < 0)
+		return -1;
+	o->profile = (unsigned)profile;
+	return 0;
+}
+
 static int read_values(struct pcrs_options *o, struct err *err)
 {
 	const char *platform;
@@ -180,25 +222,21 @@ static int read_values(struct pcrs_options *o, struct err *err)
 		return -1;
 	if (!o->rootfs)
 		o->rootfs = o->command == PCRS_JOB ? "/image" : "/";
-	o->efivars = conf_str(o->conf, "efivars");
-	o->mok_variables = conf_str(o->conf, "mok-variables");
+	if (read_nodes(o, err) < 0)
+		return -1;
 	o->uki = conf_bool(o->conf, "uki");
 	o->all_kernels = conf_bool(o->conf, "all-kernels");
 	o->variants = conf_bool(o->conf, "variants");
 	o->explain = conf_bool(o->conf, "explain") || conf_bool(o->conf, "verbose");
-	o->secure_boot = BOOT_SB_FROM_EFIVARS;
-	if (conf_is_set(o->conf, "secureboot-disabled"))
-		o->secure_boot =
-			conf_bool(o->conf, "secureboot-disabled") ? BOOT_SB_OFF : BOOT_SB_ON;
 	o->digest = o->image ? model_image_digest(o->image) : NULL;
 	o->nonce = conf_str(o->conf, "nonce");
 	o->result = conf_str(o->conf, "result");
 	for (size_t i = 0; (platform = conf_nth(o->conf, "platform", i)); i++)
 		if (read_platform(o, platform, err) < 0)
 			return -1;
-	if (o->command == PCRS_PCR7 && !o->efivars)
+	if (o->command == PCRS_PCR7 && !o->efivars && !o->efivars_log)
 		return err_set(err, ERR_INVALID,
-			"command pcr7 needs --efivars DIR, which holds the firmware's keys");
+			"command pcr7 needs --efivars DIR, which holds the firmware's keys, or --efivars-from-log=LOG");
 	return o->command == PCRS_JOB ? check_job(o, err) : 0;
 }
 

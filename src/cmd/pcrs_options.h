@@ -20,6 +20,8 @@ enum pcrs_command {
 	PCRS_PCR14,
 	PCRS_VERIFY,
 	PCRS_FETCH,
+	PCRS_DIGEST,
+	PCRS_EXTRACT_VARS,
 	PCRS_JOB, /* without a command: the Job's form */
 };
 
@@ -32,10 +34,13 @@ struct pcrs_platform {
 struct pcrs_options {
 	struct conf *conf;
 	enum pcrs_command command;
-	const char *file; /* of pcr11, verify and fetch */
+	const char *file; /* the first operand */
 	const char *rootfs, *efivars, *mok_variables;
+	const char *efivars_log; /* the log to take them from; NULL: none */
 	enum boot_secure_boot secure_boot;
-	bool uki, all_kernels, variants, explain;
+	bool uki, all_kernels, variants, explain, validation_off;
+	enum pcr_boot_path boot_path;
+	unsigned profile; /* of a UKI */
 	const char *image, *digest, *nonce, *result;
 	/* What is fetched from a registry, and where to; fetch NULL: nothing is. into NULL: into a
 	 * directory for this run alone. */

@@ -23,8 +23,9 @@ static const char *const secret_data[] = {"root", "public_key", /* a Machine's, 
 static const char *const configmap_data[] = {"kbs-config.toml", "default_cpu.rego",
 	"default_gpu.rego", "resource-policy.rego", "image-pcrs.json", "reference-values.json",
 	"boot-sets.json", "trustees.json",
-	/* a platform's firmware variables, as in /sys/firmware/efi/efivars */
-	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", NULL};
+	/* a platform's variables, as in /sys/firmware/efi/efivars and mok-variables */
+	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", "MokListRT", "MokListXRT",
+	"MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled", NULL};
 
 static const struct kobj_keep keep_meta = {labels, annotations, NULL, NULL};
 /* of a Secret neither labels nor annotations are read */

@@ -75,10 +75,11 @@ static struct json_object *text_of(struct json_object *o, const char *member, co
 /* As the kubelet mounts them. What is not base64, which the API would not store, is not there. */
 static void read_platform(struct model_configmap *m, struct json_object *o)
 {
-	struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
-	uint8_t *binary[PCR_PLATFORM_N_VARS] = {NULL};
+	struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
+	const struct pcr_platform_file *allow = &files[PCR_PLATFORM_ALLOW_VALIDATION_OFF];
+	uint8_t *binary[PCR_PLATFORM_N_FILES] = {NULL};
 
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
+	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++) {
 		struct json_object *v = text_of(o, "data", pcr_platform_files[i]);
 		size_t len = v ? (size_t)json_object_get_string_len(v) : 0;
 
@@ -90,11 +91,13 @@ static void read_platform(struct model_configmap *m, struct json_object *o)
 			files[i] =
 				(struct pcr_platform_file){binary[i] ? binary[i] : (void *)"", len};
 		}
-		m->is_platform |= v != NULL;
+		m->is_platform |= v != NULL && i != PCR_PLATFORM_ALLOW_VALIDATION_OFF;
 	}
-	if (m->is_platform)
+	if (m->is_platform) {
 		pcr_platform_digest(files, m->variables);
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
+		m->validation_off_ok = pcr_platform_allows_validation_off(allow->data, allow->len);
+	}
+	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++)
 		free(binary[i]);
 }
 

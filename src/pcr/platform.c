@@ -12,31 +12,43 @@
 #define GLOBAL   "-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define SECURITY "-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
 
-const char *const pcr_platform_files[PCR_PLATFORM_N_VARS] = {
+const char *const pcr_platform_files[PCR_PLATFORM_N_FILES] = {
 	[PCR_PLATFORM_SECURE_BOOT] = "SecureBoot" GLOBAL,
 	[PCR_PLATFORM_PK] = "PK" GLOBAL,
 	[PCR_PLATFORM_KEK] = "KEK" GLOBAL,
 	[PCR_PLATFORM_DB] = "db" SECURITY,
 	[PCR_PLATFORM_DBX] = "dbx" SECURITY,
+	[PCR_PLATFORM_MOK_LIST] = "MokListRT",
+	[PCR_PLATFORM_MOK_LIST_X] = "MokListXRT",
+	[PCR_PLATFORM_MOK_TRUSTED] = "MokListTrustedRT",
+	[PCR_PLATFORM_MOK_SB_STATE] = "MokSBStateRT",
+	[PCR_PLATFORM_MOK_IGNORE_DB] = "MokIgnoreDB",
+	[PCR_PLATFORM_ALLOW_VALIDATION_OFF] = "AllowValidationDisabled",
 };
 
 void pcr_platform_digest(
-	const struct pcr_platform_file files[PCR_PLATFORM_N_VARS], uint8_t out[SHA256_LEN])
+	const struct pcr_platform_file files[PCR_PLATFORM_N_FILES], uint8_t out[SHA256_LEN])
 {
 	cleanup_sha256 struct bytes_sha256_run run = {NULL};
 
 	bytes_sha256_init(&run);
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
+	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++) {
 		const struct pcr_platform_file *f = &files[i];
-		size_t len = f->data ? f->len : 0;
-		uint8_t frame[9] = {f->data != NULL};
+		uint8_t present = f->data != NULL;
 
-		for (unsigned b = 0; b < 8; b++)
-			frame[1 + b] = (uint8_t)((uint64_t)len >> 8 * b);
+		if (i >= PCR_PLATFORM_N_VARS && !present)
+			continue; /* a platform without MOK variables is what it was before them */
 		bytes_sha256_add(&run, pcr_platform_files[i], strlen(pcr_platform_files[i]) + 1);
-		bytes_sha256_add(&run, frame, sizeof(frame));
-		if (len)
-			bytes_sha256_add(&run, f->data, len);
+		bytes_sha256_add(&run, &present, 1);
+		bytes_sha256_add_framed(&run, f->data, present ? f->len : 0);
 	}
 	bytes_sha256_end(&run, out);
+}
+
+bool pcr_platform_allows_validation_off(const char *text, size_t len)
+{
+	size_t n = strlen(PCR_PLATFORM_ALLOWED);
+
+	return text && len >= n && memcmp(text, PCR_PLATFORM_ALLOWED, n) == 0 &&
+	       (len == n || (len == n + 1 && text[n] == '\n'));
 }

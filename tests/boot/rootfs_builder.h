@@ -92,19 +92,20 @@ struct binary {
 	const char *fill;            /* makes the digest its own */
 	const char *signer, *issuer; /* NULL: unsigned */
 	const char *signer2;         /* a second signature, issued by itself */
-	bool wrong_digest;
+	bool wrong_digest, forged;
 	const struct strbuf *vendor; /* shim: contents of .vendor_cert */
 	const struct strbuf *sbat;   /* shim: contents of .sbatlevel */
 };
 
 static void sign_binary(const struct pe_build *s, struct strbuf *out, const uint8_t *digest,
-	const char *signer, const char *issuer)
+	const char *signer, const char *issuer, bool forged)
 {
 	struct strbuf der = STRBUF_INIT;
 	struct der_signature sig = {.digest = digest, .digest_len = SHA256_LEN};
 
 	sig.cert[0][0] = signer;
 	sig.cert[0][1] = issuer;
+	sig.forged = forged;
 	der_pkcs7(&der, &sig);
 	pe_build_sign(s, out, 2, der.data, der.len);
 	strbuf_fini(&der);
@@ -146,9 +147,9 @@ __attribute__((unused)) static void build_binary(
 		memcpy(digest, own, sizeof(own));
 	own[0] ^= b->wrong_digest;
 	if (b->signer)
-		sign_binary(&s, out, own, b->signer, b->issuer);
+		sign_binary(&s, out, own, b->signer, b->issuer, b->forged);
 	if (b->signer2)
-		sign_binary(&s, out, own, b->signer2, b->signer2);
+		sign_binary(&s, out, own, b->signer2, b->signer2, false);
 }
 
 __attribute__((unused)) static void rootfs_put_binary(const struct rootfs *r, const char *path,
@@ -240,6 +241,9 @@ __attribute__((unused)) static void put_platform(
 	const struct rootfs *r, const char *const *db, size_t n)
 {
 	static const struct efi_guid owner = {"firmware-owner."};
+	static const uint8_t dbx[76] = {0x26, 0x16, 0xc4, 0xc1, 0x4c, 0x50, 0x92, 0x40, 0xac, 0xa9,
+		0x41, 0xf9, 0x36, 0x93, 0x43, 0x28, 76, 0, 0, 0, 0, 0, 0, 0,
+		48}; /* nothing's hash */
 	struct strbuf lists = STRBUF_INIT;
 
 	for (size_t i = 0; i < n; i++)
@@ -247,7 +251,7 @@ __attribute__((unused)) static void put_platform(
 	put_var(r, "PK" VAR_GLOBAL, "pk", 2);
 	put_var(r, "KEK" VAR_GLOBAL, "kek", 3);
 	put_var(r, "db" VAR_SECURITY, lists.data, lists.len);
-	put_var(r, "dbx" VAR_SECURITY, "dbx", 3);
+	put_var(r, "dbx" VAR_SECURITY, dbx, sizeof(dbx));
 	strbuf_fini(&lists);
 }
 

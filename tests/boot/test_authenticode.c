@@ -531,8 +531,10 @@ static int check_signed(bool right_first, bool right_second, size_t *n, struct e
 	der_pkcs7(&bad, &sig);
 	sig.digest = d.as_signed;
 	der_pkcs7(&good, &sig);
-	pe_build_sign(&s, &f, 2, right_first ? good.data : bad.data, good.len);
-	pe_build_sign(&s, &f, 2, right_second ? good.data : bad.data, good.len);
+	pe_build_sign(
+		&s, &f, 2, right_first ? good.data : bad.data, right_first ? good.len : bad.len);
+	pe_build_sign(
+		&s, &f, 2, right_second ? good.data : bad.data, right_second ? good.len : bad.len);
 	pe = parse(&f);
 	*err = (struct err)ERR_INIT;
 	return authenticode_check(&pe, digests_of(&f).as_signed, n, err);

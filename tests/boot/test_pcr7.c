@@ -60,7 +60,7 @@ Test(boot_pcr7, authorities_are_asked_in_order_and_logged_once)
 Test(boot_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
 {
 	static const struct efi_guid me = {"machine-owner.."};
-	struct strbuf mok = STRBUF_INIT, one = STRBUF_INIT;
+	struct strbuf mok = STRBUF_INIT, one = STRBUF_INIT, refused = STRBUF_INIT;
 	struct boot_conf c = conf();
 	struct binary mine = fedora;
 	uint8_t digest[SHA256_LEN];
@@ -73,12 +73,13 @@ Test(boot_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
 	put_list(&mok, &efi_shim_lock, "Vendor CA");
 	put_list(&mok, &me, "My CA");
 	rootfs_put(&moks, "MokListRT", &mok);
-	strbuf_adds(&one, "x");
-	rootfs_put(&moks, "MokListXRT", &one);
+	strbuf_adds(&one, "\1");
+	put_list(&refused, &efi_shim_lock, "Nobody");
+	rootfs_put(&moks, "MokListXRT", &refused);
 	rootfs_put(&moks, "MokListTrustedRT", &one);
 	c.efivars_fd = vars.fd;
 	refuses(&c, GRUB_X64,
-		"its signer is not in db, shim's vendor certificates or the MOK list");
+		"its signer is not in db, shim or the MOK list; next step: --mok-variables");
 	c.mokvars_fd = moks.fd;
 	v = predict(&c);
 	EXPECT_IDS(&v.v[0].events, 7, "MOK", FIRST_PART, PCR7_GRUB_MOK_LIST_CERT,
@@ -93,6 +94,7 @@ Test(boot_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
 	expect_hex(&v.v[0].events, PCR14_MOK_LIST, hex);
 	strbuf_fini(&mok);
 	strbuf_fini(&one);
+	strbuf_fini(&refused);
 	boot_variants_fini(&v);
 }
 
@@ -121,6 +123,60 @@ Test(boot_pcr7, a_signer_that_the_firmware_does_not_know_is_said)
 	put_platform(&vars, other, 1);
 	c.efivars_fd = vars.fd;
 	refuses(&c, SHIM_X64, "its signer is not in db,");
+}
+
+/* The level of these shims: shim 2, grub 3, grub.debian 4; of the latest: shim 4. */
+Test(boot_pcr7, what_sbat_revokes_would_not_start)
+{
+	static const struct {
+		const char *sbat, *why; /* NULL: it starts */
+	} t[] = {
+		{"sbat,1,x\ngrub,3,FSF,grub,2.06,u\n", NULL},
+		{"grub,2,FSF,grub,2.06,u\n", "\"grub\" is generation 2, and 3 is the lowest"},
+		{"grub,5,FSF\ngrub.debian,3,D\n", "\"grub.debian\" is generation 3, and 4 is"},
+		{"grub.debian,4\ngrub,10,FSF\nother,0\n", NULL},
+		{"grub\ngrub,\n", "\"grub\" is generation 0"},
+		{"grub2,1\ngru,1\ngrub,99999999999999999999", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct boot_conf c = conf();
+		struct binary old = fedora;
+		struct boot_variants v;
+
+		old.text = t[i].sbat;
+		put_image(&old, &kernel);
+		put_platform(&vars, firmware_db, 2);
+		for (int known = 0; known <= 1; known++) {
+			c.efivars_fd = known ? vars.fd : -1;
+			if (t[i].why) {
+				refuses(&c, GRUB_X64, t[i].why);
+			} else {
+				v = predict(&c);
+				boot_variants_fini(&v);
+			}
+		}
+		/* Nobody asks for it then. */
+		c.secure_boot = BOOT_SB_OFF;
+		v = predict(&c);
+		boot_variants_fini(&v);
+	}
+}
+
+Test(boot_pcr7, the_latest_level_is_no_variant_of_what_it_revokes)
+{
+	struct boot_conf c = conf();
+	struct binary old = fedora;
+	struct boot_variants v;
+
+	old.text = "grub,5,FSF\nshim,3,x\n";
+	put_image(&old, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	v = predict(&c);
+	for (size_t i = 0; i < v.n; i++)
+		cr_expect_not(strstr(v.v[i].when, "latest"), "%s", v.v[i].when);
+	boot_variants_fini(&v);
 }
 
 Test(boot_pcr7, published_sbat_levels_and_the_latest_as_a_variant)
@@ -184,7 +240,9 @@ Test(boot_pcr7, setup_mode_gives_the_published_values)
 	char hex[SHA256_HEX_LEN + 1];
 
 	put_image(&fedora, &kernel);
-	c.efivars_fd = vars.fd; /* empty: no keys enrolled, so Secure Boot is off */
+	c.efivars_fd = vars.fd; /* empty: no keys are enrolled, by the caller's word */
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "it is empty");
+	c.secure_boot = BOOT_SB_OFF;
 	v = predict(&c);
 	cr_expect_eq(v.n, 1);
 	cr_expect_not(v.v[0].secure_boot);
@@ -222,4 +280,104 @@ Test(boot_pcr7, the_state_in_the_variables_decides_unless_the_caller_does)
 			cr_expect_eq(v.v[k].secure_boot, cases[i].on, "case %zu", i);
 		boot_variants_fini(&v);
 	}
+}
+
+/* ---- what firmware or shim would refuse */
+
+Test(boot_pcr7, a_forged_signature_is_refused_although_its_names_are_right)
+{
+	struct boot_conf c = conf();
+	struct binary forged = kernel;
+
+	forged.forged = true;
+	put_image(&fedora, &forged);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	refuses(&c, KERNEL_1, "names a trusted certificate and does not verify with it");
+}
+
+/* One list with one hash. */
+static void put_hash_list(struct strbuf *out, const uint8_t digest[SHA256_LEN])
+{
+	strbuf_add(out, &efi_cert_sha256, 16);
+	put_le32(out, 28 + 48);
+	put_le32(out, 0);
+	put_le32(out, 48);
+	strbuf_add(out, &efi_shim_lock, 16);
+	strbuf_add(out, digest, SHA256_LEN);
+}
+
+Test(boot_pcr7, a_hash_in_db_starts_an_unsigned_kernel_and_is_its_authority)
+{
+	struct strbuf db = STRBUF_INIT, out = STRBUF_INIT;
+	struct boot_conf c = conf();
+	struct binary bare = kernel;
+	uint8_t digest[SHA256_LEN], event[SHA256_LEN];
+	struct boot_variants v;
+
+	bare.signer = NULL;
+	build_binary(&bare, &out, digest);
+	put_image(&fedora, &bare);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	refuses(&c, KERNEL_1, "its hash is not in db or the MOK list; next step: --mok-variables");
+	put_list(&db, &efi_shim_lock, "Firmware CA");
+	put_hash_list(&db, digest);
+	put_var(&vars, "db" VAR_SECURITY, db.data, db.len);
+	v = predict(&c);
+	EXPECT_IDS(
+		&v.v[0].events, 7, "hash", FIRST_PART, PCR7_GRUB_MOK_LIST_CERT, PCR7_GRUB_DB_CERT);
+	efi_variable_digest(&efi_image_security_database, "db", db.data + db.len - 48, 48, event);
+	cr_expect_arr_eq(v.v[0].events.v[5 + 9].digest, event, SHA256_LEN);
+	boot_variants_fini(&v);
+	strbuf_fini(&db);
+	strbuf_fini(&out);
+}
+
+Test(boot_pcr7, what_is_revoked_by_hash_or_by_certificate_is_refused)
+{
+	struct strbuf dbx = STRBUF_INIT, out = STRBUF_INIT;
+	struct boot_conf c = conf();
+	uint8_t digest[SHA256_LEN];
+
+	put_image(&fedora, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	c.efivars_fd = vars.fd;
+	build_binary(&kernel, &out, digest);
+	put_hash_list(&dbx, digest);
+	put_var(&vars, "dbx" VAR_SECURITY, dbx.data, dbx.len);
+	refuses(&c, KERNEL_1, "dbx revokes it");
+	strbuf_reset(&dbx);
+	put_list(&dbx, &efi_shim_lock, "Vendor CA");
+	put_var(&vars, "dbx" VAR_SECURITY, dbx.data, dbx.len);
+	refuses(&c, GRUB_X64, "dbx revokes it");
+	strbuf_fini(&dbx);
+	strbuf_fini(&out);
+}
+
+/* ---- directories that are not firmware variables */
+
+Test(boot_pcr7, an_odd_directory_is_not_firmware_without_keys)
+{
+	struct strbuf x = STRBUF_INIT;
+	struct boot_conf c = conf();
+
+	strbuf_adds(&x, "x");
+	put_image(&fedora, &kernel);
+	c.efivars_fd = vars.fd;
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "it is empty");
+	rootfs_put(&vars, "notes", &x);
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "there are other files");
+	c.secure_boot = BOOT_SB_OFF; /* does not make them firmware variables */
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "there are other files");
+	rootfs_put(&vars, "PK", &x);
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "names without GUIDs");
+	rootfs_put(&vars, "MokListRT", &x);
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "--mok-variables");
+	c.secure_boot = BOOT_SB_FROM_EFIVARS;
+	put_var(&vars, "dbx" VAR_SECURITY, "", 0);
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "whether Secure Boot is on is not known");
+	put_var(&vars, "SecureBoot" VAR_GLOBAL, "\1\0", 2);
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "2 bytes after its attributes");
+	strbuf_fini(&x);
 }

@@ -19,7 +19,11 @@ Test(boot_predict, each_loader_measures_the_kernel_its_own_number_of_times)
 		{"Debian 2.06", ".sbat", SBAT_DEBIAN_206, {2, -1}, {0, -1}},
 		{"Ubuntu 2.06", ".sbat", "grub.ubuntu,1,U,grub2,2.06-2ubuntu7,u\n", {2, -1},
 			{0, -1}},
-		{"Debian 2.12", ".sbat", SBAT_DEBIAN_212, {2, 1, -1}, {0, 1, -1}},
+		{"Debian 2.12", ".sbat", SBAT_DEBIAN_212, {1, -1}, {0, -1}},
+		{"Ubuntu 2.12", ".sbat", "grub.ubuntu,1,U,grub2,2.12-1ubuntu7,u\n", {1, 2, -1},
+			{0, 1, -1}},
+		{"Debian 2.14", ".sbat", "grub.debian,5,D,grub2,2.14-1,u\n", {1, 2, -1},
+			{0, 1, -1}},
 		{"Fedora", ".sbat", SBAT_FEDORA, {1, -1}, {0, -1}},
 		{"old Fedora", ".sbat", "grub.fedora,1,F,grub2,2.06,u", {1, -1}, {0, -1}},
 		{"plain GRUB", ".sbat", "grub,3,FSF,grub,2.06,u\n", {1, 2, -1}, {0, 1, -1}},
@@ -28,7 +32,7 @@ Test(boot_predict, each_loader_measures_the_kernel_its_own_number_of_times)
 		{"UKI", ".linux", "kernel in here", {0, -1}, {0, -1}},
 		{"no mark at all", ".data", "x", {1, 2, -1}, {0, 1, -1}},
 		{"empty .sbat", ".sbat", "\n", {1, 2, -1}, {0, 1, -1}},
-		{"fields missing", ".sbat", "grub.debian", {2, 1, -1}, {0, 1, -1}},
+		{"fields missing", ".sbat", "grub.debian", {1, 2, -1}, {0, 1, -1}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -203,8 +207,12 @@ Test(boot_predict, a_mok_directory_must_be_whole)
 	c.mokvars_fd = moks.fd;
 	refuses(&c, "MokListRT", "next step");
 	rootfs_put(&moks, "MokListRT", &x);
+	refuses(&c, "MokListXRT", "next step");
 	rootfs_put(&moks, "MokListXRT", &x);
-	refuses(&c, "MokListTrustedRT", "next step");
+	/* mokutil --untrust-mok */
+	v = predict(&c);
+	EXPECT_IDS(&v.v[0].events, 14, "untrusted", PCR14_MOK_LIST, PCR14_MOK_LIST_X);
+	boot_variants_fini(&v);
 	rootfs_put(&moks, "MokListTrustedRT", &x);
 	v = predict(&c);
 	boot_variants_fini(&v);
@@ -267,6 +275,77 @@ Test(boot_predict, variables_are_regular_files_of_their_folder)
 	strbuf_fini(&x);
 }
 
+Test(boot_predict, validation_that_is_off_is_refused_unless_asked_for)
+{
+	struct strbuf state = STRBUF_INIT, list = STRBUF_INIT;
+	struct boot_conf c = conf();
+	struct boot_variants v;
+
+	put_image(&fedora, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	put_list(&list, &efi_shim_lock, "Vendor CA");
+	strbuf_adds(&state, "\1");
+	rootfs_put(&moks, "MokListRT", &list);
+	rootfs_put(&moks, "MokListXRT", &list);
+	rootfs_put(&moks, "MokListTrustedRT", &state);
+	rootfs_put(&moks, "MokSBStateRT", &state);
+	c.efivars_fd = vars.fd;
+	c.mokvars_fd = moks.fd;
+	refuses(&c, "MokSBState", "--allow-validation-disabled");
+	c.validation_off_ok = true;
+	v = predict(&c);
+	EXPECT_IDS(&v.v[0].events, 4, "off", PCR4_EFI_CALL, PCR4_SEPARATOR, PCR4_SHIM, PCR4_GRUB);
+	EXPECT_IDS(&v.v[0].events, 7, "off", PCR7_SECURE_BOOT, PCR7_PK, PCR7_KEK, PCR7_DB, PCR7_DBX,
+		PCR7_SEPARATOR, PCR7_SHIM_CERT, PCR7_MOK_SB_STATE, PCR7_SBAT_LEVEL);
+	EXPECT_IDS(&v.v[0].events, 14, "off", PCR14_MOK_LIST, PCR14_MOK_LIST_X, PCR14_MOK_SB_STATE,
+		PCR14_MOK_LIST_TRUSTED);
+	boot_variants_fini(&v);
+	strbuf_adds(&state, "\1");
+	rootfs_put(&moks, "MokSBStateRT", &state);
+	refuses(&c, "MokSBStateRT", "2 bytes instead of one");
+	strbuf_reset(&state);
+	strbuf_addc(&state, 1);
+	rootfs_put(&moks, "MokSBStateRT", &state);
+	rootfs_put(&moks, "MokIgnoreDB", &state);
+	refuses(&c, "MokDBState", "mokutil --use-db");
+	strbuf_fini(&state);
+	strbuf_fini(&list);
+}
+
+Test(boot_predict, what_may_come_first_is_a_variant_when_it_is_asked_for)
+{
+	struct boot_conf c = conf();
+	struct boot_variants v;
+
+	put_image(&fedora, &kernel);
+	rootfs_put_binary(&root, "usr/libexec/fwupd/efi/fwupdx64.efi", &kernel, NULL);
+	rootfs_put_binary(&root, "usr/libexec/fwupd/efi/fwupdx64.efi.signed", &fedora, NULL);
+	rootfs_put_binary(&root, "usr/libexec/fwupd/efi/fwupdaa64.efi", &kernel, NULL);
+	c.secure_boot = BOOT_SB_ON;
+	v = predict(&c);
+	cr_expect_eq(v.n, 1);
+	boot_variants_fini(&v);
+	c.path = PCR_BOOT_FAILED_ENTRIES;
+	v = predict(&c);
+	cr_assert_eq(v.n, 3);
+	EXPECT_IDS(&v.v[2].events, 4, "two", PCR4_EFI_CALL, PCR4_SEPARATOR, PCR4_BOOT_ENTRY_FAILED,
+		PCR4_BOOT_ENTRY_FAILED, PCR4_BOOT_ENTRY_FAILED, PCR4_BOOT_ENTRY_FAILED, PCR4_SHIM,
+		PCR4_GRUB, PCR4_VMLINUZ);
+	expect_hex(&v.v[2].events, PCR4_BOOT_ENTRY_FAILED,
+		"3d6772b4f84ed47595d72a2c4c5ffd15f5bb72c7507fe26f2aaee2c69d5633ba");
+	cr_expect_eq(v.v[0].path, PCR_BOOT_STRICT);
+	cr_expect_eq(v.v[2].path, PCR_BOOT_FAILED_ENTRIES);
+	cr_expect(strstr(v.v[2].when, "after 2 boot entries that failed"), "%s", v.v[2].when);
+	boot_variants_fini(&v);
+	c.path = PCR_BOOT_FIRMWARE_UPDATES;
+	v = predict(&c);
+	cr_assert_eq(v.n, 4);
+	EXPECT_IDS(&v.v[3].events, 4, "fwupd", PCR4_EFI_CALL, PCR4_SEPARATOR, PCR4_SHIM,
+		PCR4_FIRMWARE_UPDATE, PCR4_GRUB, PCR4_VMLINUZ);
+	cr_expect(strstr(v.v[3].when, "fwupdx64.efi.signed"), "%s", v.v[3].when);
+	boot_variants_fini(&v);
+}
+
 /* ---- UKIs */
 
 Test(boot_predict, register_11_of_a_uki)
@@ -277,6 +356,7 @@ Test(boot_predict, register_11_of_a_uki)
 	struct strbuf out = STRBUF_INIT;
 	struct err err = ERR_INIT;
 	uint8_t digest[SHA256_LEN];
+	unsigned profiles;
 	int fd;
 
 	/* In another order than they are measured. */
@@ -289,7 +369,7 @@ Test(boot_predict, register_11_of_a_uki)
 	pe_build(&s, &out);
 	rootfs_put(&root, "uki.efi", &out);
 	fd = openat(root.fd, "uki.efi", O_RDONLY);
-	cr_assert_eq(boot_uki(fd, "uki.efi", &e, &err), 0, "%s", err.text);
+	cr_assert_eq(boot_uki(fd, "uki.efi", 0, &profiles, &e, &err), 0, "%s", err.text);
 	cr_assert_eq(e.n, 8);
 	for (unsigned i = 0; i < 4; i++) {
 		cr_expect_str_eq(boot_uki_event_name(e.v[2 * i].id), names[i]);
@@ -305,41 +385,8 @@ Test(boot_predict, register_11_of_a_uki)
 	pe_build(&s, &out);
 	rootfs_put(&root, "uki.efi", &out);
 	fd = openat(root.fd, "uki.efi", O_RDONLY);
-	cr_expect_eq(boot_uki(fd, "uki.efi", &e, &err), -1);
+	cr_expect_eq(boot_uki(fd, "uki.efi", 0, &profiles, &e, &err), -1);
 	cr_expect(strstr(err.text, ".linux is longer"), "%s", err.text);
 	close(fd);
 	strbuf_fini(&out);
-}
-
-/* Its digest is that of the files it predicts from. */
-Test(boot_predict, a_prediction_tells_which_variables_it_is_of)
-{
-	static const struct pcr_platform_file none[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
-	struct boot_conf c = conf();
-	uint8_t is[SHA256_LEN] = {0}, again[SHA256_LEN] = {0}, empty[SHA256_LEN];
-	struct strbuf cut = STRBUF_INIT;
-	struct boot_variants v;
-
-	put_image(&fedora, &kernel);
-	c.efivars_fd = vars.fd;
-	c.variables_sha256 = is;
-	pcr_platform_digest(none, empty);
-	v = predict(&c);
-	cr_expect_arr_eq(is, empty, SHA256_LEN);
-	boot_variants_fini(&v);
-
-	put_platform(&vars, firmware_db, 2);
-	v = predict(&c);
-	cr_expect(memcmp(is, empty, SHA256_LEN) != 0);
-	boot_variants_fini(&v);
-
-	/* Also when it fails: nobody signs shim on this platform. */
-	put_platform(&vars, firmware_db, 1);
-	c.variables_sha256 = again;
-	refuses(&c, SHIM_X64, "its signer is not in db");
-	cr_expect(memcmp(is, again, SHA256_LEN) != 0 && memcmp(again, empty, SHA256_LEN) != 0);
-	strbuf_adds(&cut, "abc");
-	rootfs_put(&vars, pcr_platform_files[PCR_PLATFORM_DBX], &cut);
-	refuses(&c, pcr_platform_files[PCR_PLATFORM_DBX], "shorter than its 4 bytes");
-	strbuf_fini(&cut);
 }

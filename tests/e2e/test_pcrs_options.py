@@ -24,11 +24,13 @@ JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--nonce", "0" * 32]
     (["--help=1"], "--help"), (["--version=1"], "--version"),
     (["pcr7"], "--efivars"), (["pcr11"], "UKI"), (["pcr11", "a", "b"], '"b"'), (["verify"], "EVENTLOG"),
     # Options that would do nothing.
-    (["pcr4", "--mok-variables", "/"], "--mok-variables"), (["pcr11", "x", "--uki"], "--uki"),
+    (["pcr11", "x", "--mok-variables", "/"], "--mok-variables"), (["pcr11", "x", "--uki"], "--uki"),
     (["pcr14", "--efivars", "/"], "--efivars"), (["pcr14", "--uki"], "--uki"),
     (["verify", "x", "--variants"], "--variants"), (["all", *JOB], "--nonce"),
     (["all", "--nonce", "x"], "--nonce"), ([*JOB, "--uki"], "--uki"),
     # Fetching.
+    (["digest"], "FILE..."), (["extract-vars", "x"], "LOG DIR"), (["extract-vars", "x", "y", "z"], '"z"'),
+    (["all", "--boot-path=Some"], "--boot-path"), (["all", "--efivars-from-log"], "--efivars-from-log"),
     (["fetch"], "REF"), (["fetch", "a.io/b:1"], "--into"), (["all", "--into", "x"], "--into needs --image"),
     (["all", "--image", "a.io/b:1", "-r", "/"], "--rootfs"), ([*JOB, "--into=x", "-r", "/"], "--rootfs"),
     (["all", "--timeout=5"], "--timeout needs --image"), ([*JOB, "--arch=s390x"], "--arch needs --into"),
@@ -69,7 +71,9 @@ def test_bad_usage_ends_with_2_and_names_it(args, named):
     (["pcr11", "{}/fifo"], ["fifo", "not a regular file"]),
     (["pcr11", "/dev/zero"], ["/dev/zero", "not a regular file"]),
     (["pcr11", "{}/empty"], ["empty"]), (["pcr11", "{}/file"], ["file"]),
-    (["verify", "{}/file", "-r", "{}/none"], ["--rootfs"]),
+    (["verify", "{}/file", "-r", "{}"], ["file", "event log"]),
+    (["digest", "{}/file"], ["file"]), (["digest", "{}/none"], ["none", "No such file"]),
+    (["extract-vars", "{}/file", "{}"], ["file", "event log"]),
     (["fetch", "a b", "--into", "{}"], ["image reference"]),
     (["fetch", "a.io/b", "--into", "{}/none"], ["--into", "none"]),
     (["fetch", "a.io/b", "--into", "{}", "--registry-ca", "{}/empty"], ["--registry-ca"]),
@@ -93,11 +97,13 @@ def test_names_cannot_write_to_the_terminal(tmp_path):
 
 
 def test_help_and_version():
-    for args in (["--help"], ["-h"], ["all", "--help"], ["-vh"]):
+    for args in (["--help"], ["-h"], ["-vh"]):
         done = run(*args)
         assert done.returncode == 0 and done.stderr == "", done
         for word in ("pcr4", "pcr7", "pcr11 UKI", "pcr14", "verify EVENTLOG", "fetch REF", "--explain", "--variants"):
             assert word in done.stdout
+    of_all = run("all", "--help").stdout
+    assert of_all.startswith("Usage: tec-compute-pcrs all [OPTION]...\n") and "--efivars" in of_all
     for args in (["--version"], ["-V"], ["pcr4", "-V"]):
         done = run(*args)
         assert done.returncode == 0 and done.stdout.startswith("tec-compute-pcrs "), done

@@ -16,6 +16,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_text(const struct eventlog_event *e)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	eventlog_describe(e, &text);
+	for (const char *p = strbuf_str(&text); *p; p++)
+		assert((unsigned char)*p >= 0x20 && *p != 0x7f);
+}
+
 static void compare(const uint8_t *data, size_t size, bool good)
 {
 	static const enum pcr_event_id ids[] = {PCR4_SEPARATOR, PCR4_SHIM, PCR4_GRUB};
@@ -27,16 +36,36 @@ static void compare(const uint8_t *data, size_t size, bool good)
 	v.v = xcalloc(1, sizeof(*v.v));
 	v.n = 1;
 	v.v[0].when = xstrdup("always");
-	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+	v.v[0].label = xcalloc(ARRAY_LEN(ids), sizeof(*v.v[0].label));
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		v.v[0].label[i] = xstrdup("a file");
 		if (!pcr_events_push(&v.v[0].events, ids[i], PCR_EV_SEPARATOR, 4, digest))
 			assert(!"three events are too many");
-	if (boot_compare_log(&v, data, size, &c, &err) < 0) {
+	}
+	if (boot_compare_log(&v, PCR_BOOT_STRICT, data, size, &c, &err) < 0) {
 		assert(!good || strstr(err.text, "more than"));
 		return;
 	}
-	assert(good && c.variant == 0);
+	assert((good || size == 0) && c.variant == 0);
 	for (const char *p = strbuf_str(&c.report); *p; p++)
 		assert(*p == '\n' || ((unsigned char)*p >= 0x20 && *p != 0x7f));
+}
+
+static void check_vars(const uint8_t *data, size_t size, bool good)
+{
+	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
+	struct err err = ERR_INIT;
+	bool any = false;
+
+	if (boot_vars_from_log(data, size, &vars, &err) < 0) {
+		assert(err_is_set(&err));
+		return;
+	}
+	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
+		any |= vars.found[i];
+		assert(!vars.found[i] || vars.text[i].len > BOOT_VARS_ATTRIBUTES);
+	}
+	assert(good && any);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -52,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (eventlog_open(copy, size, &log, &err) < 0) {
 		assert(err.kind == ERR_INVALID);
 		compare(copy, size, false);
+		check_vars(copy, size, false);
 		return 0;
 	}
 	assert(log.n_algs >= 1 && log.n_algs <= ARRAY_LEN(log.alg) && log.pos <= size);
@@ -60,8 +90,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(e.data + e.len == copy + log.pos);
 		assert(e.pcr < 24 || e.type == EVENTLOG_NO_ACTION);
 		assert(strncmp(eventlog_type_name(e.type), "EV_", 3) == 0);
+		check_text(&e);
 	}
 	assert(rc == 0 ? last == size : err.kind == ERR_INVALID);
 	compare(copy, size, rc == 0);
+	check_vars(copy, size, rc == 0);
 	return 0;
 }

@@ -20,9 +20,10 @@
 #include "tec/base/mem.h"
 #include "tec/boot/predict.h"
 
-#define VENDOR "usr/lib/bootupd/updates/EFI/x"
-#define KERNEL "usr/lib/modules/1"
-#define DB     "db-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
+#define VENDOR  "usr/lib/bootupd/updates/EFI/x"
+#define KERNEL  "usr/lib/modules/1"
+#define UPDATES "usr/libexec/fwupd/efi"
+#define DB      "db-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -31,13 +32,14 @@ static char dir[] = "/dev/shm/tec-fuzz-image-XXXXXX"; /* a disk would be the slo
 static int root_fd, image_fd, db_fd;
 
 static const char *const names[] = {"efivars/" DB, "efivars/MokListRT", "efivars/MokListXRT",
-	"efivars/MokListTrustedRT", VENDOR "/shimx64.efi", VENDOR "/grubx64.efi",
-	KERNEL "/vmlinuz"};
-#define N_OF_DB 4 /* the first names are one file, the others another */
+	"efivars/MokListTrustedRT", "efivars/MokSBStateRT", VENDOR "/shimx64.efi",
+	VENDOR "/grubx64.efi", KERNEL "/vmlinuz", UPDATES "/fwupdx64.efi"};
+#define N_OF_DB 5 /* the first names are one file, the others another */
 
 /* Deepest first. */
 static const char *const folders[] = {"efivars", VENDOR, "usr/lib/bootupd/updates/EFI",
-	"usr/lib/bootupd/updates", "usr/lib/bootupd", KERNEL, "usr/lib/modules", "usr/lib", "usr"};
+	"usr/lib/bootupd/updates", "usr/lib/bootupd", KERNEL, "usr/lib/modules", "usr/lib", UPDATES,
+	"usr/libexec/fwupd", "usr/libexec", "usr"};
 
 static void clean_up(void)
 {
@@ -117,12 +119,13 @@ static void check_image(const struct boot_conf *conf)
 	}
 }
 
-static void check_uki(void)
+static void check_uki(unsigned profile)
 {
+	unsigned profiles;
 	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
 	struct err err = ERR_INIT;
 
-	if (boot_uki(image_fd, "uki\n", &e, &err) == 0)
+	if (boot_uki(image_fd, "uki\n", profile, &profiles, &e, &err) == 0)
 		check_events(&e);
 	else
 		check_text(err.text);
@@ -133,20 +136,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t db_len = size < 3 ? 0 : (size_t)(data[1] | data[2] << 8);
 	unsigned flags = size ? data[0] : 0;
 	int vars = openat(root_fd, "efivars", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct boot_conf conf = {.registers = BOOT_ALL,
+	struct boot_conf conf = {.registers = BOOT_ALL | BOOT_PCR11,
 		.rootfs_fd = root_fd,
 		.efivars_fd = flags & 16 ? -1 : vars,
 		.mokvars_fd = flags & 32 ? vars : -1,
 		.secure_boot = (enum boot_secure_boot)((flags & 3) % 3),
 		.uki = (flags & 4) != 0,
-		.all_kernels = (flags & 8) != 0};
+		.all_kernels = (flags & 8) != 0,
+		.validation_off_ok = (flags & 64) != 0,
+		.path = flags & 128 ? PCR_BOOT_LAST : PCR_BOOT_STRICT};
 
 	assert(vars >= 0);
 	if (size >= 3 && db_len <= size - 3) {
 		put(db_fd, data + 3, db_len);
 		put(image_fd, data + 3 + db_len, size - 3 - db_len);
 		check_image(&conf);
-		check_uki();
+		check_uki(flags >> 6);
 	}
 	close(vars);
 	return 0;

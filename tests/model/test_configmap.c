@@ -49,9 +49,10 @@ Test(model_configmap, a_configmap_with_anything_in_it_is_taken_in)
 /* kubectl puts a file into data or binaryData as it pleases: both are mounted as the same bytes. */
 Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 {
-	static const struct pcr_platform_file none[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
-	struct pcr_platform_file both[PCR_PLATFORM_N_VARS] = {{NULL, 0}},
-				 empty[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	static const struct pcr_platform_file none[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
+	struct pcr_platform_file both[PCR_PLATFORM_N_FILES] = {{NULL, 0}},
+				 empty[PCR_PLATFORM_N_FILES] = {{NULL, 0}},
+				 mok[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
 	const struct {
 		const char *members;
 		const struct pcr_platform_file *files; /* NULL: not a platform */
@@ -73,11 +74,18 @@ Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 		{"\"data\":{\"" DBX "\":\"\"}", empty},
 		{"\"binaryData\":{\"" DBX "\":\"\"}", empty},
 		{"\"binaryData\":{\"" DBX "\":\"no base64\"}", none},
+		{"\"data\":{\"AllowValidationDisabled\":\"true\"}", NULL},
+		{"\"data\":{\"MokSBStateRT\":\"\\u0001\",\"AllowValidationDisabled\":\"true\"},"
+		 "\"binaryData\":{\"MokListRT\":\"AAEC\"}",
+			mok},
 	};
 
 	both[PCR_PLATFORM_SECURE_BOOT] = (struct pcr_platform_file){"\6\0\0\0\1", 5};
 	both[PCR_PLATFORM_DBX] = (struct pcr_platform_file){"\47\0x", 3};
 	empty[PCR_PLATFORM_DBX] = (struct pcr_platform_file){"", 0};
+	mok[PCR_PLATFORM_MOK_LIST] = (struct pcr_platform_file){"\0\1\2", 3};
+	mok[PCR_PLATFORM_MOK_SB_STATE] = (struct pcr_platform_file){"\1", 1};
+	mok[PCR_PLATFORM_ALLOW_VALIDATION_OFF] = (struct pcr_platform_file){"true", 4};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		cleanup_free char *text = xasprintf("{" META("ovmf") "},%s}", cases[i].members);
 		struct err err = ERR_INIT;
@@ -92,6 +100,7 @@ Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 			pcr_platform_digest(cases[i].files, digest);
 		cr_assert_eq(m->is_platform, cases[i].files != NULL, "%s", text);
 		cr_assert_arr_eq(m->variables, digest, SHA256_LEN, "%s", text);
+		cr_assert_eq(m->validation_off_ok, cases[i].files == mok, "%s", text);
 	}
 }
 
@@ -146,7 +155,7 @@ Test(model_configmap, what_is_read_of_configmaps_is_kept_of_them)
 	static const char *const others[] = {MODEL_PCRS_FILE, MODEL_RV_FILE, MODEL_RV_NAMES};
 	const char *const *list = kobj_configmap.keep->data;
 
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
+	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++)
 		cr_expect(kobj_keeps(list, pcr_platform_files[i], strlen(pcr_platform_files[i])));
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		cr_expect(kobj_keeps(list, others[i], strlen(others[i])), "%s", others[i]);

@@ -20,24 +20,37 @@ static void expect_digest(const struct pcr_platform_file *files, const char *hex
 
 Test(pcr_platform, the_digest_is_over_names_presence_lengths_and_bytes)
 {
-	static const struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {
+	static const struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {
 		{"\6\0\0\0\1", 5}, {"pk", 2}, {"kek", 3}, {"", 0}, {NULL, 0}};
-	static const struct pcr_platform_file none[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	static const struct pcr_platform_file none[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
 
 	expect_digest(files, "cea4e1f7a2ac738f8588bb4c01acb3f9ace35a6f8d28fe469d18a6ed3e74ba71");
 	expect_digest(none, "5f357300d1b372d4dfc45ca7171f52eaf62648d5ed63e6686dd6742ccb287eee");
 }
 
+Test(pcr_platform, mok_variables_count_where_there_are_some)
+{
+	struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
+
+	files[PCR_PLATFORM_MOK_LIST] = (struct pcr_platform_file){"list", 4};
+	files[PCR_PLATFORM_MOK_LIST_X] = (struct pcr_platform_file){"", 0};
+	expect_digest(files, "fc91b200f0e66abb4005c7acfc1473f035254443623a66f7ddd0dc5001d80834");
+}
+
 Test(pcr_platform, every_change_changes_it)
 {
-	const struct pcr_platform_file base[PCR_PLATFORM_N_VARS] = {
+	const struct pcr_platform_file base[PCR_PLATFORM_N_FILES] = {
 		{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"d", 1}};
-	const struct pcr_platform_file other[][PCR_PLATFORM_N_VARS] = {
+	const struct pcr_platform_file other[][PCR_PLATFORM_N_FILES] = {
 		{{"ab", 2}, {"c", 1}, {"", 0}, {NULL, 0}, {"d", 1}},
 		{{"a", 1}, {"bc", 2}, {NULL, 0}, {NULL, 0}, {"d", 1}},
 		{{"a", 1}, {"bc", 2}, {"", 0}, {"", 0}, {"d", 1}},
 		{{"a", 1}, {"bc", 2}, {"", 0}, {"d", 1}, {NULL, 0}},
 		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"e", 1}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"d", 1}, {"", 0}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"d", 1}, {NULL, 0}, {"", 0}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0},
+			{"d", 1}, [PCR_PLATFORM_ALLOW_VALIDATION_OFF] = {"true", 4}},
 	};
 	uint8_t was[SHA256_LEN], is[SHA256_LEN];
 

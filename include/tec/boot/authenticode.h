@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Authenticode: the digest of a PE image, and what its signatures (PKCS#7 SignedData with
- * SpcIndirectDataContent) say of themselves. Signatures are not verified here: whose certificate a
- * loader takes is what matters for PCR 7. Bytes in, digests and views out; ERR_INVALID names what
- * is wrong.
+ * SpcIndirectDataContent) say of themselves. Whether they are good, pki/pkcs7 tells. Bytes in,
+ * digests and views out; ERR_INVALID names what is wrong.
  */
 #ifndef TEC_BOOT_AUTHENTICODE_H
 #define TEC_BOOT_AUTHENTICODE_H
@@ -42,6 +41,8 @@ struct authenticode_cert {
 struct authenticode_sig {
 	bool has_sha256; /* digest algorithm of the DigestInfo is SHA-256 */
 	uint8_t digest[SHA256_LEN];
+	const uint8_t *content; /* what was signed: the value of the SpcIndirectDataContent */
+	size_t content_len;
 	size_t n_certs;
 	struct authenticode_cert cert[AUTHENTICODE_CERTS_MAX];
 };

@@ -10,6 +10,8 @@
 #define TEC_BOOT_PREDICT_H
 
 #include "tec/base/str.h"
+#include "tec/boot/vars.h"
+#include "tec/pcr/bootpath.h"
 #include "tec/pcr/tpmevent.h"
 
 enum boot_secure_boot { BOOT_SB_FROM_EFIVARS, BOOT_SB_ON, BOOT_SB_OFF };
@@ -18,26 +20,31 @@ enum boot_secure_boot { BOOT_SB_FROM_EFIVARS, BOOT_SB_ON, BOOT_SB_OFF };
 #define BOOT_PCR7  2u
 #define BOOT_PCR14 4u
 #define BOOT_ALL   7u
+#define BOOT_PCR11 8u /* only where the second stage is a UKI */
 
 struct boot_conf {
 	unsigned registers;                /* BOOT_PCR*; PCR 7 needs efivars */
 	int rootfs_fd;                     /* of the image's root; -1: PCR 14 from mokvars alone */
 	int efivars_fd;                    /* -1: not given, PCR 7 is left out */
+	const struct boot_vars *vars;      /* instead of efivars_fd; NULL: none. Borrowed */
 	int mokvars_fd;                    /* -1: not given, PCR 14 is derived from shim */
+	const struct boot_vars *mok;       /* instead of mokvars_fd; NULL: none. Borrowed */
 	enum boot_secure_boot secure_boot; /* FROM_EFIVARS without efivars: on comes first */
 	bool uki;         /* the second stage is a UKI by the caller's word; it is also found out */
 	bool all_kernels; /* offer every kernel; otherwise the newest by version */
-	/* NULL, or where the digest of the variables in efivars_fd goes (pcr/platform.h) as soon as
-	 * they are read, whether the prediction succeeds or not. */
-	uint8_t *variables_sha256;
+	bool validation_off_ok;  /* shim's validation may be off (MokSBState) */
+	enum pcr_boot_path path; /* what else variants are made for */
+	bool vouched;            /* a file that is not signed is known to start nevertheless */
 };
 
 /* One value set that the image can legitimately show. */
 struct boot_variant {
 	char *when; /* owned: "Secure Boot on; GRUB measures the kernel twice" */
 	bool secure_boot;
-	struct pcr_events
-		events; /* PCR 4, 7, 14 in this order, as far as conf.registers has them */
+	enum pcr_boot_path path; /* what it needs */
+	/* PCR 4, 7, 11, 14 in this order, as far as conf.registers has them. */
+	struct pcr_events events;
+	char **label; /* owned; of each event, for people: "usr/lib/.../grubx64.efi" */
 };
 struct boot_variants {
 	struct boot_variant *v; /* owned; most likely first */
@@ -55,11 +62,17 @@ void boot_variants_fini(struct boot_variants *v);
 int boot_predict(
 	const struct boot_conf *conf, struct boot_variants *out, struct err *err) MUST_CHECK;
 
+/* The Authenticode digest of one program as firmware measures it. path: for messages. */
+int boot_digest(int fd, const char *path, uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
+
 /*
- * PCR 11 of one unified kernel image, as systemd-stub measures its sections: for each one its name,
- * then its contents. Appends to out. path: for messages.
+ * PCR 11 of one unified kernel image, as its systemd-stub measures the sections: for each one its
+ * name, then its contents. Appends to out. profile: the one that is booted, of *n_profiles.
+ * ERR_INVALID: it has a section of which it is not known whether this stub measures it; the message
+ * names it. path: for messages.
  */
-int boot_uki(int uki_fd, const char *path, struct pcr_events *out, struct err *err) MUST_CHECK;
+int boot_uki(int uki_fd, const char *path, unsigned profile, unsigned *n_profiles,
+	struct pcr_events *out, struct err *err) MUST_CHECK;
 /* ".linux" and ".linux_CONTENT", as the Rust tool calls these events; NULL: no such event. */
 const char *boot_uki_event_name(enum pcr_event_id id);
 

@@ -38,8 +38,9 @@ struct model_configmap {
 	 * when there is one. */
 	uint8_t array_sha256[MODEL_RV_N_ARRAYS][SHA256_LEN];
 	unsigned arrays;
-	bool is_platform;              /* it has a firmware variable that PCR 7 depends on */
-	uint8_t variables[SHA256_LEN]; /* of a platform: pcr/platform.h */
+	bool is_platform;              /* it has a variable of one: pcr/platform.h */
+	bool validation_off_ok;        /* any kernel may run there: pcr/platform.h */
+	uint8_t variables[SHA256_LEN]; /* of a platform: its digest */
 };
 /* Of what trustee-rv-data holds; NULL counts as "". */
 void model_configmap_rv_sha256(const char *names, const char *file, char hex[SHA256_HEX_LEN + 1]);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why a log parts from a prediction, for the person who has to decide what to do about it. What a
+ * rule sees in both comes first (the event is expected later, a boot entry failed), what the event's
+ * place alone suggests comes last.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "replay.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/boot/eventlog.h"
+
+#define RETURNING "Returning from EFI Application"
+
+static const char *const reasons[PCR_N_EVENT_IDS] = {
+	[PCR4_EFI_CALL] = "the firmware started something else first (a boot menu, a network boot)",
+	[PCR4_SEPARATOR] = "an option ROM or a firmware application ran before the boot loader",
+	[PCR4_SHIM] =
+		"the node booted another shim: its boot loader update is pending or was never applied (bootupctl status), or this is another image",
+	[PCR4_GRUB] =
+		"the node booted another second stage: its boot loader update is pending or was never applied (bootupctl status), or this is another image",
+	[PCR4_VMLINUZ] =
+		"the node booted another kernel: an older deployment, an update that waits for its reboot, or another image",
+	[PCR7_SECURE_BOOT] = "Secure Boot is in another state than predicted",
+	[PCR7_PK] =
+		"the node's platform key is not that of --efivars: other firmware, or keys were enrolled",
+	[PCR7_KEK] =
+		"the node's KEK is not that of --efivars: other firmware, or keys were enrolled",
+	[PCR7_DB] =
+		"the node's db is not that of --efivars: other firmware, or certificates or hashes were added",
+	[PCR7_DBX] =
+		"the node's dbx is not that of --efivars: usually a revocation update (fwupd, the host's OVMF package)",
+	[PCR7_SEPARATOR] = "the firmware measured more variables than PK, KEK, db and dbx",
+	[PCR7_SHIM_CERT] =
+		"the firmware accepted shim by another certificate, or Secure Boot is off",
+	[PCR7_SBAT_LEVEL] =
+		"the node keeps another SBAT level: it once ran a newer shim, or its SBAT policy is set to latest",
+	[PCR7_GRUB_DB_CERT] = "an image was accepted by another certificate than predicted",
+	[PCR7_GRUB_VENDOR_DB_CERT] = "an image was accepted by another certificate than predicted",
+	[PCR7_GRUB_MOK_LIST_CERT] =
+		"an image was accepted by another certificate than predicted (db comes first, then shim's own, then MOKs)",
+	[PCR14_MOK_LIST] =
+		"a machine owner key or a hash is enrolled on the node (mokutil --list-enrolled), or shim differs; next step: give its --mok-variables",
+	[PCR14_MOK_LIST_X] =
+		"the node's MOK deny list, or shim, differs; next step: give its --mok-variables",
+	[PCR14_MOK_LIST_TRUSTED] =
+		"the node does not have the usual MokListTrusted (mokutil --untrust-mok); next step: give its --mok-variables",
+};
+
+static const char validation_off[] =
+	"shim's validation is off on the node (MokSBState), so that it starts any kernel and measures none; next step: mokutil --enable-validation there, or, if that is meant, --mok-variables of the node and --allow-validation-disabled";
+
+static bool log_says(const struct replay *r, unsigned pcr, const char *text)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->v[i].pcr == pcr && strstr(strbuf_str(&r->v[i].text), text))
+			return true;
+	return false;
+}
+
+static bool same(const uint8_t *a, const uint8_t *b)
+{
+	return memcmp(a, b, SHA256_LEN) == 0;
+}
+
+/* Whether the log has this digest in the register after `found`. */
+static bool comes_later(
+	const struct replay *r, const struct boot_difference *d, const uint8_t *digest)
+{
+	for (const struct replay_event *e = d->found + 1; e < r->v + r->n; e++)
+		if (e->pcr == d->pcr && same(e->digest, digest))
+			return true;
+	return false;
+}
+
+/* The variant's event with this digest that comes at or after index i. */
+static const char *label_from(
+	const struct boot_variant *v, unsigned pcr, size_t i, const uint8_t *digest)
+{
+	for (; i < v->events.n; i++)
+		if (v->events.v[i].pcr == pcr && same(v->events.v[i].digest, digest))
+			return v->label[i];
+	return NULL;
+}
+
+static const struct replay_event *previous(const struct replay *r, const struct replay_event *e)
+{
+	for (const struct replay_event *p = e; p-- > r->v;)
+		if (p->pcr == e->pcr)
+			return p;
+	return NULL;
+}
+
+static bool started(const struct replay_event *e)
+{
+	return e->type == EVENTLOG_APPLICATION || e->type == EVENTLOG_DRIVER;
+}
+
+/* ---- by register */
+
+static void failed_entry(struct strbuf *out)
+{
+	strbuf_adds(out,
+		"a boot entry that comes first in BootOrder failed, and the firmware went on to the next one; the image is as it should be. Next step: look at BootOrder on the node (efibootmgr) and delete the entry, or accept it (--boot-path, spec.bootPath: AllowFailedEntries)");
+}
+
+static void firmware_update(const struct replay_event *found, struct strbuf *out)
+{
+	strbuf_addf(out,
+		"fwupd's program (%s) ran before the second stage, for a firmware update. Next step: boot the node once more, or accept it (--boot-path, spec.bootPath: AllowFirmwareUpdates)",
+		strbuf_str(&found->text));
+}
+
+static void extra_program(
+	const struct replay *r, const struct replay_event *found, struct strbuf *out)
+{
+	const struct replay_event *before = previous(r, found);
+
+	if (before && same(before->digest, found->digest))
+		strbuf_adds(out,
+			"the same program was measured once more: this build of the loader has it measured another number of times than its relatives");
+	else
+		strbuf_addf(out,
+			"one program more was started (%s): a UKI, an addon, a driver, or a kernel that nobody predicted",
+			strbuf_str(&found->text));
+}
+
+/* Of PCR 4; false: no rule fits. */
+static bool program_reason(const struct boot_variant *v, const struct boot_variant *closest,
+	const struct replay *r, const struct boot_difference *d, struct strbuf *out)
+{
+	const char *label = d->expected < v->events.n ? v->label[d->expected] : NULL, *skipped;
+
+	if (!d->found) {
+		if (log_says(r, 14, "MokSBState"))
+			strbuf_adds(out, validation_off);
+		else if (label && v->events.v[d->expected].id == PCR4_VMLINUZ &&
+			 log_says(r, 7, "Secure Boot off"))
+			strbuf_adds(out,
+				"Secure Boot is off on the node, and its loader then has no kernel measured");
+		else
+			return false;
+		return true;
+	}
+	if (str_starts(strbuf_str(&d->found->text), "\"" RETURNING) ||
+		(closest->path == PCR_BOOT_FAILED_ENTRIES && v->path < closest->path)) {
+		failed_entry(out);
+		return true;
+	}
+	if (closest->path == PCR_BOOT_FIRMWARE_UPDATES && v->path < closest->path) {
+		firmware_update(d->found, out);
+		return true;
+	}
+	if (!label) {
+		extra_program(r, d->found, out);
+		return true;
+	}
+	skipped = label_from(v, 4, d->expected + 1, d->found->digest);
+	if (started(d->found) && comes_later(r, d, v->events.v[d->expected].digest)) {
+		strbuf_addf(out, "%s was started before %s", strbuf_str(&d->found->text), label);
+		return true;
+	}
+	if (!skipped)
+		return false;
+	strbuf_addf(out, "%s was not measured here, and %s came instead", label, skipped);
+	return true;
+}
+
+static void variable_reason(const struct boot_variant *v, const struct replay *r,
+	const struct boot_difference *d, struct strbuf *out)
+{
+	const char *text = d->found ? strbuf_str(&d->found->text) : "";
+
+	if (strstr(text, "MokSBState") || (!d->found && log_says(r, 7, "MokSBState")))
+		strbuf_adds(out, validation_off);
+	else if (d->expected == v->events.n && strstr(text, "MokListRT"))
+		strbuf_addf(out,
+			"an image was started because the node's MOK list has its signer or its hash (%s); next step: give the node's --mok-variables",
+			text);
+	else if (d->expected == v->events.n)
+		strbuf_addf(out,
+			"one authority more: an image signed by another key (kernel, UKI addon) was loaded (%s)",
+			text);
+	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT)
+		strbuf_addf(out, "the node has %s", text);
+}
+
+static void mok_reason(const struct boot_variant *v, const struct replay *r,
+	const struct boot_difference *d, struct strbuf *out)
+{
+	if (log_says(r, 14, "MokSBState"))
+		strbuf_adds(out, validation_off);
+	else if (d->expected == v->events.n)
+		strbuf_adds(out,
+			"shim measured one variable more than predicted; next step: give the node's --mok-variables");
+	else if (!d->found && v->events.v[d->expected].id == PCR14_MOK_LIST_TRUSTED)
+		strbuf_adds(out,
+			"shim did not measure MokListTrusted: enrolled keys are not trusted by the kernel on this node (mokutil --untrust-mok); next step: give its --mok-variables");
+}
+
+static void section_reason(const struct boot_difference *d, struct strbuf *out)
+{
+	strbuf_adds(out,
+		d->found
+			? "the node booted another UKI, or another profile of it"
+			: "the node's systemd-stub measured fewer sections than this version does elsewhere");
+}
+
+void boot_reason(const struct boot_variant *v, const struct boot_variant *closest,
+	const struct replay *r, const struct boot_difference *d, struct strbuf *out)
+{
+	size_t before = out->len;
+
+	if (d->pcr == 4)
+		(void)program_reason(v, closest, r, d, out);
+	else if (d->pcr == 7)
+		variable_reason(v, r, d, out);
+	else if (d->pcr == 11)
+		section_reason(d, out);
+	else
+		mok_reason(v, r, d, out);
+	if (out->len > before)
+		return;
+	if (!d->found)
+		strbuf_adds(out, "the log ends here: it was cut, or the boot stopped before this");
+	else if (d->expected < v->events.n && reasons[v->events.v[d->expected].id])
+		strbuf_adds(out, reasons[v->events.v[d->expected].id]);
+	else
+		strbuf_adds(out, "unknown");
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A directory is read by the five names alone. Only when none of them is there it is listed, to say
+ * what it looks like instead. Of a log only events whose digest is that of their data are believed.
+ */
+#include "config.h"
+
+#include "tec/boot/vars.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/boot/eventlog.h"
+
+#define NAME_MAX_CHARS 10 /* "SecureBoot" */
+
+void boot_vars_fini(struct boot_vars *v)
+{
+	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++)
+		strbuf_fini(&v->text[i]);
+	*v = (struct boot_vars){.found = {false}};
+}
+
+void boot_vars_digest(const struct boot_vars *v, uint8_t out[SHA256_LEN])
+{
+	struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
+
+	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++)
+		if (v->found[i])
+			files[i] =
+				(struct pcr_platform_file){strbuf_str(&v->text[i]), v->text[i].len};
+	pcr_platform_digest(files, out);
+}
+
+/* ---- a directory */
+
+static bool any_found(const struct boot_vars *v, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		if (v->found[i])
+			return true;
+	return false;
+}
+
+bool boot_vars_has_firmware(const struct boot_vars *v)
+{
+	return any_found(v, 0, PCR_PLATFORM_N_VARS);
+}
+
+bool boot_vars_has_mok(const struct boot_vars *v)
+{
+	return any_found(v, PCR_PLATFORM_MOK_LIST, PCR_PLATFORM_ALLOW_VALIDATION_OFF);
+}
+
+static int read_files(
+	int dir_fd, int from, int to, const char *what, struct boot_vars *out, struct err *err)
+{
+	for (int i = from; i < to; i++) {
+		out->found[i] =
+			boot_read_small(dir_fd, pcr_platform_files[i], &out->text[i], err) == 0;
+		if (!out->found[i] && err->kind != ERR_NOT_FOUND)
+			return err_wrap(err, "%s", what);
+		err_clear(err);
+	}
+	return 0;
+}
+
+/* What stands there instead: bits of the three cases. */
+#define OTHER_FILES 1u
+#define PLAIN_NAMES 2u /* PK, db without their GUIDs */
+#define MOK_NAMES   4u
+
+static unsigned look_around(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+	unsigned seen = 0;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return OTHER_FILES;
+	}
+	while ((e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		seen |= OTHER_FILES;
+		if (str_starts(e->d_name, "MokList"))
+			seen |= MOK_NAMES;
+		for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
+			size_t n = strcspn(pcr_platform_files[i], "-");
+
+			if (strlen(e->d_name) == n &&
+				strncmp(e->d_name, pcr_platform_files[i], n) == 0)
+				seen |= PLAIN_NAMES;
+		}
+	}
+	closedir(d);
+	return seen;
+}
+
+static int refuse_dir(unsigned seen, struct err *err)
+{
+	const char *is = "it is empty";
+
+	if (seen & MOK_NAMES)
+		is = "these are MOK variables (--mok-variables)";
+	else if (seen & PLAIN_NAMES)
+		is = "there are names without GUIDs";
+	else if (seen)
+		is = "there are other files";
+	return err_set(err, ERR_NOT_FOUND,
+		"firmware variables: %s and its kin are not there, %s; next step: copy them from a node's /sys/firmware/efi/efivars%s",
+		pcr_platform_files[PCR_PLATFORM_SECURE_BOOT], is,
+		seen ? "" : ", or --secureboot-disabled if it has no keys");
+}
+
+int boot_vars_read(int dir_fd, bool may_be_empty, struct boot_vars *out, struct err *err)
+{
+	unsigned seen;
+
+	if (read_files(dir_fd, 0, PCR_PLATFORM_N_VARS, "firmware variables", out, err) < 0)
+		return -1;
+	if (boot_vars_has_firmware(out))
+		return 0;
+	seen = look_around(dir_fd);
+	return !seen && may_be_empty ? 0 : refuse_dir(seen, err);
+}
+
+int boot_vars_read_mok(int dir_fd, struct boot_vars *out, struct err *err)
+{
+	return read_files(dir_fd, PCR_PLATFORM_MOK_LIST, PCR_PLATFORM_ALLOW_VALIDATION_OFF,
+		"MOK variables", out, err);
+}
+
+int boot_vars_read_platform(int dir_fd, struct boot_vars *out, struct err *err)
+{
+	if (read_files(dir_fd, 0, PCR_PLATFORM_N_FILES, "variables", out, err) < 0)
+		return -1;
+	if (boot_vars_has_firmware(out) || boot_vars_has_mok(out))
+		return 0;
+	return refuse_dir(look_around(dir_fd), err);
+}
+
+/* ---- a log */
+
+/* PCR_PLATFORM_N_VARS: another variable. */
+static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value, size_t *value_len)
+{
+	static const struct {
+		const struct efi_guid *guid;
+		const char *name;
+	} names[PCR_PLATFORM_N_VARS] = {
+		[PCR_PLATFORM_SECURE_BOOT] = {&efi_global_variable, "SecureBoot"},
+		[PCR_PLATFORM_PK] = {&efi_global_variable, "PK"},
+		[PCR_PLATFORM_KEK] = {&efi_global_variable, "KEK"},
+		[PCR_PLATFORM_DB] = {&efi_image_security_database, "db"},
+		[PCR_PLATFORM_DBX] = {&efi_image_security_database, "dbx"},
+	};
+	char name[NAME_MAX_CHARS + 1] = "";
+	struct efi_logged_variable v;
+	int i = 0;
+
+	if (!efi_logged_variable(data, len, &v) || v.name_chars > NAME_MAX_CHARS)
+		return PCR_PLATFORM_N_VARS;
+	for (size_t c = 0; c < v.name_chars; c++)
+		name[c] = v.name[2 * c + 1] ? '?' : (char)v.name[2 * c];
+	*value = v.data;
+	*value_len = v.len;
+	while (i < PCR_PLATFORM_N_VARS && (memcmp(&v.guid, names[i].guid, sizeof(v.guid)) != 0 ||
+						  strcmp(name, names[i].name) != 0))
+		i++;
+	return i;
+}
+
+/* As efivarfs shows their attributes: what only the firmware writes, what is written by its key. */
+static void keep(struct boot_vars *out, int i, const uint8_t *value, size_t len)
+{
+	uint8_t attributes[BOOT_VARS_ATTRIBUTES] = {i == PCR_PLATFORM_SECURE_BOOT ? 0x06 : 0x27};
+
+	out->found[i] = true;
+	strbuf_add(&out->text[i], attributes, sizeof(attributes));
+	strbuf_add(&out->text[i], value, len);
+}
+
+static int take_event(const struct eventlog_event *e, struct boot_vars *out, struct err *err)
+{
+	uint8_t digest[SHA256_LEN];
+	const uint8_t *value;
+	size_t len;
+	int i;
+
+	if (e->pcr != 7 || e->type != EVENTLOG_VARIABLE)
+		return 0;
+	i = variable_of(e->data, e->len, &value, &len);
+	if (i == PCR_PLATFORM_N_VARS || out->found[i] || len == 0)
+		return 0;
+	bytes_sha256(e->data, e->len, digest);
+	if (memcmp(digest, e->sha256, SHA256_LEN) != 0)
+		return err_set(err, ERR_INVALID,
+			"the event log shows other contents of %s than were measured",
+			pcr_platform_files[i]);
+	keep(out, i, value, len);
+	return 0;
+}
+
+int boot_vars_from_log(const void *log, size_t len, struct boot_vars *out, struct err *err)
+{
+	struct eventlog_event e;
+	struct eventlog l;
+	int rc;
+
+	if (eventlog_open(log, len, &l, err) < 0)
+		return -1;
+	while ((rc = eventlog_next(&l, &e, err)) > 0)
+		if (take_event(&e, out, err) < 0)
+			return -1;
+	if (rc == 0 && !boot_vars_has_firmware(out))
+		return err_set(err, ERR_INVALID,
+			"the event log does not show the firmware's variables (EV_EFI_VARIABLE_DRIVER_CONFIG of PCR 7)");
+	return rc;
+}
