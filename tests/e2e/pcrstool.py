@@ -43,10 +43,10 @@ def run(*args, env=None, timeout=60):
 
 # Roots of images
 
-def debian(package, pattern, arch="amd64"):
+def debian(package, pattern, arch="amd64", suite=None):
     """One file of a package; skips where it cannot be had."""
     try:
-        return debfiles.find(package, arch, pattern)
+        return debfiles.find(package, arch, pattern, suite)
     except debfiles.Unavailable as e:
         return lacking(str(e))
 
@@ -144,12 +144,13 @@ def write_efivars(boot, directory):
 
 PLATFORM = ([f"{v}-8be4df61-93ca-11d2-aa0d-00e098032b8c" for v in ("SecureBoot", "PK", "KEK")]
             + [f"{v}-d719b2cb-3d3a-4596-a3bc-dad00e67656f" for v in ("db", "dbx")])
+MOK = ("MokListRT", "MokListXRT", "MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled")
 
 
 def platform_digest(files):
     """Of {name: bytes}, as an entry of image-pcrs names the variables it was computed from."""
     digest = hashlib.sha256()
-    for name in PLATFORM:
+    for name in (*PLATFORM, *(n for n in MOK if n in files)):
         data = files.get(name)
         digest.update(name.encode() + b"\0" + bytes([data is not None])
                       + struct.pack("<Q", len(data or b"")) + (data or b""))
