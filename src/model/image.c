@@ -62,6 +62,7 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 	}
 	m.digest_ok = model_image_digest(image) != NULL;
 	m.any_secure_boot = str_eq(json_get_str(o, "spec/secureBoot"), "Any");
+	m.boot_path = pcr_boot_path_parse(json_get_str(o, "spec/bootPath"));
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_IMAGE_FINALIZER);
 	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_image, image), image);

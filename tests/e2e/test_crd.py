@@ -146,6 +146,8 @@ CREATE = [
     ("ai", {}, "image: Required value"),
     ("ai", {"image": IMAGE, "secureBoot": "Any"}, None),
     ("ai", {"image": IMAGE, "secureBoot": "Off"}, "Unsupported value"),
+    ("ai", {"image": IMAGE, "bootPath": "AllowFirmwareUpdates"}, None),
+    ("ai", {"image": IMAGE, "bootPath": "Anything"}, "Unsupported value"),
     *[("ai", {"image": bad}, "Image must be provided with a digest")
       for bad in ("", "quay.io/x/y", "quay.io/x/y:42", "quay.io/x/y@sha512:00", "x@sha256")],
     ("ai", {"image": "a" * 1000 + IMAGE}, "Too long"),

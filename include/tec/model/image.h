@@ -7,6 +7,7 @@
 
 #include "tec/kobj/condition.h"
 #include "tec/kobj/meta.h"
+#include "tec/pcr/bootpath.h"
 
 #define MODEL_IMAGE_FINALIZER "finalizer.approved-image.trusted-execution-clusters.io"
 /* Marks (model/mark.h): the hashes of the entries that the operator wrote, or is about to write,
@@ -35,6 +36,7 @@ struct model_image {
 	const char *image;    /* spec.image as written; oci/ref parses it */
 	bool digest_ok;       /* it ends in a whole SHA-256 digest */
 	bool any_secure_boot; /* values with Secure Boot off are approved too */
+	enum pcr_boot_path boot_path;
 	bool has_finalizer;
 	const char *owner_uid;   /* controller, NULL: none */
 	const char *pcrs_sha256; /* payloads of its marks; NULL: none that counts */
