@@ -17,14 +17,21 @@
 static struct render_pcrjob_platforms mounted;
 
 /* A ConfigMap with a db of this content, and its digest. */
+/* The ConfigMaps allow a shim that validates nothing. */
+static bool any_kernel;
+
 static void variables(const char *name, const char *db, uint8_t digest[SHA256_LEN])
 {
-	struct pcr_platform_file files[PCR_PLATFORM_N_VARS] = {{NULL, 0}};
+	struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
 	cleanup_free char *text =
-		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"data\":{\"%s\":\"%s\"}}", name,
-			pcr_platform_files[PCR_PLATFORM_DB], db);
+		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"data\":{\"%s\":\"%s\"%s}}", name,
+			pcr_platform_files[PCR_PLATFORM_DB], db,
+			any_kernel ? ",\"AllowValidationDisabled\":\"true\"" : "");
 
 	files[PCR_PLATFORM_DB] = (struct pcr_platform_file){db, strlen(db)};
+	if (any_kernel)
+		files[PCR_PLATFORM_ALLOW_VALIDATION_OFF] =
+			(struct pcr_platform_file){"true", strlen("true")};
 	pcr_platform_digest(files, digest);
 	fake_api_put(w.api, &kobj_configmap, NS, text);
 	if (w.life)
@@ -150,7 +157,8 @@ Test(ctl_image_platforms, a_settled_image_makes_no_request)
 	world_run(&w, 20000);
 	cr_assert(committed("coreos"), "%s", message("coreos"));
 	cr_assert(strstr(message("coreos"), "known for platform ovmf."), "%s", message("coreos"));
-	cr_assert(strstr(message("coreos"), "no PCR 7 on platform old: Secure Boot is off there."));
+	cr_assert(
+		strstr(message("coreos"), "no values for platform old: Secure Boot is off there."));
 	fake_transport_forget(w.life->f);
 	world_run(&w, 3 * 60 * 60 * 1000); /* resync included */
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
@@ -171,6 +179,104 @@ Test(ctl_image_platforms, an_unrelated_configmap_wakes_nobody)
 		w.api, &kobj_configmap, NS, "ovmf", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
 	world_run(&w, 5000);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
+/* The Job's answer for a platform with MOK variables; four: shim's validation is off there. */
+static struct json_object *with_mok(struct json_object *entry, const char *name,
+	const uint8_t digest[SHA256_LEN], bool seven, bool four)
+{
+	cleanup_model_platforms struct model_platforms p = {.n = 1};
+	cleanup_json struct json_object *list = NULL;
+	struct pcr_events *e = &p.v[0].events;
+
+	p.v[0] = (struct model_platform){.name = xstrdup(name)};
+	memcpy(p.v[0].variables, digest, SHA256_LEN);
+	if (four)
+		add(e, PCR4_SHIM, SHIM_A);
+	if (seven)
+		add_pcr7(e, SBAT_42);
+	add(e, PCR14_MOK_LIST, MOK_LIST_X);
+	list = model_platforms_json(&p);
+	if (!json_get_arr(entry, "platforms"))
+		json_add(entry, "platforms", json_arr());
+	json_push(json_get_arr(entry, "platforms"),
+		json_object_get(json_object_array_get_idx(list, 0)));
+	return entry;
+}
+
+#define PCR14_MOK "a139f64a4097863aeac8af489801a7caa81856ed235a508a347398c73e88cb5e"
+#define PCR4_OFF  "15f284408f04c59506d2138b96ce5abaab0909df3e9a47496e53b21022514d70"
+
+Test(ctl_image_platforms, mok_variables_are_boot_sets_of_their_own)
+{
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
+	job_says("coreos",
+		with_mok(entry_of(REF_A, false), "ovmf", mounted.v[0].variables, true, false));
+	world_run(&w, 5000);
+	cr_assert(committed("coreos"), "%s", message("coreos"));
+	cr_assert(strstr(message("coreos"), "On platform ovmf, PCR 14 is " PCR14_MOK "."), "%s",
+		message("coreos"));
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+	cr_assert_str_eq(declared("boot." PCR4_A "." PCR14_MOK), "{\"images\":[\"coreos\"]}");
+	cr_assert_str_eq(declared("tpm_pcr7"), "[\"" PCR7_A "\"]");
+	cr_assert_eq(strlen(rv_data("boot-sets.json")), 2 * (strlen(BOOT_A) + 3) + 1, "%s",
+		rv_data("boot-sets.json"));
+
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"attestation\":{\"pcr7\":\"Require\"}}}");
+	world_run(&w, 5000);
+	cr_assert_str_eq(
+		declared("boot." PCR4_A "." PCR7_A "." PCR14_MOK), "{\"images\":[\"coreos\"]}");
+	cr_assert_null(declared(BOOT7_A), "no node of this platform has shim's own list");
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+}
+
+Test(ctl_image_platforms, validation_that_is_off_has_a_pcr4_of_its_own)
+{
+	any_kernel = true;
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
+	job_says("coreos",
+		with_mok(entry_of(REF_A, false), "ovmf", mounted.v[0].variables, false, true));
+	world_run(&w, 5000);
+	cr_assert(
+		strstr(message("coreos"), "and PCR 4 " PCR4_OFF ": shim's validation is off there"),
+		"%s", message("coreos"));
+	cr_assert_str_eq(declared("boot." PCR4_OFF "." PCR14_MOK), "{\"images\":[\"coreos\"]}");
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+	cr_assert_null(declared("boot." PCR4_A "." PCR14_MOK));
+	cr_assert_null(declared("boot." PCR4_OFF "." PCR14));
+
+	/* Without the firmware's variables there is no PCR 7 to require. */
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"attestation\":{\"pcr7\":\"Require\"}}}");
+	world_run(&w, 5000);
+	cr_assert_not(committed("coreos"));
+	cr_assert(
+		strstr(message("coreos"),
+			"There is no PCR 7 on platform ovmf: its ConfigMap has no firmware variables"),
+		"%s", message("coreos"));
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+}
+
+Test(ctl_image_platforms, any_kernel_is_taken_back_at_once)
+{
+	any_kernel = true;
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
+	job_says("coreos",
+		with_mok(entry_of(REF_A, false), "ovmf", mounted.v[0].variables, false, true));
+	world_run(&w, 5000);
+	cr_assert(declared("boot." PCR4_OFF "." PCR14_MOK), "%s", message("coreos"));
+
+	/* No Job has told other values yet, and perhaps none ever will. */
+	any_kernel = false;
+	mount("ovmf", "keys");
+	world_run(&w, 5000);
+	cr_assert_null(declared("boot." PCR4_OFF "." PCR14_MOK), "%s", message("coreos"));
+	cr_assert(kbs_sync_is_revoked(
+		w.life->state.sync, KBS_REFVALUE, "boot." PCR4_OFF "." PCR14_MOK));
+	cr_assert_null(
+		strstr(message("coreos"), "the previous value is used"), "%s", message("coreos"));
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
 }
 
 Test(ctl_image_platforms, required_only_sets_of_three_count_and_platforms_do_not_mix)
@@ -212,8 +318,8 @@ Test(ctl_image_platforms, an_image_that_lacks_a_platform_is_left_out_of_it_alone
 	job_says("coreos-2", entry7(REF_B, true));
 	world_run(&w, 20000);
 	cr_assert(committed("coreos") && committed("coreos-2"));
-	cr_assert(strstr(message("coreos"), "PCR 7 on platform old is not computed yet"), "%s",
-		message("coreos"));
+	cr_assert(strstr(message("coreos"), "The values of platform old are not computed yet"),
+		"%s", message("coreos"));
 	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
 	cr_assert_null(declared(boot7(PCR4_A, SBAT_44)));
 	cr_assert_null(declared(boot7(PCR4_AB, SBAT_44)));
@@ -257,8 +363,8 @@ Test(ctl_image_platforms, a_committed_image_stays_so_while_a_job_adds_platforms)
 	cr_assert(has_job("coreos"), "a Job of its own");
 	cr_assert_eq(jobs(), 2);
 	cr_assert(committed("coreos"));
-	cr_assert(strstr(message("coreos"), "PCR 7 on platform ovmf is not computed yet."), "%s",
-		message("coreos"));
+	cr_assert(strstr(message("coreos"), "The values of platform ovmf are not computed yet."),
+		"%s", message("coreos"));
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
 }
 
@@ -277,7 +383,8 @@ Test(ctl_image_platforms, required_an_image_without_any_is_not_committed)
 	job_ends("coreos", "Complete", "CompletionsReached");
 	world_run(&w, 5000);
 	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
-	cr_assert(strstr(message("coreos"), "no PCR 7 on platform ovmf: Secure Boot is off there"));
+	cr_assert(
+		strstr(message("coreos"), "no values for platform ovmf: Secure Boot is off there"));
 	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
 }
 
@@ -295,7 +402,7 @@ Test(ctl_image_platforms, a_missing_configmap_is_told_and_no_job_is_made)
 		"{\"metadata\":{\"name\":\"ovmf\"},\"data\":{\"db\":\"x\"}}");
 	world_run(&w, 5000);
 	cr_assert_eq(jobs(), 0);
-	cr_assert(strstr(message("coreos"), "ConfigMap ovmf has no firmware variables"), "%s",
+	cr_assert(strstr(message("coreos"), "ConfigMap ovmf has no variables"), "%s",
 		message("coreos"));
 	mount("ovmf", "keys");
 	world_run(&w, 5000);
@@ -448,5 +555,5 @@ Test(ctl_image_platforms, a_map_of_the_operator_named_as_platform_has_no_variabl
 	world_run(&w, 5000);
 	cr_assert(
 		strstr(fake_api_condition(w.api, &kobj_image, NS, "coreos", "Committed", "message"),
-			"ConfigMap tec-trustees has no firmware variables"));
+			"ConfigMap tec-trustees has no variables"));
 }

@@ -126,6 +126,81 @@ Test(ctl_image_sets, states_do_not_mix)
 	cr_assert_eq(n_boots(), 10, "%zu", n_boots());
 }
 
+/* ---- what may come before the boot loader */
+
+/* As boot_of(), of loader A and kernel A once, after `failed` entries or fwupd's program. */
+static const char *boot_after(unsigned failed, const char *update)
+{
+	static char ring[4][RENDER_BOOT_NAME_MAX + 1];
+	static unsigned next;
+	char *name = ring[next++ % ARRAY_LEN(ring)];
+	struct pcr_events e = PCR_EVENTS_INIT, later = PCR_EVENTS_INIT;
+	uint8_t pcr4[SHA256_LEN], pcr14[SHA256_LEN];
+
+	add(&e, PCR4_EFI_CALL, EFI_CALL);
+	add(&e, PCR4_SEPARATOR, SEPARATOR);
+	add(&e, PCR4_SHIM, SHIM_A);
+	if (update)
+		add(&e, PCR4_FIRMWARE_UPDATE, update);
+	add(&e, PCR4_GRUB, GRUB_A);
+	add(&e, PCR4_VMLINUZ, KERNEL_A);
+	add_pcr14(&e);
+	cr_assert(pcr_boot_failed(&e, failed, &later));
+	pcr_events_value(&later, 4, pcr4);
+	pcr_events_value(&later, 14, pcr14);
+	render_boot_name(pcr4, NULL, pcr14, name);
+	pcr_events_fini(&e);
+	pcr_events_fini(&later);
+	return name;
+}
+
+static void boot_path(const char *name, const char *value)
+{
+	cleanup_free char *patch = xasprintf("{\"spec\":{\"bootPath\":\"%s\"}}", value);
+
+	fake_api_merge(w.api, &kobj_image, NS, name, patch);
+	world_run(&w, 5000);
+}
+
+Test(ctl_image_sets, what_comes_first_counts_while_spec_says_so)
+{
+	struct json_object *entry = entry_of(REF_A, false), *list, *o = json_obj();
+	struct pcr_events e = PCR_EVENTS_INIT;
+
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	approve("coreos", REF_A);
+	world_run(&w, 5000);
+	add(&e, PCR4_EFI_CALL, EFI_CALL);
+	add(&e, PCR4_SEPARATOR, SEPARATOR);
+	add(&e, PCR4_SHIM, SHIM_A);
+	add(&e, PCR4_FIRMWARE_UPDATE, KERNEL_B);
+	add(&e, PCR4_GRUB, GRUB_A);
+	add(&e, PCR4_VMLINUZ, KERNEL_A);
+	add_pcr14(&e);
+	json_add_str(o, "when", "after a firmware update");
+	json_add_bool(o, "secure_boot", true);
+	json_add(o, "pcrs", pcr_events_json(&e));
+	list = json_push(json_arr(), o);
+	job_says("coreos", json_add(entry, "variants", list));
+	job_ends("coreos", "Complete", "CompletionsReached");
+	world_run(&w, 5000);
+	cr_assert_eq(n_boots(), 1, "%zu", n_boots());
+	cr_assert_null(strstr(message("coreos"), "firmware update"));
+	boot_path("coreos", "AllowFailedEntries");
+	cr_assert_eq(n_boots(), 3, "%zu", n_boots());
+	cr_assert(declared(boot_after(1, NULL)) && declared(boot_after(2, NULL)));
+	cr_assert(strstr(message("coreos"), "Up to 2 boot entries"), "%s", message("coreos"));
+	boot_path("coreos", "AllowFirmwareUpdates");
+	cr_assert_eq(n_boots(), 4, "%zu", n_boots());
+	cr_assert(declared(boot_after(0, KERNEL_B)));
+	cr_assert(strstr(message("coreos"), "(after a firmware update)"));
+	boot_path("coreos", "Strict");
+	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, boot_after(2, NULL)));
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+	pcr_events_fini(&e);
+}
+
 /* ---- the bound */
 
 static char *made_up(unsigned image, unsigned variant)

@@ -5,6 +5,9 @@ in the broker, and the policy that asks for them."""
 
 import base64
 import json
+import os
+import struct
+import uuid
 
 import pytest
 
@@ -25,6 +28,11 @@ ON, OFF = "debian12-shim-grub", "debian12-shim-sdboot-off"
 def _variables(tmp_path):
     """variables(boot) -> {file name: bytes}, as that machine's efivarfs has them."""
     return lambda boot: pcrstool.files_of(pcrstool.write_efivars(boot, tmp_path / boot))
+
+
+# An EFI_SIGNATURE_LIST of one SHA-256 (UEFI 32.4.1): type, sizes of list, header and entry; owner and hash.
+HASHES = (uuid.UUID("c1c41626-504c-4092-aca9-41f936934328").bytes_le + struct.pack("<III", 28 + 48, 0, 48)
+          + bytes(48))
 
 
 def make_platform(cp, ns, name, files, directory):
@@ -144,7 +152,7 @@ def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
     """The way that the README tells: first a second ConfigMap, then the update."""
     old = variables(ON)
     dbx = pcrstool.PLATFORM[4]
-    new = dict(old, **{dbx: old.get(dbx, b"\x27\0\0\0") + bytes(48)})
+    new = dict(old, **{dbx: old.get(dbx, b"\x27\0\0\0") + HASHES})
     make_platform(cp, ns, "ovmf", old, tmp_path)
     attestation(cp, ns, "Require", "ovmf")
     made(cp, "ai", ns, {"image": reference("a")}, "a")
@@ -157,7 +165,7 @@ def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
 
     make_platform(cp, ns, "ovmf-new", new, tmp_path)
     attestation(cp, ns, "Require", "ovmf", "ovmf-new")
-    wait_message(cp, ns, "a", "PCR 7 on platform ovmf-new is not computed yet")
+    wait_message(cp, ns, "a", "The values of platform ovmf-new are not computed yet")
     assert spine.condition(spine.read(cp, ns, "ai", "a"), "Committed")["status"] == "True"
     assert set(boots_of(place)) == {before}, "nobody is locked out meanwhile"
     play(cp, ns, job_with(cp, ns, "a", ["ovmf", "ovmf-new"]), root, tmp_path)
@@ -191,18 +199,58 @@ def test_what_is_missing_is_told_with_what_to_do(cp, ns, place, root, variables,
     spine.wait_condition(cp, ns, "ai", "b", "Committed", "ComputationFailed")
     assert jobs_of(cp, ns, "b") == []
     cp.kubectl("create", "configmap", "off", "-n", ns, "--from-literal=db=x")
-    wait_message(cp, ns, "a", "ConfigMap off has no firmware variables")
+    wait_message(cp, ns, "a", "ConfigMap off has no variables")
 
     make_platform(cp, ns, "ovmf", variables(ON), tmp_path)
     make_platform(cp, ns, "off", variables(OFF), tmp_path)
     play(cp, ns, job_with(cp, ns, "b", ["off", "ovmf"]), root, tmp_path)
     image = spine.wait_condition(cp, ns, "ai", "b", "Committed", "ImageCommitted")
-    assert "no PCR 7 on platform off: Secure Boot is off" in spine.condition(
+    assert "no values for platform off: Secure Boot is off" in spine.condition(
         image, "Committed")["message"]
     attestation(cp, ns, "Require", "off")
     spine.wait_condition(cp, ns, "ai", "b", "Committed", "ComputationFailed")
-    wait_message(cp, ns, "b", "no PCR 7 on platform off: Secure Boot is off")
+    wait_message(cp, ns, "b", "no values for platform off: Secure Boot is off")
     cp.wait_for(lambda: boots_of(place) == {}, 20, "no boot set")
+
+
+def mok_variables(boot):
+    """As the kernel shows them on that machine."""
+    return pcrstool.files_of(os.path.join(pcrstool.BOOTS, boot, "mok-variables"))
+
+
+def test_mok_variables_of_nodes_are_platforms(cp, ns, place, root, variables, tmp_path):
+    """An enrolled key, and a shim that validates nothing, which has to be asked for."""
+    tool = json.loads(pcrstool.run("all", "-r", root, "--variants").stdout)
+    four, fourteen = (p["value"] for p in tool["pcrs"])
+    # With validation off shim measures no kernel, as a loader of which none is measured.
+    off = next(p["value"] for v in tool["variants"] for p in v["pcrs"]
+               if p["id"] == 4 and "Pcr4Vmlinuz" not in [e["id"] for e in p["events"]])
+    real = {boot: pcrstool.boot_registers(boot)[14] for boot in ("mok-signed", "validation-off", "mok-untrusted")}
+    assert len({fourteen, *real.values()}) == 4
+    make_platform(cp, ns, "mok", variables(ON) | mok_variables("mok-signed"), tmp_path)
+    make_platform(cp, ns, "off", mok_variables("validation-off"), tmp_path)
+    make_platform(cp, ns, "untrusted", mok_variables("mok-untrusted"), tmp_path)
+    attestation(cp, ns, "Ignore", "mok", "off", "untrusted")
+    made(cp, "ai", ns, {"image": reference("a")}, "a")
+    play(cp, ns, job_with(cp, ns, "a", ["mok", "off", "untrusted"]), root, tmp_path)
+    spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
+    wait_message(cp, ns, "a", "no values for platform off: shim's validation is off (MokSBStateRT): switch it on, or "
+                 "add AllowValidationDisabled=true to the ConfigMap")
+    wait_message(cp, ns, "a", f"On platform mok, PCR 14 is {real['mok-signed']}.")
+    sets = {f"boot.{four}.{pcr}" for pcr in (fourteen, real["mok-signed"], real["mok-untrusted"])}
+    cp.wait_for(lambda: set(boots_of(place)) == sets, 20, "the sets of both")
+
+    spine.merge(cp, ns, "configmaps", "off", {"data": {"AllowValidationDisabled": "true"}})
+    names = {j["metadata"]["name"] for j in jobs_of(cp, ns, "a")}
+    job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a") if j["metadata"]["name"] not in names), None),
+                      20, "a new Job")
+    play(cp, ns, job, root, tmp_path)
+    cp.wait_for(lambda: set(boots_of(place)) == sets | {f"boot.{off}.{real['validation-off']}"}, 20,
+                "the set of a node that validates nothing")
+    attestation(cp, ns, "Require", "mok", "off", "untrusted")
+    cp.wait_for(lambda: len(boots_of(place)) == 1, 20, "the one set with PCR 7")
+    (name,) = boots_of(place)
+    assert name.split(".")[1] == four and name.split(".")[3] == real["mok-signed"]
 
 
 def test_settled_platforms_cost_nothing_and_a_pod_keeps_the_restricted_profile(

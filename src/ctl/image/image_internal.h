@@ -17,7 +17,7 @@
 /* One of spec.attestation.platformConfigMaps, as an image's entry has it. */
 enum image_platform_state {
 	IMAGE_PLATFORM_MISSING, /* there is no such ConfigMap */
-	IMAGE_PLATFORM_EMPTY,   /* or it holds no firmware variables */
+	IMAGE_PLATFORM_EMPTY,   /* or it holds no variables */
 	IMAGE_PLATFORM_UNREADABLE,
 	IMAGE_PLATFORM_WANTED, /* the entry says nothing of the variables as they are now */
 	IMAGE_PLATFORM_NONE,   /* it says why there is no value */
@@ -27,11 +27,12 @@ struct image_platform {
 	const char *name; /* of the cluster */
 	enum image_platform_state state;
 	const struct model_platform *value; /* of the entry; NULL: none */
+	bool counts;                        /* it has a value that may be used */
 };
 /* Borrowed from the caches. */
 struct image_platforms {
 	struct image_platform v[MODEL_PLATFORMS_MAX];
-	unsigned n, have;
+	unsigned n, have;                   /* of those, which have all that is required */
 	bool required;                      /* spec.attestation.pcr7 */
 	bool incomplete, unmounted;         /* as in struct ctl_image_view */
 	struct render_pcrjob_platforms job; /* that a Job can mount */
@@ -159,9 +160,9 @@ void image_platforms_look(
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out);
 /* Whether this ConfigMap is a platform's. */
 bool image_platforms_name(const struct state *s, const char *name);
-/* PCR 7 as a good entry has it for a platform; NULL: it has none that counts. Borrowed. */
-const struct pcr_events *image_platforms_value(
-	const struct model_pcrs_entry *entry, const char *name);
+/* What a good entry has for a platform; NULL: nothing that counts. Borrowed. */
+const struct model_platform *image_platforms_value(
+	const struct state *s, const struct model_pcrs_entry *entry, const char *name);
 
 /* sets.c: all states that nodes may be in which boot the images that count. */
 /* Each of them is a name in ConfigMap trustee-rv-data, and each register's values are one value of

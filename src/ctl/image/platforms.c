@@ -29,9 +29,13 @@ static enum image_platform_state state_of(
 	return value->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
 }
 
-static bool has_value(const struct model_platform *m)
+/* The loss of a ConfigMap takes no value back; one that does not allow it any more does. */
+static bool has_value(const struct model_configmap *map, const struct model_platform *m)
 {
-	return m && !m->bad && !m->why;
+	bool any_kernel = m && model_platform_has(m, 4);
+
+	return m && !m->bad && !m->why &&
+	       !(any_kernel && map && map->is_platform && !map->validation_off_ok);
 }
 
 /* By name, so that another order in spec does not make another Job. */
@@ -59,7 +63,8 @@ void image_platforms_look(
 		p->name = c->platform[i];
 		p->value = entry ? model_platforms_find(&entry->platforms, p->name) : NULL;
 		p->state = state_of(map, p->value);
-		out->have += has_value(p->value);
+		p->counts = has_value(map, p->value);
+		out->have += p->counts && (!out->required || model_platform_has(p->value, 7));
 		out->unmounted |= !mounts;
 		out->incomplete |= !mounts || p->state == IMAGE_PLATFORM_WANTED;
 		if (mounts)
@@ -79,6 +84,30 @@ bool image_platforms_name(const struct state *s, const char *name)
 
 /* ---- conditions */
 
+/* The registers in which a node of this platform differs from what the condition says of all. */
+static void note_own(
+	const struct image_platforms *p, const struct image_platform *v, struct strbuf *out)
+{
+	uint8_t value[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (p->required && !model_platform_has(v->value, 7))
+		strbuf_addf(out,
+			" There is no PCR 7 on platform %s: its ConfigMap has no firmware variables (SecureBoot, PK, KEK, db, dbx).",
+			v->name);
+	if (pcr_events_value(&v->value->events, 14, value)) {
+		bytes_to_hex(value, SHA256_LEN, hex);
+		strbuf_addf(out, " On platform %s, PCR 14 is %s", v->name, hex);
+		if (pcr_events_value(&v->value->events, 4, value)) {
+			bytes_to_hex(value, SHA256_LEN, hex);
+			strbuf_addf(out,
+				" and PCR 4 %s: shim's validation is off there, so any kernel has these values",
+				hex);
+		}
+		strbuf_addc(out, '.');
+	}
+}
+
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 {
 	unsigned shown = 0;
@@ -87,7 +116,7 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 		strbuf_adds(out,
 			" spec.attestation.pcr7 is Require, and platformConfigMaps names no platform.");
 	for (unsigned i = 0; p->required && i < p->n; i++)
-		if (p->v[i].state == IMAGE_PLATFORM_HAVE)
+		if (p->v[i].state == IMAGE_PLATFORM_HAVE && model_platform_has(p->v[i].value, 7))
 			strbuf_addf(out, "%s%s",
 				shown++ ? ", " : " Its PCR 7 is known for platform ", p->v[i].name);
 	if (shown)
@@ -103,7 +132,7 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 			break;
 		case IMAGE_PLATFORM_EMPTY:
 			strbuf_addf(out,
-				" ConfigMap %s has no firmware variables: its keys have to be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx).",
+				" ConfigMap %s has no variables: its keys have to be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx) or /sys/firmware/efi/mok-variables.",
 				v->name);
 			break;
 		case IMAGE_PLATFORM_UNREADABLE:
@@ -112,26 +141,29 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 				v->name);
 			break;
 		case IMAGE_PLATFORM_WANTED:
-			strbuf_addf(out, " PCR 7 on platform %s is not computed yet%s%s.", v->name,
-				v->value && v->value->bad ? ": " : "",
+			strbuf_addf(out, " The values of platform %s are not computed yet%s%s.",
+				v->name, v->value && v->value->bad ? ": " : "",
 				v->value && v->value->bad ? v->value->why : "");
 			break;
 		case IMAGE_PLATFORM_NONE:
-			strbuf_addf(out, " There is no PCR 7 on platform %s: %s.", v->name,
+			strbuf_addf(out, " There are no values for platform %s: %s.", v->name,
 				v->value->why);
 			break;
 		case IMAGE_PLATFORM_HAVE:
 			continue;
 		}
-		if (has_value(v->value))
+		if (v->counts)
 			strbuf_adds(out, " Until then, the previous value is used.");
 	}
+	for (unsigned i = 0; i < p->n; i++)
+		if (p->v[i].state == IMAGE_PLATFORM_HAVE)
+			note_own(p, &p->v[i], out);
 }
 
-const struct pcr_events *image_platforms_value(
-	const struct model_pcrs_entry *entry, const char *name)
+const struct model_platform *image_platforms_value(
+	const struct state *s, const struct model_pcrs_entry *entry, const char *name)
 {
 	const struct model_platform *value = model_platforms_find(&entry->platforms, name);
 
-	return has_value(value) ? &value->events : NULL;
+	return has_value(state_configmap(s, name), value) ? value : NULL;
 }

@@ -2,8 +2,9 @@
 /*
  * What goes into the combinations. A node has Secure Boot on or off and is one platform, so value
  * sets are combined with those of the same state and platform only: what an entry has of its own is
- * for Secure Boot on. Off counts for the images whose spec says so. Where PCR 7 is required,
- * nothing counts without it; otherwise it stands alone, for people to look at first.
+ * for Secure Boot on. Off counts for the images whose spec says so. What a platform has of PCR 4 and
+ * 14 is there instead of the image's. Where PCR 7 is required, nothing counts without it;
+ * otherwise it stands alone, for people to look at first.
  *
  * Combinations grow with the square of the images, and what an image may show is written by
  * its builder. So images are added one by one, in the order in which they came into force; one
@@ -22,14 +23,16 @@
 #include "tec/pcr/combine.h"
 
 #define PCR(n)    (1u << (n))
-#define WORK_MAX  200 /* pairs of value sets in a slice: some milliseconds */
-#define TODO_MAX  ((2 + MODEL_PLATFORMS_MAX) * (1 + MODEL_VARIANTS_MAX))
-#define PARTS_MAX (2 + MODEL_PLATFORMS_MAX)
+#define WORK_MAX  200                       /* pairs of value sets in a slice: some milliseconds */
+#define PATHS_MAX (1 + PCR_BOOT_FAILED_MAX) /* of one value set */
+#define PARTS_MAX (2 + 3 * MODEL_PLATFORMS_MAX)
+#define TODO_MAX  (PARTS_MAX * (1 + MODEL_VARIANTS_MAX) * PATHS_MAX)
 
 /* Value sets that are combined with each other. */
 struct part {
 	struct pcr_mixer *mixer; /* owned */
-	char *platform;          /* owned; NULL: Secure Boot on or off, wherever */
+	char *platform;          /* owned; NULL: on none of those that are named */
+	bool alone;              /* PCR 7 of the platform and nothing else */
 	bool secure_boot;
 	size_t before; /* value sets without those of the image that is being added */
 };
@@ -90,11 +93,23 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static void add_part(struct work *w, const char *platform, bool secure_boot)
+static struct part *add_part(struct work *w, const char *platform, bool secure_boot)
 {
-	w->part[w->n_parts++] = (struct part){.mixer = pcr_mixer_new(),
+	struct part *p = &w->part[w->n_parts++];
+
+	*p = (struct part){.mixer = pcr_mixer_new(),
 		.platform = platform ? xstrdup(platform) : NULL,
 		.secure_boot = secure_boot};
+	return p;
+}
+
+static void add_platform(struct work *w, const char *name)
+{
+	add_part(w, name, true);
+	if (w->required)
+		return;
+	add_part(w, name, false);
+	add_part(w, name, true)->alone = true;
 }
 
 struct image_sets *image_sets_new(const struct ctl_image *c)
@@ -114,7 +129,7 @@ struct image_sets *image_sets_new(const struct ctl_image *c)
 		add_part(w, NULL, false);
 	}
 	for (unsigned i = 0; cluster && i < cluster->n_platforms; i++)
-		add_part(w, cluster->platform[i], true);
+		add_platform(w, cluster->platform[i]);
 	return s;
 }
 
@@ -175,15 +190,67 @@ static void add_values(struct work *w, struct part *p, const char *name,
 	w->todo[w->n_todo++] = (struct todo){p, all};
 }
 
-/* All that an image may show in this state, with PCR 7 where there is one. */
+/* One value set, on every path that is accepted. fwupd's program runs by BootNext, before any entry
+ * that could fail. */
+static void add_paths(struct work *w, struct part *p, const char *name,
+	const struct pcr_events *base, const struct pcr_events *pcr7, enum pcr_boot_path accepted)
+{
+	enum pcr_boot_path own = pcr_boot_path_of(base);
+	unsigned failed = accepted >= PCR_BOOT_FAILED_ENTRIES && own == PCR_BOOT_STRICT
+				  ? PCR_BOOT_FAILED_MAX
+				  : 0;
+
+	if (own > accepted)
+		return;
+	add_values(w, p, name, base, pcr7);
+	for (unsigned i = 1; i <= failed; i++) {
+		cleanup_pcr_events struct pcr_events later = PCR_EVENTS_INIT;
+
+		if (pcr_boot_failed(base, i, &later))
+			add_values(w, p, name, &later, pcr7);
+	}
+}
+
+/* One value set as it is on a platform, which has own; NULL: on none. shim's validation, of which
+ * its PCR 4 tells, has no part where Secure Boot is off. */
+static void add_local(struct work *w, struct part *p, const char *name,
+	const struct pcr_events *base, const struct model_platform *own,
+	enum pcr_boot_path accepted)
+{
+	cleanup_pcr_events struct pcr_events local = PCR_EVENTS_INIT;
+	bool four = own && p->secure_boot && model_platform_has(own, 4);
+	bool fourteen = own && model_platform_has(own, 14);
+
+	if (add_registers(&local, four ? &own->events : base, PCR(4)) &&
+		add_registers(&local, fourteen ? &own->events : base, PCR(14)))
+		add_paths(w, p, name, &local, own && w->required ? &own->events : NULL, accepted);
+}
+
+/* All that an image may show in this state. */
 static void add_state(struct work *w, struct part *p, const struct model_pcrs_entry *entry,
-	const struct pcr_events *pcr7)
+	const struct model_platform *own, enum pcr_boot_path accepted)
 {
 	if (p->secure_boot)
-		add_values(w, p, entry->name, &entry->events, pcr7);
+		add_local(w, p, entry->name, &entry->events, own, accepted);
 	for (size_t i = 0; i < entry->variants.n; i++)
 		if (entry->variants.v[i].secure_boot == p->secure_boot)
-			add_values(w, p, entry->name, &entry->variants.v[i].events, pcr7);
+			add_local(w, p, entry->name, &entry->variants.v[i].events, own, accepted);
+}
+
+/* On a platform that has nothing of its own but PCR 7, which is not asked for, all is as on none. */
+static void add_on_platform(struct work *w, struct part *p, const struct model_image *m,
+	const struct model_pcrs_entry *entry)
+{
+	const struct model_platform *own =
+		image_platforms_value(w->c->kind.state, entry, p->platform);
+
+	if (!own)
+		return;
+	if (p->alone)
+		add_values(w, p, entry->name, NULL, &own->events);
+	else if (model_platform_has(own, w->required ? 7 : 14) &&
+		 (p->secure_boot || m->any_secure_boot))
+		add_state(w, p, entry, own, m->boot_path);
 }
 
 static void collect(struct work *w, const struct image_counted *image)
@@ -196,18 +263,11 @@ static void collect(struct work *w, const struct image_counted *image)
 		entry = image_entry_counted(w->c, model_image(o), &awaited);
 	for (size_t i = 0; entry && i < w->n_parts; i++) {
 		struct part *p = &w->part[i];
-		const struct pcr_events *pcr7;
 
-		if (!p->platform) {
-			if (p->secure_boot || model_image(o)->any_secure_boot)
-				add_state(w, p, entry, NULL);
-			continue;
-		}
-		pcr7 = image_platforms_value(entry, p->platform);
-		if (pcr7 && w->required)
-			add_state(w, p, entry, pcr7);
-		else if (pcr7)
-			add_values(w, p, entry->name, NULL, pcr7);
+		if (p->platform)
+			add_on_platform(w, p, model_image(o), entry);
+		else if (p->secure_boot || model_image(o)->any_secure_boot)
+			add_state(w, p, entry, NULL, model_image(o)->boot_path);
 	}
 }
 

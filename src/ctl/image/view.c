@@ -232,7 +232,8 @@ static void note_variants(const struct image_look *l, struct strbuf *out)
 		uint8_t value[SHA256_LEN];
 		char hex[SHA256_HEX_LEN + 1];
 
-		if (!s->v[i].secure_boot && !l->m->any_secure_boot)
+		if ((!s->v[i].secure_boot && !l->m->any_secure_boot) ||
+			pcr_boot_path_of(&s->v[i].events) > l->m->boot_path)
 			continue;
 		if (shown++ == VARIANTS_SHOWN) {
 			strbuf_adds(out, " There are more.");
@@ -255,6 +256,13 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		bytes_to_hex(value, SHA256_LEN, hex[i]);
 	}
 	note_variants(l, &more);
+	if (l->m->boot_path != PCR_BOOT_STRICT)
+		strbuf_addf(&more,
+			" Up to %d boot entries that failed first%s are accepted (spec.bootPath).",
+			PCR_BOOT_FAILED_MAX,
+			l->m->boot_path == PCR_BOOT_FIRMWARE_UPDATES
+				? ", and fwupd's program if the image ships it,"
+				: "");
 	image_platforms_note(&l->platforms, &more);
 	if (problem_of(c, l)[0])
 		strbuf_addf(&more, " %s", problem_of(c, l));
