@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define OURS "trusted-execution-clusters.io"
+#define COCO "confidentialcontainers.org"
 
 /* ---- what is read of the maps that everybody may add to */
 
@@ -32,6 +33,8 @@ static const struct kobj_keep keep_meta = {labels, annotations, NULL, NULL};
 static const char *const owner[] = {"uid", "controller", NULL};
 static const struct kobj_keep keep_secret = {none, none, secret_data, owner};
 static const struct kobj_keep keep_configmap = {labels, annotations, configmap_data, NULL};
+/* of which keys a Trustee's objects consist their owner decides */
+static const struct kobj_keep keep_input = {none, annotations, NULL, owner};
 
 bool kobj_keeps(const char *const *list, const char *name, size_t len)
 {
@@ -55,6 +58,13 @@ const struct kobj_gvk kobj_image = {
 	OURS, "v1alpha1", "ApprovedImage", "approvedimages", &keep_meta};
 const struct kobj_gvk kobj_secret = {"", "v1", "Secret", "secrets", &keep_secret};
 const struct kobj_gvk kobj_configmap = {"", "v1", "ConfigMap", "configmaps", &keep_configmap};
+const struct kobj_gvk kobj_input_secret = {"", "v1", "Secret", "secrets", &keep_input};
+const struct kobj_gvk kobj_input_configmap = {"", "v1", "ConfigMap", "configmaps", &keep_input};
+const struct kobj_gvk kobj_kbsconfig = {COCO, "v1alpha1", "KbsConfig", "kbsconfigs", &keep_meta};
+const struct kobj_gvk kobj_trusteeconfig = {
+	COCO, "v1alpha1", "TrusteeConfig", "trusteeconfigs", &keep_meta};
+const struct kobj_gvk kobj_claim = {
+	"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", &keep_meta};
 const struct kobj_gvk kobj_service = {"", "v1", "Service", "services", &keep_meta};
 const struct kobj_gvk kobj_pod = {"", "v1", "Pod", "pods", &keep_meta};
 const struct kobj_gvk kobj_deployment = {"apps", "v1", "Deployment", "deployments", &keep_meta};

@@ -11,6 +11,13 @@
 
 #define WHY_MAX 400
 
+static int32_t number(struct json_object *o, const char *path, int32_t dflt)
+{
+	int64_t n = json_get_int(o, path, dflt);
+
+	return n >= 0 && n <= INT32_MAX ? (int32_t)n : dflt;
+}
+
 struct kobj *model_plain_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -23,6 +30,13 @@ struct kobj *model_plain_extract(struct json_object *o, struct err *err)
 		kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION));
 	kobj_pack_str(
 		&pack, offsetof(struct model_plain, cluster_ip), json_get_str(o, "spec/clusterIP"));
+	kobj_pack_str(
+		&pack, offsetof(struct model_plain, volume), json_get_str(o, "spec/volumeName"));
+	p.seen = json_get_int(o, "status/observedGeneration", 0);
+	p.wanted = number(o, "spec/replicas", 1);
+	p.ready = number(o, "status/readyReplicas", 0);
+	p.updated = number(o, "status/updatedReplicas", 0);
+	p.replicas = number(o, "status/replicas", 0);
 	return kobj_pack_finish(&pack, &p, sizeof(p));
 }
 

@@ -35,6 +35,10 @@ extern const struct kobj_gvk kobj_ak;    /* AttestationKey */
 extern const struct kobj_gvk kobj_image; /* ApprovedImage */
 extern const struct kobj_gvk kobj_secret, kobj_configmap, kobj_service, kobj_pod;
 extern const struct kobj_gvk kobj_deployment, kobj_job, kobj_lease, kobj_event;
+extern const struct kobj_gvk kobj_kbsconfig, kobj_trusteeconfig; /* of Trustee's own operator */
+extern const struct kobj_gvk kobj_claim;                         /* PersistentVolumeClaim */
+/* Secrets and ConfigMaps that a KbsConfig may name: every key of data is read, nothing else. */
+extern const struct kobj_gvk kobj_input_secret, kobj_input_configmap;
 
 /* Is a member of this name kept? name need not be terminated. */
 bool kobj_keeps(const char *const *list, const char *name, size_t len);

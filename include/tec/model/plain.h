@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of which only presence, version and owner matter: Services and Deployments. */
+/* Objects of which only presence, version, owner and rollout matter: Services and Deployments. */
 #ifndef TEC_MODEL_PLAIN_H
 #define TEC_MODEL_PLAIN_H
 
@@ -12,6 +12,10 @@ struct model_plain {
 	const char *owner_uid;   /* controller */
 	const char *render_hash; /* annotation */
 	const char *cluster_ip;  /* of a Service */
+	const char *volume;      /* of a PersistentVolumeClaim */
+	/* Of a Deployment. seen: the generation that the rest of its status is of. */
+	int64_t seen;
+	int32_t wanted, ready, updated, replicas;
 };
 struct kobj *model_plain_extract(struct json_object *o, struct err *err);
 /* "reason: message" of a condition or of a container's state, cut: the text comes from outside.

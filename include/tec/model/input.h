@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ConfigMap or Secret that a KbsConfig may name, as metadata, names of keys and one hash. No value
+ * is kept; of a kbs-config.toml what it says about the Pod (model/kbsfile.h) is.
+ */
+#ifndef TEC_MODEL_INPUT_H
+#define TEC_MODEL_INPUT_H
+
+#include <json-c/json.h>
+
+#include "tec/base/bytes.h"
+#include "tec/model/kbsfile.h"
+
+/*
+ * On what a TrusteeConfig makes: the hash of the content that was written (of a ConfigMap), so that an
+ * edited one is known by its other hash, or of the Secret it was made from. Hex.
+ */
+#define MODEL_INPUT_MADE "trusted-execution-clusters.io/made"
+#define MODEL_INPUT_TLS  "trusted-execution-clusters.io/tls" /* hash of the TLS lines put in */
+
+struct model_input {
+	struct kobj obj;
+	const char *owner_uid;      /* controller */
+	const char *made;           /* annotation MODEL_INPUT_MADE */
+	const char *tls;            /* annotation MODEL_INPUT_TLS */
+	const char *keys;           /* lines, sorted; NULL: none */
+	uint8_t sha256[SHA256_LEN]; /* of names and values */
+	/* reference-values.json or reference_value is a list, as Trustee up to v0.18 reads it; empty:
+	 * and has no element. */
+	bool values_list, values_empty;
+	struct model_kbsfile file; /* there: it has a kbs-config.toml */
+};
+
+/* Of Secrets all values are overwritten with zeros, on failure too. */
+struct kobj *model_input_configmap_extract(struct json_object *o, struct err *err);
+struct kobj *model_input_secret_extract(struct json_object *o, struct err *err);
+static inline const struct model_input *model_input(const struct kobj *o)
+{
+	return (const struct model_input *)o;
+}
+
+/* The sha256 of an object with this data, as above; hex. */
+void model_input_hash(struct json_object *data, char hex[SHA256_HEX_LEN + 1]);
+bool model_input_has(const struct model_input *in, const char *key);
+/* Its keys one after the other: NULL gives the first; the caller frees. NULL: there is none. */
+char *model_input_next(const struct model_input *in, const char **at);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* KbsConfig (confidentialcontainers.org): one Trustee, made from ConfigMaps and Secrets by name. */
+#ifndef TEC_MODEL_KBSCONFIG_H
+#define TEC_MODEL_KBSCONFIG_H
+
+#include <json-c/json.h>
+
+#include "tec/kobj/condition.h"
+#include "tec/kobj/meta.h"
+
+#define MODEL_KBSCONFIG_FINALIZER "kbsconfig.confidentialcontainers.org/finalizer"
+/* Annotation: "legacy" or "current" in the place of what kbs-config.toml shows. */
+#define MODEL_KBSCONFIG_LAYOUT "trusted-execution-clusters.io/trustee-layout"
+/* Annotation: profile of the TrusteeConfig that it was made for. */
+#define MODEL_KBSCONFIG_PROFILE "trusted-execution-clusters.io/profile"
+#define MODEL_KBSCONFIG_ALL     "*" /* index 0: of every object; index 1 is the uid */
+
+enum model_kbsconfig_cond { KBSCONFIG_INSTALLED, KBSCONFIG_READY, KBSCONFIG_N_CONDS };
+extern const char *const model_kbsconfig_cond_types[KBSCONFIG_N_CONDS];
+
+enum model_kbsconfig_reason {
+	KBSCONFIG_IS_INSTALLED,
+	KBSCONFIG_INSTALLING,
+	KBSCONFIG_INPUT_MISSING, /* an object that spec names, or a key in it */
+	KBSCONFIG_INPUT_INVALID,
+	KBSCONFIG_CONFLICT, /* another KbsConfig, or another owner of an object */
+	KBSCONFIG_WRITE_REFUSED,
+	KBSCONFIG_IS_READY, /* from here on of Ready */
+	KBSCONFIG_NOT_INSTALLED,
+	KBSCONFIG_STARTING,
+	KBSCONFIG_ROLLING_OUT,
+	KBSCONFIG_NO_REPLICAS,
+	KBSCONFIG_DELETING, /* of both */
+	KBSCONFIG_N_REASONS,
+};
+const char *model_kbsconfig_reason(enum model_kbsconfig_reason r);
+
+/* The objects that spec names one by one: ConfigMaps, then Secrets. */
+enum model_kbsconfig_input {
+	KBSCONFIG_CONFIG,
+	KBSCONFIG_AS_CONFIG,
+	KBSCONFIG_RVPS_CONFIG,
+	KBSCONFIG_VALUES,
+	KBSCONFIG_CPU_POLICY,
+	KBSCONFIG_GPU_POLICY,
+	KBSCONFIG_RESOURCE_POLICY,
+	KBSCONFIG_QCNL,
+	KBSCONFIG_AUTH,
+	KBSCONFIG_HTTPS_KEY,
+	KBSCONFIG_HTTPS_CERT,
+	KBSCONFIG_TOKEN_KEY,
+	KBSCONFIG_TOKEN_CERT,
+	KBSCONFIG_N_INPUTS,
+};
+/* As in spec, with '/' between members. */
+extern const char *const model_kbsconfig_input_paths[KBSCONFIG_N_INPUTS];
+static inline bool model_kbsconfig_is_secret(enum model_kbsconfig_input i)
+{
+	return i >= KBSCONFIG_AUTH;
+}
+
+struct model_kbsconfig {
+	struct kobj obj;
+	bool has_finalizer;
+	bool microservices; /* as it is meant where spec does not say */
+	bool is_ready;      /* status, as it was written */
+	bool has_status;
+	int32_t replicas;
+	const char *other_finalizers;          /* kobj_finalizers() */
+	const char *input[KBSCONFIG_N_INPUTS]; /* NULL: not given */
+	const char *service_type;              /* never NULL */
+	const char *resources;                 /* lines; NULL: none */
+	const char *caches;                    /* lines SECRET, tab, directory; NULL: none */
+	const char *pvc;
+	const char *env;       /* JSON object; NULL: none */
+	const char *layout;    /* the annotation */
+	const char *problem;   /* what of spec cannot be used; NULL: nothing */
+	const char *owner_uid; /* controller: its TrusteeConfig */
+	const char *profile;   /* annotation of that one */
+	const char *log;       /* KbsEnvVars.RUST_LOG */
+	struct kobj_cond cond[KBSCONFIG_N_CONDS];
+};
+
+struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err);
+const char *model_kbsconfig_index(const struct kobj *o, unsigned i);
+static inline const struct model_kbsconfig *model_kbsconfig(const struct kobj *o)
+{
+	return (const struct model_kbsconfig *)o;
+}
+/* Does spec name this ConfigMap or Secret? */
+bool model_kbsconfig_names(const struct model_kbsconfig *c, bool secret, const char *name);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* TrusteeConfig (confidentialcontainers.org): a KbsConfig and what that names, made by profile. */
+#ifndef TEC_MODEL_TRUSTEECONFIG_H
+#define TEC_MODEL_TRUSTEECONFIG_H
+
+#include <json-c/json.h>
+
+#include "tec/kobj/condition.h"
+#include "tec/kobj/meta.h"
+
+enum model_trusteeconfig_cond {
+	TRUSTEECONFIG_CONFIGURED,
+	TRUSTEECONFIG_READY,
+	TRUSTEECONFIG_N_CONDS
+};
+extern const char *const model_trusteeconfig_cond_types[TRUSTEECONFIG_N_CONDS];
+
+enum model_trusteeconfig_reason {
+	TRUSTEECONFIG_IS_CONFIGURED,
+	TRUSTEECONFIG_CONFIGURING,
+	TRUSTEECONFIG_INVALID_SPEC,
+	TRUSTEECONFIG_INPUT_MISSING, /* a Secret that spec names, or that its profile needs */
+	TRUSTEECONFIG_EDITED,        /* a generated file was changed and does not fit spec */
+	TRUSTEECONFIG_CONFLICT,      /* an object of another owner has the name */
+	TRUSTEECONFIG_WRITE_REFUSED,
+	TRUSTEECONFIG_IS_READY, /* from here on of Ready */
+	TRUSTEECONFIG_NOT_CONFIGURED,
+	TRUSTEECONFIG_NOT_READY,
+	TRUSTEECONFIG_N_REASONS,
+};
+const char *model_trusteeconfig_reason(enum model_trusteeconfig_reason r);
+
+enum model_profile { MODEL_PROFILE_NONE, MODEL_PROFILE_PERMISSIVE, MODEL_PROFILE_RESTRICTED };
+
+struct model_trusteeconfig {
+	struct kobj obj;
+	enum model_profile profile; /* NONE: spec says none that there is */
+	bool ibmse;
+	bool is_ready, has_status;                        /* as they were written */
+	const char *service_type;                         /* never NULL */
+	const char *https_secret, *token_secret, *volume; /* NULL: not given */
+	/* Lines of kbs-config.toml, each with its end: never NULL when problem is. */
+	const char *tls;
+	const char *problem;           /* what of spec cannot be used; NULL: nothing */
+	const char *description, *ref; /* of status: statusDescription, kbsConfigRef.name */
+	struct kobj_cond cond[TRUSTEECONFIG_N_CONDS];
+};
+
+struct kobj *model_trusteeconfig_extract(struct json_object *o, struct err *err);
+static inline const struct model_trusteeconfig *model_trusteeconfig(const struct kobj *o)
+{
+	return (const struct model_trusteeconfig *)o;
+}
+
+#endif
