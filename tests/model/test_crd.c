@@ -10,6 +10,8 @@
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
 #include "tec/model/image.h"
+#include "tec/model/kbsconfig.h"
+#include "tec/model/trusteeconfig.h"
 #include "tec/model/machine.h"
 
 static struct json_object *load(const char *file)
@@ -64,11 +66,57 @@ static void assert_fields(const char *file, const char *const *names, size_t n)
 Test(model_crd, small_kinds_have_the_fields_the_model_reads)
 {
 	static const char *const machine[] = {"id"}, *const ak[] = {"publicKey", "uuid"},
-				 *const image[] = {"image", "secureBoot"};
+				 *const image[] = {"image", "secureBoot", "bootPath"};
 
 	assert_fields("machines.yaml", machine, ARRAY_LEN(machine));
 	assert_fields("attestationkeys.yaml", ak, ARRAY_LEN(ak));
 	assert_fields("approvedimages.yaml", image, ARRAY_LEN(image));
+}
+
+/* What a KbsConfig has beside the objects that it names one by one. */
+static const char *const kbsconfig_fields[] = {
+	"kbsServiceType",
+	"kbsDeploymentType",
+	"kbsSecretResources",
+	"ibmSEConfigSpec/certStorePvc",
+	"KbsEnvVars",
+	"kbsLocalCertCacheSpec/secrets/secretName",
+	"kbsLocalCertCacheSpec/secrets/mountPath",
+	"kbsLocalCertCacheSpec/secretName",
+	"kbsLocalCertCacheSpec/mountPath",
+	"KbsDeploymentSpec/replicas",
+	"KksDeploymentSpec/replicas",
+};
+
+static struct json_object *find_field(struct json_object *p, const char *path);
+static size_t count_leaves(struct json_object *p);
+
+Test(model_crd, kbsconfig_has_exactly_the_fields_the_model_reads)
+{
+	cleanup_json struct json_object *crd = load("trustee/kbsconfigs.yaml");
+	struct json_object *p = spec_properties(crd);
+
+	for (size_t i = 0; i < KBSCONFIG_N_INPUTS; i++)
+		cr_assert(find_field(p, model_kbsconfig_input_paths[i]), "the CRD lacks %s",
+			model_kbsconfig_input_paths[i]);
+	for (size_t i = 0; i < ARRAY_LEN(kbsconfig_fields); i++)
+		cr_assert(find_field(p, kbsconfig_fields[i]), "the CRD lacks %s",
+			kbsconfig_fields[i]);
+	cr_assert_eq(count_leaves(p), KBSCONFIG_N_INPUTS + ARRAY_LEN(kbsconfig_fields));
+}
+
+Test(model_crd, trusteeconfig_has_exactly_the_fields_the_model_reads)
+{
+	static const char *const fields[] = {"profileType", "kbsServiceType",
+		"httpsSpec/tlsSecretName", "attestationTokenVerificationSpec/tlsSecretName",
+		"ibmSE/pvName", "tlsConfig/profile", "tlsConfig/minVersion", "tlsConfig/maxVersion",
+		"tlsConfig/ciphers", "tlsConfig/groups"};
+	cleanup_json struct json_object *crd = load("trustee/trusteeconfigs.yaml");
+	struct json_object *p = spec_properties(crd);
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		cr_assert(find_field(p, fields[i]), "the CRD lacks %s", fields[i]);
+	cr_assert_eq(count_leaves(p), ARRAY_LEN(fields));
 }
 
 /* All that the model reads of a cluster. */
@@ -349,4 +397,32 @@ Test(model_crd, image_reasons_are_those_of_the_crd)
 	}
 	assert_reasons("approvedimages.yaml", model_image_cond_types, IMAGE_N_CONDS, uses,
 		IMAGE_N_REASONS);
+}
+
+Test(model_crd, kbsconfig_reasons_are_those_of_the_crd)
+{
+	struct use uses[KBSCONFIG_N_REASONS];
+
+	for (int i = 0; i < KBSCONFIG_N_REASONS; i++) {
+		uses[i].reason = model_kbsconfig_reason((enum model_kbsconfig_reason)i);
+		uses[i].types = i == KBSCONFIG_DELETING
+					? IN(KBSCONFIG_INSTALLED) | IN(KBSCONFIG_READY)
+				: i < KBSCONFIG_IS_READY ? IN(KBSCONFIG_INSTALLED)
+							 : IN(KBSCONFIG_READY);
+	}
+	assert_reasons("trustee/kbsconfigs.yaml", model_kbsconfig_cond_types, KBSCONFIG_N_CONDS,
+		uses, KBSCONFIG_N_REASONS);
+}
+
+Test(model_crd, trusteeconfig_reasons_are_those_of_the_crd)
+{
+	struct use uses[TRUSTEECONFIG_N_REASONS];
+
+	for (int i = 0; i < TRUSTEECONFIG_N_REASONS; i++) {
+		uses[i].reason = model_trusteeconfig_reason((enum model_trusteeconfig_reason)i);
+		uses[i].types = i < TRUSTEECONFIG_IS_READY ? IN(TRUSTEECONFIG_CONFIGURED)
+							   : IN(TRUSTEECONFIG_READY);
+	}
+	assert_reasons("trustee/trusteeconfigs.yaml", model_trusteeconfig_cond_types,
+		TRUSTEECONFIG_N_CONDS, uses, TRUSTEECONFIG_N_REASONS);
 }
