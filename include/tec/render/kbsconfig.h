@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A KbsConfig's Deployment and Service. Where files are mounted follows from the user's
+ * kbs-config.toml (model/kbsfile.h). Same input, same bytes. The caller puts every result.
+ *
+ * What Trustee reads at its start only, configuration, policies, reference values, certificates and
+ * keys, is in one hash in the Pod template, so that its change is a rollout. Resources are not:
+ * their volume follows the Secrets while Trustee runs.
+ */
+#ifndef TEC_RENDER_KBSCONFIG_H
+#define TEC_RENDER_KBSCONFIG_H
+
+#include <json-c/json.h>
+
+#include "tec/base/str.h"
+#include "tec/model/input.h"
+#include "tec/model/kbsconfig.h"
+
+#define RENDER_KBSCONFIG_DEPLOYMENT "trustee-deployment"
+#define RENDER_KBSCONFIG_SERVICE    "kbs-service"
+#define RENDER_KBSCONFIG_HASH       "trusted-execution-clusters.io/content-hash"
+
+struct render_kbsconfig_images {
+	const char *kbs, *kbs_microservices, *kbs_legacy, *as, *rvps; /* never NULL */
+};
+extern const struct render_kbsconfig_images render_kbsconfig_images_default;
+
+/* The objects that spec may name; find borrows for the call, NULL: there is none. */
+struct render_kbsconfig_source {
+	const struct kobj *(*find)(void *arg, bool secret, const char *name);
+	void *arg;
+};
+
+/*
+ * Whether it can be rendered: KBSCONFIG_IS_INSTALLED, or the reason why not, with a sentence that
+ * says what to do. What is below may be called only in the first case.
+ */
+enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig *c,
+	const struct render_kbsconfig_source *from, struct strbuf *why);
+struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c, const char *ns,
+	const struct render_kbsconfig_source *from, const struct render_kbsconfig_images *images);
+struct json_object *render_kbsconfig_service(const struct model_kbsconfig *c, const char *ns,
+	const struct render_kbsconfig_source *from);
+/* Older layout of files, as its kbs-config.toml or its annotation says. */
+bool render_kbsconfig_is_legacy(
+	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* A KbsConfig's objects: both layouts, what is missing, and what changes the Pod template. */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/subset.h"
+#include "tec/render/kbsconfig.h"
+
+#define LEGACY                                                                                     \
+	"[http_server]\ninsecure_http = false\nprivate_key = \"/etc/https-key/https.key\"\n"       \
+	"certificate = \"/etc/https-cert/https.crt\"\n"                                            \
+	"[admin]\nauth_public_key = \"/etc/auth-secret/publicKey\"\n"                              \
+	"[attestation_service.attestation_token_broker]\npolicy_dir = \"/o/as\"\n"                 \
+	"[attestation_service.rvps_config.storage]\nfile_path = \"/o/rv/values.json\"\n"           \
+	"[[plugins]]\nname = \"resource\"\ntype = \"LocalFs\"\ndir_path = \"/o/repo\"\n"           \
+	"[policy_engine]\npolicy_path = \"/o/opa/policy.rego\"\n"
+#define CURRENT "[http_server]\ninsecure_http = true\n"
+#define STORAGE "/opt/confidential-containers/storage"
+
+/* What there is, by name; ConfigMaps and Secrets. */
+static struct {
+	const struct kobj *o;
+	bool secret;
+} there[16];
+static size_t n_there;
+static const struct kobj *config;
+
+static void put(bool secret, const char *name, const char *key, const char *value)
+{
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *meta = json_add_str(json_obj(), "name", name);
+	struct err err = ERR_INIT;
+	size_t i = 0;
+
+	json_add_str(json_add_str(meta, "uid", "u"), "resourceVersion", "1");
+	json_add(o, "metadata", meta);
+	json_add(o, "data", json_add_str(json_obj(), key, value));
+	while (i < n_there && !(there[i].secret == secret && str_eq(there[i].o->name, name)))
+		i++;
+	if (i < n_there)
+		kobj_unref(there[i].o);
+	else
+		n_there++;
+	there[i].secret = secret;
+	there[i].o = secret ? model_input_secret_extract(o, &err)
+			    : model_input_configmap_extract(o, &err);
+	cr_assert(there[i].o, "%s", err.text);
+}
+
+static const struct kobj *find(void *arg, bool secret, const char *name)
+{
+	for (size_t i = 0; i < n_there; i++)
+		if (there[i].secret == secret && str_eq(there[i].o->name, name))
+			return there[i].o;
+	return NULL;
+}
+
+static const struct render_kbsconfig_source from = {find, NULL};
+
+static const struct model_kbsconfig *with(const char *spec, const char *layout)
+{
+	cleanup_free char *text = xasprintf(
+		"{\"metadata\":{\"name\":\"k\",\"uid\":\"u\",\"resourceVersion\":\"1\",\"annotations\":{"
+		"\"" MODEL_KBSCONFIG_LAYOUT "\":%s}},\"spec\":%s}",
+		layout ? layout : "null", spec);
+	cleanup_json struct json_object *o = json_tokener_parse(text);
+	struct err err = ERR_INIT;
+
+	kobj_unref(config);
+	config = model_kbsconfig_extract(o, &err);
+	cr_assert(config, "%s", err.text);
+	return model_kbsconfig(config);
+}
+
+static void down(void)
+{
+	kobj_unref(config);
+	for (size_t i = 0; i < n_there; i++)
+		kobj_unref(there[i].o);
+}
+
+TestSuite(render_kbsconfig, .fini = down);
+
+static struct json_object *deployment(const struct model_kbsconfig *c)
+{
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
+	cr_assert_eq(render_kbsconfig_check(c, &from, &why), KBSCONFIG_IS_INSTALLED, "%s",
+		strbuf_str(&why));
+	return render_kbsconfig_deployment(c, "ns", &from, &render_kbsconfig_images_default);
+}
+
+static struct json_object *element(struct json_object *list, const char *member, const char *value)
+{
+	for (size_t i = 0; list && i < json_object_array_length(list); i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(list, i), member), value))
+			return json_object_array_get_idx(list, i);
+	return NULL;
+}
+
+/* "VOLUME|SUBPATH|SOURCE" of what a container mounts at path; "-" for nothing. The caller frees. */
+static char *mounted(struct json_object *d, const char *container, const char *path)
+{
+	struct json_object *pod = json_get_obj(d, "spec/template/spec");
+	struct json_object *c = element(json_get_arr(pod, "containers"), "name", container);
+	struct json_object *m = element(json_get_arr(c, "volumeMounts"), "mountPath", path), *v;
+	const char *name = json_get_str(m, "name"), *sub = json_get_str(m, "subPath");
+	cleanup_free char *source = NULL;
+
+	if (!m)
+		return xstrdup("-");
+	v = element(json_get_arr(pod, "volumes"), "name", name);
+	cr_assert(v, "no volume %s", name);
+	json_object_object_foreach (v, member, value)
+		if (!str_eq(member, "name")) {
+			cleanup_free char *text = json_text(value);
+
+			source = xasprintf("%s%s", member, text);
+		}
+	return xasprintf("%s|%s|%s", name, sub ? sub : "", source);
+}
+
+struct row {
+	const char *container, *path, *want;
+};
+
+static void expect(struct json_object *d, const struct row *t, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *got = mounted(d, t[i].container, t[i].path);
+
+		cr_expect_str_eq(got, t[i].want, "%s: %s", t[i].path, got);
+	}
+}
+
+static void put_all(const char *toml)
+{
+	put(false, "conf", "kbs-config.toml", toml);
+	put(false, "policy", "policy.rego", "p");
+	put(false, "values", "reference-values.json", "[]");
+	put(false, "cpu", "default_cpu.rego", "c");
+	put(true, "auth", "publicKey", "a");
+	put(true, "key", "https.key", "k");
+	put(true, "cert", "https.crt", "c");
+	put(true, "res.1", "key1", "v");
+	put(true, "vcek", "vcek.crt", "v");
+}
+
+#define ALL                                                                                        \
+	"\"kbsConfigMapName\":\"conf\",\"kbsAuthSecretName\":\"auth\","                            \
+	"\"kbsResourcePolicyConfigMapName\":\"policy\","                                           \
+	"\"kbsRvpsRefValuesConfigMapName\":\"values\","                                            \
+	"\"kbsAttestationPolicyConfigMapName\":\"cpu\","                                           \
+	"\"kbsHttpsKeySecretName\":\"key\",\"kbsHttpsCertSecretName\":\"cert\","                   \
+	"\"kbsSecretResources\":[\"res.1\"],"                                                      \
+	"\"kbsLocalCertCacheSpec\":{\"secrets\":[{\"secretName\":\"vcek\"}]}"
+
+Test(render_kbsconfig, the_older_layout_follows_the_file)
+{
+	static const struct row t[] = {
+		{"kbs", "/etc/kbs-config",
+			"kbs-config||configMap{\"name\":\"conf\",\"items\":[{\"key\":\"kbs-config.toml\",\"path\":\"kbs-config.toml\"}]}"},
+		{"kbs", "/opt/confidential-containers",
+			"confidential-containers||emptyDir{\"medium\":\"Memory\"}"},
+		{"kbs", "/o/opa",
+			"resource-policy||configMap{\"name\":\"policy\",\"items\":[{\"key\":\"policy.rego\",\"path\":\"policy.rego\"}]}"},
+		{"kbs", "/o/rv",
+			"reference-values||configMap{\"name\":\"values\",\"items\":[{\"key\":\"reference-values.json\",\"path\":\"values.json\"}]}"},
+		{"kbs", "/o/as/opa",
+			"attestation-policy||projected{\"sources\":[{\"configMap\":{\"name\":\"cpu\"}}]}"},
+		{"kbs", "/o/repo/default", "default||emptyDir{\"medium\":\"Memory\"}"},
+		{"kbs", "/o/repo/default/res.1",
+			"resource-0||secret{\"secretName\":\"res.1\",\"optional\":true}"},
+		{"kbs", "/etc/auth-secret",
+			"auth-secret||secret{\"secretName\":\"auth\",\"items\":[{\"key\":\"publicKey\",\"path\":\"publicKey\"}]}"},
+		{"kbs", "/etc/https-key",
+			"https-key||secret{\"secretName\":\"key\",\"items\":[{\"key\":\"https.key\",\"path\":\"https.key\"}]}"},
+		{"kbs", "/opt/confidential-containers/attestation-service/kds-store/vcek",
+			"vcek-0||secret{\"secretName\":\"vcek\"}"},
+		{"kbs", STORAGE, "-"},
+	};
+	cleanup_json struct json_object *d = NULL;
+	struct json_object *kbs;
+
+	put_all(LEGACY);
+	d = deployment(with("{" ALL "}", NULL));
+	expect(d, t, ARRAY_LEN(t));
+	kbs = json_object_array_get_idx(json_get_arr(d, "spec/template/spec/containers"), 0);
+	cr_assert_str_eq(json_get_str(kbs, "image"), render_kbsconfig_images_default.kbs_legacy);
+	cr_assert_eq(json_get_int(kbs, "readinessProbe/tcpSocket/port", 0), 8080);
+	cr_assert_null(json_get(kbs, "readinessProbe/httpGet"));
+}
+
+Test(render_kbsconfig, the_current_layout)
+{
+	static const struct row t[] = {
+		{"kbs", STORAGE, "base-storage-dir||emptyDir{\"medium\":\"Memory\"}"},
+		{"kbs", STORAGE "/kbs/resource-policy.rego",
+			"resource-policy|resource-policy.rego|configMap{\"name\":\"policy\",\"items\":[{\"key\":\"policy.rego\",\"path\":\"resource-policy.rego\"}]}"},
+		{"kbs", STORAGE "/attestation_service_policy/default_cpu.rego",
+			"attestation-policy|default_cpu.rego|configMap{\"name\":\"cpu\",\"items\":[{\"key\":\"default_cpu.rego\",\"path\":\"default_cpu.rego\"}]}"},
+		{"kbs", STORAGE "/repository",
+			"repository-dir||projected{\"sources\":[{\"secret\":{\"name\":\"res.1\",\"items\":[{\"key\":\"key1\",\"path\":\"default\\\\x2Fres.1\\\\x2Fkey1\"}],\"optional\":true}}]}"},
+		{"kbs", STORAGE "/local_json", "rvps-dir||emptyDir{\"medium\":\"Memory\"}"},
+		/* an empty list of the older form: nothing to mount */
+		{"kbs", STORAGE "/local_json/reference_value", "-"},
+		/* the file names no key of them */
+		{"kbs", "/etc/auth-secret", "-"},
+		{"kbs", "/etc/https-key", "-"},
+	};
+	cleanup_json struct json_object *d = NULL, *s = NULL, *again = NULL;
+	struct json_object *kbs;
+
+	put_all(CURRENT);
+	d = deployment(with("{" ALL ",\"KbsEnvVars\":{\"B\":\"2\",\"A\":\"1\"}}", NULL));
+	expect(d, t, ARRAY_LEN(t));
+	kbs = json_object_array_get_idx(json_get_arr(d, "spec/template/spec/containers"), 0);
+	cr_assert_str_eq(json_get_str(kbs, "readinessProbe/httpGet/scheme"), "HTTP");
+	cr_assert_str_eq(
+		json_get_str(json_object_array_get_idx(json_get_arr(kbs, "env"), 0), "name"), "A");
+	s = render_kbsconfig_service(model_kbsconfig(config), "ns", &from);
+	cr_assert_str_eq(json_get_str(s, "spec/type"), "ClusterIP");
+	again = deployment(model_kbsconfig(config));
+	cr_assert(json_object_equal(d, again), "the same input, the same object");
+}
+
+Test(render_kbsconfig, the_annotation_wins_over_the_file)
+{
+	cleanup_json struct json_object *d = NULL;
+	cleanup_free char *got = NULL;
+
+	put_all(LEGACY);
+	d = deployment(with("{" ALL "}", "\"current\""));
+	got = mounted(d, "kbs", STORAGE);
+	cr_assert_str_neq(got, "-");
+}
+
+Test(render_kbsconfig, microservices_have_their_own_containers)
+{
+	static const struct row t[] = {
+		{"as", "/etc/as-config",
+			"as-config||configMap{\"name\":\"as\",\"items\":[{\"key\":\"as-config.json\",\"path\":\"as-config.json\"}]}"},
+		{"rvps", "/etc/rvps-config",
+			"rvps-config||configMap{\"name\":\"rv\",\"items\":[{\"key\":\"rvps-config.json\",\"path\":\"rvps-config.json\"}]}"},
+		{"as", STORAGE "/attestation_service_policy",
+			"attestation-policy-dir||emptyDir{\"medium\":\"Memory\"}"},
+		{"kbs", STORAGE "/attestation_service_policy", "-"},
+		{"rvps", STORAGE "/local_json", "rvps-dir||emptyDir{\"medium\":\"Memory\"}"},
+		{"as", "/opt/confidential-containers/attestation-service/kds-store/vcek",
+			"vcek-0||secret{\"secretName\":\"vcek\"}"},
+	};
+	cleanup_json struct json_object *d = NULL;
+
+	put_all(CURRENT);
+	put(false, "as", "as-config.json", "{}");
+	put(false, "rv", "rvps-config.json", "{}");
+	d = deployment(with(
+		"{" ALL ",\"kbsAsConfigMapName\":\"as\",\"kbsRvpsConfigMapName\":\"rv\"}", NULL));
+	expect(d, t, ARRAY_LEN(t));
+	cr_assert_eq(json_object_array_length(json_get_arr(d, "spec/template/spec/containers")), 3);
+}
+
+/* ---- what rolls Pods */
+
+static const char *hash_of(struct json_object *d)
+{
+	/* The name has a slash, which json_get_str() takes for a path. */
+	return json_object_get_string(json_object_object_get(
+		json_get_obj(d, "spec/template/metadata/annotations"), RENDER_KBSCONFIG_HASH));
+}
+
+Test(render_kbsconfig, content_read_at_the_start_is_in_the_hash_and_resources_are_not)
+{
+	static const struct {
+		bool secret;
+		const char *name, *key, *value;
+		bool rolls;
+	} t[] = {
+		{false, "conf", "kbs-config.toml", CURRENT "# more\n", true},
+		{false, "policy", "policy.rego", "other", true},
+		{false, "cpu", "default_cpu.rego", "other", true},
+		{true, "auth", "publicKey", "other", true},
+		{true, "key", "https.key", "other", true},
+		{true, "vcek", "vcek.crt", "other", true},
+		{true, "res.1", "key1", "other", false},
+		{true, "unrelated", "key1", "other", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_json struct json_object *before = NULL, *after = NULL;
+
+		put_all(CURRENT);
+		before = deployment(with("{" ALL "}", NULL));
+		put(t[i].secret, t[i].name, t[i].key, t[i].value);
+		after = deployment(model_kbsconfig(config));
+		cr_expect_eq(!str_eq(hash_of(before), hash_of(after)), t[i].rolls, "%s", t[i].name);
+		cr_expect_eq(!json_object_equal(before, after), t[i].rolls, "%s", t[i].name);
+	}
+}
+
+/* ---- what is missing */
+
+Test(render_kbsconfig, the_first_fault_is_named)
+{
+	static const struct {
+		const char *spec, *layout;
+		enum model_kbsconfig_reason reason;
+		const char *says;
+	} t[] = {
+		{"{}", NULL, KBSCONFIG_INPUT_INVALID, "spec.kbsConfigMapName is missing"},
+		{"{\"kbsConfigMapName\":\"no\"}", NULL, KBSCONFIG_INPUT_MISSING,
+			"ConfigMap no, which spec.kbsConfigMapName names, does not exist. Create it."},
+		{"{\"kbsConfigMapName\":\"policy\"}", NULL, KBSCONFIG_INPUT_MISSING,
+			"ConfigMap policy has no key kbs-config.toml. Add it."},
+		{"{\"kbsConfigMapName\":\"conf\",\"kbsAuthSecretName\":\"no\"}", NULL,
+			KBSCONFIG_INPUT_MISSING,
+			"Secret no, which spec.kbsAuthSecretName names, does not exist. Create it."},
+		{"{\"kbsConfigMapName\":\"conf\",\"kbsAuthSecretName\":\"key\"}", NULL,
+			KBSCONFIG_INPUT_MISSING,
+			"Secret key has no key publicKey, which kbs-config.toml names as /etc/auth-secret/publicKey. Add it."},
+		{"{\"kbsConfigMapName\":\"conf\",\"kbsResourcePolicyConfigMapName\":\"cpu\"}", NULL,
+			KBSCONFIG_INPUT_MISSING, "ConfigMap cpu has no key policy.rego. Add it."},
+		{"{\"kbsConfigMapName\":\"conf\",\"kbsSecretResources\":[\"res.1\",\"no\"]}", NULL,
+			KBSCONFIG_INPUT_MISSING,
+			"Secret no, which spec.kbsSecretResources names, does not exist. Create it."},
+		{"{\"kbsConfigMapName\":\"conf\",\"kbsDeploymentType\":\"MicroservicesDeployment\"}",
+			NULL, KBSCONFIG_INPUT_INVALID,
+			"MicroservicesDeployment needs spec.kbsAsConfigMapName. Set it."},
+		{"{\"kbsConfigMapName\":\"conf\"}", "\"old\"", KBSCONFIG_INPUT_INVALID,
+			"is neither legacy nor current"},
+		{"{\"kbsConfigMapName\":\"conf\",\"KbsDeploymentSpec\":{\"replicas\":-1}}", NULL,
+			KBSCONFIG_INPUT_INVALID, "spec.KbsDeploymentSpec.replicas is negative"},
+		{"{\"kbsConfigMapName\":\"bad\"}", NULL, KBSCONFIG_INPUT_INVALID,
+			"kbs-config.toml of ConfigMap bad cannot be used: line 1: a key has no equals sign"},
+		{"{\"kbsConfigMapName\":\"new\",\"kbsRvpsRefValuesConfigMapName\":\"list\"}", NULL,
+			KBSCONFIG_INPUT_INVALID, "ConfigMap list holds a list of reference values"},
+		/* One of a pair does not count, as in the Trustee operator. */
+		{"{\"kbsConfigMapName\":\"new\",\"kbsHttpsKeySecretName\":\"no\"}", NULL,
+			KBSCONFIG_IS_INSTALLED, ""},
+	};
+
+	put_all(LEGACY);
+	put(false, "bad", "kbs-config.toml", "x");
+	put(false, "new", "kbs-config.toml", CURRENT);
+	put(false, "list", "reference_value", "[{}]");
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
+		cr_expect_eq(render_kbsconfig_check(with(t[i].spec, t[i].layout), &from, &why),
+			t[i].reason, "%s: %s", t[i].spec, strbuf_str(&why));
+		cr_expect(
+			strstr(strbuf_str(&why), t[i].says), "%s: %s", t[i].spec, strbuf_str(&why));
+	}
+}
