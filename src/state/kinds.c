@@ -6,9 +6,12 @@
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
 #include "tec/model/image.h"
+#include "tec/model/input.h"
 #include "tec/model/job.h"
+#include "tec/model/kbsconfig.h"
 #include "tec/model/machine.h"
 #include "tec/model/pod.h"
+#include "tec/model/trusteeconfig.h"
 #include "tec/state/state.h"
 
 #define KIND(gvk, type, index, n, labels, needs)                                                   \
@@ -17,7 +20,7 @@
 			STATE_FOR_ALL | (needs)                                                    \
 	}
 
-const struct state_kind state_kinds[STATE_N_KINDS] = {
+const struct state_kind state_kinds[STATE_N_ALL] = {
 	[STATE_CLUSTERS] = KIND(kobj_cluster, model_cluster, model_cluster_index, 1, NULL,
 		STATE_FOR_LISTENERS | STATE_FOR_REVOKING),
 	[STATE_MACHINES] = KIND(kobj_machine, model_machine, model_machine_index, 1, NULL,
@@ -32,15 +35,31 @@ const struct state_kind state_kinds[STATE_N_KINDS] = {
 	[STATE_PODS] =
 		KIND(kobj_pod, model_pod, model_pod_index, 1, "app in (kbs," MODEL_JOB_APP ")", 0),
 	[STATE_SECRETS] = KIND(kobj_secret, model_secret, NULL, 0, NULL, STATE_FOR_REVOKING),
+	[STATE_KBSCONFIGS] =
+		KIND(kobj_kbsconfig, model_kbsconfig, model_kbsconfig_index, 2, NULL, 0),
+	[STATE_INPUT_CONFIGMAPS] = {&kobj_input_configmap,
+		{model_input_configmap_extract, sizeof(struct model_input), NULL, 0}, NULL,
+		STATE_FOR_ALL},
+	[STATE_INPUT_SECRETS] = {&kobj_input_secret,
+		{model_input_secret_extract, sizeof(struct model_input), NULL, 0}, NULL,
+		STATE_FOR_ALL},
+	[STATE_TRUSTEECONFIGS] = {&kobj_trusteeconfig,
+		{model_trusteeconfig_extract, sizeof(struct model_trusteeconfig), NULL, 0}, NULL,
+		STATE_FOR_TRUSTEECONFIGS},
+	[STATE_CLAIMS] = {&kobj_claim, {model_plain_extract, sizeof(struct model_plain), NULL, 0},
+		NULL, STATE_FOR_TRUSTEECONFIGS},
 };
 
-_Static_assert(offsetof(struct state, secrets) ==
-		       offsetof(struct state, cache) + STATE_SECRETS * sizeof(struct k8s_cache *),
+_Static_assert(
+	offsetof(struct state, secrets) == offsetof(struct state, cache) +
+						   STATE_SECRETS * sizeof(struct k8s_cache *) &&
+		offsetof(struct state, claims) ==
+			offsetof(struct state, cache) + STATE_CLAIMS * sizeof(struct k8s_cache *),
 	"the members of struct state are in the order of enum state_of");
 
 bool state_filled(const struct state *s, enum state_need need)
 {
-	for (int i = 0; i < STATE_N_KINDS; i++)
+	for (int i = 0; i < STATE_N_ALL; i++)
 		if (s->cache[i] && (state_kinds[i].needs & need) && !k8s_cache_filled(s->cache[i]))
 			return false;
 	return true;

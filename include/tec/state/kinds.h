@@ -21,9 +21,21 @@ enum state_of {
 	STATE_JOBS,        /* struct model_job, by ApprovedImage */
 	STATE_PODS,        /* struct model_pod, by Job: of Trustee and of the Jobs */
 	STATE_SECRETS,     /* struct model_secret; only while leader: no other replica holds keys */
-	STATE_N_KINDS,
+	STATE_N_KINDS,     /* the first ones, of a TrustedExecutionCluster's namespace */
+	/* Of a namespace with KbsConfigs, beside its Services and Deployments. */
+	STATE_KBSCONFIGS = STATE_N_KINDS, /* struct model_kbsconfig */
+	STATE_INPUT_CONFIGMAPS,           /* struct model_input */
+	STATE_INPUT_SECRETS,              /* struct model_input; only while leader */
+	STATE_TRUSTEECONFIGS,             /* struct model_trusteeconfig */
+	STATE_CLAIMS,                     /* struct model_plain */
+	STATE_N_ALL,
 };
-enum state_need { STATE_FOR_LISTENERS = 1, STATE_FOR_REVOKING = 2, STATE_FOR_ALL = 4 };
+enum state_need {
+	STATE_FOR_LISTENERS = 1,
+	STATE_FOR_REVOKING = 2,
+	STATE_FOR_ALL = 4,            /* but the next: an older installation has not got them */
+	STATE_FOR_TRUSTEECONFIGS = 8, /* beside all */
+};
 
 struct state_kind {
 	const struct kobj_gvk *gvk;
@@ -31,6 +43,6 @@ struct state_kind {
 	const char *labels; /* selector; NULL: all objects */
 	unsigned needs;     /* enum state_need, or-ed */
 };
-extern const struct state_kind state_kinds[STATE_N_KINDS]; /* by enum state_of */
+extern const struct state_kind state_kinds[STATE_N_ALL]; /* by enum state_of */
 
 #endif

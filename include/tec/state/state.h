@@ -20,10 +20,12 @@
 struct state {
 	/* Borrowed; NULL: this role does not have it. */
 	union {
-		struct k8s_cache *cache[STATE_N_KINDS];
+		struct k8s_cache *cache[STATE_N_ALL];
 		struct { /* in the order of enum state_of */
 			struct k8s_cache *clusters, *machines, *aks, *images, *configmaps;
 			struct k8s_cache *services, *deployments, *jobs, *pods, *secrets;
+			struct k8s_cache *kbsconfigs, *input_configmaps, *input_secrets;
+			struct k8s_cache *trusteeconfigs, *claims;
 		};
 	};
 	struct kbs_sync *sync; /* borrowed; NULL: in a role without controllers */
