@@ -155,7 +155,10 @@ struct ctl_kind_conf {
 		const struct k8s_result *r);
 	/* The status was written: Events of the conditions in a->event_mask. */
 	void (*tell)(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
+	/* NULL: nothing of it is in Trustee. */
 	void (*on_sync)(struct ctl_kind *k, enum kbs_kind kind, const char *name);
+	/* What the status has beside conditions; NULL: nothing. */
+	void (*add_status)(const struct ctl_look *l, struct json_object *status);
 	void (*started)(struct ctl_kind *k); /* after on; NULL: nothing */
 	void (*forget)(struct ctl_kind *k);  /* at off and free; NULL: nothing */
 };

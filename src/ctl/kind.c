@@ -169,6 +169,8 @@ struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const st
 
 	if (rv)
 		json_add_str(json_get_obj(o, "metadata"), "resourceVersion", rv);
+	if (k->conf->add_status)
+		k->conf->add_status(l, json_get_obj(o, "status"));
 	a->event_mask = ctl_cond_changes(l->have, l->want, n) | more_events;
 	free(a->want);
 	a->want = xmemdup(l->want, n * sizeof(l->want[0]));
@@ -258,7 +260,8 @@ struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_c
 	ctl_acts_init(&k->acts, k, k->runner);
 	for (const struct ctl_watch *w = conf->watches; w->map; w++)
 		ctl_runner_watch(k->runner, env->state->cache[w->of], w->map);
-	kbs_sync_listen(env->state->sync, on_sync, k);
+	if (conf->on_sync)
+		kbs_sync_listen(env->state->sync, on_sync, k);
 	return k;
 }
 

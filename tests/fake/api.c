@@ -20,6 +20,7 @@ static const struct apistore_kind kinds[] = {
 		.generation = true,
 		.status = true,
 		.custom = true},
+	{.group = "confidentialcontainers.org", .generation = true, .status = true, .custom = true},
 	{.group = "apps", .generation = true, .status = true},
 	{.group = "batch", .generation = true, .status = true},
 };

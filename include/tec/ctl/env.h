@@ -10,6 +10,7 @@
 #include "tec/k8s/transport.h"
 #include "tec/kbs/transport.h"
 #include "tec/loop/loop.h"
+#include "tec/render/kbsconfig.h"
 #include "tec/render/trustee.h"
 #include "tec/state/state.h"
 
@@ -35,6 +36,7 @@ struct ctl_env {
 	void *image_label_arg;
 	struct k8s_events *events;
 	struct render_images images_ref;
+	struct render_kbsconfig_images kbsconfig_images; /* of ctl/kbsconfig alone */
 	/* Of the options of these names, for Jobs that fetch their image; NULL: none. */
 	const char *registry_mirror, *insecure_registry;
 	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* KbsConfig: the acts, each one request, their Events, and what is installed. */
+#include "config.h"
+
+#include "kbsconfig_internal.h"
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+
+/* ---- the two objects */
+
+static struct json_object *render(void *self, const struct kobj *owner, unsigned i)
+{
+	const struct ctl_kbsconfig *c = self;
+	const struct model_kbsconfig *m = model_kbsconfig(owner);
+	const struct render_kbsconfig_source from = kbsconfig_source(c->kind.state);
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
+	/* An answer may come when an input is gone again. */
+	if (render_kbsconfig_check(m, &from, &why) != KBSCONFIG_IS_INSTALLED)
+		return NULL;
+	return i == CTL_KBSCONFIG_SERVICE ? render_kbsconfig_service(m, c->kind.env->ns, &from)
+					  : render_kbsconfig_deployment(m, c->kind.env->ns, &from,
+						    &c->kind.env->kbsconfig_images);
+}
+
+/* False: the Trustee operator made it. Its init container would stay when ours is applied over it,
+ * and could not write into what we mount. */
+static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
+{
+	struct json_object *first = json_get_arr(o, "spec/template/spec/initContainers");
+
+	for (size_t k = 0; first && k < json_object_array_length(first); k++)
+		if (str_eq(json_get_str(json_object_array_get_idx(first, k), "name"),
+			    "secret-converter"))
+			return false;
+	return true;
+}
+
+static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
+{
+	static const char *const reasons[CTL_KBSCONFIG_N_OBJECTS][2] = {
+		[CTL_KBSCONFIG_DEPLOYMENT] = {"DeploymentUpdated", "DeploymentDeleted"},
+		[CTL_KBSCONFIG_SERVICE] = {"ServiceUpdated", "ServiceDeleted"},
+	};
+	const struct ctl_kbsconfig *c = self;
+	bool gone = what == CTL_INSTALL_DELETE;
+	const char *reason = reasons[i][gone];
+	const struct ctl_install_object *t = &kbsconfig_install.objects[i];
+	struct log_ctx lc = {t->gvk->kind, c->kind.env->ns, t->name, NULL};
+
+	if (!gone && !ctl_install_find(&c->install, i))
+		reason = i == CTL_KBSCONFIG_SERVICE ? "ServiceCreated" : "DeploymentCreated";
+	log_info(&lc, gone ? "deleted" : "written", "reason=%s", reason);
+	k8s_events_post(c->kind.env->events, &kobj_kbsconfig, owner, K8S_EVENT_NORMAL, reason,
+		reason, "%s %s was %s.", t->gvk->kind, t->name, gone ? "deleted" : "written");
+}
+
+static const struct ctl_install_object objects[CTL_KBSCONFIG_N_OBJECTS] = {
+	[CTL_KBSCONFIG_DEPLOYMENT] = {&kobj_deployment, RENDER_KBSCONFIG_DEPLOYMENT,
+		CTL_INSTALL_APPLIED, KBSCONFIG_INPUTS},
+	[CTL_KBSCONFIG_SERVICE] = {&kobj_service, RENDER_KBSCONFIG_SERVICE, CTL_INSTALL_APPLIED,
+		KBSCONFIG_PORT},
+};
+
+const struct ctl_install_conf kbsconfig_install = {
+	.owner = &kobj_kbsconfig,
+	.objects = objects,
+	.n = CTL_KBSCONFIG_N_OBJECTS,
+	.render = render,
+	.saw = saw,
+	.wrote = wrote,
+};
+
+/* ---- how acts start and end */
+
+/* Of which object, and what; false: it is of none. */
+static bool of_object(int d, unsigned *i, enum ctl_install_do *what)
+{
+	if (d < CTL_KBSCONFIG_READ || d >= CTL_KBSCONFIG_DROP_FINALIZER)
+		return false;
+	*i = (unsigned)(d - CTL_KBSCONFIG_READ) % CTL_KBSCONFIG_N_OBJECTS;
+	*what = d < CTL_KBSCONFIG_APPLY    ? CTL_INSTALL_READ
+		: d < CTL_KBSCONFIG_DELETE ? CTL_INSTALL_APPLY
+					   : CTL_INSTALL_DELETE;
+	return true;
+}
+
+static struct op *start_object(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
+	enum ctl_install_do what = CTL_INSTALL_NOTHING;
+	struct err err = ERR_INIT;
+	unsigned i = 0;
+	struct op *op;
+
+	if (!of_object(d, &i, &what))
+		DIE("act %d is not an object's", d);
+	op = ctl_install_start(&c->install, look->o, i, what, ctl_kind_done, a, &err);
+	if (!op)
+		log_err(LOG_ERROR, NULL, "an object cannot be rendered", &err);
+	return op;
+}
+
+static struct op *add_finalizer(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	struct json_object *meta;
+	cleanup_json struct json_object *o = ctl_apply_new(&kobj_kbsconfig, look->o, &meta);
+
+	/* A set for server-side apply: those of others stay. */
+	json_add(meta, "finalizers", json_push_str(json_arr(), MODEL_KBSCONFIG_FINALIZER));
+	return k8s_call_apply(
+		k->env->api, &k->acts.ops, &kobj_kbsconfig, k->env->ns, o, ctl_kind_done, a);
+}
+
+static struct op *drop_finalizer(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct kbsconfig_look *l = (const struct kbsconfig_look *)look;
+	struct json_object *meta;
+	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+
+	json_add(meta, "finalizers", kobj_finalizers(l->m->other_finalizers, NULL));
+	return ctl_kind_patch(k, a, &kobj_kbsconfig, a->name, patch);
+}
+
+bool kbsconfig_act_ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
+	enum ctl_install_do what;
+	unsigned i;
+
+	if (!of_object(a->doing, &i, &what))
+		return false;
+	return ctl_install_done(
+		&c->install, k8s_cache_find(k->state->kbsconfigs, a->name), i, what, err, r);
+}
+
+void kbsconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
+{
+	static const char *const false_reasons[KBSCONFIG_N_CONDS] = {
+		[KBSCONFIG_INSTALLED] = NULL, /* the condition's own */
+		[KBSCONFIG_READY] = "NotReady",
+	};
+
+	for (int i = 0; i < KBSCONFIG_N_CONDS; i++) {
+		const struct kobj_cond_want *w = &a->want[i];
+		bool fine = w->status == KOBJ_COND_TRUE;
+		const char *reason = !fine && false_reasons[i] ? false_reasons[i] : w->reason;
+
+		if (!(a->event_mask & 1u << i) ||
+			str_eq(w->reason, model_kbsconfig_reason(KBSCONFIG_INSTALLING)))
+			continue;
+		k8s_events_post(k->env->events, &kobj_kbsconfig, o,
+			fine || i == KBSCONFIG_READY ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING, reason,
+			reason, "%s", w->message);
+	}
+}
+
+void kbsconfig_act_add_status(const struct ctl_look *look, struct json_object *status)
+{
+	json_add_bool(status, "isReady", ((const struct kbsconfig_look *)look)->is_ready);
+}
+
+#define OF_OBJECT(what, i, text)                                                                   \
+	[CTL_KBSCONFIG_##what + (i)] = {text,                                                      \
+		.flags = CTL_KBSCONFIG_##what == CTL_KBSCONFIG_DELETE ? CTL_DO_GONE_IS_FINE : 0,   \
+		.start = start_object}
+
+const struct ctl_do kbsconfig_acts[CTL_KBSCONFIG_N_DO] = {
+	[CTL_KBSCONFIG_ADD_FINALIZER] = {"add the finalizer", .flags = CTL_DO_ANSWERS_SELF,
+		.start = add_finalizer},
+	OF_OBJECT(READ, CTL_KBSCONFIG_DEPLOYMENT, "read the Deployment"),
+	OF_OBJECT(READ, CTL_KBSCONFIG_SERVICE, "read the Service"),
+	OF_OBJECT(APPLY, CTL_KBSCONFIG_DEPLOYMENT, "write the Deployment"),
+	OF_OBJECT(APPLY, CTL_KBSCONFIG_SERVICE, "write the Service"),
+	OF_OBJECT(DELETE, CTL_KBSCONFIG_DEPLOYMENT, "delete the Deployment"),
+	OF_OBJECT(DELETE, CTL_KBSCONFIG_SERVICE, "delete the Service"),
+	[CTL_KBSCONFIG_DROP_FINALIZER] = {"remove the finalizer", "KbsConfig released",
+		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = drop_finalizer},
+	[CTL_KBSCONFIG_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,
+		.start = ctl_kind_start_status},
+};

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* KbsConfig: which of them counts, and which a change concerns. */
+#include "config.h"
+
+#include "kbsconfig_internal.h"
+
+#include <string.h>
+
+/* ---- who counts */
+
+const struct model_kbsconfig *kbsconfig_holder(const struct state *s)
+{
+	const struct kobj *d = k8s_cache_find(s->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
+	const char *owner = d && !d->unreadable ? ((const struct model_plain *)d)->owner_uid : NULL;
+	const struct kobj *o = owner ? k8s_cache_first(s->kbsconfigs, 1, owner) : NULL;
+
+	if (o)
+		return model_kbsconfig(o);
+	for (o = k8s_cache_first(s->kbsconfigs, 0, MODEL_KBSCONFIG_ALL); o && o->deleting;)
+		o = k8s_cache_next(s->kbsconfigs, 0, o);
+	return o ? model_kbsconfig(o) : NULL;
+}
+
+static const struct kobj *find_input(void *state, bool secret, const char *name)
+{
+	const struct state *s = state;
+
+	return k8s_cache_find(secret ? s->input_secrets : s->input_configmaps, name);
+}
+
+struct render_kbsconfig_source kbsconfig_source(const struct state *s)
+{
+	return (struct render_kbsconfig_source){find_input, (void *)s};
+}
+
+/* ---- what a change concerns */
+
+static void map_kbsconfig(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_kbsconfig *c = self;
+	bool moved = !was || !now || !str_eq(was->uid, now->uid) || was->deleting != now->deleting;
+
+	ctl_runner_wake(c->kind.runner, was ? was->name : now->name);
+	if (moved) /* another one may count now */
+		ctl_kind_wake_all(&c->kind);
+	else if (!str_eq(model_kbsconfig(was)->layout, model_kbsconfig(now)->layout))
+		ctl_install_forget(&c->install, KBSCONFIG_INPUTS); /* no generation shows it */
+}
+
+static void map_input(
+	struct ctl_kbsconfig *c, bool secret, const struct kobj *was, const struct kobj *now)
+{
+	const struct model_input *a = (const struct model_input *)was,
+				 *b = (const struct model_input *)now;
+	const struct model_kbsconfig *holder = kbsconfig_holder(c->kind.state);
+
+	if (a && b && !a->obj.unreadable && !b->obj.unreadable && str_eq(was->uid, now->uid) &&
+		memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0)
+		return; /* labels, annotations */
+	if (!holder || !model_kbsconfig_names(holder, secret, was ? was->name : now->name))
+		return;
+	ctl_install_forget(&c->install,
+		KBSCONFIG_INPUTS | (a && b && a->file.port == b->file.port ? 0 : KBSCONFIG_PORT));
+	ctl_runner_wake(c->kind.runner, holder->obj.name);
+}
+
+static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
+{
+	map_input(self, false, was, now);
+}
+
+static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
+{
+	map_input(self, true, was, now);
+}
+
+static const char *owner_of(const struct kobj *o)
+{
+	return o && !o->unreadable ? ((const struct model_plain *)o)->owner_uid : NULL;
+}
+
+static void map_object(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_kbsconfig *c = self;
+	const char *name = was ? was->name : now->name;
+
+	if (!str_eq(name, RENDER_KBSCONFIG_DEPLOYMENT) && !str_eq(name, RENDER_KBSCONFIG_SERVICE))
+		return;
+	if (was && now && str_eq(owner_of(was), owner_of(now)))
+		ctl_kind_wake_index(&c->kind, STATE_KBSCONFIGS, 1, owner_of(now));
+	else
+		ctl_kind_wake_all(&c->kind);
+}
+
+static void forget(struct ctl_kind *k)
+{
+	ctl_install_follow(&((struct ctl_kbsconfig *)k)->install, NULL);
+}
+
+struct ctl_kind *ctl_kbsconfig_new(const struct ctl_env *env)
+{
+	static const struct ctl_watch watches[] = {
+		{STATE_KBSCONFIGS, map_kbsconfig},
+		{STATE_INPUT_CONFIGMAPS, map_configmap},
+		{STATE_INPUT_SECRETS, map_secret},
+		{STATE_DEPLOYMENTS, map_object},
+		{STATE_SERVICES, map_object},
+		{.map = NULL},
+	};
+	static const struct ctl_kind_conf conf = {
+		.name = "kbsconfig",
+		.of = STATE_KBSCONFIGS,
+		.size = sizeof(struct ctl_kbsconfig),
+		.look_size = sizeof(struct kbsconfig_look),
+		.n_conds = KBSCONFIG_N_CONDS,
+		.acts = kbsconfig_acts,
+		.status = CTL_KBSCONFIG_APPLY_STATUS,
+		.watches = watches,
+		.look = kbsconfig_view_look,
+		.ended = kbsconfig_act_ended,
+		.tell = kbsconfig_act_tell,
+		.add_status = kbsconfig_act_add_status,
+		.forget = forget,
+	};
+	struct ctl_kind *k = ctl_kind_new(env, &conf);
+	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
+
+	ctl_install_init(&c->install, env, &kbsconfig_install, c, &k->acts.ops);
+	return k;
+}
