@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to src/ctl/trusteeconfig. */
+#ifndef TEC_CTL_TRUSTEECONFIG_INTERNAL_H
+#define TEC_CTL_TRUSTEECONFIG_INTERNAL_H
+
+#include "../ctl_internal.h"
+
+#include "tec/ctl/trusteeconfig.h"
+#include "tec/model/plain.h"
+
+struct ctl_trusteeconfig {
+	struct ctl_kind kind;
+	/* Why the last write of one of them cannot succeed, until it or the object changes. */
+	struct {
+		char *of, *rv; /* owned; name of the TrusteeConfig, version of the child */
+		int child;
+		bool edited; /* by the user; else the API refused it, and it is tried again */
+		uint64_t since_ms;
+		char text[256];
+	} stuck;
+};
+
+/* Borrowed from the caches, valid for one step. */
+struct trusteeconfig_look {
+	struct ctl_look base;
+	struct ctl_trusteeconfig_view v;
+	const struct model_trusteeconfig *m;
+	const struct model_kbsconfig *kbs; /* NULL: there is none, or another's */
+	const char *description;           /* static */
+	const char *ns;
+	bool is_ready;
+};
+
+/* The cache of a child's kind, and the child itself: NULL, there is none. Borrowed. */
+struct k8s_cache *trusteeconfig_cache(const struct state *s, int child);
+const struct kobj *trusteeconfig_child(
+	const struct state *s, const struct model_trusteeconfig *m, int child);
+const struct model_input *trusteeconfig_source(
+	const struct state *s, const struct model_trusteeconfig *m, int child);
+void trusteeconfig_unstick(struct ctl_trusteeconfig *c);
+
+/* view.c */
+int trusteeconfig_view_look(
+	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out);
+
+/* act.c */
+extern const struct ctl_do trusteeconfig_acts[CTL_TRUSTEECONFIG_N_DO];
+bool trusteeconfig_act_ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r);
+void trusteeconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
+void trusteeconfig_act_add_status(const struct ctl_look *l, struct json_object *status);
+
+#endif

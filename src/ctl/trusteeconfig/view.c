@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/* TrusteeConfig: what the caches show (look), what follows (decide, pure) and the conditions. */
+#include "config.h"
+
+#include "trusteeconfig_internal.h"
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+
+#define REFUSED_AGAIN_MS 30000
+
+/* ---- decide */
+
+static int decide_child(const struct ctl_trusteeconfig_view *v, int i)
+{
+	bool copy = render_child_is_copy((enum render_trusteeconfig_child)i);
+
+	switch (v->child[i]) {
+	case CTL_CHILD_ABSENT:
+		return copy && v->value != i ? CTL_TRUSTEECONFIG_READ : CTL_TRUSTEECONFIG_MAKE;
+	case CTL_CHILD_TLS:
+		return v->value != i ? CTL_TRUSTEECONFIG_READ : CTL_TRUSTEECONFIG_MAKE;
+	case CTL_CHILD_STALE: /* a Secret is only ever created */
+		return copy ? CTL_TRUSTEECONFIG_DELETE : CTL_TRUSTEECONFIG_MAKE;
+	case CTL_CHILD_UNWANTED:
+		return CTL_TRUSTEECONFIG_DELETE;
+	case CTL_CHILD_FINE:
+	case CTL_CHILD_N:
+		break;
+	}
+	return CTL_TRUSTEECONFIG_NOTHING;
+}
+
+enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfig_view *v)
+{
+	if (!v->found || v->deleting)
+		return CTL_TRUSTEECONFIG_NOTHING; /* what it owns is collected */
+	/* What is not wanted goes last: the KbsConfig names it until then. */
+	for (int last = 0; v->usable && last < 2; last++) {
+		for (int i = 0; i < RENDER_N_CHILDREN; i++) {
+			int d = (v->child[i] == CTL_CHILD_UNWANTED) == last ? decide_child(v, i)
+									    : 0;
+
+			if (d)
+				return (enum ctl_trusteeconfig_do)(d + i);
+		}
+	}
+	return v->status_ok ? CTL_TRUSTEECONFIG_NOTHING : CTL_TRUSTEECONFIG_APPLY_STATUS;
+}
+
+/* ---- conditions */
+
+#define WANT(l, which, state, r, ...)                                                              \
+	kobj_cond_want(&(l)->base.want[which], model_trusteeconfig_cond_types[which], state,       \
+		model_trusteeconfig_reason(r), __VA_ARGS__)
+/* The first reason why spec cannot be followed; false, so that a check can return it. */
+#define REFUSE(l, r, ...)                                                                          \
+	(WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_FALSE, r, __VA_ARGS__), false)
+
+static const char *owner_of(const struct kobj *o, int child)
+{
+	return child == RENDER_CHILD_KBSCONFIG ? model_kbsconfig(o)->owner_uid
+	       : child == RENDER_CHILD_CLAIM   ? ((const struct model_plain *)o)->owner_uid
+					       : model_input(o)->owner_uid;
+}
+
+static bool spec_is_usable(struct trusteeconfig_look *l)
+{
+	static const char restricted[] =
+		"Profile Restricted needs spec.%s.tlsSecretName. Set it to a Secret of type kubernetes.io/tls.";
+	const struct model_trusteeconfig *m = l->m;
+	bool closed = m->profile == MODEL_PROFILE_RESTRICTED;
+
+	if (m->problem)
+		return REFUSE(l, TRUSTEECONFIG_INVALID_SPEC, "%s. Correct it.", m->problem);
+	if (closed && !m->https_secret)
+		return REFUSE(l, TRUSTEECONFIG_INPUT_MISSING, restricted, "httpsSpec");
+	if (closed && !m->token_secret)
+		return REFUSE(l, TRUSTEECONFIG_INPUT_MISSING, restricted,
+			"attestationTokenVerificationSpec");
+	return true;
+}
+
+static bool source_is_there(struct trusteeconfig_look *l, const struct state *s, int child)
+{
+	const char *name = render_child_source(l->m, (enum render_trusteeconfig_child)child),
+		   *key = render_child_source_key((enum render_trusteeconfig_child)child);
+	const struct model_input *in = trusteeconfig_source(s, l->m, child);
+	const char *field =
+		child <= RENDER_CHILD_HTTPS_CERT ? "httpsSpec" : "attestationTokenVerificationSpec";
+
+	if (!name)
+		return true;
+	if (!in)
+		return REFUSE(l, TRUSTEECONFIG_INPUT_MISSING,
+			"Secret %s, which spec.%s.tlsSecretName names, does not exist. Create it as type kubernetes.io/tls.",
+			name, field);
+	if (in->obj.unreadable)
+		return REFUSE(l, TRUSTEECONFIG_INPUT_MISSING,
+			"Secret %s, which spec.%s.tlsSecretName names, is too large to be read.",
+			name, field);
+	if (!model_input_has(in, key))
+		return REFUSE(l, TRUSTEECONFIG_INPUT_MISSING,
+			"Secret %s has no key %s. Make it of type kubernetes.io/tls.", name, key);
+	return true;
+}
+
+static bool note_name(void *arg, const char *key)
+{
+	return false;
+}
+
+/* An edited kbs-config.toml that the rest would not fit: it would not start. */
+static bool config_fits(struct trusteeconfig_look *l, const struct model_input *in)
+{
+	const struct model_kbsfile *f = &in->file;
+	bool token = !model_kbsfile_each(f, "attestation-key", note_name, NULL);
+	const char *what =
+		f->insecure_http != !l->m->https_secret
+			? (l->m->https_secret
+					  ? "spec.httpsSpec asks for HTTPS, but it has plain HTTP"
+					  : "it has HTTPS, but spec.httpsSpec is not given")
+		: token != (l->m->token_secret != NULL)
+			? (token ? "it signs tokens with a key, but spec.attestationTokenVerificationSpec is not given"
+				 : "it does not name the key of spec.attestationTokenVerificationSpec")
+			: NULL;
+
+	if (!f->there)
+		return REFUSE(l, TRUSTEECONFIG_EDITED,
+			"ConfigMap %s has no key kbs-config.toml. Add it, or delete the ConfigMap to have it made again.",
+			in->obj.name);
+	if (!f->why && !what)
+		return true;
+	return REFUSE(l, TRUSTEECONFIG_EDITED,
+		"ConfigMap %s was edited and does not fit: %s. Change it, or delete it to have it made again. Trustee goes on as it is.",
+		in->obj.name, f->why ? f->why : what);
+}
+
+/* ---- children */
+
+static enum ctl_child configmap_state(
+	const struct model_trusteeconfig *m, const struct model_input *in, int i)
+{
+	cleanup_json struct json_object *data =
+		render_child_data(m, (enum render_trusteeconfig_child)i);
+	char want[SHA256_HEX_LEN + 1], have[SHA256_HEX_LEN + 1], tls[SHA256_HEX_LEN + 1];
+
+	model_input_hash(data, want);
+	bytes_to_hex(in->sha256, sizeof(in->sha256), have);
+	if (str_eq(want, have))
+		return CTL_CHILD_FINE;
+	if (str_eq(in->made, have))
+		return CTL_CHILD_STALE;
+	render_child_tls_hash(m, tls);
+	return i == RENDER_CHILD_CONFIG && render_child_tls(m)[0] && !str_eq(in->tls, tls)
+		       ? CTL_CHILD_TLS
+		       : CTL_CHILD_FINE;
+}
+
+static enum ctl_child copy_state(const struct state *s, const struct model_trusteeconfig *m,
+	const struct model_input *in, int i)
+{
+	const struct model_input *source = trusteeconfig_source(s, m, i);
+	char hash[SHA256_HEX_LEN + 1];
+
+	if (!source || source->obj.unreadable)
+		return CTL_CHILD_FINE;
+	bytes_to_hex(source->sha256, sizeof(source->sha256), hash);
+	return str_eq(in->made, hash) ? CTL_CHILD_FINE : CTL_CHILD_STALE;
+}
+
+/* False: it is in the way. */
+static bool look_child(struct trusteeconfig_look *l, const struct state *s, int i)
+{
+	enum render_trusteeconfig_child which = (enum render_trusteeconfig_child)i;
+	const struct kobj *o = trusteeconfig_child(s, l->m, i);
+	bool wanted = render_child_wanted(l->m, which), ours;
+	const char *kind = render_child_gvk(which)->kind;
+
+	l->v.child[i] = !o && wanted ? CTL_CHILD_ABSENT : CTL_CHILD_FINE;
+	if (!o || o->deleting)
+		return true;
+	if (o->unreadable)
+		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
+			"%s %s is too large to be read. Delete it.", kind, o->name);
+	ours = str_eq(owner_of(o, i), l->m->obj.uid);
+	if (!wanted) { /* policies are no secrets, and may have been edited */
+		l->v.child[i] = ours && !render_child_is_configmap(which) ? CTL_CHILD_UNWANTED
+									  : CTL_CHILD_FINE;
+		return true;
+	}
+	if (owner_of(o, i) && !ours && i != RENDER_CHILD_SAMPLE)
+		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
+			"%s %s belongs to another owner and is not changed. Delete it, or use another name.",
+			kind, o->name);
+	if (render_child_is_configmap(which))
+		l->v.child[i] = configmap_state(l->m, model_input(o), i);
+	else if (render_child_is_copy(which) && ours)
+		l->v.child[i] = copy_state(s, l->m, model_input(o), i);
+	else if (i == RENDER_CHILD_CLAIM &&
+		 !str_eq(((const struct model_plain *)o)->volume, l->m->volume))
+		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
+			"PersistentVolumeClaim %s is of volume %s, not of spec.ibmSE.pvName. Delete the claim, or set pvName back.",
+			o->name, ((const struct model_plain *)o)->volume);
+	return true;
+}
+
+static bool look_kbsconfig(struct trusteeconfig_look *l, const struct state *s)
+{
+	const struct kobj *o = trusteeconfig_child(s, l->m, RENDER_CHILD_KBSCONFIG);
+	struct json_object *patch;
+
+	if (!look_child(l, s, RENDER_CHILD_KBSCONFIG))
+		return false;
+	if (!o || o->deleting)
+		return true;
+	patch = render_child_kbsconfig(l->m, "", model_kbsconfig(o));
+	l->v.child[RENDER_CHILD_KBSCONFIG] = patch ? CTL_CHILD_STALE : CTL_CHILD_FINE;
+	json_object_put(patch);
+	return true;
+}
+
+/* The file stays as the user has it, and has to fit. */
+static bool look_config(struct trusteeconfig_look *l, const struct state *s)
+{
+	const struct kobj *o = trusteeconfig_child(s, l->m, RENDER_CHILD_CONFIG);
+	enum ctl_child state = l->v.child[RENDER_CHILD_CONFIG];
+
+	return !o || o->deleting || state == CTL_CHILD_STALE || config_fits(l, model_input(o));
+}
+
+static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
+{
+	const struct kobj *o;
+
+	if (!str_eq(c->stuck.of, l->m->obj.name))
+		return true;
+	o = trusteeconfig_child(c->kind.state, l->m, c->stuck.child);
+	if (!str_eq(c->stuck.rv, o ? o->rv : NULL))
+		return true; /* it is another one now */
+	if (!c->stuck.edited) {
+		uint64_t past = clock_boot_ms() - c->stuck.since_ms;
+
+		if (past >= REFUSED_AGAIN_MS)
+			return true;
+		ctl_look_again(&l->base, REFUSED_AGAIN_MS - (int64_t)past, "write-refused");
+	}
+	return REFUSE(l, c->stuck.edited ? TRUSTEECONFIG_EDITED : TRUSTEECONFIG_WRITE_REFUSED, "%s",
+		c->stuck.text);
+}
+
+static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
+{
+	const struct state *s = c->kind.state;
+
+	if (!spec_is_usable(l))
+		return false;
+	for (int i = RENDER_CHILD_HTTPS_KEY; i <= RENDER_CHILD_TOKEN_CERT; i++)
+		if (!source_is_there(l, s, i))
+			return false;
+	for (int i = 0; i < RENDER_CHILD_KBSCONFIG; i++)
+		if (!look_child(l, s, i))
+			return false;
+	return look_config(l, s) && look_kbsconfig(l, s) && look_stuck(c, l);
+}
+
+static void want_configured(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
+{
+	bool all = true;
+
+	l->v.usable = is_usable(c, l);
+	for (int i = 0; i < RENDER_N_CHILDREN; i++)
+		all &= l->v.child[i] == CTL_CHILD_FINE;
+	if (l->v.usable && all)
+		WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_TRUE, TRUSTEECONFIG_IS_CONFIGURED,
+			"KbsConfig %s and what it names are there.",
+			l->kbs ? l->kbs->obj.name : "");
+	else if (l->v.usable)
+		WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_FALSE, TRUSTEECONFIG_CONFIGURING,
+			"The KbsConfig and what it names are being written.");
+}
+
+static void want_ready(struct trusteeconfig_look *l)
+{
+	const struct model_kbsconfig *kbs = l->kbs;
+	const struct kobj_cond *c = kbs ? kbs->cond : NULL;
+
+	l->is_ready = kbs && kbs->is_ready;
+	l->description = l->is_ready
+				 ? "TrusteeConfig is ready and KbsConfig is deployed successfully"
+			 : kbs ? "TrusteeConfig reconciled but KbsConfig deployment is in progress"
+			       : "TrusteeConfig is not configured, see its condition Configured";
+	if (l->is_ready)
+		WANT(l, TRUSTEECONFIG_READY, KOBJ_COND_TRUE, TRUSTEECONFIG_IS_READY,
+			"KbsConfig %s is ready.", kbs->obj.name);
+	else if (!kbs)
+		WANT(l, TRUSTEECONFIG_READY, KOBJ_COND_FALSE, TRUSTEECONFIG_NOT_CONFIGURED,
+			"There is no KbsConfig yet, see condition Configured.");
+	else
+		WANT(l, TRUSTEECONFIG_READY, KOBJ_COND_FALSE, TRUSTEECONFIG_NOT_READY,
+			"KbsConfig %s is not ready (%s, %s), see its conditions.", kbs->obj.name,
+			c[KBSCONFIG_INSTALLED].reason ? c[KBSCONFIG_INSTALLED].reason : "unknown",
+			c[KBSCONFIG_READY].reason ? c[KBSCONFIG_READY].reason : "unknown");
+}
+
+/* ---- look */
+
+static bool status_is_written(const struct trusteeconfig_look *l)
+{
+	const struct model_trusteeconfig *m = l->m;
+
+	return kobj_cond_same(m->cond, l->base.want, TRUSTEECONFIG_N_CONDS, m->obj.generation) &&
+	       m->has_status && m->is_ready == l->is_ready &&
+	       str_eq(m->description, l->description) &&
+	       str_eq(m->ref, l->kbs ? l->kbs->obj.name : NULL);
+}
+
+int trusteeconfig_view_look(
+	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
+	struct trusteeconfig_look *l = (struct trusteeconfig_look *)out;
+	const struct kobj *o = k8s_cache_find(k->state->trusteeconfigs, name), *kbs;
+
+	l->base.over = !o;
+	if (!o || o->unreadable)
+		return CTL_TRUSTEECONFIG_NOTHING;
+	l->m = model_trusteeconfig(o);
+	l->base.o = o;
+	l->ns = k->env->ns;
+	l->base.have = l->m->cond;
+	l->v.found = true;
+	l->v.deleting = o->deleting;
+	l->v.value = act->made && act->last_ok >= CTL_TRUSTEECONFIG_READ &&
+				     act->last_ok < CTL_TRUSTEECONFIG_MAKE
+			     ? act->last_ok - CTL_TRUSTEECONFIG_READ
+			     : -1;
+	kbs = trusteeconfig_child(k->state, l->m, RENDER_CHILD_KBSCONFIG);
+	if (kbs && !kbs->unreadable && str_eq(model_kbsconfig(kbs)->owner_uid, o->uid))
+		l->kbs = model_kbsconfig(kbs);
+	want_configured(c, l);
+	want_ready(l);
+	l->v.status_ok = status_is_written(l);
+	return (int)ctl_trusteeconfig_decide(&l->v);
+}
