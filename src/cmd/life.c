@@ -90,12 +90,17 @@ static void on_waited(void *arg)
 	parts_check(p);
 }
 
+static bool leads(const struct k8s_lease *lease)
+{
+	return !lease || k8s_lease_state(lease) == K8S_LEASE_LEADER;
+}
+
 static struct ctl_duty_view duty_view(const struct parts *p)
 {
 	enum k8s_watch_state secrets = k8s_watch_state(p->watch[STATE_SECRETS]);
 
 	return (struct ctl_duty_view){
-		.leads = !p->lease || k8s_lease_state(p->lease) == K8S_LEASE_LEADER,
+		.leads = leads(p->lease),
 		.draining = p->ending,
 		.finishing = p->finishing,
 		.reads_secrets = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED,
@@ -152,6 +157,8 @@ static void check(void *arg)
 		want_certs(p);
 	while (p->cluster && do_duty(p))
 		;
+	if (p->trustees)
+		trustees_check(p->trustees, leads(p->trustee_lease) && !p->ending);
 }
 
 void parts_check(void *arg)
@@ -193,17 +200,19 @@ static void on_released(void *arg)
 {
 	struct parts *p = arg;
 
-	p->released = true;
+	p->released = --p->n_releasing == 0;
 	timer_set(&p->next_ending, 0);
 }
 
 static void release(struct parts *p)
 {
 	p->releasing = true;
+	p->n_releasing = (p->lease ? 1 : 0) + (p->trustee_lease ? 1 : 0);
+	p->released = p->n_releasing == 0;
 	if (p->lease)
 		k8s_lease_release(p->lease, on_released, p);
-	else
-		p->released = true;
+	if (p->trustee_lease)
+		k8s_lease_release(p->trustee_lease, on_released, p);
 }
 
 static void each_listener(struct parts *p, void (*fn)(struct httpd *h))
@@ -273,8 +282,12 @@ void parts_start(struct parts *p)
 	for (i = 0; i < STATE_N_KINDS; i++)
 		if (p->watch[i] && i != STATE_SECRETS)
 			k8s_watch_start(p->watch[i]);
+	if (p->trustees)
+		trustees_start(p->trustees);
 	if (p->lease)
 		k8s_lease_start(p->lease);
+	if (p->trustee_lease)
+		k8s_lease_start(p->trustee_lease);
 	if (p->standalone)
 		standalone_say(p->standalone);
 	parts_check(p);

@@ -19,6 +19,8 @@
 #include "tec/net/addr.h"
 
 #define POD_DELAY_S 5
+/* Five watches each, on one HTTP/2 connection. */
+#define TRUSTEE_NAMESPACES_MAX 256
 
 static const struct conf_option table[] = {
 	{"config", CONF_FILE, "FILE", .group = "General",
@@ -37,7 +39,11 @@ static const struct conf_option table[] = {
 	{"api-protocol", CONF_CHOICE, "PROTOCOL", "auto", .choices = "auto, http1",
 		.help = "auto: HTTP/2 with an API server that has it; http1: HTTP/1.1 always."},
 	{"leader-elect", CONF_BOOL, "BOOL", "true",
-		.help = "Reconcile only while holding the Lease tec-operator; listeners serve regardless."},
+		.help = "Reconcile only while holding the Lease tec-operator, and for trustee that of the Trustee operator; listeners serve regardless."},
+	{"controllers", CONF_STRING, "LIST", "cluster",
+		.help = "Which controllers run: cluster (TrustedExecutionClusters and what nodes need) and trustee (KbsConfigs and TrusteeConfigs), with commas between them."},
+	{"trustee-namespaces", CONF_STRING, "LIST",
+		.help = "Namespaces of KbsConfigs and TrusteeConfigs, 256 at most, with commas between them. Default: that of --namespace."},
 	{"kbs-url", CONF_STRING, "URL",
 		.help = "Where to connect to the cluster's Trustee instead of its Service; changes nothing that is rendered."},
 	{"listen-register", CONF_STRING, "ADDR:PORT", "[::]:8000", .group = "Listeners",
@@ -248,6 +254,53 @@ static int read_guard(struct options *o, struct err *err)
 	return 0;
 }
 
+static int check_controller(const char *item, struct err *err)
+{
+	return str_eq(item, "cluster") || str_eq(item, "trustee")
+		       ? 0
+		       : err_set(err, ERR_INVALID, "%s is neither cluster nor trustee",
+				 log_esc(item));
+}
+
+static int check_namespace(const char *item, struct err *err)
+{
+	return kobj_label_valid(item, strlen(item))
+		       ? 0
+		       : err_set(err, ERR_INVALID, "%s is not a namespace's name", log_esc(item));
+}
+
+static int read_controllers(struct options *o, struct err *err)
+{
+	struct registries_list list = {.text = NULL};
+	int rc = registries_read(o->conf, "controllers", check_controller, &list, err);
+
+	for (size_t i = 0; i < list.n; i++) {
+		o->controls_cluster |= str_eq(list.items[i], "cluster");
+		o->controls_trustees |= str_eq(list.items[i], "trustee");
+	}
+	registries_fini(&list);
+	if (rc < 0 || registries_read(o->conf, "trustee-namespaces", check_namespace,
+			      &o->trustee_namespaces, err) < 0)
+		return -1;
+	if (!o->controls_cluster && !o->controls_trustees)
+		return err_set(err, ERR_INVALID,
+			"option --controllers is empty; next step: cluster, trustee or both");
+	if (o->trustee_namespaces.n > TRUSTEE_NAMESPACES_MAX)
+		return err_set(err, ERR_INVALID,
+			"option --trustee-namespaces: more than %d; next step: a second operator",
+			TRUSTEE_NAMESPACES_MAX);
+	for (size_t i = 0; i < o->trustee_namespaces.n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (str_eq(o->trustee_namespaces.items[i], o->trustee_namespaces.items[k]))
+				return err_set(err, ERR_INVALID,
+					"option --trustee-namespaces: %s is there twice",
+					o->trustee_namespaces.items[i]);
+	if (conf_str(o->conf, "standalone") && o->controls_trustees)
+		return err_set(err, ERR_INVALID,
+			"option --controllers: trustee needs a cluster that runs Deployments, which --standalone has not");
+	return 0;
+}
+
 static int read_values(struct options *o, struct err *err)
 {
 	uint64_t n;
@@ -272,7 +325,8 @@ static int read_values(struct options *o, struct err *err)
 		read_rate(o, err) < 0 || read_delay(o, err) < 0 || read_guard(o, err) < 0 ||
 		registries_mirrors(o->conf, &o->registry_mirrors, err) < 0)
 		return -1;
-	if (registries_insecure(o->conf, &o->insecure_registries, err) < 0 ||
+	if (read_controllers(o, err) < 0 ||
+		registries_insecure(o->conf, &o->insecure_registries, err) < 0 ||
 		read_listen(o, "listen-api", &o->listen_api, err) < 0)
 		return -1;
 	return read_standalone(o, err);
@@ -295,6 +349,7 @@ void options_fini(struct options *o)
 {
 	registries_fini(&o->registry_mirrors);
 	registries_fini(&o->insecure_registries);
+	registries_fini(&o->trustee_namespaces);
 	free(o->standalone);
 	conf_free(o->conf);
 	o->conf = NULL;

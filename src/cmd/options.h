@@ -43,6 +43,8 @@ struct options {
 	unsigned max_connections;
 	uint64_t shutdown_delay_ms;
 	enum options_role role;
+	bool controls_cluster, controls_trustees;  /* --controllers */
+	struct registries_list trustee_namespaces; /* none: that of the operator */
 	bool leader_elect;
 	enum log_level log_level;
 	enum log_format log_format;
@@ -59,15 +61,24 @@ int options_reload(struct options *o, struct err *err) MUST_CHECK;
 
 static inline bool options_serves_register(const struct options *o)
 {
-	return o->role == ROLE_ALL || o->role == ROLE_REGISTER;
+	return o->controls_cluster && (o->role == ROLE_ALL || o->role == ROLE_REGISTER);
 }
 static inline bool options_serves_register_ak(const struct options *o)
 {
-	return o->role == ROLE_ALL || o->role == ROLE_REGISTER_AK;
+	return o->controls_cluster && (o->role == ROLE_ALL || o->role == ROLE_REGISTER_AK);
 }
+/* Is there a controller at all? */
 static inline bool options_controls(const struct options *o)
 {
 	return o->role == ROLE_ALL || o->role == ROLE_CONTROLLER;
+}
+static inline bool options_controls_cluster(const struct options *o)
+{
+	return o->controls_cluster && options_controls(o);
+}
+static inline bool options_controls_trustees(const struct options *o)
+{
+	return o->controls_trustees && options_controls(o);
 }
 
 #endif

@@ -15,7 +15,9 @@
 #include "tec/srv/metrics.h"
 
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
-#define REPEAT_REVOKED_MS   (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
+#define REPEAT_REVOKED_MS (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
+/* The Trustee operator's own: it and this one never work at once, and either takes over. */
+#define TRUSTEE_LEASE       "178dc119.confidentialcontainers.org"
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
 static void on_cluster_change(void *arg, const struct kobj *was, const struct kobj *now)
@@ -90,6 +92,8 @@ int parts_connect(struct parts *p, struct err *err)
 
 int parts_watch(struct parts *p, struct err *err)
 {
+	if (!p->options->controls_cluster)
+		return 0;
 	for (int i = 0; i < STATE_N_KINDS; i++) {
 		const struct state_kind *kind = &state_kinds[i];
 		struct k8s_watch_conf conf = {
@@ -99,7 +103,7 @@ int parts_watch(struct parts *p, struct err *err)
 			.secret = i == STATE_SECRETS,
 		};
 
-		if (!(kind->needs & STATE_FOR_LISTENERS) && !options_controls(p->options))
+		if (!(kind->needs & STATE_FOR_LISTENERS) && !options_controls_cluster(p->options))
 			continue;
 		p->state.cache[i] = k8s_cache_new(&kind->cache);
 		p->watch[i] = k8s_watch_new(p->loop, p->api, p->state.cache[i], &conf);
@@ -124,18 +128,17 @@ static void on_lease(void *arg, bool leader)
 	parts_check(arg);
 }
 
-static void make_lease(struct parts *p)
+static struct k8s_lease *make_lease(struct parts *p, const char *name)
 {
 	char host[256] = "tec-operator", uuid[UUID_TEXT_LEN + 1];
 	cleanup_free char *identity = NULL;
-	struct k8s_lease_conf conf = {
-		.ns = p->ns, .name = "tec-operator", .on_change = on_lease, .arg = p};
+	struct k8s_lease_conf conf = {.ns = p->ns, .name = name, .on_change = on_lease, .arg = p};
 
 	gethostname(host, sizeof(host) - 1);
 	uuid_new_v4(uuid);
 	identity = xasprintf("%s_%s", env_or("POD_NAME", host), uuid);
 	conf.identity = identity;
-	p->lease = k8s_lease_new(p->loop, p->api, &conf);
+	return k8s_lease_new(p->loop, p->api, &conf);
 }
 
 /* ctl/trustee's door to a server. */
@@ -179,10 +182,19 @@ int parts_control(struct parts *p, struct err *err)
 		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
+	if (options_controls_trustees(p->options)) {
+		if (p->options->leader_elect)
+			p->trustee_lease = make_lease(p, TRUSTEE_LEASE);
+		p->trustee_gate = k8s_gate_new(
+			p->api, p->trustee_lease ? k8s_lease_may_write : NULL, p->trustee_lease);
+		p->trustees = trustees_new(
+			p->loop, p->api, p->trustee_gate, p->options, p->ns, parts_check, p);
+	}
+	if (!options_controls_cluster(p->options))
+		return 0;
 	if (p->options->leader_elect)
-		make_lease(p);
-	p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
-	api = p->gate;
+		p->lease = make_lease(p, "tec-operator");
+	api = p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
 	p->ctl_events =
 		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->state.sync = kbs_sync_new();
@@ -296,6 +308,7 @@ void parts_fini(struct parts *p)
 	srv_listener_free(p->regignition);
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
+	trustees_free(p->trustees);
 	ctl_trustee_free(p->trustee); /* the other controllers learn that its servers are gone */
 	ctl_kind_free(p->image);
 	ctl_kind_free(p->ak);
@@ -315,7 +328,9 @@ void parts_fini(struct parts *p)
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);
 	k8s_transport_free(p->gate);
+	k8s_transport_free(p->trustee_gate);
 	k8s_lease_free(p->lease); /* the gate uses it */
+	k8s_lease_free(p->trustee_lease);
 	k8s_transport_free(p->api);
 	standalone_free(p->standalone);
 	httpc_free(p->http);

@@ -10,6 +10,7 @@
 #include "labels.h"
 #include "options.h"
 #include "standalone.h"
+#include "trustees.h"
 
 #include "tec/base/err.h"
 #include "tec/ctl/ak.h"
@@ -41,7 +42,8 @@ struct parts {
 	struct embedded *embedded;     /* the key broker; NULL: another one is used */
 	struct k8s_transport *api;     /* listeners, watches, the lease */
 	struct k8s_transport *gate;    /* the same for controllers while there is a lease */
-	struct state state;            /* owns its caches; NULL: not needed in this role */
+	struct k8s_transport *trustee_gate;
+	struct state state; /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
 	struct labels *labels; /* of images, from registries */
@@ -53,12 +55,14 @@ struct parts {
 	struct ctl_kind *ak;
 	struct ctl_kind *image;
 	struct ctl_unreadable *unreadable;
-	bool revoking_on; /* ctl/trustee, ctl/machine, ctl/ak: what revokes keys */
-	bool all_on;      /* ... and the others */
-	bool finishing;   /* see ctl/duty.h, as of all of these */
+	struct trustees *trustees; /* NULL: not among --controllers */
+	bool revoking_on;          /* ctl/trustee, ctl/machine, ctl/ak: what revokes keys */
+	bool all_on;               /* ... and the others */
+	bool finishing;            /* see ctl/duty.h, as of all of these */
 	struct timer wait;
 	bool waited;
-	struct k8s_lease *lease;
+	struct k8s_lease *lease, *trustee_lease; /* NULL: there is no election, or no such work */
+	unsigned n_releasing;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
 	struct srv_regkey *regkey;

@@ -25,7 +25,7 @@ static int check_host(const char *text, struct err *err)
 }
 
 /* Blanks around an item are allowed, an empty item is not. */
-static int read_list(const struct conf *c, const char *name,
+int registries_read(const struct conf *c, const char *name,
 	int (*check)(const char *, struct err *), struct registries_list *out, struct err *err)
 {
 	const char *text = conf_str(c, name);
@@ -47,12 +47,12 @@ static int read_list(const struct conf *c, const char *name,
 
 int registries_mirrors(const struct conf *c, struct registries_list *out, struct err *err)
 {
-	return read_list(c, "registry-mirror", check_mirror, out, err);
+	return registries_read(c, "registry-mirror", check_mirror, out, err);
 }
 
 int registries_insecure(const struct conf *c, struct registries_list *out, struct err *err)
 {
-	return read_list(c, "insecure-registry", check_host, out, err);
+	return registries_read(c, "insecure-registry", check_host, out, err);
 }
 
 void registries_fini(struct registries_list *l)

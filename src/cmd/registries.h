@@ -27,6 +27,10 @@ int registries_mirrors(
 	const struct conf *c, struct registries_list *out, struct err *err) MUST_CHECK;
 int registries_insecure(
 	const struct conf *c, struct registries_list *out, struct err *err) MUST_CHECK;
+/* The items of any option that is such a list; check says what is wrong with one. */
+int registries_read(const struct conf *c, const char *name,
+	int (*check)(const char *item, struct err *err), struct registries_list *out,
+	struct err *err) MUST_CHECK;
 void registries_fini(struct registries_list *l);
 
 #endif

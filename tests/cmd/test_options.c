@@ -128,6 +128,35 @@ Test(cmd_options, a_role_decides_what_is_served)
 	}
 }
 
+Test(cmd_options, controllers_are_chosen)
+{
+	static const struct {
+		const char *words;
+		bool cluster, trustees, registers;
+	} cases[] = {
+		{"", true, false, true},
+		{"--controllers=trustee", false, true, false},
+		{"--controllers=trustee,cluster", true, true, true},
+		{"--controllers=trustee --role=register", false, false, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cr_assert_eq(read_words(cases[i].words), CONF_RUN);
+		cr_expect_eq(options_controls_cluster(&o), cases[i].cluster, "%s", cases[i].words);
+		cr_expect_eq(
+			options_controls_trustees(&o), cases[i].trustees, "%s", cases[i].words);
+		cr_expect_eq(options_serves_register(&o), cases[i].registers, "%s", cases[i].words);
+	}
+	cr_assert_eq(read_words("--controllers=trustee --trustee-namespaces=a,b"), CONF_RUN);
+	cr_assert_eq(o.trustee_namespaces.n, 2);
+	cr_expect_str_eq(o.trustee_namespaces.items[1], "b");
+	cr_expect_eq(read_words("--controllers=none"), CONF_BAD);
+	cr_expect_eq(read_words("--controllers="), CONF_BAD);
+	cr_expect_eq(read_words("--trustee-namespaces=A"), CONF_BAD);
+	cr_expect_eq(read_words("--trustee-namespaces=a,a"), CONF_BAD);
+	cr_expect_eq(read_words("--standalone=/x --controllers=trustee"), CONF_BAD);
+}
+
 Test(cmd_options, lists_keep_their_order_without_blanks)
 {
 	char name[] = "tec-operator", insecure[] = "--insecure-registry=b",

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "trustees.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/mem.h"
+#include "tec/ctl/kbsconfig.h"
+#include "tec/ctl/trusteeconfig.h"
+#include "tec/k8s/watch.h"
+
+static const enum state_of watched[] = {STATE_KBSCONFIGS, STATE_TRUSTEECONFIGS, STATE_SERVICES,
+	STATE_DEPLOYMENTS, STATE_INPUT_CONFIGMAPS, STATE_INPUT_SECRETS, STATE_CLAIMS};
+#define N_WATCHED ARRAY_LEN(watched)
+#define N_ALWAYS  2 /* the first ones */
+
+struct place {
+	const char *ns; /* borrowed from the options */
+	struct trustees *all;
+	struct state state; /* owns its caches */
+	struct k8s_watch *watch[N_WATCHED];
+	struct k8s_events *events;
+	struct ctl_env env;
+	struct ctl_kind *kbsconfig, *trusteeconfig;
+	bool reads, on, makes; /* everything is watched; the controllers run */
+};
+
+struct trustees {
+	void (*changed)(void *arg);
+	void *arg;
+	struct place *places; /* owned; never moved */
+	size_t n;
+};
+
+static void on_watch(void *arg)
+{
+	const struct place *p = arg;
+
+	p->all->changed(p->all->arg);
+}
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	on_watch(arg);
+}
+
+static const char *env_or(const char *name, const char *dflt)
+{
+	const char *v = getenv(name);
+
+	return v && *v ? v : dflt;
+}
+
+static struct render_kbsconfig_images images(void)
+{
+	const struct render_kbsconfig_images *d = &render_kbsconfig_images_default;
+
+	return (struct render_kbsconfig_images){
+		.kbs = env_or("KBS_IMAGE_NAME", d->kbs),
+		.kbs_microservices = env_or("KBS_IMAGE_NAME_MICROSERVICES", d->kbs_microservices),
+		.kbs_legacy = env_or("KBS_IMAGE_NAME_LEGACY", d->kbs_legacy),
+		.as = env_or("AS_IMAGE_NAME", d->as),
+		.rvps = env_or("RVPS_IMAGE_NAME", d->rvps),
+	};
+}
+
+static void place_init(
+	struct place *p, struct loop *l, struct k8s_transport *api, struct k8s_transport *gate)
+{
+	p->state = (struct state)STATE_INIT;
+	for (size_t i = 0; i < N_WATCHED; i++) {
+		const struct state_kind *kind = &state_kinds[watched[i]];
+		const struct k8s_watch_conf conf = {
+			.gvk = kind->gvk, .ns = p->ns, .secret = watched[i] == STATE_INPUT_SECRETS};
+		struct k8s_cache *cache = k8s_cache_new(&kind->cache);
+
+		p->state.cache[watched[i]] = cache;
+		p->watch[i] = k8s_watch_new(l, api, cache, &conf);
+		k8s_watch_on_state(p->watch[i], on_watch, p);
+	}
+	p->events = k8s_events_new(
+		l, gate, p->ns, "kbsconfig-controller", env_or("POD_NAME", PACKAGE_NAME));
+	p->env = (struct ctl_env){.loop = l,
+		.api = gate,
+		.ns = p->ns,
+		.state = &p->state,
+		.events = p->events,
+		.kbsconfig_images = images()};
+	p->kbsconfig = ctl_kbsconfig_new(&p->env);
+	p->trusteeconfig = ctl_trusteeconfig_new(&p->env);
+	k8s_cache_listen(p->state.kbsconfigs, on_change, p);
+	k8s_cache_listen(p->state.trusteeconfigs, on_change, p);
+}
+
+struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct k8s_transport *gate,
+	const struct options *o, const char *ns, void (*changed)(void *arg), void *arg)
+{
+	struct trustees *t = xcalloc(1, sizeof(*t));
+
+	t->changed = changed;
+	t->arg = arg;
+	t->n = o->trustee_namespaces.n ? o->trustee_namespaces.n : 1;
+	t->places = xcalloc(t->n, sizeof(*t->places));
+	for (size_t i = 0; i < t->n; i++) {
+		t->places[i].all = t;
+		t->places[i].ns = o->trustee_namespaces.n ? o->trustee_namespaces.items[i] : ns;
+		place_init(&t->places[i], l, api, gate);
+	}
+	return t;
+}
+
+void trustees_free(struct trustees *t)
+{
+	for (size_t k = 0; t && k < t->n; k++) {
+		struct place *p = &t->places[k];
+
+		ctl_kind_free(p->trusteeconfig);
+		ctl_kind_free(p->kbsconfig);
+		for (size_t i = 0; i < N_WATCHED; i++)
+			k8s_watch_free(p->watch[i]);
+		k8s_events_free(p->events);
+		for (size_t i = 0; i < N_WATCHED; i++)
+			k8s_cache_free(p->state.cache[watched[i]]);
+	}
+	if (t)
+		free(t->places);
+	free(t);
+}
+
+void trustees_start(struct trustees *t)
+{
+	for (size_t k = 0; k < t->n; k++)
+		for (size_t i = 0; i < N_ALWAYS; i++)
+			k8s_watch_start(t->places[k].watch[i]);
+}
+
+static void place_read(struct place *p)
+{
+	p->reads = true;
+	for (size_t i = N_ALWAYS; i < N_WATCHED; i++)
+		k8s_watch_start(p->watch[i]);
+}
+
+static void place_forget(struct place *p)
+{
+	if (p->on)
+		log_info(NULL, "controllers stop", "ns=%s", p->ns);
+	if (p->makes)
+		ctl_kind_off(p->trusteeconfig);
+	if (p->on)
+		ctl_kind_off(p->kbsconfig);
+	p->reads = p->on = p->makes = false;
+	for (size_t i = N_ALWAYS; i < N_WATCHED; i++) {
+		k8s_watch_stop(p->watch[i]);
+		k8s_cache_clear(p->state.cache[watched[i]]);
+	}
+}
+
+static void place_check(struct place *p, bool leads)
+{
+	size_t kbs = k8s_cache_count(p->state.kbsconfigs),
+	       trustee = k8s_cache_count(p->state.trusteeconfigs);
+	bool want = leads && k8s_cache_filled(p->state.kbsconfigs) && kbs + trustee;
+
+	if (p->reads && !want)
+		place_forget(p);
+	if (!p->reads && want)
+		place_read(p);
+	if (!p->reads || !state_filled(&p->state, STATE_FOR_ALL))
+		return;
+	if (!p->on) {
+		log_info(NULL, "controller of KbsConfigs starts", "ns=%s count=%zu", p->ns, kbs);
+		p->on = true;
+		ctl_kind_on(p->kbsconfig);
+	}
+	if (trustee && !p->makes && state_filled(&p->state, STATE_FOR_TRUSTEECONFIGS)) {
+		log_info(NULL, "controller of TrusteeConfigs starts", "ns=%s count=%zu", p->ns,
+			trustee);
+		p->makes = true;
+		ctl_kind_on(p->trusteeconfig);
+	}
+}
+
+void trustees_check(struct trustees *t, bool leads)
+{
+	for (size_t k = 0; k < t->n; k++)
+		place_check(&t->places[k], leads);
+}
