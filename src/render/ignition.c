@@ -221,3 +221,24 @@ void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	text = json_text(o);
 	strbuf_adds(out, text);
 }
+
+/* 3.2.0 is understood by every Ignition that knows the pin; what is merged has a version of its own. */
+struct json_object *render_ignition_first(const char *url, const char *ca)
+{
+	struct json_object *ignition = json_add_str(json_obj(), "version", "3.2.0");
+	struct json_object *merge = json_push(json_arr(), json_add_str(json_obj(), "source", url));
+
+	json_add(ignition, "config", json_add(json_obj(), "merge", merge));
+	if (ca) {
+		cleanup_strbuf struct strbuf data = STRBUF_INIT;
+		struct json_object *all = json_arr();
+
+		strbuf_adds(&data, "data:,");
+		str_percent_encode(&data, ca, strlen(ca));
+		json_push(all, json_add_str(json_obj(), "source", strbuf_str(&data)));
+		json_add(ignition, "security",
+			json_add(json_obj(), "tls",
+				json_add(json_obj(), "certificateAuthorities", all)));
+	}
+	return json_add(json_obj(), "ignition", ignition);
+}

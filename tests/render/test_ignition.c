@@ -167,3 +167,24 @@ Test(render_ignition, a_named_secret_is_never_downgraded_to_http)
 	render(&c, &ca, 6, &out);
 	cr_assert_null(strstr(out.data, "http://"));
 }
+
+Test(render_ignition, first_configuration_merges_the_operators_answer)
+{
+	static const struct {
+		const char *url, *ca, *text;
+	} cases[] = {
+		{"http://h:8000/ignition", NULL,
+			"{\"ignition\":{\"version\":\"3.2.0\",\"config\":{\"merge\":[{\"source\":\"http://h:8000/ignition\"}]}}}"},
+		{"https://h/ignition", "-----B +\n",
+			"{\"ignition\":{\"version\":\"3.2.0\",\"config\":{\"merge\":[{\"source\":\"https://h/ignition\"}]},\"security\":{\"tls\":{\"certificateAuthorities\":[{\"source\":\"data:,-----B%20%2B%0A\"}]}}}}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct json_object *o = render_ignition_first(cases[i].url, cases[i].ca);
+		char *text = json_text(o);
+
+		cr_expect_str_eq(text, cases[i].text);
+		free(text);
+		json_object_put(o);
+	}
+}

@@ -4,6 +4,8 @@
 #ifndef TEC_RENDER_IGNITION_H
 #define TEC_RENDER_IGNITION_H
 
+#include <json-c/json.h>
+
 #include "tec/base/err.h"
 #include "tec/base/str.h"
 #include "tec/model/cluster.h"
@@ -23,5 +25,11 @@ struct render_ignition_ca {
 /* Appends the document. c needs public_trustee_addr (asserted). */
 void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	const struct render_ignition_ca *ca, struct strbuf *out);
+
+/*
+ * What a node is given first: a configuration that only merges the one at url, over TLS with this CA
+ * (PEM) and no other; ca NULL: plain http, or a CA that the node knows. The caller puts it.
+ */
+struct json_object *render_ignition_first(const char *url, const char *ca);
 
 #endif
