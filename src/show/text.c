@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Widths are counted in code points: names and reasons are ASCII, and messages stand last. */
+#include "config.h"
+
+#include "tec/show/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+
+struct cell {
+	char *text; /* owned, safe; NULL: none */
+	enum show_colour colour;
+};
+struct row {
+	struct cell cell[SHOW_COLUMNS_MAX];
+	size_t n;
+};
+struct show_table {
+	const char *const *titles; /* borrowed, static */
+	size_t n_columns;
+	struct row *row; /* owned */
+	size_t n;
+};
+
+/* ---- one text */
+
+/* Code points that a terminal acts on instead of showing them. */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || c == 0x2028 ||
+	       c == 0x2029 || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Length of the character at p and its code; what is no UTF-8 is a control character. */
+static size_t take_char(const unsigned char *p, uint32_t *code)
+{
+	size_t n = p[0] < 0x80       ? 1
+		   : p[0] >> 5 == 6  ? 2
+		   : p[0] >> 4 == 14 ? 3
+		   : p[0] >> 3 == 30 ? 4
+				     : 0;
+
+	*code = n == 1 ? p[0] : n ? p[0] & (0x7fu >> n) : 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			n = 0;
+		*code = *code << 6 | (p[i] & 0x3fu);
+	}
+	if (n == 0)
+		*code = 0;
+	return n ? n : 1;
+}
+
+void show_safe(struct strbuf *out, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)(text ? text : "");
+
+	while (*p) {
+		uint32_t code;
+		size_t n = take_char(p, &code);
+
+		if (code == '\n' || code == '\t')
+			strbuf_addc(out, ' ');
+		else if (is_control(code))
+			strbuf_addc(out, '?');
+		else
+			strbuf_add(out, p, n);
+		p += n;
+	}
+}
+
+void show_text(struct strbuf *out, bool colours, enum show_colour colour, const char *text)
+{
+	static const char *const codes[] = {[SHOW_GOOD] = "32",
+		[SHOW_WAITS] = "33",
+		[SHOW_BAD] = "31",
+		[SHOW_TITLE] = "1",
+		[SHOW_DIM] = "2"};
+
+	if (!colours || colour == SHOW_PLAIN || !text || !*text) {
+		show_safe(out, text);
+		return;
+	}
+	strbuf_addf(out, "\033[%sm", codes[colour]);
+	show_safe(out, text);
+	strbuf_adds(out, "\033[0m");
+}
+
+void show_age(struct strbuf *out, int64_t s)
+{
+	int64_t m = s / 60, h = m / 60, d = h / 24;
+
+	if (s < 0)
+		s = 0;
+	if (s < 120)
+		strbuf_addf(out, "%" PRId64 "s", s);
+	else if (m < 10 && s % 60)
+		strbuf_addf(out, "%" PRId64 "m%" PRId64 "s", m, s % 60);
+	else if (m < 180)
+		strbuf_addf(out, "%" PRId64 "m", m);
+	else if (h < 8 && m % 60)
+		strbuf_addf(out, "%" PRId64 "h%" PRId64 "m", h, m % 60);
+	else if (h < 48)
+		strbuf_addf(out, "%" PRId64 "h", h);
+	else if (d < 8 && h % 24)
+		strbuf_addf(out, "%" PRId64 "d%" PRId64 "h", d, h % 24);
+	else if (d < 730)
+		strbuf_addf(out, "%" PRId64 "d", d);
+	else
+		strbuf_addf(out, "%" PRId64 "y", d / 365);
+}
+
+/* ---- YAML: the block style, with every text as JSON writes it */
+
+static bool is_empty(struct json_object *o)
+{
+	return (json_object_is_type(o, json_type_object) && !json_object_object_length(o)) ||
+	       (json_object_is_type(o, json_type_array) && !json_object_array_length(o));
+}
+
+static bool is_plain(struct json_object *o)
+{
+	return is_empty(o) || (!json_object_is_type(o, json_type_object) &&
+				      !json_object_is_type(o, json_type_array));
+}
+
+static void yaml_value(struct strbuf *out, struct json_object *o, int depth);
+
+static void yaml_object(struct strbuf *out, struct json_object *o, int depth, bool inline_first)
+{
+	json_object_object_foreach (o, name, v) {
+		strbuf_addf(out, "%*s", inline_first ? 0 : 2 * depth, "");
+		inline_first = false;
+		json_quote(out, name, strlen(name));
+		strbuf_addc(out, ':');
+		yaml_value(out, v, json_object_is_type(v, json_type_array) ? depth : depth + 1);
+	}
+}
+
+static void yaml_array(struct strbuf *out, struct json_object *o, int depth)
+{
+	for (size_t i = 0; i < json_object_array_length(o); i++) {
+		struct json_object *v = json_object_array_get_idx(o, i);
+
+		strbuf_addf(out, "%*s-", 2 * depth, "");
+		if (!is_plain(v) && json_object_is_type(v, json_type_object)) {
+			strbuf_addc(out, ' ');
+			yaml_object(out, v, depth + 1, true);
+		} else {
+			yaml_value(out, v, depth + 1);
+		}
+	}
+}
+
+/* After "name:" or "-". */
+static void yaml_value(struct strbuf *out, struct json_object *o, int depth)
+{
+	if (is_plain(o)) {
+		cleanup_free char *text = json_text(o);
+
+		strbuf_addf(out, " %s\n", o ? text : "null");
+		return;
+	}
+	strbuf_addc(out, '\n');
+	if (json_object_is_type(o, json_type_object))
+		yaml_object(out, o, depth, false);
+	else
+		yaml_array(out, o, depth);
+}
+
+void show_yaml(struct strbuf *out, struct json_object *o)
+{
+	if (is_plain(o)) {
+		cleanup_free char *text = json_text(o);
+
+		strbuf_addf(out, "%s\n", o ? text : "null");
+	} else if (json_object_is_type(o, json_type_object)) {
+		yaml_object(out, o, 0, false);
+	} else {
+		yaml_array(out, o, 0);
+	}
+}
+
+/* ---- tables */
+
+struct show_table *show_table_new(const char *const *titles)
+{
+	struct show_table *t = xcalloc(1, sizeof(*t));
+
+	t->titles = titles;
+	while (t->n_columns < SHOW_COLUMNS_MAX && titles[t->n_columns])
+		t->n_columns++;
+	return t;
+}
+
+void show_table_free(struct show_table *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		for (size_t k = 0; k < t->row[i].n; k++)
+			free(t->row[i].cell[k].text);
+	free(t->row);
+	free(t);
+}
+
+void show_table_row(struct show_table *t)
+{
+	ARRAY_GROW(t->row, t->n);
+	memset(&t->row[t->n++], 0, sizeof(*t->row));
+}
+
+void show_table_cell(struct show_table *t, enum show_colour colour, const char *text)
+{
+	struct row *r = &t->row[t->n - 1];
+	cleanup_strbuf struct strbuf safe = STRBUF_INIT;
+
+	if (r->n == t->n_columns)
+		DIE("a row of a table has more than its %zu columns", t->n_columns);
+	show_safe(&safe, text);
+	r->cell[r->n++] = (struct cell){strbuf_steal(&safe), colour};
+}
+
+void show_table_age(struct show_table *t, int64_t seconds)
+{
+	cleanup_strbuf struct strbuf age = STRBUF_INIT;
+
+	if (seconds >= 0)
+		show_age(&age, seconds);
+	show_table_cell(t, SHOW_PLAIN, seconds < 0 ? "<unknown>" : strbuf_str(&age));
+}
+
+static size_t width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+static void print_row(const struct show_table *t, const struct cell *cells, const size_t *widths,
+	const char *indent, bool colours, struct strbuf *out)
+{
+	size_t last = t->n_columns;
+
+	while (last > 0 && (!cells[last - 1].text || !*cells[last - 1].text))
+		last--;
+	strbuf_adds(out, indent);
+	for (size_t i = 0; i < last; i++) {
+		const char *text = cells[i].text ? cells[i].text : "";
+
+		show_text(out, colours, cells[i].colour, text);
+		if (i + 1 < last)
+			strbuf_addf(out, "%*s", (int)(widths[i] - width(text)) + 3, "");
+	}
+	strbuf_addc(out, '\n');
+}
+
+void show_table_print(
+	const struct show_table *t, const char *indent, bool colours, struct strbuf *out)
+{
+	size_t widths[SHOW_COLUMNS_MAX] = {0};
+	struct cell titles[SHOW_COLUMNS_MAX] = {{NULL, SHOW_PLAIN}};
+
+	for (size_t k = 0; k < t->n_columns; k++) {
+		titles[k] = (struct cell){(char *)(uintptr_t)t->titles[k], SHOW_TITLE};
+		widths[k] = width(t->titles[k]);
+		for (size_t i = 0; i < t->n; i++) {
+			const char *text = t->row[i].cell[k].text;
+
+			if (text && width(text) > widths[k])
+				widths[k] = width(text);
+		}
+	}
+	print_row(t, titles, widths, indent, colours, out);
+	for (size_t i = 0; i < t->n; i++)
+		print_row(t, t->row[i].cell, widths, indent, colours, out);
+}

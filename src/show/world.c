@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/show/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/model/machine.h"
+
+void show_world_fini(struct show_world *w)
+{
+	for (int k = 0; k < SHOW_N_KINDS; k++) {
+		for (size_t i = 0; i < w->list[k].n; i++)
+			json_object_put(w->list[k].v[i]);
+		free(w->list[k].v);
+		free(w->list[k].problem);
+	}
+	memset(w->list, 0, sizeof(w->list));
+}
+
+void show_world_take(struct show_world *w, enum show_kind kind, struct json_object *take_o)
+{
+	struct show_list *l = &w->list[kind];
+
+	if (!json_get_str(take_o, "metadata/name")) {
+		json_object_put(take_o);
+		return;
+	}
+	ARRAY_GROW(l->v, l->n);
+	l->v[l->n++] = take_o;
+}
+
+static int compare(const void *a, const void *b)
+{
+	struct json_object *x = *(struct json_object *const *)a,
+			   *y = *(struct json_object *const *)b;
+	const char *tx = json_get_str(x, "metadata/creationTimestamp"),
+		   *ty = json_get_str(y, "metadata/creationTimestamp");
+	int d = strcmp(tx ? tx : "", ty ? ty : "");
+
+	return d ? d : strcmp(show_name(x), show_name(y));
+}
+
+void show_world_sort(struct show_world *w)
+{
+	for (int k = 0; k < SHOW_N_KINDS; k++)
+		if (w->list[k].n)
+			qsort(w->list[k].v, w->list[k].n, sizeof(*w->list[k].v), compare);
+}
+
+void show_world_problem(struct show_world *w, enum show_kind kind, const char *why)
+{
+	free(w->list[kind].problem);
+	w->list[kind].problem = xstrdup(why);
+}
+
+/* ---- one object */
+
+const char *show_name(struct json_object *o)
+{
+	const char *name = json_get_str(o, "metadata/name");
+
+	return name ? name : "";
+}
+
+bool show_deleting(struct json_object *o)
+{
+	return json_get(o, "metadata/deletionTimestamp") != NULL;
+}
+
+int64_t show_age_of(const struct show_world *w, struct json_object *o)
+{
+	const char *text = json_get_str(o, "metadata/creationTimestamp");
+	int64_t us;
+
+	if (!text || clock_parse(text, &us) < 0)
+		return -1;
+	return us / 1000000 > w->now_s ? 0 : w->now_s - us / 1000000;
+}
+
+struct json_object *show_condition(struct json_object *o, const char *type)
+{
+	struct json_object *all = json_get_arr(o, "status/conditions");
+
+	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
+		struct json_object *c = json_object_array_get_idx(all, i);
+
+		if (str_eq(json_get_str(c, "type"), type))
+			return c;
+	}
+	return NULL;
+}
+
+bool show_is_true(struct json_object *o, const char *type)
+{
+	return str_eq(json_get_str(show_condition(o, type), "status"), "True");
+}
+
+/* ---- what belongs together */
+
+struct json_object *show_find(const struct show_world *w, enum show_kind kind, const char *name)
+{
+	for (size_t i = 0; i < w->list[kind].n; i++)
+		if (str_eq(show_name(w->list[kind].v[i]), name))
+			return w->list[kind].v[i];
+	return NULL;
+}
+
+struct json_object *show_cluster(const struct show_world *w)
+{
+	const struct show_list *l = &w->list[SHOW_CLUSTER];
+
+	for (size_t i = 0; i < l->n; i++)
+		if (!show_deleting(l->v[i]))
+			return l->v[i];
+	return l->n ? l->v[0] : NULL;
+}
+
+struct json_object *show_machine_find(const struct show_world *w, const char *text, struct err *err)
+{
+	const struct show_list *l = &w->list[SHOW_MACHINE];
+	struct json_object *found = show_find(w, SHOW_MACHINE, text);
+
+	for (size_t i = 0; !found && i < l->n; i++) {
+		if (!str_eq(json_get_str(l->v[i], "spec/id"), text))
+			continue;
+		for (size_t k = i + 1; k < l->n; k++)
+			if (str_eq(json_get_str(l->v[k], "spec/id"), text)) {
+				err_set(err, ERR_CONFLICT,
+					"the Machines %.80s and %.80s both have the id %.60s; next step: name one of them",
+					show_name(l->v[i]), show_name(l->v[k]), log_esc(text));
+				return NULL;
+			}
+		found = l->v[i];
+	}
+	if (!found)
+		err_set(err, ERR_NOT_FOUND,
+			"no Machine in namespace %.63s has the name or id %.80s; next step: tecctl machine list",
+			w->ns, log_esc(text));
+	return found;
+}
+
+struct json_object *show_machine_key(const struct show_world *w, struct json_object *machine)
+{
+	struct err ignored = ERR_INIT;
+	cleanup_kobj const struct kobj *m = model_machine_extract(machine, &ignored);
+	const char *uid = m ? model_machine((const struct kobj *)m)->bound_key : NULL;
+
+	for (size_t i = 0; uid && i < w->list[SHOW_KEY].n; i++)
+		if (str_eq(json_get_str(w->list[SHOW_KEY].v[i], "metadata/uid"), uid))
+			return w->list[SHOW_KEY].v[i];
+	return NULL;
+}
+
+struct json_object *show_machine_other_key(
+	const struct show_world *w, struct json_object *machine, size_t *at)
+{
+	const struct show_list *l = &w->list[SHOW_KEY];
+	const char *id = json_get_str(machine, "spec/id");
+	struct json_object *holds = show_machine_key(w, machine);
+
+	while (id && *at < l->n) {
+		struct json_object *key = l->v[(*at)++];
+
+		if (key != holds && str_eq(json_get_str(key, "spec/uuid"), id))
+			return key;
+	}
+	return NULL;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "show_testing.h"
+#include "tec/show/text.h"
+
+Test(show_text, ages_look_as_in_kubectl)
+{
+	static const struct {
+		int64_t s;
+		const char *text;
+	} cases[] = {
+		{-5, "0s"},
+		{0, "0s"},
+		{119, "119s"},
+		{120, "2m"},
+		{312, "5m12s"},
+		{600, "10m"},
+		{10799, "179m"},
+		{10800, "3h"},
+		{11040, "3h4m"},
+		{28800, "8h"},
+		{172799, "47h"},
+		{172800, "2d"},
+		{180000, "2d2h"},
+		{691200, "8d"},
+		{63072000, "2y"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+		show_age(&out, cases[i].s);
+		cr_expect_str_eq(strbuf_str(&out), cases[i].text, "%lld", (long long)cases[i].s);
+	}
+}
+
+Test(show_text, what_a_terminal_would_act_on_is_not_printed)
+{
+	static const char *const cases[][2] = {
+		{"plain \xc3\xa9", "plain \xc3\xa9"},
+		{"\033[31mred", "?[31mred"},
+		{"a\r\bb", "a??b"},
+		{"two\nlines\tof", "two lines of"},
+		{"\x7f\xc2\x9b"
+		 "31m",
+			"??31m"}, /* DEL, and CSI in one code point */
+		{"\xe2\x80\xae"
+		 "exe.txt",
+			"?exe.txt"}, /* turns the direction */
+		{"\xe2\x81\xa6x\xe2\x80\xa8y", "?x?y"},
+		{"\xff\xfe", "??"},
+		{"\xe2\x82", "??"}, /* cut off */
+		{"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+		{"", ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+		show_safe(&out, cases[i][0]);
+		cr_expect_str_eq(strbuf_str(&out), cases[i][1], "case %zu", i);
+	}
+}
+
+Test(show_text, colours_are_for_those_who_asked)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	show_text(&out, false, SHOW_BAD, "no");
+	show_text(&out, true, SHOW_PLAIN, "plain");
+	show_text(&out, true, SHOW_GOOD, "");
+	show_text(&out, true, SHOW_GOOD, NULL);
+	show_text(&out, true, SHOW_BAD, "bad\033");
+	cr_expect_str_eq(strbuf_str(&out), "noplain\033[31mbad?\033[0m");
+}
+
+Test(show_text, columns_are_as_wide_as_their_widest)
+{
+	static const char *const titles[] = {"NAME", "STATE", "AGE", NULL};
+	struct show_table *t = show_table_new(titles);
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	show_table_row(t);
+	show_table_cell(t, SHOW_PLAIN, "a-long-name");
+	show_table_cell(t, SHOW_GOOD, "Ready");
+	show_table_age(t, 61);
+	show_table_row(t);
+	show_table_cell(t, SHOW_PLAIN, "\xc3\xa9");
+	show_table_cell(t, SHOW_BAD, NULL);
+	show_table_age(t, -1);
+	show_table_row(t);
+	show_table_cell(t, SHOW_PLAIN, "last");
+	show_table_print(t, "  ", false, &out);
+	show_table_free(t);
+	cr_expect_str_eq(strbuf_str(&out), "  NAME          STATE   AGE\n"
+					   "  a-long-name   Ready   61s\n"
+					   "  \xc3\xa9                     <unknown>\n"
+					   "  last\n");
+}
+
+Test(show_text, yaml_is_read_back_as_the_same)
+{
+	static const char *const texts[] = {
+		"{\"a\":1,\"b\":[1,{\"c\":\"x: y\",\"d\":[]},[2,[3]],\"- t\"],\"e\":{},\"f\":null,\"g\":{\"h\":true}}",
+		"[]",
+		"[{\"a\":[{\"b\":{\"c\":{\"d\":\"\\n\"}}}]},null]",
+		"{\"\":\"\"}",
+	};
+	static const char *const yaml[] = {
+		"\"a\": 1\n\"b\":\n- 1\n- \"c\": \"x: y\"\n  \"d\": []\n-\n  - 2\n  -\n    - 3\n- \"- t\"\n\"e\": {}\n\"f\": null\n\"g\":\n  \"h\": true\n",
+		"[]\n",
+		"- \"a\":\n  - \"b\":\n      \"c\":\n        \"d\": \"\\n\"\n- null\n",
+		"\"\": \"\"\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct err err = ERR_INIT;
+		cleanup_json struct json_object *o =
+			json_parse(texts[i], strlen(texts[i]), &json_limits_object, &err);
+		cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+		cr_assert(o, "%s", err.text);
+		show_yaml(&out, o);
+		cr_expect_str_eq(strbuf_str(&out), yaml[i]);
+	}
+}
