@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/show/lists.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/model/pcrs.h"
+#include "tec/show/advice.h"
+#include "tec/show/status.h"
+#include "tec/show/text.h"
+
+static enum show_colour colour_of(const struct show_state *s)
+{
+	return s->how == SHOW_STATE_GOOD     ? SHOW_GOOD
+	       : s->how == SHOW_STATE_PASSES ? SHOW_WAITS
+					     : SHOW_BAD;
+}
+
+void show_machines(const struct show_world *w, bool colours, struct strbuf *out)
+{
+	static const char *const titles[] = {"NAME", "STATE", "KEY", "AGE", "ID", NULL};
+	struct show_table *t = show_table_new(titles);
+
+	for (size_t i = 0; i < w->list[SHOW_MACHINE].n; i++) {
+		struct json_object *o = w->list[SHOW_MACHINE].v[i], *key = show_machine_key(w, o);
+		struct show_state s = show_state_of(SHOW_MACHINE, o);
+
+		show_table_row(t);
+		show_table_cell(t, SHOW_PLAIN, show_name(o));
+		show_table_cell(t, colour_of(&s), s.word);
+		show_table_cell(t, SHOW_PLAIN, key ? show_name(key) : "-");
+		show_table_age(t, show_age_of(w, o));
+		show_table_cell(t, SHOW_PLAIN, json_get_str(o, "spec/id"));
+	}
+	show_table_print(t, "", colours, out);
+	show_table_free(t);
+}
+
+static void list(const struct show_world *w, enum show_kind kind, const char *last_title,
+	const char *last_path, bool colours, struct strbuf *out)
+{
+	const char *const titles[] = {"NAME", "STATE", "AGE", last_title, NULL};
+	struct show_table *t = show_table_new(titles);
+
+	for (size_t i = 0; i < w->list[kind].n; i++) {
+		struct json_object *o = w->list[kind].v[i];
+		struct show_state s = show_state_of(kind, o);
+
+		show_table_row(t);
+		show_table_cell(t, SHOW_PLAIN, show_name(o));
+		show_table_cell(t, colour_of(&s), s.word);
+		show_table_age(t, show_age_of(w, o));
+		show_table_cell(t, SHOW_PLAIN, json_get_str(o, last_path));
+	}
+	show_table_print(t, "", colours, out);
+	show_table_free(t);
+}
+
+void show_keys(const struct show_world *w, bool colours, struct strbuf *out)
+{
+	list(w, SHOW_KEY, "MACHINE-ID", "spec/uuid", colours, out);
+}
+
+void show_images(const struct show_world *w, bool colours, struct strbuf *out)
+{
+	list(w, SHOW_IMAGE, "IMAGE", "spec/image", colours, out);
+}
+
+/* ---- one */
+
+static void line(struct strbuf *out, const char *what, const char *text)
+{
+	if (!text)
+		return;
+	strbuf_addf(out, "%-12s ", what);
+	show_safe(out, text);
+	strbuf_addc(out, '\n');
+}
+
+static void age_line(const struct show_world *w, struct json_object *o, struct strbuf *out)
+{
+	cleanup_strbuf struct strbuf age = STRBUF_INIT;
+
+	show_age(&age, show_age_of(w, o));
+	line(out, "Age:", strbuf_str(&age));
+}
+
+static void print_conditions(
+	enum show_kind kind, struct json_object *o, bool colours, struct strbuf *out)
+{
+	struct json_object *all = json_get_arr(o, "status/conditions");
+
+	strbuf_adds(out, "Conditions:\n");
+	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
+		struct json_object *c = json_object_array_get_idx(all, i);
+		const char *reason = json_get_str(c, "reason");
+		bool good = str_eq(json_get_str(c, "status"), "True");
+
+		strbuf_addf(out, "  %-20s ", json_get_str(c, "type"));
+		show_text(out, colours,
+			good                        ? SHOW_GOOD
+			: show_passes(kind, reason) ? SHOW_WAITS
+						    : SHOW_BAD,
+			reason);
+		strbuf_adds(out, ": ");
+		show_safe(out, json_get_str(c, "message"));
+		strbuf_addc(out, '\n');
+	}
+	if (!all)
+		strbuf_adds(out, "  none yet; is the operator running? tecctl doctor\n");
+}
+
+void show_machine(
+	const struct show_world *w, struct json_object *machine, bool colours, struct strbuf *out)
+{
+	struct json_object *key = show_machine_key(w, machine), *other;
+	struct show_state s = show_state_of(SHOW_MACHINE, machine);
+	cleanup_strbuf struct strbuf next = STRBUF_INIT;
+	size_t at = 0;
+
+	line(out, "Machine:", show_name(machine));
+	line(out, "ID:", json_get_str(machine, "spec/id"));
+	age_line(w, machine, out);
+	strbuf_addf(out, "%-12s ", "State:");
+	show_text(out, colours, colour_of(&s), s.word);
+	strbuf_addc(out, '\n');
+	line(out, "Key:", key ? show_name(key) : "none");
+	while ((other = show_machine_other_key(w, machine, &at))) {
+		struct show_state k = show_state_of(SHOW_KEY, other);
+		cleanup_free char *text = xasprintf("%s, %s", show_name(other), k.word);
+
+		line(out, "Other key:", text);
+	}
+	print_conditions(SHOW_MACHINE, machine, colours, out);
+	if (s.how == SHOW_STATE_ACT && show_advice(SHOW_MACHINE, s.word, show_name(machine), &next))
+		line(out, "Next step:", strbuf_str(&next));
+}
+
+static void print_events(const struct pcr_events *e, struct strbuf *out)
+{
+	static const unsigned registers[] = {4, 7, 14};
+	char hex[SHA256_HEX_LEN + 1];
+	uint8_t value[SHA256_LEN];
+
+	for (size_t r = 0; r < ARRAY_LEN(registers); r++) {
+		if (!pcr_events_value(e, registers[r], value))
+			continue;
+		bytes_to_hex(value, SHA256_LEN, hex);
+		strbuf_addf(out, "  PCR %-2u %s\n", registers[r], hex);
+		for (size_t i = 0; i < e->n; i++) {
+			if (e->v[i].pcr != registers[r])
+				continue;
+			bytes_to_hex(e->v[i].digest, SHA256_LEN, hex);
+			strbuf_addf(out, "         %s  %s\n", hex, pcr_event_id_name(e->v[i].id));
+		}
+	}
+}
+
+static void print_entry(const struct model_pcrs_entry *e, struct strbuf *out)
+{
+	strbuf_adds(out, "Values, the likeliest first:\n");
+	print_events(&e->events, out);
+	for (size_t i = 0; i < e->variants.n; i++) {
+		strbuf_adds(out, "Or, ");
+		show_safe(out, e->variants.v[i].when);
+		strbuf_adds(out,
+			e->variants.v[i].secure_boot ? ":\n" : " (only with secureBoot: Any):\n");
+		print_events(&e->variants.v[i].events, out);
+	}
+	for (size_t i = 0; i < e->platforms.n; i++) {
+		const struct model_platform *p = &e->platforms.v[i];
+
+		strbuf_adds(out, "On the platform ");
+		show_safe(out, p->name);
+		strbuf_adds(out, p->why ? ", no values: " : ":\n");
+		if (p->why) {
+			show_safe(out, p->why);
+			strbuf_addc(out, '\n');
+		}
+		print_events(&p->events, out);
+	}
+}
+
+void show_image(
+	const struct show_world *w, struct json_object *image, bool colours, struct strbuf *out)
+{
+	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL;
+	cleanup_model_pcrs struct model_pcrs *pcrs = NULL;
+	const struct model_pcrs_entry *e = NULL;
+	const char *sb = json_get_str(image, "spec/secureBoot");
+
+	line(out, "Image:", show_name(image));
+	line(out, "Reference:", json_get_str(image, "spec/image"));
+	line(out, "Secure Boot:", sb ? sb : "Required");
+	age_line(w, image, out);
+	print_conditions(SHOW_IMAGE, image, colours, out);
+	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
+	if (json_object_is_type(text, json_type_string)) {
+		pcrs = model_pcrs_parse(
+			json_object_get_string(text), (size_t)json_object_get_string_len(text));
+		e = model_pcrs_find(pcrs, show_name(image));
+	}
+	if (w->list[SHOW_CONFIGMAP].problem)
+		line(out, "Values:", w->list[SHOW_CONFIGMAP].problem);
+	else if (!e)
+		line(out, "Values:", "none yet");
+	else if (e->why)
+		line(out, "Values:", e->why);
+	else
+		print_entry(e, out);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/show/status.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/model/configmap.h"
+#include "tec/model/pcrs.h"
+#include "tec/show/advice.h"
+#include "tec/show/text.h"
+
+#define WAITING_MAX 20 /* shown in the text; the document has all */
+
+static const char *const kind_names[SHOW_N_KINDS] = {[SHOW_CLUSTER] = "TrustedExecutionCluster",
+	[SHOW_MACHINE] = "Machine",
+	[SHOW_KEY] = "AttestationKey",
+	[SHOW_IMAGE] = "ApprovedImage",
+	[SHOW_CONFIGMAP] = "ConfigMap",
+	[SHOW_EVENT] = "Event"};
+
+/* ---- the state of one object */
+
+struct show_state show_state_of(enum show_kind kind, struct json_object *o)
+{
+	/* In the order in which they come true. */
+	static const char *const types[SHOW_N_KINDS][4] = {
+		[SHOW_CLUSTER] = {"Installed", "KnownTrusteeAddress", "TrusteeSynced"},
+		[SHOW_MACHINE] = {"KeyReady", "AttestationKeyBound", "Delivered"},
+		[SHOW_KEY] = {"Approved", "Delivered"},
+		[SHOW_IMAGE] = {"Committed"},
+	};
+	struct show_state s = {"New", NULL, SHOW_STATE_PASSES};
+	bool any = false;
+
+	for (const char *const *t = types[kind]; *t; t++) {
+		struct json_object *c = show_condition(o, *t);
+
+		any = any || c;
+		if (!c || str_eq(json_get_str(c, "status"), "True"))
+			continue;
+		s.word = json_get_str(c, "reason") ? json_get_str(c, "reason") : "Unknown";
+		s.message = json_get_str(c, "message");
+		s.how = show_passes(kind, s.word) ? SHOW_STATE_PASSES : SHOW_STATE_ACT;
+		break;
+	}
+	if (show_deleting(o) && !str_eq(s.word, "Revoking"))
+		return (struct show_state){"Deleting", s.message, SHOW_STATE_PASSES};
+	if (any && str_eq(s.word, "New"))
+		return (struct show_state){"Ready", NULL, SHOW_STATE_GOOD};
+	return s;
+}
+
+/* ---- the document */
+
+static struct json_object *conditions_json(struct json_object *o)
+{
+	struct json_object *all = json_get_arr(o, "status/conditions"), *out = json_arr();
+
+	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
+		static const char *const members[] = {"type", "status", "reason", "message"};
+		struct json_object *from = json_object_array_get_idx(all, i), *to = json_obj();
+
+		for (size_t k = 0; k < ARRAY_LEN(members); k++)
+			json_add_str(to, members[k], json_get_str(from, members[k]));
+		json_push(out, to);
+	}
+	return out;
+}
+
+static struct json_object *cluster_json(struct json_object *o)
+{
+	struct json_object *c = json_obj();
+	const char *mode = json_get_str(o, "spec/registration/mode"),
+		   *approval = json_get_str(o, "spec/registration/approval");
+
+	json_add_str(c, "name", show_name(o));
+	json_add_str(c, "registration", mode ? mode : "Open");
+	json_add_str(c, "approval", approval ? approval : "Automatic");
+	json_add(c, "conditions", conditions_json(o));
+	return c;
+}
+
+static void add_server(
+	struct json_object *out, const char *address, const char *field, bool administered)
+{
+	struct json_object *s;
+
+	if (!address)
+		return;
+	s = json_add_str(json_add_str(json_obj(), "address", address), "field", field);
+	json_push(out, json_add_bool(s, "administered", administered));
+}
+
+static struct json_object *servers_json(struct json_object *cluster)
+{
+	struct json_object *out = json_arr(), *more = json_get_arr(cluster, "spec/trusteeServers");
+
+	add_server(out, json_get_str(cluster, "spec/publicTrusteeAddr"), "publicTrusteeAddr", true);
+	for (size_t i = 0; more && i < json_object_array_length(more); i++) {
+		struct json_object *s = json_object_array_get_idx(more, i);
+		cleanup_free char *field = xasprintf("trusteeServers[%zu]", i);
+
+		add_server(out, json_get_str(s, "address"), field,
+			json_get_str(s, "adminSecret") != NULL);
+	}
+	return out;
+}
+
+/* -1: not known. */
+static int64_t variants_of(const struct model_pcrs *pcrs, const char *name)
+{
+	const struct model_pcrs_entry *e = pcrs ? model_pcrs_find(pcrs, name) : NULL;
+
+	return e && !e->why ? 1 + (int64_t)e->variants.n : -1;
+}
+
+static struct model_pcrs *read_pcrs(const struct show_world *w)
+{
+	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL;
+
+	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
+	if (!json_object_is_type(text, json_type_string))
+		return NULL;
+	return model_pcrs_parse(
+		json_object_get_string(text), (size_t)json_object_get_string_len(text));
+}
+
+/* Of all images together: sets of registers that Trustee takes for an approved boot; -1: not known. */
+static int64_t count_boot_sets(const struct show_world *w)
+{
+	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_RV_CONFIGMAP), *text = NULL;
+	cleanup_json struct json_object *names = NULL;
+	struct err ignored = ERR_INIT;
+
+	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_RV_NAMES, &text);
+	if (!json_object_is_type(text, json_type_string))
+		return map ? 0 : -1;
+	names = json_parse(json_object_get_string(text), (size_t)json_object_get_string_len(text),
+		&json_limits_object, &ignored);
+	return json_object_is_type(names, json_type_array)
+		       ? (int64_t)json_object_array_length(names)
+		       : -1;
+}
+
+static void add_state(struct json_object *to, enum show_kind kind, struct json_object *o)
+{
+	struct show_state s = show_state_of(kind, o);
+
+	json_add_str(json_add_str(to, "state", s.word), "message", s.message);
+}
+
+static struct json_object *images_json(const struct show_world *w)
+{
+	cleanup_model_pcrs struct model_pcrs *pcrs = read_pcrs(w);
+	struct json_object *out = json_arr();
+
+	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++) {
+		struct json_object *o = w->list[SHOW_IMAGE].v[i], *to = json_obj();
+		int64_t variants = variants_of(pcrs, show_name(o));
+
+		json_add_str(to, "name", show_name(o));
+		json_add_str(to, "image", json_get_str(o, "spec/image"));
+		add_state(to, SHOW_IMAGE, o);
+		if (variants >= 0)
+			json_add_int(to, "variants", variants);
+		json_push(out, json_add_int(to, "ageSeconds", show_age_of(w, o)));
+	}
+	return out;
+}
+
+static struct json_object *machines_json(const struct show_world *w)
+{
+	struct json_object *by = json_obj();
+	int64_t ready = 0;
+
+	for (size_t i = 0; i < w->list[SHOW_MACHINE].n; i++) {
+		struct show_state s = show_state_of(SHOW_MACHINE, w->list[SHOW_MACHINE].v[i]);
+
+		ready += s.how == SHOW_STATE_GOOD;
+		json_object_object_add(
+			by, s.word, json_object_new_int64(json_get_int(by, s.word, 0) + 1));
+	}
+	return json_add(
+		json_add_int(json_add_int(json_obj(), "total", (int64_t)w->list[SHOW_MACHINE].n),
+			"ready", ready),
+		"byState", by);
+}
+
+static void add_waiting(struct json_object *out, const struct show_world *w, enum show_kind kind)
+{
+	for (size_t i = 0; i < w->list[kind].n; i++) {
+		struct json_object *o = w->list[kind].v[i], *to;
+		struct show_state s = show_state_of(kind, o);
+		cleanup_strbuf struct strbuf next = STRBUF_INIT;
+
+		if (s.how == SHOW_STATE_GOOD)
+			continue;
+		to = json_add_str(json_obj(), "kind", kind_names[kind]);
+		json_add_str(json_add_str(to, "name", show_name(o)), "reason", s.word);
+		json_add_str(to, "message", s.message);
+		if (show_advice(kind, s.word, show_name(o), &next))
+			json_add_str(to, "next", strbuf_str(&next));
+		json_push(out, json_add_bool(to, "passes", s.how == SHOW_STATE_PASSES));
+	}
+}
+
+struct json_object *show_status(const struct show_world *w)
+{
+	static const enum show_kind order[] = {SHOW_CLUSTER, SHOW_IMAGE, SHOW_KEY, SHOW_MACHINE};
+	struct json_object *out = json_obj(), *cluster = show_cluster(w), *waiting = json_arr(),
+			   *unreadable = json_arr();
+	int64_t sets = count_boot_sets(w);
+
+	json_add_str(out, "namespace", w->ns);
+	json_add(out, "cluster", cluster ? cluster_json(cluster) : NULL);
+	json_add(out, "trusteeServers", servers_json(cluster));
+	json_add(out, "images", images_json(w));
+	if (sets >= 0)
+		json_add_int(out, "bootSets", sets);
+	json_add(out, "machines", machines_json(w));
+	json_add_int(out, "keys", (int64_t)w->list[SHOW_KEY].n);
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		add_waiting(waiting, w, order[i]);
+	json_add(out, "waiting", waiting);
+	for (int k = 0; k < SHOW_N_KINDS; k++)
+		if (w->list[k].problem)
+			json_push(unreadable,
+				json_add_str(json_add_str(json_obj(), "kind", kind_names[k]), "why",
+					w->list[k].problem));
+	return json_add(out, "unreadable", unreadable);
+}
+
+/* ---- the text */
+
+static bool is_unreadable(struct json_object *s, enum show_kind kind)
+{
+	struct json_object *all = json_get_arr(s, "unreadable");
+
+	for (size_t i = 0; i < json_object_array_length(all); i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(all, i), "kind"),
+			    kind_names[kind]))
+			return true;
+	return false;
+}
+
+struct page {
+	struct strbuf *out;
+	bool colours;
+};
+
+static void title(const struct page *p, const char *text)
+{
+	if (p->out->len)
+		strbuf_addc(p->out, '\n');
+	show_text(p->out, p->colours, SHOW_TITLE, text);
+}
+
+static void print_cluster(const struct page *p, struct json_object *s)
+{
+	struct json_object *c = json_get_obj(s, "cluster"), *all = json_get_arr(c, "conditions");
+
+	title(p, "Cluster");
+	strbuf_addc(p->out, ' ');
+	show_safe(p->out, c ? json_get_str(c, "name") : "-");
+	strbuf_adds(p->out, " in namespace ");
+	show_safe(p->out, json_get_str(s, "namespace"));
+	if (!c && is_unreadable(s, SHOW_CLUSTER))
+		strbuf_adds(p->out, "\n  not readable\n");
+	else if (!c)
+		strbuf_adds(p->out,
+			"\n  There is no TrustedExecutionCluster here. Next step: make one, or give its namespace with -n.\n");
+	else
+		strbuf_addf(p->out, ", registration %s, approval %s\n",
+			json_get_str(c, "registration"), json_get_str(c, "approval"));
+	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
+		struct json_object *one = json_object_array_get_idx(all, i);
+		const char *reason = json_get_str(one, "reason");
+		bool good = str_eq(json_get_str(one, "status"), "True");
+		enum show_colour colour = good                                ? SHOW_GOOD
+					  : show_passes(SHOW_CLUSTER, reason) ? SHOW_WAITS
+									      : SHOW_BAD;
+		cleanup_strbuf struct strbuf name = STRBUF_INIT;
+
+		show_safe(&name, json_get_str(one, "type"));
+		strbuf_addf(p->out, "  %-20s  ", strbuf_str(&name));
+		show_text(p->out, p->colours, colour, reason);
+		if (!good) {
+			strbuf_adds(p->out, ": ");
+			show_safe(p->out, json_get_str(one, "message"));
+		}
+		strbuf_addc(p->out, '\n');
+	}
+}
+
+static void print_servers(const struct page *p, struct json_object *s)
+{
+	static const char *const titles[] = {"ADDRESS", "FIELD", "ADMINISTERED", NULL};
+	struct json_object *all = json_get_arr(s, "trusteeServers");
+	struct show_table *t;
+
+	if (!json_object_array_length(all))
+		return;
+	title(p, "Trustee servers");
+	strbuf_addc(p->out, '\n');
+	t = show_table_new(titles);
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		struct json_object *one = json_object_array_get_idx(all, i);
+
+		show_table_row(t);
+		show_table_cell(t, SHOW_PLAIN, json_get_str(one, "address"));
+		show_table_cell(t, SHOW_PLAIN, json_get_str(one, "field"));
+		show_table_cell(
+			t, SHOW_PLAIN, json_get_bool(one, "administered", false) ? "yes" : "no");
+	}
+	show_table_print(t, "  ", p->colours, p->out);
+	show_table_free(t);
+}
+
+static enum show_colour colour_of(enum show_kind kind, const char *state)
+{
+	return str_eq(state, "Ready") ? SHOW_GOOD
+	       : show_passes(kind, state) || str_eq(state, "New") || str_eq(state, "Deleting")
+		       ? SHOW_WAITS
+		       : SHOW_BAD;
+}
+
+static void print_images(const struct page *p, struct json_object *s)
+{
+	static const char *const titles[] = {"NAME", "STATE", "VARIANTS", "AGE", "IMAGE", NULL};
+	struct json_object *all = json_get_arr(s, "images");
+	int64_t sets = json_get_int(s, "bootSets", -1);
+	struct show_table *t;
+
+	title(p, "Images");
+	if (is_unreadable(s, SHOW_IMAGE)) {
+		strbuf_adds(p->out, "\n  not readable\n");
+		return;
+	}
+	strbuf_addf(p->out, "  %zu", json_object_array_length(all));
+	if (sets >= 0)
+		strbuf_addf(
+			p->out, ", %" PRId64 " boot %s approved", sets, sets == 1 ? "set" : "sets");
+	strbuf_addc(p->out, '\n');
+	if (!json_object_array_length(all))
+		return;
+	t = show_table_new(titles);
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		struct json_object *one = json_object_array_get_idx(all, i);
+		const char *state = json_get_str(one, "state");
+		cleanup_free char *variants =
+			xasprintf("%" PRId64, json_get_int(one, "variants", -1));
+
+		show_table_row(t);
+		show_table_cell(t, SHOW_PLAIN, json_get_str(one, "name"));
+		show_table_cell(t, colour_of(SHOW_IMAGE, state), state);
+		show_table_cell(t, SHOW_PLAIN, variants[0] == '-' ? "-" : variants);
+		show_table_age(t, json_get_int(one, "ageSeconds", -1));
+		show_table_cell(t, SHOW_PLAIN, json_get_str(one, "image"));
+	}
+	show_table_print(t, "  ", p->colours, p->out);
+	show_table_free(t);
+}
+
+static void print_machines(const struct page *p, struct json_object *s)
+{
+	struct json_object *by = json_get_obj(s, "machines/byState");
+
+	title(p, "Machines");
+	if (is_unreadable(s, SHOW_MACHINE)) {
+		strbuf_adds(p->out, "\n  not readable\n");
+		return;
+	}
+	strbuf_addf(p->out, "  %" PRId64, json_get_int(s, "machines/total", 0));
+	if (!is_unreadable(s, SHOW_KEY))
+		strbuf_addf(p->out, ", attestation keys %" PRId64, json_get_int(s, "keys", 0));
+	strbuf_addc(p->out, '\n');
+	json_object_object_foreach (by, name, n) {
+		cleanup_free char *count = xasprintf("%" PRId64, json_object_get_int64(n));
+
+		strbuf_addf(p->out, "  %6s  ", count);
+		show_text(p->out, p->colours, colour_of(SHOW_MACHINE, name), name);
+		strbuf_addc(p->out, '\n');
+	}
+}
+
+static void print_waiting(const struct page *p, struct json_object *s)
+{
+	struct json_object *all = json_get_arr(s, "waiting");
+	size_t n = json_object_array_length(all);
+
+	if (!n)
+		return;
+	title(p, "What waits, and why");
+	strbuf_addc(p->out, '\n');
+	for (size_t i = 0; i < n && i < WAITING_MAX; i++) {
+		struct json_object *one = json_object_array_get_idx(all, i);
+		const char *message = json_get_str(one, "message"),
+			   *next = json_get_str(one, "next");
+
+		strbuf_adds(p->out, "  ");
+		show_safe(p->out, json_get_str(one, "kind"));
+		strbuf_addc(p->out, ' ');
+		show_safe(p->out, json_get_str(one, "name"));
+		strbuf_adds(p->out, ": ");
+		show_text(p->out, p->colours,
+			json_get_bool(one, "passes", false) ? SHOW_WAITS : SHOW_BAD,
+			json_get_str(one, "reason"));
+		strbuf_addc(p->out, '\n');
+		if (message) {
+			strbuf_adds(p->out, "    ");
+			show_safe(p->out, message);
+			strbuf_addc(p->out, '\n');
+		}
+		if (next) {
+			strbuf_adds(p->out, "    -> ");
+			show_safe(p->out, next);
+			strbuf_addc(p->out, '\n');
+		}
+	}
+	if (n > WAITING_MAX)
+		strbuf_addf(p->out, "  and %zu more: tecctl status -o json, tecctl machine list\n",
+			n - WAITING_MAX);
+}
+
+static void print_unreadable(const struct page *p, struct json_object *s)
+{
+	struct json_object *all = json_get_arr(s, "unreadable");
+
+	if (!json_object_array_length(all))
+		return;
+	title(p, "Not readable, and so not shown");
+	strbuf_addc(p->out, '\n');
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		struct json_object *one = json_object_array_get_idx(all, i);
+
+		strbuf_addf(p->out, "  %s: ", json_get_str(one, "kind"));
+		show_text(p->out, p->colours, SHOW_BAD, json_get_str(one, "why"));
+		strbuf_addc(p->out, '\n');
+	}
+}
+
+void show_status_text(struct json_object *status, bool colours, struct strbuf *out)
+{
+	struct strbuf own = STRBUF_INIT;
+	struct page p = {&own, colours};
+
+	print_cluster(&p, status);
+	print_servers(&p, status);
+	print_images(&p, status);
+	print_machines(&p, status);
+	print_waiting(&p, status);
+	print_unreadable(&p, status);
+	strbuf_add(out, own.data, own.len);
+	strbuf_fini(&own);
+}

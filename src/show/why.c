@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A refusal is an Event about the Machine or one of its keys. Its note is for people; of it only
+ * "PCR N is HASH" is read, to say which approved image, if any, has that value.
+ */
+#include "config.h"
+
+#include "tec/show/why.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/model/pcrs.h"
+#include "tec/show/advice.h"
+#include "tec/show/status.h"
+#include "tec/show/text.h"
+
+#define REFUSALS_MAX 5
+#define IMAGES_MAX   10
+
+/* ---- what has to be so */
+
+static const char *const hows[] = {
+	[SHOW_STATE_GOOD] = "ok", [SHOW_STATE_PASSES] = "wait", [SHOW_STATE_ACT] = "no"};
+
+static void add_check(
+	struct json_object *checks, const char *what, int how, const char *text, const char *next)
+{
+	struct json_object *c = json_add_str(json_obj(), "what", what);
+
+	json_add_str(json_add_str(c, "is", hows[how]), "text", text);
+	json_push(checks, json_add_str(c, "next", next));
+}
+
+static void check_condition(struct json_object *checks, enum show_kind kind, struct json_object *o,
+	const char *type, const char *what)
+{
+	struct json_object *c = show_condition(o, type);
+	const char *reason = json_get_str(c, "reason"), *message = json_get_str(c, "message");
+	cleanup_free char *text = NULL;
+	cleanup_strbuf struct strbuf next = STRBUF_INIT;
+
+	if (!c) {
+		add_check(checks, what, SHOW_STATE_PASSES, "the operator has not looked at it yet",
+			"tecctl doctor");
+		return;
+	}
+	text = xasprintf("%s: %s", reason ? reason : "-", message ? message : "");
+	if (str_eq(json_get_str(c, "status"), "True")) {
+		add_check(checks, what, SHOW_STATE_GOOD, text, NULL);
+		return;
+	}
+	show_advice(kind, reason, show_name(o), &next);
+	add_check(checks, what, show_passes(kind, reason) ? SHOW_STATE_PASSES : SHOW_STATE_ACT,
+		text, next.len ? strbuf_str(&next) : NULL);
+}
+
+static void check_keys(
+	const struct show_world *w, struct json_object *machine, struct json_object *checks)
+{
+	struct json_object *key = show_machine_key(w, machine), *other;
+	size_t at = 0;
+
+	if (w->list[SHOW_KEY].problem) {
+		add_check(checks, "attestation keys", SHOW_STATE_PASSES, w->list[SHOW_KEY].problem,
+			NULL);
+		return;
+	}
+	check_condition(checks, SHOW_MACHINE, machine, "AttestationKeyBound", "attestation key");
+	if (key) {
+		cleanup_free char *what = xasprintf("key %s", show_name(key));
+
+		check_condition(checks, SHOW_KEY, key, "Delivered", what);
+	}
+	while ((other = show_machine_other_key(w, machine, &at))) {
+		cleanup_free char *what = xasprintf("another key, %s", show_name(other));
+
+		check_condition(checks, SHOW_KEY, other, "Approved", what);
+	}
+}
+
+static void check_images(const struct show_world *w, struct json_object *checks)
+{
+	size_t good = 0;
+	cleanup_free char *text = NULL;
+
+	if (w->list[SHOW_IMAGE].problem) {
+		add_check(checks, "approved images", SHOW_STATE_PASSES, w->list[SHOW_IMAGE].problem,
+			NULL);
+		return;
+	}
+	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++)
+		good += show_is_true(w->list[SHOW_IMAGE].v[i], "Committed");
+	text = xasprintf("%zu of %zu in force", good, w->list[SHOW_IMAGE].n);
+	add_check(checks, "approved images", good ? SHOW_STATE_GOOD : SHOW_STATE_ACT, text,
+		good ? NULL
+		     : "Without an approved image every boot is refused: tecctl image approve");
+}
+
+static void check_cluster(const struct show_world *w, struct json_object *checks)
+{
+	struct json_object *cluster = show_cluster(w);
+
+	if (w->list[SHOW_CLUSTER].problem || !cluster) {
+		add_check(checks, "cluster", SHOW_STATE_ACT,
+			cluster ? "" : "there is no TrustedExecutionCluster that can be read",
+			"tecctl doctor");
+		return;
+	}
+	check_condition(checks, SHOW_CLUSTER, cluster, "Installed", "cluster");
+	if (show_condition(cluster, "TrusteeSynced"))
+		check_condition(checks, SHOW_CLUSTER, cluster, "TrusteeSynced", "Trustee");
+}
+
+/* ---- refusals */
+
+static const char *event_time(struct json_object *e)
+{
+	static const char *const paths[] = {"series/lastObservedTime", "deprecatedLastTimestamp",
+		"eventTime", "metadata/creationTimestamp"};
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		if (json_get_str(e, paths[i]))
+			return json_get_str(e, paths[i]);
+	return NULL;
+}
+
+static bool is_about(struct json_object *e, struct json_object *o)
+{
+	const char *uid = json_get_str(e, "regarding/uid");
+
+	return o && uid && str_eq(uid, json_get_str(o, "metadata/uid"));
+}
+
+static bool concerns(const struct show_world *w, struct json_object *machine, struct json_object *e)
+{
+	struct json_object *other;
+	size_t at = 0;
+
+	if (is_about(e, machine) || is_about(e, show_machine_key(w, machine)))
+		return true;
+	while ((other = show_machine_other_key(w, machine, &at)))
+		if (is_about(e, other))
+			return true;
+	return false;
+}
+
+static int64_t time_us(const char *text)
+{
+	int64_t us;
+
+	return text && clock_parse(text, &us) == 0 ? us : INT64_MIN;
+}
+
+/* The latest first. */
+static void insert_refusal(struct json_object **found, size_t *n, struct json_object *e)
+{
+	size_t at = *n;
+
+	while (at > 0 && time_us(event_time(found[at - 1])) < time_us(event_time(e)))
+		at--;
+	if (at == REFUSALS_MAX)
+		return;
+	if (*n < REFUSALS_MAX)
+		(*n)++;
+	memmove(&found[at + 1], &found[at], (*n - 1 - at) * sizeof(*found));
+	found[at] = e;
+}
+
+/* ---- what the refused node showed, and what is approved */
+
+/* The next "PCR N is HASH" in the note; NULL: none. */
+static const char *next_pcr(const char *note, unsigned *pcr, char hex[SHA256_HEX_LEN + 1])
+{
+	while ((note = strstr(note, "PCR "))) {
+		size_t n = strspn(note += 4, "0123456789");
+		uint64_t number;
+		cleanup_free char *digits = xstrndup(note, n);
+
+		note += n;
+		if (str_to_u64(digits, 23, &number) < 0 || strncmp(note, " is ", 4) != 0)
+			continue;
+		note += 4;
+		if (strspn(note, "0123456789abcdef") != SHA256_HEX_LEN)
+			continue;
+		*pcr = (unsigned)number;
+		memcpy(hex, note, SHA256_HEX_LEN);
+		hex[SHA256_HEX_LEN] = '\0';
+		return note + SHA256_HEX_LEN;
+	}
+	return NULL;
+}
+
+static bool has_value(const struct pcr_events *e, unsigned pcr, const char *hex)
+{
+	uint8_t value[SHA256_LEN];
+	char have[SHA256_HEX_LEN + 1];
+
+	if (!pcr_events_value(e, pcr, value))
+		return false;
+	bytes_to_hex(value, SHA256_LEN, have);
+	return str_eq(have, hex);
+}
+
+static bool image_has(const struct model_pcrs_entry *e, unsigned pcr, const char *hex)
+{
+	bool found = has_value(&e->events, pcr, hex);
+
+	for (size_t i = 0; !found && i < e->variants.n; i++)
+		found = has_value(&e->variants.v[i].events, pcr, hex);
+	for (size_t i = 0; !found && i < e->platforms.n; i++)
+		found = has_value(&e->platforms.v[i].events, pcr, hex);
+	return found;
+}
+
+static void compare_pcr(
+	const struct model_pcrs *pcrs, unsigned pcr, const char *hex, struct json_object *out)
+{
+	struct json_object *one = json_add_int(json_obj(), "pcr", pcr), *have = json_arr(),
+			   *expected = json_arr();
+
+	json_add_str(one, "shown", hex);
+	for (size_t i = 0; pcrs && i < pcrs->n; i++) {
+		const struct model_pcrs_entry *e = &pcrs->v[i];
+		uint8_t value[SHA256_LEN];
+		char text[SHA256_HEX_LEN + 1];
+
+		if (e->why)
+			continue;
+		if (image_has(e, pcr, hex))
+			json_push_str(have, e->name);
+		if (!pcr_events_value(&e->events, pcr, value) ||
+			json_object_array_length(expected) == IMAGES_MAX)
+			continue;
+		bytes_to_hex(value, SHA256_LEN, text);
+		json_push(expected,
+			json_add_str(json_add_str(json_obj(), "image", e->name), "value", text));
+	}
+	json_push(out, json_add(json_add(one, "imagesWithIt", have), "expected", expected));
+}
+
+static struct json_object *compared(const struct show_world *w, const char *note)
+{
+	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL,
+			   *out = json_arr();
+	cleanup_model_pcrs struct model_pcrs *pcrs = NULL;
+	char hex[SHA256_HEX_LEN + 1];
+	unsigned pcr;
+
+	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
+	if (json_object_is_type(text, json_type_string))
+		pcrs = model_pcrs_parse(
+			json_object_get_string(text), (size_t)json_object_get_string_len(text));
+	while (note && (note = next_pcr(note, &pcr, hex)))
+		compare_pcr(pcrs, pcr, hex, out);
+	return out;
+}
+
+static struct json_object *refusals_json(const struct show_world *w, struct json_object *machine)
+{
+	struct json_object *found[REFUSALS_MAX + 1], *out = json_arr();
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->list[SHOW_EVENT].n; i++) {
+		struct json_object *e = w->list[SHOW_EVENT].v[i];
+
+		if (str_eq(json_get_str(e, "type"), "Warning") && concerns(w, machine, e))
+			insert_refusal(found, &n, e);
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *one = json_obj();
+		const char *note = json_get_str(found[i], "note");
+		int64_t us = time_us(event_time(found[i]));
+
+		json_add_str(one, "reason", json_get_str(found[i], "reason"));
+		json_add_str(one, "time", event_time(found[i]));
+		json_add_int(one, "ageSeconds", us == INT64_MIN ? -1 : w->now_s - us / 1000000);
+		json_add_str(one, "note", note);
+		if (i == 0)
+			json_add(one, "registers", compared(w, note));
+		json_push(out, one);
+	}
+	return out;
+}
+
+/* ---- together */
+
+struct json_object *show_why(const struct show_world *w, struct json_object *machine)
+{
+	struct json_object *out = json_obj(), *checks = json_arr(), *refusals;
+	struct show_state s = show_state_of(SHOW_MACHINE, machine);
+
+	json_add_str(json_add_str(out, "machine", show_name(machine)), "id",
+		json_get_str(machine, "spec/id"));
+	json_add_str(out, "state", s.word);
+	if (show_deleting(machine))
+		add_check(checks, "machine", SHOW_STATE_ACT,
+			"it is being deleted; its keys are revoked", NULL);
+	check_condition(checks, SHOW_MACHINE, machine, "KeyReady", "disk key");
+	check_keys(w, machine, checks);
+	check_condition(checks, SHOW_MACHINE, machine, "Delivered", "delivery to Trustee");
+	check_cluster(w, checks);
+	check_images(w, checks);
+	refusals = refusals_json(w, machine);
+	json_add(json_add(out, "checks", checks), "refusals", refusals);
+	if (w->list[SHOW_EVENT].problem)
+		json_add_str(out, "eventsUnreadable", w->list[SHOW_EVENT].problem);
+	return out;
+}
+
+static void print_check(struct json_object *c, bool colours, struct strbuf *out)
+{
+	const char *is = json_get_str(c, "is"), *next = json_get_str(c, "next");
+	enum show_colour colour = str_eq(is, "ok")     ? SHOW_GOOD
+				  : str_eq(is, "wait") ? SHOW_WAITS
+						       : SHOW_BAD;
+
+	strbuf_adds(out, "  ");
+	show_text(out, colours, colour, is);
+	strbuf_addf(out, "%*s", (int)(6 - strlen(is)), "");
+	show_safe(out, json_get_str(c, "what"));
+	strbuf_adds(out, ": ");
+	show_safe(out, json_get_str(c, "text"));
+	strbuf_addc(out, '\n');
+	if (next) {
+		strbuf_adds(out, "        -> ");
+		show_safe(out, next);
+		strbuf_addc(out, '\n');
+	}
+}
+
+static void print_register(struct json_object *r, struct strbuf *out)
+{
+	struct json_object *have = json_get_arr(r, "imagesWithIt"),
+			   *expected = json_get_arr(r, "expected");
+
+	strbuf_addf(out, "    PCR %" PRId64 " shown     %s, which ", json_get_int(r, "pcr", 0),
+		json_get_str(r, "shown"));
+	if (!json_object_array_length(have))
+		strbuf_adds(out, "no approved image has");
+	for (size_t i = 0; i < json_object_array_length(have); i++)
+		strbuf_addf(out, "%s%s", i ? ", " : "is that of ",
+			json_object_get_string(json_object_array_get_idx(have, i)));
+	strbuf_addc(out, '\n');
+	for (size_t i = 0; i < json_object_array_length(expected); i++) {
+		struct json_object *e = json_object_array_get_idx(expected, i);
+
+		strbuf_addf(out, "    PCR %" PRId64 " expected  %s for image ",
+			json_get_int(r, "pcr", 0), json_get_str(e, "value"));
+		show_safe(out, json_get_str(e, "image"));
+		strbuf_addc(out, '\n');
+	}
+}
+
+static void print_refusals(struct json_object *why, bool colours, struct strbuf *out)
+{
+	struct json_object *all = json_get_arr(why, "refusals");
+	size_t n = json_object_array_length(all);
+
+	if (json_get_str(why, "eventsUnreadable")) {
+		strbuf_adds(out, "\nRefusals are not known: ");
+		show_safe(out, json_get_str(why, "eventsUnreadable"));
+		strbuf_addc(out, '\n');
+		return;
+	}
+	strbuf_addc(out, '\n');
+	show_text(out, colours, SHOW_TITLE, n ? "Refusals and warnings, the latest first" : "");
+	strbuf_adds(out,
+		n ? "\n" : "No Event tells of a refusal; Events are kept for an hour or so.\n");
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *one = json_object_array_get_idx(all, i),
+				   *registers = json_get_arr(one, "registers");
+
+		strbuf_adds(out, "  ");
+		show_age(out, json_get_int(one, "ageSeconds", -1));
+		strbuf_adds(out, " ago  ");
+		show_text(out, colours, SHOW_BAD, json_get_str(one, "reason"));
+		strbuf_adds(out, ": ");
+		show_safe(out, json_get_str(one, "note"));
+		strbuf_addc(out, '\n');
+		for (size_t k = 0; registers && k < json_object_array_length(registers); k++)
+			print_register(json_object_array_get_idx(registers, k), out);
+	}
+}
+
+void show_why_text(struct json_object *why, bool colours, struct strbuf *out)
+{
+	struct json_object *checks = json_get_arr(why, "checks");
+	size_t bad = 0;
+
+	for (size_t i = 0; i < json_object_array_length(checks); i++)
+		bad += !str_eq(json_get_str(json_object_array_get_idx(checks, i), "is"), "ok");
+	strbuf_adds(out, "Machine ");
+	show_text(out, colours, SHOW_TITLE, json_get_str(why, "machine"));
+	strbuf_adds(out, ", id ");
+	show_safe(out, json_get_str(why, "id"));
+	strbuf_adds(out, bad ? ": not all that it needs for its disk key is there\n"
+			     : ": all that it needs for its disk key is there\n");
+	for (size_t i = 0; i < json_object_array_length(checks); i++)
+		print_check(json_object_array_get_idx(checks, i), colours, out);
+	print_refusals(why, colours, out);
+}

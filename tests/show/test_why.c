@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "show_testing.h"
+#include "tec/base/bytes.h"
+#include "tec/model/pcrs.h"
+#include "tec/show/why.h"
+
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define EVENT(uid, time, note)                                                                     \
+	"{" META("e" time, "e") ",\"type\":\"Warning\",\"reason\":\"AttestationRefused\","         \
+				"\"eventTime\":\"2026-01-02T03:" time                              \
+				".000000Z\",\"regarding\":{\"uid\":\"" uid "\"},\"note\":\"" note  \
+				"\"}"
+#define MACHINE                                                                                         \
+	"\"machine\":[{\"metadata\":{\"name\":\"m\",\"uid\":\"u1\",\"resourceVersion\":\"1\","          \
+	"\"annotations\":{\"trusted-execution-clusters.io/bound-key\":\"u1 k1 " HEX                     \
+	"\",\"trusted-execution-clusters.io/bound-at\":\"u1 2026-01-02T03:00:00Z\"}},"                  \
+	"\"spec\":{\"id\":\"3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f\"},\"status\":{\"conditions\":[" COND( \
+		"KeyReady", "True", "KeyMade", "Made.") "," COND("AttestationKeyBound", "True",         \
+		"Bound", "Bound.") "," COND("Delivered", "True", "Delivered", "There.") "]}}]"
+#define KEY                                                                                        \
+	",\"key\":[{" META("ak-1",                                                                 \
+		"k1") ",\"spec\":{\"uuid\":\"3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f\"},"             \
+		      "\"status\":{\"conditions\":[" COND("Approved", "True", "MachineCreated",    \
+			      "") "," COND("Delivered", "True", "Delivered", "There.") "]}}]"
+
+static void why(const char *world, struct strbuf *out)
+{
+	cleanup_show_world struct show_world w;
+	cleanup_json struct json_object *o = NULL;
+
+	world_of(&w, world);
+	o = show_why(&w, w.list[SHOW_MACHINE].v[0]);
+	show_why_text(o, false, out);
+}
+
+Test(show_why, the_latest_refusal_is_compared_with_what_is_approved)
+{
+	/* One event extends PCR 4: its value is SHA-256(32 zero bytes, digest). */
+	uint8_t digest[SHA256_LEN] = {7}, pcr[SHA256_LEN] = {0};
+	char value[SHA256_HEX_LEN + 1];
+	struct pcr_events e = PCR_EVENTS_INIT;
+	cleanup_json struct json_object *map = json_obj();
+	cleanup_free char *text = NULL;
+	cleanup_strbuf struct strbuf world = STRBUF_INIT, out = STRBUF_INIT;
+	cleanup_free char *expected = NULL;
+
+	pcr_events_push(&e, PCR4_SHIM, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, digest);
+	pcr_events_push(&e, PCR14_MOK_LIST, PCR_EV_IPL, 14, digest);
+	json_add(map, "fcos", model_pcrs_entry_json("q/x@sha256:" HEX, 1, &e));
+	pcr_events_fini(&e);
+	pcr_extend(pcr, digest);
+	bytes_to_hex(pcr, SHA256_LEN, value);
+	text = json_text(map);
+	strbuf_adds(&world, "{" MACHINE KEY ",\"map\":[{" META(
+				    "image-pcrs", "p") ",\"data\":{\"image-pcrs.json\":");
+	json_quote(&world, text, strlen(text));
+	strbuf_addf(&world,
+		"}}],\"event\":[" EVENT("u1", "02:05", "Older.") "," EVENT("k1", "03:05",
+			"It is not approved: PCR 4 is " HEX ", expected was %s; PCR 99 is " HEX
+			" and PCR 14 is %s.") "," EVENT("other", "04:00", "Not its.") "]}",
+		value, value);
+	why(strbuf_str(&world), &out);
+	cr_expect(strstr(
+		strbuf_str(&out), "Machine m, id 3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f: not all"));
+	cr_expect(strstr(strbuf_str(&out), "  ok    key ak-1: Delivered: There.\n"), "%s",
+		strbuf_str(&out));
+	expected = xasprintf("  60s ago  AttestationRefused: It is not approved: PCR 4 is " HEX
+			     ", expected was %s; PCR 99 is " HEX " and PCR 14 is %s.\n"
+			     "    PCR 4 shown     " HEX ", which no approved image has\n"
+			     "    PCR 4 expected  %s for image fcos\n"
+			     "    PCR 14 shown     %s, which is that of fcos\n"
+			     "    PCR 14 expected  %s for image fcos\n"
+			     "  2m ago  AttestationRefused: Older.\n",
+		value, value, value, value, value);
+	cr_expect(strstr(strbuf_str(&out), expected), "%s\n%s", strbuf_str(&out), expected);
+	cr_expect_null(strstr(strbuf_str(&out), "Not its."));
+}
+
+Test(show_why, what_is_missing_is_named_with_what_to_do)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	why("{\"machine\":[{" META("m", "u1") ",\"spec\":{\"id\":\"i\"}}],\"key\":[{" META(
+		    "k", "k1") ",\"spec\":{\"uuid\":\"i\"},"
+			       "\"status\":{\"conditions\":[" COND(
+				       "Approved", "False", "ManualApproval", "Wait.") "]}}]}",
+		&out);
+	cr_expect_str_eq(strbuf_str(&out),
+		"Machine m, id i: not all that it needs for its disk key is there\n"
+		"  wait  disk key: the operator has not looked at it yet\n"
+		"        -> tecctl doctor\n"
+		"  wait  attestation key: the operator has not looked at it yet\n"
+		"        -> tecctl doctor\n"
+		"  no    another key, k: ManualApproval: Wait.\n"
+		"        -> If it is the node's: tecctl approve k. If not: tecctl deny k\n"
+		"  wait  delivery to Trustee: the operator has not looked at it yet\n"
+		"        -> tecctl doctor\n"
+		"  no    cluster: there is no TrustedExecutionCluster that can be read\n"
+		"        -> tecctl doctor\n"
+		"  no    approved images: 0 of 0 in force\n"
+		"        -> Without an approved image every boot is refused: tecctl image approve\n"
+		"\nNo Event tells of a refusal; Events are kept for an hour or so.\n");
+}
+
+Test(show_why, a_note_of_any_shape_is_only_shown)
+{
+	static const char *const notes[] = {"PCR ", "PCR 4", "PCR 4 is ", "PCR 4 is 12",
+		"PCR x is " HEX, "PCR 99999999999999999999 is " HEX, "PCR PCR 4 is " HEX "0",
+		"PCR 24 is " HEX, ""};
+
+	for (size_t i = 0; i < ARRAY_LEN(notes); i++) {
+		cleanup_strbuf struct strbuf world = STRBUF_INIT, out = STRBUF_INIT;
+
+		strbuf_addf(&world, "{" MACHINE ",\"event\":[" EVENT("u1", "03:05", "%s") "]}",
+			notes[i]);
+		why(strbuf_str(&world), &out);
+		cr_expect_null(strstr(strbuf_str(&out), "shown     "), "%s", notes[i]);
+	}
+}
