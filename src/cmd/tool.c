@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tecctl: what people use to see and change the system, over the Kubernetes API that holds it. It
+ * says what the API says: no controller is linked, and no rule of one is repeated here.
+ */
+#include "config.h"
+
+#include "tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/base/secret.h"
+#include "tec/base/str.h"
+
+static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) = {
+	[TOOL_STATUS] = tool_status,
+	[TOOL_WHY] = tool_why,
+	[TOOL_MACHINE_LIST] = tool_list,
+	[TOOL_MACHINE_SHOW] = tool_machine_show,
+	[TOOL_MACHINE_DELETE] = tool_machine_delete,
+	[TOOL_APPROVE] = tool_approve,
+	[TOOL_DENY] = tool_deny,
+	[TOOL_REBIND] = tool_rebind,
+	[TOOL_KEY_LIST] = tool_list,
+	[TOOL_IMAGE_LIST] = tool_list,
+	[TOOL_IMAGE_EXPLAIN] = tool_image_explain,
+	[TOOL_IGNITION] = tool_ignition,
+	[TOOL_BACKUP] = tool_backup,
+	[TOOL_DOCTOR] = tool_doctor,
+};
+
+static int completion(const struct conf *c, struct err *err)
+{
+	static const char *const shells[] = {"bash", "zsh", "fish"};
+
+	for (unsigned i = 0; i < ARRAY_LEN(shells); i++) {
+		if (!str_eq(conf_operand(c), shells[i]))
+			continue;
+		conf_print_completion(&tool_program, (enum conf_shell)i, stdout);
+		return 0;
+	}
+	return err_set(err, ERR_INVALID, "command completion: %s is not one of bash, zsh, fish",
+		log_esc(conf_operand(c)));
+}
+
+static int read_options(struct tool *t, struct err *err)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	uint64_t s;
+
+	t->output = (enum tool_output)conf_choice(t->conf, "output");
+	t->yes = conf_bool(t->conf, "yes");
+	t->colours = isatty(STDOUT_FILENO) && !(no_color && *no_color) && !str_eq(term, "dumb");
+	if (conf_number(t->conf, "request-timeout", 1, 3600, &s, err) < 0)
+		return -1;
+	t->timeout_ms = (uint32_t)s * 1000;
+	if (conf_number(t->conf, "wait", 0, 86400, &s, err) < 0)
+		return -1;
+	t->wait_ms = s * 1000;
+	return 0;
+}
+
+/* What to do about an error of the connection, where the command did not say it. */
+static int exit_of(const struct tool *t, const struct err *err)
+{
+	if (t->interrupted)
+		return TOOL_INTERRUPTED;
+	fprintf(stderr, "tecctl: %s\n", err->text);
+	if (strstr(err->text, "next step: "))
+		return err->kind == ERR_TRANSIENT ? TOOL_UNREACHABLE
+		       : err->kind == ERR_DENIED  ? TOOL_DENIED
+						  : TOOL_FAILED;
+	switch (err->kind) {
+	case ERR_TRANSIENT:
+		fprintf(stderr, "tecctl: next step: tecctl doctor; %s is from %s\n",
+			t->server ? t->server : "the server", t->from ? t->from : "nowhere");
+		return TOOL_UNREACHABLE;
+	case ERR_DENIED:
+		fprintf(stderr,
+			"tecctl: next step: tecctl doctor lists what these credentials may do; they are from %s\n",
+			t->from ? t->from : "nowhere");
+		return TOOL_DENIED;
+	case ERR_CONFLICT:
+		fputs("tecctl: next step: it changed meanwhile; look again, then repeat\n", stderr);
+		return TOOL_FAILED;
+	default:
+		return TOOL_FAILED;
+	}
+}
+
+static int run(struct tool *t)
+{
+	size_t command = conf_command(t->conf);
+	struct err err = ERR_INIT;
+	int rc;
+
+	log_setup(LOG_WARN, LOG_TEXT);
+	if (read_options(t, &err) < 0)
+		return conf_refuse(t->conf, &err), TOOL_USAGE;
+	if (command == TOOL_COMPLETION) {
+		if (completion(t->conf, &err) < 0)
+			return conf_refuse(t->conf, &err), TOOL_USAGE;
+		return 0;
+	}
+	rc = tool_connect(t, &err);
+	if (rc == 0)
+		rc = commands[command](t, &err);
+	if (rc >= 0 && fflush(stdout) == EOF)
+		rc = err_set(&err, ERR_INVALID, "cannot write the answer");
+	rc = rc < 0 ? exit_of(t, &err) : rc;
+	tool_close(t);
+	return rc;
+}
+
+int main(int argc, char *argv[])
+{
+	struct tool t = {.conf = conf_new(&tool_program)};
+	int status = 0;
+
+	secret_process_init();
+	loop_ignore_sigpipe();
+	switch (conf_start(t.conf, argc, argv)) {
+	case CONF_BAD:
+		status = TOOL_USAGE;
+		break;
+	case CONF_EXIT:
+		break;
+	case CONF_RUN:
+		status = run(&t);
+		break;
+	}
+	conf_free(t.conf);
+	metric_reset_all();
+	return status;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the commands of tecctl share: one connection, and calls that wait for their answer by running
+ * the loop, so that Ctrl-C ends each of them. Nothing of it is used by a server.
+ */
+#ifndef TEC_CMD_TOOL_H
+#define TEC_CMD_TOOL_H
+
+#include <json-c/json.h>
+
+#include "tool_options.h"
+
+#include "tec/k8s/kubeconfig.h"
+#include "tec/k8s/transport.h"
+#include "tec/kobj/gvk.h"
+#include "tec/loop/loop.h"
+#include "tec/loop/signal.h"
+#include "tec/net/httpc.h"
+#include "tec/show/world.h"
+
+struct tool {
+	struct conf *conf; /* owned */
+	struct loop *loop;
+	struct httpc *http;
+	struct k8s_transport *api;
+	struct loop_signal *intr, *term;
+	struct op_scope ops;
+	char *from, *server, *ns; /* owned; from: the file of the kubeconfig, or a Pod's account */
+	uint32_t timeout_ms;
+	uint64_t wait_ms;
+	enum tool_output output;
+	bool yes, colours, interrupted;
+};
+
+/* ---- tool_client.c */
+
+/* Reads the kubeconfig; nothing is sent. tool_close() in any case. */
+int tool_connect(struct tool *t, struct err *err) MUST_CHECK;
+void tool_close(struct tool *t);
+/* Runs the loop until *done, or the interrupt: -1 with err set; what is in flight is cancelled. */
+int tool_run(struct tool *t, const bool *done, struct err *err) MUST_CHECK;
+/* Waits; -1 with err set on an interrupt. */
+int tool_sleep(struct tool *t, uint64_t ms, struct err *err) MUST_CHECK;
+
+/*
+ * One request. body may be NULL. *out (may be NULL) is the answer, which the caller puts. An answer
+ * that is not 2xx is an error as in k8s_answer_check().
+ */
+int tool_ask(struct tool *t, const char *method, const char *path, const char *type,
+	struct json_object *body, struct json_object **out, struct err *err) MUST_CHECK;
+/* NULL with ERR_NOT_FOUND: there is none. */
+struct json_object *tool_get(
+	struct tool *t, const struct kobj_gvk *gvk, const char *name, struct err *err) MUST_CHECK;
+/* A merge patch of exactly this version of the object, with these annotations. */
+int tool_annotate(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
+	struct json_object *take_annotations, struct err *err) MUST_CHECK;
+/* Of exactly this object. */
+int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
+	struct err *err) MUST_CHECK;
+
+#define TOOL_SYSTEM (1u << SHOW_CLUSTER | 1u << SHOW_MACHINE | 1u << SHOW_KEY | 1u << SHOW_IMAGE)
+#define TOOL_ALL    ((1u << SHOW_N_KINDS) - 1)
+/* Lists that may not be read get a problem in w, unless none may. */
+int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
+
+/* ---- tool_change.c */
+
+/* Asks at the terminal: "yes" goes on. 0: go on. */
+int tool_confirm(struct tool *t, const char *question, struct err *err) MUST_CHECK;
+
+/* ---- the commands: each 0, a positive exit status, or -1 with err set */
+int tool_status(struct tool *t, struct err *err);
+int tool_why(struct tool *t, struct err *err);
+int tool_list(struct tool *t, struct err *err); /* machine, key and image list */
+int tool_machine_show(struct tool *t, struct err *err);
+int tool_machine_delete(struct tool *t, struct err *err);
+int tool_approve(struct tool *t, struct err *err);
+int tool_deny(struct tool *t, struct err *err);
+int tool_rebind(struct tool *t, struct err *err);
+int tool_image_explain(struct tool *t, struct err *err);
+int tool_ignition(struct tool *t, struct err *err);
+int tool_backup(struct tool *t, struct err *err);
+int tool_doctor(struct tool *t, struct err *err);
+
+#endif

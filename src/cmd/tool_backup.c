@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GET /tec/v1/backup into a file that appears whole or not at all: written beside its place in a
+ * file of another name, synced, and linked, which refuses to overwrite.
+ */
+#include "config.h"
+
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#define BACKUP_PATH "/tec/v1/backup"
+#define BACKUP_MS   3600000u
+#define MAGIC       "SQLite format 3"
+
+struct backup {
+	struct tool *t;
+	struct err *err;
+	int fd;
+	unsigned long long bytes;
+	char head[sizeof(MAGIC)];
+	bool done;
+};
+
+static int on_data(void *arg, const char *data, size_t len, struct err *err)
+{
+	struct backup *b = arg;
+
+	for (size_t at = 0; at < len;) {
+		ssize_t n = write(b->fd, data + at, len - at);
+
+		if (n < 0 && errno != EINTR)
+			return err_set_errno(err, ERR_INVALID, errno, "cannot write the backup");
+		at += n > 0 ? (size_t)n : 0;
+	}
+	for (size_t i = 0; i < len && b->bytes + i < sizeof(b->head); i++)
+		b->head[b->bytes + i] = data[i];
+	b->bytes += len;
+	return 0;
+}
+
+static void on_answer(void *arg, const struct err *err, const struct k8s_answer *answer)
+{
+	struct backup *b = arg;
+
+	if (k8s_answer_check(err, answer, b->err) < 0 && b->err->http == 404) {
+		err_clear(b->err);
+		err_set(b->err, ERR_NOT_FOUND,
+			"%.100s is not a tec-operator --standalone; next step: back up the etcd of a cluster by its own means",
+			b->t->server);
+	}
+	b->done = true;
+	loop_stop(b->t->loop);
+}
+
+static int fetch(struct backup *b, struct err *err)
+{
+	struct k8s_request req = {.method = "GET",
+		.verb = "get",
+		.resource = "backup",
+		.path = xstrdup(BACKUP_PATH),
+		.deadline_ms = BACKUP_MS,
+		.silence_ms = 60000};
+
+	(void)k8s_transport_start(b->t->api, &b->t->ops, &req, on_data, on_answer, b);
+	if (tool_run(b->t, &b->done, err) < 0 || err_is_set(err))
+		return -1;
+	if (b->bytes < sizeof(b->head) || memcmp(b->head, MAGIC, sizeof(MAGIC)) != 0)
+		return err_set(err, ERR_INVALID, "what the server sent is no backup");
+	if (fsync(b->fd) < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "cannot write the backup");
+	return 0;
+}
+
+/* The name while it is written; the caller frees. */
+static char *open_beside(const char *file, int *fd, struct err *err)
+{
+	char *tmp = xasprintf("%s.XXXXXX", file);
+
+	*fd = mkostemp(tmp, O_CLOEXEC);
+	if (*fd >= 0 && fchmod(*fd, 0600) == 0)
+		return tmp;
+	err_set_errno(err, ERR_INVALID, errno, "cannot write beside %s", log_esc(file));
+	if (*fd >= 0) {
+		(void)unlink(tmp);
+		close(*fd);
+	}
+	free(tmp);
+	return NULL;
+}
+
+static int sync_dir(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	cleanup_free char *dir =
+		slash ? xstrndup(file, slash == file ? 1 : (size_t)(slash - file)) : xstrdup(".");
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -1;
+	rc = fsync(fd);
+	close(fd);
+	return rc;
+}
+
+static int refuse_existing(const char *file, struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		"%s exists and is not overwritten; next step: name a new file", log_esc(file));
+}
+
+int tool_backup(struct tool *t, struct err *err)
+{
+	const char *file = conf_operand(t->conf);
+	struct backup b = {.t = t, .err = err, .fd = -1};
+	cleanup_free char *tmp = NULL;
+	struct stat st;
+	int rc;
+
+	if (lstat(file, &st) == 0)
+		return refuse_existing(file, err);
+	tmp = open_beside(file, &b.fd, err);
+	if (!tmp)
+		return -1;
+	rc = fetch(&b, err);
+	close(b.fd);
+	if (rc == 0 && link(tmp, file) < 0)
+		rc = errno == EEXIST ? refuse_existing(file, err)
+				     : err_set_errno(err, ERR_INVALID, errno, "cannot make %s",
+					       log_esc(file));
+	(void)unlink(tmp);
+	if (rc == 0 && sync_dir(file) < 0)
+		rc = err_set_errno(
+			err, ERR_INVALID, errno, "cannot sync the folder of %s", log_esc(file));
+	if (rc < 0)
+		return -1;
+	printf("backup of %s in %s, %llu bytes. To restore: tec-operator --standalone=DIR --restore=%s, with the server's sealing key\n",
+		t->server, file, b.bytes, file);
+	return 0;
+}

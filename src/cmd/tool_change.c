@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The commands that change something. Each names exactly the object that the person saw (uid, and for
+ * a patch its version), and asks before it loses a key.
+ */
+#include "config.h"
+
+#include "tool.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/model/ak.h"
+#include "tec/show/status.h"
+#include "tec/show/text.h"
+
+#define POLL_MS 250
+
+/* ---- asking */
+
+struct asking {
+	struct tool *t;
+	char line[64];
+	size_t len;
+	bool done;
+};
+
+static void on_stdin(int fd, bool readable, bool writable, void *arg)
+{
+	struct asking *a = arg;
+	char c;
+	ssize_t n = read(fd, &c, 1);
+
+	if (n == 1 && c != '\n') {
+		if (a->len + 1 < sizeof(a->line))
+			a->line[a->len++] = c;
+		return;
+	}
+	a->done = true;
+	loop_stop(a->t->loop);
+}
+
+int tool_confirm(struct tool *t, const char *question, struct err *err)
+{
+	struct asking a = {.t = t};
+	cleanup_strbuf struct strbuf safe = STRBUF_INIT;
+	struct loop_fd *in;
+	int rc;
+
+	if (t->yes)
+		return 0;
+	show_safe(&safe, question);
+	fputs(strbuf_str(&safe), stderr);
+	if (!isatty(STDIN_FILENO)) {
+		fputc('\n', stderr);
+		return err_set(err, ERR_INVALID,
+			"there is no terminal to ask whether that is meant; next step: --yes");
+	}
+	fputs(" Type yes to go on: ", stderr);
+	fflush(stderr);
+	in = loop_fd_new(t->loop, STDIN_FILENO, true, false, on_stdin, &a);
+	rc = tool_run(t, &a.done, err);
+	loop_fd_free(in);
+	if (rc < 0)
+		fputc('\n', stderr);
+	else if (!str_eq(a.line, "yes"))
+		rc = err_set(err, ERR_INVALID, "nothing was changed");
+	return rc;
+}
+
+/* ---- waiting for the operator */
+
+/* 1: it is so; 0: not yet; -1: it will not be. */
+typedef int (*wait_fn)(struct json_object *o, struct err *err);
+
+/* o is NULL when the object is gone. */
+static int wait_until(struct tool *t, const struct kobj_gvk *gvk, const char *name, wait_fn is_so,
+	const char *what, struct err *err)
+{
+	uint64_t end = clock_boot_ms() + t->wait_ms;
+
+	while (t->wait_ms) {
+		cleanup_json struct json_object *o = tool_get(t, gvk, name, err);
+		int so;
+
+		if (!o && err->kind != ERR_NOT_FOUND)
+			return -1;
+		err_clear(err);
+		so = is_so(o, err);
+		if (so != 0)
+			return so < 0 ? -1 : 0;
+		if (clock_boot_ms() >= end) {
+			const char *message =
+				json_get_str(show_condition(o, "Approved"), "message");
+
+			return err_set(err, ERR_INVALID,
+				"the operator has not %s within %llu s%s%.100s; next step: tecctl doctor",
+				what, (unsigned long long)t->wait_ms / 1000, message ? ": " : "",
+				message ? message : "");
+		}
+		if (tool_sleep(t, POLL_MS, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int is_approved(struct json_object *o, struct err *err)
+{
+	if (!o)
+		return err_set(err, ERR_NOT_FOUND, "the AttestationKey was deleted meanwhile");
+	return show_is_true(o, "Approved");
+}
+
+static int is_gone(struct json_object *o, struct err *err)
+{
+	return o == NULL;
+}
+
+/* ---- keys */
+
+/* By the key's name, or the only one that waits for a Machine. Borrowed from w. */
+static struct json_object *find_key(struct tool *t, const struct show_world *w, struct err *err)
+{
+	const char *text = conf_operand(t->conf);
+	struct json_object *key = show_find(w, SHOW_KEY, text), *machine, *other;
+	struct err unused = ERR_INIT;
+	size_t at = 0;
+
+	if (key)
+		return key;
+	machine = show_machine_find(w, text, &unused);
+	if (!machine) {
+		err_set(err, ERR_NOT_FOUND,
+			"no AttestationKey or Machine in namespace %.63s has the name %.80s; next step: tecctl key list",
+			t->ns, log_esc(text));
+		return NULL;
+	}
+	while ((other = show_machine_other_key(w, machine, &at))) {
+		if (key) {
+			err_set(err, ERR_CONFLICT,
+				"more than one key waits for Machine %.60s (%.50s, %.50s); next step: approve one of them by its name",
+				show_name(machine), show_name(key), show_name(other));
+			return NULL;
+		}
+		key = other;
+	}
+	if (!key)
+		err_set(err, ERR_NOT_FOUND,
+			"no key waits for Machine %.80s; next step: tecctl why %.80s",
+			show_name(machine), show_name(machine));
+	return key;
+}
+
+/* The Machine with the key's uuid; NULL: none. */
+static struct json_object *machine_of(const struct show_world *w, struct json_object *key)
+{
+	const char *uuid = json_get_str(key, "spec/uuid");
+	struct err unused = ERR_INIT;
+
+	return uuid ? show_machine_find(w, uuid, &unused) : NULL;
+}
+
+static int load_keys(struct tool *t, struct show_world *w, struct err *err)
+{
+	if (tool_load(t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, w, err) < 0)
+		return -1;
+	for (int k = SHOW_MACHINE; k <= SHOW_KEY; k++)
+		if (w->list[k].problem)
+			return err_set(err, ERR_DENIED, "%s", w->list[k].problem);
+	return 0;
+}
+
+int tool_approve(struct tool *t, struct err *err)
+{
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	struct json_object *key, *machine, *holds;
+	const char *name;
+
+	if (load_keys(t, &w, err) < 0 || !(key = find_key(t, &w, err)))
+		return -1;
+	name = show_name(key);
+	if (show_is_true(key, "Approved")) {
+		printf("attestationkey %s is approved already\n", name);
+		return 0;
+	}
+	machine = machine_of(&w, key);
+	if (!machine)
+		return err_set(err, ERR_NOT_FOUND,
+			"no Machine has the uuid of AttestationKey %.60s; next step: make the Machine first, or tecctl deny %.60s",
+			name, name);
+	holds = show_machine_key(&w, machine);
+	if (holds && holds != key) {
+		cleanup_free char *question = xasprintf(
+			"Key %s becomes the key of Machine %s in the place of %s, which can attest no more.",
+			name, show_name(machine), show_name(holds));
+
+		if (tool_confirm(t, question, err) < 0)
+			return -1;
+	}
+	if (tool_annotate(t, &kobj_ak, key,
+		    json_add_str(json_obj(), MODEL_APPROVED_ANNOTATION, "true"), err) < 0 ||
+		wait_until(t, &kobj_ak, name, is_approved, "approved the key", err) < 0)
+		return -1;
+	printf("attestationkey %s %s\n", name,
+		t->wait_ms ? "approved" : "will be approved by the operator");
+	return 0;
+}
+
+static int delete_and_wait(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
+	const char *kind, const char *did, struct err *err)
+{
+	if (tool_delete(t, gvk, o, err) < 0 ||
+		wait_until(t, gvk, show_name(o), is_gone,
+			"deleted it (its keys have to be revoked in every Trustee first)", err) < 0)
+		return -1;
+	printf("%s %s %s\n", kind, show_name(o), did);
+	return 0;
+}
+
+int tool_deny(struct tool *t, struct err *err)
+{
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	struct json_object *key, *machine;
+
+	if (load_keys(t, &w, err) < 0)
+		return -1;
+	key = show_find(&w, SHOW_KEY, conf_operand(t->conf));
+	if (!key)
+		return err_set(err, ERR_NOT_FOUND,
+			"no AttestationKey in namespace %.63s has the name %.80s; next step: tecctl key list",
+			t->ns, log_esc(conf_operand(t->conf)));
+	machine = machine_of(&w, key);
+	if (show_is_true(key, "Approved") || (machine && show_machine_key(&w, machine) == key)) {
+		cleanup_free char *question = xasprintf(
+			"Key %s is approved: the node of Machine %s cannot open its disk any more until an administrator approves another key of it.",
+			show_name(key), machine ? show_name(machine) : "-");
+
+		if (tool_confirm(t, question, err) < 0)
+			return -1;
+	}
+	return delete_and_wait(t, &kobj_ak, key, "attestationkey", "denied and deleted", err);
+}
+
+/* ---- Machines */
+
+static int load_machine(
+	struct tool *t, struct show_world *w, struct json_object **machine, struct err *err)
+{
+	if (load_keys(t, w, err) < 0)
+		return -1;
+	*machine = show_machine_find(w, conf_operand(t->conf), err);
+	return *machine ? 0 : -1;
+}
+
+int tool_rebind(struct tool *t, struct err *err)
+{
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_free char *question = NULL;
+	struct json_object *machine, *key;
+
+	if (load_machine(t, &w, &machine, err) < 0)
+		return -1;
+	key = show_machine_key(&w, machine);
+	if (!key)
+		return err_set(err, ERR_NOT_FOUND,
+			"Machine %.80s has no key that could be taken off it; next step: tecctl why %.80s",
+			show_name(machine), show_name(machine));
+	question = xasprintf(
+		"Key %s is taken off Machine %s: what is on that Machine's disk can be opened again only after an administrator approves a key for it.",
+		show_name(key), show_name(machine));
+	if (tool_confirm(t, question, err) < 0 ||
+		delete_and_wait(t, &kobj_ak, key, "attestationkey", "taken off its Machine", err) <
+			0)
+		return -1;
+	puts("Next step: boot the node; it registers its key for its new Machine. Then: tecctl status");
+	return 0;
+}
+
+int tool_machine_delete(struct tool *t, struct err *err)
+{
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_free char *question = NULL;
+	struct json_object *machine;
+
+	if (load_machine(t, &w, &machine, err) < 0)
+		return -1;
+	question = xasprintf(
+		"Machine %s is deleted with its disk key: what is on the disk of node %s is lost for good.",
+		show_name(machine), json_get_str(machine, "spec/id"));
+	if (tool_confirm(t, question, err) < 0)
+		return -1;
+	return delete_and_wait(t, &kobj_machine, machine, "machine",
+		t->wait_ms ? "deleted" : "is being deleted", err);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/k8s/client.h"
+#include "tec/kobj/key.h"
+#include "tec/loop/timer.h"
+#include "tec/model/configmap.h"
+#include "tec/model/pcrs.h"
+
+#define ANSWER_MAX      (48u << 20)
+#define PAGE            "500"
+#define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+
+/* A page of objects as large as the API takes them. */
+static const struct json_limits limits = {ANSWER_MAX, 64, 4000000, true};
+
+/* ---- kubeconfig */
+
+/* The first file of a list with ':' that exists, or the first one for the error; the caller frees. */
+static char *first_file(const char *list)
+{
+	cleanup_free char *copy = xstrdup(list);
+	char *rest = copy, *file, *first = NULL;
+
+	while ((file = strsep(&rest, ":"))) {
+		if (!*file)
+			continue;
+		if (access(file, F_OK) == 0) {
+			free(first);
+			return xstrdup(file);
+		}
+		if (!first)
+			first = xstrdup(file);
+	}
+	return first;
+}
+
+static struct k8s_kubeconfig *load_config(struct tool *t, struct err *err)
+{
+	const char *option = conf_str(t->conf, "kubeconfig"),
+		   *context = conf_str(t->conf, "context"), *env = getenv("KUBECONFIG"),
+		   *home = getenv("HOME"), *host = getenv("KUBERNETES_SERVICE_HOST"),
+		   *port = getenv("KUBERNETES_SERVICE_PORT");
+	cleanup_free char *usual = xasprintf("%s/.kube/config", home ? home : "");
+
+	if (option)
+		t->from = xstrdup(option);
+	else if (env && *env)
+		t->from = first_file(env);
+	if (!t->from && (access(usual, F_OK) == 0 || !host || !*host))
+		t->from = steal_ptr(&usual);
+	if (t->from && !option && !(env && *env) && access(t->from, F_OK) < 0) {
+		err_set(err, ERR_NOT_FOUND,
+			"there is no kubeconfig; next step: --kubeconfig FILE, or KUBECONFIG; of tec-operator --standalone=DIR it is DIR/kubeconfig");
+		return NULL;
+	}
+	if (t->from)
+		return k8s_kubeconfig_load(t->from, context, err);
+	t->from = xstrdup(SERVICE_ACCOUNT);
+	return k8s_kubeconfig_in_cluster(host, port, SERVICE_ACCOUNT, err);
+}
+
+static int choose_ns(struct tool *t, const struct k8s_kubeconfig *k, struct err *err)
+{
+	const char *ns = conf_str(t->conf, "namespace");
+
+	if (!ns)
+		ns = k->namespace_ ? k->namespace_ : "default";
+	if (!kobj_label_valid(ns, strlen(ns)))
+		return err_set(err, ERR_INVALID,
+			"%s is not a namespace's name; next step: -n NAMESPACE", log_esc(ns));
+	t->ns = xstrdup(ns);
+	return 0;
+}
+
+static void on_signal(int signo, void *arg)
+{
+	struct tool *t = arg;
+
+	t->interrupted = true;
+	loop_stop(t->loop);
+}
+
+int tool_connect(struct tool *t, struct err *err)
+{
+	struct k8s_kubeconfig *k = load_config(t, err);
+
+	if (!k)
+		return -1;
+	t->server = xstrdup(k->server);
+	if (choose_ns(t, k, err) < 0) {
+		k8s_kubeconfig_free(k);
+		return -1;
+	}
+	t->loop = loop_new();
+	t->http = httpc_new(t->loop);
+	t->api = k8s_client_new(t->loop, t->http, k, "tecctl/" PACKAGE_VERSION, false);
+	t->intr = loop_signal_new(t->loop, SIGINT, on_signal, t);
+	t->term = loop_signal_new(t->loop, SIGTERM, on_signal, t);
+	return 0;
+}
+
+void tool_close(struct tool *t)
+{
+	if (t->loop) {
+		op_scope_cancel(&t->ops);
+		k8s_transport_free(t->api);
+		httpc_free(t->http);
+		loop_signal_free(t->intr);
+		loop_signal_free(t->term);
+		loop_free(t->loop);
+	}
+	free(t->from);
+	free(t->server);
+	free(t->ns);
+}
+
+/* ---- waiting */
+
+int tool_run(struct tool *t, const bool *done, struct err *err)
+{
+	while (!*done && !t->interrupted)
+		loop_run(t->loop);
+	if (*done)
+		return 0;
+	op_scope_cancel(&t->ops);
+	return err_set(err, ERR_TRANSIENT, "interrupted");
+}
+
+struct pause {
+	struct tool *t;
+	bool over;
+};
+
+static void on_time(void *arg)
+{
+	struct pause *p = arg;
+
+	p->over = true;
+	loop_stop(p->t->loop);
+}
+
+int tool_sleep(struct tool *t, uint64_t ms, struct err *err)
+{
+	struct pause p = {t, false};
+	struct timer timer;
+	int rc;
+
+	timer_init(&timer, t->loop, on_time, &p);
+	timer_set(&timer, ms);
+	rc = tool_run(t, &p.over, err);
+	timer_fini(&timer);
+	return rc;
+}
+
+/* ---- one request */
+
+struct asking {
+	struct tool *t;
+	struct strbuf body;
+	struct err *err;
+	bool done;
+};
+
+static int on_data(void *arg, const char *data, size_t len, struct err *err)
+{
+	struct asking *a = arg;
+
+	if (a->body.len + len > ANSWER_MAX)
+		return err_set(
+			err, ERR_INVALID, "the answer is larger than %u MiB", ANSWER_MAX >> 20);
+	strbuf_add(&a->body, data, len);
+	return 0;
+}
+
+static void on_answer(void *arg, const struct err *err, const struct k8s_answer *answer)
+{
+	struct asking *a = arg;
+
+	(void)!k8s_answer_check(err, answer, a->err); /* a->err says it */
+	a->done = true;
+	loop_stop(a->t->loop);
+}
+
+static const char *verb_of(const char *method)
+{
+	static const char *const verbs[][2] = {
+		{"GET", "get"}, {"POST", "create"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (str_eq(method, verbs[i][0]))
+			return verbs[i][1];
+	return "get";
+}
+
+int tool_ask(struct tool *t, const char *method, const char *path, const char *type,
+	struct json_object *body, struct json_object **out, struct err *err)
+{
+	struct asking a = {.t = t, .err = err};
+	struct k8s_request req = {.method = method,
+		.content_type = body ? type : NULL,
+		.verb = verb_of(method),
+		.resource = "tecctl",
+		.path = xstrdup(path),
+		.deadline_ms = t->timeout_ms};
+	int rc;
+
+	if (body)
+		req.body = body_of_text(json_text(body));
+	(void)k8s_transport_start(t->api, &t->ops, &req, on_data, on_answer, &a);
+	rc = tool_run(t, &a.done, err);
+	if (rc == 0)
+		rc = err_is_set(err) ? -1 : 0;
+	if (rc == 0 && out) {
+		*out = json_parse(strbuf_str(&a.body), a.body.len, &limits, err);
+		if (!*out)
+			rc = err_wrap(err, "%s: the answer is not of a Kubernetes API", t->server);
+	}
+	strbuf_fini(&a.body);
+	return rc;
+}
+
+struct json_object *tool_get(
+	struct tool *t, const struct kobj_gvk *gvk, const char *name, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	struct json_object *o = NULL;
+
+	kobj_path(gvk, t->ns, name, NULL, &path);
+	return tool_ask(t, "GET", strbuf_str(&path), NULL, NULL, &o, err) < 0 ? NULL : o;
+}
+
+/* "uid" and, for a patch, "resourceVersion" of what the person has seen. */
+static struct json_object *same_object(struct json_object *o, bool version)
+{
+	struct json_object *m = json_add_str(json_obj(), "uid", json_get_str(o, "metadata/uid"));
+
+	return version ? json_add_str(
+				 m, "resourceVersion", json_get_str(o, "metadata/resourceVersion"))
+		       : m;
+}
+
+int tool_annotate(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
+	struct json_object *take_annotations, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	cleanup_json struct json_object *patch = json_obj();
+
+	json_add(
+		patch, "metadata", json_add(same_object(o, true), "annotations", take_annotations));
+	kobj_path(gvk, t->ns, show_name(o), NULL, &path);
+	strbuf_adds(&path, "?fieldManager=tecctl");
+	return tool_ask(
+		t, "PATCH", strbuf_str(&path), "application/merge-patch+json", patch, NULL, err);
+}
+
+int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	cleanup_json struct json_object *options = json_obj();
+
+	json_add_str(json_add_str(options, "apiVersion", "v1"), "kind", "DeleteOptions");
+	json_add_str(options, "propagationPolicy", "Background");
+	json_add(options, "preconditions", same_object(o, false));
+	kobj_path(gvk, t->ns, show_name(o), NULL, &path);
+	return tool_ask(t, "DELETE", strbuf_str(&path), "application/json", options, NULL, err);
+}
+
+/* ---- lists */
+
+static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind kind,
+	struct show_world *w, struct err *err)
+{
+	cleanup_free char *next = NULL;
+
+	do {
+		cleanup_strbuf struct strbuf path = STRBUF_INIT;
+		cleanup_json struct json_object *page = NULL;
+		struct json_object *items;
+		const char *more;
+
+		kobj_path(gvk, t->ns, NULL, NULL, &path);
+		strbuf_adds(&path, "?limit=" PAGE);
+		if (next) {
+			strbuf_adds(&path, "&continue=");
+			str_percent_encode(&path, next, strlen(next));
+		}
+		if (tool_ask(t, "GET", strbuf_str(&path), NULL, NULL, &page, err) < 0)
+			return -1;
+		items = json_get_arr(page, "items");
+		for (size_t i = 0; items && i < json_object_array_length(items); i++)
+			show_world_take(
+				w, kind, json_object_get(json_object_array_get_idx(items, i)));
+		more = json_get_str(page, "metadata/continue");
+		free(next);
+		next = more && *more ? xstrdup(more) : NULL;
+	} while (next);
+	return 0;
+}
+
+static int get_maps(struct tool *t, struct show_world *w, struct err *err)
+{
+	static const char *const names[] = {MODEL_PCRS_CONFIGMAP, MODEL_RV_CONFIGMAP};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct json_object *o = tool_get(t, &kobj_configmap, names[i], err);
+
+		if (!o && err->kind != ERR_NOT_FOUND)
+			return -1;
+		err_clear(err);
+		if (o)
+			show_world_take(w, SHOW_CONFIGMAP, o);
+	}
+	return 0;
+}
+
+int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+{
+	static const struct kobj_gvk *const gvks[SHOW_N_KINDS] = {[SHOW_CLUSTER] = &kobj_cluster,
+		[SHOW_MACHINE] = &kobj_machine,
+		[SHOW_KEY] = &kobj_ak,
+		[SHOW_IMAGE] = &kobj_image,
+		[SHOW_CONFIGMAP] = NULL,
+		[SHOW_EVENT] = &kobj_event};
+	unsigned read = 0;
+
+	w->ns = t->ns;
+	w->now_s = clock_wall_s();
+	for (unsigned k = 0; k < SHOW_N_KINDS; k++) {
+		struct err why = ERR_INIT;
+		int rc;
+
+		if (!(kinds & 1u << k))
+			continue;
+		rc = gvks[k] ? list_pages(t, gvks[k], (enum show_kind)k, w, &why)
+			     : get_maps(t, w, &why);
+		if (rc == 0) {
+			read++;
+			continue;
+		}
+		/* Rights may be for some kinds only; without an answer there is nothing to show. */
+		show_world_problem(w, (enum show_kind)k, why.text);
+		if (why.kind == ERR_TRANSIENT || (why.kind == ERR_DENIED && why.http != 403)) {
+			*err = why;
+			return -1;
+		}
+		if (why.kind == ERR_NOT_FOUND && k == SHOW_CLUSTER)
+			return err_set(err, ERR_NOT_FOUND,
+				"%.100s does not know TrustedExecutionClusters; next step: kubectl apply -k crd/, or choose another server",
+				t->server);
+		if (!err_is_set(err))
+			*err = why;
+	}
+	show_world_sort(w);
+	if (!read)
+		return -1;
+	err_clear(err);
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Where nodes ask, from the TrustedExecutionCluster; nothing is asked there, as that would make a
+ * Machine. */
+#include "config.h"
+
+#include "tool.h"
+#include "tool_secret.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/render/ignition.h"
+#include "tec/show/text.h"
+
+#define PATH   "/ignition"
+#define PRETTY (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+
+/* Of HOST[:PORT], "[::1]" with its brackets; false: it is neither. */
+static bool split(const char *address, char **host, const char **port)
+{
+	const char *end = address[0] == '[' ? strchr(address, ']') : strchr(address, ':');
+	size_t len = !end ? strlen(address) : (size_t)(end - address) + (address[0] == '[');
+	uint64_t number;
+
+	*port = address[len] ? address + len + 1 : NULL;
+	if (len == 0 || (address[0] == '[' && !end) || (address[len] && address[len] != ':') ||
+		strpbrk(address, "/ \t?#@%\"\\") ||
+		(*port && (str_to_u64(*port, 65535, &number) < 0 || !number)))
+		return false;
+	*host = xstrndup(address, len);
+	return true;
+}
+
+/* The caller frees. */
+static char *make_url(struct tool *t, struct json_object *cluster, bool tls, struct err *err)
+{
+	const char *given = conf_str(t->conf, "address"), *port,
+		   *known = json_get_str(cluster, "spec/publicAttestationKeyRegisterAddr");
+	cleanup_free char *host = NULL;
+	char *url;
+
+	if (!given && !known) {
+		err_set(err, ERR_NOT_FOUND,
+			"the TrustedExecutionCluster has no publicAttestationKeyRegisterAddr, from which the address follows; next step: --address HOST[:PORT] of the operator's listener for registration");
+		return NULL;
+	}
+	if (!split(given ? given : known, &host, &port)) {
+		err_set(err, ERR_INVALID, "%s %s is not HOST[:PORT]",
+			given ? "option --address:" : "publicAttestationKeyRegisterAddr",
+			log_esc(given ? given : known));
+		return NULL;
+	}
+	if (given && port)
+		url = xasprintf("%s://%s:%s" PATH, tls ? "https" : "http", host, port);
+	else
+		url = xasprintf("%s://%s:%lld" PATH, tls ? "https" : "http", host,
+			(long long)json_get_int(cluster, "spec/registerServerPort", 8000));
+	return url;
+}
+
+static void warn(struct json_object *cluster)
+{
+	const char *mode = json_get_str(cluster, "spec/registration/mode");
+
+	if (str_eq(mode, "Manual"))
+		fputs("tecctl: nodes will be refused: spec.registration.mode is Manual, so an administrator has to make each Machine\n",
+			stderr);
+	else if (str_eq(mode, "Token"))
+		fputs("tecctl: nodes will be refused without a token: add ignition.config.merge[0].httpHeaders with Authorization: Bearer and one made with spec.registration.tokenSecret\n",
+			stderr);
+}
+
+int tool_ignition(struct tool *t, struct err *err)
+{
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_strbuf struct strbuf ca = STRBUF_INIT, yaml = STRBUF_INIT;
+	cleanup_json struct json_object *config = NULL;
+	cleanup_free char *url = NULL;
+	struct json_object *cluster;
+	const char *secret;
+
+	if (tool_load(t, 1u << SHOW_CLUSTER, &w, err) < 0)
+		return -1;
+	cluster = show_cluster(&w);
+	if (!cluster)
+		return err_set(err, ERR_NOT_FOUND,
+			"no TrustedExecutionCluster in namespace %.63s; next step: make one, or -n NAMESPACE",
+			t->ns);
+	secret = json_get_str(cluster, "spec/registerServerSecret");
+	url = make_url(t, cluster, secret != NULL, err);
+	if (!url)
+		return -1;
+	warn(cluster);
+	if (conf_bool(t->conf, "url")) {
+		puts(url);
+		return 0;
+	}
+	if (secret && tool_secret_member(t, secret, "ca.crt", &ca, err) < 0)
+		return -1;
+	config = render_ignition_first(url, secret ? strbuf_str(&ca) : NULL);
+	if (t->output == TOOL_YAML)
+		show_yaml(&yaml, config);
+	fputs(t->output == TOOL_YAML ? strbuf_str(&yaml)
+				     : json_object_to_json_string_ext(config, PRETTY),
+		stdout);
+	if (t->output != TOOL_YAML)
+		putchar('\n');
+	return 0;
+}

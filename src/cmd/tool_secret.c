@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* One member of a Secret, of which the rest (a private key) is wiped at once by k8s/call. */
+#include "config.h"
+
+#include "tool_secret.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/k8s/call.h"
+
+struct reading {
+	struct tool *t;
+	const char *member;
+	struct strbuf *out;
+	struct err *err;
+	bool done;
+};
+
+static void take(struct reading *r, struct json_object *o)
+{
+	struct json_object *text = NULL;
+	const char *base64;
+	uint8_t *bytes = NULL;
+	size_t len;
+
+	json_object_object_get_ex(json_get_obj(o, "data"), r->member, &text);
+	base64 = json_object_is_type(text, json_type_string) ? json_object_get_string(text) : NULL;
+	if (!base64) {
+		err_set(r->err, ERR_NOT_FOUND, "it has no member %s", r->member);
+		return;
+	}
+	if (bytes_from_b64(base64, strlen(base64), &bytes, &len) < 0)
+		err_set(r->err, ERR_INVALID, "its member %s is not base64", r->member);
+	else
+		strbuf_add(r->out, bytes, len);
+	free(bytes);
+}
+
+static void on_secret(void *arg, const struct err *err, const struct k8s_result *result)
+{
+	struct reading *r = arg;
+
+	if (err && err_is_set(err))
+		*r->err = *err;
+	else
+		take(r, result->object);
+	r->done = true;
+	loop_stop(r->t->loop);
+}
+
+int tool_secret_member(
+	struct tool *t, const char *name, const char *member, struct strbuf *out, struct err *err)
+{
+	struct reading r = {t, member, out, err, false};
+
+	(void)k8s_call_get(t->api, &t->ops, &kobj_secret, t->ns, name, on_secret, &r);
+	if (tool_run(t, &r.done, err) < 0)
+		return -1;
+	return err_is_set(err) ? err_wrap(err, "Secret %.80s", name) : 0;
+}
