@@ -9,6 +9,7 @@
 #define MACHINES "machine list -o name"
 #define KEYS     "key list -o name"
 #define IMAGES   "image list -o name"
+#define FETCHING " registry-mirror insecure-registry registry-auth registry-ca arch timeout"
 #define CHANGES  "yes wait"
 
 static const struct conf_option table[] = {
@@ -28,6 +29,20 @@ static const struct conf_option table[] = {
 		.help = "Do not ask. Without a terminal to ask at, what loses a key needs it."},
 	{"wait", CONF_STRING, "SECONDS", "60",
 		.help = "How long to wait until the operator has done it; 0: do not wait."},
+	{"image", CONF_STRING, "REF", .group = "Images, with tec-operator --standalone",
+		.help = "Fetch the image's files from its registry and compute here; a reference without digest gets that of today."},
+	{"rootfs", CONF_STRING, "DIR",
+		.help = "The image's files are in this directory; compute here. Without REF the image gets a reference of its own."},
+	{"name", CONF_STRING, "NAME",
+		.help = "Of the ApprovedImage. Default: made from the reference."},
+	{"registry-mirror", CONF_STRING, "LIST",
+		.help = "As of tec-compute-pcrs(1), with the five that follow."},
+	{"insecure-registry", CONF_STRING, "LIST",
+		.help = "HOST[:PORT],...: registries to reach over plain HTTP."},
+	{"registry-auth", CONF_FILE, "FILE", .help = "Credentials of registries."},
+	{"registry-ca", CONF_FILE, "FILE", .help = "CA certificates of registries."},
+	{"arch", CONF_STRING, "ARCH", .help = "Of an image for several architectures."},
+	{"timeout", CONF_STRING, "SECONDS", .help = "For all of the image. Default: 720."},
 	{"address", CONF_STRING, "HOST[:PORT]", .group = "Ignition",
 		.help = "Where nodes reach the operator's listener for registration. Default: the host of publicAttestationKeyRegisterAddr, and the port of the cluster."},
 	{"url", CONF_BOOL, "BOOL", "false", .help = "Print only the URL."},
@@ -56,10 +71,16 @@ static const struct conf_command commands[] = {
 		"Take the attestation key off a Machine, so that its node, reinstalled under another id, can register it again.",
 		CHANGES},
 	[TOOL_KEY_LIST] = {"key list", NULL, "All AttestationKeys.", "output watch"},
+	[TOOL_IMAGE_APPROVE] = {"image approve", "[REF]",
+		"Approve an image: nodes that boot it get their keys. With a cluster its Jobs compute the values; with --image or --rootfs, they are computed here.",
+		"wait image rootfs name" FETCHING},
 	[TOOL_IMAGE_LIST] = {"image list", NULL, "All ApprovedImages.", "output watch"},
 	[TOOL_IMAGE_EXPLAIN] = {"image explain", "NAME",
 		"Which values nodes with this image may show, and what they are made of.",
 		"output"},
+	[TOOL_IMAGE_VERIFY] = {"image verify", "NAME",
+		"Compute the values of an approved image again, from its registry or --rootfs, and compare them with those in force.",
+		"rootfs" FETCHING},
 	[TOOL_IGNITION] = {"ignition", NULL,
 		"The Ignition configuration to give to new nodes: it merges the operator's.",
 		"output address url"},
@@ -79,6 +100,7 @@ static const char *const values[][2] = {
 	{"approve", KEYS},
 	{"deny", KEYS},
 	{"image explain", IMAGES},
+	{"image verify", IMAGES},
 	{"completion", "(bash zsh fish)"},
 };
 

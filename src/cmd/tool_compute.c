@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tool_compute.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/file.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/loop/child.h"
+#include "tec/model/pcrmsg.h"
+#include "tec/pcr/platform.h"
+
+#define PROGRAM    "tec-compute-pcrs"
+#define VALUES_MAX (8u << 20)
+#define ARGS_MAX   64
+
+/* ---- directory */
+
+int tool_compute_init(struct tool_compute *c, struct tool *t, struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	*c = (struct tool_compute){.t = t};
+	self[n > 0 ? n : 0] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		strbuf_addf(&c->file, "%.*s/" PROGRAM, (int)(slash - self), self);
+	if (!slash || access(strbuf_str(&c->file), X_OK) < 0)
+		return err_set(err, ERR_NOT_FOUND,
+			"%.200s is not there; next step: install " PROGRAM " beside tecctl",
+			strbuf_str(&c->file));
+	c->dir = xasprintf("%s/tecctl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(c->dir)) {
+		free(steal_ptr(&c->dir));
+		return err_set_errno(err, ERR_INVALID, errno,
+			"cannot make a directory for the image's files; next step: set TMPDIR");
+	}
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)remove(path);
+	return 0;
+}
+
+void tool_compute_fini(struct tool_compute *c)
+{
+	if (c->dir)
+		(void)nftw(c->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(c->dir);
+	free(c->rootfs);
+	strbuf_fini(&c->file);
+}
+
+static int make_dir(const char *path, struct err *err)
+{
+	return mkdir(path, 0700) == 0 || errno == EEXIST
+		       ? 0
+		       : err_set_errno(err, ERR_INVALID, errno, "cannot make %s", log_esc(path));
+}
+
+/* ---- the child */
+
+struct run {
+	struct tool *t;
+	struct strbuf *out;
+	struct err *err;
+	bool done;
+};
+
+/* It escapes what comes from outside; what it lets through by mistake does nothing to a terminal. */
+static void on_said(void *arg, const char *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char b = (unsigned char)data[i];
+
+		fputc(b < ' ' && b != '\n' ? '?' : b == 0x7f ? '?' : b, stderr);
+	}
+	fflush(stderr);
+}
+
+static void on_done(void *arg, const struct err *err, const char *out, size_t len)
+{
+	struct run *r = arg;
+
+	*r->err = *err;
+	if (!err_is_set(err))
+		strbuf_add(r->out, out, len);
+	r->done = true;
+	loop_stop(r->t->loop);
+}
+
+/* argv begins with the program's name and ends with NULL. */
+static int run(struct tool_compute *c, const char *const *argv, struct strbuf *out, struct err *err)
+{
+	cleanup_free char *tmp = xasprintf("TMPDIR=%s", c->dir);
+	const char *const env[] = {"PATH=/usr/bin:/bin", tmp, NULL};
+	struct run r = {c->t, out, err, false};
+	const struct child_spec spec = {.file = strbuf_str(&c->file),
+		.argv = argv,
+		.env = env,
+		.bare_env = true,
+		.max_out = VALUES_MAX,
+		.said = on_said};
+
+	(void)child_start(c->t->loop, &c->t->ops, &spec, on_done, &r);
+	if (tool_run(c->t, &r.done, err) < 0)
+		return -1;
+	if (!err_is_set(err))
+		return 0;
+	/* It failed because of the image, not because the API server did not answer. */
+	err->kind = ERR_INVALID;
+	return -1;
+}
+
+int tool_compute_fetch(struct tool_compute *c, const char *image, char **reference, struct err *err)
+{
+	static const char *const options[][2] = {{"registry-mirror", "--registry-mirror"},
+		{"insecure-registry", "--insecure-registry"}, {"registry-auth", "--registry-auth"},
+		{"registry-ca", "--registry-ca"}, {"arch", "--arch"}, {"timeout", "--timeout"}};
+	const char *argv[ARGS_MAX] = {PROGRAM, "fetch", image, "--into"};
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	size_t n = 5;
+
+	c->rootfs = xasprintf("%s/rootfs", c->dir);
+	if (make_dir(c->rootfs, err) < 0)
+		return -1;
+	argv[4] = c->rootfs;
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (!conf_str(c->t->conf, options[i][0]))
+			continue;
+		argv[n++] = options[i][1];
+		argv[n++] = conf_str(c->t->conf, options[i][0]);
+	}
+	if (run(c, argv, &out, err) < 0)
+		return err_wrap(err, "image %.100s", log_esc(image));
+	while (out.len && out.data[out.len - 1] == '\n')
+		out.data[--out.len] = '\0';
+	*reference = strbuf_steal(&out);
+	return 0;
+}
+
+int tool_compute_values(struct tool_compute *c, struct strbuf *out, struct err *err)
+{
+	const char *const argv[] = {PROGRAM, "all", "--rootfs", c->rootfs, "--variants", NULL};
+
+	return run(c, argv, out, err);
+}
+
+int tool_compute_message(struct tool_compute *c, const char *reference, const char *nonce,
+	struct json_object *platforms, struct strbuf *out, struct err *err)
+{
+	cleanup_free char *result = xasprintf("%s/result", c->dir), *text = NULL;
+	const char *argv[ARGS_MAX] = {PROGRAM, "--image", reference, "--nonce", nonce, "--rootfs",
+		c->rootfs, "--result", result};
+	size_t n = 9, len;
+
+	for (size_t i = 0; platforms && i < json_object_array_length(platforms) && n + 1 < ARGS_MAX;
+		i++)
+		argv[n++] = json_object_get_string(json_object_array_get_idx(platforms, i));
+	if (run(c, argv, out, err) < 0)
+		return -1;
+	text = file_read(result, MODEL_PCRMSG_MAX, &len, NULL, err);
+	if (!text)
+		return -1;
+	strbuf_reset(out);
+	strbuf_add(out, text, len);
+	return 0;
+}
+
+/* ---- platforms */
+
+/* A member of a ConfigMap's data is a file's name without a slash; others are none of ours. */
+static int write_variable(
+	const char *dir, const char *name, const void *data, size_t len, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/%s", dir, name);
+
+	if (!*name || strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))
+		return 0;
+	return file_replace(path, data, len, 0600, err);
+}
+
+static int write_variables(struct json_object *o, const char *dir, struct err *err)
+{
+	struct json_object *binary = json_get_obj(o, "binaryData"),
+			   *plain = json_get_obj(o, "data");
+
+	if (binary) {
+		json_object_object_foreach (binary, name, value) {
+			const char *text = json_object_get_string(value);
+			uint8_t *bytes = NULL;
+			size_t len;
+			int rc = 0;
+
+			if (!json_object_is_type(value, json_type_string) ||
+				bytes_from_b64(text, strlen(text), &bytes, &len) < 0)
+				continue;
+			rc = write_variable(dir, name, bytes, len, err);
+			free(bytes);
+			if (rc < 0)
+				return -1;
+		}
+	}
+	if (plain) {
+		json_object_object_foreach (plain, name, value) {
+			if (json_object_is_type(value, json_type_string) &&
+				write_variable(dir, name, json_object_get_string(value),
+					(size_t)json_object_get_string_len(value), err) < 0)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+int tool_compute_platform(struct tool_compute *c, struct json_object *configmap,
+	struct json_object *platforms, struct err *err)
+{
+	const char *name = show_name(configmap);
+	cleanup_free char *all = xasprintf("%s/platforms", c->dir),
+			  *dir = xasprintf("%s/%s", all, name),
+			  *arg = xasprintf("%s=%s", name, dir);
+
+	if (make_dir(all, err) < 0 || make_dir(dir, err) < 0 ||
+		write_variables(configmap, dir, err) < 0)
+		return err_wrap(err, "platform %.60s", name);
+	json_push_str(json_push_str(platforms, "--platform"), arg);
+	return 0;
+}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""tecctl image: where no Jobs run it computes the values itself, from a directory or a registry, and the
+operator takes them as a Job's; in a cluster the Jobs do."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+import jobpod
+import pcrstool
+import spine
+from conftest import lacking
+from ociimage import Scripted, gz, push, tar_of
+from pcrstool import make_root
+from tecctl import Tecctl
+from tecproc import operator_binary
+from teckinds import IMAGE
+from test_standalone import Standalone
+
+NS = "trusted-execution-clusters"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return make_root(tmp_path_factory.mktemp("root"))
+
+
+@pytest.fixture
+def alone(tmp_path):
+    if not os.access(operator_binary(), os.X_OK):
+        lacking(f"no {operator_binary()}; next step: make, or set TEC_OPERATOR")
+    s = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.1").start()
+    s.ctl = Tecctl(f"{s.dir}/kubeconfig")
+    yield s
+    if s.process.poll() is None:
+        assert s.stop() == 0, s.log()
+
+
+def entries(plane, ns=NS):
+    return json.loads(spine.read(plane, ns, "configmaps", "image-pcrs")["data"]["image-pcrs.json"])
+
+
+def boot_sets(plane):
+    return json.loads(spine.read(plane, NS, "configmaps", "trustee-rv-data")["data"].get("boot-sets.json", "[]"))
+
+
+def test_a_directory_is_computed_and_in_force(alone, root):
+    out, err = alone.ctl.run("image", "approve", "--rootfs", root)
+    name = re.fullmatch(r"approvedimage (rootfs-[0-9a-f]{8}) is in force\n", out)[1]
+    assert f"tecctl: made ApprovedImage {name}\n" in err
+    found = entries(alone)
+    expected = json.loads(pcrstool.run("all", "-r", root, "--variants").stdout)
+    assert found[name]["pcrs"] == expected["pcrs"]
+    assert [v["pcrs"] for v in found[name]["variants"]] == [v["pcrs"] for v in expected["variants"][1:]]
+    alone.wait_for(lambda: boot_sets(alone), 30, "boot sets")
+    # The operator's Job and the Pod go as everywhere.
+    alone.wait_for(lambda: not spine.items(alone, NS, "pods")
+                   and not alone.get(f"/apis/batch/v1/namespaces/{NS}/jobs")["items"], 30, "no Job and no Pod")
+    # Again: nothing is made twice.
+    out, err = alone.ctl.run("image", "approve", "--rootfs", root)
+    assert out == f"approvedimage {name} is in force\n" and "made" not in err
+    assert re.search(rf"^  {name} +Ready +[1-9]\d* ", alone.ctl.out("status"), re.M)
+    shown = alone.ctl.out("image", "explain", name)
+    assert expected["pcrs"][0]["value"] in shown and "Pcr4Shim" in shown
+    assert "all " in alone.ctl.out("image", "verify", name, "--rootfs", root)
+
+
+def test_what_does_not_compute_is_not_approved(alone, root, tmp_path):
+    broken = tmp_path / "broken"
+    shutil.copytree(root, broken)
+    for at, _, names in os.walk(broken):
+        for file in (n for n in names if n == "grubx64.efi"):
+            os.remove(os.path.join(at, file))
+    (tmp_path / "empty").mkdir()
+    for directory in (broken, tmp_path / "empty"):
+        out, err = alone.ctl.run("image", "approve", "--rootfs", directory, code=1)
+        assert out == "" and "tec-compute-pcrs: " in err and "failed with status 1" in err
+    assert "cannot open --rootfs" in alone.ctl.run("image", "approve", "--rootfs", tmp_path / "no", code=1)[1]
+    assert spine.items(alone, NS, "ai") == []
+    assert "which image?" in alone.ctl.run("image", "approve", code=1)[1]
+    assert "excludes" in alone.ctl.run("image", "approve", "x", "--image", "y", code=1)[1]
+    assert "does not end in a digest" in alone.ctl.run("image", "approve", "quay.io/x/y:latest", code=1)[1]
+    assert "cannot be the name" in alone.ctl.run("image", "approve", IMAGE, "--name=A_b", code=1)[1]
+    alone.ctl.run("image", "approve", IMAGE, "--name=a", "--wait=1", code=1)
+    assert "is of another image" in alone.ctl.run(
+        "image", "approve", IMAGE.replace("0" * 64, "1" * 64), "--name=a", code=1)[1]
+    assert "there are no values" in alone.ctl.run("image", "verify", "a", code=1)[1]
+
+
+def test_an_image_is_fetched_from_its_registry(alone, root, registry, tmp_path):
+    reference = push(registry, "os", gz(tar_of(root)))
+    host = reference.partition("/")[0]
+    out, err = alone.ctl.run("image", "approve", f"--image={reference}", f"--insecure-registry={host}", "--name=os")
+    assert out == "approvedimage os is in force\n" and "tec-compute-pcrs: " in err, err
+    assert spine.read(alone, NS, "ai", "os")["spec"]["image"] == reference
+    assert entries(alone)["os"]["pcrs"] == json.loads(pcrstool.run("all", "-r", root).stdout)["pcrs"]
+    assert "are those of the image" in alone.ctl.out("image", "verify", "os", f"--insecure-registry={host}")
+    other = tmp_path / "other"
+    shutil.copytree(root, other)
+    for at, _, names in os.walk(other):
+        for file in (n for n in names if n == "vmlinuz"):
+            shutil.copyfile(pcrstool.debian(*pcrstool.FALLBACK), os.path.join(at, file))
+    out, _ = alone.ctl.run("image", "verify", "os", "--rootfs", other, code=1)
+    assert "are not those of the image" in out
+    _, err = alone.ctl.run("image", "approve", f"--image={host}/no/such:1", f"--insecure-registry={host}", code=1)
+    assert f"{host}/no/such:1" in err
+    assert [o["metadata"]["name"] for o in spine.items(alone, NS, "ai")] == ["os"]
+
+
+def test_platforms_of_the_cluster_are_computed(alone, root, tmp_path):
+    files = pcrstool.files_of(pcrstool.write_efivars("debian12-shim-grub", tmp_path / "vars"))
+    status, answer = alone.api("POST", spine.path_of(NS, "configmaps"), {
+        "metadata": {"name": "board"},
+        "binaryData": {k: base64.b64encode(v).decode() for k, v in files.items()}})
+    assert status == 201, answer
+    spine.merge(alone, NS, "tec", "tec", {"spec": {"attestation": {"platformConfigMaps": ["board"]}}})
+    alone.ctl.run("image", "approve", "--rootfs", root, "--name=a")
+    found = alone.wait_for(lambda: entries(alone)["a"].get("platforms"), 30, "the platform")
+    assert found[0]["name"] == "board" and found[0]["variables"] == pcrstool.platform_digest(files)
+    assert "On the platform board:" in alone.ctl.out("image", "explain", "a")
+
+
+def test_ctrl_c_while_it_computes(alone, tmp_path):
+    left, over, slow = tmp_path / "tmp", threading.Event(), Scripted()
+    left.mkdir()
+    slow.answers["/v2/a/b/manifests/1"] = lambda handler: over.wait(120) and None
+    try:
+        seen = alone.ctl.terminal("image", "approve", f"--image={slow.host}/a/b:1", f"--insecure-registry={slow.host}",
+                                  env={"TMPDIR": str(left)})
+        alone.wait_for(lambda: slow.seen, 30, "a request")
+        children = subprocess.run(["pgrep", "-P", str(seen.pid)], capture_output=True, text=True, check=False).stdout
+        assert os.listdir(left) and children.split()
+        assert seen.interrupt().end() == 130
+        assert os.listdir(left) == [] and not os.path.exists(f"/proc/{children.split()[0]}")
+        assert spine.items(alone, NS, "ai") == []
+    finally:
+        over.set()
+        slow.close()
+
+
+def test_a_clusters_jobs_compute(make_world, root, tmp_path):
+    world = make_world().start()
+    ctl = Tecctl(world.cp.admin_kubeconfig, world.ns)
+    for option in ("--image", "--rootfs"):
+        _, err = ctl.run("image", "approve", option, root, code=1)
+        assert "runs Jobs that compute; next step: tecctl image approve REF" in err
+    seen = ctl.terminal("image", "approve", IMAGE, "--wait=600")
+    seen.until("made ApprovedImage fedora-coreos-00000000")
+    job = world.cp.wait_for(lambda: world.cp.get(f"/apis/batch/v1/namespaces/{world.ns}/jobs")["items"], 60, "the Job")[0]
+    result = tmp_path / "result"
+    args = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    done = pcrstool.run(*args, "-r", root, "--result", result)
+    assert done.returncode == 0, done
+    jobpod.end(world.cp, world.ns, jobpod.pod_of(world.cp, world.ns, job), result.read_text())
+    assert seen.end() == 0 and "approvedimage fedora-coreos-00000000 is in force" in seen.seen
+    assert "all " in ctl.out("image", "verify", "fedora-coreos-00000000", "--rootfs", root)
