@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * auth => evidence => attest => resource, one callback each. A server's words reach people escaped and
+ * cut. Stock Trustee answers 401 to everything, so what a refusal means is told by its `type` and by
+ * what was asked for.
+ */
+#include "config.h"
+
+#include "tec/attest/flow.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/net/sessions.h"
+
+#define CONNECT_MS 5000
+#define ATTEST_MS  20000
+#define NONCE_MAX  1024
+#define TOKEN_MAX  60000 /* SECRET_MAX_LEN is above */
+#define ANSWER_MAX (128u << 10)
+
+static const struct json_limits answer_limits = {.bytes = ANSWER_MAX, .depth = 16, .tokens = 4096};
+
+struct flow {
+	struct op op;        /* first */
+	struct op_scope ops; /* its calls */
+	struct httpc *client;
+	const struct attest_source *source;
+	char *url, *path, *init_data; /* owned; NULL: see the request */
+	struct httpc_tls *tls;        /* owned reference, or NULL */
+	const struct attest_token *have;
+	uint32_t connect_ms;
+	char *cookie, *nonce;       /* owned */
+	struct attest_token *token; /* owned; being made */
+	attest_flow_fn done;
+	void *arg;
+};
+
+/* ---- tokens */
+
+void attest_token_free(struct attest_token *t)
+{
+	if (!t)
+		return;
+	secret_free(t->text);
+	jwe_own_free(t->key);
+	free(t);
+}
+
+static bool token_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_' || c == '.';
+}
+
+/* `exp` of a JWT's claims; 0: it cannot be read. Who may believe the rest is the server's business. */
+static int64_t expiry(const char *jwt)
+{
+	const char *from = strchr(jwt, '.'), *to = from ? strchr(from + 1, '.') : NULL;
+	cleanup_free uint8_t *claims = NULL;
+	cleanup_json struct json_object *o = NULL;
+	struct err ignored = ERR_INIT;
+	size_t n = 0;
+
+	if (!to || bytes_from_b64url(from + 1, (size_t)(to - from - 1), &claims, &n) < 0)
+		return 0;
+	o = json_parse((const char *)claims, n, &answer_limits, &ignored);
+	return json_object_is_type(o, json_type_object) ? json_get_int(o, "exp", 0) : 0;
+}
+
+struct attest_token *attest_flow_read_token(const char *body, size_t len, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(body, len, &answer_limits, err);
+	const char *text = json_get_str(o, "token");
+	struct attest_token *t;
+	size_t n = text ? strlen(text) : 0;
+
+	if (!o)
+		return NULL;
+	for (size_t i = 0; i < n && n <= TOKEN_MAX; i++)
+		if (!token_char(text[i]))
+			n = 0;
+	if (n == 0 || n > TOKEN_MAX) {
+		json_wipe(o);
+		err_set(err, ERR_INVALID, "there is no token in it");
+		return NULL;
+	}
+	t = xcalloc(1, sizeof(*t));
+	t->text = secret_new_copy(text, n + 1);
+	t->exp_s = expiry(text);
+	json_wipe(o);
+	return t;
+}
+
+/* ---- paths */
+
+static size_t segment(const char *p)
+{
+	size_t n = 0;
+
+	while (token_char(p[n]) && !(n == 0 && p[n] == '.'))
+		n++;
+	return n;
+}
+
+bool attest_path_valid(const char *path)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		size_t n = segment(path);
+
+		if (n == 0 || n > 255 || path[n] != (i < 2 ? '/' : '\0'))
+			return false;
+		path += n + 1;
+	}
+	return true;
+}
+
+/* ---- what an answer means */
+
+char *attest_flow_read_nonce(const char *body, size_t len, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(body, len, &answer_limits, err);
+	const char *nonce = json_get_str(o, "nonce"), *hash;
+	struct json_object *extra = json_get_obj(o, "extra-params");
+
+	if (!o)
+		return NULL;
+	hash = json_get_str(extra, "selected-hash-algorithm");
+	if (hash && !str_eq(hash, "sha384")) {
+		err_set(err, ERR_INVALID, "it asks for the hash %s, and this node has sha384",
+			log_esc(hash));
+		return NULL;
+	}
+	if (!nonce || !*nonce || strlen(nonce) > NONCE_MAX) {
+		err_set(err, ERR_INVALID, "there is no nonce in it");
+		return NULL;
+	}
+	return xstrdup(nonce);
+}
+
+/* The refusals that are about this node and what it asks for. */
+static bool is_policy(const char *type, const char *step)
+{
+	static const char *const resource[] = {
+		"PolicyDeny", "ResourceNotFound", "PluginInternalError", "ResourceAccessDenied"};
+
+	if (str_eq(step, "attest"))
+		return str_eq(type, "AttestationError");
+	if (str_eq(step, "resource"))
+		for (size_t i = 0; i < ARRAY_LEN(resource); i++)
+			if (str_eq(type, resource[i]))
+				return true;
+	return false;
+}
+
+enum attest_fault attest_flow_judge(
+	int status, const char *body, size_t len, const char *step, struct err *err)
+{
+	struct err unread = ERR_INIT;
+	cleanup_json struct json_object *o =
+		len > 0 ? json_parse(body, len, &json_limits_public, &unread) : NULL;
+	const char *url = json_object_is_type(o, json_type_object) ? json_get_str(o, "type") : NULL;
+	const char *type = url && strrchr(url, '/') ? strrchr(url, '/') + 1 : url;
+	const char *detail = type ? json_get_str(o, "detail") : NULL;
+
+	if (type && status >= 400 && status < 500 && is_policy(type, step)) {
+		err_set_http(err, ERR_DENIED, status, "the server refuses (%s)%s%.150s", type,
+			detail ? ": " : "", detail ? log_esc(detail) : "");
+		return ATTEST_REFUSED;
+	}
+	err_set_http(err, ERR_TRANSIENT, status, "the server answered %d to %s%s%.150s", status,
+		step, detail ? ": " : "", detail ? log_esc(detail) : "");
+	return ATTEST_SERVER;
+}
+
+/* ---- the end */
+
+static void flow_free(struct flow *f)
+{
+	op_scope_cancel(&f->ops);
+	httpc_tls_unref(f->tls);
+	attest_token_free(f->token);
+	free(f->url);
+	free(f->path);
+	free(f->init_data);
+	free(f->cookie);
+	free(f->nonce);
+	free(f);
+}
+
+static void on_abort(struct op *op)
+{
+	flow_free(container_of(op, struct flow, op));
+}
+
+static void finish(struct flow *f, struct attest_flow_answer *a)
+{
+	op_finish(&f->op);
+	if (a->fault == ATTEST_OK)
+		a->token = steal_ptr(&f->token);
+	f->done(f->arg, a);
+	attest_token_free(a->token);
+	body_fini(&a->resource);
+	flow_free(f);
+}
+
+static void fail(struct flow *f, enum attest_fault fault, const struct err *err)
+{
+	struct attest_flow_answer a = {.fault = fault, .err = *err};
+
+	finish(f, &a);
+}
+
+/* The error of an answer that cannot be used. */
+static void fail_answer(struct flow *f, struct err *err, const char *step)
+{
+	err_wrap(err, "the server's answer to %s", step);
+	fail(f, ATTEST_SERVER, err);
+}
+
+/* True: the answer is there with status 200; else the flow has ended. */
+static bool answered(
+	struct flow *f, const struct err *err, const struct httpc_answer *a, const char *step)
+{
+	struct attest_flow_answer out = {.fault = ATTEST_NETWORK};
+
+	if (!err_is_set(err) && a->status == 200)
+		return true;
+	if (err_is_set(err)) {
+		/* What is no HTTP, or too much of it, came from a server. */
+		out.fault = err->kind == ERR_INVALID ? ATTEST_SERVER : ATTEST_NETWORK;
+		out.err = *err;
+	} else {
+		out.fault = attest_flow_judge(a->status, a->body, a->body_len, step, &out.err);
+		out.stale = f->have && a->status == 401 && out.fault == ATTEST_SERVER;
+	}
+	finish(f, &out);
+	return false;
+}
+
+/* ---- requests */
+
+static void ask(struct flow *f, const char *method, const char *path, const struct strbuf *body,
+	uint32_t deadline_ms, httpc_done_fn done)
+{
+	cleanup_strbuf struct strbuf url = STRBUF_INIT, cookie = STRBUF_INIT;
+	struct httpc_header headers[2] = {{"Accept", "application/json"}, {"Cookie", NULL}};
+	struct httpc_request r = {.method = method,
+		.tls = f->tls,
+		.headers = headers,
+		.n_headers = 1,
+		.body = body ? body->data : NULL,
+		.body_len = body ? body->len : 0,
+		.max_body = f->path ? 2 * ATTEST_RESOURCE_MAX : ANSWER_MAX,
+		.connect_ms = f->connect_ms,
+		.deadline_ms = deadline_ms};
+
+	if (body)
+		headers[0] = (struct httpc_header){"Content-Type", "application/json"};
+	if (f->cookie) {
+		strbuf_addf(&cookie, "kbs-session-id=%s", f->cookie);
+		headers[1].value = strbuf_str(&cookie);
+		r.n_headers = 2;
+	}
+	if (f->have)
+		r.bearer = (const char *)secret_peek(f->have->text);
+	strbuf_addf(&url, "%s/kbs/v0/%s", f->url, path);
+	r.url = strbuf_str(&url);
+	httpc_start(f->client, &f->ops, &r, NULL, done, f);
+}
+
+static void on_resource(void *arg, const struct err *err, const struct httpc_answer *answer)
+{
+	struct flow *f = arg;
+	const struct attest_token *t = f->have ? f->have : f->token;
+	struct attest_flow_answer out = {.fault = ATTEST_OK};
+
+	if (!answered(f, err, answer, "resource"))
+		return;
+	if (jwe_open(t->key, answer->body, answer->body_len, &out.resource, &out.err) < 0)
+		fail_answer(f, &out.err, "resource");
+	else
+		finish(f, &out);
+}
+
+static void ask_resource(struct flow *f)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+
+	strbuf_addf(&path, "resource/%s", f->path);
+	ask(f, "GET", strbuf_str(&path), NULL, ATTEST_MS, on_resource);
+}
+
+static void on_attest(void *arg, const struct err *err, const struct httpc_answer *answer)
+{
+	struct flow *f = arg;
+	struct attest_flow_answer out = {.fault = ATTEST_OK};
+	struct attest_token *t;
+
+	if (!answered(f, err, answer, "attest"))
+		return;
+	t = attest_flow_read_token(answer->body, answer->body_len, &out.err);
+	if (!t) {
+		fail_answer(f, &out.err, "attest");
+		return;
+	}
+	f->token->text = steal_ptr(&t->text);
+	f->token->exp_s = t->exp_s;
+	attest_token_free(t);
+	if (f->path)
+		ask_resource(f);
+	else
+		finish(f, &out);
+}
+
+/* The key that resources will be encrypted to, as the two rooms write it. */
+static struct rats_jwk own_jwk(const struct jwe_own *k)
+{
+	struct jwe_jwk j;
+
+	jwe_own_public(k, &j);
+	return (struct rats_jwk){.kty = j.kty, .crv = j.crv, .alg = j.alg, .x = j.x, .y = j.y};
+}
+
+static void on_evidence(void *arg, const struct err *err, const char *json, size_t len)
+{
+	struct flow *f = arg;
+	struct err bad = ERR_INIT;
+	enum rats_flaw flaw;
+	struct rats_attest a = {.nonce = f->nonce,
+		.key = own_jwk(f->token->key),
+		.init_data = f->init_data,
+		.additional = ""};
+	cleanup_json struct json_object *o = NULL;
+	cleanup_strbuf struct strbuf body = STRBUF_INIT;
+
+	if (err_is_set(err)) {
+		fail(f, ATTEST_TPM, err);
+		return;
+	}
+	o = json_parse(json, len, &json_limits_public, &bad);
+	if (!o || rats_evidence_read(o, &a.evidence, &flaw, &bad) < 0) {
+		err_wrap(&bad, "the evidence of this node");
+		fail(f, ATTEST_TPM, &bad);
+		return;
+	}
+	rats_attest_write(&a, &body);
+	ask(f, "POST", "attest", &body, ATTEST_MS, on_attest);
+}
+
+static void on_auth(void *arg, const struct err *err, const struct httpc_answer *answer)
+{
+	struct flow *f = arg;
+	uint8_t binding[RATS_BINDING_LEN];
+	struct err bad = ERR_INIT;
+	struct rats_jwk key;
+
+	if (!answered(f, err, answer, "auth"))
+		return;
+	f->nonce = attest_flow_read_nonce(answer->body, answer->body_len, &bad);
+	f->cookie = answer->set_cookie ? sessions_cookie(answer->set_cookie) : NULL;
+	if (f->nonce && !f->cookie)
+		err_set(&bad, ERR_INVALID, "there is no session cookie in it");
+	if (err_is_set(&bad)) {
+		fail_answer(f, &bad, "auth");
+		return;
+	}
+	f->token = xcalloc(1, sizeof(*f->token));
+	f->token->key = jwe_own_new();
+	key = own_jwk(f->token->key);
+	rats_binding(&key, f->nonce, "", binding);
+	f->source->start(f->source, &f->ops, binding, on_evidence, f);
+}
+
+static void ask_auth(struct flow *f)
+{
+	cleanup_json struct json_object *extra = json_obj();
+	struct rats_auth a = {.tee = f->source->tee, .extra = extra};
+	cleanup_strbuf struct strbuf body = STRBUF_INIT;
+
+	rats_auth_write(&a, &body);
+	ask(f, "POST", "auth", &body, f->connect_ms, on_auth);
+}
+
+struct op *attest_flow_start(struct httpc *client, const struct attest_source *source,
+	struct op_scope *scope, const struct attest_flow_request *r, attest_flow_fn done, void *arg)
+{
+	struct flow *f = xcalloc(1, sizeof(*f));
+	size_t n = strlen(r->url);
+
+	while (n > 0 && r->url[n - 1] == '/')
+		n--;
+	f->client = client;
+	f->source = source;
+	f->url = xstrndup(r->url, n);
+	f->path = xstrdup(r->path);
+	f->init_data = xstrdup(r->init_data);
+	f->tls = r->tls ? httpc_tls_ref(r->tls) : NULL;
+	f->have = r->token;
+	f->connect_ms = r->connect_ms ? r->connect_ms : CONNECT_MS;
+	f->done = done;
+	f->arg = arg;
+	op_begin(&f->op, scope, on_abort);
+	if (f->have)
+		ask_resource(f);
+	else
+		ask_auth(f);
+	return &f->op;
+}
