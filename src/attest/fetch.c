@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One step at a time: register => server i => server i + 1 ... => wait => next round. The server that
+ * answered last is asked first. What each server said last is kept, so that it is said once, and so
+ * that the end can tell the most telling of the reasons: a refusal before a TPM that failed, that before
+ * a server that is of no use, and that before one that is not there.
+ */
+#include "config.h"
+
+#include "tec/attest/fetch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/attest/esys.h"
+#include "tec/attest/register.h"
+#include "tec/base/backoff.h"
+#include "tec/base/clock.h"
+#include "tec/base/file.h"
+#include "tec/base/mem.h"
+#include "tec/loop/timer.h"
+
+#define WAIT_MIN_MS 1000
+#define WAIT_MAX_MS 30000
+#define SAY_MS      10000
+#define TPM_MS      30000 /* a TPM may come late in a boot, but not later than this */
+
+struct said {
+	enum attest_fault fault;
+	struct err err;
+};
+
+struct fetch {
+	struct op op;        /* first */
+	struct op_scope ops; /* one call at a time */
+	struct httpc *client;
+	const struct attest_source *source;
+	struct attest_fetch_request r;
+	struct httpc_tls *tls[ATTEST_SERVERS_MAX], *registration; /* owned references, or NULL */
+	struct said said[ATTEST_SERVERS_MAX + 1]; /* the last is the registration's */
+	bool registered;
+	size_t first, next; /* servers: of the round, from 0 to n_servers */
+	uint32_t rounds;    /* that ended */
+	uint64_t started_ms;
+	struct backoff backoff;
+	struct timer wait, progress, budget;
+	attest_fetch_fn done;
+	void *arg;
+};
+
+static void start_round(struct fetch *f);
+static void next_server(struct fetch *f);
+
+/* ---- the end */
+
+static void fetch_free(struct fetch *f)
+{
+	op_scope_cancel(&f->ops);
+	timer_fini(&f->wait);
+	timer_fini(&f->progress);
+	timer_fini(&f->budget);
+	for (size_t i = 0; i < ATTEST_SERVERS_MAX; i++)
+		httpc_tls_unref(f->tls[i]);
+	httpc_tls_unref(f->registration);
+	free(f);
+}
+
+static void on_abort(struct op *op)
+{
+	fetch_free(container_of(op, struct fetch, op));
+}
+
+static void finish(struct fetch *f, struct attest_fetch_answer *a)
+{
+	op_finish(&f->op);
+	f->done(f->arg, a);
+	attest_token_free(a->token);
+	body_fini(&a->resource);
+	fetch_free(f);
+}
+
+/* The most telling of the reasons. */
+static const struct said *reason(const struct fetch *f)
+{
+	static const enum attest_fault order[] = {
+		ATTEST_REFUSED, ATTEST_USAGE, ATTEST_TPM, ATTEST_SERVER, ATTEST_NETWORK};
+
+	for (size_t k = 0; k < ARRAY_LEN(order); k++)
+		for (size_t i = 0; i <= ATTEST_SERVERS_MAX; i++)
+			if (f->said[i].fault == order[k])
+				return &f->said[i];
+	return NULL;
+}
+
+static void give_up(struct fetch *f)
+{
+	const struct said *why = reason(f);
+	struct attest_fetch_answer a = {.fault = why ? why->fault : ATTEST_NETWORK};
+
+	if (why)
+		a.err = why->err;
+	else
+		err_set(&a.err, ERR_TRANSIENT, "no server answered in time");
+	a.said = why && f->r.say;
+	finish(f, &a);
+}
+
+/* ---- what is said */
+
+static const char *name_of(const struct fetch *f, size_t i)
+{
+	return i == ATTEST_SERVERS_MAX ? f->r.config->registration.url : f->r.config->server[i].url;
+}
+
+static void say(struct fetch *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void say(struct fetch *f, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&text, fmt, ap);
+	va_end(ap);
+	if (f->r.say)
+		f->r.say(f->arg, strbuf_str(&text));
+}
+
+/* A certificate that is not valid yet, or not any more, is most often a clock that is wrong. */
+static void explain_clock(struct err *err)
+{
+	char now[CLOCK_RFC3339_LEN];
+
+	if (!strstr(err->text, "expired") && !strstr(err->text, "not yet valid"))
+		return;
+	clock_format(clock_wall_s(), now);
+	snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
+		"; this machine's clock says %s: is it right?", now);
+}
+
+static void note(struct fetch *f, size_t i, enum attest_fault fault, const struct err *err)
+{
+	struct said *s = &f->said[i];
+	struct err e = *err;
+
+	explain_clock(&e);
+	if (s->fault != fault || !str_eq(s->err.text, e.text))
+		say(f, "%s: %s", name_of(f, i), e.text);
+	s->fault = fault;
+	s->err = e;
+}
+
+static void on_progress(void *arg)
+{
+	struct fetch *f = arg;
+	const struct said *why = reason(f);
+	unsigned s = (unsigned)((clock_boot_ms() - f->started_ms) / 1000);
+
+	say(f, "still waiting for %s after %u s%s%s",
+		f->r.token_only ? "a token" : f->r.config->path, s, why ? ": " : "",
+		why ? why->err.text : "");
+	timer_set(&f->progress, SAY_MS);
+}
+
+static void on_budget(void *arg)
+{
+	give_up(arg);
+}
+
+/* ---- rounds */
+
+/* A TPM that is not there, or is used by a program that should not, is no reason to wait for ever. */
+static bool is_final(const struct fetch *f)
+{
+	const struct said *why = reason(f);
+
+	if (why && why->fault == ATTEST_TPM)
+		return (why->err.kind != ERR_NOT_FOUND && why->err.kind != ERR_TRANSIENT) ||
+		       clock_boot_ms() - f->started_ms >= TPM_MS;
+	return false;
+}
+
+static void on_wait(void *arg)
+{
+	start_round(arg);
+}
+
+static void end_round(struct fetch *f)
+{
+	f->rounds++;
+	if ((f->r.config->limited && f->rounds > f->r.config->retries) || is_final(f))
+		give_up(f);
+	else
+		timer_set(&f->wait, backoff_next(&f->backoff, WAIT_MIN_MS, WAIT_MAX_MS));
+}
+
+static void on_flow(void *arg, struct attest_flow_answer *a)
+{
+	struct fetch *f = arg;
+	size_t i = f->first;
+	struct attest_fetch_answer out = {.fault = ATTEST_OK, .server = i};
+
+	if (a->stale) {
+		f->r.token = NULL;
+		next_server(f);
+		return;
+	}
+	if (a->fault == ATTEST_OK && f->r.accept && f->r.accept(f->arg, &a->resource, &a->err) < 0)
+		a->fault = ATTEST_SERVER;
+	if (a->fault == ATTEST_OK) {
+		out.token = steal_ptr(&a->token);
+		out.resource = body_move(&a->resource);
+		finish(f, &out);
+		return;
+	}
+	note(f, i, a->fault, &a->err);
+	f->next++;
+	f->first = (f->first + 1) % f->r.config->n_servers;
+	next_server(f);
+}
+
+static void next_server(struct fetch *f)
+{
+	const struct attest_config *c = f->r.config;
+	struct attest_flow_request r = {
+		.path = f->r.token_only ? NULL : c->path, .init_data = c->init_data};
+
+	if (f->next == c->n_servers) {
+		end_round(f);
+		return;
+	}
+	r.url = c->server[f->first].url;
+	r.tls = f->tls[f->first];
+	r.token = f->first == f->r.first ? f->r.token : NULL;
+	attest_flow_start(f->client, f->source, &f->ops, &r, on_flow, f);
+}
+
+/* ---- registration */
+
+static void write_ak(struct fetch *f, const struct pki_spki *ak)
+{
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	pki_spki_to_pem(ak, &pem);
+	if (f->r.ak_file && file_replace(f->r.ak_file, pem.data, pem.len, 0644, &err) < 0)
+		say(f, "the attestation key's public half is not kept: %s", err.text);
+}
+
+static void on_registered(
+	void *arg, enum attest_fault fault, const struct err *err, const char *text)
+{
+	struct fetch *f = arg;
+
+	if (fault == ATTEST_OK) {
+		f->registered = true;
+		f->said[ATTEST_SERVERS_MAX].fault = ATTEST_OK;
+		if (text)
+			say(f, "%s: %s", name_of(f, ATTEST_SERVERS_MAX), text);
+	} else {
+		note(f, ATTEST_SERVERS_MAX, fault, err);
+	}
+	next_server(f); /* somebody else may have registered the key */
+}
+
+static void start_registration(struct fetch *f)
+{
+	const struct attest_config *c = f->r.config;
+	struct err err = ERR_INIT;
+	cleanup_esys struct attest_esys *e = attest_esys_open(f->source->tcti, &err);
+	struct pki_spki ak;
+
+	if (!e || attest_esys_ak_make(e, f->source->ak_handle, &ak, &err) < 0) {
+		note(f, ATTEST_SERVERS_MAX, ATTEST_TPM, &err);
+		end_round(f);
+		return;
+	}
+	write_ak(f, &ak);
+	attest_register_start(f->client, &f->ops, c->registration.url, f->registration, c->uuid,
+		&ak, on_registered, f);
+}
+
+/* -1: the round has ended. */
+static int bind_init_data(struct fetch *f)
+{
+	const char *toml = f->r.config->init_data;
+	cleanup_esys struct attest_esys *e = NULL;
+	struct err err = ERR_INIT;
+
+	if (!toml || !f->source->tcti)
+		return 0;
+	e = attest_esys_open(f->source->tcti, &err);
+	if (e && attest_esys_bind(e, toml, &err) == 0)
+		return 0;
+	note(f, f->first, ATTEST_TPM, &err);
+	end_round(f);
+	return -1;
+}
+
+static void start_round(struct fetch *f)
+{
+	f->next = 0;
+	if (bind_init_data(f) < 0)
+		return;
+	if (f->r.config->registration.url && f->source->tcti && !f->registered)
+		start_registration(f);
+	else
+		next_server(f);
+}
+
+/* ---- the start */
+
+static int make_tls(struct fetch *f, struct err *err)
+{
+	const struct attest_config *c = f->r.config;
+
+	for (size_t i = 0; i < c->n_servers; i++)
+		if (attest_server_tls(&c->server[i], &f->tls[i], err) < 0)
+			return -1;
+	if (c->registration.url)
+		return attest_server_tls(&c->registration, &f->registration, err);
+	return 0;
+}
+
+struct op *attest_fetch_start(struct httpc *client, const struct attest_source *source,
+	struct op_scope *scope, const struct attest_fetch_request *r, attest_fetch_fn done,
+	void *arg, struct err *err)
+{
+	struct fetch *f = xcalloc(1, sizeof(*f));
+
+	f->client = client;
+	f->source = source;
+	f->r = *r;
+	f->first = r->first;
+	f->done = done;
+	f->arg = arg;
+	f->started_ms = clock_boot_ms();
+	timer_init(&f->wait, source->loop, on_wait, f);
+	timer_init(&f->progress, source->loop, on_progress, f);
+	timer_init(&f->budget, source->loop, on_budget, f);
+	if (make_tls(f, err) < 0) {
+		fetch_free(f);
+		return NULL;
+	}
+	op_begin(&f->op, scope, on_abort);
+	timer_set(&f->wait, 0);
+	timer_set(&f->progress, SAY_MS);
+	if (r->budget_ms)
+		timer_set(&f->budget, r->budget_ms);
+	return &f->op;
+}

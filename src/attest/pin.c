@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* One reader for both places: the header has what decrypting needs, so no registration. What is of no
+ * use later is refused when it is read, not when a machine boots. */
+#include "config.h"
+
+#include "tec/attest/flow.h"
+#include "tec/attest/pin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/attest/flow.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/uuid.h"
+#include "tec/pki/cert.h"
+#include "tec/rats/initdata.h"
+
+#define URL_MAX     2048
+#define RETRIES_MAX 1000000
+#define KEY_LEN     32
+
+static const struct json_limits limits = {.bytes = 256u << 10, .depth = 16, .tokens = 4096};
+
+static void server_fini(struct attest_server *s)
+{
+	free(s->url);
+	free(s->cert);
+	*s = (struct attest_server){NULL, NULL};
+}
+
+void attest_config_fini(struct attest_config *c)
+{
+	for (size_t i = 0; i < c->n_servers; i++)
+		server_fini(&c->server[i]);
+	server_fini(&c->registration);
+	free(c->path);
+	free(c->init_data);
+	free(c->uuid);
+	memset(c, 0, sizeof(*c));
+}
+
+/* ---- members */
+
+bool attest_url_valid(const char *url)
+{
+	const char *host = str_starts(url, "https://")  ? url + 8
+			   : str_starts(url, "http://") ? url + 7
+							: NULL;
+
+	if (!host || strlen(url) > URL_MAX || !*host || *host == '/' || *host == ':')
+		return false;
+	for (const char *p = host; *p; p++)
+		if (*p <= ' ' || *p >= 0x7f || strchr("@?#\\\"<>", *p))
+			return false;
+	return true;
+}
+
+static int read_server(
+	struct json_object *o, const char *what, struct attest_server *out, struct err *err)
+{
+	const char *url = json_get_str(o, "url"), *cert = json_get_str(o, "cert");
+
+	if (!json_object_is_type(o, json_type_object) || !url)
+		return err_set(err, ERR_INVALID, "%s does not have an url", what);
+	if (!attest_url_valid(url))
+		return err_set(err, ERR_INVALID,
+			"%s.url is not http://HOST[:PORT] or https://HOST[:PORT]: %s", what,
+			log_esc(url));
+	if (json_get(o, "cert") && !cert)
+		return err_set(err, ERR_INVALID, "%s.cert is not a text", what);
+	if (cert && *cert && pki_cert_check_bundle(cert, strlen(cert), err) < 0)
+		return err_wrap(err, "%s.cert is neither empty nor a certificate in PEM", what);
+	if (cert && *cert && !str_starts(url, "https://"))
+		return err_set(err, ERR_INVALID,
+			"%s has a cert, and a url that does not begin with https://", what);
+	out->url = xstrdup(url);
+	out->cert = cert && *cert ? xstrdup(cert) : NULL;
+	return 0;
+}
+
+static int read_servers(struct json_object *o, struct attest_config *out, struct err *err)
+{
+	struct json_object *list = json_get_arr(o, "servers");
+	size_t n = list ? json_object_array_length(list) : 0;
+	char what[32];
+
+	if (n == 0 || n > ATTEST_SERVERS_MAX)
+		return err_set(err, ERR_INVALID, "servers is not a list of 1 to %u servers",
+			ATTEST_SERVERS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(what, sizeof(what), "servers[%zu]", i);
+		out->n_servers = i + 1;
+		if (read_server(json_object_array_get_idx(list, i), what, &out->server[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_path(struct json_object *o, struct attest_config *out, struct err *err)
+{
+	const char *path = json_get_str(o, "path");
+
+	if (!path)
+		return err_set(
+			err, ERR_INVALID, "path is missing: name a resource as default/ID/root");
+	while (*path == '/') /* "/default/ID/root" is sent by some, and means the same */
+		path++;
+	if (!attest_path_valid(path))
+		return err_set(err, ERR_INVALID,
+			"path is not REPOSITORY/TYPE/TAG of letters, digits and .-_: %s",
+			log_esc(path));
+	out->path = xstrdup(path);
+	return 0;
+}
+
+static int read_retries(struct json_object *o, struct attest_config *out, struct err *err)
+{
+	struct json_object *n = json_get(o, "num_retries");
+	int64_t v = n ? json_object_get_int64(n) : 0;
+
+	if (!n)
+		return 0;
+	if (!json_object_is_type(n, json_type_int) || v < 0 || v > RETRIES_MAX)
+		return err_set(
+			err, ERR_INVALID, "num_retries is not a number from 0 to %u", RETRIES_MAX);
+	out->limited = true;
+	out->retries = (uint32_t)v;
+	return 0;
+}
+
+static int read_registration(struct json_object *o, struct attest_config *out, struct err *err)
+{
+	struct json_object *r = json_get(o, "attestation_key/registration");
+	const char *uuid = json_get_str(r, "uuid");
+
+	if (!r)
+		return 0;
+	if (read_server(r, "attestation_key.registration", &out->registration, err) < 0)
+		return -1;
+	if (json_get(r, "uuid") && (!uuid || !uuid_valid(uuid, strlen(uuid))))
+		return err_set(err, ERR_INVALID,
+			"attestation_key.registration.uuid is not a UUID in lower case");
+	out->uuid = xstrdup(uuid);
+	return 0;
+}
+
+/* ---- init-data */
+
+static void toml_string(struct strbuf *out, const char *s)
+{
+	strbuf_addc(out, '"');
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			strbuf_addf(out, "\\%c", c);
+		else if (c == '\n')
+			strbuf_adds(out, "\\n");
+		else if (c < ' ' || c == 0x7f)
+			strbuf_addf(out, "\\u%04X", c);
+		else
+			strbuf_addc(out, (char)c);
+	}
+	strbuf_addc(out, '"');
+}
+
+static void toml_key(struct strbuf *out, const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	if (n > 0 && !s[n])
+		strbuf_adds(out, s);
+	else
+		toml_string(out, s);
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted: the text's digest is in PCR 8, so the same configuration must give the same text. */
+char *attest_init_data(const char *json, size_t len, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(json, len, &limits, err);
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	cleanup_free const char **names = NULL;
+	size_t n = 0;
+
+	if (!o)
+		return NULL;
+	if (!json_object_is_type(o, json_type_object)) {
+		err_set(err, ERR_INVALID, "it is not a JSON object of texts");
+		return NULL;
+	}
+	names = xcalloc((size_t)json_object_object_length(o) + 1, sizeof(*names));
+	json_object_object_foreach (o, name, value) {
+		if (!json_object_is_type(value, json_type_string) || strchr(name, '\0') == name) {
+			err_set(err, ERR_INVALID, "its member %s is not a text", log_esc(name));
+			return NULL;
+		}
+		names[n++] = name;
+	}
+	qsort(names, n, sizeof(*names), compare);
+	strbuf_adds(&out, "version = \"0.1.0\"\nalgorithm = \"sha256\"\n\n[data]\n");
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *v = NULL;
+
+		json_object_object_get_ex(o, names[i], &v);
+		toml_key(&out, names[i]);
+		strbuf_adds(&out, " = ");
+		toml_string(&out, json_object_get_string(v));
+		strbuf_addc(&out, '\n');
+	}
+	return strbuf_steal(&out);
+}
+
+static int read_init_data(
+	struct json_object *o, bool toml, struct attest_config *out, struct err *err)
+{
+	const char *text = json_get_str(o, "initdata");
+
+	if (!json_get(o, "initdata") || (text && !*text))
+		return 0;
+	if (!text)
+		return err_set(err, ERR_INVALID, "initdata is not a text");
+	if (!toml)
+		out->init_data = attest_init_data(text, strlen(text), err);
+	else if (rats_initdata_check(text, strlen(text), err) == 0)
+		out->init_data = xstrdup(text);
+	return out->init_data ? 0 : err_wrap(err, "initdata");
+}
+
+/* ---- the whole */
+
+static int read_common(struct json_object *o, struct attest_config *out, struct err *err)
+{
+	if (read_servers(o, out, err) < 0 || read_path(o, out, err) < 0)
+		return -1;
+	return read_retries(o, out, err);
+}
+
+int attest_config_read(const char *text, size_t len, struct attest_config *out, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(text, len, &limits, err);
+
+	memset(out, 0, sizeof(*out));
+	if (!o)
+		return -1;
+	if (!json_object_is_type(o, json_type_object))
+		return err_set(err, ERR_INVALID, "it is not a JSON object");
+	if (read_common(o, out, err) < 0 || read_init_data(o, false, out, err) < 0)
+		return -1;
+	return read_registration(o, out, err);
+}
+
+int attest_config_read_header(
+	struct json_object *header, struct attest_config *out, struct err *err)
+{
+	struct json_object *o = json_get_obj(header, "clevis");
+
+	memset(out, 0, sizeof(*out));
+	if (!o || !str_eq(json_get_str(o, "pin"), "trustee"))
+		return err_set(
+			err, ERR_INVALID, "it was not encrypted with the clevis pin trustee");
+	return read_common(o, out, err) < 0 ? -1 : read_init_data(o, true, out, err);
+}
+
+static struct json_object *server_json(const struct attest_server *s)
+{
+	struct json_object *o = json_add_str(json_obj(), "url", s->url);
+
+	return json_add_str(o, "cert", s->cert ? s->cert : "");
+}
+
+void attest_config_write_header(const struct attest_config *c, struct strbuf *out)
+{
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *clevis = json_obj(), *servers = json_arr();
+	cleanup_free char *text = NULL;
+
+	for (size_t i = 0; i < c->n_servers; i++)
+		json_push(servers, server_json(&c->server[i]));
+	json_add_str(clevis, "pin", "trustee");
+	json_add(clevis, "servers", servers);
+	json_add_str(clevis, "path", c->path);
+	if (c->limited)
+		json_add_int(clevis, "num_retries", c->retries);
+	if (c->init_data)
+		json_add_str(clevis, "initdata", c->init_data);
+	else
+		json_object_object_add(clevis, "initdata", NULL);
+	/* clevis luks list and report look for a member with the pin's name. */
+	json_add(clevis, "trustee", json_add_str(json_obj(), "path", c->path));
+	json_add_str(o, "alg", "dir");
+	json_add_str(o, "enc", "A256GCM");
+	json_add(o, "clevis", clevis);
+	text = json_text(o);
+	strbuf_adds(out, text);
+}
+
+struct secret *attest_pin_key(const char *resource, size_t len, struct err *err)
+{
+	struct err bad = ERR_INIT;
+	struct json_object *o = json_parse(resource, len, &json_limits_public, &bad);
+	struct secret *key = NULL;
+	const char *text = NULL;
+
+	if (json_object_is_type(o, json_type_object) && str_eq(json_get_str(o, "key_type"), "oct"))
+		text = json_get_str(o, "key");
+	if (text && strlen(text) == KEY_LEN)
+		key = secret_new_copy(text, KEY_LEN);
+	else
+		err_set(err, ERR_INVALID,
+			"the resource is not {\"key_type\":\"oct\",\"key\":\"...\"} with a key of %u characters",
+			KEY_LEN);
+	json_wipe(o);
+	json_object_put(o);
+	return key;
+}
