@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job is one attestation with or without a resource; requests wait at it as ops, so that one that
+ * goes away leaves the job to the others. A job goes on without any: what it began with the TPM ends in
+ * order, and the token is good for the next request.
+ */
+#include "config.h"
+
+#include "tec/attest/cdh.h"
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "tec/attest/fetch.h"
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define RESOURCE   "/cdh/resource/"
+#define BUDGET_MS  25000
+#define REQUEST_MS 30000
+#define CLIENTS    600
+#define SPARE_S    15 /* of a token's life: it has to last for the request */
+#define DATA_MAX   SHA256_LEN
+#define JOBS_MAX   64
+
+struct job;
+struct waiter {
+	struct op op; /* first; in its request's scope */
+	TAILQ_ENTRY(waiter) link;
+	struct job *job;
+	struct httpd_req *req;
+};
+
+struct job {
+	LIST_ENTRY(job) link;
+	struct attest_cdh *cdh;
+	char *path;                  /* owned; NULL: the token */
+	struct attest_config config; /* the service's, with this path: owns nothing */
+	struct attest_token *token;  /* borrowed from the service: used by this job */
+	TAILQ_HEAD(, waiter) waiters;
+};
+
+struct attest_cdh {
+	struct httpc *client;
+	const struct attest_source *source;
+	const struct attest_config *config;
+	struct httpd *httpd; /* owned */
+	struct op_scope ops; /* of the jobs */
+	LIST_HEAD(, job) jobs;
+	unsigned n_jobs;
+	attest_cdh_idle_fn on_idle; /* NULL: nobody asked */
+	void *idle_arg;
+	struct attest_token *token; /* owned; NULL: none */
+	bool token_spent;           /* not to be used any more, but a job still does */
+	unsigned token_users;
+	size_t server; /* that answered last */
+};
+
+/* ---- who may ask */
+
+static bool ends_host(const char *p)
+{
+	size_t n = *p == ':' ? strspn(p + 1, "0123456789") : 0;
+
+	return !*p || (n > 0 && n <= 5 && !p[1 + n]);
+}
+
+bool attest_cdh_host_ok(const char *host)
+{
+	static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
+
+	for (size_t i = 0; host && i < ARRAY_LEN(names); i++)
+		if (strncasecmp(host, names[i], strlen(names[i])) == 0 &&
+			ends_host(host + strlen(names[i])))
+			return true;
+	return false;
+}
+
+static bool is_loopback(const char *peer)
+{
+	return str_starts(peer, "127.") || str_starts(peer, "[::1]") ||
+	       str_starts(peer, "[::ffff:127.");
+}
+
+/* False: refused already. */
+static bool allowed(struct httpd_req *r)
+{
+	if (is_loopback(httpd_req_peer(r)) && attest_cdh_host_ok(httpd_req_header(r, "Host")))
+		return true;
+	log_warn(NULL, "request refused: not from this machine's loopback", "peer=%s",
+		log_esc(httpd_req_peer(r)));
+	httpd_reply_error(r, 403, 0, "Forbidden");
+	return false;
+}
+
+/* ---- queries */
+
+static int hex(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+static char *decode(const char *p, size_t n, size_t *len)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] != '%') {
+			strbuf_addc(&out, p[i] == '+' ? ' ' : p[i]);
+			continue;
+		}
+		if (n - i < 3 || hex(p[i + 1]) < 0 || hex(p[i + 2]) < 0)
+			return NULL;
+		strbuf_addc(&out, (char)(hex(p[i + 1]) << 4 | hex(p[i + 2])));
+		i += 2;
+	}
+	*len = out.len;
+	return strbuf_steal(&out);
+}
+
+char *attest_cdh_param(const char *query, const char *name, size_t *len)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = query; p && *p;) {
+		size_t all = strcspn(p, "&");
+
+		if (all > n && p[n] == '=' && memcmp(p, name, n) == 0)
+			return decode(p + n + 1, all - n - 1, len);
+		p += all + (p[all] == '&');
+	}
+	return NULL;
+}
+
+static const char *query_of(const struct httpd_req *r)
+{
+	const char *q = strchr(httpd_req_target(r), '?');
+
+	return q ? q + 1 : "";
+}
+
+/* ---- the token */
+
+static void token_drop(struct attest_cdh *c)
+{
+	c->token_spent = true;
+	if (c->token_users > 0)
+		return;
+	attest_token_free(c->token);
+	c->token = NULL;
+	c->token_spent = false;
+}
+
+/* One that will do for a request; NULL: none. */
+static struct attest_token *token_now(struct attest_cdh *c)
+{
+	if (!c->token || c->token_spent)
+		return NULL;
+	if (c->token->exp_s > clock_wall_s() + SPARE_S)
+		return c->token;
+	token_drop(c);
+	return NULL;
+}
+
+/* ---- answers */
+
+static void reply_token(struct httpd_req *r, const struct attest_token *t)
+{
+	cleanup_wiped_strbuf struct strbuf out = STRBUF_INIT;
+	cleanup_secret struct secret *pem = jwe_own_pem(t->key);
+
+	strbuf_adds(&out, "{\"token\":");
+	json_quote(&out, (const char *)secret_peek(t->text), secret_len(t->text) - 1);
+	strbuf_adds(&out, ",\"tee_keypair\":");
+	json_quote(&out, (const char *)secret_peek(pem), secret_len(pem));
+	strbuf_addc(&out, '}');
+	httpd_reply(r, 200, "application/json", out.data, out.len);
+}
+
+static void waiter_end(struct waiter *w)
+{
+	TAILQ_REMOVE(&w->job->waiters, w, link);
+	free(w);
+}
+
+static void on_waiter_abort(struct op *op)
+{
+	waiter_end(container_of(op, struct waiter, op));
+}
+
+static void answer(struct httpd_req *r, const struct job *j, const struct attest_fetch_answer *a)
+{
+	if (a->fault != ATTEST_OK)
+		httpd_reply_error(r, 500, 0, "%s", a->err.text);
+	else if (j->path)
+		httpd_reply(r, 200, "application/octet-stream",
+			a->resource.len ? a->resource.data : "", a->resource.len);
+	else
+		reply_token(r, j->cdh->token);
+}
+
+static void job_free(struct job *j)
+{
+	struct attest_cdh *c = j->cdh;
+
+	LIST_REMOVE(j, link);
+	c->n_jobs--;
+	free(j->path);
+	free(j);
+	if (c->n_jobs == 0 && c->on_idle)
+		c->on_idle(c->idle_arg);
+}
+
+static void on_fetched(void *arg, struct attest_fetch_answer *a)
+{
+	struct job *j = arg;
+	struct attest_cdh *c = j->cdh;
+	struct waiter *w;
+
+	if (j->token)
+		c->token_users--;
+	if (a->fault == ATTEST_REFUSED || (a->token && c->token) ||
+		(c->token_spent && !c->token_users))
+		token_drop(c);
+	if (a->token && !c->token)
+		c->token = steal_ptr(&a->token);
+	if (a->fault == ATTEST_OK)
+		c->server = a->server;
+	else
+		log_err(LOG_WARN, NULL, "request failed", &a->err);
+	while ((w = TAILQ_FIRST(&j->waiters)) != NULL) {
+		struct httpd_req *r = w->req;
+
+		op_finish(&w->op);
+		waiter_end(w);
+		if (a->fault == ATTEST_OK && !j->path && !c->token)
+			httpd_reply_error(r, 500, 0, "The token changed meanwhile: ask again.");
+		else
+			answer(r, j, a);
+	}
+	job_free(j);
+}
+
+/* ---- jobs */
+
+static struct job *job_find(struct attest_cdh *c, const char *path)
+{
+	struct job *j;
+
+	LIST_FOREACH (j, &c->jobs, link)
+		if (str_eq(j->path, path))
+			return j;
+	return NULL;
+}
+
+static struct job *job_start(struct attest_cdh *c, const char *path, struct err *err)
+{
+	struct job *j = xcalloc(1, sizeof(*j));
+	struct attest_fetch_request r = {.config = &j->config,
+		.token_only = !path,
+		.budget_ms = BUDGET_MS,
+		.first = c->server};
+
+	j->cdh = c;
+	j->path = xstrdup(path);
+	j->config = *c->config;
+	j->config.path = j->path;
+	j->config.limited = true;
+	j->config.retries = 0;
+	j->token = path ? token_now(c) : NULL;
+	r.token = j->token;
+	TAILQ_INIT(&j->waiters);
+	LIST_INSERT_HEAD(&c->jobs, j, link);
+	c->n_jobs++;
+	if (!attest_fetch_start(c->client, c->source, &c->ops, &r, on_fetched, j, err)) {
+		job_free(j);
+		return NULL;
+	}
+	if (j->token)
+		c->token_users++;
+	return j;
+}
+
+static void join(struct attest_cdh *c, struct httpd_req *r, const char *path)
+{
+	struct job *j = job_find(c, path);
+	struct err err = ERR_INIT;
+	struct waiter *w;
+
+	if (!j && c->n_jobs == JOBS_MAX) {
+		httpd_reply_error(r, 503, 1, "Too many different resources are being fetched.");
+		return;
+	}
+	if (!j && !(j = job_start(c, path, &err))) {
+		httpd_reply_error(r, 500, 0, "%s", err.text);
+		return;
+	}
+	w = xcalloc(1, sizeof(*w));
+	w->job = j;
+	w->req = r;
+	TAILQ_INSERT_TAIL(&j->waiters, w, link);
+	op_begin(&w->op, httpd_req_ops(r), on_waiter_abort);
+}
+
+/* ---- handlers */
+
+static void get_resource(struct httpd_req *r, void *arg)
+{
+	const char *path = httpd_req_path(r) + strlen(RESOURCE);
+
+	if (!allowed(r))
+		return;
+	if (!attest_path_valid(path))
+		httpd_reply_error(r, 404, 0, "URL NOT FOUND");
+	else
+		join(arg, r, path);
+}
+
+static void get_token(struct httpd_req *r, void *arg)
+{
+	struct attest_cdh *c = arg;
+	size_t len = 0;
+	cleanup_free char *type = NULL;
+
+	if (!allowed(r))
+		return;
+	type = attest_cdh_param(query_of(r), "token_type", &len);
+	if (!str_eq(type, "kbs"))
+		httpd_reply_error(r, 400, 0, "token_type is not kbs, the only kind there is here");
+	else if (token_now(c))
+		reply_token(r, token_now(c));
+	else
+		join(c, r, NULL);
+}
+
+static void on_evidence(void *arg, const struct err *err, const char *json, size_t len)
+{
+	if (err_is_set(err)) {
+		httpd_reply_error(arg, 500, 0, "%s", err->text);
+		return;
+	}
+	while (len > 0 && json[len - 1] == '\n')
+		len--;
+	httpd_reply(arg, 200, "application/json", json, len);
+}
+
+/* -1: not in this encoding, or too long. */
+static int read_data(const char *query, uint8_t out[RATS_BINDING_LEN])
+{
+	size_t len = 0, n = 0;
+	cleanup_free char *text = attest_cdh_param(query, "runtime_data", &len);
+	cleanup_free char *encoding = attest_cdh_param(query, "encoding", &n);
+	cleanup_free uint8_t *bytes = NULL;
+
+	memset(out, 0, RATS_BINDING_LEN);
+	if (!text || (encoding && !str_eq(encoding, "base64")))
+		return -1;
+	if (encoding && (bytes_from_b64url(text, len, &bytes, &n) < 0 || n > DATA_MAX))
+		return -1;
+	if (!encoding && len > DATA_MAX)
+		return -1;
+	memcpy(out, encoding ? (const void *)bytes : text, encoding ? n : len);
+	return 0;
+}
+
+static void get_evidence(struct httpd_req *r, void *arg)
+{
+	struct attest_cdh *c = arg;
+	uint8_t data[RATS_BINDING_LEN];
+
+	if (!allowed(r))
+		return;
+	if (read_data(query_of(r), data) < 0)
+		httpd_reply_error(r, 400, 0,
+			"runtime_data is missing or longer than %d bytes, or not in base64url with encoding=base64",
+			DATA_MAX);
+	else
+		/* In the service's scope no request's end would stop the TPM; the answer would then
+		 * have nobody. A child that is killed takes no slot of the TPM for a quote. */
+		c->source->start(c->source, httpd_req_ops(r), data, on_evidence, r);
+}
+
+static void get_info(struct httpd_req *r, void *arg)
+{
+	const struct attest_cdh *c = arg;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	if (!allowed(r))
+		return;
+	strbuf_addf(&out,
+		"{\"version\":\"" PACKAGE_VERSION
+		"\",\"tee\":\"%s\",\"additional_tees\":[],\"features\":[\"resource\",\"attestation\"]}",
+		c->source->tee);
+	httpd_reply(r, 200, "application/json", out.data, out.len);
+}
+
+static const char *error_body(struct strbuf *out, int status, const char *message)
+{
+	strbuf_adds(out, status == 404 ? "URL NOT FOUND" : message);
+	return "text/plain";
+}
+
+static const struct httpd_route routes[] = {
+	{.path = RESOURCE "*", .methods = HTTPD_GET, .fn = get_resource},
+	{.path = "/aa/token", .methods = HTTPD_GET, .fn = get_token},
+	{.path = "/aa/evidence", .methods = HTTPD_GET, .fn = get_evidence, .at_once = 8},
+	{.path = "/info", .methods = HTTPD_GET, .fn = get_info},
+};
+
+/* ---- the service */
+
+struct attest_cdh *attest_cdh_new(struct httpc *client, const struct attest_source *source,
+	const struct attest_config *config)
+{
+	struct attest_cdh *c = xcalloc(1, sizeof(*c));
+	struct httpd_conf conf = httpd_conf_default;
+
+	c->client = client;
+	c->source = source;
+	c->config = config;
+	LIST_INIT(&c->jobs);
+	conf.name = "cdh";
+	conf.request_ms = REQUEST_MS;
+	conf.max_connections = CLIENTS;
+	conf.limits.body = 1024;
+	conf.requests_per_conn = 10000;
+	conf.routes = routes;
+	conf.n_routes = ARRAY_LEN(routes);
+	conf.arg = c;
+	conf.wipe = true;
+	conf.error_body = error_body;
+	c->httpd = httpd_new(source->loop, &conf);
+	return c;
+}
+
+void attest_cdh_free(struct attest_cdh *c)
+{
+	struct job *j;
+
+	if (!c)
+		return;
+	httpd_free(c->httpd); /* ends the waiters */
+	op_scope_cancel(&c->ops);
+	while ((j = LIST_FIRST(&c->jobs)) != NULL)
+		job_free(j);
+	attest_token_free(c->token);
+	free(c);
+}
+
+struct httpd *attest_cdh_httpd(const struct attest_cdh *c)
+{
+	return c->httpd;
+}
+
+void attest_cdh_on_idle(struct attest_cdh *c, attest_cdh_idle_fn idle, void *arg)
+{
+	c->on_idle = idle;
+	c->idle_arg = arg;
+}
+
+bool attest_cdh_busy(const struct attest_cdh *c)
+{
+	return c->n_jobs > 0;
+}
