@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One look at everything that an attestation needs, in the order in which it would fail, so that the
+ * first line that is not "ok" is what to mend. Nothing is made or changed.
+ */
+#include "config.h"
+
+#include "tec/attest/doctor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/attest/esys.h"
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+/* Before this there was no tec-node: the clock was never set. */
+#define EPOCH_S 1767225600 /* 2026-01-01 */
+
+struct doctor {
+	struct op op;        /* first */
+	struct op_scope ops; /* the attestation */
+	struct defer defer;
+	struct attest_doctor_request r;
+	struct attest_config config; /* borrows from r's, of one server */
+	size_t next;
+	enum attest_fault worst;
+	attest_doctor_fn done;
+	void *arg;
+};
+
+static void say(struct doctor *d, enum attest_fault fault, const char *what, const char *text)
+{
+	cleanup_free char *line =
+		xasprintf("%-8s%-6s%s", what, fault == ATTEST_OK ? "ok" : "FAIL", text);
+
+	if (fault != ATTEST_OK && d->worst == ATTEST_OK)
+		d->worst = fault;
+	d->r.say(d->arg, line);
+}
+
+/* ---- this machine */
+
+static bool is_zero(const uint8_t pcr[SHA256_LEN])
+{
+	for (size_t i = 0; i < SHA256_LEN; i++)
+		if (pcr[i])
+			return false;
+	return true;
+}
+
+static void look_at_pcrs(struct doctor *d, struct attest_esys *e)
+{
+	uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN];
+	struct err err = ERR_INIT;
+	char hex[SHA256_HEX_LEN + 1], text[160];
+
+	if (attest_esys_pcrs(e, pcrs, &err) < 0) {
+		say(d, ATTEST_TPM, "boot", err.text);
+	} else if (is_zero(pcrs[4])) {
+		say(d, ATTEST_TPM, "boot",
+			"nothing was measured into PCR 4: boot by UEFI, with the TPM enabled in the firmware");
+	} else {
+		bytes_to_hex(pcrs[4], SHA256_LEN, hex);
+		snprintf(text, sizeof(text), "PCR 4 is %s", hex);
+		say(d, ATTEST_OK, "boot", text);
+	}
+}
+
+static void look_at_tpm(struct doctor *d)
+{
+	struct err err = ERR_INIT;
+	cleanup_esys struct attest_esys *e = attest_esys_open(d->r.source->tcti, &err);
+	struct pki_spki ak;
+	char text[200], hex[SHA256_HEX_LEN + 1];
+
+	if (!e || attest_esys_about(e, text, sizeof(text), &err) < 0) {
+		say(d, ATTEST_TPM, "TPM", err.text);
+		return;
+	}
+	say(d, ATTEST_OK, "TPM", text);
+	look_at_pcrs(d, e);
+	if (attest_esys_ak(e, d->r.source->ak_handle, &ak, &err) < 0) {
+		say(d, ATTEST_TPM, "key", err.text);
+		return;
+	}
+	bytes_to_hex(ak.sha256, SHA256_LEN, hex);
+	snprintf(text, sizeof(text), "at 0x%08x, SHA-256 %s", d->r.source->ak_handle, hex);
+	say(d, ATTEST_OK, "key", text);
+}
+
+static void look_at_clock(struct doctor *d)
+{
+	char now[CLOCK_RFC3339_LEN];
+	cleanup_free char *text = NULL;
+	bool set = clock_wall_s() >= EPOCH_S;
+
+	clock_format(clock_wall_s(), now);
+	text = xasprintf("%s%s", now,
+		set ? "" : ", which is long ago: certificates will not be valid; set the clock");
+	say(d, set ? ATTEST_OK : ATTEST_NETWORK, "clock", text);
+}
+
+/* ---- servers */
+
+static void doctor_free(struct doctor *d)
+{
+	op_scope_cancel(&d->ops);
+	defer_cancel(&d->defer);
+	free(d);
+}
+
+static void on_abort(struct op *op)
+{
+	doctor_free(container_of(op, struct doctor, op));
+}
+
+static void next_server(struct doctor *d);
+
+static const char *advice(enum attest_fault fault)
+{
+	switch (fault) {
+	case ATTEST_REFUSED:
+		return "; the operator's log says what differs, tecctl why MACHINE too";
+	case ATTEST_NETWORK:
+		return "; is the address right, and reachable from here?";
+	case ATTEST_SERVER:
+		return "; is it a Trustee, and well?";
+	default:
+		return "";
+	}
+}
+
+/* What the server thinks of this machine, from the token that it made; "?" when that cannot be read. */
+static void read_status(const struct attest_token *t, char out[32])
+{
+	const char *from = strchr((const char *)secret_peek(t->text), '.');
+	const char *to = from ? strchr(from + 1, '.') : NULL;
+	const struct json_limits limits = {.bytes = 65536, .depth = 16, .tokens = 4096};
+	cleanup_free uint8_t *claims = NULL;
+	cleanup_json struct json_object *o = NULL;
+	struct err ignored = ERR_INIT;
+	const char *status = NULL;
+	size_t n = 0;
+
+	if (to && bytes_from_b64url(from + 1, (size_t)(to - from - 1), &claims, &n) == 0)
+		o = json_parse((const char *)claims, n, &limits, &ignored);
+	if (json_object_is_type(o, json_type_object))
+		status = json_get_str(o, "submods/cpu0/ear.status");
+	snprintf(out, 32, "%s", status ? log_esc(status) : "?");
+}
+
+static void say_token(struct doctor *d, const struct attest_token *t)
+{
+	char status[32];
+	cleanup_free char *text = NULL;
+	const char *meaning = "";
+
+	read_status(t, status);
+	if (strstr(status, "warning"))
+		meaning =
+			": what this machine booted is not approved; tecctl why MACHINE says what differs";
+	else if (strstr(status, "contraindicated"))
+		meaning =
+			": its key is not registered or not approved; register it, then tecctl approve";
+	text = xasprintf("%s says %s%s", d->config.server[0].url, status, meaning);
+	say(d, *meaning ? ATTEST_REFUSED : ATTEST_OK, "server", text);
+}
+
+static void on_attested(void *arg, struct attest_fetch_answer *a)
+{
+	struct doctor *d = arg;
+	cleanup_free char *text = NULL;
+
+	if (a->fault == ATTEST_OK && a->token && !d->r.config->path) {
+		say_token(d, a->token);
+	} else {
+		text = a->fault == ATTEST_OK ? xasprintf("%s gives %s", d->config.server[0].url,
+						       d->r.config->path)
+					     : xasprintf("%s: %s%s", d->config.server[0].url,
+						       a->err.text, advice(a->fault));
+		say(d, a->fault, "server", text);
+	}
+	d->next++;
+	next_server(d);
+}
+
+static void next_server(struct doctor *d)
+{
+	struct attest_fetch_request r = {.config = &d->config, .token_only = !d->r.config->path};
+	struct err err = ERR_INIT;
+
+	if (d->next == d->r.config->n_servers) {
+		op_finish(&d->op);
+		d->done(d->arg, d->worst);
+		doctor_free(d);
+		return;
+	}
+	d->config =
+		(struct attest_config){.n_servers = 1, .path = d->r.config->path, .limited = true};
+	d->config.server[0] = d->r.config->server[d->next];
+	if (attest_fetch_start(d->r.client, d->r.source, &d->ops, &r, on_attested, d, &err))
+		return;
+	say(d, ATTEST_USAGE, "server", err.text);
+	d->next++;
+	next_server(d);
+}
+
+static void on_turn(void *arg)
+{
+	next_server(arg);
+}
+
+struct op *attest_doctor_start(struct op_scope *scope, const struct attest_doctor_request *r,
+	attest_doctor_fn done, void *arg)
+{
+	struct doctor *d = xcalloc(1, sizeof(*d));
+
+	d->r = *r;
+	d->done = done;
+	d->arg = arg;
+	op_begin(&d->op, scope, on_abort);
+	if (r->source->tcti)
+		look_at_tpm(d);
+	look_at_clock(d);
+	defer_call(&d->defer, r->source->loop, on_turn, d);
+	return &d->op;
+}
