@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tec-node: one command, one answer on standard output, what a person should know on standard error.
+ * Waiting for servers happens in the loop; for the TPM these commands wait themselves, and a signal that
+ * comes meanwhile is taken when the TPM is done. Key material is in locked memory or is wiped; it gets
+ * out on standard output only.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node_options.h"
+#include "node_serve.h"
+
+#include "tec/attest/doctor.h"
+#include "tec/attest/esys.h"
+#include "tec/attest/fetch.h"
+#include "tec/attest/register.h"
+#include "tec/base/file.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/secret.h"
+#include "tec/loop/signal.h"
+
+#define JWE_TEXT_MAX (2u << 20)
+#define B64_CHUNK    30000 /* of three bytes each */
+
+struct node {
+	struct node_options o;
+	struct loop *loop;
+	struct httpc *client;
+	struct attest_source source;
+	struct op_scope ops;
+	int console; /* also told what standard error is; -1: not */
+	int signo;   /* that ended it */
+	int status;  /* exit status */
+	char *input; /* owned, wiped: standard input */
+	size_t input_len;
+	struct body plain;  /* what a JWE holds */
+	struct secret *key; /* owned: what to encrypt with */
+};
+
+/* On the console there may be a prompt, so it begins a line of its own. */
+static void tell(const struct node *n, const char *text)
+{
+	fprintf(stderr, "tec-node: %s\n", text);
+	if (n->console >= 0)
+		dprintf(n->console, "\ntec-node: %s\n", text);
+}
+
+static int complain(const struct node *n, enum attest_fault fault, const struct err *err)
+{
+	tell(n, err->text);
+	return (int)fault;
+}
+
+static int write_out(const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(STDOUT_FILENO, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			fprintf(stderr, "tec-node: cannot write the answer: %s\n", strerror(errno));
+			return ATTEST_USAGE;
+		}
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* ---- the TPM alone */
+
+static int print_ak(struct node *n)
+{
+	struct err err = ERR_INIT;
+	cleanup_esys struct attest_esys *e = attest_esys_open(n->o.tcti, &err);
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	struct pki_spki ak;
+
+	if (!e || (n->o.make ? attest_esys_ak_make(e, n->o.ak_handle, &ak, &err)
+			     : attest_esys_ak(e, n->o.ak_handle, &ak, &err)) < 0)
+		return complain(n, ATTEST_TPM, &err);
+	pki_spki_to_pem(&ak, &pem);
+	if (n->o.make && n->o.ak_file &&
+		file_replace(n->o.ak_file, pem.data, pem.len, 0644, &err) < 0)
+		fprintf(stderr, "tec-node: the public half is not kept: %s\n", err.text);
+	return write_out(pem.data, pem.len);
+}
+
+static int print_quote(struct node *n)
+{
+	struct err err = ERR_INIT;
+	cleanup_esys struct attest_esys *e = attest_esys_open(n->o.tcti, &err);
+	cleanup_strbuf struct strbuf json = STRBUF_INIT;
+
+	if (!e || attest_esys_quote(e, n->o.ak_handle, n->o.extra, &json, &err) < 0)
+		return complain(n, ATTEST_TPM, &err);
+	strbuf_addc(&json, '\n');
+	return write_out(json.data, json.len);
+}
+
+/* ---- the loop */
+
+static void on_signal(int signo, void *arg)
+{
+	struct node *n = arg;
+
+	n->signo = signo;
+	loop_stop(n->loop);
+}
+
+static void end(struct node *n, int status)
+{
+	n->status = status;
+	loop_stop(n->loop);
+}
+
+static void say(void *arg, const char *text)
+{
+	tell(arg, text);
+}
+
+/* start() begins one thing that ends the loop; -1: *err. */
+static int run_loop(struct node *n, int (*start)(struct node *n, struct err *err))
+{
+	struct loop_signal *term, *intr;
+	struct err err = ERR_INIT;
+
+	n->loop = loop_new();
+	loop_ignore_sigpipe();
+	term = loop_signal_new(n->loop, SIGTERM, on_signal, n);
+	intr = loop_signal_new(n->loop, SIGINT, on_signal, n);
+	n->client = httpc_new(n->loop);
+	n->source = n->o.sample ? attest_source_sample(n->loop)
+				: attest_source_tpm(n->loop, n->o.tcti, n->o.ak_handle);
+	if (start(n, &err) == 0)
+		loop_run(n->loop);
+	else
+		n->status = complain(n, err.kind == ERR_INVALID ? ATTEST_USAGE : ATTEST_TPM, &err);
+	op_scope_cancel(&n->ops);
+	httpc_free(n->client);
+	loop_signal_free(term);
+	loop_signal_free(intr);
+	loop_free(n->loop);
+	return n->signo ? 128 + n->signo : n->status;
+}
+
+/* ---- registration */
+
+static void on_registered(
+	void *arg, enum attest_fault fault, const struct err *err, const char *note)
+{
+	struct node *n = arg;
+
+	if (note)
+		fprintf(stderr, "tec-node: %s\n", note);
+	end(n, fault == ATTEST_OK ? 0 : complain(n, fault, err));
+}
+
+static int start_register(struct node *n, struct err *err)
+{
+	const struct attest_config *c = &n->o.config;
+	cleanup_esys struct attest_esys *e = NULL;
+	struct httpc_tls *tls = NULL;
+	struct pki_spki ak;
+
+	if (attest_server_tls(&c->registration, &tls, err) < 0)
+		return -1;
+	e = attest_esys_open(n->o.tcti, err);
+	if (!e || attest_esys_ak_make(e, n->o.ak_handle, &ak, err) < 0) {
+		httpc_tls_unref(tls);
+		err->kind = ERR_TRANSIENT; /* the TPM's, whatever it is */
+		return -1;
+	}
+	attest_register_start(
+		n->client, &n->ops, c->registration.url, tls, c->uuid, &ak, on_registered, n);
+	httpc_tls_unref(tls);
+	return 0;
+}
+
+/* ---- tokens and resources */
+
+static int write_b64(const struct body *b)
+{
+	size_t done = 0;
+	int rc = 0;
+
+	while (done < b->len && rc == 0) {
+		size_t len = b->len - done < B64_CHUNK ? b->len - done : B64_CHUNK;
+		cleanup_secret struct secret *raw = secret_new_copy(b->data + done, len);
+		cleanup_secret struct secret *text = secret_to_b64(raw);
+
+		rc = write_out(secret_peek(text), bytes_b64_len(len));
+		done += len;
+	}
+	return rc == 0 ? write_out("\n", 1) : rc;
+}
+
+static int write_sealed(struct node *n)
+{
+	cleanup_strbuf struct strbuf header = STRBUF_INIT, jwe = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	attest_config_write_header(&n->o.config, &header);
+	if (jwe_dir_seal(n->key, strbuf_str(&header), n->input, n->input_len, &jwe, &err) < 0)
+		return complain(n, ATTEST_USAGE, &err);
+	return write_out(jwe.data, jwe.len);
+}
+
+static void tell_given_up(const struct node *n)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	strbuf_addf(&text, "gave up on %s", n->o.config.path ? n->o.config.path : "the token");
+	tell(n, strbuf_str(&text));
+}
+
+static void on_fetched(void *arg, struct attest_fetch_answer *a)
+{
+	struct node *n = arg;
+
+	if (a->fault != ATTEST_OK) {
+		if (a->said)
+			tell_given_up(n);
+		end(n, a->said ? (int)a->fault : complain(n, a->fault, &a->err));
+		return;
+	}
+	switch (n->o.command) {
+	case NODE_ATTEST:
+		n->status = write_out(secret_peek(a->token->text), secret_len(a->token->text) - 1);
+		if (n->status == 0)
+			n->status = write_out("\n", 1);
+		break;
+	case NODE_GET_RESOURCE:
+		n->status = write_b64(&a->resource);
+		break;
+	case NODE_ENCRYPT:
+		n->status = write_sealed(n);
+		break;
+	default:
+		n->status = write_out(n->plain.data, n->plain.len);
+	}
+	end(n, n->status);
+}
+
+static int accept_key(void *arg, struct body *resource, struct err *err)
+{
+	struct node *n = arg;
+
+	n->key = attest_pin_key(resource->data, resource->len, err);
+	return n->key ? 0 : -1;
+}
+
+/* A key that does not open it is another server's. */
+static int accept_opening(void *arg, struct body *resource, struct err *err)
+{
+	struct node *n = arg;
+	cleanup_secret struct secret *key = attest_pin_key(resource->data, resource->len, err);
+
+	if (!key)
+		return -1;
+	if (jwe_dir_open(key, n->input, n->input_len, &n->plain, err) < 0)
+		return err_wrap(err, "the server's key does not open what was encrypted");
+	return 0;
+}
+
+static int start_fetch(struct node *n, struct err *err)
+{
+	struct attest_fetch_request r = {.config = &n->o.config,
+		.token_only = n->o.command == NODE_ATTEST,
+		.budget_ms = n->o.timeout_ms,
+		.say = say,
+		.ak_file = n->o.ak_file};
+
+	if (n->o.command == NODE_ENCRYPT)
+		r.accept = accept_key;
+	else if (n->o.command == NODE_DECRYPT)
+		r.accept = accept_opening;
+	return attest_fetch_start(n->client, &n->source, &n->ops, &r, on_fetched, n, err) ? 0 : -1;
+}
+
+static int read_input(struct node *n, size_t max, struct err *err)
+{
+	n->input = file_read_fd(STDIN_FILENO, "standard input", max, &n->input_len, err);
+	return n->input ? 0 : -1;
+}
+
+static int read_jwe(struct node *n, struct err *err)
+{
+	cleanup_json struct json_object *header = NULL;
+
+	if (read_input(n, JWE_TEXT_MAX, err) < 0)
+		return -1;
+	while (n->input_len > 0 && strchr(" \t\r\n", n->input[n->input_len - 1]))
+		n->input_len--;
+	header = jwe_dir_header(n->input, n->input_len, err);
+	if (!header || attest_config_read_header(header, &n->o.config, err) < 0)
+		return err_wrap(err, "standard input");
+	return 0;
+}
+
+/* A console that cannot be opened is no reason to leave a disk closed. */
+static void open_console(struct node *n)
+{
+	if (n->o.console && !isatty(STDERR_FILENO))
+		n->console = open(n->o.console, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static int run_fetch(struct node *n)
+{
+	struct err err = ERR_INIT;
+
+	open_console(n);
+	if ((n->o.command == NODE_ENCRYPT && read_input(n, ATTEST_PLAIN_MAX, &err) < 0) ||
+		(n->o.command == NODE_DECRYPT && read_jwe(n, &err) < 0))
+		return complain(n, ATTEST_USAGE, &err);
+	return run_loop(n, start_fetch);
+}
+
+/* ---- doctor */
+
+static void print_line(void *arg, const char *line)
+{
+	puts(line);
+}
+
+static void on_examined(void *arg, enum attest_fault fault)
+{
+	end(arg, (int)fault);
+}
+
+static int start_doctor(struct node *n, struct err *err)
+{
+	const struct attest_doctor_request r = {.client = n->client,
+		.source = &n->source,
+		.config = &n->o.config,
+		.say = print_line};
+
+	attest_doctor_start(&n->ops, &r, on_examined, n);
+	return 0;
+}
+
+/* ---- all of it */
+
+static int run(struct node *n)
+{
+	switch (n->o.command) {
+	case NODE_AK:
+		return print_ak(n);
+	case NODE_QUOTE:
+		return print_quote(n);
+	case NODE_REGISTER:
+		return run_loop(n, start_register);
+	case NODE_DOCTOR:
+		return run_loop(n, start_doctor);
+	case NODE_SERVE:
+		return node_serve(&n->o);
+	default:
+		return run_fetch(n);
+	}
+}
+
+/* tpm2-tss writes what it thinks to standard error; our own errors say it in words. */
+static void quieten_tss(void)
+{
+	setenv("TSS2_LOG", "all+NONE", 0);
+}
+
+int main(int argc, char *argv[])
+{
+	struct node n = {.plain = BODY_INIT, .console = -1};
+	int status = 0;
+
+	secret_process_init();
+	/* Not under a limit: what cannot be locked could not be allocated later. */
+	if (geteuid() == 0)
+		(void)!mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+	quieten_tss();
+	log_setup(LOG_WARN, LOG_TEXT);
+	switch (node_options_read(&n.o, argc, argv)) {
+	case CONF_BAD:
+		status = ATTEST_USAGE;
+		break;
+	case CONF_EXIT:
+		break;
+	case CONF_RUN:
+		status = run(&n);
+		break;
+	}
+	if (n.console >= 0)
+		close(n.console);
+	file_wipe(n.input, n.input_len);
+	body_fini(&n.plain);
+	secret_free(n.key);
+	node_options_fini(&n.o);
+	return status;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One table for the commands. The programs that clevis looks for are names of this one: their few
+ * arguments, which clevis dictates, become those of the commands encrypt and decrypt. As clevis passes
+ * no options, what they need beside the pin's configuration is in a file.
+ */
+#include "config.h"
+
+#include "node_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tec/attest/cdh.h"
+#include "tec/attest/esys.h"
+#include "tec/attest/flow.h"
+#include "tec/base/bytes.h"
+#include "tec/base/file.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/uuid.h"
+#include "tec/rats/initdata.h"
+
+#define CONFIG_FILE "/etc/tec-node.conf"
+#define CERT_MAX    (256u << 10)
+#define TPM_OPTIONS " tcti ak-handle config"
+#define NET_OPTIONS TPM_OPTIONS " url cert-file timeout retries"
+
+static const struct conf_option table[] = {
+	{"tcti", CONF_STRING, "TCTI", ATTEST_TCTI, .group = "TPM",
+		.help = "How to reach the TPM, as tpm2-tss spells it: device:/dev/tpmrm0, swtpm:path=SOCKET..."},
+	{"ak-handle", CONF_STRING, "HANDLE", "0x81010002",
+		.help = "Persistent handle of the attestation key."},
+	{"ak-file", CONF_STRING, "FILE", "/var/tpm/ak.pub",
+		.help = "Where its public half is kept, in PEM; empty: nowhere."},
+	{"extra", CONF_STRING, "HEX",
+		.help = "64 hexadecimal digits that are signed along with a quote. Default: zeros."},
+	{"url", CONF_STRING, "URL[,URL...]", .group = "Servers",
+		.help = "Trustee, or several that are tried in this order; with register: the address of the registration."},
+	{"cert-file", CONF_STRING, "FILE",
+		.help = "PEM certificates that the servers' certificates have to lead to. Default: the system's."},
+	{"path", CONF_STRING, "REPOSITORY/TYPE/TAG", .help = "Which resource to get."},
+	{"uuid", CONF_STRING, "UUID", .help = "Which Machine the key is of."},
+	{"initdata", CONF_STRING, "TOML",
+		.help = "Init-data to send. PCR 8 is extended with its digest unless that was done."},
+	{"retries", CONF_STRING, "N", "0",
+		.help = "How often to ask all servers again when none gave what was asked for."},
+	{"timeout", CONF_STRING, "SECONDS", "0",
+		.help = "For all of it, with retries; 0: no limit beside those of single requests."},
+	{"console", CONF_STRING, "FILE",
+		.help = "With encrypt and decrypt: also say here what a person should know, as clevis hides standard error in a boot."},
+	{"tee", CONF_CHOICE, "TEE", "tpm", .choices = "tpm, sample",
+		.help = "Kind of evidence. A sample proves nothing: for tests of a server."},
+	{"listen", CONF_STRING, "ADDR:PORT", ATTEST_CDH_LISTEN,
+		.help = "With serve: where; a socket that systemd passes counts instead. Only loopback peers are answered."},
+	{"config", CONF_FILE, "FILE", .group = "Other options",
+		.help = "Read options from this file. Default: " CONFIG_FILE " if it exists."},
+	{"print-config", CONF_ACTION, .help = "Print a commented configuration file and exit."},
+	{"version", CONF_ACTION, .letter = 'V', .help = "Print the version and exit."},
+	{"help", CONF_ACTION, .letter = 'h', .help = "Print this help and exit."},
+};
+
+static const struct conf_command commands[] = {
+	[NODE_AK] = {"ak", "make|show",
+		"make the attestation key if there is none, and print it; or only print it",
+		TPM_OPTIONS " ak-file"},
+	[NODE_QUOTE] = {"quote", NULL, "print evidence as JSON", TPM_OPTIONS " extra"},
+	[NODE_REGISTER] = {"register", NULL,
+		"make the attestation key if there is none, and register it",
+		TPM_OPTIONS " ak-file url cert-file uuid"},
+	[NODE_ATTEST] = {"attest", NULL, "attest to a server and print the token",
+		NET_OPTIONS " initdata tee"},
+	[NODE_GET_RESOURCE] = {"get-resource", NULL, "attest and print a resource in base64",
+		NET_OPTIONS " path initdata tee"},
+	[NODE_ENCRYPT] = {"encrypt", "CONFIG", "the clevis pin: encrypt standard input",
+		TPM_OPTIONS " ak-file timeout console"},
+	[NODE_DECRYPT] = {"decrypt", NULL, "the clevis pin: decrypt standard input",
+		TPM_OPTIONS " timeout console"},
+	[NODE_SERVE] = {"serve", NULL,
+		"answer this machine's workloads over HTTP: resources, tokens, evidence",
+		TPM_OPTIONS " url cert-file initdata tee listen"},
+	[NODE_DOCTOR] = {"doctor", NULL,
+		"look at all that an attestation needs, and say what to do",
+		TPM_OPTIONS " url cert-file path tee"},
+};
+
+static const struct conf_program program = {
+	.name = "tec-node",
+	.usage = "COMMAND [OPTION]...",
+	.about =
+		"A node's side of the attestation: its key in the TPM, its evidence, what servers give for it.",
+	.notes = "Exit status: 0 done, 1 refused by policy, 2 usage, 3 TPM, 4 network, 5 server.",
+	.options = table,
+	.n_options = ARRAY_LEN(table),
+	.commands = commands,
+	.n_commands = ARRAY_LEN(commands),
+};
+
+/* ---- values */
+
+static int read_handle(const char *text, uint32_t *out, struct err *err)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 16);
+
+	if (!*text || *end || v < 0x81000000ul || v > 0x817ffffful)
+		return err_set(err, ERR_INVALID,
+			"option --ak-handle is not a persistent handle of the owner (0x81000000 to 0x817fffff): %s",
+			log_esc(text));
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int read_tpm(struct node_options *o, struct err *err)
+{
+	const char *file = conf_str(o->conf, "ak-file"), *extra = conf_str(o->conf, "extra");
+
+	o->tcti = conf_str(o->conf, "tcti");
+	o->ak_file = file && *file ? file : NULL;
+	o->sample = conf_choice(o->conf, "tee") == 1;
+	if (extra && (strlen(extra) != 2 * sizeof(o->extra) ||
+			     bytes_from_hex(extra, strlen(extra), o->extra) < 0))
+		return err_set(err, ERR_INVALID,
+			"option --extra is not 64 hexadecimal digits in lower case");
+	return read_handle(conf_str(o->conf, "ak-handle"), &o->ak_handle, err);
+}
+
+/* NULL: no --cert-file, or an error. */
+static char *read_cert(const struct node_options *o, struct err *err)
+{
+	const char *file = conf_str(o->conf, "cert-file");
+	size_t len;
+
+	return file ? file_read(file, CERT_MAX, &len, NULL, err) : NULL;
+}
+
+static int add_server(struct attest_config *c, char *take_url, const char *cert, struct err *err)
+{
+	struct attest_server *s = &c->server[c->n_servers];
+
+	if (c->n_servers == ATTEST_SERVERS_MAX || !attest_url_valid(take_url)) {
+		err_set(err, ERR_INVALID,
+			c->n_servers == ATTEST_SERVERS_MAX
+				? "option --url has too many servers: %s"
+				: "option --url is not http://HOST[:PORT] or https://HOST[:PORT]: %s",
+			log_esc(take_url));
+		free(take_url);
+		return -1;
+	}
+	s->url = take_url;
+	s->cert = cert && str_starts(take_url, "https://") ? xstrdup(cert) : NULL;
+	c->n_servers++;
+	return 0;
+}
+
+static int read_servers(struct node_options *o, struct err *err)
+{
+	const char *url = conf_str(o->conf, "url");
+	cleanup_free char *cert = read_cert(o, err);
+
+	if (err_is_set(err))
+		return -1;
+	if (!url)
+		return err_set(err, ERR_INVALID, "option --url is missing: which server?");
+	for (;;) {
+		size_t n = strcspn(url, ",");
+
+		if (add_server(&o->config, xstrndup(url, n), cert, err) < 0)
+			return -1;
+		if (!url[n])
+			return 0;
+		url += n + 1;
+	}
+}
+
+static int read_limits(struct node_options *o, struct err *err)
+{
+	uint64_t seconds, retries;
+
+	if (conf_number(o->conf, "timeout", 0, 1000000, &seconds, err) < 0 ||
+		conf_number(o->conf, "retries", 0, 1000000, &retries, err) < 0)
+		return -1;
+	o->timeout_ms = (uint32_t)seconds * 1000;
+	o->config.limited = true;
+	o->config.retries = (uint32_t)retries;
+	return 0;
+}
+
+/* ---- commands */
+
+static int read_register(struct node_options *o, struct err *err)
+{
+	const char *uuid = conf_str(o->conf, "uuid");
+
+	if (uuid && !uuid_valid(uuid, strlen(uuid)))
+		return err_set(err, ERR_INVALID, "option --uuid is not a UUID in lower case: %s",
+			log_esc(uuid));
+	if (read_servers(o, err) < 0)
+		return -1;
+	o->config.registration = o->config.server[0];
+	o->config.server[0] = (struct attest_server){NULL, NULL};
+	o->config.uuid = xstrdup(uuid);
+	return 0;
+}
+
+static int read_attest(struct node_options *o, struct err *err)
+{
+	const char *path = conf_str(o->conf, "path"), *toml = conf_str(o->conf, "initdata");
+
+	/* The doctor looks at what there is. */
+	if (o->command == NODE_DOCTOR && !conf_str(o->conf, "url"))
+		return 0;
+	if (read_servers(o, err) < 0 || read_limits(o, err) < 0)
+		return -1;
+	if (toml && rats_initdata_check(toml, strlen(toml), err) < 0)
+		return err_wrap(err, "option --initdata");
+	o->config.init_data = xstrdup(toml);
+	if (o->command == NODE_ATTEST || o->command == NODE_SERVE ||
+		(o->command == NODE_DOCTOR && !path))
+		return 0;
+	while (path && *path == '/') /* as trustee-attester's users write it */
+		path++;
+	if (!path || !attest_path_valid(path))
+		return err_set(err, ERR_INVALID,
+			"option --path is not REPOSITORY/TYPE/TAG of letters, digits and .-_");
+	o->config.path = xstrdup(path);
+	return 0;
+}
+
+static int read_command(struct node_options *o, struct err *err)
+{
+	const char *operand = conf_operand(o->conf);
+	uint64_t seconds;
+
+	switch (o->command) {
+	case NODE_AK:
+		o->make = str_eq(operand, "make");
+		return o->make || str_eq(operand, "show")
+			       ? 0
+			       : err_set(err, ERR_INVALID, "give ak make or ak show");
+	case NODE_QUOTE:
+		return 0;
+	case NODE_REGISTER:
+		return read_register(o, err);
+	case NODE_ATTEST:
+	case NODE_GET_RESOURCE:
+	case NODE_SERVE:
+	case NODE_DOCTOR:
+		o->listen = conf_str(o->conf, "listen");
+		return read_attest(o, err);
+	case NODE_ENCRYPT:
+		if (attest_config_read(operand, strlen(operand), &o->config, err) < 0)
+			return err_wrap(err, "CONFIG");
+		break;
+	case NODE_DECRYPT:
+		break;
+	}
+	if (conf_number(o->conf, "timeout", 0, 1000000, &seconds, err) < 0)
+		return -1;
+	o->timeout_ms = (uint32_t)seconds * 1000;
+	o->console = conf_str(o->conf, "console");
+	return 0;
+}
+
+/* ---- the names that clevis knows */
+
+#define PIN_ENCRYPT "clevis-encrypt-trustee"
+#define PIN_DECRYPT "clevis-decrypt-trustee"
+
+/* The arguments as those of a command. argv: NULL-terminated, of three places; EXIT: answered. */
+static enum conf_result pin_argv(const char *name, int argc, char *const argv[], char *out[3])
+{
+	bool encrypt = str_eq(name, PIN_ENCRYPT);
+	const char *config = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		if (str_eq(argv[i], "--summary")) {
+			puts(encrypt ? "Encrypts with a key that Trustee gives after an attestation"
+				     : "Decrypts with a key that Trustee gives after an attestation");
+			return CONF_EXIT;
+		}
+		/* clevis hands on "assume yes"; there is nothing to ask here. */
+		if (str_eq(argv[i], "-y"))
+			continue;
+		if (config || !encrypt) {
+			fprintf(stderr, "%s: unexpected argument %s\n", name, log_esc(argv[i]));
+			return CONF_BAD;
+		}
+		config = argv[i];
+	}
+	if (encrypt && !config) {
+		fprintf(stderr,
+			"Usage: clevis encrypt trustee CONFIG < PLAINTEXT > JWE\n\n"
+			"CONFIG is JSON: {\"servers\":[{\"url\":URL,\"cert\":PEM},...],\"path\":\"default/ID/root\"}\n"
+			"with num_retries, initdata and attestation_key as clevis-encrypt-trustee(1) says.\n");
+		return CONF_BAD;
+	}
+	out[0] = (char *)(uintptr_t)name;
+	out[1] = (char *)(uintptr_t)(encrypt ? "encrypt" : "decrypt");
+	out[2] = (char *)(uintptr_t)config;
+	return CONF_RUN;
+}
+
+static enum conf_result parse(struct node_options *o, int argc, char *const argv[])
+{
+	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
+	char *pin[3];
+	enum conf_result r;
+
+	if (!str_eq(name, PIN_ENCRYPT) && !str_eq(name, PIN_DECRYPT))
+		return conf_start(o->conf, argc, argv);
+	r = pin_argv(name, argc, argv, pin);
+	/* conf borrows the words, not the array. */
+	return r == CONF_RUN ? conf_start(o->conf, pin[2] ? 3 : 2, pin) : r;
+}
+
+/* Which file, when the command line names none. */
+static int read_default_file(struct node_options *o, struct err *err)
+{
+	const char *file = secure_getenv("TEC_NODE_CONFIG");
+
+	if (conf_str(o->conf, "config"))
+		return 0;
+	if (!file && access(CONFIG_FILE, F_OK) == 0)
+		file = CONFIG_FILE;
+	return file && *file ? conf_parse_file(o->conf, file, err) : 0;
+}
+
+enum conf_result node_options_read(struct node_options *o, int argc, char *const argv[])
+{
+	struct err err = ERR_INIT;
+	enum conf_result r;
+
+	memset(o, 0, sizeof(*o));
+	o->conf = conf_new(&program);
+	r = parse(o, argc, argv);
+	if (r != CONF_RUN)
+		return r;
+	if (read_default_file(o, &err) < 0)
+		return conf_refuse(o->conf, &err);
+	o->command = (enum node_command)conf_command(o->conf);
+	if (read_tpm(o, &err) < 0 || read_command(o, &err) < 0)
+		return conf_refuse(o->conf, &err);
+	return CONF_RUN;
+}
+
+void node_options_fini(struct node_options *o)
+{
+	attest_config_fini(&o->config);
+	conf_free(o->conf);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line and the configuration file of tec-node, checked. Everything but `config` and
+ * `init_data` is borrowed from argv, from `conf` or static.
+ */
+#ifndef TEC_CMD_NODE_OPTIONS_H
+#define TEC_CMD_NODE_OPTIONS_H
+
+#include "tec/attest/pin.h"
+#include "tec/base/conf.h"
+
+/* In the order of the table of commands. */
+enum node_command {
+	NODE_AK,
+	NODE_QUOTE,
+	NODE_REGISTER,
+	NODE_ATTEST,
+	NODE_GET_RESOURCE,
+	NODE_ENCRYPT,
+	NODE_DECRYPT,
+	NODE_SERVE,
+	NODE_DOCTOR,
+};
+
+struct node_options {
+	struct conf *conf; /* owned */
+	enum node_command command;
+	const char *tcti, *ak_file; /* ak_file NULL: nowhere */
+	uint32_t ak_handle;
+	bool sample; /* evidence that proves nothing */
+	bool make;   /* ak make */
+	uint8_t extra[32];
+	uint32_t timeout_ms; /* 0: none */
+	const char *listen;
+	const char *console; /* NULL: none */
+	/* Servers, path and registration of the options, or of the pin's CONFIG. */
+	struct attest_config config;
+};
+
+/* pin: the name that the program was started with when that is one of the pin's; its arguments are the
+ * pin's then. EXIT and BAD as of conf_start(). */
+enum conf_result node_options_read(struct node_options *o, int argc, char *const argv[]);
+void node_options_fini(struct node_options *o);
+
+#endif
