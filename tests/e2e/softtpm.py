@@ -57,6 +57,17 @@ class SoftwareTPM:
                 raise TimeoutError("swtpm did not open its socket in 10 s")
             time.sleep(0.02)
 
+    def restart(self):
+        """A machine boots again: the registers begin anew, what is persistent stays."""
+        # As the kernel does: a TPM counts what ends without it as a wrong authorization.
+        self._tool("tpm2_shutdown", "-c")
+        self._proc.stop()
+        self._ek = None
+        for name in (self.socket, self.socket + ".ctrl"):
+            if os.path.exists(name):
+                os.unlink(name)
+        self._start()
+
     def __enter__(self):
         return self
 
