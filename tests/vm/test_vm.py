@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""A machine with a TPM encrypts its disk, boots again and opens it; what booted something else, or belongs to a Machine that is
+gone, does not. One machine, four boots, in this order; the operator is the one process of --standalone."""
+
+import json
+import os
+import time
+
+import pytest
+
+import debian
+import guest
+import machine
+from controlplane import wait_for
+from proc import free_port
+from tecctl import Tecctl
+from test_standalone import Standalone
+
+PROMPT = "Please unlock disk root"
+TYPED = "typed by a person"
+
+
+def say(text):
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+class Boots:
+    """What the boots share."""
+
+    def __init__(self, work):
+        self.work = work
+        self.debian = debian.Debian()
+        self.approved, self.other = self.debian.kernels
+        # The machine sees this one at 10.0.2.2.
+        port = free_port()
+        self.alone = Standalone(self.path("state"), f"--public-address=10.0.2.2:{port}",
+                                f"--listen-kbs=127.0.0.1:{port}").start()
+        self.ctl = Tecctl(f"{self.alone.dir}/kubeconfig")
+        self.approve(self.approved)
+        initrd = self.debian.initramfs(self.approved, self.path("initrd"))
+        say(f"initramfs of {os.path.getsize(initrd) >> 10} KiB")
+        self.disks = debian.make_disks(self.debian, initrd, self.approved,
+                                       f"http://10.0.2.2:{self.alone.register_port}/ignition", work)
+        self.guest = guest.Guest(work, self.disks, os.path.join(machine.OVMF, "OVMF_VARS_4M.ms.fd"))
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def approve(self, version):
+        root = self.debian.image(version, self.path(f"image-{version}"))
+        self.ctl.run("image", "approve", "--rootfs", root, f"--name={name_of(version)}", timeout=300)
+
+    def machines(self):
+        return json.loads(self.alone.kubectl("get", "machines", "-o", "json"))["items"]
+
+    def close(self):
+        if hasattr(self, "guest"):
+            self.guest.stop()
+        if self.alone.process.poll() is None:
+            assert self.alone.stop() == 0, self.alone.log()
+        self.debian.close()
+
+
+def name_of(version):
+    return "kernel-" + version.split("-")[1]
+
+
+@pytest.fixture(scope="module")
+def boots(tmp_path_factory):
+    b = Boots(str(tmp_path_factory.mktemp("vm")))
+    yield b
+    b.close()
+
+
+def test_an_empty_disk_is_encrypted_and_opens_at_the_next_boot(boots):
+    g = boots.guest.start()
+    g.until("@@ first boot")
+    say("first boot: userland")
+    g.until("@@ unlocked")
+    say("clevis luks unlock opened the disk")
+    g.until("@@ made")
+    g.forget()
+    g.until(PROMPT)
+    say("second boot: prompt")
+    g.until("@@ root made=")
+    say("second boot: the file on the disk")
+    g.until("kernel=")
+    boots.uuid = boots.machines()[0]["metadata"]["name"].removeprefix("machine-")
+    assert "Unlocked /dev/disk/by-partlabel/root with clevis" in g.seen or "cryptsetup: root: set up successfully" in g.seen
+    assert len(boots.machines()) == 1
+    g.type("poweroff")
+    g.ended()
+
+
+def test_another_kernel_is_refused_until_its_image_is_approved(boots):
+    initrd = boots.debian.initramfs(boots.other, boots.path("initrd-other"))
+    debian.put_on_disk(boots.disks[0], {"vmlinuz": boots.debian.kernel(boots.other), "initrd": initrd})
+    g = boots.guest.start()
+    g.until("the server refuses (PolicyDeny)")
+    say("another kernel: refused, on the console")
+    assert PROMPT in g.seen, "the prompt was not there before the refusal"
+    assert "@@ root" not in g.seen
+    wait_for(lambda: "reason=boot" in boots.alone.log(), 60, "the operator's line about the refusal")
+    assert "PCR 4 is " in boots.ctl.out("why", f"machine-{boots.uuid}")
+    g.until("still waiting for default/")
+    boots.approve(boots.other)
+    say("its image is approved")
+    g.until(f" kernel={boots.other}")
+    g.type("poweroff")
+    g.ended()
+
+
+def test_a_machine_that_was_deleted_gets_nothing_but_its_prompt_works(boots):
+    boots.alone.kubectl("delete", f"machine/machine-{boots.uuid}", "--timeout=50s")
+    g = boots.guest.start()
+    g.until("the server refuses (")
+    say("deleted: refused, on the console")
+    g.until("still waiting for default/")
+    assert "@@ root" not in g.seen and PROMPT in g.seen
+    g.type(TYPED)
+    g.until(" kernel=")
+    said = g.seen.split("@@ root made=")[1].split("\n")[0]
+    assert "left= " in said, f"the pin goes on after the boot: {said}"
+    say("a person's passphrase opened it")
+    g.type("poweroff")
+    g.ended()
