@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: cp (one control plane per session), ns (a fresh namespace with the operator's own
 rights), start_operator (a factory), tpm (a software TPM), start_kbs and make_world (a broker, and one
-with the operator that administers it).
+with the operator that administers it), registry (an OCI registry).
 
 What a machine lacks skips with the reason and the next step; with TEC_NO_SKIP=1, which CI sets, it
 fails instead: a suite that skips is not a suite that passed.
 """
 
+import contextlib
 import copy
 import os
 
 import pytest
 
+import ociregistry
 import ownnet
 import softtpm
 from controlplane import TOP, ControlPlane, Unavailable
@@ -25,9 +27,13 @@ RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
 OPERATOR_ACCOUNT = "tec-operator"
 
 
-# By how long they take, when files are given to several processes: none shall end with one of these.
-LONG = ("test_trustee_faults", "test_attacks", "test_upgrade", "test_deliveries", "test_trustee_places",
-        "test_trustee_network", "test_trustee", "test_faults", "test_volumes")
+# By how long they take, the longest first: no process shall be left alone with one of these. A test, or a module whose
+# tests stay together.
+LONG = ("test_image_fetch", "test_guard_cluster", "test_trustee_alone", "test_standalone_tables", "test_two_servers",
+        "test_away_with_many_changes", "test_clients", "test_silence_is_noticed", "test_standalone_attest", "test_node",
+        "test_tecctl", "test_two_servers_create", "test_two_servers_kinds", "test_many_nodes_are_few_restarts",
+        "test_upgrade", "test_deliveries", "test_volumes", "test_trustee_faults", "test_attacks", "test_trustee_network",
+        "test_trustee_places", "test_trustee", "test_faults")
 
 
 def pytest_configure(config):
@@ -35,9 +41,21 @@ def pytest_configure(config):
         ownnet.enter()
 
 
+def module_of(item):
+    return item.module.__name__.split(".")[-1]
+
+
+def shares_a_fixture(item):
+    """Whether another process would make something again that all tests of the module use."""
+    return any(defs[-1].scope == "module" for defs in item._fixtureinfo.name2fixturedefs.values())
+
+
 def pytest_collection_modifyitems(items):
     rank = {name: i for i, name in enumerate(LONG)}
-    items.sort(key=lambda item: rank.get(item.module.__name__.split(".")[-1], len(LONG)))
+    items.sort(key=lambda item: rank.get(item.originalname, rank.get(module_of(item), len(LONG))))
+    for item in items:
+        if shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(module_of(item)))
 
 
 def lacking(reason):
@@ -46,10 +64,11 @@ def lacking(reason):
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
-def cp():
+@contextlib.contextmanager
+def control_plane(make):
+    """What make() gives, with the Namespace and the rights of k8s/ where there is one."""
     try:
-        plane = ControlPlane(crds=CRD_DIR if os.path.isdir(CRD_DIR) else None)
+        plane = make()
     except Unavailable as e:
         lacking(str(e))
     with plane:
@@ -58,6 +77,26 @@ def cp():
             plane.apply(install)
         yield plane
         plane.check()
+
+
+@pytest.fixture(scope="session")
+def cp():
+    with control_plane(lambda: ControlPlane(crds=CRD_DIR if os.path.isdir(CRD_DIR) else None)) as plane:
+        yield plane
+
+
+def need_registry():
+    need = ociregistry.missing()
+    if need:
+        lacking(f"no registry; next step: {need}")
+
+
+@pytest.fixture
+def registry(tmp_path):
+    need_registry()
+    made = ociregistry.Registry(str(tmp_path / "registry"))
+    yield made
+    made.close()
 
 
 def plane_manifests(plane):

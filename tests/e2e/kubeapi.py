@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The two ways the tests read a control plane besides kubectl: its HTTPS API and its audit log."""
+"""The ways the tests use a control plane besides kubectl: its HTTPS API and its audit log."""
 
 import http.client
 import json
@@ -69,6 +69,31 @@ class KubeAPI:
         # The kept connection died while idle (an API server restart, or its limit of idle time):
         # the request was not answered, so it is sent once more on a fresh one.
         return self._exchange(method, path, body, headers, timeout)
+
+
+class Places:
+    """Where the objects of a kind are, as the server itself says."""
+
+    def __init__(self, api):
+        self._api, self._known = api, {}
+
+    def _read(self, version):
+        group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        status, answer = self._api("GET", group)
+        for resource in answer["resources"] if status == 200 else ():
+            if "/" not in resource["name"]:
+                self._known[version, resource["kind"]] = (group, resource["name"], resource["namespaced"])
+
+    def path(self, o):
+        what = (o["apiVersion"], o["kind"])
+        if what not in self._known:  # it may have come since
+            self._read(what[0])
+        if what not in self._known:
+            raise RuntimeError(f"the server has no {what[1]} in {what[0]}")
+        group, plural, namespaced = self._known[what]
+        meta = o["metadata"]
+        inside = f"/namespaces/{meta.get('namespace', 'default')}" if namespaced else ""
+        return f"{group}{inside}/{plural}/{meta['name']}"
 
 
 class AuditLog:

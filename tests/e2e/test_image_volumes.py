@@ -9,11 +9,10 @@ import pytest
 
 import jobpod
 import ociimage
-import ociregistry
 import pcrstool
 import spine
-from conftest import CRD_DIR, RIGHTS, lacking, plane_manifests
-from controlplane import ControlPlane, Unavailable
+from conftest import CRD_DIR, control_plane, need_registry
+from controlplane import ControlPlane
 from netpolicy import Host, Pod, allowed
 from ociregistry import Registry
 from teckinds import GROUP, made
@@ -27,21 +26,13 @@ BECAUSE = f"{GROUP}/fetches-because"
 @pytest.fixture(scope="module")
 def cp():
     """In place of the one that all others share."""
-    try:
-        plane = ControlPlane(crds=CRD_DIR, apiserver_args=["--feature-gates=ImageVolume=false"])
-    except Unavailable as e:
-        lacking(str(e))
-    with plane:
-        plane.apply([o for o in plane_manifests(plane) if o["kind"] in ("Namespace", *RIGHTS)])
+    with control_plane(lambda: ControlPlane(crds=CRD_DIR, apiserver_args=["--feature-gates=ImageVolume=false"])) as plane:
         yield plane
-        plane.check()
 
 
 @pytest.fixture(name="registry")
 def _registry(tmp_path):
-    need = ociregistry.missing()
-    if need:
-        lacking(f"no registry; next step: {need}")
+    need_registry()
     made_one = Registry(str(tmp_path / "registry"), password=True)
     yield made_one
     made_one.close()

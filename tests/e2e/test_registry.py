@@ -10,7 +10,7 @@ import pytest
 
 import ociregistry
 import spine
-from conftest import lacking
+from conftest import lacking, need_registry
 from controlplane import TOP, wait_for
 from ociregistry import PASSWORD, USER, Registry
 from teckinds import made
@@ -21,9 +21,7 @@ VALUE = '{"pcrs":[{"id":4,"value":"ä"}]}'
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory):
-    need = ociregistry.missing()
-    if need:
-        lacking(f"no registry; next step: {need}")
+    need_registry()
     return ociregistry.make_certificate(str(tmp_path_factory.mktemp("tls")))
 
 

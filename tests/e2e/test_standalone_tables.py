@@ -8,8 +8,7 @@ Kubernetes does to Jobs, ReplicaSets and Pods, of which there is none."""
 
 import pytest
 
-from conftest import RIGHTS, lacking, plane_manifests
-from controlplane import Unavailable
+from conftest import control_plane
 from standaloneplane import StandalonePlane
 
 # pylint: disable=unused-import
@@ -32,14 +31,8 @@ from test_trustee import (  # noqa: F401
 @pytest.fixture(scope="module")
 def cp():
     """In place of the control plane that the other files share."""
-    try:
-        plane = StandalonePlane()
-    except Unavailable as e:
-        lacking(str(e))
-    with plane:
-        plane.apply([o for o in plane_manifests(plane) if o["kind"] in ("Namespace", *RIGHTS)])
+    with control_plane(StandalonePlane) as plane:
         yield plane
-        plane.check()
 
 
 @pytest.fixture
