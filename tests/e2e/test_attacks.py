@@ -1562,7 +1562,8 @@ def test_attack_13_a_key_without_uuid_keeps_nobody_out(cp, ns, start_operator):
     spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "AttestationKeyBound", "Bound")
     assert bring_key(op, pem, source="127.0.0.66")[0] == 409
     stray = [a for a in spine.items(cp, ns, "ak") if "uuid" not in a["spec"]]
-    assert len(stray) == 1 and spine.condition(stray[0], "Approved")["status"] == "False"
+    assert len(stray) == 1
+    spine.wait_condition(cp, ns, "ak", stray[0]["metadata"]["name"], "Approved", "Registration")
 
 
 # ---- 14
