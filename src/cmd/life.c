@@ -15,6 +15,7 @@
 #include "tec/ctl/ending.h"
 #include "tec/render/regkey.h"
 #include "tec/state/cluster.h"
+#include "tec/state/since.h"
 
 #define ENDING_MS 50 /* how often it is looked whether the end can go on */
 /* How long the controllers that revoke keys wait for a list that only the others read. */
@@ -104,7 +105,7 @@ static struct ctl_duty_view duty_view(const struct parts *p)
 		.draining = p->ending,
 		.finishing = p->finishing,
 		.reads_secrets = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED,
-		.since_known = ctl_since_known(p->since),
+		.since_known = state_since_known(&p->state),
 		.all_filled = state_filled(&p->state, STATE_FOR_ALL),
 		.revoking_filled = state_filled(&p->state, STATE_FOR_REVOKING),
 		.all_on = p->all_on,

@@ -13,6 +13,7 @@
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
 #include "tec/srv/metrics.h"
+#include "tec/state/since.h"
 
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
 #define REPEAT_REVOKED_MS (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
@@ -239,6 +240,9 @@ static bool is_ready(void *arg, const char **why)
 		return false;
 	*why = "objects are being listed";
 	if (!state_filled(&p->state, STATE_FOR_LISTENERS))
+		return false;
+	*why = "the time of the first start is being recorded";
+	if (!state_since_known(&p->state))
 		return false;
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))

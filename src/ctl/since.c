@@ -16,6 +16,7 @@
 #include "tec/base/mem.h"
 #include "tec/k8s/call.h"
 #include "tec/loop/timer.h"
+#include "tec/state/since.h"
 
 struct ctl_since {
 	const struct ctl_env *env; /* borrowed */
@@ -33,7 +34,7 @@ static void look(void *arg);
 
 static void learn(struct ctl_since *s, int64_t created_s)
 {
-	bool first = s->state->marker_s == INT64_MIN;
+	bool first = !state_since_known(s->state);
 
 	if (!first && created_s >= s->state->marker_s)
 		return;
@@ -97,7 +98,7 @@ static void look(void *arg)
 	cleanup_json struct json_object *o = NULL;
 	struct op *op;
 
-	if (!s->on || s->call || s->state->marker_s != INT64_MIN)
+	if (!s->on || s->call || state_since_known(s->state))
 		return;
 	if (s->absent) {
 		o = configmap(s->env);
@@ -169,9 +170,4 @@ void ctl_since_off(struct ctl_since *s)
 	s->on = false;
 	op_scope_cancel(&s->ops);
 	timer_cancel(&s->retry);
-}
-
-bool ctl_since_known(const struct ctl_since *s)
-{
-	return s->state->marker_s != INT64_MIN;
 }

@@ -13,6 +13,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
+#include "tec/state/since.h"
 
 #define API_MS_MAX 10000
 /* Why connections are closed as they come. */
@@ -51,8 +52,9 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 	const struct model_cluster *c = state_cluster_oldest(env->state);
 	const char *why;
 
-	/* Without Machines and keys the limits of registration would count from zero. */
-	if (!state_filled(env->state, STATE_FOR_LISTENERS))
+	/* Without Machines and keys the limits of registration would count from zero; a Machine made
+	 * before the marker would seem older than this operator, its key not to be trusted. */
+	if (!state_filled(env->state, STATE_FOR_LISTENERS) || !state_since_known(env->state))
 		httpd_reply_error(r, 503, 5, "The operator is starting");
 	else if (!c)
 		httpd_reply_error(r, 503, 30, "No TrustedExecutionCluster is installed");

@@ -6,12 +6,17 @@
 #include "tec/base/clock.h"
 #include "tec/state/cluster.h"
 
+bool state_since_known(const struct state *s)
+{
+	return s->marker_s != INT64_MIN;
+}
+
 int64_t state_since_s(const struct state *s)
 {
 	int64_t since_s = s->marker_s;
 	const struct model_cluster *c = state_cluster(s);
 
-	if (since_s == INT64_MIN || !c || c->adopt_before_s > clock_wall_s())
+	if (!state_since_known(s) || !c || c->adopt_before_s > clock_wall_s())
 		return since_s;
 	return c->adopt_before_s > since_s ? c->adopt_before_s : since_s;
 }

@@ -53,7 +53,7 @@ Test(ctl_since, the_first_leader_makes_it_and_it_has_no_owner)
 	cr_assert(marker());
 	cr_assert_null(json_get(marker(), "metadata/ownerReferences"));
 	cr_assert(json_get_bool(marker(), "immutable", false));
-	cr_assert(ctl_since_known(w.life->since));
+	cr_assert(state_since_known(w.life->env.state));
 	cr_assert_eq(state_since_s(w.life->env.state), clock_wall_s());
 }
 
@@ -102,16 +102,15 @@ Test(ctl_since, nothing_is_known_before_it_is_turned_on)
 	world_run(&w, 100);
 	s = another(&own[0]);
 	world_run(&w, 60000);
-	cr_assert(!ctl_since_known(s));
-	cr_assert_eq(own[0].marker_s, INT64_MIN);
+	cr_assert(!state_since_known(&own[0]));
 	cr_assert_null(marker());
 	ctl_since_on(s);
 	ctl_since_off(s); /* no leader any more: the call under way is cancelled */
 	world_run(&w, 60000);
-	cr_assert(!ctl_since_known(s));
+	cr_assert(!state_since_known(&own[0]));
 	ctl_since_on(s);
 	world_run(&w, 1000);
-	cr_assert(ctl_since_known(s));
+	cr_assert(state_since_known(&own[0]));
 	ctl_since_free(s);
 }
 
@@ -139,7 +138,7 @@ Test(ctl_since, while_the_API_refuses_it_waits_longer_and_longer)
 	cr_expect_geq(refused, 20, "%u", refused); /* every 30 s at the latest */
 	cr_expect_leq(refused, 32, "%u", refused); /* and doubling until then */
 	world_run(&w, 31000);
-	cr_expect(ctl_since_known(s));
+	cr_expect(state_since_known(&own[0]));
 	ctl_since_free(s);
 }
 
@@ -182,10 +181,10 @@ Test(ctl_since, an_api_that_refuses_is_asked_again_ever_more_rarely)
 	s = another(&own[0]);
 	ctl_since_on(s);
 	world_run(&w, 5 * 60000);
-	cr_assert(!ctl_since_known(s));
+	cr_assert(!state_since_known(&own[0]));
 	cr_assert_leq(fake_transport_requests(w.life->f), 40);
 	world_run(&w, 20 * 60000);
-	cr_assert(ctl_since_known(s));
+	cr_assert(state_since_known(&own[0]));
 	ctl_since_free(s);
 }
 
@@ -203,7 +202,7 @@ Test(ctl_since, any_fault_ends_the_same)
 		s = another(&own[0]);
 		ctl_since_on(s);
 		world_run(&w, 10 * 60000);
-		cr_assert(ctl_since_known(s), "fault %d", fault);
+		cr_assert(state_since_known(&own[0]), "fault %d", fault);
 		ctl_since_free(s);
 	}
 }

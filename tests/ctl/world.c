@@ -19,6 +19,7 @@
 #include "tec/model/secretobj.h"
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
+#include "tec/state/since.h"
 
 static void quiet(enum log_level level, const char *line, void *arg)
 {
@@ -108,7 +109,7 @@ void world_boot(struct world *w, const char *controllers)
 	if (!world_get(w, &kobj_configmap, CTL_SINCE_CONFIGMAP))
 		clock_fake_advance(1000); /* what was put before the first life is older */
 	ctl_since_on(l->since);
-	for (int i = 0; i < 100 && !ctl_since_known(l->since); i++)
+	for (int i = 0; i < 100 && !state_since_known(&l->state); i++)
 		loop_advance(w->loop, 100);
 	fake_transport_forget(l->f);
 	if (w->arm)

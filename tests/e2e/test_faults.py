@@ -9,7 +9,7 @@ import pytest
 
 import spine
 from controlplane import wait_for, wait_holds
-from faultproxy import CUT, CUT_AFTER, CUT_HALF, CUT_LINE, Answer, FaultProxy
+from faultproxy import CUT, CUT_AFTER, CUT_HALF, CUT_LINE, Answer, Delay, FaultProxy
 from test_spine import installed, joined, luks_key, owner_uids, settled
 
 
@@ -63,6 +63,24 @@ def check_world(cp, ns, uuid, seen):
     bound = [a for a in aks.values() if a["spec"].get("uuid") == uuid]
     assert len(bound) == 1 and len(owner_uids(bound[0])) == 1
     assert luks_key(cp, ns, uuid)
+
+
+def test_first_node_of_all_comes_before_the_first_start_is_recorded(cp, ns, start_operator, proxied):
+    """Its Machine would count as older than the operator, and no key would be approved for it."""
+    spine.make_cluster(cp, ns)
+
+    def rule(request):
+        slow = request.method == "POST" and "/configmaps" in request.target
+        return Delay(2.5) if slow else None  # timestamps are whole seconds
+
+    op = start_operator(ns, "--leader-elect=false", kubeconfig=proxied(rule).kubeconfig, wait_ready=False)
+    pem = spine.rsa_key()
+    uuid = node_joins(op, pem, lambda: None)
+    joined_ = spine.read(cp, ns, "mach", f"machine-{uuid}")
+    marker = spine.read(cp, ns, "configmaps", "tec-operator-since")
+    assert marker["metadata"]["creationTimestamp"] <= joined_["metadata"]["creationTimestamp"]
+    cp.wait_for(lambda: any(spine.condition(k, "Approved").get("status") == "True" for k in spine.items(cp, ns, "ak")),
+                20, "the key approved")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -261,6 +261,28 @@ Test(srv_regignition, says_that_it_starts_until_every_cache_is_filled)
 	}
 }
 
+/* A Machine made before the marker would count as one that was here before this operator: no key would be approved for it. */
+Test(srv_regignition, makes_no_machine_before_the_time_of_the_first_start_is_recorded)
+{
+	struct cli_reply a;
+	struct rig r;
+
+	rig_init(&r);
+	r.state.marker_s = INT64_MIN;
+	rig_start(&r);
+	fake_api_put(r.api, &kobj_cluster, NS,
+		"{\"metadata\":{\"name\":\"tec\"},\"spec\":" OPEN_SPEC "}");
+	loop_drain(r.loop);
+	rig_ask(&r, r.port, GET_IGNITION, &a);
+	rig_expect(
+		&a, 503, 5, "{\"code\":503,\"message\":\"The operator is starting\"}", "unknown");
+	cr_assert_eq(rig_posts(&r), 0);
+	r.state.marker_s = START_S;
+	rig_ask(&r, r.port, GET_IGNITION, &a);
+	cr_assert_eq(a.status, 200);
+	rig_close(&r);
+}
+
 /* Whether TLS is to be spoken is not known before the first list of clusters. */
 Test(srv_regignition, accepts_nobody_before_it_knows_what_to_speak)
 {

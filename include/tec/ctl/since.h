@@ -19,13 +19,12 @@
 #define CTL_SINCE_CONFIGMAP "tec-operator-since"
 
 struct ctl_since;
-/* state->marker_s is written from here on. */
+/* state->marker_s is written from here on; known(arg) is called when it is for the first time. */
 struct ctl_since *ctl_since_new(
 	const struct ctl_env *env, struct state *state, void (*known)(void *arg), void *arg);
 void ctl_since_free(struct ctl_since *s);
 /* On: leader. Reads the ConfigMap, and makes it when there is none. */
 void ctl_since_on(struct ctl_since *s);
 void ctl_since_off(struct ctl_since *s); /* cancels what is in flight; the time stays */
-bool ctl_since_known(const struct ctl_since *s);
 
 #endif

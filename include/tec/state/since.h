@@ -9,7 +9,9 @@
 
 #include "tec/state/state.h"
 
-/* Wall clock; INT64_MIN: not known, nothing may be taken over. */
+/* False: nothing may be taken over, and no Machine may be made, which would seem older. */
+bool state_since_known(const struct state *s);
+/* Wall clock; INT64_MIN: not known. */
 int64_t state_since_s(const struct state *s);
 bool state_since_is_older(const struct state *s, const struct kobj *o);
 
