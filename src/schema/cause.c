@@ -99,7 +99,8 @@ void schema_quote_go(struct strbuf *out, const char *s, size_t len)
 
 /*
  * The shortest digits that read back as v. %v takes an exponent below 1e-4 and from 1e21 on;
- * encoding/json below 1e-6, and writes it without a leading zero.
+ * encoding/json below 1e-6, and writes it without a leading zero. Whole digits beyond 64 bits are not
+ * left to stand as JSON, other than there: they would be read again as the largest integer.
  */
 static void add_double(struct strbuf *out, double v, bool json)
 {
@@ -115,7 +116,8 @@ static void add_double(struct strbuf *out, double v, bool json)
 		return;
 	}
 	exponent = atoi(e + 1);
-	if (v != 0 && (exponent < (json ? -6 : -4) || exponent >= 21)) {
+	if (v != 0 && (exponent < (json ? -6 : -4) || exponent >= 21 ||
+			      (json && (v >= 0x1p64 || v < -0x1p63)))) {
 		*e = '\0';
 		strbuf_addf(out, json && exponent < 0 ? "%se%d" : "%se%+03d", digits, exponent);
 		return;
