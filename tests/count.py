@@ -4,7 +4,8 @@
 test are told apart from success.
 
   count.py automake BUILDDIR [GLOB]   the .log and .trs files below BUILDDIR/tests that `make check` left
-  count.py pytest JUNIT.XML           what pytest --junitxml wrote
+  count.py failed JUNIT.XML           the tests of it that may have a second try, a line each: all that failed, if they are few
+  count.py pytest JUNIT.XML [AGAIN]   what pytest --junitxml wrote; AGAIN: the second try. Who passes there is named
   count.py --selftest                 known logs, known sums
 
 Prints one line "PASSED FAILED SKIPPED", and what is wrong on standard error.
@@ -21,6 +22,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # Criterion: a crashed test is in Failing as well; skipped tests are in none of them.
 _SYNTHESIS = re.compile(
     r"\[====\] Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)")
+SECOND_TRIES = 3
 _RESULT = re.compile(r"^:test-result: (\w+)", re.M)
 
 
@@ -75,16 +77,37 @@ def count_automake(builddir, pattern="*"):
     return tuple(total)
 
 
-def count_pytest(path):
+def cases_of(path):
+    """[(node id, kinds of what went wrong)]; None: there is no report."""
     try:
         root = xml.etree.ElementTree.parse(path).getroot()
     except (OSError, xml.etree.ElementTree.ParseError) as e:
         complain(f"pytest left no report: {e}")
+        return None
+    return [(f"{c.get('classname', '').replace('.', '/')}.py::{c.get('name', '')}", {child.tag for child in c})
+            for c in root.iter("testcase")]
+
+
+def has_failed(kinds):
+    return bool(kinds & {"failure", "error"})
+
+
+def failed_pytest(path):
+    failed = [name for name, kinds in cases_of(path) or () if has_failed(kinds)]
+    return failed if len(failed) <= SECOND_TRIES else []
+
+
+def count_pytest(path, again=None):
+    cases = cases_of(path)
+    if cases is None:
         return 0, 1, 0
+    second = {name for name, kinds in (again and cases_of(again)) or () if not kinds}
     passed = failed = skipped = 0
-    for case in root.iter("testcase"):
-        kinds = {child.tag for child in case}
-        if kinds & {"failure", "error"}:
+    for name, kinds in cases:
+        if has_failed(kinds) and name in second:
+            complain(f"{name}: passed at the second try only; find out why, it is a defect of the program or of the test")
+            passed += 1
+        elif has_failed(kinds):
             failed += 1
         elif "skipped" in kinds:
             skipped += 1
@@ -94,6 +117,29 @@ def count_pytest(path):
         complain(f"{path}: no test ran")
         failed = 1
     return passed, failed, skipped
+
+
+def second_tries(report, again):
+    """What goes wrong in counting them."""
+    def write(path, *cases):
+        with open(path, "w", encoding="ascii") as f:
+            f.write("<testsuites>" + "".join(
+                f'<testcase classname="tests.e2e.test_x" name="{n}">{"" if ok else "<failure/>"}</testcase>'
+                for n, ok in cases) + "</testsuites>")
+
+    bad = []
+    write(report, ("a", True), ("b[1]", False), ("c", False))
+    write(again, ("b[1]", True), ("c", False), ("never", True))
+    if failed_pytest(report) != ["tests/e2e/test_x.py::b[1]", "tests/e2e/test_x.py::c"]:
+        bad.append("names for a second try")
+    if count_pytest(report, again) != (2, 1, 0):
+        bad.append("a second try")
+    if count_pytest(report, again + ".none") != (1, 2, 0):
+        bad.append("no second try")
+    write(report, *((str(i), False) for i in range(SECOND_TRIES + 1)))
+    if failed_pytest(report):
+        bad.append("too many for a second try")
+    return bad
 
 
 def selftest():
@@ -137,7 +183,8 @@ def selftest():
                 f.write(text)
             if count_pytest(report) != want:
                 bad.append(text)
-    print(f"count.py --selftest: {len(programs) + 7 - len(bad)} cases as expected"
+        bad += second_tries(report, os.path.join(d, "again.xml"))
+    print(f"count.py --selftest: {len(programs) + 11 - len(bad)} cases as expected"
           + (f", wrong: {', '.join(bad)}" if bad else ""))
     return 1 if bad else 0
 
@@ -147,8 +194,11 @@ def main(args):
         return selftest()
     if len(args) in (2, 3) and args[0] == "automake":
         print(*count_automake(*args[1:]))
-    elif len(args) == 2 and args[0] == "pytest":
-        print(*count_pytest(args[1]))
+    elif len(args) in (2, 3) and args[0] == "pytest":
+        print(*count_pytest(*args[1:]))
+    elif len(args) == 2 and args[0] == "failed":
+        for name in failed_pytest(args[1]):
+            print(name)
     else:
         print(__doc__, file=sys.stderr)
         return 2
