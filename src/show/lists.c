@@ -98,10 +98,15 @@ static void print_conditions(
 	strbuf_adds(out, "Conditions:\n");
 	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
 		struct json_object *c = json_object_array_get_idx(all, i);
-		const char *reason = json_get_str(c, "reason");
+		const char *type = json_get_str(c, "type"), *reason = json_get_str(c, "reason");
 		bool good = str_eq(json_get_str(c, "status"), "True");
+		size_t begin;
 
-		strbuf_addf(out, "  %-20s ", json_get_str(c, "type"));
+		strbuf_adds(out, "  ");
+		begin = out->len;
+		show_safe(out, type);
+		strbuf_addf(out, "%*s ", (int)(out->len - begin < 20 ? 20 - (out->len - begin) : 0),
+			"");
 		show_text(out, colours,
 			good                        ? SHOW_GOOD
 			: show_passes(kind, reason) ? SHOW_WAITS

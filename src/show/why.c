@@ -339,19 +339,22 @@ static void print_register(struct json_object *r, struct strbuf *out)
 	struct json_object *have = json_get_arr(r, "imagesWithIt"),
 			   *expected = json_get_arr(r, "expected");
 
-	strbuf_addf(out, "    PCR %" PRId64 " shown     %s, which ", json_get_int(r, "pcr", 0),
-		json_get_str(r, "shown"));
+	strbuf_addf(out, "    PCR %" PRId64 " shown     ", json_get_int(r, "pcr", 0));
+	show_safe(out, json_get_str(r, "shown"));
+	strbuf_adds(out, ", which ");
 	if (!json_object_array_length(have))
 		strbuf_adds(out, "no approved image has");
-	for (size_t i = 0; i < json_object_array_length(have); i++)
-		strbuf_addf(out, "%s%s", i ? ", " : "is that of ",
-			json_object_get_string(json_object_array_get_idx(have, i)));
+	for (size_t i = 0; i < json_object_array_length(have); i++) {
+		strbuf_adds(out, i ? ", " : "is that of ");
+		show_safe(out, json_object_get_string(json_object_array_get_idx(have, i)));
+	}
 	strbuf_addc(out, '\n');
 	for (size_t i = 0; i < json_object_array_length(expected); i++) {
 		struct json_object *e = json_object_array_get_idx(expected, i);
 
-		strbuf_addf(out, "    PCR %" PRId64 " expected  %s for image ",
-			json_get_int(r, "pcr", 0), json_get_str(e, "value"));
+		strbuf_addf(out, "    PCR %" PRId64 " expected  ", json_get_int(r, "pcr", 0));
+		show_safe(out, json_get_str(e, "value"));
+		strbuf_adds(out, " for image ");
 		show_safe(out, json_get_str(e, "image"));
 		strbuf_addc(out, '\n');
 	}

@@ -4,6 +4,7 @@
 #include "show_testing.h"
 #include "tec/base/bytes.h"
 #include "tec/model/pcrs.h"
+#include "tec/show/lists.h"
 #include "tec/show/why.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -118,4 +119,22 @@ Test(show_why, a_note_of_any_shape_is_only_shown)
 		why(strbuf_str(&world), &out);
 		cr_expect_null(strstr(strbuf_str(&out), "shown     "), "%s", notes[i]);
 	}
+}
+
+/* The name of a condition is as foreign as its message. */
+Test(show_why, no_text_of_an_object_is_an_order_to_the_terminal)
+{
+	struct show_world w;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	world_of(&w, "{\"machine\":[{" META("a", "u") ",\"status\":{\"conditions\":[" COND(
+			     "Key\\u001b[2J", "False", "No\\u007f", "text\\u0085") "]}}]}");
+	show_machine(&w, w.list[SHOW_MACHINE].v[0], false, &out);
+	for (size_t i = 0; i < out.len; i++)
+		cr_assert((unsigned char)out.data[i] >= ' ' ? out.data[i] != 0x7f
+							    : out.data[i] == '\n',
+			"byte %zu of %s", i, strbuf_str(&out));
+	cr_assert(strstr(strbuf_str(&out), "  Key?[2J              No?: text?\n"), "%s",
+		strbuf_str(&out));
+	show_world_fini(&w);
 }
