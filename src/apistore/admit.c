@@ -5,11 +5,13 @@
  */
 #include "config.h"
 
+#include "tec/apistore/face.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
 #include "tec/schema/crd.h"
+#include "tec/schema/crd_status.h"
 
 #include "decode.h"
 #include "write.h"
@@ -99,27 +101,22 @@ static void add_text_once(struct json_object *list, const char *text)
 	json_push_str(list, text);
 }
 
-/* Of a new one: accepted at once. Of one that changes: the same, with the versions that were ever
- * stored. */
+/* At once; kube-apiserver's controllers come to the same a moment later. */
 static void set_status(
 	const struct apistore_write *w, const struct schema_crd *crd, struct json_object *o)
 {
-	struct json_object *was = w->was ? json_get_obj(w->was, "status") : NULL, *status, *stored;
+	cleanup_json struct json_object *all = apistore_face_get(w->s, APISTORE_CRDS_PATH);
+	struct json_object *status = json_get_obj(o, "status"), *stored;
 	char now[CLOCK_RFC3339_LEN];
 
-	if (w->t->sub[0])
-		return;
+	if (!status)
+		json_add(o, "status", status = json_obj());
+	stored = json_get_arr(status, "storedVersions");
+	if (!stored)
+		json_add(status, "storedVersions", stored = json_arr());
+	add_text_once(stored, schema_crd_storage(crd)->kind.version);
 	clock_format(clock_wall_s(), now);
-	status = schema_crd_status(crd, now);
-	if (was && json_get_arr(was, "conditions"))
-		json_add(status, "conditions", json_copy(json_get(was, "conditions")));
-	stored = was ? json_get_arr(was, "storedVersions") : NULL;
-	if (stored) {
-		stored = json_copy(stored);
-		add_text_once(stored, schema_crd_storage(crd)->kind.version);
-		json_add(status, "storedVersions", stored);
-	}
-	json_add(o, "status", status);
+	schema_crd_accept(o, json_get_arr(all, "items"), now);
 }
 
 /* Its objects go before it does; kube-apiserver adds the same finalizer by itself. */
@@ -142,7 +139,8 @@ static void check_definition(
 	if (w->was)
 		schema_crd_immutable(w->was, o, causes);
 	if (crd && causes->n == 0) {
-		set_status(w, crd, o);
+		if (!w->t->sub[0])
+			set_status(w, crd, o);
 		hold_for_objects(o);
 	}
 	schema_crd_free(crd);

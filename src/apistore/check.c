@@ -131,6 +131,10 @@ int apistore_check_object(
 	const char *kind = json_get_str(o, "kind"), *bad = bad_meta(o),
 		   *ns = json_get_str(o, "metadata/namespace");
 
+	if (w->kind->ending && !w->was)
+		return refuse(refused,
+			apistore_status_refusal(405, "MethodNotAllowed",
+				"create not allowed while custom resource definition is terminating"));
 	if (bad || !kind || !json_get_str(o, "apiVersion"))
 		return refuse(refused, apistore_status_refusal(400, "BadRequest",
 					       "%s is missing or not of its type",

@@ -12,6 +12,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/schema/crd_status.h"
 
 #include "apistore_internal.h"
 
@@ -71,6 +72,13 @@ static bool is_namespace(struct json_object *o)
 	       str_eq(json_get_str(o, "apiVersion"), "v1");
 }
 
+static bool is_held_definition(struct json_object *o)
+{
+	return str_eq(json_get_str(o, "kind"), "CustomResourceDefinition") &&
+	       str_starts(json_get_str(o, "apiVersion"), "apiextensions.k8s.io/") &&
+	       has_finalizer(o, APISTORE_CRD_FINALIZER);
+}
+
 void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 {
 	char now[CLOCK_RFC3339_LEN];
@@ -86,6 +94,8 @@ void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 	json_add_int(apistore_objects_meta(o), "deletionGracePeriodSeconds", 0);
 	if (is_namespace(o))
 		json_add(o, "status", json_add_str(json_obj(), "phase", "Terminating"));
+	if (is_held_definition(o))
+		schema_crd_ending(o, false, now);
 }
 
 struct json_object *apistore_gc_delete(
@@ -325,6 +335,8 @@ static enum hold hold_of(const struct apistore_key *key, struct json_object *o)
 /* It waits no more. */
 static void release(struct json_object *o, enum hold hold)
 {
+	char now[CLOCK_RFC3339_LEN];
+
 	switch (hold) {
 	case HOLD_ORPHANS:
 		set_finalizer(o, ORPHAN, false);
@@ -334,6 +346,8 @@ static void release(struct json_object *o, enum hold hold)
 		break;
 	case HOLD_DEFINED:
 		set_finalizer(o, APISTORE_CRD_FINALIZER, false);
+		clock_format(clock_wall_s(), now);
+		schema_crd_ending(o, true, now);
 		break;
 	case HOLD_INSIDE:
 		json_object_object_del(json_get(o, "spec"), "finalizers");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A watch says when the definitions changed; they are listed again then, which is rare, and those
- * that changed are compiled.
+ * that changed are compiled. One that waits for a name gets it when the other definition left it.
  */
 #include "config.h"
 
@@ -9,18 +9,22 @@
 
 #include "tec/apistore/face.h"
 #include "tec/apistore/watch.h"
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
+#include "tec/schema/crd_status.h"
 
-#define CRDS     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#include "apistore_internal.h"
+
 #define SEEN_MAX (256u << 10)
 
 struct definition {
 	struct schema_crd *crd; /* owned, the same as in the array of all */
 	char *uid;              /* owned */
 	int64_t generation;
+	struct json_object *names; /* as accepted; owned */
 	struct apistore_kind kind; /* points into crd */
 };
 
@@ -54,6 +58,7 @@ static void forget(struct definition *d)
 	if (!d)
 		return;
 	schema_crd_free(d->crd);
+	json_object_put(d->names);
 	free(d->uid);
 	free(d);
 }
@@ -62,9 +67,12 @@ static void forget(struct definition *d)
 static struct definition *read_definition(struct json_object *o)
 {
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	struct json_object *names = json_get_obj(o, "status/acceptedNames");
 	struct schema_crd *crd;
 	struct definition *d;
 
+	if (names)
+		json_add(json_get_obj(o, "spec"), "names", json_copy(names));
 	schema_crd_default(o);
 	crd = schema_crd_new(o, &causes);
 	if (!crd) {
@@ -79,7 +87,9 @@ static struct definition *read_definition(struct json_object *o)
 	d->crd = crd;
 	d->uid = xstrdup(json_get_str(o, "metadata/uid"));
 	d->generation = json_get_int(o, "metadata/generation", 0);
+	d->names = json_copy(names);
 	d->kind = kind_of(&schema_crd_storage(crd)->kind);
+	d->kind.ending = json_get(o, "metadata/deletionTimestamp") != NULL;
 	return d;
 }
 
@@ -88,7 +98,8 @@ static struct definition *steal_known(struct definition **old, size_t n, struct 
 {
 	for (size_t i = 0; i < n; i++)
 		if (old[i] && str_eq(old[i]->uid, json_get_str(o, "metadata/uid")) &&
-			old[i]->generation == json_get_int(o, "metadata/generation", 0))
+			old[i]->generation == json_get_int(o, "metadata/generation", 0) &&
+			json_object_equal(old[i]->names, json_get_obj(o, "status/acceptedNames")))
 			return steal_ptr(&old[i]);
 	return NULL;
 }
@@ -111,10 +122,28 @@ static void end_watches(const struct apistore_kinds *k, const struct definition 
 		apistore_watch_end_of(k->objects, gone->kind.group, gone->kind.resource);
 }
 
+/* The names of the others may be free now. o is one of all, so that the next one sees what it got. */
+static void try_names(struct apistore_kinds *k, struct json_object *o, struct json_object *all)
+{
+	const struct apistore_key key = {APISTORE_CRDS, "", json_get_str(o, "metadata/name")};
+	cleanup_json struct json_object *was = json_copy(o);
+	struct json_object *stored;
+	char now[CLOCK_RFC3339_LEN];
+
+	clock_format(clock_wall_s(), now);
+	schema_crd_accept(o, all, now);
+	if (apistore_objects_same_member(o, was, "status"))
+		return;
+	stored = json_copy(o); /* items of a list leave these out */
+	json_add_str(stored, "apiVersion", "apiextensions.k8s.io/v1");
+	json_add_str(stored, "kind", "CustomResourceDefinition");
+	json_object_put(apistore_objects_put(k->objects, &key, stored));
+}
+
 static void reload(void *arg)
 {
 	struct apistore_kinds *k = arg;
-	cleanup_json struct json_object *list = apistore_face_get(k->objects, CRDS);
+	cleanup_json struct json_object *list = apistore_face_get(k->objects, APISTORE_CRDS_PATH);
 	struct json_object *items = json_get_arr(list, "items");
 	struct body seen = BODY_INIT;
 	cleanup_free struct definition **old = NULL;
@@ -130,9 +159,14 @@ static void reload(void *arg)
 	k->n = 0;
 	for (size_t i = 0; i < json_object_array_length(items); i++) {
 		struct json_object *o = json_object_array_get_idx(items, i);
-		struct definition *d = steal_known(old, n_old, o);
+		struct definition *d = NULL;
 
-		add(k, d ? d : read_definition(o));
+		if (schema_crd_waits(o))
+			try_names(k, o, items);
+		if (schema_crd_is_served(o))
+			d = steal_known(old, n_old, o);
+		if (d || schema_crd_is_served(o))
+			add(k, d ? d : read_definition(o));
 	}
 	for (size_t i = 0; i < n_old; i++) {
 		if (old[i])
@@ -183,7 +217,7 @@ void apistore_kinds_follow(struct apistore_kinds *k, struct loop *l, struct apis
 
 	k->loop = l;
 	k->objects = s;
-	if (apistore_target_parse(CRDS "?watch=true", &t, &err) < 0)
+	if (apistore_target_parse(APISTORE_CRDS_PATH "?watch=true", &t, &err) < 0)
 		DIE("%s", err.text);
 	k->watch = apistore_watch_new(s, &t, on_ready, k, &refused);
 	apistore_target_fini(&t);

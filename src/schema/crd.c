@@ -234,32 +234,6 @@ void schema_crd_free(struct schema_crd *c)
 
 /* ---- what it is */
 
-struct json_object *schema_crd_status(const struct schema_crd *c, const char *now)
-{
-	static const char *const conditions[][3] = {
-		{"NamesAccepted", "NoConflicts", "no conflicts found"},
-		{"Established", "InitialNamesAccepted", "the initial names have been accepted"}};
-	struct json_object *status = json_obj(), *list = json_arr(),
-			   *stored = json_get(c->o, "status/storedVersions");
-
-	for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
-		struct json_object *o = json_obj();
-
-		json_add_str(o, "lastTransitionTime", now);
-		json_add_str(o, "message", conditions[i][2]);
-		json_add_str(o, "reason", conditions[i][1]);
-		json_add_str(o, "status", "True");
-		json_add_str(o, "type", conditions[i][0]);
-		json_push(list, o);
-	}
-	json_add(status, "acceptedNames", json_copy(json_get(c->o, "spec/names")));
-	json_add(status, "conditions", list);
-	json_add(status, "storedVersions",
-		stored ? json_copy(stored)
-		       : json_push_str(json_arr(), schema_crd_storage(c)->kind.version));
-	return status;
-}
-
 size_t schema_crd_versions(const struct schema_crd *c)
 {
 	return c->n_versions;

@@ -219,6 +219,62 @@ Test(apistore_admit, a_definition_takes_its_objects_along)
 	apistore_gc_free(gc);
 }
 
+/* Another kind of the same group that asks for the name of Things. */
+#define RIVAL                                                                                      \
+	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","       \
+	"\"metadata\":{\"name\":\"rivals.example.io\"},\"spec\":{\"group\":\"example.io\","        \
+	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"rivals\",\"kind\":\"Thing\","            \
+	"\"listKind\":\"Rivals\"},\"versions\":[{\"name\":\"v1\",\"served\":true,"                 \
+	"\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
+
+static const char *reason_of(struct json_object *o, size_t i)
+{
+	return json_get_str(
+		json_object_array_get_idx(json_get_arr(o, "status/conditions"), i), "reason");
+}
+
+Test(apistore_admit, a_definition_waits_for_a_name_that_is_in_use)
+{
+	struct apistore_gc *gc = apistore_gc_new(s);
+	struct json_object *o = NULL;
+
+	cr_assert_eq(say("POST", CRDS, RIVAL, &o), 201);
+	cr_expect_str_eq(reason_of(o, 0), "KindConflict");
+	cr_expect_str_eq(reason_of(o, 1), "NotAccepted");
+	cr_expect_null(apistore_kinds_find(kinds, "example.io", "v1", "rivals"));
+	json_object_put(o);
+	cr_assert_eq(say("DELETE", CRDS "/things.example.io", NULL, NULL), 200);
+	for (int i = 0; i < 100 && !apistore_kinds_find(kinds, "example.io", "v1", "rivals"); i++)
+		loop_turn(loop, 0);
+	cr_expect_not_null(apistore_kinds_find(kinds, "example.io", "v1", "rivals"));
+	cr_assert_eq(say("GET", CRDS "/rivals.example.io", NULL, &o), 200);
+	cr_expect_str_eq(reason_of(o, 0), "NoConflicts");
+	cr_expect_str_eq(reason_of(o, 1), "InitialNamesAccepted");
+	json_object_put(o);
+	apistore_gc_free(gc);
+}
+
+Test(apistore_admit, a_definition_that_goes_says_so_and_takes_nothing_new)
+{
+	struct apistore_gc *gc = apistore_gc_new(s);
+	struct json_object *o = NULL;
+
+	cr_assert_eq(say("POST", THINGS,
+			     "{" THING ",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.io/y\"]}}",
+			     NULL),
+		201);
+	cr_assert_eq(say("DELETE", CRDS "/things.example.io", NULL, &o), 200);
+	cr_expect_str_eq(reason_of(o, 2), "InstanceDeletionInProgress");
+	json_object_put(o);
+	refused("POST", THINGS, "{" THING ",\"metadata\":{\"name\":\"b\"}}", 405,
+		"create not allowed while custom resource definition is terminating");
+	cr_assert_eq(say("PATCH", THINGS "/a", "{\"metadata\":{\"finalizers\":null}}", NULL), 200);
+	for (int i = 0; i < 100 && apistore_objects_count(s, NULL, NULL) > 0; i++)
+		loop_turn(loop, 0);
+	cr_expect_eq(apistore_objects_count(s, NULL, NULL), 0);
+	apistore_gc_free(gc);
+}
+
 /* Only a definition and a namespace are waited for by what they hold. */
 Test(apistore_admit, finalizers_of_others_delete_nothing)
 {

@@ -5,6 +5,7 @@
 #include "schema/schema_testing.h"
 
 #include "tec/schema/crd.h"
+#include "tec/schema/crd_status.h"
 
 static const char *const files[] = {"crd/approvedimages.yaml", "crd/attestationkeys.yaml",
 	"crd/machines.yaml", "crd/trustedexecutionclusters.yaml"};
@@ -14,8 +15,6 @@ Test(schema_crd, reads_ours)
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		struct schema_crd *c = load_crd(files[i]);
 		const struct schema_version *v = schema_crd_version(c, "v1alpha1");
-		cleanup_json struct json_object *status =
-			schema_crd_status(c, "2024-01-01T00:00:00Z");
 
 		cr_assert(v && v == schema_crd_at(c, 0) && v == schema_crd_storage(c));
 		cr_assert_eq(schema_crd_versions(c), 1);
@@ -27,7 +26,6 @@ Test(schema_crd, reads_ours)
 		cr_assert(str_starts(schema_crd_name(c), v->kind.plural));
 		cr_assert_gt(v->n_columns, 2);
 		cr_assert_eq(v->kind.crd, v);
-		cr_assert_str_eq(json_get_str(status, "acceptedNames/kind"), v->kind.kind);
 		schema_crd_free(c);
 	}
 }
@@ -152,4 +150,93 @@ Test(schema_crd, tells_of_deprecation)
 	cr_assert(crd);
 	cr_assert_str_eq(schema_crd_at(crd, 0)->deprecation, "example.com/v1 Foo is deprecated");
 	schema_crd_free(crd);
+}
+
+/* ---- status */
+
+#define NOW "2024-01-01T00:00:00Z"
+
+static struct json_object *named(const char *plural, const char *kind, const char *short_name)
+{
+	struct json_object *o = parse(good), *names = json_get_obj(o, "spec/names");
+	cleanup_free char *name = xasprintf("%s.example.com", plural);
+
+	json_add_str(json_get_obj(o, "metadata"), "name", name);
+	json_add_str(names, "plural", plural);
+	json_add_str(names, "kind", kind);
+	json_add(names, "shortNames", json_push_str(json_arr(), short_name));
+	schema_crd_default(o);
+	return o;
+}
+
+static void is_condition(struct json_object *o, size_t i, const char *want)
+{
+	struct json_object *c =
+		json_object_array_get_idx(json_get_arr(o, "status/conditions"), i);
+	cleanup_free char *have = xasprintf("%s=%s %s: %s", json_get_str(c, "type"),
+		json_get_str(c, "status"), json_get_str(c, "reason"), json_get_str(c, "message"));
+
+	cr_expect_str_eq(have, want);
+}
+
+#define ESTABLISHED "Established=True InitialNamesAccepted: the initial names have been accepted"
+
+Test(schema_crd, names_are_given_to_one_definition_of_a_group)
+{
+	cleanup_json struct json_object *a = named("foos", "Foo", "f"), *b = named("bars", "Foo", "f"),
+					*all = json_arr();
+
+	json_push(json_push(all, json_object_get(a)), json_object_get(b));
+	schema_crd_accept(a, all, NOW);
+	is_condition(a, 0, "NamesAccepted=True NoConflicts: no conflicts found");
+	is_condition(a, 1, ESTABLISHED);
+	cr_expect(schema_crd_is_served(a) && !schema_crd_waits(a));
+	schema_crd_accept(b, all, NOW);
+	is_condition(b, 0, "NamesAccepted=False ListKindConflict: \"FooList\" is already in use");
+	is_condition(b, 1, "Established=False NotAccepted: not all names are accepted");
+	cr_expect(!schema_crd_is_served(b) && schema_crd_waits(b));
+	cr_expect_str_eq(json_get_str(b, "status/acceptedNames/plural"), "bars");
+	cr_expect_str_eq(json_get_str(b, "status/acceptedNames/kind"), "");
+	cr_expect_null(json_get(b, "status/acceptedNames/shortNames"));
+	json_object_object_del(a, "status");
+	schema_crd_accept(b, all, NOW);
+	is_condition(b, 0, "NamesAccepted=True NoConflicts: no conflicts found");
+	is_condition(b, 1, ESTABLISHED);
+	cr_expect_str_eq(json_get_str(b, "status/acceptedNames/kind"), "Foo");
+}
+
+Test(schema_crd, a_served_definition_keeps_the_names_it_had)
+{
+	cleanup_json struct json_object *a = named("foos", "Foo", "f"), *b = named("bars", "Bar", "b"),
+					*all = json_arr(), *both = parse("[f, foo, b]");
+
+	json_push(json_push(all, json_object_get(a)), json_object_get(b));
+	schema_crd_accept(a, all, NOW);
+	schema_crd_accept(b, all, NOW);
+	json_add(json_get_obj(b, "spec/names"), "shortNames", json_object_get(both));
+	schema_crd_accept(b, all, "2025-01-01T00:00:00Z");
+	is_condition(b, 0,
+		"NamesAccepted=False ShortNamesConflict: [\"f\" is already in use, \"foo\" is already in use]");
+	is_condition(b, 1, ESTABLISHED);
+	cr_expect(schema_crd_is_served(b) && schema_crd_waits(b));
+	cr_expect_eq(json_object_array_length(json_get_arr(b, "status/acceptedNames/shortNames")), 1);
+	cr_expect_str_eq(json_get_str(json_object_array_get_idx(
+					      json_get_arr(b, "status/conditions"), 1),
+				 "lastTransitionTime"),
+		NOW);
+	/* Another group has names of its own. */
+	json_add_str(json_get_obj(b, "spec"), "group", "example.org");
+	schema_crd_accept(b, all, NOW);
+	is_condition(b, 0, "NamesAccepted=True NoConflicts: no conflicts found");
+}
+
+Test(schema_crd, its_end_is_a_condition)
+{
+	cleanup_json struct json_object *o = named("foos", "Foo", "f");
+
+	schema_crd_ending(o, false, NOW);
+	is_condition(o, 0,
+		"Terminating=True InstanceDeletionInProgress: CustomResource deletion is in progress");
+	schema_crd_ending(o, true, NOW);
+	is_condition(o, 0, "Terminating=False InstanceDeletionCompleted: removed all instances");
 }

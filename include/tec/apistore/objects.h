@@ -31,6 +31,7 @@ struct apistore_kind {
 	bool generation;              /* metadata.generation counts changes of the spec */
 	bool status;                  /* status is a subresource: other writes leave it alone */
 	bool custom; /* as a CustomResourceDefinition: items of a list say their kind */
+	bool ending; /* the definition is being deleted: nothing new is made */
 	/* Of the version that is stored; NULL: not known. Borrowed until the next turn. */
 	const struct schema_kind *schema;
 };

@@ -44,9 +44,6 @@ void schema_crd_free(struct schema_crd *c); /* NULL is fine */
 /* What an update may not change: group, scope, names. */
 void schema_crd_immutable(
 	struct json_object *old, struct json_object *now, struct schema_causes *causes);
-/* status of an accepted definition: names, storedVersions, conditions NamesAccepted and Established.
- * now: RFC 3339. The caller puts it. */
-struct json_object *schema_crd_status(const struct schema_crd *c, const char *now);
 
 size_t schema_crd_versions(const struct schema_crd *c);
 const struct schema_version *schema_crd_at(const struct schema_crd *c, size_t i);
