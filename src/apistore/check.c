@@ -7,6 +7,8 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
+#define ENDING "create not allowed while custom resource definition is terminating"
+
 static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 {
 	*refused = a;
@@ -132,9 +134,7 @@ int apistore_check_object(
 		   *ns = json_get_str(o, "metadata/namespace");
 
 	if (w->kind->ending && !w->was)
-		return refuse(refused,
-			apistore_status_refusal(405, "MethodNotAllowed",
-				"create not allowed while custom resource definition is terminating"));
+		return refuse(refused, apistore_status_forbidden(w->t, ENDING));
 	if (bad || !kind || !json_get_str(o, "apiVersion"))
 		return refuse(refused, apistore_status_refusal(400, "BadRequest",
 					       "%s is missing or not of its type",

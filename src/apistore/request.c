@@ -41,7 +41,7 @@ static struct apistore_answer shown_as(struct apistore_objects *s, const struct 
 	const struct schema_kind *k = apistore_objects_kind(s, t->group, t->resource)->schema;
 	struct body shown = BODY_INIT;
 
-	if (!k || (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_has_versions(k)))
+	if (!k || (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_differs(k)))
 		return answer_of(code, take_text, len);
 	if (t->form.shape == APISTORE_SHAPE_OBJECT)
 		apistore_form_versioned(k, t->version, take_text, len, &shown);
@@ -379,6 +379,8 @@ static struct json_object *seen_by(const struct apistore_write *w)
 
 	if (apistore_events_renames(w->t->group))
 		apistore_events_from_core(o);
+	if (o)
+		apistore_form_read(w->kind->schema, o);
 	if (!o || !str_eq(w->t->sub, "scale"))
 		return o;
 	scale = apistore_scale_of(o);

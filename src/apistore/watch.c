@@ -153,7 +153,7 @@ static void add_shown(struct apistore_watch *w, struct body *out, const char *ty
 
 	const struct schema_kind *k = apistore_objects_kind(w->s, t->group, t->resource)->schema;
 
-	if (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_has_versions(k)) {
+	if (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_differs(k)) {
 		add_event(out, type, object, len);
 		return;
 	}

@@ -17,9 +17,14 @@
 #include "tec/schema/jsonpath.h"
 
 #define VERSIONS_MAX 50
+/* As discovery tells of a kind whose definition is being deleted. */
+#define VERBS_ENDING                                                                               \
+	(SCHEMA_VERB_DELETE | SCHEMA_VERB_DELETE_COLLECTION | SCHEMA_VERB_GET | SCHEMA_VERB_LIST | \
+		SCHEMA_VERB_WATCH)
 
 struct schema_crd {
 	struct json_object *o;          /* owned */
+	uint64_t since;                 /* 0: it is as it was made */
 	struct schema_version *version; /* owned */
 	size_t n_versions;
 	const char **short_names, **categories; /* owned arrays */
@@ -158,7 +163,8 @@ static void read_version(struct schema_crd *c, struct schema_version *v, struct 
 		.singular = json_get_str(names, "singular"),
 		.short_names = c->short_names,
 		.categories = c->categories,
-		.verbs = SCHEMA_VERBS_ALL,
+		.verbs = json_get(c->o, "metadata/deletionTimestamp") ? VERBS_ENDING
+								      : SCHEMA_VERBS_ALL,
 		.namespaced = str_eq(json_get_str(c->o, "spec/scope"), "Namespaced"),
 		.generation = true,
 		.status = json_get(o, "subresources/status") != NULL,
@@ -188,6 +194,15 @@ static void compile_version(struct schema_crd *c, size_t i, struct schema_causes
 	v->schema = schema_structural_new(v->openapi, path, causes);
 }
 
+static void read_since(struct schema_crd *c)
+{
+	const char *rv = json_get_str(c->o, "metadata/resourceVersion");
+
+	if (json_get_int(c->o, "metadata/generation", 0) > 1 && rv &&
+		str_to_u64(rv, INT64_MAX, &c->since) < 0)
+		c->since = 0;
+}
+
 struct schema_crd *schema_crd_new(struct json_object *o, struct schema_causes *causes)
 {
 	struct json_object *versions = json_get_arr(o, "spec/versions");
@@ -211,6 +226,7 @@ struct schema_crd *schema_crd_new(struct json_object *o, struct schema_causes *c
 		read_version(c, &c->version[i], json_object_array_get_idx(versions, i));
 	for (size_t i = 0; i < n; i++)
 		compile_version(c, i, causes);
+	read_since(c);
 	if (causes->n == before)
 		return c;
 	schema_crd_free(c);
@@ -258,6 +274,11 @@ const struct schema_version *schema_crd_storage(const struct schema_crd *c)
 		if (c->version[i].storage)
 			return &c->version[i];
 	DIE("CRD %s: no version is stored", schema_crd_name(c));
+}
+
+uint64_t schema_crd_since(const struct schema_crd *c)
+{
+	return c->since;
 }
 
 const char *schema_crd_name(const struct schema_crd *c)

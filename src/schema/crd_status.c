@@ -103,12 +103,13 @@ static bool is_used(const struct naming *n, const char *name, bool kinds)
 static void take_name(struct naming *n, const char *member, bool kinds, const char *reason)
 {
 	const char *want = json_get_str(n->wanted, member), *had = json_get_str(n->had, member);
+	bool required = str_eq(member, "plural") || str_eq(member, "kind");
 
 	if (!want || str_eq(want, had) || !is_used(n, want, kinds)) {
 		json_add_str(n->given, member, want);
 		return;
 	}
-	json_add_str(n->given, member, had ? had : "");
+	json_add_str(n->given, member, had ? had : required ? "" : NULL);
 	n->reason = reason;
 	strbuf_reset(&n->message);
 	strbuf_addf(&n->message, "\"%s\" is already in use", want);
@@ -161,8 +162,8 @@ void schema_crd_accept(struct json_object *o, struct json_object *others, const 
 		set_condition(o, "Established", true, "InitialNamesAccepted",
 			"the initial names have been accepted", now);
 	else if (!condition_of(o, "Established"))
-		set_condition(o, "Established", false, "NotAccepted",
-			"not all names are accepted", now);
+		set_condition(
+			o, "Established", false, "NotAccepted", "not all names are accepted", now);
 	json_add(status_of(o), "acceptedNames", n.given);
 	strbuf_fini(&n.message);
 }

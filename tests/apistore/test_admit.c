@@ -259,20 +259,52 @@ Test(apistore_admit, a_definition_that_goes_says_so_and_takes_nothing_new)
 	struct apistore_gc *gc = apistore_gc_new(s);
 	struct json_object *o = NULL;
 
-	cr_assert_eq(say("POST", THINGS,
-			     "{" THING ",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.io/y\"]}}",
-			     NULL),
+	cr_assert_eq(
+		say("POST", THINGS,
+			"{" THING ",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.io/y\"]}}",
+			NULL),
 		201);
 	cr_assert_eq(say("DELETE", CRDS "/things.example.io", NULL, &o), 200);
 	cr_expect_str_eq(reason_of(o, 2), "InstanceDeletionInProgress");
 	json_object_put(o);
-	refused("POST", THINGS, "{" THING ",\"metadata\":{\"name\":\"b\"}}", 405,
-		"create not allowed while custom resource definition is terminating");
+	refused("POST", THINGS, "{" THING ",\"metadata\":{\"name\":\"b\"}}", 403,
+		"things.example.io \"b\" is forbidden: create not allowed while custom resource definition is terminating");
 	cr_assert_eq(say("PATCH", THINGS "/a", "{\"metadata\":{\"finalizers\":null}}", NULL), 200);
 	for (int i = 0; i < 100 && apistore_objects_count(s, NULL, NULL) > 0; i++)
 		loop_turn(loop, 0);
 	cr_expect_eq(apistore_objects_count(s, NULL, NULL), 0);
 	apistore_gc_free(gc);
+}
+
+/* The default of before is another one, and n is not known any more. */
+Test(apistore_admit, what_is_stored_is_read_by_the_definition_of_today)
+{
+	static const char now[] = CRD_OF("\"d\":{\"type\":\"string\",\"default\":\"y\"},"
+					 "\"e\":{\"type\":\"integer\",\"default\":7}");
+	struct json_object *o = NULL, *item;
+
+	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1}"), NULL), 201);
+	cr_assert_eq(say("PATCH", CRDS "/things.example.io", now, NULL), 200);
+	cr_assert_eq(say("GET", THINGS "/a", NULL, &o), 200);
+	cr_expect_str_eq(json_get_str(o, "spec/d"), "x", "it was stored with this one");
+	cr_expect_eq(json_get_int(o, "spec/e", 0), 7);
+	cr_expect_null(json_get(o, "spec/n"));
+	json_object_put(o);
+	cr_assert_eq(say("GET", THINGS, NULL, &o), 200);
+	item = json_object_array_get_idx(json_get_arr(o, "items"), 0);
+	cr_expect_eq(json_get_int(item, "spec/e", 0), 7);
+	json_object_put(o);
+	cr_assert_eq(
+		say("PATCH", THINGS "/a", "{\"metadata\":{\"labels\":{\"l\":\"m\"}}}", &o), 200);
+	cr_expect_eq(json_get_int(o, "metadata/generation", 0), 1, "nobody changed its spec");
+	cr_expect_eq(json_get_int(o, "spec/e", 0), 7);
+	json_object_put(o);
+	cr_assert_eq(say("POST", THINGS,
+			     "{" THING ",\"metadata\":{\"name\":\"b\"},\"spec\":{\"e\":1}}", NULL),
+		201);
+	cr_assert_eq(say("GET", THINGS "/b", NULL, &o), 200);
+	cr_expect_eq(json_get_int(o, "spec/e", 0), 1);
+	json_object_put(o);
 }
 
 /* Only a definition and a namespace are waited for by what they hold. */

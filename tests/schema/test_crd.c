@@ -171,8 +171,7 @@ static struct json_object *named(const char *plural, const char *kind, const cha
 
 static void is_condition(struct json_object *o, size_t i, const char *want)
 {
-	struct json_object *c =
-		json_object_array_get_idx(json_get_arr(o, "status/conditions"), i);
+	struct json_object *c = json_object_array_get_idx(json_get_arr(o, "status/conditions"), i);
 	cleanup_free char *have = xasprintf("%s=%s %s: %s", json_get_str(c, "type"),
 		json_get_str(c, "status"), json_get_str(c, "reason"), json_get_str(c, "message"));
 
@@ -183,8 +182,8 @@ static void is_condition(struct json_object *o, size_t i, const char *want)
 
 Test(schema_crd, names_are_given_to_one_definition_of_a_group)
 {
-	cleanup_json struct json_object *a = named("foos", "Foo", "f"), *b = named("bars", "Foo", "f"),
-					*all = json_arr();
+	cleanup_json struct json_object *a = named("foos", "Foo", "f"),
+					*b = named("bars", "Foo", "f"), *all = json_arr();
 
 	json_push(json_push(all, json_object_get(a)), json_object_get(b));
 	schema_crd_accept(a, all, NOW);
@@ -207,8 +206,9 @@ Test(schema_crd, names_are_given_to_one_definition_of_a_group)
 
 Test(schema_crd, a_served_definition_keeps_the_names_it_had)
 {
-	cleanup_json struct json_object *a = named("foos", "Foo", "f"), *b = named("bars", "Bar", "b"),
-					*all = json_arr(), *both = parse("[f, foo, b]");
+	cleanup_json struct json_object *a = named("foos", "Foo", "f"),
+					*b = named("bars", "Bar", "b"), *all = json_arr(),
+					*both = parse("[f, foo, b]");
 
 	json_push(json_push(all, json_object_get(a)), json_object_get(b));
 	schema_crd_accept(a, all, NOW);
@@ -219,10 +219,11 @@ Test(schema_crd, a_served_definition_keeps_the_names_it_had)
 		"NamesAccepted=False ShortNamesConflict: [\"f\" is already in use, \"foo\" is already in use]");
 	is_condition(b, 1, ESTABLISHED);
 	cr_expect(schema_crd_is_served(b) && schema_crd_waits(b));
-	cr_expect_eq(json_object_array_length(json_get_arr(b, "status/acceptedNames/shortNames")), 1);
-	cr_expect_str_eq(json_get_str(json_object_array_get_idx(
-					      json_get_arr(b, "status/conditions"), 1),
-				 "lastTransitionTime"),
+	cr_expect_eq(
+		json_object_array_length(json_get_arr(b, "status/acceptedNames/shortNames")), 1);
+	cr_expect_str_eq(
+		json_get_str(json_object_array_get_idx(json_get_arr(b, "status/conditions"), 1),
+			"lastTransitionTime"),
 		NOW);
 	/* Another group has names of its own. */
 	json_add_str(json_get_obj(b, "spec"), "group", "example.org");

@@ -42,7 +42,11 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 /* One of a list, without a comma. */
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, struct body *out);
-bool apistore_form_has_versions(const struct schema_kind *k);
+/* Objects of the kind may be shown in another way than they are stored. */
+bool apistore_form_differs(const struct schema_kind *k);
+/* An object that was stored before its definition became what it is: fields that are not known any
+ * more go, new defaults come. */
+void apistore_form_read(const struct schema_kind *k, struct json_object *o);
 /* An item of a list of events.k8s.io, made of an Event as it is stored. */
 void apistore_form_event(const char *text, size_t len, struct body *out);
 /* An object as it is, in a version of its CRD: versions differ in their apiVersion only. k: the kind

@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tec/schema/cause.h"
 #include "tec/schema/kind.h"
@@ -50,6 +51,8 @@ const struct schema_version *schema_crd_at(const struct schema_crd *c, size_t i)
 const struct schema_version *schema_crd_version(
 	const struct schema_crd *c, const char *name); /* NULL: none */
 const struct schema_version *schema_crd_storage(const struct schema_crd *c);
+/* Objects with a resourceVersion up to this were stored when the definition was another; 0: none. */
+uint64_t schema_crd_since(const struct schema_crd *c);
 const char *schema_crd_name(const struct schema_crd *c); /* "machines.example.org" */
 const char *schema_crd_group(const struct schema_crd *c);
 
