@@ -35,17 +35,25 @@ static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 
 /* ---- reading */
 
+static int refuse_object(const struct apistore_write *w, const struct schema_kind *k,
+	const char *why, struct apistore_answer *refused)
+{
+	if (w->patched)
+		return refuse(refused, apistore_change_invalid(why));
+	return refuse(refused, apistore_status_refusal(400, "BadRequest",
+				       "%s in version \"%s\" cannot be handled as a %s: %s",
+				       k->kind, k->version, k->kind, why));
+}
+
 static int refuse_fields(const struct apistore_write *w, const struct schema_kind *k,
 	struct apistore_answer *refused)
 {
 	cleanup_strbuf struct strbuf all = STRBUF_INIT;
 
 	for (size_t i = 0; i < w->warnings->n; i++)
-		strbuf_addf(&all, "%s%s", i ? ", " : "", w->warnings->text[i]);
-	return refuse(refused,
-		apistore_status_refusal(400, "BadRequest",
-			"%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s",
-			k->kind, k->version, k->kind, all.data));
+		strbuf_addf(
+			&all, "%s%s", i ? ", " : "strict decoding error: ", w->warnings->text[i]);
+	return refuse_object(w, k, strbuf_str(&all), refused);
 }
 
 int apistore_admit_decode(
@@ -58,9 +66,7 @@ int apistore_admit_decode(
 	if (!k || k->crd || !str_eq(json_get_str(o, "kind"), k->kind))
 		return 0;
 	if (apistore_decode(k, o, &unknown, &err) < 0)
-		return refuse(refused, apistore_status_refusal(400, "BadRequest",
-					       "%s in version \"%s\" cannot be handled as a %s: %s",
-					       k->kind, k->version, k->kind, err.text));
+		return refuse_object(w, k, err.text, refused);
 	for (size_t i = 0; i < unknown.n; i++)
 		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
 	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)

@@ -25,6 +25,14 @@
 
 /* ---- what the result may say of itself */
 
+/* Unlike kube-apiserver's answer, it does not show the whole object. */
+struct apistore_answer apistore_change_invalid(const char *why)
+{
+	static const struct apistore_target none = {.group = (char *)"", .name = (char *)""};
+
+	return apistore_status_invalid(&none, "", "patch", "Invalid value", why);
+}
+
 /* False: name, uid or resourceVersion, where they are given, are not those of the object. */
 static bool is_meant(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
@@ -121,20 +129,17 @@ static void note_unknown(struct json_object *patch, struct schema_texts *unknown
 	}
 }
 
-/* Unlike kube-apiserver's, it does not show the whole object. */
-static struct apistore_answer refuse_unknown(
-	const struct apistore_target *none, const struct schema_texts *unknown)
+static struct apistore_answer refuse_unknown(const struct schema_texts *unknown)
 {
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	for (size_t i = 0; i < unknown->n; i++)
 		strbuf_addf(&why, "%s%s", i ? ", " : "strict decoding error: ", unknown->text[i]);
-	return apistore_status_invalid(none, "", "patch", "Invalid value", strbuf_str(&why));
+	return apistore_change_invalid(strbuf_str(&why));
 }
 
 static struct apistore_answer json_patch(const struct apistore_write *w, struct json_object *body)
 {
-	static const struct apistore_target none = {.group = (char *)"", .name = (char *)""};
 	cleanup_json struct json_object *o = json_copy(w->was);
 	struct err err = ERR_INIT;
 
@@ -142,10 +147,9 @@ static struct apistore_answer json_patch(const struct apistore_write *w, struct 
 		return apistore_status_refusal(422, "Invalid", UNPROCESSABLE);
 	note_unknown(body, w->warnings);
 	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
-		return refuse_unknown(&none, w->warnings);
+		return refuse_unknown(w->warnings);
 	if (!json_object_is_type(o, json_type_object))
-		return apistore_status_invalid(
-			&none, "", "patch", "Invalid value", "the result is not an object");
+		return apistore_change_invalid("the result is not an object");
 	return update(w, steal_ptr(&o));
 }
 
@@ -291,11 +295,13 @@ struct apistore_answer apistore_change(
 	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body)
 {
 	const struct patch_kind *k = str_eq(r->method, "PATCH") ? kind_of(w, r) : NULL;
+	struct apistore_write here = *w;
 	struct apistore_answer refused;
 
+	here.patched = k && k->run != apply;
 	if (k && k->run == apply && !may_apply(w, &refused))
 		return refused;
 	if (!w->was && (!k || k->run != apply || w->t->sub[0]))
 		return apistore_status_absent(w->t);
-	return k ? k->run(w, body) : replace(w, body);
+	return k ? k->run(&here, body) : replace(w, body);
 }

@@ -126,6 +126,14 @@ static int check_namespace(const struct apistore_write *w, struct apistore_answe
 	return -1;
 }
 
+static struct apistore_answer not_its_type(const struct apistore_write *w, const char *what)
+{
+	cleanup_free char *why = xasprintf("%s is missing or not of its type", what);
+
+	return w->patched ? apistore_change_invalid(why)
+			  : apistore_status_refusal(400, "BadRequest", "%s", why);
+}
+
 /* What every object must be, whatever its kind. */
 int apistore_check_object(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
@@ -136,9 +144,7 @@ int apistore_check_object(
 	if (w->kind->ending && !w->was)
 		return refuse(refused, apistore_status_forbidden(w->t, ENDING));
 	if (bad || !kind || !json_get_str(o, "apiVersion"))
-		return refuse(refused, apistore_status_refusal(400, "BadRequest",
-					       "%s is missing or not of its type",
-					       bad ? bad : "kind or apiVersion"));
+		return refuse(refused, not_its_type(w, bad ? bad : "kind or apiVersion"));
 	if (ns && *ns && !str_eq(ns, w->key.ns))
 		return refuse(refused,
 			apistore_status_refusal(400, "BadRequest",

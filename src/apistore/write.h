@@ -21,7 +21,8 @@ struct apistore_write {
 	struct apistore_key key;
 	struct json_object *was;
 	bool dry;
-	bool create; /* what is there already is not replaced */
+	bool create;  /* what is there already is not replaced */
+	bool patched; /* by a patch that is no apply */
 	enum apistore_fields fields;
 	struct schema_texts *warnings; /* added to */
 	char manager[APISTORE_MANAGER_MAX + 1];
@@ -47,6 +48,8 @@ struct apistore_manager apistore_write_manager(
 /* change.c: PUT and PATCH. The body of a patch, by its content type; NULL: refused says why. */
 struct json_object *apistore_change_read(const struct apistore_write *w,
 	const struct apistore_request *r, struct apistore_answer *refused);
+/* What a patch makes is no object of its kind. */
+struct apistore_answer apistore_change_invalid(const char *why);
 struct apistore_answer apistore_change(
 	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body);
 

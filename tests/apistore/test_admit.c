@@ -106,6 +106,10 @@ Test(apistore_admit, strict_requests_refuse_unknown_and_duplicate_fields)
 	refused("POST", THINGS STRICT, NEW("\"spec\":{\"z\":1,\"n\":1,\"n\":2}"), 400,
 		"Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: duplicate field \"spec.n\", unknown field \"spec.z\"");
 	cr_expect_eq(say("POST", THINGS STRICT, NEW("\"spec\":{\"n\":1}"), NULL), 201);
+	refused("PATCH", THINGS "/a" STRICT, "{\"spec\":{\"z\":1}}", 422,
+		" \"\" is invalid: patch: Invalid value: strict decoding error: unknown field \"spec.z\"");
+	refused("PATCH", THINGS "/a", "{\"metadata\":{\"labels\":{\"a\":5}}}", 422,
+		" \"\" is invalid: patch: Invalid value: metadata.labels is missing or not of its type");
 	refused("PUT", THINGS "/a?fieldValidation=strict", "{}", 422,
 		"UpdateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Warn\", \"Strict\"");
 }
