@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "tec/apistore/events.h"
 #include "tec/apistore/face.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
@@ -170,6 +171,7 @@ int apistore_admit_check(
 {
 	const struct schema_kind *k = apistore_admit_kind(w);
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	struct apistore_target named = *w->t;
 
 	apistore_meta_check(w, k, o, &causes);
 	if (k && k->crd)
@@ -178,9 +180,13 @@ int apistore_admit_check(
 		check_definition(w, o, &causes);
 	else if (k && !w->t->sub[0])
 		schema_builtin_check(k, o, &causes);
+	if (k && !k->crd && !w->was)
+		schema_builtin_made(k, o, &causes);
 	if (k && !k->crd && w->was)
 		schema_builtin_immutable(k, w->was, o, &causes);
+	if (apistore_events_renames(w->t->group))
+		named.group = (char *)""; /* borrowed for the call */
 	return causes.n == 0 ? 0
 			     : refuse(refused, apistore_status_causes(
-						       w->t, json_get_str(o, "kind"), &causes));
+						       &named, json_get_str(o, "kind"), &causes));
 }

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "builtin_internal.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
@@ -445,6 +446,7 @@ void schema_builtin_immutable(const struct schema_kind *k, struct json_object *o
 	struct json_object *now, struct schema_causes *causes)
 {
 	struct update u = {old, now, causes};
+	struct look l = {STRBUF_INIT, causes};
 
 	if (is_kind(k, "", "Secret"))
 		fixed_secret(&u);
@@ -460,4 +462,7 @@ void schema_builtin_immutable(const struct schema_kind *k, struct json_object *o
 		fixed_claim(&u);
 	else if (is_kind(k, "rbac.authorization.k8s.io", "RoleBinding") && !same(&u, "roleRef"))
 		fixed_role(&u);
+	else if (is_kind(k, "events.k8s.io", "Event"))
+		look_event_changed(&l, old, now);
+	strbuf_fini(&l.path);
 }

@@ -279,26 +279,6 @@ static void lease(struct look *l, struct json_object *o)
 	look_back(l, before);
 }
 
-static void event(struct look *l, struct json_object *o)
-{
-	const char *ns = json_get_str(o, "metadata/namespace"),
-		   *of = json_get_str(o, "involvedObject/namespace");
-
-	if (of && *of ? !str_eq(ns, of) : ns && *ns && !str_eq(ns, "default"))
-		look_at_text(l, "involvedObject.namespace", SCHEMA_INVALID, of ? of : "",
-			"does not match event.namespace");
-}
-
-static void new_event(struct look *l, struct json_object *o)
-{
-	const char *type = json_get_str(o, "type");
-	cleanup_free char *why = xasprintf("has invalid value: %s", type ? type : "");
-
-	look_needs(l, o, "eventTime", "");
-	if (!str_eq(type, "Normal") && !str_eq(type, "Warning"))
-		look_at_text(l, "type", SCHEMA_INVALID, "", why);
-}
-
 void schema_builtin_check(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes)
 {
@@ -309,8 +289,8 @@ void schema_builtin_check(
 		{"apps", "ReplicaSet", replicaset}, {"batch", "Job", job}, {"", "Service", service},
 		{"", "PersistentVolumeClaim", claim}, {"rbac.authorization.k8s.io", "Role", role},
 		{"rbac.authorization.k8s.io", "RoleBinding", binding},
-		{"coordination.k8s.io", "Lease", lease}, {"", "Event", event},
-		{"events.k8s.io", "Event", new_event},
+		{"coordination.k8s.io", "Lease", lease}, {"", "Event", look_event},
+		{"events.k8s.io", "Event", look_new_event},
 		{"networking.k8s.io", "Ingress", look_ingress},
 		{"networking.k8s.io", "NetworkPolicy", look_netpol},
 		{"policy", "PodDisruptionBudget", look_budget}};
@@ -319,5 +299,15 @@ void schema_builtin_check(
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (str_eq(k->group, kinds[i].group) && str_eq(k->kind, kinds[i].kind))
 			kinds[i].check(&l, o);
+	strbuf_fini(&l.path);
+}
+
+void schema_builtin_made(
+	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes)
+{
+	struct look l = {STRBUF_INIT, causes};
+
+	if (str_eq(k->group, "events.k8s.io"))
+		look_event_made(&l, o);
 	strbuf_fini(&l.path);
 }

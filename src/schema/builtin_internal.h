@@ -16,6 +16,9 @@
 #define LOOK_PORT     "must be between 1 and 65535, inclusive"
 #define LOOK_NEGATIVE "must be greater than or equal to 0"
 
+#define LOOK_PART                                                                                  \
+	"name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+
 /* Where in the object, and where the causes go. */
 struct look {
 	struct strbuf path;
@@ -59,5 +62,10 @@ void look_pod_spec(struct look *l, struct json_object *spec);
 void look_ingress(struct look *l, struct json_object *o);
 void look_netpol(struct look *l, struct json_object *o);
 void look_budget(struct look *l, struct json_object *o);
+/* builtin_event.c: of core/v1 and of events.k8s.io/v1; of the latter when it is made and changed. */
+void look_event(struct look *l, struct json_object *o);
+void look_new_event(struct look *l, struct json_object *o);
+void look_event_made(struct look *l, struct json_object *o);
+void look_event_changed(struct look *l, struct json_object *old, struct json_object *o);
 
 #endif

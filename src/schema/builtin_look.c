@@ -156,8 +156,6 @@ void look_unique(struct look *l, struct json_object *o, const char *list)
 	"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 #define LABEL_1035_TEXT                                                                            \
 	"a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-#define PART_TEXT                                                                                  \
-	"name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 #define VALUE_TEXT                                                                                 \
 	"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 #define PERCENT_TEXT                                                                               \
@@ -224,7 +222,7 @@ static void match_labels(struct look *l, struct json_object *labels)
 		const char *value = json_object_get_string(v);
 
 		if (!look_qualified(key))
-			look_at_text(l, "matchLabels", SCHEMA_INVALID, key, PART_TEXT);
+			look_at_text(l, "matchLabels", SCHEMA_INVALID, key, LOOK_PART);
 		if (value && *value && !is_part(value))
 			look_at_text(l, "matchLabels", SCHEMA_INVALID, value, VALUE_TEXT);
 	}
@@ -247,7 +245,7 @@ static void match_expression(struct look *l, struct json_object *e)
 		look_at_text(l, "operator", SCHEMA_INVALID, op ? op : "",
 			"not a valid selector operator");
 	if (!look_qualified(key ? key : ""))
-		look_at_text(l, "key", SCHEMA_INVALID, key ? key : "", PART_TEXT);
+		look_at_text(l, "key", SCHEMA_INVALID, key ? key : "", LOOK_PART);
 	for (size_t i = 0; i < n; i++) {
 		const char *value = json_object_get_string(json_object_array_get_idx(values, i));
 		size_t before = look_go(l, "values"), inside = schema_path_index(&l->path, i);

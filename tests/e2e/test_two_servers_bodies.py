@@ -179,6 +179,21 @@ ROWS = [
     ("event-new-watch", "GET", NEW_EVENTS + "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name=old", None),
     ("event-count", "PATCH", EVENTS + "/old", {"count": 3}, MERGE),
     ("event-new-count", "GET", NEW_EVENTS + "/old", None),
+    ("event-new-note", "PATCH", NEW_EVENTS + "/new", {"note": "other"}, MERGE),
+    ("event-new-fixed", "PATCH", NEW_EVENTS + "/new", {
+        "type": "Warning", "reportingController": "q", "action": "other",
+        "eventTime": "2026-01-02T00:00:00.000000Z", "deprecatedCount": 4, "deprecatedSource": {"component": "x"}}, MERGE),
+    ("event-new-series", "PATCH", NEW_EVENTS + "/new",
+     {"series": {"count": 3, "lastObservedTime": "2026-01-02T00:00:00.000000Z"}}, MERGE),
+    ("event-new-series-bad", "PATCH", NEW_EVENTS + "/new", {"series": {"count": 1, "lastObservedTime": None}}, MERGE),
+    ("event-new-labels", "PATCH", NEW_EVENTS + "/new", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    ("event-new-as-old-changed", "PATCH", EVENTS + "/new", {"message": "other"}, MERGE),
+    ("event-long", "POST", NEW_EVENTS, {
+        **NEW_EVENT, "metadata": {"name": "z"}, "note": "x" * 1025, "reason": "r" * 129, "action": "a" * 129,
+        "reportingInstance": "i" * 129, "reportingController": "a b", "type": "x", "series": {"count": 1}}),
+    ("event-deprecated", "POST", NEW_EVENTS, {
+        **NEW_EVENT, "metadata": {"name": "z"}, "deprecatedCount": 1, "deprecatedFirstTimestamp": "2026-01-02T00:00:00Z",
+        "deprecatedSource": {"component": "x"}}),
     ("event-delete", "DELETE", NEW_EVENTS + "/old", None),
     ("event-gone", "GET", EVENTS + "/old", None),
     ("event-new-gone", "GET", NEW_EVENTS + "/old", None),
@@ -193,7 +208,6 @@ DIFFERENT = {
     "yaml-alias": "aliases are refused",
     "yaml-large": "YAML is read up to 1 MiB",
     "content-form": "refused before it is known that the request is for the API",
-    "event-incomplete": "the group is in the name of the kind",
     **{name: "kube-apiserver shows the whole object in the message" for name in (
         "patch-unknown", "patch-type", "patch-type-merge", "patch-type-strategic", "patch-type-custom", "patch-strict")},
 }

@@ -206,6 +206,55 @@ Test(schema_builtin, what_cannot_be_is_said)
 	}
 }
 
+#define EVENT                                                                                                  \
+	"metadata: {namespace: n}, regarding: {kind: Pod, namespace: n}, type: Normal, action: a, reason: r, " \
+	"reportingController: x.io/c, reportingInstance: i, eventTime: t"
+
+static void event_says(const char *was, const char *now, const char *want)
+{
+	const struct schema_kind *k = schema_builtin_kind("events.k8s.io", "v1", "Event");
+	cleanup_json struct json_object *old = was ? parse(was) : NULL, *o = parse(now);
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	cleanup_free char *got = NULL;
+
+	schema_builtin_check(k, o, &causes);
+	if (old)
+		schema_builtin_immutable(k, old, o, &causes);
+	else
+		schema_builtin_made(k, o, &causes);
+	got = schema_causes_text(&causes);
+	cr_expect_str_eq(got ? got : "", want, "%s:\n%s", now, got);
+}
+
+Test(schema_builtin, a_new_event_is_strict)
+{
+	event_says(NULL, "{" EVENT "}", "");
+	event_says(NULL, "{" EVENT ", deprecatedCount: 0, series: {count: 2, lastObservedTime: t}}",
+		"");
+	event_says(NULL,
+		"{" EVENT ", deprecatedCount: 1, deprecatedSource: {host: h}, series: {count: 1}}",
+		"[series.count: Invalid value: \"\": should be at least 2, series.lastObservedTime: Required "
+		"value, count: Invalid value: \"\": needs to be unset, source: Invalid value: \"\": needs to be unset]");
+	event_says(NULL, "{metadata: {namespace: n}, regarding: {namespace: m}}",
+		"[involvedObject.namespace: Invalid value: \"m\": does not match event.namespace, eventTime: Required "
+		"value, type: Invalid value: \"\": has invalid value: ]");
+	event_says("{}", "{eventTime: t, action: a, reason: r, reportingController: c}",
+		"[reportingInstance: Required value, reason: Invalid value: \"r\": field is immutable, eventTime: Invalid "
+		"value: \"t\": field is immutable, action: Invalid value: \"a\": field is immutable, "
+		"reportingController: Invalid value: \"c\": field is immutable]");
+}
+
+Test(schema_builtin, an_event_stays_as_it_is_but_for_its_series)
+{
+	event_says("{" EVENT "}", "{" EVENT ", series: {count: 2, lastObservedTime: t}}", "");
+	event_says("{" EVENT "}", "{" EVENT ", series: {}}",
+		"[series.count: Invalid value: \"\": should be at least 2, series.lastObservedTime: Required value]");
+	event_says("{" EVENT "}", "{" EVENT ", note: m, related: {name: y}}",
+		"[message: Invalid value: \"m\": field is immutable, related: Invalid value: "
+		"{\"APIVersion\":\"\",\"FieldPath\":\"\",\"Kind\":\"\",\"Name\":\"y\","
+		"\"Namespace\":\"\",\"ResourceVersion\":\"\",\"UID\":\"\"}: field is immutable]");
+}
+
 /* Nothing of any type makes it stumble. */
 Test(schema_builtin, every_kind_takes_what_is_no_object_of_it)
 {
@@ -214,7 +263,8 @@ Test(schema_builtin, every_kind_takes_what_is_no_object_of_it)
 		"{spec: {ports: [null, [], {port: {}, protocol: 5, name: []}], selector: []}}",
 		"{spec: {template: {metadata: 7, spec: {containers: [{ports: [{}], env: [{}], "
 		"livenessProbe: {httpGet: 5}, image: 7, name: {}}], volumes: [{secret: []}, null]}}}}",
-		"{rules: [5, {verbs: x}], roleRef: [], subjects: [7, {}]}"};
+		"{rules: [5, {verbs: x}], roleRef: [], subjects: [7, {}]}",
+		"{eventTime: [], series: 5, regarding: 5, deprecatedCount: {}, reportingController: 7}"};
 
 	for (size_t i = 0; i < schema_builtin_count(); i++)
 		for (size_t n = 0; n < ARRAY_LEN(odd); n++) {
@@ -223,5 +273,7 @@ Test(schema_builtin, every_kind_takes_what_is_no_object_of_it)
 
 			schema_builtin_default(schema_builtin_at(i), o);
 			schema_builtin_check(schema_builtin_at(i), o, &causes);
+			schema_builtin_made(schema_builtin_at(i), o, &causes);
+			schema_builtin_immutable(schema_builtin_at(i), o, o, &causes);
 		}
 }

@@ -25,7 +25,8 @@ const char *schema_builtin_members(const struct schema_kind *k);
 /*
  * The refusals of an update for fields that may not change: data of an immutable Secret or
  * ConfigMap, type of a Secret, selector and template of a Job, selector of a Deployment and a
- * ReplicaSet, spec of a PersistentVolumeClaim, clusterIP of a Service, roleRef of a RoleBinding.
+ * ReplicaSet, spec of a PersistentVolumeClaim, clusterIP of a Service, roleRef of a RoleBinding, an
+ * Event of events.k8s.io but for its series.
  */
 void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
 	struct json_object *now, struct schema_causes *causes);
@@ -34,6 +35,9 @@ void schema_builtin_immutable(const struct schema_kind *k, struct json_object *o
 void schema_builtin_default(const struct schema_kind *k, struct json_object *o);
 /* What is missing or cannot be, in the spec: names, numbers, words. After the defaults. */
 void schema_builtin_check(
+	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);
+/* The same of what only a new object must be: an Event of events.k8s.io. */
+void schema_builtin_made(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);
 
 #endif
