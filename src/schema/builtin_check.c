@@ -111,12 +111,37 @@ static void selector(struct look *l, struct json_object *o, const char *what)
 
 static const char *const always[] = {"Always", NULL};
 
+static bool is_zero(struct json_object *o, const char *name)
+{
+	const char *text = json_get_str(o, name);
+	int64_t n;
+
+	if (text)
+		return *text && strspn(text, "0") + 1 == strlen(text) && str_ends(text, "%");
+	return !look_number(o, name, &n) || n == 0;
+}
+
+static void rolling(struct look *l, struct json_object *r)
+{
+	size_t before = look_go(l, "rollingUpdate");
+
+	if (r) {
+		look_percent(l, r, "maxUnavailable");
+		look_percent_any(l, r, "maxSurge");
+		if (is_zero(r, "maxUnavailable") && is_zero(r, "maxSurge"))
+			look_at(l, "maxUnavailable", SCHEMA_INVALID, json_get(r, "maxUnavailable"),
+				"may not be 0 when `maxSurge` is 0");
+	}
+	look_back(l, before);
+}
+
 static void deployment(struct look *l, struct json_object *o)
 {
 	static const char *const types[] = {"Recreate", "RollingUpdate", NULL};
 	static const char *const counts[] = {
 		"replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"};
 	struct json_object *spec = json_get_obj(o, "spec"), *s = json_get_obj(spec, "strategy");
+	int64_t deadline, ready;
 	size_t before;
 
 	selector(l, o, "deployment");
@@ -124,10 +149,19 @@ static void deployment(struct look *l, struct json_object *o)
 	before = look_go(l, "spec");
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
 		look_not_negative(l, spec, counts[i]);
+	if (look_number(spec, "progressDeadlineSeconds", &deadline) && deadline >= 0) {
+		(void)look_number(spec, "minReadySeconds", &ready);
+		if (deadline <= ready)
+			look_at(l, "progressDeadlineSeconds", SCHEMA_INVALID,
+				json_get(spec, "progressDeadlineSeconds"),
+				"must be greater than minReadySeconds");
+	}
 	(void)look_go(l, "strategy");
 	if (str_eq(json_get_str(s, "type"), "Recreate") && json_get(s, "rollingUpdate"))
 		look_at(l, "rollingUpdate", SCHEMA_FORBIDDEN, NULL,
 			"may not be specified when strategy `type` is 'Recreate'");
+	else
+		rolling(l, json_get_obj(s, "rollingUpdate"));
 	look_one_of(l, s, "type", types);
 	look_back(l, before);
 }

@@ -47,6 +47,10 @@ void look_label(struct look *l, struct json_object *o, const char *name);
 void look_label_1035(struct look *l, struct json_object *o, const char *name);
 void look_subdomain(struct look *l, struct json_object *o, const char *name);
 void look_percent(struct look *l, struct json_object *o, const char *name);
+void look_percent_any(struct look *l, struct json_object *o, const char *name); /* above 100% too */
+/* Labels with their values; one value, told of the field. */
+void look_labels(struct look *l, const char *field, struct json_object *labels);
+void look_value(struct look *l, const char *field, const char *value);
 /* The name of a label or of a resource: "a", "example.io/a". */
 bool look_qualified(const char *s);
 /* A LabelSelector; False: it has a cause. */
@@ -56,6 +60,11 @@ void look_each(struct look *l, struct json_object *o, const char *name,
 	void (*fn)(struct look *l, struct json_object *v));
 /* A name that an earlier element of the list has. */
 void look_unique(struct look *l, struct json_object *o, const char *list);
+
+/* builtin_container.c: what is not its name, image, resources and mounts. */
+void look_container(struct look *l, struct json_object *c, bool init);
+void look_id(struct look *l, struct json_object *o, const char *name); /* of a user or a group */
+void look_seccomp(struct look *l, struct json_object *o);
 
 /* builtin_pod.c, builtin_net.c: by kind. */
 void look_pod_spec(struct look *l, struct json_object *spec);

@@ -177,7 +177,7 @@ void look_subdomain(struct look *l, struct json_object *o, const char *name)
 		look_at(l, name, SCHEMA_INVALID, json_get(o, name), SUBDOMAIN_TEXT);
 }
 
-void look_percent(struct look *l, struct json_object *o, const char *name)
+void look_percent_any(struct look *l, struct json_object *o, const char *name)
 {
 	const char *s = json_get_str(o, name);
 	size_t n = s ? strspn(s, "0123456789") : 0;
@@ -186,7 +186,15 @@ void look_percent(struct look *l, struct json_object *o, const char *name)
 		look_not_negative(l, o, name);
 	else if (n == 0 || strcmp(s + n, "%") != 0)
 		look_at(l, name, SCHEMA_INVALID, json_get(o, name), PERCENT_TEXT);
-	else if (n > 3 || (n == 3 && strcmp(s, "100%") > 0))
+}
+
+void look_percent(struct look *l, struct json_object *o, const char *name)
+{
+	const char *s = json_get_str(o, name);
+	size_t n = s ? strspn(s, "0123456789") : 0;
+
+	look_percent_any(l, o, name);
+	if (n > 0 && str_eq(s + n, "%") && (n > 3 || (n == 3 && strcmp(s, "100%") > 0)))
 		look_at(l, name, SCHEMA_INVALID, json_get(o, name),
 			"must not be greater than 100%");
 }
@@ -214,17 +222,20 @@ bool look_qualified(const char *s)
 	return is_part(slash ? slash + 1 : s);
 }
 
-static void match_labels(struct look *l, struct json_object *labels)
+void look_value(struct look *l, const char *field, const char *value)
+{
+	if (value && *value && !is_part(value))
+		look_at_text(l, field, SCHEMA_INVALID, value, VALUE_TEXT);
+}
+
+void look_labels(struct look *l, const char *field, struct json_object *labels)
 {
 	if (!json_object_is_type(labels, json_type_object))
 		return;
 	json_object_object_foreach (labels, key, v) {
-		const char *value = json_object_get_string(v);
-
 		if (!look_qualified(key))
-			look_at_text(l, "matchLabels", SCHEMA_INVALID, key, LOOK_PART);
-		if (value && *value && !is_part(value))
-			look_at_text(l, "matchLabels", SCHEMA_INVALID, value, VALUE_TEXT);
+			look_at_text(l, field, SCHEMA_INVALID, key, LOOK_PART);
+		look_value(l, field, json_object_get_string(v));
 	}
 }
 
@@ -263,7 +274,7 @@ bool look_selector(struct look *l, struct json_object *o, const char *name)
 	struct json_object *s = json_get_obj(o, name);
 	size_t before = look_go(l, name), causes = l->causes->n;
 
-	match_labels(l, json_get(s, "matchLabels"));
+	look_labels(l, "matchLabels", json_get(s, "matchLabels"));
 	look_each(l, s, "matchExpressions", match_expression);
 	look_back(l, before);
 	return l->causes->n == causes;

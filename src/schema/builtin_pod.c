@@ -10,23 +10,6 @@
 #include "tec/base/mem.h"
 #include "tec/schema/quantity.h"
 
-static void container_port(struct look *l, struct json_object *p)
-{
-	static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
-	int64_t n;
-
-	if (!look_number(p, "containerPort", &n) || n == 0)
-		look_at(l, "containerPort", SCHEMA_REQUIRED, NULL, "");
-	else
-		look_port(l, p, "containerPort");
-	look_one_of(l, p, "protocol", protocols);
-}
-
-static void named(struct look *l, struct json_object *o)
-{
-	look_needs(l, o, "name", "");
-}
-
 /* ---- resources */
 
 static bool is_standard(const char *name, bool container)
@@ -166,15 +149,14 @@ static void mounts(struct look *l, struct json_object *spec, struct json_object 
 
 /* ---- containers */
 
-static void container(struct look *l, struct json_object *c)
+static void container(struct look *l, struct json_object *c, bool init)
 {
 	static const char *const policies[] = {"Always", "IfNotPresent", "Never", NULL};
 
 	if (look_needs(l, c, "name", ""))
 		look_label(l, c, "name");
 	look_needs(l, c, "image", "");
-	look_each(l, c, "ports", container_port);
-	look_each(l, c, "env", named);
+	look_container(l, c, init);
 	resources(l, c);
 	look_one_of(l, c, "imagePullPolicy", policies);
 }
@@ -188,7 +170,8 @@ static void containers(struct look *l, struct json_object *spec, const char *lis
 		size_t before = schema_path_index(&l->path, i);
 
 		if (json_object_is_type(json_object_array_get_idx(a, i), json_type_object)) {
-			container(l, json_object_array_get_idx(a, i));
+			container(
+				l, json_object_array_get_idx(a, i), str_eq(list, "initContainers"));
 			mounts(l, spec, json_object_array_get_idx(a, i));
 		}
 		look_back(l, before);
@@ -260,6 +243,85 @@ static void volume(struct look *l, struct json_object *v)
 	files(l, v, "configMap", "name");
 }
 
+/* ---- who runs it, and where */
+
+static void toleration(struct look *l, struct json_object *t)
+{
+	static const char *const operators[] = {"Equal", "Exists", NULL},
+				 *const effects[] = {
+					 "NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
+	const char *key = json_get_str(t, "key"), *op = json_get_str(t, "operator"),
+		   *value = json_get_str(t, "value"), *effect = json_get_str(t, "effect");
+	bool exists = str_eq(op, "Exists"), any = !key || !*key;
+
+	if (!any && !look_qualified(key))
+		look_at(l, "key", SCHEMA_INVALID, json_get(t, "key"), LOOK_PART);
+	if (any && !exists)
+		look_at_text(l, "operator", SCHEMA_INVALID, op ? op : "",
+			"operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
+	if (json_get(t, "tolerationSeconds") && !str_eq(effect, "NoExecute"))
+		look_at_text(l, "effect", SCHEMA_INVALID, effect ? effect : "",
+			"effect must be 'NoExecute' when `tolerationSeconds` is set");
+	if (exists && value && *value)
+		look_at(l, "operator", SCHEMA_INVALID, json_get(t, "value"),
+			"value must be empty when `operator` is 'Exists'");
+	else if (!exists && (!op || !*op || str_eq(op, "Equal")))
+		look_value(l, "operator", value);
+	else
+		look_one_of(l, t, "operator", operators);
+	if (effect && *effect)
+		look_one_of(l, t, "effect", effects);
+}
+
+static void pod_security(struct look *l, struct json_object *spec)
+{
+	static const char *const policies[] = {"Always", "OnRootMismatch", NULL},
+				 *const ids[] = {"fsGroup", "runAsUser", "runAsGroup"};
+	struct json_object *s = json_get_obj(spec, "securityContext"),
+			   *groups = json_get_arr(s, "supplementalGroups");
+	size_t before = look_go(l, "securityContext");
+
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+		look_id(l, s, ids[i]);
+	for (size_t i = 0; groups && i < json_object_array_length(groups); i++) {
+		cleanup_free char *name = xasprintf("supplementalGroups[%zu]", i);
+		cleanup_json struct json_object *o = json_obj();
+
+		json_add(o, name, json_object_get(json_object_array_get_idx(groups, i)));
+		look_id(l, o, name);
+	}
+	look_one_of(l, s, "fsGroupChangePolicy", policies);
+	look_seccomp(l, s);
+	look_back(l, before);
+}
+
+/* A name that a container has cannot be an init container's. */
+static void init_names(struct look *l, struct json_object *spec)
+{
+	struct json_object *init = json_get_arr(spec, "initContainers"),
+			   *all = json_get_arr(spec, "containers");
+	size_t whole = look_go(l, "initContainers");
+
+	for (size_t i = 0; init && i < json_object_array_length(init); i++) {
+		struct json_object *c = json_object_array_get_idx(init, i);
+		const char *name = json_get_str(c, "name");
+		size_t before = schema_path_index(&l->path, i);
+
+		for (size_t j = 0; name && all && j < json_object_array_length(all); j++)
+			if (str_eq(json_get_str(json_object_array_get_idx(all, j), "name"), name))
+				look_at(l, "name", SCHEMA_DUPLICATE, json_get(c, "name"), "");
+		look_back(l, before);
+	}
+	look_back(l, whole);
+}
+
+static void non_empty(struct look *l, struct json_object *o, const char *name,
+	void (*fn)(struct look *l, struct json_object *o, const char *name))
+{
+	if (!look_empty(json_get(o, name)))
+		fn(l, o, name);
+}
+
 void look_pod_spec(struct look *l, struct json_object *spec)
 {
 	static const char *const dns[] = {
@@ -272,5 +334,18 @@ void look_pod_spec(struct look *l, struct json_object *spec)
 		look_unique(l, spec, "containers");
 	}
 	containers(l, spec, "initContainers");
+	look_unique(l, spec, "initContainers");
+	init_names(l, spec);
 	look_one_of(l, spec, "dnsPolicy", dns);
+	if (str_eq(json_get_str(spec, "dnsPolicy"), "None"))
+		look_needs(
+			l, spec, "dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None");
+	look_labels(l, "nodeSelector", json_get(spec, "nodeSelector"));
+	pod_security(l, spec);
+	non_empty(l, spec, "serviceAccountName", look_subdomain);
+	non_empty(l, spec, "nodeName", look_subdomain);
+	non_empty(l, spec, "priorityClassName", look_subdomain);
+	non_empty(l, spec, "hostname", look_label);
+	non_empty(l, spec, "subdomain", look_label);
+	look_each(l, spec, "tolerations", toleration);
 }

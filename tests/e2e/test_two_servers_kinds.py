@@ -212,6 +212,75 @@ BAD = [
     ("netpol-types", netpol("x", policyTypes=["x"])),
 ]
 
+
+
+def of_container(**more):
+    return deployment("x", template=template(containers=[{**C, **more}]))
+
+
+def of_env(*env):
+    return of_container(env=list(env))
+
+
+def probes(live, **ready):
+    return of_container(livenessProbe=live, **({"readinessProbe": ready} if ready else {}))
+
+
+def of_pod(**spec):
+    return deployment("x", template=template(**spec))
+
+
+def rolling(**values):
+    return deployment("x", strategy={"rollingUpdate": values})
+
+
+FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
+BAD += [
+    ("env-names", of_env({"name": "a=b"}, {"name": "", "value": "x"})),
+    ("env-both", of_env({"name": "A", "value": "x", "valueFrom": FIELD})),
+    ("env-no-source", of_env({"name": "A", "valueFrom": {}})),
+    ("env-two-sources", of_env({"name": "A", "valueFrom": {**FIELD, "secretKeyRef": {"name": "s", "key": "k"}}})),
+    ("env-field", of_env({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.nothing"}}},
+                         {"name": "B", "valueFrom": {"fieldRef": {}}})),
+    ("env-key", of_env({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s"}}},
+                       {"name": "B", "valueFrom": {"configMapKeyRef": {"key": "a b"}}})),
+    ("port-names", of_container(ports=[{"containerPort": 80 + i, "name": n} for i, n in enumerate(("Http", "a" * 16, "9", "a--b", "-a"))])),
+    ("port-name-twice", of_container(ports=[{"containerPort": 80, "name": "x"}, {"containerPort": 81, "name": "x"}])),
+    ("port-protocol", of_container(ports=[{"containerPort": 80, "protocol": "ICMP"}])),
+    ("port-host", of_container(ports=[{"containerPort": 80, "hostPort": 70000}])),
+    ("probe-none", probes({})),
+    ("probe-two", probes({**HTTP, "tcpSocket": {"port": 80}})),
+    ("probe-negative", probes({**HTTP, "periodSeconds": -1, "timeoutSeconds": -1, "failureThreshold": -1})),
+    ("probe-success", probes({**HTTP, "successThreshold": 2})),
+    ("probe-ports", probes({"httpGet": {"port": 0}}, tcpSocket={"port": 70000})),
+    ("probe-port-name", probes({"httpGet": {"port": "A b"}})),
+    ("probe-scheme", probes({"httpGet": {"port": 80, "scheme": "ftp"}})),
+    ("probe-command", probes({"exec": {}})),
+    ("probe-grpc", probes({"grpc": {"port": 0}})),
+    ("probe-grace", probes({**HTTP, "terminationGracePeriodSeconds": 0}, **HTTP, terminationGracePeriodSeconds=5)),
+    ("lifecycle", of_container(lifecycle={"preStop": {}})),
+    ("termination-message", of_container(terminationMessagePolicy="x")),
+    ("init-name", of_pod(initContainers=[C])),
+    ("init-probe", of_pod(initContainers=[{**C, "name": "i", "livenessProbe": HTTP}])),
+    ("toleration-words", of_pod(tolerations=[{"key": "a", "operator": "Is"}, {"key": "a", "operator": "Exists", "effect": "Never"}])),
+    ("toleration-value", of_pod(tolerations=[{"key": "a", "operator": "Exists", "value": "x"}, {"key": "a", "value": "x y"}])),
+    ("toleration-key", of_pod(tolerations=[{"key": "a b", "operator": "Exists"}, {"operator": "Equal", "value": "x"}])),
+    ("toleration-seconds", of_pod(tolerations=[{"key": "a", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 5}])),
+    ("security-ids", of_container(securityContext={"runAsUser": -1, "runAsGroup": -5})),
+    ("security-pod", of_pod(securityContext={"runAsUser": -1, "fsGroup": -1, "supplementalGroups": [-1]})),
+    ("security-words", of_pod(securityContext={"fsGroupChangePolicy": "x"},
+                              containers=[{**C, "securityContext": {"procMount": "X", "seccompProfile": {"type": "X"}}}])),
+    ("security-seccomp", of_pod(securityContext={"seccompProfile": {}}, containers=[
+        {**C, "securityContext": {"seccompProfile": {"type": "Localhost"}}}])),
+    ("rolling-zero", rolling(maxSurge=0, maxUnavailable=0)),
+    ("rolling-negative", rolling(maxSurge=-1)),
+    ("rolling-percent", rolling(maxSurge="x%", maxUnavailable="150%")),
+    ("progress-deadline", deployment("x", progressDeadlineSeconds=5, minReadySeconds=5)),
+    ("pod-names", of_pod(serviceAccountName="A b", nodeName="A b", hostname="A b", subdomain="C d", priorityClassName="A b")),
+    ("node-selector", of_pod(nodeSelector={"a b": "c d"})),
+    ("dns-none", of_pod(dnsPolicy="None")),
+]
+
 # Name of a step -> why it differs.
 DIFFERENT = {
     "strategy": "the field that is wrong is named (spec.strategy.type), and its value alone",

@@ -165,31 +165,56 @@ Test(schema_builtin, an_image_without_a_tag_is_pulled_each_time)
 
 static const struct {
 	const char *group, *kind, *o, *causes;
-} checks[] = {
-	{"apps", "Deployment", "{spec: {selector: {matchLabels: {a: b}}, " POD "}}", ""},
-	{"apps", "Deployment", "{spec: {selector: {matchLabels: {a: c}}, " POD "}}",
-		"spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"},
-	{"apps", "Deployment", "{spec: {" POD "}}",
-		"[spec.selector: Required value, spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`]"},
-	{"apps", "Deployment", "{spec: {replicas: -1, selector: {matchLabels: {a: b}}, " POD "}}",
-		"spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
-	{"apps", "Deployment",
-		"{spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, "
-		"spec: {containers: [{name: c, image: i}, {name: c}, 7]}}}}",
-		"[spec.template.spec.containers[1].image: Required value, "
-		"spec.template.spec.containers[1].name: Duplicate value: \"c\"]"},
-	{"", "Service", "{spec: {ports: []}}", "spec.ports: Required value"},
-	{"", "Service", "{spec: {clusterIP: None}}", ""},
-	{"", "Service", "{spec: {ports: [{port: 0}]}}",
-		"spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"},
-	{"", "Service", "{spec: {type: Local, ports: [{port: 1}]}}",
-		"spec.type: Unsupported value: \"Local\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\""},
-	{"", "PersistentVolumeClaim", "{}",
-		"[spec.accessModes: Required value: at least 1 access mode is required, "
-		"spec.resources[storage]: Required value]"},
-	{"coordination.k8s.io", "Lease", "{spec: {leaseDurationSeconds: 0}}",
-		"spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"},
-	{"", "ConfigMap", "{spec: {type: 7}}", ""},
+} checks[] =
+	{
+		{"apps", "Deployment", "{spec: {selector: {matchLabels: {a: b}}, " POD "}}", ""},
+		{"apps", "Deployment", "{spec: {selector: {matchLabels: {a: c}}, " POD "}}",
+			"spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"},
+		{"apps", "Deployment", "{spec: {" POD "}}",
+			"[spec.selector: Required value, spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`]"},
+		{"apps", "Deployment",
+			"{spec: {replicas: -1, selector: {matchLabels: {a: b}}, " POD "}}",
+			"spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+		{"apps", "Deployment",
+			"{spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, "
+			"spec: {containers: [{name: c, image: i}, {name: c}, 7]}}}}",
+			"[spec.template.spec.containers[1].image: Required value, "
+			"spec.template.spec.containers[1].name: Duplicate value: \"c\"]"},
+		{"", "Service", "{spec: {ports: []}}", "spec.ports: Required value"},
+		{"", "Service", "{spec: {clusterIP: None}}", ""},
+		{"", "Service", "{spec: {ports: [{port: 0}]}}",
+			"spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"},
+		{"", "Service", "{spec: {type: Local, ports: [{port: 1}]}}",
+			"spec.type: Unsupported value: \"Local\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\""},
+		{"", "PersistentVolumeClaim", "{}",
+			"[spec.accessModes: Required value: at least 1 access mode is required, "
+			"spec.resources[storage]: Required value]"},
+		{"coordination.k8s.io", "Lease", "{spec: {leaseDurationSeconds: 0}}",
+			"spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"},
+		{"", "Pod",
+			"{spec: {containers: [{name: c, image: i, ports: [{containerPort: 80, name: Http}, {containerPort: 81, name: x}, {containerPort: 82, name: x}]}]}}",
+			"[spec.containers[0].ports[0].name: Invalid value: \"Http\": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-), spec.containers[0].ports[2].name: Duplicate value: \"x\"]"},
+		{"", "Pod",
+			"{spec: {containers: [{name: c, image: i, env: [{name: a=b}, {name: A, value: x, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: B, valueFrom: {}}]}]}}",
+			"[spec.containers[0].env[0].name: Invalid value: \"a=b\": a valid environment variable name must consist only of printable ASCII characters other than '=', spec.containers[0].env[1].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty, spec.containers[0].env[2].valueFrom: Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`]"},
+		{"", "Pod",
+			"{spec: {containers: [{name: c, image: i, env: [{name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a']\"}}}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata}}}]}]}}",
+			"spec.containers[0].env[1].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata\": error converting fieldPath: field label not supported: metadata"},
+		{"", "Pod",
+			"{spec: {containers: [{name: c, image: i, livenessProbe: {}, readinessProbe: {httpGet: {port: 0}, tcpSocket: {port: 1}}}]}}",
+			"[spec.containers[0].livenessProbe: Required value: must specify a handler type, spec.containers[0].readinessProbe.httpGet.port: Invalid value: 0: must be between 1 and 65535, inclusive, spec.containers[0].readinessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type]"},
+		{"", "Pod",
+			"{spec: {containers: [{name: c, image: i, securityContext: {runAsUser: -1, seccompProfile: {type: Localhost}}}]}}",
+			"[spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive, spec.containers[0].securityContext.seccompProfile.localhostProfile: Required value: must be set when seccomp type is Localhost]"},
+		{"",
+			"Pod", "{spec: {containers: [{name: c, image: i}], tolerations: [{operator: Exists}, {key: a, operator: Is}, {key: a, value: x, tolerationSeconds: 1}]}}", "[spec.tolerations[1].operator: Unsupported value: \"Is\": supported values: \"Equal\", \"Exists\", spec.tolerations[2].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set]"},
+		{"", "Pod",
+			"{spec: {containers: [{name: c, image: i}], initContainers: [{name: c, image: i, livenessProbe: {}}]}}",
+			"[spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers without restartPolicy=Always, spec.initContainers[0].name: Duplicate value: \"c\"]"},
+		{"apps", "Deployment",
+			"{spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}, progressDeadlineSeconds: 5, minReadySeconds: 5, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 0%}}}}",
+			"[spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds, spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"0%\": may not be 0 when `maxSurge` is 0]"},
+		{"", "ConfigMap", "{spec: {type: 7}}", ""},
 };
 
 Test(schema_builtin, what_cannot_be_is_said)

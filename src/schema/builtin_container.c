@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* Containers: ports, environment, probes, what they may do. */
+#include "config.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "builtin_internal.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/key.h"
+
+#define ENV_TEXT                                                                                   \
+	"a valid environment variable name must consist only of printable ASCII characters other than '='"
+#define KEY_TEXT                                                                                   \
+	"a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+#define NO_HANDLER "must specify a handler type"
+
+/* ---- ports */
+
+static void port_name(struct look *l, struct json_object *o, const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+	const char *s = json_get_str(o, name);
+	size_t n = s ? strlen(s) : 0;
+	struct json_object *v = json_get(o, name);
+
+	if (!s)
+		return;
+	if (n > 15)
+		look_at(l, name, SCHEMA_INVALID, v, "must be no more than 15 characters");
+	if (n == 0 || strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") < n)
+		look_at(l, name, SCHEMA_INVALID, v,
+			"must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+	if (!strpbrk(s, letters))
+		look_at(l, name, SCHEMA_INVALID, v, "must contain at least one letter (a-z)");
+	if (strstr(s, "--"))
+		look_at(l, name, SCHEMA_INVALID, v, "must not contain consecutive hyphens");
+	if (n > 0 && (s[0] == '-' || s[n - 1] == '-'))
+		look_at(l, name, SCHEMA_INVALID, v, "must not begin or end with a hyphen");
+}
+
+static void port(struct look *l, struct json_object *p)
+{
+	static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
+	int64_t n;
+
+	if (!look_empty(json_get(p, "name")))
+		port_name(l, p, "name");
+	if (!look_number(p, "containerPort", &n) || n == 0)
+		look_at(l, "containerPort", SCHEMA_REQUIRED, NULL, "");
+	else
+		look_port(l, p, "containerPort");
+	if (look_number(p, "hostPort", &n) && n != 0)
+		look_port(l, p, "hostPort");
+	look_one_of(l, p, "protocol", protocols);
+}
+
+/* ---- environment */
+
+static void env_name(struct look *l, struct json_object *o, const char *name)
+{
+	const char *s = json_get_str(o, name);
+
+	for (const char *p = s; p && *p; p++)
+		if (*p < ' ' || *p > '~' || *p == '=') {
+			look_at(l, name, SCHEMA_INVALID, json_get(o, name), ENV_TEXT);
+			return;
+		}
+}
+
+static void field_ref(struct look *l, struct json_object *r)
+{
+	static const char *const known[] = {"metadata.name", "metadata.namespace", "metadata.uid",
+		"metadata.labels", "metadata.annotations", "spec.nodeName", "spec.host",
+		"spec.restartPolicy", "spec.serviceAccountName", "spec.schedulerName",
+		"status.phase", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+		"status.nominatedNodeName"};
+	const char *path = json_get_str(r, "fieldPath");
+	cleanup_free char *why = NULL;
+
+	if (!look_needs(l, r, "fieldPath", "") || !path)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strncmp(path, known[i], strcspn(path, "[")) == 0 &&
+			strlen(known[i]) == strcspn(path, "["))
+			return;
+	why = xasprintf("error converting fieldPath: field label not supported: %s", path);
+	look_at(l, "fieldPath", SCHEMA_INVALID, json_get(r, "fieldPath"), why);
+}
+
+static void key_ref(struct look *l, struct json_object *r)
+{
+	const char *key = json_get_str(r, "key");
+	cleanup_json struct json_object *none = json_add_str(json_obj(), "name", "");
+
+	look_subdomain(l, json_get(r, "name") ? r : none, "name");
+	if (look_needs(l, r, "key", "") && key &&
+		strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") <
+			strlen(key))
+		look_at(l, "key", SCHEMA_INVALID, json_get(r, "key"), KEY_TEXT);
+}
+
+static void value_from(struct look *l, struct json_object *e)
+{
+	static const struct {
+		const char *name;
+		void (*check)(struct look *l, struct json_object *r);
+	} sources[] = {{"fieldRef", field_ref}, {"resourceFieldRef", NULL},
+		{"configMapKeyRef", key_ref}, {"secretKeyRef", key_ref}};
+	struct json_object *from = json_get_obj(e, "valueFrom");
+	size_t before = look_go(l, "valueFrom"), n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+		struct json_object *r = json_get_obj(from, sources[i].name);
+		size_t here = look_go(l, sources[i].name);
+
+		n += r != NULL;
+		if (r && sources[i].check)
+			sources[i].check(l, r);
+		look_back(l, here);
+	}
+	look_back(l, before);
+	if (n == 0)
+		look_at_text(l, "valueFrom", SCHEMA_INVALID, "",
+			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`");
+	else if (!look_empty(json_get(e, "value")))
+		look_at_text(l, "valueFrom", SCHEMA_INVALID, "",
+			"may not be specified when `value` is not empty");
+	else if (n > 1)
+		look_at_text(l, "valueFrom", SCHEMA_INVALID, "",
+			"may not have more than one field specified at a time");
+}
+
+static void env(struct look *l, struct json_object *e)
+{
+	if (look_needs(l, e, "name", ""))
+		env_name(l, e, "name");
+	if (json_get_obj(e, "valueFrom"))
+		value_from(l, e);
+}
+
+/* ---- probes */
+
+static void handler_port(struct look *l, struct json_object *o)
+{
+	int64_t n;
+
+	if (look_number(o, "port", &n) || !json_get(o, "port"))
+		look_port(l, o, "port");
+	else
+		port_name(l, o, "port");
+}
+
+static void http_get(struct look *l, struct json_object *o)
+{
+	static const char *const schemes[] = {"HTTP", "HTTPS", NULL};
+
+	handler_port(l, o);
+	look_one_of(l, o, "scheme", schemes);
+}
+
+static void exec_command(struct look *l, struct json_object *o)
+{
+	look_needs(l, o, "command", "");
+}
+
+static void nothing(struct look *l, struct json_object *o)
+{
+	(void)l;
+	(void)o;
+}
+
+/* False: there is none. */
+static bool handler(struct look *l, struct json_object *h)
+{
+	static const struct {
+		const char *name;
+		void (*check)(struct look *l, struct json_object *o);
+	} kinds[] = {{"exec", exec_command}, {"httpGet", http_get}, {"tcpSocket", handler_port},
+		{"grpc", handler_port}, {"sleep", nothing}};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct json_object *o = json_get_obj(h, kinds[i].name);
+		size_t before = look_go(l, kinds[i].name);
+
+		if (o && n == 0)
+			kinds[i].check(l, o);
+		look_back(l, before);
+		if (o && n++ > 0)
+			look_at(l, kinds[i].name, SCHEMA_FORBIDDEN, NULL,
+				"may not specify more than 1 handler type");
+	}
+	return n > 0;
+}
+
+static void probe(struct look *l, struct json_object *c, const char *name)
+{
+	static const char *const counts[] = {"initialDelaySeconds", "timeoutSeconds",
+		"periodSeconds", "successThreshold", "failureThreshold"};
+	struct json_object *p = json_get_obj(c, name);
+	bool readiness = str_eq(name, "readinessProbe");
+	size_t before;
+	int64_t n;
+
+	if (!p)
+		return;
+	before = look_go(l, name);
+	if (!handler(l, p)) {
+		look_back(l, before);
+		look_at(l, name, SCHEMA_REQUIRED, NULL, NO_HANDLER);
+		(void)look_go(l, name);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		look_not_negative(l, p, counts[i]);
+	if (look_number(p, "terminationGracePeriodSeconds", &n) && (readiness || n <= 0))
+		look_at(l, "terminationGracePeriodSeconds", SCHEMA_INVALID,
+			json_get(p, "terminationGracePeriodSeconds"),
+			readiness ? "must not be set for readinessProbes"
+				  : "must be greater than 0");
+	if (!readiness && look_number(p, "successThreshold", &n) && n != 1)
+		look_at(l, "successThreshold", SCHEMA_INVALID, json_get(p, "successThreshold"),
+			"must be 1");
+	look_back(l, before);
+}
+
+static void lifecycle(struct look *l, struct json_object *c)
+{
+	static const char *const hooks[] = {"postStart", "preStop"};
+	size_t before = look_go(l, "lifecycle");
+
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++) {
+		struct json_object *h = json_get_obj(json_get_obj(c, "lifecycle"), hooks[i]);
+		size_t here = look_go(l, hooks[i]);
+		bool none = h && !handler(l, h);
+
+		look_back(l, here);
+		if (none)
+			look_at(l, hooks[i], SCHEMA_REQUIRED, NULL, NO_HANDLER);
+	}
+	look_back(l, before);
+}
+
+/* ---- security */
+
+void look_id(struct look *l, struct json_object *o, const char *name)
+{
+	int64_t n;
+
+	if (look_number(o, name, &n) && (n < 0 || n > INT32_MAX))
+		look_at(l, name, SCHEMA_INVALID, json_get(o, name),
+			"must be between 0 and 2147483647, inclusive");
+}
+
+void look_seccomp(struct look *l, struct json_object *o)
+{
+	static const char *const types[] = {"Localhost", "RuntimeDefault", "Unconfined", NULL};
+	struct json_object *p = json_get_obj(o, "seccompProfile");
+	size_t before = look_go(l, "seccompProfile");
+
+	if (p && look_needs(l, p, "type", "type is required when seccompProfile is set"))
+		look_one_of(l, p, "type", types);
+	if (str_eq(json_get_str(p, "type"), "Localhost"))
+		look_needs(l, p, "localhostProfile", "must be set when seccomp type is Localhost");
+	look_back(l, before);
+}
+
+static void security(struct look *l, struct json_object *c)
+{
+	static const char *const mounts[] = {"Default", "Unmasked", NULL};
+	struct json_object *s = json_get_obj(c, "securityContext");
+	size_t before = look_go(l, "securityContext");
+
+	look_id(l, s, "runAsUser");
+	look_id(l, s, "runAsGroup");
+	look_one_of(l, s, "procMount", mounts);
+	look_seccomp(l, s);
+	look_back(l, before);
+}
+
+/* ---- all of it */
+
+void look_container(struct look *l, struct json_object *c, bool init)
+{
+	static const char *const messages[] = {"File", "FallbackToLogsOnError", NULL},
+				 *const probes[] = {
+					 "livenessProbe", "readinessProbe", "startupProbe"};
+	bool once = init && !str_eq(json_get_str(c, "restartPolicy"), "Always");
+
+	look_one_of(l, c, "terminationMessagePolicy", messages);
+	look_each(l, c, "ports", port);
+	look_unique(l, c, "ports");
+	look_each(l, c, "env", env);
+	security(l, c);
+	if (!once)
+		lifecycle(l, c);
+	for (size_t i = 0; i < ARRAY_LEN(probes); i++)
+		if (!once)
+			probe(l, c, probes[i]);
+		else if (json_get(c, probes[i]))
+			look_at(l, probes[i], SCHEMA_FORBIDDEN, NULL,
+				"may not be set for init containers without restartPolicy=Always");
+}
