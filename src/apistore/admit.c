@@ -57,6 +57,20 @@ static int refuse_fields(const struct apistore_write *w, const struct schema_kin
 	return refuse_object(w, k, strbuf_str(&all), refused);
 }
 
+/* A kind that has no Go type: any number is one of float64. */
+static int refuse_infinite(const struct apistore_write *w, const struct schema_kind *k,
+	struct json_object *o, struct apistore_answer *refused)
+{
+	struct json_object *number = json_find_infinite(o);
+	cleanup_free char *why = NULL;
+
+	if (!number)
+		return 0;
+	why = xasprintf("json: cannot unmarshal number %.40s into Go value of type float64",
+		json_object_get_string(number));
+	return refuse_object(w, k, why, refused);
+}
+
 int apistore_admit_decode(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -64,7 +78,9 @@ int apistore_admit_decode(
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
 	struct err err = ERR_INIT;
 
-	if (!k || k->crd || !str_eq(json_get_str(o, "kind"), k->kind))
+	if (k && k->crd)
+		return refuse_infinite(w, k, o, refused);
+	if (!k || !str_eq(json_get_str(o, "kind"), k->kind))
 		return 0;
 	if (apistore_decode(k, o, &unknown, &err) < 0)
 		return refuse_object(w, k, err.text, refused);

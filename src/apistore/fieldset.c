@@ -7,7 +7,6 @@
 
 #include "tec/apistore/fieldset.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "tec/base/json.h"
@@ -291,25 +290,6 @@ static bool is_index(const char *s)
 	return str_to_u64(s + (*s == '-'), INT32_MAX, &v) == 0;
 }
 
-/* 1e999 is JSON, but no number that could be written again. */
-static bool has_numbers(struct json_object *v)
-{
-	if (json_object_is_type(v, json_type_double))
-		return isfinite(json_object_get_double(v));
-	if (json_object_is_type(v, json_type_array))
-		for (size_t i = 0; i < json_object_array_length(v); i++)
-			if (!has_numbers(json_object_array_get_idx(v, i)))
-				return false;
-	if (json_object_is_type(v, json_type_object)) {
-		json_object_object_foreach (v, name, value) {
-			(void)name;
-			if (!has_numbers(value))
-				return false;
-		}
-	}
-	return true;
-}
-
 /* The step as it is always written; NULL: it is none. The caller frees. */
 static char *canonical(const char *name)
 {
@@ -325,7 +305,7 @@ static char *canonical(const char *name)
 	if (name[0] != 'k' && name[0] != 'v')
 		return NULL;
 	v = parse_step(name);
-	if (!v || !has_numbers(v) ||
+	if (!v || json_find_infinite(v) ||
 		(name[0] == 'k' && !json_object_is_type(v, json_type_object))) {
 		json_object_put(v);
 		return NULL;

@@ -5,6 +5,7 @@
 #include "tec/base/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "tec/base/jsonread.h"
 #include "tec/base/secret.h"
@@ -104,6 +105,24 @@ struct json_object *json_add(struct json_object *o, const char *name, struct jso
 	if (json_object_object_add(o, name, v) < 0)
 		DIE("out of memory (JSON member)");
 	return o;
+}
+
+struct json_object *json_find_infinite(struct json_object *o)
+{
+	struct json_object *found = NULL;
+
+	if (json_object_is_type(o, json_type_double))
+		return isfinite(json_object_get_double(o)) ? NULL : o;
+	if (json_object_is_type(o, json_type_array))
+		for (size_t i = 0; !found && i < json_object_array_length(o); i++)
+			found = json_find_infinite(json_object_array_get_idx(o, i));
+	if (json_object_is_type(o, json_type_object)) {
+		json_object_object_foreach (o, name, v) {
+			(void)name;
+			found = found ? found : json_find_infinite(v);
+		}
+	}
+	return found;
 }
 
 struct json_object *json_add_str(struct json_object *o, const char *name, const char *v)

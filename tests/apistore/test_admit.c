@@ -91,6 +91,8 @@ Test(apistore_admit, defaults_are_filled_in_and_unknown_fields_dropped)
 
 Test(apistore_admit, what_the_schema_forbids_is_invalid)
 {
+	refused("POST", THINGS, NEW("\"spec\":{\"z\":[1,{\"y\":-1e999}]}"), 400,
+		"Thing in version \"v1\" cannot be handled as a Thing: json: cannot unmarshal number -1e999 into Go value of type float64");
 	refused("POST", THINGS, NEW("\"spec\":{\"n\":6}"), 422,
 		"Thing.example.io \"a\" is invalid: spec.n: Invalid value: 6: spec.n in body should be less than or equal to 5");
 	refused("POST", THINGS, NEW("\"spec\":{\"n\":\"6\"}"), 422,

@@ -88,6 +88,15 @@ Test(base_json, integers_out_of_range_are_the_default)
 	cr_assert_eq(json_get_int(o, "far", 1), 1);
 }
 
+Test(base_json, a_number_that_no_double_holds_is_found)
+{
+	cleanup_json struct json_object *o = parse("{\"a\":[1,{\"b\":-1e999}]}");
+
+	cr_assert_not_null(json_find_infinite(o));
+	cr_expect_str_eq(json_object_get_string(json_find_infinite(o)), "-1e999");
+	cr_expect_null(json_find_infinite(NULL));
+}
+
 Test(base_json, string_with_nul_is_no_string)
 {
 	cleanup_json struct json_object *o =

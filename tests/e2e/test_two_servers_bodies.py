@@ -164,6 +164,9 @@ ROWS = [
     ("patch-type-strategic", "PATCH", MAPS + "/p", {"data": {"a": 5}}, "application/strategic-merge-patch+json"),
     ("patch-strict", "PATCH", MAPS + "/p" + STRICT, {"foo": 1}, MERGE),
     ("patch-custom", "POST", MACHINES, MACHINE),
+    ("number-infinite", "POST", MACHINES + DRY, json.dumps({**MACHINE, "spec": {"x": 77777}}).replace("77777", "1e999")),
+    ("number-large", "POST", MACHINES + DRY, json.dumps({**MACHINE, "metadata": {"name": "q"}, "spec": {
+        **MACHINE["spec"], "x": 1 << 70}})),
     ("patch-type-custom", "PATCH", MACHINES + "/p", {"metadata": {"labels": {"a": 5}}}, MERGE),
     # --- Events: two groups, one set
     ("event", "POST", EVENTS, EVENT),

@@ -52,6 +52,8 @@ struct json_object *json_push_str(struct json_object *a, const char *v);
 void json_wipe(struct json_object *o);
 /* Deep copy, the caller puts it. */
 struct json_object *json_copy(struct json_object *o);
+/* The first number in o that no double holds: 1e999 is JSON. Borrowed; NULL: none. */
+struct json_object *json_find_infinite(struct json_object *o);
 
 /* Compact text with members in the given order; '/' is not escaped. The caller frees. */
 char *json_text(struct json_object *o);
