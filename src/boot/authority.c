@@ -77,8 +77,10 @@ static int find_in(const struct boot_file *f, struct signature *s, const struct 
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
+		out->guid = stores[i].guid;
+		out->name = stores[i].name;
+		out->id = stores[i].id;
 		rc = find_entry(f, s, &stores[i], &out->entry, err);
-		out->store = &stores[i];
 	}
 	return rc;
 }

@@ -21,10 +21,6 @@ struct boot_trust {
 	size_t n_stores, n_revoked;
 };
 
-struct boot_authority {
-	const struct boot_store *store; /* of the boot_trust */
-	struct efi_sig entry;           /* borrowed from its lists */
-};
 /* ERR_INVALID: nobody vouches for f, or it is revoked; it says what to do. f is hashed. */
 int boot_authority_find(const struct boot_file *f, const struct boot_trust *t,
 	struct boot_authority *out, struct err *err) MUST_CHECK;

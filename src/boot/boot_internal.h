@@ -28,6 +28,15 @@ static inline void boot_put_le32(uint8_t *p, uint32_t v)
 	p[3] = (uint8_t)(v >> 24);
 }
 
+/* ---- authority.c: who vouches for a file that is started with Secure Boot on */
+
+struct boot_authority {
+	const struct efi_guid *guid; /* of the variable it is in; NULL: nobody was asked */
+	const char *name;
+	enum pcr_event_id id;
+	struct efi_sig entry; /* borrowed from that variable */
+};
+
 /* ---- file.c: one file, mapped to be parsed, read to be hashed */
 
 struct boot_file {
@@ -39,6 +48,7 @@ struct boot_file {
 	struct pe pe;
 	uint8_t digest[SHA256_LEN]; /* as the firmware measures it */
 	size_t n_signatures;
+	struct boot_authority authority;
 };
 
 int boot_file_open(
@@ -141,6 +151,8 @@ void boot_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type ty
 	const uint8_t digest[SHA256_LEN], const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 int boot_pcr7(struct boot_build *b, struct err *err) MUST_CHECK;
+/* Finds the authority of each file that is started with Secure Boot on, once for all variants. */
+int boot_pcr7_authorities(struct boot_set *set, struct err *err) MUST_CHECK;
 
 /* sbat.c: the level that shim sets, as text. */
 int boot_sbat_level(const struct boot_set *set, bool latest, const char **text, size_t *len,

@@ -22,17 +22,16 @@ static void describe(const struct efi_sig *e, struct strbuf *out)
 		boot_describe_hash(e->data, e->len, out);
 }
 
-static void add_authority(struct boot_build *b, enum pcr_event_id id,
-	const struct boot_authority *a, const struct boot_file *f)
+static void add_authority(struct boot_build *b, const struct boot_file *f)
 {
+	const struct boot_authority *a = &f->authority;
 	cleanup_strbuf struct strbuf what = STRBUF_INIT;
 	uint8_t digest[SHA256_LEN];
 
 	describe(&a->entry, &what);
-	efi_variable_digest(a->store->guid, a->store->name, a->entry.with_owner,
-		a->entry.with_owner_len, digest);
-	boot_add(b, id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
-		strbuf_str(&what), a->store->name, log_esc(f->path));
+	efi_variable_digest(a->guid, a->name, a->entry.with_owner, a->entry.with_owner_len, digest);
+	boot_add(b, a->id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
+		strbuf_str(&what), a->name, log_esc(f->path));
 }
 
 /* ---- what shim logs */
@@ -43,8 +42,7 @@ static bool logged_by_shim(const struct boot_build *b, const struct boot_authori
 {
 	uint8_t digest[SHA256_LEN];
 
-	efi_variable_digest(a->store->guid, a->store->name, a->entry.with_owner,
-		a->entry.with_owner_len, digest);
+	efi_variable_digest(a->guid, a->name, a->entry.with_owner, a->entry.with_owner_len, digest);
 	for (size_t i = 0; i < b->variant->events.n; i++) {
 		const struct pcr_event *seen = &b->variant->events.v[i];
 
@@ -86,16 +84,10 @@ static struct boot_trust shim_trust(const struct boot_set *set)
 	return t;
 }
 
-static int add_loaded(struct boot_build *b, const struct boot_file *f, struct err *err)
+static void add_loaded(struct boot_build *b, const struct boot_file *f)
 {
-	const struct boot_trust t = shim_trust(b->set);
-	struct boot_authority a;
-
-	if (boot_authority_find(f, &t, &a, err) < 0)
-		return -1;
-	if (!logged_by_shim(b, &a))
-		add_authority(b, a.store->id, &a, f);
-	return 0;
+	if (!logged_by_shim(b, &f->authority))
+		add_authority(b, f);
 }
 
 static int add_sbat(struct boot_build *b, struct err *err)
@@ -159,21 +151,57 @@ static void add_mok_state(struct boot_build *b)
 int boot_pcr7(struct boot_build *b, struct err *err)
 {
 	const struct boot_set *set = b->set;
-	const struct boot_trust t = firmware_trust(set);
-	struct boot_authority a;
 
 	add_variables(b);
-	if (b->secure_boot) {
-		if (boot_authority_find(&set->shim, &t, &a, err) < 0)
-			return -1;
-		add_authority(b, PCR7_SHIM_CERT, &a, &set->shim);
-	}
+	if (b->secure_boot)
+		add_authority(b, &set->shim);
 	add_mok_state(b);
-	if (add_sbat(b, err) < 0 || !b->secure_boot || set->validation_off)
-		return err_is_set(err) ? -1 : 0;
-	if (add_loaded(b, &set->second, err) < 0)
+	if (add_sbat(b, err) < 0)
 		return -1;
-	if (b->update && add_loaded(b, b->update, err) < 0)
+	if (!b->secure_boot || set->validation_off)
+		return 0;
+	add_loaded(b, &set->second);
+	if (b->update)
+		add_loaded(b, b->update);
+	if (b->kernel)
+		add_loaded(b, b->kernel);
+	return 0;
+}
+
+/* ---- whom they ask */
+
+/* One that would not start on this platform is no variant, and nobody else's problem. */
+static void find_for_updates(struct boot_set *set, const struct boot_trust *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n_updates; i++) {
+		struct boot_file *f = &set->update[i];
+		struct err why = ERR_INIT;
+
+		if (boot_authority_find(f, t, &f->authority, &why) == 0) {
+			set->update[n++] = *f;
+			continue;
+		}
+		strbuf_addf(&set->paths.notes, "not taken: %s\n", why.text);
+		boot_file_fini(f);
+	}
+	set->n_updates = n;
+}
+
+int boot_pcr7_authorities(struct boot_set *set, struct err *err)
+{
+	const struct boot_trust firmware = firmware_trust(set), shim = shim_trust(set);
+
+	if (boot_authority_find(&set->shim, &firmware, &set->shim.authority, err) < 0)
 		return -1;
-	return b->kernel ? add_loaded(b, b->kernel, err) : 0;
+	if (set->validation_off)
+		return 0;
+	if (boot_authority_find(&set->second, &shim, &set->second.authority, err) < 0)
+		return -1;
+	for (size_t i = 0; i < set->n_kernels; i++)
+		if (boot_authority_find(&set->kernel[i], &shim, &set->kernel[i].authority, err) < 0)
+			return -1;
+	find_for_updates(set, &shim);
+	return 0;
 }

@@ -251,21 +251,6 @@ static int add_states(const struct boot_build *on, struct boot_variants *out, st
 	return 0;
 }
 
-/* One that would not start on this platform is no variant, and nobody else's problem. */
-static void add_update(
-	struct boot_set *set, const struct boot_file *update, struct boot_variants *out)
-{
-	size_t before = out->n;
-	struct err err = ERR_INIT;
-
-	if (add_states(&(struct boot_build){.set = set, .second = &set->second, .update = update},
-		    out, &err) == 0)
-		return;
-	while (out->n > before)
-		fini_variant(&out->v[--out->n]);
-	strbuf_addf(&set->paths.notes, "not taken: %s\n", err.text);
-}
-
 /* Straight, then what may come first, the likelier before the others. fwupd sets BootNext, which is
  * tried before any entry that could fail. */
 static int add_paths(struct boot_set *set, struct boot_variants *out, struct err *err)
@@ -280,7 +265,11 @@ static int add_paths(struct boot_set *set, struct boot_variants *out, struct err
 			    out, err) < 0)
 			return -1;
 	for (size_t i = 0; i < set->n_updates; i++)
-		add_update(set, &set->update[i], out);
+		if (add_states(
+			    &(struct boot_build){
+				    .set = set, .second = &set->second, .update = &set->update[i]},
+			    out, err) < 0)
+			return -1;
 	return 0;
 }
 

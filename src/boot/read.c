@@ -244,7 +244,10 @@ int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *er
 		return 0;
 	if (files && read_vendor(set, err) < 0)
 		return -1;
-	return boot_mok_given(conf) ? 0 : boot_mok_derive(set, err);
+	if (!boot_mok_given(conf) && boot_mok_derive(set, err) < 0)
+		return -1;
+	return set->measures_7 && set->secure_boot == BOOT_SB_ON ? boot_pcr7_authorities(set, err)
+								 : 0;
 }
 
 void boot_set_fini(struct boot_set *set)
