@@ -24,6 +24,7 @@
 #include "tec/boot/compare.h"
 #include "tec/boot/job.h"
 #include "tec/boot/predict.h"
+#include "tec/net/httpc_late.h"
 
 #define LOG_MAX   (16u << 20)
 #define TRY_LATER 4 /* exit status */
@@ -408,7 +409,7 @@ static int run_all(struct pcrs_options *o, struct err *err)
 	struct pcrs_fetched f = {.own = NULL};
 	int status = 0;
 
-	if (o->fetch && pcrs_fetch(o, &f, err) < 0)
+	if (o->fetch && (httpc_late_load(err) < 0 || pcrs_fetch(o, &f, err) < 0))
 		status = err->kind == ERR_TRANSIENT ? TRY_LATER : 1;
 	else if (o->command == PCRS_FETCH)
 		status = print_reference(o, &f, err);

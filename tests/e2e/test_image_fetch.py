@@ -308,3 +308,15 @@ def test_the_loader_of_a_fetched_image_is_named_as_ever(registry, tmp_path):
     reference = ociimage.push(registry, "os", gz(tar(("usr", None))), gz(tar_of(root)))
     done = run("pcr4", "--image", reference, "--insecure-registry", registry.host, "--explain")
     assert done.returncode == 0 and f"{OLD_EFI}/grubx64.efi" in done.stderr, done
+
+
+def test_libcurl_is_loaded_by_what_fetches_alone(scripted, tmp_path):
+    """It and its libraries are a quarter of what a run costs."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libcurl.so.4").write_text("not a library")
+    (tmp_path / "x").mkdir()
+    env = {"LD_LIBRARY_PATH": str(tmp_path / "lib")}
+    refused(run("fetch", scripted[0].serve(SMALL), "--into", tmp_path / "x", env=env),
+            "registries cannot be loaded", "libcurl.so.4", "install libcurl")
+    done = run("digest", pcrstool.debian(*GRUB), env=env)
+    assert done.returncode == 0 and done.stderr == "", done
