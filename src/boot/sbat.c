@@ -53,16 +53,18 @@ static bool next_entry(const char **at, const char *end, struct entry *out)
 	return false;
 }
 
-/* The lowest generation of this component that starts; 0: any. */
+/* The lowest generation of this component that starts; 0: any. A level may name it several times. */
 static unsigned lowest(const char *level, size_t len, const struct entry *e)
 {
 	const char *at = level;
+	unsigned least = 0;
 	struct entry l;
 
 	while (next_entry(&at, level + len, &l))
-		if (l.name_len == e->name_len && memcmp(l.name, e->name, l.name_len) == 0)
-			return l.generation;
-	return 0;
+		if (l.name_len == e->name_len && memcmp(l.name, e->name, l.name_len) == 0 &&
+			l.generation > least)
+			least = l.generation;
+	return least;
 }
 
 static int check(const struct boot_file *f, const char *level, size_t level_len, struct err *err)

@@ -197,17 +197,15 @@ Test(boot_pcr7, published_sbat_levels_and_the_latest_as_a_variant)
 	boot_variants_fini(&v);
 }
 
-Test(boot_pcr7, what_shim_says_cannot_write_to_the_terminal)
+/* In the place of the image's shim, one that brings this level along. */
+static void put_level(const char *level)
 {
-	static const char level[] = "sbat,1\033[31m\r\nshim,2\n";
-	struct strbuf vendor = STRBUF_INIT, der = STRBUF_INIT, sbat = STRBUF_INIT;
+	cleanup_strbuf struct strbuf vendor = STRBUF_INIT, der = STRBUF_INIT, sbat = STRBUF_INIT;
 	struct binary shim = {.fill = "shim",
 		.signer = "UEFI signer",
 		.issuer = "Firmware CA",
 		.vendor = &vendor,
 		.sbat = &sbat};
-	struct boot_conf c = conf();
-	struct boot_variants v;
 
 	der_cert(&der, "Vendor CA", "Vendor CA");
 	put_le32(&vendor, (uint32_t)der.len);
@@ -218,17 +216,39 @@ Test(boot_pcr7, what_shim_says_cannot_write_to_the_terminal)
 	put_le32(&sbat, 0);
 	put_le32(&sbat, 8);
 	put_le32(&sbat, 8);
-	strbuf_add(&sbat, level, sizeof(level));
-	put_image(&fedora, &kernel);
+	strbuf_add(&sbat, level, strlen(level) + 1);
 	rootfs_put_binary(&root, SHIM_X64, &shim, NULL);
+}
+
+/* Shim compares a component with every line that has its name (verify_single_entry). */
+Test(boot_pcr7, of_several_lines_of_a_level_the_highest_counts)
+{
+	static const char *const levels[] = {
+		"sbat,1\ngrub,3\ngrub,6\n", "sbat,1\ngrub,6\ngrub,3\n"};
+	struct binary old = fedora;
+
+	old.text = "grub,5,FSF,grub,2.12,u\n";
+	for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
+		struct boot_conf c = conf();
+
+		put_image(&old, &kernel);
+		put_level(levels[i]);
+		refuses(&c, GRUB_X64, "\"grub\" is generation 5, and 6 is the lowest");
+	}
+}
+
+Test(boot_pcr7, what_shim_says_cannot_write_to_the_terminal)
+{
+	struct boot_conf c = conf();
+	struct boot_variants v;
+
+	put_image(&fedora, &kernel);
+	put_level("sbat,1\033[31m\r\nshim,2\n");
 	put_platform(&vars, firmware_db, 2);
 	c.efivars_fd = vars.fd;
 	v = predict(&c);
 	cr_expect(strstr(strbuf_str(&v.explain), "SBAT level"));
 	cr_expect_not(strpbrk(strbuf_str(&v.explain), "\033\r"), "%s", strbuf_str(&v.explain));
-	strbuf_fini(&vendor);
-	strbuf_fini(&der);
-	strbuf_fini(&sbat);
 	boot_variants_fini(&v);
 }
 
