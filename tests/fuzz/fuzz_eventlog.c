@@ -25,6 +25,28 @@ static void check_text(const struct eventlog_event *e)
 		assert((unsigned char)*p >= 0x20 && *p != 0x7f);
 }
 
+static void check_report(const struct boot_comparison *c)
+{
+	for (const char *p = strbuf_str(&c->report); *p; p++)
+		assert(*p == '\n' || ((unsigned char)*p >= 0x20 && *p != 0x7f));
+}
+
+/* Of an image that would not start the log alone is told. */
+static void compare_refused(const uint8_t *data, size_t size, bool good)
+{
+	static const char why[] = "nothing to compare the log with: it is too old\n";
+	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
+	struct err err = ERR_INIT;
+
+	if (boot_compare_refused("it is too old", data, size, &c, &err) < 0) {
+		assert(!good || strstr(err.text, "more than"));
+		return;
+	}
+	assert((good || size == 0) && !c.matches);
+	assert(strncmp(strbuf_str(&c.report), why, strlen(why)) == 0);
+	check_report(&c);
+}
+
 static void compare(const uint8_t *data, size_t size, bool good)
 {
 	static const enum pcr_event_id ids[] = {PCR4_SEPARATOR, PCR4_SHIM, PCR4_GRUB};
@@ -47,8 +69,7 @@ static void compare(const uint8_t *data, size_t size, bool good)
 		return;
 	}
 	assert((good || size == 0) && c.variant == 0);
-	for (const char *p = strbuf_str(&c.report); *p; p++)
-		assert(*p == '\n' || ((unsigned char)*p >= 0x20 && *p != 0x7f));
+	check_report(&c);
 }
 
 static void check_vars(const uint8_t *data, size_t size, bool good)
@@ -68,6 +89,13 @@ static void check_vars(const uint8_t *data, size_t size, bool good)
 	assert(good && any);
 }
 
+static void check(const uint8_t *data, size_t size, bool good)
+{
+	compare(data, size, good);
+	compare_refused(data, size, good);
+	check_vars(data, size, good);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	cleanup_free uint8_t *copy = xmalloc(size ? size : 1);
@@ -80,8 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	if (eventlog_open(copy, size, &log, &err) < 0) {
 		assert(err.kind == ERR_INVALID);
-		compare(copy, size, false);
-		check_vars(copy, size, false);
+		check(copy, size, false);
 		return 0;
 	}
 	assert(log.n_algs >= 1 && log.n_algs <= ARRAY_LEN(log.alg) && log.pos <= size);
@@ -93,7 +120,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_text(&e);
 	}
 	assert(rc == 0 ? last == size : err.kind == ERR_INVALID);
-	compare(copy, size, rc == 0);
-	check_vars(copy, size, rc == 0);
+	check(copy, size, rc == 0);
 	return 0;
 }
