@@ -205,8 +205,9 @@ static void say_registers(struct strbuf *out, const struct pcr_events *e, const 
 	}
 }
 
+/* why: what it is because of. */
 static void say_difference(struct strbuf *out, const struct boot_variant *v,
-	const struct boot_variant *closest, const struct replay *r, const struct boot_difference *d)
+	const struct boot_difference *d, const char *why)
 {
 	bool more = d->expected < v->events.n;
 	const struct pcr_event *e = more ? &v->events.v[d->expected] : NULL;
@@ -217,9 +218,36 @@ static void say_difference(struct strbuf *out, const struct boot_variant *v,
 	say_side(out, "in the log", d->found ? d->found->digest : NULL,
 		d->found ? eventlog_type_name(d->found->type) : "",
 		d->found ? strbuf_str(&d->found->text) : "");
-	strbuf_adds(out, "  likely reason: ");
-	boot_reason(v, closest, r, d, out);
-	strbuf_addc(out, '\n');
+	strbuf_addf(out, "  likely reason: %s\n", why);
+}
+
+/* Registers often differ for one reason: it is said once. */
+static void say_differences(struct strbuf *out, const struct boot_variant *v,
+	const struct boot_variant *closest, const struct replay *r)
+{
+	cleanup_strbuf struct strbuf said = STRBUF_INIT;
+	unsigned said_of = 0;
+
+	for (unsigned pcr = 0; pcr < PCR_MAX; pcr++) {
+		cleanup_strbuf struct strbuf why = STRBUF_INIT;
+		struct boot_difference d;
+
+		if (!has_pcr(&v->events, pcr))
+			continue;
+		(void)follow(&v->events, r, pcr, &d);
+		if (!d.differs)
+			continue;
+		boot_reason(v, closest, r, &d, &why);
+		if (str_eq(strbuf_str(&why), strbuf_str(&said))) {
+			strbuf_reset(&why);
+			strbuf_addf(&why, "as for PCR %u", said_of);
+		} else {
+			strbuf_reset(&said);
+			strbuf_adds(&said, strbuf_str(&why));
+			said_of = pcr;
+		}
+		say_difference(out, v, &d, strbuf_str(&why));
+	}
 }
 
 /* Nothing to compare: Linux got no log, as that comes through its EFI stub alone. */
@@ -251,15 +279,8 @@ static void report(const struct boot_variants *variants, const struct replay *r,
 	strbuf_addf(&out->report, "%s: %s\n", out->matches ? "matches" : "does not match; closest",
 		v->when);
 	say_registers(&out->report, &v->events, r);
-	for (unsigned pcr = 0; pcr < PCR_MAX && !out->matches; pcr++) {
-		struct boot_difference d;
-
-		if (!has_pcr(&v->events, pcr))
-			continue;
-		(void)follow(&v->events, r, pcr, &d);
-		if (d.differs)
-			say_difference(&out->report, v, closest, r, &d);
-	}
+	if (!out->matches)
+		say_differences(&out->report, v, closest, r);
 }
 
 int boot_compare_log(const struct boot_variants *variants, enum pcr_boot_path accepted,

@@ -158,7 +158,7 @@ static void add_program(const struct eventlog_event *e, struct strbuf *out)
 		left -= n;
 	}
 	if (out->len == before)
-		strbuf_adds(out, "a program from memory, which has no path");
+		strbuf_adds(out, "a program that was loaded from memory");
 }
 
 void eventlog_describe(const struct eventlog_event *e, struct strbuf *out)

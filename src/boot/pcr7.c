@@ -119,7 +119,6 @@ static void add_variables(struct boot_build *b)
 		const void *data;
 		size_t len;
 	} vars[] = {
-		{PCR7_SECURE_BOOT, &efi_global_variable, "SecureBoot", &state, 1},
 		{PCR7_PK, &efi_global_variable, "PK", set->pk.data, set->pk.len},
 		{PCR7_KEK, &efi_global_variable, "KEK", set->kek.data, set->kek.len},
 		{PCR7_DB, &efi_image_security_database, "db", set->db.data, set->db.len},
@@ -127,6 +126,9 @@ static void add_variables(struct boot_build *b)
 	};
 	uint8_t digest[SHA256_LEN];
 
+	efi_variable_digest(&efi_global_variable, "SecureBoot", &state, 1, digest);
+	boot_add(b, PCR7_SECURE_BOOT, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
+		"Secure Boot %s", state ? "on" : "off");
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
 		efi_variable_digest(vars[i].guid, vars[i].name, vars[i].data, vars[i].len, digest);
 		boot_add(b, vars[i].id, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,

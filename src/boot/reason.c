@@ -12,8 +12,11 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/boot/eventlog.h"
+#include "tec/pcr/bootpath.h"
 
 #define RETURNING "Returning from EFI Application"
+#define OTHER_CERTIFICATE                                                                          \
+	"another certificate than predicted vouched for a program (shim looks in db first, then among its own, then among the machine owner keys); next step: if it is a machine owner key, give the node's --mok-variables"
 
 static const char *const reasons[PCR_N_EVENT_IDS] = {
 	[PCR4_EFI_CALL] = "the firmware started something else first (a boot menu, a network boot)",
@@ -38,14 +41,13 @@ static const char *const reasons[PCR_N_EVENT_IDS] = {
 		"the firmware accepted shim by another certificate, or Secure Boot is off",
 	[PCR7_SBAT_LEVEL] =
 		"the node keeps another SBAT level: it once ran a newer shim, or its SBAT policy is set to latest",
-	[PCR7_GRUB_DB_CERT] = "an image was accepted by another certificate than predicted",
-	[PCR7_GRUB_VENDOR_DB_CERT] = "an image was accepted by another certificate than predicted",
-	[PCR7_GRUB_MOK_LIST_CERT] =
-		"an image was accepted by another certificate than predicted (db comes first, then shim's own, then MOKs)",
+	[PCR7_GRUB_DB_CERT] = OTHER_CERTIFICATE,
+	[PCR7_GRUB_VENDOR_DB_CERT] = OTHER_CERTIFICATE,
+	[PCR7_GRUB_MOK_LIST_CERT] = OTHER_CERTIFICATE,
 	[PCR14_MOK_LIST] =
-		"a machine owner key or a hash is enrolled on the node (mokutil --list-enrolled), or shim differs; next step: give its --mok-variables",
+		"a machine owner key or a hash is enrolled on the node (mokutil --list-enrolled), or it booted another shim; next step: give its --mok-variables",
 	[PCR14_MOK_LIST_X] =
-		"the node's MOK deny list, or shim, differs; next step: give its --mok-variables",
+		"the node's MOK deny list is another, or it booted another shim; next step: give its --mok-variables",
 	[PCR14_MOK_LIST_TRUSTED] =
 		"the node does not have the usual MokListTrusted (mokutil --untrust-mok); next step: give its --mok-variables",
 };
@@ -96,15 +98,42 @@ static const struct replay_event *previous(const struct replay *r, const struct 
 
 static bool started(const struct replay_event *e)
 {
-	return e->type == EVENTLOG_APPLICATION || e->type == EVENTLOG_DRIVER;
+	return e && (e->type == EVENTLOG_APPLICATION || e->type == EVENTLOG_DRIVER);
 }
 
 /* ---- by register */
 
-static void failed_entry(struct strbuf *out)
+static bool returns(const struct replay_event *e)
 {
-	strbuf_adds(out,
-		"a boot entry that comes first in BootOrder failed, and the firmware went on to the next one; the image is as it should be. Next step: look at BootOrder on the node (efibootmgr) and delete the entry, or accept it (--boot-path, spec.bootPath: AllowFailedEntries)");
+	return e->pcr == 4 && str_starts(strbuf_str(&e->text), "\"" RETURNING);
+}
+
+static void failed_entries(const struct replay *r, struct strbuf *out)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		n += returns(&r->v[i]);
+	if (n > 1)
+		strbuf_addf(out, "%u boot entries that come first in BootOrder", n);
+	else
+		strbuf_adds(out, "a boot entry that comes first in BootOrder");
+	strbuf_addf(out,
+		" failed, and the firmware went on to the next one; the image is as it should be. Next step: look at BootOrder on the node (efibootmgr) and delete %s",
+		n > 1 ? "them" : "the entry");
+	if (n <= PCR_BOOT_FAILED_MAX)
+		strbuf_addf(out, ", or accept %s (--boot-path, spec.bootPath: AllowFailedEntries)",
+			n > 1 ? "them" : "it");
+	else
+		strbuf_addf(out, "; more than %d are never accepted", PCR_BOOT_FAILED_MAX);
+}
+
+/* What was started ended: shim does so when it refuses what it should start. */
+static void came_back(const struct replay_event *program, struct strbuf *out)
+{
+	strbuf_addf(out,
+		"%s was started and came back, and the firmware went on to another boot entry. Next step: look at the node's console while it boots",
+		strbuf_str(&program->text));
 }
 
 static void firmware_update(const struct replay_event *found, struct strbuf *out)
@@ -145,9 +174,13 @@ static bool program_reason(const struct boot_variant *v, const struct boot_varia
 			return false;
 		return true;
 	}
-	if (str_starts(strbuf_str(&d->found->text), "\"" RETURNING) ||
+	if (returns(d->found) && started(previous(r, d->found))) {
+		came_back(previous(r, d->found), out);
+		return true;
+	}
+	if (returns(d->found) ||
 		(closest->path == PCR_BOOT_FAILED_ENTRIES && v->path < closest->path)) {
-		failed_entry(out);
+		failed_entries(r, out);
 		return true;
 	}
 	if (closest->path == PCR_BOOT_FIRMWARE_UPDATES && v->path < closest->path) {
@@ -178,14 +211,18 @@ static void variable_reason(const struct boot_variant *v, const struct replay *r
 		strbuf_adds(out, validation_off);
 	else if (d->expected == v->events.n && strstr(text, "MokListRT"))
 		strbuf_addf(out,
-			"an image was started because the node's MOK list has its signer or its hash (%s); next step: give the node's --mok-variables",
+			"a program was started because the node's MOK list has its signer or its hash (%s); next step: give the node's --mok-variables",
 			text);
 	else if (d->expected == v->events.n)
 		strbuf_addf(out,
-			"one authority more: an image signed by another key (kernel, UKI addon) was loaded (%s)",
+			"one authority more: a program signed by another key (kernel, UKI addon) was started (%s)",
 			text);
-	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT)
-		strbuf_addf(out, "the node has %s", text);
+	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT && str_eq(text, "Secure Boot off"))
+		strbuf_adds(out,
+			"Secure Boot is off on the node; next step: switch it on in the firmware, or, if that is meant, give --secureboot-disabled");
+	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT && str_eq(text, "Secure Boot on"))
+		strbuf_adds(out,
+			"the node has Secure Boot on; next step: leave out --secureboot-disabled, or give the node's --efivars");
 }
 
 static void mok_reason(const struct boot_variant *v, const struct replay *r,

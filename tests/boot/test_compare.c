@@ -145,6 +145,28 @@ Test(boot_compare, more_or_fewer_events_have_reasons_of_their_own)
 	strbuf_fini(&log);
 }
 
+#define RETURNING "Returning from EFI Application from Boot Option"
+
+Test(boot_compare, what_returns_to_the_firmware_failed_or_was_refused)
+{
+	struct strbuf log = STRBUF_INIT;
+
+	/* Three times before the image's shim: more than can be accepted. */
+	PLAY(&log, {4, 7, 0x41, "c"}, {4, 7, 0x51, RETURNING}, {4, 7, 0x41, "c"},
+		{4, 7, 0x51, RETURNING}, {4, 7, 0x41, "c"}, {4, 7, 0x51, RETURNING},
+		{4, 7, 0x41, "c"}, {4, APP, 0x42, "s"}, {4, APP, 0x43, "k"}, {7, 1, 0x71, "d"},
+		{14, 13, 0xe1, "m"});
+	SAYS(&log, false, 0, "3 boot entries that come first in BootOrder failed",
+		"; more than 2 are never accepted\n");
+	strbuf_reset(&log);
+	/* Shim started and refused what comes next. */
+	PLAY(&log, {4, 7, 0x41, "c"}, {4, APP, 0x42, "s"}, {4, 7, 0x51, RETURNING},
+		{4, 7, 0x41, "c"}, {7, 1, 0x71, "d"}, {14, 13, 0xe1, "m"});
+	SAYS(&log, false, 0, "PCR 4, event 3\n",
+		"a program that was loaded from memory was started and came back");
+	strbuf_fini(&log);
+}
+
 Test(boot_compare, what_the_log_says_cannot_write_to_the_terminal)
 {
 	struct boot_variants v = BOOT_VARIANTS_INIT;

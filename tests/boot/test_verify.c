@@ -29,13 +29,16 @@ static const struct expected {
 	[4] = {{PCR4_EFI_CALL, "Calling EFI Application from Boot Option"},
 		{PCR4_SEPARATOR, "end of the firmware's part"}, {PCR4_SHIM, "shimx64.efi"},
 		{PCR4_GRUB, "grubx64.efi"}, {PCR4_VMLINUZ, "vmlinuz"}},
-	[7] = {{PCR7_SECURE_BOOT, "firmware variable SecureBoot, 1 bytes"},
-		{PCR7_PK, "firmware variable PK"}, {PCR7_KEK, "firmware variable KEK"},
-		{PCR7_DB, "firmware variable db"}, {PCR7_DBX, "firmware variable dbx"},
+	[7] = {{PCR7_SECURE_BOOT, "Secure Boot on"}, {PCR7_PK, "firmware variable PK, 1005 bytes"},
+		{PCR7_KEK, "firmware variable KEK, 2565 bytes"},
+		{PCR7_DB, "firmware variable db, 3143 bytes"},
+		{PCR7_DBX, "firmware variable dbx, 76 bytes"},
 		{PCR7_SEPARATOR, "end of the firmware's part"},
-		{PCR7_SHIM_CERT, "certificate of shimx64.efi, in db"},
-		{PCR7_SBAT_LEVEL, "SBAT level"},
-		{PCR7_GRUB_MOK_LIST_CERT, "certificate of grubx64.efi, in MokListRT"}},
+		{PCR7_SHIM_CERT,
+			"certificate \"Microsoft Corporation UEFI CA 2011\" in db, for shimx64.efi"},
+		{PCR7_SBAT_LEVEL, "SBAT level sbat,1,2025021800"},
+		{PCR7_GRUB_MOK_LIST_CERT,
+			"certificate \"Debian Secure Boot CA\" in MokListRT, for grubx64.efi"}},
 	[14] = {{PCR14_MOK_LIST, "MokListRT as shim makes it"},
 		{PCR14_MOK_LIST_X, "MokListXRT as shim makes it"},
 		{PCR14_MOK_LIST_TRUSTED, "MokListTrustedRT as shim makes it"}},
@@ -102,6 +105,9 @@ static void take_log(
 static void predict_plain(struct boot_variants *v)
 {
 	cleanup_strbuf struct strbuf log = STRBUF_INIT, files = STRBUF_INIT;
+	static const char *const after[] = {"", "; after 1 boot entry that failed",
+		"; after 2 boot entries that failed",
+		"; after a firmware update (fwupdx64.efi.signed)"};
 	uint8_t update[SHA256_LEN];
 	const char *at;
 
@@ -114,12 +120,26 @@ static void predict_plain(struct boot_variants *v)
 		struct boot_variant *to = &v->v[v->n];
 		bool updates = v->n == 3;
 
-		to->when = xasprintf("variant %zu", v->n);
+		to->when =
+			xasprintf("Secure Boot on; GRUB 2.12 of Debian measures the kernel once%s",
+				after[v->n]);
 		to->path = updates ? PCR_BOOT_FIRMWARE_UPDATES
 			   : v->n  ? PCR_BOOT_FAILED_ENTRIES
 				   : PCR_BOOT_STRICT;
 		take_log(&log, updates ? 0 : (unsigned)v->n, updates ? update : NULL, to);
 	}
+}
+
+static enum pcr_event_id section_id(const char *name, bool content)
+{
+	cleanup_free char *wanted = xasprintf("%s%s", name, content ? "_CONTENT" : "");
+
+	int id = PCR11_LINUX;
+
+	while (id < PCR_N_EVENT_IDS && !str_eq(boot_uki_event_name((enum pcr_event_id)id), wanted))
+		id++;
+	cr_assert_lt(id, PCR_N_EVENT_IDS, "%s is not a section", name);
+	return (enum pcr_event_id)id;
 }
 
 static void say(const struct boot_variants *v, const char *boot, enum pcr_boot_path accepted,
@@ -135,6 +155,54 @@ static void say(const struct boot_variants *v, const char *boot, enum pcr_boot_p
 		strbuf_str(&c.report));
 }
 
+/* Two boots of one UKI, whose second profile only the second one asked for. */
+static void say_profile(struct strbuf *out)
+{
+	static const char *const sections[] = {
+		".linux", ".osrel", ".cmdline", ".initrd", ".uname", ".sbat", ".profile"};
+	struct boot_variants v = BOOT_VARIANTS_INIT;
+	struct strbuf log = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct eventlog_event e;
+	struct eventlog l;
+
+	read_data("uki-profiles", "eventlog", &log);
+	cr_assert_eq(eventlog_open(log.data, log.len, &l, &err), 0, "%s", err.text);
+	v.v = xcalloc(1, sizeof(*v.v));
+	v.n = 1;
+	v.v[0].when = xstrdup("Secure Boot off; a UKI of systemd 254 to 257");
+	while (eventlog_next(&l, &e, &err) > 0) {
+		size_t n = v.v[0].events.n;
+		cleanup_free char *label = NULL;
+
+		if (e.pcr != 11 || e.type == EVENTLOG_NO_ACTION || n / 2 >= ARRAY_LEN(sections))
+			continue;
+		label = xasprintf("%s%s of grubx64.efi", sections[n / 2], n % 2 ? "_CONTENT" : "");
+		push(&v.v[0], section_id(sections[n / 2], n % 2), 11, e.sha256, label);
+	}
+	say(&v, "uki-profile1", PCR_BOOT_STRICT, out);
+	strbuf_fini(&log);
+	boot_variants_fini(&v);
+}
+
+static void say_refused(struct strbuf *out)
+{
+	struct boot_comparison c = BOOT_COMPARISON_INIT;
+	struct strbuf log = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	read_data("mok-signed", "eventlog", &log);
+	cr_assert_eq(
+		boot_compare_refused(
+			"usr/lib/modules/6.1.0-56-cloud-amd64/vmlinuz: its signer is not in db, shim or the MOK list; next step: --mok-variables of a node if a machine owner key signed it, else --efivars of their platform, or --secureboot-disabled",
+			log.data, log.len, &c, &err),
+		0, "%s", err.text);
+	strbuf_addf(
+		out, "=== mok-signed, of an image that is refused\n%s\n", strbuf_str(&c.report));
+	boot_comparison_fini(&c);
+	strbuf_fini(&log);
+}
+
 Test(boot_verify, says_of_each_real_boot_what_is_in_the_golden_file)
 {
 	struct boot_variants v = BOOT_VARIANTS_INIT;
@@ -146,6 +214,8 @@ Test(boot_verify, says_of_each_real_boot_what_is_in_the_golden_file)
 		say(&v, boots[i], PCR_BOOT_STRICT, &said);
 	say(&v, "failed-two", PCR_BOOT_FAILED_ENTRIES, &said);
 	say(&v, "fwupd", PCR_BOOT_LAST, &said);
+	say_profile(&said);
+	say_refused(&said);
 	if (write_to) {
 		FILE *f = fopen(write_to, "w");
 
