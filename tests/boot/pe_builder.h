@@ -27,7 +27,7 @@ struct pe_build {
 		const void *data;
 		size_t len;
 		uint32_t virtual_size; /* 0: len */
-	} section[8];
+	} section[16];
 	size_t trailing; /* bytes behind sections and string table */
 };
 #define PE_BUILD_INIT                                                                              \

@@ -258,52 +258,6 @@ Test(boot_verify, variables_of_a_log_are_those_of_its_platform)
 	cr_expect_arr_eq(digest[0], digest[1], SHA256_LEN);
 }
 
-static void add_text(struct strbuf *out, const char *pcr, const char *name)
-{
-	strbuf_addf(out, "%s%s", pcr, name);
-}
-
-/* Of UKIs: the sections in the order in which each stub measured them. */
-Test(boot_verify, stubs_measured_the_sections_that_are_said_of_them)
-{
-	static const struct {
-		const char *boot, *sections;
-	} t[] = {
-		{"uki252", " .linux .osrel .cmdline .initrd"},
-		{"uki254", " .linux .osrel .cmdline .initrd .splash .dtb .uname .sbat .pcrpkey"},
-		{"uki257",
-			" .linux .osrel .cmdline .initrd .ucode .splash .dtb .uname .sbat .pcrpkey .hwids"},
-		{"uki262",
-			" .linux .osrel .cmdline .initrd .ucode .splash .dtb .uname .sbat .pcrpkey .hwids"},
-		{"uki-profiles", " .linux .osrel .cmdline .initrd .uname .sbat .profile"},
-		{"uki-profile1", " .linux .osrel .cmdline .initrd .uname .sbat .profile"},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-		cleanup_strbuf struct strbuf log = STRBUF_INIT, found = STRBUF_INIT;
-		struct err err = ERR_INIT;
-		struct eventlog_event e;
-		struct eventlog l;
-		unsigned n = 0;
-
-		read_data(t[i].boot, "eventlog", &log);
-		cr_assert_eq(eventlog_open(log.data, log.len, &l, &err), 0, "%s", err.text);
-		while (eventlog_next(&l, &e, &err) > 0) {
-			cleanup_strbuf struct strbuf text = STRBUF_INIT;
-			size_t len;
-
-			if (e.pcr != 11 || n++ % 2)
-				continue;
-			eventlog_describe(&e, &text);
-			len = text.len;
-			cr_assert(len > 2);
-			text.data[len - 1] = '\0';
-			add_text(&found, " ", text.data + 1);
-		}
-		cr_expect_str_eq(strbuf_str(&found), t[i].sections, "%s", t[i].boot);
-	}
-}
-
 Test(boot_verify, of_an_image_that_is_refused_the_log_is_told)
 {
 	struct boot_comparison c = BOOT_COMPARISON_INIT;
