@@ -127,15 +127,32 @@ def count(cp, ns, kind):
     return len(answer["items"]) + answer["metadata"].get("remainingItemCount", 0)
 
 
-def wait_quiet(op, seconds=2.0, timeout=900):
-    """Until the operator has used no CPU to speak of for SECONDS."""
-    end = time.monotonic() + timeout
+def total(metrics, name, *labels):
+    return sum(n for k, n in metrics.items() if k.startswith(name) and all(label in k for label in labels))
+
+
+def approved(metrics):
+    return sum(total(metrics, "tec_objects", 'kind="AttestationKey"', f'state="{state}"')
+               for state in ("approved", "delivered"))
+
+
+def wait_quiet(op, seconds=2.0, timeout=900, keys=0):
+    """Until KEYS keys are approved, no queue has a due key, and for SECONDS the operator has used no CPU to speak of and
+    been answered no more by the API server than its Lease is renewed: who waits for a busy API server uses no CPU either.
+    Metrics are asked for when the CPU is quiet, and not before: they cost some."""
+    end, answers, metrics = time.monotonic() + timeout, None, {}
     while time.monotonic() < end:
         before = op.cpu_seconds()
         time.sleep(seconds)
-        if op.cpu_seconds() - before <= 0.02:
+        if op.cpu_seconds() - before > 0.02:
+            answers = None
+            continue
+        metrics, last = op.metrics(), answers
+        answers = total(metrics, "tec_api_requests_total")
+        if approved(metrics) >= keys and not total(metrics, "tec_queue_depth") and \
+                last is not None and answers - last <= 1 + seconds / 2:
             return
-    raise RuntimeError("the operator does not come to rest")
+    raise RuntimeError(f"the operator does not come to rest; {approved(metrics):g} of {keys:g} keys are approved")
 
 
 class World:
@@ -196,9 +213,9 @@ def against_bare(world, op, what, limits, n, only_first=False):
         for tool in TOOLS:
             us[tool].append(bare.run(tool))
         for at_once in limits:
-            before = cpu_us(op)
+            keys, before = 0 if only_first else approved(op.metrics()) + n, cpu_us(op)
             Nodes(op, n, with_keys=not only_first, threads=at_once).run()
-            wait_quiet(op, 1)
+            wait_quiet(op, 1, keys=keys)
             ratios[at_once].append((cpu_us(op) - before) / n / us["openssl"][-1])
     for tool in TOOLS:
         ratio = statistics.median(a / b for a, b in zip(us[tool], us["openssl"]))
@@ -285,11 +302,12 @@ def bench_registration(world, n):
         grow = size - have - 200
         if grow > 0:
             Nodes(op, grow).run()
-        wait_quiet(op)
+            have += grow
+        wait_quiet(op, keys=have)
         before = op.cpu_seconds()
         Nodes(op, min(200, size)).run()
-        wait_quiet(op)
-        have = size if grow > 0 else have + min(200, size)
+        have += min(200, size)
+        wait_quiet(op, keys=have)
         cost = (op.cpu_seconds() - before) / min(200, size) * 1000
         first = first or cost
         report(f"registration with all that follows, at {have} Machines", cost, "ms", 1.0)
@@ -315,14 +333,14 @@ def bench_instructions(world, n):
     spine.wait_condition(world.cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
     Nodes(op, 20, threads=1).run()
     time.sleep(12)  # the cluster's counts
-    wait_quiet(op)
+    wait_quiet(op, keys=20)
     # One after the other: slowed down fifty times, nodes at once would have conditions written that only stand in between.
     for order in (["-i", "on"], ["-i", "off"], ["-d"]):
         subprocess.run(["callgrind_control", *order, str(op.pid)], check=True, capture_output=True)
         if order == ["-i", "on"]:
             Nodes(op, 64, threads=1).run()
             time.sleep(3)
-            wait_quiet(op)
+            wait_quiet(op, keys=84)
     with open(f"{out}.1", encoding="utf-8") as f:
         total = next(int(line.split()[1]) for line in f if line.startswith("totals:"))
     report("registration: user instructions", total / 64 / 1e6, "M", INSTRUCTIONS_M)
@@ -332,8 +350,9 @@ def bench_instructions(world, n):
 def median_wait(op, clients=16, each=12):
     """Milliseconds that a node waits for its Ignition and the registration of its key, of CLIENTS at once."""
     nodes = Nodes(op, clients * each, threads=clients)
+    keys = 0 if isinstance(op, OnlyListeners) else approved(op.metrics()) + clients * each
     nodes.run()
-    wait_quiet(op, 1)
+    wait_quiet(op, 1, keys=keys)
     return statistics.median(nodes.took) * 1000
 
 
@@ -347,6 +366,10 @@ class OnlyListeners:
 
     def cpu_seconds(self):
         return sum(op.cpu_seconds() for op in self.ops)
+
+    def metrics(self):
+        both = [op.metrics() for op in self.ops]
+        return {name: sum(m.get(name, 0) for m in both) for name in both[0].keys() | both[1].keys()}
 
     def terminate(self):
         for op in self.ops:
@@ -372,7 +395,7 @@ def bench_coldstart(world, ns):
           f"{count(cp, ns, 'secrets')} Secrets")
     mark = cp.audit.mark()
     op = world.operator(ns)
-    wait_quiet(op, 5)
+    wait_quiet(op, 5, keys=count(cp, ns, "ak"))
     report("cold start: writes", len(cp.writes_by(who, mark, ignore=("leases",))), "", 0)
     report("cold start: CPU", op.cpu_seconds(), "s", 3.0)
     report("cold start: peak RSS", op.memory_kib()["VmHWM"] / 1024, "MiB", 48)
@@ -475,9 +498,9 @@ def bench_idle(world, n):
     op = world.operator(ns)
     spine.wait_condition(world.cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
     Nodes(op, 10, threads=1).run()
-    wait_quiet(op)
+    wait_quiet(op, keys=10)
     op.restart()
-    wait_quiet(op, 5)
+    wait_quiet(op, 5, keys=10)
     memory = op.memory_kib()
     report("idle with 10 Machines: RssAnon", memory["RssAnon"] / 1024, "MiB", 3.5)
     report("idle with 10 Machines: RSS", memory["VmRSS"] / 1024, "MiB", 18)
