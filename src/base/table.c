@@ -93,3 +93,22 @@ struct table_link *table_next(const struct table *t, const struct table_link *l)
 		i++;
 	return i < t->n_buckets ? t->buckets[i] : NULL;
 }
+
+static struct table_link *in_slice(struct table_link *l, uint32_t i, uint32_t n)
+{
+	while (l && (l->hash & (n - 1)) != i)
+		l = l->next;
+	return l;
+}
+
+/* A slice is what the low bits of a hash say, as a bucket is: every n-th bucket, or a part of one. */
+struct table_link *table_next_in(
+	const struct table *t, const struct table_link *l, uint32_t i, uint32_t n)
+{
+	struct table_link *next = l ? in_slice(l->next, i, n) : NULL;
+	uint32_t at = t->n_buckets ? (l ? l->hash : i) & (t->n_buckets - 1) : 0;
+
+	for (at += l ? n : 0; !next && at < t->n_buckets; at += n)
+		next = in_slice(t->buckets[at], i, n);
+	return next;
+}

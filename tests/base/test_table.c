@@ -104,6 +104,35 @@ Test(base_table, each_entry_is_visited_once_and_may_go)
 	drop_all(&t);
 }
 
+/* Slice by slice while the table grows from 16 buckets to 1024: each of the first 100 once. */
+Test(base_table, an_entry_stays_in_its_slice_when_the_table_grows)
+{
+	struct table t = {0};
+	unsigned seen[1000] = {0};
+	struct entry *e;
+
+	for (uint32_t slice = 0; slice < 64; slice++) {
+		TABLE_EACH_IN(e, link, &t, slice, 64)
+		cr_assert_fail("nothing is in it");
+	}
+	for (int i = 0; i < 100; i++)
+		add(&t, i);
+	for (uint32_t slice = 0; slice < 64; slice++) {
+		TABLE_EACH_IN(e, link, &t, slice, 64)
+		{
+			cr_expect_eq(e->link.hash % 64, slice);
+			seen[e->value]++;
+		}
+		for (int i = 100 + 14 * (int)slice; i < 114 + 14 * (int)slice; i++)
+			add(&t, i);
+	}
+	for (int i = 0; i < 100; i++)
+		cr_expect_eq(seen[i], 1, "%d: %u", i, seen[i]);
+	for (int i = 100; i < 1000; i++)
+		cr_expect_leq(seen[i], 1, "%d: %u", i, seen[i]);
+	drop_all(&t);
+}
+
 Test(base_table, entries_with_one_hash_are_told_apart_by_their_keys)
 {
 	struct table t = {0};

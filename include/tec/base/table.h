@@ -49,6 +49,10 @@ struct table_link *table_first(const struct table *t, uint32_t hash);
 struct table_link *table_same(const struct table_link *l);
 /* The next entry of all after l, in no order; after NULL: the first. */
 struct table_link *table_next(const struct table *t, const struct table_link *l);
+/* The same of slice i of n, a power of two. An entry is in one slice, and stays there when the table
+ * grows: who takes slice by slice, over any time, passes by every entry that is there throughout. */
+struct table_link *table_next_in(
+	const struct table *t, const struct table_link *l, uint32_t i, uint32_t n);
 
 /*
  * struct entry *e;
@@ -68,6 +72,13 @@ struct table_link *table_next(const struct table *t, const struct table_link *l)
 	for (struct table_link *e##_next_ = table_next(t, NULL), *e##_at_;                         \
 		(e##_at_ = e##_next_) &&                                                           \
 		(e##_next_ = table_next(t, e##_at_),                                               \
+		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
+
+/* Every entry of slice i of n; otherwise the same. */
+#define TABLE_EACH_IN(e, member, t, i, n)                                                          \
+	for (struct table_link *e##_next_ = table_next_in(t, NULL, i, n), *e##_at_;                \
+		(e##_at_ = e##_next_) &&                                                           \
+		(e##_next_ = table_next_in(t, e##_at_, i, n),                                      \
 		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
 
 #endif
