@@ -219,16 +219,9 @@ void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, c
 		ctl_runner_wake(k->runner, o->name);
 }
 
-static void wake_one(void *arg, const struct kobj *o)
-{
-	struct ctl_kind *k = arg;
-
-	ctl_runner_wake(k->runner, o->name);
-}
-
 void ctl_kind_wake_all(struct ctl_kind *k)
 {
-	k8s_cache_each(k->state->cache[k->conf->of], wake_one, k);
+	ctl_runner_wake_all(k->runner);
 }
 
 void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now)

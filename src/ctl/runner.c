@@ -3,8 +3,9 @@
  * Cache changes run the controller's map at all times, so that it can follow what went away, but
  * keys are taken only while the runner is on. Turning it on maps every object there is as if it had
  * just been added, which makes up for everything missed. A settled key is looked at again within
- * about an hour: the objects of `keys` minute by minute, a sixtieth of them each time, so that
- * nothing is kept for a settled key; any other key by a deadline of its own.
+ * about an hour: the objects of `keys` in a walk, a slice about every minute, so that nothing is
+ * kept for a settled key; any other key by a deadline of its own. When all objects of `keys` are to
+ * be looked at, as at the start, the walk goes round once as fast as the queue is worked.
  */
 #include "config.h"
 
@@ -19,12 +20,20 @@
 
 #define CACHES_MAX 8
 #define RESYNC_MS  (60 * 60 * 1000)
-#define N_SLICES   60 /* of a walk through all keys, which takes RESYNC_MS */
+#define N_SLICES   64   /* of a walk through all keys, which takes RESYNC_MS; a power of two */
+#define TURN       64   /* keys due: no more are worked in a turn of the loop (loop/queue.h) */
+#define HURRY_MS   1000 /* and when it is fast, N_SLICES times this at most */
 
 struct watched {
 	struct ctl_runner *runner;
 	struct k8s_cache *cache;
 	ctl_map_fn map;
+};
+
+enum runner_state {
+	RUNNER_OFF,
+	RUNNER_STARTS, /* all objects are mapped; to those of `keys` the walk comes */
+	RUNNER_ON,
 };
 
 struct ctl_runner {
@@ -37,8 +46,10 @@ struct ctl_runner {
 	const struct k8s_cache *keys; /* borrowed; NULL: keys are no objects */
 	struct timer walk;            /* while on, with `keys` */
 	unsigned slice;               /* the next one of the walk */
+	unsigned hurry;               /* so many of them are not left to RESYNC_MS */
 	const struct op_scope *ops;   /* borrowed; NULL: without bound */
-	bool on, full;
+	enum runner_state state;
+	bool full;
 };
 
 static struct queue_next work(void *arg, const char *key)
@@ -49,29 +60,31 @@ static struct queue_next work(void *arg, const char *key)
 
 	if (next.verdict == QUEUE_SETTLED && !(r->keys && k8s_cache_find(r->keys, key)))
 		next.after_ms = RESYNC_MS;
-	if (r->on && r->ops && r->ops->n >= CTL_RUNNER_IN_FLIGHT) {
+	if (r->state == RUNNER_ON && r->ops && r->ops->n >= CTL_RUNNER_IN_FLIGHT) {
 		r->full = true;
 		queue_pause(r->queue);
 	}
+	if (r->hurry > 0 && queue_due(r->queue) == 0)
+		timer_set(&r->walk, 0);
 	return next;
 }
 
-/* A name stays in its slice, so that each is looked at once in RESYNC_MS. */
-static void wake_in_slice(void *arg, const struct kobj *o)
+static void wake_one(void *arg, const struct kobj *o)
 {
-	struct ctl_runner *r = arg;
-
-	if (str_hash(o->name, strlen(o->name)) % N_SLICES == r->slice)
-		ctl_runner_wake(r, o->name);
+	ctl_runner_wake(arg, o->name);
 }
 
-static void walk_slice(void *arg)
+/* In a hurry as many slices as make work, so that few objects are not spread over many turns. */
+static void walk_on(void *arg)
 {
 	struct ctl_runner *r = arg;
 
-	k8s_cache_each(r->keys, wake_in_slice, r);
-	r->slice = (r->slice + 1) % N_SLICES;
-	timer_set(&r->walk, RESYNC_MS / N_SLICES);
+	do {
+		k8s_cache_each_in(r->keys, r->slice, N_SLICES, wake_one, r);
+		r->slice = (r->slice + 1) % N_SLICES;
+		r->hurry -= r->hurry > 0;
+	} while (r->hurry > 0 && queue_due(r->queue) < TURN);
+	timer_set(&r->walk, r->hurry > 0 ? HURRY_MS : RESYNC_MS / N_SLICES);
 }
 
 struct ctl_runner *ctl_runner_new(
@@ -85,7 +98,7 @@ struct ctl_runner *ctl_runner_new(
 	r->step = step;
 	r->self = self;
 	r->queue = queue_new(l, &conf, work, r);
-	timer_init(&r->walk, l, walk_slice, r);
+	timer_init(&r->walk, l, walk_on, r);
 	queue_pause(r->queue);
 	return r;
 }
@@ -142,15 +155,25 @@ void ctl_runner_resume(struct ctl_runner *r)
 
 void ctl_runner_wake(struct ctl_runner *r, const char *name)
 {
-	if (!r->on)
+	if (r->state == RUNNER_OFF ||
+		(r->state == RUNNER_STARTS && r->keys && k8s_cache_find(r->keys, name)))
 		return;
 	queue_add(r->queue, name);
 	ctl_runner_resume(r);
 }
 
+void ctl_runner_wake_all(struct ctl_runner *r)
+{
+	assert(r->keys);
+	if (r->state != RUNNER_ON)
+		return;
+	r->hurry = N_SLICES;
+	walk_on(r);
+}
+
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms)
 {
-	if (r->on)
+	if (r->state != RUNNER_OFF)
 		queue_add_after(r->queue, name, after_ms);
 }
 
@@ -166,19 +189,23 @@ static void map_one(void *arg, const struct kobj *o)
 
 void ctl_runner_on(struct ctl_runner *r)
 {
-	if (r->on)
+	if (r->state != RUNNER_OFF)
 		return;
-	r->on = true;
+	r->state = RUNNER_ON;
+	if (r->keys)
+		ctl_runner_wake_all(r);
+	r->state = RUNNER_STARTS;
 	for (size_t i = 0; i < r->n_watched; i++)
 		k8s_cache_each(r->watched[i].cache, map_one, &r->watched[i]);
-	if (r->keys)
-		timer_set(&r->walk, RESYNC_MS / N_SLICES);
+	r->state = RUNNER_ON;
 	queue_resume(r->queue);
 }
 
 void ctl_runner_off(struct ctl_runner *r)
 {
-	r->on = r->full = false;
+	r->state = RUNNER_OFF;
+	r->full = false;
+	r->hurry = 0;
 	timer_cancel(&r->walk);
 	queue_pause(r->queue);
 }

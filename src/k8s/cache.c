@@ -257,6 +257,15 @@ void k8s_cache_each(
 		fn(arg, e->o);
 }
 
+void k8s_cache_each_in(const struct k8s_cache *c, unsigned i, unsigned n,
+	void (*fn)(void *arg, const struct kobj *o), void *arg)
+{
+	const struct entry *e;
+
+	TABLE_EACH_IN(e, link, &c->entries, i, n)
+	fn(arg, e->o);
+}
+
 bool k8s_cache_filled(const struct k8s_cache *c)
 {
 	return c->filled;

@@ -309,6 +309,11 @@ void queue_forget_backoff(struct queue *q, const char *key)
 	maybe_free(q, e);
 }
 
+size_t queue_due(const struct queue *q)
+{
+	return q->n_due;
+}
+
 void queue_pause(struct queue *q)
 {
 	q->paused = true;

@@ -127,16 +127,21 @@ Test(ctl_runner, looks_again_within_about_an_hour_unless_forgotten)
 	cr_assert_eq(t.steps, 3);
 }
 
-/* 200 objects, whose names are keys, and a key of no object. */
-static void fill_cache(void)
+static void fill_cache_with(int n)
 {
 	char name[16];
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "o%d", i);
 		put(name, "1");
 	}
 	ctl_runner_keys(t.r, t.cache);
+}
+
+/* 200 objects, whose names are keys, and a key of no object. */
+static void fill_cache(void)
+{
+	fill_cache_with(200);
 }
 
 static void step_all(void)
@@ -184,6 +189,42 @@ Test(ctl_runner, a_settled_object_costs_the_queue_nothing)
 		cr_assert_leq(mallinfo2().uordblks, before + 8000, "%zu bytes",
 			mallinfo2().uordblks - before); /* the table's buckets */
 	}
+}
+
+/* A key that is due takes more than 100 bytes. */
+Test(ctl_runner, many_objects_are_due_a_slice_at_a_time)
+{
+	size_t before, most;
+
+	fill_cache_with(5000);
+	most = before = mallinfo2().uordblks;
+	ctl_runner_on(t.r);
+	for (int i = 0; i < 1000 && t.steps < 10000; i++) {
+		if (t.steps == 5000)
+			ctl_runner_wake_all(t.r);
+		most = mallinfo2().uordblks > most ? mallinfo2().uordblks : most;
+		loop_turn(t.loop, 0);
+	}
+	cr_assert_eq(t.steps, 10000, "%u", t.steps);
+	cr_assert_leq(most, before + 100000, "%zu bytes", most - before);
+}
+
+Test(ctl_runner, the_next_slice_comes_also_when_the_queue_stands)
+{
+	struct op *calls = calloc(5000, sizeof(*calls));
+	size_t before;
+
+	fill_cache_with(5000);
+	t.call = calls;
+	ctl_runner_bound(t.r, &t.ops);
+	before = mallinfo2().uordblks;
+	ctl_runner_on(t.r);
+	loop_advance(t.loop, 70 * 1000);
+	cr_assert_eq(t.steps, CTL_RUNNER_IN_FLIGHT);
+	cr_assert_geq(
+		mallinfo2().uordblks, before + 500000, "%zu bytes", mallinfo2().uordblks - before);
+	op_scope_cancel(&t.ops);
+	free(calls);
 }
 
 Test(ctl_runner, while_off_nothing_is_looked_at)

@@ -4,7 +4,9 @@
  * is on (caches filled, leader). A change of any watched cache maps to keys in O(affected), never
  * by a scan; without a change, a key is stepped again within about an hour. While as many calls are
  * in flight as the API is worth (CTL_RUNNER_IN_FLIGHT), keys wait in the queue: a key costs far
- * less memory than a call, and its step will decide from newer state.
+ * less memory than a call, and its step will decide from newer state. But a key in the queue costs
+ * some: when all objects are to be looked at, they come a slice at a time, the next when the one
+ * before is worked, or after a second, so that other keys never hold them up.
  */
 #ifndef TEC_CTL_RUNNER_H
 #define TEC_CTL_RUNNER_H
@@ -33,6 +35,8 @@ void ctl_runner_resume(struct ctl_runner *r);
 void ctl_runner_keys(struct ctl_runner *r, const struct k8s_cache *keys);
 void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
 void ctl_runner_wake(struct ctl_runner *r, const char *name);
+/* With ctl_runner_keys: every object's name. */
+void ctl_runner_wake_all(struct ctl_runner *r);
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms);
 void ctl_runner_forget(struct ctl_runner *r, const char *name);
 void ctl_runner_on(struct ctl_runner *r);

@@ -53,6 +53,9 @@ size_t k8s_cache_unreadable(const struct k8s_cache *c); /* how many of them cann
 /* Every object, in no order; fn must not change the cache. */
 void k8s_cache_each(
 	const struct k8s_cache *c, void (*fn)(void *arg, const struct kobj *o), void *arg);
+/* Those of slice i of n, a power of two. An object stays in its slice. */
+void k8s_cache_each_in(const struct k8s_cache *c, unsigned i, unsigned n,
+	void (*fn)(void *arg, const struct kobj *o), void *arg);
 bool k8s_cache_filled(const struct k8s_cache *c); /* one complete list has been taken in */
 
 /*

@@ -49,6 +49,8 @@ void queue_add_after(struct queue *q, const char *key, uint32_t after_ms);
 void queue_forget(
 	struct queue *q, const char *key); /* its object is gone: no deadline, no backoff */
 void queue_forget_backoff(struct queue *q, const char *key); /* an act for it worked */
+size_t queue_due(
+	const struct queue *q);    /* how many keys are due, without the one being worked on */
 void queue_pause(struct queue *q); /* keeps keys, runs none (not the leader) */
 void queue_resume(struct queue *q);
 
