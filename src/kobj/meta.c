@@ -47,24 +47,26 @@ void kobj_pack_fini(struct kobj_pack *p)
 	p->n = 0;
 }
 
-void kobj_pack_str(struct kobj_pack *p, size_t field_offset, const char *text)
+void kobj_pack_bytes(struct kobj_pack *p, size_t field_offset, const uint8_t *bytes, size_t len)
 {
 	const char *same;
-	size_t len;
 
-	if (!text)
-		return;
 	if (p->n == KOBJ_PACK_MAX)
 		DIE("kobj pack: more than %d strings", KOBJ_PACK_MAX);
-	len = strlen(text) + 1;
 	/* Many repeat: an id at the end of a name, one reason in two conditions, a hash and what
 	 * was approved. */
-	same = p->blob.len ? memmem(p->blob.data, p->blob.len, text, len) : NULL;
+	same = p->blob.len ? memmem(p->blob.data, p->blob.len, bytes, len) : NULL;
 	p->slot[p->n].field = field_offset;
 	p->slot[p->n].blob = same ? (size_t)(same - p->blob.data) : p->blob.len;
 	p->n++;
 	if (!same)
-		strbuf_add(&p->blob, text, len);
+		strbuf_add(&p->blob, bytes, len);
+}
+
+void kobj_pack_str(struct kobj_pack *p, size_t field_offset, const char *text)
+{
+	if (text)
+		kobj_pack_bytes(p, field_offset, (const uint8_t *)text, strlen(text) + 1);
 }
 
 struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fixed_size)

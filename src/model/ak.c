@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * AttestationKey as a compact struct. The key is parsed once, here: a reader that sees spki_sha256
- * knows that it is usable. A publicKey that is not a usable key is legal (keys made through the API
- * are matched by uuid alone) and is kept as stored.
+ * knows that it is usable. Of a PEM in the form that all writers use, its DER is kept, two thirds of
+ * it; of any other spelling the text as well. A publicKey that is not a usable key is legal (keys
+ * made through the API are matched by uuid alone) and is kept as stored.
  */
 #include "config.h"
 
@@ -42,28 +43,35 @@ const char *model_ak_reason(enum model_ak_reason r)
 	return names[r];
 }
 
-static void pack_spki(struct kobj_pack *pack, const char *pem)
+static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *a)
 {
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 	struct err ignored = ERR_INIT;
 	char hex[SHA256_HEX_LEN + 1];
 	struct pki_spki spki;
 
-	if (pki_spki_parse_pem(pem, strlen(pem), &spki, &ignored) < 0)
-		return;
-	bytes_to_hex(spki.sha256, SHA256_LEN, hex);
-	kobj_pack_str(pack, offsetof(struct model_ak, spki_sha256), hex);
+	a->public_hash = str_hash(text, strlen(text));
+	if (pki_spki_parse_pem(text, strlen(text), &spki, &ignored) == 0) {
+		a->der_len = (uint16_t)spki.der_len;
+		kobj_pack_bytes(pack, offsetof(struct model_ak, der), spki.der, spki.der_len);
+		bytes_to_hex(spki.sha256, SHA256_LEN, hex);
+		kobj_pack_str(pack, offsetof(struct model_ak, spki_sha256), hex);
+		pki_spki_to_pem(&spki, &pem);
+	}
+	if (a->der_len == 0 || !str_eq(text, strbuf_str(&pem)))
+		kobj_pack_str(pack, offsetof(struct model_ak, text), text);
 }
 
 struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct model_ak a = {0};
-	const char *pem = json_get_str(o, "spec/publicKey");
+	const char *key = json_get_str(o, "spec/publicKey");
 	const char *uuid = json_get_str(o, "spec/uuid");
 
 	if (kobj_meta_read(&pack, o, &a.obj, err) < 0)
 		return NULL;
-	if (!pem) {
+	if (!key) {
 		err_set(err, ERR_INVALID, "spec/publicKey of %s is missing or not a text",
 			json_get_str(o, "metadata/name"));
 		return NULL;
@@ -71,12 +79,11 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 	a.by_listener =
 		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
 	a.n_owners = (unsigned)kobj_owner_count(o);
-	kobj_pack_str(&pack, offsetof(struct model_ak, public_key), pem);
 	kobj_pack_str(&pack, offsetof(struct model_ak, uuid), uuid && uuid[0] ? uuid : NULL);
 	kobj_pack_str(&pack, offsetof(struct model_ak, machine_seen),
 		kobj_annotation(o, MODEL_MACHINE_SEEN_ANNOTATION));
 	kobj_pack_str(&pack, offsetof(struct model_ak, owner_uid), kobj_owner_controller(o));
-	pack_spki(&pack, pem);
+	pack_key(&pack, key, &a);
 	a.approve_wanted = str_eq(kobj_annotation(o, MODEL_APPROVED_ANNOTATION), "true");
 	a.approval_ignored = model_mark(o, MODEL_APPROVAL_IGNORED_ANNOTATION) != NULL;
 	a.approved_by_admin = str_eq(model_mark(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
@@ -164,8 +171,20 @@ bool model_ak_was_approved(const struct model_ak *ak)
 	return ak->approved_at || ak->cond[AK_APPROVED].status == KOBJ_COND_TRUE;
 }
 
-/* The Secret knows the name already, which saves parsing the key again. */
+void model_ak_public_key(const struct model_ak *ak, struct strbuf *out)
+{
+	struct pki_spki spki;
+
+	if (ak->text) {
+		strbuf_adds(out, ak->text);
+		return;
+	}
+	memcpy(spki.der, ak->der, ak->der_len);
+	spki.der_len = ak->der_len;
+	pki_spki_to_pem(&spki, out);
+}
+
 bool model_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1])
 {
-	return ak->spki_sha256 && rats_identity_name_pem(ak->public_key, out) == 0;
+	return ak->der && rats_identity_name(ak->der, ak->der_len, out) == 0;
 }

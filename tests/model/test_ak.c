@@ -38,6 +38,15 @@ static struct json_object *server_copy(struct json_object *o)
 	return o;
 }
 
+static void assert_key(const struct model_ak *a, const char *want)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	model_ak_public_key(a, &text);
+	cr_assert_str_eq(strbuf_str(&text), want);
+	cr_assert_eq(a->public_hash, str_hash(want, strlen(want)));
+}
+
 static void annotate(struct json_object *o, const char *name, const char *value)
 {
 	json_add_str(json_get_obj(o, "metadata/annotations"), name, value);
@@ -111,7 +120,10 @@ Test(model_ak, the_listeners_json_is_read_back)
 	cr_assert(k, "%s", err.text);
 	cr_assert_str_eq(json_get_str(o, "kind"), "AttestationKey");
 	cr_assert_str_eq(k->name, "ak-1");
-	cr_assert_str_eq(a->public_key, pem);
+	cr_assert_null(a->text);
+	cr_assert_eq(a->der_len, spki.der_len);
+	cr_assert_eq(memcmp(a->der, spki.der, spki.der_len), 0);
+	assert_key(a, pem);
 	cr_assert_str_eq(a->uuid, UUID);
 	bytes_to_hex(spki.sha256, 32, hex);
 	cr_assert_str_eq(a->spki_sha256, hex);
@@ -207,7 +219,8 @@ Test(model_ak, an_unusable_key_is_kept_without_hash)
 		cleanup_kobj const struct kobj *k = model_ak_extract(o, &err);
 
 		cr_assert(k, "%s", err.text);
-		cr_assert_str_eq(model_ak(k)->public_key, keys[i]);
+		assert_key(model_ak(k), keys[i]);
+		cr_assert_null(model_ak(k)->der);
 		cr_assert_null(model_ak(k)->spki_sha256);
 		cr_assert_null(model_ak(k)->uuid, "an empty uuid is none");
 		cr_assert_null(model_ak_index(k, 1));
@@ -226,6 +239,37 @@ Test(model_ak, one_key_in_two_spellings_has_one_hash)
 	cleanup_kobj const struct kobj *kb = model_ak_extract(b, &err);
 
 	cr_assert_str_eq(model_ak(ka)->spki_sha256, model_ak(kb)->spki_sha256);
+	cr_assert_eq(memcmp(model_ak(ka)->der, model_ak(kb)->der, model_ak(ka)->der_len), 0);
+	assert_key(model_ak(ka), pem);
+	assert_key(model_ak(kb), around);
+	cr_assert_neq(model_ak(ka)->public_hash, model_ak(kb)->public_hash);
+}
+
+/* Whatever makes it another text than pki_spki_to_pem()'s, the Secret gets the text that is stored. */
+Test(model_ak, every_spelling_of_a_key_is_kept)
+{
+	struct pki_spki spki;
+	cleanup_free char *pem = make_pem(0, &spki);
+	size_t len = strlen(pem), head = strlen("-----BEGIN PUBLIC KEY-----\n");
+	char *spellings[] = {
+		xasprintf("%.*s", (int)len - 1, pem),
+		xasprintf("%s\n", pem),
+		xasprintf(" %s", pem),
+		xasprintf("%.*s\r\n%s", (int)head - 1, pem, pem + head),
+		xasprintf("%.*s\n%s", (int)head + 4, pem, pem + head + 4),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(spellings); i++) {
+		cleanup_json struct json_object *o =
+			server_copy(model_ak_new_json("a", spellings[i], UUID));
+		struct err err = ERR_INIT;
+		cleanup_kobj const struct kobj *k = model_ak_extract(o, &err);
+
+		cr_assert(k, "%s", err.text);
+		cr_assert_eq(model_ak(k)->der_len, spki.der_len, "%zu", i);
+		assert_key(model_ak(k), spellings[i]);
+		free(spellings[i]);
+	}
 }
 
 Test(model_ak, refuses_an_object_without_key)

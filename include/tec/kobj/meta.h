@@ -54,6 +54,8 @@ struct kobj_pack {
 void kobj_pack_fini(struct kobj_pack *p);
 #define cleanup_kobj_pack __attribute__((cleanup(kobj_pack_fini)))
 void kobj_pack_str(struct kobj_pack *p, size_t field_offset, const char *text);
+/* The same for a `const uint8_t *` member. */
+void kobj_pack_bytes(struct kobj_pack *p, size_t field_offset, const uint8_t *bytes, size_t len);
 struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fixed_size);
 
 /* Reads metadata into fixed->... and p. ERR_INVALID when name, uid or resourceVersion is missing or

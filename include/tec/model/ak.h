@@ -45,17 +45,20 @@ const char *model_ak_reason(enum model_ak_reason r);
 
 struct model_ak {
 	struct kobj obj;
-	const char *public_key;  /* as stored */
-	const char *uuid;        /* NULL when unset */
-	const char *spki_sha256; /* hex of the DER, NULL: not a usable public key (pki/spki.h) */
-	bool by_listener;
+	const char *text;   /* spec.publicKey; NULL: the PEM that pki_spki_to_pem() makes of der */
+	const uint8_t *der; /* NULL: not a usable public key (pki/spki.h) */
+	uint64_t public_hash;     /* str_hash() of spec.publicKey, as in model_secret */
+	const char *spki_sha256;  /* hex of the DER, NULL: there is none */
+	const char *uuid;         /* NULL when unset */
 	const char *machine_seen; /* annotation */
-	bool approve_wanted;      /* annotation approved: "true" */
-	bool approval_ignored;    /* mark */
 	const char *approved_at;  /* mark */
-	bool approved_by_admin;   /* mark */
 	const char *owner_uid;    /* controller */
 	unsigned n_owners;
+	uint16_t der_len;
+	bool by_listener;
+	bool approve_wanted;    /* annotation approved: "true" */
+	bool approval_ignored;  /* mark */
+	bool approved_by_admin; /* mark */
 	struct kobj_cond cond[AK_N_CONDS];
 };
 
@@ -93,6 +96,8 @@ bool model_ak_is_of(const struct model_ak *ak, const char *machine_uid);
 /* Its Machine may have had it declared to Trustee: with our mark, or approved by another operator.
  */
 bool model_ak_was_approved(const struct model_ak *ak);
+/* spec.publicKey as it is stored. */
+void model_ak_public_key(const struct model_ak *ak, struct strbuf *out);
 /* The identity's name in Trustee; false: no usable key. */
 bool model_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1]);
 

@@ -20,10 +20,6 @@
 /* Needs a DER SPKI of an RSA key of at least 2048 bits (pki/spki.h); shorter input gives -1. */
 int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NAME_LEN + 1])
 	__attribute__((warn_unused_result));
-/* The same from the PEM of a key that pki_spki_parse_pem() has accepted: the name is a piece of its
- * text, so nothing has to be decoded. */
-int rats_identity_name_pem(const char *pem, char out[RATS_IDENTITY_NAME_LEN + 1])
-	__attribute__((warn_unused_result));
 /* An identity's name, and not another reference value's. */
 bool rats_is_identity_name(const char *name);
 void rats_identity_value(

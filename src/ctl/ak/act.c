@@ -17,44 +17,14 @@
 #include "tec/base/mem.h"
 #include "tec/model/mark.h"
 
-/*
- * The DER of a key that was parsed when it was taken into the cache: the base64 lines of its PEM,
- * checked against the hash, so that the PEM parser need not run again. NULL: not so.
- */
-static uint8_t *known_der(const struct model_ak *ak, size_t *len)
-{
-	static const char begin[] = "-----BEGIN PUBLIC KEY-----";
-	const char *p = strstr(ak->public_key, begin), *end = p ? strstr(p, "-----END") : NULL;
-	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
-	cleanup_free uint8_t *der = NULL;
-	uint8_t digest[SHA256_LEN];
-	char hex[SHA256_HEX_LEN + 1];
-
-	if (!end)
-		return NULL;
-	for (p += strlen(begin); p < end; p += strspn(p, " \t\r\n")) {
-		size_t line = strcspn(p, " \t\r\n");
-
-		strbuf_add(&b64, p, line < (size_t)(end - p) ? line : (size_t)(end - p));
-		p += line;
-	}
-	if (bytes_from_b64(strbuf_str(&b64), b64.len, &der, len) < 0)
-		return NULL;
-	bytes_sha256(der, *len, digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
-	return str_eq(hex, ak->spki_sha256) ? steal_ptr(&der) : NULL;
-}
-
 static struct secret *render_identity(const struct kobj *declared)
 {
 	const struct model_ak *ak = model_ak(declared);
 	cleanup_strbuf struct strbuf value = STRBUF_INIT;
-	size_t len = 0;
-	cleanup_free uint8_t *der = known_der(ak, &len);
 
-	if (!der)
+	if (!ak->der)
 		return NULL;
-	rats_identity_value(der, len, ak->uuid, &value);
+	rats_identity_value(ak->der, ak->der_len, ak->uuid, &value);
 	return secret_new_copy(strbuf_str(&value), value.len);
 }
 
@@ -267,10 +237,13 @@ static struct op *patch_secret(
 static struct op *create_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
-	cleanup_json struct json_object *o =
-		model_ak_secret_json(a->name, l->o->uid, model_ak(l->o)->public_key);
+	cleanup_strbuf struct strbuf key = STRBUF_INIT;
+	cleanup_json struct json_object *o = NULL;
+	struct op *op;
 
-	struct op *op = k8s_call_create(
+	model_ak_public_key(model_ak(l->o), &key);
+	o = model_ak_secret_json(a->name, l->o->uid, strbuf_str(&key));
+	op = k8s_call_create(
 		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, o, 0, ctl_kind_done, a);
 
 	k8s_call_unless_cached(op, k->state->secrets);

@@ -219,11 +219,6 @@ static void look_approval(const struct state *s, struct ak_look *l)
 
 /* ---- look: Secret and Trustee */
 
-static bool same_public_key(const struct model_ak *ak, const struct model_secret *secret)
-{
-	return str_hash(ak->public_key, strlen(ak->public_key)) == secret->public_hash;
-}
-
 static void look_secret(struct ak_look *l, const struct ctl_act *act)
 {
 	const struct model_secret *secret = l->secret;
@@ -239,8 +234,8 @@ static void look_secret(struct ak_look *l, const struct ctl_act *act)
 	l->v.secret_live = ctl_live_is(&act->secret, &secret->obj);
 	mine = l->ak && secret->n_owners == 1 && str_eq(secret->owner_uid, l->ak->obj.uid);
 	if (secret->shape == MODEL_SECRET_AK && mine)
-		l->v.secret =
-			same_public_key(l->ak, secret) ? CTL_AK_SECRET_OURS : CTL_AK_SECRET_FOREIGN;
+		l->v.secret = l->ak->public_hash == secret->public_hash ? CTL_AK_SECRET_OURS
+									: CTL_AK_SECRET_FOREIGN;
 	else if (secret->has_ak_finalizer &&
 		 (secret->shape == MODEL_SECRET_AK || secret->obj.deleting))
 		/* Of another shape: released only when it is being deleted, as it cannot be
