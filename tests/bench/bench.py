@@ -136,7 +136,7 @@ def approved(metrics):
                for state in ("approved", "delivered"))
 
 
-def wait_quiet(op, seconds=2.0, timeout=900, keys=0):
+def wait_quiet(op, seconds=2.0, timeout=3600, keys=0):
     """Until KEYS keys are approved, no queue has a due key, and for SECONDS the operator has used no CPU to speak of and
     been answered no more by the API server than its Lease is renewed: who waits for a busy API server uses no CPU either.
     Metrics are asked for when the CPU is quiet, and not before: they cost some."""
