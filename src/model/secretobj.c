@@ -65,12 +65,9 @@ static void wipe_secret(struct json_object *o)
 		json_wipe(last);
 }
 
-static void pack_sha256(struct kobj_pack *pack, size_t field, const uint8_t digest[SHA256_LEN])
+static void pack_sha256(struct kobj_pack *pack, const uint8_t digest[SHA256_LEN])
 {
-	char hex[SHA256_HEX_LEN + 1];
-
-	bytes_to_hex(digest, SHA256_LEN, hex);
-	kobj_pack_str(pack, field, hex);
+	kobj_pack_bytes(pack, offsetof(struct model_secret, sha256), digest, SHA256_LEN);
 }
 
 static void read_luks(struct kobj_pack *pack, struct json_object *v, struct model_secret *s)
@@ -86,7 +83,7 @@ static void read_luks(struct kobj_pack *pack, struct json_object *v, struct mode
 	if (!root || !luks_well_formed(root))
 		return;
 	secret_sha256(root, digest);
-	pack_sha256(pack, offsetof(struct model_secret, key_sha256), digest);
+	pack_sha256(pack, digest);
 	s->root = steal_ptr(&root);
 	s->shape = MODEL_SECRET_LUKS;
 }
@@ -105,7 +102,7 @@ static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_
 		return;
 	s->shape = MODEL_SECRET_AK;
 	bytes_sha256(pem, len, digest);
-	pack_sha256(pack, offsetof(struct model_secret, public_sha256), digest);
+	pack_sha256(pack, digest);
 	s->public_hash = str_hash(pem, len);
 	if (pki_spki_parse_pem((const char *)pem, len, &spki, &ignored) == 0 &&
 		rats_identity_name(spki.der, spki.der_len, name) == 0)
@@ -149,6 +146,25 @@ struct kobj *model_secret_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(&pack, offsetof(struct model_secret, owner_uid), kobj_owner_controller(o));
 	s.obj.fini = release;
 	return kobj_pack_finish(&pack, &s, sizeof(s));
+}
+
+static const char *hex_of(
+	const struct model_secret *s, enum model_secret_shape shape, char out[SHA256_HEX_LEN + 1])
+{
+	if (s->shape != shape)
+		return NULL;
+	bytes_to_hex(s->sha256, SHA256_LEN, out);
+	return out;
+}
+
+const char *model_secret_key_sha256(const struct model_secret *s, char out[SHA256_HEX_LEN + 1])
+{
+	return hex_of(s, MODEL_SECRET_LUKS, out);
+}
+
+const char *model_secret_public_sha256(const struct model_secret *s, char out[SHA256_HEX_LEN + 1])
+{
+	return hex_of(s, MODEL_SECRET_AK, out);
 }
 
 /* ---- making */

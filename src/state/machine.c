@@ -42,16 +42,21 @@ enum state_luks state_machine_luks(const struct state *s, const struct model_mac
 
 bool state_machine_announces(const struct model_machine *m, const struct model_secret *s)
 {
-	return s && model_mark_announces(m->announced, s->key_sha256);
+	char hex[SHA256_HEX_LEN + 1];
+
+	return s && model_mark_announces(m->announced, model_secret_key_sha256(s, hex));
 }
 
 bool state_machine_inherits(
 	const struct state *s, const struct model_machine *m, const struct model_secret *secret)
 {
+	char hex[SHA256_HEX_LEN + 1];
+
 	return state_machine_luks(s, m) == STATE_LUKS_OK && !m->announced &&
 	       !model_machine_delivered(m) && state_since_is_older(s, &m->obj) &&
 	       state_since_is_older(s, &secret->obj) &&
-	       (!m->old_key_sha256 || str_eq(m->old_key_sha256, secret->key_sha256));
+	       (!m->old_key_sha256 ||
+		       str_eq(m->old_key_sha256, model_secret_key_sha256(secret, hex)));
 }
 
 bool state_machine_lost_key(const struct state *s, const struct model_machine *m)

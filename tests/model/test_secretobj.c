@@ -47,6 +47,7 @@ static struct kobj *extract(struct json_object *o)
 
 Test(model_secretobj, a_luks_key_goes_into_the_arena)
 {
+	char got[SHA256_HEX_LEN + 1];
 	cleanup_json struct json_object *o = make_one("root", ROOT, strlen(ROOT));
 	size_t before = secret_count();
 	struct kobj *k = extract(o);
@@ -59,8 +60,8 @@ Test(model_secretobj, a_luks_key_goes_into_the_arena)
 	cr_assert_eq(memcmp(secret_peek(s->root), ROOT, strlen(ROOT)), 0);
 	bytes_sha256(ROOT, strlen(ROOT), digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
-	cr_assert_str_eq(s->key_sha256, hex);
-	cr_assert_null(s->public_sha256);
+	cr_assert_str_eq(model_secret_key_sha256(s, got), hex);
+	cr_assert_null(model_secret_public_sha256(s, got));
 	cr_assert_null(s->identity);
 	cr_assert_eq(secret_count(), before + 1);
 	kobj_unref(k);
@@ -114,6 +115,7 @@ Test(model_secretobj, any_json_spelling_of_a_key_is_well_formed)
 
 Test(model_secretobj, everything_else_is_a_malformed_key)
 {
+	char got[SHA256_HEX_LEN + 1];
 	static const char *const roots[] = {
 		"",
 		"{}",
@@ -155,7 +157,8 @@ Test(model_secretobj, everything_else_is_a_malformed_key)
 
 		cr_assert_eq(model_secret(k)->shape, MODEL_SECRET_LUKS_BAD, "%s", roots[i]);
 		cr_assert_null(model_secret(k)->root);
-		cr_assert_null(model_secret(k)->key_sha256);
+		cr_assert_null(model_secret(k)->sha256);
+		cr_assert_null(model_secret_key_sha256(model_secret(k), got));
 	}
 	cr_assert_eq(secret_count(), 0);
 }
@@ -257,6 +260,7 @@ static char *make_pem(struct pki_spki *k)
 
 Test(model_secretobj, our_own_ak_secret_is_read_back_with_its_identity)
 {
+	char got[SHA256_HEX_LEN + 1];
 	struct pki_spki spki;
 	cleanup_free char *pem = make_pem(&spki);
 	cleanup_json struct json_object *o = model_ak_secret_json("ak-1", "a-1", pem);
@@ -274,22 +278,23 @@ Test(model_secretobj, our_own_ak_secret_is_read_back_with_its_identity)
 	cr_assert_str_eq(s->owner_uid, "a-1");
 	bytes_sha256(pem, strlen(pem), digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
-	cr_assert_str_eq(s->public_sha256, hex);
+	cr_assert_str_eq(model_secret_public_sha256(s, got), hex);
 	cr_assert_eq(s->public_hash, str_hash(pem, strlen(pem)));
 	cr_assert_eq(rats_identity_name(spki.der, spki.der_len, name), 0);
 	cr_assert_str_eq(s->identity, name);
 	cr_assert_null(s->root);
-	cr_assert_null(s->key_sha256);
+	cr_assert_null(model_secret_key_sha256(s, got));
 }
 
 Test(model_secretobj, an_ak_secret_without_usable_key_has_no_identity)
 {
+	char got[SHA256_HEX_LEN + 1];
 	cleanup_json struct json_object *o = make_one("public_key", "whatever", 8);
 	cleanup_json struct json_object *empty = make_one("public_key", "", 0);
 	cleanup_kobj const struct kobj *k = extract(o), *e = extract(empty);
 
 	cr_assert_eq(model_secret(k)->shape, MODEL_SECRET_AK);
-	cr_assert(model_secret(k)->public_sha256);
+	cr_assert(model_secret_public_sha256(model_secret(k), got));
 	cr_assert_null(model_secret(k)->identity);
 	cr_assert_eq(model_secret(e)->shape, MODEL_SECRET_AK);
 }

@@ -9,6 +9,7 @@
 
 #include <json-c/json.h>
 
+#include "tec/base/bytes.h"
 #include "tec/base/secret.h"
 #include "tec/kobj/meta.h"
 
@@ -25,11 +26,10 @@ struct model_secret {
 	const char *owner_uid; /* controller */
 	unsigned n_owners;
 	bool has_ak_finalizer;
-	const char *key_sha256;    /* LUKS: hex SHA-256 of `root` */
-	const char *public_sha256; /* AK: hex SHA-256 of public_key's bytes */
-	uint64_t public_hash;      /* AK: str_hash() of them, to compare at each look */
-	const char *identity; /* AK: name in Trustee, NULL when public_key is not a usable key */
-	struct secret *root;  /* LUKS: the bytes of `root`, owned; released with the object */
+	const uint8_t *sha256; /* LUKS: of `root`; AK: of public_key's bytes; others: NULL */
+	uint64_t public_hash;  /* AK: str_hash() of them, to compare at each look */
+	const char *identity;  /* AK: name in Trustee, NULL when public_key is not a usable key */
+	struct secret *root;   /* LUKS: the bytes of `root`, owned; released with the object */
 };
 
 /* Overwrites every string of o's data (and of kubectl's copy of it) with zeros, on failure too: o
@@ -39,6 +39,11 @@ static inline const struct model_secret *model_secret(const struct kobj *o)
 {
 	return (const struct model_secret *)o;
 }
+
+/* LUKS: the SHA-256 of `root` as hex, which is out; NULL: it is of another shape. */
+const char *model_secret_key_sha256(const struct model_secret *s, char out[SHA256_HEX_LEN + 1]);
+/* AK: the same of public_key's bytes. */
+const char *model_secret_public_sha256(const struct model_secret *s, char out[SHA256_HEX_LEN + 1]);
 
 /* A fresh `root` value: {"key_type":"oct","key":"<32 base64 characters of 24 random bytes>"}. */
 struct secret *model_luks_root_new(void);

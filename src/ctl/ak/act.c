@@ -154,7 +154,7 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	struct json_object *meta, *marks = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(&m->obj, &meta);
 	cleanup_free char *key = xasprintf("%s %s", l->ak->obj.uid, l->ak->spki_sha256);
-	char now[CLOCK_RFC3339_LEN];
+	char now[CLOCK_RFC3339_LEN], hex[SHA256_HEX_LEN + 1];
 	struct op *op;
 
 	clock_format(clock_wall_s(), now);
@@ -162,7 +162,8 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	if (!m->bound_at)
 		ctl_add_mark(marks, &m->obj, MODEL_BOUND_AT_ANNOTATION, now);
 	if (!model_machine_delivered(m) && state_machine_announces(m, s))
-		ctl_add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION, s->key_sha256);
+		ctl_add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION,
+			model_secret_key_sha256(s, hex));
 	json_add(meta, "annotations", marks);
 	op = ctl_kind_patch(k, a, &kobj_machine, m->obj.name, patch);
 	k8s_call_unless_cached(op, k->state->machines);

@@ -44,12 +44,13 @@ void cluster_served_contents(const struct ctl_env *env, const struct render_volu
 	for (size_t i = 0; i < l->n_machines; i++) {
 		const struct model_secret *s = state_secret(env->state, l->machines[i]);
 
-		add_content(&run, "machine", l->machines[i], s ? s->key_sha256 : NULL);
+		add_content(&run, "machine", l->machines[i],
+			s ? model_secret_key_sha256(s, hex) : NULL);
 	}
 	for (size_t i = 0; i < l->n_aks; i++) {
 		const struct model_secret *s = state_secret(env->state, l->aks[i]);
 
-		add_content(&run, "key", l->aks[i], s ? s->public_sha256 : NULL);
+		add_content(&run, "key", l->aks[i], s ? model_secret_public_sha256(s, hex) : NULL);
 	}
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
@@ -173,7 +174,6 @@ static void confirm_key(void *arg, const char *path)
 {
 	const struct confirm *in = arg;
 	const struct model_secret *s;
-	uint8_t sha256[SHA256_LEN];
 	char id[UUID_TEXT_LEN + 1];
 
 	if (!rats_resource_id(path, id))
@@ -183,9 +183,8 @@ static void confirm_key(void *arg, const char *path)
 		return;
 	}
 	s = state_secret(in->env->state, id);
-	if (in->keys && s && s->key_sha256 &&
-		bytes_from_hex(s->key_sha256, SHA256_HEX_LEN, sha256) == 0)
-		confirm(in, KBS_RESOURCE, path, sha256);
+	if (in->keys && s && s->shape == MODEL_SECRET_LUKS)
+		confirm(in, KBS_RESOURCE, path, s->sha256);
 }
 
 static int by_text(const void *a, const void *b)

@@ -154,13 +154,14 @@ static void mark_delivered(
 	const struct machine_look *l, struct json_object *marks, const char *suffix)
 {
 	cleanup_free char *text = NULL;
-	char now[CLOCK_RFC3339_LEN];
+	char now[CLOCK_RFC3339_LEN], hex[SHA256_HEX_LEN + 1];
 
 	clock_format(clock_wall_s(), now);
 	text = xasprintf("%s%s", l->m->delivered_at ? l->m->delivered_at : now, suffix);
 	ctl_add_mark(marks, &l->m->obj, MODEL_DELIVERED_AT_ANNOTATION, text);
 	if (l->v.key_ours || l->v.inherits)
-		ctl_add_mark(marks, &l->m->obj, MODEL_KEY_SHA256_ANNOTATION, l->secret->key_sha256);
+		ctl_add_mark(marks, &l->m->obj, MODEL_KEY_SHA256_ANNOTATION,
+			model_secret_key_sha256(l->secret, hex));
 }
 
 /* True: the finalizer goes on. */
