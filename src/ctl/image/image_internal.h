@@ -181,11 +181,12 @@ struct image_sets {
 	char *awaited;     /* owned; an image whose values count and are not at hand; NULL: none */
 	bool since;        /* it, or another one, waits for the marker, which always comes */
 	bool revokes;      /* an image waits for being revoked */
-	struct work *work; /* owned */
+	struct work *work; /* owned; NULL: it is done */
 };
 struct image_sets *image_sets_new(const struct ctl_image *c);
 void image_sets_free(struct image_sets *s); /* NULL is fine */
-/* A slice; true: it was the last one. To be started again when an image or an entry changes. */
+/* A slice; true: it was the last one, not to be called again. Another one is made when an image or an
+ * entry changes. */
 bool image_sets_run(struct image_sets *s) MUST_CHECK;
 
 /* values.c: of key "*" */
