@@ -136,18 +136,24 @@ def approved(metrics):
                for state in ("approved", "delivered"))
 
 
+def wait_idle(op, seconds):
+    """Until the operator has used no CPU to speak of for SECONDS; how often it had before."""
+    for times in range(int(3600 / seconds)):
+        before = op.cpu_seconds()
+        time.sleep(seconds)
+        if op.cpu_seconds() - before <= 0.02:
+            return times
+    raise RuntimeError("the operator does not come to rest")
+
+
 def wait_quiet(op, seconds=2.0, timeout=3600, keys=0):
     """Until KEYS keys are approved, no queue has a due key, and for SECONDS the operator has used no CPU to speak of and
     been answered no more by the API server than its Lease is renewed: who waits for a busy API server uses no CPU either.
     Metrics are asked for when the CPU is quiet, and not before: they cost some."""
     end, answers, metrics = time.monotonic() + timeout, None, {}
     while time.monotonic() < end:
-        before = op.cpu_seconds()
-        time.sleep(seconds)
-        if op.cpu_seconds() - before > 0.02:
-            answers = None
-            continue
-        metrics, last = op.metrics(), answers
+        last = None if wait_idle(op, seconds) else answers
+        metrics = op.metrics()
         answers = total(metrics, "tec_api_requests_total")
         if approved(metrics) >= keys and not total(metrics, "tec_queue_depth") and \
                 last is not None and answers - last <= 1 + seconds / 2:
@@ -334,13 +340,14 @@ def bench_instructions(world, n):
     Nodes(op, 20, threads=1).run()
     time.sleep(12)  # the cluster's counts
     wait_quiet(op, keys=20)
+    # No metrics are asked for meanwhile: they count.
     # One after the other: slowed down fifty times, nodes at once would have conditions written that only stand in between.
     for order in (["-i", "on"], ["-i", "off"], ["-d"]):
         subprocess.run(["callgrind_control", *order, str(op.pid)], check=True, capture_output=True)
         if order == ["-i", "on"]:
             Nodes(op, 64, threads=1).run()
-            time.sleep(3)
-            wait_quiet(op, keys=84)
+            wait_idle(op, 5)
+    wait_quiet(op, keys=84)
     with open(f"{out}.1", encoding="utf-8") as f:
         total = next(int(line.split()[1]) for line in f if line.startswith("totals:"))
     report("registration: user instructions", total / 64 / 1e6, "M", INSTRUCTIONS_M)
