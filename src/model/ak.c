@@ -43,10 +43,25 @@ const char *model_ak_reason(enum model_ak_reason r)
 	return names[r];
 }
 
+/* A usable key's PEM is what pki_spki_to_pem() makes of its DER: the parser takes base64 in one form
+ * only, so nothing but its lines and what is around them can differ. */
+static bool is_canonical(const char *pem, const struct pki_spki *spki)
+{
+	size_t head = strlen("-----BEGIN PUBLIC KEY-----"), b64 = bytes_b64_len(spki->der_len);
+	size_t lines = (b64 + 63) / 64, len = head + 1 + b64 + lines + head - 1;
+
+	if (strlen(pem) != len || pem[0] != '-' || pem[head] != '\n' || pem[len - 1] != '\n')
+		return false;
+	for (size_t i = 1; i < lines; i++)
+		if (pem[head + i * 65] != '\n')
+			return false;
+	return pem[head + b64 + lines] == '\n';
+}
+
 static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *a)
 {
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 	struct err ignored = ERR_INIT;
+	bool canonical = false;
 	char hex[SHA256_HEX_LEN + 1];
 	struct pki_spki spki;
 
@@ -56,9 +71,9 @@ static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *
 		kobj_pack_bytes(pack, offsetof(struct model_ak, der), spki.der, spki.der_len);
 		bytes_to_hex(spki.sha256, SHA256_LEN, hex);
 		kobj_pack_str(pack, offsetof(struct model_ak, spki_sha256), hex);
-		pki_spki_to_pem(&spki, &pem);
+		canonical = is_canonical(text, &spki);
 	}
-	if (a->der_len == 0 || !str_eq(text, strbuf_str(&pem)))
+	if (!canonical)
 		kobj_pack_str(pack, offsetof(struct model_ak, text), text);
 }
 
