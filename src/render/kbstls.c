@@ -13,6 +13,7 @@
 #include "tec/base/toml.h"
 
 #define COMMENT "# TLS configuration"
+#define SECTION "http_server"
 
 struct scan {
 	const char *quote; /* the three quotes of a text of several lines; NULL: not in one */
@@ -79,37 +80,60 @@ static bool is_header(const char *p, const char *end)
 	return p < end && *p == '[';
 }
 
-/* [http_server], with blanks and a comment wherever TOML allows them. */
-static bool is_http_server(const char *p, const char *end)
+/* Behind one part of a key, bare or in quotes, and the blanks after it; NULL: it is not `name`. */
+static const char *part_is(const char *p, const char *end, const char *name)
 {
-	static const char name[] = "http_server";
+	size_t n = strlen(name);
+	char quote = p < end && (*p == '"' || *p == '\'') ? *p : '\0';
 
-	p = skip_blanks(skip_blanks(p, end) + 1, end);
-	if (end - p < (ptrdiff_t)strlen(name) || strncmp(p, name, strlen(name)) != 0)
-		return false;
-	p = skip_blanks(p + strlen(name), end);
-	return p < end && *p == ']';
+	p += quote != '\0';
+	if ((size_t)(end - p) <= n || strncmp(p, name, n) != 0)
+		return NULL;
+	p += n;
+	if (quote && *p != quote)
+		return NULL;
+	p += quote != '\0';
+	if (!quote && p < end && strchr(" \t.=]", *p) == NULL)
+		return NULL;
+	return skip_blanks(p, end);
 }
 
-static bool is_tls_line(const char *p, const char *end)
+static bool next_is(const char *p, const char *end, char c)
+{
+	return p && p < end && *p == c;
+}
+
+/* [http_server], with blanks and quotes wherever TOML allows them. */
+static bool is_http_server(const char *p, const char *end)
+{
+	p = skip_blanks(skip_blanks(p, end) + 1, end);
+	return next_is(part_is(p, end, SECTION), end, ']');
+}
+
+/* Behind "http_server." at the front of a line; NULL: it begins with something else. */
+static const char *skip_section(const char *p, const char *end)
+{
+	p = part_is(skip_blanks(p, end), end, SECTION);
+	return next_is(p, end, '.') ? skip_blanks(p + 1, end) : NULL;
+}
+
+static bool is_tls_key(const char *p, const char *end)
 {
 	static const char *const keys[] = {
 		"tls_profile", "tls_min_version", "tls_max_version", "tls_ciphers", "tls_groups"};
 
-	p = skip_blanks(p, end);
-	if ((size_t)(end - p) >= strlen(COMMENT) && strncmp(p, COMMENT, strlen(COMMENT)) == 0)
-		return true;
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		size_t n = strlen(keys[i]);
-		const char *after;
-
-		if ((size_t)(end - p) <= n || strncmp(p, keys[i], n) != 0)
-			continue;
-		after = skip_blanks(p + n, end);
-		if (after < end && *after == '=')
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (next_is(part_is(p, end, keys[i]), end, '='))
 			return true;
-	}
 	return false;
+}
+
+static bool is_tls_line(const char *p, const char *end)
+{
+	p = skip_blanks(p, end);
+	return ((size_t)(end - p) >= strlen(COMMENT) &&
+		       strncmp(p, COMMENT, strlen(COMMENT)) == 0) ||
+	       is_tls_key(p, end);
 }
 
 static bool is_blank(const char *p, const char *end)
@@ -118,42 +142,68 @@ static bool is_blank(const char *p, const char *end)
 	return p == end || *p == '\n' || *p == '\r';
 }
 
-/* The text without its TLS lines, and where in it they belong; -1: there is no [http_server]. */
-static long strip(const char *text, struct strbuf *out)
+/* Where the TLS lines belong in the text without them. */
+struct place {
+	long at;     /* -1: there is no http_server */
+	bool dotted; /* it is written as http_server.KEY = ..., without a section */
+};
+
+struct strip {
+	struct scan scan;
+	struct strbuf *out;
+	bool root, inside, dropping, found, dotted;
+	long first, last;
+};
+
+/* Which part of the file a line that begins something belongs to. */
+static void begin_line(struct strip *s, const char *p, const char *end)
 {
-	struct scan s = {.quote = NULL};
-	bool inside = false, dropping = false, found = false;
-	long first = -1, last = -1;
+	const char *key = s->root ? skip_section(p, end) : NULL;
+
+	if (is_header(p, end)) {
+		s->root = s->dropping = false;
+		s->inside = is_http_server(p, end);
+	} else if (s->root) {
+		s->inside = key != NULL;
+		s->dotted |= key != NULL;
+		s->dropping = key && is_tls_key(key, end);
+	} else {
+		s->dropping = s->inside && is_tls_line(p, end);
+	}
+}
+
+static struct place strip(const char *text, struct strbuf *out)
+{
+	struct strip s = {.out = out, .root = true, .first = -1, .last = -1};
 
 	for (const char *p = text, *end; *p; p = end) {
-		bool begins = !s.quote && s.depth == 0;
+		bool begins = !s.scan.quote && s.scan.depth == 0;
 
 		end = strchrnul(p, '\n');
 		end += *end != '\0';
-		if (begins && is_header(p, end)) {
-			inside = is_http_server(p, end);
-			dropping = false;
-		} else if (begins) {
-			dropping = inside && is_tls_line(p, end);
-		}
-		scan_line(&s, p, end);
-		if (dropping && first < 0)
-			first = (long)out->len;
-		if (!dropping)
+		if (begins)
+			begin_line(&s, p, end);
+		scan_line(&s.scan, p, end);
+		if (s.dropping && s.first < 0)
+			s.first = (long)out->len;
+		if (!s.dropping)
 			strbuf_add(out, p, (size_t)(end - p));
-		found |= inside;
-		if (inside && !dropping && !(begins && is_blank(p, end)))
-			last = (long)out->len;
+		s.found |= s.inside;
+		if (s.inside && !s.dropping && !(begins && is_blank(p, end)))
+			s.last = (long)out->len;
 	}
-	return !found ? -1 : first >= 0 ? first : last;
+	return (struct place){!s.found ? -1 : s.first >= 0 ? s.first : s.last, s.dotted};
 }
 
-static void add_lines(struct strbuf *out, const char *lines, bool crlf)
+/* dotted: each with the section before its key, and without the comment. */
+static void add_lines(struct strbuf *out, const char *lines, bool crlf, bool dotted)
 {
-	for (const char *p = lines; *p; p++) {
-		if (*p == '\n' && crlf)
-			strbuf_addc(out, '\r');
-		strbuf_addc(out, *p);
+	for (const char *p = lines, *end; *p; p = end + 1) {
+		end = strchr(p, '\n');
+		if (dotted && *p == '#')
+			continue;
+		strbuf_addf(out, "%s%.*s%s", dotted ? SECTION "." : "", (int)(end - p), p,
+			crlf ? "\r\n" : "\n");
 	}
 }
 
@@ -163,20 +213,21 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 	cleanup_json struct json_object *parsed = NULL;
 	const char *eol = strchr(text, '\n');
 	bool crlf = eol && eol > text && eol[-1] == '\r';
-	long at;
+	struct place place;
 
 	if (!*lines) {
 		strbuf_adds(out, text);
 		return 0;
 	}
-	at = strip(text, &rest);
-	if (at < 0)
-		return err_set(err, ERR_INVALID, "it has no section [http_server]");
-	strbuf_add(out, rest.data, (size_t)at);
+	place = strip(text, &rest);
+	if (place.at < 0)
+		return err_set(err, ERR_INVALID,
+			"it has no section [http_server], an inline table is none");
+	strbuf_add(out, rest.data, (size_t)place.at);
 	if (out->len && out->data[out->len - 1] != '\n')
 		strbuf_adds(out, crlf ? "\r\n" : "\n");
-	add_lines(out, lines, crlf);
-	strbuf_add(out, rest.data + at, rest.len - (size_t)at);
+	add_lines(out, lines, crlf, place.dotted);
+	strbuf_add(out, rest.data + place.at, rest.len - (size_t)place.at);
 	parsed = toml_parse(strbuf_str(out), out->len, err);
 	return parsed ? 0 : -1;
 }

@@ -112,6 +112,14 @@ Test(render_kbstls, lines_are_put_in_and_nothing_else_changes)
 			"[http_server]\na = '#' # [\n" MODERN "c = 2\n"},
 		{"[http_server]\r\na = 1\r\n[x]\r\n", "tls_groups = \"A\"\n",
 			"[http_server]\r\na = 1\r\ntls_groups = \"A\"\r\n[x]\r\n"},
+		/* Other spellings of the same. */
+		{"[ \"http_server\" ]\n\"tls_profile\" = \"old\"\na = 1\n", MODERN,
+			"[ \"http_server\" ]\n" MODERN "a = 1\n"},
+		{"http_server.sockets = []\n'http_server' . tls_profile = \"old\"\n[x]\n", MODERN,
+			"http_server.sockets = []\nhttp_server.tls_profile = \"modern\"\n[x]\n"},
+		{"a = 1\nhttp_server.sockets = [\n]\nb = 1\n", CUSTOM,
+			"a = 1\nhttp_server.sockets = [\n]\nhttp_server.tls_profile = \"custom\"\n"
+			"http_server.tls_ciphers = \"A\"\nb = 1\n"},
 		{"tls_profile = 1\n[http_server]\ntls_other = 2\n", "tls_groups = \"A\"\n",
 			"tls_profile = 1\n[http_server]\ntls_other = 2\ntls_groups = \"A\"\n"},
 	};
