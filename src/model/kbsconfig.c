@@ -197,6 +197,17 @@ static void read_spec(struct kobj_pack *pack, struct model_kbsconfig *m, struct 
 	kobj_pack_str(pack, AT(problem), problem.len ? problem.data : NULL);
 }
 
+static void read_owners(struct kobj_pack *pack, struct json_object *o)
+{
+	const char *controller = kobj_owner_controller(o);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	if (!controller && kobj_owner_count(o))
+		json_canonical(&text, json_get_arr(o, "metadata/ownerReferences"));
+	kobj_pack_str(pack, AT(owner_uid), controller);
+	kobj_pack_str(pack, AT(owners), text.len ? text.data : NULL);
+}
+
 struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -208,7 +219,7 @@ struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 	kobj_pack_other_finalizers(&pack, AT(other_finalizers), o, MODEL_KBSCONFIG_FINALIZER);
 	kobj_pack_str(&pack, AT(layout), kobj_annotation(o, MODEL_KBSCONFIG_LAYOUT));
 	kobj_pack_str(&pack, AT(profile), kobj_annotation(o, MODEL_KBSCONFIG_PROFILE));
-	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
+	read_owners(&pack, o);
 	kobj_pack_str(&pack, AT(log), json_get_str(o, "spec/KbsEnvVars/RUST_LOG"));
 	read_spec(&pack, &m, json_get_obj(o, "spec"));
 	m.has_status = json_get(o, "status/isReady") != NULL;

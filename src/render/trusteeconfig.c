@@ -283,13 +283,31 @@ static const char *profile_name(const struct model_trusteeconfig *t)
 	return t->profile == MODEL_PROFILE_PERMISSIVE ? "Permissive" : "Restricted";
 }
 
+/* Ours behind those of others, none of which is the controller. */
+static struct json_object *owners(
+	const struct model_trusteeconfig *t, const struct model_kbsconfig *have)
+{
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *others =
+		have->owners
+			? json_parse(have->owners, strlen(have->owners), &json_limits_api, &err)
+			: NULL;
+	struct json_object *all = json_arr();
+
+	for (size_t i = 0; others && i < json_object_array_length(others); i++) {
+		struct json_object *one = json_object_array_get_idx(others, i);
+
+		if (!str_eq(json_get_str(one, "uid"), t->obj.uid))
+			json_push(all, json_object_get(one));
+	}
+	return json_push(all, kobj_owner_json(&kobj_trusteeconfig, t->obj.name, t->obj.uid));
+}
+
 static void patch_meta(struct json_object *meta, const struct model_trusteeconfig *t,
 	const struct model_kbsconfig *have)
 {
 	if (!have->owner_uid)
-		json_add(meta, "ownerReferences",
-			json_push(json_arr(),
-				kobj_owner_json(&kobj_trusteeconfig, t->obj.name, t->obj.uid)));
+		json_add(meta, "ownerReferences", owners(t, have));
 	if (!str_eq(have->profile, profile_name(t)))
 		json_add(meta, "annotations",
 			json_add_str(json_obj(), MODEL_KBSCONFIG_PROFILE, profile_name(t)));

@@ -40,12 +40,9 @@ static void quiet(enum log_level level, const char *line, void *arg)
 		fprintf(stderr, "%s\n", line);
 }
 
-static void up(void)
+/* A life has its own transport, caches, watches and controller, as a process has. */
+static void boot(void)
 {
-	clock_fake_start(1000000, 1800000000);
-	log_capture(quiet, NULL);
-	t.loop = loop_new();
-	t.api = fake_api_new(t.loop);
 	t.f = fake_transport_new(t.loop);
 	fake_transport_set_api(t.f, t.api);
 	t.seam = fake_transport_seam(t.f);
@@ -65,10 +62,11 @@ static void up(void)
 	t.kind = ctl_trusteeconfig_new(&t.env);
 	loop_advance(t.loop, 1000);
 	cr_assert(state_filled(&t.state, STATE_FOR_TRUSTEECONFIGS));
+	fake_transport_forget(t.f);
 	ctl_kind_on(t.kind);
 }
 
-static void down(void)
+static void end(void)
 {
 	ctl_kind_free(t.kind);
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
@@ -77,6 +75,20 @@ static void down(void)
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
 		k8s_cache_free(t.state.cache[watched[i]]);
 	k8s_transport_free(t.seam);
+}
+
+static void up(void)
+{
+	clock_fake_start(1000000, 1800000000);
+	log_capture(quiet, NULL);
+	t.loop = loop_new();
+	t.api = fake_api_new(t.loop);
+	boot();
+}
+
+static void down(void)
+{
+	end();
 	fake_api_free(t.api);
 	loop_free(t.loop);
 	log_capture(NULL, NULL);
@@ -159,4 +171,217 @@ Test(ctl_trusteeconfig_life, a_tls_secret_that_may_not_be_read_is_told)
 	put_tls("aw==");
 	put_trusteeconfig();
 	cr_assert_str_eq(configured("reason"), "WriteRefused", "%s", configured("message"));
+}
+
+/* ---- two of them, and what is others' */
+
+static const char *configured_of(const char *name, const char *member)
+{
+	const char *s =
+		fake_api_condition(t.api, &kobj_trusteeconfig, NS, name, "Configured", member);
+
+	return s ? s : "";
+}
+
+Test(ctl_trusteeconfig_life, each_of_two_has_its_own_reason)
+{
+	put_tls("");
+	put_trusteeconfig();
+	fake_api_put(t.api, &kobj_trusteeconfig, NS,
+		"{\"metadata\":{\"name\":\"u\"},\"spec\":{\"profileType\":\"Permissive\","
+		"\"httpsSpec\":{\"tlsSecretName\":\"tls\"}}}");
+	loop_advance(t.loop, 10 * 1000);
+	cr_assert_str_eq(configured_of("t", "reason"), "WriteRefused");
+	cr_assert_str_eq(configured_of("u", "reason"), "WriteRefused");
+	cr_assert(strstr(configured_of("t", "message"), "t-https"), "%s",
+		configured_of("t", "message"));
+	fake_transport_forget(t.f);
+	loop_advance(t.loop, 25 * 1000);
+	cr_assert_leq(fake_transport_count(t.f, "get", "secrets"), 2,
+		"each forgot the other's: %zu", fake_transport_count(t.f, "get", "secrets"));
+}
+
+Test(ctl_trusteeconfig_life, other_owners_of_a_kbsconfig_stay)
+{
+	struct json_object *refs;
+
+	fake_api_put(t.api, &kobj_kbsconfig, NS,
+		"{\"metadata\":{\"name\":\"t-kbs-config\",\"ownerReferences\":[{\"apiVersion\":\"v1\","
+		"\"kind\":\"ConfigMap\",\"name\":\"theirs\",\"uid\":\"their-uid\"}]},\"spec\":{}}");
+	put_tls("aw==");
+	put_trusteeconfig();
+	cr_assert_str_eq(configured("reason"), "Configured", "%s", configured("message"));
+	refs = json_get_arr(fake_api_get(t.api, &kobj_kbsconfig, NS, "t-kbs-config"),
+		"metadata/ownerReferences");
+	cr_assert_eq(json_object_array_length(refs), 2);
+	cr_assert_str_eq(json_get_str(json_object_array_get_idx(refs, 0), "uid"), "their-uid");
+	cr_assert_str_eq(json_get_str(json_object_array_get_idx(refs, 1), "name"), "t");
+}
+
+Test(ctl_trusteeconfig_life, a_claim_of_no_volume_is_named_as_such)
+{
+	fake_api_put(t.api, &kobj_claim, NS,
+		"{\"metadata\":{\"name\":\"t-ibmse-certstore-pvc\"},\"spec\":{}}");
+	fake_api_put(t.api, &kobj_trusteeconfig, NS,
+		"{\"metadata\":{\"name\":\"t\"},\"spec\":{\"profileType\":\"Permissive\","
+		"\"ibmSE\":{\"pvName\":\"pv\"}}}");
+	loop_advance(t.loop, 10 * 1000);
+	cr_assert_str_eq(configured("reason"), "Conflict");
+	cr_assert(strstr(configured("message"), "of volume \"\""), "%s", configured("message"));
+}
+
+/* ---- lives that end */
+
+static const char *data_of(const struct kobj_gvk *gvk, const char *name, const char *key)
+{
+	struct json_object *o = fake_api_get(t.api, gvk, NS, name),
+			   *data = o ? json_get_obj(o, "data") : NULL, *v = NULL;
+
+	return data && json_object_object_get_ex(data, key, &v) ? json_object_get_string(v) : NULL;
+}
+
+static const char *toml(void)
+{
+	const char *s = data_of(&kobj_configmap, "t-kbs-config", "kbs-config.toml");
+
+	return s ? s : "";
+}
+
+static void first(void)
+{
+	put_tls("aw==");
+	fake_api_put(t.api, &kobj_trusteeconfig, NS,
+		"{\"metadata\":{\"name\":\"t\"},\"spec\":{\"profileType\":\"Permissive\","
+		"\"httpsSpec\":{\"tlsSecretName\":\"tls\"}}}");
+}
+
+static bool is_https(void)
+{
+	return str_eq(data_of(&kobj_secret, "t-https-key-secret", "privateKey"), "aw==") &&
+	       strstr(toml(), "insecure_http = false") != NULL;
+}
+
+static void renew(void)
+{
+	put_tls("a2s=");
+}
+
+static bool is_renewed(void)
+{
+	return str_eq(data_of(&kobj_secret, "t-https-key-secret", "privateKey"), "a2s=");
+}
+
+static void edit(void)
+{
+	fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t",
+		"{\"spec\":{\"tlsConfig\":{\"profile\":\"modern\"}}}");
+}
+
+static bool is_edited(void)
+{
+	return strstr(toml(), "tls_profile = \"modern\"") != NULL;
+}
+
+static void lose(void)
+{
+	fake_api_delete(t.api, &kobj_configmap, NS, "t-resource-policy");
+	fake_api_delete(t.api, &kobj_secret, NS, "t-auth-secret");
+	fake_api_delete(t.api, &kobj_kbsconfig, NS, "t-kbs-config");
+}
+
+static bool is_back(void)
+{
+	return data_of(&kobj_configmap, "t-resource-policy", "resource-policy.rego") &&
+	       data_of(&kobj_secret, "t-auth-secret", "publicKey") &&
+	       fake_api_get(t.api, &kobj_kbsconfig, NS, "t-kbs-config");
+}
+
+static void change(void)
+{
+	fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t",
+		"{\"spec\":{\"httpsSpec\":null,\"tlsConfig\":null}}");
+}
+
+static bool is_changed(void)
+{
+	return strstr(toml(), "insecure_http = true") &&
+	       !fake_api_get(t.api, &kobj_secret, NS, "t-https-key-secret");
+}
+
+/* What the garbage collector does when it is deleted. */
+static void collect(void)
+{
+	static const struct {
+		const struct kobj_gvk *gvk;
+		const char *name;
+	} all[] = {{&kobj_trusteeconfig, "t"}, {&kobj_kbsconfig, "t-kbs-config"},
+		{&kobj_configmap, "t-kbs-config"}, {&kobj_configmap, "t-resource-policy"},
+		{&kobj_configmap, "t-rvps-reference-values"},
+		{&kobj_configmap, "t-attestation-policy-cpu"},
+		{&kobj_configmap, "t-attestation-policy-gpu"}, {&kobj_secret, "t-auth-secret"},
+		{&kobj_secret, "attestation-status"}, {&kobj_secret, "t-https-key-secret"},
+		{&kobj_secret, "t-https-cert-secret"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (fake_api_get(t.api, all[i].gvk, NS, all[i].name))
+			fake_api_delete(t.api, all[i].gvk, NS, all[i].name);
+	loop_advance(t.loop, 1000);
+}
+
+/* What happens one after the other, each in a life that ends after n writes; true: one did end. */
+static bool lives_of(unsigned n)
+{
+	static const struct {
+		const char *name;
+		void (*happens)(void);
+		bool (*is_done)(void);
+	} rows[] = {{"made", first, is_https}, {"a renewed certificate", renew, is_renewed},
+		{"other TLS settings", edit, is_edited},
+		{"children that are deleted", lose, is_back},
+		{"without HTTPS", change, is_changed}};
+	bool died = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_transport_die_after(t.f, n);
+		rows[i].happens();
+		loop_advance(t.loop, 20 * 1000);
+		died |= fake_transport_is_dead(t.f);
+		end();
+		boot();
+		loop_advance(t.loop, 60 * 1000);
+		cr_assert(rows[i].is_done(), "%s, after %u writes: %s", rows[i].name, n,
+			configured("message"));
+		cr_assert_str_eq(configured("reason"), "Configured", "%s, after %u writes: %s",
+			rows[i].name, n, configured("message"));
+		fake_transport_forget(t.f);
+		loop_advance(t.loop, 30 * 60 * 1000);
+		cr_assert_eq(fake_transport_writes(t.f), 0, "%s, after %u writes", rows[i].name, n);
+	}
+	collect();
+	return died;
+}
+
+Test(ctl_trusteeconfig_life, it_may_be_killed_at_every_write)
+{
+	unsigned n = 1;
+
+	while (lives_of(n))
+		n++;
+	cr_assert_geq(n, 10, "%u", n);
+}
+
+Test(ctl_trusteeconfig_life, a_failing_api_is_outlasted)
+{
+	for (int fault = FAKE_FAULT_409; fault <= FAKE_FAULT_SILENCE; fault++) {
+		fake_transport_fault(t.f, (enum fake_fault)fault, 3);
+		first();
+		loop_advance(t.loop, 5 * 60 * 1000);
+		cr_assert(is_https(), "fault %d: %s", fault, configured("message"));
+		renew();
+		loop_advance(t.loop, 5 * 60 * 1000);
+		cr_assert(is_renewed(), "fault %d: %s", fault, configured("message"));
+		collect();
+		end();
+		boot();
+	}
 }

@@ -76,6 +76,7 @@ struct model_kbsconfig {
 	const char *layout;    /* the annotation */
 	const char *problem;   /* what of spec cannot be used; NULL: nothing */
 	const char *owner_uid; /* controller: its TrusteeConfig */
+	const char *owners;    /* JSON: all of them, where none is its controller; NULL: none */
 	const char *profile;   /* annotation of that one */
 	const char *log;       /* KbsEnvVars.RUST_LOG */
 	struct kobj_cond cond[KBSCONFIG_N_CONDS];

@@ -71,14 +71,16 @@ static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteecon
 	const struct kobj *o = trusteeconfig_child(c->kind.state, m, i);
 	cleanup_free char *name = render_child_name(m, (enum render_trusteeconfig_child)i);
 	const char *kind = render_child_gvk((enum render_trusteeconfig_child)i)->kind;
+	struct trusteeconfig_stuck *s = xcalloc(1, sizeof(*s));
 
-	trusteeconfig_unstick(c);
-	c->stuck.of = xstrdup(m->obj.name);
-	c->stuck.rv = xstrdup(o ? o->rv : NULL);
-	c->stuck.child = i;
-	c->stuck.edited = edited;
-	c->stuck.since_ms = clock_boot_ms();
-	snprintf(c->stuck.text, sizeof(c->stuck.text),
+	trusteeconfig_unstick(c, m->obj.name);
+	LIST_INSERT_HEAD(&c->stuck, s, link);
+	s->of = xstrdup(m->obj.name);
+	s->rv = xstrdup(o ? o->rv : NULL);
+	s->child = i;
+	s->edited = edited;
+	s->since_ms = clock_boot_ms();
+	snprintf(s->text, sizeof(s->text),
 		edited ? "The TLS settings of spec cannot be put into %s %s: %s."
 		       : "%s %s cannot be written: %s.",
 		kind, name, err->text);
@@ -236,8 +238,7 @@ bool trusteeconfig_act_ended(
 		return true;
 	}
 	secret_free(steal_ptr(&a->made));
-	if (str_eq(c->stuck.of, a->name))
-		trusteeconfig_unstick(c);
+	trusteeconfig_unstick(c, a->name);
 	if (m)
 		wrote(c, m, d);
 	if (d < CTL_TRUSTEECONFIG_DELETE)

@@ -36,10 +36,30 @@ const struct model_input *trusteeconfig_source(
 	return name ? model_input(k8s_cache_find(s->input_secrets, name)) : NULL;
 }
 
-void trusteeconfig_unstick(struct ctl_trusteeconfig *c)
+struct trusteeconfig_stuck *trusteeconfig_stuck(const struct ctl_trusteeconfig *c, const char *name)
 {
-	free(steal_ptr(&c->stuck.of));
-	free(steal_ptr(&c->stuck.rv));
+	struct trusteeconfig_stuck *s;
+
+	LIST_FOREACH (s, &c->stuck, link)
+		if (str_eq(s->of, name))
+			return s;
+	return NULL;
+}
+
+static void drop(struct trusteeconfig_stuck *s)
+{
+	LIST_REMOVE(s, link);
+	free(s->of);
+	free(s->rv);
+	free(s);
+}
+
+void trusteeconfig_unstick(struct ctl_trusteeconfig *c, const char *name)
+{
+	struct trusteeconfig_stuck *s = trusteeconfig_stuck(c, name);
+
+	if (s)
+		drop(s);
 }
 
 /* ---- what a change concerns */
@@ -49,8 +69,8 @@ static void map_trusteeconfig(void *self, const struct kobj *was, const struct k
 	struct ctl_trusteeconfig *c = self;
 	const char *name = was ? was->name : now->name;
 
-	if (str_eq(c->stuck.of, name) && (!was || !now || was->generation != now->generation))
-		trusteeconfig_unstick(c);
+	if (!was || !now || was->generation != now->generation)
+		trusteeconfig_unstick(c, name);
 	ctl_runner_wake(c->kind.runner, name);
 }
 
@@ -79,7 +99,10 @@ static void map_child(void *self, const struct kobj *was, const struct kobj *now
 
 static void forget(struct ctl_kind *k)
 {
-	trusteeconfig_unstick((struct ctl_trusteeconfig *)k);
+	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
+
+	while (!LIST_EMPTY(&c->stuck))
+		drop(LIST_FIRST(&c->stuck));
 }
 
 struct ctl_kind *ctl_trusteeconfig_new(const struct ctl_env *env)

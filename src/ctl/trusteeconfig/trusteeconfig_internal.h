@@ -8,16 +8,19 @@
 #include "tec/ctl/trusteeconfig.h"
 #include "tec/model/plain.h"
 
+/* Why the last write of a child cannot succeed, until its TrusteeConfig or the child changes. */
+struct trusteeconfig_stuck {
+	char *of, *rv; /* owned; name of the TrusteeConfig, version of the child */
+	int child;
+	bool edited; /* by the user; else the API refused it, and it is tried again */
+	uint64_t since_ms;
+	char text[256];
+	LIST_ENTRY(trusteeconfig_stuck) link;
+};
+
 struct ctl_trusteeconfig {
 	struct ctl_kind kind;
-	/* Why the last write of one of them cannot succeed, until it or the object changes. */
-	struct {
-		char *of, *rv; /* owned; name of the TrusteeConfig, version of the child */
-		int child;
-		bool edited; /* by the user; else the API refused it, and it is tried again */
-		uint64_t since_ms;
-		char text[256];
-	} stuck;
+	LIST_HEAD(, trusteeconfig_stuck) stuck; /* owned; one for each TrusteeConfig at most */
 };
 
 /* Borrowed from the caches, valid for one step. */
@@ -37,7 +40,10 @@ const struct kobj *trusteeconfig_child(
 	const struct state *s, const struct model_trusteeconfig *m, int child);
 const struct model_input *trusteeconfig_source(
 	const struct state *s, const struct model_trusteeconfig *m, int child);
-void trusteeconfig_unstick(struct ctl_trusteeconfig *c);
+/* NULL: none. */
+struct trusteeconfig_stuck *trusteeconfig_stuck(
+	const struct ctl_trusteeconfig *c, const char *name);
+void trusteeconfig_unstick(struct ctl_trusteeconfig *c, const char *name);
 
 /* view.c */
 int trusteeconfig_view_look(

@@ -201,7 +201,10 @@ static bool look_child(struct trusteeconfig_look *l, const struct state *s, int 
 		 !str_eq(((const struct model_plain *)o)->volume, l->m->volume))
 		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
 			"PersistentVolumeClaim %s is of volume %s, not of spec.ibmSE.pvName. Delete the claim, or set pvName back.",
-			o->name, ((const struct model_plain *)o)->volume);
+			o->name,
+			((const struct model_plain *)o)->volume
+				? ((const struct model_plain *)o)->volume
+				: "\"\"");
 	return true;
 }
 
@@ -231,22 +234,20 @@ static bool look_config(struct trusteeconfig_look *l, const struct state *s)
 
 static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
-	const struct kobj *o;
+	const struct trusteeconfig_stuck *s = trusteeconfig_stuck(c, l->m->obj.name);
+	const struct kobj *o = s ? trusteeconfig_child(c->kind.state, l->m, s->child) : NULL;
 
-	if (!str_eq(c->stuck.of, l->m->obj.name))
-		return true;
-	o = trusteeconfig_child(c->kind.state, l->m, c->stuck.child);
-	if (!str_eq(c->stuck.rv, o ? o->rv : NULL))
+	if (!s || !str_eq(s->rv, o ? o->rv : NULL))
 		return true; /* it is another one now */
-	if (!c->stuck.edited) {
-		uint64_t past = clock_boot_ms() - c->stuck.since_ms;
+	if (!s->edited) {
+		uint64_t past = clock_boot_ms() - s->since_ms;
 
 		if (past >= REFUSED_AGAIN_MS)
 			return true;
 		ctl_look_again(&l->base, REFUSED_AGAIN_MS - (int64_t)past, "write-refused");
 	}
-	return REFUSE(l, c->stuck.edited ? TRUSTEECONFIG_EDITED : TRUSTEECONFIG_WRITE_REFUSED, "%s",
-		c->stuck.text);
+	return REFUSE(
+		l, s->edited ? TRUSTEECONFIG_EDITED : TRUSTEECONFIG_WRITE_REFUSED, "%s", s->text);
 }
 
 static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
