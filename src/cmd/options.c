@@ -43,7 +43,7 @@ static const struct conf_option table[] = {
 	{"controllers", CONF_STRING, "LIST", "cluster",
 		.help = "Which controllers run: cluster (TrustedExecutionClusters and what nodes need) and trustee (KbsConfigs and TrusteeConfigs), with commas between them."},
 	{"trustee-namespaces", CONF_STRING, "LIST",
-		.help = "Namespaces of KbsConfigs and TrusteeConfigs, 256 at most, with commas between them. Default: that of --namespace."},
+		.help = "Namespaces of KbsConfigs and TrusteeConfigs, 256 at most, with commas between them; their Lease is in the first. Default: that of --namespace."},
 	{"kbs-url", CONF_STRING, "URL",
 		.help = "Where to connect to the cluster's Trustee instead of its Service; changes nothing that is rendered."},
 	{"listen-register", CONF_STRING, "ADDR:PORT", "[::]:8000", .group = "Listeners",

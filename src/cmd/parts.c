@@ -17,7 +17,8 @@
 
 /* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
 #define REPEAT_REVOKED_MS (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
-/* The Trustee operator's own: it and this one never work at once, and either takes over. */
+/* The Trustee operator's own, where that one would work: the two never do at once, and either takes
+ * over. */
 #define TRUSTEE_LEASE       "178dc119.confidentialcontainers.org"
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -129,11 +130,11 @@ static void on_lease(void *arg, bool leader)
 	parts_check(arg);
 }
 
-static struct k8s_lease *make_lease(struct parts *p, const char *name)
+static struct k8s_lease *make_lease(struct parts *p, const char *ns, const char *name)
 {
 	char host[256] = "tec-operator", uuid[UUID_TEXT_LEN + 1];
 	cleanup_free char *identity = NULL;
-	struct k8s_lease_conf conf = {.ns = p->ns, .name = name, .on_change = on_lease, .arg = p};
+	struct k8s_lease_conf conf = {.ns = ns, .name = name, .on_change = on_lease, .arg = p};
 
 	gethostname(host, sizeof(host) - 1);
 	uuid_new_v4(uuid);
@@ -184,8 +185,11 @@ int parts_control(struct parts *p, struct err *err)
 	if (!options_controls(p->options))
 		return 0;
 	if (options_controls_trustees(p->options)) {
+		const struct registries_list *places = &p->options->trustee_namespaces;
+
 		if (p->options->leader_elect)
-			p->trustee_lease = make_lease(p, TRUSTEE_LEASE);
+			p->trustee_lease =
+				make_lease(p, places->n ? places->items[0] : p->ns, TRUSTEE_LEASE);
 		p->trustee_gate = k8s_gate_new(
 			p->api, p->trustee_lease ? k8s_lease_may_write : NULL, p->trustee_lease);
 		p->trustees = trustees_new(
@@ -194,7 +198,7 @@ int parts_control(struct parts *p, struct err *err)
 	if (!options_controls_cluster(p->options))
 		return 0;
 	if (p->options->leader_elect)
-		p->lease = make_lease(p, "tec-operator");
+		p->lease = make_lease(p, p->ns, "tec-operator");
 	api = p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
 	p->ctl_events =
 		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));

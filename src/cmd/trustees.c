@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
+#include "tec/ctl/elsewhere.h"
 #include "tec/ctl/kbsconfig.h"
 #include "tec/ctl/trusteeconfig.h"
 #include "tec/k8s/watch.h"
+#include "tec/srv/metrics.h"
 
 static const enum state_of watched[] = {STATE_KBSCONFIGS, STATE_TRUSTEECONFIGS, STATE_SERVICES,
 	STATE_DEPLOYMENTS, STATE_INPUT_CONFIGMAPS, STATE_INPUT_SECRETS, STATE_CLAIMS};
@@ -32,6 +34,10 @@ struct trustees {
 	void *arg;
 	struct place *places; /* owned; never moved */
 	size_t n;
+	/* Of all namespaces: KbsConfigs, TrusteeConfigs. */
+	struct k8s_cache *all[2];
+	struct k8s_watch *all_watch[2];
+	struct ctl_elsewhere *elsewhere;
 };
 
 static void on_watch(void *arg)
@@ -90,8 +96,31 @@ static void place_init(
 		.kbsconfig_images = images()};
 	p->kbsconfig = ctl_kbsconfig_new(&p->env);
 	p->trusteeconfig = ctl_trusteeconfig_new(&p->env);
+	srv_metrics_count_trustees(&p->state, p->ns);
 	k8s_cache_listen(p->state.kbsconfigs, on_change, p);
 	k8s_cache_listen(p->state.trusteeconfigs, on_change, p);
+}
+
+static bool is_watched(void *arg, const char *ns)
+{
+	const struct trustees *t = arg;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (str_eq(t->places[i].ns, ns))
+			return true;
+	return false;
+}
+
+static void elsewhere_init(
+	struct trustees *t, struct loop *l, struct k8s_transport *api, struct k8s_transport *gate)
+{
+	for (size_t i = 0; i < N_ALWAYS; i++) {
+		const struct k8s_watch_conf conf = {.gvk = state_kinds[watched[i]].gvk};
+
+		t->all[i] = k8s_cache_new(&ctl_elsewhere_type);
+		t->all_watch[i] = k8s_watch_new(l, api, t->all[i], &conf);
+	}
+	t->elsewhere = ctl_elsewhere_new(l, gate, t->all[0], t->all[1], is_watched, t);
 }
 
 struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct k8s_transport *gate,
@@ -108,6 +137,7 @@ struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct 
 		t->places[i].ns = o->trustee_namespaces.n ? o->trustee_namespaces.items[i] : ns;
 		place_init(&t->places[i], l, api, gate);
 	}
+	elsewhere_init(t, l, api, gate);
 	return t;
 }
 
@@ -124,8 +154,14 @@ void trustees_free(struct trustees *t)
 		for (size_t i = 0; i < N_WATCHED; i++)
 			k8s_cache_free(p->state.cache[watched[i]]);
 	}
-	if (t)
-		free(t->places);
+	if (!t)
+		return;
+	ctl_elsewhere_free(t->elsewhere);
+	for (size_t i = 0; i < N_ALWAYS; i++) {
+		k8s_watch_free(t->all_watch[i]);
+		k8s_cache_free(t->all[i]);
+	}
+	free(t->places);
 	free(t);
 }
 
@@ -134,6 +170,8 @@ void trustees_start(struct trustees *t)
 	for (size_t k = 0; k < t->n; k++)
 		for (size_t i = 0; i < N_ALWAYS; i++)
 			k8s_watch_start(t->places[k].watch[i]);
+	for (size_t i = 0; i < N_ALWAYS; i++)
+		k8s_watch_start(t->all_watch[i]);
 }
 
 static void place_read(struct place *p)
@@ -187,4 +225,5 @@ void trustees_check(struct trustees *t, bool leads)
 {
 	for (size_t k = 0; k < t->n; k++)
 		place_check(&t->places[k], leads);
+	ctl_elsewhere_set(t->elsewhere, leads);
 }

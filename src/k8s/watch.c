@@ -168,6 +168,18 @@ static void refuse(struct k8s_watch *w, const char *name, const char *uid, const
 		log_err(LOG_WARN, &lc, "object refused: treated as absent", err);
 }
 
+/* Its name in the cache. */
+static const char *key_of(const struct k8s_watch *w, const char *name, const char *uid)
+{
+	return w->ns ? name : uid;
+}
+
+static void remove_object(struct k8s_watch *w, const char *name, const char *uid)
+{
+	if (w->ns || uid)
+		k8s_cache_remove(w->cache, key_of(w, name, uid), uid);
+}
+
 /* Puts o into the cache, or out of it when it is not for us. */
 static void take_object(struct k8s_watch *w, struct json_object *o, const char *text, size_t len)
 {
@@ -190,8 +202,8 @@ static bool take_unreadable(struct k8s_watch *w, const struct err *why)
 	cleanup_free char *version = xasprintf("%s %s", uid, rv);
 	struct err ignored = ERR_INIT;
 
-	if (k8s_cache_put_unreadable(
-		    w->cache, name, uid, rv, k8s_split_item_deleting(w->split), &ignored) < 0)
+	if (k8s_cache_put_unreadable(w->cache, key_of(w, name, uid), uid, rv,
+		    k8s_split_item_deleting(w->split), &ignored) < 0)
 		return false;
 	metric_add(&events, w->gvk->plural, "unreadable", 1);
 	if (!refused_before(w, str_hash(version, strlen(version))))
@@ -269,7 +281,7 @@ static bool unreadable_event(struct k8s_watch *w, const struct err *why)
 	if (strcmp(type, "DELETED") != 0 || !*uid || !*k8s_split_item_rv(w->split))
 		return false;
 	metric_add(&events, w->gvk->plural, type, 1);
-	k8s_cache_remove(w->cache, k8s_split_item_name(w->split), uid);
+	k8s_cache_remove(w->cache, key_of(w, k8s_split_item_name(w->split), uid), uid);
 	return true;
 }
 
@@ -299,7 +311,7 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 		take_object(w, object, text, len);
 	} else if (strcmp(type, "DELETED") == 0 && name) {
 		metric_add(&events, w->gvk->plural, type, 1);
-		k8s_cache_remove(w->cache, name, json_get_str(object, "metadata/uid"));
+		remove_object(w, name, json_get_str(object, "metadata/uid"));
 	} else if (strcmp(type, "ERROR") == 0) {
 		error_event(w, object);
 		rv = NULL;
@@ -323,7 +335,8 @@ static bool is_echo(const struct k8s_watch *w)
 
 	if (!*rv || (strcmp(type, "MODIFIED") != 0 && strcmp(type, "ADDED") != 0))
 		return false;
-	o = k8s_cache_find(w->cache, k8s_split_item_name(w->split));
+	o = k8s_cache_find(
+		w->cache, key_of(w, k8s_split_item_name(w->split), k8s_split_item_uid(w->split)));
 	return o && strcmp(o->rv, rv) == 0;
 }
 

@@ -90,8 +90,10 @@ void kobj_path(const struct kobj_gvk *gvk, const char *ns, const char *name, con
 {
 	strbuf_adds(out, gvk->group[0] ? "/apis/" : "/api/");
 	kobj_api_version(gvk, out);
-	strbuf_adds(out, "/namespaces");
-	segment(out, ns);
+	if (ns) {
+		strbuf_adds(out, "/namespaces");
+		segment(out, ns);
+	}
 	segment(out, gvk->plural);
 	if (!name)
 		return;

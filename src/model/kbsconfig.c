@@ -46,6 +46,7 @@ const char *model_kbsconfig_reason(enum model_kbsconfig_reason r)
 		[KBSCONFIG_INPUT_INVALID] = "InputInvalid",
 		[KBSCONFIG_CONFLICT] = "Conflict",
 		[KBSCONFIG_WRITE_REFUSED] = "WriteRefused",
+		[KBSCONFIG_NOT_WATCHED] = "NotWatched",
 		[KBSCONFIG_IS_READY] = "Ready",
 		[KBSCONFIG_NOT_INSTALLED] = "NotInstalled",
 		[KBSCONFIG_STARTING] = "Starting",

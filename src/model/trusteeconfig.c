@@ -32,6 +32,7 @@ const char *model_trusteeconfig_reason(enum model_trusteeconfig_reason r)
 		[TRUSTEECONFIG_EDITED] = "Edited",
 		[TRUSTEECONFIG_CONFLICT] = "Conflict",
 		[TRUSTEECONFIG_WRITE_REFUSED] = "WriteRefused",
+		[TRUSTEECONFIG_NOT_WATCHED] = "NotWatched",
 		[TRUSTEECONFIG_IS_READY] = "Ready",
 		[TRUSTEECONFIG_NOT_CONFIGURED] = "NotConfigured",
 		[TRUSTEECONFIG_NOT_READY] = "NotReady",

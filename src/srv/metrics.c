@@ -16,10 +16,16 @@
 #include "tec/base/metric.h"
 #include "tec/base/secret.h"
 #include "tec/model/ak.h"
+#include "tec/model/kbsconfig.h"
 #include "tec/model/machine.h"
+#include "tec/model/trusteeconfig.h"
 
 static struct metric objects =
 	METRIC_GAUGE_INIT("tec_objects", "Objects seen, by kind and state.", "kind", "state");
+static struct metric kbsconfigs = METRIC_GAUGE_INIT(
+	"tec_kbsconfigs", "KbsConfigs seen, by namespace and state.", "namespace", "state");
+static struct metric trusteeconfigs = METRIC_GAUGE_INIT(
+	"tec_trusteeconfigs", "TrusteeConfigs seen, by namespace and state.", "namespace", "state");
 static struct metric build = METRIC_GAUGE_INIT(
 	"tec_build_info", "Always 1; the labels say what runs.", "version", "compiler");
 static struct metric rss = METRIC_GAUGE_INIT(
@@ -123,29 +129,70 @@ static const char *ak_state(const struct kobj *o)
 	return a->owner_uid ? "approved" : "waiting";
 }
 
-static const struct counted {
-	enum state_of of;
-	const char *(*state)(const struct kobj *o);
-} counted[] = {
-	{STATE_MACHINES, machine_state},
-	{STATE_AKS, ak_state},
-};
-
-static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+static const char *kbsconfig_state(const struct kobj *o)
 {
-	const struct counted *c = arg;
-	const char *a = was ? c->state(was) : NULL, *b = now ? c->state(now) : NULL;
+	const struct model_kbsconfig *m = model_kbsconfig(o);
 
+	if (o->deleting)
+		return "deleting";
+	if (m->is_ready)
+		return "ready";
+	return m->cond[KBSCONFIG_INSTALLED].status == KOBJ_COND_TRUE ? "installed" : "waiting";
+}
+
+static const char *trusteeconfig_state(const struct kobj *o)
+{
+	const struct model_trusteeconfig *m = model_trusteeconfig(o);
+
+	if (o->deleting)
+		return "deleting";
+	if (m->is_ready)
+		return "ready";
+	return m->cond[TRUSTEECONFIG_CONFIGURED].status == KOBJ_COND_TRUE ? "configured"
+									  : "waiting";
+}
+
+static void count(struct metric *m, const char *label, const char *a, const char *b)
+{
 	if (a == b)
 		return;
 	if (a)
-		metric_add(&objects, state_kinds[c->of].gvk->kind, a, -1);
+		metric_add(m, label, a, -1);
 	if (b)
-		metric_add(&objects, state_kinds[c->of].gvk->kind, b, 1);
+		metric_add(m, label, b, 1);
+}
+
+#define STATE_OF(fn, o) ((o) ? fn(o) : NULL)
+
+static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	count(&objects, "Machine", STATE_OF(machine_state, was), STATE_OF(machine_state, now));
+}
+
+static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	count(&objects, "AttestationKey", STATE_OF(ak_state, was), STATE_OF(ak_state, now));
+}
+
+static void on_kbsconfig(void *ns, const struct kobj *was, const struct kobj *now)
+{
+	count(&kbsconfigs, ns, STATE_OF(kbsconfig_state, was), STATE_OF(kbsconfig_state, now));
+}
+
+static void on_trusteeconfig(void *ns, const struct kobj *was, const struct kobj *now)
+{
+	count(&trusteeconfigs, ns, STATE_OF(trusteeconfig_state, was),
+		STATE_OF(trusteeconfig_state, now));
 }
 
 void srv_metrics_count(const struct state *state)
 {
-	for (size_t i = 0; i < ARRAY_LEN(counted); i++)
-		k8s_cache_listen(state->cache[counted[i].of], on_change, (void *)&counted[i]);
+	k8s_cache_listen(state->machines, on_machine, NULL);
+	k8s_cache_listen(state->aks, on_ak, NULL);
+}
+
+void srv_metrics_count_trustees(const struct state *state, const char *ns)
+{
+	k8s_cache_listen(state->kbsconfigs, on_kbsconfig, (void *)ns);
+	k8s_cache_listen(state->trusteeconfigs, on_trusteeconfig, (void *)ns);
 }

@@ -2,12 +2,53 @@
 """KbsConfigs and TrusteeConfigs, and what they name, through a control plane's API."""
 
 import base64
+import os
 
-from controlplane import wait_for
+import pytest
+
+from conftest import retarget
+from controlplane import TOP, wait_for
 from spine import condition
+
+CRDS = os.path.join(TOP, "crd", "trustee")
+OVERLAY = os.path.join(TOP, "k8s", "trustee")
 
 GROUP = "confidentialcontainers.org"
 PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def plane(cp):
+    cp.apply_crds(CRDS)
+    return cp
+
+
+@pytest.fixture(scope="module")
+def rights(plane):
+    found = [o for o in plane.read_manifests(OVERLAY) if o["kind"] in ("ServiceAccount", "Role", "RoleBinding")]
+    assert len(found) == 3
+    return found
+
+
+@pytest.fixture
+def place(plane, rights, request):
+    """A namespace with the rights of k8s/trustee; named by the parameter, else any."""
+    name = getattr(request, "param", None)
+    if name:
+        status, answer = plane.api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        assert status == 201, answer
+    else:
+        name = plane.create_namespace("trustee")
+    plane.apply(retarget(rights, name))
+    yield name
+    plane.api("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def operator(start_operator):
+    def start(ns, *args, **kw):
+        return start_operator(ns, "--controllers=trustee", "--role=controller", *args, **kw)
+    return start
 
 
 def url(ns, name=None, plural="kbsconfigs"):

@@ -15,52 +15,16 @@ import subprocess
 import pytest
 
 import softtpm
-from conftest import retarget
 from controlplane import TOP, wait_for
 from guarded import Evidence, attest_body, binding
-from kbsconfigs import (GROUP, PATIENCE, configmap, deployment, head, make, remove, secret, until, url, CURRENT)
+from kbsconfigs import (GROUP, PATIENCE, configmap, deployment, head, make, operator, place, plane, remove, rights,  # noqa: F401
+                        secret, until, url, CURRENT)
 from kubelet import Refused
 from test_attest import Jwk, set_policies
 from trusteepod import TrusteePod
 
-CRDS = os.path.join(TOP, "crd", "trustee")
-OVERLAY = os.path.join(TOP, "k8s", "trustee")
 WALKTHROUGH = os.path.join(TOP, "tests", "data", "trustee-walkthrough.sh")
 FINALIZER = f"kbsconfig.{GROUP}/finalizer"
-
-
-@pytest.fixture(scope="module")
-def plane(cp):
-    cp.apply_crds(CRDS)
-    return cp
-
-
-@pytest.fixture(scope="module")
-def rights(plane):
-    found = [o for o in plane.read_manifests(OVERLAY) if o["kind"] in ("ServiceAccount", "Role", "RoleBinding")]
-    assert len(found) == 3
-    return found
-
-
-@pytest.fixture
-def place(plane, rights, request):
-    """A namespace with the rights of k8s/trustee; named by the parameter, else any."""
-    name = getattr(request, "param", None)
-    if name:
-        status, answer = plane.api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        assert status == 201, answer
-    else:
-        name = plane.create_namespace("trustee")
-    plane.apply(retarget(rights, name))
-    yield name
-    plane.api("DELETE", f"/api/v1/namespaces/{name}")
-
-
-@pytest.fixture
-def operator(start_operator):
-    def start(ns, *args, **kw):
-        return start_operator(ns, "--controllers=trustee", "--role=controller", *args, **kw)
-    return start
 
 
 # The client of the walkthrough

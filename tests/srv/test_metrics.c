@@ -218,6 +218,46 @@ Test(srv_metrics, machines_are_counted_in_one_state_each)
 	rig_close(&r);
 }
 
+#define KBSCONFIG_IN(ns, state)                                                                    \
+	value_of("\ntec_kbsconfigs{namespace=\"" ns "\",state=\"" state "\"} ")
+
+static void put_kbsconfig(struct k8s_cache *c, int version, const char *status)
+{
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"k\",\"uid\":\"u\",\"resourceVersion\":"
+			  "\"%d\"},\"spec\":{},\"status\":%s}",
+			version, status);
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *o =
+		json_parse(text, strlen(text), &json_limits_object, &err);
+
+	cr_assert_eq(k8s_cache_put_event(c, o, &err), 0, "%s", err.text);
+}
+
+Test(srv_metrics, kbsconfigs_are_counted_by_namespace)
+{
+	struct state a = STATE_INIT, b = STATE_INIT;
+	struct state *all[] = {&a, &b};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		all[i]->kbsconfigs = k8s_cache_new(&state_kinds[STATE_KBSCONFIGS].cache);
+		all[i]->trusteeconfigs = k8s_cache_new(&state_kinds[STATE_TRUSTEECONFIGS].cache);
+		srv_metrics_count_trustees(all[i], i ? "b" : "a");
+	}
+	put_kbsconfig(a.kbsconfigs, 1, "{\"isReady\":true}");
+	put_kbsconfig(b.kbsconfigs, 1, "{\"conditions\":[" COND("Installed") "]}");
+	cr_assert_eq(KBSCONFIG_IN("a", "ready"), 1);
+	cr_assert_eq(KBSCONFIG_IN("b", "installed"), 1);
+	put_kbsconfig(b.kbsconfigs, 2, "{}");
+	cr_assert_eq(KBSCONFIG_IN("b", "installed"), 0);
+	cr_assert_eq(KBSCONFIG_IN("b", "waiting"), 1);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		k8s_cache_free(all[i]->kbsconfigs);
+		k8s_cache_free(all[i]->trusteeconfigs);
+	}
+	metric_reset_all();
+}
+
 Test(srv_metrics, counts_survive_a_relist)
 {
 	struct rig r;

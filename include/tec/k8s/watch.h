@@ -26,6 +26,7 @@ enum k8s_watch_state {
 
 struct k8s_watch_conf {
 	const struct kobj_gvk *gvk;
+	/* NULL: all namespaces. The extract function of the cache makes the uid the name then. */
 	const char *ns;
 	const char *field_selector; /* "metadata.name=x", NULL: all */
 	const char *label_selector;

@@ -25,7 +25,8 @@ enum model_kbsconfig_reason {
 	KBSCONFIG_INPUT_INVALID,
 	KBSCONFIG_CONFLICT, /* another KbsConfig, or another owner of an object */
 	KBSCONFIG_WRITE_REFUSED,
-	KBSCONFIG_IS_READY, /* from here on of Ready */
+	KBSCONFIG_NOT_WATCHED, /* its namespace is not among --trustee-namespaces */
+	KBSCONFIG_IS_READY,    /* from here on of Ready */
 	KBSCONFIG_NOT_INSTALLED,
 	KBSCONFIG_STARTING,
 	KBSCONFIG_ROLLING_OUT,

@@ -23,7 +23,8 @@ enum model_trusteeconfig_reason {
 	TRUSTEECONFIG_EDITED,        /* a generated file was changed and does not fit spec */
 	TRUSTEECONFIG_CONFLICT,      /* an object of another owner has the name */
 	TRUSTEECONFIG_WRITE_REFUSED,
-	TRUSTEECONFIG_IS_READY, /* from here on of Ready */
+	TRUSTEECONFIG_NOT_WATCHED, /* its namespace is not among --trustee-namespaces */
+	TRUSTEECONFIG_IS_READY,    /* from here on of Ready */
 	TRUSTEECONFIG_NOT_CONFIGURED,
 	TRUSTEECONFIG_NOT_READY,
 	TRUSTEECONFIG_N_REASONS,

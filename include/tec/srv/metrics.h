@@ -14,5 +14,8 @@ void srv_metrics_render(struct strbuf *out);
 /* Counts the Machines (ready, keyless, unbound, undelivered, deleting) and AttestationKeys
  * (delivered, approved, waiting, deleting) from now on. */
 void srv_metrics_count(const struct state *state);
+/* The KbsConfigs (ready, installed, waiting, deleting) and TrusteeConfigs (ready, configured,
+ * waiting, deleting) of a namespace, whose name is borrowed for the life of the caches. */
+void srv_metrics_count_trustees(const struct state *state, const char *ns);
 
 #endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One object at a time, in the order of their uids, in rounds: one that is refused does not hold up
+ * the others. What was written is known by its next watch event.
+ */
+#include "config.h"
+
+#include "tec/ctl/elsewhere.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/k8s/call.h"
+#include "tec/kobj/condition.h"
+#include "tec/loop/timer.h"
+#include "tec/model/kbsconfig.h"
+#include "tec/model/stray.h"
+#include "tec/model/trusteeconfig.h"
+
+#define ROUND_MS 20000 /* none is written twice in it: one may be refused, or the watch late */
+#define NEXT_MS  100
+
+const struct k8s_cache_type ctl_elsewhere_type = {
+	model_stray_extract, sizeof(struct model_stray), NULL, 0};
+
+enum { KBSCONFIGS, TRUSTEECONFIGS, N_KINDS };
+static const struct kobj_gvk *const gvks[N_KINDS] = {&kobj_kbsconfig, &kobj_trusteeconfig};
+#define N_CONDS 2 /* of either kind: the second one is Ready */
+
+struct ctl_elsewhere {
+	struct k8s_transport *api;        /* borrowed */
+	struct k8s_cache *cache[N_KINDS]; /* borrowed */
+	bool (*watched)(void *arg, const char *ns);
+	void *arg;
+	struct op_scope ops;
+	struct op *call;
+	struct timer next;
+	uint64_t round_ms; /* boot clock: when the round began */
+	char *last;        /* owned: uid of the one that was written last in it; NULL: none yet */
+	bool on;
+};
+
+/* ---- which one */
+
+struct choice {
+	struct ctl_elsewhere *e;
+	const struct model_stray *first, *behind; /* of all, and of those behind the last one */
+	size_t first_kind, behind_kind, kind;
+	int64_t young_s; /* one is not old enough for so long; 0: none */
+};
+
+static void consider(void *arg, const struct kobj *o)
+{
+	struct choice *c = arg;
+	const struct model_stray *m = model_stray(o);
+	int64_t left;
+
+	if (o->unreadable || o->deleting || m->told || c->e->watched(c->e->arg, m->ns))
+		return;
+	left = o->created_s + CTL_ELSEWHERE_WAIT_S - clock_wall_s();
+	if (left > 0) {
+		c->young_s = !c->young_s || left < c->young_s ? left : c->young_s;
+		return;
+	}
+	if (!c->first || strcmp(o->uid, c->first->obj.uid) < 0) {
+		c->first = m;
+		c->first_kind = c->kind;
+	}
+	if (c->e->last && strcmp(o->uid, c->e->last) <= 0)
+		return;
+	if (!c->behind || strcmp(o->uid, c->behind->obj.uid) < 0) {
+		c->behind = m;
+		c->behind_kind = c->kind;
+	}
+}
+
+/* ---- the status */
+
+static struct json_object *status_of(size_t kind, const struct model_stray *m)
+{
+	static const struct kobj_cond have[N_CONDS];
+	const char *const *types =
+		kind == KBSCONFIGS ? model_kbsconfig_cond_types : model_trusteeconfig_cond_types;
+	struct kobj_cond_want want[N_CONDS];
+	struct json_object *o = json_obj(), *meta = json_obj(), *status = json_obj();
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+
+	kobj_cond_want(&want[0], types[0], KOBJ_COND_FALSE,
+		kind == KBSCONFIGS ? model_kbsconfig_reason(KBSCONFIG_NOT_WATCHED)
+				   : model_trusteeconfig_reason(TRUSTEECONFIG_NOT_WATCHED),
+		"No operator works in namespace %s. Add it to --trustee-namespaces, with a copy of Role and RoleBinding tec-operator-trustee in it, or use another namespace.",
+		m->ns);
+	kobj_cond_want(&want[1], types[1], KOBJ_COND_FALSE,
+		kind == KBSCONFIGS ? model_kbsconfig_reason(KBSCONFIG_NOT_INSTALLED)
+				   : model_trusteeconfig_reason(TRUSTEECONFIG_NOT_CONFIGURED),
+		"Nothing is installed; see condition %s.", types[0]);
+	json_add_bool(status, "isReady", false);
+	json_add(status, "conditions",
+		kobj_cond_json(have, want, N_CONDS, m->obj.generation, clock_wall_s()));
+	json_add_str(json_add_str(meta, "name", m->plain), "uid", m->obj.uid);
+	kobj_api_version(gvks[kind], &version);
+	json_add_str(o, "apiVersion", strbuf_str(&version));
+	json_add_str(o, "kind", gvks[kind]->kind);
+	return json_add(json_add(o, "metadata", meta), "status", status);
+}
+
+static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_elsewhere *e = arg;
+
+	if (err_is_set(err) && err->kind != ERR_NOT_FOUND)
+		log_err(LOG_WARN, NULL, "an object of a namespace that is not watched", err);
+	timer_set(&e->next, NEXT_MS);
+}
+
+/* Of this round; NULL: it is over, or only young ones are left, and the timer is set. */
+static const struct model_stray *choose(struct ctl_elsewhere *e, struct choice *c)
+{
+	uint64_t past = clock_boot_ms() - e->round_ms;
+
+	for (c->kind = 0; c->kind < N_KINDS; c->kind++)
+		k8s_cache_each(e->cache[c->kind], consider, c);
+	if (!c->behind && c->first && past >= ROUND_MS) {
+		e->round_ms = clock_boot_ms();
+		c->behind = c->first;
+		c->behind_kind = c->first_kind;
+	}
+	if (!c->behind && c->first)
+		timer_set(&e->next, ROUND_MS - past);
+	if (!c->behind && c->young_s > 0)
+		timer_set_earlier(&e->next, (uint64_t)c->young_s * 1000);
+	return c->behind;
+}
+
+static void step(void *arg)
+{
+	struct ctl_elsewhere *e = arg;
+	struct choice c = {.e = e};
+	cleanup_json struct json_object *o = NULL;
+	const struct model_stray *m;
+	size_t kind;
+
+	if (!e->on || e->call)
+		return;
+	m = choose(e, &c);
+	kind = c.behind_kind;
+	if (!m)
+		return;
+	free(e->last);
+	e->last = xstrdup(m->obj.uid);
+	o = status_of(kind, m);
+	log_info(&(struct log_ctx){gvks[kind]->kind, m->ns, m->plain, m->obj.uid},
+		"its namespace is not watched", NULL);
+	op_hold(&e->call, k8s_call_apply_status(e->api, &e->ops, gvks[kind], m->ns, o, on_done, e));
+}
+
+/* ---- life */
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_elsewhere *e = arg;
+
+	if (now && e->on && !e->call)
+		timer_set_earlier(&e->next, NEXT_MS);
+}
+
+struct ctl_elsewhere *ctl_elsewhere_new(struct loop *l, struct k8s_transport *api,
+	struct k8s_cache *kbsconfigs, struct k8s_cache *trusteeconfigs,
+	bool (*watched)(void *arg, const char *ns), void *arg)
+{
+	struct ctl_elsewhere *e = xcalloc(1, sizeof(*e));
+
+	*e = (struct ctl_elsewhere){
+		.api = api, .cache = {kbsconfigs, trusteeconfigs}, .watched = watched, .arg = arg};
+	timer_init(&e->next, l, step, e);
+	for (size_t i = 0; i < N_KINDS; i++)
+		k8s_cache_listen(e->cache[i], on_change, e);
+	return e;
+}
+
+void ctl_elsewhere_free(struct ctl_elsewhere *e)
+{
+	if (!e)
+		return;
+	op_scope_cancel(&e->ops);
+	timer_fini(&e->next);
+	free(e->last);
+	free(e);
+}
+
+void ctl_elsewhere_set(struct ctl_elsewhere *e, bool on)
+{
+	if (e->on == on)
+		return;
+	e->on = on;
+	op_cancel(&e->call);
+	timer_cancel(&e->next);
+	free(steal_ptr(&e->last));
+	e->round_ms = clock_boot_ms();
+	if (on)
+		timer_set(&e->next, 0);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/model/stray.h"
+
+#include "tec/base/json.h"
+
+struct kobj *model_stray_extract(struct json_object *o, struct err *err)
+{
+	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
+	struct json_object *status = json_get_obj(o, "status");
+	struct model_stray m = {.told = status && json_object_object_length(status)};
+	const char *name = json_get_str(o, "metadata/name"),
+		   *ns = json_get_str(o, "metadata/namespace");
+
+	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
+		return NULL;
+	if (!ns) {
+		err_set(err, ERR_INVALID, "metadata.namespace of %s is missing", name);
+		return NULL;
+	}
+	kobj_pack_str(&pack, offsetof(struct model_stray, ns), ns);
+	kobj_pack_str(&pack, offsetof(struct model_stray, plain), name);
+	/* Later than that of kobj_meta_read(), so it counts. */
+	kobj_pack_str(&pack, offsetof(struct kobj, name), json_get_str(o, "metadata/uid"));
+	return kobj_pack_finish(&pack, &m, sizeof(m));
+}
