@@ -69,6 +69,7 @@ static struct render_kbsconfig_images images(void)
 		.kbs_legacy = env_or("KBS_IMAGE_NAME_LEGACY", d->kbs_legacy),
 		.as = env_or("AS_IMAGE_NAME", d->as),
 		.rvps = env_or("RVPS_IMAGE_NAME", d->rvps),
+		.guard = env_or("RELATED_IMAGE_OPERATOR", d->guard),
 	};
 }
 

@@ -219,6 +219,7 @@ struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_KBSCONFIG_FINALIZER);
 	kobj_pack_other_finalizers(&pack, AT(other_finalizers), o, MODEL_KBSCONFIG_FINALIZER);
 	kobj_pack_str(&pack, AT(layout), kobj_annotation(o, MODEL_KBSCONFIG_LAYOUT));
+	kobj_pack_str(&pack, AT(guard), kobj_annotation(o, MODEL_KBSCONFIG_GUARD));
 	kobj_pack_str(&pack, AT(profile), kobj_annotation(o, MODEL_KBSCONFIG_PROFILE));
 	read_owners(&pack, o);
 	kobj_pack_str(&pack, AT(log), json_get_str(o, "spec/KbsEnvVars/RUST_LOG"));

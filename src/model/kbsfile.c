@@ -49,7 +49,7 @@ static const char *file_of(struct json_object *root, const char *where, struct s
 	return s && strrchr(s, '/') != s ? s : NULL;
 }
 
-static uint16_t port_of(struct json_object *root, struct strbuf *why)
+static uint16_t port_of(struct json_object *root, bool *loopback, struct strbuf *why)
 {
 	struct json_object *sockets = json_get_arr(root, "http_server/sockets"), *one;
 	const char *s, *colon;
@@ -61,6 +61,7 @@ static uint16_t port_of(struct json_object *root, struct strbuf *why)
 	if (!one)
 		return PORT;
 	s = json_object_is_type(one, json_type_string) ? json_object_get_string(one) : "";
+	*loopback = str_starts(s, "127.0.0.1:") || str_starts(s, "[::1]:");
 	colon = strrchr(s, ':');
 	if (colon && str_to_u64(colon + 1, 65535, &port) == 0 && port > 0)
 		return (uint16_t)port;
@@ -167,7 +168,7 @@ void model_kbsfile_read(
 	values = file_of(root, "attestation_service/rvps_config/storage/file_path", &why);
 	out->legacy = policy || resources || values;
 	out->insecure_http = json_get_bool(root, "http_server/insecure_http", false);
-	out->port = port_of(root, &why);
+	out->port = port_of(root, &out->loopback, &why);
 	kobj_pack_str(p, AT(policy_path), policy);
 	kobj_pack_str(p, AT(resource_dir), resources);
 	kobj_pack_str(p, AT(values_path), values);

@@ -16,6 +16,7 @@ const struct render_kbsconfig_images render_kbsconfig_images_default = {
 	.kbs_legacy = "ghcr.io/confidential-containers/key-broker-service:built-in-as-v0.11.0",
 	.as = "ghcr.io/confidential-containers/staged-images/coco-as-grpc:latest",
 	.rvps = "ghcr.io/confidential-containers/staged-images/rvps:latest",
+	.guard = "ghcr.io/trusted-execution-clusters/tec-operator:" PACKAGE_VERSION,
 };
 
 /* ---- the hash of what is read at the start */
@@ -150,6 +151,8 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	containers = json_get_arr(spec, "template/spec/containers");
 	for (size_t i = 0; i < json_object_array_length(containers); i++)
 		fill_env(c, json_object_array_get_idx(containers, i));
+	if (c->guard)
+		kbsconfig_add_guard(&p, containers, images->guard);
 	content_hash(c, from, hash);
 	json_add_str(
 		json_get_obj(spec, "template/metadata/annotations"), RENDER_KBSCONFIG_HASH, hash);
@@ -165,7 +168,7 @@ struct json_object *render_kbsconfig_service(
 
 	json_add_str(port, "name", "kbs-port");
 	json_add_int(port, "port", 8080);
-	json_add_int(port, "targetPort", config->file.port);
+	json_add_int(port, "targetPort", c->guard ? RENDER_GUARD_PORT : config->file.port);
 	json_add_str(port, "protocol", "TCP");
 	json_add_str(spec, "type", c->service_type);
 	json_add(spec, "selector", json_add_str(json_obj(), "app", "kbs"));

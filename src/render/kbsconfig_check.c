@@ -219,7 +219,7 @@ static bool fits(const struct check *k)
 		strbuf_addf(k->why,
 			"ConfigMap %s holds a list of reference values, as Trustee up to v0.18 reads it. Write an object from name to value.",
 			values->obj.name);
-	return k->why->len == 0;
+	return k->why->len == 0 && kbsconfig_guard_fits(k->c, k->from, k->file, k->legacy, k->why);
 }
 
 static enum model_kbsconfig_reason microservices(const struct check *k)

@@ -37,4 +37,11 @@ struct kbsconfig_pod {
 };
 void kbsconfig_mounts(const struct kbsconfig_pod *p);
 
+/* False: there is to be a guard and cannot; why says what to do. */
+bool kbsconfig_guard_fits(const struct model_kbsconfig *c,
+	const struct render_kbsconfig_source *from, const struct model_kbsfile *f, bool legacy,
+	struct strbuf *why);
+void kbsconfig_add_guard(
+	const struct kbsconfig_pod *p, struct json_object *containers, const char *image);
+
 #endif

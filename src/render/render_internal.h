@@ -43,6 +43,15 @@ struct json_object *render_named(const char *name, const char *source, struct js
 struct json_object *render_secret_source(const char *secret, const char *key); /* one of its keys */
 struct json_object *render_item(const char *key, const char *path);
 
+/* Ports of the guard (etc/trustee-guard.yaml). */
+#define RENDER_GUARD_PORT        8080
+#define RENDER_GUARD_HEALTH_PORT 8083
+/* Puts the guard of `more`, the parsed file, behind the containers, and its probes in the place of
+ * those and of the ports of kbs. */
+void render_add_guard(struct json_object *containers, struct json_object *kbs,
+	struct json_object *more, const char *image);
+void render_push_all(struct json_object *list, struct json_object *more);
+
 /* What a template has is there, or we die. The element of this name, borrowed. */
 struct json_object *render_element(struct json_object *list, const char *name);
 /* In place of volume and mount `name` of the Deployment's spec come these; NULL: none. */

@@ -179,10 +179,24 @@ static void fill_tokens(const struct render_trustee_inputs *in, struct json_obje
 
 /* ---- the guard */
 
-static void push_all(struct json_object *list, struct json_object *more)
+void render_push_all(struct json_object *list, struct json_object *more)
 {
 	for (size_t i = 0; i < json_object_array_length(more); i++)
 		json_push(list, json_object_get(json_object_array_get_idx(more, i)));
+}
+
+void render_add_guard(struct json_object *containers, struct json_object *kbs,
+	struct json_object *more, const char *image)
+{
+	struct json_object *guard = json_get_obj(more, "guard");
+	struct json_object *of_kbs = json_get_obj(more, "kbs");
+
+	json_add_str(guard, "image", image);
+	json_object_object_del(kbs, "ports");
+	json_object_object_del(kbs, "readinessProbe");
+	json_object_object_foreach (of_kbs, probe, value)
+		json_add(kbs, probe, json_object_get(value));
+	json_push(containers, json_object_get(guard));
 }
 
 /* The certificate moves from Trustee to the guard, and so do the ports; Trustee's probe asks the
@@ -195,12 +209,11 @@ static void fill_guard(
 	struct json_object *kbs = render_element(containers, "kbs");
 	struct json_object *guard = json_get_obj(more, "guard");
 	struct json_object *args = json_get_arr(guard, "args"), *mounts = json_arr();
-	struct json_object *of_kbs = json_get_obj(more, "kbs");
 
 	if (c->delivery == MODEL_DELIVERY_ADMIN_API)
-		push_all(args, json_get_arr(more, "admin/args"));
+		render_push_all(args, json_get_arr(more, "admin/args"));
 	if (c->trustee_secret) {
-		push_all(args, json_get_arr(more, "tls/args"));
+		render_push_all(args, json_get_arr(more, "tls/args"));
 		json_push(mounts, render_mount("trustee-tls", "/etc/tls"));
 	}
 	json_add(guard, "volumeMounts", mounts);
@@ -209,13 +222,8 @@ static void fill_guard(
 
 		json_push(args, json_object_new_string(rate));
 	}
-	json_add_str(guard, "image", images->operator_);
-	json_object_object_del(kbs, "ports");
-	json_object_object_del(kbs, "readinessProbe");
-	json_object_object_foreach (of_kbs, probe, value)
-		json_add(kbs, probe, json_object_get(value));
 	replace(kbs, "volumeMounts", "trustee-tls", NULL);
-	json_push(containers, json_object_get(guard));
+	render_add_guard(containers, kbs, more, images->operator_);
 }
 
 /* ---- TLS */

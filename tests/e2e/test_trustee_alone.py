@@ -160,6 +160,37 @@ def content_hash(plane, ns):
         "trusted-execution-clusters.io/content-hash"]
 
 
+def at_rest(plane, ns):
+    """Nothing was written for 3 s: what is made of the last change may come late on a slow machine."""
+    user, marks = f"system:serviceaccount:{ns}:tec-operator", []
+
+    def quiet():
+        marks.append(plane.audit.mark())
+        return len(marks) > 1 and not plane.audit.writes_by(user, marks[-2], ignore=("leases",))
+    wait_for(quiet, PATIENCE, "no more writes", 3)
+
+
+def test_the_guard_by_annotation(plane, place, operator):
+    """It has Trustee's port as long as the annotation is there; Trustee itself has to be out of reach."""
+    operator(place)
+    head(plane, place, kind={"annotations": {"trusted-execution-clusters.io/trustee-guard": "tpm"}})
+    until(plane, place, "kbsconfig-sample", "Installed", "InputInvalid", '["127.0.0.1:8081"]')
+    configmap(plane, place, "kbs-config", **{"kbs-config.toml": CURRENT.replace("0.0.0.0:8080", "127.0.0.1:8081")})
+    until(plane, place, "kbsconfig-sample", "Installed", "Installed")
+    kbs, guard = deployment(plane, place)["spec"]["template"]["spec"]["containers"]
+    assert (guard["name"], guard["ports"][0]["containerPort"]) == ("guard", 8080)
+    assert "--upstream=http://127.0.0.1:8081" in guard["args"] and "--tee=tpm" in guard["args"]
+    assert "ports" not in kbs and kbs["livenessProbe"]["httpGet"]["port"] == 8083
+    service = f"/api/v1/namespaces/{place}/services/kbs-service"
+    assert plane.get(service)["spec"]["ports"][0]["targetPort"] == 8080
+    change(plane, url(place, "kbsconfig-sample"),
+           {"metadata": {"annotations": {"trusted-execution-clusters.io/trustee-guard": None}}})
+    wait_for(lambda: len(deployment(plane, place)["spec"]["template"]["spec"]["containers"]) == 1, PATIENCE, "no guard")
+    wait_for(lambda: plane.get(service)["spec"]["ports"][0]["targetPort"] == 8081, PATIENCE, "Trustee's own port")
+    (kbs,) = deployment(plane, place)["spec"]["template"]["spec"]["containers"]
+    assert kbs["ports"][0]["containerPort"] == 8081 and "startupProbe" not in kbs
+
+
 def test_what_rolls_pods_and_what_does_not(plane, place, operator, tmp_path):
     op = operator(place)
     head(plane, place)
@@ -392,6 +423,7 @@ def test_a_permissive_trusteeconfig(plane, place, operator, tmp_path):
     assert spec["kbsSecretResources"] == ["attestation-status", "t-auth-secret"]
     # At rest: a restart writes nothing.
     configured(plane, place, "t")
+    at_rest(plane, place)
     since = plane.audit.mark()
     op.kill9()
     op.start()

@@ -302,6 +302,56 @@ Test(render_kbsconfig, content_read_at_the_start_is_in_the_hash_and_resources_ar
 	}
 }
 
+/* ---- the guard */
+
+#define GUARD(layout, kinds) layout ",\"" MODEL_KBSCONFIG_GUARD "\":\"" kinds "\""
+#define LOOPBACK             "[http_server]\nsockets = [\"127.0.0.1:8081\"]\ninsecure_http = true\n"
+
+static bool has_arg(struct json_object *container, const char *arg)
+{
+	struct json_object *args = json_get_arr(container, "args");
+
+	for (size_t i = 0; args && i < json_object_array_length(args); i++)
+		if (str_eq(json_object_get_string(json_object_array_get_idx(args, i)), arg))
+			return true;
+	return false;
+}
+
+Test(render_kbsconfig, the_guard_stands_before_trustee)
+{
+	static const struct row t[] = {
+		{"guard", "/etc/tls",
+			"guard-tls||projected{\"sources\":[{\"secret\":{\"name\":\"key\",\"items\":[{\"key\":\"https.key\",\"path\":\"tls.key\"}]}},{\"secret\":{\"name\":\"cert\",\"items\":[{\"key\":\"https.crt\",\"path\":\"tls.crt\"}]}}]}"},
+		{"kbs", "/etc/https-key", "-"},
+	};
+	const struct model_kbsconfig *c;
+	cleanup_json struct json_object *d = NULL, *service = NULL, *plain = NULL;
+	struct json_object *list, *guard, *kbs;
+
+	put_all(LOOPBACK);
+	c = with("{" ALL "}", GUARD("null", "tpm+sample"));
+	d = deployment(c);
+	service = render_kbsconfig_service(c, "ns", &from);
+	list = json_get_arr(d, "spec/template/spec/containers");
+	guard = element(list, "name", "guard");
+	kbs = element(list, "name", "kbs");
+	cr_assert(guard);
+	cr_expect_str_eq(json_get_str(guard, "image"), render_kbsconfig_images_default.guard);
+	cr_expect(has_arg(guard, "--upstream=http://127.0.0.1:8081"));
+	cr_expect(has_arg(guard, "--tee=tpm+sample"));
+	cr_expect(has_arg(guard, "--tls-cert=/etc/tls/tls.crt"));
+	cr_expect_null(json_get(kbs, "ports"));
+	cr_expect_null(json_get(kbs, "readinessProbe"));
+	cr_expect_eq(json_get_int(kbs, "livenessProbe/httpGet/port", 0), 8083);
+	cr_expect_eq(json_get_int(json_object_array_get_idx(json_get_arr(service, "spec/ports"), 0),
+			     "targetPort", 0),
+		8080);
+	expect(d, t, ARRAY_LEN(t));
+	plain = deployment(with("{\"kbsConfigMapName\":\"conf\"}", GUARD("null", "tpm")));
+	guard = element(json_get_arr(plain, "spec/template/spec/containers"), "name", "guard");
+	cr_expect(!has_arg(guard, "--tls-cert=/etc/tls/tls.crt") && has_arg(guard, "--tee=tpm"));
+}
+
 /* ---- what is missing */
 
 Test(render_kbsconfig, the_first_fault_is_named)
@@ -338,6 +388,17 @@ Test(render_kbsconfig, the_first_fault_is_named)
 			"kbs-config.toml of ConfigMap bad cannot be used: line 1: a key has no equals sign"},
 		{"{\"kbsConfigMapName\":\"new\",\"kbsRvpsRefValuesConfigMapName\":\"list\"}", NULL,
 			KBSCONFIG_INPUT_INVALID, "ConfigMap list holds a list of reference values"},
+		{"{\"kbsConfigMapName\":\"local\"}", GUARD("null", "snp"), KBSCONFIG_INPUT_INVALID,
+			"is neither tpm nor tpm+sample"},
+		{"{\"kbsConfigMapName\":\"conf\"}", GUARD("null", "tpm"), KBSCONFIG_INPUT_INVALID,
+			"The guard does not serve the protocol of Trustee up to v0.18"},
+		{"{\"kbsConfigMapName\":\"new\"}", GUARD("null", "tpm"), KBSCONFIG_INPUT_INVALID,
+			"set http_server.sockets of kbs-config.toml to [\"127.0.0.1:8081\"]"},
+		{"{\"kbsConfigMapName\":\"local\",\"kbsHttpsKeySecretName\":\"auth\",\"kbsHttpsCertSecretName\":\"cert\"}",
+			GUARD("null", "tpm"), KBSCONFIG_INPUT_INVALID,
+			"Secret auth has none of the keys tls.key, privateKey, https.key"},
+		{"{\"kbsConfigMapName\":\"local\"}", GUARD("null", "tpm"), KBSCONFIG_IS_INSTALLED,
+			""},
 		/* One of a pair does not count, as in the Trustee operator. */
 		{"{\"kbsConfigMapName\":\"new\",\"kbsHttpsKeySecretName\":\"no\"}", NULL,
 			KBSCONFIG_IS_INSTALLED, ""},
@@ -346,6 +407,7 @@ Test(render_kbsconfig, the_first_fault_is_named)
 	put_all(LEGACY);
 	put(false, "bad", "kbs-config.toml", "x");
 	put(false, "new", "kbs-config.toml", CURRENT);
+	put(false, "local", "kbs-config.toml", LOOPBACK);
 	put(false, "list", "reference_value", "[{}]");
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		cleanup_strbuf struct strbuf why = STRBUF_INIT;

@@ -10,6 +10,7 @@
 
 #define MODEL_KBSCONFIG_FINALIZER "kbsconfig.confidentialcontainers.org/finalizer"
 /* Annotation: "legacy" or "current" in the place of what kbs-config.toml shows. */
+#define MODEL_KBSCONFIG_GUARD  "trusted-execution-clusters.io/trustee-guard"
 #define MODEL_KBSCONFIG_LAYOUT "trusted-execution-clusters.io/trustee-layout"
 /* Annotation: profile of the TrusteeConfig that it was made for. */
 #define MODEL_KBSCONFIG_PROFILE "trusted-execution-clusters.io/profile"
@@ -75,6 +76,7 @@ struct model_kbsconfig {
 	const char *pvc;
 	const char *env;       /* JSON object; NULL: none */
 	const char *layout;    /* the annotation */
+	const char *guard;     /* the annotation; NULL: without */
 	const char *problem;   /* what of spec cannot be used; NULL: nothing */
 	const char *owner_uid; /* controller: its TrusteeConfig */
 	const char *owners;    /* JSON: all of them, where none is its controller; NULL: none */

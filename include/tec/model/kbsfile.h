@@ -20,6 +20,7 @@ struct model_kbsfile {
 	bool there;
 	bool legacy;
 	bool insecure_http;
+	bool loopback; /* the first socket is of 127.0.0.1 or [::1] */
 	uint16_t port;
 	const char *why;         /* what is wrong with the file; NULL: nothing */
 	const char *policy_path; /* legacy; NULL: not given */

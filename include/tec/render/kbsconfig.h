@@ -21,7 +21,7 @@
 #define RENDER_KBSCONFIG_HASH       "trusted-execution-clusters.io/content-hash"
 
 struct render_kbsconfig_images {
-	const char *kbs, *kbs_microservices, *kbs_legacy, *as, *rvps; /* never NULL */
+	const char *kbs, *kbs_microservices, *kbs_legacy, *as, *rvps, *guard; /* never NULL */
 };
 extern const struct render_kbsconfig_images render_kbsconfig_images_default;
 

@@ -43,8 +43,10 @@ static void map_kbsconfig(void *self, const struct kobj *was, const struct kobj 
 	ctl_runner_wake(c->kind.runner, was ? was->name : now->name);
 	if (moved) /* another one may count now */
 		ctl_kind_wake_all(&c->kind);
-	else if (!str_eq(model_kbsconfig(was)->layout, model_kbsconfig(now)->layout))
-		ctl_install_forget(&c->install, KBSCONFIG_INPUTS); /* no generation shows it */
+	else if (!str_eq(model_kbsconfig(was)->layout, model_kbsconfig(now)->layout) ||
+		 !str_eq(model_kbsconfig(was)->guard, model_kbsconfig(now)->guard))
+		ctl_install_forget(/* no generation shows it */
+			&c->install, KBSCONFIG_INPUTS | KBSCONFIG_PORT);
 }
 
 static void map_input(

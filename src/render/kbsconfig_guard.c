@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The guard in the Pod of a KbsConfig, by its annotation: it has port 8080 and ends TLS with the
+ * Secrets of spec, and Trustee has plain HTTP on loopback, as its kbs-config.toml must say.
+ */
+#include "config.h"
+
+#include "kbsconfig_internal.h"
+
+/* Of the key and the certificate: as cert-manager, a TrusteeConfig and the walkthrough call them. */
+static const char *const keys[2][3] = {
+	{"tls.key", "privateKey", "https.key"},
+	{"tls.crt", "certificate", "https.crt"},
+};
+
+static const char *tls_key(const struct model_input *in, bool certificate)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys[0]); i++)
+		if (model_input_has(in, keys[certificate][i]))
+			return keys[certificate][i];
+	return NULL;
+}
+
+static bool has_tls_key(const struct model_kbsconfig *c, const struct render_kbsconfig_source *from,
+	bool certificate, struct strbuf *why)
+{
+	const struct model_input *in =
+		kbsconfig_input(c, from, certificate ? KBSCONFIG_HTTPS_CERT : KBSCONFIG_HTTPS_KEY);
+	const char *const *names = keys[certificate];
+
+	if (!in || tls_key(in, certificate))
+		return true;
+	strbuf_addf(why,
+		"Secret %s has none of the keys %s, %s, %s, of which the guard needs one. Add it.",
+		in->obj.name, names[0], names[1], names[2]);
+	return false;
+}
+
+bool kbsconfig_guard_fits(const struct model_kbsconfig *c,
+	const struct render_kbsconfig_source *from, const struct model_kbsfile *f, bool legacy,
+	struct strbuf *why)
+{
+	if (!c->guard)
+		return true;
+	if (!str_eq(c->guard, "tpm") && !str_eq(c->guard, "tpm+sample"))
+		strbuf_adds(why, "Annotation " MODEL_KBSCONFIG_GUARD
+				 " is neither tpm nor tpm+sample. Correct or remove it.");
+	else if (legacy)
+		strbuf_adds(why,
+			"The guard does not serve the protocol of Trustee up to v0.18. Remove annotation " MODEL_KBSCONFIG_GUARD
+			".");
+	else if (!f->insecure_http || !f->loopback || f->port == RENDER_GUARD_PORT ||
+		 f->port == RENDER_GUARD_HEALTH_PORT)
+		strbuf_adds(why,
+			"With the guard, Trustee has to be reachable from its Pod alone: set http_server.sockets of kbs-config.toml to [\"127.0.0.1:8081\"] and http_server.insecure_http to true.");
+	else
+		return has_tls_key(c, from, false, why) && has_tls_key(c, from, true, why);
+	return false;
+}
+
+static void add_source(struct json_object *sources, const struct model_input *in, bool certificate)
+{
+	struct json_object *one = json_add_str(json_obj(), "name", in->obj.name);
+
+	json_add(one, "items",
+		json_push(json_arr(), render_item(tls_key(in, certificate), keys[certificate][0])));
+	json_push(sources, json_add(json_obj(), "secret", one));
+}
+
+/* Its certificate at /etc/tls, which it reads again when it changes. */
+static void add_tls(const struct kbsconfig_pod *p, struct json_object *more)
+{
+	const struct model_input *key = kbsconfig_input(p->c, p->from, KBSCONFIG_HTTPS_KEY),
+				 *cert = kbsconfig_input(p->c, p->from, KBSCONFIG_HTTPS_CERT);
+	struct json_object *guard = json_get_obj(more, "guard"), *sources = json_arr();
+
+	if (!key || !cert) {
+		json_object_put(sources);
+		return;
+	}
+	add_source(sources, key, false);
+	add_source(sources, cert, true);
+	json_push(p->volumes,
+		render_named("guard-tls", "projected", json_add(json_obj(), "sources", sources)));
+	json_push(json_get_arr(guard, "volumeMounts"), render_mount("guard-tls", "/etc/tls"));
+	render_push_all(json_get_arr(guard, "args"), json_get_arr(more, "tls/args"));
+}
+
+void kbsconfig_add_guard(
+	const struct kbsconfig_pod *p, struct json_object *containers, const char *image)
+{
+	cleanup_json struct json_object *more = render_template("trustee-guard.yaml");
+	struct json_object *args = json_get_arr(more, "guard/args");
+	cleanup_free char *upstream = xasprintf("--upstream=http://127.0.0.1:%u", p->file->port),
+			  *tee = xasprintf("--tee=%s", p->c->guard);
+
+	json_object_array_put_idx(args, 1, json_object_new_string(upstream));
+	json_push(args, json_object_new_string(tee));
+	add_tls(p, more);
+	render_add_guard(containers, p->kbs, more, image);
+}
