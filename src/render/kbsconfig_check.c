@@ -201,6 +201,36 @@ static bool lists_are_there(const struct check *k)
 	return true;
 }
 
+/* A kubelet makes no file with a longer name, and the Pod would not start. */
+#define FILE_NAME_MAX 255
+
+/* default\x2FSECRET\x2FKEY of each resource. */
+static void check_names(const struct check *k)
+{
+	const char *at = k->c->resources;
+
+	for (;;) {
+		cleanup_free char *secret = kbsconfig_line(&at, NULL);
+		const struct model_input *in = kbsconfig_find(k->from, true, secret);
+
+		if (!secret)
+			return;
+		for (const char *next = NULL; in;) {
+			cleanup_free char *key = model_input_next(in, &next);
+
+			if (!key)
+				break;
+			if (strlen("default\\x2F\\x2F") + strlen(secret) + strlen(key) <=
+				FILE_NAME_MAX)
+				continue;
+			strbuf_addf(k->why,
+				"Key %s of Secret %s cannot be a file of Trustee: the two names together are longer than 240 characters. Use shorter ones.",
+				key, secret);
+			return;
+		}
+	}
+}
+
 /* What is given and does not fit together. */
 static bool fits(const struct check *k)
 {
@@ -219,6 +249,8 @@ static bool fits(const struct check *k)
 		strbuf_addf(k->why,
 			"ConfigMap %s holds a list of reference values, as Trustee up to v0.18 reads it. Write an object from name to value.",
 			values->obj.name);
+	else if (!k->legacy)
+		check_names(k);
 	return k->why->len == 0 && kbsconfig_guard_fits(k->c, k->from, k->file, k->legacy, k->why);
 }
 

@@ -354,6 +354,9 @@ Test(render_kbsconfig, the_guard_stands_before_trustee)
 
 /* ---- what is missing */
 
+#define A60  "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff"
+#define LONG A60 "." A60 "." A60 "." A60 /* the name of a Secret may have 253 */
+
 Test(render_kbsconfig, the_first_fault_is_named)
 {
 	static const struct {
@@ -399,6 +402,10 @@ Test(render_kbsconfig, the_first_fault_is_named)
 			"Secret auth has none of the keys tls.key, privateKey, https.key"},
 		{"{\"kbsConfigMapName\":\"local\"}", GUARD("null", "tpm"), KBSCONFIG_IS_INSTALLED,
 			""},
+		{"{\"kbsConfigMapName\":\"new\",\"kbsSecretResources\":[\"" LONG "\"]}", NULL,
+			KBSCONFIG_INPUT_INVALID, "longer than 240 characters"},
+		{"{\"kbsConfigMapName\":\"conf\",\"kbsSecretResources\":[\"" LONG "\"]}", NULL,
+			KBSCONFIG_IS_INSTALLED, ""},
 		/* One of a pair does not count, as in the Trustee operator. */
 		{"{\"kbsConfigMapName\":\"new\",\"kbsHttpsKeySecretName\":\"no\"}", NULL,
 			KBSCONFIG_IS_INSTALLED, ""},
@@ -408,6 +415,7 @@ Test(render_kbsconfig, the_first_fault_is_named)
 	put(false, "bad", "kbs-config.toml", "x");
 	put(false, "new", "kbs-config.toml", CURRENT);
 	put(false, "local", "kbs-config.toml", LOOPBACK);
+	put(true, LONG, "k", "v");
 	put(false, "list", "reference_value", "[{}]");
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		cleanup_strbuf struct strbuf why = STRBUF_INIT;
