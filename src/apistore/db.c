@@ -43,8 +43,9 @@ static const char *const queries[DB_N_QUERIES] = {
 		"AND v.type<>3 AND v.rv=(SELECT max(w.rv) FROM version w WHERE "
 		"w.resource=v.resource AND w.ns=v.ns AND w.name=v.name AND w.rv<=?4) "
 		"ORDER BY v.ns,v.name",
+	/* By rv, of which few are new: the plus keeps SQLite from a look at all of the kind. */
 	[DB_CHANGES] = "SELECT " COLUMNS " FROM version v WHERE v.rv>?1 AND v.rv<=?2 "
-		       "AND v.resource=?3 AND (?4 IS NULL OR v.ns=?4) ORDER BY v.rv",
+		       "AND +v.resource=?3 AND (?4 IS NULL OR v.ns=?4) ORDER BY v.rv",
 	[DB_COUNT] = "SELECT count(*) FROM object WHERE (?1 IS NULL OR resource=?1) "
 		     "AND (?2 IS NULL OR ns=?2)",
 	[DB_HAS_UID] = "SELECT 1 FROM object WHERE uid=?1 AND ns IN ('',?2)",
