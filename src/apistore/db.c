@@ -48,6 +48,9 @@ static const char *const queries[DB_N_QUERIES] = {
 		       "AND +v.resource=?3 AND (?4 IS NULL OR v.ns=?4) ORDER BY v.rv",
 	[DB_COUNT] = "SELECT count(*) FROM object WHERE (?1 IS NULL OR resource=?1) "
 		     "AND (?2 IS NULL OR ns=?2)",
+	[DB_COUNT_AFTER] = "SELECT count(*) FROM object WHERE resource=?1 AND (ns,name)>(?2,?3)",
+	[DB_COUNT_INSIDE_AFTER] =
+		"SELECT count(*) FROM object WHERE resource=?1 AND ns=?2 AND name>?3",
 	[DB_HAS_UID] = "SELECT 1 FROM object WHERE uid=?1 AND ns IN ('',?2)",
 	[DB_ORPHANS] =
 		"SELECT DISTINCT resource,ns,name FROM owner o WHERE uid NOT GLOB '!*' AND NOT EXISTS "

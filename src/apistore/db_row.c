@@ -249,6 +249,24 @@ uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const c
 	return n;
 }
 
+int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
+	const char *ns, uint64_t *n, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, ns ? DB_COUNT_INSIDE_AFTER : DB_COUNT_AFTER, err);
+	int rc;
+
+	if (!st)
+		return -1;
+	db_bind_key(st, after);
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		*n = (uint64_t)sqlite3_column_int64(st, 0);
+	else
+		(void)db_failed(db, "read", err);
+	sqlite3_reset(st);
+	return rc == SQLITE_ROW ? 0 : -1;
+}
+
 /* ---- owners and upkeep */
 
 int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns, struct err *err)

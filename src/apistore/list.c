@@ -234,6 +234,11 @@ struct page {
 	char *ns, *name; /* the last one of the page */
 };
 
+static bool is_current(const struct apistore_listing *l)
+{
+	return l->at == apistore_db_rv(l->s->db);
+}
+
 static bool count_item(void *arg, const struct apistore_version *v)
 {
 	struct page *p = arg;
@@ -248,7 +253,8 @@ static bool count_item(void *arg, const struct apistore_version *v)
 		return true;
 	}
 	p->l->more = true;
-	return p->l->select == NULL; /* with a selector it is not said how many are left */
+	/* With a selector it is not said how many are left; of the present, SQLite counts them. */
+	return p->l->select == NULL && !is_current(p->l);
 }
 
 static struct apistore_scan scan_of(const struct apistore_listing *l, bool no_body)
@@ -268,6 +274,12 @@ static int find_page(struct apistore_listing *l, struct err *err)
 	struct page p = {.l = l};
 	int rc = apistore_db_scan(l->s->db, &scan, count_item, &p, err);
 
+	if (rc >= 0 && l->more && !l->select && is_current(l)) {
+		const struct apistore_key last = {l->resource, p.ns, p.name};
+
+		rc = apistore_db_count_after(l->s->db, &last, l->ns, &p.n, err);
+		p.n += l->limit;
+	}
 	if (rc >= 0 && l->more) {
 		l->next = token_of(l->at, true, p.ns, p.name);
 		l->left = p.n - l->limit;

@@ -93,6 +93,9 @@ int apistore_db_changes(struct apistore_db *db, const char *resource, const char
 	struct err *err) MUST_CHECK;
 /* How many objects; resource NULL: all. UINT64_MAX: the database failed. */
 uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns);
+/* How many of them come after this one now; ns NULL: of all namespaces. */
+int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
+	const char *ns, uint64_t *n, struct err *err) MUST_CHECK;
 
 /* ---- owners. Each fn gets the object, without version. */
 typedef void (*apistore_key_fn)(void *arg, const struct apistore_key *key);
