@@ -71,7 +71,11 @@ void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_
 #define APISTORE_CRD_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 /* Stands among the uids of owners of what is being deleted and waits for gc.c. */
 #define APISTORE_DELETING "!deleting"
-/* gc.c: something was written that may leave work. */
-void apistore_gc_poke(struct apistore_gc *gc);
+/* gc.c: something was written that may leave work: an object of these owners, or (gone: its uid) one
+ * that has gone. */
+void apistore_gc_note(struct apistore_gc *gc, const struct apistore_key *key, const char *gone,
+	const char *const *owners, size_t n);
+/* What was written is undone: everything is looked at again, after a while. */
+void apistore_gc_undone(struct apistore_gc *gc);
 
 #endif

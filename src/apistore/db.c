@@ -53,9 +53,11 @@ static const char *const queries[DB_N_QUERIES] = {
 		"SELECT count(*) FROM object WHERE resource=?1 AND ns=?2 AND name>?3",
 	[DB_HAS_UID] = "SELECT 1 FROM object WHERE uid=?1 AND ns IN ('',?2)",
 	[DB_ORPHANS] =
-		"SELECT DISTINCT resource,ns,name FROM owner o WHERE uid NOT GLOB '!*' AND NOT EXISTS "
-		"(SELECT 1 FROM object WHERE uid=o.uid AND ns IN ('',o.ns)) LIMIT ?1",
-	[DB_DEPENDENTS] = "SELECT resource,ns,name FROM owner WHERE uid=?1 LIMIT ?2",
+		"SELECT DISTINCT resource,ns,name FROM owner o WHERE (resource,ns,name)>(?1,?2,?3) "
+		"AND uid NOT GLOB '!*' AND NOT EXISTS (SELECT 1 FROM object WHERE uid=o.uid "
+		"AND ns IN ('',o.ns)) ORDER BY resource,ns,name LIMIT ?4",
+	[DB_DEPENDENTS] = "SELECT resource,ns,name FROM owner WHERE uid=?5 "
+			  "AND (resource,ns,name)>(?1,?2,?3) ORDER BY resource,ns,name LIMIT ?4",
 	[DB_INSIDE] = "SELECT resource,ns,name FROM object WHERE ns=?1 LIMIT ?2",
 	[DB_AGED] = "SELECT o.resource,o.ns,o.name FROM object o JOIN version v ON v.rv=o.rv "
 		    "WHERE o.resource=?1 AND (v.at<?2 OR o.rv<=(SELECT rv FROM object "

@@ -312,26 +312,35 @@ static int each_key(
 	return rc == SQLITE_DONE ? (int)(n / 3) : -1;
 }
 
-int apistore_db_orphans(
-	struct apistore_db *db, unsigned max, apistore_key_fn fn, void *arg, struct err *err)
+static void bind_after(sqlite3_stmt *st, const struct apistore_key *after, unsigned max)
+{
+	static const struct apistore_key first = {"", "", ""};
+
+	db_bind_key(st, after ? after : &first);
+	sqlite3_bind_int64(st, 4, max);
+}
+
+int apistore_db_orphans(struct apistore_db *db, const struct apistore_key *after, unsigned max,
+	apistore_key_fn fn, void *arg, struct err *err)
 {
 	sqlite3_stmt *st = db_query(db, DB_ORPHANS, err);
 
 	if (!st)
 		return -1;
-	sqlite3_bind_int64(st, 1, max);
+	bind_after(st, after, max);
 	return each_key(db, st, fn, arg, err);
 }
 
-int apistore_db_dependents(struct apistore_db *db, const char *uid, unsigned max,
-	apistore_key_fn fn, void *arg, struct err *err)
+int apistore_db_dependents(struct apistore_db *db, const char *uid,
+	const struct apistore_key *after, unsigned max, apistore_key_fn fn, void *arg,
+	struct err *err)
 {
 	sqlite3_stmt *st = db_query(db, DB_DEPENDENTS, err);
 
 	if (!st)
 		return -1;
-	sqlite3_bind_text(st, 1, uid, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(st, 2, max);
+	bind_after(st, after, max);
+	sqlite3_bind_text(st, 5, uid, -1, SQLITE_STATIC);
 	return each_key(db, st, fn, arg, err);
 }
 

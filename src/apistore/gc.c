@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step asks the database for objects that miss an owner or are being deleted and takes a few of
- * them one act further. What an index says is looked up in the object itself before anything is
+ * A step asks the database for objects that miss an owner (of those that went or were not there
+ * when they were named; all of them at the start) or are being deleted, and takes a few of them one
+ * act further. What an index says is looked up in the object itself before anything is
  * deleted for it.
  */
 #include "config.h"
@@ -15,6 +16,7 @@
 #include "tec/schema/crd_status.h"
 
 #include "apistore_internal.h"
+#include "missing.h"
 
 #define STEP_MAX    64
 #define AGAIN_MS    1000 /* after a failure of the database */
@@ -27,6 +29,7 @@
 struct apistore_gc {
 	struct apistore_objects *s;
 	struct timer step, events;
+	struct apistore_missing missing;
 };
 
 /* ---- marks */
@@ -255,8 +258,8 @@ static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 	if (owners.absent + owners.leaving < owners.n) {
 		drop_references(st->s, key, o, uid); /* another owner keeps it */
 	} else {
-		(void)!apistore_db_dependents(
-			st->s->db, json_get_str(o, "metadata/uid"), 1, count_only, &own, &ignored);
+		(void)!apistore_db_dependents(st->s->db, json_get_str(o, "metadata/uid"), NULL, 1,
+			count_only, &own, &ignored);
 		apistore_gc_mark(o, own > 0 ? APISTORE_FOREGROUND : APISTORE_POLICY_DEFAULT);
 	}
 	put(st, key, o);
@@ -363,10 +366,11 @@ static int clear(struct step *st, enum hold hold, struct err *err)
 
 	switch (hold) {
 	case HOLD_ORPHANS:
-		return apistore_db_dependents(st->s->db, uid, STEP_MAX, on_left_dependent, st, err);
+		return apistore_db_dependents(
+			st->s->db, uid, NULL, STEP_MAX, on_left_dependent, st, err);
 	case HOLD_DEPENDENTS:
 		return apistore_db_dependents(
-			st->s->db, uid, UINT32_MAX, on_foreground_dependent, st, err);
+			st->s->db, uid, NULL, UINT32_MAX, on_foreground_dependent, st, err);
 	case HOLD_DEFINED:
 		return delete_objects(st, err);
 	case HOLD_INSIDE:
@@ -403,39 +407,66 @@ static void on_deleting(void *arg, const struct apistore_key *key)
 	all->acts += st.acts;
 }
 
-/* What can be done now; the number of acts, 0: nothing is left to do. */
-static size_t step(struct apistore_objects *s)
+static void step_deleting(struct step *st)
 {
-	struct step st = {.s = s};
 	struct err err = ERR_INIT;
 
-	if (apistore_db_orphans(s->db, STEP_MAX, on_orphan, &st, &err) < 0 ||
-		apistore_db_dependents(
-			s->db, APISTORE_DELETING, UINT32_MAX, on_deleting, &st, &err) < 0)
-		(void)apistore_objects_failed(s, &err);
-	return st.acts;
+	if (apistore_db_dependents(
+		    st->s->db, APISTORE_DELETING, NULL, UINT32_MAX, on_deleting, st, &err) < 0)
+		(void)apistore_objects_failed(st->s, &err);
 }
 
 size_t apistore_gc_collect(struct apistore_objects *s)
 {
-	size_t n = 0, acts;
+	struct step st;
+	size_t n = 0;
 
-	while ((acts = step(s)) > 0)
-		n += acts;
+	do {
+		struct err err = ERR_INIT;
+
+		st = (struct step){.s = s};
+		if (apistore_db_orphans(s->db, NULL, STEP_MAX, on_orphan, &st, &err) < 0)
+			(void)apistore_objects_failed(s, &err);
+		step_deleting(&st);
+		n += st.acts;
+	} while (st.acts > 0);
 	return n;
 }
 
 /* ---- by itself */
 
+/* The dependents of owners that are missing, some of them. */
+static void step_missing(struct apistore_gc *gc, struct step *st)
+{
+	struct err err = ERR_INIT;
+	int n = 0;
+
+	for (unsigned work = 0; work < STEP_MAX && n >= 0 && !TAILQ_EMPTY(&gc->missing);
+		work += 1 + (unsigned)n)
+		n = apistore_missing_take(&gc->missing, st->s->db, STEP_MAX, on_orphan, st, &err);
+	if (n < 0)
+		(void)apistore_objects_failed(st->s, &err);
+}
+
+void apistore_gc_undone(struct apistore_gc *gc)
+{
+	apistore_missing_fini(&gc->missing);
+	apistore_missing_add(&gc->missing, NULL);
+	timer_set(&gc->step, AGAIN_MS); /* not at once, also when a step has more to do */
+}
+
 static void on_step(void *arg)
 {
 	struct apistore_gc *gc = arg;
+	struct step st = {.s = gc->s};
 	struct err err = ERR_INIT;
 
-	if (step(gc->s) > 0)
+	step_missing(gc, &st);
+	step_deleting(&st);
+	if (st.acts > 0 || !TAILQ_EMPTY(&gc->missing))
 		timer_set(&gc->step, 0);
 	if (apistore_objects_trouble(gc->s, &err))
-		timer_set(&gc->step, AGAIN_MS);
+		apistore_gc_undone(gc);
 }
 
 static void on_old_event(void *arg, const struct apistore_key *key)
@@ -459,8 +490,17 @@ static void on_events(void *arg)
 	timer_set(&gc->events, st.seen >= STEP_MAX ? 0 : EVENTS_MS);
 }
 
-void apistore_gc_poke(struct apistore_gc *gc)
+void apistore_gc_note(struct apistore_gc *gc, const struct apistore_key *key, const char *gone,
+	const char *const *owners, size_t n)
 {
+	struct err ignored = ERR_INIT; /* it is looked at, then */
+
+	if (gone)
+		apistore_missing_add(&gc->missing, gone);
+	for (size_t i = 0; i < n; i++)
+		if (!str_eq(owners[i], APISTORE_DELETING) &&
+			apistore_db_has_uid(gc->s->db, owners[i], key->ns, &ignored) <= 0)
+			apistore_missing_add(&gc->missing, owners[i]);
 	timer_set_earlier(&gc->step, 0);
 }
 
@@ -472,6 +512,8 @@ struct apistore_gc *apistore_gc_new(struct apistore_objects *s)
 	s->gc = gc;
 	timer_init(&gc->step, s->loop, on_step, gc);
 	timer_init(&gc->events, s->loop, on_events, gc);
+	apistore_missing_init(&gc->missing);
+	apistore_missing_add(&gc->missing, NULL); /* what an earlier process left */
 	timer_set(&gc->step, 0);
 	timer_set(&gc->events, EVENTS_MS);
 	return gc;
@@ -483,6 +525,7 @@ void apistore_gc_free(struct apistore_gc *gc)
 		return;
 	timer_fini(&gc->step);
 	timer_fini(&gc->events);
+	apistore_missing_fini(&gc->missing);
 	gc->s->gc = NULL;
 	free(gc);
 }

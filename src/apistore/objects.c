@@ -316,7 +316,7 @@ static int write_version(struct apistore_objects *s, const struct apistore_key *
 		return apistore_objects_failed(s, &err);
 	apistore_objects_note_change(s, key->resource);
 	if (s->gc && (out->gone || n > 0 || json_get(o, "metadata/deletionTimestamp")))
-		apistore_gc_poke(s->gc);
+		apistore_gc_note(s->gc, key, out->gone ? v.uid : NULL, uids, out->gone ? 0 : n);
 	return 0;
 }
 

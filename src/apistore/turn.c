@@ -213,6 +213,8 @@ int apistore_objects_commit(struct apistore_objects *s, struct err *err)
 						     : HISTORY_MS);
 	} else {
 		apistore_watch_wake(s, NULL, 0); /* those that waited for the end of it */
+		if (s->gc)
+			apistore_gc_undone(s->gc);
 	}
 	while (n > 0)
 		free(changed[--n]);

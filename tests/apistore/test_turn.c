@@ -172,6 +172,61 @@ Test(apistore_turn, orphans_go_by_themselves_and_after_a_restart)
 	cr_expect_not(there("child"));
 }
 
+/* An owner, and what refers to it in the metadata of others. */
+static char *make_owner(void)
+{
+	cleanup_free char *owner = thing("owner", "");
+
+	cr_assert_eq(ask_now("POST", THINGS, owner), 201);
+	cleanup_json struct json_object *o = apistore_objects_get(s, A_THING("owner"));
+
+	return xasprintf(
+		",\"ownerReferences\":[{" REF "\"uid\":\"%s\"}]", json_get_str(o, "metadata/uid"));
+}
+
+Test(apistore_turn, orphans_that_are_held_keep_no_others)
+{
+	cleanup_free char *ref = NULL, *last = NULL;
+
+	open_store(NULL, &things);
+	gc = apistore_gc_new(s);
+	ref = make_owner();
+	for (unsigned i = 0; i < 150; i++) { /* more than one step takes */
+		cleanup_free char *name = xasprintf("a%03u", i);
+		cleanup_free char *meta = xasprintf("%s,\"finalizers\":[\"f/g\"]", ref);
+		cleanup_free char *child = thing(name, meta);
+
+		cr_assert_eq(ask_now("POST", THINGS, child), 201);
+	}
+	last = thing("z", ref);
+	cr_assert_eq(ask_now("POST", THINGS, last), 201);
+	cr_expect_eq(ask_now("DELETE", THINGS "/owner", NULL), 200);
+	cr_expect_not(there("z"));
+	cr_expect_eq(apistore_objects_count(s, "things.example.io", "ns"), 150);
+	/* And one that is made for an owner that has gone. */
+	cr_assert_eq(ask_now("POST", THINGS, last), 201);
+	cr_expect_not(there("z"));
+}
+
+Test(apistore_turn, a_collection_that_could_not_be_stored_is_tried_again)
+{
+	cleanup_free char *ref = NULL, *child = NULL;
+
+	open_store(FAULT_VFS, &things);
+	ref = make_owner();
+	child = thing("child", ref);
+	cr_assert_eq(ask_now("POST", THINGS, child), 201);
+	cr_assert_eq(ask_now("DELETE", THINGS "/owner", NULL), 200);
+	fault_vfs_set(FAULT_WRITE, 1, true);
+	gc = apistore_gc_new(s);
+	loop_drain(loop);
+	loop_advance(loop, 10000);
+	cr_expect(there("child"));
+	fault_vfs_set(FAULT_NONE, 0, false);
+	loop_advance(loop, 10000);
+	cr_expect_not(there("child"));
+}
+
 /* An owner, a dependent that blocks and one that a finalizer holds. */
 static void make_family(void)
 {

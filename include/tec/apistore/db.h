@@ -102,11 +102,14 @@ typedef void (*apistore_key_fn)(void *arg, const struct apistore_key *key);
 /* Is there an object with this uid, in this namespace or in none? 1, 0, -1. */
 int apistore_db_has_uid(
 	struct apistore_db *db, const char *uid, const char *ns, struct err *err) MUST_CHECK;
-/* Objects of which an owner is missing, at most max. */
-int apistore_db_orphans(struct apistore_db *db, unsigned max, apistore_key_fn fn, void *arg,
-	struct err *err) MUST_CHECK;
-int apistore_db_dependents(struct apistore_db *db, const char *uid, unsigned max,
+/* Objects of which an owner is missing, at most max, in the order of their keys; those after this
+ * one (NULL: all). It looks at every object that has an owner. */
+int apistore_db_orphans(struct apistore_db *db, const struct apistore_key *after, unsigned max,
 	apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;
+/* The same of those that have this owner. */
+int apistore_db_dependents(struct apistore_db *db, const char *uid,
+	const struct apistore_key *after, unsigned max, apistore_key_fn fn, void *arg,
+	struct err *err) MUST_CHECK;
 /* Objects of a namespace, at most max. */
 int apistore_db_inside(struct apistore_db *db, const char *ns, unsigned max, apistore_key_fn fn,
 	void *arg, struct err *err) MUST_CHECK;

@@ -6,8 +6,8 @@
  * or by itself while a struct apistore_gc is there, which also empties namespaces that are being
  * deleted and drops old Events.
  *
- * Nothing is remembered: what is to be done is seen in the database each time, so it goes on after
- * a restart and after a failure.
+ * Only where to look is remembered: what is to be done is seen in the database each time, so it goes
+ * on after a restart and after a failure, which look everywhere.
  */
 #ifndef TEC_APISTORE_GC_H
 #define TEC_APISTORE_GC_H
