@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <openssl/evp.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 
@@ -411,6 +412,99 @@ Test(apistore_db, a_secret_is_sealed_and_leaves_nothing)
 	cr_assert_eq(apistore_db_settle(apistore_objects_db(s), &err), 0, "%s", err.text);
 	cr_expect_not(is_in_files(body + 24, 32), "nor its ciphertext");
 	cr_expect_not(apistore_db_unsettled(apistore_objects_db(s)));
+}
+
+/* In no form that a person or a program would find: the bytes, their base64, their hexadecimal. */
+static void expect_in_no_file(const void *bytes, size_t len, const char *what)
+{
+	cleanup_free char *b64 = xmalloc(len * 2 + 8), *hex = xmalloc(2 * len + 1);
+	/* Without its end, which depends on what follows. */
+	size_t b64_len = (size_t)EVP_EncodeBlock((unsigned char *)b64, bytes, (int)(len - len % 3));
+
+	bytes_to_hex(bytes, len, hex);
+	cr_expect_not(is_in_files(bytes, len), "%s", what);
+	cr_expect_not(is_in_files(b64, b64_len), "%s in base64", what);
+	cr_expect_not(is_in_files(hex, 2 * len), "%s in hexadecimal", what);
+}
+
+static void expect_no_key(const char *when)
+{
+	expect_in_no_file(secret_peek(key), SEAL_KEY_LEN, when);
+}
+
+static void write_secret(const char *method, const char *name, const char *value)
+{
+	cleanup_free char *path = xasprintf(SECRETS "/%s" MANAGER, name);
+	cleanup_free char *body = xasprintf(
+		"{" SECRET
+		",\"metadata\":{\"name\":\"%s\",\"annotations\":{\"last-applied\":\"%s\"}},"
+		"\"stringData\":{\"k\":\"%s\"}}",
+		name, value, value);
+
+	cr_assert_eq(
+		ask(s, method, path, str_eq(method, "PATCH") ? APPLY : NULL, body, NULL) / 100, 2);
+	commit();
+}
+
+static void make_backup(const char *name)
+{
+	cleanup_free char *path = in_dir(name);
+	struct err err = ERR_INIT;
+	struct apistore_db_backup *b = apistore_db_backup_start(apistore_objects_db(s), path, &err);
+
+	cr_assert_not_null(b, "%s", err.text);
+	while (apistore_db_backup_step(b, &err) > 0)
+		;
+	cr_assert_not(err_is_set(&err), "%s", err.text);
+	apistore_db_backup_free(b);
+}
+
+Test(apistore_db, no_file_holds_the_sealing_key_or_what_a_secret_says)
+{
+	static const char *const values[] = {"first value of one", "second value of one",
+		"the value of one that is deleted", "what was written under another key"};
+	cleanup_free char *large = xmalloc(100001);
+	struct err err = ERR_INIT;
+	int rc;
+
+	memset(large, 'x', 100000); /* over many pages of the file */
+	for (size_t i = 0; i + 32 < 100000; i += 1000)
+		memcpy(large + i, "a large value on all of its page", 32);
+	large[100000] = '\0';
+	open_store();
+	write_secret("PATCH", "a", values[0]);
+	write_secret("PATCH", "a", values[1]);
+	write_secret("PATCH", "gone", values[2]);
+	write_secret("PATCH", "large", large);
+	put(A_THING("seen"), "{\"spec\":\"what everybody may see\"}");
+	commit();
+	make_backup("backup-1");
+	expect_no_key("a backup under the first key");
+	json_object_put(apistore_gc_delete(s, A_SECRET("gone"), APISTORE_POLICY_DEFAULT));
+	commit();
+	make_backup("backup-2");
+	for (int keys = 0; keys < 2; keys++) {
+		cr_expect(
+			is_in_files("what everybody may see", 22), "the test finds what is there");
+		for (size_t i = 0; i < ARRAY_LEN(values); i++)
+			expect_in_no_file(values[i], strlen(values[i]), values[i]);
+		expect_in_no_file(large, 32, "the large one");
+		expect_no_key(keys ? "the second key" : "the first key");
+		if (keys == 0) {
+			cleanup_secret struct secret *first = key;
+
+			key = secret_new_random(SEAL_KEY_LEN);
+			cr_assert_eq(apistore_db_rekey(apistore_objects_db(s), key, &err), 0, "%s",
+				err.text);
+			write_secret("PATCH", "a", values[3]);
+			while ((rc = apistore_db_reseal(
+					apistore_objects_db(s), 7, 1u << 20, &err)) > 0)
+				expect_in_no_file(
+					secret_peek(first), SEAL_KEY_LEN, "the first key");
+			cr_assert_eq(rc, 0, "%s", err.text);
+			make_backup("backup-3");
+		}
+	}
 }
 
 Test(apistore_db, a_backup_is_one_file_and_restores_under_its_key_only)

@@ -320,6 +320,115 @@ Test(apistore_turn, events_go_after_an_hour_whatever_the_clock_did)
 	cr_expect_eq(apistore_objects_count(s, "events", "ns"), 0);
 }
 
+static int on_line(void *arg, const char *data, size_t len, struct err *err)
+{
+	for (size_t i = 0; i < len; i++)
+		*(unsigned *)arg += data[i] == '\n';
+	return 0;
+}
+
+static void start_watch(const char *path, unsigned *lines)
+{
+	struct k8s_request req = {.method = "GET", .verb = "watch", .path = xstrdup(path)};
+
+	n_codes = 0;
+	k8s_transport_start(t, &ops, &req, on_line, on_answer, lines);
+	loop_drain(loop);
+}
+
+/* Reads a member of an object. */
+static char *member(const struct apistore_key *key, const char *path)
+{
+	cleanup_json struct json_object *o = apistore_objects_get(s, key);
+	const char *value = o ? json_get_str(o, path) : NULL;
+
+	return value ? xstrdup(value) : NULL;
+}
+
+#define LEASE     ((const struct apistore_key){"leases.coordination.k8s.io", "ns", "l"})
+#define RENEWED   "2026-01-02T03:04:05.000000Z"
+#define HOURS(n)  (INT64_C(3600) * (n))
+#define A_WATCH_S 600
+
+static const int64_t jumps_s[] = {HOURS(5), -HOURS(10), HOURS(24) * 3650, -HOURS(24) * 20000, 1};
+
+static void make_what_time_could_touch(void)
+{
+	cleanup_free char *a = thing("a", "");
+
+	open_store(NULL, &things);
+	gc = apistore_gc_new(s);
+	cr_assert_eq(ask_now("POST", THINGS, a), 201);
+	cr_assert_eq(
+		ask_now("POST", SECRETS,
+			"{" SECRET ",\"metadata\":{\"name\":\"s\"},\"data\":{\"root\":\"a2V5\"}}"),
+		201);
+	cr_assert_eq(ask_now("POST", "/apis/coordination.k8s.io/v1/namespaces/ns/leases",
+			     "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
+			     "\"metadata\":{\"name\":\"l\"},\"spec\":{\"leaseDurationSeconds\":15,"
+			     "\"renewTime\":\"" RENEWED "\"}}"),
+		201);
+}
+
+static void expect_untouched(const char *uid, const char *created)
+{
+	cleanup_free char *now_uid = member(A_SECRET("s"), "metadata/uid"),
+			  *now_created = member(A_SECRET("s"), "metadata/creationTimestamp"),
+			  *data = member(A_SECRET("s"), "data/root"),
+			  *renewed = member(&LEASE, "spec/renewTime");
+
+	cr_expect_str_eq(now_uid, uid);
+	cr_expect_str_eq(now_created, created);
+	cr_expect_str_eq(data, "a2V5");
+	cr_expect_str_eq(renewed, RENEWED);
+}
+
+Test(apistore_turn, a_wall_clock_that_jumps_loses_nothing_and_ends_no_watch)
+{
+	cleanup_free char *uid = NULL, *created = NULL, *a_created = NULL, *since = NULL;
+	unsigned lines = 0, late = 0;
+	uint64_t start, rv;
+
+	make_what_time_could_touch();
+	uid = member(A_SECRET("s"), "metadata/uid");
+	created = member(A_SECRET("s"), "metadata/creationTimestamp");
+	a_created = member(A_THING("a"), "metadata/creationTimestamp");
+	start = rv = apistore_objects_rv(s);
+	start_watch(THINGS "?watch=1&timeoutSeconds=600", &lines);
+	cr_assert_eq(lines, 1);
+	for (size_t i = 0; i < ARRAY_LEN(jumps_s); i++) {
+		cleanup_free char *patch = xasprintf("{\"spec\":%zu}", i), *now = NULL;
+
+		clock_fake_set_wall(clock_wall_s() + jumps_s[i]);
+		loop_advance(loop, 30000);
+		send("PATCH", THINGS "/a", patch);
+		loop_drain(loop);
+		cr_expect_eq(apistore_objects_rv(s), ++rv, "jump %zu", i);
+		cr_expect_eq(lines, 2 + i, "jump %zu", i);
+		now = member(A_THING("a"), "metadata/creationTimestamp");
+		cr_expect_str_eq(now, a_created);
+		expect_untouched(uid, created);
+	}
+	cr_expect_eq(
+		n_codes, ARRAY_LEN(jumps_s), "the patches are answered, and the watch goes on");
+	/* The history goes by the time that passed, so it still has all of this. */
+	since = xasprintf(
+		THINGS "?watch=1&timeoutSeconds=1&resourceVersion=%llu", (unsigned long long)start);
+	start_watch(since, &late);
+	cr_expect_eq(late, ARRAY_LEN(jumps_s));
+	loop_advance(loop, 1000 * (A_WATCH_S - 30 * ARRAY_LEN(jumps_s)) - 1000);
+	cr_expect_eq(n_codes, 1, "the late one only");
+	loop_advance(loop, 2000);
+	cr_expect_eq(n_codes, 2, "when its own time is over");
+	close_store();
+	clock_fake_set_wall(-HOURS(24));
+	open_store(NULL, &things);
+	cr_expect_eq(apistore_objects_rv(s), rv);
+	expect_untouched(uid, created);
+	cr_expect_eq(ask_now("DELETE", SECRETS "/s", NULL), 200);
+	cr_expect_gt(apistore_objects_rv(s), rv);
+}
+
 Test(apistore_turn, a_dry_run_stores_nothing)
 {
 	cleanup_free char *a = thing("a", "");
