@@ -299,21 +299,58 @@ def root13(tmp_path_factory):
     return made, then
 
 
-@pytest.mark.parametrize("boot", DEBIAN13)
-def test_debian_13_measured_what_is_predicted(root13, boot, tmp_path):
-    """Also when Debian has newer files: each stands for the one that was booted."""
-    made, then = root13
-    options, most = DEBIAN13[boot]
-    found = answer("all", "-r", made, "--variants", "--efivars", pcrstool.write_efivars(boot, tmp_path / "vars"),
-                   "--mok-variables", os.path.join(pcrstool.BOOTS, boot, "mok-variables"), *options)["variants"]
+def registers_shown(made, then, efivars, mok, *options):
+    """Of each variant {4: hex, 7: hex, 14: hex}, had its files and variables been those of then; and their conditions."""
+    found = answer("all", "-r", made, "--variants", "--efivars", efivars, "--mok-variables", mok, *options)["variants"]
     shown = []
     for v in found:
         for pcr in v["pcrs"]:
             for e in pcr["events"]:
                 e["hash"] = then.get(e["hash"], e["hash"])
         shown.append({pcr["id"]: replayed(pcr["events"]) for pcr in v["pcrs"]})
+    return shown, [v["when"] for v in found]
+
+
+def measured(boot):
     registers = pcrstool.boot_registers(boot)
-    assert {n: registers[n] for n in (4, 7, 14)} in shown[:most + 1], (boot, [v["when"] for v in found])
+    return {n: registers[n] for n in (4, 7, 14)}
+
+
+@pytest.mark.parametrize("boot", DEBIAN13)
+def test_debian_13_measured_what_is_predicted(root13, boot, tmp_path):
+    """Also when Debian has newer files: each stands for the one that was booted."""
+    options, most = DEBIAN13[boot]
+    shown, conditions = registers_shown(*root13, pcrstool.write_efivars(boot, tmp_path / "vars"),
+                                        os.path.join(pcrstool.BOOTS, boot, "mok-variables"), *options)
+    assert measured(boot) in shown[:most + 1], (boot, conditions)
+
+
+@pytest.mark.parametrize("boot", ["mok-hash", "db-hash"])
+def test_a_kernel_whose_hash_is_enrolled_measured_what_is_predicted(root13, boot, tmp_path):
+    """It is not signed. Also when Debian has a newer kernel: its hash stands in the place of that one's."""
+    made, then = shutil.copytree(root13[0], tmp_path / "root"), dict(root13[1])
+    kernel = os.path.join(made, pcrstool.kernel_path())
+    was = bytes.fromhex(then[pcrstool.pe_digest(kernel)])
+    subprocess.run(["sbattach", "--remove", kernel], check=True, capture_output=True, timeout=60)
+    now = bytes.fromhex(pcrstool.pe_digest(kernel))
+    then[now.hex()] = was.hex()
+    efivars = pcrstool.write_efivars(boot, tmp_path / "vars")
+    mok = shutil.copytree(os.path.join(pcrstool.BOOTS, boot, "mok-variables"), tmp_path / "mok")
+    enrolled = 0
+    for path in pcrstool.files_below(efivars) + pcrstool.files_below(str(mok)):
+        with open(path, "rb") as f:
+            data = f.read()
+        enrolled += data.count(was)
+        with open(path, "wb") as f:
+            f.write(data.replace(was, now))
+        then[hashlib.sha256(data.replace(was, now)).hexdigest()] = hashlib.sha256(data).hexdigest()
+    for e in pcrstool.read_log(pcrstool.boot_log(boot)):
+        then[hashlib.sha256(e.data.replace(was, now)).hexdigest()] = hashlib.sha256(e.data).hexdigest()
+    shown, conditions = registers_shown(made, then, efivars, str(mok))
+    assert enrolled == 1 and shown[0] == measured(boot), (boot, conditions)
+    # Without it nobody vouches for the kernel.
+    done = run("all", "-r", made, "--efivars", pcrstool.write_efivars("grub212", tmp_path / "plain"))
+    assert done.returncode == 1 and 'vmlinuz" is not signed, and its hash is not in db or the MOK list' in done.stderr, done
 
 
 def test_an_image_that_would_not_start_is_told_with_what_did(tmp_path):
