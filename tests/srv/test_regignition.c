@@ -280,6 +280,7 @@ Test(srv_regignition, makes_no_machine_before_the_time_of_the_first_start_is_rec
 	r.state.marker_s = START_S;
 	rig_ask(&r, r.port, GET_IGNITION, &a);
 	cr_assert_eq(a.status, 200);
+	cli_reply_fini(&a);
 	rig_close(&r);
 }
 
