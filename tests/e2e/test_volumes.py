@@ -2,6 +2,7 @@
 """Delivery by volumes on a real API server: an old Trustee serves what its Pod was started with."""
 
 import base64
+import time
 
 import pytest
 
@@ -107,13 +108,14 @@ def test_many_nodes_are_few_restarts(cp, ns, start_operator, kubelet, held):
     op = start_operator(ns, "--rate-limit", "off")
     installed(cp, ns)
     synced(cp, ns)
-    before = generation(cp, ns)
+    before, begin = generation(cp, ns), time.monotonic()
     uuids = [joined(op)[0] for _ in range(20)]
     for uuid in uuids:
         ready(cp, ns, uuid)
     assert set(held()["resources"]) == {path(u) for u in uuids}
     assert len(held()["trusted_ak_keys"]) == 20
-    assert generation(cp, ns) - before <= 5
+    # What comes within ten seconds is one; a slow machine needs longer for its twenty nodes.
+    assert generation(cp, ns) - before <= max(5, (time.monotonic() - begin) / 10 + 1)
     settled(cp, ns)
 
 
