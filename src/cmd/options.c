@@ -345,6 +345,13 @@ enum conf_result options_read(struct options *o, int argc, char *const argv[])
 	return result;
 }
 
+const char *env_or(const char *name, const char *dflt)
+{
+	const char *v = getenv(name);
+
+	return v && *v ? v : dflt;
+}
+
 void options_fini(struct options *o)
 {
 	registries_fini(&o->registry_mirrors);

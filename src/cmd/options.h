@@ -81,4 +81,7 @@ static inline bool options_controls_trustees(const struct options *o)
 	return o->controls_trustees && options_controls(o);
 }
 
+/* What the Deployment sets beside options, images and names; dflt: it is not set, or empty. */
+const char *env_or(const char *name, const char *dflt);
+
 #endif

@@ -118,13 +118,6 @@ int parts_watch(struct parts *p, struct err *err)
 
 /* ---- control ---- */
 
-static const char *env_or(const char *name, const char *dflt)
-{
-	const char *v = getenv(name);
-
-	return v && *v ? v : dflt;
-}
-
 static void on_lease(void *arg, bool leader)
 {
 	parts_check(arg);

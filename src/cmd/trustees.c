@@ -3,7 +3,6 @@
 
 #include "trustees.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "tec/base/mem.h"
@@ -50,13 +49,6 @@ static void on_watch(void *arg)
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	on_watch(arg);
-}
-
-static const char *env_or(const char *name, const char *dflt)
-{
-	const char *v = getenv(name);
-
-	return v && *v ? v : dflt;
 }
 
 static struct render_kbsconfig_images images(void)
