@@ -30,7 +30,7 @@ struct state {
 	};
 	struct kbs_sync *sync; /* borrowed; NULL: in a role without controllers */
 	/* When this operator was first started here, wall clock, by ctl/since; INT64_MIN: not
-	 * known. */
+	 * known; 0 in a role without controllers, which does not look for it: nothing is older. */
 	int64_t marker_s;
 };
 #define STATE_INIT                                                                                 \
