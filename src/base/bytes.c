@@ -147,21 +147,25 @@ int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
 static void encode(
 	struct strbuf *out, const uint8_t *in, size_t len, const char *alphabet, bool pad)
 {
-	for (size_t i = 0; i < len; i += 3) {
-		size_t n = len - i < 3 ? len - i : 3;
-		uint32_t v = (uint32_t)in[i] << 16;
-		char text[4];
+	size_t rest = len % 3, last = rest == 0 ? 0 : pad ? 4 : rest + 1, i;
+	char *to = strbuf_extend(out, len / 3 * 4 + last), text[4] = {0, 0, '=', '='};
+	uint32_t v;
 
-		if (n > 1)
-			v |= (uint32_t)in[i + 1] << 8;
-		if (n > 2)
-			v |= in[i + 2];
-		text[0] = alphabet[v >> 18];
-		text[1] = alphabet[v >> 12 & 63];
-		text[2] = n > 1 ? alphabet[v >> 6 & 63] : '=';
-		text[3] = n > 2 ? alphabet[v & 63] : '=';
-		strbuf_add(out, text, pad ? 4 : n + 1);
+	for (i = 0; i + 3 <= len; i += 3, to += 4) {
+		v = (uint32_t)in[i] << 16 | (uint32_t)in[i + 1] << 8 | in[i + 2];
+		to[0] = alphabet[v >> 18];
+		to[1] = alphabet[v >> 12 & 63];
+		to[2] = alphabet[v >> 6 & 63];
+		to[3] = alphabet[v & 63];
 	}
+	if (rest == 0)
+		return;
+	v = (uint32_t)in[i] << 16 | (rest == 2 ? (uint32_t)in[i + 1] << 8 : 0);
+	text[0] = alphabet[v >> 18];
+	text[1] = alphabet[v >> 12 & 63];
+	if (rest == 2)
+		text[2] = alphabet[v >> 6 & 63];
+	memcpy(to, text, last);
 }
 
 void bytes_to_b64(struct strbuf *out, const void *in, size_t len)

@@ -44,13 +44,23 @@ static void reserve(struct strbuf *b, size_t more)
 	b->cap = cap;
 }
 
-void strbuf_add(struct strbuf *b, const void *data, size_t len)
+char *strbuf_extend(struct strbuf *b, size_t len)
 {
+	char *at;
+
 	reserve(b, len);
-	if (len > 0)
-		memcpy(b->data + b->len, data, len);
+	at = b->data + b->len;
 	b->len += len;
 	b->data[b->len] = '\0';
+	return at;
+}
+
+void strbuf_add(struct strbuf *b, const void *data, size_t len)
+{
+	char *at = strbuf_extend(b, len);
+
+	if (len > 0)
+		memcpy(at, data, len);
 }
 
 void strbuf_adds(struct strbuf *b, const char *s)

@@ -3,7 +3,7 @@
  * Entries in a table by name, and per index groups of entries with one value in a table by that
  * value. A group of one holds its object itself, a larger one a sorted array, so that 10,000
  * objects with one value stay cheap. Keys are not copied: they are read from the object. About 45
- * bytes per object, and 60 per object and index of which no two objects share a value
+ * bytes per object, and 45 per object and index of which no two objects share a value
  * (tests/k8s/test_cache.c).
  */
 #include "config.h"
@@ -24,13 +24,18 @@ struct entry {
 	const struct kobj *o;   /* a reference */
 };
 
+struct members {
+	uint32_t cap;
+	const struct kobj *v[]; /* oldest first */
+};
+
+/* Small: most are of one object, and there are four for each Machine and its key. */
 struct group {
-	struct table_link link;
-	uint32_t n, cap; /* cap 0: n is 1 */
+	struct table_link link; /* owner: n, how many objects */
 	union {
-		const struct kobj *one;
-		const struct kobj **many; /* owned; oldest first */
-	};                                /* the objects are borrowed from their entries */
+		const struct kobj *one; /* n is 1 */
+		struct members *many;   /* owned; n is larger */
+	};                              /* the objects are borrowed from their entries */
 };
 
 struct listener {
@@ -66,7 +71,7 @@ struct k8s_cache *k8s_cache_new(const struct k8s_cache_type *type)
 
 static void group_free(struct group *g)
 {
-	if (g->cap)
+	if (g->link.owner > 1)
 		free(g->many);
 	free(g);
 }
@@ -112,7 +117,7 @@ static struct entry *entry_of(const struct k8s_cache *c, const char *name)
 
 static const struct kobj *const *members(const struct group *g)
 {
-	return g->cap ? g->many : &g->one;
+	return g->link.owner > 1 ? g->many->v : &g->one;
 }
 
 static int age_order(const struct kobj *a, const struct kobj *b)
@@ -125,7 +130,7 @@ static int age_order(const struct kobj *a, const struct kobj *b)
 /* First place in g whose object is not older than o. */
 static uint32_t place_of(const struct group *g, const struct kobj *o)
 {
-	uint32_t lo = 0, hi = g->n;
+	uint32_t lo = 0, hi = g->link.owner;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -157,56 +162,68 @@ static const char *index_value(const struct k8s_cache *c, const struct kobj *o, 
 	return o->unreadable ? NULL : c->value(o, i);
 }
 
+static struct members *members_grow(struct members *m, uint32_t cap)
+{
+	m = xrealloc(m, sizeof(*m) + cap * sizeof(m->v[0]));
+	m->cap = cap;
+	return m;
+}
+
 static void index_add(struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
 	const char *value = index_value(c, o, i);
 	struct group *g = group_of(c, i, value);
-	uint32_t at;
+	uint32_t at, n;
 
 	if (!value)
 		return;
 	if (!g) {
 		g = xcalloc(1, sizeof(*g));
-		g->n = 1;
+		g->link.owner = 1;
 		g->one = o;
 		table_add(&c->groups[i], &g->link, table_hash_str(value));
 		return;
 	}
 	at = place_of(g, o);
-	if (g->cap == 0) {
+	n = g->link.owner++;
+	if (n == 1) {
 		const struct kobj *one = g->one;
 
-		g->many = xmalloc(4 * sizeof(*g->many));
-		g->many[0] = one;
-		g->cap = 4;
-	} else if (g->n == g->cap) { /* by half: one group may hold every object */
-		g->cap += g->cap / 2;
-		g->many = xreallocarray(g->many, g->cap, sizeof(*g->many));
+		g->many = members_grow(NULL, 4);
+		g->many->v[0] = one;
+	} else if (n == g->many->cap) { /* by half: one group may hold every object */
+		g->many = members_grow(g->many, n + n / 2);
 	}
-	memmove(g->many + at + 1, g->many + at, (g->n - at) * sizeof(*g->many));
-	g->many[at] = o;
-	g->n++;
+	memmove(g->many->v + at + 1, g->many->v + at, (n - at) * sizeof(g->many->v[0]));
+	g->many->v[at] = o;
 }
 
 static void index_remove(struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
 	const char *value = index_value(c, o, i);
 	struct group *g = group_of(c, i, value);
-	uint32_t at;
+	struct members *m;
+	uint32_t at, n;
 
 	if (!value)
 		return;
 	if (!g)
 		DIE("index %u lost %s", i, o->name);
-	if (g->n == 1) {
+	n = g->link.owner;
+	if (n == 1) {
 		table_remove(&c->groups[i], &g->link);
 		group_free(g);
 		return;
 	}
 	at = place_of(g, o);
-	assert(g->many[at] == o);
-	g->n--;
-	memmove(g->many + at, g->many + at + 1, (g->n - at) * sizeof(*g->many));
+	m = g->many;
+	assert(m->v[at] == o);
+	memmove(m->v + at, m->v + at + 1, (n - 1 - at) * sizeof(m->v[0]));
+	g->link.owner = n - 1;
+	if (n == 2) {
+		g->one = m->v[0];
+		free(m);
+	}
 }
 
 /* ---- readers */
@@ -233,9 +250,9 @@ const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const s
 	if (!g)
 		return NULL;
 	at = place_of(g, o);
-	if (at < g->n && age_order(members(g)[at], o) == 0)
+	if (at < g->link.owner && age_order(members(g)[at], o) == 0)
 		at++;
-	return at < g->n ? members(g)[at] : NULL;
+	return at < g->link.owner ? members(g)[at] : NULL;
 }
 
 size_t k8s_cache_unreadable(const struct k8s_cache *c)

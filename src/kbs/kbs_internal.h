@@ -23,14 +23,17 @@ struct kbs_entry {
 	struct table_link link;
 	const struct kobj *object; /* owned reference; NULL: revoked */
 	kbs_render_fn render;
+	const char *name; /* a path: `path`. Of a reference value a reference (base/intern.h): an
+			     identity's is long, and its Secret knows it too. */
+	uint64_t seen;    /* enum kbs_seen, two bits by target: kbs_seen_of() */
 	uint8_t sha256[SHA256_LEN];
-	uint32_t queued[2];            /* bit by target; 1: among the revocations */
-	uint32_t in_flight;            /* bit by target */
-	uint8_t seen[KBS_TARGETS_MAX]; /* enum kbs_seen, by target */
-	uint8_t kind;                  /* enum kbs_kind */
-	bool forgotten;                /* not in the table; freed when no bit above is set */
-	char name[];
+	uint32_t queued[2]; /* bit by target; 1: among the revocations */
+	uint32_t in_flight; /* bit by target */
+	uint8_t kind;       /* enum kbs_kind */
+	bool forgotten;     /* not in the table; freed when no bit above is set */
+	char path[];
 };
+_Static_assert(KBS_TARGETS_MAX <= 32, "two bits by target");
 
 /* 256-bit sum, least significant first. */
 struct kbs_sum {
@@ -80,6 +83,15 @@ struct kbs_sync {
 /* ---- sync.c */
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 void kbs_entry_unpin(struct kbs_entry *e);
+static inline enum kbs_seen kbs_seen_of(const struct kbs_entry *e, unsigned t)
+{
+	return (enum kbs_seen)(e->seen >> 2 * t & 3);
+}
+/* Without telling anyone. */
+static inline void kbs_seen_note(struct kbs_entry *e, unsigned t, enum kbs_seen seen)
+{
+	e->seen = (e->seen & ~(UINT64_C(3) << 2 * t)) | (uint64_t)seen << 2 * t;
+}
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t);
 /* sha256 NULL: nothing. */
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256);

@@ -193,7 +193,7 @@ bool push_start_keys(struct kbs_push *p)
 		if (!e)
 			return false;
 		/* Nothing is replaced or removed while a clean sentinel is stored. */
-		if ((!e->object || e->seen[p->t] == KBS_SEEN_OTHER) && (p->clean || p->sent))
+		if ((!e->object || kbs_seen_of(e, p->t) == KBS_SEEN_OTHER) && (p->clean || p->sent))
 			return true;
 		if (f)
 			move(f, &p->in_flight);

@@ -11,6 +11,7 @@
 
 #include "kbs_internal.h"
 #include "tec/base/clock.h"
+#include "tec/base/intern.h"
 #include "tec/base/mem.h"
 
 struct kbs_sync *kbs_sync_new(void)
@@ -64,8 +65,11 @@ static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_kind kind, con
 
 	if (e)
 		return e;
-	e = xcalloc(1, offsetof(struct kbs_entry, name) + len + 1);
-	memcpy(e->name, name, len);
+	e = xcalloc(1, offsetof(struct kbs_entry, path) + (kind == KBS_RESOURCE ? len + 1 : 0));
+	if (kind == KBS_RESOURCE)
+		e->name = memcpy(e->path, name, len + 1);
+	else
+		e->name = intern_ref(name);
 	e->kind = kind;
 	table_add(&s->entries, &e->link, hash_of(kind, name));
 	return e;
@@ -77,6 +81,8 @@ void kbs_entry_unpin(struct kbs_entry *e)
 	if (!e->forgotten || e->queued[0] || e->queued[1] || e->in_flight)
 		return;
 	kobj_unref(e->object);
+	if (e->kind != KBS_RESOURCE)
+		intern_unref(e->name);
 	free(e);
 }
 
@@ -91,7 +97,7 @@ static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t)
 {
-	return e->seen[t] != (e->object ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
+	return kbs_seen_of(e, t) != (e->object ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
 }
 
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256)
@@ -107,9 +113,9 @@ void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_
 {
 	cleanup_free char *name = NULL;
 
-	if (e->seen[t] == seen)
+	if (kbs_seen_of(e, t) == seen)
 		return;
-	e->seen[t] = (uint8_t)seen;
+	kbs_seen_note(e, t, seen);
 	if (e->forgotten)
 		return;
 	name = xstrdup(e->name);
@@ -121,7 +127,7 @@ static enum kbs_observed observed_of(const struct kbs_sync *s, const struct kbs_
 	enum kbs_observed observed = e->object ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT;
 
 	EACH_TARGET (s, t) {
-		if (e->seen[t] == KBS_SEEN_UNKNOWN)
+		if (kbs_seen_of(e, t) == KBS_SEEN_UNKNOWN)
 			return KBS_OBSERVED_UNKNOWN;
 		if (kbs_entry_differs(e, t))
 			observed = KBS_OBSERVED_PENDING;
@@ -147,8 +153,8 @@ static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *obj
 	}
 	s->changed_ms = clock_boot_ms();
 	EACH_TARGET (s, t) {
-		if (e->seen[t] == KBS_SEEN_DESIRED)
-			e->seen[t] = KBS_SEEN_OTHER;
+		if (kbs_seen_of(e, t) == KBS_SEEN_DESIRED)
+			kbs_seen_note(e, t, KBS_SEEN_OTHER);
 		kbs_queue_add(s, t, e);
 		kbs_sync_wake(s, t);
 	}
@@ -298,7 +304,7 @@ void kbs_sync_target_add(struct kbs_sync *s, const char *name)
 	s->targets |= 1u << t;
 	s->target[t] = (struct kbs_target){.name = xstrdup(name), .state = KBS_TARGET_PROBING};
 	EACH_ENTRY (s, e)
-		e->seen[t] = KBS_SEEN_UNKNOWN;
+		kbs_seen_note(e, t, KBS_SEEN_UNKNOWN);
 	kbs_notify_all(s);
 }
 

@@ -129,7 +129,7 @@ void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
 	if (confirmed)
 		queue_clear(s, t);
 	EACH_ENTRY (s, e) {
-		e->seen[t] = confirmed && e->object ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN;
+		kbs_seen_note(e, t, confirmed && e->object ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN);
 		kbs_queue_add(s, t, e);
 	}
 	if (confirmed)
@@ -158,8 +158,8 @@ void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 	queue_pop(s, t, e->kind, s->target[t].queue[e->kind][1].n > 0);
 	/* If it were revoked during this request, it would count as absent. (It is pending before and
 	 * after.) */
-	if (e->seen[t] == KBS_SEEN_ABSENT)
-		e->seen[t] = KBS_SEEN_OTHER;
+	if (kbs_seen_of(e, t) == KBS_SEEN_ABSENT)
+		kbs_seen_note(e, t, KBS_SEEN_OTHER);
 }
 
 void kbs_sync_finish(
@@ -178,7 +178,7 @@ struct secret *kbs_sync_confirmed(
 {
 	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	if (!e || !e->object || e->in_flight & 1u << t || e->seen[t] != KBS_SEEN_DESIRED)
+	if (!e || !e->object || e->in_flight & 1u << t || kbs_seen_of(e, t) != KBS_SEEN_DESIRED)
 		return NULL;
 	return e->render(e->object);
 }

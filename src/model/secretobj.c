@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "tec/base/intern.h"
 #include "tec/base/json.h"
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
@@ -106,13 +107,16 @@ static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_
 	s->public_hash = str_hash(pem, len);
 	if (pki_spki_parse_pem((const char *)pem, len, &spki, &ignored) == 0 &&
 		rats_identity_name(spki.der, spki.der_len, name) == 0)
-		kobj_pack_str(pack, offsetof(struct model_secret, identity), name);
+		s->identity = intern_ref(name);
 }
 
 /* The fini of struct kobj. */
 static void release(struct kobj *o)
 {
-	secret_free(((struct model_secret *)o)->root);
+	struct model_secret *s = (struct model_secret *)o;
+
+	secret_free(s->root);
+	intern_unref(s->identity);
 }
 
 static void read_data(struct kobj_pack *pack, struct json_object *o, struct model_secret *s)

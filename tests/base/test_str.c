@@ -32,6 +32,20 @@ Test(base_str, strbuf_grows_and_stays_terminated)
 	cr_assert_str_eq(strbuf_str(&b), "");
 }
 
+Test(base_str, strbuf_extended_is_written_by_the_caller)
+{
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+	memcpy(strbuf_extend(&b, 3), "abc", 3);
+	memset(strbuf_extend(&b, 5000), 'q', 5000);
+	strbuf_adds(&b, "z");
+	cr_assert_eq(b.len, 5004);
+	cr_assert_eq(strncmp(b.data, "abcq", 4), 0);
+	cr_assert_str_eq(b.data + 5002, "qz");
+	(void)strbuf_extend(&b, 0);
+	cr_assert_eq(b.data[5004], '\0');
+}
+
 Test(base_str, strbuf_keeps_nul_bytes_and_long_formats)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;

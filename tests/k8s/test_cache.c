@@ -382,7 +382,7 @@ Test(k8s_cache, ten_thousand_objects_cost_little_beside_themselves)
 		put_event(c, all[i]);
 	used = mallinfo2().uordblks + mallinfo2().hblkhd - before;
 	cr_log_info("%zu bytes per object with two indexes", used / N);
-	cr_expect_leq(used / N, 3 * 40);
+	cr_expect_leq(used / N, 104);
 	k8s_cache_free(c);
 	free(all);
 }

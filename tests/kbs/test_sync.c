@@ -2,11 +2,13 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "fake/kbs.h"
 #include "kbs/thing.h"
+#include "tec/base/intern.h"
 #include "tec/base/mem.h"
 #include "tec/kbs/sync.h"
 
@@ -296,6 +298,65 @@ Test(kbs_sync, thousands_of_names_and_only_changes_are_told)
 	cr_assert_str_eq(last, "n4711");
 	cr_assert_eq(observed("n4711"), KBS_OBSERVED_PRESENT);
 	cr_assert_eq(observed("n0"), KBS_OBSERVED_UNKNOWN);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+static void identity(char out[], size_t size, unsigned i)
+{
+	snprintf(out, size, "ak.%0240u", i);
+}
+
+Test(kbs_sync, an_identity_costs_no_second_copy_of_its_name)
+{
+	enum { N = 1000 };
+	const char *known[N];
+	struct kobj *o = thing_new("o", "v");
+	size_t before, used;
+	char name[300];
+
+	for (unsigned i = 0; i < N; i++) {
+		identity(name, sizeof(name), i);
+		known[i] = intern_ref(name); /* as its Secret does */
+	}
+	kbs_sync_declare(s, KBS_REFVALUE, "first", o, thing_render); /* OpenSSL's own memory */
+	before = mallinfo2().uordblks;
+	for (unsigned i = 0; i < N; i++) {
+		identity(name, sizeof(name), i);
+		kbs_sync_declare(s, KBS_REFVALUE, name, o, thing_render);
+	}
+	used = mallinfo2().uordblks - before;
+	cr_log_info("%zu bytes per identity", used / N);
+	cr_expect_leq(used / N, 150);
+	kobj_unref(o);
+	for (unsigned i = 0; i < N; i++)
+		intern_unref(known[i]);
+	identity(name, sizeof(name), N - 1);
+	cr_expect(kbs_sync_object(s, KBS_REFVALUE, name), "the entry keeps the name by itself");
+}
+#endif
+
+Test(kbs_sync, as_many_targets_as_there_may_be_are_told_apart)
+{
+	char target[16];
+	unsigned i;
+
+	for (i = 0; i < 24; i++) {
+		snprintf(target, sizeof(target), "t%u", i);
+		kbs_sync_target_add(s, target);
+	}
+	declare("n", "v");
+	for (i = 0; i < 24; i++) {
+		cr_expect_neq(observed("n"), KBS_OBSERVED_PRESENT);
+		snprintf(target, sizeof(target), "t%u", i);
+		confirm(target, "n", "v");
+		for (unsigned k = 0; k < 24; k++)
+			cr_expect_eq(kbs_sync_target_differs(s, k, KBS_RESOURCE, "n"), k > i);
+	}
+	cr_expect_eq(observed("n"), KBS_OBSERVED_PRESENT);
+	confirm("t23", "n", "other");
+	cr_expect_eq(observed("n"), KBS_OBSERVED_PENDING);
+	kbs_sync_set_unknown(s, "t0", KBS_RESOURCE, "n");
+	cr_expect_eq(observed("n"), KBS_OBSERVED_UNKNOWN);
 }
 
 Test(kbs_sync, the_worst_state_of_all_counts)

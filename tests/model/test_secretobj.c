@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 
+#include "tec/base/intern.h"
 #include "tec/base/json.h"
 #include "tec/model/ak.h"
 #include "tec/model/secretobj.h"
@@ -268,6 +269,7 @@ Test(model_secretobj, our_own_ak_secret_is_read_back_with_its_identity)
 	cleanup_kobj const struct kobj *k = NULL;
 	const struct model_secret *s;
 	uint8_t digest[SHA256_LEN];
+	const char *once;
 
 	json_add_str(json_get_obj(o, "metadata"), "uid", "u");
 	json_add_str(json_get_obj(o, "metadata"), "resourceVersion", "1");
@@ -282,6 +284,9 @@ Test(model_secretobj, our_own_ak_secret_is_read_back_with_its_identity)
 	cr_assert_eq(s->public_hash, str_hash(pem, strlen(pem)));
 	cr_assert_eq(rats_identity_name(spki.der, spki.der_len, name), 0);
 	cr_assert_str_eq(s->identity, name);
+	once = intern_ref(name);
+	cr_assert_eq(s->identity, once, "the copy that all have who know the name");
+	intern_unref(once);
 	cr_assert_null(s->root);
 	cr_assert_null(model_secret_key_sha256(s, got));
 }

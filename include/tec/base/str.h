@@ -27,6 +27,8 @@ struct strbuf {
 void strbuf_fini(struct strbuf *b);
 void strbuf_reset(struct strbuf *b); /* empties, keeps the memory */
 void strbuf_add(struct strbuf *b, const void *data, size_t len);
+/* Appends len bytes that the caller writes before the next call; where they are. */
+char *strbuf_extend(struct strbuf *b, size_t len);
 void strbuf_adds(struct strbuf *b, const char *s);
 void strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)

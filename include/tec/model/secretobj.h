@@ -28,8 +28,10 @@ struct model_secret {
 	bool has_ak_finalizer;
 	const uint8_t *sha256; /* LUKS: of `root`; AK: of public_key's bytes; others: NULL */
 	uint64_t public_hash;  /* AK: str_hash() of them, to compare at each look */
-	const char *identity;  /* AK: name in Trustee, NULL when public_key is not a usable key */
-	struct secret *root;   /* LUKS: the bytes of `root`, owned; released with the object */
+	/* AK: name in Trustee, a reference (base/intern.h), as kbs/sync has it too; NULL when
+	 * public_key is not a usable key. */
+	const char *identity;
+	struct secret *root; /* LUKS: the bytes of `root`, owned; released with the object */
 };
 
 /* Overwrites every string of o's data (and of kubectl's copy of it) with zeros, on failure too: o
