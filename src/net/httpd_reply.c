@@ -34,6 +34,7 @@ static const struct {
 	{201, "Created", ""},
 	{202, "Accepted", ""},
 	{204, "No Content", ""},
+	{301, "Moved Permanently", ""},
 	{304, "Not Modified", ""},
 	{400, "Bad Request", "malformed request"},
 	{401, "Unauthorized", ""},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by httpd.c (listeners), httpd_guard.c (one connection: framing, states, deadlines),
- * httpd_req.c (requests, routes) and httpd_reply.c.
+ * Shared by httpd.c (listeners), httpd_peer.c (one connection: states, writing, deadlines),
+ * httpd_guard.c (what comes in: framing), httpd_req.c (requests, routes) and httpd_reply.c.
  */
 #ifndef TEC_NET_INTERNAL_H
 #define TEC_NET_INTERNAL_H
@@ -139,6 +139,16 @@ struct httpd_req {
 
 /* httpd_guard.c */
 void httpd_guard_init(struct httpd *h);
+void httpd_guard_read(struct bufferevent *bev, void *arg); /* arg: the peer */
+void httpd_guard_pump(struct httpd_peer *p);           /* goes on with what has come; may free p */
+void httpd_guard_drop(struct httpd_peer *p, size_t n); /* the first n bytes are dealt with */
+void httpd_guard_go_on(struct httpd_peer *p);          /* reading, if it was stopped */
+void httpd_guard_refuse(struct httpd_peer *p, int status);
+
+/* httpd_peer.c */
+#define HTTPD_LINGER_MS 2000
+void httpd_peer_set_state(struct httpd_peer *p, enum httpd_peer_state to);
+void httpd_peer_write(struct httpd_peer *p, const char *data, size_t len); /* whole, in its turn */
 void httpd_peer_new(struct httpd *h, struct evhtp_connection *conn);
 void httpd_peer_close(struct httpd_peer *p); /* at once; frees p */
 bool httpd_peer_is_idle(const struct httpd_peer *p);
