@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a rule into a tree: a hand-written lexer and recursive descent with a bounded depth, over
+ * Reads a rule into a tree: words from cel_lex.c, recursive descent with a bounded depth over
  * the grammar of the language without what we leave out. What is left out is named in the error.
  */
 #include "config.h"
 
 #include "tec/schema/cel.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "cel_internal.h"
@@ -18,19 +15,11 @@
 
 #define DEPTH_MAX 60
 
-enum token { T_END, T_IDENT, T_INT, T_DOUBLE, T_STRING, T_OP };
-
 struct parser {
-	const char *rule, *p;
+	struct cel_lexer lex;
 	struct schema_cel *c;
-	struct err *err;
+	struct err *err; /* also the lexer's */
 	unsigned depth;
-	/* The token that is next. */
-	enum token token;
-	size_t at;
-	char op[3];                 /* T_OP */
-	struct strbuf text;         /* T_IDENT, T_STRING */
-	struct json_object *number; /* owned; T_INT, T_DOUBLE */
 };
 
 static struct cel_node *parse_expr(struct parser *p);
@@ -50,208 +39,18 @@ int cel_fault(const char *rule, size_t at, struct err *err, const char *what)
 
 static void *fail(struct parser *p, size_t at, const char *what)
 {
-	cel_fault(p->rule, at, p->err, what);
+	cel_fault(p->lex.rule, at, p->err, what);
 	return NULL;
-}
-
-/* ---- lexer */
-
-static int hex_digits(struct parser *p, int n, uint32_t *out)
-{
-	*out = 0;
-	for (int i = 0; i < n; i++, p->p++) {
-		int c = (unsigned char)*p->p;
-
-		if (!isxdigit(c))
-			return -1;
-		*out = *out * 16 + (uint32_t)(isdigit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
-	}
-	return 0;
-}
-
-static void add_rune(struct strbuf *b, uint32_t r)
-{
-	if (r < 0x80) {
-		strbuf_addc(b, (char)r);
-		return;
-	}
-	if (r >= 0x10000) {
-		strbuf_addc(b, (char)(0xf0 | r >> 18));
-		strbuf_addc(b, (char)(0x80 | (r >> 12 & 0x3f)));
-	} else if (r >= 0x800)
-		strbuf_addc(b, (char)(0xe0 | r >> 12));
-	else
-		strbuf_addc(b, (char)(0xc0 | r >> 6));
-	if (r >= 0x800)
-		strbuf_addc(b, (char)(0x80 | (r >> 6 & 0x3f)));
-	strbuf_addc(b, (char)(0x80 | (r & 0x3f)));
-}
-
-static int lex_escape(struct parser *p)
-{
-	static const char from[] = "abfnrtv\\'\"`?", to[] = "\a\b\f\n\r\t\v\\'\"`?";
-	const char *at;
-	char c = *p->p;
-	uint32_t r = 0;
-	int n = c == 'x' || c == 'X' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-
-	if (c && (at = strchr(from, c)) && !n) {
-		p->p++;
-		strbuf_addc(&p->text, to[at - from]);
-		return 0;
-	}
-	if (n) {
-		p->p++;
-		if (hex_digits(p, n, &r) < 0)
-			return -1;
-	} else {
-		for (int i = 0; i < 3; i++, p->p++) {
-			if (*p->p < '0' || *p->p > (i ? '7' : '3'))
-				return -1;
-			r = r * 8 + (uint32_t)(*p->p - '0');
-		}
-	}
-	if (r == 0 || r > 0x10ffff || (r >= 0xd800 && r < 0xe000))
-		return -1;
-	add_rune(&p->text, r);
-	return 0;
-}
-
-/* p->p at the quote. */
-static int lex_string(struct parser *p, bool raw)
-{
-	char quote[4] = {*p->p, *p->p, *p->p, '\0'};
-	bool triple = strncmp(p->p, quote, 3) == 0;
-	size_t n = triple ? 3 : 1;
-
-	quote[n] = '\0';
-	strbuf_reset(&p->text);
-	for (p->p += n; *p->p && strncmp(p->p, quote, n) != 0;) {
-		if (!triple && (*p->p == '\n' || *p->p == '\r'))
-			break;
-		if (*p->p != '\\' || raw) {
-			strbuf_addc(&p->text, *p->p++);
-			continue;
-		}
-		p->p++;
-		if (lex_escape(p) < 0)
-			return cel_fault(p->rule, (size_t)(p->p - p->rule), p->err,
-				"Syntax error: unknown escape in a string");
-	}
-	if (strncmp(p->p, quote, n) != 0)
-		return cel_fault(p->rule, p->at, p->err, "Syntax error: the string does not end");
-	p->p += n;
-	p->token = T_STRING;
-	return 0;
-}
-
-static int lex_number(struct parser *p)
-{
-	char *end;
-	bool hex = p->p[0] == '0' && (p->p[1] | 0x20) == 'x';
-	size_t digits =
-		hex ? 2 + strspn(p->p + 2, "0123456789abcdefABCDEF") : strspn(p->p, "0123456789");
-	const char *rest = p->p + digits;
-	bool dbl = !hex &&
-		   ((*rest == '.' && isdigit((unsigned char)rest[1])) || (*rest | 0x20) == 'e');
-
-	errno = 0;
-	json_object_put(p->number);
-	p->number = NULL;
-	if (dbl) {
-		double d = strtod(p->p, &end);
-
-		if (!isfinite(d))
-			return cel_fault(p->rule, p->at, p->err, "invalid double literal");
-		p->number = json_object_new_double(d);
-	} else {
-		unsigned long long u = strtoull(p->p, &end, hex ? 16 : 10);
-
-		if (errno || (hex && digits == 2))
-			return cel_fault(p->rule, p->at, p->err, "invalid int literal");
-		if ((*end | 0x20) == 'u')
-			return cel_fault(
-				p->rule, p->at, p->err, "unsigned numbers are not supported here");
-		/* 2^63 only behind a minus; the parser sees to that. */
-		if (u > (unsigned long long)INT64_MAX + 1)
-			return cel_fault(p->rule, p->at, p->err, "invalid int literal");
-		p->number = json_object_new_uint64(u);
-	}
-	if (isalpha((unsigned char)*end) || *end == '_')
-		return cel_fault(p->rule, p->at, p->err, "Syntax error: invalid number");
-	p->p = end;
-	p->token = dbl ? T_DOUBLE : T_INT;
-	return 0;
-}
-
-static void skip_blanks(struct parser *p)
-{
-	for (;;) {
-		p->p += strspn(p->p, " \t\r\n\f");
-		if (p->p[0] != '/' || p->p[1] != '/')
-			return;
-		p->p += strcspn(p->p, "\n");
-	}
-}
-
-static int lex_op(struct parser *p)
-{
-	static const char *const two[] = {"==", "!=", "<=", ">=", "&&", "||"};
-
-	p->token = T_OP;
-	for (size_t i = 0; i < ARRAY_LEN(two); i++)
-		if (strncmp(p->p, two[i], 2) == 0) {
-			memcpy(p->op, two[i], 3);
-			p->p += 2;
-			return 0;
-		}
-	if (!strchr("<>!?:()[].,-+*/%{}", *p->p))
-		return cel_fault(p->rule, p->at, p->err, "Syntax error: token recognition error");
-	p->op[0] = *p->p++;
-	p->op[1] = '\0';
-	return 0;
-}
-
-static int next(struct parser *p)
-{
-	size_t n;
-
-	skip_blanks(p);
-	p->at = (size_t)(p->p - p->rule);
-	p->op[0] = '\0';
-	if (!*p->p) {
-		p->token = T_END;
-		return 0;
-	}
-	if (strchr("'\"", *p->p))
-		return lex_string(p, false);
-	if ((*p->p == 'r' || *p->p == 'R') && p->p[1] && strchr("'\"", p->p[1])) {
-		p->p++;
-		return lex_string(p, true);
-	}
-	if ((*p->p == 'b' || *p->p == 'B') && p->p[1] && strchr("'\"", p->p[1]))
-		return cel_fault(p->rule, p->at, p->err, "bytes are not supported here");
-	if (isdigit((unsigned char)*p->p) || (*p->p == '.' && isdigit((unsigned char)p->p[1])))
-		return lex_number(p);
-	if (!isalpha((unsigned char)*p->p) && *p->p != '_')
-		return lex_op(p);
-	for (n = 1; isalnum((unsigned char)p->p[n]) || p->p[n] == '_'; n++)
-		;
-	strbuf_reset(&p->text);
-	strbuf_add(&p->text, p->p, n);
-	p->p += n;
-	p->token = T_IDENT;
-	return 0;
 }
 
 static bool is_op(const struct parser *p, const char *op)
 {
-	return p->token == T_OP && str_eq(p->op, op);
+	return p->lex.token == CEL_T_OP && str_eq(p->lex.op, op);
 }
 
 static bool is_word(const struct parser *p, const char *word)
 {
-	return p->token == T_IDENT && str_eq(strbuf_str(&p->text), word);
+	return p->lex.token == CEL_T_IDENT && str_eq(strbuf_str(&p->lex.text), word);
 }
 
 static int expect(struct parser *p, const char *op)
@@ -259,9 +58,9 @@ static int expect(struct parser *p, const char *op)
 	cleanup_free char *what = NULL;
 
 	if (is_op(p, op))
-		return next(p);
+		return cel_lex_next(&p->lex);
 	what = xasprintf("Syntax error: expected '%s'", op);
-	return cel_fault(p->rule, p->at, p->err, what);
+	return cel_fault(p->lex.rule, p->lex.at, p->err, what);
 }
 
 /* ---- nodes */
@@ -301,11 +100,12 @@ static struct cel_node *parse_args(struct parser *p, struct cel_node *n, const c
 	while (n && !is_op(p, close)) {
 		n = with(n, parse_expr(p));
 		if (n && !is_op(p, ",") && !is_op(p, close))
-			return fail(p, p->at, "Syntax error: expected ',' or the end of a list");
-		if (n && is_op(p, ",") && next(p) < 0)
+			return fail(
+				p, p->lex.at, "Syntax error: expected ',' or the end of a list");
+		if (n && is_op(p, ",") && cel_lex_next(&p->lex) < 0)
 			return NULL;
 	}
-	return n && next(p) == 0 ? n : NULL;
+	return n && cel_lex_next(&p->lex) == 0 ? n : NULL;
 }
 
 static struct cel_node *unsupported(struct parser *p, size_t at, const char *name)
@@ -332,7 +132,8 @@ static struct cel_node *parse_call(
 		if (!str_eq(name, calls[i].name) || (target && calls[i].kind == CEL_HAS))
 			continue;
 		n = node(p, calls[i].kind, at);
-		n = next(p) < 0 ? NULL : parse_args(p, target ? with(n, target) : n, ")");
+		n = cel_lex_next(&p->lex) < 0 ? NULL
+					      : parse_args(p, target ? with(n, target) : n, ")");
 		if (n && n->n_args != calls[i].args)
 			return fail(p, at, "found no matching overload");
 		if (n && n->kind == CEL_HAS && n->arg[0]->kind != CEL_SELECT)
@@ -382,11 +183,11 @@ static struct cel_node *parse_select(struct parser *p, struct cel_node *target, 
 	struct cel_node *n;
 
 	if (is_op(p, "?"))
-		return unsupported(p, p->at, "optional selection");
-	if (p->token != T_IDENT)
-		return fail(p, p->at, "Syntax error: expected a name behind '.'");
-	name = xstrdup(strbuf_str(&p->text));
-	if (next(p) < 0)
+		return unsupported(p, p->lex.at, "optional selection");
+	if (p->lex.token != CEL_T_IDENT)
+		return fail(p, p->lex.at, "Syntax error: expected a name behind '.'");
+	name = xstrdup(strbuf_str(&p->lex.text));
+	if (cel_lex_next(&p->lex) < 0)
 		return NULL;
 	if (is_op(p, "("))
 		return parse_call(p, name, at, target);
@@ -398,11 +199,11 @@ static struct cel_node *parse_select(struct parser *p, struct cel_node *target, 
 
 static struct cel_node *parse_name(struct parser *p)
 {
-	size_t at = p->at;
-	cleanup_free char *name = xstrdup(strbuf_str(&p->text)), *what = NULL;
+	size_t at = p->lex.at;
+	cleanup_free char *name = xstrdup(strbuf_str(&p->lex.text)), *what = NULL;
 	struct cel_node *n = NULL;
 
-	if (next(p) < 0)
+	if (cel_lex_next(&p->lex) < 0)
 		return NULL;
 	if (is_op(p, "("))
 		return parse_call(p, name, at, NULL);
@@ -425,50 +226,51 @@ static struct cel_node *parse_name(struct parser *p)
 
 static struct cel_node *parse_number(struct parser *p, bool negative)
 {
-	struct cel_node *n = node(p, CEL_LITERAL, p->at);
+	struct cel_node *n = node(p, CEL_LITERAL, p->lex.at);
 
-	if (p->token == T_INT) {
-		uint64_t u = json_object_get_uint64(p->number);
+	if (p->lex.token == CEL_T_INT) {
+		uint64_t u = json_object_get_uint64(p->lex.number);
 
 		if (u > INT64_MAX && !negative)
-			return fail(p, p->at, "invalid int literal");
+			return fail(p, p->lex.at, "invalid int literal");
 		n->literal = json_object_new_int64(!negative       ? (int64_t)u
 						   : u > INT64_MAX ? INT64_MIN
 								   : -(int64_t)u);
 	} else {
-		double d = json_object_get_double(p->number);
+		double d = json_object_get_double(p->lex.number);
 
 		n->literal = json_object_new_double(negative ? -d : d);
 	}
-	return next(p) < 0 ? NULL : n;
+	return cel_lex_next(&p->lex) < 0 ? NULL : n;
 }
 
 static struct cel_node *parse_primary(struct parser *p)
 {
 	struct cel_node *n;
-	size_t at = p->at;
+	size_t at = p->lex.at;
 
-	switch (p->token) {
-	case T_END:
-		return fail(p, p->at, "Syntax error: unexpected end of the rule");
-	case T_IDENT:
+	switch (p->lex.token) {
+	case CEL_T_END:
+		return fail(p, p->lex.at, "Syntax error: unexpected end of the rule");
+	case CEL_T_IDENT:
 		return parse_name(p);
-	case T_INT:
-	case T_DOUBLE:
+	case CEL_T_INT:
+	case CEL_T_DOUBLE:
 		return parse_number(p, false);
-	case T_STRING:
+	case CEL_T_STRING:
 		n = node(p, CEL_LITERAL, at);
-		n->literal = json_object_new_string_len(strbuf_str(&p->text), (int)p->text.len);
-		return next(p) < 0 ? NULL : n;
-	case T_OP:
+		n->literal =
+			json_object_new_string_len(strbuf_str(&p->lex.text), (int)p->lex.text.len);
+		return cel_lex_next(&p->lex) < 0 ? NULL : n;
+	case CEL_T_OP:
 		break;
 	}
 	if (is_op(p, "(")) {
-		n = next(p) < 0 ? NULL : parse_expr(p);
+		n = cel_lex_next(&p->lex) < 0 ? NULL : parse_expr(p);
 		return n && expect(p, ")") == 0 ? n : NULL;
 	}
 	if (is_op(p, "["))
-		return next(p) < 0 ? NULL : parse_args(p, node(p, CEL_LIST, at), "]");
+		return cel_lex_next(&p->lex) < 0 ? NULL : parse_args(p, node(p, CEL_LIST, at), "]");
 	if (is_op(p, "{"))
 		return unsupported(p, at, "a map");
 	return fail(p, at, "Syntax error: unexpected token");
@@ -480,12 +282,12 @@ static struct cel_node *parse_member(struct parser *p)
 	unsigned links = 0;
 
 	while (n && (is_op(p, ".") || is_op(p, "["))) {
-		size_t at = p->at;
+		size_t at = p->lex.at;
 		bool select = is_op(p, ".");
 
 		if (++links > DEPTH_MAX)
 			return fail(p, at, "the rule nests too deeply");
-		if (next(p) < 0)
+		if (cel_lex_next(&p->lex) < 0)
 			return NULL;
 		if (select) {
 			n = parse_select(p, n, at);
@@ -496,23 +298,23 @@ static struct cel_node *parse_member(struct parser *p)
 			return NULL;
 	}
 	if (n && is_op(p, "{"))
-		return unsupported(p, p->at, "a message");
+		return unsupported(p, p->lex.at, "a message");
 	return n;
 }
 
 static struct cel_node *parse_unary(struct parser *p)
 {
-	size_t at = p->at;
+	size_t at = p->lex.at;
 	struct cel_node *n;
 
 	if (++p->depth > DEPTH_MAX)
 		return fail(p, at, "the rule nests too deeply");
 	if (is_op(p, "!")) {
-		n = next(p) < 0 ? NULL : with(node(p, CEL_NOT, at), parse_unary(p));
+		n = cel_lex_next(&p->lex) < 0 ? NULL : with(node(p, CEL_NOT, at), parse_unary(p));
 	} else if (is_op(p, "-")) {
-		if (next(p) < 0)
+		if (cel_lex_next(&p->lex) < 0)
 			return NULL;
-		n = p->token == T_INT || p->token == T_DOUBLE
+		n = p->lex.token == CEL_T_INT || p->lex.token == CEL_T_DOUBLE
 			    ? parse_number(p, true)
 			    : with(node(p, CEL_NEGATE, at), parse_unary(p));
 	} else
@@ -533,9 +335,9 @@ static struct cel_node *parse_relation(struct parser *p)
 
 	while (n) {
 		enum cel_kind kind = CEL_LITERAL;
-		size_t at = p->at;
+		size_t at = p->lex.at;
 
-		if (p->token == T_OP && p->op[0] && strchr("+-*/%", p->op[0]))
+		if (p->lex.token == CEL_T_OP && p->lex.op[0] && strchr("+-*/%", p->lex.op[0]))
 			return unsupported(p, at, "arithmetic");
 		for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 			if (is_op(p, ops[i].op))
@@ -546,7 +348,7 @@ static struct cel_node *parse_relation(struct parser *p)
 			return n;
 		if (++links > DEPTH_MAX)
 			return fail(p, at, "the rule nests too deeply");
-		n = next(p) < 0 ? NULL : binary(p, kind, at, n, parse_unary(p));
+		n = cel_lex_next(&p->lex) < 0 ? NULL : binary(p, kind, at, n, parse_unary(p));
 	}
 	return NULL;
 }
@@ -557,11 +359,11 @@ static struct cel_node *parse_logic(struct parser *p, bool either)
 	unsigned links = 0;
 
 	while (n && is_op(p, either ? "||" : "&&")) {
-		size_t at = p->at;
+		size_t at = p->lex.at;
 
 		if (++links > DEPTH_MAX)
 			return fail(p, at, "the rule has too many conditions");
-		if (next(p) < 0)
+		if (cel_lex_next(&p->lex) < 0)
 			return NULL;
 		n = binary(p, either ? CEL_OR : CEL_AND, at, n,
 			either ? parse_logic(p, false) : parse_relation(p));
@@ -575,11 +377,11 @@ static struct cel_node *parse_expr(struct parser *p)
 	size_t at;
 
 	if (++p->depth > DEPTH_MAX)
-		return fail(p, p->at, "the rule nests too deeply");
+		return fail(p, p->lex.at, "the rule nests too deeply");
 	n = parse_logic(p, true);
-	at = p->at;
+	at = p->lex.at;
 	if (n && is_op(p, "?")) {
-		yes = next(p) < 0 ? NULL : parse_logic(p, true);
+		yes = cel_lex_next(&p->lex) < 0 ? NULL : parse_logic(p, true);
 		no = yes && expect(p, ":") == 0 ? parse_expr(p) : NULL;
 		n = with(with(with(node(p, CEL_COND, at), n), yes), no);
 	}
@@ -613,17 +415,19 @@ static int compile_patterns(struct schema_cel *c, const char *rule, struct err *
 struct schema_cel *schema_cel_new(const char *rule, const struct schema_node *type, struct err *err)
 {
 	struct schema_cel *c = xcalloc(1, sizeof(*c));
-	struct parser p = {.rule = rule, .p = rule, .c = c, .err = err, .text = STRBUF_INIT};
+	struct parser p = {.lex = {.rule = rule, .p = rule, .err = err, .text = STRBUF_INIT},
+		.c = c,
+		.err = err};
 
 	c->type = type;
 	if (strlen(rule) > SCHEMA_CEL_RULE_MAX)
 		cel_fault(rule, 0, err, "the rule is too long");
-	else if (next(&p) == 0)
+	else if (cel_lex_next(&p.lex) == 0)
 		c->root = parse_expr(&p);
-	if (c->root && p.token != T_END)
-		cel_fault(rule, p.at, err, "Syntax error: unexpected token");
-	strbuf_fini(&p.text);
-	json_object_put(p.number);
+	if (c->root && p.lex.token != CEL_T_END)
+		cel_fault(rule, p.lex.at, err, "Syntax error: unexpected token");
+	strbuf_fini(&p.lex.text);
+	json_object_put(p.lex.number);
 	if (!err_is_set(err) && compile_patterns(c, rule, err) == 0 && cel_check(c, rule, err) == 0)
 		return c;
 	schema_cel_free(c);

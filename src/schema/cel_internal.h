@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of a rule, between its parser (cel.c), its checker (cel_check.c) and cel_eval.c. */
+/*
+ * The words of a rule (cel_lex.c), and its tree, between its parser (cel.c), its checker (cel_check.c)
+ * and cel_eval.c.
+ */
 #ifndef SCHEMA_CEL_INTERNAL_H
 #define SCHEMA_CEL_INTERNAL_H
 
@@ -8,6 +11,7 @@
 #include <stddef.h>
 
 #include "schema_internal.h"
+#include "tec/base/str.h"
 
 enum cel_kind {
 	CEL_LITERAL, /* json: null, bool, int, double, string */
@@ -49,6 +53,22 @@ struct schema_cel {
 	const struct schema_node *type; /* borrowed */
 	bool uses_old;
 };
+
+enum cel_token { CEL_T_END, CEL_T_IDENT, CEL_T_INT, CEL_T_DOUBLE, CEL_T_STRING, CEL_T_OP };
+
+struct cel_lexer {
+	const char *rule, *p; /* borrowed; what is read next */
+	struct err *err;
+	/* The token that is next. */
+	enum cel_token token;
+	size_t at;
+	char op[3];                 /* CEL_T_OP */
+	struct strbuf text;         /* owned; CEL_T_IDENT, CEL_T_STRING */
+	struct json_object *number; /* owned; CEL_T_INT, CEL_T_DOUBLE */
+};
+
+/* On to the next token; -1 with err. */
+int cel_lex_next(struct cel_lexer *p) MUST_CHECK;
 
 /* At a byte of the rule: "ERROR: <input>:1:5: what". Returns -1. */
 int cel_fault(const char *rule, size_t at, struct err *err, const char *what);

@@ -61,73 +61,6 @@ static struct regex_node *node(
 	return n;
 }
 
-static void add_range(struct regex_node *set, int32_t from, int32_t to)
-{
-	ARRAY_GROW(set->range, set->n_ranges);
-	set->range[set->n_ranges++] = (struct regex_range){from, to};
-}
-
-/* With the other case of letters; beyond ASCII only the two that fold into it. */
-static void add_folded(struct regex_node *set, int32_t from, int32_t to)
-{
-	add_range(set, from, to);
-	for (int32_t c = 'a'; c <= 'z'; c++) {
-		int32_t upper = c - 'a' + 'A', other = c == 'k' ? 0x212a : c == 's' ? 0x17f : c;
-
-		if (!((from <= c && c <= to) || (from <= upper && upper <= to) ||
-			    (from <= other && other <= to)))
-			continue;
-		add_range(set, c, c);
-		add_range(set, upper, upper);
-		add_range(set, other, other);
-	}
-}
-
-static int by_from(const void *a, const void *b)
-{
-	const struct regex_range *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
-}
-
-/* Sorted, joined, and turned round when it is negated. */
-static void finish_set(struct regex_node *set, bool negated)
-{
-	struct regex_range *out = NULL;
-	size_t n = 0;
-	int32_t from = 0;
-
-	if (set->n_ranges)
-		qsort(set->range, set->n_ranges, sizeof(*set->range), by_from);
-	for (size_t i = 0; i < set->n_ranges; i++) {
-		const struct regex_range *r = &set->range[i];
-
-		if (!negated) {
-			if (n && r->from <= out[n - 1].to + 1) {
-				if (r->to > out[n - 1].to)
-					out[n - 1].to = r->to;
-				continue;
-			}
-			ARRAY_GROW(out, n);
-			out[n++] = *r;
-			continue;
-		}
-		if (r->from > from) {
-			ARRAY_GROW(out, n);
-			out[n++] = (struct regex_range){from, r->from - 1};
-		}
-		if (r->to >= from)
-			from = r->to + 1;
-	}
-	if (negated && from <= REGEX_RUNE_MAX) {
-		ARRAY_GROW(out, n);
-		out[n++] = (struct regex_range){from, REGEX_RUNE_MAX};
-	}
-	free(set->range);
-	set->range = out;
-	set->n_ranges = n;
-}
-
 static struct regex_node *literal(struct parser *p, int32_t r)
 {
 	struct regex_node *set = node(p, REGEX_SET, NULL, NULL);
@@ -135,10 +68,10 @@ static struct regex_node *literal(struct parser *p, int32_t r)
 	if (!set)
 		return NULL;
 	if (p->fold)
-		add_folded(set, r, r);
+		regex_set_add_folded(set, r, r);
 	else
-		add_range(set, r, r);
-	finish_set(set, false);
+		regex_set_add(set, r, r);
+	regex_set_finish(set, false);
 	return set;
 }
 
@@ -149,39 +82,12 @@ static struct regex_node *any(struct parser *p)
 	if (!set)
 		return NULL;
 	if (!p->dotall)
-		add_range(set, '\n', '\n');
-	finish_set(set, true);
+		regex_set_add(set, '\n', '\n');
+	regex_set_finish(set, true);
 	return set;
 }
 
 /* ---- characters and classes */
-
-int32_t regex_rune(const char *s, size_t len, size_t *n)
-{
-	const unsigned char *p = (const unsigned char *)s;
-	size_t want = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	int32_t r = p[0];
-
-	*n = 1;
-	if (want == 1)
-		return r;
-	if (want == 0 || want > len || p[0] > 0xf4)
-		return 0xfffd;
-	r &= 0x7f >> want;
-	for (size_t i = 1; i < want; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0xfffd;
-		r = r << 6 | (p[i] & 0x3f);
-	}
-	*n = want;
-	return r;
-}
-
-bool regex_is_word(int32_t r)
-{
-	return (r >= '0' && r <= '9') || (r >= 'A' && r <= 'Z') || (r >= 'a' && r <= 'z') ||
-	       r == '_';
-}
 
 static int32_t next_rune(struct parser *p)
 {
@@ -190,57 +96,6 @@ static int32_t next_rune(struct parser *p)
 
 	p->p += n;
 	return r;
-}
-
-static const struct {
-	const char *name;
-	struct regex_range range[5];
-	int n;
-} classes[] = {
-	{"d", {{'0', '9'}}, 1},
-	{"w", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
-	{"s", {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}}, 3},
-	{"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, 3},
-	{"alpha", {{'A', 'Z'}, {'a', 'z'}}, 2},
-	{"ascii", {{0, 0x7f}}, 1},
-	{"blank", {{'\t', '\t'}, {' ', ' '}}, 2},
-	{"cntrl", {{0, 0x1f}, {0x7f, 0x7f}}, 2},
-	{"digit", {{'0', '9'}}, 1},
-	{"graph", {{'!', '~'}}, 1},
-	{"lower", {{'a', 'z'}}, 1},
-	{"print", {{' ', '~'}}, 1},
-	{"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}, 4},
-	{"space", {{'\t', '\r'}, {' ', ' '}}, 2},
-	{"upper", {{'A', 'Z'}}, 1},
-	{"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
-	{"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}, 3},
-};
-
-static bool add_class(
-	struct parser *p, struct regex_node *set, const char *name, size_t len, bool negated)
-{
-	for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
-		int32_t from = 0;
-
-		if (strlen(classes[i].name) != len || memcmp(classes[i].name, name, len) != 0)
-			continue;
-		for (int j = 0; j < classes[i].n; j++) {
-			const struct regex_range *r = &classes[i].range[j];
-
-			if (negated) {
-				if (r->from > from)
-					add_range(set, from, r->from - 1);
-				from = r->to + 1;
-			} else if (p->fold)
-				add_folded(set, r->from, r->to);
-			else
-				add_range(set, r->from, r->to);
-		}
-		if (negated)
-			add_range(set, from, REGEX_RUNE_MAX);
-		return true;
-	}
-	return false;
 }
 
 static int hex_digit(int c)
@@ -305,7 +160,7 @@ static bool perl_class(struct parser *p, struct regex_node *set)
 	if (p->end - p->p < 2 || p->p[0] != '\\' || !strchr("dDsSwW", p->p[1]) || !p->p[1])
 		return false;
 	c = (char)(p->p[1] | 0x20);
-	add_class(p, set, &c, 1, c != p->p[1]);
+	regex_set_add_class(set, &c, 1, c != p->p[1], p->fold);
 	p->p += 2;
 	return true;
 }
@@ -324,7 +179,8 @@ static int posix_class(struct parser *p, struct regex_node *set)
 		return 0;
 	negated = name < stop && *name == '^';
 	if ((size_t)(stop - name) - negated < 2 ||
-		!add_class(p, set, name + negated, (size_t)(stop - name) - negated, negated)) {
+		!regex_set_add_class(
+			set, name + negated, (size_t)(stop - name) - negated, negated, p->fold)) {
 		fail(p, "invalid character class range", start, stop + 2);
 		return -1;
 	}
@@ -358,9 +214,9 @@ static int class_range(struct parser *p, struct regex_node *set)
 			return -1;
 		}
 		if (p->fold)
-			add_folded(set, from, to);
+			regex_set_add_folded(set, from, to);
 		else
-			add_range(set, from, to);
+			regex_set_add(set, from, to);
 		return 0;
 	}
 	return 0;
@@ -390,7 +246,7 @@ static struct regex_node *parse_class(struct parser *p)
 	if (p->p >= p->end)
 		return fail(p, "missing closing ]", start, p->end);
 	p->p++;
-	finish_set(set, negated);
+	regex_set_finish(set, negated);
 	return set;
 }
 
@@ -596,7 +452,7 @@ static struct regex_node *parse_escape(struct parser *p)
 		if (!set)
 			return NULL;
 		perl_class(p, set);
-		finish_set(set, false);
+		regex_set_finish(set, false);
 		return set;
 	}
 	p->p++;

@@ -83,6 +83,12 @@ void table_text(struct table_row *r, const char *s)
 	json_push(r->cells, json_object_new_string(s ? s : ""));
 }
 
+void table_take(struct table_row *r, char *take_text)
+{
+	table_text(r, take_text);
+	free(take_text);
+}
+
 void table_int(struct table_row *r, int64_t v)
 {
 	json_push(r->cells, json_object_new_int64(v));

@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "table_internal.h"
@@ -42,17 +41,6 @@ static void push_age(struct table_row *r)
 	table_age(r, "metadata/creationTimestamp");
 }
 
-static void push_take(struct table_row *r, char *take_text)
-{
-	table_text(r, take_text);
-	free(take_text);
-}
-
-static size_t length(struct json_object *a)
-{
-	return a ? json_object_array_length(a) : 0;
-}
-
 static size_t members(struct json_object *o, const char *path)
 {
 	struct json_object *v = json_get_obj(o, path);
@@ -65,7 +53,7 @@ static char *joined(struct json_object *list, const char *member, const char *be
 {
 	struct strbuf b = STRBUF_INIT;
 
-	for (size_t i = 0; i < length(list); i++) {
+	for (size_t i = 0; i < table_length(list); i++) {
 		struct json_object *e = json_object_array_get_idx(list, i);
 		const char *s = member ? json_get_str(e, member) : json_object_get_string(e);
 
@@ -74,103 +62,16 @@ static char *joined(struct json_object *list, const char *member, const char *be
 	return strbuf_steal(&b);
 }
 
-/* ---- selectors */
-
-/* Parts of a list, sorted by key; those of one key stay in their order. */
-struct part {
-	char *key, *text; /* owned */
-	size_t index;
-};
-
-struct parts {
-	struct part *part; /* owned */
-	size_t n;
-};
-
-static int by_key(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-	int c = strcmp(x->key, y->key);
-
-	return c ? c : x->index < y->index ? -1 : 1;
-}
-
-static void add_part(struct parts *p, const char *key, char *take_text)
-{
-	ARRAY_GROW(p->part, p->n);
-	p->part[p->n] = (struct part){xstrdup(key), take_text, p->n};
-	p->n++;
-}
-
-static char *join_parts(struct parts *p, const char *none)
-{
-	struct strbuf b = STRBUF_INIT;
-
-	if (p->n)
-		qsort(p->part, p->n, sizeof(*p->part), by_key);
-	for (size_t i = 0; i < p->n; i++) {
-		strbuf_addf(&b, "%s%s", i ? "," : "", p->part[i].text);
-		free(p->part[i].text);
-		free(p->part[i].key);
-	}
-	free(p->part);
-	if (!b.len)
-		strbuf_adds(&b, none);
-	return strbuf_steal(&b);
-}
-
-static void add_labels(struct parts *p, struct json_object *labels)
-{
-	if (!labels)
-		return;
-	json_object_object_foreach (labels, name, v)
-		add_part(p, name, xasprintf("%s=%s", name, v ? json_object_get_string(v) : ""));
-}
-
-static void add_expression(struct parts *p, struct json_object *e)
-{
-	const char *key = json_get_str(e, "key"), *op = json_get_str(e, "operator");
-	struct parts values = {NULL, 0};
-	struct json_object *a = json_get_arr(e, "values");
-	cleanup_free char *list = NULL;
-
-	for (size_t i = 0; i < length(a); i++) {
-		const char *s = json_object_get_string(json_object_array_get_idx(a, i));
-
-		add_part(&values, s ? s : "", xstrdup(s ? s : ""));
-	}
-	list = join_parts(&values, "");
-	if (!key || !op)
-		return;
-	if (str_eq(op, "In"))
-		add_part(p, key, xasprintf("%s in (%s)", key, list));
-	else if (str_eq(op, "NotIn"))
-		add_part(p, key, xasprintf("%s notin (%s)", key, list));
-	else
-		add_part(p, key, xasprintf("%s%s", str_eq(op, "DoesNotExist") ? "!" : "", key));
-}
-
-static void push_selector(struct table_row *r, const char *path)
-{
-	struct json_object *s = json_get_obj(r->o, path), *a = json_get_arr(s, "matchExpressions");
-	struct parts p = {NULL, 0};
-
-	add_labels(&p, json_get_obj(s, "matchLabels"));
-	for (size_t i = 0; i < length(a); i++)
-		add_expression(&p, json_object_array_get_idx(a, i));
-	push_take(r, join_parts(&p, "<none>"));
-}
-
 static void push_containers(struct table_row *r, const char *selector)
 {
 	struct json_object *c = json_get_arr(r->o, "spec/template/spec/containers");
 
-	push_take(r, joined(c, "name", ","));
-	push_take(r, joined(c, "image", ","));
-	push_selector(r, selector);
+	table_take(r, joined(c, "name", ","));
+	table_take(r, joined(c, "image", ","));
+	table_parts_selector(r, selector);
 }
 
-/* ---- kinds */
+/* ---- kinds: those without a function here are filled in by a file of their own */
 
 static const struct schema_column pod[] = {NAME, COLUMN("Ready"), COLUMN("Status"),
 	COLUMN("Restarts"), AGE, WIDE("IP"), WIDE("Node"), WIDE("Nominated Node"),
@@ -181,7 +82,7 @@ static const struct schema_column deployment[] = {
 static void fill_deployment(struct table_row *r)
 {
 	push_name(r);
-	push_take(
+	table_take(
 		r, xasprintf("%lld/%lld", (long long)json_get_int(r->o, "status/readyReplicas", 0),
 			   (long long)json_get_int(r->o, "spec/replicas", 0)));
 	table_int(r, json_get_int(r->o, "status/updatedReplicas", 0));
@@ -206,7 +107,7 @@ static bool condition(struct json_object *o, const char *type)
 {
 	struct json_object *a = json_get_arr(o, "status/conditions");
 
-	for (size_t i = 0; i < length(a); i++) {
+	for (size_t i = 0; i < table_length(a); i++) {
 		struct json_object *c = json_object_array_get_idx(a, i);
 
 		if (str_eq(json_get_str(c, "type"), type))
@@ -239,12 +140,12 @@ static void fill_job(struct table_row *r)
 	push_name(r);
 	table_text(r, job_status(r->o));
 	if (json_get(r->o, "spec/completions"))
-		push_take(r, xasprintf("%lld/%lld", done,
-				     (long long)json_get_int(r->o, "spec/completions", 0)));
+		table_take(r, xasprintf("%lld/%lld", done,
+				      (long long)json_get_int(r->o, "spec/completions", 0)));
 	else if (side > 1)
-		push_take(r, xasprintf("%lld/1 of %lld", done, side));
+		table_take(r, xasprintf("%lld/1 of %lld", done, side));
 	else
-		push_take(r, xasprintf("%lld/1", done));
+		table_take(r, xasprintf("%lld/1", done));
 	if (start >= 0)
 		schema_age_text((end >= 0 ? end : r->now_s) - start, duration);
 	table_text(r, duration);
@@ -256,9 +157,9 @@ static void fill_job(struct table_row *r)
 static char *balancer(struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "status/loadBalancer/ingress");
-	struct parts p = {NULL, 0};
+	struct table_parts p = {NULL, 0};
 
-	for (size_t i = 0; i < length(a); i++) {
+	for (size_t i = 0; i < table_length(a); i++) {
 		struct json_object *e = json_object_array_get_idx(a, i);
 		const char *ip = json_get_str(e, "ip"), *name = json_get_str(e, "hostname");
 		const char *s = ip && *ip ? ip : name;
@@ -267,9 +168,9 @@ static char *balancer(struct json_object *o)
 		for (size_t j = 0; s && j < p.n; j++)
 			twice = twice || str_eq(p.part[j].key, s);
 		if (s && *s && !twice)
-			add_part(&p, s, xstrdup(s));
+			table_parts_add(&p, s, xstrdup(s));
 	}
-	return join_parts(&p, "");
+	return table_parts_join(&p, "");
 }
 
 static char *external_ip(struct json_object *o)
@@ -294,7 +195,7 @@ static char *service_ports(struct json_object *o)
 	struct json_object *a = json_get_arr(o, "spec/ports");
 	struct strbuf b = STRBUF_INIT;
 
-	for (size_t i = 0; i < length(a); i++) {
+	for (size_t i = 0; i < table_length(a); i++) {
 		struct json_object *e = json_object_array_get_idx(a, i);
 		long long node = json_get_int(e, "nodePort", 0);
 		const char *protocol = json_get_str(e, "protocol");
@@ -314,17 +215,17 @@ static const struct schema_column service[] = {NAME, COLUMN("Type"), COLUMN("Clu
 static void fill_service(struct table_row *r)
 {
 	struct json_object *ips = json_get_arr(r->o, "spec/clusterIPs");
-	struct parts labels = {NULL, 0};
+	struct table_parts labels = {NULL, 0};
 
 	push_name(r);
 	table_member(r, "spec/type", "");
-	table_text(r,
-		length(ips) ? json_object_get_string(json_object_array_get_idx(ips, 0)) : "<none>");
-	push_take(r, external_ip(r->o));
-	push_take(r, service_ports(r->o));
+	table_text(r, table_length(ips) ? json_object_get_string(json_object_array_get_idx(ips, 0))
+					: "<none>");
+	table_take(r, external_ip(r->o));
+	table_take(r, service_ports(r->o));
 	push_age(r);
-	add_labels(&labels, json_get_obj(r->o, "spec/selector"));
-	push_take(r, join_parts(&labels, "<none>"));
+	table_parts_add_labels(&labels, json_get_obj(r->o, "spec/selector"));
+	table_take(r, table_parts_join(&labels, "<none>"));
 }
 
 static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
@@ -344,42 +245,6 @@ static void fill_secret(struct table_row *r)
 	push_age(r);
 }
 
-static void push_event_time(struct table_row *r, const char *path, const char *older)
-{
-	table_age(r, table_seconds(json_get_str(r->o, path)) >= 0 ? path : older);
-}
-
-/* Of both groups: events.k8s.io has other names for the same. */
-static const char *event_first(struct json_object *o, const char *a, const char *b)
-{
-	const char *s = json_get_str(o, a);
-
-	return s && *s ? s : json_get_str(o, b);
-}
-
-static void push_event_object(struct table_row *r)
-{
-	const char *kind = event_first(r->o, "involvedObject/kind", "regarding/kind"),
-		   *name = event_first(r->o, "involvedObject/name", "regarding/name");
-	char *text =
-		xasprintf("%s%s%s", kind ? kind : "", name && *name ? "/" : "", name ? name : "");
-
-	for (char *p = text; *p && *p != '/'; p++)
-		*p = (char)tolower((unsigned char)*p);
-	push_take(r, text);
-}
-
-static char *trim(const char *s)
-{
-	static const char blanks[] = " \t\r\n\v\f";
-	size_t len;
-
-	s = s ? s + strspn(s, blanks) : "";
-	for (len = strlen(s); len && strchr(blanks, s[len - 1]); len--)
-		;
-	return xstrndup(s, len);
-}
-
 static const struct schema_column event[] = {COLUMN("Last Seen"), COLUMN("Type"), COLUMN("Reason"),
 	COLUMN("Object"), WIDE("Subobject"), WIDE("Source"), COLUMN("Message"), WIDE("First Seen"),
 	WIDE("Count"),
@@ -388,41 +253,6 @@ static const struct schema_column event[] = {COLUMN("Last Seen"), COLUMN("Type")
 		.format = "name",
 		.description = "Its name.",
 		.priority = 1}};
-static void fill_event(struct table_row *r)
-{
-	bool old = json_get(r->o, "firstTimestamp") != NULL;
-	const char *first = old ? "firstTimestamp" : "deprecatedFirstTimestamp",
-		   *last = json_get(r->o, "lastTimestamp") ? "lastTimestamp"
-							   : "deprecatedLastTimestamp",
-		   *source = event_first(r->o, "source/component", "reportingComponent"),
-		   *host = event_first(r->o, "source/host", "reportingInstance"),
-		   *message = event_first(r->o, "message", "note");
-	int64_t count = json_get_int(r->o, "count", json_get_int(r->o, "deprecatedCount", 0));
-	cleanup_free char *trimmed = trim(message);
-	const char *begin = table_seconds(json_get_str(r->o, first)) >= 0 ? first : "eventTime";
-
-	source = source && *source
-			 ? source
-			 : event_first(r->o, "deprecatedSource/component", "reportingController");
-	host = host && *host ? host : json_get_str(r->o, "deprecatedSource/host");
-	if (json_get_obj(r->o, "series")) {
-		table_age(r, "series/lastObservedTime");
-		count = json_get_int(r->o, "series/count", 0);
-	} else
-		push_event_time(r, last, begin);
-	table_member(r, "type", "");
-	table_member(r, "reason", "");
-	push_event_object(r);
-	table_text(r, event_first(r->o, "involvedObject/fieldPath", "regarding/fieldPath"));
-	push_take(r, xasprintf("%s%s%s", source ? source : "", host && *host ? ", " : "",
-			     host ? host : ""));
-	table_text(r, trimmed);
-	table_age(r, begin);
-	/* A column of texts with a number in it, as kube-apiserver's. */
-	table_int(r, count ? count : 1);
-	push_name(r);
-}
-
 static const struct schema_column lease[] = {NAME, COLUMN("Holder"), AGE};
 static void fill_lease(struct table_row *r)
 {
@@ -443,7 +273,7 @@ static const struct schema_column account[] = {NAME, COLUMN("Secrets"), AGE};
 static void fill_account(struct table_row *r)
 {
 	push_name(r);
-	table_int(r, (int64_t)length(json_get_arr(r->o, "secrets")));
+	table_int(r, (int64_t)table_length(json_get_arr(r->o, "secrets")));
 	push_age(r);
 }
 
@@ -452,7 +282,7 @@ static void push_subjects(struct table_row *r, const char *kind)
 	struct json_object *a = json_get_arr(r->o, "subjects");
 	struct strbuf b = STRBUF_INIT;
 
-	for (size_t i = 0; i < length(a); i++) {
+	for (size_t i = 0; i < table_length(a); i++) {
 		struct json_object *e = json_object_array_get_idx(a, i);
 		const char *ns = json_get_str(e, "namespace"), *name = json_get_str(e, "name");
 
@@ -463,7 +293,7 @@ static void push_subjects(struct table_row *r, const char *kind)
 			strbuf_addf(&b, "%s/", ns ? ns : "");
 		strbuf_adds(&b, name ? name : "");
 	}
-	push_take(r, strbuf_steal(&b));
+	table_take(r, strbuf_steal(&b));
 }
 
 static const struct schema_column rolebinding[] = {
@@ -474,7 +304,7 @@ static void fill_rolebinding(struct table_row *r)
 		   *name = json_get_str(r->o, "roleRef/name");
 
 	push_name(r);
-	push_take(r, xasprintf("%s/%s", kind ? kind : "", name ? name : ""));
+	table_take(r, xasprintf("%s/%s", kind ? kind : "", name ? name : ""));
 	push_age(r);
 	push_subjects(r, "User");
 	push_subjects(r, "Group");
@@ -485,7 +315,7 @@ static const struct schema_column netpol[] = {NAME, COLUMN("Pod-Selector"), AGE}
 static void fill_netpol(struct table_row *r)
 {
 	push_name(r);
-	push_selector(r, "spec/podSelector");
+	table_parts_selector(r, "spec/podSelector");
 	push_age(r);
 }
 
@@ -507,7 +337,7 @@ static char *access_modes(struct json_object *a)
 	struct strbuf b = STRBUF_INIT;
 
 	for (size_t j = 0; j < ARRAY_LEN(names); j++)
-		for (size_t i = 0; i < length(a); i++)
+		for (size_t i = 0; i < table_length(a); i++)
 			if (str_eq(json_object_get_string(json_object_array_get_idx(a, i)),
 				    names[j][0])) {
 				strbuf_addf(&b, "%s%s", b.len ? "," : "", names[j][1]);
@@ -531,7 +361,7 @@ static void fill_pvc(struct table_row *r)
 		table_member(r, "status/phase", "");
 	table_text(r, volume);
 	table_text(r, bound ? json_get_str(r->o, "status/capacity/storage") : "");
-	push_take(r, access_modes(bound ? json_get_arr(r->o, "status/accessModes") : NULL));
+	table_take(r, access_modes(bound ? json_get_arr(r->o, "status/accessModes") : NULL));
 	table_member(r, "spec/storageClassName", "");
 	table_member(r, "spec/volumeAttributesClassName", "<unset>");
 	push_age(r);
@@ -544,11 +374,11 @@ static char *ingress_hosts(struct json_object *rules)
 	struct strbuf b = STRBUF_INIT;
 	size_t n = 0;
 
-	for (size_t i = 0; i < length(rules); i++) {
+	for (size_t i = 0; i < table_length(rules); i++) {
 		const char *host = json_get_str(json_object_array_get_idx(rules, i), "host");
 
 		if (n == 3) {
-			strbuf_addf(&b, " + %zu more...", length(rules) - 3);
+			strbuf_addf(&b, " + %zu more...", table_length(rules) - 3);
 			break;
 		}
 		if (host && *host)
@@ -565,9 +395,9 @@ static void fill_ingress(struct table_row *r)
 {
 	push_name(r);
 	table_member(r, "spec/ingressClassName", "<none>");
-	push_take(r, ingress_hosts(json_get_arr(r->o, "spec/rules")));
-	push_take(r, balancer(r->o));
-	table_text(r, length(json_get_arr(r->o, "spec/tls")) ? "80, 443" : "80");
+	table_take(r, ingress_hosts(json_get_arr(r->o, "spec/rules")));
+	table_take(r, balancer(r->o));
+	table_text(r, table_length(json_get_arr(r->o, "spec/tls")) ? "80, 443" : "80");
 	push_age(r);
 }
 
@@ -583,9 +413,21 @@ static void fill_plain(struct table_row *r)
 	{                                                                                          \
 		g, k, c, ARRAY_LEN(c), f                                                           \
 	}
+/* ---- the view of the subresource scale */
+
+static const struct schema_column scale[] = {NAME, NUMBER("Desired"), NUMBER("Available"), AGE};
+
+static void fill_scale(struct table_row *r)
+{
+	push_name(r);
+	table_int(r, json_get_int(r->o, "spec/replicas", 0));
+	table_int(r, json_get_int(r->o, "status/replicas", 0));
+	push_age(r);
+}
+
 static const struct table_kind kinds[] = {
 	KIND("", "ConfigMap", configmap, fill_configmap),
-	KIND("", "Event", event, fill_event),
+	KIND("", "Event", event, table_fill_event),
 	KIND("", "Namespace", namespace, fill_namespace),
 	KIND("", "PersistentVolumeClaim", pvc, fill_pvc),
 	KIND("", "Pod", pod, table_fill_pod),
@@ -594,9 +436,10 @@ static const struct table_kind kinds[] = {
 	KIND("", "ServiceAccount", account, fill_account),
 	KIND("apps", "Deployment", deployment, fill_deployment),
 	KIND("apps", "ReplicaSet", replicaset, fill_replicaset),
+	KIND("autoscaling", "Scale", scale, fill_scale),
 	KIND("batch", "Job", job, fill_job),
 	KIND("coordination.k8s.io", "Lease", lease, fill_lease),
-	KIND("events.k8s.io", "Event", event, fill_event),
+	KIND("events.k8s.io", "Event", event, table_fill_event),
 	KIND("networking.k8s.io", "Ingress", ingress, fill_ingress),
 	KIND("networking.k8s.io", "NetworkPolicy", netpol, fill_netpol),
 	KIND("policy", "PodDisruptionBudget", pdb, fill_pdb),

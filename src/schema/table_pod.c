@@ -20,11 +20,6 @@ struct pod {
 	size_t ready, total;
 };
 
-static size_t length(struct json_object *a)
-{
-	return a ? json_object_array_length(a) : 0;
-}
-
 static void set_reason(struct pod *p, char *take_reason)
 {
 	free(p->reason);
@@ -33,7 +28,7 @@ static void set_reason(struct pod *p, char *take_reason)
 
 static struct json_object *with(struct json_object *a, const char *member, const char *value)
 {
-	for (size_t i = 0; value && i < length(a); i++)
+	for (size_t i = 0; value && i < table_length(a); i++)
 		if (str_eq(json_get_str(json_object_array_get_idx(a, i), member), value))
 			return json_object_array_get_idx(a, i);
 	return NULL;
@@ -92,7 +87,7 @@ static bool waits_for(struct pod *p, struct json_object *status, size_t i)
 		set_reason(p, xasprintf("Init:%s", waiting));
 	else
 		set_reason(p, xasprintf("Init:%zu/%zu", i,
-				      length(json_get_arr(p->o, "spec/initContainers"))));
+				      table_length(json_get_arr(p->o, "spec/initContainers"))));
 	return true;
 }
 
@@ -101,7 +96,7 @@ static bool initializing(struct pod *p)
 	struct json_object *a = json_get_arr(p->o, "status/initContainerStatuses");
 	struct pod sidecars = {.last_s = -1};
 
-	for (size_t i = 0; i < length(a); i++) {
+	for (size_t i = 0; i < table_length(a); i++) {
 		struct json_object *status = json_object_array_get_idx(a, i);
 
 		note_restarts(p, status);
@@ -123,7 +118,7 @@ static void look_at_containers(struct pod *p)
 	struct json_object *a = json_get_arr(p->o, "status/containerStatuses");
 	bool running = false;
 
-	for (size_t i = length(a); i > 0; i--) {
+	for (size_t i = table_length(a); i > 0; i--) {
 		struct json_object *status = json_object_array_get_idx(a, i - 1),
 				   *terminated = json_get_obj(status, "state/terminated");
 		const char *waiting = json_get_str(status, "state/waiting/reason"),
@@ -153,8 +148,8 @@ static void look_at_pod(struct pod *p)
 	const char *phase = json_get_str(p->o, "status/phase"),
 		   *reason = json_get_str(p->o, "status/reason");
 
-	p->total = length(json_get_arr(p->o, "spec/containers"));
-	for (size_t i = 0; i < length(init); i++)
+	p->total = table_length(json_get_arr(p->o, "spec/containers"));
+	for (size_t i = 0; i < table_length(init); i++)
 		p->total +=
 			str_eq(json_get_str(json_object_array_get_idx(init, i), "restartPolicy"),
 				"Always");
@@ -190,10 +185,11 @@ static void push_gates(struct table_row *r, struct pod *p)
 	cleanup_free char *text = NULL;
 	size_t open = 0;
 
-	for (size_t i = 0; i < length(gates); i++)
+	for (size_t i = 0; i < table_length(gates); i++)
 		open += condition_is_true(
 			p, json_get_str(json_object_array_get_idx(gates, i), "conditionType"));
-	text = length(gates) ? xasprintf("%zu/%zu", open, length(gates)) : xstrdup("<none>");
+	text = table_length(gates) ? xasprintf("%zu/%zu", open, table_length(gates))
+				   : xstrdup("<none>");
 	table_text(r, text);
 }
 
@@ -201,7 +197,8 @@ void table_fill_pod(struct table_row *r)
 {
 	struct pod p = {.o = r->o, .last_s = -1};
 	struct json_object *ips = json_get_arr(r->o, "status/podIPs");
-	const char *ip = length(ips) ? json_get_str(json_object_array_get_idx(ips, 0), "ip") : NULL;
+	const char *ip =
+		table_length(ips) ? json_get_str(json_object_array_get_idx(ips, 0), "ip") : NULL;
 	cleanup_free char *ready = NULL;
 
 	look_at_pod(&p);
