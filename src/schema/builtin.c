@@ -412,9 +412,12 @@ static void fixed_claim(const struct update *u)
 {
 	cleanup_json struct json_object *old = json_copy(json_get(u->old, "spec")),
 					*now = json_copy(json_get(u->now, "spec"));
-	static const char *const may[] = {"resources", "volumeAttributesClassName"};
+	static const char *const may[] = {
+		"resources", "volumeAttributesClassName", "storageClassName"};
+	/* A class is given to a claim that has none, as soon as there is a default one. */
+	size_t n = json_get(old, "storageClassName") ? ARRAY_LEN(may) - 1 : ARRAY_LEN(may);
 
-	for (size_t i = 0; i < ARRAY_LEN(may); i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (json_object_is_type(old, json_type_object))
 			json_object_object_del(old, may[i]);
 		if (json_object_is_type(now, json_type_object))

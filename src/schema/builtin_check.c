@@ -14,6 +14,9 @@
 #include "tec/base/mem.h"
 #include "tec/kobj/key.h"
 #include "tec/schema/builtin.h"
+#include "tec/schema/quantity.h"
+
+#define RBAC "rbac.authorization.k8s.io"
 
 static void pod(struct look *l, struct json_object *o)
 {
@@ -26,6 +29,17 @@ static void pod(struct look *l, struct json_object *o)
 	look_back(l, before);
 }
 
+static void annotations(struct look *l, struct json_object *a)
+{
+	if (!a)
+		return;
+	json_object_object_foreach (a, key, v) {
+		(void)v;
+		if (!look_qualified(key))
+			look_at_text(l, "annotations", SCHEMA_INVALID, key, LOOK_PART);
+	}
+}
+
 /* words: what restartPolicy may be. */
 static void template(struct look *l, struct json_object *o, const char *const *words)
 {
@@ -33,6 +47,8 @@ static void template(struct look *l, struct json_object *o, const char *const *w
 	size_t whole = look_go(l, "spec"), before;
 
 	before = look_go(l, "template");
+	look_labels(l, "labels", json_get(o, "spec/template/metadata/labels"));
+	annotations(l, json_get_obj(o, "spec/template/metadata/annotations"));
 	(void)look_go(l, "spec");
 	look_pod_spec(l, spec);
 	look_one_of(l, spec, "restartPolicy", words);
@@ -93,7 +109,6 @@ static void selector(struct look *l, struct json_object *o, const char *what)
 	struct json_object *s = json_get(o, "spec/selector"),
 			   *labels = json_get(o, "spec/template/metadata/labels");
 	cleanup_free char *empty = xasprintf("empty selector is invalid for %s", what);
-	cleanup_json struct json_object *none = json_obj();
 
 	if (!s) {
 		look_at(l, "spec.selector", SCHEMA_REQUIRED, NULL, "");
@@ -105,11 +120,20 @@ static void selector(struct look *l, struct json_object *o, const char *what)
 	if (s && !selector_holds(l, o))
 		look_at(l, "spec.selector", SCHEMA_INVALID, s, "invalid label selector");
 	else if (!s || !selects(s, labels))
-		look_at(l, "spec.template.metadata.labels", SCHEMA_INVALID, labels ? labels : none,
+		look_at(l, "spec.template.metadata.labels", SCHEMA_INVALID, labels,
 			"`selector` does not match template `labels`");
 }
 
-static const char *const always[] = {"Always", NULL};
+/* Of what is kept running. */
+static void kept_template(struct look *l, struct json_object *o)
+{
+	static const char *const always[] = {"Always", NULL};
+
+	template(l, o, always);
+	if (json_get(o, "spec/template/spec/activeDeadlineSeconds"))
+		look_at(l, "spec.template.spec.activeDeadlineSeconds", SCHEMA_FORBIDDEN, NULL,
+			"activeDeadlineSeconds in ReplicaSet is not Supported");
+}
 
 static bool is_zero(struct json_object *o, const char *name)
 {
@@ -145,7 +169,7 @@ static void deployment(struct look *l, struct json_object *o)
 	size_t before;
 
 	selector(l, o, "deployment");
-	template(l, o, always);
+	kept_template(l, o);
 	before = look_go(l, "spec");
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
 		look_not_negative(l, spec, counts[i]);
@@ -171,93 +195,151 @@ static void replicaset(struct look *l, struct json_object *o)
 	size_t before;
 
 	selector(l, o, "replica set");
-	template(l, o, always);
+	kept_template(l, o);
 	before = look_go(l, "spec");
 	look_not_negative(l, json_get_obj(o, "spec"), "replicas");
 	look_not_negative(l, json_get_obj(o, "spec"), "minReadySeconds");
 	look_back(l, before);
 }
 
-static void job(struct look *l, struct json_object *o)
+/* Only of Jobs whose Pods have numbers. */
+static void indexed(struct look *l, struct json_object *spec)
 {
-	static const char *const restart[] = {"OnFailure", "Never", NULL};
-	static const char *const modes[] = {"NonIndexed", "Indexed", NULL};
+	static const char *const fields[] = {"backoffLimitPerIndex", "maxFailedIndexes"};
+	bool is = str_eq(json_get_str(spec, "completionMode"), "Indexed");
+	int64_t n;
+
+	if (json_get(spec, "maxFailedIndexes") && !json_get(spec, "backoffLimitPerIndex"))
+		look_at(l, "backoffLimitPerIndex", SCHEMA_REQUIRED, NULL,
+			"when maxFailedIndexes is specified");
+	if (is && look_number(spec, "parallelism", &n) && n > 100000)
+		look_at(l, "parallelism", SCHEMA_INVALID, json_get(spec, "parallelism"),
+			"must be less than or equal to 100000 when completion mode is Indexed");
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		if (!is && json_get(spec, fields[i]))
+			look_at(l, fields[i], SCHEMA_INVALID, json_get(spec, fields[i]),
+				"requires indexed completion mode");
+}
+
+static void job_spec(struct look *l, struct json_object *spec)
+{
+	static const char *const modes[] = {"NonIndexed", "Indexed", NULL},
+				 *const replace[] = {"Failed", "TerminatingOrFailed", NULL};
 	static const char *const counts[] = {"parallelism", "completions", "activeDeadlineSeconds",
-		"backoffLimit", "ttlSecondsAfterFinished"};
-	struct json_object *spec = json_get_obj(o, "spec");
-	size_t before = look_go(l, "spec");
+		"backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex",
+		"maxFailedIndexes"};
 
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
 		look_not_negative(l, spec, counts[i]);
 	look_one_of(l, spec, "completionMode", modes);
-	look_back(l, before);
-	if (str_eq(json_get_str(spec, "template/spec/restartPolicy"), "Always")) {
-		static const char *const any[] = {"Always", NULL};
+	indexed(l, spec);
+	look_one_of(l, spec, "podReplacementPolicy", replace);
+	look_job_policy(l, spec);
+}
 
+/* One that a person gave: it is not made here. */
+static void own_selector(struct look *l, struct json_object *o)
+{
+	struct json_object *spec = json_get_obj(o, "spec"), *s = json_get(spec, "selector"),
+			   *labels = json_get(spec, "template/metadata/labels");
+
+	if (!json_get_bool(spec, "manualSelector", false))
+		return;
+	if (!s)
+		look_at(l, "spec.selector", SCHEMA_REQUIRED, NULL, "");
+	if (!s || (selector_holds(l, o) && !selects(s, labels)))
+		look_at(l, "spec.template.metadata.labels", SCHEMA_INVALID, labels,
+			"`selector` does not match template `labels`");
+}
+
+/* kube-apiserver gives its Pods its name as two labels. */
+static void name_as_label(struct look *l, struct json_object *o)
+{
+	const char *name = json_get_str(o, "metadata/name");
+	size_t before = look_go(l, "spec"), template = look_go(l, "template");
+
+	(void)template;
+	for (int i = 0; i < 2 && !json_get_bool(o, "spec/manualSelector", false); i++) {
+		if (name && strlen(name) > 63)
+			look_at_text(l, "labels", SCHEMA_INVALID, name,
+				"must be no more than 63 characters");
+		if (name && !look_part(name))
+			look_value(l, "labels", name);
+	}
+	look_back(l, before);
+}
+
+static void job(struct look *l, struct json_object *o)
+{
+	static const char *const restart[] = {"OnFailure", "Never", NULL}, *const any[] = {
+										   "Always", NULL};
+	struct json_object *spec = json_get_obj(o, "spec");
+	const char *policy = json_get_str(spec, "template/spec/restartPolicy");
+	size_t before = look_go(l, "spec");
+
+	job_spec(l, spec);
+	look_back(l, before);
+	name_as_label(l, o);
+	if (!policy || str_eq(policy, "Always")) {
 		template(l, o, any);
 		look_at(l, "spec.template.spec.restartPolicy", SCHEMA_REQUIRED, NULL,
 			"valid values: \"OnFailure\", \"Never\"");
 	} else {
 		template(l, o, restart);
 	}
-}
-
-/* ---- Services */
-
-static void service_port(struct look *l, struct json_object *p)
-{
-	static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
-	int64_t n;
-
-	look_label(l, p, "name");
-	if (!look_number(p, "port", &n))
-		n = 0;
-	if (n < 1 || n > 65535) {
-		cleanup_json struct json_object *zero = json_object_new_int64(n);
-
-		look_at(l, "port", SCHEMA_INVALID, zero, LOOK_PORT);
-	}
-	look_one_of(l, p, "protocol", protocols);
-	look_port(l, p, "targetPort");
-}
-
-static void service_names(struct look *l, struct json_object *p)
-{
-	look_needs(l, p, "name", "");
-}
-
-static void service(struct look *l, struct json_object *o)
-{
-	static const char *const types[] = {
-		"ClusterIP", "ExternalName", "LoadBalancer", "NodePort", NULL};
-	static const char *const affinities[] = {"ClientIP", "None", NULL};
-	struct json_object *spec = json_get_obj(o, "spec"), *ports = json_get_arr(spec, "ports");
-	bool external = str_eq(json_get_str(spec, "type"), "ExternalName");
-	size_t before = look_go(l, "spec");
-
-	if (look_empty(ports) && !external && !str_eq(json_get_str(spec, "clusterIP"), "None"))
-		look_at(l, "ports", SCHEMA_REQUIRED, NULL, "");
-	if (external)
-		look_needs(l, spec, "externalName", "");
-	if (ports && json_object_array_length(ports) > 1)
-		look_each(l, spec, "ports", service_names);
-	look_each(l, spec, "ports", service_port);
-	look_unique(l, spec, "ports");
-	look_one_of(l, spec, "sessionAffinity", affinities);
-	look_one_of(l, spec, "type", types);
-	look_back(l, before);
+	if (str_eq(policy, "OnFailure") && json_get(spec, "podFailurePolicy"))
+		look_at(l, "spec.template.spec.restartPolicy", SCHEMA_INVALID,
+			json_get(spec, "template/spec/restartPolicy"),
+			"only \"Never\" is supported when podFailurePolicy is specified");
+	own_selector(l, o);
 }
 
 /* ---- the rest */
 
+static void access_modes(struct look *l, struct json_object *spec)
+{
+	static const char *const modes[] = {
+		"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", NULL};
+	struct json_object *a = json_get_arr(spec, "accessModes");
+	bool one = false, other = false;
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		cleanup_json struct json_object *o = json_obj();
+
+		json_add(o, "accessModes", json_object_get(json_object_array_get_idx(a, i)));
+		look_one_of(l, o, "accessModes", modes);
+		one |= str_eq(json_get_str(o, "accessModes"), "ReadWriteOncePod");
+		other |= !str_eq(json_get_str(o, "accessModes"), "ReadWriteOncePod");
+	}
+	if (one && other)
+		look_at(l, "accessModes", SCHEMA_FORBIDDEN, NULL,
+			"may not use ReadWriteOncePod with other access modes");
+}
+
 static void claim(struct look *l, struct json_object *o)
 {
-	struct json_object *spec = json_get_obj(o, "spec");
+	static const char *const modes[] = {"Block", "Filesystem", NULL};
+	struct json_object *spec = json_get_obj(o, "spec"),
+			   *storage = json_get(spec, "resources/requests/storage");
+	const char *s = json_object_get_string(storage);
+	struct schema_quantity q;
+	struct err err = ERR_INIT;
 	size_t before = look_go(l, "spec");
 
 	look_needs(l, spec, "accessModes", "at least 1 access mode is required");
-	if (look_empty(json_get(spec, "resources/requests/storage")))
+	look_selector(l, spec, "selector");
+	access_modes(l, spec);
+	if (look_empty(storage))
 		look_at(l, "resources[storage]", SCHEMA_REQUIRED, NULL, "");
+	else if (s && schema_quantity_parse(s, strlen(s), &q, &err) == 0 && q.nano <= 0)
+		look_at(l, "resources[storage]", SCHEMA_INVALID, storage,
+			"must be greater than zero");
+	if (!look_empty(json_get(spec, "storageClassName")))
+		look_subdomain(l, spec, "storageClassName");
+	look_one_of(l, spec, "volumeMode", modes);
+	if (!look_empty(json_get(spec, "volumeAttributesClassName")))
+		look_subdomain(l, spec, "volumeAttributesClassName");
+	look_sources(l, spec);
 	look_back(l, before);
 }
 
@@ -280,22 +362,32 @@ static void role(struct look *l, struct json_object *o)
 
 static void subject(struct look *l, struct json_object *s)
 {
-	static const char *const kinds[] = {"ServiceAccount", "User", "Group", NULL};
+	static const char *const kinds[] = {"ServiceAccount", "User", "Group", NULL},
+				 *const core[] = {"", NULL}, *const rbac[] = {RBAC, NULL};
+	const char *kind = json_get_str(s, "kind");
 
 	look_needs(l, s, "name", "");
-	look_one_of(l, s, "kind", kinds);
+	look_word(l, s, "kind", kinds);
+	if (str_eq(kind, "ServiceAccount")) {
+		if (!look_empty(json_get(s, "name")))
+			look_subdomain(l, s, "name");
+		look_one_of(l, s, "apiGroup", core);
+	} else if (str_eq(kind, "User") || str_eq(kind, "Group")) {
+		look_one_of(l, s, "apiGroup", rbac);
+	}
 }
 
 static void binding(struct look *l, struct json_object *o)
 {
-	static const char *const groups[] = {"rbac.authorization.k8s.io", NULL};
+	static const char *const groups[] = {RBAC, NULL};
 	static const char *const kinds[] = {"Role", "ClusterRole", NULL};
 	struct json_object *ref = json_get_obj(o, "roleRef");
 	size_t before = look_go(l, "roleRef");
 
 	look_one_of(l, ref, "apiGroup", groups);
-	look_one_of(l, ref, "kind", kinds);
-	look_needs(l, ref, "name", "");
+	look_word(l, ref, "kind", kinds);
+	if (look_needs(l, ref, "name", ""))
+		look_segment(l, "name", json_get_str(ref, "name"));
 	look_back(l, before);
 	look_each(l, o, "subjects", subject);
 }
@@ -319,9 +411,11 @@ void schema_builtin_check(
 	static const struct {
 		const char *group, *kind;
 		void (*check)(struct look *l, struct json_object *o);
-	} kinds[] = {{"", "Pod", pod}, {"apps", "Deployment", deployment},
-		{"apps", "ReplicaSet", replicaset}, {"batch", "Job", job}, {"", "Service", service},
-		{"", "PersistentVolumeClaim", claim}, {"rbac.authorization.k8s.io", "Role", role},
+	} kinds[] = {{"", "Secret", look_secret}, {"", "ConfigMap", look_configmap},
+		{"", "Pod", pod}, {"apps", "Deployment", deployment},
+		{"apps", "ReplicaSet", replicaset}, {"batch", "Job", job},
+		{"", "Service", look_service}, {"", "PersistentVolumeClaim", claim},
+		{"rbac.authorization.k8s.io", "Role", role},
 		{"rbac.authorization.k8s.io", "RoleBinding", binding},
 		{"coordination.k8s.io", "Lease", lease}, {"", "Event", look_event},
 		{"events.k8s.io", "Event", look_new_event},
@@ -336,6 +430,19 @@ void schema_builtin_check(
 	strbuf_fini(&l.path);
 }
 
+/* Without manualSelector it is not for a client to give. */
+static void given_selector(struct look *l, struct json_object *o)
+{
+	struct json_object *s = json_get_obj(json_get_obj(o, "spec"), "selector");
+
+	if (!s || json_get_bool(o, "spec/manualSelector", false) ||
+		(look_empty(json_get(s, "matchLabels")) &&
+			look_empty(json_get(s, "matchExpressions"))))
+		return;
+	if (selector_holds(l, o))
+		look_at(l, "spec.selector", SCHEMA_INVALID, s, "`selector` not auto-generated");
+}
+
 void schema_builtin_made(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes)
 {
@@ -343,5 +450,7 @@ void schema_builtin_made(
 
 	if (str_eq(k->group, "events.k8s.io"))
 		look_event_made(&l, o);
+	else if (str_eq(k->group, "batch") && str_eq(k->kind, "Job"))
+		given_selector(&l, o);
 	strbuf_fini(&l.path);
 }

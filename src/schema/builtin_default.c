@@ -182,6 +182,21 @@ static void fill_containers(struct json_object *list)
 	}
 }
 
+/* A port of 0 and one of "" are none. */
+static void drop_no_target(struct json_object *ports)
+{
+	for (size_t i = 0; ports && i < json_object_array_length(ports); i++) {
+		struct json_object *p = json_object_array_get_idx(ports, i),
+				   *target = json_get(p, "targetPort");
+		bool text = json_object_is_type(target, json_type_string);
+
+		if (target && (text ? json_object_get_string_len(target) == 0
+				    : json_object_is_type(target, json_type_int) &&
+						      json_object_get_int64(target) == 0))
+			json_object_object_del(p, "targetPort");
+	}
+}
+
 /* One without a source is an empty directory. */
 static void fill_volumes(struct json_object *list)
 {
@@ -224,6 +239,8 @@ void schema_builtin_default(const struct schema_kind *k, struct json_object *o)
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (!str_eq(k->group, kinds[i].group) || !str_eq(k->kind, kinds[i].kind))
 			continue;
+		if (str_eq(k->kind, "Service"))
+			drop_no_target(json_get_arr(json_get_obj(o, "spec"), "ports"));
 		fill(o, kinds[i].fill, kinds[i].n);
 		if (kinds[i].pod)
 			fill_pod_spec(json_get_obj(o, kinds[i].pod));

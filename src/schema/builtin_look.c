@@ -44,6 +44,11 @@ void look_at_text(
 	look_back(l, before);
 }
 
+void look_here(struct look *l, enum schema_problem p, const char *value, const char *why)
+{
+	schema_cause_add_text(l->causes, p, strbuf_str(&l->path), value ? value : "", "%s", why);
+}
+
 bool look_number(struct json_object *o, const char *name, int64_t *out)
 {
 	struct json_object *v = json_get(o, name);
@@ -82,6 +87,13 @@ bool look_one_of(struct look *l, struct json_object *o, const char *name, const 
 	if (have)
 		look_at(l, name, SCHEMA_UNSUPPORTED, json_get(o, name), strbuf_str(&all));
 	return !have;
+}
+
+void look_word(struct look *l, struct json_object *o, const char *name, const char *const *words)
+{
+	cleanup_json struct json_object *none = json_add_str(json_obj(), name, "");
+
+	(void)look_one_of(l, json_get(o, name) ? o : none, name, words);
 }
 
 bool look_empty(struct json_object *v)
@@ -177,6 +189,31 @@ void look_subdomain(struct look *l, struct json_object *o, const char *name)
 		look_at(l, name, SCHEMA_INVALID, json_get(o, name), SUBDOMAIN_TEXT);
 }
 
+void look_subdomain_at(struct look *l, const char *field, const char *value)
+{
+	if (!value || !kobj_name_valid(value, strlen(value)))
+		look_at_text(l, field, SCHEMA_INVALID, value ? value : "", SUBDOMAIN_TEXT);
+}
+
+void look_segment(struct look *l, const char *field, const char *value)
+{
+	static const char *const never[] = {"/", "%"}, *const is[] = {".", ".."};
+
+	for (size_t i = 0; i < ARRAY_LEN(is); i++)
+		if (str_eq(value, is[i])) {
+			cleanup_free char *why = xasprintf("may not be '%s'", is[i]);
+
+			look_at_text(l, field, SCHEMA_INVALID, value, why);
+			return;
+		}
+	for (size_t i = 0; value && i < ARRAY_LEN(never); i++)
+		if (strstr(value, never[i])) {
+			cleanup_free char *why = xasprintf("may not contain '%s'", never[i]);
+
+			look_at_text(l, field, SCHEMA_INVALID, value, why);
+		}
+}
+
 void look_percent_any(struct look *l, struct json_object *o, const char *name)
 {
 	const char *s = json_get_str(o, name);
@@ -201,16 +238,22 @@ void look_percent(struct look *l, struct json_object *o, const char *name)
 
 /* ---- selectors */
 
-static bool is_part(const char *s)
+/* Of any length. */
+bool look_part(const char *s)
 {
 	size_t n = strlen(s);
 
-	if (n == 0 || n > 63 || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
+	if (n == 0 || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)s[i]) && !strchr("-_.", s[i]))
 			return false;
 	return true;
+}
+
+static bool is_part(const char *s)
+{
+	return strlen(s) <= 63 && look_part(s);
 }
 
 bool look_qualified(const char *s)
@@ -220,6 +263,16 @@ bool look_qualified(const char *s)
 	if (slash && !kobj_name_valid(s, (size_t)(slash - s)))
 		return false;
 	return is_part(slash ? slash + 1 : s);
+}
+
+void look_name(struct look *l, const char *field, const char *value)
+{
+	const char *s = value ? value : "";
+
+	if (!*s)
+		look_at_text(l, field, SCHEMA_INVALID, s, "name part must be non-empty");
+	if (!look_qualified(s))
+		look_at_text(l, field, SCHEMA_INVALID, s, LOOK_PART);
 }
 
 void look_value(struct look *l, const char *field, const char *value)

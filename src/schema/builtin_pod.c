@@ -33,6 +33,18 @@ static bool read_quantity(struct json_object *v, struct schema_quantity *q)
 	return s && schema_quantity_parse(s, strlen(s), q, &err) == 0;
 }
 
+/* Of a device, counted in whole numbers: not Kubernetes' own. */
+static bool is_extended(const char *name)
+{
+	return strchr(name, '/') && !strstr(name, "kubernetes.io/") &&
+	       !str_starts(name, "requests.");
+}
+
+static bool is_strict(const char *name)
+{
+	return is_extended(name) || str_starts(name, "hugepages-");
+}
+
 /* "limits[cpu]": its name and its quantity. */
 static void resource(struct look *l, const char *list, const char *name, struct json_object *v)
 {
@@ -48,117 +60,87 @@ static void resource(struct look *l, const char *list, const char *name, struct 
 	if (!is_standard(name, true))
 		look_at_text(l, field, SCHEMA_INVALID, name,
 			"must be a standard resource for containers");
-	if (read_quantity(v, &q) && q.nano < 0)
+	if (!read_quantity(v, &q))
+		return;
+	if (q.nano < 0)
 		look_at(l, field, SCHEMA_INVALID, v, LOOK_NEGATIVE);
+	if (is_extended(name) && q.nano % 1000000000 != 0)
+		look_at(l, field, SCHEMA_INVALID, v, "must be an integer");
 }
 
+/* One that may not exceed its limit; devices and huge pages have to be equal to it. */
 static void check_request(
 	struct look *l, const char *name, struct json_object *v, struct json_object *limit)
 {
 	cleanup_free char *why = NULL;
 	struct schema_quantity have, most;
 
-	if (!limit || !read_quantity(v, &have) || !read_quantity(limit, &most) ||
-		have.nano <= most.nano)
+	if (!limit && is_strict(name))
+		look_at(l, "limits", SCHEMA_REQUIRED, NULL,
+			"Limit must be set for non overcommitable resources");
+	if (!limit || !read_quantity(v, &have) || !read_quantity(limit, &most))
 		return;
-	why = xasprintf("must be less than or equal to %s limit of %s", name,
-		json_object_get_string(limit));
-	look_at(l, "requests", SCHEMA_INVALID, v, why);
+	if (have.nano > most.nano || (is_strict(name) && have.nano != most.nano))
+		why = xasprintf("must be %s %s limit of %s",
+			have.nano > most.nano ? "less than or equal to" : "equal to", name,
+			json_object_get_string(limit));
+	if (why)
+		look_at(l, "requests", SCHEMA_INVALID, v, why);
 }
 
-/* limits NULL: these are them, or there are none. */
-static void resource_list(
-	struct look *l, const char *list, struct json_object *o, struct json_object *limits)
+static bool has_any(struct json_object *list, const char *name, bool prefix)
 {
-	struct json_object *limit = NULL;
-
-	if (!o)
-		return;
-	json_object_object_foreach (o, name, v) {
-		resource(l, list, name, v);
-		if (limits && json_object_object_get_ex(limits, name, &limit))
-			check_request(l, name, v, limit);
+	if (!list)
+		return false;
+	json_object_object_foreach (list, key, v) {
+		(void)v;
+		if (prefix ? str_starts(key, name) : str_eq(key, name))
+			return true;
 	}
+	return false;
 }
 
 static void resources(struct look *l, struct json_object *c)
 {
-	struct json_object *r = json_get_obj(c, "resources"), *limits = json_get_obj(r, "limits");
+	struct json_object *r = json_get_obj(c, "resources"), *lists[2], *limit;
+	bool huge = false, some = false;
 	size_t before = look_go(l, "resources");
 
-	resource_list(l, "limits", limits, NULL);
-	resource_list(l, "requests", json_get_obj(r, "requests"), limits);
-	look_back(l, before);
-}
-
-/* ---- mounts */
-
-static bool has_dots(const char *path)
-{
-	for (const char *p = path; (p = strstr(p, "..")); p += 2)
-		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
-			return true;
-	return false;
-}
-
-static void inside_only(struct look *l, struct json_object *o, const char *name)
-{
-	const char *path = json_get_str(o, name);
-
-	if (path && *path == '/')
-		look_at(l, name, SCHEMA_INVALID, json_get(o, name), "must be a relative path");
-	if (path && has_dots(path))
-		look_at(l, name, SCHEMA_INVALID, json_get(o, name), "must not contain '..'");
-}
-
-static bool has_volume(struct json_object *spec, const char *name)
-{
-	struct json_object *a = json_get_arr(spec, "volumes");
-
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(a, i), "name"), name))
-			return true;
-	return false;
-}
-
-/* Of one container, in its list of mounts. */
-static void mounts(struct look *l, struct json_object *spec, struct json_object *c)
-{
-	struct json_object *a = json_get_arr(c, "volumeMounts");
-	cleanup_json struct json_object *paths = json_obj();
-	size_t whole = look_go(l, "volumeMounts");
-
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *m = json_object_array_get_idx(a, i);
-		const char *path = json_get_str(m, "mountPath"), *name = json_get_str(m, "name");
-		size_t before = schema_path_index(&l->path, i);
-
-		if (look_needs(l, m, "name", "") && !has_volume(spec, name))
-			look_at(l, "name", SCHEMA_NOT_FOUND, json_get(m, "name"), "");
-		if (look_needs(l, m, "mountPath", "") && path) {
-			if (json_object_object_get_ex(paths, path, NULL))
-				look_at(l, "mountPath", SCHEMA_INVALID, json_get(m, "mountPath"),
-					"must be unique");
-			json_add_bool(paths, path, true);
+	lists[0] = json_get_obj(r, "limits");
+	lists[1] = json_get_obj(r, "requests");
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		huge |= has_any(lists[i], "hugepages-", true);
+		some |= has_any(lists[i], "cpu", false) || has_any(lists[i], "memory", false);
+		if (!lists[i])
+			continue;
+		json_object_object_foreach (lists[i], name, v) {
+			resource(l, i ? "requests" : "limits", name, v);
+			limit = NULL;
+			if (i && lists[0])
+				json_object_object_get_ex(lists[0], name, &limit);
+			if (i)
+				check_request(l, name, v, limit);
 		}
-		look_back(l, before);
-		inside_only(l, m, "subPath"); /* upstream tells it of the list */
 	}
-	look_back(l, whole);
+	if (huge && !some)
+		look_here(l, SCHEMA_FORBIDDEN, NULL, "HugePages require cpu or memory");
+	look_back(l, before);
 }
 
 /* ---- containers */
 
-static void container(struct look *l, struct json_object *c, bool init)
+static void container(struct look *l, struct json_object *spec, struct json_object *c, bool init)
 {
 	static const char *const policies[] = {"Always", "IfNotPresent", "Never", NULL};
 
 	if (look_needs(l, c, "name", ""))
 		look_label(l, c, "name");
 	look_needs(l, c, "image", "");
-	look_container(l, c, init);
-	resources(l, c);
+	look_container(l, c);
+	look_mounts(l, spec, c);
 	look_one_of(l, c, "imagePullPolicy", policies);
+	resources(l, c);
+	look_container_life(l, c, init);
 }
 
 static void containers(struct look *l, struct json_object *spec, const char *list)
@@ -170,117 +152,31 @@ static void containers(struct look *l, struct json_object *spec, const char *lis
 		size_t before = schema_path_index(&l->path, i);
 
 		if (json_object_is_type(json_object_array_get_idx(a, i), json_type_object)) {
-			container(
-				l, json_object_array_get_idx(a, i), str_eq(list, "initContainers"));
-			mounts(l, spec, json_object_array_get_idx(a, i));
+			container(l, spec, json_object_array_get_idx(a, i),
+				str_eq(list, "initContainers"));
+			look_container_policy(l, spec, json_object_array_get_idx(a, i));
 		}
 		look_back(l, before);
 	}
 	look_back(l, whole);
 }
 
-/* ---- volumes */
-
-static void is_mode(struct look *l, struct json_object *o, const char *name)
-{
-	int64_t n;
-
-	if (look_number(o, name, &n) && (n < 0 || n > 0777))
-		look_at(l, name, SCHEMA_INVALID, json_get(o, name),
-			"must be a number between 0 and 0777 (octal), both inclusive");
-}
-
-static void item(struct look *l, struct json_object *i)
-{
-	look_needs(l, i, "key", "");
-	if (look_needs(l, i, "path", ""))
-		inside_only(l, i, "path");
-	is_mode(l, i, "mode");
-}
-
-/* A Secret or a ConfigMap. */
-static void files(struct look *l, struct json_object *v, const char *source, const char *name)
-{
-	struct json_object *s = json_get_obj(v, source);
-	size_t before = look_go(l, source);
-
-	if (s) {
-		look_needs(l, s, name, "");
-		is_mode(l, s, "defaultMode");
-		look_each(l, s, "items", item);
-	}
-	look_back(l, before);
-}
-
-static void host_path(struct look *l, struct json_object *h)
-{
-	size_t before = look_go(l, "hostPath");
-	const char *path = json_get_str(h, "path");
-
-	if (look_needs(l, h, "path", "") && has_dots(path))
-		look_at(l, "path", SCHEMA_INVALID, json_get(h, "path"), "must not contain '..'");
-	look_back(l, before);
-}
-
-static void volume(struct look *l, struct json_object *v)
-{
-	/* In upstream's order, which is where the second one is found. */
-	static const char *const sources[] = {
-		"emptyDir", "hostPath", "secret", "nfs", "configMap", "projected"};
-	size_t n = 0;
-
-	if (look_needs(l, v, "name", ""))
-		look_label(l, v, "name");
-	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
-		if (json_get(v, sources[i]) && n++ > 0) {
-			look_at(l, sources[i], SCHEMA_FORBIDDEN, NULL,
-				"may not specify more than 1 volume type");
-			return;
-		}
-	if (json_get_obj(v, "hostPath"))
-		host_path(l, json_get_obj(v, "hostPath"));
-	files(l, v, "secret", "secretName");
-	files(l, v, "configMap", "name");
-}
-
 /* ---- who runs it, and where */
-
-static void toleration(struct look *l, struct json_object *t)
-{
-	static const char *const operators[] = {"Equal", "Exists", NULL},
-				 *const effects[] = {
-					 "NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
-	const char *key = json_get_str(t, "key"), *op = json_get_str(t, "operator"),
-		   *value = json_get_str(t, "value"), *effect = json_get_str(t, "effect");
-	bool exists = str_eq(op, "Exists"), any = !key || !*key;
-
-	if (!any && !look_qualified(key))
-		look_at(l, "key", SCHEMA_INVALID, json_get(t, "key"), LOOK_PART);
-	if (any && !exists)
-		look_at_text(l, "operator", SCHEMA_INVALID, op ? op : "",
-			"operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
-	if (json_get(t, "tolerationSeconds") && !str_eq(effect, "NoExecute"))
-		look_at_text(l, "effect", SCHEMA_INVALID, effect ? effect : "",
-			"effect must be 'NoExecute' when `tolerationSeconds` is set");
-	if (exists && value && *value)
-		look_at(l, "operator", SCHEMA_INVALID, json_get(t, "value"),
-			"value must be empty when `operator` is 'Exists'");
-	else if (!exists && (!op || !*op || str_eq(op, "Equal")))
-		look_value(l, "operator", value);
-	else
-		look_one_of(l, t, "operator", operators);
-	if (effect && *effect)
-		look_one_of(l, t, "effect", effects);
-}
 
 static void pod_security(struct look *l, struct json_object *spec)
 {
 	static const char *const policies[] = {"Always", "OnRootMismatch", NULL},
+				 *const groups_policies[] = {"Merge", "Strict", NULL},
 				 *const ids[] = {"fsGroup", "runAsUser", "runAsGroup"};
 	struct json_object *s = json_get_obj(spec, "securityContext"),
 			   *groups = json_get_arr(s, "supplementalGroups");
 	size_t before = look_go(l, "securityContext");
 
+	if (json_get_bool(spec, "shareProcessNamespace", false) &&
+		json_get_bool(spec, "hostPID", false))
+		look_at(l, "shareProcessNamespace", SCHEMA_INVALID,
+			json_get(spec, "shareProcessNamespace"),
+			"ShareProcessNamespace and HostPID cannot both be enabled");
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
 		look_id(l, s, ids[i]);
 	for (size_t i = 0; groups && i < json_object_array_length(groups); i++) {
@@ -291,7 +187,9 @@ static void pod_security(struct look *l, struct json_object *spec)
 		look_id(l, o, name);
 	}
 	look_one_of(l, s, "fsGroupChangePolicy", policies);
+	look_one_of(l, s, "supplementalGroupsPolicy", groups_policies);
 	look_seccomp(l, s);
+	look_apparmor(l, s);
 	look_back(l, before);
 }
 
@@ -315,6 +213,49 @@ static void init_names(struct look *l, struct json_object *spec)
 	look_back(l, whole);
 }
 
+static void host_ports(struct look *l, struct json_object *c, struct json_object *seen, bool host)
+{
+	struct json_object *a = json_get_arr(c, "ports");
+	size_t whole = look_go(l, "ports");
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		struct json_object *p = json_object_array_get_idx(a, i);
+		const char *protocol = json_get_str(p, "protocol"), *ip = json_get_str(p, "hostIP");
+		int64_t on = json_get_int(p, "hostPort", 0);
+		cleanup_free char *key = xasprintf(
+			"%s/%s/%lld", protocol ? protocol : "", ip ? ip : "", (long long)on);
+		size_t before = schema_path_index(&l->path, i);
+
+		if (host && on && on != json_get_int(p, "containerPort", 0))
+			look_at(l, "hostPort", SCHEMA_INVALID, json_get(p, "hostPort"),
+				"must match `containerPort` when `hostNetwork` is true");
+		else if (seen && on && json_object_object_get_ex(seen, key, NULL))
+			look_at_text(l, "hostPort", SCHEMA_DUPLICATE, key, "");
+		else if (seen && on)
+			json_add_bool(seen, key, true);
+		look_back(l, before);
+	}
+	look_back(l, whole);
+}
+
+/* Those of the machine: each once among the containers, and of its network those of the Pod. */
+static void all_host_ports(struct look *l, struct json_object *spec)
+{
+	cleanup_json struct json_object *seen = json_obj();
+	struct json_object *a = json_get_arr(spec, "containers");
+	bool host = json_get_bool(spec, "hostNetwork", false);
+	size_t whole = look_go(l, "containers");
+
+	for (int pass = 0; pass < 1 + host; pass++)
+		for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+			size_t before = schema_path_index(&l->path, i);
+
+			host_ports(l, json_object_array_get_idx(a, i), pass ? NULL : seen, pass);
+			look_back(l, before);
+		}
+	look_back(l, whole);
+}
+
 static void non_empty(struct look *l, struct json_object *o, const char *name,
 	void (*fn)(struct look *l, struct json_object *o, const char *name))
 {
@@ -322,30 +263,61 @@ static void non_empty(struct look *l, struct json_object *o, const char *name,
 		fn(l, o, name);
 }
 
+static void deadline(struct look *l, struct json_object *spec)
+{
+	int64_t n;
+
+	if (look_number(spec, "activeDeadlineSeconds", &n) && (n < 1 || n > INT32_MAX))
+		look_at(l, "activeDeadlineSeconds", SCHEMA_INVALID,
+			json_get(spec, "activeDeadlineSeconds"),
+			"must be between 1 and 2147483647, inclusive");
+}
+
+static void system_name(struct look *l, struct json_object *spec)
+{
+	static const char *const names[] = {"linux", "windows", NULL};
+	struct json_object *os = json_get_obj(spec, "os");
+	size_t before = look_go(l, "os"), causes = l->causes->n;
+	cleanup_json struct json_object *o = json_obj();
+
+	if (os)
+		look_needs(l, os, "name", "");
+	look_back(l, before);
+	if (!os || l->causes->n > causes)
+		return;
+	json_add(o, "os", json_object_get(json_get(os, "name"))); /* upstream leaves the name out */
+	look_one_of(l, o, "os", names);
+}
+
 void look_pod_spec(struct look *l, struct json_object *spec)
 {
+	static const char *const preemption[] = {"PreemptLowerPriority", "Never", NULL};
 	static const char *const dns[] = {
 		"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None", NULL};
 
-	look_each(l, spec, "volumes", volume);
+	look_each(l, spec, "volumes", look_volume);
 	look_unique(l, spec, "volumes");
 	if (look_needs(l, spec, "containers", "")) {
 		containers(l, spec, "containers");
 		look_unique(l, spec, "containers");
+		all_host_ports(l, spec);
 	}
 	containers(l, spec, "initContainers");
 	look_unique(l, spec, "initContainers");
 	init_names(l, spec);
 	look_one_of(l, spec, "dnsPolicy", dns);
-	if (str_eq(json_get_str(spec, "dnsPolicy"), "None"))
-		look_needs(
-			l, spec, "dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None");
 	look_labels(l, "nodeSelector", json_get(spec, "nodeSelector"));
 	pod_security(l, spec);
+	look_pod_policy(l, spec);
+	look_place(l, spec);
 	non_empty(l, spec, "serviceAccountName", look_subdomain);
 	non_empty(l, spec, "nodeName", look_subdomain);
-	non_empty(l, spec, "priorityClassName", look_subdomain);
+	deadline(l, spec);
 	non_empty(l, spec, "hostname", look_label);
 	non_empty(l, spec, "subdomain", look_label);
-	look_each(l, spec, "tolerations", toleration);
+	look_place_last(l, spec);
+	non_empty(l, spec, "priorityClassName", look_subdomain);
+	look_subdomain(l, spec, "runtimeClassName");
+	look_one_of(l, spec, "preemptionPolicy", preemption);
+	system_name(l, spec);
 }

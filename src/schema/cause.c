@@ -320,6 +320,20 @@ void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem,
 	va_end(ap);
 }
 
+void schema_cause_add_json(struct schema_causes *c, enum schema_problem problem, const char *field,
+	const char *value, const char *fmt, ...)
+{
+	struct strbuf message = STRBUF_INIT;
+	va_list ap;
+
+	if (is_full(c))
+		return;
+	strbuf_addf(&message, "%s: %s", problems[problem].text, value);
+	va_start(ap, fmt);
+	add(c, problem, field, &message, fmt, ap);
+	va_end(ap);
+}
+
 static bool seen_before(const struct schema_causes *c, size_t i)
 {
 	for (size_t j = 0; j < i; j++)

@@ -28,10 +28,23 @@ struct schema_crd {
 	struct schema_version *version; /* owned */
 	size_t n_versions;
 	const char **short_names, **categories; /* owned arrays */
+	struct fitting *fitting;                /* owned; a memo, which a borrower may add to */
 };
 
-static const struct schema_sub sub_status = {
-	.name = "status", .verbs = SCHEMA_VERB_GET | SCHEMA_VERB_PATCH | SCHEMA_VERB_UPDATE};
+/* A hash table of numbers, 0 is a free place; at most half of it is used. */
+struct fitting {
+	uint64_t *rv; /* owned */
+	size_t size, n;
+};
+
+#define VERBS_SUB (SCHEMA_VERB_GET | SCHEMA_VERB_PATCH | SCHEMA_VERB_UPDATE)
+/* A kind has both, or one of them. */
+static const struct schema_sub subs[] = {
+	{.name = "status", .verbs = VERBS_SUB}, {.name = "scale",
+							.group = "autoscaling",
+							.version = "v1",
+							.kind = "Scale",
+							.verbs = VERBS_SUB}};
 
 /* ---- defaults */
 
@@ -169,8 +182,11 @@ static void read_version(struct schema_crd *c, struct schema_version *v, struct 
 		.generation = true,
 		.status = json_get(o, "subresources/status") != NULL,
 		.crd = v};
-	v->kind.subs = v->kind.status ? &sub_status : NULL;
-	v->kind.n_subs = v->kind.status ? 1 : 0;
+	v->scale_spec = json_get_str(o, "subresources/scale/specReplicasPath");
+	v->scale_status = json_get_str(o, "subresources/scale/statusReplicasPath");
+	v->scale_selector = json_get_str(o, "subresources/scale/labelSelectorPath");
+	v->kind.subs = v->kind.status ? subs : subs + 1;
+	v->kind.n_subs = (size_t)v->kind.status + (v->scale_spec != NULL);
 	read_columns(v, o);
 	read_deprecation(v, o);
 }
@@ -222,6 +238,7 @@ struct schema_crd *schema_crd_new(struct json_object *o, struct schema_causes *c
 	c->categories = text_list(json_get_obj(c->o, "spec/names"), "categories");
 	c->version = xcalloc(n, sizeof(*c->version));
 	c->n_versions = n;
+	c->fitting = xcalloc(1, sizeof(*c->fitting));
 	for (size_t i = 0; i < n; i++)
 		read_version(c, &c->version[i], json_object_array_get_idx(versions, i));
 	for (size_t i = 0; i < n; i++)
@@ -241,6 +258,8 @@ void schema_crd_free(struct schema_crd *c)
 		schema_structural_free(c->version[i].schema);
 		free((void *)c->version[i].columns);
 	}
+	free(c->fitting->rv);
+	free(c->fitting);
 	free(c->version);
 	free(c->short_names);
 	free(c->categories);
@@ -279,6 +298,44 @@ const struct schema_version *schema_crd_storage(const struct schema_crd *c)
 uint64_t schema_crd_since(const struct schema_crd *c)
 {
 	return c->since;
+}
+
+/* The place of a number, or the free one where it belongs. */
+static uint64_t *place_of(uint64_t *table, size_t size, uint64_t rv)
+{
+	size_t i = (size_t)(rv * 0x9e3779b97f4a7c15u >> 32) & (size - 1);
+
+	while (table[i] && table[i] != rv)
+		i = (i + 1) & (size - 1);
+	return &table[i];
+}
+
+bool schema_crd_fits(const struct schema_crd *c, uint64_t rv)
+{
+	const struct fitting *f = c->fitting;
+
+	return f->size && rv && *place_of(f->rv, f->size, rv) == rv;
+}
+
+void schema_crd_note_fits(const struct schema_crd *c, uint64_t rv)
+{
+	struct fitting *f = c->fitting;
+
+	if (!rv || f->n == SCHEMA_CRD_FITTING || schema_crd_fits(c, rv))
+		return;
+	if (2 * (f->n + 1) > f->size) {
+		size_t size = f->size ? 2 * f->size : 64;
+		uint64_t *more = xcalloc(size, sizeof(*more));
+
+		for (size_t i = 0; i < f->size; i++)
+			if (f->rv[i])
+				*place_of(more, size, f->rv[i]) = f->rv[i];
+		free(f->rv);
+		f->rv = more;
+		f->size = size;
+	}
+	*place_of(f->rv, f->size, rv) = rv;
+	f->n++;
 }
 
 const char *schema_crd_name(const struct schema_crd *c)

@@ -230,6 +230,51 @@ static void check_root(struct check *k, struct json_object *v, size_t i)
 	}
 }
 
+/* ---- the subresource scale */
+
+static void check_scale_path(struct check *k, struct json_object *scale, const char *at,
+	const char *name, const char *below, const char *words)
+{
+	cleanup_free char *field = xasprintf("%s.%s", at, name);
+	bool selector = str_eq(name, "labelSelectorPath");
+	const char *path = text(k, scale, name, field, !selector);
+
+	if (!path || !*path)
+		return;
+	if (*path != '.')
+		schema_cause_add_text(k->causes, SCHEMA_INVALID, field, path,
+			"must be a simple json path starting with .");
+	else if (!str_starts(path, below) && !(selector && str_starts(path, ".status.")))
+		schema_cause_add_text(k->causes, SCHEMA_INVALID, field, path,
+			"should be a json path under %s", words);
+}
+
+/* As with schemas: what all versions share is told once, and stands in spec.subresources then. */
+static void check_scale(struct check *k, struct json_object *versions, size_t i)
+{
+	struct json_object *v = json_object_array_get_idx(versions, i),
+			   *first = json_object_array_get_idx(versions, 0), *scale = NULL;
+	cleanup_free char *at = NULL;
+	bool shared = true;
+
+	json_object_object_get_ex(json_get_obj(v, "subresources"), "scale", &scale);
+	for (size_t j = 1; j < json_object_array_length(versions); j++)
+		shared = shared &&
+			 json_object_equal(json_get(first, "subresources"),
+				 json_get(json_object_array_get_idx(versions, j), "subresources"));
+	if (!scale || (shared && i > 0))
+		return;
+	at = shared ? xstrdup("spec.subresources.scale")
+		    : xasprintf("spec.versions[%zu].subresources.scale", i);
+	if (!json_object_is_type(scale, json_type_object)) {
+		schema_cause_add(k->causes, SCHEMA_INVALID, at, scale, "must be an object");
+		return;
+	}
+	check_scale_path(k, scale, at, "specReplicasPath", ".spec.", ".spec");
+	check_scale_path(k, scale, at, "statusReplicasPath", ".status.", ".status");
+	check_scale_path(k, scale, at, "labelSelectorPath", ".spec.", "either .spec or .status");
+}
+
 static void check_version(struct check *k, struct json_object *v, size_t i)
 {
 	cleanup_free char *field = xasprintf("spec.versions[%zu].name", i),
@@ -260,11 +305,13 @@ static void check_versions(struct check *k, struct json_object *spec)
 			twice = twice ||
 				str_eq(json_get_str(v, "name"),
 					json_get_str(json_object_array_get_idx(a, j), "name"));
-		if (json_object_is_type(v, json_type_object))
-			check_version(k, v, i);
-		else
+		if (!json_object_is_type(v, json_type_object)) {
 			schema_cause_add(
 				k->causes, SCHEMA_INVALID, "spec.versions", v, "must be an object");
+			continue;
+		}
+		check_version(k, v, i);
+		check_scale(k, a, i);
 	}
 	if (twice)
 		schema_cause_add(k->causes, SCHEMA_INVALID, "spec.versions", a,

@@ -82,23 +82,22 @@ struct index {
 	struct json_object *paths;
 };
 
-/* The hash changes with the document, so that clients may keep it for ever. */
+/* The hash is the one of the document's text, so that clients may keep it for ever. */
 static void add_index(const struct schema_kind *k, void *arg)
 {
 	struct index *x = arg;
 	cleanup_free char *path =
 		xasprintf("%s%s/%s", *k->group ? "apis/" : "api", k->group, k->version);
 	cleanup_json struct json_object *doc = NULL;
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	cleanup_free char *text = NULL, *url = NULL;
 	uint8_t hash[SHA256_LEN];
 	char hex[2 * SHA256_LEN + 1];
-	cleanup_free char *url = NULL;
 
 	if (json_object_object_get_ex(x->paths, path, NULL))
 		return;
 	doc = schema_openapi_v3(x->s, k->group, k->version);
-	json_canonical(&text, doc);
-	bytes_sha256(text.data, text.len, hash);
+	text = json_text(doc);
+	bytes_sha256(text, strlen(text), hash);
 	bytes_to_hex(hash, sizeof(hash), hex);
 	url = xasprintf("/openapi/v3/%s?hash=%s", path, hex);
 	json_add(x->paths, path, json_add_str(json_obj(), "serverRelativeURL", url));

@@ -148,9 +148,10 @@ static void print(wide v, bool minus, const char *suffix, char out[SCHEMA_QUANTI
 	(void)snprintf(out, SCHEMA_QUANTITY_LEN, "%s%s%s", minus ? "-" : "", digits + at, suffix);
 }
 
-static bool is_small(wide v)
+/* Whether it has a binary suffix: all others are written as decimals, as none must lose a fraction. */
+static bool is_kibis(const struct schema_quantity *q)
 {
-	return v < (wide)1024 * NANO;
+	return q->form == SCHEMA_QUANTITY_BINARY && q->nano % ((wide)1024 * NANO) == 0;
 }
 
 void schema_quantity_text(const struct schema_quantity *q, char out[SCHEMA_QUANTITY_LEN])
@@ -160,12 +161,11 @@ void schema_quantity_text(const struct schema_quantity *q, char out[SCHEMA_QUANT
 	char suffix[8] = "";
 	size_t n = 0;
 
-	if (v > 0 && q->form == SCHEMA_QUANTITY_BINARY && !is_small(v)) {
-		v = v / NANO + (v % NANO != 0);
+	if (v > 0 && is_kibis(q)) {
+		v /= NANO;
 		for (; v % 1024 == 0 && n < strlen(binary); n++)
 			v /= 1024;
-		if (n > 0)
-			(void)snprintf(suffix, sizeof(suffix), "%ci", binary[n - 1]);
+		(void)snprintf(suffix, sizeof(suffix), "%ci", binary[n - 1]);
 	} else if (v > 0) {
 		for (; v % 1000 == 0 && n < strlen(decimal) - 1; n++)
 			v /= 1000;

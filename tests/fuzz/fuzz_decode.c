@@ -34,8 +34,28 @@ static void quantity(const char *s, size_t len)
 	schema_quantity_text(&again, same);
 	if (!str_eq(text, same))
 		DIE("%s becomes %s", text, same);
-	if (q.form != SCHEMA_QUANTITY_BINARY && q.nano != again.nano)
+	if (q.nano != again.nano)
 		DIE("%s is another number", text);
+}
+
+/* What is decoded is looked at: nothing of it ends the program, and each look says the same. */
+static void looks(const struct schema_kind *k, struct json_object *o)
+{
+	cleanup_json struct json_object *old = json_copy(o);
+	cleanup_schema_texts struct schema_texts said = {NULL, 0, 0}, again = {NULL, 0, 0};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false},
+						   same = {NULL, 0, 0, false};
+
+	schema_builtin_default(k, o);
+	schema_builtin_check(k, o, &causes);
+	schema_builtin_check(k, o, &same);
+	schema_builtin_warn(k, NULL, o, &said);
+	schema_builtin_warn(k, NULL, o, &again);
+	if (causes.n != same.n || said.n != again.n)
+		DIE("%s: another look says something else", k->kind);
+	schema_builtin_warn(k, old, o, &again);
+	schema_builtin_made(k, o, &causes);
+	schema_builtin_immutable(k, old, o, &causes);
 }
 
 static void object(struct json_object *o)
@@ -62,6 +82,7 @@ static void object(struct json_object *o)
 	twice = json_text(o);
 	if (more.n > 0 || !str_eq(once, twice))
 		DIE("%s becomes %s", once, twice);
+	looks(k, o);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

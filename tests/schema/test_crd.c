@@ -91,6 +91,17 @@ static const struct {
 	{"{v0/additionalPrinterColumns: [{name: A, type: string, jsonPath: '.a['}]}",
 		"spec.versions[0].additionalPrinterColumns[0].JSONPath: Invalid value: \".a[\": is an "
 		"invalid JSONPath: an index is missing at \"\""},
+	{"{v0/subresources: {scale: {}}}",
+		"spec.subresources.scale.specReplicasPath: Required value\n"
+		"spec.subresources.scale.statusReplicasPath: Required value"},
+	{"{v0/subresources: {scale: x}}",
+		"spec.subresources.scale: Invalid value: \"x\": must be an object"},
+	{"{v0/subresources: {scale: {specReplicasPath: spec.a, statusReplicasPath: .spec.b, labelSelectorPath: .c}}}",
+		"spec.subresources.scale.specReplicasPath: Invalid value: \"spec.a\": must be a simple json path starting with .\n"
+		"spec.subresources.scale.statusReplicasPath: Invalid value: \".spec.b\": should be a json path under .status\n"
+		"spec.subresources.scale.labelSelectorPath: Invalid value: \".c\": should be a json path under either .spec or .status"},
+	{"{v0/subresources: {scale: {specReplicasPath: .spec.a, statusReplicasPath: .status.b}}}",
+		""},
 	{"{spec/conversion: {strategy: Webhook}}",
 		"spec.conversion.strategy: Unsupported value: \"Webhook\": supported values: \"None\""},
 	{"{spec/preserveUnknownFields: true}",
@@ -114,6 +125,26 @@ Test(schema_crd, refuses_what_is_none)
 		cr_expect_eq(crd != NULL, rows[i].causes[0] == '\0');
 		schema_crd_free(crd);
 	}
+}
+
+Test(schema_crd, remembers_some_of_what_fits)
+{
+	cleanup_json struct json_object *o = made("{}");
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	struct schema_crd *c = schema_crd_new(o, &causes);
+
+	cr_assert_not_null(c);
+	cr_expect_not(schema_crd_fits(c, 1));
+	for (uint64_t rv = 0; rv <= 2 * SCHEMA_CRD_FITTING; rv += 2) {
+		schema_crd_note_fits(c, rv);
+		schema_crd_note_fits(c, rv);
+	}
+	cr_expect_not(schema_crd_fits(c, 0), "no object has it");
+	for (uint64_t rv = 1; rv <= 2 * SCHEMA_CRD_FITTING; rv++)
+		cr_assert_eq(schema_crd_fits(c, rv), rv % 2 == 0, "%ju", (uintmax_t)rv);
+	schema_crd_note_fits(c, 1);
+	cr_expect_not(schema_crd_fits(c, 1), "there are enough");
+	schema_crd_free(c);
 }
 
 Test(schema_crd, fills_in_what_follows)

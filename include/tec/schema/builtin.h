@@ -36,6 +36,9 @@ void schema_builtin_default(const struct schema_kind *k, struct json_object *o);
 /* What is missing or cannot be, in the spec: names, numbers, words. After the defaults. */
 void schema_builtin_check(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);
+/* What is taken and should not be so, of any kind; old NULL: the object is new. */
+void schema_builtin_warn(const struct schema_kind *k, struct json_object *old,
+	struct json_object *o, struct schema_texts *out);
 /* The same of what only a new object must be: an Event of events.k8s.io. */
 void schema_builtin_made(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);

@@ -55,6 +55,10 @@ void schema_cause_add(struct schema_causes *c, enum schema_problem problem, cons
 void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem, const char *field,
 	const char *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
+/* The same with a value that is written as it is: JSON whose members have another order. */
+void schema_cause_add_json(struct schema_causes *c, enum schema_problem problem, const char *field,
+	const char *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
+
 /*
  * As a Status' message names them: "FIELD: MESSAGE", and "[A, B]" for several, each once. The
  * caller frees.

@@ -34,6 +34,8 @@ struct schema_version {
 	struct json_object *openapi;         /* openAPIV3Schema as given; owned by the crd */
 	const struct schema_column *columns; /* without additionalPrinterColumns: Age */
 	size_t n_columns;
+	/* The subresource scale: ".spec.replicas" and the like; NULL without one, or without a selector. */
+	const char *scale_spec, *scale_status, *scale_selector;
 };
 
 /* Fills in what kube-apiserver fills in (names.singular, names.listKind, conversion,
@@ -53,6 +55,11 @@ const struct schema_version *schema_crd_version(
 const struct schema_version *schema_crd_storage(const struct schema_crd *c);
 /* Objects with a resourceVersion up to this were stored when the definition was another; 0: none. */
 uint64_t schema_crd_since(const struct schema_crd *c);
+/* Of those, the ones that were looked at and need no change, by their resourceVersion. At most
+ * SCHEMA_CRD_FITTING are remembered, with c. */
+#define SCHEMA_CRD_FITTING 65536
+void schema_crd_note_fits(const struct schema_crd *c, uint64_t rv);
+bool schema_crd_fits(const struct schema_crd *c, uint64_t rv);
 const char *schema_crd_name(const struct schema_crd *c); /* "machines.example.org" */
 const char *schema_crd_group(const struct schema_crd *c);
 

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Secrets and ConfigMaps: their keys, their size, and what a Secret of a known type holds. Values are
+ * base64 that was decoded before; what is read of them is wiped, and told is where, never what.
+ */
+#include "config.h"
+
+#include "builtin_internal.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "gojson.h"
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/kobj/key.h"
+
+#define DATA_MAX (1u << 20)
+#define KEY_TEXT                                                                                   \
+	"a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+#define ACCOUNT "kubernetes.io/service-account.name"
+
+/* A cause about a member of a map: "data[tls.crt]". */
+static void at_key(struct look *l, const char *map, const char *key, enum schema_problem p,
+	const char *value, const char *why)
+{
+	cleanup_free char *field = xasprintf("%s[%s]", map, key);
+
+	schema_cause_add_text(l->causes, p, field, value, "%s", why);
+}
+
+/* IsConfigMapKey(). */
+static void data_key(struct look *l, const char *map, const char *key)
+{
+	size_t n = strlen(key), good = 0;
+
+	while (good < n && (isalnum((unsigned char)key[good]) || strchr("-_.", key[good])))
+		good++;
+	if (n > KOBJ_NAME_MAX)
+		at_key(l, map, key, SCHEMA_INVALID, key, "must be no more than 253 characters");
+	if (n == 0 || good < n)
+		at_key(l, map, key, SCHEMA_INVALID, key, KEY_TEXT);
+	if (str_eq(key, ".") || str_eq(key, ".."))
+		at_key(l, map, key, SCHEMA_INVALID, key,
+			key[1] ? "must not be '..'" : "must not be '.'");
+	else if (strncmp(key, "..", 2) == 0)
+		at_key(l, map, key, SCHEMA_INVALID, key, "must not start with '..'");
+}
+
+/* Of base64 that was found to be one. */
+static size_t decoded_len(struct json_object *v)
+{
+	const char *text = json_object_get_string(v);
+	size_t n = v ? (size_t)json_object_get_string_len(v) : 0;
+
+	return n < 4 ? 0 : n / 4 * 3 - (text[n - 1] == '=') - (text[n - 2] == '=');
+}
+
+/* The keys of one map; how many bytes its values are. other: no key may stand there too. */
+static size_t data(struct look *l, struct json_object *o, const char *map, const char *other)
+{
+	struct json_object *m = json_get_obj(o, map), *also = other ? json_get_obj(o, other) : NULL;
+	bool base64 = !other;
+	size_t size = 0;
+
+	if (!m)
+		return 0;
+	json_object_object_foreach (m, key, v) {
+		data_key(l, map, key);
+		if (also && json_object_object_get_ex(also, key, NULL))
+			at_key(l, map, key, SCHEMA_INVALID, key,
+				"duplicate of key present in binaryData");
+		if (json_object_is_type(v, json_type_string))
+			size += base64 ? decoded_len(v) : (size_t)json_object_get_string_len(v);
+	}
+	return size;
+}
+
+static void data_size(struct look *l, const char *field, size_t size)
+{
+	if (size > DATA_MAX)
+		schema_cause_add(l->causes, SCHEMA_TOO_LONG, field, NULL,
+			"may not be more than %u bytes", DATA_MAX);
+}
+
+void look_configmap(struct look *l, struct json_object *o)
+{
+	size_t size = data(l, o, "data", "binaryData");
+
+	data_size(l, "[]", size + data(l, o, "binaryData", NULL));
+}
+
+/* ---- Secrets by type */
+
+static bool has_key(struct json_object *data, const char *key, struct json_object **v)
+{
+	*v = NULL;
+	return data && json_object_object_get_ex(data, key, v);
+}
+
+static bool needs_key(struct look *l, struct json_object *data, const char *key)
+{
+	struct json_object *v;
+
+	if (has_key(data, key, &v))
+		return true;
+	at_key(l, "data", key, SCHEMA_REQUIRED, "", "");
+	return false;
+}
+
+/* The text of a registry's passwords is JSON. */
+static void docker(struct look *l, struct json_object *data, const char *key)
+{
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+	struct json_object *v;
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+
+	if (!needs_key(l, data, key) || !has_key(data, key, &v))
+		return;
+	if (v && (!json_object_is_type(v, json_type_string) ||
+			 bytes_from_b64(json_object_get_string(v),
+				 (size_t)json_object_get_string_len(v), &bytes, &n) < 0))
+		return; /* refused before */
+	if (!gojson_is_map(bytes ? (const char *)bytes : "", n, &why))
+		at_key(l, "data", key, SCHEMA_INVALID, "<secret contents redacted>",
+			strbuf_str(&why));
+	if (bytes)
+		secret_wipe(bytes, n);
+	free(bytes);
+}
+
+static void docker_config(struct look *l, struct json_object *o, struct json_object *data)
+{
+	(void)o;
+	docker(l, data, ".dockercfg");
+}
+
+static void docker_config_json(struct look *l, struct json_object *o, struct json_object *data)
+{
+	(void)o;
+	docker(l, data, ".dockerconfigjson");
+}
+
+static void basic_auth(struct look *l, struct json_object *o, struct json_object *data)
+{
+	struct json_object *v;
+
+	(void)o;
+	if (has_key(data, "username", &v) || has_key(data, "password", &v))
+		return;
+	(void)needs_key(l, data, "username");
+	(void)needs_key(l, data, "password");
+}
+
+static void ssh_auth(struct look *l, struct json_object *o, struct json_object *data)
+{
+	struct json_object *v;
+
+	(void)o;
+	if (!has_key(data, "ssh-privatekey", &v) || look_empty(v))
+		at_key(l, "data", "ssh-privatekey", SCHEMA_REQUIRED, "", "");
+}
+
+static void tls(struct look *l, struct json_object *o, struct json_object *data)
+{
+	(void)o;
+	(void)needs_key(l, data, "tls.crt");
+	(void)needs_key(l, data, "tls.key");
+}
+
+static void account_token(struct look *l, struct json_object *o, struct json_object *data)
+{
+	struct json_object *annotations = json_get_obj(o, "metadata/annotations"), *v = NULL;
+
+	(void)data;
+	if (!annotations || !json_object_object_get_ex(annotations, ACCOUNT, &v) || look_empty(v))
+		at_key(l, "metadata.annotations", ACCOUNT, SCHEMA_REQUIRED, "", "");
+}
+
+void look_secret(struct look *l, struct json_object *o)
+{
+	static const struct {
+		const char *type;
+		void (*check)(struct look *l, struct json_object *o, struct json_object *data);
+	} types[] = {{"kubernetes.io/service-account-token", account_token},
+		{"kubernetes.io/dockercfg", docker_config},
+		{"kubernetes.io/dockerconfigjson", docker_config_json},
+		{"kubernetes.io/basic-auth", basic_auth}, {"kubernetes.io/ssh-auth", ssh_auth},
+		{"kubernetes.io/tls", tls}};
+	const char *type = json_get_str(o, "type");
+
+	data_size(l, "data", data(l, o, "data", NULL));
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (str_eq(type, types[i].type))
+			types[i].check(l, o, json_get_obj(o, "data"));
+}
