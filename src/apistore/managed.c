@@ -14,190 +14,10 @@
 #include "tec/schema/cause.h"
 
 #include "apistore_internal.h"
+#include "managed_internal.h"
 
 #define UPDATES_MAX 10 /* entries of updates; older ones become one */
-#define ENTRIES_MAX 200
 #define LAST        "kubectl.kubernetes.io/last-applied-configuration"
-
-struct entry {
-	char *manager, *version, *sub, *time; /* owned; time NULL: none */
-	bool apply;
-	struct apistore_fieldset fields;
-};
-
-struct entries {
-	struct entry *at; /* owned */
-	size_t n;
-};
-
-static void entry_fini(struct entry *e)
-{
-	free(e->manager);
-	free(e->version);
-	free(e->sub);
-	free(e->time);
-	apistore_fieldset_fini(&e->fields);
-}
-
-static void entries_fini(struct entries *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		entry_fini(&l->at[i]);
-	free(l->at);
-	*l = (struct entries){NULL, 0};
-}
-#define cleanup_entries __attribute__((cleanup(entries_fini)))
-
-static struct entry *add_entry(
-	struct entries *l, const char *manager, const char *version, const char *sub, bool apply)
-{
-	ARRAY_GROW(l->at, l->n);
-	l->at[l->n] = (struct entry){.manager = xstrdup(manager),
-		.version = xstrdup(version),
-		.sub = xstrdup(sub),
-		.apply = apply};
-	return &l->at[l->n++];
-}
-
-static void drop_empty(struct entries *l)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->n; i++) {
-		if (apistore_fieldset_is_empty(&l->at[i].fields))
-			entry_fini(&l->at[i]);
-		else
-			l->at[n++] = l->at[i];
-	}
-	l->n = n;
-}
-
-/* An applier is the same in every version. */
-static struct entry *find_entry(
-	const struct entries *l, const struct apistore_manager *m, bool apply)
-{
-	for (size_t i = 0; i < l->n; i++) {
-		struct entry *e = &l->at[i];
-
-		if (e->apply == apply && str_eq(e->manager, m->name) && str_eq(e->sub, m->sub) &&
-			(apply || str_eq(e->version, m->version)))
-			return e;
-	}
-	return NULL;
-}
-
-static void set_time(struct entry *e, const char *time)
-{
-	free(e->time);
-	e->time = time ? xstrdup(time) : NULL;
-}
-
-/* ---- reading and writing */
-
-static int read_entry(struct json_object *o, struct entries *out, struct err *err)
-{
-	const char *op = json_get_str(o, "operation"), *version = json_get_str(o, "apiVersion"),
-		   *manager = json_get_str(o, "manager"), *sub = json_get_str(o, "subresource"),
-		   *time = json_get_str(o, "time");
-	cleanup_json struct json_object *none = json_obj();
-	struct json_object *fields = json_get(o, "fieldsV1");
-	struct apistore_fieldset set;
-	struct apistore_manager m = {manager ? manager : "", version, sub ? sub : "", NULL};
-	struct entry *e;
-
-	if (out->n == ENTRIES_MAX)
-		return err_set(err, ERR_INVALID, "there are more than %d managers", ENTRIES_MAX);
-	if (!str_eq(op, "Apply") && !str_eq(op, "Update"))
-		return err_set(err, ERR_INVALID, "operation must be `Apply` or `Update`");
-	if (!version || !*version)
-		return err_set(err, ERR_INVALID, "apiVersion must not be empty");
-	if (!str_eq(json_get_str(o, "fieldsType"), "FieldsV1"))
-		return err_set(err, ERR_INVALID, "missing or invalid fieldsType");
-	if (apistore_fieldset_read(fields ? fields : none, &set, err) < 0)
-		return -1;
-	e = find_entry(out, &m, str_eq(op, "Apply"));
-	if (!e)
-		e = add_entry(out, m.name, version, m.sub, str_eq(op, "Apply"));
-	apistore_fieldset_become(&e->fields, set);
-	set_time(e, time);
-	return 0;
-}
-
-static int read_entries(struct json_object *o, struct entries *out, struct err *err)
-{
-	struct json_object *a = json_get_arr(o, "metadata/managedFields");
-
-	*out = (struct entries){NULL, 0};
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (read_entry(json_object_array_get_idx(a, i), out, err) < 0) {
-			entries_fini(out);
-			return -1;
-		}
-	return 0;
-}
-
-static int by_order(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-	int c = (int)y->apply - (int)x->apply;
-
-	if (!c)
-		c = strcmp(x->time ? x->time : "", y->time ? y->time : "");
-	if (!c)
-		c = strcmp(x->manager, y->manager);
-	if (!c)
-		c = strcmp(x->version, y->version);
-	return c ? c : strcmp(x->sub, y->sub);
-}
-
-static struct json_object *entry_json(const struct entry *e)
-{
-	struct json_object *o = json_add_str(json_obj(), "manager", e->manager);
-
-	json_add_str(o, "operation", e->apply ? "Apply" : "Update");
-	json_add_str(json_add_str(o, "apiVersion", e->version), "time", e->time);
-	json_add_str(o, "fieldsType", "FieldsV1");
-	json_add(o, "fieldsV1", apistore_fieldset_json(&e->fields));
-	return json_add_str(o, "subresource", e->sub[0] ? e->sub : NULL);
-}
-
-static void write_entries(struct entries *l, struct json_object *o)
-{
-	struct json_object *m = apistore_objects_meta(o), *a;
-
-	json_object_object_del(m, "managedFields");
-	drop_empty(l);
-	if (l->n == 0)
-		return;
-	qsort(l->at, l->n, sizeof(*l->at), by_order);
-	a = json_arr();
-	for (size_t i = 0; i < l->n; i++)
-		json_push(a, entry_json(&l->at[i]));
-	json_add(m, "managedFields", a);
-}
-
-/* A client that resets them, or says what they are, is believed; one that knows nothing of them does
- * not lose them. */
-static struct entries entries_after(
-	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
-{
-	struct json_object *a = json_get_arr(o, "metadata/managedFields"), *first;
-	size_t n = a ? json_object_array_length(a) : 0;
-	struct err err = ERR_INIT;
-	struct entries l = {NULL, 0};
-
-	if (!m->sub[0] && a) {
-		first = n == 1 ? json_object_array_get_idx(a, 0) : NULL;
-		if (n == 0 || (n == 1 && json_object_object_length(first) == 0))
-			return l;
-		if (read_entries(o, &l, &err) == 0)
-			return l;
-		err_clear(&err);
-	}
-	if (was && read_entries(was, &l, &err) < 0)
-		l = (struct entries){NULL, 0};
-	return l;
-}
 
 /* ---- what is nobody's */
 
@@ -258,8 +78,32 @@ static struct json_object *nothing_yet(const struct apistore_kind *k)
 
 /* ---- updates */
 
+/* A client that resets them, or says what they are, is believed; one that knows nothing of them does
+ * not lose them. */
+static struct managed_entries entries_after(const struct apistore_kind *k,
+	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
+{
+	struct json_object *a = json_get_arr(o, "metadata/managedFields"), *first;
+	size_t n = a ? json_object_array_length(a) : 0;
+	struct err err = ERR_INIT;
+	struct managed_entries l = {NULL, 0};
+
+	/* Of a custom resource kube-apiserver does not see an empty list. */
+	if (!m->sub[0] && a && (n > 0 || !k->schema || !k->schema->crd)) {
+		first = n == 1 ? json_object_array_get_idx(a, 0) : NULL;
+		if (n == 0 || (n == 1 && json_object_object_length(first) == 0))
+			return l;
+		if (managed_entries_read(o, &l, &err) == 0)
+			return l;
+		err_clear(&err);
+	}
+	if (was && managed_entries_read(was, &l, &err) < 0)
+		l = (struct managed_entries){NULL, 0};
+	return l;
+}
+
 /* Several of the oldest updates become one entry. */
-static void cap_updates(struct entries *l)
+static void cap_updates(struct managed_entries *l)
 {
 	size_t updates = 0, first = l->n;
 
@@ -267,9 +111,10 @@ static void cap_updates(struct entries *l)
 		updates += !l->at[i].apply;
 	if (updates <= UPDATES_MAX)
 		return;
-	qsort(l->at, l->n, sizeof(*l->at), by_order); /* the applies, then the oldest update */
+	qsort(l->at, l->n, sizeof(*l->at),
+		managed_entries_by_order); /* the applies, then the oldest update */
 	for (size_t i = 0; i < l->n && updates > UPDATES_MAX; i++) {
-		struct entry *e = &l->at[i], *to = first < l->n ? &l->at[first] : NULL;
+		struct managed_entry *e = &l->at[i], *to = first < l->n ? &l->at[first] : NULL;
 
 		if (e->apply)
 			continue;
@@ -285,19 +130,19 @@ static void cap_updates(struct entries *l)
 		to->sub = xstrdup("");
 		apistore_fieldset_become(
 			&to->fields, apistore_fieldset_union(&to->fields, &e->fields));
-		set_time(to, e->time);
+		managed_entry_set_time(to, e->time);
 		apistore_fieldset_fini(&e->fields);
 		updates--;
 	}
-	drop_empty(l);
+	managed_entries_drop_empty(l);
 }
 
 /* What was changed or went is no other's any more. taken: what is new or different now. */
-static void take_from_others(struct entries *l, const struct entry *self,
+static void take_from_others(struct managed_entries *l, const struct managed_entry *self,
 	const struct apistore_fieldset *taken, const struct apistore_fieldset *removed)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		struct entry *e = &l->at[i];
+		struct managed_entry *e = &l->at[i];
 
 		if (e == self)
 			continue;
@@ -309,159 +154,48 @@ static void take_from_others(struct entries *l, const struct entry *self,
 
 /* was and o have no managedFields. */
 static void note_update(const struct apistore_place *p, const struct apistore_manager *m,
-	struct json_object *was, struct json_object *o, struct entries *l)
+	struct json_object *was, struct json_object *o, struct managed_entries *l)
 {
 	struct apistore_delta d = apistore_typed_compare(p, was, o);
 	cleanup_apistore_fieldset struct apistore_fieldset taken =
 		apistore_fieldset_union(&d.modified, &d.added);
-	struct entry *self;
+	struct managed_entry *self;
 
 	take_from_others(l, NULL, &taken, &d.removed);
 	strip(&taken);
 	if (!apistore_fieldset_is_empty(&taken)) {
-		self = find_entry(l, m, false);
+		self = managed_entries_find(l, m, false);
 		if (!self)
-			self = add_entry(l, m->name, m->version, m->sub, false);
+			self = managed_entries_add(l, m->name, m->version, m->sub, false);
 		apistore_fieldset_become(
 			&self->fields, apistore_fieldset_union(&self->fields, &taken));
-		set_time(self, m->now);
+		managed_entry_set_time(self, m->now);
 	}
 	apistore_delta_fini(&d);
-	drop_empty(l);
+	managed_entries_drop_empty(l);
 	cap_updates(l);
 }
 
 void apistore_managed_update(const struct apistore_place *p, const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
 {
-	cleanup_entries struct entries l = entries_after(m, was, o);
+	cleanup_managed_entries struct managed_entries l = entries_after(k, m, was, o);
 	cleanup_json struct json_object *before = was ? without_managed(was) : nothing_yet(k),
 					*bare = NULL;
 
 	if (was && l.n == 0) { /* nobody is noted before the first apply */
-		write_entries(&l, o);
+		managed_entries_write(&l, o);
 		return;
 	}
 	bare = without_managed(o);
 	note_update(p, m, before, bare, &l);
-	write_entries(&l, o);
-}
-
-/* ---- conflicts */
-
-struct conflict {
-	const struct entry *with; /* borrowed */
-	struct apistore_fieldset fields;
-};
-
-struct conflicts {
-	struct conflict *at; /* owned, sorted by manager */
-	size_t n;
-};
-
-static void conflicts_fini(struct conflicts *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		apistore_fieldset_fini(&c->at[i].fields);
-	free(c->at);
-	*c = (struct conflicts){NULL, 0};
-}
-
-static int by_manager(const void *a, const void *b)
-{
-	const struct entry *x = ((const struct conflict *)a)->with,
-			   *y = ((const struct conflict *)b)->with;
-	int c = strcmp(x->manager, y->manager);
-
-	return c ? c : by_order(x, y);
-}
-
-static struct conflicts find_conflicts(const struct entries *l, const struct entry *self,
-	const struct apistore_fieldset *taken, const struct apistore_fieldset *allowed)
-{
-	struct conflicts c = {NULL, 0};
-
-	for (size_t i = 0; i < l->n; i++) {
-		struct apistore_fieldset both;
-
-		if (&l->at[i] == self)
-			continue;
-		both = apistore_fieldset_both(&l->at[i].fields, taken);
-		if (allowed)
-			apistore_fieldset_become(&both, apistore_fieldset_without(&both, allowed));
-		if (apistore_fieldset_is_empty(&both))
-			continue;
-		ARRAY_GROW(c.at, c.n);
-		c.at[c.n++] = (struct conflict){&l->at[i], both};
-	}
-	if (c.n > 1)
-		qsort(c.at, c.n, sizeof(*c.at), by_manager);
-	return c;
-}
-
-struct telling {
-	const char *with;
-	struct strbuf text;
-	struct json_object *causes;
-	size_t n;
-};
-
-static void tell_path(void *arg, const char *path)
-{
-	struct telling *t = arg;
-	cleanup_free char *message = xasprintf("conflict with %s", t->with);
-	struct json_object *cause = json_add_str(json_obj(), "reason", "FieldManagerConflict");
-
-	json_push(t->causes, json_add_str(json_add_str(cause, "message", message), "field", path));
-	strbuf_addf(&t->text, "\n- %s", path);
-	t->n++;
-}
-
-static char *who(const struct entry *e)
-{
-	struct strbuf b = STRBUF_INIT;
-
-	schema_quote_go(&b, e->manager, strlen(e->manager));
-	if (e->sub[0]) {
-		strbuf_adds(&b, " with subresource ");
-		schema_quote_go(&b, e->sub, strlen(e->sub));
-	}
-	if (!e->apply)
-		strbuf_addf(&b, " using %s", e->version);
-	return strbuf_steal(&b);
-}
-
-static struct apistore_answer refuse_conflicts(const struct conflicts *c)
-{
-	struct telling t = {NULL, STRBUF_INIT, json_arr(), 0};
-	cleanup_free char *message = NULL;
-	struct apistore_answer a;
-
-	for (size_t i = 0; i < c->n; i++) {
-		cleanup_free char *with = who(c->at[i].with);
-
-		t.with = with;
-		strbuf_addf(&t.text, "%sconflicts with %s:", i ? "\n" : "", with);
-		apistore_fieldset_each(&c->at[i].fields, tell_path, &t);
-	}
-	if (t.n == 1) {
-		struct json_object *one = json_object_array_get_idx(t.causes, 0);
-
-		message = xasprintf("Apply failed with 1 conflict: %s: %s",
-			json_get_str(one, "message"), json_get_str(one, "field"));
-	} else {
-		message =
-			xasprintf("Apply failed with %zu conflicts: %s", t.n, strbuf_str(&t.text));
-	}
-	strbuf_fini(&t.text);
-	a = apistore_status_conflicts(message, t.causes);
-	return a;
+	managed_entries_write(&l, o);
 }
 
 /* ---- applies */
 
 /* Takes away what the manager applied before and applies no more, unless another has it. */
-static void prune(const struct apistore_place *p, const struct entries *l,
+static void prune(const struct apistore_place *p, const struct managed_entries *l,
 	const struct apistore_fieldset *last, struct json_object **merged)
 {
 	cleanup_apistore_fieldset struct apistore_fieldset was = apistore_typed_with_parents(
@@ -501,21 +235,21 @@ struct apply {
 	const struct apistore_place *p;
 	const struct apistore_manager *m;
 	struct json_object *live, *conf; /* without managedFields */
-	struct entries *l;
+	struct managed_entries *l;
 	const struct apistore_fieldset *allowed; /* conflicts that do not count; NULL: none */
 	bool force;
 };
 
 /* NULL: conflicts, which borrow the entries. */
-static struct json_object *try_apply(const struct apply *a, struct conflicts *conflicts)
+static struct json_object *try_apply(const struct apply *a, struct managed_conflicts *conflicts)
 {
 	struct json_object *o = apistore_typed_merge(a->p, a->live, a->conf);
-	struct entry *self = find_entry(a->l, a->m, true);
+	struct managed_entry *self = managed_entries_find(a->l, a->m, true);
 	cleanup_apistore_fieldset struct apistore_fieldset last = {NULL, 0}, taken = {NULL, 0};
 	struct apistore_delta d;
 
 	if (!self)
-		self = add_entry(a->l, a->m->name, a->m->version, a->m->sub, true);
+		self = managed_entries_add(a->l, a->m->name, a->m->version, a->m->sub, true);
 	last = self->fields;
 	self->fields = apistore_typed_fields(a->p, a->conf);
 	strip(&self->fields);
@@ -526,15 +260,15 @@ static struct json_object *try_apply(const struct apply *a, struct conflicts *co
 	d = apistore_typed_compare(a->p, a->live, o);
 	taken = apistore_fieldset_union(&d.modified, &d.added);
 	if (!a->force)
-		*conflicts = find_conflicts(a->l, self, &taken, a->allowed);
+		*conflicts = managed_conflicts_find(a->l, self, &taken, a->allowed);
 	if (conflicts->n > 0) {
 		json_object_put(o);
 		o = NULL;
 	} else {
 		take_from_others(a->l, self, &taken, &d.removed);
 		if (!json_object_equal(a->live, o))
-			set_time(self, a->m->now);
-		drop_empty(a->l);
+			managed_entry_set_time(self, a->m->now);
+		managed_entries_drop_empty(a->l);
 	}
 	apistore_delta_fini(&d);
 	return o;
@@ -646,30 +380,31 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	cleanup_json struct json_object *bare = live ? without_managed(live) : json_obj(),
 					*part = NULL;
 	cleanup_apistore_fieldset struct apistore_fieldset allowed = {NULL, 0};
-	cleanup_entries struct entries l = {NULL, 0};
-	struct conflicts conflicts = {NULL, 0};
+	cleanup_managed_entries struct managed_entries l = {NULL, 0};
+	struct managed_conflicts conflicts = {NULL, 0};
 	struct err err = ERR_INIT;
 	struct apply a = {.p = p, .m = m, .live = bare, .l = &l, .force = force};
 	struct json_object *o;
 
 	if (check_conf(p, k, m, conf, refused) < 0)
 		return NULL;
-	if (live && read_entries(live, &l, &err) < 0) {
+	if (live && managed_entries_read(live, &l, &err) < 0) {
 		*refused = apistore_status_refusal(
 			500, NULL, "failed to decode managed fields: %s", err.text);
 		return NULL;
 	}
 	if (live && l.n == 0) {
-		cleanup_json struct json_object *nothing = nothing_yet(k);
+		cleanup_json struct json_object *nothing = nothing_yet(k),
+						*had = part_of(k, m, bare);
 		const struct apistore_manager before = {
 			"before-first-apply", m->version, m->sub, m->now};
 
-		note_update(p, &before, nothing, bare, &l);
+		note_update(p, &before, nothing, had, &l);
 	}
 	a.conf = part = part_of(k, m, conf);
-	if (l.n == ENTRIES_MAX && !find_entry(&l, m, true)) {
+	if (l.n == MANAGED_ENTRIES_MAX && !managed_entries_find(&l, m, true)) {
 		*refused = apistore_status_refusal(400, "BadRequest",
-			"the object has %d field managers, which is the most", ENTRIES_MAX);
+			"the object has %d field managers, which is the most", MANAGED_ENTRIES_MAX);
 		return NULL;
 	}
 	if (allowed_to_kubectl(&a, &allowed))
@@ -677,10 +412,10 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	o = try_apply(&a, &conflicts);
 	if (o) {
 		follow_last_applied(m, conf, o);
-		write_entries(&l, o);
+		managed_entries_write(&l, o);
 	} else {
-		*refused = refuse_conflicts(&conflicts);
+		*refused = managed_conflicts_refuse(&conflicts);
 	}
-	conflicts_fini(&conflicts);
+	managed_conflicts_fini(&conflicts);
 	return o;
 }

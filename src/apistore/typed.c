@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One walk per question, each by the type of the value and what the place says of it. Elements of a
- * list are looked up by their step (fieldset.h) in a sorted array.
+ * Places, the paths of an object, and what is removed by them: one walk per question, each by the type
+ * of the value and what the place says of it.
  */
 #include "config.h"
 
-#include "tec/apistore/typed.h"
-
-#include <stdlib.h>
-
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/schema/cause.h"
 
-#define ERRORS_MAX 20
+#include "typed_internal.h"
 
 /* ---- places */
 
@@ -83,147 +78,6 @@ static bool is_declared(const struct apistore_place *p, const char *name)
 	return !p->custom || schema_at_declares(p->at, name) == SCHEMA_DECLARED;
 }
 
-static bool is_map(struct json_object *v)
-{
-	return json_object_is_type(v, json_type_object);
-}
-
-static bool is_list(struct json_object *v)
-{
-	return json_object_is_type(v, json_type_array);
-}
-
-static bool is_empty(struct json_object *v)
-{
-	return is_map(v)    ? json_object_object_length(v) == 0
-	       : is_list(v) ? json_object_array_length(v) == 0
-			    : v == NULL;
-}
-
-/* One owner for all of it. */
-static bool is_leaf(const struct apistore_place *p, struct json_object *v)
-{
-	if (is_map(v))
-		return p->merge.type == SCHEMA_MERGE_ATOMIC;
-	if (is_list(v))
-		return p->merge.type != SCHEMA_MERGE_SET && p->merge.type != SCHEMA_MERGE_MAP;
-	return true;
-}
-
-/* ---- steps */
-
-static char *field_step(const char *name)
-{
-	return xasprintf("f:%s", name);
-}
-
-static char *value_step(char letter, struct json_object *v)
-{
-	struct strbuf out = STRBUF_INIT;
-
-	strbuf_addf(&out, "%c:", letter);
-	schema_json_go(&out, v);
-	return strbuf_steal(&out);
-}
-
-static char *keys_step(const struct schema_merge *m, struct json_object *e)
-{
-	cleanup_json struct json_object *keys = json_obj();
-	struct json_object *v = NULL;
-
-	for (size_t i = 0; i < ARRAY_LEN(m->keys) && m->keys[i]; i++) {
-		bool last = i + 1 == ARRAY_LEN(m->keys) || !m->keys[i + 1];
-
-		if (json_object_object_get_ex(e, m->keys[i], &v))
-			json_add(keys, m->keys[i], json_object_get(v));
-		else if (last && m->key_default)
-			json_add_str(keys, m->keys[i], m->key_default);
-	}
-	return json_object_object_length(keys) > 0 ? value_step('k', keys) : NULL;
-}
-
-/* NULL: it is no element of such a list. The caller frees. */
-static char *element_step(const struct schema_merge *m, struct json_object *e)
-{
-	if (m->type == SCHEMA_MERGE_SET)
-		return e && !is_map(e) && !is_list(e) ? value_step('v', e) : NULL;
-	return is_map(e) ? keys_step(m, e) : NULL;
-}
-
-struct item {
-	char *step; /* owned; NULL: none */
-	struct json_object *e;
-	size_t i;
-};
-
-/* The elements of a list in their order and, those with a step, by it. */
-struct items {
-	struct item *at;      /* owned */
-	struct item **sorted; /* owned */
-	size_t n, n_sorted;
-};
-
-static int by_item(const void *a, const void *b)
-{
-	const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
-	int c = strcmp(x->step, y->step);
-
-	return c ? c : (x->i > y->i) - (x->i < y->i);
-}
-
-static struct items items_of(const struct apistore_place *p, struct json_object *list)
-{
-	struct items it = {.n = is_list(list) ? json_object_array_length(list) : 0};
-
-	it.at = xcalloc(it.n + 1, sizeof(*it.at));
-	it.sorted = xcalloc(it.n + 1, sizeof(struct item *));
-	for (size_t i = 0; i < it.n; i++) {
-		struct json_object *e = json_object_array_get_idx(list, i);
-
-		it.at[i] = (struct item){element_step(&p->merge, e), e, i};
-		if (it.at[i].step)
-			it.sorted[it.n_sorted++] = &it.at[i];
-	}
-	qsort(it.sorted, it.n_sorted, sizeof(struct item *), by_item);
-	return it;
-}
-
-static void items_fini(struct items *it)
-{
-	for (size_t i = 0; i < it->n; i++)
-		free(it->at[i].step);
-	free(it->at);
-	free(it->sorted);
-}
-#define cleanup_items __attribute__((cleanup(items_fini)))
-
-/* How many elements from sorted[i] on have the same step. */
-static size_t run_at(const struct items *it, size_t i)
-{
-	size_t n = 0;
-
-	while (i + n < it->n_sorted && str_eq(it->sorted[i + n]->step, it->sorted[i]->step))
-		n++;
-	return n;
-}
-
-/* The first element with the step; NULL: none. *n: how many there are. */
-static const struct item *find_item(const struct items *it, const char *step, size_t *n)
-{
-	size_t lo = 0, hi = it->n_sorted;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (strcmp(it->sorted[mid]->step, step) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*n = lo < it->n_sorted && str_eq(it->sorted[lo]->step, step) ? run_at(it, lo) : 0;
-	return *n ? it->sorted[lo] : NULL;
-}
-
 /* ---- the paths of an object */
 
 static struct apistore_fieldset fields_of_map(
@@ -235,11 +89,11 @@ static struct apistore_fieldset fields_of_list(
 static struct apistore_fieldset fields_of(
 	const struct apistore_place *p, struct json_object *v, bool *self)
 {
-	*self = is_leaf(p, v);
+	*self = typed_is_leaf(p, v);
 	if (*self)
 		return (struct apistore_fieldset){NULL, 0};
-	if (is_map(v)) {
-		*self = is_empty(v);
+	if (typed_is_map(v)) {
+		*self = typed_is_empty(v);
 		return fields_of_map(p, v);
 	}
 	return fields_of_list(p, v);
@@ -251,7 +105,7 @@ static struct apistore_fieldset fields_of_map(const struct apistore_place *p, st
 
 	json_object_object_foreach (o, name, v) {
 		struct apistore_place at = apistore_place_member(p, name);
-		cleanup_free char *step = field_step(name);
+		cleanup_free char *step = typed_field_step(name);
 		bool self;
 		struct apistore_fieldset below = fields_of(&at, v, &self);
 
@@ -264,7 +118,7 @@ static struct apistore_fieldset fields_of_map(const struct apistore_place *p, st
 static struct apistore_fieldset fields_of_list(
 	const struct apistore_place *p, struct json_object *list)
 {
-	cleanup_items struct items it = items_of(p, list);
+	cleanup_typed_items struct typed_items it = typed_items_of(p, list);
 	const struct apistore_place at = apistore_place_element(p);
 	struct apistore_fieldset out = {NULL, 0};
 
@@ -272,7 +126,7 @@ static struct apistore_fieldset fields_of_list(
 		struct apistore_fieldset below = {NULL, 0};
 		bool self;
 
-		n = run_at(&it, i);
+		n = typed_items_run(&it, i);
 		if (n == 1)
 			below = fields_of(&at, it.sorted[i]->e, &self);
 		apistore_fieldset_add(&out, it.sorted[i]->step, true, &below);
@@ -307,274 +161,6 @@ struct apistore_fieldset apistore_typed_with_parents(
 	return out;
 }
 
-/* ---- comparing */
-
-enum change { SAME, ADDED, REMOVED, MODIFIED };
-
-struct side {
-	bool there;
-	struct json_object *v;
-};
-
-void apistore_delta_fini(struct apistore_delta *d)
-{
-	apistore_fieldset_fini(&d->added);
-	apistore_fieldset_fini(&d->removed);
-	apistore_fieldset_fini(&d->modified);
-}
-
-static enum change compare(
-	const struct apistore_place *p, struct side l, struct side r, struct apistore_delta *below);
-
-static void note(struct apistore_delta *d, const char *step, enum change c,
-	struct apistore_delta *take_below)
-{
-	apistore_fieldset_add(&d->added, step, c == ADDED, &take_below->added);
-	apistore_fieldset_add(&d->removed, step, c == REMOVED, &take_below->removed);
-	apistore_fieldset_add(&d->modified, step, c == MODIFIED, &take_below->modified);
-	apistore_delta_fini(take_below);
-}
-
-static void compare_member(const struct apistore_place *p, const char *name, struct side l,
-	struct side r, struct apistore_delta *d)
-{
-	struct apistore_place at = apistore_place_member(p, name);
-	cleanup_free char *step = field_step(name);
-	struct apistore_delta below = {0};
-	enum change c = compare(&at, l, r, &below);
-
-	note(d, step, c, &below);
-}
-
-static void compare_maps(const struct apistore_place *p, struct json_object *l,
-	struct json_object *r, struct apistore_delta *d)
-{
-	struct json_object *other;
-
-	if (is_map(l)) {
-		json_object_object_foreach (l, name, v) {
-			struct side to = {false, NULL};
-
-			if (is_map(r) && json_object_object_get_ex(r, name, &other))
-				to = (struct side){true, other};
-			compare_member(p, name, (struct side){true, v}, to, d);
-		}
-	}
-	if (!is_map(r))
-		return;
-	json_object_object_foreach (r, added, theirs)
-		if (!is_map(l) || !json_object_object_get_ex(l, added, NULL))
-			compare_member(p, added, (struct side){false, NULL},
-				(struct side){true, theirs}, d);
-}
-
-/* Elements that are there several times are one leaf. */
-static void compare_run(const struct apistore_place *at, const struct items *l, size_t i, size_t nl,
-	const struct items *r, size_t k, size_t nr, struct apistore_delta *d)
-{
-	const char *step = nl ? l->sorted[i]->step : r->sorted[k]->step;
-	struct side x = {nl > 0, nl ? l->sorted[i]->e : NULL},
-		    y = {nr > 0, nr ? r->sorted[k]->e : NULL};
-	struct apistore_delta below = {0};
-	enum change c = SAME;
-
-	if (nl <= 1 && nr <= 1) {
-		c = compare(at, x, y, &below);
-	} else if (nl > 1 && nr > 1) {
-		for (size_t n = 0; nl != nr ? c == SAME : n < nl && c == SAME; n++)
-			if (nl != nr ||
-				!json_object_equal(l->sorted[i + n]->e, r->sorted[k + n]->e))
-				c = MODIFIED;
-	} else {
-		c = nl > 1 ? REMOVED : ADDED;
-		if (nl > 1 && nr)
-			(void)compare(at, (struct side){false, NULL}, y, &below);
-		else if (nr > 1 && nl)
-			(void)compare(at, x, (struct side){false, NULL}, &below);
-	}
-	note(d, step, c, &below);
-}
-
-static void compare_lists(const struct apistore_place *p, struct json_object *l,
-	struct json_object *r, struct apistore_delta *d)
-{
-	const struct apistore_place at = apistore_place_element(p);
-	cleanup_items struct items x = items_of(p, l), y = items_of(p, r);
-	size_t i = 0, k = 0;
-
-	while (i < x.n_sorted || k < y.n_sorted) {
-		int c = i == x.n_sorted   ? 1
-			: k == y.n_sorted ? -1
-					  : strcmp(x.sorted[i]->step, y.sorted[k]->step);
-		size_t nl = c <= 0 ? run_at(&x, i) : 0, nr = c >= 0 ? run_at(&y, k) : 0;
-
-		compare_run(&at, &x, i, nl, &y, k, nr, d);
-		i += nl;
-		k += nr;
-	}
-}
-
-static enum change compare(
-	const struct apistore_place *p, struct side l, struct side r, struct apistore_delta *below)
-{
-	struct json_object *of = r.v ? r.v : l.v;
-	bool fits = (is_map(of) && (!l.v || is_map(l.v)) && (!r.v || is_map(r.v))) ||
-		    (is_list(of) && (!l.v || is_list(l.v)) && (!r.v || is_list(r.v)));
-
-	if (fits && !is_leaf(p, of) && !(is_empty(l.v) && is_empty(r.v))) {
-		if (is_map(of))
-			compare_maps(p, l.v, r.v, below);
-		else
-			compare_lists(p, l.v, r.v, below);
-		apistore_fieldset_done(&below->added);
-		apistore_fieldset_done(&below->removed);
-		apistore_fieldset_done(&below->modified);
-		return !l.there ? ADDED : !r.there ? REMOVED : SAME;
-	}
-	if (!l.there)
-		return ADDED;
-	return !r.there ? REMOVED : json_object_equal(l.v, r.v) ? SAME : MODIFIED;
-}
-
-struct apistore_delta apistore_typed_compare(
-	const struct apistore_place *p, struct json_object *was, struct json_object *now)
-{
-	struct apistore_delta d = {0};
-
-	(void)compare(p, (struct side){true, was}, (struct side){true, now}, &d);
-	return d;
-}
-
-/* ---- merging */
-
-static struct json_object *merge(
-	const struct apistore_place *p, struct json_object *l, struct json_object *r);
-
-static struct json_object *copy_of(struct json_object *v)
-{
-	return v ? json_copy(v) : NULL;
-}
-
-static struct json_object *merge_maps(
-	const struct apistore_place *p, struct json_object *l, struct json_object *r)
-{
-	struct json_object *out = json_obj(), *other;
-
-	json_object_object_foreach (l, name, v) {
-		if (is_map(r) && json_object_object_get_ex(r, name, &other)) {
-			struct apistore_place at = apistore_place_member(p, name);
-
-			json_add(out, name, merge(&at, v, other));
-		} else {
-			json_add(out, name, copy_of(v));
-		}
-	}
-	if (!is_map(r))
-		return out;
-	json_object_object_foreach (r, added, theirs)
-		if (!json_object_object_get_ex(l, added, NULL))
-			json_add(out, added, copy_of(theirs));
-	return out;
-}
-
-/* A list under way: what is taken from which side. */
-struct weave {
-	struct apistore_place at;
-	struct items l, r;
-	const struct item **l_in_r, **r_in_l; /* the same element on the other side, or NULL */
-	bool *taken;                          /* of r */
-	size_t shared;                        /* the next of r that is in l too; r.n: none */
-	struct json_object *out;
-};
-
-static void next_shared(struct weave *w, size_t from)
-{
-	w->shared = from;
-	while (w->shared < w->r.n && !w->r_in_l[w->shared])
-		w->shared++;
-}
-
-static void take_right(struct weave *w, size_t k)
-{
-	const struct item *l = w->r_in_l[k];
-	size_t n = 0;
-
-	if (l)
-		find_item(&w->l, l->step, &n);
-	w->taken[k] = true;
-	json_push(w->out, n == 1 ? merge(&w->at, l->e, w->r.at[k].e) : copy_of(w->r.at[k].e));
-	if (w->shared == k)
-		next_shared(w, k + 1);
-}
-
-static void weave(struct weave *w)
-{
-	size_t i = 0, k = 0;
-
-	while (i < w->l.n || k < w->r.n) {
-		const struct item *in_r = i < w->l.n ? w->l_in_r[i] : NULL;
-
-		if (i < w->l.n && !in_r) {
-			json_push(w->out, copy_of(w->l.at[i++].e));
-		} else if (in_r && k < w->r.n && in_r->i == k) {
-			take_right(w, k++);
-			i++;
-		} else if (in_r && (w->taken[in_r->i] || (k < w->r.n && w->shared < w->r.n &&
-								 w->shared != in_r->i))) {
-			i++;
-		} else {
-			take_right(w, k++);
-		}
-	}
-}
-
-/* Those of l stay where they are, those of r come in their order beside the ones they share. */
-static struct json_object *merge_lists(
-	const struct apistore_place *p, struct json_object *l, struct json_object *r)
-{
-	struct weave w = {.at = apistore_place_element(p),
-		.l = items_of(p, l),
-		.r = items_of(p, r),
-		.out = json_arr()};
-	size_t n;
-
-	w.l_in_r = xcalloc(w.l.n + 1, sizeof(struct item *));
-	w.r_in_l = xcalloc(w.r.n + 1, sizeof(struct item *));
-	w.taken = xcalloc(w.r.n + 1, sizeof(bool));
-	for (size_t i = 0; i < w.l.n; i++)
-		if (w.l.at[i].step)
-			w.l_in_r[i] = find_item(&w.r, w.l.at[i].step, &n);
-	for (size_t i = 0; i < w.r.n; i++)
-		if (w.r.at[i].step)
-			w.r_in_l[i] = find_item(&w.l, w.r.at[i].step, &n);
-	next_shared(&w, 0);
-	weave(&w);
-	items_fini(&w.l);
-	items_fini(&w.r);
-	free(w.l_in_r);
-	free(w.r_in_l);
-	free(w.taken);
-	return w.out;
-}
-
-static struct json_object *merge(
-	const struct apistore_place *p, struct json_object *l, struct json_object *r)
-{
-	bool empty = is_empty(l) && is_empty(r);
-
-	if (is_map(l) && (is_map(r) || !r) && !is_leaf(p, l) && !empty)
-		return merge_maps(p, l, r);
-	if (is_list(l) && (is_list(r) || !r) && !is_leaf(p, l) && !empty)
-		return merge_lists(p, l, r);
-	return copy_of(r);
-}
-
-struct json_object *apistore_typed_merge(
-	const struct apistore_place *p, struct json_object *o, struct json_object *conf)
-{
-	return merge(p, o, conf);
-}
-
 /* ---- removing */
 
 static void remove_from_list(
@@ -585,7 +171,7 @@ static void remove_from_list(
 
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *e = json_object_array_get_idx(list, i);
-		cleanup_free char *step = element_step(&p->merge, e);
+		cleanup_free char *step = typed_element_step(&p->merge, e);
 		const struct apistore_step *f = step ? apistore_fieldset_find(s, step) : NULL;
 
 		if (f && f->member)
@@ -603,9 +189,9 @@ static void remove_from_list(
 void apistore_typed_remove(
 	const struct apistore_place *p, struct json_object *o, const struct apistore_fieldset *s)
 {
-	if (is_leaf(p, o) || is_empty(o))
+	if (typed_is_leaf(p, o) || typed_is_empty(o))
 		return;
-	if (is_list(o)) {
+	if (typed_is_list(o)) {
 		remove_from_list(p, o, s);
 		return;
 	}
@@ -618,138 +204,11 @@ void apistore_typed_remove(
 		if (f->step[0] != 'f' || !json_object_object_get_ex(o, name, &v))
 			continue;
 		at = apistore_place_member(p, name);
-		if (!f->member && is_empty(v))
+		if (!f->member && typed_is_empty(v))
 			continue;
 		if (!f->member)
 			apistore_typed_remove(&at, v, &f->below);
-		if (f->member || is_empty(v))
+		if (f->member || typed_is_empty(v))
 			json_object_object_del(o, name);
 	}
-}
-
-/* ---- what may be applied */
-
-struct check {
-	struct strbuf path, out;
-	size_t n;
-};
-
-static void fault(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void fault(struct check *c, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (c->n++ >= ERRORS_MAX)
-		return;
-	strbuf_addf(&c->out, "%s%s: ", c->n > 1 ? "\n  " : "", strbuf_str(&c->path));
-	va_start(ap, fmt);
-	strbuf_vaddf(&c->out, fmt, ap);
-	va_end(ap);
-}
-
-static void check(const struct apistore_place *p, struct json_object *v, struct check *c);
-
-static void check_below(
-	const struct apistore_place *at, const char *step, struct json_object *v, struct check *c)
-{
-	size_t before = c->path.len;
-
-	apistore_fieldset_print_step(&c->path, step);
-	if (at)
-		check(at, v, c);
-	else
-		fault(c, "field not declared in schema");
-	c->path.len = before;
-	c->path.data[before] = '\0';
-}
-
-static void check_map(const struct apistore_place *p, struct json_object *o, struct check *c)
-{
-	json_object_object_foreach (o, name, v) {
-		struct apistore_place at = apistore_place_member(p, name);
-		cleanup_free char *step = field_step(name);
-		bool unknown = p->custom && schema_at_declares(p->at, name) == SCHEMA_UNKNOWN;
-
-		check_below(unknown ? NULL : &at, step, v, c);
-		if (unknown) /* the others are not looked at */
-			return;
-	}
-}
-
-static void no_element(
-	const struct schema_merge *m, struct json_object *e, size_t i, struct check *c)
-{
-	cleanup_strbuf struct strbuf keys = STRBUF_INIT;
-
-	if (m->type == SCHEMA_MERGE_SET) {
-		fault(c, "element %zu: %s", i,
-			is_map(e) ? "associative list without keys has an element that's a map type"
-			: is_list(e)
-				? "not supported: associative list with lists as elements"
-				: "associative list without keys has an element that's an explicit null");
-		return;
-	}
-	if (!is_map(e)) {
-		fault(c, "element %zu: associative list with keys may not have %s", i,
-			e ? "non-map elements" : "a null element");
-		return;
-	}
-	for (size_t k = 0; k < ARRAY_LEN(m->keys) && m->keys[k]; k++)
-		strbuf_addf(&keys, "%s\"%s\"", k ? " " : "", m->keys[k]);
-	fault(c,
-		"element %zu: associative list with keys has an element that omits all key fields [%s] (and doesn't have default values for any key fields)",
-		i, strbuf_str(&keys));
-}
-
-static void check_list(const struct apistore_place *p, struct json_object *list, struct check *c)
-{
-	const struct apistore_place at = apistore_place_element(p);
-	bool keyed = p->merge.type == SCHEMA_MERGE_SET || p->merge.type == SCHEMA_MERGE_MAP;
-	cleanup_items struct items it = items_of(p, keyed ? list : NULL);
-
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
-		cleanup_free char *index = xasprintf("i:%zu", i);
-		const char *step = keyed ? it.at[i].step : index;
-		struct json_object *e = json_object_array_get_idx(list, i);
-		size_t n;
-
-		if (!step) {
-			no_element(&p->merge, e, i, c);
-			return;
-		}
-		if (keyed && find_item(&it, step, &n)->i != i) {
-			cleanup_strbuf struct strbuf key = STRBUF_INIT;
-
-			apistore_fieldset_print_step(&key, step);
-			fault(c, "duplicate entries for key %s", strbuf_str(&key));
-		}
-		check_below(&at, step, e, c);
-	}
-}
-
-static void check(const struct apistore_place *p, struct json_object *v, struct check *c)
-{
-	cleanup_free char *mismatch = p->custom ? schema_at_mismatch(p->at, v) : NULL;
-
-	if (mismatch)
-		fault(c, "%s", mismatch);
-	else if (is_map(v))
-		check_map(p, v, c);
-	else if (is_list(v))
-		check_list(p, v, c);
-}
-
-char *apistore_typed_check(const struct apistore_place *p, struct json_object *conf)
-{
-	struct check c = {STRBUF_INIT, STRBUF_INIT, 0};
-	char *text = NULL;
-
-	check(p, conf, &c);
-	if (c.n == 1)
-		text = strbuf_steal(&c.out);
-	else if (c.n > 1)
-		text = xasprintf("errors:\n  %s", strbuf_str(&c.out));
-	strbuf_fini(&c.path);
-	strbuf_fini(&c.out);
-	return text;
 }
