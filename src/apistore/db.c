@@ -28,16 +28,23 @@ static const char *const queries[DB_N_QUERIES] = {
 			      "sealed,body,tag) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
 	[DB_PUT_OBJECT] = "INSERT OR REPLACE INTO object(resource,ns,name,rv,uid) "
 			  "VALUES(?1,?2,?3,?4,?5)",
+	/* Without a write to the index of uids. */
+	[DB_MOVE_OBJECT] = "UPDATE object SET rv=?4 WHERE " OBJECT_KEY " AND uid=?5",
 	[DB_DROP_OBJECT] = "DELETE FROM object WHERE " OBJECT_KEY,
 	[DB_DROP_SEALED] = "DELETE FROM version WHERE " OBJECT_KEY " AND sealed",
 	[DB_ADD_OWNER] = "INSERT OR IGNORE INTO owner(resource,ns,name,uid) VALUES(?1,?2,?3,?4)",
 	[DB_DROP_OWNERS] = "DELETE FROM owner WHERE " OBJECT_KEY,
+	[DB_OWNERS] = "SELECT uid FROM owner WHERE " OBJECT_KEY,
 	[DB_GET] = "SELECT " COLUMNS " FROM object o JOIN version v ON v.rv=o.rv "
 		   "WHERE o.resource=?1 AND o.ns=?2 AND o.name=?3",
 	[DB_GET_AT] = "SELECT " COLUMNS " FROM version v WHERE v.resource=?1 AND v.ns=?2 "
 		      "AND v.name=?3 AND v.rv<=?4 ORDER BY v.rv DESC LIMIT 1",
 	[DB_SCAN] = "SELECT " COLUMNS " FROM object o CROSS JOIN version v ON v.rv=o.rv "
 		    "WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) ORDER BY o.ns,o.name",
+	/* Without a look at versions, of which each is in a page of its own. */
+	[DB_SCAN_KEYS] = "SELECT o.rv,0,o.resource,o.ns,o.name,o.uid,0,0,0,'',0,NULL,NULL "
+			 "FROM object o WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) "
+			 "ORDER BY o.ns,o.name",
 	[DB_SCAN_AT] =
 		"SELECT " COLUMNS " FROM version v WHERE v.resource=?1 AND (v.ns,v.name)>(?2,?3) "
 		"AND v.type<>3 AND v.rv=(SELECT max(w.rv) FROM version w WHERE "
@@ -58,7 +65,11 @@ static const char *const queries[DB_N_QUERIES] = {
 		"AND ns IN ('',o.ns)) ORDER BY resource,ns,name LIMIT ?4",
 	[DB_DEPENDENTS] = "SELECT resource,ns,name FROM owner WHERE uid=?5 "
 			  "AND (resource,ns,name)>(?1,?2,?3) ORDER BY resource,ns,name LIMIT ?4",
-	[DB_INSIDE] = "SELECT resource,ns,name FROM object WHERE ns=?1 LIMIT ?2",
+	/* From one resource to the next, of which there are few. */
+	[DB_INSIDE] = "WITH RECURSIVE r(k) AS (SELECT min(resource) FROM object UNION ALL "
+		      "SELECT (SELECT min(resource) FROM object WHERE resource>r.k) FROM r "
+		      "WHERE r.k IS NOT NULL) SELECT o.resource,o.ns,o.name FROM r CROSS JOIN "
+		      "object o ON o.resource=r.k AND o.ns=?1 LIMIT ?2",
 	[DB_AGED] = "SELECT o.resource,o.ns,o.name FROM object o JOIN version v ON v.rv=o.rv "
 		    "WHERE o.resource=?1 AND (v.at<?2 OR o.rv<=(SELECT rv FROM object "
 		    "WHERE resource=?1 ORDER BY rv DESC LIMIT 1 OFFSET ?3)) LIMIT ?4",
@@ -285,9 +296,10 @@ static int run_for_key(
 	return db_run(db, st, "write", err);
 }
 
-static int put_object(struct apistore_db *db, const struct apistore_version *v, struct err *err)
+static int set_object(
+	struct apistore_db *db, enum db_query q, const struct apistore_version *v, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_PUT_OBJECT, err);
+	sqlite3_stmt *st = db_query(db, q, err);
 
 	if (!st)
 		return -1;
@@ -297,9 +309,56 @@ static int put_object(struct apistore_db *db, const struct apistore_version *v, 
 	return db_run(db, st, "write", err);
 }
 
+/* REPLACE would take the row out of every index and put it in again. */
+static int put_object(struct apistore_db *db, const struct apistore_version *v, struct err *err)
+{
+	if (v->prev) {
+		if (set_object(db, DB_MOVE_OBJECT, v, err) < 0)
+			return -1;
+		if (sqlite3_changes(db->sql) > 0)
+			return 0;
+	}
+	return set_object(db, DB_PUT_OBJECT, v, err);
+}
+
+static bool is_among(const char *uid, const char *const *owners, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(uid, owners[i]))
+			return true;
+	return false;
+}
+
+/* Are they what is stored? 1, 0 (also when one is named twice), -1. */
+static int has_owners(struct apistore_db *db, const struct apistore_key *key,
+	const char *const *owners, size_t n, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_OWNERS, err);
+	bool same = true;
+	size_t stored = 0;
+	int rc;
+
+	if (!st)
+		return -1;
+	db_bind_key(st, key);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW && same) {
+		same = is_among((const char *)sqlite3_column_text(st, 0), owners, n);
+		stored++;
+	}
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		(void)db_failed(db, "read", err);
+	sqlite3_reset(st);
+	return rc != SQLITE_ROW && rc != SQLITE_DONE ? -1 : same && stored == n;
+}
+
+/* Nearly every change leaves them as they are, and then it writes to no page of them. */
 static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n, struct err *err)
 {
+	int same = v->prev ? has_owners(db, &v->key, owners, n, err) : n == 0;
+
+	if (same != 0)
+		return same < 0 ? -1 : 0;
 	if (v->prev && run_for_key(db, DB_DROP_OWNERS, &v->key, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {

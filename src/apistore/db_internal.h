@@ -16,13 +16,16 @@ enum db_query {
 	DB_ROLLBACK,
 	DB_INSERT_VERSION,
 	DB_PUT_OBJECT,
+	DB_MOVE_OBJECT,
 	DB_DROP_OBJECT,
 	DB_DROP_SEALED,
 	DB_ADD_OWNER,
 	DB_DROP_OWNERS,
+	DB_OWNERS,
 	DB_GET,
 	DB_GET_AT,
 	DB_SCAN,
+	DB_SCAN_KEYS,
 	DB_SCAN_AT,
 	DB_CHANGES,
 	DB_COUNT,
@@ -84,8 +87,8 @@ void db_bind_seal(
 	struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v);
 /* The version in the statement's row; fn is called with it. 0: and wants no more; 1: goes on; -1:
  * it is not what was written. */
-int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apistore_version_fn fn,
-	void *arg, struct err *err);
+int db_give_version(struct apistore_db *db, sqlite3_stmt *st, apistore_version_fn fn, void *arg,
+	struct err *err);
 
 /* db_key.c */
 /* The database's key under this sealing key, or a new one in a new database. */
@@ -97,7 +100,11 @@ int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
 int db_has_rows(struct apistore_db *db, bool *out, struct err *err);
 /* Opens file and makes or migrates the tables, without the rows looked at. */
 int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);
+
+/* db_check.c */
 /* All of it is what was written. */
 int db_check(struct apistore_db *db, struct err *err);
+/* Its pages hold together, whatever is in them. */
+int db_check_pages(struct apistore_db *db, struct err *err);
 
 #endif

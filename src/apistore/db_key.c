@@ -203,7 +203,7 @@ static int reseal_next(struct batch *b)
 	b->rc = 0;
 	rc = sqlite3_step(st);
 	if (rc == SQLITE_ROW) {
-		if (db_give_version(b->db, st, false, reseal_row, b, b->err) < 0)
+		if (db_give_version(b->db, st, reseal_row, b, b->err) < 0)
 			b->rc = -1;
 	} else if (rc != SQLITE_DONE) {
 		b->rc = db_failed(b->db, "seal again", b->err);

@@ -38,6 +38,10 @@ static const char *const migrations[] = {
 	"CREATE TABLE owner(uid TEXT NOT NULL, resource TEXT NOT NULL, ns TEXT NOT NULL,"
 	" name TEXT NOT NULL, PRIMARY KEY(uid, resource, ns, name)) WITHOUT ROWID;"
 	"CREATE INDEX owner_of ON owner(resource, ns, name);",
+	/* An index ends with the rowid, which rv is, without its name too. By namespace alone
+	 * objects are found for each resource (DB_INSIDE). */
+	"DROP INDEX version_of; CREATE INDEX version_of ON version(resource, ns, name);"
+	"DROP INDEX object_ns;",
 };
 
 int db_lock(const char *dir, struct err *err)
@@ -102,6 +106,8 @@ static int migrate(struct apistore_db *db, struct err *err)
 			(long long)version, (long long)newest);
 	if (version == newest)
 		return 0;
+	if (version > 0 && db_check_pages(db, err) < 0)
+		return -1; /* as it is: what is damaged is not rebuilt */
 	if (exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
 		return -1;
 	for (int64_t v = version; v < newest; v++)
@@ -158,7 +164,7 @@ int db_open_file(struct apistore_db *db, const char *path, const char *vfs, stru
 	static const char settings[] =
 		"PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
 		"PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2048;"
-		"PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF";
+		"PRAGMA cell_size_check=ON; PRAGMA wal_autocheckpoint=2000; PRAGMA trusted_schema=OFF";
 	int fd;
 
 	if (path[0] != ':') { /* no other user may ever read it */
@@ -177,64 +183,4 @@ int db_open_file(struct apistore_db *db, const char *path, const char *vfs, stru
 	if (exec(db, settings, "open", err) < 0 || migrate(db, err) < 0)
 		return -1;
 	return read_rv(db, err);
-}
-
-/* ---- is it whole? */
-
-static bool go_on(void *arg, const struct apistore_version *v)
-{
-	return true;
-}
-
-static int check_rows(struct apistore_db *db, struct err *err)
-{
-	static const char all[] =
-		"SELECT v.rv,v.type,v.resource,v.ns,v.name,v.uid,v.prev,v.at,v.head,"
-		"v.meta,v.sealed,v.body,v.tag FROM version v";
-	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db->sql, all, -1, &st, NULL), ok = 1;
-
-	if (rc != SQLITE_OK)
-		return db_failed(db, "check", err);
-	while (ok > 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
-		ok = db_give_version(db, st, false, go_on, NULL, err);
-	if (ok > 0 && rc != SQLITE_DONE)
-		ok = db_failed(db, "check", err);
-	sqlite3_finalize(st);
-	return ok > 0 ? 0 : -1;
-}
-
-int db_check(struct apistore_db *db, struct err *err)
-{
-	/* What object says must be what the newest version of each object says, and the other way
-	 * round. */
-	static const char differ[] =
-		"SELECT (SELECT count(*) FROM object o LEFT JOIN version v ON v.rv=o.rv WHERE "
-		"v.rv IS NULL OR v.type=3 OR v.resource<>o.resource OR v.ns<>o.ns OR "
-		"v.name<>o.name OR v.uid<>o.uid) + (SELECT count(*) FROM version v WHERE v.type<>3 "
-		"AND NOT EXISTS (SELECT 1 FROM version w WHERE w.resource=v.resource AND "
-		"w.ns=v.ns AND w.name=v.name AND w.rv>v.rv) AND NOT EXISTS (SELECT 1 FROM object o "
-		"WHERE o.resource=v.resource AND o.ns=v.ns AND o.name=v.name AND o.rv=v.rv))";
-	sqlite3_stmt *st = NULL;
-	int64_t n = 0;
-	bool ok;
-
-	if (sqlite3_prepare_v2(db->sql, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK ||
-		sqlite3_step(st) != SQLITE_ROW) {
-		(void)db_failed(db, "check", err);
-		sqlite3_finalize(st);
-		return -1;
-	}
-	ok = str_eq((const char *)sqlite3_column_text(st, 0), "ok");
-	if (!ok)
-		(void)err_set(err, ERR_INVALID, "the database is damaged (%s): restore a backup",
-			log_esc((const char *)sqlite3_column_text(st, 0)));
-	sqlite3_finalize(st);
-	if (!ok || check_rows(db, err) < 0 || number(db, differ, &n, err) < 0)
-		return -1;
-	if (n > 0)
-		return err_set(err, ERR_INVALID,
-			"the database is damaged (%lld objects without their version): restore a backup",
-			(long long)n);
-	return 0;
 }

@@ -121,10 +121,10 @@ static int give_sealed(struct apistore_db *db, sqlite3_stmt *st, struct apistore
 	return rc;
 }
 
-int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apistore_version_fn fn,
-	void *arg, struct err *err)
+/* Without its body. */
+static struct apistore_version head_of(sqlite3_stmt *st)
 {
-	struct apistore_version v = {
+	return (struct apistore_version){
 		.key = {text_of(st, RESOURCE), text_of(st, NS), text_of(st, NAME)},
 		.uid = text_of(st, UID),
 		.rv = (uint64_t)sqlite3_column_int64(st, RV),
@@ -134,37 +134,63 @@ int db_give_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body, apis
 		.meta = text_of(st, META),
 		.head = (size_t)sqlite3_column_int64(st, HEAD),
 		.sealed = sqlite3_column_int(st, SEALED) != 0};
+}
+
+static int give_whole(struct apistore_db *db, sqlite3_stmt *st, struct apistore_version *v,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
 	const void *tag;
 
-	if (no_body)
-		return fn(arg, &v);
-	if (v.sealed)
-		return give_sealed(db, st, &v, fn, arg, err);
-	v.body = text_of(st, BODY);
-	v.len = (size_t)sqlite3_column_bytes(st, BODY);
+	if (v->sealed)
+		return give_sealed(db, st, v, fn, arg, err);
+	v->body = text_of(st, BODY);
+	v->len = (size_t)sqlite3_column_bytes(st, BODY);
 	tag = sqlite3_column_blob(st, TAG);
 	if (sqlite3_column_bytes(st, TAG) != SEAL_TAG_LEN ||
-		(!is_tagged(&db->now, &v, tag) && !is_tagged(&db->old, &v, tag)) ||
-		v.event < APISTORE_ADDED || v.event > APISTORE_DELETED || v.head > v.len)
-		return not_what_was_written(&v, err);
-	return fn(arg, &v);
+		(!is_tagged(&db->now, v, tag) && !is_tagged(&db->old, v, tag)) ||
+		v->event < APISTORE_ADDED || v->event > APISTORE_DELETED || v->head > v->len)
+		return not_what_was_written(v, err);
+	return fn(arg, v);
+}
+
+int db_give_version(struct apistore_db *db, sqlite3_stmt *st, apistore_version_fn fn, void *arg,
+	struct err *err)
+{
+	struct apistore_version v = head_of(st);
+
+	return give_whole(db, st, &v, fn, arg, err);
 }
 
 /* ---- reading */
 
-/* Every row to fn, until it has enough. The number of rows given, -1. */
-static int each_version(struct apistore_db *db, sqlite3_stmt *st, bool no_body,
+static int give_row(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_scan *scan,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	struct apistore_version v = head_of(st);
+
+	if (scan->ns && strcmp(v.key.ns, scan->ns) != 0)
+		return 0;
+	if (scan->wants && !scan->wants(arg, &v))
+		return 1;
+	if (scan->no_body || scan->only_keys)
+		return fn(arg, &v);
+	return give_whole(db, st, &v, fn, arg, err);
+}
+
+/* Every row to fn, until it has enough. scan: what of them; NULL: all. How many rows, or -1. */
+static int each_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
 	int rc, n = 0, more = 1;
 
 	while (more > 0 && (rc = sqlite3_step(st)) != SQLITE_DONE) {
-		if (rc != SQLITE_ROW) {
+		if (rc != SQLITE_ROW)
 			more = db_failed(db, "read", err);
-			break;
-		}
-		more = db_give_version(db, st, no_body, fn, arg, err);
-		n++;
+		else if (scan)
+			more = give_row(db, st, scan, fn, arg, err);
+		else
+			more = db_give_version(db, st, fn, arg, err);
+		n += rc == SQLITE_ROW;
 	}
 	sqlite3_reset(st);
 	return more < 0 ? -1 : n;
@@ -180,28 +206,15 @@ int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint
 	db_bind_key(st, key);
 	if (at)
 		sqlite3_bind_int64(st, 4, (int64_t)at);
-	return each_version(db, st, false, fn, arg, err);
-}
-
-struct within {
-	const char *ns;
-	apistore_version_fn fn;
-	void *arg;
-};
-
-static bool give_within(void *arg, const struct apistore_version *v)
-{
-	struct within *w = arg;
-
-	return strcmp(v->key.ns, w->ns) == 0 && w->fn(w->arg, v);
+	return each_version(db, st, NULL, fn, arg, err);
 }
 
 int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
 	bool current = !scan->at || scan->at == db->rv;
-	sqlite3_stmt *st = db_query(db, current ? DB_SCAN : DB_SCAN_AT, err);
-	struct within w = {scan->ns, fn, arg};
+	enum db_query query = !current ? DB_SCAN_AT : scan->only_keys ? DB_SCAN_KEYS : DB_SCAN;
+	sqlite3_stmt *st = db_query(db, query, err);
 	const char *ns = scan->after_ns ? scan->after_ns : scan->ns ? scan->ns : "";
 
 	if (!st)
@@ -211,9 +224,7 @@ int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
 	sqlite3_bind_text(st, 3, scan->after_name ? scan->after_name : "", -1, SQLITE_STATIC);
 	if (!current)
 		sqlite3_bind_int64(st, 4, (int64_t)scan->at);
-	if (scan->ns)
-		return each_version(db, st, scan->no_body, give_within, &w, err);
-	return each_version(db, st, scan->no_body, fn, arg, err);
+	return each_version(db, st, scan, fn, arg, err);
 }
 
 int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
@@ -228,7 +239,7 @@ int apistore_db_changes(struct apistore_db *db, const char *resource, const char
 	sqlite3_bind_text(st, 3, resource, -1, SQLITE_STATIC);
 	if (ns)
 		sqlite3_bind_text(st, 4, ns, -1, SQLITE_STATIC);
-	return each_version(db, st, false, fn, arg, err);
+	return each_version(db, st, NULL, fn, arg, err);
 }
 
 uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns)

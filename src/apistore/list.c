@@ -272,7 +272,10 @@ static int find_page(struct apistore_listing *l, struct err *err)
 {
 	struct apistore_scan scan = scan_of(l, true);
 	struct page p = {.l = l};
-	int rc = apistore_db_scan(l->s->db, &scan, count_item, &p, err);
+	int rc;
+
+	scan.only_keys = l->select == NULL;
+	rc = apistore_db_scan(l->s->db, &scan, count_item, &p, err);
 
 	if (rc >= 0 && l->more && !l->select && is_current(l)) {
 		const struct apistore_key last = {l->resource, p.ns, p.name};
@@ -377,21 +380,38 @@ static void add_object(
 	}
 }
 
+static bool ends_page(const struct apistore_listing *l)
+{
+	return l->limit > 0 && l->given == l->limit;
+}
+
+/* What comes next ends the piece, whatever it is. */
+static bool has_enough(const struct pull *p)
+{
+	return p->out->len >= p->end || ends_page(p->l);
+}
+
+static bool is_wanted(void *arg, const struct apistore_version *v)
+{
+	const struct pull *p = arg;
+
+	return has_enough(p) ||
+	       apistore_selector_matches(p->l->select, v->key.ns, v->key.name, v->meta);
+}
+
 static bool add_item(void *arg, const struct apistore_version *v)
 {
 	struct pull *p = arg;
 	struct apistore_listing *l = p->l;
 
-	if (p->out->len >= p->end || (l->limit > 0 && l->given == l->limit)) {
-		p->full = !(l->limit > 0 && l->given == l->limit);
+	if (has_enough(p)) {
+		p->full = !ends_page(l);
 		return false;
 	}
 	free(l->after_ns);
 	free(l->after_name);
 	l->after_ns = xstrdup(v->key.ns);
 	l->after_name = xstrdup(v->key.name);
-	if (!apistore_selector_matches(l->select, v->key.ns, v->key.name, v->meta))
-		return true;
 	if (l->events)
 		add_text(p->out, "{\"type\":\"ADDED\",\"object\":");
 	else if (l->given > 0)
@@ -428,6 +448,7 @@ int apistore_list_pull(struct apistore_listing *l, struct body *out, size_t max,
 		add_head(l, out);
 	l->begun = true;
 	scan = scan_of(l, false);
+	scan.wants = l->select ? is_wanted : NULL;
 	scan.after_ns = after_ns = xstrdup(l->after_ns); /* the scan changes them */
 	scan.after_name = after_name = xstrdup(l->after_name);
 	if (apistore_db_scan(l->s->db, &scan, add_item, &p, err) < 0)

@@ -149,7 +149,7 @@ int apistore_rows_list(struct apistore_objects *s, const char *table, const char
 	const struct apistore_scan scan = {.resource = key_of(table, prefix).resource,
 		.after_ns = "",
 		.after_name = prefix,
-		.no_body = true};
+		.only_keys = true};
 	struct listing l = {prefix, fn, arg};
 
 	return apistore_db_scan(s->db, &scan, list_one, &l, err) < 0 ? -1 : 0;

@@ -120,6 +120,69 @@ Test(apistore_db, versions_grow_over_a_restart_whatever_was_compacted)
 	cr_expect_eq(apistore_db_oldest(apistore_objects_db(s)), rv);
 }
 
+#define OWNED_BY(refs, spec) "{\"metadata\":{\"ownerReferences\":[" refs "]},\"spec\":" #spec "}"
+#define REF(uid)             "{\"uid\":\"" uid "\"}"
+
+static void note_name(void *arg, const struct apistore_key *key)
+{
+	strbuf_addf(arg, "%s;", key->name);
+}
+
+static void expect_dependents(const char *uid, const char *want)
+{
+	cleanup_strbuf struct strbuf seen = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	cr_assert_geq(apistore_db_dependents(
+			      apistore_objects_db(s), uid, NULL, 9, note_name, &seen, &err),
+		0, "%s", err.text);
+	cr_expect_str_eq(strbuf_str(&seen), want, "of %s", uid);
+}
+
+Test(apistore_db, owners_are_those_of_the_last_version)
+{
+	open_store();
+	put(A_THING("a"), OWNED_BY(REF("1"), 1));
+	put(A_THING("b"), OWNED_BY(REF("1") "," REF("2"), 1));
+	put(A_THING("a"), OWNED_BY(REF("1"), 2));
+	expect_dependents("1", "a;b;");
+	put(A_THING("a"), OWNED_BY(REF("2"), 2)); /* as many, of which none stays */
+	expect_dependents("1", "b;");
+	expect_dependents("2", "a;b;");
+	put(A_THING("b"), OWNED_BY(REF("2"), 1));
+	put(A_THING("a"), OWNED_BY(REF("2") "," REF("2"), 3));
+	expect_dependents("1", "");
+	expect_dependents("2", "a;b;");
+	put(A_THING("a"), OWNED_BY(REF("2") "," REF("3"), 3));
+	put(A_THING("b"), "{\"spec\":1}");
+	expect_dependents("2", "a;");
+	expect_dependents("3", "a;");
+}
+
+static int64_t log_bytes(void)
+{
+	cleanup_free char *path = in_dir("store.db-wal");
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0);
+	return st.st_size;
+}
+
+Test(apistore_db, a_change_writes_no_page_of_what_stays)
+{
+	const int64_t page = 4096 + 24; /* of the log, with its head */
+	int64_t before;
+
+	open_store();
+	put(A_THING("a"), OWNED_BY(REF("1"), 1));
+	commit();
+	before = log_bytes();
+	put(A_THING("a"), OWNED_BY(REF("1"), 2));
+	commit();
+	cr_expect_eq((log_bytes() - before) / page, 3, "version, version_of, object: not %lld",
+		(long long)((log_bytes() - before) / page));
+}
+
 static bool note_version(void *arg, const struct apistore_version *v)
 {
 	strbuf_addf(arg, "%s %llu;", v->key.name, (unsigned long long)v->rv);
@@ -160,6 +223,30 @@ Test(apistore_db, the_past_is_kept_until_it_is_compacted)
 	cr_assert_eq(apistore_db_compact(apistore_objects_db(s), 1005, &err), 0, "%s", err.text);
 	expect_at(1005, "a 1005;");
 	expect_at(1003, "");
+}
+
+static bool wants_s2(void *arg, const struct apistore_version *v)
+{
+	cr_expect_null(v->body, "not opened to be asked for");
+	cr_expect(v->sealed);
+	strbuf_addf(arg, "%s?", v->key.name);
+	return str_eq(v->key.name, "s2");
+}
+
+Test(apistore_db, only_what_a_scan_wants_is_opened)
+{
+	const struct apistore_scan scan = {.resource = "secrets", .ns = "ns", .wants = wants_s2};
+	cleanup_strbuf struct strbuf seen = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	open_store();
+	put(A_SECRET("s1"), "{\"spec\":1}");
+	put(A_SECRET("s2"), "{\"spec\":2}");
+	put(A_SECRET("s3"), "{\"spec\":3}");
+	put((&(const struct apistore_key){"secrets", "other", "s4"}), "{\"spec\":4}");
+	cr_assert_geq(
+		apistore_db_scan(apistore_objects_db(s), &scan, note_version, &seen, &err), 0);
+	cr_expect_str_eq(strbuf_str(&seen), "s1?s2?s2 1002;s3?");
 }
 
 Test(apistore_db, a_second_process_is_refused)

@@ -33,10 +33,10 @@ static const char schema[] =
 	"PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2048;"
 	"CREATE TABLE version(rv INTEGER PRIMARY KEY, resource TEXT, ns TEXT, name TEXT, uid TEXT,"
 	" meta TEXT, body BLOB, tag BLOB);"
-	"CREATE UNIQUE INDEX version_of ON version(resource, ns, name, rv);"
+	"CREATE INDEX version_of ON version(resource, ns, name);"
 	"CREATE TABLE object(resource TEXT, ns TEXT, name TEXT, rv INTEGER, uid TEXT,"
 	" PRIMARY KEY(resource, ns, name)) WITHOUT ROWID;"
-	"CREATE INDEX object_uid ON object(uid); CREATE INDEX object_ns ON object(ns);";
+	"CREATE INDEX object_uid ON object(uid);";
 static const char insert_version[] =
 	"INSERT INTO version(resource,ns,name,uid,rv,meta,body,tag) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)";
 static const char insert_object[] =

@@ -83,6 +83,10 @@ struct apistore_scan {
 	const char *after_ns, *after_name; /* behind this one; NULL: from the start */
 	uint64_t at;                       /* as of this version; 0: now */
 	bool no_body;                      /* body is NULL: only what selects */
+	bool only_keys;                    /* neither body nor meta: only the key and uid */
+	/* Of a version without its body: is it wanted? Others are passed over, and neither opened
+	 * nor checked, as all were when the database was opened. NULL: every one is. */
+	bool (*wants)(void *arg, const struct apistore_version *v);
 };
 /* In order of namespace and name. */
 int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Is a database whole? SQLite looks at its pages, and the tags at each version. What SQLite would
+ * look up row by row, in pages that lie all over the file, is read here in the order in which it is
+ * stored: an index has the rows of its table when both have as many, and the sums of their hashes
+ * are the same. The last version of each object in version_of says what object must hold.
+ */
+#include "config.h"
+
+#include "tec/apistore/db.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+#include "db_internal.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#define TEXTS 4
+#define RV    TEXTS /* where it is, in a pass over rows that have one */
+
+/* Rows, in any order. */
+struct sum {
+	uint64_t n, hash;
+};
+
+enum pass { VERSION_OF, OBJECT, OBJECT_UID, OWNER, OWNER_OF, N_PASSES };
+
+/* resource, ns, name, uid and rv, and by which of them the rows are sorted. owner by its key, which
+ * SQLite would read by its index, as that has all columns. */
+static const struct {
+	const char *sql;
+	uint8_t order[TEXTS], n_order;
+} passes[N_PASSES] = {
+	[VERSION_OF] = {"SELECT resource,ns,name,'',rv FROM version INDEXED BY version_of",
+		{0, 1, 2, RV}, 4},
+	[OBJECT] = {"SELECT resource,ns,name,uid,rv FROM object NOT INDEXED", {0, 1, 2}, 3},
+	[OBJECT_UID] = {"SELECT resource,ns,name,uid,0 FROM object INDEXED BY object_uid",
+		{3, 0, 1, 2}, 4},
+	[OWNER] =
+		{"SELECT resource,ns,name,uid,0 FROM owner NOT INDEXED ORDER BY uid,resource,ns,name",
+			{3, 0, 1, 2}, 4},
+	[OWNER_OF] = {"SELECT resource,ns,name,uid,0 FROM owner INDEXED BY owner_of", {0, 1, 2, 3},
+		4},
+};
+
+struct check {
+	struct apistore_db *db;
+	struct err *err;
+	struct strbuf text;           /* of one row */
+	struct sum versions, current; /* of the table version */
+	struct sum objects, by_uid;   /* of the table object */
+	uint64_t *newest;             /* owned: of each object the last version; sorted */
+	size_t n_newest, at;
+};
+
+static int is_damaged(struct err *err, const char *what)
+{
+	return err_set(err, ERR_INVALID, "the database is damaged (%s): restore a backup", what);
+}
+
+/* ---- sums */
+
+static void put_number(struct strbuf *b, uint64_t n)
+{
+	n = htobe64(n);
+	strbuf_add(b, (const char *)&n, sizeof(n));
+}
+
+static void add(struct check *c, struct sum *sum, const struct apistore_key *key, const char *uid,
+	uint64_t rv)
+{
+	strbuf_reset(&c->text);
+	strbuf_add(&c->text, key->resource, strlen(key->resource) + 1);
+	strbuf_add(&c->text, key->ns, strlen(key->ns) + 1);
+	strbuf_add(&c->text, key->name, strlen(key->name) + 1);
+	strbuf_add(&c->text, uid, strlen(uid) + 1);
+	put_number(&c->text, rv);
+	sum->n++;
+	sum->hash += str_hash(c->text.data, c->text.len);
+}
+
+static bool same(struct sum a, struct sum b)
+{
+	return a.n == b.n && a.hash == b.hash;
+}
+
+/* ---- in the order of an index */
+
+struct row {
+	const char *text[TEXTS]; /* borrowed from the statement */
+	uint64_t rv;
+};
+
+/* False: a column is not of its type, as which it is not found. */
+static bool read_row(sqlite3_stmt *st, struct row *r)
+{
+	for (int i = 0; i < TEXTS; i++) {
+		if (sqlite3_column_type(st, i) != SQLITE_TEXT)
+			return false;
+		r->text[i] = (const char *)sqlite3_column_text(st, i);
+	}
+	r->rv = (uint64_t)sqlite3_column_int64(st, RV);
+	return sqlite3_column_type(st, RV) == SQLITE_INTEGER;
+}
+
+static void place_of(const struct row *r, enum pass p, struct strbuf *out)
+{
+	strbuf_reset(out);
+	for (unsigned i = 0; i < passes[p].n_order; i++) {
+		unsigned column = passes[p].order[i];
+
+		if (column == RV)
+			put_number(out, r->rv);
+		else
+			strbuf_add(out, r->text[column], strlen(r->text[column]) + 1);
+	}
+}
+
+static bool is_behind(const struct strbuf *a, const struct strbuf *b)
+{
+	size_t n = a->len < b->len ? a->len : b->len;
+	int order = n ? memcmp(a->data, b->data, n) : 0;
+
+	return order > 0 || (order == 0 && a->len > b->len);
+}
+
+/* Each version in the order of version_of: the next one of an object takes the place of the last. */
+static void note_newest(struct check *c, const struct strbuf *was, const struct strbuf *now)
+{
+	size_t key_len = now->len - sizeof(uint64_t);
+	uint64_t rv;
+
+	if (was->len != now->len || memcmp(was->data, now->data, key_len) != 0) {
+		ARRAY_GROW(c->newest, c->n_newest);
+		c->n_newest++;
+	}
+	memcpy(&rv, now->data + key_len, sizeof(rv));
+	c->newest[c->n_newest - 1] = be64toh(rv);
+}
+
+static int take_row(struct check *c, enum pass p, sqlite3_stmt *st, const struct strbuf *was,
+	struct strbuf *now)
+{
+	struct row r;
+
+	if (!read_row(st, &r))
+		return is_damaged(c->err, "an index");
+	place_of(&r, p, now);
+	if (!is_behind(now, was))
+		return is_damaged(c->err, "the order of an index");
+	if (p == VERSION_OF)
+		note_newest(c, was, now);
+	return 0;
+}
+
+static void sum_row(struct check *c, enum pass p, sqlite3_stmt *st, struct sum *sum)
+{
+	struct row r;
+	struct apistore_key key;
+
+	(void)read_row(st, &r);
+	key = (struct apistore_key){r.text[0], r.text[1], r.text[2]};
+	add(c, sum, &key, r.text[3], r.rv);
+	if (p == OBJECT)
+		add(c, &c->by_uid, &key, r.text[3], 0);
+}
+
+static int check_pass(struct check *c, enum pass p, struct sum *sum)
+{
+	cleanup_strbuf struct strbuf even = STRBUF_INIT, odd = STRBUF_INIT;
+	struct strbuf *was = &odd, *now = &even, *swap;
+	sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(c->db->sql, passes[p].sql, -1, &st, NULL), ok = 0;
+
+	*sum = (struct sum){0};
+	if (rc != SQLITE_OK)
+		return db_failed(c->db, "check", c->err);
+	while (ok == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+		ok = take_row(c, p, st, was, now);
+		if (ok == 0)
+			sum_row(c, p, st, sum);
+		swap = was;
+		was = now;
+		now = swap;
+	}
+	if (ok == 0 && rc != SQLITE_DONE)
+		ok = db_failed(c->db, "check", c->err);
+	sqlite3_finalize(st);
+	return ok;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* ---- in the order of versions */
+
+static bool take_version(void *arg, const struct apistore_version *v)
+{
+	struct check *c = arg;
+	bool newest = c->at < c->n_newest && c->newest[c->at] == v->rv;
+
+	add(c, &c->versions, &v->key, "", v->rv);
+	c->at += newest;
+	if (newest && v->event != APISTORE_DELETED)
+		add(c, &c->current, &v->key, v->uid, v->rv);
+	return true;
+}
+
+static int check_versions(struct check *c)
+{
+	static const char all[] =
+		"SELECT v.rv,v.type,v.resource,v.ns,v.name,v.uid,v.prev,v.at,v.head,"
+		"v.meta,v.sealed,v.body,v.tag FROM version v NOT INDEXED ORDER BY v.rv";
+	sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(c->db->sql, all, -1, &st, NULL), ok = 1;
+
+	if (rc != SQLITE_OK)
+		return db_failed(c->db, "check", c->err);
+	while (ok > 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+		for (int i = 2; ok > 0 && i <= 5; i++)
+			if (sqlite3_column_type(st, i) != SQLITE_TEXT)
+				ok = is_damaged(c->err, "a version");
+		if (ok > 0)
+			ok = db_give_version(c->db, st, take_version, c, c->err);
+	}
+	if (ok > 0 && rc != SQLITE_DONE)
+		ok = db_failed(c->db, "check", c->err);
+	sqlite3_finalize(st);
+	return ok > 0 ? 0 : -1;
+}
+
+/* ---- all of it */
+
+int db_check_pages(struct apistore_db *db, struct err *err)
+{
+	sqlite3_stmt *st = NULL;
+	const char *said;
+	int rc = 0;
+
+	if (sqlite3_prepare_v2(db->sql, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK ||
+		sqlite3_step(st) != SQLITE_ROW) {
+		rc = db_failed(db, "check", err);
+	} else {
+		said = (const char *)sqlite3_column_text(st, 0);
+		if (!str_eq(said, "ok"))
+			rc = is_damaged(err, log_esc(said));
+	}
+	sqlite3_finalize(st);
+	return rc;
+}
+
+static int check_objects(struct check *c)
+{
+	struct sum uids, owners, owned;
+
+	if (check_pass(c, OBJECT, &c->objects) < 0 || check_pass(c, OBJECT_UID, &uids) < 0 ||
+		check_pass(c, OWNER, &owners) < 0 || check_pass(c, OWNER_OF, &owned) < 0)
+		return -1;
+	if (!same(uids, c->by_uid) || !same(owners, owned))
+		return is_damaged(c->err, "an index");
+	return same(c->objects, c->current) ? 0
+					    : is_damaged(c->err, "objects without their version");
+}
+
+int db_check(struct apistore_db *db, struct err *err)
+{
+	struct check c = {.db = db, .err = err, .text = STRBUF_INIT};
+	struct sum indexed;
+	int rc = db_check_pages(db, err);
+
+	if (rc == 0)
+		rc = check_pass(&c, VERSION_OF, &indexed);
+	if (rc == 0 && c.n_newest > 0)
+		qsort(c.newest, c.n_newest, sizeof(*c.newest), by_number);
+	if (rc == 0)
+		rc = check_versions(&c);
+	if (rc == 0 && !same(indexed, c.versions))
+		rc = is_damaged(err, "an index");
+	if (rc == 0)
+		rc = check_objects(&c);
+	free(c.newest);
+	strbuf_fini(&c.text);
+	return rc;
+}
