@@ -128,7 +128,7 @@ static void add_text_once(struct json_object *list, const char *text)
 static void set_status(
 	const struct apistore_write *w, const struct schema_crd *crd, struct json_object *o)
 {
-	cleanup_json struct json_object *all = apistore_face_get(w->s, APISTORE_CRDS_PATH);
+	cleanup_json struct json_object *all = NULL;
 	struct json_object *status = json_get_obj(o, "status"), *stored;
 	char now[CLOCK_RFC3339_LEN];
 
@@ -138,6 +138,9 @@ static void set_status(
 	if (!stored)
 		json_add(status, "storedVersions", stored = json_arr());
 	add_text_once(stored, schema_crd_storage(crd)->kind.version);
+	/* Who has the names keeps them, whatever the others want. */
+	if (!json_object_equal(json_get(o, "spec/names"), json_get(status, "acceptedNames")))
+		all = apistore_face_get(w->s, APISTORE_CRDS_PATH);
 	clock_format(clock_wall_s(), now);
 	schema_crd_accept(o, json_get_arr(all, "items"), now);
 }
@@ -171,34 +174,52 @@ static void check_definition(
 
 /* ---- all */
 
-static void check_custom(const struct apistore_write *w, const struct schema_node *s,
+static void check_custom(const struct apistore_write *w, const struct schema_version *v,
 	struct json_object *o, struct schema_causes *causes)
 {
+	bool status = str_eq(w->t->sub, "status");
 	struct schema_texts *warnings = w->fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings;
 
-	if (w->t->sub[0])
-		schema_validate_status(s, o, w->was, causes, warnings);
+	if (status)
+		schema_validate_status(v->schema, o, w->was, causes, warnings);
 	else
-		schema_validate(s, o, w->was, causes, warnings);
+		schema_validate(v->schema, o, w->was, causes, warnings);
+	apistore_scale_check(v, status, o, causes);
+}
+
+/* Of these it is looked at first what may not change. */
+static bool holds_data(const struct apistore_write *w)
+{
+	return str_eq(w->t->qualified, "secrets") || str_eq(w->t->qualified, "configmaps");
+}
+
+/* Their data is looked at in a store without kinds, too. */
+static const struct schema_kind *kind_to_check(const struct apistore_write *w)
+{
+	const struct schema_kind *k = apistore_admit_kind(w);
+
+	return k || !holds_data(w) ? k : schema_builtin_find("", "v1", w->t->resource);
 }
 
 int apistore_admit_check(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
-	const struct schema_kind *k = apistore_admit_kind(w);
+	const struct schema_kind *k = kind_to_check(w);
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
 	struct apistore_target named = *w->t;
 
 	apistore_meta_check(w, k, o, &causes);
+	if (w->was && holds_data(w))
+		schema_builtin_immutable(k, w->was, o, &causes);
 	if (k && k->crd)
-		check_custom(w, k->crd->schema, o, &causes);
+		check_custom(w, k->crd, o, &causes);
 	else if (str_eq(w->t->qualified, APISTORE_CRDS))
 		check_definition(w, o, &causes);
 	else if (k && !w->t->sub[0])
 		schema_builtin_check(k, o, &causes);
 	if (k && !k->crd && !w->was)
 		schema_builtin_made(k, o, &causes);
-	if (k && !k->crd && w->was)
+	if (k && !k->crd && w->was && !holds_data(w))
 		schema_builtin_immutable(k, w->was, o, &causes);
 	if (apistore_events_renames(w->t->group))
 		named.group = (char *)""; /* borrowed for the call */

@@ -18,6 +18,7 @@
 #include "tec/base/mem.h"
 
 #include "apiserver_internal.h"
+#include "documents.h"
 
 #define HEAD_MAX     (48 * 1024)
 #define LINE_MAX_LEN (24 * 1024) /* a token of 16 KiB */
@@ -311,6 +312,7 @@ struct apistore_apiserver *apistore_apiserver_new(
 	struct httpd_conf h = httpd_conf_default;
 
 	a->conf = *conf;
+	a->documents = documents_new(conf->kinds);
 	a->loop = l;
 	a->roles = (struct apistore_roles){role, bindings, conf->objects};
 	h.name = "api";
@@ -345,6 +347,7 @@ void apistore_apiserver_free(struct apistore_apiserver *a)
 	if (!a)
 		return;
 	httpd_free(a->httpd); /* ends the watches */
+	documents_free(a->documents);
 	timer_fini(&a->renew);
 	jws_public_free(a->tokens);
 	free(a);

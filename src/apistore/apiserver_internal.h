@@ -15,6 +15,7 @@
 
 struct apiserver_watch;
 struct apiserver_job;
+struct documents;
 
 struct apistore_apiserver {
 	struct apistore_apiserver_conf conf;
@@ -27,6 +28,7 @@ struct apistore_apiserver {
 	size_t n_watches;
 	struct apiserver_job *job; /* NULL: none; owned by its request */
 	struct apistore_roles roles;
+	struct documents *documents; /* owned */
 };
 
 /* One request under way. */

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Paths that are not about an object: health and version, which need no name; discovery, OpenAPI
- * and /metrics, which do. Documents are made when they are asked for: clients keep them.
+ * and /metrics, which do. OpenAPI and aggregated discovery are kept (documents.h), and have an ETag.
  */
 #include "config.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/schema/openapi.h"
+#include "tec/schema/discovery.h"
 
 #include "apiserver_internal.h"
+#include "documents.h"
 
 #define DISCOVERY   "apidiscovery.k8s.io"
 #define SWAGGER     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -78,11 +80,12 @@ bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req)
 /* ---- discovery and OpenAPI */
 
 /* A document and how it goes out. */
-struct document {
-	struct json_object *o;   /* owned; NULL: there is none */
-	struct strbuf bytes;     /* instead of o, when it is not JSON */
-	const char *type;        /* static */
-	bool refused, immutable; /* not in a form that the client takes; it never changes */
+struct found {
+	const struct document *kept; /* borrowed; NULL: it is o */
+	struct json_object *o;       /* owned; NULL as well: there is none */
+	const char *type;            /* static */
+	bool refused;                /* not in a form that the client takes */
+	bool hashed;                 /* its path may have the hash of the index */
 };
 
 /* Whether the client takes JSON; of a discovery document: the version of the aggregated form that it
@@ -106,26 +109,27 @@ static bool choose_discovery(const char *accept, const char **version)
 	return apistore_form_choose(accept, &any);
 }
 
-static void root(const struct schema_served *s, bool core, const struct apiserver_call *c,
-	struct document *d)
+static void root(
+	const struct schema_served *s, bool core, const struct apiserver_call *c, struct found *f)
 {
 	const char *version;
 
-	d->refused = !choose_discovery(httpd_req_header(c->req, "Accept"), &version);
-	if (d->refused)
+	f->refused = !choose_discovery(httpd_req_header(c->req, "Accept"), &version);
+	if (f->refused)
 		return;
 	if (*version) {
-		d->type =
+		f->type =
 			str_eq(version, "v2")
 				? "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 				: "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-		d->o = schema_discovery_aggregated(s, core, version);
+		f->kept = documents_get(
+			c->a->documents, core ? DOCUMENTS_CORE : DOCUMENTS_GROUPS, "", version);
 	} else {
-		d->o = core ? schema_discovery_versions(c->a->server) : schema_discovery_groups(s);
+		f->o = core ? schema_discovery_versions(c->a->server) : schema_discovery_groups(s);
 	}
 }
 
-static void swagger(const struct schema_served *s, const char *accept, struct document *d)
+static void swagger(const struct apiserver_call *c, const char *accept, struct found *f)
 {
 	struct apistore_media m;
 	bool protobuf = false;
@@ -138,19 +142,17 @@ static void swagger(const struct schema_served *s, const char *accept, struct do
 		} else if (str_eq(m.type, "application/json")) {
 			break;
 		}
-	d->refused = !protobuf && !apistore_form_choose(accept, &any);
-	if (d->refused)
+	f->refused = !protobuf && !apistore_form_choose(accept, &any);
+	if (f->refused)
 		return;
-	d->o = schema_openapi_v2(s);
-	if (!protobuf)
-		return;
-	schema_openapi_v2_protobuf(d->o, &d->bytes);
-	d->type = SWAGGER;
+	f->kept = documents_get(
+		c->a->documents, protobuf ? DOCUMENTS_V2_PROTOBUF : DOCUMENTS_V2, "", "");
+	if (protobuf)
+		f->type = SWAGGER;
 }
 
 /* "apis/GROUP/VERSION" or "api/VERSION" */
-static void openapi(const struct schema_served *s, const char *rest, const struct apiserver_call *c,
-	struct document *d)
+static void openapi(const struct apiserver_call *c, const char *rest, struct found *f)
 {
 	cleanup_free char *group = NULL;
 	const char *version = rest, *slash;
@@ -166,18 +168,17 @@ static void openapi(const struct schema_served *s, const char *rest, const struc
 	} else {
 		return;
 	}
-	d->o = schema_openapi_v3(s, group ? group : "", version);
-	/* A path with the hash of the index is another one when the document is. */
-	d->immutable = strstr(httpd_req_target(c->req), "?hash=") != NULL;
+	f->kept = documents_get(c->a->documents, DOCUMENTS_V3, group ? group : "", version);
+	f->hashed = true;
 }
 
-static void legacy(const struct schema_served *s, const char *path, struct document *d)
+static void legacy(const struct schema_served *s, const char *path, struct found *f)
 {
 	cleanup_free char *group = NULL;
 	const char *slash;
 
 	if (str_starts(path, "/api/")) {
-		d->o = schema_discovery_resources(s, "", path + strlen("/api/"));
+		f->o = schema_discovery_resources(s, "", path + strlen("/api/"));
 		return;
 	}
 	if (!str_starts(path, "/apis/"))
@@ -185,63 +186,121 @@ static void legacy(const struct schema_served *s, const char *path, struct docum
 	path += strlen("/apis/");
 	slash = strchr(path, '/');
 	if (!slash) {
-		d->o = schema_discovery_group(s, path);
+		f->o = schema_discovery_group(s, path);
 		return;
 	}
 	group = xstrndup(path, (size_t)(slash - path));
-	d->o = schema_discovery_resources(s, group, slash + 1);
+	f->o = schema_discovery_resources(s, group, slash + 1);
 }
 
-static struct document document_of(const struct apiserver_call *c)
+static struct found find(const struct apiserver_call *c)
 {
 	const struct schema_served s = apistore_kinds_served(c->a->conf.kinds);
 	const char *accept = httpd_req_header(c->req, "Accept");
 	cleanup_free char *path = xstrdup(httpd_req_path(c->req));
-	struct document d = {.type = APISERVER_JSON};
+	struct found f = {.type = APISERVER_JSON};
 	struct apistore_form any;
 	size_t len = strlen(path);
 
 	if (len > 1 && path[len - 1] == '/')
 		path[len - 1] = '\0';
 	if (str_eq(path, "/api") || str_eq(path, "/apis")) {
-		root(&s, str_eq(path, "/api"), c, &d);
-		return d;
+		root(&s, str_eq(path, "/api"), c, &f);
+		return f;
 	}
 	if (str_eq(path, "/openapi/v2")) {
-		swagger(&s, accept, &d);
-		return d;
+		swagger(c, accept, &f);
+		return f;
 	}
 	if (str_eq(path, "/openapi/v3"))
-		d.o = schema_openapi_index(&s);
+		f.kept = documents_get(c->a->documents, DOCUMENTS_V3_INDEX, "", "");
 	else if (str_starts(path, "/openapi/v3/"))
-		openapi(&s, path + strlen("/openapi/v3/"), c, &d);
+		openapi(c, path + strlen("/openapi/v3/"), &f);
 	else
-		legacy(&s, path, &d);
-	d.refused = d.o && !apistore_form_choose(accept, &any);
-	return d;
+		legacy(&s, path, &f);
+	f.refused = (f.o || f.kept) && !apistore_form_choose(accept, &any);
+	return f;
+}
+
+/* ---- answers */
+
+/* If-None-Match names it, or all. */
+static bool is_known(const struct apiserver_call *c, const char *etag)
+{
+	const char *p = httpd_req_header(c->req, "If-None-Match");
+	size_t n = strlen(etag);
+
+	for (; p && *p; p += strcspn(p, ","), p += *p == ',') {
+		p += strspn(p, " \t");
+		if (*p == '*')
+			return true;
+		p += str_starts(p, "W/") ? 2 : 0;
+		if (strncmp(p, etag, n) == 0 && strchr(", \t", p[n]))
+			return true;
+	}
+	return false;
+}
+
+/* A path with the hash of the index is another one when the document is. */
+static void keep_for_ever(struct httpd_req *req)
+{
+	time_t at = (time_t)(clock_wall_s() + (int64_t)365 * 86400);
+	char expires[64];
+	struct tm tm;
+
+	strftime(expires, sizeof(expires), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&at, &tm));
+	httpd_reply_header(req, "Cache-Control", "public, immutable");
+	httpd_reply_header(req, "Expires", expires);
+}
+
+static void move_to(const struct apiserver_call *c, const struct document *d)
+{
+	cleanup_free char *url = xasprintf("/openapi/v3/%s%s/%s?hash=%s",
+		*d->group ? "apis/" : "api", d->group, d->version, d->etag);
+
+	httpd_reply_header(c->req, "Location", url);
+	httpd_reply(c->req, 301, APISERVER_TEXT, "", 0);
+}
+
+static void reply_kept(const struct apiserver_call *c, const struct found *f)
+{
+	cleanup_free char *hash = f->hashed ? apistore_target_param(c->t, "hash") : NULL;
+	cleanup_free char *etag = xasprintf("\"%s\"", f->kept->etag);
+
+	httpd_reply_header(c->req, "Vary", "Accept");
+	httpd_reply_header(c->req, "ETag", etag);
+	if (hash && *hash && !str_eq(hash, f->kept->etag)) {
+		move_to(c, f->kept);
+		return;
+	}
+	if (hash && *hash)
+		keep_for_ever(c->req);
+	else
+		httpd_reply_header(c->req, "Cache-Control", "no-cache, private");
+	if (is_known(c, etag))
+		httpd_reply(c->req, 304, f->type, "", 0);
+	else
+		httpd_reply(c->req, 200, f->type, f->kept->data, f->kept->len);
 }
 
 static void serve_document(const struct apiserver_call *c)
 {
-	struct document d = document_of(c);
-	cleanup_free char *text = NULL;
+	struct found f = find(c);
 
-	if (d.refused) {
+	if (f.refused) {
 		apiserver_answer(c->req, apiserver_not_acceptable());
-	} else if (!d.o) {
+	} else if (f.kept) {
+		reply_kept(c, &f);
+	} else if (!f.o) {
 		not_found(c->req);
 	} else {
-		if (!d.bytes.data) {
-			text = json_text(d.o);
-			strbuf_adds(&d.bytes, text);
-		}
+		cleanup_free char *text = json_text(f.o);
+
 		httpd_reply_header(c->req, "Vary", "Accept");
-		httpd_reply_header(c->req, "Cache-Control",
-			d.immutable ? "public, immutable" : "no-cache, private");
-		httpd_reply(c->req, 200, d.type, d.bytes.data, d.bytes.len);
+		httpd_reply_header(c->req, "Cache-Control", "no-cache, private");
+		httpd_reply(c->req, 200, f.type, text, strlen(text));
 	}
-	json_object_put(d.o);
-	strbuf_fini(&d.bytes);
+	json_object_put(f.o);
 }
 
 void apiserver_serve_path(const struct apiserver_call *c)

@@ -63,15 +63,92 @@ static bool is_meant(
 	return false;
 }
 
+static bool is_word(struct json_object *o, const char *name)
+{
+	struct json_object *v = json_get(o, name);
+
+	return !v || json_object_is_type(v, json_type_string);
+}
+
+static struct apistore_answer no_name(const struct apistore_write *w)
+{
+	return apistore_status_refusal(400, "BadRequest",
+		"the name of the object (%s based on URL) was undeterminable: name must be provided",
+		w->t->name);
+}
+
+/* A version is missing: kube-apiserver reads another type then, which has no name, or fails. */
+static struct apistore_answer no_version(const struct apistore_write *w, bool custom)
+{
+	if (custom)
+		return apistore_status_refusal(400, "BadRequest",
+			"Object 'apiVersion' is missing in the result of the patch");
+	return no_name(w);
+}
+
+static struct apistore_answer other_type(
+	const struct apistore_write *w, struct json_object *o, const char *field, const char *must)
+{
+	const char *version = json_get_str(o, "apiVersion"), *slash = strchr(version, '/');
+	cleanup_free char *group =
+		slash ? xstrndup(version, (size_t)(slash - version)) : xstrdup("");
+	const struct apistore_target named = {.group = group, .name = w->t->name};
+	cleanup_free char *why = xasprintf("\"%s\": must be %s", json_get_str(o, field), must);
+
+	return apistore_status_invalid(
+		&named, json_get_str(o, "kind"), field, "Invalid value", why);
+}
+
+/* What a patch made is still of its kind and version, by the rules that kube-apiserver's decoders have:
+ * a built-in kind that is missing is filled in. */
+static bool keeps_type(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *must_kind = json_get_str(w->was, "kind"),
+		   *must_version = json_get_str(w->was, "apiVersion"), *kind, *version;
+	bool custom = w->kind->custom && !str_eq(w->t->sub, "scale");
+
+	if (!is_word(o, "kind") || !is_word(o, "apiVersion")) {
+		*refused = apistore_change_invalid("kind or apiVersion is not a string");
+		return false;
+	}
+	kind = json_get_str(o, "kind");
+	version = json_get_str(o, "apiVersion");
+	if (custom && (!kind || !*kind)) {
+		*refused = apistore_change_invalid("Object 'Kind' is missing");
+		return false;
+	}
+	if (!version || !*version) {
+		*refused = no_version(w, custom);
+		return false;
+	}
+	if (!kind || !*kind)
+		kind = json_get_str(json_add_str(o, "kind", must_kind), "kind");
+	if (str_eq(kind, must_kind) && str_eq(version, must_version))
+		return true;
+	if (custom && strchr(version, '/') == strrchr(version, '/')) {
+		if (w->t->sub[0]) /* of which only the status is taken */
+			return true;
+		*refused = str_eq(kind, must_kind) ? other_type(w, o, "apiVersion", must_version)
+						   : other_type(w, o, "kind", must_kind);
+		return false;
+	}
+	*refused = apistore_change_invalid("its kind and apiVersion are those of another kind");
+	return false;
+}
+
 /* The end of a PUT and of every patch but an apply. */
 static struct apistore_answer update(const struct apistore_write *w, struct json_object *take_o)
 {
 	cleanup_json struct json_object *o = take_o;
 	struct apistore_answer refused;
-	struct json_object *stored;
+	struct json_object *stored, *meta;
 
-	if (!is_meant(w, o, &refused))
+	if ((w->patched && !keeps_type(w, o, &refused)) || !is_meant(w, o, &refused))
 		return refused;
+	meta = json_get(o, "metadata"); /* of another type it is refused with all else */
+	if (!json_get(o, "metadata/name") && (!meta || json_object_is_type(meta, json_type_object)))
+		return no_name(w);
 	if (!w->t->sub[0])
 		return apistore_write_store(w, steal_ptr(&o));
 	if (str_eq(w->t->sub, "scale"))
@@ -85,6 +162,10 @@ static struct apistore_answer update(const struct apistore_write *w, struct json
 
 static struct apistore_answer replace(const struct apistore_write *w, struct json_object *body)
 {
+	struct apistore_answer refused;
+
+	if (apistore_check_version(w, body, &refused) < 0)
+		return refused;
 	return update(w, json_copy(body));
 }
 

@@ -64,34 +64,6 @@ static const char *bad_meta(struct json_object *o)
 	return NULL;
 }
 
-static size_t controllers(struct json_object *o)
-{
-	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
-	size_t n = 0;
-
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		n += json_get_bool(json_object_array_get_idx(a, i), "controller", false);
-	return n;
-}
-
-/* The first finalizer of o that is missing in was; NULL: none. */
-static const char *new_finalizer(struct json_object *was, struct json_object *o)
-{
-	struct json_object *have = json_get_arr(was, "metadata/finalizers"),
-			   *want = json_get_arr(o, "metadata/finalizers");
-
-	for (size_t i = 0; want && i < json_object_array_length(want); i++) {
-		struct json_object *f = json_object_array_get_idx(want, i);
-		size_t k = 0, n = have ? json_object_array_length(have) : 0;
-
-		while (k < n && !json_object_equal(json_object_array_get_idx(have, k), f))
-			k++;
-		if (k == n)
-			return json_object_get_string(f);
-	}
-	return NULL;
-}
-
 /* ---- places */
 
 static bool look_at_phase(void *arg, const struct apistore_version *v)
@@ -134,6 +106,63 @@ static struct apistore_answer not_its_type(const struct apistore_write *w, const
 			  : apistore_status_refusal(400, "BadRequest", "%s", why);
 }
 
+/* A new object of a built-in kind: kube-apiserver has no decoder that makes one kind of another. */
+static int check_builtin_type(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *kind = json_get_str(o, "kind"), *have = json_get_str(o, "apiVersion"),
+		   *must = w->kind->schema->kind, *slash = have ? strrchr(have, '/') : NULL;
+	cleanup_free char *gv =
+		xasprintf("%s%s%s", w->t->group, w->t->group[0] ? "/" : "", w->t->version);
+
+	if ((!kind || str_eq(kind, must)) && (!have || str_eq(have, gv)))
+		return 0;
+	return refuse(refused,
+		apistore_status_refusal(400, "BadRequest",
+			"%s in version \"%s\" cannot be handled as a %s: its kind and apiVersion are those of another kind",
+			kind ? kind : must,
+			slash  ? slash + 1
+			: have ? have
+			       : w->t->version,
+			must));
+}
+
+static int check_custom_type(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *kind = json_get_str(o, "kind"), *have = json_get_str(o, "apiVersion"),
+		   *rv = json_get_str(o, "metadata/resourceVersion"), *must = w->kind->schema->kind;
+	cleanup_free char *gv = xasprintf("%s/%s", w->t->group, w->t->version), *why = NULL;
+
+	if (have && !str_eq(have, gv))
+		return refuse(refused,
+			apistore_status_refusal(400, "BadRequest",
+				"the API version in the data (%s) does not match the expected API version (%s)",
+				have, gv));
+	if (!w->was && kind && !str_eq(kind, must)) {
+		why = xasprintf("\"%s\": must be %s", kind, must);
+		return refuse(
+			refused, apistore_status_invalid(w->t, kind, "kind", "Invalid value", why));
+	}
+	if (w->was && json_get_str(o, "metadata/name") && (!rv || !*rv))
+		return refuse(refused,
+			apistore_status_invalid(w->t, w->t->resource, "metadata.resourceVersion",
+				"Invalid value", "0: must be specified for an update"));
+	return 0;
+}
+
+int apistore_check_version(
+	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const struct schema_kind *k = w->kind->schema;
+
+	if (!k || str_eq(w->t->sub, "scale"))
+		return 0;
+	if (k->crd)
+		return check_custom_type(w, o, refused);
+	return w->was ? 0 : check_builtin_type(w, o, refused);
+}
+
 /* What every object must be, whatever its kind. */
 int apistore_check_object(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
@@ -145,7 +174,7 @@ int apistore_check_object(
 		return refuse(refused, apistore_status_forbidden(w->t, ENDING));
 	if (bad || !kind || !json_get_str(o, "apiVersion"))
 		return refuse(refused, not_its_type(w, bad ? bad : "kind or apiVersion"));
-	if (ns && *ns && !str_eq(ns, w->key.ns))
+	if (ns && *ns && w->key.ns[0] && !str_eq(ns, w->key.ns))
 		return refuse(refused,
 			apistore_status_refusal(400, "BadRequest",
 				"the namespace of the provided object does not match the namespace sent on the request"));
@@ -160,30 +189,7 @@ int apistore_check_object(
 	return 0;
 }
 
-static int check_owners(
-	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
+int apistore_check_meta(const struct apistore_write *w, struct apistore_answer *refused)
 {
-	const char *kind = json_get_str(o, "kind"), *added = NULL;
-	cleanup_free char *why = NULL;
-
-	if (controllers(o) > 1)
-		return refuse(
-			refused, apistore_status_invalid(w->t, kind, "metadata.ownerReferences",
-					 "Invalid value",
-					 "Only one reference can have Controller set to true"));
-	if (w->was && json_get(w->was, "metadata/deletionTimestamp"))
-		added = new_finalizer(w->was, o);
-	if (!added)
-		return 0;
-	why = xasprintf(
-		"no new finalizers can be added if the object is being deleted, found new finalizers []string{\"%s\"}",
-		added);
-	return refuse(refused,
-		apistore_status_invalid(w->t, kind, "metadata.finalizers", "Forbidden", why));
-}
-
-int apistore_check_meta(
-	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
-{
-	return check_namespace(w, refused) < 0 ? -1 : check_owners(w, o, refused);
+	return check_namespace(w, refused);
 }

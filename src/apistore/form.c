@@ -205,10 +205,15 @@ bool apistore_form_differs(const struct schema_kind *k)
 
 static bool is_older(const struct schema_kind *k, const char *rv, size_t len)
 {
-	cleanup_free char *text = xstrndup(rv, len);
+	const struct schema_crd *crd = k->crd->crd;
+	char text[24] = "";
 	uint64_t n = 0;
 
-	return str_to_u64(text, INT64_MAX, &n) < 0 || n <= schema_crd_since(k->crd->crd);
+	if (len < sizeof(text))
+		memcpy(text, rv, len);
+	if (str_to_u64(text, INT64_MAX, &n) < 0)
+		return true;
+	return n <= schema_crd_since(crd) && !schema_crd_fits(crd, n);
 }
 
 void apistore_form_read(const struct schema_kind *k, struct json_object *o)
@@ -224,12 +229,22 @@ void apistore_form_read(const struct schema_kind *k, struct json_object *o)
 	schema_default(s, o);
 }
 
+static void note_fits(const struct schema_kind *k, struct json_object *o)
+{
+	const char *rv = json_get_str(o, "metadata/resourceVersion");
+	uint64_t n;
+
+	if (rv && str_to_u64(rv, INT64_MAX, &n) == 0)
+		schema_crd_note_fits(k->crd->crd, n);
+}
+
 /* Parsed only when a member of the name, wherever it is, says so: those of new objects are not. */
 static char *text_of_older(const struct schema_kind *k, const char *text, size_t len)
 {
 	static const char member[] = "\"resourceVersion\":\"";
 	const char *end = text + len, *p = text;
 	cleanup_json struct json_object *o = NULL;
+	cleanup_free char *now = NULL;
 	struct err err = ERR_INIT;
 	bool older = false;
 
@@ -246,7 +261,11 @@ static char *text_of_older(const struct schema_kind *k, const char *text, size_t
 	if (!o)
 		return NULL;
 	apistore_form_read(k, o);
-	return json_text(o);
+	now = json_text(o);
+	if (strlen(now) != len || memcmp(now, text, len) != 0)
+		return steal_ptr(&now);
+	note_fits(k, o); /* and is not parsed again */
+	return NULL;
 }
 
 static void add_event(const char *text, size_t len, bool item, struct body *out)

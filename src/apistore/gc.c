@@ -296,7 +296,7 @@ static int delete_objects(struct step *st, struct err *err)
 	cleanup_free char *resource =
 		apistore_target_qualify(json_get_str(st->owner_o, "spec/names/plural"),
 			json_get_str(st->owner_o, "spec/group"));
-	const struct apistore_scan scan = {.resource = resource, .no_body = true};
+	const struct apistore_scan scan = {.resource = resource, .only_keys = true};
 	int rc = apistore_db_scan(st->s->db, &scan, on_object_of, st, err);
 
 	for (size_t at = 0; rc >= 0 && at < st->names.len; at += strlen(st->names.data + at) + 1) {

@@ -38,6 +38,7 @@ struct apistore_kinds {
 	struct definition **known; /* owned, in the order of their names */
 	struct schema_crd **crds;  /* owned array: one of each known */
 	size_t n;
+	uint64_t state; /* counts the changes of known */
 };
 
 static struct apistore_kind kind_of(const struct schema_kind *k)
@@ -165,10 +166,13 @@ static void reload(void *arg)
 			try_names(k, o, items);
 		if (schema_crd_is_served(o))
 			d = steal_known(old, n_old, o);
-		if (d || schema_crd_is_served(o))
+		if (d || schema_crd_is_served(o)) {
+			k->state += !d;
 			add(k, d ? d : read_definition(o));
+		}
 	}
 	for (size_t i = 0; i < n_old; i++) {
+		k->state += old[i] != NULL;
 		if (old[i])
 			end_watches(k, old[i]);
 		forget(old[i]);
@@ -252,4 +256,9 @@ const struct schema_kind *apistore_kinds_find(
 	const struct schema_served served = apistore_kinds_served(k);
 
 	return schema_served_kind(&served, group, version, plural);
+}
+
+uint64_t apistore_kinds_state(const struct apistore_kinds *k)
+{
+	return k->state;
 }

@@ -28,6 +28,29 @@
 
 /* ---- names of objects */
 
+static bool is_label(const char *s, size_t n)
+{
+	if (n == 0 || s[0] == '-' || s[n - 1] == '-')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!islower((unsigned char)s[i]) && !isdigit((unsigned char)s[i]) && s[i] != '-')
+			return false;
+	return true;
+}
+
+/* Of any length: that is told apart. */
+static bool is_subdomain(const char *s, size_t n)
+{
+	for (size_t at = 0, end; at <= n; at = end + 1) {
+		const char *dot = at < n ? memchr(s + at, '.', n - at) : NULL;
+
+		end = dot ? (size_t)(dot - s) : n;
+		if (!is_label(s + at, end - at))
+			return false;
+	}
+	return true;
+}
+
 /* The problems of one name as causes of a field. */
 struct field {
 	struct schema_causes *causes;
@@ -45,67 +68,107 @@ static void too_long(const struct field *f, size_t max)
 		"must be no more than %zu characters", max);
 }
 
-static void check_subdomain(const struct field *f)
+/* A prefix may end with a dash, as more comes after it: it is looked at with a letter there, in place
+ * of its last two characters, as kube-apiserver does. */
+static char *look_of(const char *name, bool prefix)
 {
-	size_t n = strlen(f->value);
+	size_t n = strlen(name);
+
+	return prefix && n > 1 && name[n - 1] == '-' ? xasprintf("%.*sa", (int)(n - 2), name)
+						     : xstrdup(name);
+}
+
+static void check_subdomain(const struct field *f, const char *name)
+{
+	size_t n = strlen(name);
 
 	if (n > KOBJ_NAME_MAX)
 		too_long(f, KOBJ_NAME_MAX);
-	else if (!kobj_name_valid(f->value, n))
+	if (!is_subdomain(name, n))
 		wrong(f, SUBDOMAIN);
 }
 
-static void check_label_name(const struct field *f)
+static void check_label_name(const struct field *f, const char *name)
 {
-	size_t n = strlen(f->value);
+	size_t n = strlen(name);
 
 	if (n > LABEL_MAX)
 		too_long(f, LABEL_MAX);
-	else if (!kobj_label_valid(f->value, n))
-		wrong(f, LABEL);
+	if (!is_label(name, n))
+		wrong(f, is_subdomain(name, n) ? "must not contain dots" : LABEL);
 }
 
-static void check_service_name(const struct field *f)
+static void check_service_name(const struct field *f, const char *name)
 {
-	size_t n = strlen(f->value);
+	size_t n = strlen(name);
 
 	if (n > LABEL_MAX)
 		too_long(f, LABEL_MAX);
-	else if (!kobj_label_valid(f->value, n) || isdigit((unsigned char)f->value[0]))
+	if (!is_label(name, n) || isdigit((unsigned char)name[0]))
 		wrong(f, LABEL_1035);
 }
 
-/* It stands in paths, and in the keys of the store. */
-static void check_segment(const struct field *f)
+/* It stands in paths, and in the keys of the store: those have a limit here. */
+static void check_segment(const struct field *f, const char *name)
 {
-	size_t n = strlen(f->value);
+	if (strchr(name, '/'))
+		wrong(f, "may not contain '/'");
+	if (strchr(name, '%'))
+		wrong(f, "may not contain '%'");
+}
 
+static void check_path_name(const struct field *f)
+{
 	if (str_eq(f->value, ".") || str_eq(f->value, ".."))
 		schema_cause_add_text(
 			f->causes, SCHEMA_INVALID, f->name, f->value, "may not be '%s'", f->value);
-	if (strchr(f->value, '/'))
-		wrong(f, "may not contain '/'");
-	if (strchr(f->value, '%'))
-		wrong(f, "may not contain '%'");
-	if (n > KOBJ_NAME_MAX)
+	else
+		check_segment(f, f->value);
+	if (strlen(f->value) > KOBJ_NAME_MAX)
 		too_long(f, KOBJ_NAME_MAX);
 }
 
-static void check_name(const struct schema_kind *k, const char *name, struct schema_causes *causes)
-{
-	const struct field f = {causes, "metadata.name", name};
+/* How a kind is named, and whether its finalizers are domain-qualified. */
+static const struct rule {
+	const char *group, *kind;
+	void (*check)(const struct field *f, const char *name);
+	bool any_finalizer;
+} rules[] = {{"", "Namespace", check_label_name, false}, {"", "Service", check_service_name, false},
+	{"", "Event", check_segment, true}, {"coordination.k8s.io", "Lease", check_subdomain, true},
+	{"policy", "PodDisruptionBudget", check_segment, true},
+	{"events.k8s.io", "Event", check_subdomain, true},
+	{"apiextensions.k8s.io", "CustomResourceDefinition", check_subdomain, true},
+	{"rbac.authorization.k8s.io", NULL, check_segment, false}};
 
+/* k may be NULL. */
+static const struct rule *rule_of(const struct schema_kind *k)
+{
+	static const struct rule built_in = {"", "", check_subdomain, false},
+				 other = {"", "", check_subdomain, true};
+
+	for (size_t i = 0; k && !k->crd && i < ARRAY_LEN(rules); i++)
+		if (str_eq(k->group, rules[i].group) &&
+			(!rules[i].kind || str_eq(k->kind, rules[i].kind)))
+			return &rules[i];
+	return k && !k->crd ? &built_in : &other;
+}
+
+static void check_names(
+	const struct rule *r, const char *prefix, const char *name, struct schema_causes *causes)
+{
+	const struct field of_prefix = {causes, "metadata.generateName", prefix ? prefix : ""},
+			   f = {causes, "metadata.name", name};
+	cleanup_free char *looked = look_of(of_prefix.value, true);
+
+	if (prefix && *prefix)
+		r->check(&of_prefix, looked);
 	if (!*name)
 		schema_cause_add(
 			causes, SCHEMA_REQUIRED, f.name, NULL, "name or generateName is required");
-	else if (k && k->names_path)
-		check_segment(&f);
-	else if (k && !k->group[0] && str_eq(k->kind, "Namespace"))
-		check_label_name(&f);
-	else if (k && !k->group[0] && str_eq(k->kind, "Service"))
-		check_service_name(&f);
+	else if (r->check == check_segment)
+		check_path_name(&f);
 	else
-		check_subdomain(&f);
+		r->check(&f, name);
 }
 
 /* ---- qualified names */
@@ -134,7 +197,9 @@ static void check_qualified(const struct field *f, const char *name)
 	}
 	if (slash && prefix == 0)
 		wrong(f, "prefix part must be non-empty");
-	else if (slash && !kobj_name_valid(name, prefix))
+	if (prefix > KOBJ_NAME_MAX)
+		wrong(f, "prefix part must be no more than 253 characters");
+	if (prefix > 0 && !is_subdomain(name, prefix))
 		wrong(f, "prefix part " SUBDOMAIN);
 	if (n == 0)
 		wrong(f, "name part must be non-empty");
@@ -178,33 +243,172 @@ static void check_annotations(struct json_object *annotations, struct schema_cau
 			"may not be more than %u bytes", ANNOTATIONS_MAX);
 }
 
-static void check_finalizers(struct json_object *list, struct schema_causes *causes)
+static bool is_standard(const char *finalizer)
 {
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	return str_eq(finalizer, "kubernetes") || str_eq(finalizer, "orphan") ||
+	       str_eq(finalizer, "foregroundDeletion");
+}
+
+static bool has_text(struct json_object *list, const char *text)
+{
+	for (size_t i = 0; list && i < json_object_array_length(list); i++)
+		if (str_eq(json_object_get_string(json_object_array_get_idx(list, i)), text))
+			return true;
+	return false;
+}
+
+static void check_finalizers(
+	const struct rule *r, struct json_object *list, struct schema_causes *causes)
+{
+	size_t n = json_object_array_length(list);
+
+	for (size_t i = 0; i < n; i++) {
 		const char *name = json_object_get_string(json_object_array_get_idx(list, i));
 		const struct field f = {causes, "metadata.finalizers", name};
 
 		check_qualified(&f, name);
 	}
+	if (has_text(list, "orphan") && has_text(list, "foregroundDeletion"))
+		schema_cause_add(causes, SCHEMA_INVALID, "metadata.finalizers", list,
+			"finalizer orphan and foregroundDeletion cannot be both set");
+	for (size_t i = 0; !r->any_finalizer && i < n; i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(list, i));
+		cleanup_free char *field = xasprintf("metadata.finalizers[%zu]", i);
+		const struct field f = {causes, field, name};
+
+		if (!strchr(name, '/') && !is_standard(name))
+			wrong(&f,
+				"name is neither a standard finalizer name nor is it fully qualified");
+	}
 }
 
-static void check_owners(struct json_object *list, struct schema_causes *causes)
+/* Those that are new on an object that is being deleted. */
+static void check_no_new(
+	struct json_object *was, struct json_object *list, struct schema_causes *causes)
+{
+	struct json_object *have = json_get_arr(was, "metadata/finalizers");
+	cleanup_schema_texts struct schema_texts added = {NULL, 0, 0};
+	cleanup_strbuf struct strbuf all = STRBUF_INIT;
+
+	if (!json_get(was, "metadata/deletionTimestamp"))
+		return;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(list, i));
+
+		if (!has_text(have, name))
+			schema_texts_add(&added, "%s", name);
+	}
+	schema_texts_sort(&added);
+	for (size_t i = 0; i < added.n; i++) {
+		if (i && str_eq(added.text[i], added.text[i - 1]))
+			continue;
+		strbuf_adds(&all, i ? ", " : "");
+		schema_quote_go(&all, added.text[i], strlen(added.text[i]));
+	}
+	if (added.n)
+		schema_cause_add(causes, SCHEMA_FORBIDDEN, "metadata.finalizers", NULL,
+			"no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}",
+			strbuf_str(&all));
+}
+
+/* ---- owners */
+
+/* As Go writes it: in the order of its struct. */
+static void add_owner(struct strbuf *out, struct json_object *owner)
+{
+	static const char *const members[] = {
+		"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"};
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		struct json_object *v = json_get(owner, members[i]);
+
+		if (i >= 4 && !v)
+			continue;
+		strbuf_addf(out, "%s\"%s\":", i ? "," : "{", members[i]);
+		if (v)
+			schema_json_go(out, v);
+		else
+			strbuf_adds(out, "\"\"");
+	}
+	strbuf_addc(out, '}');
+}
+
+/* Of "a/b/c" it is none. */
+static const char *version_in(const char *api_version)
+{
+	const char *slash = api_version ? strchr(api_version, '/') : NULL;
+
+	if (!slash)
+		return api_version;
+	return strchr(slash + 1, '/') ? NULL : slash + 1;
+}
+
+static void check_owner(struct json_object *owner, struct schema_causes *causes)
 {
 	static const char *const members[][2] = {{"apiVersion", "version must not be empty"},
 		{"kind", "must not be empty"}, {"name", "must not be empty"},
 		{"uid", "must not be empty"}};
+	const char *api_version = json_get_str(owner, "apiVersion");
 
-	for (size_t i = 0; i < json_object_array_length(list); i++)
-		for (size_t k = 0; k < ARRAY_LEN(members); k++) {
-			const char *value =
-				json_get_str(json_object_array_get_idx(list, i), members[k][0]);
-			cleanup_free char *field =
-				xasprintf("metadata.ownerReferences.%s", members[k][0]);
+	for (size_t k = 0; k < ARRAY_LEN(members); k++) {
+		const char *given = json_get_str(owner, members[k][0]),
+			   *value = k == 0 ? version_in(given) : given;
+		cleanup_free char *field = xasprintf("metadata.ownerReferences.%s", members[k][0]);
 
-			if (!value || !*value)
-				schema_cause_add_text(
-					causes, SCHEMA_INVALID, field, "", "%s", members[k][1]);
-		}
+		if (!value || !*value)
+			schema_cause_add_text(causes, SCHEMA_INVALID, field, given ? given : "",
+				"%s", members[k][1]);
+	}
+	if (str_eq(json_get_str(owner, "kind"), "Event") &&
+		(str_eq(api_version, "v1") || str_eq(api_version, "/v1"))) {
+		cleanup_strbuf struct strbuf value = STRBUF_INIT;
+
+		add_owner(&value, owner);
+		schema_cause_add_json(causes, SCHEMA_INVALID, "metadata.ownerReferences",
+			strbuf_str(&value), "/v1, Kind=Event is disallowed from being an owner");
+	}
+}
+
+static void two_controllers(struct json_object *list, struct json_object *first,
+	struct json_object *other, struct schema_causes *causes)
+{
+	struct json_object *const both[] = {first, other};
+	cleanup_strbuf struct strbuf value = STRBUF_INIT, names = STRBUF_INIT;
+
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		strbuf_addc(&value, i ? ',' : '[');
+		add_owner(&value, json_object_array_get_idx(list, i));
+	}
+	strbuf_addc(&value, ']');
+	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+		const char *kind = json_get_str(both[i], "kind"),
+			   *name = json_get_str(both[i], "name");
+
+		strbuf_addf(
+			&names, "%s%s/%s", i ? " and " : "", kind ? kind : "", name ? name : "");
+	}
+	schema_cause_add_json(causes, SCHEMA_INVALID, "metadata.ownerReferences",
+		strbuf_str(&value),
+		"Only one reference can have Controller set to true. Found \"true\" in references for %s",
+		strbuf_str(&names));
+}
+
+static void check_owners(struct json_object *list, struct schema_causes *causes)
+{
+	struct json_object *first = NULL;
+
+	/* Each cause of two shows the whole list. */
+	for (size_t i = 0; !causes->cut && i < json_object_array_length(list); i++) {
+		struct json_object *owner = json_object_array_get_idx(list, i);
+
+		check_owner(owner, causes);
+		if (!json_get_bool(owner, "controller", false))
+			continue;
+		if (first)
+			two_controllers(list, first, owner, causes);
+		else
+			first = owner;
+	}
 }
 
 void apistore_meta_check(const struct apistore_write *w, const struct schema_kind *k,
@@ -214,14 +418,17 @@ void apistore_meta_check(const struct apistore_write *w, const struct schema_kin
 			   *annotations = json_get_obj(m, "annotations"),
 			   *finalizers = json_get_arr(m, "finalizers"),
 			   *owners = json_get_arr(m, "ownerReferences");
+	const struct rule *r = rule_of(k);
 
-	check_name(k, w->t->name, causes);
-	if (annotations)
-		check_annotations(annotations, causes);
+	if (w->was && finalizers)
+		check_no_new(w->was, finalizers, causes);
+	check_names(r, json_get_str(m, "generateName"), w->t->name, causes);
 	if (labels)
 		check_labels(labels, causes);
+	if (annotations)
+		check_annotations(annotations, causes);
 	if (owners)
 		check_owners(owners, causes);
 	if (finalizers)
-		check_finalizers(finalizers, causes);
+		check_finalizers(r, finalizers, causes);
 }

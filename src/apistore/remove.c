@@ -11,44 +11,6 @@
 
 #define AT_ONCE 10000
 
-static const char *option_policy(
-	const struct apistore_write *w, struct json_object *body, char **take_param)
-{
-	const char *policy = json_get_str(body, "propagationPolicy");
-
-	if (policy)
-		return policy;
-	if (json_get(body, "orphanDependents"))
-		return json_get_bool(body, "orphanDependents", false) ? "Orphan" : "Background";
-	return *take_param = apistore_target_param(w->t, "propagationPolicy");
-}
-
-static int read_policy(const struct apistore_write *w, struct json_object *body,
-	enum apistore_policy *out, struct apistore_answer *refused)
-{
-	static const struct apistore_target options = {
-		.group = (char *)"meta.k8s.io", .name = (char *)""};
-	cleanup_free char *param = NULL, *why = NULL;
-	const char *policy = option_policy(w, body, &param);
-
-	*out = APISTORE_POLICY_DEFAULT;
-	if (!policy || !*policy)
-		return 0;
-	if (str_eq(policy, "Background"))
-		*out = APISTORE_BACKGROUND;
-	else if (str_eq(policy, "Foreground"))
-		*out = APISTORE_FOREGROUND;
-	else if (str_eq(policy, "Orphan"))
-		*out = APISTORE_ORPHAN;
-	if (*out != APISTORE_POLICY_DEFAULT)
-		return 0;
-	why = xasprintf(
-		"\"%s\": supported values: \"Background\", \"Foreground\", \"Orphan\"", policy);
-	*refused = apistore_status_invalid(
-		&options, "DeleteOptions", "propagationPolicy", "Unsupported value", why);
-	return -1;
-}
-
 static int check_preconditions(
 	const struct apistore_write *w, struct json_object *body, struct apistore_answer *refused)
 {
@@ -80,15 +42,14 @@ struct apistore_answer apistore_remove_object(
 {
 	struct apistore_answer answer = {0};
 	struct apistore_stored stored;
-	enum apistore_policy policy;
 	struct json_object *o;
 
 	if (!w->was)
 		return apistore_status_absent(w->t);
-	if (check_preconditions(w, body, &answer) < 0 || read_policy(w, body, &policy, &answer) < 0)
+	if (check_preconditions(w, body, &answer) < 0)
 		return answer;
 	o = json_copy(w->was);
-	apistore_gc_mark(o, policy);
+	apistore_gc_mark(o, w->policy);
 	if (apistore_objects_store(w->s, &w->key, w->was, o, w->dry, 0, &stored) < 0)
 		answer = apistore_write_trouble(w->s);
 	else if (stored.gone)
@@ -103,7 +64,6 @@ struct apistore_answer apistore_remove_object(
 
 struct sweep {
 	const struct apistore_write *w;
-	enum apistore_policy policy;
 	struct strbuf names; /* ns/name, each with its NUL byte */
 	size_t n;
 };
@@ -120,17 +80,15 @@ static bool note_name(void *arg, const struct apistore_version *v)
 }
 
 /* All that the target selects; the answer says so, without the objects. */
-struct apistore_answer apistore_remove_all(const struct apistore_write *w, struct json_object *body)
+struct apistore_answer apistore_remove_all(const struct apistore_write *w)
 {
 	struct sweep sweep = {.w = w};
 	const struct apistore_scan scan = {.resource = w->key.resource,
 		.ns = w->key.ns[0] ? w->key.ns : NULL,
-		.no_body = true};
-	struct apistore_answer answer;
+		.no_body = true,
+		.only_keys = w->t->select == NULL};
 	struct err err = ERR_INIT;
 
-	if (read_policy(w, body, &sweep.policy, &answer) < 0)
-		return answer;
 	if (apistore_db_scan(w->s->db, &scan, note_name, &sweep, &err) < 0)
 		(void)apistore_objects_failed(w->s, &err);
 	for (size_t at = 0; !w->dry && at < sweep.names.len;
@@ -139,7 +97,7 @@ struct apistore_answer apistore_remove_all(const struct apistore_write *w, struc
 		cleanup_free char *ns_only = xstrndup(ns, (size_t)(name - 1 - ns));
 		const struct apistore_key key = {w->key.resource, ns_only, name};
 
-		json_object_put(apistore_gc_delete(w->s, &key, sweep.policy));
+		json_object_put(apistore_gc_delete(w->s, &key, w->policy));
 	}
 	strbuf_fini(&sweep.names);
 	return apistore_status_success();

@@ -17,6 +17,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
+#include "tec/schema/builtin.h"
 #include "tec/schema/crd.h"
 
 #include "rules.h"
@@ -62,7 +63,9 @@ struct apistore_answer apistore_write_trouble(struct apistore_objects *s)
 
 /* ---- reads */
 
-static struct apistore_answer get(struct apistore_objects *s, const struct apistore_target *t)
+/* k: the kind in the version of the request; NULL: nothing is known of it. */
+static struct apistore_answer get(
+	struct apistore_objects *s, const struct apistore_target *t, const struct schema_kind *k)
 {
 	const struct apistore_key key = {t->qualified, t->ns, t->name};
 	cleanup_free char *rv = apistore_target_param(t, "resourceVersion");
@@ -79,7 +82,7 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 	if (!text)
 		return apistore_status_absent(t);
 	if (str_eq(t->sub, "scale"))
-		return apistore_scale_shown(answer_of(200, text, len));
+		return apistore_scale_shown(k, t, answer_of(200, text, len));
 	return shown_as(s, t, 200, text, len);
 }
 
@@ -173,9 +176,12 @@ struct apistore_manager apistore_write_manager(
 static void note_manager(const struct apistore_write *w, struct json_object *o)
 {
 	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
+	const struct schema_kind *k = w->kind->schema;
 	char now[CLOCK_RFC3339_LEN];
+	/* Not the version that is stored: the one of the request. */
+	cleanup_free char *gv = k && k->crd ? xasprintf("%s/%s", w->t->group, w->t->version) : NULL;
 	const struct apistore_manager m =
-		apistore_write_manager(w, json_get_str(o, "apiVersion"), now);
+		apistore_write_manager(w, gv ? gv : json_get_str(o, "apiVersion"), now);
 
 	if (!w->applied)
 		apistore_managed_update(&p, w->kind, &m, w->was, o);
@@ -224,12 +230,17 @@ struct apistore_answer apistore_write_store(
 	keep_meta(&w->key, o, w->was);
 	if (w->kind->status && !w->t->sub[0])
 		apistore_write_copy(o, w->was, "status");
-	if (apistore_check_meta(w, o, &refused) < 0 || apistore_grant_check(w, o, &refused) < 0 ||
+	if (apistore_check_meta(w, &refused) < 0 || apistore_grant_check(w, o, &refused) < 0 ||
 		apistore_rules(w->t, o, w->was, &refused) < 0 ||
 		apistore_admit_check(w, o, &refused) < 0)
 		return refused;
+	if (w->create && !w->dry && w->has_version)
+		return apistore_status_refusal(
+			500, NULL, "resourceVersion should not be set on objects to be created");
 	if (w->create && is_there(w))
 		return apistore_status_exists(w->t);
+	if (apistore_admit_kind(w) && !w->t->sub[0])
+		schema_builtin_warn(apistore_admit_kind(w), w->was, o, w->advice);
 	note_manager(w, o);
 	if (apistore_events_renames(w->t->group)) {
 		apistore_events_to_core(o);
@@ -268,13 +279,17 @@ static char *generated_name(const char *prefix)
 static struct apistore_answer create(const struct apistore_write *w, struct json_object *body)
 {
 	const char *name = json_get_str(body, "metadata/name"),
-		   *prefix = json_get_str(body, "metadata/generateName");
+		   *prefix = json_get_str(body, "metadata/generateName"),
+		   *rv = json_get_str(body, "metadata/resourceVersion");
 	cleanup_json struct json_object *o = json_copy(body);
+	uint64_t version = 0;
 	cleanup_free char *generated = NULL;
 	struct apistore_target named = *w->t;
 	struct apistore_write here = *w;
+	struct apistore_answer refused;
 
 	here.create = true;
+	here.has_version = rv && str_to_u64(rv, INT64_MAX, &version) == 0 && version != 0;
 	here.t = &named;
 	if ((!name || !*name) && prefix && *prefix && json_get_obj(o, "metadata")) {
 		name = generated = generated_name(prefix);
@@ -283,96 +298,31 @@ static struct apistore_answer create(const struct apistore_write *w, struct json
 	name = name ? name : "";   /* refused with all else that is wrong */
 	named.name = (char *)name; /* borrowed for the call */
 	here.key.name = name;
-	if (json_get(body, "metadata/resourceVersion"))
-		return apistore_status_refusal(400, "BadRequest",
-			"resourceVersion should not be set on objects to be created");
+	if (apistore_check_version(w, body, &refused) < 0)
+		return refused;
 	return apistore_write_store(&here, steal_ptr(&o));
 }
 
 /* ---- the way in */
-
-static int read_dry(const struct apistore_write *w, struct json_object *body, bool *dry,
-	struct apistore_answer *refused)
-{
-	static const struct apistore_target options = {
-		.group = (char *)"meta.k8s.io", .name = (char *)""};
-	cleanup_free char *param = apistore_target_param(w->t, "dryRun"), *why = NULL;
-	struct json_object *a = str_eq(json_get_str(body, "kind"), "DeleteOptions")
-					? json_get_arr(body, "dryRun")
-					: NULL;
-	const char *value = param;
-
-	if (!value && a && json_object_array_length(a) > 0)
-		value = json_object_get_string(json_object_array_get_idx(a, 0));
-	*dry = value != NULL;
-	if (!value || str_eq(value, "All"))
-		return 0;
-	why = xasprintf("\"%s\": supported values: \"All\"", value);
-	*refused = apistore_status_invalid(
-		&options, "PatchOptions", "dryRun", "Unsupported value", why);
-	return -1;
-}
-
-/* As kube-apiserver does: what the query says, or the first part of User-Agent. */
-static int read_manager(
-	struct apistore_write *w, const struct apistore_request *r, struct apistore_answer *refused)
-{
-	static const struct apistore_target options = {
-		.group = (char *)"meta.k8s.io", .name = (char *)""};
-	cleanup_free char *param = apistore_target_param(w->t, "fieldManager");
-	const char *agent = r->user_agent ? r->user_agent : "unknown";
-	size_t n = 0;
-
-	if (param && strlen(param) > APISTORE_MANAGER_MAX) {
-		*refused = apistore_status_invalid(&options, "PatchOptions", "fieldManager",
-			"Too long", "may not be more than 128 bytes");
-		return -1;
-	}
-	if (param && *param) {
-		snprintf(w->manager, sizeof(w->manager), "%s", param);
-		return 0;
-	}
-	for (; *agent && *agent != '/' && n < APISTORE_MANAGER_MAX; agent++)
-		if (*agent >= ' ' && *agent < 0x7f)
-			w->manager[n++] = *agent;
-	if (n == 0)
-		snprintf(w->manager, sizeof(w->manager), "unknown");
-	return 0;
-}
-
-static int read_fields(const struct apistore_write *w, const struct apistore_request *r,
-	enum apistore_fields *out, struct apistore_answer *refused)
-{
-	static const char *const names[] = {[APISTORE_FIELDS_IGNORE] = "Ignore",
-		[APISTORE_FIELDS_WARN] = "Warn",
-		[APISTORE_FIELDS_STRICT] = "Strict"};
-	static const struct apistore_target options = {
-		.group = (char *)"meta.k8s.io", .name = (char *)""};
-	cleanup_free char *param = apistore_target_param(w->t, "fieldValidation"), *why = NULL;
-
-	*out = r->warns ? APISTORE_FIELDS_WARN : APISTORE_FIELDS_IGNORE;
-	if (!param || !*param)
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (str_eq(param, names[i])) {
-			*out = (enum apistore_fields)i;
-			return 0;
-		}
-	why = xasprintf("\"%s\": supported values: \"\", \"Ignore\", \"Warn\", \"Strict\"", param);
-	*refused = apistore_status_invalid(&options,
-		str_eq(r->method, "POST")  ? "CreateOptions"
-		: str_eq(r->method, "PUT") ? "UpdateOptions"
-					   : "PatchOptions",
-		"fieldValidation", "Unsupported value", why);
-	return -1;
-}
 
 static void note_duplicate(void *arg, const char *path)
 {
 	schema_texts_add(arg, "duplicate field \"%s\"", path);
 }
 
-/* The object that is there, as the subresource of the request shows it. */
+/* The version of the request in place of the one that is stored. */
+static void use_version_of(const struct apistore_write *w, struct json_object *o)
+{
+	const struct schema_kind *k = w->kind->schema;
+	cleanup_free char *gv = NULL;
+
+	if (!o || !k || !k->crd || schema_crd_versions(k->crd->crd) == 1)
+		return;
+	gv = xasprintf("%s/%s", w->t->group, w->t->version);
+	json_add_str(o, "apiVersion", gv);
+}
+
+/* The object that is there, in the version of the request and as its subresource shows it. */
 static struct json_object *seen_by(const struct apistore_write *w)
 {
 	struct json_object *o = apistore_objects_get(w->s, &w->key), *scale;
@@ -381,18 +331,28 @@ static struct json_object *seen_by(const struct apistore_write *w)
 		apistore_events_from_core(o);
 	if (o)
 		apistore_form_read(w->kind->schema, o);
+	use_version_of(w, o);
 	if (!o || !str_eq(w->t->sub, "scale"))
 		return o;
-	scale = apistore_scale_of(o);
+	scale = apistore_scale_of(apistore_admit_kind(w), o);
 	json_object_put(o);
 	return scale;
 }
 
 static bool has_sub(const struct apistore_write *w)
 {
-	return str_eq(w->t->sub, "status")
-		       ? w->kind->status
-		       : str_eq(w->t->sub, "scale") && apistore_scale_has(w->kind);
+	const struct schema_kind *k = apistore_admit_kind(w);
+
+	if (str_eq(w->t->sub, "status"))
+		return w->kind->status;
+	return k && (str_eq(w->t->sub, "scale") || str_eq(w->t->sub, "log")) &&
+	       schema_kind_sub(k, w->t->sub);
+}
+
+static struct apistore_answer not_on_sub(const struct apistore_write *w, const char *verb)
+{
+	return apistore_status_refusal(405, "MethodNotAllowed",
+		"%s is not supported on resources of kind \"%s\"", verb, w->t->qualified);
 }
 
 static struct apistore_answer write_request(
@@ -404,6 +364,8 @@ static struct apistore_answer write_request(
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
 
+	if (w->kind->custom && w->t->sub[0] && (is_post || is_delete))
+		return not_on_sub(w, is_post ? "create" : "delete");
 	if ((is_post ? named : !named && !is_delete) || (is_delete && w->t->sub[0]) ||
 		(!is_post && !is_delete && !is_patch && !str_eq(r->method, "PUT")))
 		return apistore_status_refusal(405, "MethodNotAllowed",
@@ -423,13 +385,12 @@ static struct apistore_answer write_request(
 				"the body is not a JSON object%s%s", *err.text ? ": " : "",
 				err.text);
 	}
-	if (read_dry(w, body, &w->dry, &answer) < 0 || read_manager(w, r, &answer) < 0 ||
-		read_fields(w, r, &w->fields, &answer) < 0)
+	if (apistore_options_read(w, r, body, &answer) < 0)
 		return answer;
 	if (named)
 		w->was = was = seen_by(w);
 	answer = is_post               ? create(w, body)
-		 : is_delete && !named ? apistore_remove_all(w, body)
+		 : is_delete && !named ? apistore_remove_all(w)
 		 : is_delete           ? apistore_remove_object(w, body)
 				       : apistore_change(w, r, body);
 	if (str_eq(w->key.resource, "secrets")) {
@@ -444,11 +405,13 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 {
 	cleanup_apistore_target struct apistore_target t = *take_t;
 	struct schema_texts warnings = {NULL, 0, 0};
+	cleanup_schema_texts struct schema_texts advice = {NULL, 0, 0};
 	struct apistore_write w = {.s = s,
 		.t = &t,
 		.kind = apistore_objects_kind(s, t.group, t.resource),
 		.key = {t.qualified, t.ns, t.name},
 		.warnings = &warnings,
+		.advice = &advice,
 		.asker = r->asker};
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
@@ -459,12 +422,16 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	if (t.sub[0] && !has_sub(&w)) /* of a custom resource it is the object that is not found */
 		return w.kind->custom ? apistore_status_absent(&t)
 				      : apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
-	if (!str_eq(r->method, "GET"))
+	if (str_eq(t.sub, "log"))
+		answer = apistore_podlog(&w, r->method);
+	else if (!str_eq(r->method, "GET"))
 		answer = write_request(&w, r);
 	else
-		answer = t.name[0] ? get(s, &t) : list(s, &t);
+		answer = t.name[0] ? get(s, &t, apistore_admit_kind(&w)) : list(s, &t);
 	if (w.fields == APISTORE_FIELDS_IGNORE || answer.code / 100 != 2)
 		schema_texts_fini(&warnings);
+	for (size_t i = 0; answer.code / 100 == 2 && i < advice.n; i++)
+		schema_texts_add(&warnings, "%s", advice.text[i]);
 	if (!apistore_objects_trouble(s, &err)) {
 		answer.warnings = warnings;
 		return answer;

@@ -11,9 +11,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
-#include "tec/kobj/key.h"
-
-#define DATA_MAX (1u << 20)
 
 struct rule {
 	const struct apistore_target *t;
@@ -21,12 +18,6 @@ struct rule {
 	struct json_object *o, *was;
 	struct apistore_answer *refused;
 };
-
-static int invalid(const struct rule *r, const char *field, const char *problem, const char *why)
-{
-	*r->refused = apistore_status_invalid(r->t, r->kind, field, problem, why);
-	return -1;
-}
 
 static int bad_request(const struct rule *r, const char *why)
 {
@@ -60,48 +51,25 @@ static int bad_base64(const struct rule *r, const char *text, size_t len)
 
 /* ---- data of Secrets and ConfigMaps */
 
-static bool is_data_key(const char *name)
-{
-	size_t n = strlen(name);
-
-	if (n == 0 || n > KOBJ_NAME_MAX || str_eq(name, ".") || str_eq(name, ".."))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i]))
-			return false;
-	return true;
-}
-
-static int check_data_key(const struct rule *r, const char *member, const char *name)
-{
-	cleanup_free char *field = NULL, *why = NULL;
-
-	if (is_data_key(name))
-		return 0;
-	field = xasprintf("%s[%s]", member, name);
-	why = xasprintf(
-		"\"%s\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
-		name);
-	return invalid(r, field, "Invalid value", why);
-}
-
-/* Checks names and values, adds the bytes to *size. */
-static int check_data(const struct rule *r, const char *member, bool base64, size_t *size)
+/* A map of texts, or of base64 that decodes. One without members is none. */
+static int check_data(const struct rule *r, const char *member, bool base64)
 {
 	struct json_object *data = json_get(r->o, member);
 
 	if (data && !json_object_is_type(data, json_type_object))
 		return bad_type(r, member, data, "map[string]string");
+	if (data && json_object_object_length(data) == 0)
+		json_object_object_del(r->o, member);
+	data = json_get(r->o, member);
 	if (!data)
 		return 0;
 	json_object_object_foreach (data, name, value) {
 		const char *text = json_object_get_string(value);
 		size_t len = value ? (size_t)json_object_get_string_len(value) : 0, n = len;
 
+		(void)name;
 		if (value && !json_object_is_type(value, json_type_string))
 			return bad_type(r, member, value, base64 ? "[]uint8" : "string");
-		if (check_data_key(r, member, name) < 0)
-			return -1;
 		if (base64 && len > 0) {
 			uint8_t *bytes = NULL;
 
@@ -110,38 +78,8 @@ static int check_data(const struct rule *r, const char *member, bool base64, siz
 			secret_wipe(bytes, n);
 			free(bytes);
 		}
-		*size += n;
 	}
 	return 0;
-}
-
-static int check_size(const struct rule *r, size_t size)
-{
-	return size <= DATA_MAX
-		       ? 0
-		       : invalid(r, "[]", "Too long", "may not be more than 1048576 bytes");
-}
-
-/* The member that an immutable object may not change; NULL: none did. */
-static const char *immutable_change(const struct rule *r)
-{
-	static const char *const members[] = {"immutable", "data", "binaryData"};
-
-	if (!r->was || !json_get_bool(r->was, "immutable", false))
-		return NULL;
-	for (size_t i = 0; i < ARRAY_LEN(members); i++)
-		if (!apistore_objects_same_member(r->was, r->o, members[i]))
-			return members[i];
-	return NULL;
-}
-
-static int check_immutable(const struct rule *r)
-{
-	const char *changed = immutable_change(r);
-
-	return changed ? invalid(r, changed, "Forbidden",
-				 "field is immutable when `immutable` is set")
-		       : 0;
 }
 
 /* ---- Secrets */
@@ -175,70 +113,22 @@ static int merge_string_data(const struct rule *r)
 	return 0;
 }
 
-static int check_secret_type(const struct rule *r, const char *type)
-{
-	static const struct {
-		const char *type, *key;
-	} needs[] = {{"kubernetes.io/dockerconfigjson", ".dockerconfigjson"},
-		{"kubernetes.io/dockercfg", ".dockercfg"}, {"kubernetes.io/tls", "tls.crt"},
-		{"kubernetes.io/tls", "tls.key"}, {"kubernetes.io/ssh-auth", "ssh-privatekey"}};
-	const char *was = r->was ? json_get_str(r->was, "type") : NULL;
-
-	if (was && !str_eq(was, type)) {
-		cleanup_free char *why = xasprintf("\"%s\": field is immutable", type);
-
-		return invalid(r, "type", "Invalid value", why);
-	}
-	for (size_t i = 0; i < ARRAY_LEN(needs); i++) {
-		struct json_object *data = json_get_obj(r->o, "data"), *v = NULL;
-
-		if (!str_eq(type, needs[i].type) ||
-			(data && json_object_object_get_ex(data, needs[i].key, &v)))
-			continue;
-		cleanup_free char *field = xasprintf("data[%s]", needs[i].key);
-
-		return invalid(r, field, "Required value", "");
-	}
-	return 0;
-}
-
 static int secret(const struct rule *r)
 {
-	struct json_object *type = NULL;
-	size_t size = 0;
+	struct json_object *type = json_get(r->o, "type");
 
-	if (!json_object_object_get_ex(r->o, "type", &type) || !type)
-		json_add_str(r->o, "type", "Opaque");
-	else if (!json_object_is_type(type, json_type_string))
+	if (type && !json_object_is_type(type, json_type_string))
 		return bad_request(r, "type is not a string");
-	if (merge_string_data(r) < 0 || check_data(r, "data", true, &size) < 0 ||
-		check_size(r, size) < 0 || check_secret_type(r, json_get_str(r->o, "type")) < 0)
-		return -1;
-	return check_immutable(r);
+	if (!type || json_object_get_string_len(type) == 0)
+		json_add_str(r->o, "type", "Opaque");
+	return merge_string_data(r) < 0 ? -1 : check_data(r, "data", true);
 }
 
 /* ---- ConfigMaps */
 
 static int configmap(const struct rule *r)
 {
-	struct json_object *binary = json_get_obj(r->o, "binaryData"),
-			   *data = json_get_obj(r->o, "data");
-	size_t size = 0;
-
-	if (check_data(r, "data", false, &size) < 0 || check_data(r, "binaryData", true, &size) < 0)
-		return -1;
-	if (binary && data) {
-		json_object_object_foreach (binary, name, value) {
-			cleanup_free char *field = xasprintf("data[%s]", name);
-			cleanup_free char *why =
-				xasprintf("\"%s\": duplicate of key present in binaryData", name);
-
-			(void)value;
-			if (json_object_object_get_ex(data, name, NULL))
-				return invalid(r, field, "Invalid value", why);
-		}
-	}
-	return check_size(r, size) < 0 ? -1 : check_immutable(r);
+	return check_data(r, "data", false) < 0 ? -1 : check_data(r, "binaryData", true);
 }
 
 /* ---- Namespaces */

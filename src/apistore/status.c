@@ -143,6 +143,22 @@ struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t curre
 			"retryAfterSeconds", 1));
 }
 
+struct apistore_answer apistore_status_internal(const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+	cleanup_free char *message = NULL;
+	struct json_object *cause;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&why, fmt, ap);
+	va_end(ap);
+	message = xasprintf("Internal error occurred: %s", strbuf_str(&why));
+	cause = json_add_str(json_obj(), "message", strbuf_str(&why));
+	return status(500, "InternalError", message,
+		json_add(json_obj(), "causes", json_push(json_arr(), cause)));
+}
+
 struct apistore_answer apistore_status_storage(const struct err *err)
 {
 	cleanup_free char *message = xasprintf("Internal error occurred: %s", err->text);

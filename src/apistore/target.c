@@ -75,12 +75,42 @@ static const char *raw_param(const struct apistore_target *t, const char *name, 
 	return NULL;
 }
 
+void apistore_target_drop(struct apistore_target *t, const char *name)
+{
+	size_t len;
+	const char *raw;
+
+	while ((raw = raw_param(t, name, &len))) {
+		char *from = t->query + (raw - t->query) - strlen(name) - 1;
+
+		raw += len + (raw[len] == '&');
+		memmove(from, raw, strlen(raw) + 1);
+	}
+}
+
 char *apistore_target_param(const struct apistore_target *t, const char *name)
 {
 	size_t len;
 	const char *raw = raw_param(t, name, &len);
 
 	return raw ? apistore_target_decode(raw, len, true) : NULL;
+}
+
+struct json_object *apistore_target_params(const struct apistore_target *t, const char *name)
+{
+	struct apistore_target rest = {.query = t->query};
+	struct json_object *all = json_arr();
+	size_t len;
+
+	for (const char *raw; (raw = raw_param(&rest, name, &len));
+		rest.query += *rest.query == '&') {
+		cleanup_free char *value = apistore_target_decode(raw, len, true);
+
+		if (value)
+			json_push_str(all, value);
+		rest.query = t->query + (raw - t->query) + len;
+	}
+	return all;
 }
 
 /* The segments of a path, decoded, each owned by the caller; -1: one is empty, holds a slash or

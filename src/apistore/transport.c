@@ -93,8 +93,10 @@ static void next_piece(void *arg)
 	struct call *c = arg;
 	struct body out = BODY_INIT;
 	struct err err = ERR_INIT;
-	int rc = apistore_list_pull(c->answer.more, &out, PIECE, &err);
+	int rc;
 
+	body_add(&out, "", 0, PIECE + PIECE / 8); /* at once: what it grows out of is wiped */
+	rc = apistore_list_pull(c->answer.more, &out, PIECE, &err);
 	if (rc < 0)
 		call_done(c, &err);
 	else if (give(c, out.data, out.len)) {
@@ -236,6 +238,17 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 	on_ready(c);
 }
 
+/*
+ * A list that is given out piece by piece needs no pages: each would have its end looked for, and
+ * what comes behind it counted.
+ */
+static bool reads_all(const struct k8s_request *req, const struct apistore_target *t, bool streams)
+{
+	cleanup_free char *next = apistore_target_param(t, "continue");
+
+	return streams && !next && str_eq(req->method, "GET") && !t->name[0];
+}
+
 static void start(struct k8s_exchange *x)
 {
 	struct call *c = (struct call *)x;
@@ -255,6 +268,8 @@ static void start(struct k8s_exchange *x)
 	} else if (str_eq(req->method, "GET") && !t.name[0] && apistore_target_flag(&t, "watch")) {
 		start_watch(c, &t);
 	} else {
+		if (reads_all(req, &t, c->x.to.on_data != NULL))
+			apistore_target_drop(&t, "limit");
 		answer_later(c, apistore_request(objects_of(c), &t,
 					&(const struct apistore_request){.method = req->method,
 						.content_type = req->content_type,

@@ -5,6 +5,7 @@
 #define TEC_APISTORE_WRITE_H
 
 #include "apistore_internal.h"
+#include "tec/apistore/gc.h"
 #include "tec/apistore/managed.h"
 #include "tec/apistore/request.h"
 #include "tec/apistore/status.h"
@@ -21,10 +22,13 @@ struct apistore_write {
 	struct apistore_key key;
 	struct json_object *was;
 	bool dry;
-	bool create;  /* what is there already is not replaced */
-	bool patched; /* by a patch that is no apply */
+	bool create;      /* what is there already is not replaced */
+	bool has_version; /* a new object that names one: for the store to refuse, as upstream does */
+	bool patched;     /* by a patch that is no apply */
 	enum apistore_fields fields;
-	struct schema_texts *warnings; /* added to */
+	enum apistore_policy policy;   /* of a deletion */
+	struct schema_texts *warnings; /* of its fields; added to */
+	struct schema_texts *advice;   /* of what it says, whatever fieldValidation is; added to */
 	char manager[APISTORE_MANAGER_MAX + 1];
 	bool applied;                       /* managedFields are there already */
 	const struct apistore_asker *asker; /* NULL: the process itself */
@@ -53,21 +57,31 @@ struct apistore_answer apistore_change_invalid(const char *why);
 struct apistore_answer apistore_change(
 	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body);
 
-/* scale.c: the view of an object's replicas, which its kind has or has not. The caller puts it. */
-bool apistore_scale_has(const struct apistore_kind *kind);
-struct json_object *apistore_scale_of(struct json_object *o);
-/* An answer with the object becomes one with its view. */
-struct apistore_answer apistore_scale_shown(struct apistore_answer take);
+/* scale.c: the view of an object's replicas. k: the kind in the version of the request, which has the
+ * subresource. The caller puts it. */
+struct json_object *apistore_scale_of(const struct schema_kind *k, struct json_object *o);
+/* An answer with the object becomes one with its view, in the form of the request. */
+struct apistore_answer apistore_scale_shown(
+	const struct schema_kind *k, const struct apistore_target *t, struct apistore_answer take);
+/* Adds to the causes what the counts may not be, where a CRD says they are. */
+void apistore_scale_check(const struct schema_version *v, bool status_only, struct json_object *o,
+	struct schema_causes *causes);
 /* The end of every write to the view: the object gets its replicas. */
 struct apistore_answer apistore_scale_store(
 	const struct apistore_write *w, struct json_object *take_scale);
 
+/* podlog.c: the subresource log. */
+struct apistore_answer apistore_podlog(const struct apistore_write *w, const char *method);
+
 /* check.c: what every object must be, whatever its kind, and where it may be made. -1: refused says
- * why. The first is asked before the server's own fields are filled in, the second after. */
+ * why. The first looks at the body as it came: a new object is of the path's kind and version, as all
+ * after it goes by the path; a custom resource to be replaced says too which one was seen. The second
+ * is asked before the server's own fields are filled in, the third after. */
+int apistore_check_version(const struct apistore_write *w, struct json_object *o,
+	struct apistore_answer *refused) MUST_CHECK;
 int apistore_check_object(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
-int apistore_check_meta(const struct apistore_write *w, struct json_object *o,
-	struct apistore_answer *refused) MUST_CHECK;
+int apistore_check_meta(const struct apistore_write *w, struct apistore_answer *refused) MUST_CHECK;
 
 /* meta.c: the metadata that a client gives, added to the causes. k may be NULL. */
 void apistore_meta_check(const struct apistore_write *w, const struct schema_kind *k,
@@ -89,10 +103,14 @@ const struct schema_kind *apistore_admit_kind(const struct apistore_write *w);
 int apistore_grant_check(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 
+/* options.c: what the query and the body of a DELETE (else not looked at, may be NULL) say of how to
+ * write. -1: refused says why. */
+int apistore_options_read(struct apistore_write *w, const struct apistore_request *r,
+	struct json_object *body, struct apistore_answer *refused) MUST_CHECK;
+
 /* remove.c: one object, or all that the target selects. */
 struct apistore_answer apistore_remove_object(
 	const struct apistore_write *w, struct json_object *body);
-struct apistore_answer apistore_remove_all(
-	const struct apistore_write *w, struct json_object *body);
+struct apistore_answer apistore_remove_all(const struct apistore_write *w);
 
 #endif

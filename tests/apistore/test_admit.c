@@ -103,6 +103,36 @@ Test(apistore_admit, what_the_schema_forbids_is_invalid)
 	cr_expect_eq(say("PATCH", THINGS "/a", "{\"spec\":{\"n\":2}}", NULL), 200);
 }
 
+/* Their members were not looked at by the types of the path's kind. */
+Test(apistore_admit, no_object_of_another_kind_or_version_is_stored)
+{
+	static const struct {
+		const char *path, *kind, *version;
+		int code;
+	} rows[] = {
+		{NS "/pods", "Foo", "v1", 400},
+		{NS "/pods", "Secret", "v1", 400},
+		{NS "/pods", "Pod", "v2", 400},
+		{NS "/pods", "Pod", "apps/v1", 400},
+		{NS "/configmaps", "Secret", "v1", 400},
+		{CRDS, "Foo", "apiextensions.k8s.io/v1", 400},
+		{THINGS, "Foo", "example.io/v1", 422},
+		{THINGS, "Thing", "example.io/v9", 400},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *body = xasprintf(
+			"{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"name\":\"z\"},"
+			"\"spec\":{\"volumes\":[{\"name\":\"v\",\"hostPath\":{\"path\":5}}]}}",
+			rows[i].kind, rows[i].version);
+		cleanup_free char *at = xasprintf("%s/z", rows[i].path);
+
+		cr_expect_eq(say("POST", rows[i].path, body, NULL), rows[i].code, "%s %s: %s",
+			rows[i].kind, rows[i].version, rows[i].path);
+		cr_expect_eq(say("GET", at, NULL, NULL), 404, "%s", at);
+	}
+}
+
 Test(apistore_admit, strict_requests_refuse_unknown_and_duplicate_fields)
 {
 	refused("POST", THINGS STRICT, NEW("\"spec\":{\"z\":1,\"n\":1,\"n\":2}"), 400,
@@ -113,7 +143,7 @@ Test(apistore_admit, strict_requests_refuse_unknown_and_duplicate_fields)
 	refused("PATCH", THINGS "/a", "{\"metadata\":{\"labels\":{\"a\":5}}}", 422,
 		" \"\" is invalid: patch: Invalid value: metadata.labels is missing or not of its type");
 	refused("PUT", THINGS "/a?fieldValidation=strict", "{}", 422,
-		"UpdateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Warn\", \"Strict\"");
+		"UpdateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
 }
 
 /* The warnings of a request as one text. */

@@ -8,6 +8,8 @@
 #define A64  A30 A30 "aaaa"
 #define A254 A30 A30 A30 A30 A30 A30 A30 A30 "aaaaaaaaaaaaaa"
 
+#define OWNER "\"uid\":\"1\",\"name\":\"n\""
+
 static const struct {
 	const char *meta;  /* members of metadata */
 	const char *field; /* NULL: accepted */
@@ -39,6 +41,18 @@ static const struct {
 	{"\"name\":\"a\",\"finalizers\":[\"\"]", "metadata.finalizers", "name part must be non-"},
 	{"\"name\":\"a\",\"ownerReferences\":[{\"uid\":\"1\",\"kind\":\"K\",\"name\":\"n\"}]",
 		"metadata.ownerReferences.apiVersion", "version must not be empty"},
+	{"\"name\":\"a\",\"ownerReferences\":[{\"apiVersion\":\"a/b/c\"," OWNER "}]",
+		"metadata.ownerReferences.apiVersion", "\"a/b/c\": version must not be empty"},
+	{"\"name\":\"a\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Event\"," OWNER
+	 "}]",
+		"metadata.ownerReferences", "/v1, Kind=Event is disallowed from being an owner"},
+	{"\"name\":\"a\",\"finalizers\":[\"orphan\",\"foregroundDeletion\"]", "metadata.finalizers",
+		"[\"orphan\",\"foregroundDeletion\"]: finalizer orphan and"},
+	{"\"name\":\"a\",\"generateName\":\"A--\"", "metadata.generateName",
+		"\"A--\": a lowercase RFC"},
+	{"\"generateName\":\"a.\"", "metadata.generateName", "\"a.\": a lowercase RFC"},
+	{"\"name\":\"a\",\"labels\":{\"" A254 "/a\":\"c\"}", "metadata.labels",
+		"prefix part must be no more than 253 characters"},
 };
 
 Test(apistore_meta, is_refused_where_it_is_wrong)

@@ -106,6 +106,28 @@ Test(apistore_transport, a_write_is_done_at_once_and_answered_later)
 	cr_expect_eq(answers, 5);
 }
 
+Test(apistore_transport, a_list_that_is_streamed_has_no_pages)
+{
+	for (const char *name = "a\0b\0c\0"; *name; name += 2)
+		put(name);
+	send("GET", THINGS "?fieldSelector=&limit=1", NULL, false);
+	loop_drain(loop);
+	cr_expect(strstr(data.data, "\"continue\":"));
+	cr_expect_null(strstr(data.data, "\"name\":\"b\""));
+	send("GET", THINGS "?fieldSelector=&limit=1", NULL, true);
+	loop_drain(loop);
+	cr_expect_eq(status, 200);
+	cr_expect_null(strstr(data.data, "\"continue\":"));
+	for (const char *name = "a\0b\0c\0"; *name; name += 2) {
+		cleanup_free char *member = xasprintf("\"name\":\"%s\"", name);
+
+		cr_expect(strstr(data.data, member), "%s", name);
+	}
+	send("GET", THINGS "?limit=-1&limit=x", NULL, false);
+	loop_drain(loop);
+	cr_expect_eq(status, 400);
+}
+
 Test(apistore_transport, a_cancelled_call_is_not_answered)
 {
 	send("POST", THINGS, a_thing, false);

@@ -24,5 +24,7 @@ const struct schema_kind *apistore_kinds_find(
 	const struct apistore_kinds *k, const char *group, const char *version, const char *plural);
 /* All of them, for discovery and OpenAPI. Borrowed as above. */
 struct schema_served apistore_kinds_served(const struct apistore_kinds *k);
+/* Another number when they are others. */
+uint64_t apistore_kinds_state(const struct apistore_kinds *k);
 
 #endif

@@ -35,8 +35,12 @@ int apistore_target_parse(
 void apistore_target_fini(struct apistore_target *t);
 #define cleanup_apistore_target __attribute__((cleanup(apistore_target_fini)))
 
+/* As if this query parameter had not been sent. */
+void apistore_target_drop(struct apistore_target *t, const char *name);
 /* A query parameter, decoded; the caller frees. NULL: absent. */
 char *apistore_target_param(const struct apistore_target *t, const char *name);
+/* Each that is there under that name, as texts; the caller puts the array. */
+struct json_object *apistore_target_params(const struct apistore_target *t, const char *name);
 /* A query parameter is there and not "0" or "false" in any case, as kube-apiserver reads it: Python's
  * client sends "True". */
 bool apistore_target_flag(const struct apistore_target *t, const char *name);

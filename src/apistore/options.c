@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CreateOptions, UpdateOptions and PatchOptions stand in the query, DeleteOptions in the body, and
+ * in the query for what the body leaves out. All causes are told, in kube-apiserver's order.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "tec/base/mem.h"
+
+#include "decode.h"
+#include "write.h"
+
+static const struct apistore_target none = {.group = (char *)"meta.k8s.io", .name = (char *)""};
+
+/* ---- who writes */
+
+/* A code point of UTF-8 that Go does not print; *n: its length. */
+static bool is_unprinted(const char *s, size_t *n)
+{
+	cleanup_strbuf struct strbuf quoted = STRBUF_INIT;
+	unsigned char c = (unsigned char)*s;
+
+	*n = 1;
+	while (c >= 0xc0 && ((unsigned char)s[*n] & 0xc0) == 0x80 && *n < 4)
+		++*n;
+	schema_quote_go(&quoted, s, *n);
+	return quoted.data[1] == '\\' && c != '\\' && c != '"' && (c < 0x80 || *n > 1);
+}
+
+static unsigned code_point(const char *s, size_t n)
+{
+	unsigned r = (unsigned char)*s;
+
+	if (n > 1)
+		r &= 0x7fu >> n;
+	for (size_t i = 1; i < n; i++)
+		r = r << 6 | ((unsigned char)s[i] & 0x3f);
+	return r;
+}
+
+static void check_manager(const char *manager, struct schema_causes *causes)
+{
+	if (strlen(manager) > APISTORE_MANAGER_MAX)
+		schema_cause_add(causes, SCHEMA_TOO_LONG, "fieldManager", NULL,
+			"may not be more than %d bytes", APISTORE_MANAGER_MAX);
+	for (size_t at = 0, n; manager[at]; at += n)
+		if (is_unprinted(manager + at, &n))
+			schema_cause_add_text(causes, SCHEMA_INVALID, "fieldManager", manager,
+				"invalid character U+%04X (at position %zu)",
+				code_point(manager + at, n), at);
+}
+
+/* As kube-apiserver does: what the query says, or the first part of User-Agent. */
+static void read_manager(
+	struct apistore_write *w, const struct apistore_request *r, struct schema_causes *causes)
+{
+	cleanup_free char *param = apistore_target_param(w->t, "fieldManager");
+	const char *agent = r->user_agent ? r->user_agent : "unknown";
+	size_t n = 0;
+
+	if (param && *param) {
+		check_manager(param, causes);
+		snprintf(w->manager, sizeof(w->manager), "%s", param);
+		return;
+	}
+	for (; *agent && *agent != '/' && n < APISTORE_MANAGER_MAX; agent++)
+		if (*agent >= ' ' && *agent < 0x7f)
+			w->manager[n++] = *agent;
+	if (n == 0)
+		snprintf(w->manager, sizeof(w->manager), "unknown");
+}
+
+/* ---- what all of them have, and those of writes */
+
+/* Of a body what it lists, else each that the query has. */
+static void read_dry(
+	struct apistore_write *w, struct json_object *body, struct schema_causes *causes)
+{
+	cleanup_json struct json_object *query = apistore_target_params(w->t, "dryRun");
+	struct json_object *list = json_get_arr(body, "dryRun");
+	size_t n;
+
+	if (!list || json_object_array_length(list) == 0)
+		list = query;
+	n = json_object_array_length(list);
+	w->dry = n > 0;
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *v = json_object_array_get_idx(list, i);
+
+		if (json_object_is_type(v, json_type_string) &&
+			str_eq(json_object_get_string(v), "All"))
+			continue;
+		schema_cause_add(
+			causes, SCHEMA_UNSUPPORTED, "dryRun", list, "supported values: \"All\"");
+		return;
+	}
+}
+
+static void read_fields(
+	struct apistore_write *w, const struct apistore_request *r, struct schema_causes *causes)
+{
+	static const char *const names[] = {[APISTORE_FIELDS_IGNORE] = "Ignore",
+		[APISTORE_FIELDS_WARN] = "Warn",
+		[APISTORE_FIELDS_STRICT] = "Strict"};
+	cleanup_free char *param = apistore_target_param(w->t, "fieldValidation");
+
+	w->fields = r->warns ? APISTORE_FIELDS_WARN : APISTORE_FIELDS_IGNORE;
+	if (!param || !*param)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_eq(param, names[i])) {
+			w->fields = (enum apistore_fields)i;
+			return;
+		}
+	schema_cause_add_text(causes, SCHEMA_UNSUPPORTED, "fieldValidation", param,
+		"supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
+}
+
+/* "force" is of an apply, which says itself what it lacks. */
+static void read_force(const struct apistore_write *w, const struct apistore_request *r,
+	struct schema_causes *causes)
+{
+	cleanup_free char *param = apistore_target_param(w->t, "force");
+
+	if (param && !(r->content_type && strstr(r->content_type, "apply-patch")))
+		schema_cause_add(causes, SCHEMA_FORBIDDEN, "force", NULL,
+			"may not be specified for non-apply patch");
+}
+
+/* ---- deletions */
+
+static int refuse_type(const char *member, struct json_object *v, const char *want,
+	struct apistore_answer *refused)
+{
+	*refused = apistore_status_refusal(400, "BadRequest",
+		"json: cannot unmarshal %s into Go struct field DeleteOptions.%s of type %s",
+		apistore_decode_type(v), member, want);
+	return -1;
+}
+
+static int check_types(struct json_object *body, struct apistore_answer *refused)
+{
+	static const struct {
+		const char *member;
+		enum json_type type;
+		const char *want;
+	} members[] = {{"gracePeriodSeconds", json_type_int, "int64"},
+		{"orphanDependents", json_type_boolean, "bool"},
+		{"propagationPolicy", json_type_string, "v1.DeletionPropagation"},
+		{"dryRun", json_type_array, "[]string"},
+		{"preconditions", json_type_object, "v1.Preconditions"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		struct json_object *v = json_get(body, members[i].member);
+
+		if (v && !json_object_is_type(v, members[i].type))
+			return refuse_type(members[i].member, v, members[i].want, refused);
+	}
+	return 0;
+}
+
+static int check_grace(const struct apistore_write *w, struct apistore_answer *refused)
+{
+	cleanup_free char *param = apistore_target_param(w->t, "gracePeriodSeconds");
+	const char *digits = param && (*param == '-' || *param == '+') ? param + 1 : param;
+	cleanup_strbuf struct strbuf quoted = STRBUF_INIT;
+
+	if (!digits || (*digits && strspn(digits, "0123456789") == strlen(digits)))
+		return 0;
+	schema_quote_go(&quoted, param, strlen(param));
+	*refused = apistore_status_refusal(400, "BadRequest",
+		"strconv.ParseInt: parsing %s: invalid syntax", strbuf_str(&quoted));
+	return -1;
+}
+
+static void set_policy(struct apistore_write *w, const char *policy, struct schema_causes *causes)
+{
+	static const char *const names[] = {[APISTORE_POLICY_DEFAULT] = "",
+		[APISTORE_BACKGROUND] = "Background",
+		[APISTORE_FOREGROUND] = "Foreground",
+		[APISTORE_ORPHAN] = "Orphan"};
+
+	for (size_t i = APISTORE_BACKGROUND; i < ARRAY_LEN(names); i++)
+		if (str_eq(policy, names[i])) {
+			w->policy = (enum apistore_policy)i;
+			return;
+		}
+	schema_cause_add_text(causes, SCHEMA_UNSUPPORTED, "propagationPolicy", policy,
+		"supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
+}
+
+static void read_policy(
+	struct apistore_write *w, struct json_object *body, struct schema_causes *causes)
+{
+	cleanup_free char *param = apistore_target_param(w->t, "propagationPolicy"),
+			  *old = apistore_target_param(w->t, "orphanDependents");
+	const char *given = json_get_str(body, "propagationPolicy"),
+		   *policy = given ? given : param;
+	bool orphans = json_get(body, "orphanDependents") != NULL;
+
+	if (policy && (orphans || old))
+		schema_cause_add_text(causes, SCHEMA_INVALID, "propagationPolicy", policy,
+			"orphanDependents and deletionPropagation cannot be both set");
+	if (policy)
+		set_policy(w, policy, causes);
+	else if (orphans)
+		w->policy = json_get_bool(body, "orphanDependents", false) ? APISTORE_ORPHAN
+									   : APISTORE_BACKGROUND;
+	else if (old)
+		w->policy = apistore_target_flag(w->t, "orphanDependents") ? APISTORE_ORPHAN
+									   : APISTORE_BACKGROUND;
+}
+
+int apistore_options_read(struct apistore_write *w, const struct apistore_request *r,
+	struct json_object *body, struct apistore_answer *refused)
+{
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false},
+						   ignored = {NULL, 0, 0, false};
+	bool is_delete = str_eq(r->method, "DELETE"), is_patch = str_eq(r->method, "PATCH");
+
+	if (is_delete && (check_types(body, refused) < 0 || check_grace(w, refused) < 0))
+		return -1;
+	if (is_delete)
+		read_policy(w, body, &causes);
+	if (is_patch)
+		read_force(w, r, &causes);
+	read_manager(w, r, is_delete ? &ignored : &causes);
+	read_dry(w, is_delete ? body : NULL, &causes);
+	if (!is_delete)
+		read_fields(w, r, &causes);
+	if (causes.n == 0)
+		return 0;
+	*refused = apistore_status_causes(&none,
+		is_delete                   ? "DeleteOptions"
+		: is_patch                  ? "PatchOptions"
+		: str_eq(r->method, "POST") ? "CreateOptions"
+					    : "UpdateOptions",
+		&causes);
+	return -1;
+}
