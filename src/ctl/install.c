@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of an object is a verdict on one resourceVersion, so nothing must be cleared when
- * the object changes: a new version has no verdict. */
+/*
+ * What is known of an object is a verdict on one resourceVersion, so nothing must be cleared when
+ * the object changes: a new version has no verdict, unless only its status is new. A changed input
+ * puts the verdict in doubt, also while a write of what was rendered before is in flight.
+ */
 #include "config.h"
 
 #include "tec/ctl/install.h"
@@ -25,7 +28,14 @@ void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
 static void forget(struct ctl_install_known *k)
 {
 	free(k->rv);
+	json_object_put(k->want);
 	*k = (struct ctl_install_known){.rv = NULL};
+}
+
+static void doubt(struct ctl_install_known *k)
+{
+	json_object_put(steal_ptr(&k->want));
+	k->doubt = true;
 }
 
 bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner)
@@ -34,8 +44,11 @@ bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner)
 
 	if (!another && in->owner_generation == owner->generation)
 		return false;
-	for (unsigned i = 0; i < in->conf->n; i++)
-		forget(&in->known[i]);
+	for (unsigned i = 0; i < in->conf->n; i++) {
+		if (another)
+			forget(&in->known[i]);
+		doubt(&in->known[i]);
+	}
 	in->problem[0] = '\0';
 	in->owner_generation = owner ? owner->generation : 0;
 	if (another) {
@@ -49,7 +62,38 @@ void ctl_install_forget(struct ctl_install *in, unsigned inputs)
 {
 	for (unsigned i = 0; i < in->conf->n; i++)
 		if (in->conf->objects[i].inputs & inputs)
-			forget(&in->known[i]);
+			doubt(&in->known[i]);
+}
+
+/* Of the hash that some are rendered with, else of all of it. 0: it cannot be rendered now. */
+static uint64_t digest_of(struct json_object *o)
+{
+	const char *hash = o ? kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION) : NULL;
+	cleanup_free char *text = o && !hash ? json_text(o) : NULL;
+	uint64_t d = 0;
+
+	if (hash || text)
+		d = str_hash(hash ? hash : text, strlen(hash ? hash : text));
+	return o && d == 0 ? 1 : d;
+}
+
+void ctl_install_recheck(struct ctl_install *in, const struct kobj *owner)
+{
+	for (unsigned i = 0; i < in->conf->n; i++) {
+		struct ctl_install_known *k = &in->known[i];
+		cleanup_json struct json_object *want = NULL;
+
+		if (!in->conf->by_digest || !k->doubt || !k->rv || !k->digest)
+			continue;
+		want = in->conf->render(in->self, owner, i);
+		if (!want)
+			continue;
+		k->doubt = false;
+		k->want_digest = digest_of(want);
+		k->found = k->want_digest == k->digest ? CTL_INSTALL_CURRENT : CTL_INSTALL_STALE;
+		if (k->found == CTL_INSTALL_STALE)
+			k->want = steal_ptr(&want);
+	}
 }
 
 /* ---- state, decision */
@@ -66,6 +110,14 @@ static struct k8s_cache *cache_of(const struct ctl_install *in, unsigned i)
 const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i)
 {
 	return k8s_cache_find(cache_of(in, i), in->conf->objects[i].name);
+}
+
+/* Whether what was found of one version holds for the one that is there. */
+static bool is_judged(const struct ctl_install_known *k, const struct kobj *o, bool has_shape)
+{
+	uint64_t shape = has_shape ? ((const struct model_plain *)o)->shape : 0;
+
+	return !k->doubt && k->rv && (str_eq(k->rv, o->rv) || (shape && shape == k->shape));
 }
 
 /* Of an object that must not be there: only what the owner controls is deleted. */
@@ -94,7 +146,7 @@ enum ctl_install_state ctl_install_state(
 	if (o->unreadable)
 		return CTL_INSTALL_UNREADABLE;
 	owned = str_eq(plain->owner_uid, owner->uid);
-	judged = str_eq(k->rv, o->rv);
+	judged = is_judged(k, o, in->conf->objects[i].gvk == &kobj_deployment);
 	if (kind == CTL_INSTALL_UNWANTED)
 		return unwanted_state(plain, owner->uid, false);
 	if (o->deleting)
@@ -134,6 +186,7 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 	enum ctl_install_do what, k8s_result_fn done, void *arg, struct err *err)
 {
 	const struct ctl_install_object *t = &in->conf->objects[i];
+	struct ctl_install_known *k = &in->known[i];
 	struct k8s_transport *api = in->env->api;
 	const char *ns = in->env->ns;
 	cleanup_json struct json_object *o = NULL;
@@ -150,21 +203,33 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 	case CTL_INSTALL_NOTHING:
 		DIE("%s %s: no act to start", t->gvk->kind, t->name);
 	}
-	o = in->conf->render(in->self, owner, i);
+	k->absent = !ctl_install_find(in, i);
+	o = steal_ptr(&k->want);
+	k->sent = k->want_digest;
+	if (!o) {
+		o = in->conf->render(in->self, owner, i);
+		k->sent = digest_of(o);
+	}
 	if (!o) {
 		err_set(err, ERR_INVALID, "%s would be too large", t->name);
 		return NULL;
 	}
+	k->doubt = false;
 	return what == CTL_INSTALL_CREATE
 		       ? k8s_call_create(api, in->ops, t->gvk, ns, o, 0, done, arg)
 		       : k8s_call_apply(api, in->ops, t->gvk, ns, o, done, arg);
 }
 
-static void note(struct ctl_install_known *k, enum ctl_install_state found, struct json_object *o)
+/* digest: of what was rendered, when that is what is there. */
+static void note(struct ctl_install_known *k, enum ctl_install_state found, struct json_object *o,
+	uint64_t digest)
 {
 	free(k->rv);
+	json_object_put(steal_ptr(&k->want));
 	k->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
+	k->shape = model_plain_shape(o);
 	k->found = found;
+	k->digest = digest;
 }
 
 /* Compares what was read with what is rendered. */
@@ -175,16 +240,19 @@ static void judge(
 	cleanup_json struct json_object *want = NULL;
 	bool current;
 
+	in->known[i].doubt = false;
 	/* Before rendering, which may depend on it. */
 	if (conf->saw && !conf->saw(in->self, owner, i, o)) {
-		bool owned = str_eq(kobj_owner_controller(o), owner->uid);
+		const char *by = kobj_owner_controller(o);
+		bool ours = by ? str_eq(by, owner->uid) : conf->replaces_orphans;
 
-		note(&in->known[i], owned ? CTL_INSTALL_REPLACE : CTL_INSTALL_CONFLICT, o);
+		note(&in->known[i], ours ? CTL_INSTALL_REPLACE : CTL_INSTALL_CONFLICT, o, 0);
 		return;
 	}
 	want = conf->render(in->self, owner, i);
 	current = !want || kobj_subset(want, o);
-	note(&in->known[i], current ? CTL_INSTALL_CURRENT : CTL_INSTALL_STALE, o);
+	note(&in->known[i], current ? CTL_INSTALL_CURRENT : CTL_INSTALL_STALE, o,
+		current ? digest_of(want) : 0);
 	if (conf->compared)
 		conf->compared(in->self, i, want, o, current);
 }
@@ -217,13 +285,14 @@ bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned
 	in->problem[0] = '\0';
 	k->must_read = false;
 	if (ours && what != CTL_INSTALL_READ && in->conf->wrote)
-		in->conf->wrote(in->self, owner, i, what);
+		in->conf->wrote(in->self, owner, i,
+			what == CTL_INSTALL_APPLY && k->absent ? CTL_INSTALL_CREATE : what);
 	if (what == CTL_INSTALL_DELETE)
 		return true;
 	if (ours && what == CTL_INSTALL_READ && t->kind != CTL_INSTALL_CREATED)
 		judge(in, owner, i, r->object);
 	else if (ours)
-		note(k, CTL_INSTALL_CURRENT, r->object);
+		note(k, CTL_INSTALL_CURRENT, r->object, k->sent);
 	if (ours && what == CTL_INSTALL_APPLY && in->conf->saw)
 		(void)in->conf->saw(in->self, owner, i, r->object);
 	ctl_take_answer(cache_of(in, i), r->object, true);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The hash is over the members in the order of their names, each with its length before it, so that
- * nothing moves between names and values. */
+ * nothing moves between names and values. A ConfigMap's binaryData are the bytes that the kubelet
+ * writes, so the same file is the same there and in data. */
 #include "config.h"
 
 #include "tec/model/input.h"
@@ -12,8 +13,14 @@
 #include "tec/kobj/owner.h"
 
 struct member {
-	const char *name;
-	struct json_object *value; /* borrowed */
+	const char *name, *value; /* borrowed */
+	size_t len;
+	uint8_t *decoded; /* owned: the value, if it was base64 */
+};
+
+struct members {
+	struct member *v;
+	size_t n;
 };
 
 static int by_name(const void *a, const void *b)
@@ -21,102 +28,133 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct member *)a)->name, ((const struct member *)b)->name);
 }
 
-static size_t collect(struct json_object *in, struct member *out, size_t n)
-{
-	if (!in)
-		return n;
-	json_object_object_foreach (in, name, value) {
-		if (json_object_is_type(value, json_type_string))
-			out[n++] = (struct member){name, value};
-	}
-	return n;
-}
-
 static size_t count(struct json_object *in)
 {
 	return in ? (size_t)json_object_object_length(in) : 0;
 }
 
-static void hash_members(const struct member *v, size_t n, uint8_t out[SHA256_LEN])
+/* What is not base64, which the API would not store, is as it stands there. */
+static void collect(struct members *m, struct json_object *in, bool decode)
+{
+	size_t len;
+
+	if (!in)
+		return;
+	json_object_object_foreach (in, name, value) {
+		struct member *at = &m->v[m->n];
+
+		if (!json_object_is_type(value, json_type_string))
+			continue;
+		*at = (struct member){name, json_object_get_string(value),
+			(size_t)json_object_get_string_len(value), NULL};
+		if (decode && bytes_from_b64(at->value, at->len, &at->decoded, &len) == 0) {
+			at->value = at->decoded ? (const char *)at->decoded : "";
+			at->len = len;
+		}
+		m->n++;
+	}
+}
+
+static struct members members_of(struct json_object *data, struct json_object *binary)
+{
+	struct members m = {xcalloc(count(data) + count(binary) + 1, sizeof(*m.v)), 0};
+
+	collect(&m, data, false);
+	collect(&m, binary, true);
+	qsort(m.v, m.n, sizeof(*m.v), by_name);
+	return m;
+}
+
+static void members_fini(struct members *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		free(m->v[i].decoded);
+	free(m->v);
+}
+
+#define cleanup_members __attribute__((cleanup(members_fini)))
+
+static void hash_members(const struct members *m, uint8_t out[SHA256_LEN])
 {
 	cleanup_sha256 struct bytes_sha256_run run;
 
 	bytes_sha256_init(&run);
-	for (size_t i = 0; i < n; i++) {
-		bytes_sha256_add_framed(&run, v[i].name, strlen(v[i].name));
-		bytes_sha256_add_framed(&run, json_object_get_string(v[i].value),
-			(size_t)json_object_get_string_len(v[i].value));
+	for (size_t i = 0; i < m->n; i++) {
+		bytes_sha256_add_framed(&run, m->v[i].name, strlen(m->v[i].name));
+		bytes_sha256_add_framed(&run, m->v[i].value, m->v[i].len);
 	}
 	bytes_sha256_end(&run, out);
 }
 
-static void read_members(
-	struct kobj_pack *pack, struct model_input *m, const struct member *v, size_t n)
+static void read_members(struct kobj_pack *pack, struct model_input *m, const struct members *all)
 {
 	cleanup_strbuf struct strbuf keys = STRBUF_INIT;
 
-	for (size_t i = 0; i < n; i++)
-		strbuf_addf(&keys, "%s\n", v[i].name);
-	hash_members(v, n, m->sha256);
+	for (size_t i = 0; i < all->n; i++)
+		strbuf_addf(&keys, "%s\n", all->v[i].name);
+	hash_members(all, m->sha256);
 	kobj_pack_str(pack, offsetof(struct model_input, keys), keys.len ? keys.data : NULL);
 }
 
-/* Enough to know which form it has; what else is wrong with it Trustee says. */
-static void read_values(struct model_input *m, struct json_object *v)
+static size_t skip_space(const struct member *v, size_t at)
 {
-	const char *s = json_object_get_string(v);
-
-	s += strspn(s, " \t\r\n");
-	m->values_list |= *s == '[';
-	m->values_empty |= *s == '[' && s[1 + strspn(s + 1, " \t\r\n")] == ']';
+	while (at < v->len && strchr(" \t\r\n", v->value[at]) && v->value[at])
+		at++;
+	return at;
 }
 
-static void read_files(
-	struct kobj_pack *pack, struct model_input *m, const struct member *v, size_t n)
+/* Enough to know which form it has; what else is wrong with it Trustee says. */
+static void read_values(struct model_input *m, const struct member *v)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (str_eq(v[i].name, MODEL_KBSFILE_KEY))
+	size_t at = skip_space(v, 0);
+
+	if (at == v->len || v->value[at] != '[')
+		return;
+	m->values_list = true;
+	at = skip_space(v, at + 1);
+	m->values_empty |= at < v->len && v->value[at] == ']';
+}
+
+static void read_files(struct kobj_pack *pack, struct model_input *m, const struct members *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct member *v = &all->v[i];
+
+		if (str_eq(v->name, MODEL_KBSFILE_KEY))
 			model_kbsfile_read(pack, offsetof(struct model_input, file), &m->file,
-				json_object_get_string(v[i].value),
-				(size_t)json_object_get_string_len(v[i].value));
-		else if (str_eq(v[i].name, "reference_value") ||
-			 str_eq(v[i].name, "reference-values.json"))
-			read_values(m, v[i].value);
+				v->value, v->len);
+		else if (str_eq(v->name, "reference_value") ||
+			 str_eq(v->name, "reference-values.json"))
+			read_values(m, v);
 	}
 }
 
 static struct kobj *extract(struct json_object *o, bool secret, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
-	struct json_object *data = json_get_obj(o, "data"),
-			   *binary = secret ? NULL : json_get_obj(o, "binaryData");
-	cleanup_free struct member *v = xcalloc(count(data) + count(binary) + 1, sizeof(*v));
+	cleanup_members struct members all =
+		members_of(json_get_obj(o, "data"), secret ? NULL : json_get_obj(o, "binaryData"));
 	struct model_input m = {.owner_uid = NULL};
-	size_t n;
 
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
-	n = collect(binary, v, collect(data, v, 0));
-	qsort(v, n, sizeof(*v), by_name);
 	kobj_pack_str(&pack, offsetof(struct model_input, owner_uid), kobj_owner_controller(o));
 	kobj_pack_str(
 		&pack, offsetof(struct model_input, made), kobj_annotation(o, MODEL_INPUT_MADE));
 	kobj_pack_str(
 		&pack, offsetof(struct model_input, tls), kobj_annotation(o, MODEL_INPUT_TLS));
-	read_members(&pack, &m, v, n);
+	read_members(&pack, &m, &all);
 	if (!secret)
-		read_files(&pack, &m, v, n);
+		read_files(&pack, &m, &all);
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
 
 void model_input_hash(struct json_object *data, char hex[SHA256_HEX_LEN + 1])
 {
-	cleanup_free struct member *v = xcalloc(count(data) + 1, sizeof(*v));
-	size_t n = collect(data, v, 0);
+	cleanup_members struct members all = members_of(data, NULL);
 	uint8_t digest[SHA256_LEN];
 
-	qsort(v, n, sizeof(*v), by_name);
-	hash_members(v, n, digest);
+	hash_members(&all, digest);
 	bytes_to_hex(digest, sizeof(digest), hex);
 }
 

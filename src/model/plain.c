@@ -4,18 +4,57 @@
 
 #include "tec/model/plain.h"
 
+#include <inttypes.h>
+
 #include "tec/base/json.h"
 #include "tec/base/str.h"
 #include "tec/kobj/owner.h"
 #include "tec/kobj/subset.h"
 
 #define WHY_MAX 400
+#define ITS_OWN "deployment.kubernetes.io/" /* annotations of the Deployment controller */
 
 static int32_t number(struct json_object *o, const char *path, int32_t dflt)
 {
 	int64_t n = json_get_int(o, path, dflt);
 
 	return n >= 0 && n <= INT32_MAX ? (int32_t)n : dflt;
+}
+
+/*
+ * A generation counts changes of spec, not those of labels, owners and finalizers, nor the
+ * annotations that the Deployment controller writes with the status. managedFields and the
+ * resourceVersion are left out, because they change with a status. 0 for a kind without generation.
+ */
+uint64_t model_plain_shape(struct json_object *o)
+{
+	static const char *const parts[] = {
+		"metadata/labels", "metadata/ownerReferences", "metadata/finalizers"};
+	struct json_object *a = json_get_obj(o, "metadata/annotations");
+	int64_t generation = json_get_int(o, "metadata/generation", 0);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	uint64_t shape;
+
+	if (generation <= 0)
+		return 0;
+	strbuf_addf(&text, "%s %" PRId64 " %d\n", json_get_str(o, "metadata/uid"), generation,
+		json_get(o, "metadata/deletionTimestamp") != NULL);
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		struct json_object *part = json_get(o, parts[i]);
+
+		if (part)
+			json_canonical(&text, part);
+		strbuf_addf(&text, "\n");
+	}
+	for (struct lh_entry *e = a ? lh_table_head(json_object_get_object(a)) : NULL; e;
+		e = lh_entry_next(e)) {
+		if (str_starts(lh_entry_k(e), ITS_OWN))
+			continue;
+		strbuf_addf(&text, "%s ", (const char *)lh_entry_k(e));
+		json_canonical(&text, (struct json_object *)lh_entry_v(e));
+	}
+	shape = str_hash(strbuf_str(&text), text.len);
+	return shape ? shape : 1;
 }
 
 struct kobj *model_plain_extract(struct json_object *o, struct err *err)
@@ -37,6 +76,7 @@ struct kobj *model_plain_extract(struct json_object *o, struct err *err)
 	p.ready = number(o, "status/readyReplicas", 0);
 	p.updated = number(o, "status/updatedReplicas", 0);
 	p.replicas = number(o, "status/replicas", 0);
+	p.shape = model_plain_shape(o);
 	return kobj_pack_finish(&pack, &p, sizeof(p));
 }
 

@@ -223,11 +223,11 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 	if (place.at < 0)
 		return err_set(err, ERR_INVALID,
 			"it has no section [http_server], an inline table is none");
-	strbuf_add(out, rest.data, (size_t)place.at);
+	strbuf_add(out, strbuf_str(&rest), (size_t)place.at);
 	if (out->len && out->data[out->len - 1] != '\n')
 		strbuf_adds(out, crlf ? "\r\n" : "\n");
 	add_lines(out, lines, crlf, place.dotted);
-	strbuf_add(out, rest.data + place.at, rest.len - (size_t)place.at);
+	strbuf_add(out, strbuf_str(&rest) + place.at, rest.len - (size_t)place.at);
 	parsed = toml_parse(strbuf_str(out), out->len, err);
 	return parsed ? 0 : -1;
 }

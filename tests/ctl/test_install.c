@@ -172,6 +172,22 @@ Test(ctl_install, another_input_is_compared_and_written)
 	cr_expect_str_eq(world_str(&w, &kobj_configmap, "c", "metadata/labels/app"), "b");
 }
 
+/* What was sent is what was rendered before. */
+Test(ctl_install, an_input_that_changes_during_a_write_is_written_too)
+{
+	struct err err = ERR_INIT;
+
+	at = CONFIG;
+	doing = CTL_INSTALL_APPLY;
+	op_hold(&call, ctl_install_start(&in, &owner, at, doing, done, NULL, &err));
+	input = "b";
+	ctl_install_forget(&in, INPUT);
+	world_run(&w, 1000);
+	cr_expect_str_eq(world_str(&w, &kobj_configmap, "c", "metadata/labels/app"), "a");
+	settle();
+	cr_expect_str_eq(world_str(&w, &kobj_configmap, "c", "metadata/labels/app"), "b");
+}
+
 Test(ctl_install, somebody_elses_is_a_conflict)
 {
 	fake_api_put(w.api, &kobj_service, NS,

@@ -1,232 +1,190 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * KbsConfigs on the in-memory API: what each change costs, lives that end at every write, and an API
- * that fails. A life has its own transport, caches, watches and controller, as a process has.
+ * that fails.
  */
 #include "config.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
+#include <string.h>
 
-#include "fake/transport.h"
-#include "tec/base/clock.h"
+#include "ctl/kbsworld.h"
 #include "tec/base/json.h"
-#include "tec/base/log.h"
-#include "tec/ctl/kbsconfig.h"
-#include "tec/k8s/watch.h"
-#include "tec/model/kbsconfig.h"
 
-#define NS         "ns"
-#define DEPLOYMENT RENDER_KBSCONFIG_DEPLOYMENT
-#define TOML       "[http_server]\\ninsecure_http = true\\n"
-
-static const enum state_of watched[] = {STATE_KBSCONFIGS, STATE_SERVICES, STATE_DEPLOYMENTS,
-	STATE_INPUT_CONFIGMAPS, STATE_INPUT_SECRETS};
-
-static struct loop *l;
-static struct fake_api *api;
-
-/* One life. */
-static struct fake_transport *f;
-static struct k8s_transport *seam;
-static struct state state;
-static struct k8s_watch *watch[ARRAY_LEN(watched)];
-static struct k8s_events *events;
-static struct ctl_env env;
-static struct ctl_kind *kind;
-
-static void quiet(enum log_level level, const char *line, void *arg)
-{
-	if (getenv("TEST_LOG"))
-		fprintf(stderr, "%s\n", line);
-}
-
-static void boot(void)
-{
-	f = fake_transport_new(l);
-	fake_transport_set_api(f, api);
-	seam = fake_transport_seam(f);
-	state = (struct state)STATE_INIT;
-	for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
-		const struct state_kind *k = &state_kinds[watched[i]];
-		const struct k8s_watch_conf conf = {
-			.gvk = k->gvk, .ns = NS, .secret = watched[i] == STATE_INPUT_SECRETS};
-
-		state.cache[watched[i]] = k8s_cache_new(&k->cache);
-		watch[i] = k8s_watch_new(l, seam, state.cache[watched[i]], &conf);
-	}
-	events = k8s_events_new(l, seam, NS, "kbsconfig-controller", "test");
-	env = (struct ctl_env){.loop = l,
-		.api = seam,
-		.ns = NS,
-		.state = &state,
-		.events = events,
-		.kbsconfig_images = render_kbsconfig_images_default};
-	kind = ctl_kbsconfig_new(&env);
-	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
-		k8s_watch_start(watch[i]);
-	for (int i = 0; i < 600 && !state_filled(&state, STATE_FOR_ALL); i++)
-		loop_advance(l, 100);
-	cr_assert(state_filled(&state, STATE_FOR_ALL));
-	fake_transport_forget(f);
-	ctl_kind_on(kind);
-	loop_drain(l);
-}
-
-static void end(void)
-{
-	ctl_kind_free(kind);
-	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
-		k8s_watch_free(watch[i]);
-	k8s_events_free(events);
-	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
-		k8s_cache_free(state.cache[watched[i]]);
-	k8s_transport_free(seam);
-	kind = NULL;
-}
-
-static void put_inputs(void)
-{
-	fake_api_put(api, &kobj_configmap, NS,
-		"{\"metadata\":{\"name\":\"conf\"},\"data\":{\"kbs-config.toml\":\"" TOML "\"}}");
-	fake_api_put(api, &kobj_configmap, NS,
-		"{\"metadata\":{\"name\":\"policy\"},\"data\":{\"policy.rego\":\"p\"}}");
-	fake_api_put(api, &kobj_secret, NS,
-		"{\"metadata\":{\"name\":\"res\"},\"data\":{\"key1\":\"MQ==\"}}");
-}
-
-static void put_kbsconfig(const char *name)
-{
-	cleanup_free char *text = xasprintf(
-		"{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"kbsConfigMapName\":\"conf\","
-		"\"kbsResourcePolicyConfigMapName\":\"policy\",\"kbsSecretResources\":[\"res\"]}}",
-		name);
-
-	fake_api_put(api, &kobj_kbsconfig, NS, text);
-}
-
-static void up(void)
-{
-	clock_fake_start(1000000, 1800000000);
-	log_capture(quiet, NULL);
-	l = loop_new();
-	api = fake_api_new(l);
-	put_inputs();
-}
-
-static void down(void)
-{
-	if (kind)
-		end();
-	fake_api_free(api);
-	loop_free(l);
-	log_capture(NULL, NULL);
-	clock_fake_stop();
-}
-
-TestSuite(ctl_kbsconfig_life, .init = up, .fini = down);
-
-static const char *reason(const char *name, const char *type)
-{
-	const char *s = fake_api_condition(api, &kobj_kbsconfig, NS, name, type, "reason");
-
-	return s ? s : "";
-}
-
-static struct json_object *deployment(void)
-{
-	return fake_api_get(api, &kobj_deployment, NS, DEPLOYMENT);
-}
-
-static bool installed(void)
-{
-	return str_eq(reason("k", "Installed"), "Installed") && deployment() &&
-	       fake_api_get(api, &kobj_service, NS, RENDER_KBSCONFIG_SERVICE);
-}
-
-static void until(bool (*there)(void), const char *what)
-{
-	for (int i = 0; i < 1200 && !there(); i++)
-		loop_advance(l, 100);
-	cr_assert(there(), "%s: %s", what, reason("k", "Installed"));
-}
-
-static size_t requests(void) /* Events are for people */
-{
-	return fake_transport_requests(f) - fake_transport_count(f, "create", "events") -
-	       fake_transport_count(f, "patch", "events");
-}
-
-static void pods_are_ready(void)
-{
-	fake_api_merge(api, &kobj_deployment, NS, DEPLOYMENT,
-		"{\"status\":{\"observedGeneration\":1,\"replicas\":1,\"updatedReplicas\":1,"
-		"\"readyReplicas\":1}}");
-	loop_advance(l, 1000);
-}
+TestSuite(ctl_kbsconfig_life, .init = kbsworld_start, .fini = kbsworld_stop);
 
 /* ---- what it costs */
 
 Test(ctl_kbsconfig_life, an_install_is_four_requests_and_then_silence)
 {
-	put_kbsconfig("k");
-	boot();
-	until(installed, "installed");
-	cr_assert_eq(requests(), 4, "finalizer, Deployment, Service, status: %zu", requests());
-	pods_are_ready();
-	cr_assert_str_eq(reason("k", "Ready"), "Ready");
-	fake_transport_forget(f);
-	loop_advance(l, 2 * 60 * 60 * 1000);
-	cr_assert_eq(fake_transport_writes(f), 0);
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	cr_assert_eq(kbsworld_requests(), 4, "finalizer, Deployment, Service, status: %zu",
+		kbsworld_requests());
+	kbsworld_pods_are_ready();
+	cr_assert_str_eq(kbsworld_reason("k", "Ready"), "Ready");
+	fake_transport_forget(t.f);
+	kbsworld_run(2 * 60 * 60 * 1000);
+	cr_assert_eq(fake_transport_writes(t.f), 0);
 }
 
 Test(ctl_kbsconfig_life, a_changed_input_is_at_most_three_requests)
 {
-	put_kbsconfig("k");
-	boot();
-	until(installed, "installed");
-	pods_are_ready();
-	fake_transport_forget(f);
-	fake_api_put(api, &kobj_configmap, NS,
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_pods_are_ready();
+	fake_transport_forget(t.f);
+	fake_api_put(t.api, &kobj_configmap, NS,
 		"{\"metadata\":{\"name\":\"policy\"},\"data\":{\"policy.rego\":\"other\"}}");
-	loop_advance(l, 1000);
-	cr_assert_eq(fake_transport_count(f, "apply", "deployments"), 1);
-	cr_assert_leq(requests(), 3, "GET, apply, status: %zu", requests());
-	fake_transport_forget(f);
-	fake_api_put(api, &kobj_configmap, NS,
+	kbsworld_run(1000);
+	cr_assert_eq(fake_transport_count(t.f, "apply", "deployments"), 1);
+	cr_assert_leq(kbsworld_requests(), 2, "apply, status: %zu", kbsworld_requests());
+	cr_assert_eq(fake_transport_count(t.f, "get", NULL), 0);
+	fake_transport_forget(t.f);
+	fake_api_put(t.api, &kobj_configmap, NS,
 		"{\"metadata\":{\"name\":\"conf\"},\"data\":{\"kbs-config.toml\":\"" TOML
 		"sockets = [\\\"[::]:9000\\\"]\"}}");
-	loop_advance(l, 1000);
-	cr_assert_eq(fake_transport_count(f, "apply", "services"), 1, "another port");
+	kbsworld_run(1000);
+	cr_assert_eq(fake_transport_count(t.f, "apply", "services"), 1, "another port");
 	/* The value of a resource, labels, and what nobody names: no write. */
-	fake_transport_forget(f);
-	fake_api_put(api, &kobj_secret, NS,
+	fake_transport_forget(t.f);
+	fake_api_put(t.api, &kobj_secret, NS,
 		"{\"metadata\":{\"name\":\"res\"},\"data\":{\"key1\":\"Mg==\"}}");
 	fake_api_merge(
-		api, &kobj_configmap, NS, "policy", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
-	fake_api_put(api, &kobj_configmap, NS, "{\"metadata\":{\"name\":\"other\"},\"data\":{}}");
-	loop_advance(l, 1000);
-	cr_assert_eq(fake_transport_writes(f), 0);
+		t.api, &kobj_configmap, NS, "policy", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+	fake_api_put(t.api, &kobj_configmap, NS, "{\"metadata\":{\"name\":\"other\"},\"data\":{}}");
+	kbsworld_run(1000);
+	cr_assert_eq(fake_transport_writes(t.f), 0);
+}
+
+/* Of the Deployment: what Pods report is not read for, a change of anything else is. */
+Test(ctl_kbsconfig_life, a_status_is_not_a_reason_to_read)
+{
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_pods_are_ready();
+	fake_transport_forget(t.f);
+	fake_api_merge(t.api, &kobj_deployment, NS, DEPLOYMENT,
+		"{\"metadata\":{\"annotations\":{\"deployment.kubernetes.io/revision\":\"2\"}},"
+		"\"status\":{\"readyReplicas\":0}}");
+	kbsworld_run(1000);
+	cr_assert_str_eq(kbsworld_reason("k", "Ready"), "Starting");
+	cr_assert_eq(fake_transport_count(t.f, NULL, "deployments"), 0);
+	fake_api_merge(t.api, &kobj_deployment, NS, DEPLOYMENT,
+		"{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+	kbsworld_run(1000);
+	cr_assert_eq(fake_transport_count(t.f, "get", "deployments"), 1);
+	fake_api_merge(t.api, &kobj_deployment, NS, DEPLOYMENT, "{\"spec\":{\"replicas\":7}}");
+	kbsworld_run(1000);
+	cr_assert_eq(fake_transport_count(t.f, "apply", "deployments"), 1, "repaired");
+}
+
+Test(ctl_kbsconfig_life, an_input_that_is_as_it_was_again_is_not_written)
+{
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_pods_are_ready();
+	fake_transport_forget(t.f);
+	fake_api_put(t.api, &kobj_configmap, NS,
+		"{\"metadata\":{\"name\":\"policy\"},\"data\":{\"policy.rego\":\"other\"}}");
+	fake_api_put(t.api, &kobj_configmap, NS,
+		"{\"metadata\":{\"name\":\"policy\"},\"data\":{\"policy.rego\":\"p\"}}");
+	kbsworld_run(1000);
+	cr_assert_eq(kbsworld_requests(), 0, "%zu", kbsworld_requests());
 }
 
 Test(ctl_kbsconfig_life, a_start_writes_nothing)
 {
-	put_kbsconfig("k");
-	boot();
-	until(installed, "installed");
-	pods_are_ready();
-	end();
-	boot();
-	loop_advance(l, 60 * 1000);
-	cr_assert_eq(fake_transport_writes(f), 0);
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_pods_are_ready();
+	kbsworld_end();
+	kbsworld_boot();
+	kbsworld_run(60 * 1000);
+	cr_assert_eq(fake_transport_writes(t.f), 0);
+}
+
+/* ---- ready */
+
+/* All Pods that are wanted, of what is configured now; not what an older generation had. */
+Test(ctl_kbsconfig_life, ready_means_every_wanted_pod_of_the_current_generation)
+{
+	static const struct {
+		int replicas, seen, updated, ready;
+		const char *reason, *says;
+	} rows[] = {
+		{2, 0, 2, 2, "RollingOut", ""}, /* the status is of the generation before */
+		{2, 1, 1, 2, "RollingOut", ""},
+		{2, 1, 2, 0, "Starting", "0 of 2"},
+		{2, 1, 2, 1, "Starting", "1 of 2"}, /* no more could be created */
+		{2, 1, 2, 2, "Ready", "2 of 2"},
+		{1, 1, 1, 1, "Ready", "1 of 1"},
+		{0, 1, 0, 0, "NoReplicas", ""},
+	};
+
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *spec = xasprintf(
+			"{\"spec\":{\"KbsDeploymentSpec\":{\"replicas\":%d}}}", rows[i].replicas);
+		cleanup_free char *status = NULL;
+		bool is_ready;
+		int64_t generation;
+
+		fake_api_merge(t.api, &kobj_kbsconfig, NS, "k", spec);
+		kbsworld_run(1000);
+		generation = json_get_int(kbsworld_deployment(), "metadata/generation", 0);
+		status = xasprintf("{\"status\":{\"observedGeneration\":%d,\"replicas\":%d,"
+				   "\"updatedReplicas\":%d,\"readyReplicas\":%d}}",
+			(int)generation - !rows[i].seen, rows[i].replicas, rows[i].updated,
+			rows[i].ready);
+		fake_api_merge(t.api, &kobj_deployment, NS, DEPLOYMENT, status);
+		kbsworld_run(1000);
+		is_ready = json_get_bool(
+			fake_api_get(t.api, &kobj_kbsconfig, NS, "k"), "status/isReady", false);
+		cr_expect_str_eq(kbsworld_reason("k", "Ready"), rows[i].reason, "%zu: %s", i,
+			kbsworld_message("k", "Ready"));
+		cr_expect(strstr(kbsworld_message("k", "Ready"), rows[i].says), "%zu", i);
+		cr_expect_eq(is_ready, str_eq(rows[i].reason, "Ready"), "%zu", i);
+	}
+}
+
+static bool was_told(const char *reason)
+{
+	cleanup_free char *part = xasprintf("\"reason\":\"%s\"", reason);
+
+	for (size_t i = 0; i < fake_transport_requests(t.f); i++) {
+		const struct fake_request *r = fake_transport_request(t.f, i);
+
+		if (str_eq(r->resource, "events") && r->body && strstr(r->body, part))
+			return true;
+	}
+	return false;
+}
+
+/* Also when the watch shows the object before the write of it is answered. */
+Test(ctl_kbsconfig_life, what_was_made_is_told_as_created)
+{
+	kbsworld_boot();
+	fake_transport_latency(t.f, 500);
+	kbsworld_put("k");
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_run(5000);
+	cr_assert(was_told("DeploymentCreated") && was_told("ServiceCreated"));
+	cr_assert_not(was_told("DeploymentUpdated") || was_told("ServiceUpdated"));
+	fake_api_merge(
+		t.api, &kobj_kbsconfig, NS, "k", "{\"spec\":{\"kbsServiceType\":\"NodePort\"}}");
+	kbsworld_run(5000);
+	cr_assert(was_told("ServiceUpdated"));
 }
 
 /* ---- lives that end */
-
-static bool gone(void)
-{
-	return !fake_api_get(api, &kobj_kbsconfig, NS, "k");
-}
 
 /* From nothing to a KbsConfig that is gone again, with a life that ends after n writes; returns
  * whether it did end. */
@@ -234,26 +192,26 @@ static bool life_of(unsigned n)
 {
 	bool died;
 
-	put_kbsconfig("k");
-	boot();
-	fake_transport_die_after(f, n);
-	loop_advance(l, 20 * 1000);
-	if (!fake_transport_is_dead(f))
-		until(installed, "installed");
-	died = fake_transport_is_dead(f);
-	end();
-	boot();
-	until(installed, "installed by the next one");
-	fake_api_delete(api, &kobj_kbsconfig, NS, "k");
-	fake_transport_die_after(f, n);
-	loop_advance(l, 20 * 1000);
-	died |= fake_transport_is_dead(f);
-	end();
-	boot();
-	until(gone, "gone");
-	cr_assert_null(deployment());
-	cr_assert_null(fake_api_get(api, &kobj_service, NS, RENDER_KBSCONFIG_SERVICE));
-	end();
+	kbsworld_put("k");
+	kbsworld_boot();
+	fake_transport_die_after(t.f, n);
+	kbsworld_run(20 * 1000);
+	if (!fake_transport_is_dead(t.f))
+		kbsworld_until(kbsworld_installed, "installed");
+	died = fake_transport_is_dead(t.f);
+	kbsworld_end();
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed by the next one");
+	fake_api_delete(t.api, &kobj_kbsconfig, NS, "k");
+	fake_transport_die_after(t.f, n);
+	kbsworld_run(20 * 1000);
+	died |= fake_transport_is_dead(t.f);
+	kbsworld_end();
+	kbsworld_boot();
+	kbsworld_until(kbsworld_gone, "gone");
+	cr_assert_null(kbsworld_deployment());
+	cr_assert_null(fake_api_get(t.api, &kobj_service, NS, RENDER_KBSCONFIG_SERVICE));
+	kbsworld_end();
 	return died;
 }
 
@@ -269,14 +227,14 @@ Test(ctl_kbsconfig_life, it_may_be_killed_at_every_write)
 Test(ctl_kbsconfig_life, a_failing_api_is_outlasted)
 {
 	for (int fault = FAKE_FAULT_409; fault <= FAKE_FAULT_SILENCE; fault++) {
-		put_kbsconfig("k");
-		boot();
-		fake_transport_fault(f, (enum fake_fault)fault, 3);
-		until(installed, "installed");
-		fake_api_delete(api, &kobj_kbsconfig, NS, "k");
-		until(gone, "gone");
-		cr_assert_null(deployment());
-		end();
+		kbsworld_put("k");
+		kbsworld_boot();
+		fake_transport_fault(t.f, (enum fake_fault)fault, 3);
+		kbsworld_until(kbsworld_installed, "installed");
+		fake_api_delete(t.api, &kobj_kbsconfig, NS, "k");
+		kbsworld_until(kbsworld_gone, "gone");
+		cr_assert_null(kbsworld_deployment());
+		kbsworld_end();
 	}
 }
 
@@ -284,49 +242,102 @@ Test(ctl_kbsconfig_life, a_failing_api_is_outlasted)
 
 static bool second_conflicts(void)
 {
-	return str_eq(reason("second", "Installed"), "Conflict");
+	return str_eq(kbsworld_reason("second", "Installed"), "Conflict");
 }
 
 Test(ctl_kbsconfig_life, a_second_one_waits_and_leaves_nothing)
 {
-	put_kbsconfig("k");
-	boot();
-	until(installed, "installed");
-	put_kbsconfig("second");
-	until(second_conflicts, "the second one conflicts");
-	cr_assert_str_eq(reason("second", "Ready"), "NotInstalled");
-	fake_api_delete(api, &kobj_kbsconfig, NS, "second");
-	loop_advance(l, 1000);
-	cr_assert(installed());
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_put("second");
+	kbsworld_until(second_conflicts, "the second one conflicts");
+	cr_assert_str_eq(kbsworld_reason("second", "Ready"), "NotInstalled");
+	fake_api_delete(t.api, &kobj_kbsconfig, NS, "second");
+	kbsworld_run(1000);
+	cr_assert(kbsworld_installed());
 }
 
 Test(ctl_kbsconfig_life, the_finalizer_goes_when_the_deployment_is_gone_already)
 {
-	put_kbsconfig("k");
-	boot();
-	until(installed, "installed");
-	end();
-	fake_api_delete(api, &kobj_deployment, NS, DEPLOYMENT);
-	fake_api_delete(api, &kobj_kbsconfig, NS, "k");
-	boot();
-	until(gone, "gone");
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_end();
+	fake_api_delete(t.api, &kobj_deployment, NS, DEPLOYMENT);
+	fake_api_delete(t.api, &kobj_kbsconfig, NS, "k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_gone, "gone");
 }
 
+/* The Deployment of the Trustee operator; owner: a reference, or "". */
+static void put_theirs(const char *owner)
+{
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"" DEPLOYMENT "\",\"ownerReferences\":[%s]},"
+			  "\"spec\":{\"template\":{\"spec\":{\"initContainers\":[{\"name\":"
+			  "\"secret-converter\"}]}}}}",
+			owner);
+
+	fake_api_put(t.api, &kobj_deployment, NS, text);
+}
+
+/* Its init container would stay if ours were applied over it. */
 Test(ctl_kbsconfig_life, the_trustee_operators_deployment_is_made_again)
 {
-	const char *uid;
-	cleanup_free char *text = NULL;
+	cleanup_free char *owner = NULL;
 
-	put_kbsconfig("k");
-	uid = json_get_str(fake_api_get(api, &kobj_kbsconfig, NS, "k"), "metadata/uid");
-	text = xasprintf("{\"metadata\":{\"name\":\"" DEPLOYMENT "\",\"ownerReferences\":[{"
-			 "\"apiVersion\":\"confidentialcontainers.org/v1alpha1\",\"kind\":"
-			 "\"KbsConfig\",\"name\":\"k\",\"uid\":\"%s\",\"controller\":true}]},"
-			 "\"spec\":{\"template\":{\"spec\":{\"initContainers\":[{\"name\":"
-			 "\"secret-converter\"}]}}}}",
-		uid);
-	fake_api_put(api, &kobj_deployment, NS, text);
-	boot();
-	until(installed, "installed");
-	cr_assert_null(json_get(deployment(), "spec/template/spec/initContainers"));
+	kbsworld_put("k");
+	owner = xasprintf("{\"apiVersion\":\"confidentialcontainers.org/v1alpha1\",\"kind\":"
+			  "\"KbsConfig\",\"name\":\"k\",\"uid\":\"%s\",\"controller\":true}",
+		json_get_str(fake_api_get(t.api, &kobj_kbsconfig, NS, "k"), "metadata/uid"));
+	put_theirs(owner);
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	cr_assert_null(json_get(kbsworld_deployment(), "spec/template/spec/initContainers"));
+}
+
+/* It was left by a KbsConfig that was deleted with --cascade=orphan. */
+Test(ctl_kbsconfig_life, the_trustee_operators_deployment_of_nobody_is_made_again)
+{
+	kbsworld_put("k");
+	put_theirs("");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	cr_assert_null(json_get(kbsworld_deployment(), "spec/template/spec/initContainers"));
+}
+
+Test(ctl_kbsconfig_life, the_trustee_operators_deployment_of_another_one_stays)
+{
+	kbsworld_put("k");
+	put_theirs("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"x\",\"uid\":\"x\","
+		   "\"controller\":true}");
+	kbsworld_boot();
+	kbsworld_run(60 * 1000);
+	cr_assert_str_eq(kbsworld_reason("k", "Installed"), "Conflict");
+	cr_assert_not_null(json_get(kbsworld_deployment(), "spec/template/spec/initContainers"));
+}
+
+/* Somebody took the finalizer away: the KbsConfig is gone, and its Deployment is the garbage
+ * collector's, while the operator lives and when it starts. */
+Test(ctl_kbsconfig_life, one_that_went_without_us_is_left_to_the_garbage_collector)
+{
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_pods_are_ready();
+	fake_transport_forget(t.f);
+	fake_api_merge(t.api, &kobj_kbsconfig, NS, "k", "{\"metadata\":{\"finalizers\":null}}");
+	fake_api_delete(t.api, &kobj_kbsconfig, NS, "k");
+	kbsworld_run(60 * 1000);
+	cr_assert_eq(fake_transport_writes(t.f), 0);
+	kbsworld_end();
+	kbsworld_boot();
+	kbsworld_run(60 * 1000);
+	cr_assert(kbsworld_gone() && kbsworld_deployment());
+	cr_assert_eq(fake_transport_writes(t.f), 0);
+	fake_api_delete(t.api, &kobj_deployment, NS, DEPLOYMENT);
+	fake_api_delete(t.api, &kobj_service, NS, RENDER_KBSCONFIG_SERVICE);
+	kbsworld_run(60 * 1000);
+	cr_assert_eq(fake_transport_writes(t.f), 0);
 }

@@ -154,10 +154,41 @@ Test(ctl_trusteeconfig_life, a_tls_secret_without_a_value_is_told_and_waited_for
 	cr_assert(strstr(configured("message"), "tls.key"), "%s", configured("message"));
 	fake_transport_forget(t.f);
 	loop_advance(t.loop, 60 * 60 * 1000);
-	cr_assert_leq(fake_transport_count(t.f, "GET", "secrets"), 130);
+	cr_assert_leq(fake_transport_count(t.f, "GET", "secrets"), 60 * 60 / 24 + 8);
 	put_tls("aw==");
 	loop_advance(t.loop, 60 * 1000);
 	cr_assert_str_eq(configured("reason"), "Configured", "%s", configured("message"));
+}
+
+/* Keys count, not the type, which the cache does not know. */
+Test(ctl_trusteeconfig_life, a_tls_secret_is_waited_for_and_may_be_made_again)
+{
+	put_trusteeconfig();
+	cr_assert_str_eq(configured("reason"), "InputMissing");
+	cr_assert(strstr(configured("message"), "Secret tls, which spec.httpsSpec.tlsSecretName"),
+		"%s", configured("message"));
+	fake_api_put(t.api, &kobj_configmap, NS,
+		"{\"metadata\":{\"name\":\"tls\"},\"data\":{\"tls.key\":\"k\",\"tls.crt\":\"c\"}}");
+	fake_api_put(t.api, &kobj_secret, NS,
+		"{\"metadata\":{\"name\":\"tls\"},\"type\":\"Opaque\",\"data\":{\"tls.crt\":\"Yw==\"}}");
+	loop_advance(t.loop, 1000);
+	cr_assert_str_eq(configured("reason"), "InputMissing");
+	cr_assert(strstr(configured("message"), "Secret tls has no key tls.key"), "%s",
+		configured("message"));
+	fake_api_put(t.api, &kobj_secret, NS,
+		"{\"metadata\":{\"name\":\"tls\"},\"type\":\"Opaque\",\"data\":{\"tls.crt\":\"Yw==\","
+		"\"tls.key\":\"aw==\"}}");
+	loop_advance(t.loop, 10 * 1000);
+	cr_assert_str_eq(configured("reason"), "Configured", "%s", configured("message"));
+	fake_transport_forget(t.f);
+	fake_api_delete(t.api, &kobj_secret, NS, "tls");
+	loop_advance(t.loop, 10 * 1000);
+	cr_assert_str_eq(configured("reason"), "InputMissing");
+	cr_assert_not_null(fake_api_get(t.api, &kobj_secret, NS, "t-https-key-secret"));
+	put_tls("aw==");
+	loop_advance(t.loop, 10 * 1000);
+	cr_assert_str_eq(configured("reason"), "Configured");
+	cr_assert_eq(fake_transport_count(t.f, "delete", "secrets"), 0, "the same content");
 }
 
 Test(ctl_trusteeconfig_life, a_tls_secret_that_may_not_be_read_is_told)
@@ -171,6 +202,118 @@ Test(ctl_trusteeconfig_life, a_tls_secret_that_may_not_be_read_is_told)
 	put_tls("aw==");
 	put_trusteeconfig();
 	cr_assert_str_eq(configured("reason"), "WriteRefused", "%s", configured("message"));
+}
+
+/* ---- the KbsConfig */
+
+/* What the garbage collector does when it is deleted. */
+static void collect(void)
+{
+	static const struct {
+		const struct kobj_gvk *gvk;
+		const char *name;
+	} all[] = {{&kobj_trusteeconfig, "t"}, {&kobj_kbsconfig, "t-kbs-config"},
+		{&kobj_configmap, "t-kbs-config"}, {&kobj_configmap, "t-resource-policy"},
+		{&kobj_configmap, "t-rvps-reference-values"},
+		{&kobj_configmap, "t-attestation-policy-cpu"},
+		{&kobj_configmap, "t-attestation-policy-gpu"}, {&kobj_secret, "t-auth-secret"},
+		{&kobj_secret, "attestation-status"}, {&kobj_secret, "t-https-key-secret"},
+		{&kobj_secret, "t-https-cert-secret"}, {&kobj_secret, "t-attestation-key-secret"},
+		{&kobj_secret, "t-attestation-cert-secret"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (fake_api_get(t.api, all[i].gvk, NS, all[i].name))
+			fake_api_delete(t.api, all[i].gvk, NS, all[i].name);
+	loop_advance(t.loop, 1000);
+}
+
+static const char *data_of(const struct kobj_gvk *gvk, const char *name, const char *key)
+{
+	struct json_object *o = fake_api_get(t.api, gvk, NS, name),
+			   *data = o ? json_get_obj(o, "data") : NULL, *v = NULL;
+
+	return data && json_object_object_get_ex(data, key, &v) ? json_object_get_string(v) : NULL;
+}
+
+static bool is_there(struct json_object *name)
+{
+	const char *s = json_object_get_string(name);
+
+	return fake_api_get(t.api, &kobj_configmap, NS, s) ||
+	       fake_api_get(t.api, &kobj_secret, NS, s);
+}
+
+/* A KbsConfig that names what is not there would be a Trustee that does not start. */
+static bool kbsconfig_is_whole(void)
+{
+	struct json_object *o = fake_api_get(t.api, &kobj_kbsconfig, NS, "t-kbs-config"),
+			   *spec = o ? json_get_obj(o, "spec") : NULL;
+	bool whole = true;
+
+	if (!spec)
+		return true;
+	json_object_object_foreach (spec, field, value) {
+		const char *end = strstr(field, "Name");
+
+		if (end && str_eq(end, "Name"))
+			whole &= is_there(value);
+		else if (str_eq(field, "kbsSecretResources"))
+			whole &= is_there(json_object_array_get_idx(value, 0));
+	}
+	return whole;
+}
+
+Test(ctl_trusteeconfig_life, a_child_that_is_refused_is_named_and_there_is_no_kbsconfig)
+{
+	static const char *const children[][3] = {
+		{"PATCH", "/configmaps/t-kbs-config*", "t-kbs-config"},
+		{"PATCH", "/configmaps/t-attestation-policy-gpu*", "t-attestation-policy-gpu"},
+		{"POST", "/secrets*", "t-auth-secret"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(children); i++) {
+		cleanup_free char *path = xasprintf("/api/v1/namespaces/" NS "%s", children[i][1]);
+		struct fake_expect *e = fake_transport_expect(t.f, children[i][0], path);
+
+		fake_expect_times(e, 0);
+		fake_expect_answer(e, 403,
+			"{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":\"no\"}");
+		put_tls("aw==");
+		put_trusteeconfig();
+		loop_advance(t.loop, 60 * 1000);
+		cr_assert_str_eq(configured("reason"), "WriteRefused", "%s", children[i][2]);
+		cr_assert(
+			strstr(configured("message"), children[i][2]), "%s", configured("message"));
+		cr_assert_null(fake_api_get(t.api, &kobj_kbsconfig, NS, "t-kbs-config"), "%s",
+			children[i][2]);
+		end();
+		boot();
+		loop_advance(t.loop, 60 * 1000);
+		cr_assert_str_eq(configured("reason"), "Configured", "%s", children[i][2]);
+		cr_assert(kbsconfig_is_whole());
+		collect();
+	}
+}
+
+Test(ctl_trusteeconfig_life, is_ready_follows_the_kbsconfig)
+{
+	static const bool ready[] = {false, true, false, true};
+
+	put_tls("aw==");
+	put_trusteeconfig();
+	for (size_t i = 0; i < ARRAY_LEN(ready); i++) {
+		cleanup_free char *text =
+			xasprintf("{\"status\":{\"isReady\":%s}}", ready[i] ? "true" : "false");
+		struct json_object *o;
+
+		fake_api_merge(t.api, &kobj_kbsconfig, NS, "t-kbs-config", text);
+		loop_advance(t.loop, 1000);
+		o = fake_api_get(t.api, &kobj_trusteeconfig, NS, "t");
+		cr_assert_eq(json_get_bool(o, "status/isReady", !ready[i]), ready[i]);
+		cr_assert_str_eq(json_get_str(o, "status/statusDescription"),
+			ready[i]
+				? "TrusteeConfig is ready and KbsConfig is deployed successfully"
+				: "TrusteeConfig reconciled but KbsConfig deployment is in progress");
+	}
 }
 
 /* ---- two of them, and what is others' */
@@ -231,14 +374,6 @@ Test(ctl_trusteeconfig_life, a_claim_of_no_volume_is_named_as_such)
 }
 
 /* ---- lives that end */
-
-static const char *data_of(const struct kobj_gvk *gvk, const char *name, const char *key)
-{
-	struct json_object *o = fake_api_get(t.api, gvk, NS, name),
-			   *data = o ? json_get_obj(o, "data") : NULL, *v = NULL;
-
-	return data && json_object_object_get_ex(data, key, &v) ? json_object_get_string(v) : NULL;
-}
 
 static const char *toml(void)
 {
@@ -308,24 +443,41 @@ static bool is_changed(void)
 	       !fake_api_get(t.api, &kobj_secret, NS, "t-https-key-secret");
 }
 
-/* What the garbage collector does when it is deleted. */
-static void collect(void)
+static void restrict_it(void)
 {
-	static const struct {
-		const struct kobj_gvk *gvk;
-		const char *name;
-	} all[] = {{&kobj_trusteeconfig, "t"}, {&kobj_kbsconfig, "t-kbs-config"},
-		{&kobj_configmap, "t-kbs-config"}, {&kobj_configmap, "t-resource-policy"},
-		{&kobj_configmap, "t-rvps-reference-values"},
-		{&kobj_configmap, "t-attestation-policy-cpu"},
-		{&kobj_configmap, "t-attestation-policy-gpu"}, {&kobj_secret, "t-auth-secret"},
-		{&kobj_secret, "attestation-status"}, {&kobj_secret, "t-https-key-secret"},
-		{&kobj_secret, "t-https-cert-secret"}};
+	fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t",
+		"{\"spec\":{\"profileType\":\"Restricted\",\"httpsSpec\":{\"tlsSecretName\":\"tls\"},"
+		"\"attestationTokenVerificationSpec\":{\"tlsSecretName\":\"tls\"}}}");
+}
 
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (fake_api_get(t.api, all[i].gvk, NS, all[i].name))
-			fake_api_delete(t.api, all[i].gvk, NS, all[i].name);
-	loop_advance(t.loop, 1000);
+/* The file, the policy and the KbsConfig are of one profile. */
+static bool is_of(const char *jwk, const char *policy, const char *log, const char *token)
+{
+	struct json_object *k = fake_api_get(t.api, &kobj_kbsconfig, NS, "t-kbs-config");
+	const char *rego = data_of(&kobj_configmap, "t-resource-policy", "resource-policy.rego");
+
+	return strstr(toml(), jwk) && rego && strstr(rego, policy) &&
+	       str_eq(json_get_str(k, "spec/KbsEnvVars/RUST_LOG"), log) &&
+	       str_eq(json_get_str(k, "spec/kbsAttestationKeySecretName"), token) &&
+	       !fake_api_get(t.api, &kobj_secret, NS, "t-attestation-key-secret") == !token;
+}
+
+static bool is_restricted(void)
+{
+	return is_of("insecure_header_jwk = false", "affirming", NULL, "t-attestation-key-secret");
+}
+
+static void permit_it(void)
+{
+	fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t",
+		"{\"spec\":{\"profileType\":\"Permissive\",\"httpsSpec\":null,"
+		"\"attestationTokenVerificationSpec\":null}}");
+}
+
+static bool is_permissive(void)
+{
+	return is_of("insecure_header_jwk = true", "data.plugin", "debug", NULL) &&
+	       !fake_api_get(t.api, &kobj_secret, NS, "t-https-key-secret");
 }
 
 /* What happens one after the other, each in a life that ends after n writes; true: one did end. */
@@ -335,10 +487,14 @@ static bool lives_of(unsigned n)
 		const char *name;
 		void (*happens)(void);
 		bool (*is_done)(void);
-	} rows[] = {{"made", first, is_https}, {"a renewed certificate", renew, is_renewed},
-		{"other TLS settings", edit, is_edited},
-		{"children that are deleted", lose, is_back},
-		{"without HTTPS", change, is_changed}};
+		bool in_place; /* a Secret is away for a moment, and the KbsConfig names it */
+	} rows[] = {{"made", first, is_https, false},
+		{"a renewed certificate", renew, is_renewed, true},
+		{"other TLS settings", edit, is_edited, false},
+		{"children that are deleted", lose, is_back, false},
+		{"without HTTPS", change, is_changed, false},
+		{"profile Restricted", restrict_it, is_restricted, false},
+		{"profile Permissive again", permit_it, is_permissive, false}};
 	bool died = false;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -346,6 +502,8 @@ static bool lives_of(unsigned n)
 		rows[i].happens();
 		loop_advance(t.loop, 20 * 1000);
 		died |= fake_transport_is_dead(t.f);
+		cr_assert(rows[i].in_place || kbsconfig_is_whole(), "%s, after %u writes",
+			rows[i].name, n);
 		end();
 		boot();
 		loop_advance(t.loop, 60 * 1000);
@@ -382,6 +540,7 @@ Test(ctl_trusteeconfig_life, a_failing_api_is_outlasted)
 		cr_assert(is_renewed(), "fault %d: %s", fault, configured("message"));
 		collect();
 		end();
+		collect(); /* what a request made that was sent before */
 		boot();
 	}
 }

@@ -149,6 +149,30 @@ Test(model_input, keys_are_sorted_and_the_hash_is_of_names_and_values)
 	cr_assert_neq(memcmp(model_input(a)->sha256, model_input(moved)->sha256, SHA256_LEN), 0);
 }
 
+Test(model_input, a_file_is_the_same_in_binary_data)
+{
+	static const struct {
+		const char *data, *binary;
+	} t[] = {
+		{"\"a\":\"x\"", "\"a\":\"eA==\""},
+		{"\"a\":\"\"", "\"a\":\"\""},
+		{"\"reference_value\":\"[ ]\"", "\"reference_value\":\"WyBd\""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_free char *one = xasprintf("{" META("c") "},\"data\":{%s}}", t[i].data),
+				  *two = xasprintf(
+					  "{" META("c") "},\"binaryData\":{%s}}", t[i].binary);
+		cleanup_kobj const struct kobj *a = read_as(model_input_configmap_extract, one),
+					       *b = read_as(model_input_configmap_extract, two);
+
+		cr_expect_str_eq(model_input(a)->keys, model_input(b)->keys);
+		cr_expect_eq(memcmp(model_input(a)->sha256, model_input(b)->sha256, SHA256_LEN), 0,
+			"%s", t[i].data);
+		cr_expect_eq(model_input(a)->values_empty, model_input(b)->values_empty);
+	}
+}
+
 Test(model_input, a_secrets_values_are_overwritten)
 {
 	cleanup_json struct json_object *o =

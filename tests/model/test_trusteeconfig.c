@@ -35,6 +35,15 @@ Test(model_trusteeconfig, tls_settings_become_lines)
 				       "AES128-SHA\"\ntls_groups = \"X25519:secp384r1\"\n"},
 		{"{\"profileType\":\"Permissive\",\"tlsConfig\":{\"profile\":\"custom\",\"ciphers\":[]}}",
 			HEAD("custom")},
+		/* Mixed, in the order that is given. */
+		{"{\"profileType\":\"Permissive\",\"tlsConfig\":{\"profile\":\"custom\",\"ciphers\":["
+		 "\"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256\",\"AES128-GCM-SHA256\","
+		 "\"TLS_RSA_WITH_AES_256_GCM_SHA384\",\"TLS_CHACHA20_POLY1305_SHA256\","
+		 "\"TLS_RSA_WITH_3DES_EDE_CBC_SHA\",\"TLS_DHE_RSA_WITH_AES_128_CBC_SHA\"]}}",
+			HEAD("custom") "tls_ciphers = \"ECDHE-ECDSA-CHACHA20-POLY1305:"
+				       "AES128-GCM-SHA256:AES256-GCM-SHA384:"
+				       "TLS_CHACHA20_POLY1305_SHA256:DES-CBC3-SHA:"
+				       "DHE-RSA-AES128-SHA\"\n"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {

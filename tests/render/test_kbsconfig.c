@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -273,6 +274,36 @@ static const char *hash_of(struct json_object *d)
 		json_get_obj(d, "spec/template/metadata/annotations"), RENDER_KBSCONFIG_HASH));
 }
 
+Test(render_kbsconfig, variables_are_in_the_order_of_their_names)
+{
+	static const char *const specs[] = {
+		"{" ALL ",\"KbsEnvVars\":{\"C\":\"3\",\"A\":\"1\",\"B\":\"2\"}}",
+		"{" ALL ",\"KbsEnvVars\":{\"B\":\"2\",\"C\":\"3\",\"A\":\"1\"}}"};
+
+	put_all(CURRENT);
+	for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+		cleanup_json struct json_object *d = deployment(with(specs[i], NULL));
+		struct json_object *kbs = json_object_array_get_idx(
+			json_get_arr(d, "spec/template/spec/containers"), 0);
+		cleanup_free char *env = json_text(json_get_arr(kbs, "env"));
+
+		cr_expect_str_eq(env,
+			"[{\"name\":\"A\",\"value\":\"1\"},{\"name\":\"B\",\"value\":\"2\"},"
+			"{\"name\":\"C\",\"value\":\"3\"}]");
+	}
+}
+
+/* The Pod that serves is there until the next one is ready, with one replica too. */
+Test(render_kbsconfig, a_rollout_takes_no_pod_away_first)
+{
+	cleanup_json struct json_object *d = NULL;
+
+	put_all(CURRENT);
+	d = deployment(with("{" ALL ",\"KbsDeploymentSpec\":{\"replicas\":1}}", NULL));
+	cr_assert_eq(json_get_int(d, "spec/strategy/rollingUpdate/maxUnavailable", 1), 0);
+	cr_assert_eq(json_get_int(d, "spec/strategy/rollingUpdate/maxSurge", 0), 1);
+}
+
 Test(render_kbsconfig, content_read_at_the_start_is_in_the_hash_and_resources_are_not)
 {
 	static const struct {
@@ -350,6 +381,41 @@ Test(render_kbsconfig, the_guard_stands_before_trustee)
 	plain = deployment(with("{\"kbsConfigMapName\":\"conf\"}", GUARD("null", "tpm")));
 	guard = element(json_get_arr(plain, "spec/template/spec/containers"), "name", "guard");
 	cr_expect(!has_arg(guard, "--tls-cert=/etc/tls/tls.crt") && has_arg(guard, "--tee=tpm"));
+}
+
+/* ---- names */
+
+/* Objects may have names that no volume has, or the name of another volume, or be named twice. */
+Test(render_kbsconfig, names_of_objects_are_no_names_of_volumes)
+{
+	static const char *const files[] = {CURRENT, LEGACY};
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		cleanup_json struct json_object *d = NULL;
+		struct json_object *volumes;
+
+		put_all(files[i]);
+		put(true, "kbs-config", "k", "v");
+		put(true, "with.dots", "k", "v");
+		d = deployment(
+			with("{" ALL ",\"ibmSEConfigSpec\":{\"certStorePvc\":\"auth-secret\"},"
+			     "\"kbsSecretResources\":[\"kbs-config\",\"with.dots\",\"vcek\"],"
+			     "\"kbsLocalCertCacheSpec\":{\"secrets\":[{\"secretName\":\"vcek\"},"
+			     "{\"secretName\":\"with.dots\",\"mountPath\":\"/a\"},"
+			     "{\"secretName\":\"with.dots\",\"mountPath\":\"/b\"}]}}",
+				NULL));
+		volumes = json_get_arr(d, "spec/template/spec/volumes");
+		for (size_t k = 0; k < json_object_array_length(volumes); k++) {
+			struct json_object *v = json_object_array_get_idx(volumes, k);
+			const char *name = json_get_str(v, "name");
+
+			cr_expect(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") ==
+						  strlen(name) &&
+					  strlen(name) <= 63,
+				"%s", name);
+			cr_expect_eq(element(volumes, "name", name), v, "%s twice", name);
+		}
+	}
 }
 
 /* ---- what is missing */

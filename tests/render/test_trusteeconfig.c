@@ -117,6 +117,8 @@ Test(render_kbstls, lines_are_put_in_and_nothing_else_changes)
 			"[ \"http_server\" ]\n" MODERN "a = 1\n"},
 		{"http_server.sockets = []\n'http_server' . tls_profile = \"old\"\n[x]\n", MODERN,
 			"http_server.sockets = []\nhttp_server.tls_profile = \"modern\"\n[x]\n"},
+		{"http_server.tls_profile = \"old\"\n", MODERN, /* nothing else */
+			"http_server.tls_profile = \"modern\"\n"},
 		{"a = 1\nhttp_server.sockets = [\n]\nb = 1\n", CUSTOM,
 			"a = 1\nhttp_server.sockets = [\n]\nhttp_server.tls_profile = \"custom\"\n"
 			"http_server.tls_ciphers = \"A\"\nb = 1\n"},
@@ -142,6 +144,44 @@ Test(render_kbstls, a_profile_becomes_another_one_and_back)
 
 	cr_assert(strstr(custom, "tls_ciphers") && !strstr(custom, "\"old\""));
 	cr_assert_str_eq(back, OLD);
+}
+
+/* Written by hand, with blank lines wherever they please the eye. */
+#define BY_HAND                                                                                       \
+	"# ours\n\n[http_server]\n\nsockets = [\"0.0.0.0:8080\"]\n\nworker_count = 8\n"               \
+	"insecure_http = false\n\n# TLS configuration - Mozilla old profile\ntls_profile = \"old\"\n" \
+	"\n\n[admin]\n\n\na = 1\n"
+
+Test(render_kbstls, blank_lines_never_add_up)
+{
+	static const char *const lines[] = {MODERN, CUSTOM, "tls_groups = \"X25519\"\n",
+		"# TLS configuration - Mozilla old profile\ntls_profile = \"old\"\n"};
+	cleanup_free char *text = xstrdup(BY_HAND);
+
+	for (size_t i = 0; i < 12; i++) {
+		char *next = merge(text, lines[i % ARRAY_LEN(lines)]);
+
+		free(text);
+		text = next;
+		cr_assert_null(strstr(text, "\n\n\n\n"), "three blank lines: %s", text);
+		cr_assert(strstr(text, "worker_count = 8\ninsecure_http = false\n\n"), "%s", text);
+		cr_assert_eq(!strstr(text, "tls_profile"), i % ARRAY_LEN(lines) == 2, "%s", text);
+	}
+	cr_assert_str_eq(text, BY_HAND);
+}
+
+/* The lines that it has already: the Trustee operator's own files, and the one made here. */
+Test(render_kbstls, a_file_merged_with_itself_stays)
+{
+	const struct model_trusteeconfig *t = tc(RESTRICTED);
+	cleanup_json struct json_object *data = render_child_data(t, RENDER_CHILD_CONFIG);
+	const char *made = json_get_str(data, MODEL_KBSFILE_KEY);
+	cleanup_free char *once = merge(made, render_child_tls(t));
+	cleanup_free char *twice = merge(once, render_child_tls(t));
+
+	cr_assert_str_eq(once, made);
+	cr_assert_str_eq(twice, made);
+	kobj_unref(&t->obj);
 }
 
 Test(render_kbstls, what_cannot_be_merged_is_refused)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Objects installed for one owner: a static table, what is known of each object, and the one act
- * that follows for it. An object is read once per resourceVersion and compared with what is
- * rendered now; what was found current is not read again until it or one of its inputs changes. An
+ * that follows for it. An object is read once and compared with what is rendered now; what was found
+ * current is not read again until more of it changes than its status, or one of its inputs. An
  * object that another owner controls is never written.
  *
  * Embedded in its controller, which chooses the order, starts one act at a time and wakes its key.
@@ -65,15 +65,30 @@ struct ctl_install_conf {
 	/* have was read, want is what is rendered now. */
 	void (*compared)(void *self, unsigned i, struct json_object *want, struct json_object *have,
 		bool current);
-	/* It was created, applied or deleted; for log and Events. Comes before `saw`. */
+	/* It was created (also by an apply), applied or deleted; for log and Events. Comes before
+	 * `saw`. */
 	void (*wrote)(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what);
+	/* When an input changes, what is rendered is compared with what was rendered for the version
+	 * that is there, and no object is read for it: ctl_install_recheck(). For a controller that
+	 * needs no `compared`. */
+	bool by_digest;
+	/* What another operator created is replaced also when nobody owns it, instead of a conflict. */
+	bool replaces_orphans;
 };
 
-/* Of one object; found holds for the version rv. */
+/* Of one object; found holds for the version rv, and for those that differ in the status alone. */
 struct ctl_install_known {
-	char *rv; /* owned */
+	char *rv;       /* owned */
+	uint64_t shape; /* struct model_plain's, of rv; 0: not known */
 	enum ctl_install_state found;
+	bool doubt; /* an input has changed since */
+	/* What was rendered: in the version rv, and in the write in flight. 0: not known. */
+	uint64_t digest, sent;
+	/* Rendered by the recheck that found it stale, for the write. Owned. */
+	struct json_object *want;
+	uint64_t want_digest;
 	bool must_read; /* a create found an object that the cache does not show */
+	bool absent;    /* when the write in flight began: its answer may come after the watch's */
 };
 
 struct ctl_install {
@@ -92,8 +107,11 @@ void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
 /* Forgets what is known when the owner (NULL: none) or its generation has changed. True: it is
  * another owner. */
 bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner);
-/* The objects with one of these inputs are compared again, although they did not change. */
+/* The objects with one of these inputs are compared again, although they did not change; a write in
+ * flight does not count as an answer to it. */
 void ctl_install_forget(struct ctl_install *in, unsigned inputs);
+/* by_digest: renders what is in doubt. Before ctl_install_state(), when it can be rendered. */
+void ctl_install_recheck(struct ctl_install *in, const struct kobj *owner);
 
 /* Of the cache; NULL: it is not there. Borrowed for the turn. */
 const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i);

@@ -39,18 +39,17 @@ static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_ob
 
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {
-	static const char *const reasons[CTL_KBSCONFIG_N_OBJECTS][2] = {
-		[CTL_KBSCONFIG_DEPLOYMENT] = {"DeploymentUpdated", "DeploymentDeleted"},
-		[CTL_KBSCONFIG_SERVICE] = {"ServiceUpdated", "ServiceDeleted"},
+	static const char *const reasons[CTL_KBSCONFIG_N_OBJECTS][3] = {
+		[CTL_KBSCONFIG_DEPLOYMENT] = {"DeploymentUpdated", "DeploymentDeleted",
+			"DeploymentCreated"},
+		[CTL_KBSCONFIG_SERVICE] = {"ServiceUpdated", "ServiceDeleted", "ServiceCreated"},
 	};
 	const struct ctl_kbsconfig *c = self;
 	bool gone = what == CTL_INSTALL_DELETE;
-	const char *reason = reasons[i][gone];
+	const char *reason = reasons[i][what == CTL_INSTALL_CREATE ? 2 : gone];
 	const struct ctl_install_object *t = &kbsconfig_install.objects[i];
 	struct log_ctx lc = {t->gvk->kind, c->kind.env->ns, t->name, NULL};
 
-	if (!gone && !ctl_install_find(&c->install, i))
-		reason = i == CTL_KBSCONFIG_SERVICE ? "ServiceCreated" : "DeploymentCreated";
 	log_info(&lc, gone ? "deleted" : "written", "reason=%s", reason);
 	k8s_events_post(c->kind.env->events, &kobj_kbsconfig, owner, K8S_EVENT_NORMAL, reason,
 		reason, "%s %s was %s.", t->gvk->kind, t->name, gone ? "deleted" : "written");
@@ -70,6 +69,8 @@ const struct ctl_install_conf kbsconfig_install = {
 	.render = render,
 	.saw = saw,
 	.wrote = wrote,
+	.by_digest = true,
+	.replaces_orphans = true, /* left by kubectl delete --cascade=orphan, or by version 0.17 */
 };
 
 /* ---- how acts start and end */

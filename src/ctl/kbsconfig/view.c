@@ -142,8 +142,10 @@ static void want_ready(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 
 /* ---- look */
 
-static void look_objects(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
+static void look_objects(struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 {
+	if (l->v.holds)
+		ctl_install_recheck(&c->install, &l->m->obj);
 	for (unsigned i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++) {
 		const struct kobj *o = ctl_install_find(&c->install, i);
 		const struct model_plain *p = (const struct model_plain *)o;

@@ -93,9 +93,10 @@ static void get_stuck_empty(struct ctl_trusteeconfig *c, const struct model_trus
 	bool config = i == RENDER_CHILD_CONFIG;
 	struct err err = ERR_INIT;
 
-	(void)err_set(&err, ERR_INVALID, "%s%s%s is empty or larger than 64 KiB",
+	(void)err_set(&err, ERR_INVALID, "%s%s%s is empty%s or larger than 64 KiB",
 		config ? MODEL_KBSFILE_KEY : render_child_source_key(child),
-		config ? "" : " of Secret ", config ? "" : render_child_source(m, child));
+		config ? "" : " of Secret ", config ? "" : render_child_source(m, child),
+		config ? ", not in data," : "");
 	get_stuck(c, m, i, config, &err);
 }
 
