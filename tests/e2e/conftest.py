@@ -85,6 +85,14 @@ def cp():
         yield plane
 
 
+@pytest.fixture(autouse=True)
+def control_plane_runs(request):
+    """A control plane that ended in a test is that test's failure: the next ones have it again."""
+    if "cp" in request.fixturenames:
+        ended = request.getfixturevalue("cp").revive()
+        assert not ended, "since the last test: " + "\n".join(ended)
+
+
 def need_registry():
     need = ociregistry.missing()
     if need:

@@ -294,6 +294,19 @@ class ControlPlane:
         for p in (self.etcd, self.apiserver, self.manager):
             p.check()
 
+    def revive(self):
+        """Starts what ended, with the data it had; returns how each of it ended."""
+        ended = [p for p in (self.etcd, self.apiserver, self.manager) if not p.alive()]
+        told = [p.describe_end() for p in ended]
+        if self.etcd in ended:
+            self.apiserver.kill()  # it may wait for ever for what it has lost
+            self.etcd.start()
+        if not self.apiserver.alive():
+            self.start_apiserver()
+        if not self.manager.alive():
+            self.manager.start()
+        return told
+
     # Access
 
     def _write_kubeconfigs(self):

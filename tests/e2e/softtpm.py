@@ -50,11 +50,11 @@ class SoftwareTPM:
 
     def _start(self):
         self._proc.start()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while not os.path.exists(self.socket + ".ctrl"):
             self._proc.check()
             if time.monotonic() > end:
-                raise TimeoutError("swtpm did not open its socket in 10 s")
+                raise TimeoutError("swtpm did not open its socket in 30 s")
             time.sleep(0.02)
 
     def restart(self):

@@ -8,6 +8,7 @@ import subprocess
 import time
 import uuid as uuids
 
+from controlplane import PATIENCE
 from teckinds import GROUP, KINDS, made, url
 
 MACHINE_FINALIZER = f"finalizer.machine.{GROUP}"
@@ -113,6 +114,24 @@ def register(op, pem, uuid=None, method="PUT", **kw):
     status, _, answer = request(op.register_ak_port, method, "/register-ak", json.dumps(body),
                                 {"Content-Type": "application/json"}, **kw)
     return status, json.loads(answer)
+
+
+def node_joins(op, pem, revive, deadline=60):
+    """A node as it behaves: asks again until it is answered, whatever happens to the operator meanwhile."""
+    end = time.monotonic() + deadline * PATIENCE
+    uuid = None
+    while time.monotonic() < end:
+        revive()
+        try:
+            if not uuid:
+                uuid = first_boot(op, timeout=5)
+            status, _ = register(op, pem, uuid, timeout=5)
+            if status in (201, 409):
+                return uuid
+        except (OSError, AssertionError):
+            pass
+        time.sleep(0.1)
+    raise AssertionError("the node never got through")
 
 
 def new_uuid():

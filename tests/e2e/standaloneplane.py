@@ -118,6 +118,14 @@ class StandalonePlane(ControlPlane):
         if self._own_dir and not os.environ.get("TEC_KEEP"):
             shutil.rmtree(self.dir, ignore_errors=True)
 
+    def revive(self):
+        """As a ControlPlane's."""
+        if self.apiserver.alive():
+            return []
+        told = self.apiserver.describe_end()
+        self.start_apiserver()
+        return [told]
+
     def start_apiserver(self):
         self.apiserver.start()
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from controlplane import TOP
+from controlplane import PATIENCE, TOP
 from tecproc import SANITIZER
 
 
@@ -73,7 +73,7 @@ class Terminal:
         return bool(data)
 
     def until(self, text, timeout=60):
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * PATIENCE
         while text not in self.seen:
             assert time.monotonic() < end and self._read(0.2), f"no {text!r} in:\n{self.seen}"
         return self
@@ -87,7 +87,7 @@ class Terminal:
 
     def end(self, timeout=60):
         """The exit status; what it wrote is in .seen."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * PATIENCE
         while time.monotonic() < end and self._read(0.2):
             pass
         while time.monotonic() < end:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import spine
-from controlplane import wait_for, wait_holds
+from controlplane import PATIENCE, wait_for, wait_holds
 from faultproxy import CUT, CUT_AFTER, CUT_HALF, CUT_LINE, Answer, Delay, FaultProxy
 from test_spine import installed, joined, luks_key, owner_uids, settled
 
@@ -27,24 +27,6 @@ def proxied(request, cp, ns, tmp_path, start_operator):
     yield make
     for proxy in made:
         proxy.close()
-
-
-def node_joins(op, pem, revive, deadline=60):
-    """A node as it behaves: asks again until it is answered, whatever happens to the operator meanwhile."""
-    end = time.monotonic() + deadline
-    uuid = None
-    while time.monotonic() < end:
-        revive()
-        try:
-            if not uuid:
-                uuid = spine.first_boot(op, timeout=5)
-            status, _ = spine.register(op, pem, uuid, timeout=5)
-            if status in (201, 409):
-                return uuid
-        except (OSError, AssertionError):
-            pass
-        time.sleep(0.1)
-    raise AssertionError("the node never got through")
 
 
 def check_world(cp, ns, uuid, seen):
@@ -75,7 +57,7 @@ def test_first_node_of_all_comes_before_the_first_start_is_recorded(cp, ns, star
 
     op = start_operator(ns, "--leader-elect=false", kubeconfig=proxied(rule).kubeconfig, wait_ready=False)
     pem = spine.rsa_key()
-    uuid = node_joins(op, pem, lambda: None)
+    uuid = spine.node_joins(op, pem, lambda: None)
     joined_ = spine.read(cp, ns, "mach", f"machine-{uuid}")
     marker = spine.read(cp, ns, "configmaps", "tec-operator-since")
     assert marker["metadata"]["creationTimestamp"] <= joined_["metadata"]["creationTimestamp"]
@@ -121,8 +103,8 @@ def test_kill_9_at_every_write(cp, ns, start_operator, proxied, when):
 
     seen = {}
     pem = spine.rsa_key()
-    uuid = node_joins(op, pem, revive)
-    end = time.monotonic() + 120
+    uuid = spine.node_joins(op, pem, revive)
+    end = time.monotonic() + 120 * PATIENCE
     while time.monotonic() < end:
         if killed.is_set():
             revive()
@@ -160,7 +142,7 @@ def test_every_third_write_fails(cp, ns, start_operator, proxied, fault):
     op = start_operator(ns, "--leader-elect=false", kubeconfig=proxy.kubeconfig)
     spine.make_cluster(cp, ns)
     spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted", timeout=90)
-    uuid = node_joins(op, spine.rsa_key(), lambda: None)
+    uuid = spine.node_joins(op, spine.rsa_key(), lambda: None)
     spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "AttestationKeyBound", "Bound", timeout=60)
     spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "KeyReady", "KeyMade", timeout=60)
     # What the proxy cuts is in no audit log: quiet there may be an operator that waits for its next attempt.
@@ -203,7 +185,7 @@ def test_half_an_event_is_read_again(cp, ns, start_operator, proxied):
     spine.make_cluster(cp, ns)
     installed(cp, ns)
     for _ in range(3):
-        uuid = node_joins(op, spine.rsa_key(), lambda: None)
+        uuid = spine.node_joins(op, spine.rsa_key(), lambda: None)
         spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "AttestationKeyBound", "Bound", timeout=60)
         check_world(cp, ns, uuid, {})
     assert len(cut) >= 3
@@ -219,7 +201,7 @@ def test_silence_is_noticed(cp, ns, start_operator, proxied):
     installed(cp, ns)
     joined(cp, ns, op, spine.rsa_key())
     proxy.mute()
-    uuid = node_joins(op, spine.rsa_key(), lambda: None, deadline=120)
+    uuid = spine.node_joins(op, spine.rsa_key(), lambda: None, deadline=120)
     spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "AttestationKeyBound", "Bound", timeout=150)
     check_world(cp, ns, uuid, {})
 
@@ -236,7 +218,7 @@ def test_api_server_restart(cp, ns, start_operator, protocol):
     assert op.health("/healthz")[0] == 200
     cp.start_apiserver()
     pem = spine.rsa_key()
-    second = node_joins(op, pem, lambda: None, deadline=90)
+    second = spine.node_joins(op, pem, lambda: None, deadline=90)
     spine.wait_condition(cp, ns, "mach", f"machine-{second}", "AttestationKeyBound", "Bound", timeout=60)
     assert luks_key(cp, ns, uuid) == key
 
@@ -253,7 +235,7 @@ def test_token_file_is_read_again(cp, ns, start_operator, tmp_path, protocol):
     time.sleep(1.5)
     assert spine.request(op.register_port, "GET", "/ignition")[0] == 503
     token.write_text(good)
-    node_joins(op, spine.rsa_key(), lambda: None)
+    spine.node_joins(op, spine.rsa_key(), lambda: None)
 
 
 def test_leader_hands_over(cp, ns, start_operator):
@@ -273,7 +255,7 @@ def test_leader_killed_is_replaced(cp, ns, start_operator):
     installed(cp, ns)
     second = start_operator(ns)
     first.kill9()
-    uuid = node_joins(second, spine.rsa_key(), lambda: None)
+    uuid = spine.node_joins(second, spine.rsa_key(), lambda: None)
     spine.wait_condition(cp, ns, "mach", f"machine-{uuid}", "KeyReady", "KeyMade", timeout=40)
 
 

@@ -517,6 +517,7 @@ def test_ibm_secure_execution(plane, place, operator):
     configured(plane, place, "se")
     after = plane.get(url(place, "se-kbs-config"))["spec"]
     assert "certStorePvc" not in after.get("ibmSEConfigSpec", {})
+    assert "se.image_phkh" not in plane.get(core(place, "configmaps", "se-resource-policy"))["data"]["resource-policy.rego"]
     assert after["kbsGpuAttestationPolicyConfigMapName"] == "se-attestation-policy-gpu"
     def going():
         status, o = plane.api("GET", claim)
