@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """make bench: what the operator costs, on the real API server. Figures are CPU of the operator process.
 
-bench.py [--machines N] [--only NAME[,NAME]]   NAME: ignition, atkey, registration, coldstart, trustee,
-                                            idle, inflight, instructions, latency
-Each line ends with the limit it is held against; exit 1 when one is missed.
+bench.py [--machines N] [--only NAME[,NAME]] [--before OPERATOR]   NAME: ignition, atkey, registration, coldstart,
+                                            trustee, idle, inflight, instructions, latency
+Each line ends with the limit it is held against; exit 1 when one is missed. Where less was aimed at than is held, the
+aim stands beside the limit, and the line is not ok for that.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest.mock
 import uuid as uuids
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
@@ -37,18 +39,24 @@ FAST = ["--rate-limit", "off", "--max-connections", "4096", "--log-level", "warn
 SPKI_HEAD = base64.b64decode("MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA")
 missed = []
 
-# Held, and a little above what is measured. Aimed at were 2.2 and 1.9 for a registration, and 1.6 for an Ignition: bare
-# OpenSSL touches a few kilobytes of code between two system calls, and the operator 200, cold each time at 1 at once.
-# nghttp2 never indexes authorization: the token, 850 bytes of Huffman code, is made again for each request (6 %).
-IGNITION_MS, IGNITION_1, IGNITION_16 = 0.35, 6.0, 3.5
-REGISTRATION_1, REGISTRATION_16 = 4.0, 3.5
+# (limit, aim): held is what is measured and a little more. The aims cannot be had by this transport: the same requests by
+# our HTTP/2 client alone, without JSON, caches and controllers, are at about 2 at 1 at once (the lines "by bare h2c").
+# Bare OpenSSL touches a few kilobytes of code between two system calls, and the operator 200, cold each time at 1 at
+# once. nghttp2 never indexes authorization: the token, 850 bytes of Huffman code, is made again for each request (6 %).
+IGNITION = {1: (6.0, 1.6), 16: (3.5, 1.6)}
+REGISTRATION = {1: (4.6, 2.2), 16: (3.6, 1.9)}
+IGNITION_MS = 0.5
 INSTRUCTIONS_M, LATENCY = 3.8, 1.5
+FLAT = 1.25
 ATKEY = 1.15
+COLD_CPU_S, COLD_RSS_MIB = 2.0, 44
 
 
-def report(what, figure, unit, limit):
+def report(what, figure, unit, limit, aim=None):
     ok = figure <= limit
-    print(f"{what:58} {figure:10.3f} {unit:4} (limit {limit:g}) {'ok' if ok else 'MISSED'}", flush=True)
+    verdict = "MISSED" if not ok else "ok" if aim is None or figure <= aim else "held, above the aim"
+    also = f", aim {aim:g}" if aim is not None else ""
+    print(f"{what:58} {figure:10.3f} {unit:4} (limit {limit:g}{also}) {verdict}", flush=True)
     if not ok:
         missed.append(what)
 
@@ -212,9 +220,9 @@ def cpu_us(op):
 
 
 def against_bare(world, op, what, limits, n, only_first=False):
-    """Holds the operator's cost of a node against bare OpenSSL's, in turns: what slows one slows the other.
-    limits: {nodes at once: ratio}."""
-    bare, us, ratios = Bare(world, only_first), {tool: [] for tool in TOOLS}, {at_once: [] for at_once in limits}
+    """Holds the operator's cost of a node against bare OpenSSL's, in turns: what slows one slows the other. Beside it
+    what the operator adds to its own HTTP/2 client. limits: {nodes at once: (limit, aim)}."""
+    bare, us, own = Bare(world, only_first), {tool: [] for tool in TOOLS}, {at_once: [] for at_once in limits}
     for _ in range(ROUNDS):
         for tool in TOOLS:
             us[tool].append(bare.run(tool))
@@ -222,13 +230,19 @@ def against_bare(world, op, what, limits, n, only_first=False):
             keys, before = 0 if only_first else approved(op.metrics()) + n, cpu_us(op)
             Nodes(op, n, with_keys=not only_first, threads=at_once).run()
             wait_quiet(op, 1, keys=keys)
-            ratios[at_once].append((cpu_us(op) - before) / n / us["openssl"][-1])
+            own[at_once].append((cpu_us(op) - before) / n)
+
+    def ratio(ours, tool):
+        return statistics.median(a / b for a, b in zip(ours, us[tool]))
+
     for tool in TOOLS:
-        ratio = statistics.median(a / b for a, b in zip(us[tool], us["openssl"]))
         print(f"{f'  {len(bare.lines)} requests of 0.1.0 by bare {tool}':58} "
-              f"{statistics.median(us[tool]) / 1000:10.3f} ms   ({ratio:.2f} x openssl)")
-    for at_once, limit in limits.items():
-        report(f"{what} / bare openssl, {at_once} at once", statistics.median(ratios[at_once]), "x", limit)
+              f"{statistics.median(us[tool]) / 1000:10.3f} ms   ({ratio(us[tool], 'openssl'):.2f} x openssl)")
+    for at_once, (limit, aim) in limits.items():
+        h2c = "h2c" if at_once == 1 else f"h2c:{at_once}"
+        report(f"{what} / bare openssl, {at_once} at once", ratio(own[at_once], "openssl"), "x", limit, aim)
+        alone = f"  / bare {h2c}, which alone is at {ratio(us[h2c], 'openssl'):.2f}"
+        print(f"{alone:58} {ratio(own[at_once], h2c):10.3f} x")
 
 
 def bench_ignition(world, n):
@@ -239,7 +253,7 @@ def bench_ignition(world, n):
     Nodes(op, 2000, with_keys=False, threads=16).run()
     cost = (op.cpu_seconds() - before) / 2000 * 1000
     report("GET /ignition with its API write, --role register", cost, "ms", IGNITION_MS)
-    against_bare(world, op, "GET /ignition with its write", {1: IGNITION_1, 16: IGNITION_16}, 200, only_first=True)
+    against_bare(world, op, "GET /ignition with its write", IGNITION, 200, only_first=True)
     op.terminate()
 
 
@@ -303,22 +317,28 @@ def bench_registration(world, n):
     ns = world.namespace()
     op = world.operator(ns)
     spine.wait_condition(world.cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
-    have, first = 0, None
+    have, bare, each, ratios = 0, Bare(world), 20, []
     for size in sorted({s for s in (100, 1000, n) if s <= n}):
-        grow = size - have - 200
+        grow = size - have - each * ROUNDS
         if grow > 0:
             Nodes(op, grow).run()
             have += grow
         wait_quiet(op, keys=have)
-        before = op.cpu_seconds()
-        Nodes(op, min(200, size)).run()
-        have += min(200, size)
-        wait_quiet(op, keys=have)
-        cost = (op.cpu_seconds() - before) / min(200, size) * 1000
-        first = first or cost
-        report(f"registration with all that follows, at {have} Machines", cost, "ms", 1.0)
-    print(f"{'  flat: last / first':58} {cost / first:10.3f}")
-    against_bare(world, op, "registration", {1: REGISTRATION_1, 16: REGISTRATION_16}, 100)
+        costs, beside = [], []
+        for _ in range(ROUNDS):  # in turns: what slows one slows the other
+            beside.append(bare.run("openssl"))
+            before = cpu_us(op)
+            Nodes(op, each).run()
+            have += each
+            wait_quiet(op, 1, keys=have)
+            after = cpu_us(op)
+            wait_quiet(op, 1, keys=have)  # what the looking costs: metrics count all objects
+            costs.append((2 * after - before - cpu_us(op)) / each)
+        ratios.append(statistics.median(a / b for a, b in zip(costs, beside)))
+        print(f"{f'  registration with all that follows, at {have} Machines':58} "
+              f"{statistics.median(costs) / 1000:10.3f} ms   ({ratios[-1]:.2f} x openssl)", flush=True)
+    report(f"registration, flat: at {have} Machines / at 100, each / openssl", ratios[-1] / ratios[0], "x", FLAT)
+    against_bare(world, op, "registration", REGISTRATION, 100)
     time.sleep(12)  # the cluster's counts are written at most every 10 s
     op.terminate()
     return ns
@@ -395,25 +415,47 @@ def bench_latency(world, n):
         op.terminate()
 
 
-def bench_coldstart(world, ns):
+def cold_start(world, ns, keys, binary):
+    """An operator that has just taken in all there is."""
+    with unittest.mock.patch.dict(os.environ, TEC_OPERATOR=binary):
+        op = world.operator(ns)
+    wait_quiet(op, 5, keys=keys)
+    return op
+
+
+def beside_before(world, ns, keys, before):
+    """Seconds of CPU of a cold start by the operator of an earlier tree and by this one's, in turns."""
+    cpu = {binary: [] for binary in (before, operator_binary())}
+    for _ in range(3):
+        for binary, seconds in cpu.items():
+            op = cold_start(world, ns, keys, binary)
+            seconds.append(op.cpu_seconds())
+            op.terminate(timeout=60)
+    theirs, ours = (statistics.median(seconds) for seconds in cpu.values())
+    print(f"{'  cold start, CPU: this tree / the one before':58} {ours / theirs:10.3f} x    ({ours:.2f} / {theirs:.2f} s)")
+
+
+def bench_coldstart(world, ns, before=None):
     cp = world.cp
     who = f"system:serviceaccount:{ns}:tec-operator"
     print(f"objects: {count(cp, ns, 'mach')} Machines, {count(cp, ns, 'ak')} AttestationKeys, "
           f"{count(cp, ns, 'secrets')} Secrets")
+    keys = count(cp, ns, "ak")
+    if before:
+        beside_before(world, ns, keys, before)
     mark = cp.audit.mark()
-    op = world.operator(ns)
-    wait_quiet(op, 5, keys=count(cp, ns, "ak"))
+    op = cold_start(world, ns, keys, operator_binary())
     report("cold start: writes", len(cp.writes_by(who, mark, ignore=("leases",))), "", 0)
-    report("cold start: CPU", op.cpu_seconds(), "s", 3.0)
-    report("cold start: peak RSS", op.memory_kib()["VmHWM"] / 1024, "MiB", 48)
-    mark, before, began = cp.audit.mark(), op.cpu_seconds(), time.monotonic()
+    report("cold start: CPU", op.cpu_seconds(), "s", COLD_CPU_S)
+    report("cold start: peak RSS", op.memory_kib()["VmHWM"] / 1024, "MiB", COLD_RSS_MIB)
+    mark, cpu, began = cp.audit.mark(), op.cpu_seconds(), time.monotonic()
     time.sleep(60)
     others = [e for e in cp.requests_by(who, mark)
               if e.get("objectRef", {}).get("resource") != "leases" and e["verb"] != "watch"]
     report("at rest for 60 s: requests but leases and watches", len(others), "", 0)
     if others:
         print(describe(others))
-    report("at rest for 60 s: CPU", (op.cpu_seconds() - before) / (time.monotonic() - began) * 100, "%", 0.1)
+    report("at rest for 60 s: CPU", (op.cpu_seconds() - cpu) / (time.monotonic() - began) * 100, "%", 0.1)
     op.terminate()
 
 
@@ -539,6 +581,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--machines", type=int, default=10000)
     p.add_argument("--only", default="broker,ignition,atkey,inflight,idle,instructions,latency,registration,coldstart,trustee")
+    p.add_argument("--before", help="an operator of an earlier tree: its cold start is measured beside this one's")
     args = p.parse_args()
     only = args.only.split(",")
     with tempfile.TemporaryDirectory() as d, ControlPlane(crds=conftest.CRD_DIR) as cp:
@@ -548,7 +591,7 @@ def main():
                 globals()[f"bench_{name}"](world, args.machines)
         ns = bench_registration(world, args.machines) if "registration" in only else None
         if ns and "coldstart" in only:
-            bench_coldstart(world, ns)
+            bench_coldstart(world, ns, args.before)
         if ns and "trustee" in only:
             bench_trustee(world, ns)
     return 1 if missed else 0
