@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -34,8 +35,8 @@ struct entry {
 	struct timer later;
 	struct queue *queue;
 	uint64_t due_ms;
-	void *record;        /* owned; NULL: none. Apart: most keys are settled and have none */
-	uint32_t backoff_ms; /* of the last retry, 0: none */
+	void *record; /* owned; NULL: none. Apart: most keys are settled and have none */
+	struct backoff backoff;
 	bool is_due, forgotten;
 	char key[];
 };
@@ -51,7 +52,6 @@ struct queue {
 	size_t n_due;
 	struct entry *current; /* being worked on */
 	struct defer run;
-	uint64_t jitter_seq;
 	bool paused;
 };
 
@@ -115,7 +115,7 @@ static void entry_free(struct queue *q, struct entry *e)
 /* Frees e when it is nowhere and nothing of it is remembered. */
 static void maybe_free(struct queue *q, struct entry *e)
 {
-	if (!timer_is_set(&e->later) && !e->is_due && !e->backoff_ms && !e->record &&
+	if (!timer_is_set(&e->later) && !e->is_due && !e->backoff.ms && !e->record &&
 		e != q->current)
 		entry_free(q, e);
 }
@@ -160,31 +160,13 @@ static void schedule(struct queue *q, struct entry *e, uint64_t after_ms)
 
 /* ---- work */
 
-/* Even spread over lo..hi. The keyed hash of a counter is random enough to keep keys apart. */
-static uint64_t spread(struct queue *q, uint64_t lo, uint64_t hi)
-{
-	q->jitter_seq++;
-	return lo + str_hash(&q->jitter_seq, sizeof(q->jitter_seq)) % (hi - lo + 1);
-}
-
-/* The next wait: doubling from min to max, drawn from the upper fifth, never outside min..max. */
-static uint64_t next_backoff(struct queue *q, struct entry *e)
-{
-	uint64_t min = q->conf.backoff_min_ms, max = q->conf.backoff_max_ms, base, hi;
-
-	base = e->backoff_ms ? (uint64_t)e->backoff_ms * 2 : min;
-	if (base > max)
-		base = max;
-	e->backoff_ms = (uint32_t)base;
-	hi = base + base / 4 < max ? base + base / 4 : max;
-	return spread(q, hi - hi / 5 > min ? hi - hi / 5 : min, hi);
-}
-
 static void retry(struct queue *q, struct entry *e, const struct queue_next *next)
 {
-	uint64_t after = next->after_ms ? next->after_ms : next_backoff(q, e);
+	uint64_t after = next->after_ms;
 	const char *reason = next->reason ? next->reason : "unknown";
 
+	if (after == 0)
+		after = backoff_next(&e->backoff, q->conf.backoff_min_ms, q->conf.backoff_max_ms);
 	metric_add(&retries_total, q->conf.name, reason, 1);
 	log_at(next->after_ms ? LOG_DEBUG : LOG_INFO, NULL, "trying again later",
 		"queue=%s key=%s reason=%s retry_ms=%llu", log_esc(q->conf.name), log_esc(e->key),
@@ -199,10 +181,10 @@ static void apply(struct queue *q, struct entry *e, const struct queue_next *nex
 	e->forgotten = false;
 	switch (next->verdict) {
 	case QUEUE_SETTLED:
-		e->backoff_ms = 0;
+		backoff_reset(&e->backoff);
 		if (next->after_ms && !forgotten)
 			schedule(q, e,
-				spread(q, (uint64_t)next->after_ms * 9 / 10,
+				backoff_spread((uint64_t)next->after_ms * 9 / 10,
 					(uint64_t)next->after_ms * 11 / 10));
 		return;
 	case QUEUE_IN_FLIGHT:
@@ -246,9 +228,9 @@ struct queue *queue_new(
 	q->loop = l;
 	q->conf = *conf;
 	if (!q->conf.backoff_min_ms)
-		q->conf.backoff_min_ms = 800;
+		q->conf.backoff_min_ms = BACKOFF_MIN_MS;
 	if (!q->conf.backoff_max_ms)
-		q->conf.backoff_max_ms = 30000;
+		q->conf.backoff_max_ms = BACKOFF_MAX_MS;
 	if (!q->conf.burst)
 		q->conf.burst = 64;
 	if (q->conf.backoff_min_ms > q->conf.backoff_max_ms)
@@ -293,7 +275,7 @@ void queue_forget(struct queue *q, const char *key)
 	if (!e)
 		return;
 	unschedule(q, e);
-	e->backoff_ms = 0;
+	backoff_reset(&e->backoff);
 	e->forgotten = e == q->current;
 	maybe_free(q, e);
 	arm(q);
@@ -305,7 +287,7 @@ void queue_forget_backoff(struct queue *q, const char *key)
 
 	if (!e)
 		return;
-	e->backoff_ms = 0;
+	backoff_reset(&e->backoff);
 	maybe_free(q, e);
 }
 
