@@ -4,6 +4,8 @@
 test are told apart from success.
 
   count.py automake BUILDDIR [GLOB]   the .log and .trs files below BUILDDIR/tests that `make check` left
+  count.py asserted BUILDDIR [GLOB]   the programs there that may have a second try, a line each: assertions of theirs failed,
+                                      if they are few, and nothing worse happened
   count.py failed JUNIT.XML           the tests of it that may have a second try, a line each: all that failed, if they are few
   count.py pytest JUNIT.XML [AGAIN]   what pytest --junitxml wrote; AGAIN: the second try. Who passes there is named
   count.py --selftest                 known logs, known sums
@@ -22,6 +24,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # Criterion: a crashed test is in Failing as well; skipped tests are in none of them.
 _SYNTHESIS = re.compile(
     r"\[====\] Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)")
+_SANITIZER = re.compile(r"(Address|Leak|UndefinedBehavior)Sanitizer|runtime error:")
 SECOND_TRIES = 3
 _RESULT = re.compile(r"^:test-result: (\w+)", re.M)
 
@@ -75,6 +78,22 @@ def count_automake(builddir, pattern="*"):
                 complain(f"{name}: {verdict}")
         total = [a + b for a, b in zip(total, one)]
     return tuple(total)
+
+
+def asserted_automake(builddir, pattern="*"):
+    """What crashed, leaked or ended without a summary has no second try."""
+    few, names = 0, []
+    for trs in sorted(glob.glob(os.path.join(builddir, "tests", "**", f"{pattern}.trs"), recursive=True)):
+        log = trs[:-len(".trs")] + ".log"
+        text = _ANSI.sub("", read(log)) if os.path.exists(log) else ""
+        found = _SYNTHESIS.findall(text)
+        if len(found) != 1 or _SANITIZER.search(text):
+            continue
+        _, _, failing, crashing = map(int, found[0])
+        few += failing
+        if failing and not crashing:
+            names.append(os.path.relpath(trs, builddir)[:-len(".trs")])
+    return names if few <= SECOND_TRIES else []
 
 
 def cases_of(path):
@@ -170,6 +189,18 @@ def selftest():
             bad.append("automake")
         if count_automake(d, "check-*") != (1, 2, 1):
             bad.append("automake with a pattern")
+        for name, log, want in (
+                ("test_f", line.format(4, 3, 1, 0), ["tests/test_f"]),
+                ("test_g", line.format(4, 3, 1, 1), ["tests/test_f"]),
+                ("test_h", line.format(4, 3, 1, 0) + "x.c:1: runtime error: overflow\n", ["tests/test_f"]),
+                ("test_i", line.format(4, 4, 0, 0) + "LeakSanitizer\n", ["tests/test_f"]),
+                ("test_j", line.format(9, 8, 1, 0), ["tests/test_f", "tests/test_j"]),
+                ("test_k", line.format(9, 8, 1, 0), [])):
+            for suffix, text in ((".trs", ":test-result: FAIL\n"), (".log", log)):
+                with open(os.path.join(d, "tests", name + suffix), "w", encoding="ascii") as f:
+                    f.write(text)
+            if asserted_automake(d, "test_*") != want:
+                bad.append(f"second try after {name}")
         report = os.path.join(d, "junit.xml")
         if count_pytest(report) != (0, 1, 0):
             bad.append("no report")
@@ -184,7 +215,7 @@ def selftest():
             if count_pytest(report) != want:
                 bad.append(text)
         bad += second_tries(report, os.path.join(d, "again.xml"))
-    print(f"count.py --selftest: {len(programs) + 11 - len(bad)} cases as expected"
+    print(f"count.py --selftest: {len(programs) + 17 - len(bad)} cases as expected"
           + (f", wrong: {', '.join(bad)}" if bad else ""))
     return 1 if bad else 0
 
@@ -196,6 +227,9 @@ def main(args):
         print(*count_automake(*args[1:]))
     elif len(args) in (2, 3) and args[0] == "pytest":
         print(*count_pytest(*args[1:]))
+    elif len(args) in (2, 3) and args[0] == "asserted":
+        for name in asserted_automake(*args[1:]):
+            print(name)
     elif len(args) == 2 and args[0] == "failed":
         for name in failed_pytest(args[1]):
             print(name)
