@@ -16,8 +16,9 @@
 
 #define SYSCTL_TEXT                                                                                \
 	"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
-#define RULES_MAX  20 /* each may be held against each container */
-#define HOST_USERS "when `hostUsers` is false"
+#define INDEXES_MAX 65536
+#define RULES_MAX   20 /* each may be held against each container */
+#define HOST_USERS  "when `hostUsers` is false"
 
 static size_t length(struct json_object *a)
 {
@@ -275,20 +276,103 @@ static void failure_rule(struct look *l, struct json_object *spec, struct json_o
 
 /* ---- which of a Job's Pods are enough */
 
+/* As strconv.Atoi: a sign and digits. */
+static bool index_of(const char *s, size_t len, int64_t *out)
+{
+	size_t digits = len > 0 && *s == '+';
+
+	*out = 0;
+	for (size_t i = digits; i < len; i++) {
+		if (!isdigit((unsigned char)s[i]) || *out > (INT64_MAX - 9) / 10)
+			return false;
+		*out = *out * 10 + (s[i] - '0');
+	}
+	return len > digits;
+}
+
+/* One number of "0-2,4". False: why has got what is wrong with it. */
+static bool next_index(
+	struct strbuf *why, const char *s, size_t len, int64_t completions, int64_t *last)
+{
+	int64_t n, before = *last;
+
+	if (!index_of(s, len, &n)) {
+		strbuf_adds(why, "cannot convert string to integer for index: ");
+		schema_quote_go(why, s, len);
+	} else if (n >= completions) {
+		strbuf_adds(why, "too large index: ");
+		schema_quote_go(why, s, len);
+	} else if (before >= n) {
+		strbuf_addf(why, "non-increasing order, previous: %lld, current: %lld",
+			(long long)before, (long long)n);
+	}
+	*last = n;
+	return why->len == 0;
+}
+
+/* How many indexes "0-2,4" has: 4. -1: why has got what is wrong. */
+static int64_t count_indexes(struct strbuf *why, const char *s, int64_t completions)
+{
+	int64_t total = 0, last = -1, first;
+	size_t len, n;
+
+	for (; *s; s += len + (s[len] == ',' && s[len + 1])) {
+		len = strcspn(s, ",");
+		n = strcspn(s, "-,");
+		if (n < len && n + 1 + strcspn(s + n + 1, "-,") < len) {
+			strbuf_adds(why, "the fragment ");
+			schema_quote_go(why, s, len);
+			strbuf_adds(why,
+				" violates the requirement that an index interval can have at most two parts separated by '-'");
+			return -1;
+		}
+		if (!next_index(why, s, n, completions, &last))
+			return -1;
+		first = last;
+		if (n < len && !next_index(why, s + n + 1, len - n - 1, completions, &last))
+			return -1;
+		total += last - first + 1;
+	}
+	return total;
+}
+
+static void success_count(
+	struct look *l, struct json_object *rule, int64_t n, int64_t most, const char *of)
+{
+	cleanup_free char *why = xasprintf(
+		"must be less than or equal to %lld (the number of %s)", (long long)most, of);
+
+	if (n > most)
+		look_at(l, "succeededCount", SCHEMA_INVALID, json_get(rule, "succeededCount"), why);
+}
+
 static void success_rule(struct look *l, struct json_object *spec, struct json_object *rule)
 {
-	int64_t completions = json_get_int(spec, "completions", 0), n;
-	cleanup_free char *why = NULL;
+	int64_t completions = json_get_int(spec, "completions", 0), total = 0, n;
+	const char *indexes = json_get_str(rule, "succeededIndexes");
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
-	if (!json_get(rule, "succeededCount") && !json_get(rule, "succeededIndexes"))
+	if (!json_get(rule, "succeededCount") && !indexes)
 		schema_cause_add(l->causes, SCHEMA_REQUIRED, strbuf_str(&l->path), NULL,
 			"at least one of succeededCount or succeededIndexes must be specified");
+	if (indexes && strlen(indexes) > INDEXES_MAX)
+		look_at(l, "succeededIndexes", SCHEMA_TOO_LONG, NULL,
+			"may not be more than 65536 bytes");
+	if (indexes)
+		total = count_indexes(&why, indexes, completions);
+	if (total < 0) {
+		cleanup_free char *text =
+			xasprintf("error parsing succeededIndexes: %s", strbuf_str(&why));
+
+		look_at_text(l, "succeededIndexes", SCHEMA_INVALID, indexes, text);
+		total = 0;
+	}
 	look_not_negative(l, rule, "succeededCount");
-	if (!look_number(rule, "succeededCount", &n) || n <= completions)
+	if (!look_number(rule, "succeededCount", &n))
 		return;
-	why = xasprintf("must be less than or equal to %lld (the number of specified completions)",
-		(long long)completions);
-	look_at(l, "succeededCount", SCHEMA_INVALID, json_get(rule, "succeededCount"), why);
+	success_count(l, rule, n, completions, "specified completions");
+	if (indexes)
+		success_count(l, rule, n, total, "indexes in the specified succeededIndexes field");
 }
 
 /* ---- Jobs */

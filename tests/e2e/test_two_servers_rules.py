@@ -246,6 +246,8 @@ WARNED = [
     warned("class", "Ingress", annotations={"kubernetes.io/ingress.class": "a"}),
     *(warned("name", kind, name="a." + "b" * 63) for kind in ("Pod", "Deployment", "ReplicaSet")),
     warned("headless", "Service", {"clusterIP": "None", "sessionAffinity": "ClientIP", "externalIPs": ["1.2.3.4"], "externalName": "a.b"}),
+    *(warned(f"ranges-{i}", "Service", {"type": "LoadBalancer", "loadBalancerSourceRanges": ranges}) for i, ranges in enumerate((
+        ["1.2.3.4"], [""], ["1.2.3/8"], ["1.2.3.4/33"], ["10.0.0.0/8", "10.0.0.0/8"], ["::1%eth0/64"], ["0x1.2.3.4/8"], ["256.1.1.1/8"]))),
     warned("external", "Service", {"type": "ExternalName", "externalName": "a.b", "externalIPs": ["1.2.3.4"]}),
     warned("fraction", "PersistentVolumeClaim", {"resources": {"requests": {"storage": "1500m"}, "limits": {"storage": "2500m"}}}),
     *(warned("finalizers", kind, finalizers=["a", "a.b", "a.b/c", "orphan"]) for kind in ("Machine", "Lease")),
@@ -341,6 +343,12 @@ SPECS = [
     success("success-none"), success("success-mode", {"succeededCount": 1}, completionMode="NonIndexed"),
     success("success-empty", {}), success("success-count", {"succeededCount": 0}, {"succeededCount": 6}),
     success("success-good", {"succeededIndexes": "0-2,4", "succeededCount": 2}),
+    success("success-indexes", {"succeededIndexes": "0-2,4", "succeededCount": 5}, {"succeededIndexes": "0-2-3"}, {"succeededIndexes": "x"},
+            {"succeededIndexes": "0,5"}, {"succeededIndexes": "1-5"}, {"succeededIndexes": "2,1"}, {"succeededIndexes": "2-2"},
+            {"succeededIndexes": "0,"}),
+    success("success-commas", {"succeededIndexes": ""}, {"succeededIndexes": ",0"}, {"succeededIndexes": "0,,1"}, {"succeededIndexes": "-1"},
+            {"succeededIndexes": "+1-03"}, {"succeededIndexes": "1 "}, {"succeededIndexes": "99999999999"}, {"succeededIndexes": "\"\u00e4\""}),
+    success("success-long", {"succeededIndexes": "0," * 32769}, {"succeededIndexes": "", "succeededCount": 1}),
     job("selector", selector={"matchLabels": {"a": "b"}}, labels={"a": "b"}),
     job("selector-bad", selector={"matchLabels": {"a b": "b"}}),
     *(warned(f"source-{row}", "PersistentVolumeClaim", {"dataSource": source}) for row, source in (
