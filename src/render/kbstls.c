@@ -211,8 +211,8 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 {
 	cleanup_strbuf struct strbuf rest = STRBUF_INIT;
 	cleanup_json struct json_object *parsed = NULL;
-	const char *eol = strchr(text, '\n');
-	bool crlf = eol && eol > text && eol[-1] == '\r';
+	size_t first = strcspn(text, "\n");
+	bool crlf = first > 0 && text[first - 1] == '\r';
 	struct place place;
 
 	if (!*lines) {
@@ -225,7 +225,7 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 			"it has no section [http_server], an inline table is none");
 	strbuf_add(out, strbuf_str(&rest), (size_t)place.at);
 	if (out->len && out->data[out->len - 1] != '\n')
-		strbuf_adds(out, crlf ? "\r\n" : "\n");
+		strbuf_adds(out, crlf && out->data[out->len - 1] != '\r' ? "\r\n" : "\n");
 	add_lines(out, lines, crlf, place.dotted);
 	strbuf_add(out, strbuf_str(&rest) + place.at, rest.len - (size_t)place.at);
 	parsed = toml_parse(strbuf_str(out), out->len, err);

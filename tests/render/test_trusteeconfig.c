@@ -112,6 +112,10 @@ Test(render_kbstls, lines_are_put_in_and_nothing_else_changes)
 			"[http_server]\na = '#' # [\n" MODERN "c = 2\n"},
 		{"[http_server]\r\na = 1\r\n[x]\r\n", "tls_groups = \"A\"\n",
 			"[http_server]\r\na = 1\r\ntls_groups = \"A\"\r\n[x]\r\n"},
+		{"[http_server]\r", "tls_groups = \"A\"\n",
+			"[http_server]\r\ntls_groups = \"A\"\r\n"},
+		{"[x]\na = 1\n[http_server]\r", "tls_groups = \"A\"\n",
+			"[x]\na = 1\n[http_server]\r\ntls_groups = \"A\"\n"},
 		/* Other spellings of the same. */
 		{"[ \"http_server\" ]\n\"tls_profile\" = \"old\"\na = 1\n", MODERN,
 			"[ \"http_server\" ]\n" MODERN "a = 1\n"},
