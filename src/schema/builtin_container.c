@@ -395,30 +395,30 @@ void look_id(struct look *l, struct json_object *o, const char *name)
 			"must be between 0 and 2147483647, inclusive");
 }
 
-void look_seccomp(struct look *l, struct json_object *o)
+/* untyped, unnamed: what is said when there is no type, and no profile of type Localhost. */
+static void profile(struct look *l, struct json_object *o, const char *name, const char *untyped,
+	const char *unnamed)
 {
 	static const char *const types[] = {"Localhost", "RuntimeDefault", "Unconfined", NULL};
-	struct json_object *p = json_get_obj(o, "seccompProfile");
-	size_t before = look_go(l, "seccompProfile");
+	struct json_object *p = json_get_obj(o, name);
+	size_t before = look_go(l, name);
 
-	if (p && look_needs(l, p, "type", "type is required when seccompProfile is set"))
+	if (p && look_needs(l, p, "type", untyped))
 		look_one_of(l, p, "type", types);
 	if (str_eq(json_get_str(p, "type"), "Localhost"))
-		look_needs(l, p, "localhostProfile", "must be set when seccomp type is Localhost");
+		look_needs(l, p, "localhostProfile", unnamed);
 	look_back(l, before);
+}
+
+void look_seccomp(struct look *l, struct json_object *o)
+{
+	profile(l, o, "seccompProfile", "type is required when seccompProfile is set",
+		"must be set when seccomp type is Localhost");
 }
 
 void look_apparmor(struct look *l, struct json_object *o)
 {
-	static const char *const types[] = {"Localhost", "RuntimeDefault", "Unconfined", NULL};
-	struct json_object *p = json_get_obj(o, "appArmorProfile");
-	size_t before = look_go(l, "appArmorProfile");
-
-	if (p && look_needs(l, p, "type", ""))
-		look_one_of(l, p, "type", types);
-	if (str_eq(json_get_str(p, "type"), "Localhost"))
-		look_needs(l, p, "localhostProfile", "must be set when AppArmor type is Localhost");
-	look_back(l, before);
+	profile(l, o, "appArmorProfile", "", "must be set when AppArmor type is Localhost");
 }
 
 static void security(struct look *l, struct json_object *c)

@@ -43,6 +43,8 @@ bool look_number(struct json_object *o, const char *name, int64_t *out);
 bool look_needs(struct look *l, struct json_object *o, const char *name, const char *why);
 /* words: in order, NULL at the end. */
 bool look_one_of(struct look *l, struct json_object *o, const char *name, const char *const *words);
+/* Each element of a list. */
+void look_all_of(struct look *l, struct json_object *o, const char *list, const char *const *words);
 void look_not_negative(struct look *l, struct json_object *o, const char *name);
 void look_port(struct look *l, struct json_object *o, const char *name);
 void look_label(struct look *l, struct json_object *o, const char *name);

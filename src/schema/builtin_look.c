@@ -73,20 +73,41 @@ void look_port(struct look *l, struct json_object *o, const char *name)
 		look_at(l, name, SCHEMA_INVALID, json_get(o, name), LOOK_PORT);
 }
 
-/* words: in order, NULL at the end. */
+/* False: all has got the sentence that says which there are. */
+static bool is_one_of(struct strbuf *all, const char *have, const char *const *words)
+{
+	for (const char *const *w = words; *w; w++) {
+		if (str_eq(have, *w))
+			return true;
+		strbuf_addf(all, "%s\"%s\"", all->len ? ", " : "supported values: ", *w);
+	}
+	return false;
+}
+
 bool look_one_of(struct look *l, struct json_object *o, const char *name, const char *const *words)
 {
 	cleanup_strbuf struct strbuf all = STRBUF_INIT;
 	const char *have = json_get_str(o, name);
 
-	for (const char *const *w = words; *w; w++) {
-		if (str_eq(have, *w))
-			return true;
-		strbuf_addf(&all, "%s\"%s\"", all.len ? ", " : "supported values: ", *w);
-	}
+	if (is_one_of(&all, have, words))
+		return true;
 	if (have)
 		look_at(l, name, SCHEMA_UNSUPPORTED, json_get(o, name), strbuf_str(&all));
 	return !have;
+}
+
+void look_all_of(struct look *l, struct json_object *o, const char *list, const char *const *words)
+{
+	struct json_object *a = json_get_arr(o, list);
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		struct json_object *v = json_object_array_get_idx(a, i);
+		cleanup_free char *name = xasprintf("%s[%zu]", list, i);
+		cleanup_strbuf struct strbuf all = STRBUF_INIT;
+
+		if (!is_one_of(&all, json_object_get_string(v), words))
+			look_at(l, name, SCHEMA_UNSUPPORTED, v, strbuf_str(&all));
+	}
 }
 
 void look_word(struct look *l, struct json_object *o, const char *name, const char *const *words)

@@ -367,24 +367,16 @@ void look_netpol(struct look *l, struct json_object *o)
 {
 	struct json_object *spec = json_get_obj(o, "spec"),
 			   *types = json_get_arr(spec, "policyTypes");
+	static const char *const ways[] = {"Ingress", "Egress", NULL};
 	size_t before = look_go(l, "spec");
 
 	look_selector(l, spec, "podSelector");
 	look_each(l, spec, "ingress", ingress);
 	look_each(l, spec, "egress", egress);
-	if (types && json_object_array_length(types) > 2) {
+	if (types && json_object_array_length(types) > 2)
 		look_at(l, "policyTypes", SCHEMA_INVALID, types,
 			"may not specify more than two policyTypes");
-		types = NULL;
-	}
-	for (size_t i = 0; types && i < json_object_array_length(types); i++) {
-		struct json_object *t = json_object_array_get_idx(types, i);
-		cleanup_free char *name = xasprintf("policyTypes[%zu]", i);
-
-		if (!str_eq(json_object_get_string(t), "Ingress") &&
-			!str_eq(json_object_get_string(t), "Egress"))
-			look_at(l, name, SCHEMA_UNSUPPORTED, t,
-				"supported values: \"Ingress\", \"Egress\"");
-	}
+	else
+		look_all_of(l, spec, "policyTypes", ways);
 	look_back(l, before);
 }

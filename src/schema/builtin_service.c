@@ -219,17 +219,9 @@ static void families(struct look *l, struct json_object *spec)
 {
 	static const char *const policies[] = {
 		"PreferDualStack", "RequireDualStack", "SingleStack", NULL};
-	struct json_object *a = json_get_arr(spec, "ipFamilies");
+	static const char *const known[] = {"IPv4", "IPv6", NULL};
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *f = json_object_array_get_idx(a, i);
-		cleanup_free char *name = xasprintf("ipFamilies[%zu]", i);
-
-		if (!str_eq(json_object_get_string(f), "IPv4") &&
-			!str_eq(json_object_get_string(f), "IPv6"))
-			look_at(l, name, SCHEMA_UNSUPPORTED, f,
-				"supported values: \"IPv4\", \"IPv6\"");
-	}
+	look_all_of(l, spec, "ipFamilies", known);
 	look_one_of(l, spec, "ipFamilyPolicy", policies);
 }
 

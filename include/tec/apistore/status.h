@@ -42,9 +42,9 @@ struct apistore_answer apistore_status_refusal(int code, const char *reason, con
 	PRINTF_LIKE(3, 4);
 /* Timeout 504: a version that is not there yet. */
 struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t current);
-/* InternalError 500, or 507 when the disk is full: the database failed. */
 /* 500, with the cause: what kube-apiserver says of an object that it cannot answer for. */
 struct apistore_answer apistore_status_internal(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* InternalError 500, or 507 when the disk is full: the database failed. */
 struct apistore_answer apistore_status_storage(const struct err *err);
 struct apistore_answer apistore_status_forbidden(
 	const struct apistore_target *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
