@@ -4,6 +4,7 @@ no kind has, YAML, content types, Events in both groups. One table, two servers;
 with the reason."""
 
 import base64
+import contextlib
 import http.client
 import json
 import re
@@ -55,14 +56,20 @@ class Raw:
             conn.close()
 
 
-@pytest.fixture(scope="module")
-def both(cp, tmp_path_factory):
-    base = tmp_path_factory.mktemp("bodies")
-    with two_servers(cp, base, NS) as servers:
+@contextlib.contextmanager
+def raw_servers(cp, base, ns):
+    """Both, without kubectl between, and with a namespace for the test."""
+    with two_servers(cp, base, ns) as servers:
         for server in servers:
-            code, _, said = server.kubectl(f"create namespace {NS}")
+            code, _, said = server.kubectl(f"create namespace {ns}")
             assert code == 0, said
         yield [Raw(server.kubeconfig, base / f"{i}.pem") for i, server in enumerate(servers)]
+
+
+@pytest.fixture(scope="module")
+def both(cp, tmp_path_factory):
+    with raw_servers(cp, tmp_path_factory.mktemp("bodies"), NS) as servers:
+        yield servers
 
 
 def container(**more):

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from controlplane import wait_for
-from test_two_servers import on_both, two_servers
-from test_two_servers_bodies import MERGE, Raw, seen
+from test_two_servers import on_both
+from test_two_servers_bodies import MERGE, raw_servers, seen
 
 NS = "two-servers-definitions"
 GROUP = "definitions.example.org"
@@ -89,12 +89,8 @@ def session(raw):
 
 @pytest.fixture(scope="module")
 def both(cp, tmp_path_factory):
-    base = tmp_path_factory.mktemp("definitions")
-    with two_servers(cp, base, NS) as servers:
-        for server in servers:
-            code, _, said = server.kubectl(f"create namespace {NS}")
-            assert code == 0, said
-        yield [Raw(server.kubeconfig, base / f"{i}.pem") for i, server in enumerate(servers)]
+    with raw_servers(cp, tmp_path_factory.mktemp("definitions"), NS) as servers:
+        yield servers
 
 
 def test_definitions_are_named_changed_and_ended_alike(both):

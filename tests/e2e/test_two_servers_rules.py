@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from test_two_servers import two_servers
-from test_two_servers_bodies import DRY, MERGE, Raw, seen, wrong_rows
+from test_two_servers_bodies import DRY, MERGE, raw_servers, seen, wrong_rows
 
 NS = "two-servers-rules"
 CORE = f"/api/v1/namespaces/{NS}"
@@ -21,12 +20,8 @@ TYPE = "kubernetes.io/"
 
 @pytest.fixture(scope="module")
 def both(cp, tmp_path_factory):
-    base = tmp_path_factory.mktemp("rules")
-    with two_servers(cp, base, NS) as servers:
-        for server in servers:
-            code, _, said = server.kubectl(f"create namespace {NS}")
-            assert code == 0, said
-        yield [Raw(server.kubeconfig, base / f"{i}.pem") for i, server in enumerate(servers)]
+    with raw_servers(cp, tmp_path_factory.mktemp("rules"), NS) as servers:
+        yield servers
 
 
 def config_map(metadata=None, **members):
