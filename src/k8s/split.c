@@ -165,6 +165,10 @@ static enum split_node map_node(const struct k8s_split *s, bool in_metadata)
 		(split_key_is(s, "data") || split_key_is(s, "binaryData") ||
 			split_key_is(s, "stringData")))
 		return SPLIT_NODE_DATA;
+	if (!in_metadata && s->keep->spec && split_key_is(s, "spec"))
+		return SPLIT_NODE_SPEC;
+	if (!in_metadata && s->keep->status && split_key_is(s, "status"))
+		return SPLIT_NODE_STATUS;
 	return SPLIT_NODE_OTHER;
 }
 
@@ -198,6 +202,8 @@ static enum split_node child_node(const struct k8s_split *s, bool object)
 	case SPLIT_NODE_LABELS:
 	case SPLIT_NODE_ANNOTATIONS:
 	case SPLIT_NODE_DATA:
+	case SPLIT_NODE_SPEC:
+	case SPLIT_NODE_STATUS:
 	case SPLIT_NODE_OWNER:
 		break;
 	}

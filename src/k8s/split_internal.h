@@ -24,6 +24,8 @@ enum split_node {
 	SPLIT_NODE_LABELS, /* this and what follows: maps that are cut */
 	SPLIT_NODE_ANNOTATIONS,
 	SPLIT_NODE_DATA,
+	SPLIT_NODE_SPEC,
+	SPLIT_NODE_STATUS,
 	SPLIT_NODE_OWNER
 };
 

@@ -81,6 +81,10 @@ static const char *const *kept_here(const struct k8s_split *s)
 		return s->keep->annotations;
 	case SPLIT_NODE_DATA:
 		return s->keep->data;
+	case SPLIT_NODE_SPEC:
+		return s->keep->spec;
+	case SPLIT_NODE_STATUS:
+		return s->keep->status;
 	case SPLIT_NODE_OWNER:
 		return s->keep->owners;
 	default:

@@ -28,13 +28,24 @@ static const char *const configmap_data[] = {"kbs-config.toml", "default_cpu.reg
 	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", "MokListRT", "MokListXRT",
 	"MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled", NULL};
 
-static const struct kobj_keep keep_meta = {labels, annotations, NULL, NULL};
+static const char *const deployment_spec[] = {"replicas", NULL};
+static const char *const deployment_status[] = {
+	"observedGeneration", "readyReplicas", "updatedReplicas", "replicas", NULL};
+
+static const struct kobj_keep keep_meta = {.labels = labels, .annotations = annotations};
 /* of a Secret neither labels nor annotations are read */
 static const char *const owner[] = {"uid", "controller", NULL};
-static const struct kobj_keep keep_secret = {none, none, secret_data, owner};
-static const struct kobj_keep keep_configmap = {labels, annotations, configmap_data, NULL};
+static const struct kobj_keep keep_secret = {
+	.labels = none, .annotations = none, .data = secret_data, .owners = owner};
+static const struct kobj_keep keep_configmap = {
+	.labels = labels, .annotations = annotations, .data = configmap_data};
 /* of which keys a Trustee's objects consist their owner decides */
-static const struct kobj_keep keep_input = {none, annotations, NULL, owner};
+static const struct kobj_keep keep_input = {
+	.labels = none, .annotations = annotations, .owners = owner};
+static const struct kobj_keep keep_plain_deployment = {.labels = labels,
+	.annotations = annotations,
+	.spec = deployment_spec,
+	.status = deployment_status};
 
 bool kobj_keeps(const char *const *list, const char *name, size_t len)
 {
@@ -68,6 +79,8 @@ const struct kobj_gvk kobj_claim = {
 const struct kobj_gvk kobj_service = {"", "v1", "Service", "services", &keep_meta};
 const struct kobj_gvk kobj_pod = {"", "v1", "Pod", "pods", &keep_meta};
 const struct kobj_gvk kobj_deployment = {"apps", "v1", "Deployment", "deployments", &keep_meta};
+const struct kobj_gvk kobj_plain_deployment = {
+	"apps", "v1", "Deployment", "deployments", &keep_plain_deployment};
 const struct kobj_gvk kobj_job = {"batch", "v1", "Job", "jobs", &keep_meta};
 const struct kobj_gvk kobj_lease = {"coordination.k8s.io", "v1", "Lease", "leases", &keep_meta};
 const struct kobj_gvk kobj_event = {"events.k8s.io", "v1", "Event", "events", &keep_meta};

@@ -30,7 +30,7 @@ const struct state_kind state_kinds[STATE_N_ALL] = {
 	[STATE_IMAGES] = KIND(kobj_image, model_image, NULL, 0, NULL, 0),
 	[STATE_CONFIGMAPS] = KIND(kobj_configmap, model_configmap, NULL, 0, NULL, 0),
 	[STATE_SERVICES] = KIND(kobj_service, model_plain, NULL, 0, NULL, 0),
-	[STATE_DEPLOYMENTS] = KIND(kobj_deployment, model_plain, NULL, 0, NULL, 0),
+	[STATE_DEPLOYMENTS] = KIND(kobj_plain_deployment, model_plain, NULL, 0, NULL, 0),
 	[STATE_JOBS] = KIND(kobj_job, model_job, model_job_index, 1, "app=" MODEL_JOB_APP, 0),
 	[STATE_PODS] =
 		KIND(kobj_pod, model_pod, model_pod_index, 1, "app in (kbs," MODEL_JOB_APP ")", 0),

@@ -24,7 +24,10 @@ struct taken {
 static const char *const keep_meta[] = {"a/*", "b", NULL};
 static const char *const keep_data[] = {"root", NULL};
 static const char *const keep_owner[] = {"uid", NULL};
-static const struct kobj_keep keep = {keep_meta, keep_meta, keep_data, keep_owner};
+static const char *const keep_spec[] = {"replicas", NULL};
+static const char *const keep_status[] = {"ready", NULL};
+static const struct kobj_keep keep = {
+	keep_meta, keep_meta, keep_data, keep_owner, keep_spec, keep_status};
 
 static void check_map(struct json_object *o, const char *path, const char *const *list)
 {
@@ -62,6 +65,8 @@ static void check(const struct taken *t, struct json_object *o)
 	check_map(item, "data", keep_data);
 	check_map(item, "binaryData", keep_data);
 	check_map(item, "stringData", keep_data);
+	check_map(item, "spec", keep_spec);
+	check_map(item, "status", keep_status);
 	check_owners(json_get_arr(item, "metadata/ownerReferences"));
 }
 

@@ -242,7 +242,10 @@ static const char *const keep_labels[] = {"app", NULL};
 static const char *const keep_ours[] = {"ours/*", "app", NULL};
 static const char *const keep_data[] = {"root", NULL};
 static const char *const keep_owner[] = {"uid", "controller", NULL};
-static const struct kobj_keep keep = {keep_labels, keep_ours, keep_data, keep_owner};
+static const char *const keep_spec[] = {"replicas", NULL};
+static const char *const keep_status[] = {"ready", NULL};
+static const struct kobj_keep keep = {
+	keep_labels, keep_ours, keep_data, keep_owner, keep_spec, keep_status};
 #define U64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 Test(k8s_split, members_that_nobody_reads_are_cut_out)
@@ -272,8 +275,16 @@ Test(k8s_split, members_that_nobody_reads_are_cut_out)
 			"{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":null,\"uid\":\"u\",\"controller\":true},"
 			"{\"uid\" :null,\"kind\":null},{\"uid\":null},{\"uid\":null},{\"uid\":null},{\"uid\":null},[\"uid\"]]}}"},
 		/* elsewhere they stay */
-		{"{\"spec\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}",
-			"{\"spec\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}"},
+		{"{\"more\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}",
+			"{\"more\":{\"data\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"}}}}"},
+		{"{\"spec\":{\"replicas\":2,\"template\":{\"spec\":{\"replicas\":3}},\"a\":[1]},"
+		 "\"status\":{\"conditions\":[{\"type\":\"x\"}],\"ready\":1,\"b\":2}}",
+			"{\"spec\":{\"replicas\":2,\"template\":null},"
+			"\"status\":{\"conditions\":null,\"ready\":1}}"},
+		{"{\"metadata\":{\"spec\":{\"a\":1}},\"data\":{\"root\":{\"status\":{\"a\":1}}}}",
+			"{\"metadata\":{\"spec\":{\"a\":1}},\"data\":{\"root\":{\"status\":{\"a\":1}}}}"},
+		{"{\"spec\":[{\"a\":1}],\"status\":null}",
+			"{\"spec\":[{\"a\":1}],\"status\":null}"},
 		{"{\"data\":{\"root\":{\"a\":1,\"b\":2}},\"labels\":{\"x\":1}}",
 			"{\"data\":{\"root\":{\"a\":1,\"b\":2}},\"labels\":{\"x\":1}}"},
 		{"{\"data\":[\"a\",\"b\"],\"metadata\":{\"labels\":null,\"annotations\":{}}}",

@@ -3,6 +3,9 @@
 
 #include <criterion/criterion.h>
 
+#include "tec/base/json.h"
+#include "tec/k8s/split.h"
+#include "tec/model/plain.h"
 #include "tec/state/state.h"
 
 static void fill(struct k8s_cache *c)
@@ -33,4 +36,53 @@ Test(state_kinds, each_role_waits_for_what_it_needs)
 	cr_assert(state_filled(&s, STATE_FOR_ALL));
 	for (int i = 0; i < STATE_N_KINDS; i++)
 		k8s_cache_free(s.cache[i]);
+}
+
+static const char deployment[] =
+	"{\"metadata\":{\"name\":\"d\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"generation\":3,\"labels\":{"
+	"\"app\":\"kbs\"},\"annotations\":{\"trusted-execution-clusters.io/render-hash\":\"h\"},"
+	"\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"K\",\"name\":\"k\",\"uid\":\"o\","
+	"\"controller\":true}]},\"spec\":{\"progressDeadlineSeconds\":600,\"replicas\":4,\"template\":"
+	"{\"spec\":{\"replicas\":9}}},\"status\":{\"availableReplicas\":8,\"conditions\":[{}],"
+	"\"observedGeneration\":2,\"readyReplicas\":1,\"replicas\":5,\"updatedReplicas\":3}}";
+
+static int parse(void *arg, const char *item, size_t len, struct err *err)
+{
+	*(struct json_object **)arg = json_parse(item, len, &json_limits_api, err);
+	return 0;
+}
+
+static struct kobj *extract(const struct kobj_keep *keep, struct json_object **o)
+{
+	struct k8s_split *s = k8s_split_object_new(parse, o);
+	struct err err = ERR_INIT;
+	struct kobj *k;
+
+	k8s_split_set_keep(s, keep);
+	cr_assert_eq(k8s_split_feed(s, deployment, sizeof(deployment) - 1, &err), 0);
+	cr_assert_eq(k8s_split_end(s, &err), 0);
+	k8s_split_free(s);
+	k = state_kinds[STATE_DEPLOYMENTS].cache.extract(*o, &err);
+	cr_assert(k, "%s", err.text);
+	return k;
+}
+
+/* The answers to calls are cut less: their shape must be the same. */
+Test(state_kinds, what_is_cut_out_of_a_deployment_is_not_read)
+{
+	cleanup_json struct json_object *cut = NULL, *whole = NULL;
+	struct kobj *a = extract(state_kinds[STATE_DEPLOYMENTS].gvk->keep, &cut);
+	struct kobj *b = extract(kobj_deployment.keep, &whole);
+	const struct model_plain *p = (const struct model_plain *)a,
+				 *q = (const struct model_plain *)b;
+
+	cr_assert_null(json_get(cut, "spec/template"));
+	cr_assert(json_get(whole, "spec/template"));
+	cr_expect(p->wanted == 4 && p->seen == 2 && p->ready == 1 && p->updated == 3 &&
+		  p->replicas == 5);
+	cr_expect_str_eq(p->owner_uid, "o");
+	cr_expect_str_eq(p->render_hash, "h");
+	cr_expect(p->shape != 0 && p->shape == q->shape);
+	kobj_unref(a);
+	kobj_unref(b);
 }

@@ -3,8 +3,8 @@
  * Cuts a list answer into its items and a watch stream into its lines, for any boundary of reads,
  * in bounded memory. On the way metadata.managedFields is replaced by null (it is the larger half
  * of most objects), and members that are not read are cut out of the maps that every client may add
- * to (kobj_keep): the first such member stays with the value null, so that it can be seen that
- * there is one, the others go. Pure; a fuzz target.
+ * to, and of spec and status (kobj_keep): the first such member stays with the value null, so that
+ * it can be seen that there is one, the others go. Pure; a fuzz target.
  *
  * Limits: depth 64; 2 MiB of what is kept of an item, 64 MiB as it comes. An item above the first
  * is read to its end without being stored and reported as one that is too large; one above the
