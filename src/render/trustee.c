@@ -9,6 +9,8 @@
 
 #include "render_internal.h"
 
+#include <assert.h>
+
 #include "tec/base/yaml.h"
 #include "tec/kobj/owner.h"
 #include "tec/kobj/subset.h"
@@ -32,14 +34,28 @@ const char *render_etc(const char *file_name)
 	return NULL;
 }
 
+/* A template is YAML once, and JSON from then on, which takes a sixth of the time to read. */
 struct json_object *render_template(const char *file)
 {
-	const char *text = render_etc(file);
+	static struct known {
+		const char *yaml; /* borrowed; NULL: free */
+		char *json;       /* owned, for good */
+	} known[16];
+	struct known *k = known;
+	const char *yaml = render_etc(file);
 	struct err err = ERR_INIT;
-	struct json_object *o = yaml_parse(text, strlen(text), &err);
+	struct json_object *o;
 
+	while (k->yaml && k->yaml != yaml)
+		k++;
+	assert(k < known + ARRAY_LEN(known) - 1);
+	o = k->json ? json_parse(k->json, strlen(k->json), &json_limits_object, &err)
+		    : yaml_parse(yaml, strlen(yaml), &err);
 	if (!o)
 		DIE("etc/%s: %s", file, err.text);
+	if (!k->json)
+		k->json = json_text(o);
+	k->yaml = yaml;
 	return o;
 }
 
