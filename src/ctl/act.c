@@ -71,10 +71,12 @@ void ctl_act_drop(struct ctl_act *a)
 	queue_record_drop(ctl_runner_queue(a->table->runner), a->name);
 }
 
-bool ctl_act_begin(struct ctl_act *a, int doing)
+bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content)
 {
+	bool again = a->last_ok == doing && a->content == content;
+
 	assert(!a->op);
-	if (a->last_ok == doing || a->n_acts >= CTL_ACTS_MAX) {
+	if (again || a->n_acts >= CTL_ACTS_MAX) {
 		a->last_ok = 0;
 		a->n_acts = 0;
 		return false;
@@ -86,6 +88,7 @@ bool ctl_act_begin(struct ctl_act *a, int doing)
 	}
 	a->n_acts++;
 	a->doing = doing;
+	a->content = content;
 	a->status_due_ms = 0;
 	return true;
 }

@@ -45,6 +45,7 @@ struct ctl_act {
 	struct op *op;          /* in flight */
 	int doing, last_ok;     /* the kind's enum; 0: none. last_ok: to see an act that succeeds
 			       without effect */
+	uint64_t content;       /* struct ctl_look's, of doing */
 	unsigned n_acts;        /* since the key last settled */
 	uint64_t status_due_ms; /* boot clock: a status is not written before; 0: none is wanted */
 	enum err_kind err; /* how the last call ended; there are many acts, and few have failed */
@@ -77,10 +78,10 @@ struct queue *ctl_runner_queue(struct ctl_runner *r);
 struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name);
 struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or made */
 void ctl_act_drop(struct ctl_act *a);                              /* NULL is fine */
-/* Notes the act about to be started. False: the same act has just succeeded without a visible
- * effect, or so many that they lead nowhere; wait instead. */
+/* Notes the act about to be started. False: the same act with the same content has just succeeded
+ * without a visible effect, or so many that they lead nowhere; wait instead. */
 #define CTL_ACTS_MAX 32
-bool ctl_act_begin(struct ctl_act *a, int doing);
+bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content);
 /*
  * Status is written when nothing else has happened for a moment and, for a second at most, while
  * no other key has a call in flight: what is true only until the others are done is never written.
@@ -113,6 +114,7 @@ struct ctl_look {
 	const struct kobj *o;         /* the object; NULL: there is none, or it cannot be read */
 	const struct kobj_cond *have; /* its conditions, and as they should be */
 	struct kobj_cond_want want[CTL_CONDS_MAX];
+	uint64_t content;    /* hash of what would be written, where one act writes many things */
 	bool over;           /* nothing is left of the key */
 	uint32_t recheck_ms; /* to look again when nothing is to be done; 0: no reason to */
 	const char *recheck_why;

@@ -112,11 +112,15 @@ const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i)
 	return k8s_cache_find(cache_of(in, i), in->conf->objects[i].name);
 }
 
-/* Whether what was found of one version holds for the one that is there. */
-static bool is_judged(const struct ctl_install_known *k, const struct kobj *o, bool has_shape)
+static uint64_t shape_of(const struct ctl_install *in, unsigned i, const struct kobj *o)
 {
-	uint64_t shape = has_shape ? ((const struct model_plain *)o)->shape : 0;
+	return in->conf->objects[i].gvk == &kobj_deployment ? ((const struct model_plain *)o)->shape
+							    : 0;
+}
 
+/* Whether what was found of one version holds for the one that is there. */
+static bool is_judged(const struct ctl_install_known *k, const struct kobj *o, uint64_t shape)
+{
 	return !k->doubt && k->rv && (str_eq(k->rv, o->rv) || (shape && shape == k->shape));
 }
 
@@ -146,7 +150,7 @@ enum ctl_install_state ctl_install_state(
 	if (o->unreadable)
 		return CTL_INSTALL_UNREADABLE;
 	owned = str_eq(plain->owner_uid, owner->uid);
-	judged = is_judged(k, o, in->conf->objects[i].gvk == &kobj_deployment);
+	judged = is_judged(k, o, shape_of(in, i, o));
 	if (kind == CTL_INSTALL_UNWANTED)
 		return unwanted_state(plain, owner->uid, false);
 	if (o->deleting)
@@ -190,6 +194,7 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 	struct k8s_transport *api = in->env->api;
 	const char *ns = in->env->ns;
 	cleanup_json struct json_object *o = NULL;
+	struct op *op;
 
 	switch (what) {
 	case CTL_INSTALL_READ:
@@ -215,21 +220,30 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 		return NULL;
 	}
 	k->doubt = false;
-	return what == CTL_INSTALL_CREATE
-		       ? k8s_call_create(api, in->ops, t->gvk, ns, o, 0, done, arg)
-		       : k8s_call_apply(api, in->ops, t->gvk, ns, o, done, arg);
+	if (what == CTL_INSTALL_CREATE)
+		return k8s_call_create(api, in->ops, t->gvk, ns, o, 0, done, arg);
+	op = k8s_call_apply(api, in->ops, t->gvk, ns, o, done, arg);
+	if (in->conf->by_digest) /* most answers come after the event */
+		k8s_call_unless_cached(op, cache_of(in, i));
+	return op;
 }
 
 /* digest: of what was rendered, when that is what is there. */
-static void note(struct ctl_install_known *k, enum ctl_install_state found, struct json_object *o,
-	uint64_t digest)
+static void note(struct ctl_install_known *k, enum ctl_install_state found, const char *rv,
+	uint64_t shape, uint64_t digest)
 {
 	free(k->rv);
 	json_object_put(steal_ptr(&k->want));
-	k->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
-	k->shape = model_plain_shape(o);
+	k->rv = xstrdup(rv);
+	k->shape = shape;
 	k->found = found;
 	k->digest = digest;
+}
+
+static void note_read(struct ctl_install_known *k, enum ctl_install_state found,
+	struct json_object *o, uint64_t digest)
+{
+	note(k, found, json_get_str(o, "metadata/resourceVersion"), model_plain_shape(o), digest);
 }
 
 /* Compares what was read with what is rendered. */
@@ -246,12 +260,12 @@ static void judge(
 		const char *by = kobj_owner_controller(o);
 		bool ours = by ? str_eq(by, owner->uid) : conf->replaces_orphans;
 
-		note(&in->known[i], ours ? CTL_INSTALL_REPLACE : CTL_INSTALL_CONFLICT, o, 0);
+		note_read(&in->known[i], ours ? CTL_INSTALL_REPLACE : CTL_INSTALL_CONFLICT, o, 0);
 		return;
 	}
 	want = conf->render(in->self, owner, i);
 	current = !want || kobj_subset(want, o);
-	note(&in->known[i], current ? CTL_INSTALL_CURRENT : CTL_INSTALL_STALE, o,
+	note_read(&in->known[i], current ? CTL_INSTALL_CURRENT : CTL_INSTALL_STALE, o,
 		current ? digest_of(want) : 0);
 	if (conf->compared)
 		conf->compared(in->self, i, want, o, current);
@@ -289,10 +303,16 @@ bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned
 			what == CTL_INSTALL_APPLY && k->absent ? CTL_INSTALL_CREATE : what);
 	if (what == CTL_INSTALL_DELETE)
 		return true;
+	if (r->cached) {
+		if (ours)
+			note(k, CTL_INSTALL_CURRENT, r->cached->rv, shape_of(in, i, r->cached),
+				k->sent);
+		return true;
+	}
 	if (ours && what == CTL_INSTALL_READ && t->kind != CTL_INSTALL_CREATED)
 		judge(in, owner, i, r->object);
 	else if (ours)
-		note(k, CTL_INSTALL_CURRENT, r->object, k->sent);
+		note_read(k, CTL_INSTALL_CURRENT, r->object, k->sent);
 	if (ours && what == CTL_INSTALL_APPLY && in->conf->saw)
 		(void)in->conf->saw(in->self, owner, i, r->object);
 	ctl_take_answer(cache_of(in, i), r->object, true);

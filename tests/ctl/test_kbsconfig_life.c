@@ -10,6 +10,8 @@
 
 #include "ctl/kbsworld.h"
 #include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
 
 TestSuite(ctl_kbsconfig_life, .init = kbsworld_start, .fini = kbsworld_stop);
 
@@ -57,6 +59,56 @@ Test(ctl_kbsconfig_life, a_changed_input_is_at_most_three_requests)
 	fake_api_put(t.api, &kobj_configmap, NS, "{\"metadata\":{\"name\":\"other\"},\"data\":{}}");
 	kbsworld_run(1000);
 	cr_assert_eq(fake_transport_writes(t.f), 0);
+}
+
+static void put_policy(const char *text)
+{
+	cleanup_free char *o = xasprintf(
+		"{\"metadata\":{\"name\":\"policy\"},\"data\":{\"policy.rego\":\"%s\"}}", text);
+
+	fake_api_put(t.api, &kobj_configmap, NS, o);
+}
+
+/* The status is not written yet, and writes of other contents are not one without effect. */
+Test(ctl_kbsconfig_life, changes_in_a_row_do_not_wait_for_each_other)
+{
+	static const char *const texts[] = {"1", "2", "3", "4"};
+
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	kbsworld_pods_are_ready();
+	fake_transport_forget(t.f);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		put_policy(texts[i]);
+		kbsworld_run(20);
+		cr_expect_eq(fake_transport_count(t.f, "apply", "deployments"), i + 1, "%zu", i);
+	}
+	cr_expect_eq(fake_transport_count(t.f, NULL, "kbsconfigs"), 0, "no status in between");
+}
+
+/* The Deployment is in the cache before the answer comes, or after it: it is known all the same. */
+Test(ctl_kbsconfig_life, an_answer_may_come_before_or_after_its_event)
+{
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	for (uint32_t ms = 0; ms <= 500; ms += 500) {
+		cleanup_free char *text = xasprintf("%u ms", ms);
+
+		fake_transport_latency(t.f, ms);
+		fake_transport_forget(t.f);
+		put_policy(text);
+		kbsworld_run(10 * 1000);
+		cr_expect_eq(fake_transport_count(t.f, "apply", "deployments"), 1, "%s", text);
+		cr_expect_eq(fake_transport_count(t.f, "get", NULL), 0, "%s", text);
+		fake_transport_forget(t.f);
+		fake_api_merge(
+			t.api, &kobj_deployment, NS, DEPLOYMENT, "{\"spec\":{\"replicas\":7}}");
+		kbsworld_run(10 * 1000);
+		cr_expect_eq(fake_transport_count(t.f, "get", "deployments"), 1, "%s", text);
+		cr_expect_eq(fake_transport_count(t.f, "apply", "deployments"), 1, "%s", text);
+	}
 }
 
 /* Of the Deployment: what Pods report is not read for, a change of anything else is. */

@@ -60,7 +60,8 @@ struct ctl_install_conf {
 	/* The rest is optional. */
 	/* False: it is not wanted now. What was rendered earlier is deleted. */
 	bool (*wanted)(void *self, const struct kobj *owner, unsigned i);
-	/* o was read, or is the answer of an apply. False: another operator created it. */
+	/* o was read, or is the answer of an apply, which by_digest does not always read. False:
+	 * another operator created it. */
 	bool (*saw)(void *self, const struct kobj *owner, unsigned i, struct json_object *o);
 	/* have was read, want is what is rendered now. */
 	void (*compared)(void *self, unsigned i, struct json_object *want, struct json_object *have,
@@ -70,7 +71,7 @@ struct ctl_install_conf {
 	void (*wrote)(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what);
 	/* When an input changes, what is rendered is compared with what was rendered for the version
 	 * that is there, and no object is read for it: ctl_install_recheck(). For a controller that
-	 * needs no `compared`. */
+	 * needs no `compared`, and no ConfigMap. */
 	bool by_digest;
 	/* What another operator created is replaced also when nobody owns it, instead of a conflict. */
 	bool replaces_orphans;

@@ -258,7 +258,7 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	struct err err = ERR_INIT;
 	struct op *op;
 
-	if (!ctl_act_begin(a, whole ? (int)d : DOING(d, l->object, l->number)))
+	if (!ctl_act_begin(a, whole ? (int)d : DOING(d, l->object, l->number), 0))
 		return ctl_retry(0, "no-effect");
 	if (d >= CTL_CLUSTER_ANNOUNCE)
 		op = start_cluster(c, a, l, d, &err);

@@ -154,6 +154,7 @@ static void look_objects(struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 		l->v.leaving[i] = o && o->deleting;
 		l->v.object[i] = l->v.holds ? ctl_install_state(&c->install, &l->m->obj, i)
 					    : CTL_INSTALL_CURRENT;
+		l->base.content += c->install.known[i].want_digest;
 	}
 }
 

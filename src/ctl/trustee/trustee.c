@@ -107,7 +107,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	case CTL_TRUSTEE_READ_ADMIN:
 	case CTL_TRUSTEE_READ_CA:
 		a = ctl_act_get(&c->acts, s->name);
-		next = ctl_act_begin(a, (int)d) ? ctl_in_flight() : ctl_retry(0, "no-effect");
+		next = ctl_act_begin(a, (int)d, 0) ? ctl_in_flight() : ctl_retry(0, "no-effect");
 		if (next.verdict != QUEUE_IN_FLIGHT)
 			break;
 		op_hold(&a->op, k8s_call_get(c->env->api, &c->acts.ops, &kobj_secret, c->env->ns,
@@ -162,7 +162,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 		return ctl_settled();
 	}
 	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
-	if (!ctl_act_begin(a, (int)d))
+	if (!ctl_act_begin(a, (int)d, 0))
 		return ctl_retry(0, "no-effect");
 	op_hold(&a->op, trustee_memory_start(c, d, on_memory, a));
 	return ctl_in_flight();
