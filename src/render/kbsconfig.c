@@ -76,15 +76,18 @@ static void fill_probes(const struct kbsconfig_pod *p)
 {
 	static const char *const probes[] = {"readinessProbe", "livenessProbe"};
 
+	bool has_healthz = !p->legacy && !p->file->older_admin;
+
 	for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
 		struct json_object *how = json_obj();
 
-		if (!p->legacy) {
+		if (has_healthz) {
 			json_add_str(how, "path", "/healthz");
 			json_add_str(how, "scheme", p->file->insecure_http ? "HTTP" : "HTTPS");
 		}
 		json_add_int(how, "port", p->file->port);
-		json_add(json_get_obj(p->kbs, probes[i]), p->legacy ? "tcpSocket" : "httpGet", how);
+		json_add(json_get_obj(p->kbs, probes[i]), has_healthz ? "httpGet" : "tcpSocket",
+			how);
 	}
 }
 

@@ -35,6 +35,14 @@ bool render_kbsconfig_is_legacy(
 	return c->layout ? str_eq(c->layout, "legacy") : in && in->file.legacy;
 }
 
+bool render_kbsconfig_has_older_admin(
+	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
+{
+	const struct model_input *in = kbsconfig_input(c, from, KBSCONFIG_CONFIG);
+
+	return in && in->file.older_admin && !render_kbsconfig_is_legacy(c, from);
+}
+
 const char *kbsconfig_etc_dir(enum model_kbsconfig_input i)
 {
 	static const char *const dirs[KBSCONFIG_N_INPUTS] = {

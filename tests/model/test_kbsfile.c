@@ -60,6 +60,28 @@ Test(model_kbsfile, the_current_form)
 	cr_assert_str_eq(f->files, "attestation-cert/a\nattestation-cert/b\n");
 }
 
+Test(model_kbsfile, an_admin_section_has_its_time)
+{
+	static const struct {
+		const char *toml;
+		bool older;
+	} t[] = {
+		{"", false},
+		{"[admin]\nauthorization_mode = \"DenyAll\"", false},
+		{"[admin]\ntype = \"Simple\"", true},
+		{"[admin]\ninsecure_api = false", true},
+		{"admin = {type = \"DenyAll\"}", true},
+		{"[attestation_service]\ntype = \"coco_as_builtin\"", false},
+		{"admin = \"type\"", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_kobj const struct kobj *k = file(t[i].toml);
+
+		cr_expect_eq(model_input(k)->file.older_admin, t[i].older, "%s", t[i].toml);
+	}
+}
+
 Test(model_kbsfile, what_cannot_be_mounted_is_named)
 {
 	static const struct {

@@ -14,7 +14,7 @@
 #define LEGACY                                                                                     \
 	"[http_server]\ninsecure_http = false\nprivate_key = \"/etc/https-key/https.key\"\n"       \
 	"certificate = \"/etc/https-cert/https.crt\"\n"                                            \
-	"[admin]\nauth_public_key = \"/etc/auth-secret/publicKey\"\n"                              \
+	"[admin]\ninsecure_api = true\nauth_public_key = \"/etc/auth-secret/publicKey\"\n"         \
 	"[attestation_service.attestation_token_broker]\npolicy_dir = \"/o/as\"\n"                 \
 	"[attestation_service.rvps_config.storage]\nfile_path = \"/o/rv/values.json\"\n"           \
 	"[[plugins]]\nname = \"resource\"\ntype = \"LocalFs\"\ndir_path = \"/o/repo\"\n"           \
@@ -227,6 +227,25 @@ Test(render_kbsconfig, the_current_layout)
 	cr_assert_str_eq(json_get_str(s, "spec/type"), "ClusterIP");
 	again = deployment(model_kbsconfig(config));
 	cr_assert(json_object_equal(d, again), "the same input, the same object");
+}
+
+/* Of v0.19 or v0.20: files as today, and another admin section. */
+Test(render_kbsconfig, a_trustee_without_healthz_is_probed_by_its_port)
+{
+	cleanup_json struct json_object *d = NULL;
+	struct json_object *kbs;
+
+	put_all(CURRENT "[admin]\ntype = \"DenyAll\"\n");
+	d = deployment(with("{" ALL "}", NULL));
+	kbs = json_object_array_get_idx(json_get_arr(d, "spec/template/spec/containers"), 0);
+	cr_expect_str_eq(json_get_str(kbs, "image"), render_kbsconfig_images_default.kbs);
+	cr_expect_eq(json_get_int(kbs, "readinessProbe/tcpSocket/port", 0), 8080);
+	cr_expect_eq(json_get_int(kbs, "livenessProbe/tcpSocket/port", 0), 8080);
+	cr_expect_null(json_get(kbs, "readinessProbe/httpGet"));
+	cr_expect(render_kbsconfig_has_older_admin(model_kbsconfig(config), &from));
+	put_all(LEGACY);
+	cr_expect(model_input(find(NULL, false, "conf"))->file.older_admin);
+	cr_expect_not(render_kbsconfig_has_older_admin(model_kbsconfig(config), &from));
 }
 
 Test(render_kbsconfig, the_annotation_wins_over_the_file)

@@ -19,6 +19,7 @@
 struct model_kbsfile {
 	bool there;
 	bool legacy;
+	bool older_admin; /* [admin] as before v0.21, whose Trustee has no /healthz */
 	bool insecure_http;
 	bool loopback; /* the first socket is of 127.0.0.1 or [::1] */
 	uint16_t port;

@@ -44,5 +44,8 @@ struct json_object *render_kbsconfig_service(const struct model_kbsconfig *c, co
 /* Older layout of files, as its kbs-config.toml or its annotation says. */
 bool render_kbsconfig_is_legacy(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from);
+/* Its kbs-config.toml has the current layout and an [admin] with which Trustee from v0.21 on ends. */
+bool render_kbsconfig_has_older_admin(
+	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from);
 
 #endif
