@@ -167,16 +167,19 @@ Test(ctl_kbsconfig_life, a_start_writes_nothing)
 Test(ctl_kbsconfig_life, ready_means_every_wanted_pod_of_the_current_generation)
 {
 	static const struct {
-		int replicas, seen, updated, ready;
+		int replicas, seen, updated, ready, earlier;
 		const char *reason, *says;
 	} rows[] = {
-		{2, 0, 2, 2, "RollingOut", ""}, /* the status is of the generation before */
-		{2, 1, 1, 2, "RollingOut", ""},
-		{2, 1, 2, 0, "Starting", "0 of 2"},
-		{2, 1, 2, 1, "Starting", "1 of 2"}, /* no more could be created */
-		{2, 1, 2, 2, "Ready", "2 of 2"},
-		{1, 1, 1, 1, "Ready", "1 of 1"},
-		{0, 1, 0, 0, "NoReplicas", ""},
+		{2, 0, 2, 2, 0, "RollingOut", ""}, /* the status is of the generation before */
+		{2, 1, 1, 2, 1, "RollingOut", ""},
+		{2, 1, 2, 0, 0, "Starting", "0 of 2"},
+		{2, 1, 2, 1, 0, "Starting", "1 of 2"}, /* no more could be created */
+		{2, 1, 2, 2, 0, "Ready", "2 of 2"},
+		{1, 1, 1, 1, 0, "Ready", "1 of 1"},
+		{1, 1, 1, 1, 1, "RollingOut",
+			"Earlier"}, /* the one that is ready is the earlier one */
+		{2, 1, 2, 3, 2, "RollingOut", "kubectl logs"},
+		{0, 1, 0, 0, 0, "NoReplicas", ""},
 	};
 
 	kbsworld_put("k");
@@ -194,8 +197,8 @@ Test(ctl_kbsconfig_life, ready_means_every_wanted_pod_of_the_current_generation)
 		generation = json_get_int(kbsworld_deployment(), "metadata/generation", 0);
 		status = xasprintf("{\"status\":{\"observedGeneration\":%d,\"replicas\":%d,"
 				   "\"updatedReplicas\":%d,\"readyReplicas\":%d}}",
-			(int)generation - !rows[i].seen, rows[i].replicas, rows[i].updated,
-			rows[i].ready);
+			(int)generation - !rows[i].seen, rows[i].updated + rows[i].earlier,
+			rows[i].updated, rows[i].ready);
 		fake_api_merge(t.api, &kobj_deployment, NS, DEPLOYMENT, status);
 		kbsworld_run(1000);
 		is_ready = json_get_bool(

@@ -170,6 +170,24 @@ def at_rest(plane, ns):
     wait_for(quiet, PATIENCE, "no more writes", 3)
 
 
+def test_pods_that_do_not_start_are_not_ready(plane, place, operator, tmp_path):
+    """The earlier Pod serves on, with what was configured before; status says that it is not what is configured now."""
+    operator(place)
+    head(plane, place)
+    until(plane, place, "kbsconfig-sample", "Ready", "Starting", "0 of 1 Pods are ready. If that lasts, see kubectl logs")
+    TrusteePod(plane, place, str(tmp_path)).run()
+    assert until(plane, place, "kbsconfig-sample", "Ready", "Ready")["status"]["isReady"] is True
+    toml = CURRENT.replace("authorization_mode =", "type =")
+    configmap(plane, place, "kbs-config", **{"kbs-config.toml": toml})
+    o = until(plane, place, "kbsconfig-sample", "Ready", "RollingOut", "a Trustee before v0.21")
+    assert o["status"]["isReady"] is False
+    d = deployment(plane, place)
+    assert d["status"]["readyReplicas"] == 1 and d["status"]["replicas"] == 2
+    assert set(d["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]) >= {"tcpSocket"}
+    TrusteePod(plane, place, str(tmp_path / "again")).run()
+    assert until(plane, place, "kbsconfig-sample", "Ready", "Ready")["status"]["isReady"] is True
+
+
 def test_the_guard_by_annotation(plane, place, operator):
     """It has Trustee's port as long as the annotation is there; Trustee itself has to be out of reach."""
     operator(place)
@@ -212,8 +230,8 @@ def test_what_rolls_pods_and_what_does_not(plane, place, operator, tmp_path):
     assert b"allow = false" in pod.read("/opt/confidential-containers/storage/kbs/resource-policy.rego")
     # Foreign annotations stay: rollout restart.
     plane.kubectl("rollout", "restart", "deployment/trustee-deployment", "-n", place)
-    secret(plane, place, "kbs-auth-public-key", {"publicKey": "another"})
     now = content_hash(plane, place)
+    secret(plane, place, "kbs-auth-public-key", {"publicKey": "another"})
     wait_for(lambda: content_hash(plane, place) != now, PATIENCE, "another hash")
     assert "kubectl.kubernetes.io/restartedAt" in deployment(plane, place)["spec"]["template"]["metadata"]["annotations"]
     assert op.alive()

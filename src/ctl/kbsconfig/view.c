@@ -110,6 +110,16 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 		want_holder(c, l);
 }
 
+/* Why Pods may never be ready, or where that is said. */
+static const char *why_not_ready(const struct ctl_kbsconfig *c, const struct kbsconfig_look *l)
+{
+	const struct render_kbsconfig_source from = kbsconfig_source(c->kind.state);
+
+	return render_kbsconfig_has_older_admin(l->m, &from)
+		       ? " Section admin of kbs-config.toml is that of a Trustee before v0.21: a later one does not start with it."
+		       : " If that lasts, see kubectl logs -l app=kbs.";
+}
+
 static void want_ready(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 {
 	const struct kobj *o =
@@ -132,7 +142,12 @@ static void want_ready(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 			"Pods with the current configuration are being started.");
 	} else if (d->ready < d->wanted) {
 		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_STARTING,
-			"%d of %d Pods are ready.", (int)d->ready, (int)d->wanted);
+			"%d of %d Pods are ready.%s", (int)d->ready, (int)d->wanted,
+			why_not_ready(c, l));
+	} else if (d->replicas > d->updated) {
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_ROLLING_OUT,
+			"Earlier Pods run until those with the current configuration are ready.%s",
+			why_not_ready(c, l));
 	} else {
 		l->is_ready = true;
 		WANT(l, KBSCONFIG_READY, KOBJ_COND_TRUE, KBSCONFIG_IS_READY,
