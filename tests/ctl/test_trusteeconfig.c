@@ -22,6 +22,9 @@ static void check(const struct ctl_trusteeconfig_view *v, int d)
 		return;
 	}
 	MUST(v->usable && v->child[i] != CTL_CHILD_FINE);
+	for (int c = RENDER_CHILD_HTTPS_KEY; c <= RENDER_CHILD_TOKEN_CERT; c++) /* no mixed pair */
+		MUST(v->child[c] != CTL_CHILD_STALE ||
+			(d >= CTL_TRUSTEECONFIG_DELETE && v->child[i] == CTL_CHILD_STALE));
 	if (d < CTL_TRUSTEECONFIG_MAKE)
 		MUST(v->value != i &&
 			(v->child[i] == CTL_CHILD_TLS ||

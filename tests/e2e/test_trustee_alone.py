@@ -482,13 +482,16 @@ def test_a_restricted_trusteeconfig(plane, place, operator, tmp_path):
     assert pod.read(toml["attestation_token"]["trusted_certs_paths"][0]) == \
         pod.read(toml["attestation_service"]["attestation_token_broker"]["signer"]["cert_path"])
     # A renewed certificate is copied and rolls Pods.
-    before = content_hash(plane, place)
+    before, generation = content_hash(plane, place), deployment(plane, place)["metadata"]["generation"]
     renewed = tls_secret(plane, place, "https", tmp_path, "rsa")
     def copied():
         status, copy = plane.api("GET", core(place, "secrets", "r-https-cert-secret"))
         return status == 200 and copy["data"]["certificate"] == renewed["tls.crt"]
     wait_for(copied, PATIENCE, "the copy of the new certificate")
     wait_for(lambda: content_hash(plane, place) != before, PATIENCE, "a rollout")
+    until(plane, place, "r", "Configured", "Configured", plural="trusteeconfigs")
+    at_rest(plane, place)
+    assert deployment(plane, place)["metadata"]["generation"] == generation + 1, "a Pod with the new key and the old certificate"
     # An edited file gets the TLS settings and is kept otherwise.
     edited = toml_of(plane, place, "r").replace("worker_count = 4", "worker_count = 7 # mine")
     change(plane, core(place, "configmaps", "r-kbs-config"), {"data": {"kbs-config.toml": edited}})

@@ -31,15 +31,26 @@ static int decide_child(const struct ctl_trusteeconfig_view *v, int i)
 	return CTL_TRUSTEECONFIG_NOTHING;
 }
 
+/*
+ * Stale copies go before anything is made: while one of a pair is missing the Deployment stays as it
+ * is, so that no Pod starts with a new key and an old certificate. What is not wanted goes last: the
+ * KbsConfig names it until then.
+ */
+static int turn_of(const struct ctl_trusteeconfig_view *v, int i)
+{
+	if (v->child[i] == CTL_CHILD_STALE &&
+		render_child_is_copy((enum render_trusteeconfig_child)i))
+		return 0;
+	return v->child[i] == CTL_CHILD_UNWANTED ? 2 : 1;
+}
+
 enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfig_view *v)
 {
 	if (!v->found || v->deleting)
 		return CTL_TRUSTEECONFIG_NOTHING; /* what it owns is collected */
-	/* What is not wanted goes last: the KbsConfig names it until then. */
-	for (int last = 0; v->usable && last < 2; last++) {
+	for (int turn = 0; v->usable && turn < 3; turn++) {
 		for (int i = 0; i < RENDER_N_CHILDREN; i++) {
-			int d = (v->child[i] == CTL_CHILD_UNWANTED) == last ? decide_child(v, i)
-									    : 0;
+			int d = turn_of(v, i) == turn ? decide_child(v, i) : 0;
 
 			if (d)
 				return (enum ctl_trusteeconfig_do)(d + i);
