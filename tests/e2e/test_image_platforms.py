@@ -240,8 +240,8 @@ def test_mok_variables_of_nodes_are_platforms(cp, ns, place, root, variables, tm
     sets = {f"boot.{four}.{pcr}" for pcr in (fourteen, real["mok-signed"], real["mok-untrusted"])}
     cp.wait_for(lambda: set(boots_of(place)) == sets, 20, "the sets of both")
 
-    spine.merge(cp, ns, "configmaps", "off", {"data": {"AllowValidationDisabled": "true"}})
     names = {j["metadata"]["name"] for j in jobs_of(cp, ns, "a")}
+    spine.merge(cp, ns, "configmaps", "off", {"data": {"AllowValidationDisabled": "true"}})
     job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a") if j["metadata"]["name"] not in names), None),
                       20, "a new Job")
     play(cp, ns, job, root, tmp_path)

@@ -333,7 +333,9 @@ def test_pod_security(plane, place, operator):
     assert enforced == "baseline" and labels["pod-security.kubernetes.io/audit"] == "restricted"
     status, answer = create(trustees, enforced)
     assert status == 201, answer
-    status, answer = create(trustees, "restricted")
+    # Admission sees the label a moment later.
+    status, answer = wait_for(lambda: (lambda got: got if got[0] == 403 else None)(create(trustees, "restricted")), PATIENCE,
+                              "a refusal")
     assert status == 403 and answer["message"].partition('"restricted:latest": ')[2] == \
         'runAsNonRoot != true (pod or container "kbs" must set securityContext.runAsNonRoot=true)', answer
     status, answer = create(ours, "restricted")
