@@ -489,7 +489,7 @@ def test_a_restricted_trusteeconfig(plane, place, operator, tmp_path):
         return status == 200 and copy["data"]["certificate"] == renewed["tls.crt"]
     wait_for(copied, PATIENCE, "the copy of the new certificate")
     wait_for(lambda: content_hash(plane, place) != before, PATIENCE, "a rollout")
-    until(plane, place, "r", "Configured", "Configured", plural="trusteeconfigs")
+    configured(plane, place, "r")
     at_rest(plane, place)
     assert deployment(plane, place)["metadata"]["generation"] == generation + 1, "a Pod with the new key and the old certificate"
     # An edited file gets the TLS settings and is kept otherwise.

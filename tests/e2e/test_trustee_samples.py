@@ -333,10 +333,13 @@ def test_pod_security(plane, place, operator):
     assert enforced == "baseline" and labels["pod-security.kubernetes.io/audit"] == "restricted"
     status, answer = create(trustees, enforced)
     assert status == 201, answer
-    # Admission sees the label a moment later.
-    status, answer = wait_for(lambda: (lambda got: got if got[0] == 403 else None)(create(trustees, "restricted")), PATIENCE,
-                              "a refusal")
-    assert status == 403 and answer["message"].partition('"restricted:latest": ')[2] == \
+
+    def refused():
+        """Admission sees the label a moment later."""
+        status, answer = create(trustees, "restricted")
+        return answer if status == 403 else None
+    answer = wait_for(refused, PATIENCE, "a refusal")
+    assert answer["message"].partition('"restricted:latest": ')[2] == \
         'runAsNonRoot != true (pod or container "kbs" must set securityContext.runAsNonRoot=true)', answer
     status, answer = create(ours, "restricted")
     assert status == 201, answer
