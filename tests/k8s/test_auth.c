@@ -4,8 +4,10 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tec/base/clock.h"
@@ -525,12 +527,21 @@ Test(k8s_auth, done_may_free_it_all)
 Test(k8s_auth, free_ends_a_running_plugin)
 {
 	struct waiting w = {0};
+	siginfo_t end = {0};
 
 	plugin("exec sleep 1000");
 	get(&w);
 	loop_turn(l, 0);
 	loop_turn(l, 0);
+	cr_assert_eq(
+		waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT), 0, "no plugin was started");
+	cr_assert_eq(end.si_pid, 0, "the plugin ended by itself");
 	op_cancel(&w.op);
 	k8s_auth_free(a);
 	a = NULL;
+	/* The loop may have waited for it already. */
+	if (waitid(P_ALL, 0, &end, WEXITED | WNOWAIT) == 0)
+		cr_assert_eq(end.si_code, CLD_KILLED);
+	else
+		cr_assert_eq(errno, ECHILD);
 }
