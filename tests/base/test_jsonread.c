@@ -285,6 +285,17 @@ Test(base_jsonread, values_are_those_of_json_c)
 }
 
 /* Flips every byte of a document to every value. */
+/* json-c 0.16 reads U+FFFD. */
+Test(base_jsonread, a_pair_whose_low_half_looks_like_a_surrogate)
+{
+	static const char text[] = "\"\\ud837\\ude40\\ud836\\udc00\"";
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *o =
+		json_parse(text, strlen(text), &json_limits_public, &err);
+
+	cr_assert_str_eq(json_object_get_string(o), "\xf0\x9d\xb9\x80\xf0\x9d\xa0\x80");
+}
+
 Test(base_jsonread, what_passes_json_c_reads_the_same)
 {
 	static const char doc[] =

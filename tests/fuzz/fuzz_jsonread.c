@@ -36,6 +36,20 @@ static void check_text(struct json_object *o, const struct json_limits *limits)
 	must_parse(strbuf_str(&canonical), canonical.len, &roomy);
 }
 
+/*
+ * json-c 0.16 takes what a surrogate pair decodes to for a surrogate itself, and writes U+FFFD, when its low 16 bits look like
+ * one: U+1D800 to U+1DFFF, and the same places of higher planes. tests/base has such a text.
+ */
+static bool json_c_misreads(const char *text, size_t len)
+{
+	for (size_t i = 0; i + 5 < len; i++)
+		if (text[i] == '\\' && text[i + 1] == 'u' && (text[i + 2] | 0x20) == 'd' &&
+			memchr("89abAB", text[i + 3], 6) && memchr("37bBfF", text[i + 4], 6) &&
+			(text[i + 5] == '6' || text[i + 5] == '7'))
+			return true;
+	return false;
+}
+
 /* json-c's parser makes the same of the text. */
 static void check_same(const char *text, size_t len, unsigned depth, struct json_object *o)
 {
@@ -63,7 +77,8 @@ static void check_limits(const char *text, size_t len, const struct json_limits 
 		DIE("json_parse gave neither a value nor an error");
 	if (!o)
 		return;
-	check_same(text, len, limits->depth, o);
+	if (!json_c_misreads(text, len))
+		check_same(text, len, limits->depth, o);
 	check_text(o, limits);
 	copy = json_copy(o);
 	if (!json_object_equal(o, copy))
