@@ -8,6 +8,7 @@ thread), and the explicit stop() of the owner.
 """
 
 import atexit
+import contextlib
 import ctypes
 import os
 import signal
@@ -103,6 +104,16 @@ class Proc:
     def signal(self, signum):
         if self.alive():
             self.popen.send_signal(signum)
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """It does nothing meanwhile, as its files then do not change."""
+        self.popen.send_signal(signal.SIGSTOP)
+        os.waitpid(self.pid, os.WUNTRACED)
+        try:
+            yield
+        finally:
+            self.popen.send_signal(signal.SIGCONT)
 
     def wait(self, timeout):
         code = self.popen.wait(timeout)
