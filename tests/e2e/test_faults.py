@@ -232,8 +232,7 @@ def test_token_file_is_read_again(cp, ns, start_operator, tmp_path, protocol):
     op = start_operator(ns, "--api-protocol", protocol, kubeconfig=config)
     joined(cp, ns, op, spine.rsa_key())
     token.write_text("expired")
-    time.sleep(1.5)
-    assert spine.request(op.register_port, "GET", "/ignition")[0] == 503
+    cp.wait_for(lambda: spine.request(op.register_port, "GET", "/ignition")[0] == 503, 20, "the expired token in use")
     token.write_text(good)
     spine.node_joins(op, spine.rsa_key(), lambda: None)
 

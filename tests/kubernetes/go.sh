@@ -38,9 +38,8 @@ fetch_go() {
 			"or put a Go >= 1.$go_min_minor in PATH"
 }
 
-# Sets GO to one that is new enough for the go.mod of the current directory, and the environment
-# that keeps every byte Go writes inside the tree. A module cache or build cache named by the caller
-# (CI keeps one between runs) is used as it is.
+# Sets GO to one that is new enough for the go.mod of the current directory, and its environment. Its caches are where it
+# has them, so that a second clone finds what the first one built; inside the tree for who has no home.
 find_go() {
 	go_min_minor=$(sed -n 's/^go 1\.\([0-9]*\).*/\1/p' go.mod)
 	for GO in "$(command -v go || true)" /usr/local/go/bin/go "$go_home/.venv/bin/go"; do
@@ -53,12 +52,16 @@ find_go() {
 		go_is_new_enough "$GO" ||
 			die "$GO does not run; next step: rm -r $go_home/.venv and start again"
 	fi
-	GOMODCACHE=${GOMODCACHE:-$go_home/.cache/mod}
-	GOCACHE=${GOCACHE:-$go_home/.cache/build}
-	# A read-only module cache (Go's default) would make "rm -r" of the tree fail.
-	GOFLAGS="-mod=readonly -modcacherw -buildvcs=false"
+	GOFLAGS="-mod=readonly -buildvcs=false"
+	if [ ! -w "${HOME:-/nonexistent}" ]; then
+		GOMODCACHE=${GOMODCACHE:-$go_home/.cache/mod}
+		GOCACHE=${GOCACHE:-$go_home/.cache/build}
+		export GOMODCACHE GOCACHE
+		# A read-only module cache (Go's default) would make "rm -r" of the tree fail.
+		GOFLAGS="$GOFLAGS -modcacherw"
+	fi
 	GOTOOLCHAIN=local CGO_ENABLED=0 GOWORK=off
-	export GOMODCACHE GOCACHE GOFLAGS GOTOOLCHAIN CGO_ENABLED GOWORK
+	export GOFLAGS GOTOOLCHAIN CGO_ENABLED GOWORK
 }
 
 # up_to_date BINARY: newer than everything it is made of in the current directory.
