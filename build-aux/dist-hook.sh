@@ -20,7 +20,7 @@ case $distdir in
 *) distdir=$PWD/$distdir ;;
 esac
 cd "$srcdir"
-for dir in .ci crd k8s tests/clients tests/data tests/demo tests/e2e tests/fuzz tests/bench tests/ignition tests/image tests/kubernetes tests/nodes tests/rego tests/tools tests/vm; do
+for dir in .ci crd k8s tests/clients tests/data tests/demo tests/e2e tests/fuzz tests/bench tests/ignition tests/image tests/kubernetes tests/nodes tests/rego tests/tiers tests/tools tests/vm; do
 	[ -d "$dir" ] || continue
 	find "$dir" \( -name bin -o -name .cache -o -name .venv -o -name __pycache__ -o -name .pytest_cache -o -name .deps \) -prune \
 		-o -type f ! -name '*.o' ! -name '*.log' ! -name '*.trs' -print

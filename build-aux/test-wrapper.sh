@@ -15,8 +15,10 @@ is_criterions_own() {
 		END { exit !(errors == leaks && n > 0 && n == own) }' "$1"
 }
 
+start=$(date +%s%N)
 "$@"
 rc=$?
+echo "took $((($(date +%s%N) - start) / 1000000)) ms"
 for f in "$log".*; do
 	[ -s "$f" ] || continue
 	! is_criterions_own "$f" || continue

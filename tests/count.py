@@ -8,6 +8,8 @@ test are told apart from success.
                                       if they are few, and nothing worse happened
   count.py failed JUNIT.XML           the tests of it that may have a second try, a line each: all that failed, if they are few
   count.py pytest JUNIT.XML [AGAIN]   what pytest --junitxml wrote; AGAIN: the second try. Who passes there is named
+  count.py slowest automake BUILDDIR [GLOB]
+  count.py slowest pytest JUNIT.XML   the programs or tests that took longest, and at least 5 s: seconds and name of each
   count.py --selftest                 known logs, known sums
 
 Prints one line "PASSED FAILED SKIPPED", and what is wrong on standard error.
@@ -138,6 +140,30 @@ def count_pytest(path, again=None):
     return passed, failed, skipped
 
 
+def longest(found, most):
+    return sorted((f for f in found if f[0] >= 5), reverse=True)[:most]
+
+
+def slowest_automake(builddir, pattern="*"):
+    """What build-aux/test-wrapper.sh notes at the end of a log."""
+    found = []
+    for trs in glob.glob(os.path.join(builddir, "tests", "**", f"{pattern}.trs"), recursive=True):
+        log = trs[:-len(".trs")] + ".log"
+        took = re.findall(r"^took (\d+) ms$", read(log), re.M) if os.path.exists(log) else []
+        if took:
+            found.append((int(took[-1]) / 1000, os.path.relpath(trs, builddir)[:-len(".trs")]))
+    return longest(found, 3)
+
+
+def slowest_pytest(path):
+    try:
+        cases = xml.etree.ElementTree.parse(path).getroot().iter("testcase")
+        found = [(float(c.get("time", 0)), f"{c.get('classname', '').split('.')[-1]}::{c.get('name', '')}") for c in cases]
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return []
+    return longest(found, 10)
+
+
 def second_tries(report, again):
     """What goes wrong in counting them."""
     def write(path, *cases):
@@ -215,7 +241,16 @@ def selftest():
             if count_pytest(report) != want:
                 bad.append(text)
         bad += second_tries(report, os.path.join(d, "again.xml"))
-    print(f"count.py --selftest: {len(programs) + 17 - len(bad)} cases as expected"
+        with open(report, "w", encoding="ascii") as f:
+            f.write("<testsuites>" + "".join(f'<testcase classname="tests.e2e.test_x" name="n{i}" time="{i}.5"/>' for i in range(20))
+                    + "</testsuites>")
+        if slowest_pytest(report)[0] != (19.5, "test_x::n19") or len(slowest_pytest(report)) != 10 or slowest_pytest(d):
+            bad.append("slowest of pytest")
+        with open(os.path.join(d, "tests", "test_e.log"), "a", encoding="ascii") as f:
+            f.write("took 6500 ms\n")
+        if slowest_automake(d) != [(6.5, "tests/test_e")]:
+            bad.append("slowest of automake")
+    print(f"count.py --selftest: {len(programs) + 19 - len(bad)} cases as expected"
           + (f", wrong: {', '.join(bad)}" if bad else ""))
     return 1 if bad else 0
 
@@ -227,6 +262,9 @@ def main(args):
         print(*count_automake(*args[1:]))
     elif len(args) in (2, 3) and args[0] == "pytest":
         print(*count_pytest(*args[1:]))
+    elif len(args) in (3, 4) and args[:2] == ["slowest", "automake"] or len(args) == 3 and args[:2] == ["slowest", "pytest"]:
+        for seconds, name in (slowest_automake if args[1] == "automake" else slowest_pytest)(*args[2:]):
+            print(f"{seconds:8.1f}   {name}")
     elif len(args) in (2, 3) and args[0] == "asserted":
         for name in asserted_automake(*args[1:]):
             print(name)

@@ -1,19 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Whether a tier of tests has to run: a folder of tests that take minutes, which runs when its inputs changed since it
-last passed.
+"""Tiers: tests that take minutes and run when their inputs changed since they last passed. tests/tiers has a file for each.
 
   tier.py due TIER       exit 0 and a reason: it has to run; exit 1 and "inputs unchanged since DATE": it does not
   tier.py digest TIER    of its inputs as they are in this folder
-  tier.py passed TIER DIGEST   it passed with this digest: written to tests/TIER/passed, to be committed with the change
+  tier.py passed TIER DIGEST   it passed with this digest: written to tests/tiers/TIER.passed, to be committed with the change
   tier.py --selftest     a folder of files, changed in every way
 
-tests/TIER/inputs lists files and folders, one per line; FILE#HEADING is one section of a Markdown file, up to the next
-heading of level 2. The tier's folder is an input itself. tests/TIER/passed is the record, in the tree because a fresh clone
-has nothing else. What cannot be compared (no record, no git, an input that is gone) has to run. TEC_ALL=1: it has to run.
+Lines of tests/tiers/TIER, each a key and its value:
+
+  title TEXT, minutes N (the most a busy machine may take), packages NAME (of ./bootstrap)
+  folder PATH            the tier is all tests of this folder, or
+  test PATTERN           these of tests/e2e: MODULE or MODULE::TEST, as fnmatch has it
+  smoke PATTERN          except these, which run with every change
+  input PATH             a file, a folder, or names by a pattern; FILE#HEADING is one section of a Markdown file, up to the next
+                         heading of level 2
+
+The tier's file, its folder and the files of its tests are inputs themselves. TIER.passed is the record, in the tree because a
+fresh clone has nothing else. What cannot be compared (no git, an input that is gone) has to run; without any record a tier
+runs only when it is asked for. TEC_ALL=1: it has to run.
 """
 
 import datetime
+import fnmatch
 import hashlib
 import os
 import re
@@ -38,14 +47,45 @@ def git(top, *args):
     return done.stdout
 
 
+def names(top=TOP):
+    return sorted(n for n in os.listdir(os.path.join(top, "tests", "tiers")) if not n.endswith((".passed", ".new")))
+
+
+def values(top, tier, key):
+    """Of the lines that begin with KEY."""
+    try:
+        with open(os.path.join(top, "tests", "tiers", tier), encoding="utf-8") as f:
+            lines = [re.sub(r"(^|\s)#.*", "", line).strip().partition(" ") for line in f]
+    except OSError as e:
+        raise Unknown(f"tests/tiers/{tier} cannot be read: {e.strerror}") from e
+    return [value.strip() for found, _, value in lines if found == key]
+
+
+def tests(top=TOP):
+    """{tier: (its tests, those of them that run with every change)}, patterns of MODULE or MODULE::TEST."""
+    return {tier: (values(top, tier, "test"), values(top, tier, "smoke")) for tier in names(top)}
+
+
+def matches(name, patterns):
+    """Those that NAME, MODULE::TEST[PARAMETERS], matches."""
+    name = name.split("[", maxsplit=1)[0]
+    return [p for p in patterns if fnmatch.fnmatchcase(name, p) or fnmatch.fnmatchcase(name, p + "::*")]
+
+
+def of_test(name, table):
+    """The tier of a test of tests/e2e in what tests() gave; None: it runs with every change."""
+    found = [tier for tier, (of, smoke) in table.items() if matches(name, of) and not matches(name, smoke)]
+    if len(found) > 1:
+        raise Unknown(f"{name} is of more than one tier: {', '.join(found)}")
+    return found[0] if found else None
+
+
 def input_lines(top, tier):
     """(paths, sections)."""
-    try:
-        with open(os.path.join(top, "tests", tier, "inputs"), encoding="utf-8") as f:
-            lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in f]
-    except OSError as e:
-        raise Unknown(f"tests/{tier}/inputs cannot be read: {e.strerror}") from e
-    return [n for n in lines if n and "#" not in n] + [f"tests/{tier}"], [n for n in lines if "#" in n]
+    named = values(top, tier, "input")
+    modules = {pattern.split("::", maxsplit=1)[0] for pattern in values(top, tier, "test")}
+    own = [f"tests/tiers/{tier}", *values(top, tier, "folder"), *(f"tests/e2e/{m}.py" for m in sorted(modules))]
+    return [n for n in named if "#" not in n] + own, [n for n in named if "#" in n]
 
 
 def section(top, name):
@@ -65,14 +105,14 @@ def digest(top, tier):
     """Names, contents and executable bits of the inputs as they lie here, committed or not."""
     paths, sections = input_lines(top, tier)
     listed = git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *paths)
-    names = sorted({n for n in listed.split(b"\0") if n} - {f"tests/{tier}/passed".encode()})
+    files = sorted({n for n in listed.split(b"\0") if n})
     for path in map(os.fsencode, paths):
-        if not any(n == path or n.startswith(path + b"/") for n in names):
+        if not any(n.startswith(path + b"/") or fnmatch.fnmatchcase(n, path) for n in files):
             raise Unknown(f"git does not know the input {os.fsdecode(path)}")
     total = hashlib.sha256()
     for name in sorted(sections):
         total.update(b"section %s %s\n" % (hashlib.sha256(section(top, name)).hexdigest().encode(), name.encode()))
-    for name in names:
+    for name in files:
         path = os.path.join(os.fsencode(top), name)
         if os.path.islink(path):
             kind, data = b"link", os.readlink(path)
@@ -87,14 +127,16 @@ def digest(top, tier):
 
 
 def record(top, tier):
-    """(digest, date) of the last pass."""
+    """(digest, date) of the last pass; None: there was none."""
     try:
-        with open(os.path.join(top, "tests", tier, "passed"), encoding="utf-8") as f:
+        with open(os.path.join(top, "tests", "tiers", tier + ".passed"), encoding="utf-8") as f:
             found = re.search(r"^([0-9a-f]{64}) (\d{4}-\d\d-\d\d)$", f.read(), re.M)
-    except OSError:
-        found = None
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise Unknown(f"tests/tiers/{tier}.passed cannot be read: {e.strerror}") from e
     if not found:
-        raise Unknown("it is not recorded that it passed")
+        raise Unknown(f"tests/tiers/{tier}.passed is no record")
     return found.groups()
 
 
@@ -103,6 +145,8 @@ def due(top, tier):
     if os.environ.get("TEC_ALL") == "1":
         return True, "TEC_ALL=1"
     try:
+        if not record(top, tier):
+            return False, f"no run is recorded; TEC_ALL=1 or --{tier} asks for it"
         known, date = record(top, tier)
         if known == digest(top, tier):
             return False, f"inputs unchanged since {date}"
@@ -116,13 +160,13 @@ def passed(top, tier, value):
     if digest(top, tier) != value:
         raise Unknown("an input changed while it ran")
     try:
-        if record(top, tier)[0] == value:
+        if (record(top, tier) or ("",))[0] == value:
             return False
     except Unknown:
         pass
     text = ("# SPDX-License-Identifier: MIT\n# The inputs this tier last passed with, and when. ./bootstrap check writes it;"
             f" commit it with the change.\n{value} {datetime.date.today().isoformat()}\n")
-    path = os.path.join(top, "tests", tier, "passed")
+    path = os.path.join(top, "tests", "tiers", tier + ".passed")
     with open(path + ".new", "w", encoding="utf-8") as f:
         f.write(text)
     os.replace(path + ".new", path)
@@ -139,15 +183,19 @@ def selftest():
             with open(os.path.join(top, name), "w", encoding="utf-8") as f:
                 f.write(text)
 
-        inputs = "src  # all of it\nNEWS\nREADME#One part\n"
+        inputs = ("title x\nfolder tests/x\ntest test_a*\ntest test_c::test_1\nsmoke test_ab::test_2\n"
+                  "input src  # all of it\ninput N*S\ninput README#One part\n")
         readme = "# x\n\n## Before\nb\n\n## One part\ntext\n\n## After\na\n"
-        write("tests/x/inputs", inputs)
+        write("tests/tiers/x", inputs)
         write("README", readme)
         write("NEWS", "n")
         write("src/a.c", "a")
+        write("tests/x/test.py", "t")
+        write("tests/e2e/test_ab.py", "t")
+        write("tests/e2e/test_c.py", "t")
         write("other", "o")
-        assert due(top, "x")[0], "no record"
-        write("tests/x/passed", "0" * 64 + " 2026-01-02\n")
+        assert not due(top, "x")[0], "no record"
+        write("tests/tiers/x.passed", "0" * 64 + " 2026-01-02\n")
         assert due(top, "x")[0], "no git repository"
         git(top, "init", "-q")
         write(".gitignore", "*.o\n")
@@ -162,16 +210,28 @@ def selftest():
                 (lambda: os.rename(f"{top}/src/a.c", f"{top}/src/b.c"), lambda: os.rename(f"{top}/src/b.c", f"{top}/src/a.c")),
                 (lambda: os.unlink(f"{top}/NEWS"), lambda: write("NEWS", "n")),
                 (lambda: os.chmod(f"{top}/src/a.c", 0o755), lambda: os.chmod(f"{top}/src/a.c", 0o644)),
-                (lambda: write("tests/x/inputs", "src\n"), lambda: write("tests/x/inputs", inputs)),
+                (lambda: write("tests/tiers/x", "input src\n"), lambda: write("tests/tiers/x", inputs)),
                 (lambda: write("README", readme.replace("text", "word")), lambda: write("README", readme)),
                 (lambda: write("README", "# x\n"), lambda: write("README", readme)),
-                (lambda: write("tests/x/test.py", ""), lambda: os.unlink(f"{top}/tests/x/test.py")),
-                (lambda: write("tests/x/passed", "no record"), lambda: passed(top, "x", digest(top, "x"))),
+                (lambda: write("tests/x/more.py", ""), lambda: os.unlink(f"{top}/tests/x/more.py")),
+                (lambda: write("tests/e2e/test_ab.py", ""), lambda: write("tests/e2e/test_ab.py", "t")),
+                (lambda: write("tests/e2e/test_c.py", ""), lambda: write("tests/e2e/test_c.py", "t")),
+                (lambda: os.unlink(f"{top}/tests/e2e/test_c.py"), lambda: write("tests/e2e/test_c.py", "t")),
+                (lambda: write("tests/tiers/x.passed", "no record"), lambda: passed(top, "x", digest(top, "x"))),
                 (lambda: os.environ.update(TEC_ALL="1"), lambda: os.environ.pop("TEC_ALL"))):
             change()
             assert due(top, "x")[0], "a change was not seen"
             undo()
             assert due(top, "x") == settled, "what was undone is still a change"
+        for name, tier in (("test_ab::test_1", "x"), ("test_ab::test_2", None), ("test_ab::test_2[1]", None), ("test_b::test_1", None),
+                           ("test_c::test_1", "x"), ("test_c::test_1[a]", "x"), ("test_c::test_12", None)):
+            assert of_test(name, tests(top)) == tier, name
+        write("tests/tiers/y", "test test_c\n")
+        try:
+            of_test("test_c::test_1", tests(top))
+            raise AssertionError("a test of two tiers")
+        except Unknown:
+            pass
         write("other", "changed")
         write("README", readme.replace("b\n", "c\n").replace("a\n", "d\n"))
         write("src/a.o", "built")
@@ -200,7 +260,7 @@ def main(args):
         if args[0] == "digest":
             print(digest(TOP, args[1]))
         elif passed(TOP, *args[1:]):
-            print(f"tests/{args[1]}/passed is written; commit it with the change")
+            print(f"tests/tiers/{args[1]}.passed is written; commit it with the change")
         return 0
     except Unknown as e:
         print(e)

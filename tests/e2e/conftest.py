@@ -10,6 +10,7 @@ fails instead: a suite that skips is not a suite that passed.
 import contextlib
 import copy
 import os
+import sys
 
 import pytest
 
@@ -20,6 +21,9 @@ from controlplane import TOP, ControlPlane, Unavailable
 from kbs import TestKbs, kbs_binary
 from tecproc import Operator, operator_binary
 from trustee import World
+
+sys.path.append(os.path.join(TOP, "tests"))
+import tier  # noqa: E402
 
 CRD_DIR = os.path.join(TOP, "crd")
 K8S_DIR = os.path.join(TOP, "k8s")
@@ -36,6 +40,11 @@ LONG = ("test_image_fetch", "test_guard_cluster", "test_trustee_alone", "test_st
         "test_trustee_places", "test_trustee", "test_faults")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--tier", choices=["none", *tier.names()],
+                     help="of all of tests/e2e only the tests of this tier of tests/tiers; none: those of no tier")
+
+
 def pytest_configure(config):
     if ownnet.is_one_of_several():
         ownnet.enter()
@@ -50,7 +59,21 @@ def shares_a_fixture(item):
     return any(defs[-1].scope == "module" for defs in item._fixtureinfo.name2fixturedefs.values())
 
 
-def pytest_collection_modifyitems(items):
+def select_tier(config, items, chosen):
+    table = tier.tests()
+    called = {item: f"{module_of(item)}::{item.name}" for item in items}
+    stale = [p for of, smoke in table.values() for p in of + smoke
+             if not any(tier.matches(name, [p]) for name in called.values())]
+    if stale:
+        raise pytest.UsageError(f"tests/tiers names what is no test: {', '.join(stale)}")
+    of = {item: tier.of_test(name, table) or "none" for item, name in called.items()}
+    config.hook.pytest_deselected(items=[i for i in items if of[i] != chosen])
+    items[:] = [i for i in items if of[i] == chosen]
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("tier"):
+        select_tier(config, items, config.getoption("tier"))
     rank = {name: i for i, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.originalname, rank.get(module_of(item), len(LONG))))
     for item in items:
