@@ -8,8 +8,8 @@ test are told apart from success.
                                       if they are few, and nothing worse happened
   count.py failed JUNIT.XML           the tests of it that may have a second try, a line each: all that failed, if they are few
   count.py pytest JUNIT.XML [AGAIN]   what pytest --junitxml wrote; AGAIN: the second try. Who passes there is named
-  count.py slowest automake BUILDDIR [GLOB]
-  count.py slowest pytest JUNIT.XML   the programs or tests that took longest, and at least 5 s: seconds and name of each
+  count.py slow-programs BUILDDIR [GLOB]
+  count.py slow-tests JUNIT.XML       those that took longest, and at least 5 s: seconds and name of each
   count.py --selftest                 known logs, known sums
 
 Prints one line "PASSED FAILED SKIPPED", and what is wrong on standard error.
@@ -20,6 +20,7 @@ import os
 import re
 import sys
 import tempfile
+import typing
 import xml.etree.ElementTree
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -60,20 +61,26 @@ def count_program(name, result, log):
     return passing, failing, 0
 
 
+def results_of(builddir, pattern):
+    """[(name, verdict, log)] of automake's tests."""
+    found = []
+    for trs in sorted(glob.glob(os.path.join(builddir, "tests", "**", f"{pattern}.trs"), recursive=True)):
+        base = trs[:-len(".trs")]
+        verdict = _RESULT.search(read(trs))
+        log = read(base + ".log") if os.path.exists(base + ".log") else ""
+        found.append((os.path.relpath(base, builddir), verdict[1] if verdict else "no verdict", log))
+    return found
+
+
 def count_automake(builddir, pattern="*"):
     total = [0, 0, 0]
-    results = sorted(glob.glob(os.path.join(builddir, "tests", "**", f"{pattern}.trs"),
-                               recursive=True))
+    results = results_of(builddir, pattern)
     if not results:
         complain(f"no results below {builddir}/tests")
         return 0, 1, 0
-    for trs in results:
-        name = os.path.relpath(trs, builddir)[:-len(".trs")]
-        verdict = _RESULT.search(read(trs))
-        verdict = verdict[1] if verdict else "no verdict"
-        log = trs[:-len(".trs")] + ".log"
+    for name, verdict, log in results:
         if os.path.basename(name).startswith("test_"):
-            one = count_program(name, verdict, read(log) if os.path.exists(log) else "")
+            one = count_program(name, verdict, log)
         else:
             one = {"PASS": (1, 0, 0), "SKIP": (0, 0, 1)}.get(verdict, (0, 1, 0))
             if one[1] or one[2]:
@@ -85,28 +92,33 @@ def count_automake(builddir, pattern="*"):
 def asserted_automake(builddir, pattern="*"):
     """What crashed, leaked or ended without a summary has no second try."""
     few, names = 0, []
-    for trs in sorted(glob.glob(os.path.join(builddir, "tests", "**", f"{pattern}.trs"), recursive=True)):
-        log = trs[:-len(".trs")] + ".log"
-        text = _ANSI.sub("", read(log)) if os.path.exists(log) else ""
+    for name, _, log in results_of(builddir, pattern):
+        text = _ANSI.sub("", log)
         found = _SYNTHESIS.findall(text)
         if len(found) != 1 or _SANITIZER.search(text):
             continue
         _, _, failing, crashing = map(int, found[0])
         few += failing
         if failing and not crashing:
-            names.append(os.path.relpath(trs, builddir)[:-len(".trs")])
+            names.append(name)
     return names if few <= SECOND_TRIES else []
 
 
+class Case(typing.NamedTuple):
+    name: str  # pytest's node id
+    kinds: set  # of what went wrong
+    seconds: float
+
+
 def cases_of(path):
-    """[(node id, kinds of what went wrong)]; None: there is no report."""
+    """None: there is no report."""
     try:
         root = xml.etree.ElementTree.parse(path).getroot()
     except (OSError, xml.etree.ElementTree.ParseError) as e:
         complain(f"pytest left no report: {e}")
         return None
-    return [(f"{c.get('classname', '').replace('.', '/')}.py::{c.get('name', '')}", {child.tag for child in c})
-            for c in root.iter("testcase")]
+    return [Case(f"{c.get('classname', '').replace('.', '/')}.py::{c.get('name', '')}", {child.tag for child in c},
+                 float(c.get("time", 0))) for c in root.iter("testcase")]
 
 
 def has_failed(kinds):
@@ -114,7 +126,7 @@ def has_failed(kinds):
 
 
 def failed_pytest(path):
-    failed = [name for name, kinds in cases_of(path) or () if has_failed(kinds)]
+    failed = [name for name, kinds, _ in cases_of(path) or () if has_failed(kinds)]
     return failed if len(failed) <= SECOND_TRIES else []
 
 
@@ -122,9 +134,9 @@ def count_pytest(path, again=None):
     cases = cases_of(path)
     if cases is None:
         return 0, 1, 0
-    second = {name for name, kinds in (again and cases_of(again)) or () if not kinds}
+    second = {name for name, kinds, _ in (again and cases_of(again)) or () if not kinds}
     passed = failed = skipped = 0
-    for name, kinds in cases:
+    for name, kinds, _ in cases:
         if has_failed(kinds) and name in second:
             complain(f"{name}: passed at the second try only; find out why, it is a defect of the program or of the test")
             passed += 1
@@ -144,24 +156,14 @@ def longest(found, most):
     return sorted((f for f in found if f[0] >= 5), reverse=True)[:most]
 
 
-def slowest_automake(builddir, pattern="*"):
-    """What build-aux/test-wrapper.sh notes at the end of a log."""
-    found = []
-    for trs in glob.glob(os.path.join(builddir, "tests", "**", f"{pattern}.trs"), recursive=True):
-        log = trs[:-len(".trs")] + ".log"
-        took = re.findall(r"^took (\d+) ms$", read(log), re.M) if os.path.exists(log) else []
-        if took:
-            found.append((int(took[-1]) / 1000, os.path.relpath(trs, builddir)[:-len(".trs")]))
-    return longest(found, 3)
+def slow_programs(builddir, pattern="*"):
+    """By what build-aux/test-wrapper.sh notes at the end of a log."""
+    found = [(re.findall(r"^took (\d+) ms$", log, re.M), name) for name, _, log in results_of(builddir, pattern)]
+    return longest([(int(took[-1]) / 1000, name) for took, name in found if took], 3)
 
 
-def slowest_pytest(path):
-    try:
-        cases = xml.etree.ElementTree.parse(path).getroot().iter("testcase")
-        found = [(float(c.get("time", 0)), f"{c.get('classname', '').split('.')[-1]}::{c.get('name', '')}") for c in cases]
-    except (OSError, xml.etree.ElementTree.ParseError):
-        return []
-    return longest(found, 10)
+def slow_tests(path):
+    return longest([(case.seconds, case.name) for case in cases_of(path) or ()], 10)
 
 
 def second_tries(report, again):
@@ -244,11 +246,11 @@ def selftest():
         with open(report, "w", encoding="ascii") as f:
             f.write("<testsuites>" + "".join(f'<testcase classname="tests.e2e.test_x" name="n{i}" time="{i}.5"/>' for i in range(20))
                     + "</testsuites>")
-        if slowest_pytest(report)[0] != (19.5, "test_x::n19") or len(slowest_pytest(report)) != 10 or slowest_pytest(d):
+        if slow_tests(report)[0] != (19.5, "tests/e2e/test_x.py::n19") or len(slow_tests(report)) != 10 or slow_tests(d):
             bad.append("slowest of pytest")
         with open(os.path.join(d, "tests", "test_e.log"), "a", encoding="ascii") as f:
             f.write("took 6500 ms\n")
-        if slowest_automake(d) != [(6.5, "tests/test_e")]:
+        if slow_programs(d) != [(6.5, "tests/test_e")]:
             bad.append("slowest of automake")
     print(f"count.py --selftest: {len(programs) + 19 - len(bad)} cases as expected"
           + (f", wrong: {', '.join(bad)}" if bad else ""))
@@ -262,8 +264,8 @@ def main(args):
         print(*count_automake(*args[1:]))
     elif len(args) in (2, 3) and args[0] == "pytest":
         print(*count_pytest(*args[1:]))
-    elif len(args) in (3, 4) and args[:2] == ["slowest", "automake"] or len(args) == 3 and args[:2] == ["slowest", "pytest"]:
-        for seconds, name in (slowest_automake if args[1] == "automake" else slowest_pytest)(*args[2:]):
+    elif len(args) in (2, 3) and args[0] in ("slow-programs", "slow-tests"):
+        for seconds, name in (slow_programs if args[0] == "slow-programs" else slow_tests)(*args[1:]):
             print(f"{seconds:8.1f}   {name}")
     elif len(args) in (2, 3) and args[0] == "asserted":
         for name in asserted_automake(*args[1:]):
