@@ -76,7 +76,7 @@ def of_test(name, table):
     """The tier of a test of tests/e2e in what tests() gave; None: it runs with every change."""
     found = [tier for tier, (of, smoke) in table.items() if matches(name, of) and not matches(name, smoke)]
     if len(found) > 1:
-        raise Unknown(f"{name} is of more than one tier: {', '.join(found)}")
+        raise Unknown(f"{name} belongs to several tiers: {', '.join(found)}")
     return found[0] if found else None
 
 
@@ -136,7 +136,7 @@ def record(top, tier):
     except OSError as e:
         raise Unknown(f"tests/tiers/{tier}.passed cannot be read: {e.strerror}") from e
     if not found:
-        raise Unknown(f"tests/tiers/{tier}.passed is no record")
+        raise Unknown(f"tests/tiers/{tier}.passed contains no valid record")
     return found.groups()
 
 
@@ -146,7 +146,7 @@ def due(top, tier):
         return True, "TEC_ALL=1"
     try:
         if not record(top, tier):
-            return False, f"no run is recorded; TEC_ALL=1 or --{tier} asks for it"
+            return False, f"no pass is recorded yet; request it with --{tier} or TEC_ALL=1"
         known, date = record(top, tier)
         if known == digest(top, tier):
             return False, f"inputs unchanged since {date}"

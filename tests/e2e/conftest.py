@@ -42,7 +42,7 @@ LONG = ("test_image_fetch", "test_guard_cluster", "test_trustee_alone", "test_st
 
 def pytest_addoption(parser):
     parser.addoption("--tier", choices=["none", *tier.names()],
-                     help="of all of tests/e2e only the tests of this tier of tests/tiers; none: those of no tier")
+                     help="with all of tests/e2e: run only the tests of this tier (tests/tiers); none: those in no tier")
 
 
 def pytest_configure(config):
@@ -65,7 +65,7 @@ def select_tier(config, items, chosen):
     stale = [p for of, smoke in table.values() for p in of + smoke
              if not any(tier.matches(name, [p]) for name in called.values())]
     if stale:
-        raise pytest.UsageError(f"tests/tiers names what is no test: {', '.join(stale)}")
+        raise pytest.UsageError(f"tests/tiers: patterns that match no test: {', '.join(stale)}")
     of = {item: tier.of_test(name, table) or "none" for item, name in called.items()}
     config.hook.pytest_deselected(items=[i for i in items if of[i] != chosen])
     items[:] = [i for i in items if of[i] == chosen]
