@@ -18,7 +18,7 @@ from spine import make_cluster, wait_condition
 sys.path.insert(0, os.path.join(TOP, "build-aux"))
 import olm  # noqa: E402
 
-VERSION, IMAGE = "0.2.0", "registry.example.org/tec-operator-bundle:0.2.0"
+VERSION, IMAGE = "0.3.0", "registry.example.org/tec-operator-bundle:0.3.0"
 CSV = "manifests/tec-operator.clusterserviceversion.yaml"
 SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$")
 # Kinds that OLM takes from a bundle beside CSV and CRDs.

@@ -84,8 +84,8 @@ class Installation:
             images.base(self.log)
             images.pause(os.path.join(self.cluster.bin, "pause"))
             for target, name in ((["--target", "compute-pcrs"], "tec-compute-pcrs"), ([], "tec-operator")):
-                images.buildah_log(self.log, *images.BUD, *target, "-t", f"{REGISTRY}/{name}:0.2.0", self.clone)
-            images.trustee(f"{REGISTRY}/tec-operator:0.2.0", self.log)
+                images.buildah_log(self.log, *images.BUD, *target, "-t", f"{REGISTRY}/{name}:0.3.0", self.clone)
+            images.trustee(f"{REGISTRY}/tec-operator:0.3.0", self.log)
 
     def load_image(self, name):
         """Onto every node, as if pulled."""

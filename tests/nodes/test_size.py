@@ -23,7 +23,7 @@ def layers(name, directory):
 def test_the_operators_image_is_small(world, tmp_path):
     with images.Locked():
         base = layers(images.DEBIAN + "-slim", str(tmp_path))
-        ours = layers(f"{REGISTRY}/tec-operator:0.2.0", str(tmp_path))
+        ours = layers(f"{REGISTRY}/tec-operator:0.3.0", str(tmp_path))
     assert base.keys() <= ours.keys()
     added = sum(size for digest, size in ours.items() if digest not in base)
     print(f"{added / 1e6:.1f} MB")
