@@ -12,6 +12,8 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tec/base/log.h"
@@ -87,6 +89,8 @@ void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN])
 			inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
 			snprintf(out, ADDR_TEXT_LEN, "[%s]:%u", host, ntohs(v6->sin6_port));
 		}
+	} else if (sa && sa->sa_family == AF_UNIX) {
+		snprintf(out, ADDR_TEXT_LEN, "local"); /* clients have no name there */
 	} else {
 		snprintf(out, ADDR_TEXT_LEN, "?");
 	}
@@ -170,6 +174,57 @@ int addr_listen(const struct addr *a, struct err *err)
 		sys = errno;
 		close(fd);
 		return bind_error(a, sys, err);
+	}
+	return fd;
+}
+
+/* ---- sockets in the file system */
+
+/* A socket that nobody listens at is what a process left that was killed. */
+static bool is_stale(const struct sockaddr_un *un)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct stat st; /* a file of another kind refuses connections as well */
+	bool stale = fd >= 0 && lstat(un->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+		     connect(fd, (const struct sockaddr *)un, sizeof(*un)) < 0 &&
+		     errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		close(fd);
+	return stale;
+}
+
+static int bind_local(int fd, const struct sockaddr_un *un, mode_t mode)
+{
+	mode_t before = umask(0777 & ~mode);
+	int rc = bind(fd, (const struct sockaddr *)un, sizeof(*un));
+
+	if (rc < 0 && errno == EADDRINUSE && is_stale(un) && unlink(un->sun_path) == 0)
+		rc = bind(fd, (const struct sockaddr *)un, sizeof(*un));
+	umask(before);
+	return rc;
+}
+
+int addr_listen_local(const char *path, mode_t mode, gid_t group, struct err *err)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd, sys;
+
+	if (*path != '/' || strlen(path) >= sizeof(un.sun_path))
+		return err_set(err, ERR_INVALID,
+			"socket %s: expected an absolute path of at most %zu bytes", log_esc(path),
+			sizeof(un.sun_path) - 1);
+	memcpy(un.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	/* Nobody can connect before listen(), so the group is right from the first client on. */
+	if (fd < 0 || bind_local(fd, &un, mode) < 0 ||
+		(group != (gid_t)-1 && lchown(path, (uid_t)-1, group) < 0) ||
+		listen(fd, SOMAXCONN) < 0) {
+		sys = errno;
+		if (fd >= 0)
+			close(fd);
+		return err_set_errno(
+			err, ERR_INVALID, sys, "cannot listen on socket %s", log_esc(path));
 	}
 	return fd;
 }

@@ -288,8 +288,9 @@ int httpd_listen_fd(struct httpd *h, int fd, struct err *err)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 || !listens ||
 		getsockname(fd, (struct sockaddr *)&ss, &len) < 0 ||
-		(ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
-		return err_set(err, ERR_INVALID, "descriptor %d is not a listening TCP socket", fd);
+		(ss.ss_family != AF_INET && ss.ss_family != AF_INET6 && ss.ss_family != AF_UNIX))
+		return err_set(err, ERR_INVALID,
+			"descriptor %d is not a listening TCP or local socket", fd);
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_set_errno(err, ERR_INVALID, errno, "descriptor %d", fd);
 	return take_socket(h, fd, (const struct sockaddr *)&ss, err);

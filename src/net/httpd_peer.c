@@ -83,6 +83,18 @@ const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p)
 	return p->conn->saddr;
 }
 
+bool httpd_peer_user(const struct httpd_peer *p, uint32_t *uid)
+{
+	struct ucred who = {.uid = 0};
+	socklen_t len = sizeof(who);
+
+	if (p->conn->saddr->sa_family != AF_UNIX ||
+		getsockopt(p->conn->sock, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+		return false;
+	*uid = who.uid;
+	return true;
+}
+
 static size_t output_len(const struct httpd_peer *p)
 {
 	return evbuffer_get_length(bufferevent_get_output(p->bev));

@@ -148,6 +148,11 @@ const char *httpd_req_peer(const struct httpd_req *r)
 	return p->text;
 }
 
+bool httpd_req_local(const struct httpd_req *r, uint32_t *uid)
+{
+	return httpd_peer_user(r->peer, uid);
+}
+
 void httpd_req_source(const struct httpd_req *r, uint8_t out[ADDR_SOURCE_LEN])
 {
 	addr_source(httpd_peer_addr(r->peer), out);

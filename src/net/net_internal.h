@@ -162,6 +162,7 @@ size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len);
 bool httpd_peer_is_tls(const struct httpd_peer *p);
 struct ssl_st *httpd_peer_ssl(const struct httpd_peer *p); /* NULL: plain */
 const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
+bool httpd_peer_user(const struct httpd_peer *p, uint32_t *uid); /* false: not a local socket */
 
 /* httpd_reply.c */
 void httpd_refusal(struct httpd *h, int status, struct strbuf *out); /* a whole reply that closes */

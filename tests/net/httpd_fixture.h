@@ -31,6 +31,8 @@ struct srv {
 	uint32_t async_ms;
 	char *big;
 	char seen[256]; /* what the last handler saw */
+	bool is_local;
+	uint32_t uid;
 };
 
 /* A call of a handler that ends when its timer does. */
@@ -89,6 +91,7 @@ static inline void on_ping(struct httpd_req *req, void *arg)
 	struct srv *s = arg;
 
 	s->served++;
+	s->is_local = httpd_req_local(req, &s->uid);
 	snprintf(s->seen, sizeof(s->seen), "%s %s", httpd_req_path(req), httpd_req_peer(req));
 	httpd_reply_header(req, "Cache-Control", "no-store");
 	httpd_reply(req, 200, "text/plain", "pong", 4);

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tec/base/mem.h"
@@ -140,13 +142,15 @@ Test(net_addr, an_address_says_where_it_leads)
 
 Test(net_addr, formats_what_it_does_not_know_as_a_question_mark)
 {
-	struct sockaddr sa = {.sa_family = AF_UNIX};
+	struct sockaddr sa = {.sa_family = AF_UNSPEC}, local = {.sa_family = AF_UNIX};
 	char text[ADDR_TEXT_LEN];
 
 	addr_format(NULL, text);
 	cr_assert_str_eq(text, "?");
 	addr_format(&sa, text);
 	cr_assert_str_eq(text, "?");
+	addr_format(&local, text);
+	cr_assert_str_eq(text, "local");
 }
 
 Test(net_addr, listens_non_blocking_and_close_on_exec)
@@ -197,6 +201,43 @@ Test(net_addr, says_what_to_do_when_the_port_is_taken)
 	cr_assert_eq(err.kind, ERR_INVALID);
 	cr_assert(strstr(err.text, "choose another port"), "%s", err.text);
 	close(fd);
+}
+
+Test(net_addr, a_local_socket_has_its_mode_and_replaces_only_a_stale_one)
+{
+	char dir[] = "/tmp/test_addr.XXXXXX", path[64], long_path[200];
+	struct err err = ERR_INIT;
+	struct stat st;
+	int fd;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	fd = addr_listen_local(path, 0640, getgid(), &err);
+	cr_assert_geq(fd, 0, "%s", err.text);
+	cr_assert(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_mode, S_IFSOCK | 0640);
+	cr_assert_eq(addr_port(fd), 0);
+	cr_assert_eq(addr_listen_local(path, 0640, (gid_t)-1, &err), -1, "somebody listens there");
+	cr_assert_eq(err.kind, ERR_INVALID);
+	close(fd);
+	err = (struct err)ERR_INIT;
+	fd = addr_listen_local(path, 0600, (gid_t)-1, &err);
+	cr_assert_geq(fd, 0, "%s", err.text);
+	close(fd);
+	unlink(path);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	close(fd);
+	cr_assert_eq(addr_listen_local(path, 0600, (gid_t)-1, &err), -1, "a file is not replaced");
+	unlink(path);
+	rmdir(dir);
+	memset(long_path, '/', sizeof(long_path) - 1);
+	long_path[sizeof(long_path) - 1] = '\0';
+	err = (struct err)ERR_INIT;
+	cr_assert_eq(addr_listen_local(long_path, 0600, (gid_t)-1, &err), -1);
+	err = (struct err)ERR_INIT;
+	cr_assert_eq(addr_listen_local("relative", 0600, (gid_t)-1, &err), -1);
 }
 
 Test(net_addr, a_source_is_an_ipv4_address_or_an_ipv6_64)

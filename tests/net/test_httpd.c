@@ -3,6 +3,9 @@
  * it waits. */
 #include "config.h"
 
+#include <stdlib.h>
+#include <sys/un.h>
+
 #include "httpd_fixture.h"
 
 static void one_exchange(bool tls)
@@ -46,6 +49,37 @@ Test(net_httpd, serves_kept_connections_plain)
 Test(net_httpd, serves_kept_connections_over_tls)
 {
 	one_exchange(true);
+}
+
+Test(net_httpd, a_local_socket_tells_who_its_client_is)
+{
+	char dir[] = "/tmp/test_httpd.XXXXXX";
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct err err = ERR_INIT;
+	struct srv s;
+	struct cli c;
+
+	srv_start(&s, false);
+	cr_expect_eq(ask(&s, GET_PING), 200);
+	cr_expect_not(s.is_local);
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/s", dir);
+	cr_assert_eq(
+		httpd_listen_fd(s.h, addr_listen_local(un.sun_path, 0600, (gid_t)-1, &err), &err),
+		0, "%s", err.text);
+	c = (struct cli){.loop = s.loop, .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	cr_assert_eq(connect(c.fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		cli_send(&c, GET_PING);
+		cr_expect_eq(cli_status(&c), 200);
+	}
+	cr_expect_str_eq(s.seen, "/ping local");
+	cr_expect(s.is_local);
+	cr_expect_eq(s.uid, getuid());
+	cli_close(&c);
+	srv_stop(&s);
+	unlink(un.sun_path);
+	rmdir(dir);
 }
 
 Test(net_httpd, routes_and_refusals_have_their_status)

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include "tec/base/err.h"
 
@@ -20,14 +21,18 @@ struct addr {
 };
 
 int addr_parse(const char *text, struct addr *out, struct err *err) MUST_CHECK;
-void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN]); /* "?" when unknown */
+/* "local": a socket in the file system; "?": unknown. */
+void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN]);
 /* What limits count as one source: an IPv4 address, an IPv6 /64 (a host picks any address of its
  * own), IPv4-mapped as IPv4; all that is neither is one source. */
 void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN]);
 /* A bound, listening, non-blocking, close-on-exec socket; [::] takes IPv4 too. -1: ERR_INVALID says
  * what to do (port in use...). */
 int addr_listen(const struct addr *a, struct err *err) MUST_CHECK;
-unsigned addr_port(int fd); /* of a bound socket */
+/* The same for a socket in the file system, with this mode and group ((gid_t)-1: the process's). One
+ * that a killed process left is replaced; the caller removes the file. */
+int addr_listen_local(const char *path, mode_t mode, gid_t group, struct err *err) MUST_CHECK;
+unsigned addr_port(int fd); /* of a bound socket; 0: it has none */
 
 /* Where an address leads, as far as the number shows. */
 enum addr_scope {

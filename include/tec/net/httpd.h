@@ -93,8 +93,8 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf);
 void httpd_free(struct httpd *h); /* closes all connections at once */
 /* May be called again for another address. */
 int httpd_listen(struct httpd *h, const char *addr_text, struct err *err) MUST_CHECK;
-/* A listening socket that somebody else has opened, as systemd does; it is closed with the listener.
- * ERR_INVALID: it is not one; it stays open then. */
+/* A listening TCP or local socket that somebody else has opened, as systemd does; it is closed with the
+ * listener. ERR_INVALID: it is not one; it stays open then. */
 int httpd_listen_fd(struct httpd *h, int fd, struct err *err) MUST_CHECK;
 unsigned httpd_port(const struct httpd *h); /* of the first listening socket */
 /*
@@ -126,6 +126,8 @@ const char *httpd_req_header(
 	const struct httpd_req *r, const char *name); /* NULL if absent; case-insensitive */
 const char *httpd_req_body(const struct httpd_req *r, size_t *len); /* borrowed until the reply */
 const char *httpd_req_peer(const struct httpd_req *r);              /* address text */
+/* Whether the client came over a local socket; *uid is then the user it ran as when it connected. */
+bool httpd_req_local(const struct httpd_req *r, uint32_t *uid);
 /* What limits count as one source, see addr_source(). */
 void httpd_req_source(const struct httpd_req *r, uint8_t out[ADDR_SOURCE_LEN]);
 uint32_t httpd_req_ms_left(
