@@ -8,7 +8,9 @@
 
 #include "tec/attest/cdh.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 
 #include "tec/attest/fetch.h"
@@ -17,8 +19,10 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/uuid.h"
 
 #define RESOURCE   "/cdh/resource/"
+#define BIND_WITH  "tec-node/runtime-data:" /* tec-node(1) names it */
 #define BUDGET_MS  25000
 #define REQUEST_MS 30000
 #define CLIENTS    600
@@ -47,6 +51,7 @@ struct attest_cdh {
 	struct httpc *client;
 	const struct attest_source *source;
 	const struct attest_config *config;
+	const struct attest_cdh_conf *conf;
 	struct httpd *httpd; /* owned */
 	struct op_scope ops; /* of the jobs */
 	LIST_HEAD(, job) jobs;
@@ -85,15 +90,68 @@ static bool is_loopback(const char *peer)
 	       str_starts(peer, "[::ffff:127.");
 }
 
-/* False: refused already. */
-static bool allowed(struct httpd_req *r)
+static bool is_user(const struct attest_cdh_conf *conf, uint32_t uid)
 {
-	if (is_loopback(httpd_req_peer(r)) && attest_cdh_host_ok(httpd_req_header(r, "Host")))
+	bool found = uid == 0 || conf->n_users == 0;
+
+	for (uint32_t i = 0; !found && i < conf->n_users; i++)
+		found = conf->users[i] == uid;
+	return found;
+}
+
+/* NULL: the request is served. */
+static const char *why_refused(const struct attest_cdh *c, const struct httpd_req *r)
+{
+	uint32_t uid;
+
+	if (httpd_req_local(r, &uid)) {
+		if (!is_user(c->conf, uid))
+			return "this user is not among --socket-users";
+	} else if (!is_loopback(httpd_req_peer(r))) {
+		return "the peer is not at a loopback address";
+	}
+	if (!attest_cdh_host_ok(httpd_req_header(r, "Host")))
+		return "Host is not a name of the loopback";
+	/* Browsers leave Origin out of the requests for images and scripts. */
+	if (httpd_req_header(r, "Origin") || httpd_req_header(r, "Sec-Fetch-Site"))
+		return "web pages are not served";
+	return NULL;
+}
+
+/* False: refused already. */
+static bool allowed(const struct attest_cdh *c, struct httpd_req *r)
+{
+	const char *why = why_refused(c, r);
+
+	if (!why)
 		return true;
-	log_warn(NULL, "request refused: not from this machine's loopback", "peer=%s",
-		log_esc(httpd_req_peer(r)));
-	httpd_reply_error(r, 403, 0, "Forbidden");
+	log_warn(NULL, "request refused", "peer=%s reason=%s", log_esc(httpd_req_peer(r)), why);
+	httpd_reply_error(r, 403, 0, "Forbidden: %s.", why);
 	return false;
+}
+
+static bool allowed_aa(const struct attest_cdh *c, struct httpd_req *r)
+{
+	if (!allowed(c, r))
+		return false;
+	if (!c->conf->aa)
+		httpd_reply_error(r, 403, 0,
+			"Forbidden: tokens and evidence are served only with option --aa of tec-node serve.");
+	return c->conf->aa;
+}
+
+bool attest_cdh_is_disk_key(const char *path)
+{
+	static const char repository[] = "default/", tag[] = "/root";
+	const size_t at = strlen(repository), end = at + UUID_TEXT_LEN;
+	char uuid[UUID_TEXT_LEN];
+
+	if (strlen(path) != end + strlen(tag) || strncasecmp(path, repository, at) != 0 ||
+		strcasecmp(path + end, tag) != 0)
+		return false;
+	for (size_t i = 0; i < UUID_TEXT_LEN; i++)
+		uuid[i] = (char)tolower((unsigned char)path[at + i]);
+	return uuid_valid(uuid, UUID_TEXT_LEN);
 }
 
 /* ---- queries */
@@ -314,10 +372,13 @@ static void get_resource(struct httpd_req *r, void *arg)
 {
 	const char *path = httpd_req_path(r) + strlen(RESOURCE);
 
-	if (!allowed(r))
+	if (!allowed(arg, r))
 		return;
 	if (!attest_path_valid(path))
 		httpd_reply_error(r, 404, 0, "URL NOT FOUND");
+	else if (attest_cdh_is_disk_key(path))
+		httpd_reply_error(r, 403, 0,
+			"Forbidden: this is the place of a disk key, which is not served here; as root, use tec-node get-resource.");
 	else
 		join(arg, r, path);
 }
@@ -328,7 +389,7 @@ static void get_token(struct httpd_req *r, void *arg)
 	size_t len = 0;
 	cleanup_free char *type = NULL;
 
-	if (!allowed(r))
+	if (!allowed_aa(c, r))
 		return;
 	type = attest_cdh_param(query_of(r), "token_type", &len);
 	if (!str_eq(type, "kbs"))
@@ -350,6 +411,15 @@ static void on_evidence(void *arg, const struct err *err, const char *json, size
 	httpd_reply(arg, 200, "application/json", json, len);
 }
 
+void attest_cdh_bind(const void *data, size_t len, uint8_t out[RATS_BINDING_LEN])
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	strbuf_adds(&text, BIND_WITH);
+	strbuf_add(&text, data, len);
+	bytes_sha384(text.data, text.len, out);
+}
+
 /* -1: not in this encoding, or too long. */
 static int read_data(const char *query, uint8_t out[RATS_BINDING_LEN])
 {
@@ -358,32 +428,31 @@ static int read_data(const char *query, uint8_t out[RATS_BINDING_LEN])
 	cleanup_free char *encoding = attest_cdh_param(query, "encoding", &n);
 	cleanup_free uint8_t *bytes = NULL;
 
-	memset(out, 0, RATS_BINDING_LEN);
 	if (!text || (encoding && !str_eq(encoding, "base64")))
 		return -1;
 	if (encoding && (bytes_from_b64url(text, len, &bytes, &n) < 0 || n > DATA_MAX))
 		return -1;
 	if (!encoding && len > DATA_MAX)
 		return -1;
-	memcpy(out, encoding ? (const void *)bytes : text, encoding ? n : len);
+	attest_cdh_bind(encoding ? (const void *)bytes : text, encoding ? n : len, out);
 	return 0;
 }
 
 static void get_evidence(struct httpd_req *r, void *arg)
 {
 	struct attest_cdh *c = arg;
-	uint8_t data[RATS_BINDING_LEN];
+	uint8_t binding[RATS_BINDING_LEN];
 
-	if (!allowed(r))
+	if (!allowed_aa(c, r))
 		return;
-	if (read_data(query_of(r), data) < 0)
+	if (read_data(query_of(r), binding) < 0)
 		httpd_reply_error(r, 400, 0,
 			"runtime_data is missing or longer than %d bytes, or not in base64url with encoding=base64",
 			DATA_MAX);
 	else
 		/* In the service's scope no request's end would stop the TPM; the answer would then
 		 * have nobody. A child that is killed takes no slot of the TPM for a quote. */
-		c->source->start(c->source, httpd_req_ops(r), data, on_evidence, r);
+		c->source->start(c->source, httpd_req_ops(r), binding, on_evidence, r);
 }
 
 static void get_info(struct httpd_req *r, void *arg)
@@ -391,12 +460,12 @@ static void get_info(struct httpd_req *r, void *arg)
 	const struct attest_cdh *c = arg;
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
-	if (!allowed(r))
+	if (!allowed(c, r))
 		return;
 	strbuf_addf(&out,
 		"{\"version\":\"" PACKAGE_VERSION
-		"\",\"tee\":\"%s\",\"additional_tees\":[],\"features\":[\"resource\",\"attestation\"]}",
-		c->source->tee);
+		"\",\"tee\":\"%s\",\"additional_tees\":[],\"features\":[\"resource\"%s]}",
+		c->source->tee, c->conf->aa ? ",\"attestation\"" : "");
 	httpd_reply(r, 200, "application/json", out.data, out.len);
 }
 
@@ -416,7 +485,7 @@ static const struct httpd_route routes[] = {
 /* ---- the service */
 
 struct attest_cdh *attest_cdh_new(struct httpc *client, const struct attest_source *source,
-	const struct attest_config *config)
+	const struct attest_config *config, const struct attest_cdh_conf *cdh_conf)
 {
 	struct attest_cdh *c = xcalloc(1, sizeof(*c));
 	struct httpd_conf conf = httpd_conf_default;
@@ -424,6 +493,7 @@ struct attest_cdh *attest_cdh_new(struct httpc *client, const struct attest_sour
 	c->client = client;
 	c->source = source;
 	c->config = config;
+	c->conf = cdh_conf;
 	LIST_INIT(&c->jobs);
 	conf.name = "cdh";
 	conf.request_ms = REQUEST_MS;

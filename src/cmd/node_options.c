@@ -8,12 +8,13 @@
 
 #include "node_options.h"
 
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tec/attest/cdh.h"
 #include "tec/attest/esys.h"
 #include "tec/attest/flow.h"
 #include "tec/base/bytes.h"
@@ -54,7 +55,15 @@ static const struct conf_option table[] = {
 	{"tee", CONF_CHOICE, "TEE", "tpm", .choices = "tpm, sample",
 		.help = "Kind of evidence. A sample proves nothing: for tests of a server."},
 	{"listen", CONF_STRING, "ADDR:PORT", ATTEST_CDH_LISTEN,
-		.help = "With serve: where; a socket that systemd passes counts instead. Only loopback peers are answered."},
+		.help = "With serve: where; empty: nowhere. Only loopback peers are answered. Sockets that systemd passes count instead of this one and --socket."},
+	{"socket", CONF_STRING, "FILE", .help = "With serve: listen at this local socket too."},
+	{"socket-mode", CONF_STRING, "MODE", "0660", .help = "Mode of --socket, in octal digits."},
+	{"socket-group", CONF_STRING, "GROUP",
+		.help = "Group of --socket. Default: the process's."},
+	{"socket-users", CONF_STRING, "USER[,USER...]",
+		.help = "Who may use local sockets, beside root, by name or number. Default: everybody their mode lets in."},
+	{"aa", CONF_BOOL, "BOOL", "false",
+		.help = "With serve: give tokens and evidence to all who may ask. A token comes with its private key: with both, the disk key can be fetched."},
 	{"config", CONF_FILE, "FILE", .group = "Other options",
 		.help = "Read options from this file. Default: " CONFIG_FILE " if it exists."},
 	{"print-config", CONF_ACTION, .help = "Print a commented configuration file and exit."},
@@ -80,7 +89,8 @@ static const struct conf_command commands[] = {
 		TPM_OPTIONS " timeout console"},
 	[NODE_SERVE] = {"serve", NULL,
 		"answer this machine's workloads over HTTP: resources, tokens, evidence",
-		TPM_OPTIONS " url cert-file initdata tee listen"},
+		TPM_OPTIONS
+		" url cert-file initdata tee listen socket socket-mode socket-group socket-users aa"},
 	[NODE_DOCTOR] = {"doctor", NULL,
 		"look at all that an attestation needs, and say what to do",
 		TPM_OPTIONS " url cert-file path tee"},
@@ -229,6 +239,67 @@ static int read_attest(struct node_options *o, struct err *err)
 	return 0;
 }
 
+static int read_group(const char *name, gid_t *out, struct err *err)
+{
+	const struct group *g = name ? getgrnam(name) : NULL;
+	uint64_t number = 0;
+
+	*out = g ? g->gr_gid : (gid_t)-1;
+	if (!name || g)
+		return 0;
+	if (str_to_u64(name, UINT32_MAX - 1, &number) < 0)
+		return err_set(err, ERR_INVALID, "option --socket-group: there is no group %s",
+			log_esc(name));
+	*out = (gid_t)number;
+	return 0;
+}
+
+static int add_user(struct attest_cdh_conf *c, const char *name, struct err *err)
+{
+	const struct passwd *p = getpwnam(name);
+	uint64_t number = 0;
+
+	if (!p && str_to_u64(name, UINT32_MAX - 1, &number) < 0)
+		return err_set(err, ERR_INVALID, "option --socket-users: there is no user %s",
+			log_esc(name));
+	if (c->n_users == ARRAY_LEN(c->users))
+		return err_set(err, ERR_INVALID, "option --socket-users names more than %zu users",
+			ARRAY_LEN(c->users));
+	c->users[c->n_users++] = p ? p->pw_uid : (uint32_t)number;
+	return 0;
+}
+
+static int read_users(const char *list, struct attest_cdh_conf *c, struct err *err)
+{
+	while (list) {
+		size_t n = strcspn(list, ",");
+		cleanup_free char *name = xstrndup(list, n);
+
+		if (add_user(c, name, err) < 0)
+			return -1;
+		list = list[n] ? list + n + 1 : NULL;
+	}
+	return 0;
+}
+
+static int read_serve(struct node_options *o, struct err *err)
+{
+	const char *mode = conf_str(o->conf, "socket-mode");
+
+	o->listen = conf_str(o->conf, "listen");
+	o->socket = conf_str(o->conf, "socket");
+	o->cdh.aa = conf_bool(o->conf, "aa");
+	o->socket_mode = (mode_t)strtoul(mode, NULL, 8);
+	if (!*mode || strlen(mode) > 4 || mode[strspn(mode, "01234567")] || o->socket_mode > 0777)
+		return err_set(err, ERR_INVALID,
+			"option --socket-mode is not a mode in octal digits, up to 0777: %s",
+			log_esc(mode));
+	if (read_group(conf_str(o->conf, "socket-group"), &o->socket_group, err) < 0 ||
+		read_users(conf_str(o->conf, "socket-users"), &o->cdh, err) < 0)
+		return -1;
+	return read_attest(o, err);
+}
+
 static int read_command(struct node_options *o, struct err *err)
 {
 	const char *operand = conf_operand(o->conf);
@@ -246,10 +317,10 @@ static int read_command(struct node_options *o, struct err *err)
 		return read_register(o, err);
 	case NODE_ATTEST:
 	case NODE_GET_RESOURCE:
-	case NODE_SERVE:
 	case NODE_DOCTOR:
-		o->listen = conf_str(o->conf, "listen");
 		return read_attest(o, err);
+	case NODE_SERVE:
+		return read_serve(o, err);
 	case NODE_ENCRYPT:
 		if (attest_config_read(operand, strlen(operand), &o->config, err) < 0)
 			return err_wrap(err, "CONFIG");

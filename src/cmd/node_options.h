@@ -6,6 +6,9 @@
 #ifndef TEC_CMD_NODE_OPTIONS_H
 #define TEC_CMD_NODE_OPTIONS_H
 
+#include <sys/types.h>
+
+#include "tec/attest/cdh.h"
 #include "tec/attest/pin.h"
 #include "tec/base/conf.h"
 
@@ -31,7 +34,11 @@ struct node_options {
 	bool make;   /* ak make */
 	uint8_t extra[32];
 	uint32_t timeout_ms; /* 0: none */
-	const char *listen;
+	/* serve */
+	const char *listen, *socket; /* listen "": not over TCP; socket NULL: none */
+	mode_t socket_mode;
+	gid_t socket_group; /* -1: the process's */
+	struct attest_cdh_conf cdh;
 	const char *console; /* NULL: none */
 	/* Servers, path and registration of the options, or of the pin's CONFIG. */
 	struct attest_config config;

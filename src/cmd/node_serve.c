@@ -22,6 +22,7 @@
 #include "tec/loop/timer.h"
 
 #define FIRST_FD    3 /* sd_listen_fds(3) */
+#define SOCKETS_MAX 4
 #define DESCRIPTORS 2048
 #define LEAVE_MS    20000
 #define LOOK_MS     50
@@ -31,6 +32,7 @@ struct serve {
 	struct loop *loop;
 	struct attest_cdh *cdh;
 	struct timer look, leave, rest;
+	const char *socket; /* borrowed: made here, and removed at the end */
 };
 
 /* Between requests, which are rare, the service holds what it needs to wait for the next one. */
@@ -75,7 +77,7 @@ static void on_signal(int signo, void *arg)
 	timer_set_earlier(&s->leave, LEAVE_MS);
 }
 
-/* Whether a service manager passes a socket; -1: more than one. */
+/* How many sockets a service manager passes; -1: that is not a number, or too many. */
 static int passed_sockets(struct err *err)
 {
 	const char *pid = secure_getenv("LISTEN_PID"), *n = secure_getenv("LISTEN_FDS");
@@ -83,19 +85,41 @@ static int passed_sockets(struct err *err)
 
 	if (!pid || !n || str_to_u64(pid, INT32_MAX, &value) < 0 || (pid_t)value != getpid())
 		return 0;
-	if (str_to_u64(n, 1, &value) < 0)
-		return err_set(err, ERR_INVALID, "LISTEN_FDS is not 0 or 1: %s", log_esc(n));
+	if (str_to_u64(n, SOCKETS_MAX, &value) < 0)
+		return err_set(err, ERR_INVALID, "LISTEN_FDS is not a number up to %d: %s",
+			SOCKETS_MAX, log_esc(n));
 	return (int)value;
 }
 
-static int listen_at(const struct serve *s, const char *where, struct err *err)
+static int listen_local(struct serve *s, const struct node_options *o, struct err *err)
 {
+	int fd = addr_listen_local(o->socket, o->socket_mode, o->socket_group, err);
+
+	if (fd < 0)
+		return -1;
+	s->socket = o->socket;
+	if (httpd_listen_fd(attest_cdh_httpd(s->cdh), fd, err) < 0) {
+		close(fd);
+		return -1;
+	}
+	return 0;
+}
+
+static int listen_at(struct serve *s, const struct node_options *o, struct err *err)
+{
+	struct httpd *httpd = attest_cdh_httpd(s->cdh);
 	int n = passed_sockets(err);
 
-	if (n < 0)
+	for (int i = 0; i < n; i++)
+		if (httpd_listen_fd(httpd, FIRST_FD + i, err) < 0)
+			return -1;
+	if (n != 0)
+		return n > 0 ? 0 : -1;
+	if (!*o->listen && !o->socket)
+		return err_set(err, ERR_INVALID, "option --listen is empty: give --socket");
+	if (*o->listen && httpd_listen(httpd, o->listen, err) < 0)
 		return -1;
-	return n == 1 ? httpd_listen_fd(attest_cdh_httpd(s->cdh), FIRST_FD, err)
-		      : httpd_listen(attest_cdh_httpd(s->cdh), where, err);
+	return o->socket ? listen_local(s, o, err) : 0;
 }
 
 int node_serve(const struct node_options *o)
@@ -116,9 +140,9 @@ int node_serve(const struct node_options *o)
 	timer_init(&s.look, s.loop, on_look, &s);
 	timer_init(&s.leave, s.loop, on_leave, &s);
 	timer_init(&s.rest, s.loop, on_rest, &s);
-	s.cdh = attest_cdh_new(client, &source, &o->config);
+	s.cdh = attest_cdh_new(client, &source, &o->config, &o->cdh);
 	attest_cdh_on_idle(s.cdh, on_idle, &s);
-	if (listen_at(&s, o->listen, &err) == 0) {
+	if (listen_at(&s, o, &err) == 0) {
 		on_rest(&s);
 		loop_run(s.loop);
 	} else {
@@ -126,6 +150,8 @@ int node_serve(const struct node_options *o)
 		status = ATTEST_USAGE;
 	}
 	attest_cdh_free(s.cdh);
+	if (s.socket)
+		unlink(s.socket);
 	timer_fini(&s.look);
 	timer_fini(&s.leave);
 	timer_fini(&s.rest);

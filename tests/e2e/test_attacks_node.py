@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""What an attacker tries at a node and at an administrator's terminal: one function or more per number,
+test_attack_NN_what. Each was seen to fail on version 0.2.0."""
+
+import base64
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import softtpm
+from guarded import handshake
+from test_attest import Jwk
+from test_node_serve import DISK_KEY, SECRET, UUID, Machine, Service, over
+
+NOBODY = 65534
+
+with_tpm = pytest.mark.skipif(bool(softtpm.missing() or not shutil.which("jose")), reason="needs swtpm, tpm2-tools, jose")
+
+
+@pytest.fixture(scope="module", name="machine")
+def _machine(tmp_path_factory):
+    m = Machine(tmp_path_factory.mktemp("node"))
+    yield m
+    m.stop()
+
+
+def raw(port, head):
+    """The whole answer to these bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+        s.sendall(head.encode() + b"\r\nConnection: close\r\n\r\n")
+        answer = b""
+        while chunk := s.recv(65536):
+            answer += chunk
+    return answer
+
+
+# 17: every user of a node got the disk key from 127.0.0.1:8006
+
+
+@with_tpm
+def test_attack_17_a_local_user_asks_for_the_disk_key(machine):
+    """In every spelling that a server, a proxy or a file system could take for the same path."""
+    upper = UUID.upper()
+    spellings = [f"default/{uuid}/{tag}" for uuid in (UUID, upper) for tag in ("root", "ROOT", "r%6fot", "root/", "root?x=1")]
+    spellings += [f"Default/{UUID}/root", f"default//{UUID}/root", f"default/{UUID}//root", f"/default/{UUID}/root",
+                  f"default%2f{UUID}%2froot", f"%64efault/{UUID}/root", f"./default/{UUID}/root",
+                  f"default/key/../{UUID}/root", f"default/{UUID}/root%00", f"default/{UUID}/root%2f",
+                  f"default/{UUID}\\root", f"default/{UUID}/root;x", f"default/{UUID.replace('-', '%2d')}/root"]
+    with Service(machine) as service:
+        for spelling in spellings:
+            for target in (f"/cdh/resource/{spelling}", f"http://localhost/cdh/resource/{spelling}"):
+                answer = raw(service.port, f"GET {target} HTTP/1.1\r\nHost: localhost")
+                assert answer.split()[1] in (b"400", b"403", b"404"), (spelling, answer)
+                assert b"key_type" not in answer, spelling
+        status, body, _ = service.get(f"/cdh/resource/{machine.disk_path}")
+        assert status == 403 and b"disk key" in body and b"tec-node get-resource" in body
+        assert service.get(f"/cdh/resource/{machine.path}")[:2] == (200, SECRET)
+    status, out, _ = machine.node.run("get-resource", *machine.to_kbs, f"--path={machine.disk_path}")
+    assert status == 0 and base64.b64decode(out) == DISK_KEY, "root's own command"
+
+
+class Signed:
+    """Evidence as an unprivileged process of the node gets it: the service signs what it is asked to."""
+
+    def __init__(self, service):
+        self.service = service
+
+    def quote(self, extra):
+        data = base64.urlsafe_b64encode(extra).decode().rstrip("=")
+        status, body, _ = self.service.get(f"/aa/evidence?runtime_data={data}&encoding=base64")
+        if status != 200:
+            raise PermissionError(body)
+        return json.loads(body)
+
+
+@with_tpm
+def test_attack_17_a_local_user_attests_a_key_of_its_own(machine, tmp_path):
+    """Over the bytes that a handshake signs; the broker believes only the one that is not from a service."""
+    key = Jwk(str(tmp_path), {"kty": "EC", "crv": "P-256"}, "ECDH-ES+A256KW")
+    with Service(machine) as service:
+        with pytest.raises(PermissionError):
+            handshake(machine.kbs.port, Signed(service), key=key.public)
+    with Service(machine, "--aa") as service:
+        status, _, body = handshake(machine.kbs.port, Signed(service), key=key.public)
+        assert status == 401, body
+
+
+@with_tpm
+def test_attack_17_tokens_are_given_only_on_request(machine):
+    with Service(machine) as service:
+        for path in ("/aa/token?token_type=kbs", "/aa/evidence?runtime_data=x"):
+            status, body, _ = service.get(path)
+            assert status == 403 and b"--aa" in body, path
+    with Service(machine, "--aa") as service:
+        answer = json.loads(service.get("/aa/token?token_type=kbs")[1])
+        assert sorted(answer) == ["tee_keypair", "token"], "as the api-server-rest of Trustee's guest components"
+
+
+@with_tpm
+def test_attack_17_web_pages(machine):
+    """A page of any site in a browser of the node, by script, and by an image that needs no script."""
+    with Service(machine) as service:
+        for field, value in (("Origin", "https://evil.example"), ("Origin", "null"),
+                             ("Origin", f"http://localhost:{service.port}"), ("oRiGiN", "http://127.0.0.1:3000"),
+                             ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-site"),
+                             ("Host", f"evil.example:{service.port}"), ("Host", f"localhost.evil.example:{service.port}")):
+            status, body, _ = service.get(f"/cdh/resource/{machine.path}", headers={field: value})
+            assert status == 403 and SECRET not in body, (field, value)
+        assert raw(service.port, "GET /info HTTP/1.0").split()[1] == b"403", "without Host"
+        assert service.get(f"/cdh/resource/{machine.path}")[0] == 200
+
+
+def as_nobody(path, target):
+    """The status that the user nobody gets at a local socket; None: it may not even connect."""
+    code = f"import sys; sys.path[:0] = {sys.path!r}; from test_node_serve import over; print(over({path!r}, {target!r})[0])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, user=NOBODY, group=NOBODY,
+                          extra_groups=[], cwd="/", check=False)
+    if "PermissionError" in done.stderr:
+        return None
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@with_tpm
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs two users; next step: run as root")
+def test_attack_17_a_user_who_is_not_among_those_of_the_socket(machine):
+    directory = tempfile.mkdtemp(prefix="tec-socket")
+    os.chmod(directory, 0o755)
+    path, resource = os.path.join(directory, "s"), f"/cdh/resource/{machine.path}"
+    try:
+        for options, status in ((["--socket-mode=0660"], None), (["--socket-mode=0660", f"--socket-group={NOBODY}"], 200),
+                                (["--socket-mode=0666", "--socket-users=daemon"], 403),
+                                (["--socket-mode=0666", f"--socket-users=daemon,{NOBODY}"], 200)):
+            with Service(machine, f"--socket={path}", *options):
+                assert as_nobody(path, resource) == status, options
+                assert over(path, resource) == (200, SECRET), "root's way is open"
+    finally:
+        shutil.rmtree(directory)
