@@ -60,40 +60,14 @@ void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), 
 	conf.capture_arg = arg;
 }
 
-/* Takes the character at p; its bytes in *n. U+FFFD for a byte that is not UTF-8. */
-static uint32_t next_char(const uint8_t *p, size_t left, size_t *n)
-{
-	uint32_t c = p[0];
-
-	*n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-	if (*n > left || !bytes_valid_utf8(p, *n)) {
-		*n = 1;
-		return 0xfffd;
-	}
-	if (*n == 1)
-		return c;
-	c &= 0x3fu >> (*n - 1);
-	for (size_t i = 1; i < *n; i++)
-		c = c << 6 | (p[i] & 0x3f);
-	return c;
-}
-
-/* Control characters, line ends and what turns the direction of text around: never printed raw. */
-static bool must_escape(uint32_t c)
-{
-	return c < 0x20 || c == '"' || c == '\\' || (c >= 0x7f && c < 0xa0) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
-	       c == 0xfffd;
-}
-
 /* The character at p, its bytes in *n, as it stands between quotes; returns its length. `out` has 8
  * bytes. */
 static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 {
 	static const char short_escapes[] = "\"\"\\\\\nn\rr\tt";
-	uint32_t c = next_char(p, left, n);
+	uint32_t c = str_next_char((const char *)p, left, n);
 
-	if (!must_escape(c)) {
+	if (!str_is_control(c) && c != '"' && c != '\\' && c != 0xfffd) {
 		memcpy(out, p, *n);
 		return *n;
 	}

@@ -7,6 +7,7 @@
 
 #include "tool.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "tec/base/metric.h"
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
+#include "tec/show/text.h"
 
 static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) = {
 	[TOOL_STATUS] = tool_status,
@@ -36,6 +38,18 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_BACKUP] = tool_backup,
 	[TOOL_DOCTOR] = tool_doctor,
 };
+
+void tool_say(FILE *to, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, safe = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&text, fmt, ap);
+	va_end(ap);
+	show_safe(&safe, strbuf_str(&text));
+	fprintf(to, "%s\n", strbuf_str(&safe));
+}
 
 static int completion(const struct conf *c, struct err *err)
 {
@@ -73,19 +87,19 @@ static int exit_of(const struct tool *t, const struct err *err)
 {
 	if (t->interrupted)
 		return TOOL_INTERRUPTED;
-	fprintf(stderr, "tecctl: %s\n", err->text);
+	tool_say(stderr, "tecctl: %s", err->text);
 	if (strstr(err->text, "next step: "))
 		return err->kind == ERR_TRANSIENT ? TOOL_UNREACHABLE
 		       : err->kind == ERR_DENIED  ? TOOL_DENIED
 						  : TOOL_FAILED;
 	switch (err->kind) {
 	case ERR_TRANSIENT:
-		fprintf(stderr, "tecctl: next step: tecctl doctor; %s is from %s\n",
+		tool_say(stderr, "tecctl: next step: tecctl doctor; %s is from %s",
 			t->server ? t->server : "the server", t->from ? t->from : "nowhere");
 		return TOOL_UNREACHABLE;
 	case ERR_DENIED:
-		fprintf(stderr,
-			"tecctl: next step: tecctl doctor lists what these credentials may do; they are from %s\n",
+		tool_say(stderr,
+			"tecctl: next step: tecctl doctor lists what these credentials may do; they are from %s",
 			t->from ? t->from : "nowhere");
 		return TOOL_DENIED;
 	case ERR_CONFLICT:

@@ -7,6 +7,7 @@
 #define TEC_CMD_TOOL_H
 
 #include <json-c/json.h>
+#include <stdio.h>
 
 #include "tool_options.h"
 
@@ -31,6 +32,11 @@ struct tool {
 	enum tool_output output;
 	bool yes, colours, interrupted;
 };
+
+/* ---- tool.c */
+
+/* One line for people, in which another program's text may be: see show_safe(). */
+void tool_say(FILE *to, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- tool_client.c */
 

@@ -144,7 +144,8 @@ int tool_backup(struct tool *t, struct err *err)
 			err, ERR_INVALID, errno, "cannot sync the folder of %s", log_esc(file));
 	if (rc < 0)
 		return -1;
-	printf("backup of %s in %s, %llu bytes. To restore: tec-operator --standalone=DIR --restore=%s, with the server's sealing key\n",
+	tool_say(stdout,
+		"backup of %s in %s, %llu bytes. To restore: tec-operator --standalone=DIR --restore=%s, with the server's sealing key",
 		t->server, file, b.bytes, file);
 	return 0;
 }

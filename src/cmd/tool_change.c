@@ -187,7 +187,7 @@ int tool_approve(struct tool *t, struct err *err)
 		return -1;
 	name = show_name(key);
 	if (show_is_true(key, "Approved")) {
-		printf("attestationkey %s is approved already\n", name);
+		tool_say(stdout, "attestationkey %s is approved already", name);
 		return 0;
 	}
 	machine = machine_of(&w, key);
@@ -208,7 +208,7 @@ int tool_approve(struct tool *t, struct err *err)
 		    json_add_str(json_obj(), MODEL_APPROVED_ANNOTATION, "true"), err) < 0 ||
 		wait_until(t, &kobj_ak, name, is_approved, "approved the key", err) < 0)
 		return -1;
-	printf("attestationkey %s %s\n", name,
+	tool_say(stdout, "attestationkey %s %s", name,
 		t->wait_ms ? "approved" : "will be approved by the operator");
 	return 0;
 }
@@ -220,7 +220,7 @@ static int delete_and_wait(struct tool *t, const struct kobj_gvk *gvk, struct js
 		wait_until(t, gvk, show_name(o), is_gone,
 			"deleted it (its keys have to be revoked in every Trustee first)", err) < 0)
 		return -1;
-	printf("%s %s %s\n", kind, show_name(o), did);
+	tool_say(stdout, "%s %s %s", kind, show_name(o), did);
 	return 0;
 }
 

@@ -83,13 +83,14 @@ struct run {
 	bool done;
 };
 
-/* It escapes what comes from outside; what it lets through by mistake does nothing to a terminal. */
+/* It escapes what comes from outside; what it lets through by mistake does nothing to a terminal. Its own
+ * lines are ASCII. */
 static void on_said(void *arg, const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		unsigned char b = (unsigned char)data[i];
 
-		fputc(b < ' ' && b != '\n' ? '?' : b == 0x7f ? '?' : b, stderr);
+		fputc((b < ' ' && b != '\n') || b >= 0x7f ? '?' : b, stderr);
 	}
 	fflush(stderr);
 }

@@ -367,8 +367,7 @@ int tool_doctor(struct tool *t, struct err *err)
 	if (rc == 0 && t->output == TOOL_YAML)
 		show_yaml(&out, d.found);
 	else if (rc == 0 && t->output == TOOL_JSON)
-		strbuf_addf(&out, "%s\n",
-			json_object_to_json_string_ext(d.found, JSON_C_TO_STRING_PRETTY));
+		show_json(&out, d.found);
 	fputs(strbuf_str(&out), stdout);
 	json_object_put(d.found);
 	return rc < 0 ? -1 : d.n_no ? TOOL_FAILED : 0;

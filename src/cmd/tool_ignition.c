@@ -16,8 +16,7 @@
 #include "tec/render/ignition.h"
 #include "tec/show/text.h"
 
-#define PATH   "/ignition"
-#define PRETTY (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+#define PATH "/ignition"
 
 /* Of HOST[:PORT], "[::1]" with its brackets; false: it is neither. */
 static bool split(const char *address, char **host, const char **port)
@@ -77,7 +76,7 @@ static void warn(struct json_object *cluster)
 int tool_ignition(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
-	cleanup_strbuf struct strbuf ca = STRBUF_INIT, yaml = STRBUF_INIT;
+	cleanup_strbuf struct strbuf ca = STRBUF_INIT, out = STRBUF_INIT;
 	cleanup_json struct json_object *config = NULL;
 	cleanup_free char *url = NULL;
 	struct json_object *cluster;
@@ -96,18 +95,16 @@ int tool_ignition(struct tool *t, struct err *err)
 		return -1;
 	warn(cluster);
 	if (conf_bool(t->conf, "url")) {
-		puts(url);
+		tool_say(stdout, "%s", url);
 		return 0;
 	}
 	if (secret && tool_secret_member(t, secret, "ca.crt", &ca, err) < 0)
 		return -1;
 	config = render_ignition_first(url, secret ? strbuf_str(&ca) : NULL);
 	if (t->output == TOOL_YAML)
-		show_yaml(&yaml, config);
-	fputs(t->output == TOOL_YAML ? strbuf_str(&yaml)
-				     : json_object_to_json_string_ext(config, PRETTY),
-		stdout);
-	if (t->output != TOOL_YAML)
-		putchar('\n');
+		show_yaml(&out, config);
+	else
+		show_json(&out, config);
+	fputs(strbuf_str(&out), stdout);
 	return 0;
 }

@@ -111,7 +111,7 @@ static int make_image(struct tool *t, const char *reference, char **name, struct
 	strbuf_adds(&path, "?fieldManager=tecctl");
 	if (tool_ask(t, "POST", strbuf_str(&path), "application/json", o, NULL, err) < 0)
 		return -1;
-	fprintf(stderr, "tecctl: made ApprovedImage %s\n", *name);
+	tool_say(stderr, "tecctl: made ApprovedImage %s", *name);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static void tell_progress(struct json_object *image, char **told)
 
 	if (!message || str_eq(message, *told))
 		return;
-	fprintf(stderr, "tecctl: %s\n", log_esc(message));
+	tool_say(stderr, "tecctl: %s", message);
 	free(*told);
 	*told = xstrdup(message);
 }
@@ -290,7 +290,7 @@ static int wait_for_image(struct tool *t, const char *name, struct tool_compute 
 		if (!image)
 			return -1;
 		if (show_is_true(image, "Committed")) {
-			printf("approvedimage %s is in force\n", name);
+			tool_say(stdout, "approvedimage %s is in force", name);
 			return drop_job(t, played, err);
 		}
 		tell_progress(image, &told);
@@ -416,10 +416,12 @@ static int compare(const char *name, const struct model_pcrs_entry *e, const str
 	for (size_t i = 0; i < e->variants.n; i++)
 		n_bad += !computed_has(m, &e->variants.v[i].events);
 	if (n_bad)
-		printf("approvedimage %s: %zu of %zu value sets in force are not those of the image; next step: tecctl image explain %s\n",
+		tool_say(stdout,
+			"approvedimage %s: %zu of %zu value sets in force are not those of the image; next step: tecctl image explain %s",
 			name, n_bad, 1 + e->variants.n, name);
 	else
-		printf("approvedimage %s: all %zu value sets in force are those of the image\n",
+		tool_say(stdout,
+			"approvedimage %s: all %zu value sets in force are those of the image",
 			name, 1 + e->variants.n);
 	return n_bad ? TOOL_FAILED : 0;
 }

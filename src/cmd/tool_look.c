@@ -17,7 +17,6 @@
 #include "tec/show/why.h"
 
 #define WATCH_MS 2000
-#define PRETTY   (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 /* As -o says, without text. */
 static void add_document(enum tool_output output, struct json_object *o, struct strbuf *out)
@@ -25,7 +24,7 @@ static void add_document(enum tool_output output, struct json_object *o, struct 
 	if (output == TOOL_YAML)
 		show_yaml(out, o);
 	else
-		strbuf_addf(out, "%s\n", json_object_to_json_string_ext(o, PRETTY));
+		show_json(out, o);
 }
 
 static int refuse_name(const struct tool *t, struct err *err)
@@ -94,10 +93,12 @@ static int list_page(struct tool *t, struct strbuf *out, struct err *err)
 		return 0;
 	}
 	for (size_t i = 0; i < w.list[kind].n; i++) {
-		if (t->output == TOOL_NAME)
-			strbuf_addf(out, "%s\n", show_name(w.list[kind].v[i]));
-		else
+		if (t->output == TOOL_NAME) {
+			show_safe(out, show_name(w.list[kind].v[i]));
+			strbuf_addc(out, '\n');
+		} else {
 			json_push(items, json_object_get(w.list[kind].v[i]));
+		}
 	}
 	if (t->output != TOOL_NAME)
 		add_document(t->output, items, out);
@@ -179,7 +180,7 @@ static int watch(struct tool *t, page_fn page, struct err *err)
 				*err = why;
 				return -1;
 			}
-			fprintf(stderr, "tecctl: %s; trying again\n", why.text);
+			tool_say(stderr, "tecctl: %s; trying again", why.text);
 		} else if (t->colours) {
 			printf("\033[H\033[2J%s", strbuf_str(&now));
 		} else if (first || !str_eq(strbuf_str(&now), strbuf_str(&shown))) {

@@ -259,6 +259,15 @@ static void title(const struct page *p, const char *text)
 	show_text(p->out, p->colours, SHOW_TITLE, text);
 }
 
+static void print_modes(const struct page *p, struct json_object *cluster)
+{
+	strbuf_adds(p->out, ", registration ");
+	show_safe(p->out, json_get_str(cluster, "registration"));
+	strbuf_adds(p->out, ", approval ");
+	show_safe(p->out, json_get_str(cluster, "approval"));
+	strbuf_addc(p->out, '\n');
+}
+
 static void print_cluster(const struct page *p, struct json_object *s)
 {
 	struct json_object *c = json_get_obj(s, "cluster"), *all = json_get_arr(c, "conditions");
@@ -274,8 +283,7 @@ static void print_cluster(const struct page *p, struct json_object *s)
 		strbuf_adds(p->out,
 			"\n  There is no TrustedExecutionCluster here. Next step: make one, or give its namespace with -n.\n");
 	else
-		strbuf_addf(p->out, ", registration %s, approval %s\n",
-			json_get_str(c, "registration"), json_get_str(c, "approval"));
+		print_modes(p, c);
 	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
 		struct json_object *one = json_object_array_get_idx(all, i);
 		const char *reason = json_get_str(one, "reason");

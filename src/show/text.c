@@ -29,49 +29,24 @@ struct show_table {
 
 /* ---- one text */
 
-/* Code points that a terminal acts on instead of showing them. */
-static bool is_control(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || c == 0x2028 ||
-	       c == 0x2029 || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
-/* Length of the character at p and its code; what is no UTF-8 is a control character. */
-static size_t take_char(const unsigned char *p, uint32_t *code)
-{
-	size_t n = p[0] < 0x80       ? 1
-		   : p[0] >> 5 == 6  ? 2
-		   : p[0] >> 4 == 14 ? 3
-		   : p[0] >> 3 == 30 ? 4
-				     : 0;
-
-	*code = n == 1 ? p[0] : n ? p[0] & (0x7fu >> n) : 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			n = 0;
-		*code = *code << 6 | (p[i] & 0x3fu);
-	}
-	if (n == 0)
-		*code = 0;
-	return n ? n : 1;
-}
-
 void show_safe(struct strbuf *out, const char *text)
 {
-	const unsigned char *p = (const unsigned char *)(text ? text : "");
+	size_t from = out->len;
 
-	while (*p) {
-		uint32_t code;
-		size_t n = take_char(p, &code);
+	if (text)
+		str_escape(out, text, strlen(text));
+	for (size_t i = from; i < out->len; i++)
+		if (out->data[i] == '\n' || out->data[i] == '\t')
+			out->data[i] = ' ';
+}
 
-		if (code == '\n' || code == '\t')
-			strbuf_addc(out, ' ');
-		else if (is_control(code))
-			strbuf_addc(out, '?');
-		else
-			strbuf_add(out, p, n);
-		p += n;
-	}
+void show_json(struct strbuf *out, struct json_object *o)
+{
+	const char *text = json_object_to_json_string_ext(o,
+		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	str_escape(out, text, strlen(text));
+	strbuf_addc(out, '\n');
 }
 
 void show_text(struct strbuf *out, bool colours, enum show_colour colour, const char *text)
@@ -175,15 +150,18 @@ static void yaml_value(struct strbuf *out, struct json_object *o, int depth)
 
 void show_yaml(struct strbuf *out, struct json_object *o)
 {
+	cleanup_strbuf struct strbuf yaml = STRBUF_INIT;
+
 	if (is_plain(o)) {
 		cleanup_free char *text = json_text(o);
 
-		strbuf_addf(out, "%s\n", o ? text : "null");
+		strbuf_addf(&yaml, "%s\n", o ? text : "null");
 	} else if (json_object_is_type(o, json_type_object)) {
-		yaml_object(out, o, 0, false);
+		yaml_object(&yaml, o, 0, false);
 	} else {
-		yaml_array(out, o, 0);
+		yaml_array(&yaml, o, 0);
 	}
+	str_escape(out, strbuf_str(&yaml), yaml.len);
 }
 
 /* ---- tables */

@@ -195,3 +195,58 @@ Test(base_str, percent_encoding_leaves_only_unreserved)
 	str_percent_encode(&b, "aZ09-._~ /?&=%\xc3\xa4\0", 17);
 	cr_assert_str_eq(strbuf_str(&b), "aZ09-._~%20%2F%3F%26%3D%25%C3%A4%00");
 }
+
+Test(str, what_a_terminal_acts_on)
+{
+	static const struct {
+		uint32_t from, to;
+		bool is;
+	} t[] = {
+		{0x00, 0x1f, true},       /* C0 */
+		{0x20, 0x7e, false},      /* ASCII */
+		{0x7f, 0x9f, true},       /* DEL, C1 */
+		{0xa0, 0x61b, false},     /* Latin to Hebrew */
+		{0x61c, 0x61c, true},     /* Arabic letter mark */
+		{0x61d, 0x200a, false},   /* and all other scripts */
+		{0x200b, 0x200f, true},   /* no width; left-to-right, right-to-left mark */
+		{0x2010, 0x2027, false},  /* dashes, quotation marks */
+		{0x2028, 0x202e, true},   /* line ends; embeddings and overrides */
+		{0x202f, 0x205f, false},  /* */
+		{0x2060, 0x206f, true},   /* no width; isolates */
+		{0x2070, 0xfefe, false},  /* */
+		{0xfeff, 0xfeff, true},   /* byte order mark */
+		{0xff00, 0x2ffff, false}, /* */
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		for (uint32_t c = t[i].from; c <= t[i].to; c++)
+			cr_assert_eq(str_is_control(c), t[i].is, "U+%04x", (unsigned)c);
+}
+
+Test(str, text_of_others_is_escaped)
+{
+	static const char *const t[][2] = {
+		{"", ""},
+		{"a\tb\nc", "a\tb\nc"},
+		{"\x1b[2J", "\\u001b[2J"},
+		{"\xc2\x9b"
+		 "2J",
+			"\\u009b2J"},
+		{"\xd8\x9c", "\\u061c"},
+		{"\xe2\x80\x8e\xe2\x80\xae", "\\u200e\\u202e"},
+		{"\x9b"
+		 "2J",
+			"\\ufffd2J"}, /* CSI of a terminal of eight bits */
+		{"\xc0\x9b", "\\ufffd\\ufffd"},
+		{"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"}, /* half of a pair */
+		{"\xf0\x9f\x98", "\\ufffd\\ufffd\\ufffd"},
+		{"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+		str_escape(&out, t[i][0], strlen(t[i][0]));
+		cr_assert_str_eq(strbuf_str(&out), t[i][1], "row %zu", i);
+	}
+}

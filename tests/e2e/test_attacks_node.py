@@ -3,8 +3,10 @@
 test_attack_NN_what. Each was seen to fail on version 0.2.0."""
 
 import base64
+import datetime
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,9 +16,13 @@ import tempfile
 import pytest
 
 import softtpm
+import spine
 from guarded import handshake
+from teckinds import GROUP
+from tecctl import Tecctl
 from test_attest import Jwk
 from test_node_serve import DISK_KEY, SECRET, UUID, Machine, Service, over
+from test_standalone import Standalone
 
 NOBODY = 65534
 
@@ -142,3 +148,57 @@ def test_attack_17_a_user_who_is_not_among_those_of_the_socket(machine):
                 assert over(path, resource) == (200, SECRET), "root's way is open"
     finally:
         shutil.rmtree(directory)
+
+
+# 29: what an administrator's terminal and tecctl took from the API
+
+NS = "trusted-execution-clusters"
+# What a terminal acts on: CSI in one code point, an escape, an override, an isolate, marks, a line end.
+HOSTILE = "a\u009b2Jb\u001b[2Jc\u202ed\u2066e\u200f\u061cf\u2028g\u007fh"
+ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+@pytest.fixture(scope="module", name="alone")
+def _alone(tmp_path_factory):
+    s = Standalone(str(tmp_path_factory.mktemp("standalone") / "state"), "--public-address=192.0.2.1").start()
+    s.ctl = Tecctl(f"{s.dir}/kubeconfig")
+    yield s
+    assert s.stop() == 0, s.log()
+
+
+def say(alone, about, note, **more):
+    """An Event as anybody can make one who may create Events."""
+    event = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"generateName": "e-", "namespace": NS},
+             "type": "Warning", "reason": "AttestationRefused", "note": note, "action": "Attest",
+             "eventTime": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+             "reportingController": "somebody", "reportingInstance": "x",
+             "regarding": {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Machine", "namespace": NS,
+                           "name": about["metadata"]["name"], "uid": about["metadata"]["uid"]}, **more}
+    status, answer = alone.api("POST", f"/apis/events.k8s.io/v1/namespaces/{NS}/events", event)
+    assert status == 201, answer
+    return answer
+
+
+@pytest.fixture(scope="module", name="hostile")
+def _hostile(alone):
+    name = f"machine-{spine.first_boot(alone)}"
+    status, o = alone.api("PATCH", spine.path_of(NS, "mach", name), {"metadata": {"annotations": {"note": HOSTILE}}},
+                          "application/merge-patch+json")
+    assert status == 200, o
+    say(alone, o, HOSTILE)
+    return o
+
+
+@pytest.mark.parametrize("form", ["text", "json", "yaml"])
+@pytest.mark.parametrize("command", [["machine", "show"], ["why"], ["machine", "list"], ["status"]])
+def test_attack_29_the_text_of_others_is_no_order_to_a_terminal(alone, hostile, command, form):
+    name = hostile["metadata"]["name"]
+    operands = [] if command[-1] in ("list", "status") else [name]
+    out, _ = alone.ctl.run(*command, *operands, "-o", form, code=None)
+    found = ACTED_ON.search(out)
+    assert not found, (found, out)
+    if form == "json" and command == ["machine", "show"]:
+        assert json.loads(out)["metadata"]["annotations"]["note"] == HOSTILE, "the same value"
+        assert "\\u009b" in out and "\\u202e" in out
+    if form == "text" and command == ["why"]:
+        assert "a\\u009b2Jb\\u001b[2Jc\\u202ed" in out, "seen by the one who reads"

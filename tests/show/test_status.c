@@ -89,7 +89,7 @@ Test(show_status, a_populated_system_at_a_glance)
 		"    An administrator decides.\n"
 		"    -> If it is the node's: tecctl approve k1. If not: tecctl deny k1\n"
 		"  Machine m2: NoApprovedKey\n"
-		"    No ?[2Jkey.\n"
+		"    No \\u001b[2Jkey.\n"
 		"    -> Boot the node, which registers its key; if a key waits for you, approve it. See: tecctl why m2\n"
 		"  Machine m3: New\n");
 	cr_expect_eq(json_get_int(s, "machines/byState/NoApprovedKey", 0), 1);

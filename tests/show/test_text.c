@@ -39,18 +39,18 @@ Test(show_text, what_a_terminal_would_act_on_is_not_printed)
 {
 	static const char *const cases[][2] = {
 		{"plain \xc3\xa9", "plain \xc3\xa9"},
-		{"\033[31mred", "?[31mred"},
-		{"a\r\bb", "a??b"},
+		{"\033[31mred", "\\u001b[31mred"},
+		{"a\r\bb", "a\\u000d\\u0008b"},
 		{"two\nlines\tof", "two lines of"},
 		{"\x7f\xc2\x9b"
 		 "31m",
-			"??31m"}, /* DEL, and CSI in one code point */
+			"\\u007f\\u009b31m"}, /* DEL, and CSI in one code point */
 		{"\xe2\x80\xae"
 		 "exe.txt",
-			"?exe.txt"}, /* turns the direction */
-		{"\xe2\x81\xa6x\xe2\x80\xa8y", "?x?y"},
-		{"\xff\xfe", "??"},
-		{"\xe2\x82", "??"}, /* cut off */
+			"\\u202eexe.txt"}, /* turns the direction */
+		{"\xe2\x81\xa6x\xe2\x80\xa8y", "\\u2066x\\u2028y"},
+		{"\xff\xfe", "\\ufffd\\ufffd"},
+		{"\xe2\x82", "\\ufffd\\ufffd"}, /* cut off */
 		{"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
 		{"", ""},
 	};
@@ -63,6 +63,39 @@ Test(show_text, what_a_terminal_would_act_on_is_not_printed)
 	}
 }
 
+/* Every code point of the first plane in a name and a value: nothing of it reaches a terminal, and what is
+ * read back is the same. */
+Test(show_text, documents_are_the_same_value_without_control_characters)
+{
+	for (uint32_t c = 1; c < 0x3000; c++) {
+		char raw[8] = "a", *p = raw + 1;
+		cleanup_json struct json_object *o = json_obj(), *back = NULL;
+		cleanup_strbuf struct strbuf json = STRBUF_INIT, yaml = STRBUF_INIT;
+		struct err err = ERR_INIT;
+
+		if (c < 0x80) {
+			*p++ = (char)c;
+		} else if (c < 0x800) {
+			*p++ = (char)(0xc0 | c >> 6);
+			*p++ = (char)(0x80 | (c & 0x3f));
+		} else {
+			*p++ = (char)(0xe0 | c >> 12);
+			*p++ = (char)(0x80 | (c >> 6 & 0x3f));
+			*p++ = (char)(0x80 | (c & 0x3f));
+		}
+		*p = '\0';
+		json_add_str(o, raw, raw);
+		show_json(&json, o);
+		show_yaml(&yaml, o);
+		if (str_is_control(c)) {
+			cr_assert_null(strstr(json.data, raw), "U+%04x", (unsigned)c);
+			cr_assert_null(strstr(yaml.data, raw), "U+%04x", (unsigned)c);
+		}
+		back = json_parse(json.data, json.len, &json_limits_object, &err);
+		cr_assert(json_object_equal(o, back), "U+%04x: %s", (unsigned)c, err.text);
+	}
+}
+
 Test(show_text, colours_are_for_those_who_asked)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -72,7 +105,7 @@ Test(show_text, colours_are_for_those_who_asked)
 	show_text(&out, true, SHOW_GOOD, "");
 	show_text(&out, true, SHOW_GOOD, NULL);
 	show_text(&out, true, SHOW_BAD, "bad\033");
-	cr_expect_str_eq(strbuf_str(&out), "noplain\033[31mbad?\033[0m");
+	cr_expect_str_eq(strbuf_str(&out), "noplain\033[31mbad\\u001b\033[0m");
 }
 
 Test(show_text, columns_are_as_wide_as_their_widest)

@@ -64,6 +64,15 @@ int str_to_u64(const char *s, uint64_t max, uint64_t *out) __attribute__((warn_u
  */
 int str_to_duration_ms(const char *s, int64_t *out_ms) __attribute__((warn_unused_result));
 
+/* The character at p, its length in *n; U+FFFD for a byte that is not UTF-8. left > 0. */
+uint32_t str_next_char(const char *p, size_t left, size_t *n);
+/* Whether a terminal acts on the character, or shows nothing in its place: control characters, line ends,
+ * what turns the direction of text, what has no width. */
+bool str_is_control(uint32_t c);
+/* Appends the text of another program for a terminal: \uXXXX in the place of those, and of bytes that are
+ * not UTF-8; line ends and tabs stay. Of a JSON text that is the same JSON value. */
+void str_escape(struct strbuf *out, const char *s, size_t len);
+
 /* Percent-encodes everything but RFC 3986 unreserved characters. */
 void str_percent_encode(struct strbuf *out, const char *s, size_t len);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text as people read it in a terminal: tables with kubectl's look, ages, colours, YAML. What comes
- * from an API is another program's text: control characters and marks that turn the direction of
- * writing are never printed as such.
+ * Text as people read it in a terminal: tables with kubectl's look, ages, colours, JSON, YAML. What comes
+ * from an API is another program's text: what str_is_control() names is printed as \uXXXX.
  */
 #ifndef TEC_SHOW_TEXT_H
 #define TEC_SHOW_TEXT_H
@@ -21,7 +20,8 @@ void show_text(struct strbuf *out, bool colours, enum show_colour colour, const 
 void show_safe(struct strbuf *out, const char *text);
 /* "5m12s", "3h4m", "12d": as kubectl. Negative (a clock that is behind) is "0s". */
 void show_age(struct strbuf *out, int64_t seconds);
-/* Any JSON value as a YAML document. */
+/* Any JSON value as a document. */
+void show_json(struct strbuf *out, struct json_object *o);
 void show_yaml(struct strbuf *out, struct json_object *o);
 
 #define SHOW_COLUMNS_MAX 8
