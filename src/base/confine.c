@@ -26,6 +26,9 @@
 #define READ_ACCESS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 /* Of the first version of the interface: read, write, execute, make, remove. */
 #define ALL_ACCESS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
+/* Of the second and the third version; not in every header. */
+#define REFER    (1ull << 13) /* rename and link from one directory to another */
+#define TRUNCATE (1ull << 14)
 
 int confine_process(const struct confine_limits *l, struct err *err)
 {
@@ -34,7 +37,7 @@ int confine_process(const struct confine_limits *l, struct err *err)
 		rlim_t max;
 	} limits[] = {
 		{RLIMIT_CORE, 0},
-		{RLIMIT_FSIZE, 0},
+		{RLIMIT_FSIZE, l->file},
 		{RLIMIT_CPU, l->cpu_s},
 		{RLIMIT_NOFILE, l->descriptors},
 #ifndef HAVE_ASAN
@@ -59,33 +62,49 @@ int confine_process(const struct confine_limits *l, struct err *err)
 	return 0;
 }
 
-static void allow(int ruleset, const char *path)
+/* What cannot be added cannot be opened: the caller sees it there. */
+static void add_rule(int ruleset, int fd, uint64_t access)
 {
-	struct landlock_path_beneath_attr rule = {.allowed_access = READ_ACCESS};
-	struct stat st;
+	struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
 
-	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
-	if (rule.parent_fd < 0)
-		return;
-	if (fstat(rule.parent_fd, &st) == 0) {
-		if (!S_ISDIR(st.st_mode))
-			rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;
-		/* One that cannot be added is one that cannot be read: the caller sees it there. */
-		(void)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
-	}
-	close(rule.parent_fd);
+	(void)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-bool confine_files(const char *const *paths, size_t n)
+static void allow(int ruleset, const char *path)
 {
-	struct landlock_ruleset_attr attr = {.handled_access_fs = ALL_ACCESS};
-	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0)
+		add_rule(ruleset, fd,
+			S_ISDIR(st.st_mode) ? READ_ACCESS : LANDLOCK_ACCESS_FS_READ_FILE);
+	close(fd);
+}
+
+bool confine_files(const char *const *paths, size_t n, int write_fd)
+{
+	long version =
+		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	/* A kernel refuses what its version does not know. */
+	struct landlock_ruleset_attr attr = {.handled_access_fs = ALL_ACCESS |
+								  (version >= 2 ? REFER : 0) |
+								  (version >= 3 ? TRUNCATE : 0)};
+	int ruleset;
 	bool done;
 
+	/* The first version lets nobody rename from one directory to another. */
+	if (write_fd >= 0 && version < 2)
+		return false;
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset < 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		allow(ruleset, paths[i]);
+	if (write_fd >= 0)
+		add_rule(ruleset, write_fd,
+			attr.handled_access_fs & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
 #ifdef HAVE_ASAN
 	allow(ruleset, "/proc"); /* the leak checker looks for its threads at exit */
 #endif

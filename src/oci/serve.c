@@ -25,6 +25,14 @@ static const char *const readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certific
 	"/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
 	"/run/systemd/resolve", "/dev/urandom", "/dev/null"};
 
+int oci_confine(const struct confine_limits *limits, int write_fd, struct err *err)
+{
+	if (confine_process(limits, err) < 0)
+		return -1;
+	(void)confine_files(readable, ARRAY_LEN(readable), write_fd);
+	return 0;
+}
+
 struct answer {
 	struct loop *loop;
 	struct strbuf text;
@@ -102,10 +110,9 @@ int oci_serve(int in_fd, int out_fd, struct err *err)
 	int rc;
 
 	log_setup(LOG_WARN, LOG_TEXT);
-	if (confine_process(&limits, err) < 0 || read_question(in_fd, &q, err) < 0)
+	/* Without Landlock the keys are still in another process. */
+	if (oci_confine(&limits, -1, err) < 0 || read_question(in_fd, &q, err) < 0)
 		return -1;
-	/* Best effort: without it the keys are still in another process, and the limits hold. */
-	(void)confine_files(readable, ARRAY_LEN(readable));
 	log_capture(on_line, &a);
 	ask(&q, &a);
 	log_capture(NULL, NULL);

@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,7 +66,7 @@ static int files_are_out_of_reach(void)
 
 	if (confine_process(&limits, &err) < 0)
 		return 1;
-	if (!confine_files(paths, ARRAY_LEN(paths)))
+	if (!confine_files(paths, ARRAY_LEN(paths), -1))
 		return 77;
 	if (before < 0 || lseek(before, 0, SEEK_END) <= 0)
 		return 2;
@@ -82,6 +84,42 @@ static int files_are_out_of_reach(void)
 		return 8;
 	execl("/usr/bin/true", "true", (char *)NULL);
 	return errno == EACCES ? 0 : 9;
+}
+
+static int one_folder_can_be_written(void)
+{
+	char dir[] = "/tmp/test_confine.XXXXXX", outside[] = "/tmp/test_confine.XXXXXX";
+	struct confine_limits large = limits;
+	struct err err = ERR_INIT;
+	int other = mkstemp(outside), fd;
+
+	large.file = 4;
+	if (other < 0 || !mkdtemp(dir) || confine_process(&large, &err) < 0)
+		return 1;
+	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!confine_files(NULL, 0, fd))
+		return 77;
+	signal(SIGXFSZ, SIG_IGN);
+	other = openat(fd, "file", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	if (other < 0 || write(other, "1234", 4) != 4 || write(other, "5", 1) != -1)
+		return 2;
+	if (mkdirat(fd, "folder", 0700) < 0 || renameat(fd, "file", fd, "folder/file") < 0 ||
+		ftruncate(other, 0) < 0 || unlinkat(fd, "folder/file", 0) < 0 ||
+		unlinkat(fd, "folder", AT_REMOVEDIR) < 0)
+		return 3;
+	if (open(outside, O_WRONLY | O_CLOEXEC) >= 0 || open(outside, O_RDONLY | O_CLOEXEC) >= 0 ||
+		unlink(outside) == 0 || rename(outside, dir) == 0)
+		return 4;
+	return 0;
+}
+
+Test(base_confine, one_folder_can_be_written_and_no_other)
+{
+	int rc = in_child(one_folder_can_be_written);
+
+	if (rc == 77)
+		cr_skip_test("this kernel has no Landlock");
+	cr_assert_eq(rc, 0, "%d", rc);
 }
 
 Test(base_confine, only_the_files_that_are_named_can_be_read)

@@ -16,16 +16,19 @@
 struct confine_limits {
 	uint32_t cpu_s, descriptors;
 	size_t memory; /* address space in bytes; not set under AddressSanitizer, which needs it */
+	size_t file;   /* the largest file that may be written, in bytes; 0: no byte */
 };
-/* Also: no new privileges, no core dumps, no byte written to a file. */
+/* Also: no new privileges, no core dumps. */
 int confine_process(const struct confine_limits *l, struct err *err) MUST_CHECK;
 
 /*
  * From here on only the files at and below these paths can be opened, and those only to be read;
- * paths that are not there are skipped. False: this kernel has no Landlock (Linux 5.13), or does
- * not let us use it, and everything stays as it was. Needs confine_process() first.
+ * paths that are not there are skipped. At and below the directory write_fd (-1: none) files and
+ * directories can be made, written and removed as well. False: this kernel has no Landlock (Linux
+ * 5.13; with write_fd 5.19), or does not let us use it, and everything stays as it was. Needs
+ * confine_process() first.
  */
-bool confine_files(const char *const *paths, size_t n);
+bool confine_files(const char *const *paths, size_t n, int write_fd);
 
 /* The opposite: raises the soft limit of descriptors, within the hard one. What is allowed then;
  * 0: not known. */
