@@ -17,9 +17,11 @@
 
 #include "pcrs_fetch.h"
 
+#include "tec/base/confine.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/base/mem.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/boot/compare.h"
 #include "tec/boot/job.h"
@@ -29,6 +31,11 @@
 #define LOG_MAX   (16u << 20)
 #define TRY_LATER 4 /* exit status */
 #define PRETTY    (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+
+#define MEMORY_MAX  ((size_t)4 << 30)
+#define CPU_S       600u
+#define DESCRIPTORS 256u
+#define RESULT_MAX  ((size_t)64 << 20)
 
 /* A file that gets shorter while its headers are mapped: nothing can be said about it. */
 static void on_sigbus(int signo)
@@ -370,6 +377,46 @@ static int run_job(const struct pcrs_options *o, struct err *err)
 	return status;
 }
 
+/* The folder of the Job's result. -1: there is none, which writing it reports. */
+static int open_result_dir(const struct pcrs_options *o)
+{
+	const char *slash = o->result ? strrchr(o->result, '/') : NULL;
+	cleanup_free char *dir =
+		xstrndup(slash ? o->result : ".", slash ? (size_t)(slash - o->result) + 1 : 1);
+
+	return o->command == PCRS_JOB ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+/*
+ * The files of an image are read without any right but to read them, and to write the result. Not after a
+ * fetch of the same process, which has to remove its own directory.
+ */
+static int confine(const struct pcrs_options *o, struct err *err)
+{
+	static const struct confine_limits limits = {.cpu_s = CPU_S,
+		.descriptors = DESCRIPTORS,
+		.memory = MEMORY_MAX,
+		.file = RESULT_MAX};
+	const char *given[] = {o->rootfs, o->efivars, o->mok_variables, o->efivars_log, o->file};
+	const char *paths[ARRAY_LEN(given) + MODEL_PLATFORMS_MAX];
+	size_t n = 0;
+	int dir;
+
+	if (o->fetch || o->command == PCRS_EXTRACT_VARS || o->command == PCRS_DIGEST)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(given); i++)
+		if (given[i])
+			paths[n++] = given[i];
+	for (size_t i = 0; i < o->n_platforms; i++)
+		paths[n++] = o->platform[i].dir;
+	if (confine_process(&limits, err) < 0)
+		return -1;
+	dir = open_result_dir(o);
+	(void)confine_files(paths, n, dir);
+	close_dir(dir);
+	return 0;
+}
+
 static int run(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
@@ -414,7 +461,7 @@ static int run_all(struct pcrs_options *o, struct err *err)
 	else if (o->command == PCRS_FETCH)
 		status = print_reference(o, &f, err);
 	else
-		status = run(o, err);
+		status = confine(o, err) < 0 ? 1 : run(o, err);
 	pcrs_fetched_fini(&f);
 	return status;
 }

@@ -18,10 +18,14 @@
 #include "tec/boot/needs.h"
 #include "tec/oci/authfile.h"
 #include "tec/oci/image.h"
+#include "tec/oci/serve.h"
 
 #define KEPT_MAX  ((uint64_t)512 << 20)
 #define TOTAL_MAX ((uint64_t)64 << 30)
 #define CA_MAX    (1u << 20)
+
+#define MEMORY_MAX  ((size_t)1 << 30)
+#define DESCRIPTORS 256u
 
 struct running {
 	struct loop *loop;
@@ -84,9 +88,25 @@ static int read_ca(const char *path, struct httpc_tls **out, struct err *err)
 	return *out ? 0 : err_wrap(err, "option --registry-ca");
 }
 
-static void run(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls,
-	const struct secret *auth, struct running *r)
+/*
+ * A process that only fetches gives up what it does not need before the first byte comes: who takes it over
+ * finds no other registry's credentials in it, and opens no file of the user who runs it.
+ */
+static int confine(const struct pcrs_options *o, int into_fd, struct err *err)
 {
+	const struct confine_limits limits = {.cpu_s = o->timeout_s,
+		.descriptors = DESCRIPTORS,
+		.memory = MEMORY_MAX,
+		.file = KEPT_MAX};
+
+	return o->command == PCRS_FETCH ? oci_confine(&limits, into_fd, err) : 0;
+}
+
+/* Takes auth: of what it holds, the fetch keeps what is for its own hosts. */
+static void run(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls,
+	struct oci_authfile *take_auth, struct running *r)
+{
+	const struct secret *auth = oci_authfile_get(take_auth);
 	const struct oci_conf conf = {
 		.mirrors = o->mirrors.items,
 		.n_mirrors = o->mirrors.n,
@@ -117,7 +137,10 @@ static void run(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls
 	r->loop = loop_new();
 	http = httpc_new(r->loop);
 	(void)oci_image_fetch(r->loop, http, &ops, &conf, &spec, &auth, auth != NULL, on_image, r);
-	loop_run(r->loop);
+	oci_authfile_free(take_auth);
+	if (confine(o, into_fd, r->err) == 0)
+		loop_run(r->loop);
+	op_scope_cancel(&ops);
 	httpc_free(http);
 	loop_free(r->loop);
 }
@@ -136,11 +159,10 @@ int pcrs_fetch(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err
 	if (read_ca(o->registry_ca, &tls, err) == 0) {
 		auth = oci_authfile_new(o->registry_auth, err);
 		if (auth)
-			run(o, fd, tls, oci_authfile_get(auth), &r);
+			run(o, fd, tls, auth, &r);
 		else
 			err_wrap(err, "option --registry-auth");
 	}
-	oci_authfile_free(auth);
 	httpc_tls_unref(tls);
 	close(fd);
 	return err_is_set(err) ? -1 : 0;

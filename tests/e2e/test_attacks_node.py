@@ -12,15 +12,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 
 import softtpm
 import spine
 from guarded import handshake
+from ociimage import Scripted
 from teckinds import GROUP
 from tecctl import Tecctl
+from test_attacks import holds, processes_below
 from test_attest import Jwk
+from test_listeners import sanitized
 from test_node_serve import DISK_KEY, SECRET, UUID, Machine, Service, over
 from test_standalone import Standalone
 
@@ -202,3 +206,43 @@ def test_attack_29_the_text_of_others_is_no_order_to_a_terminal(alone, hostile, 
         assert "\\u009b" in out and "\\u202e" in out
     if form == "text" and command == ["why"]:
         assert "a\\u009b2Jb\\u001b[2Jc\\u202ed" in out, "seen by the one who reads"
+
+
+def basic(password):
+    return base64.b64encode(f"user:{password}".encode()).decode()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="reads the memory of another process; next step: run as root")
+def test_attack_29_who_reads_registries_for_tecctl_is_confined(alone, tmp_path):
+    """The process that reads what a registry sends has no way to the files of the administrator, and of the
+    credentials of registries those of this one."""
+    over_, slow, auth = threading.Event(), Scripted(), tmp_path / "auth.json"
+    slow.answers["/v2/a/b/manifests/1"] = lambda handler: over_.wait(120) and None
+    auth.write_text(json.dumps({"auths": {slow.host: {"auth": basic("of-this-registry")},
+                                          "other.example": {"auth": basic("of-another-registry")}}}))
+    argv = alone.ctl.argv("image", "approve", f"--image={slow.host}/a/b:1", f"--insecure-registry={slow.host}",
+                          f"--registry-auth={auth}")
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               env=alone.ctl.env(TEC_TEST_MARK="secret"))
+    try:
+        alone.wait_for(lambda: slow.seen or process.poll() is not None, 30, "a request")
+        assert process.poll() is None, process.stderr.read()
+        child, = processes_below(process.pid)
+        assert os.path.basename(os.readlink(f"/proc/{child}/exe")) == "tec-compute-pcrs"
+        with open(f"/proc/{child}/environ", "rb") as f:
+            assert {v.partition(b"=")[0] for v in f.read().split(b"\0") if v} == {b"PATH", b"TMPDIR"}
+        for password in ("of-another-registry", basic("of-another-registry")):
+            assert not holds(child, password.encode()), password
+        with open(f"/proc/{child}/status", encoding="ascii") as f:
+            assert "NoNewPrivs:\t1\n" in f.read()
+        with open(f"/proc/{child}/limits", encoding="ascii") as f:
+            limits = {line[:26].strip(): line[26:].split()[1] for line in f}
+        assert limits["Max core file size"] == "0" and int(limits["Max file size"]) <= 512 << 20
+        assert int(limits["Max open files"]) <= 256 and int(limits["Max cpu time"]) <= 720
+        assert sanitized() or int(limits["Max address space"]) <= 1 << 30
+    finally:
+        over_.set()
+        process.terminate()
+        process.wait(30)
+        process.stderr.close()
+        slow.close()
