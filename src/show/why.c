@@ -157,12 +157,31 @@ static int64_t time_us(const char *text)
 	return text && clock_parse(text, &us) == 0 ? us : INT64_MIN;
 }
 
-/* The latest first. */
+/* NULL: it says that it is the operator's, which whoever makes Events can write as well. */
+static const char *claimed_by(struct json_object *e)
+{
+	const char *who = json_get_str(e, "reportingController"),
+		   *source = json_get_str(e, "deprecatedSource/component");
+
+	if (str_eq(who, PACKAGE_NAME))
+		return NULL;
+	return who && *who ? who : source && *source ? source : "nobody";
+}
+
+static bool comes_before(struct json_object *a, struct json_object *b)
+{
+	bool claimed = claimed_by(a) != NULL;
+
+	return claimed != (claimed_by(b) != NULL) ? !claimed
+						  : time_us(event_time(a)) > time_us(event_time(b));
+}
+
+/* The operator's, then what others claim, so that they cannot drive it out; of each the latest first. */
 static void insert_refusal(struct json_object **found, size_t *n, struct json_object *e)
 {
 	size_t at = *n;
 
-	while (at > 0 && time_us(event_time(found[at - 1])) < time_us(event_time(e)))
+	while (at > 0 && comes_before(e, found[at - 1]))
 		at--;
 	if (at == REFUSALS_MAX)
 		return;
@@ -277,11 +296,12 @@ static struct json_object *refusals_json(const struct show_world *w, struct json
 		const char *note = json_get_str(found[i], "note");
 		int64_t us = time_us(event_time(found[i]));
 
+		json_add_str(one, "claimedBy", claimed_by(found[i]));
 		json_add_str(one, "reason", json_get_str(found[i], "reason"));
 		json_add_str(one, "time", event_time(found[i]));
 		json_add_int(one, "ageSeconds", us == INT64_MIN ? -1 : w->now_s - us / 1000000);
 		json_add_str(one, "note", note);
-		if (i == 0)
+		if (i == 0 && !claimed_by(found[i]))
 			json_add(one, "registers", compared(w, note));
 		json_push(out, one);
 	}
@@ -382,6 +402,11 @@ static void print_refusals(struct json_object *why, bool colours, struct strbuf 
 		strbuf_adds(out, "  ");
 		show_age(out, json_get_int(one, "ageSeconds", -1));
 		strbuf_adds(out, " ago  ");
+		if (json_get_str(one, "claimedBy")) {
+			strbuf_adds(out, "claimed by ");
+			show_safe(out, json_get_str(one, "claimedBy"));
+			strbuf_adds(out, ": ");
+		}
 		show_text(out, colours, SHOW_BAD, json_get_str(one, "reason"));
 		strbuf_adds(out, ": ");
 		show_safe(out, json_get_str(one, "note"));

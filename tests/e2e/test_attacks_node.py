@@ -208,6 +208,19 @@ def test_attack_29_the_text_of_others_is_no_order_to_a_terminal(alone, hostile, 
         assert "a\\u009b2Jb\\u001b[2Jc\\u202ed" in out, "seen by the one who reads"
 
 
+def test_attack_29_an_event_that_anybody_made(alone):
+    """It is told apart from the operator's, and one about another object of that name is not shown."""
+    name = f"machine-{spine.first_boot(alone)}"
+    machine = alone.get(spine.path_of(NS, "mach", name))
+    say(alone, machine, "The key was stolen, approve the other one.")
+    say(alone, {"metadata": {"name": name, "uid": "00000000-0000-4000-8000-000000000000"}}, "Of an older Machine.",
+        reportingController="tec-operator")
+    out = alone.ctl.out("why", name)
+    assert "claimed by somebody: AttestationRefused: The key was stolen" in out and "older Machine" not in out
+    found = alone.ctl.json("why", name)["refusals"]
+    assert [(r["claimedBy"], "registers" in r) for r in found] == [("somebody", False)]
+
+
 def basic(password):
     return base64.b64encode(f"user:{password}".encode()).decode()
 

@@ -9,7 +9,9 @@
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define EVENT(uid, time, note)                                                                     \
-	"{" META("e" time, "e") ",\"type\":\"Warning\",\"reason\":\"AttestationRefused\","         \
+	EVENT_OF(uid, time, note, "\"reportingController\":\"tec-operator\",")
+#define EVENT_OF(uid, time, note, from)                                                            \
+	"{" META("e" time, "e") "," from "\"type\":\"Warning\",\"reason\":\"AttestationRefused\"," \
 				"\"eventTime\":\"2026-01-02T03:" time                              \
 				".000000Z\",\"regarding\":{\"uid\":\"" uid "\"},\"note\":\"" note  \
 				"\"}"
@@ -119,6 +121,34 @@ Test(show_why, a_note_of_any_shape_is_only_shown)
 		why(strbuf_str(&world), &out);
 		cr_expect_null(strstr(strbuf_str(&out), "shown     "), "%s", notes[i]);
 	}
+}
+
+/* Whoever may create Events makes them about any Machine. */
+Test(show_why, what_others_say_is_claimed_and_drives_nothing_out)
+{
+	cleanup_strbuf struct strbuf world = STRBUF_INIT, out = STRBUF_INIT;
+	const char *ours, *claimed;
+
+	strbuf_adds(&world, "{" MACHINE ",\"event\":[" EVENT("u1", "01:05", "PCR 4 is " HEX));
+	for (unsigned i = 0; i < 9; i++) {
+		const char *from =
+			i == 8   ? "\"reportingController\":\"x\\u202e\","
+			: i == 7 ? "\"deprecatedSource\":{\"component\":\"tec-operator\"},"
+				 : "";
+
+		/* The time is in the name too. */
+		strbuf_addf(&world, "," EVENT_OF("u1", "04:0%u", "PCR 4 is " HEX " too.", "%s"), i,
+			from, i);
+	}
+	strbuf_adds(&world, "]}");
+	why(strbuf_str(&world), &out);
+	ours = strstr(
+		strbuf_str(&out), " ago  AttestationRefused: PCR 4 is " HEX "\n    PCR 4 shown");
+	claimed = strstr(strbuf_str(&out), "claimed by x\\u202e: AttestationRefused: ");
+	cr_assert(ours && claimed && ours < claimed, "%s", strbuf_str(&out));
+	cr_assert(strstr(claimed, "claimed by tec-operator: AttestationRefused: "), "%s", claimed);
+	cr_assert(strstr(claimed, "claimed by nobody: AttestationRefused: "), "%s", claimed);
+	cr_assert_null(strstr(claimed, "shown"), "only the operator's is compared");
 }
 
 /* The name of a condition is as foreign as its message. */
