@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "db_internal.h"
+#include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
@@ -191,6 +192,8 @@ struct apistore_db *apistore_db_open(const struct apistore_db_conf *conf, struct
 	struct apistore_db *db = xcalloc(1, sizeof(*db));
 	cleanup_free char *path = NULL;
 	cleanup_secret struct secret *own = conf->key ? NULL : secret_new_random(SEAL_KEY_LEN);
+	const struct db_verify verify = {
+		.key = conf->key ? conf->key : own, .now_s = clock_wall_s()};
 
 	db->lock_fd = -1;
 	if (conf->dir) {
@@ -199,11 +202,11 @@ struct apistore_db *apistore_db_open(const struct apistore_db_conf *conf, struct
 	}
 	if ((conf->dir && db->lock_fd < 0) ||
 		db_open_file(db, path ? path : ":memory:", conf->vfs, err) < 0 ||
-		db_unlock(db, conf->key ? conf->key : own, err) < 0 ||
-		(path && db_check(db, err) < 0)) {
+		db_unlock(db, verify.key, err) < 0 || (path && db_verify(db, &verify, err) < 0)) {
 		apistore_db_close(db);
 		return NULL;
 	}
+	db->just_restored = db->restored_s && db->rv == db->restored_rv;
 	return db;
 }
 
@@ -219,6 +222,7 @@ void apistore_db_close(struct apistore_db *db)
 		(void)close(db->lock_fd);
 	db_keys_fini(&db->now);
 	db_keys_fini(&db->old);
+	secret_free(db->set_key);
 	free(db);
 }
 
@@ -239,6 +243,7 @@ int apistore_db_begin(struct apistore_db *db, struct err *err)
 		return -1;
 	db->open = true;
 	db->rv_before = db->rv;
+	db->set_before = db->set;
 	db->oldest_before = db->oldest;
 	db->unsettled_then = false;
 	return 0;
@@ -252,6 +257,7 @@ void apistore_db_rollback(struct apistore_db *db)
 		return;
 	db->open = false;
 	db->rv = db->rv_before;
+	db->set = db->set_before;
 	db->oldest = db->oldest_before;
 	/* SQLite has done it by itself after some errors. */
 	if (!sqlite3_get_autocommit(db->sql))
@@ -264,7 +270,8 @@ int apistore_db_commit(struct apistore_db *db, struct err *err)
 		apistore_db_rollback(db);
 		return err_set_http(err, ERR_TRANSIENT, 500, "commit: undone by an earlier error");
 	}
-	if (run_plain(db, DB_COMMIT, "commit", err) < 0) {
+	if ((db->rv != db->rv_before && db_set_put(db, err) < 0) ||
+		run_plain(db, DB_COMMIT, "commit", err) < 0) {
 		apistore_db_rollback(db);
 		return -1;
 	}
@@ -281,6 +288,16 @@ uint64_t apistore_db_rv(const struct apistore_db *db)
 uint64_t apistore_db_oldest(const struct apistore_db *db)
 {
 	return db->oldest;
+}
+
+int64_t apistore_db_restored_s(const struct apistore_db *db)
+{
+	return db->restored_s;
+}
+
+bool apistore_db_just_restored(const struct apistore_db *db)
+{
+	return db->just_restored;
 }
 
 /* ---- writing */
@@ -351,6 +368,22 @@ static int has_owners(struct apistore_db *db, const struct apistore_key *key,
 	return rc != SQLITE_ROW && rc != SQLITE_DONE ? -1 : same && stored == n;
 }
 
+static int drop_owners(struct apistore_db *db, const struct apistore_key *key, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_OWNERS, err);
+	int rc;
+
+	if (!st)
+		return -1;
+	db_bind_key(st, key);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW)
+		db_set_owner(db, &db->set, key, (const char *)sqlite3_column_text(st, 0), true);
+	if (rc != SQLITE_DONE)
+		(void)db_failed(db, "read", err);
+	sqlite3_reset(st);
+	return rc == SQLITE_DONE ? run_for_key(db, DB_DROP_OWNERS, key, err) : -1;
+}
+
 /* Nearly every change leaves them as they are, and then it writes to no page of them. */
 static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n, struct err *err)
@@ -359,7 +392,7 @@ static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 
 	if (same != 0)
 		return same < 0 ? -1 : 0;
-	if (v->prev && run_for_key(db, DB_DROP_OWNERS, &v->key, err) < 0)
+	if (v->prev && drop_owners(db, &v->key, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
 		sqlite3_stmt *st = db_query(db, DB_ADD_OWNER, err);
@@ -370,6 +403,8 @@ static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 		sqlite3_bind_text(st, 4, owners[i], -1, SQLITE_STATIC);
 		if (db_run(db, st, "write", err) < 0)
 			return -1;
+		if (sqlite3_changes(db->sql) > 0) /* not one that is named twice */
+			db_set_owner(db, &db->set, &v->key, owners[i], false);
 	}
 	return 0;
 }
@@ -391,7 +426,8 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	if (!db->open || v->rv <= db->rv)
 		DIE("write of version %llu after %llu", (unsigned long long)v->rv,
 			(unsigned long long)db->rv);
-	if (deletion ? drop_object(db, &v->key, err) < 0 : put_object(db, v, err) < 0)
+	if (db_set_take_away(db, &v->key, err) < 0 ||
+		(deletion ? drop_object(db, &v->key, err) : put_object(db, v, err)) < 0)
 		return -1;
 	if (put_owners(db, v, owners, deletion ? 0 : n_owners, err) < 0)
 		return -1;
@@ -401,7 +437,10 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	db_bind_version(db, st, v);
 	if (db_run(db, st, "write", err) < 0)
 		return -1;
+	if (!deletion)
+		db_set_version(db, &db->set, v, false);
 	db->rv = v->rv;
+	db->newest_s = v->at_s > db->newest_s ? v->at_s : db->newest_s;
 	return 0;
 }
 

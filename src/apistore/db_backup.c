@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "db_internal.h"
+#include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
@@ -142,18 +143,22 @@ void apistore_db_backup_free(struct apistore_db_backup *b)
 
 /* Clients may have seen later versions of what is older now: none of their numbers is given out
  * again, and what they go on from is not there any more, so they list again. */
-static int skip_versions(struct apistore_db *db, struct err *err)
+static int skip_versions(struct apistore_db *db, const struct secret *key, struct err *err)
 {
+	int rc;
+
 	if (apistore_db_begin(db, err) < 0)
 		return -1;
-	if (apistore_db_compact(db, db->rv + RV_SKIPPED, err) == 0)
+	rc = apistore_db_compact(db, db->rv + RV_SKIPPED, err);
+	db->restored_rv = db->rv;
+	if (rc == 0 && db_put_keys(db, key, err) == 0) /* one may have been missing */
 		return apistore_db_commit(db, err);
 	apistore_db_rollback(db);
 	return -1;
 }
 
 /* The file as a database of its own: opened under the key, all of it checked, and made ready. */
-static int prepare_copy(const char *path, const struct secret *key, struct err *err)
+static int prepare_copy(const char *path, const struct db_verify *how, struct err *err)
 {
 	struct apistore_db *db = xcalloc(1, sizeof(*db));
 	cleanup_free uint8_t *wrapped = NULL;
@@ -166,9 +171,9 @@ static int prepare_copy(const char *path, const struct secret *key, struct err *
 	if (rc == 0) /* an empty file is an empty database */
 		rc = err_set(err, ERR_INVALID, "it is not a backup: it holds nothing");
 	else if (rc > 0)
-		rc = db_unlock(db, key, err) == 0 ? db_check(db, err) : -1;
+		rc = db_unlock(db, how->key, err) == 0 ? db_verify(db, how, err) : -1;
 	if (rc == 0)
-		rc = skip_versions(db, err);
+		rc = skip_versions(db, how->key, err);
 	apistore_db_close(db);
 	return rc;
 }
@@ -196,9 +201,10 @@ static int copy_pages(const char *from, const char *to, struct err *err)
 	return run && rc == SQLITE_OK ? 0 : -1;
 }
 
-int apistore_db_backup_restore(
-	const char *path, const char *dir, const struct secret *key, struct err *err)
+int apistore_db_backup_restore(const char *path, const char *dir, const struct secret *key,
+	bool accept_unverified, struct err *err)
 {
+	const struct db_verify how = {key, clock_wall_s(), true, accept_unverified};
 	cleanup_free char *to = xasprintf("%s/" DB_FILE, dir), *part = xasprintf("%s.part", to);
 	int lock = db_lock(dir, err), rc = -1;
 	struct stat st;
@@ -211,7 +217,7 @@ int apistore_db_backup_restore(
 	} else {
 		(void)unlink(part);
 		if (make_file(part, err) == 0 && copy_pages(path, part, err) == 0 &&
-			prepare_copy(part, key, err) == 0)
+			prepare_copy(part, &how, err) == 0)
 			rc = 0;
 		if (rc == 0 && (sync_path(part, O_RDWR) < 0 || rename(part, to) < 0 ||
 				       sync_folder_of(to) < 0))

@@ -51,7 +51,8 @@ struct check {
 	struct strbuf text;           /* of one row */
 	struct sum versions, current; /* of the table version */
 	struct sum objects, by_uid;   /* of the table object */
-	uint64_t *newest;             /* owned: of each object the last version; sorted */
+	struct db_found *found;
+	uint64_t *newest; /* owned: of each object the last version; sorted */
 	size_t n_newest, at;
 };
 
@@ -165,6 +166,8 @@ static void sum_row(struct check *c, enum pass p, sqlite3_stmt *st, struct sum *
 	add(c, sum, &key, r.text[3], r.rv);
 	if (p == OBJECT)
 		add(c, &c->by_uid, &key, r.text[3], 0);
+	if (p == OWNER)
+		db_set_owner(c->db, &c->found->set, &key, r.text[3], false);
 }
 
 static int check_pass(struct check *c, enum pass p, struct sum *sum)
@@ -207,8 +210,12 @@ static bool take_version(void *arg, const struct apistore_version *v)
 
 	add(c, &c->versions, &v->key, "", v->rv);
 	c->at += newest;
-	if (newest && v->event != APISTORE_DELETED)
-		add(c, &c->current, &v->key, v->uid, v->rv);
+	if (v->at_s > c->found->newest_s)
+		c->found->newest_s = v->at_s;
+	if (!newest || v->event == APISTORE_DELETED)
+		return true;
+	add(c, &c->current, &v->key, v->uid, v->rv);
+	db_set_version(c->db, &c->found->set, v, false);
 	return true;
 }
 
@@ -268,9 +275,9 @@ static int check_objects(struct check *c)
 					    : is_damaged(c->err, "objects without their version");
 }
 
-int db_check(struct apistore_db *db, struct err *err)
+int db_check(struct apistore_db *db, struct db_found *found, struct err *err)
 {
-	struct check c = {.db = db, .err = err, .text = STRBUF_INIT};
+	struct check c = {.db = db, .err = err, .text = STRBUF_INIT, .found = found};
 	struct sum indexed;
 	int rc = db_check_pages(db, err);
 

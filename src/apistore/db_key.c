@@ -18,6 +18,7 @@
 
 #define KEY      "key"
 #define OLD_KEY  "key-old"
+#define SET_KEY  "key-rows"
 #define SEALER   "sealed-by"
 #define ALL_ROWS 256
 
@@ -28,14 +29,21 @@ static void bind_wrapped(const char *setting, uint8_t bound[SEAL_TAG_LEN])
 {
 	memset(bound, 0, SEAL_TAG_LEN);
 	memcpy(bound, "tec apistore key", 16);
-	if (!str_eq(setting, KEY))
+	if (str_eq(setting, OLD_KEY))
 		memcpy(bound + 16, " before", 7);
+	else if (str_eq(setting, SET_KEY))
+		memcpy(bound + 16, " of rows", 8);
 }
 
-static void keys_set(struct db_keys *keys, struct secret *take_key)
+/* Another version of the database has other ones: its rows are none of this one. */
+static void keys_set(struct db_keys *keys, struct secret *take_key, int64_t version)
 {
-	*keys = (struct db_keys){
-		take_key, seal_subkey(take_key, "db-seals"), seal_subkey(take_key, "db-tags.")};
+	if (version < DB_VERSION)
+		*keys = (struct db_keys){take_key, seal_subkey(take_key, "db-seals"),
+			seal_subkey(take_key, "db-tags."), NULL};
+	else
+		*keys = (struct db_keys){take_key, seal_subkey(take_key, "db-seal3"),
+			seal_subkey(take_key, "db-tags3"), seal_subkey(take_key, "db-rows3")};
 }
 
 void db_keys_fini(struct db_keys *keys)
@@ -43,6 +51,7 @@ void db_keys_fini(struct db_keys *keys)
 	secret_free(keys->key);
 	secret_free(keys->seal);
 	secret_free(keys->tag);
+	secret_free(keys->set);
 	*keys = (struct db_keys){0};
 }
 
@@ -57,20 +66,22 @@ static int put_wrapped(struct apistore_db *db, const char *setting, const struct
 	return db_put_setting(db, setting, wrapped, SEAL_KEY_LEN + SEAL_OVERHEAD, err);
 }
 
-static int put_keys(struct apistore_db *db, const struct secret *key, struct err *err)
+int db_put_keys(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	char id[SEAL_ID_LEN + 1];
 
 	seal_key_id(key, id);
 	if (put_wrapped(db, KEY, db->now.key, key, err) < 0 ||
-		(db->old.key && put_wrapped(db, OLD_KEY, db->old.key, key, err) < 0))
+		put_wrapped(db, SET_KEY, db->set_key, key, err) < 0 ||
+		(db->old.key && put_wrapped(db, OLD_KEY, db->old.key, key, err) < 0) ||
+		db_put_setting(db, SEALER, id, SEAL_ID_LEN, err) < 0)
 		return -1;
-	return db_put_setting(db, SEALER, id, SEAL_ID_LEN, err);
+	return db_set_put(db, err);
 }
 
-/* 1: keys are set; 0: there is no such setting; -2: another key wrapped it; -1: err is set. */
+/* 1: out is set; 0: there is no such setting; -2: another key wrapped it; -1: err is set. */
 static int get_wrapped(struct apistore_db *db, const char *setting, const struct secret *key,
-	struct db_keys *keys, struct err *err)
+	struct secret **out, struct err *err)
 {
 	cleanup_free uint8_t *wrapped = NULL;
 	cleanup_secret struct secret *own = secret_new(SEAL_KEY_LEN);
@@ -84,7 +95,7 @@ static int get_wrapped(struct apistore_db *db, const char *setting, const struct
 	if (len != SEAL_KEY_LEN + SEAL_OVERHEAD ||
 		seal_open(key, bound, wrapped, len, secret_bytes(own)) < 0)
 		return -2;
-	keys_set(keys, steal_ptr(&own));
+	*out = steal_ptr(&own);
 	return 1;
 }
 
@@ -97,10 +108,12 @@ static int new_key(struct apistore_db *db, const struct secret *key, struct err 
 	if (has_rows)
 		return err_set(err, ERR_INVALID,
 			"the database is damaged (it has no key): restore a backup");
-	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN));
+	db->version = DB_VERSION;
+	db->set_key = secret_new_random(SEAL_KEY_LEN);
+	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN), DB_VERSION);
 	if (apistore_db_begin(db, err) < 0)
 		return -1;
-	if (put_keys(db, key, err) < 0) {
+	if (db_put_keys(db, key, err) < 0 || db_put_version(db, err) < 0) {
 		apistore_db_rollback(db);
 		return -1;
 	}
@@ -124,18 +137,33 @@ static int refuse_key(struct apistore_db *db, const struct secret *key, struct e
 		id ? log_escn((char *)id, len) : "?", have);
 }
 
+/* Where it is missing, the digests of another one are not those that were kept. */
+static int unlock_set_key(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	int rc = db->version < DB_VERSION ? 0 : get_wrapped(db, SET_KEY, key, &db->set_key, err);
+
+	if (!db->set_key)
+		db->set_key = secret_new_random(SEAL_KEY_LEN);
+	return rc == -1 ? -1 : 0;
+}
+
 int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
 {
-	int rc = get_wrapped(db, KEY, key, &db->now, err);
+	struct secret *own = NULL, *old = NULL;
+	int rc = get_wrapped(db, KEY, key, &own, err);
 
 	if (rc == 0)
 		return new_key(db, key, err);
+	if (rc == 1) {
+		keys_set(&db->now, own, db->version);
+		rc = get_wrapped(db, OLD_KEY, key, &old, err);
+	}
 	if (rc == 1)
-		rc = get_wrapped(db, OLD_KEY, key, &db->old, err);
+		keys_set(&db->old, old, db->version);
 	if (rc == -2)
 		return refuse_key(db, key, err);
 	db->reseal_until = db->rv;
-	return rc < 0 ? -1 : 0;
+	return rc < 0 ? -1 : unlock_set_key(db, key, err);
 }
 
 /* ---- another key */
@@ -146,9 +174,9 @@ int apistore_db_rekey(struct apistore_db *db, const struct secret *key, struct e
 	if (apistore_db_reseal_all(db, err) < 0 || apistore_db_begin(db, err) < 0)
 		return -1;
 	db->old = db->now;
-	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN));
+	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN), DB_VERSION);
 	db->unsettled_then = true;
-	if (put_keys(db, key, err) < 0 || apistore_db_commit(db, err) < 0) {
+	if (db_put_keys(db, key, err) < 0 || apistore_db_commit(db, err) < 0) {
 		apistore_db_rollback(db);
 		db_keys_fini(&db->now);
 		db->now = db->old;
@@ -253,4 +281,39 @@ int apistore_db_reseal_all(struct apistore_db *db, struct err *err)
 	while ((rc = apistore_db_reseal(db, ALL_ROWS, SIZE_MAX, err)) > 0)
 		;
 	return rc;
+}
+
+/* ---- a database of an earlier version */
+
+static int seal_all_again(struct apistore_db *db, struct err *err)
+{
+	struct batch b = {db, err, SIZE_MAX, 1};
+
+	db->reseal_at = 0;
+	db->reseal_until = db->rv;
+	while (b.rc > 0)
+		(void)!reseal_next(&b);
+	return b.rc;
+}
+
+int db_convert(struct apistore_db *db, const struct secret *key, struct err *err)
+{
+	struct db_keys was;
+	int rc;
+
+	if (apistore_db_reseal_all(db, err) < 0 || apistore_db_begin(db, err) < 0)
+		return -1;
+	was = db->now;
+	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN), DB_VERSION);
+	rc = db_put_keys(db, key, err);
+	db->old = was; /* which is not kept */
+	db->unsettled_then = true;
+	if (rc < 0 || seal_all_again(db, err) < 0 || db_put_version(db, err) < 0 ||
+		apistore_db_commit(db, err) < 0) {
+		apistore_db_rollback(db);
+		return -1;
+	}
+	db_keys_fini(&db->old);
+	db->version = DB_VERSION;
+	return apistore_db_settle(db, err);
 }

@@ -23,7 +23,8 @@
 #define APPLICATION_ID 0x74656331 /* "tec1" */
 #define FIRST_RV       1000
 
-/* migrations[i] makes tables of version i + 1 out of those of version i. */
+/* migrations[i] makes tables of version i + 1 out of those of version i. Those of DB_VERSION are the
+ * same as before, and its rows are made by db_convert(). */
 static const char *const migrations[] = {
 	"CREATE TABLE setting(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
 	"CREATE TABLE version(rv INTEGER PRIMARY KEY, type INTEGER NOT NULL, resource TEXT NOT NULL,"
@@ -88,7 +89,7 @@ static int number(struct apistore_db *db, const char *sql, int64_t *out, struct 
 
 static int migrate(struct apistore_db *db, struct err *err)
 {
-	const int64_t newest = (int64_t)ARRAY_LEN(migrations);
+	const int64_t tables_version = (int64_t)ARRAY_LEN(migrations);
 	int64_t version = 0, id = 0, tables = 0;
 	char text[96];
 
@@ -99,25 +100,74 @@ static int migrate(struct apistore_db *db, struct err *err)
 	if (tables > 0 && id != APPLICATION_ID)
 		return err_set(err, ERR_INVALID,
 			"the database was made by another program, or is damaged: restore a backup");
-	if (version < 0 || version > newest)
+	if (version < 0 || version > DB_VERSION)
 		return err_set(err, ERR_INVALID,
 			"the database has version %lld, and this program knows %lld: start the "
 			"newer program that wrote it, or restore a backup",
-			(long long)version, (long long)newest);
-	if (version == newest)
+			(long long)version, (long long)DB_VERSION);
+	db->version = version;
+	if (version >= tables_version)
 		return 0;
 	if (version > 0 && db_check_pages(db, err) < 0)
 		return -1; /* as it is: what is damaged is not rebuilt */
 	if (exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
 		return -1;
-	for (int64_t v = version; v < newest; v++)
+	for (int64_t v = version; v < tables_version; v++)
 		if (exec(db, migrations[v], "migrate", err) < 0)
 			return -1; /* closing undoes it */
 	(void)snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%lld",
-		APPLICATION_ID, (long long)newest);
+		APPLICATION_ID, (long long)tables_version);
 	if (exec(db, text, "migrate", err) < 0 || exec(db, "COMMIT", "migrate", err) < 0)
 		return -1;
+	db->version = tables_version;
 	return 0;
+}
+
+int db_put_version(struct apistore_db *db, struct err *err)
+{
+	char text[40];
+
+	(void)snprintf(text, sizeof(text), "PRAGMA user_version=%d", DB_VERSION);
+	return exec(db, text, "convert", err);
+}
+
+/* What the tables, indexes, triggers and views of a database are; the caller frees. NULL: it cannot be
+ * read. */
+static char *schema_of(sqlite3 *sql)
+{
+	static const char all[] =
+		"SELECT group_concat(type || name || tbl_name || coalesce(sql, '')) FROM "
+		"(SELECT * FROM sqlite_master ORDER BY type, name)";
+	sqlite3_stmt *st = NULL;
+	char *text = NULL;
+
+	if (sqlite3_prepare_v2(sql, all, -1, &st, NULL) == SQLITE_OK &&
+		sqlite3_step(st) == SQLITE_ROW)
+		text = xstrdup((const char *)sqlite3_column_text(st, 0));
+	sqlite3_finalize(st);
+	return text;
+}
+
+/* Those of our own making and no others: a trigger that somebody added would change rows as soon as
+ * one is written. */
+static int check_schema(struct apistore_db *db, struct err *err)
+{
+	cleanup_free char *have = schema_of(db->sql), *want = NULL;
+	sqlite3 *scratch = NULL;
+	int rc = sqlite3_open_v2(":memory:", &scratch,
+		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+
+	for (size_t i = 0; rc == SQLITE_OK && i < ARRAY_LEN(migrations); i++)
+		rc = sqlite3_exec(scratch, migrations[i], NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		want = schema_of(scratch);
+	sqlite3_close(scratch);
+	if (!want)
+		return err_set(err, ERR_TRANSIENT, "open: SQLite makes no tables in memory");
+	return have && str_eq(have, want)
+		       ? 0
+		       : err_set(err, ERR_INVALID,
+				 "the database is damaged (its tables are not those that tec-operator makes): restore a backup");
 }
 
 static int read_number(struct apistore_db *db, const char *name, uint64_t *out, struct err *err)
@@ -128,7 +178,7 @@ static int read_number(struct apistore_db *db, const char *name, uint64_t *out, 
 
 	if (rc <= 0)
 		return rc;
-	if (str_to_u64((const char *)value, INT64_MAX, out) < 0)
+	if (str_to_u64((const char *)value, INT64_MAX / 2, out) < 0) /* some are still to come */
 		return err_set(
 			err, ERR_INVALID, "the database is damaged (%s): restore a backup", name);
 	return 0;
@@ -180,7 +230,8 @@ int db_open_file(struct apistore_db *db, const char *path, const char *vfs, stru
 		    vfs) != SQLITE_OK)
 		return db_failed(db, log_esc(path), err);
 	(void)sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	if (exec(db, settings, "open", err) < 0 || migrate(db, err) < 0)
+	if (exec(db, settings, "open", err) < 0 || migrate(db, err) < 0 ||
+		check_schema(db, err) < 0)
 		return -1;
 	return read_rv(db, err);
 }

@@ -131,9 +131,18 @@ static bool spec_within(struct json_object *a, struct json_object *b)
 	return true;
 }
 
+/* Now, but after every object that was restored. */
+static int64_t creation_s(const struct apistore_objects *s)
+{
+	int64_t now_s = clock_wall_s(), restored_s = apistore_db_restored_s(s->db);
+
+	return now_s > restored_s ? now_s : restored_s + 1;
+}
+
 /* Name and namespace, whatever the client says; uid and creationTimestamp where they are missing:
  * as they were, or new ones (was NULL). */
-static void identify(struct json_object *o, const struct apistore_key *key, struct json_object *was)
+static void identify(const struct apistore_objects *s, struct json_object *o,
+	const struct apistore_key *key, struct json_object *was)
 {
 	struct json_object *m = apistore_objects_meta(o);
 	char uid[UUID_TEXT_LEN + 1], now[CLOCK_RFC3339_LEN];
@@ -146,7 +155,7 @@ static void identify(struct json_object *o, const struct apistore_key *key, stru
 		json_add_str(m, "uid", was ? json_get_str(was, "metadata/uid") : uid);
 	}
 	if (!json_get(m, "creationTimestamp")) {
-		clock_format(clock_wall_s(), now);
+		clock_format(creation_s(s), now);
 		json_add_str(m, "creationTimestamp",
 			was ? json_get_str(was, "metadata/creationTimestamp") : now);
 	}
@@ -330,7 +339,7 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 	size_t head;
 
 	*out = (struct apistore_stored){.o = take_o};
-	identify(take_o, key, was);
+	identify(s, take_o, key, was);
 	if (was) {
 		json_add_str(apistore_objects_meta(take_o), "resourceVersion",
 			json_get_str(was, "metadata/resourceVersion"));

@@ -289,7 +289,7 @@ int standalone_restore(const struct options *o, struct err *err)
 			       : err_wrap(err,
 					 "a backup opens only with the sealing key of the operator that made it, which must be there first");
 	rc = apistore_db_backup_restore(o->restore, o->standalone,
-		apistore_sealing_key(apistore_authority_sealing(a)), err);
+		apistore_sealing_key(apistore_authority_sealing(a)), false, err);
 	apistore_authority_close(a);
 	if (rc == 0)
 		printf("tec-operator: restored %s into %s; next step: start tec-operator --standalone=%s\n",

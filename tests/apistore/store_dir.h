@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -50,6 +51,26 @@ static inline void store_dir_down(void)
 static inline struct apistore_db *store_open(const char *vfs, struct err *err)
 {
 	return apistore_db_open(&(const struct apistore_db_conf){dir, vfs, key}, err);
+}
+
+/* SQL on the closed database: the number that it gives. */
+static inline int64_t sql(const char *text)
+{
+	cleanup_free char *path = in_dir("store.db");
+	sqlite3_stmt *st = NULL;
+	sqlite3 *db = NULL;
+	int64_t n = -1;
+
+	cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+	while (*text) {
+		cr_assert_eq(sqlite3_prepare_v2(db, text, -1, &st, &text), SQLITE_OK, "%s",
+			sqlite3_errmsg(db));
+		if (sqlite3_step(st) == SQLITE_ROW)
+			n = sqlite3_column_int64(st, 0);
+		cr_assert_eq(sqlite3_finalize(st), SQLITE_OK, "%s", sqlite3_errmsg(db));
+	}
+	cr_assert_eq(sqlite3_close(db), SQLITE_OK);
+	return n;
 }
 
 static inline char *slurp(const char *path, size_t *len)

@@ -6,10 +6,8 @@
 #include "config.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
 
 #include "apistore/fault_store.h"
-#include "tec/apistore/gc.h"
 
 TestSuite(apistore_db_open, .init = fault_store_up, .fini = fault_store_down, .timeout = 300);
 
@@ -18,44 +16,23 @@ static const char to_1[] = "DROP INDEX version_of;"
 			   "CREATE UNIQUE INDEX version_of ON version(resource, ns, name, rv);"
 			   "CREATE INDEX object_ns ON object(ns); PRAGMA user_version=1";
 
-/* SQL on the closed database: the number that it gives. */
-static int64_t sql(const char *text)
-{
-	cleanup_free char *path = in_dir("store.db");
-	sqlite3_stmt *st = NULL;
-	sqlite3 *db = NULL;
-	int64_t n = -1;
-
-	cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-	while (*text) {
-		cr_assert_eq(sqlite3_prepare_v2(db, text, -1, &st, &text), SQLITE_OK, "%s",
-			sqlite3_errmsg(db));
-		if (sqlite3_step(st) == SQLITE_ROW)
-			n = sqlite3_column_int64(st, 0);
-		cr_assert_eq(sqlite3_finalize(st), SQLITE_OK, "%s", sqlite3_errmsg(db));
-	}
-	cr_assert_eq(sqlite3_close(db), SQLITE_OK);
-	return n;
-}
-
-static void put(const struct apistore_key *k, const char *text)
-{
-	json_object_put(apistore_objects_put(s, k, json_of(text)));
-}
-
+/* A store that version 0.2.0 wrote: ns/a twice, ns/s, ns/gone, other/a; gone was deleted. */
 static void fill(void)
 {
-	struct err err = ERR_INIT;
+	cleanup_free char *file = xasprintf("%s/apistore/store-0.2.0.sql", getenv("TEST_DATA"));
+	cleanup_free char *path = in_dir("store.db"), *text = NULL;
+	size_t len = 0;
 
-	open_store(NULL);
-	put(A_THING("a"), "{\"spec\":1}"); /* 1001 */
-	put(A_THING("a"), "{\"spec\":2}");
-	put(A_SECRET("s"), "{\"spec\":3}");
-	put(A_THING("gone"), "{}");
-	put(&(const struct apistore_key){"things.example.io", "other", "a"}, "{}");
-	json_object_put(apistore_gc_delete(s, A_THING("gone"), APISTORE_POLICY_DEFAULT));
-	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
-	close_store();
+	text = slurp(file, &len);
+	cr_assert_not_null(text, "%s", file);
+	(void)unlink(path);
+	memset(secret_bytes(key), 'k', SEAL_KEY_LEN);
+	(void)sql(text);
+}
+
+static void fill_1(void)
+{
+	fill();
 	(void)sql(to_1);
 }
 
@@ -88,7 +65,7 @@ static void expect_filled(void)
 	cleanup_json struct json_object *o = apistore_objects_get(s, A_SECRET("s"));
 	cr_expect_eq(json_get_int(o, "spec", 0), 3);
 	close_store();
-	cr_expect_eq(sql("PRAGMA user_version"), 2);
+	cr_expect_eq(sql("PRAGMA user_version"), 3);
 	cr_expect_eq(sql("SELECT count(*) FROM sqlite_master WHERE type='index' AND sql<>'' AND "
 			 "(name='object_ns' OR sql LIKE '%UNIQUE%')"),
 		0);
@@ -98,7 +75,7 @@ static void expect_filled(void)
 
 Test(apistore_db_open, an_earlier_database_is_migrated)
 {
-	fill();
+	fill_1();
 	cr_assert_eq(sql("PRAGMA user_version"), 1);
 	expect_filled();
 	expect_filled();
@@ -126,9 +103,9 @@ Test(apistore_db_open, a_migration_survives_kill_9_at_every_write)
 {
 	unsigned at = 1;
 
-	for (fill(); !is_opened_before(at); at++) {
+	for (fill_1(); !is_opened_before(at); at++) {
 		expect_filled();
-		(void)sql(to_1);
+		fill_1();
 	}
 	cr_expect_gt(at, 5, "only %u writes", at);
 }
@@ -138,7 +115,7 @@ Test(apistore_db_open, a_migration_that_fails_is_undone)
 	static const enum fault_what whats[] = {FAULT_FULL, FAULT_WRITE, FAULT_HALF};
 	unsigned failed = 0;
 
-	fill();
+	fill_1();
 	for (unsigned n = 1; n <= 12; n++) {
 		for (size_t i = 0; i < ARRAY_LEN(whats); i++) {
 			struct err err = ERR_INIT;
@@ -151,7 +128,7 @@ Test(apistore_db_open, a_migration_that_fails_is_undone)
 			fault_vfs_set(FAULT_NONE, 0, false);
 			apistore_db_close(db);
 			expect_filled();
-			(void)sql(to_1);
+			fill_1();
 		}
 	}
 	cr_expect_gt(failed, 9, "only %u", failed);
@@ -164,7 +141,7 @@ Test(apistore_db_open, what_is_damaged_is_not_migrated)
 	int64_t root;
 	int fd;
 
-	fill();
+	fill_1();
 	root = sql("SELECT rootpage FROM sqlite_master WHERE name='owner'");
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	cr_assert_eq(pwrite(fd, "\xff\xff\xff\xff", 4, (root - 1) * 4096 + 3), 4);
@@ -173,4 +150,86 @@ Test(apistore_db_open, what_is_damaged_is_not_migrated)
 	cr_expect(strstr(err.text, "damaged"), "%s", err.text);
 	cr_expect(strstr(err.text, "restore a backup"), "%s", err.text);
 	cr_expect_eq(sql("PRAGMA user_version"), 1);
+}
+
+/* ---- of version 0.2.0: its rows can be another set than was written */
+
+Test(apistore_db_open, a_database_of_0_2_0_is_taken_as_restored)
+{
+	int64_t before = clock_wall_s();
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	for (int i = 0; i < 2; i++) {
+		fill();
+		db = store_open(NULL, &err);
+		cr_assert_not_null(db, "%s", err.text);
+		cr_expect_geq(apistore_db_restored_s(db), before);
+		cr_expect(apistore_db_just_restored(db));
+		apistore_db_close(db);
+	}
+	expect_filled();
+	open_store(NULL);
+	cr_expect_geq(apistore_db_restored_s(apistore_objects_db(s)), before);
+	json_object_put(apistore_objects_put(s, A_THING("b"), json_of("{}")));
+	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
+	close_store();
+	open_store(NULL);
+	cr_expect_not(apistore_db_just_restored(apistore_objects_db(s)));
+}
+
+Test(apistore_db_open, what_is_younger_than_the_clock_was_restored_too)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db;
+
+	fill();
+	(void)sql("UPDATE version SET at=9000000000 WHERE rv=1005");
+	db = store_open(NULL, &err);
+	cr_assert_not_null(db, "%s", err.text);
+	cr_expect_eq(apistore_db_restored_s(db), 9000000000);
+	apistore_db_close(db);
+	fill();
+	(void)sql("UPDATE version SET at=9223372036854775807 WHERE rv=1001");
+	db = store_open(NULL, &err);
+	cr_assert_not_null(db, "%s", err.text);
+	cr_expect_eq(apistore_db_restored_s(db), 253402300798);
+	apistore_db_close(db);
+}
+
+Test(apistore_db_open, rows_of_0_2_0_are_not_those_of_a_later_version)
+{
+	cleanup_free char *path = in_dir("store.db"), *past = in_dir("past"), *attach = NULL;
+	struct err err = ERR_INIT;
+
+	fill();
+	cr_assert_eq(rename(path, past), 0);
+	fill();
+	expect_filled();
+	attach = xasprintf("ATTACH '%s' AS past; INSERT OR REPLACE INTO main.version "
+			   "SELECT * FROM past.version WHERE rv=1003",
+		past);
+	(void)sql(attach);
+	cr_expect_null(store_open(NULL, &err));
+	cr_expect(strstr(err.text, "not what was written"), "%s", err.text);
+}
+
+/* With the record of the set away, as a store of before. */
+Test(apistore_db_open, a_store_does_not_pass_for_an_earlier_one)
+{
+	struct err err = ERR_INIT;
+
+	for (int version = 1; version <= 2; version++) {
+		cleanup_free char *away = xasprintf(
+			"DELETE FROM setting WHERE name LIKE '%%rows'; PRAGMA user_version=%d",
+			version);
+
+		fill();
+		expect_filled();
+		(void)sql(version == 1 ? to_1 : "SELECT 1");
+		(void)sql(away);
+		err_clear(&err);
+		cr_expect_null(store_open(NULL, &err));
+		cr_expect(strstr(err.text, "damaged"), "%s", err.text);
+	}
 }

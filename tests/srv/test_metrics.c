@@ -101,7 +101,7 @@ Test(srv_metrics, has_the_families_an_operator_looks_at)
 		"\nprocess_cpu_seconds_total ",
 		"\nprocess_open_fds ",
 		"\nprocess_start_time_seconds ",
-		"\ntec_secrets_in_memory 3\n", /* of the database behind the fake */
+		"\ntec_secrets_in_memory 5\n", /* of the database behind the fake */
 		"\ntec_build_info{version=\"" PACKAGE_VERSION "\",compiler=\"",
 	};
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;

@@ -8,6 +8,12 @@
  * its resource, namespace, name, uid and version: what was changed from outside is not served. The
  * database's key is wrapped under a sealing key that the database does not hold.
  *
+ * So is the set of current versions and their owners, as a digest that each transaction writes: a
+ * database in which one was deleted, added or put back to an earlier version is not opened. A whole
+ * database that is older cannot be told from the newest one, and neither can one of before 0.3.0,
+ * which had no digest: what is restored from a backup, and what is of such a version, is marked with
+ * the time of that.
+ *
  * All that is written between apistore_db_begin() and _commit() is durable together or not at all.
  * Text that is handed out is borrowed for the call. Errors: ERR_CONFLICT another process has it,
  * ERR_DENIED another sealing key, ERR_INVALID damaged or of a newer version, ERR_TRANSIENT the
@@ -64,6 +70,11 @@ void apistore_db_rollback(struct apistore_db *db);
 /* The last resourceVersion there is, and the one from which the history is complete. */
 uint64_t apistore_db_rv(const struct apistore_db *db);
 uint64_t apistore_db_oldest(const struct apistore_db *db);
+/* When it was last restored, or taken from a version before 0.3.0, wall clock; 0: never. No object
+ * that was in it then was made later, by whatever clock. */
+int64_t apistore_db_restored_s(const struct apistore_db *db);
+/* It was, and nothing had been written since then when it was opened. */
+bool apistore_db_just_restored(const struct apistore_db *db);
 
 /* v->rv is greater than every one before. A deletion of what was sealed takes its older versions
  * along, so body of a deletion holds no key. owners: the uids of its owners. */
@@ -148,8 +159,9 @@ struct apistore_db_backup *apistore_db_backup_start(
 int apistore_db_backup_step(struct apistore_db_backup *b, struct err *err) MUST_CHECK;
 void apistore_db_backup_free(struct apistore_db_backup *b);
 /* Puts a backup into dir, which holds no database yet, after all of it was checked. Its versions go
- * on far above those it had, and watches from before get 410. */
-int apistore_db_backup_restore(
-	const char *path, const char *dir, const struct secret *key, struct err *err) MUST_CHECK;
+ * on far above those it had, and watches from before get 410. accept_unverified: its set of versions
+ * need not be the one that was written. */
+int apistore_db_backup_restore(const char *path, const char *dir, const struct secret *key,
+	bool accept_unverified, struct err *err) MUST_CHECK;
 
 #endif
