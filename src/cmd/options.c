@@ -70,6 +70,8 @@ static const struct conf_option table[] = {
 		.help = "Of --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, which is made."},
 	{"restore", CONF_FILE, "FILE",
 		.help = "With --standalone: put the backup FILE into DIR, which holds no objects yet, and exit."},
+	{"accept-unverified", CONF_BOOL, "BOOL", "false",
+		.help = "With --restore: accept a backup in which objects were deleted, added or replaced by older ones. Check what it holds before nodes can reach it."},
 	{"registry-mirror", CONF_STRING, "LIST", .group = "Registries of images",
 		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
 	{"insecure-registry", CONF_STRING, "LIST",
@@ -177,6 +179,9 @@ static int read_standalone(struct options *o, struct err *err)
 	o->plain_kbs = conf_bool(o->conf, "plain-kbs");
 	o->sealing_key = conf_str(o->conf, "sealing-key");
 	o->restore = conf_str(o->conf, "restore");
+	o->accept_unverified = conf_bool(o->conf, "accept-unverified");
+	if (o->accept_unverified && !o->restore)
+		return err_set(err, ERR_INVALID, "option --accept-unverified needs --restore");
 	for (size_t i = 0; !dir && i < ARRAY_LEN(needs); i++)
 		if (conf_is_set(o->conf, needs[i]))
 			return err_set(

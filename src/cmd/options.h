@@ -35,6 +35,7 @@ struct options {
 	const char *listen_api, *public_address;
 	bool plain_kbs;
 	const char *sealing_key, *restore; /* files; NULL: not given */
+	bool accept_unverified;
 	struct registries_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */
 	const char *listen_register, *listen_register_ak, *listen_health;

@@ -57,6 +57,8 @@ static int connect_standalone(struct parts *p, struct err *err)
 	if (!p->standalone)
 		return -1;
 	p->ns = xstrdup(standalone_ns(p->standalone));
+	p->state.restored_s =
+		apistore_db_restored_s(apistore_objects_db(standalone_objects(p->standalone)));
 	p->http = httpc_new(p->loop);
 	p->api = standalone_transport(p->standalone);
 	if (!p->options->guard.listen_kbs)

@@ -4,6 +4,7 @@
 
 #include "standalone.h"
 
+#include "standalone_restored.h"
 #include "standalone_tls.h"
 
 #include <stdio.h>
@@ -198,6 +199,8 @@ static int fill(struct standalone *s, struct err *err)
 		return -1;
 	if (s->options->public_address && put_cluster(s, err) < 0)
 		return -1;
+	if (standalone_restored_report(s->objects, s->ns, err) < 0)
+		return -1;
 	return apistore_objects_commit(s->objects, err);
 }
 
@@ -289,7 +292,7 @@ int standalone_restore(const struct options *o, struct err *err)
 			       : err_wrap(err,
 					 "a backup opens only with the sealing key of the operator that made it, which must be there first");
 	rc = apistore_db_backup_restore(o->restore, o->standalone,
-		apistore_sealing_key(apistore_authority_sealing(a)), false, err);
+		apistore_sealing_key(apistore_authority_sealing(a)), o->accept_unverified, err);
 	apistore_authority_close(a);
 	if (rc == 0)
 		printf("tec-operator: restored %s into %s; next step: start tec-operator --standalone=%s\n",

@@ -67,7 +67,7 @@ static const struct advice {
 
 	{SHOW_KEY, "Registration", "It passes when a Machine with its uuid is there.", true},
 	{SHOW_KEY, "MachineHasKey",
-		"Its Machine has another key, or had one. If the node was reinstalled: tecctl approve %",
+		"Its Machine has another key, had one, or was restored from a backup. If the key is the node's: tecctl approve %",
 		false},
 	{SHOW_KEY, "ManualApproval", "If it is the node's: tecctl approve %. If not: tecctl deny %",
 		false},

@@ -25,3 +25,8 @@ bool state_since_is_older(const struct state *s, const struct kobj *o)
 {
 	return o->created_s < state_since_s(s);
 }
+
+bool state_since_was_restored(const struct state *s, const struct kobj *o)
+{
+	return s->restored_s != 0 && o->created_s <= s->restored_s;
+}

@@ -157,6 +157,17 @@ Test(cmd_options, controllers_are_chosen)
 	cr_expect_eq(read_words("--standalone=/x --controllers=trustee"), CONF_BAD);
 }
 
+Test(cmd_options, only_a_restore_accepts_what_is_unverified)
+{
+	cr_expect_eq(read_words("--standalone=/x --accept-unverified"), CONF_BAD);
+	cr_expect_eq(read_words("--restore=/dev/null --accept-unverified"), CONF_BAD);
+	cr_assert_eq(read_words("--standalone=/x --restore=/dev/null"), CONF_RUN);
+	cr_expect_not(o.accept_unverified);
+	cr_assert_eq(
+		read_words("--standalone=/x --restore=/dev/null --accept-unverified"), CONF_RUN);
+	cr_expect(o.accept_unverified);
+}
+
 Test(cmd_options, lists_keep_their_order_without_blanks)
 {
 	char name[] = "tec-operator", insecure[] = "--insecure-registry=b",

@@ -956,12 +956,56 @@ Test(ctl_ak, a_machine_that_was_there_before_takes_a_key_only_from_a_person)
 	cr_assert(identity_declared(&w, test_pem[0]));
 }
 
-/* ---- approvals that count for nothing */
-
 static const char *message_of(const char *name)
 {
 	return fake_api_condition(w.api, &kobj_ak, NS, name, "Approved", "message");
 }
+
+/* As much as it may have had a key after the backup; one that was made since then is like any. */
+Test(ctl_ak, a_restored_machine_without_a_key_takes_one_only_from_a_person)
+{
+	world_since(&w);
+	world_machine(&w, "a", ID_A, NULL);
+	world_boot(&w, NULL);
+	world_run(&w, 2000);
+	w.life->state.restored_s = clock_wall_s();
+	world_run(&w, 2000);
+	world_machine(&w, "b", ID_B, NULL);
+	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
+	world_ak(&w, "k1", test_pem[1], ID_B, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "MachineHasKey");
+	cr_assert(strstr(message_of("k0"), "Machine a was restored from a backup"));
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k1", "Approved"), "MachineCreated");
+	ask_approval("k0");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "ApprovedManually");
+	cr_assert(identity_declared(&w, test_pem[0]));
+}
+
+Test(ctl_ak, a_machine_made_in_the_second_of_a_restore_counts_as_restored)
+{
+	world_since(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 2000);
+	w.life->state.restored_s = clock_wall_s();
+	world_machine(&w, "a", ID_A, NULL);
+	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "MachineHasKey");
+}
+
+/* What it has is its own. */
+Test(ctl_ak, a_restored_machine_keeps_its_key)
+{
+	register_a();
+	w.life->state.restored_s = clock_wall_s();
+	world_run(&w, 60000);
+	cr_assert_str_eq(owner_of("k0"), "a");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "MachineCreated");
+	cr_assert(identity_declared(&w, test_pem[0]));
+}
+
+/* ---- approvals that count for nothing */
 
 static void create_approved(const char *name, const char *pem)
 {

@@ -14,5 +14,7 @@ bool state_since_known(const struct state *s);
 /* Wall clock; INT64_MIN: not known. */
 int64_t state_since_s(const struct state *s);
 bool state_since_is_older(const struct state *s, const struct kobj *o);
+/* It comes from a backup: what happened to it after that is not known. */
+bool state_since_was_restored(const struct state *s, const struct kobj *o);
 
 #endif

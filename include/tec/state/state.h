@@ -32,6 +32,8 @@ struct state {
 	/* When this operator was first started here, wall clock, by ctl/since; INT64_MIN: not
 	 * known; 0 in a role without controllers, which does not look for it: nothing is older. */
 	int64_t marker_s;
+	/* When the store of all this was last restored from a backup, wall clock; 0: never. */
+	int64_t restored_s;
 };
 #define STATE_INIT                                                                                 \
 	{                                                                                          \

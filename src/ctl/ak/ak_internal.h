@@ -23,6 +23,7 @@ enum ak_why {
 	AK_WHY_HAS_KEY,
 	AK_WHY_HAD_KEY,     /* the Machine was bound to another one, which is gone */
 	AK_WHY_WAS_THERE,   /* ... or may have been, before this operator */
+	AK_WHY_RESTORED,    /* ... or may have been, after the backup it comes from */
 	AK_WHY_NO_DISK_KEY, /* the Machine has none yet that could be delivered */
 };
 

@@ -155,6 +155,8 @@ static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 		return AK_WHY_HAD_KEY;
 	if (!m->bound_at && !l->v.inherited && state_since_is_older(s, &m->obj))
 		return AK_WHY_WAS_THERE;
+	if (!m->bound_at && !l->v.inherited && state_since_was_restored(s, &m->obj))
+		return AK_WHY_RESTORED;
 	return AK_WHY_NOT;
 }
 
@@ -413,6 +415,11 @@ static void add_bound_text(const struct ak_look *l, struct strbuf *s)
 			"Machine %s was bound to another key, with the SPKI SHA-256 %s, that is gone. Only an administrator can approve "
 			"this key, %s, in its place. ",
 			m->obj.name, m->bound_spki ? m->bound_spki : "unknown", l->ak->obj.name);
+	else if (l->why == AK_WHY_RESTORED)
+		strbuf_addf(s,
+			"Machine %s was restored from a backup and may have had a key that is not in the backup. Only an administrator can approve a "
+			"key for it. ",
+			m->obj.name);
 	else
 		strbuf_addf(s,
 			"Machine %s existed before this operator was installed and may have had a key. Only an administrator can approve a key for it. ",
@@ -446,6 +453,7 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 	case AK_WHY_HAS_KEY:
 	case AK_WHY_HAD_KEY:
 	case AK_WHY_WAS_THERE:
+	case AK_WHY_RESTORED:
 		add_bound_text(l, s);
 		return AK_MACHINE_HAS_KEY;
 	case AK_WHY_NO_DISK_KEY:
