@@ -224,7 +224,10 @@ void apistore_fieldset_print_step(struct strbuf *out, const char *step)
 		break;
 	case 'k':
 		v = parse_step(step);
-		print_keys(out, v);
+		if (v)
+			print_keys(out, v);
+		else /* longer than what is read again */
+			strbuf_addf(out, "[%s]", step + 2);
 		break;
 	default:
 		v = parse_step(step);

@@ -91,6 +91,20 @@ Test(apistore_fieldset, paths_as_people_read_them)
 }
 
 /* Equal steps are equal texts, whoever wrote them. */
+/* Its text is longer than what is parsed again. */
+Test(apistore_fieldset, a_key_of_any_length_is_printed)
+{
+	const size_t n = 2u << 20;
+	cleanup_free char *long_text = xmalloc(n + 1), *step = NULL;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	memset(long_text, 'x', n);
+	long_text[n] = '\0';
+	step = xasprintf("k:{\"uid\":\"%s\"}", long_text);
+	apistore_fieldset_print_step(&out, step);
+	cr_expect_eq(out.len, strlen(step), "[ and ] in the place of k:");
+}
+
 Test(apistore_fieldset, steps_are_written_one_way)
 {
 	is(set_of("{\"k:{\\\"b\\\": 1, \\\"a\\\":\\\"\\\\u0041\\\"}\":{}}"),
