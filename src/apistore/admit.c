@@ -36,11 +36,14 @@ static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 
 /* ---- reading */
 
+/* k may be NULL. */
 static int refuse_object(const struct apistore_write *w, const struct schema_kind *k,
 	const char *why, struct apistore_answer *refused)
 {
 	if (w->patched)
 		return refuse(refused, apistore_change_invalid(why));
+	if (!k)
+		return refuse(refused, apistore_status_refusal(400, "BadRequest", "%s", why));
 	return refuse(refused, apistore_status_refusal(400, "BadRequest",
 				       "%s in version \"%s\" cannot be handled as a %s: %s",
 				       k->kind, k->version, k->kind, why));
@@ -77,16 +80,17 @@ int apistore_admit_decode(
 	const struct schema_kind *k = apistore_admit_kind(w);
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
 	struct err err = ERR_INIT;
+	bool built_in = k && !k->crd;
 
-	if (k && k->crd)
-		return refuse_infinite(w, k, o, refused);
-	if (!k || !str_eq(json_get_str(o, "kind"), k->kind))
-		return 0;
+	if (built_in && !str_eq(json_get_str(o, "kind"), k->kind))
+		return 0; /* refused for that */
+	if (k && k->crd && refuse_infinite(w, k, o, refused) < 0)
+		return -1;
 	if (apistore_decode(k, o, &unknown, &err) < 0)
 		return refuse_object(w, k, err.text, refused);
 	for (size_t i = 0; i < unknown.n; i++)
 		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
-	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
+	if (built_in && w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
 		return refuse_fields(w, k, refused);
 	return 0;
 }

@@ -153,6 +153,8 @@ static struct apistore_answer update(const struct apistore_write *w, struct json
 		return apistore_write_store(w, steal_ptr(&o));
 	if (str_eq(w->t->sub, "scale"))
 		return apistore_scale_store(w, steal_ptr(&o));
+	if (apistore_admit_decode(w, o, &refused) < 0) /* of which only the status is kept */
+		return refused;
 	stored = json_copy(w->was);
 	apistore_write_copy(stored, o, "status");
 	return apistore_write_store(w, stored);

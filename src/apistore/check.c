@@ -15,55 +15,6 @@ static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 	return -1;
 }
 
-/* ---- types */
-
-static bool all_strings(struct json_object *o, const char *path)
-{
-	struct json_object *m = json_get(o, path);
-
-	if (!m)
-		return true;
-	if (!json_object_is_type(m, json_type_object))
-		return false;
-	json_object_object_foreach (m, name, value) {
-		(void)name;
-		if (!json_object_is_type(value, json_type_string))
-			return false;
-	}
-	return true;
-}
-
-static bool all_of(struct json_object *o, const char *path, enum json_type type)
-{
-	struct json_object *a = json_get(o, path);
-
-	if (a && !json_object_is_type(a, json_type_array))
-		return false;
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (!json_object_is_type(json_object_array_get_idx(a, i), type))
-			return false;
-	return true;
-}
-
-/* The first member of metadata whose type is not the one of ObjectMeta; NULL: all are right. */
-static const char *bad_meta(struct json_object *o)
-{
-	struct json_object *m = NULL;
-
-	if (json_object_object_get_ex(o, "metadata", &m) &&
-		!json_object_is_type(m, json_type_object))
-		return "metadata";
-	if (!all_strings(o, "metadata/labels"))
-		return "metadata.labels";
-	if (!all_strings(o, "metadata/annotations"))
-		return "metadata.annotations";
-	if (!all_of(o, "metadata/finalizers", json_type_string))
-		return "metadata.finalizers";
-	if (!all_of(o, "metadata/ownerReferences", json_type_object))
-		return "metadata.ownerReferences";
-	return NULL;
-}
-
 /* ---- places */
 
 static bool look_at_phase(void *arg, const struct apistore_version *v)
@@ -98,9 +49,9 @@ static int check_namespace(const struct apistore_write *w, struct apistore_answe
 	return -1;
 }
 
-static struct apistore_answer not_its_type(const struct apistore_write *w, const char *what)
+static struct apistore_answer no_type(const struct apistore_write *w)
 {
-	cleanup_free char *why = xasprintf("%s is missing or not of its type", what);
+	static const char why[] = "kind or apiVersion is missing or not of its type";
 
 	return w->patched ? apistore_change_invalid(why)
 			  : apistore_status_refusal(400, "BadRequest", "%s", why);
@@ -167,13 +118,12 @@ int apistore_check_version(
 int apistore_check_object(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
-	const char *kind = json_get_str(o, "kind"), *bad = bad_meta(o),
-		   *ns = json_get_str(o, "metadata/namespace");
+	const char *kind = json_get_str(o, "kind"), *ns = json_get_str(o, "metadata/namespace");
 
 	if (w->kind->ending && !w->was)
 		return refuse(refused, apistore_status_forbidden(w->t, ENDING));
-	if (bad || !kind || !json_get_str(o, "apiVersion"))
-		return refuse(refused, not_its_type(w, bad ? bad : "kind or apiVersion"));
+	if (!kind || !json_get_str(o, "apiVersion"))
+		return refuse(refused, no_type(w));
 	if (ns && *ns && w->key.ns[0] && !str_eq(ns, w->key.ns))
 		return refuse(refused,
 			apistore_status_refusal(400, "BadRequest",

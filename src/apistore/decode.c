@@ -405,14 +405,35 @@ bool apistore_decode_knows(const struct schema_kind *k)
 	return fields_of(k) != NULL;
 }
 
+/* It is the same for every kind. */
+static void metadata(struct decoder *d, struct json_object *o)
+{
+	static const struct schema_kind any = {.group = "", .version = "v1", .kind = "ConfigMap"};
+	struct json_object *m = NULL;
+
+	if (!json_object_object_get_ex(o, "metadata", &m))
+		return;
+	strbuf_adds(&d->path, "metadata");
+	if (json_object_is_type(m, json_type_object))
+		members(d, find(fields_of(&any), "metadata")->of, m, false);
+	else if (m)
+		(void)err_set(d->err, ERR_INVALID,
+			"json: cannot unmarshal %s into Go value of type v1.ObjectMeta",
+			apistore_decode_type(m));
+	else
+		json_object_object_del(o, "metadata");
+}
+
 int apistore_decode(const struct schema_kind *k, struct json_object *o,
 	struct schema_texts *unknown, struct err *err)
 {
 	struct decoder d = {STRBUF_INIT, STRBUF_INIT, NULL, unknown, err};
-	const struct protobuf_field *fields = fields_of(k);
+	const struct protobuf_field *fields = k && !k->crd ? fields_of(k) : NULL;
 
 	if (fields)
 		members(&d, fields, o, true);
+	else
+		metadata(&d, o);
 	strbuf_fini(&d.go);
 	strbuf_fini(&d.path);
 	return err_is_set(err) ? -1 : 0;

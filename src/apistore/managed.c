@@ -91,7 +91,8 @@ static struct managed_entries entries_after(const struct apistore_kind *k,
 	/* Of a custom resource kube-apiserver does not see an empty list. */
 	if (!m->sub[0] && a && (n > 0 || !k->schema || !k->schema->crd)) {
 		first = n == 1 ? json_object_array_get_idx(a, 0) : NULL;
-		if (n == 0 || (n == 1 && json_object_object_length(first) == 0))
+		if (n == 0 || (json_object_is_type(first, json_type_object) &&
+				      json_object_object_length(first) == 0))
 			return l;
 		if (managed_entries_read(o, &l, &err) == 0)
 			return l;

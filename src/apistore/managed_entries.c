@@ -131,7 +131,8 @@ int managed_entries_by_order(const void *a, const void *b)
 
 static struct json_object *entry_json(const struct managed_entry *e)
 {
-	struct json_object *o = json_add_str(json_obj(), "manager", e->manager);
+	struct json_object *o =
+		json_add_str(json_obj(), "manager", e->manager[0] ? e->manager : NULL);
 
 	json_add_str(o, "operation", e->apply ? "Apply" : "Update");
 	json_add_str(json_add_str(o, "apiVersion", e->version), "time", e->time);

@@ -141,7 +141,7 @@ Test(apistore_admit, strict_requests_refuse_unknown_and_duplicate_fields)
 	refused("PATCH", THINGS "/a" STRICT, "{\"spec\":{\"z\":1}}", 422,
 		" \"\" is invalid: patch: Invalid value: strict decoding error: unknown field \"spec.z\"");
 	refused("PATCH", THINGS "/a", "{\"metadata\":{\"labels\":{\"a\":5}}}", 422,
-		" \"\" is invalid: patch: Invalid value: metadata.labels is missing or not of its type");
+		" \"\" is invalid: patch: Invalid value: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string");
 	refused("PUT", THINGS "/a?fieldValidation=strict", "{}", 422,
 		"UpdateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
 }
@@ -341,6 +341,52 @@ Test(apistore_admit, what_is_stored_is_read_by_the_definition_of_today)
 	cr_assert_eq(say("GET", THINGS "/b", NULL, &o), 200);
 	cr_expect_eq(json_get_int(o, "spec/e", 0), 1);
 	json_object_put(o);
+}
+
+/* ---- metadata of any type */
+
+/* json-c aborts when it is asked for the members of a number. */
+static const struct {
+	int code;
+	const char *meta;
+} typed[] = {{201, "\"managedFields\":[null]"}, {400, "\"managedFields\":[1]"},
+	{400, "\"managedFields\":[[]]"}, {400, "\"managedFields\":{}"},
+	{400, "\"managedFields\":[{\"manager\":1}]"},
+	{201, "\"managedFields\":[{\"fieldsV1\":[null]}]"}, {400, "\"labels\":[]"},
+	{400, "\"labels\":{\"a\":[]}"}, {201, "\"labels\":{\"a\":null}"},
+	{400, "\"annotations\":1"}, {400, "\"annotations\":{\"a\":true}"},
+	{400, "\"finalizers\":{}"}, {400, "\"finalizers\":[1]"}, {400, "\"ownerReferences\":[[]]"},
+	{400, "\"ownerReferences\":[{\"uid\":1}]"}, {422, "\"ownerReferences\":[null]"},
+	{400, "\"generation\":\"x\""}, {400, "\"creationTimestamp\":{}"}, {400, "\"selfLink\":[]"}};
+
+Test(apistore_admit, metadata_of_a_wrong_type_is_refused_for_every_kind)
+{
+	static const char *const of[][2] = {{THINGS, THING},
+		{NS "/configmaps", "\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\""}};
+
+	for (size_t k = 0; k < ARRAY_LEN(of); k++)
+		for (size_t i = 0; i < ARRAY_LEN(typed); i++) {
+			cleanup_free char *name = xasprintf("t%zu", i),
+					  *body = xasprintf(
+						  "{%s,\"metadata\":{\"name\":\"%s\",%s}}",
+						  of[k][1], name, typed[i].meta);
+
+			cr_expect_eq(say("POST", of[k][0], body, NULL), typed[i].code, "%s", body);
+		}
+}
+
+Test(apistore_admit, metadata_of_a_wrong_type_is_refused_by_a_patch_and_a_status)
+{
+	static const char entry[] =
+		"[{\"op\":\"add\",\"path\":\"/metadata/managedFields\",\"value\":[1]}]";
+
+	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{}"), NULL), 201);
+	cr_expect_eq(ask(s, "PATCH", THINGS "/a", JSON_PATCH, entry, NULL), 422);
+	cr_expect_eq(ask(s, "PATCH", THINGS "/a/status", JSON_PATCH, entry, NULL), 422);
+	cr_expect_eq(say("PATCH", THINGS "/a/status", "{\"metadata\":{\"labels\":1}}", NULL), 422);
+	cr_expect_eq(say("PATCH", THINGS "/a", "{\"metadata\":1}", NULL), 422);
+	cr_expect_eq(say("PATCH", THINGS "/a", "{\"metadata\":{\"managedFields\":[null]}}", NULL),
+		200, "as an empty entry: nobody manages it");
 }
 
 /* Only a definition and a namespace are waited for by what they hold. */
