@@ -14,6 +14,7 @@
 #include "tec/schema/cause.h"
 
 #include "apistore_internal.h"
+#include "decode.h"
 #include "managed_internal.h"
 
 #define UPDATES_MAX 10 /* entries of updates; older ones become one */
@@ -324,6 +325,21 @@ static void follow_last_applied(
 	strbuf_fini(&text);
 }
 
+/* The first field that a built-in kind does not have; NULL: there is none. The caller frees. Values of
+ * a wrong type are refused when the result is decoded. */
+static char *undeclared(const struct apistore_kind *k, struct json_object *conf)
+{
+	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
+	cleanup_json struct json_object *copy = json_copy(conf);
+	struct err err = ERR_INIT;
+
+	if (!k->schema || k->schema->crd)
+		return NULL;
+	(void)!apistore_decode(k->schema, copy, &unknown, &err);
+	return unknown.n == 0 ? NULL
+			      : xasprintf(".%s: field not declared in schema", unknown.text[0]);
+}
+
 static int check_conf(const struct apistore_place *p, const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *conf, struct apistore_answer *refused)
 {
@@ -347,7 +363,7 @@ static int check_conf(const struct apistore_place *p, const struct apistore_kind
 		*refused = apistore_status_refusal(500, NULL,
 			"failed to create typed patch object (/; %s): .metadata: expected map",
 			gvk);
-	else if ((why = apistore_typed_check(p, conf)))
+	else if ((why = apistore_typed_check(p, conf)) || (why = undeclared(k, conf)))
 		*refused = apistore_status_refusal(500, NULL,
 			"failed to create typed patch object (%s/%s; %s): %s", ns ? ns : "",
 			name ? name : "", gvk, why);
@@ -419,4 +435,28 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	}
 	managed_conflicts_fini(&conflicts);
 	return o;
+}
+
+/* ---- times */
+
+static struct json_object *without_times(struct json_object *o)
+{
+	struct json_object *copy = json_copy(o), *a = json_get_arr(copy, "metadata/managedFields");
+
+	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+		struct json_object *entry = json_object_array_get_idx(a, i);
+
+		if (json_object_is_type(entry, json_type_object))
+			json_object_object_del(entry, "time");
+	}
+	return copy;
+}
+
+void apistore_managed_keep_times(struct json_object *was, struct json_object *o)
+{
+	cleanup_json struct json_object *a = without_times(was), *b = without_times(o);
+	struct json_object *had = json_get(was, "metadata/managedFields");
+
+	if (had && json_object_equal(a, b))
+		json_add(apistore_objects_meta(o), "managedFields", json_copy(had));
 }

@@ -242,6 +242,8 @@ struct apistore_answer apistore_write_store(
 	if (apistore_admit_kind(w) && !w->t->sub[0])
 		schema_builtin_warn(apistore_admit_kind(w), w->was, o, w->advice);
 	note_manager(w, o);
+	if (w->applied && w->was)
+		apistore_managed_keep_times(w->was, o);
 	if (apistore_events_renames(w->t->group)) {
 		apistore_events_to_core(o);
 		apistore_events_to_core(w->was);

@@ -389,6 +389,21 @@ Test(apistore_admit, metadata_of_a_wrong_type_is_refused_by_a_patch_and_a_status
 		200, "as an empty entry: nobody manages it");
 }
 
+/* ---- applies */
+
+Test(apistore_admit, an_apply_of_a_field_that_no_schema_has_is_refused)
+{
+	cleanup_json struct json_object *o = NULL;
+
+	cr_expect_eq(
+		ask(s, "PATCH", NS "/configmaps/c" MANAGER, APPLY,
+			"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\"},\"dat\":{}}",
+			&o),
+		500);
+	cr_expect_str_eq(json_get_str(o, "message"),
+		"failed to create typed patch object (/c; /v1, Kind=ConfigMap): .dat: field not declared in schema");
+}
+
 /* Only a definition and a namespace are waited for by what they hold. */
 Test(apistore_admit, finalizers_of_others_delete_nothing)
 {

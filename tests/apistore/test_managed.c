@@ -154,6 +154,25 @@ Test(apistore_managed, what_changes_nothing_is_no_write)
 	apistore_objects_free(s);
 }
 
+/* What is applied may not read as what is stored; the time of the entry alone is no change. */
+Test(apistore_managed, nor_is_it_one_later)
+{
+	static const char apply[] = "m+{\"spec\":{\"a\":1},\"metadata\":{\"labels\":null}}";
+	struct apistore_objects *s = things_new(NULL);
+	uint64_t rv;
+
+	clock_fake_start(1000000, 1767323045);
+	cr_expect_eq(write_one(s, apply, NULL), 201);
+	rv = apistore_objects_rv(s);
+	clock_fake_advance(5000);
+	cr_expect_eq(write_one(s, apply, NULL), 200);
+	cr_expect_eq(apistore_objects_rv(s), rv);
+	cr_expect_eq(write_one(s, "m+{\"spec\":{\"a\":2}}", NULL), 200);
+	cr_expect_neq(apistore_objects_rv(s), rv);
+	clock_fake_stop();
+	apistore_objects_free(s);
+}
+
 Test(apistore_managed, old_updates_become_one)
 {
 	struct apistore_objects *s = things_new(NULL);

@@ -36,4 +36,8 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	const struct apistore_kind *k, const struct apistore_manager *m, struct json_object *live,
 	struct json_object *conf, bool force, struct apistore_answer *refused) MUST_CHECK;
 
+/* At the end of an apply: an object that differs from was in nothing but the times of its entries keeps
+ * those of was, so that nothing is written. */
+void apistore_managed_keep_times(struct json_object *was, struct json_object *o);
+
 #endif
