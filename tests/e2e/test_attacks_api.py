@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""What an attacker tries against the API of tec-operator --standalone, one function or more per number,
+test_attack_NN_what, as in test_attacks.py. Each was seen to fail on version 0.2.0."""
+
+import os
+
+import pytest
+
+from conftest import lacking
+from kubeapi import KubeAPI
+from teckinds import GROUP
+from tecproc import operator_binary
+from test_standalone import Standalone
+
+NS = "trusted-execution-clusters"
+MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
+JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
+
+
+@pytest.fixture(scope="module", name="alone")
+def _alone(tmp_path_factory):
+    """A server of its own, which must still run at the end of each test."""
+    if not os.access(operator_binary(), os.X_OK):
+        lacking(f"no {operator_binary()}; next step: make, or set TEC_OPERATOR")
+    s = Standalone(str(tmp_path_factory.mktemp("attacks") / "state"), "--listen-kbs=off")
+    yield s.start()
+    if s.process.poll() is None:
+        assert s.stop() == 0, s.log()
+
+
+@pytest.fixture(name="api")
+def _api(alone):
+    """The administrator's, on one kept connection. The test fails when the server does not live to its end."""
+    if alone.process.poll() is not None:
+        alone.start()
+    assert alone.api("GET", "/version")[0] == 200
+    yield KubeAPI("127.0.0.1", alone.api_port, f"{alone.dir}/ca.crt", certificate=[f"{alone.dir}.client.pem"])
+    assert alone.process.poll() is None, f"the server ended:\n{alone.log()[-2000:]}"
+
+
+# ---- 15: metadata of a wrong type
+
+MACHINES = f"/apis/{GROUP}/v1alpha1/namespaces/{NS}/machines"
+CONFIGMAPS = f"/api/v1/namespaces/{NS}/configmaps"
+KINDS = {
+    MACHINES: {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Machine",
+               "spec": {"id": "a0a0a0a0-0000-4000-8000-000000000001"}},
+    CONFIGMAPS: {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}},
+}
+VALUES = (None, 1, True, "x", [], {}, [None], [[]], [1], [{}], {"a": None}, {"a": 1})
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
+ENTRY = {"manager": "m", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
+         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}
+MEMBERS = ("generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+           "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+           "managedFields", "unknown")
+
+
+def typed_metadata():
+    """Every value at every place but the name."""
+    for value in VALUES:
+        for name in MEMBERS:
+            yield {name: value}
+        for name in (*OWNER, "controller", "blockOwnerDeletion"):
+            yield {"ownerReferences": [{**OWNER, name: value}]}
+        for name in (*ENTRY, "subresource"):
+            yield {"managedFields": [{**ENTRY, name: value}]}
+        for step in ("f:data", "k:{}", "v:1", "i:0", "."):
+            yield {"managedFields": [{**ENTRY, "fieldsV1": {step: value}}]}
+
+
+def make(api, path, name, **metadata):
+    return api("POST", path, {**KINDS[path], "metadata": {"name": name, **metadata}})
+
+
+@pytest.mark.parametrize("path", KINDS, ids=("custom", "built-in"))
+def test_attack_15_one_entry_of_managed_fields_that_is_not_an_object(api, path):
+    """json-c ends the process that asks how many members null or a number has."""
+    assert make(api, path, "null-entry", managedFields=[None])[0] == 201
+    assert make(api, path, "number-entry", managedFields=[1])[0] == 400
+    assert make(api, path, "patched")[0] == 201
+    for entry in (1, "x", []):
+        op = {"op": "add", "path": "/metadata/managedFields", "value": [entry]}
+        assert api("PATCH", f"{path}/patched", [op], JSON_PATCH)[0] == 422
+    assert api("PATCH", f"{path}/patched", {"metadata": {"managedFields": [None]}}, MERGE)[0] == 200
+    for name in ("null-entry", "patched"):
+        assert api("DELETE", f"{path}/{name}")[0] == 200
+
+
+@pytest.mark.parametrize("path", KINDS, ids=("custom", "built-in"))
+def test_attack_15_every_type_at_every_place_of_metadata(api, path):
+    """What is wrong is refused as kube-apiserver refuses it, by each kind of write."""
+    base = KINDS[path]
+    assert make(api, path, "typed")[0] == 201
+    one = f"{path}/typed"
+    for meta in typed_metadata():
+        whole = {**base, "metadata": {"name": "typed", **meta}}
+        asked = (
+            ("POST", f"{path}?dryRun=All", {**base, "metadata": {"name": "new", **meta}}, None, (201, 400, 422, 500)),
+            ("PUT", f"{one}?dryRun=All", whole, None, (200, 400, 409, 422)),
+            ("PATCH", f"{one}?dryRun=All", {"metadata": meta}, MERGE, (200, 400, 409, 422)),
+            ("PATCH", f"{one}?dryRun=All&fieldManager=m&force=true", whole, APPLY, (200, 400, 409, 422, 500)),
+        )
+        for method, where, body, content_type, codes in asked:
+            status, answer = api(method, where, body, content_type)
+            assert status in codes, (method, where, body, answer)
+    for value in VALUES:
+        for where, content_type in ((one, MERGE), (f"{one}/status", MERGE), (one, STRATEGIC)):
+            assert api("PATCH", f"{where}?dryRun=All", {"metadata": value}, content_type)[0] in (200, 400, 404, 415, 422)
+        op = {"op": "replace", "path": "/metadata", "value": value}
+        assert api("PATCH", f"{one}?dryRun=All", [op], JSON_PATCH)[0] in (400, 422)
+    assert api("DELETE", one)[0] == 200
+
+
+def test_attack_15_key_of_a_megabyte(api):
+    """The key of a list's element is written for people: its text was parsed again, which has a limit."""
+    owner = {**OWNER, "uid": "<" * 176_000}
+    body = {**KINDS[CONFIGMAPS], "metadata": {"name": "keys", "ownerReferences": [owner]}}
+    assert api("PATCH", f"{CONFIGMAPS}/keys?fieldManager=m", body, APPLY)[0] == 201
+
+
+def test_attack_15_apply_of_an_unknown_field_is_refused(api):
+    """It was a write each time: the field was dropped after the two were compared."""
+    body = {**KINDS[CONFIGMAPS], "metadata": {"name": "unknown"}, "nothing": 1}
+    status, answer = api("PATCH", f"{CONFIGMAPS}/unknown?fieldManager=m", body, APPLY)
+    assert status == 500 and ".nothing: field not declared in schema" in answer["message"], answer
