@@ -231,6 +231,15 @@ static bool read_subject(X509 *cert, struct tls_client *out)
 	return out->name[0] != '\0';
 }
 
+/* OpenSSL takes a certificate that does not say what it is for. */
+static bool is_for_clients(X509 *cert)
+{
+	uint32_t flags = X509_get_extension_flags(cert);
+
+	return (flags & EXFLAG_XKUSAGE) && !(flags & EXFLAG_CA) &&
+	       (X509_get_extended_key_usage(cert) & XKU_SSL_CLIENT);
+}
+
 enum tls_client_state tls_client_of(struct ssl_st *ssl, struct tls_client *out)
 {
 	X509 *cert = SSL_get0_peer_certificate(ssl);
@@ -238,7 +247,8 @@ enum tls_client_state tls_client_of(struct ssl_st *ssl, struct tls_client *out)
 
 	if (!cert)
 		return TLS_CLIENT_NONE;
-	ok = SSL_get_verify_result(ssl) == X509_V_OK && read_subject(cert, out);
+	ok = SSL_get_verify_result(ssl) == X509_V_OK && is_for_clients(cert) &&
+	     read_subject(cert, out);
 	/* The handshake may have been long ago, and a watch is asked about only once. */
 	ok = ok && X509_cmp_current_time(X509_get0_notAfter(cert)) > 0;
 	ERR_clear_error();

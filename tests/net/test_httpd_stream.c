@@ -275,6 +275,28 @@ static void issued_fini(struct issued *i)
 	pki_key_free(i->key);
 }
 
+/* The same, which does not say what it is for: as a CA's tool makes it that was told nothing. */
+static struct issued without_use(const struct pki_issue *what, const struct issued *ca)
+{
+	struct issued i = issue(what, ca);
+	BIO *bio = BIO_new_mem_buf(i.pem.data, (int)i.pem.len), *out = BIO_new(BIO_s_mem());
+	X509 *cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+	char *text;
+	long len;
+
+	X509_EXTENSION_free(
+		X509_delete_ext(cert, X509_get_ext_by_NID(cert, NID_ext_key_usage, -1)));
+	cr_assert(X509_sign(cert, pki_key_evp(ca->key), EVP_sha256()) > 0);
+	PEM_write_bio_X509(out, cert);
+	len = BIO_get_mem_data(out, &text);
+	strbuf_reset(&i.pem);
+	strbuf_add(&i.pem, text, (size_t)len);
+	X509_free(cert);
+	BIO_free(bio);
+	BIO_free(out);
+	return i;
+}
+
 /* As cli_handshake(), with this certificate. */
 static bool shake(struct cli *c, const struct issued *as)
 {
@@ -321,7 +343,8 @@ Test(net_httpd_stream, the_handler_learns_who_the_client_is)
 	struct pki_issue old = {PKI_ISSUE_CLIENT, "admin", "o", NULL, now - 20 * 86400, 10};
 	struct issued ca = issue(&as_ca, NULL), other = issue(&as_ca, NULL);
 	struct issued good = issue(&client, &ca), foreign = issue(&client, &other),
-		      wrong = issue(&server, &ca), expired = issue(&old, &ca);
+		      wrong = issue(&server, &ca), expired = issue(&old, &ca),
+		      useless = without_use(&client, &ca);
 	struct err err = ERR_INIT;
 	struct srv s;
 
@@ -334,6 +357,7 @@ Test(net_httpd_stream, the_handler_learns_who_the_client_is)
 	says(&s, &foreign, "bad  0 ");
 	says(&s, &wrong, "bad  0 ");
 	says(&s, &expired, "bad  0 ");
+	says(&s, &useless, "bad  0 ");
 	srv_stop(&s);
 	issued_fini(&ca);
 	issued_fini(&other);
@@ -341,4 +365,5 @@ Test(net_httpd_stream, the_handler_learns_who_the_client_is)
 	issued_fini(&foreign);
 	issued_fini(&wrong);
 	issued_fini(&expired);
+	issued_fini(&useless);
 }

@@ -37,7 +37,7 @@ int tls_ctx_ask_clients(
 enum tls_client_state {
 	TLS_CLIENT_NONE, /* no certificate */
 	TLS_CLIENT_OK,   /* verified: its name is in *out */
-	TLS_CLIENT_BAD,  /* another CA, expired, not for clients, or a name that cannot be used */
+	TLS_CLIENT_BAD,  /* another CA, expired, no clientAuth, or a name that cannot be used */
 };
 #define TLS_CLIENT_ORGS 8
 struct tls_client {
