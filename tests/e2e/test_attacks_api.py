@@ -124,3 +124,39 @@ def test_attack_15_apply_of_an_unknown_field_is_refused(api):
     body = {**KINDS[CONFIGMAPS], "metadata": {"name": "unknown"}, "nothing": 1}
     status, answer = api("PATCH", f"{CONFIGMAPS}/unknown?fieldManager=m", body, APPLY)
     assert status == 500 and ".nothing: field not declared in schema" in answer["message"], answer
+
+
+# ---- 28: who may do what
+
+
+def account_with(api, name, *verbs):
+    """The token of a ServiceAccount with these verbs for ConfigMaps, and nothing else."""
+    meta, rbac = {"name": name, "namespace": NS}, "rbac.authorization.k8s.io"
+    for path, body in (
+            (f"/api/v1/namespaces/{NS}/serviceaccounts", {"apiVersion": "v1", "kind": "ServiceAccount"}),
+            (f"/apis/{rbac}/v1/namespaces/{NS}/roles",
+             {"apiVersion": f"{rbac}/v1", "kind": "Role",
+              "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs)}]}),
+            (f"/apis/{rbac}/v1/namespaces/{NS}/rolebindings",
+             {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding",
+              "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+              "subjects": [{"kind": "ServiceAccount", **meta}]})):
+        status, answer = api("POST", path, {**body, "metadata": meta})
+        assert status == 201, answer
+    status, answer = api("POST", f"/api/v1/namespaces/{NS}/serviceaccounts/{name}/token",
+                         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+    assert status == 201, answer
+    return answer["status"]["token"]
+
+
+def test_attack_28_apply_creates_with_the_right_to_patch(alone, api):
+    """As in kube-apiserver, an apply of what is not there needs create beside patch."""
+    patcher, maker = (
+        KubeAPI("127.0.0.1", alone.api_port, f"{alone.dir}/ca.crt", token=account_with(api, name, *verbs))
+        for name, verbs in (("patcher", ["patch"]), ("maker", ["patch", "create"])))
+    where, body = f"{CONFIGMAPS}/applied?fieldManager=m", {**KINDS[CONFIGMAPS], "metadata": {"name": "applied"}}
+    status, answer = patcher("PATCH", where, body, APPLY)
+    assert status == 403 and "cannot create resource" in answer["message"], answer
+    assert api("GET", f"{CONFIGMAPS}/applied")[0] == 404
+    assert maker("PATCH", where, body, APPLY)[0] == 201
+    assert patcher("PATCH", where, body, APPLY)[0] == 200
