@@ -33,8 +33,9 @@
 #define CA_NAME      "tec-operator CA"
 
 struct apistore_authority {
-	char *dir, *server, *ns, *kubeconfig;
-	char **names; /* NULL-terminated */
+	char *dir, *server, *ns;
+	char *kubeconfig; /* NULL: none is written */
+	char **names;     /* NULL-terminated */
 	int lock;
 	bool is_new;
 	bool look_only; /* nothing is written */
@@ -119,31 +120,24 @@ static int put(const struct apistore_authority *a, const char *name, const void 
 static struct pki_key *key_of(const struct apistore_authority *a, const char *name,
 	struct pki_key *(*make)(void), struct err *err)
 {
-	cleanup_free char *path = path_of(a, name);
-	cleanup_secret struct secret *pem = NULL;
-	cleanup_pki_key struct pki_key *key = NULL;
-	size_t len = 0;
-	char *text = file_read(path, FILE_MAX_LEN, &len, NULL, err);
+	cleanup_secret struct secret *pem = apistore_sealing_read(a->sealing, name, err);
+	struct pki_key *key;
 
-	if (text && len > 0)
-		pem = secret_new_copy(text, len);
-	if (text) {
-		file_wipe(text, len);
-		key = pem ? pki_key_from_pem(pem, err) : NULL;
-		if (!key && !err_is_set(err))
-			err_set(err, ERR_INVALID, "it is empty");
+	if (pem) {
+		key = pki_key_from_pem(pem, err);
 		if (!key)
-			err_wrap(err, "%s", log_esc(path));
-		return steal_ptr(&key);
+			err_wrap(err, "%s/%s", log_esc(a->dir), name);
+		return key;
 	}
 	if (err->kind != ERR_NOT_FOUND)
 		return NULL;
 	err_clear(err);
 	key = make();
 	pem = pki_key_private_pem(key);
-	if (put(a, name, secret_peek(pem), secret_len(pem), err) < 0)
-		return NULL;
-	return steal_ptr(&key);
+	if (a->look_only || apistore_sealing_write(a->sealing, name, pem, err) == 0)
+		return key;
+	pki_key_free(key);
+	return NULL;
 }
 
 /* ---- certificates */
@@ -255,7 +249,7 @@ static int renew_kubeconfig(struct apistore_authority *a, int64_t now_s, struct 
 	cleanup_strbuf struct strbuf cert = STRBUF_INIT, text = STRBUF_INIT;
 	int rc;
 
-	if (kubeconfig_is_current(a, now_s))
+	if (!a->kubeconfig || kubeconfig_is_current(a, now_s))
 		return 0;
 	key = pki_key_new_p256();
 	pem = pki_key_private_pem(key);
@@ -272,7 +266,7 @@ static int renew_kubeconfig(struct apistore_authority *a, int64_t now_s, struct 
 	strbuf_addf(&text, "current-context: tec\nusers:\n- name: %s\n  user:\n", ADMIN_NAME);
 	add_b64(&text, "client-certificate-data", cert.data, cert.len);
 	add_b64(&text, "client-key-data", secret_peek(pem), secret_len(pem));
-	rc = put(a, "kubeconfig", text.data, text.len, err);
+	rc = a->look_only ? 0 : file_replace(a->kubeconfig, text.data, text.len, 0600, err);
 	secret_wipe(text.data, text.len);
 	return rc;
 }
@@ -291,22 +285,41 @@ int apistore_authority_renew(struct apistore_authority *a, int64_t now_s, struct
 
 /* ---- open, close, read */
 
+/* With a sealing key that is not in the directory, nothing there opens the store. */
+static char *kubeconfig_of(
+	const struct apistore_authority *a, const struct apistore_authority_conf *conf)
+{
+	if (conf->kubeconfig)
+		return xstrdup(conf->kubeconfig);
+	return apistore_sealing_is_own(a->sealing) ? path_of(a, "kubeconfig") : NULL;
+}
+
+/* The one of an earlier start, when it is not the one of this start. */
+static void drop_kubeconfig(const struct apistore_authority *a)
+{
+	cleanup_free char *inside = path_of(a, "kubeconfig");
+
+	if (a->look_only || str_eq(a->kubeconfig, inside) || access(inside, F_OK) < 0)
+		return;
+	file_remove(inside);
+	log_warn(NULL,
+		"the kubeconfig in the directory was removed, as it holds an administrator's key; next step: --write-kubeconfig=FILE says where it is written",
+		NULL);
+}
+
 static int open_all(struct apistore_authority *a, const struct apistore_authority_conf *conf,
 	int64_t now_s, struct err *err)
 {
 	if (make_dir(a, err) < 0)
 		return -1;
-	if (conf->look_only) {
-		if (apistore_sealing_check(a->dir, &conf->sealing, err) < 0)
-			return -1;
-	} else {
-		if (take_lock(a, err) < 0)
-			return -1;
-		a->sealing =
-			apistore_sealing_open(a->dir, &conf->sealing, !conf->sealing_only, err);
-		if (!a->sealing || conf->sealing_only)
-			return a->sealing ? 0 : -1;
-	}
+	if (!conf->look_only && take_lock(a, err) < 0)
+		return -1;
+	a->sealing = conf->look_only ? apistore_sealing_look(a->dir, &conf->sealing, err)
+				     : apistore_sealing_open(
+					       a->dir, &conf->sealing, !conf->sealing_only, err);
+	if (!a->sealing || conf->sealing_only)
+		return a->sealing ? 0 : -1;
+	a->kubeconfig = kubeconfig_of(a, conf);
 	a->ca_key = key_of(a, "ca.key", pki_key_new_p256, err);
 	a->server_key = a->ca_key ? key_of(a, "server.key", pki_key_new_p256, err) : NULL;
 	a->token_key = a->server_key ? key_of(a, "token.key", pki_key_new_ed25519, err) : NULL;
@@ -316,7 +329,10 @@ static int open_all(struct apistore_authority *a, const struct apistore_authorit
 		return err_set(
 			err, ERR_INVALID, "%s/token.key is not an Ed25519 key", log_esc(a->dir));
 	a->server_pem = pki_key_private_pem(a->server_key);
-	return apistore_authority_renew(a, now_s, err) < 0 ? -1 : 0;
+	if (apistore_authority_renew(a, now_s, err) < 0)
+		return -1;
+	drop_kubeconfig(a);
+	return 0;
 }
 
 struct apistore_authority *apistore_authority_open(
@@ -330,7 +346,6 @@ struct apistore_authority *apistore_authority_open(
 	a->ns = xstrdup(conf->ns);
 	a->lock = -1;
 	a->look_only = conf->look_only;
-	a->kubeconfig = path_of(a, "kubeconfig");
 	while (conf->names[n])
 		n++;
 	a->names = xcalloc(n + 1, sizeof(*a->names));

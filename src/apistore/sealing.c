@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tec/apistore/keyfile.h"
 #include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -26,11 +27,15 @@
 #define KEY_FILE_MAX 4096
 #define MAX_OTHERS   3
 
+/* What is sealed beside the database: the keys of apistore/authority. */
+static const char *const key_files[] = {"ca.key", "server.key", "token.key"};
+
 struct apistore_sealing {
 	char *dir;
 	char *path;          /* where the current key is */
+	char *earlier;       /* path with ".old" */
 	char *own, *own_new; /* DIR/sealing.key, and the next one during a rotation */
-	struct secret *key;  /* the current one */
+	struct secret *key;  /* the current one; NULL: only looked at, and it would be made */
 	bool is_own;         /* path is own */
 	bool by_systemd;     /* it is a credential: systemd sees to it that nobody else reads it */
 };
@@ -104,6 +109,7 @@ static struct apistore_sealing *sealing_new(
 	s->own = xasprintf("%s/" OWN_FILE, dir);
 	s->own_new = xasprintf("%s.new", s->own);
 	choose(s, conf);
+	s->earlier = xasprintf("%s.old", s->path);
 	return s;
 }
 
@@ -124,7 +130,7 @@ struct apistore_sealing *apistore_sealing_open(
 	return NULL;
 }
 
-int apistore_sealing_check(
+struct apistore_sealing *apistore_sealing_look(
 	const char *dir, const struct apistore_sealing_conf *conf, struct err *err)
 {
 	struct apistore_sealing *s = sealing_new(dir, conf);
@@ -134,8 +140,10 @@ int apistore_sealing_check(
 		err_clear(err);
 		(void)may_make(s, err);
 	}
+	if (!err_is_set(err))
+		return s;
 	apistore_sealing_free(s);
-	return err_is_set(err) ? -1 : 0;
+	return NULL;
 }
 
 void apistore_sealing_free(struct apistore_sealing *s)
@@ -145,6 +153,7 @@ void apistore_sealing_free(struct apistore_sealing *s)
 	secret_free(s->key);
 	free(s->own_new);
 	free(s->own);
+	free(s->earlier);
 	free(s->path);
 	free(s->dir);
 	free(s);
@@ -153,6 +162,114 @@ void apistore_sealing_free(struct apistore_sealing *s)
 const struct secret *apistore_sealing_key(const struct apistore_sealing *s)
 {
 	return s->key;
+}
+
+bool apistore_sealing_is_own(const struct apistore_sealing *s)
+{
+	return s->is_own;
+}
+
+/* ---- files of keys */
+
+/* Where a key that was current before may be, in the order in which they are tried. */
+static void other_paths(const struct apistore_sealing *s, const char *paths[MAX_OTHERS])
+{
+	paths[0] = s->earlier;
+	paths[1] = s->own_new;
+	paths[2] = s->own;
+}
+
+/* By the current key or an earlier one; NULL: by none of them. */
+static struct secret *open_file(
+	const struct apistore_sealing *s, const char *name, const char *text, size_t len)
+{
+	struct secret *plain = s->key ? apistore_keyfile_open(s->key, name, text, len) : NULL;
+	const char *paths[MAX_OTHERS];
+
+	other_paths(s, paths);
+	for (size_t i = 0; !plain && i < MAX_OTHERS; i++) {
+		struct err unread = ERR_INIT;
+		cleanup_secret struct secret *key = read_key(s, paths[i], &unread);
+
+		if (key)
+			plain = apistore_keyfile_open(key, name, text, len);
+	}
+	return plain;
+}
+
+/* *is_under: it is sealed under this key (may be NULL) already. */
+static struct secret *read_file(const struct apistore_sealing *s, const char *name,
+	const struct secret *under, bool *is_under, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/%s", s->dir, name);
+	struct secret *plain = NULL;
+	size_t len = 0;
+	char *text = file_read(path, APISTORE_KEYFILE_MAX, &len, NULL, err);
+
+	*is_under = false;
+	if (!text)
+		return NULL;
+	if (!apistore_keyfile_is_sealed(text, len)) {
+		plain = len > 0 ? secret_new_copy(text, len) : NULL;
+	} else {
+		plain = under ? apistore_keyfile_open(under, name, text, len) : NULL;
+		*is_under = plain != NULL;
+		if (!plain)
+			plain = open_file(s, name, text, len);
+	}
+	if (!plain)
+		(void)err_set(err, ERR_INVALID,
+			len == 0
+				? "%s: it is empty"
+				: "%s is sealed under another sealing key, or damaged; next step: put that key back, or remove the file, after which all clients need new credentials",
+			log_esc(path));
+	file_wipe(text, len);
+	return plain;
+}
+
+static int write_file(const struct apistore_sealing *s, const struct secret *key, const char *name,
+	const struct secret *plain, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/%s", s->dir, name), *text = NULL;
+	size_t len;
+
+	text = apistore_keyfile_seal(key, name, plain, &len);
+	return file_replace(path, text, len, 0600, err);
+}
+
+struct secret *apistore_sealing_read(
+	const struct apistore_sealing *s, const char *name, struct err *err)
+{
+	bool is_under;
+
+	return read_file(s, name, s->key, &is_under, err);
+}
+
+int apistore_sealing_write(const struct apistore_sealing *s, const char *name,
+	const struct secret *plain, struct err *err)
+{
+	return write_file(s, s->key, name, plain, err);
+}
+
+/* Each file that is there, plain or under an earlier key, is sealed under this one. The database is
+ * already, and the earlier key is still there: a process that dies in between does the rest later. */
+static int seal_files(const struct apistore_sealing *s, const struct secret *key, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(key_files); i++) {
+		bool done;
+		cleanup_secret struct secret *plain = read_file(s, key_files[i], key, &done, err);
+
+		if (!plain && err->kind != ERR_NOT_FOUND)
+			return -1;
+		err_clear(err);
+		if (!plain || done)
+			continue;
+		if (write_file(s, key, key_files[i], plain, err) < 0)
+			return -1;
+		log_info(NULL, "a key file was sealed under the sealing key", "name=%s",
+			key_files[i]);
+	}
+	return 0;
 }
 
 /* ---- the database */
@@ -187,10 +304,10 @@ static int take_new(struct apistore_sealing *s, struct err *err)
 /* With a key that was current before; NULL with err as it was: it is none of these. */
 static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct err *err)
 {
-	cleanup_free char *old = xasprintf("%s.old", s->path);
-	const char *const paths[MAX_OTHERS] = {old, s->own_new, s->own};
+	const char *paths[MAX_OTHERS];
 	struct apistore_db *db = NULL;
 
+	other_paths(s, paths);
 	for (size_t i = 0; i < MAX_OTHERS && !db; i++) {
 		struct err unread = ERR_INIT, refused = ERR_INIT;
 		struct secret *key = NULL;
@@ -203,7 +320,7 @@ static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct 
 			db = open_with(s, key, &refused);
 		if (db) {
 			err_clear(err);
-			if (rotated ? take_new(s, err) < 0
+			if (rotated ? seal_files(s, key, err) < 0 || take_new(s, err) < 0
 				    : apistore_db_rekey(db, s->key, err) < 0) {
 				apistore_db_close(db);
 				secret_free(key);
@@ -229,7 +346,11 @@ struct apistore_db *apistore_sealing_open_db(struct apistore_sealing *s, struct 
 
 	if (!db && err->kind == ERR_DENIED)
 		db = open_with_earlier(s, err);
-	else if (db && s->is_own)
+	if (db && seal_files(s, s->key, err) < 0) {
+		apistore_db_close(db);
+		return NULL;
+	}
+	if (db && s->is_own)
 		file_remove(s->own_new); /* the rotation did not reach the database */
 	if (db && !s->is_own && access(s->own, F_OK) == 0)
 		log_warn(NULL,
@@ -274,7 +395,7 @@ int apistore_sealing_rotate(struct apistore_sealing *s, struct apistore_db *db, 
 
 	if (!key)
 		return -1;
-	if (apistore_db_rekey(db, key, err) < 0) {
+	if (apistore_db_rekey(db, key, err) < 0 || seal_files(s, key, err) < 0) {
 		secret_free(key);
 		return -1;
 	}

@@ -68,6 +68,8 @@ static const struct conf_option table[] = {
 		.help = "With --public-address: the cluster that is made has no certificate for --listen-kbs, so nodes get their keys over plain HTTP."},
 	{"sealing-key", CONF_STRING, "FILE",
 		.help = "Of --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, which is made."},
+	{"write-kubeconfig", CONF_STRING, "FILE",
+		.help = "Where --standalone writes the administrator's kubeconfig. Default: kubeconfig in DIR while sealing.key in DIR is used, else nowhere, as its key reads every Secret."},
 	{"restore", CONF_FILE, "FILE",
 		.help = "With --standalone: put the backup FILE into DIR, which holds no objects yet, and exit."},
 	{"accept-unverified", CONF_BOOL, "BOOL", "false",
@@ -172,12 +174,13 @@ static int read_standalone(struct options *o, struct err *err)
 {
 	const char *dir = conf_str(o->conf, "standalone");
 
-	static const char *const needs[] = {
-		"public-address", "plain-kbs", "listen-api", "sealing-key", "restore"};
+	static const char *const needs[] = {"public-address", "plain-kbs", "listen-api",
+		"sealing-key", "write-kubeconfig", "restore"};
 
 	o->public_address = conf_str(o->conf, "public-address");
 	o->plain_kbs = conf_bool(o->conf, "plain-kbs");
 	o->sealing_key = conf_str(o->conf, "sealing-key");
+	o->write_kubeconfig = conf_str(o->conf, "write-kubeconfig");
 	o->restore = conf_str(o->conf, "restore");
 	o->accept_unverified = conf_bool(o->conf, "accept-unverified");
 	if (o->accept_unverified && !o->restore)

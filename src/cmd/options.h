@@ -34,7 +34,7 @@ struct options {
 	char *standalone; /* owned; the directory; NULL: there is a cluster */
 	const char *listen_api, *public_address;
 	bool plain_kbs;
-	const char *sealing_key, *restore; /* files; NULL: not given */
+	const char *sealing_key, *write_kubeconfig, *restore; /* files; NULL: not given */
 	bool accept_unverified;
 	struct registries_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */

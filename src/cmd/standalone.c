@@ -70,8 +70,8 @@ static bool only_checks(const struct standalone *s)
 static int open_authority(struct standalone *s, struct err *err)
 {
 	const char *const names[] = {"localhost", "127.0.0.1", "::1", s->host, NULL};
-	const struct apistore_authority_conf conf = {
-		s->dir, names, s->server, s->ns, sealing_of(s->options), false, only_checks(s)};
+	const struct apistore_authority_conf conf = {s->dir, names, s->server, s->ns,
+		s->options->write_kubeconfig, sealing_of(s->options), false, only_checks(s)};
 
 	s->authority = apistore_authority_open(&conf, clock_wall_s(), err);
 	return s->authority ? 0 : -1;
@@ -282,7 +282,7 @@ int standalone_restore(const struct options *o, struct err *err)
 {
 	const char *const none[] = {NULL};
 	const struct apistore_authority_conf conf = {
-		o->standalone, none, "", "", sealing_of(o), true, false};
+		o->standalone, none, "", "", NULL, sealing_of(o), true, false};
 	struct apistore_authority *a = apistore_authority_open(&conf, clock_wall_s(), err);
 	int rc;
 
@@ -302,11 +302,12 @@ int standalone_restore(const struct options *o, struct err *err)
 
 void standalone_say(const struct standalone *s)
 {
+	const char *kubeconfig = apistore_authority_kubeconfig(s->authority);
+
 	if (!apistore_authority_is_new(s->authority))
 		return;
-	printf("tec-operator: made keys, certificates and an administrator's kubeconfig in %s\n",
-		s->dir);
-	printf("tec-operator: the Kubernetes API is at %s, for clients with that kubeconfig\n",
+	printf("tec-operator: made keys and certificates in %s\n", s->dir);
+	printf("tec-operator: the Kubernetes API is at %s, for clients with an administrator's kubeconfig\n",
 		s->server);
 	if (s->made_cluster)
 		printf("tec-operator: made the TrustedExecutionCluster %s in the namespace %s\n",
@@ -314,8 +315,10 @@ void standalone_say(const struct standalone *s)
 	else
 		printf("tec-operator: there is no TrustedExecutionCluster in the namespace %s: apply one, or start with --public-address\n",
 			s->ns);
-	printf("tec-operator: next step: KUBECONFIG=%s kubectl get machines\n",
-		apistore_authority_kubeconfig(s->authority));
+	if (kubeconfig)
+		printf("tec-operator: next step: KUBECONFIG=%s kubectl get machines\n", kubeconfig);
+	else
+		printf("tec-operator: next step: --write-kubeconfig=FILE says where the administrator's kubeconfig is written\n");
 	fflush(stdout);
 }
 

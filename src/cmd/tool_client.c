@@ -62,7 +62,7 @@ static struct k8s_kubeconfig *load_config(struct tool *t, struct err *err)
 		t->from = steal_ptr(&usual);
 	if (t->from && !option && !(env && *env) && access(t->from, F_OK) < 0) {
 		err_set(err, ERR_NOT_FOUND,
-			"there is no kubeconfig; next step: --kubeconfig FILE, or KUBECONFIG; of tec-operator --standalone=DIR it is DIR/kubeconfig");
+			"there is no kubeconfig; next step: --kubeconfig FILE, or KUBECONFIG; of tec-operator --standalone=DIR it is DIR/kubeconfig, or the file of its --write-kubeconfig");
 		return NULL;
 	}
 	if (t->from)

@@ -79,7 +79,7 @@ static int check_server(struct doctor *d, struct err *err)
 			err->kind == ERR_DENIED && !err->http
 				? "compare certificate-authority and the server's name in the kubeconfig with what it shows: openssl s_client -connect HOST:PORT"
 			: err->kind == ERR_DENIED
-				? "get other credentials; of --standalone=DIR they are in DIR/kubeconfig"
+				? "get other credentials; of --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig"
 				: "see that it runs and that the address is right",
 			"%s", err->text);
 		err_clear(err);
@@ -105,7 +105,7 @@ static void check_user(struct doctor *d, struct err *err)
 				: "?");
 	else if (err->kind == ERR_DENIED)
 		say(d, IS_NO, "user",
-			"get other credentials; of --standalone=DIR they are in DIR/kubeconfig",
+			"get other credentials; of --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig",
 			"%s", err->text);
 	err_clear(err); /* an older server does not know the question */
 }

@@ -274,3 +274,52 @@ Test(apistore_authority, a_directory_of_others_is_refused)
 	cr_expect_not_null(strstr(err.text, "chmod 0700"), "%s", err.text);
 	chmod(dir, 0700);
 }
+
+/* ---- a sealing key that is elsewhere */
+
+static char elsewhere[64];
+
+static struct apistore_authority *open_elsewhere(const char *kubeconfig)
+{
+	const struct apistore_authority_conf conf = {.dir = dir,
+		.names = names,
+		.server = "https://127.0.0.1:6443",
+		.ns = "tec",
+		.kubeconfig = kubeconfig,
+		.sealing = {.file = elsewhere}};
+	struct err err = ERR_INIT;
+	struct apistore_authority *a = apistore_authority_open(&conf, NOW, &err);
+
+	cr_assert_not_null(a, "%s", err.text);
+	return a;
+}
+
+Test(apistore_authority, a_sealing_key_elsewhere_leaves_no_key_in_the_directory)
+{
+	static const char *const keys[] = {"ca.key", "server.key", "token.key"};
+	cleanup_free char *kubeconfig = NULL, *inside = xasprintf("%s/kubeconfig", dir);
+	struct err err = ERR_INIT;
+
+	strcpy(elsewhere, "/tmp/test_authority_key.XXXXXX");
+	close(mkstemp(elsewhere));
+	cr_assert_eq(
+		file_replace(elsewhere, "01234567890123456789012345678901", 32, 0600, &err), 0);
+	kubeconfig = xasprintf("%s.kubeconfig", elsewhere);
+	write_file("kubeconfig", "of version 0.2.0");
+	apistore_authority_close(open_elsewhere(NULL));
+	cr_expect_lt(access(inside, F_OK), 0, "it held an administrator's key");
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		cleanup_free char *path = xasprintf("%s/%s", dir, keys[i]);
+		size_t len = 0;
+		char *text = file_read(path, 65536, &len, NULL, &err);
+
+		cr_assert_not_null(text, "%s", err.text);
+		cr_expect_null(memmem(text, len, "PRIVATE KEY", 11), "%s", keys[i]);
+		file_wipe(text, len);
+	}
+	apistore_authority_close(open_elsewhere(kubeconfig));
+	cr_expect_eq(access(kubeconfig, F_OK), 0);
+	cr_expect_lt(access(inside, F_OK), 0);
+	unlink(kubeconfig);
+	unlink(elsewhere);
+}

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "apistore/store_dir.h"
+#include "tec/apistore/keyfile.h"
 #include "tec/apistore/sealing.h"
 
 TestSuite(apistore_sealing, .init = store_dir_up, .fini = store_dir_down);
@@ -237,4 +238,140 @@ Test(apistore_sealing, a_rotation_after_one_that_failed_uses_its_key)
 	cr_expect(secret_equal(apistore_sealing_key(s), second));
 	apistore_db_close(db);
 	apistore_sealing_free(s);
+}
+
+/* ---- files of keys */
+
+static void put_text(const char *name, const char *text)
+{
+	cleanup_free char *path = in_dir(name);
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(file_replace(path, text, strlen(text), 0600, &err), 0, "%s", err.text);
+}
+
+static void put_sealed(const char *name, const struct secret *under, const char *text)
+{
+	cleanup_secret struct secret *plain = secret_new_copy(text, strlen(text));
+	cleanup_free char *path = in_dir(name), *sealed = NULL;
+	struct err err = ERR_INIT;
+	size_t len;
+
+	sealed = apistore_keyfile_seal(under, name, plain, &len);
+	cr_assert_eq(file_replace(path, sealed, len, 0600, &err), 0, "%s", err.text);
+}
+
+static void expect_sealed(const char *name, const struct secret *under, const char *text)
+{
+	cleanup_free char *path = in_dir(name);
+	cleanup_secret struct secret *plain = NULL;
+	struct err err = ERR_INIT;
+	size_t len;
+	char *have = file_read(path, APISTORE_KEYFILE_MAX, &len, NULL, &err);
+
+	cr_assert_not_null(have, "%s", err.text);
+	plain = apistore_keyfile_open(under, name, have, len);
+	cr_expect(plain && secret_len(plain) == strlen(text) &&
+			  memcmp(secret_peek(plain), text, strlen(text)) == 0,
+		"%s", name);
+	file_wipe(have, len);
+}
+
+static void expect_read(const struct apistore_sealing *s, const char *name, const char *text)
+{
+	struct err err = ERR_INIT;
+	cleanup_secret struct secret *plain = apistore_sealing_read(s, name, &err);
+
+	cr_assert_not_null(plain, "%s", err.text);
+	cr_expect_eq(secret_len(plain), strlen(text));
+}
+
+Test(apistore_sealing, plain_files_are_read_and_sealed_once_the_store_is_open)
+{
+	struct apistore_sealing *s;
+
+	make_store();
+	put_text("ca.key", "of 0.2.0");
+	put_text("token.key", "as well");
+	s = open_sealing(NULL, NULL);
+	expect_read(s, "ca.key", "of 0.2.0");
+	apistore_db_close(open_db(s));
+	expect_sealed("ca.key", key, "of 0.2.0");
+	expect_sealed("token.key", key, "as well");
+	expect_read(s, "ca.key", "of 0.2.0");
+	cr_expect_not(is_there("server.key"), "none is made");
+	cr_expect_not(is_there("ca.key.new"));
+	apistore_sealing_free(s);
+}
+
+Test(apistore_sealing, files_follow_a_rotation)
+{
+	struct apistore_sealing *s;
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	make_store();
+	put_sealed("ca.key", key, "a");
+	s = open_sealing(NULL, NULL);
+	db = open_db(s);
+	cr_expect_eq(apistore_sealing_rotate(s, db, &err), 0, "%s", err.text);
+	expect_sealed("ca.key", apistore_sealing_key(s), "a");
+	apistore_db_close(db);
+	apistore_sealing_free(s);
+	cr_expect(opens(NULL, NULL));
+}
+
+/* After the database, before the rename: some files are sealed under the new key, some are not yet. */
+Test(apistore_sealing, files_of_a_rotation_that_was_killed_are_sealed_under_its_key)
+{
+	cleanup_secret struct secret *second = secret_new_random(SEAL_KEY_LEN);
+	struct apistore_sealing *s;
+	struct apistore_db *db;
+	struct err err = ERR_INIT;
+
+	make_store();
+	put_sealed("ca.key", second, "done");
+	put_sealed("token.key", key, "not yet");
+	put_key("sealing.key.new", second, 0600);
+	db = store_open(NULL, &err);
+	cr_assert_not_null(db, "%s", err.text);
+	cr_assert_eq(apistore_db_rekey(db, second, &err), 0);
+	apistore_db_close(db);
+	s = open_sealing(NULL, NULL);
+	expect_read(s, "ca.key", "done");
+	expect_read(s, "token.key", "not yet");
+	apistore_db_close(open_db(s));
+	cr_expect_not(is_there("sealing.key.new"));
+	expect_sealed("ca.key", second, "done");
+	expect_sealed("token.key", second, "not yet");
+	apistore_sealing_free(s);
+}
+
+Test(apistore_sealing, a_file_moves_to_a_named_key)
+{
+	cleanup_secret struct secret *second = secret_new_random(SEAL_KEY_LEN);
+	cleanup_free char *named = in_dir("named");
+
+	make_store();
+	put_sealed("ca.key", key, "a");
+	put_key("named", second, 0600);
+	cr_expect(opens(named, NULL));
+	expect_sealed("ca.key", second, "a");
+}
+
+Test(apistore_sealing, a_file_of_another_key_is_refused_and_kept)
+{
+	cleanup_secret struct secret *other = secret_new_random(SEAL_KEY_LEN);
+	struct apistore_sealing *s;
+	struct err err = ERR_INIT;
+
+	make_store();
+	put_sealed("ca.key", other, "a");
+	s = open_sealing(NULL, NULL);
+	cr_expect_null(apistore_sealing_read(s, "ca.key", &err));
+	cr_expect_eq(err.kind, ERR_INVALID);
+	cr_expect(strstr(err.text, "is sealed under another sealing key"), "%s", err.text);
+	apistore_sealing_free(s);
+	cr_expect_not(opens(NULL, NULL));
+	expect_sealed("ca.key", other, "a");
 }

@@ -2,10 +2,11 @@
 /*
  * What the API server needs for being believed, as files of one directory: its own CA (ca.crt,
  * ca.key), its server certificate (server.crt, server.key), the key that signs ServiceAccounts'
- * tokens (token.key), and the administrator's kubeconfig with a client certificate in it; beside them
- * the store's sealing key (apistore/sealing). All 0600 in a directory 0700. What is missing is made; a certificate that ends soon, or that does not name what
- * the server is reached by, is made again with its key kept; the CA's own keeps its key too, so what
- * it signed stays valid.
+ * tokens (token.key); beside them the store's sealing key (apistore/sealing), under which the three keys
+ * are sealed, and, unless that key or the caller has another place, the administrator's kubeconfig with a
+ * client certificate in it. All 0600 in a directory 0700. What is missing is made; a certificate that
+ * ends soon, or that does not name what the server is reached by, is made again with its key kept; the
+ * CA's own keeps its key too, so what it signed stays valid.
  *
  * Owns the lock of the directory while it lives: one process at a time.
  */
@@ -28,11 +29,13 @@ struct apistore_authority_conf {
 	const char *const *names;
 	const char *server; /* "https://127.0.0.1:6443", for the kubeconfig */
 	const char *ns;     /* of the kubeconfig's context */
+	/* Where it is written. NULL: to the directory when the sealing key is there too, else nowhere. */
+	const char *kubeconfig;
 	struct apistore_sealing_conf sealing;
 	/* Only the lock and a sealing key that is there already: to restore a backup. */
 	bool sealing_only;
 	/* Looks at what is there, and makes the rest in memory: neither a file nor the directory is
-	 * made or changed, and no lock is taken. There is no apistore_authority_sealing() then. */
+	 * made or changed, and no lock is taken. apistore_authority_sealing() only reads then. */
 	bool look_only;
 };
 
@@ -49,7 +52,8 @@ int apistore_authority_renew(
 	struct apistore_authority *a, int64_t now_s, struct err *err) MUST_CHECK;
 
 bool apistore_authority_is_new(const struct apistore_authority *a); /* there was no CA before */
-const char *apistore_authority_kubeconfig(const struct apistore_authority *a); /* its path */
+/* Its path; NULL: none is written. */
+const char *apistore_authority_kubeconfig(const struct apistore_authority *a);
 /* Borrowed until the next renew. */
 const char *apistore_authority_ca(const struct apistore_authority *a); /* PEM */
 const char *apistore_authority_cert(const struct apistore_authority *a);

@@ -12,6 +12,8 @@
 #ifndef TEC_APISTORE_SEALING_H
 #define TEC_APISTORE_SEALING_H
 
+#include <stdbool.h>
+
 #include "tec/apistore/db.h"
 #include "tec/base/err.h"
 #include "tec/base/secret.h"
@@ -32,14 +34,27 @@ struct apistore_sealing_conf {
  */
 struct apistore_sealing *apistore_sealing_open(const char *dir,
 	const struct apistore_sealing_conf *conf, bool make, struct err *err) MUST_CHECK;
-/* Would apistore_sealing_open() do, with make? Makes and changes nothing. */
-int apistore_sealing_check(
+/* The same without the lock, where nothing is made or changed: good for apistore_sealing_read() only.
+ * NULL: apistore_sealing_open() would fail, with make. */
+struct apistore_sealing *apistore_sealing_look(
 	const char *dir, const struct apistore_sealing_conf *conf, struct err *err) MUST_CHECK;
 void apistore_sealing_free(struct apistore_sealing *s); /* NULL is fine */
 
 /* Borrowed until the next rotation. */
 const struct secret *apistore_sealing_key(const struct apistore_sealing *s);
-/* The database in dir, which is sealed by the current key when this returns. As apistore_db_open(). */
+/* The key is DIR/sealing.key: whoever has the directory has it. */
+bool apistore_sealing_is_own(const struct apistore_sealing *s);
+/*
+ * A private key in a file of the directory (ca.key, server.key, token.key), which is written sealed under
+ * the current key. One that is plain, as version 0.2.0 wrote it, or sealed under an earlier key is read
+ * as well. NULL: ERR_NOT_FOUND there is none, ERR_INVALID it is empty or opens with none of the keys.
+ */
+struct secret *apistore_sealing_read(
+	const struct apistore_sealing *s, const char *name, struct err *err) MUST_CHECK;
+int apistore_sealing_write(const struct apistore_sealing *s, const char *name,
+	const struct secret *plain, struct err *err) MUST_CHECK;
+/* The database in dir, which is sealed by the current key when this returns, as are the files of keys.
+ * As apistore_db_open(). */
 struct apistore_db *apistore_sealing_open_db(
 	struct apistore_sealing *s, struct err *err) MUST_CHECK;
 /*
