@@ -2,7 +2,10 @@
 """What an attacker tries against the API of tec-operator --standalone, one function or more per number,
 test_attack_NN_what, as in test_attacks.py. Each was seen to fail on version 0.2.0."""
 
+import base64
 import os
+import re
+import subprocess
 
 import pytest
 
@@ -106,7 +109,8 @@ def test_attack_15_every_type_at_every_place_of_metadata(api, path):
             assert status in codes, (method, where, body, answer)
     for value in VALUES:
         for where, content_type in ((one, MERGE), (f"{one}/status", MERGE), (one, STRATEGIC)):
-            assert api("PATCH", f"{where}?dryRun=All", {"metadata": value}, content_type)[0] in (200, 400, 404, 415, 422)
+            status, answer = api("PATCH", f"{where}?dryRun=All", {"metadata": value}, content_type)
+            assert status in (200, 400, 404, 415, 422), (where, value, answer)
         op = {"op": "replace", "path": "/metadata", "value": value}
         assert api("PATCH", f"{one}?dryRun=All", [op], JSON_PATCH)[0] in (400, 422)
     assert api("DELETE", one)[0] == 200
@@ -160,3 +164,85 @@ def test_attack_28_apply_creates_with_the_right_to_patch(alone, api):
     assert api("GET", f"{CONFIGMAPS}/applied")[0] == 404
     assert maker("PATCH", where, body, APPLY)[0] == 201
     assert patcher("PATCH", where, body, APPLY)[0] == 200
+
+
+def openssl(directory, *args):
+    subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=directory)
+
+
+EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+
+def authority_of_0_2_0(directory):
+    """The CA of the API as plain files, as version 0.2.0 left them."""
+    os.mkdir(directory, 0o700)
+    openssl(directory, "req", "-x509", *EC, "-days", "7000", "-keyout", "ca.key", "-out", "ca.crt",
+            "-subj", "/CN=tec-operator CA", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
+
+
+def certificate(authority, to, use):
+    """Paths of a certificate of the authority for a member of system:masters, and its key."""
+    (to / "ext").write_text(f"extendedKeyUsage={use}\n" if use else "basicConstraints=CA:FALSE\n")
+    openssl(to, "req", *EC, "-keyout", "c.key", "-out", "c.csr", "-subj", "/O=system:masters/CN=somebody")
+    openssl(to, "x509", "-req", "-in", "c.csr", "-CA", f"{authority}/ca.crt", "-CAkey", f"{authority}/ca.key",
+            "-CAcreateserial", "-days", "2", "-out", "c.crt", "-extfile", "ext")
+    return [str(to / "c.crt"), str(to / "c.key")]
+
+
+def administrator(server, kubeconfig, to):
+    """The API by the client certificate of a kubeconfig."""
+    with open(kubeconfig, encoding="utf-8") as f:
+        text = f.read()
+    pem = to / "administrator.pem"
+    pem.write_bytes(b"".join(base64.b64decode(re.search(rf"client-{what}-data: *(\S+)", text)[1])
+                             for what in ("certificate", "key")))
+    return KubeAPI("127.0.0.1", server.api_port, f"{server.dir}/ca.crt", certificate=[str(pem)])
+
+
+@pytest.mark.parametrize("use, status", (("clientAuth", 200), ("serverAuth", 401), ("codeSigning", 401), (None, 401)))
+def test_attack_28_certificate_that_is_not_for_clients(tmp_path, use, status):
+    """Any certificate that the API's CA signed, of a server or for no stated use."""
+    directory = str(tmp_path / "state")
+    authority_of_0_2_0(directory)
+    pair = certificate(directory, tmp_path, use)
+    server = Standalone(directory, "--listen-kbs=off").start()
+    try:
+        api = KubeAPI("127.0.0.1", server.api_port, f"{directory}/ca.crt", certificate=pair)
+        assert api("GET", f"/api/v1/namespaces/{NS}/secrets")[0] == status
+    finally:
+        assert server.stop() == 0, server.log()
+
+
+def keys_in_the_clear(directory):
+    found = []
+    for name in os.listdir(directory):
+        with open(f"{directory}/{name}", "rb") as f:
+            data = f.read()
+        if b"PRIVATE KEY" in data or b"client-key" in data:
+            found.append(name)
+    return found
+
+
+def test_attack_28_copied_directory_without_the_sealing_key(tmp_path):
+    """Whoever copied it made an administrator's certificate with ca.key, or took the kubeconfig's, and read every
+    Secret of the running server."""
+    directory, key, kubeconfig = str(tmp_path / "state"), tmp_path / "sealing", tmp_path / "kubeconfig"
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o600)
+    authority_of_0_2_0(directory)
+    with open(f"{directory}/ca.crt", encoding="utf-8") as f:
+        ca = f.read()
+    server = Standalone(directory, "--listen-kbs=off", f"--sealing-key={key}")
+    for args in ((), (f"--write-kubeconfig={kubeconfig}",)):
+        server.args = (*server.args, *args)
+        server.start()
+        try:
+            assert not keys_in_the_clear(directory)
+            if args:
+                api = administrator(server, kubeconfig, tmp_path)
+                assert api("GET", f"/api/v1/namespaces/{NS}/secrets")[0] == 200
+                assert os.stat(kubeconfig).st_mode & 0o777 == 0o600
+        finally:
+            assert server.stop() == 0, server.log()
+    with open(f"{directory}/ca.crt", encoding="utf-8") as f:
+        assert f.read() == ca, "the CA that clients trust is another one"
