@@ -141,13 +141,15 @@ static void evict(struct httpd *h, struct httpd_peer *p)
 /* False: all are taken, and no connection has to give way to this source. */
 static bool make_room(struct httpd *h, const struct sockaddr *sa)
 {
+	uint8_t source[ADDR_SOURCE_LEN];
 	struct share_place *place;
 	struct httpd_peer *p;
 	bool own;
 
 	if (h->n_peers < h->conf.max_connections)
 		return true;
-	place = share_victim(h->share, sa, &own);
+	addr_source(sa, source);
+	place = share_victim(h->share, source, &own);
 	p = container_of(place, struct httpd_peer, place);
 	if (own && !httpd_peer_yields(p))
 		return false;

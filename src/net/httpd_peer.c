@@ -433,6 +433,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 void httpd_peer_new(struct httpd *h, evhtp_connection_t *conn)
 {
 	struct httpd_peer *p = xcalloc(1, sizeof(*p));
+	uint8_t source[ADDR_SOURCE_LEN];
 
 	p->httpd = h;
 	p->conn = conn;
@@ -441,7 +442,8 @@ void httpd_peer_new(struct httpd *h, evhtp_connection_t *conn)
 	p->prepaid = true;
 	LIST_INSERT_HEAD(&h->peers, p, link);
 	h->n_peers++;
-	share_join(h->share, &p->place, conn->saddr);
+	addr_source(conn->saddr, source);
+	share_join(h->share, &p->place, source);
 	httpd_count_connection(h, 1);
 	timer_init(&p->timer, h->loop, on_timeout, p);
 	timer_set(&p->timer, h->conf.request_ms);

@@ -15,7 +15,6 @@
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/table.h"
-#include "tec/net/addr.h"
 
 #define FIRST_LEVELS 16u
 
@@ -98,11 +97,8 @@ static void link_place(struct share_place *p)
 	p->active_ms = clock_boot_ms();
 }
 
-void share_join(struct share *s, struct share_place *p, const struct sockaddr *sa)
+void share_join(struct share *s, struct share_place *p, const uint8_t key[ADDR_SOURCE_LEN])
 {
-	uint8_t key[ADDR_SOURCE_LEN];
-
-	addr_source(sa, key);
 	p->source = find(s, key);
 	if (p->source) {
 		unlink_level(s, p->source);
@@ -140,18 +136,26 @@ void share_active(struct share *s, struct share_place *p)
 	link_level(s, p->source);
 }
 
-struct share_place *share_victim(const struct share *s, const struct sockaddr *newcomer, bool *own)
+struct share_place *share_victim(
+	const struct share *s, const uint8_t newcomer[ADDR_SOURCE_LEN], bool *own)
 {
-	uint8_t key[ADDR_SOURCE_LEN];
 	const struct share_source *src;
 
 	*own = false;
 	if (s->top == 0)
 		return NULL;
-	addr_source(newcomer, key);
-	src = find(s, key);
+	src = find(s, newcomer);
 	*own = src && src->n == s->top;
 	if (!*own)
 		src = TAILQ_FIRST(&s->levels[s->top]);
 	return TAILQ_FIRST(&src->places);
+}
+
+struct share_place *share_held(
+	const struct share *s, const uint8_t source[ADDR_SOURCE_LEN], size_t *n)
+{
+	const struct share_source *src = find(s, source);
+
+	*n = src ? src->n : 0;
+	return src ? TAILQ_FIRST(&src->places) : NULL;
 }

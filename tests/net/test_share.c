@@ -3,36 +3,22 @@
 
 #include <criterion/criterion.h>
 
-#include <stdio.h>
-
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
-#include "tec/net/addr.h"
 #include "tec/net/share.h"
-
-static struct addr addr_of(unsigned host)
-{
-	struct err err = ERR_INIT;
-	struct addr a;
-	char text[ADDR_TEXT_LEN];
-
-	snprintf(text, sizeof(text), "10.%u.%u.%u:1", host >> 16, host >> 8 & 255, host & 255);
-	cr_assert_eq(addr_parse(text, &a, &err), 0, "%s", err.text);
-	return a;
-}
 
 static void join(struct share *s, struct share_place *p, unsigned host)
 {
-	struct addr a = addr_of(host);
+	const uint8_t source[ADDR_SOURCE_LEN] = {(uint8_t)host};
 
-	share_join(s, p, (const struct sockaddr *)&a.ss);
+	share_join(s, p, source);
 }
 
 static struct share_place *victim(const struct share *s, unsigned host, bool *own)
 {
-	struct addr a = addr_of(host);
+	const uint8_t source[ADDR_SOURCE_LEN] = {(uint8_t)host};
 
-	return share_victim(s, (const struct sockaddr *)&a.ss, own);
+	return share_victim(s, source, own);
 }
 
 Test(net_share, nobody_there_has_nothing_to_give_up)
@@ -97,6 +83,29 @@ Test(net_share, among_equals_the_longest_idle_goes_but_its_own_first)
 	cr_expect(own);
 	for (unsigned i = 0; i < 4; i++)
 		share_leave(s, &p[i]);
+	share_free(s);
+}
+
+Test(net_share, says_what_one_source_holds)
+{
+	const uint8_t one[ADDR_SOURCE_LEN] = {1}, two[ADDR_SOURCE_LEN] = {2};
+	struct share *s = share_new();
+	struct share_place a[2], b;
+	size_t n = 7;
+
+	cr_expect_null(share_held(s, one, &n));
+	cr_expect_eq(n, 0);
+	join(s, &a[0], 1);
+	join(s, &b, 2);
+	join(s, &a[1], 1);
+	cr_expect_eq(share_held(s, one, &n), &a[0]);
+	cr_expect_eq(n, 2);
+	cr_expect_eq(share_held(s, two, &n), &b);
+	cr_expect_eq(n, 1);
+	share_leave(s, &a[0]);
+	cr_expect_eq(share_held(s, one, &n), &a[1]);
+	share_leave(s, &a[1]);
+	share_leave(s, &b);
 	share_free(s);
 }
 
