@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table of buckets, also linked from the most to the least recently used. A new source takes
- * a fresh bucket while there are any, then the one at the tail. Levels are thousandths of a token,
- * so that one millisecond is never lost to rounding.
+ * a fresh bucket while there are any, then the one at the tail. Levels are in fractions of a token of
+ * which a whole number comes back each millisecond, so that none is lost to rounding.
  */
 #include "config.h"
 
@@ -13,37 +13,41 @@
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/table.h"
-#include "tec/net/addr.h"
 #include "tec/net/ratelimit.h"
-
-#define TOKEN 1000u
 
 struct bucket {
 	uint8_t key[ADDR_SOURCE_LEN];
-	uint64_t level; /* thousandths of a token */
+	uint64_t level; /* fractions of a token */
 	uint64_t at_ms; /* when `level` was right */
 	struct table_link link;
 	TAILQ_ENTRY(bucket) age;
 };
 
 struct ratelimit {
-	uint64_t full; /* thousandths */
-	uint32_t per_s;
+	uint64_t full, token; /* fractions: of a full bucket, of one token */
+	uint32_t per_ms;      /* fractions that come back in a millisecond */
 	uint32_t max;
 	struct table buckets;
 	TAILQ_HEAD(bucket_ages, bucket) ages; /* the most recently used one first; owned */
 };
 
-struct ratelimit *ratelimit_new(uint32_t burst, uint32_t per_s, uint32_t max_sources)
+/* n tokens in `ms` are n of `ms` parts of one token each millisecond. */
+struct ratelimit *ratelimit_new_slow(uint32_t burst, uint32_t n, uint32_t ms, uint32_t max_sources)
 {
 	struct ratelimit *r = xcalloc(1, sizeof(*r));
 
-	assert(burst > 0 && per_s > 0 && max_sources > 0);
-	r->full = (uint64_t)burst * TOKEN;
-	r->per_s = per_s;
+	assert(burst > 0 && n > 0 && ms > 0 && max_sources > 0);
+	r->token = ms;
+	r->full = (uint64_t)burst * ms;
+	r->per_ms = n;
 	r->max = max_sources;
 	TAILQ_INIT(&r->ages);
 	return r;
+}
+
+struct ratelimit *ratelimit_new(uint32_t burst, uint32_t per_s, uint32_t max_sources)
+{
+	return ratelimit_new_slow(burst, per_s, 1000, max_sources);
 }
 
 void ratelimit_free(struct ratelimit *r)
@@ -89,30 +93,51 @@ static struct bucket *bucket_get(
 	return b;
 }
 
-bool ratelimit_take(struct ratelimit *r, const struct sockaddr *sa, uint32_t *retry_s)
+/* The source's bucket with what has come back. */
+static struct bucket *refill(struct ratelimit *r, const uint8_t source[ADDR_SOURCE_LEN])
 {
 	uint64_t now = clock_boot_ms();
-	uint8_t key[ADDR_SOURCE_LEN];
-	struct bucket *b;
+	struct bucket *b = bucket_get(r, source, now);
+
+	if (now - b->at_ms >= r->full / r->per_ms + 1)
+		b->level = r->full;
+	else
+		b->level += (now - b->at_ms) * r->per_ms;
+	if (b->level > r->full)
+		b->level = r->full;
+	b->at_ms = now;
+	return b;
+}
+
+bool ratelimit_take_source(
+	struct ratelimit *r, const uint8_t source[ADDR_SOURCE_LEN], uint32_t *retry_s)
+{
+	struct bucket *b = refill(r, source);
+	uint64_t per_s = (uint64_t)r->per_ms * 1000;
+
+	*retry_s = 0;
+	if (b->level >= r->token) {
+		b->level -= r->token;
+		return true;
+	}
+	*retry_s = (uint32_t)((r->token - b->level + per_s - 1) / per_s);
+	return false;
+}
+
+void ratelimit_give_source(struct ratelimit *r, const uint8_t source[ADDR_SOURCE_LEN])
+{
+	struct bucket *b = refill(r, source);
+
+	b->level = b->level + r->token < r->full ? b->level + r->token : r->full;
+}
+
+bool ratelimit_take(struct ratelimit *r, const struct sockaddr *sa, uint32_t *retry_s)
+{
+	uint8_t source[ADDR_SOURCE_LEN];
 
 	*retry_s = 0;
 	if (!r)
 		return true;
-	addr_source(sa, key);
-	b = bucket_get(r, key, now);
-	/* per_s tokens a second are per_s thousandths a millisecond */
-	if (now - b->at_ms >= r->full / r->per_s + 1)
-		b->level = r->full;
-	else
-		b->level += (now - b->at_ms) * r->per_s;
-	if (b->level > r->full)
-		b->level = r->full;
-	b->at_ms = now;
-	if (b->level >= TOKEN) {
-		b->level -= TOKEN;
-		return true;
-	}
-	*retry_s = (uint32_t)((TOKEN - b->level + (uint64_t)r->per_s * 1000 - 1) /
-			      ((uint64_t)r->per_s * 1000));
-	return false;
+	addr_source(sa, source);
+	return ratelimit_take_source(r, source, retry_s);
 }

@@ -115,3 +115,32 @@ Test(net_ratelimit, none_allows_everything)
 	cr_assert_eq(retry_s, 0);
 	ratelimit_free(NULL);
 }
+
+Test(net_ratelimit, slower_than_one_a_second_and_given_back)
+{
+	static const uint8_t source[ADDR_SOURCE_LEN] = {1}, other[ADDR_SOURCE_LEN] = {2};
+	struct ratelimit *r = ratelimit_new_slow(5, 5, 300000, 10);
+	uint32_t retry_s;
+
+	clock_fake_start(1000, 0);
+	for (int i = 0; i < 5; i++)
+		cr_assert(ratelimit_take_source(r, source, &retry_s));
+	cr_assert_not(ratelimit_take_source(r, source, &retry_s));
+	cr_assert_eq(retry_s, 60);
+	cr_assert(ratelimit_take_source(r, other, &retry_s));
+	clock_fake_advance(59999);
+	cr_assert_not(ratelimit_take_source(r, source, &retry_s));
+	cr_assert_eq(retry_s, 1);
+	clock_fake_advance(1);
+	cr_assert(ratelimit_take_source(r, source, &retry_s));
+	cr_assert_not(ratelimit_take_source(r, source, &retry_s));
+	ratelimit_give_source(r, source);
+	cr_assert(ratelimit_take_source(r, source, &retry_s));
+	for (int i = 0; i < 9; i++)
+		ratelimit_give_source(r, other);
+	for (int i = 0; i < 5; i++)
+		cr_assert(ratelimit_take_source(r, other, &retry_s));
+	cr_assert_not(ratelimit_take_source(r, other, &retry_s), "more than a full bucket");
+	ratelimit_free(r);
+	clock_fake_stop();
+}
