@@ -51,6 +51,9 @@ static struct metric resources = METRIC_COUNTER_INIT("tec_broker_resources_total
 static struct metric open_sessions = METRIC_GAUGE_INIT(
 	"tec_broker_sessions", "Handshakes that were begun and have not ended.", NULL, NULL);
 
+static struct metric evicted_sessions = METRIC_COUNTER_INIT("tec_broker_evicted_sessions_total",
+	"Handshakes that gave way to newer ones, of the source with the most.", NULL, NULL);
+
 static void handshake_free(void *data)
 {
 	struct handshake *h = data;
@@ -64,8 +67,8 @@ struct broker_attest *broker_attest_new(const struct broker_attest_conf *conf)
 	struct broker_attest *b = xcalloc(1, sizeof(*b));
 
 	b->conf = *conf;
-	b->sessions = sessions_new(
-		conf->sessions, conf->sessions_per_source, conf->session_ms, handshake_free);
+	b->sessions = sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms,
+		&evicted_sessions, handshake_free);
 	if (conf->sample)
 		log_warn(NULL, "sample evidence may attest, which proves nothing: for tests only",
 			NULL);
@@ -295,6 +298,7 @@ void broker_attest_attest(
 		judge(b, &a, h->nonce, &flaw, &err) == 0)
 		h->token = make_token(b, n, &a, &err);
 	if (h->token) {
+		session_attested(b->sessions, e);
 		give_token(h, cookie, out);
 		return;
 	}

@@ -88,7 +88,7 @@ static const struct conf_option table[] = {
 	{"session-time", CONF_STRING, "SECONDS", "300",
 		.help = "How long a handshake that was begun is kept (as Trustee's timeout, in minutes there)."},
 	{"max-sessions", CONF_STRING, "N", "10000",
-		.help = "Handshakes begun and not ended; more get 429."},
+		.help = "Handshakes begun and not attested yet; above it the source with the most loses one."},
 	{"max-sessions-per-source", CONF_STRING, "N", "1024",
 		.help = "The same for one source address, behind which there may be many nodes."},
 	{"upstream", CONF_STRING, "URL", "http://127.0.0.1:8081", .group = "With --role=guard",

@@ -34,6 +34,7 @@
 #define ADMIN_AT_ONCE 128        /* connections; the operator has one of them per key on its way */
 #define UPSTREAM_MAX  64         /* requests at once; more wait here */
 #define ADMIN_MORE    64         /* ... of the operator beside those of nodes */
+#define SOURCES_MAX   16384      /* whose handshakes are counted */
 #define FINGERPRINT   16         /* hexadecimal digits of a key's SHA-256 in the log */
 
 struct guard {
@@ -44,6 +45,7 @@ struct guard {
 	bool sample, additional;
 	size_t attest_max;
 	struct sessions *sessions;
+	struct ratelimit *begun; /* owned; what Trustee still keeps of each source */
 	struct guard_look *look;
 	struct httpd *node, *admin;
 };
@@ -67,6 +69,8 @@ static struct metric refused = METRIC_COUNTER_INIT("tec_guard_refused_total",
 	"Requests that did not reach Trustee, by kind and reason.", "kind", "reason");
 static struct metric open_sessions = METRIC_GAUGE_INIT(
 	"tec_guard_sessions", "Handshakes that were begun and have not ended.", NULL, NULL);
+static struct metric evicted_sessions = METRIC_COUNTER_INIT("tec_guard_evicted_sessions_total",
+	"Handshakes that are not counted any more, as newer ones took their places.", NULL, NULL);
 static struct metric upstream_seconds = METRIC_SECONDS_INIT("tec_guard_upstream_seconds",
 	"Time that Trustee took to answer, by kind of request.", "kind", NULL);
 
@@ -124,6 +128,13 @@ static void log_end(const struct pass *p, int status)
 			httpd_req_peer(p->req), log_esc(httpd_req_path(p->req)), status);
 }
 
+/* It ended, or Trustee never had it. */
+static void end_session(struct guard *g, struct session *take_e)
+{
+	ratelimit_give_source(g->begun, session_source(take_e));
+	sessions_end(g->sessions, take_e);
+}
+
 /* What the answer says of the handshake that it is part of. */
 static void note_session(struct pass *p, const struct httpc_answer *a)
 {
@@ -136,14 +147,14 @@ static void note_session(struct pass *p, const struct httpc_answer *a)
 		if (cookie)
 			session_named(s, steal_ptr(&p->session), cookie);
 		else
-			sessions_end(s, steal_ptr(&p->session));
+			end_session(p->g, steal_ptr(&p->session));
 	} else if (p->kind == PASS_ATTEST && a->status == 200) {
 		cleanup_free char *cookie = sessions_cookie(httpd_req_header(p->req, "Cookie"));
 
 		struct session *e = cookie ? sessions_find(s, cookie, clock_boot_ms()) : NULL;
 
 		if (e)
-			sessions_end(s, e);
+			end_session(p->g, e);
 	}
 	count_sessions(p->g);
 }
@@ -251,6 +262,21 @@ static bool tee_passes(const struct guard *g, const char *tee)
 	       (g->sample && str_eq(tee, rats_tee_name(RATS_TEE_SAMPLE)));
 }
 
+/* An evicted handshake is not counted here any more, but Trustee keeps it for the session time. So what
+ * one source begins is bounded over that time too. */
+static struct session *open_session(
+	struct guard *g, const uint8_t source[ADDR_SOURCE_LEN], uint32_t *retry_s)
+{
+	struct session *e;
+
+	if (!ratelimit_take_source(g->begun, source, retry_s))
+		return NULL;
+	e = sessions_open(g->sessions, source, clock_boot_ms(), retry_s);
+	if (!e)
+		ratelimit_give_source(g->begun, source);
+	return e;
+}
+
 static void post_auth(struct httpd_req *r, void *arg)
 {
 	struct guard *g = arg;
@@ -275,7 +301,7 @@ static void post_auth(struct httpd_req *r, void *arg)
 		return;
 	}
 	httpd_req_source(r, source);
-	session = sessions_open(g->sessions, source, clock_boot_ms(), &retry_s);
+	session = open_session(g, source, &retry_s);
 	count_sessions(g);
 	if (!session) {
 		count_refused(PASS_AUTH, "sessions", 429);
@@ -486,8 +512,10 @@ struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_c
 	g->sample = conf->sample;
 	g->additional = conf->additional;
 	g->attest_max = conf->attest_max;
-	g->sessions =
-		sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms, NULL);
+	g->sessions = sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms,
+		&evicted_sessions, NULL);
+	g->begun = ratelimit_new_slow(conf->sessions_per_source, conf->sessions_per_source,
+		conf->session_ms, SOURCES_MAX);
 	g->look = guard_look_new(l, http, g->upstream, g->upstream_tls, conf->look_ms);
 	g->node = make_httpd(g, "kbs", conf->max_connections, conf->attest_max, conf->rate,
 		node_routes, ARRAY_LEN(node_routes));
@@ -504,6 +532,7 @@ void guard_free(struct guard *g)
 	httpd_free(g->admin);
 	guard_look_free(g->look);
 	sessions_free(g->sessions);
+	ratelimit_free(g->begun);
 	httpc_tls_unref(g->upstream_tls);
 	free(g->upstream);
 	free(g);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two hash tables and a list in order of time: the oldest are ended whenever a place is asked for.
- * Cookies are credentials, so only their hash is kept.
+ * A table by cookie, a list in order of time, and who holds the places (net/share), whose order of a
+ * source's places is that of time too. The oldest are ended whenever a place is asked for. Cookies are
+ * credentials, so only their hash is kept.
  */
 #include "config.h"
 
@@ -15,19 +16,21 @@
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 #include "tec/base/table.h"
+#include "tec/net/share.h"
 
 #define COOKIE "kbs-session-id="
 
-struct source {
-	struct table_link link;
-	uint8_t addr[ADDR_SOURCE_LEN];
+struct group {
+	struct share *share; /* owned */
 	unsigned n;
 };
 
 struct session {
 	struct table_link link; /* in by_cookie, when named */
 	TAILQ_ENTRY(session) age;
-	struct source *source;
+	struct share_place place;
+	struct group *group; /* NULL: evicted while it is awaited, and in no list */
+	uint8_t source[ADDR_SOURCE_LEN];
 	uint64_t since_ms;
 	bool named, awaited;
 	uint8_t cookie[SHA256_LEN]; /* its digest */
@@ -35,59 +38,70 @@ struct session {
 };
 
 struct sessions {
-	struct table by_cookie, sources;
+	struct table by_cookie;
 	TAILQ_HEAD(, session) oldest_first;
-	unsigned n, max, max_per_source;
+	struct group unfinished, attested;
+	unsigned max, max_per_source;
 	uint32_t time_ms;
+	struct metric *evicted;
 	void (*release)(void *data);
 };
 
-struct sessions *sessions_new(
-	unsigned max, unsigned max_per_source, uint32_t time_ms, void (*release)(void *data))
+struct sessions *sessions_new(unsigned max, unsigned max_per_source, uint32_t time_ms,
+	struct metric *evicted, void (*release)(void *data))
 {
 	struct sessions *s = xcalloc(1, sizeof(*s));
 
 	TAILQ_INIT(&s->oldest_first);
+	s->unfinished.share = share_new();
+	s->attested.share = share_new();
 	s->max = max;
 	s->max_per_source = max_per_source;
 	s->time_ms = time_ms;
+	s->evicted = evicted;
 	s->release = release;
 	return s;
 }
 
-static struct source *find_source(struct sessions *s, const uint8_t addr[ADDR_SOURCE_LEN])
+static void join(struct session *e, struct group *g)
 {
-	uint32_t hash = table_hash(addr, ADDR_SOURCE_LEN);
-	struct source *src;
-
-	TABLE_WITH_HASH (src, link, &s->sources, hash)
-		if (memcmp(src->addr, addr, ADDR_SOURCE_LEN) == 0)
-			return src;
-	src = xcalloc(1, sizeof(*src));
-	memcpy(src->addr, addr, ADDR_SOURCE_LEN);
-	table_add(&s->sources, &src->link, hash);
-	return src;
+	e->group = g;
+	g->n++;
+	share_join(g->share, &e->place, e->source);
 }
 
-static void leave_source(struct sessions *s, struct source *src)
+static void leave(struct session *e)
 {
-	if (src->n > 0)
-		return;
-	table_remove(&s->sources, &src->link);
-	free(src);
+	share_leave(e->group->share, &e->place);
+	e->group->n--;
+	e->group = NULL;
 }
 
-static void end(struct sessions *s, struct session *e)
+static void unlink_session(struct sessions *s, struct session *e)
 {
 	if (e->named)
 		table_remove(&s->by_cookie, &e->link);
 	TAILQ_REMOVE(&s->oldest_first, e, age);
-	e->source->n--;
-	leave_source(s, e->source);
-	s->n--;
+	leave(e);
+}
+
+static void end(struct sessions *s, struct session *e)
+{
+	if (e->group)
+		unlink_session(s, e);
 	if (e->data)
 		s->release(e->data);
 	free(e);
+}
+
+/* Who opened an awaited one still holds it. */
+static void evict(struct sessions *s, struct session *e)
+{
+	metric_add(s->evicted, NULL, NULL, 1);
+	if (e->awaited)
+		unlink_session(s, e);
+	else
+		end(s, e);
 }
 
 void sessions_free(struct sessions *s)
@@ -101,7 +115,8 @@ void sessions_free(struct sessions *s)
 		end(s, e);
 	}
 	table_fini(&s->by_cookie);
-	table_fini(&s->sources);
+	share_free(s->unfinished.share);
+	share_free(s->attested.share);
 	free(s);
 }
 
@@ -121,48 +136,54 @@ void sessions_sweep(struct sessions *s, uint64_t now_ms)
 	end_old(s, now_ms);
 }
 
-/* Seconds until the oldest session of src ends; of any source when src is NULL. */
-static uint32_t seconds_left(const struct sessions *s, const struct source *src, uint64_t now_ms)
+/* False: no session gives way to a new one of this source. */
+static bool make_room(struct sessions *s, const uint8_t source[ADDR_SOURCE_LEN], uint64_t now_ms,
+	uint32_t *retry_s)
 {
-	const struct session *e;
+	struct group *g = &s->unfinished;
+	size_t held;
+	struct share_place *p = share_held(g->share, source, &held);
+	struct session *e;
+	bool own = true;
 
-	TAILQ_FOREACH (e, &s->oldest_first, age)
-		if (!src || e->source == src)
-			break;
-	if (!e || now_ms - e->since_ms >= s->time_ms)
-		return 1;
-	return (uint32_t)((s->time_ms - (now_ms - e->since_ms) + 999) / 1000);
+	if (held < s->max_per_source) {
+		if (g->n < s->max)
+			return true;
+		p = share_victim(g->share, source, &own);
+	}
+	e = container_of(p, struct session, place);
+	if (own && now_ms - e->since_ms < SESSIONS_YIELD_MS) {
+		*retry_s = (uint32_t)((SESSIONS_YIELD_MS - (now_ms - e->since_ms) + 999) / 1000);
+		return false;
+	}
+	evict(s, e);
+	return true;
 }
 
 struct session *sessions_open(struct sessions *s, const uint8_t source[ADDR_SOURCE_LEN],
 	uint64_t now_ms, uint32_t *retry_s)
 {
 	struct session *e;
-	struct source *src;
 
 	end_old(s, now_ms);
-	if (s->n >= s->max) {
-		*retry_s = seconds_left(s, NULL, now_ms);
+	if (!make_room(s, source, now_ms, retry_s))
 		return NULL;
-	}
-	src = find_source(s, source);
-	if (src->n >= s->max_per_source) {
-		*retry_s = seconds_left(s, src, now_ms);
-		return NULL;
-	}
 	e = xcalloc(1, sizeof(*e));
-	e->source = src;
+	memcpy(e->source, source, ADDR_SOURCE_LEN);
 	e->since_ms = now_ms;
 	e->awaited = true;
 	TAILQ_INSERT_TAIL(&s->oldest_first, e, age);
-	src->n++;
-	s->n++;
+	join(e, &s->unfinished);
 	return e;
 }
 
 void session_named(struct sessions *s, struct session *e, const char *cookie)
 {
 	e->awaited = false;
+	if (!e->group) {
+		end(s, e);
+		return;
+	}
 	if (!cookie)
 		return;
 	bytes_sha256(cookie, strlen(cookie), e->cookie);
@@ -188,6 +209,17 @@ struct session *sessions_find(struct sessions *s, const char *cookie, uint64_t n
 	return NULL;
 }
 
+void session_attested(struct sessions *s, struct session *e)
+{
+	bool own;
+
+	leave(e);
+	if (s->attested.n >= s->max)
+		evict(s, container_of(share_victim(s->attested.share, e->source, &own),
+				 struct session, place));
+	join(e, &s->attested);
+}
+
 void session_set_data(struct session *e, void *take_data)
 {
 	assert(!e->data);
@@ -199,9 +231,14 @@ void *session_data(const struct session *e)
 	return e->data;
 }
 
+const uint8_t *session_source(const struct session *e)
+{
+	return e->source;
+}
+
 size_t sessions_count(const struct sessions *s)
 {
-	return s->n;
+	return s->unfinished.n + s->attested.n;
 }
 
 char *sessions_cookie(const char *header)

@@ -187,9 +187,30 @@ Test(broker_attest, sessions_are_bounded)
 	cr_assert_eq(auth(&w), 429);
 	w.node.source[0] = 1;
 	cr_assert_eq(auth(&w), 200);
-	w.node.now_ms += 300000;
+	w.node.now_ms += 10000;
 	w.node.source[0] = 0;
 	cr_assert_eq(auth(&w), 200);
+	cr_expect_eq(broker_attest_sessions(w.b), 5);
+	world_stop(&w);
+}
+
+/* The token of an attested session is there for its node, however many are begun by others. */
+Test(broker_attest, an_attested_session_outlasts_a_flood)
+{
+	struct world w;
+	char cookie[80];
+
+	world_start(&w);
+	approve(&w);
+	cr_assert_eq(auth(&w), 200);
+	cr_assert_eq(attest(&w, NULL, NULL), 200);
+	memcpy(cookie, w.cookie, sizeof(cookie));
+	for (unsigned i = 1; i <= 150; i++) {
+		memcpy(w.node.source, &i, sizeof(i));
+		cr_assert_eq(auth(&w), 200);
+	}
+	w.node.cookie = cookie;
+	cr_expect_str_eq(resource(&w, OWN_PATH), "ok");
 	world_stop(&w);
 }
 

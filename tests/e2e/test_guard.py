@@ -150,7 +150,7 @@ def test_handshakes_of_a_source_are_bounded(trustee, start):
     auth = {"version": "0.4.0", "tee": "tpm", "extra-params": {}}
     got = [ask(guard.port, "POST", "/kbs/v0/auth", auth) for _ in range(20)]
     assert [g[0] for g in got] == [200] * 5 + [429] * 15
-    assert 200 <= int(got[-1][1]["Retry-After"]) <= 300
+    assert 50 <= int(got[-1][1]["Retry-After"]) <= 60  # five in 300 s
     assert len(trustee.requests) == 5
     metrics = guard.metrics()
     assert metrics["tec_guard_sessions"] == 5

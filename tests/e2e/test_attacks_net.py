@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""What somebody without credentials can take from others through the listeners alone: places for handshakes,
+and memory. One function or more per number, test_attack_NN_what. Each was seen to fail on version 0.2.0."""
+
+import collections
+import http.client
+import json
+import ssl
+
+import pytest
+
+import softtpm
+from guarded import Evidence, Guard, LaxTrustee, attest_body, binding
+from test_standalone import Standalone
+
+AUTH = json.dumps({"version": "0.4.0", "tee": "tpm", "extra-params": {}}).encode()
+FEW = ("--max-sessions=40", "--max-sessions-per-source=10", "--rate-limit=off")
+
+
+@pytest.fixture(scope="module", name="tpm")
+def _tpm():
+    if softtpm.missing():
+        pytest.skip(str(softtpm.missing()))
+    with softtpm.SoftwareTPM() as t:
+        yield t
+
+
+@pytest.fixture(scope="module", name="evidence")
+def _evidence(tpm):
+    return Evidence(tpm)
+
+
+@pytest.fixture(name="trustee")
+def _trustee(tmp_path):
+    t = LaxTrustee(str(tmp_path))
+    yield t
+    t.stop()
+
+
+@pytest.fixture(name="guard")
+def _guard(trustee, tmp_path):
+    guards = []
+
+    def run(*args):
+        guards.append(Guard(trustee.url, str(tmp_path), *args))
+        return guards[-1].start()
+
+    yield run
+    for g in guards:
+        g.stop()
+
+
+@pytest.fixture(name="alone")
+def _alone(tmp_path):
+    started = []
+
+    def run(*args):
+        started.append(Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1", *args))
+        started[-1].start()
+        return started[-1]
+
+    yield run
+    for s in started:
+        assert s.process.poll() is None, s.log()
+        assert s.stop() == 0, s.log()
+
+
+class Client:
+    """Requests from one address of this host, over one connection as long as it lasts."""
+
+    def __init__(self, port, source, context=None):
+        kind = http.client.HTTPSConnection if context else http.client.HTTPConnection
+        more = {"context": context} if context else {}
+        self.conn = kind("127.0.0.1", port, timeout=30, source_address=(source, 0), **more)
+
+    def ask(self, method, path, body=None, headers=None):
+        """(status, headers, body)"""
+        self.conn.request(method, path, body, headers or {})
+        answer = self.conn.getresponse()
+        return answer.status, dict(answer.headers), answer.read()
+
+    def auth(self):
+        return self.ask("POST", "/kbs/v0/auth", AUTH)
+
+    def close(self):
+        self.conn.close()
+
+
+def greedy(port, context, n):
+    """N handshakes are begun from each of ten addresses, and none is finished."""
+    for i in range(10, 20):
+        client = Client(port, f"127.0.0.{i}", context)
+        for _ in range(n):
+            assert client.auth()[0] in (200, 429)
+        client.close()
+
+
+def attested_among_greedy(port, evidence, context=None):
+    """Whether a node from another address attests while ten sources begin all the handshakes they can."""
+    greedy(port, context, 10)
+    node = Client(port, "127.0.0.9", context)
+    status, headers, body = node.auth()
+    assert status == 200, "a node cannot begin a handshake: " + body.decode()
+    greedy(port, context, 3)
+    nonce = json.loads(body)["nonce"]
+    body = attest_body(nonce, evidence.quote(binding(nonce)[:32]))
+    status, _, body = node.ask("POST", "/kbs/v0/attest", json.dumps(body),
+                               {"Cookie": headers["Set-Cookie"].partition(";")[0]})
+    node.close()
+    return status == 200, body
+
+
+def insecure():
+    """Whom the connection leads to does not matter here."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def test_attack_20_ten_addresses_keep_no_node_from_the_guard(trustee, guard, evidence):
+    g = guard(*FEW)
+    ok, body = attested_among_greedy(g.port, evidence)
+    assert ok, body
+    metrics = g.metrics()
+    assert metrics["tec_guard_sessions"] == 39
+    assert metrics["tec_guard_evicted_sessions_total"] > 0
+
+
+def test_attack_20_a_source_begins_only_so_many_at_trustee(trustee, guard):
+    """What the guard has evicted lives on in Trustee."""
+    g = guard(*FEW)
+    for _ in range(3):
+        greedy(g.port, None, 10)
+    begun = collections.Counter(headers["X-Forwarded-For"] for _, _, headers, _ in trustee.requests)
+    assert len(begun) == 10, f"sources that were kept out: {begun}"
+    assert max(begun.values()) == 10, begun
+    assert g.metrics()["tec_guard_evicted_sessions_total"] > 0
+
+
+def test_attack_20_ten_addresses_keep_no_node_from_the_broker(alone, evidence):
+    s = alone(*FEW)
+    ok, body = attested_among_greedy(s.kbs, evidence, insecure())
+    assert ok, body
+    metrics = s.metrics()
+    assert metrics["tec_broker_sessions"] == 40
+    assert metrics["tec_broker_evicted_sessions_total"] > 0
