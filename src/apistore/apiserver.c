@@ -134,6 +134,13 @@ static bool user_of(struct apistore_apiserver *a, struct httpd_req *req, struct 
 	return true;
 }
 
+static enum httpd_standing standing(struct httpd_req *req, void *arg)
+{
+	struct apistore_user user;
+
+	return user_of(arg, req, &user) ? HTTPD_KNOWN : HTTPD_REFUSED;
+}
+
 static struct json_object *role(void *arg, const char *ns, const char *name)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
@@ -327,6 +334,7 @@ struct apistore_apiserver *apistore_apiserver_new(
 	h.idle_ms = IDLE_MS;
 	h.requests_per_conn = UINT32_MAX;
 	h.max_connections = conf->max_connections;
+	h.standing = standing;
 	h.routes = routes;
 	h.n_routes = ARRAY_LEN(routes);
 	h.arg = a;

@@ -87,6 +87,22 @@ static void no_admin(struct broker_answer *a)
 	broker_admin_refuse(a, 404, "InvalidRequestPath", "not found");
 }
 
+/* Everything but the requests of nodes takes an administrator's token. */
+static enum httpd_standing standing(struct httpd_req *req, void *arg)
+{
+	const struct broker_kbsd *k = arg;
+	const char *target = httpd_req_target(req);
+	struct err err = ERR_INIT;
+
+	if (k->attest && (str_eq(target, AUTH) || str_eq(target, ATTEST)))
+		return HTTPD_STRANGER;
+	if (!k->admin.auth.key ||
+		broker_auth_check(&k->admin.auth, httpd_req_header(req, "Authorization"), target,
+			clock_wall_s(), &err) < 0)
+		return HTTPD_REFUSED;
+	return HTTPD_KNOWN;
+}
+
 static void on_api(struct httpd_req *req, void *arg)
 {
 	cleanup_broker_answer struct broker_answer a;
@@ -158,6 +174,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	h.rate = conf->rate;
 	if (conf->max_connections)
 		h.max_connections = conf->max_connections;
+	h.standing = standing;
 	h.routes = routes;
 	h.n_routes = ARRAY_LEN(routes);
 	h.arg = k;

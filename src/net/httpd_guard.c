@@ -3,7 +3,8 @@
  * The framing guard: what a peer sends, between the bufferevent and libevhtp. It collects bytes, checks
  * a head as a whole, waits for the body, and only then makes libevhtp start a request. What libevhtp's
  * parser reads is a constant line: it corrupts split, pipelined or odd requests, so no byte of a peer
- * ever reaches it. It bounds what it buffers; what it refuses gets a whole reply.
+ * ever reaches it. It bounds what it buffers; what it refuses gets a whole reply. A large body is
+ * not waited for when its head is enough to refuse the request.
  */
 #include "config.h"
 
@@ -71,6 +72,7 @@ void httpd_guard_refuse(struct httpd_peer *p, int status)
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
 	httpd_refusal(p->httpd, status, &out);
+	httpd_body_end(p);
 	httpd_guard_drop(p, p->in.len);
 	httpd_peer_set_state(p, HTTPD_PEER_LINGER);
 	timer_set(&p->timer, HTTPD_LINGER_MS);
@@ -99,7 +101,8 @@ static size_t find_head_end(struct httpd_peer *p)
 	return end ? (size_t)(end - p->in.data) + 4 : 0;
 }
 
-static void pump_head(struct httpd_peer *p)
+/* True: the head of a request is complete, and good. */
+static bool pump_head(struct httpd_peer *p)
 {
 	const struct httphead_limits *limits = &p->httpd->conf.limits;
 	size_t head_len;
@@ -110,26 +113,42 @@ static void pump_head(struct httpd_peer *p)
 		strbuf_drop(&p->in, 2);
 	}
 	if (p->in.len == 0)
-		return;
+		return false;
 	note_start(p);
 	if ((p->in.data[0] < 'A' || p->in.data[0] > 'Z') && p->in.data[0] != '\r') {
 		httpd_guard_refuse(
 			p, 400); /* another protocol: do not wait for the end of a head */
-		return;
+		return false;
 	}
 	head_len = find_head_end(p);
 	if (head_len == 0) {
 		if (p->in.len > limits->head)
 			httpd_guard_refuse(p, memchr(p->in.data, '\n', p->in.len) ? 431 : 414);
-		return;
+		return false;
 	}
 	status = httphead_check(p->in.data, head_len, limits, &p->head);
 	if (status != 0) {
 		httpd_guard_refuse(p, status);
-		return;
+		return false;
 	}
 	p->chunks = (struct chunks){.state = CHUNKS_SIZE};
 	httpd_peer_set_state(p, HTTPD_PEER_BODY);
+	return true;
+}
+
+/* Whether the body is worth waiting for. If it is not, the request is ready without it. */
+static bool wants_body(struct httpd_peer *p)
+{
+	if (!p->head.chunked && p->head.body_len <= HTTPD_BODY_SMALL)
+		return true;
+	p->req = httpd_req_new(p, p->in.data, p->head.head_len);
+	if (httpd_req_wants_body(p->req, &p->body.known)) {
+		httpd_req_free(p->req); /* another one will have the body */
+		return true;
+	}
+	p->req->keep_alive = false; /* what comes of the body is not the next request */
+	p->head.body_len = 0;
+	return false;
 }
 
 /* What has come of a chunked body is decoded in its place, what comes after it moves up. */
@@ -156,6 +175,11 @@ static bool has_body(const struct httpd_peer *p)
 			       : p->in.len >= p->head.head_len + p->head.body_len;
 }
 
+static size_t body_so_far(const struct httpd_peer *p)
+{
+	return p->in.len - p->head.head_len;
+}
+
 /* libevhtp's callback for a complete request, inside dispatch(). */
 static void on_request(evhtp_request_t *ereq, void *arg)
 {
@@ -179,8 +203,10 @@ static void dispatch(struct httpd_peer *p)
 
 	absorb(p);
 	httpd_peer_set_state(p, HTTPD_PEER_BUSY);
-	p->req = httpd_req_new(p, p->in.data, need);
+	if (!p->req)
+		p->req = httpd_req_new(p, p->in.data, need);
 	httpd_guard_drop(p, need);
+	httpd_body_read(p);
 	p->n_requests++;
 	share_active(h->share, &p->place);
 	evbuffer_prepend(bufferevent_get_input(p->bev), canonical, sizeof(canonical) - 1);
@@ -201,10 +227,16 @@ static void dispatch(struct httpd_peer *p)
 
 void httpd_guard_pump(struct httpd_peer *p)
 {
-	if (p->state == HTTPD_PEER_HEAD)
-		pump_head(p);
+	if (p->state == HTTPD_PEER_HEAD && pump_head(p) && !wants_body(p)) {
+		dispatch(p);
+		return;
+	}
 	if (p->state == HTTPD_PEER_BODY && p->head.chunked)
 		take_chunks(p);
+	if (p->state == HTTPD_PEER_BODY && !httpd_body_grow(p, body_so_far(p))) {
+		httpd_guard_refuse(p, 503);
+		return;
+	}
 	if (p->state == HTTPD_PEER_BODY && has_body(p)) {
 		dispatch(p);
 		return;

@@ -421,6 +421,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 	defer_cancel(&p->sent);
 	timer_fini(&p->timer);
 	httpd_guard_drop(p, p->in.len);
+	httpd_body_end(p);
 	LIST_REMOVE(p, link);
 	p->httpd->n_peers--;
 	share_leave(p->httpd->share, &p->place);

@@ -56,7 +56,8 @@ static const struct {
 	{431, "Request Header Fields Too Large", "too many or too long header fields"},
 	{500, "Internal Server Error", ""},
 	{501, "Not Implemented", "unknown method"},
-	{503, "Service Unavailable", ""},
+	{503, "Service Unavailable",
+		"the requests being read take too much memory; try again later"},
 	{505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1"},
 };
 
@@ -147,7 +148,9 @@ static const char *error_body(struct httpd *h, struct strbuf *out, int status, c
 void httpd_refusal(struct httpd *h, int status, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf body = STRBUF_INIT;
-	struct reply a = {.status = status, .connection = "close", .headers = ""};
+	struct reply a = {.status = status,
+		.connection = "close",
+		.headers = status == 503 ? "Retry-After: 1\r\n" : ""};
 	const char *message = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(statuses); i++)

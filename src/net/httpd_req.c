@@ -93,6 +93,8 @@ void httpd_req_free(struct httpd_req *r)
 	bool wipe = r->peer->httpd->conf.wipe;
 
 	r->peer->req = NULL;
+	if (r->peer->state != HTTPD_PEER_BODY) /* else it never had one */
+		httpd_body_end(r->peer);
 	op_scope_cancel(&r->ops);
 	if (r->gone_fn)
 		r->gone_fn(r->gone_arg);
@@ -257,28 +259,37 @@ void httpd_leave_route(struct httpd_peer *p)
 	p->in_route = NULL;
 }
 
-static void route_request(struct httpd_req *r)
+/* The route of this path and method. NULL: none; *allowed are the methods that the path has. */
+static const struct httpd_route *find_route(struct httpd_req *r, unsigned *allowed)
 {
 	const struct httpd_conf *conf = &r->peer->httpd->conf;
 	const struct httpd_route *route = NULL;
-	unsigned allowed = 0;
 	size_t best = 0;
 
+	*allowed = 0;
 	for (size_t i = 0; i < conf->n_routes; i++) {
 		size_t fit = route_fit(conf->routes[i].path, r->path);
 
 		if (fit == 0 || fit < best)
 			continue;
 		if (fit > best) {
-			allowed = 0;
+			*allowed = 0;
 			route = NULL;
 		}
 		best = fit;
 		r->route = &conf->routes[i]; /* also labels a 405 */
-		allowed |= conf->routes[i].methods;
+		*allowed |= conf->routes[i].methods;
 		if (conf->routes[i].methods & r->method)
 			route = &conf->routes[i];
 	}
+	return route;
+}
+
+static void route_request(struct httpd_req *r)
+{
+	unsigned allowed;
+	const struct httpd_route *route = find_route(r, &allowed);
+
 	if (!r->route) {
 		httpd_reply_error(r, 404, 0, "no such path");
 		return;
@@ -293,7 +304,22 @@ static void route_request(struct httpd_req *r)
 	else if (!body_type_fits(r, route->body_type))
 		httpd_reply_error(r, 415, 0, "the body must be %s", route->body_type);
 	else if (enter_route(r))
-		route->fn(r, conf->arg);
+		route->fn(r, r->peer->httpd->conf.arg);
+}
+
+bool httpd_req_wants_body(struct httpd_req *r, bool *known)
+{
+	const struct httpd *h = r->peer->httpd;
+	unsigned allowed;
+	const struct httpd_route *route = find_route(r, &allowed);
+	enum httpd_standing standing = HTTPD_STRANGER;
+
+	if (h->closed || !route || !body_type_fits(r, route->body_type))
+		return false;
+	if (h->conf.standing)
+		standing = h->conf.standing(r, h->conf.arg);
+	*known = standing == HTTPD_KNOWN;
+	return standing != HTTPD_REFUSED;
 }
 
 void httpd_serve(struct httpd_req *r)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by httpd.c (listeners), httpd_peer.c (one connection: states, writing, deadlines),
- * httpd_guard.c (what comes in: framing), httpd_req.c (requests, routes) and httpd_reply.c.
+ * httpd_guard.c (what comes in: framing), httpd_body.c (what bodies take of memory), httpd_req.c
+ * (requests, routes) and httpd_reply.c.
  */
 #ifndef TEC_NET_INTERNAL_H
 #define TEC_NET_INTERNAL_H
@@ -38,6 +39,7 @@ enum httpd_noise {
 	HTTPD_NOISE_REFUSED,
 	HTTPD_NOISE_EVICTED,
 	HTTPD_NOISE_STOPPED,
+	HTTPD_NOISE_BODY,
 	HTTPD_NOISE_N
 };
 struct httpd_quiet {
@@ -69,6 +71,12 @@ struct httpd {
 	struct httpd_quiet quiet[HTTPD_NOISE_N];
 };
 
+struct httpd_body {
+	struct share_place place; /* while it is being read; of strangers' bodies */
+	size_t held;              /* bytes; 0: small, or none */
+	bool known, in_share;
+};
+
 enum httpd_peer_state {
 	HTTPD_PEER_HANDSHAKE, /* TLS only */
 	HTTPD_PEER_HEAD,      /* between requests, or a head is incomplete */
@@ -97,6 +105,7 @@ struct httpd_peer {
 	size_t scanned;       /* of `in`: no end of head before here */
 	struct httphead head; /* from BODY on; a chunked body's length is what has come of it */
 	struct chunks chunks; /* of the body */
+	struct httpd_body body; /* what this one takes of the memory of all bodies */
 	unsigned n_requests;
 	struct evhtp_request *ereq; /* libevhtp's, from BUSY to the end of FLUSH */
 	struct httpd_req *req;      /* owned, in BUSY and STREAM */
@@ -145,6 +154,12 @@ void httpd_guard_drop(struct httpd_peer *p, size_t n); /* the first n bytes are 
 void httpd_guard_go_on(struct httpd_peer *p);          /* reading, if it was stopped */
 void httpd_guard_refuse(struct httpd_peer *p, int status);
 
+/* httpd_body.c. grow: the body being read has so many bytes now; false: there is no room for it.
+ * Others may be refused for it. read: it is whole. end: its memory is free again. */
+bool httpd_body_grow(struct httpd_peer *p, size_t len);
+void httpd_body_read(struct httpd_peer *p);
+void httpd_body_end(struct httpd_peer *p);
+
 /* httpd_peer.c */
 #define HTTPD_LINGER_MS 2000
 void httpd_peer_set_state(struct httpd_peer *p, enum httpd_peer_state to);
@@ -171,6 +186,8 @@ void httpd_refusal(struct httpd *h, int status, struct strbuf *out); /* a whole 
 struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len);
 void httpd_req_free(struct httpd_req *r); /* without a reply */
 void httpd_serve(struct httpd_req *r);
+/* False: it will be refused whatever its body is. */
+bool httpd_req_wants_body(struct httpd_req *r, bool *known);
 void httpd_leave_route(struct httpd_peer *p); /* its reply is written, or never will be */
 
 /* httpd.c */

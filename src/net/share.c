@@ -151,6 +151,11 @@ struct share_place *share_victim(
 	return TAILQ_FIRST(&src->places);
 }
 
+struct share_place *share_idlest(const struct share *s)
+{
+	return s->top ? TAILQ_FIRST(&TAILQ_FIRST(&s->levels[s->top])->places) : NULL;
+}
+
 struct share_place *share_held(
 	const struct share *s, const uint8_t source[ADDR_SOURCE_LEN], size_t *n)
 {

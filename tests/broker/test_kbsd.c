@@ -97,6 +97,33 @@ Test(broker_kbsd, bodies_above_the_limit_are_plain_text_413)
 	}
 }
 
+static int head_alone(struct broker *b, const char *target, const char *token)
+{
+	struct cli c = cli_open(b->loop, httpd_port(broker_kbsd_httpd(b->kbsd)));
+	cleanup_free char *head = xasprintf(
+		"POST %s HTTP/1.1\r\nHost: a\r\n%s%s%sContent-Length: 100000\r\n\r\n", target,
+		token ? "Authorization: " : "", token ? token : "", token ? "\r\n" : "");
+	int status;
+
+	cli_send(&c, head);
+	status = cli_status(&c);
+	cr_expect(cli_wait_eof(&c));
+	cli_close(&c);
+	return status;
+}
+
+Test(broker_kbsd, a_large_body_without_a_token_is_not_waited_for)
+{
+	struct broker b;
+
+	broker_start(&b, false, NULL, NULL);
+	broker_listen(&b, 0);
+	cr_expect_eq(head_alone(&b, RES "a/b/c", NULL), 401);
+	cr_expect_eq(head_alone(&b, RES "a/b/c", "Bearer a.b.c"), 401);
+	cr_expect_eq(head_alone(&b, V0 "nothing", NULL), 404);
+	broker_stop(&b);
+}
+
 Test(broker_kbsd, a_connection_serves_a_whole_population)
 {
 	struct broker_store_value v;

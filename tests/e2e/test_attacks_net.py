@@ -5,15 +5,19 @@ and memory. One function or more per number, test_attack_NN_what. Each was seen 
 import collections
 import http.client
 import json
+import socket
 import ssl
 
 import pytest
 
 import softtpm
+import spine
 from guarded import Evidence, Guard, LaxTrustee, attest_body, binding
+from test_listeners import sanitized
 from test_standalone import Standalone
 
 AUTH = json.dumps({"version": "0.4.0", "tee": "tpm", "extra-params": {}}).encode()
+NS = "trusted-execution-clusters"
 FEW = ("--max-sessions=40", "--max-sessions-per-source=10", "--rate-limit=off")
 
 
@@ -139,8 +143,71 @@ def test_attack_20_a_source_begins_only_so_many_at_trustee(trustee, guard):
 
 def test_attack_20_ten_addresses_keep_no_node_from_the_broker(alone, evidence):
     s = alone(*FEW)
+    spine.wait_condition(s, NS, "tec", "tec", "TrusteeSynced", "Synced", 60)  # the broker has its policies
     ok, body = attested_among_greedy(s.kbs, evidence, insecure())
     assert ok, body
     metrics = s.metrics()
     assert metrics["tec_broker_sessions"] == 40
     assert metrics["tec_broker_evicted_sessions_total"] > 0
+
+
+GROWTH = 40 << 20  # bytes that all bodies together may cost
+
+
+def rss(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmRSS:"))
+
+
+def send_bodies(port, path, claimed, sent, context=None):
+    """250 connections, each with the head of a large request without credentials and the first SENT bytes of
+    its body, as far as the other side takes them."""
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {claimed}\r\n\r\n".encode()
+    conns = []
+    for _ in range(250):
+        try:
+            conn = socket.create_connection(("127.0.0.1", port), 5, source_address=("127.0.0.2", 0))
+            conn = context.wrap_socket(conn) if context else conn
+            conns.append(conn)
+            conn.sendall(head)
+            for _ in range(sent >> 14):
+                conn.sendall(bytes(1 << 14))
+        except OSError:
+            pass  # it was refused
+    return conns
+
+
+def grown(pid, before):
+    """What the bodies cost; a sanitizer keeps what was freed."""
+    return 0 if sanitized() else rss(pid) - before
+
+
+def test_attack_21_bodies_of_strangers_cost_the_api_no_memory(alone):
+    s = alone("--rate-limit=off")
+    before = rss(s.process.pid)
+    conns = send_bodies(s.api_port, "/api/v1/namespaces/default/configmaps", 3 << 20, 400 << 10, insecure())
+    growth = grown(s.process.pid, before)
+    status, answer = s.api("POST", "/api/v1/namespaces/" + NS + "/configmaps",
+                           {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"},
+                            "data": {"a": "x" * (900 << 10)}})
+    assert status == 201, answer
+    assert growth < GROWTH, f"{growth >> 20} MiB more"
+    for c in conns:
+        c.close()
+
+
+def test_attack_21_bodies_of_strangers_share_the_guards_memory(trustee, guard):
+    """The guard does not know who has a valid token: a large upload is served among those who have none."""
+    g = guard("--rate-limit=off")
+    before = rss(g.proc.popen.pid)
+    conns = send_bodies(g.admin_port, "/kbs/v0/reference-value", 8 << 20, 1 << 20)
+    growth = grown(g.proc.popen.pid, before)
+    operator = Client(g.admin_port, "127.0.0.9")
+    body = bytes(8 << 20)
+    assert operator.ask("POST", "/kbs/v0/reference-value", body, {"Authorization": "Bearer t"})[0] == 200
+    operator.close()
+    assert trustee.requests[-1][3] == body
+    assert growth < GROWTH, f"{growth >> 20} MiB more"
+    assert g.metrics()['tec_http_refused_bodies_total{listener="kbs-admin"}'] > 0
+    for c in conns:
+        c.close()

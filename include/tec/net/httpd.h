@@ -45,6 +45,14 @@ enum httpd_method {
 
 typedef void (*httpd_handler_fn)(struct httpd_req *req, void *arg);
 
+/* What the head of a request says of its body. */
+enum httpd_standing {
+	HTTPD_STRANGER, /* nobody knows yet who sends it */
+	HTTPD_KNOWN,    /* its sender is authenticated */
+	HTTPD_REFUSED,  /* the handler will refuse the request, whatever its body is */
+};
+typedef enum httpd_standing (*httpd_standing_fn)(struct httpd_req *req, void *arg);
+
 struct httpd_route {
 	const char *path; /* exact; ending in a slash and a star: whatever starts with all of it
 			     but the star */
@@ -56,6 +64,10 @@ struct httpd_route {
 	unsigned at_once; /* so many of its requests are served or being written; above: 503 that
 			     ends the connection. 0: any number */
 };
+
+#define HTTPD_BODY_SMALL    ((size_t)16 << 10) /* bounded by the number of connections alone */
+#define HTTPD_STRANGERS_MAX ((size_t)8 << 20)
+#define HTTPD_KNOWN_MAX     ((size_t)32 << 20)
 
 struct httpd_conf {
 	const char *name; /* "register": label in logs and metrics */
@@ -78,6 +90,16 @@ struct httpd_conf {
 	 * request takes one; without it: 429 with Retry-After, which ends the connection.
 	 */
 	struct ratelimit *rate;
+	/*
+	 * Asked when the head of a request with a body of more than HTTPD_BODY_SMALL bytes is there;
+	 * it starts nothing and does not reply. NULL: all are strangers. A request that is REFUSED, or
+	 * that no route takes, is served without its body, and its connection ends. Bodies of all
+	 * listeners of the process share HTTPD_STRANGERS_MAX and HTTPD_KNOWN_MAX bytes. When
+	 * strangers' take more, of the source with the most such bodies the one idle for longest is
+	 * refused; a body of a known sender for which there is no room is refused itself: 503 with
+	 * Retry-After.
+	 */
+	httpd_standing_fn standing;
 	const struct httpd_route *routes; /* static */
 	size_t n_routes;
 	void *arg;

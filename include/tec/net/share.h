@@ -37,6 +37,8 @@ void share_active(struct share *s, struct share_place *p); /* something was done
  */
 struct share_place *share_victim(
 	const struct share *s, const uint8_t newcomer[ADDR_SOURCE_LEN], bool *own);
+/* The place to give up for any of them; NULL: none is taken. */
+struct share_place *share_idlest(const struct share *s);
 /* How many places a source holds, and the one idle for longest; NULL: none. */
 struct share_place *share_held(
 	const struct share *s, const uint8_t source[ADDR_SOURCE_LEN], size_t *n);
