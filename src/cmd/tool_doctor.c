@@ -302,8 +302,8 @@ static void check_certificate(struct doctor *d, const char *name, const char *wh
 
 static void check_cluster(struct doctor *d, const struct show_world *w, struct err *err)
 {
-	static const char *const conditions[] = {
-		"Installed", "KnownTrusteeAddress", "TrusteeSynced", "RegistrationOpen"};
+	static const char *const conditions[] = {"Installed", "KnownTrusteeAddress",
+		"TrusteeSynced", "RegistrationOpen", "KeysIsolated"};
 	static const struct {
 		const char *field, *what;
 	} secrets[] = {{"spec/trusteeSecret", "TLS of Trustee"},

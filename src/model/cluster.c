@@ -24,6 +24,7 @@ const char *const model_cluster_cond_types[CLUSTER_N_CONDS] = {
 	[CLUSTER_KNOWN_ADDRESS] = "KnownTrusteeAddress",
 	[CLUSTER_TRUSTEE_SYNCED] = "TrusteeSynced",
 	[CLUSTER_REGISTRATION_OPEN] = "RegistrationOpen",
+	[CLUSTER_KEYS_ISOLATED] = "KeysIsolated",
 };
 
 const char *model_cluster_reason(enum model_cluster_reason r)
@@ -46,6 +47,9 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_NO_REGISTRATION_KEY] = "NoRegistrationKey",
 		[CLUSTER_MACHINE_LIMIT_REACHED] = "MachineLimitReached",
 		[CLUSTER_PENDING_LIMIT_REACHED] = "PendingLimitReached",
+		[CLUSTER_PER_MACHINE] = "PerMachine",
+		[CLUSTER_SHARED_AMONG_NODES] = "SharedAmongNodes",
+		[CLUSTER_SHARED_WITH_STRANGERS] = "SharedWithStrangers",
 	};
 
 	return names[r];

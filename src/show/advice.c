@@ -41,6 +41,12 @@ static const struct advice {
 	{SHOW_CLUSTER, "PendingLimitReached",
 		"Delete what waits and is not yours (tecctl status), or raise spec.registration.pendingLimit.",
 		false},
+	{SHOW_CLUSTER, "SharedAmongNodes",
+		"Choose spec.trustee.keyIsolation PerMachine, unless Trustee needs delivery Volumes.",
+		true},
+	{SHOW_CLUSTER, "SharedWithStrangers",
+		"Set spec.trustee.keyIsolation PerMachine or spec.registration.approval Manual: kubectl edit tec %",
+		false},
 
 	{SHOW_MACHINE, "KeyPending", "It passes; the disk key is being made.", true},
 	{SHOW_MACHINE, "KeyLost",

@@ -323,3 +323,63 @@ Test(ctl_cluster_registration, the_other_reasons)
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "zz", "RegistrationOpen"), "NotServed");
 	cr_assert_eq(events_with("ModeManual") + events_with("NotServed"), 0);
 }
+
+/* ---- who can read a disk key */
+
+#define ADDR            "\"publicTrusteeAddr\":\"kbs-service\""
+#define SHARED          "\"trustee\":{\"keyIsolation\":\"Shared\"}"
+#define VOLUMES         "\"trustee\":{\"keyIsolation\":\"Shared\",\"delivery\":\"Volumes\"}"
+#define REGISTRATION(m) "\"registration\":{" m "}"
+
+Test(ctl_cluster_registration, who_can_read_a_disk_key)
+{
+	static const struct {
+		const char *spec, *reason;
+	} cases[] = {
+		{"{" ADDR "}", "PerMachine"},
+		{"{" ADDR "," REGISTRATION("\"mode\":\"Manual\"") "}", "PerMachine"},
+		{"{" ADDR "," SHARED "}", "SharedWithStrangers"},
+		{"{" ADDR "," VOLUMES "}", "SharedWithStrangers"},
+		{"{" ADDR "," SHARED "," REGISTRATION("\"machine\":\"AtRequest\"") "}",
+			"SharedWithStrangers"},
+		{"{" ADDR "," SHARED "," REGISTRATION("\"mode\":\"Manual\"") "}",
+			"SharedAmongNodes"},
+		{"{" ADDR "," SHARED "," REGISTRATION("\"approval\":\"Manual\"") "}",
+			"SharedAmongNodes"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *status = str_eq(cases[i].reason, "PerMachine") ? "True" : "False", *m;
+
+		world_stop(&w);
+		world_start(&w);
+		world_cluster(&w, "tec", cases[i].spec);
+		world_boot(&w, "c");
+		world_run(&w, 30000);
+		cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "KeysIsolated"),
+			cases[i].reason, "%s", cases[i].spec);
+		cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "KeysIsolated"), status);
+		m = fake_api_condition(w.api, &kobj_cluster, NS, "tec", "KeysIsolated", "message");
+		cr_assert_eq(!strstr(m, "delivery Volumes requires Shared"),
+			!strstr(cases[i].spec, "Volumes"), "%s", m);
+	}
+	world_cluster(&w, "zz", SPEC);
+	world_run(&w, 30000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "zz", "KeysIsolated"), "NotServed");
+}
+
+Test(ctl_cluster_registration, what_is_shared_with_strangers_is_one_event_for_each_change)
+{
+	install("{" ADDR "," SHARED "}");
+	world_run(&w, DAY);
+	reboot();
+	cr_assert_eq(events_with("SharedWithStrangers"), 0);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"registration\":{\"approval\":\"Manual\"}}}");
+	world_run(&w, 60000);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"registration\":{\"approval\":\"Automatic\"}}}");
+	world_run(&w, DAY);
+	cr_assert_eq(events_with("SharedWithStrangers"), 1);
+	cr_assert_eq(events_with("SharedAmongNodes") + events_with("PerMachine"), 0);
+}

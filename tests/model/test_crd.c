@@ -346,11 +346,13 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 
 	for (int i = 0; i < CLUSTER_N_REASONS; i++) {
 		uses[i].reason = model_cluster_reason((enum model_cluster_reason)i);
-		uses[i].types = i <= CLUSTER_CONFLICT           ? IN(CLUSTER_INSTALLED)
-				: i <= CLUSTER_NO_ADDRESS_FOUND ? IN(CLUSTER_KNOWN_ADDRESS)
-				: i <= CLUSTER_POPULATING       ? IN(CLUSTER_TRUSTEE_SYNCED)
-								: IN(CLUSTER_REGISTRATION_OPEN);
+		uses[i].types = i <= CLUSTER_CONFLICT                ? IN(CLUSTER_INSTALLED)
+				: i <= CLUSTER_NO_ADDRESS_FOUND      ? IN(CLUSTER_KNOWN_ADDRESS)
+				: i <= CLUSTER_POPULATING            ? IN(CLUSTER_TRUSTEE_SYNCED)
+				: i <= CLUSTER_PENDING_LIMIT_REACHED ? IN(CLUSTER_REGISTRATION_OPEN)
+								     : IN(CLUSTER_KEYS_ISOLATED);
 	}
+	uses[CLUSTER_NOT_SERVED].types |= IN(CLUSTER_KEYS_ISOLATED);
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);
 }

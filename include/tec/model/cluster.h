@@ -41,6 +41,7 @@ enum model_cluster_cond {
 	CLUSTER_KNOWN_ADDRESS,
 	CLUSTER_TRUSTEE_SYNCED,
 	CLUSTER_REGISTRATION_OPEN,
+	CLUSTER_KEYS_ISOLATED,
 	CLUSTER_N_CONDS
 };
 extern const char *const model_cluster_cond_types[CLUSTER_N_CONDS];
@@ -62,6 +63,9 @@ enum model_cluster_reason {
 	CLUSTER_NO_REGISTRATION_KEY,
 	CLUSTER_MACHINE_LIMIT_REACHED,
 	CLUSTER_PENDING_LIMIT_REACHED,
+	CLUSTER_PER_MACHINE,
+	CLUSTER_SHARED_AMONG_NODES,
+	CLUSTER_SHARED_WITH_STRANGERS,
 	CLUSTER_N_REASONS,
 };
 const char *model_reg_mode_name(enum model_reg_mode m); /* as spec has it */

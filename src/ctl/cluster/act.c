@@ -86,6 +86,7 @@ static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const st
 	if (!str_eq(a->want[CLUSTER_INSTALLED].reason, model_cluster_reason(CLUSTER_INSTALLING)))
 		post_event(c, a, o, CLUSTER_INSTALLED, "Install");
 	post_event(c, a, o, CLUSTER_REGISTRATION_OPEN, "Register");
+	post_event(c, a, o, CLUSTER_KEYS_ISOLATED, "Isolate");
 	if (a->event_mask & 1u << CLUSTER_REGISTRATION_OPEN)
 		log_at(open ? LOG_INFO : LOG_WARN, &lc,
 			open ? "registration is open" : "registration is closed", "reason=%s",
@@ -93,7 +94,7 @@ static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const st
 }
 
 /* No Event for what people expect or did: registration is open on a new cluster, an administrator
- * closed it. */
+ * closed it, or changed keyIsolation (only what that gives to strangers is one). */
 static unsigned events_of(const struct cluster_look *l)
 {
 	const struct kobj_cond *have = l->c->cond;
@@ -110,6 +111,9 @@ static unsigned events_of(const struct cluster_look *l)
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
 		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
+	if (!str_eq(l->want[CLUSTER_KEYS_ISOLATED].reason,
+		    model_cluster_reason(CLUSTER_SHARED_WITH_STRANGERS)))
+		mask &= ~(1u << CLUSTER_KEYS_ISOLATED);
 	return mask;
 }
 

@@ -286,6 +286,43 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 		confirmed, declared, revoking);
 }
 
+/* Who can read a disk key besides the node of its Machine. */
+static void want_isolated(struct cluster_look *l)
+{
+	enum model_cluster_cond t = CLUSTER_KEYS_ISOLATED;
+	const struct model_cluster *c = l->c;
+	bool automatic = c->approval == MODEL_APPROVAL_AUTOMATIC;
+	const char *per_machine =
+		c->delivery == MODEL_DELIVERY_VOLUMES
+			? "PerMachine, which needs spec.trustee.delivery AdminAPI, because delivery Volumes requires Shared"
+			: "PerMachine";
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	if (l->v.deleting || !l->v.served || l->v.lost) {
+		want(l, t, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
+	} else if (c->isolation == MODEL_ISOLATION_PER_MACHINE) {
+		want(l, t, true, CLUSTER_PER_MACHINE,
+			"A node can read the disk key of its own Machine only.");
+	} else if (automatic && c->reg_mode == MODEL_REG_OPEN) {
+		strbuf_addf(&text,
+			"Warning: every client that can reach registration and Trustee and knows a Machine's UUID can get that Machine's "
+			"disk key, and needs no TPM, because spec.trustee.keyIsolation is Shared, spec.registration.mode is Open and "
+			"spec.registration.approval is Automatic. Set keyIsolation to %s, or approval to Manual, or mode to Manual; "
+			"then delete the AttestationKeys that you do not know.",
+			per_machine);
+		want(l, t, false, CLUSTER_SHARED_WITH_STRANGERS, strbuf_str(&text));
+	} else {
+		strbuf_addf(&text,
+			"Every node with an approved AttestationKey can read the disk key of each Machine whose UUID it knows, because "
+			"spec.trustee.keyIsolation is Shared.%s To prevent this, set keyIsolation to %s.",
+			automatic
+				? " The first key that a client registers for a Machine without a key is approved automatically."
+				: "",
+			per_machine);
+		want(l, t, false, CLUSTER_SHARED_AMONG_NODES, strbuf_str(&text));
+	}
+}
+
 /* Nothing differs, or only the message, and it is too early to write that. */
 static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
@@ -351,5 +388,6 @@ void cluster_view_look(const struct ctl_cluster *c, const char *name, struct clu
 			"spec.publicTrusteeAddr is not set, so no node can get a key yet.");
 	want_synced(c, l);
 	cluster_registration_want(c, l);
+	want_isolated(l);
 	l->v.status_ok = status_ok(c, l);
 }
