@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "pki_internal.h"
+#include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 
 #define SKEW_S     300
@@ -68,20 +69,26 @@ bool pki_x509_add_ext(X509 *x, X509 *issuer, int nid, const char *value)
 	return ok;
 }
 
-bool pki_x509_end(X509 *x, EVP_PKEY *signer, struct strbuf *out)
+static bool add_pem(struct strbuf *out, X509 *x)
 {
-	const EVP_MD *md = EVP_PKEY_is_a(signer, "ED25519") ? NULL : EVP_sha256();
 	cleanup_bio BIO *bio = BIO_new(BIO_s_mem());
 	char *data = NULL;
 	long len;
 
 	if (!bio)
 		DIE("no memory for a certificate");
-	if (X509_sign(x, signer, md) <= 0 || PEM_write_bio_X509(bio, x) != 1)
+	if (PEM_write_bio_X509(bio, x) != 1)
 		return false;
 	len = BIO_get_mem_data(bio, &data);
 	strbuf_add(out, data, (size_t)len);
 	return true;
+}
+
+bool pki_x509_end(X509 *x, EVP_PKEY *signer, struct strbuf *out)
+{
+	const EVP_MD *md = EVP_PKEY_is_a(signer, "ED25519") ? NULL : EVP_sha256();
+
+	return X509_sign(x, signer, md) > 0 && add_pem(out, x);
 }
 
 int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int64_t now_s,
@@ -174,7 +181,19 @@ int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *
 	return 0;
 }
 
-int pki_cert_check_bundle(const char *pem, size_t len, struct err *err)
+static void add_sha256(struct strbuf *out, const X509 *x)
+{
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (X509_digest(x, EVP_sha256(), digest, NULL) != 1)
+		DIE("no SHA-256 of a certificate");
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	strbuf_addf(out, "%s%s", out->len ? " " : "", hex);
+}
+
+int pki_cert_read_bundle(
+	const char *pem, size_t len, struct strbuf *text, struct strbuf *sha256, struct err *err)
 {
 	cleanup_bio BIO *bio = open_bundle(pem, len, err);
 	bool end = false;
@@ -187,6 +206,10 @@ int pki_cert_check_bundle(const char *pem, size_t len, struct err *err)
 		cleanup_x509 X509 *x = next_cert(bio, &end, err);
 
 		n += x != NULL;
+		if (x && sha256)
+			add_sha256(sha256, x);
+		if (x && text && !add_pem(text, x))
+			err_set(err, ERR_INVALID, "a certificate cannot be written");
 	}
 	ERR_pop_to_mark();
 	if (err_is_set(err))
@@ -194,4 +217,9 @@ int pki_cert_check_bundle(const char *pem, size_t len, struct err *err)
 	if (n == 0)
 		return err_set(err, ERR_INVALID, "no certificate in PEM");
 	return 0;
+}
+
+int pki_cert_check_bundle(const char *pem, size_t len, struct err *err)
+{
+	return pki_cert_read_bundle(pem, len, NULL, NULL, err);
 }

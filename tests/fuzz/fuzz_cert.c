@@ -22,8 +22,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_bundle(const uint8_t *data, size_t size)
 {
 	cleanup_free char *pem = xmemdup(data, size);
-	struct err err = ERR_INIT, end_err = ERR_INIT;
-	int rc = pki_cert_check_bundle(pem, size, &err);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, hashes = STRBUF_INIT, again = STRBUF_INIT,
+				     same = STRBUF_INIT;
+	struct err err = ERR_INIT, end_err = ERR_INIT, again_err = ERR_INIT;
+	int rc = pki_cert_read_bundle(pem, size, &text, &hashes, &err);
 	int64_t end;
 	int end_rc = pki_cert_not_after(pem, size, &end, &end_err);
 
@@ -33,6 +35,11 @@ static void check_bundle(const uint8_t *data, size_t size)
 		DIE("a bundle with a NUL byte was taken");
 	if (rc == 0 && !memmem(pem, size, "-----BEGIN CERTIFICATE-----", 27))
 		DIE("a bundle without a certificate was taken");
+	if (rc == 0 &&
+		(pki_cert_read_bundle(strbuf_str(&text), text.len, &again, &same, &again_err) < 0 ||
+			!str_eq(strbuf_str(&text), strbuf_str(&again)) ||
+			!str_eq(strbuf_str(&hashes), strbuf_str(&same))))
+		DIE("what was read of a bundle is another bundle");
 }
 
 static void check_identity(const uint8_t *data, size_t size)

@@ -8,6 +8,7 @@
 #include <openssl/x509v3.h>
 #include <time.h>
 
+#include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 #include "tec/pki/cert.h"
 
@@ -178,6 +179,44 @@ Test(pki_cert, bundle_is_certificates_and_nothing_else)
 		cr_assert_eq(err_is_set(&err), cases[i].result != 0);
 		cr_assert_eq(ERR_peek_error(), 0);
 	}
+}
+
+/* What another reader might take for a certificate is not passed on. */
+Test(pki_cert, what_is_read_of_a_bundle_is_the_certificates_alone)
+{
+	cleanup_strbuf struct strbuf one = STRBUF_INIT, two = STRBUF_INIT, mixed = STRBUF_INIT,
+				     text = STRBUF_INIT, sha256 = STRBUF_INIT, want = STRBUF_INIT,
+				     hex = STRBUF_INIT;
+	const struct strbuf *both[] = {&one, &two};
+	struct err err = ERR_INIT;
+
+	make(&one);
+	make(&two);
+	strbuf_addf(&mixed, "# a comment\r%s \n -----BEGIN CERTIFICATE-----\r\nAAAA\n%s\n",
+		strbuf_str(&one), strbuf_str(&two));
+	cr_assert_eq(pki_cert_read_bundle(mixed.data, mixed.len, &text, &sha256, &err), 0, "%s",
+		err.text);
+	cr_assert_eq(text.len, two.len);
+	cr_assert_str_eq(strbuf_str(&text), strbuf_str(&two));
+	strbuf_fini(&text);
+	strbuf_fini(&sha256);
+
+	strbuf_addf(&want, "%s%s", strbuf_str(&one), strbuf_str(&two));
+	cr_assert_eq(pki_cert_read_bundle(want.data, want.len, &text, &sha256, &err), 0);
+	cr_assert_str_eq(strbuf_str(&text), strbuf_str(&want));
+	for (size_t i = 0; i < 2; i++) {
+		char digest_hex[SHA256_HEX_LEN + 1];
+		uint8_t digest[SHA256_LEN], *der = NULL;
+		X509 *x = parse(both[i]);
+		int len = i2d_X509(x, &der);
+
+		bytes_sha256(der, (size_t)len, digest);
+		bytes_to_hex(digest, SHA256_LEN, digest_hex);
+		strbuf_addf(&hex, "%s%s", i ? " " : "", digest_hex);
+		OPENSSL_free(der);
+		X509_free(x);
+	}
+	cr_assert_str_eq(strbuf_str(&sha256), strbuf_str(&hex));
 }
 
 Test(pki_cert, not_after_needs_a_certificate_first)

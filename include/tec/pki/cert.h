@@ -16,5 +16,10 @@ int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int
 int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *err) MUST_CHECK;
 /* At least one certificate, only certificates, all parse. */
 int pki_cert_check_bundle(const char *pem, size_t len, struct err *err) MUST_CHECK;
+/* The same, and appends to text the certificates alone, as PEM: another reader finds no certificate
+ * in it that was not found here; and to sha256 the SHA-256 of each one's DER in lower-case hex, in
+ * their order, with spaces between. NULL: not wanted. */
+int pki_cert_read_bundle(const char *pem, size_t len, struct strbuf *text, struct strbuf *sha256,
+	struct err *err) MUST_CHECK;
 
 #endif
