@@ -31,6 +31,7 @@
 #define QUIET_MS    30000
 #define NOTE_MAX    1024
 #define ID_MAX      128
+#define NAME_HEX    16 /* digits at the end of an Event's name */
 
 static struct metric posted =
 	METRIC_COUNTER_INIT("tec_events_total", "Events by outcome.", "outcome", NULL);
@@ -210,7 +211,10 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		r && r->object ? json_get_str(r->object, "metadata/resourceVersion") : NULL;
 
 	e->in_flight--;
-	if (err_is_set(err) || !rv) {
+	if (err_is_set(err) && r && r->already_exists) {
+		metric_add(&posted, "known", NULL, 1);
+		said_forget(s);
+	} else if (err_is_set(err) || !rv) {
 		metric_add(&posted, "failed", NULL, 1);
 		if (!e->failing)
 			log_err(LOG_WARN, NULL, "Event not written", err);
@@ -278,17 +282,28 @@ static void enqueue(struct said *s)
 	pump(s->e);
 }
 
-/* <about>.<16 hex digits>, a DNS subdomain again. */
-static char *event_name(struct k8s_events *e, const char *about)
+/* <about>.<16 hex digits>, a DNS subdomain again. key NULL: a name that no other Event has; else
+ * the same name in each process. */
+static char *event_name(
+	struct k8s_events *e, const struct kobj *about, const char *reason, const char *key)
 {
 	uint64_t seed[3] = {(uint64_t)clock_wall_us(), ++e->serial, (uintptr_t)e};
-	size_t len = strlen(about);
+	size_t len = strlen(about->name);
+	cleanup_free char *text = NULL;
+	uint8_t digest[SHA256_LEN];
+	char hex[NAME_HEX + 1];
 
-	if (len > 253 - 17)
-		len = 253 - 17;
-	while (len && (about[len - 1] == '.' || about[len - 1] == '-'))
+	snprintf(hex, sizeof(hex), "%016" PRIx64, str_hash(seed, sizeof(seed)));
+	if (key) {
+		text = xasprintf("%s %s %s", about->uid, reason, key);
+		bytes_sha256(text, strlen(text), digest);
+		bytes_to_hex(digest, NAME_HEX / 2, hex);
+	}
+	if (len > 253 - 1 - NAME_HEX)
+		len = 253 - 1 - NAME_HEX;
+	while (len && (about->name[len - 1] == '.' || about->name[len - 1] == '-'))
 		len--;
-	return xasprintf("%.*s.%016" PRIx64, (int)len, about, str_hash(seed, sizeof(seed)));
+	return xasprintf("%.*s.%s", (int)len, about->name, hex);
 }
 
 static struct json_object *event_json(struct k8s_events *e, const struct kobj_gvk *gvk,
@@ -350,39 +365,60 @@ static uint64_t said_key(
 	return h ? h : 1;
 }
 
-void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
-	enum k8s_event_type type, const char *reason, const char *action, const char *note_fmt, ...)
+static void post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
+	enum k8s_event_type type, const char *reason, const char *action, const char *key,
+	const struct strbuf *note)
 {
-	cleanup_strbuf struct strbuf note = STRBUF_INIT;
 	struct object *o;
 	struct said *s;
-	va_list ap;
 
 	if (clock_boot_ms() < e->quiet_until_ms) {
 		metric_add(&posted, "dropped", NULL, 1);
 		return;
 	}
-	va_start(ap, note_fmt);
-	make_note(&note, note_fmt, ap);
-	va_end(ap);
 	o = object_get(e, about->uid);
-	s = o ? said_get(e, o, said_key(type, reason, action, &note)) : NULL;
+	s = o ? said_get(e, o, said_key(type, reason, action, note)) : NULL;
 	if (s) {
 		s->count++;
 		s->last_ms = clock_boot_ms();
 	}
 	/* without a token, or while its request is in flight, it is only counted: the next patch
 	 * carries the sum */
-	if (!s || s->call || s->waiting || !take_token(o)) {
+	if (!s || s->call || s->waiting || (key && s->rv) || !take_token(o)) {
 		metric_add(&posted, "dropped", NULL, 1);
 		if (s && !s->rv && !s->call && !s->waiting)
 			said_forget(s);
 		return;
 	}
 	if (!s->rv) {
-		s->name = event_name(e, about->name);
+		s->name = event_name(e, about, reason, key);
 		s->body =
-			event_json(e, gvk, about, type, reason, action, strbuf_str(&note), s->name);
+			event_json(e, gvk, about, type, reason, action, strbuf_str(note), s->name);
 	}
 	enqueue(s);
+}
+
+void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
+	enum k8s_event_type type, const char *reason, const char *action, const char *note_fmt, ...)
+{
+	cleanup_strbuf struct strbuf note = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, note_fmt);
+	make_note(&note, note_fmt, ap);
+	va_end(ap);
+	post(e, gvk, about, type, reason, action, NULL, &note);
+}
+
+void k8s_events_post_once(struct k8s_events *e, const struct kobj_gvk *gvk,
+	const struct kobj *about, enum k8s_event_type type, const char *reason, const char *action,
+	const char *key, const char *note_fmt, ...)
+{
+	cleanup_strbuf struct strbuf note = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, note_fmt);
+	make_note(&note, note_fmt, ap);
+	va_end(ap);
+	post(e, gvk, about, type, reason, action, key, &note);
 }

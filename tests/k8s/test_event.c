@@ -89,6 +89,37 @@ Test(k8s_event, an_event_says_who_what_and_about_whom)
 	cr_expect_eq(fake_api_count(api, &kobj_event, "ns"), 1);
 }
 
+static void post_once(const char *key, const char *note)
+{
+	k8s_events_post_once(events, &kobj_machine, &machine, K8S_EVENT_WARNING, "KeyLost",
+		"MakeKey", key, "%s", note);
+	loop_drain(loop);
+}
+
+/* Whoever wrote it: another life of the operator, which remembers nothing. */
+Test(k8s_event, what_is_posted_once_is_not_written_again)
+{
+	cleanup_json struct json_object *first = NULL, *again = NULL;
+
+	post_once("a", "gone");
+	first = fake_request_json(fake_transport_last(fake));
+	post_once("a", "gone");
+	cr_expect_eq(fake_transport_requests(fake), 1);
+	k8s_events_free(events);
+	events = k8s_events_new(loop, fake_transport_seam(fake), "ns", "c", "pod-2");
+	post_once("a", "gone");
+	again = fake_request_json(fake_transport_last(fake));
+	cr_expect_str_eq(
+		json_get_str(first, "metadata/name"), json_get_str(again, "metadata/name"));
+	cr_expect_eq(fake_api_count(api, &kobj_event, "ns"), 1);
+	post_once("b", "another one is gone");
+	cr_expect_eq(fake_api_count(api, &kobj_event, "ns"), 2);
+	post(&machine, "gone");
+	loop_drain(loop);
+	cr_expect_eq(fake_api_count(api, &kobj_event, "ns"), 3, "the API has not failed");
+	cr_expect_eq(warnings, 0);
+}
+
 Test(k8s_event, the_same_again_is_counted_in_the_one_that_is_there)
 {
 	cleanup_json struct json_object *o = NULL;
