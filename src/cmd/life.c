@@ -26,7 +26,8 @@ static void want_certs(struct parts *p)
 	const struct model_cluster *c = state_cluster_oldest(&p->state);
 	const char *names[SRV_CERTS_MAX];
 
-	srv_certs_want(p->certs, names, c ? srv_certs_of(c, p->regignition, names) : 0);
+	srv_certs_want(p->certs, names, c ? srv_certs_of(c, p->regignition, names) : 0,
+		c ? c->ca_sha256 : NULL);
 	/* After a change to AtRequest too: nodes still come with the ids handed out before. */
 	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
 			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))

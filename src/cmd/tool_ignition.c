@@ -13,6 +13,8 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/model/cluster.h"
+#include "tec/pki/cert.h"
 #include "tec/render/ignition.h"
 #include "tec/show/text.h"
 
@@ -73,6 +75,27 @@ static void warn(struct json_object *cluster)
 			stderr);
 }
 
+/* What nodes are told to trust. Where spec lists certificates, no other. */
+static int read_ca(struct tool *t, struct json_object *cluster, const char *secret,
+	struct strbuf *out, struct err *err)
+{
+	cleanup_kobj const struct kobj *c = model_cluster_extract(cluster, err);
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT, sha256 = STRBUF_INIT;
+	const char *unlisted;
+
+	if (!c || tool_secret_member(t, secret, "ca.crt", &pem, err) < 0)
+		return -1;
+	if (pki_cert_read_bundle(strbuf_str(&pem), pem.len, out, &sha256, err) < 0)
+		return err_wrap(err, "ca.crt of Secret %.63s", secret);
+	unlisted = model_cluster_unlisted_ca(model_cluster(c)->ca_sha256, strbuf_str(&sha256));
+	if (unlisted)
+		return err_set(err, ERR_INVALID,
+			"ca.crt of Secret %.63s has a certificate that spec.tls.caSHA256 does not list: SHA-256 %.64s; next step: "
+			"list it if it is of your CA, else delete the Secret",
+			secret, unlisted);
+	return 0;
+}
+
 int tool_ignition(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -98,7 +121,7 @@ int tool_ignition(struct tool *t, struct err *err)
 		tool_say(stdout, "%s", url);
 		return 0;
 	}
-	if (secret && tool_secret_member(t, secret, "ca.crt", &ca, err) < 0)
+	if (secret && read_ca(t, cluster, secret, &ca, err) < 0)
 		return -1;
 	config = render_ignition_first(url, secret ? strbuf_str(&ca) : NULL);
 	if (t->output == TOOL_YAML)

@@ -317,7 +317,7 @@ static void find_lost(struct json_object *mirror, struct json_object *now, struc
 static int read_extended(struct reader *r, struct json_object *o)
 {
 	static const char *const members[] = {
-		"attestation", "registration", "trustee", "trusteeServers"};
+		"attestation", "registration", "tls", "trustee", "trusteeServers"};
 	cleanup_json struct json_object *ext = json_obj();
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, lost = STRBUF_INIT;
 	const char *mirror;
@@ -325,7 +325,7 @@ static int read_extended(struct reader *r, struct json_object *o)
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		struct json_object *v = json_get(r->spec, members[i]);
 
-		if (v && i < 3 && !json_object_is_type(v, json_type_object))
+		if (v && i < 4 && !json_object_is_type(v, json_type_object))
 			return refuse(r->err, members[i], "is not an object");
 		if (v)
 			json_add(ext, members[i], json_object_get(v));
@@ -394,6 +394,55 @@ static int read_attestation(const struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+static bool is_sha256(struct json_object *v)
+{
+	return json_object_is_type(v, json_type_string) &&
+	       json_object_get_string_len(v) == SHA256_HEX_LEN &&
+	       strspn(json_object_get_string(v), "0123456789abcdef") == SHA256_HEX_LEN;
+}
+
+static int read_tls(const struct reader *r)
+{
+	struct json_object *spec = r->lost && json_get_obj(r->mirror, "tls") ? r->mirror : r->spec;
+	struct json_object *list = json_get(spec, "tls/caSHA256");
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	size_t n;
+
+	if (!list)
+		return 0;
+	if (!json_object_is_type(list, json_type_array))
+		return refuse(r->err, "tls/caSHA256", "is not a list");
+	n = json_object_array_length(list);
+	if (n < 1 || n > MODEL_CLUSTER_CA_MAX)
+		return err_set(r->err, ERR_INVALID,
+			"spec.tls.caSHA256 does not have 1 to %d entries", MODEL_CLUSTER_CA_MAX);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *v = json_object_array_get_idx(list, i);
+
+		if (!is_sha256(v))
+			return refuse(r->err, "tls/caSHA256",
+				"contains what is not a SHA-256 in lower-case hexadecimal");
+		strbuf_addf(&text, "%s%s", i ? " " : "", json_object_get_string(v));
+	}
+	kobj_pack_str(r->pack, offsetof(struct model_cluster, ca_sha256), strbuf_str(&text));
+	return 0;
+}
+
+const char *model_cluster_unlisted_ca(const char *listed, const char *found)
+{
+	if (!listed || !found)
+		return NULL;
+	for (const char *p = found;; p++) {
+		size_t len = strcspn(p, " ");
+
+		if (len != SHA256_HEX_LEN || !memmem(listed, strlen(listed), p, len))
+			return p;
+		p += len;
+		if (!*p)
+			return NULL;
+	}
+}
+
 static void read_announced(struct reader *r, struct json_object *o, struct model_cluster *c)
 {
 	struct json_object *all = json_get_obj(o, "metadata/annotations");
@@ -454,7 +503,8 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 		return NULL;
 	}
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
-		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 || read_attestation(&r, &c) < 0)
+		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 ||
+		read_attestation(&r, &c) < 0 || read_tls(&r) < 0)
 		return NULL;
 	read_announced(&r, o, &c);
 	read_adopt_before(o, &c);

@@ -16,6 +16,7 @@
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
 #include "tec/model/ak.h"
+#include "tec/pki/cert.h"
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
 
@@ -110,6 +111,25 @@ static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_
 		s->identity = intern_ref(name);
 }
 
+static void read_ca(struct kobj_pack *pack, struct json_object *data)
+{
+	cleanup_strbuf struct strbuf hashes = STRBUF_INIT;
+	cleanup_secret struct secret *ca = NULL; /* it may be a private key in the wrong place */
+	struct json_object *v = NULL;
+	struct err ignored = ERR_INIT;
+	bool good;
+
+	if (!data || !json_object_object_get_ex(data, "ca.crt", &v))
+		return;
+	if (json_object_is_type(v, json_type_string))
+		ca = secret_from_b64(
+			json_object_get_string(v), (size_t)json_object_get_string_len(v));
+	good = ca && pki_cert_read_bundle((const char *)secret_peek(ca), secret_len(ca), NULL,
+			     &hashes, &ignored) == 0;
+	kobj_pack_str(
+		pack, offsetof(struct model_secret, ca_sha256), good ? strbuf_str(&hashes) : "");
+}
+
 /* The fini of struct kobj. */
 static void release(struct kobj *o)
 {
@@ -124,6 +144,7 @@ static void read_data(struct kobj_pack *pack, struct json_object *o, struct mode
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
 
 	s->shape = MODEL_SECRET_OTHER;
+	read_ca(pack, data);
 	if (!data || json_object_object_length(data) != 1 ||
 		!str_eq(json_get_str(o, "type"), "Opaque"))
 		return;

@@ -27,7 +27,7 @@ static const struct advice {
 	{SHOW_CLUSTER, "NotAvailable",
 		"See that Trustee runs and can be reached from the operator: tecctl doctor", false},
 	{SHOW_CLUSTER, "Refused",
-		"Trustee does not accept what the operator sends; compare its configuration and admin key with the message.",
+		"Trustee does not accept what the operator sends, or a TLS Secret is refused: do what the message says.",
 		false},
 	{SHOW_CLUSTER, "Populating", "It passes when all keys are sent.", true},
 	{SHOW_CLUSTER, "NotServed", "See the condition Installed.", false},

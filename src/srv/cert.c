@@ -18,8 +18,8 @@
 
 struct secret_obj {
 	struct kobj obj;
-	const char *ca; /* PEM, NULL: none or unusable */
-	bool ca_bad;    /* there is one, unusable */
+	const char *ca;        /* PEM, NULL: none or unusable */
+	const char *ca_sha256; /* of its certificates; "": there is one, unusable; NULL: none */
 	struct tls_ctx *tls;
 };
 
@@ -30,7 +30,8 @@ struct srv_cert {
 	struct k8s_watch *watch;
 	struct tls_ctx
 		*good; /* the last usable context: outlives a Secret that turned to garbage */
-	char *ca; /* the same of ca.crt: what the listener still serves must be trusted still */
+	/* The same of ca.crt: what the listener still serves must be trusted still. */
+	char *ca, *ca_sha256;
 	bool wanted;
 };
 
@@ -40,6 +41,7 @@ struct srv_certs {
 	char *ns;
 	void (*changed)(void *arg);
 	void *arg;
+	char *ca_sha256; /* owned: the certificates that a ca.crt may have; NULL: any */
 	struct srv_cert *slot[SRV_CERTS_MAX];
 };
 
@@ -75,23 +77,25 @@ static int undecodable(struct err *err)
 		err, ERR_INVALID, "missing, empty, not base64, or too long (64 KiB at most)");
 }
 
-/* True: ca.crt is there and is not usable, which is logged. */
-static bool read_ca(struct kobj_pack *p, struct json_object *o, const struct log_ctx *lc)
+/* An unusable ca.crt is logged. */
+static void read_ca(struct kobj_pack *p, struct json_object *o, const struct log_ctx *lc)
 {
 	cleanup_secret struct secret *ca = take_data(o, "ca.crt");
-	cleanup_free char *text = NULL;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, hashes = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	if (!ca && has_data(o, "ca.crt"))
-		undecodable(&err);
+	if (!ca && !has_data(o, "ca.crt"))
+		return;
 	/* All bytes of it: a NUL byte would hide what follows it. */
-	if (ca && pki_cert_check_bundle((const char *)secret_peek(ca), secret_len(ca), &err) == 0) {
-		text = xstrndup((const char *)secret_peek(ca), secret_len(ca));
-		kobj_pack_str(p, offsetof(struct secret_obj, ca), text);
-	}
+	if (!ca)
+		undecodable(&err);
+	else if (pki_cert_read_bundle(
+			 (const char *)secret_peek(ca), secret_len(ca), &text, &hashes, &err) == 0)
+		kobj_pack_str(p, offsetof(struct secret_obj, ca), strbuf_str(&text));
+	kobj_pack_str(p, offsetof(struct secret_obj, ca_sha256),
+		err_is_set(&err) ? "" : strbuf_str(&hashes));
 	if (err_is_set(&err))
 		log_err(LOG_WARN, lc, "ca.crt is not usable, the last good one stays", &err);
-	return err_is_set(&err);
 }
 
 /* NULL: none (a Secret may hold a CA alone), or not usable, which is logged. */
@@ -119,22 +123,36 @@ static struct kobj *extract(struct json_object *o, struct err *err)
 
 	if (kobj_meta_read(&p, o, &fixed.obj, err) < 0)
 		return NULL;
-	fixed.ca_bad = read_ca(&p, o, &lc);
+	read_ca(&p, o, &lc);
 	fixed.tls = read_identity(o, &lc);
 	return kobj_pack_finish(&p, &fixed, sizeof(fixed));
 }
 
-static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+static void forget_ca(struct srv_cert *c)
 {
-	struct srv_cert *c = arg;
-	const struct secret_obj *o = (const struct secret_obj *)now;
+	free(steal_ptr(&c->ca));
+	free(steal_ptr(&c->ca_sha256));
+}
+
+static bool is_listed(const struct srv_cert *c, const char *ca_sha256)
+{
+	return !model_cluster_unlisted_ca(c->certs->ca_sha256, ca_sha256);
+}
+
+/* What the Secret holds now comes into use, as far as it can be used. o NULL: there is none. */
+static void take(struct srv_cert *c, const struct secret_obj *o)
+{
 	struct log_ctx lc = {.kind = "Secret", .name = c->name};
 
-	if (now && now->unreadable) /* the watch reports it; the certificate in use stays */
+	if (o && !is_listed(c, o->ca_sha256)) {
+		log_warn(&lc, "TLS Secret refused, its ca.crt is not in spec.tls.caSHA256",
+			"cert=%.64s", o->ca_sha256);
 		return;
-	if (!o || !o->ca_bad) {
-		free(c->ca);
+	}
+	if (!o || !str_eq(o->ca_sha256, "")) {
+		forget_ca(c);
 		c->ca = o ? xstrdup(o->ca) : NULL;
+		c->ca_sha256 = o ? xstrdup(o->ca_sha256) : NULL;
 	}
 	if (o && o->tls) {
 		if (c->good)
@@ -146,7 +164,30 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 		tls_ctx_unref(c->good);
 		c->good = NULL;
 	}
+}
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct srv_cert *c = arg;
+
+	if (now && now->unreadable) /* the watch reports it; the certificate in use stays */
+		return;
+	take(c, (const struct secret_obj *)now);
 	c->certs->changed(c->certs->arg);
+}
+
+/* Which certificates are listed has changed: what is not listed goes out of use. */
+static void judge_again(struct srv_cert *c)
+{
+	const struct kobj *now = k8s_cache_find(c->cache, c->name);
+
+	if (!is_listed(c, c->ca_sha256)) {
+		forget_ca(c);
+		tls_ctx_unref(c->good);
+		c->good = NULL;
+	}
+	if (now && !now->unreadable)
+		take(c, (const struct secret_obj *)now);
 }
 
 static void on_state(void *arg)
@@ -184,7 +225,7 @@ static void cert_free(struct srv_cert *c)
 	k8s_watch_free(c->watch);
 	k8s_cache_free(c->cache);
 	tls_ctx_unref(c->good);
-	free(c->ca);
+	forget_ca(c);
 	free(c->name);
 	free(c);
 }
@@ -211,6 +252,7 @@ void srv_certs_free(struct srv_certs *c)
 	for (i = 0; i < SRV_CERTS_MAX; i++)
 		if (c->slot[i])
 			cert_free(c->slot[i]);
+	free(c->ca_sha256);
 	free(c->ns);
 	free(c);
 }
@@ -263,9 +305,22 @@ size_t srv_certs_of(const struct model_cluster *c, bool ignition, const char *na
 	return n;
 }
 
-void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n)
+static void set_listed(struct srv_certs *c, const char *ca_sha256)
+{
+	if (str_eq(c->ca_sha256, ca_sha256))
+		return;
+	free(c->ca_sha256);
+	c->ca_sha256 = xstrdup(ca_sha256);
+	for (size_t i = 0; i < SRV_CERTS_MAX; i++)
+		if (c->slot[i])
+			judge_again(c->slot[i]);
+}
+
+void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n, const char *ca_sha256)
 {
 	size_t i;
+
+	set_listed(c, ca_sha256);
 
 	for (i = 0; i < SRV_CERTS_MAX; i++)
 		if (c->slot[i])

@@ -5,18 +5,22 @@ test_attack_NN_what. Each was seen to fail on version 0.2.0."""
 
 import base64
 import hashlib
+import http.client
+import json
 import os
 import shutil
 import struct
 import subprocess
+import time
 
 import pytest
 
 import spine
 from guarded import b64, handshake
-from marks import Events
+from marks import Account, Events
 from test_attest import Jwk, error
 from test_images import PCR14, pcr4, registry
+from test_spine import settled
 from test_standalone import Standalone
 from test_standalone_attest import NS, approve_image, get, tls
 from trustee import base64_of
@@ -129,3 +133,100 @@ def test_attack_16_delivery_by_volumes_is_named(cp, ns, start_operator):
     cluster = spine.wait_condition(cp, ns, "tec", "tec", "KeysIsolated", "SharedWithStrangers")
     assert "delivery Volumes requires Shared" in spine.condition(cluster, "KeysIsolated")["message"]
     assert events.wait("tec", reason="SharedWithStrangers")["type"] == "Warning"
+
+
+# ---- 23
+
+
+def ca_sha256(certificate):
+    """Of the one certificate in ca.crt, as openssl and an administrator have it."""
+    return hashlib.sha256(base64.b64decode(base64_of(certificate["ca.crt"]))).hexdigest()
+
+
+def tls_secret(name, certificate):
+    data = {k: base64.b64encode(certificate[k].encode()).decode() for k in ("tls.crt", "tls.key", "ca.crt")}
+    return {"metadata": {"name": name}, "type": "kubernetes.io/tls", "data": data}
+
+
+def ignition(op):
+    """(status, the CA that a node is told to trust for Trustee)."""
+    status, _, body = spine.request(op.register_port, "GET", "/ignition")
+    return status, spine.clevis_config(json.loads(body))["servers"][0]["cert"] if status == 200 else None
+
+
+def planted(cp, ns, name, certificate):
+    """A TLS Secret by an account that may create Secrets and nothing else."""
+    planter = Account(cp, ns, "planter", "create")
+    status, answer = planter.post_secret(tls_secret(name, certificate))
+    assert status == 201, answer
+
+
+def test_attack_23_a_planted_ca_is_not_listed(cp, ns, start_operator, tmp_path):
+    """A stranger waits for the name of a Secret that does not exist yet: no node hears of his CA, also
+    not beside the right one."""
+    ours, his = (spine.make_certificate(str(tmp_path), name) for name in ("ours", "his"))
+    spine.make_cluster(cp, ns, trusteeSecret="later", tls={"caSHA256": [ca_sha256(ours)]})
+    op = start_operator(ns, *ALONE)
+    assert ignition(op)[0] == 503
+    events = Events(cp, ns)
+    planted(cp, ns, "later", {**his, "ca.crt": ours["ca.crt"] + his["ca.crt"]})
+    cluster = spine.wait_condition(cp, ns, "tec", "tec", "Installed", "Refused")
+    told = spine.condition(cluster, "Installed")
+    assert told["status"] == "False"
+    assert "Secret later (trusteeSecret) is refused" in told["message"] and ca_sha256(his) in told["message"]
+    assert ca_sha256(ours) not in told["message"], "that one is listed"
+    events.wait("tec", ca_sha256(his), reason="Refused")
+    assert ignition(op) == (503, None)
+    cluster = spine.wait_condition(cp, ns, "tec", "tec", "TrusteeSynced", "NotAvailable")
+    assert "spec.tls.caSHA256 does not list" in spine.condition(cluster, "TrusteeSynced")["message"]
+    op.restart()
+    assert ignition(op) == (503, None)
+    assert not spine.items(cp, ns, "mach")
+
+    spine.delete(cp, ns, "secrets", "later")
+    spine.make_tls_secret(cp, ns, "later", ours)
+    cp.wait_for(lambda: ignition(op) == (200, ours["ca.crt"]), 20, "an answer with the right CA")
+    cp.wait_for(lambda: spine.condition(spine.read(cp, ns, "tec", "tec"), "Installed")["reason"] != "Refused", 20,
+                "the refusal over")
+
+
+@pytest.mark.parametrize("field", ["registerServerSecret", "attestationKeyRegisterSecret"])
+def test_attack_23_a_listener_does_not_serve_with_it(cp, ns, start_operator, tmp_path, field):
+    """Not in plain text either."""
+    ours, his = (spine.make_certificate(str(tmp_path), name) for name in ("ours", "his"))
+    spine.make_cluster(cp, ns, **{field: "later"}, tls={"caSHA256": [ca_sha256(ours)]})
+    op = start_operator(ns, *ALONE)
+    planted(cp, ns, "later", his)
+    spine.wait_condition(cp, ns, "tec", "tec", "Installed", "Refused")
+    port = op.register_port if field.startswith("register") else op.register_ak_port
+    for how in ({}, {"cafile": his["file"]}):
+        with pytest.raises((OSError, http.client.HTTPException)):
+            spine.request(port, "GET", "/", **how)
+    spine.delete(cp, ns, "secrets", "later")
+    spine.make_tls_secret(cp, ns, "later", ours)
+    cp.wait_for(lambda: answers(port, ours["file"]), 20, "the listener with the right certificate")
+
+
+def answers(port, cafile):
+    try:
+        return spine.request(port, "GET", "/", cafile=cafile)[0] == 404
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def test_attack_23_without_a_list_it_is_reported_once(cp, ns, start_operator, tmp_path):
+    """It is served as before; a person can see whose CA it is."""
+    his = spine.make_certificate(str(tmp_path), "his")
+    events = Events(cp, ns)
+    spine.make_cluster(cp, ns, trusteeSecret="later")
+    op = start_operator(ns, *ALONE)
+    time.sleep(1.1)  # creationTimestamp is in whole seconds
+    planted(cp, ns, "later", his)
+    event = events.wait("tec", "Secret later", ca_sha256(his), reason="TLSSecretIsYounger")
+    assert event["type"] == "Warning" and "spec.tls.caSHA256" in event["note"]
+    assert ignition(op) == (200, his["ca.crt"])
+    op.restart()
+    spine.merge(cp, ns, "secrets", "later", {"metadata": {"labels": {"a": "b"}}})
+    settled(cp, ns)
+    found = events.named("tec", reason="TLSSecretIsYounger")
+    assert len(found) == 1 and "series" not in found[0], found

@@ -2,10 +2,12 @@
 """tecctl against both servers: tec-operator --standalone with its own broker, and a Kubernetes control
 plane with the operator and a broker as processes."""
 
+import hashlib
 import json
 import os
 import re
 import signal
+import ssl
 import stat
 import subprocess
 
@@ -190,11 +192,12 @@ def test_doctor_finds_what_is_wrong(served):
 
 
 def test_certificates_that_end_are_found(served, tmp_path):
-    spine.make_tls_secret(served.plane, served.ns, "tls", spine.make_certificate(str(tmp_path), "c", 2)) \
+    certificate = spine.make_certificate(str(tmp_path), "c", 2)
+    spine.make_tls_secret(served.plane, served.ns, "tls", certificate) \
         if served.name == "cluster" else served.plane.kubectl(
             "create", "secret", "generic", "tls", "--type=kubernetes.io/tls", f"--namespace={served.ns}",
             *(f"--from-file={k}={served_file(tmp_path, k, v)}" for k, v in
-              spine.make_certificate(str(tmp_path), "c", 2).items() if k != "file"))
+              certificate.items() if k != "file"))
     spine.merge(served.plane, served.ns, "tec", "tec", {"spec": {"registerServerSecret": "tls"}})
     out = served.ctl.out("doctor", code=1)
     assert re.search(r"^note  TLS of /ignition +the certificate in Secret tls is good for [12] days -> renew it$", out,
@@ -203,6 +206,13 @@ def test_certificates_that_end_are_found(served, tmp_path):
     config = json.loads(served.ctl.out("ignition", "--address=node.example:9"))["ignition"]
     assert config["config"]["merge"] == [{"source": "https://node.example:9/ignition"}]
     assert config["security"]["tls"]["certificateAuthorities"][0]["source"].startswith("data:,-----BEGIN%20CERT")
+    spine.merge(served.plane, served.ns, "tec", "tec", {"spec": {"tls": {"caSHA256": ["0" * 64]}}})
+    _, err = served.ctl.run("ignition", "--address=node.example:9", code=1)
+    assert "a certificate that spec.tls.caSHA256 does not list: SHA-256 " in err
+    listed = hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate["ca.crt"])).hexdigest()
+    assert listed in err
+    spine.merge(served.plane, served.ns, "tec", "tec", {"spec": {"tls": {"caSHA256": [listed]}}})
+    assert json.loads(served.ctl.out("ignition", "--address=node.example:9"))["ignition"] == config
 
 
 def served_file(directory, name, text):

@@ -9,6 +9,9 @@
 #define META                                                                                       \
 	"\"metadata\":{\"name\":\"tec\",\"uid\":\"u-1\",\"resourceVersion\":\"7\",\"generation\":3}"
 
+#define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
 static struct kobj *extract_text(const char *text, struct err *err)
 {
 	cleanup_json struct json_object *o =
@@ -192,6 +195,14 @@ Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
 		{"{\"trusteeServers\":[{\"address\":\"a\",\"caSecret\":\"\"}]}", "caSecret"},
 		{"{\"trusteeServers\":[{},{},{},{},{},{},{},{},{}]}", "more than 8"},
 		{"{\"attestation\":[]}", "attestation"},
+		{"{\"tls\":[]}", "spec.tls"},
+		{"{\"tls\":{\"caSHA256\":\"a\"}}", "spec.tls.caSHA256 is not a list"},
+		{"{\"tls\":{\"caSHA256\":[]}}", "1 to 8"},
+		{"{\"tls\":{\"caSHA256\":[1,2,3,4,5,6,7,8,9]}}", "1 to 8"},
+		{"{\"tls\":{\"caSHA256\":[null]}}", "lower-case hexadecimal"},
+		{"{\"tls\":{\"caSHA256\":[\"ab\"]}}", "lower-case hexadecimal"},
+		{"{\"tls\":{\"caSHA256\":[\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"]}}",
+			"lower-case hexadecimal"},
 		{"{\"attestation\":{\"pcr7\":\"require\"}}", "attestation.pcr7"},
 		{"{\"attestation\":{\"pcr7\":true}}", "attestation.pcr7"},
 		{"{\"attestation\":{\"platformConfigMaps\":\"a\"}}", "platformConfigMaps"},
@@ -231,7 +242,7 @@ Test(model_cluster, most_servers_and_conditions_fit_into_the_pack)
 	strbuf_adds(&b, "],\"attestation\":{\"platformConfigMaps\":[");
 	for (int i = 0; i < MODEL_PLATFORMS_MAX; i++)
 		strbuf_addf(&b, "%s\"p%d\"", i ? "," : "", i);
-	strbuf_adds(&b, "]}},\"status\":{\"conditions\":[");
+	strbuf_adds(&b, "]},\"tls\":{\"caSHA256\":[\"" HEX_A "\"]}},\"status\":{\"conditions\":[");
 	for (int i = 0; i < CLUSTER_N_CONDS; i++)
 		strbuf_addf(&b, "%s{\"type\":\"%s\",\"status\":\"True\",\"reason\":\"R\"}",
 			i ? "," : "", model_cluster_cond_types[i]);
@@ -248,11 +259,13 @@ Test(model_cluster, extended_spec_is_the_plus_part_in_canonical_form)
 	cleanup_kobj const struct kobj *o = extract(
 		"{\"trusteeServers\":[{\"caSecret\":\"c\",\"address\":\"a\"}],\"publicTrusteeAddr\":\"x\","
 		"\"trustee\":{\"plaintext\":\"Refuse\",\"deploy\":\"External\"},\"registration\":null,"
+		"\"tls\":{\"caSHA256\":[\"" HEX_A "\"]},"
 		"\"attestation\":{\"platformConfigMaps\":[\"b\",\"a\"],\"pcr7\":\"Ignore\"}}");
 	cleanup_kobj const struct kobj *none = extract("{\"publicTrusteeAddr\":\"x\"}");
 
 	cr_assert_str_eq(model_cluster(o)->extended_spec,
 		"{\"attestation\":{\"pcr7\":\"Ignore\",\"platformConfigMaps\":[\"b\",\"a\"]},"
+		"\"tls\":{\"caSHA256\":[\"" HEX_A "\"]},"
 		"\"trustee\":{\"deploy\":\"External\",\"plaintext\":\"Refuse\"},"
 		"\"trusteeServers\":[{\"address\":\"a\",\"caSecret\":\"c\"}]}");
 	cr_assert_null(model_cluster(none)->extended_spec);
@@ -412,9 +425,6 @@ Test(model_cluster, unused_fields_are_named)
 
 /* ---- annotations of the operator and of administrators */
 
-#define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-
 static struct kobj *annotated(const char *annotations)
 {
 	cleanup_free char *text = xasprintf("{\"metadata\":{\"name\":\"tec\",\"uid\":\"u-1\","
@@ -484,4 +494,46 @@ Test(model_cluster, adopt_before_is_a_time)
 		cr_assert_eq(
 			model_cluster(o)->adopt_before_bad, t[i].s == INT64_MIN, "%s", t[i].text);
 	}
+}
+
+Test(model_cluster, a_ca_is_listed_when_each_certificate_is)
+{
+	static const struct {
+		const char *listed, *found, *unlisted; /* unlisted NULL: none */
+	} cases[] = {
+		{NULL, NULL, NULL},
+		{NULL, HEX_A, NULL},
+		{NULL, "", NULL},
+		{HEX_A, NULL, NULL},
+		{HEX_A, "", ""},
+		{HEX_A, HEX_A, NULL},
+		{HEX_A, HEX_A " " HEX_A, NULL},
+		{HEX_A, HEX_B, HEX_B},
+		{HEX_A, HEX_A " " HEX_B, HEX_B},
+		{HEX_A, HEX_B " " HEX_A, HEX_B " " HEX_A},
+		{HEX_B " " HEX_A, HEX_A " " HEX_B, NULL},
+		{HEX_A, "a", "a"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *u = model_cluster_unlisted_ca(cases[i].listed, cases[i].found);
+
+		cr_assert(str_eq(u, cases[i].unlisted), "%zu: %s", i, u ? u : "all are listed");
+	}
+}
+
+/* A definition that prunes the field must not let any CA in. */
+Test(model_cluster, a_lost_list_of_certificates_is_that_of_the_mirror)
+{
+	cleanup_json struct json_object *o = json_tokener_parse("{" META ",\"spec\":{}}");
+	cleanup_kobj const struct kobj *k = NULL;
+	struct err err = ERR_INIT;
+
+	json_add(json_get_obj(o, "metadata"), "annotations",
+		json_add_str(json_obj(), MODEL_EXTENDED_ANNOTATION,
+			"{\"tls\":{\"caSHA256\":[\"" HEX_A "\",\"" HEX_B "\"]}}"));
+	k = model_cluster_extract(o, &err);
+	cr_assert(k, "%s", err.text);
+	cr_assert_str_eq(model_cluster(k)->ca_sha256, HEX_A " " HEX_B);
+	cr_assert_str_eq(model_cluster(k)->extended_lost, "tls");
 }

@@ -150,6 +150,7 @@ static const char *const cluster_fields[] = {
 	"registration/endorsementCAConfigMap",
 	"attestation/platformConfigMaps",
 	"attestation/pcr7",
+	"tls/caSHA256",
 };
 
 /* The schema of "a/b" below properties: through properties of objects and items of lists. */
@@ -267,6 +268,8 @@ Test(model_crd, lists_are_bounded_as_in_the_model)
 
 	cr_assert_eq(json_get_int(spec_properties(crd), "trusteeServers/maxItems", 0),
 		MODEL_CLUSTER_SERVERS_MAX);
+	cr_assert_eq(json_get_int(find_field(spec_properties(crd), "tls/caSHA256"), "maxItems", 0),
+		MODEL_CLUSTER_CA_MAX);
 	cr_assert_eq(
 		json_get_int(find_field(spec_properties(crd), "attestation/platformConfigMaps"),
 			"maxItems", 0),
@@ -353,6 +356,7 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 								     : IN(CLUSTER_KEYS_ISOLATED);
 	}
 	uses[CLUSTER_NOT_SERVED].types |= IN(CLUSTER_KEYS_ISOLATED);
+	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED);
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);
 }

@@ -69,7 +69,7 @@ static inline void rig_refresh(void *arg)
 		for (unsigned i = 0; i < c->n_servers; i++)
 			names[n++] = c->server_ca[i];
 	}
-	srv_certs_want(r->env.certs, names, n);
+	srv_certs_want(r->env.certs, names, n, c ? c->ca_sha256 : NULL);
 	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
 			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
 		srv_regkey_want(r->env.regkey);

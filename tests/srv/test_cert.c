@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "srv/srv_testing.h"
+#include "tec/pki/cert.h"
 
 TestSuite(srv_cert, .timeout = SUITE_LIMIT);
 
@@ -36,11 +37,16 @@ static void certs_close(struct certs *t)
 	rig_close(&t->rig);
 }
 
-static void want(struct certs *t, const char *a, const char *b)
+static void want_listed(struct certs *t, const char *a, const char *b, const char *ca_sha256)
 {
 	const char *const names[] = {a, b, NULL};
 
-	srv_certs_want(t->c, names, 3);
+	srv_certs_want(t->c, names, 3, ca_sha256);
+}
+
+static void want(struct certs *t, const char *a, const char *b)
+{
+	want_listed(t, a, b, NULL);
 }
 
 static void put(struct certs *t, const char *name, int i)
@@ -225,6 +231,87 @@ Test(srv_cert, a_ca_that_is_no_bundle_is_none_and_replaces_none)
 	rig_secret(&t.rig, "a", NULL, NULL, NULL);
 	cr_assert_null(srv_certs_ca(t.c, "a"), "taken out on purpose");
 	cr_assert(strstr(strbuf_str(&t.rig.log), "too long"), "%s", strbuf_str(&t.rig.log));
+	certs_close(&t);
+}
+
+/* Hashes of the certificates in PEM, to be freed by the caller. */
+static char *hashes_of(const char *pem)
+{
+	struct strbuf hashes = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(pki_cert_read_bundle(pem, strlen(pem), NULL, &hashes, &err), 0);
+	return strbuf_steal(&hashes);
+}
+
+Test(srv_cert, a_ca_that_is_not_listed_is_like_garbage)
+{
+	struct certs t = {.changes = 0};
+	cleanup_free char *first = NULL, *both = NULL;
+	struct tls_ctx *good;
+
+	certs_open(&t);
+	first = hashes_of(t.pem[0].cert);
+	both = xasprintf("%s%s", t.pem[0].cert, t.pem[1].cert);
+	put(&t, "a", 1);
+	want_listed(&t, "a", "b", first);
+	loop_drain(t.rig.loop);
+	cr_assert_null(srv_certs_tls(t.c, "a"));
+	cr_assert_null(srv_certs_ca(t.c, "a"));
+	cr_assert(strstr(strbuf_str(&t.rig.log), "TLS Secret refused"));
+	rig_secret(&t.rig, "a", t.pem[1].cert, t.pem[1].key, both);
+	cr_assert_null(srv_certs_tls(t.c, "a"), "one of the two is not listed");
+	rig_secret(&t.rig, "a", t.pem[1].cert, t.pem[1].key, "garbage");
+	cr_assert_null(srv_certs_tls(t.c, "a"), "nobody knows what it is");
+	put(&t, "a", 0);
+	good = srv_certs_tls(t.c, "a");
+	cr_assert_not_null(good);
+	cr_assert_str_eq(srv_certs_ca(t.c, "a"), t.pem[0].cert);
+	put(&t, "a", 1);
+	cr_assert_eq(srv_certs_tls(t.c, "a"), good, "the last good one stays");
+	cr_assert_str_eq(srv_certs_ca(t.c, "a"), t.pem[0].cert);
+	certs_close(&t);
+}
+
+Test(srv_cert, a_changed_list_is_applied_at_once)
+{
+	struct certs t = {.changes = 0};
+	cleanup_free char *first = NULL, *second = NULL, *both = NULL;
+
+	certs_open(&t);
+	first = hashes_of(t.pem[0].cert);
+	second = hashes_of(t.pem[1].cert);
+	both = xasprintf("%s %s", second, first);
+	put(&t, "a", 0);
+	want(&t, "a", NULL);
+	loop_drain(t.rig.loop);
+	want_listed(&t, "a", NULL, second);
+	cr_assert_null(srv_certs_tls(t.c, "a"));
+	cr_assert_null(srv_certs_ca(t.c, "a"));
+	want_listed(&t, "a", NULL, both);
+	cr_assert_not_null(srv_certs_tls(t.c, "a"));
+	cr_assert_str_eq(srv_certs_ca(t.c, "a"), t.pem[0].cert);
+	want_listed(&t, "a", NULL, second);
+	put(&t, "a", 1);
+	cr_assert_str_eq(srv_certs_ca(t.c, "a"), t.pem[1].cert);
+	want_listed(&t, "a", NULL, NULL);
+	cr_assert_str_eq(srv_certs_ca(t.c, "a"), t.pem[1].cert);
+	certs_close(&t);
+}
+
+/* A listener's own identity needs no CA here; nodes have it from elsewhere. */
+Test(srv_cert, without_ca_there_is_nothing_to_list)
+{
+	struct certs t = {.changes = 0};
+	cleanup_free char *second = NULL;
+
+	certs_open(&t);
+	second = hashes_of(t.pem[1].cert);
+	rig_secret(&t.rig, "a", t.pem[0].cert, t.pem[0].key, NULL);
+	want_listed(&t, "a", NULL, second);
+	loop_drain(t.rig.loop);
+	cr_assert_not_null(srv_certs_tls(t.c, "a"));
+	cr_assert_null(srv_certs_ca(t.c, "a"));
 	certs_close(&t);
 }
 

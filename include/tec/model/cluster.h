@@ -11,6 +11,7 @@
 #include "tec/model/platforms.h"
 
 #define MODEL_CLUSTER_SERVERS_MAX 8
+#define MODEL_CLUSTER_CA_MAX      8
 /* Announcements (model/mark.h) of what Secrets hold that the operator makes for the cluster: one
  * annotation for each, its name is the prefix and the Secret's. More than that are not looked at.
  */
@@ -99,8 +100,11 @@ struct model_cluster {
 	unsigned n_platforms;
 	const char *platform[MODEL_PLATFORMS_MAX]; /* ConfigMaps, in the order given */
 	enum model_pcr7 pcr7;
+	/* Of spec.tls, while something is lost that of the mirror: SHA-256 of the certificates that
+	 * a TLS Secret's ca.crt may have, in hex with spaces between; NULL: any. */
+	const char *ca_sha256;
 	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration,
-	 * attestation), NULL when none is set; and the annotation that mirrors it. */
+	 * attestation, tls), NULL when none is set; and the annotation that mirrors it. */
 	const char *extended_spec, *extended_mirror;
 	/*
 	 * The first member that the annotation has and spec lost, as a path: a swap through the
@@ -141,6 +145,10 @@ static inline bool model_cluster_guarded(const struct model_cluster *c)
 {
 	return c->deploy == MODEL_DEPLOY_MANAGED && c->guard == MODEL_GUARD_ENABLED;
 }
+/* The first certificate in `found` (hashes as pki_cert_read_bundle() has them) that `listed`
+ * (model_cluster.ca_sha256) lacks; "": found has none at all. NULL: all of it is listed, or found or
+ * listed is NULL. Borrowed from found, where it ends at a space or with the text. */
+const char *model_cluster_unlisted_ca(const char *listed, const char *found);
 /* Fields that are set and have no effect in this version, as "a, b" (empty: none). */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secrets of our namespace as the controllers see them. Of data only two things are kept: a LUKS
- * key (member `root`, in the locked arena) and the identity of an attestation key (member
- * `public_key`, as SPKI hash and Trustee name). Everything else of a Secret is dropped at once.
+ * Secrets of our namespace as the controllers see them. Of data only three things are kept: a LUKS
+ * key (member `root`, in the locked arena), the identity of an attestation key (member
+ * `public_key`, as SPKI hash and Trustee name) and hashes of the certificates in ca.crt. Everything else of a Secret is dropped at once.
  */
 #ifndef TEC_MODEL_SECRETOBJ_H
 #define TEC_MODEL_SECRETOBJ_H
@@ -24,6 +24,9 @@ struct model_secret {
 	struct kobj obj;
 	enum model_secret_shape shape;
 	const char *owner_uid; /* controller */
+	/* SHA-256 of each certificate in ca.crt, in hex with spaces between; "": ca.crt cannot be
+	 * used; NULL: there is none. */
+	const char *ca_sha256;
 	unsigned n_owners;
 	bool has_ak_finalizer;
 	const uint8_t *sha256; /* LUKS: of `root`; AK: of public_key's bytes; others: NULL */

@@ -27,8 +27,10 @@ struct srv_certs;
 struct srv_certs *srv_certs_new(struct loop *l, struct k8s_transport *t, const char *ns,
 	void (*changed)(void *arg), void *arg);
 void srv_certs_free(struct srv_certs *c);
-/* The names wanted now; NULL entries are skipped; others are dropped. */
-void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n);
+/* The names wanted now; NULL entries are skipped; others are dropped. ca_sha256: as in struct
+ * model_cluster; a Secret whose ca.crt has any other certificate counts as garbage, and what was in
+ * use of it is dropped. */
+void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n, const char *ca_sha256);
 /* All wanted Secrets have been listed once (present or not). */
 int srv_certs_filled(const struct srv_certs *c);
 /* ca.crt, borrowed for the turn; NULL: no such Secret, no ca.crt in it, or never a usable one. */

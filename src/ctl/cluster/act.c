@@ -102,8 +102,9 @@ static unsigned events_of(const struct cluster_look *l)
 				    *installed = &l->want[CLUSTER_INSTALLED];
 	unsigned mask = ctl_cond_changes(have, l->want, CLUSTER_N_CONDS);
 
-	/* A different object is in conflict. */
-	if (str_eq(installed->reason, model_cluster_reason(CLUSTER_CONFLICT)) &&
+	/* A different object is in conflict, or refused. */
+	if ((str_eq(installed->reason, model_cluster_reason(CLUSTER_CONFLICT)) ||
+		    str_eq(installed->reason, model_cluster_reason(CLUSTER_REFUSED))) &&
 		have[CLUSTER_INSTALLED].message_hash != kobj_message_hash(installed->message))
 		mask |= 1u << CLUSTER_INSTALLED;
 	if ((have[CLUSTER_REGISTRATION_OPEN].status == KOBJ_COND_ABSENT &&

@@ -114,7 +114,6 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	struct ctl_cluster *c = self;
 	const char *name = (was ? was : now)->name;
 	const struct model_cluster *s = state_cluster(c->env->state);
-	bool named;
 
 	if (render_token_number(name))
 		cluster_inputs_saw_secret(c, name);
@@ -124,13 +123,8 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		c->volumes.dirty = true; /* Trustee may mount it */
 		ctl_runner_wake_after(c->runner, s->obj.name, STATUS_WAIT_MS);
 	}
-	named = str_eq(s->register_secret, name) || str_eq(s->ak_secret, name);
-	for (unsigned i = 0; i < s->n_servers; i++)
-		named = named || str_eq(s->server_ca[i], name);
-	/* Of these the content matters too, not only the presence. */
 	if (render_token_number(name) || cluster_regkey_is_name(name) ||
-		str_eq(name, c->auth.name) || str_eq(name, s->trustee_secret) ||
-		(named && (!was || !now)))
+		str_eq(name, c->auth.name) || cluster_tls_is_named(s, name))
 		wake_served(c);
 }
 

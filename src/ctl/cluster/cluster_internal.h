@@ -5,6 +5,7 @@
  *	own          the Secrets that the operator makes (ctl/own.h): what they hold, a look at one
  *	inputs       what Trustee is rendered from besides spec: certificate, token signers
  *	regkey       the registration key and its changes
+ *	tls          the TLS Secrets that spec names: missing, refused, doubtful
  *	registration who can register: counts and condition
  *	served       delivery by volumes: what Trustee was seen to serve
  *	volumes      delivery by volumes: what it shall mount
@@ -71,6 +72,7 @@ struct cluster_signer {
  * it. */
 enum cluster_regkey { CLUSTER_REGKEY_CURRENT, CLUSTER_REGKEY_PREVIOUS, CLUSTER_REGKEY_TO_COPY };
 #define CLUSTER_N_REGKEYS 2
+#define CLUSTER_N_TLS     (3 + MODEL_CLUSTER_SERVERS_MAX)
 
 /* What Deployment and config are rendered from besides spec. Owned strings. */
 struct cluster_inputs {
@@ -121,6 +123,8 @@ struct ctl_cluster {
 	struct ctl_install install;
 	struct ctl_own auth; /* trustee-auth */
 	struct ctl_own regkey[CLUSTER_N_REGKEYS];
+	/* Hashes of the uids of the Secrets that were reported, by the field that names them. */
+	uint64_t told_tls[CLUSTER_N_TLS];
 	struct cluster_inputs inputs;
 	struct cluster_volumes volumes;
 };
@@ -204,6 +208,17 @@ bool cluster_regkey_is_name(const char *secret);
 /* It is wanted, or may have been created. */
 bool cluster_regkey_wanted(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
+
+/* ---- tls.c */
+bool cluster_tls_is_named(const struct model_cluster *c, const char *secret);
+/* Appends a sentence for each: without it Trustee's Pod does not start, a listener accepts nothing,
+ * or nodes get no answer. */
+void cluster_tls_missing(
+	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out);
+void cluster_tls_refused(
+	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out);
+/* Reports what nobody has vouched for. */
+void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c);
 
 /* ---- registration.c */
 /* Starts counting what counts against the limits. */

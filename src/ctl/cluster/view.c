@@ -34,6 +34,7 @@ enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 void cluster_view_forget(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);
+	memset(c->told_tls, 0, sizeof(c->told_tls));
 	ctl_own_reset(&c->auth);
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
 		ctl_own_reset(&c->regkey[i]);
@@ -46,6 +47,7 @@ void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *ser
 	if (served->deploy != MODEL_DEPLOY_EXTERNAL)
 		cluster_inputs_refresh(c, served);
 	cluster_regkey_refresh(c, served);
+	cluster_tls_tell(c, served);
 }
 
 /* ---- annotations that are no longer needed */
@@ -143,24 +145,6 @@ static void want(struct cluster_look *l, enum model_cluster_cond c, bool status,
 		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
 }
 
-static void note_secret(
-	const struct ctl_env *env, struct strbuf *out, const char *field, const char *name)
-{
-	if (name && !state_secret(env->state, name))
-		strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
-}
-
-/* Without them Trustee's Pod does not start, a listener accepts nothing, or nodes get no answer. */
-static void missing_secrets(
-	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
-{
-	note_secret(env, out, "trusteeSecret", c->trustee_secret);
-	note_secret(env, out, "registerServerSecret", c->register_secret);
-	note_secret(env, out, "attestationKeyRegisterSecret", c->ak_secret);
-	for (unsigned i = 0; i < c->n_servers; i++)
-		note_secret(env, out, "trusteeServers.caSecret", c->server_ca[i]);
-}
-
 /* What people should know although everything is installed. */
 static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, struct strbuf *out)
 {
@@ -193,14 +177,22 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 static enum model_cluster_reason installed_reason(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, struct strbuf *text)
 {
-	cleanup_strbuf struct strbuf missing = STRBUF_INIT;
+	cleanup_strbuf struct strbuf missing = STRBUF_INIT, refused = STRBUF_INIT;
 
-	missing_secrets(c->env, cluster, &missing);
-	strbuf_adds(text, missing.len ? "All objects are created, but some cannot work yet."
-				      : "All objects are installed.");
+	cluster_tls_refused(c->env, cluster, &refused);
+	cluster_tls_missing(c->env, cluster, &missing);
+	strbuf_adds(text, refused.len   ? "All objects are created, but a Secret is refused."
+			  : missing.len ? "All objects are created, but some cannot work yet."
+					: "All objects are installed.");
+	strbuf_add(text, strbuf_str(&refused), refused.len);
+	if (refused.len)
+		strbuf_adds(text,
+			" List the certificate in spec.tls.caSHA256 if it is of your CA, else delete the Secret.");
 	strbuf_add(text, strbuf_str(&missing), missing.len);
 	notes(c, cluster, text);
-	return missing.len ? CLUSTER_INSTALLING : CLUSTER_INSTALLATION_COMPLETED;
+	return refused.len   ? CLUSTER_REFUSED
+	       : missing.len ? CLUSTER_INSTALLING
+			     : CLUSTER_INSTALLATION_COMPLETED;
 }
 
 static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)

@@ -49,11 +49,28 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 	return o && !o->deleting ? o : NULL;
 }
 
+/* spec lists the certificates that a CA may have, and this one has others. */
+static bool is_ca_refused(const struct ctl_env *env, const struct trustee_server *s)
+{
+	const struct model_cluster *served = state_cluster(env->state);
+	const struct model_secret *ca =
+		(const struct model_secret *)secret_there(env, s->desc.ca_secret);
+
+	return served && ca && !trustee_desc_is_here(env, &s->desc) &&
+	       model_cluster_unlisted_ca(served->ca_sha256, ca->ca_sha256);
+}
+
 static void say_refused(
 	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
 {
 	const struct model_cluster *served = state_cluster(env->state);
 
+	if (is_ca_refused(env, s)) {
+		strbuf_addf(out,
+			"spec.tls.caSHA256 does not list a certificate in ca.crt of Secret %s: nothing is sent.",
+			s->desc.ca_secret);
+		return;
+	}
 	if (served && served->extended_lost)
 		strbuf_adds(out, "spec lost fields, perhaps spec.trustee.plaintext");
 	else
@@ -124,7 +141,8 @@ void trustee_view_look(
 	trustee_memory_look(c, &memory);
 	v->recorded = s->desc.owned || (memory.read && memory.as_wanted);
 	v->volumes = s->desc.volumes;
-	v->refused = s->desc.https_only && trustee_desc_is_plain(env, &s->desc);
+	v->refused = (s->desc.https_only && trustee_desc_is_plain(env, &s->desc)) ||
+		     is_ca_refused(env, s);
 	v->admin_there = here || admin;
 	v->admin_read = here || (admin && str_eq(s->admin.rv, admin->rv));
 	v->needs_ca = !here && s->desc.ca_secret;

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The TLS Secrets that spec names: which are missing, and which have a CA that spec does not list.
+ * Without a list nothing proves whose CA it is. Then a Secret that is younger than the cluster
+ * object is reported once, as it may be a stranger's who waited for the name: nothing needs to be
+ * remembered for that rule, and each Secret that was created after it was named fulfils it.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <string.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+/* Of the hashes in an Event: three of them. */
+#define SHOWN_LEN (3 * (SHA256_HEX_LEN + 1) - 1)
+
+/* Returns the i-th name, "" for a field that names none, NULL after the last field. */
+static const char *named(const struct model_cluster *c, unsigned i, const char **field)
+{
+	static const char *const fields[] = {
+		"trusteeSecret", "registerServerSecret", "attestationKeyRegisterSecret"};
+	const char *const names[] = {c->trustee_secret, c->register_secret, c->ak_secret};
+	const char *name;
+
+	if (i >= ARRAY_LEN(fields) + c->n_servers)
+		return NULL;
+	*field = i < ARRAY_LEN(fields) ? fields[i] : "trusteeServers.caSecret";
+	name = i < ARRAY_LEN(fields) ? names[i] : c->server_ca[i - ARRAY_LEN(fields)];
+	return name ? name : "";
+}
+
+bool cluster_tls_is_named(const struct model_cluster *c, const char *secret)
+{
+	const char *field, *name;
+
+	for (unsigned i = 0; (name = named(c, i, &field)); i++)
+		if (str_eq(name, secret))
+			return true;
+	return false;
+}
+
+void cluster_tls_missing(
+	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
+{
+	const char *field, *name;
+
+	for (unsigned i = 0; (name = named(c, i, &field)); i++)
+		if (*name && !state_secret(env->state, name))
+			strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
+}
+
+void cluster_tls_refused(
+	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
+{
+	const char *field, *name, *ca;
+
+	for (unsigned i = 0; (name = named(c, i, &field)); i++) {
+		const struct model_secret *s = *name ? state_secret(env->state, name) : NULL;
+
+		ca = s ? model_cluster_unlisted_ca(c->ca_sha256, s->ca_sha256) : NULL;
+		if (ca && !*ca)
+			strbuf_addf(out,
+				" Secret %s (%s) is refused: its ca.crt is unusable, and spec.tls.caSHA256 is set.",
+				name, field);
+		else if (ca)
+			strbuf_addf(out,
+				" Secret %s (%s) is refused: spec.tls.caSHA256 does not list the certificate with SHA-256 %.64s in its "
+				"ca.crt.",
+				name, field, ca);
+	}
+}
+
+/* Its CA is given to nodes, and nothing says that it is the right one. */
+static bool is_doubtful(const struct model_cluster *c, const struct model_secret *s)
+{
+	return !c->ca_sha256 && s->ca_sha256 && *s->ca_sha256 &&
+	       s->obj.created_s > c->obj.created_s;
+}
+
+static void tell(struct ctl_cluster *ctl, const struct model_cluster *c,
+	const struct model_secret *s, const char *field)
+{
+	struct log_ctx lc = {"Secret", ctl->env->ns, s->obj.name, s->obj.uid};
+
+	log_warn(&lc, "TLS Secret is younger than the cluster object", "cert=%.64s", s->ca_sha256);
+	k8s_events_post_once(ctl->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
+		"TLSSecretIsYounger", "Trust", s->obj.uid,
+		"Secret %s, which spec.%s names, was created after this TrustedExecutionCluster. Nodes are told to trust its CA, "
+		"SHA-256 %.*s%s. If this is not your CA, delete the Secret, and reinstall the nodes that asked for their Ignition "
+		"configuration since then. List your CA in spec.tls.caSHA256, and no other is accepted.",
+		s->obj.name, field, SHOWN_LEN, s->ca_sha256,
+		strlen(s->ca_sha256) > SHOWN_LEN ? " and others" : "");
+}
+
+void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c)
+{
+	const char *field, *name;
+
+	for (unsigned i = 0; (name = named(c, i, &field)); i++) {
+		const struct model_secret *s = *name ? state_secret(ctl->env->state, name) : NULL;
+		uint64_t uid = s ? str_hash(s->obj.uid, strlen(s->obj.uid)) : 0;
+
+		if (!s || !is_doubtful(c, s) || ctl->told_tls[i] == uid)
+			continue;
+		ctl->told_tls[i] = uid;
+		tell(ctl, c, s, field);
+	}
+}
