@@ -7,11 +7,17 @@
 
 #include "tec/model/pending.h"
 
-#define SHARE_MIN 16
+#define SHARE_MIN       16
+#define UUID_VERSION_AT 14 /* of a UUID's text; with AtKey it is version 8 */
 
 bool model_pending_machine(const struct model_machine *m)
 {
 	return m && m->by_listener && !m->bound_at;
+}
+
+bool model_pending_by_key(const struct model_machine *m)
+{
+	return m && m->by_listener && m->id_valid && m->id[UUID_VERSION_AT] == '8';
 }
 
 bool model_pending_ak(const struct model_ak *a)
@@ -47,7 +53,8 @@ enum model_pending_limit model_pending_reached(
 
 size_t model_pending_share(const struct model_cluster *c)
 {
-	size_t quarter = (size_t)c->pending_limit / 4;
+	int lower = c->machine_limit < c->pending_limit ? c->machine_limit : c->pending_limit;
+	size_t quarter = (size_t)lower / 4;
 
 	return quarter > SHARE_MIN ? quarter : SHARE_MIN;
 }

@@ -244,6 +244,11 @@ Test(ctl_cluster_registration, counts_are_reported)
 	world_run(&w, 120000);
 	cr_assert(strstr(open_message(), "1 Machines and 1 keys"), "%s", open_message());
 	cr_assert(strstr(open_message(), "in total: 2"));
+	cr_assert(strstr(open_message(), "listeners created 0 for a registered key"));
+	world_machine(&w, "by-key", "00000000-0000-8000-8000-000000000003", "listener");
+	world_run(&w, 120000);
+	cr_assert(strstr(open_message(), "in total: 3"), "%s", open_message());
+	cr_assert(strstr(open_message(), "listeners created 1 for a registered key"));
 	cr_assert_eq(events_with("Open"), 0);
 }
 

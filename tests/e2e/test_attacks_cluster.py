@@ -4,6 +4,7 @@ shared, a planted TLS Secret, strangers who use up the limit of Machines. One fu
 test_attack_NN_what. Each was seen to fail on version 0.2.0."""
 
 import base64
+import functools
 import hashlib
 import http.client
 import json
@@ -18,12 +19,13 @@ import pytest
 import spine
 from guarded import b64, handshake
 from marks import Account, Events
+from test_attacks import bring_key, fetch
 from test_attest import Jwk, error
 from test_images import PCR14, pcr4, registry
 from test_spine import settled
 from test_standalone import Standalone
 from test_standalone_attest import NS, approve_image, get, tls
-from trustee import base64_of
+from trustee import base64_of, fast_key
 
 IMAGE = "a"
 ALONE = ("--leader-elect=false", "--rate-limit", "off")
@@ -230,3 +232,33 @@ def test_attack_23_without_a_list_it_is_reported_once(cp, ns, start_operator, tm
     settled(cp, ns)
     found = events.named("tec", reason="TLSSecretIsYounger")
     assert len(found) == 1 and "series" not in found[0], found
+
+
+# ---- 22
+
+
+def test_attack_22_one_source_does_not_use_up_the_limit_of_machines(make_world):
+    """With AtKey a random number is a key, and its Machine is bound at once and for good: nothing that waits
+    is counted."""
+    world = make_world().start("--rate-limit", "off", registration={"machine": "AtKey", "machineLimit": 64})
+    bring = functools.partial(bring_one, world.op)
+    his = [bring("127.0.0.2") for _ in range(16)]
+    assert {status for status, _ in his} == {201}, his
+    for _, uuid in his:
+        world.ready(uuid)
+    refused = [bring("127.0.0.2") for _ in range(4)]
+    assert {status for status, _ in refused} == {503}, "more than a quarter of machineLimit"
+    status, uuid = bring("127.0.0.3")
+    assert status == 201, "an honest node has no place left"
+    world.ready(uuid)
+    text = f"{len(his) + 1} for a registered key alone"
+    # Counts are written once a minute, and with a changed spec.
+    spine.merge(world.cp, world.ns, "tec", "tec", {"spec": {"registration": {"pendingLimit": 9999}}})
+    world.until(lambda: text in spine.condition(world.read("tec", "tec"), "RegistrationOpen")["message"],
+                "the count of what a key alone made")
+
+
+def bring_one(op, source):
+    """(status, uuid) of somebody who asks for an id and brings a key for it."""
+    status, uuid = fetch(op, source)
+    return (status, uuid) if status != 200 else (bring_key(op, fast_key(), uuid, source)[0], uuid)

@@ -23,6 +23,29 @@ Test(model_pending, is_what_a_listener_made_and_nothing_matched)
 	cr_assert_not(model_pending_ak(&a));
 }
 
+Test(model_pending, a_key_alone_is_enough_with_an_id_of_version_8)
+{
+	static const struct {
+		const char *id;
+		bool valid, by_listener, by_key;
+	} t[] = {
+		{"00000000-0000-8000-8000-000000000001", true, true, true},
+		{"00000000-0000-8000-8000-000000000001", true, false, false},
+		{"00000000-0000-4000-8000-000000000001", true, true, false},
+		{"8", false, true, false},
+	};
+
+	cr_assert_not(model_pending_by_key(NULL));
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct model_machine m = {
+			.id = t[i].id, .id_valid = t[i].valid, .by_listener = t[i].by_listener};
+
+		cr_expect_eq(model_pending_by_key(&m), t[i].by_key, "%zu", i);
+		m.bound_at = "2026-01-02T03:04:05Z";
+		cr_expect_eq(model_pending_by_key(&m), t[i].by_key, "%zu", i);
+	}
+}
+
 Test(model_pending, each_limit_has_its_own_room)
 {
 	static const struct {
@@ -54,13 +77,15 @@ Test(model_pending, each_limit_has_its_own_room)
 Test(model_pending, a_source_has_a_quarter_and_16_at_least)
 {
 	static const struct {
-		int limit;
+		int pending, machines;
 		size_t share;
-	} t[] = {{1, 16}, {64, 16}, {68, 17}, {10000, 2500}, {1000000, 250000}};
+	} t[] = {{1, 50000, 16}, {64, 50000, 16}, {68, 50000, 17}, {10000, 50000, 2500},
+		{1000000, 1000000, 250000}, {10000, 100, 25}, {10000, 10, 16}, {100, 100, 25}};
 
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		struct model_cluster c = {.pending_limit = t[i].limit};
+		struct model_cluster c = {
+			.pending_limit = t[i].pending, .machine_limit = t[i].machines};
 
-		cr_expect_eq(model_pending_share(&c), t[i].share, "%d", t[i].limit);
+		cr_expect_eq(model_pending_share(&c), t[i].share, "%zu", i);
 	}
 }

@@ -322,6 +322,38 @@ Test(srv_pending, a_source_has_its_share_of_machines_bound_or_not)
 	clock_fake_stop();
 }
 
+/* With AtKey a stranger's Machines are bound at once, and never expire: none of them pends. */
+Test(srv_pending, one_source_does_not_use_up_the_limit_of_machines)
+{
+	enum srv_limit why;
+	struct counts t;
+
+	counts_open(&t);
+	t.limits.machine_limit = 40;
+	for (int i = 0; i < 24; i++) {
+		cleanup_free char *name = xasprintf("m%d", i);
+		cleanup_free char *bound = xasprintf(LISTENER "," BOUND("%s"), name);
+
+		machine(&t, name, bound);
+	}
+	for (int i = 24; i < 39; i++) {
+		cleanup_free char *name = xasprintf("m%d", i);
+		cleanup_free char *bound = xasprintf(LISTENER "," BOUND("%s"), name);
+
+		srv_place_keep(take_machine(&t, name, SRV_LIMIT_NONE), "uid");
+		machine(&t, name, bound);
+	}
+	t.limits.machine_limit = 48;
+	srv_place_keep(take_machine(&t, "m39", SRV_LIMIT_NONE), "uid");
+	take_machine(&t, "one-more", SRV_LIMIT_SHARE);
+	srv_place_give_back(
+		srv_pending_take_machine(t.p, &t.limits, "192.0.2.2:1000", "another", &why));
+	cr_assert_eq(why, SRV_LIMIT_NONE, "another source");
+	t.limits.machine_limit = 40;
+	take_machine(&t, "one-more", SRV_LIMIT_ALL_MACHINES);
+	counts_close(&t);
+}
+
 Test(srv_pending, what_was_not_made_takes_nothing_of_the_share)
 {
 	struct counts t;

@@ -16,6 +16,9 @@
 /* A listener made it and nothing has matched it; false for NULL. */
 bool model_pending_machine(const struct model_machine *m);
 bool model_pending_ak(const struct model_ak *a);
+/* A listener made it because a key was registered (registration.machine AtKey), bound or not: any
+ * number that looks like a public key is enough for that. False for NULL. */
+bool model_pending_by_key(const struct model_machine *m);
 
 struct model_pending {
 	size_t machines;     /* pending */
@@ -36,8 +39,9 @@ enum model_pending_limit model_pending_reached(
 	const struct model_cluster *c, const struct model_pending *p);
 bool model_pending_is_reached(const struct model_cluster *c, const struct model_pending *p,
 	enum model_pending_limit limit);
-/* How many Machines one source address may have made within an hour: a quarter of pendingLimit, so
- * that no single one fills it, and never less than 16. */
+/* How many Machines one source address may have made within an hour, bound or not: a quarter of the
+ * lower of pendingLimit and machineLimit, so that no single one fills either at once, and never less
+ * than 16. */
 size_t model_pending_share(const struct model_cluster *c);
 
 #endif

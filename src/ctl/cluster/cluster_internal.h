@@ -119,6 +119,7 @@ struct ctl_cluster {
 	bool on;
 	uint64_t status_ms;           /* boot clock: when counts were written last, or the start */
 	struct model_pending pending; /* kept up to date at all times; all_machines is unused */
+	size_t by_key;                /* the same, of model_pending_by_key() */
 	/* of the served cluster: */
 	struct ctl_install install;
 	struct ctl_own auth; /* trustee-auth */

@@ -30,6 +30,8 @@ static void on_machine(void *arg, const struct kobj *was, const struct kobj *now
 
 	c->pending.machines += after;
 	c->pending.machines -= before;
+	c->by_key += model_pending_by_key(now ? model_machine(now) : NULL);
+	c->by_key -= model_pending_by_key(was ? model_machine(was) : NULL);
 	if (before != after || !was || !now)
 		wake(c);
 }
@@ -67,13 +69,15 @@ static void want(
 static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	struct model_pending p = c->pending;
-	char counts[256];
+	char counts[384];
 
 	p.all_machines = k8s_cache_count(c->env->state->machines);
 	snprintf(counts, sizeof(counts),
 		"Created by a listener and not matched yet: %zu Machines and %zu keys (registration.pendingLimit %d each). "
-		"Machines in total: %zu (registration.machineLimit %d).",
-		p.machines, p.keys, l->c->pending_limit, p.all_machines, l->c->machine_limit);
+		"Machines in total: %zu (registration.machineLimit %d), of which listeners created %zu for a registered key alone "
+		"(registration.machine AtKey).",
+		p.machines, p.keys, l->c->pending_limit, p.all_machines, l->c->machine_limit,
+		c->by_key);
 	switch (model_pending_reached(l->c, &p)) {
 	case MODEL_PENDING_ALL_MACHINES:
 		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
