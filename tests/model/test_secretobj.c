@@ -7,6 +7,8 @@
 #include "tec/base/json.h"
 #include "tec/model/ak.h"
 #include "tec/model/secretobj.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/key.h"
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
 
@@ -67,6 +69,51 @@ Test(model_secretobj, a_luks_key_goes_into_the_arena)
 	cr_assert_eq(secret_count(), before + 1);
 	kobj_unref(k);
 	cr_assert_eq(secret_count(), before, "released with the object");
+}
+
+/* What ca_sha256 is of ca.crt with these bytes; NULL: it is as it shall be. */
+static const char *ca_wrong(const void *pem, size_t len, const char *want)
+{
+	cleanup_json struct json_object *o = make_one("ca.crt", pem, len);
+	struct kobj *k = extract(o);
+	const char *got = model_secret(k)->ca_sha256;
+	bool right = got && strcmp(got, want) == 0;
+
+	kobj_unref(k);
+	return right ? NULL : want;
+}
+
+Test(model_secretobj, of_a_ca_the_hashes_are_kept)
+{
+	cleanup_pki_key struct pki_key *key = pki_key_new_ed25519();
+	cleanup_secret struct secret *private = pki_key_private_pem(key);
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT, hash = STRBUF_INIT, two = STRBUF_INIT;
+	cleanup_free char *both = NULL;
+	static const char *const other[] = {"{}", "null", "{\"tls.crt\":\"QQ==\"}"};
+	static const char *const bad[] = {
+		"{\"ca.crt\":5}", "{\"ca.crt\":null}", "{\"ca.crt\":\"%%\"}", "{\"ca.crt\":\"\"}"};
+	size_t before = secret_count();
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(pki_cert_self_signed(key, "ca", 1790000000, 10, &pem, &err), 0);
+	cr_assert_eq(pki_cert_read_bundle(pem.data, pem.len, NULL, &hash, &err), 0);
+	cr_assert_null(ca_wrong(pem.data, pem.len, strbuf_str(&hash)));
+	strbuf_addf(&two, "%s %s", strbuf_str(&hash), strbuf_str(&hash));
+	both = xasprintf("%s# and\n%s", strbuf_str(&pem), strbuf_str(&pem));
+	cr_assert_null(ca_wrong(both, strlen(both), strbuf_str(&two)));
+	cr_assert_null(ca_wrong(pem.data, pem.len / 2, ""));
+	cr_assert_null(ca_wrong(pem.data, pem.len + 1, ""), "a NUL byte");
+	cr_assert_null(ca_wrong(secret_peek(private), secret_len(private), ""));
+	for (size_t i = 0; i < ARRAY_LEN(bad) + ARRAY_LEN(other); i++) {
+		const char *data = i < ARRAY_LEN(bad) ? bad[i] : other[i - ARRAY_LEN(bad)];
+		cleanup_json struct json_object *o = make("kubernetes.io/tls", data);
+		struct kobj *k = extract(o);
+
+		cr_assert(str_eq(model_secret(k)->ca_sha256, i < ARRAY_LEN(bad) ? "" : NULL), "%s",
+			data);
+		kobj_unref(k);
+	}
+	cr_assert_eq(secret_count(), before);
 }
 
 Test(model_secretobj, every_data_string_is_wiped)

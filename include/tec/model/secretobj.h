@@ -2,7 +2,8 @@
 /*
  * Secrets of our namespace as the controllers see them. Of data only three things are kept: a LUKS
  * key (member `root`, in the locked arena), the identity of an attestation key (member
- * `public_key`, as SPKI hash and Trustee name) and hashes of the certificates in ca.crt. Everything else of a Secret is dropped at once.
+ * `public_key`, as SPKI hash and Trustee name) and the hashes of the certificates in ca.crt.
+ * Everything else of a Secret is dropped at once.
  */
 #ifndef TEC_MODEL_SECRETOBJ_H
 #define TEC_MODEL_SECRETOBJ_H

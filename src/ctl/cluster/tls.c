@@ -73,7 +73,8 @@ void cluster_tls_refused(
 	}
 }
 
-/* Its CA is given to nodes, and nothing says that it is the right one. */
+/* Its CA is given to nodes, and nothing says that it is the right one. Times are whole seconds: one
+ * of the same second is most often from the same file. */
 static bool is_doubtful(const struct model_cluster *c, const struct model_secret *s)
 {
 	return !c->ca_sha256 && s->ca_sha256 && *s->ca_sha256 &&
