@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Attestation policy of Trustee (policy id default_cpu). A node is trusted when both hold:
-# - its attestation key is the one registered for a Machine: reference value "ak." + 240 characters of the key
-#   (the name may collide on purpose, so the whole key is compared);
+# - its attestation key is registered for a Machine: reference value "ak." + 240 characters of the key. Keys can be
+#   made that start with the same characters, so the value is a list, and the entry with the whole key counts. A
+#   single entry that is not in a list, as version 0.2.0 wrote it, counts too;
 # - what it booted was approved as a whole: reference value "boot.<PCR 4>.<PCR 14>", so that parts of two images
 #   do not mix. A missing, null or emptied value means revoked. Where PCR 7 is required, the name is
 #   "boot.<PCR 4>.<PCR 7>.<PCR 14>", and a value without PCR 7 approves nothing.
@@ -17,14 +18,23 @@ ak_name := concat(".", ["ak", replace(replace(substring(ak, 44, 240), "+", "-"),
 	count(ak) >= 392
 }
 
-entry := query_reference_value(ak_name)
+identity := query_reference_value(ak_name)
 
-machine := entry.machine if {
+default entries := []
+
+entries := identity if is_array(identity)
+
+entries := [identity] if is_object(identity)
+
+machines := [entry.machine |
+	some entry in entries
 	is_object(entry)
 	entry.ak == ak
 	is_string(entry.machine)
 	count(entry.machine) == 36
-}
+]
+
+machine := machines[0]
 
 # spec.attestation.pcr7: true is the variant for Require, made of this file when the operator is built.
 pcr7_required := false

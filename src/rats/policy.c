@@ -35,20 +35,32 @@ static size_t count(const char *s)
 	return n;
 }
 
+/* Borrowed from the entry; NULL: it is not of this key. */
+static const char *machine_in(struct json_object *entry, const char *ak_public)
+{
+	const char *machine;
+
+	if (!json_object_is_type(entry, json_type_object) ||
+		!str_eq(json_get_str(entry, "ak"), ak_public))
+		return NULL;
+	machine = json_get_str(entry, "machine");
+	return machine && count(machine) == UUID_TEXT_LEN ? machine : NULL;
+}
+
 static char *machine_of(const struct rats_evidence *e, rats_policy_value_fn value, void *arg)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
-	cleanup_json struct json_object *entry = NULL;
-	const char *machine;
+	cleanup_json struct json_object *identity = NULL;
+	const char *machine = NULL;
 
 	if (rats_identity_name(e->ak.der, e->ak.der_len, name) < 0)
 		return NULL;
-	entry = value(arg, name);
-	if (!json_object_is_type(entry, json_type_object) ||
-		!str_eq(json_get_str(entry, "ak"), e->ak_public))
-		return NULL;
-	machine = json_get_str(entry, "machine");
-	return machine && count(machine) == UUID_TEXT_LEN ? xstrdup(machine) : NULL;
+	identity = value(arg, name);
+	if (!json_object_is_type(identity, json_type_array))
+		return xstrdup(machine_in(identity, e->ak_public));
+	for (size_t i = 0; !machine && i < json_object_array_length(identity); i++)
+		machine = machine_in(json_object_array_get_idx(identity, i), e->ak_public);
+	return xstrdup(machine);
 }
 
 /* The images that boot so, which the caller puts; NULL: none. */

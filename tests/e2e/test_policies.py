@@ -114,7 +114,25 @@ PER_MACHINE = {
     "entry null": case(97, 3, values=entry(None)),
     "entry {}": case(97, 3, values=entry({})),
     "entry a string": case(97, 3, values=entry(AK)),
-    "entry a list": case(97, 3, values=entry([{"ak": AK, "machine": OWN}])),
+    "a list of one": case(2, 3, MINE, values=entry([{"ak": AK, "machine": OWN}])),
+    "a list, this key last": case(2, 3, MINE, values=entry(
+        [{"ak": TWIN, "machine": OTHER}, {"ak": STRANGER, "machine": OTHER}, {"ak": AK, "machine": OWN}])),
+    "a list, the twin asks": case(2, 3, MINE, evidence=tpm(ak_public=TWIN), values=entry(
+        [{"ak": AK, "machine": OTHER}, {"ak": TWIN, "machine": OWN}])),
+    "a list of 32": case(2, 3, MINE, values=entry(
+        [{"ak": rsa("q+/" * 80, bytes([n, 1])), "machine": OTHER} for n in range(1, 32)] +
+        [{"ak": AK, "machine": OWN}])),
+    "a list of all types": case(2, 3, MINE, values=entry(
+        [None, True, 1, 1.5, "", AK, [], [{"ak": AK, "machine": OTHER}], {}, {"ak": AK}, {"machine": OTHER},
+         {"ak": [AK], "machine": OTHER}, {"ak": AK, "machine": list(OTHER)}, {"ak": AK, "machine": OTHER[1:]},
+         {"ak": AK, "machine": OWN}])),
+    "a list, this key twice": case(2, 3, MINE, values=entry(
+        [{"ak": AK, "machine": OWN}, {"ak": AK, "machine": OTHER}])),
+    "a list without this key": case(97, 3, values=entry([{"ak": TWIN, "machine": OWN}])),
+    "a list emptied": case(97, 3, values=entry([])),
+    "a list of null": case(97, 3, values=entry([None])),
+    "a list in a list": case(97, 3, values=entry([[{"ak": AK, "machine": OWN}]])),
+    "an object of entries": case(97, 3, values=entry({"0": {"ak": AK, "machine": OWN}})),
     "entry a number": case(97, 3, values=entry(1)),
     "entry true": case(97, 3, values=entry(True)),
     "entry of another key": case(97, 3, values=entry({"ak": STRANGER, "machine": OWN})),
@@ -460,11 +478,15 @@ def random_document(rng, pcr7):
     def mostly(right):
         return right if rng.random() < 0.8 else anything()
 
+    def identity(key):
+        return mostly({"ak": mostly(rng.choice([key, key, AK])),
+                       "machine": mostly(rng.choice(machines[:2] * 3 + machines))})
+
     values = {}
     for key in keys:
         if rng.random() < 0.6:
-            values[name_of(key)] = mostly({"ak": mostly(rng.choice([key, key, AK])),
-                                           "machine": mostly(rng.choice(machines[:2] * 3 + machines))})
+            values[name_of(key)] = mostly([identity(key) for _ in range(rng.randrange(4))]
+                                          if rng.random() < 0.7 else identity(key))
     for registers in itertools.product(fours, sevens, fourteens) if pcr7 else itertools.product(fours, fourteens):
         if rng.random() < 0.8:
             values[boot(*registers)] = mostly({"images": mostly(rng.choice([["coreos"], ["a", "b"], []]))})

@@ -61,19 +61,32 @@ static struct json_object *value_of(void *arg, const char *name)
 	return json_parse(full.data, full.len, &json_limits_public, &err);
 }
 
-#define ENTRY  "{\"ak\":\"%s\",\"machine\":\"" OWN "\"}"
-#define IMAGES "{\"images\":[\"coreos\"]}"
-#define BOOT   "boot." P4 "." P14
-#define BOOT7  "boot." P4 "." P7 "." P14
-#define PM     RATS_POLICY_PER_MACHINE
-#define SH     RATS_POLICY_SHARED
+#define ENTRY    "{\"ak\":\"%s\",\"machine\":\"" OWN "\"}"
+#define STRANGER "{\"ak\":\"x%s\",\"machine\":\"" OTHER "\"}"
+#define IMAGES   "{\"images\":[\"coreos\"]}"
+#define BOOT     "boot." P4 "." P14
+#define BOOT7    "boot." P4 "." P7 "." P14
+#define PM       RATS_POLICY_PER_MACHINE
+#define SH       RATS_POLICY_SHARED
 
 static const struct case_ cases[] = {
 	{"registered and approved", PM, false, ENTRY, BOOT, IMAGES, 2, 3, OWN},
 	{"not registered", PM, false, NULL, BOOT, IMAGES, 97, 3, NULL},
 	{"entry {}", PM, false, "{}", BOOT, IMAGES, 97, 3, NULL},
 	{"entry a string", PM, false, "\"%s\"", BOOT, IMAGES, 97, 3, NULL},
-	{"entry a list", PM, false, "[" ENTRY "]", BOOT, IMAGES, 97, 3, NULL},
+	{"a list of one", PM, false, "[" ENTRY "]", BOOT, IMAGES, 2, 3, OWN},
+	{"a list with another key before", PM, false, "[" STRANGER "," ENTRY "]", BOOT, IMAGES, 2,
+		3, OWN},
+	{"a list with all types before", PM, false,
+		"[null,1,\"%s\",[" ENTRY
+		"],{},{\"ak\":\"%s\"},{\"ak\":\"%s\",\"machine\":36}," ENTRY "]",
+		BOOT, IMAGES, 2, 3, OWN},
+	{"the first of two with this key", PM, false,
+		"[" ENTRY ",{\"ak\":\"%s\",\"machine\":\"" OTHER "\"}]", BOOT, IMAGES, 2, 3, OWN},
+	{"a list without this key", PM, false, "[" STRANGER "]", BOOT, IMAGES, 97, 3, NULL},
+	{"an empty list", PM, false, "[]", BOOT, IMAGES, 97, 3, NULL},
+	{"a list in a list", PM, false, "[[" ENTRY "]]", BOOT, IMAGES, 97, 3, NULL},
+	{"entry a number", PM, false, "7", BOOT, IMAGES, 97, 3, NULL},
 	{"entry of another key", PM, false, "{\"ak\":\"x%s\",\"machine\":\"" OWN "\"}", BOOT,
 		IMAGES, 97, 3, NULL},
 	{"machine a number", PM, false, "{\"ak\":\"%s\",\"machine\":36}", BOOT, IMAGES, 97, 3,
