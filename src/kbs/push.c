@@ -188,7 +188,6 @@ static bool change_mode(struct kbs_push *p)
 		return true;
 	p->shared_mode = !p->shared_mode;
 	p->shared_emptied = false;
-	p->order = PUSH_VALUES_FIRST;
 	kbs_sync_assume(p->sync, p->t, false);
 	return false;
 }
@@ -212,7 +211,7 @@ static void all_sent(struct kbs_push *p)
 		 * one that is due now: a probe could not distinguish the two. */
 		kbs_sync_sum(p->sync, &want);
 		if (p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0)
-			push_start_values(p, false);
+			push_start_dirty(p);
 		else
 			push_start_clean(p);
 	} else if (!timer_is_set(&p->sentinel)) {
@@ -225,7 +224,7 @@ static void all_sent(struct kbs_push *p)
 static void work(void *arg)
 {
 	struct kbs_push *p = arg;
-	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, empties = false,
+	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, first, empties = false,
 	     must_dirty = false;
 
 	if (!p->transport || p->state == KBS_TARGET_UNREACHABLE || p->state == KBS_TARGET_REFUSED ||
@@ -237,15 +236,16 @@ static void work(void *arg)
 		return;
 	policies = push_policies_are_there(p);
 	values = push_values_are_left(p, &empties);
+	first = !policies && p->order == PUSH_POLICIES_FIRST;
 	/* Keys follow everything that decides who may read them. */
 	if (policies && (filled || (!values && !p->serial)))
 		must_dirty = push_start_keys(p);
 	must_dirty = must_dirty || (!policies && (p->clean || p->sent));
 	if (p->serial || timer_is_set(&p->serial_wait))
 		return;
-	if (must_dirty && !values)
-		push_start_values(p, false);
-	else if (!policies && p->order == PUSH_POLICIES_FIRST && !must_dirty)
+	if (must_dirty && (first || !values))
+		push_start_dirty(p);
+	else if (first)
 		push_start_policy(p);
 	else if (values)
 		push_start_values(p, empties);

@@ -50,10 +50,13 @@ struct push_repeat {
 	char name[];
 };
 
+/* Until both policies are confirmed. */
 enum push_order {
-	/* The store was lost: nothing may be readable under the server's default policies. */
+	/* The store was lost: nothing may be readable under the server's default policies. Or its
+	 * attestation policy is of version 0.2.0 or older, and reads no identities that are lists. */
 	PUSH_POLICIES_FIRST,
-	/* Our policies are there: a new one must not refuse a node before its values are there. */
+	/* A policy that reads lists is there: a new one must not refuse a node before its values are
+	 * there. */
 	PUSH_VALUES_FIRST,
 };
 
@@ -137,14 +140,16 @@ void push_probe_start(struct kbs_push *p);
 void push_probe_on_timer(void *arg);
 
 /* ---- push_populate.c: policies, reference values, the sentinel */
-/* {"cluster":...,"sum":"..."}; sum NULL: dirty. */
+/* {"cluster":...,"sum":"..."}; sum NULL: dirty. While a policy that reads lists is there, it has
+ * "policy":PUSH_READS_LISTS too. */
+#define PUSH_READS_LISTS "reads-lists"
 void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out);
 bool push_sentinel_is_right(const struct kbs_push *p);
 bool push_policies_are_there(const struct kbs_push *p);
 /* There are values to send, or an array to empty. */
 bool push_values_are_left(struct kbs_push *p, bool *empties_shared);
-/* Without values to send it writes the dirty sentinel alone. */
 void push_start_values(struct kbs_push *p, bool empties_shared);
+void push_start_dirty(struct kbs_push *p); /* the dirty sentinel alone */
 void push_start_clean(struct kbs_push *p); /* the clean sentinel */
 void push_start_policy(struct kbs_push *p);
 /* After one of these failed; f may be NULL. */

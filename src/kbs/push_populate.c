@@ -26,7 +26,8 @@ void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, str
 		kbs_sum_hex(sum, hex);
 	strbuf_adds(out, "{\"cluster\":");
 	json_quote(out, p->cluster_uid, strlen(p->cluster_uid));
-	strbuf_addf(out, ",\"session\":\"%s\",\"sum\":\"%s\"}", sum ? "" : p->session, hex);
+	strbuf_addf(out, ",\"session\":\"%s\",\"sum\":\"%s\"%s}", sum ? "" : p->session, hex,
+		p->order == PUSH_VALUES_FIRST ? ",\"policy\":\"" PUSH_READS_LISTS "\"" : "");
 }
 
 bool push_sentinel_is_right(const struct kbs_push *p)
@@ -199,6 +200,14 @@ void push_start_values(struct kbs_push *p, bool empties_shared)
 	send_values(f, &m);
 }
 
+void push_start_dirty(struct kbs_push *p)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+
+	add_sentinel(p, NULL, &m);
+	send_values(push_request_new(p), &m);
+}
+
 void push_start_clean(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
@@ -252,6 +261,8 @@ static void on_policy(void *arg, const struct err *err, const struct kbs_answer 
 	backoff_reset(&p->serial_backoff);
 	push_succeeded(p);
 	*(p->sends_resource_policy ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
+	if (push_policies_are_there(p))
+		p->order = PUSH_VALUES_FIRST;
 	push_wake(p);
 }
 

@@ -44,13 +44,17 @@ static bool is_ours(struct kbs_push *p, struct json_object *o)
 	return p->clean && has_sum(o, &p->stored_sum);
 }
 
-/* Nothing that was seen of this store is valid any more. */
-static void start_over(struct kbs_push *p, bool sentinel)
+/* Nothing that was seen of this store is valid any more. sentinel: what is stored as one; NULL: the
+ * store was lost. */
+static void start_over(struct kbs_push *p, struct json_object *sentinel)
 {
 	struct push_request *f;
 
-	p->clean =
-		sentinel; /* whatever it says: it must be overwritten before anything is revoked */
+	p->order = sentinel && str_eq(json_get_str(sentinel, "policy"), PUSH_READS_LISTS)
+			   ? PUSH_VALUES_FIRST
+			   : PUSH_POLICIES_FIRST;
+	/* Whatever it says: it must be overwritten before anything is revoked. */
+	p->clean = sentinel != NULL;
 	memset(&p->stored_sum, 0, sizeof(p->stored_sum));
 	p->sent = p->shared_emptied = p->marked = false;
 	p->shared_mode = p->sync->policies.shared;
@@ -68,7 +72,6 @@ static void judge(struct kbs_push *p, struct json_object *o)
 {
 	struct kbs_sum want;
 
-	p->order = PUSH_VALUES_FIRST;
 	if (!str_eq(json_get_str(o, "cluster"), p->cluster_uid)) {
 		p->known = false;
 		return;
@@ -80,6 +83,7 @@ static void judge(struct kbs_push *p, struct json_object *o)
 	if (!p->known)
 		return;
 	p->clean = p->shared_emptied = true;
+	p->order = PUSH_VALUES_FIRST;
 	p->stored_sum = want;
 	p->policy_attestation = p->sync->policies.attestation;
 	p->policy_resource = p->sync->policies.resource;
@@ -115,17 +119,15 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	p->failed = p->hold = false;
 	if (!err_is_set(err))
 		o = json_parse(answer->body, answer->body_len, &json_limits_object, &bad);
-	if (o) {
+	if (o)
 		judge(p, o);
-	} else { /* no sentinel, or not one: the store was lost */
-		p->order = PUSH_POLICIES_FIRST;
-		p->known = false;
-	}
+	else
+		p->known = false; /* no sentinel, or not one */
 	if (!p->known) {
 		if (was_known)
 			log_warn(NULL, "Trustee does not hold what was written to it", "trustee=%s",
 				log_esc(p->target));
-		start_over(p, o != NULL);
+		start_over(p, o);
 	} else {
 		p->marked = true;
 	}

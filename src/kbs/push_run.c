@@ -246,7 +246,7 @@ bool push_start_repeat(struct kbs_push *p)
 	if (!a)
 		return false;
 	if (p->clean || p->sent) {
-		push_start_values(p, false);
+		push_start_dirty(p);
 		return true;
 	}
 	f = push_request_new(p);

@@ -4,6 +4,8 @@
 
 #include "kbs/push_fixture.h"
 
+#define OLD_SENTINEL "{\"cluster\":\"c-1\",\"session\":\"\",\"sum\":\"00\"}"
+
 TestSuite(kbs_push, .init = world_begin, .fini = world_end);
 
 static bool nobody(void *arg)
@@ -40,8 +42,8 @@ Test(kbs_push, an_empty_trustee_is_filled_in_the_order_that_is_always_closed)
 
 Test(kbs_push, a_trustee_with_another_content_gets_values_before_policies)
 {
-	fake_kbs_put_value(
-		kbs, KBS_SENTINEL, "{\"cluster\":\"c-1\",\"session\":\"\",\"sum\":\"00\"}");
+	fake_kbs_put_value(kbs, KBS_SENTINEL,
+		"{\"cluster\":\"c-1\",\"session\":\"\",\"sum\":\"00\",\"policy\":\"reads-lists\"}");
 	declare_some();
 	life_begin();
 	run(1000);
@@ -49,6 +51,93 @@ Test(kbs_push, a_trustee_with_another_content_gets_values_before_policies)
 	assert_asked(2, "POST", "/resource-policy");
 	assert_asked(3, "POST", "/attestation-policy");
 	run(5000);
+	assert_in_step("filled");
+}
+
+/* ---- after an upgrade from a version whose policy reads no lists */
+
+/* What version 0.2.0 left. */
+static void filled_by_old(void)
+{
+	fake_kbs_put_value(kbs, KBS_SENTINEL, OLD_SENTINEL);
+	fake_kbs_put_value(kbs, "ak.one", "{\"ak\":\"one\",\"machine\":\"m\"}");
+	declare_some();
+}
+
+static bool no_list_yet(void)
+{
+	return fake_kbs_value(kbs, "ak.one")[0] == '{' && !fake_kbs_value(kbs, "ak.two");
+}
+
+static bool policy_reads_lists(void)
+{
+	return str_eq(fake_kbs_policy(kbs, false), attestation);
+}
+
+Test(kbs_push, an_old_trustee_gets_policies_before_lists)
+{
+	filled_by_old();
+	life_begin();
+	run(1000);
+	assert_asked(1, "POST", "/reference-value"); /* the dirty sentinel, alone */
+	assert_asked(2, "POST", "/resource-policy");
+	assert_asked(3, "POST", "/attestation-policy");
+	assert_asked(4, "POST", "/reference-value");
+	run(5000);
+	assert_in_step("filled");
+	cr_assert(strstr(fake_kbs_value(kbs, KBS_SENTINEL), "\"policy\":\"reads-lists\""));
+}
+
+/* However often it is killed, and whatever fails. */
+Test(kbs_push, a_kill_after_any_request_leaves_no_list_before_the_policy)
+{
+	for (unsigned n = 1; n < 7; n++) {
+		filled_by_old();
+		fake_kbs_latency(kbs, 100);
+		life_begin();
+		run(500 + n * 100 - 50);
+		cr_assert(policy_reads_lists() || no_list_yet(), "after %u requests", n);
+		life_end();
+		life_begin();
+		for (unsigned i = 0; i < 30; i++) {
+			run(50);
+			cr_assert(policy_reads_lists() || no_list_yet(), "in the second life");
+		}
+		run(10000);
+		assert_in_step("filled");
+		world_end();
+		world_begin();
+	}
+}
+
+Test(kbs_push, lists_wait_for_a_policy_that_is_refused_at_first)
+{
+	filled_by_old();
+	fake_kbs_fault(kbs, 4, "POST", FAKE_KBS_REFUSE, 500, "", "attestation-policy");
+	life_begin();
+	for (unsigned i = 0; i < 100; i++) {
+		run(50);
+		cr_assert(policy_reads_lists() || no_list_yet());
+	}
+	run(60000);
+	assert_in_step("filled");
+}
+
+/* The keys are isolated in another way at the same time. */
+Test(kbs_push, an_old_trustee_gets_policies_first_when_the_mode_changes_too)
+{
+	filled_by_old();
+	shared = true;
+	life_begin();
+	run(500);
+	shared = false;
+	attestation = "package policy # other";
+	kbs_sync_policies(sync, attestation, resource_policy, shared);
+	for (unsigned i = 0; i < 100; i++) {
+		run(50);
+		cr_assert(policy_reads_lists() || no_list_yet());
+	}
+	run(10000);
 	assert_in_step("filled");
 }
 

@@ -11,7 +11,9 @@
  *  - Missing: the store was lost. Policies are sent first, then values, identities, keys, and the
  *    sentinel.
  *  - Different: values and identities first, then policies (a new policy must not refuse a node
- *    before its values are there), keys, and the sentinel.
+ *    before its values are there), keys, and the sentinel. When the sentinel does not say that a
+ *    policy is there that reads identities as lists, it is of version 0.2.0 or older: then policies
+ *    are sent first, after a dirty sentinel.
  * IN_SYNC sends one request per change, in a bounded window, in order per name, revocations before
  * deliveries, the clean sentinel last and debounced, and a probe per interval. A message of
  * reference values carries the dirty sentinel as long as anything is outstanding, and nothing is
