@@ -18,10 +18,17 @@
 
 enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_DESIRED, KBS_SEEN_OTHER };
 
+/* An object under a name. */
+struct kbs_object {
+	struct kbs_object *next;
+	const struct kobj *kobj; /* owned reference */
+	int64_t order;
+};
+
 /* Small: there are two for every Machine. */
 struct kbs_entry {
 	struct table_link link;
-	const struct kobj *object; /* owned reference; NULL: revoked */
+	struct kbs_object *objects; /* owned, in their order; NULL: revoked */
 	kbs_render_fn render;
 	const char *name; /* a path: `path`. Of a reference value a reference (base/intern.h): an
 			     identity's is long, and its Secret knows it too. */
@@ -30,6 +37,8 @@ struct kbs_entry {
 	uint32_t queued[2]; /* bit by target; 1: among the revocations */
 	uint32_t in_flight; /* bit by target */
 	uint8_t kind;       /* enum kbs_kind */
+	bool list;          /* the value is an array, of one or several objects */
+	bool taken_back;    /* an object of the list was withdrawn, at any time */
 	bool forgotten;     /* not in the table; freed when no bit above is set */
 	char path[];
 };
@@ -83,6 +92,9 @@ struct kbs_sync {
 /* ---- sync.c */
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 void kbs_entry_unpin(struct kbs_entry *e);
+/* The declared value, and what one object gives; the caller frees. */
+struct secret *kbs_entry_render(const struct kbs_entry *e);
+struct secret *kbs_object_render(const struct kbs_entry *e, const struct kbs_object *o);
 static inline enum kbs_seen kbs_seen_of(const struct kbs_entry *e, unsigned t)
 {
 	return (enum kbs_seen)(e->seen >> 2 * t & 3);
@@ -92,6 +104,10 @@ static inline void kbs_seen_note(struct kbs_entry *e, unsigned t, enum kbs_seen 
 {
 	e->seen = (e->seen & ~(UINT64_C(3) << 2 * t)) | (uint64_t)seen << 2 * t;
 }
+/* The objects that the value of an entry is made of. */
+#define EACH_OBJECT(e, o)                                                                          \
+	for (unsigned o##_n_ = ((o) = (e)->objects, 0); (o) && o##_n_ < KBS_LIST_MAX;              \
+		(o) = (o)->next, o##_n_++)
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t);
 /* sha256 NULL: nothing. */
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256);

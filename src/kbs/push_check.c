@@ -100,7 +100,7 @@ static void compare_list(struct kbs_push *p, struct json_object *list)
 	qsort(v, n, sizeof(*v), by_text);
 	EACH_ENTRY (p->sync, e) {
 		name = e->name;
-		if (e->kind == KBS_RESOURCE && e->object &&
+		if (e->kind == KBS_RESOURCE && e->objects &&
 			!bsearch(&name, v, n, sizeof(*v), by_text))
 			strbuf_add(&missing, name, strlen(name) + 1);
 	}
@@ -143,7 +143,7 @@ void push_check_start(struct kbs_push *p)
 	p->check_at = p->check_losses = 0;
 	EACH_ENTRY (p->sync, e) {
 		/* Identities of shared mode are one array, which others may write too. */
-		if (e->kind == KBS_REFVALUE && e->object &&
+		if (e->kind == KBS_REFVALUE && e->objects &&
 			!(p->shared_mode && str_starts(e->name, KBS_IDENTITY_PREFIX)))
 			strbuf_add(&p->check_names, e->name, strlen(e->name) + 1);
 	}

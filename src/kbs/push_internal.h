@@ -42,8 +42,8 @@ struct push_request {
 	struct timer retry;
 };
 
-/* A name that was revoked early in our term: revoked once more when the last requests of an earlier
- * leader must have arrived. */
+/* A name of which something was revoked early in our term: sent once more when the last requests of
+ * an earlier leader must have arrived. */
 struct push_repeat {
 	struct table_link link; /* in kbs_push.repeated; owner: its kind */
 	struct push_repeat *next;

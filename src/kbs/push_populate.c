@@ -109,49 +109,65 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+struct key_list {
+	char **v; /* owned, base64 */
+	size_t n, cap;
+};
+
+static void add_key(
+	struct key_list *keys, const struct kbs_entry *e, const struct kbs_object *object)
+{
+	cleanup_secret struct secret *value = kbs_object_render(e, object);
+	cleanup_json struct json_object *o = NULL;
+	struct err err = ERR_INIT;
+
+	o = json_parse(
+		(const char *)secret_peek(value), secret_len(value), &json_limits_object, &err);
+	if (!o || !json_get_str(o, "ak"))
+		DIE("kbs push: the identity %s has no key", e->name);
+	if (keys->n == keys->cap) {
+		keys->cap = keys->cap ? keys->cap * 2 : 64;
+		keys->v = xreallocarray(keys->v, keys->cap, sizeof(*keys->v));
+	}
+	keys->v[keys->n++] = xstrdup(json_get_str(o, "ak"));
+}
+
 /* The base64 keys of all identities, sorted, for the Rust operator's policy. */
 static void shared_json(const struct kbs_push *p, struct strbuf *out)
 {
-	char **keys = xcalloc(p->sync->entries.n + 1, sizeof(*keys));
+	struct key_list keys = {0};
+	const struct kbs_object *o;
 	struct kbs_entry *e;
-	size_t n = 0;
 
 	EACH_ENTRY (p->sync, e) {
-		cleanup_secret struct secret *value = NULL;
-		cleanup_json struct json_object *o = NULL;
-		struct err err = ERR_INIT;
-
-		if (e->kind != KBS_REFVALUE || !e->object || !is_identity(e))
+		if (e->kind != KBS_REFVALUE || !is_identity(e))
 			continue;
-		value = e->render(e->object);
-		o = json_parse((const char *)secret_peek(value), secret_len(value),
-			&json_limits_object, &err);
-		if (!o || !json_get_str(o, "ak"))
-			DIE("kbs push: the identity %s has no key", e->name);
-		keys[n++] = xstrdup(json_get_str(o, "ak"));
+		EACH_OBJECT(e, o)
+		add_key(&keys, e, o);
 	}
-	qsort(keys, n, sizeof(*keys), by_text);
+	if (keys.n)
+		qsort(keys.v, keys.n, sizeof(*keys.v), by_text);
 	strbuf_addc(out, '[');
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < keys.n; i++) {
 		if (i)
 			strbuf_addc(out, ',');
-		json_quote(out, keys[i], strlen(keys[i]));
-		free(keys[i]);
+		json_quote(out, keys.v[i], strlen(keys.v[i]));
+		free(keys.v[i]);
 	}
 	strbuf_addc(out, ']');
-	free(keys);
+	free(keys.v);
 }
 
 /* One entry into the message; false: it does not fit any more. */
 static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_entry *e)
 {
 	struct kbs_push *p = f->p;
-	bool in_array = p->shared_mode && is_identity(e) && e->object;
+	bool in_array = p->shared_mode && is_identity(e) && e->objects;
 	cleanup_secret struct secret *value = NULL;
 	size_t len;
 
-	if (e->object && !in_array)
-		value = e->render(e->object);
+	if (e->objects && !in_array)
+		value = kbs_entry_render(e);
 	len = value ? secret_len(value) : 4;
 	if (f->n && kbs_values_body_len(m, strlen(e->name), len) > p->conf.max_body)
 		return false;
@@ -229,11 +245,18 @@ void push_repeat_values(struct kbs_push *p)
 	add_sentinel(p, NULL, &m);
 	for (const struct push_repeat *a = p->repeat[KBS_REFVALUE]; a && f->repeats < p->batch_max;
 		a = a->next, f->repeats++) {
-		if (kbs_sync_object(p->sync, KBS_REFVALUE, a->name))
-			continue;
-		if (f->repeats && kbs_values_body_len(&m, strlen(a->name), 4) > p->conf.max_body)
+		const struct kbs_entry *e = kbs_entry_find(p->sync, KBS_REFVALUE, a->name);
+		cleanup_secret struct secret *value = NULL;
+		size_t len;
+
+		if (e && e->objects && p->shared_mode && is_identity(e))
+			continue; /* it is in the array */
+		if (e && e->objects)
+			value = kbs_entry_render(e);
+		len = value ? secret_len(value) : 4;
+		if (f->repeats && kbs_values_body_len(&m, strlen(a->name), len) > p->conf.max_body)
 			break;
-		kbs_values_add(&m, a->name, NULL, 0);
+		kbs_values_add(&m, a->name, value ? (const char *)secret_peek(value) : NULL, len);
 	}
 	send_values(f, &m);
 }

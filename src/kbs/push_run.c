@@ -51,7 +51,7 @@ void push_request_add(struct push_request *f, struct kbs_entry *e)
 		f->item = xreallocarray(f->item, f->cap, sizeof(*f->item));
 	}
 	i = &f->item[f->n++];
-	*i = (struct push_item){.e = e, .revoke = !e->object};
+	*i = (struct push_item){.e = e, .revoke = !e->objects};
 	memcpy(i->sha256, e->sha256, SHA256_LEN);
 }
 
@@ -116,8 +116,8 @@ void push_finish_confirmed(struct push_request *f)
 	for (size_t i = 0; i < f->n; i++) {
 		struct push_item *x = &f->item[i];
 
-		if (x->revoke)
-			note_revoked(p, x->e->kind, x->e->name);
+		if (x->revoke || x->e->taken_back)
+			note_revoked(p, (enum kbs_kind)x->e->kind, x->e->name);
 		kbs_sync_finish(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
 	}
 	request_free(f);
@@ -130,7 +130,7 @@ static void on_due(void *arg)
 {
 	struct push_request *f = arg;
 
-	move(f, &f->p->due[!f->item->e->object]);
+	move(f, &f->p->due[!f->item->e->objects]);
 	push_wake(f->p);
 }
 
@@ -188,12 +188,13 @@ bool push_start_keys(struct kbs_push *p)
 		struct push_request *f = first_due(p, true);
 		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 
-		if (!f && (!e || e->object) && (f = first_due(p, false)) != NULL)
+		if (!f && (!e || e->objects) && (f = first_due(p, false)) != NULL)
 			e = f->item->e;
 		if (!e)
 			return false;
 		/* Nothing is replaced or removed while a clean sentinel is stored. */
-		if ((!e->object || kbs_seen_of(e, p->t) == KBS_SEEN_OTHER) && (p->clean || p->sent))
+		if ((!e->objects || kbs_seen_of(e, p->t) == KBS_SEEN_OTHER) &&
+			(p->clean || p->sent))
 			return true;
 		if (f)
 			move(f, &p->in_flight);
@@ -204,9 +205,9 @@ bool push_start_keys(struct kbs_push *p)
 		f->stale = false;
 		push_request_add(f, e); /* what is wanted of it now */
 		p->n_resources++;
-		if (e->object)
+		if (e->objects)
 			(void)kbs_admin_put_resource(
-				p->transport, &p->ops, e->name, e->render(e->object), on_key, f);
+				p->transport, &p->ops, e->name, kbs_entry_render(e), on_key, f);
 		else
 			(void)kbs_admin_delete_resource(p->transport, &p->ops, e->name, on_key, f);
 	}
@@ -220,16 +221,9 @@ bool push_keys_are_left(struct kbs_push *p)
 	       kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 }
 
-/* The first of the list that was not declared again since. */
-static const struct push_repeat *next_repeat(struct kbs_push *p, enum kbs_kind kind)
-{
-	while (p->repeat[kind] && kbs_sync_object(p->sync, kind, p->repeat[kind]->name))
-		push_repeat_drop(p, kind, 1);
-	return p->repeat[kind];
-}
-
-/* Called when nothing else is left, so that every revocation is confirmed. Keys one at a time: they
- * are few. */
+/* Called when nothing else is left, so that every revocation is confirmed. Of a name that was
+ * declared again, or that lists other objects, the value is sent. Keys one at a time: they are few.
+ */
 bool push_start_repeat(struct kbs_push *p)
 {
 	const struct push_repeat *a;
@@ -237,11 +231,12 @@ bool push_start_repeat(struct kbs_push *p)
 
 	if (!p->repeat_due)
 		return false;
-	if (next_repeat(p, KBS_REFVALUE)) {
+	if (p->repeat[KBS_REFVALUE]) {
 		push_repeat_values(p);
 		return true;
 	}
-	a = next_repeat(p, KBS_RESOURCE);
+	while ((a = p->repeat[KBS_RESOURCE]) && kbs_sync_object(p->sync, KBS_RESOURCE, a->name))
+		push_repeat_drop(p, KBS_RESOURCE, 1);
 	p->repeat_due = a != NULL;
 	if (!a)
 		return false;

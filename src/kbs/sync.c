@@ -75,21 +75,81 @@ static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_kind kind, con
 	return e;
 }
 
+static struct kbs_object *object_new(const struct kobj *kobj, int64_t order)
+{
+	struct kbs_object *o = xcalloc(1, sizeof(*o));
+
+	o->kobj = kobj_ref(kobj);
+	o->order = order;
+	return o;
+}
+
+static void objects_free(struct kbs_object *o)
+{
+	while (o) {
+		struct kbs_object *next = o->next;
+
+		kobj_unref(o->kobj);
+		free(o);
+		o = next;
+	}
+}
+
+/* Where the object with this name is linked, or the end of the list. */
+static struct kbs_object **object_at(struct kbs_object **list, const char *name)
+{
+	while (*list && strcmp((*list)->kobj->name, name) != 0)
+		list = &(*list)->next;
+	return list;
+}
+
+static bool is_before(const struct kbs_object *a, const struct kbs_object *b)
+{
+	return a->order != b->order ? a->order < b->order : strcmp(a->kobj->uid, b->kobj->uid) < 0;
+}
+
 /* Frees an entry that is not in the table, not queued and not in flight. */
 void kbs_entry_unpin(struct kbs_entry *e)
 {
 	if (!e->forgotten || e->queued[0] || e->queued[1] || e->in_flight)
 		return;
-	kobj_unref(e->object);
+	objects_free(e->objects);
 	if (e->kind != KBS_RESOURCE)
 		intern_unref(e->name);
 	free(e);
 }
 
+struct secret *kbs_object_render(const struct kbs_entry *e, const struct kbs_object *o)
+{
+	struct secret *value = e->render(o->kobj);
+
+	if (!value)
+		DIE("kbs sync: the value of %s cannot be rendered", o->kobj->name);
+	return value;
+}
+
+struct secret *kbs_entry_render(const struct kbs_entry *e)
+{
+	cleanup_strbuf struct strbuf list = STRBUF_INIT;
+	const struct kbs_object *o;
+
+	if (!e->list)
+		return kbs_object_render(e, e->objects);
+	EACH_OBJECT(e, o)
+	{
+		cleanup_secret struct secret *value = kbs_object_render(e, o);
+
+		strbuf_addc(&list, list.len ? ',' : '[');
+		strbuf_add(&list, (const char *)secret_peek(value), secret_len(value));
+	}
+	strbuf_addc(&list, ']');
+	return secret_new_copy(strbuf_str(&list), list.len);
+}
+
 static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 {
 	table_remove(&s->entries, &e->link);
-	if (e->object)
+	if (e->objects)
 		kbs_sum_change(&s->sum, e->name, e->sha256, false);
 	e->forgotten = true;
 	kbs_entry_unpin(e);
@@ -97,15 +157,15 @@ static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t)
 {
-	return kbs_seen_of(e, t) != (e->object ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
+	return kbs_seen_of(e, t) != (e->objects ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
 }
 
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256)
 {
 	if (!sha256)
 		return KBS_SEEN_ABSENT;
-	return e->object && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_DESIRED
-								       : KBS_SEEN_OTHER;
+	return e->objects && memcmp(e->sha256, sha256, SHA256_LEN) == 0 ? KBS_SEEN_DESIRED
+									: KBS_SEEN_OTHER;
 }
 
 /* A copy of the name: a listener may forget the entry. */
@@ -124,7 +184,7 @@ void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_
 
 static enum kbs_observed observed_of(const struct kbs_sync *s, const struct kbs_entry *e)
 {
-	enum kbs_observed observed = e->object ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT;
+	enum kbs_observed observed = e->objects ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT;
 
 	EACH_TARGET (s, t) {
 		if (kbs_seen_of(e, t) == KBS_SEEN_UNKNOWN)
@@ -137,17 +197,20 @@ static enum kbs_observed observed_of(const struct kbs_sync *s, const struct kbs_
 
 /* ---- what is wanted */
 
-/* Makes another value (sha256), or none, the wanted one of e. A target that was seen to hold the
- * old one now holds a different one. */
-static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *object,
-	kbs_render_fn render, const uint8_t *sha256)
+/* The objects of e changed. False: its value is the same as before. A target that was seen to hold
+ * the old value now holds a different one. name: e's, which a listener may forget. */
+static bool renew(struct kbs_sync *s, struct kbs_entry *e, const char *name, bool was_declared)
 {
-	if (e->object)
+	cleanup_secret struct secret *value = e->objects ? kbs_entry_render(e) : NULL;
+	uint8_t sha256[SHA256_LEN];
+
+	if (value)
+		secret_sha256(value, sha256);
+	if (value && was_declared && memcmp(e->sha256, sha256, SHA256_LEN) == 0)
+		return false;
+	if (was_declared)
 		kbs_sum_change(&s->sum, e->name, e->sha256, false);
-	kobj_unref(e->object);
-	e->object = object ? kobj_ref(object) : NULL;
-	e->render = render;
-	if (object) {
+	if (value) {
 		memcpy(e->sha256, sha256, SHA256_LEN);
 		kbs_sum_change(&s->sum, e->name, e->sha256, true);
 	}
@@ -158,41 +221,79 @@ static void want(struct kbs_sync *s, struct kbs_entry *e, const struct kobj *obj
 		kbs_queue_add(s, t, e);
 		kbs_sync_wake(s, t);
 	}
+	notify(s, (enum kbs_kind)e->kind, name);
+	return true;
 }
 
+/* A newer object with the same value replaces the older one, so that the older one is not kept in
+ * memory. */
 bool kbs_sync_declare(struct kbs_sync *s, enum kbs_kind kind, const char *name,
 	const struct kobj *object, kbs_render_fn render)
 {
-	cleanup_secret struct secret *value = render(object);
 	struct kbs_entry *e = find_or_add(s, kind, name);
-	const struct kobj *old = e->object;
-	uint8_t sha256[SHA256_LEN];
+	struct kbs_object *old = e->objects;
+	bool was_declared = old != NULL;
 
-	if (!value)
-		DIE("kbs sync: the value of %s cannot be rendered", object->name);
-	secret_sha256(value, sha256);
-	if (old && memcmp(e->sha256, sha256, SHA256_LEN) == 0) {
-		/* A newer object with the same value replaces the older one, so that the older one is
-		 * not kept in memory. */
-		e->object = kobj_ref(object);
-		e->render = render;
-		kobj_unref(old);
-		return false;
+	e->objects = object_new(object, 0);
+	e->render = render;
+	e->list = false;
+	objects_free(old);
+	return renew(s, e, name, was_declared);
+}
+
+bool kbs_sync_declare_in(struct kbs_sync *s, enum kbs_kind kind, const char *name,
+	const struct kobj *object, int64_t order, kbs_render_fn render)
+{
+	struct kbs_entry *e = find_or_add(s, kind, name);
+	struct kbs_object *o = object_new(object, order),
+			  **at = object_at(&e->objects, object->name), *old = *at;
+	bool was_declared = e->objects != NULL;
+
+	if (old) {
+		*at = old->next;
+		old->next = NULL;
 	}
-	want(s, e, object, render, sha256);
-	notify(s, kind, name);
-	return true;
+	at = &e->objects;
+	while (*at && is_before(*at, o))
+		at = &(*at)->next;
+	o->next = *at;
+	*at = o;
+	e->render = render;
+	e->list = true;
+	objects_free(old);
+	return renew(s, e, name, was_declared);
+}
+
+bool kbs_sync_withdraw(struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *object)
+{
+	struct kbs_entry *e = kbs_entry_find(s, kind, name);
+	struct kbs_object **at, *old;
+
+	if (!e || !e->objects)
+		return kbs_sync_revoke(s, kind, name);
+	at = object_at(&e->objects, object);
+	old = *at;
+	if (!old)
+		return false;
+	if (old == e->objects && !old->next)
+		return kbs_sync_revoke(s, kind, name);
+	*at = old->next;
+	old->next = NULL;
+	objects_free(old);
+	e->taken_back = true;
+	return renew(s, e, name, true);
 }
 
 bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	struct kbs_entry *e = kbs_entry_find(s, kind, name);
+	bool was_declared = e && e->objects;
 
-	if (e && !e->object)
+	if (e && !was_declared)
 		return false;
-	want(s, e ? e : find_or_add(s, kind, name), NULL, NULL, NULL);
-	notify(s, kind, name);
-	return true;
+	e = e ? e : find_or_add(s, kind, name);
+	objects_free(steal_ptr(&e->objects));
+	return renew(s, e, name, was_declared);
 }
 
 void kbs_sync_forget(struct kbs_sync *s, enum kbs_kind kind, const char *name)
@@ -227,18 +328,51 @@ enum kbs_observed kbs_sync_observed(const struct kbs_sync *s, enum kbs_kind kind
 	return e ? observed_of(s, e) : KBS_OBSERVED_UNKNOWN;
 }
 
-const struct kobj *kbs_sync_object(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
+const struct kobj *kbs_sync_object_at(
+	const struct kbs_sync *s, enum kbs_kind kind, const char *name, unsigned i)
 {
 	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
+	const struct kbs_object *o = e ? e->objects : NULL;
 
-	return e ? e->object : NULL;
+	while (o && i--)
+		o = o->next;
+	return o ? o->kobj : NULL;
+}
+
+const struct kobj *kbs_sync_object(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
+{
+	return kbs_sync_object_at(s, kind, name, 0);
+}
+
+const struct kobj *kbs_sync_object_in(const struct kbs_sync *s, enum kbs_kind kind,
+	const char *name, const char *object, bool *has_place)
+{
+	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
+	const struct kbs_object *o = e ? e->objects : NULL;
+	unsigned i = 0;
+
+	for (; o && strcmp(o->kobj->name, object) != 0; o = o->next)
+		i++;
+	if (has_place)
+		*has_place = o && i < KBS_LIST_MAX;
+	return o ? o->kobj : NULL;
+}
+
+enum kbs_observed kbs_sync_observed_in(
+	const struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *object)
+{
+	enum kbs_observed observed = kbs_sync_observed(s, kind, name);
+	bool has_place;
+
+	(void)kbs_sync_object_in(s, kind, name, object, &has_place);
+	return observed == KBS_OBSERVED_PRESENT && !has_place ? KBS_OBSERVED_ABSENT : observed;
 }
 
 bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	return e && !e->object;
+	return e && !e->objects;
 }
 
 bool kbs_sync_desired(
@@ -246,7 +380,7 @@ bool kbs_sync_desired(
 {
 	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	if (!e || !e->object)
+	if (!e || !e->objects)
 		return false;
 	memcpy(sha256, e->sha256, SHA256_LEN);
 	return true;
@@ -274,9 +408,9 @@ void kbs_sync_counts(
 	EACH_ENTRY (s, e) {
 		enum kbs_observed observed = observed_of(s, e);
 
-		*declared += e->object != NULL;
-		*confirmed += e->object && s->targets && observed == KBS_OBSERVED_PRESENT;
-		*revoking += !e->object && observed != KBS_OBSERVED_ABSENT;
+		*declared += e->objects != NULL;
+		*confirmed += e->objects && s->targets && observed == KBS_OBSERVED_PRESENT;
+		*revoking += !e->objects && observed != KBS_OBSERVED_ABSENT;
 	}
 }
 
@@ -330,7 +464,7 @@ void kbs_sync_target_remove(struct kbs_sync *s, const char *name)
 	target_clear(s, (unsigned)t);
 	if (!s->targets)
 		EACH_ENTRY (s, e)
-			if (!e->object)
+			if (!e->objects)
 				entry_drop(s, e);
 	kbs_notify_all(s);
 }

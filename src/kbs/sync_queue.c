@@ -72,7 +72,7 @@ void kbs_sync_wake(struct kbs_sync *s, unsigned t)
 
 void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
-	bool revoked = !e->object;
+	bool revoked = !e->objects;
 	struct kbs_queue *q = &s->target[t].queue[e->kind][revoked];
 	uint32_t bit = 1u << t;
 
@@ -129,7 +129,7 @@ void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
 	if (confirmed)
 		queue_clear(s, t);
 	EACH_ENTRY (s, e) {
-		kbs_seen_note(e, t, confirmed && e->object ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN);
+		kbs_seen_note(e, t, confirmed && e->objects ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN);
 		kbs_queue_add(s, t, e);
 	}
 	if (confirmed)
@@ -178,7 +178,7 @@ struct secret *kbs_sync_confirmed(
 {
 	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
 
-	if (!e || !e->object || e->in_flight & 1u << t || kbs_seen_of(e, t) != KBS_SEEN_DESIRED)
+	if (!e || !e->objects || e->in_flight & 1u << t || kbs_seen_of(e, t) != KBS_SEEN_DESIRED)
 		return NULL;
-	return e->render(e->object);
+	return kbs_entry_render(e);
 }

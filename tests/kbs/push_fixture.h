@@ -95,8 +95,8 @@ static inline bool holds(const struct wish *w, const char *value)
 	const char *all = fake_kbs_value(kbs, "trusted_aks");
 	cleanup_free char *key = NULL;
 
-	if (shared && is_identity(w->name)) { /* {"ak":"KEY","machine":... */
-		key = value ? xasprintf("\"%.*s\"", (int)strcspn(value + 7, "\""), value + 7)
+	if (shared && is_identity(w->name)) { /* [{"ak":"KEY","machine":... */
+		key = value ? xasprintf("\"%.*s\"", (int)strcspn(value + 8, "\""), value + 8)
 			    : NULL;
 		return value ? all && strstr(all, key) : !observed || str_eq(observed, "null");
 	}
@@ -168,12 +168,17 @@ static inline struct wish *wish(enum kbs_kind kind, const char *name)
 	return &wishes[n_wishes++];
 }
 
+/* An identity is a list of one. */
 static inline void declare_in(
 	struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *value)
 {
-	struct kobj *o = thing_new(name, value);
+	cleanup_free char *one = is_identity(name) ? xstrndup(value + 1, strlen(value) - 2) : NULL;
+	struct kobj *o = thing_new(name, one ? one : value);
 
-	kbs_sync_declare(s, kind, name, o, thing_render);
+	if (one)
+		kbs_sync_declare_in(s, kind, name, o, 0, thing_render);
+	else
+		kbs_sync_declare(s, kind, name, o, thing_render);
 	kobj_unref(o);
 }
 
@@ -216,7 +221,7 @@ static inline void forget_gone(void)
 }
 
 #define KEY(n)      "default/" n "/root"
-#define IDENTITY(n) "{\"ak\":\"" n "\",\"machine\":\"m\"}"
+#define IDENTITY(n) "[{\"ak\":\"" n "\",\"machine\":\"m\"}]"
 
 /* Two machines and a boot set. */
 static inline void declare_some(void)

@@ -36,7 +36,7 @@ static void machine(unsigned i, bool wanted)
 	}
 	o = thing_new(key, value);
 	kbs_sync_declare(sync, KBS_RESOURCE, key, o, thing_render);
-	kbs_sync_declare(sync, KBS_REFVALUE, identity, o, thing_render);
+	kbs_sync_declare_in(sync, KBS_REFVALUE, identity, o, 0, thing_render);
 	kobj_unref(o);
 }
 

@@ -119,6 +119,29 @@ Test(kbs_push_order, what_was_revoked_early_is_revoked_once_more)
 	cr_assert_leq(fake_kbs_requests(kbs), (size_t)1);
 }
 
+/* An identity that two keys share: what an old leader sends late has both. */
+Test(kbs_push_order, a_list_that_something_was_taken_out_of_is_sent_once_more)
+{
+	struct kobj *o = thing_new("other", "{\"ak\":\"other\",\"machine\":\"m\"}");
+
+	conf.repeat_revoked_ms = 100000;
+	in_step();
+	kbs_sync_declare_in(sync, KBS_REFVALUE, "ak.one", o, 7, thing_render);
+	kobj_unref(o);
+	watched = false;
+	run(5000);
+	cr_assert(strstr(fake_kbs_value(kbs, "ak.one"), "other"));
+	kbs_sync_withdraw(sync, KBS_REFVALUE, "ak.one", "other");
+	run(5000);
+	cr_assert_str_eq(fake_kbs_value(kbs, "ak.one"), IDENTITY("one"));
+	fake_kbs_put_value(kbs, "ak.one", "[{\"ak\":\"other\",\"machine\":\"m\"}]");
+	run(100000);
+	cr_assert_str_eq(fake_kbs_value(kbs, "ak.one"), IDENTITY("one"));
+	watched = true;
+	run(5000);
+	assert_in_step("sent once more");
+}
+
 Test(kbs_push_order, also_when_its_tombstone_still_stands)
 {
 	revoke_one();

@@ -21,7 +21,7 @@ static void machine(unsigned i, bool wanted)
 
 	snprintf(path, sizeof(path), KEY("00000000-0000-4000-8000-%012u"), i);
 	snprintf(name, sizeof(name), "ak.%0240u", i);
-	snprintf(value, sizeof(value), "{\"ak\":\"%0392u\",\"machine\":\"%036u\"}", i, i);
+	snprintf(value, sizeof(value), "[{\"ak\":\"%0392u\",\"machine\":\"%036u\"}]", i, i);
 	if (wanted) {
 		declare_in(sync, KBS_RESOURCE, path, "{\"key_type\":\"oct\",\"key\":\"x\"}");
 		declare_in(sync, KBS_REFVALUE, name, value);

@@ -19,6 +19,7 @@ static inline struct kobj *thing_new(const char *name, const char *value)
 	struct thing t = {0};
 
 	kobj_pack_str(&p, offsetof(struct kobj, name), name);
+	kobj_pack_str(&p, offsetof(struct kobj, uid), name);
 	kobj_pack_str(&p, offsetof(struct thing, value), value);
 	return kobj_pack_finish(&p, &t, sizeof(t));
 }

@@ -7,7 +7,8 @@
  * ctl/trustee.
  *
  * A declared value is an object (compact, referenced) plus a render function, so no second copy of
- * a key is kept; a lost Secret is restored from that object. Values are compared by SHA-256.
+ * a key is kept; a lost Secret is restored from that object. A name that several objects share has a
+ * list of their values. Values are compared by SHA-256.
  */
 #ifndef TEC_KBS_SYNC_H
 #define TEC_KBS_SYNC_H
@@ -50,6 +51,19 @@ void kbs_sync_listen(
 /* True when this changed what is desired. The object is referenced. */
 bool kbs_sync_declare(struct kbs_sync *s, enum kbs_kind kind, const char *name,
 	const struct kobj *object, kbs_render_fn render);
+/*
+ * Declares one of several objects that share a name, each known by its metadata.name: the value is
+ * a JSON array of what render makes of each, at most KBS_LIST_MAX of them, the lowest `order` first,
+ * then the lowest uid. The others wait for a place. A name is declared in this way or the other.
+ * Lists are public: their text is not wiped.
+ */
+#define KBS_LIST_MAX 32
+bool kbs_sync_declare_in(struct kbs_sync *s, enum kbs_kind kind, const char *name,
+	const struct kobj *object, int64_t order, kbs_render_fn render);
+/* Takes the object with this metadata.name out of the list. Revokes the name when none is left, and
+ * when none was declared. */
+bool kbs_sync_withdraw(
+	struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *object);
 bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_kind kind, const char *name);
 /* Confirmed absent, and no object needs it any more. */
 void kbs_sync_forget(struct kbs_sync *s, enum kbs_kind kind, const char *name);
@@ -60,8 +74,17 @@ void kbs_sync_policies(
 	struct kbs_sync *s, const char *attestation, const char *resource, bool shared);
 
 enum kbs_observed kbs_sync_observed(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
-/* The object declared for a name, borrowed; NULL: not declared or revoked. */
+/* The same of one object in a list: ABSENT when all confirmed a value without it. */
+enum kbs_observed kbs_sync_observed_in(
+	const struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *object);
+/* The object declared for a name, the first of a list, borrowed; NULL: not declared or revoked. */
 const struct kobj *kbs_sync_object(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
+/* The i-th object of a name, those that wait for a place included; NULL: there are no more. */
+const struct kobj *kbs_sync_object_at(
+	const struct kbs_sync *s, enum kbs_kind kind, const char *name, unsigned i);
+/* The one with this metadata.name; NULL: it is not declared. has_place (or NULL): it is in the value. */
+const struct kobj *kbs_sync_object_in(const struct kbs_sync *s, enum kbs_kind kind,
+	const char *name, const char *object, bool *has_place);
 /* Revoked, and not forgotten yet. */
 bool kbs_sync_is_revoked(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 /* SHA-256 of the value declared for a name; false: not declared or revoked. */
