@@ -37,7 +37,8 @@ const char *model_ak_reason(enum model_ak_reason r)
 		[AK_NOT_APPROVED] = "NotApproved",
 		[AK_NOT_AVAILABLE] = "NotAvailable",
 		[AK_INVALID_KEY] = "InvalidKey",
-		[AK_NAME_TAKEN] = "NameTaken",
+		[AK_CONFLICT] = "Conflict",
+		[AK_TOO_MANY_KEYS] = "TooManyKeys",
 	};
 
 	return names[r];

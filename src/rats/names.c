@@ -2,8 +2,8 @@
 /*
  * The identity's name is cut out of the base64 text at fixed places, as the policy does it
  * (etc/tpm.rego): the first 44 characters are the same for every key, the next 240 are the top
- * 1,440 bits of the modulus. It can collide on purpose; who writes it must compare the value, not
- * the name.
+ * 1,440 bits of the modulus. It can collide on purpose, so the value is a list of all keys with that
+ * name, and a reader compares the whole key.
  */
 #include "config.h"
 

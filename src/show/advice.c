@@ -85,7 +85,10 @@ static const struct advice {
 	{SHOW_KEY, "InvalidKey",
 		"It is no public key that can be used: tecctl deny %, and let the node register again.",
 		false},
-	{SHOW_KEY, "NameTaken", "Do what the message says; it names the Secret that is in the way.",
+	{SHOW_KEY, "Conflict", "Do what the message says; it names the object that is in the way.",
+		false},
+	{SHOW_KEY, "TooManyKeys",
+		"Somebody registers keys that look like this one. See who approves them: tecctl key list",
 		false},
 
 	{SHOW_IMAGE, "Computing", "It passes when the values are computed.", true},

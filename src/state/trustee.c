@@ -23,22 +23,31 @@ bool state_trustee_is_administered(const struct state *s)
 	       k8s_cache_find(s->configmaps, STATE_TRUSTEE_MEMORY);
 }
 
-enum kbs_observed state_trustee_observed(
-	const struct state *s, enum kbs_kind kind, const char *name)
+static enum kbs_observed unless_unknown(const struct state *s, enum kbs_observed observed)
 {
-	enum kbs_observed observed = kbs_sync_observed(s->sync, kind, name);
-
 	return observed == KBS_OBSERVED_NONE && state_trustee_is_administered(s)
 		       ? KBS_OBSERVED_UNKNOWN
 		       : observed;
 }
 
-const struct kobj *state_trustee_taken_by(
-	const struct state *s, const char *identity, const char *uid)
+enum kbs_observed state_trustee_observed(
+	const struct state *s, enum kbs_kind kind, const char *name)
 {
-	const struct kobj *declared = kbs_sync_object(s->sync, KBS_REFVALUE, identity);
+	return unless_unknown(s, kbs_sync_observed(s->sync, kind, name));
+}
 
-	return declared && !str_eq(declared->uid, uid) ? declared : NULL;
+enum kbs_observed state_trustee_observed_key(
+	const struct state *s, const char *identity, const char *ak)
+{
+	return unless_unknown(s, kbs_sync_observed_in(s->sync, KBS_REFVALUE, identity, ak));
+}
+
+bool state_trustee_withdrawn(const struct state *s, const char *identity, const char *ak)
+{
+	if (kbs_sync_object_in(s->sync, KBS_REFVALUE, identity, ak, NULL))
+		return false;
+	return kbs_sync_object(s->sync, KBS_REFVALUE, identity) ||
+	       kbs_sync_is_revoked(s->sync, KBS_REFVALUE, identity);
 }
 
 bool state_trustee_is_probing(const struct state *s)

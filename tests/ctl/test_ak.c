@@ -44,7 +44,7 @@ static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
 	case CTL_AK_DECLARE:
 		/* Behind a Secret that remembers it, of a live approved key, and only when the
 		 * earlier key is gone. */
-		cr_assert(alive && v->approved && v->stamped && v->usable && !v->name_taken);
+		cr_assert(alive && v->approved && v->stamped && v->usable && !v->duplicate);
 		cr_assert(v->secret == CTL_AK_SECRET_OURS && v->secret_held && !v->secret_deleting);
 		cr_assert(v->others_clear || v->declared);
 		break;
@@ -72,7 +72,7 @@ static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
 	case CTL_AK_REVOKE:
 		cr_assert(v->secret == CTL_AK_SECRET_STALE || v->secret == CTL_AK_SECRET_OURS ||
 			  v->declared);
-		cr_assert(!alive || !v->approved || !v->usable ||
+		cr_assert(!alive || !v->approved || !v->usable || v->duplicate ||
 			  v->secret == CTL_AK_SECRET_STALE || v->secret_deleting);
 		break;
 	default:
@@ -199,7 +199,7 @@ static bool view_of(
 		.secret_deleting = bits >> 5 & 1,
 		.secret_live = bits >> 6 & 1,
 		.must_read = bits >> 7 & 1,
-		.name_taken = bits >> 8 & 1,
+		.duplicate = bits >> 8 & 1,
 		.others_clear = bits >> 9 & 1,
 		.declared = bits >> 10 & 1,
 		.fresh = bits >> 11 & 1,
@@ -676,7 +676,7 @@ Test(ctl_ak, a_secret_of_another_is_never_touched)
 	/* a key named like another Machine's disk key */
 	world_ak(&w, ID_B, test_pem[0], ID_A, NULL);
 	world_run(&w, 60000);
-	cr_assert_str_eq(world_reason(&w, &kobj_ak, ID_B, "Delivered"), "NameTaken");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, ID_B, "Delivered"), "Conflict");
 	cr_assert(world_str(&w, &kobj_secret, ID_B, "data/root"));
 	cr_assert(!secret_held(ID_B));
 	cr_assert(!identity_declared(&w, test_pem[0]));
@@ -712,7 +712,7 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 	world_run(&w, 1000);
 	world_ak(&w, "other", test_pem[0], ID_B, NULL);
 	world_run(&w, 60000);
-	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "Conflict");
 	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Delivered"), "NotAvailable");
 	/* and what Trustee has of the first is not taken for the other Machine's */
 	trustee_has_key(&w, ID_A, true);
@@ -726,7 +726,7 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 		world_kill(&w);
 		world_boot(&w, NULL);
 		world_run(&w, 5000);
-		cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
+		cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "Conflict");
 	}
 	/* It goes when what is there is confirmed to be the first one's: this life does not know.
 	 */
@@ -739,19 +739,50 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 	cr_assert(identity_declared(&w, test_pem[0]));
 }
 
-/* Another key with the name of the first: only the last bits of the modulus differ. */
-static char *same_name_as_first(void)
+/* ---- keys of one name */
+
+/* The n-th other key with the name of the first: only the last bits of the modulus differ. */
+static char *same_name_as_first(unsigned n)
 {
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	cleanup_free char *pem = xstrdup(test_pem[0]);
 	char *tail = strstr(pem, "IDAQAB");
+	const char *digit;
 
 	cr_assert(tail);
 	tail -= tail[-8] == '\n' ? 9 : 8;
-	*tail = *tail == 'A' ? 'B' : 'A';
+	digit = strchr(digits, *tail);
+	cr_assert(digit);
+	*tail = digits[(size_t)(digit - digits + 1 + n) % 64];
 	return steal_ptr(&pem);
 }
 
-/* k0 is Machine a's and there; other is Machine b's and waits for its name. */
+/* Trustee holds what is declared under the one name. */
+static void trustee_holds_list(void)
+{
+	struct kbs_sync *sync = w.life->state.sync;
+	struct kbs_target_status t;
+	uint8_t sha256[SHA256_LEN];
+
+	cr_assert(kbs_sync_target(sync, 0, &t));
+	cr_assert(kbs_sync_desired(sync, KBS_REFVALUE, identity_name(test_pem[0]), sha256));
+	kbs_sync_confirm(sync, t.name, KBS_REFVALUE, identity_name(test_pem[0]), sha256);
+	world_run(&w, 5000);
+}
+
+/* Under the one name: -1 not declared, 0 waits for a place, 1 in the list. */
+static int place_of(const char *ak)
+{
+	bool has_place;
+
+	if (!kbs_sync_object_in(
+		    w.life->state.sync, KBS_REFVALUE, identity_name(test_pem[0]), ak, &has_place))
+		return -1;
+	return has_place;
+}
+
+/* k0 is Machine a's and there; other is Machine b's, and both are in one list. */
 static void two_of_one_name(const char *pem)
 {
 	register_a();
@@ -760,48 +791,148 @@ static void two_of_one_name(const char *pem)
 	world_run(&w, 1000);
 	world_ak(&w, "other", pem, ID_B, NULL);
 	world_run(&w, 5000);
-	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NameTaken");
+	cr_assert_eq(place_of("k0"), 1);
+	cr_assert_eq(place_of("other"), 1);
 }
 
-Test(ctl_ak, a_taken_name_is_taken_over_when_it_is_confirmed_free)
+Test(ctl_ak, two_keys_of_one_name_share_it)
 {
-	cleanup_free char *pem = same_name_as_first();
+	cleanup_free char *pem = same_name_as_first(0);
 
 	two_of_one_name(pem);
-	fake_api_delete(w.api, &kobj_ak, NS, "k0");
-	world_run(&w, 60000);
-	fake_api_collect(w.api);
 	cr_assert_str_eq(world_reason(&w, &kobj_ak, "other", "Delivered"), "NotAvailable");
-	cr_assert(!identity_declared(&w, pem), "the first one's is not confirmed gone");
-	cr_assert(secret_held("k0"));
-	trustee_has_identity(&w, test_pem[0], ID_A, false);
+	trustee_holds_list();
+	trustee_has_key(&w, ID_A, true);
+	trustee_has_key(&w, ID_B, true);
 	world_run(&w, 5000);
-	cr_assert(identity_declared(&w, pem));
-	trustee_has_identity(&w, pem, ID_B, true);
-	world_run(&w, 5000);
-	fake_api_collect(w.api);
-	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Delivered"), "True");
 	cr_assert_str_eq(world_cond(&w, &kobj_ak, "other", "Delivered"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "True");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "b", "Delivered"), "True");
 }
 
-Test(ctl_ak, an_overwritten_identity_is_let_go_when_the_new_one_is_confirmed)
+Test(ctl_ak, of_two_keys_one_is_let_go_when_the_list_without_it_is_confirmed)
 {
-	cleanup_free char *pem = same_name_as_first();
+	static const char *const names[] = {"k0", "other"}, *const left[] = {"other", "k0"};
+
+	for (int i = 0; i < 2; i++) {
+		cleanup_free char *pem = same_name_as_first(0);
+
+		two_of_one_name(pem);
+		trustee_holds_list();
+		fake_api_delete(w.api, &kobj_ak, NS, names[i]);
+		world_run(&w, 60000);
+		cr_assert_eq(place_of(names[i]), -1);
+		cr_assert_eq(place_of(left[i]), 1);
+		cr_assert(secret_held(names[i]), "the list with both may still be there");
+		/* Nor does a new life, that was not told either. */
+		world_kill(&w);
+		fake_api_collect(w.api);
+		world_boot(&w, NULL);
+		world_run(&w, 60000);
+		cr_assert(secret_held(names[i]));
+		trustee_holds_list();
+		fake_api_collect(w.api);
+		cr_assert_null(world_get(&w, &kobj_secret, names[i]));
+		cr_assert_eq(place_of(left[i]), 1);
+		cr_assert_str_eq(world_cond(&w, &kobj_ak, left[i], "Delivered"), "True");
+		down();
+		up();
+	}
+}
+
+Test(ctl_ak, a_deleted_machine_waits_for_the_list_without_its_key)
+{
+	cleanup_free char *pem = same_name_as_first(0);
 
 	two_of_one_name(pem);
-	fake_api_delete(w.api, &kobj_ak, NS, "k0");
-	/* A new life may see the second before what is left of the first. */
-	world_kill(&w);
-	fake_api_collect(w.api);
-	world_boot(&w, NULL);
+	trustee_holds_list();
+	trustee_has_key(&w, ID_B, true);
+	fake_api_delete(w.api, &kobj_machine, NS, "b");
 	world_run(&w, 60000);
-	cr_assert(identity_declared(&w, pem));
-	cr_assert(secret_held("k0"), "any Trustee may still hold what it left");
-	trustee_has_identity(&w, pem, ID_B, true);
+	trustee_has_key(&w, ID_B, false);
+	world_run(&w, 5000);
+	cr_assert(world_get(&w, &kobj_machine, "b"), "the identity is still there");
+	cr_assert_eq(place_of("other"), -1);
+	cr_assert_eq(place_of("k0"), 1);
+	trustee_holds_list();
+	cr_assert_null(world_get(&w, &kobj_machine, "b"));
+}
+
+/* The Machine's new key has the name of the one it replaces, and of a stranger's. */
+Test(ctl_ak, a_replacement_of_the_same_name_waits_for_the_old_key_to_go)
+{
+	cleanup_free char *stranger = same_name_as_first(0), *second = same_name_as_first(1);
+
+	two_of_one_name(stranger);
+	trustee_holds_list();
+	world_ak(&w, "k1", second, ID_A, NULL);
+	world_run(&w, 5000);
+	ask_approval("k1");
+	world_run(&w, 60000);
+	cr_assert_eq(place_of("k0"), -1);
+	cr_assert_eq(place_of("k1"), -1, "the old one is not confirmed gone");
+	trustee_holds_list();
+	cr_assert_eq(place_of("k1"), 1);
+	cr_assert_eq(place_of("other"), 1);
+	trustee_holds_list();
+	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
+}
+
+/* More keys of one name than a list holds: the oldest Machines have the places. */
+static void a_crowd_of_one_name(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		cleanup_free char *pem = same_name_as_first(i);
+		char machine[16], ak[16], id[64];
+
+		snprintf(machine, sizeof(machine), "m%u", i);
+		snprintf(ak, sizeof(ak), "x%u", i);
+		snprintf(id, sizeof(id), "00000000-0000-4000-8000-0000000001%02u", i);
+		world_machine(&w, machine, id, NULL);
+		world_run(&w, 1000);
+		world_ak(&w, ak, pem, id, NULL);
+		world_run(&w, 1000);
+	}
+}
+
+Test(ctl_ak, a_full_list_gives_its_places_to_the_oldest_machines)
+{
+	world_machine(&w, "a", ID_A, NULL); /* the oldest, whose key comes last */
+	world_boot(&w, NULL);
+	world_run(&w, 2000);
+	a_crowd_of_one_name(KBS_LIST_MAX + 1);
+	trustee_holds_list();
+	cr_assert_eq(place_of("x31"), 1);
+	cr_assert_eq(place_of("x32"), 0);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "x32", "Delivered"), "TooManyKeys");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "x31", "Delivered"), "Delivered");
+	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
+	world_run(&w, 5000);
+	trustee_holds_list();
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Delivered"), "Delivered");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "x31", "Delivered"), "TooManyKeys");
+	/* The same in whatever order a new life looks. */
+	for (int i = 0; i < 3; i++) {
+		world_kill(&w);
+		world_boot(&w, NULL);
+		world_run(&w, 5000);
+		trustee_holds_list();
+		cr_assert_eq(place_of("k0"), 1);
+		cr_assert_eq(place_of("x30"), 1);
+		cr_assert_eq(place_of("x31"), 0);
+		cr_assert_eq(place_of("x32"), 0);
+	}
+	/* What waits is let go at once, what goes gives its place to the next. */
+	fake_api_delete(w.api, &kobj_ak, NS, "x32");
 	world_run(&w, 5000);
 	fake_api_collect(w.api);
-	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
-	cr_assert(identity_declared(&w, pem));
+	cr_assert_null(world_get(&w, &kobj_secret, "x32"));
+	fake_api_delete(w.api, &kobj_ak, NS, "x7");
+	world_run(&w, 5000);
+	cr_assert_eq(place_of("x31"), 1);
+	trustee_holds_list();
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "x31", "Delivered"), "Delivered");
 }
 
 Test(ctl_ak, a_deleted_secret_is_made_again_after_revocation)

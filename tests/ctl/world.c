@@ -345,7 +345,9 @@ void trustee_has_identity(struct world *w, const char *pem, const char *id, bool
 
 	parse(pem, &k);
 	identity_of(pem, name);
+	strbuf_addc(&value, '[');
 	rats_identity_value(k.der, k.der_len, id, &value);
+	strbuf_addc(&value, ']');
 	bytes_sha256(strbuf_str(&value), value.len, digest);
 	kbs_sync_confirm(
 		w->life->state.sync, first_target(w), KBS_REFVALUE, name, has ? digest : NULL);

@@ -131,9 +131,9 @@ class Stock(LaxTrustee):
         """(is it affirming, the Machine) by the operator's policies."""
         text = self.policies["attestation"]
         if text == etc("tpm.rego"):
-            entry = self.values.get("ak." + ak[44:284].replace("+", "-").replace("/", "_")) or {}
+            entries = self.values.get("ak." + ak[44:284].replace("+", "-").replace("/", "_")) or []
             boot = self.values.get(f"boot.{pcrs[4]}.{pcrs[14]}") or {}
-            machine = entry.get("machine") if entry.get("ak") == ak else None
+            machine = next((e["machine"] for e in entries if e["ak"] == ak), None)
             return bool(machine and boot.get("images")), machine
         assert text in (etc("tpm-shared.rego"), etc("tpm-v017.rego")), text
         return ak in self.values.get("trusted_aks", []) and pcrs[4] in self.values.get("tpm_pcr4", []) and \

@@ -30,7 +30,7 @@ class AdminApi:
         """({path: bytes}, {keys as base64}), by what a node would be served."""
         held = Held(self.world.kbs.dump())
         assert not held.resources or held.has_our_policies(), "keys under policies that are not ours"
-        return held.resources, {v["ak"] for v in held.identities.values()}
+        return held.resources, {e["ak"] for v in held.identities.values() for e in v}
 
     def lose_everything(self):
         self.world.kbs.kill()

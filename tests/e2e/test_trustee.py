@@ -203,7 +203,7 @@ def test_two_machines_never_share(world):
     """What the broker would hand out to whom: each identity opens its own Machine's key only."""
     nodes = dict(world.joined()[:2] for _ in range(2))
     for uuid, pem in nodes.items():
-        assert world.kbs.value(identity_name(pem))["machine"] == uuid
+        assert world.kbs.value(identity_name(pem))[0]["machine"] == uuid
     assert len({base64.b64encode(world.secret_root(uuid)) for uuid in nodes}) == 2
     world.check()
 

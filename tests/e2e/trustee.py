@@ -226,7 +226,8 @@ class World:
 
     def wanted(self):
         """({path: bytes}, {name: value}) by what the Machines are marked with."""
-        live = [m for m in spine.items(self.cp, self.ns, "mach") if "deletionTimestamp" not in m["metadata"]]
+        live = sorted((m for m in spine.items(self.cp, self.ns, "mach") if "deletionTimestamp" not in m["metadata"]),
+                      key=lambda m: (m["metadata"]["creationTimestamp"], mark(m, BOUND_KEY) or ""))
         keys = {a["metadata"]["uid"]: a["spec"]["publicKey"] for a in spine.items(self.cp, self.ns, "ak")}
         resources, identities = {}, {}
         for machine in live:
@@ -235,7 +236,7 @@ class World:
                 resources[resource_path(uuid)] = self.secret_root(uuid)
             pem = keys.get((mark(machine, BOUND_KEY) or "").split(" ")[0])
             if pem:
-                identities[identity_name(pem)] = {"ak": base64_of(pem), "machine": uuid}
+                identities.setdefault(identity_name(pem), []).append({"ak": base64_of(pem), "machine": uuid})
         return resources, identities
 
     def check(self, gone=()):
@@ -331,8 +332,9 @@ class Watcher(threading.Thread):
             if self.keys.setdefault(path, key) != key:
                 return f"the key at {path} changed"
         for name, value in held.identities.items():
-            if self.machine_of.setdefault(value["ak"], value["machine"]) != value["machine"]:
-                return f"{name} now opens {value['machine']}"
+            for entry in value if isinstance(value, list) else [value]:  # an object: of version 0.2.0
+                if self.machine_of.setdefault(entry["ak"], entry["machine"]) != entry["machine"]:
+                    return f"{name} now opens {entry['machine']}"
             if name in revoked:
                 return f"{name} is back after its revocation was confirmed"
         paths = {resource_path(uuid) for uuid in revoked}

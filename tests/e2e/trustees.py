@@ -70,7 +70,9 @@ class Place:
         return found if found is None else base64.b64decode(found)
 
     def identity(self, node):
-        return self.values().get(identity_name(node.pem))
+        """The entry with the node's key, in the list that keys of one name share; None when there is none."""
+        entries = self.values().get(identity_name(node.pem), [])
+        return next((e for e in entries if e["ak"] == der_of(node.pem)), None)
 
     def values(self):
         """{name: value}, tombstones and the sentinel left out."""

@@ -41,7 +41,7 @@ struct ctl_ak_view {
 	bool secret_live;  /* a live answer showed that the cached version of the Secret is current
 			    */
 	bool must_read;    /* the API has a Secret that the cache does not show */
-	bool name_taken;   /* the identity's name belongs to a key approved earlier */
+	bool duplicate;    /* another Machine has the same key, approved earlier */
 	bool others_clear; /* every other identity that this Machine had is confirmed gone */
 	bool declared, fresh; /* this key's identity; from the cached version of this key */
 	bool revoked; /* nothing of this key, or of the stale Secret, is declared, and a tombstone

@@ -38,7 +38,8 @@ enum model_ak_reason {
 	AK_NOT_APPROVED,
 	AK_NOT_AVAILABLE,
 	AK_INVALID_KEY,
-	AK_NAME_TAKEN,
+	AK_CONFLICT,
+	AK_TOO_MANY_KEYS,
 	AK_N_REASONS,
 };
 const char *model_ak_reason(enum model_ak_reason r);

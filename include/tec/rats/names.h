@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names and values of what Trustee holds for us: pure text. Identity: name "ak." + characters
- * 44..283 of the key's base64 DER with '+' -> '-', '/' -> '_'; value
- * {"ak":"<base64>","machine":"<uuid>"}. Resource: path "default/<uuid>/root".
+ * 44..283 of the key's base64 DER with '+' -> '-', '/' -> '_'; value: a list of
+ * {"ak":"<base64>","machine":"<uuid>"}, one of each key with this name. Resource: path
+ * "default/<uuid>/root".
  */
 #ifndef TEC_RATS_NAMES_H
 #define TEC_RATS_NAMES_H
@@ -22,6 +23,7 @@ int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NA
 	__attribute__((warn_unused_result));
 /* An identity's name, and not another reference value's. */
 bool rats_is_identity_name(const char *name);
+/* One entry of the list. */
 void rats_identity_value(
 	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out);
 /* "" for a text that is not a UUID: it may hold '/' or "..". */

@@ -19,10 +19,11 @@ static inline bool state_trustee_gone(enum kbs_observed observed)
 {
 	return observed == KBS_OBSERVED_ABSENT || observed == KBS_OBSERVED_NONE;
 }
-/* The AttestationKey that this identity is declared for, when that is not the one with this uid;
- * else NULL. */
-const struct kobj *state_trustee_taken_by(
-	const struct state *s, const char *identity, const char *uid);
+/* The same of one key: several may share an identity's name. ak: the AttestationKey's name. */
+enum kbs_observed state_trustee_observed_key(
+	const struct state *s, const char *identity, const char *ak);
+/* This key is not declared under that name, and what is declared, or a tombstone, replaces it. */
+bool state_trustee_withdrawn(const struct state *s, const char *identity, const char *ak);
 /* What Trustee holds is being read, as after every start: a condition that says that something
  * is there is not taken back before the answer. */
 bool state_trustee_is_probing(const struct state *s);

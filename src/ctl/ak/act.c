@@ -33,10 +33,9 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 	const struct ak_look *l = (const struct ak_look *)look;
 	struct log_ctx lc = {"AttestationKey", k->env->ns, look->o->name, look->o->uid};
 
-	if (l->taken_by) /* approved later than this one: it has to look again */
-		ctl_runner_wake(k->runner, l->taken_by->name);
-	if (kbs_sync_declare(
-		    k->state->sync, KBS_REFVALUE, l->identity, &l->ak->obj, render_identity))
+	/* The oldest Machine first: an attacker makes new ones. */
+	if (kbs_sync_declare_in(k->state->sync, KBS_REFVALUE, l->identity, &l->ak->obj,
+		    l->machine->obj.created_s, render_identity))
 		log_debug(&lc, "identity declared", "machine=%s", log_esc(l->ak->uuid));
 }
 
@@ -46,7 +45,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 	const struct kobj *o = l->ak ? &l->ak->obj : &l->secret->obj;
 	struct log_ctx lc = {"AttestationKey", k->env->ns, o->name, o->uid};
 
-	if (kbs_sync_revoke(k->state->sync, KBS_REFVALUE, l->identity))
+	if (kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, l->identity, o->name))
 		log_info(&lc, "identity is being revoked", NULL);
 }
 

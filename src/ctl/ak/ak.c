@@ -22,10 +22,10 @@ static void on_gone(struct ctl_kind *k, const struct model_ak *was)
 
 	if (!k->on || !model_ak_identity(was, name))
 		return;
-	declared = kbs_sync_object(k->state->sync, KBS_REFVALUE, name);
+	declared = kbs_sync_object_in(k->state->sync, KBS_REFVALUE, name, was->obj.name, NULL);
 	if (declared && str_eq(declared->uid, was->obj.uid))
-		kbs_sync_revoke(k->state->sync, KBS_REFVALUE, name);
-	else if (!declared &&
+		kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, name, was->obj.name);
+	else if (!kbs_sync_object(k->state->sync, KBS_REFVALUE, name) &&
 		 state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, name)))
 		kbs_sync_forget(k->state->sync, KBS_REFVALUE, name);
 }
@@ -102,9 +102,15 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 	}
 	if (state_trustee_is_filling(k->state, kind, name))
 		return;
-	declared = rats_is_identity_name(name) ? kbs_sync_object(k->state->sync, kind, name) : NULL;
-	if (declared)
+	if (!rats_is_identity_name(name))
+		return;
+	/* Those in the list, and the first that waits for a place. */
+	for (unsigned i = 0; i <= KBS_LIST_MAX; i++) {
+		declared = kbs_sync_object_at(k->state->sync, kind, name, i);
+		if (!declared)
+			return;
 		ctl_runner_wake(k->runner, declared->name);
+	}
 }
 
 struct ctl_kind *ctl_ak_new(const struct ctl_env *env)

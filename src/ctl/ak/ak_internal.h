@@ -35,7 +35,8 @@ struct ak_look {
 	const struct model_machine *machine; /* the live one with the id; NULL: none */
 	const struct model_ak *current;      /* the Machine's key that counts */
 	const struct model_secret *secret;
-	const struct kobj *taken_by; /* holds the identity's name */
+	const struct kobj *same_key; /* another Machine's, with the same key, that counts */
+	bool no_place;               /* declared, but its name's list is full */
 	char identity[RATS_IDENTITY_NAME_LEN +
 		      1]; /* what is declared, or has to be revoked; "": nothing */
 	enum ak_why why;

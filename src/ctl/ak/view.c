@@ -74,9 +74,9 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 				v); /* deleted by a user: created again once it is gone */
 		if (!v->secret_held)
 			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
-		if (v->declared && !v->usable)
+		if (v->declared && (!v->usable || v->duplicate))
 			return CTL_AK_REVOKE;
-		if (!v->fresh && v->usable && !v->name_taken && (v->declared || v->others_clear))
+		if (!v->fresh && v->usable && !v->duplicate && (v->declared || v->others_clear))
 			return CTL_AK_DECLARE;
 		break;
 	case CTL_AK_SECRET_STALE:
@@ -247,84 +247,67 @@ static void look_secret(struct ak_look *l, const struct ctl_act *act)
 		l->v.secret = CTL_AK_SECRET_FOREIGN;
 }
 
-/* Trustee may still know this name, on behalf of the object with this uid. */
+/* Trustee may still know this key under that name. ak: the AttestationKey's name. */
 static bool may_hold(
-	const struct state *s, const char *identity, const char *uid, struct ctl_act *act)
+	const struct state *s, const char *identity, const char *ak, struct ctl_act *act)
 {
-	if (state_trustee_taken_by(s, identity, uid) ||
-		state_trustee_gone(state_trustee_observed(s, KBS_REFVALUE, identity)))
+	if (state_trustee_gone(state_trustee_observed_key(s, identity, ak)))
 		return false;
 	ctl_act_wait(act, KBS_REFVALUE, identity);
 	return true;
 }
 
-/* The identities of the Machine's other keys are gone, as far as anything remembers them: what is
- * declared, and Secrets that are held. So is what any Machine's key had under the same name. */
+/* The Machine's other keys are gone from Trustee, as far as anything remembers them: what is
+ * declared, and Secrets that are held. */
 static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 	bool clear = true;
 
-	if (l->identity[0] && kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity) &&
-		!state_trustee_gone(state_trustee_observed(s, KBS_REFVALUE, l->identity))) {
-		ctl_act_wait(act, KBS_REFVALUE, l->identity);
-		clear = false;
-	}
 	for (const struct kobj *o = k8s_cache_first(s->aks, 0, l->ak->uuid); o;
 		o = k8s_cache_next(s->aks, 0, o)) {
 		const struct model_secret *secret = state_secret(s, o->name);
-		const struct kobj *declared;
 
 		if (o == &l->ak->obj)
 			continue;
 		clear &= !secret || !secret->obj.unreadable;
 		if (secret && secret->shape == MODEL_SECRET_AK && secret->has_ak_finalizer &&
-			secret->identity && !str_eq(secret->identity, l->identity) &&
-			may_hold(s, secret->identity, secret->owner_uid, act))
+			secret->identity && may_hold(s, secret->identity, o->name, act))
 			clear = false;
-		if (!model_ak_identity(model_ak(o), name) || str_eq(name, l->identity))
-			continue;
-		declared = kbs_sync_object(s->sync, KBS_REFVALUE, name);
-		if (declared && may_hold(s, name, o->uid, act))
+		if (model_ak_identity(model_ak(o), name) &&
+			kbs_sync_object_in(s->sync, KBS_REFVALUE, name, o->name, NULL) &&
+			may_hold(s, name, o->name, act))
 			clear = false;
 	}
 	return clear;
 }
 
-/* A live key that was approved earlier has the name; two keys are not equal by accident. */
-static bool is_taken(const struct state *s, const struct ak_look *l, const struct kobj *declared)
+/* Of several AttestationKeys with the same key, each bound to a Machine, the one that was approved
+ * first counts: a token names one Machine. NULL: this one. */
+static const struct kobj *same_key(const struct state *s, const struct model_ak *ak)
 {
-	const struct kobj *o = k8s_cache_find(s->aks, declared->name);
-	int64_t theirs, mine = model_ak_approved_us(l->ak);
+	int64_t theirs, mine = model_ak_approved_us(ak);
 
-	if (!o || !str_eq(o->uid, declared->uid) || o->deleting || !model_ak(o)->approved_at)
-		return false;
-	theirs = model_ak_approved_us(model_ak(o));
-	return theirs < mine || (theirs == mine && strcmp(o->name, l->ak->obj.name) < 0);
-}
+	for (const struct kobj *o = k8s_cache_first(s->aks, 1, ak->spki_sha256); o;
+		o = k8s_cache_next(s->aks, 1, o)) {
+		const struct model_ak *other = model_ak(o);
+		const struct model_machine *m =
+			other->uuid ? state_machine_of_id(s, other->uuid) : NULL;
 
-/* Declared for a key of another name, which has a Secret of its own. What is there is that one's as
- * soon as it is confirmed; before, it may still be what this one left. */
-static void look_taken(
-	const struct state *s, struct ak_look *l, struct ctl_act *act, const struct kobj *declared)
-{
-	bool held = l->v.secret == CTL_AK_SECRET_STALE || l->v.secret == CTL_AK_SECRET_OURS;
-
-	l->taken_by = declared;
-	l->v.name_taken = l->ak && is_taken(s, l, declared);
-	if (held)
-		l->v.observed = state_trustee_observed(s, KBS_REFVALUE, l->identity);
-	if (l->v.observed == KBS_OBSERVED_PRESENT)
-		l->v.observed = KBS_OBSERVED_ABSENT;
-	if (l->v.name_taken ||
-		!state_trustee_gone(l->v.observed)) /* until it is free; until it is confirmed */
-		ctl_act_wait(act, KBS_REFVALUE, l->identity);
+		if (o == &ak->obj || o->deleting || !other->approved_at || !m || m->obj.deleting ||
+			state_ak_of_machine(s, m) != other)
+			continue;
+		theirs = model_ak_approved_us(other);
+		if (theirs < mine || (theirs == mine && strcmp(o->name, ak->obj.name) < 0))
+			return o;
+	}
+	return NULL;
 }
 
 static void look_trustee(
 	const struct state *s, const char *key, struct ak_look *l, struct ctl_act *act)
 {
-	bool stale = l->v.secret == CTL_AK_SECRET_STALE;
+	bool stale = l->v.secret == CTL_AK_SECRET_STALE, has_place;
 	const struct kobj *declared;
 
 	l->v.revoked = true;
@@ -334,17 +317,13 @@ static void look_trustee(
 		memcpy(l->identity, l->secret->identity, strlen(l->secret->identity) + 1);
 	else if (stale || !l->ak || !model_ak_identity(l->ak, l->identity))
 		return;
-	declared = kbs_sync_object(s->sync, KBS_REFVALUE, l->identity);
-	if (declared && !str_eq(declared->name, key)) {
-		look_taken(s, l, act, declared);
-		return;
-	}
+	declared = kbs_sync_object_in(s->sync, KBS_REFVALUE, l->identity, key, &has_place);
 	l->v.declared = declared && !stale && str_eq(declared->uid, l->ak->obj.uid);
 	l->v.fresh = l->v.declared && declared == &l->ak->obj;
-	l->v.observed = state_trustee_observed(s, KBS_REFVALUE, l->identity);
-	l->v.revoked =
-		!declared && (l->v.observed == KBS_OBSERVED_NONE ||
-				     kbs_sync_is_revoked(s->sync, KBS_REFVALUE, l->identity));
+	l->no_place = l->v.declared && !has_place;
+	l->v.observed = state_trustee_observed_key(s, l->identity, key);
+	l->v.revoked = !declared && (l->v.observed == KBS_OBSERVED_NONE ||
+					    state_trustee_withdrawn(s, l->identity, key));
 	/* While it is declared, what is declared leads back to this key. */
 	if (!declared && (stale || l->v.secret == CTL_AK_SECRET_OURS))
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
@@ -381,8 +360,11 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 	/* Otherwise nothing is left of the key, or only what does not belong to it. */
 	out->over = !o && l->v.secret != CTL_AK_SECRET_STALE;
 	if (o) {
-		if (l->v.approved && !l->v.declared && l->v.usable)
-			l->v.others_clear = others_clear(s, l, act);
+		if (l->v.approved && l->v.usable) {
+			l->same_key = same_key(s, l->ak);
+			l->v.duplicate = l->same_key != NULL;
+			l->v.others_clear = l->v.declared || others_clear(s, l, act);
+		}
 		ak_wants(s, k->env->ns, l);
 		l->v.status_ok = kobj_cond_same(l->ak->cond, out->want, AK_N_CONDS, o->generation);
 	}
@@ -400,6 +382,9 @@ static void want(
 		good ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_ak_reason(r), "%s", message);
 }
 
+#define TEXT_OF(n)     #n
+#define TEXT(n)        TEXT_OF(n)
+#define TOO_MANY       TEXT(KBS_LIST_MAX)
 #define HOW_TO_APPROVE "To approve it, set the annotation " MODEL_APPROVED_ANNOTATION "=true."
 
 static void add_bound_text(const struct ak_look *l, struct strbuf *s)
@@ -507,19 +492,24 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 				? "spec.publicKey is not the key that was approved."
 				: "spec.publicKey is not a public key that Trustee can verify (RSA, 2048 to 4096 bits).");
 	} else if (l->secret && l->secret->obj.unreadable) {
-		want(l, AK_DELIVERED, AK_NAME_TAKEN,
+		want(l, AK_DELIVERED, AK_CONFLICT,
 			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.");
 	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
 		snprintf(text, sizeof(text),
 			"Secret %.253s exists and does not belong to this key. The operator does not change it. Delete it if it is not needed, or register "
 			"the key under another name.",
 			l->ak->obj.name);
-		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
-	} else if (v->name_taken) {
+		want(l, AK_DELIVERED, AK_CONFLICT, text);
+	} else if (v->duplicate) {
 		snprintf(text, sizeof(text),
-			"AttestationKey %.253s was approved earlier and has the same name in Trustee. Delete the wrong one.",
-			l->taken_by->name);
-		want(l, AK_DELIVERED, AK_NAME_TAKEN, text);
+			"AttestationKey %.253s has the same public key and was approved earlier for its Machine. Delete the wrong one.",
+			l->same_key->name);
+		want(l, AK_DELIVERED, AK_CONFLICT, text);
+	} else if (l->no_place) {
+		want(l, AK_DELIVERED, AK_TOO_MANY_KEYS,
+			"Trustee looks up this key by the first 1,440 bits of its modulus. " TOO_MANY
+			" approved keys of older Machines start with the same bits, which is the maximum. Delete those that were "
+			"made on purpose: such keys are never equal by accident.");
 	} else if (v->declared &&
 		   (v->observed == KBS_OBSERVED_PRESENT ||
 			   (state_trustee_is_probing(s) &&

@@ -159,9 +159,9 @@ struct confirm {
 	const struct model_configmap *rv; /* NULL: there is none */
 	const char *target;
 	bool keys, values; /* the files have their current contents */
-	/* Names of the identities that are mounted, borrowed from their Secrets; sorted. */
-	const char **ids;
-	size_t n_ids;
+	/* Secrets of keys that are mounted, borrowed; sorted by the name of their identity. */
+	const struct model_secret **aks;
+	size_t n_aks;
 };
 
 static void confirm(
@@ -187,29 +187,53 @@ static void confirm_key(void *arg, const char *path)
 		confirm(in, KBS_RESOURCE, path, s->sha256);
 }
 
-static int by_text(const void *a, const void *b)
+static int by_identity(const void *a, const void *b)
 {
-	const char *const *x = a, *const *y = b;
+	const struct model_secret *const *x = a, *const *y = b;
 
-	return strcmp(*x, *y);
+	return strcmp((*x)->identity, (*y)->identity);
 }
 
+/* The first that is mounted under this identity's name; n_aks: none. */
+static size_t first_mounted(const struct confirm *in, const char *name)
+{
+	size_t low = 0, high = in->n_aks;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(in->aks[middle]->identity, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < in->n_aks && str_eq(in->aks[low]->identity, name) ? low : in->n_aks;
+}
+
+/* As declared: every key in the value is mounted, and no other of this name. */
 static void confirm_identity(const struct confirm *in, const char *name)
 {
-	const struct kobj *declared = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
-	const struct model_secret *s =
-		declared ? state_secret(in->env->state, declared->name) : NULL;
+	const struct kbs_sync *sync = in->env->state->sync;
+	size_t first = first_mounted(in, name), i = first;
+	unsigned n_places = 0, n_placed = 0;
 	uint8_t sha256[SHA256_LEN];
+	bool has_place;
 
 	if (!in->keys)
 		return;
-	if (declared && render_volumes_has_ak(in->live, declared->name)) {
-		if (s && str_eq(s->identity, name) &&
-			kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, sha256))
-			confirm(in, KBS_REFVALUE, name, sha256);
-	} else if (!in->n_ids || !bsearch(&name, in->ids, in->n_ids, sizeof(*in->ids), by_text)) {
+	if (first == in->n_aks) {
 		confirm(in, KBS_REFVALUE, name, NULL);
+		return;
 	}
+	for (; i < in->n_aks && str_eq(in->aks[i]->identity, name); i++) {
+		kbs_sync_object_in(sync, KBS_REFVALUE, name, in->aks[i]->obj.name, &has_place);
+		n_placed += has_place;
+	}
+	while (n_places < KBS_LIST_MAX && kbs_sync_object_at(sync, KBS_REFVALUE, name, n_places))
+		n_places++;
+	if (n_placed == n_places && n_placed == i - first &&
+		kbs_sync_desired(sync, KBS_REFVALUE, name, sha256))
+		confirm(in, KBS_REFVALUE, name, sha256);
 }
 
 /* A missing array and an empty one mean the same to Trustee. */
@@ -258,22 +282,22 @@ static void confirm_value(void *arg, const char *name)
 }
 
 /* A deleted Secret changes the contents: then `keys` is false. */
-static void collect_ids(struct confirm *in)
+static void collect_aks(struct confirm *in)
 {
 	for (size_t i = 0; i < in->live->n_aks; i++) {
 		const struct model_secret *s = state_secret(in->env->state, in->live->aks[i]);
 
 		if (s && s->identity)
-			in->ids[in->n_ids++] = s->identity;
+			in->aks[in->n_aks++] = s;
 	}
-	if (in->n_ids)
-		qsort(in->ids, in->n_ids, sizeof(*in->ids), by_text);
+	if (in->n_aks)
+		qsort(in->aks, in->n_aks, sizeof(*in->aks), by_identity);
 }
 
 void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct cluster_volumes *v = &c->volumes;
-	cleanup_free const char **ids = NULL;
+	cleanup_free const struct model_secret **aks = NULL;
 	struct confirm in = {.env = c->env, .live = &v->live, .target = ctl_primary_target(served)};
 	char now[CLUSTER_CONTENTS_LEN + 1];
 	const char *point, *now_point;
@@ -289,8 +313,8 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 		  strncmp(v->live.contents, now, (size_t)(now_point - now)) == 0;
 	in.values = str_eq(point, now_point);
 	in.rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
-	in.ids = ids = xcalloc(v->live.n_aks + 1, sizeof(*ids));
-	collect_ids(&in);
+	in.aks = aks = xcalloc(v->live.n_aks + 1, sizeof(*aks));
+	collect_aks(&in);
 	kbs_sync_names(c->env->state->sync, KBS_RESOURCE, confirm_key, &in);
 	kbs_sync_names(c->env->state->sync, KBS_REFVALUE, confirm_value, &in);
 }

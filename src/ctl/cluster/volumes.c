@@ -61,12 +61,20 @@ static void collect_key(void *arg, const char *path)
 static void collect_value(void *arg, const char *name)
 {
 	struct collect *in = arg;
-	const struct kobj *declared = kbs_sync_object(in->env->state->sync, KBS_REFVALUE, name);
+	const struct kbs_sync *sync = in->env->state->sync;
+	const struct kobj *o;
 
-	if (!rats_is_identity_name(name))
-		in->revoking_values |= !declared;
-	else if (declared && state_secret(in->env->state, declared->name))
-		render_volumes_list_add_ak(in->out, declared->name);
+	if (!rats_is_identity_name(name)) {
+		in->revoking_values |= !kbs_sync_object(sync, KBS_REFVALUE, name);
+		return;
+	}
+	for (unsigned i = 0; i < KBS_LIST_MAX; i++) {
+		o = kbs_sync_object_at(sync, KBS_REFVALUE, name, i);
+		if (!o)
+			return;
+		if (state_secret(in->env->state, o->name))
+			render_volumes_list_add_ak(in->out, o->name);
+	}
 }
 
 /* Mounted, and neither declared nor revoked yet: stays as long as its Secret exists. */
@@ -84,7 +92,7 @@ static void collect_mounted(struct collect *in, const struct render_volumes_list
 	for (size_t i = 0; i < live->n_aks; i++) {
 		const struct model_secret *s = state_secret(in->env->state, live->aks[i]);
 
-		/* If declared, it is in the list already, or another object with this key is. */
+		/* If declared, it is in the list already, or revoked. */
 		if (s && s->has_ak_finalizer && s->identity &&
 			!kbs_sync_object(sync, KBS_REFVALUE, s->identity) &&
 			!kbs_sync_is_revoked(sync, KBS_REFVALUE, s->identity))

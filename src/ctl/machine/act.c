@@ -61,9 +61,8 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 	/* The same keys as look_identities(). */
 	for (const struct kobj *o = k8s_cache_first(s->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(s->aks, 2, o)) {
-		if (model_ak_was_approved(model_ak(o)) && model_ak_identity(model_ak(o), name) &&
-			!state_trustee_taken_by(s, name, o->uid))
-			kbs_sync_revoke(s->sync, KBS_REFVALUE, name);
+		if (model_ak_was_approved(model_ak(o)) && model_ak_identity(model_ak(o), name))
+			kbs_sync_withdraw(s->sync, KBS_REFVALUE, name, o->name);
 	}
 	log_info(&lc, "key and identity are being revoked", "reason=deleted");
 }

@@ -90,8 +90,12 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 	if (kind == KBS_REFVALUE) {
 		if (!rats_is_identity_name(name))
 			return;
-		declared = kbs_sync_object(k->state->sync, kind, name);
-		wake_id(k, declared ? model_ak(declared)->uuid : NULL);
+		for (unsigned i = 0; i <= KBS_LIST_MAX; i++) {
+			declared = kbs_sync_object_at(k->state->sync, kind, name, i);
+			if (!declared)
+				return;
+			wake_id(k, model_ak(declared)->uuid);
+		}
 	} else if (rats_resource_id(name, id)) {
 		wake_id(k, id);
 		if (!k8s_cache_first(k->state->machines, 0, id) &&

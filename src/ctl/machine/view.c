@@ -111,16 +111,10 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 	for (const struct kobj *o = k8s_cache_first(s->aks, 2, l->m->obj.uid); o;
 		o = k8s_cache_next(s->aks, 2, o)) {
 		enum kbs_observed observed;
-		bool taken;
 
 		if (!model_ak_was_approved(model_ak(o)) || !model_ak_identity(model_ak(o), name))
 			continue;
-		observed = state_trustee_observed(s, KBS_REFVALUE, name);
-		/* Held there for another key object of the same name: not ours to revoke, and what
-		 * is there is that one's as soon as it is confirmed. */
-		taken = state_trustee_taken_by(s, name, o->uid) != NULL;
-		if (taken && observed == KBS_OBSERVED_PRESENT)
-			observed = KBS_OBSERVED_ABSENT;
+		observed = state_trustee_observed_key(s, name, o->name);
 		if (model_ak(o) == l->ak)
 			l->observed_identity = observed;
 		if (!l->v.deleting) {
@@ -131,8 +125,7 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 		l->v.observed_ids = worse(l->v.observed_ids, observed);
 		if (!state_trustee_gone(observed))
 			memcpy(l->lacking, name, sizeof(name));
-		if (!taken && observed != KBS_OBSERVED_NONE &&
-			!kbs_sync_is_revoked(s->sync, KBS_REFVALUE, name))
+		if (observed != KBS_OBSERVED_NONE && !state_trustee_withdrawn(s, name, o->name))
 			l->v.revoked = false;
 		ctl_act_wait(act, KBS_REFVALUE, name);
 	}
