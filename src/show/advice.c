@@ -83,7 +83,7 @@ static const struct advice {
 	{SHOW_KEY, "NotApproved", "See the condition Approved.", false},
 	{SHOW_KEY, "NotAvailable", "Trustee cannot be reached: tecctl doctor", false},
 	{SHOW_KEY, "InvalidKey",
-		"It is no public key that can be used: tecctl deny %, and let the node register again.",
+		"The public key cannot be used: tecctl deny %, and let the node register again.",
 		false},
 	{SHOW_KEY, "Conflict", "Do what the message says; it names the object that is in the way.",
 		false},

@@ -30,15 +30,18 @@ static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
 			  (v->annotated || v->approved || v->allowed));
 		/* What Trustee can verify is bound first. */
 		cr_assert(!v->verifiable || v->approved);
+		cr_assert(!v->invalid);
 		break;
 	case CTL_AK_UNAPPROVE:
-		cr_assert(alive && !v->approved && v->left_over && !(v->machine && v->annotated));
+		cr_assert(alive && !v->approved && v->left_over &&
+			  !(v->machine && v->annotated && !v->invalid));
 		break;
 	case CTL_AK_IGNORE:
 		cr_assert(alive && v->ignored);
 		break;
 	case CTL_AK_BIND:
 		cr_assert(alive && v->machine && v->verifiable && v->bindable && !v->ignored);
+		cr_assert(!v->invalid);
 		cr_assert(v->annotated || (v->allowed && !v->approved));
 		break;
 	case CTL_AK_DECLARE:
@@ -168,7 +171,7 @@ static void settle(struct ctl_ak_view *v)
 }
 
 #define BITS   16
-#define GRANTS (5 * 3 * 3)
+#define GRANTS (5 * 3 * 4)
 
 /* How far its approval came, what an administrator said, and what the key is worth. */
 static bool grant_of(int grant, struct ctl_ak_view *v)
@@ -181,9 +184,11 @@ static bool grant_of(int grant, struct ctl_ak_view *v)
 	v->stamped = approval == 4;
 	v->annotated = said == 1;
 	v->ignored = said == 2;
-	v->verifiable = worth >= 1;
+	v->verifiable = worth == 1 || worth == 2;
+	v->invalid = worth == 3;
 	v->usable = worth == 2 || (worth == 1 && !v->approved);
-	return !(worth == 1 && !v->approved) && !(v->inherited && !v->verifiable);
+	return !(worth == 1 && !v->approved) && !(v->inherited && !v->verifiable) &&
+	       !(v->invalid && v->approved);
 }
 
 static bool view_of(
@@ -213,7 +218,8 @@ static bool view_of(
 	if (!grant_of(grant, v))
 		return false;
 	/* What a look cannot find together. */
-	return (v->machine || !(v->approved || v->allowed || v->left_over || v->inherited)) &&
+	return !(v->invalid && (v->allowed || v->declared)) &&
+	       (v->machine || !(v->approved || v->allowed || v->left_over || v->inherited)) &&
 	       (!v->fresh || v->declared) && !(v->declared && v->revoked) &&
 	       !(v->declared && secret == CTL_AK_SECRET_STALE) && !(v->allowed && v->left_over) &&
 	       (secret != CTL_AK_SECRET_ABSENT ||
@@ -686,10 +692,13 @@ Test(ctl_ak, a_secret_of_another_is_never_touched)
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "b", "KeyReady"), "True");
 }
 
-Test(ctl_ak, what_is_no_key_is_approved_and_never_sent)
+/* As the Rust operator's tests have them. */
+Test(ctl_ak, an_older_text_that_is_not_a_key_is_approved_and_never_sent)
 {
 	world_machine(&w, "a", ID_A, NULL);
 	world_ak(&w, "text", "my public key", ID_A, NULL);
+	fake_api_merge(w.api, &kobj_ak, NS, "text",
+		"{\"metadata\":{\"creationTimestamp\":\"2024-01-01T00:00:00Z\"}}");
 	world_boot(&w, NULL);
 	world_run(&w, 5000);
 	cr_assert_str_eq(world_cond(&w, &kobj_ak, "text", "Approved"), "True");
@@ -703,6 +712,52 @@ Test(ctl_ak, what_is_no_key_is_approved_and_never_sent)
 	fake_api_delete(w.api, &kobj_ak, NS, "text");
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_secret, "text"));
+}
+
+Test(ctl_ak, what_can_never_attest_is_not_approved)
+{
+	world_machine(&w, "a", ID_A, NULL);
+	world_ak(&w, "text", "my public key", ID_A, NULL);
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "text", "Approved"), "False");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "text", "Approved"), "InvalidKey");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "text", "Delivered"), "NotApproved");
+	/* Not by an administrator either, whose annotation stays. */
+	ask_approval("text");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "text", "Approved"), "InvalidKey");
+	cr_assert_str_eq(world_annotation(&w, &kobj_ak, "text", MODEL_APPROVED_ANNOTATION), "true");
+	cr_assert_null(owner_of("text"));
+	cr_assert_null(world_get(&w, &kobj_secret, "text"));
+	cr_assert_null(world_marked(&w, &kobj_machine, "a", MODEL_BOUND_AT_ANNOTATION));
+	/* The Machine is free for a key. */
+	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Approved"), "True");
+}
+
+/* Version 0.2.0 approved them. */
+Test(ctl_ak, an_approval_of_what_can_never_attest_is_withdrawn)
+{
+	cleanup_free char *patch = NULL;
+
+	world_machine(&w, "a", ID_A, NULL);
+	world_ak(&w, "text", "my public key", ID_A, NULL);
+	patch = xasprintf(
+		"{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":"
+		"\"trusted-execution-clusters.io/v1alpha1\",\"kind\":\"Machine\",\"name\":\"a\",\"uid\":\"%s\","
+		"\"controller\":true,\"blockOwnerDeletion\":true}]}}",
+		world_str(&w, &kobj_machine, "a", "metadata/uid"));
+	fake_api_merge(w.api, &kobj_ak, NS, "text", patch);
+	world_mark(
+		&w, &kobj_ak, "text", MODEL_APPROVED_AT_ANNOTATION, "2027-01-01T00:00:00.000000Z");
+	world_mark(&w, &kobj_ak, "text", MODEL_APPROVED_BY_ANNOTATION, "operator");
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "text", "Approved"), "InvalidKey");
+	cr_assert_null(owner_of("text"));
+	cr_assert_null(world_marked(&w, &kobj_ak, "text", MODEL_APPROVED_AT_ANNOTATION));
 }
 
 Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)

@@ -2,9 +2,15 @@
 """What an attacker tries with attestation keys, each on a real API server under the rights of k8s/: one
 function or more per number, test_attack_NN_what. Each was seen to fail on version 0.2.0."""
 
+import subprocess
+
+import pytest
+
 import spine
 import trustees
-from test_spine import settled
+from marks import APPROVED, BOUND_AT, approve, mark
+from teckinds import made
+from test_spine import owner_uids, settled
 from trustee import SENTINEL, base64_of, fast_key, identity_name
 from trustees import delivered, ends, joins, ready, waits
 
@@ -75,3 +81,43 @@ def test_attack_25_after_an_upgrade_policies_come_before_lists(make_world):
     assert {"attestation-policy-put", "resource-policy-put"} <= {s.verb for s in sent[:first]}, sent
     world.rest()
     world.check()
+
+
+# 27: a key that can never attest
+
+def generated(*args):
+    """The public key of a new key that openssl makes, as PEM."""
+    private = subprocess.run(["openssl", "genpkey", *args], check=True, capture_output=True).stdout
+    return subprocess.run(["openssl", "pkey", "-pubout"], input=private, check=True, capture_output=True).stdout.decode()
+
+
+NEVER = {
+    "ec": lambda: generated("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"),
+    "exponent-3": lambda: generated("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-pkeyopt",
+                                    "rsa_keygen_pubexp:3"),
+    "short": lambda: generated("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"),
+    "junk": lambda: "my public key",
+}
+
+
+@pytest.mark.parametrize("kind", NEVER)
+def test_attack_27_a_key_that_can_never_attest_is_not_approved(cp, ns, start_operator, kind):
+    spine.make_cluster(cp, ns)
+    start_operator(ns)
+    uuid = spine.new_uuid()
+    made(cp, "mach", ns, {"id": uuid}, "m")
+    made(cp, "ak", ns, {"publicKey": NEVER[kind](), "uuid": uuid}, "never")
+    key = spine.wait_condition(cp, ns, "ak", "never", "Approved", "InvalidKey")
+    said = spine.condition(key, "Approved")
+    assert said["status"] == "False" and "RSA key of 2048 to 4096 bits and exponent 65537" in said["message"]
+    spine.wait_condition(cp, ns, "ak", "never", "Delivered", "NotApproved")
+    # Nor does an administrator's word, which is not used up.
+    approve(cp, ns, "never")
+    settled(cp, ns)
+    key = spine.read(cp, ns, "ak", "never")
+    assert spine.condition(key, "Approved")["reason"] == "InvalidKey" and not owner_uids(key)
+    assert key["metadata"]["annotations"][APPROVED] == "true"
+    assert not spine.read(cp, ns, "secrets", "never") and not mark(spine.read(cp, ns, "mach", "m"), BOUND_AT)
+    # The Machine waits for a key, and takes one.
+    made(cp, "ak", ns, {"publicKey": fast_key(), "uuid": uuid}, "good")
+    spine.wait_condition(cp, ns, "ak", "good", "Approved", "MachineCreated")

@@ -231,8 +231,8 @@ def test_arbitrary_public_key_through_the_api(cp, ns, start_operator):
     uuid = spine.new_uuid()
     spine.made(cp, "mach", ns, {"id": uuid}, "m")
     spine.made(cp, "ak", ns, {"publicKey": "not a key", "uuid": uuid}, "odd")
-    spine.wait_condition(cp, ns, "ak", "odd", "Approved", "MachineCreated")
-    spine.wait_condition(cp, ns, "ak", "odd", "Delivered", "InvalidKey")
+    spine.wait_condition(cp, ns, "ak", "odd", "Approved", "InvalidKey")
+    spine.wait_condition(cp, ns, "ak", "odd", "Delivered", "NotApproved")
     spine.made(cp, "ak", ns, {"publicKey": spine.rsa_key(), "uuid": uuid}, "good")
     spine.wait_condition(cp, ns, "ak", "good", "Approved", "MachineCreated")
 

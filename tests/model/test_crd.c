@@ -389,6 +389,8 @@ Test(model_crd, ak_reasons_are_those_of_the_crd)
 	for (int i = 0; i < AK_N_REASONS; i++) {
 		uses[i].reason = model_ak_reason((enum model_ak_reason)i);
 		uses[i].types = i <= AK_ENDORSEMENT_FAILED ? IN(AK_APPROVED) : IN(AK_DELIVERED);
+		if (i == AK_INVALID_KEY)
+			uses[i].types |= IN(AK_APPROVED);
 	}
 	assert_reasons("attestationkeys.yaml", model_ak_cond_types, AK_N_CONDS, uses, AK_N_REASONS);
 }

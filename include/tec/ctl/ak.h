@@ -25,6 +25,7 @@ struct ctl_ak_view {
 	bool found, deleting;
 	bool verifiable, usable; /* a public key that Trustee can verify; and, when bound, the one
 				    that was bound */
+	bool invalid;            /* not verifiable, and no older operator's: never approved */
 	bool machine;            /* a live Machine has the id that this key names */
 	bool approved, stamped;  /* that Machine is bound to it (what is not a public key: is its
 				    owner); the key carries owner and marks that follow from it */

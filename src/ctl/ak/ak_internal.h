@@ -15,6 +15,7 @@
 /* Why a key is not approved automatically. */
 enum ak_why {
 	AK_WHY_NOT, /* it is */
+	AK_WHY_INVALID,
 	AK_WHY_NO_MACHINE,
 	AK_WHY_NO_CLUSTER,
 	AK_WHY_OTHER_OWNER,

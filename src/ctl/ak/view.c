@@ -35,8 +35,8 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
-/* A key that Trustee cannot verify is approved without being bound: nothing is ever delivered for
- * it, and it holds its Machine against no other. */
+/* What was here before this operator and is not a key that Trustee can verify is approved without
+ * being bound: nothing is ever delivered for it, and it holds its Machine against no other. */
 static enum ctl_ak_do decide_grant(const struct ctl_ak_view *v)
 {
 	if (!v->verifiable || (v->approved && v->usable))
@@ -49,7 +49,7 @@ static enum ctl_ak_do decide_approval(const struct ctl_ak_view *v)
 	if (v->ignored)
 		return CTL_AK_IGNORE; /* before a condition of ours makes it look like an
 					 administrator's */
-	if (v->machine && v->annotated)
+	if (v->machine && v->annotated && !v->invalid)
 		return decide_grant(v);
 	if (v->left_over)
 		return CTL_AK_UNAPPROVE;
@@ -165,6 +165,8 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 	const struct model_cluster *policy = state_cluster_policy(s);
 	enum ak_why why;
 
+	if (l->v.invalid)
+		return AK_WHY_INVALID;
 	if (!l->machine)
 		return AK_WHY_NO_MACHINE;
 	if (!is_free(s, l->ak) && !model_ak_is_of(l->ak, l->machine->obj.uid))
@@ -190,7 +192,7 @@ static void look_bound(const struct state *s, struct ak_look *l, const struct mo
 	bool owned = model_ak_is_of(ak, m->obj.uid);
 
 	l->v.usable = l->v.verifiable && (!named || str_eq(m->bound_spki, ak->spki_sha256));
-	l->v.approved = named || (!l->v.verifiable && owned);
+	l->v.approved = named || (!l->v.verifiable && !l->v.invalid && owned);
 	l->v.stamped = owned && ak->approved_at;
 	l->v.bindable = is_bindable(s, m);
 	l->v.inherited = !named && state_ak_is_inherited(s, ak, m) && l->current == ak;
@@ -205,6 +207,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 	bool judged = ak->cond[AK_APPROVED].status != KOBJ_COND_ABSENT;
 
 	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
+	l->v.invalid = !l->v.verifiable && !state_since_is_older(s, &ak->obj);
 	l->v.annotated = ak->approve_wanted && judged;
 	l->v.ignored = ak->approve_wanted && !judged;
 	if (m && m->id_valid && !m->obj.deleting) {
@@ -415,6 +418,11 @@ static void add_bound_text(const struct ak_look *l, struct strbuf *s)
 static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 {
 	switch (l->why) {
+	case AK_WHY_INVALID:
+		strbuf_adds(s,
+			"spec.publicKey cannot be verified, so this key is never approved. Accepted is one PEM block PUBLIC KEY with an RSA "
+			"key of 2048 to 4096 bits and exponent 65537. Delete this AttestationKey.");
+		return AK_INVALID_KEY;
 	case AK_WHY_NO_MACHINE:
 		strbuf_adds(s, l->ak->uuid
 				       ? "Waiting for a Machine whose spec.id equals spec.uuid."
@@ -473,7 +481,7 @@ static void want_approved(const char *ns, struct ak_look *l)
 		return;
 	}
 	r = why_text(l, &text);
-	if (l->ak->approval_ignored)
+	if (l->ak->approval_ignored && !l->v.invalid)
 		strbuf_addf(&text, " " AK_APPROVAL_IGNORED, l->ak->obj.name, ns);
 	want(l, AK_APPROVED, r, strbuf_str(&text));
 }
