@@ -3,6 +3,10 @@
 #ifndef TEC_TESTS_CTL_KEYS_H
 #define TEC_TESTS_CTL_KEYS_H
 
+#include <string.h>
+
+#include "tec/base/mem.h"
+
 static const char *const test_pem[] = {
 	"-----BEGIN PUBLIC KEY-----\n"
 	"MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAwUAVS6am2HKFSV17KTr6\n"
@@ -41,5 +45,20 @@ static const char *const test_pem[] = {
 	"/QIDAQAB\n"
 	"-----END PUBLIC KEY-----\n",
 };
+
+/* The n-th other key with the name of the first: only the last bits of the modulus differ. */
+static inline char *same_name_as_first(unsigned n)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	cleanup_free char *pem = xstrdup(test_pem[0]);
+	char *tail = strstr(pem, "IDAQAB");
+	const char *digit;
+
+	tail -= tail[-8] == '\n' ? 9 : 8;
+	digit = strchr(digits, *tail);
+	*tail = digits[(size_t)(digit - digits + 1 + n) % 64];
+	return steal_ptr(&pem);
+}
 
 #endif

@@ -796,23 +796,6 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 
 /* ---- keys of one name */
 
-/* The n-th other key with the name of the first: only the last bits of the modulus differ. */
-static char *same_name_as_first(unsigned n)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	cleanup_free char *pem = xstrdup(test_pem[0]);
-	char *tail = strstr(pem, "IDAQAB");
-	const char *digit;
-
-	cr_assert(tail);
-	tail -= tail[-8] == '\n' ? 9 : 8;
-	digit = strchr(digits, *tail);
-	cr_assert(digit);
-	*tail = digits[(size_t)(digit - digits + 1 + n) % 64];
-	return steal_ptr(&pem);
-}
-
 /* Trustee holds what is declared under the one name. */
 static void trustee_holds_list(void)
 {

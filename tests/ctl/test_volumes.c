@@ -370,6 +370,33 @@ Test(ctl_volumes, a_key_whose_secret_is_torn_away_is_not_gone_before_the_pod_is)
 		kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name), KBS_OBSERVED_PENDING);
 }
 
+Test(ctl_volumes, of_two_keys_of_one_name_each_is_a_file_and_let_go_alone)
+{
+	cleanup_free char *pem = same_name_as_first(0);
+	char name[300];
+
+	install(VOLUMES);
+	join(15000);
+	world_machine(&w, "b", ID_B, "listener");
+	world_run(&w, 2000);
+	world_ak(&w, "twin", pem, ID_B, "listener");
+	world_run(&w, 20000);
+	identity_of(pem, name);
+	cr_assert(mounts_ak("key") && mounts_ak("twin"));
+	roll_out();
+	cr_assert_eq(
+		kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name), KBS_OBSERVED_PRESENT);
+	fake_api_delete(w.api, &kobj_machine, NS, "b");
+	world_run(&w, 20000);
+	cr_assert(mounts_ak("key") && !mounts_ak("twin"));
+	cr_assert(world_get(&w, &kobj_machine, "b"), "the old Pod may still trust its key");
+	roll_out();
+	cr_assert_null(world_get(&w, &kobj_machine, "b"));
+	cr_assert_eq(
+		kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name), KBS_OBSERVED_PRESENT);
+	cr_assert(delivered());
+}
+
 Test(ctl_volumes, a_secret_that_is_restored_is_no_restart)
 {
 	install(VOLUMES);
