@@ -142,8 +142,8 @@ static void shared_json(const struct kbs_push *p, struct strbuf *out)
 	EACH_ENTRY (p->sync, e) {
 		if (e->kind != KBS_REFVALUE || !is_identity(e))
 			continue;
-		EACH_OBJECT(e, o)
-		add_key(&keys, e, o);
+		EACH_OBJECT (e, o)
+			add_key(&keys, e, o);
 	}
 	if (keys.n)
 		qsort(keys.v, keys.n, sizeof(*keys.v), by_text);

@@ -135,8 +135,7 @@ struct secret *kbs_entry_render(const struct kbs_entry *e)
 
 	if (!e->list)
 		return kbs_object_render(e, e->objects);
-	EACH_OBJECT(e, o)
-	{
+	EACH_OBJECT (e, o) {
 		cleanup_secret struct secret *value = kbs_object_render(e, o);
 
 		strbuf_addc(&list, list.len ? ',' : '[');

@@ -88,8 +88,7 @@ static const struct advice {
 	{SHOW_KEY, "Conflict", "Do what the message says; it names the object that is in the way.",
 		false},
 	{SHOW_KEY, "TooManyKeys",
-		"Somebody registers keys that look like this one. See who approves them: tecctl key list",
-		false},
+		"Delete the keys that were made to look like this one: tecctl key list", false},
 
 	{SHOW_IMAGE, "Computing", "It passes when the values are computed.", true},
 	{SHOW_IMAGE, "NoDigestGiven",
