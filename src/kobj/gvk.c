@@ -23,7 +23,7 @@ static const char *const secret_data[] = {"root", "public_key", /* a Machine's, 
 	NULL};
 static const char *const configmap_data[] = {"kbs-config.toml", "default_cpu.rego",
 	"default_gpu.rego", "resource-policy.rego", "image-pcrs.json", "reference-values.json",
-	"boot-sets.json", "trustees.json",
+	"boot-sets.json", "trustees.json", "deleted",
 	/* a platform's variables, as in /sys/firmware/efi/efivars and mok-variables */
 	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", "MokListRT", "MokListXRT",
 	"MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled", NULL};

@@ -21,6 +21,7 @@ const char *const model_rv_array_names[MODEL_RV_N_ARRAYS] = {
 static void configmap_fini(struct kobj *o)
 {
 	model_pcrs_free(((struct model_configmap *)o)->pcrs);
+	model_record_free(((struct model_configmap *)o)->record);
 }
 
 static void read_array(struct model_configmap *m, struct json_object *entry)
@@ -140,6 +141,10 @@ struct kobj *model_configmap_extract(struct json_object *o, struct err *err)
 			json_get_str(data, MODEL_RV_NAMES));
 		model_configmap_rv_sha256(json_get_str(data, MODEL_RV_NAMES), text, hex);
 		kobj_pack_str(&pack, offsetof(struct model_configmap, data_sha256), hex);
+	} else if (model_record_is_name(json_get_str(o, "metadata/name"))) {
+		text = json_get_str(data, MODEL_RECORD_FILE);
+		m.record = text ? model_record_parse(text) : NULL;
+		m.plain.obj.fini = configmap_fini;
 	} else {
 		read_platform(&m, o);
 	}
