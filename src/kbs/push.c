@@ -280,7 +280,7 @@ static void on_repeat(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	p->repeat_due = true;
+	push_repeat_early(p);
 	push_wake(p);
 }
 
@@ -343,9 +343,7 @@ void kbs_push_free(struct kbs_push *p)
 	timer_fini(&p->repeat_timer);
 	timer_fini(&p->check);
 	timer_fini(&p->serial_wait);
-	push_repeat_drop(p, KBS_RESOURCE, SIZE_MAX);
-	push_repeat_drop(p, KBS_REFVALUE, SIZE_MAX);
-	table_fini(&p->repeated);
+	push_repeat_fini(p);
 	metric_drop(&states, p->target, state_name(p->state));
 	kbs_sync_detach(p->sync, p->t);
 	kbs_sync_target_remove(p->sync, p->target);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of a push: push.c (its states, errors, and which phase acts), and one file
- * for each phase: push_probe.c, push_populate.c, push_run.c, push_check.c. Members are grouped by
- * the phase that they belong to.
+ * for each phase: push_probe.c, push_populate.c, push_run.c, push_check.c; push_repeat.c has what is
+ * revoked once more. Members are grouped by the phase that they belong to.
  */
 #ifndef TEC_KBS_PUSH_INTERNAL_H
 #define TEC_KBS_PUSH_INTERNAL_H
@@ -31,8 +31,10 @@ struct push_request {
 		uint8_t sha256[SHA256_LEN];
 	} * item; /* owned */
 	size_t n, cap;
-	bool stale;     /* the store was found lost since: its answer means nothing */
-	size_t repeats; /* it repeats the first so many revocations of kbs_push.repeat */
+	bool stale; /* the store was found lost since: its answer means nothing */
+	/* Revocations that it repeats, owned, and how many. */
+	struct push_repeat *repeats;
+	size_t n_repeats;
 	/* A message of values: */
 	bool clean; /* it is a clean sentinel with this sum */
 	struct kbs_sum sum;
@@ -42,12 +44,15 @@ struct push_request {
 	struct timer retry;
 };
 
-/* A name of which something was revoked early in our term: sent once more when the last requests of
- * an earlier leader must have arrived. */
+/* A name of which something was revoked, and which is sent once more. */
 struct push_repeat {
-	struct table_link link; /* in kbs_push.repeated; owner: its kind */
+	struct table_link link; /* in push_repeats.names; owner: its kind */
 	struct push_repeat *next;
 	char name[];
+};
+struct push_repeats {
+	struct push_repeat *first[2]; /* by kind, owned */
+	struct table names;           /* of both: each name is there once */
 };
 
 /* Until both policies are confirmed. */
@@ -109,12 +114,12 @@ struct kbs_push {
 	struct push_requests due[2];    /* to be sent again: deliveries, revocations */
 	unsigned n_resources;           /* requests about resources in flight */
 	unsigned allowed;               /* how many of them there may be now */
-	/* What was revoked early, by kind, owned; nothing is added once it is due. */
-	struct push_repeat *repeat[2];
-	struct table repeated;
-	struct timer repeat_timer;
-	bool repeat_due;
-	bool repeat_flying; /* a resource is deleted once more: none is delivered at the same time */
+	/* Repeating. What was revoked early in our term is due when the last requests of an earlier
+	 * leader must have arrived; what conf.each_revoked names, when a store was found lost. */
+	struct push_repeats early, due_again;
+	struct timer repeat_timer; /* not set: nothing is early any more */
+	bool past_due;             /* conf.each_revoked has not named them yet */
+	unsigned n_repeated; /* resources being deleted once more: none is delivered meanwhile */
 
 	/* Checking: what is read back after everything was sent to a store. */
 	bool check_due, checking;
@@ -167,8 +172,19 @@ void push_finish_all_unknown(struct kbs_push *p);
 bool push_keys_are_left(struct kbs_push *p); /* to send, in flight, or waiting for another try */
 /* Sends what fits into the window. True: something waits until the sentinel is dirty. */
 bool push_start_keys(struct kbs_push *p);
-bool push_start_repeat(struct kbs_push *p); /* of a revocation; false: nothing is to be repeated */
-void push_repeat_drop(struct kbs_push *p, enum kbs_kind kind, size_t n); /* the first n */
+bool push_start_repeat(struct kbs_push *p); /* of revocations; false: nothing is to be repeated */
+
+/* ---- push_repeat.c: what is revoked once more */
+void push_repeat_note(struct kbs_push *p, enum kbs_kind kind, const char *name); /* revoked now */
+void push_repeat_early(struct kbs_push *p); /* what was noted is due */
+/* What conf.each_revoked names is due; false: that is not known yet. */
+bool push_repeat_past(struct kbs_push *p);
+/* The next one that is due and is not wanted again; NULL: none. Borrowed until it is taken. */
+const char *push_repeat_next(struct kbs_push *p, enum kbs_kind kind);
+void push_repeat_take(struct push_request *f, enum kbs_kind kind); /* the next one, by f */
+/* f ends: what it repeated is done, or due again. */
+void push_repeat_end(struct push_request *f, bool done);
+void push_repeat_fini(struct kbs_push *p);
 
 /* ---- push_check.c: reads back what was confirmed; what is missing becomes unknown */
 void push_check_start(struct kbs_push *p);

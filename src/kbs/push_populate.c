@@ -73,12 +73,12 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 	(void)answer;
 	p->serial = false;
 	if (err_is_set(err)) {
-		if (err->http != 413 || f->n + f->repeats < 2) {
+		if (err->http != 413 || f->n + f->n_repeats < 2) {
 			push_serial_failed(p, f, "reference values", err);
 			return;
 		}
 		/* Trustee does not accept so much at once. */
-		p->batch_max = (f->n + f->repeats) / 2;
+		p->batch_max = (f->n + f->n_repeats) / 2;
 		push_finish_unknown(f);
 		push_wake(p);
 		return;
@@ -93,7 +93,6 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 	p->clean = f->clean;
 	p->stored_sum = f->sum;
 	p->shared_emptied = p->shared_emptied || f->empties_shared;
-	push_repeat_drop(p, KBS_REFVALUE, f->repeats);
 	push_finish_confirmed(f);
 	push_wake(p);
 }
@@ -184,13 +183,29 @@ bool push_values_are_left(struct kbs_push *p, bool *empties_shared)
 	return *empties_shared || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
 }
 
+/* The array of all identities into the message; false: it is too large, and the push has failed. */
+static bool add_shared(struct kbs_push *p, struct kbs_values *m)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	shared_json(p, &text);
+	if (kbs_values_body_len(m, strlen(SHARED_NAME), text.len) <= SHARED_MAX) {
+		kbs_values_add(m, SHARED_NAME, strbuf_str(&text), text.len);
+		return true;
+	}
+	err_set(&err, ERR_INVALID,
+		"all identities in one value are more than Trustee accepts at once; "
+		"spec.trustee.keyIsolation PerMachine has no such limit");
+	push_fail(p, &err);
+	return false;
+}
+
 void push_start_values(struct kbs_push *p, bool empties_shared)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct push_request *f = push_request_new(p);
 	bool identities = false;
-	struct err err = ERR_INIT;
 	struct kbs_entry *e;
 
 	add_sentinel(p, NULL, &m);
@@ -202,17 +217,8 @@ void push_start_values(struct kbs_push *p, bool empties_shared)
 	f->empties_shared = empties_shared && !p->shared_mode;
 	if (f->empties_shared)
 		kbs_values_add(&m, SHARED_NAME, "[]", 2);
-	if (identities && p->shared_mode) {
-		shared_json(p, &text);
-		if (kbs_values_body_len(&m, strlen(SHARED_NAME), text.len) > SHARED_MAX) {
-			err_set(&err, ERR_INVALID,
-				"all identities in one value are more than Trustee accepts at once; "
-				"spec.trustee.keyIsolation PerMachine has no such limit");
-			push_fail(p, &err);
-			return;
-		}
-		kbs_values_add(&m, SHARED_NAME, strbuf_str(&text), text.len);
-	}
+	if (identities && p->shared_mode && !add_shared(p, &m))
+		return;
 	send_values(f, &m);
 }
 
@@ -241,23 +247,25 @@ void push_repeat_values(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
 	struct push_request *f = push_request_new(p);
+	bool identities = false;
+	const char *name;
 
 	add_sentinel(p, NULL, &m);
-	for (const struct push_repeat *a = p->repeat[KBS_REFVALUE]; a && f->repeats < p->batch_max;
-		a = a->next, f->repeats++) {
-		const struct kbs_entry *e = kbs_entry_find(p->sync, KBS_REFVALUE, a->name);
-		cleanup_secret struct secret *value = NULL;
-		size_t len;
+	while (f->n_repeats < p->batch_max && (name = push_repeat_next(p, KBS_REFVALUE)) != NULL) {
+		const struct kbs_entry *e = kbs_entry_find(p->sync, KBS_REFVALUE, name);
+		bool is_list = e && e->objects && !p->shared_mode; /* else the array has them */
+		cleanup_secret struct secret *value = is_list ? kbs_entry_render(e) : NULL;
+		size_t len = value ? secret_len(value) : 4;
 
-		if (e && e->objects && p->shared_mode && is_identity(e))
-			continue; /* it is in the array */
-		if (e && e->objects)
-			value = kbs_entry_render(e);
-		len = value ? secret_len(value) : 4;
-		if (f->repeats && kbs_values_body_len(&m, strlen(a->name), len) > p->conf.max_body)
+		if (f->n_repeats && kbs_values_body_len(&m, strlen(name), len) > p->conf.max_body)
 			break;
-		kbs_values_add(&m, a->name, value ? (const char *)secret_peek(value) : NULL, len);
+		identities = identities || str_starts(name, KBS_IDENTITY_PREFIX);
+		kbs_values_add(
+			&m, name, value ? (const char *)secret_peek(value) : NULL, value ? len : 0);
+		push_repeat_take(f, KBS_REFVALUE);
 	}
+	if (identities && p->shared_mode && !add_shared(p, &m))
+		return;
 	send_values(f, &m);
 }
 

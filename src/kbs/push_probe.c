@@ -64,6 +64,7 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 	TAILQ_FOREACH (f, &p->in_flight, link)
 		f->stale = true;
 	kbs_sync_assume(p->sync, p->t, false);
+	p->past_due = p->conf.each_revoked != NULL; /* it may be an older one, which was put back */
 	push_set_state(p, KBS_TARGET_POPULATING);
 }
 

@@ -59,6 +59,7 @@ void push_finish_unknown(struct push_request *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		kbs_sync_finish(f->p->sync, f->p->t, f->item[i].e, false, NULL);
+	push_repeat_end(f, false);
 	request_free(f);
 }
 
@@ -69,40 +70,7 @@ void push_finish_all_unknown(struct kbs_push *p)
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		while (!TAILQ_EMPTY(all[i]))
 			push_finish_unknown(TAILQ_FIRST(all[i]));
-	p->n_resources = 0;
-	p->repeat_flying = false;
-}
-
-/* ---- revocations that are repeated */
-
-static void note_revoked(struct kbs_push *p, enum kbs_kind kind, const char *name)
-{
-	uint32_t hash = table_hash_str(name);
-	struct push_repeat *a;
-	size_t len = strlen(name);
-
-	if (!timer_is_set(&p->repeat_timer))
-		return;
-	TABLE_WITH_HASH (a, link, &p->repeated, hash)
-		if (a->link.owner == kind && strcmp(a->name, name) == 0)
-			return; /* a message must not contain a name twice */
-	a = xcalloc(1, sizeof(*a) + len + 1);
-	memcpy(a->name, name, len);
-	a->link.owner = kind;
-	table_add(&p->repeated, &a->link, hash);
-	a->next = p->repeat[kind];
-	p->repeat[kind] = a;
-}
-
-void push_repeat_drop(struct kbs_push *p, enum kbs_kind kind, size_t n)
-{
-	while (n-- && p->repeat[kind]) {
-		struct push_repeat *a = p->repeat[kind];
-
-		p->repeat[kind] = a->next;
-		table_remove(&p->repeated, &a->link);
-		free(a);
-	}
+	p->n_resources = p->n_repeated = 0;
 }
 
 void push_finish_confirmed(struct push_request *f)
@@ -117,9 +85,10 @@ void push_finish_confirmed(struct push_request *f)
 		struct push_item *x = &f->item[i];
 
 		if (x->revoke || x->e->taken_back)
-			note_revoked(p, (enum kbs_kind)x->e->kind, x->e->name);
+			push_repeat_note(p, (enum kbs_kind)x->e->kind, x->e->name);
 		kbs_sync_finish(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
 	}
+	push_repeat_end(f, true);
 	request_free(f);
 }
 
@@ -160,14 +129,13 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 
 	(void)answer;
 	p->n_resources--;
-	p->repeat_flying = false;
+	p->n_repeated -= f->n_repeats > 0;
 	if (err_is_set(err)) {
 		key_failed(f, err);
 		return;
 	}
 	backoff_reset(&p->backoff);
 	push_succeeded(p);
-	push_repeat_drop(p, KBS_RESOURCE, f->repeats);
 	push_finish_confirmed(f);
 	push_wake(p);
 }
@@ -184,7 +152,7 @@ static struct push_request *first_due(struct kbs_push *p, bool revoked)
 
 bool push_start_keys(struct kbs_push *p)
 {
-	while (p->n_resources < p->allowed && !p->repeat_flying) {
+	while (p->n_resources < p->allowed && !p->n_repeated) {
 		struct push_request *f = first_due(p, true);
 		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 
@@ -221,33 +189,30 @@ bool push_keys_are_left(struct kbs_push *p)
 	       kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 }
 
-/* Called when nothing else is left, so that every revocation is confirmed. Of a name that was
- * declared again, or that lists other objects, the value is sent. Keys one at a time: they are few.
- */
+/* Called when nothing else is left, so that every revocation is confirmed. Of a name that lists
+ * other objects, the value is sent. A window of them at a
+ * time, so that what is wanted meanwhile waits for no more than that. */
 bool push_start_repeat(struct kbs_push *p)
 {
-	const struct push_repeat *a;
-	struct push_request *f;
-
-	if (!p->repeat_due)
-		return false;
-	if (p->repeat[KBS_REFVALUE]) {
+	if (!push_repeat_past(p))
+		return true;
+	if (push_repeat_next(p, KBS_REFVALUE)) {
 		push_repeat_values(p);
 		return true;
 	}
-	while ((a = p->repeat[KBS_RESOURCE]) && kbs_sync_object(p->sync, KBS_RESOURCE, a->name))
-		push_repeat_drop(p, KBS_RESOURCE, 1);
-	p->repeat_due = a != NULL;
-	if (!a)
+	if (!push_repeat_next(p, KBS_RESOURCE))
 		return false;
 	if (p->clean || p->sent) {
 		push_start_dirty(p);
 		return true;
 	}
-	f = push_request_new(p);
-	f->repeats = 1;
-	p->n_resources++;
-	p->repeat_flying = true;
-	(void)kbs_admin_delete_resource(p->transport, &p->ops, a->name, on_key, f);
+	while (p->n_resources < p->allowed && push_repeat_next(p, KBS_RESOURCE)) {
+		struct push_request *f = push_request_new(p);
+
+		push_repeat_take(f, KBS_RESOURCE);
+		p->n_resources++;
+		p->n_repeated++;
+		(void)kbs_admin_delete_resource(p->transport, &p->ops, f->repeats->name, on_key, f);
+	}
 	return true;
 }

@@ -225,3 +225,89 @@ Test(kbs_push_order, repetitions_survive_errors_and_fit_into_messages)
 		cr_assert_str_eq(fake_kbs_value(kbs, name), "null");
 	}
 }
+
+/* ---- a store that was set back */
+
+static const char *past[8];
+
+static bool past_known;
+
+static bool each_past(
+	void *arg, void (*fn)(void *fn_arg, enum kbs_kind kind, const char *name), void *fn_arg)
+{
+	for (size_t i = 0; past_known && past[i]; i++)
+		fn(fn_arg, strchr(past[i], '/') ? KBS_RESOURCE : KBS_REFVALUE, past[i]);
+	return past_known;
+}
+
+static void set_back(void)
+{
+	watched = false;
+	fake_kbs_put_resource(kbs, KEY("old"), "{\"key\":\"0\"}");
+	fake_kbs_put_value(kbs, "ak.old", IDENTITY("old"));
+	fake_kbs_put_value(
+		kbs, KBS_SENTINEL, "{\"cluster\":\"c\",\"session\":\"\",\"sum\":\"00\"}");
+}
+
+static void assert_old_is_gone(void)
+{
+	cr_assert_null(fake_kbs_resource(kbs, KEY("old")));
+	cr_assert_str_eq(fake_kbs_value(kbs, "ak.old"), "null");
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
+}
+
+Test(kbs_push_order, what_was_revoked_lately_is_revoked_in_a_store_that_was_set_back)
+{
+	static const char *const names[] = {KEY("old"), "ak.old", KEY("one"), "ak.one", NULL};
+
+	memcpy(past, names, sizeof(names));
+	conf.each_revoked = each_past;
+	life_begin();
+	run(60000);
+	cr_assert_eq(push_status().state, KBS_TARGET_POPULATING, "the past is not known");
+	life_end();
+	past_known = true;
+	in_step();
+	run(30000);
+	assert_in_step("what is wanted again stays");
+	set_back();
+	run(PROBE_MS + 20000);
+	assert_old_is_gone();
+	watched = true;
+	run(1000);
+	assert_in_step("set back");
+	/* Once: neither the next probe nor the next life repeats it. */
+	fake_kbs_forget(kbs);
+	run(2 * PROBE_MS);
+	cr_assert_eq(fake_kbs_count(kbs, "POST", NULL) + fake_kbs_count(kbs, "DELETE", NULL), 0);
+	life_end();
+	life_begin();
+	run(30000);
+	cr_assert_eq(fake_kbs_count(kbs, "DELETE", NULL), 0);
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
+}
+
+Test(kbs_push_order, a_set_back_store_is_not_in_sync_before_and_errors_lose_no_revocation)
+{
+	static const char *const names[] = {
+		KEY("old"), "ak.old", KEY("b"), KEY("c"), "ak.b", "ak.c", NULL};
+
+	memcpy(past, names, sizeof(names));
+	conf.each_revoked = each_past;
+	past_known = true;
+	in_step();
+	for (unsigned every = 2; every < 6; every++) {
+		set_back();
+		fake_kbs_put_resource(kbs, KEY("b"), "{}");
+		fake_kbs_put_value(kbs, "ak.c", "1");
+		fake_kbs_fault(kbs, every, "DELETE", FAKE_KBS_REFUSE, 500, "", NULL);
+		for (int i = 0; i < 2400 && fake_kbs_resource(kbs, KEY("old")); i++) {
+			cr_assert(i < 1900 || push_status().state != KBS_TARGET_IN_SYNC);
+			run(100);
+		}
+		run(60000);
+		assert_old_is_gone();
+		cr_assert_null(fake_kbs_resource(kbs, KEY("b")));
+		cr_assert_str_eq(fake_kbs_value(kbs, "ak.c"), "null");
+	}
+}

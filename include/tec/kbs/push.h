@@ -14,6 +14,8 @@
  *    before its values are there), keys, and the sentinel. When the sentinel does not say that a
  *    policy is there that reads identities as lists, it is of version 0.2.0 or older: then policies
  *    are sent first, after a dirty sentinel.
+ * In both, what was revoked earlier is revoked once more before the sentinel is written: the store
+ * may be an older one.
  * IN_SYNC sends one request per change, in a bounded window, in order per name, revocations before
  * deliveries, the clean sentinel last and debounced, and a probe per interval. A message of
  * reference values carries the dirty sentinel as long as anything is outstanding, and nothing is
@@ -55,6 +57,13 @@ struct kbs_push_conf {
 	 * requests of an earlier leader may have arrived late, and Trustee has no fencing. 0: never
 	 * (there is no lease). */
 	uint32_t repeat_revoked_ms;
+	/* What was revoked lately, by this and earlier processes: a store that was set back holds it
+	 * again, and cannot list it. Calls fn for each name, which are revoked once more whenever
+	 * everything is sent to a store, unless they are wanted. False: they are not known yet, and
+	 * the store is not in sync before they are. NULL: there is none. */
+	bool (*each_revoked)(void *arg,
+		void (*fn)(void *fn_arg, enum kbs_kind kind, const char *name), void *fn_arg);
+	void *revoked_arg;
 };
 
 struct kbs_push;
