@@ -70,6 +70,7 @@ static void declaring_off(struct parts *p)
 	ctl_kind_off(p->machine);
 	ctl_kind_off(p->ak);
 	ctl_kind_off(p->image);
+	ctl_record_off(p->env.record);
 }
 
 static void controllers_off(struct parts *p)

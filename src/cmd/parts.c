@@ -218,6 +218,7 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_in_process = p->embedded != NULL,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
+	p->env.record = ctl_record_new(&p->env);
 	p->since = ctl_since_new(&p->env, &p->state, parts_check, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
@@ -312,6 +313,7 @@ void parts_fini(struct parts *p)
 	srv_certs_free(p->certs);
 	srv_regkey_free(p->regkey);
 	trustees_free(p->trustees);
+	ctl_record_free(p->env.record);
 	ctl_trustee_free(p->trustee); /* the other controllers learn that its servers are gone */
 	ctl_kind_free(p->image);
 	ctl_kind_free(p->ak);

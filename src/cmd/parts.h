@@ -18,6 +18,7 @@
 #include "tec/ctl/env.h"
 #include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/record.h"
 #include "tec/ctl/since.h"
 #include "tec/ctl/trustee.h"
 #include "tec/ctl/unreadable.h"

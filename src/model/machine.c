@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
@@ -81,6 +82,14 @@ static void pack_marks(struct kobj_pack *pack, struct json_object *o, struct mod
 		pack, offsetof(struct model_machine, old_key_sha256), is_hash(old) ? old : NULL);
 }
 
+static int64_t deleted_s(struct json_object *o)
+{
+	const char *at = json_get_str(o, "metadata/deletionTimestamp");
+	int64_t us;
+
+	return at && clock_parse(at, &us) == 0 ? us / 1000000 : 0;
+}
+
 struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -98,6 +107,7 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_MACHINE_FINALIZER);
 	m.by_listener =
 		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
+	m.deleted_s = deleted_s(o);
 	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_machine, id), id);
 	pack_marks(&pack, o, &m);
@@ -120,7 +130,7 @@ char *model_machine_name(const char *uuid)
 }
 
 struct json_object *model_machine_new_json(
-	const char *uuid, const char *cluster_name, const char *cluster_uid)
+	const char *uuid, const char *cluster_name, const char *cluster_uid, bool held)
 {
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
 	struct json_object *o = json_obj(), *meta = json_obj();
@@ -130,6 +140,8 @@ struct json_object *model_machine_new_json(
 	json_add_str(meta, "name", name);
 	json_add(meta, "annotations",
 		json_add_str(json_obj(), MODEL_CREATED_BY_ANNOTATION, MODEL_CREATED_BY_LISTENER));
+	if (held)
+		json_add(meta, "finalizers", kobj_finalizers(NULL, MODEL_MACHINE_FINALIZER));
 	if (cluster_uid)
 		json_add(meta, "ownerReferences",
 			json_push(json_arr(),

@@ -78,19 +78,33 @@ static bool is_near(uint16_t a, uint16_t b)
 	return ahead <= 1 || ahead == EPOCHS - 1;
 }
 
+/* False: no listener made it, or too long ago. */
+static bool take_apart(const char *uuid, uint16_t epoch, uint8_t raw[UUID_LEN], uint16_t *made)
+{
+	if (!uuid || !uuid_valid(uuid, strlen(uuid)))
+		return false;
+	uuid_to_bytes(uuid, raw);
+	if (raw[6] >> 4 != 8 || raw[8] >> 6 != 2)
+		return false;
+	*made = (uint16_t)((raw[6] & 0x0f) << 6 | raw[7] >> 2);
+	return is_near(*made, epoch % EPOCHS);
+}
+
+bool rats_ticket_counts(const char *uuid, uint16_t epoch)
+{
+	uint8_t raw[UUID_LEN];
+	uint16_t made;
+
+	return take_apart(uuid, epoch, raw, &made);
+}
+
 bool rats_ticket_valid(const struct secret *key, const struct rats_ticket_scope *scope,
 	const char *uuid, uint16_t epoch)
 {
 	uint8_t raw[UUID_LEN], m[MAC_LEN], have[MAC_LEN];
 	uint16_t made;
 
-	if (!uuid || !uuid_valid(uuid, strlen(uuid)))
-		return false;
-	uuid_to_bytes(uuid, raw);
-	if (raw[6] >> 4 != 8 || raw[8] >> 6 != 2)
-		return false;
-	made = (uint16_t)((raw[6] & 0x0f) << 6 | raw[7] >> 2);
-	if (!is_near(made, epoch % EPOCHS))
+	if (!take_apart(uuid, epoch, raw, &made))
 		return false;
 	memcpy(have, raw + 8, MAC_LEN);
 	have[0] = (uint8_t)((raw[7] & 3) << 6 | (raw[8] & 0x3f));

@@ -190,7 +190,7 @@ static void post_machine(struct job *j, const struct model_cluster *c)
 {
 	const struct srv_env *env = srv_listener_env(j->base.listener);
 	cleanup_json struct json_object *machine =
-		model_machine_new_json(j->uuid, c->obj.name, c->obj.uid);
+		model_machine_new_json(j->uuid, c->obj.name, c->obj.uid, false);
 
 	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine,
 		srv_api_ms(j->base.req), on_machine_created, j);

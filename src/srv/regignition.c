@@ -237,7 +237,7 @@ static void create_machine(
 	j->base.machine = place;
 	j->minor = minor;
 	memcpy(j->uuid, uuid, sizeof(uuid));
-	machine = model_machine_new_json(uuid, c->obj.name, c->obj.uid);
+	machine = model_machine_new_json(uuid, c->obj.name, c->obj.uid, false);
 	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine, srv_api_ms(r),
 		on_created, j);
 }

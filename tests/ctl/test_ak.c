@@ -60,8 +60,10 @@ static void check(const struct ctl_ak_view *v, enum ctl_ak_do d)
 			alive && v->approved && v->secret == CTL_AK_SECRET_OURS && v->secret_live);
 		break;
 	case CTL_AK_DROP_SECRET_FINALIZER:
-		cr_assert(v->secret_held && v->secret_deleting && v->secret_live && v->revoked &&
-			  gone(v->observed));
+		cr_assert(v->secret_live && v->recorded == CTL_RECORDED);
+		/* fall through */
+	case CTL_AK_RECORD:
+		cr_assert(v->secret_held && v->secret_deleting && v->revoked && gone(v->observed));
 		cr_assert(v->secret == CTL_AK_SECRET_OURS || v->secret == CTL_AK_SECRET_STALE);
 		break;
 	case CTL_AK_DELETE_SECRET:
@@ -145,6 +147,9 @@ static void effect(struct ctl_ak_view *v, enum ctl_ak_do d)
 	case CTL_AK_REVOKE:
 		v->declared = v->fresh = false;
 		v->revoked = true;
+		break;
+	case CTL_AK_RECORD:
+		v->recorded = CTL_RECORD_WAITS;
 		break;
 	case CTL_AK_EXPIRE:
 		v->found = false;
@@ -236,8 +241,11 @@ Test(ctl_ak_decide, every_view_settles)
 	for (uint32_t bits = 0; bits < 1u << BITS; bits++) {
 		for (int n = 0; n < CTL_AK_SECRET_N * GRANTS; n++) {
 			for (size_t f = 0; f < ARRAY_LEN(fars); f++) {
-				if (view_of(bits, n % GRANTS, n / GRANTS, fars[f], &v))
-					settle(&v);
+				if (!view_of(bits, n % GRANTS, n / GRANTS, fars[f], &v))
+					continue;
+				v.recorded =
+					(enum ctl_recorded)((bits + (unsigned)n) % CTL_RECORDED_N);
+				settle(&v);
 			}
 		}
 	}
@@ -285,6 +293,10 @@ Test(ctl_ak_decide, a_secret_without_a_key_never_outlives_the_confirmation)
 		cr_assert_eq(keyless.secret, CTL_AK_SECRET_STALE);
 		cr_assert(keyless.secret_held && keyless.revoked);
 		keyless.observed = KBS_OBSERVED_ABSENT;
+		keyless.recorded = CTL_RECORD_MISSING;
+		settle(&keyless);
+		cr_assert(keyless.secret_held && keyless.recorded == CTL_RECORD_WAITS);
+		keyless.recorded = CTL_RECORDED;
 		settle(&keyless);
 		cr_assert_eq(keyless.secret, CTL_AK_SECRET_ABSENT);
 	}

@@ -113,6 +113,30 @@ Test(ctl_image_values, arrays_alone_do_not_let_an_image_go)
 	cr_assert_null(world_get(&w, &kobj_image, "coreos"));
 }
 
+/* The values are declared again between the confirmation and its record. */
+Test(ctl_image_values, a_change_while_the_revocation_is_recorded_loses_nothing)
+{
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	trustee_takes_all();
+	fake_api_delete(w.api, &kobj_image, NS, "coreos");
+	world_run(&w, 5000);
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++)
+		trustee_takes(model_rv_array_names[i]);
+	trustee_takes(BOOT_A);
+	world_run(&w, 100);
+	cr_assert(world_get(&w, &kobj_image, "coreos"));
+	fake_api_merge(w.api, &kobj_configmap, NS, "trustee-rv-data",
+		"{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+	world_run(&w, 10000);
+	cr_assert_null(world_get(&w, &kobj_image, "coreos"));
+	cr_assert(strstr(
+		json_get_str(json_get_obj(world_get(&w, &kobj_configmap, "tec-revoked-0"), "data"),
+			"deleted"),
+		BOOT_A));
+}
+
 Test(ctl_image_values, a_name_that_appears_in_the_record_is_revoked)
 {
 	world_boot(&w, NULL);

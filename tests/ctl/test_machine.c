@@ -52,6 +52,9 @@ static void check(const struct ctl_machine_view *v, enum ctl_machine_do d)
 		MUST(d == CTL_MACHINE_RECALL || (v->path_revoked && gone(v->observed_key)));
 		break;
 	case CTL_MACHINE_DROP_FINALIZER:
+		MUST(v->recorded == CTL_RECORDED);
+		/* fall through */
+	case CTL_MACHINE_RECORD:
 		MUST(v->found && v->deleting && v->has_finalizer && v->revoked &&
 			gone(v->observed_ids) && (!holds || gone(v->observed_key)));
 		break;
@@ -129,6 +132,9 @@ static void effect(struct ctl_machine_view *v, enum ctl_machine_do d, bool read_
 	case CTL_MACHINE_REVOKE:
 		v->revoked = true;
 		v->declared = false;
+		break;
+	case CTL_MACHINE_RECORD:
+		v->recorded = CTL_RECORD_WAITS;
 		break;
 	case CTL_MACHINE_DROP_FINALIZER:
 		v->has_finalizer = false;
@@ -221,14 +227,20 @@ Test(ctl_machine_decide, every_view_settles_and_no_delivered_key_is_made_again)
 Test(ctl_machine_decide, no_deletion_leaves_a_key_or_waits_for_ever)
 {
 	for (uint32_t bits = 1; bits < 1u << 6; bits += 2) { /* deleting */
-		for (int far = 0; far < 25; far++) {
-			struct ctl_machine_view v = view_of(bits, STATE_LUKS_OK, far / 5, far % 5);
+		for (int far = 0; far < 25 * CTL_RECORDED_N; far++) {
+			struct ctl_machine_view v =
+				view_of(bits, STATE_LUKS_OK, far / 5 % 5, far % 5);
 			bool held = v.has_finalizer, holds = v.id_ok && v.owns_id;
 			bool clear = gone(v.observed_ids) && (!holds || gone(v.observed_key));
 
+			v.recorded = (enum ctl_recorded)(far / 25);
+			clear = clear && v.recorded == CTL_RECORDED;
 			settle(&v, false);
 			MUST((v.found && v.has_finalizer) == (held && !clear));
 			v.observed_key = v.observed_ids = KBS_OBSERVED_ABSENT;
+			settle(&v, false);
+			MUST(!held || v.recorded != CTL_RECORD_MISSING);
+			v.recorded = CTL_RECORDED;
 			settle(&v, false);
 			MUST(!v.has_finalizer);
 		}

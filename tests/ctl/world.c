@@ -95,6 +95,7 @@ void world_boot(struct world *w, const char *controllers)
 		.image_label = w->image_label,
 		.events = l->events,
 		.images_ref = render_images_default};
+	l->env.record = l->record = ctl_record_new(&l->env);
 	l->since = ctl_since_new(&l->env, &l->state, on_since, w);
 	l->trustee = ctl_trustee_new(&l->env);
 	l->cluster = ctl_cluster_new(&l->env);
@@ -133,6 +134,7 @@ void world_kill(struct world *w)
 
 	if (!l)
 		return;
+	ctl_record_free(l->record);
 	ctl_trustee_free(l->trustee);
 	ctl_kind_free(l->image);
 	ctl_kind_free(l->ak);
@@ -183,8 +185,8 @@ static void see_machine(struct world *w, const char *id, const char *name)
 void world_machine(struct world *w, const char *name, const char *id, const char *by)
 {
 	struct json_object *cluster = world_get(w, &kobj_cluster, "tec");
-	struct json_object *o = model_machine_new_json(
-		id, cluster ? "tec" : NULL, cluster ? json_get_str(cluster, "metadata/uid") : NULL);
+	struct json_object *o = model_machine_new_json(id, cluster ? "tec" : NULL,
+		cluster ? json_get_str(cluster, "metadata/uid") : NULL, false);
 
 	json_add_str(json_get_obj(o, "metadata"), "name", name);
 	if (!by) {

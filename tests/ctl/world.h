@@ -13,6 +13,7 @@
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
+#include "tec/ctl/record.h"
 #include "tec/ctl/since.h"
 #include "tec/ctl/trustee.h"
 #include "tec/k8s/watch.h"
@@ -35,6 +36,7 @@ struct life {
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events;
 	struct ctl_env env;
+	struct ctl_record *record;
 	struct ctl_since *since;
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;

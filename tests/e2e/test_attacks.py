@@ -1199,6 +1199,11 @@ def test_attack_08_revocation_waits_for_no_other_list(cp, ns, tmp_path, make_wor
         silent.append(True)
         world.op.restart()  # and ready: the listeners read none of them
         spine.delete(cp, ns, "mach", f"machine-{uuid}")
+        if lists == "configmaps":  # where it is recorded, before the finalizer goes
+            world.until(lambda: not world.kbs.has_value(identity_name(pem)), "the end of the identity")
+            if world.watcher:
+                world.until(lambda: not Held(world.kbs.dump()).resources, "the end of the key")
+            silent.clear()
         world.gone(uuid, timeout=40)
         assert not world.kbs.has_value(identity_name(pem))
         if world.watcher:

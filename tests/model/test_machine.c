@@ -144,7 +144,7 @@ Test(model_machine, refuses_what_is_no_machine)
 
 Test(model_machine, the_listeners_json_is_read_back_as_the_listeners)
 {
-	cleanup_json struct json_object *o = model_machine_new_json(UUID, "tec", "c-1");
+	cleanup_json struct json_object *o = model_machine_new_json(UUID, "tec", "c-1", true);
 	struct err err = ERR_INIT;
 	cleanup_kobj const struct kobj *k = NULL;
 
@@ -163,7 +163,7 @@ Test(model_machine, the_listeners_json_is_read_back_as_the_listeners)
 
 Test(model_machine, without_a_cluster_it_has_no_owner)
 {
-	cleanup_json struct json_object *o = model_machine_new_json(UUID, NULL, NULL);
+	cleanup_json struct json_object *o = model_machine_new_json(UUID, NULL, NULL, false);
 
 	cr_assert_null(json_get(o, "metadata/ownerReferences"));
 }

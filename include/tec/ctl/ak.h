@@ -10,6 +10,7 @@
 
 #include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
+#include "tec/ctl/record.h"
 
 /* The Secret of this name. */
 enum ctl_ak_secret {
@@ -48,6 +49,7 @@ struct ctl_ak_view {
 	bool revoked; /* nothing of this key, or of the stale Secret, is declared, and a tombstone
 			 says so */
 	enum kbs_observed observed; /* of what has to be revoked or is declared */
+	enum ctl_recorded recorded; /* that it was revoked */
 	bool confirmed; /* a live answer showed that the cached version of this key is current */
 	bool overdue;   /* past pendingTTL (only what a listener made) */
 	bool status_ok;
@@ -65,6 +67,7 @@ enum ctl_ak_do {
 	CTL_AK_ADD_SECRET_FINALIZER,
 	CTL_AK_DECLARE,
 	CTL_AK_REVOKE,
+	CTL_AK_RECORD, /* that the identity was revoked: ctl/record.h */
 	CTL_AK_DELETE_SECRET,
 	CTL_AK_DROP_SECRET_FINALIZER,
 	CTL_AK_EXPIRE,

@@ -14,6 +14,8 @@
 #include "tec/render/trustee.h"
 #include "tec/state/state.h"
 
+struct ctl_record;
+
 struct ctl_kbs_place {
 	const char *url;            /* "https://name:port" */
 	const char *connect_to;     /* "addr:port"; NULL: as the URL says */
@@ -35,6 +37,7 @@ struct ctl_env {
 		const char *label, ctl_label_fn done, void *done_arg);
 	void *image_label_arg;
 	struct k8s_events *events;
+	struct ctl_record *record; /* ctl/record.h; of a TrustedExecutionCluster's namespace */
 	struct render_images images_ref;
 	struct render_kbsconfig_images kbsconfig_images; /* of ctl/kbsconfig alone */
 	/* Of the options of these names, for Jobs that fetch their image; NULL: none. */

@@ -10,6 +10,7 @@
 
 #include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
+#include "tec/ctl/record.h"
 #include "tec/state/machine.h"
 
 /* All that decide looks at. What is observed of several names is the worst of them. */
@@ -38,6 +39,7 @@ struct ctl_machine_view {
 	 * path. */
 	bool declared, revoked, path_revoked;
 	enum kbs_observed observed_key, observed_ids;
+	enum ctl_recorded recorded; /* what has to be known when this Machine is gone */
 	bool status_ok;
 };
 
@@ -56,6 +58,7 @@ enum ctl_machine_do {
 	CTL_MACHINE_RECALL,      /* the key only; the Machine stays */
 	CTL_MACHINE_NOTE_RECALL, /* every Trustee confirmed that */
 	CTL_MACHINE_REVOKE,
+	CTL_MACHINE_RECORD, /* that it was deleted: ctl/record.h */
 	CTL_MACHINE_DROP_FINALIZER,
 	CTL_MACHINE_EXPIRE,
 	CTL_MACHINE_APPLY_STATUS,

@@ -59,6 +59,7 @@ struct model_machine {
 	bool id_valid;
 	bool has_finalizer;
 	bool by_listener;
+	int64_t deleted_s; /* deletionTimestamp; 0: it is not being deleted */
 	/* Of marks that are this object's; NULL: there is none. */
 	const char *announced;              /* hashes of disk keys, model_mark_announces() */
 	const char *bound_at;               /* a key was bound to it, ever */
@@ -85,8 +86,9 @@ static inline bool model_machine_delivered(const struct model_machine *m)
 	return m->bound_at || m->delivered_at;
 }
 char *model_machine_name(const char *uuid); /* of one that a listener makes; the caller frees */
-/* What the listener creates; the caller puts it. owner_uid NULL: no owner. */
+/* What the listener creates; the caller puts it. owner_uid NULL: no owner. held: with our finalizer
+ * from the start, so that it does not go before the controller has seen that it was deleted. */
 struct json_object *model_machine_new_json(
-	const char *uuid, const char *cluster_name, const char *cluster_uid);
+	const char *uuid, const char *cluster_name, const char *cluster_uid, bool held);
 
 #endif

@@ -49,6 +49,14 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		log_info(&lc, "identity is being revoked", NULL);
 }
 
+static void record(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct ak_look *l = (const struct ak_look *)look;
+
+	ctl_record_add(k->env->record, MODEL_RECORD_VALUE, l->identity, clock_wall_s(), k->runner,
+		l->secret->obj.name);
+}
+
 /* ---- how acts end */
 
 void ak_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
@@ -288,6 +296,7 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_ADD_SECRET_FINALIZER] = {"add the Secret's finalizer", .start = patch_secret},
 	[CTL_AK_DECLARE] = {"declare the identity", .memory = declare},
 	[CTL_AK_REVOKE] = {"revoke the identity", .memory = revoke},
+	[CTL_AK_RECORD] = {"record the revocation", .memory = record},
 	[CTL_AK_DELETE_SECRET] = {"delete the Secret", .flags = CTL_DO_GONE_IS_FINE,
 		.start = delete_secret},
 	[CTL_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",

@@ -21,6 +21,7 @@ enum ak_why {
 	AK_WHY_OTHER_OWNER,
 	AK_WHY_MANUAL,
 	AK_WHY_YOUNG_MACHINE,
+	AK_WHY_DELETED_ID, /* somebody deleted an earlier Machine with this id */
 	AK_WHY_HAS_KEY,
 	AK_WHY_HAD_KEY,     /* the Machine was bound to another one, which is gone */
 	AK_WHY_WAS_THERE,   /* ... or may have been, before this operator */

@@ -32,6 +32,10 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 						leaves an orphan */
 	if (!v->secret_held)
 		return status_of(v);
+	if (v->recorded == CTL_RECORD_MISSING)
+		return CTL_AK_RECORD;
+	if (v->recorded != CTL_RECORDED)
+		return status_of(v);
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
@@ -144,6 +148,14 @@ static bool is_bindable(const struct state *s, const struct model_machine *m)
 	       (state_machine_luks(s, m) == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
 }
 
+/* A listener that did not know yet that the earlier Machine with this id was deleted has made it. */
+static bool is_of_deleted(const struct state *s, const struct model_machine *m)
+{
+	const struct model_record_entry *e = state_record_of_id(s, m->id);
+
+	return m->by_listener && e && m->obj.created_s >= e->at_s;
+}
+
 /* Against a usable key only: before, the Machine was not bound to any key. */
 static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 {
@@ -181,6 +193,8 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 		return AK_WHY_MANUAL;
 	if (l->ak->by_listener && !model_ak_saw(l->ak, &l->machine->obj))
 		return AK_WHY_YOUNG_MACHINE;
+	if (is_of_deleted(s, l->machine))
+		return AK_WHY_DELETED_ID;
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
 
@@ -332,6 +346,16 @@ static void look_trustee(
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
+/* A Trustee that is set back holds the identity again. */
+static void look_record(const struct ctl_kind *k, struct ak_look *l)
+{
+	const struct ctl_record *r = k->env->record;
+
+	if (l->v.secret_held && l->v.secret_deleting && l->identity[0] &&
+		l->v.observed != KBS_OBSERVED_NONE && ctl_record_is_wanted(r))
+		l->v.recorded = ctl_record_state(r, MODEL_RECORD_VALUE, l->identity, 0);
+}
+
 static void ak_wants(const struct state *s, const char *ns, struct ak_look *l);
 
 int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
@@ -360,6 +384,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 	}
 	look_secret(l, act);
 	look_trustee(s, name, l, act);
+	look_record(k, l);
 	/* Otherwise nothing is left of the key, or only what does not belong to it. */
 	out->over = !o && l->v.secret != CTL_AK_SECRET_STALE;
 	if (o) {
@@ -442,6 +467,10 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 	case AK_WHY_YOUNG_MACHINE:
 		strbuf_adds(s,
 			"The key was registered before its Machine existed, so it may not come from the Machine's node. " HOW_TO_APPROVE);
+		return AK_MANUAL_APPROVAL;
+	case AK_WHY_DELETED_ID:
+		strbuf_adds(s,
+			"An earlier Machine with this id was deleted, and its node registered again. " HOW_TO_APPROVE);
 		return AK_MANUAL_APPROVAL;
 	case AK_WHY_HAS_KEY:
 	case AK_WHY_HAD_KEY:

@@ -12,6 +12,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
+#include "tec/state/record.h"
 
 #define COUNTS_MS   10000
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
@@ -251,11 +252,26 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
 }
 
+/* A sentence, or "". */
+static void add_dropped(const struct ctl_cluster *c, struct strbuf *out)
+{
+	int64_t at_s = state_record_dropped_s(c->env->state);
+	char at[CLOCK_RFC3339_LEN];
+
+	if (at_s < clock_wall_s() - MODEL_RECORD_DAYS * 24 * 60 * 60)
+		return;
+	clock_format(at_s, at);
+	strbuf_addf(out,
+		" Some revocations up to %s are no longer recorded, as there were too many: do not restore a backup of "
+		"Trustee that is older.",
+		at);
+}
+
 static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
 	size_t declared, confirmed, revoking;
-	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+	cleanup_strbuf struct strbuf why = STRBUF_INIT, dropped = STRBUF_INIT;
 	enum kbs_target_state state;
 	enum model_cluster_reason r;
 	bool synced;
@@ -271,11 +287,12 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	    : state == KBS_TARGET_REFUSED                                   ? CLUSTER_REFUSED
 	    : state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC ? CLUSTER_POPULATING
 									    : CLUSTER_NOT_AVAILABLE;
+	add_dropped(c, &dropped);
 	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
 		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
-		"%s%s%zu of %zu values are confirmed, %zu are still to be revoked.",
+		"%s%s%zu of %zu values are confirmed, %zu are still to be revoked.%s",
 		synced ? "" : ctl_trustee_why(c->env->state->sync, &why), synced ? "" : " ",
-		confirmed, declared, revoking);
+		confirmed, declared, revoking, strbuf_str(&dropped));
 }
 
 /* Who can read a disk key besides the node of its Machine. */

@@ -17,6 +17,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/record.h"
 #include "tec/model/mark.h"
 
 #define DAY_S        (24 * 60 * 60)
@@ -125,6 +126,23 @@ static void take_record(struct values *v, const struct model_configmap *rv)
 	v->declared = false; /* some may be declared now; some are of another life */
 }
 
+/* A Trustee that is set back holds the boot set again; the name stays written down until that is
+ * recorded. */
+static bool is_recorded(struct ctl_image *c, const char *name)
+{
+	struct ctl_record *r = c->kind.env->record;
+	enum ctl_recorded recorded;
+
+	if (!str_starts(name, RENDER_BOOT_PREFIX) || !ctl_record_is_wanted(r) ||
+		state_trustee_observed(c->kind.state, KBS_REFVALUE, name) == KBS_OBSERVED_NONE)
+		return true;
+	recorded = ctl_record_state(r, MODEL_RECORD_VALUE, name, 0);
+	if (recorded == CTL_RECORD_MISSING)
+		ctl_record_add(
+			r, MODEL_RECORD_VALUE, name, clock_wall_s(), c->kind.runner, CTL_IMAGE_ALL);
+	return recorded == CTL_RECORDED;
+}
+
 static void forget_gone(struct ctl_image *c)
 {
 	struct values *v = &c->values;
@@ -133,8 +151,10 @@ static void forget_gone(struct ctl_image *c)
 	for (size_t i = 0; i < v->n_known; i++) {
 		struct known *k = &v->known[i];
 
-		if (k->wanted || !state_trustee_gone(state_trustee_observed(
-					 c->kind.state, KBS_REFVALUE, k->name))) {
+		if (k->wanted ||
+			!state_trustee_gone(
+				state_trustee_observed(c->kind.state, KBS_REFVALUE, k->name)) ||
+			!is_recorded(c, k->name)) {
 			v->known[kept++] = *k;
 			continue;
 		}
@@ -369,11 +389,10 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 	kbs_sync_declare(c->kind.state->sync, KBS_REFVALUE, name, o, render_text);
 }
 
+/* What is gone is forgotten when that is recorded: see forget_gone(). */
 static void revoke(struct ctl_image *c, const char *name)
 {
-	if (state_trustee_gone(state_trustee_observed(c->kind.state, KBS_REFVALUE, name)))
-		kbs_sync_forget(c->kind.state->sync, KBS_REFVALUE, name);
-	else
+	if (!state_trustee_gone(state_trustee_observed(c->kind.state, KBS_REFVALUE, name)))
 		kbs_sync_revoke(c->kind.state->sync, KBS_REFVALUE, name);
 }
 

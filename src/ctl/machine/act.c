@@ -67,6 +67,18 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 	log_info(&lc, "key and identity are being revoked", "reason=deleted");
 }
 
+static void record(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+
+	if (l->notes_path)
+		ctl_record_add(k->env->record, MODEL_RECORD_RESOURCE, l->path, clock_wall_s(),
+			k->runner, look->o->name);
+	if (l->notes_id)
+		ctl_record_add(k->env->record, MODEL_RECORD_ID, l->m->id, l->m->deleted_s,
+			k->runner, look->o->name);
+}
+
 /* ---- how acts end */
 
 void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
@@ -231,6 +243,7 @@ const struct ctl_do machine_acts[CTL_MACHINE_N_DO] = {
 	[CTL_MACHINE_NOTE_RECALL] = {"mark the key as revoked", "key revoked until a key is bound",
 		CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_MACHINE_REVOKE] = {"revoke", .memory = revoke},
+	[CTL_MACHINE_RECORD] = {"record the deletion", .memory = record},
 	[CTL_MACHINE_DROP_FINALIZER] = {"remove the finalizer",
 		"Machine released, Trustee holds nothing of it",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},

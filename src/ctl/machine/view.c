@@ -26,6 +26,17 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 	if ((has_path && !state_trustee_gone(v->observed_key)) ||
 		!state_trustee_gone(v->observed_ids)) /* unknown counts as present */
 		return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
+	switch (v->recorded) {
+	case CTL_RECORD_MISSING:
+		return CTL_MACHINE_RECORD;
+	case CTL_RECORD_WAITS: /* for a moment, as a rule */
+		return CTL_MACHINE_NOTHING;
+	case CTL_RECORD_FAILS:
+		return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
+	case CTL_RECORDED:
+	case CTL_RECORDED_N:
+		break;
+	}
 	return CTL_MACHINE_DROP_FINALIZER;
 }
 
@@ -157,6 +168,37 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
+/* The operator's own deletion of a Machine that no key came for: its node may come again. */
+static bool is_expired(const struct state *s, const struct model_machine *m)
+{
+	const struct model_cluster *policy = state_cluster_policy(s);
+
+	return m->by_listener && !m->bound_at && policy && policy->pending_ttl_ms > 0 &&
+	       (m->deleted_s - m->obj.created_s) * 1000 >= policy->pending_ttl_ms;
+}
+
+/* A key that was never delivered is in no backup of a Trustee; an id that another Machine has stays
+ * in use. */
+static void look_record(const struct ctl_kind *k, struct machine_look *l)
+{
+	const struct ctl_record *r = k->env->record;
+	enum ctl_recorded path = CTL_RECORDED, id = CTL_RECORDED;
+
+	if (!l->v.deleting || !l->v.has_finalizer || !l->path[0])
+		return;
+	l->notes_path = l->owns_path && l->v.delivered && ctl_record_is_wanted(r) &&
+			l->v.observed_key != KBS_OBSERVED_NONE;
+	l->notes_id = l->id_owner == l->m && ctl_record_id_counts(r, l->m->id) &&
+		      !is_expired(k->state, l->m);
+	if (l->notes_path)
+		path = ctl_record_state(r, MODEL_RECORD_RESOURCE, l->path, 0);
+	if (l->notes_id)
+		id = ctl_record_state(r, MODEL_RECORD_ID, l->m->id, l->m->deleted_s);
+	l->v.recorded = path > id ? path : id;
+	if (l->v.recorded == CTL_RECORD_FAILS)
+		l->problem = ctl_record_problem(r);
+}
+
 static void look_key(const struct state *s, struct machine_look *l, const struct ctl_act *act)
 {
 	bool shared = state_cluster_shares_keys(s);
@@ -229,6 +271,7 @@ int machine_view_look(
 	look_key(s, l, act);
 	look_trustee(s, l, act);
 	look_recall(s, l, act);
+	look_record(k, l);
 	machine_wants(s, k->env->ns, l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, MACHINE_N_CONDS, o->generation);
 	return ctl_machine_decide(&l->v);
@@ -337,7 +380,12 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 	enum model_machine_cond c = MACHINE_DELIVERED;
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
-	if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.observed_ids)))
+	if (l->problem)
+		WANT(l, c, false, MACHINE_REVOKING,
+			"Every Trustee confirmed that the key and the identity are deleted, but the deletion cannot be recorded: %s. "
+			"Retried automatically.",
+			l->problem);
+	else if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.observed_ids)))
 		WANT(l, c, false, MACHINE_REVOKING,
 			"Waiting until every Trustee confirms that the key and the identity are deleted. %s",
 			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.observed_key),

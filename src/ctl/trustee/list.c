@@ -10,9 +10,13 @@
 
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/render/trustee.h"
+#include "tec/state/record.h"
+
+#define DAY_S (24 * 60 * 60)
 
 struct trustee_server *trustee_list_find(const struct ctl_trustee *c, const char *name)
 {
@@ -56,13 +60,41 @@ void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s)
 	free(s);
 }
 
+struct each {
+	void (*fn)(void *arg, enum kbs_kind kind, const char *name);
+	void *arg;
+};
+
+static void each_entry(void *arg, const struct model_record_entry *e)
+{
+	const struct each *in = arg;
+
+	in->fn(in->arg, e->kind == MODEL_RECORD_RESOURCE ? KBS_RESOURCE : KBS_REFVALUE, e->name);
+}
+
+static bool each_revoked(
+	void *trustee, void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *fn_arg)
+{
+	const struct ctl_trustee *c = trustee;
+	struct each in = {fn, fn_arg};
+
+	if (!k8s_cache_filled(c->env->state->configmaps))
+		return false;
+	state_record_each(
+		c->env->state, clock_wall_s() - MODEL_RECORD_DAYS * DAY_S, each_entry, &in);
+	return true;
+}
+
 static void server_open(struct ctl_trustee *c, struct trustee_server *s, const char *cluster_uid)
 {
 	const struct kbs_push_conf conf = {.target = s->name,
 		.cluster_uid = cluster_uid,
 		.read_back = true,
 		.window = c->window,
-		.repeat_revoked_ms = c->env->repeat_revoked_ms};
+		.repeat_revoked_ms = c->env->repeat_revoked_ms,
+		/* The store of this process is the API's: they are set back together. */
+		.each_revoked = trustee_desc_is_here(c->env, &s->desc) ? NULL : each_revoked,
+		.revoked_arg = c};
 
 	free(s->cluster_uid);
 	s->cluster_uid = xstrdup(cluster_uid);

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two books, revocations and ids, with a list of what waits for each. A write is the whole text of
+ * one ConfigMap, created, or patched under the version that the cache shows: a conflict is written
+ * again with what came in between. What is too old is left out of each write.
+ */
+#include "config.h"
+
+#include "tec/ctl/record.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "ctl_internal.h"
+#include "tec/base/backoff.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/table.h"
+#include "tec/loop/timer.h"
+#include "tec/rats/ticket.h"
+#include "tec/render/regkey.h"
+
+#define DAY_S     (24 * 60 * 60)
+#define GATHER_MS 300   /* what is deleted together is written together */
+#define FULL_MS   10000 /* until it is looked whether ids have ended */
+/* A listener may still have the key before, so long after another was made. */
+#define SETTLE_S 60
+
+enum book { REVOKED, IDS, N_BOOKS };
+
+struct waiting {
+	struct table_link link; /* by name */
+	TAILQ_ENTRY(waiting) next;
+	enum model_record_kind kind;
+	int64_t at_s;
+	struct ctl_runner *waker; /* borrowed */
+	char *key;                /* owned */
+	char name[];
+};
+TAILQ_HEAD(waitings, waiting);
+
+struct ctl_record {
+	const struct ctl_env *env; /* borrowed */
+	struct op_scope ops;
+	struct op *call;
+	struct timer due;
+	struct backoff backoff;
+	struct waitings waiting[N_BOOKS]; /* owned, oldest first */
+	struct table by_name;
+	bool ids_first;    /* in the last turn */
+	int64_t ids_end_s; /* ctl_record_end_ids() */
+	char problem[256];
+};
+
+/* ---- what waits */
+
+static enum book book_of(enum model_record_kind kind)
+{
+	return kind == MODEL_RECORD_ID ? IDS : REVOKED;
+}
+
+/* Any with this name; key NULL: of any key. */
+static struct waiting *find(const struct ctl_record *r, enum model_record_kind kind,
+	const char *name, const struct ctl_runner *waker, const char *key)
+{
+	struct waiting *w;
+
+	TABLE_WITH_HASH (w, link, &r->by_name, table_hash_str(name))
+		if (w->kind == kind && str_eq(w->name, name) &&
+			(!key || (w->waker == waker && str_eq(w->key, key))))
+			return w;
+	return NULL;
+}
+
+static void waiting_free(struct ctl_record *r, struct waiting *w)
+{
+	TAILQ_REMOVE(&r->waiting[book_of(w->kind)], w, next);
+	table_remove(&r->by_name, &w->link);
+	free(w->key);
+	free(w);
+}
+
+static void wake_all(struct ctl_record *r)
+{
+	struct waiting *w;
+
+	for (int b = 0; b < N_BOOKS; b++)
+		TAILQ_FOREACH (w, &r->waiting[b], next)
+			ctl_runner_wake(w->waker, w->key);
+}
+
+/* ---- what a record holds */
+
+static int64_t oldest_s(void)
+{
+	return clock_wall_s() - MODEL_RECORD_DAYS * DAY_S;
+}
+
+static bool id_counts(const struct ctl_record *r, const struct model_record_entry *e)
+{
+	return e->kind == MODEL_RECORD_ID && ctl_record_id_counts(r, e->name);
+}
+
+/* An entry stays when its record is written again. */
+static bool stays(const struct ctl_record *r, enum book b, const struct model_record_entry *e)
+{
+	if (b == REVOKED)
+		return e->kind != MODEL_RECORD_ID && e->at_s >= oldest_s();
+	return id_counts(r, e) &&
+	       (e->at_s >= r->ids_end_s || clock_wall_s() < r->ids_end_s + SETTLE_S);
+}
+
+static size_t count(const struct ctl_record *r, enum book b, const struct model_record *record)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; record && i < record->n; i++)
+		n += stays(r, b, &record->v[i]);
+	return n;
+}
+
+/* Where the next revocations go: the first with a place, else the one with the oldest, which are
+ * dropped. -1: none of them can be written. */
+static int choose(const struct ctl_record *r, bool *drops)
+{
+	char name[sizeof(MODEL_RECORD_REVOKED) + 10];
+	int64_t oldest = INT64_MAX;
+	int best = -1;
+
+	*drops = false;
+	for (unsigned i = 0; i < MODEL_RECORD_MAPS; i++) {
+		const struct model_configmap *m;
+
+		model_record_name(i, name);
+		m = state_configmap(r->env->state, name);
+		if (m && (m->plain.obj.unreadable || m->plain.obj.immutable))
+			continue;
+		if (!m || count(r, REVOKED, m->record) < MODEL_RECORD_ENTRIES) {
+			*drops = false;
+			return (int)i;
+		}
+		*drops = true;
+		if (m->record->newest_s < oldest) {
+			oldest = m->record->newest_s;
+			best = (int)i;
+		}
+	}
+	return best;
+}
+
+/* ---- a write */
+
+static void add_waiting(struct ctl_record *r, enum book b, size_t place, struct strbuf *text)
+{
+	struct waiting *w;
+
+	TAILQ_FOREACH (w, &r->waiting[b], next) {
+		if (place == 0)
+			return;
+		model_record_add(text, w->kind, w->name, w->at_s);
+		place--;
+	}
+}
+
+static void add_old(
+	struct ctl_record *r, enum book b, const struct model_record *record, struct strbuf *text)
+{
+	for (size_t i = 0; record && i < record->n; i++) {
+		const struct model_record_entry *e = &record->v[i];
+
+		if (stays(r, b, e))
+			model_record_add(text, e->kind, e->name, e->at_s);
+	}
+}
+
+static void on_done(void *arg, const struct err *err, const struct k8s_result *result);
+
+static void write_text(struct ctl_record *r, const char *name, enum book b, const char *text)
+{
+	const struct model_configmap *m = state_configmap(r->env->state, name);
+	cleanup_json struct json_object *o = NULL;
+	struct json_object *meta;
+
+	if (m) {
+		o = ctl_patch_of(&m->plain.obj, &meta);
+	} else {
+		o = json_add_str(json_add_str(json_obj(), "apiVersion", "v1"), "kind", "ConfigMap");
+		meta = json_add_str(json_obj(), "name", name);
+		json_add_str(meta, "namespace", r->env->ns);
+		json_add(o, "metadata", meta);
+	}
+	json_add(meta, "labels",
+		json_add_str(
+			json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"),
+			MODEL_RECORD_LABEL, b == IDS ? "ids" : "revoked"));
+	json_add(o, "data", json_add_str(json_obj(), MODEL_RECORD_FILE, text));
+	op_hold(&r->call, m ? k8s_call_merge_patch(r->env->api, &r->ops, &kobj_configmap,
+				      r->env->ns, name, o, on_done, r)
+			    : k8s_call_create(r->env->api, &r->ops, &kobj_configmap, r->env->ns, o,
+				      0, on_done, r));
+}
+
+static void tell_dropped(struct ctl_record *r)
+{
+	const struct model_cluster *c = state_cluster(r->env->state);
+
+	log_warn(NULL, "no place for more revocations, the oldest are forgotten", NULL);
+	if (c)
+		k8s_events_post(r->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
+			"RevocationsForgotten", "Revoke",
+			"More was revoked within %d days than is recorded (ConfigMaps " MODEL_RECORD_REVOKED
+			"N), and the oldest revocations were forgotten. They are not repeated when a Trustee is restored to an "
+			"older state: do not restore a backup that is older than them.",
+			MODEL_RECORD_DAYS);
+}
+
+/* False: nothing of this book can be written now. */
+static bool write_revoked(struct ctl_record *r)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	char name[sizeof(MODEL_RECORD_REVOKED) + 10];
+	const struct model_record *record;
+	bool drops;
+	int map;
+
+	if (TAILQ_EMPTY(&r->waiting[REVOKED]) || (map = choose(r, &drops)) < 0)
+		return false;
+	model_record_name((unsigned)map, name);
+	record = state_record(r->env->state, name);
+	if (drops) {
+		tell_dropped(r);
+		model_record_add(&text, MODEL_RECORD_DROPPED, "-", record->newest_s);
+		record = NULL;
+	}
+	add_waiting(r, REVOKED, MODEL_RECORD_ENTRIES - count(r, REVOKED, record) - drops, &text);
+	add_old(r, REVOKED, record, &text);
+	write_text(r, name, REVOKED, strbuf_str(&text));
+	return true;
+}
+
+static bool write_ids(struct ctl_record *r)
+{
+	const struct model_configmap *m = state_configmap(r->env->state, MODEL_RECORD_IDS);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	size_t n = m ? count(r, IDS, m->record) : 0;
+
+	if (TAILQ_EMPTY(&r->waiting[IDS]) || n >= MODEL_RECORD_IDS_MAX ||
+		(m && m->plain.obj.unreadable))
+		return false;
+	add_waiting(r, IDS, MODEL_RECORD_IDS_MAX - n, &text);
+	add_old(r, IDS, m ? m->record : NULL, &text);
+	write_text(r, MODEL_RECORD_IDS, IDS, strbuf_str(&text));
+	return true;
+}
+
+static void work(void *arg)
+{
+	struct ctl_record *r = arg;
+
+	if (r->call)
+		return;
+	r->ids_first = !r->ids_first; /* one that fails does not hold the other back */
+	if (k8s_cache_filled(r->env->state->configmaps) &&
+		(r->ids_first ? write_ids(r) || write_revoked(r)
+			      : write_revoked(r) || write_ids(r)))
+		return;
+	if (r->by_name.n)
+		timer_set(&r->due, FULL_MS);
+}
+
+static void on_done(void *arg, const struct err *err, const struct k8s_result *result)
+{
+	struct ctl_record *r = arg;
+	bool refused = err->kind == ERR_DENIED || err->kind == ERR_INVALID;
+	bool had_problem = *r->problem;
+
+	if (!err_is_set(err)) {
+		backoff_reset(&r->backoff);
+		r->problem[0] = '\0';
+		ctl_take_answer(r->env->state->configmaps, result->object, true);
+	} else if (refused) {
+		snprintf(r->problem, sizeof(r->problem), "%s", err->text);
+	}
+	if (had_problem != (*r->problem != '\0'))
+		wake_all(r);
+	if (err_is_set(err) && err->kind != ERR_CONFLICT)
+		log_err(LOG_WARN, NULL,
+			"what was deleted cannot be recorded, finalizers stay until then", err);
+	if (r->by_name.n)
+		timer_set(&r->due,
+			err_is_set(err) ? backoff_next(&r->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS)
+					: GATHER_MS);
+}
+
+/* ---- the cache */
+
+static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_record *r = arg;
+	const struct model_record *record = now && model_record_is_name(now->name)
+						    ? ((const struct model_configmap *)now)->record
+						    : NULL;
+	struct waiting *w, *next;
+
+	for (int b = 0; record && b < N_BOOKS; b++) {
+		for (w = TAILQ_FIRST(&r->waiting[b]); w; w = next) {
+			const struct model_record_entry *e =
+				model_record_find(record, w->kind, w->name);
+
+			next = TAILQ_NEXT(w, next);
+			if (!e || e->at_s < w->at_s)
+				continue;
+			ctl_runner_wake(w->waker, w->key);
+			waiting_free(r, w);
+		}
+	}
+}
+
+/* ---- the interface */
+
+bool ctl_record_is_wanted(const struct ctl_record *r)
+{
+	const struct model_cluster *c = state_cluster(r->env->state);
+	bool others = !r->env->kbs_in_process && !(c && c->delivery == MODEL_DELIVERY_VOLUMES);
+
+	for (unsigned i = 0; c && i < c->n_servers; i++)
+		others |= c->server_admin[i] != NULL;
+	return others;
+}
+
+/* One recorded a day ago has a day less left, and may be another deletion of the same name. */
+enum ctl_recorded ctl_record_state(
+	const struct ctl_record *r, enum model_record_kind kind, const char *name, int64_t at_s)
+{
+	int64_t since_s = kind == MODEL_RECORD_ID ? at_s : clock_wall_s() - DAY_S;
+
+	if (state_record_has(r->env->state, kind, name, since_s))
+		return CTL_RECORDED;
+	if (!find(r, kind, name, NULL, NULL))
+		return CTL_RECORD_MISSING;
+	return *r->problem ? CTL_RECORD_FAILS : CTL_RECORD_WAITS;
+}
+
+void ctl_record_add(struct ctl_record *r, enum model_record_kind kind, const char *name,
+	int64_t at_s, struct ctl_runner *waker, const char *key)
+{
+	size_t len = strlen(name);
+	struct waiting *w;
+
+	if (find(r, kind, name, waker, key))
+		return;
+	w = xcalloc(1, sizeof(*w) + len + 1);
+	memcpy(w->name, name, len);
+	w->kind = kind;
+	w->at_s = at_s;
+	w->waker = waker;
+	w->key = xstrdup(key);
+	TAILQ_INSERT_TAIL(&r->waiting[book_of(kind)], w, next);
+	table_add(&r->by_name, &w->link, table_hash_str(name));
+	if (!r->call && !r->backoff.ms)
+		timer_set_earlier(&r->due, GATHER_MS);
+}
+
+const char *ctl_record_problem(const struct ctl_record *r)
+{
+	return r->problem;
+}
+
+bool ctl_record_id_counts(const struct ctl_record *r, const char *id)
+{
+	const struct model_cluster *c = state_cluster(r->env->state);
+
+	if (!c) /* what was handed out for a cluster ends with it */
+		return state_cluster_unknown(r->env->state);
+	return (c->reg_machine == MODEL_REG_AT_KEY ||
+		       model_cluster_announced(c, RENDER_REGKEY_CURRENT)) &&
+	       rats_ticket_counts(id, rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms));
+}
+
+void ctl_record_end_ids(struct ctl_record *r, int64_t before_s)
+{
+	r->ids_end_s = before_s;
+}
+
+bool ctl_record_ids_full(const struct ctl_record *r)
+{
+	const struct model_record *ids = state_record(r->env->state, MODEL_RECORD_IDS);
+	size_t n = 0;
+
+	for (size_t i = 0; ids && ids->n >= MODEL_RECORD_IDS_MAX && i < ids->n; i++)
+		n += id_counts(r, &ids->v[i]) && ids->v[i].at_s >= r->ids_end_s;
+	return n >= MODEL_RECORD_IDS_MAX;
+}
+
+/* ---- life */
+
+struct ctl_record *ctl_record_new(const struct ctl_env *env)
+{
+	struct ctl_record *r = xcalloc(1, sizeof(*r));
+
+	r->env = env;
+	timer_init(&r->due, env->loop, work, r);
+	for (int b = 0; b < N_BOOKS; b++)
+		TAILQ_INIT(&r->waiting[b]);
+	k8s_cache_listen(env->state->configmaps, on_change, r);
+	return r;
+}
+
+void ctl_record_off(struct ctl_record *r)
+{
+	struct waiting *w;
+
+	op_scope_cancel(&r->ops);
+	timer_cancel(&r->due);
+	backoff_reset(&r->backoff);
+	r->problem[0] = '\0';
+	for (int b = 0; b < N_BOOKS; b++)
+		while ((w = TAILQ_FIRST(&r->waiting[b])) != NULL)
+			waiting_free(r, w);
+}
+
+void ctl_record_free(struct ctl_record *r)
+{
+	if (!r)
+		return;
+	ctl_record_off(r);
+	timer_fini(&r->due);
+	table_fini(&r->by_name);
+	free(r);
+}

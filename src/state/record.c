@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* A bounded number of ConfigMaps, each sorted: a lookup needs no index beside them. */
+#include "config.h"
+
+#include "tec/state/record.h"
+
+const struct model_record *state_record(const struct state *s, const char *configmap)
+{
+	const struct model_configmap *m = state_configmap(s, configmap);
+
+	return m ? m->record : NULL;
+}
+
+static const struct model_record *revoked(const struct state *s, unsigned map)
+{
+	char name[sizeof(MODEL_RECORD_REVOKED) + 10];
+
+	model_record_name(map, name);
+	return state_record(s, name);
+}
+
+bool state_record_has(
+	const struct state *s, enum model_record_kind kind, const char *name, int64_t since_s)
+{
+	const struct model_record_entry *e;
+
+	if (kind == MODEL_RECORD_ID) {
+		e = state_record_of_id(s, name);
+		return e && e->at_s >= since_s;
+	}
+	for (unsigned i = 0; i < MODEL_RECORD_MAPS; i++) {
+		e = model_record_find(revoked(s, i), kind, name);
+		if (e && e->at_s >= since_s)
+			return true;
+	}
+	return false;
+}
+
+const struct model_record_entry *state_record_of_id(const struct state *s, const char *id)
+{
+	return model_record_find(state_record(s, MODEL_RECORD_IDS), MODEL_RECORD_ID, id);
+}
+
+void state_record_each(const struct state *s, int64_t since_s,
+	void (*fn)(void *arg, const struct model_record_entry *e), void *arg)
+{
+	for (unsigned i = 0; i < MODEL_RECORD_MAPS; i++) {
+		const struct model_record *r = revoked(s, i);
+
+		for (size_t k = 0; r && k < r->n; k++)
+			if (r->v[k].at_s >= since_s && (r->v[k].kind == MODEL_RECORD_RESOURCE ||
+							       r->v[k].kind == MODEL_RECORD_VALUE))
+				fn(arg, &r->v[k]);
+	}
+}
+
+int64_t state_record_dropped_s(const struct state *s)
+{
+	int64_t at_s = 0;
+
+	for (unsigned i = 0; i < MODEL_RECORD_MAPS; i++) {
+		const struct model_record_entry *e =
+			model_record_find(revoked(s, i), MODEL_RECORD_DROPPED, "-");
+
+		at_s = e && e->at_s > at_s ? e->at_s : at_s;
+	}
+	return at_s;
+}
