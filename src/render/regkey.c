@@ -71,6 +71,14 @@ void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 		out->what = RENDER_REGKEY_NOTHING;
 }
 
+enum render_regkey_do render_regkey_end(
+	const struct render_regkey *current, const struct render_regkey *previous)
+{
+	if (previous->there)
+		return RENDER_REGKEY_DROP_PREVIOUS;
+	return current->there ? RENDER_REGKEY_DROP : RENDER_REGKEY_NOTHING;
+}
+
 struct secret *render_regkey_secret(
 	const struct model_cluster *c, const char *ns, const char *name, const struct secret *key)
 {

@@ -190,7 +190,7 @@ static void post_machine(struct job *j, const struct model_cluster *c)
 {
 	const struct srv_env *env = srv_listener_env(j->base.listener);
 	cleanup_json struct json_object *machine =
-		model_machine_new_json(j->uuid, c->obj.name, c->obj.uid, false);
+		model_machine_new_json(j->uuid, c->obj.name, c->obj.uid, true);
 
 	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine,
 		srv_api_ms(j->base.req), on_machine_created, j);
@@ -303,10 +303,21 @@ static void find_machine(const struct srv_env *env, struct registration *a)
 static int check_uuid(const struct srv_env *env, struct httpd_req *r, const struct model_cluster *c,
 	struct registration *a)
 {
+	struct log_ctx lc = {.kind = "Machine", .ns = env->ns};
+
 	find_machine(env, a);
 	/* Also with AtRequest: nodes come with ids that were handed out before the change. */
 	a->handed_out = *a->uuid && !*a->machine_uid && c->reg_mode != MODEL_REG_MANUAL &&
 			srv_regkey_valid(env->regkey, c, a->uuid);
+	if (a->handed_out && !srv_regkey_filled(env->regkey)) {
+		httpd_reply_error(r, 503, 5, "The ids of deleted Machines are being read");
+		return -1;
+	}
+	if (a->handed_out && srv_regkey_is_deleted(env->regkey, a->uuid)) {
+		log_warn(&lc, "registration refused, the Machine with this id was deleted",
+			"machine=%s peer=%s", a->uuid, log_esc(httpd_req_peer(r)));
+		a->handed_out = false;
+	}
 	if (*a->machine_uid || a->handed_out || c->reg_machine != MODEL_REG_AT_KEY)
 		return 0;
 	if (!*a->uuid)

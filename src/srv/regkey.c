@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One k8s_watch per Secret with a cache of its own, as srv/cert.c has them. What a watch brings is
+ * One k8s_watch per Secret with a cache of its own, as srv/cert.c has them, and one of the record of
+ * deleted ids. What a watch brings is
  * taken only when it is a key of the right length; anything else is logged, and the last good one
  * stays. Its announcement comes by another watch, before it or after it, so it is looked at when
  * the key is used.
@@ -15,6 +16,7 @@
 #include "tec/base/secret.h"
 #include "tec/k8s/cache.h"
 #include "tec/k8s/watch.h"
+#include "tec/model/configmap.h"
 #include "tec/model/content.h"
 #include "tec/rats/ticket.h"
 #include "tec/render/regkey.h"
@@ -39,6 +41,8 @@ struct srv_regkey {
 	char *ns;
 	struct k8s_cache *cache[N_KEYS]; /* NULL: not wanted yet */
 	struct k8s_watch *watch[N_KEYS];
+	struct k8s_cache *deleted; /* ConfigMap MODEL_RECORD_IDS alone; NULL: not wanted yet */
+	struct k8s_watch *deleted_watch;
 	struct secret *key;    /* owned: the current one, announced when it was taken */
 	struct secret *before; /* owned: what it was; signs until settled_ms */
 	uint64_t settled_ms;
@@ -127,29 +131,44 @@ void srv_regkey_free(struct srv_regkey *k)
 		k8s_watch_free(k->watch[i]);
 		k8s_cache_free(k->cache[i]);
 	}
+	k8s_watch_free(k->deleted_watch);
+	k8s_cache_free(k->deleted);
 	secret_free(k->key);
 	secret_free(k->before);
 	free(k->ns);
 	free(k);
 }
 
-static const struct k8s_cache_type cache_type = {extract, sizeof(struct key_obj), NULL, 0};
+static const struct k8s_cache_type key_type = {extract, sizeof(struct key_obj), NULL, 0};
+static const struct k8s_cache_type record_type = {
+	model_configmap_extract, sizeof(struct model_configmap), NULL, 0};
+
+/* Watches the one object of this name. */
+static void watch_one(struct srv_regkey *k, const struct kobj_gvk *gvk, const char *name,
+	struct k8s_cache *cache, struct k8s_watch **out)
+{
+	cleanup_free char *selector = xasprintf("metadata.name=%s", name);
+	struct k8s_watch_conf conf = {
+		.gvk = gvk,
+		.ns = k->ns,
+		.field_selector = selector,
+		.secret = gvk == &kobj_secret,
+	};
+
+	*out = k8s_watch_new(k->loop, k->api, cache, &conf);
+	k8s_watch_start(*out);
+}
 
 void srv_regkey_want(struct srv_regkey *k)
 {
-	for (int i = 0; i < N_KEYS && !k->cache[i]; i++) {
-		cleanup_free char *selector = xasprintf("metadata.name=%s", names[i]);
-		struct k8s_watch_conf conf = {
-			.gvk = &kobj_secret,
-			.ns = k->ns,
-			.field_selector = selector,
-			.secret = true,
-		};
-
-		k->cache[i] = k8s_cache_new(&cache_type);
-		k->watch[i] = k8s_watch_new(k->loop, k->api, k->cache[i], &conf);
-		k8s_watch_start(k->watch[i]);
+	if (k->deleted)
+		return;
+	for (int i = 0; i < N_KEYS; i++) {
+		k->cache[i] = k8s_cache_new(&key_type);
+		watch_one(k, &kobj_secret, names[i], k->cache[i], &k->watch[i]);
 	}
+	k->deleted = k8s_cache_new(&record_type);
+	watch_one(k, &kobj_configmap, MODEL_RECORD_IDS, k->deleted, &k->deleted_watch);
 }
 
 bool srv_regkey_filled(const struct srv_regkey *k)
@@ -157,7 +176,17 @@ bool srv_regkey_filled(const struct srv_regkey *k)
 	for (int i = 0; i < N_KEYS; i++)
 		if (k->cache[i] && !k8s_cache_filled(k->cache[i]))
 			return false;
-	return true;
+	return !k->deleted || k8s_cache_filled(k->deleted);
+}
+
+bool srv_regkey_is_deleted(const struct srv_regkey *k, const char *uuid)
+{
+	const struct kobj *o = k->deleted ? k8s_cache_find(k->deleted, MODEL_RECORD_IDS) : NULL;
+
+	if (o && o->unreadable)
+		return true; /* perhaps */
+	return o && model_record_find(
+			    ((const struct model_configmap *)o)->record, MODEL_RECORD_ID, uuid);
 }
 
 /* What signs: the key before, as long as another listener may not have heard of the current one,

@@ -9,6 +9,7 @@
 #include "ctl/nodes.h"
 #include "tec/base/clock.h"
 #include "tec/ctl/record.h"
+#include "tec/render/regkey.h"
 
 #define DAY_S 86400
 #define MAP   MODEL_RECORD_REVOKED "0"
@@ -264,6 +265,28 @@ Test(ctl_record, without_a_place_an_id_waits_until_all_ids_have_ended)
 	world_run(&w, 50000);
 	cr_assert_eq(id_state(id), CTL_RECORDED);
 	cr_assert_lt(strlen(map_text(MODEL_RECORD_IDS)), (size_t)100);
+}
+
+/* Both registration keys go, and one is made: once. */
+Test(ctl_record, a_full_record_ends_what_was_handed_out)
+{
+	const char *first, *second;
+
+	world_cluster(&w, "tec", AT_KEY);
+	boot(NULL);
+	world_run(&w, 10000);
+	first = xstrdup(world_str(&w, &kobj_secret, RENDER_REGKEY_CURRENT, "metadata/uid"));
+	fill_ids(clock_wall_s());
+	world_run(&w, 10000);
+	second = xstrdup(world_str(&w, &kobj_secret, RENDER_REGKEY_CURRENT, "metadata/uid"));
+	cr_assert_str_neq(first, second);
+	cr_assert_null(world_get(&w, &kobj_secret, RENDER_REGKEY_PREVIOUS));
+	cr_assert_eq(world_events(&w, "RegistrationKeysReplaced"), 1);
+	world_run(&w, 3600 * 1000);
+	cr_assert_str_eq(
+		world_str(&w, &kobj_secret, RENDER_REGKEY_CURRENT, "metadata/uid"), second);
+	free((char *)first);
+	free((char *)second);
 }
 
 /* ---- the whole way */

@@ -96,6 +96,8 @@ RIGHTS = [
     (LISTENER, "", "secrets", "register-server-tls", READ),
     (LISTENER, "", "configmaps", None, ""),
     (LISTENER, "", "configmaps", "tpm-vendor-roots", READ),
+    (LISTENER, "", "configmaps", "tec-deleted-ids", READ),
+    (LISTENER, "", "configmaps", "tec-revoked-0", ""),
     (LISTENER, "coordination.k8s.io", "leases", "tec-operator", ""),
     (LISTENER, "events.k8s.io", "events", None, "create patch"),
     (PCRS, "", "configmaps", None, ""),

@@ -159,6 +159,8 @@ Test(model_machine, the_listeners_json_is_read_back_as_the_listeners)
 	cr_assert(model_machine(k)->id_valid);
 	cr_assert_str_eq(model_machine(k)->owner_uid, "c-1");
 	cr_assert_eq(model_machine(k)->n_owners, 1);
+	cr_assert(model_machine(k)->has_finalizer, "no deletion escapes");
+	cr_assert_eq(model_machine(k)->deleted_s, 0);
 }
 
 Test(model_machine, without_a_cluster_it_has_no_owner)
@@ -166,4 +168,5 @@ Test(model_machine, without_a_cluster_it_has_no_owner)
 	cleanup_json struct json_object *o = model_machine_new_json(UUID, NULL, NULL, false);
 
 	cr_assert_null(json_get(o, "metadata/ownerReferences"));
+	cr_assert_null(json_get(o, "metadata/finalizers"));
 }

@@ -174,6 +174,17 @@ Test(render_regkey, every_state_settles)
 	}
 }
 
+/* Whatever there is, nothing is left after two acts, and the one that may be copied goes last. */
+Test(render_regkey, everything_handed_out_can_be_ended)
+{
+	struct render_regkey there = {.there = true}, gone = {.there = false};
+
+	cr_assert_eq(render_regkey_end(&there, &there), RENDER_REGKEY_DROP_PREVIOUS);
+	cr_assert_eq(render_regkey_end(&gone, &there), RENDER_REGKEY_DROP_PREVIOUS);
+	cr_assert_eq(render_regkey_end(&there, &gone), RENDER_REGKEY_DROP);
+	cr_assert_eq(render_regkey_end(&gone, &gone), RENDER_REGKEY_NOTHING);
+}
+
 Test(render_regkey, the_secret)
 {
 	struct model_cluster c = {.obj = {.name = "tec", .uid = "u-1"}};

@@ -90,17 +90,24 @@ static void drop(struct bare *b, const char *name)
 	loop_drain(b->loop);
 }
 
-Test(srv_regkey, reads_two_secrets_by_their_names_alone)
+Test(srv_regkey, reads_two_secrets_and_a_configmap_by_their_names_alone)
 {
 	struct bare b;
 
 	bare_open(&b);
-	for (size_t i = 0; i < fake_transport_requests(b.ft); i++)
-		cr_assert(strstr(fake_transport_request(b.ft, i)->path,
-				  "fieldSelector=metadata.name%3Dtec-registration-key"),
-			"%s", fake_transport_request(b.ft, i)->path);
+	for (size_t i = 0; i < fake_transport_requests(b.ft); i++) {
+		const char *path = fake_transport_request(b.ft, i)->path;
+
+		cr_assert(
+			strstr(path,
+				strstr(path, "/secrets?")
+					? "=metadata.name%3Dtec-registration-key"
+					: "configmaps?fieldSelector=metadata.name%3Dtec-deleted-ids"),
+			"%s", path);
+	}
 	cr_assert_eq(fake_transport_count(b.ft, "list", "secrets"), 2);
-	cr_assert(srv_regkey_filled(b.k), "neither is there, which is known");
+	cr_assert_eq(fake_transport_count(b.ft, "list", "configmaps"), 1);
+	cr_assert(srv_regkey_filled(b.k), "none is there, which is known");
 	bare_close(&b);
 }
 
@@ -119,6 +126,31 @@ Test(srv_regkey, without_the_key_nothing_is_handed_out_or_taken)
 	cr_assert(srv_regkey_valid(b.k, &b.c, uuid));
 	b.c.reg_mode = MODEL_REG_MANUAL;
 	cr_assert_not(srv_regkey_valid(b.k, &b.c, uuid), "another mode");
+	bare_close(&b);
+}
+
+/* The record may come before the id, change, go, and have lines that are none. */
+Test(srv_regkey, an_id_whose_machine_was_deleted_is_known)
+{
+	cleanup_free char *text = NULL;
+	char uuid[UUID_TEXT_LEN + 1];
+	struct bare b;
+
+	bare_open(&b);
+	put(&b, RENDER_REGKEY_CURRENT, 'a', 32);
+	cr_assert(srv_regkey_make(b.k, &b.c, uuid));
+	cr_assert_not(srv_regkey_is_deleted(b.k, uuid));
+	text = xasprintf("{\"metadata\":{\"name\":\"tec-deleted-ids\"},\"data\":{\"deleted\":"
+			 "\"x\\n1800000000 id %s\\n1800000000 id -\"}}",
+		uuid);
+	fake_api_put(b.api, &kobj_configmap, NS, text);
+	loop_drain(b.loop);
+	cr_assert(srv_regkey_is_deleted(b.k, uuid));
+	cr_assert(srv_regkey_valid(b.k, &b.c, uuid), "its MAC is");
+	cr_assert_not(srv_regkey_is_deleted(b.k, "00000000-0000-8000-8000-000000000000"));
+	fake_api_merge(b.api, &kobj_configmap, NS, "tec-deleted-ids", "{\"data\":null}");
+	loop_drain(b.loop);
+	cr_assert_not(srv_regkey_is_deleted(b.k, uuid));
 	bare_close(&b);
 }
 

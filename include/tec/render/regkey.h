@@ -44,6 +44,9 @@ struct render_regkey_plan {
 void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 	const struct render_regkey *current, const struct render_regkey *previous,
 	struct render_regkey_plan *out);
+/* What ends every id that was handed out, whatever its age: previous deleted, then current. */
+enum render_regkey_do render_regkey_end(
+	const struct render_regkey *current, const struct render_regkey *previous);
 /* The JSON text of a Secret of either name. */
 struct secret *render_regkey_secret(
 	const struct model_cluster *c, const char *ns, const char *name, const struct secret *key);

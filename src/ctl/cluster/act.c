@@ -14,6 +14,8 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/ctl/record.h"
+#include "tec/render/regkey.h"
 
 #define DOING(d, object, number) ((int)(d) | (int)((object) << 8 | (number) << 16))
 #define DO(doing)                ((enum ctl_cluster_do)((doing)&0xff))
@@ -42,6 +44,17 @@ static struct ctl_own *own_of(struct ctl_cluster *c, unsigned object, unsigned n
 
 /* ---- answers: logs and Events */
 
+static void tell_ids_ended(const struct ctl_cluster *c, const struct kobj *cluster)
+{
+	log_warn(NULL, "too many Machines were deleted, ids that were handed out end", NULL);
+	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_WARNING,
+		"RegistrationKeysReplaced", "Register",
+		"More than %d Machines were deleted whose ids were still valid, and no more can be recorded (ConfigMap " MODEL_RECORD_IDS
+		"). Both registration keys were deleted, so every id that was handed out ended: a node that fetched its "
+		"Ignition configuration and has not registered its key yet must be installed again.",
+		MODEL_RECORD_IDS_MAX);
+}
+
 static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
 	unsigned object, const char *name)
 {
@@ -51,6 +64,9 @@ static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, en
 	if (object == CLUSTER_REGKEY) { /* it is rotated, never repaired */
 		log_info(&lc, deleted ? "registration key deleted" : "registration key created",
 			NULL);
+		if (deleted && str_eq(name, RENDER_REGKEY_CURRENT) &&
+			ctl_record_ids_full(c->env->record))
+			tell_ids_ended(c, cluster);
 	} else if (deleted) {
 		log_info(&lc, "token signer deleted, it is no longer used", NULL);
 	} else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use) {

@@ -92,6 +92,8 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 
 	if (str_eq(name, MODEL_RV_CONFIGMAP))
 		c->volumes.dirty = true;
+	if (str_eq(name, MODEL_RECORD_IDS))
+		wake_served(c);
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
 		if (str_eq(cluster_objects.objects[i].name, name))
 			wake_served(c);

@@ -10,6 +10,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/ctl/record.h"
 #include "tec/render/regkey.h"
 
 static const char *const names[CLUSTER_N_REGKEYS] = {
@@ -66,23 +67,37 @@ static bool look_at_both(const struct ctl_cluster *c, struct cluster_look *l)
 	return !l->v.todo;
 }
 
-static struct render_regkey_plan plan_of(
-	const struct ctl_cluster *c, const struct model_cluster *cluster)
+static void look_there(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	struct render_regkey there[CLUSTER_N_REGKEYS])
 {
-	struct render_regkey there[CLUSTER_N_REGKEYS] = {{.there = false}};
-	struct render_regkey_plan plan;
-
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++) {
 		const struct ctl_own *own = &c->regkey[i];
 		const struct model_secret *o = state_secret(c->env->state, own->name);
 
+		there[i] = (struct render_regkey){.there = false};
 		if (o && !o->obj.deleting && is_looked_at(cluster, own) &&
 			ctl_own_state(own, &cluster->obj) == CTL_OWN_GOOD)
 			there[i] = (struct render_regkey){
 				.there = true, .created_s = o->obj.created_s, .content = own->hash};
 	}
+}
+
+/* No more ids of deleted Machines can be remembered, so all that were handed out end. */
+static struct render_regkey_plan plan_of(
+	const struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	struct render_regkey there[CLUSTER_N_REGKEYS];
+	struct render_regkey_plan plan;
+	enum render_regkey_do end;
+
+	look_there(c, cluster, there);
 	render_regkey_plan(clock_wall_s(), is_at_key(cluster), cluster->pending_ttl_ms,
 		&there[CLUSTER_REGKEY_CURRENT], &there[CLUSTER_REGKEY_PREVIOUS], &plan);
+	if (!ctl_record_ids_full(c->env->record))
+		return plan;
+	end = render_regkey_end(&there[CLUSTER_REGKEY_CURRENT], &there[CLUSTER_REGKEY_PREVIOUS]);
+	if (end != RENDER_REGKEY_NOTHING)
+		plan.what = end;
 	return plan;
 }
 
@@ -90,8 +105,15 @@ void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *c
 {
 	struct cluster_look l = {.c = cluster};
 	struct ctl_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
+	struct render_regkey there[CLUSTER_N_REGKEYS];
 
-	if (!copy->text || !look_at_both(c, &l))
+	if (!look_at_both(c, &l))
+		return;
+	look_there(c, cluster, there);
+	/* Without a previous one every id was signed with the current one. */
+	if (there[CLUSTER_REGKEY_CURRENT].there && !there[CLUSTER_REGKEY_PREVIOUS].there)
+		ctl_record_end_ids(c->env->record, there[CLUSTER_REGKEY_CURRENT].created_s);
+	if (!copy->text)
 		return;
 	if (plan_of(c, cluster).what != RENDER_REGKEY_COPY ||
 		!str_eq(copy->text_hash, c->regkey[CLUSTER_REGKEY_CURRENT].hash))
