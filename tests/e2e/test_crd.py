@@ -30,6 +30,10 @@ def reg(**kw):
     return {"registration": kw}
 
 
+def tls(*hashes):
+    return {"tls": {"caSHA256": list(hashes)}}
+
+
 def att(**kw):
     return {"attestation": kw}
 
@@ -127,6 +131,16 @@ CREATE = [
     ("tec", att(platformConfigMaps=[f"p{i}" for i in range(9)]), "Too many"),
     *[("tec", att(platformConfigMaps=[bad]), "Invalid value" if len(bad) < 254 else "Too long")
       for bad in ("", "Upper", "a/b", "a" * 254)],
+    # tls.
+    ("tec", tls("0123456789abcdef" * 4), None),
+    ("tec", tls(*[f"{i:064x}" for i in range(8)]), None),
+    ("tec", tls(*[f"{i:064x}" for i in range(9)]), "Too many"),
+    ("tec", tls("a" * 64, "a" * 64), "Duplicate value"),
+    ("tec", tls("a" * 65), "Too long"),
+    *[("tec", tls(bad), "Invalid value") for bad in ("", "a" * 63, "A" * 64, "g" * 64, "a" * 63 + " ", 7)],
+    ("tec", tls(), "Invalid value"),
+    ("tec", {"tls": {"caSHA256": "a" * 64}}, "Invalid value"),
+    ("tec", {"tls": {}}, None),
     # Machine.
     ("mach", {"id": ID}, None),
     ("mach", {}, "id: Required value"),
