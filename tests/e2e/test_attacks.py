@@ -1271,7 +1271,7 @@ def test_attack_09_sixteen_images_of_sixteen_values(cp, ns, running):
         stop.set()
         thread.join()
     peak = running.memory_kib()["VmHWM"] - running.memory_kib()["RssFile"]
-    assert max(took) < 1, max(took)
+    assert max(took) < (4 if sanitized() else 1), max(took)
     assert sanitized() or peak - before < 40 * 1024, (before, peak)  # which keeps freed memory on purpose
     assert reasons()["image-00"] == "ImageCommitted" and reasons()["image-15"] == "TooManyStates"
     image = spine.read(cp, ns, "ai", "first")
@@ -1356,7 +1356,7 @@ def test_attack_10_greedy_addresses_keep_nobody_off_a_listener(cp, ns, start_ope
         attacker.kill()
     print(f"{greedy} greedy: {good} of {asked}, slowest {slowest * 1000:.0f} ms, {held} held")
     assert good >= asked * 0.99, f"{good} of {asked} requests were served"
-    assert slowest < 2, slowest
+    assert slowest < (4 if sanitized() else 2), slowest
 
 
 # ---- 11

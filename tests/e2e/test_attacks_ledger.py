@@ -81,6 +81,7 @@ def test_attack_24_what_is_wanted_again_stays(make_world):
     deleted(world, uuid, pem)
     assert resource_path(uuid) in world.read("configmaps", REVOKED)["data"][FILE]
     made(world.cp, "mach", world.ns, {"id": uuid}, "again")
+    spine.wait_condition(world.cp, world.ns, "mach", "again", "KeyReady", "KeyMade")  # the listener knows it
     assert spine.register(world.op, pem, uuid)[0] == 201
     world.ready_named("again")
     world.rest()
