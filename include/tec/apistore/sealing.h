@@ -42,12 +42,12 @@ void apistore_sealing_free(struct apistore_sealing *s); /* NULL is fine */
 
 /* Borrowed until the next rotation. */
 const struct secret *apistore_sealing_key(const struct apistore_sealing *s);
-/* The key is DIR/sealing.key: whoever has the directory has it. */
+/* The key is DIR/sealing.key, so a copy of the directory includes it. */
 bool apistore_sealing_is_own(const struct apistore_sealing *s);
 /*
  * A private key in a file of the directory (ca.key, server.key, token.key), which is written sealed under
  * the current key. One that is plain, as version 0.2.0 wrote it, or sealed under an earlier key is read
- * as well. NULL: ERR_NOT_FOUND there is none, ERR_INVALID it is empty or opens with none of the keys.
+ * as well. NULL: ERR_NOT_FOUND: no such file; ERR_INVALID: it is empty, or no key opens it.
  */
 struct secret *apistore_sealing_read(
 	const struct apistore_sealing *s, const char *name, struct err *err) MUST_CHECK;

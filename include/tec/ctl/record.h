@@ -8,9 +8,9 @@
  *
  * Whether a name is written down is read from the cache; only what still waits is in memory, and is
  * added again by those who need it after a restart. Revocations are kept for MODEL_RECORD_DAYS. When
- * every ConfigMap is full, the one with the oldest of them is written anew, and the newest time that
- * it had stays in it. Ids have one ConfigMap; without a place in it they wait until its ids have
- * ended.
+ * every ConfigMap is full, the one with the oldest revocations is overwritten, and keeps the time of
+ * the newest of them. Ids have one ConfigMap; when it is full, further ids wait until those in it
+ * have ended.
  */
 #ifndef TEC_CTL_RECORD_H
 #define TEC_CTL_RECORD_H

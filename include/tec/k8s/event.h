@@ -25,7 +25,7 @@ void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const str
 	enum k8s_event_type type, const char *reason, const char *action, const char *note_fmt, ...)
 	PRINTF_LIKE(7, 8);
 /* The same under a name that follows from about, reason and key: nothing is written while the API
- * server still has it, whoever wrote it and however long ago. */
+ * server still has it, regardless of its author and its age. */
 void k8s_events_post_once(struct k8s_events *e, const struct kobj_gvk *gvk,
 	const struct kobj *about, enum k8s_event_type type, const char *reason, const char *action,
 	const char *key, const char *note_fmt, ...) PRINTF_LIKE(8, 9);

@@ -60,7 +60,7 @@ struct kbs_push_conf {
 	/* What was revoked lately, by this and earlier processes: a store that was set back holds it
 	 * again, and cannot list it. Calls fn for each name, which are revoked once more whenever
 	 * everything is sent to a store, unless they are wanted. False: they are not known yet, and
-	 * the store is not in sync before they are. NULL: there is none. */
+	 * the store is not in sync before they are. NULL: nothing is recorded. */
 	bool (*each_revoked)(void *arg,
 		void (*fn)(void *fn_arg, enum kbs_kind kind, const char *name), void *fn_arg);
 	void *revoked_arg;

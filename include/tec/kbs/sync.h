@@ -79,7 +79,7 @@ enum kbs_observed kbs_sync_observed_in(
 	const struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *object);
 /* The object declared for a name, the first of a list, borrowed; NULL: not declared or revoked. */
 const struct kobj *kbs_sync_object(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
-/* The i-th object of a name, those that wait for a place included; NULL: there are no more. */
+/* The i-th object of a name, those that wait for a place included; NULL: past the last one. */
 const struct kobj *kbs_sync_object_at(
 	const struct kbs_sync *s, enum kbs_kind kind, const char *name, unsigned i);
 /* The one with this metadata.name; NULL: it is not declared. has_place (or NULL): it is in the value. */
