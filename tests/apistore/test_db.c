@@ -5,46 +5,10 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
-#include "apistore/store_dir.h"
-#include "apistore/things.h"
+#include "apistore/store_objects.h"
 #include "tec/apistore/gc.h"
 
-static struct apistore_objects *s;
-
-static void open_store(void)
-{
-	struct err err = ERR_INIT;
-	struct apistore_db *db = store_open(NULL, &err);
-
-	cr_assert_not_null(db, "%s", err.text);
-	s = apistore_objects_new(db, &things, NULL);
-}
-
-static void close_store(void)
-{
-	apistore_objects_free(s);
-	s = NULL;
-}
-
-static void down(void)
-{
-	close_store();
-	store_dir_down();
-}
-
-TestSuite(apistore_db, .init = store_dir_up, .fini = down);
-
-static void commit(void)
-{
-	struct err err = ERR_INIT;
-
-	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
-}
-
-static void put(const struct apistore_key *k, const char *text)
-{
-	json_object_put(apistore_objects_put(s, k, json_of(text)));
-}
+TestSuite(apistore_db, .init = store_dir_up, .fini = store_objects_down);
 
 static void expect_spec(const struct apistore_key *k, int64_t n)
 {

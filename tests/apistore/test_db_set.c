@@ -4,47 +4,11 @@
 
 #include <stdlib.h>
 
-#include "apistore/store_dir.h"
-#include "apistore/things.h"
+#include "apistore/store_objects.h"
 #include "tec/apistore/gc.h"
 #include "tec/apistore/rows.h"
 
-static struct apistore_objects *s;
-
-static void open_store(void)
-{
-	struct err err = ERR_INIT;
-	struct apistore_db *db = store_open(NULL, &err);
-
-	cr_assert_not_null(db, "%s", err.text);
-	s = apistore_objects_new(db, &things, NULL);
-}
-
-static void close_store(void)
-{
-	apistore_objects_free(s);
-	s = NULL;
-}
-
-static void down(void)
-{
-	close_store();
-	store_dir_down();
-}
-
-TestSuite(apistore_db_set, .init = store_dir_up, .fini = down);
-
-static void commit(void)
-{
-	struct err err = ERR_INIT;
-
-	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
-}
-
-static void put(const struct apistore_key *k, const char *text)
-{
-	json_object_put(apistore_objects_put(s, k, json_of(text)));
-}
+TestSuite(apistore_db_set, .init = store_dir_up, .fini = store_objects_down);
 
 static void take_away(const struct apistore_key *k)
 {
