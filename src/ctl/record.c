@@ -94,11 +94,6 @@ static void wake_all(struct ctl_record *r)
 
 /* ---- what a record holds */
 
-static int64_t oldest_s(void)
-{
-	return clock_wall_s() - MODEL_RECORD_DAYS * DAY_S;
-}
-
 static bool id_counts(const struct ctl_record *r, const struct model_record_entry *e)
 {
 	return e->kind == MODEL_RECORD_ID && ctl_record_id_counts(r, e->name);
@@ -108,7 +103,8 @@ static bool id_counts(const struct ctl_record *r, const struct model_record_entr
 static bool stays(const struct ctl_record *r, enum book b, const struct model_record_entry *e)
 {
 	if (b == REVOKED)
-		return e->kind != MODEL_RECORD_ID && e->at_s >= oldest_s();
+		return e->kind != MODEL_RECORD_ID &&
+		       e->at_s >= model_record_oldest_s(clock_wall_s());
 	return id_counts(r, e) &&
 	       (e->at_s >= r->ids_end_s || clock_wall_s() < r->ids_end_s + SETTLE_S);
 }

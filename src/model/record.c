@@ -148,6 +148,11 @@ void model_record_add(
 	strbuf_addf(text, "%" PRId64 " %s %s\n", at_s, words[kind], name);
 }
 
+int64_t model_record_oldest_s(int64_t now_s)
+{
+	return now_s - MODEL_RECORD_DAYS * INT64_C(86400);
+}
+
 bool model_record_is_name(const char *configmap)
 {
 	return str_starts(configmap, MODEL_RECORD_REVOKED) || str_eq(configmap, MODEL_RECORD_IDS);

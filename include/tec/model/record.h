@@ -55,6 +55,8 @@ const struct model_record_entry *model_record_find(
 	const struct model_record *r, enum model_record_kind kind, const char *name);
 void model_record_add(
 	struct strbuf *text, enum model_record_kind kind, const char *name, int64_t at_s);
+/* Revocations before this time (wall clock) are no longer kept. */
+int64_t model_record_oldest_s(int64_t now_s);
 /* The ConfigMap with this name may hold one. */
 bool model_record_is_name(const char *configmap);
 void model_record_name(unsigned map, char out[sizeof(MODEL_RECORD_REVOKED) + 10]);

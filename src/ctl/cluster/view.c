@@ -258,7 +258,7 @@ static void add_dropped(const struct ctl_cluster *c, struct strbuf *out)
 	int64_t at_s = state_record_dropped_s(c->env->state);
 	char at[CLOCK_RFC3339_LEN];
 
-	if (at_s < clock_wall_s() - MODEL_RECORD_DAYS * 24 * 60 * 60)
+	if (at_s < model_record_oldest_s(clock_wall_s()))
 		return;
 	clock_format(at_s, at);
 	strbuf_addf(out,

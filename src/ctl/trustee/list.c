@@ -16,8 +16,6 @@
 #include "tec/render/trustee.h"
 #include "tec/state/record.h"
 
-#define DAY_S (24 * 60 * 60)
-
 struct trustee_server *trustee_list_find(const struct ctl_trustee *c, const char *name)
 {
 	for (struct trustee_server *s = c->servers; s; s = s->next)
@@ -80,8 +78,7 @@ static bool each_revoked(
 
 	if (!k8s_cache_filled(c->env->state->configmaps))
 		return false;
-	state_record_each(
-		c->env->state, clock_wall_s() - MODEL_RECORD_DAYS * DAY_S, each_entry, &in);
+	state_record_each(c->env->state, model_record_oldest_s(clock_wall_s()), each_entry, &in);
 	return true;
 }
 
