@@ -42,15 +42,19 @@ const struct model_record_entry *state_record_of_id(const struct state *s, const
 }
 
 void state_record_each(const struct state *s, int64_t since_s,
-	void (*fn)(void *arg, const struct model_record_entry *e), void *arg)
+	void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *arg)
 {
 	for (unsigned i = 0; i < MODEL_RECORD_MAPS; i++) {
 		const struct model_record *r = revoked(s, i);
 
-		for (size_t k = 0; r && k < r->n; k++)
-			if (r->v[k].at_s >= since_s && (r->v[k].kind == MODEL_RECORD_RESOURCE ||
-							       r->v[k].kind == MODEL_RECORD_VALUE))
-				fn(arg, &r->v[k]);
+		for (size_t k = 0; r && k < r->n; k++) {
+			const struct model_record_entry *e = &r->v[k];
+
+			if (e->at_s >= since_s && e->kind == MODEL_RECORD_RESOURCE)
+				fn(arg, KBS_RESOURCE, e->name);
+			else if (e->at_s >= since_s && e->kind == MODEL_RECORD_VALUE)
+				fn(arg, KBS_REFVALUE, e->name);
+		}
 	}
 }
 

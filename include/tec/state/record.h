@@ -15,7 +15,7 @@ bool state_record_has(
 const struct model_record_entry *state_record_of_id(const struct state *s, const char *id);
 /* What was revoked from Trustee since then, in no order; a name may come twice. */
 void state_record_each(const struct state *s, int64_t since_s,
-	void (*fn)(void *arg, const struct model_record_entry *e), void *arg);
+	void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *arg);
 /* Revocations up to this time had no place any more; 0: all of them are there. */
 int64_t state_record_dropped_s(const struct state *s);
 

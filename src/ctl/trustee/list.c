@@ -58,27 +58,14 @@ void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s)
 	free(s);
 }
 
-struct each {
-	void (*fn)(void *arg, enum kbs_kind kind, const char *name);
-	void *arg;
-};
-
-static void each_entry(void *arg, const struct model_record_entry *e)
-{
-	const struct each *in = arg;
-
-	in->fn(in->arg, e->kind == MODEL_RECORD_RESOURCE ? KBS_RESOURCE : KBS_REFVALUE, e->name);
-}
-
 static bool each_revoked(
 	void *trustee, void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *fn_arg)
 {
 	const struct ctl_trustee *c = trustee;
-	struct each in = {fn, fn_arg};
 
 	if (!k8s_cache_filled(c->env->state->configmaps))
 		return false;
-	state_record_each(c->env->state, model_record_oldest_s(clock_wall_s()), each_entry, &in);
+	state_record_each(c->env->state, model_record_oldest_s(clock_wall_s()), fn, fn_arg);
 	return true;
 }
 
