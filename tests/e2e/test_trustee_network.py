@@ -64,8 +64,9 @@ def test_bad_network(make_world, fault, one_of):
     world.rest(30)
     world.check(gone=[nodes[u] for u in list(nodes)[:10]])
     if one_of >= 5:
-        # On a machine that is busy, what the same takes over a good connection comes on top.
-        assert delivery < max(6 * SLOW, 2 * good + 2)
+        # Far below the 30 s that a name waits which Trustee refuses. Alone it takes 1 to 4 s; what a busy
+        # machine adds shows in the same over a good connection.
+        assert delivery < max(12 * SLOW, 4 * good + 2)
         assert statistics.median(took) < 3 * SLOW
 
 
