@@ -200,8 +200,8 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 	case CTL_INSTALL_READ:
 		return k8s_call_get(api, in->ops, t->gvk, ns, t->name, done, arg);
 	case CTL_INSTALL_DELETE:
-		return k8s_call_delete(
-			api, in->ops, t->gvk, ns, t->name, ctl_install_find(in, i)->uid, done, arg);
+		return k8s_call_delete(api, in->ops, t->gvk, ns, t->name,
+			ctl_install_find(in, i)->uid, NULL, done, arg);
 	case CTL_INSTALL_CREATE:
 	case CTL_INSTALL_APPLY:
 		break;

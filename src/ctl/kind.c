@@ -144,8 +144,8 @@ struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct ko
 struct op *ctl_kind_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const struct kobj *o)
 {
-	return k8s_call_delete(
-		k->env->api, &k->acts.ops, gvk, k->env->ns, o->name, o->uid, ctl_kind_done, a);
+	return k8s_call_delete(k->env->api, &k->acts.ops, gvk, k->env->ns, o->name, o->uid, NULL,
+		ctl_kind_done, a);
 }
 
 struct op *ctl_kind_start_confirm(
@@ -157,7 +157,8 @@ struct op *ctl_kind_start_confirm(
 struct op *ctl_kind_start_expire(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
-	return ctl_kind_delete(k, a, state_kinds[k->conf->of].gvk, l->o);
+	return k8s_call_delete(k->env->api, &k->acts.ops, state_kinds[k->conf->of].gvk, k->env->ns,
+		l->o->name, l->o->uid, l->o->rv, ctl_kind_done, a);
 }
 
 struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,

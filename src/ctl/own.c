@@ -156,7 +156,7 @@ struct op *ctl_own_start(struct ctl_own *own, struct op_scope *ops, enum ctl_own
 			secret_new_copy(secret_peek(own->text), secret_len(own->text)), done, arg);
 	case CTL_OWN_DELETE:
 		return k8s_call_delete(env->api, ops, &kobj_secret, env->ns, own->name,
-			state_secret(env->state, own->name)->obj.uid, done, arg);
+			state_secret(env->state, own->name)->obj.uid, NULL, done, arg);
 	case CTL_OWN_NOTHING:
 	case CTL_OWN_ANNOUNCE:
 		break;

@@ -280,14 +280,17 @@ struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, const char *uid,
-	k8s_result_fn done, void *arg)
+	const char *rv, k8s_result_fn done, void *arg)
 {
 	cleanup_json struct json_object *o = json_obj();
+	struct json_object *preconditions = json_add_str(json_obj(), "uid", uid);
 
 	assert(uid && *uid);
+	if (rv)
+		json_add_str(preconditions, "resourceVersion", rv);
 	json_add_str(o, "apiVersion", "v1");
 	json_add_str(o, "kind", "DeleteOptions");
-	json_add(o, "preconditions", json_add_str(json_obj(), "uid", uid));
+	json_add(o, "preconditions", preconditions);
 	json_add_str(o, "propagationPolicy", "Background");
 	return send_json(&delete, &(struct target){t, scope, gvk, ns, name, done, arg}, o, 0);
 }

@@ -350,10 +350,22 @@ Test(k8s_call, delete_has_a_uid_precondition)
 	for (size_t i = 0; i < ARRAY_LEN(deletes); i++) {
 		got.n = 0;
 		expect("DELETE", MACHINES "/m", deletes[i].status, deletes[i].body);
-		(void)k8s_call_delete(t, &ops, &kobj_machine, "ns", "m", "u-1", on_result, NULL);
+		(void)k8s_call_delete(
+			t, &ops, &kobj_machine, "ns", "m", "u-1", NULL, on_result, NULL);
 		sent("delete", "application/json", DELETE_BODY);
 		cr_assert_eq(got.err.kind, deletes[i].kind, "%zu: %s", i, got.err.text);
 	}
+}
+
+Test(k8s_call, delete_of_the_version_that_was_seen)
+{
+	got.n = 0;
+	expect("DELETE", MACHINES "/m", 409, "{\"reason\":\"Conflict\",\"message\":\"other\"}");
+	(void)k8s_call_delete(t, &ops, &kobj_machine, "ns", "m", "u-1", "17", on_result, NULL);
+	sent("delete", "application/json",
+		"{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":\"u-1\","
+		"\"resourceVersion\":\"17\"},\"propagationPolicy\":\"Background\"}");
+	cr_assert_eq(got.err.kind, ERR_CONFLICT);
 }
 
 Test(k8s_call, answers_that_are_no_object_are_invalid)

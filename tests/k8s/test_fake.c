@@ -57,8 +57,8 @@ static int write_text(enum verb verb, const char *text)
 
 static int delete_uid(const char *uid)
 {
-	k8s_call_delete(
-		fake_transport_seam(fake), &ops, &kobj_machine, "ns", "a", uid, on_result, NULL);
+	k8s_call_delete(fake_transport_seam(fake), &ops, &kobj_machine, "ns", "a", uid, NULL,
+		on_result, NULL);
 	loop_drain(loop);
 	return last_err.http;
 }

@@ -4,7 +4,7 @@
  * (borrowed for the call, NULL on error or when there is none). The rules of writing are
  * built in: apply and apply_status carry the field manager (tec-operator, force) and,
  * when `uid` is given, metadata.uid, so that an absent object is not made; deletes carry a uid
- * precondition; merge patches carry a resourceVersion. AlreadyExists is ERR_CONFLICT with http 409
+ * precondition, and a version when the caller has to have seen the last one; merge patches carry a resourceVersion. AlreadyExists is ERR_CONFLICT with http 409
  * and already_exists set.
  */
 #ifndef TEC_K8S_CALL_H
@@ -57,10 +57,11 @@ struct op *k8s_call_apply_status(struct k8s_transport *t, struct op_scope *scope
 struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *object,
 	k8s_result_fn done, void *arg);
-/* uid is required. NOT_FOUND and a uid that differs are both reported as NOT_FOUND. */
+/* uid is required. NOT_FOUND and a uid that differs are both reported as NOT_FOUND. rv NULL: any
+ * version; one that differs is ERR_CONFLICT. */
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, const char *uid,
-	k8s_result_fn done, void *arg);
+	const char *rv, k8s_result_fn done, void *arg);
 
 /*
  * For a call that was just started and shows its object (not create_only): if the cache holds the

@@ -132,8 +132,8 @@ struct op *trustee_memory_start(
 	if (d == CTL_TRUSTEE_DELETE_MEMORY)
 		return k8s_call_delete(env->api, &c->acts.ops, &kobj_configmap, env->ns,
 			STATE_TRUSTEE_MEMORY,
-			k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY)->uid, done,
-			arg);
+			k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY)->uid, NULL,
+			done, arg);
 	text = text_of(c->servers);
 	o = memory_json(c, text);
 	return k8s_call_apply(env->api, &c->acts.ops, &kobj_configmap, env->ns, o, done, arg);
