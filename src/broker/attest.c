@@ -393,8 +393,6 @@ void broker_attest_resource(struct broker_attest *b, const struct broker_node *n
 	struct err err = ERR_INIT;
 
 	answer_init(out, "resource-get");
-	if (*path == '/') /* one release of the attester sends an empty first segment */
-		path++;
 	if (!token)
 		broker_admin_refuse(out, 401, "TokenNotFound", "Attestation Token not found");
 	else if (read_token(b, n, token, &ear, &err) < 0)

@@ -13,6 +13,7 @@
 
 #define REQUESTS_PER_CONN 100000
 #define SWEEP_MS          10000
+#define RETRY_AFTER_S     5
 #define TOO_LARGE         "payload reached size limit"
 #define AUTH              BROKER_ADMIN_PREFIX "auth"
 #define ATTEST            BROKER_ADMIN_PREFIX "attest"
@@ -25,7 +26,16 @@ struct broker_kbsd {
 	char *issuer, *audience;      /* owned; the strings of admin.auth */
 	struct timer sweep;           /* set while there are handshakes */
 	void (*on_answer)(void *arg, const struct broker_request *r, struct broker_answer *a);
+	void (*on_held)(void *arg, struct broker_held *h);
 	void *arg;
+};
+
+struct held {
+	struct broker_held public;
+	struct broker_kbsd *k;
+	struct httpd_req *req;
+	struct broker_answer answer;
+	char *path;
 };
 
 static struct broker_request request_of(struct httpd_req *req)
@@ -103,20 +113,82 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 	return HTTPD_KNOWN;
 }
 
-static void on_api(struct httpd_req *req, void *arg)
+/* ---- a resource for a node */
+
+static void held_gone(void *arg)
+{
+	struct held *h = arg;
+
+	broker_answer_fini(&h->answer);
+	free(h->path);
+	free(h);
+}
+
+void broker_held_end(struct broker_held *take, const struct err *err)
+{
+	struct held *h = (struct held *)take;
+	struct broker_request r = request_of(h->req);
+
+	if (err) {
+		broker_answer_fini(&h->answer);
+		h->answer =
+			(struct broker_answer){.status = 200, .verb = "resource-get", .type = ""};
+		if (err->kind == ERR_NOT_FOUND)
+			broker_admin_refuse(&h->answer, 404, "ResourceNotFound",
+				"The resource does not exist.");
+		else
+			broker_admin_refuse(
+				&h->answer, 503, "PluginInternalError", "%s", err->text);
+		h->answer.retry_after_s = err->kind == ERR_NOT_FOUND ? 0 : RETRY_AFTER_S;
+	}
+	reply(h->k, h->req, &r, &h->answer); /* h is gone */
+}
+
+static void give_resource(
+	struct broker_kbsd *k, struct httpd_req *req, const char *path, struct broker_answer *take)
+{
+	struct held *h = xcalloc(1, sizeof(*h));
+
+	h->k = k;
+	h->req = req;
+	h->answer = *take;
+	*take = (struct broker_answer){.status = 0};
+	h->path = xstrdup(path);
+	h->public = (struct broker_held){.ops = httpd_req_ops(req), .path = h->path};
+	httpd_req_on_gone(req, held_gone, h);
+	k->on_held(k->arg, &h->public);
+}
+
+static void on_resource(struct broker_kbsd *k, struct httpd_req *req,
+	const struct broker_request *r, const struct broker_node *n)
 {
 	cleanup_broker_answer struct broker_answer a;
+	const char *path = r->target + strlen(RESOURCE);
+
+	path += *path == '/'; /* one release of the attester sends an empty first segment */
+	broker_attest_resource(k->attest, n, path, &a);
+	if (a.status == 200 && k->on_held)
+		give_resource(k, req, path, &a);
+	else
+		reply(k, req, r, &a);
+}
+
+static void on_api(struct httpd_req *req, void *arg)
+{
+	cleanup_broker_answer struct broker_answer a = {.status = 0};
 	struct broker_kbsd *k = arg;
 	struct broker_request r = request_of(req);
 	struct broker_node n = node_of(req);
 
+	if (k->attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE)) {
+		on_resource(k, req, &r, &n);
+		return;
+	}
 	if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH)) {
 		broker_attest_auth(k->attest, &n, &a);
 		timer_set_earlier(&k->sweep, SWEEP_MS);
 	} else if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST)) {
 		broker_attest_attest(k->attest, &n, &a);
-	} else if (k->attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE)) {
-		broker_attest_resource(k->attest, &n, r.target + strlen(RESOURCE), &a);
 	} else if (k->admin.auth.key) {
 		broker_admin(&k->admin, &r, n.now_s, &a);
 	} else {
@@ -167,6 +239,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	k->admin.auth.acls = broker_admin_acls(&k->admin.auth.n_acls);
 	k->attest = conf->attest;
 	k->on_answer = conf->on_answer;
+	k->on_held = conf->on_held;
 	k->arg = conf->arg;
 	h.name = conf->name;
 	h.limits.body = conf->max_body ? conf->max_body : BROKER_KBSD_MAX_BODY;

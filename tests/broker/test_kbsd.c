@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include "attest_world.h"
 #include "broker_fixture.h"
 
 #include "tec/base/log.h"
@@ -196,4 +197,105 @@ Test(broker_kbsd, no_token_and_no_key_is_ever_said_again)
 	log_capture(NULL, NULL);
 	strbuf_fini(&logged);
 	broker_stop(&b);
+}
+
+/* ---- a resource that is held until its owner says */
+
+struct holder {
+	struct world w;
+	struct broker_held *held;
+	char path[64];
+	char *bearer;
+	struct loop *loop;
+	struct broker_kbsd *kbsd;
+};
+
+static void on_held(void *arg, struct broker_held *h)
+{
+	struct holder *x = arg;
+
+	x->held = h;
+	snprintf(x->path, sizeof(x->path), "%s", h->path);
+}
+
+static void holder_start(struct holder *x)
+{
+	struct broker_kbsd_conf conf = {.name = "kbs", .on_held = on_held, .arg = x};
+	cleanup_free char *token = NULL;
+	struct err err = ERR_INIT;
+
+	*x = (struct holder){.loop = loop_new()};
+	world_start(&x->w);
+	approve(&x->w);
+	x->w.node.now_s = clock_wall_s();
+	cr_assert_eq(auth(&x->w), 200);
+	cr_assert_eq(attest(&x->w, NULL, &token), 200);
+	x->bearer = xasprintf("Authorization: Bearer %s\r\n", token);
+	conf.store = x->w.store;
+	conf.attest = x->w.b;
+	x->kbsd = broker_kbsd_new(x->loop, &conf);
+	cr_assert_eq(httpd_listen(broker_kbsd_httpd(x->kbsd), "127.0.0.1:0", &err), 0);
+}
+
+static void holder_stop(struct holder *x)
+{
+	broker_kbsd_free(x->kbsd);
+	world_stop(&x->w);
+	free(x->bearer);
+	loop_free(x->loop);
+}
+
+static struct cli ask_for(struct holder *x, const char *path)
+{
+	struct cli c = cli_open(x->loop, httpd_port(broker_kbsd_httpd(x->kbsd)));
+	cleanup_free char *request =
+		xasprintf("GET " RES "%s HTTP/1.1\r\nHost: a\r\n%s\r\n", path, x->bearer);
+
+	x->held = NULL;
+	cli_send(&c, request);
+	for (int i = 0; i < 200 && !x->held; i++)
+		loop_turn(x->loop, 10);
+	return c;
+}
+
+Test(broker_kbsd, a_held_resource_goes_out_when_its_owner_says_so)
+{
+	static const struct {
+		enum err_kind kind;
+		int status;
+	} rows[] = {{ERR_NONE, 200}, {ERR_NOT_FOUND, 404}, {ERR_TRANSIENT, 503}};
+	struct holder x;
+
+	holder_start(&x);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct err err = ERR_INIT;
+		struct cli c = ask_for(&x, i == 0 ? "/" OWN_PATH : OWN_PATH);
+
+		cr_assert(x.held);
+		cr_expect_str_eq(x.path, OWN_PATH);
+		if (rows[i].kind != ERR_NONE)
+			(void)!err_set(&err, rows[i].kind, "later");
+		broker_held_end(x.held, rows[i].kind == ERR_NONE ? NULL : &err);
+		cr_expect_eq(cli_status(&c), rows[i].status);
+		cli_close(&c);
+	}
+	holder_stop(&x);
+}
+
+Test(broker_kbsd, what_is_refused_is_not_held_and_a_node_that_left_ends_it)
+{
+	struct holder x;
+	struct cli c;
+
+	holder_start(&x);
+	c = ask_for(&x, OTHER_PATH);
+	cr_expect_not(x.held);
+	cr_expect_eq(cli_status(&c), 401);
+	cli_close(&c);
+	c = ask_for(&x, OWN_PATH);
+	cr_assert(x.held);
+	cli_close(&c);
+	for (int i = 0; i < 20; i++) /* freed with the request: ASan sees it otherwise */
+		loop_turn(x.loop, 5);
+	holder_stop(&x);
 }

@@ -21,6 +21,17 @@
 
 struct broker_kbsd;
 
+/* The answer with a resource for a node, until it may go out. It ends with broker_held_end(), or
+ * with the request, and what was started in ops with it. */
+struct broker_held {
+	struct op_scope *ops;
+	const char *path; /* of the resource */
+	void *arg;        /* for its owner */
+};
+/* err: NULL gives the resource; NOT_FOUND: there is none any more; else it is to be asked for again
+ * in a while. */
+void broker_held_end(struct broker_held *take, const struct err *err);
+
 struct broker_kbsd_conf {
 	const char *name;                   /* static; label in logs and metrics */
 	const struct jws_public *admin_key; /* borrowed; NULL: there is no admin API here */
@@ -34,6 +45,8 @@ struct broker_kbsd_conf {
 	struct broker_attest *attest; /* borrowed; NULL: nodes cannot attest */
 	void (*on_answer)(
 		void *arg, const struct broker_request *r, struct broker_answer *a); /* or NULL */
+	/* A node is about to get a resource; NULL: it gets it at once. */
+	void (*on_held)(void *arg, struct broker_held *h);
 	void *arg;
 	/* As of httpd_conf; NULL: JSON of type and detail. */
 	const char *(*error_body)(struct strbuf *out, int status, const char *message);
