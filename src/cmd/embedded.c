@@ -34,9 +34,7 @@ struct embedded {
 	struct broker_attest *attest;
 	struct broker_kbsd *kbsd;
 	bool tls;
-	const char *ns;
-	const struct state *state;
-	struct k8s_events *events;
+	struct embedded_nodes nodes;
 };
 
 /* ---- the signer of tokens */
@@ -100,13 +98,14 @@ static void name_policies(struct broker_policy out[N_POLICIES])
 static const struct kobj *concerned(const struct embedded *e, const struct broker_judged *j,
 	const char *spki, const struct kobj_gvk **gvk)
 {
-	const struct model_machine *m =
-		j->key_proved && j->machine ? state_machine_of_id(e->state, j->machine) : NULL;
+	const struct model_machine *m = j->key_proved && j->machine
+						? state_machine_of_id(e->nodes.state, j->machine)
+						: NULL;
 
 	*gvk = m ? &kobj_machine : &kobj_ak;
 	if (m)
 		return &m->obj;
-	return j->key_proved && *spki ? k8s_cache_first(e->state->aks, 1, spki) : NULL;
+	return j->key_proved && *spki ? k8s_cache_first(e->nodes.state->aks, 1, spki) : NULL;
 }
 
 /* Of "address:port". */
@@ -127,7 +126,7 @@ static void on_judged(void *arg, const struct broker_judged *j)
 	char spki[SHA256_HEX_LEN + 1] = "";
 	const struct kobj_gvk *gvk;
 	const struct kobj *about;
-	struct log_ctx lc = {.ns = e->ns};
+	struct log_ctx lc = {.ns = e->nodes.ns};
 
 	if (j->evidence)
 		bytes_to_hex(j->evidence->ak.sha256, SHA256_LEN, spki);
@@ -145,9 +144,9 @@ static void on_judged(void *arg, const struct broker_judged *j)
 	log_warn(about ? &lc : NULL, "node refused", "peer=%s spki=%s reason=%s text=%s",
 		log_esc(j->peer), spki, reason, log_esc(j->why));
 	if (about) /* without the port, which would make another Event of each try */
-		k8s_events_post(e->events, gvk, about, K8S_EVENT_WARNING, "AttestationRefused",
-			"Attest", "The node at %.*s gets no key. %s", host_len(j->peer), j->peer,
-			j->why);
+		k8s_events_post(e->nodes.events, gvk, about, K8S_EVENT_WARNING,
+			"AttestationRefused", "Attest", "The node at %.*s gets no key. %s",
+			host_len(j->peer), j->peer, j->why);
 }
 
 /* ---- life */
@@ -206,19 +205,25 @@ struct kbs_transport *embedded_transport(struct embedded *e)
 	return broker_transport_new(e->loop, e->store);
 }
 
-int embedded_listen(struct embedded *e, const char *ns, const struct state *state,
-	struct k8s_events *events, struct ratelimit *rate, struct err *err)
+static void on_held(void *arg, struct broker_held *h)
+{
+	const struct embedded *e = arg;
+
+	attested_mark(e->nodes.attested, e->nodes.api, e->nodes.ns, h);
+}
+
+int embedded_listen(struct embedded *e, const struct embedded_nodes *nodes, struct err *err)
 {
 	const struct broker_kbsd_conf conf = {.name = "kbs",
 		.max_body = BODY_MAX,
 		.max_connections = e->options->max_connections,
-		.rate = rate,
+		.rate = nodes->rate,
 		.store = e->store,
-		.attest = e->attest};
+		.attest = e->attest,
+		.on_held = on_held,
+		.arg = e};
 
-	e->ns = ns;
-	e->state = state;
-	e->events = events;
+	e->nodes = *nodes;
 	e->kbsd = broker_kbsd_new(e->loop, &conf);
 	if (httpd_listen(broker_kbsd_httpd(e->kbsd), e->options->guard.listen_kbs, err) < 0)
 		return err_wrap(err, "--listen-kbs");

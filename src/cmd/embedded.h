@@ -6,6 +6,7 @@
 #ifndef TEC_CMD_EMBEDDED_H
 #define TEC_CMD_EMBEDDED_H
 
+#include "attested.h"
 #include "options.h"
 
 #include "tec/apistore/objects.h"
@@ -21,9 +22,18 @@ struct embedded *embedded_new(struct loop *l, struct apistore_objects *objects,
 	const struct options *o, struct err *err) MUST_CHECK;
 void embedded_free(struct embedded *e); /* NULL is fine; after every transport */
 struct kbs_transport *embedded_transport(struct embedded *e); /* the caller frees */
-/* Whom it is that refusals are about, and where they are reported; borrowed. rate NULL: off. */
-int embedded_listen(struct embedded *e, const char *ns, const struct state *state,
-	struct k8s_events *events, struct ratelimit *rate, struct err *err) MUST_CHECK;
+
+/* Whom keys and refusals are about, and where that is written; borrowed. */
+struct embedded_nodes {
+	const char *ns;
+	const struct state *state;
+	struct attested *attested;
+	struct k8s_transport *api;
+	struct k8s_events *events;
+	struct ratelimit *rate; /* NULL: off */
+};
+int embedded_listen(
+	struct embedded *e, const struct embedded_nodes *nodes, struct err *err) MUST_CHECK;
 struct httpd *embedded_httpd(struct embedded *e); /* NULL before embedded_listen() */
 bool *embedded_tls(struct embedded *e);           /* see srv_listener_follow() */
 

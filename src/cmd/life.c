@@ -156,6 +156,8 @@ static void check(void *arg)
 {
 	struct parts *p = arg;
 
+	if (p->attested)
+		attested_check(p->attested);
 	if (p->certs)
 		want_certs(p);
 	while (p->cluster && do_duty(p))

@@ -115,7 +115,11 @@ int parts_watch(struct parts *p, struct err *err)
 	}
 	srv_metrics_count(&p->state);
 	k8s_cache_listen(p->state.clusters, on_cluster_change, p);
-	return 0;
+	if (!p->standalone)
+		return 0;
+	p->attested = attested_new(
+		standalone_objects(p->standalone), &p->state, p->embedded != NULL, err);
+	return p->attested ? 0 : -1;
 }
 
 /* ---- control ---- */
@@ -279,7 +283,14 @@ static int serve_registration(struct parts *p, struct err *err)
 			return err_wrap(err, "--listen-register-ak");
 	}
 	if (p->embedded)
-		return embedded_listen(p->embedded, p->ns, &p->state, p->events, p->rate, err);
+		return embedded_listen(p->embedded,
+			&(struct embedded_nodes){.ns = p->ns,
+				.state = &p->state,
+				.attested = p->attested,
+				.api = p->api,
+				.events = p->events,
+				.rate = p->rate},
+			err);
 	return 0;
 }
 
@@ -329,6 +340,7 @@ void parts_fini(struct parts *p)
 	k8s_events_free(p->events);
 	for (i = 0; i < STATE_N_KINDS; i++)
 		k8s_cache_free(p->state.cache[i]);
+	attested_free(p->attested);
 	ctl_unreadable_free(p->unreadable);
 	srv_pending_free(p->pending);
 	ratelimit_free(p->rate);

@@ -6,6 +6,7 @@
 #ifndef TEC_CMD_PARTS_H
 #define TEC_CMD_PARTS_H
 
+#include "attested.h"
 #include "embedded.h"
 #include "labels.h"
 #include "options.h"
@@ -41,6 +42,7 @@ struct parts {
 	struct httpc *http;
 	struct standalone *standalone; /* NULL: there is a cluster */
 	struct embedded *embedded;     /* the key broker; NULL: another one is used */
+	struct attested *attested;     /* of a standalone one: who has had its disk key */
 	struct k8s_transport *api;     /* listeners, watches, the lease */
 	struct k8s_transport *gate;    /* the same for controllers while there is a lease */
 	struct k8s_transport *trustee_gate;

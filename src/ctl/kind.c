@@ -197,13 +197,13 @@ void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason)
 	l->recheck_why = static_reason;
 }
 
-bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy)
+bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy, int64_t since_s)
 {
 	int64_t left_ms;
 
 	if (!policy || policy->pending_ttl_ms <= 0)
 		return false;
-	left_ms = l->o->created_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
+	left_ms = since_s * 1000 + policy->pending_ttl_ms - clock_wall_s() * 1000;
 	if (left_ms > 0)
 		ctl_look_again(l, left_ms, "pending-ttl");
 	return left_ms <= 0;

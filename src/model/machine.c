@@ -82,12 +82,12 @@ static void pack_marks(struct kobj_pack *pack, struct json_object *o, struct mod
 		pack, offsetof(struct model_machine, old_key_sha256), is_hash(old) ? old : NULL);
 }
 
-static int64_t deleted_s(struct json_object *o)
+/* 0: it is none. */
+static int64_t seconds_of(const char *time)
 {
-	const char *at = json_get_str(o, "metadata/deletionTimestamp");
 	int64_t us;
 
-	return at && clock_parse(at, &us) == 0 ? us / 1000000 : 0;
+	return time && clock_parse(time, &us) == 0 ? us / 1000000 : 0;
 }
 
 struct kobj *model_machine_extract(struct json_object *o, struct err *err)
@@ -107,7 +107,8 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_MACHINE_FINALIZER);
 	m.by_listener =
 		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
-	m.deleted_s = deleted_s(o);
+	m.deleted_s = seconds_of(json_get_str(o, "metadata/deletionTimestamp"));
+	m.attested_s = seconds_of(model_mark(o, MODEL_LAST_ATTESTED_ANNOTATION));
 	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_machine, id), id);
 	pack_marks(&pack, o, &m);

@@ -31,6 +31,8 @@ bool model_pending_is_reached(const struct model_cluster *c, const struct model_
 	switch (limit) {
 	case MODEL_PENDING_ALL_MACHINES:
 		return p->all_machines >= (size_t)c->machine_limit;
+	case MODEL_PENDING_NEVER_ATTESTED:
+		return p->never_attested >= (size_t)(c->machine_limit + 1) / 2;
 	case MODEL_PENDING_MACHINES:
 		return p->machines >= (size_t)c->pending_limit;
 	case MODEL_PENDING_KEYS:

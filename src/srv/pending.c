@@ -63,6 +63,8 @@ static const struct {
 		"Too many Machines wait for their key (registration.pendingLimit)"},
 	[SRV_LIMIT_ALL_MACHINES] = {"machineLimit",
 		"The cluster has all the Machines it may have (registration.machineLimit)"},
+	[SRV_LIMIT_NEVER_ATTESTED] = {"neverAttested",
+		"Too many Machines have not attested yet (half of registration.machineLimit)"},
 	[SRV_LIMIT_SHARE] = {"source",
 		"Too many Machines were made for this address within an hour (registration.pendingLimit)"},
 	[SRV_LIMIT_KEYS] = {"pendingKeys",
@@ -226,6 +228,8 @@ static struct model_pending counts(struct srv_pending *p)
 		.keys = p->pending_aks + p->key_places,
 		.all_machines = (p->state->machines ? k8s_cache_count(p->state->machines) : 0) +
 				p->machine_places,
+		.never_attested =
+			p->state->marks_since_s ? p->state->never_attested + p->machine_places : 0,
 	};
 }
 
@@ -245,6 +249,8 @@ enum srv_limit srv_pending_machine_limit(
 		return SRV_LIMIT_MACHINES;
 	if (model_pending_is_reached(c, &n, MODEL_PENDING_ALL_MACHINES))
 		return SRV_LIMIT_ALL_MACHINES;
+	if (model_pending_is_reached(c, &n, MODEL_PENDING_NEVER_ATTESTED))
+		return SRV_LIMIT_NEVER_ATTESTED;
 	if (srv_share_count(p->share, peer) >= model_pending_share(c))
 		return SRV_LIMIT_SHARE;
 	return SRV_LIMIT_NONE;

@@ -24,6 +24,12 @@ const struct model_machine *state_machine_of_id(const struct state *s, const cha
 	return best;
 }
 
+bool state_machine_never_attested(const struct state *s, const struct model_machine *m)
+{
+	return m && m->by_listener && !m->attested_s && s->marks_since_s != 0 &&
+	       m->obj.created_s > s->marks_since_s;
+}
+
 enum state_luks state_machine_luks(const struct state *s, const struct model_machine *m)
 {
 	const struct model_secret *secret = m->id_valid ? state_secret(s, m->id) : NULL;

@@ -62,7 +62,7 @@ static void check(const struct ctl_machine_view *v, enum ctl_machine_do d)
 		MUST(v->found && v->deleting && v->has_finalizer);
 		break;
 	case CTL_MACHINE_EXPIRE:
-		MUST(alive && v->overdue && !v->bound && v->confirmed);
+		MUST(alive && v->overdue && (!v->bound || v->never_attested) && v->confirmed);
 		break;
 	case CTL_MACHINE_ADD_FINALIZER:
 	case CTL_MACHINE_ADOPT:
@@ -165,7 +165,7 @@ static unsigned settle(struct ctl_machine_view *v, bool read_foreign)
 	return births;
 }
 
-#define N_BITS 21
+#define N_BITS 22
 
 static struct ctl_machine_view view_of(uint32_t bits, int luks, int observed_key, int observed_ids)
 {
@@ -192,6 +192,7 @@ static struct ctl_machine_view view_of(uint32_t bits, int luks, int observed_key
 		.recall = bits >> 18 & 1,
 		.can_restore = bits >> 19 & 1,
 		.declared = bits >> 20 & 1,
+		.never_attested = bits >> 21 & 1,
 		.path_revoked = bits & 1u << 20 ? false : bits >> 4 & 1,
 		.confirmed = bits >> 5 & 1,
 		.luks = (enum state_luks)luks,
@@ -606,6 +607,53 @@ Test(ctl_machine, what_nobody_claimed_expires_and_an_admins_never)
 	trustee_has_key(&w, ID_A, false);
 	world_run(&w, 1000);
 	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+}
+
+static void mark_attested(const char *name)
+{
+	cleanup_free char *patch = xasprintf(
+		"{\"metadata\":{\"annotations\":{\"trusted-execution-clusters.io/last-attested\":\"%s "
+		"2026-01-01T00:00:00Z\"}}}",
+		world_str(&w, &kobj_machine, name, "metadata/uid"));
+
+	fake_api_merge(w.api, &kobj_machine, NS, name, patch);
+}
+
+Test(ctl_machine, where_keys_are_marked_a_bound_one_that_never_attested_expires)
+{
+	world_cluster(&w, "tec", SPEC);
+	world_boot(&w, NULL);
+	w.life->state.marks_since_s = clock_wall_s();
+	world_run(&w, 2000);
+	world_machine(&w, "a", ID_A, "listener");
+	world_machine(&w, "b", ID_B, "listener");
+	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
+	world_ak(&w, "k1", test_pem[1], ID_B, "listener");
+	world_run(&w, 5000);
+	cr_assert(key_declared(&w, ID_A) && key_declared(&w, ID_B));
+	mark_attested("b");
+	world_run(&w, 23 * 3600 * 1000);
+	cr_assert(key_declared(&w, ID_A));
+	world_run(&w, 2 * 3600 * 1000);
+	cr_assert(json_get(world_get(&w, &kobj_machine, "a"), "metadata/deletionTimestamp"));
+	cr_assert(!key_declared(&w, ID_A));
+	trustee_has_key(&w, ID_A, false);
+	world_run(&w, 5000);
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	cr_assert(!json_get(world_get(&w, &kobj_machine, "b"), "metadata/deletionTimestamp"));
+	cr_assert(key_declared(&w, ID_B));
+}
+
+Test(ctl_machine, a_bound_one_from_before_the_marks_never_expires)
+{
+	world_cluster(&w, "tec", SPEC);
+	world_machine(&w, "a", ID_A, "listener");
+	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
+	world_boot(&w, NULL);
+	w.life->state.marks_since_s = clock_wall_s();
+	world_run(&w, 50 * 3600 * 1000);
+	cr_assert(!json_get(world_get(&w, &kobj_machine, "a"), "metadata/deletionTimestamp"));
+	cr_assert(key_declared(&w, ID_A));
 }
 
 Test(ctl_machine, without_a_key_listener_nothing_expires)

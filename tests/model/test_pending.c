@@ -53,13 +53,15 @@ Test(model_pending, each_limit_has_its_own_room)
 		enum model_pending_limit first;
 		bool all, machines, keys;
 	} t[] = {
-		{{0, 0, 0}, MODEL_PENDING_NONE, false, false, false},
-		{{9, 9, 19}, MODEL_PENDING_NONE, false, false, false},
-		{{10, 0, 10}, MODEL_PENDING_MACHINES, false, true, false},
-		{{0, 10, 0}, MODEL_PENDING_KEYS, false, false, true},
-		{{11, 11, 11}, MODEL_PENDING_MACHINES, false, true, true},
-		{{0, 0, 20}, MODEL_PENDING_ALL_MACHINES, true, false, false},
-		{{10, 10, 20}, MODEL_PENDING_ALL_MACHINES, true, true, true},
+		{{0, 0, 0, 0}, MODEL_PENDING_NONE, false, false, false},
+		{{9, 9, 19, 0}, MODEL_PENDING_NONE, false, false, false},
+		{{10, 0, 10, 0}, MODEL_PENDING_MACHINES, false, true, false},
+		{{0, 10, 0, 0}, MODEL_PENDING_KEYS, false, false, true},
+		{{11, 11, 11, 0}, MODEL_PENDING_MACHINES, false, true, true},
+		{{0, 0, 11, 9}, MODEL_PENDING_NONE, false, false, false},
+		{{0, 0, 11, 10}, MODEL_PENDING_NEVER_ATTESTED, false, false, false},
+		{{0, 0, 20, 0}, MODEL_PENDING_ALL_MACHINES, true, false, false},
+		{{10, 10, 20, 0}, MODEL_PENDING_ALL_MACHINES, true, true, true},
 	};
 	struct model_cluster c = {.pending_limit = 10, .machine_limit = 20};
 

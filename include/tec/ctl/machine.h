@@ -20,9 +20,9 @@ struct ctl_machine_view {
 	bool confirmed;      /* a live answer showed that the cached version of this Machine is the
 				current one */
 	bool adopt;          /* made by a listener, without an owner, and a cluster is served */
-	bool overdue,
-		bound; /* past pendingTTL (only what a listener made); a key is or was bound to
-				it */
+	bool overdue;        /* past pendingTTL (only what a listener made) */
+	bool bound;          /* a key is or was bound to it */
+	bool never_attested; /* its disk key was given to no node */
 	enum state_luks luks;
 	bool must_read; /* the API has a Secret that the cache does not show */
 	/* Marks on the Machine: it announces keys; its key may have been delivered. */

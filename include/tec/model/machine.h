@@ -19,6 +19,8 @@
 #define MODEL_DELIVERED_AT_ANNOTATION                                                              \
 	"trusted-execution-clusters.io/delivered-at" /* RFC 3339 time, then " revoked" once all of \
 							Trustee confirmed that */
+#define MODEL_LAST_ATTESTED_ANNOTATION                                                             \
+	"trusted-execution-clusters.io/last-attested" /* RFC 3339 time, by the embedded broker */
 #define MODEL_CREATED_BY_ANNOTATION "trusted-execution-clusters.io/created-by"
 #define MODEL_CREATED_BY_LISTENER   "listener"
 
@@ -66,6 +68,7 @@ struct model_machine {
 	const char *bound_key, *bound_spki; /* uid of the AttestationKey, SHA-256 of its SPKI */
 	const char *delivered_at;           /* its disk key may have been delivered without that */
 	bool recalled;                      /* ... and was taken back everywhere */
+	int64_t attested_s; /* when its disk key was given to a node, to a day; 0: not known */
 	/* What version 0.1.0 noted, a hash without a uid: no proof of anything. */
 	const char *old_key_sha256;
 	const char *finalizers; /* JSON array of those that are not ours; NULL: none */

@@ -21,15 +21,17 @@ bool model_pending_ak(const struct model_ak *a);
 bool model_pending_by_key(const struct model_machine *m);
 
 struct model_pending {
-	size_t machines;     /* pending */
-	size_t keys;         /* pending */
-	size_t all_machines; /* everybody's */
+	size_t machines;       /* pending */
+	size_t keys;           /* pending */
+	size_t all_machines;   /* everybody's */
+	size_t never_attested; /* where that is known (state.h) */
 };
 /* The limits, in the order in which they are reported. */
 enum model_pending_limit {
 	MODEL_PENDING_NONE,
-	MODEL_PENDING_ALL_MACHINES, /* machineLimit: no Machine is made */
-	MODEL_PENDING_MACHINES,     /* pendingLimit: no Machine is made */
+	MODEL_PENDING_ALL_MACHINES,   /* machineLimit: no Machine is made */
+	MODEL_PENDING_NEVER_ATTESTED, /* half of machineLimit: no Machine is made */
+	MODEL_PENDING_MACHINES,       /* pendingLimit: no Machine is made */
 	/* pendingLimit: of keys the first one for a Machine without any is taken, no other. */
 	MODEL_PENDING_KEYS,
 	MODEL_PENDING_N,

@@ -19,11 +19,12 @@
 
 enum srv_limit {
 	SRV_LIMIT_NONE,
-	SRV_LIMIT_MACHINES,     /* pendingLimit, of Machines */
-	SRV_LIMIT_ALL_MACHINES, /* machineLimit */
-	SRV_LIMIT_SHARE,        /* one source's part of pendingLimit */
-	SRV_LIMIT_KEYS,         /* pendingLimit, of keys */
-	SRV_LIMIT_WAITING_KEYS, /* waitingKeysPerMachine */
+	SRV_LIMIT_MACHINES,       /* pendingLimit, of Machines */
+	SRV_LIMIT_ALL_MACHINES,   /* machineLimit */
+	SRV_LIMIT_NEVER_ATTESTED, /* half of machineLimit */
+	SRV_LIMIT_SHARE,          /* one source's part of pendingLimit */
+	SRV_LIMIT_KEYS,           /* pendingLimit, of keys */
+	SRV_LIMIT_WAITING_KEYS,   /* waitingKeysPerMachine */
 	SRV_LIMIT_N,
 };
 const char *srv_limit_name(enum srv_limit l); /* for metrics and logs */

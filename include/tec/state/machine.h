@@ -14,6 +14,9 @@
  */
 const struct model_machine *state_machine_of_id(const struct state *s, const char *id);
 
+/* A listener made it, and its disk key was given to no node; false where that is not known. */
+bool state_machine_never_attested(const struct state *s, const struct model_machine *m);
+
 /* What the Secret named like the Machine's id is to it. */
 enum state_luks {
 	STATE_LUKS_ABSENT,

@@ -34,6 +34,11 @@ struct state {
 	int64_t marker_s;
 	/* When the store of all this was last restored from a backup, wall clock; 0: never. */
 	int64_t restored_s;
+	/* Since when disk keys are given out by this process alone, and each time marked on the
+	 * Machine; wall clock, 0: they are not. Of the Machines made since by listeners, how many
+	 * were never attested. By cmd/attested. */
+	int64_t marks_since_s;
+	size_t never_attested;
 };
 #define STATE_INIT                                                                                 \
 	{                                                                                          \

@@ -233,7 +233,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 	l->why = why_not(s, l);
 	l->v.allowed = l->why == AK_WHY_NOT;
 	l->v.overdue = ak->by_listener && !l->v.approved && !l->v.annotated &&
-		       ctl_look_is_overdue(&l->base, state_cluster_policy(s));
+		       ctl_look_is_overdue(&l->base, state_cluster_policy(s), ak->obj.created_s);
 }
 
 /* ---- look: Secret and Trustee */

@@ -72,6 +72,7 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 	char counts[384];
 
 	p.all_machines = k8s_cache_count(c->env->state->machines);
+	p.never_attested = c->env->state->never_attested;
 	snprintf(counts, sizeof(counts),
 		"Created by a listener and not matched yet: %zu Machines and %zu keys (registration.pendingLimit %d each). "
 		"Machines in total: %zu (registration.machineLimit %d), of which listeners created %zu for a registered key alone "
@@ -82,6 +83,12 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 	case MODEL_PENDING_ALL_MACHINES:
 		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
 			"No more Machines can register. Delete Machines that are not needed, or raise registration.machineLimit.",
+			counts);
+		break;
+	case MODEL_PENDING_NEVER_ATTESTED:
+		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
+			"No more Machines can register: half of registration.machineLimit never attested. They are deleted when they are "
+			"older than registration.pendingTTL; delete those that you do not know, or raise registration.machineLimit.",
 			counts);
 		break;
 	case MODEL_PENDING_MACHINES:

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
 
@@ -89,7 +90,7 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING;
 	if (v->deleting)
 		return decide_deleting(v);
-	if (v->overdue && !v->bound) /* before anything is made for it */
+	if (v->overdue && (!v->bound || v->never_attested)) /* before anything is made for it */
 		return v->confirmed ? CTL_MACHINE_EXPIRE : CTL_MACHINE_CONFIRM;
 	if (v->id_ok && v->owns_id) { /* else InvalidID, DuplicateID: no effect */
 		if (v->adopt)
@@ -168,13 +169,22 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-/* The operator's own deletion of a Machine that no key came for: its node may come again. */
+/* Since when a Machine waits: for a key, and then for its node to attest. */
+static int64_t waits_since_s(const struct model_machine *m)
+{
+	int64_t us;
+
+	return m->bound_at && clock_parse(m->bound_at, &us) == 0 ? us / 1000000 : m->obj.created_s;
+}
+
+/* The operator's own deletion of a Machine that nobody came for: its node may come again. */
 static bool is_expired(const struct state *s, const struct model_machine *m)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
 
-	return m->by_listener && !m->bound_at && policy && policy->pending_ttl_ms > 0 &&
-	       (m->deleted_s - m->obj.created_s) * 1000 >= policy->pending_ttl_ms;
+	return m->by_listener && (!m->bound_at || state_machine_never_attested(s, m)) && policy &&
+	       policy->pending_ttl_ms > 0 &&
+	       (m->deleted_s - waits_since_s(m)) * 1000 >= policy->pending_ttl_ms;
 }
 
 /* A key that was never delivered is in no backup of a Trustee; an id that another Machine has stays
@@ -237,8 +247,10 @@ static void look_age(const struct state *s, struct machine_look *l)
 
 	l->v.bound = l->m->bound_at || l->ak ||
 		     k8s_cache_unreadable(s->aks); /* one of them may be its */
-	l->v.overdue = l->m->by_listener && !l->v.bound && policy && policy->public_ak_addr &&
-		       ctl_look_is_overdue(&l->base, policy);
+	l->v.never_attested = state_machine_never_attested(s, l->m);
+	l->v.overdue = l->m->by_listener && (!l->v.bound || l->v.never_attested) && policy &&
+		       policy->public_ak_addr &&
+		       ctl_look_is_overdue(&l->base, policy, waits_since_s(l->m));
 }
 
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l);
