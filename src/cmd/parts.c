@@ -110,6 +110,11 @@ int parts_watch(struct parts *p, struct err *err)
 		if (!(kind->needs & STATE_FOR_LISTENERS) && !options_controls_cluster(p->options))
 			continue;
 		p->state.cache[i] = k8s_cache_new(&kind->cache);
+		if (kind->workload && p->standalone) {
+			k8s_cache_relist_begin(p->state.cache[i]);
+			k8s_cache_relist_end(p->state.cache[i]);
+			continue;
+		}
 		p->watch[i] = k8s_watch_new(p->loop, p->api, p->state.cache[i], &conf);
 		k8s_watch_on_state(p->watch[i], parts_check, p);
 	}
@@ -220,6 +225,7 @@ int parts_control(struct parts *p, struct err *err)
 		.kbs_connect_arg = p,
 		.kbs_url = p->options->kbs_url,
 		.kbs_in_process = p->embedded != NULL,
+		.standalone = p->standalone != NULL,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
 	p->env.record = ctl_record_new(&p->env);

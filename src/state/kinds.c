@@ -19,6 +19,11 @@
 		&gvk, {type##_extract, sizeof(struct type), index, n}, labels,                     \
 			STATE_FOR_ALL | (needs)                                                    \
 	}
+#define WORKLOAD(gvk)                                                                              \
+	{                                                                                          \
+		&gvk, {model_plain_extract, sizeof(struct model_plain), NULL, 0}, NULL,            \
+			STATE_FOR_ALL, true                                                        \
+	}
 
 const struct state_kind state_kinds[STATE_N_ALL] = {
 	[STATE_CLUSTERS] = KIND(kobj_cluster, model_cluster, model_cluster_index, 1, NULL,
@@ -29,8 +34,8 @@ const struct state_kind state_kinds[STATE_N_ALL] = {
 		STATE_FOR_LISTENERS | STATE_FOR_REVOKING),
 	[STATE_IMAGES] = KIND(kobj_image, model_image, NULL, 0, NULL, 0),
 	[STATE_CONFIGMAPS] = KIND(kobj_configmap, model_configmap, NULL, 0, NULL, 0),
-	[STATE_SERVICES] = KIND(kobj_service, model_plain, NULL, 0, NULL, 0),
-	[STATE_DEPLOYMENTS] = KIND(kobj_plain_deployment, model_plain, NULL, 0, NULL, 0),
+	[STATE_SERVICES] = WORKLOAD(kobj_service),
+	[STATE_DEPLOYMENTS] = WORKLOAD(kobj_plain_deployment),
 	[STATE_JOBS] = KIND(kobj_job, model_job, model_job_index, 1, "app=" MODEL_JOB_APP, 0),
 	[STATE_PODS] =
 		KIND(kobj_pod, model_pod, model_pod_index, 1, "app in (kbs," MODEL_JOB_APP ")", 0),

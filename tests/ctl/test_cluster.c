@@ -287,6 +287,30 @@ Test(ctl_cluster, external_renders_nothing_of_trustee)
 	cr_assert_str_eq(trustee.name, "kbs.example:443");
 }
 
+static void arm_standalone(void)
+{
+	w.life->env.standalone = true;
+}
+
+Test(ctl_cluster, standalone_has_no_services_and_refuses_to_run_trustee)
+{
+	w.arm = arm_standalone;
+	install("{\"publicTrusteeAddr\":\"kbs.example:443\",\"trustee\":{\"deploy\":\"External\"}}");
+	cr_assert_null(world_get(&w, &kobj_service, "register-server"));
+	cr_assert(world_get(&w, &kobj_configmap, "image-pcrs"));
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"deploy\":\"Managed\"}}}");
+	world_run(&w, 20000);
+	cr_assert_null(world_get(&w, &kobj_deployment, "trustee-deployment"));
+	cr_assert_null(world_get(&w, &kobj_secret, "trustee-auth"));
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Refused");
+	fake_transport_forget(w.life->f);
+	world_run(&w, 3600 * 1000);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+}
+
 Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"registration\":{\"mode\":\"Manual\"}}");

@@ -48,6 +48,7 @@ struct ctl_env {
 	void *kbs_connect_arg;
 	const char *kbs_url;        /* where the primary one is instead; NULL: as rendered */
 	bool kbs_in_process;        /* this process is the primary one: no Secret is needed */
+	bool standalone;            /* the API has no Services and no Deployments */
 	uint32_t repeat_revoked_ms; /* kbs/push.h; 0: no lease */
 };
 

@@ -42,6 +42,7 @@ struct state_kind {
 	struct k8s_cache_type cache;
 	const char *labels; /* selector; NULL: all objects */
 	unsigned needs;     /* enum state_need, or-ed */
+	bool workload;      /* --standalone has none: its cache stays empty, and filled */
 };
 extern const struct state_kind state_kinds[STATE_N_ALL]; /* by enum state_of */
 

@@ -145,6 +145,13 @@ struct cluster_look {
 	struct kobj_cond_want want[CLUSTER_N_CONDS];
 };
 
+/* Trustee runs in this namespace, from what is rendered here. */
+static inline bool cluster_renders_trustee(
+	const struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	return cluster->deploy == MODEL_DEPLOY_MANAGED && !c->env->standalone;
+}
+
 /* The first thing to do wins. */
 static inline void cluster_want(
 	struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number)

@@ -45,7 +45,7 @@ void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *ser
 {
 	if (ctl_install_follow(&c->install, &served->obj))
 		cluster_view_forget(c);
-	if (served->deploy != MODEL_DEPLOY_EXTERNAL)
+	if (cluster_renders_trustee(c, served))
 		cluster_inputs_refresh(c, served);
 	cluster_regkey_refresh(c, served);
 	cluster_tls_tell(c, served);
@@ -56,7 +56,7 @@ void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *ser
 bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
 {
-	bool managed = cluster->deploy == MODEL_DEPLOY_MANAGED;
+	bool managed = cluster_renders_trustee(c, cluster);
 
 	if (state_secret(c->env->state, name))
 		return true;
@@ -114,15 +114,19 @@ static void look_object(const struct ctl_cluster *c, struct cluster_look *l, uns
  * wait until everything else is installed. */
 static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	bool external = l->c->deploy == MODEL_DEPLOY_EXTERNAL;
-	bool planned = !external && cluster_inputs_look(c, l);
+	bool managed = cluster_renders_trustee(c, l->c);
+	bool planned = managed && cluster_inputs_look(c, l);
 	bool bare = planned && !c->inputs.plan.n_use;
 	bool tidy = cluster_view_adopts_later(l->c);
 
 	if (bare)
 		cluster_inputs_look_plan(c, l);
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++) {
-		if (external && (cluster_objects.objects[i].inputs & CLUSTER_IF_MANAGED))
+		const struct ctl_install_object *t = &cluster_objects.objects[i];
+
+		if ((t->inputs & CLUSTER_IF_MANAGED) && !managed)
+			continue;
+		if (c->env->standalone && t->gvk != &kobj_configmap)
 			continue;
 		if (i == CLUSTER_KBS_SERVICE) /* the admin key, before what needs it */
 			cluster_own_look(c, l, &c->auth, CLUSTER_AUTH, 0, true);
@@ -217,6 +221,10 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 			"trustedexecutioncluster %s %s-",
 			l->c->extended_lost, MODEL_EXTENDED_ANNOTATION, l->c->obj.name,
 			MODEL_EXTENDED_ANNOTATION);
+	} else if (c->env->standalone && l->c->deploy == MODEL_DEPLOY_MANAGED) {
+		r = CLUSTER_REFUSED;
+		strbuf_adds(&text,
+			"spec.trustee.deploy must be External, because tec-operator --standalone runs no Deployments.");
 	} else if (l->conflict_own) {
 		strbuf_addf(&text,
 			"Secret %s has content that this operator did not announce: another client created or replaced it. It is neither "
