@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Builds bin/tec-test-clients, which meets an API server as programs do: through client-go and
-# controller-runtime. Does nothing when it is newer than what it is made of. Prints the binary's path
+# Builds bin/tec-test-clients, which meets an API server as programs do: through client-go. Does nothing when it is newer than what it is made of. Prints the binary's path
 # on standard output, everything for people on standard error.
 
 set -eu
@@ -18,7 +17,7 @@ up_to_date() {
 
 if ! up_to_date "$bin"; then
 	find_go
-	say "building a program of client-go and controller-runtime with $GO" \
+	say "building a program of client-go with $GO" \
 		"(a minute of two cores after the control plane, three without it)"
 	build_go "$bin" "-s -w"
 fi

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -262,7 +263,7 @@ func informer(ctx context.Context, w *world) error {
 	if _, err := resyncs.until(ctx, "i-a"); err != nil {
 		return err
 	}
-	left, err := maps.Lister().ConfigMaps(w.ns).List(everything)
+	left, err := maps.Lister().ConfigMaps(w.ns).List(labels.Everything())
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tec-operator --standalone in the place of a Kubernetes control plane: the same face for tests and the
-demo as controlplane.py, without etcd, Go or an audit log. Its own controllers have a namespace that no
-test looks at; the operators under test are other processes, which reach it as they reach a cluster."""
+demo as controlplane.py, without etcd, Go or an audit log. Its own controllers have a namespace of their
+own; tests of the API alone use the namespace default."""
 
 import base64
 import json
@@ -15,19 +15,10 @@ import time
 from controlplane import TOP, ControlPlane, Unavailable, wait_for
 from kubeapi import KubeAPI
 from proc import Proc, free_port, tail
-from teckinds import GROUP, KINDS
 from tecproc import operator_binary
 
 OWN_NAMESPACE = "standalone"
 CURRENT = (1, 27)
-# Every resource that an operator writes, by the path of its lists in all namespaces.
-WRITTEN = {
-    **{plural: f"/apis/{GROUP}/v1alpha1/{plural}" for _, plural in KINDS.values()},
-    **{plural: f"/api/v1/{plural}" for plural in ("configmaps", "secrets", "services", "events", "serviceaccounts")},
-    **{plural: f"/apis/apps/v1/{plural}" for plural in ("deployments",)},
-    "jobs": "/apis/batch/v1/jobs",
-    "leases": "/apis/coordination.k8s.io/v1/leases",
-}
 
 
 def kubectl_version(argv):
@@ -56,30 +47,6 @@ def find_kubectl():
     raise Unavailable("no kubectl; next step: apt-get install kubernetes-client, or set KUBECTL")
 
 
-class Changes:
-    """In the place of an audit log: what has a later version than the mark, whoever wrote it. Deletions do not show."""
-
-    def __init__(self, plane):
-        self.plane = plane
-
-    def mark(self):
-        return int(self.plane.get(WRITTEN["secrets"])["metadata"]["resourceVersion"])
-
-    def writes_by(self, who, since=0, ignore=()):
-        """In the namespace of the ServiceAccount WHO."""
-        ns = who.split(":")[2]
-        found = []
-        for resource, path in WRITTEN.items():
-            if resource in ignore:
-                continue
-            for o in self.plane.get(path)["items"]:
-                meta = o["metadata"]
-                if meta["namespace"] == ns and int(meta["resourceVersion"]) > since:
-                    found.append({"verb": "wrote", "user": {"username": who},
-                                  "objectRef": {"resource": resource, "name": meta["name"]}})
-        return found
-
-
 class StandalonePlane(ControlPlane):
     # pylint: disable=super-init-not-called
     def __init__(self, directory=None, namespace=OWN_NAMESPACE, args=()):
@@ -92,7 +59,6 @@ class StandalonePlane(ControlPlane):
         self.server = f"https://127.0.0.1:{self.port}"
         self.ca_file = self.path("state", "ca.crt")
         self.admin_kubeconfig = self.path("state", "kubeconfig")
-        self.audit = Changes(self)
         self.started_in = None
         self._api = None
         argv = [operator_binary(), f"--standalone={self.path('state')}", f"--namespace={namespace}",
@@ -163,9 +129,3 @@ class StandalonePlane(ControlPlane):
 
     def apply_crds(self, path):
         self.apply_dir(path)
-
-    def writes_by(self, who, since=0, ignore=()):
-        return self.audit.writes_by(who, since, ignore)
-
-    def requests_by(self, who, since=0):
-        raise NotImplementedError("there is no audit log of reads")

@@ -13,13 +13,12 @@ import urllib.parse
 
 import pytest
 
-from test_two_servers import masked, two_servers
-from test_two_servers_kinds import deployment, template
+from test_two_servers import OUR_PLACE, masked, two_servers
 
 NS = "two-servers-bodies"
 CORE = f"/api/v1/namespaces/{NS}"
 MAPS, EVENTS = f"{CORE}/configmaps", f"{CORE}/events"
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NS}/deployments"
+ACCOUNTS = f"{CORE}/serviceaccounts"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NEW_EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NS}/events"
 MACHINES = f"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/{NS}/machines"
@@ -29,10 +28,11 @@ MERGE = "application/merge-patch+json"
 
 
 class Raw:
-    """Requests as they are, with the rights of a kubeconfig."""
+    """Requests as they are, with the rights of a kubeconfig, but for the names of namespaces: as of Server."""
 
-    def __init__(self, kubeconfig, pem):
-        with open(kubeconfig, encoding="utf-8") as f:
+    def __init__(self, server, pem):
+        self.ns, self.place = server.ns, server.place
+        with open(server.kubeconfig, encoding="utf-8") as f:
             config = f.read()
         self.at = urllib.parse.urlparse(re.search(r'server: *"?([^"\s]+)', config)[1])
         self.context = ssl.create_default_context()
@@ -47,23 +47,21 @@ class Raw:
     def ask(self, method, path, body=None, content_type=JSON):
         conn = http.client.HTTPSConnection(self.at.hostname, self.at.port, timeout=60, context=self.context)
         try:
-            if body is not None and not isinstance(body, str):
-                body = json.dumps(body)
-            conn.request(method, path, body, {**self.headers, **({"Content-Type": content_type} if body else {})})
+            if body is not None:
+                body = (body if isinstance(body, str) else json.dumps(body)).replace(self.ns, self.place)
+            conn.request(method, path.replace(self.ns, self.place), body,
+                         {**self.headers, **({"Content-Type": content_type} if body else {})})
             answer = conn.getresponse()
-            return answer.status, answer.read().decode(), answer.getheader("Warning")
+            return answer.status, answer.read().decode().replace(self.ns, OUR_PLACE), answer.getheader("Warning")
         finally:
             conn.close()
 
 
 @contextlib.contextmanager
 def raw_servers(cp, base, ns):
-    """Both, without kubectl between, and with a namespace for the test."""
+    """Both, without kubectl between."""
     with two_servers(cp, base, ns) as servers:
-        for server in servers:
-            code, _, said = server.kubectl(f"create namespace {ns}")
-            assert code == 0, said
-        yield [Raw(server.kubeconfig, base / f"{i}.pem") for i, server in enumerate(servers)]
+        yield [Raw(server, base / f"{i}.pem") for i, server in enumerate(servers)]
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +70,8 @@ def both(cp, tmp_path_factory):
         yield servers
 
 
-def container(**more):
-    return deployment("x", template=template(containers=[{"name": "c", "image": "a", **more}]))
-
-
-def limits(**quantities):
-    return container(resources={"limits": quantities})
+def account(name="x", **members):
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}, **members}
 
 
 def config_map(text):
@@ -85,14 +79,7 @@ def config_map(text):
 
 
 def of_int(text):
-    return f"""apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: x}}
-spec:
-  replicas: {text}
-  selector: {{matchLabels: {{app: x}}}}
-  template: {{metadata: {{labels: {{app: x}}}}, spec: {{containers: [{{name: c, image: a}}]}}}}
-"""
+    return f"apiVersion: v1\nkind: Event\nmetadata: {{name: x}}\ninvolvedObject: {{namespace: {NS}}}\ncount: {text}\n"
 
 
 BOMB = config_map("a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -118,8 +105,7 @@ RENAMES += [(f"merge-{member}{i}", {member: value}, MERGE)
             for member, values in (("kind", ["Secret", None, 5]), ("apiVersion", ["v9", None, 5]))
             for i, value in enumerate(values)]
 RENAMED = {"map": f"{MAPS}/p", "machine": f"{MACHINES}/p", "machine-status": f"{MACHINES}/p/status",
-           "service": f"{CORE}/services/p", "service-status": f"{CORE}/services/p/status",
-           "deployment-scale": f"{DEPLOYMENTS}/p/scale"}
+           "account": f"{ACCOUNTS}/p"}
 
 TYPED = [what for what in RENAMED if not what.startswith("machine")]
 CUSTOM = [what for what in RENAMED if what.startswith("machine")]
@@ -134,7 +120,7 @@ SHOWN_WHOLE = {**{name: TYPED for name in ("replace-kind0", "replace-apiVersion0
 CUSTOM_VERSION = MACHINE["apiVersion"]
 STRANGERS = [("foo", MAPS, "Foo", "v1"), ("secret", MAPS, "Secret", "v1"), ("group", MAPS, "ConfigMap", "apps/v1"),
              ("version", MAPS, "ConfigMap", "v2"), ("custom", MAPS, "Machine", CUSTOM_VERSION),
-             ("replicaset", DEPLOYMENTS, "ReplicaSet", "apps/v1"), ("definition", DEFINITIONS, "Foo", "apiextensions.k8s.io/v1"),
+             ("event", ACCOUNTS, "Event", "events.k8s.io/v1"), ("definition", DEFINITIONS, "Foo", "apiextensions.k8s.io/v1"),
              ("machine-foo", MACHINES, "Foo", CUSTOM_VERSION), ("machine-key", MACHINES, "AttestationKey", CUSTOM_VERSION),
              ("machine-version", MACHINES, "Machine", "trusted-execution-clusters.io/v9"), ("machine-secret", MACHINES, "Secret", "v1")]
 
@@ -142,49 +128,36 @@ STRANGERS = [("foo", MAPS, "Foo", "v1"), ("secret", MAPS, "Secret", "v1"), ("gro
 ROWS = [
     *((f"stranger-{name}", "POST", path + DRY, {**MACHINE, "kind": kind, "apiVersion": version})
       for name, path, kind, version in STRANGERS),
-    ("unknown-spec", "POST", DEPLOYMENTS + STRICT, deployment("x", foo=1)),
-    ("unknown-two", "POST", DEPLOYMENTS + STRICT, deployment("x", zoo=1, foo=1)),
-    ("unknown-deep", "POST", DEPLOYMENTS + STRICT, container(bar=1, resources={"limit": {}})),
-    ("unknown-warn", "POST", DEPLOYMENTS + WARN, container(bar=1)),
-    ("unknown-ignored", "POST", DEPLOYMENTS + DRY, container(bar=1)),
-    ("unknown-case", "POST", DEPLOYMENTS + STRICT, deployment("x", Replicas=1)),
-    ("type-text", "POST", DEPLOYMENTS + DRY, deployment("x", replicas="x")),
-    ("type-fraction", "POST", DEPLOYMENTS + DRY, deployment("x", replicas=1.5)),
-    ("type-large", "POST", DEPLOYMENTS + DRY, deployment("x", replicas=1 << 40)),
-    ("type-bool", "POST", DEPLOYMENTS + DRY, deployment("x", paused="yes")),
-    ("type-list", "POST", DEPLOYMENTS + DRY, deployment("x", template=template(containers={}))),
-    ("type-element", "POST", DEPLOYMENTS + DRY, deployment("x", template=template(containers=[5]))),
-    ("type-number", "POST", DEPLOYMENTS + DRY, container(image=5)),
-    ("type-word", "POST", DEPLOYMENTS + DRY, deployment("x", template=template(restartPolicy=5))),
-    ("type-command", "POST", DEPLOYMENTS + DRY, container(command=["a", 5])),
-    ("type-port", "POST", DEPLOYMENTS + DRY, deployment("x", strategy={"rollingUpdate": {"maxSurge": True}})),
-    ("type-user", "POST", DEPLOYMENTS + DRY, container(securityContext={"runAsUser": "root"})),
-    ("type-labels", "POST", DEPLOYMENTS + DRY, deployment("x", template={"metadata": {"labels": {"a": 5}}})),
-    ("type-metadata", "POST", DEPLOYMENTS + DRY, {**deployment("x"), "metadata": 5}),
-    ("type-spec", "POST", DEPLOYMENTS + DRY, {**deployment("x"), "spec": 5}),
-    ("null-element", "POST", DEPLOYMENTS + DRY, deployment("x", template=template(containers=[None]))),
-    ("null-members", "POST", DEPLOYMENTS + DRY, container(env=None, image="b", ports=None, command=None)),
+    ("unknown-member", "POST", ACCOUNTS + STRICT, account(foo=1)),
+    ("unknown-two", "POST", ACCOUNTS + STRICT, account(zoo=1, foo=1)),
+    ("unknown-deep", "POST", ACCOUNTS + STRICT, account(bar=1, secrets=[{"nmae": "a"}])),
+    ("unknown-warn", "POST", ACCOUNTS + WARN, account(bar=1)),
+    ("unknown-ignored", "POST", ACCOUNTS + DRY, account(bar=1)),
+    ("unknown-case", "POST", ACCOUNTS + STRICT, account(Secrets=[])),
+    ("type-text", "POST", EVENTS + DRY, {**EVENT, "count": "x"}),
+    ("type-fraction", "POST", EVENTS + DRY, {**EVENT, "count": 1.5}),
+    ("type-large", "POST", EVENTS + DRY, {**EVENT, "count": 1 << 40}),
+    ("type-bool", "POST", ACCOUNTS + DRY, account(automountServiceAccountToken="yes")),
+    ("type-list", "POST", ACCOUNTS + DRY, account(secrets={})),
+    ("type-element", "POST", ACCOUNTS + DRY, account(secrets=[5])),
+    ("type-number", "POST", ACCOUNTS + DRY, account(imagePullSecrets=[{"name": 5}])),
+    ("type-time", "POST", EVENTS + DRY, {**EVENT, "firstTimestamp": 5}),
+    ("type-object", "POST", EVENTS + DRY, {**EVENT, "source": []}),
+    ("type-labels", "POST", ACCOUNTS + DRY, {**account(), "metadata": {"name": "x", "labels": {"a": 5}}}),
+    ("type-metadata", "POST", ACCOUNTS + DRY, {**account(), "metadata": 5}),
+    ("null-element", "POST", ACCOUNTS + DRY, account(secrets=[None])),
+    ("null-members", "POST", ACCOUNTS + DRY, account(secrets=None, imagePullSecrets=None, automountServiceAccountToken=None)),
     ("null-data", "POST", MAPS + DRY, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": None}}),
-    ("quantities", "POST", DEPLOYMENTS + DRY, limits(cpu="1000m", memory="1.5Gi", **{"ephemeral-storage": "1024Ki"})),
-    ("quantity-numbers", "POST", DEPLOYMENTS + DRY, limits(cpu=1, memory=2, **{"ephemeral-storage": "1e3"})),
-    ("quantity-more", "POST", DEPLOYMENTS + DRY, limits(cpu="0.5", memory="1000", **{"ephemeral-storage": "1000k"})),
-    ("quantity-fine", "POST", DEPLOYMENTS + DRY, limits(cpu="0.0000000001", memory="0.5Ki")),
-    ("quantity-rest", "POST", DEPLOYMENTS + DRY,
-     limits(cpu="0.3Ki", memory="60.546875Ki", **{"ephemeral-storage": "1.5Ki"})),
-    ("quantity-rests", "POST", DEPLOYMENTS + DRY, limits(cpu="1.0001Ki", memory="1025e-1k")),
-    ("quantity-large-rest", "POST", DEPLOYMENTS + DRY, limits(cpu="0.1234567891Gi", memory="2.5Gi")),
-    ("quantity-word", "POST", DEPLOYMENTS + DRY, limits(cpu="x")),
-    ("quantity-suffix", "POST", DEPLOYMENTS + DRY, limits(cpu="1mm")),
     ("time", "POST", MAPS + DRY, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "creationTimestamp": "x"}}),
     ("yaml-fraction", "POST", MAPS + DRY, config_map("data:\n  a: 0.5"), YAML),
     ("yaml-yes", "POST", MAPS + DRY, config_map("data:\n  a: yes"), YAML),
     ("yaml-on", "POST", MAPS + DRY, config_map("immutable: on"), YAML),
     ("yaml-name", "POST", MAPS + DRY, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\n", YAML),
     ("yaml-texts", "POST", MAPS + DRY, config_map('data:\n  a: "0.5"\n  b: "yes"\n  c: |\n    x\n  d: 2026-01-02\n  e: 1.2.3'), YAML),
-    ("yaml-octal", "POST", DEPLOYMENTS + DRY, of_int("010"), YAML),
-    ("yaml-hexadecimal", "POST", DEPLOYMENTS + DRY, of_int("0x3"), YAML),
-    ("yaml-separated", "POST", DEPLOYMENTS + DRY, of_int("1_0"), YAML),
-    ("yaml-fraction-int", "POST", DEPLOYMENTS + DRY, of_int("1.5"), YAML),
+    ("yaml-octal", "POST", EVENTS + DRY, of_int("010"), YAML),
+    ("yaml-hexadecimal", "POST", EVENTS + DRY, of_int("0x3"), YAML),
+    ("yaml-separated", "POST", EVENTS + DRY, of_int("1_0"), YAML),
+    ("yaml-fraction-int", "POST", EVENTS + DRY, of_int("1.5"), YAML),
     ("yaml-custom", "POST", MACHINES + DRY, "apiVersion: trusted-execution-clusters.io/v1alpha1\nkind: Machine\n"
      "metadata:\n  name: x\nspec:\n  id: 0.5\n", YAML),
     ("yaml-bomb", "POST", MAPS + DRY, BOMB, YAML),
@@ -212,9 +185,7 @@ ROWS = [
     ("number-large", "POST", MACHINES + DRY, json.dumps({**MACHINE, "metadata": {"name": "q"}, "spec": {
         **MACHINE["spec"], "x": 1 << 70}})),
     ("patch-type-custom", "PATCH", MACHINES + "/p", {"metadata": {"labels": {"a": 5}}}, MERGE),
-    ("rename-deployment", "POST", DEPLOYMENTS, deployment("p", replicas=0)),
-    ("rename-service", "POST", f"{CORE}/services", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "p"}, "spec": {
-        "type": "ExternalName", "externalName": "a.example"}}),
+    ("rename-account", "POST", ACCOUNTS, account("p")),
     *[(f"rename-{what}-{name}", "PATCH", path, *change) for what, path in RENAMED.items() for name, *change in RENAMES],
     # --- Events: two groups, one set
     ("event", "POST", EVENTS, EVENT),
@@ -283,7 +254,7 @@ def empty_members(o):
         return o
     shown = {k: empty_members(v) for k, v in o.items() if k not in ("reportingComponent", "reportingInstance") or v}
     return {k: v for k, v in shown.items() if v is not None and (v != {} or k not in (
-        "status", "source", "deprecatedSource", "loadBalancer"))}
+        "status", "source", "deprecatedSource"))}
 
 
 def seen(answer):

@@ -82,7 +82,7 @@ def session(raw):
 def both(cp, tmp_path_factory):
     base = tmp_path_factory.mktemp("documents")
     with two_servers(cp, base, NS) as servers:
-        raws = [Raw(server.kubeconfig, base / f"{i}.pem") for i, server in enumerate(servers)]
+        raws = [Raw(server, base / f"{i}.pem") for i, server in enumerate(servers)]
         try:
             yield raws
         finally:

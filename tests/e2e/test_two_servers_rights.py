@@ -28,7 +28,6 @@ APPLY = "apply --server-side -f -"
 
 # What the account has.
 ADMIN = [
-    ("namespace", f"create namespace {NS}", None),
     ("account", "create serviceaccount granter", None),
     ("other", "create serviceaccount other", None),
     ("has", CREATE, role("has", ([""], ["configmaps"], ["get", "list", "update"]),
@@ -120,7 +119,7 @@ def as_account(server, base):
     config["users"][0]["user"] = {"token": server.said("create token granter").strip()}
     path = base / "kubeconfig"
     path.write_text(json.dumps(config))
-    return Server(str(path), str(base / "cache"), NS)
+    return Server(str(path), str(base / "cache"), NS, server.place)
 
 
 def test_nobody_gives_more_than_he_has(both, tmp_path_factory):

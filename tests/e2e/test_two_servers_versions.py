@@ -113,10 +113,8 @@ def told(answer):
 def both(cp, tmp_path_factory):
     base = tmp_path_factory.mktemp("versions")
     with two_servers(cp, base, NS) as servers:
-        raws = [Raw(server.kubeconfig, base / f"{i}.pem") for i, server in enumerate(servers)]
-        for server, raw in zip(servers, raws):
-            code, _, said = server.kubectl(f"create namespace {NS}")
-            assert code == 0, said
+        raws = [Raw(server, base / f"{i}.pem") for i, server in enumerate(servers)]
+        for raw in raws:
             assert raw.ask("POST", CRDS, definition())[0] == 201
             wait_for(lambda: raw.ask("GET", path("v2"))[0] == 200, 60, "the new kind")
         try:
