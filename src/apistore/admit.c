@@ -188,7 +188,6 @@ static void check_custom(const struct apistore_write *w, const struct schema_ver
 		schema_validate_status(v->schema, o, w->was, causes, warnings);
 	else
 		schema_validate(v->schema, o, w->was, causes, warnings);
-	apistore_scale_check(v, status, o, causes);
 }
 
 /* Of these it is looked at first what may not change. */

@@ -266,6 +266,10 @@ static void serve(struct httpd_req *req, void *arg)
 		forbid(&c, &act);
 	else if (c.kind)
 		apiserver_serve_object(&c);
+	else if (rc == 0)
+		apiserver_answer(
+			req, apistore_status_refusal(404, "NotFound",
+				     "%s is not served by tec-operator --standalone", t.qualified));
 	else
 		apiserver_serve_path(&c);
 }

@@ -106,7 +106,7 @@ static bool keeps_type(
 {
 	const char *must_kind = json_get_str(w->was, "kind"),
 		   *must_version = json_get_str(w->was, "apiVersion"), *kind, *version;
-	bool custom = w->kind->custom && !str_eq(w->t->sub, "scale");
+	bool custom = w->kind->custom;
 
 	if (!is_word(o, "kind") || !is_word(o, "apiVersion")) {
 		*refused = apistore_change_invalid("kind or apiVersion is not a string");
@@ -151,8 +151,6 @@ static struct apistore_answer update(const struct apistore_write *w, struct json
 		return no_name(w);
 	if (!w->t->sub[0])
 		return apistore_write_store(w, steal_ptr(&o));
-	if (str_eq(w->t->sub, "scale"))
-		return apistore_scale_store(w, steal_ptr(&o));
 	if (apistore_admit_decode(w, o, &refused) < 0) /* of which only the status is kept */
 		return refused;
 	stored = json_copy(w->was);
@@ -291,13 +289,6 @@ static const struct patch_kind patch_kinds[] = {
 	{"application/apply-patch+yaml", apply, false},
 };
 
-/* A view has no managers of its own that an apply could ask. */
-static bool is_for(const struct patch_kind *k, const struct apistore_write *w)
-{
-	return (!k->built_in || !w->kind->custom) &&
-	       (k->run != apply || !str_eq(w->t->sub, "scale"));
-}
-
 static const struct patch_kind *kind_of(
 	const struct apistore_write *w, const struct apistore_request *r)
 {
@@ -306,7 +297,7 @@ static const struct patch_kind *kind_of(
 
 	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
 		if (strlen(patch_kinds[i].type) == n && strncmp(have, patch_kinds[i].type, n) == 0)
-			return is_for(&patch_kinds[i], w) ? &patch_kinds[i] : NULL;
+			return patch_kinds[i].built_in && w->kind->custom ? NULL : &patch_kinds[i];
 	return NULL;
 }
 

@@ -107,7 +107,7 @@ int apistore_check_version(
 {
 	const struct schema_kind *k = w->kind->schema;
 
-	if (!k || str_eq(w->t->sub, "scale"))
+	if (!k)
 		return 0;
 	if (k->crd)
 		return check_custom_type(w, o, refused);

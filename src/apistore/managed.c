@@ -61,12 +61,8 @@ static struct json_object *nothing_yet(const struct apistore_kind *k)
 #define TEMPLATE "\"template\":{\"metadata\":{}," POD "}"
 	static const struct {
 		const char *kind, *text;
-	} kinds[] = {{"Deployment", "{\"spec\":{\"strategy\":{}," TEMPLATE "}}"},
-		{"ReplicaSet", "{\"spec\":{" TEMPLATE "}}"}, {"Job", "{\"spec\":{" TEMPLATE "}}"},
-		{"Pod", "{" POD "}"}, {"Service", "{\"spec\":{}}"}, {"Namespace", "{\"spec\":{}}"},
-		{"PersistentVolumeClaim", "{\"spec\":{\"resources\":{}}}"},
-		{"Ingress", "{\"spec\":{}}"}, {"NetworkPolicy", "{\"spec\":{\"podSelector\":{}}}"},
-		{"PodDisruptionBudget", "{\"spec\":{}}"}, {"Lease", "{\"spec\":{}}"},
+	} kinds[] = {{"Job", "{\"spec\":{" TEMPLATE "}}"}, {"Pod", "{" POD "}"},
+		{"Namespace", "{\"spec\":{}}"},
 		{"CustomResourceDefinition", "{\"spec\":{\"names\":{}}}"}};
 	struct err err = ERR_INIT;
 

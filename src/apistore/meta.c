@@ -19,8 +19,6 @@
 	"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 #define LABEL                                                                                      \
 	"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-#define LABEL_1035                                                                                 \
-	"a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 #define NAME_PART                                                                                  \
 	"must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 #define LABEL_VALUE                                                                                \
@@ -98,16 +96,6 @@ static void check_label_name(const struct field *f, const char *name)
 		wrong(f, is_subdomain(name, n) ? "must not contain dots" : LABEL);
 }
 
-static void check_service_name(const struct field *f, const char *name)
-{
-	size_t n = strlen(name);
-
-	if (n > LABEL_MAX)
-		too_long(f, LABEL_MAX);
-	if (!is_label(name, n) || isdigit((unsigned char)name[0]))
-		wrong(f, LABEL_1035);
-}
-
 /* It stands in paths, and in the keys of the store: those have a limit here. */
 static void check_segment(const struct field *f, const char *name)
 {
@@ -133,9 +121,7 @@ static const struct rule {
 	const char *group, *kind;
 	void (*check)(const struct field *f, const char *name);
 	bool any_finalizer;
-} rules[] = {{"", "Namespace", check_label_name, false}, {"", "Service", check_service_name, false},
-	{"", "Event", check_segment, true}, {"coordination.k8s.io", "Lease", check_subdomain, true},
-	{"policy", "PodDisruptionBudget", check_segment, true},
+} rules[] = {{"", "Namespace", check_label_name, false}, {"", "Event", check_segment, true},
 	{"events.k8s.io", "Event", check_subdomain, true},
 	{"apiextensions.k8s.io", "CustomResourceDefinition", check_subdomain, true},
 	{"rbac.authorization.k8s.io", NULL, check_segment, false}};

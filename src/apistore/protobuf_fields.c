@@ -49,35 +49,6 @@ L of_namespace_status[] = { T(1, "phase", STRING, "v1.NamespacePhase"),
 	M(2, "conditions", OBJECTS, of_namespace_condition), END("v1.NamespaceStatus")};
 L of_namespace[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_namespace_spec),
 	M(3, "status", OBJECT, of_namespace_status), END("v1.Namespace")};
-L of_label_selector_requirement[] = { F(1, "key", STRING_PTR),
-	T(2, "operator", STRING_PTR, "v1.LabelSelectorOperator"), F(3, "values", STRINGS), END("v1.LabelSelectorRequirement")};
-L of_label_selector[] = { F(1, "matchLabels", TEXT_MAP),
-	M(2, "matchExpressions", OBJECTS, of_label_selector_requirement), END("v1.LabelSelector")};
-L of_volume_resource_requirements[] = { F(1, "limits", QUANTITY_MAP), F(2, "requests", QUANTITY_MAP), END("v1.VolumeResourceRequirements")};
-L of_typed_local_object_reference[] = { F(1, "apiGroup", STRING_PTR), F(2, "kind", STRING_PTR),
-	F(3, "name", STRING_PTR), END("v1.TypedLocalObjectReference")};
-L of_typed_object_reference[] = { F(1, "apiGroup", STRING_PTR), F(2, "kind", STRING_PTR), F(3, "name", STRING_PTR),
-	F(4, "namespace", STRING_PTR), END("v1.TypedObjectReference")};
-L of_persistent_volume_claim_spec[] = { T(1, "accessModes", STRINGS, "[]v1.PersistentVolumeAccessMode"),
-	M(4, "selector", OBJECT, of_label_selector), M(2, "resources", OBJECT, of_volume_resource_requirements),
-	F(3, "volumeName", STRING), F(5, "storageClassName", STRING_PTR),
-	T(6, "volumeMode", STRING_PTR, "v1.PersistentVolumeMode"),
-	M(7, "dataSource", OBJECT, of_typed_local_object_reference),
-	M(8, "dataSourceRef", OBJECT, of_typed_object_reference), F(9, "volumeAttributesClassName", STRING_PTR), END("v1.PersistentVolumeClaimSpec")};
-L of_persistent_volume_claim_condition[] = { T(1, "type", STRING_PTR, "v1.PersistentVolumeClaimConditionType"),
-	T(2, "status", STRING_PTR, "v1.ConditionStatus"), F(3, "lastProbeTime", TIME),
-	F(4, "lastTransitionTime", TIME), F(5, "reason", STRING), F(6, "message", STRING), END("v1.PersistentVolumeClaimCondition")};
-L of_modify_volume_status[] = { F(1, "targetVolumeAttributesClassName", STRING),
-	T(2, "status", STRING_PTR, "v1.PersistentVolumeClaimModifyVolumeStatus"), END("v1.ModifyVolumeStatus")};
-L of_persistent_volume_claim_status[] = { T(1, "phase", STRING, "v1.PersistentVolumeClaimPhase"),
-	T(2, "accessModes", STRINGS, "[]v1.PersistentVolumeAccessMode"), F(3, "capacity", QUANTITY_MAP),
-	M(4, "conditions", OBJECTS, of_persistent_volume_claim_condition), F(5, "allocatedResources", QUANTITY_MAP),
-	T(7, "allocatedResourceStatuses", TEXT_MAP, "map[v1.ResourceName]v1.ClaimResourceStatus"),
-	F(8, "currentVolumeAttributesClassName", STRING_PTR),
-	M(9, "modifyVolumeStatus", OBJECT, of_modify_volume_status), END("v1.PersistentVolumeClaimStatus")};
-L of_persistent_volume_claim[] = { M(1, "metadata", OBJECT, of_object_meta),
-	M(2, "spec", OBJECT, of_persistent_volume_claim_spec),
-	M(3, "status", OBJECT, of_persistent_volume_claim_status), END("v1.PersistentVolumeClaim")};
 L of_host_path_volume_source[] = { F(1, "path", STRING_PTR), T(2, "type", STRING_PTR, "v1.HostPathType"), END("v1.HostPathVolumeSource")};
 L of_empty_dir_volume_source[] = { T(1, "medium", STRING, "v1.StorageMedium"), F(2, "sizeLimit", QUANTITY), END("v1.EmptyDirVolumeSource")};
 L of_gce_persistent_disk_volume_source[] = { F(1, "pdName", STRING_PTR), F(2, "fsType", STRING),
@@ -134,6 +105,10 @@ L of_config_map_projection[] = { M(1, "", INLINE, of_local_object_reference), M(
 	F(4, "optional", BOOL_PTR), END("v1.ConfigMapProjection")};
 L of_service_account_token_projection[] = { F(1, "audience", STRING), T(2, "expirationSeconds", INT_PTR, "int64"),
 	F(3, "path", STRING_PTR), END("v1.ServiceAccountTokenProjection")};
+L of_label_selector_requirement[] = { F(1, "key", STRING_PTR),
+	T(2, "operator", STRING_PTR, "v1.LabelSelectorOperator"), F(3, "values", STRINGS), END("v1.LabelSelectorRequirement")};
+L of_label_selector[] = { F(1, "matchLabels", TEXT_MAP),
+	M(2, "matchExpressions", OBJECTS, of_label_selector_requirement), END("v1.LabelSelector")};
 L of_cluster_trust_bundle_projection[] = { F(1, "name", STRING_PTR), F(2, "signerName", STRING_PTR),
 	M(3, "labelSelector", OBJECT, of_label_selector), F(5, "optional", BOOL_PTR), F(4, "path", STRING_PTR), END("v1.ClusterTrustBundleProjection")};
 L of_pod_certificate_projection[] = { F(1, "signerName", STRING), F(2, "keyType", STRING),
@@ -154,6 +129,17 @@ L of_storage_os_volume_source[] = { F(1, "volumeName", STRING), F(2, "volumeName
 	F(3, "fsType", STRING), F(4, "readOnly", BOOL), M(5, "secretRef", OBJECT, of_local_object_reference), END("v1.StorageOSVolumeSource")};
 L of_csi_volume_source[] = { F(1, "driver", STRING_PTR), F(2, "readOnly", BOOL_PTR), F(3, "fsType", STRING_PTR),
 	F(4, "volumeAttributes", TEXT_MAP), M(5, "nodePublishSecretRef", OBJECT, of_local_object_reference), END("v1.CSIVolumeSource")};
+L of_volume_resource_requirements[] = { F(1, "limits", QUANTITY_MAP), F(2, "requests", QUANTITY_MAP), END("v1.VolumeResourceRequirements")};
+L of_typed_local_object_reference[] = { F(1, "apiGroup", STRING_PTR), F(2, "kind", STRING_PTR),
+	F(3, "name", STRING_PTR), END("v1.TypedLocalObjectReference")};
+L of_typed_object_reference[] = { F(1, "apiGroup", STRING_PTR), F(2, "kind", STRING_PTR), F(3, "name", STRING_PTR),
+	F(4, "namespace", STRING_PTR), END("v1.TypedObjectReference")};
+L of_persistent_volume_claim_spec[] = { T(1, "accessModes", STRINGS, "[]v1.PersistentVolumeAccessMode"),
+	M(4, "selector", OBJECT, of_label_selector), M(2, "resources", OBJECT, of_volume_resource_requirements),
+	F(3, "volumeName", STRING), F(5, "storageClassName", STRING_PTR),
+	T(6, "volumeMode", STRING_PTR, "v1.PersistentVolumeMode"),
+	M(7, "dataSource", OBJECT, of_typed_local_object_reference),
+	M(8, "dataSourceRef", OBJECT, of_typed_object_reference), F(9, "volumeAttributesClassName", STRING_PTR), END("v1.PersistentVolumeClaimSpec")};
 L of_persistent_volume_claim_template[] = { M(1, "metadata", OBJECT, of_object_meta),
 	M(2, "spec", OBJECT, of_persistent_volume_claim_spec), END("v1.PersistentVolumeClaimTemplate")};
 L of_ephemeral_volume_source[] = { M(1, "volumeClaimTemplate", OBJECT, of_persistent_volume_claim_template), END("v1.EphemeralVolumeSource")};
@@ -380,32 +366,6 @@ L of_pod[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of
 	M(3, "status", OBJECT, of_pod_status), END("v1.Pod")};
 L of_secret[] = { M(1, "metadata", OBJECT, of_object_meta), F(5, "immutable", BOOL_PTR), F(2, "data", BYTES_MAP),
 	F(4, "stringData", TEXT_MAP), T(3, "type", STRING, "v1.SecretType"), END("v1.Secret")};
-L of_service_port[] = { F(1, "name", STRING), T(2, "protocol", STRING, "v1.Protocol"),
-	F(6, "appProtocol", STRING_PTR), F(3, "port", INT_PTR), F(4, "targetPort", INT_OR_STRING),
-	F(5, "nodePort", INT), END("v1.ServicePort")};
-L of_client_ip_config[] = { F(1, "timeoutSeconds", INT_PTR), END("v1.ClientIPConfig")};
-L of_session_affinity_config[] = { M(1, "clientIP", OBJECT, of_client_ip_config), END("v1.SessionAffinityConfig")};
-L of_service_spec[] = { M(1, "ports", OBJECTS, of_service_port), F(2, "selector", TEXT_MAP),
-	F(3, "clusterIP", STRING), F(18, "clusterIPs", STRINGS), T(4, "type", STRING, "v1.ServiceType"),
-	F(5, "externalIPs", STRINGS), T(7, "sessionAffinity", STRING, "v1.ServiceAffinity"),
-	F(8, "loadBalancerIP", STRING), F(9, "loadBalancerSourceRanges", STRINGS), F(10, "externalName", STRING),
-	T(11, "externalTrafficPolicy", STRING, "v1.ServiceExternalTrafficPolicy"), F(12, "healthCheckNodePort", INT),
-	F(13, "publishNotReadyAddresses", BOOL), M(14, "sessionAffinityConfig", OBJECT, of_session_affinity_config),
-	T(19, "ipFamilies", STRINGS, "[]v1.IPFamily"), T(17, "ipFamilyPolicy", STRING_PTR, "v1.IPFamilyPolicy"),
-	F(20, "allocateLoadBalancerNodePorts", BOOL_PTR), F(21, "loadBalancerClass", STRING_PTR),
-	T(22, "internalTrafficPolicy", STRING_PTR, "v1.ServiceInternalTrafficPolicy"),
-	F(23, "trafficDistribution", STRING_PTR), END("v1.ServiceSpec")};
-L of_port_status[] = { F(1, "port", INT_PTR), T(2, "protocol", STRING_PTR, "v1.Protocol"), F(3, "error", STRING_PTR), END("v1.PortStatus")};
-L of_load_balancer_ingress[] = { F(1, "ip", STRING), F(2, "hostname", STRING),
-	T(3, "ipMode", STRING_PTR, "v1.LoadBalancerIPMode"), M(4, "ports", OBJECTS, of_port_status), END("v1.LoadBalancerIngress")};
-L of_load_balancer_status[] = { M(1, "ingress", OBJECTS, of_load_balancer_ingress), END("v1.LoadBalancerStatus")};
-L of_condition[] = { F(1, "type", STRING_PTR), T(2, "status", STRING_PTR, "v1.ConditionStatus"),
-	T(3, "observedGeneration", INT, "int64"), F(4, "lastTransitionTime", TIME), F(5, "reason", STRING_PTR),
-	F(6, "message", STRING_PTR), END("v1.Condition")};
-L of_service_status[] = { M(1, "loadBalancer", OBJECT, of_load_balancer_status),
-	M(2, "conditions", OBJECTS, of_condition), END("v1.ServiceStatus")};
-L of_service[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_service_spec),
-	M(3, "status", OBJECT, of_service_status), END("v1.Service")};
 L of_service_account[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "secrets", OBJECTS, of_object_reference),
 	M(3, "imagePullSecrets", OBJECTS, of_local_object_reference), F(4, "automountServiceAccountToken", BOOL_PTR), END("v1.ServiceAccount")};
 L of_preconditions[] = { T(1, "uid", STRING_PTR, "types.UID"), F(2, "resourceVersion", STRING_PTR), END("v1.Preconditions")};
@@ -475,33 +435,6 @@ L of_custom_resource_definition_status[] = { M(1, "conditions", OBJECTS, of_cust
 L of_custom_resource_definition[] = { M(1, "metadata", OBJECT, of_object_meta),
 	M(2, "spec", OBJECT, of_custom_resource_definition_spec),
 	M(3, "status", OBJECT, of_custom_resource_definition_status), END("v1.CustomResourceDefinition")};
-L of_pod_template_spec[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_pod_spec), END("v1.PodTemplateSpec")};
-L of_rolling_update_deployment[] = { F(1, "maxUnavailable", INT_OR_STRING), F(2, "maxSurge", INT_OR_STRING), END("v1.RollingUpdateDeployment")};
-L of_deployment_strategy[] = { T(1, "type", STRING, "v1.DeploymentStrategyType"),
-	M(2, "rollingUpdate", OBJECT, of_rolling_update_deployment), END("v1.DeploymentStrategy")};
-L of_deployment_spec[] = { F(1, "replicas", INT_PTR), M(2, "selector", OBJECT, of_label_selector),
-	M(3, "template", OBJECT, of_pod_template_spec), M(4, "strategy", OBJECT, of_deployment_strategy),
-	F(5, "minReadySeconds", INT), F(6, "revisionHistoryLimit", INT_PTR), F(7, "paused", BOOL),
-	F(9, "progressDeadlineSeconds", INT_PTR), END("v1.DeploymentSpec")};
-L of_deployment_condition[] = { T(1, "type", STRING_PTR, "v1.DeploymentConditionType"),
-	T(2, "status", STRING_PTR, "v1.ConditionStatus"), F(6, "lastUpdateTime", TIME),
-	F(7, "lastTransitionTime", TIME), F(4, "reason", STRING), F(5, "message", STRING), END("v1.DeploymentCondition")};
-L of_deployment_status[] = { T(1, "observedGeneration", INT, "int64"), F(2, "replicas", INT),
-	F(3, "updatedReplicas", INT), F(7, "readyReplicas", INT), F(4, "availableReplicas", INT),
-	F(5, "unavailableReplicas", INT), F(9, "terminatingReplicas", INT_PTR),
-	M(6, "conditions", OBJECTS, of_deployment_condition), F(8, "collisionCount", INT_PTR), END("v1.DeploymentStatus")};
-L of_deployment[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_deployment_spec),
-	M(3, "status", OBJECT, of_deployment_status), END("v1.Deployment")};
-L of_replica_set_spec[] = { F(1, "replicas", INT_PTR), F(4, "minReadySeconds", INT),
-	M(2, "selector", OBJECT, of_label_selector), M(3, "template", OBJECT, of_pod_template_spec), END("v1.ReplicaSetSpec")};
-L of_replica_set_condition[] = { T(1, "type", STRING_PTR, "v1.ReplicaSetConditionType"),
-	T(2, "status", STRING_PTR, "v1.ConditionStatus"), F(3, "lastTransitionTime", TIME), F(4, "reason", STRING),
-	F(5, "message", STRING), END("v1.ReplicaSetCondition")};
-L of_replica_set_status[] = { F(1, "replicas", INT_PTR), F(2, "fullyLabeledReplicas", INT),
-	F(4, "readyReplicas", INT), F(5, "availableReplicas", INT), F(7, "terminatingReplicas", INT_PTR),
-	T(3, "observedGeneration", INT, "int64"), M(6, "conditions", OBJECTS, of_replica_set_condition), END("v1.ReplicaSetStatus")};
-L of_replica_set[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_replica_set_spec),
-	M(3, "status", OBJECT, of_replica_set_status), END("v1.ReplicaSet")};
 L of_user_info[] = { F(1, "username", STRING), F(2, "uid", STRING), F(3, "groups", STRINGS),
 	F(4, "extra", STRINGS_MAP), END("v1.UserInfo")};
 L of_self_subject_review_status[] = { M(1, "userInfo", OBJECT, of_user_info), END("v1.SelfSubjectReviewStatus")};
@@ -542,10 +475,6 @@ L of_subject_rules_review_status[] = { M(1, "resourceRules", OBJECTS, of_resourc
 L of_self_subject_rules_review[] = { M(1, "metadata", OBJECT, of_object_meta),
 	M(2, "spec", OBJECT, of_self_subject_rules_review_spec),
 	M(3, "status", OBJECT, of_subject_rules_review_status), END("v1.SelfSubjectRulesReview")};
-L of_scale_spec[] = { F(1, "replicas", INT), END("v1.ScaleSpec")};
-L of_scale_status[] = { F(1, "replicas", INT_PTR), F(2, "selector", STRING), END("v1.ScaleStatus")};
-L of_scale[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_scale_spec),
-	M(3, "status", OBJECT, of_scale_status), END("v1.Scale")};
 L of_pod_failure_policy_on_exit_codes_requirement[] = { F(1, "containerName", STRING_PTR),
 	T(2, "operator", STRING_PTR, "v1.PodFailurePolicyOnExitCodesOperator"), T(3, "values", INTS, "[]int32"), END("v1.PodFailurePolicyOnExitCodesRequirement")};
 L of_pod_failure_policy_on_pod_conditions_pattern[] = { T(1, "type", STRING_PTR, "v1.PodConditionType"),
@@ -556,6 +485,7 @@ L of_pod_failure_policy_rule[] = { T(1, "action", STRING_PTR, "v1.PodFailurePoli
 L of_pod_failure_policy[] = { M(1, "rules", OBJECTS, of_pod_failure_policy_rule), END("v1.PodFailurePolicy")};
 L of_success_policy_rule[] = { F(1, "succeededIndexes", STRING_PTR), F(2, "succeededCount", INT_PTR), END("v1.SuccessPolicyRule")};
 L of_success_policy[] = { M(1, "rules", OBJECTS, of_success_policy_rule), END("v1.SuccessPolicy")};
+L of_pod_template_spec[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_pod_spec), END("v1.PodTemplateSpec")};
 L of_job_spec[] = { F(1, "parallelism", INT_PTR), F(2, "completions", INT_PTR),
 	T(3, "activeDeadlineSeconds", INT_PTR, "int64"), M(11, "podFailurePolicy", OBJECT, of_pod_failure_policy),
 	M(16, "successPolicy", OBJECT, of_success_policy), F(7, "backoffLimit", INT_PTR),
@@ -575,10 +505,6 @@ L of_job_status[] = { M(1, "conditions", OBJECTS, of_job_condition), F(2, "start
 	M(8, "uncountedTerminatedPods", OBJECT, of_uncounted_terminated_pods), F(9, "ready", INT_PTR), END("v1.JobStatus")};
 L of_job[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_job_spec),
 	M(3, "status", OBJECT, of_job_status), END("v1.Job")};
-L of_lease_spec[] = { F(1, "holderIdentity", STRING_PTR), F(2, "leaseDurationSeconds", INT_PTR),
-	F(3, "acquireTime", MICROTIME), F(4, "renewTime", MICROTIME), F(5, "leaseTransitions", INT_PTR),
-	T(6, "strategy", STRING_PTR, "v1.CoordinatedLeaseStrategy"), F(7, "preferredHolder", STRING_PTR), END("v1.LeaseSpec")};
-L of_lease[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_lease_spec), END("v1.Lease")};
 L of_event_series_events[] = { F(1, "count", INT_PTR), F(2, "lastObservedTime", MICROTIME), END("v1.EventSeries")};
 L of_event_events[] = { M(1, "metadata", OBJECT, of_object_meta), F(2, "eventTime", MICROTIME),
 	M(3, "series", OBJECT, of_event_series_events), F(4, "reportingController", STRING),
@@ -587,48 +513,7 @@ L of_event_events[] = { M(1, "metadata", OBJECT, of_object_meta), F(2, "eventTim
 	F(10, "note", STRING), F(11, "type", STRING), M(12, "deprecatedSource", OBJECT, of_event_source),
 	F(13, "deprecatedFirstTimestamp", TIME), F(14, "deprecatedLastTimestamp", TIME),
 	F(15, "deprecatedCount", INT), END("v1.Event")};
-L of_service_backend_port[] = { F(1, "name", STRING), F(2, "number", INT), END("v1.ServiceBackendPort")};
-L of_ingress_service_backend[] = { F(1, "name", STRING_PTR), M(2, "port", OBJECT, of_service_backend_port), END("v1.IngressServiceBackend")};
-L of_ingress_backend[] = { M(4, "service", OBJECT, of_ingress_service_backend),
-	M(3, "resource", OBJECT, of_typed_local_object_reference), END("v1.IngressBackend")};
-L of_ingress_tls[] = { F(1, "hosts", STRINGS), F(2, "secretName", STRING), END("v1.IngressTLS")};
-L of_http_ingress_path[] = { F(1, "path", STRING), T(3, "pathType", STRING_PTR, "v1.PathType"),
-	M(2, "backend", OBJECT, of_ingress_backend), END("v1.HTTPIngressPath")};
-L of_http_ingress_rule_value[] = { M(1, "paths", OBJECTS, of_http_ingress_path), END("v1.HTTPIngressRuleValue")};
-L of_ingress_rule_value[] = { M(1, "http", OBJECT, of_http_ingress_rule_value), END("v1.IngressRuleValue")};
-L of_ingress_rule[] = { F(1, "host", STRING), M(2, "", INLINE, of_ingress_rule_value), END("v1.IngressRule")};
-L of_ingress_spec[] = { F(4, "ingressClassName", STRING_PTR), M(1, "defaultBackend", OBJECT, of_ingress_backend),
-	M(2, "tls", OBJECTS, of_ingress_tls), M(3, "rules", OBJECTS, of_ingress_rule), END("v1.IngressSpec")};
-L of_ingress_port_status[] = { F(1, "port", INT_PTR), T(2, "protocol", STRING_PTR, "v1.Protocol"),
-	F(3, "error", STRING_PTR), END("v1.IngressPortStatus")};
-L of_ingress_load_balancer_ingress[] = { F(1, "ip", STRING), F(2, "hostname", STRING),
-	M(4, "ports", OBJECTS, of_ingress_port_status), END("v1.IngressLoadBalancerIngress")};
-L of_ingress_load_balancer_status[] = { M(1, "ingress", OBJECTS, of_ingress_load_balancer_ingress), END("v1.IngressLoadBalancerStatus")};
-L of_ingress_status[] = { M(1, "loadBalancer", OBJECT, of_ingress_load_balancer_status), END("v1.IngressStatus")};
-L of_ingress[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_ingress_spec),
-	M(3, "status", OBJECT, of_ingress_status), END("v1.Ingress")};
-L of_network_policy_port[] = { T(1, "protocol", STRING_PTR, "v1.Protocol"), F(2, "port", INT_OR_STRING),
-	F(3, "endPort", INT_PTR), END("v1.NetworkPolicyPort")};
-L of_ip_block[] = { F(1, "cidr", STRING_PTR), F(2, "except", STRINGS), END("v1.IPBlock")};
-L of_network_policy_peer[] = { M(1, "podSelector", OBJECT, of_label_selector),
-	M(2, "namespaceSelector", OBJECT, of_label_selector), M(3, "ipBlock", OBJECT, of_ip_block), END("v1.NetworkPolicyPeer")};
-L of_network_policy_ingress_rule[] = { M(1, "ports", OBJECTS, of_network_policy_port),
-	M(2, "from", OBJECTS, of_network_policy_peer), END("v1.NetworkPolicyIngressRule")};
-L of_network_policy_egress_rule[] = { M(1, "ports", OBJECTS, of_network_policy_port),
-	M(2, "to", OBJECTS, of_network_policy_peer), END("v1.NetworkPolicyEgressRule")};
-L of_network_policy_spec[] = { M(1, "podSelector", OBJECT, of_label_selector),
-	M(2, "ingress", OBJECTS, of_network_policy_ingress_rule),
-	M(3, "egress", OBJECTS, of_network_policy_egress_rule), T(4, "policyTypes", STRINGS, "[]v1.PolicyType"), END("v1.NetworkPolicySpec")};
-L of_network_policy[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_network_policy_spec), END("v1.NetworkPolicy")};
 L of_eviction[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "deleteOptions", OBJECT, of_delete_options), END("v1.Eviction")};
-L of_pod_disruption_budget_spec[] = { F(1, "minAvailable", INT_OR_STRING),
-	M(2, "selector", OBJECT, of_label_selector), F(3, "maxUnavailable", INT_OR_STRING),
-	T(4, "unhealthyPodEvictionPolicy", STRING_PTR, "v1.UnhealthyPodEvictionPolicyType"), END("v1.PodDisruptionBudgetSpec")};
-L of_pod_disruption_budget_status[] = { T(1, "observedGeneration", INT, "int64"), F(2, "disruptedPods", TIME_MAP),
-	F(3, "disruptionsAllowed", INT_PTR), F(4, "currentHealthy", INT_PTR), F(5, "desiredHealthy", INT_PTR),
-	F(6, "expectedPods", INT_PTR), M(7, "conditions", OBJECTS, of_condition), END("v1.PodDisruptionBudgetStatus")};
-L of_pod_disruption_budget[] = { M(1, "metadata", OBJECT, of_object_meta),
-	M(2, "spec", OBJECT, of_pod_disruption_budget_spec), M(3, "status", OBJECT, of_pod_disruption_budget_status), END("v1.PodDisruptionBudget")};
 L of_policy_rule[] = { F(1, "verbs", STRINGS), F(2, "apiGroups", STRINGS), F(3, "resources", STRINGS),
 	F(4, "resourceNames", STRINGS), F(5, "nonResourceURLs", STRINGS), END("v1.PolicyRule")};
 L of_role[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "rules", OBJECTS, of_policy_rule), END("v1.Role")};
@@ -642,28 +527,19 @@ const struct protobuf_message protobuf_messages[] = {
 	{"v1", "ConfigMap", of_config_map},
 	{"v1", "Event", of_event},
 	{"v1", "Namespace", of_namespace},
-	{"v1", "PersistentVolumeClaim", of_persistent_volume_claim},
 	{"v1", "Pod", of_pod},
 	{"v1", "Secret", of_secret},
-	{"v1", "Service", of_service},
 	{"v1", "ServiceAccount", of_service_account},
 	{"v1", "DeleteOptions", of_delete_options},
 	{"meta.k8s.io/v1", "DeleteOptions", of_delete_options},
 	{"apiextensions.k8s.io/v1", "CustomResourceDefinition", of_custom_resource_definition},
-	{"apps/v1", "Deployment", of_deployment},
-	{"apps/v1", "ReplicaSet", of_replica_set},
 	{"authentication.k8s.io/v1", "SelfSubjectReview", of_self_subject_review},
 	{"authentication.k8s.io/v1", "TokenRequest", of_token_request},
 	{"authorization.k8s.io/v1", "SelfSubjectAccessReview", of_self_subject_access_review},
 	{"authorization.k8s.io/v1", "SelfSubjectRulesReview", of_self_subject_rules_review},
-	{"autoscaling/v1", "Scale", of_scale},
 	{"batch/v1", "Job", of_job},
-	{"coordination.k8s.io/v1", "Lease", of_lease},
 	{"events.k8s.io/v1", "Event", of_event_events},
-	{"networking.k8s.io/v1", "Ingress", of_ingress},
-	{"networking.k8s.io/v1", "NetworkPolicy", of_network_policy},
 	{"policy/v1", "Eviction", of_eviction},
-	{"policy/v1", "PodDisruptionBudget", of_pod_disruption_budget},
 	{"rbac.authorization.k8s.io/v1", "Role", of_role},
 	{"rbac.authorization.k8s.io/v1", "RoleBinding", of_role_binding},
 	{NULL, NULL, NULL},

@@ -63,9 +63,7 @@ struct apistore_answer apistore_write_trouble(struct apistore_objects *s)
 
 /* ---- reads */
 
-/* k: the kind in the version of the request; NULL: nothing is known of it. */
-static struct apistore_answer get(
-	struct apistore_objects *s, const struct apistore_target *t, const struct schema_kind *k)
+static struct apistore_answer get(struct apistore_objects *s, const struct apistore_target *t)
 {
 	const struct apistore_key key = {t->qualified, t->ns, t->name};
 	cleanup_free char *rv = apistore_target_param(t, "resourceVersion");
@@ -81,8 +79,6 @@ static struct apistore_answer get(
 	text = apistore_objects_text(s, &key, &len);
 	if (!text)
 		return apistore_status_absent(t);
-	if (str_eq(t->sub, "scale"))
-		return apistore_scale_shown(k, t, answer_of(200, text, len));
 	return shown_as(s, t, 200, text, len);
 }
 
@@ -327,18 +323,14 @@ static void use_version_of(const struct apistore_write *w, struct json_object *o
 /* The object that is there, in the version of the request and as its subresource shows it. */
 static struct json_object *seen_by(const struct apistore_write *w)
 {
-	struct json_object *o = apistore_objects_get(w->s, &w->key), *scale;
+	struct json_object *o = apistore_objects_get(w->s, &w->key);
 
 	if (apistore_events_renames(w->t->group))
 		apistore_events_from_core(o);
 	if (o)
 		apistore_form_read(w->kind->schema, o);
 	use_version_of(w, o);
-	if (!o || !str_eq(w->t->sub, "scale"))
-		return o;
-	scale = apistore_scale_of(apistore_admit_kind(w), o);
-	json_object_put(o);
-	return scale;
+	return o;
 }
 
 static bool has_sub(const struct apistore_write *w)
@@ -347,8 +339,7 @@ static bool has_sub(const struct apistore_write *w)
 
 	if (str_eq(w->t->sub, "status"))
 		return w->kind->status;
-	return k && (str_eq(w->t->sub, "scale") || str_eq(w->t->sub, "log")) &&
-	       schema_kind_sub(k, w->t->sub);
+	return k && str_eq(w->t->sub, "log") && schema_kind_sub(k, w->t->sub);
 }
 
 static struct apistore_answer not_on_sub(const struct apistore_write *w, const char *verb)
@@ -429,7 +420,7 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	else if (!str_eq(r->method, "GET"))
 		answer = write_request(&w, r);
 	else
-		answer = t.name[0] ? get(s, &t, apistore_admit_kind(&w)) : list(s, &t);
+		answer = t.name[0] ? get(s, &t) : list(s, &t);
 	if (w.fields == APISTORE_FIELDS_IGNORE || answer.code / 100 != 2)
 		schema_texts_fini(&warnings);
 	for (size_t i = 0; answer.code / 100 == 2 && i < advice.n; i++)

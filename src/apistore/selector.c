@@ -42,11 +42,7 @@ static const struct {
 			 "status.podIP", "status.nominatedNodeName"}},
 	{"secrets", {"type"}},
 	{"namespaces", {"status.phase"}},
-	{"nodes", {"spec.unschedulable"}},
-	{"services", {"spec.clusterIP", "spec.type"}},
 	{"jobs.batch", {"status.successful"}},
-	{"replicasets.apps", {"status.replicas"}},
-	{"replicationcontrollers", {"status.replicas"}},
 	{"events", {"involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
 			   "involvedObject.uid", "involvedObject.apiVersion",
 			   "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
@@ -290,11 +286,9 @@ static char *unescaped(const char **p, const char *ends)
 /* kube-apiserver has other words for the kinds that have no fields of their own. */
 static int refuse_field(const char *resource, const char *key, struct err *err)
 {
-	static const char *const plain[] = {"configmaps", "persistentvolumeclaims",
-		"serviceaccounts", "customresourcedefinitions.apiextensions.k8s.io",
-		"deployments.apps", "leases.coordination.k8s.io", "ingresses.networking.k8s.io",
-		"networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy",
-		"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"};
+	static const char *const plain[] = {"configmaps", "serviceaccounts",
+		"customresourcedefinitions.apiextensions.k8s.io", "roles.rbac.authorization.k8s.io",
+		"rolebindings.rbac.authorization.k8s.io"};
 
 	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
 		if (str_eq(resource, plain[i]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by request.c (reads, creates, and the end of every write), change.c (updates and patches),
- * check.c (what an object may be), scale.c and remove.c (deletions). */
+ * check.c (what an object may be) and remove.c (deletions). */
 #ifndef TEC_APISTORE_WRITE_H
 #define TEC_APISTORE_WRITE_H
 
@@ -56,19 +56,6 @@ struct json_object *apistore_change_read(const struct apistore_write *w,
 struct apistore_answer apistore_change_invalid(const char *why);
 struct apistore_answer apistore_change(
 	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body);
-
-/* scale.c: the view of an object's replicas. k: the kind in the version of the request, which has the
- * subresource. The caller puts it. */
-struct json_object *apistore_scale_of(const struct schema_kind *k, struct json_object *o);
-/* An answer with the object becomes one with its view, in the form of the request. */
-struct apistore_answer apistore_scale_shown(
-	const struct schema_kind *k, const struct apistore_target *t, struct apistore_answer take);
-/* Adds to the causes what the counts may not be, where a CRD says they are. */
-void apistore_scale_check(const struct schema_version *v, bool status_only, struct json_object *o,
-	struct schema_causes *causes);
-/* The end of every write to the view: the object gets its replicas. */
-struct apistore_answer apistore_scale_store(
-	const struct apistore_write *w, struct json_object *take_scale);
 
 /* podlog.c: the subresource log. */
 struct apistore_answer apistore_podlog(const struct apistore_write *w, const char *method);

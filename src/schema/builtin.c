@@ -24,11 +24,6 @@
 	{                                                                                          \
 		.name = "status", .verbs = WRITES                                                  \
 	}
-#define SCALE                                                                                      \
-	{                                                                                          \
-		.name = "scale", .group = "autoscaling", .version = "v1", .kind = "Scale",         \
-		.verbs = WRITES                                                                    \
-	}
 #define SUBS(list) .subs = list, .n_subs = ARRAY_LEN(list)
 /* Without deletecollection and the like: asked, never stored. */
 #define REVIEW(g, k, p, s)                                                                         \
@@ -38,7 +33,6 @@
 	}
 
 static const struct schema_sub status_only[] = {STATUS};
-static const struct schema_sub scale_status[] = {SCALE, STATUS};
 static const struct schema_sub pod_subs[] = {
 	{.name = "eviction",
 		.group = "policy",
@@ -92,17 +86,6 @@ static const struct schema_kind kinds[] = {
 		SUBS(namespace_subs)},
 	{.group = "",
 		.version = "v1",
-		.kind = "PersistentVolumeClaim",
-		.list_kind = "PersistentVolumeClaimList",
-		.plural = "persistentvolumeclaims",
-		.singular = "persistentvolumeclaim",
-		.short_names = NAMES("pvc"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.status = true,
-		SUBS(status_only)},
-	{.group = "",
-		.version = "v1",
 		.kind = "Pod",
 		.list_kind = "PodList",
 		.plural = "pods",
@@ -132,18 +115,6 @@ static const struct schema_kind kinds[] = {
 		.verbs = SCHEMA_VERBS_ALL,
 		.namespaced = true,
 		SUBS(account_subs)},
-	{.group = "",
-		.version = "v1",
-		.kind = "Service",
-		.list_kind = "ServiceList",
-		.plural = "services",
-		.singular = "service",
-		.short_names = NAMES("svc"),
-		.categories = ALL,
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.status = true,
-		SUBS(status_only)},
 	{.group = "apiextensions.k8s.io",
 		.version = "v1",
 		.kind = "CustomResourceDefinition",
@@ -156,32 +127,6 @@ static const struct schema_kind kinds[] = {
 		.generation = true,
 		.status = true,
 		SUBS(status_only)},
-	{.group = "apps",
-		.version = "v1",
-		.kind = "Deployment",
-		.list_kind = "DeploymentList",
-		.plural = "deployments",
-		.singular = "deployment",
-		.short_names = NAMES("deploy"),
-		.categories = ALL,
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.generation = true,
-		.status = true,
-		SUBS(scale_status)},
-	{.group = "apps",
-		.version = "v1",
-		.kind = "ReplicaSet",
-		.list_kind = "ReplicaSetList",
-		.plural = "replicasets",
-		.singular = "replicaset",
-		.short_names = NAMES("rs"),
-		.categories = ALL,
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.generation = true,
-		.status = true,
-		SUBS(scale_status)},
 	REVIEW("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews",
 		"selfsubjectreview"),
 	REVIEW("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
@@ -200,14 +145,6 @@ static const struct schema_kind kinds[] = {
 		.generation = true,
 		.status = true,
 		SUBS(status_only)},
-	{.group = "coordination.k8s.io",
-		.version = "v1",
-		.kind = "Lease",
-		.list_kind = "LeaseList",
-		.plural = "leases",
-		.singular = "lease",
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true},
 	{.group = "events.k8s.io",
 		.version = "v1",
 		.kind = "Event",
@@ -217,40 +154,6 @@ static const struct schema_kind kinds[] = {
 		.short_names = NAMES("ev"),
 		.verbs = SCHEMA_VERBS_ALL,
 		.namespaced = true},
-	{.group = "networking.k8s.io",
-		.version = "v1",
-		.kind = "Ingress",
-		.list_kind = "IngressList",
-		.plural = "ingresses",
-		.singular = "ingress",
-		.short_names = NAMES("ing"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.generation = true,
-		.status = true,
-		SUBS(status_only)},
-	{.group = "networking.k8s.io",
-		.version = "v1",
-		.kind = "NetworkPolicy",
-		.list_kind = "NetworkPolicyList",
-		.plural = "networkpolicies",
-		.singular = "networkpolicy",
-		.short_names = NAMES("netpol"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.generation = true},
-	{.group = "policy",
-		.version = "v1",
-		.kind = "PodDisruptionBudget",
-		.list_kind = "PodDisruptionBudgetList",
-		.plural = "poddisruptionbudgets",
-		.singular = "poddisruptionbudget",
-		.short_names = NAMES("pdb"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.generation = true,
-		.status = true,
-		SUBS(status_only)},
 	{.group = "rbac.authorization.k8s.io",
 		.version = "v1",
 		.kind = "RoleBinding",
@@ -396,39 +299,6 @@ static void fixed_job(const struct update *u)
 		fixed(u, fields[i][0], fields[i][1]);
 }
 
-/* Once given, an address is kept; what the update leaves out the server fills in before. */
-static void fixed_service(const struct update *u)
-{
-	const char *old = json_get_str(u->old, "spec/clusterIP"),
-		   *now = json_get_str(u->now, "spec/clusterIP");
-
-	if (old && *old && now && !str_eq(old, now) &&
-		!str_eq(json_get_str(u->now, "spec/type"), "ExternalName"))
-		schema_cause_add(u->causes, SCHEMA_INVALID, "spec.clusterIPs[0]",
-			json_get(u->now, "spec/clusterIP"), "may not change once set");
-}
-
-static void fixed_claim(const struct update *u)
-{
-	cleanup_json struct json_object *old = json_copy(json_get(u->old, "spec")),
-					*now = json_copy(json_get(u->now, "spec"));
-	static const char *const may[] = {
-		"resources", "volumeAttributesClassName", "storageClassName"};
-	/* A class is given to a claim that has none, as soon as there is a default one. */
-	size_t n = json_get(old, "storageClassName") ? ARRAY_LEN(may) - 1 : ARRAY_LEN(may);
-
-	for (size_t i = 0; i < n; i++) {
-		if (json_object_is_type(old, json_type_object))
-			json_object_object_del(old, may[i]);
-		if (json_object_is_type(now, json_type_object))
-			json_object_object_del(now, may[i]);
-	}
-	if (!json_object_equal(old, now))
-		schema_cause_add(u->causes, SCHEMA_FORBIDDEN, "spec", NULL,
-			"spec is immutable after creation except resources.requests and "
-			"volumeAttributesClassName for bound claims");
-}
-
 /* Its value is printed with the names that Go has for its members. */
 static void fixed_role(const struct update *u)
 {
@@ -457,12 +327,6 @@ void schema_builtin_immutable(const struct schema_kind *k, struct json_object *o
 		fixed_configmap(&u);
 	else if (is_kind(k, "batch", "Job"))
 		fixed_job(&u);
-	else if (is_kind(k, "apps", "Deployment") || is_kind(k, "apps", "ReplicaSet"))
-		fixed(&u, "spec/selector", "spec.selector");
-	else if (is_kind(k, "", "Service"))
-		fixed_service(&u);
-	else if (is_kind(k, "", "PersistentVolumeClaim"))
-		fixed_claim(&u);
 	else if (is_kind(k, "rbac.authorization.k8s.io", "RoleBinding") && !same(&u, "roleRef"))
 		fixed_role(&u);
 	else if (is_kind(k, "events.k8s.io", "Event"))

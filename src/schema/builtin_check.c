@@ -104,104 +104,6 @@ static bool selector_holds(struct look *l, struct json_object *o)
 	return holds;
 }
 
-static void selector(struct look *l, struct json_object *o, const char *what)
-{
-	struct json_object *s = json_get(o, "spec/selector"),
-			   *labels = json_get(o, "spec/template/metadata/labels");
-	cleanup_free char *empty = xasprintf("empty selector is invalid for %s", what);
-
-	if (!s) {
-		look_at(l, "spec.selector", SCHEMA_REQUIRED, NULL, "");
-	} else if (look_empty(json_get(s, "matchLabels")) &&
-		   look_empty(json_get(s, "matchExpressions"))) {
-		look_at(l, "spec.selector", SCHEMA_INVALID, s, empty);
-		return;
-	}
-	if (s && !selector_holds(l, o))
-		look_at(l, "spec.selector", SCHEMA_INVALID, s, "invalid label selector");
-	else if (!s || !selects(s, labels))
-		look_at(l, "spec.template.metadata.labels", SCHEMA_INVALID, labels,
-			"`selector` does not match template `labels`");
-}
-
-/* Of what is kept running. */
-static void kept_template(struct look *l, struct json_object *o)
-{
-	static const char *const always[] = {"Always", NULL};
-
-	template(l, o, always);
-	if (json_get(o, "spec/template/spec/activeDeadlineSeconds"))
-		look_at(l, "spec.template.spec.activeDeadlineSeconds", SCHEMA_FORBIDDEN, NULL,
-			"activeDeadlineSeconds in ReplicaSet is not Supported");
-}
-
-static bool is_zero(struct json_object *o, const char *name)
-{
-	const char *text = json_get_str(o, name);
-	int64_t n;
-
-	if (text)
-		return *text && strspn(text, "0") + 1 == strlen(text) && str_ends(text, "%");
-	return !look_number(o, name, &n) || n == 0;
-}
-
-static void rolling(struct look *l, struct json_object *r)
-{
-	size_t before = look_go(l, "rollingUpdate");
-
-	if (r) {
-		look_percent(l, r, "maxUnavailable");
-		look_percent_any(l, r, "maxSurge");
-		if (is_zero(r, "maxUnavailable") && is_zero(r, "maxSurge"))
-			look_at(l, "maxUnavailable", SCHEMA_INVALID, json_get(r, "maxUnavailable"),
-				"may not be 0 when `maxSurge` is 0");
-	}
-	look_back(l, before);
-}
-
-static void deployment(struct look *l, struct json_object *o)
-{
-	static const char *const types[] = {"Recreate", "RollingUpdate", NULL};
-	static const char *const counts[] = {
-		"replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"};
-	struct json_object *spec = json_get_obj(o, "spec"), *s = json_get_obj(spec, "strategy");
-	int64_t deadline, ready;
-	size_t before;
-
-	selector(l, o, "deployment");
-	kept_template(l, o);
-	before = look_go(l, "spec");
-	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-		look_not_negative(l, spec, counts[i]);
-	if (look_number(spec, "progressDeadlineSeconds", &deadline) && deadline >= 0) {
-		(void)look_number(spec, "minReadySeconds", &ready);
-		if (deadline <= ready)
-			look_at(l, "progressDeadlineSeconds", SCHEMA_INVALID,
-				json_get(spec, "progressDeadlineSeconds"),
-				"must be greater than minReadySeconds");
-	}
-	(void)look_go(l, "strategy");
-	if (str_eq(json_get_str(s, "type"), "Recreate") && json_get(s, "rollingUpdate"))
-		look_at(l, "rollingUpdate", SCHEMA_FORBIDDEN, NULL,
-			"may not be specified when strategy `type` is 'Recreate'");
-	else
-		rolling(l, json_get_obj(s, "rollingUpdate"));
-	look_one_of(l, s, "type", types);
-	look_back(l, before);
-}
-
-static void replicaset(struct look *l, struct json_object *o)
-{
-	size_t before;
-
-	selector(l, o, "replica set");
-	kept_template(l, o);
-	before = look_go(l, "spec");
-	look_not_negative(l, json_get_obj(o, "spec"), "replicas");
-	look_not_negative(l, json_get_obj(o, "spec"), "minReadySeconds");
-	look_back(l, before);
-}
-
 /* Only of Jobs whose Pods have numbers. */
 static void indexed(struct look *l, struct json_object *spec)
 {
@@ -296,53 +198,6 @@ static void job(struct look *l, struct json_object *o)
 
 /* ---- the rest */
 
-static void access_modes(struct look *l, struct json_object *spec)
-{
-	static const char *const modes[] = {
-		"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", NULL};
-	struct json_object *a = json_get_arr(spec, "accessModes");
-	bool one = false, other = false;
-
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		cleanup_json struct json_object *o = json_obj();
-
-		json_add(o, "accessModes", json_object_get(json_object_array_get_idx(a, i)));
-		look_one_of(l, o, "accessModes", modes);
-		one |= str_eq(json_get_str(o, "accessModes"), "ReadWriteOncePod");
-		other |= !str_eq(json_get_str(o, "accessModes"), "ReadWriteOncePod");
-	}
-	if (one && other)
-		look_at(l, "accessModes", SCHEMA_FORBIDDEN, NULL,
-			"may not use ReadWriteOncePod with other access modes");
-}
-
-static void claim(struct look *l, struct json_object *o)
-{
-	static const char *const modes[] = {"Block", "Filesystem", NULL};
-	struct json_object *spec = json_get_obj(o, "spec"),
-			   *storage = json_get(spec, "resources/requests/storage");
-	const char *s = json_object_get_string(storage);
-	struct schema_quantity q;
-	struct err err = ERR_INIT;
-	size_t before = look_go(l, "spec");
-
-	look_needs(l, spec, "accessModes", "at least 1 access mode is required");
-	look_selector(l, spec, "selector");
-	access_modes(l, spec);
-	if (look_empty(storage))
-		look_at(l, "resources[storage]", SCHEMA_REQUIRED, NULL, "");
-	else if (s && schema_quantity_parse(s, strlen(s), &q, &err) == 0 && q.nano <= 0)
-		look_at(l, "resources[storage]", SCHEMA_INVALID, storage,
-			"must be greater than zero");
-	if (!look_empty(json_get(spec, "storageClassName")))
-		look_subdomain(l, spec, "storageClassName");
-	look_one_of(l, spec, "volumeMode", modes);
-	if (!look_empty(json_get(spec, "volumeAttributesClassName")))
-		look_subdomain(l, spec, "volumeAttributesClassName");
-	look_sources(l, spec);
-	look_back(l, before);
-}
-
 static void rule(struct look *l, struct json_object *r)
 {
 	look_needs(l, r, "verbs", "verbs must contain at least one value");
@@ -392,19 +247,6 @@ static void binding(struct look *l, struct json_object *o)
 	look_each(l, o, "subjects", subject);
 }
 
-static void lease(struct look *l, struct json_object *o)
-{
-	struct json_object *spec = json_get_obj(o, "spec");
-	size_t before = look_go(l, "spec");
-	int64_t n;
-
-	if (look_number(spec, "leaseDurationSeconds", &n) && n <= 0)
-		look_at(l, "leaseDurationSeconds", SCHEMA_INVALID,
-			json_get(spec, "leaseDurationSeconds"), "must be greater than 0");
-	look_not_negative(l, spec, "leaseTransitions");
-	look_back(l, before);
-}
-
 void schema_builtin_check(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes)
 {
@@ -412,16 +254,10 @@ void schema_builtin_check(
 		const char *group, *kind;
 		void (*check)(struct look *l, struct json_object *o);
 	} kinds[] = {{"", "Secret", look_secret}, {"", "ConfigMap", look_configmap},
-		{"", "Pod", pod}, {"apps", "Deployment", deployment},
-		{"apps", "ReplicaSet", replicaset}, {"batch", "Job", job},
-		{"", "Service", look_service}, {"", "PersistentVolumeClaim", claim},
+		{"", "Pod", pod}, {"batch", "Job", job},
 		{"rbac.authorization.k8s.io", "Role", role},
-		{"rbac.authorization.k8s.io", "RoleBinding", binding},
-		{"coordination.k8s.io", "Lease", lease}, {"", "Event", look_event},
-		{"events.k8s.io", "Event", look_new_event},
-		{"networking.k8s.io", "Ingress", look_ingress},
-		{"networking.k8s.io", "NetworkPolicy", look_netpol},
-		{"policy", "PodDisruptionBudget", look_budget}};
+		{"rbac.authorization.k8s.io", "RoleBinding", binding}, {"", "Event", look_event},
+		{"events.k8s.io", "Event", look_new_event}};
 	struct look l = {STRBUF_INIT, causes};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

@@ -5,8 +5,7 @@
  * go on only where that holds of the object reached. The last member gets the value, as JSON, when
  * it is not there; "=NAME" copies the member beside it.
  *
- * Not here: what a network or a controller behind the API would choose (a Service's addresses, the
- * labels and the selector of a Job).
+ * Not here: what a controller would choose (the labels and the selector of a Job).
  */
 #include "config.h"
 
@@ -24,32 +23,12 @@ struct fill {
 	const char *path, *value;
 };
 
-static const struct fill deployment[] = {{"spec.replicas", "1"},
-	{"spec.+strategy.type", "\"RollingUpdate\""},
-	{"spec.strategy[type=RollingUpdate].+rollingUpdate.maxUnavailable", "\"25%\""},
-	{"spec.strategy[type=RollingUpdate].+rollingUpdate.maxSurge", "\"25%\""},
-	{"spec.revisionHistoryLimit", "10"}, {"spec.progressDeadlineSeconds", "600"}};
-static const struct fill replicaset[] = {{"spec.replicas", "1"}};
 static const struct fill job[] = {{"spec[!parallelism].completions", "1"},
 	{"spec.parallelism", "1"}, {"spec[!backoffLimitPerIndex].backoffLimit", "6"},
 	{"spec.backoffLimit", "2147483647"}, {"spec.completionMode", "\"NonIndexed\""},
 	{"spec.suspend", "false"}, {"spec.manualSelector", "false"},
 	{"spec[!podFailurePolicy].podReplacementPolicy", "\"TerminatingOrFailed\""},
 	{"spec.podReplacementPolicy", "\"Failed\""}};
-static const struct fill service[] = {{"spec.sessionAffinity", "\"None\""},
-	{"spec[sessionAffinity=ClientIP].+sessionAffinityConfig.+clientIP.timeoutSeconds", "10800"},
-	{"spec.type", "\"ClusterIP\""}, {"spec.ports*.protocol", "\"TCP\""},
-	{"spec.ports*.targetPort", "=port"},
-	{"spec[type=ClusterIP].internalTrafficPolicy", "\"Cluster\""},
-	{"spec[type=NodePort].internalTrafficPolicy", "\"Cluster\""},
-	{"spec[type=LoadBalancer].internalTrafficPolicy", "\"Cluster\""},
-	{"spec[type=NodePort].externalTrafficPolicy", "\"Cluster\""},
-	{"spec[type=LoadBalancer].externalTrafficPolicy", "\"Cluster\""},
-	{"spec[type=LoadBalancer].allocateLoadBalancerNodePorts", "true"}};
-static const struct fill claim[] = {{"spec.volumeMode", "\"Filesystem\""}};
-static const struct fill netpol[] = {{"spec[egress].policyTypes", "[\"Ingress\",\"Egress\"]"},
-	{"spec.policyTypes", "[\"Ingress\"]"}, {"spec.ingress*.ports*.protocol", "\"TCP\""},
-	{"spec.egress*.ports*.protocol", "\"TCP\""}};
 static const struct fill binding[] = {{"roleRef.apiGroup", "\"rbac.authorization.k8s.io\""},
 	{"subjects*[kind=User].apiGroup", "\"rbac.authorization.k8s.io\""},
 	{"subjects*[kind=Group].apiGroup", "\"rbac.authorization.k8s.io\""}};
@@ -182,21 +161,6 @@ static void fill_containers(struct json_object *list)
 	}
 }
 
-/* A port of 0 and one of "" are none. */
-static void drop_no_target(struct json_object *ports)
-{
-	for (size_t i = 0; ports && i < json_object_array_length(ports); i++) {
-		struct json_object *p = json_object_array_get_idx(ports, i),
-				   *target = json_get(p, "targetPort");
-		bool text = json_object_is_type(target, json_type_string);
-
-		if (target && (text ? json_object_get_string_len(target) == 0
-				    : json_object_is_type(target, json_type_int) &&
-						      json_object_get_int64(target) == 0))
-			json_object_object_del(p, "targetPort");
-	}
-}
-
 /* One without a source is an empty directory. */
 static void fill_volumes(struct json_object *list)
 {
@@ -226,21 +190,13 @@ void schema_builtin_default(const struct schema_kind *k, struct json_object *o)
 		const struct fill *fill;
 		size_t n;
 		const char *pod; /* where a Pod's spec is; NULL: nowhere */
-	} kinds[] = {
-		{"apps", "Deployment", deployment, ARRAY_LEN(deployment), "spec/template/spec"},
-		{"apps", "ReplicaSet", replicaset, ARRAY_LEN(replicaset), "spec/template/spec"},
-		{"batch", "Job", job, ARRAY_LEN(job), "spec/template/spec"},
+	} kinds[] = {{"batch", "Job", job, ARRAY_LEN(job), "spec/template/spec"},
 		{"", "Pod", pod, ARRAY_LEN(pod), "spec"},
-		{"", "Service", service, ARRAY_LEN(service), NULL},
-		{"", "PersistentVolumeClaim", claim, ARRAY_LEN(claim), NULL},
-		{"networking.k8s.io", "NetworkPolicy", netpol, ARRAY_LEN(netpol), NULL},
 		{"rbac.authorization.k8s.io", "RoleBinding", binding, ARRAY_LEN(binding), NULL}};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (!str_eq(k->group, kinds[i].group) || !str_eq(k->kind, kinds[i].kind))
 			continue;
-		if (str_eq(k->kind, "Service"))
-			drop_no_target(json_get_arr(json_get_obj(o, "spec"), "ports"));
 		fill(o, kinds[i].fill, kinds[i].n);
 		if (kinds[i].pod)
 			fill_pod_spec(json_get_obj(o, kinds[i].pod));

@@ -43,15 +43,10 @@ bool look_number(struct json_object *o, const char *name, int64_t *out);
 bool look_needs(struct look *l, struct json_object *o, const char *name, const char *why);
 /* words: in order, NULL at the end. */
 bool look_one_of(struct look *l, struct json_object *o, const char *name, const char *const *words);
-/* Each element of a list. */
-void look_all_of(struct look *l, struct json_object *o, const char *list, const char *const *words);
 void look_not_negative(struct look *l, struct json_object *o, const char *name);
 void look_port(struct look *l, struct json_object *o, const char *name);
 void look_label(struct look *l, struct json_object *o, const char *name);
-void look_label_1035(struct look *l, struct json_object *o, const char *name);
 void look_subdomain(struct look *l, struct json_object *o, const char *name);
-void look_percent(struct look *l, struct json_object *o, const char *name);
-void look_percent_any(struct look *l, struct json_object *o, const char *name); /* above 100% too */
 void look_subdomain_at(struct look *l, const char *field, const char *value);
 /* One of them also when it is missing. */
 void look_word(struct look *l, struct json_object *o, const char *name, const char *const *words);
@@ -95,17 +90,12 @@ void look_mounts(struct look *l, struct json_object *spec, struct json_object *c
 void look_place(struct look *l, struct json_object *spec);
 void look_place_last(struct look *l, struct json_object *spec);
 
-/* builtin_pod.c, builtin_service.c, builtin_net.c: by kind. */
+/* builtin_pod.c */
 void look_pod_spec(struct look *l, struct json_object *spec);
-void look_service(struct look *l, struct json_object *o);
-void look_ingress(struct look *l, struct json_object *o);
-void look_netpol(struct look *l, struct json_object *o);
-void look_budget(struct look *l, struct json_object *o);
-/* builtin_policy.c: how Pods, their containers, Jobs are run, and where the data of a claim comes from. */
+/* builtin_policy.c: how Pods, their containers and Jobs are run. */
 void look_pod_policy(struct look *l, struct json_object *spec);
 void look_container_policy(struct look *l, struct json_object *spec, struct json_object *c);
 void look_job_policy(struct look *l, struct json_object *spec);
-void look_sources(struct look *l, struct json_object *spec);
 /* builtin_data.c: data of Secrets and ConfigMaps. */
 void look_secret(struct look *l, struct json_object *o);
 void look_configmap(struct look *l, struct json_object *o);

@@ -96,20 +96,6 @@ bool look_one_of(struct look *l, struct json_object *o, const char *name, const 
 	return !have;
 }
 
-void look_all_of(struct look *l, struct json_object *o, const char *list, const char *const *words)
-{
-	struct json_object *a = json_get_arr(o, list);
-
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *v = json_object_array_get_idx(a, i);
-		cleanup_free char *name = xasprintf("%s[%zu]", list, i);
-		cleanup_strbuf struct strbuf all = STRBUF_INIT;
-
-		if (!is_one_of(&all, json_object_get_string(v), words))
-			look_at(l, name, SCHEMA_UNSUPPORTED, v, strbuf_str(&all));
-	}
-}
-
 void look_word(struct look *l, struct json_object *o, const char *name, const char *const *words)
 {
 	cleanup_json struct json_object *none = json_add_str(json_obj(), name, "");
@@ -187,20 +173,8 @@ void look_unique(struct look *l, struct json_object *o, const char *list)
 
 #define SUBDOMAIN_TEXT                                                                             \
 	"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-#define LABEL_1035_TEXT                                                                            \
-	"a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 #define VALUE_TEXT                                                                                 \
 	"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-#define PERCENT_TEXT                                                                               \
-	"a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
-
-void look_label_1035(struct look *l, struct json_object *o, const char *name)
-{
-	const char *s = json_get_str(o, name);
-
-	if (s && !(kobj_label_valid(s, strlen(s)) && isalpha((unsigned char)*s)))
-		look_at(l, name, SCHEMA_INVALID, json_get(o, name), LABEL_1035_TEXT);
-}
 
 void look_subdomain(struct look *l, struct json_object *o, const char *name)
 {
@@ -233,28 +207,6 @@ void look_segment(struct look *l, const char *field, const char *value)
 
 			look_at_text(l, field, SCHEMA_INVALID, value, why);
 		}
-}
-
-void look_percent_any(struct look *l, struct json_object *o, const char *name)
-{
-	const char *s = json_get_str(o, name);
-	size_t n = s ? strspn(s, "0123456789") : 0;
-
-	if (!s)
-		look_not_negative(l, o, name);
-	else if (n == 0 || strcmp(s + n, "%") != 0)
-		look_at(l, name, SCHEMA_INVALID, json_get(o, name), PERCENT_TEXT);
-}
-
-void look_percent(struct look *l, struct json_object *o, const char *name)
-{
-	const char *s = json_get_str(o, name);
-	size_t n = s ? strspn(s, "0123456789") : 0;
-
-	look_percent_any(l, o, name);
-	if (n > 0 && str_eq(s + n, "%") && (n > 3 || (n == 3 && strcmp(s, "100%") > 0)))
-		look_at(l, name, SCHEMA_INVALID, json_get(o, name),
-			"must not be greater than 100%");
 }
 
 /* ---- selectors */

@@ -318,55 +318,6 @@ static void template(struct warn *w, struct json_object *o)
 
 /* ---- other kinds */
 
-static void claim(struct warn *w, struct json_object *o)
-{
-	static const char *const of[] = {"requests", "limits"};
-
-	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-		cleanup_free char *path = xasprintf("spec.resources.%s", of[i]);
-		size_t before = look_go(&w->at, path);
-
-		fraction(w, json_get_obj(json_get(o, "spec/resources"), of[i]), "storage");
-		look_back(&w->at, before);
-	}
-}
-
-static void service(struct warn *w, struct json_object *o)
-{
-	struct json_object *spec = json_get_obj(o, "spec"),
-			   *ips = json_get_arr(spec, "externalIPs");
-	const char *type = json_get_str(spec, "type"), *name = json_get_str(spec, "externalName"),
-		   *address = json_get_str(spec, "loadBalancerIP"),
-		   *affine = json_get_str(spec, "sessionAffinity");
-	bool headless =
-		     str_eq(type, "ClusterIP") && str_eq(json_get_str(spec, "clusterIP"), "None"),
-	     some = ips && json_object_array_length(ips) > 0,
-	     outside = str_eq(type, "ExternalName");
-
-	if (headless && address && *address)
-		schema_texts_add(w->out, "spec.loadBalancerIP is ignored for headless services");
-	if (headless && some)
-		schema_texts_add(w->out, "spec.externalIPs is ignored for headless services");
-	if (headless && !str_eq(affine ? affine : "None", "None"))
-		schema_texts_add(w->out, "spec.SessionAffinity is ignored for headless services");
-	if (outside && some)
-		schema_texts_add(
-			w->out, "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
-	if (!outside && name && *name)
-		schema_texts_add(w->out,
-			"spec.externalName is ignored when spec.type is not \"ExternalName\"");
-}
-
-static void ingress(struct warn *w, struct json_object *o)
-{
-	struct json_object *a = json_get_obj(o, "metadata/annotations");
-
-	if (a && json_object_object_get_ex(a, "kubernetes.io/ingress.class", NULL) &&
-		!json_get(o, "spec/ingressClassName"))
-		schema_texts_add(w->out,
-			"annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead");
-}
-
 /* Finalizers of custom resources, which need no domain. */
 static void custom(struct warn *w, struct json_object *o)
 {
@@ -398,27 +349,21 @@ static void name(struct warn *w, struct json_object *o, const char *what)
 			strchr(s, '.') ? "must not contain dots" : "");
 }
 
-/* always: also when the specification stays as it was. */
 static const struct rule {
 	const char *group, *kind;
 	void (*look)(struct warn *w, struct json_object *o);
-	const char *name; /* what it is used in; NULL: nothing */
-	bool on_create, always;
-} rules[] = {{"", "Pod", pod, "the Pod's hostname", true, false},
-	{"apps", "Deployment", template, "Pod names and hostnames", false, false},
-	{"apps", "ReplicaSet", template, "Pod names and hostnames", false, false},
-	{"batch", "Job", template, "Pod names and hostnames", false, false},
-	{"", "PersistentVolumeClaim", claim, NULL, false, true},
-	{"", "Service", service, NULL, false, true},
-	{"networking.k8s.io", "Ingress", ingress, NULL, true, true}};
+	const char *name; /* what it is used in */
+	bool on_create;
+} rules[] = {{"", "Pod", pod, "the Pod's hostname", true},
+	{"batch", "Job", template, "Pod names and hostnames", false}};
 
 static void look(
 	struct warn *w, const struct rule *r, struct json_object *old, struct json_object *o)
 {
-	if (!old && r->name)
+	if (!old)
 		name(w, o, r->name);
-	if (!old || (!r->on_create && (r->always || !json_object_equal(json_get(old, "spec"),
-							    json_get(o, "spec")))))
+	if (!old ||
+		(!r->on_create && !json_object_equal(json_get(old, "spec"), json_get(o, "spec"))))
 		r->look(w, o);
 }
 

@@ -15,9 +15,8 @@
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
 
-static const char *const group_order[] = {"", "apps", "events.k8s.io", "authentication.k8s.io",
-	"authorization.k8s.io", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
-	"apiextensions.k8s.io", "coordination.k8s.io"};
+static const char *const group_order[] = {"", "events.k8s.io", "authentication.k8s.io",
+	"authorization.k8s.io", "batch", "rbac.authorization.k8s.io", "apiextensions.k8s.io"};
 
 struct kinds {
 	const struct schema_kind **kind; /* owned array */

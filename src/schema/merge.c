@@ -191,43 +191,6 @@ static const struct schema_member pod_template_spec[] = {
 };
 TYPE(pod_template_spec);
 
-static const struct schema_member deployment_spec[] = {
-	{"selector", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
-	{"strategy", NULL, {.retain_keys = true}},
-	{"template", &type_pod_template_spec, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(deployment_spec);
-
-static const struct schema_member deployment_status[] = {
-	{"conditions", NULL, {.type = SCHEMA_MERGE_MAP, .keys = {"type"}, .patch_key = "type"}},
-};
-TYPE(deployment_status);
-
-static const struct schema_member deployment[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"spec", &type_deployment_spec, {.type = SCHEMA_MERGE_PLAIN}},
-	{"status", &type_deployment_status, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(deployment);
-
-static const struct schema_member replica_set_spec[] = {
-	{"selector", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
-	{"template", &type_pod_template_spec, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(replica_set_spec);
-
-static const struct schema_member replica_set_status[] = {
-	{"conditions", NULL, {.type = SCHEMA_MERGE_MAP, .keys = {"type"}, .patch_key = "type"}},
-};
-TYPE(replica_set_status);
-
-static const struct schema_member replica_set[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"spec", &type_replica_set_spec, {.type = SCHEMA_MERGE_PLAIN}},
-	{"status", &type_replica_set_status, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(replica_set);
-
 static const struct schema_member job_spec[] = {
 	{"selector", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
 	{"template", &type_pod_template_spec, {.type = SCHEMA_MERGE_PLAIN}},
@@ -252,28 +215,6 @@ static const struct schema_member job[] = {
 	{"status", &type_job_status, {.type = SCHEMA_MERGE_PLAIN}},
 };
 TYPE(job);
-
-static const struct schema_member service_spec[] = {
-	{"ports", NULL,
-		{.type = SCHEMA_MERGE_MAP,
-			.keys = {"port", "protocol"},
-			.key_default = "TCP",
-			.patch_key = "port"}},
-	{"selector", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
-};
-TYPE(service_spec);
-
-static const struct schema_member service_status[] = {
-	{"conditions", NULL, {.type = SCHEMA_MERGE_MAP, .keys = {"type"}, .patch_key = "type"}},
-};
-TYPE(service_status);
-
-static const struct schema_member service[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"spec", &type_service_spec, {.type = SCHEMA_MERGE_PLAIN}},
-	{"status", &type_service_status, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(service);
 
 static const struct schema_member config_map[] = {
 	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
@@ -326,68 +267,6 @@ static const struct schema_member role[] = {
 };
 TYPE(role);
 
-static const struct schema_member network_policy_spec[] = {
-	{"podSelector", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
-};
-TYPE(network_policy_spec);
-
-static const struct schema_member network_policy[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"spec", &type_network_policy_spec, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(network_policy);
-
-static const struct schema_member pod_disruption_budget_spec[] = {
-	{"selector", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
-};
-TYPE(pod_disruption_budget_spec);
-
-static const struct schema_member pod_disruption_budget_status[] = {
-	{"conditions", NULL, {.type = SCHEMA_MERGE_MAP, .keys = {"type"}, .patch_key = "type"}},
-};
-TYPE(pod_disruption_budget_status);
-
-static const struct schema_member pod_disruption_budget[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"spec", &type_pod_disruption_budget_spec, {.type = SCHEMA_MERGE_PLAIN}},
-	{"status", &type_pod_disruption_budget_status, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(pod_disruption_budget);
-
-static const struct schema_member persistent_volume_claim_status[] = {
-	{"conditions", NULL, {.type = SCHEMA_MERGE_MAP, .keys = {"type"}, .patch_key = "type"}},
-};
-TYPE(persistent_volume_claim_status);
-
-static const struct schema_member persistent_volume_claim[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"spec", &type_persistent_volume_claim_spec, {.type = SCHEMA_MERGE_PLAIN}},
-	{"status", &type_persistent_volume_claim_status, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(persistent_volume_claim);
-
-static const struct schema_member ingress_service_backend[] = {
-	{"port", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
-};
-TYPE(ingress_service_backend);
-
-static const struct schema_member ingress_backend[] = {
-	{"resource", NULL, {.type = SCHEMA_MERGE_ATOMIC}},
-	{"service", &type_ingress_service_backend, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(ingress_backend);
-
-static const struct schema_member ingress_spec[] = {
-	{"defaultBackend", &type_ingress_backend, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(ingress_spec);
-
-static const struct schema_member ingress[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"spec", &type_ingress_spec, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(ingress);
-
 /* Of a CustomResourceDefinition; its versions are one list. */
 static const struct schema_member definition_status[] = {
 	{"conditions", NULL, {.type = SCHEMA_MERGE_MAP, .keys = {"type"}}},
@@ -404,10 +283,7 @@ static const struct {
 	const struct schema_type *type;
 } kinds[] = {
 	{"", "Pod", &type_pod},
-	{"apps", "Deployment", &type_deployment},
-	{"apps", "ReplicaSet", &type_replica_set},
 	{"batch", "Job", &type_job},
-	{"", "Service", &type_service},
 	{"", "ConfigMap", &type_config_map},
 	{"", "Event", &type_event},
 	{"events.k8s.io", "Event", &type_new_event},
@@ -415,10 +291,6 @@ static const struct {
 	{"", "ServiceAccount", &type_service_account},
 	{"rbac.authorization.k8s.io", "RoleBinding", &type_role_binding},
 	{"rbac.authorization.k8s.io", "Role", &type_role},
-	{"networking.k8s.io", "NetworkPolicy", &type_network_policy},
-	{"policy", "PodDisruptionBudget", &type_pod_disruption_budget},
-	{"", "PersistentVolumeClaim", &type_persistent_volume_claim},
-	{"networking.k8s.io", "Ingress", &type_ingress},
 	{"apiextensions.k8s.io", "CustomResourceDefinition", &type_definition},
 };
 

@@ -77,32 +77,6 @@ static const struct schema_column pod[] = {NAME, COLUMN("Ready"), COLUMN("Status
 	COLUMN("Restarts"), AGE, WIDE("IP"), WIDE("Node"), WIDE("Nominated Node"),
 	WIDE("Readiness Gates")};
 
-static const struct schema_column deployment[] = {
-	NAME, COLUMN("Ready"), COLUMN("Up-to-date"), COLUMN("Available"), AGE, CONTAINERS};
-static void fill_deployment(struct table_row *r)
-{
-	push_name(r);
-	table_take(
-		r, xasprintf("%lld/%lld", (long long)json_get_int(r->o, "status/readyReplicas", 0),
-			   (long long)json_get_int(r->o, "spec/replicas", 0)));
-	table_int(r, json_get_int(r->o, "status/updatedReplicas", 0));
-	table_int(r, json_get_int(r->o, "status/availableReplicas", 0));
-	push_age(r);
-	push_containers(r, "spec/selector");
-}
-
-static const struct schema_column replicaset[] = {
-	NAME, NUMBER("Desired"), NUMBER("Current"), NUMBER("Ready"), AGE, CONTAINERS};
-static void fill_replicaset(struct table_row *r)
-{
-	push_name(r);
-	table_int(r, json_get_int(r->o, "spec/replicas", 0));
-	table_int(r, json_get_int(r->o, "status/replicas", 0));
-	table_int(r, json_get_int(r->o, "status/readyReplicas", 0));
-	push_age(r);
-	push_containers(r, "spec/selector");
-}
-
 static bool condition(struct json_object *o, const char *type)
 {
 	struct json_object *a = json_get_arr(o, "status/conditions");
@@ -153,81 +127,6 @@ static void fill_job(struct table_row *r)
 	push_containers(r, "spec/selector");
 }
 
-/* Addresses of a load balancer: each once, sorted. */
-static char *balancer(struct json_object *o)
-{
-	struct json_object *a = json_get_arr(o, "status/loadBalancer/ingress");
-	struct table_parts p = {NULL, 0};
-
-	for (size_t i = 0; i < table_length(a); i++) {
-		struct json_object *e = json_object_array_get_idx(a, i);
-		const char *ip = json_get_str(e, "ip"), *name = json_get_str(e, "hostname");
-		const char *s = ip && *ip ? ip : name;
-		bool twice = false;
-
-		for (size_t j = 0; s && j < p.n; j++)
-			twice = twice || str_eq(p.part[j].key, s);
-		if (s && *s && !twice)
-			table_parts_add(&p, s, xstrdup(s));
-	}
-	return table_parts_join(&p, "");
-}
-
-static char *external_ip(struct json_object *o)
-{
-	const char *type = json_get_str(o, "spec/type"),
-		   *name = json_get_str(o, "spec/externalName");
-	cleanup_free char *ips = joined(json_get_arr(o, "spec/externalIPs"), NULL, ","),
-			  *lb = balancer(o);
-
-	if (str_eq(type, "ClusterIP") || str_eq(type, "NodePort"))
-		return xstrdup(*ips ? ips : "<none>");
-	if (str_eq(type, "LoadBalancer"))
-		return *lb || *ips ? xasprintf("%s%s%s", lb, *lb && *ips ? "," : "", ips)
-				   : xstrdup("<pending>");
-	if (str_eq(type, "ExternalName"))
-		return xstrdup(name ? name : "");
-	return xstrdup("<unknown>");
-}
-
-static char *service_ports(struct json_object *o)
-{
-	struct json_object *a = json_get_arr(o, "spec/ports");
-	struct strbuf b = STRBUF_INIT;
-
-	for (size_t i = 0; i < table_length(a); i++) {
-		struct json_object *e = json_object_array_get_idx(a, i);
-		long long node = json_get_int(e, "nodePort", 0);
-		const char *protocol = json_get_str(e, "protocol");
-
-		strbuf_addf(&b, "%s%lld", i ? "," : "", (long long)json_get_int(e, "port", 0));
-		if (node > 0)
-			strbuf_addf(&b, ":%lld", node);
-		strbuf_addf(&b, "/%s", protocol ? protocol : "");
-	}
-	if (!b.len)
-		strbuf_adds(&b, "<none>");
-	return strbuf_steal(&b);
-}
-
-static const struct schema_column service[] = {NAME, COLUMN("Type"), COLUMN("Cluster-IP"),
-	COLUMN("External-IP"), COLUMN("Port(s)"), AGE, WIDE("Selector")};
-static void fill_service(struct table_row *r)
-{
-	struct json_object *ips = json_get_arr(r->o, "spec/clusterIPs");
-	struct table_parts labels = {NULL, 0};
-
-	push_name(r);
-	table_member(r, "spec/type", "");
-	table_text(r, table_length(ips) ? json_object_get_string(json_object_array_get_idx(ips, 0))
-					: "<none>");
-	table_take(r, external_ip(r->o));
-	table_take(r, service_ports(r->o));
-	push_age(r);
-	table_parts_add_labels(&labels, json_get_obj(r->o, "spec/selector"));
-	table_take(r, table_parts_join(&labels, "<none>"));
-}
-
 static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
 static void fill_configmap(struct table_row *r)
 {
@@ -253,13 +152,6 @@ static const struct schema_column event[] = {COLUMN("Last Seen"), COLUMN("Type")
 		.format = "name",
 		.description = "Its name.",
 		.priority = 1}};
-static const struct schema_column lease[] = {NAME, COLUMN("Holder"), AGE};
-static void fill_lease(struct table_row *r)
-{
-	push_name(r);
-	table_member(r, "spec/holderIdentity", "");
-	push_age(r);
-}
 
 static const struct schema_column namespace[] = {NAME, COLUMN("Status"), AGE};
 static void fill_namespace(struct table_row *r)
@@ -311,96 +203,6 @@ static void fill_rolebinding(struct table_row *r)
 	push_subjects(r, "ServiceAccount");
 }
 
-static const struct schema_column netpol[] = {NAME, COLUMN("Pod-Selector"), AGE};
-static void fill_netpol(struct table_row *r)
-{
-	push_name(r);
-	table_parts_selector(r, "spec/podSelector");
-	push_age(r);
-}
-
-static const struct schema_column pdb[] = {NAME, COLUMN("Min Available"), COLUMN("Max Unavailable"),
-	NUMBER("Allowed Disruptions"), AGE};
-static void fill_pdb(struct table_row *r)
-{
-	push_name(r);
-	table_member(r, "spec/minAvailable", "N/A");
-	table_member(r, "spec/maxUnavailable", "N/A");
-	table_int(r, json_get_int(r->o, "status/disruptionsAllowed", 0));
-	push_age(r);
-}
-
-static char *access_modes(struct json_object *a)
-{
-	static const char *const names[][2] = {{"ReadWriteOnce", "RWO"}, {"ReadOnlyMany", "ROX"},
-		{"ReadWriteMany", "RWX"}, {"ReadWriteOncePod", "RWOP"}};
-	struct strbuf b = STRBUF_INIT;
-
-	for (size_t j = 0; j < ARRAY_LEN(names); j++)
-		for (size_t i = 0; i < table_length(a); i++)
-			if (str_eq(json_object_get_string(json_object_array_get_idx(a, i)),
-				    names[j][0])) {
-				strbuf_addf(&b, "%s%s", b.len ? "," : "", names[j][1]);
-				break;
-			}
-	return strbuf_steal(&b);
-}
-
-static const struct schema_column pvc[] = {NAME, COLUMN("Status"), COLUMN("Volume"),
-	COLUMN("Capacity"), COLUMN("Access Modes"), COLUMN("StorageClass"),
-	COLUMN("VolumeAttributesClass"), AGE, WIDE("VolumeMode")};
-static void fill_pvc(struct table_row *r)
-{
-	const char *volume = json_get_str(r->o, "spec/volumeName");
-	bool bound = volume && *volume;
-
-	push_name(r);
-	if (json_get(r->o, "metadata/deletionTimestamp"))
-		table_text(r, "Terminating");
-	else
-		table_member(r, "status/phase", "");
-	table_text(r, volume);
-	table_text(r, bound ? json_get_str(r->o, "status/capacity/storage") : "");
-	table_take(r, access_modes(bound ? json_get_arr(r->o, "status/accessModes") : NULL));
-	table_member(r, "spec/storageClassName", "");
-	table_member(r, "spec/volumeAttributesClassName", "<unset>");
-	push_age(r);
-	table_member(r, "spec/volumeMode", "<unset>");
-}
-
-/* Three hosts, and how many rules there are beside them. */
-static char *ingress_hosts(struct json_object *rules)
-{
-	struct strbuf b = STRBUF_INIT;
-	size_t n = 0;
-
-	for (size_t i = 0; i < table_length(rules); i++) {
-		const char *host = json_get_str(json_object_array_get_idx(rules, i), "host");
-
-		if (n == 3) {
-			strbuf_addf(&b, " + %zu more...", table_length(rules) - 3);
-			break;
-		}
-		if (host && *host)
-			strbuf_addf(&b, "%s%s", n++ ? "," : "", host);
-	}
-	if (!b.len)
-		strbuf_addc(&b, '*');
-	return strbuf_steal(&b);
-}
-
-static const struct schema_column ingress[] = {
-	NAME, COLUMN("Class"), COLUMN("Hosts"), COLUMN("Address"), COLUMN("Ports"), AGE};
-static void fill_ingress(struct table_row *r)
-{
-	push_name(r);
-	table_member(r, "spec/ingressClassName", "<none>");
-	table_take(r, ingress_hosts(json_get_arr(r->o, "spec/rules")));
-	table_take(r, balancer(r->o));
-	table_text(r, table_length(json_get_arr(r->o, "spec/tls")) ? "80, 443" : "80");
-	push_age(r);
-}
-
 static const struct schema_column plain[] = {NAME,
 	{.name = "Created At", .type = "date", .format = "", .description = "When it was made."}};
 static void fill_plain(struct table_row *r)
@@ -413,36 +215,15 @@ static void fill_plain(struct table_row *r)
 	{                                                                                          \
 		g, k, c, ARRAY_LEN(c), f                                                           \
 	}
-/* ---- the view of the subresource scale */
-
-static const struct schema_column scale[] = {NAME, NUMBER("Desired"), NUMBER("Available"), AGE};
-
-static void fill_scale(struct table_row *r)
-{
-	push_name(r);
-	table_int(r, json_get_int(r->o, "spec/replicas", 0));
-	table_int(r, json_get_int(r->o, "status/replicas", 0));
-	push_age(r);
-}
-
 static const struct table_kind kinds[] = {
 	KIND("", "ConfigMap", configmap, fill_configmap),
 	KIND("", "Event", event, table_fill_event),
 	KIND("", "Namespace", namespace, fill_namespace),
-	KIND("", "PersistentVolumeClaim", pvc, fill_pvc),
 	KIND("", "Pod", pod, table_fill_pod),
 	KIND("", "Secret", secret, fill_secret),
-	KIND("", "Service", service, fill_service),
 	KIND("", "ServiceAccount", account, fill_account),
-	KIND("apps", "Deployment", deployment, fill_deployment),
-	KIND("apps", "ReplicaSet", replicaset, fill_replicaset),
-	KIND("autoscaling", "Scale", scale, fill_scale),
 	KIND("batch", "Job", job, fill_job),
-	KIND("coordination.k8s.io", "Lease", lease, fill_lease),
 	KIND("events.k8s.io", "Event", event, table_fill_event),
-	KIND("networking.k8s.io", "Ingress", ingress, fill_ingress),
-	KIND("networking.k8s.io", "NetworkPolicy", netpol, fill_netpol),
-	KIND("policy", "PodDisruptionBudget", pdb, fill_pdb),
 	KIND("rbac.authorization.k8s.io", "RoleBinding", rolebinding, fill_rolebinding),
 };
 

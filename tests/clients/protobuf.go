@@ -25,13 +25,11 @@ import (
 )
 
 // What the store of tec-operator takes as protobuf: "VERSION Kind" as in an object.
-var bodies = strings.Fields(`v1/ConfigMap v1/Event v1/Namespace v1/PersistentVolumeClaim v1/Pod v1/Secret v1/Service
-	v1/ServiceAccount v1/DeleteOptions meta.k8s.io/v1/DeleteOptions apiextensions.k8s.io/v1/CustomResourceDefinition
-	apps/v1/Deployment apps/v1/ReplicaSet authentication.k8s.io/v1/SelfSubjectReview
-	authentication.k8s.io/v1/TokenRequest authorization.k8s.io/v1/SelfSubjectAccessReview
-	authorization.k8s.io/v1/SelfSubjectRulesReview autoscaling/v1/Scale batch/v1/Job
-	coordination.k8s.io/v1/Lease events.k8s.io/v1/Event networking.k8s.io/v1/Ingress networking.k8s.io/v1/NetworkPolicy
-	policy/v1/Eviction policy/v1/PodDisruptionBudget rbac.authorization.k8s.io/v1/Role rbac.authorization.k8s.io/v1/RoleBinding`)
+var bodies = strings.Fields(`v1/ConfigMap v1/Event v1/Namespace v1/Pod v1/Secret v1/ServiceAccount
+	v1/DeleteOptions meta.k8s.io/v1/DeleteOptions apiextensions.k8s.io/v1/CustomResourceDefinition
+	authentication.k8s.io/v1/SelfSubjectReview authentication.k8s.io/v1/TokenRequest
+	authorization.k8s.io/v1/SelfSubjectAccessReview authorization.k8s.io/v1/SelfSubjectRulesReview batch/v1/Job
+	events.k8s.io/v1/Event policy/v1/Eviction rbac.authorization.k8s.io/v1/Role rbac.authorization.k8s.io/v1/RoleBinding`)
 
 func bodyScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()

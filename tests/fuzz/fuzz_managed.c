@@ -16,10 +16,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define SERVICE "/api/v1/namespaces/ns/services/a"
+#define ACCOUNT "/api/v1/namespaces/ns/serviceaccounts/a"
 
 static struct apistore_kind kinds[] = {
-	{.group = "", .resource = "services", .kind = "Service", .status = true}};
+	{.group = "", .resource = "serviceaccounts", .kind = "ServiceAccount"}};
 static const struct apistore_schema schema = {.kinds = kinds, .n_kinds = 1};
 
 static const struct write {
@@ -34,7 +34,7 @@ static const struct write {
 
 static int ask(struct apistore_objects *s, const struct write *w, const char *body)
 {
-	cleanup_free char *path = xasprintf(SERVICE "%s", w->query);
+	cleanup_free char *path = xasprintf(ACCOUNT "%s", w->query);
 	cleanup_apistore_target struct apistore_target t;
 	struct err err = ERR_INIT;
 	struct apistore_answer a;
@@ -56,7 +56,7 @@ static int ask(struct apistore_objects *s, const struct write *w, const char *bo
 
 static void check_entries(struct apistore_objects *s)
 {
-	const struct apistore_key key = {"services", "ns", "a"};
+	const struct apistore_key key = {"serviceaccounts", "ns", "a"};
 	cleanup_json struct json_object *o = apistore_objects_get(s, &key);
 	struct json_object *l = json_get_arr(o, "metadata/managedFields");
 
@@ -104,10 +104,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!db)
 		DIE("%s", err.text);
-	kinds[0].schema = schema_builtin_kind("", "v1", "Service");
+	kinds[0].schema = schema_builtin_kind("", "v1", "ServiceAccount");
 	s = apistore_objects_new(db, &schema, NULL);
 	ask(s, &writes[5],
-		"{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.io/f\"]},\"spec\":{\"ports\":[{\"port\":1,\"name\":\"a\"},{\"port\":2}]}}");
+		"{\"apiVersion\":\"v1\",\"kind\":\"ServiceAccount\",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.io/f\"]},\"secrets\":[{\"name\":\"1\",\"fieldPath\":\"a\"},{\"name\":\"2\"}]}");
 	for (char *line = text, *end; line && *line; line = end) {
 		end = strchr(line, '\n');
 		if (end)

@@ -39,7 +39,6 @@ static const struct {
 	{"", "Namespace", "{" META ", status: {phase: Active}}", "n|Active|60s"},
 	{"", "ServiceAccount", "{" META "}", "n|0|60s"},
 	{"", "ConfigMap", "{metadata: {name: n}}", "n|0|<unknown>"},
-	{"coordination.k8s.io", "Lease", "{" META ", spec: {holderIdentity: h}}", "n|h|60s"},
 	{"rbac.authorization.k8s.io", "Role", "{" META "}", "n|2024-01-02T03:03:05Z"},
 	{"apiextensions.k8s.io", "CustomResourceDefinition", "{" META "}",
 		"n|2024-01-02T03:03:05Z"},
@@ -48,16 +47,6 @@ static const struct {
 		", roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: u}, {kind: "
 		"ServiceAccount, namespace: ns, name: s}, {kind: User, name: v}]}",
 		"n|Role/r|60s|u, v||ns/s"},
-	{"apps", "Deployment",
-		"{" META
-		", spec: {replicas: 2, selector: {matchLabels: {b: c, a: b}, matchExpressions: "
-		"[{key: k, operator: In, values: [y, x]}, {key: z, operator: DoesNotExist}]}, template: "
-		"{spec: {containers: [{name: c1, image: i1}, {name: c2, image: i2}]}}}, status: "
-		"{readyReplicas: 1, updatedReplicas: 2}}",
-		"n|1/2|2|0|60s|c1,c2|i1,i2|a=b,b=c,k in (x,y),!z"},
-	{"apps", "ReplicaSet",
-		"{" META ", spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 1}}",
-		"n|2|2|1|60s|||<none>"},
 	{"batch", "Job",
 		"{" META ", spec: {completions: 1}, status: {succeeded: 1, startTime: "
 		"'2024-01-02T03:03:05Z', completionTime: '2024-01-02T03:03:15Z', conditions: [{type: "
@@ -66,35 +55,6 @@ static const struct {
 	{"batch", "Job", "{" META ", spec: {parallelism: 3}}", "n|Running|0/1 of 3||60s|||<none>"},
 	{"batch", "Job", "{" META ", spec: {}, status: {startTime: '2024-01-02T03:04:00Z'}}",
 		"n|Running|0/1|5s|60s|||<none>"},
-	{"", "Service",
-		"{" META
-		", spec: {type: ClusterIP, clusterIPs: [10.0.0.1], ports: [{port: 80, protocol: "
-		"TCP}, {port: 90, nodePort: 30000, protocol: UDP}], selector: {app: x}}}",
-		"n|ClusterIP|10.0.0.1|<none>|80/TCP,90:30000/UDP|60s|app=x"},
-	{"", "Service", "{" META ", spec: {type: LoadBalancer}}",
-		"n|LoadBalancer|<none>|<pending>|<none>|60s|<none>"},
-	{"", "Service",
-		"{" META
-		", spec: {type: LoadBalancer, externalIPs: [e]}, status: {loadBalancer: {ingress: "
-		"[{ip: b}, {hostname: a}, {ip: b}]}}}",
-		"n|LoadBalancer|<none>|a,b,e|<none>|60s|<none>"},
-	{"", "Service", "{" META ", spec: {type: ExternalName, externalName: x.org}}",
-		"n|ExternalName|<none>|x.org|<none>|60s|<none>"},
-	{"networking.k8s.io", "NetworkPolicy", "{" META ", spec: {podSelector: {}}}",
-		"n|<none>|60s"},
-	{"policy", "PodDisruptionBudget",
-		"{" META ", spec: {minAvailable: 50%}, status: {disruptionsAllowed: 1}}",
-		"n|50%|N/A|1|60s"},
-	{"", "PersistentVolumeClaim",
-		"{" META
-		", spec: {volumeName: v, storageClassName: s, volumeMode: Block}, status: {phase: "
-		"Bound, capacity: {storage: 1Gi}, accessModes: [ReadWriteMany, ReadWriteOnce]}}",
-		"n|Bound|v|1Gi|RWO,RWX|s|<unset>|60s|Block"},
-	{"networking.k8s.io", "Ingress",
-		"{" META
-		", spec: {rules: [{host: a}, {host: b}, {host: c}, {host: d}], tls: [{}]}}",
-		"n|<none>|a,b,c + 1 more...||80, 443|60s"},
-	{"networking.k8s.io", "Ingress", "{" META "}", "n|<none>|*||80|60s"},
 	{"", "Event",
 		"{" META
 		", involvedObject: {kind: Pod, name: p, fieldPath: f}, type: Normal, reason: R, "

@@ -24,9 +24,8 @@ const char *schema_builtin_members(const struct schema_kind *k);
 
 /*
  * The refusals of an update for fields that may not change: data of an immutable Secret or
- * ConfigMap, type of a Secret, selector and template of a Job, selector of a Deployment and a
- * ReplicaSet, spec of a PersistentVolumeClaim, clusterIP of a Service, roleRef of a RoleBinding, an
- * Event of events.k8s.io but for its series.
+ * ConfigMap, type of a Secret, selector and template of a Job, roleRef of a RoleBinding, an Event of
+ * events.k8s.io but for its series.
  */
 void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
 	struct json_object *now, struct schema_causes *causes);
