@@ -15,6 +15,7 @@
 #include "tec/apistore/face.h"
 #include "tec/apistore/gc.h"
 #include "tec/apistore/transport.h"
+#include "tec/apistore/unserved.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -194,6 +195,8 @@ static int fill(struct standalone *s, struct err *err)
 		put_namespace(s, s->ns, err) < 0)
 		return -1;
 	apistore_kinds_follow(s->kinds, s->loop, s->objects);
+	if (apistore_unserved_drop(s->objects, err) < 0)
+		return -1;
 	if (s->options->public_address && s->options->guard.listen_kbs && !s->options->plain_kbs &&
 		make_tls(s, err) < 0)
 		return -1;
