@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kinds of CRDs by their schemas, CRDs by the rules of CRDs, built-in kinds by what may not change.
+ * Our kinds by their schemas, built-in kinds by what may not change.
  * The order is kube-apiserver's: what is wrong with fields is found before anything else is.
  */
 #include "config.h"
 
 #include "tec/apistore/events.h"
-#include "tec/apistore/face.h"
-#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
 #include "tec/schema/crd.h"
-#include "tec/schema/crd_status.h"
 
 #include "decode.h"
 #include "write.h"
-
-const struct schema_kind *apistore_admit_kind(const struct apistore_write *w)
-{
-	const struct schema_kind *k = w->kind->schema;
-	const struct schema_version *v;
-
-	if (!k || !k->crd)
-		return k;
-	v = schema_crd_version(k->crd->crd, w->t->version);
-	return v ? &v->kind : k;
-}
 
 static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 {
@@ -77,7 +63,7 @@ static int refuse_infinite(const struct apistore_write *w, const struct schema_k
 int apistore_admit_decode(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
-	const struct schema_kind *k = apistore_admit_kind(w);
+	const struct schema_kind *k = w->kind->schema;
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
 	struct err err = ERR_INIT;
 	bool built_in = k && !k->crd;
@@ -98,7 +84,7 @@ int apistore_admit_decode(
 int apistore_admit_read(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
-	const struct schema_kind *k = apistore_admit_kind(w);
+	const struct schema_kind *k = w->kind->schema;
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
 
 	if (!k)
@@ -106,11 +92,9 @@ int apistore_admit_read(
 	if (k->crd) {
 		schema_prune(k->crd->schema, o, &unknown);
 		schema_default(k->crd->schema, o);
-	} else if (str_eq(w->t->qualified, APISTORE_CRDS)) {
-		schema_crd_default(o);
-	}
-	if (!k->crd)
+	} else {
 		schema_builtin_default(k, o);
+	}
 	for (size_t i = 0; i < unknown.n; i++)
 		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
 	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
@@ -118,76 +102,18 @@ int apistore_admit_read(
 	return 0;
 }
 
-/* ---- definitions */
-
-static void add_text_once(struct json_object *list, const char *text)
-{
-	for (size_t i = 0; i < json_object_array_length(list); i++)
-		if (str_eq(json_object_get_string(json_object_array_get_idx(list, i)), text))
-			return;
-	json_push_str(list, text);
-}
-
-/* At once; kube-apiserver's controllers come to the same a moment later. */
-static void set_status(
-	const struct apistore_write *w, const struct schema_crd *crd, struct json_object *o)
-{
-	cleanup_json struct json_object *all = NULL;
-	struct json_object *status = json_get_obj(o, "status"), *stored;
-	char now[CLOCK_RFC3339_LEN];
-
-	if (!status)
-		json_add(o, "status", status = json_obj());
-	stored = json_get_arr(status, "storedVersions");
-	if (!stored)
-		json_add(status, "storedVersions", stored = json_arr());
-	add_text_once(stored, schema_crd_storage(crd)->kind.version);
-	/* Who has the names keeps them, whatever the others want. */
-	if (!json_object_equal(json_get(o, "spec/names"), json_get(status, "acceptedNames")))
-		all = apistore_face_get(w->s, APISTORE_CRDS_PATH);
-	clock_format(clock_wall_s(), now);
-	schema_crd_accept(o, json_get_arr(all, "items"), now);
-}
-
-/* Its objects go before it does; kube-apiserver adds the same finalizer by itself. */
-static void hold_for_objects(struct json_object *o)
-{
-	struct json_object *m = apistore_objects_meta(o), *a = json_get_arr(m, "finalizers");
-
-	if (json_get(m, "deletionTimestamp"))
-		return;
-	if (!a)
-		json_add(m, "finalizers", a = json_arr());
-	add_text_once(a, APISTORE_CRD_FINALIZER);
-}
-
-static void check_definition(
-	const struct apistore_write *w, struct json_object *o, struct schema_causes *causes)
-{
-	struct schema_crd *crd = schema_crd_new(o, causes);
-
-	if (w->was)
-		schema_crd_immutable(w->was, o, causes);
-	if (crd && causes->n == 0) {
-		if (!w->t->sub[0])
-			set_status(w, crd, o);
-		hold_for_objects(o);
-	}
-	schema_crd_free(crd);
-}
-
 /* ---- all */
 
-static void check_custom(const struct apistore_write *w, const struct schema_version *v,
+static void check_custom(const struct apistore_write *w, const struct schema_node *schema,
 	struct json_object *o, struct schema_causes *causes)
 {
 	bool status = str_eq(w->t->sub, "status");
 	struct schema_texts *warnings = w->fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings;
 
 	if (status)
-		schema_validate_status(v->schema, o, w->was, causes, warnings);
+		schema_validate_status(schema, o, w->was, causes, warnings);
 	else
-		schema_validate(v->schema, o, w->was, causes, warnings);
+		schema_validate(schema, o, w->was, causes, warnings);
 }
 
 /* Of these it is looked at first what may not change. */
@@ -199,7 +125,7 @@ static bool holds_data(const struct apistore_write *w)
 /* Their data is looked at in a store without kinds, too. */
 static const struct schema_kind *kind_to_check(const struct apistore_write *w)
 {
-	const struct schema_kind *k = apistore_admit_kind(w);
+	const struct schema_kind *k = w->kind->schema;
 
 	return k || !holds_data(w) ? k : schema_builtin_find("", "v1", w->t->resource);
 }
@@ -215,9 +141,7 @@ int apistore_admit_check(
 	if (w->was && holds_data(w))
 		schema_builtin_immutable(k, w->was, o, &causes);
 	if (k && k->crd)
-		check_custom(w, k->crd, o, &causes);
-	else if (str_eq(w->t->qualified, APISTORE_CRDS))
-		check_definition(w, o, &causes);
+		check_custom(w, k->crd->schema, o, &causes);
 	else if (k && !w->t->sub[0])
 		schema_builtin_check(k, o, &causes);
 	if (k && !k->crd && !w->was)

@@ -10,6 +10,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/schema/discovery.h"
 
@@ -26,7 +27,14 @@ static const char *const free_paths[] = {"/healthz", "/livez", "/readyz", "/vers
 
 static void not_found(struct httpd_req *req)
 {
-	httpd_reply(req, 404, APISERVER_TEXT, NOT_FOUND, strlen(NOT_FOUND));
+	const char *path = httpd_req_path(req);
+
+	if (str_starts(path, "/api/") || str_starts(path, "/apis/"))
+		apiserver_answer(req,
+			apistore_status_refusal(404, "NotFound",
+				"%s is not served by tec-operator --standalone", log_esc(path)));
+	else
+		httpd_reply(req, 404, APISERVER_TEXT, NOT_FOUND, strlen(NOT_FOUND));
 }
 
 /* ---- without a name */

@@ -65,10 +65,6 @@ void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv)
 /* watch.c: the resources in changed[] have new versions, and they are committed. */
 void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_t n);
 
-#define APISTORE_CRDS      "customresourcedefinitions.apiextensions.k8s.io"
-#define APISTORE_CRDS_PATH "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-/* On a CustomResourceDefinition: its objects have to go before it. */
-#define APISTORE_CRD_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 /* Stands among the uids of owners of what is being deleted and waits for gc.c. */
 #define APISTORE_DELETING "!deleting"
 /* gc.c: something was written that may leave work: an object of these owners, or (gone: its uid) one

@@ -7,8 +7,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#define ENDING "create not allowed while custom resource definition is terminating"
-
 static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 {
 	*refused = a;
@@ -120,8 +118,6 @@ int apistore_check_object(
 {
 	const char *kind = json_get_str(o, "kind"), *ns = json_get_str(o, "metadata/namespace");
 
-	if (w->kind->ending && !w->was)
-		return refuse(refused, apistore_status_forbidden(w->t, ENDING));
 	if (!kind || !json_get_str(o, "apiVersion"))
 		return refuse(refused, no_type(w));
 	if (ns && *ns && w->key.ns[0] && !str_eq(ns, w->key.ns))

@@ -75,25 +75,20 @@ static void go_type(const struct protobuf_field *f, bool element, struct strbuf 
 		[PROTOBUF_INTS] = {"[]int64", "int64"},
 		[PROTOBUF_BOOL] = {"bool", "bool"},
 		[PROTOBUF_BOOL_PTR] = {"bool", "bool"},
-		[PROTOBUF_DOUBLE] = {"float64", "float64"},
 		[PROTOBUF_BYTES] = {"[]uint8", "[]uint8"},
 		[PROTOBUF_TIME] = {"string", "string"},
 		[PROTOBUF_MICROTIME] = {"string", "string"},
 		[PROTOBUF_INT_OR_STRING] = {"int32", "int32"},
-		[PROTOBUF_RAWS] = {"[]v1.JSON", "v1.JSON"},
 		[PROTOBUF_TEXT_MAP] = {"map[string]string", "string"},
 		[PROTOBUF_BYTES_MAP] = {"map[string][]uint8", "[]uint8"},
 		[PROTOBUF_QUANTITY_MAP] = {"v1.ResourceList", "resource.Quantity"},
 		[PROTOBUF_TIME_MAP] = {"map[string]v1.Time", "string"},
-		[PROTOBUF_STRINGS_MAP] = {"map[string]v1.ExtraValue", "v1.ExtraValue"},
-		[PROTOBUF_SCHEMA_OR_STRINGS_MAP] = {"v1.JSONSchemaDependencies", "string"}};
+		[PROTOBUF_STRINGS_MAP] = {"map[string]v1.ExtraValue", "v1.ExtraValue"}};
 
 	if (f->type == PROTOBUF_OBJECT || (f->type == PROTOBUF_OBJECTS && element))
 		strbuf_adds(out, type_of(f->of));
 	else if (f->type == PROTOBUF_OBJECTS)
 		strbuf_addf(out, "[]%s", type_of(f->of));
-	else if (f->type == PROTOBUF_OBJECT_MAP)
-		strbuf_addf(out, "%s%s", element ? "" : "map[string]", type_of(f->of));
 	else if (f->go && element && strncmp(f->go, "[]", 2) == 0)
 		strbuf_adds(out, f->go + 2);
 	else if (f->go && !(element && f->type == PROTOBUF_TEXT_MAP))
@@ -233,10 +228,6 @@ static struct json_object *one(
 	case PROTOBUF_BOOL_PTR:
 		(void)is_type(d, f, element, v, json_type_boolean);
 		return NULL;
-	case PROTOBUF_DOUBLE:
-		if (!json_object_is_type(v, json_type_int))
-			(void)is_type(d, f, element, v, json_type_double);
-		return NULL;
 	case PROTOBUF_TIME:
 	case PROTOBUF_MICROTIME:
 	case PROTOBUF_TIME_MAP:
@@ -248,7 +239,6 @@ static struct json_object *one(
 		return json_object_is_type(v, json_type_string) ? NULL : int_of(d, f, element, v);
 	case PROTOBUF_OBJECT:
 	case PROTOBUF_OBJECTS:
-	case PROTOBUF_OBJECT_MAP:
 		if (is_type(d, f, element, v, json_type_object))
 			members(d, f->of, v, false);
 		return NULL;
@@ -262,12 +252,7 @@ static struct json_object *one(
 		return NULL;
 	case PROTOBUF_INLINE:
 	case PROTOBUF_RAW:
-	case PROTOBUF_RAWS:
 	case PROTOBUF_STRINGS_MAP:
-	case PROTOBUF_SCHEMA_OR_BOOL: /* of definitions, which have checks of their own */
-	case PROTOBUF_SCHEMA_OR_ARRAY:
-	case PROTOBUF_SCHEMA_OR_STRINGS:
-	case PROTOBUF_SCHEMA_OR_STRINGS_MAP:
 		return NULL;
 	}
 	return NULL;
@@ -278,7 +263,6 @@ static struct json_object *nothing(const struct protobuf_field *f)
 {
 	switch (f->type) {
 	case PROTOBUF_OBJECTS:
-	case PROTOBUF_OBJECT_MAP:
 		return json_obj();
 	case PROTOBUF_STRINGS:
 	case PROTOBUF_TEXT_MAP:
@@ -330,7 +314,6 @@ static struct json_object *value(
 	switch (f->type) {
 	case PROTOBUF_STRINGS:
 	case PROTOBUF_INTS:
-	case PROTOBUF_RAWS:
 	case PROTOBUF_OBJECTS:
 		list(d, f, v);
 		return NULL;
@@ -338,7 +321,6 @@ static struct json_object *value(
 	case PROTOBUF_BYTES_MAP:
 	case PROTOBUF_QUANTITY_MAP:
 	case PROTOBUF_TIME_MAP:
-	case PROTOBUF_OBJECT_MAP:
 		map(d, f, v);
 		return NULL;
 	default:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of what was asked for: there are no more documents than groups and versions, and a few. All
- * are dropped when the kinds are in another state.
+ * A list of what was asked for: there are no more documents than groups and versions, and a few.
  */
 #include "config.h"
 
@@ -13,7 +12,6 @@
 
 struct documents {
 	const struct apistore_kinds *kinds;
-	uint64_t state;       /* of the kinds, when those below were made */
 	struct document **at; /* owned */
 	size_t n;
 };
@@ -26,23 +24,17 @@ struct documents *documents_new(const struct apistore_kinds *kinds)
 	return d;
 }
 
-static void forget(struct documents *d)
+void documents_free(struct documents *d)
 {
+	if (!d)
+		return;
 	for (size_t i = 0; i < d->n; i++) {
 		free(d->at[i]->data);
 		free(d->at[i]->group);
 		free(d->at[i]->version);
 		free(d->at[i]);
 	}
-	free(steal_ptr(&d->at));
-	d->n = 0;
-}
-
-void documents_free(struct documents *d)
-{
-	if (!d)
-		return;
-	forget(d);
+	free(d->at);
 	free(d);
 }
 
@@ -96,9 +88,6 @@ const struct document *documents_get(
 	const struct schema_served s = apistore_kinds_served(d->kinds);
 	cleanup_json struct json_object *o = NULL;
 
-	if (d->state != apistore_kinds_state(d->kinds))
-		forget(d);
-	d->state = apistore_kinds_state(d->kinds);
 	for (size_t i = 0; i < d->n; i++)
 		if (d->at[i]->what == what && str_eq(d->at[i]->group, group) &&
 			str_eq(d->at[i]->version, version))

@@ -10,7 +10,6 @@
 #include "tec/apistore/events.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
-#include "tec/schema/crd.h"
 
 /* Of what was stored. */
 static const struct json_limits limits = {16u << 20, 256, 1u << 22, true};
@@ -184,7 +183,6 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 		body_add(out, text, len, 0);
 		return;
 	}
-	apistore_form_read(k, o);
 	if (f->shape == APISTORE_SHAPE_TABLE) {
 		shown = table_of(f, k, o, headers);
 		json_add_str(json_get(shown, "metadata"), "resourceVersion",
@@ -196,79 +194,7 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 	json_wipe(o);
 }
 
-bool apistore_form_differs(const struct schema_kind *k)
-{
-	return k && (apistore_events_renames(k->group) ||
-			    (k->crd && (schema_crd_versions(k->crd->crd) > 1 ||
-					       schema_crd_since(k->crd->crd) > 0)));
-}
-
-static bool is_older(const struct schema_kind *k, const char *rv, size_t len)
-{
-	const struct schema_crd *crd = k->crd->crd;
-	char text[24] = "";
-	uint64_t n = 0;
-
-	if (len < sizeof(text))
-		memcpy(text, rv, len);
-	if (str_to_u64(text, INT64_MAX, &n) < 0)
-		return true;
-	return n <= schema_crd_since(crd) && !schema_crd_fits(crd, n);
-}
-
-void apistore_form_read(const struct schema_kind *k, struct json_object *o)
-{
-	const char *rv = json_get_str(o, "metadata/resourceVersion");
-	const struct schema_node *s;
-
-	if (!k || !k->crd || schema_crd_since(k->crd->crd) == 0 || !rv ||
-		!is_older(k, rv, strlen(rv)))
-		return;
-	s = schema_crd_storage(k->crd->crd)->schema;
-	schema_prune(s, o, NULL);
-	schema_default(s, o);
-}
-
-static void note_fits(const struct schema_kind *k, struct json_object *o)
-{
-	const char *rv = json_get_str(o, "metadata/resourceVersion");
-	uint64_t n;
-
-	if (rv && str_to_u64(rv, INT64_MAX, &n) == 0)
-		schema_crd_note_fits(k->crd->crd, n);
-}
-
-/* Parsed only when a member of the name, wherever it is, says so: those of new objects are not. */
-static char *text_of_older(const struct schema_kind *k, const char *text, size_t len)
-{
-	static const char member[] = "\"resourceVersion\":\"";
-	const char *end = text + len, *p = text;
-	cleanup_json struct json_object *o = NULL;
-	cleanup_free char *now = NULL;
-	struct err err = ERR_INIT;
-	bool older = false;
-
-	if (!k || !k->crd || schema_crd_since(k->crd->crd) == 0)
-		return NULL;
-	while (!older && (p = memmem(p, (size_t)(end - p), member, sizeof(member) - 1))) {
-		const char *quote;
-
-		p += sizeof(member) - 1;
-		quote = memchr(p, '"', (size_t)(end - p));
-		older = quote && is_older(k, p, (size_t)(quote - p));
-	}
-	o = older ? json_parse(text, len, &limits, &err) : NULL;
-	if (!o)
-		return NULL;
-	apistore_form_read(k, o);
-	now = json_text(o);
-	if (strlen(now) != len || memcmp(now, text, len) != 0)
-		return steal_ptr(&now);
-	note_fits(k, o); /* and is not parsed again */
-	return NULL;
-}
-
-static void add_event(const char *text, size_t len, bool item, struct body *out)
+void apistore_form_event(const char *text, size_t len, bool item, struct body *out)
 {
 	struct err err = ERR_INIT;
 	cleanup_json struct json_object *o = json_parse(text, len, &limits, &err);
@@ -284,42 +210,6 @@ static void add_event(const char *text, size_t len, bool item, struct body *out)
 		add_text(out, "null");
 }
 
-void apistore_form_event(const char *text, size_t len, struct body *out)
-{
-	add_event(text, len, true, out);
-}
-
-void apistore_form_versioned(const struct schema_kind *k, const char *version, const char *text,
-	size_t len, struct body *out)
-{
-	bool several = k && k->crd && schema_crd_versions(k->crd->crd) > 1;
-	cleanup_free char *head =
-		several ? xasprintf("{\"kind\":\"%s\",\"apiVersion\":\"", k->kind) : NULL;
-	cleanup_free char *older = text_of_older(k, text, len);
-	size_t n = several ? strlen(head) : 0;
-	const char *end;
-
-	if (k && apistore_events_renames(k->group)) {
-		add_event(text, len, false, out);
-		return;
-	}
-	if (older) {
-		text = older;
-		len = strlen(older);
-	}
-	end = several && len > n && memcmp(text, head, n) == 0 ? memchr(text + n, '"', len - n)
-							       : NULL;
-	if (!end) {
-		body_add(out, text, len, 0);
-		return;
-	}
-	add_text(out, head);
-	add_text(out, k->group);
-	add_text(out, "/");
-	add_text(out, version);
-	body_add(out, end, len - (size_t)(end - text), 0);
-}
-
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, struct body *out)
 {
@@ -330,7 +220,6 @@ void apistore_form_item(const struct apistore_form *f, const struct schema_kind 
 		add_text(out, "null");
 		return;
 	}
-	apistore_form_read(k, o);
 	if (f->shape == APISTORE_SHAPE_TABLE) {
 		shown = table_of(f, k, o, false);
 		add_json(out, json_object_array_get_idx(json_get_arr(shown, "rows"), 0));

@@ -13,7 +13,6 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/schema/crd_status.h"
 
 #include "apistore_internal.h"
 #include "missing.h"
@@ -75,13 +74,6 @@ static bool is_namespace(struct json_object *o)
 	       str_eq(json_get_str(o, "apiVersion"), "v1");
 }
 
-static bool is_held_definition(struct json_object *o)
-{
-	return str_eq(json_get_str(o, "kind"), "CustomResourceDefinition") &&
-	       str_starts(json_get_str(o, "apiVersion"), "apiextensions.k8s.io/") &&
-	       has_finalizer(o, APISTORE_CRD_FINALIZER);
-}
-
 void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 {
 	char now[CLOCK_RFC3339_LEN];
@@ -97,8 +89,6 @@ void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 	json_add_int(apistore_objects_meta(o), "deletionGracePeriodSeconds", 0);
 	if (is_namespace(o))
 		json_add(o, "status", json_add_str(json_obj(), "phase", "Terminating"));
-	if (is_held_definition(o))
-		schema_crd_ending(o, false, now);
 }
 
 struct json_object *apistore_gc_delete(
@@ -176,7 +166,6 @@ struct step {
 	const struct apistore_key *owner; /* of the dependents; with its object */
 	struct json_object *owner_o;
 	size_t acts, blocking, seen;
-	struct strbuf names; /* of objects: ns/name, each with its NUL byte */
 };
 
 static void put(struct step *st, const struct apistore_key *key, struct json_object *take_o)
@@ -279,46 +268,8 @@ static void on_inside(void *arg, const struct apistore_key *key)
 	put(st, key, o);
 }
 
-static bool on_object_of(void *arg, const struct apistore_version *v)
-{
-	struct step *st = arg;
-
-	if (st->seen++ >= STEP_MAX)
-		return false;
-	strbuf_addf(&st->names, "%s/%s", v->key.ns, v->key.name);
-	strbuf_add(&st->names, "", 1);
-	return true;
-}
-
-/* The objects of a definition, some of them. */
-static int delete_objects(struct step *st, struct err *err)
-{
-	cleanup_free char *resource =
-		apistore_target_qualify(json_get_str(st->owner_o, "spec/names/plural"),
-			json_get_str(st->owner_o, "spec/group"));
-	const struct apistore_scan scan = {.resource = resource, .only_keys = true};
-	int rc = apistore_db_scan(st->s->db, &scan, on_object_of, st, err);
-
-	for (size_t at = 0; rc >= 0 && at < st->names.len; at += strlen(st->names.data + at) + 1) {
-		char *name = strchr(st->names.data + at, '/');
-		cleanup_free char *ns =
-			xstrndup(st->names.data + at, (size_t)(name - (st->names.data + at)));
-		const struct apistore_key key = {resource, ns, name + 1};
-		struct json_object *o = apistore_objects_get(st->s, &key);
-
-		if (o && !json_get(o, "metadata/deletionTimestamp")) {
-			apistore_gc_mark(o, APISTORE_BACKGROUND);
-			put(st, &key, o);
-		} else {
-			json_object_put(o);
-		}
-	}
-	strbuf_fini(&st->names);
-	return rc;
-}
-
 /* What an object that is being deleted waits for, in this order. */
-enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS, HOLD_DEFINED, HOLD_INSIDE };
+enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS, HOLD_INSIDE };
 
 static enum hold hold_of(const struct apistore_key *key, struct json_object *o)
 {
@@ -328,29 +279,18 @@ static enum hold hold_of(const struct apistore_key *key, struct json_object *o)
 		return HOLD_ORPHANS;
 	if (has_finalizer(o, FOREGROUND))
 		return HOLD_DEPENDENTS;
-	if (str_eq(key->resource, "namespaces"))
-		return HOLD_INSIDE;
-	return str_eq(key->resource, APISTORE_CRDS) && has_finalizer(o, APISTORE_CRD_FINALIZER)
-		       ? HOLD_DEFINED
-		       : HOLD_NONE;
+	return str_eq(key->resource, "namespaces") ? HOLD_INSIDE : HOLD_NONE;
 }
 
 /* It waits no more. */
 static void release(struct json_object *o, enum hold hold)
 {
-	char now[CLOCK_RFC3339_LEN];
-
 	switch (hold) {
 	case HOLD_ORPHANS:
 		set_finalizer(o, ORPHAN, false);
 		break;
 	case HOLD_DEPENDENTS:
 		set_finalizer(o, FOREGROUND, false);
-		break;
-	case HOLD_DEFINED:
-		set_finalizer(o, APISTORE_CRD_FINALIZER, false);
-		clock_format(clock_wall_s(), now);
-		schema_crd_ending(o, true, now);
 		break;
 	case HOLD_INSIDE:
 		json_object_object_del(json_get(o, "spec"), "finalizers");
@@ -371,8 +311,6 @@ static int clear(struct step *st, enum hold hold, struct err *err)
 	case HOLD_DEPENDENTS:
 		return apistore_db_dependents(
 			st->s->db, uid, NULL, UINT32_MAX, on_foreground_dependent, st, err);
-	case HOLD_DEFINED:
-		return delete_objects(st, err);
 	case HOLD_INSIDE:
 		return apistore_db_inside(st->s->db, st->owner->name, STEP_MAX, on_inside, st, err);
 	case HOLD_NONE:

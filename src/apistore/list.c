@@ -368,11 +368,8 @@ static void add_object(
 		apistore_form_object(&l->form, l->schema, v->body, v->len, l->given == 0, out);
 	} else if (l->schema) {
 		apistore_form_item(&l->form, l->schema, v->body, v->len, out);
-	} else if (apistore_events_renames(l->group) && !l->events) {
-		apistore_form_event(v->body, v->len, out);
-	} else if (l->custom || apistore_events_renames(l->group)) {
-		apistore_form_versioned(apistore_objects_kind(l->s, l->group, l->plural)->schema,
-			l->version, v->body, v->len, out);
+	} else if (apistore_events_renames(l->group)) {
+		apistore_form_event(v->body, v->len, !l->events, out);
 	} else {
 		if (skip > 0)
 			add_text(out, "{");

@@ -62,8 +62,7 @@ static struct json_object *nothing_yet(const struct apistore_kind *k)
 	static const struct {
 		const char *kind, *text;
 	} kinds[] = {{"Job", "{\"spec\":{" TEMPLATE "}}"}, {"Pod", "{" POD "}"},
-		{"Namespace", "{\"spec\":{}}"},
-		{"CustomResourceDefinition", "{\"spec\":{\"names\":{}}}"}};
+		{"Namespace", "{\"spec\":{}}"}};
 	struct err err = ERR_INIT;
 
 	for (size_t i = 0; !k->custom && i < ARRAY_LEN(kinds); i++)

@@ -123,7 +123,6 @@ static const struct rule {
 	bool any_finalizer;
 } rules[] = {{"", "Namespace", check_label_name, false}, {"", "Event", check_segment, true},
 	{"events.k8s.io", "Event", check_subdomain, true},
-	{"apiextensions.k8s.io", "CustomResourceDefinition", check_subdomain, true},
 	{"rbac.authorization.k8s.io", NULL, check_segment, false}};
 
 /* k may be NULL. */

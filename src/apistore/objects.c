@@ -90,13 +90,12 @@ const struct apistore_kind *apistore_objects_kind(
 {
 	static const struct apistore_kind plain;
 	const struct apistore_schema *sc = s->schema;
-	const struct apistore_kind *k = sc->find ? sc->find(sc->arg, group, resource) : NULL;
 
-	for (size_t i = 0; !k && i < sc->n_kinds; i++)
+	for (size_t i = 0; i < sc->n_kinds; i++)
 		if (str_eq(sc->kinds[i].group, group) &&
 			(!sc->kinds[i].resource || str_eq(sc->kinds[i].resource, resource)))
-			k = &sc->kinds[i];
-	return k ? k : &plain;
+			return &sc->kinds[i];
+	return &plain;
 }
 
 /* ---- writing */
@@ -247,8 +246,7 @@ static bool waits_for_gc(struct json_object *o)
 	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
 		const char *f = json_object_get_string(json_object_array_get_idx(a, i));
 
-		if (str_eq(f, "foregroundDeletion") || str_eq(f, "orphan") ||
-			str_eq(f, APISTORE_CRD_FINALIZER))
+		if (str_eq(f, "foregroundDeletion") || str_eq(f, "orphan"))
 			return true;
 	}
 	return is_held_by_spec(o);

@@ -24,15 +24,14 @@
 
 #define VALUES_MAX                                                                                 \
 	200000 /* as of JSON: an empty object takes two bytes here and a hundred in memory */
-#define DEPTH_MAX 64
 
 struct reader {
 	const uint8_t *p, *end;
 };
 
-/* What one body may still cost. */
+/* What one body may still cost. No type holds itself, so the depth is that of the tables. */
 struct bounds {
-	unsigned values, depth;
+	unsigned values;
 };
 
 /* One field as it came: number, and a value or bytes. */
@@ -181,7 +180,7 @@ static struct json_object *int_or_string_of(struct reader r)
 	return is_text ? text_of(&text) : json_object_new_int64((int32_t)number);
 }
 
-/* JSON that is carried as it is: managed fields, defaults of a definition. */
+/* JSON that is carried as it is: managed fields. */
 static struct json_object *raw_of(const struct reader *r)
 {
 	struct err err = ERR_INIT;
@@ -190,21 +189,6 @@ static struct json_object *raw_of(const struct reader *r)
 	return find_bytes(*r, 1, &text)
 		       ? json_parse((const char *)text.p, length(&text), &json_limits_object, &err)
 		       : NULL;
-}
-
-/* Whole numbers are written as such, as Go does. */
-static struct json_object *double_of(const struct item *it)
-{
-	double d;
-
-	if (it->is_bytes || length(&it->bytes) != sizeof(d))
-		return NULL;
-	memcpy(&d, it->bytes.p, sizeof(d)); /* little-endian on the wire, and here */
-	if (!isfinite(d))
-		return NULL;
-	if (d >= -1e15 && d <= 1e15 && (double)(int64_t)d == d)
-		return json_object_new_int64((int64_t)d);
-	return json_object_new_double(d);
 }
 
 /* ---- objects */
@@ -227,45 +211,6 @@ static struct json_object *member(struct json_object *o, const char *name, bool 
 	if (!json_object_object_get_ex(o, name, &m))
 		json_add(o, name, m = array ? json_arr() : json_obj());
 	return m;
-}
-
-/*
- * What a definition may say in two ways: as a schema (field 2 beside a bool, else 1) or as something
- * else. An array of schemas and one of texts are fields 2 of theirs.
- */
-static struct json_object *schema_or(struct reader r, const struct protobuf_field *schema,
-	enum protobuf_type type, struct bounds *b)
-{
-	const bool beside_bool = type == PROTOBUF_SCHEMA_OR_BOOL,
-		   texts = type == PROTOBUF_SCHEMA_OR_STRINGS;
-	cleanup_json struct json_object *one = NULL, *many = NULL;
-	bool allowed = false;
-	struct item it;
-
-	while (r.p < r.end) {
-		struct json_object *v;
-
-		if (!read_item(&r, &it) || it.number > 2)
-			return NULL;
-		if (it.is_bytes == (beside_bool && it.number == 1))
-			return NULL;
-		if (beside_bool && it.number == 1) {
-			allowed = it.value != 0;
-			continue;
-		}
-		v = texts && it.number == 2 ? text_of(&it.bytes) : object_of(it.bytes, schema, b);
-		if (!v)
-			return NULL;
-		if (beside_bool || it.number == 1) {
-			json_object_put(one);
-			one = v;
-		} else {
-			json_push(many ? many : (many = json_arr()), v);
-		}
-	}
-	if (many)
-		return steal_ptr(&many);
-	return one ? steal_ptr(&one) : beside_bool ? json_object_new_boolean(allowed) : NULL;
 }
 
 static struct json_object *strings_of(struct reader r)
@@ -309,26 +254,17 @@ static struct json_object *value_of(
 	case PROTOBUF_INT_OR_STRING:
 		return int_or_string_of(r);
 	case PROTOBUF_RAW:
-	case PROTOBUF_RAWS:
 		return raw_of(&r);
 	case PROTOBUF_STRINGS_MAP:
 		return strings_of(r);
 	case PROTOBUF_OBJECT:
 	case PROTOBUF_OBJECTS:
-	case PROTOBUF_OBJECT_MAP:
 		return object_of(r, of, b);
-	case PROTOBUF_SCHEMA_OR_STRINGS_MAP:
-		return schema_or(r, of, PROTOBUF_SCHEMA_OR_STRINGS, b);
-	case PROTOBUF_SCHEMA_OR_BOOL:
-	case PROTOBUF_SCHEMA_OR_ARRAY:
-	case PROTOBUF_SCHEMA_OR_STRINGS:
-		return schema_or(r, of, type, b);
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
 	case PROTOBUF_INTS:
 	case PROTOBUF_BOOL:
 	case PROTOBUF_BOOL_PTR:
-	case PROTOBUF_DOUBLE:
 	case PROTOBUF_INLINE:
 		break;
 	}
@@ -399,20 +335,16 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 	case PROTOBUF_QUANTITY_MAP:
 	case PROTOBUF_TIME_MAP:
 	case PROTOBUF_STRINGS_MAP:
-	case PROTOBUF_OBJECT_MAP:
-	case PROTOBUF_SCHEMA_OR_STRINGS_MAP:
 		return it->is_bytes && read_pair(it->bytes, f, member(o, f->name, false), b);
 	case PROTOBUF_INLINE:
 		return it->is_bytes && read_message(it->bytes, f->of, o, b);
 	default:
 		break;
 	}
-	v = f->type == PROTOBUF_DOUBLE ? double_of(it)
-	    : it->is_bytes             ? value_of(it->bytes, f->type, f->of, b)
-				       : NULL;
+	v = it->is_bytes ? value_of(it->bytes, f->type, f->of, b) : NULL;
 	if (!v)
 		return false;
-	if (f->type == PROTOBUF_OBJECTS || f->type == PROTOBUF_STRINGS || f->type == PROTOBUF_RAWS)
+	if (f->type == PROTOBUF_OBJECTS || f->type == PROTOBUF_STRINGS)
 		json_push(member(o, f->name, true), v);
 	else if (is_nothing(f, v))
 		json_object_put(v); /* as omitempty */
@@ -421,27 +353,24 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 	return true;
 }
 
-/* Schemas hold schemas, so the depth is bounded. False: malformed, or more than one body may hold. */
+/* False: malformed, or more than one body may hold. */
 static bool read_message(struct reader r, const struct protobuf_field *fields,
 	struct json_object *into, struct bounds *b)
 {
-	bool ok = b->depth > 0;
 	struct item it;
 
-	b->depth -= ok;
-	while (ok && r.p < r.end) {
+	while (r.p < r.end) {
 		const struct protobuf_field *f = fields;
 
-		ok = b->values > 0 && read_item(&r, &it);
-		if (!ok)
+		if (b->values == 0 || !read_item(&r, &it))
 			return false;
 		b->values--;
 		while (f->name && f->number != it.number)
 			f++;
-		ok = !f->name || add_value(into, f, &it, b);
+		if (f->name && !add_value(into, f, &it, b))
+			return false;
 	}
-	b->depth += ok;
-	return ok;
+	return true;
 }
 
 /* ---- the envelope: runtime.Unknown */
@@ -465,7 +394,7 @@ static struct json_object *read_object(
 {
 	const char *version = json_get_str(type, "apiVersion"), *kind = json_get_str(type, "kind");
 	const struct protobuf_message *m = find_message(version, kind);
-	struct bounds bounds = {VALUES_MAX, DEPTH_MAX};
+	struct bounds bounds = {VALUES_MAX};
 	struct json_object *o;
 
 	if (!m) {
@@ -486,7 +415,7 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 	struct reader r = {(const uint8_t *)data, (const uint8_t *)data + len}, raw = {NULL, NULL};
 	cleanup_json struct json_object *type = NULL;
 	bool ok = len >= 4 && memcmp(data, "k8s", 4) == 0;
-	struct bounds bounds = {VALUES_MAX, DEPTH_MAX};
+	struct bounds bounds = {VALUES_MAX};
 	struct item it;
 
 	r.p += ok ? 4 : 0;

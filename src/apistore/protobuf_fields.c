@@ -15,7 +15,6 @@
 #define T(number, name, type, go) {number, name, PROTOBUF_##type, NULL, go}
 #define M(number, name, type, of) {number, name, PROTOBUF_##type, of, NULL}
 #define END(go) {0, NULL, PROTOBUF_STRING, NULL, go}
-L of_json_schema_props[45];
 
 L of_owner_reference[] = { F(5, "apiVersion", STRING_PTR), F(1, "kind", STRING_PTR), F(3, "name", STRING_PTR),
 	T(4, "uid", STRING_PTR, "types.UID"), F(6, "controller", BOOL_PTR), F(7, "blockOwnerDeletion", BOOL_PTR), END("v1.OwnerReference")};
@@ -373,68 +372,6 @@ L of_delete_options[] = { T(1, "gracePeriodSeconds", INT_PTR, "int64"),
 	M(2, "preconditions", OBJECT, of_preconditions), F(3, "orphanDependents", BOOL_PTR),
 	T(4, "propagationPolicy", STRING_PTR, "v1.DeletionPropagation"), F(5, "dryRun", STRINGS),
 	F(6, "ignoreStoreReadErrorWithClusterBreakingPotential", BOOL_PTR), END("v1.DeleteOptions")};
-L of_custom_resource_definition_names[] = { F(1, "plural", STRING_PTR), F(2, "singular", STRING),
-	F(3, "shortNames", STRINGS), F(4, "kind", STRING_PTR), F(5, "listKind", STRING), F(6, "categories", STRINGS), END("v1.CustomResourceDefinitionNames")};
-L of_external_documentation[] = { F(1, "description", STRING), F(2, "url", STRING), END("v1.ExternalDocumentation")};
-L of_validation_rule[] = { F(1, "rule", STRING_PTR), F(2, "message", STRING), F(3, "messageExpression", STRING),
-	T(4, "reason", STRING_PTR, "v1.FieldValueErrorReason"), F(5, "fieldPath", STRING),
-	F(6, "optionalOldSelf", BOOL_PTR), END("v1.ValidationRule")};
-L of_json_schema_props[] = { F(1, "id", STRING), T(2, "$schema", STRING, "v1.JSONSchemaURL"),
-	F(3, "$ref", STRING_PTR), F(4, "description", STRING), F(5, "type", STRING), F(6, "format", STRING),
-	F(7, "title", STRING), F(8, "default", RAW), F(9, "maximum", DOUBLE), F(10, "exclusiveMaximum", BOOL),
-	F(11, "minimum", DOUBLE), F(12, "exclusiveMinimum", BOOL), T(13, "maxLength", INT_PTR, "int64"),
-	T(14, "minLength", INT_PTR, "int64"), F(15, "pattern", STRING), T(16, "maxItems", INT_PTR, "int64"),
-	T(17, "minItems", INT_PTR, "int64"), F(18, "uniqueItems", BOOL), F(19, "multipleOf", DOUBLE),
-	F(20, "enum", RAWS), T(21, "maxProperties", INT_PTR, "int64"), T(22, "minProperties", INT_PTR, "int64"),
-	F(23, "required", STRINGS), M(24, "items", SCHEMA_OR_ARRAY, of_json_schema_props),
-	M(25, "allOf", OBJECTS, of_json_schema_props), M(26, "oneOf", OBJECTS, of_json_schema_props),
-	M(27, "anyOf", OBJECTS, of_json_schema_props), M(28, "not", OBJECT, of_json_schema_props),
-	M(29, "properties", OBJECT_MAP, of_json_schema_props),
-	M(30, "additionalProperties", SCHEMA_OR_BOOL, of_json_schema_props),
-	M(31, "patternProperties", OBJECT_MAP, of_json_schema_props),
-	M(32, "dependencies", SCHEMA_OR_STRINGS_MAP, of_json_schema_props),
-	M(33, "additionalItems", SCHEMA_OR_BOOL, of_json_schema_props),
-	M(34, "definitions", OBJECT_MAP, of_json_schema_props),
-	M(35, "externalDocs", OBJECT, of_external_documentation), F(36, "example", RAW), F(37, "nullable", BOOL),
-	F(38, "x-kubernetes-preserve-unknown-fields", BOOL_PTR), F(39, "x-kubernetes-embedded-resource", BOOL),
-	F(40, "x-kubernetes-int-or-string", BOOL), F(41, "x-kubernetes-list-map-keys", STRINGS),
-	F(42, "x-kubernetes-list-type", STRING_PTR), F(43, "x-kubernetes-map-type", STRING_PTR),
-	M(44, "x-kubernetes-validations", OBJECTS, of_validation_rule), END("v1.JSONSchemaProps")};
-L of_custom_resource_validation[] = { M(1, "openAPIV3Schema", OBJECT, of_json_schema_props), END("v1.CustomResourceValidation")};
-L of_custom_resource_subresource_status[] = { END("v1.CustomResourceSubresourceStatus")};
-L of_custom_resource_subresource_scale[] = { F(1, "specReplicasPath", STRING_PTR),
-	F(2, "statusReplicasPath", STRING_PTR), F(3, "labelSelectorPath", STRING_PTR), END("v1.CustomResourceSubresourceScale")};
-L of_custom_resource_subresources[] = { M(1, "status", OBJECT, of_custom_resource_subresource_status),
-	M(2, "scale", OBJECT, of_custom_resource_subresource_scale), END("v1.CustomResourceSubresources")};
-L of_custom_resource_column_definition[] = { F(1, "name", STRING_PTR), F(2, "type", STRING_PTR),
-	F(3, "format", STRING), F(4, "description", STRING), F(5, "priority", INT), F(6, "jsonPath", STRING_PTR), END("v1.CustomResourceColumnDefinition")};
-L of_selectable_field[] = { F(1, "jsonPath", STRING_PTR), END("v1.SelectableField")};
-L of_custom_resource_definition_version[] = { F(1, "name", STRING_PTR), F(2, "served", BOOL_PTR),
-	F(3, "storage", BOOL_PTR), F(7, "deprecated", BOOL), F(8, "deprecationWarning", STRING_PTR),
-	M(4, "schema", OBJECT, of_custom_resource_validation),
-	M(5, "subresources", OBJECT, of_custom_resource_subresources),
-	M(6, "additionalPrinterColumns", OBJECTS, of_custom_resource_column_definition),
-	M(9, "selectableFields", OBJECTS, of_selectable_field), END("v1.CustomResourceDefinitionVersion")};
-L of_service_reference[] = { F(1, "namespace", STRING_PTR), F(2, "name", STRING_PTR), F(3, "path", STRING_PTR),
-	F(4, "port", INT_PTR), END("v1.ServiceReference")};
-L of_webhook_client_config[] = { F(3, "url", STRING_PTR), M(1, "service", OBJECT, of_service_reference),
-	F(2, "caBundle", BYTES), END("v1.WebhookClientConfig")};
-L of_webhook_conversion[] = { M(2, "clientConfig", OBJECT, of_webhook_client_config),
-	F(3, "conversionReviewVersions", STRINGS), END("v1.WebhookConversion")};
-L of_custom_resource_conversion[] = { T(1, "strategy", STRING_PTR, "v1.ConversionStrategyType"),
-	M(2, "webhook", OBJECT, of_webhook_conversion), END("v1.CustomResourceConversion")};
-L of_custom_resource_definition_spec[] = { F(1, "group", STRING_PTR),
-	M(3, "names", OBJECT, of_custom_resource_definition_names), T(4, "scope", STRING_PTR, "v1.ResourceScope"),
-	M(7, "versions", OBJECTS, of_custom_resource_definition_version),
-	M(9, "conversion", OBJECT, of_custom_resource_conversion), F(10, "preserveUnknownFields", BOOL), END("v1.CustomResourceDefinitionSpec")};
-L of_custom_resource_definition_condition[] = { T(1, "type", STRING_PTR, "v1.CustomResourceDefinitionConditionType"),
-	T(2, "status", STRING_PTR, "v1.ConditionStatus"), F(3, "lastTransitionTime", TIME), F(4, "reason", STRING),
-	F(5, "message", STRING), END("v1.CustomResourceDefinitionCondition")};
-L of_custom_resource_definition_status[] = { M(1, "conditions", OBJECTS, of_custom_resource_definition_condition),
-	M(2, "acceptedNames", OBJECT, of_custom_resource_definition_names), F(3, "storedVersions", STRINGS), END("v1.CustomResourceDefinitionStatus")};
-L of_custom_resource_definition[] = { M(1, "metadata", OBJECT, of_object_meta),
-	M(2, "spec", OBJECT, of_custom_resource_definition_spec),
-	M(3, "status", OBJECT, of_custom_resource_definition_status), END("v1.CustomResourceDefinition")};
 L of_user_info[] = { F(1, "username", STRING), F(2, "uid", STRING), F(3, "groups", STRINGS),
 	F(4, "extra", STRINGS_MAP), END("v1.UserInfo")};
 L of_self_subject_review_status[] = { M(1, "userInfo", OBJECT, of_user_info), END("v1.SelfSubjectReviewStatus")};
@@ -532,7 +469,6 @@ const struct protobuf_message protobuf_messages[] = {
 	{"v1", "ServiceAccount", of_service_account},
 	{"v1", "DeleteOptions", of_delete_options},
 	{"meta.k8s.io/v1", "DeleteOptions", of_delete_options},
-	{"apiextensions.k8s.io/v1", "CustomResourceDefinition", of_custom_resource_definition},
 	{"authentication.k8s.io/v1", "SelfSubjectReview", of_self_subject_review},
 	{"authentication.k8s.io/v1", "TokenRequest", of_token_request},
 	{"authorization.k8s.io/v1", "SelfSubjectAccessReview", of_self_subject_access_review},

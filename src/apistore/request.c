@@ -18,7 +18,6 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 #include "tec/schema/builtin.h"
-#include "tec/schema/crd.h"
 
 #include "rules.h"
 #include "write.h"
@@ -35,19 +34,19 @@ static struct apistore_answer answer_of(int code, char *take_text, size_t len)
 	return (struct apistore_answer){.code = code, .body = take_text, .len = len};
 }
 
-/* An object in the form and the version of the request. */
+/* An object in the form of the request. */
 static struct apistore_answer shown_as(struct apistore_objects *s, const struct apistore_target *t,
 	int code, char *take_text, size_t len)
 {
 	const struct schema_kind *k = apistore_objects_kind(s, t->group, t->resource)->schema;
 	struct body shown = BODY_INIT;
 
-	if (!k || (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_differs(k)))
-		return answer_of(code, take_text, len);
-	if (t->form.shape == APISTORE_SHAPE_OBJECT)
-		apistore_form_versioned(k, t->version, take_text, len, &shown);
-	else
+	if (k && t->form.shape != APISTORE_SHAPE_OBJECT)
 		apistore_form_object(&t->form, k, take_text, len, true, &shown);
+	else if (k && apistore_events_renames(t->group))
+		apistore_form_event(take_text, len, false, &shown);
+	else
+		return answer_of(code, take_text, len);
 	file_wipe(take_text, len);
 	return answer_of(code, shown.data, shown.len);
 }
@@ -152,7 +151,7 @@ static void keep_meta(
 /* What a client may leave out, since the path says it. */
 static void complete(const struct apistore_write *w, struct json_object *o)
 {
-	const struct schema_kind *k = apistore_admit_kind(w);
+	const struct schema_kind *k = w->kind->schema;
 	cleanup_free char *gv =
 		k ? xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version) : NULL;
 
@@ -172,32 +171,12 @@ struct apistore_manager apistore_write_manager(
 static void note_manager(const struct apistore_write *w, struct json_object *o)
 {
 	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
-	const struct schema_kind *k = w->kind->schema;
 	char now[CLOCK_RFC3339_LEN];
-	/* Not the version that is stored: the one of the request. */
-	cleanup_free char *gv = k && k->crd ? xasprintf("%s/%s", w->t->group, w->t->version) : NULL;
 	const struct apistore_manager m =
-		apistore_write_manager(w, gv ? gv : json_get_str(o, "apiVersion"), now);
+		apistore_write_manager(w, json_get_str(o, "apiVersion"), now);
 
 	if (!w->applied)
 		apistore_managed_update(&p, w->kind, &m, w->was, o);
-}
-
-/* Versions of a CRD differ in their apiVersion only; one of them is what is stored. */
-static void use_stored_version(const struct apistore_write *w, struct json_object *o)
-{
-	const struct schema_kind *k = w->kind->schema;
-	const char *have = json_get_str(o, "apiVersion");
-	size_t n = k ? strlen(k->group) : 0;
-	cleanup_free char *gv = NULL;
-
-	if (!k || !k->crd || !have || strncmp(have, k->group, n) != 0 || have[n] != '/' ||
-		!schema_crd_version(k->crd->crd, have + n + 1))
-		return;
-	gv = xasprintf("%s/%s", k->group, schema_crd_storage(k->crd->crd)->kind.version);
-	json_add_str(o, "apiVersion", gv);
-	if (w->was)
-		json_add_str(w->was, "apiVersion", gv); /* from before another one was stored */
 }
 
 static bool is_there(const struct apistore_write *w)
@@ -218,7 +197,6 @@ struct apistore_answer apistore_write_store(
 	struct apistore_stored stored;
 
 	complete(w, o);
-	use_stored_version(w, o);
 	if (apistore_admit_decode(w, o, &refused) < 0 ||
 		apistore_check_object(w, o, &refused) < 0 ||
 		apistore_admit_read(w, o, &refused) < 0)
@@ -235,8 +213,8 @@ struct apistore_answer apistore_write_store(
 			500, NULL, "resourceVersion should not be set on objects to be created");
 	if (w->create && is_there(w))
 		return apistore_status_exists(w->t);
-	if (apistore_admit_kind(w) && !w->t->sub[0])
-		schema_builtin_warn(apistore_admit_kind(w), w->was, o, w->advice);
+	if (w->kind->schema && !w->t->sub[0])
+		schema_builtin_warn(w->kind->schema, w->was, o, w->advice);
 	note_manager(w, o);
 	if (w->applied && w->was)
 		apistore_managed_keep_times(w->was, o);
@@ -308,34 +286,19 @@ static void note_duplicate(void *arg, const char *path)
 	schema_texts_add(arg, "duplicate field \"%s\"", path);
 }
 
-/* The version of the request in place of the one that is stored. */
-static void use_version_of(const struct apistore_write *w, struct json_object *o)
-{
-	const struct schema_kind *k = w->kind->schema;
-	cleanup_free char *gv = NULL;
-
-	if (!o || !k || !k->crd || schema_crd_versions(k->crd->crd) == 1)
-		return;
-	gv = xasprintf("%s/%s", w->t->group, w->t->version);
-	json_add_str(o, "apiVersion", gv);
-}
-
-/* The object that is there, in the version of the request and as its subresource shows it. */
+/* The object that is there, as its subresource shows it. */
 static struct json_object *seen_by(const struct apistore_write *w)
 {
 	struct json_object *o = apistore_objects_get(w->s, &w->key);
 
 	if (apistore_events_renames(w->t->group))
 		apistore_events_from_core(o);
-	if (o)
-		apistore_form_read(w->kind->schema, o);
-	use_version_of(w, o);
 	return o;
 }
 
 static bool has_sub(const struct apistore_write *w)
 {
-	const struct schema_kind *k = apistore_admit_kind(w);
+	const struct schema_kind *k = w->kind->schema;
 
 	if (str_eq(w->t->sub, "status"))
 		return w->kind->status;

@@ -287,8 +287,7 @@ static char *unescaped(const char **p, const char *ends)
 static int refuse_field(const char *resource, const char *key, struct err *err)
 {
 	static const char *const plain[] = {"configmaps", "serviceaccounts",
-		"customresourcedefinitions.apiextensions.k8s.io", "roles.rbac.authorization.k8s.io",
-		"rolebindings.rbac.authorization.k8s.io"};
+		"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"};
 
 	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
 		if (str_eq(resource, plain[i]))

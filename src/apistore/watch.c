@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tec/apistore/events.h"
 #include "tec/apistore/list.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -153,14 +154,14 @@ static void add_shown(struct apistore_watch *w, struct body *out, const char *ty
 
 	const struct schema_kind *k = apistore_objects_kind(w->s, t->group, t->resource)->schema;
 
-	if (t->form.shape == APISTORE_SHAPE_OBJECT && !apistore_form_differs(k)) {
+	if (t->form.shape != APISTORE_SHAPE_OBJECT) {
+		apistore_form_object(&t->form, k, object, len, !w->told, &shown);
+	} else if (apistore_events_renames(t->group)) {
+		apistore_form_event(object, len, false, &shown);
+	} else {
 		add_event(out, type, object, len);
 		return;
 	}
-	if (t->form.shape == APISTORE_SHAPE_OBJECT)
-		apistore_form_versioned(k, t->version, object, len, &shown);
-	else
-		apistore_form_object(&t->form, k, object, len, !w->told, &shown);
 	w->told = true;
 	add_event(out, type, shown.data, shown.len);
 	body_fini(&shown);
@@ -347,19 +348,6 @@ void apistore_watch_end_all(struct apistore_objects *s)
 
 	for (w = LIST_FIRST(&s->watches); w; w = next) {
 		next = LIST_NEXT(w, link);
-		w->end = true;
-		w->ready(w->arg);
-	}
-}
-
-void apistore_watch_end_of(struct apistore_objects *s, const char *group, const char *resource)
-{
-	struct apistore_watch *w, *next;
-
-	for (w = LIST_FIRST(&s->watches); w; w = next) {
-		next = LIST_NEXT(w, link);
-		if (!str_eq(w->target.resource, resource) || !str_eq(w->target.group, group))
-			continue;
 		w->end = true;
 		w->ready(w->arg);
 	}

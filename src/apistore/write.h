@@ -83,8 +83,6 @@ int apistore_admit_read(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 int apistore_admit_check(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
-/* The kind in the version of the request; NULL: nothing is known of it. */
-const struct schema_kind *apistore_admit_kind(const struct apistore_write *w);
 
 /* grant.c: a Role or RoleBinding gives no more than its writer has. -1: refused says why. */
 int apistore_grant_check(const struct apistore_write *w, struct json_object *o,

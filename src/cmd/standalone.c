@@ -19,7 +19,6 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/base/yaml.h"
 #include "tec/render/etc.h"
 #include "tec/srv/metrics.h"
 
@@ -89,11 +88,11 @@ static int open_store(struct standalone *s, struct err *err)
 	if (!db)
 		return -1;
 	s->kinds = apistore_kinds_new();
-	s->schema =
-		(struct apistore_schema){.lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN},
-			.namespaces = true,
-			.find = apistore_kinds_of,
-			.arg = s->kinds};
+	for (const struct render_etc_file *f = standalone_crds; f->name; f++)
+		apistore_kinds_add(s->kinds, f->text);
+	s->schema = (struct apistore_schema){
+		.lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN}, .namespaces = true};
+	apistore_kinds_use(s->kinds, &s->schema);
 	s->objects = apistore_objects_new(db, &s->schema, s->loop);
 	s->gc = apistore_gc_new(s->objects);
 	return 0;
@@ -113,19 +112,6 @@ static int put(struct standalone *s, const char *path, struct json_object *o, st
 
 	apistore_answer_fini(&a);
 	return rc;
-}
-
-static int put_crds(struct standalone *s, struct err *err)
-{
-	for (const struct render_etc_file *f = standalone_crds; f->name; f++) {
-		cleanup_json struct json_object *o = yaml_parse(f->text, strlen(f->text), err);
-
-		if (!o)
-			return err_wrap(err, "%s", f->name);
-		if (put(s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", o, err) < 0)
-			return -1;
-	}
-	return 0;
 }
 
 static int put_namespace(struct standalone *s, const char *name, struct err *err)
@@ -191,10 +177,8 @@ static int put_cluster(struct standalone *s, struct err *err)
 
 static int fill(struct standalone *s, struct err *err)
 {
-	if (put_crds(s, err) < 0 || put_namespace(s, "default", err) < 0 ||
-		put_namespace(s, s->ns, err) < 0)
+	if (put_namespace(s, "default", err) < 0 || put_namespace(s, s->ns, err) < 0)
 		return -1;
-	apistore_kinds_follow(s->kinds, s->loop, s->objects);
 	if (apistore_unserved_drop(s->objects, err) < 0)
 		return -1;
 	if (s->options->public_address && s->options->guard.listen_kbs && !s->options->plain_kbs &&
@@ -232,10 +216,10 @@ void standalone_free(struct standalone *s)
 		return;
 	apistore_apiserver_free(s->api);
 	standalone_tls_free(s->tls);
-	apistore_kinds_free(s->kinds);
 	apistore_gc_free(s->gc);
 	if (s->objects)
 		apistore_objects_free(s->objects);
+	apistore_kinds_free(s->kinds);
 	apistore_authority_close(s->authority);
 	free(s->server);
 	free(s->host);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Discovery from one list of kinds: the built-in table, and every served version of the CRDs.
- * Groups stand in kube-apiserver's order of priority, those of CRDs behind it by name; versions of
- * a group in the order that clients prefer them (v1, v1beta1, v1alpha1).
+ * Discovery from one list of kinds: the built-in table, and ours. Groups stand in kube-apiserver's
+ * order of priority, ours after them. No group has two versions.
  */
 #include "config.h"
 
@@ -16,7 +15,7 @@
 #include "tec/schema/builtin.h"
 
 static const char *const group_order[] = {"", "events.k8s.io", "authentication.k8s.io",
-	"authorization.k8s.io", "batch", "rbac.authorization.k8s.io", "apiextensions.k8s.io"};
+	"authorization.k8s.io", "batch", "rbac.authorization.k8s.io"};
 
 struct kinds {
 	const struct schema_kind **kind; /* owned array */
@@ -38,40 +37,6 @@ static size_t group_rank(const char *group)
 	return i;
 }
 
-/* "v2", "v1beta1": major, 3 for none, 2 for beta, 1 for alpha, minor. false: of another form. */
-static bool parse_version(const char *s, uint64_t out[3])
-{
-	const char *p = s + 1;
-	char digits[20];
-	size_t n = strspn(p, "0123456789");
-
-	if (*s != 'v' || n == 0 || n >= sizeof(digits))
-		return false;
-	memcpy(digits, p, n);
-	digits[n] = '\0';
-	if (str_to_u64(digits, UINT64_MAX, &out[1]) < 0)
-		return false;
-	p += n;
-	out[0] = str_starts(p, "alpha") ? 1 : str_starts(p, "beta") ? 2 : 3;
-	p += out[0] == 1 ? 5 : out[0] == 2 ? 4 : 0;
-	out[2] = 0;
-	return out[0] == 3 ? !*p : str_to_u64(p, UINT64_MAX, &out[2]) == 0;
-}
-
-/* Those that clients prefer come first. */
-static int compare_versions(const char *a, const char *b)
-{
-	uint64_t x[3], y[3];
-	bool good = parse_version(a, x), other = parse_version(b, y);
-
-	if (!good || !other)
-		return good != other ? (good ? -1 : 1) : strcmp(a, b);
-	for (size_t i = 0; i < 3; i++)
-		if (x[i] != y[i])
-			return x[i] > y[i] ? -1 : 1;
-	return 0;
-}
-
 static int by_place(const void *a, const void *b)
 {
 	const struct schema_kind *x = *(const struct schema_kind *const *)a,
@@ -79,7 +44,6 @@ static int by_place(const void *a, const void *b)
 	size_t i = group_rank(x->group), j = group_rank(y->group);
 	int c = i != j ? (i < j ? -1 : 1) : strcmp(x->group, y->group);
 
-	c = c ? c : compare_versions(x->version, y->version);
 	return c ? c : strcmp(x->plural, y->plural);
 }
 
@@ -91,15 +55,10 @@ static struct kinds all_kinds(const struct schema_served *s)
 		ARRAY_GROW(k.kind, k.n);
 		k.kind[k.n++] = schema_builtin_at(i);
 	}
-	for (size_t i = 0; i < s->n; i++)
-		for (size_t j = 0; j < schema_crd_versions(s->crds[i]); j++) {
-			const struct schema_version *v = schema_crd_at(s->crds[i], j);
-
-			if (!v->served)
-				continue;
-			ARRAY_GROW(k.kind, k.n);
-			k.kind[k.n++] = &v->kind;
-		}
+	for (size_t i = 0; i < s->n; i++) {
+		ARRAY_GROW(k.kind, k.n);
+		k.kind[k.n++] = &s->crds[i]->kind;
+	}
 	qsort(k.kind, k.n, sizeof(*k.kind), by_place);
 	return k;
 }
@@ -110,11 +69,11 @@ const struct schema_kind *schema_served_kind(
 	const struct schema_kind *k = schema_builtin_find(group, version, plural);
 
 	for (size_t i = 0; !k && i < s->n; i++) {
-		const struct schema_version *v = schema_crd_version(s->crds[i], version);
+		const struct schema_kind *own = &s->crds[i]->kind;
 
-		if (v && v->served && str_eq(v->kind.group, group) &&
-			str_eq(v->kind.plural, plural))
-			k = &v->kind;
+		if (str_eq(own->group, group) && str_eq(own->version, version) &&
+			str_eq(own->plural, plural))
+			k = own;
 	}
 	return k;
 }
@@ -222,8 +181,7 @@ struct json_object *schema_discovery_group(const struct schema_served *s, const 
 /* Clients compare it only: base64 of the first 8 bytes of a hash of what is stored. */
 static void add_storage_hash(struct json_object *o, const struct schema_kind *k)
 {
-	const char *version = k->crd ? schema_crd_storage(k->crd->crd)->kind.version : k->version;
-	cleanup_free char *text = xasprintf("%s/%s/%s", k->group, version, k->kind);
+	cleanup_free char *text = xasprintf("%s/%s/%s", k->group, k->version, k->kind);
 	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
 	uint8_t hash[SHA256_LEN];
 

@@ -267,17 +267,6 @@ static const struct schema_member role[] = {
 };
 TYPE(role);
 
-/* Of a CustomResourceDefinition; its versions are one list. */
-static const struct schema_member definition_status[] = {
-	{"conditions", NULL, {.type = SCHEMA_MERGE_MAP, .keys = {"type"}}},
-};
-TYPE(definition_status);
-static const struct schema_member definition[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-	{"status", &type_definition_status, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(definition);
-
 static const struct {
 	const char *group, *kind;
 	const struct schema_type *type;
@@ -291,7 +280,6 @@ static const struct {
 	{"", "ServiceAccount", &type_service_account},
 	{"rbac.authorization.k8s.io", "RoleBinding", &type_role_binding},
 	{"rbac.authorization.k8s.io", "Role", &type_role},
-	{"apiextensions.k8s.io", "CustomResourceDefinition", &type_definition},
 };
 
 struct schema_at schema_at_object(const struct schema_kind *k)

@@ -25,12 +25,7 @@ static void each_kind(const struct schema_served *s, each_fn fn, void *arg)
 	for (size_t i = 0; i < schema_builtin_count(); i++)
 		fn(schema_builtin_at(i), arg);
 	for (size_t i = 0; i < s->n; i++)
-		for (size_t j = 0; j < schema_crd_versions(s->crds[i]); j++) {
-			const struct schema_version *v = schema_crd_at(s->crds[i], j);
-
-			if (v->served)
-				fn(&v->kind, arg);
-		}
+		fn(&s->crds[i]->kind, arg);
 }
 
 static struct json_object *info(struct json_object *doc)

@@ -4,10 +4,8 @@
 
 #include "apistore/things.h"
 
-#include "tec/apistore/gc.h"
 #include "tec/apistore/kinds.h"
 
-#define CRDS   "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #define NS     "/api/v1/namespaces/ns"
 #define NEW(m) "{" THING ",\"metadata\":{\"name\":\"a\"}," m "}"
 #define STRICT "?fieldValidation=Strict"
@@ -15,7 +13,8 @@
 #define CRD_OF(spec)                                                                               \
 	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","       \
 	"\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","        \
-	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"kind\":\"Thing\"},"           \
+	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\","        \
+	"\"kind\":\"Thing\",\"listKind\":\"ThingList\"},"                                          \
 	"\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,"                         \
 	"\"subresources\":{\"status\":{}},\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\","   \
 	"\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{" spec "}},"                \
@@ -52,18 +51,17 @@ static void up(void)
 
 	loop = loop_new();
 	kinds = apistore_kinds_new();
-	schema = (struct apistore_schema){.find = apistore_kinds_of, .arg = kinds};
+	apistore_kinds_add(kinds, CRD_OF(N "," D "," F));
+	apistore_kinds_use(kinds, &schema);
 	db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
 	cr_assert_not_null(db, "%s", err.text);
 	s = apistore_objects_new(db, &schema, loop);
-	apistore_kinds_follow(kinds, loop, s);
-	cr_assert_eq(say("POST", CRDS, CRD_OF(N "," D "," F), NULL), 201);
 }
 
 static void down(void)
 {
-	apistore_kinds_free(kinds);
 	apistore_objects_free(s);
+	apistore_kinds_free(kinds);
 	loop_free(loop);
 }
 
@@ -115,7 +113,6 @@ Test(apistore_admit, no_object_of_another_kind_or_version_is_stored)
 		{NS "/pods", "Pod", "v2", 400},
 		{NS "/pods", "Pod", "apps/v1", 400},
 		{NS "/configmaps", "Secret", "v1", 400},
-		{CRDS, "Foo", "apiextensions.k8s.io/v1", 400},
 		{THINGS, "Foo", "example.io/v1", 422},
 		{THINGS, "Thing", "example.io/v9", 400},
 	};
@@ -204,145 +201,6 @@ Test(apistore_admit, spec_and_status_have_their_own_writers)
 	json_object_put(o);
 }
 
-Test(apistore_admit, a_definition_is_accepted_at_once_and_serves_its_kind)
-{
-	cleanup_json struct json_object *o = NULL;
-	struct json_object *conditions;
-
-	cr_assert_eq(say("GET", CRDS "/things.example.io", NULL, &o), 200);
-	conditions = json_get_arr(o, "status/conditions");
-	cr_assert_eq(json_object_array_length(conditions), 2);
-	cr_expect_str_eq(
-		json_get_str(json_object_array_get_idx(conditions, 1), "type"), "Established");
-	cr_expect_str_eq(json_get_str(o, "status/acceptedNames/listKind"), "ThingList");
-	cr_expect_not_null(apistore_kinds_find(kinds, "example.io", "v1", "things"));
-	cr_expect_null(apistore_kinds_find(kinds, "example.io", "v2", "things"));
-}
-
-Test(apistore_admit, a_definition_that_cannot_be_served_is_refused)
-{
-	cleanup_json struct json_object *o = NULL;
-
-	refused("PATCH", CRDS "/things.example.io", "{\"spec\":{\"scope\":\"Cluster\"}}", 422,
-		"CustomResourceDefinition.apiextensions.k8s.io \"things.example.io\" is invalid: spec.scope: Invalid value: \"Cluster\": field is immutable");
-	cr_expect_eq(
-		say("PUT", CRDS "/things.example.io", CRD_OF("\"n\":{\"type\":\"array\"}"), &o),
-		422);
-	cr_expect_not_null(strstr(json_get_str(o, "message"), "items: Required value"), "%s",
-		json_get_str(o, "message"));
-	json_object_put(o);
-	cr_expect_eq(say("PUT", CRDS "/things.example.io",
-			     CRD_OF("\"n\":{\"type\":\"string\",\"x-kubernetes-validations\":[{"
-				    "\"rule\":\"self.split(',').size() == 1\"}]}"),
-			     &o),
-		422);
-	cr_expect_not_null(strstr(json_get_str(o, "message"), "self.split"),
-		"the message names the rule: %s", json_get_str(o, "message"));
-	cr_expect_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1}"), NULL), 201, "as before");
-}
-
-Test(apistore_admit, a_definition_takes_its_objects_along)
-{
-	struct apistore_gc *gc = apistore_gc_new(s);
-
-	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1}"), NULL), 201);
-	cr_assert_eq(say("DELETE", CRDS "/things.example.io", NULL, NULL), 200);
-	for (int i = 0; i < 100 && apistore_objects_count(s, NULL, NULL) > 0; i++)
-		loop_turn(loop, 0);
-	cr_expect_eq(apistore_objects_count(s, NULL, NULL), 0);
-	turns();
-	cr_expect_null(apistore_kinds_find(kinds, "example.io", "v1", "things"));
-	apistore_gc_free(gc);
-}
-
-/* Another kind of the same group that asks for the name of Things. */
-#define RIVAL                                                                                      \
-	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","       \
-	"\"metadata\":{\"name\":\"rivals.example.io\"},\"spec\":{\"group\":\"example.io\","        \
-	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"rivals\",\"kind\":\"Thing\","            \
-	"\"listKind\":\"Rivals\"},\"versions\":[{\"name\":\"v1\",\"served\":true,"                 \
-	"\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
-
-static const char *reason_of(struct json_object *o, size_t i)
-{
-	return json_get_str(
-		json_object_array_get_idx(json_get_arr(o, "status/conditions"), i), "reason");
-}
-
-Test(apistore_admit, a_definition_waits_for_a_name_that_is_in_use)
-{
-	struct apistore_gc *gc = apistore_gc_new(s);
-	struct json_object *o = NULL;
-
-	cr_assert_eq(say("POST", CRDS, RIVAL, &o), 201);
-	cr_expect_str_eq(reason_of(o, 0), "KindConflict");
-	cr_expect_str_eq(reason_of(o, 1), "NotAccepted");
-	cr_expect_null(apistore_kinds_find(kinds, "example.io", "v1", "rivals"));
-	json_object_put(o);
-	cr_assert_eq(say("DELETE", CRDS "/things.example.io", NULL, NULL), 200);
-	for (int i = 0; i < 100 && !apistore_kinds_find(kinds, "example.io", "v1", "rivals"); i++)
-		loop_turn(loop, 0);
-	cr_expect_not_null(apistore_kinds_find(kinds, "example.io", "v1", "rivals"));
-	cr_assert_eq(say("GET", CRDS "/rivals.example.io", NULL, &o), 200);
-	cr_expect_str_eq(reason_of(o, 0), "NoConflicts");
-	cr_expect_str_eq(reason_of(o, 1), "InitialNamesAccepted");
-	json_object_put(o);
-	apistore_gc_free(gc);
-}
-
-Test(apistore_admit, a_definition_that_goes_says_so_and_takes_nothing_new)
-{
-	struct apistore_gc *gc = apistore_gc_new(s);
-	struct json_object *o = NULL;
-
-	cr_assert_eq(
-		say("POST", THINGS,
-			"{" THING ",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.io/y\"]}}",
-			NULL),
-		201);
-	cr_assert_eq(say("DELETE", CRDS "/things.example.io", NULL, &o), 200);
-	cr_expect_str_eq(reason_of(o, 2), "InstanceDeletionInProgress");
-	json_object_put(o);
-	refused("POST", THINGS, "{" THING ",\"metadata\":{\"name\":\"b\"}}", 403,
-		"things.example.io \"b\" is forbidden: create not allowed while custom resource definition is terminating");
-	cr_assert_eq(say("PATCH", THINGS "/a", "{\"metadata\":{\"finalizers\":null}}", NULL), 200);
-	for (int i = 0; i < 100 && apistore_objects_count(s, NULL, NULL) > 0; i++)
-		loop_turn(loop, 0);
-	cr_expect_eq(apistore_objects_count(s, NULL, NULL), 0);
-	apistore_gc_free(gc);
-}
-
-/* The default of before is another one, and n is not known any more. */
-Test(apistore_admit, what_is_stored_is_read_by_the_definition_of_today)
-{
-	static const char now[] = CRD_OF("\"d\":{\"type\":\"string\",\"default\":\"y\"},"
-					 "\"e\":{\"type\":\"integer\",\"default\":7}");
-	struct json_object *o = NULL, *item;
-
-	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{\"n\":1}"), NULL), 201);
-	cr_assert_eq(say("PATCH", CRDS "/things.example.io", now, NULL), 200);
-	cr_assert_eq(say("GET", THINGS "/a", NULL, &o), 200);
-	cr_expect_str_eq(json_get_str(o, "spec/d"), "x", "it was stored with this one");
-	cr_expect_eq(json_get_int(o, "spec/e", 0), 7);
-	cr_expect_null(json_get(o, "spec/n"));
-	json_object_put(o);
-	cr_assert_eq(say("GET", THINGS, NULL, &o), 200);
-	item = json_object_array_get_idx(json_get_arr(o, "items"), 0);
-	cr_expect_eq(json_get_int(item, "spec/e", 0), 7);
-	json_object_put(o);
-	cr_assert_eq(
-		say("PATCH", THINGS "/a", "{\"metadata\":{\"labels\":{\"l\":\"m\"}}}", &o), 200);
-	cr_expect_eq(json_get_int(o, "metadata/generation", 0), 1, "nobody changed its spec");
-	cr_expect_eq(json_get_int(o, "spec/e", 0), 7);
-	json_object_put(o);
-	cr_assert_eq(say("POST", THINGS,
-			     "{" THING ",\"metadata\":{\"name\":\"b\"},\"spec\":{\"e\":1}}", NULL),
-		201);
-	cr_assert_eq(say("GET", THINGS "/b", NULL, &o), 200);
-	cr_expect_eq(json_get_int(o, "spec/e", 0), 1);
-	json_object_put(o);
-}
-
 /* ---- metadata of any type */
 
 /* json-c aborts when it is asked for the members of a number. */
@@ -402,63 +260,4 @@ Test(apistore_admit, an_apply_of_a_field_that_no_schema_has_is_refused)
 		500);
 	cr_expect_str_eq(json_get_str(o, "message"),
 		"failed to create typed patch object (/c; /v1, Kind=ConfigMap): .dat: field not declared in schema");
-}
-
-/* Only a definition and a namespace are waited for by what they hold. */
-Test(apistore_admit, finalizers_of_others_delete_nothing)
-{
-	struct apistore_gc *gc = apistore_gc_new(s);
-	cleanup_json struct json_object *o = NULL;
-
-	cr_assert_eq(say("POST", THINGS,
-			     "{" THING ",\"metadata\":{\"name\":\"ns\",\"finalizers\":["
-			     "\"customresourcecleanup.apiextensions.k8s.io\"]}}",
-			     NULL),
-		201);
-	cr_assert_eq(say("POST", THINGS, NEW("\"spec\":{}"), NULL), 201);
-	cr_assert_eq(say("DELETE", THINGS "/ns", NULL, NULL), 200);
-	turns();
-	cr_expect_eq(say("GET", THINGS "/a", NULL, NULL), 200);
-	cr_expect_eq(say("GET", THINGS "/ns", NULL, &o), 200, "it is not ours to remove");
-	apistore_gc_free(gc);
-}
-
-/* The second version differs in its default only. */
-Test(apistore_admit, an_object_is_there_in_each_version_of_its_kind)
-{
-	static const char both[] =
-		"[{\"op\":\"add\",\"path\":\"/spec/versions/-\",\"value\":{\"name\":\"v2\","
-		"\"served\":true,\"storage\":false,\"schema\":{\"openAPIV3Schema\":{"
-		"\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{" N
-		"}}}}}}}]",
-			  path[] = "/apis/example.io/v2/namespaces/ns/things";
-	struct json_object *o = NULL;
-
-	cr_assert_eq(ask(s, "PATCH", CRDS "/things.example.io", "application/json-patch+json", both,
-			     NULL),
-		200);
-	turns();
-	cr_assert_eq(say("POST", path,
-			     "{\"apiVersion\":\"example.io/v2\",\"kind\":\"Thing\",\"metadata\":{"
-			     "\"name\":\"a\"},\"spec\":{\"n\":1,\"f\":\"x\"}}",
-			     &o),
-		201);
-	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v2");
-	cr_expect_null(json_get(o, "spec/f"), "the other version knows it");
-	json_object_put(o);
-	cr_assert_eq(say("GET", THINGS "/a", NULL, &o), 200);
-	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v1");
-	json_object_put(o);
-	cr_assert_eq(say("PATCH", "/apis/example.io/v2/namespaces/ns/things/a",
-			     "{\"apiVersion\":\"example.io/v2\",\"spec\":{\"n\":2}}", &o),
-		200);
-	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v2");
-	cr_expect_eq(json_get_int(o, "metadata/generation", 0), 2);
-	json_object_put(o);
-	cr_assert_eq(say("GET", path, NULL, &o), 200);
-	cr_expect_str_eq(json_get_str(o, "apiVersion"), "example.io/v2");
-	cr_expect_str_eq(
-		json_get_str(json_object_array_get_idx(json_get_arr(o, "items"), 0), "apiVersion"),
-		"example.io/v2");
-	json_object_put(o);
 }

@@ -17,7 +17,7 @@
 #define CRD                                                                                                                     \
 	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","                                    \
 	"\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","                                     \
-	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\","                                     \
+	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\",\"listKind\":\"ThingList\","          \
 	"\"kind\":\"Thing\",\"shortNames\":[\"th\"]},\"versions\":[{\"name\":\"v1\","                                           \
 	"\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},\"schema\":{"                                        \
 	"\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","                               \
@@ -56,14 +56,12 @@ static void up(void)
 	loop_ignore_sigpipe();
 	loop = loop_new();
 	kinds = apistore_kinds_new();
+	apistore_kinds_add(kinds, CRD);
 	schema = things;
-	schema.find = apistore_kinds_of;
-	schema.arg = kinds;
+	apistore_kinds_use(kinds, &schema);
 	db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
 	cr_assert_not_null(db, "%s", err.text);
 	objects = apistore_objects_new(db, &schema, loop);
-	put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD);
-	apistore_kinds_follow(kinds, loop, objects);
 	authority = apistore_authority_open(&conf, clock_wall_s(), &err);
 	cr_assert_not_null(authority, "%s", err.text);
 	server_conf.objects = objects;
@@ -85,8 +83,8 @@ static void down(void)
 	k8s_kubeconfig_free(admin);
 	apistore_apiserver_free(server);
 	apistore_authority_close(authority);
-	apistore_kinds_free(kinds);
 	apistore_objects_free(objects);
+	apistore_kinds_free(kinds);
 	loop_free(loop);
 	metric_reset_all();
 	while (d && (e = readdir(d))) {

@@ -6,7 +6,6 @@
 
 #include "tec/apistore/form.h"
 #include "tec/schema/builtin.h"
-#include "tec/schema/crd.h"
 
 #define META ";g=meta.k8s.io;v=v1"
 
@@ -122,53 +121,4 @@ Test(apistore_form, an_object_is_shown_in_its_shape)
 	o = shown(&f, text, false);
 	cr_expect_null(json_get(o, "columnDefinitions"), "they were told before");
 	json_object_put(o);
-}
-
-static struct schema_crd *changed_definition(void)
-{
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
-	cleanup_json struct json_object *o = json_of(
-		"{\"metadata\":{\"name\":\"foos.example.com\",\"generation\":2,\"resourceVersion\":\"9\"},"
-		"\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"plural\":\"foos\","
-		"\"kind\":\"Foo\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":"
-		"{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\","
-		"\"default\":\"x\"}}}}}]}}");
-	struct schema_crd *c;
-
-	schema_crd_default(o);
-	c = schema_crd_new(o, &causes);
-	cr_assert_not_null(c);
-	return c;
-}
-
-Test(apistore_form, an_older_object_that_fits_is_looked_at_once)
-{
-	static const struct {
-		const char *text, *want; /* NULL: as it is */
-		bool fits;
-	} rows[] = {{"{\"kind\":\"Foo\",\"apiVersion\":\"example.com/v1\",\"metadata\":"
-		     "{\"name\":\"n\",\"resourceVersion\":\"7\"},\"a\":\"y\"}",
-			    NULL, true},
-		{"{\"kind\":\"Foo\",\"apiVersion\":\"example.com/v1\",\"metadata\":"
-		 "{\"name\":\"n\",\"resourceVersion\":\"7\"}}",
-			"{\"kind\":\"Foo\",\"apiVersion\":\"example.com/v1\",\"metadata\":"
-			"{\"name\":\"n\",\"resourceVersion\":\"7\"},\"a\":\"x\"}",
-			false}};
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct schema_crd *c = changed_definition();
-		const char *want = rows[i].want ? rows[i].want : rows[i].text;
-
-		for (int round = 0; round < 2; round++) {
-			struct body out = BODY_INIT;
-
-			apistore_form_versioned(&schema_crd_storage(c)->kind, "v1", rows[i].text,
-				strlen(rows[i].text), &out);
-			cr_expect(out.len == strlen(want) && memcmp(out.data, want, out.len) == 0,
-				"%.*s", (int)out.len, out.data);
-			body_fini(&out);
-			cr_expect_eq(schema_crd_fits(c, 7), rows[i].fits);
-		}
-		schema_crd_free(c);
-	}
 }

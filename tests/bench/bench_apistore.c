@@ -198,7 +198,7 @@ static double watch_events(void)
 
 static struct apistore_objects *open_store(const char *dir)
 {
-	static struct apistore_schema schema = {.find = apistore_kinds_of, .namespaces = true};
+	static struct apistore_schema schema = {.namespaces = true};
 	cleanup_secret struct secret *key = secret_new_copy(FIXED_KEY, SEAL_KEY_LEN);
 	struct err err = ERR_INIT;
 	struct apistore_db *db =
@@ -208,7 +208,10 @@ static struct apistore_objects *open_store(const char *dir)
 		fprintf(stderr, "bench_apistore: %s\n", err.text);
 		exit(1);
 	}
-	kinds = schema.arg = apistore_kinds_new();
+	kinds = apistore_kinds_new();
+	for (const struct render_etc_file *f = standalone_crds; f->name; f++)
+		apistore_kinds_add(kinds, f->text);
+	apistore_kinds_use(kinds, &schema);
 	return apistore_objects_new(db, &schema, loop);
 }
 
@@ -223,20 +226,8 @@ static void put(const char *path, const char *body)
 
 static void fill(void)
 {
-	for (const struct render_etc_file *f = standalone_crds; f->name; f++) {
-		struct err err = ERR_INIT;
-		cleanup_json struct json_object *o = yaml_parse(f->text, strlen(f->text), &err);
-		cleanup_free char *text = json_text(o);
-		cleanup_free char *path =
-			xasprintf("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/%s?"
-				  "fieldManager=a",
-				json_get_str(o, "metadata/name"));
-
-		put(path, text);
-	}
 	put("/api/v1/namespaces/tec?fieldManager=a",
 		"{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"tec\"}}");
-	apistore_kinds_follow(kinds, loop, objects);
 	for (unsigned i = 0; i < SETTLE; i++)
 		loop_turn(loop, 0);
 }
@@ -245,8 +236,8 @@ static void close_store(void)
 {
 	op_scope_cancel(&ops);
 	k8s_transport_free(t);
-	apistore_kinds_free(kinds);
 	apistore_objects_free(objects);
+	apistore_kinds_free(kinds);
 }
 
 /* CPU of each page of 500 Machines: the median of the first and of the second half. */

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"unicode"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,17 +25,14 @@ import (
 
 // What the store of tec-operator takes as protobuf: "VERSION Kind" as in an object.
 var bodies = strings.Fields(`v1/ConfigMap v1/Event v1/Namespace v1/Pod v1/Secret v1/ServiceAccount
-	v1/DeleteOptions meta.k8s.io/v1/DeleteOptions apiextensions.k8s.io/v1/CustomResourceDefinition
+	v1/DeleteOptions meta.k8s.io/v1/DeleteOptions
 	authentication.k8s.io/v1/SelfSubjectReview authentication.k8s.io/v1/TokenRequest
 	authorization.k8s.io/v1/SelfSubjectAccessReview authorization.k8s.io/v1/SelfSubjectRulesReview batch/v1/Job
 	events.k8s.io/v1/Event policy/v1/Eviction rbac.authorization.k8s.io/v1/Role rbac.authorization.k8s.io/v1/RoleBinding`)
 
 func bodyScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		return nil, err
-	}
-	return s, apiextensionsv1.AddToScheme(s)
+	return s, clientgoscheme.AddToScheme(s)
 }
 
 // newBody is an empty object of one of bodies.
@@ -56,21 +52,15 @@ type table struct {
 	out   io.Writer
 	names map[reflect.Type]string
 	done  []string // definitions, those that are used first
-	early []string // declarations of those that hold themselves
-	open  map[reflect.Type]bool
 	taken map[string]bool
 }
 
 var special = map[reflect.Type]string{
-	reflect.TypeFor[metav1.Time]():                                  "TIME",
-	reflect.TypeFor[metav1.MicroTime]():                             "MICROTIME",
-	reflect.TypeFor[metav1.FieldsV1]():                              "RAW",
-	reflect.TypeFor[resource.Quantity]():                            "QUANTITY",
-	reflect.TypeFor[intstr.IntOrString]():                           "INT_OR_STRING",
-	reflect.TypeFor[apiextensionsv1.JSON]():                         "RAW",
-	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():        "SCHEMA_OR_BOOL",
-	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():       "SCHEMA_OR_ARRAY",
-	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): "SCHEMA_OR_STRINGS",
+	reflect.TypeFor[metav1.Time]():        "TIME",
+	reflect.TypeFor[metav1.MicroTime]():   "MICROTIME",
+	reflect.TypeFor[metav1.FieldsV1]():    "RAW",
+	reflect.TypeFor[resource.Quantity]():  "QUANTITY",
+	reflect.TypeFor[intstr.IntOrString](): "INT_OR_STRING",
 }
 
 // field is what the tags of one member say.
@@ -110,7 +100,7 @@ func kindOf(f field) (string, reflect.Type, error) {
 		ptr = "_PTR"
 	}
 	if s, ok := special[t]; ok {
-		return s, schemaOf(s), nil
+		return s, nil, nil
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -119,8 +109,6 @@ func kindOf(f field) (string, reflect.Type, error) {
 		return "BOOL" + ptr, nil, nil
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return "INT" + ptr, nil, nil
-	case reflect.Float64:
-		return "DOUBLE", nil, nil
 	case reflect.Struct:
 		if f.inline {
 			return "INLINE", t, nil
@@ -131,8 +119,6 @@ func kindOf(f field) (string, reflect.Type, error) {
 		switch {
 		case e.Kind() == reflect.Uint8:
 			return "BYTES", nil, nil
-		case special[e] == "RAW":
-			return "RAWS", nil, nil
 		case special[e] != "":
 		case e.Kind() == reflect.String:
 			return "STRINGS", nil, nil
@@ -146,8 +132,6 @@ func kindOf(f field) (string, reflect.Type, error) {
 		switch {
 		case special[e] == "QUANTITY":
 			return "QUANTITY_MAP", nil, nil
-		case special[e] == "SCHEMA_OR_STRINGS":
-			return "SCHEMA_OR_STRINGS_MAP", schemaOf("SCHEMA_"), nil
 		case special[e] == "TIME":
 			return "TIME_MAP", nil, nil
 		case special[e] != "":
@@ -157,15 +141,13 @@ func kindOf(f field) (string, reflect.Type, error) {
 			return "BYTES_MAP", nil, nil
 		case e.Kind() == reflect.Slice && e.Elem().Kind() == reflect.String: // a message with one list
 			return "STRINGS_MAP", nil, nil
-		case e.Kind() == reflect.Struct:
-			return "OBJECT_MAP", e, nil
 		}
 	}
 	return "", nil, fmt.Errorf("%s of type %s is not known to the table", f.name, f.of.Type)
 }
 
 // plain is what a member of each kind is in Go unless the table says something else.
-var plain = map[string]string{"STRING": "string", "BOOL": "bool", "INT": "int32", "DOUBLE": "float64", "STRINGS": "[]string",
+var plain = map[string]string{"STRING": "string", "BOOL": "bool", "INT": "int32", "STRINGS": "[]string",
 	"INTS": "[]int64", "BYTES": "[]uint8", "BYTES_MAP": "map[string][]uint8", "TEXT_MAP": "map[string]string",
 	"QUANTITY_MAP": "v1.ResourceList", "STRINGS_MAP": "map[string]v1.ExtraValue"}
 
@@ -178,13 +160,6 @@ func goType(kind string, of reflect.Type) string {
 		return of.String()
 	}
 	return ""
-}
-
-func schemaOf(kind string) reflect.Type {
-	if strings.HasPrefix(kind, "SCHEMA_") {
-		return reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
-	}
-	return nil
 }
 
 func snake(name string) string {
@@ -200,16 +175,6 @@ func snake(name string) string {
 
 func (t *table) nameOf(of reflect.Type) (string, error) {
 	if name, ok := t.names[of]; ok {
-		if t.open[of] {
-			all, err := fieldsOf(of)
-			if err != nil {
-				return "", err
-			}
-			decl := fmt.Sprintf("L %s[%d];\n", name, len(all)+1)
-			if len(t.early) == 0 || t.early[len(t.early)-1] != decl {
-				t.early = append(t.early, decl)
-			}
-		}
 		return name, nil
 	}
 	name := "of_" + snake(of.Name())
@@ -217,8 +182,7 @@ func (t *table) nameOf(of reflect.Type) (string, error) {
 		group := strings.Split(of.PkgPath(), "/")
 		name += "_" + group[len(group)-2]
 	}
-	t.names[of], t.open[of], t.taken[name] = name, true, true
-	defer delete(t.open, of)
+	t.names[of], t.taken[name] = name, true
 	all, err := fieldsOf(of)
 	if err != nil {
 		return "", err
@@ -261,7 +225,7 @@ func printFields(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t := table{out: out, names: map[reflect.Type]string{}, open: map[reflect.Type]bool{}, taken: map[string]bool{}}
+	t := table{out: out, names: map[reflect.Type]string{}, taken: map[string]bool{}}
 	roots := ""
 	for _, body := range bodies {
 		o, gvk, err := newBody(s, body)
@@ -291,13 +255,13 @@ func printFields(out io.Writer) error {
 #define T(number, name, type, go) {number, name, PROTOBUF_##type, NULL, go}
 #define M(number, name, type, of) {number, name, PROTOBUF_##type, of, NULL}
 #define END(go) {0, NULL, PROTOBUF_STRING, NULL, go}
-%s
+
 %s
 const struct protobuf_message protobuf_messages[] = {
 %s	{NULL, NULL, NULL},
 };
 /* clang-format on */
-`, "1.34", strings.Join(t.early, ""), strings.Join(t.done, ""), roots)
+`, "1.34", strings.Join(t.done, ""), roots)
 	return err
 }
 
@@ -332,27 +296,6 @@ func (f *filler) fill(v reflect.Value, deep int) {
 		*o = intstr.FromInt32(int32(f.n))
 		if f.n%2 == 0 {
 			*o = intstr.FromString(fmt.Sprintf("%d%%", f.n))
-		}
-		return
-	case *apiextensionsv1.JSON:
-		o.Raw = []byte([]string{`{"a":[1,2.5,null,"x"]}`, `"text"`, `true`, `7`}[f.n%4])
-		return
-	case *apiextensionsv1.JSONSchemaPropsOrBool:
-		o.Allows = true
-		if f.n%2 == 0 && deep > 0 {
-			o.Schema = &apiextensionsv1.JSONSchemaProps{Type: "string"}
-		}
-		return
-	case *apiextensionsv1.JSONSchemaPropsOrArray:
-		o.Schema = &apiextensionsv1.JSONSchemaProps{Type: "string"}
-		if f.n%2 == 0 {
-			o.Schema, o.JSONSchemas = nil, []apiextensionsv1.JSONSchemaProps{{Type: "string"}, {Type: "integer"}}
-		}
-		return
-	case *apiextensionsv1.JSONSchemaPropsOrStringArray:
-		o.Property = []string{"a", "b"}
-		if f.n%2 == 0 {
-			o.Property, o.Schema = nil, &apiextensionsv1.JSONSchemaProps{Type: "string"}
 		}
 		return
 	case *metav1.TypeMeta:
@@ -421,14 +364,6 @@ func (f *filler) fillKind(v reflect.Value, deep int) {
 	}
 }
 
-// depth of what holds itself; all else ends by itself.
-func depth(kind string) int {
-	if kind == "CustomResourceDefinition" {
-		return 4
-	}
-	return 20
-}
-
 // writeSamples writes, for each body, what it is as protobuf and as JSON: with every member, and with
 // every member that is there but empty.
 func writeSamples(dir string) error {
@@ -446,7 +381,7 @@ func writeSamples(dir string) error {
 				return err
 			}
 			f := filler{empty: empty}
-			f.fill(reflect.ValueOf(o).Elem(), depth(gvk.Kind))
+			f.fill(reflect.ValueOf(o).Elem(), 20)
 			o.GetObjectKind().SetGroupVersionKind(gvk)
 			var wire bytes.Buffer
 			if err := protobuf.NewSerializer(s, s).Encode(o, &wire); err != nil {

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""crd/trustee on kube-apiserver and on the embedded store: what is accepted, what is refused with which
-words, and what kubectl shows; and the samples of k8s/trustee."""
+"""crd/trustee on kube-apiserver: what is accepted and what is refused with which words; and the samples of
+k8s/trustee. tec-operator --standalone does not serve these kinds."""
 
-import copy
 import json
 import os
-import re
 
 import pytest
 
 from controlplane import TOP
 from test_crd import check, label
-from test_schema import compare, ours
-from test_standalone import Standalone
-from test_two_servers import Server
 
 GROUP = "confidentialcontainers.org"
 CRDS = os.path.join(TOP, "crd", "trustee")
@@ -124,26 +119,6 @@ def test_a_profile_of_tls_is_intermediate_where_none_is_given(kube, ns):
     assert status == 201 and answer["spec"]["tlsConfig"] == {"profile": "intermediate"}
 
 
-def test_the_embedded_store_says_the_same_of_a_trusteeconfig(kube, ns):
-    crd = kube.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trusteeconfigs." + GROUP)
-    differences = []
-    for spec, _ in TRUSTEE:
-        mine = ours([{"crd": crd, "object": copy.deepcopy(trustee(spec))}])[0]
-        compare(kube.api("POST", trustees(ns, "?dryRun=All&fieldValidation=Strict"), trustee(spec)), mine, spec, differences)
-    assert not differences, "\n".join(map(str, differences))
-
-
-def test_the_embedded_store_says_the_same(kube, ns):
-    crd = kube.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kbsconfigs." + GROUP)
-    differences = []
-    for spec, _ in CREATE:
-        if spec is None:
-            continue
-        mine = ours([{"crd": crd, "object": copy.deepcopy(obj(spec))}])[0]
-        compare(kube.api("POST", url(ns, "?dryRun=All&fieldValidation=Strict"), obj(spec)), mine, spec, differences)
-    assert not differences, "\n".join(map(str, differences))
-
-
 def test_status_needs_is_ready(kube, ns):
     assert kube.api("POST", url(ns), obj({}, "status"))[0] == 201
     path = url(ns, "/status/status?fieldManager=t&force=true")
@@ -156,37 +131,6 @@ def test_status_needs_is_ready(kube, ns):
     status, answer = kube.api("PUT", url(ns, "/status/status"), {
         **kube.get(url(ns, "/status")), "status": {"conditions": []}})
     assert status == 422 and "isReady" in answer["message"]
-
-
-def shows(server, ns):
-    """What kubectl prints of one object, and of its kind."""
-    out = []
-    for command, given in ((f"create -n {ns} -f -", obj({"kbsConfigMapName": "c"}, "shown")),
-                           (f"get kbsc -n {ns} shown", None), (f"get kbsconfigs -n {ns} shown -o wide", None),
-                           ("explain kbsconfig.spec.kbsAuthSecretName", None),
-                           ("explain kbsconfig.status", None), ("explain kbsconfig.spec --recursive", None),
-                           (f"create -n {ns} -f -", obj({"kbsDeploymentType": "x", "typo": 1}, "bad"))):
-        code, stdout, stderr = server.kubectl(command, given)
-        out.append((command, code, re.sub(r"\b\d+s\b", "AGE", stdout), stderr))
-    return out
-
-
-def test_kubectl_shows_the_same_of_both(kube, ns, tmp_path):
-    alone = Standalone(str(tmp_path / "state"))
-    alone.start()
-    try:
-        here = Server(f"{alone.dir}/kubeconfig", str(tmp_path / "ours"))
-        crd = next(o for o in kube.read_manifests(CRDS) if o["metadata"]["name"].startswith("kbsconfigs."))
-        assert here.kubectl("create -f -", crd)[0] == 0
-        assert here.kubectl(f"create namespace {ns}", None)[0] == 0
-        kube.wait_for(lambda: here.kubectl("get kbsconfigs", None)[0] == 0, 30, "the kind")
-        mine = shows(here, ns)
-    finally:
-        alone.stop()
-    theirs = shows(Server(kube.admin_kubeconfig, str(tmp_path / "theirs")), ns)
-    assert theirs[1][1] == 0 and "READY" in theirs[1][2] and "INSTALLED" in theirs[1][2], theirs[1]
-    for there, this in zip(theirs, mine):
-        assert there == this
 
 
 def test_samples_are_accepted(kube, ns):

@@ -19,7 +19,6 @@ NS = "two-servers-bodies"
 CORE = f"/api/v1/namespaces/{NS}"
 MAPS, EVENTS = f"{CORE}/configmaps", f"{CORE}/events"
 ACCOUNTS = f"{CORE}/serviceaccounts"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NEW_EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NS}/events"
 MACHINES = f"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/{NS}/machines"
 STRICT, WARN, DRY = "?dryRun=All&fieldValidation=Strict", "?dryRun=All&fieldValidation=Warn", "?dryRun=All"
@@ -120,7 +119,7 @@ SHOWN_WHOLE = {**{name: TYPED for name in ("replace-kind0", "replace-apiVersion0
 CUSTOM_VERSION = MACHINE["apiVersion"]
 STRANGERS = [("foo", MAPS, "Foo", "v1"), ("secret", MAPS, "Secret", "v1"), ("group", MAPS, "ConfigMap", "apps/v1"),
              ("version", MAPS, "ConfigMap", "v2"), ("custom", MAPS, "Machine", CUSTOM_VERSION),
-             ("event", ACCOUNTS, "Event", "events.k8s.io/v1"), ("definition", DEFINITIONS, "Foo", "apiextensions.k8s.io/v1"),
+             ("event", ACCOUNTS, "Event", "events.k8s.io/v1"),
              ("machine-foo", MACHINES, "Foo", CUSTOM_VERSION), ("machine-key", MACHINES, "AttestationKey", CUSTOM_VERSION),
              ("machine-version", MACHINES, "Machine", "trusted-execution-clusters.io/v9"), ("machine-secret", MACHINES, "Secret", "v1")]
 

@@ -91,19 +91,19 @@ static void make_kinds(void)
 	static struct schema_crd *crd;
 	static const char text[] =
 		"{\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","
-		"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"kind\":\"Thing\"},"
+		"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\","
+		"\"kind\":\"Thing\",\"listKind\":\"ThingList\"},"
 		"\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},"
 		"\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}";
-	struct schema_causes causes = {NULL, 0, 0, false};
+	struct err err = ERR_INIT;
 	cleanup_json struct json_object *o = crd ? NULL : parsed(text);
 
 	if (crd)
 		return;
-	schema_crd_default(o);
-	crd = schema_crd_new(o, &causes);
+	crd = schema_crd_new(o, &err);
 	if (!crd)
-		DIE("the definition is refused");
-	kinds[0].schema = &schema_crd_at(crd, 0)->kind;
+		DIE("the definition is refused: %s", err.text);
+	kinds[0].schema = &crd->kind;
 	kinds[1].schema = schema_builtin_kind("", "v1", "ConfigMap");
 }
 

@@ -46,22 +46,22 @@ static void try_crd(struct json_object *schema, struct json_object *o)
 {
 	static const char text[] =
 		"{\"metadata\":{\"name\":\"foos.example.com\"},\"spec\":{\"group\":\"example.com\","
-		"\"scope\":\"Cluster\",\"names\":{\"plural\":\"foos\",\"kind\":\"Foo\"},"
+		"\"scope\":\"Cluster\",\"names\":{\"plural\":\"foos\",\"singular\":\"foo\","
+		"\"kind\":\"Foo\",\"listKind\":\"FooList\"},"
 		"\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}";
 	struct err err = ERR_INIT;
 	cleanup_json struct json_object *crd =
 		json_parse(text, sizeof(text) - 1, &json_limits_object, &err);
 	struct json_object *v = json_object_array_get_idx(json_get_arr(crd, "spec/versions"), 0);
-	struct schema_causes causes = {NULL, 0, 0, false};
 	struct schema_crd *c;
 
 	json_add(v, "schema", json_add(json_obj(), "openAPIV3Schema", json_object_get(schema)));
-	schema_crd_default(crd);
-	c = schema_crd_new(crd, &causes);
-	assert((c == NULL) == (causes.n > 0));
+	err = (struct err)ERR_INIT;
+	c = schema_crd_new(crd, &err);
+	assert((c == NULL) == err_is_set(&err));
 	if (c) {
 		struct schema_served served = {&c, 1};
-		struct schema_table t = {.kind = &schema_crd_at(c, 0)->kind, .version = "v1"};
+		struct schema_table t = {.kind = &c->kind, .version = "v1"};
 		cleanup_strbuf struct strbuf b = STRBUF_INIT;
 		cleanup_json struct json_object *swagger = schema_openapi_v2(&served);
 
@@ -70,7 +70,6 @@ static void try_crd(struct json_object *schema, struct json_object *o)
 		schema_openapi_v2_protobuf(swagger, &b);
 	}
 	schema_crd_free(c);
-	schema_causes_fini(&causes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -40,14 +40,10 @@ static inline struct json_object *load(const char *file)
 static inline struct schema_crd *load_crd(const char *file)
 {
 	cleanup_json struct json_object *o = load(file);
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
-	struct schema_crd *c;
-	cleanup_free char *text = NULL;
+	struct err err = ERR_INIT;
+	struct schema_crd *c = schema_crd_new(o, &err);
 
-	schema_crd_default(o);
-	c = schema_crd_new(o, &causes);
-	text = schema_causes_text(&causes);
-	cr_assert(c, "%s: %s", file, text);
+	cr_assert(c, "%s: %s", file, err.text);
 	return c;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Validates objects as the API server of one process does, for tests/e2e: reads an array of
- * {"crd", "object", "old", "status"} from standard input and writes an array of {"refused": causes
- * of the CRD} or {"unknown", "causes", "warnings", "object"}; "object" may be left out.
+ * {"crd", "object", "old", "status"} from standard input and writes an array of {"refused": why
+ * the CRD is} or {"unknown", "causes", "warnings", "object"}; "object" may be left out.
  */
 #include "config.h"
 
@@ -30,16 +30,15 @@ struct last {
 
 static struct json_object *read_crd(struct last *last, struct json_object *o)
 {
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	struct err err = ERR_INIT;
 
 	if (last->o && json_object_equal(last->o, o))
 		return NULL;
 	schema_crd_free(last->crd);
 	json_object_put(last->o);
 	last->o = json_copy(o);
-	schema_crd_default(o);
-	last->crd = schema_crd_new(o, &causes);
-	return last->crd ? NULL : json_add(json_obj(), "refused", schema_causes_json(&causes));
+	last->crd = schema_crd_new(o, &err);
+	return last->crd ? NULL : json_add_str(json_obj(), "refused", err.text);
 }
 
 static struct json_object *run(struct last *last, struct json_object *c)
@@ -54,7 +53,7 @@ static struct json_object *run(struct last *last, struct json_object *c)
 		json_object_put(out);
 		return refused ? refused : json_obj();
 	}
-	s = schema_crd_storage(last->crd)->schema;
+	s = last->crd->schema;
 	schema_default(s, o);
 	schema_prune(s, o, &unknown);
 	if (json_get_bool(c, "status", false))

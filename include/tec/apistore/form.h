@@ -42,17 +42,8 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 /* One of a list, without a comma. */
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, struct body *out);
-/* Objects of the kind may be shown in another way than they are stored. */
-bool apistore_form_differs(const struct schema_kind *k);
-/* An object that was stored before its definition became what it is: fields that are not known any
- * more go, new defaults come. */
-void apistore_form_read(const struct schema_kind *k, struct json_object *o);
-/* An item of a list of events.k8s.io, made of an Event as it is stored. */
-void apistore_form_event(const char *text, size_t len, struct body *out);
-/* An object as it is, in a version of its CRD: versions differ in their apiVersion only. k: the kind
- * in any of them, NULL and built-in kinds have one version; Events get the names of their group. */
-void apistore_form_versioned(const struct schema_kind *k, const char *version, const char *text,
-	size_t len, struct body *out);
+/* An Event as it is stored, with the names of events.k8s.io; item: of a list, without its kind. */
+void apistore_form_event(const char *text, size_t len, bool item, struct body *out);
 /* A list up to its first item; metadata: the inside of its metadata. Its end is "]}". */
 void apistore_form_head(const struct apistore_form *f, const struct schema_kind *k,
 	const char *metadata, struct body *out);

@@ -26,14 +26,12 @@
 
 /* What the API knows of a kind beyond its objects. */
 struct apistore_kind {
-	const char *group, *resource; /* resource NULL: every one of the group */
-	const char *kind;             /* NULL: not known: its lists are of kind List */
-	bool generation;              /* metadata.generation counts changes of the spec */
-	bool status;                  /* status is a subresource: other writes leave it alone */
-	bool custom; /* as a CustomResourceDefinition: items of a list say their kind */
-	bool ending; /* the definition is being deleted: nothing new is made */
-	/* Of the version that is stored; NULL: not known. Borrowed until the next turn. */
-	const struct schema_kind *schema;
+	const char *group, *resource;     /* resource NULL: every one of the group */
+	const char *kind;                 /* NULL: not known: its lists are of kind List */
+	bool generation;                  /* metadata.generation counts changes of the spec */
+	bool status;                      /* status is a subresource: other writes leave it alone */
+	bool custom;                      /* of crd/: items of a list say their kind */
+	const struct schema_kind *schema; /* borrowed; NULL: not known */
 };
 
 struct apistore_answer;
@@ -44,10 +42,6 @@ struct apistore_schema {
 	size_t n_kinds;
 	struct apistore_lists lists;
 	bool namespaces; /* an object needs its namespace, which goes with all that is in it */
-	/* May be NULL. Kinds that come and go, asked before the table; the result is borrowed for the
-	 * call. */
-	const struct apistore_kind *(*find)(void *arg, const char *group, const char *resource);
-	void *arg;
 };
 
 struct apistore_objects;

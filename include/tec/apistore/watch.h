@@ -39,8 +39,6 @@ void apistore_watch_bookmark(struct apistore_watch *w); /* if it asked for them:
 /* To every watch. */
 void apistore_watch_bookmark_all(struct apistore_objects *s);
 void apistore_watch_end_all(struct apistore_objects *s);
-/* To those of one resource: its kind is not served any more. */
-void apistore_watch_end_of(struct apistore_objects *s, const char *group, const char *resource);
 /* Drops the history: older watches and continue tokens get 410. */
 void apistore_watch_compact(struct apistore_objects *s);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The discovery documents of an API of the built-in kinds and some CRDs: legacy (APIVersions,
+ * The discovery documents of an API of the built-in kinds and some of crd/: legacy (APIVersions,
  * APIGroupList, APIGroup, APIResourceList) and aggregated (apidiscovery.k8s.io). Pure: the caller
- * puts what it gets; the crds are borrowed for the call, versions that are not served are left out.
+ * puts what it gets; the crds are borrowed for the call.
  */
 #ifndef TEC_SCHEMA_DISCOVERY_H
 #define TEC_SCHEMA_DISCOVERY_H
@@ -29,7 +29,7 @@ struct json_object *schema_discovery_resources(
 struct json_object *schema_discovery_aggregated(
 	const struct schema_served *s, bool core, const char *version);
 
-/* The kind of a path, built in or of a served version of a CRD; NULL: none. */
+/* The kind of a path, built in or of crd/; NULL: none. */
 const struct schema_kind *schema_served_kind(
 	const struct schema_served *s, const char *group, const char *version, const char *plural);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * struct schema_kind: what an API server knows of a kind beyond its objects: names, verbs,
- * subresources. The built-in kinds are a static table (schema/builtin.h); a CustomResourceDefinition
- * has one for each of its versions, which lives as long as the definition (schema/crd.h).
+ * subresources. The built-in kinds are a static table (schema/builtin.h); a definition of crd/ has
+ * one, which lives as long as the definition (schema/crd.h).
  */
 #ifndef TEC_SCHEMA_KIND_H
 #define TEC_SCHEMA_KIND_H
@@ -29,7 +29,7 @@ struct schema_sub {
 	unsigned verbs;
 };
 
-struct schema_version; /* of a CRD; schema/crd.h */
+struct schema_crd; /* schema/crd.h */
 
 struct schema_kind {
 	const char *group; /* "" for core */
@@ -43,7 +43,7 @@ struct schema_kind {
 	bool generation; /* metadata.generation counts changes of the spec */
 	bool status;     /* status is a subresource: other writes leave it alone */
 	bool names_path; /* a name is only a path segment (Roles), not an RFC 1123 subdomain */
-	const struct schema_version *crd; /* NULL: built in */
+	const struct schema_crd *crd; /* NULL: built in */
 };
 
 const struct schema_sub *schema_kind_sub(
