@@ -74,6 +74,7 @@ static const char *const queries[DB_N_QUERIES] = {
 	[DB_AGED] = "SELECT o.resource,o.ns,o.name FROM object o JOIN version v ON v.rv=o.rv "
 		    "WHERE o.resource=?1 AND (v.at<?2 OR o.rv<=(SELECT rv FROM object "
 		    "WHERE resource=?1 ORDER BY rv DESC LIMIT 1 OFFSET ?3)) LIMIT ?4",
+	[DB_NEXT_RESOURCE] = "SELECT min(resource) FROM object WHERE resource>?1",
 	/* Each version knows the one it took the place of, so only new ones are looked at. */
 	[DB_COMPACT] = "DELETE FROM version WHERE rv IN (SELECT prev FROM version "
 		       "WHERE rv>?1 AND rv<=?2)",

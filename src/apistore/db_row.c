@@ -323,6 +323,28 @@ static int each_key(
 	return rc == SQLITE_DONE ? (int)(n / 3) : -1;
 }
 
+int apistore_db_next_resource(
+	struct apistore_db *db, const char *after, char **next, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_NEXT_RESOURCE, err);
+	char *found = NULL;
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, after, -1, SQLITE_STATIC);
+	if (sqlite3_step(st) == SQLITE_ROW) {
+		const char *text = (const char *)sqlite3_column_text(st, 0);
+
+		found = text ? xstrdup(text) : NULL;
+	} else {
+		(void)db_failed(db, "read", err);
+	}
+	sqlite3_reset(st);
+	free(*next);
+	*next = found;
+	return found ? 1 : err_is_set(err) ? -1 : 0;
+}
+
 static void bind_after(sqlite3_stmt *st, const struct apistore_key *after, unsigned max)
 {
 	static const struct apistore_key first = {"", "", ""};

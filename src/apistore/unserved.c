@@ -10,9 +10,25 @@
 
 #include "apistore_internal.h"
 
-static const char *const resources[] = {"deployments.apps", "ingresses.networking.k8s.io",
-	"leases.coordination.k8s.io", "networkpolicies.networking.k8s.io", "persistentvolumeclaims",
-	"poddisruptionbudgets.policy", "replicasets.apps", "services"};
+#define DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
+
+/* Rows (apistore/rows.h) are no objects: they hold every node's key. */
+static bool is_row(const char *resource)
+{
+	return strchr(resource, '/') != NULL;
+}
+
+static bool is_served(const struct apistore_objects *s, const char *resource)
+{
+	for (size_t i = 0; i < s->schema->n_kinds; i++) {
+		const struct apistore_kind *k = &s->schema->kinds[i];
+		cleanup_free char *qualified = apistore_target_qualify(k->resource, k->group);
+
+		if (str_eq(qualified, resource))
+			return true;
+	}
+	return false;
+}
 
 /* As namespace and name, each with its NUL byte. */
 static bool note_name(void *arg, const struct apistore_version *v)
@@ -24,15 +40,24 @@ static bool note_name(void *arg, const struct apistore_version *v)
 	return true;
 }
 
-static bool is_our_service(const struct apistore_key *key, struct json_object *o)
+static bool is_owned_by_cluster(struct json_object *o)
 {
 	struct json_object *owners = json_get_arr(o, "metadata/ownerReferences");
 
 	for (size_t i = 0; owners && i < json_object_array_length(owners); i++)
 		if (str_eq(json_get_str(json_object_array_get_idx(owners, i), "kind"),
 			    "TrustedExecutionCluster"))
-			return str_eq(key->resource, "services");
+			return true;
 	return false;
+}
+
+/* The operator made it itself; nobody misses it. */
+static bool is_ours(
+	const struct apistore_objects *s, const struct apistore_key *key, struct json_object *o)
+{
+	if (str_eq(key->resource, "services"))
+		return is_owned_by_cluster(o);
+	return str_eq(key->resource, DEFINITIONS) && is_served(s, key->name);
 }
 
 /* Adds to *n what a person made. */
@@ -43,7 +68,7 @@ static int drop(
 
 	if (!o)
 		return apistore_objects_trouble(s, err) ? -1 : 0;
-	*n += !is_our_service(key, o);
+	*n += !is_ours(s, key, o);
 	meta = apistore_objects_meta(o);
 	json_add_str(meta, "deletionTimestamp", json_get_str(meta, "creationTimestamp"));
 	json_object_object_del(meta, "finalizers");
@@ -72,19 +97,24 @@ static int drop_all(struct apistore_objects *s, const char *resource, size_t *n,
 int apistore_unserved_drop(struct apistore_objects *s, struct err *err)
 {
 	cleanup_strbuf struct strbuf dropped = STRBUF_INIT;
+	cleanup_free char *resource = NULL;
 	size_t total = 0;
+	int rc;
 
-	for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
+	while ((rc = apistore_db_next_resource(s->db, resource ? resource : "", &resource, err)) >
+		0) {
 		size_t n = 0;
 
-		if (drop_all(s, resources[i], &n, err) < 0)
-			return err_wrap(err, "%s, which are no longer served", resources[i]);
+		if (is_row(resource) || is_served(s, resource))
+			continue;
+		if (drop_all(s, resource, &n, err) < 0)
+			return err_wrap(err, "%s, which are no longer served", resource);
 		if (n > 0)
-			strbuf_addf(&dropped, "%s%zu %s", total ? ", " : "", n, resources[i]);
+			strbuf_addf(&dropped, "%s%zu %s", total ? ", " : "", n, resource);
 		total += n;
 	}
-	if (total > 0)
+	if (rc == 0 && total > 0)
 		log_warn(NULL, "objects of kinds that are no longer served were deleted",
 			"count=%zu resource=%s", total, log_esc(strbuf_str(&dropped)));
-	return 0;
+	return rc;
 }

@@ -177,9 +177,8 @@ static int put_cluster(struct standalone *s, struct err *err)
 
 static int fill(struct standalone *s, struct err *err)
 {
-	if (put_namespace(s, "default", err) < 0 || put_namespace(s, s->ns, err) < 0)
-		return -1;
-	if (apistore_unserved_drop(s->objects, err) < 0)
+	if (apistore_unserved_drop(s->objects, err) < 0 || put_namespace(s, "default", err) < 0 ||
+		put_namespace(s, s->ns, err) < 0)
 		return -1;
 	if (s->options->public_address && s->options->guard.listen_kbs && !s->options->plain_kbs &&
 		make_tls(s, err) < 0)

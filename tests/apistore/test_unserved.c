@@ -4,8 +4,18 @@
 #include <stdio.h>
 
 #include "apistore/things.h"
+#include "tec/apistore/kinds.h"
+#include "tec/apistore/rows.h"
 #include "tec/apistore/unserved.h"
 #include "tec/base/log.h"
+
+/* clang-format off */
+#define OWN_KIND                                                                                      \
+	"{\"spec\":{\"group\":\"example.io\",\"scope\":\"Namespaced\",\"names\":{"                 \
+	"\"plural\":\"things\",\"singular\":\"thing\",\"kind\":\"Thing\","                         \
+	"\"listKind\":\"ThingList\"},\"versions\":[{\"name\":\"v1\",\"schema\":{"                  \
+	"\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
+/* clang-format on */
 
 static char said[512];
 static unsigned lines;
@@ -37,37 +47,97 @@ static void drop(struct apistore_objects *s)
 }
 
 #define OURS "{\"ownerReferences\":[{\"kind\":\"TrustedExecutionCluster\",\"uid\":\"1\"}]}"
+#define CRDS "customresourcedefinitions.apiextensions.k8s.io"
+
+struct store {
+	struct apistore_kinds *kinds;
+	struct apistore_schema schema;
+	struct apistore_objects *s;
+};
+
+static void store_start(struct store *x)
+{
+	struct err err = ERR_INIT;
+	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
+
+	cr_assert_not_null(db, "%s", err.text);
+	*x = (struct store){.kinds = apistore_kinds_new(), .schema = {.namespaces = true}};
+	apistore_kinds_add(x->kinds, OWN_KIND);
+	apistore_kinds_use(x->kinds, &x->schema);
+	x->s = apistore_objects_new(db, &x->schema, NULL);
+}
+
+static void store_stop(struct store *x)
+{
+	apistore_objects_free(x->s);
+	apistore_kinds_free(x->kinds);
+}
 
 Test(apistore_unserved, what_nobody_serves_goes_and_is_counted)
 {
-	struct apistore_objects *s = things_new(NULL);
+	struct store x;
 
-	put(s, "services", "register-server", OURS);
-	put(s, "services", "a", "{\"finalizers\":[\"x.io/f\"]}");
-	put(s, "deployments.apps", "a", "{}");
-	put(s, "deployments.apps", "b", "{}");
-	put(s, "secrets", "a", "{}");
-	drop(s);
+	store_start(&x);
+	put(x.s, "services", "register-server", OURS);
+	put(x.s, "services", "a", "{\"finalizers\":[\"x.io/f\"]}");
+	put(x.s, "deployments.apps", "a", "{}");
+	put(x.s, "deployments.apps", "b", "{}");
+	put(x.s, "foos.example.com", "b", "{}");
+	put(x.s, CRDS, "things.example.io", "{}");
+	put(x.s, CRDS, "foos.example.com", "{}");
+	put(x.s, "secrets", "a", "{}");
+	put(x.s, "things.example.io", "a", "{}");
+	drop(x.s);
 	cr_assert_eq(lines, 1);
-	cr_assert(strstr(said, "count=3"), "%s", said);
-	cr_assert(strstr(said, "2 deployments.apps, 1 services"), "%s", said);
-	cr_assert_eq(apistore_objects_count(s, "services", NULL), 0);
-	cr_assert_eq(apistore_objects_count(s, "deployments.apps", NULL), 0);
-	cr_assert_eq(apistore_objects_count(s, "secrets", NULL), 1);
-	apistore_objects_free(s);
+	cr_assert(strstr(said, "count=5"), "%s", said);
+	cr_assert(strstr(said, "1 " CRDS ", 2 deployments.apps, 1 foos.example.com, 1 services"),
+		"%s", said);
+	cr_assert_eq(apistore_objects_count(x.s, NULL, NULL), 2);
+	cr_assert_eq(apistore_objects_count(x.s, "things.example.io", NULL), 1);
+	cr_assert_eq(apistore_objects_count(x.s, "secrets", NULL), 1);
+	store_stop(&x);
 }
 
 Test(apistore_unserved, what_the_operator_made_goes_without_a_word)
 {
-	struct apistore_objects *s = things_new(NULL);
+	struct store x;
 	uint64_t rv;
 
-	put(s, "services", "register-server", OURS);
-	drop(s);
+	store_start(&x);
+	put(x.s, "services", "register-server", OURS);
+	put(x.s, CRDS, "things.example.io", "{}");
+	drop(x.s);
 	cr_assert_eq(lines, 0);
-	cr_assert_eq(apistore_objects_count(s, "services", NULL), 0);
-	rv = apistore_objects_rv(s);
-	drop(s);
-	cr_assert_eq(apistore_objects_rv(s), rv);
-	apistore_objects_free(s);
+	cr_assert_eq(apistore_objects_count(x.s, NULL, NULL), 0);
+	rv = apistore_objects_rv(x.s);
+	drop(x.s);
+	cr_assert_eq(apistore_objects_rv(x.s), rv);
+	store_stop(&x);
+}
+
+/* The broker keeps every node's key in them. */
+Test(apistore_unserved, rows_are_no_objects_and_stay)
+{
+	static const char *const values[] = {"a disk key", "{\"kind\":\"K\",\"metadata\":{}}"};
+	struct store x;
+	struct err err = ERR_INIT;
+
+	store_start(&x);
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		void *data;
+		size_t len;
+
+		cr_assert_eq(apistore_rows_set(x.s, "broker/repository", "default/a/root",
+				     values[i], strlen(values[i]), &err),
+			0);
+		drop(x.s);
+		cr_assert_eq(apistore_rows_get(
+				     x.s, "broker/repository", "default/a/root", &data, &len, &err),
+			0, "%s", err.text);
+		cr_assert_eq(len, strlen(values[i]));
+		cr_assert_arr_eq(data, values[i], len);
+		free(data);
+	}
+	cr_assert_eq(lines, 0);
+	store_stop(&x);
 }

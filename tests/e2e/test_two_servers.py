@@ -236,6 +236,7 @@ OWN_WORDS = "what describes the standard fields is in our own words"
 DIFFERENT = {
     "explain": OWN_WORDS, "explain-version": OWN_WORDS, "explain-metadata": OWN_WORDS,
     "replace-uid": "kube-apiserver names keys of etcd, and says Conflict for what a patch gets Invalid for",
+    "wrong-kind": "kubectl lists definitions to look for a kind that it does not know, and there are none to list",
     "raw-absent": "a path that is not served says so",
 }
 

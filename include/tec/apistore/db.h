@@ -112,6 +112,11 @@ uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const c
 int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
 	const char *ns, uint64_t *n, struct err *err) MUST_CHECK;
 
+/* The first resource after this one ("": of all) that has objects; *next, which the caller frees, is
+ * set anew, and may be what `after` was. 1; 0: there is none; -1. */
+int apistore_db_next_resource(
+	struct apistore_db *db, const char *after, char **next, struct err *err) MUST_CHECK;
+
 /* ---- owners. Each fn gets the object, without version. */
 typedef void (*apistore_key_fn)(void *arg, const struct apistore_key *key);
 /* Is there an object with this uid, in this namespace or in none? 1, 0, -1. */
