@@ -141,25 +141,6 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 	return user_of(arg, req, &user) ? HTTPD_KNOWN : HTTPD_REFUSED;
 }
 
-static struct json_object *role(void *arg, const char *ns, const char *name)
-{
-	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-
-	strbuf_addf(&path, "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles/", ns);
-	str_percent_encode(&path, name, strlen(name));
-	return apistore_face_get(arg, path.data);
-}
-
-static struct json_object *bindings(void *arg, const char *ns)
-{
-	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-
-	strbuf_adds(&path, "/apis/rbac.authorization.k8s.io/v1/namespaces/");
-	str_percent_encode(&path, ns, strlen(ns));
-	strbuf_adds(&path, "/rolebindings");
-	return apistore_face_get(arg, path.data);
-}
-
 /* ---- what may be done */
 
 struct apistore_act apiserver_act(const struct apistore_target *t, const char *verb)
@@ -262,7 +243,7 @@ static void serve(struct httpd_req *req, void *arg)
 	if (rc == 0)
 		c.kind = apistore_kinds_find(c.a->conf.kinds, t.group, t.version, t.resource);
 	act = act_of(&c, httpd_req_path(req));
-	if (!apistore_rights_allow(&c.user, &act, &c.a->roles))
+	if (!apistore_rights_allow(c.a->conf.objects, &c.user, &act))
 		forbid(&c, &act);
 	else if (c.kind)
 		apiserver_serve_object(&c);
@@ -325,7 +306,6 @@ struct apistore_apiserver *apistore_apiserver_new(
 	a->conf = *conf;
 	a->documents = documents_new(conf->kinds);
 	a->loop = l;
-	a->roles = (struct apistore_roles){role, bindings, conf->objects};
 	h.name = "api";
 	h.limits = (struct httphead_limits){.head = HEAD_MAX,
 		.body = APISTORE_BODY_MAX,

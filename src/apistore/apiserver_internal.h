@@ -26,8 +26,7 @@ struct apistore_apiserver {
 	char server[80];                      /* "127.0.0.1:6443", once a client asked */
 	LIST_HEAD(, apiserver_watch) watches; /* owned by their requests */
 	size_t n_watches;
-	struct apiserver_job *job; /* NULL: none; owned by its request */
-	struct apistore_roles roles;
+	struct apiserver_job *job;   /* NULL: none; owned by its request */
 	struct documents *documents; /* owned */
 };
 

@@ -156,12 +156,10 @@ static void ask_store(const struct apiserver_call *c, const char *method)
 {
 	const char *type = httpd_req_header(c->req, "Content-Type");
 	bool whole = type_is(type, "application/yaml") || type_is(type, APISTORE_PROTOBUF_TYPE);
-	const struct apistore_asker asker = {c->user, &c->a->roles};
 	struct apistore_request r = {.method = method,
 		.content_type = type ? type : "",
 		.warns = true,
-		.user_agent = httpd_req_header(c->req, "User-Agent"),
-		.asker = &asker};
+		.user_agent = httpd_req_header(c->req, "User-Agent")};
 	struct apistore_answer refusal = {0};
 	cleanup_json struct json_object *body = NULL;
 	cleanup_free char *text = NULL;

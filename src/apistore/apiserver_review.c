@@ -58,7 +58,7 @@ static void access_review(const struct apiserver_call *c, struct json_object *bo
 	}
 	status = json_obj();
 	json_add(status, "allowed",
-		json_object_new_boolean(apistore_rights_allow(&c->user, &act, &c->a->roles)));
+		json_object_new_boolean(apistore_rights_allow(c->a->conf.objects, &c->user, &act)));
 	answer(c, "authorization.k8s.io/v1", "SelfSubjectAccessReview", body, status);
 }
 
@@ -86,7 +86,7 @@ static void rules_review(const struct apiserver_call *c, struct json_object *bod
 		return;
 	}
 	answer(c, "authorization.k8s.io/v1", "SelfSubjectRulesReview", body,
-		apistore_rights_rules(&c->user, ns, &c->a->roles));
+		apistore_rights_rules(c->a->conf.objects, &c->user, ns));
 }
 
 /* ---- TokenRequest, a subresource of a ServiceAccount */

@@ -234,25 +234,6 @@ static struct apistore_answer json_patch(const struct apistore_write *w, struct 
 	return update(w, steal_ptr(&o));
 }
 
-/* An apply of what is not there is a create too. */
-static bool may_create(const struct apistore_write *w, struct apistore_answer *refused)
-{
-	const struct apistore_act act = {.verb = "create",
-		.group = w->t->group,
-		.resource = w->t->resource,
-		.sub = "",
-		.ns = str_eq(w->t->resource, "namespaces") ? w->t->name : w->t->ns,
-		.name = w->t->name,
-		.path = ""};
-	cleanup_free char *why = NULL;
-
-	if (!w->asker || apistore_rights_allow(&w->asker->user, &act, w->asker->roles))
-		return true;
-	why = apistore_rights_refusal(&w->asker->user, &act);
-	*refused = apistore_status_refusal(403, "Forbidden", "%s", why);
-	return false;
-}
-
 static struct apistore_answer apply(const struct apistore_write *w, struct json_object *body)
 {
 	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
@@ -264,7 +245,7 @@ static struct apistore_answer apply(const struct apistore_write *w, struct json_
 	struct apistore_write here = *w;
 	struct apistore_answer refused;
 
-	if ((!w->was && !may_create(w, &refused)) || !is_meant(w, body, &refused))
+	if (!is_meant(w, body, &refused))
 		return refused;
 	o = apistore_managed_apply(
 		&p, w->kind, &m, w->was, body, apistore_target_flag(w->t, "force"), &refused);

@@ -451,9 +451,6 @@ L of_event_events[] = { M(1, "metadata", OBJECT, of_object_meta), F(2, "eventTim
 	F(13, "deprecatedFirstTimestamp", TIME), F(14, "deprecatedLastTimestamp", TIME),
 	F(15, "deprecatedCount", INT), END("v1.Event")};
 L of_eviction[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "deleteOptions", OBJECT, of_delete_options), END("v1.Eviction")};
-L of_policy_rule[] = { F(1, "verbs", STRINGS), F(2, "apiGroups", STRINGS), F(3, "resources", STRINGS),
-	F(4, "resourceNames", STRINGS), F(5, "nonResourceURLs", STRINGS), END("v1.PolicyRule")};
-L of_role[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "rules", OBJECTS, of_policy_rule), END("v1.Role")};
 L of_subject[] = { F(1, "kind", STRING_PTR), F(2, "apiGroup", STRING), F(3, "name", STRING_PTR),
 	F(4, "namespace", STRING), END("v1.Subject")};
 L of_role_ref[] = { F(1, "apiGroup", STRING_PTR), F(2, "kind", STRING_PTR), F(3, "name", STRING_PTR), END("v1.RoleRef")};
@@ -476,7 +473,6 @@ const struct protobuf_message protobuf_messages[] = {
 	{"batch/v1", "Job", of_job},
 	{"events.k8s.io/v1", "Event", of_event_events},
 	{"policy/v1", "Eviction", of_eviction},
-	{"rbac.authorization.k8s.io/v1", "Role", of_role},
 	{"rbac.authorization.k8s.io/v1", "RoleBinding", of_role_binding},
 	{NULL, NULL, NULL},
 };

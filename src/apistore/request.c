@@ -204,8 +204,7 @@ struct apistore_answer apistore_write_store(
 	keep_meta(&w->key, o, w->was);
 	if (w->kind->status && !w->t->sub[0])
 		apistore_write_copy(o, w->was, "status");
-	if (apistore_check_meta(w, &refused) < 0 || apistore_grant_check(w, o, &refused) < 0 ||
-		apistore_rules(w->t, o, w->was, &refused) < 0 ||
+	if (apistore_check_meta(w, &refused) < 0 || apistore_rules(w->t, o, w->was, &refused) < 0 ||
 		apistore_admit_check(w, o, &refused) < 0)
 		return refused;
 	if (w->create && !w->dry && w->has_version)
@@ -367,8 +366,7 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 		.kind = apistore_objects_kind(s, t.group, t.resource),
 		.key = {t.qualified, t.ns, t.name},
 		.warnings = &warnings,
-		.advice = &advice,
-		.asker = r->asker};
+		.advice = &advice};
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
 

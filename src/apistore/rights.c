@@ -1,76 +1,55 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules are read as kube-apiserver's RBAC reads them: what one rule names in verbs, apiGroups,
- * resources and resourceNames it gives together. */
+/* The RoleBindings of a namespace are read for each question; the rules of the roles are a table. */
 #include "config.h"
 
 #include "tec/apistore/rights.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/schema/builtin.h"
 
-static const char follow_rules[] =
-	"[{\"apiGroups\":[\"trusted-execution-clusters.io\"],\"resources\":[\"trustedexecutionclusters\","
-	"\"machines\",\"attestationkeys\",\"approvedimages\"],\"verbs\":[\"get\",\"list\",\"watch\"]},"
-	"{\"apiGroups\":[\"\"],\"resources\":[\"secrets\",\"configmaps\"],"
-	"\"verbs\":[\"get\",\"list\",\"watch\"]}]";
+#include "apistore_internal.h"
 
-/* What everybody who is known may do. */
+#define OUR_GROUP "trusted-execution-clusters.io"
+#define RBAC      "rbac.authorization.k8s.io"
+
+enum { VIEW = 1, FOLLOW = 2, ADMIN = 4 };
+
+static const char *const any[] = {"*", NULL}, *const create[] = {"create", NULL},
+			 *const get[] = {"get", NULL},
+			 *const read_only[] = {"get", "list", "watch", NULL},
+			 *const plain[] = {"configmaps", "events", "namespaces", "serviceaccounts",
+				 NULL},
+			 *const secrets[] = {"secrets", NULL};
+
+/* "*" is all of a group, with its subresources; resources by name are without. */
+static const struct rule {
+	unsigned roles; /* that have it */
+	const char *group;
+	const char *const *resources, *const *verbs;
+} rules[] = {{VIEW | FOLLOW, "", plain, read_only}, {FOLLOW, "", secrets, read_only},
+	{VIEW | FOLLOW, "events.k8s.io", any, read_only},
+	{VIEW | FOLLOW, OUR_GROUP, any, read_only}, {VIEW | FOLLOW | ADMIN, RBAC, any, read_only},
+	{ADMIN, "", any, any}, {ADMIN, "events.k8s.io", any, any}, {ADMIN, OUR_GROUP, any, any}};
+
+/* What every known user may do. */
 static const char *const open_paths[] = {"/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez",
-	"/readyz", "/openapi", "/openapi/*", "/version", "/version/"};
+	"/readyz", "/openapi", "/openapi/*", "/version", "/version/", NULL};
+static const char *const review_groups[] = {"authentication.k8s.io", "authorization.k8s.io", NULL};
 static const char *const self_reviews[] = {
-	"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"};
+	"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews", NULL};
 
-static bool path_fits(const char *rule, const char *path)
+static bool has(const char *const *list, const char *want)
 {
-	size_t n = strlen(rule);
-
-	if (n > 0 && rule[n - 1] == '*')
-		return strncmp(rule, path, n - 1) == 0;
-	return strcmp(rule, path) == 0;
-}
-
-static bool has(struct json_object *rule, const char *member, const char *want)
-{
-	struct json_object *a = json_get_arr(rule, member);
-
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		const char *s = json_object_get_string(json_object_array_get_idx(a, i));
-
-		if (str_eq(s, want) || str_eq(s, "*"))
-			return true;
-	}
-	return false;
-}
-
-/* "pods/log", "pods/ *", "* /log", "*". */
-static bool has_resource(struct json_object *rule, const struct apistore_act *act)
-{
-	cleanup_free char *whole =
-		act->sub[0] ? xasprintf("%s/%s", act->resource, act->sub) : xstrdup(act->resource);
-	cleanup_free char *any = xasprintf("*/%s", act->sub);
-
-	return has(rule, "resources", whole) || (act->sub[0] && has(rule, "resources", any));
-}
-
-static bool rule_allows(struct json_object *rule, const struct apistore_act *act)
-{
-	struct json_object *names = json_get_arr(rule, "resourceNames");
-
-	if (!has(rule, "verbs", act->verb) || !has(rule, "apiGroups", act->group) ||
-		!has_resource(rule, act))
-		return false;
-	if (!names || json_object_array_length(names) == 0)
-		return true;
-	for (size_t i = 0; i < json_object_array_length(names); i++)
-		if (act->name[0] &&
-			str_eq(json_object_get_string(json_object_array_get_idx(names, i)),
-				act->name))
+	for (; *list; list++)
+		if (str_eq(*list, "*") || str_eq(*list, want))
 			return true;
 	return false;
 }
+
+/* ---- bindings */
 
 static bool is_bound(struct json_object *binding, const struct apistore_user *u)
 {
@@ -92,77 +71,91 @@ static bool is_bound(struct json_object *binding, const struct apistore_user *u)
 	return false;
 }
 
-struct json_object *apistore_rights_of_role(
-	const char *kind, const char *name, const char *ns, const struct apistore_roles *roles)
+static unsigned role_of(const char *kind, const char *name)
 {
-	cleanup_json struct json_object *role = NULL;
+	static const struct {
+		const char *name;
+		unsigned role;
+	} roles[] = {
+		{SCHEMA_ROLE_ADMIN, ADMIN}, {SCHEMA_ROLE_VIEW, VIEW}, {SCHEMA_ROLE_FOLLOW, FOLLOW}};
+
+	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+		if (str_eq(kind, "ClusterRole") && str_eq(name, roles[i].name))
+			return roles[i].role;
+	return 0;
+}
+
+bool apistore_rights_is_role(const char *kind, const char *name)
+{
+	return role_of(kind, name) != 0;
+}
+
+struct look {
+	const struct apistore_user *user;
+	unsigned roles;
+};
+
+static bool on_binding(void *arg, const struct apistore_version *v)
+{
+	struct look *l = arg;
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *binding =
+		json_parse(v->body, v->len, &json_limits_object, &err);
+
+	if (is_bound(binding, l->user))
+		l->roles |= role_of(json_get_str(binding, "roleRef/kind"),
+			json_get_str(binding, "roleRef/name"));
+	return true;
+}
+
+/* Those that the bindings of a namespace give u. */
+static unsigned roles_in(struct apistore_objects *s, const struct apistore_user *u, const char *ns)
+{
+	const struct apistore_scan scan = {.resource = "rolebindings." RBAC, .ns = ns};
+	struct look l = {u, 0};
 	struct err err = ERR_INIT;
 
-	if (str_eq(kind, "ClusterRole"))
-		return str_eq(name, APISTORE_FOLLOW_ROLE)
-			       ? json_parse(follow_rules, strlen(follow_rules), &json_limits_public,
-					 &err)
-			       : NULL;
-	role = roles->role(roles->arg, ns, name);
-	if (role && !json_get_arr(role, "rules"))
-		return json_arr();
-	return json_object_get(json_get_arr(role, "rules"));
+	if (!ns[0] || apistore_db_scan(s->db, &scan, on_binding, &l, &err) >= 0)
+		return l.roles;
+	(void)apistore_objects_failed(s, &err);
+	return 0;
 }
 
-/* The rules that a binding gives; the caller puts them. NULL: there are none. */
-static struct json_object *rules_of(
-	struct json_object *binding, const char *ns, const struct apistore_roles *roles)
+/* ---- questions */
+
+static bool is_open(const struct apistore_act *act)
 {
-	const char *kind = json_get_str(binding, "roleRef/kind"),
-		   *name = json_get_str(binding, "roleRef/name");
+	for (const char *const *p = open_paths; act->path[0] && *p; p++) {
+		size_t n = strcspn(*p, "*");
 
-	return kind && name ? apistore_rights_of_role(kind, name, ns, roles) : NULL;
-}
-
-/* Every rule that u has in ns, until fn says true. */
-static bool each_rule(const struct apistore_user *u, const char *ns,
-	const struct apistore_roles *roles, bool (*fn)(struct json_object *rule, void *arg),
-	void *arg)
-{
-	cleanup_json struct json_object *list = ns[0] ? roles->bindings(roles->arg, ns) : NULL;
-	struct json_object *items = json_get_arr(list, "items");
-
-	for (size_t i = 0; items && i < json_object_array_length(items); i++) {
-		struct json_object *b = json_object_array_get_idx(items, i);
-		cleanup_json struct json_object *rules =
-			is_bound(b, u) ? rules_of(b, ns, roles) : NULL;
-
-		for (size_t k = 0; rules && k < json_object_array_length(rules); k++)
-			if (fn(json_object_array_get_idx(rules, k), arg))
-				return true;
+		if (str_eq(act->verb, "get") && strncmp(*p, act->path, n) == 0 &&
+			((*p)[n] || !act->path[n]))
+			return true;
 	}
-	return false;
+	return str_eq(act->verb, "create") && has(review_groups, act->group) &&
+	       has(self_reviews, act->resource);
 }
 
-static bool allows(struct json_object *rule, void *arg)
+static bool gives(const struct rule *r, const struct apistore_act *act)
 {
-	return rule_allows(rule, arg);
+	return str_eq(r->group, act->group) && has(r->verbs, act->verb) &&
+	       has(r->resources, act->resource) && (!act->sub[0] || r->resources == any);
 }
 
-static bool is_for_all(const struct apistore_act *act)
+bool apistore_rights_allow(
+	struct apistore_objects *s, const struct apistore_user *u, const struct apistore_act *act)
 {
-	for (size_t i = 0; act->path[0] && i < ARRAY_LEN(open_paths); i++)
-		if (str_eq(act->verb, "get") && path_fits(open_paths[i], act->path))
-			return true;
-	for (size_t i = 0; i < ARRAY_LEN(self_reviews); i++)
-		if (str_eq(act->verb, "create") && str_eq(act->resource, self_reviews[i]) &&
-			(str_eq(act->group, "authorization.k8s.io") ||
-				str_eq(act->group, "authentication.k8s.io")))
-			return true;
-	return false;
-}
+	unsigned roles;
 
-bool apistore_rights_allow(const struct apistore_user *u, const struct apistore_act *act,
-	const struct apistore_roles *roles)
-{
-	if (apistore_user_in(u, APISTORE_MASTERS) || is_for_all(act))
+	if (apistore_user_in(u, APISTORE_MASTERS) || is_open(act))
 		return true;
-	return !act->path[0] && each_rule(u, act->ns, roles, allows, (void *)act);
+	if (act->path[0])
+		return false;
+	roles = roles_in(s, u, act->ns);
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if ((rules[i].roles & roles) && gives(&rules[i], act))
+			return true;
+	return false;
 }
 
 char *apistore_rights_refusal(const struct apistore_user *u, const struct apistore_act *act)
@@ -185,44 +178,41 @@ char *apistore_rights_refusal(const struct apistore_user *u, const struct apisto
 	return strbuf_steal(&b);
 }
 
-static bool collect(struct json_object *rule, void *arg)
-{
-	json_push(arg, json_copy(rule));
-	return false;
-}
-
-static struct json_object *words(const char *const *w, size_t n)
+static struct json_object *words(const char *const *w)
 {
 	struct json_object *a = json_arr();
 
-	for (size_t i = 0; i < n; i++)
-		json_push(a, json_object_new_string(w[i]));
+	for (; *w; w++)
+		json_push_str(a, *w);
 	return a;
 }
 
-struct json_object *apistore_rights_rules(
-	const struct apistore_user *u, const char *ns, const struct apistore_roles *roles)
+static void add_rule(struct json_object *list, struct json_object *take_groups,
+	const char *const *resources, const char *const *verbs)
 {
-	static const char *const all[] = {"*"}, *const get[] = {"get"},
-				 *const create[] = {"create"},
-				 *const groups[] = {
-					 "authentication.k8s.io", "authorization.k8s.io"};
-	struct json_object *status = json_obj(), *resources = json_arr(), *paths = json_arr(), *o;
-	bool admin = apistore_user_in(u, APISTORE_MASTERS);
+	struct json_object *o = json_add(json_obj(), "verbs", words(verbs));
 
-	o = json_obj();
-	json_add(o, "verbs", admin ? words(all, 1) : words(create, 1));
-	json_add(o, "apiGroups", admin ? words(all, 1) : words(groups, ARRAY_LEN(groups)));
-	json_add(o, "resources",
-		admin ? words(all, 1) : words(self_reviews, ARRAY_LEN(self_reviews)));
-	json_push(resources, o);
-	each_rule(u, ns, roles, collect, resources);
-	o = json_obj();
-	json_add(o, "verbs", admin ? words(all, 1) : words(get, 1));
-	json_add(o, "nonResourceURLs",
-		admin ? words(all, 1) : words(open_paths, ARRAY_LEN(open_paths)));
-	json_push(paths, o);
+	json_add(json_add(o, "apiGroups", take_groups), "resources", words(resources));
+	json_push(list, o);
+}
+
+struct json_object *apistore_rights_rules(
+	struct apistore_objects *s, const struct apistore_user *u, const char *ns)
+{
+	struct json_object *status = json_obj(), *resources = json_arr(), *paths = json_arr();
+	bool admin = apistore_user_in(u, APISTORE_MASTERS);
+	unsigned roles = roles_in(s, u, ns);
+
+	if (admin)
+		add_rule(resources, words(any), any, any);
+	else
+		add_rule(resources, words(review_groups), self_reviews, create);
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (rules[i].roles & roles)
+			add_rule(resources, json_push_str(json_arr(), rules[i].group),
+				rules[i].resources, rules[i].verbs);
+	json_push(paths, json_add(json_add(json_obj(), "verbs", words(admin ? any : get)),
+				 "nonResourceURLs", words(admin ? any : open_paths)));
 	json_add(json_add(status, "resourceRules", resources), "nonResourceRules", paths);
-	json_object_object_add(status, "incomplete", json_object_new_boolean(false));
-	return status;
+	return json_add_bool(status, "incomplete", false);
 }

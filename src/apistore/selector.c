@@ -286,8 +286,8 @@ static char *unescaped(const char **p, const char *ends)
 /* kube-apiserver has other words for the kinds that have no fields of their own. */
 static int refuse_field(const char *resource, const char *key, struct err *err)
 {
-	static const char *const plain[] = {"configmaps", "serviceaccounts",
-		"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"};
+	static const char *const plain[] = {
+		"configmaps", "serviceaccounts", "rolebindings.rbac.authorization.k8s.io"};
 
 	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
 		if (str_eq(resource, plain[i]))

@@ -4,6 +4,7 @@
 
 #include "tec/apistore/unserved.h"
 
+#include "tec/apistore/rights.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -11,6 +12,7 @@
 #include "apistore_internal.h"
 
 #define DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
+#define BINDINGS    "rolebindings.rbac.authorization.k8s.io"
 
 /* Rows (apistore/rows.h) are no objects: they hold every node's key. */
 static bool is_row(const char *resource)
@@ -60,6 +62,14 @@ static bool is_ours(
 	return str_eq(key->resource, DEFINITIONS) && is_served(s, key->name);
 }
 
+/* It gives one of the roles that there are. */
+static bool is_served_binding(const struct apistore_key *key, struct json_object *o)
+{
+	return str_eq(key->resource, BINDINGS) &&
+	       apistore_rights_is_role(
+		       json_get_str(o, "roleRef/kind"), json_get_str(o, "roleRef/name"));
+}
+
 /* Adds to *n what a person made. */
 static int drop(
 	struct apistore_objects *s, const struct apistore_key *key, size_t *n, struct err *err)
@@ -68,6 +78,10 @@ static int drop(
 
 	if (!o)
 		return apistore_objects_trouble(s, err) ? -1 : 0;
+	if (is_served_binding(key, o)) {
+		json_object_put(o);
+		return 0;
+	}
 	*n += !is_ours(s, key, o);
 	meta = apistore_objects_meta(o);
 	json_add_str(meta, "deletionTimestamp", json_get_str(meta, "creationTimestamp"));
@@ -105,7 +119,7 @@ int apistore_unserved_drop(struct apistore_objects *s, struct err *err)
 		0) {
 		size_t n = 0;
 
-		if (is_row(resource) || is_served(s, resource))
+		if (is_row(resource) || (is_served(s, resource) && !str_eq(resource, BINDINGS)))
 			continue;
 		if (drop_all(s, resource, &n, err) < 0)
 			return err_wrap(err, "%s, which are no longer served", resource);

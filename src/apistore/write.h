@@ -30,8 +30,7 @@ struct apistore_write {
 	struct schema_texts *warnings; /* of its fields; added to */
 	struct schema_texts *advice;   /* of what it says, whatever fieldValidation is; added to */
 	char manager[APISTORE_MANAGER_MAX + 1];
-	bool applied;                       /* managedFields are there already */
-	const struct apistore_asker *asker; /* NULL: the process itself */
+	bool applied; /* managedFields are there already */
 };
 
 /* request.c: the database failed in what was done last. */
@@ -82,10 +81,6 @@ int apistore_admit_decode(const struct apistore_write *w, struct json_object *o,
 int apistore_admit_read(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 int apistore_admit_check(const struct apistore_write *w, struct json_object *o,
-	struct apistore_answer *refused) MUST_CHECK;
-
-/* grant.c: a Role or RoleBinding gives no more than its writer has. -1: refused says why. */
-int apistore_grant_check(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 
 /* options.c: what the query and the body of a DELETE (else not looked at, may be NULL) say of how to

@@ -151,15 +151,6 @@ static const struct schema_kind kinds[] = {
 		.verbs = SCHEMA_VERBS_ALL,
 		.namespaced = true,
 		.names_path = true},
-	{.group = "rbac.authorization.k8s.io",
-		.version = "v1",
-		.kind = "Role",
-		.list_kind = "RoleList",
-		.plural = "roles",
-		.singular = "role",
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.names_path = true},
 };
 
 size_t schema_builtin_count(void)
@@ -209,7 +200,6 @@ const char *schema_builtin_members(const struct schema_kind *k)
 			"eventTime series reportingController reportingInstance action reason regarding "
 			"related note type deprecatedSource deprecatedFirstTimestamp "
 			"deprecatedLastTimestamp deprecatedCount"},
-		{"rbac.authorization.k8s.io", "Role", "rules"},
 		{"rbac.authorization.k8s.io", "RoleBinding", "subjects roleRef"},
 	};
 

@@ -198,23 +198,6 @@ static void job(struct look *l, struct json_object *o)
 
 /* ---- the rest */
 
-static void rule(struct look *l, struct json_object *r)
-{
-	look_needs(l, r, "verbs", "verbs must contain at least one value");
-	if (!look_empty(json_get(r, "nonResourceURLs"))) {
-		look_at(l, "nonResourceURLs", SCHEMA_INVALID, json_get(r, "nonResourceURLs"),
-			"namespaced rules cannot apply to non-resource URLs");
-		return;
-	}
-	look_needs(l, r, "apiGroups", "resource rules must supply at least one api group");
-	look_needs(l, r, "resources", "resource rules must supply at least one resource");
-}
-
-static void role(struct look *l, struct json_object *o)
-{
-	look_each(l, o, "rules", rule);
-}
-
 static void subject(struct look *l, struct json_object *s)
 {
 	static const char *const kinds[] = {"ServiceAccount", "User", "Group", NULL},
@@ -235,14 +218,15 @@ static void subject(struct look *l, struct json_object *s)
 static void binding(struct look *l, struct json_object *o)
 {
 	static const char *const groups[] = {RBAC, NULL};
-	static const char *const kinds[] = {"Role", "ClusterRole", NULL};
+	static const char *const kinds[] = {"ClusterRole", NULL};
+	static const char *const names[] = {
+		SCHEMA_ROLE_ADMIN, SCHEMA_ROLE_FOLLOW, SCHEMA_ROLE_VIEW, NULL};
 	struct json_object *ref = json_get_obj(o, "roleRef");
 	size_t before = look_go(l, "roleRef");
 
 	look_one_of(l, ref, "apiGroup", groups);
 	look_word(l, ref, "kind", kinds);
-	if (look_needs(l, ref, "name", ""))
-		look_segment(l, "name", json_get_str(ref, "name"));
+	look_word(l, ref, "name", names);
 	look_back(l, before);
 	look_each(l, o, "subjects", subject);
 }
@@ -255,7 +239,6 @@ void schema_builtin_check(
 		void (*check)(struct look *l, struct json_object *o);
 	} kinds[] = {{"", "Secret", look_secret}, {"", "ConfigMap", look_configmap},
 		{"", "Pod", pod}, {"batch", "Job", job},
-		{"rbac.authorization.k8s.io", "Role", role},
 		{"rbac.authorization.k8s.io", "RoleBinding", binding}, {"", "Event", look_event},
 		{"events.k8s.io", "Event", look_new_event}};
 	struct look l = {STRBUF_INIT, causes};

@@ -262,11 +262,6 @@ static const struct schema_member role_binding[] = {
 };
 TYPE(role_binding);
 
-static const struct schema_member role[] = {
-	{"metadata", &type_object_meta, {.type = SCHEMA_MERGE_PLAIN}},
-};
-TYPE(role);
-
 static const struct {
 	const char *group, *kind;
 	const struct schema_type *type;
@@ -279,7 +274,6 @@ static const struct {
 	{"", "Namespace", &type_namespace},
 	{"", "ServiceAccount", &type_service_account},
 	{"rbac.authorization.k8s.io", "RoleBinding", &type_role_binding},
-	{"rbac.authorization.k8s.io", "Role", &type_role},
 };
 
 struct schema_at schema_at_object(const struct schema_kind *k)

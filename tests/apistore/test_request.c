@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "apistore/role_testing.h"
 #include "apistore/things.h"
 
 static struct apistore_objects *s;
@@ -451,46 +450,4 @@ Test(apistore_request, pages_make_up_the_whole_list)
 		"Thing");
 	cr_expect_eq(request("GET", SECRETS "?fieldSelector=metadata.name%3Ds03", NULL, NULL), 200);
 	cr_expect_eq(json_object_array_length(json_get_arr(last, "items")), 1);
-}
-
-/* ---- rights that depend on what is there */
-
-static int apply_as(const char *role)
-{
-	static const char bindings[] =
-		"{\"items\":[{\"subjects\":[{\"kind\":\"User\",\"name\":\"u\"}],"
-		"\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}}]}";
-	static const char body[] = "{" THING ",\"spec\":{\"n\":1}}";
-	struct role_texts texts = {role, bindings};
-	const struct apistore_roles roles = {role_of_text, bindings_of_text, &texts};
-	const struct apistore_asker asker = {{.name = "u"}, &roles};
-	cleanup_apistore_target struct apistore_target t;
-	struct apistore_answer a;
-	struct err err = ERR_INIT;
-	int code;
-
-	cr_assert_eq(apistore_target_parse(THINGS "/a" MANAGER, &t, &err), 0);
-	a = apistore_request(s, &t,
-		&(const struct apistore_request){.method = "PATCH",
-			.content_type = APPLY,
-			.body = body,
-			.len = strlen(body),
-			.asker = &asker});
-	code = a.code;
-	if (code == 403)
-		cr_expect(strstr(a.body, "cannot create resource \\\"things\\\""), "%s", a.body);
-	apistore_answer_fini(&a);
-	return code;
-}
-
-#define MAY(verbs)                                                                                 \
-	"{\"rules\":[{\"apiGroups\":[\"example.io\"],\"resources\":[\"things\"],\"verbs\":" verbs  \
-	"}]}"
-
-Test(apistore_request, an_apply_that_creates_needs_the_right_to_create)
-{
-	cr_expect_eq(apply_as(MAY("[\"patch\"]")), 403);
-	cr_expect_eq(request("GET", THINGS "/a", NULL, NULL), 404);
-	cr_expect_eq(apply_as(MAY("[\"patch\",\"create\"]")), 201);
-	cr_expect_eq(apply_as(MAY("[\"patch\"]")), 200);
 }

@@ -1,87 +1,125 @@
 /* SPDX-License-Identifier: MIT */
+/* The three roles, in one namespace each, over a store. */
 #include "config.h"
+
+#include "apistore/things.h"
 
 #include <stdio.h>
 
-#include "apistore/role_testing.h"
-#include "tec/base/mem.h"
+#include "tec/apistore/rights.h"
 
-static const char role_text[] =
-	"{\"rules\":[{\"apiGroups\":[\"\"],\"resources\":[\"secrets\",\"pods/log\"],\"verbs\":[\"get\",\"list\"]},"
-	"{\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"],\"resourceNames\":[\"one\"],\"verbs\":[\"update\",\"list\"]},"
-	"{\"apiGroups\":[\"x.io\"],\"resources\":[\"*/status\"],\"verbs\":[\"*\"]},"
-	"{\"apiGroups\":[\"y.io\"],\"resources\":[\"*\"],\"verbs\":[\"watch\"]}]}";
-static const char bindings_text[] =
-	"{\"items\":[{\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"ns\",\"name\":\"op\"}],\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}},"
-	"{\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"ns\",\"name\":\"follower\"}],\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"tec-follow\"}},"
-	"{\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"ns\",\"name\":\"wish\"}],\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"cluster-admin\"}},"
-	"{\"subjects\":[{\"kind\":\"Group\",\"name\":\"readers\"},{\"kind\":7},5],\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}},"
-	"{\"subjects\":\"all\",\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}},{}]}";
+#define OURS "trusted-execution-clusters.io"
+#define RBAC "rbac.authorization.k8s.io"
 
-static struct role_texts texts = {role_text, bindings_text};
-static const struct apistore_roles roles = {role_of_text, bindings_of_text, &texts};
+static struct apistore_objects *s;
 
-static struct apistore_user account(const char *name)
+static void bind(const char *name, const char *subjects, const char *kind, const char *role)
 {
-	struct apistore_user u = {.ns = "ns"};
+	const struct apistore_key key = {"rolebindings." RBAC, "ns", name};
+	cleanup_free char *text =
+		xasprintf("{\"subjects\":%s,\"roleRef\":{\"kind\":\"%s\",\"name\":\"%s\"}}",
+			subjects, kind, role);
 
+	json_object_put(apistore_objects_put(s, &key, json_of(text)));
+}
+
+#define ACCOUNT(n) "[{\"kind\":\"ServiceAccount\",\"namespace\":\"ns\",\"name\":\"" n "\"}]"
+
+static void up(void)
+{
+	s = things_new(NULL);
+	bind("a", ACCOUNT("admin"), "ClusterRole", "cluster-admin");
+	bind("b", ACCOUNT("viewer"), "ClusterRole", "view");
+	bind("c", ACCOUNT("follower"), "ClusterRole", "tec-follow");
+	bind("d", ACCOUNT("wish"), "ClusterRole", "admin");
+	bind("e", ACCOUNT("wish"), "Role", "cluster-admin");
+	bind("f", "[{\"kind\":\"Group\",\"name\":\"readers\"},{\"kind\":7},5]", "ClusterRole",
+		"view");
+	bind("g", "\"all\"", "ClusterRole", "view");
+}
+
+static void down(void)
+{
+	apistore_objects_free(s);
+}
+
+TestSuite(apistore_rights, .init = up, .fini = down);
+
+static struct apistore_user account(const char *name, const char *ns)
+{
+	struct apistore_user u = {.n_groups = 0};
+
+	snprintf(u.ns, sizeof(u.ns), "%s", ns);
 	snprintf(u.account, sizeof(u.account), "%s", name);
-	snprintf(u.name, sizeof(u.name), "system:serviceaccount:ns:%s", name);
+	snprintf(u.name, sizeof(u.name), "system:serviceaccount:%s:%s", ns, name);
 	return u;
 }
 
 static bool may(const struct apistore_user *u, const char *verb, const char *group,
-	const char *resource, const char *sub, const char *ns, const char *name)
+	const char *resource, const char *sub, const char *ns)
 {
-	const struct apistore_act act = {verb, group, resource, sub, ns, name, ""};
+	const struct apistore_act act = {verb, group, resource, sub, ns, "x", ""};
 
-	return apistore_rights_allow(u, &act, &roles);
+	return apistore_rights_allow(s, u, &act);
 }
 
-Test(apistore_rights, an_account_may_what_its_roles_say_and_no_more)
-{
-	struct apistore_user op = account("op"), nobody = account("nobody"), wish = account("wish");
-	struct apistore_user elsewhere = account("op");
+/* verb, group, resource, subresource; which of admin, viewer and follower may do it. */
+static const struct {
+	const char *verb, *group, *resource, *sub, *who;
+} rows[] = {
+	{"get", OURS, "machines", "", "avf"},
+	{"watch", OURS, "approvedimages", "", "avf"},
+	{"get", OURS, "machines", "status", "avf"},
+	{"list", "", "configmaps", "", "avf"},
+	{"list", "events.k8s.io", "events", "", "avf"},
+	{"get", "", "namespaces", "", "avf"},
+	{"list", RBAC, "rolebindings", "", "avf"},
+	{"get", "", "secrets", "", "af"},
+	{"watch", "", "secrets", "", "af"},
+	{"create", OURS, "machines", "", "a"},
+	{"patch", OURS, "machines", "status", "a"},
+	{"deletecollection", "", "secrets", "", "a"},
+	{"create", "", "serviceaccounts", "token", "a"},
+	{"create", RBAC, "rolebindings", "", ""},
+	{"update", RBAC, "rolebindings", "", ""},
+	{"patch", RBAC, "rolebindings", "", ""},
+	{"delete", RBAC, "rolebindings", "", ""},
+	{"deletecollection", RBAC, "rolebindings", "", ""},
+	{"get", "x.io", "machines", "", ""},
+};
 
-	strcpy(elsewhere.ns, "other");
-	cr_expect(may(&op, "get", "", "secrets", "", "ns", "s"));
-	cr_expect(may(&op, "list", "", "secrets", "", "ns", ""));
-	cr_expect(may(&op, "get", "", "pods", "log", "ns", "p"));
-	cr_expect_not(may(&op, "get", "", "pods", "", "ns", "p"));
-	cr_expect_not(may(&op, "watch", "", "secrets", "", "ns", ""));
-	cr_expect_not(may(&op, "get", "", "secrets", "", "other", "s"));
-	cr_expect_not(may(&op, "list", "", "secrets", "", "", ""), "all namespaces");
-	cr_expect_not(may(&op, "get", "x.io", "secrets", "", "ns", "s"));
-	cr_expect(may(&op, "update", "", "configmaps", "", "ns", "one"));
-	cr_expect_not(may(&op, "update", "", "configmaps", "", "ns", "two"));
-	cr_expect_not(may(&op, "list", "", "configmaps", "", "ns", ""));
-	cr_expect(may(&op, "patch", "x.io", "things", "status", "ns", "t"));
-	cr_expect_not(may(&op, "patch", "x.io", "things", "", "ns", "t"));
-	cr_expect(may(&op, "watch", "y.io", "things", "", "ns", ""));
-	cr_expect(may(&op, "watch", "y.io", "things", "status", "ns", "t"));
-	cr_expect_not(may(&nobody, "get", "", "secrets", "", "ns", "s"));
-	cr_expect_not(may(&wish, "get", "", "secrets", "", "ns", "s"), "no other ClusterRole");
-	cr_expect_not(may(&elsewhere, "get", "", "secrets", "", "ns", "s"));
+Test(apistore_rights, a_role_gives_what_it_is_and_no_more)
+{
+	static const char *const accounts[] = {"admin", "viewer", "follower"};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (size_t k = 0; k < ARRAY_LEN(accounts); k++) {
+			struct apistore_user u = account(accounts[k], "ns"),
+					     elsewhere = account(accounts[k], "other");
+
+			cr_expect_eq(may(&u, rows[i].verb, rows[i].group, rows[i].resource,
+					     rows[i].sub, "ns"),
+				strchr(rows[i].who, accounts[k][0]) != NULL, "%s %s %s/%s",
+				accounts[k], rows[i].verb, rows[i].resource, rows[i].sub);
+			cr_expect_not(may(&u, rows[i].verb, rows[i].group, rows[i].resource,
+				rows[i].sub, "other"));
+			cr_expect_not(may(&u, rows[i].verb, rows[i].group, rows[i].resource,
+					      rows[i].sub, ""),
+				"all namespaces");
+			cr_expect_not(may(&elsewhere, rows[i].verb, rows[i].group, rows[i].resource,
+				rows[i].sub, "ns"));
+		}
 }
 
-Test(apistore_rights, a_follower_reads_what_is_followed)
+Test(apistore_rights, no_other_role_gives_anything)
 {
-	static const char *const read[] = {"get", "list", "watch"}, *const write[] = {"create",
-									    "update", "patch",
-									    "delete",
-									    "deletecollection"};
-	struct apistore_user u = account("follower");
+	struct apistore_user wish = account("wish", "ns"), nobody = account("nobody", "ns");
 
-	for (size_t i = 0; i < ARRAY_LEN(read); i++) {
-		cr_expect(may(
-			&u, read[i], "trusted-execution-clusters.io", "machines", "", "ns", "m"));
-		cr_expect(may(&u, read[i], "", "secrets", "", "ns", "s"));
-		cr_expect_not(may(&u, read[i], "", "serviceaccounts", "", "ns", "s"));
-	}
-	for (size_t i = 0; i < ARRAY_LEN(write); i++)
-		cr_expect_not(may(
-			&u, write[i], "trusted-execution-clusters.io", "machines", "", "ns", "m"));
-	cr_expect_not(may(&u, "create", "", "serviceaccounts", "token", "ns", "follower"));
+	cr_expect_not(may(&wish, "get", OURS, "machines", "", "ns"));
+	cr_expect_not(may(&nobody, "get", OURS, "machines", "", "ns"));
+	cr_expect(apistore_rights_is_role("ClusterRole", "view"));
+	cr_expect_not(apistore_rights_is_role("Role", "view"));
+	cr_expect_not(apistore_rights_is_role(NULL, NULL));
 }
 
 Test(apistore_rights, an_administrator_may_all_and_everybody_ask_about_himself)
@@ -91,20 +129,24 @@ Test(apistore_rights, an_administrator_may_all_and_everybody_ask_about_himself)
 
 	apistore_user_add_group(&admin, APISTORE_MASTERS);
 	apistore_user_add_group(&reader, "readers");
-	cr_expect(may(&admin, "delete", "any", "thing", "", "", "x"));
-	cr_expect(apistore_rights_allow(&admin, &path, &roles));
-	cr_expect_not(apistore_rights_allow(&reader, &path, &roles));
+	cr_expect(may(&admin, "delete", "any", "thing", "", ""));
+	cr_expect(apistore_rights_allow(s, &admin, &path));
+	cr_expect_not(apistore_rights_allow(s, &reader, &path));
 	path.path = "/apis/x.io";
-	cr_expect(apistore_rights_allow(&reader, &path, &roles));
+	cr_expect(apistore_rights_allow(s, &reader, &path));
+	path.path = "/version/x";
+	cr_expect_not(apistore_rights_allow(s, &reader, &path));
+	path.path = "/version";
+	cr_expect(apistore_rights_allow(s, &reader, &path));
 	path.verb = "POST";
-	cr_expect_not(apistore_rights_allow(&reader, &path, &roles));
-	cr_expect(may(&reader, "get", "", "secrets", "", "ns", "s"), "by its group");
-	cr_expect(may(
-		&reader, "create", "authorization.k8s.io", "selfsubjectaccessreviews", "", "", ""));
-	cr_expect_not(may(&reader, "create", "x.io", "selfsubjectaccessreviews", "", "", ""));
+	cr_expect_not(apistore_rights_allow(s, &reader, &path));
+	cr_expect(may(&reader, "get", OURS, "machines", "", "ns"), "by its group");
+	cr_expect(
+		may(&reader, "create", "authorization.k8s.io", "selfsubjectaccessreviews", "", ""));
+	cr_expect_not(may(&reader, "create", "x.io", "selfsubjectaccessreviews", "", ""));
 }
 
-Test(apistore_rights, refusals_have_the_words_of_kube_apiserver)
+Test(apistore_rights, refusals_name_the_user_and_the_act)
 {
 	struct apistore_user u = {.name = "u"};
 	static const struct {
@@ -130,9 +172,17 @@ Test(apistore_rights, refusals_have_the_words_of_kube_apiserver)
 
 Test(apistore_rights, a_rules_review_names_the_rules)
 {
-	struct apistore_user u = account("op");
-	cleanup_json struct json_object *o = apistore_rights_rules(&u, "ns", &roles);
+	static const struct {
+		const char *account;
+		size_t rules;
+	} reviews[] = {{"viewer", 5}, {"follower", 6}, {"admin", 5}, {"nobody", 1}};
 
-	cr_expect_eq(json_object_array_length(json_get_arr(o, "resourceRules")), 5);
-	cr_expect_eq(json_object_array_length(json_get_arr(o, "nonResourceRules")), 1);
+	for (size_t i = 0; i < ARRAY_LEN(reviews); i++) {
+		struct apistore_user u = account(reviews[i].account, "ns");
+		cleanup_json struct json_object *o = apistore_rights_rules(s, &u, "ns");
+
+		cr_expect_eq(json_object_array_length(json_get_arr(o, "resourceRules")),
+			reviews[i].rules, "%s", reviews[i].account);
+		cr_expect_eq(json_object_array_length(json_get_arr(o, "nonResourceRules")), 1);
+	}
 }

@@ -115,6 +115,30 @@ Test(apistore_unserved, what_the_operator_made_goes_without_a_word)
 	store_stop(&x);
 }
 
+static void bind_role(
+	struct apistore_objects *s, const char *name, const char *kind, const char *role)
+{
+	const struct apistore_key key = {"rolebindings.rbac.authorization.k8s.io", "ns", name};
+	cleanup_free char *text =
+		xasprintf("{\"roleRef\":{\"kind\":\"%s\",\"name\":\"%s\"}}", kind, role);
+
+	json_object_put(apistore_objects_put(s, &key, json_of(text)));
+}
+
+Test(apistore_unserved, bindings_to_a_role_that_is_no_more_go)
+{
+	struct store x;
+
+	store_start(&x);
+	bind_role(x.s, "a", "ClusterRole", "tec-follow");
+	bind_role(x.s, "b", "ClusterRole", "admin");
+	bind_role(x.s, "c", "Role", "view");
+	drop(x.s);
+	cr_assert(strstr(said, "count=2"), "%s", said);
+	cr_assert_eq(apistore_objects_count(x.s, NULL, NULL), 1);
+	store_stop(&x);
+}
+
 /* The broker keeps every node's key in them. */
 Test(apistore_unserved, rows_are_no_objects_and_stay)
 {

@@ -28,7 +28,7 @@ var bodies = strings.Fields(`v1/ConfigMap v1/Event v1/Namespace v1/Pod v1/Secret
 	v1/DeleteOptions meta.k8s.io/v1/DeleteOptions
 	authentication.k8s.io/v1/SelfSubjectReview authentication.k8s.io/v1/TokenRequest
 	authorization.k8s.io/v1/SelfSubjectAccessReview authorization.k8s.io/v1/SelfSubjectRulesReview batch/v1/Job
-	events.k8s.io/v1/Event policy/v1/Eviction rbac.authorization.k8s.io/v1/Role rbac.authorization.k8s.io/v1/RoleBinding`)
+	events.k8s.io/v1/Event policy/v1/Eviction rbac.authorization.k8s.io/v1/RoleBinding`)
 
 func bodyScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()

@@ -133,37 +133,52 @@ def test_attack_15_apply_of_an_unknown_field_is_refused(api):
 # ---- 28: who may do what
 
 
-def account_with(api, name, *verbs):
-    """The token of a ServiceAccount with these verbs for ConfigMaps, and nothing else."""
-    meta, rbac = {"name": name, "namespace": NS}, "rbac.authorization.k8s.io"
-    for path, body in (
-            (f"/api/v1/namespaces/{NS}/serviceaccounts", {"apiVersion": "v1", "kind": "ServiceAccount"}),
-            (f"/apis/{rbac}/v1/namespaces/{NS}/roles",
-             {"apiVersion": f"{rbac}/v1", "kind": "Role",
-              "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs)}]}),
-            (f"/apis/{rbac}/v1/namespaces/{NS}/rolebindings",
-             {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding",
-              "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
-              "subjects": [{"kind": "ServiceAccount", **meta}]})):
-        status, answer = api("POST", path, {**body, "metadata": meta})
+BINDINGS = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NS}/rolebindings"
+
+
+def binding(account, role):
+    rbac = "rbac.authorization.k8s.io"
+    return {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": {"name": f"{account}-{role}"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NS}]}
+
+
+def account_with(alone, api, role):
+    """The API as a ServiceAccount that has this role."""
+    accounts = f"/api/v1/namespaces/{NS}/serviceaccounts"
+    for path, body in ((accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": role}}),
+                       (BINDINGS, binding(role, role))):
+        status, answer = api("POST", path, body)
         assert status == 201, answer
-    status, answer = api("POST", f"/api/v1/namespaces/{NS}/serviceaccounts/{name}/token",
+    status, answer = api("POST", f"{accounts}/{role}/token",
                          {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
     assert status == 201, answer
-    return answer["status"]["token"]
+    return KubeAPI("127.0.0.1", alone.api_port, f"{alone.dir}/ca.crt", token=answer["status"]["token"])
 
 
-def test_attack_28_apply_creates_with_the_right_to_patch(alone, api):
-    """As in kube-apiserver, an apply of what is not there needs create beside patch."""
-    patcher, maker = (
-        KubeAPI("127.0.0.1", alone.api_port, f"{alone.dir}/ca.crt", token=account_with(api, name, *verbs))
-        for name, verbs in (("patcher", ["patch"]), ("maker", ["patch", "create"])))
-    where, body = f"{CONFIGMAPS}/applied?fieldManager=m", {**KINDS[CONFIGMAPS], "metadata": {"name": "applied"}}
-    status, answer = patcher("PATCH", where, body, APPLY)
-    assert status == 403 and "cannot create resource" in answer["message"], answer
-    assert api("GET", f"{CONFIGMAPS}/applied")[0] == 404
-    assert maker("PATCH", where, body, APPLY)[0] == 201
-    assert patcher("PATCH", where, body, APPLY)[0] == 200
+def test_attack_28_no_role_gives_itself_more(alone, api):
+    """Only the administrator writes RoleBindings, and only to the three roles that there are."""
+    for role, reads, writes in (("view", False, False), ("tec-follow", True, False), ("cluster-admin", True, True)):
+        user, more = account_with(alone, api, role), binding(role, "cluster-admin")
+        own = f"{BINDINGS}/{role}-{role}"
+        assert user("GET", f"/api/v1/namespaces/{NS}/secrets")[0] == (200 if reads else 403)
+        body = {**KINDS[CONFIGMAPS], "metadata": {"name": role}}
+        assert user("PATCH", f"{CONFIGMAPS}/{role}?fieldManager=m", body, APPLY)[0] == (201 if writes else 403)
+        assert user("GET", own)[0] == 200
+        for method, path, given, content_type in (
+                ("POST", BINDINGS, more, "application/json"), ("PATCH", own, {"subjects": []}, MERGE),
+                ("PATCH", f"{BINDINGS}/{role}-more?fieldManager=m", more, APPLY), ("DELETE", own, None, "application/json"),
+                ("DELETE", BINDINGS, None, "application/json")):
+            assert user(method, path, given, content_type)[0] == 403, (role, method, path)
+        assert user("GET", "/api/v1/namespaces/default/configmaps")[0] == 403
+        assert user("GET", "/metrics")[0] == 403
+    for kind, name in (("ClusterRole", "admin"), ("Role", "view")):
+        body = binding("view", name)
+        body["roleRef"]["kind"] = kind
+        status, answer = api("POST", BINDINGS, body)
+        assert status == 422 and answer["details"]["causes"][0]["reason"] == "FieldValueNotSupported", answer
+    assert "\"cluster-admin\", \"tec-follow\", \"view\"" in api("POST", BINDINGS, binding("view", "edit"))[1]["message"]
+    assert api("GET", BINDINGS.replace("rolebindings", "roles"))[0] == 404
 
 
 def openssl(directory, *args):

@@ -10,8 +10,7 @@ NS = "two-servers-create"
 
 # (what is made, by which command; None: it is deleted again, [fields to look at])
 CREATES = [
-    ("role", "create role r --verb=get,list --resource=secrets,configmaps --resource-name=x", "role/r", "{.rules}"),
-    ("rolebinding", "create rolebinding rb --role=r --user=u --group=g --serviceaccount=x:y", "rolebinding/rb",
+    ("rolebinding", "create rolebinding rb --clusterrole=view --user=u --group=g --serviceaccount=x:y", "rolebinding/rb",
      "{.roleRef}{.subjects}"),
     ("serviceaccount", "create serviceaccount a", "serviceaccount/a", "{.metadata.name}"),
     ("secret-generic", "create secret generic s --from-literal=a=b --type=example.org/t", "secret/s", "{.data}{.type}"),
@@ -23,8 +22,8 @@ CREATES = [
     ("again", "create configmap c --from-literal=a=b", None),
     ("bad", "create secret generic bad --from-literal=a/b=c", None),
     ("dry", "create configmap dry --from-literal=a=b --dry-run=server -o name", None),
-    ("labelled", "label configmap/c secret/s role/r x=y", None),
-    ("deleted", "delete configmap/c secret/s role/r --wait=false", None),
+    ("labelled", "label configmap/c secret/s rolebinding/rb x=y", None),
+    ("deleted", "delete configmap/c secret/s rolebinding/rb --wait=false", None),
 ]
 
 # What they are given that read standard input; its length is not known when it is sent, so it goes out in chunks.

@@ -91,9 +91,8 @@ MACHINE = {"apiVersion": "trusted-execution-clusters.io/v1alpha1", "kind": "Mach
            "spec": {"id": "3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f"}}
 GROUPS = {"ConfigMap": ("v1", {}), "Secret": ("v1", {}), "ServiceAccount": ("v1", {}),
           "Event": ("v1", {"involvedObject": {"namespace": NS}}),
-          "Role": ("rbac.authorization.k8s.io/v1", {"rules": []}),
           "RoleBinding": ("rbac.authorization.k8s.io/v1", {"roleRef": {
-              "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}}),
+              "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}}),
           "Machine": ("trusted-execution-clusters.io/v1alpha1", {"spec": MACHINE["spec"]})}
 
 
@@ -122,12 +121,12 @@ FINALIZERS = {"bare": ["a"], "standard": ["kubernetes"], "both": ["orphan", "for
               "long": ["a" * 64], "long-prefix": ["a" * 254 + "/a"]}
 METADATA = [
     *(made(f"name-{kind}-{what}", kind, name=name) for kind in GROUPS for what, name in NAMES.items()),
-    *(made(f"prefix-{kind}-{what}", kind, generateName=name) for kind in ("Machine", "ConfigMap", "Role")
+    *(made(f"prefix-{kind}-{what}", kind, generateName=name) for kind in ("Machine", "ConfigMap", "RoleBinding")
       for what, name in PREFIXES.items() if what not in ("dash", "dashes", "long") and (kind, what) not in (
-          ("Role", "capital"), ("Role", "colon"), ("Role", "dot"), ("Role", "dot-alone"), ("Role", "alone"), ("Role", "longer"))),
-    *(made(f"prefix-too-{kind}", kind, generateName="A b", name="ok") for kind in ("Machine", "ConfigMap", "Role")),
+          *(("RoleBinding", what) for what in ("capital", "colon", "dot", "dot-alone", "alone", "longer")),)),
+    *(made(f"prefix-too-{kind}", kind, generateName="A b", name="ok") for kind in ("Machine", "ConfigMap", "RoleBinding")),
     *(made(f"finalizers-{kind}-{what}", kind, name="x", finalizers=names)
-      for kind in ("Machine", "ConfigMap", "Event", "Role") for what, names in FINALIZERS.items()),
+      for kind in ("Machine", "ConfigMap", "Event", "RoleBinding") for what, names in FINALIZERS.items()),
     ("owner-event", "POST", MAPS + DRY, owners({**OWNER, "kind": "Event"})),
     ("owner-event-new", "POST", MAPS + DRY, owners({**OWNER, "kind": "Event", "apiVersion": "events.k8s.io/v1"})),
     ("owner-event-controller", "POST", MAPS + DRY, owners({**OWNER, "kind": "Event", "controller": True, "blockOwnerDeletion": False})),
@@ -226,7 +225,7 @@ def brief(answer):
 # Name of a row -> why a client sees something else here.
 DIFFERENT = {
     **{f"name-{kind}-{what}": "a name has at most 253 characters, whatever the kind"
-       for kind in ("Event", "Role", "RoleBinding") for what in ("long", "long-bad")},
+       for kind in ("Event", "RoleBinding") for what in ("long", "long-bad")},
     "option-body7-DELETE-dryRun=All": "kube-apiserver answers that with 500",
 }
 

@@ -39,7 +39,6 @@ static const struct {
 	{"", "Namespace", "{" META ", status: {phase: Active}}", "n|Active|60s"},
 	{"", "ServiceAccount", "{" META "}", "n|0|60s"},
 	{"", "ConfigMap", "{metadata: {name: n}}", "n|0|<unknown>"},
-	{"rbac.authorization.k8s.io", "Role", "{" META "}", "n|2024-01-02T03:03:05Z"},
 	{"rbac.authorization.k8s.io", "RoleBinding",
 		"{" META
 		", roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: u}, {kind: "

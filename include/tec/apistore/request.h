@@ -5,12 +5,11 @@
  * refusals of kube-apiserver; kinds with a schema are pruned, defaulted and validated by it. A write is done when this returns, and not stored yet: the answer
  * goes out when apistore_objects_when_stored() says so.
  *
- * Does not: check who asks, but for what he may give others (apistore/escalate).
+ * Does not: check who asks (apistore/rights).
  */
 #ifndef TEC_APISTORE_REQUEST_H
 #define TEC_APISTORE_REQUEST_H
 
-#include "tec/apistore/escalate.h"
 #include "tec/apistore/objects.h"
 #include "tec/apistore/status.h"
 #include "tec/apistore/target.h"
@@ -25,8 +24,6 @@ struct apistore_request {
 	size_t len;
 	bool warns;             /* of fields that are not known, unless the target says otherwise */
 	const char *user_agent; /* manages what it writes, without fieldManager; NULL: unknown */
-	/* Whose rights bound what Roles and RoleBindings he writes may give; NULL: the process itself. */
-	const struct apistore_asker *asker;
 };
 
 /* The target is taken, and emptied. A long list has more than the answer's body holds

@@ -6,9 +6,9 @@
 #include "tec/apistore/objects.h"
 
 /*
- * Deletes them all, whatever finalizers hold them, and logs one line that names and counts them. What
- * the operator itself made is not counted: Services of its TrustedExecutionCluster, definitions of
- * kinds that are served. The caller commits. -1: the database failed.
+ * Deletes them, and RoleBindings to roles that are gone, whatever finalizers hold them, and logs one
+ * line that names and counts them. What the operator itself made is not counted: Services of its
+ * TrustedExecutionCluster, definitions of kinds that are served. The caller commits. -1: the database failed.
  */
 int apistore_unserved_drop(struct apistore_objects *s, struct err *err) MUST_CHECK;
 

@@ -11,6 +11,11 @@
 #include "tec/schema/cause.h"
 #include "tec/schema/kind.h"
 
+/* The ClusterRoles that a RoleBinding may name; what they give is known to apistore/rights. */
+#define SCHEMA_ROLE_ADMIN  "cluster-admin"
+#define SCHEMA_ROLE_VIEW   "view"
+#define SCHEMA_ROLE_FOLLOW "tec-follow"
+
 size_t schema_builtin_count(void);
 const struct schema_kind *schema_builtin_at(size_t i);
 /* By resource ("pods"), and by kind ("Pod"); NULL: not served. */

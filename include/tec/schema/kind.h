@@ -42,7 +42,7 @@ struct schema_kind {
 	bool namespaced;
 	bool generation; /* metadata.generation counts changes of the spec */
 	bool status;     /* status is a subresource: other writes leave it alone */
-	bool names_path; /* a name is only a path segment (Roles), not an RFC 1123 subdomain */
+	bool names_path; /* a name is only a path segment (RoleBindings), not an RFC 1123 subdomain */
 	const struct schema_crd *crd; /* NULL: built in */
 };
 
