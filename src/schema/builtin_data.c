@@ -10,7 +10,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "gojson.h"
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -113,8 +112,8 @@ static bool needs_key(struct look *l, struct json_object *data, const char *key)
 /* The text of a registry's passwords is JSON. */
 static void docker(struct look *l, struct json_object *data, const char *key)
 {
-	cleanup_strbuf struct strbuf why = STRBUF_INIT;
-	struct json_object *v;
+	struct json_object *v, *o;
+	struct err err = ERR_INIT;
 	uint8_t *bytes = NULL;
 	size_t n = 0;
 
@@ -124,9 +123,12 @@ static void docker(struct look *l, struct json_object *data, const char *key)
 			 bytes_from_b64(json_object_get_string(v),
 				 (size_t)json_object_get_string_len(v), &bytes, &n) < 0))
 		return; /* refused before */
-	if (!gojson_is_map(bytes ? (const char *)bytes : "", n, &why))
+	o = json_parse(bytes ? (const char *)bytes : "", n, &json_limits_object, &err);
+	if (!json_object_is_type(o, json_type_object))
 		at_key(l, "data", key, SCHEMA_INVALID, "<secret contents redacted>",
-			strbuf_str(&why));
+			"must be a JSON object");
+	json_wipe(o);
+	json_object_put(o);
 	if (bytes)
 		secret_wipe(bytes, n);
 	free(bytes);

@@ -38,10 +38,7 @@ def bare(kind):
 
 KEYS = {"dots": "..", "dots-more": "..x", "dot": ".", "empty": "", "long": "k" * 254, "long-bad": "k b" * 85, "dot-in": ".x",
         "slash": "a/b", "three": "...", "quote": 'a"b', "bracket": "a]b"}
-TEXTS = {"cut": "{", "text": "x", "list": "[]", "null": "null", "number": "5", "after": "{} x", "good": '{"auths":{}}', "nothing": "",
-         "name": "{a:1}", "word": '{"a":tru}', "comma": '{"a":1,}', "string": '"a', "control": '{"a":"\n"}', "escape": '{"a":"\\x"}',
-         "float": '{"a":1.}', "minus": '{"a":-}', "zero": '{"a":01}', "large": '{"a":1e999}', "colon": '{"a" 1}', "two": '{"a":1 "b":2}',
-         "array": '{"a":[1 2]}', "exponent": '{"a":1e}', "unicode": '{"a":"\\u12x4"}', "nul": "\x01", "quote": "'a'", "true": "true"}
+TEXTS = {"cut": "{", "list": "[]", "null": "null", "after": "{} x", "good": '{"auths":{}}', "nothing": "", "comma": '{"a":1,}'}
 
 DATA = [
     *((f"secret-key-{name}", "POST", SECRETS + DRY, secret(None, **{key: "v"})) for name, key in KEYS.items()),
@@ -226,6 +223,8 @@ def brief(answer):
 DIFFERENT = {
     **{f"name-{kind}-{what}": "a name has at most 253 characters, whatever the kind"
        for kind in ("Event", "RoleBinding") for what in ("long", "long-bad")},
+    **{f"docker-{kind}{name}": "the words of another reader of JSON"
+       for kind in ("json-", "") for name in TEXTS if name != "good" and (kind or name in ("cut", "list"))},
     "option-body7-DELETE-dryRun=All": "kube-apiserver answers that with 500",
 }
 

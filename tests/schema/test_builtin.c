@@ -192,7 +192,7 @@ static const struct {
 			{"", "Secret", "{type: kubernetes.io/dockercfg, data: {.dockercfg: 5}}",
 				""},
 			{"", "Secret", "{type: kubernetes.io/dockercfg, data: {.dockercfg: null}}",
-				"data[.dockercfg]: Invalid value: \"<secret contents redacted>\": unexpected end of JSON input"},
+				"data[.dockercfg]: Invalid value: \"<secret contents redacted>\": must be a JSON object"},
 };
 
 Test(schema_builtin, what_cannot_be_is_said)
@@ -209,60 +209,32 @@ Test(schema_builtin, what_cannot_be_is_said)
 	}
 }
 
-/* Each text is the content of a Secret; the words are those of encoding/json. */
-Test(schema_builtin, what_is_no_json_is_said_as_go_does)
+/* Each text is the content of a Secret. */
+Test(schema_builtin, passwords_of_a_registry_are_a_json_object)
 {
-	static const char *const texts[][2] = {{"{\"auths\":{}}", ""}, {" null\n", ""},
-		{"{\"a\":[1,-0.5e+3,true,false,null,\"\\u12aF\\n\",{},[]],\"b\":{\"c\":1}}", ""},
-		{"", "unexpected end of JSON input"}, {"{", "unexpected end of JSON input"},
-		{"{\"a\":[", "unexpected end of JSON input"},
-		{"\"a", "unexpected end of JSON input"}, {"tr", "unexpected end of JSON input"},
-		{"x", "invalid character 'x' looking for beginning of value"},
-		{"'", "invalid character '\\'' looking for beginning of value"},
-		{"\xff", "invalid character '\xc3\xbf' looking for beginning of value"},
-		{"\x01", "invalid character '\\x01' looking for beginning of value"},
-		{"{a", "invalid character 'a' looking for beginning of object key string"},
-		{"{\"a\":1,}", "invalid character '}' looking for beginning of object key string"},
-		{"{\"a\" 1", "invalid character '1' after object key"},
-		{"{\"a\":1 \"", "invalid character '\"' after object key:value pair"},
-		{"{\"a\":01}", "invalid character '1' after object key:value pair"},
-		{"[1 2]", "invalid character '2' after array element"},
-		{"[1,]", "invalid character ']' looking for beginning of value"},
-		{"{} x", "invalid character 'x' after top-level value"},
-		{"\"\n", "invalid character '\\n' in string literal"},
-		{"\"\\x", "invalid character 'x' in string escape code"},
-		{"\"\\u00g", "invalid character 'g' in \\u hexadecimal character escape"},
-		{"-x", "invalid character 'x' in numeric literal"},
-		{"1.x", "invalid character 'x' after decimal point in numeric literal"},
-		{"1e", "unexpected end of JSON input"},
-		{"[1e]", "invalid character ']' in exponent of numeric literal"},
-		{"trx", "invalid character 'x' in literal true (expecting 'u')"},
-		{"[]", "json: cannot unmarshal array into Go value of type map[string]interface {}"},
-		{"\"a\"",
-			"json: cannot unmarshal string into Go value of type map[string]interface {}"},
-		{"5", "json: cannot unmarshal number into Go value of type map[string]interface {}"},
-		{"true",
-			"json: cannot unmarshal bool into Go value of type map[string]interface {}"},
-		{"{\"a\":1e999}",
-			"json: cannot unmarshal number 1e999 into Go value of type float64"}};
+	static const struct {
+		const char *text;
+		bool good;
+	} rows[] = {{"{\"auths\":{}}", true}, {" null\n", false},
+		{"{\"a\":[1,-0.5e+3,true,false,null,\"\\u12aF\\n\",{},[]],\"b\":{\"c\":1}}", true},
+		{"", false}, {"{", false}, {"x", false}, {"\xff", false}, {"{} x", false},
+		{"[]", false}, {"\"a\"", false}, {"5", false}, {"true", false}};
+	static const char refused[] =
+		"data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": must be a JSON object";
 	const struct schema_kind *k = schema_builtin_kind("", "v1", "Secret");
 
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
 		cleanup_json struct json_object *o =
 			parse("{type: kubernetes.io/dockerconfigjson, data: {}}");
 		cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
-		cleanup_free char *
-			got = NULL,
-		       *want = xasprintf(
-			       "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": %s",
-			       texts[i][1]);
+		cleanup_free char *got = NULL;
 
-		bytes_to_b64(&b64, texts[i][0], strlen(texts[i][0]));
+		bytes_to_b64(&b64, rows[i].text, strlen(rows[i].text));
 		json_add_str(json_get(o, "data"), ".dockerconfigjson", strbuf_str(&b64));
 		schema_builtin_check(k, o, &causes);
 		got = schema_causes_text(&causes);
-		cr_expect_str_eq(got, texts[i][1][0] ? want : "", "%s:\n%s", texts[i][0], got);
+		cr_expect_str_eq(got, rows[i].good ? "" : refused, "%s: %s", rows[i].text, got);
 	}
 }
 
