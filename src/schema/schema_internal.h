@@ -154,11 +154,10 @@ struct schema_compile {
 	struct strbuf path;
 	struct schema_causes *causes;
 	unsigned depth, nodes;
-	const char *uncorrelated; /* oldSelf is refused below this path; NULL: allowed */
 };
-/* What kube-apiserver refuses in a schema that is not nested under allOf and the like. */
+/* nested: under allOf and the like. */
 void schema_compile_check(struct schema_compile *c, const struct schema_node *n,
-	struct json_object *schema, bool nested, bool root, bool item);
+	struct json_object *schema, bool nested, bool root);
 void schema_compile_rules(
 	struct schema_compile *c, struct schema_node *n, struct json_object *schema);
 /* A cause at NAME below the current path. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compiles an openAPIV3Schema into nodes, patterns and rules. What is not structural is refused
- * here or in structural_check.c; what has the wrong JSON type as well. The order of causes is that
- * of the document.
+ * Compiles an openAPIV3Schema into nodes, patterns and rules. What the rest
+ * could not work with is refused, here or in structural_check.c.
  */
 #include "config.h"
 
@@ -237,10 +236,10 @@ static void compile_required(
 /* ---- members that are schemas */
 
 static struct schema_node *compile(
-	struct schema_compile *c, struct json_object *schema, bool nested, bool root, bool item);
+	struct schema_compile *c, struct json_object *schema, bool nested, bool root);
 
-static struct schema_node *compile_child(struct schema_compile *c, struct json_object *schema,
-	const char *name, bool nested, bool item)
+static struct schema_node *compile_child(
+	struct schema_compile *c, struct json_object *schema, const char *name, bool nested)
 {
 	struct json_object *v = member(c, schema, name, json_type_object);
 	size_t before;
@@ -249,7 +248,7 @@ static struct schema_node *compile_child(struct schema_compile *c, struct json_o
 	if (!v)
 		return NULL;
 	before = schema_path_add(&c->path, name);
-	n = compile(c, v, nested, false, item);
+	n = compile(c, v, nested, false);
 	schema_path_cut(&c->path, before);
 	return n;
 }
@@ -268,7 +267,7 @@ static void compile_nodes(struct schema_compile *c, struct json_object *schema, 
 			schema_compile_fault(c, SCHEMA_INVALID, NULL, v, "must be a schema");
 		} else {
 			ARRAY_GROW(out->node, out->n);
-			out->node[out->n++] = compile(c, v, true, root, false);
+			out->node[out->n++] = compile(c, v, true, root);
 		}
 		schema_path_cut(&c->path, here);
 	}
@@ -296,7 +295,7 @@ static void compile_props(
 			} else {
 				ARRAY_GROW(n->prop, n->n_props);
 				n->prop[n->n_props++] = (struct schema_prop){
-					xstrdup(name), compile(c, v, nested, false, false)};
+					xstrdup(name), compile(c, v, nested, false)};
 			}
 			schema_path_cut(&c->path, here);
 		}
@@ -318,24 +317,9 @@ static void compile_additional(
 							      : SCHEMA_ADDITIONAL_FALSE;
 		return;
 	}
-	n->additional = compile_child(c, schema, "additionalProperties", nested, false);
+	n->additional = compile_child(c, schema, "additionalProperties", nested);
 	if (n->additional)
 		n->additional_is = SCHEMA_ADDITIONAL_TRUE;
-}
-
-/* Elements of a list have a former value only where the list is a map. */
-static struct schema_node *compile_items(struct schema_compile *c, const struct schema_node *n,
-	struct json_object *schema, bool nested)
-{
-	const char *before = c->uncorrelated;
-	cleanup_free char *here = xstrdup(strbuf_str(&c->path));
-	struct schema_node *items;
-
-	if (!n->map && !before)
-		c->uncorrelated = here;
-	items = compile_child(c, schema, "items", nested, true);
-	c->uncorrelated = before;
-	return items;
 }
 
 static bool any_child(const struct schema_node *n, bool (*has)(const struct schema_node *))
@@ -376,7 +360,7 @@ static void note_key_default(struct schema_node *n)
 }
 
 static struct schema_node *compile(
-	struct schema_compile *c, struct json_object *schema, bool nested, bool root, bool item)
+	struct schema_compile *c, struct json_object *schema, bool nested, bool root)
 {
 	struct schema_node *n = xcalloc(1, sizeof(*n));
 	size_t causes = c->causes->n;
@@ -391,13 +375,13 @@ static struct schema_node *compile(
 	compile_required(c, n, schema);
 	compile_props(c, n, schema, nested);
 	compile_additional(c, n, schema, nested);
-	n->items = compile_items(c, n, schema, nested);
+	n->items = compile_child(c, schema, "items", nested);
 	compile_nodes(c, schema, "allOf", &n->all_of, root);
 	compile_nodes(c, schema, "anyOf", &n->any_of, root);
 	compile_nodes(c, schema, "oneOf", &n->one_of, root);
-	n->negated = compile_child(c, schema, "not", true, false);
+	n->negated = compile_child(c, schema, "not", true);
 	note_key_default(n);
-	schema_compile_check(c, n, schema, nested, root, item);
+	schema_compile_check(c, n, schema, nested, root);
 	/* Rules of a schema that is wrong would only say so again. */
 	if (c->causes->n == causes && !nested)
 		schema_compile_rules(c, n, schema);
@@ -462,7 +446,7 @@ struct schema_node *schema_structural_new(
 	if (!json_object_is_type(schema, json_type_object))
 		schema_compile_fault(&c, SCHEMA_REQUIRED, NULL, NULL, "");
 	else
-		n = compile(&c, schema, false, true, false);
+		n = compile(&c, schema, false, true);
 	if (causes->n == before && n && n->has_default)
 		check_defaults(&c, n);
 	strbuf_fini(&c.path);
