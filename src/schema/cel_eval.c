@@ -291,8 +291,9 @@ static struct value eval_matches(struct run *r, const struct cel_node *n)
 		if (!own)
 			return error(r, "%s", err.text);
 	}
+	spend(r, 1 + (uint64_t)json_object_get_string_len(s.o) / 16);
 	matched = schema_regex_match(own ? own : n->regex, json_object_get_string(s.o),
-		(size_t)json_object_get_string_len(s.o), r->budget);
+		(size_t)json_object_get_string_len(s.o));
 	schema_regex_free(own);
 	return boolean(r, matched);
 }

@@ -115,7 +115,7 @@ static const struct {
 	{"has(self.m['k'])", "invalid argument to has() macro"},
 	{"has(self.a, self.b)", "found no matching overload"},
 	{"size() == 1", "found no matching overload"},
-	{"self.s.matches('(')", "missing closing )"},
+	{"self.s.matches('(')", "missing closing parenthesis"},
 	{"self.s.matches(1)", "found no matching overload"},
 	{"1 + 1", "arithmetic"},
 	{"5", "must evaluate to a bool"},

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regular expressions as Go and RE2 read them (patterns of a CRD, matches() of a rule), unanchored,
- * over code points of UTF-8. Matching takes time linear in text times expression, whatever they
- * are: it follows all alternatives at once. What RE2 does not have (back references, look-around,
- * possessive repeats) and Unicode classes (\p) are refused.
+ * The patterns of a schema and of matches() in its rules, by PCRE2: unanchored, over UTF-8, `$` only
+ * at the very end. A schema_regex is immutable and owns its compiled pattern.
+ *
+ * The text comes from outside: a match takes a bounded number of steps and bounded memory. A text
+ * that needs more, or is not UTF-8, does not match.
  */
 #ifndef TEC_SCHEMA_REGEX_H
 #define TEC_SCHEMA_REGEX_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "tec/base/err.h"
 
 struct schema_regex;
 
-/* ERR_INVALID: not an expression, or too large; the text is what Go says where that is known. */
+/* ERR_INVALID: not a pattern, or too large; the text is PCRE2's. */
 struct schema_regex *schema_regex_new(const char *pattern, size_t len, struct err *err) MUST_CHECK;
 void schema_regex_free(struct schema_regex *r); /* NULL is fine */
 
-/* Counts its steps down in *budget and stops with false when it is used up (*budget is 0 then). */
-bool schema_regex_match(const struct schema_regex *r, const char *s, size_t len, uint64_t *budget);
+bool schema_regex_match(const struct schema_regex *r, const char *s, size_t len);
 
 #endif
