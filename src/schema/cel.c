@@ -1,434 +1,307 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a rule into a tree: words from cel_lex.c, recursive descent with a bounded depth over
- * the grammar of the language without what we leave out. What is left out is named in the error.
+ * A rule is parsed by recursive descent, and its types are checked on the way, so that running it
+ * meets only values that are missing or are not what the schema says. Such a value is an error of
+ * the part that reads it: the other side of && and || may decide without it, as in the language.
  */
 #include "config.h"
 
 #include "tec/schema/cel.h"
 
+#include <ctype.h>
 #include <string.h>
 
-#include "cel_internal.h"
+#include "schema_internal.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#define DEPTH_MAX 60
+#define RULE_MAX  4096 /* bytes */
+#define NODES_MAX 200  /* of a rule, so how deep it nests */
 
-struct parser {
-	struct cel_lexer lex;
-	struct schema_cel *c;
-	struct err *err; /* also the lexer's */
-	unsigned depth;
+enum kind {
+	SELF,
+	OLD,
+	SELECT, /* a.name */
+	TEXT,
+	NUMBER,
+	HAS, /* a: a SELECT */
+	SIZE,
+	MATCHES,
+	NOT,
+	EQ,
+	NE,
+	LE,
+	AND,
+	OR,
 };
 
-static struct cel_node *parse_expr(struct parser *p);
+struct node {
+	enum kind kind;
+	enum schema_node_type
+		type;              /* BOOLEAN: a condition; NONE: of no use but to select from it */
+	struct node *a, *b, *next; /* operands; the next of all nodes of the rule */
+	const struct schema_node *schema; /* borrowed; of SELF, OLD and SELECT */
+	char *text;                       /* owned: the name of a SELECT, a TEXT */
+	int64_t number;
+	struct schema_regex *regex; /* owned: of MATCHES */
+};
 
-int cel_fault(const char *rule, size_t at, struct err *err, const char *what)
+struct schema_cel {
+	struct node *root, *nodes; /* the nodes are owned */
+	bool uses_old;
+};
+
+/* ---- reading a rule */
+
+struct parser {
+	struct schema_cel *c;
+	const struct schema_node *type;
+	const char *rule, *p; /* the whole; what is read next */
+	unsigned depth, n_nodes;
+	struct err *err;
+};
+
+static struct node *parse_logic(struct parser *p, bool either);
+
+static struct node *fail(struct parser *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static struct node *fail(struct parser *p, const char *fmt, ...)
 {
-	size_t line = 1, column = 1;
+	cleanup_strbuf struct strbuf what = STRBUF_INIT;
+	va_list ap;
 
-	if (err_is_set(err))
-		return -1;
-	for (size_t i = 0; i < at; i++) {
-		column = rule[i] == '\n' ? 1 : column + (((unsigned char)rule[i] & 0xc0) != 0x80);
-		line += rule[i] == '\n';
-	}
-	return err_set(err, ERR_INVALID, "ERROR: <input>:%zu:%zu: %s", line, column, what);
-}
-
-static void *fail(struct parser *p, size_t at, const char *what)
-{
-	cel_fault(p->lex.rule, at, p->err, what);
+	va_start(ap, fmt);
+	strbuf_vaddf(&what, fmt, ap);
+	va_end(ap);
+	if (!err_is_set(p->err))
+		err_set(p->err, ERR_INVALID, "ERROR: at byte %zu: %s", (size_t)(p->p - p->rule),
+			strbuf_str(&what));
 	return NULL;
 }
 
-static bool is_op(const struct parser *p, const char *op)
+/* NULL when there are too many. */
+static struct node *add(struct parser *p, enum kind kind, enum schema_node_type type,
+	struct node *a, struct node *b)
 {
-	return p->lex.token == CEL_T_OP && str_eq(p->lex.op, op);
-}
+	struct node *n;
 
-static bool is_word(const struct parser *p, const char *word)
-{
-	return p->lex.token == CEL_T_IDENT && str_eq(strbuf_str(&p->lex.text), word);
-}
-
-static int expect(struct parser *p, const char *op)
-{
-	cleanup_free char *what = NULL;
-
-	if (is_op(p, op))
-		return cel_lex_next(&p->lex);
-	what = xasprintf("Syntax error: expected '%s'", op);
-	return cel_fault(p->lex.rule, p->lex.at, p->err, what);
-}
-
-/* ---- nodes */
-
-static struct cel_node *node(struct parser *p, enum cel_kind kind, size_t at)
-{
-	struct cel_node *n = xcalloc(1, sizeof(*n));
-
-	n->kind = kind;
-	n->at = at;
-	n->next = p->c->nodes;
+	if (++p->n_nodes > NODES_MAX)
+		return fail(p, "the rule is too long");
+	n = xcalloc(1, sizeof(*n));
+	*n = (struct node){.kind = kind, .type = type, .a = a, .b = b, .next = p->c->nodes};
 	p->c->nodes = n;
 	return n;
 }
 
-/* NULL when arg is NULL: it failed. */
-static struct cel_node *with(struct cel_node *n, struct cel_node *arg)
+static bool accept(struct parser *p, const char *token)
 {
-	if (!n || !arg)
-		return NULL;
-	ARRAY_GROW(n->arg, n->n_args);
-	n->arg[n->n_args++] = arg;
+	p->p += strspn(p->p, " \t\r\n");
+	if (!str_starts(p->p, token))
+		return false;
+	p->p += strlen(token);
+	return true;
+}
+
+static struct node *expect(struct parser *p, const char *token, struct node *n)
+{
+	if (n && !accept(p, token))
+		return fail(p, "expected '%s'", token);
 	return n;
 }
 
-static struct cel_node *binary(
-	struct parser *p, enum cel_kind kind, size_t at, struct cel_node *a, struct cel_node *b)
+/* The caller frees; "" when there is none. */
+static char *word(struct parser *p)
 {
-	return with(with(node(p, kind, at), a), b);
+	const char *start;
+
+	accept(p, "");
+	start = p->p;
+	while (isalnum((unsigned char)*p->p) || *p->p == '_')
+		p->p++;
+	return xstrndup(start, (size_t)(p->p - start));
 }
 
-/* ---- expressions */
-
-/* Arguments behind an open parenthesis, up to the closing one. */
-static struct cel_node *parse_args(struct parser *p, struct cel_node *n, const char *close)
+static struct node *parse_text(struct parser *p)
 {
-	while (n && !is_op(p, close)) {
-		n = with(n, parse_expr(p));
-		if (n && !is_op(p, ",") && !is_op(p, close))
-			return fail(
-				p, p->lex.at, "Syntax error: expected ',' or the end of a list");
-		if (n && is_op(p, ",") && cel_lex_next(&p->lex) < 0)
-			return NULL;
-	}
-	return n && cel_lex_next(&p->lex) == 0 ? n : NULL;
-}
+	size_t len;
+	struct node *n;
 
-static struct cel_node *unsupported(struct parser *p, size_t at, const char *name)
-{
-	cleanup_free char *what = xasprintf("%s is not supported here", name);
-
-	return fail(p, at, what);
-}
-
-/* NAME(...) and, with a target, TARGET.NAME(...); the open parenthesis is next. */
-static struct cel_node *parse_call(
-	struct parser *p, const char *name, size_t at, struct cel_node *target)
-{
-	static const struct {
-		const char *name;
-		enum cel_kind kind;
-		size_t args; /* the target counts */
-	} calls[] = {{"has", CEL_HAS, 1}, {"size", CEL_SIZE, 1}, {"matches", CEL_MATCHES, 2}};
-	cleanup_free char *label = xasprintf("%s()", name);
-
-	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-		struct cel_node *n;
-
-		if (!str_eq(name, calls[i].name) || (target && calls[i].kind == CEL_HAS))
-			continue;
-		n = node(p, calls[i].kind, at);
-		n = cel_lex_next(&p->lex) < 0 ? NULL
-					      : parse_args(p, target ? with(n, target) : n, ")");
-		if (n && n->n_args != calls[i].args)
-			return fail(p, at, "found no matching overload");
-		if (n && n->kind == CEL_HAS && n->arg[0]->kind != CEL_SELECT)
-			return fail(p, at, "invalid argument to has() macro");
-		return n;
-	}
-	return unsupported(p, at, label);
-}
-
-/* "__dot__" is "."; a name that is a word of the language is written between two underscores. */
-static char *unescape_name(const char *s)
-{
-	static const struct {
-		const char *from, *to;
-	} escapes[] = {
-		{"__underscores__", "__"}, {"__dot__", "."}, {"__dash__", "-"}, {"__slash__", "/"}};
-	static const char *const words[] = {"true", "false", "null", "in", "as", "break", "const",
-		"continue", "else", "for", "function", "if", "import", "let", "loop", "package",
-		"namespace", "return", "var", "void", "while"};
-	struct strbuf b = STRBUF_INIT;
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		size_t n = strlen(words[i]);
-
-		if (strlen(s) == n + 4 && str_starts(s, "__") && str_ends(s, "__") &&
-			strncmp(s + 2, words[i], n) == 0)
-			return xstrdup(words[i]);
-	}
-	while (*s) {
-		size_t i = 0;
-
-		while (i < ARRAY_LEN(escapes) && !str_starts(s, escapes[i].from))
-			i++;
-		if (i < ARRAY_LEN(escapes)) {
-			strbuf_adds(&b, escapes[i].to);
-			s += strlen(escapes[i].from);
-		} else
-			strbuf_addc(&b, *s++);
-	}
-	return strbuf_steal(&b);
-}
-
-/* Behind a dot. */
-static struct cel_node *parse_select(struct parser *p, struct cel_node *target, size_t at)
-{
-	cleanup_free char *name = NULL;
-	struct cel_node *n;
-
-	if (is_op(p, "?"))
-		return unsupported(p, p->lex.at, "optional selection");
-	if (p->lex.token != CEL_T_IDENT)
-		return fail(p, p->lex.at, "Syntax error: expected a name behind '.'");
-	name = xstrdup(strbuf_str(&p->lex.text));
-	if (cel_lex_next(&p->lex) < 0)
-		return NULL;
-	if (is_op(p, "("))
-		return parse_call(p, name, at, target);
-	n = with(node(p, CEL_SELECT, at), target);
+	if (!accept(p, "'"))
+		return fail(p, "expected a text in single quotes");
+	len = strcspn(p->p, "'\\\n");
+	if (p->p[len] != '\'')
+		return fail(p, "the text does not end, or has an escape");
+	n = add(p, TEXT, SCHEMA_TYPE_STRING, NULL, NULL);
 	if (n)
-		n->name = unescape_name(name);
+		n->text = xstrndup(p->p, len);
+	p->p += len + 1;
 	return n;
 }
 
-static struct cel_node *parse_name(struct parser *p)
+static struct node *parse_number(struct parser *p)
 {
-	size_t at = p->lex.at;
-	cleanup_free char *name = xstrdup(strbuf_str(&p->lex.text)), *what = NULL;
-	struct cel_node *n = NULL;
+	cleanup_free char *digits = word(p);
+	uint64_t number;
+	struct node *n;
 
-	if (cel_lex_next(&p->lex) < 0)
+	if (str_to_u64(digits, INT64_MAX, &number) < 0 || *p->p == '.')
+		return fail(p, "not a whole number");
+	n = add(p, NUMBER, SCHEMA_TYPE_INTEGER, NULL, NULL);
+	if (n)
+		n->number = (int64_t)number;
+	return n;
+}
+
+/* What schema says of a value, as far as a rule can use it. */
+static struct node *of_schema(
+	struct parser *p, enum kind kind, struct node *a, const struct schema_node *schema)
+{
+	bool plain = (schema->type == SCHEMA_TYPE_STRING || schema->type == SCHEMA_TYPE_INTEGER ||
+			     schema->type == SCHEMA_TYPE_ARRAY) &&
+		     !schema->int_or_string && !schema->nullable;
+	struct node *n = add(p, kind, plain ? schema->type : SCHEMA_TYPE_NONE, a, NULL);
+
+	if (n)
+		n->schema = schema;
+	return n;
+}
+
+static struct node *parse_matches(struct parser *p, struct node *of)
+{
+	struct node *pattern = expect(p, ")", parse_text(p)), *n;
+	struct err why = ERR_INIT;
+
+	if (!pattern)
 		return NULL;
-	if (is_op(p, "("))
-		return parse_call(p, name, at, NULL);
+	if (of->type != SCHEMA_TYPE_STRING)
+		return fail(p, "matches() needs a text");
+	n = add(p, MATCHES, SCHEMA_TYPE_BOOLEAN, of, NULL);
+	if (n && !(n->regex = schema_regex_new(pattern->text, strlen(pattern->text), &why)))
+		return fail(p, "%s", why.text);
+	return n;
+}
+
+/* What follows self or oldSelf. */
+static struct node *parse_path(struct parser *p, struct node *n)
+{
+	while (n && accept(p, ".")) {
+		cleanup_free char *name = word(p);
+		const struct schema_node *member;
+
+		if (accept(p, "("))
+			return str_eq(name, "matches") ? parse_matches(p, n)
+						       : fail(p, "%s() is not supported", name);
+		member = schema_node_prop(n->schema, name);
+		if (!member)
+			return fail(p, "undefined field '%s'", name);
+		n = of_schema(p, SELECT, n, member);
+		if (n)
+			n->text = steal_ptr(&name);
+	}
+	return n;
+}
+
+/* self and what is read of it, has(), size(). */
+static struct node *parse_name(struct parser *p)
+{
+	cleanup_free char *name = word(p);
+	struct node *n;
+
 	if (str_eq(name, "self"))
-		return node(p, CEL_SELF, at);
+		return parse_path(p, of_schema(p, SELF, NULL, p->type));
 	if (str_eq(name, "oldSelf")) {
 		p->c->uses_old = true;
-		return node(p, CEL_OLD, at);
+		return parse_path(p, of_schema(p, OLD, NULL, p->type));
 	}
-	if (str_eq(name, "true") || str_eq(name, "false")) {
-		n = node(p, CEL_LITERAL, at);
-		n->literal = json_object_new_boolean(str_eq(name, "true"));
-		return n;
-	}
-	if (str_eq(name, "null"))
-		return node(p, CEL_LITERAL, at);
-	what = xasprintf("undeclared reference to '%s' (in container '')", name);
-	return fail(p, at, what);
+	if (!accept(p, "("))
+		return fail(p, "'%s' is not supported", name);
+	if (!str_eq(name, "has") && !str_eq(name, "size"))
+		return fail(p, "%s() is not supported", name);
+	n = expect(p, ")", parse_logic(p, true));
+	if (!n)
+		return NULL;
+	if (str_eq(name, "has"))
+		return n->kind == SELECT ? add(p, HAS, SCHEMA_TYPE_BOOLEAN, n, NULL)
+					 : fail(p, "has() needs a field");
+	return n->type == SCHEMA_TYPE_ARRAY ? add(p, SIZE, SCHEMA_TYPE_INTEGER, n, NULL)
+					    : fail(p, "size() needs a list");
 }
 
-static struct cel_node *parse_number(struct parser *p, bool negative)
+static struct node *condition(struct parser *p, struct node *n)
 {
-	struct cel_node *n = node(p, CEL_LITERAL, p->lex.at);
-
-	if (p->lex.token == CEL_T_INT) {
-		uint64_t u = json_object_get_uint64(p->lex.number);
-
-		if (u > INT64_MAX && !negative)
-			return fail(p, p->lex.at, "invalid int literal");
-		n->literal = json_object_new_int64(!negative       ? (int64_t)u
-						   : u > INT64_MAX ? INT64_MIN
-								   : -(int64_t)u);
-	} else {
-		double d = json_object_get_double(p->lex.number);
-
-		n->literal = json_object_new_double(negative ? -d : d);
-	}
-	return cel_lex_next(&p->lex) < 0 ? NULL : n;
+	return !n || n->type == SCHEMA_TYPE_BOOLEAN ? n : fail(p, "expected a condition");
 }
 
-static struct cel_node *parse_primary(struct parser *p)
+static struct node *parse_unary(struct parser *p)
 {
-	struct cel_node *n;
-	size_t at = p->lex.at;
+	struct node *n;
 
-	switch (p->lex.token) {
-	case CEL_T_END:
-		return fail(p, p->lex.at, "Syntax error: unexpected end of the rule");
-	case CEL_T_IDENT:
-		return parse_name(p);
-	case CEL_T_INT:
-	case CEL_T_DOUBLE:
-		return parse_number(p, false);
-	case CEL_T_STRING:
-		n = node(p, CEL_LITERAL, at);
-		n->literal =
-			json_object_new_string_len(strbuf_str(&p->lex.text), (int)p->lex.text.len);
-		return cel_lex_next(&p->lex) < 0 ? NULL : n;
-	case CEL_T_OP:
-		break;
-	}
-	if (is_op(p, "(")) {
-		n = cel_lex_next(&p->lex) < 0 ? NULL : parse_expr(p);
-		return n && expect(p, ")") == 0 ? n : NULL;
-	}
-	if (is_op(p, "["))
-		return cel_lex_next(&p->lex) < 0 ? NULL : parse_args(p, node(p, CEL_LIST, at), "]");
-	if (is_op(p, "{"))
-		return unsupported(p, at, "a map");
-	return fail(p, at, "Syntax error: unexpected token");
-}
-
-static struct cel_node *parse_member(struct parser *p)
-{
-	struct cel_node *n = parse_primary(p);
-	unsigned links = 0;
-
-	while (n && (is_op(p, ".") || is_op(p, "["))) {
-		size_t at = p->lex.at;
-		bool select = is_op(p, ".");
-
-		if (++links > DEPTH_MAX)
-			return fail(p, at, "the rule nests too deeply");
-		if (cel_lex_next(&p->lex) < 0)
-			return NULL;
-		if (select) {
-			n = parse_select(p, n, at);
-			continue;
-		}
-		n = binary(p, CEL_INDEX, at, n, parse_expr(p));
-		if (n && expect(p, "]") < 0)
-			return NULL;
-	}
-	if (n && is_op(p, "{"))
-		return unsupported(p, p->lex.at, "a message");
-	return n;
-}
-
-static struct cel_node *parse_unary(struct parser *p)
-{
-	size_t at = p->lex.at;
-	struct cel_node *n;
-
-	if (++p->depth > DEPTH_MAX)
-		return fail(p, at, "the rule nests too deeply");
-	if (is_op(p, "!")) {
-		n = cel_lex_next(&p->lex) < 0 ? NULL : with(node(p, CEL_NOT, at), parse_unary(p));
-	} else if (is_op(p, "-")) {
-		if (cel_lex_next(&p->lex) < 0)
-			return NULL;
-		n = p->lex.token == CEL_T_INT || p->lex.token == CEL_T_DOUBLE
-			    ? parse_number(p, true)
-			    : with(node(p, CEL_NEGATE, at), parse_unary(p));
-	} else
-		n = parse_member(p);
+	if (p->depth >= NODES_MAX)
+		return fail(p, "the rule nests too deeply");
+	p->depth++;
+	if (accept(p, "!")) {
+		n = condition(p, parse_unary(p));
+		n = n ? add(p, NOT, SCHEMA_TYPE_BOOLEAN, n, NULL) : NULL;
+	} else if (accept(p, "("))
+		n = expect(p, ")", parse_logic(p, true));
+	else if (*p->p == '\'')
+		n = parse_text(p);
+	else
+		n = isdigit((unsigned char)*p->p) ? parse_number(p) : parse_name(p);
 	p->depth--;
 	return n;
 }
 
-static struct cel_node *parse_relation(struct parser *p)
+static struct node *parse_compare(struct parser *p)
 {
-	static const struct {
-		const char *op;
-		enum cel_kind kind;
-	} ops[] = {{"==", CEL_EQ}, {"!=", CEL_NE}, {"<", CEL_LT}, {"<=", CEL_LE}, {">", CEL_GT},
-		{">=", CEL_GE}};
-	struct cel_node *n = parse_unary(p);
-	unsigned links = 0;
+	struct node *a = parse_unary(p), *b;
+	enum kind kind;
 
-	while (n) {
-		enum cel_kind kind = CEL_LITERAL;
-		size_t at = p->lex.at;
-
-		if (p->lex.token == CEL_T_OP && p->lex.op[0] && strchr("+-*/%", p->lex.op[0]))
-			return unsupported(p, at, "arithmetic");
-		for (size_t i = 0; i < ARRAY_LEN(ops); i++)
-			if (is_op(p, ops[i].op))
-				kind = ops[i].kind;
-		if (is_word(p, "in"))
-			kind = CEL_IN;
-		if (kind == CEL_LITERAL)
-			return n;
-		if (++links > DEPTH_MAX)
-			return fail(p, at, "the rule nests too deeply");
-		n = cel_lex_next(&p->lex) < 0 ? NULL : binary(p, kind, at, n, parse_unary(p));
-	}
-	return NULL;
+	if (!a)
+		return NULL;
+	if (accept(p, "=="))
+		kind = EQ;
+	else if (accept(p, "!="))
+		kind = NE;
+	else if (accept(p, "<="))
+		kind = LE;
+	else
+		return a;
+	b = parse_unary(p);
+	if (!b)
+		return NULL;
+	if (a->type != b->type || a->type == SCHEMA_TYPE_NONE || a->type == SCHEMA_TYPE_ARRAY ||
+		(a->type == SCHEMA_TYPE_BOOLEAN && kind == LE))
+		return fail(p, "values of these types cannot be compared");
+	return add(p, kind, SCHEMA_TYPE_BOOLEAN, a, b);
 }
 
-static struct cel_node *parse_logic(struct parser *p, bool either)
+/* && binds more than ||. */
+static struct node *parse_logic(struct parser *p, bool either)
 {
-	struct cel_node *n = either ? parse_logic(p, false) : parse_relation(p);
-	unsigned links = 0;
+	struct node *n = either ? parse_logic(p, false) : parse_compare(p), *b;
 
-	while (n && is_op(p, either ? "||" : "&&")) {
-		size_t at = p->lex.at;
-
-		if (++links > DEPTH_MAX)
-			return fail(p, at, "the rule has too many conditions");
-		if (cel_lex_next(&p->lex) < 0)
+	while (n && accept(p, either ? "||" : "&&")) {
+		if (!condition(p, n))
 			return NULL;
-		n = binary(p, either ? CEL_OR : CEL_AND, at, n,
-			either ? parse_logic(p, false) : parse_relation(p));
+		b = condition(p, either ? parse_logic(p, false) : parse_compare(p));
+		n = b ? add(p, either ? OR : AND, SCHEMA_TYPE_BOOLEAN, n, b) : NULL;
 	}
 	return n;
-}
-
-static struct cel_node *parse_expr(struct parser *p)
-{
-	struct cel_node *n, *yes, *no;
-	size_t at;
-
-	if (++p->depth > DEPTH_MAX)
-		return fail(p, p->lex.at, "the rule nests too deeply");
-	n = parse_logic(p, true);
-	at = p->lex.at;
-	if (n && is_op(p, "?")) {
-		yes = cel_lex_next(&p->lex) < 0 ? NULL : parse_logic(p, true);
-		no = yes && expect(p, ":") == 0 ? parse_expr(p) : NULL;
-		n = with(with(with(node(p, CEL_COND, at), n), yes), no);
-	}
-	p->depth--;
-	return n;
-}
-
-/* ---- rules */
-
-/* Patterns that stand in the rule are compiled with it. */
-static int compile_patterns(struct schema_cel *c, const char *rule, struct err *err)
-{
-	for (struct cel_node *n = c->nodes; n; n = n->next) {
-		struct err why = ERR_INIT;
-		struct json_object *o;
-
-		if (n->kind != CEL_MATCHES || n->n_args != 2 || n->arg[1]->kind != CEL_LITERAL)
-			continue;
-		o = n->arg[1]->literal;
-		if (!json_object_is_type(o, json_type_string))
-			return cel_fault(
-				rule, n->at, err, "found no matching overload for 'matches'");
-		n->regex = schema_regex_new(
-			json_object_get_string(o), (size_t)json_object_get_string_len(o), &why);
-		if (!n->regex)
-			return cel_fault(rule, n->at, err, why.text);
-	}
-	return 0;
 }
 
 struct schema_cel *schema_cel_new(const char *rule, const struct schema_node *type, struct err *err)
 {
 	struct schema_cel *c = xcalloc(1, sizeof(*c));
-	struct parser p = {.lex = {.rule = rule, .p = rule, .err = err, .text = STRBUF_INIT},
-		.c = c,
-		.err = err};
+	struct parser p = {.c = c, .type = type, .rule = rule, .p = rule, .err = err};
 
-	c->type = type;
-	if (strlen(rule) > SCHEMA_CEL_RULE_MAX)
-		cel_fault(rule, 0, err, "the rule is too long");
-	else if (cel_lex_next(&p.lex) == 0)
-		c->root = parse_expr(&p);
-	if (c->root && p.lex.token != CEL_T_END)
-		cel_fault(rule, p.lex.at, err, "Syntax error: unexpected token");
-	strbuf_fini(&p.lex.text);
-	json_object_put(p.lex.number);
-	if (!err_is_set(err) && compile_patterns(c, rule, err) == 0 && cel_check(c, rule, err) == 0)
+	if (strlen(rule) > RULE_MAX)
+		fail(&p, "the rule is too long");
+	else
+		c->root = condition(&p, parse_logic(&p, true));
+	accept(&p, "");
+	if (c->root && *p.p)
+		fail(&p, "not supported: '%.20s'", p.p);
+	if (!err_is_set(err))
 		return c;
 	schema_cel_free(c);
 	return NULL;
@@ -438,11 +311,9 @@ void schema_cel_free(struct schema_cel *c)
 {
 	if (!c)
 		return;
-	for (struct cel_node *n = c->nodes, *after; n; n = after) {
+	for (struct node *n = c->nodes, *after; n; n = after) {
 		after = n->next;
-		free(n->arg);
-		free(n->name);
-		json_object_put(n->literal);
+		free(n->text);
 		schema_regex_free(n->regex);
 		free(n);
 	}
@@ -452,4 +323,162 @@ void schema_cel_free(struct schema_cel *c)
 bool schema_cel_uses_old(const struct schema_cel *c)
 {
 	return c->uses_old;
+}
+
+/* ---- running it */
+
+struct value {
+	bool failed;
+	int64_t number;   /* of a number and of a condition */
+	const char *text; /* borrowed from the object or the rule; NULL: a number */
+	size_t len;
+};
+
+struct run {
+	struct json_object *self, *old;
+	struct err *err; /* of the value that failed last */
+};
+
+static struct value eval(struct run *r, const struct node *n);
+
+static struct value number(int64_t n)
+{
+	return (struct value){.number = n};
+}
+
+static struct value failed(struct run *r, const char *what, const char *name)
+{
+	err_clear(r->err);
+	err_set(r->err, ERR_INVALID, "%s%s", what, name);
+	return (struct value){.failed = true};
+}
+
+/* The object that a SELECT reads from; NULL with err. */
+static struct json_object *read_path(struct run *r, const struct node *n)
+{
+	struct json_object *o, *v = NULL;
+
+	if (n->kind != SELECT)
+		return n->kind == SELF ? r->self : r->old;
+	o = read_path(r, n->a);
+	if (err_is_set(r->err))
+		return NULL;
+	if (!json_object_is_type(o, json_type_object))
+		failed(r, "no such overload", "");
+	else if (!json_object_object_get_ex(o, n->text, &v))
+		failed(r, "no such key: ", n->text);
+	return v;
+}
+
+static struct value eval_path(struct run *r, const struct node *n)
+{
+	struct json_object *o;
+
+	err_clear(r->err);
+	o = read_path(r, n);
+	if (err_is_set(r->err))
+		return (struct value){.failed = true};
+	if (n->type == SCHEMA_TYPE_STRING && json_object_is_type(o, json_type_string))
+		return (struct value){.text = json_object_get_string(o),
+			.len = (size_t)json_object_get_string_len(o)};
+	if (n->type == SCHEMA_TYPE_INTEGER && json_object_is_type(o, json_type_int))
+		return number(json_object_get_int64(o));
+	if (n->type == SCHEMA_TYPE_INTEGER && json_object_is_type(o, json_type_double))
+		return failed(r, "invalid data, expected int, got float64", "");
+	if (n->type == SCHEMA_TYPE_ARRAY && json_object_is_type(o, json_type_array))
+		return number((int64_t)json_object_array_length(o));
+	return failed(r, "no such overload", "");
+}
+
+static struct value eval_has(struct run *r, const struct node *n)
+{
+	struct json_object *o;
+
+	err_clear(r->err);
+	o = read_path(r, n->a);
+	if (err_is_set(r->err))
+		return (struct value){.failed = true};
+	if (!json_object_is_type(o, json_type_object))
+		return failed(r, "no such overload", "");
+	return number(json_object_object_get_ex(o, n->text, NULL));
+}
+
+static struct value eval_compare(struct run *r, const struct node *n)
+{
+	struct value a = eval(r, n->a), b = a.failed ? a : eval(r, n->b);
+	int order;
+
+	if (b.failed)
+		return b;
+	if (a.text) {
+		order = memcmp(a.text, b.text, a.len < b.len ? a.len : b.len);
+		order = order ? order : a.len < b.len ? -1 : a.len > b.len;
+	} else
+		order = a.number < b.number ? -1 : a.number > b.number;
+	return number(n->kind == EQ ? order == 0 : n->kind == NE ? order != 0 : order <= 0);
+}
+
+/* One side that decides makes an error of the other one irrelevant. */
+static struct value eval_logic(struct run *r, const struct node *n)
+{
+	bool decides = n->kind == OR;
+	struct value a = eval(r, n->a), b;
+	struct err first = *r->err;
+
+	if (!a.failed && a.number == decides)
+		return a;
+	b = eval(r, n->b);
+	if ((!b.failed && b.number == decides) || !a.failed)
+		return b;
+	*r->err = first;
+	return a;
+}
+
+static struct value eval(struct run *r, const struct node *n)
+{
+	struct value v;
+
+	switch (n->kind) {
+	case SELF:
+	case OLD:
+	case SELECT:
+		return eval_path(r, n);
+	case TEXT:
+		return (struct value){.text = n->text, .len = strlen(n->text)};
+	case NUMBER:
+		return number(n->number);
+	case HAS:
+		return eval_has(r, n->a);
+	case SIZE:
+		return eval_path(r, n->a);
+	case MATCHES:
+		v = eval(r, n->a);
+		return v.failed ? v : number(schema_regex_match(n->regex, v.text, v.len));
+	case NOT:
+		v = eval(r, n->a);
+		v.number = !v.number;
+		return v;
+	case EQ:
+	case NE:
+	case LE:
+		return eval_compare(r, n);
+	case AND:
+	case OR:
+		break;
+	}
+	return eval_logic(r, n);
+}
+
+enum schema_cel_result schema_cel_eval(const struct schema_cel *c, struct json_object *self,
+	struct json_object *old, struct err *err)
+{
+	struct err scratch = ERR_INIT;
+	struct run r = {self, old, &scratch};
+	struct value v = eval(&r, c->root);
+
+	if (v.failed) {
+		*err = scratch;
+		return SCHEMA_CEL_ERROR;
+	}
+	return v.number ? SCHEMA_CEL_TRUE : SCHEMA_CEL_FALSE;
 }

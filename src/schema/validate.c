@@ -15,8 +15,6 @@ struct rules {
 	struct schema_causes *causes;
 	struct schema_texts *warnings;
 	struct strbuf path;
-	uint64_t budget;
-	bool stop;
 };
 
 static const char *rule_text(const struct schema_rule *r)
@@ -49,13 +47,13 @@ static void rule_failed(struct rules *w, const struct schema_node *s, const stru
 static void run_rules(struct rules *w, const struct schema_node *s, struct json_object *v,
 	struct json_object *old, struct schema_then *t)
 {
-	for (size_t i = 0; i < s->n_rules && !w->stop; i++) {
+	for (size_t i = 0; i < s->n_rules; i++) {
 		const struct schema_rule *r = &s->rule[i];
 		struct err err = ERR_INIT;
 
 		if (schema_cel_uses_old(r->cel) && !old)
 			continue;
-		switch (schema_cel_eval(r->cel, v, old, &w->budget, &err)) {
+		switch (schema_cel_eval(r->cel, v, old, &err)) {
 		case SCHEMA_CEL_TRUE:
 			break;
 		case SCHEMA_CEL_FALSE:
@@ -70,13 +68,6 @@ static void run_rules(struct rules *w, const struct schema_node *s, struct json_
 					: "%s evaluating rule: %s",
 				err.text, rule_text(r));
 			break;
-		case SCHEMA_CEL_BUDGET_GONE:
-			schema_cause_add_text(w->causes, SCHEMA_INVALID, strbuf_str(&w->path),
-				schema_type_name(s->type),
-				"validation failed due to running out of cost budget, no further "
-				"validation rules will be run");
-			w->stop = true;
-			break;
 		}
 	}
 }
@@ -84,7 +75,7 @@ static void run_rules(struct rules *w, const struct schema_node *s, struct json_
 static void walk_rules(struct rules *w, const struct schema_node *s, struct json_object *v,
 	struct json_object *old, struct schema_then *t)
 {
-	if (!v || !s->has_rules || w->stop)
+	if (!v || !s->has_rules)
 		return;
 	run_rules(w, s, v, old, t);
 	if (json_object_is_type(v, json_type_object)) {
@@ -120,10 +111,7 @@ static void walk_rules(struct rules *w, const struct schema_node *s, struct json
 void schema_check_rules(const struct schema_node *s, struct json_object *o, struct json_object *old,
 	struct schema_then *t, struct schema_causes *causes, struct schema_texts *warnings)
 {
-	struct rules w = {.causes = causes,
-		.warnings = warnings,
-		.path = STRBUF_INIT,
-		.budget = SCHEMA_CEL_BUDGET};
+	struct rules w = {.causes = causes, .warnings = warnings, .path = STRBUF_INIT};
 
 	walk_rules(&w, s, o, old, t);
 	strbuf_fini(&w.path);

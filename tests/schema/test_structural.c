@@ -216,26 +216,26 @@ static const struct {
 		"{kind: ''}",
 		"v.apiVersion: Required value\nv.kind: Invalid value: \"\": must not be empty"},
 	/* Rules. */
-	{"{type: string, x-kubernetes-validations: [{rule: 'self == \"a\"', message: must be a}]}",
+	{"{type: string, x-kubernetes-validations: [{rule: \"self == 'a'\", message: must be a}]}",
 		"b", "v: Invalid value: \"string\": must be a"},
-	{"{type: string, x-kubernetes-validations: [{rule: self == \"a\"}]}", "b",
-		"v: Invalid value: \"string\": failed rule: self == \"a\""},
-	{"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: self.a == "
-	 "\"x\"}]}",
+	{"{type: string, x-kubernetes-validations: [{rule: \"self == 'a'\"}]}", "b",
+		"v: Invalid value: \"string\": failed rule: self == 'a'"},
+	{"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: \"self.a "
+	 "== 'x'\"}]}",
 		"{}",
-		"v: Invalid value: \"object\": no such key: a evaluating rule: self.a == \"x\""},
+		"v: Invalid value: \"object\": no such key: a evaluating rule: self.a == 'x'"},
 	{"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: has(self.a), "
 	 "fieldPath: .a, reason: FieldValueRequired, message: a it is}]}",
 		"{}", "v.a: Required value: a it is"},
-	{"{type: string, x-kubernetes-validations: [{rule: 'false', reason: FieldValueForbidden, "
+	{"{type: string, x-kubernetes-validations: [{rule: self != self, reason: FieldValueForbidden, "
 	 "message: no}]}",
 		"x", "v: Forbidden: no"},
 	{"{type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: no}]}", "x",
 		""},
 	{"{type: object, additionalProperties: {type: string, x-kubernetes-validations: [{rule: "
-	 "'false', message: no}]}}",
+	 "self != self, message: no}]}}",
 		"{k: x}", "v[k]: Invalid value: \"string\": no"},
-	{"{type: string, maxLength: 1, x-kubernetes-validations: [{rule: 'false', message: no}]}",
+	{"{type: string, maxLength: 1, x-kubernetes-validations: [{rule: self != self, message: no}]}",
 		"xy",
 		"v: Too long: may not be more than 1 byte\n<nil>: Invalid value: null: some validation "
 		"rules were not checked because the object was invalid; correct the existing errors to "
@@ -325,10 +325,10 @@ static const struct {
 		"{b: x}", "{b: x}", "", ""},
 	{"{type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}",
 		"{b: x}", "{b: y}", "v.a: Required value", ""},
-	{"{type: string, x-kubernetes-validations: [{rule: 'false', message: never}]}", "a", "a",
-		"", "v: Invalid value: \"string\": never"},
-	{"{type: string, x-kubernetes-validations: [{rule: 'false', message: never}]}", "a", "b",
-		"v: Invalid value: \"string\": never", ""},
+	{"{type: string, x-kubernetes-validations: [{rule: self != self, message: never}]}", "a",
+		"a", "", "v: Invalid value: \"string\": never"},
+	{"{type: string, x-kubernetes-validations: [{rule: self != self, message: never}]}", "a",
+		"b", "v: Invalid value: \"string\": never", ""},
 	{"{type: array, items: {type: string}, x-kubernetes-list-type: set}", "[a, a]", "[a, a, a]",
 		"", ""},
 	{"{type: array, items: {type: object, required: [n], properties: {n: {type: string}, v: {type: "
@@ -416,13 +416,13 @@ static const struct {
 		"s.properties[a].maxLength", "has the wrong type for a schema"},
 	{"{type: object, x-kubernetes-validations: [{rule: 'self.all(x, x)'}]}",
 		"s.x-kubernetes-validations[0].rule", "all"},
-	{"{type: object, x-kubernetes-validations: [{rule: 'true', messageExpression: \"'x'\"}]}",
+	{"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: has(self.a), messageExpression: \"'x'\"}]}",
 		"s.x-kubernetes-validations[0].messageExpression", "not supported"},
 	{"{type: object, x-kubernetes-validations: [{rule: ''}]}",
 		"s.x-kubernetes-validations[0].rule", ""},
-	{"{type: object, x-kubernetes-validations: [{rule: 'true', reason: Whatever}]}",
+	{"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: has(self.a), reason: Whatever}]}",
 		"s.x-kubernetes-validations[0].reason", "unknown reason"},
-	{"{type: object, x-kubernetes-validations: [{rule: 'true', fieldPath: .nope}]}",
+	{"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: has(self.a), fieldPath: .nope}]}",
 		"s.x-kubernetes-validations[0].fieldPath", "must name a property"},
 };
 

@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small part of the Common Expression Language, for x-kubernetes-validations: literals (string,
- * int, uint, double, bool, null, list), self, oldSelf, member and index selection, has(), size()
- * and matches() in both forms, ==, !=, <, <=, >, >=, in, !, - of a number, &&, ||, ?:. Everything
- * else of the language is refused when the rule is compiled.
+ * x-kubernetes-validations: the part of the Common Expression Language that the rules of crd/ use:
+ * self, oldSelf, .field, has(), size() of a list, TEXT.matches('...'), ==, !=, <=, !, &&, ||,
+ * parentheses, texts in single quotes, numbers. Compiling refuses everything else, so a rule of
+ * crd/ that uses more fails the tests of the schema.
  *
- * A rule is immutable once made. Its evaluation reads the values, allocates little and is bounded:
- * depth by the parser, steps by a budget.
+ * A rule is immutable once made. Running it reads the values, allocates nothing but texts of errors
+ * and takes no longer than the rule and the texts in it are.
  */
 #ifndef TEC_SCHEMA_CEL_H
 #define TEC_SCHEMA_CEL_H
 
 #include <json-c/json.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "tec/base/err.h"
-
-#define SCHEMA_CEL_RULE_MAX 16384    /* bytes of a rule */
-#define SCHEMA_CEL_BUDGET   10000000 /* steps of all rules on one object */
 
 struct schema_node; /* a compiled schema; schema/structural.h */
 struct schema_cel;
 
 /*
- * type: the schema of self, for "undefined field" and for how lists compare; NULL: not known.
- * Borrowed, outlives the rule. ERR_INVALID: outside the subset or wrong; the text says what and at
- * which column.
+ * type: the schema of self; borrowed, outlives the rule. ERR_INVALID: outside of the subset, an
+ * unknown field or types that do not fit; the text says what, and at which byte.
  */
 struct schema_cel *schema_cel_new(
 	const char *rule, const struct schema_node *type, struct err *err) MUST_CHECK;
@@ -37,10 +32,9 @@ enum schema_cel_result {
 	SCHEMA_CEL_FALSE,
 	SCHEMA_CEL_TRUE,
 	SCHEMA_CEL_ERROR, /* err: "no such key: x" */
-	SCHEMA_CEL_BUDGET_GONE,
 };
 /* old: NULL without oldSelf. err is set with SCHEMA_CEL_ERROR only. */
 enum schema_cel_result schema_cel_eval(const struct schema_cel *c, struct json_object *self,
-	struct json_object *old, uint64_t *budget, struct err *err);
+	struct json_object *old, struct err *err);
 
 #endif
