@@ -36,58 +36,57 @@ static bool split(const char *address, char **host, const char **port)
 	return true;
 }
 
-/* The caller frees. */
-static char *make_url(struct tool *t, struct json_object *cluster, bool tls, struct err *err)
+/* Where --address, publicRegisterAddr, or else what is known of the other listener says. The caller
+ * frees. */
+static char *make_url(struct tool *t, const struct model_cluster *c, struct err *err)
 {
-	const char *given = conf_str(t->conf, "address"), *port,
-		   *known = json_get_str(cluster, "spec/publicAttestationKeyRegisterAddr");
+	const char *given = conf_str(t->conf, "address"), *port, *what, *from;
 	cleanup_free char *host = NULL;
-	char *url;
+	bool own = given || c->public_register_addr;
 
-	if (!given && !known) {
+	what = given ? "option --address:"
+	       : own ? "publicRegisterAddr"
+		     : "publicAttestationKeyRegisterAddr";
+	from = given ? given : own ? c->public_register_addr : c->public_ak_addr;
+	if (!from) {
 		err_set(err, ERR_NOT_FOUND,
-			"the TrustedExecutionCluster has no publicAttestationKeyRegisterAddr, from which the address follows; next step: --address HOST[:PORT] of the operator's listener for registration");
+			"the TrustedExecutionCluster has neither publicRegisterAddr nor publicAttestationKeyRegisterAddr; next step: set publicRegisterAddr, or --address HOST[:PORT] of the operator's listener for registration");
 		return NULL;
 	}
-	if (!split(given ? given : known, &host, &port)) {
-		err_set(err, ERR_INVALID, "%s %s is not HOST[:PORT]",
-			given ? "option --address:" : "publicAttestationKeyRegisterAddr",
-			log_esc(given ? given : known));
+	if (!split(from, &host, &port)) {
+		err_set(err, ERR_INVALID, "%s %s is not HOST[:PORT]", what, log_esc(from));
 		return NULL;
 	}
-	if (given && port)
-		url = xasprintf("%s://%s:%s" PATH, tls ? "https" : "http", host, port);
-	else
-		url = xasprintf("%s://%s:%lld" PATH, tls ? "https" : "http", host,
-			(long long)json_get_int(cluster, "spec/registerServerPort", 8000));
-	return url;
+	if (own && port)
+		return xasprintf(
+			"%s://%s:%s" PATH, c->register_secret ? "https" : "http", host, port);
+	return xasprintf(
+		"%s://%s:%d" PATH, c->register_secret ? "https" : "http", host, c->register_port);
 }
 
-static void warn(struct json_object *cluster)
+static void warn(const struct model_cluster *c)
 {
-	const char *mode = json_get_str(cluster, "spec/registration/mode");
-
-	if (str_eq(mode, "Manual"))
+	if (c->reg_mode == MODEL_REG_MANUAL)
 		fputs("tecctl: nodes will be refused: spec.registration.mode is Manual, so an administrator has to make each Machine\n",
 			stderr);
-	else if (str_eq(mode, "Token"))
+	else if (c->reg_mode == MODEL_REG_TOKEN)
 		fputs("tecctl: nodes will be refused without a token: add ignition.config.merge[0].httpHeaders with Authorization: Bearer and one made with spec.registration.tokenSecret\n",
 			stderr);
 }
 
 /* What nodes are told to trust. Where spec lists certificates, no other. */
-static int read_ca(struct tool *t, struct json_object *cluster, const char *secret,
-	struct strbuf *out, struct err *err)
+static int read_ca(
+	struct tool *t, const struct model_cluster *c, struct strbuf *out, struct err *err)
 {
-	cleanup_kobj const struct kobj *c = model_cluster_extract(cluster, err);
+	const char *secret = c->register_secret;
 	cleanup_strbuf struct strbuf pem = STRBUF_INIT, sha256 = STRBUF_INIT;
 	const char *unlisted;
 
-	if (!c || tool_secret_member(t, secret, "ca.crt", &pem, err) < 0)
+	if (tool_secret_member(t, secret, "ca.crt", &pem, err) < 0)
 		return -1;
 	if (pki_cert_read_bundle(strbuf_str(&pem), pem.len, out, &sha256, err) < 0)
 		return err_wrap(err, "ca.crt of Secret %.63s", secret);
-	unlisted = model_cluster_unlisted_ca(model_cluster(c)->ca_sha256, strbuf_str(&sha256));
+	unlisted = model_cluster_unlisted_ca(c->ca_sha256, strbuf_str(&sha256));
 	if (unlisted)
 		return err_set(err, ERR_INVALID,
 			"ca.crt of Secret %.63s has a certificate that spec.tls.caSHA256 does not list: SHA-256 %.64s; next step: "
@@ -102,8 +101,9 @@ int tool_ignition(struct tool *t, struct err *err)
 	cleanup_strbuf struct strbuf ca = STRBUF_INIT, out = STRBUF_INIT;
 	cleanup_json struct json_object *config = NULL;
 	cleanup_free char *url = NULL;
+	cleanup_kobj const struct kobj *o = NULL;
 	struct json_object *cluster;
-	const char *secret;
+	const struct model_cluster *c;
 
 	if (tool_load(t, 1u << SHOW_CLUSTER, &w, err) < 0)
 		return -1;
@@ -112,18 +112,21 @@ int tool_ignition(struct tool *t, struct err *err)
 		return err_set(err, ERR_NOT_FOUND,
 			"no TrustedExecutionCluster in namespace %.63s; next step: make one, or -n NAMESPACE",
 			t->ns);
-	secret = json_get_str(cluster, "spec/registerServerSecret");
-	url = make_url(t, cluster, secret != NULL, err);
+	o = model_cluster_extract(cluster, err);
+	if (!o)
+		return err_wrap(err, "TrustedExecutionCluster");
+	c = model_cluster(o);
+	url = make_url(t, c, err);
 	if (!url)
 		return -1;
-	warn(cluster);
+	warn(c);
 	if (conf_bool(t->conf, "url")) {
 		tool_say(stdout, "%s", url);
 		return 0;
 	}
-	if (secret && read_ca(t, cluster, secret, &ca, err) < 0)
+	if (c->register_secret && read_ca(t, c, &ca, err) < 0)
 		return -1;
-	config = render_ignition_first(url, secret ? strbuf_str(&ca) : NULL);
+	config = render_ignition_first(url, c->register_secret ? strbuf_str(&ca) : NULL);
 	if (t->output == TOOL_YAML)
 		show_yaml(&out, config);
 	else

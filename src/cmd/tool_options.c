@@ -44,7 +44,7 @@ static const struct conf_option table[] = {
 	{"arch", CONF_STRING, "ARCH", .help = "Of an image for several architectures."},
 	{"timeout", CONF_STRING, "SECONDS", .help = "For all of the image. Default: 720."},
 	{"address", CONF_STRING, "HOST[:PORT]", .group = "Ignition",
-		.help = "Where nodes reach the operator's listener for registration. Default: the host of publicAttestationKeyRegisterAddr, and the port of the cluster."},
+		.help = "Where nodes reach the operator's listener for registration. Default: publicRegisterAddr of the cluster, else the host of its publicAttestationKeyRegisterAddr and its registerServerPort."},
 	{"url", CONF_BOOL, "BOOL", "false", .help = "Print only the URL."},
 	{"version", CONF_ACTION, .letter = 'V', .group = "Other options",
 		.help = "Print the version and exit."},

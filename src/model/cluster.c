@@ -255,6 +255,7 @@ static int read_texts(struct reader *r)
 {
 #define FIELD(m) offsetof(struct model_cluster, m)
 	if (read_addr(r, r->spec, "publicTrusteeAddr", FIELD(public_trustee_addr)) < 0 ||
+		read_addr(r, r->spec, "publicRegisterAddr", FIELD(public_register_addr)) < 0 ||
 		read_addr(r, r->spec, "publicAttestationKeyRegisterAddr", FIELD(public_ak_addr)) <
 			0 ||
 		read_name(r, r->spec, "trusteeSecret", FIELD(trustee_secret)) < 0 ||

@@ -42,6 +42,8 @@ def server(*addresses, **kw):
     return {"trusteeServers": [{"address": a, **kw} for a in addresses]}
 
 
+ADDRESSES = ("publicTrusteeAddr", "publicRegisterAddr", "publicAttestationKeyRegisterAddr")
+
 # (kind, spec, None = accepted or a part of the refusal)
 CREATE = [
     ("tec", {}, None),
@@ -49,16 +51,16 @@ CREATE = [
     ("tec", {"noSuchField": 1}, "unknown field"),
     # Addresses: host[:port], no scheme.
     *[("tec", {field: good}, None)
-      for field in ("publicTrusteeAddr", "publicAttestationKeyRegisterAddr")
+      for field in ADDRESSES
       for good in ("trustee", "trustee.example.org:8080", "10.0.0.1:1", "10.0.0.1:65535",
                    "[2001:db8::1]", "[::ffff:10.0.0.1]:8080", "host.example.org.", "a_b-c.d")],
     *[("tec", {field: bad}, NO_MATCH)
-      for field in ("publicTrusteeAddr", "publicAttestationKeyRegisterAddr")
+      for field in ADDRESSES
       for bad in ("", "https://trustee", "http://trustee:8080", "trustee:", "trustee:0",
                   "trustee:65536", "trustee:99999", "trustee:080", "trustee:http", "trustee/path",
                   "2001:db8::1", "[2001:db8::1", "user@trustee", "trustee host", "-trustee",
                   "trustee\n", "trustée")],
-    *[row for field in ("publicTrusteeAddr", "publicAttestationKeyRegisterAddr")
+    *[row for field in ADDRESSES
       for row in (("tec", {field: "a" * 260}, None), ("tec", {field: "a" * 261}, "Too long"))],
     # Ports.
     *[("tec", {field: p}, None) for p in (1, 65535)
@@ -178,6 +180,7 @@ UPDATE = [
                   ("tec", {field: old}, {}, AT_CREATION),
                   ("tec", {}, {field: new}, AT_CREATION),
                   ("tec", {field: old}, {field: old, "trusteeSecret": "s"}, None))],
+    *[("tec", {"publicRegisterAddr": "a:1"}, new, None) for new in ({"publicRegisterAddr": "a:2"}, {})],
     ("tec", {}, addr(), None),
     ("tec", addr(), {}, ONCE_SET),
     ("tec", addr(), {"publicTrusteeAddr": "other"}, IMMUTABLE),

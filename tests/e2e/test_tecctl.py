@@ -223,10 +223,20 @@ def served_file(directory, name, text):
 
 
 def test_ignition_for_new_nodes(served):
-    url = served.ctl.out("ignition", "--url").strip()
-    assert re.fullmatch(r"http://[\w.]+:8000/ignition", url), url
-    assert json.loads(served.ctl.out("ignition"))["ignition"]["config"]["merge"] == [{"source": url}]
-    assert served.ctl.out("ignition", "--url", "--address=[2001:db8::1]") == "http://[2001:db8::1]:8000/ignition\n"
+    def url(*args):
+        return served.ctl.out("ignition", "--url", *args).strip()
+
+    def at(address):
+        return spine.merge(served.plane, served.ns, "tec", "tec", {"spec": {"publicRegisterAddr": address}})
+
+    host = at(None)["spec"]["publicAttestationKeyRegisterAddr"].split(":")[0]
+    assert url() == f"http://{host}:8000/ignition"
+    at("nodes.example:8123")
+    assert url() == "http://nodes.example:8123/ignition"
+    assert json.loads(served.ctl.out("ignition"))["ignition"]["config"]["merge"] == [{"source": url()}]
+    at("[2001:db8::2]")
+    assert url() == "http://[2001:db8::2]:8000/ignition"
+    assert url("--address=[2001:db8::1]") == "http://[2001:db8::1]:8000/ignition"
     for bad in ("", "a/b", "a:0", "a:70000", "[::1", "a b", "::1", "a:b"):
         _, err = served.ctl.run("ignition", f"--address={bad}", code=1)
         assert "is not HOST[:PORT]" in err, bad

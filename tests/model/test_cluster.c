@@ -232,7 +232,8 @@ Test(model_cluster, most_servers_and_conditions_fit_into_the_pack)
 
 	strbuf_adds(&b,
 		"{\"metadata\":{\"name\":\"tec\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"annotations\":{\"" //
-		MODEL_EXTENDED_ANNOTATION "\":\"{}\"}},\"spec\":{\"publicTrusteeAddr\":\"a\","
+		MODEL_EXTENDED_ANNOTATION
+		"\":\"{}\"}},\"spec\":{\"publicTrusteeAddr\":\"a\",\"publicRegisterAddr\":\"a\","
 		"\"publicAttestationKeyRegisterAddr\":\"a\",\"trusteeSecret\":\"a\",\"registerServerSecret\":\"a\","
 		"\"attestationKeyRegisterSecret\":\"a\",\"registration\":{\"tokenSecret\":\"a\","
 		"\"endorsementCAConfigMap\":\"a\"},\"trusteeServers\":[");

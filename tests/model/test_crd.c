@@ -122,6 +122,7 @@ Test(model_crd, trusteeconfig_has_exactly_the_fields_the_model_reads)
 /* All that the model reads of a cluster. */
 static const char *const cluster_fields[] = {
 	"publicTrusteeAddr",
+	"publicRegisterAddr",
 	"publicAttestationKeyRegisterAddr",
 	"trusteeKbsPort",
 	"registerServerPort",

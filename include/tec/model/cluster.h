@@ -74,7 +74,8 @@ const char *model_cluster_reason(enum model_cluster_reason r);
 
 struct model_cluster {
 	struct kobj obj;
-	const char *public_trustee_addr, *public_ak_addr; /* NULL when unset */
+	/* NULL when unset */
+	const char *public_trustee_addr, *public_register_addr, *public_ak_addr;
 	const char *trustee_secret, *register_secret, *ak_secret;
 	int trustee_port, register_port, ak_port; /* defaults filled in: 8080, 8000, 8001 */
 	unsigned n_servers;
