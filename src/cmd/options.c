@@ -63,9 +63,9 @@ static const struct conf_option table[] = {
 	{"listen-api", CONF_STRING, "ADDR:PORT", "127.0.0.1:6443",
 		.help = "Where --standalone serves the Kubernetes API."},
 	{"public-address", CONF_STRING, "HOST[:PORT]",
-		.help = "With --standalone: make a TrustedExecutionCluster, if there is none, whose nodes reach this machine at HOST and its Trustee at PORT (8080)."},
-	{"plain-kbs", CONF_BOOL, "BOOL", "false",
-		.help = "With --public-address: the cluster that is made has no certificate for --listen-kbs, so nodes get their keys over plain HTTP."},
+		.help = "With --standalone: make a TrustedExecutionCluster, if there is none, whose nodes reach this machine at HOST and its Trustee at PORT (default: that of --listen-kbs)."},
+	{"plain", CONF_BOOL, "BOOL", "false",
+		.help = "With --public-address, for a lab: the cluster that is made has no TLS, so nodes register and get their disk keys over plain HTTP."},
 	{"sealing-key", CONF_STRING, "FILE",
 		.help = "Of --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, which is made."},
 	{"write-kubeconfig", CONF_STRING, "FILE",
@@ -174,11 +174,11 @@ static int read_standalone(struct options *o, struct err *err)
 {
 	const char *dir = conf_str(o->conf, "standalone");
 
-	static const char *const needs[] = {"public-address", "plain-kbs", "listen-api",
-		"sealing-key", "write-kubeconfig", "restore"};
+	static const char *const needs[] = {"public-address", "plain", "listen-api", "sealing-key",
+		"write-kubeconfig", "restore"};
 
 	o->public_address = conf_str(o->conf, "public-address");
-	o->plain_kbs = conf_bool(o->conf, "plain-kbs");
+	o->plain = conf_bool(o->conf, "plain");
 	o->sealing_key = conf_str(o->conf, "sealing-key");
 	o->write_kubeconfig = conf_str(o->conf, "write-kubeconfig");
 	o->restore = conf_str(o->conf, "restore");

@@ -33,7 +33,7 @@ struct options {
 	const char *kbs_url;
 	char *standalone; /* owned; the directory; NULL: there is a cluster */
 	const char *listen_api, *public_address;
-	bool plain_kbs;
+	bool plain;
 	const char *sealing_key, *write_kubeconfig, *restore; /* files; NULL: not given */
 	bool accept_unverified;
 	struct registries_list registry_mirrors, insecure_registries;

@@ -18,12 +18,12 @@
 #include "tec/apistore/unserved.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/render/etc.h"
 #include "tec/srv/metrics.h"
 
 #define CLUSTER_NAME "tec"
-#define KBS_PORT     "8080"
 #define CONNECTIONS  2000
 
 extern const struct render_etc_file standalone_crds[]; /* of crd/, made by build-aux/embed.sh */
@@ -38,7 +38,7 @@ struct standalone {
 	struct apistore_gc *gc;
 	struct apistore_objects *objects;
 	struct apistore_authority *authority;
-	struct standalone_tls *tls; /* for --listen-kbs; NULL: none */
+	struct standalone_tls *tls; /* for nodes; NULL: none */
 	struct apistore_apiserver *api;
 };
 
@@ -144,33 +144,56 @@ static int make_tls(struct standalone *s, struct err *err)
 	return s->tls ? 0 : -1;
 }
 
+/* HOST and the port of a listener, or PORT where the listener is off or takes any; the caller frees. */
+static char *reached_at(const char *host, const char *listen, const char *port)
+{
+	const char *colon = listen ? strrchr(listen, ':') : NULL;
+
+	return xasprintf("%s:%s", host, colon && !str_eq(colon, ":0") ? colon + 1 : port);
+}
+
+/* What nodes are told: no plain text and no Machine for who only asks, unless somebody changes it. */
+static struct json_object *first_spec(const struct standalone *s)
+{
+	const struct options *o = s->options;
+	bool has_port;
+	cleanup_free char *host = public_host(s, &has_port);
+	cleanup_free char *kbs = has_port ? xstrdup(o->public_address)
+					  : reached_at(host, o->guard.listen_kbs, "8080");
+	cleanup_free char *ignition = reached_at(host, o->listen_register, "8000");
+	cleanup_free char *ak = reached_at(host, o->listen_register_ak, "8001");
+	struct json_object *spec = json_obj(),
+			   *trustee = json_add_str(json_obj(), "deploy", "External");
+
+	json_add_str(json_add_str(spec, "publicTrusteeAddr", kbs), "publicRegisterAddr", ignition);
+	json_add_str(spec, "publicAttestationKeyRegisterAddr", ak);
+	json_add(spec, "registration", json_add_str(json_obj(), "machine", "AtKey"));
+	if (s->tls) {
+		json_add_str(spec, "registerServerSecret", STANDALONE_TLS_SECRET);
+		json_add_str(spec, "attestationKeyRegisterSecret", STANDALONE_TLS_SECRET);
+		json_add_str(trustee, "plaintext", "Refuse");
+		if (o->guard.listen_kbs)
+			json_add_str(spec, "trusteeSecret", STANDALONE_TLS_SECRET);
+	}
+	return json_add(spec, "trustee", trustee);
+}
+
 /* The first TrustedExecutionCluster; one that is there stays as it is. */
 static int put_cluster(struct standalone *s, struct err *err)
 {
-	bool has_port;
-	const char *addr = s->options->public_address;
-	cleanup_free char *host = public_host(s, &has_port);
-	cleanup_free char *kbs = has_port ? xstrdup(addr) : xasprintf("%s:" KBS_PORT, addr);
-	cleanup_free char *ak =
-		xasprintf("%s%s", host, strrchr(s->options->listen_register_ak, ':'));
 	cleanup_free char *path = xasprintf(
 		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/%s/trustedexecutionclusters",
 		s->ns);
 	cleanup_json struct json_object *list = apistore_face_get(s->objects, path);
 	cleanup_json struct json_object *o = json_obj();
-	struct json_object *items = json_get_arr(list, "items"), *spec;
+	struct json_object *items = json_get_arr(list, "items");
 
 	if (items && json_object_array_length(items) > 0)
 		return 0;
-	spec = json_add_str(json_add_str(json_obj(), "publicTrusteeAddr", kbs),
-		"publicAttestationKeyRegisterAddr", ak);
-	json_add(spec, "trustee", json_add_str(json_obj(), "deploy", "External"));
-	if (s->tls)
-		json_add_str(spec, "trusteeSecret", STANDALONE_TLS_SECRET);
 	json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1");
 	json_add_str(o, "kind", "TrustedExecutionCluster");
 	json_add(o, "metadata", json_add_str(json_obj(), "name", CLUSTER_NAME));
-	json_add(o, "spec", spec);
+	json_add(o, "spec", first_spec(s));
 	s->made_cluster = true;
 	return put(s, path, o, err);
 }
@@ -180,8 +203,11 @@ static int fill(struct standalone *s, struct err *err)
 	if (apistore_unserved_drop(s->objects, err) < 0 || put_namespace(s, "default", err) < 0 ||
 		put_namespace(s, s->ns, err) < 0)
 		return -1;
-	if (s->options->public_address && s->options->guard.listen_kbs && !s->options->plain_kbs &&
-		make_tls(s, err) < 0)
+	if (s->options->plain)
+		log_warn(NULL,
+			"nodes get no certificates: over plain HTTP their disk keys can be read",
+			"option=--plain");
+	else if (s->options->public_address && make_tls(s, err) < 0)
 		return -1;
 	if (s->options->public_address && put_cluster(s, err) < 0)
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The certificate with which the key broker of a standalone operator speaks to nodes, in a Secret as
- * the trusteeSecret of a cluster is. Its authority's key and its own are sealed rows of the store and
+ * The certificate with which the three listeners of a standalone operator speak to nodes, in a Secret
+ * as those that a cluster names are. Its authority's key and its own are sealed rows of the store and
  * born once: nodes trust what was restored elsewhere, too.
  */
 #ifndef TEC_CMD_STANDALONE_TLS_H

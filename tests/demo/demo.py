@@ -8,15 +8,17 @@ Started by ./bootstrap demo. --keep leaves everything running until Ctrl-C. Key 
 """
 
 import argparse
-import http.client
 import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
@@ -77,6 +79,7 @@ class Demo:
         self.cp, self.dir = cp, directory
         self.out = Narrator()
         self.a = self.b = None
+        self.url = None  # of /ignition
         self.events = {}
 
     # Small things
@@ -85,12 +88,15 @@ class Demo:
         """Runs and shows one kubectl command."""
         self.out.show(self.cp.kubectl(*args, "-n", NS), f"kubectl {' '.join(args)} -n {NS}")
 
-    def tecctl(self, *args, shown=None):
+    def run_tecctl(self, *args):
         argv = [os.path.join(BUILD, "tecctl"), "--kubeconfig", self.cp.admin_kubeconfig, *args]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
             raise Problem(f"tecctl {' '.join(args)}: {done.stderr}")
-        self.out.show(done.stdout, shown or f"tecctl {' '.join(args)}")
+        return done.stdout
+
+    def tecctl(self, *args):
+        self.out.show(self.run_tecctl(*args), f"tecctl {' '.join(args)}")
 
     def wait(self, predicate, what, seconds=60):
         def check():
@@ -110,16 +116,13 @@ class Demo:
         return self.wait(there, f"line of the operator with {parts}")[-1]
 
     def ignition(self):
-        conn = http.client.HTTPConnection("127.0.0.1", self.cp.register_port, timeout=30)
-        try:
-            conn.request("GET", "/ignition")
-            answer = conn.getresponse()
-            body = answer.read().decode()
-        finally:
-            conn.close()
-        if answer.status != 200:
-            raise Problem(f"GET /ignition answered {answer.status}: {body}")
-        return json.loads(body)
+        """What a new node is given, which `tecctl ignition` prints, leads to the configuration of its own."""
+        first = json.loads(self.run_tecctl("ignition"))["ignition"]
+        self.url = first["config"]["merge"][0]["source"]
+        ca = first["security"]["tls"]["certificateAuthorities"][0]["source"].removeprefix("data:,")
+        context = ssl.create_default_context(cadata=urllib.parse.unquote(ca))
+        with urllib.request.urlopen(self.url, timeout=30, context=context) as answer:
+            return json.load(answer)
 
     # The story
 
@@ -157,7 +160,7 @@ class Demo:
         if name == "a":
             luks = ignition["storage"]["luks"][0]
             luks["clevis"]["custom"]["config"] = f"... \"path\": \"{node.pin['path']}\" ..."
-            out.show(json.dumps(luks, indent=1), f"curl http://127.0.0.1:{self.cp.register_port}/ignition")
+            out.show(json.dumps(luks, indent=1), f"curl --cacert CA {self.url}  # address and CA: tecctl ignition")
             out.say("Its disk is to be encrypted, with a key that the clevis pin `trustee` gets.")
         node.format()
         out.took(f"Attestation key made and registered, Machine {node.machine} approved, disk key delivered, LUKS2 volume made")
@@ -252,7 +255,7 @@ class Demo:
    alias kubectl='{' '.join(self.cp.binaries['kubectl'])}'
    kubectl get tec,mach,ak,ai -n {NS}
    {os.path.join(BUILD, 'tecctl')} status
-   curl http://127.0.0.1:{self.cp.register_port}/ignition
+   {os.path.join(BUILD, 'tecctl')} ignition
    curl http://127.0.0.1:{self.cp.health_port}/metrics
    less {self.cp.apiserver.log}
 
@@ -302,8 +305,7 @@ def main():
         print(f"\ndemo: error: {e}\ndemo: next step: {e.next_step}", file=sys.stderr)
     except (Unavailable, debfiles.Unavailable) as e:
         print(f"\ndemo: error: {e}\ndemo: next step: ./bootstrap demo", file=sys.stderr)
-    except (OSError, RuntimeError, AssertionError, ValueError, KeyError, subprocess.SubprocessError,
-            http.client.HTTPException) as e:
+    except (OSError, RuntimeError, AssertionError, ValueError, KeyError, subprocess.SubprocessError) as e:
         log = cp.apiserver.log if cp else None
         more = f"\nend of {log}:\n{tail(log, 15)}" if log else ""
         print(f"\ndemo: error: {type(e).__name__}: {e}{more}\ndemo: next step: report this with the lines above",

@@ -94,12 +94,26 @@ def request(port, method, path, body=None, headers=None, cafile=None, timeout=20
         conn.close()
 
 
+def machine_at_request(cp, ns):
+    """A Machine for each node that asks for its configuration, which is the default of a cluster, not of --standalone."""
+    merge(cp, ns, "tec", "tec", {"spec": {"registration": {"machine": "AtRequest"}}})
+
+
+def trusted(op, kw):
+    """kw with the CA of an operator whose listeners have TLS."""
+    return {"cafile": getattr(op, "cafile", None), **kw}
+
+
+def asked(op, **kw):
+    """The pin's configuration in the Ignition that a new node is given."""
+    status, _, body = request(op.register_port, "GET", "/ignition", **trusted(op, kw))
+    assert status == 200, body
+    return clevis_config(json.loads(body))
+
+
 def first_boot(op, **kw):
     """What a node does first: its uuid, from the Ignition it was given."""
-    status, _, body = request(op.register_port, "GET", "/ignition", **kw)
-    assert status == 200, body
-    config = clevis_config(json.loads(body))
-    return config["path"].split("/")[1]
+    return asked(op, **kw)["path"].split("/")[1]
 
 
 def clevis_config(ignition):
@@ -112,7 +126,7 @@ def register(op, pem, uuid=None, method="PUT", **kw):
     if uuid:
         body["uuid"] = uuid
     status, _, answer = request(op.register_ak_port, method, "/register-ak", json.dumps(body),
-                                {"Content-Type": "application/json"}, **kw)
+                                {"Content-Type": "application/json"}, **trusted(op, kw))
     return status, json.loads(answer)
 
 

@@ -165,6 +165,7 @@ ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u2
 @pytest.fixture(scope="module", name="alone")
 def _alone(tmp_path_factory):
     s = Standalone(str(tmp_path_factory.mktemp("standalone") / "state"), "--public-address=192.0.2.1").start()
+    spine.machine_at_request(s, NS)
     s.ctl = Tecctl(f"{s.dir}/kubeconfig")
     yield s
     assert s.stop() == 0, s.log()

@@ -55,6 +55,7 @@ def join(alone, uuid=None):
 
 def bound(alone, file):
     """uuid of a Machine with an approved key; a backup of before it had one is in FILE."""
+    spine.machine_at_request(alone, NS)
     uuid = spine.first_boot(alone)
     wait_for(lambda: alone.kubectl("get", "secret", uuid, check=False)[0] == 0, 30, "the disk key")
     backup_of(alone, file)

@@ -48,8 +48,7 @@ class Machine:
         self.dir = str(directory)
         boot(self.tpm, image)
         self.node = tecnode.TecNode(self.dir, self.tpm.tcti)
-        answer = json.loads(spine.request(alone.register_port, "GET", "/ignition")[2])
-        self.config = spine.clevis_config(answer)
+        self.config = spine.asked(alone)
         self.path = self.config["path"]
         self.uuid = self.path.split("/")[1]
         self.name = f"machine-{self.uuid}"
@@ -67,13 +66,8 @@ class Machine:
         return dict(self.config["servers"][0], url=self.url)
 
     def here(self, **changes):
-        """The configuration with the ports of this test."""
-        config = dict(self.config, servers=[self.server()])
-        config["attestation_key"] = {"registration": {
-            "url": f"http://127.0.0.1:{self.alone.register_ak_port}/register-ak", "uuid": self.uuid,
-            "cert": ""}}
-        config.update(changes)
-        return json.dumps(config)
+        """The configuration, which may have been changed."""
+        return json.dumps({**self.config, **changes})
 
     def encrypt(self, plain=SECRET, **changes):
         return self.node.good("clevis", "encrypt", "trustee", self.here(**changes), stdin=plain)

@@ -26,6 +26,7 @@ from controlplane import TOP, Unavailable, wait_for
 from proc import free_port
 from tecproc import operator_binary, parse_metrics
 
+NS = "trusted-execution-clusters"
 PATCHES = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}
 
 
@@ -68,6 +69,18 @@ class Standalone:
         else:
             raise AssertionError(f"not ready: {self.log()}")
         return self
+
+    @property
+    def cafile(self):
+        """What new nodes trust, as a file; None: they are served without TLS."""
+        found = self.get(spine.path_of(NS, "tec"))["items"]
+        secret = found[0]["spec"].get("registerServerSecret") if found else None
+        if not secret:
+            return None
+        file = f"{self.dir}.nodes.crt"
+        with open(file, "wb") as f:
+            f.write(base64.b64decode(self.get(spine.path_of(NS, "secrets", secret))["data"]["ca.crt"]))
+        return file
 
     def log(self):
         with open(f"{self.dir}.log", encoding="utf-8") as f:
@@ -182,6 +195,7 @@ def test_service_account_of_a_follower(alone):
 
 
 def test_a_node_registers_and_a_kill_loses_nothing(alone):
+    spine.machine_at_request(alone, NS)
     uuid = spine.first_boot(alone)
     secret = None
     for _ in range(100):

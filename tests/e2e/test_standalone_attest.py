@@ -11,6 +11,8 @@ import signal
 import ssl
 import subprocess
 import time
+import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -19,6 +21,7 @@ import softtpm
 import spine
 from controlplane import wait_for
 from guarded import Evidence, ask, handshake
+from tecctl import tecctl_binary
 from teckinds import made
 from test_attest import Jwk, error
 from test_images import PCR14, entry, job_of, pcr4, reference, registry
@@ -34,7 +37,7 @@ pytestmark = [
 
 def node_ca(alone):
     """A file with what a node's configuration has: the operator's authority for nodes and no other."""
-    file = f"{alone.dir}.nodes.crt"
+    file = f"{alone.dir}.servers.crt"
     with open(file, "w", encoding="ascii") as f:
         f.write(clevis_server(alone)["cert"])
     return file
@@ -164,6 +167,7 @@ def test_a_node_gets_its_key_from_the_one_process(alone, node, key):
 
 def test_another_nodes_path_is_refused_and_both_hear_of_it(alone, node, key):
     other = spine.first_boot(alone)
+    assert spine.register(alone, spine.rsa_key(), other)[0] == 201
     wait_for(lambda: alone.get(spine.path_of(NS, "secrets", other)), 30, "the other's key")
     cookie, _, _ = node.attest(key)
     status, _, body = get(alone, cookie, f"default/{other}/root")
@@ -254,14 +258,13 @@ def test_a_deleted_machine_gets_nothing(alone, tpm, key):
 
 
 def clevis_server(alone):
-    config = json.loads(spine.request(alone.register_port, "GET", "/ignition")[2])
-    return spine.clevis_config(config)["servers"][0]
+    return spine.asked(alone)["servers"][0]
 
 
 def test_nodes_are_spoken_to_under_tls_by_its_own_authority(alone):
     server = clevis_server(alone)
     secret = alone.get(spine.path_of(NS, "secrets", "standalone-tls"))
-    assert server["url"] == "https://127.0.0.1:8080"
+    assert server["url"] == f"https://127.0.0.1:{alone.kbs}"
     assert server["cert"] == base64.b64decode(secret["data"]["ca.crt"]).decode()
     assert ask(alone.kbs, "GET", "/healthz", context=tls(alone))[0] == 200
     with open(f"{alone.dir}/ca.crt", encoding="ascii") as f:
@@ -294,13 +297,12 @@ def test_another_certificate_is_used_and_none_is_plain_text(alone, tmp_path):
     assert health(alone) != 200
     server = clevis_server(alone)
     assert server["url"].startswith("https://") and server["cert"] == certificate["ca.crt"]
-    spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": None}})
+    spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": None, "trustee": {"plaintext": "Allow"}}})
     wait_for(lambda: health(alone) == 200, 30, "plain HTTP, as it was asked for")
     wait_for(lambda: "nodes talk to Trustee in plain text" in spine.condition(
         alone.get(spine.path_of(NS, "tec", "tec")), "Installed")["message"], 30, "the warning")
     spine.merge(alone, NS, "tec", "tec", {"spec": {"trustee": {"plaintext": "Refuse"}}})
     wait_for(lambda: health(alone) in (None, 503), 30, "nothing in plain text")
-    spine.merge(alone, NS, "tec", "tec", {"spec": {"trustee": {"plaintext": "Allow"}}})
     spine.merge(alone, NS, "tec", "tec", {"spec": {"trusteeSecret": "standalone-tls"}})
     wait_for(lambda: health(alone, cafile=nodes) == 200, 30, "TLS again")
 
@@ -321,12 +323,17 @@ def test_a_deleted_certificate_is_made_again_with_the_same_key(alone):
 
 
 def test_plain_text_when_it_is_asked_for_and_names_that_change(tmp_path):
-    s = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.7:8443", "--plain-kbs=true")
+    s = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.7:8443", "--plain=true")
     s.start()
     try:
         wait_for(lambda: health(s) == 200, 30, "plain HTTP")
         assert clevis_server(s) == {"url": "http://192.0.2.7:8443", "cert": ""}
         assert s.get(spine.path_of(NS, "secrets", "standalone-tls")) is None
+        assert 'msg="nodes get no certificates' in s.log()
+        spec = s.get(spine.path_of(NS, "tec", "tec"))["spec"]
+        assert spec == {"publicTrusteeAddr": "192.0.2.7:8443", "publicRegisterAddr": f"192.0.2.7:{s.register_port}",
+                        "publicAttestationKeyRegisterAddr": f"192.0.2.7:{s.register_ak_port}",
+                        "registration": {"machine": "AtKey"}, "trustee": {"deploy": "External"}}
         assert s.stop() == 0
         crt = None
         for address in ("192.0.2.7", "nodes.example", "[2001:db8::7]:8443"):
@@ -340,10 +347,38 @@ def test_plain_text_when_it_is_asked_for_and_names_that_change(tmp_path):
             want = {"192.0.2.7": "IP Address:192.0.2.7", "nodes.example": "DNS:nodes.example",
                     "[2001:db8::7]:8443": "IP Address:2001:DB8:0:0:0:0:0:7"}[address]
             assert want in named and "DNS:localhost" in named, named
+            assert s.get(spine.path_of(NS, "tec", "tec"))["spec"] == spec, "a cluster that exists stays as it is"
             assert s.stop() == 0, s.log()
     finally:
         if s.process.poll() is None:
             s.stop()
+
+
+def test_what_a_first_start_prints_works(tmp_path):
+    """The address and the CA that `tecctl ignition` prints, and no plain text on any of the three listeners."""
+    s = Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1").start()
+    try:
+        spec = s.get(spine.path_of(NS, "tec", "tec"))["spec"]
+        assert spec["trustee"]["plaintext"] == "Refuse" and spec["registration"] == {"machine": "AtKey"}
+        done = subprocess.run([tecctl_binary(), f"--kubeconfig={s.dir}/kubeconfig", "ignition"], capture_output=True,
+                              text=True, timeout=30, check=True)
+        printed = json.loads(done.stdout)["ignition"]
+        ca = urllib.parse.unquote(printed["security"]["tls"]["certificateAuthorities"][0]["source"].removeprefix("data:,"))
+        context = ssl.create_default_context(cadata=ca)
+        with urllib.request.urlopen(printed["config"]["merge"][0]["source"], context=context, timeout=20) as answer:
+            pin = spine.clevis_config(json.load(answer))
+        registration = pin["attestation_key"]["registration"]
+        assert [pin["servers"][0]["url"], registration["url"]] == [
+            f"https://127.0.0.1:{s.kbs}", f"https://127.0.0.1:{s.register_ak_port}/register-ak"]
+        assert pin["servers"][0]["cert"] == registration["cert"] == ca
+        assert spine.items(s, NS, "mach") == [], "who only asks makes no Machine"
+        assert spine.register(s, spine.rsa_key(), registration["uuid"])[0] == 201
+        assert [m["spec"]["id"] for m in spine.items(s, NS, "mach")] == [registration["uuid"]]
+        for port in (s.register_port, s.register_ak_port, s.kbs):
+            with pytest.raises(OSError):
+                spine.request(port, "GET", "/")
+    finally:
+        assert s.stop() == 0, s.log()
 
 
 def test_nodes_go_on_trusting_what_was_restored_elsewhere(tmp_path):
@@ -393,9 +428,16 @@ def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, 
 def test_off_leaves_trustee_to_another(tmp_path):
     s = Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1:1", "--listen-kbs=off")
     s.start()
+
+    def says(text):
+        found = spine.condition(s.get(spine.path_of(NS, "tec", "tec")), "TrusteeSynced")
+        return found and text in found["message"]
+
     try:
-        wait_for(lambda: "trustee-auth does not exist" in s.kubectl("get", "tec", "-o", "yaml"), 30,
-                 "the Secret of an administrator")
+        wait_for(lambda: says("spec.trusteeSecret is not set: nothing is sent"), 30, "that plain text is refused")
+        assert spine.request(s.register_port, "GET", "/ignition", cafile=s.cafile)[0] == 503
+        spine.merge(s, NS, "tec", "tec", {"spec": {"trustee": {"plaintext": "Allow"}}})
+        wait_for(lambda: says("trustee-auth does not exist"), 30, "the Secret of an administrator")
         assert "server=kbs" not in s.log()
     finally:
         assert s.stop() == 0, s.log()

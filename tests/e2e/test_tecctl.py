@@ -64,7 +64,8 @@ def served(request, tmp_path):
     if request.param == "standalone":
         if not os.access(operator_binary(), os.X_OK):
             lacking(f"no {operator_binary()}; next step: make")
-        alone = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.1").start()
+        alone = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.1", "--plain").start()
+        spine.machine_at_request(alone, NS)
         yield Served("standalone", alone, NS, alone, f"{alone.dir}/kubeconfig")
         if alone.process.poll() is None:
             assert alone.stop() == 0, alone.log()

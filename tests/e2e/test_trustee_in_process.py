@@ -83,11 +83,12 @@ def world(tmp_path):
     if not os.access(kbs_binary("tec-test-rows"), os.X_OK):
         lacking(f"no {kbs_binary('tec-test-rows')}; next step: make")
     try:
-        plane = StandalonePlane(str(tmp_path), args=["--listen-kbs=127.0.0.1:0", "--public-address=127.0.0.1"])
+        plane = StandalonePlane(str(tmp_path), args=["--listen-kbs=127.0.0.1:0", "--public-address=127.0.0.1", "--plain"])
     except Unavailable as e:
         lacking(str(e))
     with plane:
         w = Here(plane, tmp_path)
+        spine.machine_at_request(plane, w.ns)
         w.synced()
         yield w
         plane.check()
