@@ -208,6 +208,21 @@ static struct apistore_act act_of(const struct apiserver_call *c, const char *pa
 	return act;
 }
 
+/* Of a subresource that the kind has not, the store says so; our own kinds have all verbs. */
+static bool has_verb(const struct apiserver_call *c, const char *verb)
+{
+	const struct schema_sub *sub = schema_kind_sub(c->kind, c->t->sub);
+	const char *names[9];
+
+	if (c->kind->crd || (c->t->sub[0] && !sub))
+		return true;
+	schema_verb_names(sub ? sub->verbs : c->kind->verbs, names);
+	for (const char **n = names; *n; n++)
+		if (str_eq(*n, verb))
+			return true;
+	return false;
+}
+
 /* To go on as who really asks would answer for a user with fewer rights. */
 static bool is_impersonation(struct httpd_req *req)
 {
@@ -245,6 +260,10 @@ static void serve(struct httpd_req *req, void *arg)
 	act = act_of(&c, httpd_req_path(req));
 	if (!apistore_rights_allow(c.a->conf.objects, &c.user, &act))
 		forbid(&c, &act);
+	else if (c.kind && !has_verb(&c, act.verb))
+		apiserver_answer(req, apistore_status_refusal(405, "MethodNotAllowed",
+					      "%s of %s is not served by tec-operator --standalone",
+					      act.verb, t.qualified));
 	else if (c.kind)
 		apiserver_serve_object(&c);
 	else if (rc == 0)

@@ -15,34 +15,30 @@ static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 
 /* ---- places */
 
-static bool look_at_phase(void *arg, const struct apistore_version *v)
+static bool ignore(void *arg, const struct apistore_version *v)
 {
-	*(bool *)arg = strstr(v->meta, "\"Terminating\"") != NULL;
 	return false;
 }
 
-/* Nothing new is made in a namespace that is not there, or not for long. */
+/* Nothing new is made in a namespace that is not there. */
 static int check_namespace(const struct apistore_write *w, struct apistore_answer *refused)
 {
 	const struct apistore_key key = {"namespaces", "", w->key.ns};
 	struct apistore_target ns = {
 		.group = (char *)"", .resource = (char *)"namespaces", .name = (char *)w->key.ns};
 	struct err err = ERR_INIT;
-	bool ending = false;
 	int rc;
 
 	if (!w->s->schema->namespaces || w->was || !w->key.ns[0])
 		return 0;
-	rc = apistore_db_get(w->s->db, &key, 0, look_at_phase, &ending, &err);
-	if (rc > 0 && !ending)
+	rc = apistore_db_get(w->s->db, &key, 0, ignore, NULL, &err);
+	if (rc > 0)
 		return 0;
 	if (rc < 0) {
 		(void)apistore_objects_failed(w->s, &err);
 		*refused = apistore_status_storage(&err);
-	} else if (rc == 0) {
-		*refused = apistore_status_absent(&ns);
 	} else {
-		*refused = apistore_status_terminating(w->t, w->key.ns);
+		*refused = apistore_status_absent(&ns);
 	}
 	return -1;
 }

@@ -66,11 +66,6 @@ static const char *const queries[DB_N_QUERIES] = {
 		"AND ns IN ('',o.ns)) ORDER BY resource,ns,name LIMIT ?4",
 	[DB_DEPENDENTS] = "SELECT resource,ns,name FROM owner WHERE uid=?5 "
 			  "AND (resource,ns,name)>(?1,?2,?3) ORDER BY resource,ns,name LIMIT ?4",
-	/* From one resource to the next, of which there are few. */
-	[DB_INSIDE] = "WITH RECURSIVE r(k) AS (SELECT min(resource) FROM object UNION ALL "
-		      "SELECT (SELECT min(resource) FROM object WHERE resource>r.k) FROM r "
-		      "WHERE r.k IS NOT NULL) SELECT o.resource,o.ns,o.name FROM r CROSS JOIN "
-		      "object o ON o.resource=r.k AND o.ns=?1 LIMIT ?2",
 	[DB_AGED] = "SELECT o.resource,o.ns,o.name FROM object o JOIN version v ON v.rv=o.rv "
 		    "WHERE o.resource=?1 AND (v.at<?2 OR o.rv<=(SELECT rv FROM object "
 		    "WHERE resource=?1 ORDER BY rv DESC LIMIT 1 OFFSET ?3)) LIMIT ?4",

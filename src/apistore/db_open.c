@@ -39,8 +39,8 @@ static const char *const migrations[] = {
 	"CREATE TABLE owner(uid TEXT NOT NULL, resource TEXT NOT NULL, ns TEXT NOT NULL,"
 	" name TEXT NOT NULL, PRIMARY KEY(uid, resource, ns, name)) WITHOUT ROWID;"
 	"CREATE INDEX owner_of ON owner(resource, ns, name);",
-	/* An index ends with the rowid, which rv is, without its name too. By namespace alone
-	 * objects are found for each resource (DB_INSIDE). */
+	/* An index ends with the rowid, which rv is, without its name too. Nothing is
+	 * looked for by its namespace alone. */
 	"DROP INDEX version_of; CREATE INDEX version_of ON version(resource, ns, name);"
 	"DROP INDEX object_ns;",
 };

@@ -377,18 +377,6 @@ int apistore_db_dependents(struct apistore_db *db, const char *uid,
 	return each_key(db, st, fn, arg, err);
 }
 
-int apistore_db_inside(struct apistore_db *db, const char *ns, unsigned max, apistore_key_fn fn,
-	void *arg, struct err *err)
-{
-	sqlite3_stmt *st = db_query(db, DB_INSIDE, err);
-
-	if (!st)
-		return -1;
-	sqlite3_bind_text(st, 1, ns, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(st, 2, max);
-	return each_key(db, st, fn, arg, err);
-}
-
 int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
 	unsigned max, apistore_key_fn fn, void *arg, struct err *err)
 {

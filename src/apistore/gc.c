@@ -68,12 +68,6 @@ static void set_finalizer(struct json_object *o, const char *name, bool wanted)
 	}
 }
 
-static bool is_namespace(struct json_object *o)
-{
-	return str_eq(json_get_str(o, "kind"), "Namespace") &&
-	       str_eq(json_get_str(o, "apiVersion"), "v1");
-}
-
 void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 {
 	char now[CLOCK_RFC3339_LEN];
@@ -87,8 +81,6 @@ void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 		return;
 	json_add_str(apistore_objects_meta(o), "deletionTimestamp", now);
 	json_add_int(apistore_objects_meta(o), "deletionGracePeriodSeconds", 0);
-	if (is_namespace(o))
-		json_add(o, "status", json_add_str(json_obj(), "phase", "Terminating"));
 }
 
 struct json_object *apistore_gc_delete(
@@ -254,24 +246,10 @@ static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 	put(st, key, o);
 }
 
-static void on_inside(void *arg, const struct apistore_key *key)
-{
-	struct step *st = arg;
-	struct json_object *o = apistore_objects_get(st->s, key);
-
-	st->seen++;
-	if (!o || json_get(o, "metadata/deletionTimestamp")) {
-		json_object_put(o);
-		return;
-	}
-	apistore_gc_mark(o, APISTORE_BACKGROUND);
-	put(st, key, o);
-}
-
 /* What an object that is being deleted waits for, in this order. */
-enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS, HOLD_INSIDE };
+enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS };
 
-static enum hold hold_of(const struct apistore_key *key, struct json_object *o)
+static enum hold hold_of(struct json_object *o)
 {
 	if (!json_get(o, "metadata/deletionTimestamp"))
 		return HOLD_NONE;
@@ -279,7 +257,7 @@ static enum hold hold_of(const struct apistore_key *key, struct json_object *o)
 		return HOLD_ORPHANS;
 	if (has_finalizer(o, FOREGROUND))
 		return HOLD_DEPENDENTS;
-	return str_eq(key->resource, "namespaces") ? HOLD_INSIDE : HOLD_NONE;
+	return HOLD_NONE;
 }
 
 /* It waits no more. */
@@ -291,9 +269,6 @@ static void release(struct json_object *o, enum hold hold)
 		break;
 	case HOLD_DEPENDENTS:
 		set_finalizer(o, FOREGROUND, false);
-		break;
-	case HOLD_INSIDE:
-		json_object_object_del(json_get(o, "spec"), "finalizers");
 		break;
 	case HOLD_NONE:
 		break;
@@ -311,8 +286,6 @@ static int clear(struct step *st, enum hold hold, struct err *err)
 	case HOLD_DEPENDENTS:
 		return apistore_db_dependents(
 			st->s->db, uid, NULL, UINT32_MAX, on_foreground_dependent, st, err);
-	case HOLD_INSIDE:
-		return apistore_db_inside(st->s->db, st->owner->name, STEP_MAX, on_inside, st, err);
 	case HOLD_NONE:
 		break;
 	}
@@ -325,7 +298,7 @@ static void on_deleting(void *arg, const struct apistore_key *key)
 	struct step *all = arg;
 	struct json_object *o = apistore_objects_get(all->s, key);
 	struct step st = {.s = all->s, .owner = key, .owner_o = o};
-	enum hold hold = o ? hold_of(key, o) : HOLD_NONE;
+	enum hold hold = o ? hold_of(o) : HOLD_NONE;
 	struct err err = ERR_INIT;
 	int rc;
 

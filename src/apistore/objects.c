@@ -227,7 +227,7 @@ static struct json_object *without_data(struct json_object *o)
 	return bare;
 }
 
-/* A namespace goes when it is empty, others when their dependents have been looked after. */
+/* A namespace whose deletion an earlier version began stays. */
 static bool is_held_by_spec(struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "spec/finalizers");

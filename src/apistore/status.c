@@ -181,20 +181,6 @@ struct apistore_answer apistore_status_forbidden(
 	return about(t, 403, "Forbidden", after);
 }
 
-struct apistore_answer apistore_status_terminating(const struct apistore_target *t, const char *ns)
-{
-	cleanup_free char *resource = qualified(t, t->resource),
-			  *why = xasprintf("namespace %s is being terminated", ns);
-	cleanup_free char *message = xasprintf(
-		"%s \"%s\" is forbidden: unable to create new content in namespace %s because it is being terminated",
-		resource, t->name, ns);
-	struct json_object *cause = json_add_str(json_obj(), "reason", "NamespaceTerminating");
-
-	json_add_str(json_add_str(cause, "message", why), "field", "metadata.namespace");
-	return status(403, "Forbidden", message,
-		json_add(details(t, t->resource), "causes", json_push(json_arr(), cause)));
-}
-
 struct apistore_answer apistore_status_conflicts(
 	const char *message, struct json_object *take_causes)
 {

@@ -49,10 +49,6 @@ static const struct schema_sub account_subs[] = {
 		.kind = "TokenRequest",
 		.verbs = SCHEMA_VERB_CREATE},
 };
-static const struct schema_sub namespace_subs[] = {
-	{.name = "finalize", .verbs = SCHEMA_VERB_UPDATE},
-	STATUS,
-};
 
 /* By group, then by name: the order of discovery. */
 static const struct schema_kind kinds[] = {
@@ -81,9 +77,7 @@ static const struct schema_kind kinds[] = {
 		.plural = "namespaces",
 		.singular = "namespace",
 		.short_names = NAMES("ns"),
-		.verbs = SCHEMA_VERBS_ALL & ~SCHEMA_VERB_DELETE_COLLECTION,
-		.status = true,
-		SUBS(namespace_subs)},
+		.verbs = SCHEMA_VERB_GET | SCHEMA_VERB_LIST | SCHEMA_VERB_WATCH},
 	{.group = "",
 		.version = "v1",
 		.kind = "Pod",

@@ -248,6 +248,9 @@ Test(apistore_apiserver, hostile_requests_get_their_refusal)
 	} cases[] = {
 		{"GET /apis/example.io/v1/namespaces/ns/nothings HTTP/1.1\r\n", NULL, 404},
 		{"GET /apis/example.io/v2/namespaces/ns/things HTTP/1.1\r\n", NULL, 404},
+		{"GET /apis/apps/v1/namespaces/ns/deployments HTTP/1.1\r\n", NULL, 404},
+		{"DELETE /api/v1/namespaces/ns HTTP/1.1\r\n", NULL, 405},
+		{"POST /api/v1/namespaces HTTP/1.1\r\n", "{}", 405},
 		{"GET /api/v1/namespaces/ns//secrets HTTP/1.1\r\n", NULL, 404},
 		{"GET /api/v1/namespaces/ns/secrets/..%2f..%2fca.key HTTP/1.1\r\n", NULL, 404},
 		{"GET /api/v1/namespaces/ns/secrets/%00 HTTP/1.1\r\n", NULL, 404},

@@ -42,24 +42,15 @@ static bool note_body(void *arg, const struct apistore_version *v)
 	return true;
 }
 
-static void note_key(void *arg, const struct apistore_key *key)
-{
-	strbuf_addf(arg, "%s/%s;", key->resource, key->name);
-}
-
 /* Opens it; everything is there, and found. */
 static void expect_filled(void)
 {
-	cleanup_strbuf struct strbuf inside = STRBUF_INIT, past = STRBUF_INIT;
+	cleanup_strbuf struct strbuf past = STRBUF_INIT;
 	struct apistore_db *db;
 	struct err err = ERR_INIT;
 
 	open_store(NULL);
 	db = apistore_objects_db(s);
-	cr_assert_eq(apistore_db_inside(db, "ns", 9, note_key, &inside, &err), 2);
-	cr_expect_str_eq(strbuf_str(&inside), "secrets/s;things.example.io/a;");
-	cr_assert_eq(apistore_db_inside(db, "ns", 1, note_key, &inside, &err), 1);
-	cr_assert_eq(apistore_db_inside(db, "n", 9, note_key, &inside, &err), 0);
 	cr_assert_eq(apistore_db_get(db, A_THING("a"), 1001, note_body, &past, &err), 1);
 	cr_expect(strstr(strbuf_str(&past), "\"spec\":1"), "%s", strbuf_str(&past));
 	cleanup_json struct json_object *o = apistore_objects_get(s, A_SECRET("s"));

@@ -169,9 +169,13 @@ def test_kubectl_session(alone):
     assert status == 1 and 'configmaps "a" not found' in err
     k("create", "secret", "generic", "s", "--from-literal=k=v")
     assert k("get", "secret", "s", "-o", "jsonpath={.data.k}") == "dg=="
-    k("create", "namespace", "other")
-    assert "other" in k("get", "namespaces")
-    k("delete", "namespace", "other", "--timeout=20s")
+    assert k("get", "namespaces", "-o", "name") == "namespace/default\nnamespace/trusted-execution-clusters\n"
+    for command in (("create", "namespace", "other"), ("delete", "namespace", "default")):
+        status, _, err = k(*command, check=False)
+        assert status == 1 and "not served by tec-operator --standalone" in err, err
+    k("create", "configmap", "a", "-n", "default")
+    status, _, err = k("create", "configmap", "a", "-n", "other", check=False)
+    assert status == 1 and 'namespaces "other" not found' in err
     assert k("auth", "can-i", "delete", "secrets") == "yes\n"
     assert "machines" in k("api-resources")
 

@@ -130,9 +130,6 @@ int apistore_db_orphans(struct apistore_db *db, const struct apistore_key *after
 int apistore_db_dependents(struct apistore_db *db, const char *uid,
 	const struct apistore_key *after, unsigned max, apistore_key_fn fn, void *arg,
 	struct err *err) MUST_CHECK;
-/* Objects of a namespace, at most max. */
-int apistore_db_inside(struct apistore_db *db, const char *ns, unsigned max, apistore_key_fn fn,
-	void *arg, struct err *err) MUST_CHECK;
 /* Objects of a resource written before at_s, and those beyond the newest `keep`; at most max. */
 int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
 	unsigned max, apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;

@@ -48,8 +48,6 @@ struct apistore_answer apistore_status_internal(const char *fmt, ...) PRINTF_LIK
 struct apistore_answer apistore_status_storage(const struct err *err);
 struct apistore_answer apistore_status_forbidden(
 	const struct apistore_target *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Forbidden 403: nothing new is made in a namespace that goes. */
-struct apistore_answer apistore_status_terminating(const struct apistore_target *t, const char *ns);
 /* Conflict 409 of an apply: the details are the causes alone. */
 struct apistore_answer apistore_status_conflicts(
 	const char *message, struct json_object *take_causes);
