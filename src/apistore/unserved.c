@@ -4,6 +4,7 @@
 
 #include "tec/apistore/unserved.h"
 
+#include "tec/apistore/gc.h"
 #include "tec/apistore/rights.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -74,7 +75,7 @@ static bool is_served_binding(const struct apistore_key *key, struct json_object
 static int drop(
 	struct apistore_objects *s, const struct apistore_key *key, size_t *n, struct err *err)
 {
-	struct json_object *o = apistore_objects_get(s, key), *meta;
+	struct json_object *o = apistore_objects_get(s, key);
 
 	if (!o)
 		return apistore_objects_trouble(s, err) ? -1 : 0;
@@ -83,9 +84,8 @@ static int drop(
 		return 0;
 	}
 	*n += !is_ours(s, key, o);
-	meta = apistore_objects_meta(o);
-	json_add_str(meta, "deletionTimestamp", json_get_str(meta, "creationTimestamp"));
-	json_object_object_del(meta, "finalizers");
+	json_object_object_del(apistore_objects_meta(o), "finalizers");
+	apistore_gc_mark(o, APISTORE_ORPHAN); /* a Machine that it owns keeps its disk key */
 	json_object_put(apistore_objects_put(s, key, o));
 	return apistore_objects_trouble(s, err) ? -1 : 0;
 }

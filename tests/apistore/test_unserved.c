@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "apistore/things.h"
+#include "tec/apistore/gc.h"
 #include "tec/apistore/kinds.h"
 #include "tec/apistore/rows.h"
 #include "tec/apistore/unserved.h"
@@ -43,6 +44,7 @@ static void drop(struct apistore_objects *s)
 	log_capture(on_line, NULL);
 	cr_assert_eq(apistore_unserved_drop(s, &err), 0, "%s", err.text);
 	log_capture(NULL, NULL);
+	apistore_gc_collect(s);
 	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
 }
 
@@ -163,5 +165,27 @@ Test(apistore_unserved, rows_are_no_objects_and_stay)
 		free(data);
 	}
 	cr_assert_eq(lines, 0);
+	store_stop(&x);
+}
+
+Test(apistore_unserved, what_it_owns_stays)
+{
+	const struct apistore_key owner = {"foos.example.com", "ns", "a"},
+				  owned = {"things.example.io", "ns", "b"};
+	struct json_object *o;
+	struct store x;
+
+	store_start(&x);
+	json_object_put(apistore_objects_put(
+		x.s, &owner, json_of("{\"kind\":\"Foo\",\"metadata\":{\"uid\":\"u\"}}")));
+	json_object_put(apistore_objects_put(x.s, &owned,
+		json_of("{\"kind\":\"Thing\",\"metadata\":{\"ownerReferences\":[{\"kind\":\"Foo\","
+			"\"name\":\"a\",\"uid\":\"u\",\"apiVersion\":\"example.com/v1\"}]}}")));
+	drop(x.s);
+	cr_expect_eq(apistore_objects_count(x.s, "foos.example.com", NULL), 0);
+	o = apistore_objects_get(x.s, &owned);
+	cr_assert_not_null(o);
+	cr_expect_null(json_get(o, "metadata/ownerReferences"));
+	json_object_put(o);
 	store_stop(&x);
 }
