@@ -19,8 +19,8 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 	switch (d) {
 	case CTL_IMAGE_DROP_FINALIZER:
 		MUST(v->deleting && v->has_finalizer && v->gone && v->confirmed &&
-			v->entry == CTL_IMAGE_ENTRY_ABSENT && v->job != CTL_IMAGE_JOB_RUNNING &&
-			!v->old_job);
+			v->entry == CTL_IMAGE_ENTRY_ABSENT && v->run != CTL_IMAGE_RUN_RUNNING &&
+			!v->old_run);
 		break;
 	case CTL_IMAGE_REMOVE_ENTRY:
 		MUST(v->deleting && v->has_finalizer && v->gone && v->pcrs_read);
@@ -37,25 +37,25 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 	case CTL_IMAGE_TAKE_OVER:
 		MUST(alive && v->entry == CTL_IMAGE_ENTRY_UNMARKED);
 		break;
-	case CTL_IMAGE_ANNOUNCE_JOB:
-	case CTL_IMAGE_CREATE_JOB:
-		MUST(works && !v->made && v->job == CTL_IMAGE_JOB_ABSENT && !v->old_job);
+	case CTL_IMAGE_ANNOUNCE_RUN:
+	case CTL_IMAGE_START_RUN:
+		MUST(works && !v->made && v->run == CTL_IMAGE_RUN_ABSENT && !v->old_run);
 		MUST(v->platforms ? !v->unmounted
 				  : v->label == CTL_IMAGE_LABEL_NONE ||
 					    v->label == CTL_IMAGE_LABEL_WAIT);
-		MUST((v->job_announced) == (d == CTL_IMAGE_CREATE_JOB));
+		MUST((v->run_announced) == (d == CTL_IMAGE_START_RUN));
 		break;
-	case CTL_IMAGE_DELETE_JOB:
-		if (v->job == CTL_IMAGE_JOB_UNANNOUNCED) {
+	case CTL_IMAGE_REMOVE_RUN:
+		if (v->run == CTL_IMAGE_RUN_UNANNOUNCED) {
 			MUST(works && !v->made);
 			break;
 		}
-		MUST(v->job == CTL_IMAGE_JOB_ENDED
+		MUST(v->run == CTL_IMAGE_RUN_ENDED
 				? works && v->due
-				: v->job == CTL_IMAGE_JOB_RUNNING && v->deleting);
+				: v->run == CTL_IMAGE_RUN_RUNNING && v->deleting);
 		break;
-	case CTL_IMAGE_DELETE_OLD_JOB:
-		MUST(v->old_job && v->has_finalizer && (v->deleting ? v->gone : v->served));
+	case CTL_IMAGE_REMOVE_OLD_RUN:
+		MUST(v->old_run && v->has_finalizer && (v->deleting ? v->gone : v->served));
 		break;
 	case CTL_IMAGE_ADOPT:
 	case CTL_IMAGE_ADD_FINALIZER:
@@ -110,22 +110,22 @@ static void effect(struct ctl_image_view *v, enum ctl_image_do d)
 	case CTL_IMAGE_ANNOUNCE_ENTRY:
 		v->announced = true;
 		break;
-	case CTL_IMAGE_ANNOUNCE_JOB:
-		v->job_announced = true;
+	case CTL_IMAGE_ANNOUNCE_RUN:
+		v->run_announced = true;
 		break;
 	case CTL_IMAGE_REMOVE_ENTRY:
 		v->entry = CTL_IMAGE_ENTRY_ABSENT;
 		v->pcrs_read = false;
 		break;
-	case CTL_IMAGE_CREATE_JOB:
-		v->job = CTL_IMAGE_JOB_RUNNING;
-		v->job_announced = false;
+	case CTL_IMAGE_START_RUN:
+		v->run = CTL_IMAGE_RUN_RUNNING;
+		v->run_announced = false;
 		break;
-	case CTL_IMAGE_DELETE_JOB:
-		v->job = CTL_IMAGE_JOB_ABSENT;
+	case CTL_IMAGE_REMOVE_RUN:
+		v->run = CTL_IMAGE_RUN_ABSENT;
 		break;
-	case CTL_IMAGE_DELETE_OLD_JOB:
-		v->old_job = false;
+	case CTL_IMAGE_REMOVE_OLD_RUN:
+		v->old_run = false;
 		break;
 	case CTL_IMAGE_DROP_FINALIZER:
 		v->found = v->has_finalizer = false;
@@ -145,7 +145,7 @@ static unsigned settle(struct ctl_image_view *v)
 		check(v, d);
 		if (d == CTL_IMAGE_NOTHING)
 			return jobs;
-		jobs += d == CTL_IMAGE_CREATE_JOB;
+		jobs += d == CTL_IMAGE_START_RUN;
 		effect(v, d);
 	}
 	cr_assert_fail("does not settle");
@@ -160,7 +160,7 @@ static struct ctl_image_view view_of(uint32_t bits, int entry, int label, int jo
 		.has_finalizer = bits >> 1 & 1,
 		.confirmed = bits >> 2 & 1,
 		.adopt = bits >> 3 & 1,
-		.job_announced = bits >> 4 & 1,
+		.run_announced = bits >> 4 & 1,
 		.digest_ok = bits >> 5 & 1, /* the two have one effect */
 		.served = bits >> 5 & 1,
 		.pcrs_read = bits >> 6 & 1,
@@ -169,7 +169,7 @@ static struct ctl_image_view view_of(uint32_t bits, int entry, int label, int jo
 		.settled = bits >> 9 & 1,
 		.gone = bits >> 10 & 1,
 		.status_ok = bits >> 11 & 1,
-		.old_job = bits >> 12 & 1,
+		.old_run = bits >> 12 & 1,
 		.platforms = bits >> 13 & 1,
 		.incomplete = bits >> 14 & 1,
 		.unmounted = bits >> 15 & 1,
@@ -178,7 +178,7 @@ static struct ctl_image_view view_of(uint32_t bits, int entry, int label, int jo
 		.announced = bits >> 4 & 1, /* never looked at together with the Job's */
 		.entry = (enum ctl_image_entry)entry,
 		.label = (enum ctl_image_label)label,
-		.job = (enum ctl_image_job)job,
+		.run = (enum ctl_image_run)job,
 	};
 }
 
@@ -187,7 +187,7 @@ Test(ctl_image_decide, every_view_settles)
 	for (uint32_t bits = 0; bits < 1u << 18; bits++)
 		for (int entry = 0; entry < CTL_IMAGE_ENTRY_N; entry++)
 			for (int label = 0; label < CTL_IMAGE_LABEL_N; label++)
-				for (int job = 0; job < CTL_IMAGE_JOB_N; job++) {
+				for (int job = 0; job < CTL_IMAGE_RUN_N; job++) {
 					struct ctl_image_view v = view_of(bits, entry, label, job);
 
 					MUST((settle(&v)) <= (1));
@@ -198,7 +198,7 @@ Test(ctl_image_decide, a_deletion_ends_when_and_only_when_all_is_gone)
 {
 	for (uint32_t bits = 1; bits < 1u << 18; bits += 2)
 		for (int entry = 0; entry < CTL_IMAGE_ENTRY_N; entry++)
-			for (int job = 0; job < CTL_IMAGE_JOB_N; job++) {
+			for (int job = 0; job < CTL_IMAGE_RUN_N; job++) {
 				struct ctl_image_view v = view_of(bits, entry, 0, job);
 				bool held = v.has_finalizer && !v.gone;
 

@@ -36,14 +36,15 @@ enum ctl_image_label {
 	CTL_IMAGE_LABEL_NONE,    /* or none that can be used: the Job's turn */
 	CTL_IMAGE_LABEL_N,
 };
-enum ctl_image_job {
-	CTL_IMAGE_JOB_ABSENT,
-	CTL_IMAGE_JOB_RUNNING,
-	CTL_IMAGE_JOB_ENDED, /* failed, or without a good entry */
-	CTL_IMAGE_JOB_DELETING,
-	CTL_IMAGE_JOB_FOREIGN,     /* of its name, and not its own */
-	CTL_IMAGE_JOB_UNANNOUNCED, /* its own, and not one that was announced: says nothing */
-	CTL_IMAGE_JOB_N,
+/* The computation of its values: a Job. */
+enum ctl_image_run {
+	CTL_IMAGE_RUN_ABSENT,
+	CTL_IMAGE_RUN_RUNNING,
+	CTL_IMAGE_RUN_ENDED, /* failed, or without a good entry */
+	CTL_IMAGE_RUN_DELETING,
+	CTL_IMAGE_RUN_FOREIGN,     /* of its name, and not its own */
+	CTL_IMAGE_RUN_UNANNOUNCED, /* its own, and not one that was announced: says nothing */
+	CTL_IMAGE_RUN_N,
 };
 
 /* All that decide looks at. */
@@ -55,17 +56,17 @@ struct ctl_image_view {
 	bool served; /* a cluster is, and image-pcrs exists */
 	enum ctl_image_entry entry;
 	enum ctl_image_label label;
-	enum ctl_image_job job;
-	bool job_announced; /* a Job may be made: the hash of its nonce stands on the image */
+	enum ctl_image_run run;
+	bool run_announced; /* one may start: the hash of its nonce stands on the image */
 	bool made;          /* values are at hand that image-pcrs does not have */
 	bool announced;     /* and their hash stands on the image */
-	bool old_job;       /* one of other platforms still runs */
+	bool old_run;       /* one of other platforms still runs */
 	bool platforms;     /* there are some: the label knows none of them */
 	bool incomplete;    /* the entry lacks one of them as it is now */
 	bool unmounted;     /* the ConfigMap of one is missing: a Job's Pod would hang */
 	bool withheld;      /* PCR 7 is required, and the entry has it for no platform */
 	bool pcrs_read;     /* the live text of image-pcrs is at hand, and current */
-	bool due;           /* a Job that ended has been there long enough */
+	bool due;           /* one that ended has been there long enough */
 	bool problem;       /* one that time does not solve: in the status before the next try */
 	bool refused;       /* its values would be too many, together with those in force */
 	bool settled;       /* every combination is written and declared */
@@ -79,15 +80,15 @@ enum ctl_image_do {
 	CTL_IMAGE_ADOPT,
 	CTL_IMAGE_ADD_FINALIZER,
 	CTL_IMAGE_ASK_LABEL,
-	CTL_IMAGE_ANNOUNCE_JOB,
+	CTL_IMAGE_ANNOUNCE_RUN,
 	CTL_IMAGE_ANNOUNCE_ENTRY, /* before it is written */
 	CTL_IMAGE_TAKE_OVER,      /* announce the existing entry */
 	CTL_IMAGE_READ_PCRS,
 	CTL_IMAGE_WRITE_ENTRY,
 	CTL_IMAGE_REMOVE_ENTRY,
-	CTL_IMAGE_CREATE_JOB,
-	CTL_IMAGE_DELETE_JOB,
-	CTL_IMAGE_DELETE_OLD_JOB,
+	CTL_IMAGE_START_RUN,
+	CTL_IMAGE_REMOVE_RUN,
+	CTL_IMAGE_REMOVE_OLD_RUN,
 	CTL_IMAGE_DROP_FINALIZER,
 	CTL_IMAGE_APPLY_STATUS,
 	CTL_IMAGE_DECLARE_VALUES, /* this and the following: of key "*" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ApprovedImage: the acts, each one request. ConfigMap image-pcrs is written under the version that
- * was read, entry by entry, and never before the entry's hash stands on the image. Jobs are created
- * and deleted, never changed, and are announced in the same way.
+ * was read, entry by entry, and never before the entry's hash stands on the image. A computation
+ * is announced in the same way.
  */
 #include "config.h"
 
@@ -123,24 +123,18 @@ static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object
 static bool failed(
 	struct ctl_image *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
-	bool exists = a->doing == CTL_IMAGE_CREATE_JOB && r && r->already_exists;
-	bool writes = a->doing == CTL_IMAGE_CREATE_JOB || a->doing == CTL_IMAGE_ANNOUNCE_JOB ||
+	bool starts = a->doing == CTL_IMAGE_START_RUN, exists;
+	bool writes = starts || a->doing == CTL_IMAGE_ANNOUNCE_RUN ||
 		      a->doing == CTL_IMAGE_ANNOUNCE_ENTRY || a->doing == CTL_IMAGE_TAKE_OVER ||
 		      a->doing == CTL_IMAGE_WRITE_ENTRY;
 	const struct kobj *o = k8s_cache_find(c->kind.state->images, a->name);
 	struct image_info *i = o ? image_info_get(c, o) : NULL;
 
 	image_info_forget_pcrs(c);
-	if (!i || !writes)
-		return exists;
-	if (!exists && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
+	exists = starts && image_run_exists(c, i, r);
+	if (i && writes && !exists && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
 		snprintf(i->problem, sizeof(i->problem), "The operator cannot %s: %s.",
 			image_acts[a->doing].name, err->text);
-	/* It does not even have our labels, or the cache would show it: not ours to delete. */
-	if (exists && !k8s_cache_find(c->kind.state->jobs, i->job_name))
-		snprintf(i->problem, sizeof(i->problem),
-			"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
-			i->job_name, i->job_name, c->kind.env->ns);
 	return exists;
 }
 
@@ -166,11 +160,11 @@ bool image_act_ended(
 	case CTL_IMAGE_REMOVE_ENTRY:
 		took_pcrs(c, a, r->object);
 		break;
-	case CTL_IMAGE_CREATE_JOB: /* each has a nonce of its own */
+	case CTL_IMAGE_START_RUN: /* each has a nonce of its own */
 		i->nonce[0] = i->result_why[0] = '\0';
-		ctl_take_answer(k->state->jobs, r->object, true);
+		image_run_started(c, r);
 		break;
-	case CTL_IMAGE_DELETE_JOB: /* the label may be there by now */
+	case CTL_IMAGE_REMOVE_RUN: /* the label may be there by now */
 		i->label = CTL_IMAGE_LABEL_ASK;
 		break;
 	default:
@@ -222,7 +216,7 @@ static struct op *mark(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	cleanup_json struct json_object *patch = ctl_patch_of(&l->m->obj, &meta);
 	cleanup_free char *payload = NULL;
 
-	if (d == CTL_IMAGE_ANNOUNCE_JOB) {
+	if (d == CTL_IMAGE_ANNOUNCE_RUN) {
 		image_entry_nonce_make(i);
 		image_entry_nonce_hash(i->nonce, hash);
 		payload = xstrdup(hash);
@@ -279,31 +273,6 @@ static struct op *read_pcrs(
 	return ctl_kind_get(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP);
 }
 
-static struct op *create_job(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
-{
-	const struct image_look *l = (const struct image_look *)look;
-	struct image_info *i = l->info;
-	cleanup_json struct json_object *o =
-		render_pcrjob(l->m, &l->platforms.job, image_job_fetch(l), k->env->ns,
-			k->env->images_ref.compute_pcrs, i->nonce, i->attempts + 1);
-
-	memcpy(i->job_name, l->job_name, sizeof(i->job_name));
-	return k8s_call_create(
-		k->env->api, &k->acts.ops, &kobj_job, k->env->ns, o, 0, ctl_kind_done, a);
-}
-
-static struct op *delete_job(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
-{
-	const struct image_look *l = (const struct image_look *)look;
-
-	if (d == CTL_IMAGE_DELETE_JOB)
-		l->info->attempts = l->job->attempt;
-	return ctl_kind_delete(
-		k, a, &kobj_job, d == CTL_IMAGE_DELETE_JOB ? &l->job->obj : &l->old_job->obj);
-}
-
 const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_CONFIRM] = {"read the ApprovedImage", .flags = CTL_DO_ANSWERS_SELF,
 		.start = ctl_kind_start_confirm},
@@ -312,7 +281,7 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_ADD_FINALIZER] = {"add the finalizer", .flags = CTL_DO_ANSWERS_SELF,
 		.start = add_finalizer},
 	[CTL_IMAGE_ASK_LABEL] = {"read the label", .start = ask_label},
-	[CTL_IMAGE_ANNOUNCE_JOB] = {"announce the Job", .flags = CTL_DO_ANSWERS_SELF,
+	[CTL_IMAGE_ANNOUNCE_RUN] = {"announce the Job", .flags = CTL_DO_ANSWERS_SELF,
 		.start = mark},
 	[CTL_IMAGE_ANNOUNCE_ENTRY] = {"announce the values", .flags = CTL_DO_ANSWERS_SELF,
 		.start = mark},
@@ -322,11 +291,11 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 		.start = read_pcrs},
 	[CTL_IMAGE_WRITE_ENTRY] = {"write the values", "values written", .start = write_entry},
 	[CTL_IMAGE_REMOVE_ENTRY] = {"remove the values", .start = write_entry},
-	[CTL_IMAGE_CREATE_JOB] = {"start a Job", "Job started", .start = create_job},
-	[CTL_IMAGE_DELETE_JOB] = {"delete the Job", "Job deleted", CTL_DO_GONE_IS_FINE,
-		.start = delete_job},
-	[CTL_IMAGE_DELETE_OLD_JOB] = {"delete the Job of other platforms", "Job deleted",
-		CTL_DO_GONE_IS_FINE, .start = delete_job},
+	[CTL_IMAGE_START_RUN] = {"start a Job", "Job started", .start = image_run_start},
+	[CTL_IMAGE_REMOVE_RUN] = {"delete the Job", "Job deleted", CTL_DO_GONE_IS_FINE,
+		.start = image_run_remove},
+	[CTL_IMAGE_REMOVE_OLD_RUN] = {"delete the Job of other platforms", "Job deleted",
+		CTL_DO_GONE_IS_FINE, .start = image_run_remove},
 	[CTL_IMAGE_DROP_FINALIZER] = {"remove the finalizer",
 		"ApprovedImage released, nothing holds its values",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},

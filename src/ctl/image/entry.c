@@ -3,7 +3,7 @@
  * Whose an entry of image-pcrs is. The operator alone writes them, so one counts only when its hash
  * is announced on the ApprovedImage; or, for an image older than this operator's first start, when
  * nothing was ever announced for it. What counted once is kept in memory, and put back when
- * another client changes it. A Job's result is taken here; it is read nowhere else.
+ * another client changes it. The result of a computation is taken here; it is read nowhere else.
  */
 #include "config.h"
 
@@ -117,7 +117,7 @@ bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 	return i->to_write;
 }
 
-/* ---- the Job's result */
+/* ---- the result of a computation */
 
 void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
 {
@@ -135,7 +135,7 @@ void image_entry_nonce_make(struct image_info *i)
 	bytes_to_hex(secret_peek(s), secret_len(s), i->nonce);
 }
 
-bool image_entry_announces_job(const struct model_image *m, const char *nonce)
+bool image_entry_announces_run(const struct model_image *m, const char *nonce)
 {
 	char hex[SHA256_HEX_LEN + 1];
 
@@ -148,9 +148,9 @@ bool image_entry_announces_job(const struct model_image *m, const char *nonce)
 bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err)
 {
 	cleanup_pcrmsg struct model_pcrmsg m = MODEL_PCRMSG_INIT;
-	const char *digest = model_image_digest(l->m->image), *text = l->result->message;
+	const char *digest = model_image_digest(l->m->image), *text = l->run.message;
 
-	if (model_pcrmsg_read(text, strlen(text), l->job->nonce, digest, &m, err) < 0)
+	if (model_pcrmsg_read(text, strlen(text), l->run.nonce, digest, &m, err) < 0)
 		return false;
 	return image_entry_made(i,
 		l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : image_entry_kept(i), l->m->image,

@@ -48,29 +48,6 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 	}
 }
 
-static void wake_job(struct ctl_image *c, const struct kobj *o)
-{
-	const struct model_job *j = (const struct model_job *)o;
-
-	if (j && j->image)
-		ctl_runner_wake(c->kind.runner, j->image);
-}
-
-static void map_job(void *self, const struct kobj *was, const struct kobj *now)
-{
-	wake_job(self, was);
-	wake_job(self, now);
-}
-
-static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_image *c = self;
-	const struct model_pod *p = (const struct model_pod *)(now ? now : was);
-
-	if (p->job)
-		wake_job(c, k8s_cache_find(c->kind.state->jobs, p->job));
-}
-
 static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
@@ -114,8 +91,8 @@ struct ctl_kind *ctl_image_new(const struct ctl_env *env)
 	static const struct ctl_watch watches[] = {
 		{STATE_IMAGES, map_image},
 		{STATE_CONFIGMAPS, map_configmap},
-		{STATE_JOBS, map_job},
-		{STATE_PODS, map_pod},
+		{STATE_JOBS, image_run_map_job},
+		{STATE_PODS, image_run_map_pod},
 		{STATE_CLUSTERS, map_cluster},
 		{.map = NULL},
 	};

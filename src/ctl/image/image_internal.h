@@ -7,8 +7,6 @@
 #include "../ctl_internal.h"
 #include "tec/ctl/image.h"
 #include "tec/model/configmap.h"
-#include "tec/model/job.h"
-#include "tec/model/pod.h"
 #include "tec/model/image.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/render/pcrjob.h"
@@ -45,17 +43,18 @@ struct image_info {
 	enum ctl_image_label label;
 	unsigned tries;    /* of the label */
 	uint64_t label_ms; /* boot clock: when it is asked for again */
-	unsigned attempts; /* Jobs there have been */
-	char nonce[33];    /* of the Job that is about to be made; "": none */
-	char job_name[RENDER_PCRJOB_NAME_LEN + 1]; /* of the last one that was to be made */
+	char nonce[33];    /* of the computation that is about to start; "": none */
 	/* Its entry alone, as it counted last, or (to_write) as it is to be written. Owned; NULL:
 	 * none. */
 	struct model_pcrs *kept;
 	bool to_write;
 	char note[320];       /* why the label is not used; "": no reason */
 	char problem[400];    /* why a write is refused; "": it is not */
-	char result_why[256]; /* why the Job's message is not taken; "": no reason */
-	char unmounted[300];  /* why its image cannot be mounted; "": it may be */
+	char result_why[256]; /* why its message is not taken; "": no reason */
+	/* Of job.c. */
+	unsigned attempts;                         /* Jobs there have been */
+	char job_name[RENDER_PCRJOB_NAME_LEN + 1]; /* of the last one that was to be made */
+	char unmounted[300]; /* why its image cannot be mounted; "": it may be */
 };
 
 /* A boot set that a Trustee may hold. */
@@ -94,6 +93,20 @@ struct ctl_image {
 	struct values values;
 };
 
+/* A computation of an image's values that was announced, as far as it got. Borrowed for one step. */
+struct image_run {
+	const char *nonce, *message; /* message NULL: none to take */
+};
+struct model_job;
+struct model_pod;
+/* Of job.c alone. */
+struct image_job {
+	const struct model_job *now, *old; /* old: running, and of other platforms */
+	const struct model_pod *pod;
+	struct render_pcrjob_fetch fetch; /* why NULL: the Job is to mount the image */
+	char name[RENDER_PCRJOB_NAME_LEN + 1];
+};
+
 /* Borrowed from the caches, valid for one step. */
 struct image_look {
 	struct ctl_look base;
@@ -101,12 +114,9 @@ struct image_look {
 	const struct model_image *m;
 	struct image_info *info;
 	const struct model_pcrs_entry *entry;
-	const struct model_job *job, *old_job; /* old: running, and of other platforms */
-	const struct model_pod *pod;
-	const struct model_pod *result; /* the Pod with a message to take; NULL: none */
 	struct image_platforms platforms;
-	struct render_pcrjob_fetch fetch; /* why NULL: the Job is to mount the image */
-	char job_name[RENDER_PCRJOB_NAME_LEN + 1];
+	struct image_run run;
+	struct image_job job;
 };
 
 /* info.c */
@@ -138,19 +148,29 @@ bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 void image_entry_nonce_make(struct image_info *i);
 void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1]);
 /* NULL and malformed nonces are not announced. */
-bool image_entry_announces_job(const struct model_image *m, const char *nonce);
-/* Of l->result. False: nothing new, or err says what is wrong. */
+bool image_entry_announces_run(const struct model_image *m, const char *nonce);
+/* Of l->run. False: nothing new, or err says what is wrong. */
 bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err);
 
-/* job.c: the Job of this image, and whether it mounts the image. */
-void image_job_look(struct ctl_image *c, struct image_look *l);
-static inline const struct render_pcrjob_fetch *image_job_fetch(const struct image_look *l)
-{
-	return l->fetch.why ? &l->fetch : NULL;
-}
-/* What to say about the Job, which runs or has ended. */
-void image_job_want(const struct ctl_image *c, struct image_look *l);
-void image_job_again(struct image_look *l, int64_t ms);
+/*
+ * job.c: how an image's values are computed. The rest of this folder does not know that it is a Job: it
+ * starts one computation with info->nonce, sees how far that got, and takes the message.
+ */
+/* v.run, v.due, v.old_run and run. */
+void image_run_look(struct ctl_image *c, struct image_look *l);
+/* What to say about it: it runs, has ended, or is about to start. */
+void image_run_want(const struct ctl_image *c, struct image_look *l);
+struct op *image_run_start(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d);
+struct op *image_run_remove(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d);
+void image_run_started(struct ctl_image *c, const struct k8s_result *r);
+/* After a start that failed: whether because there is one already. i: may be NULL. */
+bool image_run_exists(
+	const struct ctl_image *c, struct image_info *i, const struct k8s_result *r) MUST_CHECK;
+/* A Job or one of its Pods changed. */
+void image_run_map_job(void *self, const struct kobj *was, const struct kobj *now);
+void image_run_map_pod(void *self, const struct kobj *was, const struct kobj *now);
 
 /* platforms.c. entry: a good one, or NULL. */
 void image_platforms_look(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: its Job. It mounts the image until something says that this cannot be: the API server
- * leaves the volume out, a node's runtime does not create the container, or a Pod's
- * volumes do not come about. Then it is made again so that its Pod fetches the image, and says why; for
- * as long as such a Job is to be seen, those of other images are made in the same way.
+ * The computation of an image's values is a Job. It mounts the image until something says that this
+ * cannot be: the API server leaves the volume out, a node's runtime does not create the container, or a
+ * Pod's volumes do not come about. Then it is made again so that its Pod fetches the image, and says why;
+ * for as long as such a Job is to be seen, those of other images are made in the same way.
  */
 #include "config.h"
 
@@ -13,7 +13,10 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/model/job.h"
+#include "tec/model/pod.h"
 
 #define JOB_RETRY_S        60
 #define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
@@ -22,7 +25,7 @@
 #define PENDING_S          30  /* until a Pod that does not start is told */
 #define MOUNT_S            120 /* until volumes that do not come about never will */
 
-void image_job_again(struct image_look *l, int64_t ms)
+static void job_again(struct image_look *l, int64_t ms)
 {
 	ctl_look_again(&l->base, ms, "job");
 }
@@ -52,7 +55,7 @@ static void look_mounting(const struct state *s, struct image_look *l)
 	} else if (p && p->placed && !p->ready_to_start && !p->started && !p->why) {
 		left_s = p->obj.created_s + MOUNT_S - clock_wall_s();
 		if (left_s > 0)
-			image_job_again(l, left_s * 1000);
+			job_again(l, left_s * 1000);
 		else
 			snprintf(why, room,
 				"the node did not make the volumes of the Pod within %d s",
@@ -74,11 +77,16 @@ static void look_fetch(struct ctl_image *c, struct image_look *l)
 	if (!l->info->unmounted[0])
 		look_mounting(c->kind.state, l);
 	if (l->info->unmounted[0])
-		l->fetch.why = l->info->unmounted;
+		l->job.fetch.why = l->info->unmounted;
 	else
-		k8s_cache_each(c->kind.state->jobs, first_reason, &l->fetch.why);
-	l->fetch.registry_mirror = c->kind.env->registry_mirror;
-	l->fetch.insecure_registry = c->kind.env->insecure_registry;
+		k8s_cache_each(c->kind.state->jobs, first_reason, &l->job.fetch.why);
+	l->job.fetch.registry_mirror = c->kind.env->registry_mirror;
+	l->job.fetch.insecure_registry = c->kind.env->insecure_registry;
+}
+
+static const struct render_pcrjob_fetch *fetch_of(const struct image_look *l)
+{
+	return l->job.fetch.why ? &l->job.fetch : NULL;
 }
 
 /* ---- look */
@@ -87,27 +95,27 @@ static void look_fetch(struct ctl_image *c, struct image_look *l)
  * mount an image that cannot be mounted. */
 static void look_old_job(const struct state *s, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->old_job;
+	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->job.old;
 		o = k8s_cache_next(s->jobs, 0, o)) {
 		const struct model_job *j = (const struct model_job *)o;
 
 		if (j->state == MODEL_JOB_RUNNING && !o->deleting &&
-			!str_eq(o->name, l->job_name) && str_eq(j->owner_uid, l->m->obj.uid))
-			l->old_job = j;
+			!str_eq(o->name, l->job.name) && str_eq(j->owner_uid, l->m->obj.uid))
+			l->job.old = j;
 	}
-	l->v.old_job = l->old_job != NULL;
+	l->v.old_run = l->job.old != NULL;
 }
 
 /* The last Pod is the one that counts for people: oldest first. */
 static void look_pods(const struct state *s, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->job_name); o;
+	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->job.name); o;
 		o = k8s_cache_next(s->pods, 0, o)) {
 		const struct model_pod *p = (const struct model_pod *)o;
 
-		l->pod = p;
-		if (p->message && str_eq(p->owner_uid, l->job->obj.uid))
-			l->result = p;
+		l->job.pod = p;
+		if (p->message && str_eq(p->owner_uid, l->job.now->obj.uid))
+			l->run.message = p->message;
 	}
 }
 
@@ -116,45 +124,46 @@ static void look_due(struct image_look *l)
 {
 	int64_t delay_s = JOB_RETRY_S, left_s;
 
-	for (unsigned i = l->job->attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
+	for (unsigned i = l->job.now->attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
 		delay_s *= 2;
 	if (delay_s > JOB_RETRY_MAX_S)
 		delay_s = JOB_RETRY_MAX_S;
-	if (l->job->state == MODEL_JOB_COMPLETE && !l->pod)
+	if (l->job.now->state == MODEL_JOB_COMPLETE && !l->job.pod)
 		delay_s = JOB_LOST_S;
-	left_s = l->job->finished_s + delay_s - clock_wall_s();
+	left_s = l->job.now->finished_s + delay_s - clock_wall_s();
 	l->v.due = left_s <= 0;
 	if (left_s > 0)
-		image_job_again(l, left_s * 1000);
+		job_again(l, left_s * 1000);
 }
 
-void image_job_look(struct ctl_image *c, struct image_look *l)
+void image_run_look(struct ctl_image *c, struct image_look *l)
 {
 	const struct state *s = c->kind.state;
 
 	look_fetch(c, l);
-	render_pcrjob_name(l->m, &l->platforms.job, image_job_fetch(l), l->job_name);
+	render_pcrjob_name(l->m, &l->platforms.job, fetch_of(l), l->job.name);
 	look_old_job(s, l);
-	l->job = (const struct model_job *)k8s_cache_find(s->jobs, l->job_name);
-	if (!l->job)
+	l->job.now = (const struct model_job *)k8s_cache_find(s->jobs, l->job.name);
+	if (!l->job.now)
 		return;
-	if (!str_eq(l->job->owner_uid, l->m->obj.uid)) {
-		l->v.job = CTL_IMAGE_JOB_FOREIGN; /* it names no image to wake when it goes */
-		image_job_again(l, FOREIGN_RECHECK_MS);
+	if (!str_eq(l->job.now->owner_uid, l->m->obj.uid)) {
+		l->v.run = CTL_IMAGE_RUN_FOREIGN; /* it names no image to wake when it goes */
+		job_again(l, FOREIGN_RECHECK_MS);
 		return;
 	}
-	if (!image_entry_announces_job(l->m, l->job->nonce)) {
-		l->v.job =
-			l->job->obj.deleting ? CTL_IMAGE_JOB_DELETING : CTL_IMAGE_JOB_UNANNOUNCED;
+	l->run.nonce = l->job.now->nonce;
+	if (!image_entry_announces_run(l->m, l->run.nonce)) {
+		l->v.run = l->job.now->obj.deleting ? CTL_IMAGE_RUN_DELETING
+						    : CTL_IMAGE_RUN_UNANNOUNCED;
 		return;
 	}
 	look_pods(s, l);
-	if (l->job->obj.deleting) {
-		l->v.job = CTL_IMAGE_JOB_DELETING;
-	} else if (l->job->state == MODEL_JOB_RUNNING) {
-		l->v.job = CTL_IMAGE_JOB_RUNNING;
+	if (l->job.now->obj.deleting) {
+		l->v.run = CTL_IMAGE_RUN_DELETING;
+	} else if (l->job.now->state == MODEL_JOB_RUNNING) {
+		l->v.run = CTL_IMAGE_RUN_RUNNING;
 	} else {
-		l->v.job = CTL_IMAGE_JOB_ENDED;
+		l->v.run = CTL_IMAGE_RUN_ENDED;
 		look_due(l);
 	}
 }
@@ -164,13 +173,13 @@ void image_job_look(struct ctl_image *c, struct image_look *l)
 /* How long nothing of it has run; in between it is looked at again. */
 static int64_t pending_for(struct image_look *l)
 {
-	const struct kobj *since = l->pod ? &l->pod->obj : &l->job->obj;
+	const struct kobj *since = l->job.pod ? &l->job.pod->obj : &l->job.now->obj;
 	int64_t s = clock_wall_s() - since->created_s;
 
-	if (l->pod && l->pod->started)
+	if (l->job.pod && l->job.pod->started)
 		return 0;
 	if (s < PENDING_S)
-		image_job_again(l, (PENDING_S - s) * 1000);
+		job_again(l, (PENDING_S - s) * 1000);
 	return s;
 }
 
@@ -178,82 +187,150 @@ static void want_pending(const struct ctl_image *c, struct image_look *l, const 
 {
 	const char *ns = c->kind.env->ns;
 
-	if (!l->pod)
+	if (!l->job.pod)
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
 			"Job %s has no Pod after %d s. See why: kubectl describe job %s -n %s.%s",
-			l->job_name, PENDING_S, l->job_name, ns, how);
-	else if (l->pod->ready_to_start)
+			l->job.name, PENDING_S, l->job.name, ns, how);
+	else if (l->job.pod->ready_to_start)
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
 			"The Pod of Job %s has not started after %d s. Its images are being pulled, which takes time for a large one. See: kubectl describe pod %s -n %s.%s",
-			l->job_name, PENDING_S, l->pod->obj.name, ns, how);
+			l->job.name, PENDING_S, l->job.pod->obj.name, ns, how);
 	else
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
 			"The Pod of Job %s has not started after %d s, and its status gives no reason. See: kubectl describe pod %s -n %s.%s",
-			l->job_name, PENDING_S, l->pod->obj.name, ns, how);
+			l->job.name, PENDING_S, l->job.pod->obj.name, ns, how);
 }
 
 /* With a space before each sentence. */
 static void note_how(const struct image_look *l, struct strbuf *out)
 {
 	strbuf_adds(out, l->info->note);
-	if (l->fetch.why)
+	if (l->job.fetch.why)
 		strbuf_addf(out,
 			" Its Pod fetches the image from the registry, because it cannot be mounted: %s. Image volumes need Kubernetes 1.31 with the feature gate ImageVolume, which is on by default from 1.35, and containerd 2.1 or CRI-O 1.31.",
-			l->fetch.why);
+			l->job.fetch.why);
 }
 
-void image_job_want(const struct ctl_image *c, struct image_look *l)
+void image_run_want(const struct ctl_image *c, struct image_look *l)
 {
-	const char *pod = l->pod ? l->pod->why : NULL;
+	const char *pod = l->job.pod ? l->job.pod->why : NULL;
 	cleanup_strbuf struct strbuf how = STRBUF_INIT;
 
 	note_how(l, &how);
 
-	switch (l->v.job) {
-	case CTL_IMAGE_JOB_RUNNING:
-		if (pod && !l->pod->failed)
+	switch (l->v.run) {
+	case CTL_IMAGE_RUN_RUNNING:
+		if (pod && !l->job.pod->failed)
 			IMAGE_WANT(l, IMAGE_POD_PENDING, "The Pod of Job %s does not start. %s%s",
-				l->job_name, pod, strbuf_str(&how));
+				l->job.name, pod, strbuf_str(&how));
 		else if (pending_for(l) >= PENDING_S)
 			want_pending(c, l, strbuf_str(&how));
 		else
-			IMAGE_WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->job_name,
+			IMAGE_WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->job.name,
 				strbuf_str(&how));
 		break;
-	case CTL_IMAGE_JOB_ENDED:
-		if (l->job->state == MODEL_JOB_FAILED && l->pod &&
-			l->pod->exit_code == MODEL_PCRMSG_TOO_MANY)
+	case CTL_IMAGE_RUN_ENDED:
+		if (l->job.now->state == MODEL_JOB_FAILED && l->job.pod &&
+			l->job.pod->exit_code == MODEL_PCRMSG_TOO_MANY)
 			IMAGE_WANT(l, IMAGE_TOO_MANY_EVENTS,
 				"The values of this image do not fit into the result of Job %s (%s). Remove platforms that no node has from spec.attestation.platformConfigMaps.",
-				l->job_name, pod ? pod : "");
-		else if (l->job->state == MODEL_JOB_FAILED)
+				l->job.name, pod ? pod : "");
+		else if (l->job.now->state == MODEL_JOB_FAILED)
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s failed and is retried later. %s%s%s%s", l->job_name,
-				l->job->why ? l->job->why : "", pod ? " " : "", pod ? pod : "",
-				l->fetch.why ? strbuf_str(&how) : "");
+				"Job %s failed and is retried later. %s%s%s%s", l->job.name,
+				l->job.now->why ? l->job.now->why : "", pod ? " " : "",
+				pod ? pod : "", l->job.fetch.why ? strbuf_str(&how) : "");
 		else if (l->info->result_why[0])
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s ended, but its result is not used: %s. A new Job is created later.",
-				l->job_name, l->info->result_why);
-		else if (l->result)
+				l->job.name, l->info->result_why);
+		else if (l->run.message)
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s ended, but its result does not cover the current state of every platform. A new Job is created later.",
-				l->job_name);
+				l->job.name);
 		else
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s ended, but none of its Pods has a result. A new Job is created.",
-				l->job_name);
+				l->job.name);
 		break;
-	case CTL_IMAGE_JOB_FOREIGN:
+	case CTL_IMAGE_RUN_FOREIGN:
 		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 			"Job %s exists and does not belong to this image. The operator does not change it. If it is not needed, delete it.",
-			l->job_name);
+			l->job.name);
 		break;
-	case CTL_IMAGE_JOB_ABSENT:
-	case CTL_IMAGE_JOB_DELETING:
-	case CTL_IMAGE_JOB_UNANNOUNCED:
-	case CTL_IMAGE_JOB_N:
+	case CTL_IMAGE_RUN_ABSENT:
+	case CTL_IMAGE_RUN_DELETING:
+	case CTL_IMAGE_RUN_UNANNOUNCED:
+	case CTL_IMAGE_RUN_N:
 		IMAGE_WANT(l, IMAGE_COMPUTING, "A Job that computes the values is being created.%s",
 			strbuf_str(&how));
 	}
+}
+
+/* ---- start and removal */
+
+struct op *image_run_start(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct image_look *l = (const struct image_look *)look;
+	struct image_info *i = l->info;
+	cleanup_json struct json_object *o = render_pcrjob(l->m, &l->platforms.job, fetch_of(l),
+		k->env->ns, k->env->images_ref.compute_pcrs, i->nonce, i->attempts + 1);
+
+	memcpy(i->job_name, l->job.name, sizeof(i->job_name));
+	return k8s_call_create(
+		k->env->api, &k->acts.ops, &kobj_job, k->env->ns, o, 0, ctl_kind_done, a);
+}
+
+void image_run_started(struct ctl_image *c, const struct k8s_result *r)
+{
+	ctl_take_answer(c->kind.state->jobs, r->object, true);
+}
+
+bool image_run_exists(const struct ctl_image *c, struct image_info *i, const struct k8s_result *r)
+{
+	if (!r || !r->already_exists)
+		return false;
+	/* It does not even have our labels, or the cache would show it: not ours to delete. */
+	if (i && !k8s_cache_find(c->kind.state->jobs, i->job_name))
+		snprintf(i->problem, sizeof(i->problem),
+			"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
+			i->job_name, i->job_name, c->kind.env->ns);
+	return true;
+}
+
+struct op *image_run_remove(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct image_look *l = (const struct image_look *)look;
+
+	if (d == CTL_IMAGE_REMOVE_RUN)
+		l->info->attempts = l->job.now->attempt;
+	return ctl_kind_delete(
+		k, a, &kobj_job, d == CTL_IMAGE_REMOVE_RUN ? &l->job.now->obj : &l->job.old->obj);
+}
+
+/* ---- whom a change wakes */
+
+static void wake(struct ctl_image *c, const struct kobj *o)
+{
+	const struct model_job *j = (const struct model_job *)o;
+
+	if (j && j->image)
+		ctl_runner_wake(c->kind.runner, j->image);
+}
+
+void image_run_map_job(void *self, const struct kobj *was, const struct kobj *now)
+{
+	wake(self, was);
+	wake(self, now);
+}
+
+void image_run_map_pod(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_image *c = self;
+	const struct model_pod *p = (const struct model_pod *)(now ? now : was);
+
+	if (p->job)
+		wake(c, k8s_cache_find(c->kind.state->jobs, p->job));
 }

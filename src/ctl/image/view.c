@@ -27,29 +27,29 @@ static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 		return CTL_IMAGE_NOTHING; /* ours is removed; others' finalizers are left */
 	if (!v->gone)
 		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
-	if (v->old_job)
-		return CTL_IMAGE_DELETE_OLD_JOB;
-	if (v->job == CTL_IMAGE_JOB_RUNNING)
-		return CTL_IMAGE_DELETE_JOB;
+	if (v->old_run)
+		return CTL_IMAGE_REMOVE_OLD_RUN;
+	if (v->run == CTL_IMAGE_RUN_RUNNING)
+		return CTL_IMAGE_REMOVE_RUN;
 	if (v->entry != CTL_IMAGE_ENTRY_ABSENT)
 		return v->pcrs_read ? CTL_IMAGE_REMOVE_ENTRY : CTL_IMAGE_READ_PCRS;
 	/* The live list of finalizers is needed to take one out of it. */
 	return v->confirmed ? CTL_IMAGE_DROP_FINALIZER : CTL_IMAGE_CONFIRM;
 }
 
-static enum ctl_image_do decide_job(const struct ctl_image_view *v)
+static enum ctl_image_do decide_run(const struct ctl_image_view *v)
 {
-	switch (v->job) {
-	case CTL_IMAGE_JOB_ABSENT:
-		return v->job_announced ? CTL_IMAGE_CREATE_JOB : CTL_IMAGE_ANNOUNCE_JOB;
-	case CTL_IMAGE_JOB_UNANNOUNCED: /* any client may have created it */
-		return CTL_IMAGE_DELETE_JOB;
-	case CTL_IMAGE_JOB_ENDED:
-		return v->due ? CTL_IMAGE_DELETE_JOB : CTL_IMAGE_NOTHING;
-	case CTL_IMAGE_JOB_RUNNING:
-	case CTL_IMAGE_JOB_DELETING:
-	case CTL_IMAGE_JOB_FOREIGN:
-	case CTL_IMAGE_JOB_N:
+	switch (v->run) {
+	case CTL_IMAGE_RUN_ABSENT:
+		return v->run_announced ? CTL_IMAGE_START_RUN : CTL_IMAGE_ANNOUNCE_RUN;
+	case CTL_IMAGE_RUN_UNANNOUNCED: /* any client may have created it */
+		return CTL_IMAGE_REMOVE_RUN;
+	case CTL_IMAGE_RUN_ENDED:
+		return v->due ? CTL_IMAGE_REMOVE_RUN : CTL_IMAGE_NOTHING;
+	case CTL_IMAGE_RUN_RUNNING:
+	case CTL_IMAGE_RUN_DELETING:
+	case CTL_IMAGE_RUN_FOREIGN:
+	case CTL_IMAGE_RUN_N:
 		break;
 	}
 	return CTL_IMAGE_NOTHING;
@@ -62,13 +62,13 @@ static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 	if (v->made)
 		return v->pcrs_read ? CTL_IMAGE_WRITE_ENTRY : CTL_IMAGE_READ_PCRS;
 	if (v->platforms)
-		return v->unmounted ? CTL_IMAGE_NOTHING : decide_job(v);
+		return v->unmounted ? CTL_IMAGE_NOTHING : decide_run(v);
 	switch (v->label) {
 	case CTL_IMAGE_LABEL_ASK:
 		return CTL_IMAGE_ASK_LABEL;
 	case CTL_IMAGE_LABEL_WAIT: /* whichever comes first */
 	case CTL_IMAGE_LABEL_NONE:
-		return decide_job(v);
+		return decide_run(v);
 	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_REFUSED:
 	case CTL_IMAGE_LABEL_N:
@@ -94,8 +94,8 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 		return CTL_IMAGE_ADD_FINALIZER; /* before any effect in Trustee */
 	if (works && v->entry == CTL_IMAGE_ENTRY_UNMARKED)
 		return CTL_IMAGE_TAKE_OVER;
-	if (works && v->old_job)
-		return CTL_IMAGE_DELETE_OLD_JOB;
+	if (works && v->old_run)
+		return CTL_IMAGE_REMOVE_OLD_RUN;
 	if (works && v->entry != CTL_IMAGE_ENTRY_UNKNOWN &&
 		(!good || v->made || (v->platforms && v->incomplete)))
 		d = decide_values(v);
@@ -158,7 +158,7 @@ static void look_at(
 	l->v.digest_ok = l->m->digest_ok;
 	l->v.served = map && !map->plain.obj.deleting && state_cluster(s);
 	l->v.entry = image_entry_state(s, l->m, &l->entry);
-	l->v.job_announced = l->info->nonce[0] && image_entry_announces_job(l->m, l->info->nonce);
+	l->v.run_announced = l->info->nonce[0] && image_entry_announces_run(l->m, l->info->nonce);
 	/* Values that are known and that image-pcrs does not have, or has no longer. */
 	l->v.made = l->info->kept && (l->info->to_write || l->v.entry != CTL_IMAGE_ENTRY_GOOD);
 	l->v.announced = l->v.made &&
@@ -173,16 +173,16 @@ static void look_at(
 	l->v.unmounted = p->unmounted;
 	l->v.withheld = p->required && !p->have;
 	l->v.problem = problem_of(c, l)[0];
-	image_job_look(c, l);
+	image_run_look(c, l);
 	if (o->deleting || !is_open(l))
-		l->result = NULL;
+		l->run.message = NULL;
 	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD && !l->v.platforms)
 		look_label(l);
 	image_wants(c, l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, IMAGE_N_CONDS, o->generation);
 }
 
-/* A look, after which what a Job said is at hand. */
+/* A look, after which what was computed is at hand. */
 static void look_and_take(
 	struct ctl_image *c, const struct kobj *o, const struct ctl_act *act, struct image_look *l)
 {
@@ -192,7 +192,7 @@ static void look_and_take(
 	look_at(c, o, act, l);
 	if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
 		image_entry_keep(l->info, l->entry);
-	if (!l->result || l->v.made)
+	if (!l->run.message || l->v.made)
 		return;
 	if (image_entry_take(l->info, l, &err))
 		log_info(&lc, "values taken from the Job's message", NULL);
@@ -287,14 +287,14 @@ static void want_label(const struct ctl_image *c, struct image_look *l)
 		break;
 	case CTL_IMAGE_LABEL_WAIT:
 	case CTL_IMAGE_LABEL_NONE:
-		image_job_want(c, l);
+		image_run_want(c, l);
 		break;
 	case CTL_IMAGE_LABEL_ASK:
 	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_N:
 		/* The condition from before the wait holds until the answer is there. */
 		if (l->info->tries)
-			image_job_want(c, l);
+			image_run_want(c, l);
 		else
 			IMAGE_WANT(l, IMAGE_COMPUTING, "The image's label is being read.");
 	}
@@ -306,7 +306,7 @@ static void want_platforms(const struct ctl_image *c, struct image_look *l)
 	cleanup_strbuf struct strbuf note = STRBUF_INIT;
 
 	if (l->v.platforms && !l->v.unmounted && is_open(l)) {
-		image_job_want(c, l);
+		image_run_want(c, l);
 		return;
 	}
 	image_platforms_note(&l->platforms, &note);
@@ -337,7 +337,7 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));
 	else if (good)
 		want_good(c, l);
-	else if (changed && l->v.job != CTL_IMAGE_JOB_ENDED)
+	else if (changed && l->v.run != CTL_IMAGE_RUN_ENDED)
 		/* After a restart: what counted before is not in memory. */
 		IMAGE_WANT(l, IMAGE_VALUES_CHANGED,
 			"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. It is computed again; until then Trustee keeps its current values.",
