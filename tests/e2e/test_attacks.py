@@ -17,6 +17,7 @@ import re
 import resource
 import select
 import socket
+import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -103,9 +104,11 @@ REGISTRATION_KEY = "tec-registration-key"
 ALONE = ("--leader-elect=false", "--rate-limit", "off")
 
 
-def ask_from(port, method, path, body=None, source="127.0.0.1"):
+def ask_from(port, method, path, body=None, source="127.0.0.1", cafile=None):
     """(status, parsed body) of one request from an address of this host."""
-    conn = http.client.HTTPConnection("127.0.0.1", port, timeout=20, source_address=(source, 0))
+    how = {"timeout": 20, "source_address": (source, 0)}
+    conn = (http.client.HTTPSConnection("127.0.0.1", port, context=ssl.create_default_context(cafile=cafile), **how) if cafile
+            else http.client.HTTPConnection("127.0.0.1", port, **how))
     try:
         conn.request(method, path, json.dumps(body) if body else None)
         answer = conn.getresponse()
@@ -116,7 +119,7 @@ def ask_from(port, method, path, body=None, source="127.0.0.1"):
 
 def fetch(op, source="127.0.0.1"):
     """(status, machine id or None) of GET /ignition."""
-    status, body = ask_from(op.register_port, "GET", "/ignition", source=source)
+    status, body = ask_from(op.register_port, "GET", "/ignition", source=source, **spine.trusted(op, {}))
     if status != 200:
         return status, None
     return status, spine.clevis_config(body)["path"].split("/")[1]
@@ -125,7 +128,7 @@ def fetch(op, source="127.0.0.1"):
 def bring_key(op, pem, uuid=None, source="127.0.0.1"):
     """(status, body) of PUT /register-ak."""
     body = {"public_key": pem, **({"uuid": uuid} if uuid else {})}
-    return ask_from(op.register_ak_port, "PUT", "/register-ak", body, source)
+    return ask_from(op.register_ak_port, "PUT", "/register-ak", body, source, **spine.trusted(op, {}))
 
 
 def make_registration_key(cp, ns, name=REGISTRATION_KEY, key=None, announced=True):
