@@ -23,7 +23,7 @@ STEPS = ("create configmap c --from-literal=a=b", "create secret generic s --fro
          "get machines -o custom-columns=N:.metadata.name,I:.spec.id", "describe machine m1", "label machine m1 a=b",
          "label machine m1 a=b2", "annotate machine m1 n=o", f"patch machine m1 --type=merge -p {READY.replace(' ', '')}",
          "get machines -l a=c -o name", "wait --for=condition=Ready machine/m1 --timeout=1s", "get machine absent",
-         "create role r --verb=get --resource=secrets", "create serviceaccount a", "auth can-i delete machines", f"api-resources --api-group={V1.split('/', maxsplit=1)[0]}",
+         "create serviceaccount a", "auth can-i delete machines", f"api-resources --api-group={V1.split('/', maxsplit=1)[0]}",
          "delete machine m1", "delete machine m1", "delete cm/c secret/s sa/a")
 
 # Step -> why a person sees something else here.

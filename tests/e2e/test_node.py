@@ -33,6 +33,7 @@ def alone(tmp_path_factory):
     s = Standalone(str(tmp_path_factory.mktemp("standalone") / "state"), "--public-address=127.0.0.1",
                    f"--insecure-registry={registry()}")
     s.start()
+    spine.machine_at_request(s, "trusted-execution-clusters")
     approve_image(s, "a")
     yield s
     if s.process.poll() is None:

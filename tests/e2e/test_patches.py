@@ -124,7 +124,6 @@ def account(*secrets, name="a", **members):
 
 PATHS = {"ConfigMap": "/api/v1/namespaces/{ns}/configmaps", "Secret": "/api/v1/namespaces/{ns}/secrets",
          "ServiceAccount": "/api/v1/namespaces/{ns}/serviceaccounts",
-         "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles",
          "Machine": "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/{ns}/machines"}
 
 
@@ -287,10 +286,6 @@ CASES = {
     "apply secret without name": [apply({**account(), "secrets": [{"fieldPath": "f"}]})],
     "apply imagePullSecrets": [apply(account(imagePullSecrets=[{"name": "a"}])),
                                apply(account(imagePullSecrets=[{"name": "b"}]), "two")],
-    "role": [make({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"},
-                   "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
-             apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"},
-                    "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]})],
     "secret": [make({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque",
                      "data": {"k": "dg=="}}),
                apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"k": "eA=="}}),
