@@ -20,6 +20,7 @@ TIME = 900  # of one program; on an idle machine a minute
 
 # The beginning of a line -> why it is another one here.
 DIFFERENT = {
+    "errors: kind: NotFound": "a kind that is not served is named",
     'watch-initial: initial false match "" version "abc"':
         "a version that is no number is the client's error, 400, in our own words; kube-apiserver answers 500",
 }
