@@ -32,21 +32,13 @@ static bool is_value_name(const char *name)
 	       strlen(name) <= NAME_MAX_ && name[strspn(name, NAME_CHARS)] == '\0';
 }
 
-static bool is_path(const char *name)
-{
-	char id[UUID_TEXT_LEN + 1], path[RATS_RESOURCE_PATH_MAX];
-
-	if (!rats_resource_id(name, id))
-		return false;
-	rats_resource_path(id, path);
-	return str_eq(name, path);
-}
-
 static bool is_name(enum model_record_kind kind, const char *name)
 {
+	char id[UUID_TEXT_LEN + 1];
+
 	switch (kind) {
 	case MODEL_RECORD_RESOURCE:
-		return is_path(name);
+		return rats_resource_is_root(name, id);
 	case MODEL_RECORD_VALUE:
 		return is_value_name(name);
 	case MODEL_RECORD_ID:

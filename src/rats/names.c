@@ -78,3 +78,13 @@ bool rats_resource_id(const char *path, char id[UUID_TEXT_LEN + 1])
 	id[UUID_TEXT_LEN] = '\0';
 	return true;
 }
+
+bool rats_resource_is_root(const char *path, char id[UUID_TEXT_LEN + 1])
+{
+	char root[RATS_RESOURCE_PATH_MAX];
+
+	if (!rats_resource_id(path, id))
+		return false;
+	rats_resource_path(id, root);
+	return str_eq(path, root);
+}

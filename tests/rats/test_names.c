@@ -103,6 +103,24 @@ Test(rats_names, resource_path_of_anything_else_is_empty)
 	}
 }
 
+Test(rats_names, a_disk_keys_path_is_exactly_that)
+{
+	static const struct {
+		const char *path;
+		bool root;
+	} t[] = {{"default/" UUID "/root", true}, {"default/" UUID "/toor", false},
+		{"default/" UUID "/root/", false}, {"/default/" UUID "/root", false},
+		{"other/" UUID "/root", false}, {"default/" UUID, false}, {"default//root", false},
+		{"", false}};
+	char id[UUID_TEXT_LEN + 1];
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cr_expect_eq(rats_resource_is_root(t[i].path, id), t[i].root, "%s", t[i].path);
+		if (t[i].root)
+			cr_expect_str_eq(id, UUID);
+	}
+}
+
 Test(rats_names, identity_is_cut_out_of_the_base64_text)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];

@@ -30,5 +30,7 @@ void rats_identity_value(
 void rats_resource_path(const char *machine_uuid, char out[RATS_RESOURCE_PATH_MAX]);
 /* The id in "default/<id>/root"; false: there is none. */
 bool rats_resource_id(const char *path, char id[UUID_TEXT_LEN + 1]);
+/* The path is exactly "default/<id>/root": a Machine's disk key. */
+bool rats_resource_is_root(const char *path, char id[UUID_TEXT_LEN + 1]);
 
 #endif
