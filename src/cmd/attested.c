@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The row is removed by the change that names another server, before a key can be on its way there;
- * it is written anew, with the time of that, when the last one is gone. In doubt there is no row.
+ * The row is removed by the change that names another server, before a key can be on its way there.
+ * When no other server is named, it is written with the time of that. In doubt there is no row.
  */
 #include "config.h"
 
@@ -16,10 +16,9 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/base/uuid.h"
+#include "tec/ctl/machine.h"
 #include "tec/k8s/call.h"
 #include "tec/kobj/gvk.h"
-#include "tec/model/mark.h"
 #include "tec/rats/names.h"
 #include "tec/state/cluster.h"
 #include "tec/state/machine.h"
@@ -143,19 +142,12 @@ static void refuse(struct broker_held *h, enum err_kind kind, const char *text)
 	broker_held_end(h, &err);
 }
 
-/* NULL: the path is no Machine's. */
+/* Whose disk key it is; NULL: another resource. */
 static const struct model_machine *machine_of(const struct attested *a, const char *path)
 {
-	char id[UUID_TEXT_LEN + 1], own[RATS_RESOURCE_PATH_MAX];
+	char id[UUID_TEXT_LEN + 1];
 
-	if (strlen(path) < strlen("default/") + UUID_TEXT_LEN)
-		return NULL;
-	memcpy(id, path + strlen("default/"), UUID_TEXT_LEN);
-	id[UUID_TEXT_LEN] = '\0';
-	if (!uuid_valid(id, UUID_TEXT_LEN))
-		return NULL;
-	rats_resource_path(id, own);
-	return str_eq(own, path) ? state_machine_of_id(a->state, id) : NULL;
+	return rats_resource_is_root(path, id) ? state_machine_of_id(a->state, id) : NULL;
 }
 
 static void on_marked(void *arg, const struct err *err, const struct k8s_result *r)
@@ -175,22 +167,6 @@ static void on_marked(void *arg, const struct err *err, const struct k8s_result 
 	}
 }
 
-static struct json_object *mark_of(const struct model_machine *m, int64_t now_s)
-{
-	char now[CLOCK_RFC3339_LEN];
-	cleanup_free char *text = NULL;
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	struct json_object *o = json_obj(), *meta = json_obj(), *marks = json_obj();
-
-	clock_format(now_s, now);
-	text = model_mark_text(m->obj.uid, now);
-	kobj_api_version(&kobj_machine, &version);
-	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", "Machine");
-	json_add_str(json_add_str(meta, "name", m->obj.name), "uid", m->obj.uid);
-	json_add(meta, "annotations", json_add_str(marks, MODEL_LAST_ATTESTED_ANNOTATION, text));
-	return json_add(o, "metadata", meta);
-}
-
 void attested_mark(
 	struct attested *a, struct k8s_transport *api, const char *ns, struct broker_held *h)
 {
@@ -208,7 +184,7 @@ void attested_mark(
 	} else if (m->attested_s && now_s >= m->attested_s && now_s - m->attested_s < DAY_S) {
 		give(h);
 	} else {
-		o = mark_of(m, now_s);
+		o = ctl_machine_attested_json(m, now_s);
 		(void)k8s_call_apply(api, h->ops, &kobj_machine, ns, o, on_marked, h);
 	}
 }

@@ -65,6 +65,8 @@ enum ctl_machine_do {
 	CTL_MACHINE_N_DO,
 };
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v);
+/* To be applied before a Machine's disk key is given to its node. The caller puts it. */
+struct json_object *ctl_machine_attested_json(const struct model_machine *m, int64_t now_s);
 
 struct ctl_kind *ctl_machine_new(const struct ctl_env *env);
 

@@ -221,6 +221,18 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	return ctl_kind_patch(k, a, &kobj_machine, a->name, patch);
 }
 
+struct json_object *ctl_machine_attested_json(const struct model_machine *m, int64_t now_s)
+{
+	struct json_object *meta, *marks = json_obj();
+	struct json_object *o = ctl_apply_new(&kobj_machine, &m->obj, &meta);
+	char now[CLOCK_RFC3339_LEN];
+
+	clock_format(now_s, now);
+	ctl_add_mark(marks, &m->obj, MODEL_LAST_ATTESTED_ANNOTATION, now);
+	json_add(meta, "annotations", marks);
+	return o;
+}
+
 const struct ctl_do machine_acts[CTL_MACHINE_N_DO] = {
 	[CTL_MACHINE_CONFIRM] = {"read the Machine", .flags = CTL_DO_ANSWERS_SELF,
 		.start = ctl_kind_start_confirm},
