@@ -129,17 +129,12 @@ void broker_held_end(struct broker_held *take, const struct err *err)
 	struct held *h = (struct held *)take;
 	struct broker_request r = request_of(h->req);
 
-	if (err) {
-		broker_answer_fini(&h->answer);
-		h->answer =
-			(struct broker_answer){.status = 200, .verb = "resource-get", .type = ""};
-		if (err->kind == ERR_NOT_FOUND)
-			broker_admin_refuse(&h->answer, 404, "ResourceNotFound",
-				"The resource does not exist.");
-		else
-			broker_admin_refuse(
-				&h->answer, 503, "PluginInternalError", "%s", err->text);
-		h->answer.retry_after_s = err->kind == ERR_NOT_FOUND ? 0 : RETRY_AFTER_S;
+	if (err && err->kind == ERR_NOT_FOUND) {
+		broker_admin_refuse(
+			&h->answer, 404, "ResourceNotFound", "The resource does not exist.");
+	} else if (err) {
+		broker_admin_refuse(&h->answer, 503, "PluginInternalError", "%s", err->text);
+		h->answer.retry_after_s = RETRY_AFTER_S;
 	}
 	reply(h->k, h->req, &r, &h->answer); /* h is gone */
 }
