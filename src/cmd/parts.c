@@ -173,6 +173,19 @@ static struct kbs_transport *connect_to_trustee(
 	return t;
 }
 
+static void control_trustees(struct parts *p)
+{
+	const struct registries_list *places = &p->options->trustee_namespaces;
+
+	if (p->options->leader_elect)
+		p->trustee_lease =
+			make_lease(p, places->n ? places->items[0] : p->ns, TRUSTEE_LEASE);
+	p->trustee_gate = k8s_gate_new(
+		p->api, p->trustee_lease ? k8s_lease_may_write : NULL, p->trustee_lease);
+	p->trustees =
+		trustees_new(p->loop, p->api, p->trustee_gate, p->options, p->ns, parts_check, p);
+}
+
 int parts_control(struct parts *p, struct err *err)
 {
 	struct render_images images = {
@@ -188,17 +201,8 @@ int parts_control(struct parts *p, struct err *err)
 		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
-	if (options_controls_trustees(p->options)) {
-		const struct registries_list *places = &p->options->trustee_namespaces;
-
-		if (p->options->leader_elect)
-			p->trustee_lease =
-				make_lease(p, places->n ? places->items[0] : p->ns, TRUSTEE_LEASE);
-		p->trustee_gate = k8s_gate_new(
-			p->api, p->trustee_lease ? k8s_lease_may_write : NULL, p->trustee_lease);
-		p->trustees = trustees_new(
-			p->loop, p->api, p->trustee_gate, p->options, p->ns, parts_check, p);
-	}
+	if (options_controls_trustees(p->options))
+		control_trustees(p);
 	if (!options_controls_cluster(p->options))
 		return 0;
 	if (p->options->leader_elect)
