@@ -198,7 +198,7 @@ struct op *ctl_kind_start_expire(
 
 /* The step is to be repeated after this time (an hour at most); of several the earliest counts. */
 void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason);
-/* Whether the object is older than pendingTTL; if not, looks again when it is. */
+/* Whether pendingTTL has passed since then; if not, looks again when it has. */
 bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy, int64_t since_s);
 
 /* Wakes what a change concerns: the objects with this value in an index (NULL: none), or all. */

@@ -112,8 +112,8 @@ uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const c
 int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
 	const char *ns, uint64_t *n, struct err *err) MUST_CHECK;
 
-/* The first resource after this one ("": of all) that has objects; *next, which the caller frees, is
- * set anew, and may be what `after` was. 1; 0: there is none; -1. */
+/* The first resource after this one ("": of all) that has objects. Replaces *next, which the caller
+ * frees and which `after` may be. 1; 0: after the last one; -1. */
 int apistore_db_next_resource(
 	struct apistore_db *db, const char *after, char **next, struct err *err) MUST_CHECK;
 

@@ -3,7 +3,7 @@
  * Deletion: an object with finalizers gets a deletionTimestamp and stays until the last one is
  * removed; what depends on it goes after it (Background), before it (Foreground) or stays without
  * its owner (Orphan). An object all of whose owners are gone goes by garbage collection: on demand,
- * or by itself while a struct apistore_gc is there, which also drops old Events.
+ * or automatically while a struct apistore_gc exists, which also drops old Events.
  *
  * Only where to look is remembered: what is to be done is seen in the database each time, so it goes
  * on after a restart and after a failure, which look everywhere.

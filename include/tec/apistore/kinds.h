@@ -19,7 +19,7 @@ void apistore_kinds_add(struct apistore_kinds *k, const char *definition);
 /* Sets out->kinds, borrowed. */
 void apistore_kinds_use(const struct apistore_kinds *k, struct apistore_schema *out);
 
-/* Borrowed; NULL: there is no such kind. */
+/* Borrowed; NULL: an unknown kind. */
 const struct schema_kind *apistore_kinds_find(
 	const struct apistore_kinds *k, const char *group, const char *version, const char *plural);
 /* All that were added, for discovery and OpenAPI. Borrowed. */

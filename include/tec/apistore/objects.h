@@ -41,7 +41,7 @@ struct apistore_schema {
 	const struct apistore_kind *kinds; /* the first that fits; none: a plain object */
 	size_t n_kinds;
 	struct apistore_lists lists;
-	bool namespaces; /* an object needs its namespace, which goes with all that is in it */
+	bool namespaces; /* an object needs its namespace */
 };
 
 struct apistore_objects;

@@ -28,8 +28,8 @@ struct broker_held {
 	const char *path; /* of the resource */
 	void *arg;        /* for its owner */
 };
-/* err: NULL gives the resource; NOT_FOUND: there is none any more; else it is to be asked for again
- * in a while. */
+/* err: NULL gives the resource; NOT_FOUND: it was deleted meanwhile; any other: the node has to retry
+ * (503). */
 void broker_held_end(struct broker_held *take, const struct err *err);
 
 struct broker_kbsd_conf {

@@ -4,8 +4,9 @@
  * (borrowed for the call, NULL on error or when there is none). The rules of writing are
  * built in: apply and apply_status carry the field manager (tec-operator, force) and,
  * when `uid` is given, metadata.uid, so that an absent object is not made; deletes carry a uid
- * precondition, and a version when the caller has to have seen the last one; merge patches carry a resourceVersion. AlreadyExists is ERR_CONFLICT with http 409
- * and already_exists set.
+ * precondition, and a resourceVersion where the caller must have seen the last version; merge
+ * patches carry a resourceVersion. AlreadyExists is ERR_CONFLICT with http 409 and already_exists
+ * set.
  */
 #ifndef TEC_K8S_CALL_H
 #define TEC_K8S_CALL_H
