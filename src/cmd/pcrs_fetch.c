@@ -119,6 +119,7 @@ static void run(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls
 	struct oci_need needs[BOOT_N_NEEDS];
 	struct oci_image_spec spec = {
 		.reference = o->fetch,
+		.resolve = into_fd < 0,
 		.unpack = {.into_fd = into_fd,
 			.needs = needs,
 			.n_needs = BOOT_N_NEEDS,
@@ -150,11 +151,12 @@ int pcrs_fetch(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err
 	struct oci_authfile *auth = NULL;
 	struct httpc_tls *tls = NULL;
 	struct running r = {.err = err, .digest = out->digest};
+	bool resolves = o->command == PCRS_FETCH && !o->into;
 	int fd;
 
 	log_setup(LOG_WARN, LOG_TEXT);
-	fd = open_into(o, out, err);
-	if (fd < 0)
+	fd = resolves ? -1 : open_into(o, out, err);
+	if (fd < 0 && !resolves)
 		return -1;
 	if (read_ca(o->registry_ca, &tls, err) == 0) {
 		auth = oci_authfile_new(o->registry_auth, err);
@@ -164,7 +166,8 @@ int pcrs_fetch(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err
 			err_wrap(err, "option --registry-auth");
 	}
 	httpc_tls_unref(tls);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return err_is_set(err) ? -1 : 0;
 }
 

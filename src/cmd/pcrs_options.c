@@ -86,7 +86,8 @@ static const struct conf_command commands[] = {
 		"compare a node's event log with the prediction: the first event that differs in each register, or that it matches",
 		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels explain allow-validation-disabled boot-path image" FETCHING},
 	[PCRS_FETCH] = {"fetch", "REF",
-		"from its registry, the files of an image that the other commands read", FETCHING},
+		"from its registry, the files of an image that the other commands read; without --into only its reference with the digest",
+		FETCHING},
 	[PCRS_DIGEST] = {"digest", "FILE...",
 		"Authenticode SHA-256 of programs, as firmware measures them", ""},
 	[PCRS_EXTRACT_VARS] = {"extract-vars", "LOG DIR",
@@ -160,8 +161,6 @@ static int read_fetch(struct pcrs_options *o, struct err *err)
 	o->fetch = o->command == PCRS_FETCH ? o->file : o->image;
 	if (o->command == PCRS_JOB && !o->into)
 		o->fetch = NULL;
-	if (o->command == PCRS_FETCH && !o->into)
-		return err_set(err, ERR_INVALID, "command fetch needs --into DIR");
 	for (size_t i = 0; !o->fetch && i < ARRAY_LEN(fetching); i++)
 		if (conf_is_set(o->conf, fetching[i]))
 			return err_set(err, ERR_INVALID, "option --%s needs %s", fetching[i],

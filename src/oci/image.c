@@ -167,6 +167,10 @@ static void on_manifest(struct image_call *k, const char *body, size_t len)
 
 	if (k->stage == STAGE_REFERENCE && !k->ref.digest[0])
 		take_digest(k, body, len);
+	if (k->spec.resolve) {
+		call_end(k, &err);
+		return;
+	}
 	if (oci_manifest_parse(body, len, k->os, k->arch, &m, &err) == 0 && m.index &&
 		k->stage == STAGE_MANIFEST)
 		err_set(&err, ERR_INVALID, "the index names another index as the image");

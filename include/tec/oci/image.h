@@ -17,6 +17,7 @@
 struct oci_image_spec { /* copied; `needs` and strings in there are borrowed */
 	const char *reference;
 	struct oci_unpack_conf unpack;
+	bool resolve;         /* only what the reference stands for; unpack says nothing then */
 	uint32_t deadline_ms; /* for all of it */
 	/* A line for people about what comes now; NULL: none is wanted. */
 	void (*progress)(void *arg, const char *line);
