@@ -260,6 +260,8 @@ static void serve(struct httpd_req *req, void *arg)
 	act = act_of(&c, httpd_req_path(req));
 	if (!apistore_rights_allow(c.a->conf.objects, &c.user, &act))
 		forbid(&c, &act);
+	else if (apiserver_values(&c))
+		return;
 	else if (c.kind && !has_verb(&c, act.verb))
 		apiserver_answer(req, apistore_status_refusal(405, "MethodNotAllowed",
 					      "%s of %s is not served by tec-operator --standalone",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What only an administrator asks the server itself for: a backup of the store, and another sealing
- * key. A backup is copied into a file some pages per turn, between the writes of others, and sent
+ * What only an administrator asks the server itself for: a backup of the store, another sealing key, and
+ * that it takes the values of an image. A backup is copied into a file some pages per turn, between the writes of others, and sent
  * from there when it is complete; the file has no name by then.
  */
 #include "config.h"
@@ -15,6 +15,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/apistore/face.h"
 #include "tec/base/seal.h"
 
 #include "apiserver_internal.h"
@@ -59,6 +60,14 @@ static void refuse(struct apiserver_job *j, const struct err *err, const char *d
 	apiserver_answer(j->req, err->kind == ERR_CONFLICT
 					 ? apistore_status_refusal(409, "Conflict", "%s", err->text)
 					 : apistore_status_storage(err)); /* j is gone */
+}
+
+static struct json_object *success(const char *message)
+{
+	struct json_object *o = json_add_str(json_obj(), "kind", "Status");
+
+	json_add(json_add_str(o, "apiVersion", "v1"), "metadata", json_obj());
+	return json_add_str(json_add_str(o, "status", "Success"), "message", message);
 }
 
 /* ---- backup */
@@ -140,7 +149,6 @@ static void rotate(void *arg, const struct err *unused)
 	struct apiserver_job *j = arg;
 	struct apistore_objects *s = j->a->conf.objects;
 	struct apistore_sealing *key = apistore_authority_sealing(j->a->conf.authority);
-	struct json_object *o;
 	struct err err = ERR_INIT;
 	cleanup_free char *said = NULL;
 	char id[SEAL_ID_LEN + 1];
@@ -159,10 +167,76 @@ static void rotate(void *arg, const struct err *unused)
 	said = xasprintf(
 		"the store is sealed by key %s now; make a backup, as earlier ones open only with the earlier key",
 		id);
-	o = json_add_str(json_add_str(json_obj(), "kind", "Status"), "apiVersion", "v1");
-	json_add(o, "metadata", json_obj());
-	json_add_str(json_add_str(o, "status", "Success"), "message", said);
-	apiserver_json(j->req, 200, o);
+	apiserver_json(j->req, 200, success(said));
+}
+
+/* ---- an image's values */
+
+static struct apistore_answer refusal_of(const struct err *err)
+{
+	switch (err->kind) {
+	case ERR_NOT_FOUND:
+		return apistore_status_refusal(404, "NotFound", "%s", err->text);
+	case ERR_CONFLICT:
+		return apistore_status_refusal(409, "Conflict", "%s", err->text);
+	case ERR_TRANSIENT:
+		return apistore_status_refusal(503, "ServiceUnavailable", "%s", err->text);
+	default:
+		return apistore_status_refusal(422, "Invalid", "the values: %s", err->text);
+	}
+}
+
+static bool is_stored(const struct apiserver_call *c)
+{
+	cleanup_free char *path = xasprintf("/apis/%s/%s/namespaces/%s/%s/%s", c->t->group,
+		c->t->version, c->t->ns, c->t->resource, c->t->name);
+	cleanup_json struct json_object *o = apistore_face_get(c->a->conf.objects, path);
+
+	return o != NULL;
+}
+
+/* The body is {"message": TEXT}. */
+static int take_values(const struct apiserver_call *c, struct err *err)
+{
+	const struct apistore_apiserver_conf *conf = &c->a->conf;
+	cleanup_json struct json_object *body = NULL;
+	const char *text;
+	size_t len;
+
+	if (!is_stored(c))
+		return err_set(err, ERR_NOT_FOUND, "there is no %s named %s", c->t->qualified,
+			log_esc(c->t->name));
+	text = httpd_req_body(c->req, &len);
+	body = json_parse(text, len, &json_limits_public, err);
+	if (!body)
+		return -1;
+	text = json_get_str(body, "message");
+	if (!text)
+		return err_set(err, ERR_INVALID, "the body is {\"message\": TEXT}");
+	return conf->hand_in(conf->hand_in_arg, c->t->ns, c->t->name, text, strlen(text), err);
+}
+
+bool apiserver_values(const struct apiserver_call *c)
+{
+	struct err err = ERR_INIT;
+
+	if (!c->kind || !str_eq(c->t->sub, "values") || !str_eq(c->t->resource, "approvedimages") ||
+		!c->a->conf.hand_in)
+		return false;
+	if (!apistore_user_in(
+		    &c->user, APISTORE_MASTERS)) /* not everybody with a right to images */
+		apiserver_answer(c->req,
+			apistore_status_refusal(403, "Forbidden",
+				"an image's values are taken from members of " APISTORE_MASTERS
+				" only"));
+	else if (httpd_req_method(c->req) != HTTPD_PUT)
+		apiserver_answer(c->req, apistore_status_refusal(405, "MethodNotAllowed",
+						 "only PUT is allowed here"));
+	else if (take_values(c, &err) < 0)
+		apiserver_answer(c->req, refusal_of(&err));
+	else
+		apiserver_json(c->req, 200, success("the values are being written"));
+	return true;
 }
 
 /* ---- what it serves */

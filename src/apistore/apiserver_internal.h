@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by apiserver.c (who asks, what for), apiserver_objects.c (bodies and answers),
  * apiserver_paths.c (documents), apiserver_review.c (questions about rights, tokens),
- * apiserver_watch.c (streams) and apiserver_admin.c (backups, the sealing key). */
+ * apiserver_watch.c (streams) and apiserver_admin.c (backups, the sealing key, an image's values). */
 #ifndef TEC_APISTORE_APISERVER_INTERNAL_H
 #define TEC_APISTORE_APISERVER_INTERNAL_H
 
@@ -66,5 +66,7 @@ void apiserver_watch_end_all(struct apistore_apiserver *a);
 
 /* apiserver_admin.c: true: the path is one of its own, and it answers. The caller looked at rights. */
 bool apiserver_admin(const struct apiserver_call *c);
+/* As well: true: it is PUT .../approvedimages/NAME/values, and it answers. */
+bool apiserver_values(const struct apiserver_call *c);
 
 #endif

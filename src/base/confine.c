@@ -70,8 +70,9 @@ static void add_rule(int ruleset, int fd, uint64_t access)
 	(void)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-static void allow(int ruleset, const char *path)
+static void allow(int ruleset, const char *path, bool run)
 {
+	uint64_t execute = run ? LANDLOCK_ACCESS_FS_EXECUTE : 0;
 	int fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat st;
 
@@ -79,11 +80,12 @@ static void allow(int ruleset, const char *path)
 		return;
 	if (fstat(fd, &st) == 0)
 		add_rule(ruleset, fd,
-			S_ISDIR(st.st_mode) ? READ_ACCESS : LANDLOCK_ACCESS_FS_READ_FILE);
+			execute |
+				(S_ISDIR(st.st_mode) ? READ_ACCESS : LANDLOCK_ACCESS_FS_READ_FILE));
 	close(fd);
 }
 
-bool confine_files(const char *const *paths, size_t n, int write_fd)
+bool confine_files(const struct confine_files *f)
 {
 	long version =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -95,18 +97,18 @@ bool confine_files(const char *const *paths, size_t n, int write_fd)
 	bool done;
 
 	/* The first version lets nobody rename from one directory to another. */
-	if (write_fd >= 0 && version < 2)
+	if (f->write_fd >= 0 && version < 2)
 		return false;
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset < 0)
 		return false;
-	for (size_t i = 0; i < n; i++)
-		allow(ruleset, paths[i]);
-	if (write_fd >= 0)
-		add_rule(ruleset, write_fd,
+	for (size_t i = 0; i < f->n_read; i++)
+		allow(ruleset, f->read[i], f->run);
+	if (f->write_fd >= 0)
+		add_rule(ruleset, f->write_fd,
 			attr.handled_access_fs & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
 #ifdef HAVE_ASAN
-	allow(ruleset, "/proc"); /* the leak checker looks for its threads at exit */
+	allow(ruleset, "/proc", false); /* the leak checker looks for its threads at exit */
 #endif
 	done = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
 	close(ruleset);

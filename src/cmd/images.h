@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct labels: how an ApprovedImage's controller reads labels from registries, with what the
- * options say of them. Options are borrowed. Each request is a process of its own (oci/lookup.h),
- * which is this program with --lookup-label.
+ * struct images: what an ApprovedImage's controller has from registries, with what the options say of
+ * them: labels (oci/lookup.h) and, with --standalone, values (oci/compute.h). Options are borrowed.
+ * Each question is a process of its own, which is this program with another option.
  */
-#ifndef TEC_CMD_LABELS_H
-#define TEC_CMD_LABELS_H
+#ifndef TEC_CMD_IMAGES_H
+#define TEC_CMD_IMAGES_H
 
 #include "options.h"
 
+#include "tec/oci/compute.h"
 #include "tec/oci/lookup.h"
 
-struct labels;
+struct images;
 
 /* NULL: --registry-auth names a file that cannot be used. */
-struct labels *labels_new(struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
-void labels_free(struct labels *s);
-/* A label of an image's configuration, of the platform this program runs on when the reference is
- * an index. arg is the struct labels; see oci_lookup_get(). */
-struct op *labels_image(void *arg, struct op_scope *scope, const char *reference, const char *label,
+struct images *images_new(struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
+void images_free(struct images *s); /* NULL is fine */
+/* As in struct ctl_env; arg is the struct images. */
+struct op *images_label(void *arg, struct op_scope *scope, const char *reference, const char *label,
 	oci_label_fn done, void *done_arg);
+/* With --standalone only. */
+struct op *images_compute(void *arg, struct op_scope *scope, const char *reference,
+	const char *nonce, struct json_object *platforms, oci_said_fn said, oci_computed_fn done,
+	void *done_arg);
 
 #endif

@@ -25,6 +25,7 @@
 #include "tec/base/secret.h"
 #include "tec/kbs/seed.h"
 #include "tec/loop/signal.h"
+#include "tec/oci/compute.h"
 #include "tec/oci/serve.h"
 
 static void on_terminate(int signo, void *arg)
@@ -96,6 +97,8 @@ int main(int argc, char *argv[])
 		log_setup(o.log_level, o.log_format);
 		if (o.lookup_label)
 			status = oci_serve(STDIN_FILENO, STDOUT_FILENO, &err);
+		else if (o.compute_image)
+			status = oci_compute_serve(STDIN_FILENO, STDOUT_FILENO, &err);
 		else if (o.seed_src)
 			status = seed(&o, &err);
 		else if (o.restore)

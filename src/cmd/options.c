@@ -80,6 +80,10 @@ static const struct conf_option table[] = {
 		.help = "HOST[:PORT],...: registries, mirrors and token servers to reach over plain HTTP."},
 	{"registry-auth", CONF_STRING, "FILE",
 		.help = "Credentials of registries as in a Secret's .dockerconfigjson; read again for each image."},
+	{"registry-ca", CONF_STRING, "FILE",
+		.help = "With --standalone: CA certificates (PEM) of registries. Default: the system's."},
+	{"arch", CONF_STRING, "ARCH", REGISTRIES_ARCH,
+		.help = "Of an image for several architectures: amd64, arm64..."},
 	{"listen-kbs", CONF_STRING, "ADDR:PORT|off", "[::]:8080",
 		.group = "What nodes attest to, with --standalone or --role=guard",
 		.help = "Where nodes attest and fetch resources. off, with --standalone only: Trustee is elsewhere."},
@@ -110,6 +114,8 @@ static const struct conf_option table[] = {
 		.help = "Copy Trustee's policies from SRC into its storage DST and exit (init container)."},
 	{"lookup-label", CONF_ACTION,
 		.help = "Internal: look up an image's label in a registry; the request is read from standard input."},
+	{"compute-image", CONF_ACTION,
+		.help = "Internal: compute an image's values; the request is read from standard input."},
 	{"version", CONF_ACTION, .letter = 'V', .help = "Print the version and exit."},
 	{"help", CONF_ACTION, .letter = 'h', .help = "Print this help and exit."},
 };
@@ -322,6 +328,7 @@ static int read_values(struct options *o, struct err *err)
 	o->leader_elect = conf_bool(o->conf, "leader-elect");
 	o->registry_auth = conf_str(o->conf, "registry-auth");
 	o->lookup_label = conf_bool(o->conf, "lookup-label");
+	o->compute_image = conf_bool(o->conf, "compute-image");
 	o->seed_src = conf_nth(o->conf, "seed", 0);
 	o->seed_dst = conf_nth(o->conf, "seed", 1);
 	if (conf_number(o->conf, "max-connections", 1, 1000000, &n, err) < 0)

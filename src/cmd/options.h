@@ -50,7 +50,7 @@ struct options {
 	enum log_level log_level;
 	enum log_format log_format;
 	const char *seed_src, *seed_dst; /* --seed */
-	bool lookup_label;
+	bool lookup_label, compute_image;
 	struct options_guard guard;
 };
 

@@ -211,8 +211,8 @@ int parts_control(struct parts *p, struct err *err)
 	p->ctl_events =
 		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->state.sync = kbs_sync_new();
-	p->labels = labels_new(p->loop, p->options, err);
-	if (!p->labels)
+	p->images = images_new(p->loop, p->options, err);
+	if (!p->images)
 		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
@@ -223,8 +223,10 @@ int parts_control(struct parts *p, struct err *err)
 		.images_ref = images,
 		.registry_mirror = conf_str(p->options->conf, "registry-mirror"),
 		.insecure_registry = conf_str(p->options->conf, "insecure-registry"),
-		.image_label = labels_image,
-		.image_label_arg = p->labels,
+		.image_label = images_label,
+		.image_label_arg = p->images,
+		.image_compute = p->standalone ? images_compute : NULL,
+		.image_compute_arg = p->images,
 		.kbs_connect = connect_to_trustee,
 		.kbs_connect_arg = p,
 		.kbs_url = p->options->kbs_url,
@@ -304,6 +306,16 @@ static int serve_registration(struct parts *p, struct err *err)
 	return 0;
 }
 
+static int hand_in(void *arg, const char *ns, const char *name, const char *message, size_t len,
+	struct err *err)
+{
+	struct parts *p = arg;
+
+	if (!p->image || !str_eq(ns, p->ns))
+		return err_set(err, ERR_NOT_FOUND, "the operator looks after no image there");
+	return ctl_image_hand_in(p->image, name, message, len, err);
+}
+
 int parts_serve(struct parts *p, struct err *err)
 {
 	const struct options *o = p->options;
@@ -314,7 +326,7 @@ int parts_serve(struct parts *p, struct err *err)
 	p->health = srv_health_new(p->loop, is_ready, p);
 	if (httpd_listen(srv_health_httpd(p->health), o->listen_health, err) < 0)
 		return err_wrap(err, "--listen-health");
-	return p->standalone ? standalone_listen(p->standalone, is_ready, p, err) : 0;
+	return p->standalone ? standalone_listen(p->standalone, is_ready, hand_in, p, err) : 0;
 }
 
 /* ---- end ---- */
@@ -343,7 +355,7 @@ void parts_fini(struct parts *p)
 	ctl_since_free(p->since);
 	for (i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
-	labels_free(p->labels);
+	images_free(p->images);
 	kbs_sync_free(p->state.sync);
 	embedded_free(p->embedded);
 	k8s_events_free(p->ctl_events);

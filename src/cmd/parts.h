@@ -8,7 +8,7 @@
 
 #include "attested.h"
 #include "embedded.h"
-#include "labels.h"
+#include "images.h"
 #include "options.h"
 #include "standalone.h"
 #include "trustees.h"
@@ -49,7 +49,7 @@ struct parts {
 	struct state state; /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
-	struct labels *labels; /* of images, from registries */
+	struct images *images; /* from registries */
 	struct ctl_env env;
 	struct ctl_since *since; /* when this operator was installed */
 	struct ctl_trustee *trustee;

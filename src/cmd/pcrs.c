@@ -412,7 +412,7 @@ static int confine(const struct pcrs_options *o, struct err *err)
 	if (confine_process(&limits, err) < 0)
 		return -1;
 	dir = open_result_dir(o);
-	(void)confine_files(paths, n, dir);
+	(void)confine_files(&(struct confine_files){.read = paths, .n_read = n, .write_fd = dir});
 	close_dir(dir);
 	return 0;
 }

@@ -268,8 +268,8 @@ struct k8s_transport *standalone_transport(struct standalone *s)
 	return apistore_transport_new(s->loop, s->objects);
 }
 
-int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why), void *arg,
-	struct err *err)
+int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why),
+	apistore_hand_in_fn hand_in, void *arg, struct err *err)
 {
 	const struct apistore_apiserver_conf conf = {
 		.objects = s->objects,
@@ -279,6 +279,8 @@ int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char 
 		.max_connections = CONNECTIONS,
 		.ready = ready,
 		.ready_arg = arg,
+		.hand_in = hand_in,
+		.hand_in_arg = arg,
 		.metrics = srv_metrics_render,
 	};
 

@@ -8,6 +8,7 @@
 
 #include "options.h"
 
+#include "tec/apistore/apiserver.h"
 #include "tec/apistore/objects.h"
 #include "tec/base/err.h"
 #include "tec/k8s/transport.h"
@@ -23,9 +24,9 @@ void standalone_free(struct standalone *s); /* NULL is fine; after every transpo
 const char *standalone_ns(const struct standalone *s);
 struct apistore_objects *standalone_objects(struct standalone *s);
 struct k8s_transport *standalone_transport(struct standalone *s); /* the caller frees */
-/* ready: see apistore/apiserver.h. */
-int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why), void *arg,
-	struct err *err) MUST_CHECK;
+/* ready, hand_in: see apistore/apiserver.h. */
+int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why),
+	apistore_hand_in_fn hand_in, void *arg, struct err *err) MUST_CHECK;
 /* --restore: puts a backup into the directory and says so. */
 int standalone_restore(const struct options *o, struct err *err) MUST_CHECK;
 /* What the first start made, and the next command: four lines on standard output. */

@@ -19,7 +19,7 @@
 #include "tec/base/mem.h"
 #include "tec/loop/child.h"
 #include "tec/model/pcrmsg.h"
-#include "tec/pcr/platform.h"
+#include "tec/oci/compute.h"
 
 #define PROGRAM    "tec-compute-pcrs"
 #define VALUES_MAX (8u << 20)
@@ -30,19 +30,11 @@
 int tool_compute_init(struct tool_compute *c, struct tool *t, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
 
-	*c = (struct tool_compute){.t = t};
-	self[n > 0 ? n : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		strbuf_addf(&c->file, "%.*s/" PROGRAM, (int)(slash - self), self);
-	if (!slash || access(strbuf_str(&c->file), X_OK) < 0)
+	*c = (struct tool_compute){.t = t, .file = oci_compute_tool()};
+	if (access(c->file, X_OK) < 0)
 		return err_set(err, ERR_NOT_FOUND,
-			"%.200s is not there; next step: install " PROGRAM " beside tecctl",
-			strbuf_str(&c->file));
+			"%.200s is not there; next step: install " PROGRAM, c->file);
 	c->dir = xasprintf("%s/tecctl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(c->dir)) {
 		free(steal_ptr(&c->dir));
@@ -64,7 +56,7 @@ void tool_compute_fini(struct tool_compute *c)
 		(void)nftw(c->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	free(c->dir);
 	free(c->rootfs);
-	strbuf_fini(&c->file);
+	free(c->file);
 }
 
 static int make_dir(const char *path, struct err *err)
@@ -112,7 +104,7 @@ static int run(struct tool_compute *c, const char *const *argv, struct strbuf *o
 	cleanup_free char *tmp = xasprintf("TMPDIR=%s", c->dir);
 	const char *const env[] = {"PATH=/usr/bin:/bin", tmp, NULL};
 	struct run r = {c->t, out, err, false};
-	const struct child_spec spec = {.file = strbuf_str(&c->file),
+	const struct child_spec spec = {.file = c->file,
 		.argv = argv,
 		.env = env,
 		.bare_env = true,
@@ -129,19 +121,21 @@ static int run(struct tool_compute *c, const char *const *argv, struct strbuf *o
 	return -1;
 }
 
-int tool_compute_fetch(struct tool_compute *c, const char *image, char **reference, struct err *err)
+/* into NULL: what the reference stands for, and no file. */
+static int fetch(struct tool_compute *c, const char *image, const char *into, char **reference,
+	struct err *err)
 {
 	static const char *const options[][2] = {{"registry-mirror", "--registry-mirror"},
 		{"insecure-registry", "--insecure-registry"}, {"registry-auth", "--registry-auth"},
 		{"registry-ca", "--registry-ca"}, {"arch", "--arch"}, {"timeout", "--timeout"}};
-	const char *argv[ARGS_MAX] = {PROGRAM, "fetch", image, "--into"};
+	const char *argv[ARGS_MAX] = {PROGRAM, "fetch", image};
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-	size_t n = 5;
+	size_t n = 3;
 
-	c->rootfs = xasprintf("%s/rootfs", c->dir);
-	if (make_dir(c->rootfs, err) < 0)
-		return -1;
-	argv[4] = c->rootfs;
+	if (into) {
+		argv[n++] = "--into";
+		argv[n++] = into;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
 		if (!conf_str(c->t->conf, options[i][0]))
 			continue;
@@ -154,6 +148,18 @@ int tool_compute_fetch(struct tool_compute *c, const char *image, char **referen
 		out.data[--out.len] = '\0';
 	*reference = strbuf_steal(&out);
 	return 0;
+}
+
+int tool_compute_resolve(
+	struct tool_compute *c, const char *image, char **reference, struct err *err)
+{
+	return fetch(c, image, NULL, reference, err);
+}
+
+int tool_compute_fetch(struct tool_compute *c, const char *image, char **reference, struct err *err)
+{
+	c->rootfs = xasprintf("%s/rootfs", c->dir);
+	return make_dir(c->rootfs, err) < 0 ? -1 : fetch(c, image, c->rootfs, reference, err);
 }
 
 int tool_compute_values(struct tool_compute *c, struct strbuf *out, struct err *err)
@@ -186,49 +192,6 @@ int tool_compute_message(struct tool_compute *c, const char *reference, const ch
 
 /* ---- platforms */
 
-/* A member of a ConfigMap's data is a file's name without a slash; others are none of ours. */
-static int write_variable(
-	const char *dir, const char *name, const void *data, size_t len, struct err *err)
-{
-	cleanup_free char *path = xasprintf("%s/%s", dir, name);
-
-	if (!*name || strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))
-		return 0;
-	return file_replace(path, data, len, 0600, err);
-}
-
-static int write_variables(struct json_object *o, const char *dir, struct err *err)
-{
-	struct json_object *binary = json_get_obj(o, "binaryData"),
-			   *plain = json_get_obj(o, "data");
-
-	if (binary) {
-		json_object_object_foreach (binary, name, value) {
-			const char *text = json_object_get_string(value);
-			uint8_t *bytes = NULL;
-			size_t len;
-			int rc = 0;
-
-			if (!json_object_is_type(value, json_type_string) ||
-				bytes_from_b64(text, strlen(text), &bytes, &len) < 0)
-				continue;
-			rc = write_variable(dir, name, bytes, len, err);
-			free(bytes);
-			if (rc < 0)
-				return -1;
-		}
-	}
-	if (plain) {
-		json_object_object_foreach (plain, name, value) {
-			if (json_object_is_type(value, json_type_string) &&
-				write_variable(dir, name, json_object_get_string(value),
-					(size_t)json_object_get_string_len(value), err) < 0)
-				return -1;
-		}
-	}
-	return 0;
-}
-
 int tool_compute_platform(struct tool_compute *c, struct json_object *configmap,
 	struct json_object *platforms, struct err *err)
 {
@@ -237,8 +200,7 @@ int tool_compute_platform(struct tool_compute *c, struct json_object *configmap,
 			  *dir = xasprintf("%s/%s", all, name),
 			  *arg = xasprintf("%s=%s", name, dir);
 
-	if (make_dir(all, err) < 0 || make_dir(dir, err) < 0 ||
-		write_variables(configmap, dir, err) < 0)
+	if (make_dir(all, err) < 0 || oci_compute_platform(dir, configmap, err) < 0)
 		return err_wrap(err, "platform %.60s", name);
 	json_push_str(json_push_str(platforms, "--platform"), arg);
 	return 0;

@@ -12,14 +12,17 @@
 
 struct tool_compute {
 	struct tool *t;
-	char *dir;          /* owned; of this run, deleted in the end */
-	char *rootfs;       /* owned; where the image's files are */
-	struct strbuf file; /* of the program */
+	char *dir;    /* owned; of this run, deleted in the end */
+	char *rootfs; /* owned; where the image's files are */
+	char *file;   /* owned; the program */
 };
 /* Makes the directory. tool_compute_fini() in any case. */
 int tool_compute_init(struct tool_compute *c, struct tool *t, struct err *err) MUST_CHECK;
 void tool_compute_fini(struct tool_compute *c);
 
+/* The reference with the digest that it has today; the caller frees. */
+int tool_compute_resolve(
+	struct tool_compute *c, const char *image, char **reference, struct err *err) MUST_CHECK;
 /* Fetches the files that are needed; *reference is the image's with its digest, the caller frees. */
 int tool_compute_fetch(
 	struct tool_compute *c, const char *image, char **reference, struct err *err) MUST_CHECK;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * image approve and image verify. Where no Jobs run, tecctl is the Job: it computes what the operator's
- * Job of the image asks for, and writes a Pod of that Job which ended and says it. The operator takes
- * it as it takes every Job's, and decides alone.
+ * image approve and image verify. The values of a directory are computed here and handed in, of which the
+ * operator decides alone what counts; of a reference the operator has them computed.
  */
 #include "config.h"
 
@@ -21,15 +20,14 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/kobj/key.h"
-#include "tec/kobj/owner.h"
 #include "tec/model/image.h"
-#include "tec/model/job.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/model/pcrs.h"
 #include "tec/show/advice.h"
 
 #define POLL_MS    250
 #define NAME_MAX_1 50 /* of a name made from a reference, before its digest */
+#define NO_NONCE   "00000000000000000000000000000000"
 
 /* ---- names */
 
@@ -79,13 +77,14 @@ static struct json_object *find_image(
 }
 
 /* Finds it or makes it; *name is its name, the caller frees. */
-static int make_image(struct tool *t, const char *reference, char **name, struct err *err)
+static int make_image(
+	struct tool *t, const char *reference, bool handed_in, char **name, struct err *err)
 {
 	const char *given = conf_str(t->conf, "name");
 	cleanup_show_world struct show_world w = {.ns = NULL};
 	cleanup_json struct json_object *o = json_obj();
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-	struct json_object *have;
+	struct json_object *have, *meta;
 
 	if (!model_image_digest(reference))
 		return err_set(err, ERR_INVALID,
@@ -105,7 +104,11 @@ static int make_image(struct tool *t, const char *reference, char **name, struct
 		return 0;
 	json_add_str(json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1"),
 		"kind", "ApprovedImage");
-	json_add(o, "metadata", json_add_str(json_obj(), "name", *name));
+	meta = json_add_str(json_obj(), "name", *name);
+	if (handed_in)
+		json_add(meta, "annotations",
+			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
+	json_add(o, "metadata", meta);
 	json_add(o, "spec", json_add_str(json_obj(), "image", reference));
 	kobj_path(&kobj_image, t->ns, NULL, NULL, &path);
 	strbuf_adds(&path, "?fieldManager=tecctl");
@@ -115,53 +118,23 @@ static int make_image(struct tool *t, const char *reference, char **name, struct
 	return 0;
 }
 
-/* ---- in the place of a Job */
+/* ---- handed in */
 
-/* The Job of this image that the operator waits for: the youngest. The caller puts it. */
-static struct json_object *find_job(struct tool *t, struct json_object *image, struct err *err)
+/* What tec-compute-pcrs is to be given as --platform, as the cluster has it. The caller puts it. */
+static struct json_object *platforms_of(struct tool_compute *c, struct err *err)
 {
-	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-	cleanup_json struct json_object *list = NULL;
-	struct json_object *items, *found = NULL;
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	struct json_object *names, *out = json_arr();
 
-	kobj_path(&kobj_job, t->ns, NULL, NULL, &path);
-	if (tool_ask(t, "GET", strbuf_str(&path), NULL, NULL, &list, err) < 0)
+	if (tool_load(c->t, 1u << SHOW_CLUSTER, &w, err) < 0) {
+		json_object_put(out);
 		return NULL;
-	items = json_get_arr(list, "items");
-	for (size_t i = 0; items && i < json_object_array_length(items); i++) {
-		struct json_object *o = json_object_array_get_idx(items, i);
-		struct err unused = ERR_INIT;
-		cleanup_kobj const struct kobj *k = model_job_extract(o, &unused);
-		const struct model_job *j = (const struct model_job *)(const struct kobj *)k;
-
-		if (!j || j->obj.deleting || !j->nonce ||
-			!str_eq(j->owner_uid, json_get_str(image, "metadata/uid")))
-			continue;
-		if (!found || strcmp(json_get_str(o, "metadata/creationTimestamp"),
-				      json_get_str(found, "metadata/creationTimestamp")) > 0)
-			found = o;
 	}
-	return found ? json_object_get(found) : NULL;
-}
+	names = json_get_arr(show_cluster(&w), "spec/attestation/platformConfigMaps");
+	for (size_t i = 0; names && i < json_object_array_length(names); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+		cleanup_json struct json_object *map = tool_get(c->t, &kobj_configmap, name, err);
 
-/* What its container is to be given as --platform, from the ConfigMaps. The caller puts it. */
-static struct json_object *platforms_of(
-	struct tool_compute *c, struct json_object *job, struct err *err)
-{
-	struct json_object *containers = json_get_arr(job, "spec/template/spec/containers"), *args,
-			   *out = json_arr();
-
-	args = json_get_arr(containers ? json_object_array_get_idx(containers, 0) : NULL, "args");
-	for (size_t i = 0; args && i + 1 < json_object_array_length(args); i++) {
-		const char *arg = json_object_get_string(json_object_array_get_idx(args, i)),
-			   *value = json_object_get_string(json_object_array_get_idx(args, i + 1));
-		cleanup_json struct json_object *map = NULL;
-		cleanup_free char *name = NULL;
-
-		if (!str_eq(arg, "--platform") || !value)
-			continue;
-		name = xstrndup(value, strcspn(value, "="));
-		map = tool_get(c->t, &kobj_configmap, name, err);
 		if (!map || tool_compute_platform(c, map, out, err) < 0) {
 			json_object_put(out);
 			return NULL;
@@ -170,70 +143,17 @@ static struct json_object *platforms_of(
 	return out;
 }
 
-static struct json_object *pod_json(struct json_object *job, const char *message)
+static int hand_in(struct tool_compute *c, const char *name, const char *reference, struct err *err)
 {
-	const char *name = show_name(job);
-	struct json_object *o = json_obj(), *meta = json_obj(), *container = json_obj(),
-			   *ended = json_obj(), *status = json_obj();
-	cleanup_free char *prefix = xasprintf("%s-", name);
+	cleanup_json struct json_object *platforms = platforms_of(c, err), *body = json_obj();
+	cleanup_strbuf struct strbuf message = STRBUF_INIT, path = STRBUF_INIT;
 
-	json_add_str(meta, "generateName", prefix);
-	json_add(meta, "labels",
-		json_add_str(json_add_str(json_obj(), "batch.kubernetes.io/job-name", name), "app",
-			MODEL_JOB_APP));
-	json_add(meta, "ownerReferences",
-		json_push(json_arr(),
-			kobj_owner_json(&kobj_job, name, json_get_str(job, "metadata/uid"))));
-	json_add_str(json_add_str(container, "name", MODEL_JOB_APP), "image", "tecctl");
-	json_add_str(json_add_str(o, "apiVersion", "v1"), "kind", "Pod");
-	json_add(o, "metadata", meta);
-	json_add(o, "spec",
-		json_add_str(json_add(json_obj(), "containers", json_push(json_arr(), container)),
-			"restartPolicy", "Never"));
-	json_add_str(json_add_str(json_add_int(ended, "exitCode", 0), "reason", "Completed"),
-		"message", message);
-	container =
-		json_add_str(json_add_str(json_obj(), "name", MODEL_JOB_APP), "image", "tecctl");
-	json_add_int(json_add_bool(json_add_str(container, "imageID", ""), "ready", false),
-		"restartCount", 0);
-	json_add(container, "state", json_add(json_obj(), "terminated", ended));
-	json_add_str(status, "phase", "Succeeded");
-	json_add(status, "containerStatuses", json_push(json_arr(), container));
-	return json_add(o, "status", status);
-}
-
-/* A Pod is made without its status, which is written then. */
-static int write_pod(struct tool *t, struct json_object *job, const char *message, struct err *err)
-{
-	cleanup_json struct json_object *pod = pod_json(job, message), *made = NULL,
-					*patch = json_obj();
-	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-
-	json_add(patch, "status", json_object_get(json_get_obj(pod, "status")));
-	kobj_path(&kobj_pod, t->ns, NULL, NULL, &path);
-	if (tool_ask(t, "POST", strbuf_str(&path), "application/json", pod, &made, err) < 0)
+	if (!platforms ||
+		tool_compute_message(c, reference, NO_NONCE, platforms, &message, err) < 0)
 		return -1;
-	strbuf_reset(&path);
-	kobj_path(&kobj_pod, t->ns, show_name(made), "status", &path);
-	return tool_ask(
-		t, "PATCH", strbuf_str(&path), "application/merge-patch+json", patch, NULL, err);
-}
-
-static int play_job(
-	struct tool_compute *c, struct json_object *image, struct json_object *job, struct err *err)
-{
-	cleanup_json struct json_object *platforms = platforms_of(c, job, err);
-	struct err unused = ERR_INIT;
-	cleanup_kobj const struct kobj *k = model_job_extract(job, &unused);
-	cleanup_strbuf struct strbuf message = STRBUF_INIT;
-
-	if (!platforms || !k)
-		return platforms ? err_set(err, ERR_INVALID, "%s", unused.text) : -1;
-	if (tool_compute_message(c, json_get_str(image, "spec/image"),
-		    ((const struct model_job *)(const struct kobj *)k)->nonce, platforms, &message,
-		    err) < 0)
-		return -1;
-	return write_pod(c->t, job, strbuf_str(&message), err);
+	json_add_str(body, "message", strbuf_str(&message));
+	kobj_path(&kobj_image, c->t->ns, name, "values", &path);
+	return tool_ask(c->t, "PUT", strbuf_str(&path), "application/json", body, NULL, err);
 }
 
 /* ---- until it is in force */
@@ -265,47 +185,21 @@ static int not_in_time(struct tool *t, struct json_object *image, struct err *er
 		strbuf_str(&next));
 }
 
-/* Nothing else here ends a Job whose result was taken. */
-static int drop_job(struct tool *t, struct json_object *job, struct err *err)
-{
-	if (!job || tool_delete(t, &kobj_job, job, err) == 0)
-		return 0;
-	if (err->kind != ERR_NOT_FOUND)
-		return err_wrap(err, "Job %.60s", show_name(job));
-	err_clear(err);
-	return 0;
-}
-
-/* c NULL: Jobs compute. */
-static int wait_for_image(struct tool *t, const char *name, struct tool_compute *c, struct err *err)
+static int wait_for_image(struct tool *t, const char *name, struct err *err)
 {
 	uint64_t end = clock_boot_ms() + t->wait_ms;
 	cleanup_free char *told = NULL;
-	cleanup_json struct json_object *played = NULL;
 
 	for (;;) {
-		cleanup_json struct json_object *image = tool_get(t, &kobj_image, name, err),
-						*job = NULL;
+		cleanup_json struct json_object *image = tool_get(t, &kobj_image, name, err);
 
 		if (!image)
 			return -1;
 		if (show_is_true(image, "Committed")) {
 			tool_say(stdout, "approvedimage %s is in force", name);
-			return drop_job(t, played, err);
+			return 0;
 		}
 		tell_progress(image, &told);
-		if (c)
-			job = find_job(t, image, err);
-		if (err_is_set(err))
-			return -1;
-		if (job && !str_eq(json_get_str(job, "metadata/uid"),
-				   json_get_str(played, "metadata/uid"))) {
-			if (play_job(c, image, job, err) < 0)
-				return -1;
-			json_object_put(played);
-			played = steal_ptr(&job);
-			end = clock_boot_ms() + t->wait_ms;
-		}
 		if (clock_boot_ms() >= end)
 			return not_in_time(t, image, err);
 		if (tool_sleep(t, POLL_MS, err) < 0)
@@ -313,7 +207,7 @@ static int wait_for_image(struct tool *t, const char *name, struct tool_compute 
 	}
 }
 
-/* A cluster's Jobs compute, as a Pod that nobody ran would not be believed by its owner. */
+/* A cluster's Jobs compute: nobody is asked for values there. */
 static int check_standalone(struct tool *t, struct err *err)
 {
 	cleanup_json struct json_object *version = NULL;
@@ -325,7 +219,7 @@ static int check_standalone(struct tool *t, struct err *err)
 	if (text && strstr(text, "+tec-operator-"))
 		return 0;
 	return err_set(err, ERR_INVALID,
-		"options --image and --rootfs are for tec-operator --standalone, and %.60s runs Jobs that compute; next step: tecctl image approve REF",
+		"option --rootfs is for tec-operator --standalone, and %.60s runs Jobs that compute; next step: tecctl image approve REF",
 		t->server);
 }
 
@@ -337,49 +231,59 @@ static int open_rootfs(struct tool_compute *c, const char *rootfs, struct err *e
 	return 0;
 }
 
-static int approve_here(struct tool *t, struct tool_compute *c, const char *image,
-	const char *rootfs, struct err *err)
+static int approve_rootfs(struct tool_compute *c, const char *rootfs, struct err *err)
 {
+	const char *operand = conf_operand(c->t->conf);
 	cleanup_strbuf struct strbuf values = STRBUF_INIT;
 	cleanup_free char *reference = NULL, *name = NULL;
 
-	if (check_standalone(t, err) < 0 || tool_compute_init(c, t, err) < 0)
-		return -1;
-	if (rootfs) {
-		if (open_rootfs(c, rootfs, err) < 0)
-			return -1;
-		reference = conf_operand(t->conf) ? xstrdup(conf_operand(t->conf)) : NULL;
-	} else if (tool_compute_fetch(c, image, &reference, err) < 0) {
-		return -1;
-	}
 	/* What does not compute is never approved. */
-	if (tool_compute_values(c, &values, err) < 0)
+	if (check_standalone(c->t, err) < 0 || tool_compute_init(c, c->t, err) < 0 ||
+		open_rootfs(c, rootfs, err) < 0 || tool_compute_values(c, &values, err) < 0)
 		return -1;
-	if (!reference)
-		reference = reference_of_values(&values);
-	if (make_image(t, reference, &name, err) < 0)
+	reference = operand ? xstrdup(operand) : reference_of_values(&values);
+	if (make_image(c->t, reference, true, &name, err) < 0 ||
+		hand_in(c, name, reference, err) < 0)
 		return -1;
-	return wait_for_image(t, name, c, err);
+	return wait_for_image(c->t, name, err);
+}
+
+static int approve_reference(struct tool *t, const char *reference, struct err *err)
+{
+	cleanup_free char *name = NULL;
+
+	if (make_image(t, reference, false, &name, err) < 0)
+		return -1;
+	return wait_for_image(t, name, err);
+}
+
+/* A tag is what it is today. */
+static int approve_tag(struct tool_compute *c, const char *image, struct err *err)
+{
+	cleanup_free char *reference = NULL;
+
+	if (tool_compute_init(c, c->t, err) < 0 ||
+		tool_compute_resolve(c, image, &reference, err) < 0)
+		return -1;
+	return approve_reference(c->t, reference, err);
 }
 
 int tool_image_approve(struct tool *t, struct err *err)
 {
 	const char *operand = conf_operand(t->conf), *image = conf_str(t->conf, "image"),
 		   *rootfs = conf_str(t->conf, "rootfs");
-	cleanup_free char *name = NULL;
 	struct tool_compute c = {.t = t};
 	int rc;
 
 	if (!operand && !image && !rootfs)
 		return err_set(err, ERR_INVALID,
-			"which image? next step: tecctl image approve REF, or --image REF or --rootfs DIR with tec-operator --standalone");
+			"which image? next step: tecctl image approve REF, --image TAG, or --rootfs DIR with tec-operator --standalone");
 	if (image && (operand || rootfs))
 		return err_set(err, ERR_INVALID,
 			"option --image excludes REF and --rootfs; next step: give one of them");
 	if (!image && !rootfs)
-		return make_image(t, operand, &name, err) < 0 ? -1
-							      : wait_for_image(t, name, NULL, err);
-	rc = approve_here(t, &c, image, rootfs, err);
+		return approve_reference(t, operand, err);
+	rc = image ? approve_tag(&c, image, err) : approve_rootfs(&c, rootfs, err);
 	tool_compute_fini(&c);
 	return rc;
 }
@@ -429,7 +333,6 @@ static int compare(const char *name, const struct model_pcrs_entry *e, const str
 static int verify(
 	struct tool *t, struct tool_compute *c, const struct model_pcrs_entry *e, struct err *err)
 {
-	static const char nonce[] = "00000000000000000000000000000000";
 	const char *rootfs = conf_str(t->conf, "rootfs");
 	cleanup_free char *reference = NULL;
 	cleanup_strbuf struct strbuf message = STRBUF_INIT;
@@ -443,8 +346,8 @@ static int verify(
 	} else if (tool_compute_fetch(c, e->reference, &reference, err) < 0) {
 		return -1;
 	}
-	if (tool_compute_message(c, e->reference, nonce, NULL, &message, err) < 0 ||
-		model_pcrmsg_read(strbuf_str(&message), message.len, nonce,
+	if (tool_compute_message(c, e->reference, NO_NONCE, NULL, &message, err) < 0 ||
+		model_pcrmsg_read(strbuf_str(&message), message.len, NULL,
 			model_image_digest(e->reference), &m, err) < 0)
 		return -1;
 	return compare(e->name, e, &m);

@@ -129,6 +129,7 @@ struct ctl_do {
 		CTL_DO_ANSWERS_SELF = 1, /* the answer is the key's own object */
 		CTL_DO_GONE_IS_FINE = 2, /* NOT_FOUND is a success */
 		CTL_DO_WARNS = 4,        /* done is logged as a warning */
+		CTL_DO_OR_MEMORY = 8,    /* start may change memory only, and then returns NULL */
 	} flags;
 	void (*memory)(struct ctl_kind *k, const struct ctl_look *l);
 	/* One request, whose end is ctl_kind_done(). NULL: it cannot be made now. d: which act. */

@@ -64,6 +64,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (todo->memory || !ctl_act_begin(a, d, l->content))
 		return ctl_retry(0, "no-effect");
 	op = todo->start(k, a, l, d);
+	if (!op && todo->flags & CTL_DO_OR_MEMORY)
+		return ctl_retry(1, "memory-changed");
 	if (!op)
 		return ctl_retry(0, "not-started");
 	if (k->conf->knows_cached && (todo->flags & CTL_DO_ANSWERS_SELF))

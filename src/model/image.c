@@ -29,6 +29,7 @@ const char *model_image_reason(enum model_image_reason r)
 		[IMAGE_TOO_MANY_EVENTS] = "TooManyEvents",
 		[IMAGE_TOO_MANY_STATES] = "TooManyStates",
 		[IMAGE_VALUES_CHANGED] = "ValuesChanged",
+		[IMAGE_HAND_IN_AWAITED] = "ValuesAwaited",
 	};
 
 	return names[r];
@@ -61,6 +62,7 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 		return NULL;
 	}
 	m.digest_ok = model_image_digest(image) != NULL;
+	m.handed_in = str_eq(kobj_annotation(o, MODEL_IMAGE_VALUES), MODEL_IMAGE_HANDED_IN);
 	m.any_secure_boot = str_eq(json_get_str(o, "spec/secureBoot"), "Any");
 	m.boot_path = pcr_boot_path_parse(json_get_str(o, "spec/bootPath"));
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_IMAGE_FINALIZER);

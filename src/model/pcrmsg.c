@@ -308,6 +308,13 @@ static const char *after(const char *text, const char *end, const char *want)
 	return text + len + 1;
 }
 
+static const char *after_nonce(const char *text, const char *end)
+{
+	return end - text > MODEL_PCRMSG_NONCE_LEN && text[MODEL_PCRMSG_NONCE_LEN] == ' '
+		       ? text + MODEL_PCRMSG_NONCE_LEN + 1
+		       : NULL;
+}
+
 int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const char *digest,
 	struct model_pcrmsg *out, struct err *err)
 {
@@ -319,9 +326,10 @@ int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const cha
 	if (len > MODEL_PCRMSG_MAX || len < strlen(PREFIX) ||
 		memcmp(text, PREFIX, strlen(PREFIX)) != 0)
 		return err_set(err, ERR_INVALID, "it is not a message of tec-compute-pcrs");
-	at = after(text + strlen(PREFIX), end, nonce);
+	at = text + strlen(PREFIX);
+	at = nonce ? after(at, end, nonce) : after_nonce(at, end);
 	if (!at)
-		return err_set(err, ERR_INVALID, "it does not have this Job's nonce");
+		return err_set(err, ERR_INVALID, "it does not have the nonce that was announced");
 	at = after(at, end, digest);
 	if (!at)
 		return err_set(err, ERR_INVALID, "it is about another image");

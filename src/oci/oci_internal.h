@@ -7,6 +7,7 @@
 #define TEC_OCI_INTERNAL_H
 
 #include "tec/oci/auth.h"
+#include "tec/oci/compute.h"
 #include "tec/oci/manifest.h"
 #include "tec/oci/redirect.h"
 #include "tec/oci/registry.h"
@@ -82,5 +83,17 @@ struct oci_want {
 typedef void (*oci_fetch_fn)(void *arg, const struct err *err, const char *body, size_t len);
 struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
 	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg);
+
+/* serve.c: the files that a process may open which asks a registry. */
+#define OCI_READABLE 20
+extern const char *const oci_readable[OCI_READABLE];
+
+/* What a child writes to standard error, as lines without control characters; longer ones are cut, and the
+ * name of the program before them is left out. */
+struct oci_lines {
+	char text[OCI_COMPUTE_LINE_MAX];
+	size_t len;
+};
+void oci_lines_add(struct oci_lines *l, const char *data, size_t len, oci_said_fn line, void *arg);
 
 #endif

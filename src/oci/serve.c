@@ -13,23 +13,27 @@
 #include "tec/oci/registry.h"
 #include "tec/oci/wire.h"
 
+#include "oci_internal.h"
+
 #define MEMORY_MAX  (384u * 1024 * 1024) /* of addresses: a resolver's thread alone takes 72 MiB */
 #define CPU_S       30u
 #define DESCRIPTORS 64u
 
 /* Trust, names and the libraries that find them. Not the token of the service account, not a client
  * configuration, not the credentials that were not sent. */
-static const char *const readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",
+const char *const oci_readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",
 	"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/lib", "/usr/lib64",
 	"/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/resolv.conf", "/etc/hosts",
 	"/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
 	"/run/systemd/resolve", "/dev/urandom", "/dev/null"};
+_Static_assert(ARRAY_LEN(oci_readable) == OCI_READABLE, "as others count it");
 
 int oci_confine(const struct confine_limits *limits, int write_fd, struct err *err)
 {
 	if (confine_process(limits, err) < 0)
 		return -1;
-	(void)confine_files(readable, ARRAY_LEN(readable), write_fd);
+	(void)confine_files(&(struct confine_files){
+		.read = oci_readable, .n_read = OCI_READABLE, .write_fd = write_fd});
 	return 0;
 }
 

@@ -66,7 +66,8 @@ static int files_are_out_of_reach(void)
 
 	if (confine_process(&limits, &err) < 0)
 		return 1;
-	if (!confine_files(paths, ARRAY_LEN(paths), -1))
+	if (!confine_files(&(struct confine_files){
+		    .read = paths, .n_read = ARRAY_LEN(paths), .write_fd = -1}))
 		return 77;
 	if (before < 0 || lseek(before, 0, SEEK_END) <= 0)
 		return 2;
@@ -97,7 +98,7 @@ static int one_folder_can_be_written(void)
 	if (other < 0 || !mkdtemp(dir) || confine_process(&large, &err) < 0)
 		return 1;
 	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (!confine_files(NULL, 0, fd))
+	if (!confine_files(&(struct confine_files){.write_fd = fd}))
 		return 77;
 	signal(SIGXFSZ, SIG_IGN);
 	other = openat(fd, "file", O_CREAT | O_RDWR | O_CLOEXEC, 0600);

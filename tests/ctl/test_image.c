@@ -40,6 +40,7 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 	case CTL_IMAGE_ANNOUNCE_RUN:
 	case CTL_IMAGE_START_RUN:
 		MUST(works && !v->made && v->run == CTL_IMAGE_RUN_ABSENT && !v->old_run);
+		MUST(!v->handed_in);
 		MUST(v->platforms ? !v->unmounted
 				  : v->label == CTL_IMAGE_LABEL_NONE ||
 					    v->label == CTL_IMAGE_LABEL_WAIT);
@@ -55,7 +56,7 @@ static void check(const struct ctl_image_view *v, enum ctl_image_do d)
 				: v->run == CTL_IMAGE_RUN_RUNNING && v->deleting);
 		break;
 	case CTL_IMAGE_REMOVE_OLD_RUN:
-		MUST(v->old_run && v->has_finalizer && (v->deleting ? v->gone : v->served));
+		MUST(v->old_run && v->has_finalizer && (v->deleting || v->served));
 		break;
 	case CTL_IMAGE_ADOPT:
 	case CTL_IMAGE_ADD_FINALIZER:
@@ -175,6 +176,7 @@ static struct ctl_image_view view_of(uint32_t bits, int entry, int label, int jo
 		.unmounted = bits >> 15 & 1,
 		.withheld = bits >> 16 & 1,
 		.made = bits >> 17 & 1,
+		.handed_in = bits >> 18 & 1,
 		.announced = bits >> 4 & 1, /* never looked at together with the Job's */
 		.entry = (enum ctl_image_entry)entry,
 		.label = (enum ctl_image_label)label,
@@ -184,7 +186,7 @@ static struct ctl_image_view view_of(uint32_t bits, int entry, int label, int jo
 
 Test(ctl_image_decide, every_view_settles)
 {
-	for (uint32_t bits = 0; bits < 1u << 18; bits++)
+	for (uint32_t bits = 0; bits < 1u << 19; bits++)
 		for (int entry = 0; entry < CTL_IMAGE_ENTRY_N; entry++)
 			for (int label = 0; label < CTL_IMAGE_LABEL_N; label++)
 				for (int job = 0; job < CTL_IMAGE_RUN_N; job++) {
@@ -196,7 +198,7 @@ Test(ctl_image_decide, every_view_settles)
 
 Test(ctl_image_decide, a_deletion_ends_when_and_only_when_all_is_gone)
 {
-	for (uint32_t bits = 1; bits < 1u << 18; bits += 2)
+	for (uint32_t bits = 1; bits < 1u << 19; bits += 2)
 		for (int entry = 0; entry < CTL_IMAGE_ENTRY_N; entry++)
 			for (int job = 0; job < CTL_IMAGE_RUN_N; job++) {
 				struct ctl_image_view v = view_of(bits, entry, 0, job);

@@ -93,6 +93,7 @@ void world_boot(struct world *w, const char *controllers)
 		.kbs_connect_arg = w,
 		.kbs_url = w->kbs ? "http://trustee.test:8080" : NULL,
 		.image_label = w->image_label,
+		.image_compute = w->image_compute,
 		.events = l->events,
 		.images_ref = render_images_default};
 	l->env.record = l->record = ctl_record_new(&l->env);

@@ -56,6 +56,10 @@ struct world {
 	/* Becomes env.image_label; NULL: no registry. */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
 		const char *label, ctl_label_fn done, void *done_arg);
+	/* Becomes env.image_compute; NULL: Jobs compute. */
+	struct op *(*image_compute)(void *arg, struct op_scope *scope, const char *reference,
+		const char *nonce, struct json_object *platforms, ctl_said_fn said,
+		ctl_computed_fn done, void *done_arg);
 	/* By id: the Machine made last, which a listener that takes a key sees. */
 	struct {
 		char id[40], uid[40];

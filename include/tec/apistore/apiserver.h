@@ -18,6 +18,9 @@
 
 struct apistore_apiserver;
 
+typedef int (*apistore_hand_in_fn)(void *arg, const char *ns, const char *name, const char *message,
+	size_t len, struct err *err);
+
 struct apistore_apiserver_conf {
 	struct apistore_objects *objects;     /* borrowed */
 	struct apistore_kinds *kinds;         /* borrowed */
@@ -27,6 +30,10 @@ struct apistore_apiserver_conf {
 	/* Is all there that clients want? Says what is not. NULL: always. */
 	bool (*ready)(void *arg, const char **why);
 	void *ready_arg;
+	/* PUT .../approvedimages/NAME/values, for system:masters: takes the values of an image. err:
+	 * NOT_FOUND, CONFLICT, TRANSIENT, INVALID. NULL: there is no such subresource. */
+	apistore_hand_in_fn hand_in;
+	void *hand_in_arg;
 	/* Appends what GET /metrics answers; NULL: there is no /metrics. */
 	void (*metrics)(struct strbuf *out);
 };

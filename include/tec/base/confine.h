@@ -21,14 +21,20 @@ struct confine_limits {
 /* Also: no new privileges, no core dumps. */
 int confine_process(const struct confine_limits *l, struct err *err) MUST_CHECK;
 
+struct confine_files {
+	const char *const *read; /* files, and directories with all below them */
+	size_t n_read;
+	int write_fd; /* of a directory; -1: none */
+	bool run;     /* what may be read may be executed as well */
+};
 /*
- * From here on only the files at and below these paths can be opened, and those only to be read;
- * paths that are not there are skipped. At and below the directory write_fd (-1: none) files and
+ * From here on, for this process and its children, only the files at and below these paths can be opened,
+ * and those only to be read; paths that are not there are skipped. At and below write_fd files and
  * directories can be made, written and removed as well. False: this kernel has no Landlock (Linux
  * 5.13; with write_fd 5.19), or does not let us use it, and everything stays as it was. Needs
  * confine_process() first.
  */
-bool confine_files(const char *const *paths, size_t n, int write_fd);
+bool confine_files(const struct confine_files *f);
 
 /* The opposite: raises the soft limit of descriptors, within the hard one. What is allowed then;
  * 0: not known. */

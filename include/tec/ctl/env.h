@@ -26,6 +26,10 @@ struct ctl_kbs_place {
 /* value NULL: the image has no such label. Everything is borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
+/* A line for people, and the end: the message of model/pcrmsg.h, or why there is none. */
+typedef void (*ctl_said_fn)(void *arg, const char *line);
+typedef void (*ctl_computed_fn)(void *arg, const struct err *err, const char *message, size_t len);
+
 struct ctl_env {
 	struct loop *loop;
 	struct k8s_transport *api;
@@ -36,6 +40,12 @@ struct ctl_env {
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
 		const char *label, ctl_label_fn done, void *done_arg);
 	void *image_label_arg;
+	/* Computes an image's values; platforms: ConfigMaps by name, borrowed for the call. NULL: Jobs
+	 * do. */
+	struct op *(*image_compute)(void *arg, struct op_scope *scope, const char *reference,
+		const char *nonce, struct json_object *platforms, ctl_said_fn said,
+		ctl_computed_fn done, void *done_arg);
+	void *image_compute_arg;
 	struct k8s_events *events;
 	struct ctl_record *record; /* ctl/record.h; of a TrustedExecutionCluster's namespace */
 	struct render_images images_ref;

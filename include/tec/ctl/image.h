@@ -12,6 +12,7 @@
 #define TEC_CTL_IMAGE_H
 
 #include "tec/ctl/env.h"
+#include "tec/base/err.h"
 #include "tec/ctl/kind.h"
 
 /* ---- one image */
@@ -60,6 +61,7 @@ struct ctl_image_view {
 	bool run_announced; /* one may start: the hash of its nonce stands on the image */
 	bool made;          /* values are at hand that image-pcrs does not have */
 	bool announced;     /* and their hash stands on the image */
+	bool handed_in;     /* what is computed elsewhere is handed in; nothing is had here */
 	bool old_run;       /* one of other platforms still runs */
 	bool platforms;     /* there are some: the label knows none of them */
 	bool incomplete;    /* the entry lacks one of them as it is now */
@@ -121,5 +123,11 @@ enum ctl_values_do {
 enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v);
 
 struct ctl_kind *ctl_image_new(const struct ctl_env *env);
+
+/* Takes an image's values from who computed them: a message of model/pcrmsg.h, whatever its nonce. They are
+ * announced and written in the next steps; the condition says when they count. CONFLICT: it is
+ * being deleted; TRANSIENT: the controller has not read it yet; INVALID. */
+int ctl_image_hand_in(struct ctl_kind *k, const char *name, const char *text, size_t len,
+	struct err *err) MUST_CHECK;
 
 #endif

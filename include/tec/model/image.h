@@ -15,6 +15,11 @@
 #define MODEL_IMAGE_PCRS_MARK "trusted-execution-clusters.io/pcrs-sha256"
 #define MODEL_IMAGE_JOB_MARK  "trusted-execution-clusters.io/pcrs-job"
 
+/* An annotation of people's: "HandedIn" are values that its author computes and hands in
+ * (tecctl image approve --rootfs); the image is not fetched. */
+#define MODEL_IMAGE_VALUES    "trusted-execution-clusters.io/values"
+#define MODEL_IMAGE_HANDED_IN "HandedIn"
+
 enum model_image_cond { IMAGE_COMMITTED, IMAGE_N_CONDS };
 extern const char *const model_image_cond_types[IMAGE_N_CONDS]; /* Committed */
 enum model_image_reason {
@@ -27,6 +32,7 @@ enum model_image_reason {
 	IMAGE_TOO_MANY_EVENTS, /* more than the Job's message holds */
 	IMAGE_TOO_MANY_STATES, /* with it, all images have more states than can be kept */
 	IMAGE_VALUES_CHANGED,  /* its entry is not what the operator wrote */
+	IMAGE_HAND_IN_AWAITED, /* they are to be handed in */
 	IMAGE_N_REASONS,
 };
 const char *model_image_reason(enum model_image_reason r);
@@ -35,6 +41,7 @@ struct model_image {
 	struct kobj obj;
 	const char *image;    /* spec.image as written; oci/ref parses it */
 	bool digest_ok;       /* it ends in a whole SHA-256 digest */
+	bool handed_in;       /* its values are, or will be */
 	bool any_secure_boot; /* values with Secure Boot off are approved too */
 	enum pcr_boot_path boot_path;
 	bool has_finalizer;

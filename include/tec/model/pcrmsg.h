@@ -42,7 +42,7 @@ bool model_pcrmsg_nonce_valid(const char *nonce);
 /* Appends the message. ERR_INVALID: it would be longer than MODEL_PCRMSG_MAX. */
 int model_pcrmsg_write(const char *nonce, const char *digest, const struct model_pcrmsg *m,
 	struct strbuf *out, struct err *err) MUST_CHECK;
-/* ERR_INVALID: it is not a message, or one with another nonce or digest; out is then empty. */
+/* nonce NULL: any. ERR_INVALID: it is not a message, or one with another nonce or digest; out is then empty. */
 int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const char *digest,
 	struct model_pcrmsg *out, struct err *err) MUST_CHECK;
 

@@ -131,7 +131,7 @@ static bool failed(
 	struct image_info *i = o ? image_info_get(c, o) : NULL;
 
 	image_info_forget_pcrs(c);
-	exists = starts && image_run_exists(c, i, r);
+	exists = starts && image_job_exists(c, i, r);
 	if (i && writes && !exists && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
 		snprintf(i->problem, sizeof(i->problem), "The operator cannot %s: %s.",
 			image_acts[a->doing].name, err->text);
@@ -162,7 +162,7 @@ bool image_act_ended(
 		break;
 	case CTL_IMAGE_START_RUN: /* each has a nonce of its own */
 		i->nonce[0] = i->result_why[0] = '\0';
-		image_run_started(c, r);
+		image_job_started(c, r);
 		break;
 	case CTL_IMAGE_REMOVE_RUN: /* the label may be there by now */
 		i->label = CTL_IMAGE_LABEL_ASK;
@@ -267,6 +267,19 @@ static struct op *write_entry(
 	return ctl_kind_patch(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP, patch);
 }
 
+static struct op *start_run(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	return ((struct ctl_image *)k)->way->start(k, a, (const struct image_look *)look);
+}
+
+static struct op *remove_run(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	return ((struct ctl_image *)k)
+		->way->remove(k, a, (const struct image_look *)look, d == CTL_IMAGE_REMOVE_OLD_RUN);
+}
+
 static struct op *read_pcrs(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -281,7 +294,7 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_ADD_FINALIZER] = {"add the finalizer", .flags = CTL_DO_ANSWERS_SELF,
 		.start = add_finalizer},
 	[CTL_IMAGE_ASK_LABEL] = {"read the label", .start = ask_label},
-	[CTL_IMAGE_ANNOUNCE_RUN] = {"announce the Job", .flags = CTL_DO_ANSWERS_SELF,
+	[CTL_IMAGE_ANNOUNCE_RUN] = {"announce the computation", .flags = CTL_DO_ANSWERS_SELF,
 		.start = mark},
 	[CTL_IMAGE_ANNOUNCE_ENTRY] = {"announce the values", .flags = CTL_DO_ANSWERS_SELF,
 		.start = mark},
@@ -291,11 +304,12 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 		.start = read_pcrs},
 	[CTL_IMAGE_WRITE_ENTRY] = {"write the values", "values written", .start = write_entry},
 	[CTL_IMAGE_REMOVE_ENTRY] = {"remove the values", .start = write_entry},
-	[CTL_IMAGE_START_RUN] = {"start a Job", "Job started", .start = image_run_start},
-	[CTL_IMAGE_REMOVE_RUN] = {"delete the Job", "Job deleted", CTL_DO_GONE_IS_FINE,
-		.start = image_run_remove},
+	[CTL_IMAGE_START_RUN] = {"start a Job", "Job started", CTL_DO_OR_MEMORY,
+		.start = start_run},
+	[CTL_IMAGE_REMOVE_RUN] = {"delete the Job", "Job deleted",
+		CTL_DO_GONE_IS_FINE | CTL_DO_OR_MEMORY, .start = remove_run},
 	[CTL_IMAGE_REMOVE_OLD_RUN] = {"delete the Job of other platforms", "Job deleted",
-		CTL_DO_GONE_IS_FINE, .start = image_run_remove},
+		CTL_DO_GONE_IS_FINE | CTL_DO_OR_MEMORY, .start = remove_run},
 	[CTL_IMAGE_DROP_FINALIZER] = {"remove the finalizer",
 		"ApprovedImage released, nothing holds its values",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},

@@ -156,3 +156,33 @@ bool image_entry_take(struct image_info *i, const struct image_look *l, struct e
 		l->v.entry == CTL_IMAGE_ENTRY_GOOD ? l->entry : image_entry_kept(i), l->m->image,
 		clock_wall_us(), &m);
 }
+
+/* ---- handed in */
+
+int ctl_image_hand_in(
+	struct ctl_kind *k, const char *name, const char *text, size_t len, struct err *err)
+{
+	struct ctl_image *c = (struct ctl_image *)k;
+	const struct kobj *o = k8s_cache_find(k->state->images, name);
+	struct log_ctx lc = {"ApprovedImage", k->env->ns, name, o ? o->uid : NULL};
+	const struct model_image *m = o ? model_image(o) : NULL;
+	cleanup_pcrmsg struct model_pcrmsg msg = MODEL_PCRMSG_INIT;
+	struct image_info *i;
+
+	if (!k->on)
+		return err_set(err, ERR_TRANSIENT, "the operator is not ready yet");
+	if (!o || o->unreadable)
+		return err_set(err, ERR_TRANSIENT, "the operator has not read the image yet");
+	if (o->deleting)
+		return err_set(err, ERR_CONFLICT, "it is being deleted");
+	if (!m->digest_ok)
+		return err_set(err, ERR_INVALID, "its reference does not end in a digest");
+	if (model_pcrmsg_read(text, len, NULL, model_image_digest(m->image), &msg, err) < 0 ||
+		model_pcrs_check(&msg.events, err) < 0)
+		return -1;
+	i = image_info_get(c, o);
+	if (image_entry_made(i, image_entry_kept(i), m->image, clock_wall_us(), &msg))
+		log_info(&lc, "values were handed in", NULL);
+	ctl_runner_wake(k->runner, name);
+	return 0;
+}

@@ -91,8 +91,8 @@ struct ctl_kind *ctl_image_new(const struct ctl_env *env)
 	static const struct ctl_watch watches[] = {
 		{STATE_IMAGES, map_image},
 		{STATE_CONFIGMAPS, map_configmap},
-		{STATE_JOBS, image_run_map_job},
-		{STATE_PODS, image_run_map_pod},
+		{STATE_JOBS, image_job_map},
+		{STATE_PODS, image_job_map_pod},
 		{STATE_CLUSTERS, map_cluster},
 		{.map = NULL},
 	};
@@ -113,5 +113,8 @@ struct ctl_kind *ctl_image_new(const struct ctl_env *env)
 		.forget = forget,
 	};
 
-	return ctl_kind_new(env, &conf);
+	struct ctl_kind *k = ctl_kind_new(env, &conf);
+
+	((struct ctl_image *)k)->way = env->image_compute ? &image_by_child : &image_by_job;
+	return k;
 }

@@ -51,10 +51,11 @@ struct image_info {
 	char note[320];       /* why the label is not used; "": no reason */
 	char problem[400];    /* why a write is refused; "": it is not */
 	char result_why[256]; /* why its message is not taken; "": no reason */
+	unsigned attempts;    /* computations there have been */
 	/* Of job.c. */
-	unsigned attempts;                         /* Jobs there have been */
 	char job_name[RENDER_PCRJOB_NAME_LEN + 1]; /* of the last one that was to be made */
-	char unmounted[300]; /* why its image cannot be mounted; "": it may be */
+	char unmounted[300];       /* why its image cannot be mounted; "": it may be */
+	struct image_child *child; /* of child.c; owned; NULL: none */
 };
 
 /* A boot set that a Trustee may hold. */
@@ -85,9 +86,11 @@ struct values {
 	char problem[320];
 };
 
+struct image_way;
 struct ctl_image {
 	struct ctl_kind kind;
-	struct image_info *infos; /* owned */
+	const struct image_way *way; /* how values are computed */
+	struct image_info *infos;    /* owned */
 	/* The text of image-pcrs as last read, until the write that it is for. Owned. */
 	char *pcrs_rv, *pcrs_text;
 	struct values values;
@@ -99,11 +102,12 @@ struct image_run {
 };
 struct model_job;
 struct model_pod;
-/* Of job.c alone. */
+/* Of job.c, but for name. */
 struct image_job {
 	const struct model_job *now, *old; /* old: running, and of other platforms */
 	const struct model_pod *pod;
 	struct render_pcrjob_fetch fetch; /* why NULL: the Job is to mount the image */
+	/* What is to be computed: another one for another image, or other platforms. */
 	char name[RENDER_PCRJOB_NAME_LEN + 1];
 };
 
@@ -153,24 +157,35 @@ bool image_entry_announces_run(const struct model_image *m, const char *nonce);
 bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err);
 
 /*
- * job.c: how an image's values are computed. The rest of this folder does not know that it is a Job: it
+ * How an image's values are computed. The rest of this folder does not know which of the two it is: it
  * starts one computation with info->nonce, sees how far that got, and takes the message.
  */
-/* v.run, v.due, v.old_run and run. */
-void image_run_look(struct ctl_image *c, struct image_look *l);
-/* What to say about it: it runs, has ended, or is about to start. */
-void image_run_want(const struct ctl_image *c, struct image_look *l);
-struct op *image_run_start(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d);
-struct op *image_run_remove(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d);
-void image_run_started(struct ctl_image *c, const struct k8s_result *r);
+struct image_way {
+	/* v.run, v.due, v.old_run and run. */
+	void (*look)(struct ctl_image *c, struct image_look *l);
+	/* What to say about it: it runs, has ended, or is about to start. */
+	void (*want)(const struct ctl_image *c, struct image_look *l);
+	/* Requests, or NULL: it is done. */
+	struct op *(*start)(struct ctl_kind *k, struct ctl_act *a, const struct image_look *l);
+	struct op *(*remove)(
+		struct ctl_kind *k, struct ctl_act *a, const struct image_look *l, bool old);
+};
+extern const struct image_way image_by_job, image_by_child;
+
+/* job.c */
+/* A Job was made. */
+void image_job_started(struct ctl_image *c, const struct k8s_result *r);
 /* After a start that failed: whether because there is one already. i: may be NULL. */
-bool image_run_exists(
+bool image_job_exists(
 	const struct ctl_image *c, struct image_info *i, const struct k8s_result *r) MUST_CHECK;
+/* Of one that ended then, the attempt-th: whether it may be replaced; if not, looks again when it may. */
+void image_job_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost);
 /* A Job or one of its Pods changed. */
-void image_run_map_job(void *self, const struct kobj *was, const struct kobj *now);
-void image_run_map_pod(void *self, const struct kobj *was, const struct kobj *now);
+void image_job_map(void *self, const struct kobj *was, const struct kobj *now);
+void image_job_map_pod(void *self, const struct kobj *was, const struct kobj *now);
+
+/* child.c */
+void image_child_free(struct image_child *ch); /* ends it; NULL is fine */
 
 /* platforms.c. entry: a good one, or NULL. */
 void image_platforms_look(

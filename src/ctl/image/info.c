@@ -14,6 +14,7 @@ void image_info_drop(struct ctl_image *c, const char *name)
 			continue;
 		*pp = i->next;
 		model_pcrs_free(i->kept);
+		image_child_free(i->child);
 		free(i->name);
 		free(i->uid);
 		free(i);
@@ -26,6 +27,7 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i)
 {
 	i->label = c->kind.env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
 	i->tries = i->attempts = 0;
+	image_child_free(steal_ptr(&i->child));
 	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = i->unmounted[0] = '\0';
 }
 

@@ -119,24 +119,23 @@ static void look_pods(const struct state *s, struct image_look *l)
 	}
 }
 
-/* When a Job that ended may be replaced. */
-static void look_due(struct image_look *l)
+void image_job_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost)
 {
 	int64_t delay_s = JOB_RETRY_S, left_s;
 
-	for (unsigned i = l->job.now->attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
+	for (unsigned i = attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
 		delay_s *= 2;
 	if (delay_s > JOB_RETRY_MAX_S)
 		delay_s = JOB_RETRY_MAX_S;
-	if (l->job.now->state == MODEL_JOB_COMPLETE && !l->job.pod)
+	if (lost)
 		delay_s = JOB_LOST_S;
-	left_s = l->job.now->finished_s + delay_s - clock_wall_s();
+	left_s = ended_s + delay_s - clock_wall_s();
 	l->v.due = left_s <= 0;
 	if (left_s > 0)
 		job_again(l, left_s * 1000);
 }
 
-void image_run_look(struct ctl_image *c, struct image_look *l)
+static void job_look(struct ctl_image *c, struct image_look *l)
 {
 	const struct state *s = c->kind.state;
 
@@ -164,7 +163,8 @@ void image_run_look(struct ctl_image *c, struct image_look *l)
 		l->v.run = CTL_IMAGE_RUN_RUNNING;
 	} else {
 		l->v.run = CTL_IMAGE_RUN_ENDED;
-		look_due(l);
+		image_job_due(l, l->job.now->attempt, l->job.now->finished_s,
+			l->job.now->state == MODEL_JOB_COMPLETE && !l->job.pod);
 	}
 }
 
@@ -211,7 +211,7 @@ static void note_how(const struct image_look *l, struct strbuf *out)
 			l->job.fetch.why);
 }
 
-void image_run_want(const struct ctl_image *c, struct image_look *l)
+static void job_want(const struct ctl_image *c, struct image_look *l)
 {
 	const char *pod = l->job.pod ? l->job.pod->why : NULL;
 	cleanup_strbuf struct strbuf how = STRBUF_INIT;
@@ -269,10 +269,8 @@ void image_run_want(const struct ctl_image *c, struct image_look *l)
 
 /* ---- start and removal */
 
-struct op *image_run_start(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+static struct op *job_start(struct ctl_kind *k, struct ctl_act *a, const struct image_look *l)
 {
-	const struct image_look *l = (const struct image_look *)look;
 	struct image_info *i = l->info;
 	cleanup_json struct json_object *o = render_pcrjob(l->m, &l->platforms.job, fetch_of(l),
 		k->env->ns, k->env->images_ref.compute_pcrs, i->nonce, i->attempts + 1);
@@ -282,12 +280,12 @@ struct op *image_run_start(
 		k->env->api, &k->acts.ops, &kobj_job, k->env->ns, o, 0, ctl_kind_done, a);
 }
 
-void image_run_started(struct ctl_image *c, const struct k8s_result *r)
+void image_job_started(struct ctl_image *c, const struct k8s_result *r)
 {
 	ctl_take_answer(c->kind.state->jobs, r->object, true);
 }
 
-bool image_run_exists(const struct ctl_image *c, struct image_info *i, const struct k8s_result *r)
+bool image_job_exists(const struct ctl_image *c, struct image_info *i, const struct k8s_result *r)
 {
 	if (!r || !r->already_exists)
 		return false;
@@ -299,16 +297,15 @@ bool image_run_exists(const struct ctl_image *c, struct image_info *i, const str
 	return true;
 }
 
-struct op *image_run_remove(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+static struct op *job_remove(
+	struct ctl_kind *k, struct ctl_act *a, const struct image_look *l, bool old)
 {
-	const struct image_look *l = (const struct image_look *)look;
-
-	if (d == CTL_IMAGE_REMOVE_RUN)
+	if (!old)
 		l->info->attempts = l->job.now->attempt;
-	return ctl_kind_delete(
-		k, a, &kobj_job, d == CTL_IMAGE_REMOVE_RUN ? &l->job.now->obj : &l->job.old->obj);
+	return ctl_kind_delete(k, a, &kobj_job, old ? &l->job.old->obj : &l->job.now->obj);
 }
+
+const struct image_way image_by_job = {job_look, job_want, job_start, job_remove};
 
 /* ---- whom a change wakes */
 
@@ -320,13 +317,13 @@ static void wake(struct ctl_image *c, const struct kobj *o)
 		ctl_runner_wake(c->kind.runner, j->image);
 }
 
-void image_run_map_job(void *self, const struct kobj *was, const struct kobj *now)
+void image_job_map(void *self, const struct kobj *was, const struct kobj *now)
 {
 	wake(self, was);
 	wake(self, now);
 }
 
-void image_run_map_pod(void *self, const struct kobj *was, const struct kobj *now)
+void image_job_map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
 	const struct model_pod *p = (const struct model_pod *)(now ? now : was);

@@ -25,12 +25,12 @@ static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 {
 	if (!v->has_finalizer)
 		return CTL_IMAGE_NOTHING; /* ours is removed; others' finalizers are left */
-	if (!v->gone)
-		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 	if (v->old_run)
 		return CTL_IMAGE_REMOVE_OLD_RUN;
 	if (v->run == CTL_IMAGE_RUN_RUNNING)
 		return CTL_IMAGE_REMOVE_RUN;
+	if (!v->gone)
+		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 	if (v->entry != CTL_IMAGE_ENTRY_ABSENT)
 		return v->pcrs_read ? CTL_IMAGE_REMOVE_ENTRY : CTL_IMAGE_READ_PCRS;
 	/* The live list of finalizers is needed to take one out of it. */
@@ -61,6 +61,8 @@ static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 		return CTL_IMAGE_ANNOUNCE_ENTRY;
 	if (v->made)
 		return v->pcrs_read ? CTL_IMAGE_WRITE_ENTRY : CTL_IMAGE_READ_PCRS;
+	if (v->handed_in)
+		return CTL_IMAGE_NOTHING;
 	if (v->platforms)
 		return v->unmounted ? CTL_IMAGE_NOTHING : decide_run(v);
 	switch (v->label) {
@@ -156,6 +158,7 @@ static void look_at(
 	l->v.confirmed = ctl_live_is(&act->self, o);
 	l->v.adopt = l->m->n_owners == 0 && state_cluster_policy(s);
 	l->v.digest_ok = l->m->digest_ok;
+	l->v.handed_in = l->m->handed_in;
 	l->v.served = map && !map->plain.obj.deleting && state_cluster(s);
 	l->v.entry = image_entry_state(s, l->m, &l->entry);
 	l->v.run_announced = l->info->nonce[0] && image_entry_announces_run(l->m, l->info->nonce);
@@ -173,10 +176,10 @@ static void look_at(
 	l->v.unmounted = p->unmounted;
 	l->v.withheld = p->required && !p->have;
 	l->v.problem = problem_of(c, l)[0];
-	image_run_look(c, l);
+	c->way->look(c, l);
 	if (o->deleting || !is_open(l))
 		l->run.message = NULL;
-	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD && !l->v.platforms)
+	if (l->v.entry != CTL_IMAGE_ENTRY_GOOD && !l->v.platforms && !l->v.handed_in)
 		look_label(l);
 	image_wants(c, l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, IMAGE_N_CONDS, o->generation);
@@ -195,7 +198,7 @@ static void look_and_take(
 	if (!l->run.message || l->v.made)
 		return;
 	if (image_entry_take(l->info, l, &err))
-		log_info(&lc, "values taken from the Job's message", NULL);
+		log_info(&lc, "the values that were computed are taken", NULL);
 	snprintf(l->info->result_why, sizeof(l->info->result_why), "%s", err.text);
 	look_at(c, o, act, l);
 }
@@ -287,14 +290,14 @@ static void want_label(const struct ctl_image *c, struct image_look *l)
 		break;
 	case CTL_IMAGE_LABEL_WAIT:
 	case CTL_IMAGE_LABEL_NONE:
-		image_run_want(c, l);
+		c->way->want(c, l);
 		break;
 	case CTL_IMAGE_LABEL_ASK:
 	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_N:
 		/* The condition from before the wait holds until the answer is there. */
 		if (l->info->tries)
-			image_run_want(c, l);
+			c->way->want(c, l);
 		else
 			IMAGE_WANT(l, IMAGE_COMPUTING, "The image's label is being read.");
 	}
@@ -306,12 +309,22 @@ static void want_platforms(const struct ctl_image *c, struct image_look *l)
 	cleanup_strbuf struct strbuf note = STRBUF_INIT;
 
 	if (l->v.platforms && !l->v.unmounted && is_open(l)) {
-		image_run_want(c, l);
+		c->way->want(c, l);
 		return;
 	}
 	image_platforms_note(&l->platforms, &note);
 	IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED, "%s",
 		note.len ? note.data + 1 : "No platform has a PCR 7 value.");
+}
+
+static void want_handed_in(struct image_look *l)
+{
+	cleanup_strbuf struct strbuf note = STRBUF_INIT;
+
+	image_platforms_note(&l->platforms, &note);
+	IMAGE_WANT(l, IMAGE_HAND_IN_AWAITED,
+		"Its values are handed in by whoever computes them (tecctl image approve --rootfs DIR REF).%s",
+		strbuf_str(&note));
 }
 
 static void image_wants(struct ctl_image *c, struct image_look *l)
@@ -344,6 +357,8 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 			l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
 			: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
 							    : "its hash was not announced");
+	else if (l->v.handed_in && !l->v.made)
+		want_handed_in(l);
 	else if (l->v.platforms || l->v.entry == CTL_IMAGE_ENTRY_GOOD)
 		want_platforms(c, l);
 	else
