@@ -14,7 +14,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
-#include "tec/schema/quantity.h"
 
 struct decoder {
 	struct strbuf go;   /* where in the type: no indexes */
@@ -45,14 +44,9 @@ static const struct protobuf_field *fields_of(const struct schema_kind *k)
 
 static const struct protobuf_field *find(const struct protobuf_field *f, const char *name)
 {
-	const struct protobuf_field *inside;
-
-	for (; f->name; f++) {
-		if (f->type != PROTOBUF_INLINE && str_eq(f->name, name))
+	for (; f->name; f++)
+		if (str_eq(f->name, name))
 			return f;
-		if (f->type == PROTOBUF_INLINE && (inside = find(f->of, name)))
-			return inside;
-	}
 	return NULL;
 }
 
@@ -72,17 +66,12 @@ static void go_type(const struct protobuf_field *f, bool element, struct strbuf 
 		[PROTOBUF_STRINGS] = {"[]string", "string"},
 		[PROTOBUF_INT] = {"int32", "int32"},
 		[PROTOBUF_INT_PTR] = {"int32", "int32"},
-		[PROTOBUF_INTS] = {"[]int64", "int64"},
 		[PROTOBUF_BOOL] = {"bool", "bool"},
 		[PROTOBUF_BOOL_PTR] = {"bool", "bool"},
-		[PROTOBUF_BYTES] = {"[]uint8", "[]uint8"},
 		[PROTOBUF_TIME] = {"string", "string"},
 		[PROTOBUF_MICROTIME] = {"string", "string"},
-		[PROTOBUF_INT_OR_STRING] = {"int32", "int32"},
 		[PROTOBUF_TEXT_MAP] = {"map[string]string", "string"},
 		[PROTOBUF_BYTES_MAP] = {"map[string][]uint8", "[]uint8"},
-		[PROTOBUF_QUANTITY_MAP] = {"v1.ResourceList", "resource.Quantity"},
-		[PROTOBUF_TIME_MAP] = {"map[string]v1.Time", "string"},
 		[PROTOBUF_STRINGS_MAP] = {"map[string]v1.ExtraValue", "v1.ExtraValue"}};
 
 	if (f->type == PROTOBUF_OBJECT || (f->type == PROTOBUF_OBJECTS && element))
@@ -183,36 +172,6 @@ static struct json_object *time_of(
 	return json_object_new_string(text);
 }
 
-/* Upstream's default of a list of resources: nothing is finer than a thousandth. */
-static void round_up(struct schema_quantity *q)
-{
-	int rest = (int)(q->nano % 1000000);
-
-	if (rest != 0)
-		q->nano += rest > 0 ? 1000000 - rest : -1000000 - rest;
-}
-
-static struct json_object *quantity_of(
-	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
-{
-	const char *s = json_object_get_string(v);
-	char text[SCHEMA_QUANTITY_LEN];
-	struct schema_quantity q;
-	struct err err = ERR_INIT;
-
-	while (*s == ' ' || *s == '\t')
-		s++;
-	if (schema_quantity_parse(s, strcspn(s, " \t"), &q, &err) < 0) {
-		if (!err_is_set(d->err))
-			*d->err = err;
-		return NULL;
-	}
-	if (f->type == PROTOBUF_QUANTITY_MAP)
-		round_up(&q);
-	schema_quantity_text(&q, text);
-	return json_object_new_string(text);
-}
-
 static void members(
 	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top);
 
@@ -222,7 +181,6 @@ static struct json_object *one(
 	switch (f->type) {
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
-	case PROTOBUF_INTS:
 		return int_of(d, f, element, v);
 	case PROTOBUF_BOOL:
 	case PROTOBUF_BOOL_PTR:
@@ -230,13 +188,7 @@ static struct json_object *one(
 		return NULL;
 	case PROTOBUF_TIME:
 	case PROTOBUF_MICROTIME:
-	case PROTOBUF_TIME_MAP:
 		return time_of(d, f, element, v);
-	case PROTOBUF_QUANTITY:
-	case PROTOBUF_QUANTITY_MAP:
-		return quantity_of(d, f, v);
-	case PROTOBUF_INT_OR_STRING:
-		return json_object_is_type(v, json_type_string) ? NULL : int_of(d, f, element, v);
 	case PROTOBUF_OBJECT:
 	case PROTOBUF_OBJECTS:
 		if (is_type(d, f, element, v, json_type_object))
@@ -245,12 +197,10 @@ static struct json_object *one(
 	case PROTOBUF_STRING:
 	case PROTOBUF_STRING_PTR:
 	case PROTOBUF_STRINGS:
-	case PROTOBUF_BYTES:
 	case PROTOBUF_TEXT_MAP:
 	case PROTOBUF_BYTES_MAP:
 		(void)is_type(d, f, element, v, json_type_string);
 		return NULL;
-	case PROTOBUF_INLINE:
 	case PROTOBUF_RAW:
 	case PROTOBUF_STRINGS_MAP:
 		return NULL;
@@ -267,10 +217,6 @@ static struct json_object *nothing(const struct protobuf_field *f)
 	case PROTOBUF_STRINGS:
 	case PROTOBUF_TEXT_MAP:
 		return json_object_new_string("");
-	case PROTOBUF_INTS:
-		return json_object_new_int(0);
-	case PROTOBUF_QUANTITY_MAP:
-		return json_object_new_string("0");
 	default:
 		return NULL;
 	}
@@ -313,14 +259,11 @@ static struct json_object *value(
 {
 	switch (f->type) {
 	case PROTOBUF_STRINGS:
-	case PROTOBUF_INTS:
 	case PROTOBUF_OBJECTS:
 		list(d, f, v);
 		return NULL;
 	case PROTOBUF_TEXT_MAP:
 	case PROTOBUF_BYTES_MAP:
-	case PROTOBUF_QUANTITY_MAP:
-	case PROTOBUF_TIME_MAP:
 		map(d, f, v);
 		return NULL;
 	default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What Go's decoder makes of the JSON of a built-in kind, by the table of protobuf_fields.h: members
- * that the type does not have go, null is nothing, quantities and times get the text that Go writes.
+ * that the type does not have go, null is nothing, times get the text that Go writes.
  */
 #ifndef TEC_SRC_APISTORE_DECODE_H
 #define TEC_SRC_APISTORE_DECODE_H

@@ -54,24 +54,6 @@ static struct json_object *without_managed(struct json_object *o)
 	return copy;
 }
 
-/* A new object of a built-in kind is compared with what its type always has. */
-static struct json_object *nothing_yet(const struct apistore_kind *k)
-{
-#define POD      "\"spec\":{\"containers\":null}"
-#define TEMPLATE "\"template\":{\"metadata\":{}," POD "}"
-	static const struct {
-		const char *kind, *text;
-	} kinds[] = {{"Job", "{\"spec\":{" TEMPLATE "}}"}, {"Pod", "{" POD "}"},
-		{"Namespace", "{\"spec\":{}}"}};
-	struct err err = ERR_INIT;
-
-	for (size_t i = 0; !k->custom && i < ARRAY_LEN(kinds); i++)
-		if (str_eq(k->kind, kinds[i].kind))
-			return json_parse(
-				kinds[i].text, strlen(kinds[i].text), &json_limits_public, &err);
-	return json_obj();
-}
-
 /* ---- updates */
 
 /* A client that resets them, or says what they are, is believed; one that knows nothing of them does
@@ -177,7 +159,7 @@ void apistore_managed_update(const struct apistore_place *p, const struct apisto
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
 {
 	cleanup_managed_entries struct managed_entries l = entries_after(k, m, was, o);
-	cleanup_json struct json_object *before = was ? without_managed(was) : nothing_yet(k),
+	cleanup_json struct json_object *before = was ? without_managed(was) : json_obj(),
 					*bare = NULL;
 
 	if (was && l.n == 0) { /* nobody is noted before the first apply */
@@ -406,8 +388,7 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 		return NULL;
 	}
 	if (live && l.n == 0) {
-		cleanup_json struct json_object *nothing = nothing_yet(k),
-						*had = part_of(k, m, bare);
+		cleanup_json struct json_object *nothing = json_obj(), *had = part_of(k, m, bare);
 		const struct apistore_manager before = {
 			"before-first-apply", m->version, m->sub, m->now};
 

@@ -267,6 +267,23 @@ static void check_finalizers(
 	}
 }
 
+void apistore_meta_warn(struct json_object *o, struct schema_texts *out)
+{
+	struct json_object *list = json_get_arr(o, "metadata/finalizers");
+
+	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(list, i));
+		cleanup_strbuf struct strbuf shown = STRBUF_INIT;
+
+		if (strchr(name, '/') || is_standard(name))
+			continue;
+		schema_quote_go(&shown, name, strlen(name));
+		schema_texts_add(out,
+			"metadata.finalizers: %s: prefer a domain-qualified finalizer name%s to avoid accidental conflicts with other finalizer writers",
+			strbuf_str(&shown), strchr(name, '.') ? " including a path (/)" : "");
+	}
+}
+
 /* Those that are new on an object that is being deleted. */
 static void check_no_new(
 	struct json_object *was, struct json_object *list, struct schema_causes *causes)

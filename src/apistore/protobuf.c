@@ -154,32 +154,6 @@ static bool find_bytes(struct reader r, unsigned number, struct reader *out)
 	return true;
 }
 
-static struct json_object *quantity_of(const struct reader *r)
-{
-	struct reader text;
-
-	return find_bytes(*r, 1, &text) ? text_of(&text) : NULL;
-}
-
-static struct json_object *int_or_string_of(struct reader r)
-{
-	struct reader text = {r.p, r.p};
-	uint64_t is_text = 0, number = 0;
-	struct item it;
-
-	while (r.p < r.end) {
-		if (!read_item(&r, &it))
-			return NULL;
-		if (it.number == 1)
-			is_text = it.value;
-		else if (it.number == 2)
-			number = it.value;
-		else if (it.number == 3)
-			text = it.bytes;
-	}
-	return is_text ? text_of(&text) : json_object_new_int64((int32_t)number);
-}
-
 /* JSON that is carried as it is: managed fields. */
 static struct json_object *raw_of(const struct reader *r)
 {
@@ -241,18 +215,11 @@ static struct json_object *value_of(
 	case PROTOBUF_STRINGS:
 	case PROTOBUF_TEXT_MAP:
 		return text_of(&r);
-	case PROTOBUF_BYTES:
 	case PROTOBUF_BYTES_MAP:
 		return base64_of(&r);
 	case PROTOBUF_TIME:
 	case PROTOBUF_MICROTIME:
-	case PROTOBUF_TIME_MAP:
 		return time_of(r, type == PROTOBUF_MICROTIME);
-	case PROTOBUF_QUANTITY:
-	case PROTOBUF_QUANTITY_MAP:
-		return quantity_of(&r);
-	case PROTOBUF_INT_OR_STRING:
-		return int_or_string_of(r);
 	case PROTOBUF_RAW:
 		return raw_of(&r);
 	case PROTOBUF_STRINGS_MAP:
@@ -262,10 +229,8 @@ static struct json_object *value_of(
 		return object_of(r, of, b);
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
-	case PROTOBUF_INTS:
 	case PROTOBUF_BOOL:
 	case PROTOBUF_BOOL_PTR:
-	case PROTOBUF_INLINE:
 		break;
 	}
 	return NULL;
@@ -302,9 +267,7 @@ static bool add_number(struct json_object *o, const struct protobuf_field *f, co
 
 	if (it->is_bytes)
 		return false;
-	if (f->type == PROTOBUF_INTS)
-		json_push(member(o, f->name, true), json_object_new_int64((int64_t)it->value));
-	else if (it->value || kept)
+	if (it->value || kept)
 		json_add(o, f->name,
 			is_bool ? json_object_new_boolean(it->value != 0)
 				: json_object_new_int64((int64_t)it->value));
@@ -313,8 +276,8 @@ static bool add_number(struct json_object *o, const struct protobuf_field *f, co
 
 static bool is_nothing(const struct protobuf_field *f, struct json_object *v)
 {
-	return (f->type == PROTOBUF_STRING || f->type == PROTOBUF_BYTES ||
-		       f->type == PROTOBUF_TIME || f->type == PROTOBUF_MICROTIME) &&
+	return (f->type == PROTOBUF_STRING || f->type == PROTOBUF_TIME ||
+		       f->type == PROTOBUF_MICROTIME) &&
 	       json_object_get_string_len(v) == 0;
 }
 
@@ -326,18 +289,13 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 	switch (f->type) {
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
-	case PROTOBUF_INTS:
 	case PROTOBUF_BOOL:
 	case PROTOBUF_BOOL_PTR:
 		return add_number(o, f, it);
 	case PROTOBUF_TEXT_MAP:
 	case PROTOBUF_BYTES_MAP:
-	case PROTOBUF_QUANTITY_MAP:
-	case PROTOBUF_TIME_MAP:
 	case PROTOBUF_STRINGS_MAP:
 		return it->is_bytes && read_pair(it->bytes, f, member(o, f->name, false), b);
-	case PROTOBUF_INLINE:
-		return it->is_bytes && read_message(it->bytes, f->of, o, b);
 	default:
 		break;
 	}

@@ -17,7 +17,6 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
-#include "tec/schema/builtin.h"
 
 #include "rules.h"
 #include "write.h"
@@ -212,8 +211,8 @@ struct apistore_answer apistore_write_store(
 			500, NULL, "resourceVersion should not be set on objects to be created");
 	if (w->create && is_there(w))
 		return apistore_status_exists(w->t);
-	if (w->kind->schema && !w->t->sub[0])
-		schema_builtin_warn(w->kind->schema, w->was, o, w->advice);
+	if (w->kind->schema && w->kind->custom && !w->t->sub[0])
+		apistore_meta_warn(o, w->advice);
 	note_manager(w, o);
 	if (w->applied && w->was)
 		apistore_managed_keep_times(w->was, o);
@@ -297,11 +296,7 @@ static struct json_object *seen_by(const struct apistore_write *w)
 
 static bool has_sub(const struct apistore_write *w)
 {
-	const struct schema_kind *k = w->kind->schema;
-
-	if (str_eq(w->t->sub, "status"))
-		return w->kind->status;
-	return k && str_eq(w->t->sub, "log") && schema_kind_sub(k, w->t->sub);
+	return str_eq(w->t->sub, "status") && w->kind->status;
 }
 
 static struct apistore_answer not_on_sub(const struct apistore_write *w, const char *verb)
@@ -376,9 +371,7 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	if (t.sub[0] && !has_sub(&w)) /* of a custom resource it is the object that is not found */
 		return w.kind->custom ? apistore_status_absent(&t)
 				      : apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
-	if (str_eq(t.sub, "log"))
-		answer = apistore_podlog(&w, r->method);
-	else if (!str_eq(r->method, "GET"))
+	if (!str_eq(r->method, "GET"))
 		answer = write_request(&w, r);
 	else
 		answer = t.name[0] ? get(s, &t) : list(s, &t);

@@ -37,12 +37,8 @@ struct apistore_selector {
 static const struct {
 	const char *resource, *fields[14];
 } selectable[] = {
-	{"pods", {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
-			 "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
-			 "status.podIP", "status.nominatedNodeName"}},
 	{"secrets", {"type"}},
 	{"namespaces", {"status.phase"}},
-	{"jobs.batch", {"status.successful"}},
 	{"events", {"involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
 			   "involvedObject.uid", "involvedObject.apiVersion",
 			   "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",

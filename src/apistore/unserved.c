@@ -43,23 +43,26 @@ static bool note_name(void *arg, const struct apistore_version *v)
 	return true;
 }
 
-static bool is_owned_by_cluster(struct json_object *o)
+static bool is_owned_by(struct json_object *o, const char *kind)
 {
 	struct json_object *owners = json_get_arr(o, "metadata/ownerReferences");
 
 	for (size_t i = 0; owners && i < json_object_array_length(owners); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(owners, i), "kind"),
-			    "TrustedExecutionCluster"))
+		if (str_eq(json_get_str(json_object_array_get_idx(owners, i), "kind"), kind))
 			return true;
 	return false;
 }
 
-/* The operator made it itself; nobody misses it. */
+/* The operator, or tecctl for it, made the object; nobody misses it. */
 static bool is_ours(
 	const struct apistore_objects *s, const struct apistore_key *key, struct json_object *o)
 {
-	if (str_eq(key->resource, "services"))
-		return is_owned_by_cluster(o);
+	static const char *const owners[][2] = {{"services", "TrustedExecutionCluster"},
+		{"jobs.batch", "ApprovedImage"}, {"pods", "Job"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(owners); i++)
+		if (str_eq(key->resource, owners[i][0]))
+			return is_owned_by(o, owners[i][1]);
 	return str_eq(key->resource, DEFINITIONS) && is_served(s, key->name);
 }
 

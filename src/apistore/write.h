@@ -56,9 +56,6 @@ struct apistore_answer apistore_change_invalid(const char *why);
 struct apistore_answer apistore_change(
 	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body);
 
-/* podlog.c: the subresource log. */
-struct apistore_answer apistore_podlog(const struct apistore_write *w, const char *method);
-
 /* check.c: what every object must be, whatever its kind, and where it may be made. -1: refused says
  * why. The first looks at the body as it came: a new object is of the path's kind and version, as all
  * after it goes by the path; a custom resource to be replaced says too which one was seen. The second
@@ -69,9 +66,11 @@ int apistore_check_object(const struct apistore_write *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
 int apistore_check_meta(const struct apistore_write *w, struct apistore_answer *refused) MUST_CHECK;
 
-/* meta.c: the metadata that a client gives, added to the causes. k may be NULL. */
+/* meta.c: the metadata that a client gives, added to the causes. k may be NULL. The other: what is
+ * taken of a custom resource and should not be so. */
 void apistore_meta_check(const struct apistore_write *w, const struct schema_kind *k,
 	struct json_object *o, struct schema_causes *causes);
+void apistore_meta_warn(struct json_object *o, struct schema_texts *out);
 
 /* admit.c: what the schema of the kind makes of an object. Decoding is for built-in kinds, before all
  * else; reading drops what is not known and fills in defaults; checking, at the end, is validation.

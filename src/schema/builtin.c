@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of built-in kinds. What a kind lacks here (exec of a Pod, binding) nothing could do
- * here: no kubelet and no scheduler stand behind this API.
+ * The table of built-in kinds, and which of their fields never change.
  */
 #include "config.h"
 
@@ -18,12 +17,6 @@
 	{                                                                                          \
 		__VA_ARGS__, NULL                                                                  \
 	}
-#define ALL    NAMES("all")
-#define WRITES (SCHEMA_VERB_GET | SCHEMA_VERB_PATCH | SCHEMA_VERB_UPDATE)
-#define STATUS                                                                                     \
-	{                                                                                          \
-		.name = "status", .verbs = WRITES                                                  \
-	}
 #define SUBS(list) .subs = list, .n_subs = ARRAY_LEN(list)
 /* Without deletecollection and the like: asked, never stored. */
 #define REVIEW(g, k, p, s)                                                                         \
@@ -32,16 +25,6 @@
 		.singular = s, .verbs = SCHEMA_VERB_CREATE                                         \
 	}
 
-static const struct schema_sub status_only[] = {STATUS};
-static const struct schema_sub pod_subs[] = {
-	{.name = "eviction",
-		.group = "policy",
-		.version = "v1",
-		.kind = "Eviction",
-		.verbs = SCHEMA_VERB_CREATE},
-	{.name = "log", .verbs = SCHEMA_VERB_GET},
-	STATUS,
-};
 static const struct schema_sub account_subs[] = {
 	{.name = "token",
 		.group = "authentication.k8s.io",
@@ -80,19 +63,6 @@ static const struct schema_kind kinds[] = {
 		.verbs = SCHEMA_VERB_GET | SCHEMA_VERB_LIST | SCHEMA_VERB_WATCH},
 	{.group = "",
 		.version = "v1",
-		.kind = "Pod",
-		.list_kind = "PodList",
-		.plural = "pods",
-		.singular = "pod",
-		.short_names = NAMES("po"),
-		.categories = ALL,
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.generation = true,
-		.status = true,
-		SUBS(pod_subs)},
-	{.group = "",
-		.version = "v1",
 		.kind = "Secret",
 		.list_kind = "SecretList",
 		.plural = "secrets",
@@ -115,18 +85,6 @@ static const struct schema_kind kinds[] = {
 		"selfsubjectaccessreview"),
 	REVIEW("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews",
 		"selfsubjectrulesreview"),
-	{.group = "batch",
-		.version = "v1",
-		.kind = "Job",
-		.list_kind = "JobList",
-		.plural = "jobs",
-		.singular = "job",
-		.categories = ALL,
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.generation = true,
-		.status = true,
-		SUBS(status_only)},
 	{.group = "events.k8s.io",
 		.version = "v1",
 		.kind = "Event",
@@ -200,7 +158,7 @@ const char *schema_builtin_members(const struct schema_kind *k)
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		if (str_eq(k->group, others[i].group) && str_eq(k->kind, others[i].kind))
 			return others[i].members;
-	return "spec status";
+	return "spec status"; /* of a Namespace */
 }
 
 /* ---- fields that may not change */
@@ -218,14 +176,6 @@ static bool same(const struct update *u, const char *path)
 static bool is_kind(const struct schema_kind *k, const char *group, const char *kind)
 {
 	return str_eq(k->group, group) && str_eq(k->kind, kind);
-}
-
-/* A field that never changes once it is there; path with '/', field with dots. */
-static void fixed(const struct update *u, const char *path, const char *field)
-{
-	if (!same(u, path))
-		schema_cause_add(u->causes, SCHEMA_INVALID, field, json_get(u->now, path),
-			"field is immutable");
 }
 
 static void immutable_data(const struct update *u, const char *const *members, size_t n)
@@ -260,17 +210,6 @@ static void fixed_configmap(const struct update *u)
 	immutable_data(u, members, ARRAY_LEN(members));
 }
 
-static void fixed_job(const struct update *u)
-{
-	static const char *const fields[][2] = {{"spec/completions", "spec.completions"},
-		{"spec/selector", "spec.selector"}, {"spec/template", "spec.template"},
-		{"spec/completionMode", "spec.completionMode"},
-		{"spec/podFailurePolicy", "spec.podFailurePolicy"}};
-
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-		fixed(u, fields[i][0], fields[i][1]);
-}
-
 /* Its value is printed with the names that Go has for its members. */
 static void fixed_role(const struct update *u)
 {
@@ -297,8 +236,6 @@ void schema_builtin_immutable(const struct schema_kind *k, struct json_object *o
 		fixed_secret(&u);
 	else if (is_kind(k, "", "ConfigMap"))
 		fixed_configmap(&u);
-	else if (is_kind(k, "batch", "Job"))
-		fixed_job(&u);
 	else if (is_kind(k, "rbac.authorization.k8s.io", "RoleBinding") && !same(&u, "roleRef"))
 		fixed_role(&u);
 	else if (is_kind(k, "events.k8s.io", "Event"))

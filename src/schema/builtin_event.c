@@ -5,14 +5,18 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "builtin_internal.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/kobj/key.h"
 
 #define SHORT_MAX 128
 #define NOTE_MAX  1024
+#define PART                                                                                       \
+	"name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 
 static void at_most(
 	struct look *l, struct json_object *o, const char *member, const char *field, size_t max)
@@ -22,6 +26,23 @@ static void at_most(
 
 	if (text && strlen(text) > max)
 		look_at_text(l, field, SCHEMA_INVALID, "", why);
+}
+
+/* "a", "example.io/a": letters, digits and "-_." between them. */
+static bool is_qualified(const char *s)
+{
+	const char *slash = strchr(s, '/'), *part = slash ? slash + 1 : s;
+	size_t n = strlen(part);
+
+	if (slash && !kobj_name_valid(s, (size_t)(slash - s)))
+		return false;
+	if (n == 0 || n > 63 || !isalnum((unsigned char)part[0]) ||
+		!isalnum((unsigned char)part[n - 1]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)part[i]) && !strchr("-_.", part[i]))
+			return false;
+	return true;
 }
 
 static void check_namespace(struct look *l, struct json_object *o, const char *of, bool timed)
@@ -41,11 +62,11 @@ static void check_timed(
 	static const char *const members[] = {"reportingInstance", "action", "reason"};
 	const char *name = json_get_str(o, controller);
 
-	look_needs(l, o, controller, "");
-	if (name && *name && !look_qualified(name))
-		look_at(l, controller, SCHEMA_INVALID, json_get(o, controller), LOOK_PART);
+	look_needs(l, o, controller);
+	if (name && *name && !is_qualified(name))
+		look_at(l, controller, SCHEMA_INVALID, json_get(o, controller), PART);
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-		look_needs(l, o, members[i], "");
+		look_needs(l, o, members[i]);
 		at_most(l, o, members[i], members[i], SHORT_MAX);
 	}
 	at_most(l, o, note, "message", NOTE_MAX);
@@ -90,7 +111,7 @@ void look_event_made(struct look *l, struct json_object *o)
 	cleanup_free char *why = xasprintf("has invalid value: %s", type ? type : "");
 
 	check_series(l, o);
-	look_needs(l, o, "eventTime", "");
+	look_needs(l, o, "eventTime");
 	if (!str_eq(type, "Normal") && !str_eq(type, "Warning"))
 		look_at_text(l, "type", SCHEMA_INVALID, "", why);
 	for (size_t i = 0; i < ARRAY_LEN(unset); i++)

@@ -15,7 +15,7 @@
 #include "tec/schema/builtin.h"
 
 static const char *const group_order[] = {"", "events.k8s.io", "authentication.k8s.io",
-	"authorization.k8s.io", "batch", "rbac.authorization.k8s.io"};
+	"authorization.k8s.io", "rbac.authorization.k8s.io"};
 
 struct kinds {
 	const struct schema_kind **kind; /* owned array */

@@ -20,16 +20,11 @@
 	{                                                                                          \
 		.name = n, .type = "string", .format = "", .description = n "."                    \
 	}
-#define NUMBER(n)                                                                                  \
-	{                                                                                          \
-		.name = n, .type = "integer", .format = "", .description = n "."                   \
-	}
 #define WIDE(n)                                                                                    \
 	{                                                                                          \
 		.name = n, .type = "string", .format = "", .description = n ".", .priority = 1     \
 	}
-#define AGE        COLUMN("Age")
-#define CONTAINERS WIDE("Containers"), WIDE("Images"), WIDE("Selector")
+#define AGE COLUMN("Age")
 
 static void push_name(struct table_row *r)
 {
@@ -48,84 +43,7 @@ static size_t members(struct json_object *o, const char *path)
 	return v ? (size_t)json_object_object_length(v) : 0;
 }
 
-/* A member of every element of a list, joined. */
-static char *joined(struct json_object *list, const char *member, const char *between)
-{
-	struct strbuf b = STRBUF_INIT;
-
-	for (size_t i = 0; i < table_length(list); i++) {
-		struct json_object *e = json_object_array_get_idx(list, i);
-		const char *s = member ? json_get_str(e, member) : json_object_get_string(e);
-
-		strbuf_addf(&b, "%s%s", i ? between : "", s ? s : "");
-	}
-	return strbuf_steal(&b);
-}
-
-static void push_containers(struct table_row *r, const char *selector)
-{
-	struct json_object *c = json_get_arr(r->o, "spec/template/spec/containers");
-
-	table_take(r, joined(c, "name", ","));
-	table_take(r, joined(c, "image", ","));
-	table_parts_selector(r, selector);
-}
-
 /* ---- kinds: those without a function here are filled in by a file of their own */
-
-static const struct schema_column pod[] = {NAME, COLUMN("Ready"), COLUMN("Status"),
-	COLUMN("Restarts"), AGE, WIDE("IP"), WIDE("Node"), WIDE("Nominated Node"),
-	WIDE("Readiness Gates")};
-
-static bool condition(struct json_object *o, const char *type)
-{
-	struct json_object *a = json_get_arr(o, "status/conditions");
-
-	for (size_t i = 0; i < table_length(a); i++) {
-		struct json_object *c = json_object_array_get_idx(a, i);
-
-		if (str_eq(json_get_str(c, "type"), type))
-			return str_eq(json_get_str(c, "status"), "True");
-	}
-	return false;
-}
-
-static const char *job_status(struct json_object *o)
-{
-	return condition(o, "Complete")                            ? "Complete"
-	       : condition(o, "Failed")                            ? "Failed"
-	       : json_get(o, "metadata/deletionTimestamp") != NULL ? "Terminating"
-	       : condition(o, "Suspended")                         ? "Suspended"
-	       : condition(o, "FailureTarget")                     ? "FailureTarget"
-	       : condition(o, "SuccessCriteriaMet")                ? "SuccessCriteriaMet"
-								   : "Running";
-}
-
-static const struct schema_column job[] = {
-	NAME, COLUMN("Status"), COLUMN("Completions"), COLUMN("Duration"), AGE, CONTAINERS};
-static void fill_job(struct table_row *r)
-{
-	int64_t start = table_seconds(json_get_str(r->o, "status/startTime")),
-		end = table_seconds(json_get_str(r->o, "status/completionTime"));
-	long long done = json_get_int(r->o, "status/succeeded", 0),
-		  side = json_get_int(r->o, "spec/parallelism", 0);
-	char duration[SCHEMA_AGE_LEN] = "";
-
-	push_name(r);
-	table_text(r, job_status(r->o));
-	if (json_get(r->o, "spec/completions"))
-		table_take(r, xasprintf("%lld/%lld", done,
-				      (long long)json_get_int(r->o, "spec/completions", 0)));
-	else if (side > 1)
-		table_take(r, xasprintf("%lld/1 of %lld", done, side));
-	else
-		table_take(r, xasprintf("%lld/1", done));
-	if (start >= 0)
-		schema_age_text((end >= 0 ? end : r->now_s) - start, duration);
-	table_text(r, duration);
-	push_age(r);
-	push_containers(r, "spec/selector");
-}
 
 static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
 static void fill_configmap(struct table_row *r)
@@ -219,10 +137,8 @@ static const struct table_kind kinds[] = {
 	KIND("", "ConfigMap", configmap, fill_configmap),
 	KIND("", "Event", event, table_fill_event),
 	KIND("", "Namespace", namespace, fill_namespace),
-	KIND("", "Pod", pod, table_fill_pod),
 	KIND("", "Secret", secret, fill_secret),
 	KIND("", "ServiceAccount", account, fill_account),
-	KIND("batch", "Job", job, fill_job),
 	KIND("events.k8s.io", "Event", event, table_fill_event),
 	KIND("rbac.authorization.k8s.io", "RoleBinding", rolebinding, fill_rolebinding),
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between table.c and the columns of the built-in kinds (table_builtin.c, table_event.c,
- * table_pod.c, and table_parts.c for their lists).
+ * Between table.c and the columns of the built-in kinds (table_builtin.c, table_event.c).
  */
 #ifndef SCHEMA_TABLE_INTERNAL_H
 #define SCHEMA_TABLE_INTERNAL_H
@@ -35,23 +34,6 @@ static inline size_t table_length(struct json_object *a)
 	return a ? json_object_array_length(a) : 0;
 }
 
-/* table_parts.c: parts of a list, sorted by key; those of one key stay in their order. */
-struct table_part {
-	char *key, *text; /* owned */
-	size_t index;
-};
-
-struct table_parts {
-	struct table_part *part; /* owned, until they are joined */
-	size_t n;
-};
-
-void table_parts_add(struct table_parts *p, const char *key, char *take_text);
-void table_parts_add_labels(struct table_parts *p, struct json_object *labels);
-char *table_parts_join(struct table_parts *p, const char *none); /* ends p */
-/* The LabelSelector at a path. */
-void table_parts_selector(struct table_row *r, const char *path);
-
 struct table_kind {
 	const char *group, *kind;
 	const struct schema_column *columns; /* behind none: Name is one of them */
@@ -61,6 +43,5 @@ struct table_kind {
 /* Never NULL. */
 const struct table_kind *table_builtin(const char *group, const char *kind);
 void table_fill_event(struct table_row *r);
-void table_fill_pod(struct table_row *r);
 
 #endif

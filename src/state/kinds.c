@@ -19,10 +19,9 @@
 		&gvk, {type##_extract, sizeof(struct type), index, n}, labels,                     \
 			STATE_FOR_ALL | (needs)                                                    \
 	}
-#define WORKLOAD(gvk)                                                                              \
+#define WORKLOAD(gvk, type, index, n, labels)                                                      \
 	{                                                                                          \
-		&gvk, {model_plain_extract, sizeof(struct model_plain), NULL, 0}, NULL,            \
-			STATE_FOR_ALL, true                                                        \
+		&gvk, {type##_extract, sizeof(struct type), index, n}, labels, STATE_FOR_ALL, true \
 	}
 
 const struct state_kind state_kinds[STATE_N_ALL] = {
@@ -34,11 +33,11 @@ const struct state_kind state_kinds[STATE_N_ALL] = {
 		STATE_FOR_LISTENERS | STATE_FOR_REVOKING),
 	[STATE_IMAGES] = KIND(kobj_image, model_image, NULL, 0, NULL, 0),
 	[STATE_CONFIGMAPS] = KIND(kobj_configmap, model_configmap, NULL, 0, NULL, 0),
-	[STATE_SERVICES] = WORKLOAD(kobj_service),
-	[STATE_DEPLOYMENTS] = WORKLOAD(kobj_plain_deployment),
-	[STATE_JOBS] = KIND(kobj_job, model_job, model_job_index, 1, "app=" MODEL_JOB_APP, 0),
+	[STATE_SERVICES] = WORKLOAD(kobj_service, model_plain, NULL, 0, NULL),
+	[STATE_DEPLOYMENTS] = WORKLOAD(kobj_plain_deployment, model_plain, NULL, 0, NULL),
+	[STATE_JOBS] = WORKLOAD(kobj_job, model_job, model_job_index, 1, "app=" MODEL_JOB_APP),
 	[STATE_PODS] =
-		KIND(kobj_pod, model_pod, model_pod_index, 1, "app in (kbs," MODEL_JOB_APP ")", 0),
+		WORKLOAD(kobj_pod, model_pod, model_pod_index, 1, "app in (kbs," MODEL_JOB_APP ")"),
 	[STATE_SECRETS] = KIND(kobj_secret, model_secret, NULL, 0, NULL, STATE_FOR_REVOKING),
 	[STATE_KBSCONFIGS] =
 		KIND(kobj_kbsconfig, model_kbsconfig, model_kbsconfig_index, 2, NULL, 0),

@@ -108,10 +108,10 @@ Test(apistore_admit, no_object_of_another_kind_or_version_is_stored)
 		const char *path, *kind, *version;
 		int code;
 	} rows[] = {
-		{NS "/pods", "Foo", "v1", 400},
-		{NS "/pods", "Secret", "v1", 400},
-		{NS "/pods", "Pod", "v2", 400},
-		{NS "/pods", "Pod", "apps/v1", 400},
+		{NS "/secrets", "Foo", "v1", 400},
+		{NS "/secrets", "ConfigMap", "v1", 400},
+		{NS "/secrets", "Secret", "v2", 400},
+		{NS "/secrets", "Secret", "apps/v1", 400},
 		{NS "/configmaps", "Secret", "v1", 400},
 		{THINGS, "Foo", "example.io/v1", 422},
 		{THINGS, "Thing", "example.io/v9", 400},
@@ -120,7 +120,7 @@ Test(apistore_admit, no_object_of_another_kind_or_version_is_stored)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cleanup_free char *body = xasprintf(
 			"{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"name\":\"z\"},"
-			"\"spec\":{\"volumes\":[{\"name\":\"v\",\"hostPath\":{\"path\":5}}]}}",
+			"\"spec\":{\"n\":\"x\"},\"data\":5}",
 			rows[i].kind, rows[i].version);
 		cleanup_free char *at = xasprintf("%s/z", rows[i].path);
 

@@ -13,7 +13,7 @@ static bool selects(const char *labels, const char *fields, const char *meta)
 	struct err err = ERR_INIT;
 	bool yes;
 
-	cr_assert_eq(apistore_selector_parse(labels, fields, "pods", &s, &err), 0, "%s %s: %s",
+	cr_assert_eq(apistore_selector_parse(labels, fields, "secrets", &s, &err), 0, "%s %s: %s",
 		labels, fields, err.text);
 	yes = apistore_selector_matches(s, "ns", "me", meta);
 	apistore_selector_free(s);
@@ -75,15 +75,14 @@ Test(apistore_selector, fields)
 		{"metadata.name!=me", false},
 		{"metadata.name=you", false},
 		{"metadata.namespace=ns,metadata.name=me", true},
-		{"spec.nodeName=n\\,1", true},
-		{"spec.nodeName=n", false},
-		{"status.phase=", true},
-		{"status.phase!=Running", true},
+		{"type=n\\,1", true},
+		{"type=n", false},
+		{"type=", false},
+		{"type!=Opaque", true},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		cr_expect_eq(
-			selects(NULL, cases[i].text, "{\"fields\":{\"spec.nodeName\":\"n,1\"}}"),
+		cr_expect_eq(selects(NULL, cases[i].text, "{\"fields\":{\"type\":\"n,1\"}}"),
 			cases[i].yes, "%s", cases[i].text);
 }
 
@@ -104,8 +103,8 @@ Test(apistore_selector, what_cannot_be_read_is_refused)
 		struct apistore_selector *s = NULL;
 		struct err err = ERR_INIT;
 
-		cr_expect_eq(
-			apistore_selector_parse(cases[i].labels, cases[i].fields, "pods", &s, &err),
+		cr_expect_eq(apistore_selector_parse(
+				     cases[i].labels, cases[i].fields, "secrets", &s, &err),
 			-1, "%s %s", cases[i].labels, cases[i].fields);
 		cr_expect_eq(err.kind, ERR_INVALID);
 		cr_expect_null(s);
@@ -117,9 +116,10 @@ Test(apistore_selector, what_selectors_look_at_is_kept_beside_an_object)
 	static const struct {
 		const char *resource, *object, *meta;
 	} cases[] = {
-		{"pods", "{}", ""},
-		{"pods", "{\"metadata\":{\"labels\":{}},\"spec\":{\"nodeName\":\"n\",\"x\":1}}",
-			"{\"fields\":{\"spec.nodeName\":\"n\"}}"},
+		{"namespaces", "{}", ""},
+		{"namespaces",
+			"{\"metadata\":{\"labels\":{}},\"status\":{\"phase\":\"n\",\"x\":1}}",
+			"{\"fields\":{\"status.phase\":\"n\"}}"},
 		{"machines.example.io", "{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"type\":\"x\"}",
 			"{\"labels\":{\"a\":\"b\"}}"},
 		{"secrets", "{\"type\":\"Opaque\",\"data\":{\"k\":\"v\"}}",

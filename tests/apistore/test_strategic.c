@@ -3,9 +3,9 @@
 
 #include "apistore/things.h"
 #include "tec/apistore/strategic.h"
-#include "tec/schema/builtin.h"
 
-/* Parts of a Pod: lists of containers, finalizers and volumes. result NULL: refused with status. */
+/* Of a kind without a schema: lists of containers, finalizers and volumes. result NULL: refused with
+ * status. */
 static const struct {
 	const char *have, *patch, *result;
 	int status;
@@ -106,9 +106,9 @@ static struct json_object *quoted(const char *text)
 
 Test(apistore_strategic, table)
 {
-	static const struct apistore_lists none = {NULL, 0};
-	const struct apistore_kind pod = {.schema = schema_builtin_kind("", "v1", "Pod")};
-	const struct apistore_place p = apistore_place_object(&pod, &none);
+	static const struct apistore_lists lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN};
+	static const struct apistore_kind kind = {.schema = NULL};
+	const struct apistore_place p = apistore_place_object(&kind, &lists);
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct json_object *o = quoted(cases[i].have);

@@ -48,8 +48,8 @@ static void drop(struct apistore_objects *s)
 	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
 }
 
-#define OURS "{\"ownerReferences\":[{\"kind\":\"TrustedExecutionCluster\",\"uid\":\"1\"}]}"
-#define CRDS "customresourcedefinitions.apiextensions.k8s.io"
+#define OWNED(by) "{\"ownerReferences\":[{\"kind\":\"" by "\",\"uid\":\"1\"}]}"
+#define CRDS      "customresourcedefinitions.apiextensions.k8s.io"
 
 struct store {
 	struct apistore_kinds *kinds;
@@ -80,19 +80,22 @@ Test(apistore_unserved, what_nobody_serves_goes_and_is_counted)
 	struct store x;
 
 	store_start(&x);
-	put(x.s, "services", "register-server", OURS);
+	put(x.s, "services", "register-server", OWNED("TrustedExecutionCluster"));
 	put(x.s, "services", "a", "{\"finalizers\":[\"x.io/f\"]}");
 	put(x.s, "deployments.apps", "a", "{}");
 	put(x.s, "deployments.apps", "b", "{}");
 	put(x.s, "foos.example.com", "b", "{}");
+	put(x.s, "jobs.batch", "a", OWNED("CronJob"));
+	put(x.s, "pods", "a", "{\"finalizers\":[\"x.io/f\"]}");
 	put(x.s, CRDS, "things.example.io", "{}");
 	put(x.s, CRDS, "foos.example.com", "{}");
 	put(x.s, "secrets", "a", "{}");
 	put(x.s, "things.example.io", "a", "{}");
 	drop(x.s);
 	cr_assert_eq(lines, 1);
-	cr_assert(strstr(said, "count=5"), "%s", said);
-	cr_assert(strstr(said, "1 " CRDS ", 2 deployments.apps, 1 foos.example.com, 1 services"),
+	cr_assert(strstr(said, "count=7"), "%s", said);
+	cr_assert(strstr(said, "1 " CRDS ", 2 deployments.apps, 1 foos.example.com, 1 jobs.batch, "
+			       "1 pods, 1 services"),
 		"%s", said);
 	cr_assert_eq(apistore_objects_count(x.s, NULL, NULL), 2);
 	cr_assert_eq(apistore_objects_count(x.s, "things.example.io", NULL), 1);
@@ -106,7 +109,9 @@ Test(apistore_unserved, what_the_operator_made_goes_without_a_word)
 	uint64_t rv;
 
 	store_start(&x);
-	put(x.s, "services", "register-server", OURS);
+	put(x.s, "services", "register-server", OWNED("TrustedExecutionCluster"));
+	put(x.s, "jobs.batch", "compute-1", OWNED("ApprovedImage"));
+	put(x.s, "pods", "compute-1-x", OWNED("Job"));
 	put(x.s, CRDS, "things.example.io", "{}");
 	drop(x.s);
 	cr_assert_eq(lines, 0);

@@ -14,21 +14,19 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // What the store of tec-operator takes as protobuf: "VERSION Kind" as in an object.
-var bodies = strings.Fields(`v1/ConfigMap v1/Event v1/Namespace v1/Pod v1/Secret v1/ServiceAccount
+var bodies = strings.Fields(`v1/ConfigMap v1/Event v1/Namespace v1/Secret v1/ServiceAccount
 	v1/DeleteOptions meta.k8s.io/v1/DeleteOptions
 	authentication.k8s.io/v1/SelfSubjectReview authentication.k8s.io/v1/TokenRequest
-	authorization.k8s.io/v1/SelfSubjectAccessReview authorization.k8s.io/v1/SelfSubjectRulesReview batch/v1/Job
-	events.k8s.io/v1/Event policy/v1/Eviction rbac.authorization.k8s.io/v1/RoleBinding`)
+	authorization.k8s.io/v1/SelfSubjectAccessReview authorization.k8s.io/v1/SelfSubjectRulesReview
+	events.k8s.io/v1/Event rbac.authorization.k8s.io/v1/RoleBinding`)
 
 func bodyScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -56,17 +54,15 @@ type table struct {
 }
 
 var special = map[reflect.Type]string{
-	reflect.TypeFor[metav1.Time]():        "TIME",
-	reflect.TypeFor[metav1.MicroTime]():   "MICROTIME",
-	reflect.TypeFor[metav1.FieldsV1]():    "RAW",
-	reflect.TypeFor[resource.Quantity]():  "QUANTITY",
-	reflect.TypeFor[intstr.IntOrString](): "INT_OR_STRING",
+	reflect.TypeFor[metav1.Time]():      "TIME",
+	reflect.TypeFor[metav1.MicroTime](): "MICROTIME",
+	reflect.TypeFor[metav1.FieldsV1]():  "RAW",
 }
 
 // field is what the tags of one member say.
 type field struct {
 	number, name string
-	omit, inline bool
+	omit         bool
 	of           reflect.StructField
 }
 
@@ -86,7 +82,7 @@ func fieldsOf(t reflect.Type) ([]field, error) {
 			return nil, fmt.Errorf("%s.%s: %v", t, f.Name, wire)
 		}
 		opts := strings.Join(js[1:], ",")
-		all = append(all, field{number, js[0], strings.Contains(opts, "omitempty"), strings.Contains(opts, "inline") || js[0] == "", f})
+		all = append(all, field{number, js[0], strings.Contains(opts, "omitempty"), f})
 	}
 	return all, nil
 }
@@ -110,30 +106,19 @@ func kindOf(f field) (string, reflect.Type, error) {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return "INT" + ptr, nil, nil
 	case reflect.Struct:
-		if f.inline {
-			return "INLINE", t, nil
-		}
 		return "OBJECT", t, nil
 	case reflect.Slice:
 		e := t.Elem()
 		switch {
-		case e.Kind() == reflect.Uint8:
-			return "BYTES", nil, nil
 		case special[e] != "":
 		case e.Kind() == reflect.String:
 			return "STRINGS", nil, nil
-		case e.Kind() == reflect.Int32 || e.Kind() == reflect.Int64:
-			return "INTS", nil, nil
 		case e.Kind() == reflect.Struct:
 			return "OBJECTS", e, nil
 		}
 	case reflect.Map:
 		e := t.Elem()
 		switch {
-		case special[e] == "QUANTITY":
-			return "QUANTITY_MAP", nil, nil
-		case special[e] == "TIME":
-			return "TIME_MAP", nil, nil
 		case special[e] != "":
 		case e.Kind() == reflect.String:
 			return "TEXT_MAP", nil, nil
@@ -148,8 +133,7 @@ func kindOf(f field) (string, reflect.Type, error) {
 
 // plain is what a member of each kind is in Go unless the table says something else.
 var plain = map[string]string{"STRING": "string", "BOOL": "bool", "INT": "int32", "STRINGS": "[]string",
-	"INTS": "[]int64", "BYTES": "[]uint8", "BYTES_MAP": "map[string][]uint8", "TEXT_MAP": "map[string]string",
-	"QUANTITY_MAP": "v1.ResourceList", "STRINGS_MAP": "map[string]v1.ExtraValue"}
+	"BYTES_MAP": "map[string][]uint8", "TEXT_MAP": "map[string]string", "STRINGS_MAP": "map[string]v1.ExtraValue"}
 
 // goType: the type of a member as Go's decoder names it, "" where the table's reader knows it.
 func goType(kind string, of reflect.Type) string {
@@ -288,15 +272,6 @@ func (f *filler) fill(v reflect.Value, deep int) {
 		return
 	case *metav1.FieldsV1:
 		o.Raw = []byte(`{"f:a":{}}`)
-		return
-	case *resource.Quantity:
-		*o = resource.MustParse(fmt.Sprintf("%dm", f.n))
-		return
-	case *intstr.IntOrString:
-		*o = intstr.FromInt32(int32(f.n))
-		if f.n%2 == 0 {
-			*o = intstr.FromString(fmt.Sprintf("%d%%", f.n))
-		}
 		return
 	case *metav1.TypeMeta:
 		return

@@ -20,13 +20,13 @@ static void check_opposites(const char *words, const char *meta)
 			  *out = xasprintf("a notin (%s)", words);
 	struct apistore_selector *yes = NULL, *no = NULL;
 	struct err err = ERR_INIT, again = ERR_INIT;
-	int rc = apistore_selector_parse(in, NULL, "pods", &yes, &err);
+	int rc = apistore_selector_parse(in, NULL, "secrets", &yes, &err);
 
 	if (strchr(words, ')')) { /* words end early: no pair */
 		apistore_selector_free(yes);
 		return;
 	}
-	if (apistore_selector_parse(out, NULL, "pods", &no, &again) != rc)
+	if (apistore_selector_parse(out, NULL, "secrets", &no, &again) != rc)
 		DIE("one of two opposites is refused");
 	if (rc == 0 && apistore_selector_matches(yes, "", "", meta) ==
 			       apistore_selector_matches(no, "", "", meta))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first line is a Pod, the rest a strategic merge patch of it. The patch is never changed, a
+ * The first line is an object with lists that have a key, the rest a strategic merge patch of it. The patch is never changed, a
  * result can be read, and the same patch once more ends where it was.
  */
 #include "config.h"
@@ -10,7 +10,6 @@
 #include "tec/apistore/strategic.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/schema/builtin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -48,11 +47,9 @@ static void check_readable(struct json_object *o)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data, *end = size ? memchr(text, '\n', size) : NULL;
-	const struct apistore_kind kind = {.group = "",
-		.resource = "pods",
-		.kind = "Pod",
-		.schema = schema_builtin_kind("", "v1", "Pod")};
-	const struct apistore_place p = apistore_place_object(&kind, NULL);
+	static const struct apistore_lists lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN};
+	static const struct apistore_kind kind = {.schema = NULL};
+	const struct apistore_place p = apistore_place_object(&kind, &lists);
 	cleanup_json struct json_object *o = NULL, *patch = NULL, *before = NULL, *once = NULL,
 					*twice = NULL, *thrice = NULL;
 	struct err err = ERR_INIT;

@@ -110,12 +110,11 @@ Test(schema_discovery, aggregates)
 	cr_assert_eq(json_object_array_length(items), 1);
 	v = json_object_array_get_idx(
 		json_get_arr(json_object_array_get_idx(items, 0), "versions"), 0);
-	r = with(json_get_arr(v, "resources"), "resource", "pods");
-	cr_assert_str_eq(json_get_str(r, "responseKind/kind"), "Pod");
-	cr_assert_str_eq(
-		json_get_str(with(json_get_arr(r, "subresources"), "subresource", "eviction"),
-			"responseKind/group"),
-		"policy");
+	r = with(json_get_arr(v, "resources"), "resource", "serviceaccounts");
+	cr_assert_str_eq(json_get_str(r, "responseKind/kind"), "ServiceAccount");
+	cr_assert_str_eq(json_get_str(with(json_get_arr(r, "subresources"), "subresource", "token"),
+				 "responseKind/group"),
+		"authentication.k8s.io");
 	items = json_get_arr(apis, "items");
 	last = json_object_array_get_idx(items, json_object_array_length(items) - 1);
 	cr_assert_str_eq(json_get_str(last, "metadata/name"), "trusted-execution-clusters.io");

@@ -8,8 +8,8 @@
 /*
  * Deletes them, and RoleBindings to roles that are gone, whatever finalizers hold them, and logs one
  * line that names and counts them. What the operator itself made is not counted: Services of its
- * TrustedExecutionCluster, definitions of kinds that are served. What they own stays. The garbage
- * collector has the last step; the caller commits. -1: the database failed.
+ * TrustedExecutionCluster, Jobs of an ApprovedImage and their Pods, definitions of kinds that are served.
+ * What they own stays. The garbage collector has the last step; the caller commits. -1: the database failed.
  */
 int apistore_unserved_drop(struct apistore_objects *s, struct err *err) MUST_CHECK;
 

@@ -18,7 +18,7 @@
 
 size_t schema_builtin_count(void);
 const struct schema_kind *schema_builtin_at(size_t i);
-/* By resource ("pods"), and by kind ("Pod"); NULL: not served. */
+/* By resource ("secrets"), and by kind ("Secret"); NULL: not served. */
 const struct schema_kind *schema_builtin_find(
 	const char *group, const char *version, const char *plural);
 const struct schema_kind *schema_builtin_kind(
@@ -29,20 +29,16 @@ const char *schema_builtin_members(const struct schema_kind *k);
 
 /*
  * The refusals of an update for fields that may not change: data of an immutable Secret or
- * ConfigMap, type of a Secret, selector and template of a Job, roleRef of a RoleBinding, an Event of
- * events.k8s.io but for its series.
+ * ConfigMap, type of a Secret, roleRef of a RoleBinding, an Event of events.k8s.io but for its series.
  */
 void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
 	struct json_object *now, struct schema_causes *causes);
 
 /* Fills in what kube-apiserver fills in, where nothing is given. */
 void schema_builtin_default(const struct schema_kind *k, struct json_object *o);
-/* What is missing or cannot be, in the spec: names, numbers, words. After the defaults. */
+/* What is missing or cannot be. After the defaults. */
 void schema_builtin_check(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);
-/* What is taken and should not be so, of any kind; old NULL: the object is new. */
-void schema_builtin_warn(const struct schema_kind *k, struct json_object *old,
-	struct json_object *o, struct schema_texts *out);
 /* The same of what only a new object must be: an Event of events.k8s.io. */
 void schema_builtin_made(
 	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);

@@ -31,7 +31,6 @@ struct schema_merge {
 	 * that is merged as a set, NULL: the list is replaced. */
 	const char *patch_key;
 	bool atomic_elements; /* its objects have one owner each */
-	bool retain_keys; /* patchStrategy retainKeys: members that the patch does not name go */
 };
 
 struct schema_type;
