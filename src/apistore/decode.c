@@ -66,13 +66,11 @@ static void go_type(const struct protobuf_field *f, bool element, struct strbuf 
 		[PROTOBUF_STRINGS] = {"[]string", "string"},
 		[PROTOBUF_INT] = {"int32", "int32"},
 		[PROTOBUF_INT_PTR] = {"int32", "int32"},
-		[PROTOBUF_BOOL] = {"bool", "bool"},
 		[PROTOBUF_BOOL_PTR] = {"bool", "bool"},
 		[PROTOBUF_TIME] = {"string", "string"},
 		[PROTOBUF_MICROTIME] = {"string", "string"},
 		[PROTOBUF_TEXT_MAP] = {"map[string]string", "string"},
-		[PROTOBUF_BYTES_MAP] = {"map[string][]uint8", "[]uint8"},
-		[PROTOBUF_STRINGS_MAP] = {"map[string]v1.ExtraValue", "v1.ExtraValue"}};
+		[PROTOBUF_BYTES_MAP] = {"map[string][]uint8", "[]uint8"}};
 
 	if (f->type == PROTOBUF_OBJECT || (f->type == PROTOBUF_OBJECTS && element))
 		strbuf_adds(out, type_of(f->of));
@@ -182,7 +180,6 @@ static struct json_object *one(
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
 		return int_of(d, f, element, v);
-	case PROTOBUF_BOOL:
 	case PROTOBUF_BOOL_PTR:
 		(void)is_type(d, f, element, v, json_type_boolean);
 		return NULL;
@@ -202,7 +199,6 @@ static struct json_object *one(
 		(void)is_type(d, f, element, v, json_type_string);
 		return NULL;
 	case PROTOBUF_RAW:
-	case PROTOBUF_STRINGS_MAP:
 		return NULL;
 	}
 	return NULL;
@@ -280,8 +276,6 @@ static bool is_left_out(const struct protobuf_field *f, struct json_object *v)
 		       json_object_get_string_len(v) == 0;
 	case PROTOBUF_INT:
 		return json_object_is_type(v, json_type_int) && json_object_get_int64(v) == 0;
-	case PROTOBUF_BOOL:
-		return json_object_is_type(v, json_type_boolean) && !json_object_get_boolean(v);
 	default:
 		return false;
 	}

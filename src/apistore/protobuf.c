@@ -115,9 +115,9 @@ static struct json_object *base64_of(const struct reader *r)
 }
 
 /* A time message; "": none was set. */
-static struct json_object *time_of(struct reader r, bool micro)
+static struct json_object *time_of(struct reader r)
 {
-	char text[CLOCK_RFC3339_US_LEN] = "";
+	char text[CLOCK_RFC3339_LEN] = "";
 	int64_t seconds = 0, nanos = 0;
 	bool set = r.p < r.end;
 	struct item it;
@@ -132,9 +132,7 @@ static struct json_object *time_of(struct reader r, bool micro)
 	}
 	if (seconds < 0 || seconds > INT64_C(253402300799) || nanos < 0 || nanos > 999999999)
 		return set && seconds < 0 ? json_object_new_string("") : NULL; /* year 1: not set */
-	if (micro && set)
-		clock_format_us(seconds * 1000000 + nanos / 1000, text);
-	else if (set)
+	if (set)
 		clock_format(seconds, text);
 	return json_object_new_string(text);
 }
@@ -187,24 +185,6 @@ static struct json_object *member(struct json_object *o, const char *name, bool 
 	return m;
 }
 
-static struct json_object *strings_of(struct reader r)
-{
-	cleanup_json struct json_object *list = json_arr();
-	struct item it;
-
-	while (r.p < r.end) {
-		struct json_object *v;
-
-		if (!read_item(&r, &it) || !it.is_bytes)
-			return NULL;
-		v = text_of(&it.bytes);
-		if (!v)
-			return NULL;
-		json_push(list, v);
-	}
-	return steal_ptr(&list);
-}
-
 /* A value that is bytes on the wire, of a field or of an element of a list or a map. */
 static struct json_object *value_of(
 	struct reader r, enum protobuf_type type, const struct protobuf_field *of, struct bounds *b)
@@ -218,19 +198,16 @@ static struct json_object *value_of(
 	case PROTOBUF_BYTES_MAP:
 		return base64_of(&r);
 	case PROTOBUF_TIME:
-	case PROTOBUF_MICROTIME:
-		return time_of(r, type == PROTOBUF_MICROTIME);
+		return time_of(r);
 	case PROTOBUF_RAW:
 		return raw_of(&r);
-	case PROTOBUF_STRINGS_MAP:
-		return strings_of(r);
 	case PROTOBUF_OBJECT:
 	case PROTOBUF_OBJECTS:
 		return object_of(r, of, b);
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
-	case PROTOBUF_BOOL:
 	case PROTOBUF_BOOL_PTR:
+	case PROTOBUF_MICROTIME:
 		break;
 	}
 	return NULL;
@@ -262,22 +239,18 @@ static bool read_pair(
 
 static bool add_number(struct json_object *o, const struct protobuf_field *f, const struct item *it)
 {
-	bool is_bool = f->type == PROTOBUF_BOOL || f->type == PROTOBUF_BOOL_PTR,
-	     kept = f->type == PROTOBUF_INT_PTR || f->type == PROTOBUF_BOOL_PTR;
-
 	if (it->is_bytes)
 		return false;
-	if (it->value || kept)
-		json_add(o, f->name,
-			is_bool ? json_object_new_boolean(it->value != 0)
-				: json_object_new_int64((int64_t)it->value));
+	if (f->type == PROTOBUF_BOOL_PTR)
+		json_add_bool(o, f->name, it->value != 0);
+	else if (it->value || f->type == PROTOBUF_INT_PTR)
+		json_add_int(o, f->name, (int64_t)it->value);
 	return true;
 }
 
 static bool is_nothing(const struct protobuf_field *f, struct json_object *v)
 {
-	return (f->type == PROTOBUF_STRING || f->type == PROTOBUF_TIME ||
-		       f->type == PROTOBUF_MICROTIME) &&
+	return (f->type == PROTOBUF_STRING || f->type == PROTOBUF_TIME) &&
 	       json_object_get_string_len(v) == 0;
 }
 
@@ -289,12 +262,10 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 	switch (f->type) {
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
-	case PROTOBUF_BOOL:
 	case PROTOBUF_BOOL_PTR:
 		return add_number(o, f, it);
 	case PROTOBUF_TEXT_MAP:
 	case PROTOBUF_BYTES_MAP:
-	case PROTOBUF_STRINGS_MAP:
 		return it->is_bytes && read_pair(it->bytes, f, member(o, f->name, false), b);
 	default:
 		break;
@@ -341,7 +312,7 @@ static const struct protobuf_message *find_message(const char *version, const ch
 {
 	const struct protobuf_message *m = protobuf_messages;
 
-	while (m->kind && (!str_eq(m->kind, kind) ||
+	while (m->kind && (m->only_json || !str_eq(m->kind, kind) ||
 				  (!str_eq(m->version, version) && !str_eq(kind, "DeleteOptions"))))
 		m++;
 	return m->kind ? m : NULL;

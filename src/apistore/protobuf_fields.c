@@ -29,27 +29,11 @@ L of_object_meta[] = { F(1, "name", STRING), F(2, "generateName", STRING), F(3, 
 	F(14, "finalizers", STRINGS), M(17, "managedFields", OBJECTS, of_managed_fields_entry), END("v1.ObjectMeta")};
 L of_config_map[] = { M(1, "metadata", OBJECT, of_object_meta), F(4, "immutable", BOOL_PTR), F(2, "data", TEXT_MAP),
 	F(3, "binaryData", BYTES_MAP), END("v1.ConfigMap")};
+L of_secret[] = { M(1, "metadata", OBJECT, of_object_meta), F(5, "immutable", BOOL_PTR), F(2, "data", BYTES_MAP),
+	F(4, "stringData", TEXT_MAP), T(3, "type", STRING, "v1.SecretType"), END("v1.Secret")};
 L of_object_reference[] = { F(1, "kind", STRING), F(2, "namespace", STRING), F(3, "name", STRING),
 	T(4, "uid", STRING, "types.UID"), F(5, "apiVersion", STRING), F(6, "resourceVersion", STRING),
 	F(7, "fieldPath", STRING), END("v1.ObjectReference")};
-L of_event_source[] = { F(1, "component", STRING), F(2, "host", STRING), END("v1.EventSource")};
-L of_event_series[] = { F(1, "count", INT), F(2, "lastObservedTime", MICROTIME), END("v1.EventSeries")};
-L of_event[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "involvedObject", OBJECT, of_object_reference),
-	F(3, "reason", STRING), F(4, "message", STRING), M(5, "source", OBJECT, of_event_source),
-	F(6, "firstTimestamp", TIME), F(7, "lastTimestamp", TIME), F(8, "count", INT), F(9, "type", STRING),
-	F(10, "eventTime", MICROTIME), M(11, "series", OBJECT, of_event_series), F(12, "action", STRING),
-	M(13, "related", OBJECT, of_object_reference), F(14, "reportingComponent", STRING_PTR),
-	F(15, "reportingInstance", STRING_PTR), END("v1.Event")};
-L of_namespace_spec[] = { T(1, "finalizers", STRINGS, "[]v1.FinalizerName"), END("v1.NamespaceSpec")};
-L of_namespace_condition[] = { T(1, "type", STRING_PTR, "v1.NamespaceConditionType"),
-	T(2, "status", STRING_PTR, "v1.ConditionStatus"), F(4, "lastTransitionTime", TIME), F(5, "reason", STRING),
-	F(6, "message", STRING), END("v1.NamespaceCondition")};
-L of_namespace_status[] = { T(1, "phase", STRING, "v1.NamespacePhase"),
-	M(2, "conditions", OBJECTS, of_namespace_condition), END("v1.NamespaceStatus")};
-L of_namespace[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_namespace_spec),
-	M(3, "status", OBJECT, of_namespace_status), END("v1.Namespace")};
-L of_secret[] = { M(1, "metadata", OBJECT, of_object_meta), F(5, "immutable", BOOL_PTR), F(2, "data", BYTES_MAP),
-	F(4, "stringData", TEXT_MAP), T(3, "type", STRING, "v1.SecretType"), END("v1.Secret")};
 L of_local_object_reference[] = { F(1, "name", STRING), END("v1.LocalObjectReference")};
 L of_service_account[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "secrets", OBJECTS, of_object_reference),
 	M(3, "imagePullSecrets", OBJECTS, of_local_object_reference), F(4, "automountServiceAccountToken", BOOL_PTR), END("v1.ServiceAccount")};
@@ -58,18 +42,12 @@ L of_delete_options[] = { T(1, "gracePeriodSeconds", INT_PTR, "int64"),
 	M(2, "preconditions", OBJECT, of_preconditions), F(3, "orphanDependents", BOOL_PTR),
 	T(4, "propagationPolicy", STRING_PTR, "v1.DeletionPropagation"), F(5, "dryRun", STRINGS),
 	F(6, "ignoreStoreReadErrorWithClusterBreakingPotential", BOOL_PTR), END("v1.DeleteOptions")};
-L of_user_info[] = { F(1, "username", STRING), F(2, "uid", STRING), F(3, "groups", STRINGS),
-	F(4, "extra", STRINGS_MAP), END("v1.UserInfo")};
-L of_self_subject_review_status[] = { M(1, "userInfo", OBJECT, of_user_info), END("v1.SelfSubjectReviewStatus")};
-L of_self_subject_review[] = { M(1, "metadata", OBJECT, of_object_meta),
-	M(2, "status", OBJECT, of_self_subject_review_status), END("v1.SelfSubjectReview")};
+L of_self_subject_review[] = { M(1, "metadata", OBJECT, of_object_meta), END("v1.SelfSubjectReview")};
 L of_bound_object_reference[] = { F(1, "kind", STRING), F(2, "apiVersion", STRING), F(3, "name", STRING),
 	T(4, "uid", STRING, "types.UID"), END("v1.BoundObjectReference")};
 L of_token_request_spec[] = { F(1, "audiences", STRINGS), T(4, "expirationSeconds", INT_PTR, "int64"),
 	M(3, "boundObjectRef", OBJECT, of_bound_object_reference), END("v1.TokenRequestSpec")};
-L of_token_request_status[] = { F(1, "token", STRING_PTR), F(2, "expirationTimestamp", TIME), END("v1.TokenRequestStatus")};
-L of_token_request[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_token_request_spec),
-	M(3, "status", OBJECT, of_token_request_status), END("v1.TokenRequest")};
+L of_token_request[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "spec", OBJECT, of_token_request_spec), END("v1.TokenRequest")};
 L of_field_selector_requirement[] = { F(1, "key", STRING_PTR),
 	T(2, "operator", STRING_PTR, "v1.FieldSelectorOperator"), F(3, "values", STRINGS), END("v1.FieldSelectorRequirement")};
 L of_field_selector_attributes[] = { F(1, "rawSelector", STRING),
@@ -85,21 +63,24 @@ L of_resource_attributes[] = { F(1, "namespace", STRING), F(2, "verb", STRING), 
 L of_non_resource_attributes[] = { F(1, "path", STRING), F(2, "verb", STRING), END("v1.NonResourceAttributes")};
 L of_self_subject_access_review_spec[] = { M(1, "resourceAttributes", OBJECT, of_resource_attributes),
 	M(2, "nonResourceAttributes", OBJECT, of_non_resource_attributes), END("v1.SelfSubjectAccessReviewSpec")};
-L of_subject_access_review_status[] = { F(1, "allowed", BOOL_PTR), F(4, "denied", BOOL), F(2, "reason", STRING),
-	F(3, "evaluationError", STRING), END("v1.SubjectAccessReviewStatus")};
 L of_self_subject_access_review[] = { M(1, "metadata", OBJECT, of_object_meta),
-	M(2, "spec", OBJECT, of_self_subject_access_review_spec),
-	M(3, "status", OBJECT, of_subject_access_review_status), END("v1.SelfSubjectAccessReview")};
+	M(2, "spec", OBJECT, of_self_subject_access_review_spec), END("v1.SelfSubjectAccessReview")};
 L of_self_subject_rules_review_spec[] = { F(1, "namespace", STRING), END("v1.SelfSubjectRulesReviewSpec")};
-L of_resource_rule[] = { F(1, "verbs", STRINGS), F(2, "apiGroups", STRINGS), F(3, "resources", STRINGS),
-	F(4, "resourceNames", STRINGS), END("v1.ResourceRule")};
-L of_non_resource_rule[] = { F(1, "verbs", STRINGS), F(2, "nonResourceURLs", STRINGS), END("v1.NonResourceRule")};
-L of_subject_rules_review_status[] = { M(1, "resourceRules", OBJECTS, of_resource_rule),
-	M(2, "nonResourceRules", OBJECTS, of_non_resource_rule), F(3, "incomplete", BOOL_PTR),
-	F(4, "evaluationError", STRING), END("v1.SubjectRulesReviewStatus")};
 L of_self_subject_rules_review[] = { M(1, "metadata", OBJECT, of_object_meta),
-	M(2, "spec", OBJECT, of_self_subject_rules_review_spec),
-	M(3, "status", OBJECT, of_subject_rules_review_status), END("v1.SelfSubjectRulesReview")};
+	M(2, "spec", OBJECT, of_self_subject_rules_review_spec), END("v1.SelfSubjectRulesReview")};
+L of_subject[] = { F(1, "kind", STRING_PTR), F(2, "apiGroup", STRING), F(3, "name", STRING_PTR),
+	F(4, "namespace", STRING), END("v1.Subject")};
+L of_role_ref[] = { F(1, "apiGroup", STRING_PTR), F(2, "kind", STRING_PTR), F(3, "name", STRING_PTR), END("v1.RoleRef")};
+L of_role_binding[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "subjects", OBJECTS, of_subject),
+	M(3, "roleRef", OBJECT, of_role_ref), END("v1.RoleBinding")};
+L of_event_source[] = { F(1, "component", STRING), F(2, "host", STRING), END("v1.EventSource")};
+L of_event_series[] = { F(1, "count", INT), F(2, "lastObservedTime", MICROTIME), END("v1.EventSeries")};
+L of_event[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "involvedObject", OBJECT, of_object_reference),
+	F(3, "reason", STRING), F(4, "message", STRING), M(5, "source", OBJECT, of_event_source),
+	F(6, "firstTimestamp", TIME), F(7, "lastTimestamp", TIME), F(8, "count", INT), F(9, "type", STRING),
+	F(10, "eventTime", MICROTIME), M(11, "series", OBJECT, of_event_series), F(12, "action", STRING),
+	M(13, "related", OBJECT, of_object_reference), F(14, "reportingComponent", STRING_PTR),
+	F(15, "reportingInstance", STRING_PTR), END("v1.Event")};
 L of_event_series_events[] = { F(1, "count", INT_PTR), F(2, "lastObservedTime", MICROTIME), END("v1.EventSeries")};
 L of_event_events[] = { M(1, "metadata", OBJECT, of_object_meta), F(2, "eventTime", MICROTIME),
 	M(3, "series", OBJECT, of_event_series_events), F(4, "reportingController", STRING),
@@ -108,26 +89,20 @@ L of_event_events[] = { M(1, "metadata", OBJECT, of_object_meta), F(2, "eventTim
 	F(10, "note", STRING), F(11, "type", STRING), M(12, "deprecatedSource", OBJECT, of_event_source),
 	F(13, "deprecatedFirstTimestamp", TIME), F(14, "deprecatedLastTimestamp", TIME),
 	F(15, "deprecatedCount", INT), END("v1.Event")};
-L of_subject[] = { F(1, "kind", STRING_PTR), F(2, "apiGroup", STRING), F(3, "name", STRING_PTR),
-	F(4, "namespace", STRING), END("v1.Subject")};
-L of_role_ref[] = { F(1, "apiGroup", STRING_PTR), F(2, "kind", STRING_PTR), F(3, "name", STRING_PTR), END("v1.RoleRef")};
-L of_role_binding[] = { M(1, "metadata", OBJECT, of_object_meta), M(2, "subjects", OBJECTS, of_subject),
-	M(3, "roleRef", OBJECT, of_role_ref), END("v1.RoleBinding")};
 
 const struct protobuf_message protobuf_messages[] = {
-	{"v1", "ConfigMap", of_config_map},
-	{"v1", "Event", of_event},
-	{"v1", "Namespace", of_namespace},
-	{"v1", "Secret", of_secret},
-	{"v1", "ServiceAccount", of_service_account},
-	{"v1", "DeleteOptions", of_delete_options},
-	{"meta.k8s.io/v1", "DeleteOptions", of_delete_options},
-	{"authentication.k8s.io/v1", "SelfSubjectReview", of_self_subject_review},
-	{"authentication.k8s.io/v1", "TokenRequest", of_token_request},
-	{"authorization.k8s.io/v1", "SelfSubjectAccessReview", of_self_subject_access_review},
-	{"authorization.k8s.io/v1", "SelfSubjectRulesReview", of_self_subject_rules_review},
-	{"events.k8s.io/v1", "Event", of_event_events},
-	{"rbac.authorization.k8s.io/v1", "RoleBinding", of_role_binding},
-	{NULL, NULL, NULL},
+	{"v1", "ConfigMap", of_config_map, false},
+	{"v1", "Secret", of_secret, false},
+	{"v1", "ServiceAccount", of_service_account, false},
+	{"v1", "DeleteOptions", of_delete_options, false},
+	{"meta.k8s.io/v1", "DeleteOptions", of_delete_options, false},
+	{"authentication.k8s.io/v1", "SelfSubjectReview", of_self_subject_review, false},
+	{"authentication.k8s.io/v1", "TokenRequest", of_token_request, false},
+	{"authorization.k8s.io/v1", "SelfSubjectAccessReview", of_self_subject_access_review, false},
+	{"authorization.k8s.io/v1", "SelfSubjectRulesReview", of_self_subject_rules_review, false},
+	{"rbac.authorization.k8s.io/v1", "RoleBinding", of_role_binding, false},
+	{"v1", "Event", of_event, true},
+	{"events.k8s.io/v1", "Event", of_event_events, true},
+	{NULL, NULL, NULL, false},
 };
 /* clang-format on */

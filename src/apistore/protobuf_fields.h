@@ -3,6 +3,8 @@
 #ifndef TEC_SRC_APISTORE_PROTOBUF_FIELDS_H
 #define TEC_SRC_APISTORE_PROTOBUF_FIELDS_H
 
+#include <stdbool.h>
+
 /* _PTR: what is there is kept, also a zero. All else but objects is left out when it is nothing. */
 enum protobuf_type {
 	PROTOBUF_STRING,
@@ -10,7 +12,6 @@ enum protobuf_type {
 	PROTOBUF_STRINGS,
 	PROTOBUF_INT,
 	PROTOBUF_INT_PTR,
-	PROTOBUF_BOOL,
 	PROTOBUF_BOOL_PTR,
 	PROTOBUF_TIME,
 	PROTOBUF_MICROTIME,
@@ -19,7 +20,6 @@ enum protobuf_type {
 	PROTOBUF_OBJECTS,
 	PROTOBUF_TEXT_MAP,
 	PROTOBUF_BYTES_MAP, /* base64 in JSON */
-	PROTOBUF_STRINGS_MAP,
 };
 
 struct protobuf_field {
@@ -34,6 +34,7 @@ struct protobuf_field {
 struct protobuf_message {
 	const char *version, *kind; /* NULL: the end */
 	const struct protobuf_field *fields;
+	bool only_json; /* no body of it is read as protobuf */
 };
 
 extern const struct protobuf_message protobuf_messages[];

@@ -204,13 +204,22 @@ Test(apistore_protobuf, samples_of_every_member_are_their_json)
 	cr_expect_geq(n, 20, "%u", n);
 }
 
-Test(apistore_protobuf, a_kind_that_is_not_known_says_so)
+Test(apistore_protobuf, what_kubectl_does_not_send_is_not_read)
 {
-	cleanup_strbuf struct strbuf b = STRBUF_INIT;
-	struct err err = ERR_INIT;
+	static const char *const kinds[][3] = {
+		{"apps/v1", "DaemonSet", "DaemonSet of apps/v1 is only read as JSON or YAML"},
+		{"v1", "Event", "Event of v1 is only read as JSON or YAML"},
+		{"events.k8s.io/v1", "Event",
+			"Event of events.k8s.io/v1 is only read as JSON or YAML"},
+		{"v1", "Namespace", "Namespace of v1 is only read as JSON or YAML"}};
 
-	envelope(&b, "apps/v1", "DaemonSet", "", 0);
-	cr_expect_null(apistore_protobuf_read(b.data, b.len, &err));
-	cr_expect_eq(err.kind, ERR_NOT_FOUND);
-	cr_expect_str_eq(err.text, "DaemonSet of apps/v1 is only read as JSON or YAML");
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		cleanup_strbuf struct strbuf b = STRBUF_INIT;
+		struct err err = ERR_INIT;
+
+		envelope(&b, kinds[i][0], kinds[i][1], "", 0);
+		cr_expect_null(apistore_protobuf_read(b.data, b.len, &err));
+		cr_expect_eq(err.kind, ERR_NOT_FOUND);
+		cr_expect_str_eq(err.text, kinds[i][2]);
+	}
 }

@@ -21,12 +21,15 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// What the store of tec-operator takes as protobuf: "VERSION Kind" as in an object.
-var bodies = strings.Fields(`v1/ConfigMap v1/Event v1/Namespace v1/Secret v1/ServiceAccount
+// What the store of tec-operator takes as protobuf, as kubectl sends it: "VERSION/Kind" as in an object.
+var bodies = strings.Fields(`v1/ConfigMap v1/Secret v1/ServiceAccount
 	v1/DeleteOptions meta.k8s.io/v1/DeleteOptions
 	authentication.k8s.io/v1/SelfSubjectReview authentication.k8s.io/v1/TokenRequest
 	authorization.k8s.io/v1/SelfSubjectAccessReview authorization.k8s.io/v1/SelfSubjectRulesReview
-	events.k8s.io/v1/Event rbac.authorization.k8s.io/v1/RoleBinding`)
+	rbac.authorization.k8s.io/v1/RoleBinding`)
+
+// Of these it knows the members, and takes JSON only.
+var onlyJSON = strings.Fields(`v1/Event events.k8s.io/v1/Event`)
 
 func bodyScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -70,6 +73,9 @@ func fieldsOf(t reflect.Type) ([]field, error) {
 	var all []field
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Name == "Status" && f.Type.Kind() == reflect.Struct {
+			continue // the answer to a question
+		}
 		wire, js := strings.Split(f.Tag.Get("protobuf"), ","), strings.Split(f.Tag.Get("json"), ",")
 		if len(wire) < 2 {
 			if f.Type != reflect.TypeFor[metav1.TypeMeta]() && f.IsExported() && js[0] != "-" && js[0] != "" {
@@ -124,8 +130,6 @@ func kindOf(f field) (string, reflect.Type, error) {
 			return "TEXT_MAP", nil, nil
 		case e.Kind() == reflect.Slice && e.Elem().Kind() == reflect.Uint8:
 			return "BYTES_MAP", nil, nil
-		case e.Kind() == reflect.Slice && e.Elem().Kind() == reflect.String: // a message with one list
-			return "STRINGS_MAP", nil, nil
 		}
 	}
 	return "", nil, fmt.Errorf("%s of type %s is not known to the table", f.name, f.of.Type)
@@ -133,7 +137,7 @@ func kindOf(f field) (string, reflect.Type, error) {
 
 // plain is what a member of each kind is in Go unless the table says something else.
 var plain = map[string]string{"STRING": "string", "BOOL": "bool", "INT": "int32", "STRINGS": "[]string",
-	"BYTES_MAP": "map[string][]uint8", "TEXT_MAP": "map[string]string", "STRINGS_MAP": "map[string]v1.ExtraValue"}
+	"BYTES_MAP": "map[string][]uint8", "TEXT_MAP": "map[string]string"}
 
 // goType: the type of a member as Go's decoder names it, "" where the table's reader knows it.
 func goType(kind string, of reflect.Type) string {
@@ -211,7 +215,7 @@ func printFields(out io.Writer) error {
 	}
 	t := table{out: out, names: map[reflect.Type]string{}, taken: map[string]bool{}}
 	roots := ""
-	for _, body := range bodies {
+	for i, body := range append(append([]string{}, bodies...), onlyJSON...) {
 		o, gvk, err := newBody(s, body)
 		if err != nil {
 			return err
@@ -220,7 +224,7 @@ func printFields(out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		roots += fmt.Sprintf("\t{%q, %q, %s},\n", gvk.GroupVersion(), gvk.Kind, name)
+		roots += fmt.Sprintf("\t{%q, %q, %s, %t},\n", gvk.GroupVersion(), gvk.Kind, name, i >= len(bodies))
 	}
 	_, err = fmt.Fprintf(out, `/* SPDX-License-Identifier: MIT */
 /*
@@ -242,7 +246,7 @@ func printFields(out io.Writer) error {
 
 %s
 const struct protobuf_message protobuf_messages[] = {
-%s	{NULL, NULL, NULL},
+%s	{NULL, NULL, NULL, false},
 };
 /* clang-format on */
 `, "1.34", strings.Join(t.done, ""), roots)
@@ -339,6 +343,16 @@ func (f *filler) fillKind(v reflect.Value, deep int) {
 	}
 }
 
+// withoutStatus: the answer to a question is not read.
+func withoutStatus(text []byte) ([]byte, error) {
+	var o map[string]json.RawMessage
+	if err := json.Unmarshal(text, &o); err != nil {
+		return nil, err
+	}
+	delete(o, "status")
+	return json.Marshal(o)
+}
+
 // writeSamples writes, for each body, what it is as protobuf and as JSON: with every member, and with
 // every member that is there but empty.
 func writeSamples(dir string) error {
@@ -367,6 +381,9 @@ func writeSamples(dir string) error {
 				return fmt.Errorf("%s: %w", body, err)
 			}
 			name := strings.ReplaceAll(body, "/", "_") + map[bool]string{false: "-full", true: "-empty"}[empty]
+			if text, err = withoutStatus(text); err != nil {
+				return fmt.Errorf("%s: %w", body, err)
+			}
 			// A time that was never set is null in JSON, and nothing at all otherwise.
 			text = regexp.MustCompile(`"[A-Za-z]+":null,|,"[A-Za-z]+":null`).ReplaceAll(text, nil)
 			text = regexp.MustCompile(`\{"[A-Za-z]+":null\}`).ReplaceAll(text, []byte("{}"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies of type application/vnd.kubernetes.protobuf as JSON: kubectl and every program that uses
- * client-go's typed clients send built-in kinds in that form, and do not try another one. All kinds that
- * are stored, and what is asked about them; bytes in, an object out.
+ * Bodies of type application/vnd.kubernetes.protobuf as JSON: kubectl sends ConfigMaps, Secrets,
+ * ServiceAccounts, RoleBindings, what it asks about them and options of a deletion in that form, and does
+ * not try another one. Bytes in, an object out.
  */
 #ifndef TEC_APISTORE_PROTOBUF_H
 #define TEC_APISTORE_PROTOBUF_H
