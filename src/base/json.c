@@ -83,6 +83,24 @@ struct json_object *json_get_arr(struct json_object *o, const char *path)
 	return get_type(o, path, json_type_array);
 }
 
+size_t json_len(struct json_object *o)
+{
+	if (json_object_is_type(o, json_type_array))
+		return json_object_array_length(o);
+	return json_object_is_type(o, json_type_object) ? (size_t)json_object_object_length(o) : 0;
+}
+
+struct json_object *json_at(struct json_object *a, size_t i)
+{
+	return json_object_is_type(a, json_type_array) ? json_object_array_get_idx(a, i) : NULL;
+}
+
+void json_drop(struct json_object *o, const char *name)
+{
+	if (json_object_is_type(o, json_type_object))
+		json_object_object_del(o, name);
+}
+
 static struct json_object *must(struct json_object *o)
 {
 	if (!o)

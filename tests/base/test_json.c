@@ -222,3 +222,37 @@ Test(base_json, wipe_reaches_every_string_and_keeps_the_shape)
 		'\0');
 	cr_assert_eq(json_get_int(o, "n", 0), 1);
 }
+
+/* json-c asserts on each of these. */
+Test(base_json, elements_and_members_need_no_type)
+{
+	static const char *const other[] = {"1", "1.5", "true", "\"x\"", "[]", "{}"};
+
+	for (size_t i = 0; i <= ARRAY_LEN(other); i++) {
+		cleanup_json struct json_object *o = i < ARRAY_LEN(other) ? parse(other[i]) : NULL;
+		int n = 0;
+
+		json_each (o, name, v)
+			n++;
+		json_drop(o, "a");
+		cr_expect(json_len(o) == 0 && json_at(o, 0) == NULL && n == 0, "%zu", i);
+	}
+}
+
+Test(base_json, elements_and_members_come_in_order)
+{
+	cleanup_json struct json_object *o = parse("{\"b\":1,\"a\":[5,null],\"c\":{}}");
+	struct json_object *a = json_get(o, "a");
+	cleanup_strbuf struct strbuf names = STRBUF_INIT;
+
+	cr_assert(json_len(o) == 3 && json_len(a) == 2 && json_len(json_get(o, "c")) == 0);
+	cr_assert_eq(json_object_get_int64(json_at(a, 0)), 5);
+	cr_assert(json_at(a, 1) == NULL && json_at(a, 2) == NULL && json_at(o, 0) == NULL);
+	json_each (o, name, v) {
+		strbuf_addf(&names, "%s:%d ", name, (int)json_object_get_type(v));
+		if (str_eq(name, "b"))
+			json_drop(o, name);
+	}
+	cr_assert_str_eq(strbuf_str(&names), "b:3 a:5 c:4 ");
+	cr_assert_eq(json_len(o), 2);
+}

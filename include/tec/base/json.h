@@ -34,6 +34,44 @@ bool json_get_bool(struct json_object *o, const char *path, bool dflt);
 struct json_object *json_get_obj(struct json_object *o, const char *path); /* only an object */
 struct json_object *json_get_arr(struct json_object *o, const char *path); /* only an array */
 
+/*
+ * What json-c itself answers with an assertion when the type is another one. Elements of an array or
+ * members of an object: 0 of anything else. Element i, borrowed: NULL of anything else, beyond the
+ * end, and for null.
+ */
+size_t json_len(struct json_object *o);
+struct json_object *json_at(struct json_object *a, size_t i);
+/* Removes a member. Nothing happens when there is none, or when o is not an object. */
+void json_drop(struct json_object *o, const char *name);
+
+static inline struct lh_entry *json_first_(struct json_object *o)
+{
+	struct lh_table *t = json_object_get_object(o); /* NULL of anything else */
+
+	return t ? t->head : NULL;
+}
+
+static inline bool json_entry_(
+	struct lh_entry *at, struct lh_entry **after, const char **name, struct json_object **value)
+{
+	if (!at)
+		return false;
+	*after = at->next;
+	*name = lh_entry_k(at);
+	*value = (struct json_object *)(uintptr_t)lh_entry_v(at);
+	return true;
+}
+
+/*
+ * The members of an object in their order, none of anything else; the current one may be removed or
+ * replaced on the way. Declares name and value in the block around it, as json-c's macro does.
+ */
+#define json_each(o, name, value)                                                                  \
+	const char *name = NULL;                                                                   \
+	struct json_object *value __attribute__((unused)) = NULL;                                  \
+	for (struct lh_entry *at_##name = json_first_(o), *after_##name = NULL;                    \
+		json_entry_(at_##name, &after_##name, &name, &value); at_##name = after_##name)
+
 /* Builders: all take ownership of `v` and return `o`, so that they can be nested. NULL strings are
  * left out. */
 struct json_object *json_obj(void);
