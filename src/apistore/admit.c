@@ -89,12 +89,10 @@ int apistore_admit_read(
 
 	if (!k)
 		return 0;
-	if (k->crd) {
+	if (k->crd)
 		schema_prune(k->crd->schema, o, &unknown);
-		schema_default(k->crd->schema, o);
-	} else {
+	else
 		schema_builtin_default(k, o);
-	}
 	for (size_t i = 0; i < unknown.n; i++)
 		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
 	if (w->fields == APISTORE_FIELDS_STRICT && w->warnings->n > 0)
@@ -103,18 +101,6 @@ int apistore_admit_read(
 }
 
 /* ---- all */
-
-static void check_custom(const struct apistore_write *w, const struct schema_node *schema,
-	struct json_object *o, struct schema_causes *causes)
-{
-	bool status = str_eq(w->t->sub, "status");
-	struct schema_texts *warnings = w->fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings;
-
-	if (status)
-		schema_validate_status(schema, o, w->was, causes, warnings);
-	else
-		schema_validate(schema, o, w->was, causes, warnings);
-}
 
 /* Of these it is looked at first what may not change. */
 static bool holds_data(const struct apistore_write *w)
@@ -141,7 +127,8 @@ int apistore_admit_check(
 	if (w->was && holds_data(w))
 		schema_builtin_immutable(k, w->was, o, &causes);
 	if (k && k->crd)
-		check_custom(w, k->crd->schema, o, &causes);
+		schema_validate(k->crd->schema, o, w->was, str_eq(w->t->sub, "status"), &causes,
+			w->fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings);
 	else if (k && !w->t->sub[0])
 		schema_builtin_check(k, o, &causes);
 	if (k && !k->crd && !w->was)

@@ -251,6 +251,18 @@ void schema_causes_fini(struct schema_causes *c)
 	*c = (struct schema_causes){NULL, 0, 0, false};
 }
 
+void schema_causes_cut(struct schema_causes *c, size_t n)
+{
+	while (c->n > n) {
+		struct schema_cause *last = &c->cause[--c->n];
+
+		c->bytes -= strlen(last->field) + strlen(last->message);
+		free(last->field);
+		free(last->message);
+		c->cut = false;
+	}
+}
+
 static bool is_full(struct schema_causes *c)
 {
 	if (c->n < SCHEMA_CAUSES_MAX && c->bytes < SCHEMA_CAUSES_BYTES)
@@ -293,7 +305,7 @@ void schema_cause_add(struct schema_causes *c, enum schema_problem problem, cons
 	if (is_full(c))
 		return;
 	strbuf_adds(&message, problems[problem].text);
-	if (has_value(problem)) {
+	if (value) {
 		strbuf_adds(&message, ": ");
 		add_value(&message, value);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A rule is parsed by recursive descent, and its types are checked on the way, so that running it
- * meets only values that are missing or are not what the schema says. Such a value is an error of
- * the part that reads it: the other side of && and || may decide without it, as in the language.
+ * meets only values that are missing or are not what the schema says. The part that reads such a
+ * value fails: the other side of && and || may decide without it, as in the language.
  */
 #include "config.h"
 
@@ -14,9 +14,9 @@
 #include "schema_internal.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/schema/structural.h"
 
-#define RULE_MAX  4096 /* bytes */
-#define NODES_MAX 200  /* of a rule, so how deep it nests */
+#define NODES_MAX 200 /* of a rule, so how deep it nests */
 
 enum kind {
 	SELF,
@@ -73,7 +73,7 @@ static struct node *fail(struct parser *p, const char *fmt, ...)
 	strbuf_vaddf(&what, fmt, ap);
 	va_end(ap);
 	if (!err_is_set(p->err))
-		err_set(p->err, ERR_INVALID, "ERROR: at byte %zu: %s", (size_t)(p->p - p->rule),
+		err_set(p->err, ERR_INVALID, "at byte %zu: %s", (size_t)(p->p - p->rule),
 			strbuf_str(&what));
 	return NULL;
 }
@@ -155,9 +155,8 @@ static struct node *parse_number(struct parser *p)
 static struct node *of_schema(
 	struct parser *p, enum kind kind, struct node *a, const struct schema_node *schema)
 {
-	bool plain = (schema->type == SCHEMA_TYPE_STRING || schema->type == SCHEMA_TYPE_INTEGER ||
-			     schema->type == SCHEMA_TYPE_ARRAY) &&
-		     !schema->int_or_string && !schema->nullable;
+	bool plain = schema->type == SCHEMA_TYPE_STRING || schema->type == SCHEMA_TYPE_INTEGER ||
+		     schema->type == SCHEMA_TYPE_ARRAY;
 	struct node *n = add(p, kind, plain ? schema->type : SCHEMA_TYPE_NONE, a, NULL);
 
 	if (n)
@@ -190,7 +189,7 @@ static struct node *parse_path(struct parser *p, struct node *n)
 		if (accept(p, "("))
 			return str_eq(name, "matches") ? parse_matches(p, n)
 						       : fail(p, "%s() is not supported", name);
-		member = schema_node_prop(n->schema, name);
+		member = schema_node_member(n->schema, name);
 		if (!member)
 			return fail(p, "undefined field '%s'", name);
 		n = of_schema(p, SELECT, n, member);
@@ -294,10 +293,7 @@ struct schema_cel *schema_cel_new(const char *rule, const struct schema_node *ty
 	struct schema_cel *c = xcalloc(1, sizeof(*c));
 	struct parser p = {.c = c, .type = type, .rule = rule, .p = rule, .err = err};
 
-	if (strlen(rule) > RULE_MAX)
-		fail(&p, "the rule is too long");
-	else
-		c->root = condition(&p, parse_logic(&p, true));
+	c->root = condition(&p, parse_logic(&p, true));
 	accept(&p, "");
 	if (c->root && *p.p)
 		fail(&p, "not supported: '%.20s'", p.p);
@@ -336,74 +332,48 @@ struct value {
 
 struct run {
 	struct json_object *self, *old;
-	struct err *err; /* of the value that failed last */
 };
 
-static struct value eval(struct run *r, const struct node *n);
+static const struct value failed = {.failed = true};
+
+static struct value eval(const struct run *r, const struct node *n);
 
 static struct value number(int64_t n)
 {
 	return (struct value){.number = n};
 }
 
-static struct value failed(struct run *r, const char *what, const char *name)
+/* NULL: it cannot be read, or is null. */
+static struct json_object *read_path(const struct run *r, const struct node *n)
 {
-	err_clear(r->err);
-	err_set(r->err, ERR_INVALID, "%s%s", what, name);
-	return (struct value){.failed = true};
-}
-
-/* The object that a SELECT reads from; NULL with err. */
-static struct json_object *read_path(struct run *r, const struct node *n)
-{
-	struct json_object *o, *v = NULL;
-
 	if (n->kind != SELECT)
 		return n->kind == SELF ? r->self : r->old;
-	o = read_path(r, n->a);
-	if (err_is_set(r->err))
-		return NULL;
-	if (!json_object_is_type(o, json_type_object))
-		failed(r, "no such overload", "");
-	else if (!json_object_object_get_ex(o, n->text, &v))
-		failed(r, "no such key: ", n->text);
-	return v;
+	return json_get(read_path(r, n->a), n->text);
 }
 
-static struct value eval_path(struct run *r, const struct node *n)
+static struct value eval_path(const struct run *r, const struct node *n)
 {
-	struct json_object *o;
+	struct json_object *o = read_path(r, n);
 
-	err_clear(r->err);
-	o = read_path(r, n);
-	if (err_is_set(r->err))
-		return (struct value){.failed = true};
 	if (n->type == SCHEMA_TYPE_STRING && json_object_is_type(o, json_type_string))
 		return (struct value){.text = json_object_get_string(o),
 			.len = (size_t)json_object_get_string_len(o)};
 	if (n->type == SCHEMA_TYPE_INTEGER && json_object_is_type(o, json_type_int))
 		return number(json_object_get_int64(o));
-	if (n->type == SCHEMA_TYPE_INTEGER && json_object_is_type(o, json_type_double))
-		return failed(r, "invalid data, expected int, got float64", "");
 	if (n->type == SCHEMA_TYPE_ARRAY && json_object_is_type(o, json_type_array))
-		return number((int64_t)json_object_array_length(o));
-	return failed(r, "no such overload", "");
+		return number((int64_t)json_len(o));
+	return failed;
 }
 
-static struct value eval_has(struct run *r, const struct node *n)
+static struct value eval_has(const struct run *r, const struct node *n)
 {
-	struct json_object *o;
+	struct json_object *o = read_path(r, n->a);
 
-	err_clear(r->err);
-	o = read_path(r, n->a);
-	if (err_is_set(r->err))
-		return (struct value){.failed = true};
-	if (!json_object_is_type(o, json_type_object))
-		return failed(r, "no such overload", "");
-	return number(json_object_object_get_ex(o, n->text, NULL));
+	return json_object_is_type(o, json_type_object) ? number(json_get(o, n->text) != NULL)
+							: failed;
 }
 
-static struct value eval_compare(struct run *r, const struct node *n)
+static struct value eval_compare(const struct run *r, const struct node *n)
 {
 	struct value a = eval(r, n->a), b = a.failed ? a : eval(r, n->b);
 	int order;
@@ -418,23 +388,19 @@ static struct value eval_compare(struct run *r, const struct node *n)
 	return number(n->kind == EQ ? order == 0 : n->kind == NE ? order != 0 : order <= 0);
 }
 
-/* One side that decides makes an error of the other one irrelevant. */
-static struct value eval_logic(struct run *r, const struct node *n)
+/* One side that decides makes a failure of the other one irrelevant. */
+static struct value eval_logic(const struct run *r, const struct node *n)
 {
 	bool decides = n->kind == OR;
 	struct value a = eval(r, n->a), b;
-	struct err first = *r->err;
 
 	if (!a.failed && a.number == decides)
 		return a;
 	b = eval(r, n->b);
-	if ((!b.failed && b.number == decides) || !a.failed)
-		return b;
-	*r->err = first;
-	return a;
+	return (!b.failed && b.number == decides) || !a.failed ? b : a;
 }
 
-static struct value eval(struct run *r, const struct node *n)
+static struct value eval(const struct run *r, const struct node *n)
 {
 	struct value v;
 
@@ -469,16 +435,10 @@ static struct value eval(struct run *r, const struct node *n)
 	return eval_logic(r, n);
 }
 
-enum schema_cel_result schema_cel_eval(const struct schema_cel *c, struct json_object *self,
-	struct json_object *old, struct err *err)
+bool schema_cel_holds(const struct schema_cel *c, struct json_object *self, struct json_object *old)
 {
-	struct err scratch = ERR_INIT;
-	struct run r = {self, old, &scratch};
+	const struct run r = {self, old};
 	struct value v = eval(&r, c->root);
 
-	if (v.failed) {
-		*err = scratch;
-		return SCHEMA_CEL_ERROR;
-	}
-	return v.number ? SCHEMA_CEL_TRUE : SCHEMA_CEL_FALSE;
+	return !v.failed && v.number;
 }

@@ -7,52 +7,43 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#define FIRST "spec.versions[0]"
-
 static const struct schema_sub subs[] = {
 	{.name = "status", .verbs = SCHEMA_VERB_GET | SCHEMA_VERB_PATCH | SCHEMA_VERB_UPDATE}};
 
 static const char **text_list(struct json_object *names, const char *member)
 {
-	struct json_object *a = json_get_arr(names, member);
-	size_t n = a ? json_object_array_length(a) : 0;
+	struct json_object *a = json_get(names, member);
+	size_t n = json_len(a);
 	const char **out;
 
 	if (n == 0)
 		return NULL;
 	out = xcalloc(n + 1, sizeof(*out));
 	for (size_t i = 0; i < n; i++)
-		out[i] = json_object_get_string(json_object_array_get_idx(a, i));
+		out[i] = json_object_get_string(json_at(a, i));
 	return out;
 }
 
-static int read_columns(struct schema_crd *c, struct json_object *version, struct err *err)
+static void read_columns(struct schema_crd *c, struct json_object *version)
 {
-	struct json_object *a = json_get_arr(version, "additionalPrinterColumns");
+	struct json_object *a = json_get(version, "additionalPrinterColumns");
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *e = json_object_array_get_idx(a, i);
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *e = json_at(a, i);
 		const char *format = json_get_str(e, "format"),
 			   *description = json_get_str(e, "description");
-		const struct schema_column column = {.name = json_get_str(e, "name"),
+
+		ARRAY_GROW(c->columns, c->n_columns);
+		c->columns[c->n_columns++] = (struct schema_column){.name = json_get_str(e, "name"),
 			.type = json_get_str(e, "type"),
 			.format = format ? format : "",
 			.description = description ? description : "",
 			.path = json_get_str(e, "jsonPath"),
 			.priority = (int)json_get_int(e, "priority", 0)};
-
-		if (!column.name || !column.type || !column.path)
-			return err_set(err, ERR_INVALID,
-				FIRST
-				".additionalPrinterColumns[%zu]: name, type and jsonPath are required",
-				i);
-		ARRAY_GROW(c->columns, c->n_columns);
-		c->columns[c->n_columns++] = column;
 	}
-	return 0;
 }
 
-static int read_kind(struct schema_crd *c, struct json_object *version, struct err *err)
+static void read_kind(struct schema_crd *c, struct json_object *version)
 {
 	struct json_object *names = json_get_obj(c->o, "spec/names");
 	struct schema_kind *k = &c->kind;
@@ -72,41 +63,20 @@ static int read_kind(struct schema_crd *c, struct json_object *version, struct e
 		.status = json_get(version, "subresources/status") != NULL,
 		.crd = c};
 	k->n_subs = k->status;
-	if (k->group && k->version && k->kind && k->list_kind && k->plural && k->singular)
-		return 0;
-	return err_set(err, ERR_INVALID,
-		"spec.group, " FIRST
-		".name, spec.names.kind, listKind, plural and singular are required");
-}
-
-static int compile(struct schema_crd *c, struct err *err)
-{
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
-	cleanup_free char *why = NULL;
-
-	c->schema = schema_structural_new(c->openapi, FIRST ".schema.openAPIV3Schema", &causes);
-	if (c->schema)
-		return 0;
-	why = schema_causes_text(&causes);
-	return err_set(err, ERR_INVALID, "%s", why);
 }
 
 struct schema_crd *schema_crd_new(struct json_object *o, struct err *err)
 {
 	struct schema_crd *c = xcalloc(1, sizeof(*c));
-	struct json_object *versions, *version;
+	struct json_object *version;
 
 	c->o = json_copy(o);
-	versions = json_get_arr(c->o, "spec/versions");
-	if (!versions || json_object_array_length(versions) != 1) {
-		err_set(err, ERR_INVALID, "spec.versions must have one version");
-		schema_crd_free(c);
-		return NULL;
-	}
-	version = json_object_array_get_idx(versions, 0);
-	c->openapi = json_get_obj(version, "schema/openAPIV3Schema");
-	if (read_kind(c, version, err) == 0 && read_columns(c, version, err) == 0 &&
-		compile(c, err) == 0)
+	version = json_at(json_get(c->o, "spec/versions"), 0);
+	c->openapi = json_get(version, "schema/openAPIV3Schema");
+	read_kind(c, version);
+	read_columns(c, version);
+	c->schema = schema_structural_new(c->openapi, err);
+	if (c->schema)
 		return c;
 	schema_crd_free(c);
 	return NULL;

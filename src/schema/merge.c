@@ -152,88 +152,15 @@ enum schema_declares schema_at_declares(struct schema_at at, const char *name)
 		return SCHEMA_DECLARED;
 	if (!at.node)
 		return SCHEMA_ALLOWED;
-	if (schema_node_prop(at.node, name))
+	if (schema_node_member(at.node, name))
 		return SCHEMA_DECLARED;
-	if ((!at.merge || at.node->embedded) &&
-		(str_eq(name, "apiVersion") || str_eq(name, "kind") || str_eq(name, "metadata")))
-		return SCHEMA_DECLARED;
-	return at.node->additional || at.node->preserve ||
-			       at.node->additional_is == SCHEMA_ADDITIONAL_TRUE
-		       ? SCHEMA_ALLOWED
+	return !at.merge && (str_eq(name, "apiVersion") || str_eq(name, "kind") ||
+				    str_eq(name, "metadata"))
+		       ? SCHEMA_DECLARED
 		       : SCHEMA_UNKNOWN;
-}
-
-/* As Go's %v, and its %#v for scalars. */
-static void print_go(struct strbuf *out, struct json_object *v)
-{
-	const char *blank = "";
-
-	if (json_object_is_type(v, json_type_object)) {
-		strbuf_adds(out, "map[");
-		json_object_object_foreach (v, name, child) {
-			strbuf_addf(out, "%s%s:", blank, name);
-			print_go(out, child);
-			blank = " ";
-		}
-		strbuf_addc(out, ']');
-	} else if (json_object_is_type(v, json_type_array)) {
-		strbuf_addc(out, '[');
-		for (size_t i = 0; i < json_object_array_length(v); i++, blank = " ") {
-			strbuf_adds(out, blank);
-			print_go(out, json_object_array_get_idx(v, i));
-		}
-		strbuf_addc(out, ']');
-	} else {
-		strbuf_adds(out, v ? json_object_get_string(v) : "<nil>");
-	}
-}
-
-static const char *go_type(struct json_object *v)
-{
-	return json_object_is_type(v, json_type_object)   ? "map[string]interface {}"
-	       : json_object_is_type(v, json_type_array)  ? "[]interface {}"
-	       : json_object_is_type(v, json_type_string) ? "string"
-							  : "bool";
-}
-
-static char *expected(
-	const char *what, const char *before, struct json_object *v, const char *after)
-{
-	struct strbuf out = STRBUF_INIT;
-
-	strbuf_addf(&out, "expected %s, got %s", what, before);
-	print_go(&out, v);
-	strbuf_adds(&out, after);
-	return strbuf_steal(&out);
 }
 
 char *schema_at_mismatch(struct schema_at at, struct json_object *v)
 {
-	enum json_type have = json_object_get_type(v);
-	bool number = have == json_type_int || have == json_type_double,
-	     nested = have == json_type_object || have == json_type_array;
-
-	if (!at.node || !v)
-		return NULL;
-	if (at.node->int_or_string)
-		return nested ? expected("any scalar", "&{", v, "}") : NULL;
-	switch (at.node->type) {
-	case SCHEMA_TYPE_OBJECT:
-		return have == json_type_object ? NULL : expected("map", "&{", v, "}");
-	case SCHEMA_TYPE_ARRAY:
-		return have == json_type_array ? NULL : expected("list", "&{", v, "}");
-	case SCHEMA_TYPE_STRING:
-		return have == json_type_string
-			       ? NULL
-			       : expected("string", "&value.valueUnstructured{Value:", v, "}");
-	case SCHEMA_TYPE_BOOLEAN:
-		return have == json_type_boolean ? NULL : expected("boolean", "&{", v, "}");
-	case SCHEMA_TYPE_INTEGER:
-	case SCHEMA_TYPE_NUMBER:
-		return number ? NULL
-			      : xasprintf("expected numeric (int or float), got %s", go_type(v));
-	case SCHEMA_TYPE_NONE:
-		break;
-	}
-	return NULL;
+	return at.node && v ? schema_type_fault(at.node, v) : NULL;
 }

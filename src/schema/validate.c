@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order in which an API server looks at an object of a CRD: values, embedded objects, lists,
- * and rules last, which are not run while types are wrong.
+ * Types, values and lists of an object first, then the rules, which are not run while types are
+ * wrong. What an update leaves as it was is not held against it: its causes are dropped again.
  */
 #include "config.h"
 
@@ -9,115 +9,314 @@
 
 #include "schema_internal.h"
 #include "tec/base/json.h"
+#include "tec/base/mem.h"
 #include "tec/schema/structural.h"
 
-struct rules {
-	struct schema_causes *causes;
-	struct schema_texts *warnings;
+struct walk {
 	struct strbuf path;
+	struct schema_causes *causes;
+	struct schema_texts *warnings; /* NULL: not wanted */
 };
 
-static const char *rule_text(const struct schema_rule *r)
+/*
+ * A value and what it was before an update, as far as that can be told: members by name, elements of
+ * a list that is a map by their key, other elements not at all. Equality is asked for only where
+ * something is wrong, and remembered.
+ */
+struct then {
+	const struct schema_node *s;
+	struct json_object *now, *old;
+	struct then *parent; /* the nearest that can be told */
+	bool known;          /* old is what now was */
+	signed char equal;   /* -1: not compared yet */
+};
+
+static struct then child_of(struct then *t, const struct schema_node *s, struct json_object *now,
+	struct json_object *old)
 {
-	return r->message ? r->message : r->rule;
+	return (struct then){s, now, old, t->known ? t : t->parent, old != NULL, -1};
 }
 
-/* A rule about now alone is not held against what did not change. */
-static void rule_failed(struct rules *w, const struct schema_node *s, const struct schema_rule *r,
-	struct schema_then *t)
+static struct then member_of(
+	struct then *t, const struct schema_node *s, const char *name, struct json_object *now)
+{
+	return child_of(t, s, now, t->known ? json_get(t->old, name) : NULL);
+}
+
+/* What tells an element of a set or of a map apart. */
+static struct json_object *key_of(const struct schema_node *list, struct json_object *v)
+{
+	return list->merge.type == SCHEMA_MERGE_MAP ? json_get(v, list->merge.keys[0]) : v;
+}
+
+static struct then element_of(struct then *t, size_t i)
+{
+	struct json_object *now = json_at(t->now, i), *key = key_of(t->s, now), *old = NULL;
+
+	if (t->known && t->s->merge.type == SCHEMA_MERGE_MAP && key)
+		for (size_t j = 0; !old && j < json_len(t->old); j++)
+			if (json_object_equal(key, key_of(t->s, json_at(t->old, j))))
+				old = json_at(t->old, j);
+	return child_of(t, t->s->items, now, old);
+}
+
+static bool is_unchanged(struct then *t)
+{
+	if (!t->known)
+		return t->parent && is_unchanged(t->parent);
+	if (t->equal < 0)
+		t->equal = (signed char)json_object_equal(t->now, t->old);
+	return t->equal;
+}
+
+/* ---- types and values */
+
+static enum schema_node_type type_of(struct json_object *v)
+{
+	switch (json_object_get_type(v)) {
+	case json_type_boolean:
+		return SCHEMA_TYPE_BOOLEAN;
+	case json_type_int:
+		return json_object_get_uint64(v) > INT64_MAX ? SCHEMA_TYPE_NONE
+							     : SCHEMA_TYPE_INTEGER;
+	case json_type_object:
+		return SCHEMA_TYPE_OBJECT;
+	case json_type_array:
+		return SCHEMA_TYPE_ARRAY;
+	case json_type_string:
+		return SCHEMA_TYPE_STRING;
+	case json_type_double:
+	case json_type_null:
+		break;
+	}
+	return SCHEMA_TYPE_NONE;
+}
+
+char *schema_type_fault(const struct schema_node *s, struct json_object *v)
+{
+	if (type_of(v) == s->type)
+		return NULL;
+	return xasprintf("must be of type %s, not %s", schema_type_name(s->type),
+		json_type_to_name(json_object_get_type(v)));
+}
+
+static void fault(struct walk *w, enum schema_problem problem, struct json_object *value,
+	const char *fmt, ...) PRINTF_LIKE(4, 5);
+static void fault(struct walk *w, enum schema_problem problem, struct json_object *value,
+	const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf detail = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&detail, fmt, ap);
+	va_end(ap);
+	schema_cause_add(
+		w->causes, problem, strbuf_str(&w->path), value, "%s", strbuf_str(&detail));
+}
+
+static size_t characters(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xc0) != 0x80;
+	return n;
+}
+
+static void check_text(struct walk *w, const struct schema_node *s, struct json_object *v)
+{
+	const char *text = json_object_get_string(v);
+	size_t len = (size_t)json_object_get_string_len(v);
+	int64_t n = (int64_t)characters(text, len);
+
+	if (s->max_length.set && n > s->max_length.value)
+		fault(w, SCHEMA_TOO_LONG, NULL, "must have at most %lld characters",
+			(long long)s->max_length.value);
+	else if (s->min_length.set && n < s->min_length.value)
+		fault(w, SCHEMA_INVALID, v, "must have at least %lld characters",
+			(long long)s->min_length.value);
+	else if (s->pattern && !schema_regex_match(s->pattern, text, len))
+		fault(w, SCHEMA_INVALID, v, "must match '%s'", s->pattern_text);
+	if (s->date_time && !schema_format_holds("date-time", text, len))
+		fault(w, SCHEMA_TYPE_INVALID, v, "must be a time as 2026-01-02T03:04:05Z");
+}
+
+static void check_number(struct walk *w, const struct schema_node *s, struct json_object *v)
+{
+	double d = json_object_get_double(v);
+
+	if (s->minimum.set && d < (double)s->minimum.value)
+		fault(w, SCHEMA_INVALID, v, "must be at least %lld", (long long)s->minimum.value);
+	if (s->maximum.set && d > (double)s->maximum.value)
+		fault(w, SCHEMA_INVALID, v, "must be at most %lld", (long long)s->maximum.value);
+}
+
+static void check_enum(struct walk *w, const struct schema_node *s, struct json_object *v)
+{
+	cleanup_strbuf struct strbuf all = STRBUF_INIT;
+
+	if (!s->enumeration)
+		return;
+	for (size_t i = 0; i < json_len(s->enumeration); i++) {
+		struct json_object *want = json_at(s->enumeration, i);
+
+		if (json_object_equal(want, v))
+			return;
+		strbuf_addf(&all, "%s\"%s\"", i ? ", " : "", json_object_get_string(want));
+	}
+	fault(w, SCHEMA_UNSUPPORTED, v, "supported values: %s", strbuf_str(&all));
+}
+
+/* The index of the first element with a key that one before it has; the length when there is none. */
+static size_t find_duplicate(const struct schema_node *s, struct json_object *list)
+{
+	size_t n = json_len(list);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *key = key_of(s, json_at(list, i));
+
+		for (size_t j = 0; key && j < i; j++)
+			if (json_object_equal(key, key_of(s, json_at(list, j))))
+				return i;
+	}
+	return n;
+}
+
+static void check(struct walk *w, struct then *t);
+
+/* A list that is too long is not looked into: it may have any size. */
+static void check_list(struct walk *w, struct then *t)
+{
+	const struct schema_node *s = t->s;
+	size_t n = json_len(t->now), before, twice;
+
+	if (s->max_items.set && (int64_t)n > s->max_items.value) {
+		fault(w, SCHEMA_TOO_MANY, NULL, "must have at most %lld items, has %zu",
+			(long long)s->max_items.value, n);
+		return;
+	}
+	if (s->min_items.set && (int64_t)n < s->min_items.value)
+		fault(w, SCHEMA_INVALID, NULL, "must have at least %lld items, has %zu",
+			(long long)s->min_items.value, n);
+	for (size_t i = 0; s->items && i < n; i++) {
+		struct then element = element_of(t, i);
+
+		before = schema_path_index(&w->path, i);
+		check(w, &element);
+		schema_path_cut(&w->path, before);
+	}
+	if (s->merge.type == SCHEMA_MERGE_PLAIN ||
+		(t->known && find_duplicate(s, t->old) < json_len(t->old)))
+		return;
+	twice = find_duplicate(s, t->now);
+	if (twice == n)
+		return;
+	before = schema_path_index(&w->path, twice);
+	fault(w, SCHEMA_DUPLICATE, key_of(s, json_at(t->now, twice)), "%s", "");
+	schema_path_cut(&w->path, before);
+}
+
+static void check_object(struct walk *w, struct then *t)
+{
+	for (size_t i = 0; i < t->s->n_props; i++) {
+		const char *name = t->s->prop[i].name;
+		struct json_object *v = NULL;
+		struct then member;
+		size_t before;
+
+		if (!json_object_object_get_ex(t->now, name, &v))
+			continue;
+		member = member_of(t, t->s->prop[i].node, name, v);
+		before = schema_path_add(&w->path, name);
+		check(w, &member);
+		schema_path_cut(&w->path, before);
+	}
+	for (size_t i = 0; i < json_len(t->s->required); i++) {
+		const char *name = json_object_get_string(json_at(t->s->required, i));
+		size_t before;
+
+		if (json_object_object_get_ex(t->now, name, NULL))
+			continue;
+		before = schema_path_add(&w->path, name);
+		fault(w, SCHEMA_REQUIRED, NULL, "%s", "");
+		schema_path_cut(&w->path, before);
+	}
+}
+
+static void check(struct walk *w, struct then *t)
+{
+	cleanup_free char *type = schema_type_fault(t->s, t->now);
+	size_t before = w->causes->n;
+
+	if (type)
+		fault(w, SCHEMA_TYPE_INVALID, NULL, "%s", type);
+	switch (json_object_get_type(t->now)) {
+	case json_type_string:
+		check_text(w, t->s, t->now);
+		break;
+	case json_type_int:
+	case json_type_double:
+		check_number(w, t->s, t->now);
+		break;
+	case json_type_array:
+		check_list(w, t);
+		break;
+	case json_type_object:
+		check_object(w, t);
+		break;
+	case json_type_boolean:
+	case json_type_null:
+		break;
+	}
+	check_enum(w, t->s, t->now);
+	if (w->causes->n > before && t->known && is_unchanged(t))
+		schema_causes_cut(w->causes, before);
+}
+
+/* ---- rules */
+
+/* A rule about the present value alone is only a warning where nothing changed. */
+static void rule_failed(struct walk *w, struct then *t, const struct schema_rule *r)
 {
 	cleanup_strbuf struct strbuf field = STRBUF_INIT;
-	struct schema_causes one = {NULL, 0, 0, false}, *to = w->causes;
 
 	strbuf_adds(&field, strbuf_str(&w->path));
 	if (r->field_path)
 		schema_path_add(&field, r->field_path);
-	if (!schema_cel_uses_old(r->cel) && schema_then_equal(t))
-		to = &one;
-	schema_cause_add_text(to, r->reason, strbuf_str(&field), schema_type_name(s->type), "%s%s",
-		r->reason == SCHEMA_DUPLICATE ? ""
-		: r->message                  ? ""
-					      : "failed rule: ",
-		r->reason == SCHEMA_DUPLICATE ? "" : rule_text(r));
-	for (size_t i = 0; w->warnings && i < one.n; i++)
-		schema_texts_add(w->warnings, "%s: %s", one.cause[i].field, one.cause[i].message);
-	schema_causes_fini(&one);
+	if (schema_cel_uses_old(r->cel) || !is_unchanged(t))
+		schema_cause_add(
+			w->causes, SCHEMA_INVALID, strbuf_str(&field), NULL, "%s", r->message);
+	else if (w->warnings)
+		schema_texts_add(w->warnings, "%s: %s", strbuf_str(&field), r->message);
 }
 
-static void run_rules(struct rules *w, const struct schema_node *s, struct json_object *v,
-	struct json_object *old, struct schema_then *t)
+static void run_rules(struct walk *w, struct then *t)
 {
-	for (size_t i = 0; i < s->n_rules; i++) {
-		const struct schema_rule *r = &s->rule[i];
-		struct err err = ERR_INIT;
+	const struct schema_node *s = t->s;
 
-		if (schema_cel_uses_old(r->cel) && !old)
-			continue;
-		switch (schema_cel_eval(r->cel, v, old, &err)) {
-		case SCHEMA_CEL_TRUE:
-			break;
-		case SCHEMA_CEL_FALSE:
-			rule_failed(w, s, r, t);
-			break;
-		case SCHEMA_CEL_ERROR:
-			schema_cause_add_text(w->causes, SCHEMA_INVALID, strbuf_str(&w->path),
-				schema_type_name(s->type),
-				str_starts(err.text, "no such overload")
-					? "'%s': call arguments did not match a supported operator, "
-					  "function or macro signature for rule: %s"
-					: "%s evaluating rule: %s",
-				err.text, rule_text(r));
-			break;
-		}
-	}
-}
-
-static void walk_rules(struct rules *w, const struct schema_node *s, struct json_object *v,
-	struct json_object *old, struct schema_then *t)
-{
-	if (!v || !s->has_rules)
+	if (!t->now || !s->has_rules)
 		return;
-	run_rules(w, s, v, old, t);
-	if (json_object_is_type(v, json_type_object)) {
-		bool had = json_object_is_type(old, json_type_object);
+	for (size_t i = 0; i < s->n_rules; i++)
+		if ((t->known || !schema_cel_uses_old(s->rule[i].cel)) &&
+			!schema_cel_holds(s->rule[i].cel, t->now, t->known ? t->old : NULL))
+			rule_failed(w, t, &s->rule[i]);
+	for (size_t i = 0; i < s->n_props; i++) {
+		const char *name = s->prop[i].name;
+		struct then member = member_of(t, s->prop[i].node, name, json_get(t->now, name));
+		size_t before = schema_path_add(&w->path, name);
 
-		json_object_object_foreach (v, name, child) {
-			const struct schema_node *p = schema_node_prop(s, name);
-			struct schema_then then;
-			size_t before;
+		run_rules(w, &member);
+		schema_path_cut(&w->path, before);
+	}
+	for (size_t i = 0; s->items && i < json_len(t->now); i++) {
+		struct then element = element_of(t, i);
+		size_t before = schema_path_index(&w->path, i);
 
-			if (!p && !s->additional)
-				continue;
-			before = p ? schema_path_add(&w->path, name)
-				   : schema_path_key(&w->path, name);
-			p = p ? p : s->additional;
-			then = schema_then_member(t, name, child, p);
-			walk_rules(
-				w, p, child, had ? json_object_object_get(old, name) : NULL, &then);
-			schema_path_cut(&w->path, before);
-		}
-	} else if (json_object_is_type(v, json_type_array)) {
-		for (size_t i = 0; s->items && i < json_object_array_length(v); i++) {
-			struct json_object *e = json_object_array_get_idx(v, i);
-			struct schema_then then = schema_then_element(t, e, s->items);
-			size_t before = schema_path_index(&w->path, i);
-
-			walk_rules(w, s->items, e, schema_map_find(s, old, e), &then);
-			schema_path_cut(&w->path, before);
-		}
+		run_rules(w, &element);
+		schema_path_cut(&w->path, before);
 	}
 }
-
-void schema_check_rules(const struct schema_node *s, struct json_object *o, struct json_object *old,
-	struct schema_then *t, struct schema_causes *causes, struct schema_texts *warnings)
-{
-	struct rules w = {.causes = causes, .warnings = warnings, .path = STRBUF_INIT};
-
-	walk_rules(&w, s, o, old, t);
-	strbuf_fini(&w.path);
-}
-
-/* ---- the whole */
 
 static bool blocks_rules(const struct schema_causes *c)
 {
@@ -129,54 +328,24 @@ static bool blocks_rules(const struct schema_causes *c)
 	return false;
 }
 
-static bool has_twice(const struct schema_node *s, struct json_object *o)
-{
-	struct schema_causes causes = {NULL, 0, 0, false};
-	bool has;
-
-	schema_check_lists(s, o, &causes);
-	has = causes.n > 0;
-	schema_causes_fini(&causes);
-	return has;
-}
-
-/* What follows the values. */
-static void check_rest(const struct schema_node *s, struct json_object *o, struct json_object *old,
-	struct schema_then *t, struct schema_causes *causes, struct schema_texts *warnings)
-{
-	schema_check_embedded(s, o, causes);
-	if (!old || !has_twice(s, old))
-		schema_check_lists(s, o, causes);
-	if (!s->has_rules)
-		return;
-	if (blocks_rules(causes))
-		schema_cause_add(causes, SCHEMA_INVALID, NULL, NULL,
-			"some validation rules were not checked because the object was invalid; "
-			"correct the existing errors to complete validation");
-	else
-		schema_check_rules(s, o, old, t, causes, warnings);
-}
-
 void schema_validate(const struct schema_node *s, struct json_object *o, struct json_object *old,
-	struct schema_causes *causes, struct schema_texts *warnings)
+	bool status, struct schema_causes *causes, struct schema_texts *warnings)
 {
-	struct schema_then t = {.s = s, .now = o, .old = old, .known = old != NULL, .equal = -1};
+	struct walk w = {STRBUF_INIT, causes, warnings};
+	struct then whole = {s, o, old, NULL, old != NULL, -1}, part = whole;
+	struct json_object *v = json_get(o, "status");
 
-	schema_check_values(s, o, &t, causes, "");
-	check_rest(s, o, old, &t, causes, warnings);
-}
-
-void schema_validate_status(const struct schema_node *s, struct json_object *o,
-	struct json_object *old, struct schema_causes *causes, struct schema_texts *warnings)
-{
-	struct schema_then t = {.s = s, .now = o, .old = old, .known = old != NULL, .equal = -1};
-	const struct schema_node *status = schema_node_prop(s, "status");
-	struct json_object *v = NULL;
-
-	if (status && json_object_object_get_ex(o, "status", &v)) {
-		struct schema_then then = schema_then_member(&t, "status", v, status);
-
-		schema_check_values(status, v, &then, causes, "status");
+	if (status) {
+		part = member_of(&whole, schema_node_member(s, "status"), "status", v);
+		schema_path_add(&w.path, "status");
 	}
-	check_rest(s, o, old, &t, causes, warnings);
+	if (part.s && part.now)
+		check(&w, &part);
+	schema_path_cut(&w.path, 0);
+	if (s->has_rules && blocks_rules(causes))
+		schema_cause_add(causes, SCHEMA_INVALID, NULL, NULL,
+			"the rules were not checked: correct the fields above first");
+	else
+		run_rules(&w, &whole);
+	strbuf_fini(&w.path);
 }

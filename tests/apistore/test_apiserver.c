@@ -14,15 +14,14 @@
 #include "tec/k8s/kubeconfig.h"
 #include "tec/loop/signal.h"
 
-#define CRD                                                                                                                     \
-	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","                                    \
-	"\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","                                     \
-	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\",\"listKind\":\"ThingList\","          \
-	"\"kind\":\"Thing\",\"shortNames\":[\"th\"]},\"versions\":[{\"name\":\"v1\","                                           \
-	"\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},\"schema\":{"                                        \
-	"\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","                               \
-	"\"properties\":{\"n\":{\"type\":\"integer\",\"maximum\":5},\"x\":{\"type\":\"integer\"},\"y\":{\"type\":\"integer\"}," \
-	"\"d\":{\"type\":\"string\",\"default\":\"x\"}}}}}}}]}}"
+#define CRD                                                                                                            \
+	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","                           \
+	"\"metadata\":{\"name\":\"things.example.io\"},\"spec\":{\"group\":\"example.io\","                            \
+	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\",\"listKind\":\"ThingList\"," \
+	"\"kind\":\"Thing\",\"shortNames\":[\"th\"]},\"versions\":[{\"name\":\"v1\","                                  \
+	"\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},\"schema\":{"                               \
+	"\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","                      \
+	"\"properties\":{\"n\":{\"type\":\"integer\",\"maximum\":5},\"x\":{\"type\":\"integer\"},\"y\":{\"type\":\"integer\"}}}}}}}]}}"
 
 static char dir[64];
 static struct loop *loop;

@@ -50,11 +50,10 @@ static inline struct schema_crd *load_crd(const char *file)
 static inline struct schema_node *node_of(const char *schema)
 {
 	cleanup_json struct json_object *o = parse(schema);
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
-	struct schema_node *n = schema_structural_new(o, "s", &causes);
-	cleanup_free char *text = schema_causes_text(&causes);
+	struct err err = ERR_INIT;
+	struct schema_node *n = schema_structural_new(o, &err);
 
-	cr_assert(n, "%s: %s", schema, text);
+	cr_assert(n, "%s: %s", schema, err.text);
 	return n;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Validates objects as the API server of one process does, for tests/e2e: reads an array of
- * {"crd", "object", "old", "status"} from standard input and writes an array of {"refused": why
+ * {"crd", "object", "old"} from standard input and writes an array of {"refused": why
  * the CRD is} or {"unknown", "causes", "warnings", "object"}; "object" may be left out.
  */
 #include "config.h"
@@ -54,12 +54,8 @@ static struct json_object *run(struct last *last, struct json_object *c)
 		return refused ? refused : json_obj();
 	}
 	s = last->crd->schema;
-	schema_default(s, o);
 	schema_prune(s, o, &unknown);
-	if (json_get_bool(c, "status", false))
-		schema_validate_status(s, o, json_get_obj(c, "old"), &causes, &warnings);
-	else
-		schema_validate(s, o, json_get_obj(c, "old"), &causes, &warnings);
+	schema_validate(s, o, json_get_obj(c, "old"), false, &causes, &warnings);
 	json_add(out, "unknown", texts_json(&unknown));
 	json_add(out, "warnings", texts_json(&warnings));
 	json_add(out, "causes", schema_causes_json(&causes));

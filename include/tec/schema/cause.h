@@ -44,10 +44,12 @@ struct schema_causes {
 };
 void schema_causes_fini(struct schema_causes *c);
 #define cleanup_schema_causes __attribute__((cleanup(schema_causes_fini)))
+/* Drops all but the first n. */
+void schema_causes_cut(struct schema_causes *c, size_t n);
 
 /*
- * field NULL or "": "<nil>". value: printed as JSON, a string quoted (borrowed; not for REQUIRED,
- * FORBIDDEN and TOO_LONG, which have none); detail may be empty.
+ * field NULL or "": "<nil>". value: printed as JSON, a string quoted (borrowed; NULL: none); detail
+ * may be empty.
  */
 void schema_cause_add(struct schema_causes *c, enum schema_problem problem, const char *field,
 	struct json_object *value, const char *fmt, ...) PRINTF_LIKE(5, 6);

@@ -5,8 +5,8 @@
  * parentheses, texts in single quotes, numbers. Compiling refuses everything else, so a rule of
  * crd/ that uses more fails the tests of the schema.
  *
- * A rule is immutable once made. Running it reads the values, allocates nothing but texts of errors
- * and takes no longer than the rule and the texts in it are.
+ * A rule is immutable once made. Running it reads the values, allocates nothing and takes no longer
+ * than the rule and the texts in it are.
  */
 #ifndef TEC_SCHEMA_CEL_H
 #define TEC_SCHEMA_CEL_H
@@ -28,13 +28,8 @@ struct schema_cel *schema_cel_new(
 void schema_cel_free(struct schema_cel *c); /* NULL is fine */
 bool schema_cel_uses_old(const struct schema_cel *c);
 
-enum schema_cel_result {
-	SCHEMA_CEL_FALSE,
-	SCHEMA_CEL_TRUE,
-	SCHEMA_CEL_ERROR, /* err: "no such key: x" */
-};
-/* old: NULL without oldSelf. err is set with SCHEMA_CEL_ERROR only. */
-enum schema_cel_result schema_cel_eval(const struct schema_cel *c, struct json_object *self,
-	struct json_object *old, struct err *err);
+/* old: NULL without oldSelf. A rule that reads what is not there does not hold. */
+bool schema_cel_holds(
+	const struct schema_cel *c, struct json_object *self, struct json_object *old);
 
 #endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct schema_crd: one of our CustomResourceDefinitions (crd/), read and compiled. The files are
- * part of the program, which is why little of them is checked here: a unit test reads each of them.
+ * struct schema_crd: one of our CustomResourceDefinitions (crd/), read. The files are part of the
+ * program: a unit test checks each of them, so that nothing but patterns and rules is checked here.
  * It keeps its own copy of what it needs; its members are only read and live as long as it does.
- *
- * Refused: more or less than one version, and a schema or rule outside the part that
- * schema/structural.h and schema/cel.h know.
  */
 #ifndef TEC_SCHEMA_CRD_H
 #define TEC_SCHEMA_CRD_H
@@ -30,7 +27,7 @@ struct schema_crd {
 	size_t n_columns;
 };
 
-/* o is only read. The caller owns what is returned. */
+/* o is only read. The caller owns what is returned. ERR_INVALID: a pattern or rule of it. */
 struct schema_crd *schema_crd_new(struct json_object *o, struct err *err) MUST_CHECK;
 void schema_crd_free(struct schema_crd *c); /* NULL is fine */
 

@@ -47,11 +47,10 @@ struct schema_at schema_at_element(struct schema_at at); /* of a list */
 /* Never NULL. */
 const struct schema_merge *schema_at_merge(struct schema_at at);
 
-/* Of a CRD, where its schema is known: is a member named by it, allowed by it, or neither? */
+/* Does the schema of one of our kinds name a member, refuse it, or not go that deep (labels)? */
 enum schema_declares { SCHEMA_DECLARED, SCHEMA_ALLOWED, SCHEMA_UNKNOWN };
 enum schema_declares schema_at_declares(struct schema_at at, const char *name);
-/* What is wrong with the type of a value, in the words of server-side apply; the caller frees. NULL:
- * nothing that is known. */
+/* What is wrong with the type of a value; the caller frees. NULL: nothing that is known. */
 char *schema_at_mismatch(struct schema_at at, struct json_object *v);
 
 #endif
