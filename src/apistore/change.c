@@ -184,12 +184,9 @@ static struct apistore_answer strategic_patch(
 	cleanup_json struct json_object *o = json_copy(w->was);
 	struct err err = ERR_INIT;
 
-	if (apistore_strategic_merge(&p, &o, body, &err) == 0)
-		return update(w, steal_ptr(&o));
-	if (err.http == 422)
-		return apistore_status_refusal(422, "Invalid", UNPROCESSABLE);
-	return apistore_status_refusal(
-		err.http, err.http == 400 ? "BadRequest" : NULL, "%s", err.text);
+	if (apistore_strategic_merge(&p, o, body, &err) < 0)
+		return apistore_status_refusal(400, "BadRequest", "%s", err.text);
+	return update(w, steal_ptr(&o));
 }
 
 /* Members that no operation has, in the order of the patch. */

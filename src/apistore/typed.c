@@ -29,19 +29,15 @@ struct apistore_place apistore_place_object(
 static struct schema_merge merge_by_name(const struct apistore_lists *lists, const char *name)
 {
 	if (str_eq(name, "finalizers"))
-		return (struct schema_merge){.type = SCHEMA_MERGE_SET, .patch_key = ""};
+		return (struct schema_merge){.type = SCHEMA_MERGE_SET};
 	if (str_eq(name, "ownerReferences"))
-		return (struct schema_merge){.type = SCHEMA_MERGE_MAP,
-			.keys = {"uid"},
-			.patch_key = "uid",
-			.atomic_elements = true};
+		return (struct schema_merge){.type = SCHEMA_MERGE_MAP, .keys = {"uid"}};
 	for (size_t i = 0; i < lists->n; i++) {
 		const struct apistore_list *l = &lists->list[i];
 
 		if (str_eq(name, l->member))
 			return (struct schema_merge){.type = SCHEMA_MERGE_MAP,
-				.keys = {l->keys[0], l->keys[1], l->keys[2]},
-				.patch_key = l->keys[0]};
+				.keys = {l->keys[0], l->keys[1], l->keys[2]}};
 	}
 	return (struct schema_merge){.type = SCHEMA_MERGE_PLAIN};
 }
@@ -63,11 +59,8 @@ struct apistore_place apistore_place_element(const struct apistore_place *p)
 {
 	struct apistore_place to = {.lists = p->lists, .custom = p->custom};
 
-	if (p->lists && p->merge.atomic_elements)
-		to.merge.type = SCHEMA_MERGE_ATOMIC;
-	if (p->lists)
-		return to;
-	to.at = schema_at_element(p->at);
+	if (!p->lists)
+		to.at = schema_at_element(p->at);
 	to.merge = *schema_at_merge(to.at);
 	return to;
 }

@@ -90,8 +90,7 @@ static int open_store(struct standalone *s, struct err *err)
 	s->kinds = apistore_kinds_new();
 	for (const struct render_etc_file *f = standalone_crds; f->name; f++)
 		apistore_kinds_add(s->kinds, f->text);
-	s->schema = (struct apistore_schema){
-		.lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN}, .namespaces = true};
+	s->schema = (struct apistore_schema){.namespaces = true};
 	apistore_kinds_use(s->kinds, &s->schema);
 	s->objects = apistore_objects_new(db, &s->schema, s->loop);
 	s->gc = apistore_gc_new(s->objects);

@@ -326,8 +326,6 @@ CASES.update({
     "strategic add first": [two(), strategic({"secrets": [{"name": "c"}, {"name": "a"}]})],
     "strategic delete": [two(), strategic({"secrets": [{"name": "a", "$patch": "delete"}]})],
     "strategic delete without key": [two(), strategic({"secrets": [{"$patch": "delete"}]})],
-    "strategic replace list": [two(), strategic({"secrets": [{"$patch": "replace"}, {"name": "z"}]})],
-    "strategic merge in a list": [two(), strategic({"secrets": [{"name": "a", "$patch": "merge"}]})],
     "strategic unknown directive": [two(), strategic({"metadata": {"$patch": "spam"}})],
     "strategic order": [two(), strategic({"$setElementOrder/secrets": [{"name": "b"}, {"name": "a"}]})],
     "strategic order and add": [two(), strategic({
@@ -337,13 +335,6 @@ CASES.update({
     "strategic without key": [two(), strategic({"secrets": [{"fieldPath": "j"}]})],
     "strategic imagePullSecrets": [make(account(imagePullSecrets=[{"name": "a"}])),
                                    strategic({"imagePullSecrets": [{"name": "b"}]})],
-    "strategic retain": [make(AB), strategic({"data": {"$retainKeys": ["b"], "b": "9"}}, "ConfigMap")],
-    "strategic retain without": [make(AB), strategic({"data": {"$retainKeys": ["b"], "c": "9"}}, "ConfigMap")],
-    "strategic replace map": [make({**AB, "metadata": {"name": "a", "labels": {"x": "1"}}}),
-                              strategic({"metadata": {"labels": {"$patch": "replace", "y": "2"}}}, "ConfigMap")],
-    "strategic delete map": [make({**AB, "metadata": {"name": "a", "labels": {"x": "1"}}}),
-                             strategic({"metadata": {"labels": {"$patch": "delete"}}}, "ConfigMap")],
-    "strategic retain is no list": [make(AB), strategic({"$retainKeys": 5}, "ConfigMap")],
     "strategic finalizers": [make(config(finalizers=["x.io/a", "x.io/b"])),
                              strategic({"metadata": {"finalizers": ["x.io/c", "x.io/a"]}}, "ConfigMap"),
                              strategic({"metadata": {"$deleteFromPrimitiveList/finalizers": ["x.io/a"]}}, "ConfigMap"),
@@ -380,6 +371,8 @@ DIFFERENT = {
     "strategic delete without key": "the message does not repeat the patch",
     "strategic unknown directive": "the message does not repeat the patch",
     "strategic without key": "the message does not repeat the patch",
+    "strategic delete is no list": "the words are our own",
+    "strategic order is no directive": "the words are our own",
 }
 
 

@@ -25,9 +25,14 @@ static const struct apistore_kind kinds[] = {
 	{.group = "batch", .generation = true, .status = true},
 };
 
-static const struct apistore_schema schema = {.kinds = kinds,
-	.n_kinds = ARRAY_LEN(kinds),
-	.lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN}};
+/* Of what the operator renders in a cluster. */
+static const struct apistore_list lists[] = {{"conditions", {"type"}}, {"containers", {"name"}},
+	{"env", {"name"}}, {"imagePullSecrets", {"name"}}, {"initContainers", {"name"}},
+	{"ports", {"port", "containerPort", "protocol"}}, {"volumeMounts", {"mountPath"}},
+	{"volumes", {"name"}}};
+
+static const struct apistore_schema schema = {
+	.kinds = kinds, .n_kinds = ARRAY_LEN(kinds), .lists = {lists, ARRAY_LEN(lists)}};
 
 /* An object that a test may still look at. */
 struct fake_seen {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first line is an object with lists that have a key, the rest a strategic merge patch of it. The patch is never changed, a
+ * The first line is a ServiceAccount, the rest a strategic merge patch of it. The patch is never changed, a
  * result can be read, and the same patch once more ends where it was.
  */
 #include "config.h"
@@ -10,6 +10,7 @@
 #include "tec/apistore/strategic.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/schema/builtin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,7 +24,7 @@ static struct json_object *patched(
 	struct json_object *copy = json_copy(o);
 	struct err err = ERR_INIT;
 
-	if (apistore_strategic_merge(p, &copy, patch, &err) == 0) {
+	if (apistore_strategic_merge(p, copy, patch, &err) == 0) {
 		if (err_is_set(&err) || !json_object_is_type(copy, json_type_object))
 			DIE("a result that is no object");
 		return copy;
@@ -47,9 +48,9 @@ static void check_readable(struct json_object *o)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data, *end = size ? memchr(text, '\n', size) : NULL;
-	static const struct apistore_lists lists = {apistore_lists_builtin, APISTORE_LISTS_BUILTIN};
-	static const struct apistore_kind kind = {.schema = NULL};
-	const struct apistore_place p = apistore_place_object(&kind, &lists);
+	const struct apistore_kind kind = {
+		.schema = schema_builtin_kind("", "v1", "ServiceAccount")};
+	const struct apistore_place p = apistore_place_object(&kind, NULL);
 	cleanup_json struct json_object *o = NULL, *patch = NULL, *before = NULL, *once = NULL,
 					*twice = NULL, *thrice = NULL;
 	struct err err = ERR_INIT;

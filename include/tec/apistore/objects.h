@@ -19,7 +19,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "tec/apistore/lists.h"
 #include "tec/apistore/db.h"
 #include "tec/loop/loop.h"
 #include "tec/schema/kind.h"
@@ -32,6 +31,18 @@ struct apistore_kind {
 	bool status;                      /* status is a subresource: other writes leave it alone */
 	bool custom;                      /* of crd/: items of a list say their kind */
 	const struct schema_kind *schema; /* borrowed; NULL: not known */
+};
+
+/* Kinds whose schema is not known, of tests: lists that are told apart by keys, by their name alone. An
+ * element has at least one of the keys. metadata.ownerReferences and finalizers need no entry. */
+struct apistore_list {
+	const char *member;
+	const char *keys[3];
+};
+
+struct apistore_lists {
+	const struct apistore_list *list; /* borrowed */
+	size_t n;
 };
 
 struct apistore_answer;

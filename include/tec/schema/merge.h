@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How lists and maps of an object are merged, place by place: by server-side apply (list-map-keys,
- * atomic) and by a strategic merge patch (patch merge keys). struct schema_at is a place in a type,
- * a value of two pointers that lives as long as its kind: start at the object, go to a member or to
- * the elements of a list, and ask.
+ * How lists and maps of an object are merged, place by place, by server-side apply and, of built-in
+ * kinds, by a strategic merge patch. struct schema_at is a place in a type, a value that lives as long
+ * as its kind: start at the object, go to a member or to the elements of a list, and ask.
  *
  * A place that the tables do not know is plain: a map is merged member by member, a list is
  * replaced as a whole.
@@ -24,21 +23,17 @@ enum schema_merge_type {
 };
 
 struct schema_merge {
-	enum schema_merge_type type; /* of server-side apply */
-	const char *keys[4];         /* MERGE_MAP; ends with NULL unless all four are there */
-	const char *key_default;     /* of the last key, when an element lacks it: "TCP" */
-	/* A strategic patch: the member by which elements are told apart, "" for a list of scalars
-	 * that is merged as a set, NULL: the list is replaced. */
-	const char *patch_key;
-	bool atomic_elements; /* its objects have one owner each */
+	enum schema_merge_type type;
+	const char *keys[4];     /* MERGE_MAP; ends with NULL unless all four are there */
+	const char *key_default; /* of the last key, when an element lacks it: "TCP" */
 };
 
-struct schema_type;
 struct schema_node;
 struct schema_at {
-	const struct schema_type *type; /* of a built-in kind */
+	const char *in; /* of a built-in kind, whose members are known; "metadata": of any */
 	const struct schema_node *node; /* of a CRD */
 	const struct schema_merge *merge;
+	bool top; /* the object itself */
 };
 
 struct schema_at schema_at_object(const struct schema_kind *k);
