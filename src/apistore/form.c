@@ -168,7 +168,7 @@ static struct json_object *table_of(const struct apistore_form *f, const struct 
 {
 	const struct schema_table t = {k, version_of(f), f->include, !headers, clock_wall_s()};
 
-	return schema_table_new(&t, &o, o ? 1 : 0);
+	return schema_table_new(&t, o);
 }
 
 void apistore_form_object(const struct apistore_form *f, const struct schema_kind *k,

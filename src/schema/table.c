@@ -1,53 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frame of a table, ages, and the columns of CRDs. A column whose path leads nowhere, or to a
- * value of another type, has null as cell, as kube-apiserver's.
+ * The frame of a table, ages, the columns of crd/ and those of the built-in kinds, as kubectl get -o wide
+ * shows them; a client leaves out those with a priority. A column whose path leads nowhere has null as
+ * cell, as kube-apiserver's.
  */
 #include "config.h"
 
 #include "tec/schema/table.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "schema_internal.h"
-#include "table_internal.h"
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/schema/jsonpath.h"
+#include "tec/schema/crd.h"
 
-#define CREATED "When the object was made, by the server's clock."
-
-/* ---- times */
-
-/* Days since 1970-01-01 of the proleptic Gregorian calendar. */
-static int64_t days(int64_t y, int64_t m, int64_t d)
+/* RFC 3339 as seconds; -1: it is none. */
+static int64_t seconds(const char *s)
 {
-	int64_t era, yoe, doy;
+	int64_t us;
 
-	y -= m <= 2;
-	era = (y >= 0 ? y : y - 399) / 400;
-	yoe = y - era * 400;
-	doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
-}
-
-int64_t table_seconds(const char *s)
-{
-	int y, mo, d, h, mi, sec, zh = 0, zm = 0, n = 0;
-	const char *p;
-	int64_t t;
-
-	if (!s || !schema_format_holds("date-time", s, strlen(s)) ||
-		sscanf(s, "%4d-%2d-%2d%*1[Tt]%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &sec, &n) != 6)
-		return -1;
-	p = s + n;
-	if (*p == '.')
-		p += 1 + strspn(p + 1, "0123456789");
-	if ((*p == '+' || *p == '-') && sscanf(p + 1, "%2d:%2d", &zh, &zm) != 2)
-		return -1;
-	t = days(y, mo, d) * 86400 + h * 3600 + mi * 60 + sec;
-	return t + (*p == '-' ? 1 : -1) * (zh * 3600 + zm * 60);
+	return clock_parse(s, &us) < 0 ? -1 : us / 1000000;
 }
 
 void schema_age_text(int64_t s, char out[SCHEMA_AGE_LEN])
@@ -78,189 +53,328 @@ void schema_age_text(int64_t s, char out[SCHEMA_AGE_LEN])
 
 /* ---- cells */
 
-void table_text(struct table_row *r, const char *s)
+/* One row in the making. */
+struct row {
+	struct json_object *cells; /* an array */
+	struct json_object *o;
+	int64_t now_s;
+};
+
+static void push_text(struct row *r, const char *s)
 {
-	json_push(r->cells, json_object_new_string(s ? s : ""));
+	json_push_str(r->cells, s ? s : "");
 }
 
-void table_take(struct table_row *r, char *take_text)
+static void push_take(struct row *r, char *take_text)
 {
-	table_text(r, take_text);
+	push_text(r, take_text);
 	free(take_text);
 }
 
-void table_int(struct table_row *r, int64_t v)
+static void push_int(struct row *r, int64_t v)
 {
 	json_push(r->cells, json_object_new_int64(v));
 }
 
-void table_member(struct table_row *r, const char *path, const char *none)
+static void push_member(struct row *r, const char *path)
 {
 	struct json_object *v = json_get(r->o, path);
-	const char *s = v ? json_object_get_string(v) : "";
 
-	table_text(r, *s ? s : none);
+	push_text(r, v ? json_object_get_string(v) : "");
 }
 
-void table_age(struct table_row *r, const char *path)
+/* The time at a path as an age. */
+static void push_time(struct row *r, const char *path)
 {
-	int64_t t = table_seconds(json_get_str(r->o, path));
-	char age[SCHEMA_AGE_LEN];
+	int64_t t = seconds(json_get_str(r->o, path));
+	char age[SCHEMA_AGE_LEN] = "<unknown>";
 
-	if (t < 0) {
-		table_text(r, "<unknown>");
-		return;
+	if (t >= 0)
+		schema_age_text(r->now_s - t, age);
+	push_text(r, age);
+}
+
+static void push_name(struct row *r)
+{
+	push_member(r, "metadata/name");
+}
+
+static void push_age(struct row *r)
+{
+	push_time(r, "metadata/creationTimestamp");
+}
+
+static size_t length(struct json_object *a)
+{
+	return a ? json_object_array_length(a) : 0;
+}
+
+/* ---- columns of crd/ */
+
+/* path is at [?(@.KEY=="VALUE")] and moves on: the first element with that member. */
+static struct json_object *element_at(struct json_object *o, const char **path)
+{
+	const char *key = *path + strlen("[?(@."),
+		   *value = key + strcspn(key, "=") + strlen("==\""),
+		   *end = value + strcspn(value, "\"");
+	cleanup_free char *member = xstrndup(key, strcspn(key, "="));
+	cleanup_free char *want = xstrndup(value, (size_t)(end - value));
+	size_t n = json_object_is_type(o, json_type_array) ? length(o) : 0;
+
+	*path = end + strlen("\")]");
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(o, i), member), want))
+			return json_object_array_get_idx(o, i);
+	return NULL;
+}
+
+/* A column's path is .a.b or .a.list[?(@.KEY=="VALUE")].c, as a test of crd/ says. Borrowed. */
+static struct json_object *value_at(struct json_object *o, const char *path)
+{
+	while (o && *path == '.') {
+		size_t n = strcspn(++path, ".[");
+		cleanup_free char *name = xstrndup(path, n);
+
+		o = json_get(o, name);
+		path += n;
+		if (*path == '[')
+			o = element_at(o, &path);
 	}
-	schema_age_text(r->now_s - t, age);
-	table_text(r, age);
-}
-
-/* ---- columns of CRDs */
-
-static bool first_value(struct json_object *v, void *arg)
-{
-	struct json_object **out = arg;
-
-	*out = json_object_get(v);
-	return false;
-}
-
-/* As Go's text/template prints it: lists and maps as JSON. */
-static struct json_object *text_cell(struct json_object *v)
-{
-	struct strbuf b = STRBUF_INIT;
-	struct json_object *o;
-
-	if (json_object_is_type(v, json_type_string))
-		return json_object_get(v);
-	schema_json_go(&b, v);
-	o = json_object_new_string_len(strbuf_str(&b), (int)b.len);
-	strbuf_fini(&b);
 	return o;
 }
 
-static struct json_object *date_cell(struct json_object *v, int64_t now_s)
+static struct json_object *crd_cell(
+	struct json_object *v, const struct schema_column *c, int64_t now_s)
 {
 	const char *s = json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
-	int64_t t = table_seconds(s);
+	int64_t t = seconds(s);
 	char age[SCHEMA_AGE_LEN];
 
-	if (!s)
-		return NULL;
+	if (!s || !str_eq(c->type, "date"))
+		return s ? json_object_get(v) : NULL;
 	if (t < 0)
 		return json_object_new_string(*s ? "<invalid>" : "<unknown>");
 	schema_age_text(now_s - t, age);
 	return json_object_new_string(age);
 }
 
-static struct json_object *crd_cell(
-	struct json_object *v, const struct schema_column *c, int64_t now_s)
+static void fill_by_path(struct row *r, const struct schema_crd *crd)
 {
-	bool number =
-		json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double);
-
-	if (!v)
-		return NULL;
-	if (str_eq(c->type, "string"))
-		return text_cell(v);
-	if (str_eq(c->type, "date"))
-		return date_cell(v, now_s);
-	if (str_eq(c->type, "integer") && number)
-		return json_object_new_int64(json_object_get_int64(v));
-	if (str_eq(c->type, "number") && number)
-		return json_object_get(v);
-	if (str_eq(c->type, "boolean") && json_object_is_type(v, json_type_boolean))
-		return json_object_get(v);
-	return NULL;
+	push_name(r);
+	for (size_t i = 0; i < crd->n_columns; i++)
+		json_push(r->cells,
+			crd_cell(value_at(r->o, crd->columns[i].path), &crd->columns[i], r->now_s));
 }
 
-static const struct schema_column column_name = {
-	"Name", "string", "name", "What the object is called, once in its namespace.", NULL, 0};
-static const struct schema_column column_age = {
-	"Age", "date", "", CREATED, ".metadata.creationTimestamp", 0};
+/* ---- columns of built-in kinds */
 
-/* The columns of a table: those of a CRD behind Name, or those of a built-in kind. */
-struct columns {
-	const struct schema_column **column; /* owned array */
-	struct schema_jsonpath **path;       /* owned; NULL: of a built-in kind */
-	size_t n;
-	const struct table_kind *builtin;
+#define NAME                                                                                       \
+	{                                                                                          \
+		.name = "Name", .type = "string", .format = "name", .description = "Its name."     \
+	}
+#define COLUMN(n)                                                                                  \
+	{                                                                                          \
+		.name = n, .type = "string", .format = "", .description = n "."                    \
+	}
+#define WIDE(n)                                                                                    \
+	{                                                                                          \
+		.name = n, .type = "string", .format = "", .description = n ".", .priority = 1     \
+	}
+#define AGE COLUMN("Age")
+
+static size_t members(struct json_object *o, const char *path)
+{
+	struct json_object *v = json_get_obj(o, path);
+
+	return v ? (size_t)json_object_object_length(v) : 0;
+}
+
+static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
+static void fill_configmap(struct row *r)
+{
+	push_name(r);
+	push_int(r, (int64_t)(members(r->o, "data") + members(r->o, "binaryData")));
+	push_age(r);
+}
+
+static const struct schema_column secret[] = {NAME, COLUMN("Type"), COLUMN("Data"), AGE};
+static void fill_secret(struct row *r)
+{
+	push_name(r);
+	push_member(r, "type");
+	push_int(r, (int64_t)members(r->o, "data"));
+	push_age(r);
+}
+
+static const struct schema_column namespace[] = {NAME, COLUMN("Status"), AGE};
+static void fill_namespace(struct row *r)
+{
+	push_name(r);
+	push_member(r, "status/phase");
+	push_age(r);
+}
+
+static const struct schema_column account[] = {NAME, COLUMN("Secrets"), AGE};
+static void fill_account(struct row *r)
+{
+	push_name(r);
+	push_int(r, (int64_t)length(json_get_arr(r->o, "secrets")));
+	push_age(r);
+}
+
+static void push_subjects(struct row *r, const char *kind)
+{
+	struct json_object *a = json_get_arr(r->o, "subjects");
+	struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < length(a); i++) {
+		struct json_object *e = json_object_array_get_idx(a, i);
+		const char *ns = json_get_str(e, "namespace"), *name = json_get_str(e, "name");
+
+		if (!str_eq(json_get_str(e, "kind"), kind))
+			continue;
+		strbuf_adds(&b, b.len ? ", " : "");
+		if (str_eq(kind, "ServiceAccount"))
+			strbuf_addf(&b, "%s/", ns ? ns : "");
+		strbuf_adds(&b, name ? name : "");
+	}
+	push_take(r, strbuf_steal(&b));
+}
+
+static const struct schema_column rolebinding[] = {
+	NAME, COLUMN("Role"), AGE, WIDE("Users"), WIDE("Groups"), WIDE("ServiceAccounts")};
+static void fill_rolebinding(struct row *r)
+{
+	const char *kind = json_get_str(r->o, "roleRef/kind"),
+		   *name = json_get_str(r->o, "roleRef/name");
+
+	push_name(r);
+	push_take(r, xasprintf("%s/%s", kind ? kind : "", name ? name : ""));
+	push_age(r);
+	push_subjects(r, "User");
+	push_subjects(r, "Group");
+	push_subjects(r, "ServiceAccount");
+}
+
+static const struct schema_column event[] = {COLUMN("Last Seen"), COLUMN("Type"), COLUMN("Reason"),
+	COLUMN("Object"), WIDE("Subobject"), WIDE("Source"), COLUMN("Message"), WIDE("First Seen"),
+	WIDE("Count"),
+	{.name = "Name",
+		.type = "string",
+		.format = "name",
+		.description = "Its name.",
+		.priority = 1}};
+
+static const char *either(struct json_object *o, const char *path, const char *other)
+{
+	const char *s = json_get_str(o, path);
+
+	return s && *s ? s : json_get_str(o, other);
+}
+
+static void push_event_object(struct row *r)
+{
+	const char *kind = json_get_str(r->o, "involvedObject/kind"),
+		   *name = json_get_str(r->o, "involvedObject/name");
+	char *text =
+		xasprintf("%s%s%s", kind ? kind : "", name && *name ? "/" : "", name ? name : "");
+
+	for (char *p = text; *p && *p != '/'; p++)
+		*p = (char)tolower((unsigned char)*p);
+	push_take(r, text);
+}
+
+static char *trim(const char *s)
+{
+	static const char blanks[] = " \t\r\n\v\f";
+	size_t len;
+
+	s = s ? s + strspn(s, blanks) : "";
+	for (len = strlen(s); len && strchr(blanks, s[len - 1]); len--)
+		;
+	return xstrndup(s, len);
+}
+
+/* Of both groups, as they are stored. */
+static void fill_event(struct row *r)
+{
+	const char *first = seconds(json_get_str(r->o, "firstTimestamp")) >= 0 ? "firstTimestamp"
+									       : "eventTime",
+		   *last = seconds(json_get_str(r->o, "lastTimestamp")) >= 0 ? "lastTimestamp"
+									     : first,
+		   *source = either(r->o, "source/component", "reportingComponent"),
+		   *host = either(r->o, "source/host", "reportingInstance");
+	bool series = json_get_obj(r->o, "series") != NULL;
+	int64_t count = json_get_int(r->o, series ? "series/count" : "count", 0);
+
+	push_time(r, series ? "series/lastObservedTime" : last);
+	push_member(r, "type");
+	push_member(r, "reason");
+	push_event_object(r);
+	push_member(r, "involvedObject/fieldPath");
+	push_take(r, xasprintf("%s%s%s", source ? source : "", host && *host ? ", " : "",
+			     host ? host : ""));
+	push_take(r, trim(json_get_str(r->o, "message")));
+	push_time(r, first);
+	/* A column of texts with a number in it, as kube-apiserver's. */
+	push_int(r, count ? count : 1);
+	push_name(r);
+}
+
+#define KIND(k, c, f)                                                                              \
+	{                                                                                          \
+		k, c, ARRAY_LEN(c), f                                                              \
+	}
+/* Of all kinds that are stored; Events of both groups. */
+static const struct builtin {
+	const char *kind;
+	const struct schema_column *columns;
+	size_t n_columns;
+	void (*fill)(struct row *r);
+} kinds[] = {
+	KIND("ConfigMap", configmap, fill_configmap),
+	KIND("Event", event, fill_event),
+	KIND("Namespace", namespace, fill_namespace),
+	KIND("Secret", secret, fill_secret),
+	KIND("ServiceAccount", account, fill_account),
+	KIND("RoleBinding", rolebinding, fill_rolebinding),
 };
 
-static void add_column(struct columns *c, const struct schema_column *column)
+static const struct builtin *builtin_of(const struct schema_kind *k)
 {
-	struct err err = ERR_INIT;
+	size_t i = 0;
 
-	ARRAY_GROW(c->column, c->n);
-	ARRAY_GROW(c->path, c->n);
-	c->column[c->n] = column;
-	c->path[c->n] = column->path ? schema_jsonpath_new(column->path, &err) : NULL;
-	c->n++;
-}
-
-static struct columns columns_of(const struct schema_kind *k)
-{
-	struct columns c = {.builtin = k->crd ? NULL : table_builtin(k->group, k->kind)};
-
-	if (c.builtin) {
-		for (size_t i = 0; i < c.builtin->n_columns; i++)
-			add_column(&c, &c.builtin->columns[i]);
-		return c;
-	}
-	add_column(&c, &column_name);
-	for (size_t i = 0; i < k->crd->n_columns; i++)
-		add_column(&c, &k->crd->columns[i]);
-	if (!k->crd->n_columns)
-		add_column(&c, &column_age);
-	return c;
-}
-
-static void columns_fini(struct columns *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		schema_jsonpath_free(c->path[i]);
-	free(c->column);
-	free(c->path);
-}
-
-static void fill_by_path(struct table_row *r, const struct columns *c)
-{
-	table_member(r, "metadata/name", "");
-	for (size_t i = 1; i < c->n; i++) {
-		struct json_object *v = NULL;
-
-		if (c->path[i])
-			schema_jsonpath_find(c->path[i], r->o, first_value, &v);
-		json_push(r->cells, crd_cell(v, c->column[i], r->now_s));
-		json_object_put(v);
-	}
+	while (!str_eq(kinds[i].kind, k->kind))
+		if (++i == ARRAY_LEN(kinds))
+			DIE("%s has no columns", k->kind);
+	return &kinds[i];
 }
 
 /* ---- the frame */
 
-static struct json_object *definitions(const struct columns *c)
+static void push_definition(struct json_object *list, const struct schema_column *c)
 {
+	struct json_object *o = json_obj();
+
+	json_add_str(o, "name", c->name);
+	json_add_str(o, "type", c->type);
+	json_add_str(o, "format", c->format);
+	json_add_str(o, "description", c->description);
+	json_push(list, json_add_int(o, "priority", c->priority));
+}
+
+static struct json_object *definitions(const struct schema_kind *k)
+{
+	static const struct schema_column name = {"Name", "string", "name",
+		"What the object is called, once in its namespace.", NULL, 0};
+	const struct schema_column *columns = k->crd ? k->crd->columns : builtin_of(k)->columns;
+	size_t n = k->crd ? k->crd->n_columns : builtin_of(k)->n_columns;
 	struct json_object *a = json_arr();
 
-	for (size_t i = 0; i < c->n; i++) {
-		const struct schema_column *column = c->column[i];
-		struct json_object *o = json_obj();
-
-		json_add_str(o, "name", column->name);
-		json_add_str(o, "type", column->type);
-		json_add_str(o, "format", column->format);
-		if (*column->description || !column->path) {
-			json_add_str(o, "description", column->description);
-		} else {
-			cleanup_free char *text = xasprintf(
-				"Custom resource definition column (in JSONPath format): %s",
-				column->path);
-
-			json_add_str(o, "description", text);
-		}
-		json_add_int(o, "priority", column->priority);
-		json_push(a, o);
-	}
+	if (k->crd)
+		push_definition(a, &name);
+	for (size_t i = 0; i < n; i++)
+		push_definition(a, &columns[i]);
 	return a;
 }
 
@@ -287,28 +401,27 @@ static struct json_object *row_object(const struct schema_table *t, struct json_
 	return NULL;
 }
 
-struct json_object *schema_table_new(
-	const struct schema_table *t, struct json_object *const *objects, size_t n)
+static struct json_object *row_of(const struct schema_table *t, struct json_object *o)
+{
+	struct row r = {json_arr(), o, t->now_s};
+
+	if (t->kind->crd)
+		fill_by_path(&r, t->kind->crd);
+	else
+		builtin_of(t->kind)->fill(&r);
+	return json_add(json_add(json_obj(), "cells", r.cells), "object", row_object(t, o));
+}
+
+struct json_object *schema_table_new(const struct schema_table *t, struct json_object *o)
 {
 	struct json_object *table = json_obj(), *rows = json_arr();
 	cleanup_free char *api = xasprintf("meta.k8s.io/%s", t->version);
-	struct columns c = columns_of(t->kind);
 
 	json_add_str(table, "kind", "Table");
 	json_add_str(table, "apiVersion", api);
 	json_add(table, "metadata", json_obj());
-	json_add(table, "columnDefinitions", t->no_headers ? NULL : definitions(&c));
-	for (size_t i = 0; i < n; i++) {
-		struct table_row r = {json_arr(), objects[i], t->now_s};
-		struct json_object *row = json_obj();
-
-		if (c.builtin)
-			c.builtin->fill(&r);
-		else
-			fill_by_path(&r, &c);
-		json_add(row, "cells", r.cells);
-		json_push(rows, json_add(row, "object", row_object(t, objects[i])));
-	}
-	columns_fini(&c);
+	json_add(table, "columnDefinitions", t->no_headers ? NULL : definitions(t->kind));
+	if (o)
+		json_push(rows, row_of(t, o));
 	return json_add(table, "rows", rows);
 }

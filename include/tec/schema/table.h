@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects as a meta.k8s.io/v1 Table, as kubectl get shows them: the columns of a CRD by their
+ * An object as a meta.k8s.io/v1 Table, as kubectl get shows it: the columns of a CRD by their
  * JSONPaths, those of the built-in kinds by our own rules, which print what kube-apiserver prints.
  * Pure: now is an argument, the caller puts the result.
  */
@@ -24,10 +24,9 @@ struct schema_table {
 	int64_t now_s;
 };
 
-/* Without metadata of the list: the caller adds resourceVersion and continue. objects are borrowed;
- * with SCHEMA_INCLUDE_OBJECT the table holds references to them. */
-struct json_object *schema_table_new(
-	const struct schema_table *t, struct json_object *const *objects, size_t n);
+/* o is borrowed, NULL: no rows; with SCHEMA_INCLUDE_OBJECT the table holds a reference to it. Without
+ * metadata of a list: the caller adds resourceVersion and continue. */
+struct json_object *schema_table_new(const struct schema_table *t, struct json_object *o);
 /* metadata of an object alone, as kind PartialObjectMetadata of meta.k8s.io/VERSION. */
 struct json_object *schema_partial_metadata(struct json_object *o, const char *version);
 
