@@ -303,7 +303,7 @@ static void check_certificate(struct doctor *d, const char *name, const char *wh
 static void check_cluster(struct doctor *d, const struct show_world *w, struct err *err)
 {
 	static const char *const conditions[] = {"Installed", "KnownTrusteeAddress",
-		"TrusteeSynced", "RegistrationOpen", "KeysIsolated"};
+		"TrusteeSynced", "RegistrationOpen", "KeysIsolated", "Authority"};
 	static const struct {
 		const char *field, *what;
 	} secrets[] = {{"spec/trusteeSecret", "TLS of Trustee"},

@@ -47,6 +47,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		ctl_act_wait_none(a);
 		d = k->conf->look(k, key->name, a, l);
 		todo = &k->conf->acts[d];
+		if (!(todo->flags & CTL_DO_FROZEN) && !state_cluster_decides(k->state))
+			todo = &k->conf->acts[d = 0];
 		if (todo->memory)
 			todo->memory(k, l);
 	} while (todo->memory && ++looks < LOOKS_MAX);

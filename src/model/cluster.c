@@ -25,6 +25,7 @@ const char *const model_cluster_cond_types[CLUSTER_N_CONDS] = {
 	[CLUSTER_TRUSTEE_SYNCED] = "TrusteeSynced",
 	[CLUSTER_REGISTRATION_OPEN] = "RegistrationOpen",
 	[CLUSTER_KEYS_ISOLATED] = "KeysIsolated",
+	[CLUSTER_AUTHORITY] = "Authority",
 };
 
 const char *model_cluster_reason(enum model_cluster_reason r)
@@ -50,6 +51,8 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_PER_MACHINE] = "PerMachine",
 		[CLUSTER_SHARED_AMONG_NODES] = "SharedAmongNodes",
 		[CLUSTER_SHARED_WITH_STRANGERS] = "SharedWithStrangers",
+		[CLUSTER_SELF] = "Self",
+		[CLUSTER_FROZEN] = "Frozen",
 	};
 
 	return names[r];
@@ -171,11 +174,14 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
 	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
 	static const char *const guard[] = {"Enabled", "Disabled", NULL};
-	struct reader kept = *r;
-	int v[9];
+	static const char *const authority[] = {"Self", "Frozen", NULL};
+	struct reader kept = *r, deciding = *r;
+	int v[10];
 
 	if (r->lost && json_get_obj(r->mirror, "trustee"))
 		kept.spec = r->mirror;
+	if (r->lost && json_get(r->mirror, "authority"))
+		deciding.spec = r->mirror;
 	if (read_enum(r, "trustee/deploy", deploy, &v[0]) < 0 ||
 		read_enum(r, "trustee/delivery", delivery, &v[1]) < 0 ||
 		read_enum(r, "trustee/keyIsolation", isolation, &v[2]) < 0 ||
@@ -184,7 +190,8 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 		read_enum(r, "registration/approval", approval, &v[5]) < 0 ||
 		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0 ||
 		read_enum(r, "registration/machine", machine, &v[7]) < 0 ||
-		read_enum(&kept, "trustee/guard", guard, &v[8]) < 0)
+		read_enum(&kept, "trustee/guard", guard, &v[8]) < 0 ||
+		read_enum(&deciding, "authority", authority, &v[9]) < 0)
 		return -1;
 	c->deploy = (enum model_deploy)v[0];
 	c->delivery = (enum model_delivery)v[1];
@@ -195,6 +202,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	c->endorsement = (enum model_endorsement)v[6];
 	c->reg_machine = (enum model_reg_machine)v[7];
 	c->guard = (enum model_guard)v[8];
+	c->authority = (enum model_authority)v[9];
 	return 0;
 }
 
@@ -318,7 +326,7 @@ static void find_lost(struct json_object *mirror, struct json_object *now, struc
 static int read_extended(struct reader *r, struct json_object *o)
 {
 	static const char *const members[] = {
-		"attestation", "registration", "tls", "trustee", "trusteeServers"};
+		"attestation", "registration", "tls", "trustee", "authority", "trusteeServers"};
 	cleanup_json struct json_object *ext = json_obj();
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, lost = STRBUF_INIT;
 	const char *mirror;

@@ -65,6 +65,8 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 		 * become Open. */
 		httpd_reply_error(r, 503, 60,
 			"The cluster lost settings; an administrator has to confirm them");
+	else if (!state_cluster_decides(env->state))
+		httpd_reply_error(r, 503, 30, "spec.authority is Frozen: no node can register now");
 	else if (c->reg_mode == MODEL_REG_TOKEN)
 		httpd_reply_error(r, 503, 60,
 			"registration.mode Token has no effect in this version and is not served");

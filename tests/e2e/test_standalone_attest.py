@@ -400,6 +400,31 @@ def test_nodes_go_on_trusting_what_was_restored_elsewhere(tmp_path):
                 assert one.stop() == 0, one.log()
 
 
+def test_a_frozen_operator_serves_the_nodes_it_has(alone, node, tpm, key):
+    """spec.authority Frozen: disk keys go on, registration does not, and what is deleted waits."""
+    def authority(value):
+        spine.merge(alone, NS, "tec", "tec", {"spec": {"authority": value}})
+        spine.wait_condition(alone, NS, "tec", "tec", "Authority", value, 30)
+
+    def served(n):
+        cookie = n.attest(key)[0]
+        status, _, body = get(alone, cookie, n.path())
+        return status == 200 and key.open(body) == n.disk_key()
+    other, trusts = Node(alone, tpm, "frozen"), node_ca(alone)
+    authority("Frozen")
+    try:
+        status, _, body = spine.request(alone.register_port, "GET", "/ignition", cafile=trusts)
+        assert status == 503 and "spec.authority is Frozen" in str(body)
+        alone.kubectl("delete", "machine", other.machine, "--wait=false")
+        time.sleep(2)
+        assert served(node)
+        assert other.disk_key()  # though the built-in broker gives a deleted Machine nothing
+    finally:
+        authority("Self")
+    alone.kubectl("wait", "--for=delete", f"machine/{other.machine}", "--timeout=50s")
+    assert spine.first_boot(alone)
+
+
 def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, key):
     """Last: this TPM does not come back to what is approved."""
     expected = PCR14["value"]

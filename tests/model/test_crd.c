@@ -139,6 +139,7 @@ static const char *const cluster_fields[] = {
 	"trustee/plaintext",
 	"trustee/guard",
 	"trustee/window",
+	"authority",
 	"registration/mode",
 	"registration/tokenSecret",
 	"registration/approval",
@@ -259,8 +260,8 @@ Test(model_crd, every_enum_value_is_known_and_no_other)
 		cr_assert_null(extract_with(
 			cluster_fields[i], json_object_new_string("SomethingElse"), &err));
 	}
-	cr_assert_eq(enums, 10);
-	cr_assert_eq(values, 22, "the model knows 22 values; the CRD names %zu", values);
+	cr_assert_eq(enums, 11);
+	cr_assert_eq(values, 24, "the model knows 24 values; the CRD names %zu", values);
 }
 
 Test(model_crd, lists_are_bounded_as_in_the_model)
@@ -354,9 +355,11 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 				: i <= CLUSTER_NO_ADDRESS_FOUND      ? IN(CLUSTER_KNOWN_ADDRESS)
 				: i <= CLUSTER_POPULATING            ? IN(CLUSTER_TRUSTEE_SYNCED)
 				: i <= CLUSTER_PENDING_LIMIT_REACHED ? IN(CLUSTER_REGISTRATION_OPEN)
-								     : IN(CLUSTER_KEYS_ISOLATED);
+				: i <= CLUSTER_SHARED_WITH_STRANGERS ? IN(CLUSTER_KEYS_ISOLATED)
+								     : IN(CLUSTER_AUTHORITY);
 	}
-	uses[CLUSTER_NOT_SERVED].types |= IN(CLUSTER_KEYS_ISOLATED);
+	uses[CLUSTER_NOT_SERVED].types |= IN(CLUSTER_KEYS_ISOLATED) | IN(CLUSTER_AUTHORITY);
+	uses[CLUSTER_FROZEN].types |= IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED);
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);

@@ -150,7 +150,7 @@ Test(show_status, every_reason_has_its_advice)
 	/* Those that are as they should be. */
 	static const char *const good =
 		"KeyMade Bound Delivered AllReady MachineCreated ApprovedManually ImageCommitted "
-		"InstallationCompleted AddressFound Synced Open PerMachine ";
+		"InstallationCompleted AddressFound Synced Open PerMachine Self ";
 	static const struct {
 		enum show_kind kind;
 		int n;

@@ -201,6 +201,24 @@ Test(srv_regignition, refuses_a_spec_that_lost_what_its_annotation_has)
 	rig_close(&r);
 }
 
+Test(srv_regignition, refuses_while_the_operator_does_not_decide)
+{
+	struct rig r;
+	struct cli_reply a;
+
+	rig_open(&r, NULL);
+	fake_api_put(r.api, &kobj_cluster, NS,
+		"{\"metadata\":{\"name\":\"tec\"},\"spec\":{\"authority\":\"Frozen\"," TRUSTEE
+		"}}");
+	loop_drain(r.loop);
+	rig_ask(&r, r.port, GET_IGNITION, &a);
+	rig_expect(&a, 503, 30,
+		"{\"code\":503,\"message\":\"spec.authority is Frozen: no node can register now\"}",
+		"frozen");
+	cr_assert_eq(rig_posts(&r), 0);
+	rig_close(&r);
+}
+
 Test(srv_regignition, refuses_to_name_a_plain_address_when_the_cluster_refuses_them)
 {
 	static const char *const specs[] = {

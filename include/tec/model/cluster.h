@@ -33,6 +33,8 @@ enum model_endorsement {
 	MODEL_ENDORSEMENT_OPTIONAL,
 	MODEL_ENDORSEMENT_REQUIRED
 };
+/* Who decides: see spec.authority. */
+enum model_authority { MODEL_AUTHORITY_SELF, MODEL_AUTHORITY_FROZEN };
 enum model_pcr7 { MODEL_PCR7_IGNORE, MODEL_PCR7_REQUIRE };
 
 /* Condition types in the order of model_cluster.cond; reasons are enums with names from the
@@ -43,6 +45,7 @@ enum model_cluster_cond {
 	CLUSTER_TRUSTEE_SYNCED,
 	CLUSTER_REGISTRATION_OPEN,
 	CLUSTER_KEYS_ISOLATED,
+	CLUSTER_AUTHORITY,
 	CLUSTER_N_CONDS
 };
 extern const char *const model_cluster_cond_types[CLUSTER_N_CONDS];
@@ -67,6 +70,8 @@ enum model_cluster_reason {
 	CLUSTER_PER_MACHINE,
 	CLUSTER_SHARED_AMONG_NODES,
 	CLUSTER_SHARED_WITH_STRANGERS,
+	CLUSTER_SELF,
+	CLUSTER_FROZEN,
 	CLUSTER_N_REASONS,
 };
 const char *model_reg_mode_name(enum model_reg_mode m); /* as spec has it */
@@ -88,6 +93,9 @@ struct model_cluster {
 	enum model_plaintext plaintext;
 	/* While something is lost (below) that of the mirror, as it is what runs. */
 	enum model_guard guard;
+	/* While something is lost (below) that of the mirror: nothing begins because a definition
+	 * dropped it. */
+	enum model_authority authority;
 	enum model_reg_mode reg_mode;
 	enum model_reg_machine reg_machine;
 	const char *token_secret;
@@ -105,7 +113,7 @@ struct model_cluster {
 	 * a TLS Secret's ca.crt may have, in hex with spaces between; NULL: any. */
 	const char *ca_sha256;
 	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration,
-	 * attestation, tls), NULL when none is set; and the annotation that mirrors it. */
+	 * attestation, authority, tls), NULL when none is set; and the annotation that mirrors it. */
 	const char *extended_spec, *extended_mirror;
 	/*
 	 * The first member that the annotation has and spec lost, as a path: a swap through the

@@ -279,7 +279,7 @@ static struct op *apply_status(
 }
 
 const struct ctl_do ak_acts[CTL_AK_N_DO] = {
-	[CTL_AK_CONFIRM] = {"read the AttestationKey", .flags = CTL_DO_ANSWERS_SELF,
+	[CTL_AK_CONFIRM] = {"read the AttestationKey", .flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN,
 		.start = ctl_kind_start_confirm},
 	[CTL_AK_IGNORE] = {"remove an approval that was set at creation",
 		"approval ignored, it was set when the key was created",
@@ -290,11 +290,11 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_UNAPPROVE] = {"withdraw the approval",
 		"attestation key no longer approved, another one took its place",
 		CTL_DO_ANSWERS_SELF, .start = patch_ak},
-	[CTL_AK_READ_SECRET] = {"read the Secret", .flags = CTL_DO_GONE_IS_FINE,
+	[CTL_AK_READ_SECRET] = {"read the Secret", .flags = CTL_DO_GONE_IS_FINE | CTL_DO_FROZEN,
 		.start = read_secret},
 	[CTL_AK_CREATE_SECRET] = {"create the Secret", .start = create_secret},
 	[CTL_AK_ADD_SECRET_FINALIZER] = {"add the Secret's finalizer", .start = patch_secret},
-	[CTL_AK_DECLARE] = {"declare the identity", .memory = declare},
+	[CTL_AK_DECLARE] = {"declare the identity", .flags = CTL_DO_FROZEN, .memory = declare},
 	[CTL_AK_REVOKE] = {"revoke the identity", .memory = revoke},
 	[CTL_AK_RECORD] = {"record the revocation", .memory = record},
 	[CTL_AK_DELETE_SECRET] = {"delete the Secret", .flags = CTL_DO_GONE_IS_FINE,
@@ -305,6 +305,6 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_EXPIRE] = {"delete the unapproved key",
 		"attestation key deleted, it was not approved in time", CTL_DO_GONE_IS_FINE,
 		.start = ctl_kind_start_expire},
-	[CTL_AK_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,
+	[CTL_AK_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN,
 		.start = apply_status},
 };

@@ -103,14 +103,15 @@ static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const st
 		post_event(c, a, o, CLUSTER_INSTALLED, "Install");
 	post_event(c, a, o, CLUSTER_REGISTRATION_OPEN, "Register");
 	post_event(c, a, o, CLUSTER_KEYS_ISOLATED, "Isolate");
+	post_event(c, a, o, CLUSTER_AUTHORITY, "Decide");
 	if (a->event_mask & 1u << CLUSTER_REGISTRATION_OPEN)
 		log_at(open ? LOG_INFO : LOG_WARN, &lc,
 			open ? "registration is open" : "registration is closed", "reason=%s",
 			reg->reason);
 }
 
-/* No Event for what people expect or did: registration is open on a new cluster, an administrator
- * closed it, or changed keyIsolation (only what that gives to strangers is one). */
+/* No Event for what people expect or did: registration is open on a new cluster, which decides, an
+ * administrator closed it, or changed keyIsolation (only what that gives to strangers is one). */
 static unsigned events_of(const struct cluster_look *l)
 {
 	const struct kobj_cond *have = l->c->cond;
@@ -128,6 +129,10 @@ static unsigned events_of(const struct cluster_look *l)
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
 		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
+	if ((have[CLUSTER_AUTHORITY].status == KOBJ_COND_ABSENT &&
+		    l->want[CLUSTER_AUTHORITY].status == KOBJ_COND_TRUE) ||
+		str_eq(l->want[CLUSTER_AUTHORITY].reason, model_cluster_reason(CLUSTER_NOT_SERVED)))
+		mask &= ~(1u << CLUSTER_AUTHORITY);
 	if (!str_eq(l->want[CLUSTER_KEYS_ISOLATED].reason,
 		    model_cluster_reason(CLUSTER_SHARED_WITH_STRANGERS)))
 		mask &= ~(1u << CLUSTER_KEYS_ISOLATED);

@@ -123,6 +123,8 @@ void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look 
 {
 	if (l->v.deleting || !l->v.served)
 		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");
+	else if (l->c->authority == MODEL_AUTHORITY_FROZEN)
+		want(l, CLUSTER_FROZEN, "spec.authority is Frozen.", "");
 	else if (l->c->reg_mode == MODEL_REG_MANUAL)
 		want(l, CLUSTER_MODE_MANUAL,
 			"registration.mode is Manual: only administrators create Machines.", "");

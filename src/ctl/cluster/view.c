@@ -340,6 +340,20 @@ static void want_isolated(struct cluster_look *l)
 	}
 }
 
+static void want_authority(struct cluster_look *l)
+{
+	enum model_cluster_cond t = CLUSTER_AUTHORITY;
+
+	if (l->v.deleting || !l->v.served)
+		want(l, t, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
+	else if (l->c->authority == MODEL_AUTHORITY_FROZEN)
+		want(l, t, false, CLUSTER_FROZEN,
+			"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
+			"their keys.");
+	else
+		want(l, t, true, CLUSTER_SELF, "This operator decides.");
+}
+
 /* Nothing differs, or only the message, and it is too early to write that. */
 static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
@@ -406,5 +420,6 @@ void cluster_view_look(const struct ctl_cluster *c, const char *name, struct clu
 	want_synced(c, l);
 	cluster_registration_want(c, l);
 	want_isolated(l);
+	want_authority(l);
 	l->v.status_ok = status_ok(c, l);
 }

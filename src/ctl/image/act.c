@@ -287,8 +287,8 @@ static struct op *read_pcrs(
 }
 
 const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
-	[CTL_IMAGE_CONFIRM] = {"read the ApprovedImage", .flags = CTL_DO_ANSWERS_SELF,
-		.start = ctl_kind_start_confirm},
+	[CTL_IMAGE_CONFIRM] = {"read the ApprovedImage",
+		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = ctl_kind_start_confirm},
 	[CTL_IMAGE_ADOPT] = {"set the cluster as owner", .flags = CTL_DO_ANSWERS_SELF,
 		.start = patch},
 	[CTL_IMAGE_ADD_FINALIZER] = {"add the finalizer", .flags = CTL_DO_ANSWERS_SELF,
@@ -313,9 +313,9 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_DROP_FINALIZER] = {"remove the finalizer",
 		"ApprovedImage released, nothing holds its values",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
-	[CTL_IMAGE_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,
-		.start = ctl_kind_start_status},
-	[CTL_IMAGE_DECLARE_VALUES] = {"declare the reference values",
+	[CTL_IMAGE_APPLY_STATUS] = {"write the status",
+		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = ctl_kind_start_status},
+	[CTL_IMAGE_DECLARE_VALUES] = {"declare the reference values", .flags = CTL_DO_FROZEN,
 		.memory = image_values_declare},
 	[CTL_IMAGE_ANNOUNCE_VALUES] = {"announce the reference values",
 		.start = image_values_announce},

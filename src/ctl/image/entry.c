@@ -175,6 +175,8 @@ int ctl_image_hand_in(
 		return err_set(err, ERR_TRANSIENT, "the operator has not read the image yet");
 	if (o->deleting)
 		return err_set(err, ERR_CONFLICT, "it is being deleted");
+	if (!state_cluster_decides(k->state))
+		return err_set(err, ERR_CONFLICT, "spec.authority is Frozen");
 	if (!m->digest_ok)
 		return err_set(err, ERR_INVALID, "its reference does not end in a digest");
 	if (model_pcrmsg_read(text, len, NULL, model_image_digest(m->image), &msg, err) < 0 ||

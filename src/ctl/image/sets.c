@@ -68,11 +68,13 @@ static void count_in(void *arg, const struct kobj *o)
 	const struct model_image *m = model_image(o);
 	const struct model_pcrs_entry *entry;
 	enum image_awaited awaited;
+	/* Nothing is taken back by an operator that does not decide. */
+	bool goes = o->deleting && state_cluster_decides(in->c->kind.state);
 
-	if (o->deleting && m->has_finalizer)
+	if (goes && m->has_finalizer)
 		s->revokes = true;
 	/* Without our finalizer it could go without being revoked. */
-	if (o->deleting || !m->has_finalizer || !m->digest_ok)
+	if (goes || !m->has_finalizer || !m->digest_ok)
 		return;
 	entry = image_entry_counted(in->c, m, &awaited);
 	s->since |= awaited == IMAGE_SINCE_AWAITED;
