@@ -102,39 +102,19 @@ int apistore_admit_read(
 
 /* ---- all */
 
-/* Of these it is looked at first what may not change. */
-static bool holds_data(const struct apistore_write *w)
-{
-	return str_eq(w->t->qualified, "secrets") || str_eq(w->t->qualified, "configmaps");
-}
-
-/* Their data is looked at in a store without kinds, too. */
-static const struct schema_kind *kind_to_check(const struct apistore_write *w)
-{
-	const struct schema_kind *k = w->kind->schema;
-
-	return k || !holds_data(w) ? k : schema_builtin_find("", "v1", w->t->resource);
-}
-
 int apistore_admit_check(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
-	const struct schema_kind *k = kind_to_check(w);
+	const struct schema_kind *k = w->kind->schema;
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
 	struct apistore_target named = *w->t;
 
 	apistore_meta_check(w, k, o, &causes);
-	if (w->was && holds_data(w))
-		schema_builtin_immutable(k, w->was, o, &causes);
 	if (k && k->crd)
 		schema_validate(k->crd->schema, o, w->was, str_eq(w->t->sub, "status"), &causes,
 			w->fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings);
-	else if (k && !w->t->sub[0])
-		schema_builtin_check(k, o, &causes);
-	if (k && !k->crd && !w->was)
-		schema_builtin_made(k, o, &causes);
-	if (k && !k->crd && w->was && !holds_data(w))
-		schema_builtin_immutable(k, w->was, o, &causes);
+	else if (k)
+		schema_builtin_check(k, w->was, o, &causes);
 	if (apistore_events_renames(w->t->group))
 		named.group = (char *)""; /* borrowed for the call */
 	return causes.n == 0 ? 0

@@ -2,7 +2,6 @@
 /* One function per kind, in a table. The texts are kube-apiserver's. */
 #include "config.h"
 
-#include "decode.h"
 #include "rules.h"
 
 #include <ctype.h>
@@ -19,116 +18,96 @@ struct rule {
 	struct apistore_answer *refused;
 };
 
-static int bad_request(const struct rule *r, const char *why)
-{
-	*r->refused = apistore_status_refusal(400, "BadRequest",
-		"%s in version \"v1\" cannot be handled as a %s: %s", r->kind, r->kind, why);
-	return -1;
-}
-
-/* In the words of Go's decoder. */
-static int bad_type(
-	const struct rule *r, const char *member, struct json_object *v, const char *want)
-{
-	cleanup_free char *why =
-		xasprintf("json: cannot unmarshal %s into Go struct field %s.%s of type %s",
-			apistore_decode_type(v), r->kind, member, want);
-
-	return bad_request(r, why);
-}
-
 /* Says where, and nothing of what stands there. */
 static int bad_base64(const struct rule *r, const char *text, size_t len)
 {
-	cleanup_free char *why = NULL;
 	size_t at = 0;
 
 	while (at < len && (isalnum((unsigned char)text[at]) || strchr("+/", text[at])))
 		at++;
-	why = xasprintf("illegal base64 data at input byte %zu", at);
-	return bad_request(r, why);
+	*r->refused = apistore_status_refusal(400, "BadRequest",
+		"%s in version \"v1\" cannot be handled as a %s: illegal base64 data at input byte %zu",
+		r->kind, r->kind, at);
+	return -1;
 }
 
 /* ---- data of Secrets and ConfigMaps */
 
-/* A map of texts, or of base64 that decodes. One without members is none. */
-static int check_data(const struct rule *r, const char *member, bool base64)
+/* A map of base64 that decodes, as its type was checked. */
+static int check_base64(const struct rule *r, const char *member)
 {
-	struct json_object *data = json_get(r->o, member);
+	struct json_object *data = json_get_obj(r->o, member);
 
-	if (data && !json_object_is_type(data, json_type_object))
-		return bad_type(r, member, data, "map[string]string");
-	if (data && json_object_object_length(data) == 0)
-		json_object_object_del(r->o, member);
-	data = json_get(r->o, member);
 	if (!data)
 		return 0;
 	json_object_object_foreach (data, name, value) {
 		const char *text = json_object_get_string(value);
 		size_t len = value ? (size_t)json_object_get_string_len(value) : 0, n = len;
+		uint8_t *bytes = NULL;
 
 		(void)name;
-		if (value && !json_object_is_type(value, json_type_string))
-			return bad_type(r, member, value, base64 ? "[]uint8" : "string");
-		if (base64 && len > 0) {
-			uint8_t *bytes = NULL;
-
-			if (bytes_from_b64(text, len, &bytes, &n) < 0)
-				return bad_base64(r, text, len);
-			secret_wipe(bytes, n);
-			free(bytes);
-		}
+		if (len == 0)
+			continue;
+		if (bytes_from_b64(text, len, &bytes, &n) < 0)
+			return bad_base64(r, text, len);
+		secret_wipe(bytes, n);
+		free(bytes);
 	}
 	return 0;
+}
+
+/* One without members is none. */
+static void drop_empty(const struct rule *r, const char *member)
+{
+	struct json_object *data = json_get_obj(r->o, member);
+
+	if (data && json_object_object_length(data) == 0)
+		json_object_object_del(r->o, member);
 }
 
 /* ---- Secrets */
 
-static int merge_string_data(const struct rule *r)
+static void merge_string_data(const struct rule *r)
 {
-	struct json_object *text = json_get(r->o, "stringData"), *data = json_get_obj(r->o, "data");
+	struct json_object *text = json_get_obj(r->o, "stringData"),
+			   *data = json_get_obj(r->o, "data");
 
-	if (!text) {
-		json_object_object_del(r->o, "stringData");
-		return 0;
-	}
-	if (!json_object_is_type(text, json_type_object))
-		return bad_type(r, "stringData", text, "map[string]string");
-	if (!data)
+	if (text && !data)
 		json_add(r->o, "data", data = json_obj());
-	json_object_object_foreach (text, name, value) {
-		cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+	if (text) {
+		json_object_object_foreach (text, name, value) {
+			cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
 
-		if (value && !json_object_is_type(value, json_type_string))
-			return bad_type(r, "stringData", value, "string");
-		if (value)
-			bytes_to_b64(&b64, json_object_get_string(value),
-				(size_t)json_object_get_string_len(value));
-		json_add_str(data, name, strbuf_str(&b64));
-		if (b64.data)
-			secret_wipe(b64.data, b64.cap);
+			if (value)
+				bytes_to_b64(&b64, json_object_get_string(value),
+					(size_t)json_object_get_string_len(value));
+			json_add_str(data, name, strbuf_str(&b64));
+			if (b64.data)
+				secret_wipe(b64.data, b64.cap);
+		}
+		json_wipe(text);
 	}
-	json_wipe(text);
 	json_object_object_del(r->o, "stringData");
-	return 0;
 }
 
 static int secret(const struct rule *r)
 {
-	struct json_object *type = json_get(r->o, "type");
+	const char *type = json_get_str(r->o, "type");
 
-	if (type && !json_object_is_type(type, json_type_string))
-		return bad_request(r, "type is not a string");
-	if (!type || json_object_get_string_len(type) == 0)
+	if (!type || !*type)
 		json_add_str(r->o, "type", "Opaque");
-	return merge_string_data(r) < 0 ? -1 : check_data(r, "data", true);
+	merge_string_data(r);
+	drop_empty(r, "data");
+	return check_base64(r, "data");
 }
 
 /* ---- ConfigMaps */
 
 static int configmap(const struct rule *r)
 {
-	return check_data(r, "data", false) < 0 ? -1 : check_data(r, "binaryData", true);
+	drop_empty(r, "data");
+	drop_empty(r, "binaryData");
+	return check_base64(r, "binaryData");
 }
 
 /* ---- Namespaces */

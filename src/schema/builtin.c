@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The table of built-in kinds, and which of their fields never change.
- */
+/* The table of built-in kinds, and which of their fields never change. */
 #include "config.h"
 
 #include "tec/schema/builtin.h"
@@ -101,8 +99,7 @@ static const struct schema_kind kinds[] = {
 		.plural = "rolebindings",
 		.singular = "rolebinding",
 		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		.names_path = true},
+		.namespaced = true},
 };
 
 size_t schema_builtin_count(void)
@@ -163,82 +160,44 @@ const char *schema_builtin_members(const struct schema_kind *k)
 
 /* ---- fields that may not change */
 
-struct update {
-	struct json_object *old, *now;
-	struct schema_causes *causes;
-};
-
-static bool same(const struct update *u, const char *path)
+static bool same(struct json_object *old, struct json_object *now, const char *member)
 {
-	return json_object_equal(json_get(u->old, path), json_get(u->now, path));
+	return json_object_equal(json_get(old, member), json_get(now, member));
 }
 
-static bool is_kind(const struct schema_kind *k, const char *group, const char *kind)
-{
-	return str_eq(k->group, group) && str_eq(k->kind, kind);
-}
-
-static void immutable_data(const struct update *u, const char *const *members, size_t n)
-{
-	if (!json_get_bool(u->old, "immutable", false))
-		return;
-	if (!json_get_bool(u->now, "immutable", false))
-		schema_cause_add(u->causes, SCHEMA_FORBIDDEN, "immutable", NULL,
-			"field is immutable when `immutable` is set");
-	for (size_t i = 0; i < n; i++)
-		if (!same(u, members[i]))
-			schema_cause_add(u->causes, SCHEMA_FORBIDDEN, members[i], NULL,
-				"field is immutable when `immutable` is set");
-}
-
-static void fixed_secret(const struct update *u)
-{
-	static const char *const members[] = {"data"};
-	struct json_object *type = json_get(u->now, "type");
-
-	/* Of a Secret without a type it is Opaque, on both sides. */
-	if (!str_eq(type ? json_object_get_string(type) : "Opaque",
-		    json_get(u->old, "type") ? json_get_str(u->old, "type") : "Opaque"))
-		schema_cause_add(u->causes, SCHEMA_INVALID, "type", type, "field is immutable");
-	immutable_data(u, members, ARRAY_LEN(members));
-}
-
-static void fixed_configmap(const struct update *u)
+static void fixed_data(
+	struct json_object *old, struct json_object *now, struct schema_causes *causes)
 {
 	static const char *const members[] = {"data", "binaryData"};
+	static const char why[] = "field is immutable when `immutable` is set";
 
-	immutable_data(u, members, ARRAY_LEN(members));
+	if (!json_get_bool(old, "immutable", false))
+		return;
+	if (!json_get_bool(now, "immutable", false))
+		schema_cause_add(causes, SCHEMA_FORBIDDEN, "immutable", NULL, "%s", why);
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		if (!same(old, now, members[i]))
+			schema_cause_add(causes, SCHEMA_FORBIDDEN, members[i], NULL, "%s", why);
 }
 
-/* Its value is printed with the names that Go has for its members. */
-static void fixed_role(const struct update *u)
+/* Of a Secret without a type it is Opaque. */
+static const char *type_of(struct json_object *secret)
 {
-	static const char *const members[][2] = {
-		{"apiGroup", "APIGroup"}, {"kind", "Kind"}, {"name", "Name"}};
-	struct json_object *ref = json_get(u->now, "roleRef");
-	cleanup_json struct json_object *shown = json_obj();
+	const char *type = json_get_str(secret, "type");
 
-	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-		const char *v = json_get_str(ref, members[i][0]);
-
-		json_add_str(shown, members[i][1], v ? v : "");
-	}
-	schema_cause_add(u->causes, SCHEMA_INVALID, "roleRef", shown, "cannot change roleRef");
+	return type ? type : "Opaque";
 }
 
-void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
-	struct json_object *now, struct schema_causes *causes)
+void look_changed(struct look *l, const struct schema_kind *k, struct json_object *old,
+	struct json_object *now)
 {
-	struct update u = {old, now, causes};
-	struct look l = {STRBUF_INIT, causes};
-
-	if (is_kind(k, "", "Secret"))
-		fixed_secret(&u);
-	else if (is_kind(k, "", "ConfigMap"))
-		fixed_configmap(&u);
-	else if (is_kind(k, "rbac.authorization.k8s.io", "RoleBinding") && !same(&u, "roleRef"))
-		fixed_role(&u);
-	else if (is_kind(k, "events.k8s.io", "Event"))
-		look_event_changed(&l, old, now);
-	strbuf_fini(&l.path);
+	if (str_eq(k->kind, "Secret") && !str_eq(type_of(old), type_of(now)))
+		look_at(l, "type", SCHEMA_INVALID, json_get(now, "type"), "field is immutable");
+	if (str_eq(k->kind, "Secret") || str_eq(k->kind, "ConfigMap"))
+		fixed_data(old, now, l->causes);
+	if (str_eq(k->kind, "RoleBinding") && !same(old, now, "roleRef"))
+		look_at(l, "roleRef", SCHEMA_INVALID, json_get(now, "roleRef"),
+			"cannot change roleRef");
+	if (str_eq(k->group, "events.k8s.io"))
+		look_event_changed(l, old, now);
 }

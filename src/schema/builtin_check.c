@@ -135,8 +135,8 @@ void schema_builtin_default(const struct schema_kind *k, struct json_object *o)
 
 /* ---- all kinds */
 
-void schema_builtin_check(
-	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes)
+void schema_builtin_check(const struct schema_kind *k, struct json_object *was,
+	struct json_object *o, struct schema_causes *causes)
 {
 	static const struct {
 		const char *group, *kind;
@@ -146,18 +146,12 @@ void schema_builtin_check(
 		{"events.k8s.io", "Event", look_new_event}};
 	struct look l = {STRBUF_INIT, causes};
 
+	if (was)
+		look_changed(&l, k, was, o);
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (str_eq(k->group, kinds[i].group) && str_eq(k->kind, kinds[i].kind))
 			kinds[i].check(&l, o);
-	strbuf_fini(&l.path);
-}
-
-void schema_builtin_made(
-	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes)
-{
-	struct look l = {STRBUF_INIT, causes};
-
-	if (str_eq(k->group, "events.k8s.io"))
+	if (!was && str_eq(k->group, "events.k8s.io"))
 		look_event_made(&l, o);
 	strbuf_fini(&l.path);
 }

@@ -11,6 +11,7 @@
 
 #include "tec/base/str.h"
 #include "tec/schema/cause.h"
+#include "tec/schema/kind.h"
 
 /* Where in the object, and where the causes go. */
 struct look {
@@ -31,6 +32,9 @@ bool look_needs(struct look *l, struct json_object *o, const char *name);
 /* builtin_data.c: data of Secrets and ConfigMaps. */
 void look_secret(struct look *l, struct json_object *o);
 void look_configmap(struct look *l, struct json_object *o);
+/* builtin.c: an update. */
+void look_changed(struct look *l, const struct schema_kind *k, struct json_object *old,
+	struct json_object *now);
 /* builtin_event.c: of core/v1 and of events.k8s.io/v1; of the latter when it is made and changed. */
 void look_event(struct look *l, struct json_object *o);
 void look_new_event(struct look *l, struct json_object *o);

@@ -122,26 +122,11 @@ static size_t same_group(const struct kinds *k, size_t i)
 	return n;
 }
 
-static size_t same_version(const struct kinds *k, size_t i, size_t end)
+static struct json_object *group_entry(const struct schema_kind *k, struct json_object *take_o)
 {
-	size_t n = 1;
-
-	while (i + n < end && str_eq(k->kind[i + n]->version, k->kind[i]->version))
-		n++;
-	return n;
-}
-
-static struct json_object *group_entry(const struct kinds *k, size_t i, struct json_object *take_o)
-{
-	struct json_object *versions = json_arr();
-	size_t end = i + same_group(k, i);
-
-	json_add_str(take_o, "name", k->kind[i]->group);
-	for (size_t j = i; j < end; j += same_version(k, j, end))
-		json_push(versions, version_entry(k->kind[j]));
-	json_add(take_o, "versions", versions);
-	json_add(take_o, "preferredVersion", version_entry(k->kind[i]));
-	return take_o;
+	json_add_str(take_o, "name", k->group);
+	json_add(take_o, "versions", json_push(json_arr(), version_entry(k)));
+	return json_add(take_o, "preferredVersion", version_entry(k));
 }
 
 struct json_object *schema_discovery_versions(const char *server)
@@ -162,7 +147,7 @@ struct json_object *schema_discovery_groups(const struct schema_served *s)
 
 	for (size_t i = 0; i < k.n; i += same_group(&k, i))
 		if (*k.kind[i]->group)
-			json_push(groups, group_entry(&k, i, json_obj()));
+			json_push(groups, group_entry(k.kind[i], json_obj()));
 	return json_add(document("APIGroupList", "v1"), "groups", groups);
 }
 
@@ -172,7 +157,7 @@ struct json_object *schema_discovery_group(const struct schema_served *s, const 
 
 	for (size_t i = 0; *group && i < k.n; i += same_group(&k, i))
 		if (str_eq(k.kind[i]->group, group))
-			return group_entry(&k, i, document("APIGroup", "v1"));
+			return group_entry(k.kind[i], document("APIGroup", "v1"));
 	return NULL;
 }
 
@@ -284,22 +269,17 @@ static struct json_object *aggregated_resource(const struct schema_kind *k)
 
 static struct json_object *aggregated_group(const struct kinds *k, size_t i)
 {
-	struct json_object *metadata = json_obj(), *versions = json_arr();
+	struct json_object *metadata = json_obj(), *resources = json_arr(),
+			   *v = json_add_str(json_obj(), "version", k->kind[i]->version);
 	size_t end = i + same_group(k, i);
 
 	if (*k->kind[i]->group)
 		json_add_str(metadata, "name", k->kind[i]->group);
-	while (i < end) {
-		size_t n = same_version(k, i, end);
-		struct json_object *resources = json_arr(),
-				   *v = json_add_str(json_obj(), "version", k->kind[i]->version);
-
-		for (; n; n--)
-			json_push(resources, aggregated_resource(k->kind[i++]));
-		json_add(v, "resources", resources);
-		json_push(versions, json_add_str(v, "freshness", "Current"));
-	}
-	return json_add(json_add(json_obj(), "metadata", metadata), "versions", versions);
+	for (; i < end; i++)
+		json_push(resources, aggregated_resource(k->kind[i]));
+	json_add_str(json_add(v, "resources", resources), "freshness", "Current");
+	return json_add(
+		json_add(json_obj(), "metadata", metadata), "versions", json_push(json_arr(), v));
 }
 
 struct json_object *schema_discovery_aggregated(

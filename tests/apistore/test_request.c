@@ -389,6 +389,8 @@ Test(apistore_request, an_immutable_secret_keeps_its_data)
 	static const char *const changes[] = {"{\"data\":{\"k\":\"Yg==\"}}", "{\"data\":null}",
 		"{\"immutable\":false}", "{\"immutable\":null}"};
 
+	apistore_objects_free(s);
+	s = objects_new(NULL, things_and_data());
 	cr_assert_eq(request("POST", SECRETS, NULL,
 			     "{" SECRET ",\"metadata\":{\"name\":\"s\"},\"immutable\":true,"
 			     "\"data\":{\"k\":\"YQ==\"}}"),

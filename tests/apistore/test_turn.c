@@ -512,7 +512,7 @@ Test(apistore_turn, rules_of_secrets_and_configmaps)
 			"duplicate of key present in binaryData"},
 	};
 
-	open_store(NULL, &things);
+	open_store(NULL, things_and_data());
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		bool is_secret = cases[i].kind[0] == 'S';
 		cleanup_free char *body = xasprintf(
@@ -536,7 +536,7 @@ Test(apistore_turn, what_is_too_large_is_refused)
 		int code;
 	} cases[] = {{(1u << 20) + 1, 422}, {(1u << 20) - 1000, 201}, {4u << 20, 413}};
 
-	open_store(NULL, &things);
+	open_store(NULL, things_and_data());
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		cleanup_strbuf struct strbuf body = STRBUF_INIT;
 

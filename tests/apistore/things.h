@@ -9,6 +9,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/schema/builtin.h"
 
 #define THINGS      "/apis/example.io/v1/namespaces/ns/things"
 #define SECRETS     "/api/v1/namespaces/ns/secrets"
@@ -37,13 +38,37 @@ static const struct apistore_schema things = {.kinds = thing_kinds,
 	.n_kinds = ARRAY_LEN(thing_kinds),
 	.lists = {thing_lists, ARRAY_LEN(thing_lists)}};
 
-static inline struct apistore_objects *things_new(struct loop *l)
+/* The same with Secrets and ConfigMaps whose members are checked. */
+static inline const struct apistore_schema *things_and_data(void)
+{
+	static struct apistore_kind kinds[3];
+	static struct apistore_schema schema;
+
+	kinds[0] = thing_kinds[0];
+	kinds[1] = (struct apistore_kind){.group = "",
+		.resource = "secrets",
+		.schema = schema_builtin_find("", "v1", "secrets")};
+	kinds[2] = (struct apistore_kind){.group = "",
+		.resource = "configmaps",
+		.schema = schema_builtin_find("", "v1", "configmaps")};
+	schema = (struct apistore_schema){
+		.kinds = kinds, .n_kinds = ARRAY_LEN(kinds), .lists = things.lists};
+	return &schema;
+}
+
+static inline struct apistore_objects *objects_new(
+	struct loop *l, const struct apistore_schema *schema)
 {
 	struct err err = ERR_INIT;
 	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
 
 	cr_assert_not_null(db, "%s", err.text);
-	return apistore_objects_new(db, &things, l);
+	return apistore_objects_new(db, schema, l);
+}
+
+static inline struct apistore_objects *things_new(struct loop *l)
+{
+	return objects_new(l, &things);
 }
 
 static inline struct json_object *json_of(const char *text)

@@ -235,6 +235,7 @@ DIFFERENT = {
     "replace-uid": "kube-apiserver names keys of etcd, and says Conflict for what a patch gets Invalid for",
     "wrong-kind": "kubectl lists definitions to look for a kind that it does not know, and there are none to list",
     "raw-absent": "a path that is not served says so",
+    "rolebinding-ref": "kube-apiserver prints the value with the names of its Go type",
 }
 
 MASKS = [

@@ -24,12 +24,11 @@ static void looks(const struct schema_kind *k, struct json_object *o)
 						   same = {NULL, 0, 0, false};
 
 	schema_builtin_default(k, o);
-	schema_builtin_check(k, o, &causes);
-	schema_builtin_check(k, o, &same);
+	schema_builtin_check(k, NULL, o, &causes);
+	schema_builtin_check(k, NULL, o, &same);
 	if (causes.n != same.n)
 		DIE("%s: another look says something else", k->kind);
-	schema_builtin_made(k, o, &causes);
-	schema_builtin_immutable(k, old, o, &causes);
+	schema_builtin_check(k, old, o, &causes);
 }
 
 static void object(struct json_object *o)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of Kubernetes itself that this API serves, as one static table, and which of their
- * fields kube-apiserver never lets change. Nothing is allocated but causes.
+ * The kinds of Kubernetes itself that this API serves, as one static table, and what is wrong with
+ * their objects. Nothing is allocated but causes.
  */
 #ifndef TEC_SCHEMA_BUILTIN_H
 #define TEC_SCHEMA_BUILTIN_H
@@ -27,20 +27,12 @@ const struct schema_kind *schema_builtin_kind(
 /* The members of a kind beside apiVersion, kind and metadata, with blanks between them. */
 const char *schema_builtin_members(const struct schema_kind *k);
 
-/*
- * The refusals of an update for fields that may not change: data of an immutable Secret or
- * ConfigMap, type of a Secret, roleRef of a RoleBinding, an Event of events.k8s.io but for its series.
- */
-void schema_builtin_immutable(const struct schema_kind *k, struct json_object *old,
-	struct json_object *now, struct schema_causes *causes);
-
 /* Fills in what kube-apiserver fills in, where nothing is given. */
 void schema_builtin_default(const struct schema_kind *k, struct json_object *o);
-/* What is missing or cannot be. After the defaults. */
-void schema_builtin_check(
-	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);
-/* The same of what only a new object must be: an Event of events.k8s.io. */
-void schema_builtin_made(
-	const struct schema_kind *k, struct json_object *o, struct schema_causes *causes);
+/* What is missing or cannot be, after the defaults; was NULL: the object is new. Of an update also what
+ * may not change: data of an immutable Secret or ConfigMap, type of a Secret, roleRef of a RoleBinding,
+ * an Event of events.k8s.io but for its series. */
+void schema_builtin_check(const struct schema_kind *k, struct json_object *was,
+	struct json_object *o, struct schema_causes *causes);
 
 #endif

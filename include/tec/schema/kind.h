@@ -20,11 +20,11 @@
 #define SCHEMA_VERB_WATCH             (1u << 7)
 #define SCHEMA_VERBS_ALL              0xffu
 
-/* A subresource: "status", "log", "token". */
+/* A subresource: "status" of custom resources, "token" of ServiceAccounts. */
 struct schema_sub {
 	const char *name;
-	/* Of what is exchanged, when that is not the object itself: TokenRequest, Scale. NULL: the
-	 * group, version and kind of the resource. */
+	/* Of what is exchanged, when that is not the object itself: TokenRequest. NULL: the group,
+	 * version and kind of the resource. */
 	const char *group, *version, *kind;
 	unsigned verbs;
 };
@@ -40,9 +40,8 @@ struct schema_kind {
 	size_t n_subs;
 	unsigned verbs;
 	bool namespaced;
-	bool generation; /* metadata.generation counts changes of the spec */
-	bool status;     /* status is a subresource: other writes leave it alone */
-	bool names_path; /* a name is only a path segment (RoleBindings), not an RFC 1123 subdomain */
+	bool generation;              /* metadata.generation counts changes of the spec */
+	bool status;                  /* status is a subresource: other writes leave it alone */
 	const struct schema_crd *crd; /* NULL: built in */
 };
 
