@@ -46,7 +46,7 @@ static int refuse_fields(const struct apistore_write *w, const struct schema_kin
 	return refuse_object(w, k, strbuf_str(&all), refused);
 }
 
-/* A kind that has no Go type: any number is one of float64. */
+/* A number that no double holds. */
 static int refuse_infinite(const struct apistore_write *w, const struct schema_kind *k,
 	struct json_object *o, struct apistore_answer *refused)
 {
@@ -55,8 +55,7 @@ static int refuse_infinite(const struct apistore_write *w, const struct schema_k
 
 	if (!number)
 		return 0;
-	why = xasprintf("json: cannot unmarshal number %.40s into Go value of type float64",
-		json_object_get_string(number));
+	why = xasprintf("the number %.40s is too large", json_object_get_string(number));
 	return refuse_object(w, k, why, refused);
 }
 
@@ -106,7 +105,7 @@ int apistore_admit_check(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
 	const struct schema_kind *k = w->kind->schema;
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 	struct apistore_target named = *w->t;
 
 	apistore_meta_check(w, k, o, &causes);

@@ -15,7 +15,6 @@
 #include "tec/base/mem.h"
 #include "tec/base/yaml.h"
 
-#include "decode.h"
 #include "write.h"
 
 #define MODIFIED                                                                                   \
@@ -338,12 +337,8 @@ struct json_object *apistore_change_read(const struct apistore_write *w,
 			err_is_set(&err) ? err.text : "it is null");
 	else if (k->run != json_patch && !json_object_is_type(o, json_type_object))
 		*refused = apistore_status_refusal(400, "BadRequest",
-			"%sjson: cannot unmarshal %s into Go value of type map[string]interface {}",
-			k->run == apply
-				? "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
-			: k->run == merge_patch ? "error decoding patch: "
-						: "",
-			apistore_decode_type(o));
+			"error decoding patch: must be of type object, not %s",
+			json_type_to_name(json_object_get_type(o)));
 	else
 		return steal_ptr(&o);
 	return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One walk of the object beside the table of its type. The first value of a wrong type is told, as
- * Go's decoder does, which goes on to the end: so does this. As deep as the body, which is bounded.
+ * One walk of the object beside the table of its type. The first value of a wrong type is told. As
+ * deep as the body, which is bounded.
  */
 #include "config.h"
 
@@ -16,9 +16,7 @@
 #include "tec/base/str.h"
 
 struct decoder {
-	struct strbuf go;   /* where in the type: no indexes */
 	struct strbuf path; /* where in the object */
-	const char *parent; /* the type that has the member looked at: "v1.PodSpec" */
 	struct schema_texts *unknown;
 	struct err *err;
 };
@@ -50,117 +48,43 @@ static const struct protobuf_field *find(const struct protobuf_field *f, const c
 	return NULL;
 }
 
-/* "v1.PodSpec" */
-static const char *type_of(const struct protobuf_field *f)
-{
-	while (f->name)
-		f++;
-	return f->go;
-}
+/* ---- values */
 
-/* What Go calls the member; element: one of its list or map. */
-static void go_type(const struct protobuf_field *f, bool element, struct strbuf *out)
-{
-	static const char *const plain[][2] = {[PROTOBUF_STRING] = {"string", "string"},
-		[PROTOBUF_STRING_PTR] = {"string", "string"},
-		[PROTOBUF_STRINGS] = {"[]string", "string"},
-		[PROTOBUF_INT] = {"int32", "int32"},
-		[PROTOBUF_INT_PTR] = {"int32", "int32"},
-		[PROTOBUF_BOOL_PTR] = {"bool", "bool"},
-		[PROTOBUF_TIME] = {"string", "string"},
-		[PROTOBUF_MICROTIME] = {"string", "string"},
-		[PROTOBUF_TEXT_MAP] = {"map[string]string", "string"},
-		[PROTOBUF_BYTES_MAP] = {"map[string][]uint8", "[]uint8"}};
-
-	if (f->type == PROTOBUF_OBJECT || (f->type == PROTOBUF_OBJECTS && element))
-		strbuf_adds(out, type_of(f->of));
-	else if (f->type == PROTOBUF_OBJECTS)
-		strbuf_addf(out, "[]%s", type_of(f->of));
-	else if (f->go && element && strncmp(f->go, "[]", 2) == 0)
-		strbuf_adds(out, f->go + 2);
-	else if (f->go && !(element && f->type == PROTOBUF_TEXT_MAP))
-		strbuf_adds(out, f->go);
-	else if (f->type < ARRAY_LEN(plain) && plain[f->type][element])
-		strbuf_adds(out, plain[f->type][element]);
-}
-
-/* ---- what is wrong */
-
-const char *apistore_decode_type(struct json_object *v)
-{
-	switch (json_object_get_type(v)) {
-	case json_type_boolean:
-		return "bool";
-	case json_type_int:
-	case json_type_double:
-		return "number";
-	case json_type_null:
-	case json_type_object:
-	case json_type_array:
-	case json_type_string:
-		break;
-	}
-	return json_type_to_name(json_object_get_type(v));
-}
-
-static void wrong(struct decoder *d, const struct protobuf_field *f, bool element,
-	struct json_object *v, bool number)
-{
-	cleanup_strbuf struct strbuf type = STRBUF_INIT;
-	const char *dot = strchr(d->parent, '.');
-
-	if (err_is_set(d->err))
-		return;
-	go_type(f, element, &type);
-	(void)err_set(d->err, ERR_INVALID,
-		"json: cannot unmarshal %s%s%.32s into Go struct field %s.%s of type %s",
-		apistore_decode_type(v), number ? " " : "", number ? json_object_get_string(v) : "",
-		dot ? dot + 1 : d->parent, strbuf_str(&d->go), strbuf_str(&type));
-}
-
-static bool is_type(struct decoder *d, const struct protobuf_field *f, bool element,
-	struct json_object *v, enum json_type type)
+static bool is_type(struct decoder *d, struct json_object *v, enum json_type type)
 {
 	if (json_object_is_type(v, type))
 		return true;
-	wrong(d, f, element, v, false);
+	if (!err_is_set(d->err))
+		(void)err_set(d->err, ERR_INVALID, "%s: must be of type %s, not %s",
+			strbuf_str(&d->path), json_type_to_name(type),
+			json_type_to_name(json_object_get_type(v)));
 	return false;
 }
 
-/* ---- values */
-
-/* Each makes what stands in the place of v, NULL: v itself. */
-
-static struct json_object *int_of(
-	struct decoder *d, const struct protobuf_field *f, bool element, struct json_object *v)
+static void check_int(struct decoder *d, struct json_object *v, bool large)
 {
-	bool number = json_object_is_type(v, json_type_int), large;
-	cleanup_strbuf struct strbuf type = STRBUF_INIT;
-	int64_t n = number ? json_object_get_int64(v) : 0;
+	int64_t n = json_object_get_int64(v);
 
-	go_type(f, element, &type);
-	large = str_eq(strbuf_str(&type), "int64");
-	if (!number || (!large && (n < INT32_MIN || n > INT32_MAX)) ||
+	if (!is_type(d, v, json_type_int) || err_is_set(d->err))
+		return;
+	if ((!large && (n < INT32_MIN || n > INT32_MAX)) ||
 		(n == INT64_MAX && json_object_get_uint64(v) > INT64_MAX))
-		wrong(d, f, element, v, number || json_object_is_type(v, json_type_double));
-	return NULL;
+		(void)err_set(d->err, ERR_INVALID, "%s: must be an integer of %d bits",
+			strbuf_str(&d->path), large ? 64 : 32);
 }
 
-static struct json_object *time_of(
-	struct decoder *d, const struct protobuf_field *f, bool element, struct json_object *v)
+/* As it is written in answers; NULL: it cannot be read. */
+static struct json_object *time_of(struct decoder *d, struct json_object *v, bool micro)
 {
-	bool micro = f->type == PROTOBUF_MICROTIME;
 	char text[CLOCK_RFC3339_US_LEN];
 	int64_t us;
 
-	if (!is_type(d, f, element, v, json_type_string))
+	if (!is_type(d, v, json_type_string))
 		return NULL;
 	if (clock_parse(json_object_get_string(v), &us) < 0) {
 		if (!err_is_set(d->err))
 			(void)err_set(d->err, ERR_INVALID,
-				"parsing time \"%.40s\" as \"2006-01-02T15:04:05%sZ07:00\": cannot parse \"%.40s\" as \"2006\"",
-				json_object_get_string(v), micro ? ".000000" : "",
-				json_object_get_string(v));
+				"%s: must be a time as 2026-01-02T03:04:05Z", strbuf_str(&d->path));
 		return NULL;
 	}
 	if (micro)
@@ -173,22 +97,26 @@ static struct json_object *time_of(
 static void members(
 	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top);
 
+/* What stands in the place of v; NULL: v itself. */
 static struct json_object *one(
-	struct decoder *d, const struct protobuf_field *f, bool element, struct json_object *v)
+	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
 {
 	switch (f->type) {
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
-		return int_of(d, f, element, v);
+	case PROTOBUF_INT64:
+	case PROTOBUF_INT64_PTR:
+		check_int(d, v, f->type >= PROTOBUF_INT64);
+		return NULL;
 	case PROTOBUF_BOOL_PTR:
-		(void)is_type(d, f, element, v, json_type_boolean);
+		(void)is_type(d, v, json_type_boolean);
 		return NULL;
 	case PROTOBUF_TIME:
 	case PROTOBUF_MICROTIME:
-		return time_of(d, f, element, v);
+		return time_of(d, v, f->type == PROTOBUF_MICROTIME);
 	case PROTOBUF_OBJECT:
 	case PROTOBUF_OBJECTS:
-		if (is_type(d, f, element, v, json_type_object))
+		if (is_type(d, v, json_type_object))
 			members(d, f->of, v, false);
 		return NULL;
 	case PROTOBUF_STRING:
@@ -196,7 +124,7 @@ static struct json_object *one(
 	case PROTOBUF_STRINGS:
 	case PROTOBUF_TEXT_MAP:
 	case PROTOBUF_BYTES_MAP:
-		(void)is_type(d, f, element, v, json_type_string);
+		(void)is_type(d, v, json_type_string);
 		return NULL;
 	case PROTOBUF_RAW:
 		return NULL;
@@ -220,14 +148,14 @@ static struct json_object *nothing(const struct protobuf_field *f)
 
 static void list(struct decoder *d, const struct protobuf_field *f, struct json_object *a)
 {
-	if (!is_type(d, f, false, a, json_type_array))
+	if (!is_type(d, a, json_type_array))
 		return;
 	for (size_t i = 0; i < json_object_array_length(a); i++) {
 		struct json_object *v = json_object_array_get_idx(a, i), *now;
 		size_t before = d->path.len;
 
 		strbuf_addf(&d->path, "[%zu]", i);
-		now = v ? one(d, f, true, v) : nothing(f);
+		now = v ? one(d, f, v) : nothing(f);
 		if (now)
 			(void)json_object_array_put_idx(a, i, now);
 		cut(&d->path, before);
@@ -236,14 +164,14 @@ static void list(struct decoder *d, const struct protobuf_field *f, struct json_
 
 static void map(struct decoder *d, const struct protobuf_field *f, struct json_object *o)
 {
-	if (!is_type(d, f, false, o, json_type_object))
+	if (!is_type(d, o, json_type_object))
 		return;
 	json_object_object_foreach (o, name, v) {
 		size_t before = d->path.len;
 		struct json_object *now;
 
 		strbuf_addf(&d->path, ".%s", name);
-		now = v ? one(d, f, true, v) : nothing(f);
+		now = v ? one(d, f, v) : nothing(f);
 		if (now)
 			json_object_object_add(o, name, now);
 		cut(&d->path, before);
@@ -263,7 +191,7 @@ static struct json_object *value(
 		map(d, f, v);
 		return NULL;
 	default:
-		return one(d, f, false, v);
+		return one(d, f, v);
 	}
 }
 
@@ -275,6 +203,7 @@ static bool is_left_out(const struct protobuf_field *f, struct json_object *v)
 		return json_object_is_type(v, json_type_string) &&
 		       json_object_get_string_len(v) == 0;
 	case PROTOBUF_INT:
+	case PROTOBUF_INT64:
 		return json_object_is_type(v, json_type_int) && json_object_get_int64(v) == 0;
 	default:
 		return false;
@@ -285,7 +214,7 @@ static void member(struct decoder *d, const struct protobuf_field *fields, struc
 	const char *name, struct json_object *v)
 {
 	const struct protobuf_field *f = find(fields, name);
-	size_t go = d->go.len, path = d->path.len;
+	size_t path = d->path.len;
 	struct json_object *now = NULL;
 
 	strbuf_addf(&d->path, "%s%s", path ? "." : "", name);
@@ -295,26 +224,20 @@ static void member(struct decoder *d, const struct protobuf_field *fields, struc
 	} else if (!v || is_left_out(f, v)) {
 		json_object_object_del(o, name);
 	} else {
-		strbuf_addf(&d->go, "%s%s", go ? "." : "", name);
 		now = value(d, f, v);
 		if (now)
 			json_object_object_add(o, name, now);
 	}
-	cut(&d->go, go);
 	cut(&d->path, path);
 }
 
 static void members(
 	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top)
 {
-	const char *parent = d->parent;
-
-	d->parent = type_of(fields);
 	json_object_object_foreach (o, name, v) {
 		if (!top || (!str_eq(name, "apiVersion") && !str_eq(name, "kind")))
 			member(d, fields, o, name, v);
 	}
-	d->parent = parent;
 }
 
 /* ---- the way in */
@@ -333,27 +256,22 @@ static void metadata(struct decoder *d, struct json_object *o)
 	if (!json_object_object_get_ex(o, "metadata", &m))
 		return;
 	strbuf_adds(&d->path, "metadata");
-	if (json_object_is_type(m, json_type_object))
-		members(d, find(fields_of(&any), "metadata")->of, m, false);
-	else if (m)
-		(void)err_set(d->err, ERR_INVALID,
-			"json: cannot unmarshal %s into Go value of type v1.ObjectMeta",
-			apistore_decode_type(m));
-	else
+	if (!m)
 		json_object_object_del(o, "metadata");
+	else if (is_type(d, m, json_type_object))
+		members(d, find(fields_of(&any), "metadata")->of, m, false);
 }
 
 int apistore_decode(const struct schema_kind *k, struct json_object *o,
 	struct schema_texts *unknown, struct err *err)
 {
-	struct decoder d = {STRBUF_INIT, STRBUF_INIT, NULL, unknown, err};
+	struct decoder d = {STRBUF_INIT, unknown, err};
 	const struct protobuf_field *fields = k && !k->crd ? fields_of(k) : NULL;
 
 	if (fields)
 		members(&d, fields, o, true);
 	else
 		metadata(&d, o);
-	strbuf_fini(&d.go);
 	strbuf_fini(&d.path);
 	return err_is_set(err) ? -1 : 0;
 }

@@ -13,13 +13,11 @@
 #include "tec/schema/cause.h"
 #include "tec/schema/kind.h"
 
-/* As encoding/json names the type of a value: "array", "number". */
-const char *apistore_decode_type(struct json_object *v);
 /* The table has it. */
 bool apistore_decode_knows(const struct schema_kind *k);
 /* Of a kind that the table does not have (a custom one; NULL), only the metadata is decoded. Paths of
  * what went are added to unknown, in the order of the body. ERR_INVALID: a value that is not of its
- * type, in Go's words. */
+ * type. */
 int apistore_decode(const struct schema_kind *k, struct json_object *o,
 	struct schema_texts *unknown, struct err *err) MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sorted arrays, one per level; the operations walk two of them side by side. Steps that hold JSON
- * are written one way (schema_json_go), so that equal steps are equal texts.
+ * are written one way (json_canonical), so that equal steps are equal texts.
  */
 #include "config.h"
 
@@ -184,11 +184,7 @@ struct apistore_fieldset apistore_fieldset_without(
 
 static void print_value(struct strbuf *out, struct json_object *v)
 {
-	if (json_object_is_type(v, json_type_string))
-		schema_quote_go(
-			out, json_object_get_string(v), (size_t)json_object_get_string_len(v));
-	else
-		schema_json_go(out, v);
+	json_canonical(out, v);
 }
 
 static struct json_object *parse_step(const char *step)
@@ -314,7 +310,7 @@ static char *canonical(const char *name)
 		return NULL;
 	}
 	strbuf_addf(&out, "%c:", name[0]);
-	schema_json_go(&out, v);
+	json_canonical(&out, v);
 	json_object_put(v);
 	return strbuf_steal(&out);
 }

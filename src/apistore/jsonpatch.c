@@ -15,8 +15,6 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#include "decode.h"
-
 #define DEPTH_MAX 127      /* below the object: as deep as a body may be */
 #define WORK_MAX  20000000 /* values looked at; a second or so */
 
@@ -336,14 +334,12 @@ static int check_op(struct json_object *op, struct err *err)
 
 	if (op && !json_object_is_type(op, json_type_object))
 		return err_set_http(err, ERR_INVALID, 400,
-			"error decoding patch: json: cannot unmarshal %s into Go value of type handlers.jsonPatchOp",
-			apistore_decode_type(op));
+			"error decoding patch: an operation must be an object");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (json_object_object_get_ex(op, names[i], &v) && v &&
 			!json_object_is_type(v, json_type_string))
 			return err_set_http(err, ERR_INVALID, 400,
-				"error decoding patch: json: cannot unmarshal %s into Go struct field jsonPatchOp.%s of type string",
-				apistore_decode_type(v), names[i]);
+				"error decoding patch: \"%s\" must be a string", names[i]);
 	return 0;
 }
 
@@ -352,9 +348,8 @@ int apistore_jsonpatch_check(struct json_object *patch, struct err *err)
 	size_t n;
 
 	if (!json_object_is_type(patch, json_type_array))
-		return err_set_http(err, ERR_INVALID, 400,
-			"error decoding patch: json: cannot unmarshal %s into Go value of type []handlers.jsonPatchOp",
-			apistore_decode_type(patch));
+		return err_set_http(
+			err, ERR_INVALID, 400, "error decoding patch: must be of type array");
 	n = json_object_array_length(patch);
 	for (size_t i = 0; i < n; i++)
 		if (check_op(json_object_array_get_idx(patch, i), err) < 0)

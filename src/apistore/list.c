@@ -157,7 +157,7 @@ static int check_match(const struct apistore_target *t, const char *match, const
 	static const struct apistore_target options = {
 		.group = (char *)"meta.k8s.io", .name = (char *)""};
 	static const char field[] = "resourceVersionMatch", initial[] = "sendInitialEvents";
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 	cleanup_free char *send = apistore_target_param(t, initial);
 	const char *forbidden =
 		!match ? NULL
@@ -199,8 +199,8 @@ static int choose_version(struct apistore_listing *l, const struct apistore_targ
 	if (check_match(t, match, rv, next, refused) < 0)
 		return -1;
 	if (rv && str_to_u64(rv, INT64_MAX, &want) < 0)
-		return refuse_option(refused, "resourceVersion", "Invalid value",
-			"strconv.ParseUint: parsing: invalid syntax");
+		return refuse_option(
+			refused, "resourceVersion", "Invalid value", "must be a whole number");
 	if (next && rv && want != 0) {
 		*refused = apistore_status_refusal(400, "BadRequest",
 			"specifying resource version is not allowed when using continue");

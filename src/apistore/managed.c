@@ -295,7 +295,7 @@ static void follow_last_applied(
 		json_object_object_del(v, LAST);
 	if (v && json_object_object_length(v) == 0)
 		json_object_object_del(json_get(copy, "metadata"), "annotations");
-	schema_json_go(&text, copy);
+	json_canonical(&text, copy);
 	strbuf_addc(&text, '\n');
 	json_add_str(notes, LAST, strbuf_str(&text));
 	json_object_put(copy);

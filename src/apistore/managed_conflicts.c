@@ -73,10 +73,10 @@ static char *who(const struct managed_entry *e)
 {
 	struct strbuf b = STRBUF_INIT;
 
-	schema_quote_go(&b, e->manager, strlen(e->manager));
+	json_quote(&b, e->manager, strlen(e->manager));
 	if (e->sub[0]) {
 		strbuf_adds(&b, " with subresource ");
-		schema_quote_go(&b, e->sub, strlen(e->sub));
+		json_quote(&b, e->sub, strlen(e->sub));
 	}
 	if (!e->apply)
 		strbuf_addf(&b, " using %s", e->version);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CreateOptions, UpdateOptions and PatchOptions stand in the query, DeleteOptions in the body, and
- * in the query for what the body leaves out. All causes are told, in kube-apiserver's order.
+ * in the query for what the body leaves out. All causes are told.
  */
 #include "config.h"
 
@@ -9,47 +9,24 @@
 
 #include "tec/base/mem.h"
 
-#include "decode.h"
 #include "write.h"
 
 static const struct apistore_target none = {.group = (char *)"meta.k8s.io", .name = (char *)""};
 
 /* ---- who writes */
 
-/* A code point of UTF-8 that Go does not print; *n: its length. */
-static bool is_unprinted(const char *s, size_t *n)
-{
-	cleanup_strbuf struct strbuf quoted = STRBUF_INIT;
-	unsigned char c = (unsigned char)*s;
-
-	*n = 1;
-	while (c >= 0xc0 && ((unsigned char)s[*n] & 0xc0) == 0x80 && *n < 4)
-		++*n;
-	schema_quote_go(&quoted, s, *n);
-	return quoted.data[1] == '\\' && c != '\\' && c != '"' && (c < 0x80 || *n > 1);
-}
-
-static unsigned code_point(const char *s, size_t n)
-{
-	unsigned r = (unsigned char)*s;
-
-	if (n > 1)
-		r &= 0x7fu >> n;
-	for (size_t i = 1; i < n; i++)
-		r = r << 6 | ((unsigned char)s[i] & 0x3f);
-	return r;
-}
-
 static void check_manager(const char *manager, struct schema_causes *causes)
 {
+	size_t at = 0;
+
 	if (strlen(manager) > APISTORE_MANAGER_MAX)
 		schema_cause_add(causes, SCHEMA_TOO_LONG, "fieldManager", NULL,
-			"may not be more than %d bytes", APISTORE_MANAGER_MAX);
-	for (size_t at = 0, n; manager[at]; at += n)
-		if (is_unprinted(manager + at, &n))
-			schema_cause_add_text(causes, SCHEMA_INVALID, "fieldManager", manager,
-				"invalid character U+%04X (at position %zu)",
-				code_point(manager + at, n), at);
+			"must have at most %d bytes", APISTORE_MANAGER_MAX);
+	while ((unsigned char)manager[at] >= ' ' && manager[at] != 0x7f)
+		at++;
+	if (manager[at])
+		schema_cause_add_text(causes, SCHEMA_INVALID, "fieldManager", manager,
+			"must have no control characters");
 }
 
 /* As kube-apiserver does: what the query says, or the first part of User-Agent. */
@@ -125,38 +102,30 @@ static void read_force(const struct apistore_write *w, const struct apistore_req
 	cleanup_free char *param = apistore_target_param(w->t, "force");
 
 	if (param && !(r->content_type && strstr(r->content_type, "apply-patch")))
-		schema_cause_add(causes, SCHEMA_FORBIDDEN, "force", NULL,
-			"may not be specified for non-apply patch");
+		schema_cause_add(causes, SCHEMA_FORBIDDEN, "force", NULL, "is only for an apply");
 }
 
 /* ---- deletions */
-
-static int refuse_type(const char *member, struct json_object *v, const char *want,
-	struct apistore_answer *refused)
-{
-	*refused = apistore_status_refusal(400, "BadRequest",
-		"json: cannot unmarshal %s into Go struct field DeleteOptions.%s of type %s",
-		apistore_decode_type(v), member, want);
-	return -1;
-}
 
 static int check_types(struct json_object *body, struct apistore_answer *refused)
 {
 	static const struct {
 		const char *member;
 		enum json_type type;
-		const char *want;
-	} members[] = {{"gracePeriodSeconds", json_type_int, "int64"},
-		{"orphanDependents", json_type_boolean, "bool"},
-		{"propagationPolicy", json_type_string, "v1.DeletionPropagation"},
-		{"dryRun", json_type_array, "[]string"},
-		{"preconditions", json_type_object, "v1.Preconditions"}};
+	} members[] = {{"gracePeriodSeconds", json_type_int},
+		{"orphanDependents", json_type_boolean}, {"propagationPolicy", json_type_string},
+		{"dryRun", json_type_array}, {"preconditions", json_type_object}};
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		struct json_object *v = json_get(body, members[i].member);
 
-		if (v && !json_object_is_type(v, members[i].type))
-			return refuse_type(members[i].member, v, members[i].want, refused);
+		if (!v || json_object_is_type(v, members[i].type))
+			continue;
+		*refused =
+			apistore_status_refusal(400, "BadRequest", "%s must be of type %s, not %s",
+				members[i].member, json_type_to_name(members[i].type),
+				json_type_to_name(json_object_get_type(v)));
+		return -1;
 	}
 	return 0;
 }
@@ -165,13 +134,11 @@ static int check_grace(const struct apistore_write *w, struct apistore_answer *r
 {
 	cleanup_free char *param = apistore_target_param(w->t, "gracePeriodSeconds");
 	const char *digits = param && (*param == '-' || *param == '+') ? param + 1 : param;
-	cleanup_strbuf struct strbuf quoted = STRBUF_INIT;
 
 	if (!digits || (*digits && strspn(digits, "0123456789") == strlen(digits)))
 		return 0;
-	schema_quote_go(&quoted, param, strlen(param));
-	*refused = apistore_status_refusal(400, "BadRequest",
-		"strconv.ParseInt: parsing %s: invalid syntax", strbuf_str(&quoted));
+	*refused = apistore_status_refusal(
+		400, "BadRequest", "gracePeriodSeconds must be a whole number");
 	return -1;
 }
 
@@ -202,7 +169,7 @@ static void read_policy(
 
 	if (policy && (orphans || old))
 		schema_cause_add_text(causes, SCHEMA_INVALID, "propagationPolicy", policy,
-			"orphanDependents and deletionPropagation cannot be both set");
+			"must not be set together with orphanDependents");
 	if (policy)
 		set_policy(w, policy, causes);
 	else if (orphans)
@@ -216,8 +183,7 @@ static void read_policy(
 int apistore_options_read(struct apistore_write *w, const struct apistore_request *r,
 	struct json_object *body, struct apistore_answer *refused)
 {
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false},
-						   ignored = {NULL, 0, 0, false};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0}, ignored = {NULL, 0, 0};
 	bool is_delete = str_eq(r->method, "DELETE"), is_patch = str_eq(r->method, "PATCH");
 
 	if (is_delete && (check_types(body, refused) < 0 || check_grace(w, refused) < 0))

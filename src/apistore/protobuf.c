@@ -206,6 +206,8 @@ static struct json_object *value_of(
 		return object_of(r, of, b);
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
+	case PROTOBUF_INT64:
+	case PROTOBUF_INT64_PTR:
 	case PROTOBUF_BOOL_PTR:
 	case PROTOBUF_MICROTIME:
 		break;
@@ -243,7 +245,7 @@ static bool add_number(struct json_object *o, const struct protobuf_field *f, co
 		return false;
 	if (f->type == PROTOBUF_BOOL_PTR)
 		json_add_bool(o, f->name, it->value != 0);
-	else if (it->value || f->type == PROTOBUF_INT_PTR)
+	else if (it->value || f->type == PROTOBUF_INT_PTR || f->type == PROTOBUF_INT64_PTR)
 		json_add_int(o, f->name, (int64_t)it->value);
 	return true;
 }
@@ -262,6 +264,8 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 	switch (f->type) {
 	case PROTOBUF_INT:
 	case PROTOBUF_INT_PTR:
+	case PROTOBUF_INT64:
+	case PROTOBUF_INT64_PTR:
 	case PROTOBUF_BOOL_PTR:
 		return add_number(o, f, it);
 	case PROTOBUF_TEXT_MAP:
@@ -304,8 +308,8 @@ static bool read_message(struct reader r, const struct protobuf_field *fields,
 
 /* ---- the envelope: runtime.Unknown */
 
-static const struct protobuf_field type_meta[] = {{1, "apiVersion", PROTOBUF_STRING, NULL, NULL},
-	{2, "kind", PROTOBUF_STRING, NULL, NULL}, {0, NULL, PROTOBUF_STRING, NULL, NULL}};
+static const struct protobuf_field type_meta[] = {{1, "apiVersion", PROTOBUF_STRING, NULL},
+	{2, "kind", PROTOBUF_STRING, NULL}, {0, NULL, PROTOBUF_STRING, NULL}};
 
 /* Of DeleteOptions clients name the version of what is deleted. */
 static const struct protobuf_message *find_message(const char *version, const char *kind)

@@ -10,8 +10,10 @@ enum protobuf_type {
 	PROTOBUF_STRING,
 	PROTOBUF_STRING_PTR,
 	PROTOBUF_STRINGS,
-	PROTOBUF_INT,
+	PROTOBUF_INT, /* of 32 bits, as the next */
 	PROTOBUF_INT_PTR,
+	PROTOBUF_INT64,
+	PROTOBUF_INT64_PTR,
 	PROTOBUF_BOOL_PTR,
 	PROTOBUF_TIME,
 	PROTOBUF_MICROTIME,
@@ -27,8 +29,6 @@ struct protobuf_field {
 	const char *name; /* NULL: the end of a list of them */
 	enum protobuf_type type;
 	const struct protobuf_field *of; /* what it is made of */
-	const char *
-		go; /* its type in Go, where that is not the type's own; at the end: of all of it */
 };
 
 struct protobuf_message {

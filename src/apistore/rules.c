@@ -4,8 +4,6 @@
 
 #include "rules.h"
 
-#include <ctype.h>
-
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -18,16 +16,12 @@ struct rule {
 	struct apistore_answer *refused;
 };
 
-/* Says where, and nothing of what stands there. */
-static int bad_base64(const struct rule *r, const char *text, size_t len)
+/* Says nothing of what stands there. */
+static int bad_base64(const struct rule *r, const char *member)
 {
-	size_t at = 0;
-
-	while (at < len && (isalnum((unsigned char)text[at]) || strchr("+/", text[at])))
-		at++;
 	*r->refused = apistore_status_refusal(400, "BadRequest",
-		"%s in version \"v1\" cannot be handled as a %s: illegal base64 data at input byte %zu",
-		r->kind, r->kind, at);
+		"%s in version \"v1\" cannot be handled as a %s: %s: a value is not base64",
+		r->kind, r->kind, member);
 	return -1;
 }
 
@@ -49,7 +43,7 @@ static int check_base64(const struct rule *r, const char *member)
 		if (len == 0)
 			continue;
 		if (bytes_from_b64(text, len, &bytes, &n) < 0)
-			return bad_base64(r, text, len);
+			return bad_base64(r, member);
 		secret_wipe(bytes, n);
 		free(bytes);
 	}

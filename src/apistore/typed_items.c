@@ -50,7 +50,7 @@ static char *value_step(char letter, struct json_object *v)
 	struct strbuf out = STRBUF_INIT;
 
 	strbuf_addf(&out, "%c:", letter);
-	schema_json_go(&out, v);
+	json_canonical(&out, v);
 	return strbuf_steal(&out);
 }
 

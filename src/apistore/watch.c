@@ -62,7 +62,7 @@ static int check_match(const char *initial, const char *match, struct apistore_a
 	static const struct apistore_target options = {
 		.group = (char *)"meta.k8s.io", .name = (char *)""};
 	static const char field[] = "resourceVersionMatch";
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 	bool given = match && *match;
 
 	if (initial && !str_eq(match, "NotOlderThan"))

@@ -197,7 +197,7 @@ void look_changed(struct look *l, const struct schema_kind *k, struct json_objec
 		fixed_data(old, now, l->causes);
 	if (str_eq(k->kind, "RoleBinding") && !same(old, now, "roleRef"))
 		look_at(l, "roleRef", SCHEMA_INVALID, json_get(now, "roleRef"),
-			"cannot change roleRef");
+			"field is immutable");
 	if (str_eq(k->group, "events.k8s.io"))
 		look_event_changed(l, old, now);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kube-apiserver refuses of built-in kinds, in its order and its words; after the defaults, which
+ * What kube-apiserver refuses of built-in kinds, after the defaults, which
  * only RoleBindings have. What is not looked at is stored as it came.
  */
 #include "config.h"
@@ -15,8 +15,6 @@
 #include "tec/schema/builtin.h"
 
 #define RBAC "rbac.authorization.k8s.io"
-#define SUBDOMAIN_TEXT                                                                             \
-	"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 
 void look_at(struct look *l, const char *name, enum schema_problem p, struct json_object *v,
 	const char *why)
@@ -24,15 +22,6 @@ void look_at(struct look *l, const char *name, enum schema_problem p, struct jso
 	size_t before = schema_path_add(&l->path, name);
 
 	schema_cause_add(l->causes, p, strbuf_str(&l->path), v, "%s", why);
-	schema_path_cut(&l->path, before);
-}
-
-void look_at_text(
-	struct look *l, const char *name, enum schema_problem p, const char *value, const char *why)
-{
-	size_t before = schema_path_add(&l->path, name);
-
-	schema_cause_add_text(l->causes, p, strbuf_str(&l->path), value, "%s", why);
 	schema_path_cut(&l->path, before);
 }
 
@@ -66,7 +55,7 @@ static void look_word(
 			return;
 		strbuf_addf(&all, "%s\"%s\"", all.len ? ", " : "supported values: ", *w);
 	}
-	look_at_text(l, name, SCHEMA_UNSUPPORTED, have ? have : "", strbuf_str(&all));
+	look_at(l, name, SCHEMA_UNSUPPORTED, json_get(o, name), strbuf_str(&all));
 }
 
 static void look_subject(struct look *l, struct json_object *s)
@@ -77,7 +66,8 @@ static void look_subject(struct look *l, struct json_object *s)
 	bool account = str_eq(kind, "ServiceAccount");
 
 	if (look_needs(l, s, "name") && account && name && !kobj_name_valid(name, strlen(name)))
-		look_at_text(l, "name", SCHEMA_INVALID, name, SUBDOMAIN_TEXT);
+		look_at(l, "name", SCHEMA_INVALID, json_get(s, "name"),
+			"must be the name of an object");
 	look_word(l, s, "kind", kinds);
 	if (account)
 		look_word(l, s, "apiGroup", core);

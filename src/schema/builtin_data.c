@@ -17,9 +17,8 @@
 #include "tec/kobj/key.h"
 
 #define DATA_MAX (1u << 20)
-#define KEY_TEXT                                                                                   \
-	"a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-#define ACCOUNT "kubernetes.io/service-account.name"
+#define KEY_TEXT "must be letters, digits, '-', '_' and '.'"
+#define ACCOUNT  "kubernetes.io/service-account.name"
 
 /* A cause about a member of a map: "data[tls.crt]". */
 static void at_key(struct look *l, const char *map, const char *key, enum schema_problem p,
@@ -27,10 +26,9 @@ static void at_key(struct look *l, const char *map, const char *key, enum schema
 {
 	cleanup_free char *field = xasprintf("%s[%s]", map, key);
 
-	schema_cause_add_text(l->causes, p, field, value, "%s", why);
+	schema_cause_add_text(l->causes, p, field, value, why);
 }
 
-/* IsConfigMapKey(). */
 static void data_key(struct look *l, const char *map, const char *key)
 {
 	size_t n = strlen(key), good = 0;
@@ -38,14 +36,11 @@ static void data_key(struct look *l, const char *map, const char *key)
 	while (good < n && (isalnum((unsigned char)key[good]) || strchr("-_.", key[good])))
 		good++;
 	if (n > KOBJ_NAME_MAX)
-		at_key(l, map, key, SCHEMA_INVALID, key, "must be no more than 253 characters");
+		at_key(l, map, key, SCHEMA_INVALID, key, "must have at most 253 characters");
 	if (n == 0 || good < n)
 		at_key(l, map, key, SCHEMA_INVALID, key, KEY_TEXT);
-	if (str_eq(key, ".") || str_eq(key, ".."))
-		at_key(l, map, key, SCHEMA_INVALID, key,
-			key[1] ? "must not be '..'" : "must not be '.'");
-	else if (strncmp(key, "..", 2) == 0)
-		at_key(l, map, key, SCHEMA_INVALID, key, "must not start with '..'");
+	if (str_eq(key, ".") || str_starts(key, ".."))
+		at_key(l, map, key, SCHEMA_INVALID, key, "must not be '.' or begin with '..'");
 }
 
 /* Of base64 that was found to be one. */
@@ -69,8 +64,7 @@ static size_t data(struct look *l, struct json_object *o, const char *map, const
 	json_object_object_foreach (m, key, v) {
 		data_key(l, map, key);
 		if (also && json_object_object_get_ex(also, key, NULL))
-			at_key(l, map, key, SCHEMA_INVALID, key,
-				"duplicate of key present in binaryData");
+			at_key(l, map, key, SCHEMA_INVALID, key, "is in binaryData, too");
 		if (json_object_is_type(v, json_type_string))
 			size += base64 ? decoded_len(v) : (size_t)json_object_get_string_len(v);
 	}
@@ -81,7 +75,7 @@ static void data_size(struct look *l, const char *field, size_t size)
 {
 	if (size > DATA_MAX)
 		schema_cause_add(l->causes, SCHEMA_TOO_LONG, field, NULL,
-			"may not be more than %u bytes", DATA_MAX);
+			"must have at most %u bytes", DATA_MAX);
 }
 
 void look_configmap(struct look *l, struct json_object *o)
@@ -105,7 +99,7 @@ static bool needs_key(struct look *l, struct json_object *data, const char *key)
 
 	if (has_key(data, key, &v))
 		return true;
-	at_key(l, "data", key, SCHEMA_REQUIRED, "", "");
+	at_key(l, "data", key, SCHEMA_REQUIRED, NULL, "");
 	return false;
 }
 
@@ -125,8 +119,7 @@ static void docker(struct look *l, struct json_object *data, const char *key)
 		return; /* refused before */
 	o = json_parse(bytes ? (const char *)bytes : "", n, &json_limits_object, &err);
 	if (!json_object_is_type(o, json_type_object))
-		at_key(l, "data", key, SCHEMA_INVALID, "<secret contents redacted>",
-			"must be a JSON object");
+		at_key(l, "data", key, SCHEMA_INVALID, NULL, "must be a JSON object");
 	json_wipe(o);
 	json_object_put(o);
 	if (bytes)
@@ -163,7 +156,7 @@ static void ssh_auth(struct look *l, struct json_object *o, struct json_object *
 
 	(void)o;
 	if (!has_key(data, "ssh-privatekey", &v) || look_empty(v))
-		at_key(l, "data", "ssh-privatekey", SCHEMA_REQUIRED, "", "");
+		at_key(l, "data", "ssh-privatekey", SCHEMA_REQUIRED, NULL, "");
 }
 
 static void tls(struct look *l, struct json_object *o, struct json_object *data)
@@ -179,7 +172,7 @@ static void account_token(struct look *l, struct json_object *o, struct json_obj
 
 	(void)data;
 	if (!annotations || !json_object_object_get_ex(annotations, ACCOUNT, &v) || look_empty(v))
-		at_key(l, "metadata.annotations", ACCOUNT, SCHEMA_REQUIRED, "", "");
+		at_key(l, "metadata.annotations", ACCOUNT, SCHEMA_REQUIRED, NULL, "");
 }
 
 void look_secret(struct look *l, struct json_object *o)

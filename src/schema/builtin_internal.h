@@ -22,9 +22,6 @@ struct look {
 /* A cause about a member of what is looked at. */
 void look_at(struct look *l, const char *name, enum schema_problem p, struct json_object *v,
 	const char *why);
-/* The same with a text as value. */
-void look_at_text(struct look *l, const char *name, enum schema_problem p, const char *value,
-	const char *why);
 bool look_empty(struct json_object *v);
 /* False: it has a cause. */
 bool look_needs(struct look *l, struct json_object *o, const char *name);

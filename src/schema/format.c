@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The formats of texts that are checked. */
+/* The one format of texts that is checked. */
 #include "config.h"
 
 #include <ctype.h>
@@ -47,7 +47,7 @@ static bool date(struct scan *s)
 }
 
 /* RFC 3339 as go-openapi reads it: no leap second, and any digits as zone. */
-static bool is_date_time(const char *p, size_t len)
+bool schema_is_date_time(const char *p, size_t len)
 {
 	struct scan s = {p, p + len};
 
@@ -66,61 +66,4 @@ static bool is_date_time(const char *p, size_t len)
 		return s.p + 1 == s.end;
 	return literal(&s, "+-") && number(&s, 2, 0, 99) && literal(&s, ":") &&
 	       number(&s, 2, 0, 99) && s.p == s.end;
-}
-
-static bool is_ipv4(const char *p, size_t len)
-{
-	struct scan s = {p, p + len};
-
-	for (int i = 0; i < 4; i++) {
-		int digits = 0;
-
-		if (i && !literal(&s, "."))
-			return false;
-		while (digits < 3 && s.p + digits < s.end && isdigit((unsigned char)s.p[digits]))
-			digits++;
-		if (!digits || (digits > 1 && *s.p == '0') || !number(&s, digits, 0, 255))
-			return false;
-	}
-	return s.p == s.end;
-}
-
-static bool is_ipv6(const char *p, size_t len)
-{
-	size_t groups = 0, i = 0;
-	bool gap = false;
-
-	if (len >= 2 && p[0] == ':' && p[1] == ':') {
-		gap = true;
-		i = 2;
-	}
-	while (i < len) {
-		size_t n = 0;
-
-		if (memchr(p + i, '.', len - i) && !memchr(p + i, ':', len - i))
-			return is_ipv4(p + i, len - i) && (gap ? groups + 2 < 8 : groups + 2 == 8);
-		while (i + n < len && n < 5 && isxdigit((unsigned char)p[i + n]))
-			n++;
-		if (n == 0 || n > 4 || ++groups > 8)
-			return false;
-		i += n;
-		if (i == len)
-			break;
-		if (p[i++] != ':' || i == len)
-			return false;
-		if (p[i] == ':') {
-			if (gap)
-				return false;
-			gap = true;
-			i++;
-		}
-	}
-	return gap ? groups < 8 : groups == 8;
-}
-
-bool schema_format_holds(const char *format, const char *s, size_t len)
-{
-	if (str_eq(format, "date-time"))
-		return is_date_time(s, len);
-	return str_eq(format, "ipv4") ? is_ipv4(s, len) : is_ipv6(s, len);
 }

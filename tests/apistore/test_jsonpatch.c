@@ -151,17 +151,14 @@ Test(apistore_jsonpatch, what_is_no_list_of_operations)
 	static const struct {
 		const char *patch, *text;
 	} refused[] = {
-		{"{}", "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"},
-		{"'x'", "error decoding patch: json: cannot unmarshal string into Go value of type []handlers.jsonPatchOp"},
-		{"1.5", "error decoding patch: json: cannot unmarshal number into Go value of type []handlers.jsonPatchOp"},
-		{"[true]",
-			"error decoding patch: json: cannot unmarshal bool into Go value of type handlers.jsonPatchOp"},
-		{"[{'op':1}]",
-			"error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"},
-		{"[{'op':'add','path':[]}]",
-			"error decoding patch: json: cannot unmarshal array into Go struct field jsonPatchOp.path of type string"},
+		{"{}", "error decoding patch: must be of type array"},
+		{"'x'", "error decoding patch: must be of type array"},
+		{"1.5", "error decoding patch: must be of type array"},
+		{"[true]", "error decoding patch: an operation must be an object"},
+		{"[{'op':1}]", "error decoding patch: \"op\" must be a string"},
+		{"[{'op':'add','path':[]}]", "error decoding patch: \"path\" must be a string"},
 		{"[{'op':'add','path':'','from':{}}]",
-			"error decoding patch: json: cannot unmarshal object into Go struct field jsonPatchOp.from of type string"},
+			"error decoding patch: \"from\" must be a string"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {

@@ -496,10 +496,10 @@ Test(apistore_turn, rules_of_secrets_and_configmaps)
 		{"Secret", ",\"stringData\":{\"a\":\"b\"}", 201, "\"data\":{\"a\":\"Yg==\"}"},
 		{"Secret", ",\"data\":{\"a\":\"YQ==\"},\"stringData\":{\"a\":\"b\"}", 201,
 			"\"data\":{\"a\":\"Yg==\"}"},
-		{"Secret", ",\"data\":{\"a\":\"no base64\"}", 400, "illegal base64 data"},
-		{"Secret", ",\"data\":{\"a b\":\"YQ==\"}", 422,
-			"a valid config key must consist of"},
-		{"Secret", ",\"data\":{\"..\":\"YQ==\"}", 422, "must not be '..'"},
+		{"Secret", ",\"data\":{\"a\":\"no base64\"}", 400, "a value is not base64"},
+		{"Secret", ",\"data\":{\"a b\":\"YQ==\"}", 422, "must be letters, digits"},
+		{"Secret", ",\"data\":{\"..\":\"YQ==\"}", 422,
+			"must not be '.' or begin with '..'"},
 		{"Secret", ",\"data\":[]", 400, "cannot be handled as a Secret"},
 		{"Secret", ",\"data\":{\"a\":1}", 400, "cannot be handled as a Secret"},
 		{"Secret", ",\"stringData\":{\"a\":1}", 400, "cannot be handled as a Secret"},
@@ -507,9 +507,10 @@ Test(apistore_turn, rules_of_secrets_and_configmaps)
 		{"Secret", ",\"type\":5", 400, "cannot be handled as a Secret"},
 		{"Secret", ",\"type\":\"kubernetes.io/tls\"", 422, "data[tls.crt]: Required value"},
 		{"ConfigMap", ",\"data\":{\"a\":\"no base64\"}", 201, "no base64"},
-		{"ConfigMap", ",\"binaryData\":{\"a\":\"no base64\"}", 400, "illegal base64 data"},
+		{"ConfigMap", ",\"binaryData\":{\"a\":\"no base64\"}", 400,
+			"a value is not base64"},
 		{"ConfigMap", ",\"data\":{\"a\":\"\"},\"binaryData\":{\"a\":\"\"}", 422,
-			"duplicate of key present in binaryData"},
+			"is in binaryData, too"},
 	};
 
 	open_store(NULL, things_and_data());

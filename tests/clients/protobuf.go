@@ -109,8 +109,10 @@ func kindOf(f field) (string, reflect.Type, error) {
 		return "STRING" + ptr, nil, nil
 	case reflect.Bool:
 		return "BOOL" + ptr, nil, nil
-	case reflect.Int, reflect.Int32, reflect.Int64:
+	case reflect.Int32:
 		return "INT" + ptr, nil, nil
+	case reflect.Int64:
+		return "INT64" + ptr, nil, nil
 	case reflect.Struct:
 		return "OBJECT", t, nil
 	case reflect.Slice:
@@ -133,21 +135,6 @@ func kindOf(f field) (string, reflect.Type, error) {
 		}
 	}
 	return "", nil, fmt.Errorf("%s of type %s is not known to the table", f.name, f.of.Type)
-}
-
-// plain is what a member of each kind is in Go unless the table says something else.
-var plain = map[string]string{"STRING": "string", "BOOL": "bool", "INT": "int32", "STRINGS": "[]string",
-	"BYTES_MAP": "map[string][]uint8", "TEXT_MAP": "map[string]string"}
-
-// goType: the type of a member as Go's decoder names it, "" where the table's reader knows it.
-func goType(kind string, of reflect.Type) string {
-	if of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	if known, ok := plain[strings.TrimSuffix(kind, "_PTR")]; ok && known != of.String() {
-		return of.String()
-	}
-	return ""
 }
 
 func snake(name string) string {
@@ -183,9 +170,6 @@ func (t *table) nameOf(of reflect.Type) (string, error) {
 			return "", fmt.Errorf("%s: %w", of, err)
 		}
 		item := fmt.Sprintf("F(%s, %q, %s),", f.number, f.name, kind)
-		if named := goType(kind, f.of.Type); named != "" {
-			item = fmt.Sprintf("T(%s, %q, %s, %q),", f.number, f.name, kind, named)
-		}
 		if inner != nil {
 			n, err := t.nameOf(inner)
 			if err != nil {
@@ -203,7 +187,7 @@ func (t *table) nameOf(of reflect.Type) (string, error) {
 		text += item
 		line += len(item)
 	}
-	t.done = append(t.done, text+fmt.Sprintf(" END(%q)};\n", of))
+	t.done = append(t.done, text+" END};\n")
 	return name, nil
 }
 
@@ -239,10 +223,9 @@ func printFields(out io.Writer) error {
 
 /* clang-format off */
 #define L static const struct protobuf_field
-#define F(number, name, type) {number, name, PROTOBUF_##type, NULL, NULL}
-#define T(number, name, type, go) {number, name, PROTOBUF_##type, NULL, go}
-#define M(number, name, type, of) {number, name, PROTOBUF_##type, of, NULL}
-#define END(go) {0, NULL, PROTOBUF_STRING, NULL, go}
+#define F(number, name, type) {number, name, PROTOBUF_##type, NULL}
+#define M(number, name, type, of) {number, name, PROTOBUF_##type, of}
+#define END {0, NULL, PROTOBUF_STRING, NULL}
 
 %s
 const struct protobuf_message protobuf_messages[] = {

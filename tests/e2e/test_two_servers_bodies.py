@@ -220,20 +220,14 @@ ROWS = [
     ("event-new-gone", "GET", NEW_EVENTS + "/old", None),
 ]
 
-READER = "the words of another YAML reader"
-
 # Name of a row -> why a client sees something else here.
 DIFFERENT = {
-    "yaml-bomb": READER, "yaml-cut": READER,
     "yaml-two": "a second document is refused; kube-apiserver drops it",
-    "yaml-alias": "aliases are refused",
     "yaml-large": "YAML is read up to 1 MiB",
-    "content-form": "refused before it is known that the request is for the API",
     **{name: "kube-apiserver shows the whole object in the message" for name in (
         "patch-unknown", "patch-type", "patch-type-merge", "patch-type-strategic", "patch-type-custom", "patch-strict")},
     **{f"rename-{what}-{name}": "kube-apiserver shows the whole object in the message"
        for what in RENAMED for name, *_ in RENAMES if what in SHOWN_WHOLE.get(name, ())},
-    **{f"stranger-{name}": "kube-apiserver names a line of its own source" for name, path, *_ in STRANGERS if path != MACHINES},
     **{f"stranger-{name}": "kube-apiserver warns of all members that no object of a strange kind has"
        for name, path, *_ in STRANGERS if path == MACHINES and name != "machine-secret"},
     **{f"rename-{what}-{name}": "kube-apiserver answers that with 500"
@@ -266,13 +260,18 @@ def seen(answer):
                 for name in UNSEEN:
                     m.pop(name, None)
             if o.get("kind") == "Status":
-                # Once each: kube-apiserver looks at the metadata of a change up to three times.
-                o["details"] = sorted({json.dumps(c, sort_keys=True) for c in (o.get("details") or {}).get("causes", [])})
+                # What programs look at, and causes once each: kube-apiserver looks at the metadata of a change up to
+                # three times.
+                details = o.get("details") or {}
+                o = {"code": o.get("code"), "reason": o.get("reason"), **{k: details.get(k) for k in ("name", "kind", "group")},
+                     "causes": sorted({f"{c.get('reason')} {c.get('field')}" for c in details.get("causes", [])})}
             objects.append(empty_members(o))
         body = json.dumps(objects, indent=1, sort_keys=True)
     except ValueError:
         pass
-    return masked(f"{status} {warning or ''}\n{body}")
+    # Of a warning what it is about: an unknown field, a field that is there twice, another member.
+    warned = re.findall(r'299 - "((?:unknown|duplicate) field [^,]*|[^:,]*)', warning or "")
+    return masked(f"{status} {warned or ''}\n{body}")
 
 
 def wrong_rows(both, rows, different, look=seen):
@@ -281,7 +280,9 @@ def wrong_rows(both, rows, different, look=seen):
     for name, method, path, body, *content_type in rows:
         there, here = (look(server.ask(method, path, body, *content_type)) for server in both)
         if name in different:
-            assert there != here, f"{name}: the same, but listed as different"
+            if there == here:
+                wrong.append(f"--- {name}: the same, but listed as different")
+                continue
             # What is refused here may be taken there; never the other way round.
             assert here[0] == "4", f"{name}: {here}"
             # And who looks at the code sees the same for a patch and for another kind.

@@ -111,7 +111,7 @@ def owners(*of):
 
 NAMES = {"capital": "A", "dots": "a.b", "dot": ".", "percent": "a%", "under": "a_b", "digit": "1a", "dash": "a-", "colon": "a:b",
          "label": "a" * 64, "long": "a" * 254, "long-bad": "A" * 254}
-PREFIXES = {"capital": "A-", "dash": "a-", "dashes": "a--", "alone": "-", "dot": "a.", "dot-alone": ".", "percent": "a%", "long": "a" * 60 + "-",
+PREFIXES = {"dash": "a-", "dashes": "a--", "alone": "-", "dot-alone": ".", "percent": "a%", "long": "a" * 60 + "-",
             "longer": "a" * 300, "colon": "a:"}
 FINALIZERS = {"bare": ["a"], "standard": ["kubernetes"], "both": ["orphan", "foregroundDeletion"], "slashes": ["a/b/c"], "empty": [""],
               "spaces": ["a b"], "good": ["a.b/c"], "prefix": ["/a"], "three": ["foregroundDeletion", "x", "orphan"],
@@ -120,7 +120,7 @@ METADATA = [
     *(made(f"name-{kind}-{what}", kind, name=name) for kind in GROUPS for what, name in NAMES.items()),
     *(made(f"prefix-{kind}-{what}", kind, generateName=name) for kind in ("Machine", "ConfigMap", "RoleBinding")
       for what, name in PREFIXES.items() if what not in ("dash", "dashes", "long") and (kind, what) not in (
-          *(("RoleBinding", what) for what in ("capital", "colon", "dot", "dot-alone", "alone", "longer")),)),
+          *(("RoleBinding", what) for what in ("colon", "dot-alone", "alone", "longer")),)),
     *(made(f"prefix-too-{kind}", kind, generateName="A b", name="ok") for kind in ("Machine", "ConfigMap", "RoleBinding")),
     *(made(f"finalizers-{kind}-{what}", kind, name="x", finalizers=names)
       for kind in ("Machine", "ConfigMap", "Event", "RoleBinding") for what, names in FINALIZERS.items()),
@@ -194,7 +194,7 @@ OPTIONS = [
         "dryRun=x", "dryRun=", "dryRun=all", "dryRun=All&dryRun=x", "dryRun=x&dryRun=y", "dryRun=All&dryRun=All")),
     *(option("option", method, query) for method in ("POST", "PUT", "PATCH") for query in (
         "fieldValidation=x&dryRun=All", "fieldValidation=&dryRun=All", "fieldValidation=strict&dryRun=x&fieldManager=" + "m" * 129,
-        "fieldManager=" + "m" * 129, "fieldManager=a%01b", "fieldManager=%C3%A9%C2%AD&dryRun=All")),
+        "fieldManager=" + "m" * 129, "fieldManager=a%01b")),
     *(option("option", method, "force=true&dryRun=All") for method in ("PATCH", "PUT")),
     *(option("option", "DELETE", query) for query in (
         "propagationPolicy=x", "propagationPolicy=&dryRun=All", "propagationPolicy=Orphan&dryRun=x", "orphanDependents=true&dryRun=All",
@@ -223,8 +223,7 @@ def brief(answer):
 DIFFERENT = {
     **{f"name-{kind}-{what}": "a name has at most 253 characters, whatever the kind"
        for kind in ("Event", "RoleBinding") for what in ("long", "long-bad")},
-    **{f"docker-{kind}{name}": "the words of another reader of JSON"
-       for kind in ("json-", "") for name in TEXTS if name != "good" and (kind or name in ("cut", "list"))},
+    "docker-json-null": "it holds no credentials, so it must be an object",
     "option-body7-DELETE-dryRun=All": "kube-apiserver answers that with 500",
 }
 

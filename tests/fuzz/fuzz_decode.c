@@ -20,8 +20,7 @@ static const struct json_limits limits = {1u << 16, 128, 4000, true};
 static void looks(const struct schema_kind *k, struct json_object *o)
 {
 	cleanup_json struct json_object *old = json_copy(o);
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false},
-						   same = {NULL, 0, 0, false};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0}, same = {NULL, 0, 0};
 
 	schema_builtin_default(k, o);
 	schema_builtin_check(k, NULL, o, &causes);

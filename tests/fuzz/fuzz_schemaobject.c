@@ -46,7 +46,7 @@ static struct schema_crd *make(void)
 static void validate(struct schema_crd *c, struct json_object *o, struct json_object *old)
 {
 	for (int status = 0; status < 2; status++) {
-		struct schema_causes causes = {NULL, 0, 0, false};
+		struct schema_causes causes = {NULL, 0, 0};
 		struct schema_texts warnings = {NULL, 0, 0};
 		cleanup_free char *text = NULL;
 

@@ -54,7 +54,7 @@ static const struct {
 	{"", "ConfigMap", "{data: {a: b}}", "{data: {a: c}}", ""},
 	{"rbac.authorization.k8s.io", "RoleBinding", "{roleRef: {kind: ClusterRole, name: view}}",
 		"{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}",
-		"roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"cluster-admin\"}: cannot change roleRef"},
+		"roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"cluster-admin\"}: field is immutable"},
 	{"", "ServiceAccount", "{secrets: [{name: a}]}", "{secrets: []}", ""},
 };
 
@@ -63,7 +63,7 @@ Test(schema_builtin, some_fields_never_change)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cleanup_json struct json_object *old = parse(rows[i].old),
 						*now = parse(rows[i].now);
-		cleanup_schema_causes struct schema_causes c = {NULL, 0, 0, false};
+		cleanup_schema_causes struct schema_causes c = {NULL, 0, 0};
 		cleanup_free char *text = NULL;
 
 		schema_builtin_check(
@@ -102,23 +102,22 @@ Test(schema_builtin, what_nobody_gave_is_filled_in)
 	}
 }
 
-#define KEY                                                                                        \
-	"a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+#define KEY "must be letters, digits, '-', '_' and '.'"
 
 static const struct {
 	const char *group, *kind, *o, *causes;
 } checks[] = {
 	{"", "ConfigMap", "{spec: {type: 7}}", ""},
 	{"rbac.authorization.k8s.io", "RoleBinding", "{subjects: [{}]}",
-		"[roleRef.kind: Unsupported value: \"\": supported values: \"ClusterRole\", roleRef.name: Unsupported value: \"\": supported values: \"cluster-admin\", \"tec-follow\", \"view\", subjects[0].name: Required value, subjects[0].kind: Unsupported value: \"\": supported values: \"ServiceAccount\", \"User\", \"Group\"]"},
+		"[roleRef.kind: Unsupported value: supported values: \"ClusterRole\", roleRef.name: Unsupported value: supported values: \"cluster-admin\", \"tec-follow\", \"view\", subjects[0].name: Required value, subjects[0].kind: Unsupported value: supported values: \"ServiceAccount\", \"User\", \"Group\"]"},
 	{"rbac.authorization.k8s.io", "RoleBinding",
 		"{roleRef: {apiGroup: x, kind: ClusterRole, name: view}, subjects: [{kind: User, name: U, apiGroup: x}, {kind: ServiceAccount, name: s}, {kind: ServiceAccount, name: s, apiGroup: x}]}",
 		"[roleRef.apiGroup: Unsupported value: \"x\": supported values: \"rbac.authorization.k8s.io\", subjects[0].apiGroup: Unsupported value: \"x\": supported values: \"rbac.authorization.k8s.io\", subjects[2].apiGroup: Unsupported value: \"x\": supported values: \"\"]"},
 	{"", "ConfigMap", "{data: {a: x, ..: y, ..x: z}, binaryData: {\"\": eA==, a: eA==}}",
-		"[data[a]: Invalid value: \"a\": duplicate of key present in binaryData, data[..]: Invalid value: \"..\": must not be '..', data[..x]: Invalid value: \"..x\": must not start with '..', binaryData[]: Invalid value: \"\": " KEY
+		"[data[a]: Invalid value: \"a\": is in binaryData, too, data[..]: Invalid value: \"..\": must not be '.' or begin with '..', data[..x]: Invalid value: \"..x\": must not be '.' or begin with '..', binaryData[]: Invalid value: \"\": " KEY
 		"]"},
 	{"", "Secret", "{data: {.: eA==, .x: eA==, a/b: eA==}}",
-		"[data[.]: Invalid value: \".\": must not be '.', data[a/b]: Invalid value: \"a/b\": " KEY
+		"[data[.]: Invalid value: \".\": must not be '.' or begin with '..', data[a/b]: Invalid value: \"a/b\": " KEY
 		"]"},
 	{"", "Secret", "{type: kubernetes.io/tls, data: {tls.key: \"\"}}",
 		"data[tls.crt]: Required value"},
@@ -136,14 +135,14 @@ static const struct {
 		"data[.dockercfg]: Required value"},
 	{"", "Secret", "{type: kubernetes.io/dockercfg, data: {.dockercfg: 5}}", ""},
 	{"", "Secret", "{type: kubernetes.io/dockercfg, data: {.dockercfg: null}}",
-		"data[.dockercfg]: Invalid value: \"<secret contents redacted>\": must be a JSON object"},
+		"data[.dockercfg]: Invalid value: must be a JSON object"},
 };
 
 Test(schema_builtin, what_cannot_be_is_said)
 {
 	for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
 		cleanup_json struct json_object *o = parse(checks[i].o);
-		cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+		cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 		cleanup_free char *got = NULL;
 
 		schema_builtin_check(schema_builtin_kind(checks[i].group, "v1", checks[i].kind),
@@ -164,11 +163,11 @@ Test(schema_builtin, passwords_of_a_registry_are_a_json_object)
 		{"", false}, {"{", false}, {"x", false}, {"\xff", false}, {"{} x", false},
 		{"[]", false}, {"\"a\"", false}, {"5", false}, {"true", false}};
 	static const char refused[] =
-		"data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": must be a JSON object";
+		"data[.dockerconfigjson]: Invalid value: must be a JSON object";
 	const struct schema_kind *k = schema_builtin_kind("", "v1", "Secret");
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+		cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 		cleanup_json struct json_object *o =
 			parse("{type: kubernetes.io/dockerconfigjson, data: {}}");
 		cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
@@ -190,7 +189,7 @@ static void event_says(const char *was, const char *now, const char *want)
 {
 	const struct schema_kind *k = schema_builtin_kind("events.k8s.io", "v1", "Event");
 	cleanup_json struct json_object *old = was ? parse(was) : NULL, *o = parse(now);
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 	cleanup_free char *got = NULL;
 
 	schema_builtin_check(k, old, o, &causes);
@@ -205,11 +204,11 @@ Test(schema_builtin, a_new_event_is_strict)
 		"");
 	event_says(NULL,
 		"{" EVENT ", deprecatedCount: 1, deprecatedSource: {host: h}, series: {count: 1}}",
-		"[series.count: Invalid value: \"\": should be at least 2, series.lastObservedTime: Required "
-		"value, count: Invalid value: \"\": needs to be unset, source: Invalid value: \"\": needs to be unset]");
+		"[series.count: Invalid value: must be at least 2, series.lastObservedTime: Required "
+		"value, count: Invalid value: must be unset, source: Invalid value: must be unset]");
 	event_says(NULL, "{metadata: {namespace: n}, regarding: {namespace: m}}",
-		"[involvedObject.namespace: Invalid value: \"m\": does not match event.namespace, eventTime: Required "
-		"value, type: Invalid value: \"\": has invalid value: ]");
+		"[involvedObject.namespace: Invalid value: must be the namespace of the Event, eventTime: Required "
+		"value, type: Invalid value: must be Normal or Warning]");
 	event_says("{}", "{eventTime: t, action: a, reason: r, reportingController: c}",
 		"[reason: Invalid value: \"r\": field is immutable, eventTime: Invalid "
 		"value: \"t\": field is immutable, action: Invalid value: \"a\": field is immutable, "
@@ -220,11 +219,10 @@ Test(schema_builtin, an_event_stays_as_it_is_but_for_its_series)
 {
 	event_says("{" EVENT "}", "{" EVENT ", series: {count: 2, lastObservedTime: t}}", "");
 	event_says("{" EVENT "}", "{" EVENT ", series: {}}",
-		"[series.count: Invalid value: \"\": should be at least 2, series.lastObservedTime: Required value]");
+		"[series.count: Invalid value: must be at least 2, series.lastObservedTime: Required value]");
 	event_says("{" EVENT "}", "{" EVENT ", note: m, related: {name: y}}",
 		"[message: Invalid value: \"m\": field is immutable, related: Invalid value: "
-		"{\"APIVersion\":\"\",\"FieldPath\":\"\",\"Kind\":\"\",\"Name\":\"y\","
-		"\"Namespace\":\"\",\"ResourceVersion\":\"\",\"UID\":\"\"}: field is immutable]");
+		"{\"name\":\"y\"}: field is immutable]");
 }
 
 Test(schema_builtin, every_kind_takes_what_is_no_object_of_it)
@@ -240,7 +238,7 @@ Test(schema_builtin, every_kind_takes_what_is_no_object_of_it)
 	for (size_t i = 0; i < schema_builtin_count(); i++)
 		for (size_t n = 0; n < ARRAY_LEN(odd); n++) {
 			cleanup_json struct json_object *o = parse(odd[n]);
-			cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+			cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 
 			schema_builtin_default(schema_builtin_at(i), o);
 			schema_builtin_check(schema_builtin_at(i), NULL, o, &causes);

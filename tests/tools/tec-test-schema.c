@@ -45,7 +45,7 @@ static struct json_object *run(struct last *last, struct json_object *c)
 {
 	struct json_object *refused = read_crd(last, json_get_obj(c, "crd")),
 			   *o = json_get_obj(c, "object"), *out = json_obj();
-	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0, false};
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0}, warnings = {NULL, 0, 0};
 	const struct schema_node *s;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct schema_causes: why an object is refused, as the causes of a Status with reason Invalid, in
- * the words of kube-apiserver. The caller owns it (schema_causes_fini); all-zero is empty. Values
- * that come from outside are quoted as Go quotes them. At most SCHEMA_CAUSES_MAX are kept and at
- * most SCHEMA_CAUSES_BYTES of text: what comes after is dropped, never the first one.
+ * struct schema_causes: why an object is refused, as the causes of a Status with reason Invalid:
+ * reasons and fields are kube-apiserver's, as programs match them, the words are our own and name
+ * value and rule. The caller owns it (schema_causes_fini); all-zero is empty. At most
+ * SCHEMA_CAUSES_MAX are kept and at most SCHEMA_CAUSES_BYTES of text: what comes after is dropped,
+ * never the first one.
  */
 #ifndef TEC_SCHEMA_CAUSE_H
 #define TEC_SCHEMA_CAUSE_H
 
 #include <json-c/json.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "tec/base/err.h"
@@ -40,7 +40,6 @@ struct schema_cause {
 struct schema_causes {
 	struct schema_cause *cause; /* owned */
 	size_t n, bytes;
-	bool cut; /* there are more */
 };
 void schema_causes_fini(struct schema_causes *c);
 #define cleanup_schema_causes __attribute__((cleanup(schema_causes_fini)))
@@ -48,18 +47,14 @@ void schema_causes_fini(struct schema_causes *c);
 void schema_causes_cut(struct schema_causes *c, size_t n);
 
 /*
- * field NULL or "": "<nil>". value: printed as JSON, a string quoted (borrowed; NULL: none); detail
+ * field NULL or "": "<nil>". value: borrowed, printed as JSON, a long one cut; NULL: none. detail
  * may be empty.
  */
 void schema_cause_add(struct schema_causes *c, enum schema_problem problem, const char *field,
 	struct json_object *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
 /* The same with a text as value. */
 void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem, const char *field,
-	const char *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
-
-/* The same with a value that is written as it is: JSON whose members have another order. */
-void schema_cause_add_json(struct schema_causes *c, enum schema_problem problem, const char *field,
-	const char *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
+	const char *value, const char *detail);
 
 /*
  * As a Status' message names them: "FIELD: MESSAGE", and "[A, B]" for several, each once. The
@@ -78,9 +73,5 @@ void schema_texts_fini(struct schema_texts *t);
 #define cleanup_schema_texts __attribute__((cleanup(schema_texts_fini)))
 void schema_texts_add(struct schema_texts *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void schema_texts_sort(struct schema_texts *t); /* as strcmp() orders */
-
-/* As Go's strconv.Quote(), and as encoding/json writes a value (members sorted, <>& escaped). */
-void schema_quote_go(struct strbuf *out, const char *s, size_t len);
-void schema_json_go(struct strbuf *out, struct json_object *v);
 
 #endif
