@@ -61,8 +61,6 @@ const char *schema_type_name(enum schema_node_type t); /* "" for NONE */
 /* "must be of type string, not array"; the caller frees. NULL: v is of the type that s wants. */
 char *schema_type_fault(const struct schema_node *s, struct json_object *v);
 
-bool schema_is_date_time(const char *s, size_t len);
-
 /* A path that grows and is cut back: "spec.a[0].b". */
 static inline size_t schema_path_add(struct strbuf *path, const char *name)
 {
