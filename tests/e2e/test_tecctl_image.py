@@ -211,7 +211,7 @@ def test_a_computation_is_ended_and_begun_again(near, alone, root):
         made(alone, "ai", NS, {"image": stuck}, "stuck")
         alone.wait_for(children, 60, "a child that fetches")
         made(alone, "ai", NS, {"image": reference}, "next")
-        alone.wait_for(lambda: "after those of other images" in told(alone, "next", "Computing"), 30, "the second waits")
+        alone.wait_for(lambda: "of one image at a time" in told(alone, "next", "Computing"), 30, "the second waits")
         first = children()
         os.kill(alone.process.pid, signal.SIGKILL)
         alone.process.wait()

@@ -173,7 +173,7 @@ static void child_want(const struct ctl_image *c, struct image_look *l)
 			l->info->note);
 	else
 		IMAGE_WANT(l, IMAGE_COMPUTING,
-			"Its values are computed after those of other images.%s", l->info->note);
+			"Its values are being computed, of one image at a time.%s", l->info->note);
 }
 
 static struct op *child_start(struct ctl_kind *k, struct ctl_act *a, const struct image_look *l)
