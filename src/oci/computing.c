@@ -224,18 +224,6 @@ static int fetch(struct computing *c, const char *rootfs, struct err *err)
 	return rc;
 }
 
-static int write_all(int fd, const char *text, size_t len, struct err *err)
-{
-	for (size_t at = 0; at < len;) {
-		ssize_t n = write(fd, text + at, len - at);
-
-		if (n < 0 && errno != EINTR)
-			return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
-		at += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
 /* Pairs of --platform and NAME=DIR. */
 static int add_platforms(struct computing *c, struct json_object *out, struct err *err)
 {
@@ -273,7 +261,7 @@ static int compute(struct computing *c, const char *rootfs, int out_fd, struct e
 	if (run(c, argv, NULL, COMPUTE_MS, err) < 0)
 		return -1;
 	text = file_read(result, OCI_COMPUTE_MESSAGE_MAX, &len, NULL, err);
-	return text ? write_all(out_fd, text, len, err) : -1;
+	return text ? oci_write_answer(out_fd, text, len, err) : -1;
 }
 
 static int answer(struct computing *c, int out_fd, struct err *err)

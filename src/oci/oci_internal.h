@@ -84,7 +84,9 @@ typedef void (*oci_fetch_fn)(void *arg, const struct err *err, const char *body,
 struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
 	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg);
 
-/* serve.c: the files that a process may open which asks a registry. */
+/* serve.c: what the child does that answers a question; and the files that a process may open which asks a
+ * registry. */
+int oci_write_answer(int fd, const char *text, size_t len, struct err *err) MUST_CHECK;
 #define OCI_READABLE 20
 extern const char *const oci_readable[OCI_READABLE];
 

@@ -53,12 +53,12 @@ static int read_question(int fd, struct oci_question *q, struct err *err)
 	return rc;
 }
 
-static int write_answer(int fd, const struct strbuf *text, struct err *err)
+int oci_write_answer(int fd, const char *text, size_t len, struct err *err)
 {
 	size_t at = 0;
 
-	while (at < text->len) {
-		ssize_t n = write(fd, text->data + at, text->len - at);
+	while (at < len) {
+		ssize_t n = write(fd, text + at, len - at);
 
 		if (n < 0 && errno != EINTR)
 			return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
@@ -120,7 +120,7 @@ int oci_serve(int in_fd, int out_fd, struct err *err)
 	log_capture(on_line, &a);
 	ask(&q, &a);
 	log_capture(NULL, NULL);
-	rc = write_answer(out_fd, &a.text, err);
+	rc = oci_write_answer(out_fd, strbuf_str(&a.text), a.text.len, err);
 	strbuf_fini(&a.text);
 	oci_question_fini(&q);
 	return rc;
