@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Unit tests that assert nothing: a Test() of tests/*/test_*.c that neither asserts nor calls a function of the tests that
-does, and expects no signal or exit code.
+does, and expects no signal or exit code. And calls of json-c in the API server that assert when a value has another type
+than they want, or answer NULL when there is no memory: a request's body must not end the process.
 
   asserts.py TREE         names them; exit 1 when there is one, or no test at all
   asserts.py --selftest   a tree with one of each
@@ -18,6 +19,8 @@ _NO_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/', re.S)
 _FUNCTION = re.compile(r"^(?!Test\()[A-Za-z_][^;{}()#]*?(\w+)\([^;{}]*\)\s*\{$(.*?)^\}", re.M | re.S)
 _MACRO = re.compile(r"^#define\s+(\w+)(.*?[^\\])$", re.M | re.S)
 _TEST = re.compile(r"^(?:Test|ParameterizedTest)\(([^{;]*?)\)\s*\{$(.*?)^\}", re.M | re.S)
+_JSON = re.compile(r"\bjson_object_(?:array_(?!foreach\b)\w+|object_(?:add|add_ex|length|del|foreach\w*)|new_\w+|deep_copy"
+                   r"|to_json_string\w*|set_\w+)\b")
 _ASSERTS = re.compile(r"\bcr_(?:assert|expect|fail)|\bassert\(|\bDIE\(|\babort\(")
 _EXPECTS = re.compile(r"\.(?:signal|exit_code)\s*=")
 
@@ -52,6 +55,9 @@ def check(tree):
             total += 1
             if not (_ASSERTS.search(body) or _EXPECTS.search(head) or set(re.findall(r"(\w+)\(", body)) & helpers):
                 bad.append(f"{os.path.relpath(path, tree)}: {' '.join(head.split())} asserts nothing")
+    for path in sorted(glob.glob(os.path.join(tree, "src", "apistore", "*.[ch]")) + glob.glob(os.path.join(tree, "src", "schema", "*.[ch]"))):
+        for call in sorted(set(_JSON.findall(read(path)))):
+            bad.append(f"{os.path.relpath(path, tree)}: {call}() may end the process; tec/base/json.h has what cannot")
     return total, bad
 
 
@@ -67,8 +73,13 @@ def selftest():
                     "Test(x, called)\n{\n\t(void)outer(1);\n}\n"
                     "Test(x, ends, .signal = SIGABRT)\n{\n\tidle(1);\n}\n"
                     "Test(x, nothing)\n{\n\tidle(1); /* cr_assert */\n}\n")
-        assert check(tree) == (4, ["tests/x/test_x.c: x, nothing asserts nothing"]), check(tree)
-    print("asserts.py: what asserts nothing was found")
+        os.makedirs(os.path.join(tree, "src", "schema"))
+        with open(os.path.join(tree, "src", "schema", "x.c"), "w", encoding="ascii") as f:
+            f.write("/* json_object_new_int() */\nint x = json_object_array_length(a) + json_object_object_get_ex(b);\n")
+        want = ["tests/x/test_x.c: x, nothing asserts nothing",
+                "src/schema/x.c: json_object_array_length() may end the process; tec/base/json.h has what cannot"]
+        assert check(tree) == (4, want), check(tree)
+    print("asserts.py: what asserts nothing was found, and what asserts too much")
     return 0
 
 
@@ -79,7 +90,7 @@ def main(args):
         print(__doc__, file=sys.stderr)
         return 2
     total, bad = check(args[0])
-    print("".join(f"{line}\n" for line in bad) + f"check-asserts: {total} unit tests, {len(bad)} assert nothing")
+    print("".join(f"{line}\n" for line in bad) + f"check-asserts: {total} unit tests, {len(bad)} faults")
     return 1 if bad or not total else 0
 
 

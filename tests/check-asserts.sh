@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every unit test asserts something. Usage: check-asserts.sh [TREE]. Exit 0 = all do, 1 = one does not, 77 = no python3.
+# Every unit test asserts something, and the API server calls nothing of json-c that asserts on a request. Usage: check-asserts.sh [TREE]. Exit 0 = all do, 1 = one does not, 77 = no python3.
 set -eu
 
 tree=${1:-${TOP_SRCDIR:-$(dirname "$0")/..}}

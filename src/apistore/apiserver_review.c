@@ -57,8 +57,7 @@ static void access_review(const struct apiserver_call *c, struct json_object *bo
 		return;
 	}
 	status = json_obj();
-	json_add(status, "allowed",
-		json_object_new_boolean(apistore_rights_allow(c->a->conf.objects, &c->user, &act)));
+	json_add_bool(status, "allowed", apistore_rights_allow(c->a->conf.objects, &c->user, &act));
 	answer(c, "authorization.k8s.io/v1", "SelfSubjectAccessReview", body, status);
 }
 
@@ -67,7 +66,7 @@ static void self_review(const struct apiserver_call *c, struct json_object *body
 	struct json_object *info = json_obj(), *groups = json_arr();
 
 	for (size_t i = 0; i < c->user.n_groups; i++)
-		json_push(groups, json_object_new_string(c->user.groups[i]));
+		json_push_str(groups, c->user.groups[i]);
 	json_add_str(info, "username", c->user.name);
 	if (c->user.uid[0])
 		json_add_str(info, "uid", c->user.uid);
@@ -97,8 +96,8 @@ static size_t audiences(struct json_object *body, const char *out[9])
 	struct json_object *a = json_get_arr(body, "spec/audiences");
 	size_t n = 0;
 
-	for (size_t i = 0; a && i < json_object_array_length(a) && n < 8; i++) {
-		struct json_object *s = json_object_array_get_idx(a, i);
+	for (size_t i = 0; i < json_len(a) && n < 8; i++) {
+		struct json_object *s = json_at(a, i);
 
 		if (json_object_is_type(s, json_type_string))
 			out[n++] = json_object_get_string(s);
@@ -140,7 +139,7 @@ static void token_request(const struct apiserver_call *c, struct json_object *bo
 	}
 	t.life_s = life > LIFE_MAX_S ? LIFE_MAX_S : life;
 	for (size_t i = 0, n = audiences(body, for_whom); i < n; i++)
-		json_push(aud, json_object_new_string(for_whom[i]));
+		json_push_str(aud, for_whom[i]);
 	token = apistore_token_sign(apistore_authority_token_key(c->a->conf.authority), &t, &err);
 	if (!token) {
 		apiserver_answer(

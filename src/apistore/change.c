@@ -191,13 +191,12 @@ static struct apistore_answer strategic_patch(
 /* Members that no operation has, in the order of the patch. */
 static void note_unknown(struct json_object *patch, struct schema_texts *unknown)
 {
-	for (size_t i = 0; i < json_object_array_length(patch); i++) {
-		struct json_object *op = json_object_array_get_idx(patch, i);
+	for (size_t i = 0; i < json_len(patch); i++) {
+		struct json_object *op = json_at(patch, i);
 
 		if (!op)
 			continue;
-		json_object_object_foreach (op, name, v) {
-			(void)v;
+		json_each (op, name, v) {
 			if (!str_eq(name, "op") && !str_eq(name, "path") && !str_eq(name, "from") &&
 				!str_eq(name, "value"))
 				schema_texts_add(

@@ -91,7 +91,7 @@ static struct json_object *time_of(struct decoder *d, struct json_object *v, boo
 		clock_format_us(us, text);
 	else
 		clock_format(us / 1000000 - (us % 1000000 < 0), text);
-	return json_object_new_string(text);
+	return json_str(text);
 }
 
 static void members(
@@ -140,7 +140,7 @@ static struct json_object *nothing(const struct protobuf_field *f)
 		return json_obj();
 	case PROTOBUF_STRINGS:
 	case PROTOBUF_TEXT_MAP:
-		return json_object_new_string("");
+		return json_str("");
 	default:
 		return NULL;
 	}
@@ -150,14 +150,14 @@ static void list(struct decoder *d, const struct protobuf_field *f, struct json_
 {
 	if (!is_type(d, a, json_type_array))
 		return;
-	for (size_t i = 0; i < json_object_array_length(a); i++) {
-		struct json_object *v = json_object_array_get_idx(a, i), *now;
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *v = json_at(a, i), *now;
 		size_t before = d->path.len;
 
 		strbuf_addf(&d->path, "[%zu]", i);
 		now = v ? one(d, f, v) : nothing(f);
 		if (now)
-			(void)json_object_array_put_idx(a, i, now);
+			json_put_at(a, i, now);
 		cut(&d->path, before);
 	}
 }
@@ -166,14 +166,14 @@ static void map(struct decoder *d, const struct protobuf_field *f, struct json_o
 {
 	if (!is_type(d, o, json_type_object))
 		return;
-	json_object_object_foreach (o, name, v) {
+	json_each (o, name, v) {
 		size_t before = d->path.len;
 		struct json_object *now;
 
 		strbuf_addf(&d->path, ".%s", name);
 		now = v ? one(d, f, v) : nothing(f);
 		if (now)
-			json_object_object_add(o, name, now);
+			json_add(o, name, now);
 		cut(&d->path, before);
 	}
 }
@@ -220,13 +220,13 @@ static void member(struct decoder *d, const struct protobuf_field *fields, struc
 	strbuf_addf(&d->path, "%s%s", path ? "." : "", name);
 	if (!f) {
 		schema_texts_add(d->unknown, "%s", strbuf_str(&d->path));
-		json_object_object_del(o, name);
+		json_drop(o, name);
 	} else if (!v || is_left_out(f, v)) {
-		json_object_object_del(o, name);
+		json_drop(o, name);
 	} else {
 		now = value(d, f, v);
 		if (now)
-			json_object_object_add(o, name, now);
+			json_add(o, name, now);
 	}
 	cut(&d->path, path);
 }
@@ -234,7 +234,7 @@ static void member(struct decoder *d, const struct protobuf_field *fields, struc
 static void members(
 	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top)
 {
-	json_object_object_foreach (o, name, v) {
+	json_each (o, name, v) {
 		if (!top || (!str_eq(name, "apiVersion") && !str_eq(name, "kind")))
 			member(d, fields, o, name, v);
 	}
@@ -257,7 +257,7 @@ static void metadata(struct decoder *d, struct json_object *o)
 		return;
 	strbuf_adds(&d->path, "metadata");
 	if (!m)
-		json_object_object_del(o, "metadata");
+		json_drop(o, "metadata");
 	else if (is_type(d, m, json_type_object))
 		members(d, find(fields_of(&any), "metadata")->of, m, false);
 }

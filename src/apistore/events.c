@@ -28,7 +28,7 @@ static void rename_members(struct json_object *o, size_t from, size_t to, const 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (json_object_object_get_ex(o, names[i][from], &v)) {
 			json_add(o, names[i][to], json_object_get(v));
-			json_object_object_del(o, names[i][from]);
+			json_drop(o, names[i][from]);
 		}
 	json_add_str(o, "apiVersion", version);
 }

@@ -199,7 +199,7 @@ static void print_keys(struct strbuf *out, struct json_object *keys)
 {
 	const char *comma = "[";
 
-	json_object_object_foreach (keys, name, v) {
+	json_each (keys, name, v) {
 		strbuf_addf(out, "%s%s=", comma, name);
 		print_value(out, v);
 		comma = ",";
@@ -327,7 +327,7 @@ static int read_step(
 			err, ERR_INVALID, "\"%.60s\" is not a step of a path", log_esc(name));
 	if (apistore_fieldset_read(v, &below, err) < 0)
 		return -1;
-	member = json_object_object_length(v) == 0 || json_object_object_get_ex(v, ".", NULL);
+	member = json_len(v) == 0 || json_object_object_get_ex(v, ".", NULL);
 	apistore_fieldset_add(out, step, member, &below);
 	return 0;
 }
@@ -337,7 +337,7 @@ int apistore_fieldset_read(struct json_object *o, struct apistore_fieldset *out,
 	*out = (struct apistore_fieldset){NULL, 0};
 	if (!json_object_is_type(o, json_type_object))
 		return err_set(err, ERR_INVALID, "the fields are not an object");
-	json_object_object_foreach (o, name, v)
+	json_each (o, name, v)
 		if (!str_eq(name, ".") && read_step(out, name, v, err) < 0) {
 			apistore_fieldset_fini(out);
 			return -1;

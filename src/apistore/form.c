@@ -201,8 +201,8 @@ void apistore_form_event(const char *text, size_t len, bool item, struct body *o
 
 	apistore_events_from_core(o);
 	if (o && item) {
-		json_object_object_del(o, "kind");
-		json_object_object_del(o, "apiVersion");
+		json_drop(o, "kind");
+		json_drop(o, "apiVersion");
 	}
 	if (o)
 		add_json(out, o);
@@ -222,7 +222,7 @@ void apistore_form_item(const struct apistore_form *f, const struct schema_kind 
 	}
 	if (f->shape == APISTORE_SHAPE_TABLE) {
 		shown = table_of(f, k, o, false);
-		add_json(out, json_object_array_get_idx(json_get_arr(shown, "rows"), 0));
+		add_json(out, json_at(json_get_arr(shown, "rows"), 0));
 	} else {
 		shown = schema_partial_metadata(o, version_of(f));
 		add_json(out, shown);

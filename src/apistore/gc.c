@@ -42,8 +42,8 @@ static bool has_finalizer(struct json_object *o, const char *name)
 {
 	struct json_object *a = json_get_arr(o, "metadata/finalizers");
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (is_finalizer(json_object_array_get_idx(a, i), name))
+	for (size_t i = 0; i < json_len(a); i++)
+		if (is_finalizer(json_at(a, i), name))
 			return true;
 	return false;
 }
@@ -55,16 +55,16 @@ static void set_finalizer(struct json_object *o, const char *name, bool wanted)
 	if (has_finalizer(o, name) == wanted)
 		return;
 	all = json_arr();
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (!is_finalizer(json_object_array_get_idx(a, i), name))
-			json_push(all, json_object_get(json_object_array_get_idx(a, i)));
+	for (size_t i = 0; i < json_len(a); i++)
+		if (!is_finalizer(json_at(a, i), name))
+			json_push(all, json_object_get(json_at(a, i)));
 	if (wanted)
 		json_push_str(all, name);
-	if (json_object_array_length(all) > 0) {
+	if (json_len(all) > 0) {
 		json_add(m, "finalizers", all);
 	} else {
 		json_object_put(all);
-		json_object_object_del(m, "finalizers");
+		json_drop(m, "finalizers");
 	}
 }
 
@@ -119,8 +119,8 @@ static int look_at_owners(struct apistore_objects *s, const struct apistore_key 
 	struct err err = ERR_INIT;
 
 	*out = (struct owners){0};
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *ref = json_object_array_get_idx(a, i);
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *ref = json_at(a, i);
 		const char *uid = json_get_str(ref, "uid");
 		int there = uid ? apistore_db_has_uid(s->db, uid, key->ns, &err) : 0;
 
@@ -140,8 +140,8 @@ static void drop_references(struct apistore_objects *s, const struct apistore_ke
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences"), *left = json_arr();
 	struct err ignored = ERR_INIT;
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *ref = json_object_array_get_idx(a, i);
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *ref = json_at(a, i);
 		const char *uid = json_get_str(ref, "uid");
 
 		if (gone ? !str_eq(uid, gone)
@@ -149,8 +149,8 @@ static void drop_references(struct apistore_objects *s, const struct apistore_ke
 			json_push(left, json_object_get(ref));
 	}
 	json_add(apistore_objects_meta(o), "ownerReferences", left);
-	if (json_object_array_length(left) == 0)
-		json_object_object_del(apistore_objects_meta(o), "ownerReferences");
+	if (json_len(left) == 0)
+		json_drop(apistore_objects_meta(o), "ownerReferences");
 }
 
 struct step {
@@ -193,9 +193,9 @@ static struct json_object *reference_to(struct json_object *o, const char *uid)
 {
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(a, i), "uid"), uid))
-			return json_object_array_get_idx(a, i);
+	for (size_t i = 0; i < json_len(a); i++)
+		if (str_eq(json_get_str(json_at(a, i), "uid"), uid))
+			return json_at(a, i);
 	return NULL;
 }
 

@@ -88,9 +88,9 @@ static bool get_at(struct json_object *in, const char *key, struct json_object *
 		json_object_object_get_ex(in, key, out);
 		return true;
 	}
-	if (!index_of(key, json_object_array_length(in), false, &i))
+	if (!index_of(key, json_len(in), false, &i))
 		return false;
-	*out = json_object_array_get_idx(in, i);
+	*out = json_at(in, i);
 	return true;
 }
 
@@ -125,14 +125,13 @@ static bool fits(struct patching *p, struct json_object *v, unsigned depth)
 	if (++p->work > WORK_MAX || depth > DEPTH_MAX)
 		return false;
 	if (json_object_is_type(v, json_type_object)) {
-		json_object_object_foreach (v, name, child) {
-			(void)name;
+		json_each (v, name, child) {
 			if (!fits(p, child, depth + 1))
 				return false;
 		}
 	} else if (json_object_is_type(v, json_type_array)) {
-		for (size_t i = 0; i < json_object_array_length(v); i++)
-			if (!fits(p, json_object_array_get_idx(v, i), depth + 1))
+		for (size_t i = 0; i < json_len(v); i++)
+			if (!fits(p, json_at(v, i), depth + 1))
 				return false;
 	}
 	return true;
@@ -141,16 +140,15 @@ static bool fits(struct patching *p, struct json_object *v, unsigned depth)
 /* What stands behind index i moves. */
 static bool may_move(struct patching *p, struct json_object *list, size_t i)
 {
-	p->work += json_object_array_length(list) - i;
+	p->work += json_len(list) - i;
 	return p->work <= WORK_MAX;
 }
 
 static void insert(struct json_object *list, size_t i, struct json_object *take_v)
 {
-	for (size_t k = json_object_array_length(list); k > i; k--)
-		json_object_array_put_idx(
-			list, k, json_object_get(json_object_array_get_idx(list, k - 1)));
-	json_object_array_put_idx(list, i, take_v);
+	for (size_t k = json_len(list); k > i; k--)
+		json_put_at(list, k, json_object_get(json_at(list, k - 1)));
+	json_put_at(list, i, take_v);
 }
 
 static int add_at(struct patching *p, const struct place *at, struct json_object *take_v)
@@ -169,8 +167,7 @@ static int add_at(struct patching *p, const struct place *at, struct json_object
 		json_push(at->in, take_v);
 		return 0;
 	}
-	if (index_of(at->key, json_object_array_length(at->in), true, &i) &&
-		may_move(p, at->in, i)) {
+	if (index_of(at->key, json_len(at->in), true, &i) && may_move(p, at->in, i)) {
 		insert(at->in, i, take_v);
 		return 0;
 	}
@@ -185,13 +182,12 @@ static int remove_at(struct patching *p, const struct place *at)
 	if (json_object_is_type(at->in, json_type_object)) {
 		if (!json_object_object_get_ex(at->in, at->key, NULL))
 			return fail(p, "Unable to remove nonexistent key", at->key);
-		json_object_object_del(at->in, at->key);
+		json_drop(at->in, at->key);
 		return 0;
 	}
-	if (!index_of(at->key, json_object_array_length(at->in), false, &i) ||
-		!may_move(p, at->in, i))
+	if (!index_of(at->key, json_len(at->in), false, &i) || !may_move(p, at->in, i))
 		return fail(p, "Unable to access invalid index", at->key);
-	json_object_array_del_idx(at->in, i, 1);
+	json_cut(at->in, i, 1);
 	return 0;
 }
 
@@ -257,8 +253,8 @@ static int op_replace(struct patching *p, const char *path)
 		return fail(p, "too deep, or too much work", path);
 	if (json_object_is_type(at.in, json_type_object))
 		json_add(at.in, at.key, copy_of(value_of(p)));
-	else if (index_of(at.key, json_object_array_length(at.in), false, &i))
-		json_object_array_put_idx(at.in, i, copy_of(value_of(p)));
+	else if (index_of(at.key, json_len(at.in), false, &i))
+		json_put_at(at.in, i, copy_of(value_of(p)));
 	return 0;
 }
 
@@ -289,8 +285,8 @@ static int op_copy(struct patching *p, const char *path)
 {
 	const char *from = json_get_str(p->op, "from");
 	cleanup_place struct place at = {0}, to = {0};
+	cleanup_free char *shown = NULL;
 	struct json_object *v;
-	size_t len = strlen("null");
 
 	at = find(*p->doc, from ? from : "");
 	if (!at.in || !get_at(at.in, at.key, &v))
@@ -299,9 +295,8 @@ static int op_copy(struct patching *p, const char *path)
 	if (!to.in)
 		return fail(
 			p, "copy operation does not apply: doc is missing destination path", path);
-	if (v)
-		json_object_to_json_string_length(v, JSON_C_TO_STRING_PLAIN, &len);
-	p->copied += len;
+	shown = json_text(v);
+	p->copied += strlen(shown);
 	if (p->copied > APISTORE_JSONPATCH_COPY)
 		return err_set(p->err, ERR_INVALID,
 			"Unable to complete the copy, the accumulated size increase of copy is %zu, exceeding the limit %u",
@@ -350,9 +345,9 @@ int apistore_jsonpatch_check(struct json_object *patch, struct err *err)
 	if (!json_object_is_type(patch, json_type_array))
 		return err_set_http(
 			err, ERR_INVALID, 400, "error decoding patch: must be of type array");
-	n = json_object_array_length(patch);
+	n = json_len(patch);
 	for (size_t i = 0; i < n; i++)
-		if (check_op(json_object_array_get_idx(patch, i), err) < 0)
+		if (check_op(json_at(patch, i), err) < 0)
 			return -1;
 	if (n > APISTORE_JSONPATCH_OPS)
 		return err_set_http(err, ERR_INVALID, 413,
@@ -370,11 +365,11 @@ int apistore_jsonpatch_apply(struct json_object **o, struct json_object *patch, 
 		{"move", op_move}, {"copy", op_copy}, {"test", op_test}};
 	struct patching p = {.doc = o, .err = err};
 
-	for (size_t i = 0; i < json_object_array_length(patch); i++) {
+	for (size_t i = 0; i < json_len(patch); i++) {
 		const char *name, *path;
 		size_t k = 0;
 
-		p.op = json_object_array_get_idx(patch, i);
+		p.op = json_at(patch, i);
 		name = json_get_str(p.op, "op");
 		path = json_get_str(p.op, "path");
 		while (k < ARRAY_LEN(ops) && !str_eq(name, ops[k].op))

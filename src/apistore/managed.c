@@ -50,7 +50,7 @@ static struct json_object *without_managed(struct json_object *o)
 	struct json_object *copy = json_copy(o), *m = json_get_obj(copy, "metadata");
 
 	if (m)
-		json_object_object_del(m, "managedFields");
+		json_drop(m, "managedFields");
 	return copy;
 }
 
@@ -62,15 +62,15 @@ static struct managed_entries entries_after(const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "metadata/managedFields"), *first;
-	size_t n = a ? json_object_array_length(a) : 0;
+	size_t n = a ? json_len(a) : 0;
 	struct err err = ERR_INIT;
 	struct managed_entries l = {NULL, 0};
 
 	/* Of a custom resource kube-apiserver does not see an empty list. */
 	if (!m->sub[0] && a && (n > 0 || !k->schema || !k->schema->crd)) {
-		first = n == 1 ? json_object_array_get_idx(a, 0) : NULL;
-		if (n == 0 || (json_object_is_type(first, json_type_object) &&
-				      json_object_object_length(first) == 0))
+		first = n == 1 ? json_at(a, 0) : NULL;
+		if (n == 0 ||
+			(json_object_is_type(first, json_type_object) && json_len(first) == 0))
 			return l;
 		if (managed_entries_read(o, &l, &err) == 0)
 			return l;
@@ -292,9 +292,9 @@ static void follow_last_applied(
 	copy = json_copy(conf);
 	v = json_get_obj(copy, "metadata/annotations");
 	if (v)
-		json_object_object_del(v, LAST);
-	if (v && json_object_object_length(v) == 0)
-		json_object_object_del(json_get(copy, "metadata"), "annotations");
+		json_drop(v, LAST);
+	if (v && json_len(v) == 0)
+		json_drop(json_get(copy, "metadata"), "annotations");
 	json_canonical(&text, copy);
 	strbuf_addc(&text, '\n');
 	json_add_str(notes, LAST, strbuf_str(&text));
@@ -358,7 +358,7 @@ static struct json_object *part_of(
 	if (!m->sub[0]) {
 		o = json_copy(conf);
 		if (k->status)
-			json_object_object_del(o, "status");
+			json_drop(o, "status");
 		return o;
 	}
 	o = json_obj();
@@ -419,11 +419,11 @@ static struct json_object *without_times(struct json_object *o)
 {
 	struct json_object *copy = json_copy(o), *a = json_get_arr(copy, "metadata/managedFields");
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *entry = json_object_array_get_idx(a, i);
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *entry = json_at(a, i);
 
 		if (json_object_is_type(entry, json_type_object))
-			json_object_object_del(entry, "time");
+			json_drop(entry, "time");
 	}
 	return copy;
 }

@@ -97,7 +97,7 @@ struct apistore_answer managed_conflicts_refuse(const struct managed_conflicts *
 		apistore_fieldset_each(&c->at[i].fields, tell_path, &t);
 	}
 	if (t.n == 1) {
-		struct json_object *one = json_object_array_get_idx(t.causes, 0);
+		struct json_object *one = json_at(t.causes, 0);
 
 		message = xasprintf("Apply failed with 1 conflict: %s: %s",
 			json_get_str(one, "message"), json_get_str(one, "field"));

@@ -107,8 +107,8 @@ int managed_entries_read(struct json_object *o, struct managed_entries *out, str
 	struct json_object *a = json_get_arr(o, "metadata/managedFields");
 
 	*out = (struct managed_entries){NULL, 0};
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		if (read_entry(json_object_array_get_idx(a, i), out, err) < 0) {
+	for (size_t i = 0; i < json_len(a); i++)
+		if (read_entry(json_at(a, i), out, err) < 0) {
 			managed_entries_fini(out);
 			return -1;
 		}
@@ -145,7 +145,7 @@ void managed_entries_write(struct managed_entries *l, struct json_object *o)
 {
 	struct json_object *m = apistore_objects_meta(o), *a;
 
-	json_object_object_del(m, "managedFields");
+	json_drop(m, "managedFields");
 	managed_entries_drop_empty(l);
 	if (l->n == 0)
 		return;

@@ -110,7 +110,7 @@ static const char *fault_of_qualified(const char *name)
 
 static void check_labels(struct json_object *labels, struct schema_causes *causes)
 {
-	json_object_object_foreach (labels, key, v) {
+	json_each (labels, key, v) {
 		const char *value = json_object_get_string(v);
 		size_t n = value ? strlen(value) : 0;
 
@@ -126,7 +126,7 @@ static void check_annotations(struct json_object *annotations, struct schema_cau
 {
 	size_t size = 0;
 
-	json_object_object_foreach (annotations, key, v) {
+	json_each (annotations, key, v) {
 		cleanup_free char *lower = xstrdup(key);
 
 		for (char *p = lower; *p; p++)
@@ -147,8 +147,8 @@ static bool is_standard(const char *finalizer)
 
 static bool has_text(struct json_object *list, const char *text)
 {
-	for (size_t i = 0; list && i < json_object_array_length(list); i++)
-		if (str_eq(json_object_get_string(json_object_array_get_idx(list, i)), text))
+	for (size_t i = 0; i < json_len(list); i++)
+		if (str_eq(json_object_get_string(json_at(list, i)), text))
 			return true;
 	return false;
 }
@@ -156,10 +156,10 @@ static bool has_text(struct json_object *list, const char *text)
 static void check_finalizers(
 	const struct rule *r, struct json_object *list, struct schema_causes *causes)
 {
-	size_t n = json_object_array_length(list);
+	size_t n = json_len(list);
 
 	for (size_t i = 0; i < n; i++) {
-		const char *name = json_object_get_string(json_object_array_get_idx(list, i));
+		const char *name = json_object_get_string(json_at(list, i));
 		cleanup_free char *field = xasprintf("metadata.finalizers[%zu]", i);
 
 		cause(causes, "metadata.finalizers", name, fault_of_qualified(name));
@@ -175,8 +175,8 @@ void apistore_meta_warn(struct json_object *o, struct schema_texts *out)
 {
 	struct json_object *list = json_get_arr(o, "metadata/finalizers");
 
-	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-		const char *name = json_object_get_string(json_object_array_get_idx(list, i));
+	for (size_t i = 0; i < json_len(list); i++) {
+		const char *name = json_object_get_string(json_at(list, i));
 
 		if (!strchr(name, '/') && !is_standard(name))
 			schema_texts_add(out,
@@ -191,10 +191,8 @@ static void check_no_new(
 {
 	struct json_object *have = json_get_arr(was, "metadata/finalizers");
 
-	for (size_t i = 0;
-		json_get(was, "metadata/deletionTimestamp") && i < json_object_array_length(list);
-		i++) {
-		const char *name = json_object_get_string(json_object_array_get_idx(list, i));
+	for (size_t i = 0; json_get(was, "metadata/deletionTimestamp") && i < json_len(list); i++) {
+		const char *name = json_object_get_string(json_at(list, i));
 
 		if (has_text(have, name))
 			continue;
@@ -239,8 +237,8 @@ static void check_owners(struct json_object *list, struct schema_causes *causes)
 {
 	size_t controllers = 0;
 
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
-		struct json_object *owner = json_object_array_get_idx(list, i);
+	for (size_t i = 0; i < json_len(list); i++) {
+		struct json_object *owner = json_at(list, i);
 
 		check_owner(owner, causes);
 		controllers += json_get_bool(owner, "controller", false);

@@ -121,8 +121,7 @@ bool apistore_objects_same_member(struct json_object *a, struct json_object *b, 
 /* Does every member of a but metadata and status stand in b? */
 static bool spec_within(struct json_object *a, struct json_object *b)
 {
-	json_object_object_foreach (a, name, value) {
-		(void)value;
+	json_each (a, name, value) {
 		if (strcmp(name, "metadata") != 0 && strcmp(name, "status") != 0 &&
 			!apistore_objects_same_member(a, b, name))
 			return false;
@@ -199,9 +198,9 @@ static char *ordered_text(struct json_object *o, size_t *len, size_t *head)
 	move_member(all, o, "kind");
 	move_member(all, o, "apiVersion");
 	first = json_text(all);
-	*head = strlen(first) - (json_object_object_length(all) > 0 ? 0 : 1);
+	*head = strlen(first) - (json_len(all) > 0 ? 0 : 1);
 	move_member(all, o, "metadata");
-	json_object_object_foreach (o, name, value)
+	json_each (o, name, value)
 		if (!str_eq(name, "kind") && !str_eq(name, "apiVersion") &&
 			!str_eq(name, "metadata"))
 			json_add(all, name, json_object_get(value));
@@ -232,8 +231,7 @@ static bool is_held_by_spec(struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "spec/finalizers");
 
-	return a && json_object_array_length(a) > 0 &&
-	       str_eq(json_get_str(o, "kind"), "Namespace") &&
+	return a && json_len(a) > 0 && str_eq(json_get_str(o, "kind"), "Namespace") &&
 	       str_eq(json_get_str(o, "apiVersion"), "v1");
 }
 
@@ -243,8 +241,8 @@ static bool waits_for_gc(struct json_object *o)
 
 	if (!json_get(o, "metadata/deletionTimestamp"))
 		return false;
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		const char *f = json_object_get_string(json_object_array_get_idx(a, i));
+	for (size_t i = 0; i < json_len(a); i++) {
+		const char *f = json_object_get_string(json_at(a, i));
 
 		if (str_eq(f, "foregroundDeletion") || str_eq(f, "orphan"))
 			return true;
@@ -257,8 +255,8 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
 	size_t n = 0;
 
-	for (size_t i = 0; a && n < OWNERS_MAX && i < json_object_array_length(a); i++) {
-		const char *uid = json_get_str(json_object_array_get_idx(a, i), "uid");
+	for (size_t i = 0; a && n < OWNERS_MAX && i < json_len(a); i++) {
+		const char *uid = json_get_str(json_at(a, i), "uid");
 
 		uids[n] = uid ? uid : "";
 		n++;
@@ -353,8 +351,7 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 	if (apistore_objects_kind(s, group[0] ? group + 1 : "", resource)->generation)
 		stamp_generation(take_o, was);
 	out->gone = json_get(take_o, "metadata/deletionTimestamp") &&
-		    (!finalizers || json_object_array_length(finalizers) == 0) &&
-		    !is_held_by_spec(take_o);
+		    (!finalizers || json_len(finalizers) == 0) && !is_held_by_spec(take_o);
 	out->text = ordered_text(take_o, &out->len, &head);
 	out->too_large = max > 0 && out->len > max && !out->gone;
 	return dry || out->too_large ? 0 : write_version(s, key, take_o, was, out, head);

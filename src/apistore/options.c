@@ -59,12 +59,12 @@ static void read_dry(
 	struct json_object *list = json_get_arr(body, "dryRun");
 	size_t n;
 
-	if (!list || json_object_array_length(list) == 0)
+	if (!list || json_len(list) == 0)
 		list = query;
-	n = json_object_array_length(list);
+	n = json_len(list);
 	w->dry = n > 0;
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *v = json_object_array_get_idx(list, i);
+		struct json_object *v = json_at(list, i);
 
 		if (json_object_is_type(v, json_type_string) &&
 			str_eq(json_object_get_string(v), "All"))

@@ -8,11 +8,11 @@
 
 void apistore_patch_merge(struct json_object *o, struct json_object *patch)
 {
-	json_object_object_foreach (patch, name, value) {
+	json_each (patch, name, value) {
 		struct json_object *have = NULL;
 
 		if (!value) {
-			json_object_object_del(o, name);
+			json_drop(o, name);
 			continue;
 		}
 		if (!json_object_is_type(value, json_type_object)) {

@@ -99,7 +99,7 @@ static struct json_object *text_of(const struct reader *r)
 {
 	if (!bytes_valid_utf8((const char *)r->p, length(r)) || memchr(r->p, '\0', length(r)))
 		return NULL;
-	return json_object_new_string_len((const char *)r->p, (int)length(r));
+	return json_str_len((const char *)r->p, length(r));
 }
 
 static struct json_object *base64_of(const struct reader *r)
@@ -108,7 +108,7 @@ static struct json_object *base64_of(const struct reader *r)
 	struct json_object *o;
 
 	bytes_to_b64(&b, r->p, length(r));
-	o = json_object_new_string_len(strbuf_str(&b), (int)b.len);
+	o = json_str_len(strbuf_str(&b), b.len);
 	if (b.data)
 		secret_wipe(b.data, b.len);
 	return o;
@@ -131,10 +131,10 @@ static struct json_object *time_of(struct reader r)
 			nanos = (int64_t)it.value;
 	}
 	if (seconds < 0 || seconds > INT64_C(253402300799) || nanos < 0 || nanos > 999999999)
-		return set && seconds < 0 ? json_object_new_string("") : NULL; /* year 1: not set */
+		return set && seconds < 0 ? json_str("") : NULL; /* year 1: not set */
 	if (set)
 		clock_format(seconds, text);
-	return json_object_new_string(text);
+	return json_str(text);
 }
 
 /* The last field of this number; false: malformed. None: no bytes. */

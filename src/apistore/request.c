@@ -113,7 +113,7 @@ void apistore_write_copy(struct json_object *o, struct json_object *from, const 
 {
 	struct json_object *v = NULL;
 
-	json_object_object_del(o, name);
+	json_drop(o, name);
 	if (from && json_object_object_get_ex(from, name, &v))
 		json_add(o, name, json_copy(v));
 }
@@ -124,9 +124,9 @@ static void drop_empty(struct json_object *o, const char *name)
 
 	if (!json_object_object_get_ex(o, name, &v))
 		return;
-	if (!v || (json_object_is_type(v, json_type_object) && json_object_object_length(v) == 0) ||
-		(json_object_is_type(v, json_type_array) && json_object_array_length(v) == 0))
-		json_object_object_del(o, name);
+	if (!v || (json_object_is_type(v, json_type_object) && json_len(v) == 0) ||
+		(json_object_is_type(v, json_type_array) && json_len(v) == 0))
+		json_drop(o, name);
 }
 
 /* What only the server decides: as it was, or nothing yet (was NULL). */

@@ -55,8 +55,8 @@ static bool is_bound(struct json_object *binding, const struct apistore_user *u)
 {
 	struct json_object *subjects = json_get_arr(binding, "subjects");
 
-	for (size_t i = 0; subjects && i < json_object_array_length(subjects); i++) {
-		struct json_object *s = json_object_array_get_idx(subjects, i);
+	for (size_t i = 0; i < json_len(subjects); i++) {
+		struct json_object *s = json_at(subjects, i);
 		const char *kind = json_get_str(s, "kind"), *name = json_get_str(s, "name");
 
 		if (!kind || !name)

@@ -34,7 +34,7 @@ static int check_base64(const struct rule *r, const char *member)
 
 	if (!data)
 		return 0;
-	json_object_object_foreach (data, name, value) {
+	json_each (data, name, value) {
 		const char *text = json_object_get_string(value);
 		size_t len = value ? (size_t)json_object_get_string_len(value) : 0, n = len;
 		uint8_t *bytes = NULL;
@@ -55,8 +55,8 @@ static void drop_empty(const struct rule *r, const char *member)
 {
 	struct json_object *data = json_get_obj(r->o, member);
 
-	if (data && json_object_object_length(data) == 0)
-		json_object_object_del(r->o, member);
+	if (data && json_len(data) == 0)
+		json_drop(r->o, member);
 }
 
 /* ---- Secrets */
@@ -69,7 +69,7 @@ static void merge_string_data(const struct rule *r)
 	if (text && !data)
 		json_add(r->o, "data", data = json_obj());
 	if (text) {
-		json_object_object_foreach (text, name, value) {
+		json_each (text, name, value) {
 			cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
 
 			if (value)
@@ -81,7 +81,7 @@ static void merge_string_data(const struct rule *r)
 		}
 		json_wipe(text);
 	}
-	json_object_object_del(r->o, "stringData");
+	json_drop(r->o, "stringData");
 }
 
 static int secret(const struct rule *r)

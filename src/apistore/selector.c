@@ -375,13 +375,13 @@ char *apistore_selector_meta(struct json_object *o, const char *resource)
 			!json_object_is_type(v, json_type_array))
 			json_add_str(fields, *f, json_object_get_string(v));
 	}
-	if (labels && json_object_object_length(labels) > 0)
+	if (labels && json_len(labels) > 0)
 		json_add(meta, "labels", json_object_get(labels));
-	if (json_object_object_length(fields) > 0)
+	if (json_len(fields) > 0)
 		json_add(meta, "fields", fields);
 	else
 		json_object_put(fields);
-	return json_object_object_length(meta) > 0 ? json_text(meta) : xstrdup("");
+	return json_len(meta) > 0 ? json_text(meta) : xstrdup("");
 }
 
 static bool meets(const struct requirement *r, const char *value)

@@ -31,12 +31,12 @@ static bool is_list(struct json_object *v)
 
 static size_t length(struct json_object *list)
 {
-	return list ? json_object_array_length(list) : 0;
+	return list ? json_len(list) : 0;
 }
 
 static struct json_object *at(struct json_object *list, size_t i)
 {
-	return json_object_array_get_idx(list, i);
+	return json_at(list, i);
 }
 
 static bool says_delete(struct json_object *element)
@@ -48,15 +48,15 @@ static bool says_delete(struct json_object *element)
 static struct json_object *clean(struct json_object *take)
 {
 	if (is_map(take)) {
-		json_object_object_foreach (take, name, v)
+		json_each (take, name, v)
 			if (!v || name[0] == '$')
-				json_object_object_del(take, name);
+				json_drop(take, name);
 			else
 				(void)clean(v);
 	} else if (is_list(take)) {
 		for (size_t i = length(take); i-- > 0;)
 			if (says_delete(at(take, i)))
-				json_object_array_del_idx(take, i, 1);
+				json_cut(take, i, 1);
 			else
 				(void)clean(at(take, i));
 	}
@@ -223,7 +223,7 @@ static int merge_member(const struct apistore_place *p, struct json_object *o, c
 		return err_set_http(err, ERR_INVALID, 400, "the directives of %.60s are not lists",
 			log_esc(name));
 	if (given && !c.list) {
-		json_object_object_del(o, name);
+		json_drop(o, name);
 		return 0;
 	}
 	if (is_map(have) && is_map(c.list))
@@ -249,7 +249,7 @@ static const char *about(const char *name)
 static int merge_map(const struct apistore_place *p, struct json_object *o,
 	struct json_object *patch, struct err *err)
 {
-	json_object_object_foreach (patch, name, v) {
+	json_each (patch, name, v) {
 		const char *member = about(name);
 		cleanup_free char *order = member ? xasprintf(ORDER "%s", member) : NULL;
 

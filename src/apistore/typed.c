@@ -96,7 +96,7 @@ static struct apistore_fieldset fields_of_map(const struct apistore_place *p, st
 {
 	struct apistore_fieldset out = {NULL, 0};
 
-	json_object_object_foreach (o, name, v) {
+	json_each (o, name, v) {
 		struct apistore_place at = apistore_place_member(p, name);
 		cleanup_free char *step = typed_field_step(name);
 		bool self;
@@ -160,10 +160,10 @@ static void remove_from_list(
 	const struct apistore_place *p, struct json_object *list, const struct apistore_fieldset *s)
 {
 	const struct apistore_place at = apistore_place_element(p);
-	size_t n = json_object_array_length(list), kept = 0;
+	size_t n = json_len(list), kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_object_array_get_idx(list, i);
+		struct json_object *e = json_at(list, i);
 		cleanup_free char *step = typed_element_step(&p->merge, e);
 		const struct apistore_step *f = step ? apistore_fieldset_find(s, step) : NULL;
 
@@ -172,11 +172,11 @@ static void remove_from_list(
 		if (f)
 			apistore_typed_remove(&at, e, &f->below);
 		if (kept != i)
-			json_object_array_put_idx(list, kept, json_object_get(e));
+			json_put_at(list, kept, json_object_get(e));
 		kept++;
 	}
 	if (kept < n)
-		json_object_array_del_idx(list, kept, n - kept);
+		json_cut(list, kept, n - kept);
 }
 
 void apistore_typed_remove(
@@ -202,6 +202,6 @@ void apistore_typed_remove(
 		if (!f->member)
 			apistore_typed_remove(&at, v, &f->below);
 		if (f->member || typed_is_empty(v))
-			json_object_object_del(o, name);
+			json_drop(o, name);
 	}
 }

@@ -47,7 +47,7 @@ static void check_below(
 
 static void check_map(const struct apistore_place *p, struct json_object *o, struct check *c)
 {
-	json_object_object_foreach (o, name, v) {
+	json_each (o, name, v) {
 		struct apistore_place at = apistore_place_member(p, name);
 		cleanup_free char *step = typed_field_step(name);
 		bool unknown = p->custom && schema_at_declares(p->at, name) == SCHEMA_UNKNOWN;
@@ -90,10 +90,10 @@ static void check_list(const struct apistore_place *p, struct json_object *list,
 	bool keyed = p->merge.type == SCHEMA_MERGE_SET || p->merge.type == SCHEMA_MERGE_MAP;
 	cleanup_typed_items struct typed_items it = typed_items_of(p, keyed ? list : NULL);
 
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	for (size_t i = 0; i < json_len(list); i++) {
 		cleanup_free char *index = xasprintf("i:%zu", i);
 		const char *step = keyed ? it.at[i].step : index;
-		struct json_object *e = json_object_array_get_idx(list, i);
+		struct json_object *e = json_at(list, i);
 		size_t n;
 
 		if (!step) {

@@ -52,7 +52,7 @@ static void compare_maps(const struct apistore_place *p, struct json_object *l,
 	struct json_object *other;
 
 	if (typed_is_map(l)) {
-		json_object_object_foreach (l, name, v) {
+		json_each (l, name, v) {
 			struct side to = {false, NULL};
 
 			if (typed_is_map(r) && json_object_object_get_ex(r, name, &other))
@@ -62,7 +62,7 @@ static void compare_maps(const struct apistore_place *p, struct json_object *l,
 	}
 	if (!typed_is_map(r))
 		return;
-	json_object_object_foreach (r, added, theirs)
+	json_each (r, added, theirs)
 		if (!typed_is_map(l) || !json_object_object_get_ex(l, added, NULL))
 			compare_member(p, added, (struct side){false, NULL},
 				(struct side){true, theirs}, d);

@@ -24,9 +24,7 @@ bool typed_is_list(struct json_object *v)
 
 bool typed_is_empty(struct json_object *v)
 {
-	return typed_is_map(v)    ? json_object_object_length(v) == 0
-	       : typed_is_list(v) ? json_object_array_length(v) == 0
-				  : v == NULL;
+	return typed_is_map(v) ? json_len(v) == 0 : typed_is_list(v) ? json_len(v) == 0 : v == NULL;
 }
 
 bool typed_is_leaf(const struct apistore_place *p, struct json_object *v)
@@ -67,7 +65,7 @@ static char *keys_step(const struct schema_merge *m, struct json_object *e)
 		else if (last && m->key_default)
 			json_add_str(keys, m->keys[i], m->key_default);
 	}
-	return json_object_object_length(keys) > 0 ? value_step('k', keys) : NULL;
+	return json_len(keys) > 0 ? value_step('k', keys) : NULL;
 }
 
 char *typed_element_step(const struct schema_merge *m, struct json_object *e)
@@ -88,12 +86,12 @@ static int by_item(const void *a, const void *b)
 
 struct typed_items typed_items_of(const struct apistore_place *p, struct json_object *list)
 {
-	struct typed_items it = {.n = typed_is_list(list) ? json_object_array_length(list) : 0};
+	struct typed_items it = {.n = typed_is_list(list) ? json_len(list) : 0};
 
 	it.at = xcalloc(it.n + 1, sizeof(*it.at));
 	it.sorted = xcalloc(it.n + 1, sizeof(struct typed_item *));
 	for (size_t i = 0; i < it.n; i++) {
-		struct json_object *e = json_object_array_get_idx(list, i);
+		struct json_object *e = json_at(list, i);
 
 		it.at[i] = (struct typed_item){typed_element_step(&p->merge, e), e, i};
 		if (it.at[i].step)

@@ -25,7 +25,7 @@ static struct json_object *merge_maps(
 {
 	struct json_object *out = json_obj(), *other;
 
-	json_object_object_foreach (l, name, v) {
+	json_each (l, name, v) {
 		if (typed_is_map(r) && json_object_object_get_ex(r, name, &other)) {
 			struct apistore_place at = apistore_place_member(p, name);
 
@@ -36,7 +36,7 @@ static struct json_object *merge_maps(
 	}
 	if (!typed_is_map(r))
 		return out;
-	json_object_object_foreach (r, added, theirs)
+	json_each (r, added, theirs)
 		if (!json_object_object_get_ex(l, added, NULL))
 			json_add(out, added, copy_of(theirs));
 	return out;

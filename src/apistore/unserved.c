@@ -47,8 +47,8 @@ static bool is_owned_by(struct json_object *o, const char *kind)
 {
 	struct json_object *owners = json_get_arr(o, "metadata/ownerReferences");
 
-	for (size_t i = 0; owners && i < json_object_array_length(owners); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(owners, i), "kind"), kind))
+	for (size_t i = 0; i < json_len(owners); i++)
+		if (str_eq(json_get_str(json_at(owners, i), "kind"), kind))
 			return true;
 	return false;
 }
@@ -87,7 +87,7 @@ static int drop(
 		return 0;
 	}
 	*n += !is_ours(s, key, o);
-	json_object_object_del(apistore_objects_meta(o), "finalizers");
+	json_drop(apistore_objects_meta(o), "finalizers");
 	apistore_gc_mark(o, APISTORE_ORPHAN); /* a Machine that it owns keeps its disk key */
 	json_object_put(apistore_objects_put(s, key, o));
 	return apistore_objects_trouble(s, err) ? -1 : 0;

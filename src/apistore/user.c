@@ -36,7 +36,7 @@ static struct json_object *claims_of(const struct apistore_token *t)
 
 	uuid_new_v4(id);
 	for (const char *const *a = t->audiences; *a; a++)
-		json_push(aud, json_object_new_string(*a));
+		json_push_str(aud, *a);
 	json_add(o, "aud", aud);
 	json_add_int(o, "exp", t->now_s + t->life_s);
 	json_add_int(o, "iat", t->now_s);
@@ -63,8 +63,8 @@ static bool is_for_us(struct json_object *claims)
 {
 	struct json_object *aud = json_get_arr(claims, "aud");
 
-	for (size_t i = 0; aud && i < json_object_array_length(aud); i++) {
-		struct json_object *a = json_object_array_get_idx(aud, i);
+	for (size_t i = 0; i < json_len(aud); i++) {
+		struct json_object *a = json_at(aud, i);
 
 		if (json_object_is_type(a, json_type_string) &&
 			str_eq(json_object_get_string(a), APISTORE_ISSUER))

@@ -101,6 +101,20 @@ void json_drop(struct json_object *o, const char *name)
 		json_object_object_del(o, name);
 }
 
+void json_put_at(struct json_object *a, size_t i, struct json_object *take_v)
+{
+	if (!json_object_is_type(a, json_type_array) || i > json_object_array_length(a))
+		json_object_put(take_v);
+	else if (json_object_array_put_idx(a, i, take_v) < 0)
+		DIE("out of memory (JSON array)");
+}
+
+void json_cut(struct json_object *a, size_t i, size_t n)
+{
+	if (json_object_is_type(a, json_type_array))
+		(void)json_object_array_del_idx(a, i, n);
+}
+
 static struct json_object *must(struct json_object *o)
 {
 	if (!o)
@@ -118,9 +132,28 @@ struct json_object *json_arr(void)
 	return must(json_object_new_array());
 }
 
+struct json_object *json_str(const char *s)
+{
+	return must(json_object_new_string(s));
+}
+
+struct json_object *json_str_len(const char *s, size_t len)
+{
+	if (len > INT32_MAX)
+		DIE("a JSON string of %zu bytes", len);
+	return must(json_object_new_string_len(s, (int)len));
+}
+
+struct json_object *json_int(int64_t v)
+{
+	return must(json_object_new_int64(v));
+}
+
 struct json_object *json_add(struct json_object *o, const char *name, struct json_object *v)
 {
-	if (json_object_object_add(o, name, v) < 0)
+	if (!json_object_is_type(o, json_type_object))
+		json_object_put(v);
+	else if (json_object_object_add(o, name, v) < 0)
 		DIE("out of memory (JSON member)");
 	return o;
 }
@@ -145,12 +178,12 @@ struct json_object *json_find_infinite(struct json_object *o)
 
 struct json_object *json_add_str(struct json_object *o, const char *name, const char *v)
 {
-	return v ? json_add(o, name, must(json_object_new_string(v))) : o;
+	return v ? json_add(o, name, json_str(v)) : o;
 }
 
 struct json_object *json_add_int(struct json_object *o, const char *name, int64_t v)
 {
-	return json_add(o, name, must(json_object_new_int64(v)));
+	return json_add(o, name, json_int(v));
 }
 
 struct json_object *json_add_bool(struct json_object *o, const char *name, bool v)
@@ -160,14 +193,16 @@ struct json_object *json_add_bool(struct json_object *o, const char *name, bool 
 
 struct json_object *json_push(struct json_object *a, struct json_object *v)
 {
-	if (json_object_array_add(a, v) < 0)
+	if (!json_object_is_type(a, json_type_array))
+		json_object_put(v);
+	else if (json_object_array_add(a, v) < 0)
 		DIE("out of memory (JSON array)");
 	return a;
 }
 
 struct json_object *json_push_str(struct json_object *a, const char *v)
 {
-	return v ? json_push(a, must(json_object_new_string(v))) : a;
+	return v ? json_push(a, json_str(v)) : a;
 }
 
 struct json_object *json_copy(struct json_object *o)

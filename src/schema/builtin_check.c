@@ -27,10 +27,9 @@ void look_at(struct look *l, const char *name, enum schema_problem p, struct jso
 
 bool look_empty(struct json_object *v)
 {
-	return !v ||
-	       (json_object_is_type(v, json_type_array) && json_object_array_length(v) == 0) ||
+	return !v || (json_object_is_type(v, json_type_array) && json_len(v) == 0) ||
 	       (json_object_is_type(v, json_type_string) && json_object_get_string_len(v) == 0) ||
-	       (json_object_is_type(v, json_type_object) && json_object_object_length(v) == 0);
+	       (json_object_is_type(v, json_type_object) && json_len(v) == 0);
 }
 
 bool look_needs(struct look *l, struct json_object *o, const char *name)
@@ -90,11 +89,11 @@ static void look_binding(struct look *l, struct json_object *o)
 	look_word(l, ref, "name", names);
 	schema_path_cut(&l->path, before);
 	(void)schema_path_add(&l->path, "subjects");
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
+	for (size_t i = 0; i < json_len(a); i++) {
 		size_t list = schema_path_index(&l->path, i);
 
-		if (json_object_is_type(json_object_array_get_idx(a, i), json_type_object))
-			look_subject(l, json_object_array_get_idx(a, i));
+		if (json_object_is_type(json_at(a, i), json_type_object))
+			look_subject(l, json_at(a, i));
 		schema_path_cut(&l->path, list);
 	}
 	schema_path_cut(&l->path, before);
@@ -114,8 +113,8 @@ void schema_builtin_default(const struct schema_kind *k, struct json_object *o)
 	if (!str_eq(k->kind, "RoleBinding"))
 		return;
 	fill_group(json_get_obj(o, "roleRef"));
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		struct json_object *s = json_object_array_get_idx(a, i);
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *s = json_at(a, i);
 		const char *kind = json_get_str(s, "kind");
 
 		if (str_eq(kind, "User") || str_eq(kind, "Group"))

@@ -61,7 +61,7 @@ static size_t data(struct look *l, struct json_object *o, const char *map, const
 
 	if (!m)
 		return 0;
-	json_object_object_foreach (m, key, v) {
+	json_each (m, key, v) {
 		data_key(l, map, key);
 		if (also && json_object_object_get_ex(also, key, NULL))
 			at_key(l, map, key, SCHEMA_INVALID, key, "is in binaryData, too");

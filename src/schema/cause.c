@@ -99,7 +99,7 @@ void schema_cause_add(struct schema_causes *c, enum schema_problem problem, cons
 void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem, const char *field,
 	const char *value, const char *detail)
 {
-	cleanup_json struct json_object *v = value ? json_object_new_string(value) : NULL;
+	cleanup_json struct json_object *v = value ? json_str(value) : NULL;
 
 	schema_cause_add(c, problem, field, v, "%s", detail);
 }

@@ -218,7 +218,7 @@ struct json_object *schema_discovery_resources(
 	for (size_t i = 0; i < k.n; i++)
 		if (str_eq(k.kind[i]->group, group) && str_eq(k.kind[i]->version, version))
 			push_resource(list, k.kind[i]);
-	if (json_object_array_length(list) == 0) {
+	if (json_len(list) == 0) {
 		json_object_put(list);
 		return NULL;
 	}

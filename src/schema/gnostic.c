@@ -75,7 +75,7 @@ static void add_any(struct strbuf *out, unsigned field, struct json_object *v)
 /* Named*: {name = 1, value = 2}, one for each member. */
 static void add_named(struct strbuf *out, unsigned field, write_fn write, struct json_object *o)
 {
-	json_object_object_foreach (o, name, v) {
+	json_each (o, name, v) {
 		cleanup_strbuf struct strbuf b = STRBUF_INIT;
 
 		add_text(&b, 1, name);
@@ -86,7 +86,7 @@ static void add_named(struct strbuf *out, unsigned field, write_fn write, struct
 
 static void add_extensions(struct strbuf *out, unsigned field, struct json_object *o)
 {
-	json_object_object_foreach (o, name, v) {
+	json_each (o, name, v) {
 		cleanup_strbuf struct strbuf b = STRBUF_INIT;
 
 		if (!str_starts(name, "x-"))
@@ -158,10 +158,10 @@ static void write_schema(struct strbuf *out, struct json_object *o)
 	add_text(out, 4, json_get_str(o, "description"));
 	add_limits(out, o);
 	add_text(out, 13, json_get_str(o, "pattern"));
-	for (size_t i = 0; required && i < json_object_array_length(required); i++)
-		add_text(out, 19, json_object_get_string(json_object_array_get_idx(required, i)));
-	for (size_t i = 0; list && i < json_object_array_length(list); i++)
-		add_any(out, 20, json_object_array_get_idx(list, i));
+	for (size_t i = 0; i < json_len(required); i++)
+		add_text(out, 19, json_object_get_string(json_at(required, i)));
+	for (size_t i = 0; i < json_len(list); i++)
+		add_any(out, 20, json_at(list, i));
 	add_message(out, 21, write_additional, json_get(o, "additionalProperties"));
 	add_message(out, 22, write_type, json_get(o, "type"));
 	add_message(out, 23, write_items, json_get_obj(o, "items"));
@@ -192,8 +192,8 @@ static void add_parameters(struct strbuf *out, unsigned field, struct json_objec
 {
 	struct json_object *a = json_get_arr(o, "parameters");
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		add_message(out, field, write_parameter, json_object_array_get_idx(a, i));
+	for (size_t i = 0; i < json_len(a); i++)
+		add_message(out, field, write_parameter, json_at(a, i));
 }
 
 static void write_description(struct strbuf *out, struct json_object *o)

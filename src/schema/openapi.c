@@ -116,8 +116,7 @@ static void members_to_v2(struct json_object *s, const char *name)
 
 	if (!o)
 		return;
-	json_object_object_foreach (o, member, v) {
-		(void)member;
+	json_each (o, member, v) {
 		to_v2(v);
 	}
 }
@@ -132,14 +131,14 @@ static void to_v2(struct json_object *s)
 	open = json_get_bool(s, "x-kubernetes-preserve-unknown-fields", false) ||
 	       json_get_bool(s, "nullable", false);
 	if (json_get_bool(s, "x-kubernetes-int-or-string", false))
-		json_object_object_del(s, "type");
+		json_drop(s, "type");
 	for (size_t i = 0; i < ARRAY_LEN(no); i++)
-		json_object_object_del(s, no[i]);
+		json_drop(s, no[i]);
 	if (open) { /* null or unknown fields: kubectl would refuse them */
-		json_object_object_del(s, "type");
-		json_object_object_del(s, "items");
-		json_object_object_del(s, "properties");
-		json_object_object_del(s, "required");
+		json_drop(s, "type");
+		json_drop(s, "items");
+		json_drop(s, "properties");
+		json_drop(s, "required");
 	}
 	members_to_v2(s, "properties");
 	to_v2(json_get_obj(s, "items"));

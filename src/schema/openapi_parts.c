@@ -199,7 +199,7 @@ void openapi_add_kind(struct json_object *schemas, const char *prefix, const str
 		json_add(take_schema, "properties", p);
 	}
 	add_type_meta(p);
-	json_object_object_del(p, "metadata");
+	json_drop(p, "metadata");
 	json_add(p, "metadata", openapi_ref(prefix, OPENAPI_META "ObjectMeta"));
 	add_gvk(take_schema, k, k->kind, true);
 	json_add(schemas, name, take_schema);

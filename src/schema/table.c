@@ -73,7 +73,7 @@ static void push_take(struct row *r, char *take_text)
 
 static void push_int(struct row *r, int64_t v)
 {
-	json_push(r->cells, json_object_new_int64(v));
+	json_push(r->cells, json_int(v));
 }
 
 static void push_member(struct row *r, const char *path)
@@ -106,7 +106,7 @@ static void push_age(struct row *r)
 
 static size_t length(struct json_object *a)
 {
-	return a ? json_object_array_length(a) : 0;
+	return a ? json_len(a) : 0;
 }
 
 /* ---- columns of crd/ */
@@ -123,8 +123,8 @@ static struct json_object *element_at(struct json_object *o, const char **path)
 
 	*path = end + strlen("\")]");
 	for (size_t i = 0; i < n; i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(o, i), member), want))
-			return json_object_array_get_idx(o, i);
+		if (str_eq(json_get_str(json_at(o, i), member), want))
+			return json_at(o, i);
 	return NULL;
 }
 
@@ -153,9 +153,9 @@ static struct json_object *crd_cell(
 	if (!s || !str_eq(c->type, "date"))
 		return s ? json_object_get(v) : NULL;
 	if (t < 0)
-		return json_object_new_string(*s ? "<invalid>" : "<unknown>");
+		return json_str(*s ? "<invalid>" : "<unknown>");
 	schema_age_text(now_s - t, age);
-	return json_object_new_string(age);
+	return json_str(age);
 }
 
 static void fill_by_path(struct row *r, const struct schema_crd *crd)
@@ -186,7 +186,7 @@ static size_t members(struct json_object *o, const char *path)
 {
 	struct json_object *v = json_get_obj(o, path);
 
-	return v ? (size_t)json_object_object_length(v) : 0;
+	return v ? json_len(v) : 0;
 }
 
 static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
@@ -228,7 +228,7 @@ static void push_subjects(struct row *r, const char *kind)
 	struct strbuf b = STRBUF_INIT;
 
 	for (size_t i = 0; i < length(a); i++) {
-		struct json_object *e = json_object_array_get_idx(a, i);
+		struct json_object *e = json_at(a, i);
 		const char *ns = json_get_str(e, "namespace"), *name = json_get_str(e, "name");
 
 		if (!str_eq(json_get_str(e, "kind"), kind))

@@ -235,6 +235,12 @@ Test(base_json, elements_and_members_need_no_type)
 		json_each (o, name, v)
 			n++;
 		json_drop(o, "a");
+		json_cut(o, 0, 1);
+		json_put_at(o, 1, json_int(1));
+		if (!json_object_is_type(o, json_type_array))
+			json_push(o, json_str("x"));
+		if (!json_object_is_type(o, json_type_object))
+			json_add_int(o, "a", 1);
 		cr_expect(json_len(o) == 0 && json_at(o, 0) == NULL && n == 0, "%zu", i);
 	}
 }
@@ -255,4 +261,18 @@ Test(base_json, elements_and_members_come_in_order)
 	}
 	cr_assert_str_eq(strbuf_str(&names), "b:3 a:5 c:4 ");
 	cr_assert_eq(json_len(o), 2);
+}
+
+Test(base_json, elements_are_replaced_added_and_cut)
+{
+	cleanup_json struct json_object *a = parse("[1,2,3]");
+	cleanup_free char *text = NULL;
+
+	json_put_at(a, 0, json_str_len("xyz", 1));
+	json_put_at(a, 3, json_int(4));
+	json_put_at(a, 9, json_str("beyond the end"));
+	json_cut(a, 1, 2);
+	json_cut(a, 1, 2);
+	text = json_text(a);
+	cr_assert_str_eq(text, "[\"x\",4]");
 }

@@ -43,6 +43,11 @@ size_t json_len(struct json_object *o);
 struct json_object *json_at(struct json_object *a, size_t i);
 /* Removes a member. Nothing happens when there is none, or when o is not an object. */
 void json_drop(struct json_object *o, const char *name);
+/* Puts an element in the place of another, or behind the last one. Nothing happens beyond that, or
+ * when a is not an array. */
+void json_put_at(struct json_object *a, size_t i, struct json_object *take_v);
+/* Removes n elements; nothing when there are fewer. */
+void json_cut(struct json_object *a, size_t i, size_t n);
 
 static inline struct lh_entry *json_first_(struct json_object *o)
 {
@@ -67,15 +72,19 @@ static inline bool json_entry_(
  * replaced on the way. Declares name and value in the block around it, as json-c's macro does.
  */
 #define json_each(o, name, value)                                                                  \
-	const char *name = NULL;                                                                   \
+	const char *name __attribute__((unused)) = NULL;                                           \
 	struct json_object *value __attribute__((unused)) = NULL;                                  \
-	for (struct lh_entry *at_##name = json_first_(o), *after_##name = NULL;                    \
-		json_entry_(at_##name, &after_##name, &name, &value); at_##name = after_##name)
+	for (struct lh_entry *json_now_##name = json_first_(o), *json_next_##name = NULL;          \
+		json_entry_(json_now_##name, &json_next_##name, &name, &value);                    \
+		json_now_##name = json_next_##name)
 
 /* Builders: all take ownership of `v` and return `o`, so that they can be nested. NULL strings are
- * left out. */
+ * left out. What is added to a value of another type is dropped. */
 struct json_object *json_obj(void);
 struct json_object *json_arr(void);
+struct json_object *json_str(const char *s);
+struct json_object *json_str_len(const char *s, size_t len);
+struct json_object *json_int(int64_t v);
 struct json_object *json_add(struct json_object *o, const char *name, struct json_object *v);
 struct json_object *json_add_str(struct json_object *o, const char *name, const char *v);
 struct json_object *json_add_int(struct json_object *o, const char *name, int64_t v);
