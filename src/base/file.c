@@ -141,6 +141,24 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 	return rc < 0 ? -1 : sync_dir(path, err);
 }
 
+int file_create(const char *path, const void *data, size_t len, struct err *err)
+{
+	cleanup_free char *tmp = xasprintf("%s.XXXXXX", path);
+	int fd = mkostemp(tmp, O_CLOEXEC), rc; /* 0600 */
+
+	if (fd < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(path));
+	rc = write_all(fd, data, len);
+	if (rc == 0)
+		rc = link(tmp, path); /* which replaces nothing */
+	if (rc < 0)
+		err_set_errno(err, errno == EEXIST ? ERR_CONFLICT : ERR_INVALID, errno, "%s",
+			log_esc(path));
+	unlink(tmp);
+	close(fd);
+	return rc < 0 ? -1 : sync_dir(path, err);
+}
+
 void file_remove(const char *path)
 {
 	cleanup_free char *tmp = temporary(path);

@@ -66,6 +66,8 @@ static const struct conf_option table[] = {
 		.help = "With --standalone: make a TrustedExecutionCluster, if there is none, whose nodes reach this machine at HOST and its Trustee at PORT (default: that of --listen-kbs)."},
 	{"plain", CONF_BOOL, "BOOL", "false",
 		.help = "With --public-address, for a lab: the cluster that is made has no TLS, so nodes register and get their disk keys over plain HTTP."},
+	{"node-ca", CONF_STRING, "FILE",
+		.help = "With --public-address, on the first start: the CA that nodes trust, as made by tecctl bootstrap ca. It is kept in DIR. Default: one is made."},
 	{"sealing-key", CONF_STRING, "FILE",
 		.help = "Of --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, which is made."},
 	{"write-kubeconfig", CONF_STRING, "FILE",
@@ -180,11 +182,12 @@ static int read_standalone(struct options *o, struct err *err)
 {
 	const char *dir = conf_str(o->conf, "standalone");
 
-	static const char *const needs[] = {"public-address", "plain", "listen-api", "sealing-key",
-		"write-kubeconfig", "restore"};
+	static const char *const needs[] = {"public-address", "plain", "node-ca", "listen-api",
+		"sealing-key", "write-kubeconfig", "restore"};
 
 	o->public_address = conf_str(o->conf, "public-address");
 	o->plain = conf_bool(o->conf, "plain");
+	o->node_ca = conf_str(o->conf, "node-ca");
 	o->sealing_key = conf_str(o->conf, "sealing-key");
 	o->write_kubeconfig = conf_str(o->conf, "write-kubeconfig");
 	o->restore = conf_str(o->conf, "restore");
@@ -197,6 +200,9 @@ static int read_standalone(struct options *o, struct err *err)
 				err, ERR_INVALID, "option --%s needs --standalone", needs[i]);
 	if (!dir)
 		return 0;
+	if (o->node_ca && (!o->public_address || o->plain))
+		return err_set(err, ERR_INVALID,
+			"option --node-ca needs --public-address, without --plain");
 	if (o->kubeconfig)
 		return err_set(err, ERR_INVALID,
 			"options --standalone and --kubeconfig: only one can be given");

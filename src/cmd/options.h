@@ -34,7 +34,8 @@ struct options {
 	char *standalone; /* owned; the directory; NULL: there is a cluster */
 	const char *listen_api, *public_address;
 	bool plain;
-	const char *sealing_key, *write_kubeconfig, *restore; /* files; NULL: not given */
+	/* files; NULL: not given */
+	const char *node_ca, *sealing_key, *write_kubeconfig, *restore;
 	bool accept_unverified;
 	struct registries_list registry_mirrors, insecure_registries;
 	const char *registry_auth; /* NULL: no credentials */

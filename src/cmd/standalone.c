@@ -139,7 +139,7 @@ static int make_tls(struct standalone *s, struct err *err)
 	bool bracketed = len > 2 && host[0] == '[' && host[len - 1] == ']';
 	cleanup_free char *name = xstrndup(host + bracketed, len - 2 * bracketed);
 
-	s->tls = standalone_tls_new(s->loop, s->objects, s->ns, name, err);
+	s->tls = standalone_tls_new(s->loop, s->objects, s->ns, name, s->options->node_ca, err);
 	return s->tls ? 0 : -1;
 }
 

@@ -9,6 +9,8 @@
 
 #include "standalone_tls.h"
 
+#include "node_ca.h"
+
 #include <string.h>
 
 #include "tec/apistore/face.h"
@@ -19,16 +21,14 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/loop/timer.h"
+#include "tec/pki/ca.h"
 #include "tec/pki/cert.h"
 #include "tec/pki/issue.h"
 
 #define TABLE        "standalone/node-tls"
 #define EVERY_MS     (24 * 3600 * 1000)
 #define DAY_S        86400
-#define CA_NAME      "tec-operator CA for nodes"
-#define CA_DAYS      7300
 #define CA_LEFT_DAYS 730
-#define DAYS         365
 #define LEFT_DAYS    60
 
 struct standalone_tls {
@@ -72,30 +72,48 @@ static bool lasts(const char *pem, size_t len, int64_t now_s, int64_t days)
 	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > days * DAY_S;
 }
 
-/* Both keys at once, when there is none. */
-static int make_keys(struct apistore_objects *objects, struct err *err)
+/* Both keys at once, when there is none, and the certificate of a CA that was given. */
+static int make_keys(struct apistore_objects *objects, const struct pki_ca *given, struct err *err)
 {
-	cleanup_pki_key struct pki_key *ca = pki_key_new_p256(), *key = pki_key_new_p256();
+	cleanup_pki_key struct pki_key *made = given ? NULL : pki_key_new_p256(),
+				       *key = pki_key_new_p256();
 
-	if (put_key(objects, "ca.key", ca, err) < 0 || put_key(objects, "key", key, err) < 0)
+	if (put_key(objects, "ca.key", given ? given->key : made, err) < 0 ||
+		put_key(objects, "key", key, err) < 0)
+		return -1;
+	if (given && apistore_rows_set(
+			     objects, TABLE, "ca.crt", given->cert.data, given->cert.len, err) < 0)
 		return -1;
 	return apistore_objects_commit(objects, err);
 }
 
-static int load_rows(struct standalone_tls *t, struct err *err)
+/* given: NULL, or the CA of --node-ca, which is taken while there is none. */
+static int load_keys(struct standalone_tls *t, const struct pki_ca *given, struct err *err)
 {
-	void *data = NULL;
-	size_t len;
-
 	t->ca_key = get_key(t->objects, "ca.key", err);
 	if (!t->ca_key && err->kind == ERR_NOT_FOUND) {
 		err_clear(err);
-		if (make_keys(t->objects, err) < 0)
+		if (make_keys(t->objects, given, err) < 0)
 			return -1;
 		t->ca_key = get_key(t->objects, "ca.key", err);
 	}
+	if (t->ca_key && given &&
+		!pki_issue_fits(strbuf_str(&given->cert), given->cert.len, t->ca_key))
+		return err_set(err, ERR_INVALID,
+			"the directory of --standalone has another CA, which its nodes trust; next step: start without the option, or with a new directory");
 	t->key = t->ca_key ? get_key(t->objects, "key", err) : NULL;
-	if (!t->key)
+	return t->key ? 0 : -1;
+}
+
+static int load_rows(struct standalone_tls *t, const char *node_ca, struct err *err)
+{
+	cleanup_pki_ca struct pki_ca given = {.key = NULL};
+	void *data = NULL;
+	size_t len;
+
+	if (node_ca && node_ca_read(node_ca, &given, err) < 0)
+		return err_wrap(err, "option --node-ca");
+	if (load_keys(t, node_ca ? &given : NULL, err) < 0)
 		return -1;
 	if (apistore_rows_get(t->objects, TABLE, "ca.crt", &data, &len, err) < 0) {
 		if (err->kind != ERR_NOT_FOUND)
@@ -108,16 +126,17 @@ static int load_rows(struct standalone_tls *t, struct err *err)
 	return 0;
 }
 
-/* With its key kept, so that nodes that have the earlier one believe in it. */
+/* With its key and its subject kept, so that nodes that have the earlier one trust it. */
 static int renew_ca(struct standalone_tls *t, int64_t now_s, struct err *err)
 {
-	const struct pki_issue what = {PKI_ISSUE_CA, CA_NAME, NULL, NULL, now_s, CA_DAYS};
+	cleanup_strbuf struct strbuf made = STRBUF_INIT;
 
 	if (lasts(strbuf_str(&t->ca), t->ca.len, now_s, CA_LEFT_DAYS))
 		return 0;
-	strbuf_reset(&t->ca);
-	if (pki_issue(&what, t->ca_key, t->ca_key, NULL, &t->ca, err) < 0)
+	if (pki_ca_issue(t->ca_key, t->ca.len ? t->ca.data : NULL, now_s, &made, err) < 0)
 		return -1;
+	strbuf_reset(&t->ca);
+	strbuf_add(&t->ca, made.data, made.len);
 	return apistore_rows_set(t->objects, TABLE, "ca.crt", t->ca.data, t->ca.len, err);
 }
 
@@ -172,7 +191,8 @@ static int renew(struct standalone_tls *t, struct err *err)
 {
 	const char *const names[] = {t->host, "localhost", "127.0.0.1", "::1", NULL};
 	int64_t now_s = clock_wall_s();
-	const struct pki_issue what = {PKI_ISSUE_SERVER, names[0], NULL, names, now_s, DAYS};
+	const struct pki_issue what = {
+		PKI_ISSUE_SERVER, names[0], NULL, names, now_s, PKI_CA_LEAF_DAYS};
 	cleanup_json struct json_object *secret = apistore_face_get(t->objects, t->path);
 	cleanup_free char *cert = member(secret, "tls.crt"), *ca = member(secret, "ca.crt");
 	cleanup_strbuf struct strbuf made = STRBUF_INIT;
@@ -203,7 +223,7 @@ static void on_time(void *arg)
 }
 
 struct standalone_tls *standalone_tls_new(struct loop *l, struct apistore_objects *objects,
-	const char *ns, const char *host, struct err *err)
+	const char *ns, const char *host, const char *node_ca, struct err *err)
 {
 	struct standalone_tls *t = xcalloc(1, sizeof(*t));
 
@@ -211,7 +231,7 @@ struct standalone_tls *standalone_tls_new(struct loop *l, struct apistore_object
 	t->path = xasprintf("/api/v1/namespaces/%s/secrets/" STANDALONE_TLS_SECRET, ns);
 	t->host = xstrdup(host);
 	timer_init(&t->next, l, on_time, t);
-	if (load_rows(t, err) < 0 || renew(t, err) < 0) {
+	if (load_rows(t, node_ca, err) < 0 || renew(t, err) < 0) {
 		standalone_tls_free(t);
 		return NULL;
 	}

@@ -15,9 +15,10 @@
 struct standalone_tls;
 
 /* Makes the Secret in ns, or again when it does not name host or ends soon; looks at it every day.
- * The objects are borrowed. */
+ * node_ca: a file with the authority to take while there is none; NULL: one is made. The objects are
+ * borrowed. */
 struct standalone_tls *standalone_tls_new(struct loop *l, struct apistore_objects *objects,
-	const char *ns, const char *host, struct err *err) MUST_CHECK;
+	const char *ns, const char *host, const char *node_ca, struct err *err) MUST_CHECK;
 void standalone_tls_free(struct standalone_tls *t); /* NULL is fine; before the objects */
 
 #endif

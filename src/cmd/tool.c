@@ -37,6 +37,8 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_IGNITION] = tool_ignition,
 	[TOOL_BACKUP] = tool_backup,
 	[TOOL_DOCTOR] = tool_doctor,
+	[TOOL_BOOTSTRAP_CA] = tool_bootstrap_ca,
+	[TOOL_BOOTSTRAP_CERT] = tool_bootstrap_cert,
 };
 
 void tool_say(FILE *to, const char *fmt, ...)
@@ -124,7 +126,8 @@ static int run(struct tool *t)
 			return conf_refuse(t->conf, &err), TOOL_USAGE;
 		return 0;
 	}
-	rc = tool_connect(t, &err);
+	rc = command == TOOL_BOOTSTRAP_CA || command == TOOL_BOOTSTRAP_CERT ? 0
+									    : tool_connect(t, &err);
 	if (rc == 0)
 		rc = commands[command](t, &err);
 	if (rc >= 0 && fflush(stdout) == EOF)

@@ -89,5 +89,8 @@ int tool_image_explain(struct tool *t, struct err *err);
 int tool_ignition(struct tool *t, struct err *err);
 int tool_backup(struct tool *t, struct err *err);
 int tool_doctor(struct tool *t, struct err *err);
+/* These two ask no server: without tool_connect(). */
+int tool_bootstrap_ca(struct tool *t, struct err *err);
+int tool_bootstrap_cert(struct tool *t, struct err *err);
 
 #endif

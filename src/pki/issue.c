@@ -21,8 +21,9 @@
 #include "tec/base/mem.h"
 
 #define NAME_MAX_LEN 253
+#define LABEL_CHARS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-static X509 *read_first(const char *pem, size_t len)
+X509 *pki_x509_read_first(const char *pem, size_t len)
 {
 	cleanup_bio BIO *bio = len && len <= INT_MAX ? BIO_new_mem_buf(pem, (int)len) : NULL;
 	X509 *x = NULL;
@@ -45,9 +46,31 @@ static bool is_ip(const char *name)
 
 static bool name_is_safe(const char *name)
 {
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
+	size_t n = strspn(name, LABEL_CHARS ".");
 
 	return is_ip(name) || (n > 0 && n <= NAME_MAX_LEN && name[n] == '\0');
+}
+
+/* Letters, digits, - and _, which DNS has, between single dots; what ends in a number would be an
+ * address. */
+bool pki_issue_name_valid(const char *name)
+{
+	const char *label = name;
+	size_t len = strlen(name), n = 0;
+
+	if (is_ip(name))
+		return true;
+	if (len == 0 || len > NAME_MAX_LEN)
+		return false;
+	for (;; label += n + 1) {
+		n = strspn(label, LABEL_CHARS);
+		if (n == 0 || n > 63 || label[0] == '-' || label[n - 1] == '-')
+			return false;
+		if (label[n] == '\0')
+			return strspn(label, "0123456789") != n;
+		if (label[n] != '.')
+			return false;
+	}
 }
 
 static bool add_names(X509 *x, const char *const *names)
@@ -81,13 +104,22 @@ static bool add_extensions(X509 *x, X509 *issuer, const struct pki_issue *what)
 	       add_names(x, what->names);
 }
 
-static bool fill_in(X509 *x, const struct pki_issue *what, EVP_PKEY *key, X509 *issuer)
+/* An authority that is made again keeps its subject: what it signs names it. */
+static bool add_subject(X509 *x, const struct pki_issue *what, X509 *ca)
 {
 	X509_NAME *name = X509_get_subject_name(x);
 
-	return pki_x509_begin(x, what->now_s, what->days) &&
-	       (!what->organization || pki_x509_add_name(name, "O", what->organization)) &&
-	       pki_x509_add_name(name, "CN", what->common_name) &&
+	if (ca && what->use == PKI_ISSUE_CA)
+		return X509_set_subject_name(x, X509_get_subject_name(ca)) == 1;
+	return (!what->organization || pki_x509_add_name(name, "O", what->organization)) &&
+	       pki_x509_add_name(name, "CN", what->common_name);
+}
+
+static bool fill_in(X509 *x, const struct pki_issue *what, EVP_PKEY *key, X509 *ca)
+{
+	X509 *issuer = ca && what->use != PKI_ISSUE_CA ? ca : x;
+
+	return pki_x509_begin(x, what->now_s, what->days) && add_subject(x, what, ca) &&
 	       X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1 &&
 	       X509_set_pubkey(x, key) == 1 && add_extensions(x, issuer, what);
 }
@@ -97,7 +129,7 @@ int pki_issue(const struct pki_issue *what, const struct pki_key *key, const str
 {
 	EVP_PKEY *signer = pki_key_evp(ca_key);
 	cleanup_x509 X509 *x = X509_new();
-	cleanup_x509 X509 *ca = ca_pem ? read_first(ca_pem, strlen(ca_pem)) : NULL;
+	cleanup_x509 X509 *ca = ca_pem ? pki_x509_read_first(ca_pem, strlen(ca_pem)) : NULL;
 	bool ok;
 
 	if (!x)
@@ -108,7 +140,7 @@ int pki_issue(const struct pki_issue *what, const struct pki_key *key, const str
 			err, ERR_INVALID, "the CA's certificate and key do not fit together");
 	}
 	ERR_set_mark();
-	ok = fill_in(x, what, pki_key_evp(key), ca ? ca : x) && pki_x509_end(x, signer, out);
+	ok = fill_in(x, what, pki_key_evp(key), ca) && pki_x509_end(x, signer, out);
 	ERR_pop_to_mark();
 	if (!ok)
 		return err_set(err, ERR_INVALID, "no certificate can be made for these names");
@@ -117,7 +149,7 @@ int pki_issue(const struct pki_issue *what, const struct pki_key *key, const str
 
 bool pki_issue_fits(const char *pem, size_t len, const struct pki_key *key)
 {
-	cleanup_x509 X509 *x = read_first(pem, len);
+	cleanup_x509 X509 *x = pki_x509_read_first(pem, len);
 	bool ok;
 
 	ERR_set_mark();
@@ -128,7 +160,7 @@ bool pki_issue_fits(const char *pem, size_t len, const struct pki_key *key)
 
 bool pki_issue_names(const char *pem, size_t len, const char *const *names)
 {
-	cleanup_x509 X509 *x = read_first(pem, len);
+	cleanup_x509 X509 *x = pki_x509_read_first(pem, len);
 	bool ok = x;
 
 	ERR_set_mark();

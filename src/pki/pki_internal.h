@@ -25,6 +25,8 @@ static inline void pki_x509_cleanup_(X509 **x)
 bool pki_x509_begin(X509 *x, int64_t now_s, unsigned days);
 bool pki_x509_add_name(X509_NAME *name, const char *field, const char *value);
 bool pki_x509_add_ext(X509 *x, X509 *issuer, int nid, const char *value);
+/* The first certificate of a PEM; NULL: there is none. The caller frees. */
+X509 *pki_x509_read_first(const char *pem, size_t len);
 /* Signs and appends the PEM. */
 bool pki_x509_end(X509 *x, EVP_PKEY *signer, struct strbuf *out);
 

@@ -124,3 +124,37 @@ Test(base_file, a_file_is_replaced_as_a_whole)
 	cr_expect_eq(err.kind, ERR_INVALID);
 	cr_expect_not_null(strstr(err.text, path));
 }
+
+/* ---- create */
+
+Test(base_file, a_new_file_replaces_nothing)
+{
+	char dir[] = "/tmp/test_file.XXXXXX";
+	cleanup_free char *path = NULL, *link = NULL;
+	struct err err = ERR_INIT;
+	struct stat st;
+
+	cr_assert_not_null(mkdtemp(dir));
+	path = xasprintf("%s/f", dir);
+	link = xasprintf("%s/l", dir);
+	cr_assert_eq(file_create(path, "one", 3, &err), 0, "%s", err.text);
+	cr_assert_eq(lstat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 0777, 0600);
+	cr_expect_eq(st.st_nlink, 1);
+	cr_expect_eq(st.st_size, 3);
+	cr_expect_eq(file_create(path, "four", 4, &err), -1);
+	cr_expect_eq(err.kind, ERR_CONFLICT);
+	cr_expect_not_null(strstr(err.text, path));
+	cr_expect_eq(lstat(path, &st), 0);
+	cr_expect_eq(st.st_size, 3);
+	err_clear(&err);
+	cr_assert_eq(symlink("nowhere", link), 0);
+	cr_expect_eq(file_create(link, "x", 1, &err), -1, "a link is not followed");
+	cr_expect_eq(err.kind, ERR_CONFLICT);
+	unlink(link);
+	unlink(path);
+	cr_expect_eq(rmdir(dir), 0, "nothing is left");
+	err_clear(&err);
+	cr_expect_eq(file_create(path, "x", 1, &err), -1);
+	cr_expect_eq(err.kind, ERR_INVALID);
+}

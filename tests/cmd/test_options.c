@@ -238,3 +238,12 @@ Test(cmd_options, without_a_file_nothing_is_read_again)
 	cr_expect_eq(options_reload(&o, &err), 0);
 	cr_expect_eq(o.log_level, LOG_WARN);
 }
+
+Test(cmd_options, a_ca_for_nodes_needs_somewhere_to_use_it)
+{
+	cr_assert_eq(read_words("--node-ca f"), CONF_BAD);
+	cr_assert_eq(read_words("--standalone=d --node-ca f"), CONF_BAD);
+	cr_assert_eq(read_words("--standalone=d --public-address h --plain --node-ca f"), CONF_BAD);
+	cr_assert_eq(read_words("--standalone=d --public-address h --node-ca f"), CONF_RUN);
+	cr_expect_str_eq(o.node_ca, "f");
+}

@@ -6,6 +6,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include <string.h>
 #include <time.h>
 
 #include "tec/base/mem.h"
@@ -122,6 +123,25 @@ Test(pki_issue, names_are_those_asked_for)
 			pki_issue(&what, key, ca_key, ca.data, &server, &err), -1, "%s", bad[i][0]);
 		cr_expect_eq(err.kind, ERR_INVALID);
 	}
+}
+
+Test(pki_issue, host_names_are_known_from_what_is_none)
+{
+	static const char *const good[] = {"a", "kbs-service.ns.svc", "1.example.org", "10.0.0.1",
+		"fd00::1", "a_b.example", "x-1"};
+	static const char *const bad[] = {"", ".", "a.", ".a", "a..b", "-a", "a-", "a.-b", "a b",
+		"a:80", "[::1]", "https://a", "a/b", "*.a", "a,DNS:b", "a\n", "1.2.3", "300.1.1.1",
+		"b\xc3\xbc.example", "10.0.0.1/8"};
+	char longest[65];
+
+	memset(longest, 'a', 64);
+	longest[64] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		cr_expect(pki_issue_name_valid(good[i]), "%s", good[i]);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		cr_expect_not(pki_issue_name_valid(bad[i]), "%s", bad[i]);
+	cr_expect_not(pki_issue_name_valid(longest));
+	cr_expect(pki_issue_name_valid(longest + 1));
 }
 
 Test(pki_issue, another_authority_is_refused)

@@ -26,6 +26,9 @@ char *file_read_fd(int fd, const char *name, size_t max, size_t *len, struct err
  */
 int file_replace(
 	const char *path, const void *data, size_t len, mode_t mode, struct err *err) MUST_CHECK;
+/* A new file of all of data, that only this user can read, and on disk when this returns; ERR_CONFLICT:
+ * path exists, whatever it is. */
+int file_create(const char *path, const void *data, size_t len, struct err *err) MUST_CHECK;
 /* With what a file_replace() that was killed left beside it; that there is none is fine. */
 void file_remove(const char *path);
 void file_wipe(char *text, size_t len); /* wipes and frees; NULL is fine */

@@ -22,11 +22,14 @@ struct pki_issue {
 
 /*
  * Appends the certificate of `key` as PEM, signed by the authority ca_pem with its ca_key; use CA signs
- * itself: ca_pem is NULL then and ca_key is key. ERR_INVALID: a name that cannot stand in a certificate,
- * or no authority in ca_pem.
+ * itself: ca_key is key then, and ca_pem NULL, or its earlier certificate, whose subject it keeps.
+ * ERR_INVALID: a name that cannot stand in a certificate, or no authority in ca_pem.
  */
 int pki_issue(const struct pki_issue *what, const struct pki_key *key, const struct pki_key *ca_key,
 	const char *ca_pem, struct strbuf *out, struct err *err) MUST_CHECK;
+
+/* Whether it is an IP address, without brackets, or a host name as DNS has them. */
+bool pki_issue_name_valid(const char *name);
 
 /* Whether the first certificate of pem is for this key. */
 bool pki_issue_fits(const char *pem, size_t len, const struct pki_key *key);

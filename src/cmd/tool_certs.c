@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Certificates of a cluster that does not exist yet. Private keys go into new files of mode 0600, or
+ * into a pipe; the CA's into a file only. The Secret is written as text, so that no JSON object of
+ * ours holds a key.
+ */
+#include "config.h"
+
+#include "node_ca.h"
+#include "tool.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/file.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/key.h"
+#include "tec/pki/ca.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/issue.h"
+
+#define DAY_S       86400
+#define HOSTS_MAX   64
+#define CN_MAX      64
+#define SECRET_NAME "trustee-tls"
+
+static int create(const char *file, const struct strbuf *text, struct err *err)
+{
+	if (file_create(file, text->data, text->len, err) == 0)
+		return 0;
+	if (err->kind == ERR_CONFLICT) {
+		err_clear(err);
+		return err_set(err, ERR_INVALID,
+			"%s exists and is not overwritten; next step: name a new file",
+			log_esc(file));
+	}
+	return err_wrap(err, "cannot write");
+}
+
+int tool_bootstrap_ca(struct tool *t, struct err *err)
+{
+	const char *file = conf_str(t->conf, "out");
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
+	cleanup_wiped_strbuf struct strbuf both = STRBUF_INIT;
+	char end[CLOCK_RFC3339_LEN];
+	int64_t end_s;
+
+	if (!file)
+		return err_set(err, ERR_INVALID,
+			"the CA's private key needs a file; next step: --out FILE");
+	if (pki_ca_issue(key, NULL, clock_wall_s(), &cert, err) < 0 ||
+		pki_cert_not_after(cert.data, cert.len, &end_s, err) < 0)
+		return -1;
+	strbuf_add(&both, cert.data, cert.len);
+	strbuf_add(&both, secret_peek(pem), secret_len(pem));
+	if (create(file, &both, err) < 0)
+		return -1;
+	fputs(strbuf_str(&cert), stdout);
+	clock_format(end_s, end);
+	tool_say(stderr,
+		"tecctl: the CA and its private key are in %s, valid until %s. Keep it; whoever has it can pretend to be the cluster. The certificate is printed: put it into a Secret as ca.crt, and name that in spec.trusteeServers",
+		file, end);
+	return 0;
+}
+
+/* ---- a Secret */
+
+/* The hosts, NULL-terminated, borrowed from the options. */
+static int read_hosts(struct tool *t, const char *hosts[HOSTS_MAX + 1], struct err *err)
+{
+	size_t n = 0;
+
+	for (const char *h; (h = conf_nth(t->conf, "host", n)); n++) {
+		if (n == HOSTS_MAX)
+			return err_set(err, ERR_INVALID, "option --host: more than %d", HOSTS_MAX);
+		if (!pki_issue_name_valid(h))
+			return err_set(err, ERR_INVALID,
+				"option --host: %.100s is not a host name or an IP address; next step: without scheme, port and brackets",
+				log_esc(h));
+		hosts[n] = h;
+	}
+	hosts[n] = NULL;
+	return n ? 0
+		 : err_set(err, ERR_INVALID,
+			   "the certificate needs a name; next step: --host HOST, as nodes will reach it");
+}
+
+/* Appends the certificate; not for longer than its CA. */
+static int issue(const struct pki_ca *ca, const char *const *hosts, const struct pki_key *key,
+	struct strbuf *out, struct err *err)
+{
+	int64_t now_s = clock_wall_s(), left = (ca->end_s - now_s) / DAY_S;
+	const struct pki_issue what = {PKI_ISSUE_SERVER,
+		strlen(hosts[0]) <= CN_MAX ? hosts[0] : "tec-operator", NULL, hosts, now_s,
+		left < PKI_CA_LEAF_DAYS ? (unsigned)left : PKI_CA_LEAF_DAYS};
+
+	if (left < 1)
+		return err_set(err, ERR_INVALID,
+			"the CA expires in less than a day; next step: tecctl bootstrap ca --out FILE");
+	return pki_issue(&what, key, ca->key, strbuf_str(&ca->cert), out, err);
+}
+
+static void add_member(struct strbuf *out, const char *name, const void *data, size_t len)
+{
+	strbuf_addf(out, "  %s: ", name);
+	bytes_to_b64(out, data, len);
+	strbuf_addc(out, '\n');
+}
+
+static void write_secret(struct tool *t, const char *name, const struct pki_ca *ca,
+	const struct strbuf *cert, const struct pki_key *key, struct strbuf *out)
+{
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+	const char *ns = conf_str(t->conf, "namespace");
+
+	strbuf_addf(out, "apiVersion: v1\nkind: Secret\nmetadata:\n  name: \"%s\"\n", name);
+	if (ns)
+		strbuf_addf(out, "  namespace: \"%s\"\n", ns);
+	strbuf_adds(out, "type: kubernetes.io/tls\ndata:\n");
+	add_member(out, "tls.crt", cert->data, cert->len);
+	add_member(out, "ca.crt", ca->cert.data, ca->cert.len);
+	add_member(out, "tls.key", secret_peek(pem), secret_len(pem));
+}
+
+static int check_names(struct tool *t, const char *name, struct err *err)
+{
+	const char *ns = conf_str(t->conf, "namespace");
+
+	if (!kobj_name_valid(name, strlen(name)))
+		return err_set(err, ERR_INVALID,
+			"option --name: %.100s is not the name of a Secret", log_esc(name));
+	if (ns && !kobj_label_valid(ns, strlen(ns)))
+		return err_set(err, ERR_INVALID,
+			"option --namespace: %.100s is not a namespace's name", log_esc(ns));
+	return 0;
+}
+
+static int print_secret(const char *file, const struct strbuf *text, struct err *err)
+{
+	if (file)
+		return create(file, text, err);
+	if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout) == EOF)
+		return err_set(err, ERR_INVALID, "cannot write the Secret");
+	return 0;
+}
+
+int tool_bootstrap_cert(struct tool *t, struct err *err)
+{
+	const char *from = conf_str(t->conf, "ca"), *file = conf_str(t->conf, "out"),
+		   *name = conf_str(t->conf, "name") ? conf_str(t->conf, "name") : SECRET_NAME;
+	const char *hosts[HOSTS_MAX + 1];
+	cleanup_pki_ca struct pki_ca ca = {.key = NULL};
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
+	cleanup_wiped_strbuf struct strbuf out = STRBUF_INIT;
+	char end[CLOCK_RFC3339_LEN];
+	int64_t end_s;
+
+	if (!from)
+		return err_set(err, ERR_INVALID,
+			"the CA is missing; next step: --ca FILE, as made by tecctl bootstrap ca");
+	if (!file && isatty(STDOUT_FILENO))
+		return err_set(err, ERR_INVALID,
+			"a private key is not printed to a terminal; next step: --out FILE, or | kubectl apply -f -");
+	if (read_hosts(t, hosts, err) < 0 || check_names(t, name, err) < 0)
+		return -1;
+	if (node_ca_read(from, &ca, err) < 0)
+		return err_wrap(err, "option --ca");
+	if (issue(&ca, hosts, key, &cert, err) < 0 ||
+		pki_cert_not_after(cert.data, cert.len, &end_s, err) < 0)
+		return -1;
+	write_secret(t, name, &ca, &cert, key, &out);
+	if (print_secret(file, &out, err) < 0)
+		return -1;
+	clock_format(end_s, end);
+	tool_say(stderr,
+		"tecctl: Secret %s with a certificate valid until %s; next step: kubectl apply -f, and repeat before that day",
+		name, end);
+	return 0;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The blocks are counted and cut out by their lines, and each is then read by the module for its kind,
+ * which is strict. The text holds a private key, so no copy is made but into struct secret.
+ */
+#include "config.h"
+
+#include "tec/pki/ca.h"
+
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <string.h>
+
+#include "pki_internal.h"
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
+#include "tec/pki/cert.h"
+#include "tec/pki/issue.h"
+
+#define BEGIN    "-----BEGIN "
+#define NAME     "tec-operator CA for nodes"
+#define NAME_HEX 16
+#define MAKE_ONE "; next step: tecctl bootstrap ca --out FILE"
+
+void pki_ca_fini(struct pki_ca *ca)
+{
+	pki_key_free(ca->key);
+	strbuf_fini(&ca->cert);
+	ca->key = NULL;
+}
+
+/* ---- making */
+
+int pki_ca_issue(const struct pki_key *key, const char *earlier_pem, int64_t now_s,
+	struct strbuf *out, struct err *err)
+{
+	cleanup_strbuf struct strbuf public = STRBUF_INIT;
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+	cleanup_free char *name = NULL;
+
+	pki_key_public_pem(key, &public);
+	bytes_sha256(public.data, public.len, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	name = xasprintf(NAME " %.*s", NAME_HEX, hex);
+	return pki_issue(&(struct pki_issue){PKI_ISSUE_CA, name, NULL, NULL, now_s, PKI_CA_DAYS},
+		key, key, earlier_pem, out, err);
+}
+
+/* ---- reading */
+
+struct block {
+	const char *text;
+	size_t len;
+};
+
+/* The block that begins at text, whose label is one of these; false: it is another one, or cut off. */
+static bool take_block(const char *text, const char *label, struct block *out)
+{
+	cleanup_free char *begin = xasprintf(BEGIN "%s-----", label),
+			  *end = xasprintf("-----END %s-----", label);
+	const char *at = str_starts(text, begin) ? strstr(text, end) : NULL;
+
+	if (!at)
+		return false;
+	*out = (struct block){text, (size_t)(at - text) + strlen(end)};
+	return true;
+}
+
+static int find_blocks(const char *pem, struct block *cert, struct block *key, struct err *err)
+{
+	for (const char *at = pem; (at = strstr(at, BEGIN)); at += strlen(BEGIN)) {
+		struct block b;
+		bool is_cert = take_block(at, "CERTIFICATE", &b);
+
+		if (!is_cert && !take_block(at, "PRIVATE KEY", &b) &&
+			!take_block(at, "EC PRIVATE KEY", &b))
+			return err_set(err, ERR_INVALID,
+				"a PEM block is cut off, or neither a certificate nor an unencrypted private key");
+		if (is_cert ? cert->text : key->text)
+			return err_set(err, ERR_INVALID,
+				"more than one %s; a CA file has one certificate and one private key",
+				is_cert ? "certificate" : "private key");
+		*(is_cert ? cert : key) = b;
+	}
+	if (!cert->text)
+		return err_set(err, ERR_INVALID, "no certificate in PEM" MAKE_ONE);
+	if (!key->text)
+		return err_set(err, ERR_INVALID,
+			"the CA's private key is missing; next step: name the file that tecctl bootstrap ca made");
+	return 0;
+}
+
+static int read_key(const struct block *b, struct pki_ca *out, struct err *err)
+{
+	cleanup_secret struct secret *pem = NULL;
+
+	if (b->len > SECRET_MAX_LEN)
+		return err_set(err, ERR_INVALID, "the private key is too long");
+	pem = secret_new_copy(b->text, b->len);
+	out->key = pki_key_from_pem(pem, err);
+	return out->key ? 0 : -1;
+}
+
+static bool is_authority(X509 *x)
+{
+	return (X509_get_extension_flags(x) & (EXFLAG_INVALID | EXFLAG_CA | EXFLAG_SS)) ==
+		       (EXFLAG_CA | EXFLAG_SS) &&
+	       (X509_get_key_usage(x) & KU_KEY_CERT_SIGN) &&
+	       X509_verify(x, X509_get0_pubkey(x)) == 1;
+}
+
+/* Whether it may sign now. */
+static int check_cert(X509 *x, int64_t now_s, int64_t end_s, struct err *err)
+{
+	time_t now = (time_t)now_s;
+	char when[CLOCK_RFC3339_LEN];
+
+	if (!is_authority(x))
+		return err_set(err, ERR_INVALID,
+			"the certificate is not that of a self-signed CA" MAKE_ONE);
+	if (X509_cmp_time(X509_get0_notBefore(x), &now) > 0)
+		return err_set(
+			err, ERR_INVALID, "the CA is not valid yet; next step: compare the clocks");
+	clock_format(end_s, when);
+	if (end_s <= now_s)
+		return err_set(err, ERR_INVALID, "the CA expired at %s" MAKE_ONE, when);
+	return 0;
+}
+
+static int read_blocks(const struct block *cert, const struct block *key, int64_t now_s,
+	struct pki_ca *out, struct err *err)
+{
+	cleanup_x509 X509 *x = NULL;
+
+	if (pki_cert_read_bundle(cert->text, cert->len, &out->cert, NULL, err) < 0 ||
+		pki_cert_not_after(cert->text, cert->len, &out->end_s, err) < 0 ||
+		read_key(key, out, err) < 0)
+		return -1;
+	x = pki_x509_read_first(cert->text, cert->len);
+	if (!x || check_cert(x, now_s, out->end_s, err) < 0)
+		return -1;
+	return pki_issue_fits(strbuf_str(&out->cert), out->cert.len, out->key)
+		       ? 0
+		       : err_set(err, ERR_INVALID,
+				 "the private key does not belong to the CA's certificate");
+}
+
+int pki_ca_read(const char *pem, size_t len, int64_t now_s, struct pki_ca *out, struct err *err)
+{
+	struct block cert = {NULL, 0}, key = {NULL, 0};
+	int rc;
+
+	*out = (struct pki_ca){NULL, STRBUF_INIT, 0};
+	if (len > PKI_CA_FILE_MAX || memchr(pem, '\0', len))
+		return err_set(err, ERR_INVALID, "it is not PEM text of at most %d bytes",
+			PKI_CA_FILE_MAX);
+	if (find_blocks(pem, &cert, &key, err) < 0)
+		return -1;
+	ERR_set_mark();
+	rc = read_blocks(&cert, &key, now_s, out, err);
+	ERR_pop_to_mark();
+	if (rc < 0)
+		pki_ca_fini(out);
+	return rc;
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""tecctl bootstrap: the CA and the certificates of a cluster before it exists."""
+
+import base64
+import os
+import stat
+import subprocess
+
+import pytest
+
+import spine
+from tecctl import Tecctl
+from tecproc import operator_binary
+from test_standalone import Standalone
+
+NS = "trusted-execution-clusters"
+
+
+def openssl(*args, text=None):
+    done = subprocess.run(["openssl", *map(str, args)], input=text, capture_output=True, text=True, check=False,
+                          timeout=20)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def make_ca(folder, name):
+    """-> (file, certificate)"""
+    file = folder / name
+    return file, Tecctl(None).out("bootstrap", "ca", "--out", file)
+
+
+def secret_of(text):
+    """The members of a Secret in YAML, decoded."""
+    lines = text[text.index("\ndata:\n") + 7:].splitlines()
+    return {name.strip(): base64.b64decode(value).decode() for name, value in (line.split(": ") for line in lines)}
+
+
+def node_ca(alone):
+    secret = alone.get(spine.path_of(NS, "secrets", "standalone-tls"))
+    return base64.b64decode(secret["data"]["ca.crt"]).decode()
+
+
+def subject(pem):
+    return openssl("x509", "-noout", "-subject", text=pem)
+
+
+def test_a_ca_and_what_it_signs(tmp_path):
+    file, cert = make_ca(tmp_path, "ca.pem")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    kept = file.read_text()
+    assert cert in kept and "PRIVATE KEY" in kept and "PRIVATE" not in cert
+    assert subject(cert) != subject(make_ca(tmp_path, "other.pem")[1])
+    _, err = Tecctl(None).run("bootstrap", "ca", "--out", file, code=1)
+    assert "is not overwritten" in err and file.read_text() == kept
+    assert sorted(os.listdir(tmp_path)) == ["ca.pem", "other.pem"]
+
+    out, said = Tecctl(None, "there").run("bootstrap", "cert", "--ca", file, "--host=kbs-service.there.svc",
+                                          "--host=192.0.2.7", "--name=kbs-tls")
+    assert 'name: "kbs-tls"' in out and 'namespace: "there"' in out and "valid until" in said
+    secret = secret_of(out)
+    assert secret["ca.crt"] == cert and kept.split("-----BEGIN PRIVATE KEY")[1] not in out
+    (tmp_path / "ca.crt").write_text(cert)
+    (tmp_path / "tls.crt").write_text(secret["tls.crt"])
+    for name in (["-verify_hostname", "kbs-service.there.svc"], ["-verify_ip", "192.0.2.7"]):
+        openssl("verify", "-CAfile", tmp_path / "ca.crt", "-purpose", "sslserver", *name, tmp_path / "tls.crt")
+    assert openssl("pkey", "-pubout", text=secret["tls.key"]) == openssl("x509", "-noout", "-pubkey", text=secret["tls.crt"])
+    file2 = tmp_path / "secret.yaml"
+    assert Tecctl(None).out("bootstrap", "cert", "--ca", file, "--host=a", "--out", file2) == ""
+    assert stat.S_IMODE(file2.stat().st_mode) == 0o600 and "tls.key" in file2.read_text()
+
+
+def test_a_real_api_server_takes_the_secret(cp, ns, tmp_path):
+    file, cert = make_ca(tmp_path, "ca.pem")
+    text = Tecctl(None, ns).out("bootstrap", "cert", "--ca", file, "--host=a.example.org")
+    status, answer = cp.api("PATCH", f"/api/v1/namespaces/{ns}/secrets/trustee-tls?fieldManager=t&fieldValidation=Strict",
+                            text, content_type="apply")
+    assert status in (200, 201), answer
+    assert base64.b64decode(answer["data"]["ca.crt"]).decode() == cert and answer["type"] == "kubernetes.io/tls"
+
+
+def test_no_private_key_on_a_terminal(tmp_path):
+    file, _ = make_ca(tmp_path, "ca.pem")
+    seen = Tecctl(None).terminal("bootstrap", "cert", "--ca", file, "--host=a").until("kubectl apply -f -")
+    assert seen.end() == 1 and "tls.key" not in seen.seen
+    seen = Tecctl(None).terminal("bootstrap", "ca").until("--out FILE")
+    assert seen.end() == 1 and "PRIVATE" not in seen.seen
+
+
+@pytest.mark.parametrize("host", ["", "a b", "https://a", "a:8080", "[::1]", "*.a", "a,DNS:b", "a..b", "-a", "1.2.3", "a\n",
+                                  "x" * 300, "\x1b[2J"])
+def test_what_is_no_host_name(tmp_path, host):
+    file, _ = make_ca(tmp_path, "ca.pem")
+    out, err = Tecctl(None).run("bootstrap", "cert", "--ca", file, "--host=good.example", f"--host={host}", code=1)
+    assert out == "" and "option --host: " in err and "\x1b" not in err and err.count("\n") == 1, err
+
+
+def bad_cas(folder):
+    """(name, text, what is said)"""
+    good, cert = make_ca(folder, "good.pem")
+    other, _ = make_ca(folder, "other.pem")
+    key = good.read_text()[len(cert):]
+    wrong = other.read_text()[other.read_text().index("-----BEGIN PRIVATE"):]
+    return [("empty", "", "no certificate"), ("garbage", "\x01garbage", "no certificate"), ("nul", "a\0b", "not PEM text"),
+            ("large", "x" * 70000, "large"), ("without a key", cert, "private key is missing"), ("key alone", key, "no certificate"),
+            ("another's key", cert + wrong, "does not belong"), ("two keys", cert + key + wrong, "more than one private key"),
+            ("cut off", cert + key[:-30], "cut off")]
+
+
+def test_what_is_no_ca(tmp_path):
+    state = tmp_path / "state"
+    for name, text, said in bad_cas(tmp_path):
+        file = tmp_path / "bad"
+        file.write_bytes(text.encode("latin-1"))
+        file.chmod(0o600)
+        out, err = Tecctl(None).run("bootstrap", "cert", "--ca", file, "--host=a", code=1)
+        assert out == "" and "option --ca: " in err and said in err, (name, err)
+        done = subprocess.run([operator_binary(), f"--standalone={state}", "--public-address=a", f"--node-ca={file}",
+                               "--check-config"], capture_output=True, text=True, check=False, timeout=30)
+        assert done.returncode == 1 and "option --node-ca: " in done.stderr + done.stdout, (name, done)
+    file = tmp_path / "good.pem"
+    file.chmod(0o644)
+    _, err = Tecctl(None).run("bootstrap", "cert", "--ca", file, "--host=a", code=1)
+    assert "chmod 0600" in err
+    _, err = Tecctl(None).run("bootstrap", "cert", "--ca", tmp_path / "none", "--host=a", code=1)
+    assert "none" in err
+    _, err = Tecctl(None).run("bootstrap", "cert", "--host=a", code=1)
+    assert "--ca FILE" in err
+
+
+def test_an_expired_ca(tmp_path):
+    key, cert, file = tmp_path / "key", tmp_path / "cert", tmp_path / "ca.pem"
+    openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key)
+    openssl("req", "-new", "-key", key, "-subj", "/CN=old", "-out", tmp_path / "csr")
+    (tmp_path / "ext").write_text("basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n")
+    for days, said in (("-1", "the CA expired at "), ("0", "")):
+        openssl("x509", "-req", "-in", tmp_path / "csr", "-key", key, "-days", days, "-extfile", tmp_path / "ext", "-out", cert)
+        file.write_text(cert.read_text() + key.read_text())
+        file.chmod(0o600)
+        _, err = Tecctl(None).run("bootstrap", "cert", "--ca", file, "--host=a", code=1)
+        assert "expire" in err and said in err, err
+
+
+def test_a_standalone_operator_takes_the_ca_and_keeps_it(tmp_path):
+    file, cert = make_ca(tmp_path, "ca.pem")
+    other, _ = make_ca(tmp_path, "other.pem")
+    s = Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1", f"--node-ca={file}").start()
+    plain = Standalone(str(tmp_path / "plain"), "--public-address=127.0.0.1").start()
+    try:
+        assert node_ca(s) == cert
+        assert spine.request(s.register_port, "HEAD", "/ignition", cafile=_write(tmp_path / "ca.crt", cert))[0] == 405
+        assert subject(node_ca(plain)) not in (subject(cert), "subject=CN = tec-operator CA for nodes\n")
+        assert s.stop() == 0, s.log()
+        os.remove(file)
+        s.args = ("--public-address=127.0.0.1",)
+        s.start()
+        assert node_ca(s) == cert
+        assert s.stop() == 0, s.log()
+        done = subprocess.run([operator_binary(), f"--standalone={s.dir}", "--public-address=127.0.0.1",
+                               f"--node-ca={other}", "--listen-api=127.0.0.1:0", "--listen-kbs=127.0.0.1:0",
+                               "--listen-register=127.0.0.1:0", "--listen-register-ak=127.0.0.1:0",
+                               "--listen-health=127.0.0.1:0"], capture_output=True, text=True, check=False, timeout=30)
+        assert done.returncode == 1 and "has another CA, which its nodes trust" in done.stderr, done
+    finally:
+        for one in (s, plain):
+            if one.process.poll() is None:
+                assert one.stop() == 0, one.log()
+
+
+def _write(path, text):
+    path.write_text(text)
+    return str(path)
