@@ -65,14 +65,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	o = object ? json_parse(object, strlen(object), &limits, &err) : NULL;
 	if (!json_object_is_type(o, json_type_object))
 		return 0;
-	for (size_t i = 0; i < schema_builtin_count(); i++)
+	for (size_t i = 0; i < schema_builtin_count(); i++) {
+		const struct schema_kind *k = schema_builtin_at(i);
+
+		if (!(k->verbs & SCHEMA_VERB_GET)) /* a question, which has no table */
+			continue;
 		for (enum apistore_shape s = APISTORE_SHAPE_OBJECT; s <= APISTORE_SHAPE_METADATA;
 			s++) {
 			f.shape = s;
-			check_shown(&f, schema_builtin_at(i), object, strlen(object), true);
+			check_shown(&f, k, object, strlen(object), true);
 			if (s != APISTORE_SHAPE_OBJECT)
-				check_shown(
-					&f, schema_builtin_at(i), object, strlen(object), false);
+				check_shown(&f, k, object, strlen(object), false);
 		}
+	}
 	return 0;
 }

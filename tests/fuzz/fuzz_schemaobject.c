@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	validate(c, o, old);
 	validate(c, o, NULL);
 	validate(c, o, o);
-	json_object_put(schema_table_new(&t, &o, 1));
+	json_object_put(schema_table_new(&t, o));
 	schema_crd_free(c);
 	return 0;
 }
