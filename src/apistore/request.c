@@ -212,7 +212,7 @@ struct apistore_answer apistore_write_store(
 	if (w->create && is_there(w))
 		return apistore_status_exists(w->t);
 	if (w->kind->schema && w->kind->custom && !w->t->sub[0])
-		apistore_meta_warn(o, w->advice);
+		apistore_meta_warn(o, w->warnings);
 	note_manager(w, o);
 	if (w->applied && w->was)
 		apistore_managed_keep_times(w->was, o);
@@ -355,13 +355,11 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 {
 	cleanup_apistore_target struct apistore_target t = *take_t;
 	struct schema_texts warnings = {NULL, 0, 0};
-	cleanup_schema_texts struct schema_texts advice = {NULL, 0, 0};
 	struct apistore_write w = {.s = s,
 		.t = &t,
 		.kind = apistore_objects_kind(s, t.group, t.resource),
 		.key = {t.qualified, t.ns, t.name},
-		.warnings = &warnings,
-		.advice = &advice};
+		.warnings = &warnings};
 	struct apistore_answer answer;
 	struct err err = ERR_INIT;
 
@@ -377,8 +375,6 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 		answer = t.name[0] ? get(s, &t) : list(s, &t);
 	if (w.fields == APISTORE_FIELDS_IGNORE || answer.code / 100 != 2)
 		schema_texts_fini(&warnings);
-	for (size_t i = 0; answer.code / 100 == 2 && i < advice.n; i++)
-		schema_texts_add(&warnings, "%s", advice.text[i]);
 	if (!apistore_objects_trouble(s, &err)) {
 		answer.warnings = warnings;
 		return answer;

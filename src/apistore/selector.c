@@ -279,20 +279,6 @@ static char *unescaped(const char **p, const char *ends)
 	return strbuf_steal(&b);
 }
 
-/* kube-apiserver has other words for the kinds that have no fields of their own. */
-static int refuse_field(const char *resource, const char *key, struct err *err)
-{
-	static const char *const plain[] = {
-		"configmaps", "serviceaccounts", "rolebindings.rbac.authorization.k8s.io"};
-
-	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
-		if (str_eq(resource, plain[i]))
-			return err_set(err, ERR_INVALID,
-				"\"%s\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-				key);
-	return err_set(err, ERR_INVALID, "field label not supported: %s", key);
-}
-
 /* As the field is kept beside an object; Events are kept as those of the core group. */
 static void use_stored_name(const char *resource, char **key)
 {
@@ -329,7 +315,7 @@ static int read_fields(
 			return err_set(err, ERR_INVALID,
 				"invalid field selector: %s; invalid value", log_esc(text));
 		if (!is_field(resource, key))
-			return refuse_field(resource, key, err);
+			return err_set(err, ERR_INVALID, "field label not supported: %s", key);
 		use_stored_name(resource, &req->key);
 		p += *p == ',';
 	}

@@ -57,14 +57,9 @@ static char *keys_step(const struct schema_merge *m, struct json_object *e)
 	cleanup_json struct json_object *keys = json_obj();
 	struct json_object *v = NULL;
 
-	for (size_t i = 0; i < ARRAY_LEN(m->keys) && m->keys[i]; i++) {
-		bool last = i + 1 == ARRAY_LEN(m->keys) || !m->keys[i + 1];
-
+	for (size_t i = 0; i < ARRAY_LEN(m->keys) && m->keys[i]; i++)
 		if (json_object_object_get_ex(e, m->keys[i], &v))
 			json_add(keys, m->keys[i], json_object_get(v));
-		else if (last && m->key_default)
-			json_add_str(keys, m->keys[i], m->key_default);
-	}
 	return json_len(keys) > 0 ? value_step('k', keys) : NULL;
 }
 

@@ -27,8 +27,7 @@ struct apistore_write {
 	bool patched;     /* by a patch that is no apply */
 	enum apistore_fields fields;
 	enum apistore_policy policy;   /* of a deletion */
-	struct schema_texts *warnings; /* of its fields; added to */
-	struct schema_texts *advice;   /* of what it says, whatever fieldValidation is; added to */
+	struct schema_texts *warnings; /* of its fields and finalizers; added to */
 	char manager[APISTORE_MANAGER_MAX + 1];
 	bool applied; /* managedFields are there already */
 };

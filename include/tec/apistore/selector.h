@@ -16,7 +16,7 @@
 
 struct apistore_selector;
 
-/* Either text may be NULL or "": all. resource: "pods", "machines.example.io"; it says which fields
+/* Either text may be NULL or "": all. resource: "secrets", "machines.example.io"; it says which fields
  * there are. *out is NULL when everything is selected. ERR_INVALID says why. */
 int apistore_selector_parse(const char *labels, const char *fields, const char *resource,
 	struct apistore_selector **out, struct err *err) MUST_CHECK;

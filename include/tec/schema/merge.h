@@ -24,8 +24,7 @@ enum schema_merge_type {
 
 struct schema_merge {
 	enum schema_merge_type type;
-	const char *keys[4];     /* MERGE_MAP; ends with NULL unless all four are there */
-	const char *key_default; /* of the last key, when an element lacks it: "TCP" */
+	const char *keys[4]; /* MERGE_MAP; ends with NULL unless all four are there */
 };
 
 struct schema_node;
