@@ -37,6 +37,7 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_IGNITION] = tool_ignition,
 	[TOOL_BACKUP] = tool_backup,
 	[TOOL_DOCTOR] = tool_doctor,
+	[TOOL_BOOTSTRAP_CHECK] = tool_bootstrap_check,
 	[TOOL_BOOTSTRAP_CA] = tool_bootstrap_ca,
 	[TOOL_BOOTSTRAP_CERT] = tool_bootstrap_cert,
 };

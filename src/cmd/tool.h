@@ -17,6 +17,7 @@
 #include "tec/loop/loop.h"
 #include "tec/loop/signal.h"
 #include "tec/net/httpc.h"
+#include "tec/show/finding.h"
 #include "tec/show/world.h"
 
 struct tool {
@@ -74,6 +75,19 @@ int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *
 /* Asks at the terminal: "yes" goes on. 0: go on. */
 int tool_confirm(struct tool *t, const char *question, struct err *err) MUST_CHECK;
 
+/* ---- tool_doctor.c: for commands that look at the system */
+
+/* Findings are printed as they come, or in the end as the document of --output. */
+int tool_findings_start(struct tool *t, struct show_findings *f, struct err *err) MUST_CHECK;
+/* rc: of the look. What the command returns. */
+int tool_findings_end(struct tool *t, struct show_findings *f, int rc) MUST_CHECK;
+/* Leader, Pods, and whether the operator has observed the cluster. err stays clear. */
+void tool_check_operator(
+	struct tool *t, struct show_findings *f, struct json_object *cluster, struct err *err);
+/* tls.crt of a Secret (NULL: plain HTTP) and when it ends; true: pem has it. err stays clear. */
+bool tool_check_certificate(struct tool *t, struct show_findings *f, const char *secret,
+	const char *what, struct strbuf *pem, struct err *err);
+
 /* ---- the commands: each 0, a positive exit status, or -1 with err set */
 int tool_status(struct tool *t, struct err *err);
 int tool_why(struct tool *t, struct err *err);
@@ -89,6 +103,7 @@ int tool_image_explain(struct tool *t, struct err *err);
 int tool_ignition(struct tool *t, struct err *err);
 int tool_backup(struct tool *t, struct err *err);
 int tool_doctor(struct tool *t, struct err *err);
+int tool_bootstrap_check(struct tool *t, struct err *err);
 /* These two ask no server: without tool_connect(). */
 int tool_bootstrap_ca(struct tool *t, struct err *err);
 int tool_bootstrap_cert(struct tool *t, struct err *err);

@@ -17,50 +17,49 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/pki/cert.h"
-#include "tec/show/advice.h"
+#include "tec/show/finding.h"
 #include "tec/show/text.h"
 
-#define GROUP     "trusted-execution-clusters.io"
-#define DAY_S     86400
-#define SOON_DAYS 30
-
-enum is { IS_OK, IS_NOTE, IS_NO };
+#define GROUP "trusted-execution-clusters.io"
 
 struct doctor {
 	struct tool *t;
-	struct json_object *found; /* owned */
-	unsigned n_no;
+	struct show_findings f;
 };
 
-static void say(struct doctor *d, enum is is, const char *what, const char *next, const char *fmt,
-	...) PRINTF_LIKE(5, 6);
-static void say(
-	struct doctor *d, enum is is, const char *what, const char *next, const char *fmt, ...)
-{
-	static const char *const words[] = {"ok", "note", "no"};
-	static const enum show_colour colours[] = {SHOW_GOOD, SHOW_WAITS, SHOW_BAD};
-	cleanup_strbuf struct strbuf text = STRBUF_INIT, line = STRBUF_INIT;
-	struct json_object *o;
-	va_list ap;
+/* ---- what is found */
 
-	va_start(ap, fmt);
-	strbuf_vaddf(&text, fmt, ap);
-	va_end(ap);
-	d->n_no += is == IS_NO;
-	o = json_add_str(json_add_str(json_obj(), "check", what), "is", words[is]);
-	json_add_str(json_add_str(o, "text", strbuf_str(&text)), "next", next);
-	json_push(d->found, o);
-	if (d->t->output != TOOL_TEXT)
-		return;
-	show_text(&line, d->t->colours, colours[is], words[is]);
-	strbuf_addf(&line, "%*s%-20s ", (int)(6 - strlen(words[is])), "", what);
-	show_safe(&line, strbuf_str(&text));
-	if (next) {
-		strbuf_adds(&line, " -> ");
-		show_safe(&line, next);
-	}
+static void print(void *arg, struct json_object *finding)
+{
+	const struct tool *t = arg;
+	cleanup_strbuf struct strbuf line = STRBUF_INIT;
+
+	show_finding_line(finding, t->colours, &line);
 	puts(strbuf_str(&line));
 	fflush(stdout);
+}
+
+int tool_findings_start(struct tool *t, struct show_findings *f, struct err *err)
+{
+	if (t->output == TOOL_NAME)
+		return err_set(err, ERR_INVALID, "option --output: name is for lists");
+	show_findings_init(f);
+	f->said = t->output == TOOL_TEXT ? print : NULL;
+	f->arg = t;
+	return 0;
+}
+
+int tool_findings_end(struct tool *t, struct show_findings *f, int rc)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	if (rc == 0 && t->output == TOOL_YAML)
+		show_yaml(&out, f->all);
+	else if (rc == 0 && t->output == TOOL_JSON)
+		show_json(&out, f->all);
+	fputs(strbuf_str(&out), stdout);
+	show_findings_fini(f);
+	return rc < 0 ? -1 : f->n_no ? TOOL_FAILED : 0;
 }
 
 /* ---- the server */
@@ -71,11 +70,12 @@ static int check_server(struct doctor *d, struct err *err)
 	cleanup_json struct json_object *version = NULL;
 	uint64_t start = clock_boot_ms();
 
-	say(d, IS_OK, "kubeconfig", NULL, "%s, server %s, namespace %s", t->from, t->server, t->ns);
+	show_found(&d->f, SHOW_IS_OK, "kubeconfig", NULL, "%s, server %s, namespace %s", t->from,
+		t->server, t->ns);
 	if (tool_ask(t, "GET", "/version", NULL, NULL, &version, err) < 0) {
 		if (t->interrupted)
 			return -1;
-		say(d, IS_NO, "API server",
+		show_found(&d->f, SHOW_IS_NO, "API server",
 			err->kind == ERR_DENIED && !err->http
 				? "compare certificate-authority and the server's name in the kubeconfig with what it shows: openssl s_client -connect HOST:PORT"
 			: err->kind == ERR_DENIED
@@ -85,7 +85,7 @@ static int check_server(struct doctor *d, struct err *err)
 		err_clear(err);
 		return 1;
 	}
-	say(d, IS_OK, "API server", NULL, "%s, answered in %" PRIu64 " ms",
+	show_found(&d->f, SHOW_IS_OK, "API server", NULL, "%s, answered in %" PRIu64 " ms",
 		json_get_str(version, "gitVersion") ? json_get_str(version, "gitVersion") : "?",
 		clock_boot_ms() - start);
 	return 0;
@@ -99,12 +99,12 @@ static void check_user(struct doctor *d, struct err *err)
 		"SelfSubjectReview");
 	if (tool_ask(d->t, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
 		    "application/json", ask, &answer, err) == 0)
-		say(d, IS_OK, "user", NULL, "%s",
+		show_found(&d->f, SHOW_IS_OK, "user", NULL, "%s",
 			json_get_str(answer, "status/userInfo/username")
 				? json_get_str(answer, "status/userInfo/username")
 				: "?");
 	else if (err->kind == ERR_DENIED)
-		say(d, IS_NO, "user",
+		show_found(&d->f, SHOW_IS_NO, "user",
 			"get other credentials; of --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig",
 			"%s", err->text);
 	err_clear(err); /* an older server does not know the question */
@@ -127,7 +127,7 @@ static bool check_kinds(struct doctor *d, struct err *err)
 
 	if (tool_ask(d->t, "GET", "/apis/" GROUP "/v1alpha1", NULL, NULL, &answer, err) < 0 &&
 		err->kind != ERR_NOT_FOUND) {
-		say(d, IS_NO, "kinds", NULL, "%s", err->text);
+		show_found(&d->f, SHOW_IS_NO, "kinds", NULL, "%s", err->text);
 		err_clear(err);
 		return false;
 	}
@@ -136,10 +136,10 @@ static bool check_kinds(struct doctor *d, struct err *err)
 		if (!has_resource(json_get_arr(answer, "resources"), kinds[i]->plural))
 			strbuf_addf(&missing, "%s%s", missing.len ? ", " : "", kinds[i]->plural);
 	if (missing.len)
-		say(d, IS_NO, "kinds", "kubectl apply -k crd/", "the server does not have %s",
-			strbuf_str(&missing));
+		show_found(&d->f, SHOW_IS_NO, "kinds", "kubectl apply -k crd/",
+			"the server does not have %s", strbuf_str(&missing));
 	else
-		say(d, IS_OK, "kinds", NULL, "all four are defined");
+		show_found(&d->f, SHOW_IS_OK, "kinds", NULL, "all four are defined");
 	return !missing.len;
 }
 
@@ -167,18 +167,18 @@ static void check_rights(struct doctor *d, struct err *err)
 	static const struct {
 		const struct kobj_gvk *gvk;
 		const char *verb, *commands;
-		enum is without;
+		enum show_is without;
 	} rights[] = {
-		{&kobj_cluster, "list", "status", IS_NO},
-		{&kobj_machine, "list", "status, machine list", IS_NO},
-		{&kobj_ak, "list", "status, approve", IS_NO},
-		{&kobj_image, "list", "status, image list", IS_NO},
-		{&kobj_configmap, "get", "image explain", IS_NOTE},
-		{&kobj_event, "list", "why", IS_NOTE},
-		{&kobj_ak, "patch", "approve", IS_NOTE},
-		{&kobj_ak, "delete", "deny, rebind", IS_NOTE},
-		{&kobj_machine, "delete", "machine delete", IS_NOTE},
-		{&kobj_image, "create", "image approve", IS_NOTE},
+		{&kobj_cluster, "list", "status", SHOW_IS_NO},
+		{&kobj_machine, "list", "status, machine list", SHOW_IS_NO},
+		{&kobj_ak, "list", "status, approve", SHOW_IS_NO},
+		{&kobj_image, "list", "status, image list", SHOW_IS_NO},
+		{&kobj_configmap, "get", "image explain", SHOW_IS_NOTE},
+		{&kobj_event, "list", "why", SHOW_IS_NOTE},
+		{&kobj_ak, "patch", "approve", SHOW_IS_NOTE},
+		{&kobj_ak, "delete", "deny, rebind", SHOW_IS_NOTE},
+		{&kobj_machine, "delete", "machine delete", SHOW_IS_NOTE},
+		{&kobj_image, "create", "image approve", SHOW_IS_NOTE},
 	};
 	unsigned have = 0;
 
@@ -188,116 +188,88 @@ static void check_rights(struct doctor *d, struct err *err)
 			continue;
 		}
 		if (err_is_set(err)) {
-			say(d, IS_NOTE, "rights", NULL, "not known: %s", err->text);
+			show_found(&d->f, SHOW_IS_NOTE, "rights", NULL, "not known: %s", err->text);
 			err_clear(err);
 			return;
 		}
-		say(d, rights[i].without, "rights",
+		show_found(&d->f, rights[i].without, "rights",
 			"ask an administrator for a Role that allows it, if you need it",
 			"may not %s %s in namespace %s, which these need: %s", rights[i].verb,
 			rights[i].gvk->plural, d->t->ns, rights[i].commands);
 	}
 	if (have)
-		say(d, IS_OK, "rights", NULL, "%u of %zu", have, ARRAY_LEN(rights));
+		show_found(&d->f, SHOW_IS_OK, "rights", NULL, "%u of %zu", have, ARRAY_LEN(rights));
 }
 
 /* ---- the operator */
 
-static void check_lease(struct doctor *d, struct err *err)
+static void check_lease(struct tool *t, struct show_findings *f, struct err *err)
 {
-	cleanup_json struct json_object *lease = tool_get(d->t, &kobj_lease, "tec-operator", err);
+	cleanup_json struct json_object *lease = tool_get(t, &kobj_lease, "tec-operator", err);
 	const char *text = json_get_str(lease, "spec/renewTime"),
 		   *holder = json_get_str(lease, "spec/holderIdentity");
 	int64_t us, age;
 
 	if (!lease && err->kind == ERR_NOT_FOUND)
-		say(d, IS_NOTE, "leader", NULL,
+		show_found(f, SHOW_IS_NOTE, "leader", NULL,
 			"there is no Lease: tec-operator --standalone and --leader-elect=false have none");
 	else if (!lease)
-		say(d, IS_NOTE, "leader", NULL, "not known: %s", err->text);
+		show_found(f, SHOW_IS_NOTE, "leader", NULL, "not known: %s", err->text);
 	else if (!holder || !*holder || !text || clock_parse(text, &us) < 0)
-		say(d, IS_NO, "leader", "kubectl get pods: see that an operator runs",
+		show_found(f, SHOW_IS_NO, "leader", "kubectl get pods: see that an operator runs",
 			"nobody holds the Lease tec-operator");
 	else if ((age = clock_wall_s() - us / 1000000) >
 		 json_get_int(lease, "spec/leaseDurationSeconds", 15))
-		say(d, IS_NO, "leader",
+		show_found(f, SHOW_IS_NO, "leader",
 			"kubectl get pods: see that an operator runs; and compare the clocks",
 			"%s held the Lease %" PRId64 " s ago, and no longer", holder, age);
 	else
-		say(d, IS_OK, "leader", NULL, "%s", holder);
+		show_found(f, SHOW_IS_OK, "leader", NULL, "%s", holder);
 	err_clear(err);
 }
 
-static void check_operator(struct doctor *d, struct json_object *cluster, struct err *err)
+void tool_check_operator(
+	struct tool *t, struct show_findings *f, struct json_object *cluster, struct err *err)
 {
-	cleanup_json struct json_object *o = tool_get(d->t, &kobj_deployment, "tec-operator", err);
-	int64_t ready = json_get_int(o, "status/readyReplicas", 0),
-		want = json_get_int(o, "spec/replicas", 1),
-		generation = json_get_int(cluster, "metadata/generation", 0),
-		seen = json_get_int(show_condition(cluster, "Installed"), "observedGeneration", -1);
+	cleanup_json struct json_object *o = NULL;
+	int64_t ready, want;
 
+	check_lease(t, f, err);
+	o = tool_get(t, &kobj_deployment, "tec-operator", err);
+	ready = json_get_int(o, "status/readyReplicas", 0);
+	want = json_get_int(o, "spec/replicas", 1);
 	if (o)
-		say(d, ready > 0 ? IS_OK : IS_NO, "operator",
+		show_found(f, ready > 0 ? SHOW_IS_OK : SHOW_IS_NO, "operator",
 			ready > 0 ? NULL : "kubectl describe deployment tec-operator",
 			"%" PRId64 " of %" PRId64 " Pods are ready", ready, want);
 	err_clear(err);
-	if (cluster && seen != generation)
-		say(d, IS_NO, "operator",
-			"see that it runs and reaches this API server; see its log",
-			"it has not looked at the TrustedExecutionCluster as it is");
-	else if (cluster)
-		say(d, IS_OK, "operator", NULL,
-			"it has looked at the TrustedExecutionCluster as it is");
+	show_found_observed(f, cluster);
 }
 
 /* ---- the cluster */
 
-static void check_condition(struct doctor *d, struct json_object *cluster, const char *type)
+bool tool_check_certificate(struct tool *t, struct show_findings *f, const char *name,
+	const char *what, struct strbuf *pem, struct err *err)
 {
-	struct json_object *c = show_condition(cluster, type);
-	const char *reason = json_get_str(c, "reason"), *message = json_get_str(c, "message");
-	cleanup_strbuf struct strbuf next = STRBUF_INIT;
-	bool good = str_eq(json_get_str(c, "status"), "True");
-
-	if (!c)
-		return;
-	if (!good)
-		show_advice(SHOW_CLUSTER, reason, show_name(cluster), &next);
-	say(d,
-		good                                ? IS_OK
-		: show_passes(SHOW_CLUSTER, reason) ? IS_NOTE
-						    : IS_NO,
-		type, next.len ? strbuf_str(&next) : NULL, "%s: %s", reason ? reason : "-",
-		message ? message : "");
-}
-
-static void check_certificate(struct doctor *d, const char *name, const char *what, struct err *err)
-{
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
-	int64_t end, days;
+	int64_t end;
 
 	if (!name) {
-		say(d, IS_NOTE, what, "name a Secret with a certificate in spec for TLS",
+		show_found(f, SHOW_IS_NOTE, what,
+			"name a Secret with a certificate in spec for TLS",
 			"plain HTTP: no Secret is named");
-		return;
+		return false;
 	}
-	if (tool_secret_member(d->t, name, "tls.crt", &pem, err) < 0 ||
-		pki_cert_not_after(strbuf_str(&pem), pem.len, &end, err) < 0) {
-		say(d, err->kind == ERR_DENIED ? IS_NOTE : IS_NO, what,
+	if (tool_secret_member(t, name, "tls.crt", pem, err) < 0 ||
+		pki_cert_not_after(strbuf_str(pem), pem->len, &end, err) < 0) {
+		show_found(f, err->kind == ERR_DENIED ? SHOW_IS_NOTE : SHOW_IS_NO, what,
 			err->kind == ERR_DENIED ? NULL
 						: "put tls.crt, tls.key and ca.crt into the Secret",
 			"%s", err->text);
 		err_clear(err);
-		return;
+		return false;
 	}
-	days = (end - clock_wall_s()) / DAY_S;
-	if (end <= clock_wall_s())
-		say(d, IS_NO, what, "renew it: nodes refuse it",
-			"the certificate in Secret %s is over", name);
-	else
-		say(d, days < SOON_DAYS ? IS_NOTE : IS_OK, what,
-			days < SOON_DAYS ? "renew it" : NULL,
-			"the certificate in Secret %s is good for %" PRId64 " days", name, days);
+	show_found_end(f, what, name, end, clock_wall_s());
+	return true;
 }
 
 static void check_cluster(struct doctor *d, const struct show_world *w, struct err *err)
@@ -313,24 +285,28 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 	size_t good = 0;
 
 	if (w->list[SHOW_CLUSTER].problem) {
-		say(d, IS_NO, "cluster", NULL, "%s", w->list[SHOW_CLUSTER].problem);
+		show_found(&d->f, SHOW_IS_NO, "cluster", NULL, "%s", w->list[SHOW_CLUSTER].problem);
 		return;
 	}
 	if (!cluster) {
-		say(d, IS_NO, "cluster", "apply one (k8s/samples), or give its namespace with -n",
+		show_found(&d->f, SHOW_IS_NO, "cluster",
+			"apply one (k8s/samples), or give its namespace with -n",
 			"there is no TrustedExecutionCluster in namespace %s", d->t->ns);
 		return;
 	}
-	check_lease(d, err);
-	check_operator(d, cluster, err);
+	tool_check_operator(d->t, &d->f, cluster, err);
 	for (size_t i = 0; i < ARRAY_LEN(conditions); i++)
-		check_condition(d, cluster, conditions[i]);
-	for (size_t i = 0; i < ARRAY_LEN(secrets) && !d->t->interrupted; i++)
-		check_certificate(d, json_get_str(cluster, secrets[i].field), secrets[i].what, err);
+		show_found_condition(&d->f, cluster, conditions[i]);
+	for (size_t i = 0; i < ARRAY_LEN(secrets) && !d->t->interrupted; i++) {
+		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+
+		(void)tool_check_certificate(d->t, &d->f, json_get_str(cluster, secrets[i].field),
+			secrets[i].what, &pem, err);
+	}
 	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++)
 		good += show_is_true(w->list[SHOW_IMAGE].v[i], "Committed");
 	if (!w->list[SHOW_IMAGE].problem)
-		say(d, good ? IS_OK : IS_NO, "images",
+		show_found(&d->f, good ? SHOW_IS_OK : SHOW_IS_NO, "images",
 			good ? NULL : "tecctl image approve; until then every boot is refused",
 			"%zu of %zu approved images are in force", good, w->list[SHOW_IMAGE].n);
 }
@@ -357,18 +333,10 @@ static int check_all(struct doctor *d, struct err *err)
 int tool_doctor(struct tool *t, struct err *err)
 {
 	struct doctor d = {.t = t};
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 	int rc;
 
-	if (t->output == TOOL_NAME)
-		return err_set(err, ERR_INVALID, "option --output: name is for lists");
-	d.found = json_arr();
+	if (tool_findings_start(t, &d.f, err) < 0)
+		return -1;
 	rc = check_all(&d, err);
-	if (rc == 0 && t->output == TOOL_YAML)
-		show_yaml(&out, d.found);
-	else if (rc == 0 && t->output == TOOL_JSON)
-		show_json(&out, d.found);
-	fputs(strbuf_str(&out), stdout);
-	json_object_put(d.found);
-	return rc < 0 ? -1 : d.n_no ? TOOL_FAILED : 0;
+	return tool_findings_end(t, &d.f, rc);
 }

@@ -7,8 +7,6 @@
 #include "tool_secret.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -16,53 +14,8 @@
 #include "tec/model/cluster.h"
 #include "tec/pki/cert.h"
 #include "tec/render/ignition.h"
+#include "tec/show/endpoints.h"
 #include "tec/show/text.h"
-
-#define PATH "/ignition"
-
-/* Of HOST[:PORT], "[::1]" with its brackets; false: it is neither. */
-static bool split(const char *address, char **host, const char **port)
-{
-	const char *end = address[0] == '[' ? strchr(address, ']') : strchr(address, ':');
-	size_t len = !end ? strlen(address) : (size_t)(end - address) + (address[0] == '[');
-	uint64_t number;
-
-	*port = address[len] ? address + len + 1 : NULL;
-	if (len == 0 || (address[0] == '[' && !end) || (address[len] && address[len] != ':') ||
-		strpbrk(address, "/ \t?#@%\"\\") ||
-		(*port && (str_to_u64(*port, 65535, &number) < 0 || !number)))
-		return false;
-	*host = xstrndup(address, len);
-	return true;
-}
-
-/* Where --address, publicRegisterAddr, or else what is known of the other listener says. The caller
- * frees. */
-static char *make_url(struct tool *t, const struct model_cluster *c, struct err *err)
-{
-	const char *given = conf_str(t->conf, "address"), *port, *what, *from;
-	cleanup_free char *host = NULL;
-	bool own = given || c->public_register_addr;
-
-	what = given ? "option --address:"
-	       : own ? "publicRegisterAddr"
-		     : "publicAttestationKeyRegisterAddr";
-	from = given ? given : own ? c->public_register_addr : c->public_ak_addr;
-	if (!from) {
-		err_set(err, ERR_NOT_FOUND,
-			"the TrustedExecutionCluster has neither publicRegisterAddr nor publicAttestationKeyRegisterAddr; next step: set publicRegisterAddr, or --address HOST[:PORT] of the operator's listener for registration");
-		return NULL;
-	}
-	if (!split(from, &host, &port)) {
-		err_set(err, ERR_INVALID, "%s %s is not HOST[:PORT]", what, log_esc(from));
-		return NULL;
-	}
-	if (own && port)
-		return xasprintf(
-			"%s://%s:%s" PATH, c->register_secret ? "https" : "http", host, port);
-	return xasprintf(
-		"%s://%s:%d" PATH, c->register_secret ? "https" : "http", host, c->register_port);
-}
 
 static void warn(const struct model_cluster *c)
 {
@@ -116,7 +69,7 @@ int tool_ignition(struct tool *t, struct err *err)
 	if (!o)
 		return err_wrap(err, "TrustedExecutionCluster");
 	c = model_cluster(o);
-	url = make_url(t, c, err);
+	url = show_register_url(c, conf_str(t->conf, "address"), err);
 	if (!url)
 		return -1;
 	warn(c);

@@ -2,6 +2,7 @@
 """tecctl bootstrap: the CA and the certificates of a cluster before it exists."""
 
 import base64
+import json
 import os
 import stat
 import subprocess
@@ -9,6 +10,7 @@ import subprocess
 import pytest
 
 import spine
+from proc import free_port
 from tecctl import Tecctl
 from tecproc import operator_binary
 from test_standalone import Standalone
@@ -164,6 +166,109 @@ def test_a_standalone_operator_takes_the_ca_and_keeps_it(tmp_path):
         for one in (s, plain):
             if one.process.poll() is None:
                 assert one.stop() == 0, one.log()
+
+
+# ---- check
+
+@pytest.fixture(scope="module")
+def anchor(tmp_path_factory):
+    s = Standalone(str(tmp_path_factory.mktemp("anchor") / "state"), "--public-address=127.0.0.1").start()
+    yield s
+    assert s.stop() == 0, s.log()
+
+
+def check(plane_or_config, ns=NS):
+    """{text of a line: how it is} and the lines"""
+    config = getattr(plane_or_config, "dir", None)
+    ctl = Tecctl(f"{config}/kubeconfig" if config else plane_or_config, ns)
+    lines = json.loads(ctl.out("bootstrap", "check", "-o", "json", code=None))
+    out, _ = ctl.run("bootstrap", "check", code=None)
+    assert len(out.splitlines()) == len(lines), out
+    return lines
+
+
+def found(lines, is_):
+    return [f"{line['check']}: {line['text']}" for line in lines if line["is"] == is_]
+
+
+def test_an_anchor_without_a_cluster(anchor):
+    def settled():
+        return spine.condition(anchor.get(spine.path_of(NS, "tec", "tec")), "TrusteeSynced").get("status") == "True"
+    anchor.wait_for(settled, 30, "Trustee is synced")
+    lines = check(anchor)
+    bad = found(lines, "no")
+    assert len(bad) == 1 and bad[0].startswith("image: none is approved"), bad
+    good = found(lines, "ok")
+    for port, path in ((anchor.register_port, "ignition"), (anchor.register_ak_port, "register-ak"),
+                       (anchor.kbs, "kbs/v0/")):
+        assert any(f"https://127.0.0.1:{port}/{path}" in line and line.endswith("answers") for line in good), lines
+    assert sum("the certificate is for 127.0.0.1" in line for line in good) == 3, lines
+    assert spine.items(anchor, NS, "mach") == [], "who checks makes no Machine"
+    ctl = Tecctl(f"{anchor.dir}/kubeconfig")
+    _, err = ctl.run("bootstrap", "check", "-n", "nowhere", code=1)
+    assert "no TrustedExecutionCluster in namespace nowhere" in err
+
+
+def test_the_script_for_nodes(anchor, tmp_path):
+    ctl = Tecctl(f"{anchor.dir}/kubeconfig")
+    script = ctl.out("bootstrap", "check", "--from-node")
+    assert "PRIVATE" not in script and script.startswith("#!/bin/sh\n")
+
+    def run(text, code):
+        done = subprocess.run(["sh"], input=text, capture_output=True, text=True, check=False, timeout=90,
+                              env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "https_proxy": "http://127.0.0.1:1"})
+        assert done.returncode == code and os.listdir(tmp_path) == [], done
+        return done.stdout.splitlines()
+
+    assert [line.split("  ")[0] for line in run(script, 0)] == ["ok"] * 3
+    closed = run(script.replace(f":{anchor.register_port}/", f":{free_port()}/"), 1)
+    assert closed[0].startswith("no    registration") and "firewalls" in closed[0], closed
+    assert closed[1].startswith("ok    key registration"), closed
+    swapped = run(script.replace(f":{anchor.kbs}/", f":{anchor.register_port}/"), 1)
+    assert "another server" in swapped[2], swapped
+    named = run(script.replace("https://127.0.0.1:", "https://127.0.0.2:"), 1)
+    assert all("TLS fails" in line or "no connection" in line for line in named), named
+    other = script.replace(node_ca(anchor), make_ca_in(tmp_path))
+    assert all("TLS fails" in line for line in run(other, 1))
+
+
+def make_ca_in(folder):
+    file, cert = make_ca(folder, "other.pem")
+    os.remove(file)
+    return cert
+
+
+def test_what_falls_short_is_named(tmp_path):
+    """A listener that is elsewhere, a certificate for another name, a CA that nobody made, and an image that waits."""
+    s = Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1").start()
+    try:
+        spine.merge(s, NS, "tec", "tec", {"spec": {
+            "publicRegisterAddr": f"localhost:{free_port()}",
+            "trusteeServers": [{"address": "kbs-service.there.svc:8080", "caSecret": "target-ca"}]}})
+        bad = found(check(s), "no")
+        assert any("target-ca" in line for line in bad), bad
+        assert any(line.startswith("registration: https://localhost:") for line in bad), bad
+        _file, cert = make_ca(tmp_path, "ca.pem")
+        status, answer = s.api("POST", spine.path_of(NS, "secrets"), {
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "target-ca"}, "stringData": {"ca.crt": cert}})
+        assert status == 201, answer
+        spine.merge(s, NS, "tec", "tec", {"spec": {"publicRegisterAddr": f"127.0.0.2:{s.register_port}"}})
+        lines = check(s)
+        assert "trusteeServers: kbs-service.there.svc:8080, CA in Secret target-ca" in found(lines, "ok"), lines
+        bad = found(lines, "no")
+        assert any("is not for 127.0.0.2" in line for line in bad) and not any("target-ca" in line for line in bad), bad
+    finally:
+        assert s.stop() == 0, s.log()
+
+
+def test_an_anchor_that_is_a_cluster(make_world):
+    """The same command; what nodes use is not there from where the test runs."""
+    world = make_world().start()
+    lines = check(world.cp.admin_kubeconfig, world.ns)
+    good, bad = found(lines, "ok"), found(lines, "no")
+    assert "operator: it has looked at the TrustedExecutionCluster as it is" in good, lines
+    assert any(line.startswith("address: ") for line in good) and any(line.startswith("limits: ") for line in good), lines
+    assert any(line.startswith("image: none is approved") for line in bad), lines
 
 
 def _write(path, text):

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* The requests are such that the servers refuse them before they look at anything: a GET of /ignition
+ * would make a Machine. */
+#include "config.h"
+
+#include "tec/show/endpoints.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define IGNITION "/ignition"
+#define TOO_MANY 429
+
+/* Of HOST[:PORT], "[::1]" with its brackets; false: it is neither. */
+static bool split(const char *address, char **host, const char **port)
+{
+	const char *end = address[0] == '[' ? strchr(address, ']') : strchr(address, ':');
+	size_t len = !end ? strlen(address) : (size_t)(end - address) + (address[0] == '[');
+	uint64_t number;
+
+	*port = address[len] ? address + len + 1 : NULL;
+	if (len == 0 || (address[0] == '[' && !end) || (address[len] && address[len] != ':') ||
+		strpbrk(address, "/ \t?#@%\"\\") ||
+		(*port && (str_to_u64(*port, 65535, &number) < 0 || !number)))
+		return false;
+	*host = xstrndup(address, len);
+	return true;
+}
+
+char *show_register_url(const struct model_cluster *c, const char *given, struct err *err)
+{
+	const char *port, *what, *from, *scheme = c->register_secret ? "https" : "http";
+	cleanup_free char *host = NULL;
+	bool own = given || c->public_register_addr;
+
+	what = given ? "option --address:"
+	       : own ? "publicRegisterAddr"
+		     : "publicAttestationKeyRegisterAddr";
+	from = given ? given : own ? c->public_register_addr : c->public_ak_addr;
+	if (!from) {
+		err_set(err, ERR_NOT_FOUND,
+			"the TrustedExecutionCluster has neither publicRegisterAddr nor publicAttestationKeyRegisterAddr; next step: set publicRegisterAddr, or --address HOST[:PORT] of the operator's listener for registration");
+		return NULL;
+	}
+	if (!split(from, &host, &port)) {
+		err_set(err, ERR_INVALID, "%s %s is not HOST[:PORT]", what, log_esc(from));
+		return NULL;
+	}
+	if (own && port)
+		return xasprintf("%s://%s:%s" IGNITION, scheme, host, port);
+	return xasprintf("%s://%s:%d" IGNITION, scheme, host, c->register_port);
+}
+
+/* The host of address, without brackets; NULL: it has none. */
+static char *host_of(const char *address)
+{
+	cleanup_free char *host = NULL;
+	const char *port;
+	size_t len;
+
+	if (!address || !split(address, &host, &port))
+		return NULL;
+	len = strlen(host);
+	return host[0] == '[' ? xstrndup(host + 1, len - 2) : steal_ptr(&host);
+}
+
+static void fill(struct show_endpoint *e, const char *address, const char *path)
+{
+	e->host = host_of(address);
+	if (e->host && !e->url)
+		e->url = xasprintf("%s://%s%s", e->secret ? "https" : "http", address, path);
+}
+
+void show_endpoints(const struct model_cluster *c, struct show_endpoint out[SHOW_N_ENDPOINTS])
+{
+	struct err none = ERR_INIT;
+
+	out[SHOW_REGISTRATION] = (struct show_endpoint){.name = "registration",
+		.method = "HEAD",
+		.expected = 405,
+		.secret = c->register_secret};
+	out[SHOW_KEY_REGISTRATION] = (struct show_endpoint){.name = "key registration",
+		.method = "GET",
+		.expected = 405,
+		.secret = c->ak_secret};
+	out[SHOW_KBS] = (struct show_endpoint){
+		.name = "Trustee", .method = "GET", .expected = 401, .secret = c->trustee_secret};
+	out[SHOW_REGISTRATION].url = show_register_url(c, NULL, &none);
+	if (out[SHOW_REGISTRATION].url)
+		fill(&out[SHOW_REGISTRATION],
+			c->public_register_addr ? c->public_register_addr : c->public_ak_addr,
+			IGNITION);
+	fill(&out[SHOW_KEY_REGISTRATION], c->public_ak_addr, "/register-ak");
+	fill(&out[SHOW_KBS], c->public_trustee_addr, "/kbs/v0/resource/default/bootstrap/check");
+}
+
+void show_endpoints_fini(struct show_endpoint e[SHOW_N_ENDPOINTS])
+{
+	for (int i = 0; i < SHOW_N_ENDPOINTS; i++) {
+		free(e[i].url);
+		free(e[i].host);
+		strbuf_fini(&e[i].ca_pem);
+	}
+}
+
+bool show_endpoint_answers(const struct show_endpoint *e, int status)
+{
+	return status == e->expected || status == TOO_MANY;
+}
+
+bool show_inside_only(const char *address)
+{
+	cleanup_free char *host = host_of(address);
+	size_t len = host ? strlen(host) : 0;
+
+	if (len && host[len - 1] == '.')
+		host[--len] = '\0';
+	if (!len || str_eq(host, "localhost") || strchr(host, ':'))
+		return false;
+	return !strchr(host, '.') || str_ends(host, ".svc") || str_ends(host, ".cluster.local");
+}
+
+/* ---- the script */
+
+static const char head[] =
+	"#!/bin/sh\n"
+	"# Made by tecctl bootstrap check --from-node. Run it in the nodes' network, with curl: it asks the\n"
+	"# three servers that a new node needs, at their addresses, and trusts only their CA. Exit status:\n"
+	"# 0 all answer, 1 one does not, 2 the script cannot run.\n"
+	"set -u\n"
+	"command -v curl >/dev/null || { echo 'curl is missing: install it' >&2; exit 2; }\n"
+	"dir=$(mktemp -d) || exit 2\n"
+	"trap 'rm -rf \"$dir\"' EXIT\n"
+	"trap 'exit 2' HUP INT TERM\n"
+	"failed=0\n"
+	"# look NAME STATUS URL [CURL'S OPTIONS]; the CA is on standard input, empty for plain HTTP.\n"
+	"look() {\n"
+	"\tname=$1 expected=$2 url=$3\n"
+	"\tshift 3\n"
+	"\tcat >\"$dir/ca\"\n"
+	"\t[ ! -s \"$dir/ca\" ] || set -- \"$@\" --cacert \"$dir/ca\" --capath /dev/null\n"
+	"\tcode=$(curl -q -g -sS --noproxy '*' --max-time 15 -o /dev/null -w '%{http_code}' \"$@\" \"$url\" 2>\"$dir/err\")\n"
+	"\trc=$?\n"
+	"\tcase $rc:$code in\n"
+	"\t0:$expected | 0:429) echo \"ok    $name  $url\"; return ;;\n"
+	"\t0:*) why=\"HTTP $code, expected $expected: another server, or a proxy, answers at this address\" ;;\n"
+	"\t6:*) why='the name is not known here: see DNS' ;;\n"
+	"\t7:*) why='no connection: see that the address is right, and firewalls' ;;\n"
+	"\t28:*) why='no answer within 15 s: see routes and firewalls' ;;\n"
+	"\t35:* | 60:*) why='TLS fails: see that it reaches the server unchanged, that the certificate names this host, and this clock' ;;\n"
+	"\t*) why=\"curl ended with $rc\" ;;\n"
+	"\tesac\n"
+	"\techo \"no    $name  $url  $(head -n 1 \"$dir/err\") -> $why\"\n"
+	"\tfailed=1\n"
+	"}\n";
+
+/* Of a URL from the API server, all that one has and a shell does not act on between apostrophes. */
+static bool is_plain(const char *url)
+{
+	return !url[strspn(
+		url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/[]_-")];
+}
+
+int show_endpoints_script(
+	const struct show_endpoint e[SHOW_N_ENDPOINTS], struct strbuf *out, struct err *err)
+{
+	strbuf_adds(out, head);
+	for (int i = 0; i < SHOW_N_ENDPOINTS; i++) {
+		if (!e[i].url)
+			continue;
+		if (!is_plain(e[i].url))
+			return err_set(err, ERR_INVALID, "%s: %.200s is not an address", e[i].name,
+				log_esc(e[i].url));
+		strbuf_addf(out, "look '%s' %d '%s'%s <<'END'\n", e[i].name, e[i].expected,
+			e[i].url, str_eq(e[i].method, "HEAD") ? " -I" : "");
+		strbuf_add(out, strbuf_str(&e[i].ca_pem), e[i].ca_pem.len);
+		strbuf_adds(out, "END\n");
+	}
+	strbuf_adds(out, "exit $failed\n");
+	return 0;
+}

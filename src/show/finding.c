@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/show/finding.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/show/advice.h"
+#include "tec/show/text.h"
+#include "tec/show/world.h"
+
+#define DAY_S     86400
+#define SOON_DAYS 30
+
+static const char *const words[] = {"ok", "note", "no"};
+
+void show_findings_init(struct show_findings *f)
+{
+	*f = (struct show_findings){.all = json_arr()};
+}
+
+void show_findings_fini(struct show_findings *f)
+{
+	json_object_put(f->all);
+	f->all = NULL;
+}
+
+void show_found(struct show_findings *f, enum show_is is, const char *what, const char *next,
+	const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct json_object *o;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&text, fmt, ap);
+	va_end(ap);
+	f->n_no += is == SHOW_IS_NO;
+	o = json_add_str(json_add_str(json_obj(), "check", what), "is", words[is]);
+	json_add_str(json_add_str(o, "text", strbuf_str(&text)), "next", next);
+	json_push(f->all, o);
+	if (f->said)
+		f->said(f->arg, o);
+}
+
+void show_finding_line(struct json_object *finding, bool colours, struct strbuf *out)
+{
+	static const enum show_colour of[] = {SHOW_GOOD, SHOW_WAITS, SHOW_BAD};
+	const char *is = json_get_str(finding, "is"), *what = json_get_str(finding, "check"),
+		   *next = json_get_str(finding, "next");
+	size_t i = 0;
+
+	while (i + 1 < ARRAY_LEN(words) && !str_eq(is, words[i]))
+		i++;
+	show_text(out, colours, of[i], words[i]);
+	strbuf_addf(out, "%*s%-20s ", (int)(6 - strlen(words[i])), "", what);
+	show_safe(out, json_get_str(finding, "text"));
+	if (next) {
+		strbuf_adds(out, " -> ");
+		show_safe(out, next);
+	}
+}
+
+/* ---- what more than one check looks at */
+
+void show_found_condition(struct show_findings *f, struct json_object *cluster, const char *type)
+{
+	struct json_object *c = show_condition(cluster, type);
+	const char *reason = json_get_str(c, "reason"), *message = json_get_str(c, "message");
+	cleanup_strbuf struct strbuf next = STRBUF_INIT;
+	bool good = str_eq(json_get_str(c, "status"), "True");
+
+	if (!c)
+		return;
+	if (!good)
+		show_advice(SHOW_CLUSTER, reason, show_name(cluster), &next);
+	show_found(f,
+		good                                ? SHOW_IS_OK
+		: show_passes(SHOW_CLUSTER, reason) ? SHOW_IS_NOTE
+						    : SHOW_IS_NO,
+		type, next.len ? strbuf_str(&next) : NULL, "%s: %s", reason ? reason : "-",
+		message ? message : "");
+}
+
+void show_found_observed(struct show_findings *f, struct json_object *cluster)
+{
+	int64_t generation = json_get_int(cluster, "metadata/generation", 0),
+		seen = json_get_int(show_condition(cluster, "Installed"), "observedGeneration", -1);
+
+	if (seen != generation)
+		show_found(f, SHOW_IS_NO, "operator",
+			"see that it runs and reaches this API server; see its log",
+			"it has not looked at the TrustedExecutionCluster as it is");
+	else
+		show_found(f, SHOW_IS_OK, "operator", NULL,
+			"it has looked at the TrustedExecutionCluster as it is");
+}
+
+void show_found_end(
+	struct show_findings *f, const char *what, const char *secret, int64_t end_s, int64_t now_s)
+{
+	int64_t days = (end_s - now_s) / DAY_S;
+
+	if (end_s <= now_s)
+		show_found(f, SHOW_IS_NO, what, "renew it: nodes refuse it",
+			"the certificate in Secret %s is over", secret);
+	else
+		show_found(f, days < SOON_DAYS ? SHOW_IS_NOTE : SHOW_IS_OK, what,
+			days < SOON_DAYS ? "renew it" : NULL,
+			"the certificate in Secret %s is good for %" PRId64 " days", secret, days);
+}
