@@ -11,7 +11,6 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pki/cert.h"
 #include "tec/pki/issue.h"
 #include "tec/show/bootstrap.h"
 
@@ -66,22 +65,25 @@ static int ask(
 }
 
 /* What nodes trust for it, certificates alone. */
-static int read_ca(struct tool *t, struct show_endpoint *e, struct err *err)
+static int read_ca(
+	struct tool *t, const struct model_cluster *c, struct show_endpoint *e, struct err *err)
 {
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	return e->secret ? tool_secret_ca(t, c, e->secret, &e->ca_pem, err) : 0;
+}
 
-	if (!e->secret)
-		return 0;
-	if (tool_secret_member(t, e->secret, "ca.crt", &pem, err) < 0)
-		return -1;
-	if (pki_cert_read_bundle(strbuf_str(&pem), pem.len, &e->ca_pem, NULL, err) < 0)
-		return err_wrap(err, "ca.crt of Secret %.63s", e->secret);
-	return 0;
+/* A Secret that these credentials may not read is not known to be wrong. */
+static void found_no_ca(struct show_findings *f, const char *what, const char *of, struct err *err)
+{
+	bool unknown = err->kind == ERR_DENIED;
+
+	show_found(f, unknown ? SHOW_IS_NOTE : SHOW_IS_NO, what,
+		unknown ? NULL : "put the CA into the Secret as ca.crt", "%s: %s", of, err->text);
+	err_clear(err);
 }
 
 /* -1: interrupted. What has no address is judged with the addresses. */
-static int check_endpoint(
-	struct tool *t, struct show_endpoint *e, struct show_findings *f, struct err *err)
+static int check_endpoint(struct tool *t, const struct model_cluster *c, struct show_endpoint *e,
+	struct show_findings *f, struct err *err)
 {
 	const char *const names[] = {e->host, NULL};
 	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
@@ -92,10 +94,8 @@ static int check_endpoint(
 		show_bootstrap_host(e, pki_issue_names(strbuf_str(&cert), cert.len, names), f);
 	if (t->interrupted)
 		return err_set(err, ERR_TRANSIENT, "interrupted");
-	if (read_ca(t, e, err) < 0) {
-		show_found(f, SHOW_IS_NO, e->name,
-			"put the CA of tls.crt into the Secret as ca.crt", "%s", err->text);
-		err_clear(err);
+	if (read_ca(t, c, e, err) < 0) {
+		found_no_ca(f, e->name, e->url, err);
 		return 0;
 	}
 	return ask(t, e, f, err);
@@ -108,14 +108,8 @@ static void check_servers(
 	for (unsigned i = 0; i < c->n_servers && !t->interrupted; i++) {
 		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 
-		if (!c->server_ca[i])
-			continue;
-		if (tool_secret_member(t, c->server_ca[i], "ca.crt", &pem, err) < 0 ||
-			pki_cert_check_bundle(strbuf_str(&pem), pem.len, err) < 0)
-			show_found(f, SHOW_IS_NO, "trusteeServers",
-				"make the Secret with ca.crt: the certificate that tecctl bootstrap ca prints",
-				"%s: %s", c->server_addr[i], err->text);
-		err_clear(err);
+		if (c->server_ca[i] && tool_secret_ca(t, c, c->server_ca[i], &pem, err) < 0)
+			found_no_ca(f, "trusteeServers", c->server_addr[i], err);
 	}
 }
 
@@ -128,9 +122,11 @@ static int check_all(struct tool *t, const struct show_world *w, const struct mo
 	tool_check_operator(t, f, show_cluster(w), err);
 	show_bootstrap(w, c, f);
 	check_servers(t, c, f, err);
+	if (t->interrupted)
+		return err_set(err, ERR_TRANSIENT, "interrupted");
 	show_endpoints(c, e);
 	for (int i = 0; i < SHOW_N_ENDPOINTS && rc == 0; i++)
-		rc = check_endpoint(t, &e[i], f, err);
+		rc = check_endpoint(t, c, &e[i], f, err);
 	show_endpoints_fini(e);
 	return rc;
 }
@@ -148,7 +144,7 @@ static int print_script(struct tool *t, const struct model_cluster *c, struct er
 				"%s has no usable address; next step: tecctl bootstrap check",
 				e[i].name);
 		else
-			rc = read_ca(t, &e[i], err);
+			rc = read_ca(t, c, &e[i], err);
 	}
 	if (rc == 0)
 		rc = show_endpoints_script(e, &out, err);

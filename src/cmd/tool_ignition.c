@@ -9,10 +9,8 @@
 #include <stdio.h>
 
 #include "tec/base/json.h"
-#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/model/cluster.h"
-#include "tec/pki/cert.h"
 #include "tec/render/ignition.h"
 #include "tec/show/endpoints.h"
 #include "tec/show/text.h"
@@ -25,27 +23,6 @@ static void warn(const struct model_cluster *c)
 	else if (c->reg_mode == MODEL_REG_TOKEN)
 		fputs("tecctl: nodes will be refused without a token: add ignition.config.merge[0].httpHeaders with Authorization: Bearer and one made with spec.registration.tokenSecret\n",
 			stderr);
-}
-
-/* What nodes are told to trust. Where spec lists certificates, no other. */
-static int read_ca(
-	struct tool *t, const struct model_cluster *c, struct strbuf *out, struct err *err)
-{
-	const char *secret = c->register_secret;
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT, sha256 = STRBUF_INIT;
-	const char *unlisted;
-
-	if (tool_secret_member(t, secret, "ca.crt", &pem, err) < 0)
-		return -1;
-	if (pki_cert_read_bundle(strbuf_str(&pem), pem.len, out, &sha256, err) < 0)
-		return err_wrap(err, "ca.crt of Secret %.63s", secret);
-	unlisted = model_cluster_unlisted_ca(c->ca_sha256, strbuf_str(&sha256));
-	if (unlisted)
-		return err_set(err, ERR_INVALID,
-			"ca.crt of Secret %.63s has a certificate that spec.tls.caSHA256 does not list: SHA-256 %.64s; next step: "
-			"list it if it is of your CA, else delete the Secret",
-			secret, unlisted);
-	return 0;
 }
 
 int tool_ignition(struct tool *t, struct err *err)
@@ -77,7 +54,7 @@ int tool_ignition(struct tool *t, struct err *err)
 		tool_say(stdout, "%s", url);
 		return 0;
 	}
-	if (c->register_secret && read_ca(t, c, &ca, err) < 0)
+	if (c->register_secret && tool_secret_ca(t, c, c->register_secret, &ca, err) < 0)
 		return -1;
 	config = render_ignition_first(url, c->register_secret ? strbuf_str(&ca) : NULL);
 	if (t->output == TOOL_YAML)

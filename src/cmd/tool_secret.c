@@ -11,6 +11,7 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/k8s/call.h"
+#include "tec/pki/cert.h"
 
 struct reading {
 	struct tool *t;
@@ -61,4 +62,23 @@ int tool_secret_member(
 	if (tool_run(t, &r.done, err) < 0)
 		return -1;
 	return err_is_set(err) ? err_wrap(err, "Secret %.80s", name) : 0;
+}
+
+int tool_secret_ca(struct tool *t, const struct model_cluster *c, const char *secret,
+	struct strbuf *out, struct err *err)
+{
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT, sha256 = STRBUF_INIT;
+	const char *unlisted;
+
+	if (tool_secret_member(t, secret, "ca.crt", &pem, err) < 0)
+		return -1;
+	if (pki_cert_read_bundle(strbuf_str(&pem), pem.len, out, &sha256, err) < 0)
+		return err_wrap(err, "ca.crt of Secret %.63s", secret);
+	unlisted = model_cluster_unlisted_ca(c->ca_sha256, strbuf_str(&sha256));
+	if (unlisted)
+		return err_set(err, ERR_INVALID,
+			"ca.crt of Secret %.63s has a certificate that spec.tls.caSHA256 does not list: SHA-256 %.64s; next step: "
+			"list it if it is of your CA, else delete the Secret",
+			secret, unlisted);
+	return 0;
 }
