@@ -140,6 +140,7 @@ def test_attack_22_nothing_goes_whose_mark_a_backup_does_not_have(anchor, tpm, k
     status, said = run_operator(f"--standalone={anchor.dir}", f"--restore={before}")
     assert status == 0, said
     anchor.start()
+    time.sleep(2)  # younger than the start, to a second
     stranger_since = bound(anchor, 1)[0]
     wait_for(lambda: not machine(anchor, stranger_since), 60, "the Machine made since")
     assert "last-attested" not in str(machine(anchor, node.uuid)["metadata"]["annotations"])
