@@ -120,6 +120,9 @@ for target in compute-pcrs operator; do
 	program=/usr/sbin/tec-operator
 	[ $target = operator ] || program=/usr/bin/compute-pcrs
 	chroot --userspec=65532:65532 "$root" $program --version | grep -q -F "$version" || fault "$name does not run"
+	# By which a standalone operator computes images.
+	[ $target != operator ] || chroot --userspec=65532:65532 "$root" /usr/bin/tec-compute-pcrs --version | grep -q -F "$version" ||
+		fault "$name: its tec-compute-pcrs does not run"
 	sbom=$root/usr/share/sbom/$name.spdx
 	[ "$(sed -n 's/^SPDXVersion: //p' "$sbom")" = SPDX-2.3 ] || fault "$name: $sbom is no SPDX document"
 	[ "$(sed -n 's/^Created: //p' "$sbom")" = "$(date -u -d @$epoch +%Y-%m-%dT%H:%M:%SZ)" ] || fault "$name: when was it?"
