@@ -343,3 +343,28 @@ Test(kbs_push_network, a_trustee_that_lists_nothing_is_not_filled_again)
 	assert_in_step("read back");
 	cr_assert_eq(fake_kbs_count(kbs, "POST", KEY("two")), (size_t)1);
 }
+
+/* A Trustee that comes back empty while it is read back: what was there when it was asked for is lost too. */
+Test(kbs_push_network, a_store_that_is_lost_while_it_is_read_back_is_filled_again)
+{
+	conf.read_back = true;
+	store_lost = true;
+	for (size_t n = 0; n < 3; n++) { /* of the values that are read back */
+		size_t sent;
+
+		fake_kbs_latency(kbs, 100);
+		declare_some();
+		life_begin();
+		while (push_status().state != KBS_TARGET_IN_SYNC)
+			run(20);
+		sent = fake_kbs_requests(kbs);
+		while (fake_kbs_requests(kbs) < sent + n)
+			run(20);
+		fake_kbs_lose_store(kbs);
+		run(60000);
+		assert_in_step("read back");
+		life_end();
+		fake_kbs_lose_store(kbs);
+	}
+	store_lost = false;
+}
