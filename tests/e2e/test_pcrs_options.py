@@ -31,7 +31,7 @@ JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--nonce", "0" * 32]
     # Fetching.
     (["digest"], "FILE..."), (["extract-vars", "x"], "LOG DIR"), (["extract-vars", "x", "y", "z"], '"z"'),
     (["all", "--boot-path=Some"], "--boot-path"), (["all", "--efivars-from-log"], "--efivars-from-log"),
-    (["fetch"], "REF"), (["fetch", "a.io/b:1"], "--into"), (["all", "--into", "x"], "--into needs --image"),
+    (["fetch"], "REF"), (["all", "--into", "x"], "--into needs --image"),
     (["all", "--image", "a.io/b:1", "-r", "/"], "--rootfs"), ([*JOB, "--into=x", "-r", "/"], "--rootfs"),
     (["all", "--timeout=5"], "--timeout needs --image"), ([*JOB, "--arch=s390x"], "--arch needs --into"),
     (["fetch", "a.io/b:1", "--into=x", "--timeout=0"], "--timeout"),

@@ -121,6 +121,8 @@ def test_an_image_is_fetched_from_its_registry(near, alone, root, tmp_path):
     expected = json.loads(pcrstool.run("all", "-r", root).stdout)["pcrs"]
     assert entries(alone)["applied"]["pcrs"] == expected
     assert scratch(alone) == []
+    # Without --into its reference alone.
+    assert pcrstool.run("fetch", reference, f"--insecure-registry={host}").stdout == reference + "\n"
     out, _ = alone.ctl.run("image", "approve", f"--image={reference.partition('@')[0]}:1",
                            f"--insecure-registry={host}", "--name=os", code=1)
     assert out == ""  # no such tag
