@@ -371,9 +371,16 @@ DIFFERENT = {
     "strategic delete without key": "the message does not repeat the patch",
     "strategic unknown directive": "the message does not repeat the patch",
     "strategic without key": "the message does not repeat the patch",
-    "strategic delete is no list": "the words are our own",
-    "strategic order is no directive": "the words are our own",
 }
+
+
+def told(answer):
+    """Without the sentences of a refusal, which are each server's own; programs match the rest."""
+    if answer.get("status") != "Failure":
+        return answer
+    causes = [{k: v for k, v in c.items() if k != "message"} for c in answer.get("details", {}).get("causes", [])]
+    details = {**answer.get("details", {}), **({"causes": causes} if causes else {})}
+    return {**{k: v for k, v in answer.items() if k != "message"}, **({"details": details} if details else {})}
 
 
 def run(ask, namespace, steps):
@@ -384,7 +391,7 @@ def run(ask, namespace, steps):
         uid = answer.get("metadata", {}).get("uid")
         if uid:
             uids.add(uid)
-        answers.append((status, masked(answer, uids, namespace)))
+        answers.append((status, told(masked(answer, uids, namespace))))
     return answers
 
 
