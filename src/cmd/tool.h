@@ -70,6 +70,11 @@ int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *
 /* Lists that may not be read get a problem in w, unless none may. */
 int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
 
+/* The same with the TrustedExecutionCluster that is served, read: a struct model_cluster, which the caller
+ * unrefs. NULL: ERR_NOT_FOUND says what to do when there is none. */
+const struct kobj *tool_load_cluster(
+	struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
+
 /* ---- tool_change.c */
 
 /* Asks at the terminal: "yes" goes on. 0: go on. */

@@ -158,21 +158,13 @@ int tool_bootstrap_check(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
 	cleanup_kobj const struct kobj *o = NULL;
-	struct json_object *cluster;
 	struct show_findings f;
 
 	if (conf_bool(t->conf, "from-node") && t->output != TOOL_TEXT)
 		return err_set(err, ERR_INVALID, "option --output: --from-node prints a script");
-	if (tool_load(t, 1u << SHOW_CLUSTER | 1u << SHOW_IMAGE, &w, err) < 0)
-		return -1;
-	cluster = show_cluster(&w);
-	if (!cluster)
-		return err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s; next step: make one, or -n NAMESPACE",
-			t->ns);
-	o = model_cluster_extract(cluster, err);
+	o = tool_load_cluster(t, 1u << SHOW_IMAGE, &w, err);
 	if (!o)
-		return err_wrap(err, "TrustedExecutionCluster");
+		return -1;
 	if (conf_bool(t->conf, "from-node"))
 		return print_script(t, model_cluster(o), err);
 	if (tool_findings_start(t, &f, err) < 0)

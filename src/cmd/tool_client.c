@@ -15,6 +15,7 @@
 #include "tec/k8s/client.h"
 #include "tec/kobj/key.h"
 #include "tec/loop/timer.h"
+#include "tec/model/cluster.h"
 #include "tec/model/configmap.h"
 #include "tec/model/pcrs.h"
 
@@ -367,4 +368,25 @@ int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *
 		return -1;
 	err_clear(err);
 	return 0;
+}
+
+const struct kobj *tool_load_cluster(
+	struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+{
+	struct json_object *cluster;
+	const struct kobj *o;
+
+	if (tool_load(t, kinds | 1u << SHOW_CLUSTER, w, err) < 0)
+		return NULL;
+	cluster = show_cluster(w);
+	if (!cluster) {
+		err_set(err, ERR_NOT_FOUND,
+			"no TrustedExecutionCluster in namespace %.63s; next step: make one, or -n NAMESPACE",
+			t->ns);
+		return NULL;
+	}
+	o = model_cluster_extract(cluster, err);
+	if (!o)
+		err_wrap(err, "TrustedExecutionCluster");
+	return o;
 }

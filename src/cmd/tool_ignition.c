@@ -32,19 +32,11 @@ int tool_ignition(struct tool *t, struct err *err)
 	cleanup_json struct json_object *config = NULL;
 	cleanup_free char *url = NULL;
 	cleanup_kobj const struct kobj *o = NULL;
-	struct json_object *cluster;
 	const struct model_cluster *c;
 
-	if (tool_load(t, 1u << SHOW_CLUSTER, &w, err) < 0)
-		return -1;
-	cluster = show_cluster(&w);
-	if (!cluster)
-		return err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s; next step: make one, or -n NAMESPACE",
-			t->ns);
-	o = model_cluster_extract(cluster, err);
+	o = tool_load_cluster(t, 0, &w, err);
 	if (!o)
-		return err_wrap(err, "TrustedExecutionCluster");
+		return -1;
 	c = model_cluster(o);
 	url = show_register_url(c, conf_str(t->conf, "address"), err);
 	if (!url)
