@@ -274,8 +274,6 @@ bool tool_check_certificate(struct tool *t, struct show_findings *f, const char 
 
 static void check_cluster(struct doctor *d, const struct show_world *w, struct err *err)
 {
-	static const char *const conditions[] = {"Installed", "KnownTrusteeAddress",
-		"TrusteeSynced", "RegistrationOpen", "KeysIsolated", "Authority"};
 	static const struct {
 		const char *field, *what;
 	} secrets[] = {{"spec/trusteeSecret", "TLS of Trustee"},
@@ -295,8 +293,8 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 		return;
 	}
 	tool_check_operator(d->t, &d->f, cluster, err);
-	for (size_t i = 0; i < ARRAY_LEN(conditions); i++)
-		show_found_condition(&d->f, cluster, conditions[i]);
+	for (size_t i = 0; i < CLUSTER_N_CONDS; i++)
+		show_found_condition(&d->f, cluster, model_cluster_cond_types[i]);
 	for (size_t i = 0; i < ARRAY_LEN(secrets) && !d->t->interrupted; i++) {
 		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 

@@ -115,15 +115,15 @@ static void judge_images(const struct show_world *w, struct show_findings *f)
 /* One that was never written was never confirmed. */
 static void judge_conditions(struct json_object *cluster, struct show_findings *f)
 {
-	static const char *const types[] = {"Installed", "KnownTrusteeAddress", "TrusteeSynced",
-		"RegistrationOpen", "KeysIsolated"};
+	for (size_t i = 0; i < CLUSTER_N_CONDS; i++) {
+		const char *type = model_cluster_cond_types[i];
 
-	for (size_t i = 0; i < ARRAY_LEN(types); i++)
-		if (show_condition(cluster, types[i]))
-			show_found_condition(f, cluster, types[i]);
+		if (show_condition(cluster, type))
+			show_found_condition(f, cluster, type);
 		else
-			show_found(f, SHOW_IS_NO, types[i],
-				"see that the operator runs, and its log", "not known yet");
+			show_found(f, SHOW_IS_NO, type, "see that the operator runs, and its log",
+				"not known yet");
+	}
 }
 
 void show_bootstrap(

@@ -6,8 +6,9 @@
 
 #define GOOD                                                                                       \
 	COND("Installed", "True", "InstallationCompleted", "")                                     \
-	"," COND("KnownTrusteeAddress", "True", "AddressFound", "") "," COND("RegistrationOpen",   \
-		"True", "Open", "") "," COND("KeysIsolated", "True", "PerMachine", "") ","
+	"," COND("KnownTrusteeAddress", "True", "AddressFound", "") "," COND(                      \
+		"RegistrationOpen", "True", "Open", "") "," COND("KeysIsolated", "True",           \
+		"PerMachine", "") "," COND("Authority", "True", "Self", "") ","
 #define SYNCED COND("TrusteeSynced", "True", "Synced", "")
 #define ADDRESSES                                                                                  \
 	"\"publicTrusteeAddr\":\"t.example\",\"publicRegisterAddr\":\"r.example\","                \
