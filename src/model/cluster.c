@@ -157,6 +157,16 @@ static int read_enum(struct reader *r, const char *path, const char *const *name
 	return refuse(r->err, path, "has a value this version does not know");
 }
 
+/* Reads a member of the (+) part: from the mirror while something is lost, if it stands there. */
+static struct reader kept(const struct reader *r, struct json_object *in_mirror)
+{
+	struct reader k = *r;
+
+	if (r->lost && in_mirror)
+		k.spec = r->mirror;
+	return k;
+}
+
 static const char *const reg_modes[] = {"Open", "Token", "Manual", NULL};
 
 const char *model_reg_mode_name(enum model_reg_mode m)
@@ -175,13 +185,10 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
 	static const char *const guard[] = {"Enabled", "Disabled", NULL};
 	static const char *const authority[] = {"Self", "Frozen", NULL};
-	struct reader kept = *r, deciding = *r;
+	struct reader trustee = kept(r, json_get_obj(r->mirror, "trustee")),
+		      deciding = kept(r, json_get(r->mirror, "authority"));
 	int v[10];
 
-	if (r->lost && json_get_obj(r->mirror, "trustee"))
-		kept.spec = r->mirror;
-	if (r->lost && json_get(r->mirror, "authority"))
-		deciding.spec = r->mirror;
 	if (read_enum(r, "trustee/deploy", deploy, &v[0]) < 0 ||
 		read_enum(r, "trustee/delivery", delivery, &v[1]) < 0 ||
 		read_enum(r, "trustee/keyIsolation", isolation, &v[2]) < 0 ||
@@ -190,7 +197,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 		read_enum(r, "registration/approval", approval, &v[5]) < 0 ||
 		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0 ||
 		read_enum(r, "registration/machine", machine, &v[7]) < 0 ||
-		read_enum(&kept, "trustee/guard", guard, &v[8]) < 0 ||
+		read_enum(&trustee, "trustee/guard", guard, &v[8]) < 0 ||
 		read_enum(&deciding, "authority", authority, &v[9]) < 0)
 		return -1;
 	c->deploy = (enum model_deploy)v[0];
@@ -386,12 +393,10 @@ static int read_platforms(struct reader *r, struct json_object *names, struct mo
 static int read_attestation(const struct reader *r, struct model_cluster *c)
 {
 	static const char *const pcr7[] = {"Ignore", "Require", NULL};
-	struct reader from = *r;
+	struct reader from = kept(r, json_get_obj(r->mirror, "attestation"));
 	struct json_object *names;
 	int v;
 
-	if (r->lost && json_get_obj(r->mirror, "attestation"))
-		from.spec = r->mirror;
 	names = json_get(from.spec, "attestation/platformConfigMaps");
 	if (names && !json_object_is_type(names, json_type_array))
 		return err_set(
@@ -412,8 +417,8 @@ static bool is_sha256(struct json_object *v)
 
 static int read_tls(const struct reader *r)
 {
-	struct json_object *spec = r->lost && json_get_obj(r->mirror, "tls") ? r->mirror : r->spec;
-	struct json_object *list = json_get(spec, "tls/caSHA256");
+	struct reader from = kept(r, json_get_obj(r->mirror, "tls"));
+	struct json_object *list = json_get(from.spec, "tls/caSHA256");
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	size_t n;
 
