@@ -46,9 +46,9 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		look_clear(k);
 		ctl_act_wait_none(a);
 		d = k->conf->look(k, key->name, a, l);
+		if (!(k->conf->acts[d].flags & CTL_DO_FROZEN) && !state_cluster_decides(k->state))
+			d = 0;
 		todo = &k->conf->acts[d];
-		if (!(todo->flags & CTL_DO_FROZEN) && !state_cluster_decides(k->state))
-			todo = &k->conf->acts[d = 0];
 		if (todo->memory)
 			todo->memory(k, l);
 	} while (todo->memory && ++looks < LOOKS_MAX);

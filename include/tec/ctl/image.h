@@ -11,8 +11,8 @@
 #ifndef TEC_CTL_IMAGE_H
 #define TEC_CTL_IMAGE_H
 
-#include "tec/ctl/env.h"
 #include "tec/base/err.h"
+#include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
 
 /* ---- one image */

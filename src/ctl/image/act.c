@@ -138,6 +138,18 @@ static bool failed(
 	return exists;
 }
 
+/* Each computation has a nonce of its own. */
+static void run_started(struct image_info *i)
+{
+	i->nonce[0] = i->result_why[0] = '\0';
+}
+
+/* The label may be there by now. */
+static void run_removed(struct image_info *i)
+{
+	i->label = CTL_IMAGE_LABEL_ASK;
+}
+
 bool image_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -160,12 +172,12 @@ bool image_act_ended(
 	case CTL_IMAGE_REMOVE_ENTRY:
 		took_pcrs(c, a, r->object);
 		break;
-	case CTL_IMAGE_START_RUN: /* each has a nonce of its own */
-		i->nonce[0] = i->result_why[0] = '\0';
+	case CTL_IMAGE_START_RUN:
+		run_started(i);
 		image_job_started(c, r);
 		break;
-	case CTL_IMAGE_REMOVE_RUN: /* the label may be there by now */
-		i->label = CTL_IMAGE_LABEL_ASK;
+	case CTL_IMAGE_REMOVE_RUN:
+		run_removed(i);
 		break;
 	default:
 		break;
@@ -270,14 +282,24 @@ static struct op *write_entry(
 static struct op *start_run(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	return ((struct ctl_image *)k)->way->start(k, a, (const struct image_look *)look);
+	const struct image_look *l = (const struct image_look *)look;
+	struct op *op = ((struct ctl_image *)k)->way->start(k, a, l);
+
+	if (!op)
+		run_started(l->info);
+	return op;
 }
 
 static struct op *remove_run(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	return ((struct ctl_image *)k)
-		->way->remove(k, a, (const struct image_look *)look, d == CTL_IMAGE_REMOVE_OLD_RUN);
+	const struct image_look *l = (const struct image_look *)look;
+	struct op *op =
+		((struct ctl_image *)k)->way->remove(k, a, l, d == CTL_IMAGE_REMOVE_OLD_RUN);
+
+	if (!op)
+		run_removed(l->info);
+	return op;
 }
 
 static struct op *read_pcrs(

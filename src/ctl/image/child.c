@@ -27,7 +27,7 @@ struct image_child {
 	struct ctl_image *c;
 	struct op_scope ops;
 	char *image, *reference;               /* owned */
-	char name[RENDER_PCRJOB_NAME_LEN + 1]; /* as in struct image_job */
+	char name[RENDER_PCRJOB_NAME_LEN + 1]; /* as in struct image_look */
 	char nonce[MODEL_PCRMSG_NONCE_LEN + 1];
 	unsigned attempt;
 	struct platform want[MODEL_PLATFORMS_MAX];
@@ -133,10 +133,10 @@ static void child_look(struct ctl_image *c, struct image_look *l)
 {
 	const struct image_child *ch = l->info->child;
 
-	render_pcrjob_name(l->m, &l->platforms.job, NULL, l->job.name);
+	render_pcrjob_name(l->m, &l->platforms.job, NULL, l->what);
 	if (!ch)
 		return;
-	l->v.old_run = !str_eq(ch->name, l->job.name);
+	l->v.old_run = !str_eq(ch->name, l->what);
 	if (l->v.old_run)
 		return;
 	l->run = (struct image_run){ch->nonce, ch->message};
@@ -188,14 +188,13 @@ static struct op *child_start(struct ctl_kind *k, struct ctl_act *a, const struc
 	ch->reference = xstrdup(l->m->image);
 	ch->attempt = i->attempts + 1;
 	ch->platforms = json_obj();
-	memcpy(ch->name, l->job.name, sizeof(ch->name));
+	memcpy(ch->name, l->what, sizeof(ch->name));
 	memcpy(ch->nonce, i->nonce, sizeof(ch->nonce));
 	for (size_t p = 0; p < l->platforms.job.n; p++) {
 		ch->want[p].name = xstrdup(l->platforms.job.v[p].name);
 		memcpy(ch->want[p].variables, l->platforms.job.v[p].variables, SHA256_LEN);
 		ch->n_want++;
 	}
-	i->nonce[0] = i->result_why[0] = '\0'; /* each has a nonce of its own */
 	next(ch);
 	return NULL;
 }
@@ -208,7 +207,6 @@ static struct op *child_remove(
 	if (!old)
 		i->attempts = i->child->attempt;
 	image_child_free(steal_ptr(&i->child));
-	i->label = CTL_IMAGE_LABEL_ASK; /* it may be there by now */
 	return NULL;
 }
 

@@ -102,13 +102,11 @@ struct image_run {
 };
 struct model_job;
 struct model_pod;
-/* Of job.c, but for name. */
+/* Of job.c alone. */
 struct image_job {
 	const struct model_job *now, *old; /* old: running, and of other platforms */
 	const struct model_pod *pod;
 	struct render_pcrjob_fetch fetch; /* why NULL: the Job is to mount the image */
-	/* What is to be computed: another one for another image, or other platforms. */
-	char name[RENDER_PCRJOB_NAME_LEN + 1];
 };
 
 /* Borrowed from the caches, valid for one step. */
@@ -120,6 +118,9 @@ struct image_look {
 	const struct model_pcrs_entry *entry;
 	struct image_platforms platforms;
 	struct image_run run;
+	/* What is to be computed, as the name of a Job: another one for another image, or other
+	 * platforms. */
+	char what[RENDER_PCRJOB_NAME_LEN + 1];
 	struct image_job job;
 };
 

@@ -99,8 +99,8 @@ static void look_old_job(const struct state *s, struct image_look *l)
 		o = k8s_cache_next(s->jobs, 0, o)) {
 		const struct model_job *j = (const struct model_job *)o;
 
-		if (j->state == MODEL_JOB_RUNNING && !o->deleting &&
-			!str_eq(o->name, l->job.name) && str_eq(j->owner_uid, l->m->obj.uid))
+		if (j->state == MODEL_JOB_RUNNING && !o->deleting && !str_eq(o->name, l->what) &&
+			str_eq(j->owner_uid, l->m->obj.uid))
 			l->job.old = j;
 	}
 	l->v.old_run = l->job.old != NULL;
@@ -109,7 +109,7 @@ static void look_old_job(const struct state *s, struct image_look *l)
 /* The last Pod is the one that counts for people: oldest first. */
 static void look_pods(const struct state *s, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->job.name); o;
+	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->what); o;
 		o = k8s_cache_next(s->pods, 0, o)) {
 		const struct model_pod *p = (const struct model_pod *)o;
 
@@ -140,9 +140,9 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 	const struct state *s = c->kind.state;
 
 	look_fetch(c, l);
-	render_pcrjob_name(l->m, &l->platforms.job, fetch_of(l), l->job.name);
+	render_pcrjob_name(l->m, &l->platforms.job, fetch_of(l), l->what);
 	look_old_job(s, l);
-	l->job.now = (const struct model_job *)k8s_cache_find(s->jobs, l->job.name);
+	l->job.now = (const struct model_job *)k8s_cache_find(s->jobs, l->what);
 	if (!l->job.now)
 		return;
 	if (!str_eq(l->job.now->owner_uid, l->m->obj.uid)) {
@@ -190,15 +190,15 @@ static void want_pending(const struct ctl_image *c, struct image_look *l, const 
 	if (!l->job.pod)
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
 			"Job %s has no Pod after %d s. See why: kubectl describe job %s -n %s.%s",
-			l->job.name, PENDING_S, l->job.name, ns, how);
+			l->what, PENDING_S, l->what, ns, how);
 	else if (l->job.pod->ready_to_start)
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
 			"The Pod of Job %s has not started after %d s. Its images are being pulled, which takes time for a large one. See: kubectl describe pod %s -n %s.%s",
-			l->job.name, PENDING_S, l->job.pod->obj.name, ns, how);
+			l->what, PENDING_S, l->job.pod->obj.name, ns, how);
 	else
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
 			"The Pod of Job %s has not started after %d s, and its status gives no reason. See: kubectl describe pod %s -n %s.%s",
-			l->job.name, PENDING_S, l->job.pod->obj.name, ns, how);
+			l->what, PENDING_S, l->job.pod->obj.name, ns, how);
 }
 
 /* With a space before each sentence. */
@@ -222,11 +222,11 @@ static void job_want(const struct ctl_image *c, struct image_look *l)
 	case CTL_IMAGE_RUN_RUNNING:
 		if (pod && !l->job.pod->failed)
 			IMAGE_WANT(l, IMAGE_POD_PENDING, "The Pod of Job %s does not start. %s%s",
-				l->job.name, pod, strbuf_str(&how));
+				l->what, pod, strbuf_str(&how));
 		else if (pending_for(l) >= PENDING_S)
 			want_pending(c, l, strbuf_str(&how));
 		else
-			IMAGE_WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->job.name,
+			IMAGE_WANT(l, IMAGE_COMPUTING, "Job %s computes the values.%s", l->what,
 				strbuf_str(&how));
 		break;
 	case CTL_IMAGE_RUN_ENDED:
@@ -234,29 +234,29 @@ static void job_want(const struct ctl_image *c, struct image_look *l)
 			l->job.pod->exit_code == MODEL_PCRMSG_TOO_MANY)
 			IMAGE_WANT(l, IMAGE_TOO_MANY_EVENTS,
 				"The values of this image do not fit into the result of Job %s (%s). Remove platforms that no node has from spec.attestation.platformConfigMaps.",
-				l->job.name, pod ? pod : "");
+				l->what, pod ? pod : "");
 		else if (l->job.now->state == MODEL_JOB_FAILED)
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
-				"Job %s failed and is retried later. %s%s%s%s", l->job.name,
+				"Job %s failed and is retried later. %s%s%s%s", l->what,
 				l->job.now->why ? l->job.now->why : "", pod ? " " : "",
 				pod ? pod : "", l->job.fetch.why ? strbuf_str(&how) : "");
 		else if (l->info->result_why[0])
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s ended, but its result is not used: %s. A new Job is created later.",
-				l->job.name, l->info->result_why);
+				l->what, l->info->result_why);
 		else if (l->run.message)
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s ended, but its result does not cover the current state of every platform. A new Job is created later.",
-				l->job.name);
+				l->what);
 		else
 			IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 				"Job %s ended, but none of its Pods has a result. A new Job is created.",
-				l->job.name);
+				l->what);
 		break;
 	case CTL_IMAGE_RUN_FOREIGN:
 		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
 			"Job %s exists and does not belong to this image. The operator does not change it. If it is not needed, delete it.",
-			l->job.name);
+			l->what);
 		break;
 	case CTL_IMAGE_RUN_ABSENT:
 	case CTL_IMAGE_RUN_DELETING:
@@ -275,7 +275,7 @@ static struct op *job_start(struct ctl_kind *k, struct ctl_act *a, const struct 
 	cleanup_json struct json_object *o = render_pcrjob(l->m, &l->platforms.job, fetch_of(l),
 		k->env->ns, k->env->images_ref.compute_pcrs, i->nonce, i->attempts + 1);
 
-	memcpy(i->job_name, l->job.name, sizeof(i->job_name));
+	memcpy(i->job_name, l->what, sizeof(i->job_name));
 	return k8s_call_create(
 		k->env->api, &k->acts.ops, &kobj_job, k->env->ns, o, 0, ctl_kind_done, a);
 }
