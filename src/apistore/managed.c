@@ -62,7 +62,7 @@ static struct managed_entries entries_after(const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "metadata/managedFields"), *first;
-	size_t n = a ? json_len(a) : 0;
+	size_t n = json_len(a);
 	struct err err = ERR_INIT;
 	struct managed_entries l = {NULL, 0};
 

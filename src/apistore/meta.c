@@ -191,7 +191,9 @@ static void check_no_new(
 {
 	struct json_object *have = json_get_arr(was, "metadata/finalizers");
 
-	for (size_t i = 0; json_get(was, "metadata/deletionTimestamp") && i < json_len(list); i++) {
+	if (!json_get(was, "metadata/deletionTimestamp"))
+		return;
+	for (size_t i = 0; i < json_len(list); i++) {
 		const char *name = json_object_get_string(json_at(list, i));
 
 		if (has_text(have, name))

@@ -231,7 +231,7 @@ static bool is_held_by_spec(struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "spec/finalizers");
 
-	return a && json_len(a) > 0 && str_eq(json_get_str(o, "kind"), "Namespace") &&
+	return json_len(a) > 0 && str_eq(json_get_str(o, "kind"), "Namespace") &&
 	       str_eq(json_get_str(o, "apiVersion"), "v1");
 }
 
@@ -255,7 +255,7 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
 	size_t n = 0;
 
-	for (size_t i = 0; a && n < OWNERS_MAX && i < json_len(a); i++) {
+	for (size_t i = 0; n < OWNERS_MAX && i < json_len(a); i++) {
 		const char *uid = json_get_str(json_at(a, i), "uid");
 
 		uids[n] = uid ? uid : "";

@@ -361,7 +361,7 @@ char *apistore_selector_meta(struct json_object *o, const char *resource)
 			!json_object_is_type(v, json_type_array))
 			json_add_str(fields, *f, json_object_get_string(v));
 	}
-	if (labels && json_len(labels) > 0)
+	if (json_len(labels) > 0)
 		json_add(meta, "labels", json_object_get(labels));
 	if (json_len(fields) > 0)
 		json_add(meta, "fields", fields);

@@ -29,16 +29,6 @@ static bool is_list(struct json_object *v)
 	return json_object_is_type(v, json_type_array);
 }
 
-static size_t length(struct json_object *list)
-{
-	return list ? json_len(list) : 0;
-}
-
-static struct json_object *at(struct json_object *list, size_t i)
-{
-	return json_at(list, i);
-}
-
 static bool says_delete(struct json_object *element)
 {
 	return is_map(element) && str_eq(json_get_str(element, PATCH), "delete");
@@ -54,11 +44,11 @@ static struct json_object *clean(struct json_object *take)
 			else
 				(void)clean(v);
 	} else if (is_list(take)) {
-		for (size_t i = length(take); i-- > 0;)
-			if (says_delete(at(take, i)))
+		for (size_t i = json_len(take); i-- > 0;)
+			if (says_delete(json_at(take, i)))
 				json_cut(take, i, 1);
 			else
-				(void)clean(at(take, i));
+				(void)clean(json_at(take, i));
 	}
 	return take;
 }
@@ -81,8 +71,8 @@ static char *key_of(struct json_object *e, const char *member)
 /* Adds the places of elements, of each key the first one. */
 static void add_places(struct json_object *places, struct json_object *list, const char *member)
 {
-	for (size_t i = 0; i < length(list); i++) {
-		cleanup_free char *key = key_of(at(list, i), member);
+	for (size_t i = 0; i < json_len(list); i++) {
+		cleanup_free char *key = key_of(json_at(list, i), member);
 
 		if (key && !json_object_object_get_ex(places, key, NULL))
 			json_add_int(places, key, (int64_t)i);
@@ -113,31 +103,31 @@ struct merged {
  * the server had after it. The caller puts it. */
 static struct json_object *in_order(const struct merged *m, struct json_object *order)
 {
-	size_t n = length(m->all), next = 0;
+	size_t n = json_len(m->all), next = 0;
 	cleanup_free bool *named = xcalloc(n + 1, sizeof(*named)),
 			  *done = xcalloc(n + 1, sizeof(*done));
 	struct json_object *out = json_arr();
 
-	for (size_t k = 0; k < length(order); k++) {
-		ssize_t i = find(m->places, at(order, k), m->key);
+	for (size_t k = 0; k < json_len(order); k++) {
+		ssize_t i = find(m->places, json_at(order, k), m->key);
 
 		if (i >= 0)
 			named[i] = true;
 	}
-	for (size_t k = 0; k < length(order); k++) {
-		ssize_t i = find(m->places, at(order, k), m->key);
+	for (size_t k = 0; k < json_len(order); k++) {
+		ssize_t i = find(m->places, json_at(order, k), m->key);
 
 		if (i < 0 || done[i])
 			continue;
 		done[i] = true;
 		for (; (size_t)i < m->had && next < (size_t)i; next++)
 			if (!named[next])
-				json_push(out, json_object_get(at(m->all, next)));
-		json_push(out, json_object_get(at(m->all, (size_t)i)));
+				json_push(out, json_object_get(json_at(m->all, next)));
+		json_push(out, json_object_get(json_at(m->all, (size_t)i)));
 	}
 	for (; next < n; next++)
 		if (!named[next])
-			json_push(out, json_object_get(at(m->all, next)));
+			json_push(out, json_object_get(json_at(m->all, next)));
 	return out;
 }
 
@@ -149,8 +139,8 @@ static int merge_elements(const struct apistore_place *p, struct merged *m,
 {
 	const struct apistore_place below = apistore_place_element(p);
 
-	for (size_t k = 0; k < length(patch); k++) {
-		struct json_object *e = at(patch, k);
+	for (size_t k = 0; k < json_len(patch); k++) {
+		struct json_object *e = json_at(patch, k);
 		cleanup_free char *key = key_of(e, m->key);
 		ssize_t i = find(m->places, e, m->key);
 
@@ -160,10 +150,10 @@ static int merge_elements(const struct apistore_place *p, struct merged *m,
 		if (says_delete(e))
 			continue;
 		if (i >= 0 && is_map(e)) {
-			if (merge_map(&below, at(m->all, (size_t)i), e, err) < 0)
+			if (merge_map(&below, json_at(m->all, (size_t)i), e, err) < 0)
 				return -1;
 		} else if (i < 0) {
-			json_add_int(m->places, key, (int64_t)length(m->all));
+			json_add_int(m->places, key, (int64_t)json_len(m->all));
 			json_push(m->all, clean(json_copy(e)));
 		}
 	}
@@ -185,17 +175,17 @@ static int merge_list(const struct apistore_place *p, struct json_object *o, con
 	struct merged m = {key, all, places, 0};
 
 	add_places(gone, c->gone, key);
-	for (size_t i = 0; i < length(c->list); i++) {
+	for (size_t i = 0; i < json_len(c->list); i++) {
 		cleanup_free char *deleted =
-			says_delete(at(c->list, i)) ? key_of(at(c->list, i), key) : NULL;
+			says_delete(json_at(c->list, i)) ? key_of(json_at(c->list, i), key) : NULL;
 
 		if (deleted)
 			json_add_int(gone, deleted, 0);
 	}
-	for (size_t i = 0; i < length(have); i++)
-		if (find(gone, at(have, i), key) < 0)
-			json_push(all, json_object_get(at(have, i)));
-	m.had = length(all);
+	for (size_t i = 0; i < json_len(have); i++)
+		if (find(gone, json_at(have, i), key) < 0)
+			json_push(all, json_object_get(json_at(have, i)));
+	m.had = json_len(all);
 	add_places(places, all, key);
 	if (merge_elements(p, &m, c->list, err) < 0)
 		return -1;

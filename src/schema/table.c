@@ -104,11 +104,6 @@ static void push_age(struct row *r)
 	push_time(r, "metadata/creationTimestamp");
 }
 
-static size_t length(struct json_object *a)
-{
-	return a ? json_len(a) : 0;
-}
-
 /* ---- columns of crd/ */
 
 /* path is at [?(@.KEY=="VALUE")] and moves on: the first element with that member. */
@@ -119,10 +114,9 @@ static struct json_object *element_at(struct json_object *o, const char **path)
 		   *end = value + strcspn(value, "\"");
 	cleanup_free char *member = xstrndup(key, strcspn(key, "="));
 	cleanup_free char *want = xstrndup(value, (size_t)(end - value));
-	size_t n = json_object_is_type(o, json_type_array) ? length(o) : 0;
 
 	*path = end + strlen("\")]");
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < json_len(o); i++)
 		if (str_eq(json_get_str(json_at(o, i), member), want))
 			return json_at(o, i);
 	return NULL;
@@ -184,9 +178,7 @@ static void fill_by_path(struct row *r, const struct schema_crd *crd)
 
 static size_t members(struct json_object *o, const char *path)
 {
-	struct json_object *v = json_get_obj(o, path);
-
-	return v ? json_len(v) : 0;
+	return json_len(json_get_obj(o, path));
 }
 
 static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
@@ -218,7 +210,7 @@ static const struct schema_column account[] = {NAME, COLUMN("Secrets"), AGE};
 static void fill_account(struct row *r)
 {
 	push_name(r);
-	push_int(r, (int64_t)length(json_get_arr(r->o, "secrets")));
+	push_int(r, (int64_t)json_len(json_get_arr(r->o, "secrets")));
 	push_age(r);
 }
 
@@ -227,7 +219,7 @@ static void push_subjects(struct row *r, const char *kind)
 	struct json_object *a = json_get_arr(r->o, "subjects");
 	struct strbuf b = STRBUF_INIT;
 
-	for (size_t i = 0; i < length(a); i++) {
+	for (size_t i = 0; i < json_len(a); i++) {
 		struct json_object *e = json_at(a, i);
 		const char *ns = json_get_str(e, "namespace"), *name = json_get_str(e, "name");
 
