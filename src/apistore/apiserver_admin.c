@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What only an administrator asks the server itself for: a backup of the store, another sealing key, and
- * that it takes the values of an image. A backup is copied into a file some pages per turn, between the writes of others, and sent
- * from there when it is complete; the file has no name by then.
+ * What only an administrator asks the server itself for: a backup of the store, another sealing key,
+ * and that it takes the values of an image. A backup is copied into a file some pages per turn, between
+ * the writes of others, and sent from there when it is complete; the file has no name by then.
  */
 #include "config.h"
 
@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tec/apistore/face.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/apistore/face.h"
 #include "tec/base/seal.h"
 
 #include "apiserver_internal.h"
@@ -223,8 +223,8 @@ bool apiserver_values(const struct apiserver_call *c)
 	if (!c->kind || !str_eq(c->t->sub, "values") || !str_eq(c->t->resource, "approvedimages") ||
 		!c->a->conf.hand_in)
 		return false;
-	if (!apistore_user_in(
-		    &c->user, APISTORE_MASTERS)) /* not everybody with a right to images */
+	/* Not everybody with a right to images. */
+	if (!apistore_user_in(&c->user, APISTORE_MASTERS))
 		apiserver_answer(c->req,
 			apistore_status_refusal(403, "Forbidden",
 				"an image's values are taken from members of " APISTORE_MASTERS

@@ -347,7 +347,7 @@ static int verify(
 		return -1;
 	}
 	if (tool_compute_message(c, e->reference, NO_NONCE, NULL, &message, err) < 0 ||
-		model_pcrmsg_read(strbuf_str(&message), message.len, NULL,
+		model_pcrmsg_read(strbuf_str(&message), message.len, NO_NONCE,
 			model_image_digest(e->reference), &m, err) < 0)
 		return -1;
 	return compare(e->name, e, &m);
