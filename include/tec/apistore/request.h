@@ -2,8 +2,8 @@
 /*
  * One request to the API over a set of objects: get, list (limit, continue, versions), create,
  * replace, merge patch, apply, delete, delete of a collection, with dryRun, preconditions and the
- * refusals of kube-apiserver; kinds with a schema are pruned, defaulted and validated by it. A write is done when this returns, and not stored yet: the answer
- * goes out when apistore_objects_when_stored() says so.
+ * refusals of kube-apiserver; kinds with a schema are pruned and validated by it. A write is done when
+ * this returns, and not stored yet: the answer goes out when apistore_objects_when_stored() says so.
  *
  * Does not: check who asks (apistore/rights).
  */

@@ -26,7 +26,8 @@ struct ctl_kbs_place {
 /* value NULL: the image has no such label. Everything is borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
-/* A line for people, and the end: the message of model/pcrmsg.h, or why there is none. */
+/* What is told while an image's values are computed, a line for people at a time; and how that ended:
+ * with a message of model/pcrmsg.h, or with err. */
 typedef void (*ctl_said_fn)(void *arg, const char *line);
 typedef void (*ctl_computed_fn)(void *arg, const struct err *err, const char *message, size_t len);
 

@@ -4,7 +4,7 @@
  * neither what a registry sent nor what an image holds. A program (oci_compute_serve()) is started for
  * each question and gets it on standard input. It gives up its rights, and starts tec-compute-pcrs
  * twice: to fetch the image's files, with the credentials, and to compute, without them. What it
- * writes to standard error is progress, and at its end the reason why there are no values.
+ * writes to standard error is its progress; if it fails, the last line says why.
  *
  * One runs at a time; the others wait. A child is killed at its deadline, when its op is cancelled, and
  * with us. What it writes to disk is below one directory, which is emptied before and after each.

@@ -15,9 +15,9 @@ bool state_cluster_unknown(const struct state *s);
 /* The cluster whose policy holds now: served, and nothing of its extended spec lost. NULL: nothing
  * happens by itself (fail closed). */
 const struct model_cluster *state_cluster_policy(const struct state *s);
-/* The operator decides: it makes, approves and deletes (also where there are no clusters, but Trustees
- * alone). Else (spec.authority Frozen) only what is there
- * goes on to Trustee. Every controller asks this before it does anything else. */
+/* The operator makes, approves and deletes; so does one that looks after Trustees alone. False, with
+ * spec.authority Frozen: only what is there goes on to Trustee. Every controller asks this before it does
+ * anything else. */
 bool state_cluster_decides(const struct state *s);
 /* Disk keys are for every attested node (Shared, and delivery by volumes) and not only for the one
  * their Machine is bound to. */
