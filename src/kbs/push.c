@@ -221,9 +221,8 @@ static void all_sent(struct kbs_push *p)
 
 /* Whatever may be sent now, in an order that never opens access: no key is readable before the
  * policies and values that restrict it are there. */
-static void work(void *arg)
+static void send_next(struct kbs_push *p)
 {
-	struct kbs_push *p = arg;
 	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, first, empties = false,
 	     must_dirty = false;
 
@@ -255,6 +254,14 @@ static void work(void *arg)
 		all_sent(p);
 	else if (!filled)
 		push_set_state(p, KBS_TARGET_POPULATING);
+}
+
+static void work(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	send_next(p);
+	p->asked = false;
 }
 
 void push_wake(struct kbs_push *p)

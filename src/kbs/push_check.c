@@ -21,17 +21,8 @@
 #define AGAIN_MS   1000u
 #define LOSSES_MAX 10u
 
-/* Something is not as it was: before anything is sent it is asked whether this is the store that confirmed, as
- * the next message would put a sentinel into an empty one, and what was read back before would be missed. */
-static void ask_first(struct kbs_push *p)
-{
-	p->probe_wanted = p->hold = true;
-	push_wake(p);
-}
-
 static void repair(struct kbs_push *p, enum kbs_kind kind, const char *name)
 {
-	ask_first(p);
 	log_warn(NULL, "Trustee does not hold what it confirmed, will be sent again",
 		"trustee=%s name=%s", log_esc(p->target), log_esc(name));
 	kbs_sync_set_unknown(p->sync, p->target, kind, name);
@@ -66,7 +57,6 @@ static void on_value(void *arg, const struct err *err, const struct kbs_answer *
 			push_check_stop(p);
 		else
 			timer_set(&p->check, AGAIN_MS);
-		ask_first(p);
 		return;
 	}
 	/* It may have changed meanwhile, and what is in flight is not lost. */

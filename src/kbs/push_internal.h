@@ -87,6 +87,7 @@ struct kbs_push {
 	bool hold;   /* nothing is sent before the probe is answered */
 	bool known;  /* what the entries say about this target is valid */
 	bool marked; /* the stored sentinel is ours, so that a probe means something */
+	bool asked;  /* a probe has just found it; valid until work was looked for */
 	enum push_order order;
 	uint64_t waiting_since_ms; /* boot clock: since when a first probe is wanted */
 	struct timer probe;
@@ -153,6 +154,8 @@ bool push_sentinel_is_right(const struct kbs_push *p);
 bool push_policies_are_there(const struct kbs_push *p);
 /* There are values to send, or an array to empty. */
 bool push_values_are_left(struct kbs_push *p, bool *empties_shared);
+/* A sentinel replaces only one that was just read: these ask first, if that is so, and send nothing
+ * yet. Otherwise a store that was lost meanwhile would pass as whole from then on. */
 void push_start_values(struct kbs_push *p, bool empties_shared);
 void push_start_dirty(struct kbs_push *p); /* the dirty sentinel alone */
 void push_start_clean(struct kbs_push *p); /* the clean sentinel */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Populating: policies, reference values and the sentinel, one request at a time (a message carries
- * as many values as fit). A message of values always carries the dirty sentinel, whose name sorts
- * first, so that what follows it is never hidden behind a clean one. Sends no key.
+ * as many values as fit). A message of values carries the dirty sentinel unless that is stored: its
+ * name sorts first, so that what follows it is never hidden behind a clean one. Sends no key.
  */
 #include "config.h"
 
@@ -44,6 +44,22 @@ static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, st
 
 	push_sentinel_json(p, sum, &text);
 	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
+}
+
+/* The stored sentinel is not our dirty one. */
+static bool dirty_is_due(const struct kbs_push *p)
+{
+	return p->clean || p->sent || !p->marked;
+}
+
+/* Whether a sentinel may be written now; if not, it is asked for. */
+static bool may_mark(struct kbs_push *p)
+{
+	if (p->asked || !p->marked)
+		return true;
+	p->probe_wanted = p->hold = true;
+	push_wake(p);
+	return false;
 }
 
 /* ---- values */
@@ -204,11 +220,15 @@ static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 void push_start_values(struct kbs_push *p, bool empties_shared)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_request *f = push_request_new(p);
+	struct push_request *f;
 	bool identities = false;
 	struct kbs_entry *e;
 
-	add_sentinel(p, NULL, &m);
+	if (dirty_is_due(p) && !may_mark(p))
+		return;
+	f = push_request_new(p);
+	if (dirty_is_due(p))
+		add_sentinel(p, NULL, &m);
 	while (f->n < p->batch_max && (e = kbs_sync_peek(p->sync, p->t, KBS_REFVALUE)) != NULL) {
 		identities = identities || is_identity(e);
 		if (!add_value(f, &m, e))
@@ -226,6 +246,8 @@ void push_start_dirty(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
 
+	if (!may_mark(p))
+		return;
 	add_sentinel(p, NULL, &m);
 	send_values(push_request_new(p), &m);
 }
@@ -233,8 +255,11 @@ void push_start_dirty(struct kbs_push *p)
 void push_start_clean(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_request *f = push_request_new(p);
+	struct push_request *f;
 
+	if (!may_mark(p))
+		return;
+	f = push_request_new(p);
 	f->clean = p->sent = true;
 	kbs_sync_sum(p->sync, &f->sum);
 	p->sent_sum = f->sum;
@@ -246,11 +271,15 @@ void push_start_clean(struct kbs_push *p)
 void push_repeat_values(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_request *f = push_request_new(p);
+	struct push_request *f;
 	bool identities = false;
 	const char *name;
 
-	add_sentinel(p, NULL, &m);
+	if (dirty_is_due(p) && !may_mark(p))
+		return;
+	f = push_request_new(p);
+	if (dirty_is_due(p))
+		add_sentinel(p, NULL, &m);
 	while (f->n_repeats < p->batch_max && (name = push_repeat_next(p, KBS_REFVALUE)) != NULL) {
 		const struct kbs_entry *e = kbs_entry_find(p->sync, KBS_REFVALUE, name);
 		bool is_list = e && e->objects && !p->shared_mode; /* else the array has them */
@@ -292,8 +321,10 @@ static void on_policy(void *arg, const struct err *err, const struct kbs_answer 
 	backoff_reset(&p->serial_backoff);
 	push_succeeded(p);
 	*(p->sends_resource_policy ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
-	if (push_policies_are_there(p))
+	if (push_policies_are_there(p) && p->order != PUSH_VALUES_FIRST) {
 		p->order = PUSH_VALUES_FIRST;
+		p->marked = false; /* the sentinel says so too */
+	}
 	push_wake(p);
 }
 

@@ -130,7 +130,7 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 				log_esc(p->target));
 		start_over(p, o);
 	} else {
-		p->marked = true;
+		p->marked = p->asked = true;
 	}
 	timer_set(&p->probe, p->conf.probe_ms);
 	push_wake(p);

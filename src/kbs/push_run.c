@@ -160,9 +160,8 @@ bool push_start_keys(struct kbs_push *p)
 			e = f->item->e;
 		if (!e)
 			return false;
-		/* Nothing is replaced or removed while a clean sentinel is stored. */
-		if ((!e->objects || kbs_seen_of(e, p->t) == KBS_SEEN_OTHER) &&
-			(p->clean || p->sent))
+		/* Nothing is sent while a clean sentinel is stored. */
+		if (p->clean || p->sent)
 			return true;
 		if (f)
 			move(f, &p->in_flight);

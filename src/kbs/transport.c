@@ -186,6 +186,8 @@ int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *a
 		return -1;
 	}
 	blank = answer->body_len ? strspn(answer->body, " \t\r\n") : 0;
+	if (answer->status == 200 && reads_value && blank >= answer->body_len)
+		return err_set_http(err, ERR_TRANSIENT, 200, "an empty answer instead of a value");
 	if (answer->status == 200 && (blank >= answer->body_len || answer->body[blank] != '<'))
 		return 0;
 	if (answer->status == 200)

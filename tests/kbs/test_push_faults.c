@@ -198,13 +198,13 @@ Test(kbs_push_faults, a_refused_key_is_told_and_tried_slowly)
 	fake_kbs_fault(kbs, 1, "POST", FAKE_KBS_REFUSE, 401, "AdminAuthAccess", NULL);
 	declare(KBS_REFVALUE, "ak.new", IDENTITY("new"));
 	run(19000);
-	cr_assert_eq(fake_kbs_requests(kbs), 1);
+	cr_assert_eq(fake_kbs_requests(kbs), 2);
 	cr_assert_eq(push_status().state, KBS_TARGET_REFUSED);
 	cr_assert(strstr(push_status().error, "AdminAuthAccess"));
 	cr_assert_eq(kbs_sync_state(sync), KBS_TARGET_REFUSED);
 	declare(KBS_REFVALUE, "ak.newer", IDENTITY("newer")); /* does not wake it */
 	run(100);
-	cr_assert_eq(fake_kbs_requests(kbs), 1);
+	cr_assert_eq(fake_kbs_requests(kbs), 2);
 	kbs_push_probe(push); /* a new Pod does */
 	run(10000);
 	assert_in_step("taken");

@@ -104,11 +104,11 @@ Test(kbs_push_network, an_answer_that_came_counts_and_only_what_failed_is_sent_a
 {
 	in_step();
 	fake_kbs_latency(kbs, 50);
-	fake_kbs_fault(kbs, 2, "POST", FAKE_KBS_ANSWER_LOST, 0, NULL, NULL);
+	fake_kbs_fault(kbs, 3, "POST", FAKE_KBS_ANSWER_LOST, 0, NULL, NULL);
 	declare(KBS_RESOURCE, KEY("a"), "{\"key\":\"a\"}");
 	declare(KBS_RESOURCE, KEY("b"), "{\"key\":\"b\"}");
 	declare(KBS_RESOURCE, KEY("c"), "{\"key\":\"c\"}");
-	run(60);
+	run(160); /* a question and the dirty sentinel go first */
 	cr_assert_eq(observed(KBS_RESOURCE, KEY("a")), KBS_OBSERVED_PRESENT);
 	cr_assert_eq(
 		observed(KBS_RESOURCE, KEY("b")), KBS_OBSERVED_UNKNOWN); /* it may have been done */
@@ -117,8 +117,8 @@ Test(kbs_push_network, an_answer_that_came_counts_and_only_what_failed_is_sent_a
 	run(200);
 	cr_assert_eq(observed(KBS_RESOURCE, KEY("b")), KBS_OBSERVED_PRESENT);
 	/* and a probe before it: another process might have answered */
-	cr_assert_eq(fake_kbs_requests(kbs), (size_t)5);
-	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), (size_t)1);
+	cr_assert_eq(fake_kbs_requests(kbs), (size_t)7);
+	cr_assert_eq(fake_kbs_count(kbs, "GET", KBS_SENTINEL), (size_t)2);
 	run(10000);
 	assert_in_step("delivered");
 }
@@ -214,7 +214,7 @@ Test(kbs_push_network, the_window_shrinks_with_losses_and_grows_with_answers)
 		fake_kbs_fault(kbs, n, "POST", FAKE_KBS_ANSWER_LOST, 0, NULL, NULL);
 	for (unsigned i = 0; i < 200; i++)
 		machine(i, true);
-	run(50);
+	run(250);
 	cr_assert_geq(fake_kbs_in_flight(kbs), (size_t)32);
 	run(100);
 	fake_kbs_forget(kbs); /* the most from here on */
@@ -241,7 +241,7 @@ Test(kbs_push_network, a_lost_store_is_noticed_within_twenty_seconds)
 Test(kbs_push_network, a_key_in_flight_when_the_store_was_lost_is_confirmed_by_its_next_try)
 {
 	in_step();
-	fake_kbs_fault(kbs, 1, "POST", FAKE_KBS_LOST, 0, NULL, NULL);
+	fake_kbs_fault(kbs, 2, "POST", FAKE_KBS_LOST, 0, NULL, NULL);
 	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
 	run(100);
 	store_lost = true;
@@ -367,4 +367,41 @@ Test(kbs_push_network, a_store_that_is_lost_while_it_is_read_back_is_filled_agai
 		fake_kbs_lose_store(kbs);
 	}
 	store_lost = false;
+}
+
+/* No request fails then, as of a Trustee that restarts between two of them. */
+Test(kbs_push_network, a_store_that_is_lost_around_a_change_is_filled_again)
+{
+	for (unsigned ms = 0; ms < 4000; ms += 100) {
+		in_step();
+		if (ms)
+			declare(KBS_REFVALUE, "ak.new", IDENTITY("new"));
+		run(ms);
+		store_lost = true;
+		fake_kbs_lose_store(kbs);
+		run(10000);
+		declare(KBS_REFVALUE, "ak.newer", IDENTITY("newer"));
+		declare(KBS_RESOURCE, KEY("newer"), "{\"key\":\"n\"}");
+		run(20000);
+		assert_in_step("filled again");
+		world_end();
+		world_begin();
+	}
+}
+
+/* It has forgotten the policies too: no key is sent to it before they are there again. */
+Test(kbs_push_network, no_key_is_sent_to_a_store_that_was_lost_unnoticed)
+{
+	size_t i = 0;
+
+	in_step();
+	store_lost = true;
+	fake_kbs_lose_store(kbs);
+	declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"n\"}");
+	run(10000);
+	while (!strstr(fake_kbs_request(kbs, i)->path, "/resource/"))
+		i++;
+	cr_assert_eq(fake_kbs_count(kbs, "POST", "-policy"), (size_t)2);
+	cr_assert_geq(i, (size_t)4); /* a question, two policies, the values */
+	assert_in_step("filled again");
 }

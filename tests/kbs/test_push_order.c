@@ -69,7 +69,7 @@ Test(kbs_push_order, what_is_under_way_is_not_gone)
 	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_ABSENT);
 	fake_kbs_latency(kbs, 1000);
 	declare(KBS_RESOURCE, KEY("one"), "{\"key\":\"1\"}");
-	run(500);
+	run(2500);
 	cr_assert_str_eq(fake_kbs_resource(kbs, KEY("one")), "{\"key\":\"1\"}");
 	revoke(KBS_RESOURCE, KEY("one"));
 	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_PENDING);

@@ -72,6 +72,8 @@ Test(kbs_transport, answers_are_judged_by_type_not_by_status)
 		{200, "", "{\"a\":1}", true, ERR_NONE},
 		{200, "", " \n<!DOCTYPE html><html>", false, ERR_TRANSIENT},
 		{200, "", "   ", false, ERR_NONE},
+		{200, "", "", true, ERR_TRANSIENT}, /* a value is never empty */
+		{200, "", " \r\n", true, ERR_TRANSIENT},
 		{401, "AdminAuthAccess", "", false, ERR_DENIED},
 		{401, "AdminAuthInitialization", "", true, ERR_DENIED},
 		{401, "ParsePolicyError", "", false, ERR_INVALID},

@@ -17,10 +17,10 @@
  * In both, what was revoked earlier is revoked once more before the sentinel is written: the store
  * may be an older one.
  * IN_SYNC sends one request per change, in a bounded window, in order per name, revocations before
- * deliveries, the clean sentinel last and debounced, and a probe per interval. A message of
- * reference values carries the dirty sentinel as long as anything is outstanding, and nothing is
- * revoked while a clean one is stored, so the next probe always detects a kill between two
- * requests.
+ * deliveries, the clean sentinel last and debounced, and a probe per interval. Nothing is sent while
+ * a clean sentinel is stored but the dirty one, so the next probe always detects a kill between two
+ * requests. Each of the two replaces only one that was read just before: a store that was lost
+ * between two requests, when no connection failed, is filled again, and no key goes to it earlier.
  *
  * A request that fails is sent again alone: after 0.1-0.5 s with jitter, doubling per key, when
  * there was no answer, and up to 30 s when Trustee answers and does not accept it. The window
