@@ -184,7 +184,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
 	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
 	static const char *const guard[] = {"Enabled", "Disabled", NULL};
-	static const char *const authority[] = {"Self", "Frozen", NULL};
+	static const char *const authority[] = {"Self", "Following", "Frozen", "Retired", NULL};
 	struct reader trustee = kept(r, json_get_obj(r->mirror, "trustee")),
 		      deciding = kept(r, json_get(r->mirror, "authority"));
 	int v[10];
@@ -231,6 +231,26 @@ static int read_numbers(struct reader *r, struct model_cluster *c)
 		read_int(r, "registration/machineLimit", INT_MAX, 50000, &c->machine_limit) < 0)
 		return -1;
 	return read_int(r, "registration/waitingKeysPerMachine", INT_MAX, 4, &c->waiting_keys);
+}
+
+static int read_follow(struct reader *r, struct model_cluster *c)
+{
+	struct reader from = kept(r, json_get_obj(r->mirror, "follow"));
+	const char *stale;
+	bool ok;
+
+#define FIELD(m) offsetof(struct model_cluster, m)
+	if (read_name(&from, from.spec, "follow/kubeconfigSecret", FIELD(follow_secret)) < 0 ||
+		read_name(&from, from.spec, "follow/namespace", FIELD(follow_namespace)) < 0)
+		return -1;
+#undef FIELD
+	stale = read_string(from.spec, "follow/maxStaleness", r->err, &ok);
+	if (!ok)
+		return -1;
+	if (str_to_duration_ms(stale ? stale : "24h", &c->follow_stale_ms) < 0)
+		return err_set(r->err, ERR_INVALID,
+			"spec.follow.maxStaleness is not a duration such as 24h");
+	return 0;
 }
 
 static int read_servers(struct reader *r, struct model_cluster *c)
@@ -332,8 +352,8 @@ static void find_lost(struct json_object *mirror, struct json_object *now, struc
 /* The (+) members as they stand in spec, canonical. */
 static int read_extended(struct reader *r, struct json_object *o)
 {
-	static const char *const members[] = {
-		"attestation", "registration", "tls", "trustee", "authority", "trusteeServers"};
+	static const char *const members[] = {"attestation", "follow", "registration", "tls",
+		"trustee", "authority", "trusteeServers"};
 	cleanup_json struct json_object *ext = json_obj();
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, lost = STRBUF_INIT;
 	const char *mirror;
@@ -341,7 +361,7 @@ static int read_extended(struct reader *r, struct json_object *o)
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		struct json_object *v = json_get(r->spec, members[i]);
 
-		if (v && i < 4 && !json_object_is_type(v, json_type_object))
+		if (v && i < 5 && !json_object_is_type(v, json_type_object))
 			return refuse(r->err, members[i], "is not an object");
 		if (v)
 			json_add(ext, members[i], json_object_get(v));
@@ -518,7 +538,7 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	}
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
 		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 ||
-		read_attestation(&r, &c) < 0 || read_tls(&r) < 0)
+		read_attestation(&r, &c) < 0 || read_tls(&r) < 0 || read_follow(&r, &c) < 0)
 		return NULL;
 	read_announced(&r, o, &c);
 	read_adopt_before(o, &c);

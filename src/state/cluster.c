@@ -25,11 +25,16 @@ const struct model_cluster *state_cluster_policy(const struct state *s)
 	return c && !c->extended_lost ? c : NULL;
 }
 
-bool state_cluster_decides(const struct state *s)
+enum model_authority state_cluster_authority(const struct state *s)
 {
 	const struct model_cluster *c = s->clusters ? state_cluster_oldest(s) : NULL;
 
-	return !c || c->authority == MODEL_AUTHORITY_SELF;
+	return c ? c->authority : MODEL_AUTHORITY_SELF;
+}
+
+bool state_cluster_decides(const struct state *s)
+{
+	return state_cluster_authority(s) == MODEL_AUTHORITY_SELF;
 }
 
 bool state_cluster_shares_keys(const struct state *s)

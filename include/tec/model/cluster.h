@@ -34,7 +34,12 @@ enum model_endorsement {
 	MODEL_ENDORSEMENT_REQUIRED
 };
 /* Who decides: see spec.authority. */
-enum model_authority { MODEL_AUTHORITY_SELF, MODEL_AUTHORITY_FROZEN };
+enum model_authority {
+	MODEL_AUTHORITY_SELF,
+	MODEL_AUTHORITY_FOLLOWING,
+	MODEL_AUTHORITY_FROZEN,
+	MODEL_AUTHORITY_RETIRED
+};
 enum model_pcr7 { MODEL_PCR7_IGNORE, MODEL_PCR7_REQUIRE };
 
 /* Condition types in the order of model_cluster.cond; reasons are enums with names from the
@@ -96,6 +101,9 @@ struct model_cluster {
 	/* While something is lost (below) that of the mirror: nothing begins because a definition
 	 * dropped it. */
 	enum model_authority authority;
+	/* Of spec.follow, kept likewise; NULL: there is none. follow_namespace NULL: the kubeconfig's. */
+	const char *follow_secret, *follow_namespace;
+	int64_t follow_stale_ms;
 	enum model_reg_mode reg_mode;
 	enum model_reg_machine reg_machine;
 	const char *token_secret;
@@ -113,7 +121,7 @@ struct model_cluster {
 	 * a TLS Secret's ca.crt may have, in hex with spaces between; NULL: any. */
 	const char *ca_sha256;
 	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration,
-	 * attestation, authority, tls), NULL when none is set; and the annotation that mirrors it. */
+	 * attestation, authority, follow, tls), NULL when none is set; and the annotation that mirrors it. */
 	const char *extended_spec, *extended_mirror;
 	/*
 	 * The first member that the annotation has and spec lost, as a path: a swap through the

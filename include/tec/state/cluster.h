@@ -15,6 +15,8 @@ bool state_cluster_unknown(const struct state *s);
 /* The cluster whose policy holds now: served, and nothing of its extended spec lost. NULL: nothing
  * happens by itself (fail closed). */
 const struct model_cluster *state_cluster_policy(const struct state *s);
+/* spec.authority of the cluster served; Self when there is none. */
+enum model_authority state_cluster_authority(const struct state *s);
 /* The operator makes, approves and deletes; so does one that looks after Trustees alone. False, with
  * spec.authority Frozen: only what is there goes on to Trustee. Every controller asks this before it does
  * anything else. */
