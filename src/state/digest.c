@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/state/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/model/ak.h"
+#include "tec/model/image.h"
+#include "tec/state/cluster.h"
+#include "tec/state/machine.h"
+
+#define DIGEST_VERSION "[\"tec-state\",1]\n"
+
+struct lines {
+	const struct state *state;
+	struct state_digest *out;
+	char **v; /* owned */
+	size_t n, cap;
+};
+
+static void add_line(struct lines *l, struct json_object *take_array)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	json_canonical(&text, take_array);
+	strbuf_addc(&text, '\n');
+	json_object_put(take_array);
+	if (l->n == l->cap) {
+		l->cap = l->cap ? l->cap * 2 : 64;
+		l->v = xreallocarray(l->v, l->cap, sizeof(*l->v));
+	}
+	l->v[l->n++] = strbuf_steal(&text);
+}
+
+static struct json_object *line(const char *kind)
+{
+	return json_push_str(json_arr(), kind);
+}
+
+static struct json_object *push(struct json_object *array, const char *text)
+{
+	return json_push_str(array, text ? text : "");
+}
+
+static bool counts(const struct kobj *o)
+{
+	return !o->unreadable && !o->deleting;
+}
+
+static void add_machine(void *arg, const struct kobj *o)
+{
+	struct lines *l = arg;
+	const struct model_machine *m = model_machine(o);
+	const struct model_secret *secret;
+	char hex[SHA256_HEX_LEN + 1] = "";
+	struct json_object *a;
+
+	if (!counts(o) || !m->id_valid)
+		return;
+	secret = state_secret(l->state, m->id);
+	if (state_machine_announces(m, secret))
+		(void)model_secret_key_sha256(secret, hex);
+	a = push(push(line("machine"), m->id), hex);
+	add_line(l, push(a, m->bound_spki));
+	l->out->machines++;
+}
+
+static void add_ak(void *arg, const struct kobj *o)
+{
+	struct lines *l = arg;
+	const struct model_ak *ak = model_ak(o);
+	struct json_object *a;
+
+	if (!counts(o) || !ak->spki_sha256)
+		return;
+	a = push(push(line("attestationkey"), ak->spki_sha256), ak->uuid);
+	add_line(l, json_push(a, json_object_new_boolean(ak->approved_at != NULL)));
+	l->out->aks++;
+}
+
+static void add_image(void *arg, const struct kobj *o)
+{
+	struct lines *l = arg;
+	const struct model_image *i = model_image(o);
+	struct json_object *a;
+
+	if (!counts(o))
+		return;
+	a = json_push(push(line("image"), i->image), json_object_new_int((int)i->boot_path));
+	a = json_push(a, json_object_new_boolean(i->any_secure_boot));
+	add_line(l, json_push(a, json_object_new_boolean(i->handed_in)));
+	l->out->images++;
+}
+
+static void add_pcrs(struct lines *l)
+{
+	const struct model_configmap *c = state_configmap(l->state, MODEL_PCRS_CONFIGMAP);
+
+	for (size_t i = 0; c && c->pcrs && i < c->pcrs->n; i++) {
+		const struct model_pcrs_entry *e = &c->pcrs->v[i];
+
+		if (!e->why)
+			add_line(l, push(push(line("pcrs"), e->reference), e->sha256));
+	}
+}
+
+static void add_spec(struct lines *l)
+{
+	static const char *const members[] = {
+		"attestation", "registration", "trustee/keyIsolation"};
+	const struct model_cluster *c = state_cluster_oldest(l->state);
+	const char *text = c && c->extended_spec ? c->extended_spec : "{}";
+	struct err ignored = ERR_INIT;
+	cleanup_json struct json_object *spec =
+		json_parse(text, strlen(text), &json_limits_object, &ignored);
+	struct json_object *said = json_obj();
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		struct json_object *v = json_get(spec, members[i]);
+
+		if (v)
+			json_add(said, members[i], json_object_get(v));
+	}
+	add_line(l, json_push(line("spec"), said));
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void state_digest(const struct state *s, struct state_digest *out)
+{
+	struct lines l = {.state = s, .out = out};
+	cleanup_sha256 struct bytes_sha256_run run;
+	uint8_t sha256[SHA256_LEN];
+
+	memset(out, 0, sizeof(*out));
+	k8s_cache_each(s->machines, add_machine, &l);
+	k8s_cache_each(s->aks, add_ak, &l);
+	k8s_cache_each(s->images, add_image, &l);
+	add_pcrs(&l);
+	add_spec(&l);
+	qsort(l.v, l.n, sizeof(*l.v), by_text);
+	bytes_sha256_init(&run);
+	bytes_sha256_add(&run, DIGEST_VERSION, strlen(DIGEST_VERSION));
+	for (size_t i = 0; i < l.n; i++) {
+		bytes_sha256_add(&run, l.v[i], strlen(l.v[i]));
+		free(l.v[i]);
+	}
+	free(l.v);
+	bytes_sha256_end(&run, sha256);
+	bytes_to_hex(sha256, SHA256_LEN, out->hex);
+}
