@@ -130,7 +130,10 @@ struct ctl_do {
 		CTL_DO_GONE_IS_FINE = 2, /* NOT_FOUND is a success */
 		CTL_DO_WARNS = 4,        /* done is logged as a warning */
 		CTL_DO_OR_MEMORY = 8,    /* start may change memory only, and then returns NULL */
-		CTL_DO_FROZEN = 16,      /* done also while state_cluster_decides() is false */
+		/* Done also with these values of spec.authority; with Self everything is. */
+		CTL_DO_FROZEN = 16,
+		CTL_DO_FOLLOWING = 32,
+		CTL_DO_RETIRED = 64,
 	} flags;
 	void (*memory)(struct ctl_kind *k, const struct ctl_look *l);
 	/* One request, whose end is ctl_kind_done(). NULL: it cannot be made now. d: which act. */

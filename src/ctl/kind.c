@@ -30,6 +30,22 @@ static void look_clear(struct ctl_kind *k)
 	memset((char *)l + after, 0, k->conf->look_size - after);
 }
 
+/* The one place where spec.authority holds an act back, whatever a kind decides. */
+static bool may_do(const struct ctl_kind *k, const struct ctl_do *todo)
+{
+	switch (state_cluster_authority(k->state)) {
+	case MODEL_AUTHORITY_FOLLOWING:
+		return todo->flags & CTL_DO_FOLLOWING;
+	case MODEL_AUTHORITY_FROZEN:
+		return todo->flags & CTL_DO_FROZEN;
+	case MODEL_AUTHORITY_RETIRED:
+		return todo->flags & CTL_DO_RETIRED;
+	case MODEL_AUTHORITY_SELF:
+		break;
+	}
+	return true;
+}
+
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_kind *k = self;
@@ -46,7 +62,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		look_clear(k);
 		ctl_act_wait_none(a);
 		d = k->conf->look(k, key->name, a, l);
-		if (!(k->conf->acts[d].flags & CTL_DO_FROZEN) && !state_cluster_decides(k->state))
+		if (!may_do(k, &k->conf->acts[d]))
 			d = 0;
 		todo = &k->conf->acts[d];
 		if (todo->memory)

@@ -53,6 +53,8 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_SHARED_WITH_STRANGERS] = "SharedWithStrangers",
 		[CLUSTER_SELF] = "Self",
 		[CLUSTER_FROZEN] = "Frozen",
+		[CLUSTER_FOLLOWING] = "Following",
+		[CLUSTER_RETIRED] = "Retired",
 	};
 
 	return names[r];
@@ -169,6 +171,13 @@ static struct reader kept(const struct reader *r, struct json_object *in_mirror)
 
 static const char *const reg_modes[] = {"Open", "Token", "Manual", NULL};
 
+static const char *const authorities[] = {"Self", "Following", "Frozen", "Retired", NULL};
+
+const char *model_authority_name(enum model_authority a)
+{
+	return authorities[a];
+}
+
 const char *model_reg_mode_name(enum model_reg_mode m)
 {
 	return reg_modes[m];
@@ -184,7 +193,6 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
 	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
 	static const char *const guard[] = {"Enabled", "Disabled", NULL};
-	static const char *const authority[] = {"Self", "Following", "Frozen", "Retired", NULL};
 	struct reader trustee = kept(r, json_get_obj(r->mirror, "trustee")),
 		      deciding = kept(r, json_get(r->mirror, "authority"));
 	int v[10];
@@ -198,7 +206,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0 ||
 		read_enum(r, "registration/machine", machine, &v[7]) < 0 ||
 		read_enum(&trustee, "trustee/guard", guard, &v[8]) < 0 ||
-		read_enum(&deciding, "authority", authority, &v[9]) < 0)
+		read_enum(&deciding, "authority", authorities, &v[9]) < 0)
 		return -1;
 	c->deploy = (enum model_deploy)v[0];
 	c->delivery = (enum model_delivery)v[1];

@@ -47,6 +47,23 @@ static const char *plain_refused(const struct model_cluster *c, const struct htt
 	return NULL;
 }
 
+static void refuse_by_authority(const struct model_cluster *c, struct httpd_req *r)
+{
+	switch (c->authority) {
+	case MODEL_AUTHORITY_FOLLOWING:
+		httpd_reply_error(r, 503, 30,
+			"spec.authority is Following: nodes register with the operator that decides");
+		break;
+	case MODEL_AUTHORITY_RETIRED:
+		httpd_reply_error(r, 410, 0,
+			"spec.authority is Retired: no node can register here any more; use the operator that took over");
+		break;
+	case MODEL_AUTHORITY_FROZEN:
+	case MODEL_AUTHORITY_SELF:
+		httpd_reply_error(r, 503, 30, "spec.authority is Frozen: no node can register now");
+	}
+}
+
 const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r)
 {
 	const struct model_cluster *c = state_cluster_oldest(env->state);
@@ -65,8 +82,8 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 		 * become Open. */
 		httpd_reply_error(r, 503, 60,
 			"The cluster lost settings; an administrator has to confirm them");
-	else if (!state_cluster_decides(env->state))
-		httpd_reply_error(r, 503, 30, "spec.authority is Frozen: no node can register now");
+	else if (c->authority != MODEL_AUTHORITY_SELF)
+		refuse_by_authority(c, r);
 	else if (c->reg_mode == MODEL_REG_TOKEN)
 		httpd_reply_error(r, 503, 60,
 			"registration.mode Token has no effect in this version and is not served");

@@ -362,7 +362,8 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 								     : IN(CLUSTER_AUTHORITY);
 	}
 	uses[CLUSTER_NOT_SERVED].types |= IN(CLUSTER_KEYS_ISOLATED) | IN(CLUSTER_AUTHORITY);
-	uses[CLUSTER_FROZEN].types |= IN(CLUSTER_REGISTRATION_OPEN);
+	for (int i = CLUSTER_FROZEN; i <= CLUSTER_RETIRED; i++)
+		uses[i].types |= IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED);
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);

@@ -203,18 +203,33 @@ Test(srv_regignition, refuses_a_spec_that_lost_what_its_annotation_has)
 
 Test(srv_regignition, refuses_while_the_operator_does_not_decide)
 {
+	static const struct {
+		const char *authority;
+		int status, wait_s;
+		const char *body;
+	} cases[] = {
+		{"Frozen", 503, 30,
+			"{\"code\":503,\"message\":\"spec.authority is Frozen: no node can register now\"}"},
+		{"Following", 503, 30,
+			"{\"code\":503,\"message\":\"spec.authority is Following: nodes register with the operator that decides\"}"},
+		{"Retired", 410, 0,
+			"{\"code\":410,\"message\":\"spec.authority is Retired: no node can register here any more; use the operator that took over\"}"},
+	};
 	struct rig r;
 	struct cli_reply a;
 
 	rig_open(&r, NULL);
-	fake_api_put(r.api, &kobj_cluster, NS,
-		"{\"metadata\":{\"name\":\"tec\"},\"spec\":{\"authority\":\"Frozen\"," TRUSTEE
-		"}}");
-	loop_drain(r.loop);
-	rig_ask(&r, r.port, GET_IGNITION, &a);
-	rig_expect(&a, 503, 30,
-		"{\"code\":503,\"message\":\"spec.authority is Frozen: no node can register now\"}",
-		"frozen");
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *o = xasprintf(
+			"{\"metadata\":{\"name\":\"tec\"},\"spec\":{\"authority\":\"%s\"," TRUSTEE
+			"}}",
+			cases[i].authority);
+
+		fake_api_put(r.api, &kobj_cluster, NS, o);
+		loop_drain(r.loop);
+		rig_ask(&r, r.port, GET_IGNITION, &a);
+		rig_expect(&a, cases[i].status, cases[i].wait_s, cases[i].body, cases[i].authority);
+	}
 	cr_assert_eq(rig_posts(&r), 0);
 	rig_close(&r);
 }

@@ -11,6 +11,7 @@
 #include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
 #include "tec/ctl/record.h"
+#include "tec/model/cluster.h"
 
 /* The Secret of this name. */
 enum ctl_ak_secret {
@@ -24,6 +25,7 @@ enum ctl_ak_secret {
 /* All that decide looks at. */
 struct ctl_ak_view {
 	bool found, deleting;
+	enum model_authority authority;
 	bool verifiable, usable; /* a public key that Trustee can verify; and, when bound, the one
 				    that was bound */
 	bool invalid;            /* not verifiable, and no older operator's: never approved */

@@ -11,11 +11,13 @@
 #include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
 #include "tec/ctl/record.h"
+#include "tec/model/cluster.h"
 #include "tec/state/machine.h"
 
 /* All that decide looks at. What is observed of several names is the worst of them. */
 struct ctl_machine_view {
 	bool found, deleting, has_finalizer;
+	enum model_authority authority;
 	bool id_ok, owns_id; /* of several Machines with one id, one counts */
 	bool confirmed;      /* a live answer showed that the cached version of this Machine is the
 				current one */

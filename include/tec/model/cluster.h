@@ -77,9 +77,12 @@ enum model_cluster_reason {
 	CLUSTER_SHARED_WITH_STRANGERS,
 	CLUSTER_SELF,
 	CLUSTER_FROZEN,
+	CLUSTER_FOLLOWING,
+	CLUSTER_RETIRED,
 	CLUSTER_N_REASONS,
 };
-const char *model_reg_mode_name(enum model_reg_mode m); /* as spec has it */
+const char *model_reg_mode_name(enum model_reg_mode m);   /* as spec has it */
+const char *model_authority_name(enum model_authority a); /* likewise */
 const char *model_cluster_reason(enum model_cluster_reason r);
 
 struct model_cluster {

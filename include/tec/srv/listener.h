@@ -30,7 +30,8 @@ struct srv_env {
 
 /*
  * The cluster both listeners may serve at all, or NULL: r has been refused with 503 (caches not
- * filled, no cluster, registration.mode Token, a spec that lost fields its annotation still has).
+ * filled, no cluster, registration.mode Token, a spec that lost fields its annotation still has,
+ * spec.authority Following or Frozen) or with 410 (Retired).
  */
 const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r);
 /* Deadline for an API call on behalf of r: below the request's own, never 0. */

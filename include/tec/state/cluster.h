@@ -17,9 +17,8 @@ bool state_cluster_unknown(const struct state *s);
 const struct model_cluster *state_cluster_policy(const struct state *s);
 /* spec.authority of the cluster served; Self when there is none. */
 enum model_authority state_cluster_authority(const struct state *s);
-/* The operator makes, approves and deletes; so does one that looks after Trustees alone. False, with
- * spec.authority Frozen: only what is there goes on to Trustee. Every controller asks this before it does
- * anything else. */
+/* spec.authority is Self: the operator makes, approves and deletes; so does one that looks after
+ * Trustees alone. Every controller asks this, or the value, before it does anything else. */
 bool state_cluster_decides(const struct state *s);
 /* Disk keys are for every attested node (Shared, and delivery by volumes) and not only for the one
  * their Machine is bound to. */

@@ -97,8 +97,13 @@ enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
 	bool alive = v->found && !v->deleting;
 	enum ctl_ak_do d;
 
+	if (v->authority == MODEL_AUTHORITY_FOLLOWING) /* ctl/follow does the rest */
+		return alive && v->approved && v->secret == CTL_AK_SECRET_OURS && v->secret_held &&
+				       !v->secret_deleting
+			       ? decide_delivery(v)
+			       : CTL_AK_NOTHING;
 	if (alive) {
-		d = decide_approval(v);
+		d = v->authority == MODEL_AUTHORITY_SELF ? decide_approval(v) : CTL_AK_NOTHING;
 		if (d != CTL_AK_NOTHING)
 			return d;
 		if (v->approved)
@@ -369,6 +374,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 		return CTL_AK_NOTHING; /* not absent: nothing of it is revoked */
 	l->secret = state_secret(s, name);
 	l->v.found = o != NULL;
+	l->v.authority = state_cluster_authority(s);
 	if (o) {
 		out->o = o;
 		l->ak = model_ak(o);

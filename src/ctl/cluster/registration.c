@@ -119,12 +119,24 @@ static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *c
 	       (state == CTL_OWN_ABSENT || state == CTL_OWN_PLANTED || state == CTL_OWN_FOREIGN);
 }
 
+static void want_by_authority(struct cluster_look *l)
+{
+	if (l->c->authority == MODEL_AUTHORITY_FOLLOWING)
+		want(l, CLUSTER_FOLLOWING,
+			"spec.authority is Following: nodes register with the operator that decides.",
+			"");
+	else if (l->c->authority == MODEL_AUTHORITY_RETIRED)
+		want(l, CLUSTER_RETIRED, "spec.authority is Retired.", "");
+	else
+		want(l, CLUSTER_FROZEN, "spec.authority is Frozen.", "");
+}
+
 void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	if (l->v.deleting || !l->v.served)
 		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");
-	else if (l->c->authority == MODEL_AUTHORITY_FROZEN)
-		want(l, CLUSTER_FROZEN, "spec.authority is Frozen.", "");
+	else if (l->c->authority != MODEL_AUTHORITY_SELF)
+		want_by_authority(l);
 	else if (l->c->reg_mode == MODEL_REG_MANUAL)
 		want(l, CLUSTER_MODE_MANUAL,
 			"registration.mode is Manual: only administrators create Machines.", "");

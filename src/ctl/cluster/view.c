@@ -346,6 +346,11 @@ static void want_authority(struct cluster_look *l)
 
 	if (l->v.deleting || !l->v.served)
 		want(l, t, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
+	else if (l->c->authority == MODEL_AUTHORITY_FOLLOWING)
+		want(l, t, false, CLUSTER_FOLLOWING,
+			"spec.authority is Following: another operator decides, and this one serves the nodes with what it copied.");
+	else if (l->c->authority == MODEL_AUTHORITY_RETIRED)
+		want(l, t, false, CLUSTER_RETIRED, "spec.authority is Retired.");
 	else if (l->c->authority == MODEL_AUTHORITY_FROZEN)
 		want(l, t, false, CLUSTER_FROZEN,
 			"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "

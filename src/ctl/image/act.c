@@ -337,9 +337,11 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
 	[CTL_IMAGE_APPLY_STATUS] = {"write the status",
 		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = ctl_kind_start_status},
-	[CTL_IMAGE_DECLARE_VALUES] = {"declare the reference values", .flags = CTL_DO_FROZEN,
-		.memory = image_values_declare},
-	[CTL_IMAGE_ANNOUNCE_VALUES] = {"announce the reference values",
+	[CTL_IMAGE_DECLARE_VALUES] = {"declare the reference values",
+		.flags = CTL_DO_FROZEN | CTL_DO_FOLLOWING, .memory = image_values_declare},
+	/* Following, too: no name gets into Trustee that is not written down before. */
+	[CTL_IMAGE_ANNOUNCE_VALUES] = {"announce the reference values", .flags = CTL_DO_FOLLOWING,
 		.start = image_values_announce},
-	[CTL_IMAGE_WRITE_VALUES] = {"write the reference values", .start = image_values_write},
+	[CTL_IMAGE_WRITE_VALUES] = {"write the reference values", .flags = CTL_DO_FOLLOWING,
+		.start = image_values_write},
 };

@@ -176,7 +176,8 @@ int ctl_image_hand_in(
 	if (o->deleting)
 		return err_set(err, ERR_CONFLICT, "it is being deleted");
 	if (!state_cluster_decides(k->state))
-		return err_set(err, ERR_CONFLICT, "spec.authority is Frozen");
+		return err_set(err, ERR_CONFLICT, "spec.authority is %s",
+			model_authority_name(state_cluster_authority(k->state)));
 	if (!m->digest_ok)
 		return err_set(err, ERR_INVALID, "its reference does not end in a digest");
 	if (model_pcrmsg_read(text, len, NULL, model_image_digest(m->image), &msg, err) < 0 ||

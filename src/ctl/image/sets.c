@@ -68,13 +68,16 @@ static void count_in(void *arg, const struct kobj *o)
 	const struct model_image *m = model_image(o);
 	const struct model_pcrs_entry *entry;
 	enum image_awaited awaited;
-	/* Nothing is taken back by an operator that does not decide. */
-	bool goes = o->deleting && state_cluster_decides(in->c->kind.state);
+	enum model_authority authority = state_cluster_authority(in->c->kind.state);
+	/* A frozen operator takes nothing back. */
+	bool goes = o->deleting && authority != MODEL_AUTHORITY_FROZEN;
+	/* Without our finalizer it could go without being revoked. A copy has none, and ctl/follow
+	 * waits for that. */
+	bool held = m->has_finalizer || authority == MODEL_AUTHORITY_FOLLOWING;
 
 	if (goes && m->has_finalizer)
 		s->revokes = true;
-	/* Without our finalizer it could go without being revoked. */
-	if (goes || !m->has_finalizer || !m->digest_ok)
+	if (goes || !held || !m->digest_ok)
 		return;
 	entry = image_entry_counted(in->c, m, &awaited);
 	s->since |= awaited == IMAGE_SINCE_AWAITED;

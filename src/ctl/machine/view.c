@@ -82,20 +82,26 @@ static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
 	return state_trustee_gone(v->observed_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
 }
 
+/* An operator that does not decide has other work than what it may not do, and that is not hidden by
+ * it: see may_do() in ctl/kind. */
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 {
+	bool self = v->authority == MODEL_AUTHORITY_SELF;
 	enum ctl_machine_do d = CTL_MACHINE_NOTHING;
 
 	if (!v->found)
 		return CTL_MACHINE_NOTHING;
+	if (v->authority == MODEL_AUTHORITY_FOLLOWING) /* ctl/follow does the rest */
+		return !v->deleting && v->id_ok && v->owns_id ? decide_key(v) : CTL_MACHINE_NOTHING;
 	if (v->deleting)
 		return decide_deleting(v);
-	if (v->overdue && (!v->bound || v->never_attested)) /* before anything is made for it */
+	if (self && v->overdue &&
+		(!v->bound || v->never_attested)) /* before anything is made for it */
 		return v->confirmed ? CTL_MACHINE_EXPIRE : CTL_MACHINE_CONFIRM;
 	if (v->id_ok && v->owns_id) { /* else InvalidID, DuplicateID: no effect */
-		if (v->adopt)
+		if (self && v->adopt)
 			return CTL_MACHINE_ADOPT;
-		if (!v->has_finalizer && (v->announced || v->delivered))
+		if (self && !v->has_finalizer && (v->announced || v->delivered))
 			return CTL_MACHINE_ADD_FINALIZER; /* another client removed it */
 		d = decide_key(v);
 		if (d == CTL_MACHINE_NOTHING)
@@ -270,6 +276,7 @@ int machine_view_look(
 	l->m = model_machine(o);
 	l->base.have = l->m->cond;
 	l->v.deleting = o->deleting;
+	l->v.authority = state_cluster_authority(s);
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.id_ok = l->m->id_valid;
 	l->v.confirmed = ctl_live_is(&act->self, o);
