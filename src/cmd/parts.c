@@ -186,6 +186,14 @@ static void control_trustees(struct parts *p)
 		trustees_new(p->loop, p->api, p->trustee_gate, p->options, p->ns, parts_check, p);
 }
 
+static size_t in_flight(void *arg)
+{
+	struct parts *p = arg;
+
+	return ctl_kind_in_flight(p->machine) + ctl_kind_in_flight(p->ak) +
+	       ctl_kind_in_flight(p->image) + (p->pending ? srv_pending_under_way(p->pending) : 0);
+}
+
 int parts_control(struct parts *p, struct err *err)
 {
 	struct render_images images = {
@@ -219,6 +227,8 @@ int parts_control(struct parts *p, struct err *err)
 		.api = api,
 		.ns = p->ns,
 		.state = &p->state,
+		.in_flight = in_flight,
+		.in_flight_arg = p,
 		.events = p->ctl_events,
 		.images_ref = images,
 		.registry_mirror = conf_str(p->options->conf, "registry-mirror"),

@@ -34,6 +34,7 @@ void ctl_act_fini(void *record)
 	struct ctl_act *a = record;
 
 	assert(!a->op);
+	a->table->n_deciding -= a->decides;
 	ctl_act_wait_none(a);
 	ctl_live_clear(&a->self);
 	ctl_live_clear(&a->secret);
@@ -109,6 +110,8 @@ bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out)
 
 void ctl_act_end(struct ctl_act *a, const struct err *err)
 {
+	a->table->n_deciding -= a->decides;
+	a->decides = false;
 	a->last_ok = err_is_set(err) ? 0 : a->doing;
 	a->err = err->kind;
 	a->retry_after_ms = err->retry_after_ms;

@@ -51,6 +51,7 @@ struct ctl_act {
 	enum err_kind err; /* how the last call ended; there are many acts, and few have failed */
 	uint32_t retry_after_ms;
 	bool failed;                 /* the key's backoff comes from a call that failed */
+	bool decides;                /* the one in flight is one that is not done while Frozen */
 	bool must_read;              /* a create met an object that the cache does not show */
 	unsigned event_mask;         /* conditions whose reason changes with the status in flight */
 	struct kobj_cond_want *want; /* owned: the status in flight */
@@ -67,6 +68,7 @@ struct ctl_acts {
 	void *self; /* the controller */
 	struct ctl_runner *runner;
 	struct op_scope ops;
+	size_t n_deciding; /* acts in flight that decide */
 	LIST_HEAD(, ctl_act) waiting;
 };
 

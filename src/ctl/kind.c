@@ -89,6 +89,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (k->conf->knows_cached && (todo->flags & CTL_DO_ANSWERS_SELF))
 		k8s_call_unless_cached(op, k->state->cache[k->conf->of]);
 	op_hold(&a->op, op);
+	a->decides = !(todo->flags & CTL_DO_FROZEN);
+	k->acts.n_deciding += a->decides;
 	return ctl_in_flight();
 }
 
@@ -227,6 +229,11 @@ bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy,
 	if (left_ms > 0)
 		ctl_look_again(l, left_ms, "pending-ttl");
 	return left_ms <= 0;
+}
+
+size_t ctl_kind_in_flight(const struct ctl_kind *k)
+{
+	return k->acts.n_deciding;
 }
 
 /* ---- which keys a change concerns */

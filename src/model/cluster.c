@@ -55,6 +55,7 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_FROZEN] = "Frozen",
 		[CLUSTER_FOLLOWING] = "Following",
 		[CLUSTER_RETIRED] = "Retired",
+		[CLUSTER_FREEZING] = "Freezing",
 	};
 
 	return names[r];

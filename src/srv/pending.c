@@ -240,6 +240,12 @@ size_t srv_pending_count(struct srv_pending *p)
 	return n.machines + n.keys;
 }
 
+size_t srv_pending_under_way(struct srv_pending *p)
+{
+	drop_old(p);
+	return p->machine_places + p->key_places;
+}
+
 enum srv_limit srv_pending_machine_limit(
 	struct srv_pending *p, const struct model_cluster *c, const char *peer)
 {

@@ -54,6 +54,31 @@ Test(ctl_frozen, nothing_is_made_or_approved_until_it_decides_again)
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "RegistrationOpen"), "Open");
 }
 
+/* What was sent before is waited for; its answer leads to nothing more. */
+Test(ctl_frozen, it_is_frozen_when_nothing_is_in_flight_any_more)
+{
+	world_cluster(&w, "tec", "{" ADDRESS "}");
+	world_boot(&w, NULL);
+	world_run(&w, SETTLE);
+	fake_transport_latency(w.life->f, 3000);
+	world_machine(&w, "b", ID_B, "listener");
+	world_run(&w, 10);
+	cr_assert_eq(ctl_kind_in_flight(w.life->machine), 1);
+	fake_transport_latency(w.life->f, 0);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"authority\":\"Frozen\"}}");
+	world_run(&w, 1000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Freezing");
+	world_run(&w, 2500);
+	cr_assert_eq(ctl_kind_in_flight(w.life->machine), 0);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Frozen");
+	cr_assert_not(has(&kobj_secret, ID_B));
+	/* A status is no decision. */
+	world_ak(&w, "other", test_pem[1], ID_B, NULL);
+	fake_transport_latency(w.life->f, 3000);
+	world_run(&w, 10000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Frozen");
+}
+
 Test(ctl_frozen, what_is_deleted_stays_until_it_decides_again)
 {
 	cleanup_free char *key = NULL;

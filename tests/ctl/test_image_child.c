@@ -277,3 +277,24 @@ Test(ctl_image_child, bad_values_are_refused)
 	}
 	cr_assert_str_eq(reason("coreos"), "ValuesAwaited");
 }
+
+static void decides(const char *authority)
+{
+	cleanup_free char *patch = xasprintf("{\"spec\":{\"authority\":\"%s\"}}", authority);
+
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", patch);
+	world_run(&w, 30000);
+}
+
+/* Nothing that is computed while Frozen is written, then or later. */
+Test(ctl_image_child, ends_with_the_authority_and_begins_again_with_it)
+{
+	approved();
+	decides("Frozen");
+	cr_assert_null(under_way);
+	cr_assert_eq(n_begun, 1);
+	decides("Self");
+	cr_assert_eq(n_begun, 2);
+	succeeds(under_way, NULL, false);
+	cr_assert_str_eq(world_reason(&w, &kobj_image, "coreos", "Committed"), "ImageCommitted");
+}

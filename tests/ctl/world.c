@@ -63,6 +63,14 @@ static struct kbs_transport *connect_kbs(
 	return fake_kbs_transport(w->kbs);
 }
 
+static size_t in_flight(void *arg)
+{
+	struct life *l = arg;
+
+	return ctl_kind_in_flight(l->machine) + ctl_kind_in_flight(l->ak) +
+	       ctl_kind_in_flight(l->image);
+}
+
 static void on_since(void *arg)
 {
 }
@@ -94,6 +102,8 @@ void world_boot(struct world *w, const char *controllers)
 		.kbs_url = w->kbs ? "http://trustee.test:8080" : NULL,
 		.image_label = w->image_label,
 		.image_compute = w->image_compute,
+		.in_flight = in_flight,
+		.in_flight_arg = l,
 		.events = l->events,
 		.images_ref = render_images_default};
 	l->env.record = l->record = ctl_record_new(&l->env);

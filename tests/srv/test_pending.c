@@ -258,6 +258,7 @@ Test(srv_pending, a_crowd_at_once_does_not_pass_the_keys_of_one_machine)
 	key(&t, "k0", LISTENER, NULL, "u");
 	key(&t, "k1", LISTENER, NULL, "u");
 	cr_assert_eq(srv_pending_count(t.p), 4, "each counts once");
+	cr_assert_eq(srv_pending_under_way(t.p), 2, "those that no cache shows");
 	take_key(&t, "late", "u", true, SRV_LIMIT_WAITING_KEYS);
 	k8s_cache_remove(t.state.aks, "k1", NULL);
 	srv_place_give_back(take_key(&t, "late", "u", true, SRV_LIMIT_NONE));

@@ -47,6 +47,10 @@ struct ctl_env {
 		const char *nonce, struct json_object *platforms, ctl_said_fn said,
 		ctl_computed_fn done, void *done_arg);
 	void *image_compute_arg;
+	/* How much is still under way that an operator no longer does once spec.authority is Frozen:
+	 * acts that were sent, and registrations. NULL: nothing. */
+	size_t (*in_flight)(void *arg);
+	void *in_flight_arg;
 	struct k8s_events *events;
 	struct ctl_record *record; /* ctl/record.h; of a TrustedExecutionCluster's namespace */
 	struct render_images images_ref;

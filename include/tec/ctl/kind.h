@@ -7,9 +7,14 @@
 #ifndef TEC_CTL_KIND_H
 #define TEC_CTL_KIND_H
 
+#include <stddef.h>
+
 struct ctl_kind;
 void ctl_kind_free(struct ctl_kind *k); /* NULL is fine */
 void ctl_kind_on(struct ctl_kind *k);   /* caches filled and leader */
 void ctl_kind_off(struct ctl_kind *k);  /* cancels what is in flight */
+/* Requests that were sent and are not answered, of those that it does not make while spec.authority is
+ * Frozen. */
+size_t ctl_kind_in_flight(const struct ctl_kind *k);
 
 #endif

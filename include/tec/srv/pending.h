@@ -61,6 +61,9 @@ enum srv_under_way srv_pending_key_under_way(
  * borrowed until the next call, NULL: there is none. */
 const char *srv_pending_made_machine(struct srv_pending *p, const char *name);
 
+/* Objects that a request of this process is making, or has made or may have made, and that the cache
+ * does not show yet. */
+size_t srv_pending_under_way(struct srv_pending *p);
 size_t srv_pending_count(struct srv_pending *p); /* Machines and keys, places included */
 /* Whether a refusal may be logged and reported in an Event: once a minute for each limit. *left_out:
  * how many were not since. */

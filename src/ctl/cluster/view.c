@@ -15,6 +15,7 @@
 #include "tec/state/record.h"
 
 #define COUNTS_MS   10000
+#define FREEZING_MS 50    /* how often it is looked whether something is still in flight */
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
 
 enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
@@ -340,7 +341,23 @@ static void want_isolated(struct cluster_look *l)
 	}
 }
 
-static void want_authority(struct cluster_look *l)
+/* What was sent before the operator saw that it is Frozen ends first. */
+static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	size_t n = c->env->in_flight ? c->env->in_flight(c->env->in_flight_arg) : 0;
+
+	if (n == 0) {
+		want(l, CLUSTER_AUTHORITY, false, CLUSTER_FROZEN,
+			"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
+			"their keys.");
+		return;
+	}
+	cluster_recheck(l, FREEZING_MS);
+	want(l, CLUSTER_AUTHORITY, false, CLUSTER_FREEZING,
+		"spec.authority is Frozen. Requests that were sent before are still in flight.");
+}
+
+static void want_authority(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_AUTHORITY;
 
@@ -352,9 +369,7 @@ static void want_authority(struct cluster_look *l)
 	else if (l->c->authority == MODEL_AUTHORITY_RETIRED)
 		want(l, t, false, CLUSTER_RETIRED, "spec.authority is Retired.");
 	else if (l->c->authority == MODEL_AUTHORITY_FROZEN)
-		want(l, t, false, CLUSTER_FROZEN,
-			"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
-			"their keys.");
+		want_frozen(c, l);
 	else
 		want(l, t, true, CLUSTER_SELF, "This operator decides.");
 }
@@ -425,6 +440,6 @@ void cluster_view_look(const struct ctl_cluster *c, const char *name, struct clu
 	want_synced(c, l);
 	cluster_registration_want(c, l);
 	want_isolated(l);
-	want_authority(l);
+	want_authority(c, l);
 	l->v.status_ok = status_ok(c, l);
 }

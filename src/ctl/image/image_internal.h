@@ -130,6 +130,9 @@ struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o); /*
 void image_info_drop(struct ctl_image *c, const char *name);
 /* Nothing is missing any more: what was tried for it is forgotten. */
 void image_info_rest(const struct ctl_image *c, struct image_info *i);
+/* This operator does not decide: nothing is computed for it, and of what was computed nothing is left
+ * to be written. handed_in: except values that a person gave, who is not asked again. */
+void image_info_stop(const struct ctl_image *c, struct image_info *i, bool handed_in);
 void image_info_forget_pcrs(struct ctl_image *c); /* the text of image-pcrs */
 
 /* entry.c */

@@ -31,6 +31,15 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i)
 	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = i->unmounted[0] = '\0';
 }
 
+void image_info_stop(const struct ctl_image *c, struct image_info *i, bool handed_in)
+{
+	image_info_rest(c, i);
+	if (!i->to_write || handed_in)
+		return;
+	model_pcrs_free(steal_ptr(&i->kept));
+	i->to_write = false;
+}
+
 struct image_info *image_info_find(const struct ctl_image *c, const struct kobj *o)
 {
 	struct image_info *i = c->infos;

@@ -195,7 +195,7 @@ static void look_and_take(
 	look_at(c, o, act, l);
 	if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
 		image_entry_keep(l->info, l->entry);
-	if (!l->run.message || l->v.made)
+	if (!l->run.message || l->v.made || !state_cluster_decides(c->kind.state))
 		return;
 	if (image_entry_take(l->info, l, &err))
 		log_info(&lc, "the values that were computed are taken", NULL);
@@ -218,6 +218,8 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 		out->over = true;
 		return CTL_IMAGE_NOTHING;
 	}
+	if (!state_cluster_decides(k->state))
+		image_info_stop(c, image_info_get(c, o), model_image(o)->handed_in);
 	look_and_take(c, o, act, l);
 	d = ctl_image_decide(&l->v);
 	if (d == CTL_IMAGE_NOTHING && l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.incomplete)
