@@ -40,6 +40,7 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_BOOTSTRAP_CHECK] = tool_bootstrap_check,
 	[TOOL_BOOTSTRAP_CA] = tool_bootstrap_ca,
 	[TOOL_BOOTSTRAP_CERT] = tool_bootstrap_cert,
+	[TOOL_BOOTSTRAP_SERVERS] = tool_bootstrap_servers,
 };
 
 void tool_say(FILE *to, const char *fmt, ...)

@@ -109,6 +109,7 @@ int tool_ignition(struct tool *t, struct err *err);
 int tool_backup(struct tool *t, struct err *err);
 int tool_doctor(struct tool *t, struct err *err);
 int tool_bootstrap_check(struct tool *t, struct err *err);
+int tool_bootstrap_servers(struct tool *t, struct err *err);
 /* These two ask no server: without tool_connect(). */
 int tool_bootstrap_ca(struct tool *t, struct err *err);
 int tool_bootstrap_cert(struct tool *t, struct err *err);

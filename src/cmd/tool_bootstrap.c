@@ -12,7 +12,9 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/pki/issue.h"
+#include "tec/render/ignition.h"
 #include "tec/show/bootstrap.h"
+#include "tec/show/text.h"
 
 #define ASK_MS 10000
 
@@ -153,6 +155,75 @@ static int print_script(struct tool *t, const struct model_cluster *c, struct er
 	show_endpoints_fini(e);
 	return rc;
 }
+
+/* ---- the servers that give disk keys */
+
+struct servers {
+	struct strbuf pem[1 + MODEL_CLUSTER_SERVERS_MAX]; /* owned: the CAs of what ca borrows */
+	struct render_ignition_ca ca;
+};
+
+/* The same rules as for the Ignition configuration: no address without its CA, and none in plain text
+ * where the cluster refuses that. *out: what nodes trust, NULL: nothing. */
+static int read_server(struct tool *t, const struct model_cluster *c, const char *addr,
+	const char *secret, struct strbuf *pem, const char **out, struct err *err)
+{
+	if (!secret && c->plaintext == MODEL_PLAINTEXT_REFUSE)
+		return err_set(err, ERR_INVALID,
+			"%.200s has no Secret with a CA, and spec.trustee.plaintext is Refuse; next step: tecctl bootstrap check",
+			addr);
+	if (!secret)
+		return 0;
+	if (tool_secret_ca(t, c, secret, pem, err) < 0)
+		return err_wrap(err, "%.80s", addr);
+	*out = strbuf_str(pem);
+	return 0;
+}
+
+static int read_servers(
+	struct tool *t, const struct model_cluster *c, struct servers *s, struct err *err)
+{
+	if (!c->public_trustee_addr)
+		return err_set(err, ERR_INVALID,
+			"spec.publicTrusteeAddr is not set; next step: tecctl bootstrap check");
+	if (read_server(t, c, c->public_trustee_addr, c->trustee_secret, &s->pem[0], &s->ca.trustee,
+		    err) < 0)
+		return -1;
+	for (unsigned i = 0; i < c->n_servers; i++)
+		if (read_server(t, c, c->server_addr[i], c->server_ca[i], &s->pem[1 + i],
+			    &s->ca.server[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static void print_servers(const struct model_cluster *c, const struct servers *s)
+{
+	cleanup_json struct json_object *o =
+		json_add(json_obj(), "servers", render_ignition_servers(c, &s->ca));
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	show_json(&out, o);
+	fputs(strbuf_str(&out), stdout);
+}
+
+int tool_bootstrap_servers(struct tool *t, struct err *err)
+{
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_kobj const struct kobj *o = tool_load_cluster(t, 0, &w, err);
+	struct servers s = {.ca = {NULL}};
+	int rc;
+
+	if (!o)
+		return -1;
+	rc = read_servers(t, model_cluster(o), &s, err);
+	if (rc == 0)
+		print_servers(model_cluster(o), &s);
+	for (unsigned i = 0; i < ARRAY_LEN(s.pem); i++)
+		strbuf_fini(&s.pem[i]);
+	return rc;
+}
+
+/* ---- the check */
 
 int tool_bootstrap_check(struct tool *t, struct err *err)
 {

@@ -104,6 +104,9 @@ static const struct conf_command commands[] = {
 	[TOOL_BOOTSTRAP_CERT] = {"bootstrap cert", NULL,
 		"Print the TLS Secret of that cluster, with a certificate of --ca for each --host, as kubectl apply takes it; to a terminal only with --out. Valid for 365 days.",
 		"ca host out name"},
+	[TOOL_BOOTSTRAP_SERVERS] = {"bootstrap servers", NULL,
+		"Print where nodes get their disk keys: publicTrusteeAddr, then trusteeServers, each with its CA, for tec-node rebind-servers on installed nodes.",
+		NULL},
 	[TOOL_COMPLETION] = {"completion", "SHELL",
 		"Print the completion script for bash, zsh or fish.", NULL},
 };

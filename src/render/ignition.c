@@ -179,18 +179,27 @@ static void add_server(
 	json_push(servers, json_add_str(s, "cert", ca ? ca : ""));
 }
 
+struct json_object *render_ignition_servers(
+	const struct model_cluster *c, const struct render_ignition_ca *ca)
+{
+	struct json_object *servers = json_arr();
+
+	assert(c->public_trustee_addr);
+	add_server(servers, c->public_trustee_addr, c->trustee_secret, ca->trustee);
+	for (unsigned i = 0; i < c->n_servers; i++)
+		add_server(servers, c->server_addr[i], c->server_ca[i], ca->server[i]);
+	return servers;
+}
+
 /* The clevis pin's configuration. */
 static struct json_object *pin_config(
 	const struct model_cluster *c, const char *uuid, const struct render_ignition_ca *ca)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-	struct json_object *o = json_obj(), *servers = json_arr();
+	struct json_object *o = json_obj();
 
-	add_server(servers, c->public_trustee_addr, c->trustee_secret, ca->trustee);
-	for (unsigned i = 0; i < c->n_servers; i++)
-		add_server(servers, c->server_addr[i], c->server_ca[i], ca->server[i]);
 	strbuf_addf(&path, "default/%s/root", uuid);
-	json_add(o, "servers", servers);
+	json_add(o, "servers", render_ignition_servers(c, ca));
 	json_add_str(o, "path", strbuf_str(&path));
 	if (c->public_ak_addr) {
 		struct json_object *r = json_obj();
@@ -211,7 +220,6 @@ void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	struct json_object *luks = json_object_array_get_idx(json_get_arr(o, "storage/luks"), 0);
 	char version[16];
 
-	assert(c->public_trustee_addr);
 	assert(minor >= MINOR_MIN && minor <= MINOR_MAX);
 	pin = pin_config(c, uuid, ca);
 	config = json_text(pin);

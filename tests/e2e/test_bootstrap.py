@@ -168,6 +168,34 @@ def test_a_standalone_operator_takes_the_ca_and_keeps_it(tmp_path):
                 assert one.stop() == 0, one.log()
 
 
+# ---- servers
+
+def test_the_servers_of_a_cluster(tmp_path):
+    """As new nodes get them; never an address whose CA is missing, or in plain text where that is refused."""
+    s = Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1").start()
+    ctl = Tecctl(f"{s.dir}/kubeconfig")
+    try:
+        spine.machine_at_request(s, NS)
+        assert json.loads(ctl.out("bootstrap", "servers")) == {"servers": spine.asked(s)["servers"]}
+        _file, cert = make_ca(tmp_path, "ca.pem")
+        spine.merge(s, NS, "tec", "tec", {"spec": {"trusteeServers": [
+            {"address": "kbs-service.there.svc:8080", "caSecret": "target-ca"}]}})
+        out, err = ctl.run("bootstrap", "servers", code=1)
+        assert out == "" and "kbs-service.there.svc:8080" in err and "target-ca" in err, err
+        status, answer = s.api("POST", spine.path_of(NS, "secrets"), {
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "target-ca"}, "stringData": {"ca.crt": cert}})
+        assert status == 201, answer
+        servers = json.loads(ctl.out("bootstrap", "servers"))["servers"]
+        assert servers[0] == {"url": f"https://127.0.0.1:{s.kbs}", "cert": node_ca(s)}
+        assert servers[1:] == [{"url": "https://kbs-service.there.svc:8080", "cert": cert}]
+        s.wait_for(lambda: spine.asked(s)["servers"] == servers, 30, "the same for new nodes")
+        spine.merge(s, NS, "tec", "tec", {"spec": {"trusteeServers": [{"address": "kbs.example:8080"}]}})
+        _, err = ctl.run("bootstrap", "servers", code=1)
+        assert "kbs.example:8080 has no Secret with a CA, and spec.trustee.plaintext is Refuse" in err, err
+    finally:
+        assert s.stop() == 0, s.log()
+
+
 # ---- check
 
 @pytest.fixture(scope="module")

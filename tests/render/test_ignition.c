@@ -123,8 +123,8 @@ Test(render_ignition, certificates_and_further_servers_are_handed_out_in_order)
 	static const struct render_ignition_ca ca = {
 		.trustee = "-----BEGIN\nT\"\n", .ak = "A\n", .server = {"X\n", NULL}};
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-	cleanup_json struct json_object *config = NULL;
-	cleanup_free char *text = NULL;
+	cleanup_json struct json_object *config = NULL, *servers = render_ignition_servers(&c, &ca);
+	cleanup_free char *text = NULL, *alone = json_text(servers);
 
 	render(&c, &ca, 2, &out);
 	cr_assert(str_starts(out.data, "{\"ignition\":{\"version\":\"3.2.0\"}"));
@@ -136,6 +136,7 @@ Test(render_ignition, certificates_and_further_servers_are_handed_out_in_order)
 		"\"path\":\"default/" UUID "/root\","
 		"\"attestation_key\":{\"registration\":{\"url\":\"https://[::1]:8001/register-ak\",\"uuid\":\"" UUID
 		"\",\"cert\":\"A\\n\"}}}");
+	cr_assert(str_starts(text + strlen("{\"servers\":"), alone));
 }
 
 Test(render_ignition, key_registration_without_secret_is_plain_http)

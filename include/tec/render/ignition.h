@@ -26,6 +26,11 @@ struct render_ignition_ca {
 void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	const struct render_ignition_ca *ca, struct strbuf *out);
 
+/* The member "servers" of the pin's configuration in it: publicTrusteeAddr (asserted), then trusteeServers.
+ * ca->ak is not used. The caller puts it. */
+struct json_object *render_ignition_servers(
+	const struct model_cluster *c, const struct render_ignition_ca *ca);
+
 /*
  * What a node is given first: a configuration that only merges the one at url, over TLS with this CA
  * (PEM) and no other; ca NULL: plain http, or a CA that the node knows. The caller puts it.
