@@ -257,6 +257,43 @@ int attest_config_read(const char *text, size_t len, struct attest_config *out, 
 	return read_registration(o, out, err);
 }
 
+/* Members that o has beside these two. */
+static const char *other_member(struct json_object *o, const char *a, const char *b)
+{
+	json_each (o, name, value)
+		if (!str_eq(name, a) && !str_eq(name, b))
+			return name;
+	return NULL;
+}
+
+int attest_config_read_servers(
+	const char *text, size_t len, struct attest_config *out, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(text, len, &limits, err);
+	const char *other;
+
+	memset(out, 0, sizeof(*out));
+	if (!o)
+		return -1;
+	if (!json_object_is_type(o, json_type_object))
+		return err_set(err, ERR_INVALID, "it is not a JSON object");
+	other = other_member(o, "servers", NULL);
+	if (other)
+		return err_set(err, ERR_INVALID,
+			"it has the member %.80s; a list of servers has nothing but servers",
+			log_esc(other));
+	if (read_servers(o, out, err) < 0)
+		return -1;
+	for (size_t i = 0; i < out->n_servers; i++) {
+		other = other_member(json_at(json_get_arr(o, "servers"), i), "url", "cert");
+		if (other)
+			return err_set(err, ERR_INVALID,
+				"servers[%zu] has the member %.80s; a server has only url and cert",
+				i, log_esc(other));
+	}
+	return 0;
+}
+
 int attest_config_read_header(
 	struct json_object *header, struct attest_config *out, struct err *err)
 {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@
 #include "tec/attest/doctor.h"
 #include "tec/attest/esys.h"
 #include "tec/attest/fetch.h"
+#include "tec/attest/luks2.h"
+#include "tec/attest/rebind.h"
 #include "tec/attest/register.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
@@ -31,6 +34,7 @@
 #include "tec/loop/signal.h"
 
 #define JWE_TEXT_MAX (2u << 20)
+#define REBIND_LOCK  "/run/tec-node-rebind.lock"
 #define B64_CHUNK    30000 /* of three bytes each */
 
 struct node {
@@ -44,8 +48,10 @@ struct node {
 	int status;  /* exit status */
 	char *input; /* owned, wiped: standard input */
 	size_t input_len;
-	struct body plain;  /* what a JWE holds */
-	struct secret *key; /* owned: what to encrypt with */
+	struct body plain;                  /* what a JWE holds */
+	struct secret *key;                 /* owned: what to encrypt with */
+	char *disk[ATTEST_LUKS2_DISKS_MAX]; /* owned: to rebind */
+	size_t n_disks, disk_now, n_rebound;
 };
 
 /* On the console there may be a prompt, so it begins a line of its own. */
@@ -353,6 +359,73 @@ static int start_doctor(struct node *n, struct err *err)
 	return 0;
 }
 
+/* ---- disks */
+
+static void next_disk(struct node *n);
+
+static void on_rebound(void *arg, enum attest_fault fault, const struct err *err)
+{
+	struct node *n = arg;
+	bool none = fault == ATTEST_DISK && err->kind == ERR_NOT_FOUND && !n->o.device;
+
+	if (fault != ATTEST_OK && !none) {
+		end(n, complain(n, fault, err));
+		return;
+	}
+	if (!none)
+		n->n_rebound++;
+	if (!none && !n->o.dry_run)
+		printf("%s: bound to the servers of the list\n", log_esc(n->disk[n->disk_now]));
+	n->disk_now++;
+	next_disk(n);
+}
+
+static void next_disk(struct node *n)
+{
+	const struct attest_rebind_request r = {.servers = &n->o.config,
+		.device = n->disk[n->disk_now],
+		.dry_run = n->o.dry_run,
+		.budget_ms = n->o.timeout_ms,
+		.say = say};
+
+	if (n->disk_now < n->n_disks) {
+		attest_rebind_start(n->client, &n->source, &n->ops, &r, on_rebound, n);
+		return;
+	}
+	if (n->n_rebound == 0)
+		tell(n, "no open LUKS2 disk has a token of clevis's pin trustee; next step: name the disk with --device");
+	end(n, n->n_rebound == 0 ? ATTEST_DISK : ATTEST_OK);
+}
+
+static int start_rebind(struct node *n, struct err *err)
+{
+	if (n->n_disks == 0)
+		return err_set(err, ERR_INVALID,
+			"no LUKS2 disk is open; next step: name the disk with --device");
+	next_disk(n);
+	return 0;
+}
+
+/* Two at once would add a token each. Where there is no place for the lock it goes without. */
+static int run_rebind(struct node *n)
+{
+	int lock = open(REBIND_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc;
+
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
+		tell(n, "another tec-node rebind-servers is running");
+		close(lock);
+		return ATTEST_DISK;
+	}
+	if (n->o.device)
+		n->disk[n->n_disks++] = xstrdup(n->o.device);
+	else
+		n->n_disks = attest_luks2_opened("/sys/block", n->disk);
+	rc = run_loop(n, start_rebind);
+	if (lock >= 0)
+		close(lock);
+	return rc;
+}
+
 /* ---- all of it */
 
 static int run(struct node *n)
@@ -368,6 +441,8 @@ static int run(struct node *n)
 		return run_loop(n, start_doctor);
 	case NODE_SERVE:
 		return node_serve(&n->o);
+	case NODE_REBIND:
+		return run_rebind(n);
 	default:
 		return run_fetch(n);
 	}
@@ -405,6 +480,8 @@ int main(int argc, char *argv[])
 	file_wipe(n.input, n.input_len);
 	body_fini(&n.plain);
 	secret_free(n.key);
+	for (size_t i = 0; i < n.n_disks; i++)
+		free(n.disk[i]);
 	node_options_fini(&n.o);
 	return status;
 }

@@ -26,6 +26,7 @@
 
 #define CONFIG_FILE "/etc/tec-node.conf"
 #define CERT_MAX    (256u << 10)
+#define SERVERS_MAX (256u << 10)
 #define TPM_OPTIONS " tcti ak-handle config"
 #define NET_OPTIONS TPM_OPTIONS " url cert-file timeout retries"
 
@@ -64,6 +65,10 @@ static const struct conf_option table[] = {
 		.help = "Who may use local sockets, beside root, by name or number. Default: everybody their mode lets in."},
 	{"aa", CONF_BOOL, "BOOL", "false",
 		.help = "With serve: give tokens and evidence to all who may ask. A token comes with its private key: with both, the disk key can be fetched."},
+	{"device", CONF_FILE, "DEV", .group = "Disks",
+		.help = "With rebind-servers: the LUKS2 disk, or a file that holds one. Default: each that is open."},
+	{"dry-run", CONF_BOOL, "BOOL", "false",
+		.help = "With rebind-servers: check that a server of the list opens the disk, and change nothing."},
 	{"config", CONF_FILE, "FILE", .group = "Other options",
 		.help = "Read options from this file. Default: " CONFIG_FILE " if it exists."},
 	{"print-config", CONF_ACTION, .help = "Print a commented configuration file and exit."},
@@ -94,6 +99,9 @@ static const struct conf_command commands[] = {
 	[NODE_DOCTOR] = {"doctor", NULL,
 		"look at all that an attestation needs, and say what to do",
 		TPM_OPTIONS " url cert-file path tee"},
+	[NODE_REBIND] = {"rebind-servers", "FILE",
+		"bind the disks of this machine to the servers in FILE, as tecctl bootstrap servers prints it",
+		TPM_OPTIONS " timeout retries device dry-run"},
 };
 
 static const struct conf_program program = {
@@ -101,7 +109,8 @@ static const struct conf_program program = {
 	.usage = "COMMAND [OPTION]...",
 	.about =
 		"A node's side of the attestation: its key in the TPM, its evidence, what servers give for it.",
-	.notes = "Exit status: 0 done, 1 refused by policy, 2 usage, 3 TPM, 4 network, 5 server.",
+	.notes =
+		"Exit status: 0 done, 1 refused by policy, 2 usage, 3 TPM, 4 network, 5 server, 6 disk.",
 	.options = table,
 	.n_options = ARRAY_LEN(table),
 	.commands = commands,
@@ -300,6 +309,20 @@ static int read_serve(struct node_options *o, struct err *err)
 	return read_attest(o, err);
 }
 
+static int read_rebind(struct node_options *o, const char *file, struct err *err)
+{
+	size_t len;
+	cleanup_free char *text = file_read(file, SERVERS_MAX, &len, NULL, err);
+
+	o->device = conf_str(o->conf, "device");
+	o->dry_run = conf_bool(o->conf, "dry-run");
+	if (!text)
+		return -1;
+	if (attest_config_read_servers(text, len, &o->config, err) < 0)
+		return err_wrap(err, "%.80s", log_esc(file));
+	return read_limits(o, err);
+}
+
 static int read_command(struct node_options *o, struct err *err)
 {
 	const char *operand = conf_operand(o->conf);
@@ -325,6 +348,8 @@ static int read_command(struct node_options *o, struct err *err)
 		if (attest_config_read(operand, strlen(operand), &o->config, err) < 0)
 			return err_wrap(err, "CONFIG");
 		break;
+	case NODE_REBIND:
+		return read_rebind(o, operand, err);
 	case NODE_DECRYPT:
 		break;
 	}

@@ -23,6 +23,7 @@ enum node_command {
 	NODE_DECRYPT,
 	NODE_SERVE,
 	NODE_DOCTOR,
+	NODE_REBIND,
 };
 
 struct node_options {
@@ -40,6 +41,9 @@ struct node_options {
 	gid_t socket_group; /* -1: the process's */
 	struct attest_cdh_conf cdh;
 	const char *console; /* NULL: none */
+	/* rebind-servers */
+	const char *device; /* NULL: all that are open */
+	bool dry_run;
 	/* Servers, path and registration of the options, or of the pin's CONFIG. */
 	struct attest_config config;
 };

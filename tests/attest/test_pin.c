@@ -150,6 +150,85 @@ Test(attest_pin, refused_with_the_members_name)
 	}
 }
 
+Test(attest_pin, a_list_of_servers)
+{
+	static const char text[] =
+		"{\"servers\":[{\"url\":\"https://a:1\",\"cert\":\"\"},{\"url\":\"http://b\"}]}\n";
+	cleanup_attest_config struct attest_config c;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(attest_config_read_servers(text, strlen(text), &c, &err), 0, "%s", err.text);
+	cr_assert_eq(c.n_servers, 2);
+	cr_assert_str_eq(c.server[0].url, "https://a:1");
+	cr_assert(!c.path && !c.init_data && !c.limited && !c.registration.url);
+}
+
+#define SERVER "{\"url\":\"http://a\",\"cert\":\"\"}"
+
+Test(attest_pin, what_is_not_a_list_of_servers)
+{
+	static const struct {
+		const char *text, *words;
+	} t[] = {
+		{"", "JSON"},
+		{"{", "JSON"},
+		{"null", ""},
+		{"[" SERVER "]", "not a JSON object"},
+		{"{}", "not a list of 1 to 16"},
+		{"{\"servers\":[]}", "not a list of 1 to 16"},
+		{"{\"servers\":" SERVER "}", "not a list of 1 to 16"},
+		{"{\"servers\":[null]}", "servers[0] does not have an url"},
+		{"{\"servers\":[" SERVER "]} x", ""},
+		{"{\"servers\":[" SERVER "],\"servers\":[" SERVER "]}", ""},
+		{"{\"servers\":[" SERVER "],\"path\":\"default/b/root\"}", "the member \"path\""},
+		{"{\"servers\":[" SERVER "],\"initdata\":null}", "the member \"initdata\""},
+		{"{\"servers\":[" SERVER "],\"num_retries\":0}", "the member \"num_retries\""},
+		{"{\"servers\":[" SERVER "],\"attestation_key\":{}}",
+			"the member \"attestation_key\""},
+		{"{\"servers\":[" SERVER "],\"\":1}", "the member \"\""},
+		{"{\"servers\":[" SERVER ",{\"url\":\"http://a\",\"path\":\"x\"}]}",
+			"servers[1] has the member \"path\""},
+		{"{\"servers\":[{\"url\":\"file:///etc/shadow\"}]}", "servers[0].url"},
+		{"{\"servers\":[{\"url\":\"http://a\\u0000b\"}]}", ""},
+		{"{\"servers\":[{\"url\":\"http://a\\u001b[2J\"}]}", "servers[0].url"},
+		{"{\"servers\":[{\"url\":\"https://a\",\"cert\":\"-----BEGIN PRIVATE KEY-----\"}]}",
+			"servers[0].cert"},
+		{"{\"servers\":[{\"url\":\"http://a\",\"cert\":1}]}", "servers[0].cert"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		cleanup_attest_config struct attest_config c;
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(attest_config_read_servers(t[i].text, strlen(t[i].text), &c, &err), -1,
+			"%s", t[i].text);
+		cr_assert_eq(err.kind, ERR_INVALID);
+		cr_assert(strstr(err.text, t[i].words), "%s: %s", t[i].text, err.text);
+		cr_assert(!strchr(err.text, '\x1b'));
+	}
+}
+
+/* One more than there is room for, and more bytes than are read. */
+Test(attest_pin, a_list_that_is_too_long)
+{
+	cleanup_strbuf struct strbuf many = STRBUF_INIT, large = STRBUF_INIT;
+	cleanup_attest_config struct attest_config c, d;
+	struct err err = ERR_INIT;
+
+	strbuf_adds(&many, "{\"servers\":[" SERVER);
+	for (unsigned i = 0; i < ATTEST_SERVERS_MAX; i++)
+		strbuf_adds(&many, "," SERVER);
+	strbuf_adds(&many, "]}");
+	cr_assert_eq(attest_config_read_servers(many.data, many.len, &c, &err), -1);
+	cr_assert(strstr(err.text, "not a list of 1 to 16"), "%s", err.text);
+	err_clear(&err);
+	strbuf_adds(&large, "{\"servers\":[" SERVER "]");
+	while (large.len < 300000)
+		strbuf_adds(&large, "          ");
+	strbuf_adds(&large, "}");
+	cr_assert_eq(attest_config_read_servers(large.data, large.len, &d, &err), -1);
+}
+
 Test(attest_pin, keys)
 {
 	static const struct {

@@ -2,8 +2,9 @@
 /*
  * What a node reads. The first byte chooses: 'C' the pin's configuration, 'H' a protected header, 'I' a
  * JSON object for init-data, 'K' a disk key's resource, 'D' a compact JWE, 'F' a flattened one, 'N' and
- * 'T' a server's answers to auth and attest, 'E' a refusal, 'Q' a query and a Host of the local
- * endpoint. What a configuration says survives being written into a header and read again.
+ * 'T' a server's answers to auth and attest, 'E' a refusal, 'S' a list of servers, 'L' the metadata of a
+ * LUKS2 disk, 'Q' a query and a Host of the local endpoint. What a configuration says survives being
+ * written into a header and read again.
  */
 #include "config.h"
 
@@ -13,6 +14,7 @@
 
 #include "tec/attest/cdh.h"
 #include "tec/attest/flow.h"
+#include "tec/attest/luks2.h"
 #include "tec/attest/pin.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -67,6 +69,43 @@ static void config(const char *text, size_t len, bool is_header)
 		again(&c);
 	else
 		assert(!err_is_set(&err) || err.kind == ERR_INVALID);
+}
+
+static void servers(const char *text, size_t len)
+{
+	cleanup_attest_config struct attest_config c = {.n_servers = 0};
+	struct err err = ERR_INIT;
+
+	if (attest_config_read_servers(text, len, &c, &err) < 0) {
+		assert(err.kind == ERR_INVALID);
+		return;
+	}
+	assert(!c.path && !c.init_data && !c.limited && !c.registration.url && !c.uuid);
+	c.path = xstrdup("default/a/root");
+	again(&c);
+}
+
+/* Whatever a disk says, a token that is removed has a proved one in the same key slot beside it. */
+static void luks2(const char *text, size_t len)
+{
+	static const char list[] = "{\"servers\":[{\"url\":\"http://new\"}]}";
+	cleanup_attest_config struct attest_config c = {.n_servers = 0};
+	struct attest_bindings b;
+	struct err err = ERR_INIT;
+	struct attest_rebind_step s;
+
+	if (attest_config_read_servers(list, strlen(list), &c, &err) < 0)
+		assert(!"the list is refused");
+	if (attest_bindings_read(text, len, &b, &err) < 0) {
+		assert(err.kind == ERR_INVALID);
+	} else {
+		s = attest_rebind_decide(&b, &c, b.n ? b.b[b.n - 1].jwe : NULL);
+		assert(s.act != ATTEST_REBIND_REMOVE ||
+			(s.new != s.old &&s.new->keyslot ==
+					s.old->keyslot &&str_eq(s.new->jwe, b.b[b.n - 1].jwe) &&
+				str_eq(s.new->config.path, s.old->config.path)));
+	}
+	attest_bindings_fini(&b);
 }
 
 static void init_data(const char *text, size_t len)
@@ -144,6 +183,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 'C':
 	case 'H':
 		config(text, size - 1, data[0] == 'H');
+		break;
+	case 'S':
+		servers(text, size - 1);
+		break;
+	case 'L':
+		luks2(text, size - 1);
 		break;
 	case 'I':
 		init_data(text, size - 1);

@@ -39,6 +39,9 @@ struct attest_config {
 /* ERR_INVALID with the member that is wrong. out needs attest_config_fini() either way. */
 int attest_config_read(
 	const char *text, size_t len, struct attest_config *out, struct err *err) MUST_CHECK;
+/* The list alone, {"servers":[{"url","cert"},...]}: any other member is refused. */
+int attest_config_read_servers(
+	const char *text, size_t len, struct attest_config *out, struct err *err) MUST_CHECK;
 /* From the protected header of a JWE, jwe_dir_header(). */
 int attest_config_read_header(
 	struct json_object *header, struct attest_config *out, struct err *err) MUST_CHECK;

@@ -27,6 +27,7 @@ enum attest_fault {
 	ATTEST_TPM,
 	ATTEST_NETWORK, /* no answer, or not from the server that was meant */
 	ATTEST_SERVER,  /* an answer that is of no use */
+	ATTEST_DISK,    /* a LUKS2 disk, or cryptsetup */
 };
 
 /* err NONE: json is the evidence, borrowed for the call. */

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The passphrase stays the same because a new one would protect nothing: whoever has an old header and the
+ * key has the disk, as the key in Trustee does not change either. And a key slot without a token, which
+ * adding one would leave when it is interrupted, is never seen.
+ */
+#include "config.h"
+
+#include "tec/attest/luks2.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/file.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/jose/jwe.h"
+
+static const struct json_limits limits = {
+	.bytes = ATTEST_LUKS2_DUMP_MAX, .depth = 32, .tokens = 200000};
+
+void attest_bindings_fini(struct attest_bindings *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		free(b->b[i].jwe);
+		attest_config_fini(&b->b[i].config);
+	}
+	b->n = 0;
+}
+
+/* ---- reading */
+
+/* One number has one spelling, so that no two tokens have the same. */
+static int read_number(const char *text, unsigned *out)
+{
+	uint64_t v;
+
+	if (!text || str_to_u64(text, ATTEST_LUKS2_MAX - 1, &v) < 0 || (text[0] == '0' && text[1]))
+		return -1;
+	*out = (unsigned)v;
+	return 0;
+}
+
+/* The compact form of a flattened JWE; NULL: a part is missing. The caller frees. */
+static char *compact(struct json_object *jwe)
+{
+	static const char *const parts[] = {
+		"protected", "encrypted_key", "iv", "ciphertext", "tag"};
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		const char *part = json_get_str(jwe, parts[i]);
+
+		if (!part && !str_eq(parts[i], "encrypted_key")) /* empty with "dir" */
+			return NULL;
+		if (i > 0)
+			strbuf_addc(&out, '.');
+		strbuf_adds(&out, part ? part : "");
+	}
+	return strbuf_steal(&out);
+}
+
+/* 1: it is one of ours. */
+static int read_token(struct json_object *token, struct attest_binding *out, struct err *err)
+{
+	struct json_object *slots = json_get_arr(token, "keyslots");
+	cleanup_free char *jwe = NULL;
+	cleanup_json struct json_object *header = NULL;
+	struct err other = ERR_INIT;
+
+	if (!str_eq(json_get_str(token, "type"), "clevis") || json_len(slots) == 0)
+		return 0;
+	jwe = compact(json_get_obj(token, "jwe"));
+	header = jwe ? jwe_dir_header(jwe, strlen(jwe), &other) : NULL;
+	if (!str_eq(json_get_str(header, "clevis/pin"), "trustee"))
+		return 0;
+	if (json_len(slots) > 1 ||
+		read_number(json_object_get_string(json_at(slots, 0)), &out->keyslot) < 0)
+		return err_set(err, ERR_INVALID, "it does not belong to one key slot");
+	if (attest_config_read_header(header, &out->config, err) < 0) {
+		attest_config_fini(&out->config);
+		return -1;
+	}
+	out->jwe = steal_ptr(&jwe);
+	return 1;
+}
+
+static int by_token(const void *a, const void *b)
+{
+	const struct attest_binding *x = a, *y = b;
+
+	return (int)x->token - (int)y->token;
+}
+
+int attest_bindings_read(const char *json, size_t len, struct attest_bindings *out, struct err *err)
+{
+	cleanup_json struct json_object *o = json_parse(json, len, &limits, err);
+
+	memset(out, 0, sizeof(*out));
+	if (!o)
+		return err_wrap(err, "the metadata of the disk");
+	json_each (json_get_obj(o, "tokens"), name, token) {
+		struct attest_binding b = {.token = 0};
+		int rc;
+
+		if (read_number(name, &b.token) < 0)
+			return err_set(err, ERR_INVALID, "the disk has a token without a number");
+		rc = read_token(token, &b, err);
+		if (rc < 0)
+			return err_wrap(err, "token %u", b.token);
+		if (rc == 0)
+			continue;
+		assert(out->n < ATTEST_LUKS2_MAX); /* the reader refuses duplicate names */
+		out->b[out->n++] = b;
+	}
+	qsort(out->b, out->n, sizeof(out->b[0]), by_token);
+	return 0;
+}
+
+/* ---- deciding */
+
+static bool same_servers(const struct attest_config *a, const struct attest_config *b)
+{
+	if (a->n_servers != b->n_servers)
+		return false;
+	for (size_t i = 0; i < a->n_servers; i++)
+		if (!str_eq(a->server[i].url, b->server[i].url) ||
+			!str_eq(a->server[i].cert, b->server[i].cert))
+			return false;
+	return true;
+}
+
+/* In all but the servers. */
+static bool replaces(const struct attest_binding *a, const struct attest_binding *b)
+{
+	return a->keyslot == b->keyslot && str_eq(a->config.path, b->config.path) &&
+	       str_eq(a->config.init_data, b->config.init_data) &&
+	       a->config.limited == b->config.limited && a->config.retries == b->config.retries;
+}
+
+struct attest_rebind_step attest_rebind_decide(
+	const struct attest_bindings *b, const struct attest_config *servers, const char *proved)
+{
+	struct attest_rebind_step s = {ATTEST_REBIND_NOTHING, NULL, NULL};
+
+	for (size_t i = 0; i < b->n && !s.old; i++)
+		if (!same_servers(&b->b[i].config, servers))
+			s.old = &b->b[i];
+	if (!s.old)
+		return s;
+	for (size_t i = 0; i < b->n; i++)
+		if (same_servers(&b->b[i].config, servers) && replaces(&b->b[i], s.old))
+			s.new = &b->b[i];
+	s.act = !s.new                       ? ATTEST_REBIND_ADD
+		: str_eq(s.new->jwe, proved) ? ATTEST_REBIND_REMOVE
+					     : ATTEST_REBIND_PROVE;
+	return s;
+}
+
+struct attest_config attest_rebind_config(
+	const struct attest_binding *old, const struct attest_config *servers)
+{
+	struct attest_config c = *servers;
+
+	c.path = old->config.path;
+	c.init_data = old->config.init_data;
+	c.limited = old->config.limited;
+	c.retries = old->config.retries;
+	return c;
+}
+
+/* ---- writing */
+
+void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out)
+{
+	static const char *const parts[] = {
+		"protected", "encrypted_key", "iv", "ciphertext", "tag"};
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *flat = json_obj();
+	cleanup_free char *text = NULL;
+	char number[16];
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		size_t n = strcspn(jwe, ".");
+
+		json_add(flat, parts[i], json_str_len(jwe, n));
+		jwe += n + (jwe[n] != '\0');
+	}
+	snprintf(number, sizeof(number), "%u", keyslot);
+	json_add_str(o, "type", "clevis");
+	json_add(o, "keyslots", json_push_str(json_arr(), number));
+	json_add(o, "jwe", flat);
+	text = json_text(o);
+	strbuf_adds(out, text);
+}
+
+/* ---- disks */
+
+/* What stands in a file of sysfs begins with this. */
+static bool file_begins(const char *path, const char *begin)
+{
+	struct err none = ERR_INIT;
+	size_t len;
+	cleanup_free char *text = file_read(path, 4096, &len, NULL, &none);
+
+	return text && str_starts(text, begin);
+}
+
+/* The kernel writes '!' for '/' in a name. */
+static char *device_of(const char *name)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+
+	strbuf_addf(&path, "/dev/%s", name);
+	for (size_t i = 0; i < path.len; i++)
+		if (path.data[i] == '!')
+			path.data[i] = '/';
+	return strbuf_steal(&path);
+}
+
+static size_t add_slaves(const char *mapping, size_t n, char *out[ATTEST_LUKS2_DISKS_MAX])
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	DIR *dir;
+
+	strbuf_addf(&path, "%s/slaves", mapping);
+	dir = opendir(strbuf_str(&path));
+	for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+		if (e->d_name[0] != '.' && n < ATTEST_LUKS2_DISKS_MAX)
+			out[n++] = device_of(e->d_name);
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+size_t attest_luks2_opened(const char *blocks, char *out[ATTEST_LUKS2_DISKS_MAX])
+{
+	DIR *dir = opendir(blocks);
+	size_t n = 0;
+
+	for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+		cleanup_strbuf struct strbuf path = STRBUF_INIT, uuid = STRBUF_INIT;
+
+		strbuf_addf(&path, "%s/%s", blocks, e->d_name);
+		strbuf_addf(&uuid, "%s/dm/uuid", strbuf_str(&path));
+		if (str_starts(e->d_name, "dm-") && file_begins(strbuf_str(&uuid), "CRYPT-LUKS2-"))
+			n = add_slaves(strbuf_str(&path), n, out);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
