@@ -56,6 +56,7 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_FOLLOWING] = "Following",
 		[CLUSTER_RETIRED] = "Retired",
 		[CLUSTER_FREEZING] = "Freezing",
+		[CLUSTER_RETIRING] = "Retiring",
 	};
 
 	return names[r];

@@ -45,6 +45,8 @@ static const struct advice {
 		"When this operator is to decide again: kubectl patch tec % --type=merge -p '{\"spec\":{\"authority\":\"Self\"}}'",
 		false},
 	{SHOW_CLUSTER, "Freezing", "It passes when what was sent before is answered.", true},
+	{SHOW_CLUSTER, "Retiring", "It passes when every Trustee has confirmed: tecctl doctor",
+		true},
 	{SHOW_CLUSTER, "Following",
 		"Nothing is wrong: another operator decides. Register and approve nodes there.",
 		true},

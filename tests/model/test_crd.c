@@ -365,6 +365,7 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 	for (int i = CLUSTER_FROZEN; i <= CLUSTER_RETIRED; i++)
 		uses[i].types |= IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED);
+	uses[CLUSTER_RETIRED].types |= IN(CLUSTER_INSTALLED);
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);
 }

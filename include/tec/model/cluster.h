@@ -80,6 +80,7 @@ enum model_cluster_reason {
 	CLUSTER_FOLLOWING,
 	CLUSTER_RETIRED,
 	CLUSTER_FREEZING,
+	CLUSTER_RETIRING,
 	CLUSTER_N_REASONS,
 };
 const char *model_reg_mode_name(enum model_reg_mode m);   /* as spec has it */

@@ -39,6 +39,16 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
+/* Its Secret stays, whatever is in it. */
+static enum ctl_ak_do decide_retired(const struct ctl_ak_view *v)
+{
+	if (!v->revoked)
+		return CTL_AK_REVOKE;
+	if (!state_trustee_gone(v->observed) || !v->secret_held)
+		return CTL_AK_NOTHING; /* unknown counts as present */
+	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
+}
+
 /* What was here before this operator and is not a key that Trustee can verify is approved without
  * being bound: nothing is ever delivered for it, and it holds its Machine against no other. */
 static enum ctl_ak_do decide_grant(const struct ctl_ak_view *v)
@@ -97,6 +107,8 @@ enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
 	bool alive = v->found && !v->deleting;
 	enum ctl_ak_do d;
 
+	if (v->authority == MODEL_AUTHORITY_RETIRED)
+		return decide_retired(v);
 	if (v->authority == MODEL_AUTHORITY_FOLLOWING) /* ctl/follow does the rest */
 		return alive && v->approved && v->secret == CTL_AK_SECRET_OURS && v->secret_held &&
 				       !v->secret_deleting
@@ -347,7 +359,8 @@ static void look_trustee(
 	l->v.revoked = !declared && (l->v.observed == KBS_OBSERVED_NONE ||
 					    state_trustee_withdrawn(s, l->identity, key));
 	/* While it is declared, what is declared leads back to this key. */
-	if (!declared && (stale || l->v.secret == CTL_AK_SECRET_OURS))
+	if (!declared && (stale || l->v.secret == CTL_AK_SECRET_OURS ||
+				 l->v.authority == MODEL_AUTHORITY_RETIRED))
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 

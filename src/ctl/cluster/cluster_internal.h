@@ -152,11 +152,22 @@ static inline bool cluster_renders_trustee(
 	return cluster->deploy == MODEL_DEPLOY_MANAGED && !c->env->standalone;
 }
 
+/* Retired, nothing is repaired or made; but with delivery by volumes a key leaves Trustee only with
+ * its Deployment. */
+static inline bool cluster_may(
+	const struct model_cluster *c, enum ctl_cluster_do d, unsigned object)
+{
+	return c->authority != MODEL_AUTHORITY_RETIRED ||
+	       (c->delivery == MODEL_DELIVERY_VOLUMES &&
+		       (d == CTL_CLUSTER_READ ||
+			       (d == CTL_CLUSTER_APPLY && object == CLUSTER_TRUSTEE)));
+}
+
 /* The first thing to do wins. */
 static inline void cluster_want(
 	struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number)
 {
-	if (d == CTL_CLUSTER_NOTHING || l->v.todo)
+	if (d == CTL_CLUSTER_NOTHING || l->v.todo || !cluster_may(l->c, d, object))
 		return;
 	l->v.todo = (int)d;
 	l->object = object;
@@ -246,6 +257,11 @@ bool cluster_served(const struct ctl_cluster *c);
 void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out);
 /* Confirms `live` to kbs_sync, name by name. */
 void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
+
+/* ---- retired.c */
+/* Of a cluster with spec.authority Retired: every Trustee confirmed that it holds nothing of ours, and
+ * no object has a finalizer of ours. Looks at all of them. */
+bool cluster_retired(const struct ctl_cluster *c);
 
 /* ---- volumes.c */
 /* In each step of the served cluster (NULL: there is none): confirms what Trustee serves and

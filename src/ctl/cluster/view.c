@@ -15,6 +15,7 @@
 #include "tec/state/record.h"
 
 #define COUNTS_MS   10000
+#define RETIRING_MS 1000
 #define FREEZING_MS 50    /* how often it is looked whether something is still in flight */
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
 
@@ -222,6 +223,10 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 			"trustedexecutioncluster %s %s-",
 			l->c->extended_lost, MODEL_EXTENDED_ANNOTATION, l->c->obj.name,
 			MODEL_EXTENDED_ANNOTATION);
+	} else if (l->c->authority == MODEL_AUTHORITY_RETIRED) {
+		r = CLUSTER_RETIRED;
+		strbuf_adds(&text,
+			"spec.authority is Retired: what was installed is neither repaired nor deleted.");
 	} else if (c->env->standalone && l->c->deploy == MODEL_DEPLOY_MANAGED) {
 		r = CLUSTER_REFUSED;
 		strbuf_adds(&text,
@@ -357,6 +362,20 @@ static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
 		"spec.authority is Frozen. Requests that were sent before are still in flight.");
 }
 
+static void want_retired(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	if (cluster_retired(c)) {
+		want(l, CLUSTER_AUTHORITY, false, CLUSTER_RETIRED,
+			"Every Trustee confirmed that it holds nothing of this operator any more. The objects stay; delete the namespace when "
+			"nobody needs its disk keys.");
+		return;
+	}
+	cluster_recheck(l, RETIRING_MS);
+	want(l, CLUSTER_AUTHORITY, false, CLUSTER_RETIRING,
+		"spec.authority is Retired. Waiting until every Trustee confirms that all keys and identities are deleted; see condition "
+		"TrusteeSynced.");
+}
+
 static void want_authority(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_AUTHORITY;
@@ -367,7 +386,7 @@ static void want_authority(const struct ctl_cluster *c, struct cluster_look *l)
 		want(l, t, false, CLUSTER_FOLLOWING,
 			"spec.authority is Following: another operator decides, and this one serves the nodes with what it copied.");
 	else if (l->c->authority == MODEL_AUTHORITY_RETIRED)
-		want(l, t, false, CLUSTER_RETIRED, "spec.authority is Retired.");
+		want_retired(c, l);
 	else if (l->c->authority == MODEL_AUTHORITY_FROZEN)
 		want_frozen(c, l);
 	else

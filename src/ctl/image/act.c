@@ -310,7 +310,8 @@ static struct op *read_pcrs(
 
 const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_CONFIRM] = {"read the ApprovedImage",
-		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = ctl_kind_start_confirm},
+		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN | CTL_DO_RETIRED,
+		.start = ctl_kind_start_confirm},
 	[CTL_IMAGE_ADOPT] = {"set the cluster as owner", .flags = CTL_DO_ANSWERS_SELF,
 		.start = patch},
 	[CTL_IMAGE_ADD_FINALIZER] = {"add the finalizer", .flags = CTL_DO_ANSWERS_SELF,
@@ -334,14 +335,15 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 		CTL_DO_GONE_IS_FINE | CTL_DO_OR_MEMORY, .start = remove_run},
 	[CTL_IMAGE_DROP_FINALIZER] = {"remove the finalizer",
 		"ApprovedImage released, nothing holds its values",
-		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
+		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE | CTL_DO_RETIRED, .start = patch},
 	[CTL_IMAGE_APPLY_STATUS] = {"write the status",
 		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = ctl_kind_start_status},
 	[CTL_IMAGE_DECLARE_VALUES] = {"declare the reference values",
-		.flags = CTL_DO_FROZEN | CTL_DO_FOLLOWING, .memory = image_values_declare},
-	/* Following, too: no name gets into Trustee that is not written down before. */
-	[CTL_IMAGE_ANNOUNCE_VALUES] = {"announce the reference values", .flags = CTL_DO_FOLLOWING,
-		.start = image_values_announce},
-	[CTL_IMAGE_WRITE_VALUES] = {"write the reference values", .flags = CTL_DO_FOLLOWING,
-		.start = image_values_write},
+		.flags = CTL_DO_FROZEN | CTL_DO_FOLLOWING | CTL_DO_RETIRED,
+		.memory = image_values_declare},
+	/* No name gets into Trustee that is not written down before, and it is taken out after that. */
+	[CTL_IMAGE_ANNOUNCE_VALUES] = {"announce the reference values",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_RETIRED, .start = image_values_announce},
+	[CTL_IMAGE_WRITE_VALUES] = {"write the reference values",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_RETIRED, .start = image_values_write},
 };

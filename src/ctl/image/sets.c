@@ -70,7 +70,8 @@ static void count_in(void *arg, const struct kobj *o)
 	enum image_awaited awaited;
 	enum model_authority authority = state_cluster_authority(in->c->kind.state);
 	/* A frozen operator takes nothing back. */
-	bool goes = o->deleting && authority != MODEL_AUTHORITY_FROZEN;
+	bool goes = authority == MODEL_AUTHORITY_RETIRED ||
+		    (o->deleting && authority != MODEL_AUTHORITY_FROZEN);
 	/* Without our finalizer it could go without being revoked. A copy has none, and ctl/follow
 	 * waits for that. */
 	bool held = m->has_finalizer || authority == MODEL_AUTHORITY_FOLLOWING;

@@ -321,7 +321,8 @@ static void take_computed(struct ctl_image *c)
 		to->known[i].wanted = false;
 	for (size_t i = 0; i < to->want.n_boot; i++)
 		known_get(to, to->want.boot[i].name)->wanted = true;
-	to->arrays = s->n > 0 || cluster;
+	to->arrays = (s->n > 0 || cluster) &&
+		     state_cluster_authority(c->kind.state) != MODEL_AUTHORITY_RETIRED;
 	to->dirty = to->declared = false;
 	free(steal_ptr(&to->file_rv));
 	log_info(NULL, "reference values computed", "image=%zu count=%zu", s->n - s->n_refused,

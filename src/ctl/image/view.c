@@ -37,6 +37,14 @@ static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 	return v->confirmed ? CTL_IMAGE_DROP_FINALIZER : CTL_IMAGE_CONFIRM;
 }
 
+/* The object and its entry stay. */
+static enum ctl_image_do decide_retired(const struct ctl_image_view *v)
+{
+	if (!v->has_finalizer || !v->gone)
+		return CTL_IMAGE_NOTHING;
+	return v->confirmed ? CTL_IMAGE_DROP_FINALIZER : CTL_IMAGE_CONFIRM;
+}
+
 static enum ctl_image_do decide_run(const struct ctl_image_view *v)
 {
 	switch (v->run) {
@@ -86,6 +94,8 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 
 	if (!v->found)
 		return CTL_IMAGE_NOTHING;
+	if (v->retired)
+		return decide_retired(v);
 	if (v->deleting)
 		return decide_deleting(v);
 	if (v->problem && !v->status_ok)
@@ -154,6 +164,7 @@ static void look_at(
 	l->m = model_image(o);
 	l->base.have = l->m->cond;
 	l->v.deleting = o->deleting;
+	l->v.retired = state_cluster_authority(s) == MODEL_AUTHORITY_RETIRED;
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.confirmed = ctl_live_is(&act->self, o);
 	l->v.adopt = l->m->n_owners == 0 && state_cluster_policy(s);

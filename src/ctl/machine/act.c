@@ -64,7 +64,8 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		if (model_ak_was_approved(model_ak(o)) && model_ak_identity(model_ak(o), name))
 			kbs_sync_withdraw(s->sync, KBS_REFVALUE, name, o->name);
 	}
-	log_info(&lc, "key and identity are being revoked", "reason=deleted");
+	log_info(&lc, "key and identity are being revoked", "reason=%s",
+		l->v.deleting ? "deleted" : "retired");
 }
 
 static void record(struct ctl_kind *k, const struct ctl_look *look)
@@ -256,11 +257,11 @@ const struct ctl_do machine_acts[CTL_MACHINE_N_DO] = {
 	[CTL_MACHINE_RECALL] = {"revoke the key", .memory = recall},
 	[CTL_MACHINE_NOTE_RECALL] = {"mark the key as revoked", "key revoked until a key is bound",
 		CTL_DO_ANSWERS_SELF, .start = patch},
-	[CTL_MACHINE_REVOKE] = {"revoke", .memory = revoke},
+	[CTL_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_RETIRED, .memory = revoke},
 	[CTL_MACHINE_RECORD] = {"record the deletion", .memory = record},
 	[CTL_MACHINE_DROP_FINALIZER] = {"remove the finalizer",
 		"Machine released, Trustee holds nothing of it",
-		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
+		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE | CTL_DO_RETIRED, .start = patch},
 	[CTL_MACHINE_EXPIRE] = {"delete the unclaimed Machine",
 		"Machine deleted, no key was approved for it in time", CTL_DO_GONE_IS_FINE,
 		.start = ctl_kind_start_expire},

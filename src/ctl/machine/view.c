@@ -41,6 +41,16 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 	return CTL_MACHINE_DROP_FINALIZER;
 }
 
+/* The object stays, and so does its Secret with the disk key. */
+static enum ctl_machine_do decide_retired(const struct ctl_machine_view *v)
+{
+	if (!v->revoked)
+		return CTL_MACHINE_REVOKE;
+	if (!state_trustee_gone(v->observed_key) || !state_trustee_gone(v->observed_ids))
+		return CTL_MACHINE_NOTHING; /* unknown counts as present */
+	return v->has_finalizer ? CTL_MACHINE_DROP_FINALIZER : CTL_MACHINE_NOTHING;
+}
+
 static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 {
 	switch (v->luks) {
@@ -93,6 +103,8 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING;
 	if (v->authority == MODEL_AUTHORITY_FOLLOWING) /* ctl/follow does the rest */
 		return !v->deleting && v->id_ok && v->owns_id ? decide_key(v) : CTL_MACHINE_NOTHING;
+	if (v->authority == MODEL_AUTHORITY_RETIRED)
+		return decide_retired(v);
 	if (v->deleting)
 		return decide_deleting(v);
 	if (self && v->overdue &&
@@ -120,6 +132,12 @@ static enum kbs_observed worse(enum kbs_observed a, enum kbs_observed b)
 	return state_trustee_gone(a) ? b : a;
 }
 
+/* Nothing of it is to be left in Trustee. */
+static bool revokes(const struct machine_look *l)
+{
+	return l->v.deleting || l->v.authority == MODEL_AUTHORITY_RETIRED;
+}
+
 /* Identities of all keys that were approved for this Machine. */
 static void look_identities(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
@@ -135,7 +153,7 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 		observed = state_trustee_observed_key(s, name, o->name);
 		if (model_ak(o) == l->ak)
 			l->observed_identity = observed;
-		if (!l->v.deleting) {
+		if (!revokes(l)) {
 			if (model_ak(o) == l->ak && observed != KBS_OBSERVED_PRESENT)
 				memcpy(l->lacking, name, sizeof(name));
 			continue;
@@ -167,7 +185,7 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	l->v.can_restore = declared && model_secret(declared)->root &&
 			   state_machine_announces(l->m, model_secret(declared)) &&
 			   str_eq(model_secret(declared)->owner_uid, l->m->obj.uid);
-	if (!l->v.deleting || !l->owns_path)
+	if (!revokes(l) || !l->owns_path)
 		return;
 	l->v.owns_id = true;
 	if (declared || (l->v.observed_key != KBS_OBSERVED_NONE && !l->v.path_revoked))

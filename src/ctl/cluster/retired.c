@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is left to do before an operator has retired. Nothing is remembered of it: the other
+ * controllers revoke at each start again, and what they were not told of counts as left.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include "tec/model/image.h"
+
+struct left {
+	const struct state *state;
+	bool any;
+};
+
+static void machine(void *arg, const struct kobj *o)
+{
+	struct left *l = arg;
+	const struct model_machine *m = model_machine(o);
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	l->any |= o->unreadable || m->has_finalizer;
+	if (l->any || !m->id_valid)
+		return;
+	rats_resource_path(m->id, path);
+	l->any = !state_trustee_gone(state_trustee_observed(l->state, KBS_RESOURCE, path));
+}
+
+static void ak(void *arg, const struct kobj *o)
+{
+	struct left *l = arg;
+	char name[RATS_IDENTITY_NAME_LEN + 1];
+
+	l->any |= o->unreadable;
+	if (!l->any && model_ak_identity(model_ak(o), name))
+		l->any = !state_trustee_gone(state_trustee_observed_key(l->state, name, o->name));
+}
+
+static void secret(void *arg, const struct kobj *o)
+{
+	struct left *l = arg;
+
+	l->any |= !o->unreadable && model_secret(o)->has_ak_finalizer;
+}
+
+static void image(void *arg, const struct kobj *o)
+{
+	struct left *l = arg;
+
+	l->any |= o->unreadable || model_image(o)->has_finalizer;
+}
+
+bool cluster_retired(const struct ctl_cluster *c)
+{
+	const struct state *s = c->env->state;
+	struct left l = {.state = s};
+	size_t declared, confirmed, revoking;
+
+	kbs_sync_counts(s->sync, &declared, &confirmed, &revoking);
+	if (declared > 0 || revoking > 0)
+		return false;
+	k8s_cache_each(s->images, image, &l);
+	k8s_cache_each(s->machines, machine, &l);
+	if (!l.any)
+		k8s_cache_each(s->secrets, secret, &l);
+	if (!l.any)
+		k8s_cache_each(s->aks, ak, &l);
+	return !l.any;
+}
