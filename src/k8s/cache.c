@@ -53,6 +53,7 @@ struct k8s_cache {
 	struct listener *listeners; /* owned */
 	size_t n_listeners;
 	bool filled, relisting;
+	bool saw_delete; /* while listeners are called */
 	uint32_t mark;
 	uint64_t tombstones[TOMBSTONES]; /* hashes of uids, a ring */
 	unsigned next_tombstone;
@@ -101,6 +102,11 @@ void k8s_cache_listen(struct k8s_cache *c, k8s_cache_change_fn fn, void *arg)
 {
 	ARRAY_GROW(c->listeners, c->n_listeners);
 	c->listeners[c->n_listeners++] = (struct listener){fn, arg};
+}
+
+bool k8s_cache_saw_delete(const struct k8s_cache *c)
+{
+	return c->saw_delete;
 }
 
 static struct entry *entry_of(const struct k8s_cache *c, const char *name)
@@ -393,19 +399,23 @@ void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid)
 {
 	struct entry *e = entry_of(c, name);
 
-	if (e && (!uid || strcmp(e->o->uid, uid) == 0))
-		remove_entry(c, e);
+	if (!e || (uid && strcmp(e->o->uid, uid) != 0))
+		return;
+	c->saw_delete = true;
+	remove_entry(c, e);
+	c->saw_delete = false;
 }
 
 int k8s_cache_put_event(struct k8s_cache *c, struct json_object *o, struct err *err)
 {
 	struct kobj *k = extract(c, o, err);
 	const char *name = json_get_str(o, "metadata/name");
+	struct entry *e = !k && name ? entry_of(c, name) : NULL;
 
 	if (k)
 		put(c, k);
-	else if (name)
-		k8s_cache_remove(c, name, NULL);
+	else if (e)
+		remove_entry(c, e);
 	return err_is_set(err) ? -1 : 0;
 }
 

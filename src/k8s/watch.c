@@ -76,6 +76,8 @@ struct k8s_watch {
 	unsigned n_refused;
 	size_t n_unreadable;     /* in the cache, as counted */
 	const char *last_reason; /* static; logged once until it changes */
+	int64_t seen_s;
+	struct err problem;
 };
 
 static void step(void *arg);
@@ -128,6 +130,8 @@ static void back_off(
 			"resource=%s reason=%s retry_ms=%" PRIu32 " http=%d err=%s", w->gvk->plural,
 			reason, ms, err->http, log_esc(err->text));
 	w->last_reason = reason;
+	if (err_is_set(err))
+		w->problem = *err;
 	set_state(w, K8S_WATCH_BACKOFF, reason);
 	if (w->state == K8S_WATCH_BACKOFF) /* on_state may have stopped it */
 		timer_set(&w->next, ms);
@@ -340,10 +344,18 @@ static bool is_echo(const struct k8s_watch *w)
 	return o && strcmp(o->rv, rv) == 0;
 }
 
+static void note_seen(struct k8s_watch *w)
+{
+	w->seen_s = clock_wall_s();
+	err_clear(&w->problem);
+}
+
 static int on_event(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
 
+	if (strcmp(k8s_split_type(w->split), "ERROR") != 0)
+		note_seen(w);
 	if (!is_echo(w))
 		return parse_event(w, text, len, err);
 	metric_add(&events, w->gvk->plural, "echo", 1);
@@ -416,6 +428,7 @@ static void on_list_done(
 	/* all pages show the state at the first one; a watch from there misses nothing */
 	free(w->rv);
 	w->rv = steal_ptr(&w->list_rv);
+	note_seen(w);
 	k8s_cache_relist_end(w->cache);
 	count_unreadable(w);
 	if (w->state != K8S_WATCH_STOPPED)
@@ -587,6 +600,16 @@ void k8s_watch_stop(struct k8s_watch *w)
 enum k8s_watch_state k8s_watch_state(const struct k8s_watch *w)
 {
 	return w->state;
+}
+
+int64_t k8s_watch_seen_s(const struct k8s_watch *w)
+{
+	return w->seen_s;
+}
+
+const char *k8s_watch_problem(const struct k8s_watch *w)
+{
+	return w->problem.text;
 }
 
 void k8s_watch_on_state(struct k8s_watch *w, void (*fn)(void *arg), void *arg)

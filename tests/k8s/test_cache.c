@@ -168,6 +168,35 @@ Test(k8s_cache, listeners_hear_each_change_once)
 	cr_expect_eq(s.deleted, 1, "free tells nobody");
 }
 
+static void on_gone(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct seen *s = arg;
+
+	if (!now)
+		s->saw_state = k8s_cache_saw_delete(s->c);
+}
+
+Test(k8s_cache, an_event_is_told_from_a_list_that_does_not_show_it)
+{
+	struct k8s_cache *c = k8s_cache_new(&type);
+	struct seen s = {.c = c};
+
+	k8s_cache_listen(c, on_gone, &s);
+	put(c, make("a", "u1", 5, 1, "g", NULL));
+	k8s_cache_remove(c, "a", "u1");
+	cr_expect(s.saw_state);
+	cr_expect_not(k8s_cache_saw_delete(c), "only within the call");
+	put(c, make("b", "u2", 6, 1, "g", NULL));
+	k8s_cache_relist_begin(c);
+	k8s_cache_relist_end(c);
+	cr_expect_not(s.saw_state, "a list");
+	s.saw_state = true;
+	put(c, make("c", "u3", 7, 1, "g", NULL));
+	k8s_cache_clear(c);
+	cr_expect_not(s.saw_state);
+	k8s_cache_free(c);
+}
+
 Test(k8s_cache, a_late_answer_raises_nobody_from_the_dead)
 {
 	struct k8s_cache *c = k8s_cache_new(&type);

@@ -135,6 +135,29 @@ Test(k8s_watch, a_list_fills_the_cache_and_a_watch_goes_on_from_it)
 	cr_expect_eq(warnings, 0);
 }
 
+Test(k8s_watch, it_says_when_it_last_heard_and_why_not_since)
+{
+	struct fake_expect *w = start_watching(), *e;
+	int64_t listed_s = k8s_watch_seen_s(watch);
+
+	cr_expect_eq(listed_s, clock_wall_s());
+	loop_advance(loop, 30000);
+	cr_expect_eq(k8s_watch_seen_s(watch), listed_s, "silence says nothing");
+	fake_stream_send(w, BOOKMARK("12"));
+	loop_drain(loop);
+	cr_expect_eq(k8s_watch_seen_s(watch), listed_s + 30);
+	cr_expect_str_empty(k8s_watch_problem(watch));
+	fake_stream_error(w, ERR_TRANSIENT, "the cable is out");
+	loop_drain(loop);
+	cr_expect(strstr(k8s_watch_problem(watch), "cable"));
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=12&*");
+	loop_advance(loop, 5000);
+	cr_expect_str_not_empty(k8s_watch_problem(watch), "a connection is not an answer");
+	fake_stream_send(e, BOOKMARK("13"));
+	loop_drain(loop);
+	cr_expect_str_empty(k8s_watch_problem(watch));
+}
+
 Test(k8s_watch, metrics_show_state_and_events)
 {
 	struct fake_expect *w = start_watching();

@@ -40,6 +40,10 @@ struct k8s_cache *k8s_cache_new(const struct k8s_cache_type *type); /* static */
 void k8s_cache_free(struct k8s_cache *c);
 /* Several may listen; called in the order of registration; lives as long as the cache. */
 void k8s_cache_listen(struct k8s_cache *c, k8s_cache_change_fn fn, void *arg);
+/* In a listener's call for an object that is gone: somebody saw that it was deleted (an event, or the
+ * answer of a delete). False: a list does not show it any more, it is refused, or the cache was
+ * cleared. */
+bool k8s_cache_saw_delete(const struct k8s_cache *c);
 
 const struct kobj *k8s_cache_find(const struct k8s_cache *c, const char *name);
 /* The same, and only this version of this object; NULL as well when it cannot be read. */

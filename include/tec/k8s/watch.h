@@ -39,6 +39,11 @@ void k8s_watch_free(struct k8s_watch *w);
 void k8s_watch_start(struct k8s_watch *w);
 void k8s_watch_stop(struct k8s_watch *w); /* the cache keeps what it has */
 enum k8s_watch_state k8s_watch_state(const struct k8s_watch *w);
+/* When the API server last said how its objects are, in a list, an event or a bookmark; wall clock,
+ * 0: never. */
+int64_t k8s_watch_seen_s(const struct k8s_watch *w);
+/* Why nothing came since then, of the last call that failed; "" while it works. Borrowed. */
+const char *k8s_watch_problem(const struct k8s_watch *w);
 /* Called whenever the state changes (to wake readiness). */
 void k8s_watch_on_state(struct k8s_watch *w, void (*fn)(void *arg), void *arg);
 
