@@ -103,6 +103,7 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 	a.approve_wanted = str_eq(kobj_annotation(o, MODEL_APPROVED_ANNOTATION), "true");
 	a.approval_ignored = model_mark(o, MODEL_APPROVAL_IGNORED_ANNOTATION) != NULL;
 	a.approved_by_admin = str_eq(model_mark(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
+	a.withheld = model_mark(o, MODEL_WITHHELD_ANNOTATION) != NULL;
 	kobj_pack_str(&pack, offsetof(struct model_ak, approved_at),
 		model_mark(o, MODEL_APPROVED_AT_ANNOTATION));
 	kobj_cond_read(

@@ -554,6 +554,8 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	read_adopt_before(o, &c);
 	kobj_pack_str(&pack, offsetof(struct model_cluster, values_sha256),
 		model_mark(o, MODEL_CLUSTER_VALUES_MARK));
+	kobj_pack_str(&pack, offsetof(struct model_cluster, followed_uid),
+		model_mark(o, MODEL_CLUSTER_FOLLOWED_MARK));
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));
 	return kobj_pack_finish(&pack, &c, sizeof(c));

@@ -109,6 +109,7 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
 	m.deleted_s = seconds_of(json_get_str(o, "metadata/deletionTimestamp"));
 	m.attested_s = seconds_of(model_mark(o, MODEL_LAST_ATTESTED_ANNOTATION));
+	m.withheld = model_mark(o, MODEL_WITHHELD_ANNOTATION) != NULL;
 	m.n_owners = (unsigned)kobj_owner_count(o);
 	kobj_pack_str(&pack, offsetof(struct model_machine, id), id);
 	pack_marks(&pack, o, &m);

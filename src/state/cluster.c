@@ -37,6 +37,11 @@ bool state_cluster_decides(const struct state *s)
 	return state_cluster_authority(s) == MODEL_AUTHORITY_SELF;
 }
 
+bool state_cluster_withholds(const struct state *s, bool withheld)
+{
+	return withheld && state_cluster_authority(s) == MODEL_AUTHORITY_FOLLOWING;
+}
+
 bool state_cluster_shares_keys(const struct state *s)
 {
 	const struct model_cluster *c = state_cluster_policy(s);

@@ -47,6 +47,7 @@ struct ctl_ak_view {
 	bool must_read;    /* the API has a Secret that the cache does not show */
 	bool duplicate;    /* another Machine has the same key, approved earlier */
 	bool others_clear; /* every other identity that this Machine had is confirmed gone */
+	bool withheld;     /* not to be declared: state_cluster_withholds() */
 	bool declared, fresh; /* this key's identity; from the cached version of this key */
 	bool revoked; /* nothing of this key, or of the stale Secret, is declared, and a tombstone
 			 says so */

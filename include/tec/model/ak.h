@@ -60,6 +60,7 @@ struct model_ak {
 	bool approve_wanted;    /* annotation approved: "true" */
 	bool approval_ignored;  /* mark */
 	bool approved_by_admin; /* mark */
+	bool withheld;          /* mark, as of a Machine */
 	struct kobj_cond cond[AK_N_CONDS];
 };
 

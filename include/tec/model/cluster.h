@@ -143,9 +143,12 @@ struct model_cluster {
 	/* Payload of a mark (model/mark.h): hashes of what the operator wrote, or is about to
 	 * write, into trustee-rv-data; NULL: none that counts. */
 	const char *values_sha256;
+	/* Payload of a mark: uid of the TrustedExecutionCluster that is followed; NULL: none yet. */
+	const char *followed_uid;
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
 #define MODEL_CLUSTER_VALUES_MARK     "trusted-execution-clusters.io/reference-values-sha256"
+#define MODEL_CLUSTER_FOLLOWED_MARK   "trusted-execution-clusters.io/followed-uid"
 #define MODEL_EXTENDED_ANNOTATION     "trusted-execution-clusters.io/extended-spec"
 #define MODEL_ADOPT_BEFORE_ANNOTATION "trusted-execution-clusters.io/adopt-before"
 

@@ -21,6 +21,9 @@
 							Trustee confirmed that */
 #define MODEL_LAST_ATTESTED_ANNOTATION                                                             \
 	"trusted-execution-clusters.io/last-attested" /* RFC 3339 time, by the embedded broker */
+/* Mark, of Machines and of AttestationKeys: the operator that is followed does not show it any more.
+ * Counts only while one is followed: nothing of it is delivered. */
+#define MODEL_WITHHELD_ANNOTATION   "trusted-execution-clusters.io/withheld"
 #define MODEL_CREATED_BY_ANNOTATION "trusted-execution-clusters.io/created-by"
 #define MODEL_CREATED_BY_LISTENER   "listener"
 
@@ -61,6 +64,7 @@ struct model_machine {
 	bool id_valid;
 	bool has_finalizer;
 	bool by_listener;
+	bool withheld;     /* mark */
 	int64_t deleted_s; /* deletionTimestamp; 0: it is not being deleted */
 	/* Of marks that are this object's; NULL: there is none. */
 	const char *announced;              /* hashes of disk keys, model_mark_announces() */

@@ -20,6 +20,8 @@ enum model_authority state_cluster_authority(const struct state *s);
 /* spec.authority is Self: the operator makes, approves and deletes; so does one that looks after
  * Trustees alone. Every controller asks this, or the value, before it does anything else. */
 bool state_cluster_decides(const struct state *s);
+/* An object with this mark (MODEL_WITHHELD_ANNOTATION) or without it is not to be delivered now. */
+bool state_cluster_withholds(const struct state *s, bool withheld);
 /* Disk keys are for every attested node (Shared, and delivery by volumes) and not only for the one
  * their Machine is bound to. */
 bool state_cluster_shares_keys(const struct state *s);

@@ -90,7 +90,8 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 		if (v->declared && (!v->usable || v->duplicate))
 			return CTL_AK_REVOKE;
-		if (!v->fresh && v->usable && !v->duplicate && (v->declared || v->others_clear))
+		if (!v->fresh && v->usable && !v->duplicate && !v->withheld &&
+			(v->declared || v->others_clear))
 			return CTL_AK_DECLARE;
 		break;
 	case CTL_AK_SECRET_STALE:
@@ -238,6 +239,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 	bool judged = ak->cond[AK_APPROVED].status != KOBJ_COND_ABSENT;
 
 	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
+	l->v.withheld = state_cluster_withholds(s, ak->withheld);
 	l->v.invalid = !l->v.verifiable && !state_since_is_older(s, &ak->obj);
 	l->v.annotated = ak->approve_wanted && judged;
 	l->v.ignored = ak->approve_wanted && !judged;

@@ -252,7 +252,8 @@ static void look_key(const struct state *s, struct machine_look *l, const struct
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
 	l->v.must_mark = shared && (!l->v.delivered || (!l->m->bound_at && l->m->recalled));
-	l->v.may_deliver = l->m->bound_at || (shared && !l->v.must_mark);
+	l->v.may_deliver = !state_cluster_withholds(s, l->m->withheld) &&
+			   (l->m->bound_at || (shared && !l->v.must_mark));
 }
 
 static void look_recall(const struct state *s, struct machine_look *l, struct ctl_act *act)
