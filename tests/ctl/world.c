@@ -71,6 +71,22 @@ static size_t in_flight(void *arg)
 	       ctl_kind_in_flight(l->image);
 }
 
+static struct k8s_transport *connect_source(
+	void *arg, struct k8s_kubeconfig *take_config, struct err *err)
+{
+	struct world *w = arg;
+
+	snprintf(w->server, sizeof(w->server), "%s", take_config->server);
+	k8s_kubeconfig_free(take_config);
+	if (!w->source) {
+		err_set(err, ERR_TRANSIENT, "there is no source in this world");
+		return NULL;
+	}
+	w->source_f = fake_transport_new(w->loop);
+	fake_transport_set_api(w->source_f, w->source);
+	return fake_transport_seam(w->source_f);
+}
+
 static void on_since(void *arg)
 {
 }
@@ -100,6 +116,8 @@ void world_boot(struct world *w, const char *controllers)
 		.kbs_connect = connect_kbs,
 		.kbs_connect_arg = w,
 		.kbs_url = w->kbs ? "http://trustee.test:8080" : NULL,
+		.follow_connect = connect_source,
+		.follow_connect_arg = w,
 		.image_label = w->image_label,
 		.image_compute = w->image_compute,
 		.in_flight = in_flight,
@@ -113,6 +131,7 @@ void world_boot(struct world *w, const char *controllers)
 	l->machine = ctl_machine_new(&l->env);
 	l->ak = ctl_ak_new(&l->env);
 	l->image = ctl_image_new(&l->env);
+	l->follow = ctl_follow_new(&l->env);
 	for (int i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_start(l->watch[i]);
 	for (int i = 0; i < 100 && !state_filled(&l->state, STATE_FOR_ALL); i++)
@@ -136,6 +155,8 @@ void world_boot(struct world *w, const char *controllers)
 		ctl_kind_on(l->ak);
 	if (!controllers || strchr(controllers, 'i'))
 		ctl_kind_on(l->image);
+	if (!controllers || strchr(controllers, 'f'))
+		ctl_follow_on(l->follow);
 	loop_drain(w->loop);
 }
 
@@ -147,6 +168,7 @@ void world_kill(struct world *w)
 		return;
 	ctl_record_free(l->record);
 	ctl_trustee_free(l->trustee);
+	ctl_follow_free(l->follow);
 	ctl_kind_free(l->image);
 	ctl_kind_free(l->ak);
 	ctl_kind_free(l->machine);

@@ -11,6 +11,7 @@
 #include "fake/transport.h"
 #include "tec/ctl/ak.h"
 #include "tec/ctl/cluster.h"
+#include "tec/ctl/follow.h"
 #include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
 #include "tec/ctl/record.h"
@@ -43,16 +44,20 @@ struct life {
 	struct ctl_kind *machine;
 	struct ctl_kind *ak;
 	struct ctl_kind *image;
+	struct ctl_follow *follow;
 };
 
 struct world {
 	struct loop *loop;
 	struct fake_api *api;
-	struct life *life;    /* NULL: no operator runs */
-	struct fake_kbs *kbs; /* set by a test: the Trustee that is reached; NULL: none is */
-	unsigned n_here;      /* connections to the broker of this process */
-	unsigned n_plain;     /* connections to a Trustee that were asked for without TLS */
-	char place[200];      /* URL and address of the last one */
+	struct life *life;       /* NULL: no operator runs */
+	struct fake_kbs *kbs;    /* set by a test: the Trustee that is reached; NULL: none is */
+	struct fake_api *source; /* set by a test: what a follower reads; NULL: nothing */
+	struct fake_transport *source_f; /* of this life; NULL: not connected */
+	char server[200];                /* of the kubeconfig that it was asked for with */
+	unsigned n_here;                 /* connections to the broker of this process */
+	unsigned n_plain; /* connections to a Trustee that were asked for without TLS */
+	char place[200];  /* URL and address of the last one */
 	/* Becomes env.image_label; NULL: no registry. */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
 		const char *label, ctl_label_fn done, void *done_arg);

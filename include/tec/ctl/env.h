@@ -7,6 +7,7 @@
 #define TEC_CTL_ENV_H
 
 #include "tec/k8s/event.h"
+#include "tec/k8s/kubeconfig.h"
 #include "tec/k8s/transport.h"
 #include "tec/kbs/transport.h"
 #include "tec/loop/loop.h"
@@ -61,6 +62,11 @@ struct ctl_env {
 	struct kbs_transport *(*kbs_connect)(
 		void *arg, const struct ctl_kbs_place *place, struct err *err);
 	void *kbs_connect_arg;
+	/* How the API server of the operator that is followed is reached: cmd gives HTTPS, tests a
+	 * fake. Has no file names and no plugin in it. NULL with err set. */
+	struct k8s_transport *(*follow_connect)(
+		void *arg, struct k8s_kubeconfig *take_config, struct err *err);
+	void *follow_connect_arg;
 	const char *kbs_url;        /* where the primary one is instead; NULL: as rendered */
 	bool kbs_in_process;        /* this process is the primary one: no Secret is needed */
 	bool standalone;            /* the API has no Services and no Deployments */

@@ -4,10 +4,16 @@
  * this namespace, so that this one's Trustee can serve the same nodes, and this operator can decide
  * in its place at any time. It reads the other cluster and writes nothing there; of this one it is
  * the only part that writes the copies while it runs.
+ *
+ * Every Machine and AttestationKey of this namespace counts as a copy. One that is deleted there is
+ * revoked here and deleted. One that a complete list does not show is only revoked, and gets a mark
+ * (MODEL_WITHHELD_ANNOTATION) until it shows again. decide is pure: see the two enums. Keys are
+ * names of Machines, and of AttestationKeys, which are also the names of their Secrets.
  */
 #ifndef TEC_CTL_FOLLOW_H
 #define TEC_CTL_FOLLOW_H
 
+#include "tec/ctl/ak.h"
 #include "tec/ctl/env.h"
 
 enum ctl_follow_is {
@@ -32,11 +38,88 @@ struct ctl_follow_state {
 
 struct ctl_follow;
 struct ctl_follow *ctl_follow_new(const struct ctl_env *env);
-void ctl_follow_free(struct ctl_follow *f);
-void ctl_follow_on(struct ctl_follow *f); /* it looks at spec.authority itself */
-void ctl_follow_off(struct ctl_follow *f);
-/* Stays the same object for life; changes are told by fn. */
+void ctl_follow_free(struct ctl_follow *f); /* NULL is fine */
+void ctl_follow_on(struct ctl_follow *f);   /* it looks at spec.authority itself */
+void ctl_follow_off(struct ctl_follow *f);  /* forgets the source and its keys */
+/* Stays the same object for life; changes are told by fn, those of seen_s alone every 10 s at most. */
 const struct ctl_follow_state *ctl_follow_state(const struct ctl_follow *f);
+#define CTL_FOLLOW_LISTENERS 4
 void ctl_follow_listen(struct ctl_follow *f, void (*fn)(void *arg), void *arg);
+
+/* ---- one Machine: all that decide looks at */
+
+enum ctl_follow_secret {
+	CTL_FOLLOW_SECRET_ABSENT,
+	CTL_FOLLOW_SECRET_SAME,     /* the key that is to be copied, owned by our Machine */
+	CTL_FOLLOW_SECRET_DELETING, /* the same, and it will be created again when it is gone */
+	CTL_FOLLOW_SECRET_OTHER,    /* never touched */
+	CTL_FOLLOW_SECRET_N,
+};
+
+struct ctl_follow_machine_view {
+	bool may_copy; /* what is read there is complete, and of the cluster that is followed */
+	bool may_take; /* ... and not suspiciously less than before */
+	bool there;    /* the source has it, and is not deleting it */
+	bool deleted;  /* the source deleted it */
+	bool here, deleting, held; /* ours; deletionTimestamp; our finalizer is on it */
+	bool same;                 /* ours has the source's id, and no other delivered key */
+	bool ready;                /* the source noted which key it has */
+	bool waits;                /* its AttestationKey is not copied yet, which a mark names */
+	bool marked;               /* ours has the finalizer and all marks of the source's */
+	bool has_key;              /* the source's Secret is there and holds that key */
+	enum ctl_follow_secret secret;
+	bool must_read; /* the API has a Secret that the cache does not show */
+	bool withheld;  /* the mark */
+	bool revoked;   /* nothing of it is declared, and a tombstone says so */
+	bool gone;      /* every Trustee confirmed that */
+};
+
+enum ctl_follow_machine_do {
+	CTL_FOLLOW_MACHINE_NOTHING,
+	CTL_FOLLOW_MACHINE_CREATE,
+	CTL_FOLLOW_MACHINE_MARK, /* the finalizer and all marks, in one patch */
+	CTL_FOLLOW_MACHINE_READ_SECRET,
+	CTL_FOLLOW_MACHINE_CREATE_SECRET,
+	CTL_FOLLOW_MACHINE_WITHHOLD,
+	CTL_FOLLOW_MACHINE_DELETE, /* our finalizer holds it until it is revoked */
+	CTL_FOLLOW_MACHINE_REVOKE,
+	CTL_FOLLOW_MACHINE_DROP_FINALIZER,
+	CTL_FOLLOW_MACHINE_N_DO,
+};
+enum ctl_follow_machine_do ctl_follow_machine_decide(const struct ctl_follow_machine_view *v);
+
+/* ---- one AttestationKey, or what is left of one: its Secret */
+
+struct ctl_follow_ak_view {
+	bool may_copy, may_take, there, deleted; /* as above */
+	bool here;
+	bool same;       /* ours has the source's public key and uuid, or no uuid yet */
+	bool creatable;  /* the Machine that it names is copied, or there is none */
+	bool approved;   /* acknowledged by the source: its Machine is bound to it */
+	bool bound;      /* ... and our copy of that Machine to our copy of it */
+	bool stamped;    /* ours has the owner and the marks of that */
+	bool patched;    /* nothing else of ours differs from the source's */
+	bool unapproved; /* the source's Machine is bound to another key now */
+	enum ctl_ak_secret secret;
+	bool secret_held, secret_deleting, secret_live, must_read; /* as in ctl/ak.h */
+	bool withheld, revoked, gone;                              /* as above, its identity */
+};
+
+enum ctl_follow_ak_do {
+	CTL_FOLLOW_AK_NOTHING,
+	CTL_FOLLOW_AK_CREATE,
+	CTL_FOLLOW_AK_PATCH,   /* uuid, and no mark that withholds it */
+	CTL_FOLLOW_AK_APPROVE, /* owner and marks */
+	CTL_FOLLOW_AK_UNAPPROVE,
+	CTL_FOLLOW_AK_READ_SECRET,
+	CTL_FOLLOW_AK_CREATE_SECRET,
+	CTL_FOLLOW_AK_WITHHOLD,
+	CTL_FOLLOW_AK_DELETE, /* its Secret is left, and held by our finalizer */
+	CTL_FOLLOW_AK_REVOKE,
+	CTL_FOLLOW_AK_DELETE_SECRET,
+	CTL_FOLLOW_AK_DROP_SECRET_FINALIZER,
+	CTL_FOLLOW_AK_N_DO,
+};
+enum ctl_follow_ak_do ctl_follow_ak_decide(const struct ctl_follow_ak_view *v);
 
 #endif

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AttestationKey: its copy, approved as soon as our copy of its Machine is bound to it, and its
+ * Secret. A deleted one is gone at once: what remembers it is the Secret with our finalizer, which
+ * goes when every Trustee has confirmed.
+ */
+#include "config.h"
+
+#include "follow_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/model/mark.h"
+
+/* Borrowed from the caches, valid for one step. */
+struct ak_look {
+	struct ctl_look base;
+	struct ctl_follow_ak_view v;
+	const struct model_ak *there, *here;        /* NULL: there is none */
+	const struct model_machine *machine;        /* ours that it is for */
+	const struct model_machine *source_machine; /* live, with its uuid */
+	const struct model_secret *secret;
+	char identity[RATS_IDENTITY_NAME_LEN + 1]; /* to be revoked; "": none */
+};
+
+/* ---- decide */
+
+static enum ctl_follow_ak_do release(const struct ctl_follow_ak_view *v)
+{
+	if (!v->may_take)
+		return CTL_FOLLOW_AK_NOTHING;
+	if (!v->revoked)
+		return CTL_FOLLOW_AK_REVOKE;
+	if (!v->gone) /* unknown counts as present */
+		return CTL_FOLLOW_AK_NOTHING;
+	if (!v->secret_deleting)
+		return CTL_FOLLOW_AK_DELETE_SECRET; /* before the finalizer */
+	if (!v->secret_held)
+		return CTL_FOLLOW_AK_NOTHING;
+	return v->secret_live ? CTL_FOLLOW_AK_DROP_SECRET_FINALIZER : CTL_FOLLOW_AK_READ_SECRET;
+}
+
+static enum ctl_follow_ak_do decide_secret(const struct ctl_follow_ak_view *v)
+{
+	switch (v->secret) {
+	case CTL_AK_SECRET_ABSENT:
+		return v->must_read ? CTL_FOLLOW_AK_READ_SECRET : CTL_FOLLOW_AK_CREATE_SECRET;
+	case CTL_AK_SECRET_OURS:
+		return v->secret_deleting ? release(v) : CTL_FOLLOW_AK_NOTHING;
+	case CTL_AK_SECRET_STALE:
+		return release(v);
+	case CTL_AK_SECRET_FOREIGN: /* a conflict */
+	case CTL_AK_SECRET_N:
+		break;
+	}
+	return CTL_FOLLOW_AK_NOTHING;
+}
+
+static enum ctl_follow_ak_do decide_copy(const struct ctl_follow_ak_view *v)
+{
+	if (!v->same)
+		return CTL_FOLLOW_AK_NOTHING;
+	if (!v->patched)
+		return CTL_FOLLOW_AK_PATCH;
+	if (v->unapproved) {
+		if (v->stamped)
+			return v->may_take ? CTL_FOLLOW_AK_UNAPPROVE : CTL_FOLLOW_AK_NOTHING;
+		return v->secret == CTL_AK_SECRET_OURS || v->secret == CTL_AK_SECRET_STALE
+			       ? release(v)
+			       : CTL_FOLLOW_AK_NOTHING;
+	}
+	if (!v->approved || !v->bound)
+		return CTL_FOLLOW_AK_NOTHING;
+	return v->stamped ? decide_secret(v) : CTL_FOLLOW_AK_APPROVE;
+}
+
+enum ctl_follow_ak_do ctl_follow_ak_decide(const struct ctl_follow_ak_view *v)
+{
+	if (!v->may_copy)
+		return CTL_FOLLOW_AK_NOTHING;
+	if (!v->here && v->secret == CTL_AK_SECRET_STALE)
+		return release(v);
+	if (!v->here)
+		return v->there && v->creatable ? CTL_FOLLOW_AK_CREATE : CTL_FOLLOW_AK_NOTHING;
+	if (v->deleted)
+		return v->may_take ? CTL_FOLLOW_AK_DELETE : CTL_FOLLOW_AK_NOTHING;
+	if (v->there)
+		return decide_copy(v);
+	if (!v->may_take)
+		return CTL_FOLLOW_AK_NOTHING;
+	if (!v->withheld) /* first: else ctl/ak declares it again */
+		return CTL_FOLLOW_AK_WITHHOLD;
+	return v->revoked ? CTL_FOLLOW_AK_NOTHING : CTL_FOLLOW_AK_REVOKE;
+}
+
+static enum follow_lag lag_of(const struct ctl_follow_ak_view *v, enum ctl_follow_ak_do d)
+{
+	if (d != CTL_FOLLOW_AK_NOTHING || (v->here && v->deleted))
+		return FOLLOW_BEHIND;
+	if (!v->here)
+		return v->there || v->secret == CTL_AK_SECRET_STALE ? FOLLOW_BEHIND
+								    : FOLLOW_IN_STEP;
+	if (!v->there)
+		return FOLLOW_MISSING;
+	if (!v->same || (v->bound && v->secret == CTL_AK_SECRET_FOREIGN))
+		return FOLLOW_CONFLICT;
+	if (v->unapproved)
+		return v->stamped || v->secret == CTL_AK_SECRET_OURS ? FOLLOW_BEHIND
+								     : FOLLOW_IN_STEP;
+	return v->approved && (!v->bound || v->secret != CTL_AK_SECRET_OURS || v->secret_deleting)
+		       ? FOLLOW_BEHIND
+		       : FOLLOW_IN_STEP;
+}
+
+/* ---- look */
+
+/* What the source's operator acknowledged: the Machine's mark, and the key's own. */
+static void look_source(const struct state *source, struct ak_look *l)
+{
+	const struct model_ak *ak = l->there;
+	const struct model_machine *m = ak->uuid ? state_machine_of_id(source, ak->uuid) : NULL;
+
+	if (!m || !m->id_valid || m->obj.deleting || m->obj.unreadable)
+		return;
+	l->source_machine = m;
+	l->v.approved = str_eq(m->bound_key, ak->obj.uid) && ak->approved_at &&
+			str_eq(m->bound_spki, ak->spki_sha256) && model_ak_is_of(ak, m->obj.uid);
+	l->v.unapproved = m->bound_key && !str_eq(m->bound_key, ak->obj.uid);
+}
+
+static void look_copy(const struct state *source, const struct state *ours, struct ak_look *l)
+{
+	const struct model_ak *a = l->there, *b = l->here;
+	const struct kobj *m;
+
+	look_source(source, l);
+	m = l->source_machine ? k8s_cache_find(ours->machines, l->source_machine->obj.name) : NULL;
+	l->machine = m && !m->unreadable && !m->deleting ? model_machine(m) : NULL;
+	l->v.creatable = !l->source_machine || l->machine;
+	if (!b)
+		return;
+	l->v.same = a->public_hash == b->public_hash && str_eq(a->spki_sha256, b->spki_sha256) &&
+		    (!b->uuid || str_eq(a->uuid, b->uuid));
+	l->v.patched = !b->withheld && (b->uuid || !a->uuid);
+	l->v.bound = l->v.approved && l->machine && str_eq(l->machine->bound_key, b->obj.uid) &&
+		     str_eq(l->machine->bound_spki, b->spki_sha256);
+	l->v.stamped = b->approved_at &&
+		       (l->v.unapproved || (l->machine && model_ak_is_of(b, l->machine->obj.uid)));
+}
+
+static enum ctl_ak_secret secret_of(const struct ak_look *l)
+{
+	const struct model_secret *s = l->secret;
+
+	if (!s)
+		return CTL_AK_SECRET_ABSENT;
+	if (s->shape == MODEL_SECRET_AK && l->here && s->n_owners == 1 &&
+		str_eq(s->owner_uid, l->here->obj.uid))
+		return l->here->public_hash == s->public_hash ? CTL_AK_SECRET_OURS
+							      : CTL_AK_SECRET_FOREIGN;
+	/* As in ctl/ak: of another shape it is none that we made. */
+	if (s->has_ak_finalizer && (s->shape == MODEL_SECRET_AK || s->obj.deleting))
+		return CTL_AK_SECRET_STALE;
+	return CTL_AK_SECRET_FOREIGN;
+}
+
+static void look_trustee(
+	const struct state *s, const char *name, struct ak_look *l, struct ctl_act *act)
+{
+	enum kbs_observed observed;
+
+	l->v.revoked = l->v.gone = true;
+	if (l->v.secret == CTL_AK_SECRET_STALE && l->secret->identity)
+		strcpy(l->identity, l->secret->identity);
+	else if (!l->here || !model_ak_identity(l->here, l->identity))
+		l->identity[0] = '\0';
+	if (!l->identity[0])
+		return;
+	observed = state_trustee_observed_key(s, l->identity, name);
+	l->v.revoked =
+		observed == KBS_OBSERVED_NONE || state_trustee_withdrawn(s, l->identity, name);
+	l->v.gone = state_trustee_gone(observed);
+	ctl_act_wait(act, KBS_REFVALUE, l->identity);
+}
+
+static void look_both(struct ctl_kind *k, const char *name, struct ak_look *l)
+{
+	struct follow_kind *fk = follow_kind(k);
+	const struct kobj *there = k8s_cache_find(fk->f->source.state.aks, name);
+	const struct kobj *here = k8s_cache_find(k->state->aks, name);
+
+	l->base.o = here;
+	l->here = here && !here->unreadable ? model_ak(here) : NULL;
+	l->secret = state_secret(k->state, name);
+	if (!here)
+		follow_note_set_deleted(&fk->notes, name, false);
+	l->v.may_copy = fk->f->may_copy && !(there && there->unreadable) &&
+			!(here && here->unreadable) && !(l->secret && l->secret->obj.unreadable);
+	l->v.may_take = l->v.may_copy && !fk->f->went_back;
+	l->v.deleted = (there && there->deleting) || follow_note_deleted(&fk->notes, name);
+	l->v.there = there && !there->unreadable && !there->deleting;
+	l->there = l->v.there ? model_ak(there) : NULL;
+	l->v.here = l->here != NULL;
+	l->base.over = !there && !here && !(l->secret && l->secret->has_ak_finalizer);
+}
+
+static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	struct ak_look *l = (struct ak_look *)out;
+	enum ctl_follow_ak_do d;
+
+	look_both(k, name, l);
+	if (l->there)
+		look_copy(&follow_kind(k)->f->source.state, k->state, l);
+	l->v.secret = secret_of(l);
+	l->v.must_read = !l->secret && act->must_read;
+	if (l->secret) {
+		l->v.secret_held = l->secret->has_ak_finalizer;
+		l->v.secret_deleting = l->secret->obj.deleting;
+		l->v.secret_live = ctl_live_is(&act->secret, &l->secret->obj);
+	}
+	l->v.withheld = l->here && l->here->withheld;
+	if (!l->v.there || l->v.unapproved || l->v.secret == CTL_AK_SECRET_STALE ||
+		l->v.secret_deleting)
+		look_trustee(k->state, name, l, act);
+	d = ctl_follow_ak_decide(&l->v);
+	follow_kind_lags(k, name, lag_of(&l->v, d));
+	return d;
+}
+
+/* ---- acts */
+
+/* The listener's note says which Machine it saw: ours in the place of the source's. */
+static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct ak_look *l = (const struct ak_look *)look;
+	const struct model_ak *ak = l->there;
+	cleanup_strbuf struct strbuf key = STRBUF_INIT;
+	cleanup_json struct json_object *o = NULL;
+	struct op *op;
+
+	model_ak_public_key(ak, &key);
+	o = model_ak_new_json(ak->obj.name, strbuf_str(&key), ak->uuid);
+	if (!ak->by_listener)
+		json_drop(json_get_obj(o, "metadata"), "annotations");
+	else if (ak->machine_seen)
+		model_ak_note_seen(
+			o, l->machine && str_eq(ak->machine_seen, l->source_machine->obj.uid)
+				   ? l->machine->obj.uid
+				   : ak->machine_seen);
+	op = k8s_call_create(
+		k->env->api, &k->acts.ops, &kobj_ak, k->env->ns, o, 0, ctl_kind_done, a);
+	k8s_call_unless_cached(op, k->state->aks);
+	return op;
+}
+
+static void add_approval(
+	const struct ak_look *l, struct json_object *meta, struct json_object *marks)
+{
+	const struct kobj *o = &l->here->obj, *m = &l->machine->obj;
+
+	ctl_add_mark(marks, o, MODEL_APPROVED_AT_ANNOTATION, l->there->approved_at);
+	ctl_add_mark(marks, o, MODEL_APPROVED_BY_ANNOTATION,
+		l->there->approved_by_admin ? "admin" : "operator");
+	json_add(meta, "ownerReferences",
+		json_push(json_arr(), kobj_owner_json(&kobj_machine, m->name, m->uid)));
+}
+
+static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct ak_look *l = (const struct ak_look *)look;
+	struct json_object *meta, *marks = json_obj();
+	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+	char now[CLOCK_RFC3339_LEN];
+
+	clock_format(clock_wall_s(), now);
+	if (d == CTL_FOLLOW_AK_APPROVE) {
+		add_approval(l, meta, marks);
+	} else if (d == CTL_FOLLOW_AK_UNAPPROVE) {
+		json_add(marks, MODEL_APPROVED_AT_ANNOTATION, NULL);
+		json_add(marks, MODEL_APPROVED_BY_ANNOTATION, NULL);
+		json_add(meta, "ownerReferences", json_arr());
+	} else if (d == CTL_FOLLOW_AK_WITHHOLD) {
+		ctl_add_mark(marks, look->o, MODEL_WITHHELD_ANNOTATION, now);
+	} else {
+		json_add(marks, MODEL_WITHHELD_ANNOTATION, NULL);
+		if (!l->here->uuid && l->there->uuid)
+			json_add(patch, "spec", json_add_str(json_obj(), "uuid", l->there->uuid));
+	}
+	json_add(meta, "annotations", marks);
+	return ctl_kind_patch(k, a, &kobj_ak, a->name, patch);
+}
+
+static struct op *read_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_get(k, a, &kobj_secret, a->name);
+}
+
+static struct op *create_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	cleanup_strbuf struct strbuf key = STRBUF_INIT;
+	cleanup_json struct json_object *o = NULL;
+	struct op *op;
+
+	model_ak_public_key(model_ak(l->o), &key);
+	o = model_ak_secret_json(a->name, l->o->uid, strbuf_str(&key));
+	op = k8s_call_create(
+		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, o, 0, ctl_kind_done, a);
+	k8s_call_unless_cached(op, k->state->secrets);
+	return op;
+}
+
+static void revoke(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct ak_look *l = (const struct ak_look *)look;
+	const struct kobj *o = l->here ? &l->here->obj : &l->secret->obj;
+	struct log_ctx lc = {"AttestationKey", k->env->ns, o->name, o->uid};
+
+	if (kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, l->identity, o->name))
+		log_info(&lc, "identity is being revoked", "reason=\"as at the source\"");
+}
+
+static struct op *delete_copy(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, &kobj_ak, l->o);
+}
+
+static struct op *delete_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, &kobj_secret, &((const struct ak_look *)l)->secret->obj);
+}
+
+static struct op *drop_finalizer(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	struct json_object *meta;
+	cleanup_json struct json_object *patch =
+		ctl_patch_new(((const struct ak_look *)l)->secret->obj.rv, &meta);
+
+	json_add(meta, "finalizers",
+		ctl_live_finalizers(&a->secret, MODEL_AK_SECRET_FINALIZER, false));
+	return ctl_kind_patch(k, a, &kobj_secret, a->name, patch);
+}
+
+static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
+	[CTL_FOLLOW_AK_CREATE] = {"copy the AttestationKey", .flags = CTL_DO_FOLLOWING,
+		.start = create},
+	[CTL_FOLLOW_AK_PATCH] = {"correct the copy",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_FOLLOW_AK_APPROVE] = {"approve, as at the source", "attestation key approved",
+		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_FOLLOW_AK_UNAPPROVE] = {"withdraw the approval",
+		"attestation key no longer approved, as at the source",
+		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_FOLLOW_AK_READ_SECRET] = {"read the Secret",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = read_secret},
+	[CTL_FOLLOW_AK_CREATE_SECRET] = {"create the Secret", .flags = CTL_DO_FOLLOWING,
+		.start = create_secret},
+	[CTL_FOLLOW_AK_WITHHOLD] = {"withhold the identity",
+		"identity withheld, the operator that is followed does not show the key",
+		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
+	[CTL_FOLLOW_AK_DELETE] = {"delete the copy", "attestation key deleted, as at the source",
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
+	[CTL_FOLLOW_AK_REVOKE] = {"revoke the identity", .flags = CTL_DO_FOLLOWING,
+		.memory = revoke},
+	[CTL_FOLLOW_AK_DELETE_SECRET] = {"delete the Secret",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_secret},
+	[CTL_FOLLOW_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",
+		"attestation key released, Trustee holds nothing of it",
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = drop_finalizer},
+};
+
+static void take_secret(struct ctl_kind *k, struct ctl_act *a, struct json_object *o)
+{
+	if (!o || (a->doing == CTL_FOLLOW_AK_DELETE_SECRET &&
+			  !json_get(o, "metadata/deletionTimestamp")))
+		return; /* a Status: it is gone */
+	ctl_live_set(&a->secret, o);
+	ctl_take_answer(k->state->secrets, o,
+		a->doing == CTL_FOLLOW_AK_READ_SECRET || a->doing == CTL_FOLLOW_AK_CREATE_SECRET);
+}
+
+static bool ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
+{
+	bool good = !err_is_set(err), created = a->doing == CTL_FOLLOW_AK_CREATE_SECRET;
+
+	switch ((enum ctl_follow_ak_do)a->doing) {
+	case CTL_FOLLOW_AK_CREATE:
+		if (good && r->object)
+			ctl_take_answer(k->state->aks, r->object, true);
+		return false;
+	case CTL_FOLLOW_AK_READ_SECRET:
+	case CTL_FOLLOW_AK_CREATE_SECRET:
+		/* A Secret that is there already is not a failure: it has to be read. */
+		a->must_read =
+			!good && (created ? r && r->already_exists : err->kind != ERR_NOT_FOUND);
+		break;
+	case CTL_FOLLOW_AK_DELETE_SECRET:
+	case CTL_FOLLOW_AK_DROP_SECRET_FINALIZER:
+		break;
+	default:
+		return false;
+	}
+	if (good)
+		take_secret(k, a, r->object);
+	return created && a->must_read;
+}
+
+/* ---- which keys a change concerns */
+
+static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_kind *k = self;
+
+	ctl_runner_wake(k->runner, was ? was->name : now->name);
+}
+
+static void map_source_ak(void *self, const struct kobj *was, const struct kobj *now)
+{
+	follow_kind_saw(self, STATE_AKS, was, now);
+	map_ak(self, was, now);
+}
+
+static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
+{
+	const char *id = model_machine(now ? now : was)->id;
+
+	ctl_kind_wake_index(self, STATE_AKS, 0, id);
+	follow_kind_wake_source(self, STATE_AKS, 0, id);
+}
+
+static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_kind *k = self;
+	const char *name = was ? was->name : now->name;
+
+	if ((was && model_secret(was)->has_ak_finalizer) ||
+		(now && model_secret(now)->has_ak_finalizer) || k8s_cache_find(k->state->aks, name))
+		ctl_runner_wake(k->runner, name);
+}
+
+static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
+{
+	if (kind == KBS_REFVALUE)
+		ctl_acts_wake_waiting(&k->acts, kind, name);
+}
+
+struct ctl_kind *follow_ak_new(struct ctl_follow *f)
+{
+	static const struct ctl_watch watches[] = {
+		{STATE_AKS, map_ak},
+		{STATE_MACHINES, map_machine},
+		{STATE_SECRETS, map_secret},
+		{.map = NULL},
+	};
+	static const struct ctl_kind_conf conf = {
+		.name = "follow_ak",
+		.of = STATE_AKS,
+		.size = sizeof(struct follow_kind),
+		.look_size = sizeof(struct ak_look),
+		.acts = acts,
+		.status = -1,
+		.knows_cached = true,
+		.watches = watches,
+		.look = look,
+		.ended = ended,
+		.on_sync = on_sync,
+		.forget = follow_kind_forget,
+	};
+	struct ctl_kind *k = ctl_kind_new(f->env, &conf);
+
+	follow_kind(k)->f = f;
+	ctl_runner_watch(k->runner, f->source.state.aks, map_source_ak);
+	ctl_runner_watch(k->runner, f->source.state.machines, map_machine);
+	return k;
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What of it runs, and what is known about it. One function, check(), compares both with what should
+ * be; everything that may change the answer only schedules it. Keys are looked at only while the
+ * source is read and may be copied; how many are not in step is counted as they are looked at.
+ */
+#include "config.h"
+
+#include "follow_internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+
+#define TICK_MS      5000 /* how often the age of what was read is looked at */
+#define SOON_MS      500  /* ... after something that happens to every key */
+#define SEEN_S       10   /* ... and listeners hear of nothing but that */
+#define STALE_S      3600 /* how often an Event says that the source is away */
+#define MISSING_MIN  3    /* this many copies, and one of MISSING_PART of all, are too many */
+#define MISSING_PART 20
+
+/* ---- what the kinds share */
+
+void follow_kind_forget(struct ctl_kind *k)
+{
+	follow_notes_clear(&follow_kind(k)->notes);
+}
+
+void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
+{
+	struct follow_kind *fk = follow_kind(k);
+
+	if (follow_note_set_lag(&fk->notes, name, lag))
+		follow_check(fk->f);
+}
+
+/* Another object of the name: the one before is gone, whoever saw it go. */
+void follow_kind_saw(
+	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now)
+{
+	struct follow_kind *fk = follow_kind(k);
+	struct k8s_cache *cache = fk->f->source.state.cache[of];
+
+	if (k->on && was && (now ? !str_eq(was->uid, now->uid) : k8s_cache_saw_delete(cache)))
+		follow_note_set_deleted(&fk->notes, was->name, true);
+}
+
+void follow_kind_wake_source(
+	struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
+{
+	const struct k8s_cache *cache = follow_kind(k)->f->source.state.cache[of];
+
+	for (const struct kobj *o = value ? k8s_cache_first(cache, index, value) : NULL; o;
+		o = k8s_cache_next(cache, index, o))
+		ctl_runner_wake(k->runner, o->name);
+}
+
+/* ---- much is missing at once */
+
+struct missing {
+	struct ctl_kind *k;
+	const struct k8s_cache *source;
+	size_t of,
+		n; /* copies of which a Trustee holds something; of these, missing, and not withheld yet */
+};
+
+static void count_machine(void *arg, const struct kobj *o)
+{
+	struct missing *m = arg;
+	const struct model_machine *machine = model_machine(o);
+
+	if (o->unreadable || o->deleting)
+		return;
+	m->of += model_machine_delivered(machine);
+	if (k8s_cache_find(m->source, o->name) ||
+		follow_note_deleted(&follow_kind(m->k)->notes, o->name))
+		return;
+	m->n += model_machine_delivered(machine) && !machine->withheld;
+	ctl_runner_wake(m->k->runner, o->name);
+}
+
+static void count_ak(void *arg, const struct kobj *o)
+{
+	struct missing *m = arg;
+	const struct model_ak *ak = model_ak(o);
+
+	if (o->unreadable || o->deleting)
+		return;
+	m->of += ak->approved_at != NULL;
+	if (k8s_cache_find(m->source, o->name) ||
+		follow_note_deleted(&follow_kind(m->k)->notes, o->name))
+		return;
+	m->n += ak->approved_at && !ak->withheld;
+	ctl_runner_wake(m->k->runner, o->name);
+}
+
+/* An empty list is never believed. */
+static bool is_too_many(const struct missing *m)
+{
+	return (m->n >= MISSING_MIN && m->n * MISSING_PART > m->of) ||
+	       (m->n > 0 && k8s_cache_count(m->source) == 0);
+}
+
+void follow_count_missing(struct ctl_follow *f)
+{
+	const struct state *source = &f->source.state, *ours = f->env->state;
+	struct missing machines = {.k = f->machine, .source = source->machines};
+	struct missing aks = {.k = f->ak, .source = source->aks};
+	bool before = f->went_back;
+
+	k8s_cache_each(ours->machines, count_machine, &machines);
+	k8s_cache_each(ours->aks, count_ak, &aks);
+	f->went_back = is_too_many(&machines) || is_too_many(&aks);
+	if (f->went_back)
+		snprintf(f->went_back_why, sizeof(f->went_back_why),
+			"%zu of %zu Machines with a key and %zu of %zu approved AttestationKeys of this namespace are "
+			"missing there at once, so nothing is deleted or revoked here.",
+			machines.n, machines.of, aks.n, aks.of);
+	if (f->went_back && !before)
+		log_warn(NULL, "the operator that is followed went back", "machine=%zu ak=%zu",
+			machines.n, aks.n);
+}
+
+/* ---- what is known of the source */
+
+static const struct model_cluster *followed(const struct ctl_follow *f)
+{
+	const struct model_cluster *c = state_cluster(f->env->state);
+
+	return f->on && c && c->authority == MODEL_AUTHORITY_FOLLOWING && c->follow_secret ? c
+											   : NULL;
+}
+
+/* NULL: the source may be copied. */
+static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
+{
+	const struct model_cluster *there = state_cluster(&f->source.state);
+	const struct model_cluster *here = state_cluster_policy(f->env->state);
+
+	*is = CTL_FOLLOW_CONNECTING;
+	if (!follow_source_filled(f))
+		return "The other operator's objects are being read.";
+	*is = CTL_FOLLOW_UNREACHABLE;
+	if (!there)
+		return "There is no TrustedExecutionCluster that can be read in that namespace.";
+	if (here && here->followed_uid && !str_eq(here->followed_uid, there->obj.uid)) {
+		*is = CTL_FOLLOW_OTHER;
+		return "The TrustedExecutionCluster there is not the one that was followed before. Correct spec.follow, or "
+		       "remove the annotation " MODEL_CLUSTER_FOLLOWED_MARK " to follow this one.";
+	}
+	if (there->authority == MODEL_AUTHORITY_FOLLOWING)
+		return "The operator there follows another one too, so it decides nothing. Set spec.authority to Self on one "
+		       "side.";
+	*is = CTL_FOLLOW_CONNECTING;
+	return here && here->followed_uid ? NULL : "The cluster to follow is being noted.";
+}
+
+static bool trustees_in_step(const struct state *s)
+{
+	size_t declared, confirmed, revoking;
+
+	if (kbs_sync_state(s->sync) != KBS_TARGET_IN_SYNC)
+		return false;
+	kbs_sync_counts(s->sync, &declared, &confirmed, &revoking);
+	return declared == confirmed && revoking == 0;
+}
+
+static const struct follow_notes *notes(const struct ctl_kind *k)
+{
+	return &((const struct follow_kind *)k)->notes;
+}
+
+static size_t count(const struct ctl_follow *f, enum follow_lag lag)
+{
+	return notes(f->machine)->n[lag] + notes(f->ak)->n[lag];
+}
+
+static void say_names(
+	const struct ctl_follow *f, enum follow_lag lag, const char *text, char out[512])
+{
+	cleanup_strbuf struct strbuf names = STRBUF_INIT;
+
+	if (notes(f->machine)->n[lag] > 0)
+		strbuf_adds(&names, "Machine ");
+	follow_note_names(notes(f->machine), lag, &names);
+	if (notes(f->ak)->n[lag] > 0)
+		strbuf_addf(&names, "%sAttestationKey ", names.len ? ", " : "");
+	follow_note_names(notes(f->ak), lag, &names);
+	snprintf(out, 512, "%.300s: %s", strbuf_str(&names), text);
+}
+
+static bool is_working(const struct ctl_follow *f)
+{
+	return count(f, FOLLOW_BEHIND) > 0 || queue_due(ctl_runner_queue(f->machine->runner)) > 0 ||
+	       queue_due(ctl_runner_queue(f->ak->runner)) > 0;
+}
+
+/* The first that holds. */
+static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
+{
+	const char *problem = follow_source_problem(f), *not ;
+	enum ctl_follow_is is;
+
+	if (*problem) {
+		snprintf(why, 512, "%s", problem);
+		return CTL_FOLLOW_UNREACHABLE;
+	}
+	not = why_not(f, &is);
+	if (not ) {
+		snprintf(why, 512, "%s", not );
+		return is;
+	}
+	if (f->went_back) {
+		snprintf(why, 512, "%s", f->went_back_why);
+		return CTL_FOLLOW_WENT_BACK;
+	}
+	if (count(f, FOLLOW_CONFLICT) > 0) {
+		say_names(f, FOLLOW_CONFLICT,
+			"exists here with another content than there, or its Secret does, and is never overwritten. Delete "
+			"the wrong one.",
+			why);
+		return CTL_FOLLOW_CONFLICT;
+	}
+	if (is_working(f))
+		return CTL_FOLLOW_COPYING;
+	if (count(f, FOLLOW_MISSING) > 0) {
+		say_names(f, FOLLOW_MISSING,
+			"no longer there, and nobody saw it deleted. Its key is revoked here and given back when it shows "
+			"again.",
+			why);
+		return CTL_FOLLOW_COPYING;
+	}
+	if (trustees_in_step(f->env->state))
+		return CTL_FOLLOW_IN_STEP;
+	snprintf(why, 512, "Waiting until every Trustee of this cluster has what was copied.");
+	return CTL_FOLLOW_COPYING;
+}
+
+/* ---- telling */
+
+static void tell_stale(struct ctl_follow *f, const struct model_cluster *c)
+{
+	int64_t now_s = clock_wall_s(), away_s = now_s - f->is.seen_s;
+
+	if (f->is.seen_s == 0 || away_s * 1000 <= c->follow_stale_ms ||
+		now_s - f->told_stale_s < STALE_S)
+		return;
+	f->told_stale_s = now_s;
+	k8s_events_post(f->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING, "SourceAway",
+		"Follow",
+		"The operator at %s was last read %lld hours ago. Nodes keep getting their keys as of then. %s",
+		f->is.peer, (long long)(away_s / 3600), f->is.why);
+}
+
+static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
+{
+	bool other = now->is != f->is.is || now->behind != f->is.behind ||
+		     !str_eq(now->peer, f->is.peer) || !str_eq(now->uid, f->is.uid) ||
+		     !str_eq(now->why, f->is.why);
+
+	if (now->is != f->is.is)
+		log_info(NULL, "following", "state=%d count=%zu reason=%s", (int)now->is,
+			now->behind, log_esc(now->why));
+	f->is = *now;
+	if (!other && now->seen_s - f->told_seen_s < SEEN_S)
+		return;
+	f->told_seen_s = now->seen_s;
+	for (unsigned i = 0; i < f->n_listeners; i++)
+		f->listener[i].fn(f->listener[i].arg);
+}
+
+static void update(struct ctl_follow *f, const struct model_cluster *c)
+{
+	struct ctl_follow_state now = {.is = CTL_FOLLOW_OFF};
+	const struct model_cluster *there = state_cluster(&f->source.state);
+
+	if (c) {
+		memcpy(now.peer, f->is.peer, sizeof(now.peer));
+		snprintf(now.uid, sizeof(now.uid), "%s", there ? there->obj.uid : "");
+		now.is = find_out(f, now.why);
+		now.behind = count(f, FOLLOW_BEHIND) + count(f, FOLLOW_MISSING) +
+			     count(f, FOLLOW_CONFLICT);
+		now.seen_s = follow_source_seen_s(f);
+		if (now.seen_s == 0)
+			now.seen_s = f->is.seen_s; /* connected again */
+	}
+	tell(f, &now);
+	if (c)
+		tell_stale(f, c);
+}
+
+/* ---- check */
+
+static void wake_machine(void *f, const struct kobj *o)
+{
+	ctl_runner_wake(((struct ctl_follow *)f)->machine->runner, o->name);
+}
+
+static void wake_ak(void *f, const struct kobj *o)
+{
+	ctl_runner_wake(((struct ctl_follow *)f)->ak->runner, o->name);
+}
+
+static void wake_all(struct ctl_follow *f)
+{
+	k8s_cache_each(f->source.state.machines, wake_machine, f);
+	k8s_cache_each(f->source.state.aks, wake_ak, f);
+	ctl_kind_wake_all(f->machine);
+	ctl_kind_wake_all(f->ak);
+}
+
+static void kinds_set(struct ctl_follow *f, bool on)
+{
+	if (f->kinds_on == on)
+		return;
+	f->kinds_on = on;
+	for (int i = 0; i < 3; i++) {
+		struct ctl_kind *k = i == 0 ? f->cluster : i == 1 ? f->machine : f->ak;
+
+		if (on)
+			ctl_kind_on(k);
+		else
+			ctl_kind_off(k);
+	}
+}
+
+static void check(void *arg)
+{
+	struct ctl_follow *f = arg;
+	const struct model_cluster *c = followed(f);
+	enum ctl_follow_is ignored;
+	bool may_copy;
+
+	if (c) {
+		follow_source_want(f, c);
+		timer_set(&f->tick, TICK_MS);
+	} else {
+		follow_source_close(f);
+		timer_cancel(&f->tick);
+	}
+	may_copy = c && !why_not(f, &ignored);
+	kinds_set(f, c && follow_source_filled(f));
+	if (may_copy && !f->may_copy)
+		follow_count_missing(f);
+	if (!may_copy)
+		f->went_back = false;
+	if (may_copy && !f->may_copy)
+		wake_all(f);
+	f->may_copy = may_copy;
+	update(f, c);
+}
+
+static void on_tick(void *arg)
+{
+	struct ctl_follow *f = arg;
+
+	if (f->went_back && f->may_copy)
+		follow_count_missing(f);
+	follow_check(f);
+}
+
+void follow_soon(struct ctl_follow *f)
+{
+	if (f->on)
+		timer_set_earlier(&f->tick, SOON_MS);
+}
+
+void follow_check(void *arg)
+{
+	struct ctl_follow *f = arg;
+
+	if (f->on)
+		defer_call(&f->check, f->env->loop, check, f);
+}
+
+/* ---- life */
+
+static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_follow *f = arg;
+	const struct model_cluster *c = followed(f);
+
+	if (c && str_eq(was ? was->name : now->name, c->follow_secret))
+		follow_check(f);
+}
+
+static void on_our_cluster(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	follow_check(arg);
+}
+
+struct ctl_follow *ctl_follow_new(const struct ctl_env *env)
+{
+	struct ctl_follow *f = xcalloc(1, sizeof(*f));
+
+	f->env = env;
+	timer_init(&f->tick, env->loop, on_tick, f);
+	follow_source_init(f);
+	f->cluster = follow_cluster_new(f);
+	f->machine = follow_machine_new(f);
+	f->ak = follow_ak_new(f);
+	k8s_cache_listen(env->state->secrets, on_our_secret, f);
+	k8s_cache_listen(env->state->clusters, on_our_cluster, f);
+	return f;
+}
+
+void ctl_follow_on(struct ctl_follow *f)
+{
+	f->on = true;
+	follow_check(f);
+}
+
+void ctl_follow_off(struct ctl_follow *f)
+{
+	f->on = false;
+	defer_cancel(&f->check);
+	check(f);
+}
+
+void ctl_follow_free(struct ctl_follow *f)
+{
+	if (!f)
+		return;
+	f->n_listeners = 0;
+	ctl_follow_off(f);
+	op_scope_cancel(&f->ops);
+	ctl_kind_free(f->cluster);
+	ctl_kind_free(f->machine);
+	ctl_kind_free(f->ak);
+	follow_source_fini(f);
+	timer_fini(&f->tick);
+	free(f);
+}
+
+const struct ctl_follow_state *ctl_follow_state(const struct ctl_follow *f)
+{
+	return &f->is;
+}
+
+void ctl_follow_listen(struct ctl_follow *f, void (*fn)(void *arg), void *arg)
+{
+	assert(f->n_listeners < CTL_FOLLOW_LISTENERS);
+	f->listener[f->n_listeners].fn = fn;
+	f->listener[f->n_listeners++].arg = arg;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to src/ctl/follow: the source and what is known of it, and the kinds that copy. */
+#ifndef TEC_CTL_FOLLOW_INTERNAL_H
+#define TEC_CTL_FOLLOW_INTERNAL_H
+
+#include "../ctl_internal.h"
+#include "tec/base/table.h"
+#include "tec/ctl/follow.h"
+#include "tec/loop/timer.h"
+
+/* ---- note.c: what is known of keys that are not in step; the others have none */
+
+enum follow_lag {
+	FOLLOW_IN_STEP,
+	FOLLOW_BEHIND,
+	FOLLOW_MISSING, /* a list does not show it any more */
+	FOLLOW_CONFLICT,
+	FOLLOW_N_LAGS,
+};
+
+struct follow_note {
+	struct table_link link;
+	enum follow_lag lag;
+	bool deleted; /* the source deleted it, and its copy is still to be deleted */
+	char name[];
+};
+
+struct follow_notes {
+	struct table table; /* owned; the notes too */
+	size_t n[FOLLOW_N_LAGS];
+};
+bool follow_note_deleted(const struct follow_notes *n, const char *name);
+void follow_note_set_deleted(struct follow_notes *n, const char *name, bool deleted);
+/* True: it is another one than before. */
+bool follow_note_set_lag(struct follow_notes *n, const char *name, enum follow_lag lag);
+/* Appends up to three names. */
+void follow_note_names(const struct follow_notes *n, enum follow_lag lag, struct strbuf *out);
+void follow_notes_clear(struct follow_notes *n);
+
+/* ---- the kinds. kind comes first. */
+
+struct follow_kind {
+	struct ctl_kind kind;
+	struct ctl_follow *f;
+	struct follow_notes notes;
+};
+struct ctl_kind *follow_cluster_new(struct ctl_follow *f); /* cluster.c */
+struct ctl_kind *follow_machine_new(struct ctl_follow *f); /* machine.c */
+struct ctl_kind *follow_ak_new(struct ctl_follow *f);      /* ak.c */
+static inline struct follow_kind *follow_kind(struct ctl_kind *k)
+{
+	return (struct follow_kind *)k;
+}
+/* For ctl_kind_conf. */
+void follow_kind_forget(struct ctl_kind *k);
+/* What a step found. */
+void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag);
+/* First line of a map of a source's cache: remembers what was deleted. */
+void follow_kind_saw(
+	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now);
+/* Wakes what a change concerns, as ctl_kind_wake_index(), by names of the source's objects. */
+void follow_kind_wake_source(
+	struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
+
+/* ---- source.c */
+
+#define FOLLOW_N_WATCHES 6
+extern const enum state_of follow_kinds[FOLLOW_N_WATCHES];
+
+struct follow_source {
+	struct state state;                        /* owns its caches, which stay for life */
+	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
+	struct k8s_transport *api;                 /* owned, likewise */
+	char *from;        /* owned: what spec.follow and its Secret said, NULL: nothing yet */
+	struct op *read;   /* the Secret; in f->ops */
+	char problem[512]; /* why there is no connection; "": no reason */
+};
+
+void follow_source_init(struct ctl_follow *f);
+void follow_source_fini(struct ctl_follow *f);
+/* Connects as spec.follow of this cluster says, and again when that or the Secret changes. */
+void follow_source_want(struct ctl_follow *f, const struct model_cluster *c);
+void follow_source_close(struct ctl_follow *f);
+bool follow_source_filled(const struct ctl_follow *f);
+/* Why it is not read now; "": it is. Borrowed. */
+const char *follow_source_problem(const struct ctl_follow *f);
+int64_t follow_source_seen_s(const struct ctl_follow *f);
+
+/* ---- follow.c */
+
+struct ctl_follow {
+	const struct ctl_env *env; /* borrowed */
+	struct follow_source source;
+	struct ctl_kind *cluster, *machine, *ak; /* owned */
+	struct op_scope ops;
+	struct defer check;
+	struct timer tick;
+	bool on, kinds_on;
+	bool may_copy;  /* as of the last check */
+	bool went_back; /* as of the last complete list */
+	char went_back_why[256];
+	struct ctl_follow_state is;
+	int64_t told_seen_s;  /* is.seen_s, when listeners heard of it last */
+	int64_t told_stale_s; /* when the last Event said that the source is away */
+	struct {
+		void (*fn)(void *arg);
+		void *arg;
+	} listener[CTL_FOLLOW_LISTENERS];
+	unsigned n_listeners;
+};
+
+void follow_check(void *f); /* something changed: looks at all of it in the next turn */
+void follow_soon(struct ctl_follow *f);
+/* A complete list came: how much of what was copied is missing now. */
+void follow_count_missing(struct ctl_follow *f);
+
+#endif

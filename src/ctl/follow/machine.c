@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Machine: its copy, with the marks as they are at the source but for the uids, and the Secret with
+ * its disk key. What ends here is the state in which ctl/machine finds nothing to do. A deletion is
+ * remembered by the deletionTimestamp of our own object, whose finalizer goes when every Trustee has
+ * confirmed.
+ */
+#include "config.h"
+
+#include "follow_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/model/mark.h"
+
+/* Borrowed from the caches, valid for one step. */
+struct machine_look {
+	struct ctl_look base;
+	struct ctl_follow_machine_view v;
+	const struct model_machine *there, *here; /* NULL: there is none */
+	const struct model_secret *key;           /* the source's; NULL: none to be copied */
+	const char *hashes;                       /* of the mark; NULL: the source has none yet */
+	char hex[SHA256_HEX_LEN + 1];
+	const char *bound_key; /* uid for the mark */
+	bool ever_bound;
+	char path[RATS_RESOURCE_PATH_MAX];
+};
+
+/* ---- decide */
+
+static enum ctl_follow_machine_do decide_deleting(const struct ctl_follow_machine_view *v)
+{
+	if (!v->held) /* ours is done; others still hold it */
+		return CTL_FOLLOW_MACHINE_NOTHING;
+	if (!v->revoked)
+		return CTL_FOLLOW_MACHINE_REVOKE;
+	return v->gone ? CTL_FOLLOW_MACHINE_DROP_FINALIZER : CTL_FOLLOW_MACHINE_NOTHING;
+}
+
+static enum ctl_follow_machine_do decide_copy(const struct ctl_follow_machine_view *v)
+{
+	if (!v->here)
+		return CTL_FOLLOW_MACHINE_CREATE;
+	if (!v->same || v->secret == CTL_FOLLOW_SECRET_OTHER) /* a conflict */
+		return CTL_FOLLOW_MACHINE_NOTHING;
+	if (v->withheld || (v->ready && !v->waits && !v->marked))
+		return CTL_FOLLOW_MACHINE_MARK;
+	if (!v->ready || v->waits || !v->has_key || v->secret != CTL_FOLLOW_SECRET_ABSENT)
+		return CTL_FOLLOW_MACHINE_NOTHING;
+	return v->must_read ? CTL_FOLLOW_MACHINE_READ_SECRET : CTL_FOLLOW_MACHINE_CREATE_SECRET;
+}
+
+enum ctl_follow_machine_do ctl_follow_machine_decide(const struct ctl_follow_machine_view *v)
+{
+	if (!v->may_copy)
+		return CTL_FOLLOW_MACHINE_NOTHING;
+	if (v->here && v->deleting) /* by the source, or by somebody here: then copied again */
+		return decide_deleting(v);
+	if (v->here && v->deleted)
+		return v->may_take ? CTL_FOLLOW_MACHINE_DELETE : CTL_FOLLOW_MACHINE_NOTHING;
+	if (v->there)
+		return decide_copy(v);
+	if (!v->here || !v->may_take)
+		return CTL_FOLLOW_MACHINE_NOTHING;
+	if (!v->withheld) /* first: else ctl/machine declares it again */
+		return CTL_FOLLOW_MACHINE_WITHHOLD;
+	return v->revoked ? CTL_FOLLOW_MACHINE_NOTHING : CTL_FOLLOW_MACHINE_REVOKE;
+}
+
+static enum follow_lag lag_of(const struct ctl_follow_machine_view *v, enum ctl_follow_machine_do d)
+{
+	if (d != CTL_FOLLOW_MACHINE_NOTHING || (v->here && (v->deleting || v->deleted)))
+		return FOLLOW_BEHIND;
+	if (!v->here)
+		return FOLLOW_IN_STEP;
+	if (!v->there)
+		return FOLLOW_MISSING;
+	if (!v->same || v->secret == CTL_FOLLOW_SECRET_OTHER)
+		return FOLLOW_CONFLICT;
+	return v->ready && (v->waits || v->secret == CTL_FOLLOW_SECRET_DELETING) ? FOLLOW_BEHIND
+										 : FOLLOW_IN_STEP;
+}
+
+/* ---- look */
+
+/* The key that is to be copied, and the hashes of the mark: only what the source noted itself. */
+static void look_key(const struct state *source, struct machine_look *l)
+{
+	const struct model_machine *m = l->there;
+	const struct model_secret *secret = state_secret(source, m->id);
+	enum state_luks luks = state_machine_luks(source, m);
+
+	if ((luks == STATE_LUKS_OK || luks == STATE_LUKS_DELETING) &&
+		state_machine_announces(m, secret)) {
+		l->key = secret;
+		l->hashes = model_secret_key_sha256(secret, l->hex);
+	} else if (model_machine_delivered(
+			   m)) { /* the key is lost there, and is never made again */
+		l->hashes = m->announced;
+	}
+	l->v.ready = l->hashes || state_machine_lost_key(source, m);
+	l->v.has_key = l->key != NULL;
+	/* Older than the source's operator: it approves no key by itself, and neither do we. */
+	l->ever_bound = m->bound_at || state_since_is_older(source, &m->obj);
+}
+
+/* The uid of our copy of the key that the source's Machine is bound to. */
+static void look_bound_key(
+	const struct state *source, const struct state *ours, struct machine_look *l)
+{
+	const struct model_machine *m = l->there;
+
+	if (!m->bound_key)
+		return;
+	for (const struct kobj *o = k8s_cache_first(source->aks, 0, m->id); o;
+		o = k8s_cache_next(source->aks, 0, o)) {
+		const struct kobj *copy = k8s_cache_find(ours->aks, o->name);
+
+		if (!str_eq(o->uid, m->bound_key) || o->deleting)
+			continue;
+		l->v.waits = !copy || copy->unreadable || copy->deleting ||
+			     !str_eq(model_ak(copy)->spki_sha256, m->bound_spki);
+		l->bound_key = l->v.waits ? NULL : copy->uid;
+		return;
+	}
+	/* It is gone there: the mark says that there was one, and the uid is nobody's. */
+	l->bound_key = l->here && str_eq(l->here->bound_spki, m->bound_spki) ? l->here->bound_key
+									     : m->bound_key;
+}
+
+static void look_marks(struct machine_look *l)
+{
+	const struct model_machine *a = l->there, *b = l->here;
+
+	l->v.marked = b->has_finalizer && (!l->hashes || str_eq(b->announced, l->hashes)) &&
+		      (b->bound_at || !l->ever_bound) && (b->attested_s || !l->ever_bound) &&
+		      (!a->bound_key || (str_eq(b->bound_key, l->bound_key) &&
+						str_eq(b->bound_spki, a->bound_spki))) &&
+		      (!a->delivered_at || (str_eq(b->delivered_at, a->delivered_at) &&
+						   b->recalled == a->recalled));
+}
+
+static enum ctl_follow_secret look_secret(const struct state *ours, const struct machine_look *l)
+{
+	const struct model_secret *secret = state_secret(ours, l->here->id);
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (!secret)
+		return CTL_FOLLOW_SECRET_ABSENT;
+	if (secret->obj.unreadable || secret->n_owners != 1 ||
+		!str_eq(secret->owner_uid, l->here->obj.uid) || secret->shape != MODEL_SECRET_LUKS)
+		return CTL_FOLLOW_SECRET_OTHER;
+	if (!model_mark_announces(l->hashes, model_secret_key_sha256(secret, hex)))
+		return CTL_FOLLOW_SECRET_OTHER;
+	return secret->obj.deleting ? CTL_FOLLOW_SECRET_DELETING : CTL_FOLLOW_SECRET_SAME;
+}
+
+static void look_copy(const struct ctl_kind *k, struct machine_look *l)
+{
+	const struct state *source = &follow_kind((struct ctl_kind *)k)->f->source.state;
+	const struct model_machine *b = l->here;
+	bool other_key;
+
+	look_key(source, l);
+	if (!b)
+		return;
+	look_bound_key(source, k->state, l);
+	other_key =
+		model_machine_delivered(b) && l->key && !model_mark_announces(b->announced, l->hex);
+	l->v.same = str_eq(b->id, l->there->id) && !other_key;
+	if (!l->v.ready)
+		return;
+	look_marks(l);
+	l->v.secret = look_secret(k->state, l);
+}
+
+/* True: nothing of it is to be taken away any more. */
+static bool look_identity(const struct ctl_kind *k, struct machine_look *l, struct ctl_act *act,
+	const struct kobj *ak)
+{
+	char name[RATS_IDENTITY_NAME_LEN + 1];
+	enum kbs_observed observed;
+
+	if (!model_ak_was_approved(model_ak(ak)) || !model_ak_identity(model_ak(ak), name))
+		return true;
+	observed = state_trustee_observed_key(k->state, name, ak->name);
+	if (observed != KBS_OBSERVED_NONE && !state_trustee_withdrawn(k->state, name, ak->name))
+		l->v.revoked = false;
+	ctl_act_wait(act, KBS_REFVALUE, name);
+	return state_trustee_gone(observed);
+}
+
+/* Of one that is only withheld, the identity stays: nothing is released for it. */
+static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struct ctl_act *act)
+{
+	const struct state *s = k->state;
+	const struct model_machine *m = l->here;
+	const struct kobj *declared;
+	enum kbs_observed observed;
+
+	l->v.revoked = l->v.gone = true;
+	for (const struct kobj *o = l->v.deleting ? k8s_cache_first(s->aks, 2, m->obj.uid) : NULL;
+		o; o = k8s_cache_next(s->aks, 2, o))
+		l->v.gone &= look_identity(k, l, act, o);
+	if (!m->id_valid)
+		return;
+	rats_resource_path(m->id, l->path);
+	declared = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
+	if (state_machine_of_id(s, m->id) != m &&
+		!(declared && str_eq(model_secret(declared)->owner_uid, m->obj.uid))) {
+		l->path[0] = '\0'; /* another Machine's */
+		return;
+	}
+	observed = state_trustee_observed(s, KBS_RESOURCE, l->path);
+	if (declared || (observed != KBS_OBSERVED_NONE &&
+				!kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path)))
+		l->v.revoked = false;
+	l->v.gone &= state_trustee_gone(observed);
+	ctl_act_wait(act, KBS_RESOURCE, l->path);
+}
+
+static void look_both(struct ctl_kind *k, const char *name, struct machine_look *l)
+{
+	struct follow_kind *fk = follow_kind(k);
+	const struct kobj *there = k8s_cache_find(fk->f->source.state.machines, name);
+	const struct kobj *here = k8s_cache_find(k->state->machines, name);
+
+	l->base.o = here;
+	l->here = here && !here->unreadable ? model_machine(here) : NULL;
+	if (!here)
+		follow_note_set_deleted(&fk->notes, name, false);
+	l->v.may_copy =
+		fk->f->may_copy && !(there && there->unreadable) && !(here && here->unreadable);
+	l->v.may_take = l->v.may_copy && !fk->f->went_back;
+	l->v.deleted = (there && there->deleting) || follow_note_deleted(&fk->notes, name);
+	l->v.there =
+		there && !there->unreadable && !there->deleting && model_machine(there)->id_valid;
+	l->there = l->v.there ? model_machine(there) : NULL;
+	l->v.here = l->here != NULL;
+	l->base.over = !there && !here;
+}
+
+static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	struct machine_look *l = (struct machine_look *)out;
+	enum ctl_follow_machine_do d;
+
+	look_both(k, name, l);
+	l->v.must_read = act->must_read;
+	if (l->there)
+		look_copy(k, l);
+	if (l->here) {
+		l->v.deleting = l->here->obj.deleting;
+		l->v.held = l->here->has_finalizer;
+		l->v.withheld = l->here->withheld;
+		if (l->v.deleting || !l->v.there)
+			look_trustee(k, l, act);
+	}
+	d = ctl_follow_machine_decide(&l->v);
+	follow_kind_lags(k, name, lag_of(&l->v, d));
+	return d;
+}
+
+/* ---- acts */
+
+static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct model_machine *m = ((const struct machine_look *)look)->there;
+	const struct model_cluster *c = state_cluster(k->state);
+	cleanup_json struct json_object *o =
+		model_machine_new_json(m->id, c->obj.name, c->obj.uid, false);
+	struct json_object *meta = json_get_obj(o, "metadata");
+	struct op *op;
+
+	json_add_str(meta, "name", m->obj.name);
+	if (!m->by_listener) { /* an administrator's, which nobody owns */
+		json_drop(meta, "annotations");
+		json_drop(meta, "ownerReferences");
+	}
+	op = k8s_call_create(
+		k->env->api, &k->acts.ops, &kobj_machine, k->env->ns, o, 0, ctl_kind_done, a);
+	k8s_call_unless_cached(op, k->state->machines);
+	return op;
+}
+
+static void add_marks(const struct machine_look *l, struct json_object *marks)
+{
+	const struct model_machine *m = l->there;
+	const struct kobj *o = &l->here->obj;
+	cleanup_free char *bound = xasprintf(
+		"%s %s", l->bound_key ? l->bound_key : "", m->bound_spki ? m->bound_spki : "");
+	cleanup_free char *sent = xasprintf("%s%s", m->delivered_at ? m->delivered_at : "",
+		m->recalled ? MODEL_DELIVERED_REVOKED : "");
+	char created[CLOCK_RFC3339_LEN], attested[CLOCK_RFC3339_LEN];
+
+	clock_format(m->obj.created_s, created);
+	if (l->hashes)
+		ctl_add_mark(marks, o, MODEL_KEY_SHA256_ANNOTATION, l->hashes);
+	if (l->ever_bound)
+		ctl_add_mark(
+			marks, o, MODEL_BOUND_AT_ANNOTATION, m->bound_at ? m->bound_at : created);
+	if (m->bound_key)
+		ctl_add_mark(marks, o, MODEL_BOUND_KEY_ANNOTATION, bound);
+	if (m->delivered_at)
+		ctl_add_mark(marks, o, MODEL_DELIVERED_AT_ANNOTATION, sent);
+	/* Not every source notes it, and what nobody ever attested for is deleted in time. */
+	clock_format(m->attested_s ? m->attested_s : clock_wall_s(), attested);
+	if (l->ever_bound && !l->here->attested_s)
+		ctl_add_mark(marks, o, MODEL_LAST_ATTESTED_ANNOTATION, attested);
+}
+
+static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+	struct json_object *meta, *marks = json_obj();
+	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+	bool held = d != CTL_FOLLOW_MACHINE_DROP_FINALIZER;
+	char now[CLOCK_RFC3339_LEN];
+
+	clock_format(clock_wall_s(), now);
+	if (d == CTL_FOLLOW_MACHINE_WITHHOLD) {
+		ctl_add_mark(marks, look->o, MODEL_WITHHELD_ANNOTATION, now);
+	} else if (held) {
+		if (l->v.ready && !l->v.waits)
+			add_marks(l, marks);
+		json_add(marks, MODEL_WITHHELD_ANNOTATION, NULL);
+	}
+	json_add(meta, "annotations", marks);
+	if (d != CTL_FOLLOW_MACHINE_WITHHOLD)
+		json_add(meta, "finalizers",
+			kobj_finalizers(
+				l->here->finalizers, held ? MODEL_MACHINE_FINALIZER : NULL));
+	return ctl_kind_patch(k, a, &kobj_machine, a->name, patch);
+}
+
+static struct op *read_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_get(k, a, &kobj_secret, ((const struct machine_look *)l)->there->id);
+}
+
+static struct op *create_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+	struct secret *text = model_luks_secret_text(
+		l->here->id, l->here->obj.name, l->here->obj.uid, l->key->root);
+	struct op *op = k8s_call_create_secret(
+		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, text, ctl_kind_done, a);
+
+	k8s_call_unless_cached(op, k->state->secrets);
+	return op;
+}
+
+static void revoke(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
+	const struct state *s = k->state;
+	char name[RATS_IDENTITY_NAME_LEN + 1];
+
+	if (l->path[0])
+		kbs_sync_revoke(s->sync, KBS_RESOURCE, l->path);
+	for (const struct kobj *o = l->v.deleting ? k8s_cache_first(s->aks, 2, look->o->uid) : NULL;
+		o; o = k8s_cache_next(s->aks, 2, o)) {
+		if (model_ak_was_approved(model_ak(o)) && model_ak_identity(model_ak(o), name))
+			kbs_sync_withdraw(s->sync, KBS_REFVALUE, name, o->name);
+	}
+	log_info(&lc, "key is being revoked", "reason=\"the operator that is followed %s\"",
+		l->v.deleting ? "deleted the Machine" : "does not show the Machine");
+}
+
+/* Our finalizer is put on with the marks: without them nothing was delivered. */
+static struct op *delete_copy(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, &kobj_machine, l->o);
+}
+
+static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
+	[CTL_FOLLOW_MACHINE_CREATE] = {"copy the Machine", .flags = CTL_DO_FOLLOWING,
+		.start = create},
+	[CTL_FOLLOW_MACHINE_MARK] = {"copy the marks",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_FOLLOW_MACHINE_READ_SECRET] = {"read the Secret",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = read_secret},
+	[CTL_FOLLOW_MACHINE_CREATE_SECRET] = {"copy the key", "key copied", CTL_DO_FOLLOWING,
+		.start = create_secret},
+	[CTL_FOLLOW_MACHINE_WITHHOLD] = {"withhold the key",
+		"key withheld, the operator that is followed does not show the Machine",
+		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
+	[CTL_FOLLOW_MACHINE_DELETE] = {"delete the copy", "Machine deleted, as at the source",
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
+	[CTL_FOLLOW_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_FOLLOWING, .memory = revoke},
+	[CTL_FOLLOW_MACHINE_DROP_FINALIZER] = {"remove the finalizer",
+		"Machine released, Trustee holds nothing of it",
+		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
+};
+
+static bool ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
+{
+	bool good = !err_is_set(err), created = a->doing == CTL_FOLLOW_MACHINE_CREATE_SECRET;
+
+	switch ((enum ctl_follow_machine_do)a->doing) {
+	case CTL_FOLLOW_MACHINE_CREATE:
+		if (good && r->object)
+			ctl_take_answer(k->state->machines, r->object, true);
+		return false;
+	case CTL_FOLLOW_MACHINE_DELETE: /* its answer is the object while a finalizer holds it */
+		if (good && r->object && json_get(r->object, "metadata/deletionTimestamp"))
+			ctl_take_answer(k->state->machines, r->object, false);
+		return false;
+	case CTL_FOLLOW_MACHINE_CREATE_SECRET:
+	case CTL_FOLLOW_MACHINE_READ_SECRET:
+		break;
+	default:
+		return false;
+	}
+	if (good && r->object)
+		ctl_take_answer(k->state->secrets, r->object, true);
+	/* A Secret that is there already is not a failure: it has to be read. */
+	a->must_read = !good && (created ? r && r->already_exists : err->kind != ERR_NOT_FOUND);
+	return created && a->must_read;
+}
+
+/* ---- which keys a change concerns */
+
+static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_kind *k = self;
+
+	ctl_runner_wake(k->runner, was ? was->name : now->name);
+}
+
+static void map_source_machine(void *self, const struct kobj *was, const struct kobj *now)
+{
+	follow_kind_saw(self, STATE_MACHINES, was, now);
+	map_machine(self, was, now);
+}
+
+static void wake_id(struct ctl_kind *k, const char *id)
+{
+	ctl_kind_wake_index(k, STATE_MACHINES, 0, id);
+	follow_kind_wake_source(k, STATE_MACHINES, 0, id);
+}
+
+static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
+{
+	const char *a = was ? model_ak(was)->uuid : NULL, *b = now ? model_ak(now)->uuid : NULL;
+
+	wake_id(self, a);
+	if (!str_eq(a, b))
+		wake_id(self, b);
+}
+
+static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
+{
+	wake_id(self, was ? was->name : now->name);
+}
+
+static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
+{
+	ctl_acts_wake_waiting(&k->acts, kind, name);
+	follow_soon(follow_kind(k)->f);
+}
+
+struct ctl_kind *follow_machine_new(struct ctl_follow *f)
+{
+	static const struct ctl_watch watches[] = {
+		{STATE_MACHINES, map_machine},
+		{STATE_AKS, map_ak},
+		{STATE_SECRETS, map_secret},
+		{.map = NULL},
+	};
+	static const struct ctl_kind_conf conf = {
+		.name = "follow_machine",
+		.of = STATE_MACHINES,
+		.size = sizeof(struct follow_kind),
+		.look_size = sizeof(struct machine_look),
+		.acts = acts,
+		.status = -1,
+		.knows_cached = true,
+		.watches = watches,
+		.look = look,
+		.ended = ended,
+		.on_sync = on_sync,
+		.forget = follow_kind_forget,
+	};
+	struct ctl_kind *k = ctl_kind_new(f->env, &conf);
+
+	follow_kind(k)->f = f;
+	ctl_runner_watch(k->runner, f->source.state.machines, map_source_machine);
+	ctl_runner_watch(k->runner, f->source.state.aks, map_ak);
+	ctl_runner_watch(k->runner, f->source.state.secrets, map_secret);
+	return k;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The source: a second API server, read by watches of the kinds that are copied. Its address and
+ * credentials come from the kubeconfig in a Secret, which everybody who may write Secrets here can
+ * write: what would make this process read a file or start a program is refused.
+ */
+#include "config.h"
+
+#include "follow_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/key.h"
+
+#define KUBECONFIG "kubeconfig" /* member of the Secret */
+
+const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
+	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
+
+static void say(struct ctl_follow *f, const char *text)
+{
+	snprintf(f->source.problem, sizeof(f->source.problem), "%s", text);
+}
+
+/* ---- connecting */
+
+static int refuse(struct err *err, const char *what)
+{
+	return err_set(err, ERR_INVALID, "member " KUBECONFIG " %s", what);
+}
+
+static int check_config(const struct k8s_kubeconfig *k, const char *ns, struct err *err)
+{
+	if (k->exec_argv)
+		return refuse(
+			err, "names a program (exec); put a token or a client certificate in it");
+	if (k->ca_file || k->cert_file || k->key_file || k->token_file)
+		return refuse(
+			err, "names a file; put the data in it (kubectl config view --flatten)");
+	if (k->insecure || !str_starts(k->server, "https://"))
+		return refuse(err,
+			"does not verify the server's certificate; disk keys come over this connection");
+	if (!ns)
+		return refuse(err, "names no namespace; set spec.follow.namespace");
+	return kobj_label_valid(ns, strlen(ns)) ? 0 : refuse(err, "names an invalid namespace");
+}
+
+/* It may have listed: before any key is looked at, it is seen how much is missing. */
+static void on_watch(void *arg)
+{
+	struct ctl_follow *f = arg;
+
+	if (f->may_copy)
+		follow_count_missing(f);
+	follow_check(f);
+}
+
+static void start_watches(struct ctl_follow *f, const char *ns)
+{
+	struct follow_source *s = &f->source;
+
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
+		enum state_of of = follow_kinds[i];
+		const struct k8s_watch_conf conf = {
+			.gvk = state_kinds[of].gvk, .ns = ns, .secret = of == STATE_SECRETS};
+
+		s->watch[i] = k8s_watch_new(f->env->loop, s->api, s->state.cache[of], &conf);
+		k8s_watch_on_state(s->watch[i], on_watch, f);
+		k8s_watch_start(s->watch[i]);
+	}
+}
+
+static int connect_to(struct ctl_follow *f, const struct secret *text, struct err *err)
+{
+	const struct model_cluster *c = state_cluster(f->env->state);
+	struct k8s_kubeconfig *k = k8s_kubeconfig_parse(
+		(const char *)secret_peek(text), secret_len(text), "/", NULL, err);
+	cleanup_free char *ns = NULL;
+
+	if (!k)
+		return -1;
+	ns = xstrdup(c && c->follow_namespace ? c->follow_namespace : k->namespace_);
+	if (check_config(k, ns, err) < 0) {
+		k8s_kubeconfig_free(k);
+		return -1;
+	}
+	snprintf(f->is.peer, sizeof(f->is.peer), "%s %s", k->server, ns);
+	f->source.api = f->env->follow_connect(f->env->follow_connect_arg, k, err);
+	if (!f->source.api)
+		return -1;
+	log_info(NULL, "another operator is followed", "peer=%s", log_esc(f->is.peer));
+	start_watches(f, ns);
+	return 0;
+}
+
+/* ---- the Secret */
+
+static struct secret *member(struct json_object *o)
+{
+	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+	struct secret *text = NULL;
+
+	if (data && json_object_object_get_ex(data, KUBECONFIG, &v) &&
+		json_object_is_type(v, json_type_string) &&
+		json_object_get_string_len(v) <= SECRET_MAX_LEN)
+		text = secret_from_b64(
+			json_object_get_string(v), (size_t)json_object_get_string_len(v));
+	json_wipe(data);
+	return text;
+}
+
+static void on_read(void *arg, const struct err *read_err, const struct k8s_result *r)
+{
+	struct ctl_follow *f = arg;
+	cleanup_secret struct secret *text = NULL;
+	struct err err = *read_err;
+
+	say(f, "");
+	if (!err_is_set(&err) && !(text = member(r->object)))
+		(void)err_set(&err, ERR_INVALID, "it has no member " KUBECONFIG);
+	if (err_is_set(&err) || connect_to(f, text, &err) < 0) {
+		char why[sizeof(f->source.problem)];
+
+		snprintf(why, sizeof(why), "The Secret of spec.follow cannot be used: %s.",
+			err.text);
+		say(f, why);
+		log_err(LOG_WARN, NULL, "no connection to the operator that is followed", &err);
+	}
+	if (err_is_set(read_err)) /* read again with the next check */
+		free(steal_ptr(&f->source.from));
+	follow_check(f);
+}
+
+void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
+{
+	const struct model_secret *secret = state_secret(f->env->state, c->follow_secret);
+	cleanup_free char *from = xasprintf("%s %s %s %s", c->follow_secret,
+		secret ? secret->obj.uid : "", secret ? secret->obj.rv : "",
+		c->follow_namespace ? c->follow_namespace : "");
+
+	if (str_eq(from, f->source.from))
+		return;
+	follow_source_close(f);
+	if (!secret) {
+		snprintf(f->source.problem, sizeof(f->source.problem),
+			"Secret %.253s, which spec.follow names, does not exist.",
+			c->follow_secret);
+		return;
+	}
+	f->source.from = steal_ptr(&from);
+	op_hold(&f->source.read, k8s_call_get(f->env->api, &f->ops, &kobj_input_secret, f->env->ns,
+					 c->follow_secret, on_read, f));
+}
+
+/* ---- life */
+
+/* Its marker: what was there before that operator, and was never noted by it. */
+static void on_configmap(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_follow *f = arg;
+
+	if (now && str_eq(now->name, "tec-operator-since"))
+		f->source.state.marker_s = now->created_s;
+}
+
+static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	follow_check(arg);
+}
+
+void follow_source_init(struct ctl_follow *f)
+{
+	struct state *s = &f->source.state;
+
+	*s = (struct state)STATE_INIT;
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+		s->cache[follow_kinds[i]] = k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
+	k8s_cache_listen(s->configmaps, on_configmap, f);
+	k8s_cache_listen(s->clusters, on_cluster, f);
+}
+
+void follow_source_close(struct ctl_follow *f)
+{
+	struct follow_source *s = &f->source;
+
+	op_cancel(&s->read);
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
+		k8s_watch_free(s->watch[i]);
+		s->watch[i] = NULL;
+		k8s_cache_clear(s->state.cache[follow_kinds[i]]);
+	}
+	k8s_transport_free(steal_ptr(&s->api));
+	free(steal_ptr(&s->from));
+	s->problem[0] = f->is.peer[0] = '\0';
+	s->state.marker_s = INT64_MIN;
+}
+
+void follow_source_fini(struct ctl_follow *f)
+{
+	follow_source_close(f);
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+		k8s_cache_free(f->source.state.cache[follow_kinds[i]]);
+}
+
+/* ---- what is known */
+
+bool follow_source_filled(const struct ctl_follow *f)
+{
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+		if (!k8s_cache_filled(f->source.state.cache[follow_kinds[i]]))
+			return false;
+	return true;
+}
+
+const char *follow_source_problem(const struct ctl_follow *f)
+{
+	const struct follow_source *s = &f->source;
+
+	for (int i = 0; i < FOLLOW_N_WATCHES && !s->problem[0]; i++)
+		if (s->watch[i] && *k8s_watch_problem(s->watch[i]))
+			return k8s_watch_problem(s->watch[i]);
+	return s->problem;
+}
+
+int64_t follow_source_seen_s(const struct ctl_follow *f)
+{
+	int64_t seen_s = INT64_MAX;
+
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
+		int64_t s = f->source.watch[i] ? k8s_watch_seen_s(f->source.watch[i]) : 0;
+
+		seen_s = s < seen_s ? s : seen_s;
+	}
+	return seen_s;
+}

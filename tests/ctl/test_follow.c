@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spec.authority Following, with a whole operator as the source: what it decides is copied, and both
+ * could go on with it. Two worlds on one loop.
+ */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "ctl/nodes.h"
+#include "tec/model/ak.h"
+#include "tec/model/machine.h"
+
+#define SETTLE 30000
+#define CONFIG                                                                                     \
+	"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: "      \
+	"{cluster: k, user: u, namespace: " NS "}\nclusters:\n- name: k\n  cluster: {server: "     \
+	"'https://source.test:6443'}\nusers:\n- name: u\n  user: {%s}\n"
+
+static struct world src;
+
+static void up(void)
+{
+	nodes_up();
+	memset(&src, 0, sizeof(src));
+	src.loop = w.loop;
+	w.source = src.api = fake_api_new(w.loop);
+	world_cluster(&src, "tec", "{" ADDRESS "}");
+}
+
+static void down(void)
+{
+	world_kill(&src);
+	world_kill(&w);
+	fake_api_free(src.api);
+	nodes_down();
+}
+
+TestSuite(ctl_follow, .init = up, .fini = down, .timeout = 300);
+
+static void put_config(const char *user)
+{
+	cleanup_free char *yaml = xasprintf(CONFIG, user);
+	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+	cleanup_free char *text = NULL;
+
+	bytes_to_b64(&b64, yaml, strlen(yaml));
+	text = xasprintf("{\"metadata\":{\"name\":\"source\"},\"data\":{\"kubeconfig\":\"%s\"}}",
+		strbuf_str(&b64));
+	fake_api_put(w.api, &kobj_secret, NS, text);
+}
+
+/* The source has Machine "a" with AttestationKey "key" and its disk key, and Machine "b" without. */
+static void source_with_nodes(void)
+{
+	world_boot(&src, "cma");
+	world_run(&src, SETTLE);
+	world_machine(&src, "a", ID_A, "listener");
+	world_machine(&src, "b", ID_B, NULL);
+	world_run(&src, 2000);
+	world_ak(&src, "key", test_pem[0], ID_A, "listener");
+	world_run(&src, SETTLE);
+	cr_assert_str_eq(world_cond(&src, &kobj_ak, "key", "Approved"), "True");
+}
+
+#define FOLLOW                                                                                     \
+	"{" ADDRESS ",\"authority\":\"Following\",\"follow\":{\"kubeconfigSecret\":\"source\"}}"
+
+static void follow(void)
+{
+	put_config("token: t");
+	world_cluster(&w, "tec", FOLLOW);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+}
+
+static const struct ctl_follow_state *state(void)
+{
+	return ctl_follow_state(w.life->follow);
+}
+
+static void in_step(void)
+{
+	cr_assert_eq(state()->is, CTL_FOLLOW_IN_STEP, "%d %s", (int)state()->is, state()->why);
+	cr_assert_eq(state()->behind, 0);
+}
+
+static const char *root_of(struct world *of, const char *id)
+{
+	return world_str(of, &kobj_secret, id, "data/root");
+}
+
+static bool has(const struct kobj_gvk *gvk, const char *name)
+{
+	return world_get(&w, gvk, name) != NULL;
+}
+
+Test(ctl_follow, nodes_are_copied_and_get_their_key_here)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	cr_assert_str_eq(state()->peer, "https://source.test:6443 " NS);
+	cr_assert_str_eq(state()->uid, world_str(&src, &kobj_cluster, "tec", "metadata/uid"));
+	cr_assert_str_eq(root_of(&w, ID_A), root_of(&src, ID_A));
+	cr_assert_str_eq(root_of(&w, ID_B), root_of(&src, ID_B));
+	cr_assert(resource(ID_A), "its node gets it from our Trustee");
+	cr_assert_null(resource(ID_B), "no key is bound to it");
+	cr_assert(identity_declared(&w, test_pem[0]));
+	cr_assert_str_eq(world_str(&w, &kobj_ak, "key", "spec/uuid"), ID_A);
+	/* A node that joins there while it is followed. */
+	world_ak(&src, "other", test_pem[1], ID_B, NULL);
+	world_run(&w, SETTLE);
+	cr_assert(resource(ID_B));
+	in_step();
+}
+
+/* Of what is written here for the nodes, without statuses and the cluster's own objects. */
+static unsigned writes(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < fake_transport_requests(w.life->f); i++) {
+		const struct fake_request *r = fake_transport_request(w.life->f, i);
+
+		n += !str_eq(r->method, "GET") && !strstr(r->path, "/status") &&
+		     (str_eq(r->resource, "machines") || str_eq(r->resource, "attestationkeys") ||
+			     (str_eq(r->resource, "secrets") && !strstr(r->body, "trustee-")));
+	}
+	return n;
+}
+
+Test(ctl_follow, six_writes_with_a_key_and_three_without)
+{
+	source_with_nodes();
+	put_config("token: t");
+	world_cluster(&w, "tec", FOLLOW);
+	world_boot(&w, "cf");
+	world_run(&w, 60000);
+	cr_assert_str_eq(root_of(&w, ID_B), root_of(&src, ID_B));
+	cr_assert(has(&kobj_secret, "key"));
+	cr_assert_eq(writes(), 9, "%u", writes());
+	fake_transport_forget(w.life->f);
+	world_run(&w, 3600 * 1000);
+	cr_assert_eq(writes(), 0);
+}
+
+static void be_self(struct world *of)
+{
+	fake_api_merge(of->api, &kobj_cluster, NS, "tec", "{\"spec\":{\"authority\":\"Self\"}}");
+}
+
+Test(ctl_follow, a_switch_to_self_finds_nothing_to_repair)
+{
+	cleanup_free char *a = NULL, *b = NULL;
+
+	source_with_nodes();
+	follow();
+	in_step();
+	world_kill(&src);
+	a = xstrdup(root_of(&w, ID_A));
+	b = xstrdup(root_of(&w, ID_B));
+	fake_transport_forget(w.life->f);
+	be_self(&w);
+	world_run(&w, 10 * SETTLE);
+	cr_assert_eq(writes(), 0);
+	cr_assert_eq(state()->is, CTL_FOLLOW_OFF);
+	cr_assert_str_eq(root_of(&w, ID_A), a);
+	cr_assert_str_eq(root_of(&w, ID_B), b);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "b", "KeyReady"), "KeyMade");
+	cr_assert_str_eq(world_cond(&w, &kobj_ak, "key", "Delivered"), "True");
+	cr_assert(resource(ID_A));
+}
+
+Test(ctl_follow, another_content_is_a_conflict_and_stays)
+{
+	cleanup_free char *mine = NULL;
+
+	source_with_nodes();
+	world_cluster(&w, "tec", "{" ADDRESS "}");
+	world_boot(&w, NULL);
+	world_run(&w, SETTLE);
+	world_machine(&w, "a", ID_A, NULL);
+	world_machine(&w, "b", ID_A, NULL);
+	world_run(&w, SETTLE);
+	mine = xstrdup(root_of(&w, ID_A));
+	put_config("token: t");
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"authority\":\"Following\",\"follow\":{\"kubeconfigSecret\":\"source\"}}}");
+	world_run(&w, 60000);
+	cr_assert_eq(state()->is, CTL_FOLLOW_CONFLICT, "%d %s", (int)state()->is, state()->why);
+	cr_assert(strstr(state()->why, "a") && strstr(state()->why, "never overwritten"));
+	cr_assert_str_eq(root_of(&w, ID_A), mine);
+	/* An administrator deletes what is wrong. */
+	fake_api_delete(w.api, &kobj_machine, NS, "b");
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, SETTLE);
+	fake_api_collect(w.api);
+	world_run(&w, SETTLE);
+	in_step();
+	cr_assert_str_eq(root_of(&w, ID_A), root_of(&src, ID_A));
+}
+
+static void arm_death(void)
+{
+	fake_transport_die_after(w.life->f, 1);
+}
+
+/* Killed after each write in turn, it ends the same. */
+Test(ctl_follow, a_kill_at_any_write_changes_nothing)
+{
+	unsigned deaths = 0;
+
+	source_with_nodes();
+	put_config("token: t");
+	world_cluster(&w, "tec", FOLLOW);
+	w.arm = arm_death;
+	for (bool died = true; died; deaths += died) {
+		world_boot(&w, "f");
+		world_run(&w, 60000);
+		died = fake_transport_is_dead(w.life->f);
+		world_kill(&w);
+		cr_assert_lt(deaths, 200);
+	}
+	w.arm = NULL;
+	world_boot(&w, "cmaf");
+	world_run(&w, 60000);
+	cr_assert_geq(deaths, 9, "%u", deaths);
+	in_step();
+	cr_assert_str_eq(root_of(&w, ID_A), root_of(&src, ID_A));
+	cr_assert(resource(ID_A));
+}
+
+/* ---- the source */
+
+Test(ctl_follow, another_cluster_is_refused)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	fake_api_delete(src.api, &kobj_cluster, NS, "tec");
+	world_run(&w, SETTLE);
+	cr_assert_eq(state()->is, CTL_FOLLOW_UNREACHABLE);
+	cr_assert(strstr(state()->why, "no TrustedExecutionCluster"));
+	world_cluster(&src, "tec", "{" ADDRESS "}");
+	world_run(&src, SETTLE);
+	world_machine(&src, "c", "00000000-0000-4000-8000-00000000000c", NULL);
+	world_run(&w, SETTLE);
+	cr_assert_eq(state()->is, CTL_FOLLOW_OTHER);
+	cr_assert_not(has(&kobj_machine, "c"));
+	cr_assert(resource(ID_A));
+}
+
+Test(ctl_follow, an_unusable_kubeconfig_says_why)
+{
+	static const char *const users[][2] = {
+		{"exec: {command: /bin/sh, apiVersion: client.authentication.k8s.io/v1}",
+			"program"},
+		{"tokenFile: /etc/shadow", "file"},
+		{"client-certificate: a, client-key: b", "file"},
+	};
+
+	world_cluster(&w, "tec", FOLLOW);
+	world_boot(&w, NULL);
+	world_run(&w, SETTLE);
+	cr_assert_eq(state()->is, CTL_FOLLOW_UNREACHABLE);
+	cr_assert(strstr(state()->why, "Secret source"), "%s", state()->why);
+	for (size_t i = 0; i < ARRAY_LEN(users); i++) {
+		put_config(users[i][0]);
+		world_run(&w, SETTLE);
+		cr_assert_eq(state()->is, CTL_FOLLOW_UNREACHABLE);
+		cr_assert(strstr(state()->why, users[i][1]), "%s", state()->why);
+		cr_assert_str_empty(w.server);
+	}
+	put_config("token: t");
+	world_run(&w, 60000);
+	in_step();
+}
+
+Test(ctl_follow, a_source_that_is_away_is_said_and_told_each_hour)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	fake_transport_fault(w.source_f, FAKE_FAULT_500, 1);
+	fake_api_drop_watches(src.api);
+	world_run(&w, SETTLE);
+	cr_assert_eq(state()->is, CTL_FOLLOW_UNREACHABLE);
+	cr_assert(resource(ID_A));
+	cr_assert_eq(world_events(&w, "SourceAway"), 0);
+	world_run(&w, 26 * 3600 * 1000);
+	cr_assert(world_events(&w, "SourceAway") >= 1 && world_events(&w, "SourceAway") <= 4);
+	cr_assert(resource(ID_A), "nodes get their keys as of then");
+	fake_transport_fault(w.source_f, FAKE_FAULT_500, 0);
+	world_run(&w, 120000);
+	in_step();
+}
+
+/* ---- decide */
+
+static struct ctl_follow_machine_view machine_view(void)
+{
+	return (struct ctl_follow_machine_view){.may_copy = true,
+		.may_take = true,
+		.there = true,
+		.here = true,
+		.held = true,
+		.same = true,
+		.ready = true,
+		.marked = true,
+		.has_key = true,
+		.secret = CTL_FOLLOW_SECRET_SAME};
+}
+
+Test(ctl_follow, decide_copies_a_machine_in_order)
+{
+	struct ctl_follow_machine_view v = machine_view();
+
+#define IS(d)                                                                                      \
+	cr_assert_eq(ctl_follow_machine_decide(&v), CTL_FOLLOW_MACHINE_##d, "line %d", __LINE__)
+	IS(NOTHING);
+	v.secret = CTL_FOLLOW_SECRET_ABSENT;
+	IS(CREATE_SECRET);
+	v.must_read = true;
+	IS(READ_SECRET);
+	v.marked = false;
+	IS(MARK);
+	v.waits = true;
+	IS(NOTHING);
+	v.here = false;
+	IS(CREATE);
+	v.may_copy = false;
+	IS(NOTHING);
+	v = machine_view();
+	v.marked = false;
+	v.secret = CTL_FOLLOW_SECRET_OTHER;
+	IS(NOTHING);
+	v = machine_view();
+	v.withheld = true;
+	IS(MARK);
+	v.same = false;
+	IS(NOTHING);
+}
+
+Test(ctl_follow, decide_takes_a_machine_away_in_order)
+{
+	struct ctl_follow_machine_view v = machine_view();
+
+	v.there = false;
+	IS(WITHHOLD);
+	v.withheld = true;
+	IS(REVOKE);
+	v.revoked = true;
+	IS(NOTHING);
+	v.deleted = true;
+	IS(DELETE);
+	v.may_take = false;
+	IS(NOTHING);
+	v.may_take = true;
+	v.deleting = true;
+	v.revoked = false;
+	IS(REVOKE);
+	v.revoked = true;
+	IS(NOTHING);
+	v.gone = true;
+	IS(DROP_FINALIZER);
+	v.held = false;
+	IS(NOTHING);
+#undef IS
+}
