@@ -56,8 +56,10 @@ static void controllers_on(struct parts *p, bool all)
 		ctl_cluster_on(p->cluster);
 	ctl_kind_on(p->machine);
 	ctl_kind_on(p->ak);
-	if (all)
+	if (all) {
 		ctl_kind_on(p->image);
+		ctl_follow_on(p->follow);
+	}
 	p->revoking_on = true;
 	p->all_on = all;
 }
@@ -66,6 +68,7 @@ static void controllers_on(struct parts *p, bool all)
 static void declaring_off(struct parts *p)
 {
 	log_info(NULL, "controllers stop", NULL);
+	ctl_follow_off(p->follow);
 	ctl_cluster_off(p->cluster);
 	ctl_kind_off(p->machine);
 	ctl_kind_off(p->ak);

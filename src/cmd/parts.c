@@ -173,6 +173,16 @@ static struct kbs_transport *connect_to_trustee(
 	return t;
 }
 
+/* ctl/follow's door to another API server. It only reads, so there is no gate before it. */
+static struct k8s_transport *connect_to_followed(
+	void *arg, struct k8s_kubeconfig *take_config, struct err *err)
+{
+	struct parts *p = arg;
+
+	return k8s_client_new(p->loop, p->http, take_config, PACKAGE_NAME "/" PACKAGE_VERSION,
+		p->options->api_http1);
+}
+
 static void control_trustees(struct parts *p)
 {
 	const struct registries_list *places = &p->options->trustee_namespaces;
@@ -239,6 +249,8 @@ int parts_control(struct parts *p, struct err *err)
 		.image_compute_arg = p->images,
 		.kbs_connect = connect_to_trustee,
 		.kbs_connect_arg = p,
+		.follow_connect = connect_to_followed,
+		.follow_connect_arg = p,
 		.kbs_url = p->options->kbs_url,
 		.kbs_in_process = p->embedded != NULL,
 		.standalone = p->standalone != NULL,
@@ -251,6 +263,7 @@ int parts_control(struct parts *p, struct err *err)
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
+	p->follow = ctl_follow_new(&p->env);
 	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
 	return 0;
 }
@@ -358,6 +371,7 @@ void parts_fini(struct parts *p)
 	trustees_free(p->trustees);
 	ctl_record_free(p->env.record);
 	ctl_trustee_free(p->trustee); /* the other controllers learn that its servers are gone */
+	ctl_follow_free(p->follow);
 	ctl_kind_free(p->image);
 	ctl_kind_free(p->ak);
 	ctl_kind_free(p->machine);

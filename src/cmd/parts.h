@@ -17,6 +17,7 @@
 #include "tec/ctl/ak.h"
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/env.h"
+#include "tec/ctl/follow.h"
 #include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
 #include "tec/ctl/record.h"
@@ -57,6 +58,7 @@ struct parts {
 	struct ctl_kind *machine;
 	struct ctl_kind *ak;
 	struct ctl_kind *image;
+	struct ctl_follow *follow;
 	struct ctl_unreadable *unreadable;
 	struct trustees *trustees; /* NULL: not among --controllers */
 	bool revoking_on;          /* ctl/trustee, ctl/machine, ctl/ak: what revokes keys */
