@@ -369,3 +369,153 @@ Test(ctl_follow, decide_takes_a_machine_away_in_order)
 	IS(NOTHING);
 #undef IS
 }
+
+/* ---- what is taken away */
+
+#define ID(n) "00000000-0000-4000-8000-0000000000" n
+
+/* Machines m10 to m(10 + n), as of an administrator, beside those of source_with_nodes(). */
+static void more_machines(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		char name[8], id[40];
+
+		snprintf(name, sizeof(name), "m%u", 10 + i);
+		snprintf(id, sizeof(id), ID("") "%u", 10 + i);
+		world_machine(&src, name, id, NULL);
+		world_mark(&src, &kobj_machine, name, MODEL_BOUND_AT_ANNOTATION,
+			"2027-01-15T08:00:00Z");
+	}
+	world_run(&src, SETTLE);
+}
+
+Test(ctl_follow, what_is_deleted_there_is_revoked_and_deleted_here)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	cr_assert(resource(ID_A));
+	fake_kbs_down(kbs, true);
+	world_kill(&src); /* its finalizer holds the Machine there */
+	fake_api_delete(src.api, &kobj_machine, NS, "a");
+	world_run(&w, SETTLE);
+	cr_assert(has(&kobj_machine, "a"), "no Trustee has confirmed");
+	cr_assert_gt(state()->behind, 0);
+	cr_assert_neq(state()->is, CTL_FOLLOW_IN_STEP);
+	/* The deletion is remembered here. */
+	world_kill(&w);
+	fake_kbs_down(kbs, false);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	fake_api_collect(w.api);
+	world_run(&w, SETTLE);
+	cr_assert_not(has(&kobj_machine, "a"));
+	cr_assert_not(has(&kobj_secret, ID_A));
+	cr_assert_null(resource(ID_A));
+	cr_assert(has(&kobj_machine, "b"));
+}
+
+Test(ctl_follow, a_deleted_key_is_revoked_and_its_secret_released)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	fake_api_delete(src.api, &kobj_ak, NS, "key");
+	world_run(&w, 60000);
+	cr_assert_not(has(&kobj_ak, "key"));
+	cr_assert_not(has(&kobj_secret, "key"));
+	cr_assert_not(identity_declared(&w, test_pem[0]));
+	cr_assert(has(&kobj_machine, "a"));
+	cr_assert_str_eq(root_of(&w, ID_A), root_of(&src, ID_A));
+	in_step();
+	/* Another key is not approved by itself: the Machine was bound. */
+	world_kill(&src);
+	be_self(&w);
+	world_ak(&w, "next", test_pem[1], ID_A, NULL);
+	world_run(&w, SETTLE);
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "next", "Approved"), "MachineHasKey");
+}
+
+/* Nobody sees the deletion: the follower is not there. */
+Test(ctl_follow, what_a_list_no_longer_shows_is_withheld_until_it_shows_again)
+{
+	cleanup_free char *key = NULL;
+
+	source_with_nodes();
+	more_machines(20);
+	follow();
+	in_step();
+	key = xstrdup(resource(ID_A));
+	world_kill(&w);
+	world_kill(&src);
+	fake_api_merge(src.api, &kobj_machine, NS, "a", "{\"metadata\":{\"finalizers\":null}}");
+	fake_api_delete(src.api, &kobj_machine, NS, "a");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_null(resource(ID_A));
+	cr_assert(has(&kobj_machine, "a") && has(&kobj_secret, ID_A) && has(&kobj_ak, "key"));
+	cr_assert_eq(state()->is, CTL_FOLLOW_COPYING);
+	cr_assert_eq(state()->behind, 1);
+	cr_assert(strstr(state()->why, "Machine a"), "%s", state()->why);
+	/* A restart gives nothing back. */
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_null(resource(ID_A));
+	/* Set to decide, it does with what it has. */
+	be_self(&w);
+	world_run(&w, 60000);
+	cr_assert_str_eq(resource(ID_A), key);
+}
+
+Test(ctl_follow, much_missing_at_once_takes_nothing_away)
+{
+	source_with_nodes();
+	more_machines(4);
+	follow();
+	in_step();
+	world_kill(&w);
+	world_kill(&src);
+	for (unsigned i = 0; i < 3; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "m%u", 10 + i);
+		fake_api_merge(
+			src.api, &kobj_machine, NS, name, "{\"metadata\":{\"finalizers\":null}}");
+		fake_api_delete(src.api, &kobj_machine, NS, name);
+	}
+	fake_api_delete(src.api, &kobj_machine, NS, "a");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_eq(state()->is, CTL_FOLLOW_WENT_BACK, "%d %s", (int)state()->is, state()->why);
+	cr_assert(resource(ID_A));
+	cr_assert(has(&kobj_machine, "m10"));
+	cr_assert_null(world_annotation(&w, &kobj_machine, "m10", MODEL_WITHHELD_ANNOTATION));
+}
+
+Test(ctl_follow, a_failed_list_and_an_empty_one_take_nothing_away)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	world_kill(&src);
+	fake_api_hide(src.api, &kobj_machine, true);
+	fake_api_forget_history(src.api);
+	fake_api_drop_watches(src.api);
+	world_run(&w, 600000);
+	cr_assert_eq(state()->is, CTL_FOLLOW_UNREACHABLE);
+	cr_assert(resource(ID_A));
+	world_kill(&w);
+	fake_api_hide(src.api, &kobj_machine, false);
+	for (unsigned i = 0; i < 2; i++) {
+		const char *name = i ? "a" : "b";
+
+		fake_api_merge(
+			src.api, &kobj_machine, NS, name, "{\"metadata\":{\"finalizers\":null}}");
+		fake_api_delete(src.api, &kobj_machine, NS, name);
+	}
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_eq(state()->is, CTL_FOLLOW_WENT_BACK);
+	cr_assert(resource(ID_A));
+}
