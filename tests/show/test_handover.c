@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "show_testing.h"
+#include "tec/show/handover.h"
+
+#define SELF      MODEL_AUTHORITY_SELF
+#define FOLLOWING MODEL_AUTHORITY_FOLLOWING
+#define FROZEN    MODEL_AUTHORITY_FROZEN
+#define RETIRED   MODEL_AUTHORITY_RETIRED
+
+static const char *const reason_of[] = {
+	[SELF] = "Self", [FOLLOWING] = "Following", [FROZEN] = "Frozen", [RETIRED] = "Retired"};
+
+/* One whose operator has done all that spec says. */
+static struct show_authority one(enum model_authority is, const char *uid, const char *ticket)
+{
+	return (struct show_authority){.is = is,
+		.known = true,
+		.observed = true,
+		.synced = true,
+		.name = "tec",
+		.uid = uid,
+		.ticket = ticket,
+		.reason = reason_of[is],
+		.message = "",
+		.digest = is == SELF ? NULL : "d",
+		.peer = is == FOLLOWING ? "https://peer" : NULL,
+		.peer_uid = is == FOLLOWING ? (str_eq(uid, "s") ? "t" : "s") : NULL};
+}
+
+static const struct show_promotion fresh = {.deleting = 0};
+
+static enum show_do promote(
+	enum model_authority from, const char *at_from, enum model_authority to, const char *at_to)
+{
+	struct show_authority s = one(from, "s", at_from), t = one(to, "t", at_to);
+
+	return show_promote_next(&s, &t, &fresh).act;
+}
+
+/* ---- what is read */
+
+Test(show_handover, what_a_cluster_shows)
+{
+	cleanup_show_world struct show_world w;
+	struct show_authority a;
+
+	world_of(&w,
+		"{\"cluster\":[{\"metadata\":{\"name\":\"tec\",\"uid\":\"u\",\"generation\":7,\"annotations\":{\"" SHOW_TICKET
+		"\":\"x\"}},\"spec\":{\"authority\":\"Following\"},\"status\":{\"authority\":{\"digest\":\"d\",\"machines\":3,"
+		"\"attestationKeys\":2,\"images\":1,\"peer\":\"p\",\"peerUID\":\"q\"},\"conditions\":[{\"type\":\"Authority\","
+		"\"status\":\"False\",\"reason\":\"FollowingBehind\",\"message\":\"m\",\"observedGeneration\":7}]}}]}");
+	show_authority(show_cluster(&w), &a);
+	cr_expect(a.known && a.observed && !a.synced);
+	cr_expect_eq(a.is, FOLLOWING);
+	cr_expect_str_eq(a.uid, "u");
+	cr_expect_str_eq(a.ticket, "x");
+	cr_expect_str_eq(a.reason, "FollowingBehind");
+	cr_expect_str_eq(a.digest, "d");
+	cr_expect_str_eq(a.peer_uid, "q");
+	cr_expect(a.machines == 3 && a.keys == 2 && a.images == 1);
+}
+
+Test(show_handover, a_cluster_that_says_nothing)
+{
+	static const struct {
+		const char *spec;
+		bool known;
+	} rows[] = {{"{}", true}, {"{\"authority\":\"Self\"}", true},
+		{"{\"authority\":\"Later\"}", false}, {"{\"authority\":7}", true}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *text = xasprintf(
+			"{\"cluster\":[{\"metadata\":{\"name\":\"tec\",\"generation\":1},\"spec\":%s}]}",
+			rows[i].spec);
+		cleanup_show_world struct show_world w;
+		struct show_authority a;
+
+		world_of(&w, text);
+		show_authority(show_cluster(&w), &a);
+		cr_expect_eq(a.known, rows[i].known, "%s", rows[i].spec);
+		cr_expect(!a.observed && !a.ticket && !a.digest && !a.uid);
+	}
+}
+
+/* ---- promote */
+
+Test(show_handover, each_step_of_a_promotion)
+{
+	static const struct {
+		enum model_authority from;
+		const char *at_from;
+		enum model_authority to;
+		const char *at_to;
+		enum show_do want;
+	} rows[] = {
+		{SELF, NULL, SELF, NULL, SHOW_DO_FOLLOW},
+		{SELF, "x", SELF, "x", SHOW_DO_FOLLOW},
+		{SELF, NULL, FOLLOWING, NULL, SHOW_DO_ANNOUNCE},
+		{SELF, NULL, FOLLOWING, "", SHOW_DO_ANNOUNCE},
+		{SELF, NULL, FOLLOWING, "aborted-x", SHOW_DO_ANNOUNCE},
+		{SELF, NULL, FOLLOWING, "x", SHOW_DO_FREEZE},
+		{SELF, "x", FOLLOWING, "x", SHOW_DO_FREEZE},
+		{SELF, NULL, FROZEN, NULL, SHOW_DO_REFUSE},
+		{FROZEN, NULL, FOLLOWING, NULL, SHOW_DO_ANNOUNCE},
+		{FROZEN, "x", FOLLOWING, NULL, SHOW_DO_ANNOUNCE},
+		{FROZEN, "x", FOLLOWING, "aborted-x", SHOW_DO_ANNOUNCE},
+		{FROZEN, NULL, FOLLOWING, "x", SHOW_DO_FREEZE},
+		{FROZEN, "y", FOLLOWING, "x", SHOW_DO_FREEZE},
+		{FROZEN, "x", FOLLOWING, "x", SHOW_DO_TAKE},
+		{FROZEN, "x", SELF, "x", SHOW_DO_SWAP},
+		{FROZEN, NULL, SELF, NULL, SHOW_DO_REFUSE},
+		{FROZEN, "x", SELF, "y", SHOW_DO_REFUSE},
+		{FROZEN, NULL, SELF, "x", SHOW_DO_REFUSE},
+		{FROZEN, "aborted-x", SELF, "aborted-x", SHOW_DO_REFUSE},
+		{FROZEN, "x", FROZEN, "x", SHOW_DO_REFUSE},
+		{FOLLOWING, NULL, SELF, "x", SHOW_DO_DONE},
+		{FOLLOWING, NULL, FROZEN, NULL, SHOW_DO_REFUSE},
+		{FOLLOWING, NULL, FOLLOWING, NULL, SHOW_DO_REFUSE},
+		{RETIRED, NULL, SELF, NULL, SHOW_DO_REFUSE},
+		{SELF, NULL, RETIRED, NULL, SHOW_DO_REFUSE},
+		{RETIRED, NULL, RETIRED, NULL, SHOW_DO_REFUSE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		cr_expect_eq(promote(rows[i].from, rows[i].at_from, rows[i].to, rows[i].at_to),
+			rows[i].want, "row %zu", i);
+}
+
+Test(show_handover, what_is_missing_is_waited_for_and_named)
+{
+	struct show_authority s = one(SELF, "s", NULL), t = one(FOLLOWING, "t", "x");
+	struct show_promotion p = {.deleting = 2};
+	struct show_next n = show_promote_next(&s, &t, &p);
+
+	cr_expect_eq(n.act, SHOW_DO_WAIT);
+	cr_expect(strstr(n.why, "2 Machines are being deleted"), "%s", n.why);
+	p = (struct show_promotion){.from_version = "0.2.0", .to_version = "0.20.0"};
+	n = show_promote_next(&s, &t, &p);
+	cr_expect_eq(n.act, SHOW_DO_REFUSE);
+	cr_expect(strstr(n.why, "0.2.0 at the source, 0.20.0 at the target"), "%s", n.why);
+	p.to_version = "0.2.11";
+	cr_expect_eq(show_promote_next(&s, &t, &p).act, SHOW_DO_FREEZE);
+	t.synced = false;
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_WAIT);
+	t = one(FOLLOWING, "t", "x");
+	t.observed = false;
+	n = show_promote_next(&s, &t, &fresh);
+	cr_expect(n.act == SHOW_DO_WAIT && n.step == SHOW_STEP_FOLLOW && n.next);
+	t = one(FOLLOWING, "t", "x");
+	t.peer_uid = NULL;
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_WAIT);
+	s.observed = false;
+	t.peer_uid = "s";
+	n = show_promote_next(&s, &t, &fresh);
+	cr_expect(n.act == SHOW_DO_WAIT && n.step == SHOW_STEP_PREFLIGHT);
+}
+
+Test(show_handover, a_target_that_cannot_follow)
+{
+	static const struct {
+		const char *reason;
+		enum show_do want;
+	} rows[] = {{"FollowingBehind", SHOW_DO_WAIT}, {"SourceUnreachable", SHOW_DO_WAIT},
+		{"SourceDiffers", SHOW_DO_REFUSE}, {"SourceWentBack", SHOW_DO_REFUSE},
+		{"Conflict", SHOW_DO_REFUSE}, {"Self", SHOW_DO_WAIT}, {NULL, SHOW_DO_WAIT}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (int frozen = 0; frozen < 2; frozen++) {
+			struct show_authority s = one(frozen ? FROZEN : SELF, "s", "x"),
+					      t = one(FOLLOWING, "t", "x");
+			struct show_next n;
+
+			t.reason = rows[i].reason;
+			t.message = NULL;
+			n = show_promote_next(&s, &t, &fresh);
+			cr_expect_eq(n.act, rows[i].want, "row %zu", i);
+			cr_expect(n.next && n.why[0]);
+		}
+	struct show_authority s = one(SELF, "s", NULL), t = one(FOLLOWING, "t", NULL);
+
+	t.peer_uid = "another";
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_REFUSE);
+	t.uid = "s";
+	t.peer_uid = "s";
+	cr_expect(strstr(show_promote_next(&s, &t, &fresh).why, "the same cluster"));
+	t = one(FOLLOWING, "t", NULL);
+	t.known = false;
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_REFUSE);
+}
+
+Test(show_handover, digests_decide)
+{
+	struct show_authority s = one(FROZEN, "s", "x"), t = one(FOLLOWING, "t", "x");
+	struct show_next n;
+
+	t.digest = "e";
+	s.machines = 3;
+	t.machines = 2;
+	n = show_promote_next(&s, &t, &fresh);
+	cr_expect(n.act == SHOW_DO_WAIT && n.step == SHOW_STEP_COPY);
+	cr_expect(strstr(n.why, "Machines 3, 2"), "%s", n.why);
+	t.digest = NULL;
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_WAIT);
+	s.digest = NULL;
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_WAIT);
+	s = one(FROZEN, "s", "x");
+	t = one(FOLLOWING, "t", "x");
+	s.reason = "Freezing";
+	n = show_promote_next(&s, &t, &fresh);
+	cr_expect(n.act == SHOW_DO_WAIT && n.step == SHOW_STEP_FREEZE);
+}
+
+Test(show_handover, both_sides_of_the_swap_are_waited_for)
+{
+	struct show_authority s = one(FROZEN, "s", "x"), t = one(SELF, "t", "x");
+	struct show_next n;
+
+	t.observed = false;
+	n = show_promote_next(&s, &t, &fresh);
+	cr_expect(n.act == SHOW_DO_WAIT && n.step == SHOW_STEP_TAKE);
+	s = one(FOLLOWING, "s", NULL);
+	t = one(SELF, "t", "x");
+	s.reason = "SourceUnreachable";
+	n = show_promote_next(&s, &t, &fresh);
+	cr_expect(n.act == SHOW_DO_WAIT && n.step == SHOW_STEP_SWAP);
+	cr_expect(strstr(n.why, "operator of the source does not reach the target"), "%s", n.why);
+	s.reason = "Following";
+	n = show_promote_next(&s, &t, &fresh);
+	cr_expect(n.act == SHOW_DO_DONE && n.step == SHOW_N_STEPS);
+	s.peer_uid = "another";
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_REFUSE);
+}
+
+/* ---- abort */
+
+Test(show_handover, each_step_of_an_abort)
+{
+	static const struct {
+		enum model_authority from;
+		const char *at_from;
+		enum model_authority to;
+		const char *at_to;
+		enum show_do want;
+	} rows[] = {
+		{SELF, NULL, FOLLOWING, NULL, SHOW_DO_DONE},
+		{SELF, NULL, FOLLOWING, "aborted-x", SHOW_DO_DONE},
+		{SELF, NULL, FOLLOWING, "x", SHOW_DO_FENCE},
+		{SELF, NULL, SELF, NULL, SHOW_DO_REFUSE},
+		{FROZEN, "x", FOLLOWING, "x", SHOW_DO_FENCE},
+		{FROZEN, NULL, FOLLOWING, "x", SHOW_DO_FENCE},
+		{FROZEN, "x", FOLLOWING, "aborted-x", SHOW_DO_UNFREEZE},
+		{FROZEN, NULL, FOLLOWING, "aborted-x", SHOW_DO_UNFREEZE},
+		{FROZEN, NULL, FOLLOWING, NULL, SHOW_DO_UNFREEZE},
+		{FROZEN, "x", FOLLOWING, "aborted-y", SHOW_DO_REFUSE},
+		{FROZEN, "x", FOLLOWING, "y", SHOW_DO_REFUSE},
+		{FROZEN, "x", FOLLOWING, NULL, SHOW_DO_REFUSE},
+		{FROZEN, "x", SELF, "x", SHOW_DO_REFUSE},
+		{FROZEN, NULL, SELF, NULL, SHOW_DO_REFUSE},
+		{FOLLOWING, NULL, SELF, "x", SHOW_DO_REFUSE},
+		{FOLLOWING, NULL, FOLLOWING, NULL, SHOW_DO_REFUSE},
+		{RETIRED, NULL, FOLLOWING, "x", SHOW_DO_REFUSE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct show_authority s = one(rows[i].from, "s", rows[i].at_from),
+				      t = one(rows[i].to, "t", rows[i].at_to);
+
+		cr_expect_eq(show_abort_next(&s, &t).act, rows[i].want, "row %zu", i);
+	}
+}
+
+/* ---- every state, and every order of two commands */
+
+struct cluster {
+	enum model_authority is;
+	char ticket[24]; /* "": none */
+	int version;
+};
+
+/* A command: it reads the source, reads the target, then does one thing, and so on. */
+struct actor {
+	bool aborts;
+	int at;
+	struct cluster from, to;
+	char mine[24];
+};
+
+struct play {
+	struct cluster from, to;
+	struct actor actor[2];
+	int tickets, restarts;
+};
+
+static size_t n_plays, n_takes, n_unfrozen;
+
+static struct show_authority seen(const struct cluster *c, const char *uid)
+{
+	return one(c->is, uid, c->ticket[0] ? c->ticket : NULL);
+}
+
+static void set(
+	struct cluster *now, const struct cluster *was, enum model_authority is, const char *ticket)
+{
+	cleanup_free char *copy = xstrdup(ticket); /* it may be now's own */
+
+	if (now->version != was->version)
+		return; /* 409 */
+	now->is = is;
+	now->version++;
+	snprintf(now->ticket, sizeof(now->ticket), "%s", copy);
+}
+
+static void do_it(struct play *p, struct actor *a)
+{
+	struct show_authority s = seen(&a->from, "s"), t = seen(&a->to, "t");
+	struct show_promotion with = {.ticket = a->mine[0] ? a->mine : NULL};
+	enum show_do what =
+		a->aborts ? show_abort_next(&s, &t).act : show_promote_next(&s, &t, &with).act;
+	char ticket[48];
+
+	switch (what) {
+	case SHOW_DO_ANNOUNCE:
+		snprintf(ticket, sizeof(ticket), "t%d", p->tickets++);
+		if (p->to.version == a->to.version)
+			snprintf(a->mine, sizeof(a->mine), "%.20s", ticket);
+		set(&p->to, &a->to, FOLLOWING, ticket);
+		break;
+	case SHOW_DO_FREEZE:
+		snprintf(a->mine, sizeof(a->mine), "%s", a->to.ticket);
+		set(&p->from, &a->from, FROZEN, a->to.ticket);
+		break;
+	case SHOW_DO_TAKE:
+		set(&p->to, &a->to, SELF, a->to.ticket);
+		n_takes++;
+		break;
+	case SHOW_DO_SWAP:
+		set(&p->from, &a->from, FOLLOWING, "");
+		break;
+	case SHOW_DO_FENCE:
+		snprintf(ticket, sizeof(ticket), SHOW_TICKET_ABORTED "%s", a->to.ticket);
+		set(&p->to, &a->to, a->to.is, ticket);
+		break;
+	case SHOW_DO_UNFREEZE:
+		set(&p->from, &a->from, SELF, "");
+		n_unfrozen++;
+		break;
+	default:
+		break;
+	}
+}
+
+static void explore(const struct play *was, int left)
+{
+	cr_assert(was->from.is != SELF || was->to.is != SELF, "both decide");
+	n_plays++;
+	if (!left)
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct play p = *was;
+		struct actor *a = &p.actor[i];
+
+		if (a->at == 0)
+			a->from = p.from;
+		else if (a->at == 1)
+			a->to = p.to;
+		else
+			do_it(&p, a);
+		a->at = (a->at + 1) % 3;
+		explore(&p, left - 1);
+	}
+	/* The promotion is killed and started again. */
+	if (was->restarts && (was->actor[0].at || was->actor[0].mine[0])) {
+		struct play p = *was;
+
+		p.restarts--;
+		p.actor[0] = (struct actor){.aborts = false};
+		explore(&p, left - 1);
+	}
+}
+
+Test(show_handover, no_order_of_promote_and_abort_makes_both_decide)
+{
+	static const struct play starts[] = {
+		{.from = {SELF, "", 1}, .to = {FOLLOWING, "", 1}},
+		{.from = {FROZEN, "x", 1}, .to = {FOLLOWING, "x", 1}},
+		{.from = {FROZEN, "", 1}, .to = {FOLLOWING, "", 1}},
+		{.from = {FROZEN, "x", 1}, .to = {FOLLOWING, "aborted-x", 1}},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+		struct play p = starts[i];
+
+		p.actor[1].aborts = true;
+		p.restarts = 1;
+		n_takes = n_unfrozen = 0;
+		explore(&p, 16);
+		cr_expect(n_takes && n_unfrozen, "start %zu shows both ends", i);
+	}
+	cr_expect_gt(n_plays, 100000);
+}
+
+/* What spec says happens at once, or when the command runs again. */
+Test(show_handover, a_promotion_ends_from_wherever_it_was_killed)
+{
+	for (int killed = 0; killed < 16; killed++) {
+		struct play p = {.from = {SELF, "", 1}, .to = {FOLLOWING, "", 1}};
+		struct actor *a = &p.actor[0];
+		int steps = 0;
+
+		for (; p.from.is != FOLLOWING && steps < 20; steps++) {
+			if (steps == killed)
+				*a = (struct actor){.aborts = false};
+			a->from = p.from;
+			a->to = p.to;
+			do_it(&p, a);
+		}
+		cr_expect(p.from.is == FOLLOWING && p.to.is == SELF, "killed after %d", killed);
+		cr_expect_eq(steps, 4, "announce, freeze, take, swap");
+		cr_expect_str_eq(p.from.ticket, "");
+	}
+}
+
+/* ---- follow and retire */
+
+Test(show_handover, who_may_follow_whom)
+{
+	static const struct {
+		enum model_authority from, to;
+		bool given;
+		enum show_do want;
+	} rows[] = {
+		{SELF, SELF, false, SHOW_DO_FOLLOW},
+		{SELF, SELF, true, SHOW_DO_FOLLOW},
+		{SELF, FROZEN, false, SHOW_DO_FOLLOW},
+		{SELF, FOLLOWING, false, SHOW_DO_FOLLOW},
+		{SELF, FOLLOWING, true, SHOW_DO_DONE},
+		{SELF, RETIRED, false, SHOW_DO_REFUSE},
+		{FROZEN, SELF, false, SHOW_DO_REFUSE},
+		{FROZEN, FOLLOWING, false, SHOW_DO_FOLLOW},
+		{FROZEN, FOLLOWING, true, SHOW_DO_DONE},
+		{FROZEN, FROZEN, false, SHOW_DO_FOLLOW},
+		{FOLLOWING, SELF, false, SHOW_DO_REFUSE},
+		{FOLLOWING, FOLLOWING, false, SHOW_DO_REFUSE},
+		{RETIRED, SELF, false, SHOW_DO_REFUSE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct show_authority s = one(rows[i].from, "s", NULL),
+				      t = one(rows[i].to, "t", NULL);
+
+		cr_expect_eq(
+			show_follow_next(&s, &t, rows[i].given).act, rows[i].want, "row %zu", i);
+	}
+	struct show_authority s = one(SELF, "s", NULL), t = one(FOLLOWING, "t", NULL);
+
+	/* A kubeconfig that expired is given again; another source is not. */
+	t.reason = "SourceUnreachable";
+	cr_expect_eq(show_follow_next(&s, &t, false).act, SHOW_DO_FOLLOW);
+	cr_expect_eq(show_follow_next(&s, &t, true).act, SHOW_DO_WAIT);
+	t.peer_uid = "another";
+	cr_expect_eq(show_follow_next(&s, &t, false).act, SHOW_DO_REFUSE);
+}
+
+Test(show_handover, who_may_retire)
+{
+	static const struct {
+		enum model_authority is;
+		const char *reason;
+		bool last;
+		enum show_do want;
+	} rows[] = {
+		{SELF, "Self", false, SHOW_DO_REFUSE},
+		{SELF, "Self", true, SHOW_DO_RETIRE},
+		{FROZEN, "Frozen", false, SHOW_DO_REFUSE},
+		{FROZEN, "Frozen", true, SHOW_DO_RETIRE},
+		{FOLLOWING, "Following", false, SHOW_DO_RETIRE},
+		{FOLLOWING, "FollowingBehind", false, SHOW_DO_RETIRE},
+		{FOLLOWING, "SourceUnreachable", false, SHOW_DO_REFUSE},
+		{FOLLOWING, "SourceUnreachable", true, SHOW_DO_RETIRE},
+		{RETIRED, "Retiring", false, SHOW_DO_WAIT},
+		{RETIRED, "Retired", false, SHOW_DO_DONE},
+		{RETIRED, "Retiring", true, SHOW_DO_WAIT},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct show_authority a = one(rows[i].is, "s", NULL);
+
+		a.reason = rows[i].reason;
+		cr_expect_eq(show_retire_next(&a, rows[i].last).act, rows[i].want, "row %zu", i);
+	}
+	struct show_authority a = one(FOLLOWING, "s", NULL);
+
+	a.observed = false;
+	cr_expect_eq(show_retire_next(&a, false).act, SHOW_DO_REFUSE);
+	a.known = false;
+	cr_expect_eq(show_retire_next(&a, true).act, SHOW_DO_REFUSE);
+}
+
+#define MACHINE(name, id) "{" META(name, name) ",\"spec\":{\"id\":\"" id "\"}}"
+
+Test(show_handover, machines_that_the_source_does_not_have)
+{
+	cleanup_show_world struct show_world from, to;
+	const char *first = NULL;
+
+	world_of(&from, "{\"machine\":[" MACHINE("a", "1") "," MACHINE("b", "2") "]}");
+	world_of(&to, "{\"machine\":[" MACHINE("other", "2") "]}");
+	cr_expect_eq(show_strangers(&from, &to, &first), 0);
+	cr_expect_null(first);
+	show_world_fini(&to);
+	world_of(&to, "{\"machine\":[" MACHINE("a", "3") "," MACHINE("b", "2") "," MACHINE(
+			      "c", "4") ",{" META("d", "d") "}]}");
+	cr_expect_eq(show_strangers(&from, &to, &first), 3);
+	cr_expect_str_eq(first, "a");
+}
+
+/* ---- KUBECONFIG[:NS] */
+
+Test(show_handover, places)
+{
+	static const struct {
+		const char *text, *file, *ns;
+	} rows[] = {
+		{"k", "k", NULL},
+		{"k:ns", "k", "ns"},
+		{"/a/k", "/a/k", NULL},
+		{"/a/k:ns", "/a/k", "ns"},
+		{"/a:b/k", "/a:b/k", NULL},
+		{"/a:b/k:ns", "/a:b/k", "ns"},
+		{"C:/k", "C:/k", NULL},
+		{"", NULL, NULL},
+		{":ns", NULL, NULL},
+		{"/a/", NULL, NULL},
+		{"/a/:ns", NULL, NULL},
+		{"/", NULL, NULL},
+		{"k:", NULL, NULL},
+		{"k:NS", NULL, NULL},
+		{"k:a:b", NULL, NULL},
+		{"k:a.b", NULL, NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *file = NULL, *ns = NULL;
+		struct err err = ERR_INIT;
+		int rc = show_place(rows[i].text, &file, &ns, &err);
+
+		cr_expect_eq(rc, rows[i].file ? 0 : -1, "%s", rows[i].text);
+		cr_expect(str_eq(file, rows[i].file), "%s", rows[i].text);
+		cr_expect(str_eq(ns, rows[i].ns), "%s", rows[i].text);
+		cr_expect(rows[i].file || err.kind == ERR_INVALID);
+	}
+}
