@@ -337,6 +337,30 @@ static char *token_of(const char *name)
 	return token;
 }
 
+Test(apistore_apiserver, a_token_lasts_for_ten_years_at_most)
+{
+	static const struct {
+		const char *body;
+		int64_t want;
+	} rows[] = {{"{}", 3600}, {"{\"spec\":{\"expirationSeconds\":315360000}}", 315360000},
+		{"{\"spec\":{\"expirationSeconds\":4294967296}}", 315360000}};
+
+	put("/api/v1/namespaces/ns/serviceaccounts",
+		"{\"apiVersion\":\"v1\",\"kind\":\"ServiceAccount\",\"metadata\":{\"name\":\"f\"}}");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct json_object *o = NULL;
+
+		cr_assert_eq(
+			say_once(true,
+				"POST /api/v1/namespaces/ns/serviceaccounts/f/token HTTP/1.1\r\n",
+				rows[i].body, &o),
+			201);
+		cr_expect_eq(
+			json_get_int(o, "spec/expirationSeconds", 0), rows[i].want, "row %zu", i);
+		json_object_put(o);
+	}
+}
+
 static int as(const char *token, const char *line, const char *body, struct json_object **answer)
 {
 	cleanup_free char *head =
