@@ -41,6 +41,9 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_BOOTSTRAP_CA] = tool_bootstrap_ca,
 	[TOOL_BOOTSTRAP_CERT] = tool_bootstrap_cert,
 	[TOOL_BOOTSTRAP_SERVERS] = tool_bootstrap_servers,
+	[TOOL_FOLLOW] = tool_follow,
+	[TOOL_PROMOTE] = tool_promote,
+	[TOOL_RETIRE] = tool_retire,
 };
 
 void tool_say(FILE *to, const char *fmt, ...)
@@ -114,6 +117,13 @@ static int exit_of(const struct tool *t, const struct err *err)
 	}
 }
 
+/* The command connects itself, or never. */
+static bool is_unconnected(size_t command)
+{
+	return command == TOOL_BOOTSTRAP_CA || command == TOOL_BOOTSTRAP_CERT ||
+	       command == TOOL_FOLLOW || command == TOOL_PROMOTE || command == TOOL_RETIRE;
+}
+
 static int run(struct tool *t)
 {
 	size_t command = conf_command(t->conf);
@@ -128,8 +138,7 @@ static int run(struct tool *t)
 			return conf_refuse(t->conf, &err), TOOL_USAGE;
 		return 0;
 	}
-	rc = command == TOOL_BOOTSTRAP_CA || command == TOOL_BOOTSTRAP_CERT ? 0
-									    : tool_connect(t, &err);
+	rc = is_unconnected(command) ? 0 : tool_connect(t, NULL, &err);
 	if (rc == 0)
 		rc = commands[command](t, &err);
 	if (rc >= 0 && fflush(stdout) == EOF)

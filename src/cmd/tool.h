@@ -41,9 +41,17 @@ void tool_say(FILE *to, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- tool_client.c */
 
-/* Reads the kubeconfig; nothing is sent. tool_close() in any case. */
-int tool_connect(struct tool *t, struct err *err) MUST_CHECK;
+/* Reads the kubeconfig; nothing is sent. tool_close() in any case. place: "KUBECONFIG[:NS]" of an option,
+ * or NULL: what the options of every command say. */
+int tool_connect(struct tool *t, const char *place, struct err *err) MUST_CHECK;
 void tool_close(struct tool *t);
+/* A command with two servers: the one that is not in use, zeroed before the first swap. */
+struct tool_server {
+	struct k8s_transport *api;
+	char *from, *server, *ns; /* owned, as in struct tool */
+};
+void tool_swap(struct tool *t, struct tool_server *other);
+void tool_server_fini(struct tool_server *s); /* before tool_close() */
 /* Runs the loop until *done, or the interrupt: -1 with err set; what is in flight is cancelled. */
 int tool_run(struct tool *t, const bool *done, struct err *err) MUST_CHECK;
 /* Waits; -1 with err set on an interrupt. */
@@ -55,10 +63,17 @@ int tool_sleep(struct tool *t, uint64_t ms, struct err *err) MUST_CHECK;
  */
 int tool_ask(struct tool *t, const char *method, const char *path, const char *type,
 	struct json_object *body, struct json_object **out, struct err *err) MUST_CHECK;
+/* The same with a body that may hold a key: it is wiped. */
+int tool_ask_text(struct tool *t, const char *method, const char *path, const char *type,
+	char *take_body, struct json_object **out, struct err *err) MUST_CHECK;
 /* NULL with ERR_NOT_FOUND: there is none. */
 struct json_object *tool_get(
 	struct tool *t, const struct kobj_gvk *gvk, const char *name, struct err *err) MUST_CHECK;
-/* A merge patch of exactly this version of the object, with these annotations. */
+/* A merge patch of exactly the version of the object that was read. */
+int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
+	struct json_object *take_annotations, struct json_object *take_spec,
+	struct err *err) MUST_CHECK;
+/* Of annotations alone. */
 int tool_annotate(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct json_object *take_annotations, struct err *err) MUST_CHECK;
 /* Of exactly this object. */
@@ -79,6 +94,9 @@ const struct kobj *tool_load_cluster(
 
 /* Asks at the terminal: "yes" goes on. 0: go on. */
 int tool_confirm(struct tool *t, const char *question, struct err *err) MUST_CHECK;
+/* The same, where this word has to be typed. */
+int tool_confirm_word(
+	struct tool *t, const char *question, const char *word, struct err *err) MUST_CHECK;
 
 /* ---- tool_doctor.c: for commands that look at the system */
 
@@ -89,6 +107,8 @@ int tool_findings_end(struct tool *t, struct show_findings *f, int rc) MUST_CHEC
 /* Leader, Pods, and whether the operator has observed the cluster. err stays clear. */
 void tool_check_operator(
 	struct tool *t, struct show_findings *f, struct json_object *cluster, struct err *err);
+/* Whether these credentials may do that in the namespace. false with err set: the question was refused. */
+bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, struct err *err);
 /* tls.crt of a Secret (NULL: plain HTTP) and when it ends; true: pem has it. err stays clear. */
 bool tool_check_certificate(struct tool *t, struct show_findings *f, const char *secret,
 	const char *what, struct strbuf *pem, struct err *err);
@@ -110,7 +130,10 @@ int tool_backup(struct tool *t, struct err *err);
 int tool_doctor(struct tool *t, struct err *err);
 int tool_bootstrap_check(struct tool *t, struct err *err);
 int tool_bootstrap_servers(struct tool *t, struct err *err);
-/* These two ask no server: without tool_connect(). */
+/* These ask no server, or more than one: without tool_connect(). */
+int tool_follow(struct tool *t, struct err *err);
+int tool_promote(struct tool *t, struct err *err);
+int tool_retire(struct tool *t, struct err *err);
 int tool_bootstrap_ca(struct tool *t, struct err *err);
 int tool_bootstrap_cert(struct tool *t, struct err *err);
 

@@ -27,7 +27,7 @@
 
 struct asking {
 	struct tool *t;
-	char line[64];
+	char line[256];
 	size_t len;
 	bool done;
 };
@@ -49,13 +49,16 @@ static void on_stdin(int fd, bool readable, bool writable, void *arg)
 
 int tool_confirm(struct tool *t, const char *question, struct err *err)
 {
+	return t->yes ? 0 : tool_confirm_word(t, question, "yes", err);
+}
+
+int tool_confirm_word(struct tool *t, const char *question, const char *word, struct err *err)
+{
 	struct asking a = {.t = t};
 	cleanup_strbuf struct strbuf safe = STRBUF_INIT;
 	struct loop_fd *in;
 	int rc;
 
-	if (t->yes)
-		return 0;
 	show_safe(&safe, question);
 	fputs(strbuf_str(&safe), stderr);
 	if (!isatty(STDIN_FILENO)) {
@@ -63,14 +66,14 @@ int tool_confirm(struct tool *t, const char *question, struct err *err)
 		return err_set(err, ERR_INVALID,
 			"there is no terminal to ask whether that is meant; next step: --yes");
 	}
-	fputs(" Type yes to go on: ", stderr);
+	fprintf(stderr, " Type %s to go on: ", word);
 	fflush(stderr);
 	in = loop_fd_new(t->loop, STDIN_FILENO, true, false, on_stdin, &a);
 	rc = tool_run(t, &a.done, err);
 	loop_fd_free(in);
 	if (rc < 0)
 		fputc('\n', stderr);
-	else if (!str_eq(a.line, "yes"))
+	else if (!str_eq(a.line, word))
 		rc = err_set(err, ERR_INVALID, "nothing was changed");
 	return rc;
 }

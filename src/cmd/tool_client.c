@@ -18,6 +18,7 @@
 #include "tec/model/cluster.h"
 #include "tec/model/configmap.h"
 #include "tec/model/pcrs.h"
+#include "tec/show/handover.h"
 
 #define ANSWER_MAX      (48u << 20)
 #define PAGE            "500"
@@ -72,10 +73,10 @@ static struct k8s_kubeconfig *load_config(struct tool *t, struct err *err)
 	return k8s_kubeconfig_in_cluster(host, port, SERVICE_ACCOUNT, err);
 }
 
-static int choose_ns(struct tool *t, const struct k8s_kubeconfig *k, struct err *err)
+/* NULL ns: the kubeconfig's. */
+static int choose_ns(
+	struct tool *t, const struct k8s_kubeconfig *k, const char *ns, struct err *err)
 {
-	const char *ns = conf_str(t->conf, "namespace");
-
 	if (!ns)
 		ns = k->namespace_ ? k->namespace_ : "default";
 	if (!kobj_label_valid(ns, strlen(ns)))
@@ -93,23 +94,52 @@ static void on_signal(int signo, void *arg)
 	loop_stop(t->loop);
 }
 
-int tool_connect(struct tool *t, struct err *err)
+static void start_loop(struct tool *t)
 {
-	struct k8s_kubeconfig *k = load_config(t, err);
+	t->loop = loop_new();
+	t->http = httpc_new(t->loop);
+	t->intr = loop_signal_new(t->loop, SIGINT, on_signal, t);
+	t->term = loop_signal_new(t->loop, SIGTERM, on_signal, t);
+}
 
+int tool_connect(struct tool *t, const char *place, struct err *err)
+{
+	cleanup_free char *ns = NULL;
+	struct k8s_kubeconfig *k;
+
+	if (place && show_place(place, &t->from, &ns, err) < 0)
+		return -1;
+	k = place ? k8s_kubeconfig_load(t->from, NULL, err) : load_config(t, err);
 	if (!k)
 		return -1;
 	t->server = xstrdup(k->server);
-	if (choose_ns(t, k, err) < 0) {
+	if (choose_ns(t, k, place ? ns : conf_str(t->conf, "namespace"), err) < 0) {
 		k8s_kubeconfig_free(k);
 		return -1;
 	}
-	t->loop = loop_new();
-	t->http = httpc_new(t->loop);
+	if (!t->loop)
+		start_loop(t);
 	t->api = k8s_client_new(t->loop, t->http, k, "tecctl/" PACKAGE_VERSION, false);
-	t->intr = loop_signal_new(t->loop, SIGINT, on_signal, t);
-	t->term = loop_signal_new(t->loop, SIGTERM, on_signal, t);
 	return 0;
+}
+
+void tool_swap(struct tool *t, struct tool_server *other)
+{
+	struct tool_server mine = {t->api, t->from, t->server, t->ns};
+
+	t->api = other->api;
+	t->from = other->from;
+	t->server = other->server;
+	t->ns = other->ns;
+	*other = mine;
+}
+
+void tool_server_fini(struct tool_server *s)
+{
+	k8s_transport_free(s->api);
+	free(s->from);
+	free(s->server);
+	free(s->ns);
 }
 
 void tool_close(struct tool *t)
@@ -208,17 +238,23 @@ static const char *verb_of(const char *method)
 int tool_ask(struct tool *t, const char *method, const char *path, const char *type,
 	struct json_object *body, struct json_object **out, struct err *err)
 {
+	return tool_ask_text(t, method, path, type, body ? json_text(body) : NULL, out, err);
+}
+
+int tool_ask_text(struct tool *t, const char *method, const char *path, const char *type,
+	char *take_body, struct json_object **out, struct err *err)
+{
 	struct asking a = {.t = t, .err = err};
 	struct k8s_request req = {.method = method,
-		.content_type = body ? type : NULL,
+		.content_type = take_body ? type : NULL,
 		.verb = verb_of(method),
 		.resource = "tecctl",
 		.path = xstrdup(path),
 		.deadline_ms = t->timeout_ms};
 	int rc;
 
-	if (body)
-		req.body = body_of_text(json_text(body));
+	if (take_body)
+		req.body = body_of_text(take_body);
 	(void)k8s_transport_start(t->api, &t->ops, &req, on_data, on_answer, &a);
 	rc = tool_run(t, &a.done, err);
 	if (rc == 0)
@@ -228,7 +264,7 @@ int tool_ask(struct tool *t, const char *method, const char *path, const char *t
 		if (!*out)
 			rc = err_wrap(err, "%s: the answer is not of a Kubernetes API", t->server);
 	}
-	strbuf_fini(&a.body);
+	secret_strbuf_fini(&a.body);
 	return rc;
 }
 
@@ -255,11 +291,20 @@ static struct json_object *same_object(struct json_object *o, bool version)
 int tool_annotate(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct json_object *take_annotations, struct err *err)
 {
-	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-	cleanup_json struct json_object *patch = json_obj();
+	return tool_patch(t, gvk, o, take_annotations, NULL, err);
+}
 
-	json_add(
-		patch, "metadata", json_add(same_object(o, true), "annotations", take_annotations));
+int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
+	struct json_object *take_annotations, struct json_object *take_spec, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	cleanup_json struct json_object *patch = json_obj(), *meta = same_object(o, true);
+
+	if (take_annotations)
+		json_add(meta, "annotations", take_annotations);
+	json_add(patch, "metadata", steal_ptr(&meta));
+	if (take_spec)
+		json_add(patch, "spec", take_spec);
 	kobj_path(gvk, t->ns, show_name(o), NULL, &path);
 	strbuf_adds(&path, "?fieldManager=tecctl");
 	return tool_ask(

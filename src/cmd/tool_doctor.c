@@ -145,18 +145,17 @@ static bool check_kinds(struct doctor *d, struct err *err)
 
 /* ---- rights */
 
-/* false with err set: the question was refused. */
-static bool may(struct doctor *d, const struct kobj_gvk *gvk, const char *verb, struct err *err)
+bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, struct err *err)
 {
 	cleanup_json struct json_object *ask = json_obj(), *answer = NULL;
 	struct json_object *what = json_obj();
 
 	json_add_str(json_add_str(ask, "apiVersion", "authorization.k8s.io/v1"), "kind",
 		"SelfSubjectAccessReview");
-	json_add_str(json_add_str(what, "namespace", d->t->ns), "verb", verb);
+	json_add_str(json_add_str(what, "namespace", t->ns), "verb", verb);
 	json_add_str(json_add_str(what, "group", gvk->group), "resource", gvk->plural);
 	json_add(ask, "spec", json_add(json_obj(), "resourceAttributes", what));
-	if (tool_ask(d->t, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+	if (tool_ask(t, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 		    "application/json", ask, &answer, err) < 0)
 		return false;
 	return json_get_bool(answer, "status/allowed", false);
@@ -183,7 +182,7 @@ static void check_rights(struct doctor *d, struct err *err)
 	unsigned have = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(rights); i++) {
-		if (may(d, rights[i].gvk, rights[i].verb, err)) {
+		if (tool_may(d->t, rights[i].gvk, rights[i].verb, err)) {
 			have++;
 			continue;
 		}

@@ -58,7 +58,7 @@ int tool_secret_member(
 {
 	struct reading r = {t, member, out, err, false};
 
-	(void)k8s_call_get(t->api, &t->ops, &kobj_secret, t->ns, name, on_secret, &r);
+	(void)k8s_call_get(t->api, &t->ops, &kobj_input_secret, t->ns, name, on_secret, &r);
 	if (tool_run(t, &r.done, err) < 0)
 		return -1;
 	return err_is_set(err) ? err_wrap(err, "Secret %.80s", name) : 0;

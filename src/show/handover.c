@@ -94,6 +94,30 @@ size_t show_strangers(
 	return n;
 }
 
+/* What follows in the gitVersion of a standalone API; NULL: it is another server. */
+static const char *standalone_version(const char *git)
+{
+	static const char mark[] = "+tec-operator-";
+	const char *at = git ? strstr(git, mark) : NULL;
+
+	return at ? at + strlen(mark) : NULL;
+}
+
+bool show_is_standalone(const char *git)
+{
+	return standalone_version(git) != NULL;
+}
+
+char *show_operator_version(const char *git, const char *image)
+{
+	const char *version = standalone_version(git), *colon = image ? strrchr(image, ':') : NULL;
+
+	if (!version && colon && !strchr(image, '@') && colon[1] >= '0' && colon[1] <= '9' &&
+		!strchr(colon, '/'))
+		version = colon + 1;
+	return version ? xstrdup(version) : NULL;
+}
+
 int show_place(const char *text, char **file, char **ns, struct err *err)
 {
 	const char *slash = strrchr(text, '/'), *colon = strchr(slash ? slash : text, ':');
@@ -463,7 +487,11 @@ struct show_next show_abort_next(const struct show_authority *from, const struct
 			"there is no promotion to abort: %s",
 			to->is == MODEL_AUTHORITY_SELF ? "the target decides"
 						       : "the source does not decide");
-	return act(has_ticket(to) ? SHOW_DO_FENCE : SHOW_DO_DONE, SHOW_STEP_FOLLOW);
+	if (has_ticket(to))
+		return act(SHOW_DO_FENCE, SHOW_STEP_FOLLOW);
+	if (!is(from, "Self"))
+		return wait_for(from, SHOW_STEP_FOLLOW, "source", "Self");
+	return act(SHOW_DO_DONE, SHOW_STEP_FOLLOW);
 }
 
 /* ---- retiring */

@@ -519,6 +519,29 @@ Test(show_handover, machines_that_the_source_does_not_have)
 	cr_expect_str_eq(first, "a");
 }
 
+Test(show_handover, versions_of_operators)
+{
+	static const struct {
+		const char *git, *image, *want;
+	} rows[] = {
+		{"v1.34.0+tec-operator-0.3.0", NULL, "0.3.0"},
+		{"v1.34.0", NULL, NULL},
+		{NULL, NULL, NULL},
+		{NULL, "ghcr.io/x/tec-operator:0.3.0", "0.3.0"},
+		{NULL, "localhost:5000/tec-operator", NULL},
+		{NULL, "x:latest", NULL},
+		{NULL, "x:0.3.0@sha256:00", NULL},
+		{NULL, "x", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *found = show_operator_version(rows[i].git, rows[i].image);
+
+		cr_expect(str_eq(found, rows[i].want), "row %zu", i);
+		cr_expect_eq(show_is_standalone(rows[i].git), i == 0);
+	}
+}
+
 /* ---- KUBECONFIG[:NS] */
 
 Test(show_handover, places)

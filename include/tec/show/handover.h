@@ -92,6 +92,12 @@ struct show_next show_retire_next(const struct show_authority *at, bool last);
 size_t show_strangers(
 	const struct show_world *from, const struct show_world *to, const char **first);
 
+/* Of the gitVersion of a server. */
+bool show_is_standalone(const char *git);
+/* "0.3.0": of the gitVersion of tec-operator --standalone, or of the operator's image; NULL: not in them, which
+ * may be NULL. The caller frees. */
+char *show_operator_version(const char *git, const char *image);
+
 /* "KUBECONFIG[:NS]": a colon after the last slash separates the namespace. *ns is NULL without one; the
  * caller frees both. ERR_INVALID. */
 int show_place(const char *text, char **file, char **ns, struct err *err) MUST_CHECK;

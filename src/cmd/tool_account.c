@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * k8s/follow-role.yaml, applied to the namespace in use. tec-operator --standalone has the role already, and
+ * gives tokens on request; a cluster puts one that does not expire into a Secret. What holds the token
+ * is text that is wiped, never a JSON object that stays.
+ */
+#include "config.h"
+
+#include "tool_account.h"
+#include "tool_secret.h"
+
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/file.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/yaml.h"
+#include "tec/render/trustee.h"
+#include "tec/show/handover.h"
+
+#define ROLE_FILE    "follow-role.yaml"
+#define TOKEN_SECRET "tec-follow-token"
+#define TOKEN_LIFE_S INT64_C(315360000) /* 10 years; a server may give less */
+#define SOON_S       INT64_C(31536000)
+#define FILL_MS      10000
+#define POLL_MS      250
+#define CA_MAX       262144
+#define RBAC         "rbac.authorization.k8s.io"
+
+static const struct kobj_gvk account_kind = {"", "v1", "ServiceAccount", "serviceaccounts", NULL},
+			     role_kind = {RBAC, "v1", "Role", "roles", NULL},
+			     binding_kind = {RBAC, "v1", "RoleBinding", "rolebindings", NULL};
+
+/* ---- which server it is */
+
+static int ask_version(struct tool *t, struct json_object **version, struct err *err)
+{
+	return tool_ask(t, "GET", "/version", NULL, NULL, version, err);
+}
+
+int tool_operator_version(struct tool *t, char **version, struct err *err)
+{
+	cleanup_json struct json_object *server = NULL, *deployment = NULL;
+	struct json_object *containers;
+
+	*version = NULL;
+	if (ask_version(t, &server, err) < 0)
+		return -1;
+	*version = show_operator_version(json_get_str(server, "gitVersion"), NULL);
+	if (*version)
+		return 0;
+	deployment = tool_get(t, &kobj_deployment, "tec-operator", err);
+	if (t->interrupted)
+		return -1;
+	err_clear(err); /* it may be elsewhere, or these credentials may not read it */
+	containers = json_get_arr(deployment, "spec/template/spec/containers");
+	*version = show_operator_version(NULL, json_get_str(json_at(containers, 0), "image"));
+	return 0;
+}
+
+/* ---- the account */
+
+static int apply(struct tool *t, const struct kobj_gvk *gvk, const char *name, char *take_text,
+	struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+
+	kobj_path(gvk, t->ns, name, NULL, &path);
+	strbuf_adds(&path, "?fieldManager=tecctl&force=true");
+	return tool_ask_text(t, "PATCH", strbuf_str(&path), "application/apply-patch+yaml",
+		take_text, NULL, err);
+}
+
+/* NULL: not of this server. */
+static const struct kobj_gvk *kind_of(const char *kind, bool standalone)
+{
+	if (str_eq(kind, "ServiceAccount"))
+		return &account_kind;
+	if (str_eq(kind, "RoleBinding"))
+		return &binding_kind;
+	if (standalone)
+		return NULL;
+	return str_eq(kind, "Role") ? &role_kind : &kobj_secret;
+}
+
+static int apply_item(struct tool *t, struct json_object *item, bool standalone, struct err *err)
+{
+	const struct kobj_gvk *gvk = kind_of(json_get_str(item, "kind"), standalone);
+	struct json_object *subject = json_at(json_get_arr(item, "subjects"), 0);
+
+	if (!gvk)
+		return 0;
+	json_add_str(json_get_obj(item, "metadata"), "namespace", t->ns);
+	if (subject)
+		json_add_str(subject, "namespace", t->ns);
+	if (subject && standalone)
+		json_add_str(json_get_obj(item, "roleRef"), "kind", "ClusterRole");
+	if (apply(t, gvk, show_name(item), json_text(item), err) < 0)
+		return err_wrap(err, "%s %s", gvk->kind, show_name(item));
+	return 0;
+}
+
+static int apply_all(struct tool *t, bool standalone, struct err *err)
+{
+	const char *text = render_etc(ROLE_FILE);
+	cleanup_json struct json_object *list = yaml_parse(text, strlen(text), err);
+	struct json_object *items = json_get_arr(list, "items");
+
+	if (!list)
+		return err_wrap(err, ROLE_FILE);
+	for (size_t i = 0; i < json_len(items); i++)
+		if (apply_item(t, json_at(items, i), standalone, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- its token */
+
+static void tell_end(struct tool *t, const char *end)
+{
+	int64_t us;
+
+	if (end && clock_parse(end, &us) == 0 && us / 1000000 - clock_wall_s() < SOON_S)
+		tool_say(stderr,
+			"tecctl: the token for %s expires at %s; run tecctl follow again before",
+			t->server, end);
+}
+
+static int request_token(struct tool *t, struct strbuf *token, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	cleanup_json struct json_object *ask = json_obj();
+	struct json_object *answer = NULL;
+	const char *text;
+	int rc;
+
+	json_add_str(json_add_str(ask, "apiVersion", "authentication.k8s.io/v1"), "kind",
+		"TokenRequest");
+	json_add(ask, "spec", json_add_int(json_obj(), "expirationSeconds", TOKEN_LIFE_S));
+	kobj_path(&account_kind, t->ns, TOOL_ACCOUNT, "token", &path);
+	rc = tool_ask(t, "POST", strbuf_str(&path), "application/json", ask, &answer, err);
+	text = json_get_str(answer, "status/token");
+	if (rc == 0 && text) {
+		strbuf_adds(token, text);
+		tell_end(t, json_get_str(answer, "status/expirationTimestamp"));
+	} else if (rc == 0) {
+		rc = err_set(err, ERR_INVALID, "%.100s gave no token", t->server);
+	}
+	json_wipe(answer);
+	json_object_put(answer);
+	return rc;
+}
+
+/* The token that a cluster's controller puts into the Secret; "" when there is no such controller. */
+static int read_token(struct tool *t, struct strbuf *token, struct err *err)
+{
+	for (uint64_t end = clock_boot_ms() + FILL_MS; clock_boot_ms() < end;) {
+		if (tool_secret_member(t, TOKEN_SECRET, "token", token, err) == 0)
+			return 0;
+		if (err->kind != ERR_NOT_FOUND)
+			return -1;
+		err_clear(err);
+		if (tool_sleep(t, POLL_MS, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the kubeconfig */
+
+static int add_ca(const struct k8s_kubeconfig *k, struct strbuf *out, struct err *err)
+{
+	size_t len;
+	char *pem;
+
+	if (k->insecure)
+		return err_set(err, ERR_INVALID,
+			"the kubeconfig has insecure-skip-tls-verify, with which nobody is given a token; next step: name the CA in it as certificate-authority");
+	if (!k->ca_data && !k->ca_file)
+		return 0;
+	strbuf_adds(out, ", \"certificate-authority-data\": \"");
+	if (k->ca_data) {
+		bytes_to_b64(out, secret_peek(k->ca_data), secret_len(k->ca_data));
+	} else {
+		pem = file_read(k->ca_file, CA_MAX, &len, NULL, err);
+		if (!pem)
+			return -1;
+		bytes_to_b64(out, pem, len);
+		free(pem);
+	}
+	strbuf_addc(out, '"');
+	return 0;
+}
+
+/* JSON, which is YAML. */
+static int write_kubeconfig(struct tool *t, const struct k8s_kubeconfig *k,
+	const struct strbuf *token, struct strbuf *out, struct err *err)
+{
+	strbuf_adds(out,
+		"{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"source\",\n"
+		"\"clusters\": [{\"name\": \"source\", \"cluster\": {\"server\": ");
+	json_quote(out, k->server, strlen(k->server));
+	if (k->tls_server_name) {
+		strbuf_adds(out, ", \"tls-server-name\": ");
+		json_quote(out, k->tls_server_name, strlen(k->tls_server_name));
+	}
+	if (add_ca(k, out, err) < 0)
+		return -1;
+	strbuf_addf(out,
+		"}}],\n\"contexts\": [{\"name\": \"source\", \"context\": {\"cluster\": \"source\", \"user\": \"" TOOL_ACCOUNT
+		"\", \"namespace\": \"%s\"}}],\n\"users\": [{\"name\": \"" TOOL_ACCOUNT
+		"\", \"user\": {\"token\": ",
+		t->ns);
+	json_quote(out, strbuf_str(token), token->len);
+	strbuf_adds(out, "}}]}\n");
+	return 0;
+}
+
+static bool is_this_host(const char *server)
+{
+	static const char *const here[] = {"https://127.", "https://localhost", "https://[::1]"};
+
+	for (size_t i = 0; i < ARRAY_LEN(here); i++)
+		if (str_starts(server, here[i]))
+			return true;
+	return false;
+}
+
+int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err)
+{
+	struct k8s_kubeconfig *k = k8s_kubeconfig_load(t->from, NULL, err);
+	cleanup_wiped_strbuf struct strbuf token = STRBUF_INIT;
+	cleanup_json struct json_object *version = NULL;
+	bool standalone;
+	int rc;
+
+	if (!k)
+		return -1;
+	rc = ask_version(t, &version, err);
+	standalone = show_is_standalone(json_get_str(version, "gitVersion"));
+	if (rc == 0)
+		rc = apply_all(t, standalone, err);
+	if (rc == 0 && !standalone)
+		rc = read_token(t, &token, err);
+	if (rc == 0 && !token.len)
+		rc = request_token(t, &token, err);
+	if (rc == 0)
+		rc = write_kubeconfig(t, k, &token, kubeconfig, err);
+	if (rc == 0 && is_this_host(k->server))
+		tool_say(stderr,
+			"tecctl: the other operator gets the address %s of %s: it has to run on this machine too, or the kubeconfig has to name an address that it reaches",
+			k->server, t->from);
+	k8s_kubeconfig_free(k);
+	return rc;
+}
+
+int tool_account_give(struct tool *t, const struct strbuf *kubeconfig, struct err *err)
+{
+	cleanup_wiped_strbuf struct strbuf text = STRBUF_INIT;
+
+	strbuf_addf(&text,
+		"{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"" TOOL_ACCOUNT
+		"\",\"namespace\":\"%s\"},\"type\":\"Opaque\",\"data\":{\"" TOOL_ACCOUNT_MEMBER
+		"\":\"",
+		t->ns);
+	bytes_to_b64(&text, strbuf_str(kubeconfig), kubeconfig->len);
+	strbuf_adds(&text, "\"}}");
+	if (apply(t, &kobj_secret, TOOL_ACCOUNT, strbuf_steal(&text), err) < 0)
+		return err_wrap(err, "Secret " TOOL_ACCOUNT);
+	return 0;
+}

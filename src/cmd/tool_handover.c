@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * follow, promote and retire: look at both clusters, do what show/handover says, look again. Nothing is
+ * remembered between two looks but the ticket and what was said, so that the command may be killed and
+ * run again at any time. A conflict, or a server that is away for a while, is only another look.
+ */
+#include "config.h"
+
+#include "tool_account.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/uuid.h"
+#include "tec/show/handover.h"
+#include "tec/show/text.h"
+
+#define POLL_MS   250
+#define TIMEOUT_S 300
+
+enum end { FROM, TO, N_ENDS };
+static const char *const end_names[N_ENDS] = {"source", "target"};
+
+struct handover {
+	struct tool *t;
+	struct tool_server other; /* the end that t does not use */
+	enum end used;
+	bool both;        /* there are two */
+	const char *name; /* of what is done in one step, static; NULL: a promotion has several */
+	struct show_next (*decide)(struct handover *h);
+	struct show_findings f;
+	struct show_world world[N_ENDS];
+	struct show_authority a[N_ENDS]; /* borrowed from world */
+	struct show_promotion with;
+	char *version[N_ENDS], *told; /* owned; told: what it waits for, as it was last said */
+	char ticket[UUID_TEXT_LEN + 1];
+	enum show_step step; /* what is before it was said to be done */
+	bool given, confirmed;
+	uint64_t end_ms;
+};
+
+static void use(struct handover *h, enum end e)
+{
+	if (h->used != e && h->both)
+		tool_swap(h->t, &h->other);
+	h->used = e;
+}
+
+/* ---- looking */
+
+static int wrap_end(const struct handover *h, enum end e, struct err *err)
+{
+	return h->both ? err_wrap(err, "the %s", end_names[e]) : -1;
+}
+
+/* Reads the end's TrustedExecutionCluster, and other kinds. */
+static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *err)
+{
+	struct show_world *w = &h->world[e];
+	struct json_object *cluster;
+
+	use(h, e);
+	show_world_fini(w);
+	*w = (struct show_world){.ns = NULL};
+	if (tool_load(h->t, kinds | 1u << SHOW_CLUSTER, w, err) < 0)
+		return wrap_end(h, e, err);
+	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
+		if ((kinds | 1u << SHOW_CLUSTER) & 1u << k && w->list[k].problem)
+			return err_set(err, ERR_DENIED, "%s", w->list[k].problem);
+	cluster = show_cluster(w);
+	if (!cluster) {
+		err_set(err, ERR_NOT_FOUND,
+			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: make one, or name its namespace after a colon: KUBECONFIG:NS",
+			h->t->ns, h->t->server);
+		return wrap_end(h, e, err);
+	}
+	show_authority(cluster, &h->a[e]);
+	return 0;
+}
+
+static int look(struct handover *h, struct show_next *n, struct err *err)
+{
+	for (enum end e = FROM; e <= (h->both ? TO : FROM); e++)
+		if (read_end(h, e, 0, err) < 0)
+			return -1;
+	h->with.ticket = h->ticket[0] ? h->ticket : NULL;
+	h->with.deleting = 0;
+	*n = h->decide(h);
+	/* The Machines of a source are worth a list only when nothing else hinders. */
+	if (h->a[FROM].is != MODEL_AUTHORITY_SELF ||
+		(n->act != SHOW_DO_ANNOUNCE && n->act != SHOW_DO_FREEZE))
+		return 0;
+	if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0)
+		return -1;
+	for (size_t i = 0; i < h->world[FROM].list[SHOW_MACHINE].n; i++)
+		h->with.deleting += show_deleting(h->world[FROM].list[SHOW_MACHINE].v[i]);
+	*n = h->decide(h);
+	return 0;
+}
+
+static int look_at_versions(struct handover *h, struct err *err)
+{
+	for (enum end e = FROM; e <= TO; e++) {
+		use(h, e);
+		if (tool_operator_version(h->t, &h->version[e], err) < 0)
+			return wrap_end(h, e, err);
+	}
+	h->with.from_version = h->version[FROM];
+	h->with.to_version = h->version[TO];
+	return 0;
+}
+
+/* What each step needs; 1: something is missing, and said. */
+static int look_at_rights(struct handover *h, struct err *err)
+{
+	static const struct {
+		const struct kobj_gvk *gvk;
+		const char *verb;
+	} rights[] = {{&kobj_cluster, "patch"}, {&kobj_secret, "create"}, {&kobj_secret, "patch"}};
+	int missing = 0;
+
+	for (enum end e = FROM; e <= TO; e++) {
+		use(h, e);
+		for (size_t i = 0; i < ARRAY_LEN(rights); i++) {
+			if (tool_may(h->t, rights[i].gvk, rights[i].verb, err))
+				continue;
+			if (err_is_set(err))
+				return wrap_end(h, e, err);
+			missing = 1;
+			show_found(&h->f, SHOW_IS_NO, "rights",
+				"ask an administrator for a Role that allows it",
+				"these credentials may not %s %s in namespace %s of the %s",
+				rights[i].verb, rights[i].gvk->plural, h->t->ns, end_names[e]);
+		}
+	}
+	return missing;
+}
+
+/* ---- acting */
+
+/* Sets spec.authority, and the ticket: NULL: it stays, "": it goes. */
+static int patch(struct handover *h, enum end e, const char *authority, const char *ticket,
+	struct json_object *take_follow, struct err *err)
+{
+	struct json_object *spec = authority ? json_add_str(json_obj(), "authority", authority)
+					     : NULL,
+			   *marks = NULL;
+
+	if (spec && take_follow)
+		json_add(spec, "follow", take_follow);
+	if (ticket && *ticket)
+		marks = json_add_str(json_obj(), SHOW_TICKET, ticket);
+	else if (ticket)
+		marks = json_add(json_obj(), SHOW_TICKET, NULL);
+	use(h, e);
+	if (tool_patch(h->t, &kobj_cluster, show_cluster(&h->world[e]), marks, spec, err) < 0)
+		return wrap_end(h, e, err);
+	return 0;
+}
+
+static struct json_object *follow_of(struct handover *h, enum end of)
+{
+	struct json_object *follow = json_add_str(json_obj(), "kubeconfigSecret", TOOL_ACCOUNT);
+
+	use(h, of);
+	return json_add_str(follow, "namespace", h->t->ns);
+}
+
+/* The operator of one end can read the other one. */
+static int give(struct handover *h, enum end of, enum end to, struct err *err)
+{
+	cleanup_wiped_strbuf struct strbuf kubeconfig = STRBUF_INIT;
+
+	use(h, of);
+	if (tool_account_make(h->t, &kubeconfig, err) < 0)
+		return wrap_end(h, of, err);
+	use(h, to);
+	if (tool_account_give(h->t, &kubeconfig, err) < 0)
+		return wrap_end(h, to, err);
+	return 0;
+}
+
+/* A follower gives up the keys of Machines that its source does not have. */
+static int refuse_strangers(struct handover *h, struct err *err)
+{
+	const char *first = NULL;
+	size_t n;
+
+	if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0 ||
+		read_end(h, TO, 1u << SHOW_MACHINE, err) < 0)
+		return -1;
+	n = show_strangers(&h->world[FROM], &h->world[TO], &first);
+	if (!n)
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"%zu Machines of the target are not at the source (%.63s), and would lose their disk keys; next step: tecctl machine delete at the target if no node needs them",
+		n, first);
+}
+
+static int do_follow(struct handover *h, struct err *err)
+{
+	bool decides = h->a[TO].is != MODEL_AUTHORITY_FOLLOWING;
+
+	if (decides && refuse_strangers(h, err) < 0)
+		return -1;
+	if (give(h, FROM, TO, err) < 0)
+		return -1;
+	h->given = true;
+	return patch(h, TO, "Following", decides ? "" : NULL, follow_of(h, FROM), err);
+}
+
+static int do_announce(struct handover *h, struct err *err)
+{
+	char ticket[UUID_TEXT_LEN + 1];
+
+	if (give(h, TO, FROM, err) < 0)
+		return -1;
+	uuid_new_v4(ticket);
+	if (patch(h, TO, NULL, ticket, NULL, err) < 0)
+		return -1;
+	memcpy(h->ticket, ticket, sizeof(ticket));
+	return 0;
+}
+
+static int do_freeze(struct handover *h, struct err *err)
+{
+	if (strlen(h->a[TO].ticket) >= sizeof(h->ticket))
+		return err_set(err, ERR_INVALID,
+			"the annotation " SHOW_TICKET
+			" of the target is not of tecctl; next step: remove it");
+	strcpy(h->ticket, h->a[TO].ticket);
+	return patch(h, FROM, "Frozen", h->ticket, NULL, err);
+}
+
+static int do_fence(struct handover *h, struct err *err)
+{
+	cleanup_free char *ticket = xasprintf(SHOW_TICKET_ABORTED "%s", h->a[TO].ticket);
+
+	return patch(h, TO, NULL, ticket, NULL, err);
+}
+
+static int do_retire(struct handover *h, struct err *err)
+{
+	const char *given = conf_operand(h->t->conf), *name = h->a[FROM].name;
+	cleanup_free char *question = xasprintf(
+		"Every disk key of TrustedExecutionCluster %s at %s is revoked from its Trustee, and it never serves a node again.",
+		name, h->t->server);
+
+	if (given && !str_eq(given, name))
+		return err_set(err, ERR_INVALID,
+			"the TrustedExecutionCluster of this namespace is %.63s, not %.63s", name,
+			log_esc(given));
+	if (h->t->yes && !given)
+		return err_set(err, ERR_INVALID,
+			"--yes needs the cluster's name; next step: tecctl retire --yes %.63s",
+			name);
+	if (!h->t->yes && !h->confirmed && tool_confirm_word(h->t, question, name, err) < 0)
+		return -1;
+	h->confirmed = true;
+	return patch(h, FROM, "Retired", NULL, NULL, err);
+}
+
+static int act(struct handover *h, const struct show_next *n, struct err *err)
+{
+	switch (n->act) {
+	case SHOW_DO_FOLLOW:
+		return do_follow(h, err);
+	case SHOW_DO_ANNOUNCE:
+		return do_announce(h, err);
+	case SHOW_DO_FREEZE:
+		return do_freeze(h, err);
+	case SHOW_DO_TAKE:
+		return patch(h, TO, "Self", NULL, NULL, err);
+	case SHOW_DO_SWAP:
+		return patch(h, FROM, "Following", "", follow_of(h, TO), err);
+	case SHOW_DO_FENCE:
+		return do_fence(h, err);
+	case SHOW_DO_UNFREEZE:
+		return patch(h, FROM, "Self", "", NULL, err);
+	case SHOW_DO_RETIRE:
+		return do_retire(h, err);
+	case SHOW_DO_REFUSE:
+	case SHOW_DO_WAIT:
+	case SHOW_DO_DONE:
+		break;
+	}
+	return err_set(err, ERR_BUG, "the step %d is not one", (int)n->act);
+}
+
+/* ---- until it is done */
+
+static void tell(struct handover *h, const char *what)
+{
+	if (str_eq(what, h->told))
+		return;
+	tool_say(stderr, "tecctl: waiting: %s", what);
+	free(h->told);
+	h->told = xstrdup(what);
+}
+
+static void say_steps_until(struct handover *h, enum show_step step)
+{
+	for (; !h->name && h->step < step; h->step++)
+		show_found(&h->f, SHOW_IS_OK, show_steps[h->step].name, NULL, "%s",
+			show_steps[h->step].done);
+}
+
+static const char *step_name(const struct handover *h, const struct show_next *n)
+{
+	return h->name ? h->name
+		       : show_steps[n->step < SHOW_N_STEPS ? n->step : SHOW_STEP_SWAP].name;
+}
+
+/* What another look may repair: it is told, and nothing else. Any other error ends the command. */
+static bool passes(struct handover *h, struct show_next *n, struct err *err)
+{
+	if (h->t->interrupted || (err->kind != ERR_TRANSIENT && err->kind != ERR_CONFLICT))
+		return false;
+	*n = (struct show_next){.act = SHOW_DO_WAIT,
+		.step = h->step,
+		.next = "run the command again: it goes on where it was"};
+	snprintf(n->why, sizeof(n->why), "%s", err->text);
+	err_clear(err);
+	return true;
+}
+
+static int wait_once(struct handover *h, const struct show_next *n, struct err *err)
+{
+	tell(h, n->why);
+	if (clock_boot_ms() >= h->end_ms) {
+		show_found(&h->f, SHOW_IS_NO, step_name(h, n), n->next, "not in time: %s", n->why);
+		return 1;
+	}
+	return tool_sleep(h->t, POLL_MS, err);
+}
+
+/* 0: it is done; 1: it is not, and said. */
+static int go(struct handover *h, struct err *err)
+{
+	for (;;) {
+		struct show_next n;
+		int rc = look(h, &n, err);
+
+		if (rc == 0 && n.act == SHOW_DO_REFUSE) {
+			show_found(&h->f, SHOW_IS_NO, step_name(h, &n), n.next, "%s", n.why);
+			return 1;
+		}
+		if (rc == 0)
+			say_steps_until(h, n.step);
+		if (rc == 0 && n.act == SHOW_DO_DONE)
+			return 0;
+		if (rc == 0 && n.act != SHOW_DO_WAIT && (rc = act(h, &n, err)) == 0)
+			continue;
+		if (rc < 0 && !passes(h, &n, err))
+			return -1;
+		rc = wait_once(h, &n, err);
+		if (rc != 0)
+			return rc;
+	}
+}
+
+/* Says what go() would do; nothing is changed. */
+static int go_dry(struct handover *h, struct err *err)
+{
+	struct show_next n;
+
+	if (look(h, &n, err) < 0)
+		return -1;
+	if (n.act == SHOW_DO_REFUSE) {
+		show_found(&h->f, SHOW_IS_NO, step_name(h, &n), n.next, "%s", n.why);
+		return 1;
+	}
+	say_steps_until(h, n.step);
+	for (enum show_step s = n.step; s < SHOW_N_STEPS; s++) {
+		if (s == n.step && n.act == SHOW_DO_WAIT)
+			show_found(&h->f, SHOW_IS_NOTE, show_steps[s].name, n.next,
+				"would wait: %s", n.why);
+		else
+			show_found(&h->f, SHOW_IS_NOTE, show_steps[s].name, NULL, "would %s",
+				show_steps[s].todo);
+	}
+	return 0;
+}
+
+/* ---- the commands */
+
+/* To what an option names, or to what the options of every command do. */
+static int connect_to(struct handover *h, const char *option, struct err *err)
+{
+	if (tool_connect(h->t, conf_str(h->t->conf, option), err) == 0)
+		return 0;
+	return conf_is_set(h->t->conf, option) ? err_wrap(err, "option --%s", option) : -1;
+}
+
+/* Connects, and looks once at what has to be there; end() in any case. */
+static int start(struct handover *h, const char *from, struct err *err)
+{
+	struct tool *t = h->t;
+	uint64_t s = TIMEOUT_S;
+
+	if (conf_is_set(t->conf, "timeout") &&
+		conf_number(t->conf, "timeout", 1, 86400, &s, err) < 0)
+		return -1;
+	if (tool_findings_start(t, &h->f, err) < 0)
+		return -1;
+	if (connect_to(h, from, err) < 0 || read_end(h, FROM, 0, err) < 0)
+		return -1;
+	if (h->both) {
+		tool_swap(t, &h->other);
+		h->used = TO;
+		if (connect_to(h, "to", err) < 0 || read_end(h, TO, 0, err) < 0)
+			return -1;
+	}
+	h->end_ms = clock_boot_ms() + s * 1000;
+	return 0;
+}
+
+static int end(struct handover *h, int rc)
+{
+	for (size_t i = 0; i < N_ENDS; i++) {
+		show_world_fini(&h->world[i]);
+		free(h->version[i]);
+	}
+	free(h->told);
+	if (h->f.all)
+		rc = tool_findings_end(h->t, &h->f, rc < 0 ? -1 : 0);
+	tool_server_fini(&h->other);
+	return rc;
+}
+
+/* An option that names a kubeconfig excludes those that do so for every command. */
+static int check_place(struct tool *t, const char *option, bool needed, struct err *err)
+{
+	static const char *const usual[] = {"kubeconfig", "context", "namespace"};
+
+	if (!conf_is_set(t->conf, option))
+		return needed ? err_set(err, ERR_INVALID,
+					"--%s is missing; next step: --%s KUBECONFIG[:NS]", option,
+					option)
+			      : 0;
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+		if (conf_is_set(t->conf, usual[i]))
+			return err_set(err, ERR_INVALID,
+				"option --%s excludes --%s; next step: KUBECONFIG:NS names the namespace",
+				usual[i], option);
+	return 0;
+}
+
+static struct show_next decide_follow(struct handover *h)
+{
+	return show_follow_next(&h->a[FROM], &h->a[TO], h->given);
+}
+
+static struct show_next decide_promote(struct handover *h)
+{
+	return show_promote_next(&h->a[FROM], &h->a[TO], &h->with);
+}
+
+static struct show_next decide_abort(struct handover *h)
+{
+	return show_abort_next(&h->a[FROM], &h->a[TO]);
+}
+
+static struct show_next decide_retire(struct handover *h)
+{
+	return show_retire_next(&h->a[FROM], conf_bool(h->t->conf, "last"));
+}
+
+int tool_follow(struct tool *t, struct err *err)
+{
+	struct handover h = {.t = t, .both = true, .name = "follow", .decide = decide_follow};
+	int rc;
+
+	if (check_place(t, "to", false, err) < 0)
+		return -1;
+	if (!conf_is_set(t->conf, "from"))
+		return err_set(err, ERR_INVALID,
+			"--from is missing; next step: --from KUBECONFIG[:NS] of the cluster that decides");
+	rc = start(&h, "from", err);
+	if (rc == 0)
+		rc = go(&h, err);
+	if (rc == 0)
+		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
+			"the target follows the source and is in step");
+	if (t->interrupted)
+		tool_say(stderr,
+			"tecctl: interrupted; the target follows the source as soon as spec.authority is Following, and tecctl follow can be run again");
+	return end(&h, rc);
+}
+
+static int promote(struct handover *h, struct err *err)
+{
+	bool dry = conf_bool(h->t->conf, "dry-run"), aborts = h->decide == decide_abort;
+	int rc = look_at_rights(h, err);
+
+	if (rc == 0 && !aborts)
+		rc = look_at_versions(h, err);
+	if (rc == 0)
+		rc = dry ? go_dry(h, err) : go(h, err);
+	if (rc == 0 && aborts)
+		show_found(&h->f, SHOW_IS_OK, h->name, NULL,
+			"the source decides, and the target does not take over");
+	return rc;
+}
+
+int tool_promote(struct tool *t, struct err *err)
+{
+	bool aborts = conf_bool(t->conf, "abort");
+	struct handover h = {.t = t,
+		.both = true,
+		.name = aborts ? "abort" : NULL,
+		.decide = aborts ? decide_abort : decide_promote};
+	int rc;
+
+	if (check_place(t, "from", true, err) < 0 || check_place(t, "to", true, err) < 0)
+		return -1;
+	if (aborts && conf_bool(t->conf, "dry-run"))
+		return err_set(err, ERR_INVALID, "option --dry-run excludes --abort");
+	rc = start(&h, "from", err);
+	if (rc == 0)
+		rc = promote(&h, err);
+	if (t->interrupted)
+		tool_say(stderr,
+			"tecctl: interrupted; installed nodes go on getting their keys. Run the command again to go on, or with --abort to go back");
+	return end(&h, rc);
+}
+
+/* Nodes have the list of servers in their disks' headers since they were installed. */
+static void warn_of_nodes(struct handover *h)
+{
+	struct json_object *cluster = show_cluster(&h->world[FROM]);
+
+	if (json_len(json_get_arr(cluster, "spec/trusteeServers")) == 0)
+		show_found(&h->f, SHOW_IS_NOTE, "nodes",
+			"see that no disk of such a node is needed any more",
+			"spec.trusteeServers is empty: nodes that were installed with this cluster ask no other server");
+}
+
+int tool_retire(struct tool *t, struct err *err)
+{
+	struct handover h = {.t = t, .name = "retire", .decide = decide_retire};
+	int rc;
+
+	if (check_place(t, "at", false, err) < 0)
+		return -1;
+	rc = start(&h, "at", err);
+	if (rc == 0) {
+		warn_of_nodes(&h);
+		rc = go(&h, err);
+	}
+	if (rc == 0)
+		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
+			"every key is revoked, and the cluster is Retired");
+	if (t->interrupted && h.confirmed)
+		tool_say(stderr,
+			"tecctl: interrupted; the operator goes on. tecctl retire shows when it has revoked every key");
+	return end(&h, rc);
+}
