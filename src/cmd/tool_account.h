@@ -15,5 +15,7 @@ int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err
 int tool_account_give(struct tool *t, const struct strbuf *kubeconfig, struct err *err) MUST_CHECK;
 /* "0.3.0", of the operator there; NULL: not known. The caller frees. -1: interrupted or unreachable. */
 int tool_operator_version(struct tool *t, char **version, struct err *err) MUST_CHECK;
+/* By how much the server's clock is ahead of ours. 0 also when these credentials may not ask. */
+int tool_clock_skew(struct tool *t, int64_t *skew_s, struct err *err) MUST_CHECK;
 
 #endif

@@ -103,13 +103,18 @@ static int look(struct handover *h, struct show_next *n, struct err *err)
 	return 0;
 }
 
-static int look_at_versions(struct handover *h, struct err *err)
+/* Versions and clocks. */
+static int look_at_servers(struct handover *h, struct err *err)
 {
+	int64_t skew_s[N_ENDS];
+
 	for (enum end e = FROM; e <= TO; e++) {
 		use(h, e);
-		if (tool_operator_version(h->t, &h->version[e], err) < 0)
+		if (tool_operator_version(h->t, &h->version[e], err) < 0 ||
+			tool_clock_skew(h->t, &skew_s[e], err) < 0)
 			return wrap_end(h, e, err);
 	}
+	h->with.skew_s = skew_s[TO] - skew_s[FROM];
 	h->with.from_version = h->version[FROM];
 	h->with.to_version = h->version[TO];
 	return 0;
@@ -499,7 +504,7 @@ static int promote(struct handover *h, struct err *err)
 	int rc = look_at_rights(h, err);
 
 	if (rc == 0 && !aborts)
-		rc = look_at_versions(h, err);
+		rc = look_at_servers(h, err);
 	if (rc == 0)
 		rc = dry ? go_dry(h, err) : go(h, err);
 	if (rc == 0 && aborts)

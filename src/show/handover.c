@@ -29,6 +29,7 @@ const struct show_step_words show_steps[SHOW_N_STEPS] = {
 		"make the source follow the target"},
 };
 
+#define SKEW_MAX_S 60
 #define RUN_AGAIN                                                                                  \
 	"repair that and run the command again, or tecctl promote --abort with the same options: the source decides again"
 #define SEE_OPERATOR "see that the operator there runs, and its log: tecctl doctor"
@@ -302,6 +303,9 @@ static struct show_next preflight(const struct show_authority *from,
 		return next(SHOW_DO_REFUSE, step, "upgrade the older one first",
 			"the operators are of different versions: %s at the source, %s at the target",
 			p->from_version, p->to_version);
+	if (p->skew_s > SKEW_MAX_S || p->skew_s < -SKEW_MAX_S)
+		return next(SHOW_DO_REFUSE, step, "set both clocks, for example with NTP",
+			"the clocks of the API servers are %" PRId64 " s apart", p->skew_s);
 	if (!is(from, "Self"))
 		return wait_for(from, step, "source", "Self");
 	if (p->deleting)

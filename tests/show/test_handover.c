@@ -145,6 +145,12 @@ Test(show_handover, what_is_missing_is_waited_for_and_named)
 	cr_expect(strstr(n.why, "0.2.0 at the source, 0.20.0 at the target"), "%s", n.why);
 	p.to_version = "0.2.11";
 	cr_expect_eq(show_promote_next(&s, &t, &p).act, SHOW_DO_FREEZE);
+	for (int64_t skew = -61; skew <= 61; skew += 61) {
+		p = (struct show_promotion){.skew_s = skew};
+		n = show_promote_next(&s, &t, &p);
+		cr_expect_eq(n.act, skew ? SHOW_DO_REFUSE : SHOW_DO_FREEZE);
+		cr_expect(!skew || strstr(n.why, "61 s apart"), "%s", n.why);
+	}
 	t.synced = false;
 	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_WAIT);
 	t = one(FOLLOWING, "t", "x");

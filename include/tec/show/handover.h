@@ -74,6 +74,7 @@ struct show_next {
 struct show_promotion {
 	size_t deleting; /* Machines of the source whose deletion is not over */
 	const char *from_version, *to_version; /* of the operators, "0.2.0"; NULL: not known */
+	int64_t skew_s; /* by which the clock of the target's API server is ahead; 0 also: not known */
 	const char *ticket; /* with which this run goes on; NULL: it has just started */
 };
 
