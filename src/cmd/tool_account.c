@@ -195,14 +195,23 @@ static int read_token(struct tool *t, struct strbuf *token, struct err *err)
 
 /* ---- the kubeconfig */
 
+/* What an operator would refuse to follow. */
+static int check_config(const struct k8s_kubeconfig *k, struct err *err)
+{
+	if (!str_starts(k->server, "https://"))
+		return err_set(err, ERR_INVALID,
+			"the kubeconfig names a server without TLS, which no operator follows; next step: use the https address");
+	if (k->insecure)
+		return err_set(err, ERR_INVALID,
+			"the kubeconfig has insecure-skip-tls-verify, with which nobody is given a token; next step: name the CA in it as certificate-authority");
+	return 0;
+}
+
 static int add_ca(const struct k8s_kubeconfig *k, struct strbuf *out, struct err *err)
 {
 	size_t len;
 	char *pem;
 
-	if (k->insecure)
-		return err_set(err, ERR_INVALID,
-			"the kubeconfig has insecure-skip-tls-verify, with which nobody is given a token; next step: name the CA in it as certificate-authority");
 	if (!k->ca_data && !k->ca_file)
 		return 0;
 	strbuf_adds(out, ", \"certificate-authority-data\": \"");
@@ -263,7 +272,9 @@ int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err
 
 	if (!k)
 		return -1;
-	rc = ask_version(t, &version, err);
+	rc = check_config(k, err);
+	if (rc == 0)
+		rc = ask_version(t, &version, err);
 	standalone = show_is_standalone(json_get_str(version, "gitVersion"));
 	if (rc == 0)
 		rc = apply_all(t, standalone, err);
