@@ -79,7 +79,7 @@ static int read_token(struct json_object *token, struct attest_binding *out, str
 		return 0;
 	if (json_len(slots) > 1 ||
 		read_number(json_object_get_string(json_at(slots, 0)), &out->keyslot) < 0)
-		return err_set(err, ERR_INVALID, "it does not belong to one key slot");
+		return err_set(err, ERR_INVALID, "it must belong to exactly one key slot");
 	if (attest_config_read_header(header, &out->config, err) < 0) {
 		attest_config_fini(&out->config);
 		return -1;

@@ -280,7 +280,7 @@ int attest_config_read_servers(
 	other = other_member(o, "servers", NULL);
 	if (other)
 		return err_set(err, ERR_INVALID,
-			"it has the member %.80s; a list of servers has nothing but servers",
+			"unexpected member %.80s; a list of servers has only the member servers",
 			log_esc(other));
 	if (read_servers(o, out, err) < 0)
 		return -1;
@@ -288,7 +288,7 @@ int attest_config_read_servers(
 		other = other_member(json_at(json_get_arr(o, "servers"), i), "url", "cert");
 		if (other)
 			return err_set(err, ERR_INVALID,
-				"servers[%zu] has the member %.80s; a server has only url and cert",
+				"servers[%zu]: unexpected member %.80s; a server has only url and cert",
 				i, log_esc(other));
 	}
 	return 0;

@@ -127,7 +127,8 @@ static void on_imported(void *arg, const struct err *err, const char *out, size_
 	struct rebind *b = arg;
 
 	forget(b);
-	if (failed(b, err, "the new token cannot be added; no token was removed"))
+	if (failed(b, err,
+		    "the new token cannot be added, perhaps for lack of room in the header; no token was removed"))
 		return;
 	say(b, "added a token with the new servers to key slot %u", b->step.old->keyslot);
 	look(b);
@@ -269,7 +270,7 @@ static void act(struct rebind *b)
 	switch (b->step.act) {
 	case ATTEST_REBIND_NOTHING:
 		if (b->r.dry_run)
-			say(b, "has these servers; nothing is to be changed");
+			say(b, "already has these servers; nothing to change");
 		finish(b, ATTEST_OK, &err);
 		break;
 	case ATTEST_REBIND_ADD:

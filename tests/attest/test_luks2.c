@@ -238,8 +238,8 @@ Test(attest_luks2, metadata_that_are_refused)
 			{strbuf_str(&number), "without a number"},
 			{"{\"tokens\":{\"01\":{}}}", "without a number"},
 			{"{\"tokens\":{\"1\":{},\"1\":{}}}", "metadata"},
-			{strbuf_str(&slot), "token 3: it does not belong to one key slot"},
-			{NULL, "token 3: it does not belong to one key slot"},
+			{strbuf_str(&slot), "token 3: it must belong to exactly one key slot"},
+			{NULL, "token 3: it must belong to exactly one key slot"},
 		};
 
 		strbuf_addf(&typed, "{\"tokens\":{\"3\":{\"type\":\"clevis\",%s",

@@ -165,7 +165,7 @@ def test_a_disk_gets_the_new_servers(world, disk):
     status, _, said = disk.rebind()
     assert (status, said) == (0, "") and disk.bytes() == after, "what is bound is left alone"
     status, _, said = disk.rebind(None, "--dry-run")
-    assert status == 0 and "nothing is to be changed" in said, said
+    assert status == 0 and "nothing to change" in said, said
     assert tecnode.leftovers(world.machine.tpm) == []
     # Another list later: in its order, with a server that is not there yet.
     later = [{"url": f"https://127.0.0.1:{free_port()}", "cert": ""}, world.machine.server()]
@@ -195,7 +195,7 @@ def script(path, text):
 
 @pytest.mark.parametrize("text, words", [
     ("", "JSON"), ("[]", "not a JSON object"), ('{"servers":[]}', "1 to 16"),
-    ('{"servers":[{"url":"https://a","cert":""}],"path":"default/x/root"}', "the member"),
+    ('{"servers":[{"url":"https://a","cert":""}],"path":"default/x/root"}', "unexpected member"),
     ('{"servers":[{"url":"https://a","cert":"","path":"default/x/root"}]}', "only url and cert"),
     ('{"servers":[{"url":"https://a","cert":"x"}]}', "servers[0].cert"), ("\0", "JSON"), (" " * 300000, "large"),
     (None, "No such file"),
@@ -268,6 +268,13 @@ def test_disks_that_cannot_be_changed(world, disk, tmp_path):
     assert (status, out) == (6, "") and "no token of clevis's pin trustee" in said, said
     status, _, said = disk.rebind(env={"PATH": str(tmp_path)})
     assert status == 6 and "cryptsetup cannot be started" in said, said
+
+
+def test_a_list_that_the_header_has_no_room_for(world, disk, tmp_path):
+    before = disk.tokens()
+    status, out, said = disk.rebind(write(tmp_path / "file", world.servers() * 16))
+    assert (status, out) == (6, "") and "lack of room in the header; no token was removed" in said, said
+    assert disk.tokens() == before and disk.opens()
 
 
 def test_a_token_that_opens_nothing_is_not_replaced(world, disk):
