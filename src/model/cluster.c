@@ -14,6 +14,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/mem.h"
 #include "tec/kobj/key.h"
 #include "tec/model/mark.h"
 
@@ -57,6 +58,10 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_RETIRED] = "Retired",
 		[CLUSTER_FREEZING] = "Freezing",
 		[CLUSTER_RETIRING] = "Retiring",
+		[CLUSTER_FOLLOWING_BEHIND] = "FollowingBehind",
+		[CLUSTER_SOURCE_UNREACHABLE] = "SourceUnreachable",
+		[CLUSTER_SOURCE_DIFFERS] = "SourceDiffers",
+		[CLUSTER_SOURCE_WENT_BACK] = "SourceWentBack",
 	};
 
 	return names[r];
@@ -532,6 +537,41 @@ static void read_adopt_before(struct json_object *o, struct model_cluster *c)
 	c->adopt_before_s = text && !c->adopt_before_bad ? us / 1000000 : INT64_MIN;
 }
 
+static char *texts_of(struct json_object *o, const char *const *members)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	for (; *members; members++) {
+		struct json_object *v = json_get(o, *members);
+
+		if (v)
+			strbuf_addf(&text, "%s=%s ", *members, json_object_get_string(v));
+	}
+	return text.data ? strbuf_steal(&text) : xstrdup("");
+}
+
+void model_cluster_authority_texts(struct json_object *authority, char **facts, char **counts)
+{
+	static const char *const of_facts[] = {
+		"digest", "machines", "attestationKeys", "images", "peer", "peerUID", NULL};
+	static const char *const of_counts[] = {"behind", "seen", NULL};
+
+	*facts = texts_of(authority, of_facts);
+	*counts = texts_of(authority, of_counts);
+}
+
+static void read_authority(struct reader *r, struct json_object *o)
+{
+	struct json_object *authority = json_get_obj(o, "status/authority");
+	cleanup_free char *facts = NULL, *counts = NULL;
+
+	model_cluster_authority_texts(authority, &facts, &counts);
+	kobj_pack_str(r->pack, offsetof(struct model_cluster, authority_facts), facts);
+	kobj_pack_str(r->pack, offsetof(struct model_cluster, authority_counts), counts);
+	kobj_pack_str(r->pack, offsetof(struct model_cluster, authority_peer),
+		json_get_str(authority, "peer"));
+}
+
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -552,6 +592,7 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 		return NULL;
 	read_announced(&r, o, &c);
 	read_adopt_before(o, &c);
+	read_authority(&r, o);
 	kobj_pack_str(&pack, offsetof(struct model_cluster, values_sha256),
 		model_mark(o, MODEL_CLUSTER_VALUES_MARK));
 	kobj_pack_str(&pack, offsetof(struct model_cluster, followed_uid),

@@ -52,7 +52,8 @@ static void refuse_by_authority(const struct model_cluster *c, struct httpd_req 
 	switch (c->authority) {
 	case MODEL_AUTHORITY_FOLLOWING:
 		httpd_reply_error(r, 503, 30,
-			"spec.authority is Following: nodes register with the operator that decides");
+			"spec.authority is Following: nodes register with the operator that decides%s%s",
+			c->authority_peer ? ": " : "", c->authority_peer ? c->authority_peer : "");
 		break;
 	case MODEL_AUTHORITY_RETIRED:
 		httpd_reply_error(r, 410, 0,

@@ -44,4 +44,7 @@ void ctl_cluster_free(struct ctl_cluster *c);
 void ctl_cluster_on(struct ctl_cluster *c);  /* caches filled and leader */
 void ctl_cluster_off(struct ctl_cluster *c); /* cancels what is in flight */
 
+/* What ctl_env.follow shows has changed. */
+void ctl_cluster_look_again(struct ctl_cluster *c);
+
 #endif

@@ -16,6 +16,7 @@
 #include "tec/state/state.h"
 
 struct ctl_record;
+struct ctl_follow_state;
 
 struct ctl_kbs_place {
 	const char *url;            /* "https://name:port" */
@@ -52,6 +53,7 @@ struct ctl_env {
 	 * acts that were sent, and registrations. NULL: nothing. */
 	size_t (*in_flight)(void *arg);
 	void *in_flight_arg;
+	const struct ctl_follow_state *follow; /* ctl_follow_state(); NULL: nothing follows */
 	struct k8s_events *events;
 	struct ctl_record *record; /* ctl/record.h; of a TrustedExecutionCluster's namespace */
 	struct render_images images_ref;

@@ -81,6 +81,10 @@ enum model_cluster_reason {
 	CLUSTER_RETIRED,
 	CLUSTER_FREEZING,
 	CLUSTER_RETIRING,
+	CLUSTER_FOLLOWING_BEHIND,
+	CLUSTER_SOURCE_UNREACHABLE,
+	CLUSTER_SOURCE_DIFFERS,
+	CLUSTER_SOURCE_WENT_BACK,
 	CLUSTER_N_REASONS,
 };
 const char *model_reg_mode_name(enum model_reg_mode m);   /* as spec has it */
@@ -145,6 +149,9 @@ struct model_cluster {
 	const char *values_sha256;
 	/* Payload of a mark: uid of the TrustedExecutionCluster that is followed; NULL: none yet. */
 	const char *followed_uid;
+	/* Of status.authority: who is followed (NULL: not known), and all of it as two texts, to be
+	 * compared: facts, and what counts on (behind, seen). "": absent. */
+	const char *authority_peer, *authority_facts, *authority_counts;
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
 #define MODEL_CLUSTER_VALUES_MARK     "trusted-execution-clusters.io/reference-values-sha256"
@@ -165,6 +172,8 @@ const char *model_cluster_index(const struct kobj *o, unsigned i);
 const char *model_cluster_announced(const struct model_cluster *c, const char *secret);
 /* Whether a Secret of this name with this content (model/content.h) is the operator's own. */
 bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex);
+/* The two texts of a status.authority (NULL: absent); the caller frees. */
+void model_cluster_authority_texts(struct json_object *authority, char **facts, char **counts);
 /* The guard stands before the Trustee that the operator runs. */
 static inline bool model_cluster_guarded(const struct model_cluster *c)
 {

@@ -111,12 +111,13 @@ static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const st
 }
 
 /* No Event for what people expect or did: registration is open on a new cluster, which decides, an
- * administrator closed it, or changed keyIsolation (only what that gives to strangers is one). */
+ * administrator closed it, or changed keyIsolation (only what that gives to strangers is one), and what passes. */
 static unsigned events_of(const struct cluster_look *l)
 {
 	const struct kobj_cond *have = l->c->cond;
 	const struct kobj_cond_want *reg = &l->want[CLUSTER_REGISTRATION_OPEN],
 				    *installed = &l->want[CLUSTER_INSTALLED];
+	const char *authority = l->want[CLUSTER_AUTHORITY].reason;
 	unsigned mask = ctl_cond_changes(have, l->want, CLUSTER_N_CONDS);
 
 	/* A different object is in conflict, or refused. */
@@ -129,6 +130,13 @@ static unsigned events_of(const struct cluster_look *l)
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
 		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
+	if (str_eq(authority, model_cluster_reason(CLUSTER_FREEZING)) ||
+		str_eq(authority, model_cluster_reason(CLUSTER_RETIRING)) ||
+		str_eq(authority, model_cluster_reason(CLUSTER_FOLLOWING_BEHIND)) ||
+		(str_eq(authority, model_cluster_reason(CLUSTER_FOLLOWING)) &&
+			str_eq(have[CLUSTER_AUTHORITY].reason,
+				model_cluster_reason(CLUSTER_FOLLOWING_BEHIND))))
+		mask &= ~(1u << CLUSTER_AUTHORITY);
 	if ((have[CLUSTER_AUTHORITY].status == KOBJ_COND_ABSENT &&
 		    l->want[CLUSTER_AUTHORITY].status == KOBJ_COND_TRUE) ||
 		str_eq(l->want[CLUSTER_AUTHORITY].reason, model_cluster_reason(CLUSTER_NOT_SERVED)))
@@ -254,6 +262,9 @@ static struct op *start_cluster(struct ctl_cluster *c, struct ctl_act *a,
 	if (d == CTL_CLUSTER_APPLY_STATUS) {
 		o = ctl_status_json(
 			&kobj_cluster, &cluster->obj, cluster->cond, l->want, CLUSTER_N_CONDS);
+		if (l->v.served && c->authority.status)
+			json_add(json_get_obj(o, "status"), "authority",
+				json_object_get(c->authority.status));
 		a->event_mask = events_of(l);
 		free(a->want);
 		a->want = xmemdup(l->want, sizeof(l->want));

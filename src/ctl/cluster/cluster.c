@@ -162,6 +162,7 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	ctl_runner_watch(c->runner, env->state->deployments, map_object);
 	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
 	ctl_runner_watch(c->runner, env->state->pods, map_pod);
+	cluster_authority_watch(c);
 	kbs_sync_listen(env->state->sync, on_sync, c);
 	return c;
 }
@@ -173,6 +174,7 @@ static void forget_all(struct ctl_cluster *c)
 	cluster_view_forget(c);
 	cluster_inputs_fini(c);
 	cluster_volumes_fini(c);
+	cluster_authority_fini(c);
 }
 
 void ctl_cluster_free(struct ctl_cluster *c)
@@ -183,6 +185,11 @@ void ctl_cluster_free(struct ctl_cluster *c)
 	forget_all(c);
 	ctl_runner_free(c->runner);
 	free(c);
+}
+
+void ctl_cluster_look_again(struct ctl_cluster *c)
+{
+	wake_served(c);
 }
 
 void ctl_cluster_on(struct ctl_cluster *c)

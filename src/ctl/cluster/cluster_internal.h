@@ -23,6 +23,7 @@
 #include "tec/ctl/own.h"
 #include "tec/model/pending.h"
 #include "tec/render/volumes.h"
+#include "tec/state/digest.h"
 
 #define CLUSTER_CERT       "cert.pem" /* of a token signer's Secret */
 #define CLUSTER_DEPLOYMENT "trustee-deployment"
@@ -112,6 +113,15 @@ struct cluster_volumes {
 	size_t n_left_out;  /* Machines missing from `wanted` because of it */
 };
 
+/* Of the served cluster. */
+struct cluster_authority {
+	bool dirty;          /* the digest is not of what is there now */
+	uint64_t changed_ms; /* boot clock: since when */
+	struct state_digest digest;
+	struct json_object *status; /* owned: status.authority as it is to be; NULL: absent */
+	char *facts, *counts;       /* owned: the same as texts, as in struct model_cluster */
+};
+
 struct ctl_cluster {
 	const struct ctl_env *env; /* borrowed */
 	struct ctl_runner *runner; /* owned */
@@ -128,6 +138,7 @@ struct ctl_cluster {
 	uint64_t told_tls[CLUSTER_N_TLS];
 	struct cluster_inputs inputs;
 	struct cluster_volumes volumes;
+	struct cluster_authority authority;
 };
 
 /* Borrowed from the caches, valid for one step. */
@@ -257,6 +268,12 @@ bool cluster_served(const struct ctl_cluster *c);
 void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out);
 /* Confirms `live` to kbs_sync, name by name. */
 void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
+
+/* ---- authority.c */
+void cluster_authority_watch(struct ctl_cluster *c);
+void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster *served);
+void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l);
+void cluster_authority_fini(struct ctl_cluster *c); /* forgets what is to be written */
 
 /* ---- retired.c */
 /* Of a cluster with spec.authority Retired: every Trustee confirmed that it holds nothing of ours, and

@@ -15,8 +15,6 @@
 #include "tec/state/record.h"
 
 #define COUNTS_MS   10000
-#define RETIRING_MS 1000
-#define FREEZING_MS 50    /* how often it is looked whether something is still in flight */
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
 
 enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
@@ -51,6 +49,7 @@ void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *ser
 		cluster_inputs_refresh(c, served);
 	cluster_regkey_refresh(c, served);
 	cluster_tls_tell(c, served);
+	cluster_authority_refresh(c, served);
 }
 
 /* ---- annotations that are no longer needed */
@@ -346,53 +345,6 @@ static void want_isolated(struct cluster_look *l)
 	}
 }
 
-/* What was sent before the operator saw that it is Frozen ends first. */
-static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	size_t n = c->env->in_flight ? c->env->in_flight(c->env->in_flight_arg) : 0;
-
-	if (n == 0) {
-		want(l, CLUSTER_AUTHORITY, false, CLUSTER_FROZEN,
-			"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
-			"their keys.");
-		return;
-	}
-	cluster_recheck(l, FREEZING_MS);
-	want(l, CLUSTER_AUTHORITY, false, CLUSTER_FREEZING,
-		"spec.authority is Frozen. Requests that were sent before are still in flight.");
-}
-
-static void want_retired(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	if (cluster_retired(c)) {
-		want(l, CLUSTER_AUTHORITY, false, CLUSTER_RETIRED,
-			"Every Trustee confirmed that it holds nothing of this operator any more. The objects stay; delete the namespace when "
-			"nobody needs its disk keys.");
-		return;
-	}
-	cluster_recheck(l, RETIRING_MS);
-	want(l, CLUSTER_AUTHORITY, false, CLUSTER_RETIRING,
-		"spec.authority is Retired. Waiting until every Trustee confirms that all keys and identities are deleted; see condition "
-		"TrusteeSynced.");
-}
-
-static void want_authority(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	enum model_cluster_cond t = CLUSTER_AUTHORITY;
-
-	if (l->v.deleting || !l->v.served)
-		want(l, t, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
-	else if (l->c->authority == MODEL_AUTHORITY_FOLLOWING)
-		want(l, t, false, CLUSTER_FOLLOWING,
-			"spec.authority is Following: another operator decides, and this one serves the nodes with what it copied.");
-	else if (l->c->authority == MODEL_AUTHORITY_RETIRED)
-		want_retired(c, l);
-	else if (l->c->authority == MODEL_AUTHORITY_FROZEN)
-		want_frozen(c, l);
-	else
-		want(l, t, true, CLUSTER_SELF, "This operator decides.");
-}
-
 /* Nothing differs, or only the message, and it is too early to write that. */
 static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
@@ -423,12 +375,23 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 
 	for (int i = 0; i < CLUSTER_N_CONDS; i++)
 		if (i != CLUSTER_TRUSTEE_SYNCED && i != CLUSTER_REGISTRATION_OPEN &&
+			i != CLUSTER_AUTHORITY &&
 			!kobj_cond_same(&l->c->cond[i], &l->want[i], 1, l->c->obj.generation))
 			return false;
+	if (l->v.served && !str_eq(l->c->authority_facts, c->authority.facts))
+		return false;
 	/* A True of before a start stays until Trustee has answered, which wakes us. */
 	ok = (state_trustee_is_probing(c->env->state) && synced->status == KOBJ_COND_TRUE &&
 		     synced->observed_generation == l->c->obj.generation) ||
 	     may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
+	ok = may_wait(c, l, CLUSTER_AUTHORITY, false, COUNTS_MS) && ok;
+	if (l->v.served && !str_eq(l->c->authority_counts, c->authority.counts)) {
+		uint64_t now = clock_boot_ms(), due = c->status_ms + COUNTS_MS;
+
+		if (now >= due)
+			return false;
+		cluster_recheck(l, due - now);
+	}
 	/* Near a limit each registration may change the condition. */
 	return may_wait(c, l, open, true, flips ? COUNTS_MS : REGISTER_MS) && ok;
 }
@@ -459,6 +422,6 @@ void cluster_view_look(const struct ctl_cluster *c, const char *name, struct clu
 	want_synced(c, l);
 	cluster_registration_want(c, l);
 	want_isolated(l);
-	want_authority(c, l);
+	cluster_authority_want(c, l);
 	l->v.status_ok = status_ok(c, l);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tec/ctl/authority.h"
+
+#include <inttypes.h>
+
+static void add_behind(const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
+{
+	strbuf_addf(out, "%zu objects are still to be copied from %s.", s->behind, s->peer);
+	if (s->seen_s > 0 && now_s >= s->seen_s)
+		strbuf_addf(out, " It was last read completely %" PRId64 " seconds ago.",
+			now_s - s->seen_s);
+}
+
+enum model_cluster_reason ctl_authority_following(
+	const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
+{
+	switch (s ? s->is : CTL_FOLLOW_OFF) {
+	case CTL_FOLLOW_IN_STEP:
+		strbuf_addf(out,
+			"The operator at %s decides. Everything is copied: its nodes can attest here.",
+			s->peer);
+		return CLUSTER_FOLLOWING;
+	case CTL_FOLLOW_COPYING:
+		add_behind(s, now_s, out);
+		return CLUSTER_FOLLOWING_BEHIND;
+	case CTL_FOLLOW_UNREACHABLE:
+		strbuf_addf(out,
+			"The operator that decides%s%s cannot be read: %s What was copied is still served.",
+			s->peer[0] ? " at " : "", s->peer, s->why);
+		return CLUSTER_SOURCE_UNREACHABLE;
+	case CTL_FOLLOW_OTHER:
+		strbuf_addf(
+			out, "%s is not the cluster that was followed before: %s", s->peer, s->why);
+		return CLUSTER_SOURCE_DIFFERS;
+	case CTL_FOLLOW_WENT_BACK:
+		strbuf_addf(out,
+			"%s lacks much of what was copied from there, so nothing is deleted or revoked here: %s",
+			s->peer, s->why);
+		return CLUSTER_SOURCE_WENT_BACK;
+	case CTL_FOLLOW_CONFLICT:
+		strbuf_addf(out,
+			"An object has the name of a copy and other content, and is not changed: %s",
+			s->why);
+		return CLUSTER_CONFLICT;
+	case CTL_FOLLOW_OFF:
+	case CTL_FOLLOW_CONNECTING:
+		break;
+	}
+	strbuf_adds(out, "Waiting for the objects of the operator that decides.");
+	return CLUSTER_FOLLOWING_BEHIND;
+}

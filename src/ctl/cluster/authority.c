@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who decides: the condition Authority, status.authority and its metric. The digest goes through all
+ * objects, so it is made while the operator does not decide and nothing is under way, and only when
+ * nothing it depends on has changed for a second; until then there is none.
+ */
+#include "config.h"
+
+#include "cluster_internal.h"
+
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/ctl/authority.h"
+#include "tec/model/configmap.h"
+#include "tec/model/image.h"
+
+#define FREEZING_MS 50 /* how often it is looked whether something is still in flight */
+#define RETIRING_MS 1000
+#define QUIET_MS    1000
+
+static struct metric authority_metric = METRIC_GAUGE_INIT(
+	"tec_authority", "1 for the value of spec.authority that holds.", "state", NULL);
+
+/* ---- what the digest depends on */
+
+static bool differs_machine(const struct kobj *was, const struct kobj *now)
+{
+	const struct model_machine *a = model_machine(was), *b = model_machine(now);
+
+	return !str_eq(a->id, b->id) || !str_eq(a->announced, b->announced) ||
+	       !str_eq(a->bound_spki, b->bound_spki);
+}
+
+static bool differs_ak(const struct kobj *was, const struct kobj *now)
+{
+	const struct model_ak *a = model_ak(was), *b = model_ak(now);
+
+	return !str_eq(a->spki_sha256, b->spki_sha256) || !str_eq(a->uuid, b->uuid) ||
+	       !a->approved_at != !b->approved_at;
+}
+
+static void touched(struct ctl_cluster *c)
+{
+	const struct model_cluster *served = state_cluster(c->env->state);
+
+	c->authority.dirty = true;
+	c->authority.changed_ms = clock_boot_ms();
+	if (served && served->authority != MODEL_AUTHORITY_SELF)
+		ctl_runner_wake_after(c->runner, served->obj.name, QUIET_MS);
+}
+
+static bool is_another(const struct kobj *was, const struct kobj *now)
+{
+	return !was || !now || !str_eq(was->uid, now->uid) || was->deleting != now->deleting ||
+	       was->unreadable != now->unreadable;
+}
+
+static void on_machine(void *c, const struct kobj *was, const struct kobj *now)
+{
+	if (is_another(was, now) || differs_machine(was, now))
+		touched(c);
+}
+
+static void on_ak(void *c, const struct kobj *was, const struct kobj *now)
+{
+	if (is_another(was, now) || differs_ak(was, now))
+		touched(c);
+}
+
+static void on_image(void *c, const struct kobj *was, const struct kobj *now)
+{
+	if (is_another(was, now) || was->generation != now->generation)
+		touched(c);
+}
+
+static void on_secret(void *c, const struct kobj *was, const struct kobj *now)
+{
+	if (model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER)
+		touched(c);
+}
+
+static void on_configmap(void *c, const struct kobj *was, const struct kobj *now)
+{
+	if (str_eq((was ? was : now)->name, MODEL_PCRS_CONFIGMAP))
+		touched(c);
+}
+
+static void on_cluster(void *c, const struct kobj *was, const struct kobj *now)
+{
+	if (!model_cluster_means_the_same(was, now))
+		touched(c);
+}
+
+void cluster_authority_watch(struct ctl_cluster *c)
+{
+	const struct state *s = c->env->state;
+
+	c->authority.dirty = true;
+	k8s_cache_listen(s->machines, on_machine, c);
+	k8s_cache_listen(s->aks, on_ak, c);
+	k8s_cache_listen(s->images, on_image, c);
+	k8s_cache_listen(s->secrets, on_secret, c);
+	k8s_cache_listen(s->configmaps, on_configmap, c);
+	k8s_cache_listen(s->clusters, on_cluster, c);
+}
+
+/* ---- status.authority */
+
+static size_t in_flight(const struct ctl_cluster *c)
+{
+	return c->env->in_flight ? c->env->in_flight(c->env->in_flight_arg) : 0;
+}
+
+/* Nothing is under way that would change what this operator has. */
+static bool is_settled(const struct ctl_cluster *c, const struct model_cluster *served)
+{
+	const struct ctl_follow_state *f = c->env->follow;
+
+	if (served->authority == MODEL_AUTHORITY_FROZEN)
+		return in_flight(c) == 0;
+	return served->authority == MODEL_AUTHORITY_FOLLOWING && f && f->is == CTL_FOLLOW_IN_STEP;
+}
+
+static void add_digest(struct json_object *o, const struct state_digest *d)
+{
+	json_add_str(o, "digest", d->hex);
+	json_add_int(o, "machines", (int64_t)d->machines);
+	json_add_int(o, "attestationKeys", (int64_t)d->aks);
+	json_add_int(o, "images", (int64_t)d->images);
+}
+
+static void add_peer(struct json_object *o, const struct ctl_follow_state *f)
+{
+	char seen[CLOCK_RFC3339_LEN];
+
+	if (f->peer[0])
+		json_add_str(o, "peer", f->peer);
+	if (f->uid[0])
+		json_add_str(o, "peerUID", f->uid);
+	json_add_int(o, "behind", (int64_t)f->behind);
+	if (f->seen_s <= 0)
+		return;
+	clock_format(f->seen_s, seen);
+	json_add_str(o, "seen", seen);
+}
+
+static void set_metric(const struct model_cluster *served)
+{
+	for (int a = MODEL_AUTHORITY_SELF; a <= MODEL_AUTHORITY_RETIRED; a++)
+		metric_set(&authority_metric, model_authority_name((enum model_authority)a), NULL,
+			(int)served->authority == a);
+}
+
+void cluster_authority_fini(struct ctl_cluster *c)
+{
+	json_object_put(steal_ptr(&c->authority.status));
+	free(steal_ptr(&c->authority.facts));
+	free(steal_ptr(&c->authority.counts));
+}
+
+void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster *served)
+{
+	struct cluster_authority *a = &c->authority;
+	bool settled = is_settled(c, served);
+	struct json_object *o = json_obj();
+
+	set_metric(served);
+	cluster_authority_fini(c);
+	if (settled && a->dirty && clock_boot_ms() - a->changed_ms >= QUIET_MS) {
+		state_digest(c->env->state, &a->digest);
+		a->dirty = false;
+	}
+	if (settled && !a->dirty)
+		add_digest(o, &a->digest);
+	if (served->authority == MODEL_AUTHORITY_FOLLOWING && c->env->follow)
+		add_peer(o, c->env->follow);
+	model_cluster_authority_texts(o, &a->facts, &a->counts);
+	if (json_object_object_length(o) > 0)
+		a->status = o;
+	else
+		json_object_put(o);
+}
+
+/* ---- the condition */
+
+static void want(
+	struct cluster_look *l, bool status, enum model_cluster_reason r, const char *message)
+{
+	kobj_cond_want(&l->want[CLUSTER_AUTHORITY], model_cluster_cond_types[CLUSTER_AUTHORITY],
+		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
+}
+
+/* What was sent before the operator saw that it is Frozen ends first. */
+static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	if (in_flight(c) == 0) {
+		want(l, false, CLUSTER_FROZEN,
+			"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
+			"their keys.");
+		return;
+	}
+	cluster_recheck(l, FREEZING_MS);
+	want(l, false, CLUSTER_FREEZING,
+		"spec.authority is Frozen. Requests that were sent before are still in flight.");
+}
+
+static void want_retired(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	if (cluster_retired(c)) {
+		want(l, false, CLUSTER_RETIRED,
+			"Every Trustee confirmed that it holds nothing of this operator any more. The objects stay; delete the namespace when "
+			"nobody needs its disk keys.");
+		return;
+	}
+	cluster_recheck(l, RETIRING_MS);
+	want(l, false, CLUSTER_RETIRING,
+		"spec.authority is Retired. Waiting until every Trustee confirms that all keys and identities are deleted; see condition "
+		"TrusteeSynced.");
+}
+
+static void want_following(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r =
+		ctl_authority_following(c->env->follow, clock_wall_s(), &text);
+
+	want(l, false, r, strbuf_str(&text));
+}
+
+void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	uint64_t since = clock_boot_ms() - c->authority.changed_ms;
+
+	if (l->v.deleting || !l->v.served) {
+		want(l, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
+		return;
+	}
+	if (c->authority.dirty && is_settled(c, l->c))
+		cluster_recheck(l, since < QUIET_MS ? QUIET_MS - since : 1);
+	switch (l->c->authority) {
+	case MODEL_AUTHORITY_FOLLOWING:
+		want_following(c, l);
+		break;
+	case MODEL_AUTHORITY_FROZEN:
+		want_frozen(c, l);
+		break;
+	case MODEL_AUTHORITY_RETIRED:
+		want_retired(c, l);
+		break;
+	case MODEL_AUTHORITY_SELF:
+		want(l, true, CLUSTER_SELF, "This operator decides.");
+		break;
+	}
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* What the condition Authority and status.authority say. */
+#include "config.h"
+
+#include <criterion/criterion.h>
+
+#include "ctl/nodes.h"
+#include "tec/base/clock.h"
+#include "tec/base/metric.h"
+#include "tec/ctl/authority.h"
+#include "tec/state/digest.h"
+
+#define SETTLE 30000
+
+TestSuite(ctl_authority, .init = nodes_up, .fini = nodes_down);
+
+static struct ctl_follow_state followed;
+
+static void follows(void)
+{
+	w.life->env.follow = &followed;
+}
+
+static const char *status(const char *member)
+{
+	cleanup_free char *path = xasprintf("status/authority/%s", member);
+	static char text[300];
+	struct json_object *v = json_get(world_get(&w, &kobj_cluster, "tec"), path);
+
+	snprintf(text, sizeof(text), "%s", v ? json_object_get_string(v) : "-");
+	return text;
+}
+
+static bool metric(const char *line)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	metric_render(&text);
+	return strstr(strbuf_str(&text), line) != NULL;
+}
+
+static void authority(const char *value)
+{
+	cleanup_free char *patch = xasprintf("{\"spec\":{\"authority\":\"%s\"}}", value);
+
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", patch);
+	world_run(&w, SETTLE);
+}
+
+static void up(void)
+{
+	world_cluster(&w, "tec", "{" ADDRESS "}");
+	memset(&followed, 0, sizeof(followed));
+	w.arm = follows;
+	world_boot(&w, NULL);
+	world_run(&w, SETTLE);
+	join(SETTLE);
+}
+
+Test(ctl_authority, a_frozen_operator_shows_its_digest)
+{
+	struct state_digest d;
+
+	up();
+	cr_assert_str_eq(status("digest"), "-", "absent while it decides");
+	authority("Frozen");
+	state_digest(&w.life->state, &d);
+	cr_assert_str_eq(status("digest"), d.hex);
+	cr_assert_str_eq(status("machines"), "1");
+	cr_assert_str_eq(status("attestationKeys"), "1");
+	cr_assert_str_eq(status("images"), "0");
+	cr_assert(metric("tec_authority{state=\"Frozen\"} 1"));
+	cr_assert(metric("tec_authority{state=\"Self\"} 0"));
+	/* Another object is another digest, and rest writes nothing. */
+	world_machine(&w, "b", ID_B, NULL);
+	world_run(&w, SETTLE);
+	cr_assert_str_neq(status("digest"), d.hex);
+	cr_assert_str_eq(status("machines"), "2");
+	fake_transport_forget(w.life->f);
+	world_run(&w, 3600 * 1000);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	authority("Self");
+	cr_assert_str_eq(status("digest"), "-");
+}
+
+Test(ctl_authority, a_follower_shows_whom_and_how_far_behind)
+{
+	up();
+	followed = (struct ctl_follow_state){.is = CTL_FOLLOW_COPYING,
+		.peer = "https://127.0.0.1:6443 tec",
+		.uid = "u",
+		.behind = 3};
+	authority("Following");
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "FollowingBehind");
+	cr_assert_str_eq(status("peer"), "https://127.0.0.1:6443 tec");
+	cr_assert_str_eq(status("behind"), "3");
+	cr_assert_str_eq(status("digest"), "-", "not all is copied");
+	followed.is = CTL_FOLLOW_IN_STEP;
+	followed.behind = 0;
+	followed.seen_s = clock_wall_s();
+	ctl_cluster_look_again(w.life->cluster);
+	world_run(&w, SETTLE);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Following");
+	cr_assert_str_eq(status("behind"), "0");
+	cr_assert_str_neq(status("seen"), "-");
+	cr_assert_eq(strlen(status("digest")), 64);
+}
+
+Test(ctl_authority, numbers_alone_are_written_every_ten_seconds_at_most)
+{
+	up();
+	followed = (struct ctl_follow_state){
+		.is = CTL_FOLLOW_COPYING, .peer = "https://a b", .behind = 1000};
+	authority("Following");
+	fake_transport_forget(w.life->f);
+	for (int i = 0; i < 600; i++) {
+		followed.behind--;
+		ctl_cluster_look_again(w.life->cluster);
+		world_run(&w, 100);
+	}
+	cr_assert_leq(fake_transport_writes(w.life->f), 7, "a minute");
+	cr_assert_geq(fake_transport_writes(w.life->f), 5);
+}
+
+Test(ctl_authority, each_state_of_a_follower_has_its_words)
+{
+	static const struct {
+		enum ctl_follow_is is;
+		const char *reason, *part;
+	} cases[] = {
+		{CTL_FOLLOW_OFF, "FollowingBehind", "Waiting for"},
+		{CTL_FOLLOW_CONNECTING, "FollowingBehind", "Waiting for"},
+		{CTL_FOLLOW_COPYING, "FollowingBehind", "7 objects are still to be copied from P"},
+		{CTL_FOLLOW_IN_STEP, "Following", "The operator at P decides"},
+		{CTL_FOLLOW_UNREACHABLE, "SourceUnreachable", "at P cannot be read: WHY"},
+		{CTL_FOLLOW_OTHER, "SourceDiffers", "WHY"},
+		{CTL_FOLLOW_WENT_BACK, "SourceWentBack", "nothing is deleted or revoked"},
+		{CTL_FOLLOW_CONFLICT, "Conflict", "WHY"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ctl_follow_state s = {
+			.is = cases[i].is, .peer = "P", .behind = 7, .seen_s = 90, .why = "WHY"};
+		cleanup_strbuf struct strbuf text = STRBUF_INIT;
+		enum model_cluster_reason r = ctl_authority_following(&s, 100, &text);
+
+		cr_assert_str_eq(model_cluster_reason(r), cases[i].reason);
+		cr_assert(strstr(strbuf_str(&text), cases[i].part), "%s", strbuf_str(&text));
+	}
+}
