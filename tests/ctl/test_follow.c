@@ -9,7 +9,10 @@
 
 #include "ctl/nodes.h"
 #include "tec/model/ak.h"
+#include "pcr/pcr_events.h"
+#include "tec/model/configmap.h"
 #include "tec/model/machine.h"
+#include "tec/model/image.h"
 
 #define SETTLE 30000
 #define CONFIG                                                                                     \
@@ -518,4 +521,101 @@ Test(ctl_follow, a_failed_list_and_an_empty_one_take_nothing_away)
 	world_run(&w, 60000);
 	cr_assert_eq(state()->is, CTL_FOLLOW_WENT_BACK);
 	cr_assert(resource(ID_A));
+}
+
+/* ---- images */
+
+static const char *entry_of(struct world *of, const char *name)
+{
+	static char hex[SHA256_HEX_LEN + 1];
+	const char *text = world_str(of, &kobj_configmap, "image-pcrs", "data/image-pcrs.json");
+	cleanup_model_pcrs struct model_pcrs *m =
+		text ? model_pcrs_parse(text, strlen(text)) : NULL;
+	const struct model_pcrs_entry *e = m ? model_pcrs_find(m, name) : NULL;
+
+	if (e)
+		memcpy(hex, e->sha256, sizeof(hex));
+	return e && !e->why ? hex : NULL;
+}
+
+#define IMAGE "quay.io/x/coreos@sha256:" MOK_LIST
+
+/* As its operator left it: the image, and values that are announced on it if `announced`. */
+static void source_image(const char *name, bool announced)
+{
+	struct pcr_events e = PCR_EVENTS_INIT;
+	cleanup_json struct json_object *map = json_obj(), *data = json_obj();
+	cleanup_free char *text = NULL,
+			  *image = xasprintf(
+				  "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"image\":\"" IMAGE
+				  "\",\"secureBoot\":\"Any\"}}",
+				  name);
+
+	add_pcr4(&e, SHIM_A, GRUB_A, KERNEL_A);
+	add_pcr14(&e);
+	json_add(map, name, model_pcrs_entry_json(IMAGE, 1800000000000000, &e));
+	pcr_events_fini(&e);
+	text = json_text(map);
+	json_add(data, "data", json_add_str(json_obj(), "image-pcrs.json", text));
+	json_add(data, "metadata", json_add_str(json_obj(), "name", "image-pcrs"));
+	fake_api_put_json(src.api, &kobj_configmap, NS, json_object_get(data));
+	fake_api_put(src.api, &kobj_image, NS, image);
+	if (announced)
+		world_mark(&src, &kobj_image, name, MODEL_IMAGE_PCRS_MARK, entry_of(&src, name));
+}
+
+Test(ctl_follow, images_are_copied_with_the_values_that_the_source_wrote)
+{
+	source_image("good", true);
+	follow();
+	in_step();
+	cr_assert_str_eq(world_str(&w, &kobj_image, "good", "spec/image"), IMAGE);
+	cr_assert_str_eq(world_str(&w, &kobj_image, "good", "spec/secureBoot"), "Any");
+	cr_assert_not_null(entry_of(&w, "good"));
+	cr_assert_str_eq(
+		entry_of(&w, "good"), world_marked(&w, &kobj_image, "good", MODEL_IMAGE_PCRS_MARK));
+	fake_api_merge(src.api, &kobj_image, NS, "good", "{\"spec\":{\"secureBoot\":null}}");
+	world_run(&w, SETTLE);
+	cr_assert_null(world_str(&w, &kobj_image, "good", "spec/secureBoot"));
+	fake_api_delete(src.api, &kobj_image, NS, "good");
+	world_run(&w, SETTLE);
+	cr_assert_not(has(&kobj_image, "good"));
+	in_step();
+}
+
+Test(ctl_follow, values_that_the_source_did_not_announce_are_not_copied)
+{
+	source_image("planted", false);
+	follow();
+	cr_assert(has(&kobj_image, "planted"));
+	cr_assert_null(entry_of(&w, "planted"));
+}
+
+Test(ctl_follow, decide_copies_an_image_in_order)
+{
+	struct ctl_follow_image_view v = {.may_copy = true, .may_take = true, .there = true};
+
+#define IS(d) cr_assert_eq(ctl_follow_image_decide(&v), CTL_FOLLOW_IMAGE_##d, "line %d", __LINE__)
+	IS(CREATE);
+	v.here = true;
+	IS(NOTHING);
+	v.same = true;
+	IS(PATCH);
+	v.patched = true;
+	IS(NOTHING);
+	v.has_entry = true;
+	IS(ANNOUNCE);
+	v.announced = true;
+	IS(NOTHING);
+	v.writable = true;
+	IS(READ);
+	v.text_read = true;
+	IS(WRITE);
+	v.written = true;
+	IS(NOTHING);
+	v.deleted = true;
+	IS(DELETE);
+	v.may_take = false;
+	IS(NOTHING);
+#undef IS
 }

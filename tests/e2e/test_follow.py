@@ -36,8 +36,8 @@ def both(tmp_path_factory):
                        f"--insecure-registry={registry()}")
         s.start()
         started.append(s)
-        approve_image(s, "a")
         tls(s)  # the listeners say what it is, while it decides
+    approve_image(started[0], "a")
     yield started
     for s in started:
         if s.process.poll() is None:
@@ -80,7 +80,7 @@ def test_a_node_of_the_first_gets_its_key_from_the_second(both, tpm, key):
     node = Node(source, tpm, "ak")
     want = node.disk_key()
     follow(source, target)
-    opens_at(node, target, key, want)
+    opens_at(node, target, key, want)  # which needs the image's values, too
     later = Node(source, tpm, "later")
     opens_at(later, target, key, later.disk_key())
     # What the first deletes is gone from both.

@@ -122,4 +122,27 @@ enum ctl_follow_ak_do {
 };
 enum ctl_follow_ak_do ctl_follow_ak_decide(const struct ctl_follow_ak_view *v);
 
+/* ---- one ApprovedImage */
+
+struct ctl_follow_image_view {
+	bool may_copy, may_take, there, deleted, here, deleting; /* as above */
+	bool same;                                               /* ours has the source's image */
+	bool patched;                                            /* ... and the rest of its spec */
+	bool has_entry;           /* the source's operator wrote its values */
+	bool announced, written;  /* on ours; into our ConfigMap */
+	bool writable, text_read; /* that one is there; its text is known in this version */
+};
+
+enum ctl_follow_image_do {
+	CTL_FOLLOW_IMAGE_NOTHING,
+	CTL_FOLLOW_IMAGE_CREATE,
+	CTL_FOLLOW_IMAGE_PATCH,
+	CTL_FOLLOW_IMAGE_ANNOUNCE,
+	CTL_FOLLOW_IMAGE_READ,
+	CTL_FOLLOW_IMAGE_WRITE,
+	CTL_FOLLOW_IMAGE_DELETE,
+	CTL_FOLLOW_IMAGE_N_DO,
+};
+enum ctl_follow_image_do ctl_follow_image_decide(const struct ctl_follow_image_view *v);
+
 #endif

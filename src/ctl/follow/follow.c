@@ -176,7 +176,7 @@ static const struct follow_notes *notes(const struct ctl_kind *k)
 
 static size_t count(const struct ctl_follow *f, enum follow_lag lag)
 {
-	return notes(f->machine)->n[lag] + notes(f->ak)->n[lag];
+	return notes(f->machine)->n[lag] + notes(f->ak)->n[lag] + notes(f->image)->n[lag];
 }
 
 static void say_names(
@@ -190,6 +190,9 @@ static void say_names(
 	if (notes(f->ak)->n[lag] > 0)
 		strbuf_addf(&names, "%sAttestationKey ", names.len ? ", " : "");
 	follow_note_names(notes(f->ak), lag, &names);
+	if (notes(f->image)->n[lag] > 0)
+		strbuf_addf(&names, "%sApprovedImage ", names.len ? ", " : "");
+	follow_note_names(notes(f->image), lag, &names);
 	snprintf(out, 512, "%.300s: %s", strbuf_str(&names), text);
 }
 
@@ -229,8 +232,8 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 		return CTL_FOLLOW_COPYING;
 	if (count(f, FOLLOW_MISSING) > 0) {
 		say_names(f, FOLLOW_MISSING,
-			"no longer there, and nobody saw it deleted. Its key is revoked here and given back when it shows "
-			"again.",
+			"no longer there, and nobody saw it deleted. A key is revoked here and given back when it shows "
+			"again; an image stays approved.",
 			why);
 		return CTL_FOLLOW_COPYING;
 	}
@@ -305,12 +308,19 @@ static void wake_ak(void *f, const struct kobj *o)
 	ctl_runner_wake(((struct ctl_follow *)f)->ak->runner, o->name);
 }
 
+static void wake_image(void *f, const struct kobj *o)
+{
+	ctl_runner_wake(((struct ctl_follow *)f)->image->runner, o->name);
+}
+
 static void wake_all(struct ctl_follow *f)
 {
 	k8s_cache_each(f->source.state.machines, wake_machine, f);
 	k8s_cache_each(f->source.state.aks, wake_ak, f);
 	ctl_kind_wake_all(f->machine);
 	ctl_kind_wake_all(f->ak);
+	k8s_cache_each(f->source.state.images, wake_image, f);
+	ctl_kind_wake_all(f->image);
 }
 
 static void kinds_set(struct ctl_follow *f, bool on)
@@ -318,8 +328,11 @@ static void kinds_set(struct ctl_follow *f, bool on)
 	if (f->kinds_on == on)
 		return;
 	f->kinds_on = on;
-	for (int i = 0; i < 3; i++) {
-		struct ctl_kind *k = i == 0 ? f->cluster : i == 1 ? f->machine : f->ak;
+	for (int i = 0; i < 4; i++) {
+		struct ctl_kind *k = i == 0   ? f->cluster
+				     : i == 1 ? f->machine
+				     : i == 2 ? f->ak
+					      : f->image;
 
 		if (on)
 			ctl_kind_on(k);
@@ -403,6 +416,7 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env)
 	f->cluster = follow_cluster_new(f);
 	f->machine = follow_machine_new(f);
 	f->ak = follow_ak_new(f);
+	f->image = follow_image_new(f);
 	k8s_cache_listen(env->state->secrets, on_our_secret, f);
 	k8s_cache_listen(env->state->clusters, on_our_cluster, f);
 	return f;
@@ -431,6 +445,7 @@ void ctl_follow_free(struct ctl_follow *f)
 	ctl_kind_free(f->cluster);
 	ctl_kind_free(f->machine);
 	ctl_kind_free(f->ak);
+	ctl_kind_free(f->image);
 	follow_source_fini(f);
 	timer_fini(&f->tick);
 	free(f);

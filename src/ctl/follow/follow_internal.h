@@ -47,6 +47,7 @@ struct follow_kind {
 struct ctl_kind *follow_cluster_new(struct ctl_follow *f); /* cluster.c */
 struct ctl_kind *follow_machine_new(struct ctl_follow *f); /* machine.c */
 struct ctl_kind *follow_ak_new(struct ctl_follow *f);      /* ak.c */
+struct ctl_kind *follow_image_new(struct ctl_follow *f);   /* image.c */
 static inline struct follow_kind *follow_kind(struct ctl_kind *k)
 {
 	return (struct follow_kind *)k;
@@ -91,7 +92,7 @@ int64_t follow_source_seen_s(const struct ctl_follow *f);
 struct ctl_follow {
 	const struct ctl_env *env; /* borrowed */
 	struct follow_source source;
-	struct ctl_kind *cluster, *machine, *ak; /* owned */
+	struct ctl_kind *cluster, *machine, *ak, *image; /* owned */
 	struct op_scope ops;
 	struct defer check;
 	struct timer tick;

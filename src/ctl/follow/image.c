@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ApprovedImage: its copy, and its entry in ConfigMap image-pcrs as the source's operator wrote it,
+ * announced on the copy first. No value is computed here. A copy has no finalizer: one that is
+ * deleted is gone at once, and ctl/image takes its values back.
+ */
+#include "config.h"
+
+#include "follow_internal.h"
+
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/model/image.h"
+#include "tec/model/mark.h"
+
+struct follow_image {
+	struct follow_kind base;
+	/* Owned: the text of our ConfigMap in this version, as it was read; NULL: not read. */
+	char *text, *text_rv;
+};
+
+/* Borrowed from the caches, valid for one step. */
+struct image_look {
+	struct ctl_look base;
+	struct ctl_follow_image_view v;
+	const struct model_image *there, *here; /* NULL: there is none */
+	const struct model_pcrs_entry *entry;   /* the source's; NULL: none that counts */
+};
+
+/* ---- decide */
+
+enum ctl_follow_image_do ctl_follow_image_decide(const struct ctl_follow_image_view *v)
+{
+	if (!v->may_copy || (v->here && v->deleting))
+		return CTL_FOLLOW_IMAGE_NOTHING;
+	if (v->here && v->deleted)
+		return v->may_take ? CTL_FOLLOW_IMAGE_DELETE : CTL_FOLLOW_IMAGE_NOTHING;
+	if (!v->there)
+		return CTL_FOLLOW_IMAGE_NOTHING;
+	if (!v->here)
+		return CTL_FOLLOW_IMAGE_CREATE;
+	if (!v->same) /* a conflict */
+		return CTL_FOLLOW_IMAGE_NOTHING;
+	if (!v->patched)
+		return CTL_FOLLOW_IMAGE_PATCH;
+	if (!v->has_entry)
+		return CTL_FOLLOW_IMAGE_NOTHING;
+	if (!v->announced)
+		return CTL_FOLLOW_IMAGE_ANNOUNCE;
+	if (v->written || !v->writable)
+		return CTL_FOLLOW_IMAGE_NOTHING;
+	return v->text_read ? CTL_FOLLOW_IMAGE_WRITE : CTL_FOLLOW_IMAGE_READ;
+}
+
+static enum follow_lag lag_of(const struct ctl_follow_image_view *v, enum ctl_follow_image_do d)
+{
+	if (d != CTL_FOLLOW_IMAGE_NOTHING || (v->here && (v->deleting || v->deleted)))
+		return FOLLOW_BEHIND;
+	if (!v->here)
+		return FOLLOW_IN_STEP;
+	if (!v->there)
+		return FOLLOW_MISSING;
+	if (!v->same)
+		return FOLLOW_CONFLICT;
+	return v->has_entry && !v->written ? FOLLOW_BEHIND : FOLLOW_IN_STEP;
+}
+
+/* ---- look */
+
+static const struct model_pcrs_entry *entry_of(const struct state *s, const char *name)
+{
+	const struct model_configmap *c = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	const struct model_pcrs_entry *e =
+		c && !c->plain.obj.unreadable && c->pcrs ? model_pcrs_find(c->pcrs, name) : NULL;
+
+	return e && !e->why ? e : NULL;
+}
+
+static void look_entry(struct ctl_kind *k, struct image_look *l)
+{
+	const struct follow_image *fi = (const struct follow_image *)k;
+	const struct model_pcrs_entry *e = entry_of(&fi->base.f->source.state, l->there->obj.name);
+	const struct model_pcrs_entry *have = entry_of(k->state, l->there->obj.name);
+	const struct model_configmap *c = state_configmap(k->state, MODEL_PCRS_CONFIGMAP);
+
+	if (!e || !model_mark_announces(l->there->pcrs_sha256, e->sha256) ||
+		!str_eq(e->reference, l->there->image))
+		return;
+	l->entry = e;
+	l->v.has_entry = true;
+	l->v.announced = model_mark_announces(l->here->pcrs_sha256, e->sha256);
+	l->v.written = have && str_eq(have->sha256, e->sha256);
+	l->v.writable = c && !c->plain.obj.unreadable;
+	l->v.text_read = l->v.writable && fi->text && str_eq(fi->text_rv, c->plain.obj.rv);
+}
+
+static void look_both(struct ctl_kind *k, const char *name, struct image_look *l)
+{
+	struct follow_kind *fk = follow_kind(k);
+	const struct kobj *there = k8s_cache_find(fk->f->source.state.images, name);
+	const struct kobj *here = k8s_cache_find(k->state->images, name);
+
+	l->base.o = here;
+	if (!here)
+		follow_note_set_deleted(&fk->notes, name, false);
+	l->v.may_copy =
+		fk->f->may_copy && !(there && there->unreadable) && !(here && here->unreadable);
+	l->v.may_take = l->v.may_copy && !fk->f->went_back;
+	l->v.deleted = (there && there->deleting) || follow_note_deleted(&fk->notes, name);
+	l->v.there = there && !there->unreadable && !there->deleting;
+	l->v.here = here && !here->unreadable;
+	l->there = l->v.there ? model_image(there) : NULL;
+	l->here = l->v.here ? model_image(here) : NULL;
+	l->v.deleting = l->here && here->deleting;
+	l->base.over = !there && !here;
+}
+
+static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	struct image_look *l = (struct image_look *)out;
+	enum ctl_follow_image_do d;
+
+	look_both(k, name, l);
+	if (l->there && l->here) {
+		l->v.same = str_eq(l->there->image, l->here->image);
+		l->v.patched = l->there->any_secure_boot == l->here->any_secure_boot &&
+			       l->there->boot_path == l->here->boot_path;
+		look_entry(k, l);
+	}
+	d = ctl_follow_image_decide(&l->v);
+	follow_kind_lags(k, name, lag_of(&l->v, d));
+	return d;
+}
+
+/* ---- acts */
+
+/* null takes a member out of what is patched. */
+static struct json_object *spec_of(const struct model_image *m, bool patch)
+{
+	static const char *const boot_paths[PCR_BOOT_LAST + 1] = {
+		[PCR_BOOT_FAILED_ENTRIES] = "AllowFailedEntries",
+		[PCR_BOOT_FIRMWARE_UPDATES] = "AllowFirmwareUpdates",
+	};
+	struct json_object *spec = json_obj();
+
+	if (m->any_secure_boot)
+		json_add_str(spec, "secureBoot", "Any");
+	else if (patch)
+		json_add(spec, "secureBoot", NULL);
+	if (m->boot_path != PCR_BOOT_STRICT)
+		json_add_str(spec, "bootPath", boot_paths[m->boot_path]);
+	else if (patch)
+		json_add(spec, "bootPath", NULL);
+	return spec;
+}
+
+static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct model_image *m = ((const struct image_look *)look)->there;
+	const struct model_cluster *c = state_cluster(k->state);
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *meta = json_obj();
+	struct op *op;
+
+	kobj_api_version(&kobj_image, &version);
+	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", kobj_image.kind);
+	json_add_str(meta, "name", m->obj.name);
+	json_add(meta, "ownerReferences",
+		json_push(json_arr(), kobj_owner_json(&kobj_cluster, c->obj.name, c->obj.uid)));
+	if (m->handed_in)
+		json_add(meta, "annotations",
+			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
+	json_add(o, "metadata", meta);
+	json_add(o, "spec", json_add_str(spec_of(m, false), "image", m->image));
+	op = k8s_call_create(
+		k->env->api, &k->acts.ops, &kobj_image, k->env->ns, o, 0, ctl_kind_done, a);
+	k8s_call_unless_cached(op, k->state->images);
+	return op;
+}
+
+static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct image_look *l = (const struct image_look *)look;
+	struct json_object *meta, *marks;
+	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+	cleanup_free char *hashes = NULL;
+
+	if (d == CTL_FOLLOW_IMAGE_ANNOUNCE) {
+		marks = json_obj();
+		hashes = model_mark_announce(l->here->pcrs_sha256, l->entry->sha256);
+		ctl_add_mark(marks, look->o, MODEL_IMAGE_PCRS_MARK, hashes);
+		json_add(meta, "annotations", marks);
+	} else {
+		json_add(patch, "spec", spec_of(l->there, true));
+	}
+	return ctl_kind_patch(k, a, &kobj_image, a->name, patch);
+}
+
+static struct op *read_text(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_get(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP);
+}
+
+static struct op *write_entry(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct image_look *l = (const struct image_look *)look;
+	const struct follow_image *fi = (const struct follow_image *)k;
+	struct err err = ERR_INIT;
+	struct json_object *meta,
+		*entry = json_parse(l->entry->text, strlen(l->entry->text), &json_limits_api, &err);
+	cleanup_free char *text =
+		entry ? model_pcrs_edit(fi->text, strlen(fi->text), a->name, entry, &err) : NULL;
+	cleanup_json struct json_object *patch = ctl_patch_new(fi->text_rv, &meta);
+
+	if (!text) /* ours is no object of entries: ctl/image says so once it decides */
+		return NULL;
+	json_add(patch, "data", json_add_str(json_obj(), MODEL_PCRS_FILE, text));
+	return ctl_kind_patch(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP, patch);
+}
+
+static struct op *delete_copy(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, &kobj_image, l->o);
+}
+
+static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
+	[CTL_FOLLOW_IMAGE_CREATE] = {"copy the image", "image approved, as at the source",
+		CTL_DO_FOLLOWING, .start = create},
+	[CTL_FOLLOW_IMAGE_PATCH] = {"correct the copy",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_FOLLOW_IMAGE_ANNOUNCE] = {"announce the values",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
+	[CTL_FOLLOW_IMAGE_READ] = {"read the ConfigMap", .flags = CTL_DO_FOLLOWING,
+		.start = read_text},
+	[CTL_FOLLOW_IMAGE_WRITE] = {"copy the values", "values copied", CTL_DO_FOLLOWING,
+		.start = write_entry},
+	[CTL_FOLLOW_IMAGE_DELETE] = {"delete the copy", "image deleted, as at the source",
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
+};
+
+static void forget_text(struct follow_image *fi)
+{
+	free(steal_ptr(&fi->text));
+	free(steal_ptr(&fi->text_rv));
+}
+
+static bool ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
+{
+	struct follow_image *fi = (struct follow_image *)k;
+	bool text = a->doing == CTL_FOLLOW_IMAGE_READ || a->doing == CTL_FOLLOW_IMAGE_WRITE;
+	const char *data;
+
+	if (err_is_set(err) || !r->object)
+		return false;
+	if (a->doing == CTL_FOLLOW_IMAGE_CREATE)
+		ctl_take_answer(k->state->images, r->object, true);
+	if (!text)
+		return false;
+	forget_text(fi);
+	data = json_get_str(r->object, "data/" MODEL_PCRS_FILE);
+	fi->text = xstrdup(data ? data : "{}");
+	fi->text_rv = xstrdup(json_get_str(r->object, "metadata/resourceVersion"));
+	ctl_take_answer(k->state->configmaps, r->object, false);
+	return false;
+}
+
+static void forget(struct ctl_kind *k)
+{
+	forget_text((struct follow_image *)k);
+	follow_kind_forget(k);
+}
+
+/* ---- which keys a change concerns */
+
+static void map_image(void *self, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_kind *k = self;
+
+	ctl_runner_wake(k->runner, was ? was->name : now->name);
+}
+
+static void map_source_image(void *self, const struct kobj *was, const struct kobj *now)
+{
+	follow_kind_saw(self, STATE_IMAGES, was, now);
+	map_image(self, was, now);
+}
+
+static void wake_image(void *kind, const struct kobj *o)
+{
+	ctl_runner_wake(((struct ctl_kind *)kind)->runner, o->name);
+}
+
+/* There are few images, and one text has the values of all. */
+static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
+{
+	if (str_eq(was ? was->name : now->name, MODEL_PCRS_CONFIGMAP))
+		k8s_cache_each(follow_kind(self)->f->source.state.images, wake_image, self);
+}
+
+struct ctl_kind *follow_image_new(struct ctl_follow *f)
+{
+	static const struct ctl_watch watches[] = {
+		{STATE_IMAGES, map_image},
+		{STATE_CONFIGMAPS, map_configmap},
+		{.map = NULL},
+	};
+	static const struct ctl_kind_conf conf = {
+		.name = "follow_image",
+		.of = STATE_IMAGES,
+		.size = sizeof(struct follow_image),
+		.look_size = sizeof(struct image_look),
+		.acts = acts,
+		.status = -1,
+		.knows_cached = true,
+		.watches = watches,
+		.look = look,
+		.ended = ended,
+		.forget = forget,
+	};
+	struct ctl_kind *k = ctl_kind_new(f->env, &conf);
+
+	follow_kind(k)->f = f;
+	ctl_runner_watch(k->runner, f->source.state.images, map_source_image);
+	ctl_runner_watch(k->runner, f->source.state.configmaps, map_configmap);
+	return k;
+}
