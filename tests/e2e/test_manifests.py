@@ -66,7 +66,7 @@ RIGHTS = [
     (OPERATOR, GROUP, "trustedexecutionclusters", None, READ + " patch"),
     (OPERATOR, GROUP, "machines", None, READ + " create patch delete"),
     (OPERATOR, GROUP, "attestationkeys", None, READ + " create patch delete"),
-    (OPERATOR, GROUP, "approvedimages", None, READ + " patch delete"),
+    (OPERATOR, GROUP, "approvedimages", None, READ + " create patch delete"),
     *[(OPERATOR, GROUP, f"{plural}/status", None, "patch") for _, plural in KINDS.values()],
     *[(OPERATOR, GROUP, f"{KINDS[k][1]}/finalizers", None, "update")
       for k in ("tec", "mach", "ak", "ai")],
