@@ -173,6 +173,11 @@ static struct kbs_transport *connect_to_trustee(
 	return t;
 }
 
+static void on_follow(void *arg)
+{
+	ctl_cluster_look_again(arg);
+}
+
 /* ctl/follow's door to another API server. It only reads, so there is no gate before it. */
 static struct k8s_transport *connect_to_followed(
 	void *arg, struct k8s_kubeconfig *take_config, struct err *err)
@@ -264,6 +269,8 @@ int parts_control(struct parts *p, struct err *err)
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
 	p->follow = ctl_follow_new(&p->env);
+	p->env.follow = ctl_follow_state(p->follow);
+	ctl_follow_listen(p->follow, on_follow, p->cluster);
 	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
 	return 0;
 }
