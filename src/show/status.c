@@ -27,8 +27,8 @@ static const char *const kind_names[SHOW_N_KINDS] = {[SHOW_CLUSTER] = "TrustedEx
 struct show_state show_state_of(enum show_kind kind, struct json_object *o)
 {
 	/* In the order in which they come true. */
-	static const char *const types[SHOW_N_KINDS][4] = {
-		[SHOW_CLUSTER] = {"Installed", "KnownTrusteeAddress", "TrusteeSynced"},
+	static const char *const types[SHOW_N_KINDS][5] = {
+		[SHOW_CLUSTER] = {"Installed", "KnownTrusteeAddress", "TrusteeSynced", "Authority"},
 		[SHOW_MACHINE] = {"KeyReady", "AttestationKeyBound", "Delivered"},
 		[SHOW_KEY] = {"Approved", "Delivered"},
 		[SHOW_IMAGE] = {"Committed"},
@@ -71,6 +71,22 @@ static struct json_object *conditions_json(struct json_object *o)
 	return out;
 }
 
+/* As status.authority has it, beside what spec says. */
+static struct json_object *authority_json(struct json_object *o)
+{
+	struct json_object *from = json_get_obj(o, "status/authority"), *to = json_obj();
+	const char *wanted = json_get_str(o, "spec/authority");
+	int64_t behind = json_get_int(from, "behind", -1);
+
+	json_add_str(to, "wanted", wanted ? wanted : "Self");
+	json_add_str(to, "reason", json_get_str(show_condition(o, "Authority"), "reason"));
+	json_add_str(to, "peer", json_get_str(from, "peer"));
+	if (behind >= 0)
+		json_add_int(to, "behind", behind);
+	json_add_str(to, "seen", json_get_str(from, "seen"));
+	return json_add_str(to, "digest", json_get_str(from, "digest"));
+}
+
 static struct json_object *cluster_json(struct json_object *o)
 {
 	struct json_object *c = json_obj();
@@ -80,6 +96,7 @@ static struct json_object *cluster_json(struct json_object *o)
 	json_add_str(c, "name", show_name(o));
 	json_add_str(c, "registration", mode ? mode : "Open");
 	json_add_str(c, "approval", approval ? approval : "Automatic");
+	json_add(c, "authority", authority_json(o));
 	json_add(c, "conditions", conditions_json(o));
 	return c;
 }
@@ -268,6 +285,34 @@ static void print_modes(const struct page *p, struct json_object *cluster)
 	strbuf_addc(p->out, '\n');
 }
 
+/* Who decides, if it is not this operator, and how far behind it is. */
+static void print_authority(const struct page *p, struct json_object *a)
+{
+	const char *wanted = json_get_str(a, "wanted"), *peer = json_get_str(a, "peer");
+	int64_t behind = json_get_int(a, "behind", -1);
+
+	if (!a || str_eq(wanted, "Self"))
+		return;
+	strbuf_adds(p->out, "  This operator does not decide: spec.authority is ");
+	show_safe(p->out, wanted);
+	if (peer) {
+		strbuf_adds(p->out, ", it follows ");
+		show_safe(p->out, peer);
+	}
+	if (behind >= 0)
+		strbuf_addf(p->out, ", %" PRId64 " objects behind", behind);
+	if (json_get_str(a, "seen")) {
+		strbuf_adds(p->out, ", seen ");
+		show_safe(p->out, json_get_str(a, "seen"));
+	}
+	strbuf_addc(p->out, '\n');
+	if (!json_get_str(a, "digest"))
+		return;
+	strbuf_adds(p->out, "  State digest ");
+	show_safe(p->out, json_get_str(a, "digest"));
+	strbuf_addc(p->out, '\n');
+}
+
 static void print_cluster(const struct page *p, struct json_object *s)
 {
 	struct json_object *c = json_get_obj(s, "cluster"), *all = json_get_arr(c, "conditions");
@@ -284,6 +329,7 @@ static void print_cluster(const struct page *p, struct json_object *s)
 			"\n  There is no TrustedExecutionCluster here. Next step: make one, or give its namespace with -n.\n");
 	else
 		print_modes(p, c);
+	print_authority(p, json_get_obj(c, "authority"));
 	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
 		struct json_object *one = json_object_array_get_idx(all, i);
 		const char *reason = json_get_str(one, "reason");

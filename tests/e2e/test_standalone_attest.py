@@ -411,6 +411,7 @@ def test_a_frozen_operator_serves_the_nodes_it_has(alone, node, tpm, key):
         status, _, body = get(alone, cookie, n.path())
         return status == 200 and key.open(body) == n.disk_key()
     other, trusts = Node(alone, tpm, "frozen"), node_ca(alone)
+    tls(alone)  # asks the listener, which refuses then
     authority("Frozen")
     try:
         status, _, body = spine.request(alone.register_port, "GET", "/ignition", cafile=trusts)
@@ -423,6 +424,37 @@ def test_a_frozen_operator_serves_the_nodes_it_has(alone, node, tpm, key):
         authority("Self")
     alone.kubectl("wait", "--for=delete", f"machine/{other.machine}", "--timeout=50s")
     assert spine.first_boot(alone)
+
+
+def test_a_retired_operator_gives_no_key_any_more(tmp_path, tpm, key):
+    """spec.authority Retired: the broker has nothing, the objects stay, finalizers are off, also after a restart."""
+    s = Standalone(str(tmp_path / "state"), "--public-address=127.0.0.1", f"--insecure-registry={registry()}",
+                   "--tee=tpm+sample").start()
+    try:
+        approve_image(s, "a")
+        one = Node(s, tpm, "retired")
+        cookie = one.attest(key)[0]
+        assert get(s, cookie, one.path())[0] == 200
+        trusts, disk_key = node_ca(s), one.disk_key()
+
+        def is_retired():
+            spine.wait_condition(s, NS, "tec", "tec", "Authority", "Retired", 30)
+            status, _, body = spine.request(s.register_port, "GET", "/ignition", cafile=trusts)
+            assert status == 410 and "spec.authority is Retired" in str(body)
+            machine = json.loads(s.kubectl("get", "machine", one.machine, "-o", "json"))
+            assert not machine["metadata"].get("finalizers")
+            assert one.disk_key() == disk_key
+            assert get(s, one.attest(key)[0], one.path())[0] != 200
+        spine.merge(s, NS, "tec", "tec", {"spec": {"authority": "Retired"}})
+        is_retired()
+        s.process.kill()
+        s.process.wait()
+        s.start()
+        is_retired()
+        s.kubectl("delete", "machine", one.machine, "--timeout=20s")  # nothing holds it
+    finally:
+        if s.process.poll() is None:
+            assert s.stop() == 0, s.log()
 
 
 def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, key):

@@ -95,6 +95,30 @@ Test(show_status, a_populated_system_at_a_glance)
 	cr_expect_eq(json_get_int(s, "machines/byState/NoApprovedKey", 0), 1);
 }
 
+Test(show_status, an_operator_that_does_not_decide_says_so)
+{
+	cleanup_show_world struct show_world w;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	cleanup_json struct json_object *s = NULL;
+
+	world_of(&w,
+		"{\"cluster\":[{" META("tec",
+			"c1") ",\"spec\":{\"authority\":\"Following\"},"
+			      "\"status\":{\"authority\":{\"peer\":\"https://a:1 n\",\"behind\":3,"
+			      "\"seen\":\"2026-01-01T00:00:00Z\"},\"conditions\":[" COND(
+				      "Authority", "False", "Conflict", "Machine a.") "]}}]}");
+	s = show_status(&w);
+	show_status_text(s, false, &out);
+	cr_expect(
+		strstr(strbuf_str(&out),
+			"  This operator does not decide: spec.authority is Following, it follows "
+			"https://a:1 n, 3 objects behind, seen 2026-01-01T00:00:00Z\n"),
+		"%s", strbuf_str(&out));
+	cr_expect(strstr(strbuf_str(&out),
+			  "What waits, and why\n  TrustedExecutionCluster tec: Conflict\n"),
+		"%s", strbuf_str(&out));
+}
+
 Test(show_status, what_cannot_be_read_is_not_shown_as_absent)
 {
 	cleanup_show_world struct show_world w;
