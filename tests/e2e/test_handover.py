@@ -218,6 +218,17 @@ def test_a_target_with_machines_of_its_own_is_left_alone(cp, played):
     assert not read(cp, played.ns["target"], "secrets", "tec-follow")
 
 
+def test_no_token_is_given_for_a_server_that_is_not_verified(cp, config, played, tmp_path):
+    with open(config, encoding="utf-8") as f:
+        text = re.sub(r"certificate-authority-data: \S+", "insecure-skip-tls-verify: true", f.read())
+    file = tmp_path / "insecure"
+    file.write_text(text, encoding="utf-8")
+    _, err = ctl.run("follow", *played.args(file), code=1)
+    assert "insecure-skip-tls-verify" in err
+    assert not read(cp, played.ns["source"], "serviceaccounts", "tec-follow")
+    assert played.authorities() == ("Self", "Self")
+
+
 def test_what_hinders_is_said_and_aborting_goes_back(cp, played):
     ctl.out("follow", *played.args())
     # A deletion that is not over.
