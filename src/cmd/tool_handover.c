@@ -40,7 +40,9 @@ struct handover {
 	char *version[N_ENDS], *told; /* owned; told: what it waits for, as it was last said */
 	char ticket[UUID_TEXT_LEN + 1];
 	enum show_step step; /* what is before it was said to be done */
-	bool given, confirmed;
+	bool given[N_ENDS];  /* this run has given the end a kubeconfig */
+	bool follows;        /* and has set its spec.follow */
+	bool confirmed;
 	uint64_t end_ms;
 };
 
@@ -176,17 +178,20 @@ static struct json_object *follow_of(struct handover *h, enum end of)
 	return json_add_str(follow, "namespace", h->t->ns);
 }
 
-/* The operator of one end can read the other one. */
+/* The operator of one end can read the other one. Once in a run: what follows may meet a conflict. */
 static int give(struct handover *h, enum end of, enum end to, struct err *err)
 {
 	cleanup_wiped_strbuf struct strbuf kubeconfig = STRBUF_INIT;
 
+	if (h->given[to])
+		return 0;
 	use(h, of);
 	if (tool_account_make(h->t, &kubeconfig, err) < 0)
 		return wrap_end(h, of, err);
 	use(h, to);
 	if (tool_account_give(h->t, &kubeconfig, err) < 0)
 		return wrap_end(h, to, err);
+	h->given[to] = true;
 	return 0;
 }
 
@@ -215,8 +220,10 @@ static int do_follow(struct handover *h, struct err *err)
 		return -1;
 	if (give(h, FROM, TO, err) < 0)
 		return -1;
-	h->given = true;
-	return patch(h, TO, "Following", decides ? "" : NULL, follow_of(h, FROM), err);
+	if (patch(h, TO, "Following", decides ? "" : NULL, follow_of(h, FROM), err) < 0)
+		return -1;
+	h->follows = true;
+	return 0;
 }
 
 static int do_announce(struct handover *h, struct err *err)
@@ -458,7 +465,7 @@ static int check_place(struct tool *t, const char *option, bool needed, struct e
 
 static struct show_next decide_follow(struct handover *h)
 {
-	return show_follow_next(&h->a[FROM], &h->a[TO], h->given);
+	return show_follow_next(&h->a[FROM], &h->a[TO], h->follows);
 }
 
 static struct show_next decide_promote(struct handover *h)
