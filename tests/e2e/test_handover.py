@@ -22,6 +22,7 @@ from tecctl import Tecctl, tecctl_binary
 from teckinds import GROUP, ID, OTHER_ID, made
 from tecproc import operator_binary
 from test_standalone import NS, Standalone, kubectl_argv
+from trustee import fast_key
 
 ASKS = re.compile("subjectaccessreviews|dryRun=All")  # these change nothing
 TICKET = f"{GROUP}/promotion"
@@ -381,3 +382,18 @@ def test_a_standalone_source_gives_an_account_that_only_reads(pair, tmp_path):
     assert claims["exp"] - claims["iat"] == 315360000
     source.kubectl("delete", "serviceaccount", "tec-follow", "-n", NS)
     assert "Unauthorized" in kubectl("get", "secrets").stderr
+
+
+def test_the_last_one_retires(pair):
+    one = pair[0]
+    spine.machine_at_request(one, NS)
+    uuid = spine.first_boot(one)
+    assert spine.register(one, fast_key(), uuid)[0] == 201
+    spine.wait_condition(one, NS, "mach", f"machine-{uuid}", "Ready", "AllReady", 30)
+    at = ["--at", f"{one.dir}/kubeconfig:{NS}", "--yes", "tec"]
+    assert "--last gives up every key" in ctl.out("retire", *at, code=1)
+    out = ctl.out("retire", *at, "--last")
+    assert lines(out)[-1] == ("ok", "retire"), out
+    assert read(one, NS, "mach", f"machine-{uuid}")["metadata"].get("finalizers", []) == []
+    assert spine.request(one.register_port, "GET", "/ignition")[0] == 410
+    assert lines(ctl.out("retire", *at))[-1] == ("ok", "retire"), "again is nothing"
