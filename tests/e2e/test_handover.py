@@ -196,7 +196,8 @@ def test_follow_promote_back_and_retire(cp, played):
     assert "is tec, not" in err
     asked = ctl.terminal("retire", *at).until("Type tec to go on: ").type("yes\n")
     assert asked.end() == 1 and "nothing was changed" in asked.seen
-    assert "tecctl promote hands over first" in ctl.out("retire", "--at", played.place("source"), "--yes", "tec", code=1)
+    out = ctl.out("retire", "--at", played.place("source"), "--yes", "tec", code=1)
+    assert "tecctl promote hands over first" in out
     out = ctl.out("retire", *at, "--yes", "tec")
     assert lines(out) == [("note", "nodes"), ("ok", "retire")], out
     assert played.authorities() == ("Self", "Retired")
@@ -397,3 +398,51 @@ def test_the_last_one_retires(pair):
     assert read(one, NS, "mach", f"machine-{uuid}")["metadata"].get("finalizers", []) == []
     assert spine.request(one.register_port, "GET", "/ignition")[0] == 410
     assert lines(ctl.out("retire", *at))[-1] == ("ok", "retire"), "again is nothing"
+
+
+def disk_keys(one):
+    return {s["metadata"]["name"]: s["data"]["root"] for s in spine.items(one, NS, "secrets")
+            if "root" in s.get("data", {})}
+
+
+def machines(one):
+    return {m["spec"]["id"] for m in spine.items(one, NS, "mach")}
+
+
+def joins(one):
+    """A node is installed. -> its uuid"""
+    uuid = spine.first_boot(one)
+    assert spine.register(one, fast_key(), uuid)[0] == 201
+    spine.wait_condition(one, NS, "mach", f"machine-{uuid}", "Ready", "AllReady", 30)
+    return uuid
+
+
+def test_two_operators_swap_roles(pair):
+    source, target = pair
+    for one in pair:
+        spine.machine_at_request(one, NS)
+    at = {one: f"{one.dir}/kubeconfig:{NS}" for one in pair}
+    first, second = joins(source), joins(source)
+    keys = disk_keys(source)
+    assert len(keys) == 2
+    assert lines(ctl.out("follow", "--timeout=30", "--from", at[source], "--to", at[target])) == [("ok", "follow")]
+    assert disk_keys(target) == keys and machines(target) == {first, second}
+    assert spine.request(target.register_port, "GET", "/ignition")[0] == 503
+
+    assert lines(ctl.out("promote", "--timeout=30", "--from", at[source], "--to", at[target])) == ALL_DONE
+    assert disk_keys(target) == disk_keys(source) == keys
+    assert spine.request(source.register_port, "GET", "/ignition")[0] == 503
+    for uuid in (first, second):
+        spine.wait_condition(target, NS, "mach", f"machine-{uuid}", "Ready", "AllReady", 30)
+    third = joins(target)
+    target.wait_for(lambda: machines(source) == {first, second, third}, 30, "the new node at the source")
+    assert Tecctl(f"{target.dir}/kubeconfig", NS).out("machine", "delete", first, "--yes")
+    target.wait_for(lambda: machines(source) == {second, third}, 30, "the deletion at the source")
+    target.wait_for(lambda: disk_keys(source) == disk_keys(target), 30, "its key")
+
+    assert lines(ctl.out("promote", "--timeout=30", "--from", at[target], "--to", at[source])) == ALL_DONE
+    assert machines(source) == {second, third}
+    assert {n: k for n, k in disk_keys(source).items() if n in keys}.items() <= keys.items(), "a key changed"
+    assert len(disk_keys(source)) == 2
+    assert ("ok", "retire") in lines(ctl.out("retire", "--timeout=30", "--at", at[target], "--yes", "tec"))
+    assert machines(source) == {second, third}, "what is retired is not followed"
