@@ -95,6 +95,8 @@ Test(ctl_authority, a_follower_shows_whom_and_how_far_behind)
 	cr_assert_str_eq(status("peer"), "https://127.0.0.1:6443 tec");
 	cr_assert_str_eq(status("behind"), "3");
 	cr_assert_str_eq(status("digest"), "-", "not all is copied");
+	cr_assert(metric("\ntec_follow_behind_objects 3"));
+	cr_assert_not(metric("\ntec_follow_behind_seconds "), "never read");
 	followed.is = CTL_FOLLOW_IN_STEP;
 	followed.behind = 0;
 	followed.seen_s = clock_wall_s();
@@ -104,6 +106,14 @@ Test(ctl_authority, a_follower_shows_whom_and_how_far_behind)
 	cr_assert_str_eq(status("behind"), "0");
 	cr_assert_str_neq(status("seen"), "-");
 	cr_assert_eq(strlen(status("digest")), 64);
+	/* It goes away: nothing wakes the operator, and the seconds are counted all the same. */
+	fake_transport_forget(w.life->f);
+	world_run(&w, 600 * 1000);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0);
+	cr_assert_not(metric("\ntec_follow_behind_seconds 0"));
+	cr_assert(metric("\ntec_follow_behind_seconds 6"), "600 and some");
+	authority("Self");
+	cr_assert_not(metric("\ntec_follow_behind_objects "));
 }
 
 Test(ctl_authority, numbers_alone_are_written_every_ten_seconds_at_most)

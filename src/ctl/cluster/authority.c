@@ -20,10 +20,18 @@
 
 #define FREEZING_MS 50 /* how often it is looked whether something is still in flight */
 #define RETIRING_MS 1000
+#define BEHIND_MS   10000 /* how often the seconds are counted, while nothing changes */
 #define QUIET_MS    1000
 
 static struct metric authority_metric = METRIC_GAUGE_INIT(
 	"tec_authority", "1 for the value of spec.authority that holds.", "state", NULL);
+
+static struct metric behind_objects = METRIC_GAUGE_INIT("tec_follow_behind_objects",
+	"Objects of the operator that is followed which are not copied yet, or still to be deleted.",
+	NULL, NULL);
+static struct metric behind_seconds = METRIC_GAUGE_INIT("tec_follow_behind_seconds",
+	"How long ago the operator that is followed was last known to be as it was read.", NULL,
+	NULL);
 
 /* ---- what the digest depends on */
 
@@ -148,8 +156,16 @@ static void add_peer(struct json_object *o, const struct ctl_follow_state *f)
 	json_add_str(o, "seen", seen);
 }
 
-static void set_metric(const struct model_cluster *served)
+static void set_metrics(const struct model_cluster *served, const struct ctl_follow_state *f)
 {
+	bool follows = served->authority == MODEL_AUTHORITY_FOLLOWING && f;
+
+	metric_drop(&behind_objects, NULL, NULL);
+	metric_drop(&behind_seconds, NULL, NULL);
+	if (follows)
+		metric_set(&behind_objects, NULL, NULL, (double)f->behind);
+	if (follows && f->seen_s > 0)
+		metric_set(&behind_seconds, NULL, NULL, (double)(clock_wall_s() - f->seen_s));
 	for (int a = MODEL_AUTHORITY_SELF; a <= MODEL_AUTHORITY_RETIRED; a++)
 		metric_set(&authority_metric, model_authority_name((enum model_authority)a), NULL,
 			(int)served->authority == a);
@@ -168,7 +184,7 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 	bool settled = is_settled(c, served);
 	struct json_object *o = json_obj();
 
-	set_metric(served);
+	set_metrics(served, c->env->follow);
 	cluster_authority_fini(c);
 	if (settled && a->dirty && clock_boot_ms() - a->changed_ms >= QUIET_MS) {
 		state_digest(c->env->state, &a->digest);
@@ -228,6 +244,7 @@ static void want_following(const struct ctl_cluster *c, struct cluster_look *l)
 	enum model_cluster_reason r =
 		ctl_authority_following(c->env->follow, clock_wall_s(), &text);
 
+	cluster_recheck(l, BEHIND_MS);
 	want(l, false, r, strbuf_str(&text));
 }
 
