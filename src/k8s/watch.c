@@ -54,6 +54,7 @@ struct k8s_watch {
 	struct k8s_transport *t; /* borrowed */
 	struct k8s_cache *cache; /* borrowed */
 	const struct kobj_gvk *gvk;
+	const char *label; /* static */
 	char *ns, *field_selector, *label_selector;
 	bool secret;
 	enum k8s_watch_state state;
@@ -103,8 +104,8 @@ static void set_state(struct k8s_watch *w, enum k8s_watch_state to, const char *
 	if (!ok)
 		DIE("watch of %s: %s -> %s", w->gvk->plural, state_names[from], state_names[to]);
 	w->state = to;
-	metric_set(&states, w->gvk->plural, state_names[from], 0);
-	metric_set(&states, w->gvk->plural, state_names[to], 1);
+	metric_set(&states, w->label, state_names[from], 0);
+	metric_set(&states, w->label, state_names[to], 1);
 	log_debug(NULL, "watch", "resource=%s from=%s to=%s reason=%s", w->gvk->plural,
 		state_names[from], state_names[to], log_esc(reason));
 	if (w->on_state)
@@ -124,7 +125,7 @@ static void back_off(
 	if (ms < at_least)
 		ms = at_least;
 	w->fails++;
-	metric_add(&restarts, w->gvk->plural, reason, 1);
+	metric_add(&restarts, w->label, reason, 1);
 	if ((first || !str_eq(w->last_reason, reason)) && err_is_set(err))
 		log_warn(NULL, w->rv ? "watch interrupted" : "list failed",
 			"resource=%s reason=%s retry_ms=%" PRIu32 " http=%d err=%s", w->gvk->plural,
@@ -167,7 +168,7 @@ static void refuse(struct k8s_watch *w, const char *name, const char *uid, const
 {
 	struct log_ctx lc = {.kind = w->gvk->kind, .ns = w->ns, .name = name, .uid = uid};
 
-	metric_add(&events, w->gvk->plural, "refused", 1);
+	metric_add(&events, w->label, "refused", 1);
 	if (!refused_before(w, uid ? str_hash(uid, strlen(uid)) : str_hash(text ? text : "", len)))
 		log_err(LOG_WARN, &lc, "object refused: treated as absent", err);
 }
@@ -209,7 +210,7 @@ static bool take_unreadable(struct k8s_watch *w, const struct err *why)
 	if (k8s_cache_put_unreadable(w->cache, key_of(w, name, uid), uid, rv,
 		    k8s_split_item_deleting(w->split), &ignored) < 0)
 		return false;
-	metric_add(&events, w->gvk->plural, "unreadable", 1);
+	metric_add(&events, w->label, "unreadable", 1);
 	if (!refused_before(w, str_hash(version, strlen(version))))
 		log_err(LOG_WARN, &lc, "object cannot be read, everything that depends on it waits",
 			why);
@@ -250,7 +251,7 @@ static int on_item(void *arg, const char *text, size_t len, struct err *err)
 			refuse(w, NULL, NULL, text, len, &bad);
 		return stopped(w, err);
 	}
-	metric_add(&events, w->gvk->plural, "listed", 1);
+	metric_add(&events, w->label, "listed", 1);
 	take_object(w, o, text, len);
 	drop_json(w, o, o);
 	return stopped(w, err);
@@ -284,7 +285,7 @@ static bool unreadable_event(struct k8s_watch *w, const struct err *why)
 		return take_unreadable(w, why);
 	if (strcmp(type, "DELETED") != 0 || !*uid || !*k8s_split_item_rv(w->split))
 		return false;
-	metric_add(&events, w->gvk->plural, type, 1);
+	metric_add(&events, w->label, type, 1);
 	k8s_cache_remove(w->cache, key_of(w, k8s_split_item_name(w->split), uid), uid);
 	return true;
 }
@@ -311,17 +312,16 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 		return err_set(err, ERR_INVALID, "the stream cannot be used further");
 	}
 	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0) {
-		metric_add(&events, w->gvk->plural, type, 1);
+		metric_add(&events, w->label, type, 1);
 		take_object(w, object, text, len);
 	} else if (strcmp(type, "DELETED") == 0 && name) {
-		metric_add(&events, w->gvk->plural, type, 1);
+		metric_add(&events, w->label, type, 1);
 		remove_object(w, name, json_get_str(object, "metadata/uid"));
 	} else if (strcmp(type, "ERROR") == 0) {
 		error_event(w, object);
 		rv = NULL;
 	} else { /* BOOKMARK, and what a later API may add */
-		metric_add(&events, w->gvk->plural,
-			strcmp(type, "BOOKMARK") == 0 ? type : "unknown", 1);
+		metric_add(&events, w->label, strcmp(type, "BOOKMARK") == 0 ? type : "unknown", 1);
 	}
 	note_rv(w, rv);
 	drop_json(w, o, object);
@@ -358,7 +358,7 @@ static int on_event(void *arg, const char *text, size_t len, struct err *err)
 		note_seen(w);
 	if (!is_echo(w))
 		return parse_event(w, text, len, err);
-	metric_add(&events, w->gvk->plural, "echo", 1);
+	metric_add(&events, w->label, "echo", 1);
 	note_rv(w, k8s_split_item_rv(w->split));
 	return stopped(w, err);
 }
@@ -369,7 +369,7 @@ static void count_unreadable(struct k8s_watch *w)
 	size_t n = k8s_cache_unreadable(w->cache);
 
 	if (n != w->n_unreadable)
-		metric_add(&unreadable, w->gvk->plural, NULL, (double)n - (double)w->n_unreadable);
+		metric_add(&unreadable, w->label, NULL, (double)n - (double)w->n_unreadable);
 	w->n_unreadable = n;
 }
 
@@ -395,7 +395,7 @@ static void list_failed(struct k8s_watch *w, const struct err *err)
 	/* an expired continue token is not a failure: the next list may be faster */
 	if (err->kind == ERR_GONE && w->fails == 0) {
 		w->fails++;
-		metric_add(&restarts, w->gvk->plural, "expired", 1);
+		metric_add(&restarts, w->label, "expired", 1);
 		timer_set(&w->next, 0);
 		return;
 	}
@@ -456,7 +456,7 @@ static void on_watch_done(
 		rc = -1;
 	}
 	if (rc == 0 && lived) { /* timeoutSeconds is over, or the server restarts: the usual case */
-		metric_add(&restarts, w->gvk->plural, "closed", 1);
+		metric_add(&restarts, w->label, "closed", 1);
 		timer_set(&w->next, 0);
 		return;
 	}
@@ -468,7 +468,7 @@ static void on_watch_done(
 	if (err.kind == ERR_GONE && !w->relisted) {
 		w->fails++;
 		w->relisted = true;
-		metric_add(&restarts, w->gvk->plural, "gone", 1);
+		metric_add(&restarts, w->label, "gone", 1);
 		go_on(w, K8S_WATCH_LISTING, "gone");
 		return;
 	}
@@ -554,6 +554,7 @@ struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct 
 	w->t = t;
 	w->cache = cache;
 	w->gvk = conf->gvk;
+	w->label = conf->label ? conf->label : conf->gvk->plural;
 	w->ns = xstrdup(conf->ns);
 	w->field_selector = xstrdup(conf->field_selector);
 	w->label_selector = xstrdup(conf->label_selector);

@@ -30,6 +30,8 @@ struct k8s_watch_conf {
 	const char *ns;
 	const char *field_selector; /* "metadata.name=x", NULL: all */
 	const char *label_selector;
+	/* Static: what metrics call the resource; NULL: by its name. Of another API server's. */
+	const char *label;
 	bool secret; /* item texts are wiped after extraction */
 };
 
