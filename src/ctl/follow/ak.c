@@ -8,6 +8,7 @@
 
 #include "follow_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/clock.h"
@@ -175,7 +176,7 @@ static void look_trustee(
 
 	l->v.revoked = l->v.gone = true;
 	if (l->v.secret == CTL_AK_SECRET_STALE && l->secret->identity)
-		strcpy(l->identity, l->secret->identity);
+		snprintf(l->identity, sizeof(l->identity), "%s", l->secret->identity);
 	else if (!l->here || !model_ak_identity(l->here, l->identity))
 		l->identity[0] = '\0';
 	if (!l->identity[0])

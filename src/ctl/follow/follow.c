@@ -205,16 +205,16 @@ static bool is_working(const struct ctl_follow *f)
 /* The first that holds. */
 static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 {
-	const char *problem = follow_source_problem(f), *not ;
+	const char *problem = follow_source_problem(f), *reason;
 	enum ctl_follow_is is;
 
 	if (*problem) {
 		snprintf(why, 512, "%s", problem);
 		return CTL_FOLLOW_UNREACHABLE;
 	}
-	not = why_not(f, &is);
-	if (not ) {
-		snprintf(why, 512, "%s", not );
+	reason = why_not(f, &is);
+	if (reason) {
+		snprintf(why, 512, "%s", reason);
 		return is;
 	}
 	if (f->went_back) {

@@ -61,12 +61,17 @@ static void on_watch(void *arg)
 
 static void start_watches(struct ctl_follow *f, const char *ns)
 {
+	static const char *const labels[FOLLOW_N_WATCHES] = {"followed trustedexecutionclusters",
+		"followed machines", "followed attestationkeys", "followed approvedimages",
+		"followed configmaps", "followed secrets"}; /* as follow_kinds */
 	struct follow_source *s = &f->source;
 
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
 		enum state_of of = follow_kinds[i];
-		const struct k8s_watch_conf conf = {
-			.gvk = state_kinds[of].gvk, .ns = ns, .secret = of == STATE_SECRETS};
+		const struct k8s_watch_conf conf = {.gvk = state_kinds[of].gvk,
+			.ns = ns,
+			.secret = of == STATE_SECRETS,
+			.label = labels[i]};
 
 		s->watch[i] = k8s_watch_new(f->env->loop, s->api, s->state.cache[of], &conf);
 		k8s_watch_on_state(s->watch[i], on_watch, f);
@@ -130,9 +135,10 @@ static void on_read(void *arg, const struct err *read_err, const struct k8s_resu
 		say(f, why);
 		log_err(LOG_WARN, NULL, "no connection to the operator that is followed", &err);
 	}
-	if (err_is_set(read_err)) /* read again with the next check */
+	if (!err_is_set(read_err))
+		follow_check(f);
+	else /* read again with the next tick */
 		free(steal_ptr(&f->source.from));
-	follow_check(f);
 }
 
 void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
