@@ -189,7 +189,7 @@ static const struct {
 	{"SourceDiffers",
 		"name the kubeconfig of the cluster that was followed before, or install the target again"},
 	{"SourceWentBack",
-		"if the source was restored from a backup, promote the target: tecctl follow --help"},
+		"if the source was restored from a backup, restore a newer one; the target keeps what the source lacks"},
 };
 
 /* DONE: the follower has copied everything up to now. By their roles in the command: after a promotion its
