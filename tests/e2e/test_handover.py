@@ -236,14 +236,14 @@ def test_what_hinders_is_said_and_aborting_goes_back(cp, played):
     # A deletion that is not over.
     made(cp, "mach", played.ns["source"], {"id": ID}, "going", finalizers=[f"{GROUP}/test"])
     spine.delete(cp, played.ns["source"], "mach", "going")
-    out, err = ctl.run("promote", *played.args(), "--timeout=1", code=1)
+    out, err = ctl.run("promote", *played.args(), "--timeout=6", code=1)
     assert "1 Machines are being deleted at the source" in out and "tecctl: waiting: " in err
     assert played.authorities() == ("Self", "Following")
     merge(cp, played.ns["source"], "mach", "going", {"metadata": {"finalizers": None}})
 
     # Digests that differ: the source stays Frozen, and says what differs.
     played.digest["target"] = "1" * 64
-    out = ctl.out("promote", *played.args(), "--timeout=1", code=1)
+    out = ctl.out("promote", *played.args(), "--timeout=6", code=1)
     assert ("no", "copy") in lines(out) and "Machines 2, 2" in out and "--abort" in out, out
     assert played.authorities() == ("Frozen", "Following")
     ticket = played.of("source")["metadata"]["annotations"][TICKET]
@@ -265,7 +265,7 @@ def test_what_hinders_is_said_and_aborting_goes_back(cp, played):
 
     # The target's operator is away after it was made to decide: nothing goes back from there.
     played.digest["target"] = played.digest["source"]
-    watched = subprocess.Popen(ctl.argv("promote", *played.args(), "--timeout=4"), stdout=subprocess.PIPE,
+    watched = subprocess.Popen(ctl.argv("promote", *played.args(), "--timeout=8"), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env=ctl.env())
     while played.authorities()[1] != "Self":
         if played.authorities()[0] == "Frozen":
@@ -362,7 +362,7 @@ def _pair(tmp_path):
 def test_a_standalone_source_gives_an_account_that_only_reads(pair, tmp_path):
     source, target = pair
     ctl.run("follow", "--from", f"{source.dir}/kubeconfig:{NS}", "--to", f"{target.dir}/kubeconfig:{NS}",
-            "--timeout=1", code=None)
+            "--timeout=10", code=None)
     spec = target.get(spine.path_of(NS, "tec", "tec"))["spec"]
     assert spec["authority"] == "Following" and spec["follow"] == {"kubeconfigSecret": "tec-follow", "namespace": NS}
     file = tmp_path / "given"

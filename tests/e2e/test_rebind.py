@@ -25,6 +25,7 @@ from test_standalone_attest import approve_image
 NS = "trusted-execution-clusters"
 
 pytestmark = [
+    pytest.mark.xdist_group("test_rebind"),  # one at a time on a machine
     pytest.mark.skipif(softtpm.missing() is not None, reason=str(softtpm.missing())),
     pytest.mark.skipif(tecnode.missing_tools() is not None, reason=str(tecnode.missing_tools())),
 ]
