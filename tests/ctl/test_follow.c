@@ -583,6 +583,22 @@ Test(ctl_follow, images_are_copied_with_the_values_that_the_source_wrote)
 	in_step();
 }
 
+/* After a promotion the follower is the one that approved it. */
+Test(ctl_follow, an_image_with_our_finalizer_goes_when_it_is_deleted_there)
+{
+	source_image("good", true);
+	follow();
+	in_step();
+	fake_api_merge(w.api, &kobj_image, NS, "good",
+		"{\"metadata\":{\"finalizers\":[\"" MODEL_IMAGE_FINALIZER "\"]}}");
+	world_run(&w, SETTLE);
+	fake_api_delete(src.api, &kobj_image, NS, "good");
+	world_run(&w, SETTLE);
+	cr_assert_not(has(&kobj_image, "good"));
+	cr_assert_null(entry_of(&w, "good"));
+	in_step();
+}
+
 Test(ctl_follow, values_that_the_source_did_not_announce_are_not_copied)
 {
 	source_image("planted", false);

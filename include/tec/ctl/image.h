@@ -52,6 +52,7 @@ enum ctl_image_run {
 struct ctl_image_view {
 	bool found, deleting, has_finalizer;
 	bool retired;   /* spec.authority; nothing else is done then */
+	bool following; /* likewise: only what is being deleted goes; ctl/follow does the rest */
 	bool confirmed; /* a live answer showed that the cached version is current */
 	bool adopt;     /* without an owner, and a cluster is served */
 	bool digest_ok;

@@ -98,6 +98,8 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 		return decide_retired(v);
 	if (v->deleting)
 		return decide_deleting(v);
+	if (v->following)
+		return CTL_IMAGE_NOTHING;
 	if (v->problem && !v->status_ok)
 		return CTL_IMAGE_APPLY_STATUS;
 	if (v->adopt)
@@ -165,6 +167,7 @@ static void look_at(
 	l->base.have = l->m->cond;
 	l->v.deleting = o->deleting;
 	l->v.retired = state_cluster_authority(s) == MODEL_AUTHORITY_RETIRED;
+	l->v.following = state_cluster_authority(s) == MODEL_AUTHORITY_FOLLOWING;
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.confirmed = ctl_live_is(&act->self, o);
 	l->v.adopt = l->m->n_owners == 0 && state_cluster_policy(s);
