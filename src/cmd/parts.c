@@ -209,7 +209,8 @@ static size_t in_flight(void *arg)
 	       ctl_kind_in_flight(p->image) + (p->pending ? srv_pending_under_way(p->pending) : 0);
 }
 
-int parts_control(struct parts *p, struct err *err)
+/* What the controllers share, but for what is one of them. */
+static void set_env(struct parts *p, struct k8s_transport *api)
 {
 	struct render_images images = {
 		.trustee = env_or("RELATED_IMAGE_TRUSTEE", render_images_default.trustee),
@@ -218,25 +219,7 @@ int parts_control(struct parts *p, struct err *err)
 			env_or("RELATED_IMAGE_COMPUTE_PCRS", render_images_default.compute_pcrs),
 		.rate_limit = conf_str(p->options->conf, "rate-limit"),
 	};
-	struct k8s_transport *api;
 
-	p->events = k8s_events_new(
-		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
-	if (!options_controls(p->options))
-		return 0;
-	if (options_controls_trustees(p->options))
-		control_trustees(p);
-	if (!options_controls_cluster(p->options))
-		return 0;
-	if (p->options->leader_elect)
-		p->lease = make_lease(p, p->ns, "tec-operator");
-	api = p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
-	p->ctl_events =
-		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
-	p->state.sync = kbs_sync_new();
-	p->images = images_new(p->loop, p->options, err);
-	if (!p->images)
-		return -1;
 	p->env = (struct ctl_env){
 		.loop = p->loop,
 		.api = api,
@@ -261,6 +244,30 @@ int parts_control(struct parts *p, struct err *err)
 		.standalone = p->standalone != NULL,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
+}
+
+int parts_control(struct parts *p, struct err *err)
+{
+	struct k8s_transport *api;
+
+	p->events = k8s_events_new(
+		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	if (!options_controls(p->options))
+		return 0;
+	if (options_controls_trustees(p->options))
+		control_trustees(p);
+	if (!options_controls_cluster(p->options))
+		return 0;
+	if (p->options->leader_elect)
+		p->lease = make_lease(p, p->ns, "tec-operator");
+	api = p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
+	p->ctl_events =
+		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	p->state.sync = kbs_sync_new();
+	p->images = images_new(p->loop, p->options, err);
+	if (!p->images)
+		return -1;
+	set_env(p, api);
 	p->env.record = ctl_record_new(&p->env);
 	p->since = ctl_since_new(&p->env, &p->state, parts_check, p);
 	p->trustee = ctl_trustee_new(&p->env);
