@@ -214,6 +214,12 @@ void ctl_kind_wake_all(struct ctl_kind *k);
 /* For ctl_watch: all, when something changed that other controllers read of a cluster. */
 void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now);
 
+/* ---- what two kinds do alike */
+
+/* Creates the Secret of the AttestationKey l->o; ctl/ak has it. */
+struct op *ctl_ak_start_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+
 /* ---- objects in answers */
 void ctl_live_set(struct ctl_live *l, struct json_object *o);
 void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o); /* without finalizers */

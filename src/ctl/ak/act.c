@@ -242,7 +242,7 @@ static struct op *patch_secret(
 	return ctl_kind_patch(k, a, &kobj_secret, a->name, patch);
 }
 
-static struct op *create_secret(
+struct op *ctl_ak_start_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
 	cleanup_strbuf struct strbuf key = STRBUF_INIT;
@@ -293,7 +293,7 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_READ_SECRET] = {"read the Secret",
 		.flags = CTL_DO_GONE_IS_FINE | CTL_DO_FROZEN | CTL_DO_FOLLOWING | CTL_DO_RETIRED,
 		.start = read_secret},
-	[CTL_AK_CREATE_SECRET] = {"create the Secret", .start = create_secret},
+	[CTL_AK_CREATE_SECRET] = {"create the Secret", .start = ctl_ak_start_secret},
 	[CTL_AK_ADD_SECRET_FINALIZER] = {"add the Secret's finalizer", .start = patch_secret},
 	[CTL_AK_DECLARE] = {"declare the identity", .flags = CTL_DO_FROZEN | CTL_DO_FOLLOWING,
 		.memory = declare},

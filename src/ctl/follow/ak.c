@@ -302,21 +302,6 @@ static struct op *read_secret(
 	return ctl_kind_get(k, a, &kobj_secret, a->name);
 }
 
-static struct op *create_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	cleanup_strbuf struct strbuf key = STRBUF_INIT;
-	cleanup_json struct json_object *o = NULL;
-	struct op *op;
-
-	model_ak_public_key(model_ak(l->o), &key);
-	o = model_ak_secret_json(a->name, l->o->uid, strbuf_str(&key));
-	op = k8s_call_create(
-		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, o, 0, ctl_kind_done, a);
-	k8s_call_unless_cached(op, k->state->secrets);
-	return op;
-}
-
 static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
@@ -364,7 +349,7 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 	[CTL_FOLLOW_AK_READ_SECRET] = {"read the Secret",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = read_secret},
 	[CTL_FOLLOW_AK_CREATE_SECRET] = {"create the Secret", .flags = CTL_DO_FOLLOWING,
-		.start = create_secret},
+		.start = ctl_ak_start_secret},
 	[CTL_FOLLOW_AK_WITHHOLD] = {"withhold the identity",
 		"identity withheld, the operator that is followed does not show the key",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},

@@ -49,6 +49,11 @@ void follow_kind_saw(
 		follow_note_set_deleted(&fk->notes, was->name, true);
 }
 
+void follow_kind_wake(void *kind, const struct kobj *o)
+{
+	ctl_runner_wake(((struct ctl_kind *)kind)->runner, o->name);
+}
+
 void follow_kind_wake_source(
 	struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
 {
@@ -298,46 +303,29 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 
 /* ---- check */
 
-static void wake_machine(void *f, const struct kobj *o)
-{
-	ctl_runner_wake(((struct ctl_follow *)f)->machine->runner, o->name);
-}
-
-static void wake_ak(void *f, const struct kobj *o)
-{
-	ctl_runner_wake(((struct ctl_follow *)f)->ak->runner, o->name);
-}
-
-static void wake_image(void *f, const struct kobj *o)
-{
-	ctl_runner_wake(((struct ctl_follow *)f)->image->runner, o->name);
-}
-
 static void wake_all(struct ctl_follow *f)
 {
-	k8s_cache_each(f->source.state.machines, wake_machine, f);
-	k8s_cache_each(f->source.state.aks, wake_ak, f);
-	ctl_kind_wake_all(f->machine);
-	ctl_kind_wake_all(f->ak);
-	k8s_cache_each(f->source.state.images, wake_image, f);
-	ctl_kind_wake_all(f->image);
+	struct ctl_kind *const kinds[] = {f->machine, f->ak, f->image};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		k8s_cache_each(
+			f->source.state.cache[kinds[i]->conf->of], follow_kind_wake, kinds[i]);
+		ctl_kind_wake_all(kinds[i]);
+	}
 }
 
 static void kinds_set(struct ctl_follow *f, bool on)
 {
+	struct ctl_kind *const kinds[] = {f->cluster, f->machine, f->ak, f->image};
+
 	if (f->kinds_on == on)
 		return;
 	f->kinds_on = on;
-	for (int i = 0; i < 4; i++) {
-		struct ctl_kind *k = i == 0   ? f->cluster
-				     : i == 1 ? f->machine
-				     : i == 2 ? f->ak
-					      : f->image;
-
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (on)
-			ctl_kind_on(k);
+			ctl_kind_on(kinds[i]);
 		else
-			ctl_kind_off(k);
+			ctl_kind_off(kinds[i]);
 	}
 }
 
@@ -357,12 +345,12 @@ static void check(void *arg)
 	}
 	may_copy = c && !why_not(f, &ignored);
 	kinds_set(f, c && follow_source_filled(f));
-	if (may_copy && !f->may_copy)
-		follow_count_missing(f);
-	if (!may_copy)
+	if (!may_copy) {
 		f->went_back = false;
-	if (may_copy && !f->may_copy)
+	} else if (!f->may_copy) {
+		follow_count_missing(f);
 		wake_all(f);
+	}
 	f->may_copy = may_copy;
 	update(f, c);
 }

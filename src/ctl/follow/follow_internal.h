@@ -59,6 +59,7 @@ void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
 /* First line of a map of a source's cache: remembers what was deleted. */
 void follow_kind_saw(
 	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now);
+void follow_kind_wake(void *kind, const struct kobj *o); /* for k8s_cache_each() */
 /* Wakes what a change concerns, as ctl_kind_wake_index(), by names of the source's objects. */
 void follow_kind_wake_source(
 	struct ctl_kind *k, enum state_of of, unsigned index, const char *value);

@@ -291,16 +291,11 @@ static void map_source_image(void *self, const struct kobj *was, const struct ko
 	map_image(self, was, now);
 }
 
-static void wake_image(void *kind, const struct kobj *o)
-{
-	ctl_runner_wake(((struct ctl_kind *)kind)->runner, o->name);
-}
-
 /* There are few images, and one text has the values of all. */
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (str_eq(was ? was->name : now->name, MODEL_PCRS_CONFIGMAP))
-		k8s_cache_each(follow_kind(self)->f->source.state.images, wake_image, self);
+		k8s_cache_each(follow_kind(self)->f->source.state.images, follow_kind_wake, self);
 }
 
 struct ctl_kind *follow_image_new(struct ctl_follow *f)
